@@ -1,0 +1,3 @@
+module github.com/earshot-dev/earshot
+
+go 1.26.0
