@@ -1,0 +1,140 @@
+package decoder
+
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// Decoder decodes one stream.
+//
+// A decoder whose open state is worth more than a replay of the stream also
+// implements Snapshotter.
+type Decoder interface {
+	// Decode takes the next frame and adds what it completes to out. Most frames
+	// of a delta stream complete nothing. The error is for a decoder that cannot
+	// go on (D9); a frame that cannot be decoded is out.Problem.
+	Decode(f *frame.Frame, out *Output) error
+	// Flush adds what is open, as incomplete messages, and changes nothing.
+	Flush(out *Output) error
+}
+
+// Snapshotter lets the host resume a stream in its middle. Snapshot returns the
+// open state, in any encoding that its own Restore reads; nil when nothing is
+// open and a fresh decoder would go on just as well. Restore is called at most
+// once, on a fresh decoder, before the first frame. A snapshot that it cannot
+// read is an error, and the host then replays the stream from its beginning.
+type Snapshotter interface {
+	Snapshot() ([]byte, error)
+	Restore(snapshot []byte) error
+}
+
+// Factory makes decoders of one format.
+type Factory interface {
+	Info() Info
+	// New returns a decoder for the stream, or an error that names the bad option.
+	New(Stream) (Decoder, error)
+}
+
+// Stream is what a decoder is told about its stream before the first frame.
+type Stream struct {
+	// Origin is the path of the file or the URL, as the source knows it now. A
+	// format whose sessions are named by their file reads the name from here.
+	Origin string
+	// Options are the source's options: a JSON object, or nil.
+	Options json.RawMessage
+}
+
+// Info describes a decoder.
+type Info struct {
+	Name    string // the format's name
+	Version string // the decoder's own version, for people
+	// Revision rises whenever the same frames give other messages; rows of a
+	// higher revision replace those of a lower one when a stream is decoded again.
+	Revision uint32
+	Summary  string // one sentence
+	// Transports are the frame kinds it understands, for `plugin list`.
+	Transports []frame.Kind
+	// Companions are patterns of file names, relative to a transcript's directory,
+	// that belong to it and are delivered as streams of one Body frame each
+	// ("*.meta.json"). Only file sources have them.
+	Companions []string
+	// Options is the JSON Schema of the options; nil when there are none.
+	Options json.RawMessage
+	// Reload says that the format has a reloaded form, so that the law "streaming
+	// equals reload" can be checked.
+	Reload bool
+}
+
+// Output collects what a call of Decode or Flush gives.
+type Output struct {
+	Messages []msg.Message
+	Problems []msg.Problem
+	frame    int32
+}
+
+// Begin says which frame of its batch the coming calls belong to. The SDK calls
+// it; decoders do not.
+func (o *Output) Begin(frame int32) { o.frame = frame }
+
+// Reset empties the output and keeps its memory.
+func (o *Output) Reset() {
+	clear(o.Messages)
+	o.Messages, o.Problems, o.frame = o.Messages[:0], o.Problems[:0], 0
+}
+
+// Add appends a message and returns it to be filled in; the pointer is valid
+// until the next call of Add.
+func (o *Output) Add() *msg.Message {
+	if n := len(o.Messages); n < cap(o.Messages) {
+		o.Messages = o.Messages[:n+1]
+	} else {
+		o.Messages = append(o.Messages, msg.Message{})
+	}
+	m := &o.Messages[len(o.Messages)-1]
+	m.Frame = o.frame
+	return m
+}
+
+// Emit appends a message.
+func (o *Output) Emit(m msg.Message) {
+	m.Frame = o.frame
+	o.Messages = append(o.Messages, m)
+}
+
+// Problem reports that the current frame could not be decoded. The reason is a
+// short code of a bounded set (msg.ReasonInvalidJSON, ...); the detail is for a
+// person and never holds the payload, which is kept by the host.
+func (o *Output) Problem(reason, detail string) {
+	o.Problems = append(o.Problems, msg.Problem{Reason: reason, Detail: detail, Frame: o.frame})
+}
+
+// Unknown keeps a frame that the decoder does not understand (D7). The caller
+// sets Key, Session and what else it knows.
+func (o *Output) Unknown(typ string, data []byte) *msg.Message {
+	m := o.Add()
+	m.Kind, m.Complete, m.Hidden = msg.Unknown, msg.Complete, true
+	m.Content = msg.Raw(data)
+	m.SetAttr("type", typ)
+	return m
+}
+
+type permanent struct{ error }
+
+func (p permanent) Unwrap() error { return p.error }
+
+// Permanent marks an error after which a replay would fail in the same way.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return permanent{err}
+}
+
+// IsPermanent reports whether err, or one it wraps, was marked by Permanent.
+func IsPermanent(err error) bool {
+	var p permanent
+	return errors.As(err, &p)
+}

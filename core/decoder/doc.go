@@ -1,0 +1,30 @@
+// Package decoder is the contract between Earshot and the authors of decoders.
+// A decoder turns the frames of one stream into normalized messages. Every
+// decoder, ours included, runs in a process of its own and is served by package
+// sdk; the same contract for other languages is core/proto/PROTOCOL.md.
+//
+// The rules. The conformance suite proves each of them, and names it when it is
+// broken.
+//
+//	D1  One Decoder per stream, called from one goroutine at a time.
+//	D2  Frames come in the order of the stream. After a restart the stream is
+//	    resumed from a snapshot, or from its beginning when there is none.
+//	D3  Frame.Data is valid only during the call. A Text may alias it; anything
+//	    kept beyond the call is copied (Text.Own, string conversion).
+//	D4  The output is a pure function of the options and the frames: no clock,
+//	    no randomness, no input or output, no goroutines, no globals.
+//	D5  Every message has a key that is unique in its session and the same in
+//	    every replay, cut and form of the conversation: the protocol's id first,
+//	    else a hash of what the protocol says. Times come from the protocol.
+//	D6  A complete message never changes. An incomplete one may be given again
+//	    with the same key until it is complete.
+//	D7  Unknown input is kept raw, as a message of kind unknown whose attribute
+//	    "type" names it, and is never an error.
+//	D8  A bad frame gives exactly one problem, and the stream goes on.
+//	D9  A returned error means that this decoder cannot go on; Permanent says
+//	    that a replay would not help.
+//	D10 Flush gives what is open as incomplete messages. It changes nothing, may
+//	    be called at any time and any number of times.
+//	D11 Memory is bounded by what is open in the protocol.
+//	D12 Messages belong to the host once they are returned.
+package decoder

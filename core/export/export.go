@@ -1,0 +1,71 @@
+// Package export is the contract between the pipeline and what it exports to.
+//
+// A Batch is immutable once it is sealed: it has an identity, the same batch may
+// be offered again after a failure whose outcome is unknown, and an exporter
+// that can refuse duplicates does so by that identity.
+package export
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// Exporter delivers batches to one destination. Export returns nil when the
+// destination has accepted all of it, so that the sources may forget it.
+//
+// Any other outcome is an error: a plain one may pass and the batch is offered
+// again, RetryAfter says when, and Permanent says that this batch will never be
+// accepted as it is; the pipeline then cuts it in halves to find the record that
+// is to blame. Export is called from one goroutine.
+type Exporter interface {
+	Export(ctx context.Context, b *Batch) error
+	Close(ctx context.Context) error
+}
+
+// Batch is what the assembler gave in one epoch. The texts of its messages are
+// owned by the batch.
+type Batch struct {
+	// ID is a hash of what the batch holds: 32 hex digits.
+	ID string
+
+	Messages []msg.Message
+	Spans    []msg.Span
+	Letters  []msg.DeadLetter
+	Ledger   []msg.Ledger
+}
+
+// Len is the number of records.
+func (b *Batch) Len() int {
+	return len(b.Messages) + len(b.Spans) + len(b.Letters) + len(b.Ledger)
+}
+
+type permanent struct{ error }
+
+func (p permanent) Unwrap() error { return p.error }
+
+// Permanent marks an error that a retry of the same batch would meet again.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return permanent{err}
+}
+
+// IsPermanent reports whether err, or one it wraps, was marked by Permanent.
+func IsPermanent(err error) bool {
+	var p permanent
+	return errors.As(err, &p)
+}
+
+// RetryAfter is an error after which the destination asked to be left alone for
+// a while.
+type RetryAfter struct {
+	Err  error
+	Wait time.Duration
+}
+
+func (r *RetryAfter) Error() string { return r.Err.Error() }
+func (r *RetryAfter) Unwrap() error { return r.Err }

@@ -1,0 +1,73 @@
+// Command protogen compiles the .proto files named on its command line and runs
+// protoc-gen-go on them, so that nobody needs protoc installed.
+//
+//	protogen -I ROOT -out DIR FILE.proto ...
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/bufbuild/protocompile"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/types/pluginpb"
+)
+
+func main() {
+	root := flag.String("I", ".", "directory that imports are relative to")
+	out := flag.String("out", ".", "directory to write to")
+	gen := flag.String("gen", "protoc-gen-go", "code generator, and its arguments")
+	flag.Parse()
+	if err := run(*root, *out, *gen, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "protogen:", err)
+		os.Exit(1)
+	}
+}
+
+func run(root, out, gen string, files []string) error {
+	c := protocompile.Compiler{
+		Resolver:       protocompile.WithStandardImports(&protocompile.SourceResolver{ImportPaths: []string{root}}),
+		SourceInfoMode: protocompile.SourceInfoStandard,
+	}
+	compiled, err := c.Compile(context.Background(), files...)
+	if err != nil {
+		return err
+	}
+	req := &pluginpb.CodeGeneratorRequest{FileToGenerate: files, Parameter: proto.String("paths=source_relative")}
+	for _, f := range compiled {
+		req.ProtoFile = append(req.ProtoFile, protodesc.ToFileDescriptorProto(f))
+	}
+	in, err := proto.Marshal(req)
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command(gen)
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(in), os.Stderr
+	raw, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("%s: %w", gen, err)
+	}
+	var resp pluginpb.CodeGeneratorResponse
+	if err := proto.Unmarshal(raw, &resp); err != nil {
+		return err
+	}
+	if resp.Error != nil {
+		return fmt.Errorf("%s: %s", gen, *resp.Error)
+	}
+	for _, f := range resp.File {
+		path := filepath.Join(out, f.GetName())
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(f.GetContent()), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}

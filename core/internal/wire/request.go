@@ -1,0 +1,235 @@
+package wire
+
+import (
+	"fmt"
+
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/earshot-dev/earshot/core/frame"
+)
+
+// Request is earshot.decoder.v1.DecodeRequest.
+type Request struct {
+	Batches []Batch
+	buf     mem.Buffer
+}
+
+// Batch is earshot.decoder.v1.Batch. The Data of its frames lies in Data.
+type Batch struct {
+	Stream   uint64
+	Open     *Open
+	Data     []byte
+	Frames   []frame.Frame
+	Flush    bool
+	Snapshot bool
+	Close    bool
+}
+
+// Open is earshot.decoder.v1.Open.
+type Open struct {
+	Origin   string
+	Options  string
+	Snapshot []byte
+}
+
+// Field numbers of DecodeRequest, Batch, Open and Frame.
+const (
+	reqBatches = 1
+
+	batchStream   = 1
+	batchOpen     = 2
+	batchData     = 3
+	batchFrames   = 4
+	batchFlush    = 5
+	batchSnapshot = 6
+	batchClose    = 7
+
+	openOrigin   = 1
+	openOptions  = 2
+	openSnapshot = 3
+
+	frameLength     = 1
+	frameKind       = 2
+	frameFromClient = 3
+	frameName       = 4
+	frameID         = 5
+	frameObserved   = 6
+	frameSkip       = 7
+)
+
+// Marshal returns the request's bytes in pieces; the frames' bytes are not
+// copied, so their buffers must not change until the response is there.
+func (r *Request) Marshal() (mem.BufferSlice, error) {
+	var out mem.BufferSlice
+	for i := range r.Batches {
+		b := &r.Batches[i]
+		tail, err := b.appendTail(nil)
+		if err != nil {
+			return nil, err
+		}
+		head := b.appendHead(nil)
+		var data []byte
+		if len(b.Data) > 0 {
+			data = protowire.AppendVarint(protowire.AppendTag(nil, batchData, protowire.BytesType), uint64(len(b.Data)))
+		}
+		size := len(head) + len(data) + len(b.Data) + len(tail)
+		pre := protowire.AppendVarint(protowire.AppendTag(nil, reqBatches, protowire.BytesType), uint64(size))
+		pre = append(append(pre, head...), data...)
+		out = append(out, mem.SliceBuffer(pre))
+		if len(b.Data) > 0 {
+			out = append(out, mem.SliceBuffer(b.Data))
+		}
+		if len(tail) > 0 {
+			out = append(out, mem.SliceBuffer(tail))
+		}
+	}
+	return out, nil
+}
+
+func (b *Batch) appendHead(dst []byte) []byte {
+	dst = appendUint(dst, batchStream, b.Stream)
+	if o := b.Open; o != nil {
+		var body []byte
+		body = appendString(body, openOrigin, o.Origin)
+		body = appendString(body, openOptions, o.Options)
+		body = appendBytes(body, openSnapshot, o.Snapshot)
+		dst = protowire.AppendBytes(protowire.AppendTag(dst, batchOpen, protowire.BytesType), body)
+	}
+	return dst
+}
+
+func (b *Batch) appendTail(dst []byte) ([]byte, error) {
+	var scratch [64]byte
+	end := 0
+	for i := range b.Frames {
+		f := &b.Frames[i]
+		off, ok := frame.Offset(b.Data, f.Data)
+		switch {
+		case len(f.Data) == 0:
+			off = end
+		case !ok || off < end:
+			return nil, fmt.Errorf("wire: frame %d does not lie in its batch's buffer", i)
+		}
+		body := scratch[:0]
+		body = appendUint(body, frameLength, uint64(len(f.Data)))
+		body = appendUint(body, frameSkip, uint64(off-end))
+		body = appendUint(body, frameKind, uint64(f.Kind))
+		body = appendBool(body, frameFromClient, f.FromClient)
+		body = appendString(body, frameName, f.Name)
+		body = appendString(body, frameID, f.ID)
+		if f.At != 0 {
+			body = protowire.AppendFixed64(protowire.AppendTag(body, frameObserved, protowire.Fixed64Type), uint64(f.At))
+		}
+		dst = protowire.AppendBytes(protowire.AppendTag(dst, batchFrames, protowire.BytesType), body)
+		end = off + len(f.Data)
+	}
+	dst = appendBool(dst, batchFlush, b.Flush)
+	dst = appendBool(dst, batchSnapshot, b.Snapshot)
+	dst = appendBool(dst, batchClose, b.Close)
+	return dst, nil
+}
+
+// Unmarshal reads a request. Its bytes stay in the buffer until Free.
+func (r *Request) Unmarshal(in mem.BufferSlice) error {
+	r.Free()
+	r.buf = in.MaterializeToBuffer(mem.DefaultBufferPool())
+	r.Batches = r.Batches[:0]
+	return fields(r.buf.ReadOnlyData(), func(num protowire.Number, v value) error {
+		if num != reqBatches {
+			return nil
+		}
+		n := len(r.Batches)
+		if n < cap(r.Batches) {
+			r.Batches = r.Batches[:n+1]
+			r.Batches[n] = Batch{Frames: r.Batches[n].Frames[:0]}
+		} else {
+			r.Batches = append(r.Batches, Batch{})
+		}
+		return r.Batches[n].unmarshal(v.bytes)
+	})
+}
+
+// Free gives the request's buffer back; nothing of the request may be used
+// after it.
+func (r *Request) Free() {
+	if r.buf != nil {
+		r.buf.Free()
+		r.buf = nil
+	}
+}
+
+func (b *Batch) unmarshal(in []byte) error {
+	at := 0
+	err := fields(in, func(num protowire.Number, v value) error {
+		switch num {
+		case batchStream:
+			b.Stream = v.num
+		case batchOpen:
+			b.Open = &Open{}
+			return b.Open.unmarshal(v.bytes)
+		case batchData:
+			b.Data = v.bytes
+		case batchFrames:
+			var f frame.Frame
+			var length, skip int
+			if err := fields(v.bytes, func(num protowire.Number, v value) error {
+				switch num {
+				case frameLength:
+					length = int(uint32(v.num))
+				case frameSkip:
+					skip = int(uint32(v.num))
+				case frameKind:
+					f.Kind = frame.Kind(enum(v))
+				case frameFromClient:
+					f.FromClient = v.num != 0
+				case frameName:
+					f.Name = string(v.bytes)
+				case frameID:
+					f.ID = string(v.bytes)
+				case frameObserved:
+					f.At = int64(v.num)
+				}
+				return nil
+			}); err != nil {
+				return err
+			}
+			// The range is checked against Data below: the field may come later.
+			f.Pos, f.End = int64(at+skip), int64(at+skip+length)
+			at = int(f.End)
+			b.Frames = append(b.Frames, f)
+		case batchFlush:
+			b.Flush = v.num != 0
+		case batchSnapshot:
+			b.Snapshot = v.num != 0
+		case batchClose:
+			b.Close = v.num != 0
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i := range b.Frames {
+		f := &b.Frames[i]
+		if f.End > int64(len(b.Data)) {
+			return fmt.Errorf("wire: frame %d ends at %d of %d bytes", i, f.End, len(b.Data))
+		}
+		f.Data = b.Data[f.Pos:f.End]
+	}
+	return nil
+}
+
+func (o *Open) unmarshal(in []byte) error {
+	return fields(in, func(num protowire.Number, v value) error {
+		switch num {
+		case openOrigin:
+			o.Origin = string(v.bytes)
+		case openOptions:
+			o.Options = string(v.bytes)
+		case openSnapshot:
+			o.Snapshot = append([]byte(nil), v.bytes...)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,218 @@
+package msg
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Message is one normalized message: what somebody said, a tool call or its
+// result, a delegation or its result, or something the run reported of itself.
+//
+// The first part is filled by the decoder, which sees only the protocol. Host is
+// filled by the sidecar.
+type Message struct {
+	// Key names the message in its session: the protocol's own id where it has
+	// one, else a hash of what the protocol says, never a position. It is the
+	// same in a replay and in every form of the conversation. A later message
+	// with the same key replaces the earlier one if that was less complete.
+	Key string
+	// ParentKey is the key of the message this one answers, where the protocol
+	// tells (parentUuid of Claude Code). Empty otherwise.
+	ParentKey string
+
+	Session   string // the conversation; never empty
+	Run       string // one invocation of one agent; empty when the format has no such thing
+	ParentRun string // the run that caused Run; set on at least the first message of a child
+	// ParentCall is the Tool.CallID of the call that caused Run, where it is
+	// known; Delegation.Link and Confidence then say how.
+	ParentCall string
+
+	Agent Agent
+	Kind  Kind
+	Role  Role
+
+	// Content is the text: what was said, a tool's result, an error's message,
+	// the raw frame of an unknown message.
+	Content     Text
+	Attachments []Attachment
+
+	Tool       Tool
+	Delegation Delegate
+
+	Model        string // as the protocol names it
+	Provider     string // gen_ai.provider.name: anthropic, openai, ...
+	ResponseID   string // the model response it belongs to; one chat span per ResponseID
+	Usage        Tokens
+	FinishReason string
+	IsError      bool
+
+	// Time is when it happened by the protocol: the start of a call, the
+	// completion of an answer. Zero when the protocol does not say.
+	Time      int64
+	Precision Precision
+
+	Complete Completeness
+	Hidden   bool // what a user interface would not show: handshakes, internal tools, bookkeeping
+	Signal   Signal
+	Attrs    []Attr
+
+	// Frame is the index, in the batch, of the frame that completed it.
+	Frame int32
+
+	Host Host
+}
+
+// Agent is an actor of the conversation. For the messages of a run it is who
+// runs; for a user message that another agent wrote it is that agent.
+type Agent struct {
+	ID   string
+	Name string
+	Kind AgentKind
+}
+
+// Attachment stands for bytes that are not kept in a row.
+type Attachment struct {
+	Name      string
+	MediaType string
+	Size      int64  // bytes, decoded
+	SHA256    string // hex; empty when the bytes were not on the wire
+	URL       string
+}
+
+// Tool describes the tool call that a message begins, ends or concerns.
+type Tool struct {
+	CallID    string // the protocol's id of the call, unique in the session
+	Name      string
+	Arguments Text   // JSON where the protocol has JSON
+	Server    string // MCP server, where the name or the protocol tells
+	ErrorType string // a short class: timeout, denied, interrupted, tool_error, ...
+	Internal  bool   // the framework's own machinery (think, analyze, delegation)
+}
+
+// Delegate describes work that is handed to another agent. On a delegation it says
+// to whom; on any message of the parent it may add the child's run; on messages
+// of the child it says how ParentCall was found.
+type Delegate struct {
+	To         string // the delegate, by the name the caller used
+	Task       Text
+	ChildRun   string
+	Link       LinkMethod
+	Confidence uint8 // percent; 0 means that the method's own strength says it all
+	Async      bool  // the caller goes on; the result comes later
+}
+
+// Tokens are exclusive classes: their sum is what was processed. A protocol's
+// inclusive totals (OpenAI's prompt_tokens contain the cached ones) are taken
+// apart by the decoder.
+type Tokens struct {
+	Input      uint64
+	Output     uint64
+	CacheRead  uint64
+	CacheWrite uint64
+	Reasoning  uint64
+	Provenance Provenance
+}
+
+// IsZero reports whether no class has a count.
+func (t Tokens) IsZero() bool {
+	return t.Input|t.Output|t.CacheRead|t.CacheWrite|t.Reasoning == 0
+}
+
+// Total is the sum of all classes.
+func (t Tokens) Total() uint64 {
+	return t.Input + t.Output + t.CacheRead + t.CacheWrite + t.Reasoning
+}
+
+// Add returns the sum by class with the weaker provenance of both.
+func (t Tokens) Add(u Tokens) Tokens {
+	t.Input += u.Input
+	t.Output += u.Output
+	t.CacheRead += u.CacheRead
+	t.CacheWrite += u.CacheWrite
+	t.Reasoning += u.Reasoning
+	if t.Provenance == NoProvenance || u.Provenance != NoProvenance && u.Provenance < t.Provenance {
+		t.Provenance = u.Provenance
+	}
+	return t
+}
+
+// Attr is a further fact of the protocol, under its own name.
+type Attr struct{ Key, Value string }
+
+// Host is what the sidecar adds to a message.
+type Host struct {
+	Tenant string
+	Source string
+	Format string
+
+	ID      ID
+	Parent  ID // of ParentKey; zero when there is none
+	TraceID TraceID
+	SpanID  SpanID
+
+	Seq      uint64 // order in the stream; breaks ties of Time
+	Ver      uint64 // of two rows with the same ID the higher one stands
+	Observed int64  // ns; when the frame was read. Left out of every comparison
+	Origin   string // file path, URL
+	Offset   int64  // where in Origin the frame begins
+}
+
+// Attr returns the value of the first attribute with that key.
+func (m *Message) Attr(key string) string {
+	for _, a := range m.Attrs {
+		if a.Key == key {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+// SetAttr appends the attribute unless its value is empty.
+func (m *Message) SetAttr(key, value string) {
+	if value != "" {
+		m.Attrs = append(m.Attrs, Attr{key, value})
+	}
+}
+
+// Validate reports the first rule of the decoder contract that m breaks.
+func (m *Message) Validate() error {
+	switch {
+	case m.Key == "":
+		return errors.New("message without key")
+	case m.Session == "":
+		return fmt.Errorf("message %q: no session", m.Key)
+	case m.Time < 0:
+		return fmt.Errorf("message %q: negative time %d", m.Key, m.Time)
+	case (m.Kind == ToolCall || m.Kind == Delegation) && m.Tool.Name == "" && m.Complete == Complete:
+		return fmt.Errorf("message %q: %s without a tool name", m.Key, m.Kind)
+	case (m.Kind == ToolCall || m.Kind == Delegation || m.Kind == ToolResult || m.Kind == DelegationResult) && m.Tool.CallID == "":
+		return fmt.Errorf("message %q: %s without a call id", m.Key, m.Kind)
+	case m.Usage != (Tokens{}) && m.Kind != Usage:
+		return fmt.Errorf("message %q: tokens on a message of kind %s: they belong on one usage message per response", m.Key, m.Kind)
+	}
+	if err := m.validEnums(); err != nil {
+		return fmt.Errorf("message %q: %w", m.Key, err)
+	}
+	return nil
+}
+
+// Problem is a frame, or a part of one, that could not be decoded. Its bytes
+// are kept in a dead letter.
+type Problem struct {
+	Reason string // a short code from a bounded set: invalid_json, invalid_utf8, wrong_type, too_long, ...
+	Detail string // for a person; never the payload
+	Frame  int32  // index in the batch; -1 when no frame is to blame
+}
+
+// The reasons that more than one part of Earshot gives.
+const (
+	ReasonInvalidJSON  = "invalid_json"
+	ReasonInvalidUTF8  = "invalid_utf8"
+	ReasonWrongType    = "wrong_type"
+	ReasonTooLong      = "too_long"
+	ReasonInvalid      = "invalid_message" // a decoder broke its contract
+	ReasonPluginCrash  = "plugin_crash"
+	ReasonPluginHang   = "plugin_timeout"
+	ReasonRefusedByDB  = "refused_by_store"
+	ReasonStreamLimits = "limit"
+)

@@ -1,0 +1,108 @@
+package msg
+
+// SpanKind says what work a span stands for.
+type SpanKind uint8
+
+// The kinds of spans. A run is one invocation of an agent, a chat one response
+// of a model, a tool one call, a delegation one call that hands work to another
+// agent and has that agent's run below it.
+const (
+	SpanRun SpanKind = iota
+	SpanChat
+	SpanTool
+	SpanDelegation
+	SpanWorkflow
+)
+
+var spanKindNames = names{"run", "chat", "tool", "delegation", "workflow"}
+
+func (k SpanKind) String() string { return spanKindNames.at(uint8(k)) }
+
+// SpanState says how final a span is.
+type SpanState uint8
+
+// An Open span has begun and not ended. An Idle one was closed by rule: its run
+// went silent, and its end is the time of its last event. A Closed one was ended
+// by the protocol.
+const (
+	SpanOpen SpanState = iota
+	SpanIdle
+	SpanClosed
+)
+
+var spanStateNames = names{"open", "idle", "closed"}
+
+func (s SpanState) String() string { return spanStateNames.at(uint8(s)) }
+
+// Outcome is how the work of a span ended.
+type Outcome uint8
+
+// The outcomes. Unset is an open span, or one whose protocol does not say.
+const (
+	OutcomeUnset Outcome = iota
+	OutcomeOK
+	OutcomeError
+	OutcomeCancelled
+)
+
+var outcomeNames = names{"unset", "ok", "error", "cancelled"}
+
+func (o Outcome) String() string { return outcomeNames.at(uint8(o)) }
+
+// Span is a piece of work with a beginning and an end, in OpenTelemetry's sense,
+// before any naming convention is laid on it.
+type Span struct {
+	Tenant, Source, Format string
+
+	TraceID TraceID
+	ID      SpanID
+	Parent  SpanID // zero for the root
+	Kind    SpanKind
+	State   SpanState
+
+	Start, End int64 // Unix ns; End is zero while open
+	Ver        uint64
+	// Deleted takes back a span that was stored under another trace before a
+	// late link put it where it belongs.
+	Deleted bool
+
+	Session   string
+	Run       string
+	ParentRun string
+	Agent     Agent
+
+	Model         string
+	Provider      string
+	ResponseID    string
+	FinishReasons []string
+	Usage         Tokens
+	FirstToken    int64 // Unix ns of the first output; zero when unknown
+
+	Tool          Tool // Arguments are not kept here
+	ArgumentBytes uint32
+	ResultBytes   uint32
+	Delegate      Delegate // of a delegation; Task is not kept here
+
+	Outcome       Outcome
+	ErrorType     string
+	StatusMessage string
+
+	Events []SpanEvent
+	Links  []SpanLink
+
+	LastSeen int64 // Unix ns of the last event that belongs to it
+}
+
+// SpanEvent is something that happened within a span.
+type SpanEvent struct {
+	Time  int64
+	Name  string
+	Attrs []Attr
+}
+
+// SpanLink points to a span of another trace.
+type SpanLink struct {
+	TraceID TraceID
+	SpanID  SpanID
+	Attrs   []Attr
+}

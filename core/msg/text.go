@@ -1,0 +1,150 @@
+package msg
+
+import (
+	"bytes"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Text is content that may still lie in the frame it came from. Most of an
+// agent's traffic is content that is only passed on, so a decoder names the
+// range (Raw, Quoted) and the bytes are copied once, into the row.
+//
+// A Text made by Raw or Quoted aliases the frame and is valid no longer than
+// the frame's bytes are; Own gives a copy that may be kept. The zero value is
+// the empty text.
+type Text struct {
+	s      string
+	raw    []byte
+	quoted bool
+}
+
+// Plain returns s as a text.
+func Plain(s string) Text { return Text{s: s} }
+
+// Raw returns a text that is the bytes b as they are; it aliases b.
+func Raw(b []byte) Text { return Text{raw: b} }
+
+// Quoted returns the text of a valid JSON string whose body (what stands
+// between the quotes, escapes and all) is b; it aliases b.
+func Quoted(b []byte) Text {
+	return Text{raw: b, quoted: bytes.IndexByte(b, '\\') >= 0}
+}
+
+// Alias returns the bytes that t aliases and whether they are the body of a
+// JSON string with escapes; nil when t owns its text.
+func (t Text) Alias() (b []byte, quoted bool) { return t.raw, t.quoted }
+
+// IsZero reports whether the text is empty.
+func (t Text) IsZero() bool { return len(t.s) == 0 && len(t.raw) == 0 }
+
+// Append appends the decoded text to dst.
+func (t Text) Append(dst []byte) []byte {
+	if t.raw == nil {
+		return append(dst, t.s...)
+	}
+	if !t.quoted {
+		return append(dst, t.raw...)
+	}
+	return appendUnquoted(dst, t.raw)
+}
+
+// String returns the decoded text.
+func (t Text) String() string {
+	if t.raw == nil {
+		return t.s
+	}
+	if !t.quoted {
+		return string(t.raw)
+	}
+	return string(appendUnquoted(make([]byte, 0, len(t.raw)), t.raw))
+}
+
+// Own returns the same text without any alias.
+func (t Text) Own() Text {
+	if t.raw == nil {
+		return t
+	}
+	return Text{s: t.String()}
+}
+
+// MarshalText returns the decoded text, so that a Text prints as a string.
+func (t Text) MarshalText() ([]byte, error) { return t.Append(nil), nil }
+
+// appendUnquoted appends the value of the body of a JSON string. The body is
+// known to be valid JSON; what is not (a cut escape) is kept as it stands, and
+// half of a surrogate pair becomes U+FFFD, as in encoding/json.
+func appendUnquoted(dst, b []byte) []byte {
+	for {
+		i := bytes.IndexByte(b, '\\')
+		if i < 0 {
+			return append(dst, b...)
+		}
+		dst = append(dst, b[:i]...)
+		b = b[i:]
+		if len(b) < 2 {
+			return append(dst, b...)
+		}
+		c := b[1]
+		switch c {
+		case 'n':
+			c = '\n'
+		case 't':
+			c = '\t'
+		case 'r':
+			c = '\r'
+		case 'b':
+			c = '\b'
+		case 'f':
+			c = '\f'
+		case 'u':
+			r, n := unquoteRune(b)
+			if n == 0 {
+				return append(dst, b...)
+			}
+			dst = utf8.AppendRune(dst, r)
+			b = b[n:]
+			continue
+		}
+		dst = append(dst, c)
+		b = b[2:]
+	}
+}
+
+// unquoteRune reads one \uXXXX, or the two of a surrogate pair, at the start of
+// b and returns the rune and the bytes it took, 0 when b is cut.
+func unquoteRune(b []byte) (rune, int) {
+	r, ok := hex4(b)
+	if !ok {
+		return 0, 0
+	}
+	if !utf16.IsSurrogate(r) {
+		return r, 6
+	}
+	if low, ok := hex4(b[6:]); ok {
+		if full := utf16.DecodeRune(r, low); full != utf8.RuneError {
+			return full, 12
+		}
+	}
+	return utf8.RuneError, 6
+}
+
+func hex4(b []byte) (rune, bool) {
+	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
+		return 0, false
+	}
+	var r rune
+	for _, c := range b[2:6] {
+		switch {
+		case '0' <= c && c <= '9':
+			r = r<<4 | rune(c-'0')
+		case 'a' <= c && c <= 'f':
+			r = r<<4 | rune(c-'a'+10)
+		case 'A' <= c && c <= 'F':
+			r = r<<4 | rune(c-'A'+10)
+		default:
+			return 0, false
+		}
+	}
+	return r, true
+}

@@ -1,0 +1,215 @@
+package jsonv
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func parse(t testing.TB, s string) Value {
+	t.Helper()
+	var d Doc
+	if err := d.Parse([]byte(s)); err != nil {
+		t.Fatalf("%s: %v", s, err)
+	}
+	return d.Root()
+}
+
+func TestValues(t *testing.T) {
+	v := parse(t, ` {"a":"x\ny","b":[1,-2.5e3,true,false,null,{"c":{}}],"é":"\u00e9\ud83d\ude00\ud800","b2":[],"dup":1,"dup":2,"\u0064":9007199254740993} `)
+	for _, c := range []struct{ what, got, want string }{
+		{"string", v.Get("a").Str(), "x\ny"},
+		{"raw string", string(v.Get("a").Raw()), `"x\ny"`},
+		{"text of an array", v.Get("b").Text().String(), `[1,-2.5e3,true,false,null,{"c":{}}]`},
+		{"surrogates", v.Get("é").Str(), "é😀\uFFFD"},
+		{"int", fmt.Sprint(v.Get("dup").Int()), "2"},
+		{"escaped key", fmt.Sprint(v.Get("d").Int()), "9007199254740993"},
+		{"lengths", fmt.Sprint(v.Len(), v.Get("b").Len(), v.Get("b2").Len(), v.Get("a").Len()), "7 6 0 0"},
+		{"missing", fmt.Sprint(v.Get("nope").Get("x").Str(), v.Path("b", "c").Exists(), v.Get("a").Get("b").Kind()), "false nothing"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: got %q, want %q", c.what, c.got, c.want)
+		}
+	}
+	var kinds []string
+	for e := range v.Get("b").Elems() {
+		kinds = append(kinds, fmt.Sprint(e.Kind(), e.Int(), e.Float(), e.Bool(), e.Exists()))
+	}
+	if got, want := strings.Join(kinds, ";"), "number 1 1 false true;number -2500 -2500 false true;boolean 0 0 true true;boolean 0 0 false true;null 0 0 false false;object 0 0 false true"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// The text of a plain string lies in the input: nothing is copied before the row.
+func TestTextAliasesInput(t *testing.T) {
+	in := []byte(`{"a":"plain","b":{"c":1}}`)
+	var d Doc
+	if err := d.Parse(in); err != nil {
+		t.Fatal(err)
+	}
+	for key, at := range map[string]int{"a": 6, "b": 17} {
+		if raw, _ := d.Root().Get(key).Text().Alias(); &raw[0] != &in[at] {
+			t.Errorf("%s was copied", key)
+		}
+	}
+}
+
+func TestSyntaxErrors(t *testing.T) {
+	for in, want := range map[string]string{
+		``:                              "unexpected end at byte 0",
+		`{"a":1`:                        "unexpected end at byte 6",
+		`{"a":1}}`:                      "data after the value at byte 7",
+		`{"a":1,}`:                      "expected a key at byte 7",
+		`{"a" 1}`:                       "expected a colon at byte 5",
+		`[1,]`:                          "unexpected character at byte 3",
+		`[01]`:                          "unexpected character at byte 2",
+		"\"a\x00b\"":                    "control character in a string at byte 2",
+		`"a\x"`:                         "invalid escape at byte 2",
+		"\"long enough \xff x\"":        "invalid UTF-8 in a string at byte 1",
+		`"abc`:                          "unexpected end in a string at byte 4",
+		`nul`:                           "unexpected character at byte 0",
+		strings.Repeat("[", MaxDepth+1): fmt.Sprintf("nested too deep at byte %d", MaxDepth),
+	} {
+		var d Doc
+		err := d.Parse([]byte(in))
+		if err == nil || err.Error() != want {
+			t.Errorf("%.40s: got %v, want %s", in, err, want)
+		}
+		if d.Root().Kind() != Missing {
+			t.Errorf("%.40s: a root after an error", in)
+		}
+	}
+}
+
+// Every strict prefix of a document is an error, never a panic.
+func TestNoShortRead(t *testing.T) {
+	in := `{"a":[1.5e-3,"x\u00e4\\",{"b":null},true],"c":"日本語 and more text"}`
+	var d Doc
+	for i := range len(in) {
+		if d.Parse([]byte(in[:i])) == nil {
+			t.Errorf("prefix of %d bytes was accepted", i)
+		}
+	}
+	if err := d.Parse([]byte(in)); err != nil {
+		t.Error(err)
+	}
+}
+
+func FuzzAgainstEncodingJSON(f *testing.F) {
+	for _, s := range []string{`{"a":[1,2.5e+1,"x\n\u00e4",null]}`, `"\ud800\udc00"`, `[[],{}]`, `-0.0`, ` true `, "\"\xff\"", `{"a":1,"a":2}`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		var d Doc
+		err := d.Parse(in)
+		if want := json.Valid(in) && utf8.Valid(in) && depth(in) <= MaxDepth; (err == nil) != want {
+			t.Fatalf("%q: got %v, encoding/json says %v", in, err, want)
+		}
+		if err != nil {
+			return
+		}
+		var want any
+		dec := json.NewDecoder(bytes.NewReader(in))
+		dec.UseNumber()
+		if err := dec.Decode(&want); err != nil {
+			t.Fatal(err)
+		}
+		same(t, d.Root(), want)
+	})
+}
+
+func depth(in []byte) (most int) {
+	n, inString := 0, false
+	for i := 0; i < len(in); i++ {
+		switch c := in[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case !inString && (c == '[' || c == '{'):
+			n++
+			most = max(most, n)
+		case !inString && (c == ']' || c == '}'):
+			n--
+		}
+	}
+	return most
+}
+
+func same(t *testing.T, v Value, want any) {
+	t.Helper()
+	switch want := want.(type) {
+	case nil:
+		if v.Kind() != Null {
+			t.Fatalf("%s is not null", v.Raw())
+		}
+	case bool:
+		if v.Bool() != want || v.Kind() != True && v.Kind() != False {
+			t.Fatalf("%s is not %v", v.Raw(), want)
+		}
+	case json.Number:
+		if string(v.Raw()) != string(want) || v.Kind() != Number {
+			t.Fatalf("%s is not %v", v.Raw(), want)
+		}
+	case string:
+		if v.Str() != want || !v.Equal(want) {
+			t.Fatalf("%s is not %q", v.Raw(), want)
+		}
+	case []any:
+		i := 0
+		for e := range v.Elems() {
+			same(t, e, want[i])
+			i++
+		}
+		if i != len(want) {
+			t.Fatalf("%s has %d elements, want %d", v.Raw(), i, len(want))
+		}
+	case map[string]any:
+		for key, w := range want {
+			same(t, v.Get(key), w)
+		}
+		for k := range v.Members() {
+			if _, ok := want[k.String()]; !ok {
+				t.Fatalf("%s: key %q is not there", v.Raw(), k)
+			}
+		}
+	}
+}
+
+func line() []byte {
+	content := strings.Repeat("The quick brown fox said \\\"jump\\\" and left a note:\\n- one line of it\\n", 20)
+	return []byte(`{"type":"assistant","content":"` + content + `","timestamp":1761073198.2721586,"metadata":{"tool_uses":[{"id":"toolu_01","name":"Read","input":{"path":"/tmp/x","limit":200},"timestamp":1761073198.27}],"has_tool_uses":true,"model":"some-model-1","session_id":"0801e1da"},"session_id":"0801e1da"}`)
+}
+
+func BenchmarkLine(b *testing.B) {
+	in := line()
+	b.Run("jsonv", func(b *testing.B) {
+		b.SetBytes(int64(len(in)))
+		b.ReportAllocs()
+		var d Doc
+		for b.Loop() {
+			if err := d.Parse(in); err != nil {
+				b.Fatal(err)
+			}
+			v := d.Root()
+			_, _, _ = v.Get("content").Text(), v.Get("timestamp").Raw(), v.Path("metadata", "model").Text()
+		}
+	})
+	b.Run("encoding_json", func(b *testing.B) {
+		b.SetBytes(int64(len(in)))
+		b.ReportAllocs()
+		for b.Loop() {
+			var v struct {
+				Content   string
+				Timestamp json.Number
+				Metadata  struct{ Model string }
+			}
+			if err := json.Unmarshal(in, &v); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

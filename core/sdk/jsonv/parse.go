@@ -1,0 +1,348 @@
+package jsonv
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"unicode/utf8"
+)
+
+// MaxDepth is how deep arrays and objects may be nested.
+const MaxDepth = 1000
+
+// maxSize keeps offsets within 32 bits.
+const maxSize = 1 << 30
+
+// Kind is the type of a JSON value.
+type Kind uint8
+
+// The kinds. Missing is the kind of a value that is not there.
+const (
+	Missing Kind = iota
+	Null
+	False
+	True
+	Number
+	String
+	Array
+	Object
+)
+
+func (k Kind) String() string {
+	switch k {
+	case Null:
+		return "null"
+	case False, True:
+		return "boolean"
+	case Number:
+		return "number"
+	case String:
+		return "string"
+	case Array:
+		return "array"
+	case Object:
+		return "object"
+	}
+	return "nothing"
+}
+
+// node is one value, or the key before it. A container's nodes follow it, up to
+// next; an object's are key and value in turn.
+type node struct {
+	start, end uint32 // the value's bytes; of a string without its quotes
+	next       int32  // the node after this one and everything in it
+	kind       Kind
+	escaped    bool
+}
+
+// SyntaxError says where a document stops being JSON. UTF8 is set when the bytes
+// are not even text.
+type SyntaxError struct {
+	Offset int
+	What   string
+	UTF8   bool
+}
+
+func (e *SyntaxError) Error() string { return fmt.Sprintf("%s at byte %d", e.What, e.Offset) }
+
+// Doc is a parsed document. Its memory is reused by the next Parse.
+type Doc struct {
+	data  []byte
+	nodes []node
+	stack []int32
+}
+
+// Parse parses data, which must not change while the document is in use. The
+// error is a *SyntaxError.
+func (d *Doc) Parse(data []byte) error {
+	d.data, d.nodes, d.stack = data, d.nodes[:0], d.stack[:0]
+	if len(data) > maxSize {
+		return &SyntaxError{Offset: maxSize, What: "document too large"}
+	}
+	if err := d.parse(); err != nil {
+		d.nodes = d.nodes[:0]
+		return err
+	}
+	return nil
+}
+
+// Root returns the document's value; it is Missing before a successful Parse.
+func (d *Doc) Root() Value {
+	if len(d.nodes) == 0 {
+		return Value{}
+	}
+	return Value{d, 0}
+}
+
+func (d *Doc) parse() error {
+	b := d.data
+	i := space(b, 0)
+	for {
+		// A value begins at i.
+		if i >= len(b) {
+			return fail(i, "unexpected end")
+		}
+		switch c := b[i]; {
+		case c == '"':
+			end, escaped, err := str(b, i+1)
+			if err != nil {
+				return err
+			}
+			d.leaf(String, i+1, end, escaped)
+			i = end + 1
+		case c == '{' || c == '[':
+			if len(d.stack) >= MaxDepth {
+				return fail(i, "nested too deep")
+			}
+			kind := Object
+			if c == '[' {
+				kind = Array
+			}
+			d.stack = append(d.stack, int32(len(d.nodes)))
+			d.nodes = append(d.nodes, node{start: uint32(i), kind: kind})
+			i = space(b, i+1)
+			if i < len(b) && b[i] == c+2 { // ] and } stand two after [ and {
+				i = d.close(i)
+				break
+			}
+			if c == '{' {
+				var err error
+				if i, err = d.key(i); err != nil {
+					return err
+				}
+			}
+			continue
+		case c == '-' || '0' <= c && c <= '9':
+			end := number(b, i)
+			if end < 0 {
+				return fail(i, "invalid number")
+			}
+			d.leaf(Number, i, end, false)
+			i = end
+		default:
+			kind, n := literal(b[i:])
+			if n == 0 {
+				return fail(i, "unexpected character")
+			}
+			d.leaf(kind, i, i+n, false)
+			i += n
+		}
+		// A value has ended before i: close what it ends, or go on to the next.
+		for {
+			i = space(b, i)
+			if len(d.stack) == 0 {
+				if i < len(b) {
+					return fail(i, "data after the value")
+				}
+				return nil
+			}
+			if i >= len(b) {
+				return fail(i, "unexpected end")
+			}
+			object := d.nodes[d.stack[len(d.stack)-1]].kind == Object
+			if b[i] == ',' {
+				i = space(b, i+1)
+				if object {
+					var err error
+					if i, err = d.key(i); err != nil {
+						return err
+					}
+				}
+				break
+			}
+			if object && b[i] == '}' || !object && b[i] == ']' {
+				i = d.close(i)
+				continue
+			}
+			return fail(i, "unexpected character")
+		}
+	}
+}
+
+func (d *Doc) leaf(kind Kind, start, end int, escaped bool) {
+	d.nodes = append(d.nodes, node{start: uint32(start), end: uint32(end), next: int32(len(d.nodes) + 1), kind: kind, escaped: escaped})
+}
+
+// close ends the innermost container, whose last byte is at i.
+func (d *Doc) close(i int) int {
+	top := len(d.stack) - 1
+	n := &d.nodes[d.stack[top]]
+	n.end, n.next = uint32(i+1), int32(len(d.nodes))
+	d.stack = d.stack[:top]
+	return i + 1
+}
+
+// key reads a key and its colon at i and returns where the value begins.
+func (d *Doc) key(i int) (int, error) {
+	b := d.data
+	if i >= len(b) {
+		return i, fail(i, "unexpected end")
+	}
+	if b[i] != '"' {
+		return i, fail(i, "expected a key")
+	}
+	end, escaped, err := str(b, i+1)
+	if err != nil {
+		return i, err
+	}
+	d.leaf(String, i+1, end, escaped)
+	i = space(b, end+1)
+	if i >= len(b) || b[i] != ':' {
+		return i, fail(i, "expected a colon")
+	}
+	return space(b, i+1), nil
+}
+
+func fail(i int, what string) error { return &SyntaxError{Offset: i, What: what} }
+
+func space(b []byte, i int) int {
+	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
+		i++
+	}
+	return i
+}
+
+func literal(b []byte) (Kind, int) {
+	switch {
+	case len(b) >= 4 && string(b[:4]) == "null":
+		return Null, 4
+	case len(b) >= 4 && string(b[:4]) == "true":
+		return True, 4
+	case len(b) >= 5 && string(b[:5]) == "false":
+		return False, 5
+	}
+	return Missing, 0
+}
+
+// number returns the end of the number at i, or -1.
+func number(b []byte, i int) int {
+	digits := func() bool {
+		from := i
+		for i < len(b) && '0' <= b[i] && b[i] <= '9' {
+			i++
+		}
+		return i > from
+	}
+	if b[i] == '-' {
+		i++
+	}
+	switch {
+	case i < len(b) && b[i] == '0':
+		i++
+	case !digits():
+		return -1
+	}
+	if i < len(b) && b[i] == '.' {
+		i++
+		if !digits() {
+			return -1
+		}
+	}
+	if i < len(b) && (b[i] == 'e' || b[i] == 'E') {
+		i++
+		if i < len(b) && (b[i] == '+' || b[i] == '-') {
+			i++
+		}
+		if !digits() {
+			return -1
+		}
+	}
+	return i
+}
+
+const (
+	ones  = 0x0101010101010101
+	highs = 0x8080808080808080
+)
+
+// special has the high bit of each byte set that a string's scan must look at: a
+// quote, a backslash, a control character. Eight bytes are looked at together;
+// the usual trick marks bytes above a true hit too, so only the lowest counts.
+func special(w uint64) uint64 {
+	quote := w ^ (ones * '"')
+	slash := w ^ (ones * '\\')
+	return ((quote-ones)&^quote | (slash-ones)&^slash | (w-ones*0x20)&^w) & highs
+}
+
+// str reads the string whose first byte after the quote is at i and returns
+// where its closing quote stands.
+func str(b []byte, i int) (end int, escaped bool, err error) {
+	start, ascii := i, uint64(0)
+	for {
+		for i+8 <= len(b) {
+			w := binary.LittleEndian.Uint64(b[i:])
+			if s := special(w); s != 0 {
+				n := bits.TrailingZeros64(s) / 8
+				ascii |= w & (1<<(8*n) - 1)
+				i += n
+				break
+			}
+			ascii |= w
+			i += 8
+		}
+		if i >= len(b) {
+			return 0, false, fail(i, "unexpected end in a string")
+		}
+		switch c := b[i]; {
+		case c == '"':
+			if ascii&highs != 0 && !utf8.Valid(b[start:i]) {
+				return 0, false, &SyntaxError{Offset: start, What: "invalid UTF-8 in a string", UTF8: true}
+			}
+			return i, escaped, nil
+		case c == '\\':
+			escaped = true
+			n := escape(b[i:])
+			if n == 0 {
+				return 0, false, fail(i, "invalid escape")
+			}
+			i += n
+		case c < 0x20:
+			return 0, false, fail(i, "control character in a string")
+		default: // within the last seven bytes of the input
+			ascii |= uint64(c)
+			i++
+		}
+	}
+}
+
+// escape returns the length of the escape sequence at the start of b, or 0.
+func escape(b []byte) int {
+	if len(b) < 2 {
+		return 0
+	}
+	switch b[1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return 2
+	case 'u':
+		if len(b) < 6 {
+			return 0
+		}
+		for _, c := range b[2:6] {
+			if !('0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F') {
+				return 0
+			}
+		}
+		return 6
+	}
+	return 0
+}

@@ -1,0 +1,200 @@
+package jsonv
+
+import (
+	"iter"
+	"strconv"
+
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// Value is a value of a document, valid as long as the document is. The methods
+// never fail: asked for something that it is not, a value gives the zero value,
+// so that a decoder reads past what a peer got wrong.
+type Value struct {
+	d *Doc
+	i int32
+}
+
+func (v Value) node() *node {
+	if v.d == nil {
+		return &node{}
+	}
+	return &v.d.nodes[v.i]
+}
+
+// Kind returns the value's type.
+func (v Value) Kind() Kind { return v.node().kind }
+
+// Exists reports whether the value is there and is not null.
+func (v Value) Exists() bool { k := v.Kind(); return k != Missing && k != Null }
+
+// Is reports whether the value has that kind.
+func (v Value) Is(k Kind) bool { return v.Kind() == k }
+
+// Raw returns the value's JSON; it aliases the input.
+func (v Value) Raw() []byte {
+	n := v.node()
+	switch n.kind {
+	case Missing:
+		return nil
+	case String:
+		return v.d.data[n.start-1 : n.end+1]
+	}
+	return v.d.data[n.start:n.end]
+}
+
+// Text returns a string's text, or the JSON of any other value; nothing for null
+// and for what is not there. It aliases the input.
+func (v Value) Text() msg.Text {
+	n := v.node()
+	switch n.kind {
+	case Missing, Null:
+		return msg.Text{}
+	case String:
+		if n.escaped {
+			return msg.Quoted(v.d.data[n.start:n.end])
+		}
+	}
+	return msg.Raw(v.d.data[n.start:n.end])
+}
+
+// JSON returns the value's JSON as a text that aliases the input; nothing for
+// what is not there.
+func (v Value) JSON() msg.Text { return msg.Raw(v.Raw()) }
+
+// Str returns a copy of a string's text, and "" for any other kind.
+func (v Value) Str() string {
+	if v.Kind() != String {
+		return ""
+	}
+	return v.Text().String()
+}
+
+// Equal reports whether the value is the string s, without copying it.
+func (v Value) Equal(s string) bool {
+	n := v.node()
+	if n.kind != String {
+		return false
+	}
+	if n.escaped {
+		return v.Str() == s
+	}
+	return string(v.d.data[n.start:n.end]) == s
+}
+
+// Bool reports whether the value is true.
+func (v Value) Bool() bool { return v.Kind() == True }
+
+// Int returns a number's integer part that fits; 0 for any other kind. A number
+// with a fraction or an exponent is truncated.
+func (v Value) Int() int64 {
+	if v.Kind() != Number {
+		return 0
+	}
+	raw := string(v.Raw())
+	if i, err := strconv.ParseInt(raw, 10, 64); err == nil {
+		return i
+	}
+	f, _ := strconv.ParseFloat(raw, 64)
+	if f > -1<<62 && f < 1<<62 {
+		return int64(f)
+	}
+	return 0
+}
+
+// Uint is Int with 0 for what is negative.
+func (v Value) Uint() uint64 { return uint64(max(v.Int(), 0)) }
+
+// Float returns a number's value; 0 for any other kind.
+func (v Value) Float() float64 {
+	if v.Kind() != Number {
+		return 0
+	}
+	f, _ := strconv.ParseFloat(string(v.Raw()), 64)
+	return f
+}
+
+// Len is the number of elements of an array or members of an object.
+func (v Value) Len() int {
+	n := 0
+	switch v.Kind() {
+	case Array:
+		for range v.Elems() {
+			n++
+		}
+	case Object:
+		for range v.Members() {
+			n++
+		}
+	}
+	return n
+}
+
+// Get returns the member of an object; Missing when there is none or v is no
+// object.
+func (v Value) Get(key string) Value {
+	n := v.node()
+	if n.kind != Object {
+		return Value{}
+	}
+	var found Value
+	nodes := v.d.nodes
+	for i := v.i + 1; i < n.next; i = nodes[i+1].next {
+		k := &nodes[i]
+		if !k.escaped {
+			if int(k.end-k.start) == len(key) && string(v.d.data[k.start:k.end]) == key {
+				found = Value{v.d, i + 1}
+			}
+		} else if (Value{v.d, i}).Str() == key {
+			found = Value{v.d, i + 1}
+		}
+	}
+	return found
+}
+
+// Path is Get for each key in turn.
+func (v Value) Path(keys ...string) Value {
+	for _, k := range keys {
+		v = v.Get(k)
+	}
+	return v
+}
+
+// Members yields the members of an object in order.
+func (v Value) Members() iter.Seq2[Key, Value] {
+	return func(yield func(Key, Value) bool) {
+		n := v.node()
+		if n.kind != Object {
+			return
+		}
+		for i := v.i + 1; i < n.next; i = v.d.nodes[i+1].next {
+			if !yield(Key{Value{v.d, i}}, Value{v.d, i + 1}) {
+				return
+			}
+		}
+	}
+}
+
+// Elems yields the elements of an array in order.
+func (v Value) Elems() iter.Seq[Value] {
+	return func(yield func(Value) bool) {
+		n := v.node()
+		if n.kind != Array {
+			return
+		}
+		for i := v.i + 1; i < n.next; i = v.d.nodes[i].next {
+			if !yield(Value{v.d, i}) {
+				return
+			}
+		}
+	}
+}
+
+// Key is the key of a member.
+type Key struct{ v Value }
+
+// Is reports whether the key is s.
+func (k Key) Is(s string) bool { return k.v.Equal(s) }
+
+// String returns a copy of the key.
+func (k Key) String() string { return k.v.Str() }

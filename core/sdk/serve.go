@@ -1,0 +1,77 @@
+// Package sdk makes a decoder a process that Earshot can run.
+//
+//	package main
+//
+//	func main() { sdk.Serve(acme.New()) }
+//
+// The package and what it imports (decoder, frame, msg) are all that an author
+// needs; jsonv and when below it are the helpers that our own decoders use. The
+// process speaks the protocol of core/proto/PROTOCOL.md, which is open to any
+// language.
+package sdk
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/hashicorp/go-hclog"
+	goplugin "github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/internal/wire"
+)
+
+// Serve serves decoders of the factory until the host goes away. It does not
+// return. Started by anything but Earshot it says so and exits with status 1.
+func Serve(f decoder.Factory) {
+	log := hclog.New(&hclog.LoggerOptions{Name: f.Info().Name, Output: os.Stderr, Level: hclog.Info, JSONFormat: true})
+	goplugin.Serve(ServeConfig(f, log))
+}
+
+// ServeConfig is what Serve gives to go-plugin; tests serve it in their own
+// process.
+func ServeConfig(f decoder.Factory, log hclog.Logger) *goplugin.ServeConfig {
+	return &goplugin.ServeConfig{
+		HandshakeConfig: wire.Handshake(),
+		Plugins:         goplugin.PluginSet{wire.PluginName: &Plugin{Factory: f}},
+		Logger:          log,
+		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
+			return grpc.NewServer(append(opts, ServerOptions()...)...)
+		},
+	}
+}
+
+// ServerOptions are the gRPC options of a decoder process: the codec, and the
+// message limits that gRPC would otherwise set to 4 MiB.
+func ServerOptions() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.ForceServerCodecV2(wire.NewCodec()),
+		grpc.MaxRecvMsgSize(wire.MaxMessage),
+		grpc.MaxSendMsgSize(wire.MaxMessage),
+		grpc.InitialWindowSize(8 << 20),
+		grpc.InitialConnWindowSize(16 << 20),
+		grpc.ReadBufferSize(256 << 10),
+		grpc.WriteBufferSize(256 << 10),
+	}
+}
+
+// Plugin is the server's half of the go-plugin glue.
+type Plugin struct {
+	goplugin.NetRPCUnsupportedPlugin
+	Factory decoder.Factory
+}
+
+var _ goplugin.GRPCPlugin = (*Plugin)(nil)
+
+// GRPCServer implements goplugin.GRPCPlugin.
+func (p *Plugin) GRPCServer(_ *goplugin.GRPCBroker, s *grpc.Server) error {
+	Register(s, p.Factory)
+	return nil
+}
+
+// GRPCClient implements goplugin.GRPCPlugin; the client's half is the host's.
+func (p *Plugin) GRPCClient(context.Context, *goplugin.GRPCBroker, *grpc.ClientConn) (any, error) {
+	return nil, errors.New("sdk: a decoder process has no client")
+}
