@@ -20,9 +20,11 @@ type Message struct {
 	// tells (parentUuid of Claude Code). Empty otherwise.
 	ParentKey string
 
-	Session   string // the conversation; never empty
-	Run       string // one invocation of one agent; empty when the format has no such thing
-	ParentRun string // the run that caused Run; set on at least the first message of a child
+	Session string // the conversation; never empty
+	Run     string // one invocation of one agent; empty when the format has no such thing
+	// ParentRun is the run that caused Run, on at least the first message of a
+	// child; UnknownRun on a child whose protocol does not name its parent.
+	ParentRun string
 	// ParentCall is the Tool.CallID of the call that caused Run, where it is
 	// known; Delegation.Link and Confidence then say how.
 	ParentCall string
@@ -61,6 +63,10 @@ type Message struct {
 
 	Host Host
 }
+
+// UnknownRun is the ParentRun of a run that is known to be a child, and nothing
+// more: a later Link joins it to its call.
+const UnknownRun = "?"
 
 // Agent is an actor of the conversation. For the messages of a run it is who
 // runs; for a user message that another agent wrote it is that agent.
@@ -153,6 +159,7 @@ type Host struct {
 	Seq      uint64 // order in the stream; breaks ties of Time
 	Ver      uint64 // of two rows with the same ID the higher one stands
 	Observed int64  // ns; when the frame was read. Left out of every comparison
+	Deleted  bool   // takes back a version that was stored under another time
 	Origin   string // file path, URL
 	Offset   int64  // where in Origin the frame begins
 }

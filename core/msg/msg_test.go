@@ -17,6 +17,9 @@ func TestTextUnquotes(t *testing.T) {
 		if got := Quoted([]byte(body)).String(); got != want {
 			t.Errorf("%s: got %q, want %q", body, got, want)
 		}
+		if got := Quoted([]byte(body)).Len(); got != len(want) {
+			t.Errorf("%s: length %d, want %d", body, got, len(want))
+		}
 		if got := string(Quoted([]byte(body)).Append([]byte("x"))); got != "x"+want {
 			t.Errorf("%s: appended %q", body, got)
 		}
@@ -27,6 +30,9 @@ func FuzzTextLikeEncodingJSON(f *testing.F) {
 	f.Add(`a\u00e4\ud800\n`)
 	f.Fuzz(func(t *testing.T, body string) {
 		got := Quoted([]byte(body)).String()
+		if n := Quoted([]byte(body)).Len(); n != len(got) {
+			t.Errorf("%q: length %d of %q", body, n, got)
+		}
 		var want string
 		if json.Unmarshal([]byte(`"`+body+`"`), &want) == nil && strings.ToValidUTF8(body, "") == body && got != want {
 			t.Errorf("%q: got %q, want %q", body, got, want)

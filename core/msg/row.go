@@ -136,16 +136,20 @@ func (m *Message) EachAttribute(f func(key, value string)) {
 		f("attachments", attachments(m.Attachments))
 	}
 	for i, a := range m.Attrs {
-		if !named[a.Key] && !before(m.Attrs[:i], a.Key) {
+		if !named(a.Key) && !before(m.Attrs[:i], a.Key) {
 			f(a.Key, a.Value)
 		}
 	}
 }
 
-var named = map[string]bool{
-	"response_id": true, "parent_call_id": true, "error_type": true, "mcp_server": true, "signal": true,
-	"usage_provenance": true, "time_precision": true, "completeness": true, "tool_internal": true, "async": true,
-	"link_confidence": true, "attachments": true,
+// named reports whether the model itself uses the key.
+func named(key string) bool {
+	switch key {
+	case "response_id", "parent_call_id", "error_type", "mcp_server", "signal", "usage_provenance", "time_precision",
+		"completeness", "tool_internal", "async", "link_confidence", "attachments":
+		return true
+	}
+	return false
 }
 
 func before(attrs []Attr, key string) bool {

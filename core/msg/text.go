@@ -60,6 +60,36 @@ func (t Text) String() string {
 	return string(appendUnquoted(make([]byte, 0, len(t.raw)), t.raw))
 }
 
+// Len is the number of bytes of the decoded text.
+func (t Text) Len() int {
+	if t.raw == nil {
+		return len(t.s)
+	}
+	if !t.quoted {
+		return len(t.raw)
+	}
+	n, b := 0, t.raw
+	for {
+		i := bytes.IndexByte(b, '\\')
+		if i < 0 || i+1 >= len(b) {
+			return n + len(b)
+		}
+		n += i
+		b = b[i:]
+		took := 2
+		if b[1] == 'u' {
+			r, k := unquoteRune(b)
+			if k == 0 {
+				return n + len(b)
+			}
+			took, n = k, n+utf8.RuneLen(r)
+		} else {
+			n++
+		}
+		b = b[took:]
+	}
+}
+
 // Own returns the same text without any alias.
 func (t Text) Own() Text {
 	if t.raw == nil {

@@ -1,0 +1,282 @@
+package assemble
+
+import (
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// apply gives the message its place and moves the group on. It reports whether
+// the message's trace is final.
+func (g *group) apply(out Emitter, m *msg.Message, stream uint64) (linked bool) {
+	if m.Run == "" {
+		return g.applySession(out, m)
+	}
+	r := g.runOf(out, m, stream)
+	r.stream = stream
+	h := &m.Host
+	h.TraceID = g.trace(r.Root)
+	h.SpanID = g.span(msg.SpanRun, r.ID)
+	g.describe(r, m)
+	r.touch(m.Time)
+
+	switch m.Kind {
+	case msg.User:
+		g.input(out, r, m.Time)
+	case msg.Assistant, msg.Reasoning:
+		h.SpanID = g.span(msg.SpanChat, g.output(out, r, m).ID)
+	case msg.ToolCall, msg.Delegation:
+		g.output(out, r, m)
+		h.SpanID = g.begin(r, m)
+	case msg.ToolResult, msg.DelegationResult:
+		h.SpanID = g.end(out, r, m)
+		g.input(out, r, m.Time)
+	case msg.Usage:
+		h.SpanID = g.usage(out, r, m)
+	case msg.Error:
+		r.Outcome, r.Error, r.Message = msg.OutcomeError, errorType(m), head(m.Content)
+		r.event(m.Time, "error", msg.Attr{Key: "error.type", Value: r.Error})
+	}
+	g.signal(out, r, m)
+	return r.Linked
+}
+
+// applySession takes a message that belongs to no run. It gets no trace: which
+// turn is going on depends on the order in which streams are read.
+func (g *group) applySession(out Emitter, m *msg.Message) bool {
+	if m.Signal == msg.Link {
+		g.link(out, m.Tool.CallID, m.Delegation)
+	}
+	return true
+}
+
+// runOf returns the message's run, begun if need be.
+func (g *group) runOf(out Emitter, m *msg.Message, stream uint64) *run {
+	r := g.Runs[m.Run]
+	if r == nil {
+		id := strings.Clone(m.Run)
+		r = &run{ID: id, Root: id}
+		g.Runs[id] = r
+		g.place(r, m)
+		g.adopt(out, r)
+	}
+	if r.Start == 0 {
+		r.Start, r.Last, r.Input = m.Time, m.Time, m.Time
+		r.Source = strings.Clone(m.Host.Source)
+	}
+	if !r.Linked && (m.ParentCall != "" || m.ParentRun != "" && m.ParentRun != msg.UnknownRun) {
+		g.join(out, r, m.ParentRun, m.ParentCall, m.Delegation.Link, m.Delegation.Confidence)
+	}
+	return r
+}
+
+// place decides where a new run stands: at the top, below a parent that is
+// known, or for now in a trace of its own.
+func (g *group) place(r *run, m *msg.Message) {
+	if m.ParentRun == "" && m.ParentCall == "" {
+		if call, by, ok := g.caused(r.ID); ok {
+			r.Call, r.Link = call, by
+		} else {
+			r.Linked = true
+			if prev := g.Runs[g.Turn]; prev != nil {
+				r.Prev = prev.ID
+				prev.over(byTurn)
+			}
+			g.Turn = r.ID
+			return
+		}
+	}
+	if r.Call == "" {
+		r.Call = strings.Clone(m.ParentCall)
+		r.Link, r.Confidence = m.Delegation.Link, m.Delegation.Confidence
+	}
+	if r.Call == "" {
+		if call, by, ok := g.caused(r.ID); ok {
+			r.Call, r.Link = call, by
+		}
+	}
+	if m.ParentRun != msg.UnknownRun {
+		r.Parent = strings.Clone(m.ParentRun)
+		if r.Call == "" {
+			r.Link = max(r.Link, msg.ByParent)
+		}
+	}
+	if p := g.parentOf(r); p != nil {
+		r.Parent, r.Root, r.Linked = p.ID, p.Root, p.Linked
+	}
+	g.ended(r)
+}
+
+// ended ends a run whose delegation already has its result.
+func (g *group) ended(r *run) {
+	if _, ok := g.Done[r.Call]; ok && r.Call != "" {
+		r.over(byCall)
+	}
+}
+
+// caused finds the call of which the protocol said that it caused the run.
+func (g *group) caused(id string) (string, msg.LinkMethod, bool) {
+	for _, c := range g.Open {
+		if c.Child == id {
+			return c.ID, c.Link, true
+		}
+	}
+	for call, d := range g.Done {
+		if d.Child == id {
+			return call, msg.ByNativeID, true
+		}
+	}
+	return "", 0, false
+}
+
+// parentOf returns the run that caused r, if it is here.
+func (g *group) parentOf(r *run) *run {
+	if r.Call != "" {
+		if c := g.Open[r.Call]; c != nil {
+			return g.Runs[c.Run]
+		}
+		if d, ok := g.Done[r.Call]; ok {
+			return g.Runs[d.Run]
+		}
+	}
+	if r.Parent != "" && r.Parent != r.ID {
+		return g.Runs[r.Parent]
+	}
+	return nil
+}
+
+// join gives an unlinked run its parent, as far as it is named.
+func (g *group) join(out Emitter, r *run, parent, callID string, by msg.LinkMethod, confidence uint8) {
+	if callID != "" && r.Call == "" {
+		r.Call, r.Link, r.Confidence = strings.Clone(callID), by, confidence
+	}
+	if parent != "" && parent != msg.UnknownRun && r.Parent == "" {
+		r.Parent = strings.Clone(parent)
+	}
+	g.settle(out, r)
+}
+
+// link notes that a call caused a run.
+func (g *group) link(out Emitter, callID string, d msg.Delegate) {
+	if callID == "" || d.ChildRun == "" {
+		return
+	}
+	if c := g.Open[callID]; c != nil && c.Child == "" {
+		c.Child, c.Link, c.Confidence, c.changed = strings.Clone(d.ChildRun), d.Link, d.Confidence, true
+	} else if old, ok := g.Done[callID]; ok && old.Child == "" {
+		old.Child = strings.Clone(d.ChildRun)
+		g.Done[callID] = old
+	}
+	if r := g.Runs[d.ChildRun]; r != nil && !r.Linked {
+		g.join(out, r, "", callID, d.Link, d.Confidence)
+	}
+}
+
+// adopt settles the runs that waited for r to appear.
+func (g *group) adopt(out Emitter, r *run) {
+	for _, c := range g.Runs {
+		if !c.Linked && c != r && c.Parent == r.ID {
+			g.settle(out, c)
+		}
+	}
+}
+
+// settle moves an unlinked run, and the runs below it, into its parent's trace,
+// if the parent is here and is itself in its place.
+func (g *group) settle(out Emitter, r *run) {
+	p := g.parentOf(r)
+	if p == nil || !p.Linked || g.below(p, r) {
+		return
+	}
+	r.Parent = p.ID
+	old := r.Root
+	for _, c := range g.Runs {
+		if c.Root != old || c.Linked {
+			continue
+		}
+		c.Was, c.Root, c.Linked, c.changed = old, p.Root, true, true
+		g.ended(c)
+		if c.Start != 0 {
+			out.Relink(c.stream, RunRef{g.key.tenant, g.key.format, g.key.session, c.ID})
+		}
+	}
+}
+
+// below reports whether r stands below top, so that a cycle of parents is never
+// closed.
+func (g *group) below(r, top *run) bool {
+	for range maxEndedRuns {
+		if r == top {
+			return true
+		}
+		next := g.Runs[r.Parent]
+		if next == nil {
+			return false
+		}
+		r = next
+	}
+	return true
+}
+
+// describe takes over what the message says of its run.
+func (g *group) describe(r *run, m *msg.Message) {
+	if m.Kind != msg.User { // its Agent is who spoke
+		keep(&r.Agent.ID, m.Agent.ID)
+		keep(&r.Agent.Name, m.Agent.Name)
+		if r.Agent.Kind == 0 {
+			r.Agent.Kind = m.Agent.Kind
+		}
+	}
+	keep(&r.Model, m.Model)
+	keep(&r.Provider, m.Provider)
+}
+
+// keep sets a field that is empty to a copy of the value, which lies in a
+// response that nobody wants to keep.
+func keep(to *string, value string) {
+	if *to == "" && value != "" {
+		*to = strings.Clone(value)
+	}
+}
+
+// touch notes a sign of life.
+func (r *run) touch(t int64) {
+	r.Last = max(r.Last, t)
+	r.changed, r.Given = true, false
+	if r.Ended == bySilence {
+		r.Ended = running
+	}
+}
+
+// over ends the run, unless it has ended for a better reason.
+func (r *run) over(by endedBy) {
+	if by > r.Ended {
+		r.Ended, r.changed, r.Given = by, true, false
+	}
+}
+
+func (r *run) event(t int64, name string, attrs ...msg.Attr) {
+	if len(r.Events) < maxEvents {
+		r.Events = append(r.Events, msg.SpanEvent{Time: t, Name: name, Attrs: attrs})
+	}
+}
+
+func errorType(m *msg.Message) string {
+	if m.Tool.ErrorType != "" {
+		return strings.Clone(m.Tool.ErrorType)
+	}
+	if t := m.Attr("error_type"); t != "" {
+		return strings.Clone(t)
+	}
+	return "error"
+}
+
+// head is the beginning of a text, for a status message.
+func head(t msg.Text) string {
+	const most = 256
+	s := t.String()
+	if len(s) <= most {
+		return strings.Clone(s)
+	}
+	return strings.ToValidUTF8(s[:most], "")
+}

@@ -1,0 +1,196 @@
+package assemble
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// Emitter takes what the assembler gives.
+type Emitter interface {
+	// Span takes a span that ended, was ended by rule, changed, or (State Open) is
+	// still running at the end of an epoch.
+	Span(s *msg.Span)
+	// Relink asks for the run's stream to be decoded again from its beginning,
+	// because its trace has changed. Before the first frame, ResetRun is called.
+	Relink(stream uint64, r RunRef)
+}
+
+// RunRef names a run.
+type RunRef struct{ Tenant, Format, Session, Run string }
+
+// Store is the assembler's memory of groups that it does not hold.
+type Store interface {
+	// Group returns the state that Seal gave for the key; nil when there is none.
+	Group(key string) ([]byte, error)
+}
+
+// Settings are the rules by which silence ends a run.
+type Settings struct {
+	// IdleRun ends a run with nothing open, IdleCall one that waits for a call.
+	IdleRun, IdleCall time.Duration
+}
+
+// Assembler holds the open state of all sessions. It is used by one goroutine.
+type Assembler struct {
+	settings Settings
+	store    Store
+	out      Emitter
+	groups   map[groupKey]*group
+	last     *group
+}
+
+type groupKey struct{ tenant, format, session string }
+
+func (k groupKey) String() string { return k.tenant + "\x00" + k.format + "\x00" + k.session }
+
+// New returns an assembler that remembers nothing but what is in the store.
+func New(s Settings, store Store, out Emitter) *Assembler {
+	if s.IdleRun <= 0 {
+		s.IdleRun = 30 * time.Minute
+	}
+	if s.IdleCall <= 0 {
+		s.IdleCall = 6 * time.Hour
+	}
+	return &Assembler{settings: s, store: store, out: out, groups: make(map[groupKey]*group)}
+}
+
+// Revision and position of a message make its version; see Version.
+const (
+	revisionShift = 56
+	completeShift = 54
+	linkedBit     = 1 << 53
+)
+
+// Version is the Ver of a message's row: the decoder's revision, how complete
+// the message is, whether its trace is final, and where in the stream it was
+// completed. A version is the same in every replay.
+func Version(revision uint32, c msg.Completeness, linked bool, pos int64) uint64 {
+	v := uint64(revision&0xff)<<revisionShift | uint64(c)<<completeShift | uint64(pos)&(linkedBit-1)
+	if linked {
+		v |= linkedBit
+	}
+	return v
+}
+
+// Apply takes the next message of a stream and gives it its place: Host.ID,
+// Parent, TraceID, SpanID and Ver, which on entry holds the position. Tenant,
+// Format, Source, Time and Observed are set by the caller.
+func (a *Assembler) Apply(m *msg.Message, stream uint64, revision uint32, now time.Time) error {
+	g, err := a.group(m.Host.Tenant, m.Host.Format, m.Session)
+	if err != nil {
+		return err
+	}
+	g.dirty, g.touched, g.revision = true, now, revision
+	h := &m.Host
+	h.ID = msg.NewID(h.Tenant, h.Format, m.Session, m.Key)
+	if m.ParentKey != "" {
+		h.Parent = msg.NewID(h.Tenant, h.Format, m.Session, m.ParentKey)
+	}
+	linked := g.apply(a.out, m, stream)
+	h.Ver = Version(revision, m.Complete, linked, int64(h.Ver))
+	return nil
+}
+
+func (a *Assembler) group(tenant, format, session string) (*group, error) {
+	if g := a.last; g != nil && g.key.session == session && g.key.format == format && g.key.tenant == tenant {
+		return g, nil
+	}
+	key := groupKey{tenant, format, session}
+	g := a.groups[key]
+	if g == nil {
+		state, err := a.store.Group(key.String())
+		if err != nil {
+			return nil, fmt.Errorf("assemble: session %s: %w", session, err)
+		}
+		if g, err = openGroup(key, state); err != nil {
+			return nil, fmt.Errorf("assemble: session %s: %w", session, err)
+		}
+		a.groups[g.key] = g
+	}
+	a.last = g
+	return g, nil
+}
+
+// Resume takes a group from the store into memory, so that its open runs are
+// ended when they stay silent.
+func (a *Assembler) Resume(key string, now time.Time) error {
+	k, err := parseKey(key)
+	if err != nil {
+		return err
+	}
+	g, err := a.group(k.tenant, k.format, k.session)
+	if err != nil {
+		return err
+	}
+	g.touched = now
+	return nil
+}
+
+// CloseStream says that the stream will give no more: its runs end where they
+// are. sessions are those that it spoke of.
+func (a *Assembler) CloseStream(stream uint64, sessions []RunRef) error {
+	for _, s := range sessions {
+		g, err := a.group(s.Tenant, s.Format, s.Session)
+		if err != nil {
+			return err
+		}
+		g.closeStream(stream)
+	}
+	return nil
+}
+
+// Idle ends the runs of groups that have been silent for as long as the
+// settings say, and forgets groups that need no memory.
+func (a *Assembler) Idle(now time.Time) {
+	for key, g := range a.groups {
+		silent := now.Sub(g.touched)
+		g.idle(silent >= a.settings.IdleRun, silent >= a.settings.IdleCall)
+		if !g.dirty && silent > time.Minute && !g.open() {
+			delete(a.groups, key)
+			if a.last == g {
+				a.last = nil
+			}
+		}
+	}
+}
+
+// Finish ends everything that is open, by rule; the spans come with the next
+// Seal. A later message opens its run again.
+func (a *Assembler) Finish() {
+	for _, g := range a.groups {
+		g.idle(true, true)
+	}
+}
+
+// Seal gives the spans that the end of an epoch brings out (runs that ended,
+// and what is open and changed) and then the state of every group that changed,
+// with whether anything in it is open. The state is valid with exactly the
+// messages that were applied before.
+func (a *Assembler) Seal(state func(key string, open bool, state []byte)) error {
+	for _, g := range a.groups {
+		if !g.dirty {
+			continue
+		}
+		g.seal(a.out)
+		b, err := g.encode()
+		if err != nil {
+			return fmt.Errorf("assemble: session %s: %w", g.key.session, err)
+		}
+		g.dirty = false
+		state(g.key.String(), g.open(), b)
+	}
+	return nil
+}
+
+// ResetRun forgets what is known of a run but its place, before its stream is
+// decoded again.
+func (a *Assembler) ResetRun(r RunRef) error {
+	g, err := a.group(r.Tenant, r.Format, r.Session)
+	if err != nil {
+		return err
+	}
+	g.reset(r.Run)
+	return nil
+}

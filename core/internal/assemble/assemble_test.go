@@ -1,0 +1,379 @@
+package assemble
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// world applies messages and keeps what a table would hold: of each (trace,
+// span) the row with the highest version, without those taken back.
+type world struct {
+	t       *testing.T
+	a       *Assembler
+	state   map[string][]byte
+	rows    map[string]msg.Span
+	open    map[msg.SpanID]bool
+	relinks []string
+	replay  []RunRef
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, state: map[string][]byte{}, rows: map[string]msg.Span{}, open: map[msg.SpanID]bool{}}
+	w.a = New(Settings{}, w, w)
+	return w
+}
+
+func (w *world) Group(key string) ([]byte, error) { return w.state[key], nil }
+
+func (w *world) Span(s *msg.Span) {
+	if s.State == msg.SpanOpen {
+		w.open[s.ID] = true
+		return
+	}
+	delete(w.open, s.ID)
+	key := s.TraceID.String() + s.ID.String()
+	if old, ok := w.rows[key]; !ok || s.Ver >= old.Ver {
+		w.rows[key] = *s
+	}
+}
+
+func (w *world) Relink(_ uint64, r RunRef) {
+	w.relinks = append(w.relinks, r.Run)
+	w.replay = append(w.replay, r)
+}
+
+// restart throws the assembler away and goes on from what was sealed.
+func (w *world) restart() {
+	w.seal()
+	w.a = New(Settings{}, w, w)
+}
+
+func (w *world) seal() {
+	if err := w.a.Seal(func(key string, _ bool, b []byte) { w.state[key] = b }); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+const sec = int64(time.Second)
+const t0 = 1700000000 * sec
+
+func (w *world) apply(list ...msg.Message) {
+	w.t.Helper()
+	for i, m := range list {
+		m.Session, m.Host = "s", msg.Host{Tenant: "default", Format: "f", Source: "src", Ver: uint64(i)}
+		if m.Key == "" {
+			m.Key = fmt.Sprintf("%s/%s/%d/%s", m.Kind, m.Run, m.Time, m.Tool.CallID)
+		}
+		m.Time = t0 + m.Time*sec
+		if m.Complete == 0 && m.Kind != msg.Usage {
+			m.Complete = msg.Complete
+		}
+		if err := w.a.Apply(&m, 1, 1, time.Unix(0, 0)); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// tree draws the rows as trees: name, from-to in seconds, what is worth seeing.
+func (w *world) tree() string {
+	w.seal()
+	var all []msg.Span
+	for _, s := range w.rows {
+		if !s.Deleted {
+			all = append(all, s)
+		}
+	}
+	slices.SortFunc(all, func(a, b msg.Span) int {
+		if a.Start != b.Start {
+			return int(a.Start - b.Start)
+		}
+		return strings.Compare(label(a), label(b))
+	})
+	var out strings.Builder
+	var draw func(trace msg.TraceID, parent msg.SpanID, indent string)
+	draw = func(trace msg.TraceID, parent msg.SpanID, indent string) {
+		for _, s := range all {
+			if s.TraceID == trace && s.Parent == parent {
+				fmt.Fprintf(&out, "%s%s\n", indent, label(s))
+				draw(trace, s.ID, indent+"  ")
+			}
+		}
+	}
+	for _, s := range all {
+		if s.Parent.IsZero() {
+			draw(s.TraceID, msg.SpanID{}, "")
+		}
+	}
+	drawn := strings.Count(out.String(), "\n")
+	if drawn != len(all) {
+		fmt.Fprintf(&out, "%d spans hang in the air\n", len(all)-drawn)
+	}
+	return out.String()
+}
+
+func label(s msg.Span) string {
+	name := s.Run
+	switch s.Kind {
+	case msg.SpanChat:
+		if name = s.ResponseID; name == "" {
+			name = "-"
+		}
+	case msg.SpanTool, msg.SpanDelegation:
+		name = s.Tool.Name
+	}
+	l := fmt.Sprintf("%s %s %d-%d", s.Kind, name, (s.Start-t0)/sec, (s.End-t0)/sec)
+	if s.State == msg.SpanIdle {
+		l += " idle"
+	}
+	if s.Outcome > msg.OutcomeOK {
+		l += " " + s.Outcome.String() + ":" + s.ErrorType
+	}
+	if s.Usage.Total() > 0 {
+		l += fmt.Sprintf(" tokens=%d", s.Usage.Total())
+	}
+	return l
+}
+
+func (w *world) want(want string) {
+	w.t.Helper()
+	want = strings.TrimPrefix(strings.ReplaceAll(want, "\n\t\t", "\n"), "\n")
+	want = strings.TrimRight(want, "\t\n") + "\n"
+	if d := cmp.Diff(want, w.tree()); d != "" {
+		w.t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+func user(run string, t int64) msg.Message { return msg.Message{Kind: msg.User, Run: run, Time: t} }
+func said(run, resp string, t int64) msg.Message {
+	return msg.Message{Kind: msg.Assistant, Run: run, ResponseID: resp, Time: t}
+}
+func tokens(run, resp string, t int64, n uint64) msg.Message {
+	return msg.Message{Key: "usage:" + resp, Kind: msg.Usage, Run: run, ResponseID: resp, Time: t, Complete: msg.Complete, Usage: msg.Tokens{Input: n}}
+}
+func called(run, id, name string, t int64) msg.Message {
+	return msg.Message{Kind: msg.ToolCall, Run: run, ResponseID: "", Time: t, Tool: msg.Tool{CallID: id, Name: name}}
+}
+func result(run, id string, t int64) msg.Message {
+	return msg.Message{Kind: msg.ToolResult, Run: run, Time: t, Tool: msg.Tool{CallID: id}}
+}
+func delegated(run, id, to string, t int64) msg.Message {
+	return msg.Message{Kind: msg.Delegation, Run: run, Time: t, Tool: msg.Tool{CallID: id, Name: "Task"}, Delegation: msg.Delegate{To: to}}
+}
+func answered(run, id string, t int64) msg.Message {
+	return msg.Message{Kind: msg.DelegationResult, Run: run, Time: t, Tool: msg.Tool{CallID: id}}
+}
+
+func in(resp string, m msg.Message) msg.Message { m.ResponseID = resp; return m }
+
+func TestTurnWithParallelTools(t *testing.T) {
+	w := newWorld(t)
+	w.apply(user("a", 0), said("a", "r1", 2), in("r1", called("a", "c1", "Read", 3)), in("r1", called("a", "c2", "Grep", 3)),
+		tokens("a", "r1", 3, 10), result("a", "c2", 4), result("a", "c1", 6), said("a", "r2", 9), tokens("a", "r2", 9, 5),
+		user("b", 20), said("b", "r3", 21), msg.Message{Kind: msg.Stop, Run: "b", Time: 22, Signal: msg.RunEnd, FinishReason: "end_turn"})
+	w.want(`
+		run a 0-9 tokens=15
+		  chat r1 0-3 tokens=10
+		  tool Grep 3-4
+		  tool Read 3-6
+		  chat r2 6-9 tokens=5
+		run b 20-22
+		  chat r3 20-21
+		`)
+}
+
+func TestNestedDelegation(t *testing.T) {
+	w := newWorld(t)
+	child := func(run, call string, t int64) msg.Message {
+		m := user(run, t)
+		m.ParentCall, m.Delegation.Link = call, msg.ByNativeID
+		return m
+	}
+	w.apply(user("a", 0), delegated("a", "d1", "x", 1), delegated("a", "d2", "y", 1),
+		child("x", "d1", 2), child("y", "d2", 2), said("x", "rx", 3), said("y", "ry", 4),
+		delegated("x", "d3", "z", 4), child("z", "d3", 5), called("z", "c", "Bash", 6), result("z", "c", 7), answered("x", "d3", 8),
+		answered("a", "d2", 9), answered("a", "d1", 10), said("a", "ra", 12))
+	w.a.Finish()
+	w.want(`
+		run a 0-12 idle
+		  chat - 0-1
+		  delegation Task 1-10
+		    run x 2-8
+		      chat rx 2-4
+		      delegation Task 4-8
+		        run z 5-7
+		          chat - 5-6
+		          tool Bash 6-7
+		  delegation Task 1-9
+		    run y 2-4
+		      chat ry 2-4
+		  chat ra 10-12 idle
+		`)
+}
+
+// Whatever is heard first, parent or child, the rows are the same in the end.
+func TestLateLink(t *testing.T) {
+	parent := []msg.Message{user("a", 0), in("r", delegated("a", "d1", "x", 1)), tokens("a", "r", 1, 1),
+		{Kind: msg.Status, Run: "a", Time: 1, Signal: msg.Link, Tool: msg.Tool{CallID: "d1"}, Delegation: msg.Delegate{ChildRun: "x", Link: msg.ByMetaFile}},
+		answered("a", "d1", 9)}
+	first := user("x", 2)
+	first.ParentRun = msg.UnknownRun
+	child := []msg.Message{first, said("x", "rx", 3), tokens("x", "rx", 3, 7)}
+	want := `
+		run a 0-9 idle tokens=1
+		  chat r 0-1 tokens=1
+		  delegation Task 1-9
+		    run x 2-3 tokens=7
+		      chat rx 2-3 tokens=7
+		`
+	t.Run("parent first", func(t *testing.T) {
+		w := newWorld(t)
+		w.apply(parent...)
+		w.apply(child...)
+		w.a.Finish()
+		w.want(want)
+		if len(w.relinks) != 0 {
+			t.Error("relinked", w.relinks)
+		}
+	})
+	for name, between := range map[string]func(*world){
+		"child first":           func(*world) {},
+		"child given in epochs": func(w *world) { w.seal() },
+		"child given as orphan": func(w *world) { w.a.Finish(); w.seal() },
+		"restart between":       func(w *world) { w.a.Finish(); w.restart() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.apply(child...)
+			between(w)
+			w.apply(parent...)
+			if len(w.relinks) != 1 {
+				t.Fatal("relinks:", w.relinks)
+			}
+			if err := w.a.ResetRun(w.replay[0]); err != nil {
+				t.Fatal(err)
+			}
+			w.apply(child...)
+			w.a.Finish()
+			w.want(want)
+		})
+	}
+}
+
+func TestReplayCountsOnce(t *testing.T) {
+	w := newWorld(t)
+	list := []msg.Message{user("a", 0), said("a", "r1", 2), tokens("a", "r1", 2, 10), called("a", "c1", "Read", 3), result("a", "c1", 4),
+		said("a", "r2", 5), tokens("a", "r2", 5, 7)}
+	want := `
+		run a 0-5 idle tokens=17
+		  chat r1 0-2 tokens=10
+		  chat - 2-3
+		  tool Read 3-4
+		  chat r2 4-5 tokens=7
+		`
+	w.apply(list...)
+	w.a.Finish()
+	w.want(want)
+	w.apply(list...) // the same conversation, heard again from another source
+	w.a.Finish()
+	w.want(want)
+}
+
+func TestPartialUsageIsReplaced(t *testing.T) {
+	w := newWorld(t)
+	part := tokens("a", "r1", 2, 3)
+	part.Complete = msg.Partial
+	w.apply(user("a", 0), said("a", "r1", 2), part)
+	w.restart()
+	w.apply(tokens("a", "r1", 4, 10))
+	w.a.Finish()
+	w.want(`
+		run a 0-4 idle tokens=10
+		  chat r1 0-4 tokens=10
+		`)
+}
+
+func TestEndings(t *testing.T) {
+	w := newWorld(t)
+	bad := result("a", "c1", 3)
+	bad.IsError, bad.Content = true, msg.Plain("permission denied")
+	w.apply(user("a", 0), called("a", "c1", "Bash", 1), bad, called("a", "c2", "Sleep", 4),
+		msg.Message{Kind: msg.Stop, Run: "a", Time: 6, Signal: msg.RunEnd, IsError: true, FinishReason: "interrupted"},
+		user("b", 7), called("b", "c3", "Late", 8), msg.Message{Kind: msg.Error, Run: "b", Time: 9, IsError: true, Tool: msg.Tool{ErrorType: "overloaded"}})
+	w.want(`
+		run a 0-6 cancelled:interrupted
+		  chat - 0-1
+		  tool Bash 1-3 error:tool_error
+		  chat - 3-4
+		  tool Sleep 4-6 idle cancelled:no_result
+		`)
+	if len(w.open) != 2 {
+		t.Errorf("%d open spans, want the run b and its call", len(w.open))
+	}
+	w.apply(result("a", "c2", 12)) // it came after all
+	w.a.Finish()
+	w.want(`
+		run a 0-6 cancelled:interrupted
+		  chat - 0-1
+		  tool Bash 1-3 error:tool_error
+		  chat - 3-4
+		  tool Sleep 4-12
+		run b 7-9 idle error:overloaded
+		  chat - 7-8 idle
+		  tool Late 8-9 idle cancelled:no_result
+		`)
+	if len(w.open) != 0 {
+		t.Error("spans left open", w.open)
+	}
+}
+
+// A background delegation outlives its turn and ends when its result comes.
+func TestBackgroundDelegation(t *testing.T) {
+	w := newWorld(t)
+	d := delegated("a", "d1", "x", 1)
+	d.Delegation.Async = true
+	w.apply(user("a", 0), d, said("a", "r", 2), user("b", 5), said("b", "r2", 6))
+	w.restart()
+	w.apply(answered("a", "d1", 8))
+	w.a.Finish()
+	w.want(`
+		run a 0-8
+		  chat - 0-1
+		  chat r 1-2
+		  delegation Task 1-8
+		run b 5-6 idle
+		  chat r2 5-6 idle
+		`)
+}
+
+func TestParentsNeverFormACycle(t *testing.T) {
+	w := newWorld(t)
+	x, y := user("x", 1), user("y", 2)
+	x.ParentRun, y.ParentRun = "y", "x"
+	w.apply(x, y)
+	w.a.Finish()
+	if got := w.tree(); !strings.Contains(got, "run x") {
+		t.Error(got)
+	}
+}
+
+func TestSilence(t *testing.T) {
+	w := newWorld(t)
+	w.apply(user("a", 0), called("a", "c1", "Sleep", 1))
+	w.a.Idle(time.Unix(0, 0).Add(time.Hour))
+	if got := w.tree(); got != "" {
+		t.Errorf("a run that waits for a call was ended after an hour:\n%s", got)
+	}
+	w.a.Idle(time.Unix(0, 0).Add(7 * time.Hour))
+	w.want(`
+		run a 0-1 idle
+		  chat - 0-1 idle
+		  tool Sleep 1-1 idle cancelled:no_result
+		`)
+}

@@ -1,0 +1,26 @@
+// Package assemble turns messages into spans. It is pure: no clock, no input or
+// output, no goroutine; time comes with the messages, and silence is told to it.
+//
+// A session is a group of runs; a run is one invocation of one agent, and its
+// spans are the run itself, a chat for each response of a model, a tool or a
+// delegation for each call, and below a delegation the run that it caused:
+//
+//	run (invoke_agent)                      one trace per top-level run
+//	├── chat                                from the last input to the end of the response
+//	├── tool (execute_tool)                 from call to result
+//	└── delegation (execute_tool)
+//	    └── run (invoke_agent)              the child, from whatever stream it comes
+//
+// Several streams may feed one session. What a span says is a function of its
+// own run's messages, which come from one stream in order; only its place in the
+// tree depends on others. A child that is heard before anything names its call
+// begins as the root of a trace of its own. When the link comes, its stream is
+// decoded again (Emitter.Relink): the spans come out under the right trace with a
+// higher version, and the old ones are taken back. So the order in which files
+// happen to be read does not show in the tables.
+//
+// Starts are fixed when a span begins, because they are part of the row's
+// identity; transcripts whose times run backwards (a fifth of Claude Code's do)
+// therefore get spans of zero length rather than negative ones. A run that ends
+// without saying so ends at its last event.
+package assemble

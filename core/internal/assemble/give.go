@@ -1,0 +1,216 @@
+package assemble
+
+import (
+	"slices"
+
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+func (g *group) trace(root string) msg.TraceID {
+	return msg.NewTraceID(g.key.tenant, g.key.format, g.key.session, root)
+}
+
+func (g *group) span(kind msg.SpanKind, native string) msg.SpanID {
+	if kind == msg.SpanDelegation {
+		kind = msg.SpanTool // a call is one span, whatever it turns out to be
+	}
+	return msg.NewSpanID(g.key.tenant, g.key.format, g.key.session, kind, native)
+}
+
+// give gives a span of run r, with what every span has, and takes back the one
+// that was given under another trace.
+func (g *group) give(out Emitter, s *msg.Span, r *run) {
+	s.Tenant, s.Format, s.Session, s.Source = g.key.tenant, g.key.format, g.key.session, r.Source
+	s.TraceID = g.trace(r.Root)
+	s.Run, s.ParentRun = r.ID, r.Parent
+	if s.Agent == (msg.Agent{}) {
+		s.Agent = r.Agent
+	}
+	s.Ver = uint64(g.revision&0xff)<<revisionShift | uint64(s.State)<<completeShift | uint64(max(s.LastSeen, 0)/1000)&(linkedBit-1)
+	if r.Linked {
+		s.Ver |= linkedBit
+	}
+	out.Span(s)
+	if r.Was != "" && r.Was != r.Root {
+		old := *s
+		old.TraceID, old.Deleted = g.trace(r.Was), true
+		out.Span(&old)
+	}
+}
+
+func (g *group) giveChat(out Emitter, r *run, state msg.SpanState) {
+	c := r.Chat
+	s := &msg.Span{
+		ID: g.span(msg.SpanChat, c.ID), Parent: g.span(msg.SpanRun, r.ID), Kind: msg.SpanChat, State: state,
+		Start: c.Start, End: max(c.Last, c.Start), LastSeen: c.Last, FirstToken: c.FirstToken,
+		Model: c.Model, Provider: c.Provider, Usage: c.Usage,
+	}
+	if c.Named {
+		s.ResponseID = c.ID
+	}
+	if c.Finish != "" {
+		s.FinishReasons = []string{c.Finish}
+	}
+	s.Outcome = msg.OutcomeOK
+	if c.Error != "" {
+		s.Outcome, s.ErrorType = msg.OutcomeError, c.Error
+	}
+	g.give(out, s, r)
+}
+
+func (g *group) callSpan(c *call) *msg.Span {
+	return &msg.Span{
+		ID: g.span(c.kind(), c.ID), Parent: g.span(msg.SpanRun, c.Run), Kind: c.kind(), State: msg.SpanOpen,
+		Start: c.Start, LastSeen: c.Last, ArgumentBytes: c.Arguments,
+		Tool:     msg.Tool{CallID: c.ID, Name: c.Tool, Server: c.Server, Internal: c.Internal},
+		Delegate: msg.Delegate{To: c.To, ChildRun: c.Child, Link: c.Link, Confidence: c.Confidence, Async: c.Async},
+		Events:   slices.Clone(c.Events),
+	}
+}
+
+func (g *group) runSpan(r *run) *msg.Span {
+	s := &msg.Span{
+		ID: g.span(msg.SpanRun, r.ID), Kind: msg.SpanRun, State: msg.SpanOpen,
+		Start: r.Start, LastSeen: r.Last, Agent: r.Agent,
+		Model: r.Model, Provider: r.Provider, Usage: r.Usage,
+		Outcome: r.Outcome, ErrorType: r.Error, StatusMessage: r.Message,
+		Delegate: msg.Delegate{Link: r.Link, Confidence: r.Confidence},
+		Events:   slices.Clone(r.Events),
+	}
+	if r.Agent.Kind == msg.KindWorkflow {
+		s.Kind = msg.SpanWorkflow
+	}
+	if r.Finish != "" {
+		s.FinishReasons = []string{r.Finish}
+	}
+	switch {
+	case r.Call != "" && r.Linked:
+		s.Parent = g.span(msg.SpanDelegation, r.Call)
+	case r.Parent != "" && r.Linked:
+		s.Parent = g.span(msg.SpanRun, r.Parent)
+	}
+	if r.Prev != "" {
+		if p := g.Runs[r.Prev]; p != nil {
+			s.Links = append(s.Links, msg.SpanLink{
+				TraceID: g.trace(p.Root), SpanID: g.span(msg.SpanRun, p.ID),
+				Attrs: []msg.Attr{{Key: "earshot.link", Value: "previous_turn"}},
+			})
+		}
+	}
+	return s
+}
+
+// seal gives the runs that are over and what is open and has changed.
+func (g *group) seal(out Emitter) {
+	for _, r := range g.Runs {
+		switch {
+		case r.Start == 0:
+		case r.Ended != running && !r.Given:
+			g.giveRun(out, r)
+		case r.Ended == running && r.changed:
+			g.give(out, g.runSpan(r), r)
+			r.Shown = true
+		}
+		r.changed = false
+	}
+	for _, c := range g.Open {
+		r := g.Runs[c.Run]
+		if r == nil {
+			delete(g.Open, c.ID)
+			continue
+		}
+		switch {
+		case !c.Given && (c.Lost || r.Ended != running && r.Ended != byTurn):
+			// Nobody will bring its result; if somebody does, it is given again.
+			s := g.callSpan(c)
+			s.State, s.End = msg.SpanIdle, max(r.Last, c.Start)
+			s.Outcome, s.ErrorType = msg.OutcomeCancelled, "no_result"
+			g.give(out, s, r)
+			c.Given = true
+		case r.Ended == running && c.changed:
+			g.give(out, g.callSpan(c), r)
+			c.Shown = true
+		}
+		c.changed = false
+	}
+}
+
+// giveRun gives a run that is over, and the chat that it left open.
+func (g *group) giveRun(out Emitter, r *run) {
+	if r.Chat != nil {
+		state := msg.SpanClosed
+		if r.Ended == bySilence {
+			state = msg.SpanIdle
+		}
+		g.giveChat(out, r, state)
+		if r.Ended != bySilence {
+			r.Chat = nil
+		}
+	}
+	s := g.runSpan(r)
+	s.State, s.End = msg.SpanClosed, max(r.Last, r.Start)
+	if r.Ended == bySilence {
+		s.State = msg.SpanIdle
+	}
+	if r.End != 0 {
+		s.End = max(r.End, r.Start)
+	}
+	g.give(out, s, r)
+	r.Given = true
+}
+
+// idle ends what has been silent long enough: runs that wait for nothing, and
+// runs that wait for a call.
+func (g *group) idle(runs, calls bool) {
+	waits := make(map[string]bool)
+	for _, c := range g.Open {
+		for id := c.Run; id != "" && !waits[id]; {
+			waits[id] = true
+			r := g.Runs[id]
+			if r == nil {
+				break
+			}
+			id = r.Parent
+		}
+	}
+	if calls {
+		for _, c := range g.Open {
+			if !c.Lost {
+				c.Lost, g.dirty = true, true
+			}
+		}
+	}
+	for _, r := range g.Runs {
+		if r.Ended == running && (runs && !waits[r.ID] || calls) {
+			r.over(bySilence)
+			g.dirty = true
+		}
+	}
+}
+
+func (g *group) closeStream(stream uint64) {
+	for _, r := range g.Runs {
+		if r.stream == stream && r.Ended == running {
+			r.over(bySilence)
+			g.dirty = true
+		}
+	}
+}
+
+// reset forgets a run's own story; its place in the tree stays.
+func (g *group) reset(id string) {
+	r := g.Runs[id]
+	if r == nil {
+		return
+	}
+	g.Runs[id] = &run{
+		ID: r.ID, Parent: r.Parent, Call: r.Call, Link: r.Link, Confidence: r.Confidence, Root: r.Root, Was: r.Was,
+		Prev: r.Prev, Linked: r.Linked, stream: r.stream, Ended: min(r.Ended, byCall), Shown: r.Shown,
+	}
+	for _, c := range g.Open {
+		if c.Run == id {
+			delete(g.Open, c.ID)
+		}
+	}
+	g.dirty = true
+}

@@ -1,0 +1,213 @@
+package assemble
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// Limits of what a group remembers of what is over.
+const (
+	maxEndedRuns = 128  // runs whose place late children may still need
+	maxDone      = 4096 // ended delegations
+	maxEvents    = 32   // of a span
+	maxChats     = 512  // starts of responses, of a run
+)
+
+// group is a session. Its exported fields are its state.
+type group struct {
+	key      groupKey
+	dirty    bool
+	touched  time.Time
+	revision uint32
+
+	Turn string           `json:"turn,omitempty"` // the top-level run that is going on, or was last
+	Runs map[string]*run  `json:"runs,omitempty"`
+	Open map[string]*call `json:"open,omitempty"` // calls without a result
+	// Done are ended delegations, by call: the run that made them and the run they
+	// caused, for children that come late.
+	Done map[string]done `json:"done,omitempty"`
+}
+
+type done struct {
+	Run   string `json:"run"`
+	Child string `json:"child,omitempty"`
+	At    int64  `json:"at"`
+}
+
+// run is one invocation of an agent.
+type run struct {
+	ID         string         `json:"id"`
+	Parent     string         `json:"parent,omitempty"` // run
+	Call       string         `json:"call,omitempty"`   // of the parent that caused it
+	Link       msg.LinkMethod `json:"link,omitempty"`
+	Confidence uint8          `json:"confidence,omitempty"`
+	Root       string         `json:"root"`           // the top-level run of its trace
+	Was        string         `json:"was,omitempty"`  // the root under which its spans were given before a link
+	Prev       string         `json:"prev,omitempty"` // the turn before
+	Linked     bool           `json:"linked,omitempty"`
+
+	Source   string      `json:"source,omitempty"`
+	Agent    msg.Agent   `json:"agent,omitzero"`
+	Model    string      `json:"model,omitempty"`
+	Provider string      `json:"provider,omitempty"`
+	Usage    msg.Tokens  `json:"usage,omitzero"`
+	Counted  counted     `json:"counted,omitzero"`
+	Seen     []uint64    `json:"seen,omitempty"` // the usage messages that were counted, sorted
+	Outcome  msg.Outcome `json:"outcome,omitempty"`
+	Error    string      `json:"error,omitempty"`
+	Message  string      `json:"message,omitempty"`
+	Finish   string      `json:"finish,omitempty"`
+
+	Start  int64           `json:"start"`
+	Last   int64           `json:"last"`
+	End    int64           `json:"end,omitempty"`   // told by the protocol
+	Input  int64           `json:"input,omitempty"` // when the model last got something to answer
+	Ended  endedBy         `json:"ended,omitempty"`
+	Given  bool            `json:"given,omitempty"` // its span was given as ended, and nothing has changed since
+	Shown  bool            `json:"shown,omitempty"` // it was given as open
+	Chat   *chat           `json:"chat,omitempty"`
+	Chats  []chatStart     `json:"chats,omitempty"` // for responses that are told again
+	Events []msg.SpanEvent `json:"events,omitempty"`
+
+	stream  uint64
+	changed bool
+}
+
+// counted is the usage that was last added to the run, so that a more complete
+// one replaces it.
+type counted struct {
+	Message uint64     `json:"message,omitempty"`
+	Tokens  msg.Tokens `json:"tokens,omitzero"`
+}
+
+type chatStart struct {
+	ID    string `json:"id"`
+	Start int64  `json:"start"`
+}
+
+// endedBy says why a run is over; higher reasons stand against lower ones.
+type endedBy uint8
+
+const (
+	running    endedBy = iota
+	bySilence          // idle, or the end of its stream
+	byTurn             // the next turn began
+	byCall             // the delegation that caused it has its result
+	byProtocol         // it said so
+)
+
+// chat is a model's response in the making.
+type chat struct {
+	ID         string     `json:"id"`
+	Named      bool       `json:"named,omitempty"` // ID is the protocol's
+	Start      int64      `json:"start"`
+	FirstToken int64      `json:"first_token,omitempty"`
+	Last       int64      `json:"last"`
+	Model      string     `json:"model,omitempty"`
+	Provider   string     `json:"provider,omitempty"`
+	Finish     string     `json:"finish,omitempty"`
+	Usage      msg.Tokens `json:"usage,omitzero"`
+	Error      string     `json:"error,omitempty"`
+}
+
+// call is a tool call or a delegation without a result.
+type call struct {
+	ID         string          `json:"id"`
+	Run        string          `json:"run"`
+	Delegation bool            `json:"delegation,omitempty"`
+	Tool       string          `json:"tool"`
+	Server     string          `json:"server,omitempty"`
+	Internal   bool            `json:"internal,omitempty"`
+	To         string          `json:"to,omitempty"`
+	Child      string          `json:"child,omitempty"`
+	Link       msg.LinkMethod  `json:"link,omitempty"`
+	Confidence uint8           `json:"confidence,omitempty"`
+	Async      bool            `json:"async,omitempty"`
+	Start      int64           `json:"start"`
+	Last       int64           `json:"last"`
+	Arguments  uint32          `json:"arguments,omitempty"`
+	Shown      bool            `json:"shown,omitempty"`
+	Lost       bool            `json:"lost,omitempty"`  // nobody will bring its result, by rule
+	Given      bool            `json:"given,omitempty"` // and it was given so
+	Events     []msg.SpanEvent `json:"events,omitempty"`
+
+	changed bool
+}
+
+func openGroup(key groupKey, state []byte) (*group, error) {
+	g := &group{key: key}
+	if len(state) > 0 {
+		if err := json.Unmarshal(state, g); err != nil {
+			return nil, fmt.Errorf("state: %w", err)
+		}
+	}
+	if g.Runs == nil {
+		g.Runs = make(map[string]*run)
+	}
+	if g.Open == nil {
+		g.Open = make(map[string]*call)
+	}
+	if g.Done == nil {
+		g.Done = make(map[string]done)
+	}
+	// The map's key outlives the message that named the session.
+	g.key = groupKey{strings.Clone(key.tenant), strings.Clone(key.format), strings.Clone(key.session)}
+	return g, nil
+}
+
+func parseKey(s string) (groupKey, error) {
+	parts := strings.SplitN(s, "\x00", 3)
+	if len(parts) != 3 {
+		return groupKey{}, fmt.Errorf("assemble: group key %q", s)
+	}
+	return groupKey{parts[0], parts[1], parts[2]}, nil
+}
+
+func (g *group) encode() ([]byte, error) {
+	g.forget()
+	return json.Marshal(g)
+}
+
+// forget drops the oldest of what is over beyond the limits.
+func (g *group) forget() {
+	if len(g.Runs) > maxEndedRuns {
+		var ended []*run
+		for _, r := range g.Runs {
+			if r.Given {
+				ended = append(ended, r)
+			}
+		}
+		slices.SortFunc(ended, func(a, b *run) int { return int(min(max(a.Last-b.Last, -1), 1)) })
+		for _, r := range ended[:max(0, len(ended)-maxEndedRuns/2)] {
+			delete(g.Runs, r.ID)
+		}
+	}
+	if len(g.Done) > maxDone {
+		keys := make([]string, 0, len(g.Done))
+		for k := range g.Done {
+			keys = append(keys, k)
+		}
+		slices.SortFunc(keys, func(a, b string) int { return int(min(max(g.Done[a].At-g.Done[b].At, -1), 1)) })
+		for _, k := range keys[:len(keys)-maxDone/2] {
+			delete(g.Done, k)
+		}
+	}
+}
+
+// open reports whether anything of the group is still running.
+func (g *group) open() bool {
+	if len(g.Open) > 0 {
+		return true
+	}
+	for _, r := range g.Runs {
+		if r.Ended == running {
+			return true
+		}
+	}
+	return false
+}

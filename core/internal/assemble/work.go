@@ -1,0 +1,240 @@
+package assemble
+
+import (
+	"encoding/binary"
+	"slices"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// input notes that the model got something to answer. A chat that only its order
+// names ends with it; one that the protocol names may go on, because tools are
+// started while a response is still streaming.
+func (g *group) input(out Emitter, r *run, t int64) {
+	if c := r.Chat; c != nil && !c.Named {
+		g.giveChat(out, r, msg.SpanClosed)
+		r.Chat = nil
+	}
+	r.Input = max(r.Input, t)
+}
+
+// output adds a part to the response that the message belongs to.
+func (g *group) output(out Emitter, r *run, m *msg.Message) *chat {
+	c := r.Chat
+	if c != nil && m.ResponseID != "" && c.ID != m.ResponseID {
+		g.giveChat(out, r, msg.SpanClosed)
+		r.Input = max(r.Input, c.Last)
+		c = nil
+	}
+	if c == nil {
+		c = r.startChat(m)
+	}
+	c.Last = max(c.Last, m.Time)
+	c.say(m)
+	return c
+}
+
+// startChat begins a response where the model last got something to answer; one
+// that is told again begins where it began.
+func (r *run) startChat(m *msg.Message) *chat {
+	id := m.ResponseID
+	if id == "" {
+		id = m.Key
+	}
+	r.Chat = &chat{ID: strings.Clone(id), Named: m.ResponseID != "", Start: min(r.Input, m.Time)}
+	for _, known := range r.Chats {
+		if known.ID == id {
+			r.Chat.Start = known.Start
+			return r.Chat
+		}
+	}
+	if len(r.Chats) >= maxChats {
+		r.Chats = slices.Delete(r.Chats, 0, maxChats/2)
+	}
+	r.Chats = append(r.Chats, chatStart{r.Chat.ID, r.Chat.Start})
+	return r.Chat
+}
+
+func (c *chat) say(m *msg.Message) {
+	keep(&c.Model, m.Model)
+	keep(&c.Provider, m.Provider)
+	if m.FinishReason != "" {
+		c.Finish = strings.Clone(m.FinishReason)
+	}
+	if m.IsError {
+		c.Error = errorType(m)
+	}
+}
+
+// usage counts a response's tokens, once however often and from wherever they
+// are told.
+func (g *group) usage(out Emitter, r *run, m *msg.Message) msg.SpanID {
+	r.count(binary.BigEndian.Uint64(m.Host.ID[:]), m.Usage)
+	if m.ResponseID == "" { // of the run as a whole
+		return g.span(msg.SpanRun, r.ID)
+	}
+	c := g.output(out, r, m)
+	c.Usage = m.Usage
+	id := g.span(msg.SpanChat, c.ID)
+	if m.Complete > msg.Partial {
+		g.giveChat(out, r, msg.SpanClosed)
+		r.Chat = nil
+		r.Input = max(r.Input, c.Last)
+	}
+	return id
+}
+
+func (r *run) count(id uint64, t msg.Tokens) {
+	at, seen := slices.BinarySearch(r.Seen, id)
+	switch {
+	case !seen:
+		r.Seen = slices.Insert(r.Seen, at, id)
+	case r.Counted.Message == id:
+		r.Usage = minus(r.Usage, r.Counted.Tokens)
+	default:
+		return
+	}
+	r.Usage = r.Usage.Add(t)
+	r.Counted = counted{id, t}
+}
+
+func minus(a, b msg.Tokens) msg.Tokens {
+	a.Input -= b.Input
+	a.Output -= b.Output
+	a.CacheRead -= b.CacheRead
+	a.CacheWrite -= b.CacheWrite
+	a.Reasoning -= b.Reasoning
+	return a
+}
+
+// begin notes a call; a second telling of it completes the first.
+func (g *group) begin(r *run, m *msg.Message) msg.SpanID {
+	c := g.Open[m.Tool.CallID]
+	if c == nil {
+		id := strings.Clone(m.Tool.CallID)
+		c = &call{ID: id, Run: r.ID, Start: m.Time, Last: m.Time, Delegation: m.Kind == msg.Delegation}
+		if d, ok := g.Done[id]; ok && d.Run == r.ID { // told again after its end
+			c.Child = d.Child
+		}
+		g.Open[id] = c
+	}
+	c.changed, c.Given, c.Lost = true, false, false
+	keep(&c.Tool, m.Tool.Name)
+	keep(&c.Server, m.Tool.Server)
+	keep(&c.To, m.Delegation.To)
+	keep(&c.Child, m.Delegation.ChildRun)
+	c.Link = max(c.Link, m.Delegation.Link)
+	c.Confidence = max(c.Confidence, m.Delegation.Confidence)
+	c.Internal = c.Internal || m.Tool.Internal
+	c.Async = c.Async || m.Delegation.Async
+	c.Arguments = uint32(m.Tool.Arguments.Len())
+	return g.span(c.kind(), c.ID)
+}
+
+func (c *call) kind() msg.SpanKind {
+	if c.Delegation {
+		return msg.SpanDelegation
+	}
+	return msg.SpanTool
+}
+
+// end gives the span of a call that has its result. A result without a call is
+// a message and no span.
+func (g *group) end(out Emitter, r *run, m *msg.Message) msg.SpanID {
+	c := g.Open[m.Tool.CallID]
+	if c == nil {
+		kind := msg.SpanTool
+		if m.Kind == msg.DelegationResult {
+			kind = msg.SpanDelegation
+			g.link(out, m.Tool.CallID, m.Delegation)
+		}
+		if _, known := g.Done[m.Tool.CallID]; known || kind == msg.SpanTool {
+			return g.span(kind, m.Tool.CallID)
+		}
+		return m.Host.SpanID
+	}
+	keep(&c.Tool, m.Tool.Name)
+	if m.Delegation.ChildRun != "" {
+		g.link(out, c.ID, m.Delegation)
+	}
+	id := g.span(c.kind(), c.ID)
+	if m.Complete == msg.Partial {
+		c.Last, c.changed = max(c.Last, m.Time), true
+		return id
+	}
+	s := g.callSpan(c)
+	s.State, s.End = msg.SpanClosed, max(m.Time, c.Start)
+	s.LastSeen = s.End
+	s.ResultBytes = uint32(m.Content.Len())
+	s.Outcome = msg.OutcomeOK
+	if m.IsError {
+		s.Outcome, s.ErrorType, s.StatusMessage = msg.OutcomeError, m.Tool.ErrorType, head(m.Content)
+		if s.ErrorType == "" {
+			s.ErrorType = "tool_error"
+		}
+		if s.ErrorType == "cancelled" || s.ErrorType == "interrupted" {
+			s.Outcome = msg.OutcomeCancelled
+		}
+	}
+	g.give(out, s, g.Runs[c.Run])
+	if c.Delegation {
+		g.Done[c.ID] = done{Run: c.Run, Child: c.Child, At: m.Time}
+		for _, child := range g.Runs {
+			if child.Call == c.ID || child.ID == c.Child {
+				child.over(byCall)
+			}
+		}
+	}
+	delete(g.Open, c.ID)
+	return id
+}
+
+// signal does what the message says beyond its kind.
+func (g *group) signal(out Emitter, r *run, m *msg.Message) {
+	switch m.Signal {
+	case msg.RunEnd:
+		r.End = max(m.Time, r.Start)
+		if m.FinishReason != "" {
+			r.Finish = strings.Clone(m.FinishReason)
+		}
+		switch {
+		case m.IsError && (r.Finish == "cancelled" || r.Finish == "interrupted"):
+			r.Outcome, r.Error = msg.OutcomeCancelled, r.Finish
+		case m.IsError:
+			r.Outcome = msg.OutcomeError
+			if r.Error == "" {
+				r.Error, r.Message = errorType(m), head(m.Content)
+			}
+		default:
+			r.Outcome, r.Error, r.Message = msg.OutcomeOK, "", ""
+		}
+		r.over(byProtocol)
+	case msg.RunPause, msg.RunResume:
+		r.event(m.Time, m.Signal.String())
+	case msg.ModelStart:
+		g.input(out, r, m.Time)
+	case msg.ModelEnd:
+		if r.Chat != nil {
+			r.Chat.Last = max(r.Chat.Last, m.Time)
+			r.Chat.say(m)
+		}
+	case msg.FirstToken:
+		if c := r.Chat; c != nil && c.FirstToken == 0 {
+			c.FirstToken = m.Time
+		}
+	case msg.WaitStart, msg.WaitEnd, msg.Retry:
+		if c := g.Open[m.Tool.CallID]; c != nil {
+			if len(c.Events) < maxEvents {
+				c.Events = append(c.Events, msg.SpanEvent{Time: m.Time, Name: m.Signal.String()})
+			}
+			c.Last, c.changed = max(c.Last, m.Time), true
+		} else {
+			r.event(m.Time, m.Signal.String())
+		}
+	case msg.Link:
+		g.link(out, m.Tool.CallID, m.Delegation)
+	case msg.Compaction:
+		r.event(m.Time, m.Signal.String())
+	}
+}

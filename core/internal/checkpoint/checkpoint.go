@@ -1,0 +1,215 @@
+// Package checkpoint is the durable memory of a sidecar: how far every stream is
+// safe, the open state of its decoder, and the assembler's state, all of one
+// moment. A commit replaces what it names, at once and wholly.
+//
+// It is a bbolt file. bbolt was chosen because it is one small, well-kept file
+// format with transactions and a lock on the file, and a sidecar commits about
+// once a second; the collectors' reports of corrupt bbolt files are of databases
+// opened without fsync, which this one is not.
+package checkpoint
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+)
+
+// Stream is what is known of one stream.
+type Stream struct {
+	Source string `json:"source"`
+	Key    string `json:"key"`
+	Origin string `json:"origin,omitempty"`
+	Anchor int64  `json:"anchor,omitempty"`
+	State  []byte `json:"state,omitempty"` // the source's own
+
+	Pos      int64  `json:"pos"` // everything before it is with the exporters
+	SnapPos  int64  `json:"snap_pos,omitempty"`
+	Snapshot []byte `json:"snapshot,omitempty"` // of the decoder, at SnapPos
+	LastTime int64  `json:"last_time,omitempty"`
+
+	Decoded     int64 `json:"decoded,omitempty"`
+	Quarantined int64 `json:"quarantined,omitempty"`
+	Dropped     int64 `json:"dropped,omitempty"`
+	Frames      int64 `json:"frames,omitempty"`
+	Messages    int64 `json:"messages,omitempty"`
+	Unknown     int64 `json:"unknown,omitempty"`
+	Problems    int64 `json:"problems,omitempty"`
+
+	// Replay is set while the stream is decoded again for the sake of some runs,
+	// whose place in the tree became known late: up to Until, nothing but their
+	// messages is given.
+	Replay *Replay `json:"replay,omitempty"`
+}
+
+// Replay is an unfinished second decoding of a stream.
+type Replay struct {
+	Runs  []string `json:"runs"`
+	Until int64    `json:"until"`
+}
+
+// Delta is a change of the checkpoint.
+type Delta struct {
+	Streams []Stream
+	Forget  []Stream // by Source and Key
+	Groups  []Group
+}
+
+// Group is the assembler's state of one session; a nil State forgets it.
+type Group struct {
+	Key   string
+	Open  bool // something in it is still running
+	State []byte
+}
+
+// ErrLocked means that another process uses the data directory.
+var ErrLocked = errors.New("in use by another earshot process")
+
+var (
+	bucketStreams = []byte("streams") // source \0 key -> Stream
+	bucketGroups  = []byte("groups")  // key -> 0|1 state
+	bucketMeta    = []byte("meta")
+)
+
+// version is that of the layout of the file.
+const version = "1"
+
+// Store is an open checkpoint.
+type Store struct{ db *bbolt.DB }
+
+// Open opens or creates the checkpoint in the directory. ErrLocked when another
+// process has it open.
+func Open(dir string) (*Store, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("checkpoint: %w", err)
+	}
+	path := filepath.Join(dir, "checkpoint.db")
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: 200 * time.Millisecond})
+	if errors.Is(err, bolterrors.ErrTimeout) {
+		return nil, fmt.Errorf("checkpoint: %s: %w", dir, ErrLocked)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint: %s: %w", path, err)
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		for _, b := range [][]byte{bucketStreams, bucketGroups, bucketMeta} {
+			if _, err := tx.CreateBucketIfNotExists(b); err != nil {
+				return err
+			}
+		}
+		meta := tx.Bucket(bucketMeta)
+		if v := meta.Get([]byte("version")); v == nil {
+			return meta.Put([]byte("version"), []byte(version))
+		} else if string(v) != version {
+			return fmt.Errorf("layout %s, this program knows %s", v, version)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("checkpoint: %s: %w", path, err), db.Close())
+	}
+	return &Store{db}, nil
+}
+
+// Close closes the file.
+func (s *Store) Close() error { return s.db.Close() }
+
+// Streams returns the streams of a source, or of all sources when it is empty.
+func (s *Store) Streams(source string) ([]Stream, error) {
+	var out []Stream
+	err := s.db.View(func(tx *bbolt.Tx) error {
+		c := tx.Bucket(bucketStreams).Cursor()
+		var prefix []byte
+		if source != "" {
+			prefix = append([]byte(source), 0)
+		}
+		for k, v := c.Seek(prefix); k != nil && hasPrefix(k, prefix); k, v = c.Next() {
+			var st Stream
+			if err := json.Unmarshal(v, &st); err != nil {
+				return fmt.Errorf("checkpoint: stream %q: %w", k, err)
+			}
+			out = append(out, st)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// Group returns the assembler's state for a key; nil when there is none.
+func (s *Store) Group(key string) ([]byte, error) {
+	var out []byte
+	err := s.db.View(func(tx *bbolt.Tx) error {
+		if v := tx.Bucket(bucketGroups).Get([]byte(key)); len(v) > 0 {
+			out = append(out, v[1:]...)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// OpenGroups returns the keys of the groups in which something is running.
+func (s *Store) OpenGroups() ([]string, error) {
+	var out []string
+	err := s.db.View(func(tx *bbolt.Tx) error {
+		return tx.Bucket(bucketGroups).ForEach(func(k, v []byte) error {
+			if len(v) > 0 && v[0] == 1 {
+				out = append(out, string(k))
+			}
+			return nil
+		})
+	})
+	return out, err
+}
+
+// Commit makes the change durable, all of it or none.
+func (s *Store) Commit(d Delta) error {
+	err := s.db.Update(func(tx *bbolt.Tx) error {
+		streams, groups := tx.Bucket(bucketStreams), tx.Bucket(bucketGroups)
+		for i := range d.Streams {
+			st := &d.Streams[i]
+			b, err := json.Marshal(st)
+			if err != nil {
+				return fmt.Errorf("stream %s: %w", st.Key, err)
+			}
+			if err := streams.Put(streamKey(st.Source, st.Key), b); err != nil {
+				return fmt.Errorf("stream %s: %w", st.Key, err)
+			}
+		}
+		for _, st := range d.Forget {
+			if err := streams.Delete(streamKey(st.Source, st.Key)); err != nil {
+				return fmt.Errorf("stream %s: %w", st.Key, err)
+			}
+		}
+		for _, g := range d.Groups {
+			if g.State == nil {
+				if err := groups.Delete([]byte(g.Key)); err != nil {
+					return fmt.Errorf("group: %w", err)
+				}
+				continue
+			}
+			v := make([]byte, 1, len(g.State)+1)
+			if g.Open {
+				v[0] = 1
+			}
+			if err := groups.Put([]byte(g.Key), append(v, g.State...)); err != nil {
+				return fmt.Errorf("group: %w", err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("checkpoint: commit: %w", err)
+	}
+	return nil
+}
+
+func streamKey(source, key string) []byte { return []byte(source + "\x00" + key) }
+
+func hasPrefix(b, prefix []byte) bool {
+	return len(b) >= len(prefix) && string(b[:len(prefix)]) == string(prefix)
+}

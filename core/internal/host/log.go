@@ -1,0 +1,50 @@
+package host
+
+import (
+	"context"
+	"io"
+	"log"
+	"log/slog"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// hclogTo gives go-plugin a logger that writes to ours. go-plugin says at info
+// what nobody needs to read, so its lines are one level lower here.
+func hclogTo(l *slog.Logger, name string) hclog.Logger {
+	if l == nil {
+		return hclog.NewNullLogger()
+	}
+	return &bridge{Logger: hclog.NewNullLogger(), to: l.With("decoder", name)}
+}
+
+type bridge struct {
+	hclog.Logger // the methods that nobody calls
+	to           *slog.Logger
+}
+
+func (b *bridge) Log(level hclog.Level, s string, args ...any) {
+	to := slog.LevelDebug
+	switch level {
+	case hclog.Warn:
+		to = slog.LevelInfo
+	case hclog.Error:
+		to = slog.LevelWarn
+	}
+	b.to.Log(context.Background(), to, s, args...)
+}
+
+func (b *bridge) Trace(string, ...any)           {}
+func (b *bridge) Debug(s string, args ...any)    { b.Log(hclog.Debug, s, args...) }
+func (b *bridge) Info(s string, args ...any)     { b.Log(hclog.Info, s, args...) }
+func (b *bridge) Warn(s string, args ...any)     { b.Log(hclog.Warn, s, args...) }
+func (b *bridge) Error(s string, args ...any)    { b.Log(hclog.Error, s, args...) }
+func (b *bridge) With(args ...any) hclog.Logger  { return &bridge{b.Logger, b.to.With(args...)} }
+func (b *bridge) Named(string) hclog.Logger      { return b }
+func (b *bridge) ResetNamed(string) hclog.Logger { return b }
+
+func (b *bridge) StandardLogger(*hclog.StandardLoggerOptions) *log.Logger {
+	return log.New(io.Discard, "", 0)
+}
+
+func (b *bridge) StandardWriter(*hclog.StandardLoggerOptions) io.Writer { return io.Discard }
