@@ -65,6 +65,8 @@ type Span struct {
 	// Deleted takes back a span that was stored under another trace before a
 	// late link put it where it belongs.
 	Deleted bool
+	// Shown says that the span, which has ended now, was given as open before.
+	Shown bool
 
 	Session   string
 	Run       string

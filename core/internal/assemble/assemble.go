@@ -76,11 +76,13 @@ func Version(revision uint32, c msg.Completeness, linked bool, pos int64) uint64
 
 // Apply takes the next message of a stream and gives it its place: Host.ID,
 // Parent, TraceID, SpanID and Ver, which on entry holds the position. Tenant,
-// Format, Source, Time and Observed are set by the caller.
-func (a *Assembler) Apply(m *msg.Message, stream uint64, revision uint32, now time.Time) error {
+// Format, Source, Time and Observed are set by the caller. was is the time under
+// which an incomplete version of the message was given before, if that was
+// another one; that row is to be taken back.
+func (a *Assembler) Apply(m *msg.Message, stream uint64, revision uint32, now time.Time) (was int64, err error) {
 	g, err := a.group(m.Host.Tenant, m.Host.Format, m.Session)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	g.dirty, g.touched, g.revision = true, now, revision
 	h := &m.Host
@@ -90,7 +92,27 @@ func (a *Assembler) Apply(m *msg.Message, stream uint64, revision uint32, now ti
 	}
 	linked := g.apply(a.out, m, stream)
 	h.Ver = Version(revision, m.Complete, linked, int64(h.Ver))
-	return nil
+	return g.replaced(m), nil
+}
+
+// replaced remembers an incomplete message, and returns the time of the version
+// that m replaces if it was given under another.
+func (g *group) replaced(m *msg.Message) int64 {
+	if m.Complete != msg.Partial && len(g.Partial) == 0 {
+		return 0
+	}
+	id := m.Host.ID.String()
+	was := g.Partial[id]
+	switch {
+	case m.Complete != msg.Partial:
+		delete(g.Partial, id)
+	case was != 0 || len(g.Partial) < maxPartial:
+		g.Partial[id] = m.Time
+	}
+	if was == m.Time {
+		return 0
+	}
+	return was
 }
 
 func (a *Assembler) group(tenant, format, session string) (*group, error) {

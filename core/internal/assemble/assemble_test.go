@@ -75,7 +75,7 @@ func (w *world) apply(list ...msg.Message) {
 		if m.Complete == 0 && m.Kind != msg.Usage {
 			m.Complete = msg.Complete
 		}
-		if err := w.a.Apply(&m, 1, 1, time.Unix(0, 0)); err != nil {
+		if _, err := w.a.Apply(&m, 1, 1, time.Unix(0, 0)); err != nil {
 			w.t.Fatal(err)
 		}
 	}

@@ -125,6 +125,7 @@ func (g *group) seal(out Emitter) {
 			s := g.callSpan(c)
 			s.State, s.End = msg.SpanIdle, max(r.Last, c.Start)
 			s.Outcome, s.ErrorType = msg.OutcomeCancelled, "no_result"
+			s.Shown, c.Shown = c.Shown, false
 			g.give(out, s, r)
 			c.Given = true
 		case r.Ended == running && c.changed:
@@ -155,6 +156,7 @@ func (g *group) giveRun(out Emitter, r *run) {
 	if r.End != 0 {
 		s.End = max(r.End, r.Start)
 	}
+	s.Shown, r.Shown = r.Shown, false
 	g.give(out, s, r)
 	r.Given = true
 }

@@ -15,6 +15,7 @@ const (
 	maxEndedRuns = 128  // runs whose place late children may still need
 	maxDone      = 4096 // ended delegations
 	maxEvents    = 32   // of a span
+	maxPartial   = 1024 // incomplete messages
 	maxChats     = 512  // starts of responses, of a run
 )
 
@@ -31,6 +32,9 @@ type group struct {
 	// Done are ended delegations, by call: the run that made them and the run they
 	// caused, for children that come late.
 	Done map[string]done `json:"done,omitempty"`
+	// Partial has the times under which incomplete messages were given, because the
+	// time is part of a row's place and the complete message may have another.
+	Partial map[string]int64 `json:"partial,omitempty"`
 }
 
 type done struct {
@@ -151,6 +155,9 @@ func openGroup(key groupKey, state []byte) (*group, error) {
 	}
 	if g.Open == nil {
 		g.Open = make(map[string]*call)
+	}
+	if g.Partial == nil {
+		g.Partial = make(map[string]int64)
 	}
 	if g.Done == nil {
 		g.Done = make(map[string]done)

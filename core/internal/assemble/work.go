@@ -164,7 +164,7 @@ func (g *group) end(out Emitter, r *run, m *msg.Message) msg.SpanID {
 		return id
 	}
 	s := g.callSpan(c)
-	s.State, s.End = msg.SpanClosed, max(m.Time, c.Start)
+	s.State, s.End, s.Shown = msg.SpanClosed, max(m.Time, c.Start), c.Shown
 	s.LastSeen = s.End
 	s.ResultBytes = uint32(m.Content.Len())
 	s.Outcome = msg.OutcomeOK
