@@ -42,6 +42,24 @@ func (b *Batch) Len() int {
 	return len(b.Messages) + len(b.Spans) + len(b.Letters) + len(b.Ledger)
 }
 
+// Halves returns the batch in two, each with an identity of its own that is the
+// same whenever the batch is cut. It must have two records at least.
+func (b *Batch) Halves() [2]*Batch {
+	left, right := &Batch{ID: b.ID + "0"}, &Batch{ID: b.ID + "1"}
+	n := b.Len() / 2
+	left.Messages, right.Messages, n = cut(b.Messages, n)
+	left.Spans, right.Spans, n = cut(b.Spans, n)
+	left.Letters, right.Letters, n = cut(b.Letters, n)
+	left.Ledger, right.Ledger, _ = cut(b.Ledger, n)
+	return [2]*Batch{left, right}
+}
+
+// cut cuts a list behind n records and returns how many of them are to come yet.
+func cut[T any](list []T, n int) (left, right []T, rest int) {
+	k := min(n, len(list))
+	return list[:k:k], list[k:], n - k
+}
+
 type permanent struct{ error }
 
 func (p permanent) Unwrap() error { return p.error }

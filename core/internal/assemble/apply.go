@@ -74,8 +74,8 @@ func (g *group) runOf(out Emitter, m *msg.Message, stream uint64) *run {
 // known, or for now in a trace of its own.
 func (g *group) place(r *run, m *msg.Message) {
 	if m.ParentRun == "" && m.ParentCall == "" {
-		if call, by, ok := g.caused(r.ID); ok {
-			r.Call, r.Link = call, by
+		if call, d, ok := g.caused(r.ID); ok {
+			r.Call, r.Link, r.Confidence = call, d.Link, d.Confidence
 		} else {
 			r.Linked = true
 			if prev := g.Runs[g.Turn]; prev != nil {
@@ -91,8 +91,8 @@ func (g *group) place(r *run, m *msg.Message) {
 		r.Link, r.Confidence = m.Delegation.Link, m.Delegation.Confidence
 	}
 	if r.Call == "" {
-		if call, by, ok := g.caused(r.ID); ok {
-			r.Call, r.Link = call, by
+		if call, d, ok := g.caused(r.ID); ok {
+			r.Call, r.Link, r.Confidence = call, d.Link, d.Confidence
 		}
 	}
 	if m.ParentRun != msg.UnknownRun {
@@ -115,18 +115,18 @@ func (g *group) ended(r *run) {
 }
 
 // caused finds the call of which the protocol said that it caused the run.
-func (g *group) caused(id string) (string, msg.LinkMethod, bool) {
+func (g *group) caused(id string) (string, done, bool) {
 	for _, c := range g.Open {
 		if c.Child == id {
-			return c.ID, c.Link, true
+			return c.ID, done{Run: c.Run, Link: c.Link, Confidence: c.Confidence}, true
 		}
 	}
 	for call, d := range g.Done {
 		if d.Child == id {
-			return call, msg.ByNativeID, true
+			return call, d, true
 		}
 	}
-	return "", 0, false
+	return "", done{}, false
 }
 
 // parentOf returns the run that caused r, if it is here.
@@ -164,7 +164,7 @@ func (g *group) link(out Emitter, callID string, d msg.Delegate) {
 	if c := g.Open[callID]; c != nil && c.Child == "" {
 		c.Child, c.Link, c.Confidence, c.changed = strings.Clone(d.ChildRun), d.Link, d.Confidence, true
 	} else if old, ok := g.Done[callID]; ok && old.Child == "" {
-		old.Child = strings.Clone(d.ChildRun)
+		old.Child, old.Link, old.Confidence = strings.Clone(d.ChildRun), d.Link, d.Confidence
 		g.Done[callID] = old
 	}
 	if r := g.Runs[d.ChildRun]; r != nil && !r.Linked {

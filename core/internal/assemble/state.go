@@ -41,6 +41,9 @@ type done struct {
 	Run   string `json:"run"`
 	Child string `json:"child,omitempty"`
 	At    int64  `json:"at"`
+
+	Link       msg.LinkMethod `json:"link,omitempty"`
+	Confidence uint8          `json:"confidence,omitempty"`
 }
 
 // run is one invocation of an agent.

@@ -179,7 +179,7 @@ func (g *group) end(out Emitter, r *run, m *msg.Message) msg.SpanID {
 	}
 	g.give(out, s, g.Runs[c.Run])
 	if c.Delegation {
-		g.Done[c.ID] = done{Run: c.Run, Child: c.Child, At: m.Time}
+		g.Done[c.ID] = done{Run: c.Run, Child: c.Child, At: m.Time, Link: c.Link, Confidence: c.Confidence}
 		for _, child := range g.Runs {
 			if child.Call == c.ID || child.ID == c.Child {
 				child.over(byCall)

@@ -30,7 +30,8 @@ type Stream struct {
 
 	Pos      int64  `json:"pos"` // everything before it is with the exporters
 	SnapPos  int64  `json:"snap_pos,omitempty"`
-	Snapshot []byte `json:"snapshot,omitempty"` // of the decoder, at SnapPos
+	Snapshot []byte `json:"snapshot,omitempty"`  // of the decoder, at SnapPos
+	FlushPos int64  `json:"flush_pos,omitempty"` // where what the decoder had open was given
 	LastTime int64  `json:"last_time,omitempty"`
 
 	Decoded     int64 `json:"decoded,omitempty"`
@@ -41,6 +42,9 @@ type Stream struct {
 	Unknown     int64 `json:"unknown,omitempty"`
 	Problems    int64 `json:"problems,omitempty"`
 
+	// Orphans are the runs of this stream (session \0 run) whose parents are not
+	// known: a late link has the stream decoded again.
+	Orphans []string `json:"orphans,omitempty"`
 	// Replay is set while the stream is decoded again for the sake of some runs,
 	// whose place in the tree became known late: up to Until, nothing but their
 	// messages is given.
@@ -138,6 +142,22 @@ func (s *Store) Streams(source string) ([]Stream, error) {
 		return nil
 	})
 	return out, err
+}
+
+// Stream returns one stream; ok is false when it is not known.
+func (s *Store) Stream(source, key string) (st Stream, ok bool, err error) {
+	err = s.db.View(func(tx *bbolt.Tx) error {
+		v := tx.Bucket(bucketStreams).Get(streamKey(source, key))
+		if v == nil {
+			return nil
+		}
+		ok = true
+		if err := json.Unmarshal(v, &st); err != nil {
+			return fmt.Errorf("checkpoint: stream %s: %w", key, err)
+		}
+		return nil
+	})
+	return st, ok, err
 }
 
 // Group returns the assembler's state for a key; nil when there is none.

@@ -5,6 +5,7 @@ package source
 
 import (
 	"context"
+	"errors"
 
 	"github.com/earshot-dev/earshot/core/frame"
 )
@@ -67,7 +68,12 @@ type Stream interface {
 	// Save remembers the source's state of the stream with its next checkpoint.
 	Save(id ID)
 	// Close ends the stream: what its decoder has open is given as incomplete and its
-	// runs are closed. forget drops it from the checkpoint once everything is safe:
-	// there will never be more of it.
+	// runs are closed. It returns when everything that was delivered has been decoded,
+	// or with ErrRewound when some of it has to be delivered again: the stream is
+	// open as before, and is to be closed again later. forget drops it from the
+	// checkpoint once everything is safe: there will never be more of it.
 	Close(ctx context.Context, forget bool) error
 }
+
+// ErrRewound says that a stream that was to be closed was rewound instead.
+var ErrRewound = errors.New("stream rewound")

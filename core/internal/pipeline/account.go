@@ -1,0 +1,209 @@
+package pipeline
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/internal/assemble"
+	"github.com/earshot-dev/earshot/core/internal/wire"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// account counts a batch's frames, passes its messages on, and sets aside what
+// could not be decoded. kept says that something in the epoch now aliases the
+// batch.
+//
+// Frames before the record's position were accounted for before a restart: what
+// they give now is what they gave then, and is dropped.
+func (c *core) account(s *stream, j *job, r *wire.Result) (kept bool, err error) {
+	rec := &s.record
+	old := rec.Pos
+	var frames []frame.Frame
+	if j.batch != nil {
+		frames = j.batch.Frames
+	}
+	bad := make(map[int]bool, len(r.Problems))
+	for i := range r.Problems {
+		if at, ok := j.index(r.Problems[i].Frame); ok {
+			bad[at] = true
+		}
+	}
+	upto := len(frames)
+	if r.Failure != nil {
+		upto, _ = j.index(r.Failure.Frame) // what follows was not decoded
+	}
+	for i := range frames[:upto] {
+		if f := &frames[i]; f.End > old {
+			c.count(s, f, bad[i])
+			rec.Pos = f.End
+		}
+	}
+	last, nth := int64(-1), 0
+	for i := range r.Messages {
+		m := &r.Messages[i]
+		f := &frame.Frame{Pos: rec.Pos, End: rec.Pos + 1, At: rec.LastTime} // of a flush without frames
+		if at, ok := j.index(m.Frame); ok {
+			if f = &frames[at]; f.End <= old {
+				continue
+			}
+		}
+		if nth++; f.Pos != last {
+			last, nth = f.Pos, 0
+		}
+		took, err := c.message(s, m, f, nth)
+		if err != nil {
+			return kept, err
+		}
+		kept = kept || took
+	}
+	for i := range r.Problems {
+		pr := &r.Problems[i]
+		if at, ok := j.index(pr.Frame); ok && frames[at].End > old && !c.replaying(s, frames[at].End) {
+			c.letter(s, &frames[at], "decode", pr.Reason, pr.Detail)
+		}
+	}
+	if rec.Pos > old {
+		c.touch(s)
+		if rec.Replay != nil && rec.Pos >= rec.Replay.Until {
+			rec.Replay = nil
+		}
+	}
+	return kept, nil
+}
+
+// replaying reports whether what ends there was accounted for before a link had
+// the stream decoded again.
+func (c *core) replaying(s *stream, end int64) bool {
+	r := s.record.Replay
+	return r != nil && end <= r.Until
+}
+
+// count accounts for a frame: law 1.
+func (c *core) count(s *stream, f *frame.Frame, bad bool) {
+	if c.replaying(s, f.End) {
+		return
+	}
+	rec, n := &s.record, f.End-f.Pos
+	rec.Frames++
+	c.p.metrics.Frames.WithLabelValues(s.feed.source).Inc()
+	switch {
+	case f.Reason != "":
+		rec.Dropped += f.Dropped
+		rec.Quarantined += n - f.Dropped
+		c.p.metrics.Bytes.WithLabelValues(s.feed.source, "dropped").Add(float64(f.Dropped))
+		c.p.metrics.Bytes.WithLabelValues(s.feed.source, "quarantined").Add(float64(n - f.Dropped))
+		stage := "read"
+		if f.Reason == reasonDecoderFailed {
+			stage = "decode"
+		}
+		c.letter(s, f, stage, f.Reason, "")
+	case bad:
+		rec.Quarantined += n
+		c.p.metrics.Bytes.WithLabelValues(s.feed.source, "quarantined").Add(float64(n))
+	default:
+		rec.Decoded += n
+		c.p.metrics.Bytes.WithLabelValues(s.feed.source, "decoded").Add(float64(n))
+	}
+}
+
+// message gives the nth message of a frame its place and puts it into the epoch.
+func (c *core) message(s *stream, m *msg.Message, f *frame.Frame, nth int) (kept bool, err error) {
+	rec := &s.record
+	if err := m.Validate(); err != nil {
+		if !c.replaying(s, f.End) {
+			c.letter(s, f, "decode", msg.ReasonInvalid, err.Error())
+		}
+		return false, nil
+	}
+	if m.Time == 0 {
+		m.Precision = msg.Inferred
+		switch {
+		case s.feed.journalled && f.At != 0:
+			m.Time = f.At
+		case rec.LastTime != 0:
+			m.Time = rec.LastTime
+		default:
+			m.Time = rec.Anchor
+			if !s.registered {
+				s.registered = true
+				c.register = append(c.register, s)
+			}
+		}
+	} else {
+		rec.LastTime = m.Time
+	}
+	if c.replaying(s, f.End) && !slices.Contains(rec.Replay.Runs, m.Run) {
+		return false, nil
+	}
+	pos := f.Pos + int64(nth)
+	m.Host = msg.Host{
+		Tenant: s.feed.tenant, Source: s.feed.source, Format: s.format.name,
+		Seq: uint64(pos), Ver: uint64(f.End), Observed: f.At, Origin: rec.Origin, Offset: f.Pos,
+	}
+	was, err := c.assembler.Apply(m, s.id, s.format.info.Revision, time.Now())
+	if err != nil {
+		return false, err
+	}
+	c.belongs(s, m)
+	if was != 0 {
+		gone := *m
+		gone.Time, gone.Content, gone.Tool.Arguments, gone.Delegation.Task, gone.Host.Deleted = was, msg.Text{}, msg.Text{}, msg.Text{}, true
+		c.epoch.message(&gone)
+	}
+	c.epoch.message(m)
+	if !c.replaying(s, f.End) {
+		rec.Messages++
+		c.p.metrics.Messages.WithLabelValues(s.feed.source, s.format.name, m.Kind.String()).Inc()
+		if m.Kind == msg.Unknown {
+			rec.Unknown++
+			c.p.metrics.Unknown.WithLabelValues(s.format.name, label(m.Attr("type"))).Inc()
+		}
+	}
+	c.touch(s)
+	return true, nil
+}
+
+// belongs notes of which sessions, and of which runs without a parent, the
+// stream speaks.
+func (c *core) belongs(s *stream, m *msg.Message) {
+	if s.lastSession != m.Session {
+		s.lastSession = strings.Clone(m.Session)
+		s.sessions[assemble.RunRef{Tenant: s.feed.tenant, Format: s.format.name, Session: s.lastSession}] = struct{}{}
+	}
+	if assemble.Linked(m.Host.Ver) || m.Run == "" {
+		return
+	}
+	if o := orphan(m.Session, m.Run); len(s.record.Orphans) < maxOrphans && !slices.Contains(s.record.Orphans, o) {
+		s.record.Orphans = append(slices.Clone(s.record.Orphans), o)
+	}
+}
+
+// maxOrphans bounds what a stream remembers of runs without a parent.
+const maxOrphans = 64
+
+// label bounds a metric label that comes from outside.
+func label(s string) string {
+	const most = 48
+	s = strings.ToValidUTF8(s, "")
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "")
+	}
+	return s
+}
+
+// letter sets a frame aside.
+func (c *core) letter(s *stream, f *frame.Frame, stage, reason, detail string) {
+	s.record.Problems++
+	c.p.metrics.Problems.WithLabelValues(s.feed.source, stage, label(reason)).Inc()
+	payload := f.Data[:min(len(f.Data), c.p.settings.MaxLetter)]
+	c.epoch.add()
+	c.epoch.batch.Letters = append(c.epoch.batch.Letters, msg.DeadLetter{
+		ID:     msg.NewLetterID(s.feed.tenant, s.feed.source, stage, s.record.Key, strconv.FormatInt(f.Pos, 10)),
+		Tenant: s.feed.tenant, Source: s.feed.source, Format: s.format.name, Session: s.lastSession,
+		Stage: stage, Reason: strings.Clone(reason), Detail: strings.Clone(detail), Origin: s.record.Origin, Offset: f.Pos,
+		Payload: slices.Clone(payload), Bytes: f.End - f.Pos, Seen: f.At, Ver: uint64(s.format.info.Revision) + 1,
+	})
+}

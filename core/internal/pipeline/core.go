@@ -1,0 +1,422 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/internal/assemble"
+	"github.com/earshot-dev/earshot/core/internal/checkpoint"
+	"github.com/earshot-dev/earshot/core/internal/source"
+	"github.com/earshot-dev/earshot/core/internal/wire"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// core is the one goroutine that keeps accounts, assembles and seals epochs.
+type core struct {
+	p         *Pipeline
+	assembler *assemble.Assembler
+	streams   map[uint64]*stream
+	names     map[streamName]bool
+	register  []*stream            // whose anchor was used and is not durable yet
+	changed   map[*stream]struct{} // since the last seal
+	forget    []checkpoint.Stream
+	epoch     *epoch
+	relinks   []relink
+	troubles  map[string]bool
+	sealed    atomic.Int32 // epochs that are not committed yet
+}
+
+type streamName struct {
+	feed *Feed
+	key  string
+}
+
+type relink struct {
+	stream uint64
+	run    assemble.RunRef
+}
+
+func (c *core) init(p *Pipeline) {
+	c.p = p
+	c.streams = make(map[uint64]*stream)
+	c.names = make(map[streamName]bool)
+	c.changed = make(map[*stream]struct{})
+	c.troubles = make(map[string]bool)
+	c.assembler = assemble.New(p.settings.Assemble, p.check, c)
+	c.epoch = newEpoch()
+}
+
+// run is the core's loop.
+func (c *core) run(ctx context.Context) error {
+	keys, err := c.p.check.OpenGroups()
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	for _, k := range keys {
+		if err := c.assembler.Resume(k, now); err != nil {
+			return err
+		}
+	}
+	tick := time.NewTicker(max(c.p.settings.FlushInterval/5, 10*time.Millisecond))
+	defer tick.Stop()
+	slow := time.NewTicker(time.Second)
+	defer slow.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case d := <-c.p.decoded:
+			err = c.take(d)
+			c.p.results.Put(d.result)
+		case f := <-c.p.mailbox:
+			f()
+		case now := <-tick.C:
+			if c.epoch.due(now, c.p.settings.FlushInterval) || len(c.changed) > 0 && c.epoch.empty() && c.sealed.Load() == 0 {
+				err = c.seal(ctx, nil)
+			}
+		case now := <-slow.C:
+			c.idle(now)
+		}
+		if err == nil && c.epoch.full(&c.p.settings) {
+			err = c.seal(ctx, nil)
+		}
+		if err == nil && len(c.relinks) > 0 {
+			err = c.relink()
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// open begins or resumes a stream.
+func (c *core) open(s *stream) error {
+	name := streamName{s.feed, s.record.Key}
+	if c.names[name] {
+		return fmt.Errorf("pipeline: stream %s is open already", s.record.Key)
+	}
+	known, ok, err := c.p.check.Stream(s.record.Source, s.record.Key)
+	if err != nil {
+		return err
+	}
+	if ok {
+		origin, state := s.record.Origin, s.record.State
+		s.record, s.registered = known, true
+		s.record.Origin = origin
+		if state != nil {
+			s.record.State = state
+		}
+	}
+	c.names[name] = true
+	s.next, s.at = s.record.SnapPos, s.record.SnapPos
+	s.resume = resume{s.record.SnapPos, s.record.Snapshot, s.record.Origin}
+	s.touched, s.parked = time.Now(), true
+	c.streams[s.id] = s
+	c.touch(s)
+	return nil
+}
+
+func (c *core) touch(s *stream) { c.changed[s] = struct{}{} }
+
+// take takes the result of a job.
+func (c *core) take(d decoded) error {
+	j, s := d.job, d.job.stream
+	c.p.outstanding.Add(-1)
+	defer func() {
+		if j.waits != nil {
+			j.waits.Done()
+		}
+	}()
+	if c.streams[s.id] == nil || j.life != s.life { // it has ended, or begun again
+		c.free(j)
+		if j.end != nil {
+			j.end <- source.ErrRewound
+		}
+		return nil
+	}
+	kept, err := c.account(s, j, d.result)
+	if err != nil {
+		return err
+	}
+	if j.batch != nil {
+		s.at = j.batch.End()
+	}
+	if d.result.HasSnapshot && d.result.Failure == nil {
+		c.snapshot(s, d.result.Snapshot)
+	}
+	if kept {
+		c.epoch.keep(j)
+	} else {
+		c.free(j)
+	}
+	if f := d.result.Failure; f != nil {
+		c.failed(s, j, f)
+	}
+	if j.batch != nil {
+		s.touched, s.parked = time.Now(), false
+	}
+	if j.flush {
+		s.flushing, s.record.FlushPos = false, s.record.Pos
+		c.touch(s)
+	}
+	if j.end != nil {
+		return c.end(s, j)
+	}
+	return nil
+}
+
+// free gives a job's buffer back.
+func (c *core) free(j *job) {
+	if j.batch != nil {
+		j.batch.Done()
+	}
+	c.p.inFlight.release(j.size)
+}
+
+// snapshot notes a decoder's state, at the position that the decoder has come to:
+// after a restart it lies behind the record's.
+func (c *core) snapshot(s *stream, snap []byte) {
+	s.record.SnapPos, s.record.Snapshot = s.at, snap
+	s.mu.Lock()
+	s.resume = resume{s.record.SnapPos, snap, s.record.Origin}
+	s.mu.Unlock()
+	c.touch(s)
+}
+
+// failed has a stream begin again, without the frame at which its decoder gave
+// up.
+func (c *core) failed(s *stream, j *job, f *wire.Failure) {
+	c.p.log.Error("decoder gave up", "format", s.format.name, "origin", s.record.Origin, "error", f.Error, "permanent", f.Permanent)
+	c.p.metrics.DecoderFailures.WithLabelValues(s.format.name).Inc()
+	i, ok := j.index(f.Frame)
+	if !ok { // it does not even begin: a replay would not help
+		s.stalled = true
+		c.trouble(s.feed, s.record.Origin, reasonDecoderFailed, f.Error)
+		return
+	}
+	s.mu.Lock()
+	if s.poison == nil {
+		s.poison = make(map[int64]string)
+	}
+	s.poison[j.batch.Frames[i].Pos] = reasonDecoderFailed
+	s.mu.Unlock()
+	c.rewind(s)
+}
+
+// reasonDecoderFailed is that of a frame at which a decoder gave up.
+const reasonDecoderFailed = "decoder_failed"
+
+// index turns a decoder's index of a frame into the batch's.
+func (j *job) index(i int32) (int, bool) {
+	if j.batch == nil || i < 0 {
+		return 0, false
+	}
+	if j.sent != nil {
+		if int(i) >= len(j.sent) {
+			return 0, false
+		}
+		i = j.sent[i]
+	}
+	return int(i), int(i) < len(j.batch.Frames)
+}
+
+// rewind has the source deliver again from the decoder's last snapshot.
+func (c *core) rewind(s *stream) {
+	s.mu.Lock()
+	s.next, s.at = s.record.SnapPos, s.record.SnapPos
+	s.life++
+	s.resume = resume{s.record.SnapPos, s.record.Snapshot, s.record.Origin}
+	pos, call := s.next, s.rewind
+	s.mu.Unlock()
+	if call != nil {
+		go call(pos)
+	}
+}
+
+// restart has the streams of a format begin again after its process died.
+func (c *core) restart(f *format) {
+	for _, s := range c.streams {
+		if s.format == f {
+			c.rewind(s)
+		}
+	}
+}
+
+// end closes a stream.
+func (c *core) end(s *stream, j *job) error {
+	sessions := make([]assemble.RunRef, 0, len(s.sessions))
+	for ref := range s.sessions {
+		sessions = append(sessions, ref)
+	}
+	if err := c.assembler.CloseStream(s.id, sessions); err != nil {
+		j.end <- err
+		return err
+	}
+	if j.forget {
+		c.forget = append(c.forget, s.record)
+		delete(c.changed, s)
+	} else {
+		c.touch(s)
+	}
+	delete(c.streams, s.id)
+	delete(c.names, streamName{s.feed, s.record.Key})
+	j.end <- nil
+	return nil
+}
+
+// trouble notes what a source could not read, once.
+func (c *core) trouble(f *Feed, origin, reason, detail string) {
+	key := f.source + "\x00" + origin + "\x00" + reason
+	if c.troubles[key] || len(c.troubles) > 10_000 {
+		return
+	}
+	c.troubles[key] = true
+	c.p.metrics.Problems.WithLabelValues(f.source, "read", reason).Inc()
+	c.epoch.add()
+	c.epoch.batch.Letters = append(c.epoch.batch.Letters, msg.DeadLetter{
+		ID: msg.NewLetterID(f.tenant, f.source, "read", origin, reason), Tenant: f.tenant, Source: f.source, Format: f.format.name,
+		Stage: "read", Reason: reason, Detail: detail, Origin: origin, Seen: time.Now().UnixNano(), Ver: 1,
+	})
+}
+
+// idle gives what decoders have open in streams that have fallen silent, closes
+// decoders of streams that stay silent, and ends runs that do.
+func (c *core) idle(now time.Time) {
+	for _, s := range c.streams {
+		silent := now.Sub(s.touched)
+		if !s.flushed() && !s.flushing && silent >= c.p.settings.FlushIdle {
+			s.flushing = c.enqueue(s, &job{flush: true, snapshot: true})
+		}
+		if s.flushed() && !s.parked && silent >= c.p.settings.ParkIdle && s.record.SnapPos == s.record.Pos {
+			s.parked = c.enqueue(s, &job{close: true})
+		}
+	}
+	c.assembler.Idle(now)
+}
+
+// flushed reports whether what the decoder has open was given since its last
+// frame.
+func (s *stream) flushed() bool { return s.record.FlushPos == s.record.Pos }
+
+// enqueue queues a job if nothing of the stream is on its way and its lane has
+// room.
+func (c *core) enqueue(s *stream, j *job) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.next != s.record.Pos {
+		return false
+	}
+	j.stream, j.life = s, s.life
+	c.p.outstanding.Add(1)
+	select {
+	case s.lane.jobs <- j:
+		return true
+	default:
+		c.p.outstanding.Add(-1)
+		return false
+	}
+}
+
+// flushAll gives what every decoder has open, and takes its snapshot.
+func (c *core) flushAll(wait *sync.WaitGroup) {
+	for _, s := range c.streams {
+		if s.stalled || s.flushed() && (s.record.SnapPos == s.record.Pos || s.parked) {
+			continue
+		}
+		wait.Add(1)
+		j := &job{stream: s, flush: true, snapshot: true, waits: wait, life: s.life}
+		c.p.outstanding.Add(1)
+		go func() {
+			if err := s.lane.put(context.Background(), j); err != nil {
+				c.p.drop(j)
+			}
+		}()
+	}
+}
+
+func (c *core) quiet() bool {
+	if c.sealed.Load() != 0 || !c.epoch.empty() || len(c.changed) != 0 {
+		return false
+	}
+	for _, s := range c.streams {
+		s.mu.Lock()
+		behind := s.record.Pos < s.high // rewound, and not delivered again yet
+		s.mu.Unlock()
+		if behind && !s.stalled {
+			return false
+		}
+	}
+	return true
+}
+
+// Span implements assemble.Emitter.
+func (c *core) Span(s *msg.Span) {
+	c.epoch.add()
+	c.epoch.batch.Spans = append(c.epoch.batch.Spans, *s)
+	if s.State != msg.SpanOpen && !s.Deleted {
+		c.p.metrics.Spans.WithLabelValues(s.Format, s.Kind.String(), s.Outcome.String()).Inc()
+	}
+}
+
+// Relink implements assemble.Emitter; it is done after the batch at hand.
+func (c *core) Relink(stream uint64, r assemble.RunRef) {
+	c.relinks = append(c.relinks, relink{stream, r})
+}
+
+// relink has streams decoded again for the sake of runs whose trace has changed.
+func (c *core) relink() error {
+	for _, r := range c.relinks {
+		if err := c.assembler.ResetRun(r.run); err != nil {
+			return err
+		}
+		s := c.streams[r.stream]
+		if s == nil {
+			s = c.streamOf(r.run)
+		}
+		if s == nil {
+			c.p.log.Warn("a link came too late: its stream is gone", "session", r.run.Session, "run", r.run.Run)
+			continue
+		}
+		rec := &s.record
+		if rec.Replay == nil {
+			rec.Replay = &checkpoint.Replay{}
+		}
+		again := *rec.Replay
+		again.Runs = append(slices.Clone(again.Runs), r.run.Run)
+		again.Until = max(again.Until, rec.Pos)
+		rec.Replay = &again
+		rec.Pos, rec.SnapPos, rec.Snapshot, rec.LastTime = 0, 0, nil, 0
+		rec.Orphans = without(rec.Orphans, orphan(r.run.Session, r.run.Run))
+		c.touch(s)
+		c.rewind(s)
+	}
+	c.relinks = c.relinks[:0]
+	return nil
+}
+
+// streamOf finds the stream that gave an unlinked run, after a restart has
+// forgotten it.
+func (c *core) streamOf(r assemble.RunRef) *stream {
+	for _, s := range c.streams {
+		if s.format.name == r.Format && s.feed.tenant == r.Tenant && slices.Contains(s.record.Orphans, orphan(r.Session, r.Run)) {
+			return s
+		}
+	}
+	return nil
+}
+
+func orphan(session, run string) string { return session + "\x00" + run }
+
+func without(list []string, s string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(x string) bool { return x == s })
+}
+
+var _ assemble.Emitter = (*core)(nil)

@@ -1,0 +1,145 @@
+package pipeline
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/internal/checkpoint"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// epoch is what is collected between two checkpoints.
+type epoch struct {
+	batch *export.Batch
+	jobs  []*job // whose buffers the batch's texts lie in
+	bytes int64
+	began time.Time
+}
+
+func newEpoch() *epoch { return &epoch{batch: &export.Batch{}} }
+
+func (e *epoch) empty() bool { return e.began.IsZero() }
+
+// add notes that a record is being added.
+func (e *epoch) add() {
+	if e.began.IsZero() {
+		e.began = time.Now()
+	}
+}
+
+func (e *epoch) message(m *msg.Message) {
+	e.add()
+	e.batch.Messages = append(e.batch.Messages, *m)
+}
+
+// keep holds a job's buffer until the epoch is with the exporters.
+func (e *epoch) keep(j *job) {
+	e.jobs = append(e.jobs, j)
+	e.bytes += j.size
+}
+
+func (e *epoch) full(s *Settings) bool {
+	return e.bytes >= s.BatchBytes || e.batch.Len() >= s.BatchRows
+}
+
+func (e *epoch) due(now time.Time, after time.Duration) bool {
+	return !e.empty() && now.Sub(e.began) >= after
+}
+
+// seal ends the epoch: its records and the checkpoint that holds when they are
+// with the exporters go to delivery, together. then is called when that is so.
+func (c *core) seal(ctx context.Context, then func()) error {
+	var d checkpoint.Delta
+	err := c.assembler.Seal(func(key string, open bool, state []byte) {
+		d.Groups = append(d.Groups, checkpoint.Group{Key: key, Open: open, State: state})
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.anchor(); err != nil {
+		return err
+	}
+	e := c.epoch
+	c.epoch = newEpoch()
+	now := time.Now().UnixNano()
+	for s := range c.changed {
+		d.Streams = append(d.Streams, s.record)
+		e.batch.Ledger = append(e.batch.Ledger, s.ledger(now))
+	}
+	clear(c.changed)
+	for i := range c.forget {
+		d.Forget = append(d.Forget, c.forget[i])
+	}
+	c.forget = nil
+	e.batch.ID = identity(e.batch)
+	c.sealed.Add(1)
+	c.p.metrics.InFlight.Set(float64(c.p.inFlight.held()))
+	return c.p.outlet.Submit(ctx, e.batch, d, func() {
+		for _, j := range e.jobs {
+			c.free(j)
+		}
+		c.sealed.Add(-1)
+		if then != nil {
+			then()
+		}
+	})
+}
+
+// anchor makes the anchors durable that stand in for times in this epoch, before
+// any row with such a time is anywhere: after a crash the file may have another
+// modification time, and the row would have another place.
+func (c *core) anchor() error {
+	if len(c.register) == 0 {
+		return nil
+	}
+	var d checkpoint.Delta
+	for _, s := range c.register {
+		r := &s.record
+		d.Streams = append(d.Streams, checkpoint.Stream{Source: r.Source, Key: r.Key, Origin: r.Origin, Anchor: r.Anchor, State: r.State})
+	}
+	c.register = nil
+	return c.p.check.Commit(d)
+}
+
+// ledger is the stream's account.
+func (s *stream) ledger(now int64) msg.Ledger {
+	r := &s.record
+	read := r.Pos
+	if r.Replay != nil {
+		read = max(read, r.Replay.Until)
+	}
+	return msg.Ledger{
+		Tenant: s.feed.tenant, Source: r.Source, Format: s.format.name, Stream: r.Key, Origin: r.Origin,
+		Read: read, Decoded: r.Decoded, Quarantined: r.Quarantined, Dropped: r.Dropped,
+		Frames: r.Frames, Messages: r.Messages, Unknown: r.Unknown, Problems: r.Problems,
+		Seen: now, Ver: uint64(read),
+	}
+}
+
+// identity names a batch by what is in it.
+func identity(b *export.Batch) string {
+	h := sha256.New()
+	buf := make([]byte, 0, 64)
+	row := func(id []byte, ver uint64) {
+		buf = binary.BigEndian.AppendUint64(append(buf[:0], id...), ver)
+		h.Write(buf)
+	}
+	for i := range b.Messages {
+		row(b.Messages[i].Host.ID[:], b.Messages[i].Host.Ver)
+	}
+	for i := range b.Spans {
+		s := &b.Spans[i]
+		row(append(s.TraceID[:], s.ID[:]...), s.Ver)
+	}
+	for i := range b.Letters {
+		row(b.Letters[i].ID[:], b.Letters[i].Ver)
+	}
+	for i := range b.Ledger {
+		row([]byte(b.Ledger[i].Stream), b.Ledger[i].Ver)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}

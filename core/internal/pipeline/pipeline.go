@@ -1,0 +1,332 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/internal/assemble"
+	"github.com/earshot-dev/earshot/core/internal/checkpoint"
+	"github.com/earshot-dev/earshot/core/internal/source"
+	"github.com/earshot-dev/earshot/core/internal/telemetry"
+	"github.com/earshot-dev/earshot/core/internal/wire"
+)
+
+// Checkpoint is the durable memory, as the pipeline sees it.
+type Checkpoint interface {
+	Streams(source string) ([]checkpoint.Stream, error)
+	Stream(source, key string) (checkpoint.Stream, bool, error)
+	Group(key string) ([]byte, error)
+	OpenGroups() ([]string, error)
+	Commit(checkpoint.Delta) error
+}
+
+// Outlet takes sealed epochs. Submit blocks while it has enough of them; done is
+// called when the epoch is with every exporter and its checkpoint is committed.
+type Outlet interface {
+	Submit(ctx context.Context, b *export.Batch, d checkpoint.Delta, done func()) error
+}
+
+// Settings of a pipeline; the zero value of each is its default.
+type Settings struct {
+	FlushInterval time.Duration // how old a record may get before its epoch is sealed; 500 ms
+	BatchRows     int           // records in an epoch; 10,000
+	BatchBytes    int64         // bytes of frames in an epoch; 8 MiB
+	MaxInFlight   int64         // bytes of frames between sources and exporters; 48 MiB
+	FlushIdle     time.Duration // silence after which what a decoder has open is given; 2 s
+	ParkIdle      time.Duration // silence after which a decoder is closed, to be opened again from its snapshot; 1 min
+	Lanes         int           // of a format; 2
+	MaxLetter     int           // bytes of a dead letter's payload; 1 MiB
+	Assemble      assemble.Settings
+	Logger        *slog.Logger
+	Metrics       *telemetry.Metrics
+}
+
+func (s *Settings) defaults() {
+	set := func(d *time.Duration, v time.Duration) {
+		if *d <= 0 {
+			*d = v
+		}
+	}
+	set(&s.FlushInterval, 500*time.Millisecond)
+	set(&s.FlushIdle, 2*time.Second)
+	set(&s.ParkIdle, time.Minute)
+	if s.BatchRows <= 0 {
+		s.BatchRows = 10_000
+	}
+	if s.BatchBytes <= 0 {
+		s.BatchBytes = 8 << 20
+	}
+	if s.MaxInFlight <= 0 {
+		s.MaxInFlight = 48 << 20
+	}
+	if s.Lanes <= 0 {
+		s.Lanes = 2
+	}
+	if s.MaxLetter <= 0 {
+		s.MaxLetter = 1 << 20
+	}
+	if s.Logger == nil {
+		s.Logger = slog.New(slog.DiscardHandler)
+	}
+	if s.Metrics == nil {
+		s.Metrics = telemetry.New()
+	}
+}
+
+var errStopped = errors.New("pipeline stopped")
+
+// Pipeline is described in the package comment.
+type Pipeline struct {
+	settings Settings
+	check    Checkpoint
+	outlet   Outlet
+	metrics  *telemetry.Metrics
+	log      *slog.Logger
+
+	formats  map[string]*format
+	feeds    []*Feed
+	inFlight *budget
+	results  sync.Pool
+
+	decoded     chan decoded
+	mailbox     chan func()
+	stopped     chan struct{}
+	outstanding atomic.Int64 // jobs that the core has not taken yet
+	nextID      atomic.Uint64
+
+	core core
+}
+
+// decoded is a job with its result.
+type decoded struct {
+	job    *job
+	result *wire.Result
+}
+
+// New returns a pipeline; AddFormat and AddFeed complete it before Run.
+func New(s Settings, check Checkpoint, outlet Outlet) *Pipeline {
+	s.defaults()
+	p := &Pipeline{
+		settings: s, check: check, outlet: outlet, metrics: s.Metrics, log: s.Logger,
+		formats:  make(map[string]*format),
+		inFlight: newBudget(s.MaxInFlight),
+		results:  sync.Pool{New: func() any { return new(wire.Result) }},
+		decoded:  make(chan decoded, 2*laneDepth),
+		mailbox:  make(chan func()),
+		stopped:  make(chan struct{}),
+	}
+	p.core.init(p)
+	return p
+}
+
+// AddFormat adds the decoders of a format: their process is started, asked what
+// it is, and kept for Run. An error is one of the configuration.
+func (p *Pipeline) AddFormat(ctx context.Context, name string, start Launcher) (decoder.Info, error) {
+	if f := p.formats[name]; f != nil {
+		return f.info, nil
+	}
+	proc, err := start(ctx)
+	if err != nil {
+		return decoder.Info{}, err
+	}
+	f := &format{name: name, start: start, log: p.log, process: proc, info: proc.Info()}
+	for range p.settings.Lanes {
+		f.lanes = append(f.lanes, &lane{p: p, f: f, jobs: make(chan *job, requestJobs)})
+	}
+	p.formats[name] = f
+	return f.info, nil
+}
+
+// Feed is the sink of one source.
+type Feed struct {
+	p       *Pipeline
+	source  string
+	tenant  string
+	format  *format
+	options string
+	// journalled sources deliver frames again with the time at which they were first
+	// read, so that it may stand in for a missing one.
+	journalled bool
+}
+
+var _ source.Sink = (*Feed)(nil)
+
+// AddFeed adds a source of a format that was added before.
+func (p *Pipeline) AddFeed(sourceName, tenant, formatName, options string, journalled bool) (*Feed, error) {
+	f := p.formats[formatName]
+	if f == nil {
+		return nil, fmt.Errorf("pipeline: source %s: format %s has no decoder", sourceName, formatName)
+	}
+	feed := &Feed{p: p, source: sourceName, tenant: tenant, format: f, options: options, journalled: journalled}
+	p.feeds = append(p.feeds, feed)
+	return feed, nil
+}
+
+// Known implements source.Sink.
+func (f *Feed) Known() []source.Known {
+	list, err := f.p.check.Streams(f.source)
+	if err != nil {
+		f.p.log.Error("checkpoint", "source", f.source, "error", err)
+		return nil
+	}
+	out := make([]source.Known, 0, len(list))
+	for i := range list {
+		r := &list[i]
+		out = append(out, source.Known{ID: source.ID{Key: r.Key, Origin: r.Origin, Anchor: r.Anchor, State: r.State}, Pos: r.SnapPos})
+	}
+	return out
+}
+
+// Open implements source.Sink.
+func (f *Feed) Open(ctx context.Context, id source.ID, rewind func(pos int64)) (source.Stream, int64, error) {
+	s := &stream{id: f.p.nextID.Add(1), feed: f, format: f.format, sessions: make(map[assemble.RunRef]struct{})}
+	s.lane = f.format.lanes[s.id%uint64(len(f.format.lanes))]
+	s.record = checkpoint.Stream{Source: f.source, Key: id.Key, Origin: id.Origin, Anchor: id.Anchor, State: id.State}
+	var err error
+	if e := f.p.tellCtx(ctx, func() { err = f.p.core.open(s) }); e != nil {
+		return nil, 0, e
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	// A rewind that came before this is in the position; those after it are called.
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rewind = rewind
+	return s, s.next, nil
+}
+
+// Trouble implements source.Sink.
+func (f *Feed) Trouble(origin, reason, detail string) {
+	f.p.log.Warn("cannot read", "source", f.source, "origin", origin, "reason", reason, "detail", detail)
+	f.p.tell(func() { f.p.core.trouble(f, origin, reason, detail) })
+}
+
+// Run moves frames until ctx ends. Then it stops at once: what is not committed
+// is decoded again at the next start.
+func (p *Pipeline) Run(ctx context.Context) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for _, f := range p.formats {
+		wg.Add(1)
+		go func() { defer wg.Done(); _ = f.run(ctx, p) }()
+	}
+	err := p.core.run(ctx)
+	close(p.stopped)
+	return err
+}
+
+// Close ends the decoder processes that Run did not take.
+func (p *Pipeline) Close() {
+	for _, f := range p.formats {
+		f.mu.Lock()
+		if f.process != nil {
+			f.process.Kill()
+			f.process = nil
+		}
+		f.mu.Unlock()
+	}
+}
+
+// Quiet reports whether nothing that was delivered is still on its way to an
+// exporter.
+func (p *Pipeline) Quiet() bool {
+	if p.outstanding.Load() != 0 {
+		return false
+	}
+	quiet := false
+	p.tellWait(func() { quiet = p.outstanding.Load() == 0 && p.core.quiet() })
+	return quiet
+}
+
+// Finish gives everything that is open, as incomplete or as ended by rule, and
+// returns when it is with the exporters and committed. The sources have ended.
+func (p *Pipeline) Finish(ctx context.Context) error {
+	// What the decoders have open.
+	var wait sync.WaitGroup
+	p.tellWait(func() { p.core.flushAll(&wait) })
+	if err := waitCtx(ctx, &wait); err != nil {
+		return err
+	}
+	// What the assembler has open.
+	done := make(chan struct{})
+	var err error
+	p.tellWait(func() {
+		p.core.assembler.Finish()
+		err = p.core.seal(ctx, func() { close(done) })
+	})
+	if err != nil {
+		return err
+	}
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-p.stopped:
+		return errStopped
+	}
+}
+
+func waitCtx(ctx context.Context, wg *sync.WaitGroup) error {
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// tell has the core do something.
+func (p *Pipeline) tell(f func()) {
+	select {
+	case p.mailbox <- f:
+	case <-p.stopped:
+	}
+}
+
+// tellWait has the core do something and waits until it has.
+func (p *Pipeline) tellWait(f func()) { _ = p.tellCtx(context.Background(), f) }
+
+func (p *Pipeline) tellCtx(ctx context.Context, f func()) error {
+	done := make(chan struct{})
+	select {
+	case p.mailbox <- func() { f(); close(done) }:
+	case <-p.stopped:
+		return errStopped
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-done:
+		return nil
+	case <-p.stopped:
+		return errStopped
+	}
+}
+
+// drop gives up a job: its stream begins again, or the pipeline has ended.
+func (p *Pipeline) drop(j *job) {
+	if j.batch != nil {
+		j.batch.Done()
+	}
+	p.inFlight.release(j.size)
+	p.outstanding.Add(-1)
+	if j.end != nil {
+		j.end <- source.ErrRewound
+	}
+	if j.waits != nil {
+		j.waits.Done()
+	}
+}

@@ -1,0 +1,545 @@
+package pipeline_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/internal/assemble"
+	"github.com/earshot-dev/earshot/core/internal/checkpoint"
+	"github.com/earshot-dev/earshot/core/internal/delivery"
+	"github.com/earshot-dev/earshot/core/internal/host"
+	"github.com/earshot-dev/earshot/core/internal/pipeline"
+	"github.com/earshot-dev/earshot/core/internal/source"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// The test binary is its own decoder process.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "decoder" {
+		sdk.Serve(notes{})
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// notes is the decoder under test: {"in":"s","n":1,"run":"a","kind":"user",...}. A line
+// {"die":true} kills the process the first time (while the file it names exists),
+// {"open":"text"} stays open until {"shut":true}.
+type notes struct{}
+
+func (notes) Info() decoder.Info { return decoder.Info{Name: "notes", Revision: 1} }
+func (notes) New(s decoder.Stream) (decoder.Decoder, error) {
+	return &note{origin: s.Origin}, nil
+}
+
+type note struct {
+	origin string
+	doc    jsonv.Doc
+	open   string
+}
+
+func (d *note) Decode(f *frame.Frame, out *decoder.Output) error {
+	if err := d.doc.Parse(f.Data); err != nil {
+		out.Problem(msg.ReasonInvalidJSON, err.Error())
+		return nil
+	}
+	v := d.doc.Root()
+	if path := v.Get("die").Str(); path != "" {
+		if os.Remove(path) == nil {
+			os.Exit(7)
+		}
+	}
+	if v.Get("fail").Bool() {
+		return decoder.Permanent(errors.New("told to fail"))
+	}
+	if v.Get("panic").Bool() {
+		panic("told to panic")
+	}
+	if v.Get("open").Exists() {
+		d.open += v.Get("open").Str()
+		return nil
+	}
+	if v.Get("shut").Bool() {
+		d.give(out, msg.Complete)
+		d.open = ""
+		return nil
+	}
+	kind, err := msg.ParseKind(v.Get("kind").Str())
+	if err != nil {
+		out.Unknown("x", f.Data).Key = "u" + d.origin
+		out.Messages[len(out.Messages)-1].Session = d.origin
+		return nil
+	}
+	m := out.Add()
+	m.Key, m.Session, m.Run, m.Kind, m.Complete = fmt.Sprint(d.origin, v.Get("n").Int()), d.origin, v.Get("run").Str(), kind, msg.Complete
+	if in := v.Get("in").Str(); in != "" {
+		m.Session = in
+	}
+	m.Content = v.Get("text").Text()
+	m.Time = v.Get("t").Int() * 1e9
+	m.ParentRun, m.Tool.CallID, m.Tool.Name = v.Get("parent").Str(), v.Get("call").Str(), v.Get("tool").Str()
+	if child := v.Get("child").Str(); child != "" {
+		m.Signal, m.Delegation.ChildRun = msg.Link, child
+	}
+	return nil
+}
+
+func (d *note) give(out *decoder.Output, c msg.Completeness) {
+	m := out.Add()
+	m.Key, m.Session, m.Run, m.Kind, m.Complete, m.Content = "open/"+d.origin+d.open[:5], d.origin, "a", msg.Assistant, c, msg.Plain(d.open)
+}
+
+func (d *note) Flush(out *decoder.Output) error {
+	if d.open != "" {
+		d.give(out, msg.Partial)
+	}
+	return nil
+}
+func (d *note) Snapshot() ([]byte, error) { return []byte(d.open), nil }
+func (d *note) Restore(b []byte) error    { d.open = string(b); return nil }
+
+// file is a source with one stream: lines that are given in batches of random
+// size, again from wherever it is told.
+type file struct {
+	name  string
+	lines [][]byte
+	seed  uint64
+
+	mu      sync.Mutex
+	pos     int64
+	drained bool
+}
+
+func (s *file) Drained() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.drained }
+
+func (s *file) Run(ctx context.Context, sink source.Sink) error {
+	wake := make(chan struct{}, 1)
+	st, pos, err := sink.Open(ctx, source.ID{Key: s.name, Origin: "/" + s.name, Anchor: 1_700_000_000e9}, func(pos int64) {
+		s.mu.Lock()
+		s.pos, s.drained = pos, false
+		s.mu.Unlock()
+		select {
+		case wake <- struct{}{}:
+		default:
+		}
+	})
+	if err != nil {
+		return err
+	}
+	all := append(bytes.Join(s.lines, []byte("\n")), '\n')
+	rng := rand.New(rand.NewPCG(s.seed, 1))
+	s.mu.Lock()
+	s.pos = pos
+	s.mu.Unlock()
+	for ctx.Err() == nil {
+		s.mu.Lock()
+		pos := s.pos
+		b := &frame.Batch{Data: slices.Clone(all[pos:])}
+		at := pos
+		for range 1 + rng.IntN(20) {
+			rest := b.Data[at-pos:]
+			i := bytes.IndexByte(rest, '\n')
+			if i < 0 {
+				break
+			}
+			b.Frames = append(b.Frames, frame.Frame{Data: rest[:i], Pos: at, End: at + int64(i) + 1, At: time.Now().UnixNano()})
+			at += int64(i) + 1
+		}
+		s.pos, s.drained = at, len(b.Frames) == 0
+		s.mu.Unlock()
+		if len(b.Frames) > 0 {
+			if err := st.Deliver(ctx, b); err != nil {
+				return err
+			}
+			continue
+		}
+		select {
+		case <-wake:
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+// table is an exporter that keeps what a ClickHouse table would show.
+type table struct {
+	mu       sync.Mutex
+	messages map[msg.ID]msg.Message
+	spans    map[string]msg.Span
+	letters  map[msg.ID]msg.DeadLetter
+	ledger   map[string]msg.Ledger
+	rows     int
+	fail     func(n int) error
+	calls    int
+}
+
+func newTable() *table {
+	return &table{messages: map[msg.ID]msg.Message{}, spans: map[string]msg.Span{}, letters: map[msg.ID]msg.DeadLetter{}, ledger: map[string]msg.Ledger{}}
+}
+
+func (t *table) Export(_ context.Context, b *export.Batch) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.calls++
+	if t.fail != nil {
+		if err := t.fail(t.calls); err != nil {
+			return err
+		}
+	}
+	for _, m := range b.Messages {
+		t.rows++
+		m.Content = m.Content.Own()
+		if old, ok := t.messages[m.Host.ID]; !ok || m.Host.Ver >= old.Host.Ver {
+			m.Host.Observed = 0
+			t.messages[m.Host.ID] = m
+		}
+	}
+	for _, s := range b.Spans {
+		key := s.TraceID.String() + s.ID.String()
+		if s.State == msg.SpanOpen {
+			continue
+		}
+		if old, ok := t.spans[key]; !ok || s.Ver >= old.Ver {
+			s.Shown = false
+			t.spans[key] = s
+		}
+	}
+	for _, l := range b.Letters {
+		l.Seen = 0
+		t.letters[l.ID] = l
+	}
+	for _, l := range b.Ledger {
+		l.Seen = 0
+		t.ledger[l.Stream] = l
+	}
+	return nil
+}
+
+func (t *table) Close(context.Context) error { return nil }
+
+// dump is all of the table, as text.
+func (t *table) dump() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var out []string
+	for _, m := range t.messages {
+		if m.Host.Deleted {
+			continue
+		}
+		b, err := m.Row().AppendJSON(nil)
+		if err != nil {
+			panic(err)
+		}
+		out = append(out, string(b))
+	}
+	for _, s := range t.spans {
+		if s.Deleted {
+			continue
+		}
+		b, _ := json.Marshal(s)
+		out = append(out, string(b))
+	}
+	for _, l := range t.letters {
+		out = append(out, fmt.Sprintf("letter %s %s %s %d %q", l.ID, l.Stage, l.Reason, l.Offset, l.Payload))
+	}
+	for _, l := range t.ledger {
+		l.Ver = 0
+		out = append(out, fmt.Sprintf("ledger %+v", l))
+	}
+	slices.Sort(out)
+	return strings.Join(out, "\n")
+}
+
+// differ shows the first lines that are in one dump only.
+func differ(want, got string) string {
+	var out []string
+	only := func(sign, a, b string) {
+		in := make(map[string]bool)
+		for l := range strings.Lines(b + "\n") {
+			in[l] = true
+		}
+		for l := range strings.Lines(a + "\n") {
+			if !in[l] && len(out) < 6 {
+				out = append(out, sign+l[max(0, len(l)-260):]+"\n")
+			}
+		}
+	}
+	only("- ", want, got)
+	only("+ ", got, want)
+	return strings.Join(out, "")
+}
+
+type world struct {
+	t     *testing.T
+	dir   string
+	table *table
+	files []*file
+	quick bool
+}
+
+// run runs a sidecar: until it is drained and finished, or until stop is closed.
+func (w *world) run(stop <-chan struct{}) {
+	w.t.Helper()
+	check, err := checkpoint.Open(w.dir)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	log := slog.New(slog.NewTextHandler(testWriter{w.t}, nil))
+	d := delivery.New(delivery.Settings{RetryMin: time.Millisecond, RetryMax: 5 * time.Millisecond, Logger: log}, check, delivery.Target{Name: "table", Exporter: w.table})
+	p := pipeline.New(pipeline.Settings{FlushInterval: 5 * time.Millisecond, BatchRows: 50, Logger: log, FlushIdle: time.Hour, Assemble: assemble.Settings{}}, check, d)
+	exe, err := os.Executable()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	sockets, err := os.MkdirTemp("", "es")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer os.RemoveAll(sockets)
+	_, err = p.AddFormat(w.t.Context(), "notes", func(ctx context.Context) (*host.Process, error) {
+		return host.Start(ctx, host.Settings{Name: "notes", Path: exe, Args: []string{"decoder"}, SocketDir: sockets, Logger: log})
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(w.t.Context())
+	sources, endSources := context.WithCancel(ctx)
+	var wg, src sync.WaitGroup
+	wg.Add(2)
+	go func() { defer wg.Done(); d.Run(ctx) }()
+	go func() {
+		defer wg.Done()
+		if err := p.Run(ctx); err != nil {
+			w.t.Error(err)
+		}
+	}()
+	for _, f := range w.files {
+		feed, err := p.AddFeed(f.name, "default", "notes", "", false)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		src.Add(1)
+		f.mu.Lock()
+		f.drained = false
+		f.mu.Unlock()
+		go func() { defer src.Done(); _ = f.Run(sources, feed) }()
+	}
+	drained := func() bool {
+		for _, f := range w.files {
+			if !f.Drained() {
+				return false
+			}
+		}
+		return p.Quiet()
+	}
+	deadline := time.After(30 * time.Second)
+	for calm := 0; calm < 3; {
+		select {
+		case <-stop:
+			calm = 99
+		case <-deadline:
+			w.t.Fatal("not drained after 30 s")
+		case <-time.After(2 * time.Millisecond):
+			if drained() {
+				calm++
+			} else {
+				calm = 0
+			}
+		}
+	}
+	endSources()
+	src.Wait()
+	if stop == nil {
+		if err := p.Finish(ctx); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	cancel()
+	wg.Wait()
+	if err := check.Close(); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+type testWriter struct{ t *testing.T }
+
+func (w testWriter) Write(b []byte) (int, error) {
+	w.t.Log(strings.TrimSpace(string(b)))
+	return len(b), nil
+}
+
+func lines(format string, n int) (out [][]byte) {
+	for i := range n {
+		out = append(out, []byte(strings.ReplaceAll(format, "%d", fmt.Sprint(i))))
+	}
+	return out
+}
+
+func corpus() [][]byte {
+	out := lines(`{"n":%d,"run":"r%d","kind":"user","text":"hello \"%d\" \u00e4","t":1700000%d}`, 400)
+	out[10] = []byte(`{"broken`)
+	out[20] = []byte(`{"kind":"strange"}`)
+	out[30] = []byte(`{"open":"first "}`)
+	out[300] = []byte(`{"open":"second"}`)
+	out[310] = []byte(`{"shut":true}`)
+	out[399] = []byte(`{"open":"never shut"}`)
+	return out
+}
+
+func TestEveryByteIsAccountedFor(t *testing.T) {
+	w := &world{t: t, dir: t.TempDir(), table: newTable(), files: []*file{{name: "f", lines: corpus()}}}
+	w.run(nil)
+	l := w.table.ledger["f"]
+	size := int64(len(bytes.Join(corpus(), []byte("\n"))) + 1)
+	if l.Read != size || l.Decoded+l.Quarantined+l.Dropped != size || l.Quarantined != int64(len(`{"broken`))+1 || l.Problems != 1 || l.Unknown != 1 {
+		t.Errorf("size %d: %+v", size, l)
+	}
+	if n := len(w.table.messages); n != 400-1-4+1 { // one broken, four that add to one that is open
+		t.Errorf("%d messages", n)
+	}
+	rows := w.table.rows
+	w.run(nil)
+	if w.table.rows != rows {
+		t.Errorf("a second run added %d rows", w.table.rows-rows)
+	}
+}
+
+// Law 2: stopped anywhere, any number of times, the tables come out the same.
+func TestStoppedAnywhere(t *testing.T) {
+	clean := &world{t: t, dir: t.TempDir(), table: newTable(), files: []*file{{name: "f", lines: corpus()}}}
+	clean.run(nil)
+	want := clean.table.dump()
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 9))
+			w := &world{t: t, dir: t.TempDir(), table: newTable(), files: []*file{{name: "f", lines: corpus(), seed: seed}}}
+			for range 6 {
+				stop := make(chan struct{})
+				after := time.AfterFunc(time.Duration(rng.IntN(60))*time.Millisecond, func() { close(stop) })
+				w.run(stop)
+				after.Stop()
+			}
+			w.run(nil)
+			if d := differ(want, w.table.dump()); d != "" {
+				t.Errorf("(-clean +stopped):\n%s", d)
+			}
+		})
+	}
+}
+
+func TestExporterThatFails(t *testing.T) {
+	clean := &world{t: t, dir: t.TempDir(), table: newTable(), files: []*file{{name: "f", lines: corpus()}}}
+	clean.run(nil)
+	w := &world{t: t, dir: t.TempDir(), table: newTable(), files: []*file{{name: "f", lines: corpus()}}}
+	w.table.fail = func(n int) error {
+		if n%3 != 0 {
+			return errors.New("try later")
+		}
+		return nil
+	}
+	w.run(nil)
+	if d := differ(clean.table.dump(), w.table.dump()); d != "" {
+		t.Error(d)
+	}
+}
+
+// A decoder process that dies costs nothing: its streams begin again at their
+// last snapshots.
+func TestDecoderDies(t *testing.T) {
+	all := corpus()
+	clean := &world{t: t, dir: t.TempDir(), table: newTable(), files: []*file{{name: "f", lines: all}, {name: "g", lines: corpus()}}}
+	trap := t.TempDir() + "/die"
+	all[150] = []byte(`{"die":"` + trap + `"}`)
+	clean.run(nil) // the trap is not set
+	if err := os.WriteFile(trap, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, dir: t.TempDir(), table: newTable(), files: []*file{{name: "f", lines: all}, {name: "g", lines: corpus()}}}
+	w.run(nil)
+	if _, err := os.Stat(trap); err == nil {
+		t.Fatal("the decoder did not die")
+	}
+	if d := differ(clean.table.dump(), w.table.dump()); d != "" {
+		t.Error(d)
+	}
+}
+
+// A frame at which a decoder gives up, and one at which it panics, are set aside
+// and the stream goes on.
+func TestDecoderFails(t *testing.T) {
+	all := corpus()
+	all[100], all[200] = []byte(`{"fail":true}`), []byte(`{"panic":true}`)
+	w := &world{t: t, dir: t.TempDir(), table: newTable(), files: []*file{{name: "f", lines: all}}}
+	w.run(nil)
+	var got []string
+	for _, l := range w.table.letters {
+		got = append(got, fmt.Sprintf("%s %s %s", l.Stage, l.Reason, l.Payload))
+	}
+	slices.Sort(got)
+	want := []string{`decode decoder_failed {"fail":true}`, `decode decoder_panic {"panic":true}`, `decode invalid_json {"broken`}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	if n := len(w.table.messages); n != 400-1-4+1-2 {
+		t.Errorf("%d messages", n)
+	}
+	l := w.table.ledger["f"]
+	if l.Read != l.Decoded+l.Quarantined+l.Dropped {
+		t.Errorf("%+v", l)
+	}
+}
+
+// Law 2 and the tree: a child that is read before anything names its parent ends
+// in the same rows as one that is read after.
+func TestChildBeforeParent(t *testing.T) {
+	parent := [][]byte{
+		[]byte(`{"in":"s","n":1,"run":"a","kind":"user","t":1700000000}`),
+		[]byte(`{"in":"s","n":2,"run":"a","kind":"delegation","call":"c","tool":"Task","t":1700000001}`),
+		[]byte(`{"in":"s","n":3,"run":"a","kind":"status","call":"c","child":"b","t":1700000001}`),
+		[]byte(`{"in":"s","n":4,"run":"a","kind":"delegation_result","call":"c","text":"done","t":1700000009}`),
+	}
+	child := [][]byte{
+		[]byte(`{"in":"s","n":5,"run":"b","parent":"?","kind":"user","text":"go","t":1700000002}`),
+		[]byte(`{"in":"s","n":6,"run":"b","kind":"assistant","text":"gone","t":1700000003}`),
+	}
+	// Both in one run, and one after the other, in both orders.
+	both := &world{t: t, dir: t.TempDir(), table: newTable(), files: []*file{{name: "p", lines: parent}, {name: "c", lines: child}}}
+	both.run(nil)
+	want := both.table.dump()
+	if !strings.Contains(want, `"Parent"`) {
+		t.Fatal(want)
+	}
+	after := &world{t: t, dir: t.TempDir(), table: newTable(), files: []*file{{name: "p", lines: parent}}}
+	after.run(nil)
+	after.files = append(after.files, &file{name: "c", lines: child})
+	after.run(nil)
+	if d := differ(want, after.table.dump()); d != "" {
+		t.Errorf("parent first (-want +got):\n%s", d)
+	}
+	before := &world{t: t, dir: t.TempDir(), table: newTable(), files: []*file{{name: "c", lines: child}}}
+	before.run(nil)
+	before.files = append(before.files, &file{name: "p", lines: parent})
+	before.run(nil)
+	if d := differ(want, before.table.dump()); d != "" {
+		t.Errorf("child first (-want +got):\n%s", d)
+	}
+}

@@ -1,0 +1,66 @@
+// Package telemetry is what Earshot says of itself: its metrics. Labels are
+// bounded: formats, sources, stages, reasons and exporters by name, never a path,
+// a session or a text from outside.
+package telemetry
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Metrics are the sidecar's own metrics.
+type Metrics struct {
+	registry *prometheus.Registry
+
+	Bytes    *prometheus.CounterVec // source, fate: decoded, quarantined, dropped
+	Frames   *prometheus.CounterVec // source
+	Messages *prometheus.CounterVec // source, format, kind
+	Unknown  *prometheus.CounterVec // format, type
+	Problems *prometheus.CounterVec // source, stage, reason
+	Spans    *prometheus.CounterVec // format, kind, outcome
+
+	DecoderRestarts *prometheus.CounterVec // format
+	DecoderFailures *prometheus.CounterVec // format
+
+	Batches      *prometheus.CounterVec   // exporter, outcome: ok, retry, refused
+	BatchSeconds *prometheus.HistogramVec // exporter
+	Records      *prometheus.CounterVec   // exporter
+	ExporterLag  *prometheus.GaugeVec     // exporter; seconds since its oldest waiting record was sealed
+	Streams      *prometheus.GaugeVec     // source
+	InFlight     prometheus.Gauge         // bytes
+	Commits      prometheus.Counter
+}
+
+// New returns metrics in a registry of their own.
+func New() *Metrics {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "earshot", Name: name, Help: help}, labels)
+	}
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "earshot", Name: name, Help: help}, labels)
+	}
+	m := &Metrics{
+		registry:        prometheus.NewRegistry(),
+		Bytes:           counter("source_bytes_total", "Bytes that were read, by what became of them.", "source", "fate"),
+		Frames:          counter("source_frames_total", "Frames that were read.", "source"),
+		Messages:        counter("messages_total", "Normalized messages.", "source", "format", "kind"),
+		Unknown:         counter("unknown_total", "Messages that no decoder understood, by the type they name.", "format", "type"),
+		Problems:        counter("problems_total", "Input that was set aside as dead letters.", "source", "stage", "reason"),
+		Spans:           counter("spans_total", "Spans that ended.", "format", "kind", "outcome"),
+		DecoderRestarts: counter("decoder_restarts_total", "Decoder processes that died and were started again.", "format"),
+		DecoderFailures: counter("decoder_failures_total", "Streams whose decoder gave up and was opened again.", "format"),
+		Batches:         counter("export_batches_total", "Batches offered to an exporter, by outcome.", "exporter", "outcome"),
+		Records:         counter("export_records_total", "Records that an exporter has accepted.", "exporter"),
+		BatchSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: "earshot", Name: "export_batch_seconds", Help: "Time that an exporter took for a batch it accepted.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15),
+		}, []string{"exporter"}),
+		ExporterLag: gauge("export_lag_seconds", "Age of the oldest batch that an exporter has not accepted.", "exporter"),
+		Streams:     gauge("streams", "Streams that are open.", "source"),
+		InFlight:    prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "earshot", Name: "in_flight_bytes", Help: "Bytes of frames between sources and exporters."}),
+		Commits:     prometheus.NewCounter(prometheus.CounterOpts{Namespace: "earshot", Name: "checkpoint_commits_total", Help: "Checkpoints that were committed."}),
+	}
+	m.registry.MustRegister(m.Bytes, m.Frames, m.Messages, m.Unknown, m.Problems, m.Spans, m.DecoderRestarts, m.DecoderFailures,
+		m.Batches, m.Records, m.BatchSeconds, m.ExporterLag, m.Streams, m.InFlight, m.Commits)
+	return m
+}
+
+// Registry has all of them.
+func (m *Metrics) Registry() *prometheus.Registry { return m.registry }
