@@ -13,7 +13,7 @@ func (g *group) apply(out Emitter, m *msg.Message, stream uint64) (linked bool) 
 		return g.applySession(out, m)
 	}
 	r := g.runOf(out, m, stream)
-	r.stream = stream
+	r.Stream = stream
 	h := &m.Host
 	h.TraceID = g.trace(r.Root)
 	h.SpanID = g.span(msg.SpanRun, r.ID)
@@ -56,8 +56,8 @@ func (g *group) runOf(out Emitter, m *msg.Message, stream uint64) *run {
 	if r == nil {
 		id := strings.Clone(m.Run)
 		r = &run{ID: id, Root: id}
-		g.Runs[id] = r
-		g.place(r, m)
+		g.add(out, r)
+		g.place(out, r, m, stream)
 		g.adopt(out, r)
 	}
 	if r.Start == 0 {
@@ -72,17 +72,17 @@ func (g *group) runOf(out Emitter, m *msg.Message, stream uint64) *run {
 
 // place decides where a new run stands: at the top, below a parent that is
 // known, or for now in a trace of its own.
-func (g *group) place(r *run, m *msg.Message) {
+func (g *group) place(out Emitter, r *run, m *msg.Message, stream uint64) {
 	if m.ParentRun == "" && m.ParentCall == "" {
 		if call, d, ok := g.caused(r.ID); ok {
 			r.Call, r.Link, r.Confidence = call, d.Link, d.Confidence
 		} else {
 			r.Linked = true
-			if prev := g.Runs[g.Turn]; prev != nil {
-				r.Prev = prev.ID
-				prev.over(byTurn)
+			if prev := g.Runs[g.Turns[stream]]; prev != nil {
+				r.Prev, r.PrevRoot = prev.ID, prev.Root
+				g.endRun(out, prev, byTurn)
 			}
-			g.Turn = r.ID
+			g.Turns[stream] = r.ID
 			return
 		}
 	}
@@ -197,7 +197,7 @@ func (g *group) settle(out Emitter, r *run) {
 		c.Was, c.Root, c.Linked, c.changed = old, p.Root, true, true
 		g.ended(c)
 		if c.Start != 0 {
-			out.Relink(c.stream, RunRef{g.key.tenant, g.key.format, g.key.session, c.ID})
+			out.Relink(c.Stream, RunRef{g.key.tenant, g.key.format, g.key.session, c.ID})
 		}
 	}
 }
@@ -205,7 +205,7 @@ func (g *group) settle(out Emitter, r *run) {
 // below reports whether r stands below top, so that a cycle of parents is never
 // closed.
 func (g *group) below(r, top *run) bool {
-	for range maxEndedRuns {
+	for range maxRuns {
 		if r == top {
 			return true
 		}
@@ -246,6 +246,19 @@ func (r *run) touch(t int64) {
 	if r.Ended == bySilence {
 		r.Ended = running
 	}
+}
+
+// endRun ends a run by what its own stream says: the response that it was giving
+// ends with it. What others say of its end (silence, its delegation's result)
+// leaves the response open, because it may come before or after the last parts
+// of it, as files happen to be read.
+func (g *group) endRun(out Emitter, r *run, by endedBy) {
+	if r.Chat != nil {
+		g.giveChat(out, r, msg.SpanClosed)
+		r.Input = max(r.Input, r.Chat.Last)
+		r.Chat = nil
+	}
+	r.over(by)
 }
 
 // over ends the run, unless it has ended for a better reason.

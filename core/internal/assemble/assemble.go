@@ -77,7 +77,8 @@ func Version(revision uint32, c msg.Completeness, linked bool, pos int64) uint64
 // Linked reports whether the version is of a message whose trace is final.
 func Linked(ver uint64) bool { return ver&linkedBit != 0 }
 
-// Apply takes the next message of a stream and gives it its place: Host.ID,
+// Apply takes the next message of a stream, whose name is the same after a
+// restart, and gives it its place: Host.ID,
 // Parent, TraceID, SpanID and Ver, which on entry holds the position. Tenant,
 // Format, Source, Time and Observed are set by the caller. was is the time under
 // which an incomplete version of the message was given before, if that was

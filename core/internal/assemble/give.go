@@ -90,12 +90,10 @@ func (g *group) runSpan(r *run) *msg.Span {
 		s.Parent = g.span(msg.SpanRun, r.Parent)
 	}
 	if r.Prev != "" {
-		if p := g.Runs[r.Prev]; p != nil {
-			s.Links = append(s.Links, msg.SpanLink{
-				TraceID: g.trace(p.Root), SpanID: g.span(msg.SpanRun, p.ID),
-				Attrs: []msg.Attr{{Key: "earshot.link", Value: "previous_turn"}},
-			})
-		}
+		s.Links = append(s.Links, msg.SpanLink{
+			TraceID: g.trace(r.PrevRoot), SpanID: g.span(msg.SpanRun, r.Prev),
+			Attrs: []msg.Attr{{Key: "earshot.link", Value: "previous_turn"}},
+		})
 	}
 	return s
 }
@@ -144,9 +142,6 @@ func (g *group) giveRun(out Emitter, r *run) {
 			state = msg.SpanIdle
 		}
 		g.giveChat(out, r, state)
-		if r.Ended != bySilence {
-			r.Chat = nil
-		}
 	}
 	s := g.runSpan(r)
 	s.State, s.End = msg.SpanClosed, max(r.Last, r.Start)
@@ -164,17 +159,7 @@ func (g *group) giveRun(out Emitter, r *run) {
 // idle ends what has been silent long enough: runs that wait for nothing, and
 // runs that wait for a call.
 func (g *group) idle(runs, calls bool) {
-	waits := make(map[string]bool)
-	for _, c := range g.Open {
-		for id := c.Run; id != "" && !waits[id]; {
-			waits[id] = true
-			r := g.Runs[id]
-			if r == nil {
-				break
-			}
-			id = r.Parent
-		}
-	}
+	waits := g.waiting()
 	if calls {
 		for _, c := range g.Open {
 			if !c.Lost {
@@ -191,8 +176,9 @@ func (g *group) idle(runs, calls bool) {
 }
 
 func (g *group) closeStream(stream uint64) {
+	delete(g.Turns, stream)
 	for _, r := range g.Runs {
-		if r.stream == stream && r.Ended == running {
+		if r.Stream == stream && r.Ended == running {
 			r.over(bySilence)
 			g.dirty = true
 		}
@@ -207,7 +193,7 @@ func (g *group) reset(id string) {
 	}
 	g.Runs[id] = &run{
 		ID: r.ID, Parent: r.Parent, Call: r.Call, Link: r.Link, Confidence: r.Confidence, Root: r.Root, Was: r.Was,
-		Prev: r.Prev, Linked: r.Linked, stream: r.stream, Ended: min(r.Ended, byCall), Shown: r.Shown,
+		Prev: r.Prev, PrevRoot: r.PrevRoot, Linked: r.Linked, Stream: r.Stream, Ended: min(r.Ended, byCall), Shown: r.Shown,
 	}
 	for _, c := range g.Open {
 		if c.Run == id {

@@ -3,20 +3,23 @@ package assemble
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// Limits of what a group remembers of what is over.
+// Limits of what a group remembers of what is over. What is forgotten is decided
+// by the order of messages alone, never by when an epoch ended, so that a replay
+// forgets the same.
 const (
-	maxEndedRuns = 128  // runs whose place late children may still need
-	maxDone      = 4096 // ended delegations
+	maxEndedRuns = 16   // besides those that wait for a call
+	maxRuns      = 4096 // of any kind
+	maxDone      = 256  // ended delegations
 	maxEvents    = 32   // of a span
 	maxPartial   = 1024 // incomplete messages
-	maxChats     = 512  // starts of responses, of a run
+	maxChats     = 64   // starts of responses, of a run
+	maxSeen      = 1024 // usage messages, of a run
 )
 
 // group is a session. Its exported fields are its state.
@@ -26,12 +29,14 @@ type group struct {
 	touched  time.Time
 	revision uint32
 
-	Turn string           `json:"turn,omitempty"` // the top-level run that is going on, or was last
-	Runs map[string]*run  `json:"runs,omitempty"`
-	Open map[string]*call `json:"open,omitempty"` // calls without a result
+	Turns map[uint64]string `json:"turns,omitempty"` // by stream: the top-level run that is going on, or was last
+	Runs  map[string]*run   `json:"runs,omitempty"`
+	Order []string          `json:"order,omitempty"` // of Runs, oldest first
+	Open  map[string]*call  `json:"open,omitempty"`  // calls without a result
 	// Done are ended delegations, by call: the run that made them and the run they
 	// caused, for children that come late.
-	Done map[string]done `json:"done,omitempty"`
+	Done      map[string]done `json:"done,omitempty"`
+	DoneOrder []string        `json:"done_order,omitempty"`
 	// Partial has the times under which incomplete messages were given, because the
 	// time is part of a row's place and the complete message may have another.
 	Partial map[string]int64 `json:"partial,omitempty"`
@@ -39,8 +44,8 @@ type group struct {
 
 type done struct {
 	Run   string `json:"run"`
+	Root  string `json:"root"`
 	Child string `json:"child,omitempty"`
-	At    int64  `json:"at"`
 
 	Link       msg.LinkMethod `json:"link,omitempty"`
 	Confidence uint8          `json:"confidence,omitempty"`
@@ -56,6 +61,7 @@ type run struct {
 	Root       string         `json:"root"`           // the top-level run of its trace
 	Was        string         `json:"was,omitempty"`  // the root under which its spans were given before a link
 	Prev       string         `json:"prev,omitempty"` // the turn before
+	PrevRoot   string         `json:"prev_root,omitempty"`
 	Linked     bool           `json:"linked,omitempty"`
 
 	Source   string      `json:"source,omitempty"`
@@ -81,7 +87,7 @@ type run struct {
 	Chats  []chatStart     `json:"chats,omitempty"` // for responses that are told again
 	Events []msg.SpanEvent `json:"events,omitempty"`
 
-	stream  uint64
+	Stream  uint64 `json:"stream"`
 	changed bool
 }
 
@@ -153,6 +159,9 @@ func openGroup(key groupKey, state []byte) (*group, error) {
 			return nil, fmt.Errorf("state: %w", err)
 		}
 	}
+	if g.Turns == nil {
+		g.Turns = make(map[uint64]string)
+	}
 	if g.Runs == nil {
 		g.Runs = make(map[string]*run)
 	}
@@ -178,34 +187,61 @@ func parseKey(s string) (groupKey, error) {
 	return groupKey{parts[0], parts[1], parts[2]}, nil
 }
 
-func (g *group) encode() ([]byte, error) {
-	g.forget()
-	return json.Marshal(g)
+func (g *group) encode() ([]byte, error) { return json.Marshal(g) }
+
+// add adds a run, and forgets the oldest that is over.
+func (g *group) add(out Emitter, r *run) {
+	g.Runs[r.ID] = r
+	g.Order = append(g.Order, r.ID)
+	over := len(g.Order) - maxEndedRuns
+	if over <= 0 {
+		return
+	}
+	waits := g.waiting()
+	keep := g.Order[:0]
+	for i, id := range g.Order {
+		old := g.Runs[id]
+		if i < over && (old.Ended > bySilence && !waits[id] || len(g.Order)-i > maxRuns) {
+			if !old.Given && old.Start != 0 {
+				g.giveRun(out, old)
+			}
+			delete(g.Runs, id)
+			continue
+		}
+		keep = append(keep, id)
+	}
+	g.Order = keep
 }
 
-// forget drops the oldest of what is over beyond the limits.
-func (g *group) forget() {
-	if len(g.Runs) > maxEndedRuns {
-		var ended []*run
-		for _, r := range g.Runs {
-			if r.Given {
-				ended = append(ended, r)
+// waiting has the runs that wait for a call, and the runs above them.
+func (g *group) waiting() map[string]bool {
+	waits := make(map[string]bool)
+	for _, c := range g.Open {
+		for id := c.Run; id != "" && !waits[id]; {
+			waits[id] = true
+			r := g.Runs[id]
+			if r == nil {
+				break
 			}
-		}
-		slices.SortFunc(ended, func(a, b *run) int { return int(min(max(a.Last-b.Last, -1), 1)) })
-		for _, r := range ended[:max(0, len(ended)-maxEndedRuns/2)] {
-			delete(g.Runs, r.ID)
+			id = r.Parent
 		}
 	}
-	if len(g.Done) > maxDone {
-		keys := make([]string, 0, len(g.Done))
-		for k := range g.Done {
-			keys = append(keys, k)
-		}
-		slices.SortFunc(keys, func(a, b string) int { return int(min(max(g.Done[a].At-g.Done[b].At, -1), 1)) })
-		for _, k := range keys[:len(keys)-maxDone/2] {
-			delete(g.Done, k)
-		}
+	return waits
+}
+
+// finished remembers a delegation that has its result.
+func (g *group) finished(c *call) {
+	d := done{Run: c.Run, Root: c.Run, Child: c.Child, Link: c.Link, Confidence: c.Confidence}
+	if r := g.Runs[c.Run]; r != nil {
+		d.Root = r.Root
+	}
+	if _, ok := g.Done[c.ID]; !ok {
+		g.DoneOrder = append(g.DoneOrder, c.ID)
+	}
+	g.Done[c.ID] = d
+	if len(g.DoneOrder) > maxDone {
+		delete(g.Done, g.DoneOrder[0])
+		g.DoneOrder = g.DoneOrder[1:]
 	}
 }
 

@@ -88,11 +88,11 @@ func (g *group) usage(out Emitter, r *run, m *msg.Message) msg.SpanID {
 func (r *run) count(id uint64, t msg.Tokens) {
 	at, seen := slices.BinarySearch(r.Seen, id)
 	switch {
-	case !seen:
+	case !seen && len(r.Seen) < maxSeen:
 		r.Seen = slices.Insert(r.Seen, at, id)
 	case r.Counted.Message == id:
 		r.Usage = minus(r.Usage, r.Counted.Tokens)
-	default:
+	case seen:
 		return
 	}
 	r.Usage = r.Usage.Add(t)
@@ -179,7 +179,7 @@ func (g *group) end(out Emitter, r *run, m *msg.Message) msg.SpanID {
 	}
 	g.give(out, s, g.Runs[c.Run])
 	if c.Delegation {
-		g.Done[c.ID] = done{Run: c.Run, Child: c.Child, At: m.Time, Link: c.Link, Confidence: c.Confidence}
+		g.finished(c)
 		for _, child := range g.Runs {
 			if child.Call == c.ID || child.ID == c.Child {
 				child.over(byCall)
@@ -209,7 +209,7 @@ func (g *group) signal(out Emitter, r *run, m *msg.Message) {
 		default:
 			r.Outcome, r.Error, r.Message = msg.OutcomeOK, "", ""
 		}
-		r.over(byProtocol)
+		g.endRun(out, r, byProtocol)
 	case msg.RunPause, msg.RunResume:
 		r.event(m.Time, m.Signal.String())
 	case msg.ModelStart:

@@ -42,9 +42,6 @@ type Stream struct {
 	Unknown     int64 `json:"unknown,omitempty"`
 	Problems    int64 `json:"problems,omitempty"`
 
-	// Orphans are the runs of this stream (session \0 run) whose parents are not
-	// known: a late link has the stream decoded again.
-	Orphans []string `json:"orphans,omitempty"`
 	// Replay is set while the stream is decoded again for the sake of some runs,
 	// whose place in the tree became known late: up to Until, nothing but their
 	// messages is given.

@@ -143,7 +143,7 @@ func (c *core) message(s *stream, m *msg.Message, f *frame.Frame, nth int) (kept
 		Tenant: s.feed.tenant, Source: s.feed.source, Format: s.format.name,
 		Seq: uint64(pos), Ver: uint64(f.End), Observed: f.At, Origin: rec.Origin, Offset: f.Pos,
 	}
-	was, err := c.assembler.Apply(m, s.id, s.format.info.Revision, time.Now())
+	was, err := c.assembler.Apply(m, s.name, s.format.info.Revision, time.Now())
 	if err != nil {
 		return false, err
 	}
@@ -166,23 +166,13 @@ func (c *core) message(s *stream, m *msg.Message, f *frame.Frame, nth int) (kept
 	return true, nil
 }
 
-// belongs notes of which sessions, and of which runs without a parent, the
-// stream speaks.
+// belongs notes of which sessions the stream speaks.
 func (c *core) belongs(s *stream, m *msg.Message) {
 	if s.lastSession != m.Session {
 		s.lastSession = strings.Clone(m.Session)
 		s.sessions[assemble.RunRef{Tenant: s.feed.tenant, Format: s.format.name, Session: s.lastSession}] = struct{}{}
 	}
-	if assemble.Linked(m.Host.Ver) || m.Run == "" {
-		return
-	}
-	if o := orphan(m.Session, m.Run); len(s.record.Orphans) < maxOrphans && !slices.Contains(s.record.Orphans, o) {
-		s.record.Orphans = append(slices.Clone(s.record.Orphans), o)
-	}
 }
-
-// maxOrphans bounds what a stream remembers of runs without a parent.
-const maxOrphans = 64
 
 // label bounds a metric label that comes from outside.
 func label(s string) string {

@@ -20,7 +20,7 @@ type core struct {
 	p         *Pipeline
 	assembler *assemble.Assembler
 	streams   map[uint64]*stream
-	names     map[streamName]bool
+	names     map[uint64]*stream
 	register  []*stream            // whose anchor was used and is not durable yet
 	changed   map[*stream]struct{} // since the last seal
 	forget    []checkpoint.Stream
@@ -28,11 +28,6 @@ type core struct {
 	relinks   []relink
 	troubles  map[string]bool
 	sealed    atomic.Int32 // epochs that are not committed yet
-}
-
-type streamName struct {
-	feed *Feed
-	key  string
 }
 
 type relink struct {
@@ -43,7 +38,7 @@ type relink struct {
 func (c *core) init(p *Pipeline) {
 	c.p = p
 	c.streams = make(map[uint64]*stream)
-	c.names = make(map[streamName]bool)
+	c.names = make(map[uint64]*stream)
 	c.changed = make(map[*stream]struct{})
 	c.troubles = make(map[string]bool)
 	c.assembler = assemble.New(p.settings.Assemble, p.check, c)
@@ -99,8 +94,7 @@ func (c *core) run(ctx context.Context) error {
 
 // open begins or resumes a stream.
 func (c *core) open(s *stream) error {
-	name := streamName{s.feed, s.record.Key}
-	if c.names[name] {
+	if c.names[s.name] != nil {
 		return fmt.Errorf("pipeline: stream %s is open already", s.record.Key)
 	}
 	known, ok, err := c.p.check.Stream(s.record.Source, s.record.Key)
@@ -115,7 +109,7 @@ func (c *core) open(s *stream) error {
 			s.record.State = state
 		}
 	}
-	c.names[name] = true
+	c.names[s.name] = s
 	s.next, s.at = s.record.SnapPos, s.record.SnapPos
 	s.resume = resume{s.record.SnapPos, s.record.Snapshot, s.record.Origin}
 	s.touched, s.parked = time.Now(), true
@@ -256,7 +250,7 @@ func (c *core) end(s *stream, j *job) error {
 	for ref := range s.sessions {
 		sessions = append(sessions, ref)
 	}
-	if err := c.assembler.CloseStream(s.id, sessions); err != nil {
+	if err := c.assembler.CloseStream(s.name, sessions); err != nil {
 		j.end <- err
 		return err
 	}
@@ -267,7 +261,7 @@ func (c *core) end(s *stream, j *job) error {
 		c.touch(s)
 	}
 	delete(c.streams, s.id)
-	delete(c.names, streamName{s.feed, s.record.Key})
+	delete(c.names, s.name)
 	j.end <- nil
 	return nil
 }
@@ -377,10 +371,7 @@ func (c *core) relink() error {
 		if err := c.assembler.ResetRun(r.run); err != nil {
 			return err
 		}
-		s := c.streams[r.stream]
-		if s == nil {
-			s = c.streamOf(r.run)
-		}
+		s := c.names[r.stream]
 		if s == nil {
 			c.p.log.Warn("a link came too late: its stream is gone", "session", r.run.Session, "run", r.run.Run)
 			continue
@@ -394,29 +385,11 @@ func (c *core) relink() error {
 		again.Until = max(again.Until, rec.Pos)
 		rec.Replay = &again
 		rec.Pos, rec.SnapPos, rec.Snapshot, rec.LastTime = 0, 0, nil, 0
-		rec.Orphans = without(rec.Orphans, orphan(r.run.Session, r.run.Run))
 		c.touch(s)
 		c.rewind(s)
 	}
 	c.relinks = c.relinks[:0]
 	return nil
-}
-
-// streamOf finds the stream that gave an unlinked run, after a restart has
-// forgotten it.
-func (c *core) streamOf(r assemble.RunRef) *stream {
-	for _, s := range c.streams {
-		if s.format.name == r.Format && s.feed.tenant == r.Tenant && slices.Contains(s.record.Orphans, orphan(r.Session, r.Run)) {
-			return s
-		}
-	}
-	return nil
-}
-
-func orphan(session, run string) string { return session + "\x00" + run }
-
-func without(list []string, s string) []string {
-	return slices.DeleteFunc(slices.Clone(list), func(x string) bool { return x == s })
 }
 
 var _ assemble.Emitter = (*core)(nil)

@@ -96,7 +96,7 @@ func (f *format) serve(ctx context.Context, proc *host.Process, p *Pipeline) err
 		s := &session{rpc: rpc, snap: proc.Snapshots(), sent: make(chan []*job, laneDepth)}
 		wg.Add(2)
 		go func() { defer wg.Done(); errs <- l.send(ctx, s) }()
-		go func() { defer wg.Done(); errs <- l.receive(ctx, s) }()
+		go func() { defer wg.Done(); errs <- l.receive(ctx, s, cancel) }()
 	}
 	err := <-errs
 	cancel()
@@ -259,21 +259,22 @@ func decodable(all []frame.Frame) (at []int32, frames []frame.Frame) {
 	return at, frames
 }
 
-// receive takes results to the core.
-func (l *lane) receive(ctx context.Context, s *session) error {
+// receive takes results to the core. fail ends the sender, which may be waiting
+// for frames that will not come.
+func (l *lane) receive(ctx context.Context, s *session, fail func()) error {
 	var err error
 	for jobs := range s.sent {
 		resp := new(wire.Response)
 		if err == nil {
 			err = s.rpc.Recv(resp)
 		}
-		if err != nil {
-			s.rpc.Close()
+		if err == nil {
+			err = l.results(ctx, resp, jobs)
+		} else {
 			l.lose(jobs)
-			continue
 		}
-		if err = l.results(ctx, resp, jobs); err != nil {
-			s.rpc.Close()
+		if err != nil {
+			fail()
 		}
 	}
 	return err

@@ -186,7 +186,7 @@ func (f *Feed) Known() []source.Known {
 
 // Open implements source.Sink.
 func (f *Feed) Open(ctx context.Context, id source.ID, rewind func(pos int64)) (source.Stream, int64, error) {
-	s := &stream{id: f.p.nextID.Add(1), feed: f, format: f.format, sessions: make(map[assemble.RunRef]struct{})}
+	s := &stream{id: f.p.nextID.Add(1), name: nameOf(f.source, id.Key), feed: f, format: f.format, sessions: make(map[assemble.RunRef]struct{})}
 	s.lane = f.format.lanes[s.id%uint64(len(f.format.lanes))]
 	s.record = checkpoint.Stream{Source: f.source, Key: id.Key, Origin: id.Origin, Anchor: id.Anchor, State: id.State}
 	var err error
@@ -213,6 +213,7 @@ func (f *Feed) Trouble(origin, reason, detail string) {
 // is decoded again at the next start.
 func (p *Pipeline) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
+	defer p.Close()
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -225,7 +226,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	return err
 }
 
-// Close ends the decoder processes that Run did not take.
+// Close ends the decoder processes of a pipeline that is not run.
 func (p *Pipeline) Close() {
 	for _, f := range p.formats {
 		f.mu.Lock()

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"hash/fnv"
 	"sync"
 	"time"
 
@@ -14,7 +15,8 @@ import (
 // stream is one stream on its way. Its parts belong to different goroutines and
 // are grouped so.
 type stream struct {
-	id     uint64
+	id     uint64 // in this process
+	name   uint64 // in all of them
 	feed   *Feed
 	format *format
 	lane   *lane
@@ -171,6 +173,13 @@ func shrink(b *frame.Batch) *frame.Batch {
 	}
 	b.Done()
 	return &frame.Batch{Data: data, Frames: frames}
+}
+
+// nameOf is a stream's name for the assembler, the same after a restart.
+func nameOf(source, key string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(source + "\x00" + key))
+	return h.Sum64()
 }
 
 // job is a batch of a stream, or something to do after the batches before it.
