@@ -87,6 +87,8 @@ func (c *core) count(s *stream, f *frame.Frame, bad bool) {
 		return
 	}
 	rec, n := &s.record, f.End-f.Pos
+	c.p.progress.bytes.Add(n)
+	c.p.progress.frames.Add(1)
 	rec.Frames++
 	c.p.metrics.Frames.WithLabelValues(s.feed.source).Inc()
 	switch {
@@ -156,6 +158,7 @@ func (c *core) message(s *stream, m *msg.Message, f *frame.Frame, nth int) (kept
 	c.epoch.message(m)
 	if !c.replaying(s, f.End) {
 		rec.Messages++
+		c.p.progress.messages.Add(1)
 		c.p.metrics.Messages.WithLabelValues(s.feed.source, s.format.name, m.Kind.String()).Inc()
 		if m.Kind == msg.Unknown {
 			rec.Unknown++
@@ -187,6 +190,7 @@ func label(s string) string {
 // letter sets a frame aside.
 func (c *core) letter(s *stream, f *frame.Frame, stage, reason, detail string) {
 	s.record.Problems++
+	c.p.progress.problems.Add(1)
 	c.p.metrics.Problems.WithLabelValues(s.feed.source, stage, label(reason)).Inc()
 	payload := f.Data[:min(len(f.Data), c.p.settings.MaxLetter)]
 	c.epoch.add()

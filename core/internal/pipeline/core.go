@@ -356,6 +356,7 @@ func (c *core) Span(s *msg.Span) {
 	c.epoch.add()
 	c.epoch.batch.Spans = append(c.epoch.batch.Spans, *s)
 	if s.State != msg.SpanOpen && !s.Deleted {
+		c.p.progress.spans.Add(1)
 		c.p.metrics.Spans.WithLabelValues(s.Format, s.Kind.String(), s.Outcome.String()).Inc()
 	}
 }

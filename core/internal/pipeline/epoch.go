@@ -82,6 +82,7 @@ func (c *core) seal(ctx context.Context, then func()) error {
 		for _, j := range e.jobs {
 			c.free(j)
 		}
+		c.p.progress.committed.Add(int64(e.batch.Len()))
 		c.sealed.Add(-1)
 		if then != nil {
 			then()

@@ -101,7 +101,33 @@ type Pipeline struct {
 	outstanding atomic.Int64 // jobs that the core has not taken yet
 	nextID      atomic.Uint64
 
-	core core
+	core     core
+	progress progress
+}
+
+// Progress is how far a pipeline has come since its start.
+type Progress struct {
+	Delivered int64 // bytes of frames that sources have delivered
+	Bytes     int64 // bytes that were accounted for
+	Frames    int64
+	Messages  int64
+	Spans     int64
+	Problems  int64
+	Committed int64 // records that are with every exporter
+}
+
+// progress counts for Progress; the core and the sources add to it.
+type progress struct {
+	delivered, bytes, frames, messages, spans, problems, committed atomic.Int64
+}
+
+// Progress returns how far the pipeline has come.
+func (p *Pipeline) Progress() Progress {
+	n := &p.progress
+	return Progress{
+		Delivered: n.delivered.Load(), Bytes: n.bytes.Load(), Frames: n.frames.Load(), Messages: n.messages.Load(),
+		Spans: n.spans.Load(), Problems: n.problems.Load(), Committed: n.committed.Load(),
+	}
 }
 
 // decoded is a job with its result.

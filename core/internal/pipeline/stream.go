@@ -80,6 +80,7 @@ func (s *stream) Deliver(ctx context.Context, b *frame.Batch) error {
 	}
 	j := &job{stream: s, batch: b, size: size, life: s.life}
 	s.feed.p.outstanding.Add(1)
+	s.feed.p.progress.delivered.Add(b.End() - b.Frames[0].Pos)
 	// Sent under the lock, so that two deliveries cannot change places.
 	err := s.lane.put(ctx, j)
 	s.mu.Unlock()

@@ -1,0 +1,291 @@
+// Package app composes a sidecar from a configuration: checkpoint, store,
+// decoders, sources, pipeline and delivery, in the order in which they may fail.
+// It is the only door from the commands into the engine.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/config"
+	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/internal/assemble"
+	"github.com/earshot-dev/earshot/core/internal/checkpoint"
+	"github.com/earshot-dev/earshot/core/internal/delivery"
+	"github.com/earshot-dev/earshot/core/internal/pipeline"
+	"github.com/earshot-dev/earshot/core/internal/source"
+	"github.com/earshot-dev/earshot/core/internal/store"
+	"github.com/earshot-dev/earshot/core/internal/telemetry"
+)
+
+// Exporter is a destination with its name.
+type Exporter struct {
+	Name string
+	export.Exporter
+}
+
+// Settings are what a developer gives beside the user's configuration.
+type Settings struct {
+	Config *config.Config
+	// Decoders finds the executable of a format's decoder.
+	Decoders Decoders
+	// Exporters makes the destinations. dsn is that of the embedded store, and empty
+	// when the configuration names a server.
+	Exporters func(ctx context.Context, dsn string) ([]Exporter, error)
+	// UntilIdle ends the run once every source is drained, nothing has come for that
+	// long, and every exporter has accepted everything. Zero: run until ctx ends.
+	UntilIdle time.Duration
+	// Drain is how long the end of ctx may take; 10 s.
+	Drain  time.Duration
+	Logger *slog.Logger
+	// Progress, if set, is called about ten times a second.
+	Progress func(Progress)
+	// Ready, if set, is called once everything runs.
+	Ready func(Running)
+}
+
+// Running is a sidecar that runs.
+type Running struct {
+	StoreURL string // empty when there is no embedded store
+	Metrics  string // address; empty when it is off
+}
+
+// Progress is how far a sidecar has come.
+type Progress = pipeline.Progress
+
+// Run runs a sidecar until ctx ends or it is idle.
+func Run(ctx context.Context, s Settings) error {
+	if s.Drain <= 0 {
+		s.Drain = 10 * time.Second
+	}
+	if s.Logger == nil {
+		s.Logger = slog.New(slog.DiscardHandler)
+	}
+	r := &runner{Settings: s, metrics: telemetry.New()}
+	defer r.close()
+	if err := r.prepare(ctx); err != nil {
+		return err
+	}
+	return r.run(ctx)
+}
+
+// runner is a sidecar in the making.
+type runner struct {
+	Settings
+	metrics   *telemetry.Metrics
+	sockets   string
+	check     *checkpoint.Store
+	store     *store.Store
+	exporters []Exporter
+	delivery  *delivery.Delivery
+	pipeline  *pipeline.Pipeline
+	sources   []feed
+	server    *telemetry.Server
+	closers   []func()
+}
+
+// feed is a source with its sink.
+type feed struct {
+	name   string
+	source source.Source
+	sink   *pipeline.Feed
+}
+
+func (r *runner) close() {
+	for i := len(r.closers) - 1; i >= 0; i-- {
+		r.closers[i]()
+	}
+}
+
+func (r *runner) later(f func()) { r.closers = append(r.closers, f) }
+
+// prepare brings up everything that may be wrong with the configuration.
+func (r *runner) prepare(ctx context.Context) error {
+	dir := r.Config.DataDir
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("data_dir: %w", err)
+	}
+	var err error
+	if r.check, err = checkpoint.Open(dir); err != nil {
+		return err
+	}
+	r.later(func() { _ = r.check.Close() })
+	// Unix sockets have short names, so they do not lie in the data directory.
+	if r.sockets, err = os.MkdirTemp("", "earshot-"); err != nil {
+		return err
+	}
+	r.later(func() { _ = os.RemoveAll(r.sockets) })
+
+	dsn := ""
+	if r.Config.Exporters.ClickHouse == nil {
+		r.store, err = store.Open(ctx, StoreSettings(r.Config, r.Logger))
+		if err != nil {
+			return err
+		}
+		r.later(r.store.Close)
+		dsn = r.store.DSN("default", "earshot")
+	}
+	if r.exporters, err = r.Exporters(ctx, dsn); err != nil {
+		return err
+	}
+	r.later(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		for _, e := range r.exporters {
+			if err := e.Close(ctx); err != nil {
+				r.Logger.Warn("close exporter", "exporter", e.Name, "error", err)
+			}
+		}
+	})
+	c := r.Config.Delivery
+	targets := make([]delivery.Target, 0, len(r.exporters))
+	for _, e := range r.exporters {
+		targets = append(targets, delivery.Target{Name: e.Name, Exporter: e.Exporter})
+	}
+	r.delivery = delivery.New(delivery.Settings{
+		RetryMin: time.Duration(c.RetryMin), RetryMax: time.Duration(c.RetryMax), Logger: r.Logger, Metrics: r.metrics,
+	}, r.check, targets...)
+	r.pipeline = pipeline.New(pipeline.Settings{
+		FlushInterval: time.Duration(c.FlushInterval), BatchRows: c.BatchRows, BatchBytes: int64(c.BatchBytes), MaxInFlight: int64(c.MaxInFlight),
+		Assemble: assemble.Settings{IdleRun: time.Duration(c.IdleClose)}, Logger: r.Logger, Metrics: r.metrics,
+	}, r.check, r.delivery)
+	for i := range r.Config.Sources {
+		if err := r.add(ctx, &r.Config.Sources[i]); err != nil {
+			r.pipeline.Close()
+			return err
+		}
+	}
+	if addr := r.Config.Telemetry.Listen; addr != "" {
+		if r.server, err = telemetry.Listen(addr, r.metrics); err != nil {
+			r.pipeline.Close()
+			return fmt.Errorf("telemetry: %w", err)
+		}
+		r.later(r.server.Close)
+	}
+	return nil
+}
+
+// StoreSettings are those of the configuration's embedded store.
+func StoreSettings(c *config.Config, log *slog.Logger) store.Settings {
+	return store.Settings{
+		Dir: filepath.Join(c.DataDir, "store"), Binary: c.Store.Binary, Listen: c.Store.Listen, MaxMemory: int64(c.Store.MaxMemory), Logger: log,
+	}
+}
+
+// run runs until ctx ends or everything is idle, and drains.
+func (r *runner) run(ctx context.Context) error {
+	// Sources end first, then the pipeline; a signal is the beginning of that.
+	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(nil)
+	read, stopReading := context.WithCancel(work)
+	defer stopReading()
+
+	var wg, reading sync.WaitGroup
+	start := func(f func()) { wg.Add(1); go func() { defer wg.Done(); f() }() }
+	defer wg.Wait()
+	defer stop(nil)
+	if r.store != nil {
+		start(func() { r.store.Supervise(work) })
+	}
+	start(func() { r.delivery.Run(work) })
+	start(func() {
+		if err := r.pipeline.Run(work); err != nil {
+			stop(err)
+		}
+	})
+	for _, f := range r.sources {
+		reading.Add(1)
+		go func() {
+			defer reading.Done()
+			if err := f.source.Run(read, f.sink); err != nil && read.Err() == nil {
+				stop(fmt.Errorf("source %s: %w", f.name, err))
+			}
+		}()
+	}
+	r.server.SetReady(true)
+	if r.Ready != nil {
+		run := Running{Metrics: r.server.Addr()}
+		if r.store != nil {
+			run.StoreURL = r.store.URL()
+		}
+		r.Ready(run)
+	}
+
+	idle := r.wait(ctx, work)
+	if err := context.Cause(work); work.Err() != nil && err != nil && !errors.Is(err, context.Canceled) {
+		stopReading()
+		reading.Wait()
+		return err
+	}
+	r.server.SetReady(false)
+	stopReading()
+	reading.Wait()
+	drain, cancel := context.WithTimeout(work, r.Drain)
+	defer cancel()
+	if idle {
+		// Everything is read and accepted; what is still open is given now.
+		return r.pipeline.Finish(drain)
+	}
+	r.drain(drain)
+	return nil
+}
+
+// wait waits for the end of ctx, an error of work, or idleness.
+func (r *runner) wait(ctx, work context.Context) (idle bool) {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	since, last := time.Now(), int64(-1)
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-work.Done():
+			return false
+		case now := <-tick.C:
+			p := r.pipeline.Progress()
+			if r.Progress != nil {
+				r.Progress(p)
+			}
+			if r.UntilIdle <= 0 {
+				continue
+			}
+			if p.Delivered != last || !r.drained() || !r.pipeline.Quiet() {
+				since, last = now, p.Delivered
+				continue
+			}
+			if now.Sub(since) >= r.UntilIdle {
+				return true
+			}
+		}
+	}
+}
+
+func (r *runner) drained() bool {
+	for _, f := range r.sources {
+		if !f.source.Drained() {
+			return false
+		}
+	}
+	return true
+}
+
+// drain waits until what was read is with the exporters, or until ctx ends: then
+// the rest is read again at the next start.
+func (r *runner) drain(ctx context.Context) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !r.pipeline.Quiet() {
+		select {
+		case <-ctx.Done():
+			r.Logger.Warn("not everything that was read is with the exporters; it will be read again at the next start")
+			return
+		case <-tick.C:
+		}
+	}
+}

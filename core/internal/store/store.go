@@ -1,0 +1,293 @@
+// Package store runs the embedded ClickHouse: it finds the earshot-store
+// executable, starts it on a data directory, starts it again when it dies, and
+// stops it. A store that already runs on the directory is used as it is, so that
+// `earshot query` works beside a running sidecar and without one.
+package store
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Settings say where the store is.
+type Settings struct {
+	Dir       string // its data
+	Binary    string // the executable; empty: beside this one, else in PATH
+	Listen    string // loopback address; empty: a free port
+	MaxMemory int64  // bytes; 0: the store's default
+	Logger    *slog.Logger
+}
+
+// Store is a store that answers. Its address does not change when it is started
+// again.
+type Store struct {
+	settings Settings
+	addr     string
+	own      bool // started by us
+
+	mu   sync.Mutex
+	proc *process
+	stop bool
+}
+
+// process is a running earshot-store.
+type process struct {
+	cmd    *exec.Cmd
+	stdin  io.Closer
+	exited chan struct{}
+	stderr *tail
+}
+
+// Open returns the store of the directory: the one that runs on it, or one that
+// it starts. The error of a store that does not start is the store's own sentence.
+func Open(ctx context.Context, s Settings) (*Store, error) {
+	if s.Logger == nil {
+		s.Logger = slog.New(slog.DiscardHandler)
+	}
+	st := &Store{settings: s}
+	deadline := time.Now().Add(15 * time.Second)
+	for {
+		if addr, ok := running(ctx, s.Dir); ok {
+			st.addr = addr
+			return st, nil
+		}
+		err := st.start(ctx, s.Listen)
+		if err == nil {
+			st.own = true
+			return st, nil
+		}
+		// Somebody else may be starting or stopping one.
+		if !strings.Contains(err.Error(), "in use by another") || time.Now().After(deadline) || ctx.Err() != nil {
+			return nil, fmt.Errorf("store: %w", err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// URL is where the store answers.
+func (s *Store) URL() string { return "http://" + s.addr }
+
+// DSN names the database for the ClickHouse driver; user is default for a writer
+// and reader for a reader.
+func (s *Store) DSN(user, database string) string {
+	return "http://" + user + "@" + s.addr + "/" + database
+}
+
+// Supervise starts the store again whenever it dies, until ctx ends.
+func (s *Store) Supervise(ctx context.Context) {
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 10*time.Second) {
+		s.mu.Lock()
+		p := s.proc
+		s.mu.Unlock()
+		if p == nil { // not ours
+			return
+		}
+		began := time.Now()
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.exited:
+		}
+		s.mu.Lock()
+		stop := s.stop
+		s.mu.Unlock()
+		if stop {
+			return
+		}
+		if time.Since(began) > time.Minute {
+			wait = 100 * time.Millisecond
+		}
+		s.settings.Logger.Error("store died, starting it again", "last_words", p.stderr.String())
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(wait):
+			}
+			err := s.start(ctx, s.addr)
+			if err == nil {
+				break
+			}
+			wait = min(2*wait, 10*time.Second)
+			s.settings.Logger.Error("store does not start", "error", err, "retry_in", wait)
+		}
+	}
+}
+
+// Close stops the store if it was started here.
+func (s *Store) Close() {
+	s.mu.Lock()
+	s.stop = true
+	p := s.proc
+	s.mu.Unlock()
+	if p == nil {
+		return
+	}
+	_ = p.stdin.Close()
+	_ = p.cmd.Process.Signal(os.Interrupt)
+	select {
+	case <-p.exited:
+	case <-time.After(15 * time.Second):
+		_ = p.cmd.Process.Kill()
+		<-p.exited
+	}
+}
+
+// start starts the store and waits until it answers.
+func (s *Store) start(ctx context.Context, listen string) error {
+	binary, err := find(s.settings.Binary)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(s.settings.Dir, 0o700); err != nil {
+		return err
+	}
+	if listen == "" {
+		listen = "127.0.0.1:0"
+	}
+	args := []string{"--path", s.settings.Dir, "--listen", listen, "--watch-stdin", "--ready-file", readyFile(s.settings.Dir)}
+	if s.settings.MaxMemory > 0 {
+		args = append(args, "--max-memory", strconv.FormatInt(s.settings.MaxMemory, 10))
+	}
+	cmd := exec.Command(binary, args...)
+	cmd.SysProcAttr = ownGroup()
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	p := &process{cmd: cmd, stdin: stdin, exited: make(chan struct{}), stderr: &tail{}}
+	cmd.Stderr = p.stderr
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", binary, err)
+	}
+	line := make(chan string, 1)
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		r := bufio.NewReader(stdout)
+		l, _ := r.ReadString('\n')
+		line <- l
+		_, _ = io.Copy(io.Discard, r)
+	}()
+	go func() {
+		<-read // the pipe is closed by Wait
+		_ = cmd.Wait()
+		close(p.exited)
+	}()
+	fail := func(err error) error {
+		_ = cmd.Process.Kill()
+		<-p.exited
+		return err
+	}
+	select {
+	case l := <-line:
+		addr, ok := strings.CutPrefix(strings.TrimSpace(l), "listening on http://")
+		if !ok {
+			<-p.exited
+			if words := p.stderr.String(); words != "" {
+				return errors.New(strings.TrimPrefix(words, "earshot-store: "))
+			}
+			return fmt.Errorf("%s ended without a word", binary)
+		}
+		s.mu.Lock()
+		s.addr, s.proc = addr, p
+		s.mu.Unlock()
+		return nil
+	case <-time.After(60 * time.Second):
+		return fail(errors.New("it does not answer after a minute"))
+	case <-ctx.Done():
+		return fail(ctx.Err())
+	}
+}
+
+// find returns the path of the executable.
+func find(binary string) (string, error) {
+	if binary != "" {
+		return binary, nil
+	}
+	if exe, err := os.Executable(); err == nil {
+		if beside := filepath.Join(filepath.Dir(exe), "earshot-store"); executable(beside) {
+			return beside, nil
+		}
+	}
+	path, err := exec.LookPath("earshot-store")
+	if err != nil {
+		return "", errors.New("the executable earshot-store is neither beside earshot nor in PATH: type `make build`, or name a ClickHouse server in exporters.clickhouse.dsn")
+	}
+	return path, nil
+}
+
+func executable(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+}
+
+func readyFile(dir string) string { return filepath.Join(dir, "ready.json") }
+
+// running returns the address of the store that runs on the directory.
+func running(ctx context.Context, dir string) (string, bool) {
+	b, err := os.ReadFile(readyFile(dir))
+	if err != nil {
+		return "", false
+	}
+	var r struct {
+		Addr string `json:"addr"`
+	}
+	if json.Unmarshal(b, &r) != nil || r.Addr == "" {
+		return "", false
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.Addr+"/ping", nil)
+	if err != nil {
+		return "", false
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		return "", false
+	}
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, 16))
+	return r.Addr, resp.StatusCode == http.StatusOK && bytes.HasPrefix(body, []byte("Ok."))
+}
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu  sync.Mutex
+	buf []byte
+}
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.buf = append(t.buf, b...)
+	if over := len(t.buf) - 4096; over > 0 {
+		t.buf = append(t.buf[:0], t.buf[over:]...)
+	}
+	return len(b), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.TrimSpace(string(t.buf))
+}
