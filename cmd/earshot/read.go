@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
+
 	"log/slog"
 
 	"github.com/earshot-dev/earshot/core/app"
@@ -63,9 +63,4 @@ func (r *reader) Each(ctx context.Context, sql string, params map[string]string,
 		}
 	}
 	return errors.Join(rows.Err(), rows.Close())
-}
-
-// raw runs a query and writes its result in a ClickHouse format.
-func (r *reader) raw(ctx context.Context, sql, format string, w io.Writer) error {
-	return r.conn.Format(ctx, sql, format, nil, w)
 }

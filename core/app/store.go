@@ -23,3 +23,26 @@ func OpenStore(ctx context.Context, c *config.Config, log *slog.Logger) (dsn str
 	}
 	return s.DSN("reader", "earshot"), s.Close, nil
 }
+
+// OpenStoreToWrite is OpenStore for a writer; the store need not be there yet.
+func OpenStoreToWrite(ctx context.Context, c *config.Config, log *slog.Logger) (dsn string, closeStore func(), err error) {
+	s, err := store.Open(ctx, StoreSettings(c, log))
+	if err != nil {
+		return "", nil, err
+	}
+	return s.DSN("default", "earshot"), s.Close, nil
+}
+
+// RunStore runs the embedded store until ctx ends; ready is called with its
+// address.
+func RunStore(ctx context.Context, c *config.Config, log *slog.Logger, ready func(url string)) error {
+	s, err := store.Open(ctx, StoreSettings(c, log))
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	ready(s.URL())
+	s.Supervise(ctx)
+	<-ctx.Done()
+	return nil
+}

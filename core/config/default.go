@@ -39,7 +39,7 @@ func DefaultPlugin() Plugin {
 	return Plugin{
 		MemoryLimit: 1 << 30,
 		Timeout:     Duration(30 * time.Second),
-		AutoMTLS:    true,
+		AutoMTLS:    false,
 	}
 }
 
