@@ -99,9 +99,10 @@ type Parser struct {
 	dropped  int64
 	tooLong  bool
 
-	lastID string
-	retry  time.Duration
-	counts Counts
+	lastName string // kept because events of one name follow each other
+	lastID   string
+	retry    time.Duration
+	counts   Counts
 }
 
 // New returns a parser of a stream whose next byte is at position pos, which is
@@ -291,7 +292,10 @@ func (p *Parser) endLine() {
 func (p *Parser) endField() {
 	switch p.field {
 	case eventField:
-		p.name = strings.ToValidUTF8(string(p.value), "\uFFFD")
+		if string(p.value) != p.lastName {
+			p.lastName = strings.ToValidUTF8(string(p.value), "\uFFFD")
+		}
+		p.name = p.lastName
 	case idField:
 		if bytes.IndexByte(p.value, 0) < 0 {
 			p.id, p.hasID = strings.ToValidUTF8(string(p.value), "\uFFFD"), true
