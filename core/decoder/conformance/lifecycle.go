@@ -1,0 +1,128 @@
+package conformance
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/frame"
+)
+
+// lifecycle is C11.
+func lifecycle(ctx context.Context, r *runner) error {
+	for _, step := range []func(context.Context, *runner) error{fresh, flushing, closing, leaving} {
+		if err := step(ctx, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fresh: a decoder has nothing to say before its first frame, whatever another
+// one has seen.
+func fresh(ctx context.Context, r *runner) error {
+	first, err := r.open(ctx, r.suite.Subject, r.c.Stream, nil)
+	if err != nil {
+		return err
+	}
+	defer first.Close()
+	second, err := r.open(ctx, r.suite.Subject, r.c.Stream, nil)
+	if err != nil {
+		return err
+	}
+	defer second.Close()
+	if _, err := r.decode(ctx, first, Batch{Frames: r.c.Frames}, 0); err != nil {
+		return err
+	}
+	for range 2 {
+		open, err := r.flush(ctx, second)
+		if err != nil {
+			return err
+		}
+		if len(open) > 0 {
+			return &broken{"D1", "a decoder that has seen no frame gives a message", line(&open[0])}
+		}
+	}
+	return nil
+}
+
+// flushing: Flush changes nothing, and says the same twice.
+func flushing(ctx context.Context, r *runner) error {
+	often, err := r.play(ctx, r.suite.Subject, r.c.Stream, r.c.Frames, how{flushes: true})
+	if err != nil {
+		return err
+	}
+	const changed = "calling Flush after each frame changes what comes later"
+	same := rules{"D10", "D10"}
+	if err := same.differ(changed, items(r.base.messages), items(often.messages)); err != nil {
+		return err
+	}
+	if err := same.differ(changed, items(r.base.open), items(often.open)); err != nil {
+		return err
+	}
+	// What an early Flush gave is replaced by what is complete later, or by what
+	// the last Flush gives.
+	late := fold(often.partial, often.messages, often.open)
+	if err := same.differ("messages of an early Flush are left over", sorted(items(r.base.folded())), sorted(items(late))); err != nil {
+		return err
+	}
+	st, err := r.open(ctx, r.suite.Subject, r.c.Stream, nil)
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	if _, err := r.decode(ctx, st, Batch{Frames: r.c.Frames}, 0); err != nil {
+		return err
+	}
+	for range 2 {
+		open, err := r.flush(ctx, st)
+		if err != nil {
+			return err
+		}
+		if err := same.differ("Flush says something else when it is called again", items(r.base.open), items(open)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// closing: the frame that says that the stream ended has no data to be bad. It may
+// complete what is open.
+func closing(ctx context.Context, r *runner) error {
+	last := r.c.Frames[len(r.c.Frames)-1]
+	if last.Kind != frame.Event && last.Kind != frame.Text {
+		return nil
+	}
+	end := frame.Frame{Kind: frame.Close, At: last.At, Pos: last.End, End: last.End}
+	closed, err := r.play(ctx, r.suite.Subject, r.c.Stream, append(r.c.Frames[:len(r.c.Frames):len(r.c.Frames)], end), how{})
+	if err != nil {
+		return err
+	}
+	if len(closed.problems) > len(r.base.problems) {
+		return breaks("D8", "a close frame, which has no data, gives the problem %s", closed.problems[len(closed.problems)-1].Reason)
+	}
+	return complete(fold(r.base.messages, closed.messages))
+}
+
+// leaving: a decoder starts nothing that goes on without it. Goroutines are seen
+// only in this process, and others come and go in it: one that comes with every
+// decoder is meant.
+func leaving(ctx context.Context, r *runner) error {
+	if _, ok := r.suite.Subject.(*Local); !ok {
+		return nil
+	}
+	const decoders = 20
+	before := runtime.NumGoroutine()
+	for range decoders {
+		if _, err := r.play(ctx, r.suite.Subject, r.c.Stream, r.c.Frames[:1], how{}); err != nil {
+			return err
+		}
+	}
+	for deadline := time.Now().Add(time.Second); runtime.NumGoroutine() >= before+decoders; {
+		if time.Now().After(deadline) {
+			return breaks("D4", "%d decoders leave %d goroutines behind", decoders, runtime.NumGoroutine()-before)
+		}
+		runtime.Gosched()
+	}
+	return nil
+}

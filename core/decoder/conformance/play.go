@@ -1,0 +1,207 @@
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// run is what a decoder gave for frames.
+type run struct {
+	messages []msg.Message // Frame is the index among all frames
+	problems []msg.Problem
+	open     []msg.Message // what Flush gave at the end
+	// partial is what Flush gave before, when it was called after each batch.
+	partial   []msg.Message
+	snapshots [][]byte // after each batch, when asked for
+}
+
+// folded is what a reader of the tables sees.
+func (r *run) folded() []msg.Message { return fold(r.messages, r.open) }
+
+func fold(lists ...[]msg.Message) []msg.Message {
+	var all []msg.Message
+	for _, l := range lists {
+		all = append(all, l...)
+	}
+	return msg.Fold(all)
+}
+
+// after returns the messages of the frames from i on.
+func (r *run) after(i int) []msg.Message { return r.messages[len(r.before(i)):] }
+
+// before returns the messages of the frames before i.
+func (r *run) before(i int) []msg.Message {
+	for j, m := range r.messages {
+		if int(m.Frame) >= i {
+			return r.messages[:j]
+		}
+	}
+	return r.messages
+}
+
+// how says how frames are played. The zero value gives them one by one.
+type how struct {
+	batch     func() int // the number of frames of the next batch
+	poison    bool
+	flushes   bool // Flush after each batch
+	snapshots bool // a snapshot after each batch
+	restart   bool // resume from that snapshot after each batch
+	from      []byte
+	// damaged says that frames may be bad on purpose; panics are still none.
+	damaged bool
+}
+
+// play opens a stream, decodes the frames, flushes and closes. The error names
+// the rule that the decoder broke by failing.
+func (r *runner) play(ctx context.Context, s Subject, st decoder.Stream, frames []frame.Frame, h how) (*run, error) {
+	stream, err := r.open(ctx, s, st, h.from)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { stream.Close() }()
+	out := &run{}
+	for at := 0; at < len(frames); {
+		n := 1
+		if h.batch != nil {
+			n = min(max(h.batch(), 1), len(frames)-at)
+		}
+		snap := h.snapshots || h.restart
+		a, err := r.decode(ctx, stream, Batch{Frames: frames[at : at+n], Poison: h.poison, Snapshot: snap}, at)
+		if err != nil {
+			return nil, err
+		}
+		out.messages = append(out.messages, a.Messages...)
+		out.problems = append(out.problems, a.Problems...)
+		if h.flushes {
+			open, err := r.flush(ctx, stream)
+			if err != nil {
+				return nil, err
+			}
+			out.partial = append(out.partial, open...)
+		}
+		if h.snapshots {
+			out.snapshots = append(out.snapshots, a.Snapshot)
+		}
+		if h.restart {
+			stream.Close()
+			again, err := r.open(ctx, s, st, a.Snapshot)
+			if err != nil {
+				return nil, err
+			}
+			stream = again
+		}
+		at += n
+	}
+	out.open, err = r.flush(ctx, stream)
+	return out, err
+}
+
+func (r *runner) open(ctx context.Context, s Subject, st decoder.Stream, from []byte) (Stream, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.suite.timeout())
+	defer cancel()
+	stream, err := s.Open(ctx, st, bytes.Clone(from))
+	if err != nil {
+		rule := "D9"
+		if from != nil {
+			rule = "D2"
+		}
+		return nil, breaks(rule, "a stream cannot be opened: %v", err)
+	}
+	return stream, nil
+}
+
+// decode decodes a batch whose first frame has the index at, and numbers what
+// comes of it from there.
+func (r *runner) decode(ctx context.Context, s Stream, b Batch, at int) (Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.suite.timeout())
+	defer cancel()
+	a, err := s.Decode(ctx, b)
+	if err != nil {
+		return a, died(err, at)
+	}
+	for i := range a.Messages {
+		a.Messages[i].Frame += int32(at)
+	}
+	for i := range a.Problems {
+		p := &a.Problems[i]
+		p.Frame += int32(at)
+		if p.Reason == reasonPanic {
+			return a, breaks("D8", "panics at frame %d: %s", p.Frame, p.Detail)
+		}
+	}
+	return a, nil
+}
+
+// flush asks for what is open.
+func (r *runner) flush(ctx context.Context, s Stream) ([]msg.Message, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.suite.timeout())
+	defer cancel()
+	a, err := s.Decode(ctx, Batch{Flush: true})
+	if err != nil {
+		return nil, died(err, 0)
+	}
+	if len(a.Problems) > 0 {
+		return nil, breaks("D10", "Flush gives a problem: %s", a.Problems[0].Reason)
+	}
+	for i := range a.Messages {
+		m := &a.Messages[i]
+		m.Frame = 0
+		if m.Complete != msg.Partial {
+			return nil, &broken{"D10", "Flush gives a message that is not incomplete", line(m)}
+		}
+	}
+	return a.Messages, nil
+}
+
+func died(err error, at int) error {
+	var f *Failure
+	if errors.As(err, &f) {
+		moved := *f
+		moved.Frame += at
+		return breaks("D9", "gives up %v", &moved)
+	}
+	return breaks("D9", "is gone: %v", err)
+}
+
+// sizes returns batch sizes for how.batch: random ones up to n.
+func (r *runner) sizes(n int) func() int { return func() int { return 1 + r.rand.IntN(n) } }
+
+func whole() int { return 1 << 30 }
+
+// sample returns up to n of the numbers 0 to limit, in order, with the ends.
+func (r *runner) sample(limit, n int) []int {
+	if limit < n {
+		out := make([]int, limit+1)
+		for i := range out {
+			out[i] = i
+		}
+		return out
+	}
+	step := float64(limit) / float64(n-1)
+	out := make([]int, 0, n)
+	for i := range n {
+		at := int(float64(i) * step)
+		if i > 0 && i < n-1 {
+			at += r.rand.IntN(max(int(step), 1))
+		}
+		out = append(out, min(at, limit))
+	}
+	out[n-1] = limit
+	return out
+}
+
+// show writes frames for a person.
+func show(f *frame.Frame) string {
+	const most = 200
+	data := f.Data
+	if len(data) > most {
+		data = data[:most]
+	}
+	return fmt.Sprintf("%s %s %q", f.Kind, f.Name, data)
+}

@@ -1,0 +1,152 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"time"
+)
+
+// Suite is a subject and the cases to test it with.
+type Suite struct {
+	Subject Subject
+	// Twins are the same decoder reached in other ways; C8 compares with them.
+	Twins []Subject
+	Cases []Case
+	// Seed decides every random choice. The same seed makes the same choices.
+	Seed uint64
+	// Timeout is how long a decoder may take over one batch; 30 s when zero.
+	Timeout time.Duration
+}
+
+// Status is how a check ended.
+type Status string
+
+// The statuses.
+const (
+	Pass Status = "pass"
+	Fail Status = "fail"
+	Skip Status = "skip"
+)
+
+// Result is how one check ended for one case.
+type Result struct {
+	Check  string // "C7"
+	Title  string // "aliasing"
+	Case   string // empty when the check concerns all cases together
+	Status Status
+	Rules  string // those that the check proves: "D3 D12"
+	Rule   string // of a failure: the rule that is broken
+	Reason string // of a failure or a skip: one sentence
+	Detail string // of a failure: the difference, over several lines
+}
+
+// broken says that a rule is broken.
+type broken struct{ rule, reason, detail string }
+
+func (b *broken) Error() string {
+	s := b.rule + ": " + b.reason
+	if b.detail != "" {
+		s += "\n" + b.detail
+	}
+	return s
+}
+
+func breaks(rule, format string, args ...any) error {
+	return &broken{rule: rule, reason: fmt.Sprintf(format, args...)}
+}
+
+// skipped says why a check could not be made.
+type skipped string
+
+func (s skipped) Error() string { return string(s) }
+
+// check is one check of the suite. each is called for every case, once for the
+// cases together; either may be nil.
+type check struct {
+	name, title, rules string
+	each               func(context.Context, *runner) error
+	once               func(context.Context, *runner) error
+}
+
+func checks() []check {
+	return []check{
+		{name: "C1", title: "golden", rules: "D4 D5", each: golden},
+		{name: "C3", title: "prefix", rules: "D6 D9", each: prefix},
+		{name: "C7", title: "aliasing", rules: "D3 D12", each: aliasing},
+		{name: "C11", title: "lifecycle", rules: "D1 D10", each: lifecycle},
+		{name: "C12", title: "determinism", rules: "D4 D5", each: determinism},
+	}
+}
+
+// runner makes the checks of one case. For a check of all cases c and base are
+// nil.
+type runner struct {
+	suite *Suite
+	c     *Case
+	base  *run // what the subject gives for the case
+	rand  *rand.Rand
+}
+
+// Run makes all checks and calls report with each result, case by case.
+func (s *Suite) Run(ctx context.Context, report func(Result)) {
+	all := checks()
+	for i := range s.Cases {
+		r := &runner{suite: s, c: &s.Cases[i]}
+		var err error
+		r.base, err = r.play(ctx, s.Subject, r.c.Stream, r.c.Frames, how{})
+		for _, c := range all {
+			switch {
+			case c.each == nil:
+			case err == nil:
+				r.seed(c.name)
+				report(c.result(r.c.Name, c.each(ctx, r)))
+			case c.name == "C1":
+				report(c.result(r.c.Name, err))
+			default:
+				report(c.result(r.c.Name, skipped("the case does not decode: see C1")))
+			}
+		}
+	}
+	for _, c := range all {
+		if c.once != nil {
+			r := &runner{suite: s}
+			r.seed(c.name)
+			report(c.result("", c.once(ctx, r)))
+		}
+	}
+}
+
+func (r *runner) seed(check string) {
+	h := fnv.New64a()
+	h.Write([]byte(check))
+	if r.c != nil {
+		h.Write([]byte(r.c.Name))
+	}
+	r.rand = rand.New(rand.NewPCG(r.suite.Seed, h.Sum64()))
+}
+
+func (c *check) result(name string, err error) Result {
+	res := Result{Check: c.name, Title: c.title, Case: name, Status: Pass, Rules: c.rules}
+	var b *broken
+	var why skipped
+	switch {
+	case err == nil:
+	case errors.As(err, &why):
+		res.Status, res.Reason = Skip, string(why)
+	case errors.As(err, &b):
+		res.Status, res.Rule, res.Reason, res.Detail = Fail, b.rule, b.reason, b.detail
+	default: // the decoder is gone, or the suite itself has failed
+		res.Status, res.Rule, res.Reason = Fail, "D9", err.Error()
+	}
+	return res
+}
+
+func (s *Suite) timeout() time.Duration {
+	if s.Timeout > 0 {
+		return s.Timeout
+	}
+	return 30 * time.Second
+}
