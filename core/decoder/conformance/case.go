@@ -24,7 +24,7 @@ type Case struct {
 	Reload       []frame.Frame // nil when there is none
 	ReloadStream decoder.Stream
 	Lacks        Lacks
-	Deltas       []string // JSON pointers
+	Deltas       []Delta
 
 	raw       []byte
 	transport fixture.Transport

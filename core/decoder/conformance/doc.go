@@ -36,8 +36,7 @@
 //	options.json          the source's options
 //	origin.txt            the stream's origin; otherwise the folder's and the input's name
 //	reload.origin.txt     the origin of the reloaded form; otherwise that of the stream
-//	deltas.json           JSON pointers to the strings that a sender may cut as it likes:
-//	                      ["/delta/text"]
+//	deltas.json           the strings that a sender may cut as it likes: a list of Delta
 //
 // Anything else in the folder is left alone, unless its name begins like one of
 // these: then it is a typing error.

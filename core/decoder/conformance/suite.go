@@ -74,10 +74,18 @@ type check struct {
 func checks() []check {
 	return []check{
 		{name: "C1", title: "golden", rules: "D4 D5", each: golden},
+		{name: "C2", title: "recut", rules: "D5", each: recut},
 		{name: "C3", title: "prefix", rules: "D6 D9", each: prefix},
+		{name: "C4", title: "reload", rules: "D5", each: reloadCase, once: reloadAny},
+		{name: "C5", title: "replay", rules: "D2 D5", each: replay},
+		{name: "C6", title: "interleave", rules: "D1", each: interleave},
 		{name: "C7", title: "aliasing", rules: "D3 D12", each: aliasing},
+		{name: "C8", title: "transport", rules: "D2 D4", each: transport},
+		{name: "C9", title: "noise", rules: "D5 D7", each: noise},
+		{name: "C10", title: "bad frames", rules: "D8", each: badFrames},
 		{name: "C11", title: "lifecycle", rules: "D1 D10", each: lifecycle},
 		{name: "C12", title: "determinism", rules: "D4 D5", each: determinism},
+		{name: "C13", title: "memory", rules: "D11", once: memory},
 	}
 }
 
