@@ -153,7 +153,7 @@ func (l *loader) frames(file string) ([]byte, fixture.Transport, []frame.Frame) 
 	s, _ := l.text(file)
 	t, err := fixture.TransportOf(file)
 	l.fail(file, err)
-	frames, err := fixture.Read([]byte(s), t)
+	frames, err := fixture.Read(t, []byte(s))
 	l.fail(file, err)
 	if len(frames) == 0 {
 		l.fail(file, errors.New("no frames"))

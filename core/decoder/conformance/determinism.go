@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/earshot-dev/earshot/core/msg"
 )
 
 // determinism is C12. The same frames read again, an hour later and from another
@@ -45,5 +47,12 @@ func same(reason string, want, got *run) error {
 	if err := out.differ(reason, items(want.open), items(got.open)); err != nil {
 		return err
 	}
-	return out.differ(reason, want.golden(), got.golden())
+	if err := out.differ(reason, want.complaints(), got.complaints()); err != nil {
+		return err
+	}
+	frame := func(a, b msg.Message) bool { return a.Frame == b.Frame }
+	if !slices.EqualFunc(want.messages, got.messages, frame) {
+		return breaks("D4", "%s: messages name another frame", reason)
+	}
+	return nil
 }

@@ -48,7 +48,7 @@ func (r *runner) inTurns(ctx context.Context, turns []*turn) error {
 		now := left[:1+r.rand.IntN(len(left))]
 		streams, batches := make([]Stream, len(now)), make([]Batch, len(now))
 		for i, t := range now {
-			n := min(1+r.rand.IntN(4), len(t.c.Frames)-t.at)
+			n := min(r.some(), len(t.c.Frames)-t.at)
 			streams[i], batches[i] = t.s, Batch{Frames: t.c.Frames[t.at : t.at+n]}
 			t.at += n
 		}
@@ -82,6 +82,14 @@ func (r *runner) inTurns(ctx context.Context, turns []*turn) error {
 		}
 	}
 	return nil
+}
+
+// some is how many frames of a stream come at once.
+func (r *runner) some() int {
+	if r.pace() == nil {
+		return 1
+	}
+	return 1 + r.rand.IntN(4)
 }
 
 func (r *runner) group(ctx context.Context, streams []Stream, batches []Batch) ([]Answer, error) {

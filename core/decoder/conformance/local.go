@@ -98,6 +98,7 @@ func (s *localStream) frame(f *frame.Frame, out *decoder.Output) (err error) {
 	messages, problems := len(out.Messages), len(out.Problems)
 	defer func() {
 		if p := recover(); p != nil {
+			clear(out.Messages[messages:])
 			out.Messages, out.Problems = out.Messages[:messages], out.Problems[:problems]
 			out.Problem(reasonPanic, fmt.Sprint(p))
 			err = nil

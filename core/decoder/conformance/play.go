@@ -169,6 +169,16 @@ func died(err error, at int) error {
 	return breaks("D9", "is gone: %v", err)
 }
 
+// pace returns batch sizes for checks that need not care: frames come one by one
+// where that costs nothing, so that a decoder whose messages do not survive a
+// batch (C7) fails there and not everywhere.
+func (r *runner) pace() func() int {
+	if _, ok := r.suite.Subject.(*Local); ok {
+		return nil
+	}
+	return r.sizes(8)
+}
+
 // sizes returns batch sizes for how.batch: random ones up to n.
 func (r *runner) sizes(n int) func() int { return func() int { return 1 + r.rand.IntN(n) } }
 

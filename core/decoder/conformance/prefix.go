@@ -12,7 +12,7 @@ func prefix(ctx context.Context, r *runner) error {
 		return err
 	}
 	for _, n := range r.sample(len(r.c.Frames), 96) {
-		part, err := r.play(ctx, r.suite.Subject, r.c.Stream, r.c.Frames[:n], how{batch: whole})
+		part, err := r.play(ctx, r.suite.Subject, r.c.Stream, r.c.Frames[:n], how{batch: r.pace()})
 		if err != nil {
 			return err
 		}

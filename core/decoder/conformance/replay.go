@@ -8,7 +8,7 @@ func replay(ctx context.Context, r *runner) error {
 	frames, want := r.c.Frames, items(r.base.folded())
 	out := rules{keys: "D5", rest: "D2"}
 	if !r.suite.Subject.Describe().Snapshots {
-		again, err := r.play(ctx, r.suite.Subject, r.c.Stream, frames, how{batch: r.sizes(8)})
+		again, err := r.play(ctx, r.suite.Subject, r.c.Stream, frames, how{batch: r.pace()})
 		if err != nil {
 			return err
 		}
@@ -32,7 +32,7 @@ func replay(ctx context.Context, r *runner) error {
 		if at > 0 {
 			from = taken.snapshots[at-1]
 		}
-		rest, err := r.play(ctx, r.suite.Subject, r.c.Stream, frames[at:], how{from: from, batch: r.sizes(8)})
+		rest, err := r.play(ctx, r.suite.Subject, r.c.Stream, frames[at:], how{from: from, batch: r.pace()})
 		if err != nil {
 			return err
 		}

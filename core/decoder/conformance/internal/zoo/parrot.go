@@ -45,6 +45,7 @@ type state struct {
 	Chat string
 	Run  string
 	Open []answer
+	Legs int `json:",omitempty"` // the centipede's
 }
 
 // answer is an answer in progress.

@@ -12,3 +12,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // The good decoder passes everything.
 func TestParrot(t *testing.T) { decodertest.Run(t, Parrot{}) }
+
+func FuzzParrot(f *testing.F) { decodertest.Fuzz(f, Parrot{}) }
+
+func BenchmarkParrot(b *testing.B) { decodertest.Bench(b, Parrot{}) }
