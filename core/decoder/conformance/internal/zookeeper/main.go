@@ -21,12 +21,19 @@ func main() {
 	}
 	var f decoder.Factory = zoo.Parrot{}
 	if name != "" && name != "parrot" {
-		a, err := zoo.Named(name)
-		if err != nil {
+		var err error
+		if f, err = find(name); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(2)
 		}
-		f = a.Factory()
 	}
 	sdk.Serve(f)
+}
+
+func find(name string) (decoder.Factory, error) {
+	a, err := zoo.Named(name)
+	if err != nil {
+		return zoo.Exits(name, os.Stderr, func() { os.Exit(3) })
+	}
+	return a.Factory(), nil
 }
