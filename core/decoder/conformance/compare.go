@@ -28,12 +28,13 @@ func line(m *msg.Message) string {
 	return string(head[:len(head)-1]) + "," + string(row[1:])
 }
 
+// problemLine is the problem as a line of want.jsonl. Its detail is for a person
+// and may be told in other words by the same decoder in another language.
 func problemLine(p *msg.Problem) string {
 	b, err := marshal(struct {
 		Problem string `json:"problem"`
-		Detail  string `json:"detail,omitempty"`
 		Frame   int32  `json:"frame"`
-	}{p.Reason, p.Detail, p.Frame})
+	}{p.Reason, p.Frame})
 	if err != nil {
 		return err.Error()
 	}

@@ -12,8 +12,7 @@ import (
 
 // Golden returns what want.jsonl must hold for the case: each message of the
 // folded output as one line of JSON (key, parent_key where there is one, then the
-// columns of its row), and after them each problem ({"problem", "detail",
-// "frame"}).
+// columns of its row), and after them each problem ({"problem", "frame"}).
 //
 // The error names the rule that the decoder broke on the way; such output is not
 // to be kept.
