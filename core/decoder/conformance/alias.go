@@ -10,7 +10,7 @@ func aliasing(ctx context.Context, r *runner) error {
 		return err
 	}
 	if err := (rules{"D3", "D3"}).differ("the output changes when the frame's bytes are overwritten after the call",
-		items(r.base.folded()), items(poisoned.folded())); err != nil {
+		r.base.folded(), poisoned.folded()); err != nil {
 		return err
 	}
 	for _, size := range []func() int{whole, r.sizes(3), r.sizes(40)} {
@@ -19,7 +19,7 @@ func aliasing(ctx context.Context, r *runner) error {
 			return err
 		}
 		if err := (rules{"D12", "D12"}).differ("messages change after they were returned: read after the batch they are not what they were",
-			items(r.base.messages), items(late.messages)); err != nil {
+			r.base.said, late.said); err != nil {
 			return err
 		}
 	}

@@ -63,7 +63,7 @@ func (r *runner) oneEach(what string, got *run, added map[int]bool) error {
 		return breaks("D8", "%s: bad frames between the others make %d problems of those, which had %d", what, others, len(r.base.problems))
 	}
 	return rules{keys: "D5", rest: "D8"}.differ(what+": the stream does not go on as if the bad frames were not there",
-		items(r.base.folded()), items(got.folded()))
+		r.base.folded(), got.folded())
 }
 
 const hugeSize = 10 << 20
@@ -106,7 +106,7 @@ func hugeValue(ctx context.Context, r *runner) error {
 		return nil
 	}
 	return rules{keys: "D5", rest: "D8"}.differ("a field with a value of 10 MB changes the output",
-		items(withoutNoise(r.base.folded())), items(withoutNoise(got.folded())))
+		withoutNoise(r.base), withoutNoise(got))
 }
 
 // otherRule says of a decoder that failed that it broke the rule of the check at

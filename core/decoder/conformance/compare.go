@@ -50,12 +50,31 @@ func marshal(v any) ([]byte, error) {
 }
 
 // item is a message as it is compared.
-type item struct{ id, line string }
+type item struct {
+	id, line string
+	complete msg.Completeness
+}
 
 func items(messages []msg.Message) []item {
 	out := make([]item, len(messages))
 	for i := range messages {
-		out[i] = item{messages[i].Session + " " + messages[i].Key, line(&messages[i])}
+		m := &messages[i]
+		out[i] = item{m.Session + " " + m.Key, line(m), m.Complete}
+	}
+	return out
+}
+
+// fold is msg.Fold.
+func fold(lists ...[]item) []item {
+	all := slices.Concat(lists...)
+	stand := make([]msg.Message, len(all))
+	for i := range all {
+		stand[i] = msg.Message{Key: all[i].id, Complete: all[i].complete, Frame: int32(i)}
+	}
+	stand = msg.Fold(stand)
+	out := make([]item, len(stand))
+	for i := range stand {
+		out[i] = all[stand[i].Frame]
 	}
 	return out
 }
@@ -73,7 +92,7 @@ type rules struct{ keys, rest string }
 
 // differ compares two outputs, in order. It returns nil when they are the same.
 func (r rules) differ(reason string, want, got []item) error {
-	if slices.Equal(want, got) {
+	if slices.EqualFunc(want, got, func(a, b item) bool { return a.id == b.id && a.line == b.line }) {
 		return nil
 	}
 	rule := r.rest

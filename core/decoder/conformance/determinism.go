@@ -41,10 +41,10 @@ func determinism(ctx context.Context, r *runner) error {
 // same compares two runs in everything.
 func same(reason string, want, got *run) error {
 	out := rules{keys: "D5", rest: "D4"}
-	if err := out.differ(reason, items(want.messages), items(got.messages)); err != nil {
+	if err := out.differ(reason, want.said, got.said); err != nil {
 		return err
 	}
-	if err := out.differ(reason, items(want.open), items(got.open)); err != nil {
+	if err := out.differ(reason, want.left, got.left); err != nil {
 		return err
 	}
 	if err := out.differ(reason, want.complaints(), got.complaints()); err != nil {

@@ -61,8 +61,8 @@ func TestSampleHasTheEnds(t *testing.T) {
 }
 
 func TestDiffNamesTheField(t *testing.T) {
-	a := []item{{"s k", `{"key":"k","content":"one","n":1}`}, {"s gone", `{"key":"gone"}`}}
-	b := []item{{"s k", `{"key":"k","content":"two","n":1}`}, {"s new", `{"key":"new"}`}}
+	a := []item{{id: "s k", line: `{"key":"k","content":"one","n":1}`}, {id: "s gone", line: `{"key":"gone"}`}}
+	b := []item{{id: "s k", line: `{"key":"k","content":"two","n":1}`}, {id: "s new", line: `{"key":"new"}`}}
 	want := "s k: content: want \"one\", got \"two\"\n- {\"key\":\"gone\"}\n+ {\"key\":\"new\"}"
 	if got := diff(a, b); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -26,7 +26,7 @@ func Golden(ctx context.Context, s Subject, c Case) ([]byte, error) {
 		return nil, err
 	}
 	var out bytes.Buffer
-	for _, it := range append(items(base.folded()), base.complaints()...) {
+	for _, it := range append(base.folded(), base.complaints()...) {
 		out.WriteString(it.line)
 		out.WriteByte('\n')
 	}
@@ -53,7 +53,7 @@ func golden(_ context.Context, r *runner) error {
 		}
 	}
 	const reason = "the output is not that of want.jsonl"
-	if err := (rules{keys: "D5", rest: "D4"}).differ(reason, messages, items(r.base.folded())); err != nil {
+	if err := (rules{keys: "D5", rest: "D4"}).differ(reason, messages, r.base.folded()); err != nil {
 		return err
 	}
 	return rules{keys: "D8", rest: "D8"}.differ(reason, problems, r.base.complaints())
@@ -65,7 +65,7 @@ const complaint = "problem at frame "
 func (r *run) complaints() []item {
 	var out []item
 	for i := range r.problems {
-		out = append(out, item{fmt.Sprint(complaint, r.problems[i].Frame), problemLine(&r.problems[i])})
+		out = append(out, item{id: fmt.Sprint(complaint, r.problems[i].Frame), line: problemLine(&r.problems[i])})
 	}
 	return out
 }
@@ -85,7 +85,7 @@ func parseGolden(want []byte) ([]item, error) {
 		if err := json.Unmarshal([]byte(l), &id); err != nil {
 			return nil, fmt.Errorf("line %d: %w", len(out)+1, err)
 		}
-		it := item{id.Session + " " + id.Key, l}
+		it := item{id: id.Session + " " + id.Key, line: l}
 		if id.Problem != "" {
 			it.id = fmt.Sprint(complaint, id.Frame)
 		}

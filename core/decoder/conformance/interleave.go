@@ -70,14 +70,14 @@ func (r *runner) inTurns(ctx context.Context, turns []*turn) error {
 	const reason = "a stream gives something else when others are decoded between its frames"
 	alone := rules{"D1", "D1"}
 	for _, t := range turns {
-		if err := alone.differ(reason, items(t.want.messages), items(t.got)); err != nil {
+		if err := alone.differ(reason, t.want.said, items(t.got)); err != nil {
 			return err
 		}
 		open, err := r.flush(ctx, t.s)
 		if err != nil {
 			return err
 		}
-		if err := alone.differ(reason, items(t.want.open), items(open)); err != nil {
+		if err := alone.differ(reason, t.want.left, items(open)); err != nil {
 			return err
 		}
 	}

@@ -57,16 +57,16 @@ func flushing(ctx context.Context, r *runner) error {
 	}
 	const changed = "calling Flush after each frame changes what comes later"
 	same := rules{"D5", "D10"}
-	if err := same.differ(changed, items(r.base.messages), items(often.messages)); err != nil {
+	if err := same.differ(changed, r.base.said, often.said); err != nil {
 		return err
 	}
-	if err := same.differ(changed, items(r.base.open), items(often.open)); err != nil {
+	if err := same.differ(changed, r.base.left, often.left); err != nil {
 		return err
 	}
 	// What an early Flush gave is replaced by what is complete later, or by what
 	// the last Flush gives.
-	late := fold(often.partial, often.messages, often.open)
-	if err := same.differ("messages of an early Flush are left over", sorted(items(r.base.folded())), sorted(items(late))); err != nil {
+	late := fold(often.early, often.said, often.left)
+	if err := same.differ("messages of an early Flush are left over", sorted(r.base.folded()), sorted(late)); err != nil {
 		return err
 	}
 	st, err := r.open(ctx, r.suite.Subject, r.c.Stream, nil)
@@ -82,7 +82,7 @@ func flushing(ctx context.Context, r *runner) error {
 		if err != nil {
 			return err
 		}
-		if err := same.differ("Flush says something else when it is called again", items(r.base.open), items(open)); err != nil {
+		if err := same.differ("Flush says something else when it is called again", r.base.left, items(open)); err != nil {
 			return err
 		}
 	}
@@ -104,7 +104,7 @@ func closing(ctx context.Context, r *runner) error {
 	if len(closed.problems) > len(r.base.problems) {
 		return breaks("D8", "a close frame, which has no data, gives the problem %s", closed.problems[len(closed.problems)-1].Reason)
 	}
-	return complete(fold(r.base.messages, closed.messages))
+	return complete(append(r.base.said[:len(r.base.said):len(r.base.said)], closed.said...))
 }
 
 // leaving: a decoder starts nothing that goes on without it. Goroutines are seen

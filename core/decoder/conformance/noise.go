@@ -34,19 +34,20 @@ func noisyEvents(ctx context.Context, r *runner) error {
 	if err := validate(got); err != nil {
 		return err
 	}
-	var known, unknown []msg.Message
-	for _, m := range got.messages {
+	var known []item
+	var unknown []msg.Message
+	for i, m := range got.messages {
 		if added[int(m.Frame)] && m.Kind == msg.Unknown {
 			unknown = append(unknown, m)
 		} else {
-			known = append(known, m)
+			known = append(known, got.said[i])
 		}
 	}
 	if len(got.problems) > len(r.base.problems) {
 		return breaks("D7", "an unknown event gives a problem: %s: %s", got.problems[0].Reason, got.problems[0].Detail)
 	}
 	if err := (rules{keys: "D5", rest: "D7"}).differ("unknown events between the frames change what the known ones give",
-		items(r.base.folded()), items(fold(known, got.open))); err != nil {
+		r.base.folded(), fold(known, got.left)); err != nil {
 		return err
 	}
 	return kept(frames, added, unknown)
@@ -95,7 +96,7 @@ func noisyFields(ctx context.Context, r *runner) error {
 			return otherRule("D7", err)
 		}
 		if err := (rules{keys: "D5", rest: "D7"}).differ("an unknown field in the frames changes what they give",
-			items(withoutNoise(r.base.folded())), items(withoutNoise(got.folded()))); err != nil {
+			withoutNoise(r.base), withoutNoise(got)); err != nil {
 			return err
 		}
 	}
@@ -104,9 +105,9 @@ func noisyFields(ctx context.Context, r *runner) error {
 
 // withoutNoise leaves out what an unknown field may show in: raw frames and their
 // keys, and attributes of its name.
-func withoutNoise(in []msg.Message) []msg.Message {
+func withoutNoise(r *run) []item {
 	var out []msg.Message
-	for _, m := range in {
+	for _, m := range r.foldedMessages() {
 		if m.Kind == msg.Unknown {
 			m.Key, m.Content = "", msg.Text{}
 		}
@@ -119,7 +120,7 @@ func withoutNoise(in []msg.Message) []msg.Message {
 		m.Attrs = attrs
 		out = append(out, m)
 	}
-	return out
+	return items(out)
 }
 
 // insert puts a frame before every frame of the case and after the last, made to

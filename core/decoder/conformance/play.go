@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sort"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
@@ -16,33 +17,24 @@ type run struct {
 	messages []msg.Message // Frame is the index among all frames
 	problems []msg.Problem
 	open     []msg.Message // what Flush gave at the end
-	// partial is what Flush gave before, when it was called after each batch.
-	partial   []msg.Message
-	snapshots [][]byte // after each batch, when asked for
+	// said and left are messages and open as they are compared, early is what Flush
+	// gave before, when it was called after each batch.
+	said, left, early []item
+	snapshots         [][]byte // after each batch, when asked for
 }
 
 // folded is what a reader of the tables sees.
-func (r *run) folded() []msg.Message { return fold(r.messages, r.open) }
+func (r *run) folded() []item { return fold(r.said, r.left) }
 
-func fold(lists ...[]msg.Message) []msg.Message {
-	var all []msg.Message
-	for _, l := range lists {
-		all = append(all, l...)
-	}
-	return msg.Fold(all)
+// foldedMessages is the same, for who changes them before they are compared.
+func (r *run) foldedMessages() []msg.Message {
+	return msg.Fold(append(r.messages[:len(r.messages):len(r.messages)], r.open...))
 }
 
-// after returns the messages of the frames from i on.
-func (r *run) after(i int) []msg.Message { return r.messages[len(r.before(i)):] }
-
-// before returns the messages of the frames before i.
-func (r *run) before(i int) []msg.Message {
-	for j, m := range r.messages {
-		if int(m.Frame) >= i {
-			return r.messages[:j]
-		}
-	}
-	return r.messages
+// before returns what the frames before i gave.
+func (r *run) before(i int) []item {
+	n := sort.Search(len(r.messages), func(j int) bool { return int(r.messages[j].Frame) >= i })
+	return r.said[:n]
 }
 
 // how says how frames are played. The zero value gives them one by one.
@@ -83,7 +75,7 @@ func (r *runner) play(ctx context.Context, s Subject, st decoder.Stream, frames 
 			if err != nil {
 				return nil, err
 			}
-			out.partial = append(out.partial, open...)
+			out.early = append(out.early, items(open)...)
 		}
 		if h.snapshots {
 			out.snapshots = append(out.snapshots, a.Snapshot)
@@ -99,6 +91,7 @@ func (r *runner) play(ctx context.Context, s Subject, st decoder.Stream, frames 
 		at += n
 	}
 	out.open, err = r.flush(ctx, stream)
+	out.said, out.left = items(out.messages), items(out.open)
 	return out, err
 }
 
@@ -125,8 +118,14 @@ func (r *runner) decode(ctx context.Context, s Stream, b Batch, at int) (Answer,
 	if err != nil {
 		return a, died(err, at)
 	}
+	last := int32(-1)
 	for i := range a.Messages {
-		a.Messages[i].Frame += int32(at)
+		f := &a.Messages[i].Frame
+		if n := int32(len(b.Frames)); n > 0 && (*f < max(last, 0) || *f >= n) {
+			return a, breaks("D2", "a message names frame %d, after %d, in a batch of %d frames", *f, last, n)
+		}
+		last = *f
+		*f += int32(at)
 	}
 	for i := range a.Problems {
 		p := &a.Problems[i]

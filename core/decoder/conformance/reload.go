@@ -64,7 +64,7 @@ func reloadCase(ctx context.Context, r *runner) error {
 		p := again.problems[len(again.problems)-1]
 		return breaks("D5", "the reloaded form gives the problem %s at frame %d: %s", p.Reason, p.Frame, p.Detail)
 	}
-	live, reload := r.base.folded(), again.folded()
+	live, reload := r.base.foldedMessages(), again.foldedMessages()
 	level(live, reload)
 	a, b := forms(live), forms(reload)
 	unordered := false
@@ -85,13 +85,14 @@ func reloadCase(ctx context.Context, r *runner) error {
 		}
 	}
 	want, got := formItems(a), formItems(b)
+	equal := rules{"D5", "D5"}
 	if unordered {
-		if slices.Equal(want, got) {
+		if equal.differ("", want, got) == nil {
 			return breaks("D5", `reload.lacks.json: "order": the order is the same`)
 		}
 		want, got = sorted(want), sorted(got)
 	}
-	return rules{"D5", "D5"}.differ("the stream and its reloaded form do not fold to the same messages", want, got)
+	return equal.differ("the stream and its reloaded form do not fold to the same messages", want, got)
 }
 
 // level brings the times of the same message to the coarser of their precisions,
@@ -152,7 +153,7 @@ func forms(messages []msg.Message) []form {
 func formItems(in []form) []item {
 	out := make([]item, len(in))
 	for i, f := range in {
-		out[i] = item{f.id, text(f.columns)}
+		out[i] = item{id: f.id, line: text(f.columns)}
 	}
 	return out
 }

@@ -5,7 +5,7 @@ import "context"
 // replay is C5. After a crash the stream is resumed from the last snapshot that
 // was kept, and what was decoded after it comes again.
 func replay(ctx context.Context, r *runner) error {
-	frames, want := r.c.Frames, items(r.base.folded())
+	frames, want := r.c.Frames, r.base.folded()
 	out := rules{keys: "D5", rest: "D2"}
 	if !r.suite.Subject.Describe().Snapshots {
 		again, err := r.play(ctx, r.suite.Subject, r.c.Stream, frames, how{batch: r.pace()})
@@ -14,7 +14,7 @@ func replay(ctx context.Context, r *runner) error {
 		}
 		for _, i := range r.sample(len(frames), 48) {
 			if err := out.differ("a replay from the beginning does not fold to the same", want,
-				items(fold(r.base.before(i), again.messages, again.open))); err != nil {
+				fold(r.base.before(i), again.said, again.left)); err != nil {
 				return err
 			}
 		}
@@ -24,7 +24,7 @@ func replay(ctx context.Context, r *runner) error {
 	if err != nil {
 		return err
 	}
-	if err := out.differ("taking snapshots changes the output", items(r.base.messages), items(taken.messages)); err != nil {
+	if err := out.differ("taking snapshots changes the output", r.base.said, taken.said); err != nil {
 		return err
 	}
 	for _, at := range r.sample(len(frames), 48) {
@@ -37,8 +37,8 @@ func replay(ctx context.Context, r *runner) error {
 			return err
 		}
 		for _, overlap := range []int{0, 1, 2, len(frames)} {
-			got := fold(r.base.before(min(at+overlap, len(frames))), rest.messages, rest.open)
-			if err := out.differ("a stream resumed from a snapshot does not fold to the same", want, items(got)); err != nil {
+			got := fold(r.base.before(min(at+overlap, len(frames))), rest.said, rest.left)
+			if err := out.differ("a stream resumed from a snapshot does not fold to the same", want, got); err != nil {
 				return err
 			}
 		}
@@ -48,5 +48,5 @@ func replay(ctx context.Context, r *runner) error {
 	if err != nil {
 		return err
 	}
-	return out.differ("a stream resumed after every frame does not fold to the same", want, items(often.folded()))
+	return out.differ("a stream resumed after every frame does not fold to the same", want, often.folded())
 }

@@ -77,6 +77,15 @@ type check struct {
 	first bool
 }
 
+// CheckNames returns the names of all checks, in order.
+func CheckNames() []string {
+	var names []string
+	for _, c := range checks() {
+		names = append(names, c.name)
+	}
+	return names
+}
+
 func checks() []check {
 	return []check{
 		{name: "C1", title: "golden", rules: "D4 D5", each: golden, first: true},

@@ -33,7 +33,7 @@ func transport(ctx context.Context, r *runner) error {
 			return err
 		}
 		if err := (rules{keys: "D5", rest: "D2"}).differ(fmt.Sprintf("resumed streams differ: %s, %s", want.Where, got.Where),
-			items(r.base.folded()), items(other.folded())); err != nil {
+			r.base.folded(), other.folded()); err != nil {
 			return err
 		}
 	}

@@ -103,7 +103,7 @@ func TestReport(t *testing.T) {
 		failed bool
 		says   []string
 	}{
-		"parrot": {false, []string{"case       C1    C2\n", "cut        ok    ok\n", "6 passed, 0 failed, 0 skipped (seed 5)"}},
+		"parrot": {false, []string{"case       C1    C2\n", "cut        ok    -\n", "talk       ok    ok\n", "C2 recut: the case has no deltas.json", "5 passed, 0 failed, 1 skipped (seed 5)"}},
 		"rooster": {true, []string{"cut        FAIL  -\n", "C1 golden, talk: D4 is broken: the output is not that of want.jsonl", "kitchen u-1: ts: want \"2026-",
 			"skipped:", "see C12 (3)", "0 passed, 3 failed, 3 skipped (seed 5)"}},
 	} {
