@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/earshot-dev/earshot/core/frame"
 )
@@ -40,7 +41,43 @@ func badFrames(ctx context.Context, r *runner) error {
 			return err
 		}
 	}
+	if err := wrongTypes(ctx, r); err != nil {
+		return err
+	}
 	return hugeValue(ctx, r)
+}
+
+// wrongTypes: a value of another type than expected, anywhere in a frame, is read
+// past, or makes the frame a bad one. What is given in spite of it is valid.
+func wrongTypes(ctx context.Context, r *runner) error {
+	const rounds = 24
+	others := []string{`null`, `true`, `7`, `-1.5e300`, `""`, `"x"`, `[]`, `{}`, `[{}]`, `{"a":[1]}`}
+	for range rounds {
+		frames := append([]frame.Frame(nil), r.c.Frames...)
+		for i := range frames {
+			data := frames[i].Data
+			all := values(data)
+			if len(all) == 0 || r.rand.IntN(3) == 0 {
+				continue
+			}
+			at := all[r.rand.IntN(len(all))]
+			frames[i].Data = slices.Concat(data[:at[0]], []byte(others[r.rand.IntN(len(others))]), data[at[1]:])
+		}
+		got, err := r.play(ctx, r.suite.Subject, r.c.Stream, frames, how{})
+		if err != nil {
+			return otherRule("D8", err)
+		}
+		for i := 1; i < len(got.problems); i++ {
+			if f := got.problems[i].Frame; f == got.problems[i-1].Frame {
+				return &broken{"D8", "a frame with a value of an unexpected type gives two problems", string(frames[f].Data)}
+			}
+		}
+		if err := wellFormed(got); err != nil {
+			err.reason = "a value of an unexpected type gives an invalid message: " + err.reason
+			return err
+		}
+	}
+	return nil
 }
 
 // oneEach checks that each bad frame gave one problem and everything else is as

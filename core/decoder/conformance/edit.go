@@ -54,6 +54,28 @@ func addMember(data []byte, member string, first bool) (out []byte, ok bool) {
 	return out, len(objects) > 0
 }
 
+// values returns the ranges of all values of a document but the outermost.
+func values(data []byte) [][2]int {
+	var out [][2]int
+	var walk func(jsonv.Value)
+	add := func(v jsonv.Value) {
+		raw := v.Raw()
+		at, _ := frame.Offset(data, raw)
+		out = append(out, [2]int{at, at + len(raw)})
+		walk(v)
+	}
+	walk = func(v jsonv.Value) {
+		for _, m := range v.Members() {
+			add(m)
+		}
+		for e := range v.Elems() {
+			add(e)
+		}
+	}
+	walk(parse(data))
+	return out
+}
+
 // Delta names a string that a sender may cut as it likes: the JSON pointer to it,
 // and what other strings of the frame must be for it to be one.
 //

@@ -97,12 +97,8 @@ func parseGolden(want []byte) ([]item, error) {
 // validate checks what must be true of every message by itself, and that keys are
 // unique.
 func validate(r *run) error {
-	for _, list := range [][]msg.Message{r.messages, r.open} {
-		for i := range list {
-			if err := list[i].Validate(); err != nil {
-				return &broken{"D5", err.Error(), line(&list[i])}
-			}
-		}
+	if err := wellFormed(r); err != nil {
+		return err
 	}
 	seen := make(map[string]*msg.Message)
 	for i := range r.messages {
@@ -116,6 +112,18 @@ func validate(r *run) error {
 	for i := range r.problems {
 		if p := &r.problems[i]; !isCode(p.Reason) {
 			return breaks("D8", "the reason %q of a problem is no code: want lower case letters, digits and _", p.Reason)
+		}
+	}
+	return nil
+}
+
+// wellFormed checks each message by itself.
+func wellFormed(r *run) *broken {
+	for _, list := range [][]msg.Message{r.messages, r.open} {
+		for i := range list {
+			if err := list[i].Validate(); err != nil {
+				return &broken{"D5", err.Error(), line(&list[i])}
+			}
 		}
 	}
 	return nil

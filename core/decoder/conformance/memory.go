@@ -98,7 +98,7 @@ func (r *runner) measure(ctx context.Context, s Stream, local bool) (f footprint
 // with as many ids as there are. It returns the ids, quoted, without the last
 // quote.
 func (r *runner) exchange(ctx context.Context) (best *Case, names [][]byte, err error) {
-	const long = 24
+	const long = 12
 	for i := range r.suite.Cases {
 		c := &r.suite.Cases[i]
 		out, err := r.play(ctx, r.suite.Subject, c.Stream, c.Frames, how{})

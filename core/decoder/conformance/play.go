@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"sort"
 
 	"github.com/earshot-dev/earshot/core/decoder"
@@ -45,8 +44,6 @@ type how struct {
 	snapshots bool // a snapshot after each batch
 	restart   bool // resume from that snapshot after each batch
 	from      []byte
-	// damaged says that frames may be bad on purpose; panics are still none.
-	damaged bool
 }
 
 // play opens a stream, decodes the frames, flushes and closes. The error names
@@ -203,14 +200,4 @@ func (r *runner) sample(limit, n int) []int {
 	}
 	out[n-1] = limit
 	return out
-}
-
-// show writes frames for a person.
-func show(f *frame.Frame) string {
-	const most = 200
-	data := f.Data
-	if len(data) > most {
-		data = data[:most]
-	}
-	return fmt.Sprintf("%s %s %q", f.Kind, f.Name, data)
 }

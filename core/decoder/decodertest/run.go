@@ -12,7 +12,6 @@ package decodertest
 import (
 	"context"
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -122,5 +121,5 @@ func rewrite(ctx context.Context, t *testing.T, s conformance.Subject, cases []c
 			t.Error(err)
 		}
 	}
-	t.Error(fmt.Sprintf("want.jsonl of %d cases rewritten: read the difference, then run without -update", len(cases)))
+	t.Errorf("want.jsonl of %d cases rewritten: read the difference, then run without -update", len(cases))
 }

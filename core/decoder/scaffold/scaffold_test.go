@@ -44,6 +44,42 @@ func TestTheScaffoldPassesTheSuite(t *testing.T) {
 	}
 }
 
+// A golden that is wrong or missing fails the test, -update repairs it and fails
+// once more, so that nobody keeps what he has not read.
+func TestUpdateRewritesAndFails(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := Write(dir, Settings{Name: "acme", Version: "v0.0.0"}); err != nil {
+		t.Fatal(err)
+	}
+	root := filepath.Join(dir, "acme")
+	attach(t, root)
+	golden := filepath.Join(root, "testdata", "hello", "want.jsonl")
+	right, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(golden, bytes.Replace(right, []byte("kettle"), []byte("bottle"), 1), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	fails := func(says string, args ...string) {
+		t.Helper()
+		out, err := command(t, root, "go", append([]string{"test", "-count=1", "-run=TestDecoder", "."}, args...)...)
+		if err == nil || !strings.Contains(out, says) {
+			t.Errorf("%v: %v, no %q in\n%s", args, err, says, out)
+		}
+	}
+	fails(`porch u-1: content: want "Is the bottle on?", got "Is the kettle on?"`, "-conformance.checks=C1")
+	if err := os.Remove(golden); err != nil {
+		t.Fatal(err)
+	}
+	fails("there is no want.jsonl", "-conformance.checks=C1")
+	fails("want.jsonl of 1 cases rewritten", "-update")
+	if again, err := os.ReadFile(golden); err != nil || !bytes.Equal(again, right) {
+		t.Errorf("%v\n%s", err, again)
+	}
+	run(t, root, "go", "test", "-count=1", "-run=TestDecoder", "-conformance.checks=C1", ".")
+}
+
 // attach makes the new module use this one as it lies here.
 func attach(t *testing.T, root string) {
 	t.Helper()
@@ -60,14 +96,20 @@ func attach(t *testing.T, root string) {
 
 func run(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
+	out, err := command(t, dir, name, args...)
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+func command(t *testing.T, dir, name string, args ...string) (string, error) {
+	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off")
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
-	}
-	return string(out)
+	return string(out), err
 }
 
 func TestWriteRefuses(t *testing.T) {

@@ -73,6 +73,7 @@ func Animals() []Animal {
 		{"opossum", "D8", "panics at a bad frame", onProblem(func(*decoder.Output) error {
 			panic("bad frame")
 		})},
+		{"deer", "D8", "panics at a value of another type than it expects", deer},
 		{"ostrich", "D8", "after a bad frame it knows nothing any more", ostrich},
 		{"sloth", "D9", "gives up when the stream is cut off", func(p *parrot, _ *herd) *animal {
 			return &animal{parrot: p, flush: func(*decoder.Output) error {

@@ -31,15 +31,16 @@ func TestTheSuiteRejectsEveryAnimal(t *testing.T) {
 		"snail":      "C1 D5, C3 D5, C11 D5",
 		"magpie":     "C3 D6",
 		"bat":        "C1 D4, C9 D7",
-		"oyster":     "C1 D9, C9 D7",
+		"oyster":     "C1 D9, C9 D7, C10 D8",
 		"cat":        "C1 D9, C10 D8",
 		"dog":        "C1 D8, C10 D8",
 		"goat":       "C1 D8, C10 D8",
 		"opossum":    "C1 D8, C10 D8",
+		"deer":       "C10 D8",
 		"ostrich":    "C1 D4, C10 D8",
-		"sloth":      "C1 D9, C3 D9, C11 D9",
+		"sloth":      "C1 D9, C3 D9, C10 D8, C11 D9",
 		"lemming":    "C11 D10",
-		"peacock":    "C1 D10, C3 D10, C11 D10",
+		"peacock":    "C1 D10, C3 D10, C10 D10, C11 D10",
 		"elephant":   "C13 D11",
 		"hamster":    "C13 D11",
 		"crab":       "C1 D4, C7 D12",
@@ -80,7 +81,7 @@ func TestTheSuiteRejectsAnimalsInProcessesOfTheirOwn(t *testing.T) {
 	keeper := build(t)
 	for name, want := range map[string]string{
 		"parrot": "", "goldfish": "C5 D2", "rooster": "C1 D4, C12 D4", "squirrel": "C1 D5, C12 D5", "magpie": "C3 D6",
-		"bat": "C1 D4, C9 D7", "dog": "C1 D8, C10 D8", "opossum": "C1 D8, C10 D8", "sloth": "C1 D9, C3 D9, C11 D9",
+		"bat": "C1 D4, C9 D7", "dog": "C1 D8, C10 D8", "opossum": "C1 D8, C10 D8", "sloth": "C1 D9, C3 D9, C10 D8, C11 D9",
 		"lemming": "C11 D10",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,7 +10,8 @@
 //	{"type":"call","chat":"c","id":"t1","at":"...","tool":"grep","args":{...}}
 //	{"type":"result","chat":"c","id":"t1","at":"...","text":"...","error":false}
 //
-// An answer that is not complete is open; so is nothing else.
+// An answer that is not complete is open; so is nothing else. A frame of these
+// types without an id, or a call without a tool, is a bad frame.
 package zoo
 
 import (
@@ -91,8 +92,8 @@ func (p *parrot) Decode(f *frame.Frame, out *decoder.Output) error {
 		out.Problem(msg.ReasonWrongType, fmt.Sprintf("a frame is an object, this is a %s", v.Kind()))
 		return nil
 	}
-	if chat := v.Get("chat"); chat.Is(jsonv.String) {
-		p.Chat = chat.Str()
+	if chat := v.Get("chat").Str(); chat != "" {
+		p.Chat = chat
 	}
 	p.message(v, v.Get("type").Str(), f, out)
 	return nil
@@ -100,6 +101,13 @@ func (p *parrot) Decode(f *frame.Frame, out *decoder.Output) error {
 
 func (p *parrot) message(v jsonv.Value, typ string, f *frame.Frame, out *decoder.Output) {
 	id := v.Get("id").Str()
+	switch typ {
+	case "user", "delta", "end", "answer", "call", "result":
+		if id == "" || typ == "call" && v.Get("tool").Str() == "" {
+			out.Problem(msg.ReasonWrongType, "a "+typ+" without its id or tool")
+			return
+		}
+	}
 	switch typ {
 	case "user":
 		p.Run = id

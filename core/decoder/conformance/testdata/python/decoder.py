@@ -39,6 +39,9 @@ class Parrot:
             return
         self.chat = text(v, "chat") or self.chat
         kind, key = text(v, "type"), text(v, "id")
+        if kind in ("user", "delta", "end", "answer", "call", "result") and not (key and (text(v, "tool") or kind != "call")):
+            out.problems.add(frame=at, reason="wrong_type", detail="a %s without its id or tool" % kind)
+            return
 
         def add(key, kind, **fields):
             ns, precision = when(v.get("at"))
@@ -61,7 +64,7 @@ class Parrot:
             said = text(v, "text") if kind == "answer" else "".join(pieces)
             add(key, pb.KIND_ASSISTANT, role=pb.ROLE_ASSISTANT, content=said, response_id=key)
             add("usage:" + key, pb.KIND_USAGE, response_id=key, hidden=True,
-                usage=pb.Tokens(input=v.get("in", 0), output=v.get("out", 0), provenance=pb.PROVENANCE_PROVIDER))
+                usage=pb.Tokens(input=count(v, "in"), output=count(v, "out"), provenance=pb.PROVENANCE_PROVIDER))
         elif kind == "call":
             args = json.dumps(v["args"], ensure_ascii=False, separators=(",", ":")) if "args" in v else ""
             add("call:" + key, pb.KIND_TOOL_CALL, tool_call_id=key, tool_name=text(v, "tool"), tool_arguments=args)
@@ -84,9 +87,14 @@ def text(v, name):
     return s.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if isinstance(s, str) else ""
 
 
+def count(v, name):
+    n = v.get(name)
+    return n if type(n) is int and 0 <= n < 2**63 else 0
+
+
 def when(at):
     """Unix nanoseconds, and how finely they were given."""
-    if isinstance(at, int):
+    if type(at) is int and 10**9 <= at < 10**10:
         return at * 10**9, pb.PRECISION_SECONDS
     found = re.fullmatch(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?Z", at) if isinstance(at, str) else None
     if not found:
