@@ -14,6 +14,8 @@
 //     directory goes to the process by the environment variable it reads.
 //     TLS on that socket would cost more than half of the throughput for nothing;
 //     AutoMTLS can be asked for.
+//   - What the process writes to its stderr is read here (stderr): go-plugin takes
+//     it apart with a type assertion that a plugin can make panic.
 //   - The process is in a group of its own, so that Ctrl-C in a terminal lets us
 //     drain first, and on Linux it dies with us whatever happens.
 package host
@@ -79,6 +81,7 @@ func Start(ctx context.Context, s Settings) (*Process, error) {
 	cmd := exec.Command(s.Path, s.Args...)
 	cmd.Env = append([]string{goplugin.EnvUnixSocketDir + "=" + s.SocketDir, "TMPDIR=" + s.SocketDir}, s.Env...)
 	cmd.SysProcAttr = processAttributes()
+	log := newBridge(s.Logger, s.Name)
 	config := &goplugin.ClientConfig{
 		HandshakeConfig:  wire.Handshake(),
 		Plugins:          goplugin.PluginSet{wire.PluginName: glue{}},
@@ -87,8 +90,8 @@ func Start(ctx context.Context, s Settings) (*Process, error) {
 		SkipHostEnv:      true,
 		AutoMTLS:         s.AutoMTLS,
 		StartTimeout:     s.StartTimeout,
-		Stderr:           s.Stderr,
-		Logger:           hclogTo(s.Logger, s.Name),
+		Stderr:           &stderr{log: log, tee: s.Stderr},
+		Logger:           log,
 		GRPCDialOptions: []grpc.DialOption{
 			grpc.WithDefaultCallOptions(grpc.ForceCodecV2(wire.NewCodec()),
 				grpc.MaxCallRecvMsgSize(wire.MaxMessage), grpc.MaxCallSendMsgSize(wire.MaxMessage)),

@@ -9,11 +9,11 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// hclogTo gives go-plugin a logger that writes to ours. go-plugin says at info
+// newBridge gives go-plugin a logger that writes to ours. go-plugin says at info
 // what nobody needs to read, so its lines are one level lower here.
-func hclogTo(l *slog.Logger, name string) hclog.Logger {
+func newBridge(l *slog.Logger, name string) *bridge {
 	if l == nil {
-		return hclog.NewNullLogger()
+		l = slog.New(slog.DiscardHandler)
 	}
 	return &bridge{Logger: hclog.NewNullLogger(), to: l.With("decoder", name)}
 }
@@ -33,6 +33,9 @@ func (b *bridge) Log(level hclog.Level, s string, args ...any) {
 	}
 	b.to.Log(context.Background(), to, s, args...)
 }
+
+// GetLevel keeps go-plugin's hands off the process's stderr: see stderr.
+func (b *bridge) GetLevel() hclog.Level { return hclog.Off }
 
 func (b *bridge) Trace(string, ...any)           {}
 func (b *bridge) Debug(s string, args ...any)    { b.Log(hclog.Debug, s, args...) }

@@ -1,0 +1,74 @@
+package conformance
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+func TestAddMember(t *testing.T) {
+	for in, want := range map[string][2]string{
+		` {"a":[{}]} `:    {` {"x":0,"a":[{}]} `, ` {"a":[{}],"x":0} `},
+		`{}`:              {`{"x":0}`, `{"x":0}`},
+		`[{"a":1},2,{ }]`: {`[{"x":0,"a":1},2,{"x":0 }]`, `[{"a":1,"x":0},2,{ "x":0}]`},
+		`[]`:              {}, `"s"`: {}, `{`: {}, ``: {},
+	} {
+		for i, first := range []bool{true, false} {
+			got, ok := addMember([]byte(in), `"x":0`, first)
+			if ok != (want[i] != "") || ok && (string(got) != want[i] || !json.Valid(got)) {
+				t.Errorf("%s: got %s %t, want %s", in, got, ok, want[i])
+			}
+		}
+	}
+}
+
+func TestFindDelta(t *testing.T) {
+	deltas := []Delta{{At: "/choices/1/d~1x", When: map[string]string{"/type": "delta"}}, {At: "/text"}}
+	for in, want := range map[string]string{
+		`{"type":"delta","choices":[0,{"d/x":"\u00e4\n"}]}`: "ä\n",
+		`{"type":"other","choices":[0,{"d/x":"a"}]}`:        "",
+		`{"choices":[],"text": "b" }`:                       "b",
+		`{"text":7}`:                                        "",
+		`no`:                                                "",
+	} {
+		d, ok := findDelta([]byte(in), deltas)
+		if ok != (want != "") || d.text != want {
+			t.Errorf("%s: got %q %t", in, d.text, ok)
+		}
+		if !ok {
+			continue
+		}
+		var a, b any
+		if json.Unmarshal([]byte(in), &a) != nil || json.Unmarshal(d.with(d.text), &b) != nil || text(a) != text(b) {
+			t.Errorf("%s: put together again: %s", in, d.with(d.text))
+		}
+	}
+}
+
+func TestSampleHasTheEnds(t *testing.T) {
+	r := &runner{suite: &Suite{}}
+	r.seed("")
+	for _, limit := range []int{0, 1, 2, 47, 48, 49, 1000} {
+		got := r.sample(limit, 48)
+		if got[0] != 0 || got[len(got)-1] != limit || len(got) > 49 {
+			t.Errorf("%d: %v", limit, got)
+		}
+		for i := 1; i < len(got); i++ {
+			if got[i] < got[i-1] {
+				t.Errorf("%d: out of order: %v", limit, got)
+			}
+		}
+	}
+}
+
+func TestDiffNamesTheField(t *testing.T) {
+	a := []item{{id: "s k", line: `{"key":"k","content":"one","n":1}`}, {id: "s gone", line: `{"key":"gone"}`}}
+	b := []item{{id: "s k", line: `{"key":"k","content":"two","n":1}`}, {id: "s new", line: `{"key":"new"}`}}
+	want := "s k: content: want \"one\", got \"two\"\n- {\"key\":\"gone\"}\n+ {\"key\":\"new\"}"
+	if got := diff(a, b); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	swapped := []item{a[1], a[0]}
+	if got := diff(a, swapped); got != `the order differs: at place 0 want "s k", got "s gone"` {
+		t.Errorf("got %s", got)
+	}
+}

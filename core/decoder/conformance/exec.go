@@ -1,0 +1,118 @@
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/internal/host"
+)
+
+// Exec runs a decoder that is an executable, as the sidecar does. One that has
+// crashed is started again for the next stream.
+type Exec struct {
+	path    string
+	args    []string
+	dir     string
+	stderr  tail
+	process *host.Process
+	lane    lane
+	desc    Description
+}
+
+var _ Subject = (*Exec)(nil)
+
+// NewExec starts the executable with this process's environment. Close must be
+// called.
+func NewExec(ctx context.Context, path string, args ...string) (*Exec, error) {
+	dir, err := os.MkdirTemp("", "earshot-test-") // mode 0700
+	if err != nil {
+		return nil, err
+	}
+	e := &Exec{path: path, args: args, dir: dir}
+	if err := e.start(ctx); err != nil {
+		e.Close()
+		return nil, err
+	}
+	info := e.process.Info()
+	e.desc = Description{Where: "executable", Info: info, Snapshots: e.process.Snapshots()}
+	return e, nil
+}
+
+func (e *Exec) start(ctx context.Context) error {
+	e.stop()
+	p, err := host.Start(ctx, host.Settings{
+		Name: "under test", Path: e.path, Args: e.args, Env: os.Environ(), SocketDir: e.dir, Stderr: &e.stderr,
+	})
+	if err != nil {
+		return fmt.Errorf("%w%s", err, e.stderr.note())
+	}
+	e.process = p
+	c, err := p.Lane(context.Background())
+	if err != nil {
+		return err
+	}
+	e.lane = lane{conn: c, note: e.stderr.note}
+	return nil
+}
+
+func (e *Exec) stop() {
+	if e.lane.conn != nil {
+		e.lane.conn.Close()
+	}
+	if e.process != nil {
+		e.process.Kill()
+	}
+	e.lane, e.process = lane{}, nil
+}
+
+// Describe implements Subject.
+func (e *Exec) Describe() Description { return e.desc }
+
+// Open implements Subject.
+func (e *Exec) Open(ctx context.Context, s decoder.Stream, snapshot []byte) (Stream, error) {
+	if e.process == nil || e.lane.dead != nil || e.process.Exited() {
+		if err := e.start(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return e.lane.open(ctx, s, snapshot)
+}
+
+// Close ends the process and removes its socket's directory.
+func (e *Exec) Close() {
+	e.stop()
+	_ = os.RemoveAll(e.dir)
+}
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu  sync.Mutex
+	buf []byte
+}
+
+const tailSize = 4 << 10
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.buf = append(t.buf, b...)
+	if n := len(t.buf) - tailSize; n > 0 {
+		t.buf = append(t.buf[:0], t.buf[n:]...)
+	}
+	return len(b), nil
+}
+
+// note is what an error message adds about the process.
+func (t *tail) note() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := strings.TrimSpace(string(bytes.ToValidUTF8(t.buf, []byte("?")))); s != "" {
+		return "\nits stderr: " + s
+	}
+	return ""
+}

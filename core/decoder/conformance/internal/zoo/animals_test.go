@@ -1,0 +1,176 @@
+package zoo
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/earshot-dev/earshot/core/decoder/conformance"
+)
+
+// The suite rejects every animal, names the rule that it breaks, and blames
+// nothing but what the habit shows as.
+func TestTheSuiteRejectsEveryAnimal(t *testing.T) {
+	want := map[string]string{
+		"sheep":      "C1 D5, C3 D4, C5 D2, C6 D1, C7 D3, C9 D5, C10 D5, C11 D1, C12 D4+D5",
+		"goldfish":   "C5 D2",
+		"packrat":    "C7 D3",
+		"rooster":    "C1 D4, C12 D4",
+		"heron":      "C1 D4, C12 D4",
+		"rabbit":     "C11 D4",
+		"squirrel":   "C1 D5, C12 D5",
+		"mole":       "C1 D5, C3 D5, C4 D5, C9 D5, C11 D5, C12 D5",
+		"centipede":  "C1 D5, C2 D5, C3 D5, C4 D5, C9 D5, C10 D5, C11 D5",
+		"woodpecker": "C1 D5, C2 D5, C4 D5",
+		"chameleon":  "C4 D5",
+		"snail":      "C1 D5, C3 D5, C11 D5",
+		"magpie":     "C3 D6",
+		"bat":        "C1 D4, C9 D7",
+		"oyster":     "C1 D9, C9 D7, C10 D8",
+		"cat":        "C1 D9, C10 D8",
+		"dog":        "C1 D8, C10 D8",
+		"goat":       "C1 D8, C10 D8",
+		"opossum":    "C1 D8, C10 D8",
+		"deer":       "C10 D8",
+		"ostrich":    "C1 D4, C10 D8",
+		"sloth":      "C1 D9, C3 D9, C10 D8, C11 D9",
+		"lemming":    "C11 D10",
+		"peacock":    "C1 D10, C3 D10, C10 D10, C11 D10",
+		"elephant":   "C13 D11",
+		"hamster":    "C13 D11",
+		"crab":       "C1 D4, C7 D12",
+		"cuckoo":     "C1 D4, C7 D12",
+	}
+	rules := make(map[string]bool)
+	for _, a := range Animals() {
+		rules[a.Rule] = true
+		t.Run(a.Name, func(t *testing.T) {
+			f := a.Factory()
+			defer f.Close()
+			s := &conformance.Suite{Subject: conformance.NewLocal(f), Cases: cases(t), Seed: 1}
+			if a.Rule != "D11" {
+				s.Checks = quick
+			}
+			got := verdict(t, s)
+			if got != want[a.Name] {
+				t.Errorf("%s (%s): got %q, want %q", a.Habit, a.Rule, got, want[a.Name])
+			}
+			if !slices.Contains(strings.FieldsFunc(got, func(c rune) bool { return strings.ContainsRune(" ,+", c) }), a.Rule) {
+				t.Errorf("%s: the rule %s is not named", a.Habit, a.Rule)
+			}
+		})
+	}
+	for n := 1; n <= 12; n++ {
+		if !rules[fmt.Sprint("D", n)] {
+			t.Errorf("no animal breaks rule D%d", n)
+		}
+	}
+}
+
+// quick are the checks without C13, which takes most of the time.
+var quick = []string{"C1", "C2", "C3", "C4", "C5", "C6", "C7", "C8", "C9", "C10", "C11", "C12"}
+
+// The same animals as processes: what go-plugin carries is judged as what is
+// called directly, as far as it can be seen from outside.
+func TestTheSuiteRejectsAnimalsInProcessesOfTheirOwn(t *testing.T) {
+	keeper := build(t)
+	for name, want := range map[string]string{
+		"parrot": "", "goldfish": "C5 D2", "rooster": "C1 D4, C12 D4", "squirrel": "C1 D5, C12 D5", "magpie": "C3 D6",
+		"bat": "C1 D4, C9 D7", "dog": "C1 D8, C10 D8", "opossum": "C1 D8, C10 D8", "sloth": "C1 D9, C3 D9, C10 D8, C11 D9",
+		"lemming": "C11 D10",
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, err := conformance.NewExec(t.Context(), keeper, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.Close()
+			if got := verdict(t, &conformance.Suite{Subject: e, Cases: cases(t), Seed: 1, Checks: quick}); got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// What `earshot plugin test` prints and decides.
+func TestReport(t *testing.T) {
+	keeper := build(t)
+	for animal, c := range map[string]struct {
+		failed bool
+		says   []string
+	}{
+		"parrot": {false, []string{"case       C1    C2\n", "cut        ok    -\n", "talk       ok    ok\n", "C2 recut: the case has no deltas.json", "5 passed, 0 failed, 1 skipped (seed 5)"}},
+		"rooster": {true, []string{"cut        FAIL  -\n", "C1 golden, talk: D4 is broken: the output is not that of want.jsonl", "kitchen u-1: ts: want \"2026-",
+			"skipped:", "see C12 (3)", "0 passed, 3 failed, 3 skipped (seed 5)"}},
+	} {
+		results, err := conformance.Test(t.Context(), os.DirFS("testdata"), 5, []string{"C1", "C2"}, keeper, animal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		if err := conformance.Report(&out, results, 5); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range c.says {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%s: no %q in\n%s", animal, want, out.String())
+			}
+		}
+		if conformance.Failed(results) != c.failed {
+			t.Errorf("%s: failed %t", animal, !c.failed)
+		}
+	}
+	if _, err := conformance.Test(t.Context(), os.DirFS("testdata"), 1, []string{"C99"}, keeper); err == nil {
+		t.Error("an unknown check was accepted")
+	}
+	if _, err := conformance.Test(t.Context(), os.DirFS("testdata"), 1, nil, keeper, "unicorn"); err == nil || !strings.Contains(err.Error(), `there is no animal "unicorn"`) {
+		t.Errorf("the process's own words are lost: %v", err)
+	}
+}
+
+func cases(t *testing.T) []conformance.Case {
+	t.Helper()
+	c, err := conformance.Load(os.DirFS("testdata"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// verdict lists the checks that fail, each with the rules it names.
+func verdict(t *testing.T, s *conformance.Suite) string {
+	t.Helper()
+	rules := make(map[string][]string)
+	s.Run(t.Context(), func(r conformance.Result) {
+		if r.Status != conformance.Fail {
+			return
+		}
+		t.Logf("%s %s: %s: %s\n%s", r.Case, r.Check, r.Rule, r.Reason, r.Detail)
+		if !slices.Contains(rules[r.Check], r.Rule) {
+			rules[r.Check] = append(rules[r.Check], r.Rule)
+		}
+	})
+	var out []string
+	for n := 1; n <= 13; n++ {
+		if c := fmt.Sprint("C", n); rules[c] != nil {
+			out = append(out, c+" "+strings.Join(rules[c], "+"))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// build builds the executable that serves the animals.
+func build(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "zookeeper")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "../zookeeper").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return path
+}

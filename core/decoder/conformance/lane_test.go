@@ -1,0 +1,112 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/internal/wire"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// peer answers requests as it likes.
+type peer struct {
+	answer func(*wire.Response, []wire.Batch) error
+	last   []wire.Batch
+	closed chan struct{}
+}
+
+func newPeer(answer func(*wire.Response, []wire.Batch) error) *peer {
+	return &peer{answer: answer, closed: make(chan struct{})}
+}
+
+func (p *peer) Send(r *wire.Request) error { p.last = r.Batches; return nil }
+
+func (p *peer) Recv(r *wire.Response) error {
+	if p.answer == nil {
+		<-p.closed
+		return errors.New("closed")
+	}
+	return p.answer(r, p.last)
+}
+
+func (p *peer) Close() {
+	select {
+	case <-p.closed:
+	default:
+		close(p.closed)
+	}
+}
+
+// A peer that answers beside the question is not believed.
+func TestLaneRefusesWrongAnswers(t *testing.T) {
+	for want, answer := range map[string]func(*wire.Response, []wire.Batch) error{
+		"0 results for 1 batches": func(*wire.Response, []wire.Batch) error { return nil },
+		"more results than the 1": func(r *wire.Response, b []wire.Batch) error {
+			r.Append(&b[0], nil, nil, nil, nil)
+			r.Append(&b[0], nil, nil, nil, nil)
+			return nil
+		},
+		"of stream 99": func(r *wire.Response, _ []wire.Batch) error {
+			r.Append(&wire.Batch{Stream: 99}, nil, nil, nil, nil)
+			return nil
+		},
+		"range 0+4 of": func(r *wire.Response, b []wire.Batch) error {
+			long := []byte("long")
+			r.Append(&wire.Batch{Stream: b[0].Stream, Data: long}, []msg.Message{{Content: msg.Raw(long)}}, nil, nil, nil)
+			return nil
+		},
+		"broken pipe": func(*wire.Response, []wire.Batch) error { return errors.New("broken pipe") },
+	} {
+		l := &lane{conn: newPeer(answer), note: func() string { return " (its last words)" }}
+		_, err := l.open(t.Context(), decoder.Stream{}, nil)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "its last words") {
+			t.Errorf("got %v, want %q", err, want)
+		}
+		if _, again := l.open(t.Context(), decoder.Stream{}, nil); again == nil || again.Error() != err.Error() {
+			t.Errorf("a lane that is dead answers %v", again)
+		}
+	}
+}
+
+func TestLaneGivesUpOnSilence(t *testing.T) {
+	l := &lane{conn: newPeer(nil)}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := l.open(ctx, decoder.Stream{}, nil); err == nil || !strings.Contains(err.Error(), "no answer: context deadline exceeded") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestLaneTellsFailuresFromItsOwn(t *testing.T) {
+	opened := false
+	l := &lane{conn: newPeer(func(r *wire.Response, b []wire.Batch) error {
+		var f *wire.Failure
+		if opened {
+			f = &wire.Failure{Error: "no more", Permanent: true, Frame: 1}
+		}
+		opened = true
+		r.Append(&b[0], nil, nil, nil, f)
+		return nil
+	})}
+	s, err := l.open(t.Context(), decoder.Stream{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.Decode(t.Context(), Batch{Frames: []frame.Frame{{Data: []byte("a")}, {Data: []byte("b")}}})
+	var f *Failure
+	if !errors.As(err, &f) || !f.Permanent || f.Err != "no more" || f.Frame != 1 || l.dead != nil {
+		t.Errorf("got %v, dead %v", err, l.dead)
+	}
+	if _, err := l.open(t.Context(), decoder.Stream{Options: []byte("{")}, nil); err == nil {
+		t.Error("options that are not JSON were sent")
+	}
+}

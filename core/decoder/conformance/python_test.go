@@ -1,0 +1,128 @@
+package conformance_test
+
+import (
+	"encoding/hex"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/types/descriptorpb"
+
+	"github.com/earshot-dev/earshot/core/decoder/conformance"
+	"github.com/earshot-dev/earshot/core/decoder/conformance/internal/zoo"
+	pb "github.com/earshot-dev/earshot/core/proto/earshot/decoder/v1"
+)
+
+// python returns a Python that has gRPC.
+func python(t *testing.T) string {
+	t.Helper()
+	t.Setenv("PYTHONDONTWRITEBYTECODE", "1")
+	for _, p := range []string{"python3", "/usr/bin/python3"} {
+		if exec.CommandContext(t.Context(), p, "-c", "import grpc, google.protobuf").Run() == nil {
+			return p
+		}
+	}
+	t.Fatal("this test runs a decoder that is written in Python, and no Python here has gRPC; on Debian and Ubuntu type: apt-get install python3-grpcio python3-protobuf")
+	return ""
+}
+
+// A decoder in another language, which knows the protocol by PROTOCOL.md alone,
+// passes the suite and gives what the Go decoder of its format gives.
+func TestPython(t *testing.T) {
+	cases, err := conformance.Load(os.DirFS("internal/zoo/testdata"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := conformance.NewExec(t.Context(), python(t), "testdata/python/decoder.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	s := &conformance.Suite{Subject: e, Twins: []conformance.Subject{conformance.NewLocal(zoo.Parrot{})}, Cases: cases, Seed: 1}
+	s.Run(t.Context(), func(r conformance.Result) {
+		if r.Status == conformance.Fail {
+			t.Errorf("%s %s: %s is broken: %s\n%s", r.Case, r.Check, r.Rule, r.Reason, r.Detail)
+		}
+	})
+}
+
+// Without the services that the protocol calls optional everything works, but the
+// process has to be killed at the end.
+func TestPythonWithTheDecoderServiceAlone(t *testing.T) {
+	t.Setenv("PARROT_BARE", "1")
+	cases, err := conformance.Load(os.DirFS("internal/zoo/testdata"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := conformance.NewExec(t.Context(), python(t), "testdata/python/decoder.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &conformance.Suite{Subject: e, Cases: cases, Checks: []string{"C1", "C5"}}
+	s.Run(t.Context(), func(r conformance.Result) {
+		if r.Status != conformance.Pass {
+			t.Errorf("%s %s: %s %s", r.Case, r.Check, r.Status, r.Reason)
+		}
+	})
+	start := time.Now()
+	e.Close()
+	if d := time.Since(start); d < time.Second || d > 10*time.Second {
+		t.Errorf("it was gone after %s; PROTOCOL.md says that the host waits two seconds", d)
+	}
+}
+
+// What a decoder must refuse it refuses in words.
+func TestPythonRefusals(t *testing.T) {
+	for env, want := range map[string]string{
+		"EARSHOT_DECODER=other": "earshot starts it",
+		"EARSHOT_DECODER=a77f6c1e5f0b4b3d9c1f PLUGIN_CLIENT_CERT=x": "does not speak TLS",
+	} {
+		cmd := exec.CommandContext(t.Context(), python(t), "testdata/python/decoder.py")
+		cmd.Env = append(os.Environ(), strings.Fields(env)...)
+		out, err := cmd.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("%s: %v %s", env, err, out)
+		}
+	}
+}
+
+// The generated Python is that of the .proto file as it stands.
+func TestPythonIsGeneratedFromTheProto(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), python(t), "-c", "import decoder_pb2; print(decoder_pb2.DESCRIPTOR.serialized_pb.hex())")
+	cmd.Dir = filepath.Join("testdata", "python")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := hex.DecodeString(strings.TrimSpace(string(out)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got descriptorpb.FileDescriptorProto
+	if err := proto.Unmarshal(raw, &got); err != nil {
+		t.Fatal(err)
+	}
+	want := protodesc.ToFileDescriptorProto(pb.File_earshot_decoder_v1_decoder_proto)
+	got.Name = want.Name
+	for _, d := range []*descriptorpb.FileDescriptorProto{&got, want} {
+		plain(d)
+	}
+	if !proto.Equal(want, &got) {
+		t.Error("decoder_pb2.py is old: cd testdata/python && protoc -I ../../../../proto/earshot/decoder/v1 --python_out=. decoder.proto")
+	}
+}
+
+// plain takes out of a descriptor what compilers add or leave out as they like.
+func plain(d *descriptorpb.FileDescriptorProto) {
+	d.SourceCodeInfo = nil
+	for _, m := range d.MessageType {
+		for _, f := range m.Field {
+			f.JsonName = nil
+		}
+	}
+}

@@ -1,0 +1,207 @@
+package conformance
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// Lacks says what the two forms of a conversation cannot carry, and why. It is
+// the file reload.lacks.json of a case:
+//
+//	{"reload": {"status": "runs keep no events",
+//	            "assistant.model": "only the run has a model",
+//	            "*.attributes.team_id": "...",
+//	            "key:usage:m1": "...",
+//	            "order": "members are listed one after the other"},
+//	 "live": {}}
+//
+// A name stands for all messages of a kind, for one column of a kind or of all
+// (the names of want.jsonl), for the message with a key, or for the order of
+// messages. A form that carries what it is said to lack is an error too: the list
+// is a fact of the format, and the README may quote it.
+type Lacks struct {
+	Reload map[string]string `json:"reload,omitempty"`
+	Live   map[string]string `json:"live,omitempty"`
+}
+
+// reloadAny is C4 for all cases together: a format that has a reloaded form shows
+// it.
+func reloadAny(_ context.Context, r *runner) error {
+	if !r.suite.Subject.Describe().Info.Reload {
+		return skipped("the format has no reloaded form")
+	}
+	for i := range r.suite.Cases {
+		if r.suite.Cases[i].Reload != nil {
+			return nil
+		}
+	}
+	return breaks("D5", "Info says that the format has a reloaded form, and no case has one")
+}
+
+// reloadCase is C4.
+func reloadCase(ctx context.Context, r *runner) error {
+	switch known := r.suite.Subject.Describe().Info.Reload; {
+	case r.c.Reload == nil && !known:
+		return skipped("the format has no reloaded form")
+	case r.c.Reload == nil:
+		return skipped("the case has no reloaded form")
+	case !known:
+		return breaks("D5", "the case has a reloaded form, and Info says that the format has none")
+	}
+	again, err := r.play(ctx, r.suite.Subject, r.c.ReloadStream, r.c.Reload, how{})
+	if err != nil {
+		return err
+	}
+	if err := validate(again); err != nil {
+		return err
+	}
+	if len(again.problems) > len(r.base.problems) {
+		p := again.problems[len(again.problems)-1]
+		return breaks("D5", "the reloaded form gives the problem %s at frame %d: %s", p.Reason, p.Frame, p.Detail)
+	}
+	live, reload := r.base.foldedMessages(), again.foldedMessages()
+	level(live, reload)
+	a, b := forms(live), forms(reload)
+	unordered := false
+	for _, side := range []struct {
+		name  string
+		lacks map[string]string
+		other *[]form
+	}{{"reload", r.c.Lacks.Reload, &a}, {"live", r.c.Lacks.Live, &b}} {
+		for _, what := range slices.Sorted(maps.Keys(side.lacks)) {
+			if what == "order" {
+				unordered = true
+				continue
+			}
+			var found bool
+			if *side.other, found = lack(*side.other, what); !found {
+				return breaks("D5", "reload.lacks.json: %s: %q: the other form has no such thing either", side.name, what)
+			}
+		}
+	}
+	want, got := formItems(a), formItems(b)
+	equal := rules{"D5", "D5"}
+	if unordered {
+		if equal.differ("", want, got) == nil {
+			return breaks("D5", `reload.lacks.json: "order": the order is the same`)
+		}
+		want, got = sorted(want), sorted(got)
+	}
+	return equal.differ("the stream and its reloaded form do not fold to the same messages", want, got)
+}
+
+// level brings the times of the same message to the coarser of their precisions,
+// and takes a summary for as complete as what it sums up.
+func level(live, reload []msg.Message) {
+	type id struct{ session, key string }
+	other := make(map[id]*msg.Message)
+	for i := range reload {
+		other[id{reload[i].Session, reload[i].Key}] = &reload[i]
+	}
+	for i := range live {
+		a := &live[i]
+		b := other[id{a.Session, a.Key}]
+		if b == nil {
+			continue
+		}
+		if a.Time != 0 && b.Time != 0 {
+			p := min(a.Precision, b.Precision)
+			a.Time, b.Time = a.Time-a.Time%unit(p), b.Time-b.Time%unit(p)
+			a.Precision, b.Precision = p, p
+		}
+		if a.Complete > msg.Partial && b.Complete > msg.Partial {
+			a.Complete, b.Complete = msg.Complete, msg.Complete
+		}
+	}
+}
+
+func unit(p msg.Precision) int64 {
+	switch p {
+	case msg.Seconds:
+		return 1e9
+	case msg.Millis:
+		return 1e6
+	case msg.Micros:
+		return 1e3
+	}
+	return 1
+}
+
+// form is a message of one of the forms, by its columns.
+type form struct {
+	id      string
+	columns map[string]any
+}
+
+func forms(messages []msg.Message) []form {
+	out := make([]form, 0, len(messages))
+	for _, it := range items(messages) {
+		f := form{id: it.id}
+		if err := json.Unmarshal([]byte(it.line), &f.columns); err != nil {
+			f.columns = map[string]any{"line": it.line}
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+func formItems(in []form) []item {
+	out := make([]item, len(in))
+	for i, f := range in {
+		out[i] = item{id: f.id, line: text(f.columns)}
+	}
+	return out
+}
+
+// lack takes out of a form what the other one lacks, and reports whether it was
+// there.
+func lack(in []form, what string) (out []form, found bool) {
+	key, byKey := strings.CutPrefix(what, "key:")
+	kind, column, byColumn := strings.Cut(what, ".")
+	for _, f := range in {
+		switch {
+		case byKey:
+			if f.columns["key"] == key {
+				found = true
+				continue
+			}
+		case byColumn:
+			if kind == "*" || f.columns["kind"] == kind {
+				found = f.drop(column) || found
+			}
+		case f.columns["kind"] == what:
+			found = true
+			continue
+		}
+		out = append(out, f)
+	}
+	return out, found
+}
+
+// drop removes a column and those that are made of it.
+func (f form) drop(column string) bool {
+	if name, ok := strings.CutPrefix(column, "attributes."); ok {
+		attributes, _ := f.columns["attributes"].(map[string]any)
+		_, had := attributes[name]
+		delete(attributes, name)
+		if len(attributes) == 0 {
+			delete(f.columns, "attributes")
+		}
+		return had
+	}
+	_, had := f.columns[column]
+	delete(f.columns, column)
+	switch column {
+	case "content":
+		f.drop("content_bytes")
+		f.drop("tool_result")
+	case "ts":
+		f.drop("attributes.time_precision")
+	}
+	return had
+}

@@ -1,0 +1,191 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// Suite is a subject and the cases to test it with.
+type Suite struct {
+	Subject Subject
+	// Twins are the same decoder reached in other ways; C8 compares with them.
+	Twins []Subject
+	Cases []Case
+	// Seed decides every random choice. The same seed makes the same choices.
+	Seed uint64
+	// Checks names the checks to make ("C5"); all when empty.
+	Checks []string
+	// Timeout is how long a decoder may take over one batch; 30 s when zero.
+	Timeout time.Duration
+}
+
+// Status is how a check ended.
+type Status string
+
+// The statuses.
+const (
+	Pass Status = "pass"
+	Fail Status = "fail"
+	Skip Status = "skip"
+)
+
+// Result is how one check ended for one case.
+type Result struct {
+	Check  string // "C7"
+	Title  string // "aliasing"
+	Case   string // empty when the check concerns all cases together
+	Status Status
+	Rules  string // those that the check proves: "D3 D12"
+	Rule   string // of a failure: the rule that is broken
+	Reason string // of a failure or a skip: one sentence
+	Detail string // of a failure: the difference, over several lines
+}
+
+// broken says that a rule is broken.
+type broken struct{ rule, reason, detail string }
+
+func (b *broken) Error() string {
+	s := b.rule + ": " + b.reason
+	if b.detail != "" {
+		s += "\n" + b.detail
+	}
+	return s
+}
+
+func breaks(rule, format string, args ...any) error {
+	return &broken{rule: rule, reason: fmt.Sprintf(format, args...)}
+}
+
+// skipped says why a check could not be made.
+type skipped string
+
+func (s skipped) Error() string { return string(s) }
+
+// check is one check of the suite. each is called for every case, once for the
+// cases together; either may be nil.
+type check struct {
+	name, title, rules string
+	each               func(context.Context, *runner) error
+	once               func(context.Context, *runner) error
+	// first says that each is made even when the same frames give something else
+	// the second time: the other checks compare and would only say so again.
+	first bool
+}
+
+// CheckNames returns the names of all checks, in order.
+func CheckNames() []string {
+	var names []string
+	for _, c := range checks() {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+func checks() []check {
+	return []check{
+		{name: "C1", title: "golden", rules: "D4 D5", each: golden, first: true},
+		{name: "C2", title: "recut", rules: "D5", each: recut},
+		{name: "C3", title: "prefix", rules: "D6 D9", each: prefix},
+		{name: "C4", title: "reload", rules: "D5", each: reloadCase, once: reloadAny},
+		{name: "C5", title: "replay", rules: "D2 D5", each: replay},
+		{name: "C6", title: "interleave", rules: "D1", each: interleave},
+		{name: "C7", title: "aliasing", rules: "D3 D12", each: aliasing},
+		{name: "C8", title: "transport", rules: "D2 D4", each: transport},
+		{name: "C9", title: "noise", rules: "D5 D7", each: noise},
+		{name: "C10", title: "bad frames", rules: "D8", each: badFrames},
+		{name: "C11", title: "lifecycle", rules: "D1 D10", each: lifecycle, first: true},
+		{name: "C12", title: "determinism", rules: "D4 D5", each: determinism, first: true},
+		{name: "C13", title: "memory", rules: "D11", once: memory},
+	}
+}
+
+// runner makes the checks of one case. For a check of all cases c and base are
+// nil.
+type runner struct {
+	suite *Suite
+	c     *Case
+	base  *run // what the subject gives for the case
+	// steady says that a second run gave the same.
+	steady bool
+	rand   *rand.Rand
+}
+
+// Run makes all checks and calls report with each result, case by case.
+func (s *Suite) Run(ctx context.Context, report func(Result)) {
+	all := slices.DeleteFunc(checks(), func(c check) bool {
+		return len(s.Checks) > 0 && !slices.Contains(s.Checks, c.name)
+	})
+	for i := range s.Cases {
+		r := &runner{suite: s, c: &s.Cases[i]}
+		err := r.begin(ctx)
+		for _, c := range all {
+			switch {
+			case c.each == nil:
+			case err != nil && c.name == "C1":
+				report(c.result(r.c.Name, err))
+			case err != nil:
+				report(c.result(r.c.Name, skipped("the case does not decode: see C1")))
+			case !r.steady && !c.first:
+				report(c.result(r.c.Name, skipped("the same frames do not give the same twice: see C12")))
+			default:
+				r.seed(c.name)
+				report(c.result(r.c.Name, c.each(ctx, r)))
+			}
+		}
+	}
+	for _, c := range all {
+		if c.once != nil {
+			r := &runner{suite: s}
+			r.seed(c.name)
+			report(c.result("", c.once(ctx, r)))
+		}
+	}
+}
+
+// begin decodes the case, twice.
+func (r *runner) begin(ctx context.Context) error {
+	var err error
+	if r.base, err = r.play(ctx, r.suite.Subject, r.c.Stream, r.c.Frames, how{}); err != nil {
+		return err
+	}
+	second, err := r.play(ctx, r.suite.Subject, r.c.Stream, r.c.Frames, how{})
+	r.steady = err == nil && same("", r.base, second) == nil
+	return nil
+}
+
+func (r *runner) seed(check string) {
+	h := fnv.New64a()
+	h.Write([]byte(check))
+	if r.c != nil {
+		h.Write([]byte(r.c.Name))
+	}
+	r.rand = rand.New(rand.NewPCG(r.suite.Seed, h.Sum64()))
+}
+
+func (c *check) result(name string, err error) Result {
+	res := Result{Check: c.name, Title: c.title, Case: name, Status: Pass, Rules: c.rules}
+	var b *broken
+	var why skipped
+	switch {
+	case err == nil:
+	case errors.As(err, &why):
+		res.Status, res.Reason = Skip, string(why)
+	case errors.As(err, &b):
+		res.Status, res.Rule, res.Reason, res.Detail = Fail, b.rule, b.reason, b.detail
+	default: // the decoder is gone, or the suite itself has failed
+		res.Status, res.Rule, res.Reason = Fail, "D9", err.Error()
+	}
+	return res
+}
+
+func (s *Suite) timeout() time.Duration {
+	if s.Timeout > 0 {
+		return s.Timeout
+	}
+	return 30 * time.Second
+}

@@ -1,0 +1,105 @@
+package conformance_test
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/decoder/conformance"
+	"github.com/earshot-dev/earshot/core/decoder/conformance/internal/zoo"
+)
+
+const (
+	live = `{"type":"user","chat":"c","id":"u-1","at":"2026-03-01T10:00:00.25Z","text":"a"}
+{"type":"call","chat":"c","id":"t-1","at":"2026-03-01T10:00:01.75Z","tool":"x","args":{}}
+{"type":"result","chat":"c","id":"t-1","at":"2026-03-01T10:00:02Z","text":"b"}
+`
+	coarse = `{"type":"user","chat":"c","id":"u-1","at":"2026-03-01T10:00:00Z","text":"a"}
+{"type":"call","chat":"c","id":"t-1","at":"2026-03-01T10:00:01Z","tool":"x","args":{}}
+{"type":"result","chat":"c","id":"t-1","at":"2026-03-01T10:00:02Z","text":"b"}
+`
+)
+
+// What the two forms of a conversation cannot carry is listed, and the list is
+// true.
+func TestReloadLacks(t *testing.T) {
+	drop := func(s, line string) string {
+		var out string
+		for l := range strings.Lines(s) {
+			if !strings.Contains(l, line) {
+				out += l
+			}
+		}
+		return out
+	}
+	lines := strings.SplitAfter(coarse, "\n")
+	for name, c := range map[string]struct{ reload, lacks, want string }{
+		"coarser times":              {coarse, ``, ""},
+		"other times":                {strings.Replace(coarse, "01Z", "03Z", 1), ``, "ts: want"},
+		"missing message":            {drop(coarse, "result"), ``, "- {"},
+		"missing kind, listed":       {drop(coarse, "result"), `{"reload":{"tool_result":"why"}}`, ""},
+		"missing key, listed":        {drop(coarse, "result"), `{"reload":{"key:result:t-1":"why"}}`, ""},
+		"missing column":             {strings.Replace(coarse, `,"text":"a"`, "", 1), ``, "content: want"},
+		"missing column, listed":     {strings.Replace(coarse, `,"text":"a"`, "", 1), `{"reload":{"user.content":"why"}}`, ""},
+		"missing times, listed":      {strings.ReplaceAll(strings.ReplaceAll(coarse, `"at":"2026-03-01T10:00:0`, `"no":"`), "", ""), `{"reload":{"*.ts":"why"}}`, ""},
+		"more than the stream":       {coarse + `{"type":"call","chat":"c","id":"t-2","tool":"y"}`, ``, "+ {"},
+		"more, listed":               {coarse + `{"type":"call","chat":"c","id":"t-2","tool":"y"}`, `{"live":{"key:call:t-2":"why"}}`, ""},
+		"another order":              {lines[0] + lines[2] + lines[1], ``, "the order differs"},
+		"another order, listed":      {lines[0] + lines[2] + lines[1], `{"reload":{"order":"why"}}`, ""},
+		"listed, and yet the same":   {coarse, `{"reload":{"order":"why"}}`, "the order is the same"},
+		"listed, and nothing of it":  {coarse, `{"reload":{"delegation":"why"}}`, "no such thing"},
+		"listed, and yet there":      {coarse, `{"reload":{"tool_result":"why"}}`, "+ {"},
+		"a bad frame in the reload":  {coarse + "{", ``, "gives the problem invalid_json"},
+		"other keys in the reloaded": {strings.ReplaceAll(coarse, "u-1", "u-2"), ``, "u-2"},
+	} {
+		dir := fstest.MapFS{"c/in.jsonl": {Data: []byte(live)}, "c/reload.jsonl": {Data: []byte(c.reload)}}
+		if c.lacks != "" {
+			dir["c/reload.lacks.json"] = &fstest.MapFile{Data: []byte(c.lacks)}
+		}
+		cases, err := conformance.Load(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &conformance.Suite{Subject: conformance.NewLocal(zoo.Parrot{}), Cases: cases, Checks: []string{"C4"}}
+		s.Run(t.Context(), func(r conformance.Result) {
+			got := r.Reason + "\n" + r.Detail
+			if (r.Status == conformance.Fail) != (c.want != "" && r.Case != "") || r.Status == conformance.Fail && !strings.Contains(got, c.want) {
+				t.Errorf("%s: %s %s, want %q", name, r.Status, got, c.want)
+			}
+		})
+	}
+}
+
+// A process that dies, or that never answers, fails the check that it did it in,
+// and the next one finds a new process.
+func TestProcessesThatDie(t *testing.T) {
+	keeper := filepath.Join(t.TempDir(), "zookeeper")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", keeper, "./internal/zookeeper").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cases, err := conformance.Load(fstest.MapFS{"c/in.jsonl": {Data: []byte(live)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for animal, want := range map[string]string{"mayfly": "the mayfly's day is over", "tortoise": "no answer: context deadline exceeded"} {
+		e, err := conformance.NewExec(t.Context(), keeper, animal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		s := &conformance.Suite{Subject: e, Cases: cases, Checks: []string{"C7", "C9", "C12"}, Timeout: 2 * time.Second}
+		s.Run(t.Context(), func(r conformance.Result) {
+			got = append(got, r.Check+" "+string(r.Status))
+			if r.Status == conformance.Fail && (r.Rule != "D7" || !strings.Contains(r.Reason, want)) {
+				t.Errorf("%s: %s %s", animal, r.Rule, r.Reason)
+			}
+		})
+		e.Close()
+		if s := strings.Join(got, ", "); s != "C7 pass, C9 fail, C12 pass" {
+			t.Errorf("%s: %s", animal, s)
+		}
+	}
+}

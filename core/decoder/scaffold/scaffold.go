@@ -1,0 +1,96 @@
+// Package scaffold writes the beginnings of a decoder: a folder with a Go program
+// that passes the conformance suite as it is, and that its author turns into a
+// decoder of his own format.
+package scaffold
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"text/template"
+)
+
+// The templates have the ending .tmpl, so that no tool takes them for Go.
+//
+//go:embed all:template
+var files embed.FS
+
+// Settings say what to write.
+type Settings struct {
+	// Name is the format's name: lower case letters, digits and dashes.
+	Name string
+	// Module is the path of the new module; Name when empty.
+	Module string
+	// Version is that of github.com/earshot-dev/earshot which go.mod asks for.
+	Version string
+}
+
+// Write writes the folder Name into dir and returns the paths of the files. It
+// fails when the folder is there.
+//
+//	NAME/go.mod main.go decoder.go decoder_test.go README.md testdata/hello/{in,want}.jsonl
+//
+// What is left to do is `go mod tidy`, and then the work.
+func Write(dir string, s Settings) ([]string, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	root := filepath.Join(dir, s.Name)
+	if err := os.Mkdir(root, 0o755); err != nil {
+		return nil, fmt.Errorf("scaffold: %w", err)
+	}
+	var written []string
+	err := fs.WalkDir(files, "template", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		text, err := s.render(name)
+		if err != nil {
+			return err
+		}
+		rel := strings.TrimSuffix(strings.TrimPrefix(name, "template/"), ".tmpl")
+		to := filepath.Join(root, filepath.FromSlash(rel))
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			return err
+		}
+		written = append(written, to)
+		return os.WriteFile(to, text, 0o644)
+	})
+	if err != nil {
+		return written, fmt.Errorf("scaffold: %w", err)
+	}
+	return written, nil
+}
+
+func (s *Settings) check() error {
+	if s.Name == "" || strings.Trim(s.Name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || strings.Trim(s.Name[:1], "abcdefghijklmnopqrstuvwxyz") != "" {
+		return fmt.Errorf("scaffold: name %q: want lower case letters, digits and dashes, a letter first", s.Name)
+	}
+	if s.Version == "" {
+		return errors.New("scaffold: no version of earshot to ask for")
+	}
+	if s.Module == "" {
+		s.Module = s.Name
+	}
+	return nil
+}
+
+func (s *Settings) render(name string) ([]byte, error) {
+	raw, err := files.ReadFile(name)
+	if err != nil || path.Ext(name) != ".tmpl" {
+		return raw, err
+	}
+	t, err := template.New(path.Base(name)).Delims("<<", ">>").Parse(string(raw))
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	err = t.Execute(&out, s)
+	return out.Bytes(), err
+}
