@@ -1,0 +1,228 @@
+// Package archtest holds the house to its plan: which room may see which. The
+// arrows point one way, to core/msg.
+package archtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/earshot-dev/earshot/"
+
+// rooms are the parts of the house, the most specific first.
+var rooms = []string{
+	"core/msg", "core/frame", "core/decoder/conformance", "core/decoder/decodertest", "core/decoder/scaffold", "core/decoder",
+	"core/proto", "core/sdk/jsonv", "core/sdk/when", "core/sdk", "core/export/exporttest", "core/export", "core/config", "core/semconv", "core/inspect", "core/app",
+	"core/internal/wire", "core/internal/host", "core/internal/source", "core/internal/assemble", "core/internal/checkpoint",
+	"core/internal/delivery", "core/internal/pipeline", "core/internal/store", "core/internal/telemetry",
+	"exporters/clickhouse", "exporters/otel", "plugins", "dashboards", "cmd/earshot-store", "cmd/earshot", "bench",
+}
+
+// may says what a room may import, beside itself, the standard library and other
+// people's modules.
+var may = map[string][]string{
+	"core/msg":                 {},
+	"core/frame":               {"core/msg"},
+	"core/decoder":             {"core/msg", "core/frame"},
+	"core/proto":               {},
+	"core/sdk/jsonv":           {"core/msg"},
+	"core/sdk/when":            {"core/msg", "core/sdk/jsonv"},
+	"core/sdk":                 {"core/msg", "core/frame", "core/decoder", "core/proto", "core/internal/wire"},
+	"core/decoder/conformance": {"core/msg", "core/frame", "core/decoder", "core/proto", "core/sdk", "core/sdk/jsonv", "core/sdk/when", "core/internal/wire", "core/internal/host"},
+	"core/decoder/decodertest": {"core/msg", "core/frame", "core/decoder", "core/decoder/conformance"},
+	"core/decoder/scaffold":    {"core/decoder/conformance"},
+	"core/export":              {"core/msg"},
+	"core/export/exporttest":   {"core/msg", "core/export"},
+	"core/config":              {},
+	"core/semconv":             {"core/msg"},
+	"core/inspect":             {},
+	"core/internal/wire":       {"core/msg", "core/frame", "core/decoder", "core/proto"},
+	"core/internal/host":       {"core/frame", "core/decoder", "core/proto", "core/internal/wire"},
+	"core/internal/source":     {"core/frame"},
+	"core/internal/assemble":   {"core/msg"},
+	"core/internal/checkpoint": {},
+	"core/internal/telemetry":  {},
+	"core/internal/store":      {},
+	"core/internal/delivery":   {"core/export", "core/msg", "core/internal/checkpoint", "core/internal/telemetry"},
+	"core/internal/pipeline": {
+		"core/msg", "core/frame", "core/decoder", "core/export", "core/internal/wire", "core/internal/host", "core/internal/source",
+		"core/internal/assemble", "core/internal/checkpoint", "core/internal/telemetry",
+	},
+	"core/app": {
+		"core/msg", "core/frame", "core/decoder", "core/export", "core/config", "core/internal/wire", "core/internal/host", "core/internal/source",
+		"core/internal/assemble", "core/internal/checkpoint", "core/internal/delivery", "core/internal/pipeline", "core/internal/store", "core/internal/telemetry",
+	},
+	"exporters/clickhouse": {"core/msg", "core/export", "core/semconv"},
+	"exporters/otel":       {"core/msg", "core/export", "core/semconv"},
+	"plugins":              {"core/msg", "core/frame", "core/decoder", "core/sdk", "core/sdk/jsonv", "core/sdk/when"},
+	"dashboards":           {},
+	"cmd/earshot-store":    {},
+	"cmd/earshot": {
+		"core/app", "core/config", "core/export", "core/msg", "core/frame", "core/decoder", "core/decoder/conformance", "core/decoder/scaffold",
+		"core/sdk", "core/semconv", "core/inspect", "exporters/clickhouse", "exporters/otel", "plugins", "dashboards",
+	},
+	"bench": {"core/msg"},
+}
+
+type listed struct {
+	ImportPath string
+	Name       string
+	Dir        string
+	Imports    []string
+	GoFiles    []string
+}
+
+func list(t *testing.T, args ...string) []listed {
+	t.Helper()
+	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Name,Dir,Imports,GoFiles"}, args...)...)
+	cmd.Dir = root(t)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, stderr.Bytes())
+	}
+	var all []listed
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p listed
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}
+
+func root(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func roomOf(path string) string {
+	path = strings.TrimPrefix(path, module)
+	for _, r := range rooms {
+		if path == r || strings.HasPrefix(path, r+"/") {
+			return r
+		}
+	}
+	return ""
+}
+
+func TestArrowsPointOneWay(t *testing.T) {
+	for _, p := range list(t, "./...") {
+		room := roomOf(p.ImportPath)
+		if room == "" {
+			if !strings.HasPrefix(strings.TrimPrefix(p.ImportPath, module), "core/internal/archtest") {
+				t.Errorf("%s is in no room: add it to the plan", p.ImportPath)
+			}
+			continue
+		}
+		for _, imp := range p.Imports {
+			to := roomOf(imp)
+			if !strings.HasPrefix(imp, module) || to == room && room != "plugins" {
+				continue
+			}
+			if room == "plugins" && to == "plugins" {
+				if folder(imp) != folder(p.ImportPath) {
+					t.Errorf("%s imports %s: decoders do not see each other", p.ImportPath, imp)
+				}
+				continue
+			}
+			if !slices.Contains(may[room], to) {
+				t.Errorf("%s imports %s: %s may not see %s", p.ImportPath, imp, room, to)
+			}
+		}
+	}
+}
+
+// folder is the decoder's folder below plugins.
+func folder(path string) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(path, module+"plugins/"), "/")
+	return name
+}
+
+// What an author of a decoder has to take in by importing the SDK.
+func TestSDKStaysSmall(t *testing.T) {
+	allowed := []string{
+		module, "github.com/hashicorp/go-plugin", "github.com/hashicorp/go-hclog", "github.com/hashicorp/yamux", "github.com/fatih/color",
+		"github.com/mattn/", "github.com/oklog/run", "golang.org/x/", "google.golang.org/", "go.opentelemetry.io/otel", "github.com/golang/protobuf",
+	}
+	for _, p := range list(t, "-deps", "./core/sdk") {
+		if !strings.Contains(p.ImportPath, ".") || strings.HasPrefix(p.ImportPath, "vendor/") {
+			continue
+		}
+		if !slices.ContainsFunc(allowed, func(a string) bool { return strings.HasPrefix(p.ImportPath, a) }) {
+			t.Errorf("core/sdk now needs %s", p.ImportPath)
+		}
+	}
+}
+
+// The bundled decoders are those that have a folder.
+func TestEveryDecoderIsBundled(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join(root(t), "cmd/earshot/bundled.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	folders, err := os.ReadDir(filepath.Join(root(t), "plugins"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, f := range folders {
+		if !f.IsDir() {
+			continue
+		}
+		n++
+		if !bytes.Contains(b, []byte(`"`+module+"plugins/"+f.Name()+`"`)) || !bytes.Contains(b, []byte(`"`+f.Name()+`":`)) {
+			t.Errorf("plugins/%s is not in cmd/earshot/bundled.go: run go generate ./cmd/earshot", f.Name())
+		}
+		for _, need := range []string{"README.md", "testdata"} {
+			if _, err := os.Stat(filepath.Join(root(t), "plugins", f.Name(), need)); err != nil {
+				t.Errorf("plugins/%s has no %s", f.Name(), need)
+			}
+		}
+	}
+	if got := bytes.Count(b, []byte(module+"plugins/")); got != n {
+		t.Errorf("cmd/earshot/bundled.go has %d decoders, plugins has %d folders", got, n)
+	}
+}
+
+// A package that starts goroutines proves that it ends them.
+func TestGoroutinesAreAccountedFor(t *testing.T) {
+	for _, p := range list(t, "./...") {
+		starts, checks := false, false
+		files, err := filepath.Glob(filepath.Join(p.Dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		tests := false
+		for _, f := range files {
+			b, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.HasSuffix(f, "_test.go") {
+				tests = true
+				checks = checks || bytes.Contains(b, []byte("goleak."))
+				continue
+			}
+			starts = starts || bytes.Contains(b, []byte("\tgo func")) || bytes.Contains(b, []byte("\tgo ")) && !bytes.Contains(b, []byte("package main"))
+		}
+		if starts && !checks && tests && p.Name != "main" {
+			t.Errorf("%s starts goroutines and its tests do not check that they end (goleak)", p.ImportPath)
+		}
+	}
+}
