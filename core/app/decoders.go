@@ -122,3 +122,31 @@ func (d Decoders) With(ctx context.Context, c *config.Config, name string, f fun
 	defer p.Kill()
 	return f(p, s)
 }
+
+// Check starts the decoders that the sources name and asks each whether it takes
+// the source's options.
+func (d Decoders) Check(ctx context.Context, c *config.Config) ([]config.Problem, error) {
+	var out []config.Problem
+	for i := range c.Sources {
+		s := &c.Sources[i]
+		at := fmt.Sprintf("sources[%d].", i)
+		if _, err := d.launch(c, s.Format, "", nil); err != nil {
+			out = append(out, c.Problem(at+"format", err.Error(), config.Suggest(s.Format, d.Names)))
+			continue
+		}
+		err := d.With(ctx, c, s.Format, func(p *host.Process, _ host.Settings) error {
+			problems, err := p.Check(ctx, string(s.Options))
+			for _, text := range problems {
+				out = append(out, c.Problem(at+"options", text, ""))
+			}
+			return err
+		})
+		if err != nil {
+			out = append(out, c.Problem(at+"format", err.Error(), ""))
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+	return out, nil
+}

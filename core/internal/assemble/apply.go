@@ -1,6 +1,7 @@
 package assemble
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
@@ -27,7 +28,7 @@ func (g *group) apply(out Emitter, m *msg.Message, stream uint64) (linked bool) 
 		h.SpanID = g.span(msg.SpanChat, g.output(out, r, m).ID)
 	case msg.ToolCall, msg.Delegation:
 		g.output(out, r, m)
-		h.SpanID = g.begin(r, m)
+		h.SpanID = g.begin(out, r, m)
 	case msg.ToolResult, msg.DelegationResult:
 		h.SpanID = g.end(out, r, m)
 		g.input(out, r, m.Time)
@@ -126,6 +127,11 @@ func (g *group) caused(id string) (string, done, bool) {
 			return call, d, true
 		}
 	}
+	for _, l := range g.Links {
+		if l.Child == id {
+			return l.Call, done{Link: l.Link, Confidence: l.Confidence}, true
+		}
+	}
 	return "", done{}, false
 }
 
@@ -158,14 +164,28 @@ func (g *group) join(out Emitter, r *run, parent, callID string, by msg.LinkMeth
 
 // link notes that a call caused a run.
 func (g *group) link(out Emitter, callID string, d msg.Delegate) {
-	if callID == "" || d.ChildRun == "" {
+	if callID == "" {
 		return
 	}
-	if c := g.Open[callID]; c != nil && c.Child == "" {
-		c.Child, c.Link, c.Confidence, c.changed = strings.Clone(d.ChildRun), d.Link, d.Confidence, true
-	} else if old, ok := g.Done[callID]; ok && old.Child == "" {
-		old.Child, old.Link, old.Confidence = strings.Clone(d.ChildRun), d.Link, d.Confidence
+	c := g.Open[callID]
+	if c != nil && d.Async && !c.Async {
+		c.Async, c.changed = true, true
+	}
+	if d.ChildRun == "" {
+		return
+	}
+	l := callLink{Call: strings.Clone(callID), Child: strings.Clone(d.ChildRun), Link: d.Link, Confidence: d.Confidence}
+	old, over := g.Done[callID]
+	switch {
+	case c != nil && c.Child == "":
+		c.Child, c.Link, c.Confidence, c.changed = l.Child, l.Link, l.Confidence, true
+	case c == nil && over && old.Child == "":
+		old.Child, old.Link, old.Confidence = l.Child, l.Link, l.Confidence
 		g.Done[callID] = old
+	case c == nil && !over && !slices.Contains(g.Links, l):
+		if g.Links = append(g.Links, l); len(g.Links) > maxLinks {
+			g.Links = g.Links[1:]
+		}
 	}
 	if r := g.Runs[d.ChildRun]; r != nil && !r.Linked {
 		g.join(out, r, "", callID, d.Link, d.Confidence)

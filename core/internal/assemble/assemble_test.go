@@ -220,7 +220,7 @@ func TestNestedDelegation(t *testing.T) {
 // Whatever is heard first, parent or child, the rows are the same in the end.
 func TestLateLink(t *testing.T) {
 	parent := []msg.Message{user("a", 0), in("r", delegated("a", "d1", "x", 1)), tokens("a", "r", 1, 1),
-		{Kind: msg.Status, Run: "a", Time: 1, Signal: msg.Link, Tool: msg.Tool{CallID: "d1"}, Delegation: msg.Delegate{ChildRun: "x", Link: msg.ByMetaFile}},
+		{Kind: msg.Status, Time: 1, Signal: msg.Link, Tool: msg.Tool{CallID: "d1"}, Delegation: msg.Delegate{ChildRun: "x", Link: msg.ByMetaFile}},
 		answered("a", "d1", 9)}
 	first := user("x", 2)
 	first.ParentRun = msg.UnknownRun
@@ -240,6 +240,24 @@ func TestLateLink(t *testing.T) {
 		w.want(want)
 		if len(w.relinks) != 0 {
 			t.Error("relinked", w.relinks)
+		}
+	})
+	t.Run("link first of all", func(t *testing.T) {
+		for name, order := range map[string][][]msg.Message{"then parent": {parent, child}, "then child": {child, parent}} {
+			w := newWorld(t)
+			w.apply(parent[3])
+			w.restart()
+			w.apply(order[0]...)
+			w.apply(order[1]...)
+			for _, r := range w.replay {
+				if err := w.a.ResetRun(r); err != nil {
+					t.Fatal(err)
+				}
+				w.apply(child...)
+			}
+			w.a.Finish()
+			t.Log(name)
+			w.want(want)
 		}
 	})
 	for name, between := range map[string]func(*world){

@@ -16,6 +16,7 @@ const (
 	maxEndedRuns = 16   // besides those that wait for a call
 	maxRuns      = 4096 // of any kind
 	maxDone      = 256  // ended delegations
+	maxLinks     = 256  // links whose call has not been seen
 	maxEvents    = 32   // of a span
 	maxPartial   = 1024 // incomplete messages
 	maxChats     = 64   // starts of responses, of a run
@@ -37,6 +38,9 @@ type group struct {
 	// caused, for children that come late.
 	Done      map[string]done `json:"done,omitempty"`
 	DoneOrder []string        `json:"done_order,omitempty"`
+	// Links are facts about calls that nobody has made yet, oldest first: a file
+	// beside a transcript may be read before both.
+	Links []callLink `json:"links,omitempty"`
 	// Partial has the times under which incomplete messages were given, because the
 	// time is part of a row's place and the complete message may have another.
 	Partial map[string]int64 `json:"partial,omitempty"`
@@ -47,6 +51,13 @@ type done struct {
 	Root  string `json:"root"`
 	Child string `json:"child,omitempty"`
 
+	Link       msg.LinkMethod `json:"link,omitempty"`
+	Confidence uint8          `json:"confidence,omitempty"`
+}
+
+type callLink struct {
+	Call       string         `json:"call"`
+	Child      string         `json:"child"`
 	Link       msg.LinkMethod `json:"link,omitempty"`
 	Confidence uint8          `json:"confidence,omitempty"`
 }

@@ -109,7 +109,7 @@ func minus(a, b msg.Tokens) msg.Tokens {
 }
 
 // begin notes a call; a second telling of it completes the first.
-func (g *group) begin(r *run, m *msg.Message) msg.SpanID {
+func (g *group) begin(out Emitter, r *run, m *msg.Message) msg.SpanID {
 	c := g.Open[m.Tool.CallID]
 	if c == nil {
 		id := strings.Clone(m.Tool.CallID)
@@ -118,6 +118,7 @@ func (g *group) begin(r *run, m *msg.Message) msg.SpanID {
 			c.Child = d.Child
 		}
 		g.Open[id] = c
+		g.known(out, c)
 	}
 	c.changed, c.Given, c.Lost = true, false, false
 	keep(&c.Tool, m.Tool.Name)
@@ -130,6 +131,23 @@ func (g *group) begin(r *run, m *msg.Message) msg.SpanID {
 	c.Async = c.Async || m.Delegation.Async
 	c.Arguments = uint32(m.Tool.Arguments.Len())
 	return g.span(c.kind(), c.ID)
+}
+
+// known applies what was said of the call before it was made, and joins runs
+// that were waiting for it.
+func (g *group) known(out Emitter, c *call) {
+	g.Links = slices.DeleteFunc(g.Links, func(l callLink) bool {
+		if l.Call != c.ID {
+			return false
+		}
+		c.Child, c.Link, c.Confidence = l.Child, l.Link, l.Confidence
+		return true
+	})
+	for _, r := range g.Runs {
+		if !r.Linked && (r.Call == c.ID || r.ID == c.Child) {
+			g.join(out, r, "", c.ID, c.Link, c.Confidence)
+		}
+	}
 }
 
 func (c *call) kind() msg.SpanKind {

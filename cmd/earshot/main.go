@@ -1,0 +1,55 @@
+// Command earshot is an observability sidecar for AI agents: it hears an agent
+// deployment's traffic, decodes it in plugin processes, and gives spans and
+// ClickHouse tables. `earshot --help` lists what it does.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/earshot-dev/earshot/core/sdk"
+)
+
+// Exit codes.
+const (
+	exitFailed = 1
+	exitUsage  = 2 // of the command line or of the configuration
+)
+
+func main() {
+	// A bundled decoder is this executable again, as a process of its own.
+	if len(os.Args) == 3 && os.Args[1] == decoderCommand {
+		factory, ok := bundled()[os.Args[2]]
+		if !ok {
+			fmt.Fprintf(os.Stderr, "earshot: no decoder %q is bundled\n", os.Args[2])
+			os.Exit(exitUsage)
+		}
+		sdk.Serve(factory())
+		return
+	}
+	os.Exit(run())
+}
+
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := newRoot().ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintln(os.Stderr, "earshot:", err)
+	var usage usageError
+	if errors.As(err, &usage) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// usageError is an error of the command line or of the configuration.
+type usageError struct{ error }
+
+func (u usageError) Unwrap() error { return u.error }

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+func newQuery() *cobra.Command {
+	var file configFile
+	var format string
+	c := &cobra.Command{
+		Use:   "query 'SQL'",
+		Short: "Query the tables",
+		Long: `Run a query over the tables (messages, otel_traces, tool_calls, delegations,
+open_spans, dead_letters, source_ledger, and the views v_*) and print its result.
+Rows are read as they stand: of several versions of a row only the last is seen.
+Without SQL it is read from standard input.
+
+It works whether or not a sidecar runs: the running store is used, or one is
+started for the moment.`,
+		Example: `  earshot query 'SELECT tool_name, count() FROM tool_calls GROUP BY 1 ORDER BY 2 DESC'
+  earshot query 'SELECT * FROM v_delegations ORDER BY duration_ms DESC LIMIT 5' --format Vertical`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			cfg, err := file.load(true)
+			if err != nil {
+				return err
+			}
+			sql := ""
+			if len(args) == 1 && args[0] != "-" {
+				sql = args[0]
+			} else {
+				b, err := io.ReadAll(c.InOrStdin())
+				if err != nil {
+					return err
+				}
+				sql = string(b)
+			}
+			if strings.TrimSpace(sql) == "" {
+				return usageError{errors.New("no SQL given")}
+			}
+			if !c.Flags().Changed("format") {
+				if width, _ := terminal(c.OutOrStdout()); width > 0 {
+					format = "PrettyCompactMonoBlock"
+				}
+			}
+			r, err := openReader(c.Context(), cfg)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, r.Close()) }()
+			if err := r.conn.Format(c.Context(), c.OutOrStdout(), format, sql, nil); err != nil {
+				return fmt.Errorf("query: %w", err)
+			}
+			return nil
+		},
+	}
+	file.add(c)
+	c.Flags().StringVar(&format, "format", "TabSeparatedWithNames", "ClickHouse output `FORMAT`: JSONEachRow, CSV, Vertical, Pretty, ...")
+	return c
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"log/slog"
+
+	"github.com/earshot-dev/earshot/core/app"
+	"github.com/earshot-dev/earshot/core/config"
+	"github.com/earshot-dev/earshot/core/inspect"
+	"github.com/earshot-dev/earshot/exporters/clickhouse"
+)
+
+// reader is a connection for reading, to the configured server or to the
+// embedded store, which runs for as long as it is open if it does not already.
+type reader struct {
+	conn  *clickhouse.Conn
+	close func()
+}
+
+var _ inspect.Querier = (*reader)(nil)
+
+// openReader opens a reader. Rows are read as they stand: newer versions hide
+// older ones without a FINAL in the query.
+func openReader(ctx context.Context, c *config.Config) (*reader, error) {
+	log := slog.New(slog.DiscardHandler)
+	r := &reader{close: func() {}}
+	s := clickhouse.ConnSettings{}
+	if x := c.Exporters.ClickHouse; x != nil {
+		s = connSettings(x, log)
+	} else {
+		dsn, stop, err := app.OpenStore(ctx, c, log)
+		if err != nil {
+			return nil, err
+		}
+		r.close, s.DSN = stop, dsn
+	}
+	conn, err := clickhouse.Open(s)
+	if err != nil {
+		r.close()
+		return nil, err
+	}
+	r.conn = conn
+	return r, nil
+}
+
+func (r *reader) Close() error {
+	err := r.conn.Close()
+	r.close()
+	return err
+}
+
+// Each implements inspect.Querier.
+func (r *reader) Each(ctx context.Context, sql string, params map[string]string, row func([]any) error) error {
+	rows, err := r.conn.Query(ctx, sql, params)
+	if err != nil {
+		return err
+	}
+	for rows.Next() {
+		if err := row(rows.Values()); err != nil {
+			return errors.Join(err, rows.Close())
+		}
+	}
+	return errors.Join(rows.Err(), rows.Close())
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/earshot-dev/earshot/core/app"
+	"github.com/earshot-dev/earshot/core/config"
+)
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "earshot",
+		Short: "Hear what AI agents do: traces, tables and dashboards from their traffic",
+		Long: `Earshot listens beside an AI agent deployment that it does not change. It turns
+what it hears (jsonl files, SSE, WebSocket) into one message model through decoder
+plugins, and gives OpenTelemetry spans for delegations and tool calls, ClickHouse
+tables, and dashboards over them.`,
+		Example: `  earshot demo                          # see it work
+  earshot run -c earshot.yaml           # the sidecar
+  earshot show 0801e1da                 # one conversation, turn by turn`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(newRun(), newValidate(), newDemo(), newDecode(), newQuery(), newSessions(), newShow(), newPlugin(),
+		newSchema(), newStore(), newVersion())
+	for _, c := range root.Commands() {
+		strict(c)
+	}
+	return root
+}
+
+// strict has wrong arguments reported as errors of usage.
+func strict(c *cobra.Command) {
+	if check := c.Args; check != nil {
+		c.Args = func(c *cobra.Command, args []string) error {
+			if err := check(c, args); err != nil {
+				return usageError{err}
+			}
+			return nil
+		}
+	}
+	for _, sub := range c.Commands() {
+		strict(sub)
+	}
+}
+
+// decoders are the bundled ones.
+func decoders() app.Decoders {
+	d := app.Decoders{Args: func(name string) []string { return []string{decoderCommand, name} }}
+	for name := range bundled() {
+		d.Names = append(d.Names, name)
+	}
+	slices.Sort(d.Names)
+	return d
+}
+
+// decoderCommand makes this executable a decoder process.
+const decoderCommand = "decoder"
+
+// configFile is the flag -c.
+type configFile struct{ path string }
+
+func (f *configFile) add(c *cobra.Command) {
+	c.Flags().StringVarP(&f.path, "config", "c", "", "configuration `FILE` (default: $EARSHOT_CONFIG, earshot.yaml)")
+}
+
+// load reads the configuration. Without a file, given or found, it is the
+// default one when that is allowed: commands that only read need no sources.
+func (f *configFile) load(optional bool) (*config.Config, error) {
+	path := f.path
+	if path == "" {
+		path = os.Getenv("EARSHOT_CONFIG")
+	}
+	if path == "" {
+		path = "earshot.yaml"
+		if _, err := os.Stat(path); err != nil {
+			if optional {
+				return config.Default(), nil
+			}
+			return nil, usageError{errors.New("no configuration: give one with -c FILE, or write earshot.yaml (config.example.yaml shows how)")}
+		}
+	}
+	c, err := config.Load(path, os.LookupEnv)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return c, nil
+}
+
+// logger writes as the configuration says.
+func logger(c *config.Config, w io.Writer) *slog.Logger {
+	var level slog.Level
+	if level.UnmarshalText([]byte(c.Log.Level)) != nil {
+		level = slog.LevelInfo
+	}
+	o := &slog.HandlerOptions{Level: level}
+	if c.Log.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/earshot-dev/earshot/core/app"
+	"github.com/earshot-dev/earshot/core/inspect"
+)
+
+func newRun() *cobra.Command {
+	var file configFile
+	var idle time.Duration
+	c := &cobra.Command{
+		Use:   "run",
+		Short: "Run the sidecar",
+		Long: `Run the sidecar until it is interrupted. An interrupt ends the sources and waits
+until what was read is with the exporters.
+
+With --until-idle it exits with status 0 once every source is drained, nothing has
+come for that long, and every exporter has accepted everything.`,
+		Example: `  earshot run -c earshot.yaml
+  earshot run -c earshot.yaml --until-idle 5s`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			cfg, err := file.load(false)
+			if err != nil {
+				return err
+			}
+			if c.Flags().Changed("until-idle") && idle <= 0 {
+				return usageError{fmt.Errorf("--until-idle %s: must be positive", idle)}
+			}
+			log := logger(cfg, c.ErrOrStderr())
+			p := newProgress(c.ErrOrStderr())
+			defer p.end()
+			return app.Run(c.Context(), app.Settings{
+				Config: cfg, Decoders: decoders(), UntilIdle: idle, Logger: log, Progress: p.show,
+				Exporters: func(ctx context.Context, dsn string) ([]app.Exporter, error) { return exporters(ctx, cfg, dsn, log) },
+				Ready: func(r app.Running) {
+					log.Info("running", "sources", len(cfg.Sources), "store", r.StoreURL, "metrics", r.Metrics)
+				},
+			})
+		},
+	}
+	file.add(c)
+	c.Flags().DurationVar(&idle, "until-idle", 0, "exit once everything is read and nothing has come for this `DURATION`")
+	return c
+}
+
+// progress shows a line on a terminal, and nothing elsewhere.
+type progress struct {
+	w     io.Writer
+	on    bool
+	began time.Time
+	last  time.Time
+}
+
+func newProgress(w io.Writer) *progress {
+	f, ok := w.(*os.File)
+	return &progress{w: w, on: ok && term.IsTerminal(int(f.Fd())), began: time.Now()}
+}
+
+func (p *progress) show(n app.Progress) {
+	if !p.on || time.Since(p.last) < 200*time.Millisecond {
+		return
+	}
+	p.last = time.Now()
+	fmt.Fprintf(p.w, "\r\x1b[K%s  %s read  %d messages  %d spans  %d set aside  %d rows delivered",
+		inspect.Span(time.Since(p.began)), bytes(n.Bytes), n.Messages, n.Spans, n.Problems, n.Committed)
+}
+
+func (p *progress) end() {
+	if p.on && !p.last.IsZero() {
+		fmt.Fprintln(p.w)
+	}
+}
+
+func bytes(n int64) string {
+	switch {
+	case n < 10_000:
+		return fmt.Sprintf("%d B", n)
+	case n < 10_000_000:
+		return fmt.Sprintf("%d kB", n/1000)
+	}
+	return fmt.Sprintf("%d MB", n/1_000_000)
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/earshot-dev/earshot/core/app"
+	"github.com/earshot-dev/earshot/core/config"
+	"github.com/earshot-dev/earshot/exporters/clickhouse"
+)
+
+func newSchema() *cobra.Command {
+	c := &cobra.Command{Use: "schema", Short: "Print, compare or apply the schema of the tables", Args: cobra.NoArgs}
+	c.AddCommand(newSchemaPrint(), newSchemaApply(), newSchemaDiff())
+	return c
+}
+
+func newSchemaPrint() *cobra.Command {
+	var file configFile
+	var cluster string
+	c := &cobra.Command{
+		Use:   "print",
+		Short: "Print the schema as SQL",
+		Long:  `Print the whole schema as SQL for a ClickHouse client. Nothing is connected to.`,
+		Example: `  earshot schema print
+  earshot schema print --cluster main | clickhouse-client --multiquery`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			cfg, err := file.load(true)
+			if err != nil {
+				return err
+			}
+			s, _ := schema(cfg, cluster)
+			return s.Print(c.OutOrStdout())
+		},
+	}
+	file.add(c)
+	c.Flags().StringVar(&cluster, "cluster", "", "for this `CLUSTER`")
+	return c
+}
+
+func newSchemaApply() *cobra.Command {
+	var file configFile
+	var cluster string
+	c := &cobra.Command{
+		Use:     "apply",
+		Short:   "Create the tables, or bring them up to date",
+		Long:    `Apply the migrations that the database lacks. What is up to date is left alone.`,
+		Example: `  earshot schema apply -c earshot.yaml`,
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return withSchema(c, &file, cluster, func(s clickhouse.Schema, conn *clickhouse.Conn) error {
+				plan, err := s.Apply(c.Context(), conn)
+				if err != nil {
+					return err
+				}
+				if plan.Empty() {
+					fmt.Fprintln(c.OutOrStdout(), "up to date")
+				}
+				for _, m := range plan.Pending {
+					fmt.Fprintf(c.OutOrStdout(), "applied %04d %s\n", m.Version, m.Name)
+				}
+				return nil
+			})
+		},
+	}
+	file.add(c)
+	c.Flags().StringVar(&cluster, "cluster", "", "on this `CLUSTER`")
+	return c
+}
+
+func newSchemaDiff() *cobra.Command {
+	var file configFile
+	var cluster string
+	c := &cobra.Command{
+		Use:     "diff",
+		Short:   "Compare the tables with the schema",
+		Long:    `Print how the tables differ from the schema. The exit status is 1 when they do.`,
+		Example: `  earshot schema diff -c earshot.yaml`,
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return withSchema(c, &file, cluster, func(s clickhouse.Schema, conn *clickhouse.Conn) error {
+				differs, err := s.Diff(c.Context(), conn, c.OutOrStdout())
+				if err == nil && differs {
+					err = errors.New("the tables differ from the schema; `earshot schema apply` brings them up to date")
+				}
+				return err
+			})
+		},
+	}
+	file.add(c)
+	c.Flags().StringVar(&cluster, "cluster", "", "on this `CLUSTER`")
+	return c
+}
+
+// schema is the configured one; settings are those of its connection, without an
+// address when there is no configured server.
+func schema(c *config.Config, cluster string) (clickhouse.Schema, clickhouse.ConnSettings) {
+	var s clickhouse.Schema
+	var conn clickhouse.ConnSettings
+	if x := c.Exporters.ClickHouse; x != nil {
+		s, conn = schemaOf(x), connSettings(x, slog.New(slog.DiscardHandler))
+	}
+	if cluster != "" {
+		s.Cluster = cluster
+	}
+	return s, conn
+}
+
+func withSchema(c *cobra.Command, file *configFile, cluster string, f func(clickhouse.Schema, *clickhouse.Conn) error) error {
+	cfg, err := file.load(true)
+	if err != nil {
+		return err
+	}
+	s, settings := schema(cfg, cluster)
+	if settings.DSN == "" {
+		dsn, stop, err := app.OpenStoreToWrite(c.Context(), cfg, slog.New(slog.DiscardHandler))
+		if err != nil {
+			return err
+		}
+		defer stop()
+		settings.DSN = dsn
+	}
+	conn, err := clickhouse.OpenServer(settings)
+	if err != nil {
+		return err
+	}
+	s.Database = conn.Database()
+	return errors.Join(f(s, conn), conn.Close())
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/earshot-dev/earshot/core/inspect"
+)
+
+func newSessions() *cobra.Command {
+	var file configFile
+	var f inspect.Filter
+	var output string
+	c := &cobra.Command{
+		Use:   "sessions",
+		Short: "List conversations",
+		Long:  `List conversations, the one with the latest message first.`,
+		Example: `  earshot sessions --since 24h
+  earshot sessions --search "refund" -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			cfg, err := file.load(true)
+			if err != nil {
+				return err
+			}
+			r, err := openReader(c.Context(), cfg)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, r.Close()) }()
+			list, err := inspect.Sessions(c.Context(), r, f)
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				if list == nil {
+					list = []inspect.Session{}
+				}
+				return writeJSON(c.OutOrStdout(), list)
+			}
+			return writeSessions(c, list)
+		},
+	}
+	file.add(c)
+	outputFlag(c, &output)
+	c.Flags().DurationVar(&f.Since, "since", 0, "with a message within this `DURATION`")
+	c.Flags().StringVar(&f.Search, "search", "", "with this `TEXT` in id, agents or first prompt")
+	c.Flags().StringVar(&f.Format, "format", "", "of this `FORMAT`")
+	c.Flags().IntVarP(&f.Limit, "limit", "n", 50, "at most `N`")
+	return c
+}
+
+func writeSessions(c *cobra.Command, list []inspect.Session) error {
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(c.OutOrStdout(), "no sessions")
+		return err
+	}
+	rows := make([][]string, 0, len(list))
+	for _, s := range list {
+		rows = append(rows, []string{
+			inspect.Clip(s.ID, 36), s.Format, s.Started.Format("2006-01-02 15:04"), inspect.Span(s.Last.Sub(s.Started)),
+			fmt.Sprint(s.Turns), fmt.Sprint(s.Messages), fmt.Sprint(s.ToolCalls), fmt.Sprint(s.Delegations), fmt.Sprint(s.Errors), fmt.Sprint(s.Tokens),
+			inspect.Clip(strings.Join(s.Agents, ","), 24), inspect.Clip(s.Title, 48),
+		})
+	}
+	return writeTable(c.OutOrStdout(), []string{"session", "format", "started", "lasted", "turns", "messages", "tools", "delegations", "errors", "tokens", "agents", "begins with"}, rows)
+}
+
+func newShow() *cobra.Command {
+	var file configFile
+	var output string
+	var full bool
+	c := &cobra.Command{
+		Use:   "show SESSION",
+		Short: "Show one conversation, turn by turn",
+		Long: `Show a conversation: for each turn what the user asked, what happened behind the
+scenes (model turns, tools, delegations and the agents below them, with times,
+durations and tokens), and the answer. The beginning of a session's id is enough.`,
+		Example: `  earshot show 0801e1da
+  earshot show 0801e1da --full | less -R`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			cfg, err := file.load(true)
+			if err != nil {
+				return err
+			}
+			r, err := openReader(c.Context(), cfg)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, r.Close()) }()
+			conv, err := inspect.Load(c.Context(), r, args[0])
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				return writeJSON(c.OutOrStdout(), conv)
+			}
+			width, color := terminal(c.OutOrStdout())
+			return conv.Write(c.OutOrStdout(), inspect.Style{Color: color, Width: width, Full: full})
+		},
+	}
+	file.add(c)
+	outputFlag(c, &output)
+	c.Flags().BoolVar(&full, "full", false, "whole texts instead of their beginnings")
+	return c
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/earshot-dev/earshot/core/config"
+)
+
+func newValidate() *cobra.Command {
+	var file configFile
+	c := &cobra.Command{
+		Use:   "validate",
+		Short: "Check a configuration",
+		Long: `Check a configuration: the file with line and column, the decoders (each is
+started and asked whether it takes the source's options), and whether the stores
+can be reached.`,
+		Example: `  earshot validate -c earshot.yaml`,
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			cfg, err := file.load(false)
+			if err != nil {
+				return err
+			}
+			problems, err := decoders().Check(c.Context(), cfg)
+			if err != nil {
+				return err
+			}
+			if len(problems) > 0 {
+				return usageError{&config.Error{Problems: problems}}
+			}
+			if cfg.Exporters.ClickHouse != nil {
+				r, err := openReader(c.Context(), cfg)
+				if err == nil {
+					err = errors.Join(r.conn.Ping(c.Context()), r.Close())
+				}
+				if err != nil {
+					return fmt.Errorf("exporters.clickhouse: %w", err)
+				}
+			}
+			_, err = fmt.Fprintln(c.OutOrStdout(), "valid")
+			return err
+		},
+	}
+	file.add(c)
+	return c
+}

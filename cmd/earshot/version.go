@@ -1,0 +1,51 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by the build.
+var version = "dev"
+
+func newVersion() *cobra.Command {
+	var output string
+	c := &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version",
+		Example: "  earshot version -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			v := struct {
+				Version  string `json:"version"`
+				Revision string `json:"revision,omitempty"`
+				Go       string `json:"go"`
+				Platform string `json:"platform"`
+			}{version, revision(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+			if output == "json" {
+				return json.NewEncoder(c.OutOrStdout()).Encode(v)
+			}
+			_, err := fmt.Fprintf(c.OutOrStdout(), "earshot %s %s (%s, %s)\n", v.Version, v.Revision, v.Go, v.Platform)
+			return err
+		},
+	}
+	outputFlag(c, &output)
+	return c
+}
+
+func revision() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value[:min(len(s.Value), 12)]
+		}
+	}
+	return ""
+}

@@ -1,0 +1,181 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/config"
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/internal/assemble"
+	"github.com/earshot-dev/earshot/core/internal/host"
+	"github.com/earshot-dev/earshot/core/internal/wire"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// Frames gives the frames of one recorded stream, in batches; io.EOF ends it.
+type Frames interface {
+	Next() (*frame.Batch, error)
+}
+
+// Input is one recorded stream to decode.
+type Input struct {
+	Origin string // path or URL, for formats that read the session's name from it
+	Anchor int64  // ns; stands in for times that the protocol does not give
+	Frames Frames
+}
+
+// Decoded takes what DecodeStreams gives.
+type Decoded struct {
+	Message func(*msg.Message) error
+	Problem func(origin string, offset int64, p msg.Problem, data []byte)
+	Span    func(*msg.Span) // nil: no spans are wanted
+}
+
+// DecodeStreams decodes recorded streams with the decoder of a format, in a
+// process of its own like everywhere, and gives each message once: those that a
+// decoder completes later than it begins them come when they are complete, and
+// what is still open at the end of the stream comes last, as incomplete.
+func DecodeStreams(ctx context.Context, d Decoders, c *config.Config, format, options string, inputs []Input, out Decoded) error {
+	return d.With(ctx, c, format, func(p *host.Process, _ host.Settings) error {
+		lane, err := p.Lane(ctx)
+		if err != nil {
+			return err
+		}
+		defer lane.Close()
+		o := &offline{lane: lane, format: format, revision: p.Info().Revision, out: out}
+		o.assembler = assemble.New(assemble.Settings{}, noStore{}, o)
+		for i, in := range inputs {
+			if err := o.stream(uint64(i+1), options, in); err != nil {
+				return fmt.Errorf("%s: %w", in.Origin, err)
+			}
+		}
+		if out.Span != nil {
+			o.assembler.Finish()
+			return o.assembler.Seal(func(string, bool, []byte) {})
+		}
+		return nil
+	})
+}
+
+// offline decodes streams one after another, without a store.
+type offline struct {
+	lane      *host.Lane
+	format    string
+	revision  uint32
+	assembler *assemble.Assembler
+	out       Decoded
+	pos       int64
+	last      int64
+}
+
+type noStore struct{}
+
+func (noStore) Group(string) ([]byte, error) { return nil, nil }
+
+// Span implements assemble.Emitter.
+func (o *offline) Span(s *msg.Span) {
+	if o.out.Span != nil && s.State != msg.SpanOpen {
+		o.out.Span(s)
+	}
+}
+
+// Relink implements assemble.Emitter. Recorded streams are given in an order in
+// which parents come first; a child that came before its parent stays where it
+// is.
+func (o *offline) Relink(uint64, assemble.RunRef) {}
+
+func (o *offline) stream(id uint64, options string, in Input) error {
+	o.pos, o.last = 0, in.Anchor
+	open := &wire.Open{Origin: in.Origin, Options: options}
+	for {
+		b, err := in.Frames.Next()
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		end := errors.Is(err, io.EOF)
+		if b == nil {
+			b = &frame.Batch{}
+		}
+		good := b.Frames[:0:0]
+		for _, f := range b.Frames {
+			if f.Reason == "" {
+				good = append(good, f)
+				continue
+			}
+			o.out.Problem(in.Origin, f.Pos, msg.Problem{Reason: f.Reason, Detail: fmt.Sprintf("%d bytes left out", f.Dropped)}, f.Data)
+		}
+		req := &wire.Request{Batches: []wire.Batch{{Stream: id, Open: open, Data: b.Data, Frames: good, Flush: end, Close: end}}}
+		open = nil
+		if err := o.exchange(req, in.Origin); err != nil {
+			return err
+		}
+		b.Done()
+		if end {
+			return nil
+		}
+	}
+}
+
+func (o *offline) exchange(req *wire.Request, origin string) error {
+	if err := o.lane.Send(req); err != nil {
+		return err
+	}
+	var resp wire.Response
+	if err := o.lane.Recv(&resp); err != nil {
+		return err
+	}
+	var r wire.Result
+	b := &req.Batches[0]
+	return resp.Results(func(raw []byte) error {
+		if err := r.Read(raw, b.Data); err != nil {
+			return err
+		}
+		last, nth := int64(-1), int64(0)
+		for i := range r.Messages {
+			f := frame.Frame{Pos: o.pos, End: o.pos + 1}
+			if at := int(r.Messages[i].Frame); at >= 0 && at < len(b.Frames) {
+				f = b.Frames[at]
+			}
+			if nth++; f.Pos != last {
+				last, nth = f.Pos, 0
+			}
+			if err := o.message(&r.Messages[i], &f, nth, origin); err != nil {
+				return err
+			}
+		}
+		for _, p := range r.Problems {
+			var f frame.Frame
+			if at := int(p.Frame); at >= 0 && at < len(b.Frames) {
+				f = b.Frames[at]
+			}
+			o.out.Problem(origin, f.Pos, p, f.Data)
+		}
+		if n := len(b.Frames); n > 0 {
+			o.pos = b.Frames[n-1].End
+		}
+		if r.Failure != nil {
+			return fmt.Errorf("decoder gave up: %s", r.Failure.Error)
+		}
+		return nil
+	})
+}
+
+func (o *offline) message(m *msg.Message, f *frame.Frame, nth int64, origin string) error {
+	if err := m.Validate(); err != nil {
+		o.out.Problem(origin, f.Pos, msg.Problem{Reason: msg.ReasonInvalid, Detail: err.Error()}, f.Data)
+		return nil
+	}
+	if m.Time == 0 {
+		m.Time, m.Precision = o.last, msg.Inferred
+	} else {
+		o.last = m.Time
+	}
+	m.Host = msg.Host{Tenant: "default", Format: o.format, Seq: uint64(f.Pos + nth), Ver: uint64(f.End), Origin: origin, Offset: f.Pos}
+	if _, err := o.assembler.Apply(m, 1, o.revision, time.Time{}); err != nil {
+		return err
+	}
+	return o.out.Message(m)
+}

@@ -1,0 +1,48 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/earshot-dev/earshot/core/config"
+	"github.com/earshot-dev/earshot/core/internal/store"
+)
+
+// OpenStore returns the DSN of the embedded store for a reader, and what closes
+// it. A store that runs already is used; else one is started, and close stops it.
+func OpenStore(ctx context.Context, c *config.Config, log *slog.Logger) (dsn string, closeStore func(), err error) {
+	settings := StoreSettings(c, log)
+	if _, err := os.Stat(settings.Dir); err != nil {
+		return "", nil, fmt.Errorf("no store in %s: nothing has run with this data_dir yet", c.DataDir)
+	}
+	s, err := store.Open(ctx, settings)
+	if err != nil {
+		return "", nil, err
+	}
+	return s.DSN("reader", "earshot"), s.Close, nil
+}
+
+// OpenStoreToWrite is OpenStore for a writer; the store need not be there yet.
+func OpenStoreToWrite(ctx context.Context, c *config.Config, log *slog.Logger) (dsn string, closeStore func(), err error) {
+	s, err := store.Open(ctx, StoreSettings(c, log))
+	if err != nil {
+		return "", nil, err
+	}
+	return s.DSN("default", "earshot"), s.Close, nil
+}
+
+// RunStore runs the embedded store until ctx ends; ready is called with its
+// address.
+func RunStore(ctx context.Context, c *config.Config, log *slog.Logger, ready func(url string)) error {
+	s, err := store.Open(ctx, StoreSettings(c, log))
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	ready(s.URL())
+	s.Supervise(ctx)
+	<-ctx.Done()
+	return nil
+}

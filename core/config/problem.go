@@ -1,0 +1,109 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Problem is one thing that is wrong with a configuration file.
+type Problem struct {
+	File      string // as it was named to Load or Parse
+	Line, Col int    // from 1; columns count characters
+	Path      string // the key: sources[1].format; empty for the file as a whole
+	Message   string
+	Hint      string // what to do about it; may be empty
+}
+
+// String renders the problem the way compilers do:
+//
+//	earshot.yaml:12:5: sources[1].formt: unknown key (did you mean "format"?)
+func (p Problem) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s:%d:%d: ", p.File, p.Line, p.Col)
+	if p.Path != "" {
+		b.WriteString(p.Path + ": ")
+	}
+	b.WriteString(p.Message)
+	if p.Hint != "" {
+		b.WriteString(" (" + p.Hint + ")")
+	}
+	return b.String()
+}
+
+// Error is everything that is wrong with a file, in the order of the file. There
+// is at least one problem.
+type Error struct {
+	Problems []Problem
+}
+
+// Error prints one problem per line.
+func (e *Error) Error() string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = p.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// asError returns nil when there are no problems.
+func asError(problems []Problem) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
+	})
+	return &Error{Problems: problems}
+}
+
+// Problem makes a problem of a check that needs more than the file: whether a
+// format is known, whether an option suits its decoder. It stands where the path
+// ("sources[0].format") stands in the file that c was read from or, when the file
+// does not have it, where the nearest key around it stands.
+func (c *Config) Problem(path, message, hint string) Problem {
+	at := find(c.at, path)
+	return Problem{File: c.file, Line: at.line, Col: at.col, Path: path, Message: message, Hint: hint}
+}
+
+// place is where a value begins.
+type place struct{ line, col int }
+
+// find returns where path stands, or what encloses it.
+func find(at map[string]place, path string) place {
+	for {
+		if p, ok := at[path]; ok {
+			return p
+		}
+		if path == "" {
+			return place{1, 1}
+		}
+		path = path[:max(strings.LastIndexAny(path, ".["), 0)]
+	}
+}
+
+// join appends a key to a path. A key that is not a plain word is quoted, so that
+// a path is one line and says which dots are its own.
+func join(path, key string) string {
+	if !isWord(key) {
+		key = quote(key)
+	}
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+func isWord(s string) bool {
+	return s != "" && len(s) <= 64 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == ""
+}
+
+// quote quotes what a file has, cut to what fits in a line.
+func quote(s string) string {
+	const most = 60
+	if r := []rune(s); len(r) > most {
+		return fmt.Sprintf("%q...", string(r[:most]))
+	}
+	return fmt.Sprintf("%q", s)
+}

@@ -1,0 +1,85 @@
+package config
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+const defaultDatabase = "earshot"
+
+// resolve fills in what follows from something else in the file: the home
+// directory for ~, and defaults that depend on another key.
+func (l *loader) resolve(c *Config) {
+	l.home("data_dir", &c.DataDir)
+	l.home("plugin_dir", &c.PluginDir)
+	l.home("store.binary", &c.Store.Binary)
+	for i := range c.Sources {
+		l.resolveSource("sources["+strconv.Itoa(i)+"]", &c.Sources[i])
+	}
+	if o := c.Exporters.OTLP; o != nil {
+		l.clientTLS("exporters.otlp.tls", o.TLS)
+		if o.Protocol == "" {
+			o.Protocol = ProtocolHTTP
+			if u, err := url.Parse(o.Endpoint); err == nil && u.Port() == "4317" {
+				o.Protocol = ProtocolGRPC
+			}
+		}
+	}
+	if ch := c.Exporters.ClickHouse; ch != nil && ch.Database == "" {
+		ch.Database = defaultDatabase
+		if u, err := parseDSN(ch.DSN); err == nil && databaseOf(u) != "" {
+			ch.Database = databaseOf(u)
+		}
+	}
+}
+
+func (l *loader) resolveSource(path string, s *Source) {
+	switch {
+	case s.File != nil:
+		for i := range s.File.Paths {
+			l.home(path+".paths["+strconv.Itoa(i)+"]", &s.File.Paths[i])
+		}
+		for i := range s.File.Exclude {
+			l.home(path+".exclude["+strconv.Itoa(i)+"]", &s.File.Exclude[i])
+		}
+	case s.Tap != nil:
+		l.serverTLS(path+".tls", s.Tap.TLS)
+		l.clientTLS(path+".upstream_tls", s.Tap.UpstreamTLS)
+	case s.HTTP != nil:
+		l.serverTLS(path+".tls", s.HTTP.TLS)
+	}
+}
+
+func (l *loader) serverTLS(path string, t *ServerTLS) {
+	if t != nil {
+		l.home(path+".cert_file", &t.CertFile)
+		l.home(path+".key_file", &t.KeyFile)
+		l.home(path+".client_ca_file", &t.ClientCAFile)
+	}
+}
+
+func (l *loader) clientTLS(path string, t *ClientTLS) {
+	if t != nil {
+		l.home(path+".ca_file", &t.CAFile)
+		l.home(path+".cert_file", &t.CertFile)
+		l.home(path+".key_file", &t.KeyFile)
+	}
+}
+
+// home puts the home directory in the place of a leading ~.
+func (l *loader) home(path string, p *string) {
+	rest, ok := strings.CutPrefix(*p, "~")
+	if !ok || rest != "" && rest[0] != '/' {
+		return
+	}
+	dir := ""
+	if l.env != nil {
+		dir, _ = l.env("HOME")
+	}
+	if dir == "" {
+		l.report(path, "~ has no meaning: HOME is not set", "")
+		return
+	}
+	*p = dir + rest
+}

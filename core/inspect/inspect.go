@@ -1,0 +1,109 @@
+// Package inspect reads the tables back for people: which sessions there are,
+// and what happened in one of them, turn by turn. It asks SQL of whatever runs
+// it and knows no driver.
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Querier runs a query with {name:Type} parameters and calls row with the values
+// of each row, which are valid during the call.
+type Querier interface {
+	Each(ctx context.Context, sql string, params map[string]string, row func(values []any) error) error
+}
+
+// Session is a conversation, summed up.
+type Session struct {
+	ID          string    `json:"session_id"`
+	Tenant      string    `json:"tenant"`
+	Source      string    `json:"source"`
+	Format      string    `json:"format"`
+	Agents      []string  `json:"agents"`
+	Models      []string  `json:"models"`
+	Started     time.Time `json:"started"`
+	Last        time.Time `json:"last_message"`
+	Turns       uint64    `json:"turns"`
+	Messages    uint64    `json:"messages"`
+	ToolCalls   uint64    `json:"tool_calls"`
+	Delegations uint64    `json:"delegations"`
+	Errors      uint64    `json:"errors"`
+	Tokens      uint64    `json:"tokens"`
+	Title       string    `json:"title"` // how its first prompt begins
+}
+
+// Filter picks sessions. The zero value picks the latest of all.
+type Filter struct {
+	Since  time.Duration // with a message within; 0: ever
+	Search string        // in id, agents, title; case does not matter
+	Format string
+	Limit  int // 50 when zero
+}
+
+// Sessions returns sessions, the one with the latest message first.
+func Sessions(ctx context.Context, q Querier, f Filter) ([]Session, error) {
+	if f.Limit <= 0 {
+		f.Limit = 50
+	}
+	params := map[string]string{"limit": strconv.Itoa(f.Limit), "search": f.Search, "format": f.Format, "since": strconv.FormatInt(int64(f.Since/time.Second), 10)}
+	var out []Session
+	err := q.Each(ctx, `
+		SELECT session_id, tenant, min(source), min(format),
+			arraySort(groupUniqArrayIf(agent_name, agent_name != '' AND kind != 'user')) AS agents, arraySort(groupUniqArrayIf(model, model != '')) AS models,
+			min(ts) AS started, max(ts) AS last,
+			uniqExactIf(trace_id, trace_id != '') AS turns, countIf(NOT hidden) AS messages,
+			countIf(kind = 'tool_call') AS tool_calls, countIf(kind = 'delegation') AS delegations, countIf(is_error) AS errors,
+			sum(input_tokens + output_tokens + cache_read_tokens + cache_write_tokens + reasoning_tokens) AS tokens,
+			argMinIf(substringUTF8(content, 1, 200), (ts, seq), kind = 'user' AND NOT hidden AND content != '') AS title
+		FROM messages FINAL
+		WHERE {format:String} = '' OR format = {format:String}
+		GROUP BY tenant, session_id
+		HAVING ({since:Int64} = 0 OR last >= now() - toIntervalSecond({since:Int64}))
+			AND ({search:String} = '' OR positionCaseInsensitiveUTF8(concat(session_id, ' ', arrayStringConcat(agents, ' '), ' ', title), {search:String}) > 0)
+		ORDER BY last DESC, session_id
+		LIMIT {limit:UInt32}`, params,
+		func(v []any) error {
+			r := reader{values: v}
+			out = append(out, Session{
+				ID: r.str(), Tenant: r.str(), Source: r.str(), Format: r.str(), Agents: r.list(), Models: r.list(), Started: r.time(), Last: r.time(),
+				Turns: r.num(), Messages: r.num(), ToolCalls: r.num(), Delegations: r.num(), Errors: r.num(), Tokens: r.num(), Title: r.str(),
+			})
+			return r.err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("sessions: %w", err)
+	}
+	return out, nil
+}
+
+// reader takes the values of a row one by one, as the types that a query is
+// known to give.
+type reader struct {
+	values []any
+	next   int
+	err    error
+}
+
+func take[T any](r *reader) (zero T) {
+	if r.next >= len(r.values) {
+		r.err = fmt.Errorf("column %d is missing", r.next)
+		return zero
+	}
+	v, ok := r.values[r.next].(T)
+	if !ok && r.err == nil {
+		r.err = fmt.Errorf("column %d is %T, not %T", r.next, r.values[r.next], zero)
+	}
+	r.next++
+	return v
+}
+
+func (r *reader) str() string              { return take[string](r) }
+func (r *reader) time() time.Time          { return take[time.Time](r).UTC() }
+func (r *reader) num() uint64              { return take[uint64](r) }
+func (r *reader) flag() bool               { return take[bool](r) }
+func (r *reader) list() []string           { return take[[]string](r) }
+func (r *reader) signed() int64            { return take[int64](r) }
+func (r *reader) facts() map[string]string { return take[map[string]string](r) }

@@ -1,0 +1,269 @@
+package inspect
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Style says how a conversation is written.
+type Style struct {
+	Color bool
+	Width int  // columns; 100 when zero
+	Full  bool // whole texts instead of their beginnings
+}
+
+// Write draws the conversation as a tree: for each turn what the user asked,
+// what happened behind the scenes, and the answer.
+func (c *Conversation) Write(w io.Writer, st Style) error {
+	if st.Width <= 0 {
+		st.Width = 100
+	}
+	p := &printer{w: w, Style: st}
+	s := c.Session
+	p.line("", p.bold("session "+s.ID), fmt.Sprintf("  %s · %s · %s · %s", s.Format, plural(len(c.Turns), "turn"), Span(s.Last.Sub(s.Started)), tokens(s.Tokens)))
+	for i := range c.Turns {
+		p.turn(&c.Turns[i], i+1)
+	}
+	return p.err
+}
+
+type printer struct {
+	Style
+	w   io.Writer
+	err error
+}
+
+func (p *printer) line(indent string, parts ...string) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintln(p.w, indent+strings.Join(parts, ""))
+	}
+}
+
+func (p *printer) turn(t *Turn, n int) {
+	var spent Tokens
+	if t.Root != nil {
+		spent = t.Root.total()
+	}
+	head := fmt.Sprintf("turn %d", n)
+	if t.Root == nil {
+		head = "outside of any turn"
+	}
+	p.line("", "")
+	facts := []string{t.Started.UTC().Format("2006-01-02 15:04:05")}
+	if t.Root != nil {
+		facts = append(facts, Span(t.Root.Duration))
+		if t.Agent != "" {
+			facts = append(facts, t.Agent)
+		}
+		if spent.Total() > 0 {
+			facts = append(facts, tokens(spent.Total()))
+		}
+		if t.Root.Status != "" || t.Root.Error != "" {
+			facts = append(facts, p.bad(strings.TrimSpace(t.Root.Status+" "+t.Root.Error)))
+		}
+	}
+	p.line("", p.bold(head), "  ", p.dim(strings.Join(facts, " · ")))
+	if t.Prompt != "" {
+		p.text("", p.cyan("user      "), t.Prompt)
+	}
+	if len(t.Steps) > 0 {
+		if t.Root != nil {
+			p.line("", p.dim(fmt.Sprintf("behind the scenes (%s)", plural(count(t.Steps), "step"))))
+		}
+		p.steps(t.Steps, "", t.Started)
+	}
+	if t.Answer != "" {
+		p.text("", p.green("answer    "), t.Answer)
+	}
+}
+
+func (p *printer) steps(list []*Step, indent string, zero time.Time) {
+	for i, s := range list {
+		branch, below := "├─ ", "│  "
+		if i == len(list)-1 {
+			branch, below = "└─ ", "   "
+		}
+		p.step(s, indent+branch, indent+below, zero)
+		p.steps(s.Steps, indent+below, zero)
+	}
+}
+
+func (p *printer) step(s *Step, first, rest string, zero time.Time) {
+	at := p.dim(fmt.Sprintf("%8s ", "+"+Span(s.Started.Sub(zero))))
+	var what string
+	switch s.Kind {
+	case "chat":
+		what = "chat " + s.Name
+	case "tool":
+		what = "tool " + p.bold(s.Name)
+	case "delegation":
+		what = "delegation " + p.bold("→ "+or(s.To, "?")) + p.dim(" ("+s.Name+")")
+	case "run", "workflow":
+		what = "agent " + p.bold(or(s.Name, "?"))
+		if s.Link != "" {
+			what += p.dim(" linked by " + s.Link)
+		}
+	default:
+		what = s.Name
+	}
+	var facts []string
+	if s.Kind != "message" {
+		facts = append(facts, Span(s.Duration))
+	}
+	if t := s.Tokens; t.Total() > 0 {
+		facts = append(facts, tokens(t.Total()))
+	}
+	if s.Status != "" || s.Error != "" {
+		facts = append(facts, p.bad(strings.TrimSpace(s.Status+" "+s.Error)))
+	}
+	p.line(first, at, what, "  ", p.dim(strings.Join(facts, " · ")))
+	pad := rest + strings.Repeat(" ", 9)
+	if len(s.Steps) > 0 {
+		pad = rest + "│" + strings.Repeat(" ", 8)
+	}
+	switch s.Kind {
+	case "tool", "delegation":
+		p.text(pad, p.dim("in  "), s.Input)
+		p.text(pad, p.dim("out "), s.Output)
+	case "run", "workflow":
+		p.text(pad, p.dim("in  "), s.Input)
+	default:
+		p.text(pad, p.dim("…   "), s.Thoughts)
+		p.text(pad, "", s.Output)
+	}
+}
+
+// text writes a text, folded to one line unless all of it is wanted.
+func (p *printer) text(indent, label, s string) {
+	if s == "" {
+		return
+	}
+	if !p.Full {
+		room := max(20, p.Width-utf8.RuneCountInString(indent)-10)
+		p.line(indent, label, p.plain(Clip(s, room)))
+		return
+	}
+	for i, l := range strings.Split(strings.TrimRight(s, "\n"), "\n") {
+		if i > 0 {
+			label = strings.Repeat(" ", visible(label))
+		}
+		p.line(indent, label, printable(l))
+	}
+}
+
+func (p *printer) plain(s string) string { return s }
+func (p *printer) paint(code, s string) string {
+	if !p.Color || s == "" {
+		return s
+	}
+	return "\x1b[" + code + "m" + s + "\x1b[0m"
+}
+func (p *printer) bold(s string) string  { return p.paint("1", s) }
+func (p *printer) dim(s string) string   { return p.paint("2", s) }
+func (p *printer) bad(s string) string   { return p.paint("31", s) }
+func (p *printer) green(s string) string { return p.paint("32", s) }
+func (p *printer) cyan(s string) string  { return p.paint("36", s) }
+
+// visible is the number of columns of a text with colors.
+func visible(s string) int {
+	n, in := 0, false
+	for _, r := range s {
+		switch {
+		case r == '\x1b':
+			in = true
+		case in:
+			in = r != 'm'
+		default:
+			n++
+		}
+	}
+	return n
+}
+
+// printable takes out what would drive a terminal: a transcript is foreign text.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t':
+			return ' '
+		case r < 0x20 || r == 0x7f || 0x80 <= r && r < 0xa0 || r == utf8.RuneError:
+			return '·'
+		}
+		return r
+	}, s)
+}
+
+// Clip folds a text to one line of at most n columns.
+func Clip(s string, n int) string {
+	s = printable(strings.Join(strings.Fields(s), " "))
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	r := []rune(s)
+	return string(r[:n-1]) + "…"
+}
+
+// total is what a step and everything below it spent.
+func (s *Step) total() Tokens {
+	sum := s.Tokens
+	for _, c := range s.Steps {
+		sum.add(c.total())
+	}
+	return sum
+}
+
+func count(list []*Step) int {
+	n := len(list)
+	for _, s := range list {
+		n += count(s.Steps)
+	}
+	return n
+}
+
+// Span writes a duration as a person would say it.
+func Span(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "-" + Span(-d)
+	case d < time.Second:
+		return fmt.Sprintf("%dms", d.Milliseconds())
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%.0fs", d.Seconds())
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
+}
+
+func tokens(n uint64) string {
+	switch {
+	case n == 1:
+		return "1 token"
+	case n < 10_000:
+		return fmt.Sprintf("%d tokens", n)
+	case n < 10_000_000:
+		return fmt.Sprintf("%.0fk tokens", float64(n)/1e3)
+	}
+	return fmt.Sprintf("%.0fM tokens", float64(n)/1e6)
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func or(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}

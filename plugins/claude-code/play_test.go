@@ -1,0 +1,79 @@
+package claudecode
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// stream is a case of testdata as frames.
+type stream struct {
+	name, origin string
+	frames       []frame.Frame
+}
+
+func streams(t testing.TB) []stream {
+	t.Helper()
+	dirs, err := filepath.Glob("testdata/*/origin.txt")
+	if err != nil || len(dirs) == 0 {
+		t.Fatalf("no cases: %v", err)
+	}
+	var out []stream
+	for _, origin := range dirs {
+		out = append(out, load(t, filepath.Base(filepath.Dir(origin))))
+	}
+	return out
+}
+
+func load(t testing.TB, name string) stream {
+	t.Helper()
+	dir := filepath.Join("testdata", name)
+	origin, err := os.ReadFile(filepath.Join(dir, "origin.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := stream{name: name, origin: strings.TrimSpace(string(origin))}
+	if body, err := os.ReadFile(filepath.Join(dir, "in.json")); err == nil {
+		s.frames = []frame.Frame{{Kind: frame.Body, Data: body}}
+		return s
+	}
+	lines, err := os.ReadFile(filepath.Join(dir, "in.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for l := range bytes.Lines(lines) {
+		s.frames = append(s.frames, frame.Frame{Kind: frame.Line, Data: bytes.TrimSuffix(l, []byte("\n"))})
+	}
+	return s
+}
+
+func open(t testing.TB, origin string) *transcript {
+	t.Helper()
+	d, err := New().New(decoder.Stream{Origin: origin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.(*transcript)
+}
+
+// play decodes a stream and returns what it folds to, what is open included.
+func play(t testing.TB, s stream) []msg.Message {
+	t.Helper()
+	d := open(t, s.origin)
+	var out decoder.Output
+	for i := range s.frames {
+		if err := d.Decode(&s.frames[i], &out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.Flush(&out); err != nil {
+		t.Fatal(err)
+	}
+	return msg.Fold(out.Messages)
+}

@@ -1,0 +1,101 @@
+package claudecode
+
+import (
+	"testing"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// TestFilesOfASessionFitTogether: what the main file, the sub-agents' files and
+// their companions say of one child names the same session, call and run, so that
+// the tree can be put together from whichever of them is there.
+func TestFilesOfASessionFitTogether(t *testing.T) {
+	const session = "5e550000-0000-4000-8000-0000000000a1"
+	for _, c := range []struct{ parent, child, companion, call string }{
+		{"main_with_agent", "subagent_file", "meta", "toolu_hives"},
+		{"subagent_file", "", "meta_nested", "toolu_keeper"},
+		{"workflow", "workflow_agent", "meta_workflow", ""},
+		{"background", "send_message_receiver", "", "toolu_sheep"},
+	} {
+		t.Run(c.parent, func(t *testing.T) {
+			links := make(map[string]string) // call to run
+			runs := make(map[string]bool)
+			for _, m := range play(t, load(t, c.parent)) {
+				if m.Delegation.ChildRun != "" {
+					links[m.Tool.CallID] = m.Delegation.ChildRun
+				}
+				runs[m.Run] = true
+			}
+			if c.companion != "" {
+				meta := play(t, load(t, c.companion))[0]
+				if meta.Run != "" || meta.Session != session || meta.Time != 0 {
+					t.Errorf("companion: run %q, session %q, time %d: want the session and nothing else", meta.Run, meta.Session, meta.Time)
+				}
+				if meta.Tool.CallID != c.call {
+					t.Errorf("companion names call %q, want %q", meta.Tool.CallID, c.call)
+				}
+				if c.call != "" && (meta.Signal != msg.Link || meta.Delegation.ChildRun != links[c.call]) {
+					t.Errorf("companion links %s to run %q, the parent's file to %q", c.call, meta.Delegation.ChildRun, links[c.call])
+				}
+			}
+			if c.child == "" {
+				return
+			}
+			first := play(t, load(t, c.child))[0]
+			if first.Session != session {
+				t.Errorf("child is in session %q", first.Session)
+			}
+			switch {
+			case c.call != "" && first.Run != links[c.call]:
+				t.Errorf("child is run %q, its call links to %q", first.Run, links[c.call])
+			case c.call != "" && first.ParentRun != msg.UnknownRun:
+				t.Errorf("child's parent is %q before anything links it, want unknown", first.ParentRun)
+			case c.call == "" && !runs[first.ParentRun]:
+				t.Errorf("child's parent %q is no run of the parent's file", first.ParentRun)
+			}
+		})
+	}
+}
+
+// TestForkRepeatsItsOrigin: a fork's copy of a line gives the messages of the
+// line itself, under the same session and keys, and the original stands.
+func TestForkRepeatsItsOrigin(t *testing.T) {
+	s := load(t, "forked")
+	d := open(t, "/p/5e550000-0000-4000-8000-0000000000a1.jsonl")
+	var original decoder.Output
+	for _, l := range []string{
+		`{"parentUuid":null,"isSidechain":false,"sessionId":"5e550000-0000-4000-8000-0000000000a1","type":"user","message":{"role":"user","content":"Plan the harvest."},"uuid":"0a0a0a01-0000-4000-8000-000000000001","timestamp":"2026-03-02T08:00:01.000Z"}`,
+		`{"parentUuid":"0a0a0a01-0000-4000-8000-000000000001","isSidechain":false,"sessionId":"5e550000-0000-4000-8000-0000000000a1","type":"assistant","message":{"id":"msg_01Harv001","model":"claude-sonnet-4-5-20250929","content":[{"type":"text","text":"Start with the cherries."}]},"uuid":"0a0a0a02-0000-4000-8000-000000000002","timestamp":"2026-03-02T08:00:02.000Z"}`,
+	} {
+		if err := d.Decode(&frame.Frame{Data: []byte(l)}, &original); err != nil {
+			t.Fatal(err)
+		}
+	}
+	copies := play(t, s)
+	for i, m := range original.Messages {
+		c := copies[i]
+		if c.Session != m.Session || c.Key != m.Key || c.Run != m.Run || c.Time != m.Time || c.Content.String() != m.Content.String() {
+			t.Errorf("copy %d is %s %s, the original %s %s", i, c.Session, c.Key, m.Session, m.Key)
+		}
+		if c.Complete >= m.Complete {
+			t.Errorf("copy %d is %s, the original %s: the original must stand", i, c.Complete, m.Complete)
+		}
+	}
+}
+
+// TestNoticeIsGivenOnce: a task's end is told four times and is one result.
+func TestNoticeIsGivenOnce(t *testing.T) {
+	results := make(map[string]int)
+	for _, m := range play(t, load(t, "background")) {
+		if m.Kind == msg.DelegationResult {
+			results[m.Tool.CallID]++
+		}
+	}
+	for _, id := range []string{"toolu_sheep", "toolu_goats"} {
+		if results[id] != 1 {
+			t.Errorf("%s has %d results, want 1", id, results[id])
+		}
+	}
+}
