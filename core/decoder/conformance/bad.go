@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/earshot-dev/earshot/core/frame"
 )
@@ -44,7 +45,7 @@ func badFrames(ctx context.Context, r *runner) error {
 	if err := wrongTypes(ctx, r); err != nil {
 		return err
 	}
-	return hugeValue(ctx, r)
+	return monsters(ctx, r)
 }
 
 // wrongTypes: a value of another type than expected, anywhere in a frame, is read
@@ -103,10 +104,9 @@ func (r *runner) oneEach(what string, got *run, added map[int]bool) error {
 		r.base.folded(), got.folded())
 }
 
-const hugeSize = 10 << 20
-
-// hugeValue: a value of 10 MB is decoded, or is one problem. One case is enough.
-func hugeValue(ctx context.Context, r *runner) error {
+// monsters: a value of 10 MB, and one that is nested beyond reason, is decoded or
+// is one problem. One case is enough.
+func monsters(ctx context.Context, r *runner) error {
 	for i := range r.suite.Cases {
 		other := &runner{c: &r.suite.Cases[i]}
 		if _, ok := addMember(other.like(0).Data, `"x":0`, true); ok {
@@ -116,7 +116,19 @@ func hugeValue(ctx context.Context, r *runner) error {
 			break
 		}
 	}
-	member := append(append([]byte(`"`+extra+`_huge":"`), bytes.Repeat([]byte("0123456789abcdef"), hugeSize/16)...), '"')
+	const deep = 100_000
+	for _, m := range []struct{ what, value string }{
+		{"a value of 10 MB", `"` + strings.Repeat("0123456789abcdef", 10<<20/16) + `"`},
+		{"a value nested 100,000 deep", strings.Repeat("[", deep) + strings.Repeat("]", deep)},
+	} {
+		if err := r.monster(ctx, m.what, `"`+extra+`_monster":`+m.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *runner) monster(ctx context.Context, what, member string) error {
 	frames := append([]frame.Frame(nil), r.c.Frames...)
 	var at []int
 	for i := range frames {
@@ -125,7 +137,7 @@ func hugeValue(ctx context.Context, r *runner) error {
 		}
 	}
 	i := at[r.rand.IntN(len(at))]
-	frames[i].Data, _ = addMember(frames[i].Data, string(member), false)
+	frames[i].Data, _ = addMember(frames[i].Data, member, false)
 	got, err := r.play(ctx, r.suite.Subject, r.c.Stream, frames, how{})
 	if err != nil {
 		return otherRule("D8", err)
@@ -138,12 +150,11 @@ func hugeValue(ctx context.Context, r *runner) error {
 	}
 	switch {
 	case problems > 1:
-		return breaks("D8", "a value of 10 MB gives %d problems, want none or one", problems)
+		return breaks("D8", "%s gives %d problems, want none or one", what, problems)
 	case problems == 1:
 		return nil
 	}
-	return rules{keys: "D5", rest: "D8"}.differ("a field with a value of 10 MB changes the output",
-		withoutNoise(r.base), withoutNoise(got))
+	return rules{keys: "D5", rest: "D8"}.differ("a field with "+what+" changes the output", withoutNoise(r.base), withoutNoise(got))
 }
 
 // otherRule says of a decoder that failed that it broke the rule of the check at

@@ -158,5 +158,10 @@ func (l *loader) frames(file string) ([]byte, fixture.Transport, []frame.Frame) 
 	if len(frames) == 0 {
 		l.fail(file, errors.New("no frames"))
 	}
+	for i := range frames {
+		if r := frames[i].Reason; r != "" {
+			l.fail(file, fmt.Errorf("frame %d is %s: a decoder never sees such a frame", i, r))
+		}
+	}
 	return []byte(s), t, frames
 }

@@ -39,6 +39,7 @@ func TestLoadErrors(t *testing.T) {
 		"there are none":                      {"x.txt": ""},
 		"no input":                            {"a/README.md": ""},
 		"both in.json and in.jsonl":           {"a/in.json": "{}", "a/in.jsonl": "{}"},
+		"frame 0 is too_long":                 {"a/frames.jsonl": `{"kind":"line","data":"x","dropped":1,"reason":"too_long"}`},
 		"no frames":                           {"a/in.jsonl": "\n"},
 		"did you mean want.jsonl?":            {"a/in.jsonl": "{}", "a/want.json": ""},
 		"did you mean deltas.json?":           {"a/in.jsonl": "{}", "a/deltas.yaml": ""},

@@ -21,7 +21,6 @@ type Animal struct {
 type herd struct {
 	state *parrot       // D1
 	done  chan struct{} // ends what outlives a decoder
-	made  int
 }
 
 // animal is a parrot of which parts were replaced.
@@ -69,7 +68,6 @@ func (f *Factory) New(s decoder.Stream) (decoder.Decoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.herd.made++
 	return f.animal.tame(p, f.herd), nil
 }
 
