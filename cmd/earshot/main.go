@@ -3,6 +3,8 @@
 // ClickHouse tables. `earshot --help` lists what it does.
 package main
 
+//go:generate go run bundle.go
+
 import (
 	"context"
 	"errors"

@@ -23,8 +23,9 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/wire"
 )
 
-// Serve serves decoders of the factory until the host goes away. It does not
-// return. Started by anything but Earshot it says so and exits with status 1.
+// Serve serves decoders of the factory until the host ends the process's work,
+// and returns then. Started by anything but Earshot it says so and exits with
+// status 1.
 func Serve(f decoder.Factory) {
 	log := hclog.New(&hclog.LoggerOptions{Name: f.Info().Name, Output: os.Stderr, Level: hclog.Info, JSONFormat: true})
 	goplugin.Serve(ServeConfig(f, log))

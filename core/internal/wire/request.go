@@ -91,7 +91,7 @@ func (b *Batch) appendHead(dst []byte) []byte {
 	dst = appendUint(dst, batchStream, b.Stream)
 	if o := b.Open; o != nil {
 		var body []byte
-		body = appendString(body, openOrigin, o.Origin)
+		body = appendString(body, openOrigin, valid(o.Origin))
 		body = appendString(body, openOptions, o.Options)
 		body = appendBytes(body, openSnapshot, o.Snapshot)
 		dst = protowire.AppendBytes(protowire.AppendTag(dst, batchOpen, protowire.BytesType), body)
@@ -116,8 +116,8 @@ func (b *Batch) appendTail(dst []byte) ([]byte, error) {
 		body = appendUint(body, frameSkip, uint64(off-end))
 		body = appendUint(body, frameKind, uint64(f.Kind))
 		body = appendBool(body, frameFromClient, f.FromClient)
-		body = appendString(body, frameName, f.Name)
-		body = appendString(body, frameID, f.ID)
+		body = appendString(body, frameName, valid(f.Name))
+		body = appendString(body, frameID, valid(f.ID))
 		if f.At != 0 {
 			body = protowire.AppendFixed64(protowire.AppendTag(body, frameObserved, protowire.Fixed64Type), uint64(f.At))
 		}
