@@ -1,0 +1,198 @@
+// Package sqltext reads just enough of a statement to serve it: where the rows
+// of an INSERT begin, which output format the text names, and whether a reader
+// may run it. Everything else about SQL is the engine's business.
+package sqltext
+
+import "strings"
+
+// Statement is what the text of a request turned out to be.
+type Statement struct {
+	// Insert means that rows follow the text: Head is the statement without its
+	// FORMAT or VALUES, Format is the format of the rows, and they begin at Data.
+	Insert bool
+	Head   string
+	Data   int
+
+	// Format is the format that the text names, for the rows of an INSERT or for
+	// the output; empty when it names none.
+	Format string
+
+	// Query means that it begins like something that gives rows and can be streamed.
+	Query bool
+
+	// Refuse says why the store does not serve the statement; empty when it does.
+	Refuse string
+}
+
+// The reasons of Statement.Refuse.
+const (
+	RefuseFile     = "INTO OUTFILE and FROM INFILE name files of the server: send or fetch the rows over HTTP."
+	RefuseKillSync = "KILL ... SYNC hangs the embedded engine: use ASYNC."
+)
+
+// Parse reads the beginning of text. What it says of an INSERT depends on the
+// text up to the rows only, so text may end anywhere behind that.
+func Parse(text string) Statement {
+	l := &lexer{s: text}
+	first, ok := l.next()
+	if !ok {
+		return Statement{}
+	}
+	if first.is("INSERT") {
+		if st, ok := parseInsert(l); ok {
+			return st
+		}
+	}
+	return parseOther(text)
+}
+
+// parseInsert reads on behind the word INSERT. It is false for an INSERT whose
+// rows are not in the request.
+func parseInsert(l *lexer) (Statement, bool) {
+	t := target(l)
+	depth := 0
+	for {
+		switch {
+		case t.kind == invalid || t.text == "" || t.sym(';') && depth == 0:
+			return Statement{}, false
+		case t.sym('(') || t.sym('[') || t.sym('{'):
+			depth++
+		case t.sym(')') || t.sym(']') || t.sym('}'):
+			depth--
+		case depth > 0:
+		case t.is("SELECT"), t.is("WITH"), t.is("FROM"):
+			return Statement{}, false
+		case t.is("VALUES"):
+			return Statement{Insert: true, Head: l.s[:t.pos], Format: "Values", Data: t.end}, true
+		case t.is("FORMAT"):
+			f, ok := l.next()
+			if !ok || !f.name() {
+				return Statement{}, false
+			}
+			return Statement{Insert: true, Head: l.s[:t.pos], Format: f.value(), Data: skipToRows(l.s, f.end)}, true
+		}
+		t, _ = l.next()
+	}
+}
+
+// target passes over [INTO] [TABLE] [FUNCTION] name and returns the token behind
+// the name, so that a table may be called format or values.
+func target(l *lexer) token {
+	t, _ := l.next()
+	if t.is("INTO") {
+		t, _ = l.next()
+	}
+	for t.is("TABLE") || t.is("FUNCTION") {
+		save := *l
+		next, ok := l.next()
+		if !ok || !next.name() && !next.sym('{') {
+			*l = save
+			break
+		}
+		t = next
+	}
+	for t.text != "" && t.kind != invalid {
+		if t.sym('{') { // {name:Identifier}
+			for t.text != "" && t.kind != invalid && !t.sym('}') {
+				t, _ = l.next()
+			}
+		}
+		t, _ = l.next()
+		if !t.sym('.') {
+			break
+		}
+		t, _ = l.next()
+	}
+	return t
+}
+
+// skipToRows passes over what ClickHouse passes over between the name of a
+// format and its rows: a semicolon, spaces, and one line break.
+func skipToRows(s string, at int) int {
+	skip := func(c byte) bool {
+		if at < len(s) && s[at] == c {
+			at++
+			return true
+		}
+		return false
+	}
+	skip(';')
+	for skip(' ') || skip('\t') || skip('\f') {
+	}
+	skip('\r')
+	skip('\n')
+	return at
+}
+
+// parseOther reads a statement to its end.
+func parseOther(text string) Statement {
+	var st Statement
+	var outer []token // the tokens outside of all parentheses
+	var last token
+	l := &lexer{s: text}
+	depth := 0
+	for {
+		t, ok := l.next()
+		if !ok || t.kind == invalid {
+			break
+		}
+		if t.is("OUTFILE") && last.is("INTO") || t.is("INFILE") && last.is("FROM") {
+			st.Refuse = RefuseFile
+		}
+		last = t
+		switch {
+		case t.sym('(') || t.sym('['):
+			if len(outer) == 0 && t.sym('(') {
+				st.Query = true
+			}
+			depth++
+		case t.sym(')') || t.sym(']'):
+			depth--
+		case depth <= 0:
+			outer = append(outer, t)
+		}
+	}
+	if len(outer) == 0 {
+		return st
+	}
+	switch first := outer[0]; {
+	case first.is("SELECT"), first.is("WITH"), first.is("FROM"):
+		st.Query = true
+	case first.is("KILL"):
+		for _, t := range outer {
+			if t.is("SYNC") {
+				st.Refuse = RefuseKillSync
+			}
+		}
+	}
+	st.Format = outputFormat(outer)
+	return st
+}
+
+// outputFormat finds FORMAT name at the end of a statement. Further back it is
+// no clause but somebody's alias.
+func outputFormat(outer []token) string {
+	for i := len(outer) - 2; i >= 0; i-- {
+		if !outer[i].is("FORMAT") || !outer[i+1].name() {
+			continue
+		}
+		if i+2 == len(outer) || outer[i+2].sym(';') || outer[i+2].is("SETTINGS") {
+			return outer[i+1].value()
+		}
+		return ""
+	}
+	return ""
+}
+
+// Concatenable reports whether two outputs of the format, one behind the other,
+// are one output of it. Only such formats can be streamed block by block.
+func Concatenable(format string) bool {
+	switch strings.ToLower(format) {
+	case "native", "rowbinary", "msgpack",
+		"tsv", "tabseparated", "tsvraw", "tabseparatedraw", "raw", "csv", "lineasstring",
+		"jsoneachrow", "jsonl", "jsonlines", "ndjson", "jsonstringseachrow",
+		"jsoncompacteachrow", "jsoncompactstringseachrow":
+		return true
+	}
+	return false
+}
