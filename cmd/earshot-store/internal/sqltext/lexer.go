@@ -89,9 +89,14 @@ func unescape(c byte) byte {
 // nested), # and #! to the end of the line; strings are '...', heredocs
 // ($tag$...$tag$) and ‘...’; identifiers may stand in `...`, "..." and “...”.
 type lexer struct {
-	s   string
-	pos int
+	s        string
+	pos      int
+	unclosed int // heredoc tags without an end so far
 }
+
+// maxUnclosed bounds how often the rest of the text is searched in vain for the
+// end of a heredoc; a dollar sign behind that is a dollar sign.
+const maxUnclosed = 100
 
 // next returns the next token, or false at the end of the text.
 func (l *lexer) next() (token, bool) {
@@ -109,8 +114,11 @@ func (l *lexer) next() (token, bool) {
 	case c >= '0' && c <= '9':
 		return l.cut(number, l.pos+span(rest, isNumberPart)), true
 	case c == '$':
-		if end := heredocEnd(rest); end > 0 {
-			return l.cut(literal, l.pos+end), true
+		if l.unclosed < maxUnclosed {
+			if end := heredocEnd(rest); end > 0 {
+				return l.cut(literal, l.pos+end), true
+			}
+			l.unclosed++
 		}
 		return l.cut(symbol, l.pos+1), true
 	}
@@ -217,13 +225,7 @@ func closeQuote(s string, open int) int {
 
 // heredocEnd returns the length of a heredoc at the start of s, or 0.
 func heredocEnd(s string) int {
-	n := 1 + span(s[1:], isWordPart)
-	for n > 1 && s[n-1] == '$' { // the tag itself holds no dollar sign
-		n--
-	}
-	if i := strings.IndexByte(s[1:n], '$'); i >= 0 {
-		n = 1 + i
-	}
+	n := 1 + span(s[1:], func(c byte) bool { return isWordPart(c) && c != '$' })
 	if n >= len(s) || s[n] != '$' {
 		return 0
 	}

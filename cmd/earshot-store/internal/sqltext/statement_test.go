@@ -1,8 +1,10 @@
 package sqltext
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestParseInsert(t *testing.T) {
@@ -166,4 +168,29 @@ func FuzzParse(f *testing.F) {
 			tok.value()
 		}
 	})
+}
+
+// Text that could make a naive lexer look at everything again for every token.
+func TestParseTakesLinearTime(t *testing.T) {
+	var tags strings.Builder
+	for i := range 200_000 {
+		fmt.Fprintf(&tags, "$t%d$ ", i)
+	}
+	cases := map[string]string{
+		"dollars":       strings.Repeat("$", 1<<20),
+		"distinct tags": tags.String(),
+		"quotes":        strings.Repeat("'", 1<<20+1),
+		"comments":      strings.Repeat("/*", 1<<19),
+		"braces":        "INSERT INTO " + strings.Repeat("{", 1<<20),
+		"settings":      strings.Repeat("SETTINGS a=", 1<<17) + "1",
+		"formats":       strings.Repeat("FORMAT ", 1<<17),
+	}
+	for name, text := range cases {
+		start := time.Now()
+		Parse(text)
+		guard.Check(text, nil)
+		if took := time.Since(start); took > 5*time.Second {
+			t.Errorf("%s: %d bytes took %v", name, len(text), took)
+		}
+	}
 }
