@@ -38,6 +38,8 @@
 //   - chdb_query runs several statements separated by semicolons; streaming does not.
 //   - An INSERT with its rows in the statement text is cut at 256 KiB. Rows go
 //     through an Inserter.
+//   - An INSERT gathers blocks by rows, not by bytes, unless two settings say
+//     otherwise; every session sets them (64 MiB).
 //   - A connection that streams an INSERT refuses everything else meanwhile.
 //   - async_insert does not apply to streamed inserts: they are acknowledged after
 //     they are in the table, which is the stronger promise.

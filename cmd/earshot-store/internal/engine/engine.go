@@ -28,8 +28,9 @@ type Engine struct {
 	lib      *library
 	args     []string
 	version  string
+	timezone string
 	settings map[string]bool // what system.settings names
-	readers  []string        // table functions, see TableFunctions
+	tables   []string        // see TableFunctions
 
 	slots chan struct{}
 	seq   atomic.Uint64
@@ -51,6 +52,15 @@ var lowMemory = []string{
 	"--max_io_thread_pool_free_size=0",
 }
 
+// sessionDefaults hold for every session that does not say otherwise. Without the
+// block sizes an INSERT gathers a million rows, however long they are: 1.5 GB of
+// rows of 1 KB took 1.8 GiB, and take 0.2 to 0.45 GiB so, in a third of the time.
+var sessionDefaults = []string{
+	"--implicit_select=0",
+	"--max_insert_block_size_bytes=67108864",
+	"--min_insert_block_size_bytes=67108864",
+}
+
 // Open loads the library and opens the folder. One process can hold one engine,
 // and can open one only once: the library keeps state of its own.
 func Open(cfg Config) (*Engine, error) {
@@ -68,7 +78,7 @@ func Open(cfg Config) (*Engine, error) {
 	lib.setSignalHandlers(0)
 	e := &Engine{
 		lib:   lib,
-		args:  []string{"earshot-store", "--path=" + path, "--implicit_select=0"},
+		args:  append([]string{"earshot-store", "--path=" + path}, sessionDefaults...),
 		slots: make(chan struct{}, max(cfg.Connections, 1)),
 	}
 	boot := append([]string{"--config-file=/dev/null/none", "--default_database=" + overlay}, lowMemory...)
@@ -89,11 +99,11 @@ func (e *Engine) boot() error {
 	if _, err := e.anchor.lines("DROP DATABASE IF EXISTS " + overlay); err != nil {
 		return fmt.Errorf("engine: drop the file overlay: %w", err)
 	}
-	version, err := e.anchor.lines("SELECT version()")
+	about, err := e.anchor.lines("SELECT arrayJoin([version(), timezone()])")
 	if err != nil {
 		return fmt.Errorf("engine: ask for the version: %w", err)
 	}
-	e.version = version[0]
+	e.version, e.timezone = about[0], about[1]
 	names, err := e.anchor.lines("SELECT name FROM system.settings")
 	if err != nil {
 		return fmt.Errorf("engine: list settings: %w", err)
@@ -102,7 +112,7 @@ func (e *Engine) boot() error {
 	for _, name := range names {
 		e.settings[name] = true
 	}
-	if e.readers, err = e.anchor.lines("SELECT name FROM system.table_functions"); err != nil {
+	if e.tables, err = e.anchor.lines("SELECT name FROM system.table_functions"); err != nil {
 		return fmt.Errorf("engine: list table functions: %w", err)
 	}
 	return nil
@@ -111,8 +121,11 @@ func (e *Engine) boot() error {
 // Version is the engine's own, for example "26.7.2.1".
 func (e *Engine) Version() string { return e.version }
 
+// Timezone is the engine's, for example "Etc/UTC".
+func (e *Engine) Timezone() string { return e.timezone }
+
 // TableFunctions lists the names of all table functions of this engine.
-func (e *Engine) TableFunctions() []string { return e.readers }
+func (e *Engine) TableFunctions() []string { return e.tables }
 
 // Close closes the data folder. Every session must have been closed; one that
 // hangs in the library makes Close hang too, so callers bound it.

@@ -20,10 +20,12 @@ var (
 	BadArguments      = code{36, "BAD_ARGUMENTS"}
 	NotImplemented    = code{48, "NOT_IMPLEMENTED"}
 	SyntaxError       = code{62, "SYNTAX_ERROR"}
+	CannotReadAll     = code{33, "CANNOT_READ_ALL_DATA"}
 	UnknownSetting    = code{115, "UNKNOWN_SETTING"}
 	ReadOnly          = code{164, "READONLY"}
 	QueryTooLarge     = code{229, "QUERY_IS_TOO_LARGE"}
 	CannotDecompress  = code{271, "CANNOT_DECOMPRESS"}
+	Cancelled         = code{394, "QUERY_WAS_CANCELLED"}
 	OutfileNotAllowed = code{358, "INTO_OUTFILE_NOT_ALLOWED"}
 	AccessDenied      = code{497, "ACCESS_DENIED"}
 	AuthFailed        = code{516, "AUTHENTICATION_FAILED"}

@@ -209,7 +209,12 @@ func (s *Session) Classify(sql string) Class {
 // comments, with plain quotes. Text that is not one statement is an *Exception.
 func (s *Session) Canonical(sql string) (string, error) {
 	escaped := strings.NewReplacer(`\`, `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`, "\x00", `\0`).Replace(sql)
-	r, err := s.Exec("SELECT formatQuerySingleLine({q:String})", "RawBLOB", []Param{{"q", escaped}})
+	const ask = "SELECT formatQuerySingleLine({q:String})"
+	r, err := s.Exec(ask, "RawBLOB", []Param{{"q", escaped}})
+	var e *Exception
+	if errors.As(err, &e) {
+		e.Message, _, _ = strings.Cut(e.Message, ": In scope SELECT formatQuerySingleLine") // our scope, not the user's
+	}
 	if err != nil {
 		return "", err
 	}
