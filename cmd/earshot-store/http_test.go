@@ -128,6 +128,7 @@ func TestRefusals(t *testing.T) {
 		{"outfile", shared.post(t, "SELECT 1 INTO OUTFILE '/tmp/earshot-outfile'"), 358, 500},
 		{"infile", shared.post(t, "INSERT INTO x FROM INFILE '/etc/passwd' FORMAT CSV"), 358, 500},
 		{"kill sync", shared.post(t, "KILL QUERY WHERE 1 SYNC"), 48, 501},
+		{"shutdown", shared.post(t, "SYSTEM SHUTDOWN"), 48, 501},
 		{"stranger", shared.do(t, call{body: strings.NewReader("SELECT 1"), user: "mallory"}), 516, 403},
 		{"encoding", shared.do(t, call{body: strings.NewReader("x"), header: map[string]string{"Content-Encoding": "snappy"}}), 48, 501},
 		{"not gzip", shared.do(t, call{body: strings.NewReader("SELECT 1"), header: map[string]string{"Content-Encoding": "gzip"}}), 271, 500},

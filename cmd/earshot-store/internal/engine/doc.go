@@ -35,12 +35,17 @@
 //     three JSON documents. Only formats that can be concatenated may be streamed.
 //   - An empty chunk ends a stream, so a format that writes nothing for a block of
 //     rows (RawBLOB of empty strings, Null) must not be streamed either.
+//   - chdb_classify_query_n recurses without looking at its stack, and a statement
+//     of 200,000 levels ends the process. The parser's own limit of 1,000 comes
+//     first unless max_parser_depth is raised, so sessions bound that setting.
 //   - chdb_query runs several statements separated by semicolons; streaming does not.
 //   - An INSERT with its rows in the statement text is cut at 256 KiB. Rows go
 //     through an Inserter.
 //   - An INSERT gathers blocks by rows, not by bytes, unless two settings say
 //     otherwise; every session sets them (64 MiB).
 //   - A connection that streams an INSERT refuses everything else meanwhile.
+//   - SYSTEM SHUTDOWN sends SIGTERM to the whole process group, a supervisor
+//     included; package sqltext refuses it.
 //   - async_insert does not apply to streamed inserts: they are acknowledged after
 //     they are in the table, which is the stronger promise.
 //   - The database "default" is an overlay that also resolves table names as file

@@ -39,17 +39,14 @@ type Engine struct {
 	anchor *connection
 }
 
-// lowMemory is what keeps an idle store small. The defaults are a server's: caches
-// of up to 5 GiB each.
-var lowMemory = []string{
+// cacheBounds are what reading may add to the resident memory. A server's defaults
+// are up to 5 GiB for each. They save nothing while rows are written: that peak
+// is the memory of merges, and no setting that we tried lowers it.
+var cacheBounds = []string{
 	"--mark_cache_size=67108864",
 	"--primary_index_cache_size=67108864",
 	"--index_mark_cache_size=33554432",
 	"--query_condition_cache_size=16777216",
-	"--compiled_expression_cache_size=16777216",
-	"--mmap_cache_size=64",
-	"--max_thread_pool_free_size=32",
-	"--max_io_thread_pool_free_size=0",
 }
 
 // sessionDefaults hold for every session that does not say otherwise. Without the
@@ -81,7 +78,7 @@ func Open(cfg Config) (*Engine, error) {
 		args:  append([]string{"earshot-store", "--path=" + path}, sessionDefaults...),
 		slots: make(chan struct{}, max(cfg.Connections, 1)),
 	}
-	boot := append([]string{"--config-file=/dev/null/none", "--default_database=" + overlay}, lowMemory...)
+	boot := append([]string{"--config-file=/dev/null/none", "--default_database=" + overlay}, cacheBounds...)
 	if cfg.MaxMemory > 0 {
 		boot = append(boot, "--max_server_memory_usage="+strconv.FormatUint(cfg.MaxMemory, 10))
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"unsafe"
 )
@@ -62,6 +63,11 @@ func (e *Engine) session(ctx context.Context, o SessionOptions) (*Session, error
 		if strings.IndexByte(s.Value, 0) >= 0 {
 			return nil, BadArguments.New("Setting '%s' has a NUL byte in its value.", s.Name)
 		}
+		if s.Name == "max_parser_depth" {
+			if depth, err := strconv.Atoi(s.Value); err != nil || depth < 1 || depth > maxParserDepth {
+				return nil, BadArguments.New("Setting 'max_parser_depth' must be between 1 and %d in the embedded engine.", maxParserDepth)
+			}
+		}
 		args = append(args, "--"+s.Name+"="+s.Value)
 	}
 	args = append(args, "--query_cache_tag="+strings.ReplaceAll(tag, "\x00", ""))
@@ -92,6 +98,9 @@ func (e *Engine) whyNot(settings []Setting) error {
 	}
 	return BadArguments.New("The engine refused the settings of this request.")
 }
+
+// maxParserDepth is far below where the library would overflow its stack.
+const maxParserDepth = 10_000
 
 // Close ends the session. Its Rows, Results and Inserters are closed before it.
 func (s *Session) Close() {

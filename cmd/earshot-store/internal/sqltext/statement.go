@@ -28,6 +28,7 @@ type Statement struct {
 const (
 	RefuseFile     = "INTO OUTFILE and FROM INFILE name files of the server: send or fetch the rows over HTTP."
 	RefuseKillSync = "KILL ... SYNC hangs the embedded engine: use ASYNC."
+	RefuseSignals  = "SYSTEM SHUTDOWN, KILL and SUSPEND signal the whole process group of the embedded engine: signal its process instead."
 )
 
 // Parse reads the beginning of text. What it says of an INSERT depends on the
@@ -164,6 +165,9 @@ func parseOther(text string) Statement {
 				st.Refuse = RefuseKillSync
 			}
 		}
+	}
+	if len(outer) > 1 && outer[0].is("SYSTEM") && (outer[1].is("SHUTDOWN") || outer[1].is("KILL") || outer[1].is("SUSPEND")) {
+		st.Refuse = RefuseSignals
 	}
 	st.Format = outputFormat(outer)
 	return st
