@@ -17,11 +17,11 @@ func TestHostileInput(t *testing.T) {
 	}
 	everything := []string{"max_query_size", "100000000", "max_parser_depth", "10000", "max_ast_depth", "100000000", "max_ast_elements", "100000000", "max_expanded_ast_elements", "100000000"}
 	statements := map[string]string{
-		"parentheses":       deep("(", "1", ")", 100_000),
-		"calls":             deep("abs(", "1", ")", 50_000),
-		"negations":         deep("NOT ", "1", "", 60_000),
-		"subqueries":        "SELECT * FROM " + strings.Repeat("(SELECT * FROM ", 16_000) + "system.one" + strings.Repeat(")", 16_000),
-		"type":              "SELECT CAST(1, '" + strings.Repeat("Array(", 35_000) + "UInt8" + strings.Repeat(")", 35_000) + "')",
+		"parentheses":       deep("(", "1", ")", 20_000),
+		"calls":             deep("abs(", "1", ")", 10_000),
+		"negations":         deep("NOT ", "1", "", 20_000),
+		"subqueries":        "SELECT * FROM " + strings.Repeat("(SELECT * FROM ", 4_000) + "system.one" + strings.Repeat(")", 4_000),
+		"type":              "SELECT CAST(1, '" + strings.Repeat("Array(", 10_000) + "UInt8" + strings.Repeat(")", 10_000) + "')",
 		"NUL":               "SELECT 1\x00; SELECT 2",
 		"every byte":        string(rawBytes(5000)),
 		"open string":       "SELECT '",
@@ -38,11 +38,11 @@ func TestHostileInput(t *testing.T) {
 			}
 		}
 	}
-	if a := shared.do(t, call{body: strings.NewReader("SELECT 1" + strings.Repeat("+1", 200_000)), params: values(everything...), timeout: time.Minute}); a.status == http.StatusOK {
-		t.Error("200,000 additions were run")
+	if a := shared.do(t, call{body: strings.NewReader("SELECT 1" + strings.Repeat("+1", 40_000)), params: values(everything...), timeout: time.Minute}); a.status == http.StatusOK {
+		t.Error("40,000 additions were run")
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
-	for range 50 {
+	for range 30 {
 		junk := rawBytes(rng.IntN(3000))
 		rng.Shuffle(len(junk), func(i, j int) { junk[i], junk[j] = junk[j], junk[i] })
 		for _, params := range [][]string{{"decompress", "1"}, {"decompress", "0"}} {

@@ -73,6 +73,10 @@ func TestGetChangesNothing(t *testing.T) {
 		if a.code() != 164 {
 			t.Errorf("%s: %d %s", sql, a.status, a.body)
 		}
+		a = shared.do(t, call{method: http.MethodGet, params: values("query", sql, "database", db, "readonly", "0")})
+		if a.code() != 164 {
+			t.Errorf("%s with readonly=0: %d %s", sql, a.status, a.body)
+		}
 	}
 	if got := shared.query(t, "SELECT count() FROM t", "database", db); got != "0" {
 		t.Errorf("the table has %s rows", got)

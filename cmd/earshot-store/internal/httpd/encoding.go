@@ -54,27 +54,28 @@ func newEncoder(name string, w io.Writer) (encoder, error) {
 // decode undoes the Content-Encoding of a body, and then the block compression
 // that the parameter decompress announces. The result is closed by the caller.
 func decode(body io.Reader, contentEncoding string, blocks bool) (io.ReadCloser, error) {
+	in := bufio.NewReader(body)
+	if _, err := in.Peek(1); errors.Is(err, io.EOF) { // nothing is nothing in every encoding
+		return io.NopCloser(in), nil
+	}
 	var out io.ReadCloser
 	var err error
 	switch strings.ToLower(contentEncoding) {
 	case "", "identity":
-		out = io.NopCloser(body)
+		out = io.NopCloser(in)
 	case "gzip", "x-gzip":
-		out, err = gzip.NewReader(bufio.NewReader(body))
+		out, err = gzip.NewReader(in)
 	case "deflate":
-		out, err = zlib.NewReader(bufio.NewReader(body))
+		out, err = zlib.NewReader(in)
 	case "br":
-		out = io.NopCloser(brotli.NewReader(body))
+		out = io.NopCloser(brotli.NewReader(in))
 	case "zstd":
 		var z *zstd.Decoder
-		if z, err = zstd.NewReader(body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20)); err == nil {
+		if z, err = zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20)); err == nil {
 			out = z.IOReadCloser()
 		}
 	default:
 		return nil, engine.NotImplemented.New("Unknown Content-Encoding %q: the store takes gzip, deflate, br and zstd.", contentEncoding)
-	}
-	if errors.Is(err, io.EOF) { // an empty body in an encoding
-		return io.NopCloser(strings.NewReader("")), nil
 	}
 	if err != nil {
 		return nil, engine.CannotDecompress.New("The body is not %s: %v", contentEncoding, err)

@@ -58,8 +58,8 @@ func parse(r *http.Request) (*request, error) {
 			return q, err
 		}
 	}
-	if r.Method != http.MethodPost && !q.has("readonly") {
-		q.settings = append(q.settings, engine.Setting{Name: "readonly", Value: "2"})
+	if set := q.setting("readonly"); r.Method != http.MethodPost && set != "1" && set != "2" {
+		q.settings = append(q.settings, engine.Setting{Name: "readonly", Value: "2"}) // the last one counts
 	}
 	if on(q.setting("enable_http_compression")) {
 		q.encoding = acceptable(r.Header.Get("Accept-Encoding"))
@@ -98,12 +98,9 @@ func (q *request) parameter(name, value string) error {
 	return nil
 }
 
-func (q *request) has(setting string) bool {
-	return slices.ContainsFunc(q.settings, func(s engine.Setting) bool { return s.Name == setting })
-}
-
+// setting is the value that will hold, "" when the request does not say.
 func (q *request) setting(name string) string {
-	for _, s := range q.settings {
+	for _, s := range slices.Backward(q.settings) {
 		if s.Name == name {
 			return s.Value
 		}

@@ -125,67 +125,64 @@ func skipToRows(s string, at int) int {
 	return at
 }
 
-// parseOther reads a statement to its end.
+// parseOther reads a statement to its end, and keeps nothing of it: it may be long.
 func parseOther(text string) Statement {
 	var st Statement
-	var outer []token // the tokens outside of all parentheses
-	var last token
+	var format clause
+	var first, last token
+	n, depth := 0, 0
 	l := &lexer{s: text}
-	depth := 0
 	for {
 		t, ok := l.next()
 		if !ok || t.kind == invalid {
 			break
 		}
-		if t.is("OUTFILE") && last.is("INTO") || t.is("INFILE") && last.is("FROM") {
+		switch {
+		case t.is("OUTFILE") && last.is("INTO") || t.is("INFILE") && last.is("FROM"):
 			st.Refuse = RefuseFile
+		case t.is("SYNC") && first.is("KILL"):
+			st.Refuse = RefuseKillSync
+		case n == 1 && last.is("SYSTEM") && (t.is("SHUTDOWN") || t.is("KILL") || t.is("SUSPEND")):
+			st.Refuse = RefuseSignals
 		}
 		last = t
 		switch {
 		case t.sym('(') || t.sym('['):
-			if len(outer) == 0 && t.sym('(') {
-				st.Query = true
-			}
+			st.Query = st.Query || n == 0 && t.sym('(')
 			depth++
 		case t.sym(')') || t.sym(']'):
 			depth--
 		case depth <= 0:
-			outer = append(outer, t)
-		}
-	}
-	if len(outer) == 0 {
-		return st
-	}
-	switch first := outer[0]; {
-	case first.is("SELECT"), first.is("WITH"), first.is("FROM"):
-		st.Query = true
-	case first.is("KILL"):
-		for _, t := range outer {
-			if t.is("SYNC") {
-				st.Refuse = RefuseKillSync
+			if n == 0 {
+				first = t
 			}
+			n++
+			format.feed(t)
 		}
 	}
-	if len(outer) > 1 && outer[0].is("SYSTEM") && (outer[1].is("SHUTDOWN") || outer[1].is("KILL") || outer[1].is("SUSPEND")) {
-		st.Refuse = RefuseSignals
-	}
-	st.Format = outputFormat(outer)
+	st.Query = st.Query || first.is("SELECT") || first.is("WITH") || first.is("FROM")
+	st.Format = format.name
 	return st
 }
 
-// outputFormat finds FORMAT name at the end of a statement. Further back it is
-// no clause but somebody's alias.
-func outputFormat(outer []token) string {
-	for i := len(outer) - 2; i >= 0; i-- {
-		if !outer[i].is("FORMAT") || !outer[i+1].name() {
-			continue
-		}
-		if i+2 == len(outer) || outer[i+2].sym(';') || outer[i+2].is("SETTINGS") {
-			return outer[i+1].value()
-		}
-		return ""
+// clause finds FORMAT name at the end of a statement, or before its SETTINGS.
+// Further back it is no clause but somebody's alias.
+type clause struct {
+	name string
+	step int // 0: nothing, 1: behind FORMAT, 2: behind its name, 3: behind the clause
+}
+
+func (c *clause) feed(t token) {
+	switch {
+	case c.step == 1 && t.name():
+		c.name, c.step = t.value(), 2
+	case t.is("FORMAT"):
+		c.name, c.step = "", 1
+	case c.step == 2 && !t.sym(';') && !t.is("SETTINGS"):
+		c.name, c.step = "", 0
+	case c.step > 0:
+		c.step = 3
 	}
-	return ""
 }
 
 // Concatenable reports whether two outputs of the format, one behind the other,
