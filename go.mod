@@ -5,7 +5,7 @@ go 1.26.0
 require (
 	github.com/ClickHouse/ch-go v0.74.0
 	github.com/ClickHouse/clickhouse-go/v2 v2.50.0
-	github.com/andybalholm/brotli v1.2.8
+	github.com/andybalholm/brotli v1.2.7
 	github.com/ebitengine/purego v0.11.3
 	github.com/klauspost/compress v1.20.3
 	go.uber.org/goleak v1.3.0

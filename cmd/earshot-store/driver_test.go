@@ -124,7 +124,7 @@ func TestDriverEveryType(t *testing.T) {
 			if err := conn.Exec(t.Context(), everyType); err != nil {
 				t.Fatal(err)
 			}
-			const n = 3000
+			const n = 900
 			batch, err := conn.PrepareBatch(t.Context(), "INSERT INTO every_type")
 			if err != nil {
 				t.Fatal(err)
@@ -139,8 +139,8 @@ func TestDriverEveryType(t *testing.T) {
 			if err := batch.Send(); err != nil {
 				t.Fatal(err)
 			}
-			// Twice as many rows, so that the answer has more than one block.
-			rows, err := conn.Query(t.Context(), "SELECT * REPLACE (toString(cost) AS cost, toString(uid) AS uid, toString(ip) AS ip) FROM every_type ORDER BY id SETTINGS max_block_size = 1000")
+			// In blocks small enough that there are several.
+			rows, err := conn.Query(t.Context(), "SELECT * REPLACE (toString(cost) AS cost, toString(uid) AS uid, toString(ip) AS ip) FROM every_type ORDER BY id SETTINGS max_block_size = 250")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -80,6 +80,7 @@ func decode(body io.Reader, contentEncoding string, blocks bool) (io.ReadCloser,
 	if err != nil {
 		return nil, engine.CannotDecompress.New("The body is not %s: %v", contentEncoding, err)
 	}
+	out = wholeReader{out, in}
 	if blocks {
 		out = struct {
 			io.Reader
@@ -87,6 +88,25 @@ func decode(body io.Reader, contentEncoding string, blocks bool) (io.ReadCloser,
 		}{blockReader{compress.NewReader(bufio.NewReader(out))}, out}
 	}
 	return out, nil
+}
+
+// wholeReader wants the end of the encoding to be the end of the body: zlib's
+// reader, for one, stops at its own end and says nothing of what follows.
+type wholeReader struct {
+	io.ReadCloser
+	body *bufio.Reader
+}
+
+func (w wholeReader) Read(p []byte) (int, error) {
+	n, err := w.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		if _, more := w.body.Peek(1); more == nil {
+			err = errors.New("there is more behind the end of the encoding")
+		} else if !errors.Is(more, io.EOF) {
+			err = more
+		}
+	}
+	return n, err
 }
 
 // blockReader gives the end of the blocks as a plain io.EOF.
