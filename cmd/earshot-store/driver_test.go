@@ -124,7 +124,7 @@ func TestDriverEveryType(t *testing.T) {
 			if err := conn.Exec(t.Context(), everyType); err != nil {
 				t.Fatal(err)
 			}
-			const n = 900
+			const n = 400
 			batch, err := conn.PrepareBatch(t.Context(), "INSERT INTO every_type")
 			if err != nil {
 				t.Fatal(err)
@@ -140,7 +140,7 @@ func TestDriverEveryType(t *testing.T) {
 				t.Fatal(err)
 			}
 			// In blocks small enough that there are several.
-			rows, err := conn.Query(t.Context(), "SELECT * REPLACE (toString(cost) AS cost, toString(uid) AS uid, toString(ip) AS ip) FROM every_type ORDER BY id SETTINGS max_block_size = 250")
+			rows, err := conn.Query(t.Context(), "SELECT * REPLACE (toString(cost) AS cost, toString(uid) AS uid, toString(ip) AS ip) FROM every_type ORDER BY id SETTINGS max_block_size = 100")
 			if err != nil {
 				t.Fatal(err)
 			}

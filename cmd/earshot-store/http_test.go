@@ -186,22 +186,22 @@ func TestForeignPagesAreRefused(t *testing.T) {
 
 // Every output format must come out whole, whether it can be streamed or not.
 func TestFormats(t *testing.T) {
-	const sql = "SELECT number AS n, toString(number) AS s FROM numbers(150000)" // several blocks
+	const sql = "SELECT number AS n, toString(number) AS s FROM numbers(80000)" // more than a block
 	for _, f := range []string{"TSV", "CSV", "JSONEachRow", "JSONCompactEachRow", "TSVRaw", "RowBinary", "Native", "MsgPack", "LineAsString"} {
 		a := shared.post(t, sql+" FORMAT "+f)
-		if want := shared.post(t, sql+" FORMAT "+f, "max_block_size", "150000"); a.err != nil || f != "Native" && a.body != want.body {
+		if want := shared.post(t, sql+" FORMAT "+f, "max_block_size", "80000"); a.err != nil || f != "Native" && a.body != want.body {
 			t.Errorf("%s: %d bytes, one block gives %d (%v)", f, len(a.body), len(want.body), a.err)
 		}
 	}
 	var doc struct{ Rows int }
-	if err := json.Unmarshal([]byte(shared.query(t, sql+" FORMAT JSON")), &doc); err != nil || doc.Rows != 150000 {
+	if err := json.Unmarshal([]byte(shared.query(t, sql+" FORMAT JSON")), &doc); err != nil || doc.Rows != 80000 {
 		t.Errorf("JSON: %d rows, %v", doc.Rows, err)
 	}
 	if got := strings.Count(shared.query(t, sql+" FORMAT CSVWithNames"), `"n"`); got != 1 {
 		t.Errorf("CSVWithNames has %d heads", got)
 	}
 	var rows []any
-	if err := json.Unmarshal([]byte(shared.query(t, sql, "default_format", "JSONEachRow", "output_format_json_array_of_rows", "1")), &rows); err != nil || len(rows) != 150000 {
+	if err := json.Unmarshal([]byte(shared.query(t, sql, "default_format", "JSONEachRow", "output_format_json_array_of_rows", "1")), &rows); err != nil || len(rows) != 80000 {
 		t.Errorf("array of rows: %d, %v", len(rows), err)
 	}
 	if got := shared.query(t, "SELECT '' FROM numbers(200000) FORMAT RawBLOB"); got != "" {
