@@ -109,6 +109,15 @@ func TestReadyFileAndSecondProcess(t *testing.T) {
 	if _, ok := readReady(file); ok {
 		t.Error("the ready file outlived the store")
 	}
+	if err := os.WriteFile(file, []byte(`{"addr":"127.0.0.1:1","pid":1}`), 0o600); err != nil { // left by one that was killed
+		t.Fatal(err)
+	}
+	if _, _, code := try(t, nil, "--path", path, "--ready-file", file, "--lib", dir); code != 1 {
+		t.Errorf("without a library: exit %d", code)
+	}
+	if _, ok := readReady(file); ok {
+		t.Error("an old ready file stayed although nothing is ready")
+	}
 	again := start(t, path) // the lock went with its owner
 	if err := again.terminate(); err != nil {
 		t.Error(err)
@@ -119,6 +128,10 @@ func TestMaxMemoryRefusesStatements(t *testing.T) {
 	s := start(t, t.TempDir(), "--max-memory", "400MiB")
 	if a := s.post(t, "SELECT groupArray(repeat('x', 1000)) FROM numbers(1000000) FORMAT Null"); a.code() != 241 {
 		t.Errorf("%d %s", a.status, a.body)
+	}
+	// A held result of constants, which no limit on results counts.
+	if a := s.post(t, "SELECT repeat('x', 500) FROM numbers(5000000) FORMAT JSON"); a.code() != 241 {
+		t.Errorf("%d %.200s", a.status, a.body)
 	}
 	if got := s.query(t, "SELECT 1"); got != "1" {
 		t.Errorf("afterwards: %q", got)

@@ -131,6 +131,20 @@ func TestMemoryStaysFlat(t *testing.T) {
 		t.Errorf("a select of 600 MB took %d MiB", grown>>20)
 	}
 
+	grown = peak(func(sample func()) { // JSON cannot be streamed, so there is an end to it
+		a := shared.post(t, "SELECT materialize(repeat('x', 500)) FROM numbers(2000000) FORMAT JSON")
+		sample()
+		if a.code() != 396 {
+			t.Errorf("1 GB of JSON: %d", a.status)
+		}
+		if a := shared.post(t, "SELECT materialize(repeat('x', 500)) FROM numbers(300000) FORMAT JSON", "max_result_bytes", "1000000000"); a.status != 200 {
+			t.Errorf("with another limit: %.200s", a.body)
+		}
+	})
+	if grown > limit {
+		t.Errorf("a refused result took %d MiB", grown>>20)
+	}
+
 	grown = peak(func(sample func()) {
 		line := []byte("7," + strings.Repeat("x", 997) + "\n")
 		chunk := []byte(strings.Repeat(string(line), 1000))

@@ -65,6 +65,11 @@ func run(opt options) error {
 		}()
 	}
 
+	if opt.readyFile != "" { // of a store that was killed
+		if err := os.Remove(opt.readyFile); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("remove old ready file: %w", err)
+		}
+	}
 	executable, _ := os.Executable()
 	lib, err := release.Find(opt.lib, os.Getenv, executable)
 	if err != nil {

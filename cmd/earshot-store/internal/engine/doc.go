@@ -33,6 +33,8 @@
 //     anything else (ErrNotStreamable).
 //   - It formats every block as a document of its own: three blocks of JSON are
 //     three JSON documents. Only formats that can be concatenated may be streamed.
+//   - A result that is held whole does not count towards max_memory_usage (6 GB
+//     under a limit of 300 MB were seen); only max_result_bytes bounds it.
 //   - An empty chunk ends a stream, so a format that writes nothing for a block of
 //     rows (RawBLOB of empty strings, Null) must not be streamed either.
 //   - chdb_classify_query_n recurses without looking at its stack, and a statement

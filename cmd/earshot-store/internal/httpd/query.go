@@ -46,6 +46,9 @@ func (s *Server) runBody(r *http.Request, req *request, resp *response, raw io.R
 	default:
 		return engine.NotImplemented.New("%s", st.Refuse)
 	}
+	if !st.Insert && !streamable(req, st, text) && req.setting("max_result_bytes") == "" {
+		req.settings = append(req.settings, engine.Setting{Name: "max_result_bytes", Value: heldLimit})
+	}
 	if req.reader {
 		return s.runReader(r, req, resp, st, text)
 	}
@@ -200,8 +203,7 @@ func answer(sess *engine.Session, req *request, resp *response, st sqltext.State
 	format := first(st.Format, req.format)
 	// What does not parse is given to the streaming call too: it only reports why,
 	// where the other call would run the statements before the broken one.
-	streamed := st.Query && sqltext.Concatenable(format) && !strings.Contains(text, arrayOfRows) && !on(req.setting(arrayOfRows))
-	if streamed || class.Statements == 0 {
+	if streamable(req, st, text) || class.Statements == 0 {
 		rows, err := sess.Stream(text, format, req.params)
 		if err == nil {
 			defer rows.Close()
@@ -226,8 +228,20 @@ func answer(sess *engine.Session, req *request, resp *response, st sqltext.State
 	return nil
 }
 
+// streamable reports whether the output can be sent block by block.
+func streamable(req *request, st sqltext.Statement, text string) bool {
+	return st.Query && sqltext.Concatenable(first(st.Format, req.format)) &&
+		!strings.Contains(text, arrayOfRows) && !on(req.setting(arrayOfRows))
+}
+
 // arrayOfRows is the setting that puts brackets around JSONEachRow.
 const arrayOfRows = "output_format_json_array_of_rows"
+
+// heldLimit is the max_result_bytes of a result that the engine holds until it is
+// whole, unless the request names another. The formatted text is several times as
+// long, and does not count towards max_memory_usage. Constant columns count as
+// nothing here: what stops those is the limit on the whole process (--max-memory).
+const heldLimit = "67108864" // 64 MiB; the peak is some four times that
 
 func copyRows(rows *engine.Rows, resp *response, format string) error {
 	for {
