@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -21,7 +22,9 @@ import (
 // try runs the program with these arguments to its end.
 func try(t *testing.T, env []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), binary, args...)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, args...)
 	cmd.Env = append(os.Environ(), env...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -96,9 +99,13 @@ func TestReadyFileAndSecondProcess(t *testing.T) {
 	if !ok || r.Addr != s.addr || r.PID != s.cmd.Process.Pid || !strings.HasPrefix(r.Version, "26.7") {
 		t.Errorf("ready file: %+v", r)
 	}
-	_, stderr, code := try(t, nil, "--path", path)
+	// With the same address too: what is wrong is the folder, and that is to be said.
+	_, stderr, code := try(t, nil, "--path", path, "--ready-file", file, "--listen", s.addr)
 	if code != 1 || !strings.Contains(stderr, "in use by another earshot-store (pid "+strconv.Itoa(s.cmd.Process.Pid)+")") {
 		t.Errorf("second process: exit %d, %q", code, stderr)
+	}
+	if again, ok := readReady(file); !ok || again != r {
+		t.Errorf("the second process left the ready file as %+v", again)
 	}
 	if got := s.query(t, "SELECT 1"); got != "1" {
 		t.Errorf("the first one answers %q", got)
@@ -112,8 +119,13 @@ func TestReadyFileAndSecondProcess(t *testing.T) {
 	if err := os.WriteFile(file, []byte(`{"addr":"127.0.0.1:1","pid":1}`), 0o600); err != nil { // left by one that was killed
 		t.Fatal(err)
 	}
-	if _, _, code := try(t, nil, "--path", path, "--ready-file", file, "--lib", dir); code != 1 {
-		t.Errorf("without a library: exit %d", code)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	if _, stderr, code := try(t, nil, "--path", path, "--ready-file", file, "--listen", taken.Addr().String()); code != 1 || !strings.Contains(stderr, "address already in use") {
+		t.Errorf("a port that is taken: exit %d, %q", code, stderr)
 	}
 	if _, ok := readReady(file); ok {
 		t.Error("an old ready file stayed although nothing is ready")

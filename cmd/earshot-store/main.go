@@ -65,26 +65,27 @@ func run(opt options) error {
 		}()
 	}
 
-	if opt.readyFile != "" { // of a store that was killed
-		if err := os.Remove(opt.readyFile); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("remove old ready file: %w", err)
-		}
-	}
 	executable, _ := os.Executable()
 	lib, err := release.Find(opt.lib, os.Getenv, executable)
 	if err != nil {
 		return err
+	}
+	// The lock comes before everything that another store on the folder would feel.
+	unlock, err := lockPath(opt.path)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if opt.readyFile != "" { // of a store that was killed
+		if err := os.Remove(opt.readyFile); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("remove old ready file: %w", err)
+		}
 	}
 	listener, err := net.Listen("tcp", opt.listen)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
 	defer listener.Close()
-	unlock, err := lockPath(opt.path)
-	if err != nil {
-		return err
-	}
-	defer unlock()
 	eng, err := engine.Open(engine.Config{Library: lib, Path: opt.path, Connections: opt.connections, MaxMemory: uint64(opt.maxMemory)})
 	if err != nil {
 		return err
@@ -113,8 +114,8 @@ func run(opt options) error {
 	return errors.Join(err, shutdown(server, eng, opt.shutdownTimeout))
 }
 
-// shutdown ends the statements and the engine, and never takes longer than the
-// timeout and a few seconds: what hangs in the library is left to the process's end.
+// shutdown ends the statements and the engine. It never takes longer than the
+// timeout and four seconds: what hangs in the library is left to the process's end.
 func shutdown(server *httpd.Server, eng *engine.Engine, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -129,7 +130,7 @@ func shutdown(server *httpd.Server, eng *engine.Engine, timeout time.Duration) e
 	select {
 	case <-closed:
 		return nil
-	case <-time.After(max(timeout, 2*time.Second)):
+	case <-time.After(2 * time.Second):
 		return errors.New("shutdown: the engine did not close in time")
 	}
 }
