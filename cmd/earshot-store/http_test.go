@@ -349,6 +349,7 @@ func TestInsertForms(t *testing.T) {
 		{"rows begin in the URL", "INSERT INTO t FORMAT CSV\n1,a", "2,b\n", "2"},
 		{"values in the body", "INSERT INTO t VALUES", "(1, 'a')", "1"},
 		{"larger than the engine's query buffer", "", "INSERT INTO t FORMAT JSONEachRow\n" + big, "2000"},
+		{"a head longer than what is looked at first", "", "INSERT /* " + strings.Repeat("x", 300<<10) + " */ INTO t SETTINGS max_query_size = 1000000 FORMAT CSV\n1,a\n2,b\n", "2"},
 		{"settings in the text", "", "INSERT INTO t SETTINGS format_csv_delimiter = ';' FORMAT CSV\n1;a\n", "1"},
 		{"no rows", "INSERT INTO t FORMAT CSV", "", "0"},
 		{"async", "INSERT INTO t SETTINGS async_insert = 1, wait_for_async_insert = 0 FORMAT CSV", "1,a\n", "1"},
@@ -356,7 +357,7 @@ func TestInsertForms(t *testing.T) {
 	}
 	for _, c := range cases {
 		shared.query(t, "TRUNCATE TABLE t", "database", db)
-		params := []string{"database", db}
+		params := []string{"database", db, "max_query_size", "1000000"}
 		if c.url != "" {
 			params = append(params, "query", c.url)
 		}

@@ -118,7 +118,7 @@ func TestSplit(t *testing.T) {
 		{"INSERT INTO t", "VALUES (1)", "INSERT INTO t\nVALUES (1)", " (1)"},
 	}
 	for _, c := range cases {
-		text, rows, err := split(c.query, strings.NewReader(c.body))
+		_, text, rows, err := split(c.query, strings.NewReader(c.body))
 		if err != nil {
 			t.Errorf("%.50q %.50q: %v", c.query, c.body, err)
 			continue
@@ -131,7 +131,7 @@ func TestSplit(t *testing.T) {
 			t.Errorf("%.50q %.50q: text %.80q rows %.80q", c.query, c.body, text, got)
 		}
 	}
-	if _, _, err := split("", io.LimitReader(repeat('x'), queryLimit+headLimit+10)); err == nil {
+	if _, _, _, err := split("", io.LimitReader(repeat('x'), queryLimit+headLimit+10)); err == nil {
 		t.Error("a text above the limit was read")
 	}
 }

@@ -34,11 +34,10 @@ func (s *Server) runBody(r *http.Request, req *request, resp *response, raw io.R
 		return err
 	}
 	defer body.Close()
-	text, rows, err := split(req.query, body)
+	st, text, rows, err := split(req.query, body)
 	if err != nil {
 		return err
 	}
-	st := sqltext.Parse(text)
 	switch st.Refuse {
 	case "":
 	case sqltext.RefuseFile:
@@ -126,37 +125,34 @@ func (s *Server) allow(sess *engine.Session, req *request, text string) ([]engin
 }
 
 // split reads the text of the statement: the query of the URL, a line break, and
-// the body. When it is an INSERT with rows, rows gives them, and only the
-// beginning of the text has been read.
-func split(query string, body io.Reader) (text string, rows io.Reader, err error) {
-	prefix := query
+// the body. When it is an INSERT with rows, rows gives them, and text may end
+// anywhere behind the place where they begin.
+func split(query string, body io.Reader) (st sqltext.Statement, text string, rows io.Reader, err error) {
 	if query != "" {
-		prefix += "\n"
+		query += "\n"
 	}
-	if st := sqltext.Parse(prefix); st.Insert {
-		if strings.TrimSpace(prefix[st.Data:]) == "" { // the URL ends with the format: the body is the rows, to the byte
-			return prefix, body, nil
+	if st = sqltext.Parse(query); st.Insert {
+		begun := query[st.Data:]
+		if strings.TrimSpace(begun) == "" { // the URL ends with the format: the body is the rows, to the byte
+			begun = ""
 		}
-		return prefix, io.MultiReader(strings.NewReader(prefix[st.Data:]), body), nil
+		return st, query, io.MultiReader(strings.NewReader(begun), body), nil
 	}
 	var b strings.Builder
-	b.WriteString(prefix)
-	n, err := io.CopyN(&b, body, headLimit)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return "", nil, bodyError(err)
-	}
-	if st := sqltext.Parse(b.String()); st.Insert {
-		return b.String(), io.MultiReader(strings.NewReader(b.String()[st.Data:]), body), nil
-	}
-	if n == headLimit {
-		if n, err = io.CopyN(&b, body, queryLimit+1); err != nil && !errors.Is(err, io.EOF) {
-			return "", nil, bodyError(err)
+	b.WriteString(query)
+	for _, limit := range []int64{headLimit, queryLimit} {
+		n, err := io.CopyN(&b, body, limit)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return st, "", nil, bodyError(err)
 		}
-		if n > queryLimit {
-			return "", nil, engine.QueryTooLarge.New("The statement is larger than %d MiB.", queryLimit>>20)
+		if st = sqltext.Parse(b.String()); st.Insert {
+			return st, b.String(), io.MultiReader(strings.NewReader(b.String()[st.Data:]), body), nil
+		}
+		if n < limit {
+			return st, b.String(), nil, nil
 		}
 	}
-	return b.String(), nil, nil
+	return st, "", nil, engine.QueryTooLarge.New("The statement is larger than %d MiB.", queryLimit>>20)
 }
 
 // bodyError puts an error of the request's body into the engine's terms.
