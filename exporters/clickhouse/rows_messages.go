@@ -10,7 +10,7 @@ import (
 // messageRows builds rows of the table messages. The columns part_index,
 // content_ref and ingest_ts are left to their defaults.
 type messageRows struct {
-	block *native.Block
+	table
 
 	tenant, source, format           native.Dict
 	ts                               native.Time
@@ -41,7 +41,7 @@ type messageRows struct {
 func newMessageRows() *messageRows {
 	r := &messageRows{id: native.Hex{N: 16}, ts: native.Time{Zone: "UTC"}}
 	r.attribute = r.attributes.Append
-	r.block = native.NewBlock([]native.Named{
+	r.table = table{name: "messages", block: native.NewBlock([]native.Named{
 		{Name: "tenant", Column: &r.tenant}, {Name: "source", Column: &r.source}, {Name: "format", Column: &r.format},
 		{Name: "ts", Column: &r.ts},
 		{Name: "session_id", Column: &r.session}, {Name: "run_id", Column: &r.run}, {Name: "parent_run_id", Column: &r.parentRun},
@@ -60,7 +60,7 @@ func newMessageRows() *messageRows {
 		{Name: "cache_read_tokens", Column: &r.cacheRead}, {Name: "cache_write_tokens", Column: &r.cacheWrite},
 		{Name: "reasoning_tokens", Column: &r.reasoning},
 		{Name: "attributes", Column: &r.attributes}, {Name: "ver", Column: &r.ver}, {Name: "is_deleted", Column: &r.isDeleted},
-	})
+	})}
 	return r
 }
 

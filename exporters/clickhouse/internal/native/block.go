@@ -15,9 +15,6 @@ type Column interface {
 	Reset()
 }
 
-// sizer is a column whose rows differ in size.
-type sizer interface{ Size() int }
-
 // Named is a column under its name.
 type Named struct {
 	Name string
@@ -28,8 +25,7 @@ type Named struct {
 type Block struct {
 	Columns []Named
 
-	sized []sizer
-	wire  []wireColumn
+	wire []wireColumn
 }
 
 // wireColumn is what a column says before its values: its name, type and state.
@@ -42,9 +38,6 @@ type wireColumn struct {
 func NewBlock(columns []Named) *Block {
 	b := &Block{Columns: columns}
 	for _, c := range columns {
-		if s, ok := c.Column.(sizer); ok {
-			b.sized = append(b.sized, s)
-		}
 		var head proto.Buffer
 		head.PutString(c.Name)
 		head.PutString(c.Type().String())
@@ -61,16 +54,6 @@ func (b *Block) Rows() int {
 		return 0
 	}
 	return b.Columns[0].Rows()
-}
-
-// Size is the number of bytes that the columns of varying width take on the
-// wire, about.
-func (b *Block) Size() int {
-	n := 0
-	for _, s := range b.sized {
-		n += s.Size()
-	}
-	return n
 }
 
 // Encode appends the block. Columns of unequal length are an error.

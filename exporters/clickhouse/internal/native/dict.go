@@ -48,9 +48,6 @@ func (c *Dict) Type() proto.ColumnType {
 // Rows implements Column.
 func (c *Dict) Rows() int { return len(c.keys) }
 
-// Size is the number of bytes that the column takes on the wire, about.
-func (c *Dict) Size() int { return c.index.Size() + len(c.keys) }
-
 // The head of LowCardinality data: the version of the keys, and a word whose low
 // byte is the width of the keys and whose flags say that the dictionary is here.
 const (

@@ -27,9 +27,6 @@ func (c *Map) Type() proto.ColumnType {
 // Rows implements Column.
 func (c *Map) Rows() int { return len(c.offsets) }
 
-// Size is the number of bytes that the column takes on the wire, about.
-func (c *Map) Size() int { return c.Keys.Size() + c.Values.Size() + 8*len(c.offsets) }
-
 // EncodeState implements proto.StateEncoder.
 func (c *Map) EncodeState(b *proto.Buffer) { c.Keys.EncodeState(b) }
 
@@ -65,15 +62,6 @@ func (c *Array[C]) Type() proto.ColumnType { return c.Of.Type().Array() }
 
 // Rows implements Column.
 func (c *Array[C]) Rows() int { return len(c.offsets) }
-
-// Size is the number of bytes that the column takes on the wire, about.
-func (c *Array[C]) Size() int {
-	n := 8 * len(c.offsets)
-	if s, ok := any(c.Of).(sizer); ok {
-		n += s.Size()
-	}
-	return n
-}
 
 // EncodeState implements proto.StateEncoder.
 func (c *Array[C]) EncodeState(b *proto.Buffer) {

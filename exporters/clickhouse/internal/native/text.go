@@ -70,9 +70,6 @@ func (c *Text) Type() proto.ColumnType { return proto.ColumnTypeString }
 // Rows implements Column.
 func (c *Text) Rows() int { return c.rows }
 
-// Size is the number of bytes that the column takes on the wire.
-func (c *Text) Size() int { return len(c.buf) }
-
 // EncodeColumn implements Column.
 func (c *Text) EncodeColumn(b *proto.Buffer) { b.Buf = append(b.Buf, c.buf...) }
 
