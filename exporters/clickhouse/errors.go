@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"strings"
 
 	chgo "github.com/ClickHouse/clickhouse-go/v2"
@@ -73,6 +74,10 @@ func (c *Conn) classify(ctx context.Context, err error) error {
 
 // mayPass says when to try again, if the server did.
 func (c *Conn) mayPass(ctx context.Context, err error) error {
+	var u *url.Error
+	if errors.As(err, &u) { // its URL has every setting of the insert
+		u.URL = c.redacted
+	}
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		return errors.Join(err, cause)
 	}

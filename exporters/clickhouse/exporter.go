@@ -35,6 +35,9 @@ type Exporter struct {
 	conn     *Conn
 	ready    bool
 	writers  *writers
+	wire     *wire
+	batch    string              // the last one that was offered
+	accepted map[string]struct{} // tokens of its parts that are stored
 }
 
 var _ export.Exporter = (*Exporter)(nil)
@@ -60,7 +63,7 @@ func New(s Settings) (*Exporter, error) {
 			return nil, err
 		}
 	}
-	return &Exporter{settings: s, conn: conn, writers: newWriters(s.Profile, s.Schema)}, nil
+	return &Exporter{settings: s, conn: conn, writers: newWriters(s.Profile, s.Schema), wire: newWire(conn.method)}, nil
 }
 
 // Prepare connects and makes sure that the tables are there and fit. Export does
@@ -97,6 +100,9 @@ func (x *Exporter) Export(ctx context.Context, b *export.Batch) error {
 	if err := x.Prepare(ctx); err != nil {
 		return x.conn.mayPass(ctx, err) // whatever it is, the rows are not to blame
 	}
+	if b.ID != x.batch {
+		x.batch, x.accepted = b.ID, make(map[string]struct{})
+	}
 	for _, j := range x.writers.jobs(b) {
 		if err := x.run(ctx, b.ID, j()); err != nil {
 			return err
@@ -105,17 +111,25 @@ func (x *Exporter) Export(ctx context.Context, b *export.Batch) error {
 	return nil
 }
 
+// run inserts the parts of a job that the server does not have yet. A batch that
+// is offered again goes on where it stopped: were it begun anew, a server that
+// fails every tenth insert would never get through a batch of twenty.
 func (x *Exporter) run(ctx context.Context, batch string, j *job) error {
 	defer j.block.Reset()
 	for _, p := range j.split(x.settings.MaxInsertBytes) {
-		if err := x.insert(ctx, j, p, p.token(batch, j.name)); err != nil {
+		token := p.token(batch, j.name)
+		if _, stored := x.accepted[token]; stored {
+			continue
+		}
+		if err := x.insertPart(ctx, j, p, token); err != nil {
 			return x.conn.classify(ctx, fmt.Errorf("clickhouse: insert %d rows into %s: %w", p.to-p.from, j.name, err))
 		}
+		x.accepted[token] = struct{}{}
 	}
 	return nil
 }
 
-func (x *Exporter) insert(ctx context.Context, j *job, p part, token string) error {
+func (x *Exporter) insertPart(ctx context.Context, j *job, p part, token string) error {
 	at := p.from
 	next := func() bool {
 		j.block.Reset()
@@ -127,7 +141,7 @@ func (x *Exporter) insert(ctx context.Context, j *job, p part, token string) err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, x.settings.Timeout, errTimeout)
 	defer cancel()
-	err := x.conn.insert(ctx, j, next, token)
+	err := x.insert(ctx, j, next, token)
 	if err != nil && errors.Is(context.Cause(ctx), errTimeout) {
 		return fmt.Errorf("no answer in %s: %w", x.settings.Timeout, err)
 	}

@@ -21,23 +21,26 @@ type blocks func() bool
 
 // insert runs one INSERT. The token makes it safe to run again after a failure
 // whose outcome is not known.
-func (c *Conn) insert(ctx context.Context, j *job, next blocks, token string) error {
+func (x *Exporter) insert(ctx context.Context, j *job, next blocks, token string) error {
 	settings := chgo.Settings{
 		"async_insert":               0, // an answer means that the rows are stored
 		"insert_deduplication_token": token,
 		// A retry must not count twice in what is fed by materialized views either.
 		"deduplicate_blocks_in_dependent_materialized_views": 1,
+		// The full-text index of a small part is thrown away by the first merge, which
+		// builds its own. Building it here as well doubled what an insert costs.
+		"exclude_materialize_skip_indexes_on_insert": "idx_fts",
 	}
-	if !c.http {
-		return c.insertNative(chgo.Context(ctx, chgo.WithSettings(settings)), j, next)
+	if !x.conn.http {
+		return x.insertNative(chgo.Context(ctx, chgo.WithSettings(settings)), j, next)
 	}
-	b := newBody(j.block, next, c.method)
-	defer b.stop()
-	if b.compress != nil {
+	if x.wire.compress != nil {
 		settings["decompress"] = 1
 	}
-	err := c.db.InsertFormat(chgo.Context(ctx, chgo.WithSettings(settings)), "Native", j.insert, b)
-	if broken := b.broken(); broken != nil {
+	x.wire.buf.Reset()
+	b := &body{block: j.block, next: next, wire: x.wire}
+	err := x.conn.db.InsertFormat(chgo.Context(ctx, chgo.WithSettings(settings)), "Native", j.insert, b)
+	if broken := b.stop(); broken != nil {
 		return broken
 	}
 	return err
@@ -46,8 +49,8 @@ func (c *Conn) insert(ctx context.Context, j *job, next blocks, token string) er
 // insertNative hands the blocks to the driver's batch. The driver's columns are
 // filled by decoding ours, as they are when a server sends them: there is no way
 // to append to them that does not box every cell.
-func (c *Conn) insertNative(ctx context.Context, j *job, next blocks) (err error) {
-	batch, err := c.db.PrepareBatch(ctx, j.insert)
+func (x *Exporter) insertNative(ctx context.Context, j *job, next blocks) (err error) {
+	batch, err := x.conn.db.PrepareBatch(ctx, j.insert)
 	if err != nil {
 		return err
 	}
@@ -65,10 +68,9 @@ func (c *Conn) insertNative(ctx context.Context, j *job, next blocks) (err error
 			return fmt.Errorf("%w: column %s is %s, and rows are written as %s", ErrSchema, col.Name, have, want)
 		}
 	}
-	var buf proto.Buffer
 	for next() {
-		buf.Reset()
-		if err := fill(into, j, &buf); err != nil {
+		x.wire.buf.Reset()
+		if err := fill(into, j, &x.wire.buf); err != nil {
 			return err
 		}
 		if err := batch.Flush(); err != nil {

@@ -22,17 +22,17 @@ CREATE TABLE IF NOT EXISTS {{table "messages"}}{{onCluster}}
     model              LowCardinality(String) COMMENT 'As the protocol names it' CODEC(ZSTD(1)),
     tool_name          LowCardinality(String) COMMENT 'The tool that is called or answers' CODEC(ZSTD(1)),
     tool_call_id       String COMMENT 'The protocol''s id of the call' CODEC(ZSTD(1)),
-    tool_arguments     String COMMENT 'JSON where the protocol has JSON' CODEC(ZSTD(3)){{ttl "messages.tool_arguments"}},
+    tool_arguments     String COMMENT 'JSON where the protocol has JSON' CODEC(ZSTD(1)){{ttl "messages.tool_arguments"}},
     tool_result        String ALIAS if(kind IN ('tool_result', 'delegation_result'), content, '') COMMENT 'content of a result',
     delegate_to        LowCardinality(String) COMMENT 'The agent that work is handed to, by the name the caller used' CODEC(ZSTD(1)),
-    delegate_task      String COMMENT 'The work that is handed over' CODEC(ZSTD(3)){{ttl "messages.delegate_task"}},
+    delegate_task      String COMMENT 'The work that is handed over' CODEC(ZSTD(1)){{ttl "messages.delegate_task"}},
     child_run_id       String COMMENT 'The run that a delegation caused' CODEC(ZSTD(1)),
     link_method        LowCardinality(String) COMMENT 'How the child was found: native_id, meta_file, fork_id, traceparent, parent_run, order, prompt' CODEC(ZSTD(1)),
     finish_reason      LowCardinality(String) COMMENT 'Why the model or the run stopped' CODEC(ZSTD(1)),
     is_error           Bool COMMENT 'It reports a failure',
     complete           Bool COMMENT 'Nothing more will come; false for what was cut off',
     hidden             Bool COMMENT 'A user interface would not show it: handshakes, internal tools, bookkeeping',
-    content            String COMMENT 'What was said, a tool''s result, an error''s message, the raw frame of an unknown message' CODEC(ZSTD(3)){{ttl "messages.content"}},
+    content            String COMMENT 'What was said, a tool''s result, an error''s message, the raw frame of an unknown message' CODEC(ZSTD(1)){{ttl "messages.content"}},
     content_bytes      UInt32 COMMENT 'Length of content; stays when content has expired' CODEC(T64, ZSTD(1)),
     content_ref        String DEFAULT '' COMMENT 'Where content is kept when it is not here; empty today' CODEC(ZSTD(1)),
     input_tokens       UInt64 COMMENT 'Tokens sent, neither read from nor written to a cache. The classes are exclusive: add them up' CODEC(T64, ZSTD(1)),
@@ -53,6 +53,6 @@ ENGINE = {{replacing "ver, is_deleted"}}
 PARTITION BY toYYYYMM(ts)
 PRIMARY KEY (tenant, toStartOfHour(ts), session_id)
 ORDER BY (tenant, toStartOfHour(ts), session_id, message_id, part_index){{ttl "messages"}}
-SETTINGS {{settings}}
+SETTINGS {{settings}}, min_bytes_for_wide_part = 134217728
 COMMENT 'Every normalized message. Read it with FINAL, or through v_messages';
 {{distributed "messages" "cityHash64(session_id)"}}

@@ -47,7 +47,7 @@ ENGINE = {{replacing "Ver, IsDeleted"}}
 PARTITION BY toDate(Timestamp)
 PRIMARY KEY (toDateTime(Timestamp), TraceId)
 ORDER BY (toDateTime(Timestamp), TraceId, SpanId){{ttl "otel_traces"}}
-SETTINGS {{settings}}
+SETTINGS {{settings}}, min_bytes_for_wide_part = 134217728
 COMMENT 'Spans that have ended, in the columns of the OpenTelemetry collector. Read it with FINAL or final = 1';
 {{distributed "otel_traces" "cityHash64(TraceId)"}};
 
