@@ -32,17 +32,24 @@ func writeTSV(w *bufio.Writer, r *Rows, names bool) error {
 			if i > 0 {
 				w.WriteByte('\t') // bufio remembers an error until Flush
 			}
-			escape.WriteString(w, cell(i))
+			w.WriteString(cell(i))
 		}
 		return w.WriteByte('\n')
 	}
 	if names {
-		if err := line(func(i int) string { return r.Columns[i].Name }); err != nil {
+		if err := line(func(i int) string { return escape.Replace(r.Columns[i].Name) }); err != nil {
 			return err
 		}
 	}
 	for r.Next() {
-		if err := line(func(i int) string { return text(r.Columns[i], r.Values()[i], `\N`) }); err != nil {
+		err := line(func(i int) string {
+			c, v := r.Columns[i], r.Values()[i]
+			if jsonable(c, v) == nil {
+				return `\N`
+			}
+			return escape.Replace(text(c, v, ""))
+		})
+		if err != nil {
 			return err
 		}
 	}
