@@ -2,9 +2,10 @@ package clickhouse
 
 import (
 	"net/http"
-	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/earshot-dev/earshot/core/export"
 )
 
 // throttle remembers for how long a server, or a proxy before it, last asked to
@@ -32,18 +33,7 @@ func (t *throttled) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if res.StatusCode == http.StatusTooManyRequests || res.StatusCode == http.StatusServiceUnavailable {
-		t.throttle.wait.Store(int64(retryAfter(res.Header.Get("Retry-After"), time.Now())))
+		t.throttle.wait.Store(int64(export.ParseRetryAfter(res.Header.Get("Retry-After"), time.Now())))
 	}
 	return res, nil
-}
-
-// retryAfter reads the header's two forms: seconds, and a date.
-func retryAfter(v string, now time.Time) time.Duration {
-	if n, err := strconv.ParseInt(v, 10, 32); err == nil && n > 0 {
-		return time.Duration(n) * time.Second
-	}
-	if t, err := http.ParseTime(v); err == nil {
-		return max(t.Sub(now), 0)
-	}
-	return 0
 }
