@@ -110,43 +110,10 @@ func BenchmarkBlock(b *testing.B) {
 		}
 		return ours.block.Encode(buf)
 	})
-	run("columns-1MiB-chunks", func(buf *chproto.Buffer) error {
-		n := 0
-		ours.block.Reset()
-		for i := range messages {
-			n += ours.add(&messages[i])
-			if n > 1<<20 || i == len(messages)-1 {
-				buf.Reset()
-				if err := ours.block.Encode(buf); err != nil {
-					return err
-				}
-				ours.block.Reset()
-				n = 0
-			}
-		}
-		return nil
-	})
 	run("driver-append", func(buf *chproto.Buffer) error {
 		block := driverBlock(b, ours)
 		for i := range messages {
 			if err := block.Append(driverRow(&messages[i])...); err != nil {
-				return err
-			}
-		}
-		return block.Encode(buf, 0)
-	})
-	run("driver-columns", func(buf *chproto.Buffer) error {
-		block := driverBlock(b, ours)
-		if err := driverColumns(block, messages); err != nil {
-			return err
-		}
-		return block.Encode(buf, 0)
-	})
-	var tuned tunedRow
-	run("driver-append-tuned", func(buf *chproto.Buffer) error {
-		block := driverBlock(b, ours)
-		for i := range messages {
-			if err := tuned.append(block, &messages[i]); err != nil {
 				return err
 			}
 		}

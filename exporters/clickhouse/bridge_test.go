@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ClickHouse/ch-go/compress"
 	chproto "github.com/ClickHouse/ch-go/proto"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/column"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/proto"
@@ -38,7 +39,7 @@ func nativeDSN(t *testing.T) string {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup
-	b := &bridge{t: t, store: storeDSN, client: &http.Client{Transport: &http.Transport{}}}
+	b := &bridge{t: t, store: storeDSN(t), client: &http.Client{Transport: &http.Transport{}}}
 	t.Cleanup(func() { _ = l.Close(); wg.Wait(); b.client.CloseIdleConnections() })
 	wg.Go(func() {
 		for {
@@ -270,3 +271,11 @@ func (b *bridge) exception(out *chproto.Buffer, err error) error {
 type refusal struct{ chproto.Exception }
 
 func (r *refusal) Error() string { return r.Message }
+
+func compressed(b []byte) []byte {
+	w := compress.NewWriter(compress.LevelZero, compress.LZ4)
+	if err := w.Compress(b); err != nil {
+		return nil
+	}
+	return w.Data
+}

@@ -63,7 +63,7 @@ func TestThePasswordIsNotPrinted(t *testing.T) {
 	} {
 		settings := Settings{Conn: ConnSettings{DSN: dsn, DialTimeout: time.Second}, CreateSchema: true}
 		says := fmt.Sprintf("%v %+v %#v %s", settings, settings, settings, settings.Conn)
-		x, err := New(settings)
+		x, err := New(t.Context(), settings)
 		if err == nil {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			says += x.conn.String() + fmt.Sprint(x.Prepare(ctx))

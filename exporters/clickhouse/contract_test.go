@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ClickHouse/ch-go/compress"
 	chproto "github.com/ClickHouse/ch-go/proto"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/column"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/proto"
@@ -23,24 +22,20 @@ import (
 )
 
 func TestContract(t *testing.T) {
-	for _, compression := range []string{CompressionNone, CompressionLZ4, CompressionZSTD} {
-		t.Run(compression, func(t *testing.T) {
-			exporttest.Check(t, exporttest.Subject{
-				New: func(t *testing.T, far *exporttest.Far) export.Exporter {
-					server := httptest.NewServer(&fakeServer{t: t, far: far, tokens: make(map[string][]string)})
-					t.Cleanup(server.Close)
-					x, err := New(Settings{Conn: ConnSettings{DSN: server.URL, Compression: compression}, MaxInsertBytes: 10 << 10})
-					if err != nil {
-						t.Fatal(err)
-					}
-					x.ready = true // the server has no tables to look at
-					return x
-				},
-				Takes:    takes,
-				Replaces: true, // by FINAL; what a token is for has its own test
-			})
-		})
-	}
+	exporttest.Check(t, exporttest.Subject{
+		New: func(t *testing.T, far *exporttest.Far) export.Exporter {
+			server := httptest.NewServer(&fakeServer{t: t, far: far, tokens: make(map[string][]string)})
+			t.Cleanup(server.Close)
+			x, err := New(t.Context(), Settings{Conn: ConnSettings{DSN: server.URL}, MaxInsertBytes: 10 << 10})
+			if err != nil {
+				t.Fatal(err)
+			}
+			x.ready = true // the server has no tables to look at
+			return x
+		},
+		Takes:    takes,
+		Replaces: true, // by FINAL; what a token is for has its own test
+	})
 }
 
 // takes names the rows that each record becomes.
@@ -136,9 +131,6 @@ var idColumns = map[string]string{
 // read takes the blocks of the body apart and names their rows.
 func (f *fakeServer) read(table string, r *http.Request) ([]string, error) {
 	in := chproto.NewReader(r.Body)
-	if r.URL.Query().Get("decompress") == "1" {
-		in.EnableCompression()
-	}
 	var out []string
 	for {
 		block := proto.Block{ServerContext: &column.ServerContext{Timezone: time.UTC}}
@@ -177,9 +169,6 @@ func (f *fakeServer) hello(w http.ResponseWriter, r *http.Request) {
 	if err := block.Append("fake", "26.7.1.1", uint32(revision), "UTC"); err == nil {
 		err = block.Encode(&buf, revision)
 	}
-	if r.URL.Query().Get("compress") == "1" {
-		buf.Buf = compressed(buf.Buf)
-	}
 	_, _ = w.Write(buf.Buf)
 }
 
@@ -194,7 +183,7 @@ func TestATimeoutMayPass(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer server.Close()
-	x, err := New(Settings{Conn: ConnSettings{DSN: server.URL}, Timeout: 200 * time.Millisecond})
+	x, err := New(t.Context(), Settings{Conn: ConnSettings{DSN: server.URL}, Timeout: 200 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,12 +195,4 @@ func TestATimeoutMayPass(t *testing.T) {
 	if err := x.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-}
-
-func compressed(b []byte) []byte {
-	w := compress.NewWriter(compress.LevelZero, compress.LZ4)
-	if err := w.Compress(b); err != nil {
-		return nil
-	}
-	return w.Data
 }

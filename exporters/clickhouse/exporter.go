@@ -13,8 +13,10 @@ import (
 
 // Settings of an Exporter. Only the DSN is required.
 type Settings struct {
-	Conn   ConnSettings
-	Schema Schema // its Database follows Conn
+	Conn ConnSettings
+	// Cluster and TTL shape the schema; see Schema.
+	Cluster string
+	TTL     TTL
 
 	// CreateSchema makes the database and its tables, or brings them up to date,
 	// before the first insert. Without it they are only looked at.
@@ -32,6 +34,7 @@ type Settings struct {
 // Exporter stores batches in ClickHouse.
 type Exporter struct {
 	settings Settings
+	schema   Schema
 	conn     *Conn
 	ready    bool
 	writers  *writers
@@ -44,12 +47,12 @@ var _ export.Exporter = (*Exporter)(nil)
 
 // New returns an exporter. It does not dial: a server that is down delays the
 // first Export, not the start of the sidecar. Prepare dials.
-func New(s Settings) (*Exporter, error) {
+func New(_ context.Context, s Settings) (*Exporter, error) {
 	conn, err := open(s.Conn, false)
 	if err != nil {
 		return nil, err
 	}
-	if s.Schema.Database = conn.database; s.Timeout <= 0 {
+	if s.Timeout <= 0 {
 		s.Timeout = 30 * time.Second
 	}
 	if s.MaxInsertBytes <= 0 {
@@ -63,7 +66,8 @@ func New(s Settings) (*Exporter, error) {
 			return nil, err
 		}
 	}
-	return &Exporter{settings: s, conn: conn, writers: newWriters(s.Profile, s.Schema), wire: newWire(conn.method)}, nil
+	schema := Schema{Database: conn.database, Cluster: s.Cluster, TTL: s.TTL}
+	return &Exporter{settings: s, schema: schema, conn: conn, writers: newWriters(s.Profile, schema), wire: newWire(conn.method)}, nil
 }
 
 // Prepare connects and makes sure that the tables are there and fit. Export does
@@ -74,13 +78,13 @@ func (x *Exporter) Prepare(ctx context.Context) error {
 		return nil
 	}
 	if !x.settings.CreateSchema {
-		if err := x.settings.Schema.Verify(ctx, x.conn); err != nil {
+		if err := x.schema.Verify(ctx, x.conn); err != nil {
 			return err
 		}
 		x.ready = true
 		return nil
 	}
-	done, err := x.settings.Schema.Apply(ctx, x.conn)
+	done, err := x.schema.Apply(ctx, x.conn)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 
 // eachWay runs f with a connection over HTTP and one over the native protocol.
 func eachWay(t *testing.T, f func(t *testing.T, c *Conn)) {
-	for way, dsn := range map[string]string{"http": storeDSN, "native": ""} {
+	for way, dsn := range map[string]string{"http": storeDSN(t), "native": ""} {
 		t.Run(way, func(t *testing.T) {
 			if dsn == "" {
 				dsn = nativeDSN(t)

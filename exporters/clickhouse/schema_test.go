@@ -257,7 +257,7 @@ func TestPrintIsWhatApplyRuns(t *testing.T) {
 
 func TestPrepareWithoutPermissionToChange(t *testing.T) {
 	_, s := database(t)
-	x, err := New(Settings{Conn: s})
+	x, err := New(t.Context(), Settings{Conn: s})
 	if err != nil {
 		t.Fatal(err)
 	}

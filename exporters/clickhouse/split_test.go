@@ -54,7 +54,7 @@ func TestSplit(t *testing.T) {
 // TestSplitKeepsEveryRow checks what every split must have, over random jobs:
 // each row once, the limits kept, and the same parts when it is done again.
 func TestSplitKeepsEveryRow(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		n, limit := r.IntN(2000), 100+r.IntN(1000)
 		sizes, periods := make([]int, n), make([]int32, n)

@@ -4,85 +4,88 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 )
 
-// storeDSN is where the tests' ClickHouse is. It is the embedded store, built
-// and started once, unless EARSHOT_TEST_DSN names another server (whose databases
+// store starts the tests' ClickHouse when the first test needs it. It is the
+// embedded store, unless EARSHOT_TEST_DSN names another server (whose databases
 // test_* are then made and dropped).
-var storeDSN string
+var store = sync.OnceValues(startStore)
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+// stopStore ends what store has started.
+var stopStore = func() {}
 
-func run(m *testing.M) int {
-	storeDSN = os.Getenv("EARSHOT_TEST_DSN")
-	if storeDSN == "" {
-		stop, err := startStore()
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer stop()
-	}
+func TestMain(m *testing.M) {
 	code := m.Run()
+	stopStore()
 	if err := goleak.Find(); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, "goroutines left behind:", err)
-		return 1
+		code = 1
 	}
-	return code
+	os.Exit(code)
+}
+
+// storeDSN is where the tests' ClickHouse is.
+func storeDSN(t *testing.T) string {
+	t.Helper()
+	dsn, err := store()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dsn
 }
 
 // startStore starts the embedded store in a process that ends with this one.
-func startStore() (stop func(), err error) {
+func startStore() (dsn string, err error) {
+	if dsn := os.Getenv("EARSHOT_TEST_DSN"); dsn != "" {
+		return dsn, nil
+	}
 	dir, err := os.MkdirTemp("", "earshot-clickhouse-test-")
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	defer func() {
-		if err != nil {
-			_ = os.RemoveAll(dir)
-		}
-	}()
+	stopStore = func() { _ = os.RemoveAll(dir) }
 	bin := os.Getenv("EARSHOT_STORE")
 	if bin == "" {
 		bin = filepath.Join(dir, "earshot-store")
 		build := exec.Command("go", "build", "-o", bin, "github.com/earshot-dev/earshot/cmd/earshot-store")
 		if out, err := build.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("build earshot-store: %w\n%s", err, out)
+			return "", fmt.Errorf("build earshot-store: %w\n%s", err, out)
 		}
 	}
 	cmd := exec.Command(bin, "--path", filepath.Join(dir, "data"), "--watch-stdin")
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start earshot-store: %w", err)
+		return "", fmt.Errorf("start earshot-store: %w", err)
 	}
-	stop = func() {
+	stopStore = func() {
 		_ = stdin.Close()
 		_ = cmd.Wait()
 		_ = os.RemoveAll(dir)
 	}
 	line, err := bufio.NewReader(stdout).ReadString('\n')
-	if err != nil {
-		stop()
-		return nil, fmt.Errorf("earshot-store did not come up: if it misses the engine, type make engine: %w", err)
+	at := strings.Index(line, "http://")
+	if err != nil || at < 0 {
+		return "", fmt.Errorf("earshot-store did not come up (without the engine: make engine): %q %v", line, err)
 	}
-	storeDSN = strings.TrimSpace(line[strings.Index(line, "http://"):])
-	return stop, nil
+	return strings.TrimSpace(line[at:]), nil
 }
 
 // database returns a Conn and the settings for a database of the test's own.
@@ -94,7 +97,7 @@ func database(t *testing.T) (*Conn, ConnSettings) {
 		}
 		return '_'
 	}, t.Name()))
-	s := ConnSettings{DSN: storeDSN, Database: name}
+	s := ConnSettings{DSN: storeDSN(t), Database: name}
 	admin, err := open(s, false)
 	if err != nil {
 		t.Fatal(err)
@@ -123,11 +126,11 @@ func database(t *testing.T) (*Conn, ConnSettings) {
 func exporter(t *testing.T, set func(*Settings)) (*Exporter, *Conn) {
 	t.Helper()
 	_, conn := database(t)
-	s := Settings{Conn: conn, CreateSchema: true}
+	s := Settings{Conn: conn, CreateSchema: true, Logger: slog.New(slog.DiscardHandler)}
 	if set != nil {
 		set(&s)
 	}
-	x, err := New(s)
+	x, err := New(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,77 +1,10 @@
 package clickhouse
 
 import (
-	"reflect"
-	"time"
-
 	chproto "github.com/ClickHouse/ch-go/proto"
-	"github.com/ClickHouse/clickhouse-go/v2/lib/proto"
 
 	"github.com/earshot-dev/earshot/core/msg"
 )
-
-// driverColumns appends the messages as slices, one per column.
-func driverColumns(block *proto.Block, messages []msg.Message) error {
-	cols := make([]reflect.Value, len(block.Columns))
-	for i := range messages {
-		for c, v := range driverRow(&messages[i]) {
-			if i == 0 {
-				cols[c] = reflect.MakeSlice(reflect.SliceOf(reflect.TypeOf(v)), 0, len(messages))
-			}
-			cols[c] = reflect.Append(cols[c], reflect.ValueOf(v))
-		}
-	}
-	for c := range cols {
-		if _, err := block.Columns[c].Append(cols[c].Interface()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// tunedRow gives the driver pointers to scratch where it takes them, so that
-// texts are not boxed.
-type tunedRow struct {
-	arguments, task, content []byte
-	values                   []any
-	strings                  [24]string
-	dict                     map[string]any
-}
-
-func (r *tunedRow) append(block *proto.Block, m *msg.Message) error {
-	if r.dict == nil {
-		r.dict = make(map[string]any)
-	}
-	lc := func(s string) any {
-		v, ok := r.dict[s]
-		if !ok {
-			v = s
-			r.dict[s] = v
-		}
-		return v
-	}
-	n := 0
-	str := func(s string) any { r.strings[n] = s; n++; return &r.strings[n-1] }
-	hex := func(zero bool, s func() string) any {
-		if zero {
-			return str("")
-		}
-		return str(s())
-	}
-	h := &m.Host
-	r.arguments = m.Tool.Arguments.Append(r.arguments[:0])
-	r.task = m.Delegation.Task.Append(r.task[:0])
-	r.content = m.Content.Append(r.content[:0])
-	attributes := make(map[string]string)
-	m.EachAttribute(func(k, v string) { attributes[k] = v })
-	r.values = append(r.values[:0], lc(h.Tenant), lc(h.Source), lc(h.Format), time.Unix(0, m.Time), str(m.Session), str(m.Run), str(m.ParentRun),
-		str(h.ID.String()), h.Seq, hex(h.Parent.IsZero(), h.Parent.String), hex(h.TraceID.IsZero(), h.TraceID.String), hex(h.SpanID.IsZero(), h.SpanID.String),
-		str(m.Agent.ID), lc(m.Agent.Name), lc(m.Agent.Kind.String()), lc(m.Role.String()), lc(m.Kind.String()), lc(m.Provider), lc(m.Model),
-		lc(m.Tool.Name), str(m.Tool.CallID), &r.arguments, lc(m.Delegation.To), &r.task, str(m.Delegation.ChildRun),
-		lc(m.Delegation.Link.String()), lc(m.FinishReason), m.IsError, m.Complete > msg.Partial, m.Hidden, &r.content, uint32(len(r.content)),
-		m.Usage.Input, m.Usage.Output, m.Usage.CacheRead, m.Usage.CacheWrite, m.Usage.Reasoning, attributes, h.Ver, uint8(0))
-	return block.Append(r.values...)
-}
 
 // chColumns are the typed columns of ch-go as they come.
 type chColumns struct {
