@@ -20,35 +20,48 @@ type place struct {
 	line int64 // the next line begins here; all between pos and line is blank
 	seen int64 // there is no newline between line and here
 
-	head []byte // the first bytes of the line, once it is longer than the limit
-	step int    // bytes worth reading at once; 0: as many as allowed
+	// zeros says that there are only NUL bytes between line and seen. They are
+	// skipped once something follows them: a writer that allocates its file in
+	// advance will put its next line in their place.
+	zeros bool
+	head  []byte // the first bytes of the line, once it is longer than the limit
+	step  int    // bytes worth reading at once; 0: as many as allowed
 }
 
-func (p place) at(off int64) place {
-	return place{base: p.base, pos: off, line: off, seen: off}
-}
+// at returns the place where the line at off begins.
+func (p place) at(off int64) place { return place{base: p.base, pos: off, line: off, seen: off} }
 
-// emit appends the frame of a line whose data is at hand, which ends at end in
-// the file; n is the length of the whole line.
+// skip moves the beginning of the line to off.
+func (p *place) skip(off int64) { p.line, p.seen, p.zeros, p.head = off, off, false, nil }
+
+// emit appends the frame of a line of n bytes that ends at end in the file. data is
+// the line, or its beginning when it is beyond the limit.
 func (p *place) emit(frames []frame.Frame, data []byte, n, end int64, limit int, at int64) []frame.Frame {
 	f := frame.Frame{Kind: frame.Line, At: at, Data: data, Pos: p.pos - p.base, End: end - p.base}
 	if n > int64(limit) {
 		f.Data = data[:min(len(data), keptOfLong, limit)]
 		f.Dropped, f.Reason = n-int64(len(f.Data)), msg.ReasonTooLong
+	} else if end > p.line+n { // there was a newline
+		f.Data = bytes.TrimSuffix(data, []byte{'\r'})
 	}
-	p.pos, p.line, p.seen, p.head = end, end, end, nil
+	p.pos = end
+	p.skip(end)
 	return append(frames, f)
 }
 
 // cut appends the frames of the whole lines in b, which are the bytes of the file
-// from p.line on. eof says that the file ends with b and may be continued.
-func (p place) cut(frames []frame.Frame, b []byte, eof bool, limit int, at int64) ([]frame.Frame, place) {
+// from p.line on.
+func (p place) cut(frames []frame.Frame, b []byte, limit int, at int64) ([]frame.Frame, place) {
 	start := p.line
 	known := min(int(p.seen-p.line), len(b)) // bytes known to hold no newline
 	for rest := b; len(rest) > 0 && len(frames) < maxFrames; rest = b[p.line-start:] {
-		if n := padding(rest, eof); n > 0 {
-			p.line += int64(n)
-			p.seen = max(p.seen, p.line)
+		if rest[0] == 0 {
+			n := len(rest) - len(bytes.TrimLeft(rest, "\x00"))
+			if n == len(rest) {
+				p.seen, p.zeros = p.line+int64(n), true
+				break
+			}
+			p.skip(p.line + int64(n))
 			known = 0
 			continue
 		}
@@ -59,31 +72,14 @@ func (p place) cut(frames []frame.Frame, b []byte, eof bool, limit int, at int64
 		}
 		i += known
 		known = 0
-		data := rest[:i]
-		if i > 0 && data[i-1] == '\r' {
-			data = data[:i-1]
-		}
 		end := p.line + int64(i) + 1
-		if blank(data) {
-			p.line, p.seen = end, end
+		if i <= limit && blank(rest[:i]) {
+			p.skip(end)
 			continue
 		}
-		frames = p.emit(frames, data, int64(len(data)), end, limit, at)
+		frames = p.emit(frames, rest[:i], int64(i), end, limit, at)
 	}
 	return frames, p
-}
-
-// padding counts the NUL bytes that b begins with. Those that a file ends with are
-// no padding yet: they may be filled in later.
-func padding(b []byte, eof bool) int {
-	if b[0] != 0 {
-		return 0
-	}
-	n := len(b) - len(bytes.TrimLeft(b, "\x00"))
-	if n == len(b) && eof {
-		return 0
-	}
-	return n
 }
 
 func blank(line []byte) bool {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -168,7 +169,7 @@ func (e *env) until(what string, cond func() bool) {
 // more come, it waits until the source has nothing left to do.
 func (e *env) want(lines ...string) {
 	e.Helper()
-	slices.Sort(lines)
+	lines = slices.Sorted(slices.Values(lines))
 	e.until(fmt.Sprintf("%d lines", len(lines)), func() bool { return e.sink.count() >= len(lines) })
 	e.idle()
 	if diff := cmp.Diff(lines, e.sink.sorted()); diff != "" {
@@ -180,7 +181,6 @@ func (e *env) idle() {
 	e.Helper()
 	e.until("the source to be drained", e.src.Drained)
 }
-
 
 func (e *env) wantStreams(n int) {
 	e.Helper()
@@ -209,3 +209,23 @@ func numbered(prefix string, n int) []string {
 func text(lines ...string) string {
 	return strings.Join(lines, "\n") + "\n"
 }
+
+// lockedBuffer is a log that can be read while it is written.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func (l *lockedBuffer) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }

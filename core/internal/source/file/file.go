@@ -29,7 +29,7 @@ type file struct {
 	round     uint32 // of the scan that saw it last
 	kind      kind
 	sched     sched
-	fresh     bool // found and not read to where it ended then
+	fresh     bool // it was there at the start, and was not read to its end yet
 	early     bool // it was there when the source ran for the first time
 	lost      bool // its name leads elsewhere, and it has to be seen what became of it
 	outside   bool // no pattern covers its name
@@ -52,7 +52,8 @@ type file struct {
 // haunt is what is known of a ghost.
 type haunt struct {
 	since time.Time
-	left  int64 // bytes that are lost with it, unless a copy turns up
+	waits time.Time // the time after which it is forgotten counts from here
+	left  int64     // bytes that are lost with it, unless a copy turns up
 }
 
 // stream is one stream of frames, and the content that they are read from.
@@ -61,13 +62,14 @@ type stream struct {
 	file   *file // that holds the content
 	rewind int64 // position to go on from; -1: none
 
-	// These belong to the worker that has the file in its hands.
+	marks marks // written under mu by the worker that has the file in its hands
+
+	// These belong to that worker.
 	key    string
 	anchor int64
 	origin string        // as the sink knows it
 	out    source.Stream // nil while it is not open
 	place  place
-	marks  marks
 	done   stamp // of a file that holds nothing more; zero: there may be more
 	safe   int64 // position up to which an earlier run got it through
 	size   int64 // of the file when it was read last

@@ -11,12 +11,14 @@ import (
 // makeGhost makes a ghost of a file that nobody else knows any more. left are the
 // bytes that were not read and cannot be any more. s.mu is held.
 func (s *Source) makeGhost(g *file, left int64) {
-	g.ghost, g.lost, g.haunt = true, false, &haunt{time.Now(), left}
+	now := time.Now()
+	g.ghost, g.lost, g.haunt = true, false, &haunt{now, now, left}
 	if g.stream != nil {
 		g.stream.file = g
 	}
 	p := family(g.path)
 	s.ghosts[p] = append(s.ghosts[p], g)
+	s.ghostsMade++
 	s.ask(ask{copies: g})
 }
 
@@ -26,6 +28,9 @@ func (s *Source) exorcise(g *file) {
 	s.ghosts[p] = slices.DeleteFunc(s.ghosts[p], func(o *file) bool { return o == g })
 	if len(s.ghosts[p]) == 0 {
 		delete(s.ghosts, p)
+	}
+	if s.byPath[g.path] == g {
+		delete(s.byPath, g.path)
 	}
 	if g.stream != nil && g.stream.file == g {
 		g.stream.file = nil
@@ -37,18 +42,22 @@ func (s *Source) exorcise(g *file) {
 func (s *Source) trace(f *file) {
 	s.mu.Lock()
 	path := f.path
+	reused := s.byID[f.id] != f
 	s.mu.Unlock()
+	if reused {
+		f.close()
+	}
 
 	now, is := path, false
 	info, err := os.Stat(path)
 	switch {
 	case err == nil:
 		id, _, _ := describe(info)
-		is = id == f.id
+		is = id == f.id && !reused
 	case !gone(err):
 		is = true // as far as can be told
 	}
-	if !is && f.fd != nil {
+	if !is && !reused && f.fd != nil {
 		if info, err := f.fd.Stat(); err == nil {
 			if _, _, links := describe(info); links > 0 {
 				if name, ok := nameOf(f.fd); ok {
@@ -79,9 +88,10 @@ func (s *Source) bury(f *file) {
 	if s.byID[f.id] == f {
 		delete(s.byID, f.id)
 	}
-	if s.byPath[f.path] == f {
+	if s.byPath[f.path] == f && f.fd == nil { // with one, who has it open may still write to it
 		delete(s.byPath, f.path)
 	}
+	s.leave(f)
 	for _, st := range f.known {
 		s.makeGhost(&file{path: f.path, id: f.id, kind: f.kind, stream: st}, 0)
 	}
@@ -105,8 +115,12 @@ func (s *Source) replaced(f *file) verdict {
 	st := f.stream
 	s.Logger.Info("file has another content", "source", s.Name, "path", f.path, "stream", st.key, "read", st.place.line)
 	g := &file{path: f.path, id: f.id, kind: f.kind, stream: st}
+	if st.origin != "" {
+		g.path = st.origin // f may be another file by now, with another name
+	}
 	f.stream, f.partial, f.fresh, f.guest = nil, false, false, f.outside
 	s.makeGhost(g, max(0, st.size-st.place.line))
+	s.settle(f)
 	s.wakeTwins(f)
 	return verdict{again: true}
 }

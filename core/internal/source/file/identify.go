@@ -2,6 +2,7 @@ package file
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -24,7 +25,9 @@ func (s *Source) identify(f *file, r io.ReaderAt, at stamp, final bool) (verdict
 		return verdict{}, err
 	}
 	s.mu.Lock()
+	s.settle(f) // it has none that it could keep
 	ghosts, ok := s.borrowGhosts(f)
+	made := s.ghostsMade
 	s.mu.Unlock()
 	if !ok {
 		return verdict{after: shortly}, nil
@@ -34,7 +37,7 @@ func (s *Source) identify(f *file, r io.ReaderAt, at stamp, final bool) (verdict
 	for _, g := range ghosts {
 		s.putDown(g, verdict{})
 	}
-	path, guest := f.path, f.guest
+	guest := f.guest
 	if err == nil && f.stream == nil && guest {
 		s.drop(f)
 	}
@@ -42,10 +45,16 @@ func (s *Source) identify(f *file, r io.ReaderAt, at stamp, final bool) (verdict
 	if err != nil || f.stream != nil || guest {
 		return verdict{}, err
 	}
-	if twin, err := s.twin(f, path, r, at); err != nil || twin {
+	switch rel, err := s.compare(f, r, at); {
+	case err != nil || rel == twin:
+		return verdict{}, err
+	case rel == unclear:
+		return verdict{after: shortly}, nil
+	}
+	if ok, err := s.begin(f, r, at, final, made); err != nil || ok {
 		return verdict{}, err
 	}
-	return verdict{}, s.begin(f, r, at, final)
+	return verdict{after: shortly}, nil
 }
 
 // claim gives f the stream of an earlier run that was read from it. Those that
@@ -105,6 +114,7 @@ func (s *Source) borrowGhosts(f *file) (ghosts []*file, ok bool) {
 	for _, g := range ghosts {
 		s.takeUp(g)
 	}
+	slices.SortFunc(ghosts, func(a, b *file) int { return cmp.Compare(b.stream.marks.off, a.stream.marks.off) })
 	return ghosts, true
 }
 
@@ -120,8 +130,8 @@ func (s *Source) adopt(f *file, ghosts []*file, r io.ReaderAt, at stamp) error {
 			return err
 		}
 		spent := false
-		if !is {
-			spent, err = s.spent(f, g, r, at)
+		if !is && s.isCopy(f, g) && (at.size >= int64(g.stream.marks.headLen) || f.kind == archive) {
+			spent, err = shorter(g.stream.marks, r, at)
 		}
 		if err != nil {
 			return err
@@ -144,90 +154,13 @@ func (s *Source) adopt(f *file, ghosts []*file, r io.ReaderAt, at stamp) error {
 	return nil
 }
 
-// spent reports whether f is a copy of a ghost's content that was made before the
-// last of it was written, so that it holds nothing new.
-func (s *Source) spent(f, g *file, r io.ReaderAt, at stamp) (bool, error) {
-	s.mu.Lock()
-	copied := slices.Contains(ancestors(f.path), g.path)
-	s.mu.Unlock()
-	m := g.stream.marks
-	if !copied {
-		return false, nil
-	}
-	size, err := sizeOf(r, at)
-	if err != nil || size >= m.off || size < int64(m.headLen) {
-		return false, err
-	}
-	now, err := marksAt(r, 0, m.headLen)
-	return now.head == m.head, err
-}
-
-// sizeOf returns the size of a content. For an archive that means to read it.
-func sizeOf(r io.ReaderAt, at stamp) (int64, error) {
-	if g, ok := r.(*gzReader); ok {
-		return g.size()
-	}
-	return at.size, nil
-}
-
-// twin reports whether f, by its name a copy, is one of a file that is tailed: it
-// holds nothing that is not in that as well. When the other one changes, it is
-// looked at again.
-func (s *Source) twin(f *file, path string, r io.ReaderAt, at stamp) (bool, error) {
-	for _, p := range ancestors(path) {
-		s.mu.Lock()
-		o := s.byPath[p]
-		if o != nil && (o == f || o.kind != transcript) {
-			o = nil
-		}
-		s.mu.Unlock()
-		if o == nil {
-			continue
-		}
-		same, err := s.samePrefix(p, r, at)
-		if err != nil {
-			return false, err
-		}
-		if !same {
-			continue
-		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if !slices.Contains(s.twins[o], f) {
-			s.twins[o] = append(s.twins[o], f)
-		}
-		f.fresh = false
-		return true, nil
-	}
-	return false, nil
-}
-
-// samePrefix reports whether the file at path begins with the whole content of r,
-// by the first and the last bytes of that.
-func (s *Source) samePrefix(path string, r io.ReaderAt, at stamp) (bool, error) {
-	o, err := s.open(path)
-	if err != nil {
-		return false, nil // then it is no twin at the moment
-	}
-	defer o.Close()
-	size, err := sizeOf(r, at)
-	if err != nil || size == 0 {
-		return false, err
-	}
-	a, err := marksAt(r, size, 1)
-	if err != nil {
-		return false, err
-	}
-	b, err := marksAt(o, size, 1)
-	return err == nil && a == b, nil
-}
-
-// begin gives f a stream of its own, once there is a line to name it by.
-func (s *Source) begin(f *file, r io.ReaderAt, at stamp, final bool) error {
+// begin gives f a stream of its own, once there is a line to name it by. It does
+// not when there were other ghosts than those that f was compared with.
+func (s *Source) begin(f *file, r io.ReaderAt, at stamp, final bool, ghosts int) (ok bool, err error) {
 	head := make([]byte, markLen)
 	n, eof, err := readAt(r, head, 0)
 	if err != nil {
-		return err
+		return false, err
 	}
 	head = head[:n]
 	if i := bytes.IndexByte(head, '\n'); i >= 0 {
@@ -236,25 +169,30 @@ func (s *Source) begin(f *file, r io.ReaderAt, at stamp, final bool) error {
 		s.mu.Lock()
 		f.partial, f.fresh = n > 0, false
 		s.mu.Unlock()
-		return nil
+		return true, nil
 	}
 	st := &stream{anchor: at.mtime, rewind: -1}
 	if f.early && s.StartAt == End {
-		if f.kind == archive {
-			st.done = at
-		} else if st.place.base, err = lastLine(r, at.size); err != nil {
-			return err
+		if st.place.base, err = sizeOf(r, at); err == nil && f.kind != archive {
+			st.place.base, err = lastLine(r, at.size)
+		}
+		if err != nil {
+			return false, err
 		}
 	}
 	st.place = st.place.at(st.place.base)
 	if st.marks, err = marksAt(r, st.place.base, len(head)); err != nil {
-		return err
+		return false, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.ghostsMade != ghosts || s.pending[family(f.path)] > 0 {
+		return false, nil
+	}
 	st.key = s.newKey(f.id, sumOf(head))
+	s.Logger.Debug("new stream", "source", s.Name, "stream", st.key, "path", f.path)
 	f.stream, st.file = st, f
-	return nil
+	return true, nil
 }
 
 // newKey returns a key that depends on nothing but the file: the same after a

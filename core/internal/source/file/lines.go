@@ -58,6 +58,13 @@ func (l *lines) next(r io.ReaderAt, p place, size int64, final bool) (read, erro
 	if p.step > 0 {
 		want = int64(p.step)
 	}
+	if p.zeros {
+		if rd, more, err := l.zeros(r, p, size, final); !more {
+			return rd, err
+		} else {
+			p = rd.to
+		}
+	}
 	want = max(min(want, size-p.line), 1)
 	if p.seen > p.line {
 		end, q, eof, err := l.find(r, p, size)
@@ -75,6 +82,24 @@ func (l *lines) next(r io.ReaderAt, p place, size int64, final bool) (read, erro
 		p, want = q, max(want, n+1)
 	}
 	return l.fill(r, p, want, size, final)
+}
+
+// zeros reads one more buffer of what may go on to be NUL bytes. more says that it
+// does not.
+func (l *lines) zeros(r io.ReaderAt, p place, size int64, final bool) (rd read, more bool, err error) {
+	c := l.buffers.get(int(max(min(int64(l.maxRead), size-p.seen), 1)))
+	defer c.release()
+	n, eof, err := readAt(r, c.buf, p.seen)
+	rest := bytes.TrimLeft(c.buf[:n], "\x00")
+	p.seen += int64(n - len(rest))
+	eof = len(rest) == 0 && (eof || p.seen >= size)
+	switch {
+	case len(rest) > 0 || eof && final:
+		p.skip(p.seen)
+	case eof:
+		p.skip(p.line) // to be read again, since they may be filled in
+	}
+	return read{to: p, eof: eof}, len(rest) > 0, err
 }
 
 // find looks in one more buffer for the end of a line whose beginning is known.
@@ -149,13 +174,16 @@ func (l *lines) grow(c *chunk) *chunk {
 func (l *lines) take(c *chunk, n int, p place, eof, final bool) read {
 	at := l.now()
 	b := c.buf[:n]
-	frames, to := p.cut(c.frames, b, eof && !final, l.maxLine, at)
+	frames, to := p.cut(c.frames, b, l.maxLine, at)
 	eof = eof && to.seen == p.line+int64(n)
-	if rest := b[to.line-p.line:]; eof && final && len(rest) > 0 && !blank(rest) {
+	rest := b[to.line-p.line:]
+	switch {
+	case eof && to.zeros && final:
+		to.skip(to.seen)
+	case eof && to.zeros, !eof && !to.zeros:
+		to.skip(to.line) // to be read from the beginning of the line, not behind what is known of it
+	case eof && final && (len(rest) > l.maxLine || !blank(rest)):
 		frames = to.emit(frames, rest, int64(len(rest)), to.seen, l.maxLine, at)
-	}
-	if !eof {
-		to.seen = to.line // the next read begins with the line, not behind what is known of it
 	}
 	c.buf, c.frames = b[:to.line-p.line], frames
 	switch {

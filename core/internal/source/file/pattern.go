@@ -202,29 +202,3 @@ func (ps *patterns) covers(path string) bool {
 	}
 	return false
 }
-
-// family returns the path that a rotated file had at first, and that all files
-// of its rotation have in common: x.jsonl for x.jsonl.1, x.jsonl-20260102 and
-// x.jsonl.3.gz. Without an extension before it a number is part of the name.
-func family(path string) string {
-	path = strings.TrimSuffix(path, ".gz")
-	stem := strings.TrimRight(path, "0123456789.:_TZ-")
-	rest := path[len(stem):]
-	if len(rest) < 2 || rest[0] != '.' && rest[0] != '-' || rest[1] < '0' || rest[1] > '9' || filepath.Ext(stem) == "" {
-		return path
-	}
-	return stem
-}
-
-// ancestors returns the paths that path may be a rotated copy of, the nearest
-// first: x.jsonl.1 and x.jsonl for x.jsonl.1.gz.
-func ancestors(path string) []string {
-	var out []string
-	if p, ok := strings.CutSuffix(path, ".gz"); ok {
-		out = append(out, p)
-	}
-	if p := family(path); p != path && !slices.Contains(out, p) {
-		out = append(out, p)
-	}
-	return out
-}

@@ -3,6 +3,7 @@ package file
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -25,15 +26,18 @@ type verdict struct {
 }
 
 // queue holds the files that are to be read. It has two lanes, which take turns.
-// Files that were found with content in them are read one after the other, so
-// that parents come before children and few streams are half read at a time. Files
-// that grow are read in turns of one batch each, so that none starves the others.
+// What was there at the start is read one file after the other, and nothing before
+// all above it in the directory tree is read, so that parents come before children
+// and few streams are half read at a time. Files that grow are read in turns of one
+// batch each, so that none starves the others.
 type queue struct {
 	cond    *sync.Cond
 	fresh   fifo
 	growing fifo
 	turn    bool
 	active  int // in hands
+	level   int // depth of the fresh files in hands
+	below   int // how many those are
 }
 
 // fifo is a queue that also takes back what was its first.
@@ -43,6 +47,8 @@ type fifo struct {
 }
 
 func (q *fifo) len() int { return len(q.files) - q.head }
+
+func (q *fifo) first() *file { return q.files[q.head] }
 
 func (q *fifo) push(f *file) { q.files = append(q.files, f) }
 
@@ -77,14 +83,34 @@ func (q *queue) put(f *file) {
 	q.cond.Signal()
 }
 
-func (q *queue) take() *file {
+// take takes a file into hands, nil when there is none to be taken now.
+func (q *queue) take() (f *file, fresh bool) {
+	fresh = q.fresh.len() > 0 && (q.below == 0 || depth(q.fresh.first().path) == q.level)
 	q.turn = !q.turn
-	q.active++
-	if q.growing.len() == 0 || q.turn && q.fresh.len() > 0 {
-		return q.fresh.pop()
+	switch {
+	case fresh && (q.turn || q.growing.len() == 0):
+		f = q.fresh.pop()
+		q.level = depth(f.path)
+		q.below++
+	case q.growing.len() > 0:
+		f, fresh = q.growing.pop(), false
+	default:
+		return nil, false
 	}
-	return q.growing.pop()
+	q.active++
+	return f, fresh
 }
+
+// done takes it out of hands.
+func (q *queue) done(fresh bool) {
+	q.active--
+	if fresh {
+		q.below--
+		q.cond.Broadcast()
+	}
+}
+
+func depth(path string) int { return strings.Count(path, "/") }
 
 func (s *Source) queueOf(f *file) *queue {
 	if f.kind == archive && !f.ghost {
@@ -108,20 +134,22 @@ func (s *Source) push(f *file) {
 func (s *Source) work(ctx context.Context, q *queue) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for {
-		for (q.len() == 0 || s.held) && ctx.Err() == nil {
+	for ctx.Err() == nil {
+		var f *file
+		var fresh bool
+		if !s.held {
+			f, fresh = q.take()
+		}
+		if f == nil {
 			q.cond.Wait()
+			continue
 		}
-		if ctx.Err() != nil {
-			return
-		}
-		f := q.take()
 		s.takeUp(f)
 		s.mu.Unlock()
 		v := s.step(ctx, f)
 		s.mu.Lock()
-		q.active--
 		s.putDown(f, v)
+		q.done(fresh)
 		if v.after > 0 {
 			s.pushLater(ctx, f, v.after)
 		}
@@ -140,6 +168,9 @@ func (s *Source) takeUp(f *file) {
 // putDown takes it back. s.mu is held.
 func (s *Source) putDown(f *file, v verdict) {
 	again := v.again || f.sched == busyAgain
+	if !again && v.after == 0 && !f.lost {
+		s.settle(f)
+	}
 	f.sched = idle
 	if f.fd != nil {
 		f.place = s.idle.PushFront(f)

@@ -30,6 +30,10 @@ func (s *Source) meet(x found) {
 	}
 	s.mu.Unlock()
 
+	if f != nil && f.kind != kindOf(x) {
+		s.replacedBy(f, x)
+		return
+	}
 	renamed := false
 	if f != nil && path != x.path {
 		at, ok := s.stat(path)
@@ -56,6 +60,8 @@ func (s *Source) meet(x found) {
 		push = true
 	case renamed:
 		s.rename(f, x.path)
+	case f.lost && f.path == x.path: // it is back
+		f.lost, push = false, true
 	}
 	if f.stamp != x.stamp || f.failed {
 		f.stamp, f.fresh = x.stamp, false
@@ -71,33 +77,58 @@ func (s *Source) meet(x found) {
 	}
 }
 
-// newFile begins to track a file. s.mu is held.
-func (s *Source) newFile(x found) *file {
-	f := &file{path: x.path, id: x.id, stamp: x.stamp, fresh: x.size > 0}
+// replacedBy handles a file whose inode was given to one of another kind.
+func (s *Source) replacedBy(f *file, x found) {
+	s.mu.Lock()
+	if s.byID[x.id] == f {
+		delete(s.byID, x.id)
+		f.lost = true
+		s.unsettle(f)
+		s.push(f)
+	}
+	s.mu.Unlock()
+	s.meet(x)
+}
+
+func kindOf(x found) kind {
 	switch {
 	case x.companion:
-		f.kind = companion
+		return companion
 	case strings.HasSuffix(x.path, ".gz"):
-		f.kind = archive
+		return archive
 	}
-	f.outside = !x.companion && !s.patterns.covers(x.path)
+	return transcript
+}
+
+// newFile begins to track a file. s.mu is held.
+func (s *Source) newFile(x found) *file {
+	f := &file{path: x.path, id: x.id, stamp: x.stamp, kind: kindOf(x), fresh: x.size > 0 && !s.scanned}
+	f.outside = f.kind != companion && !s.patterns.covers(x.path)
 	f.guest = f.outside
-	s.byID[x.id] = f
 	f.early = s.first && !s.scanned
+	s.byID[x.id] = f
+	s.enter(f)
 	if f.known = s.recall(x); f.known != nil {
 		s.unsettle(f)
 	}
 	return f
 }
 
-// rename gives a file the name that it has now. s.mu is held.
+// rename gives a file the name that it has now. Whether it still is the same, and
+// not another one that was given its inode, is seen when it is read. s.mu is held.
 func (s *Source) rename(f *file, path string) {
-	s.settle(f)
+	if f.stream != nil {
+		s.unsettle(f)
+	} else {
+		s.settle(f)
+	}
 	if s.byPath[f.path] == f {
 		delete(s.byPath, f.path)
 	}
+	s.leave(f)
 	f.path, f.lost, f.outside = path, false, f.kind != companion && !s.patterns.covers(path)
 	f.guest = f.guest && f.outside
+	s.enter(f)
 	s.byPath[path] = f
 }
 
@@ -128,6 +159,7 @@ func (s *Source) drop(f *file) {
 	if s.byPath[f.path] == f {
 		delete(s.byPath, f.path)
 	}
+	s.leave(f)
 	f.close()
 }
 
@@ -143,6 +175,8 @@ func (s *Source) lose(files []*file, search bool) {
 	s.mu.Lock()
 	for _, f := range files {
 		if !f.lost && !f.ghost {
+			f.lost = true
+			s.unsettle(f)
 			paths[f] = f.path
 			dir := filepath.Dir(f.path)
 			byDir[dir] = append(byDir[dir], f)
@@ -157,11 +191,6 @@ func (s *Source) lose(files []*file, search bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for f := range paths {
-		if f.lost || f.ghost {
-			continue
-		}
-		f.lost = true
-		s.unsettle(f)
 		s.push(f)
 	}
 }
@@ -189,15 +218,6 @@ func (s *Source) seekMoved(dir string, files []*file, paths map[*file]string) {
 			s.meet(x)
 		}
 	}
-}
-
-// stem returns what the names of a rotated file have in common at least.
-func stem(name string) string {
-	dots := len(name) - len(strings.TrimLeft(name, "."))
-	if i := strings.IndexByte(name[dots:], '.'); i >= 0 {
-		return name[:dots+i]
-	}
-	return name
 }
 
 // seekCopies looks for what may hold the rest of a ghost's stream: a copy or an
@@ -238,25 +258,29 @@ func (s *Source) stat(path string) (found, bool) {
 
 // sweep goes through the ghosts after a scan: one that still has a descriptor may
 // have been written to by who has it open too, and one whose time is over is
-// forgotten. Not, however, while there is nothing at all below its pattern: then it
-// is more likely that a file system is not mounted.
+// forgotten. That time does not run while there is nothing at all below its pattern:
+// then it is more likely that a file system is not mounted.
 func (s *Source) sweep(seen []found) {
-	roots := make(map[string]bool)
+	alive := make(map[string]bool)
 	for _, p := range s.patterns.list[:s.patterns.companions] {
 		root := p.root(p.fixed)
-		roots[root] = roots[root] || slices.ContainsFunc(seen, func(x found) bool { return within(root, x.path) })
+		alive[root] = alive[root] || slices.ContainsFunc(seen, func(x found) bool { return within(root, x.path) })
 	}
+	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.byPath, func(_ string, f *file) bool { return s.byID[f.id] != f })
 	for _, ghosts := range s.ghosts {
 		for _, g := range ghosts {
-			if time.Since(g.haunt.since) > s.Linger {
-				g.expired = false
-				for root, alive := range roots {
-					g.expired = g.expired || alive && within(root, g.path)
-				}
+			here := s.byPath[g.path]
+			waits := here != nil && here.sched != idle && here.stream == nil // it may be the one
+			for root, alive := range alive {
+				waits = waits || !alive && within(root, g.path)
 			}
+			if waits {
+				g.haunt.waits = now
+			}
+			g.expired = now.Sub(g.haunt.waits) > s.Linger
 			if g.expired || g.fd != nil {
 				s.push(g)
 			}

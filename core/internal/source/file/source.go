@@ -10,9 +10,6 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/source"
 )
 
-// workers is how many files are read at the same time. Archives have one more.
-const workers = 2
-
 // Source tails files. One goroutine (follow) finds them and keeps track of their
 // names, a few workers read them; all that passes between is guarded by mu, which
 // is never held while a file is read or the sink is called.
@@ -26,24 +23,27 @@ type Source struct {
 	watch   func() (watcher, error)
 	open    func(string) (*os.File, error)
 	readDir func(string) ([]os.DirEntry, error)
+	workers int           // how many files are read at the same time; archives have one more
 	whole   time.Duration // how long a file must have been left alone to be called whole
 
-	mu        sync.Mutex
-	plain     queue // files and companions
-	packed    queue // archives
-	delayed   int   // files that a timer will push
-	idle      list.List
-	byID      map[inode]*file
-	byPath    map[string]*file // by every name it was seen under
-	keys      map[string]struct{}
-	ghosts    map[string][]*file // by family
-	pending   map[string]int     // by family: files of which it is not known yet whether they keep their stream
-	twins     map[*file][]*file  // files that are copies of one that is tailed
-	troubles  map[string]string  // reasons by path
-	asks      []ask
-	held      bool // the workers take nothing up
-	scanned   bool // once
-	finishing bool
+	mu         sync.Mutex
+	plain      queue // files and companions
+	packed     queue // archives
+	delayed    int   // files that a timer will push
+	idle       list.List
+	byID       map[inode]*file
+	byPath     map[string]*file   // by every name it was seen under
+	rotated    map[string][]*file // by family, those with another name than it
+	keys       map[string]struct{}
+	ghosts     map[string][]*file // by family
+	ghostsMade int
+	pending    map[string]int    // by family: files of which it is not known yet whether they keep their stream
+	twins      map[*file][]*file // files that are copies of one that is tailed
+	troubles   map[string]string // reasons by path
+	asks       []ask
+	held       bool // the workers take nothing up
+	scanned    bool // once
+	finishing  bool
 
 	wake chan struct{} // there are asks
 
@@ -83,7 +83,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	s.remember(known)
 
 	var wg sync.WaitGroup
-	for range workers {
+	for range s.workers {
 		wg.Go(func() { s.work(ctx, &s.plain) })
 	}
 	wg.Go(func() { s.work(ctx, &s.packed) })

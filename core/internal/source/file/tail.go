@@ -1,6 +1,7 @@
 package file
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,6 +53,9 @@ func (s *Source) tail(ctx context.Context, f *file) verdict {
 	s.mu.Unlock()
 	if f.stream == nil {
 		v, err := s.identify(f, f.fd, at, final)
+		if errors.Is(err, errReplaced) { // meanwhile
+			return verdict{after: shortly}
+		}
 		if err != nil {
 			return s.unwell(f, err)
 		}
@@ -154,7 +158,10 @@ func (s *Source) resume(ctx context.Context, f *file, r io.ReaderAt) (v verdict,
 		return s.refused(ctx, f, fmt.Errorf("open: %w", err)), false, nil
 	}
 	st.out, st.origin = out, path
-	return verdict{}, true, s.moveTo(st, r, st.place.base+pos)
+	if err := s.moveTo(st, r, st.place.base+pos); err != nil {
+		return verdict{}, true, s.rewindLater(st, pos, err)
+	}
+	return verdict{}, true, nil
 }
 
 // moveTo makes off, an offset of the file, the place to read from.
@@ -163,6 +170,8 @@ func (s *Source) moveTo(st *stream, r io.ReaderAt, off int64) error {
 	if err != nil {
 		return err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	st.place, st.marks = st.place.at(off), m
 	return nil
 }
@@ -179,7 +188,6 @@ func (s *Source) advance(ctx context.Context, f *file, r io.ReaderAt, at stamp, 
 			return v, err
 		}
 	}
-	path, outside := s.saveMoved(f)
 	s.mu.Lock()
 	rewind := st.rewind
 	st.rewind = -1
@@ -201,6 +209,7 @@ func (s *Source) advance(ctx context.Context, f *file, r io.ReaderAt, at stamp, 
 		rd.drop()
 		return s.replaced(f), nil
 	}
+	path, outside := s.saveMoved(f)
 	if rd.chunk != nil && len(rd.frames) > 0 {
 		st.out.Save(st.id(f, path, outside, m))
 		if err := st.out.Deliver(ctx, rd.hand()); err != nil {
@@ -224,10 +233,12 @@ func (s *Source) advance(ctx context.Context, f *file, r io.ReaderAt, at stamp, 
 	return verdict{again: err == nil && !end, end: end}, err
 }
 
-// saveMoved tells the sink where the stream is read from now.
+// saveMoved tells the sink where the stream is read from now, after it was made sure
+// that it is.
 func (s *Source) saveMoved(f *file) (path string, outside bool) {
 	s.mu.Lock()
 	path, outside = f.path, f.outside
+	s.settle(f)
 	s.mu.Unlock()
 	if st := f.stream; st.out != nil && st.origin != path {
 		st.out.Save(st.id(f, path, outside, st.marks))
@@ -273,6 +284,11 @@ func (s *Source) have(st *stream, r io.ReaderAt, size int64, final bool) (rd rea
 	}
 	if sumOf(before) != st.marks.tail {
 		return rd, m, errReplaced
+	}
+	if st.marks.off < int64(st.marks.headLen) { // the tail says little
+		if same, err := st.marks.in(r); err != nil || !same {
+			return rd, m, cmp.Or(err, errReplaced)
+		}
 	}
 	m = st.marks
 	switch n := rd.to.line - p.line; {

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 )
 
@@ -231,9 +230,8 @@ func (w *walk) first(s subdir) bool {
 // first, since a parent's transcript lies above its children's, what accompanies a
 // transcript before it, and the oldest first.
 func inOrder(files []found) {
-	depth := func(f found) int { return strings.Count(f.path, "/") }
 	slices.SortStableFunc(files, func(a, b found) int {
-		if c := cmp.Compare(depth(a), depth(b)); c != 0 {
+		if c := cmp.Compare(depth(a.path), depth(b.path)); c != 0 {
 			return c
 		}
 		if a.companion != b.companion {
