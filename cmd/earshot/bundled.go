@@ -6,6 +6,7 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	claudecode "github.com/earshot-dev/earshot/plugins/claude-code"
 	legion "github.com/earshot-dev/earshot/plugins/legion"
+	letta "github.com/earshot-dev/earshot/plugins/letta"
 )
 
 // bundled are the decoders that this executable carries, by format.
@@ -13,5 +14,6 @@ func bundled() map[string]func() decoder.Factory {
 	return map[string]func() decoder.Factory{
 		"claude-code": claudecode.New,
 		"legion":      legion.New,
+		"letta":       letta.New,
 	}
 }
