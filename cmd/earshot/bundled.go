@@ -5,13 +5,15 @@ package main
 import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	claudecode "github.com/earshot-dev/earshot/plugins/claude-code"
-	grace "github.com/earshot-dev/earshot/plugins/grace"
+	legion "github.com/earshot-dev/earshot/plugins/legion"
+	letta "github.com/earshot-dev/earshot/plugins/letta"
 )
 
 // bundled are the decoders that this executable carries, by format.
 func bundled() map[string]func() decoder.Factory {
 	return map[string]func() decoder.Factory{
 		"claude-code": claudecode.New,
-		"grace":       grace.New,
+		"legion":      legion.New,
+		"letta":       letta.New,
 	}
 }

@@ -72,7 +72,7 @@ func (p *progress) show(n app.Progress) {
 	}
 	p.last = time.Now()
 	fmt.Fprintf(p.w, "\r\x1b[K%s  %s read  %d messages  %d spans  %d set aside  %d rows delivered",
-		inspect.Span(time.Since(p.began)), bytes(n.Bytes), n.Messages, n.Spans, n.Problems, n.Committed)
+		inspect.Span(time.Since(p.began)), byteSize(n.Bytes), n.Messages, n.Spans, n.Problems, n.Committed)
 }
 
 func (p *progress) end() {
@@ -81,7 +81,7 @@ func (p *progress) end() {
 	}
 }
 
-func bytes(n int64) string {
+func byteSize(n int64) string {
 	switch {
 	case n < 10_000:
 		return fmt.Sprintf("%d B", n)

@@ -98,6 +98,68 @@ func TestNoShortRead(t *testing.T) {
 	}
 }
 
+// Every pair of first bytes, every sequence of bytes at the bounds of the rules,
+// and runes of all planes, at each distance from the words that the scan reads.
+func TestUTF8LikeTheStandardLibrary(t *testing.T) {
+	check := func(pad int, seq ...byte) {
+		in := append(append(append([]byte{'"'}, "xxxxxxx"[:pad]...), seq...), "yyyyyyyy\""...)
+		var d Doc
+		if err := d.Parse(in); (err == nil) != utf8.Valid(in) {
+			t.Fatalf("%q: got %v", in, err)
+		}
+	}
+	first := []byte{0x7f, 0x80, 0xbf, 0xc0, 0xc1, 0xc2, 0xdf, 0xe0, 0xe1, 0xec, 0xed, 0xee, 0xef, 0xf0, 0xf1, 0xf3, 0xf4, 0xf5, 0xff}
+	later := []byte{'x', 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc2, 0xe1, 0xff}
+	for a := 0x80; a < 0x100; a++ {
+		for b := range 0x100 {
+			if b != '"' && b != '\\' && b >= 0x20 {
+				check(a%8, byte(a), byte(b), 0x80)
+			}
+		}
+	}
+	for pad := range 8 {
+		for _, a := range first {
+			for _, b := range later {
+				for _, c := range later {
+					for _, e := range later {
+						check(pad, a, b, c, e)
+					}
+				}
+			}
+		}
+	}
+	for r := rune(0x80); r <= utf8.MaxRune; r += 61 {
+		check(int(r)%8, []byte(string(r))...)
+	}
+}
+
+// To be compared with a word, a long text is not decoded.
+func TestEqualAllocatesNothingForOtherTexts(t *testing.T) {
+	v := parse(t, `"`+strings.Repeat(`\n`, 1000)+`"`)
+	if n := testing.AllocsPerRun(10, func() {
+		if v.Equal("Assistant response") {
+			t.Error("equal")
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	for in, want := range map[string]string{`"\u0061\u0062"`: "ab", `"\ud83d\ude00"`: "😀", `"\ud800"`: "\uFFFD", `"\n"`: "\n"} {
+		if !parse(t, in).Equal(want) || parse(t, in).Equal(want+"x") {
+			t.Errorf("%s is not %q", in, want)
+		}
+	}
+}
+
+func TestKeyBytes(t *testing.T) {
+	var got []string
+	for k := range parse(t, `{"plain":1,"\u0065sc\"aped":2,"":3}`).Members() {
+		got = append(got, string(k.Bytes()))
+	}
+	if want := "plain|esc\"aped|"; strings.Join(got, "|") != want {
+		t.Errorf("got %q", got)
+	}
+}
+
 func FuzzAgainstEncodingJSON(f *testing.F) {
 	for _, s := range []string{`{"a":[1,2.5e+1,"x\n\u00e4",null]}`, `"\ud800\udc00"`, `[[],{}]`, `-0.0`, ` true `, "\"\xff\"", `{"a":1,"a":2}`} {
 		f.Add([]byte(s))

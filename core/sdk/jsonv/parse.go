@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
-	"unicode/utf8"
 )
 
 // MaxDepth is how deep arrays and objects may be nested.
@@ -287,17 +286,31 @@ func special(w uint64) uint64 {
 // str reads the string whose first byte after the quote is at i and returns
 // where its closing quote stands.
 func str(b []byte, i int) (end int, escaped bool, err error) {
-	start, ascii := i, uint64(0)
+	start, text := i, uint64(0)
 	for {
-		for i+8 <= len(b) {
-			w := binary.LittleEndian.Uint64(b[i:])
-			if s := special(w); s != 0 {
+		for len(b)-i >= 8 {
+			w := binary.LittleEndian.Uint64(b[i : i+8])
+			s := special(w)
+			if s != 0 {
 				n := bits.TrailingZeros64(s) / 8
-				ascii |= w & (1<<(8*n) - 1)
+				if w&(1<<(8*n)-1)&highs|text != 0 {
+					for _, c := range b[i : i+n] {
+						text = runes[c] >> (text & 63) & 63
+					}
+				}
 				i += n
 				break
 			}
-			ascii |= w
+			if w&highs|text != 0 {
+				text = runes[byte(w)] >> (text & 63)
+				text = runes[byte(w>>8)] >> (text & 63)
+				text = runes[byte(w>>16)] >> (text & 63)
+				text = runes[byte(w>>24)] >> (text & 63)
+				text = runes[byte(w>>32)] >> (text & 63)
+				text = runes[byte(w>>40)] >> (text & 63)
+				text = runes[byte(w>>48)] >> (text & 63)
+				text = runes[byte(w>>56)] >> (text & 63) & 63
+			}
 			i += 8
 		}
 		if i >= len(b) {
@@ -305,7 +318,7 @@ func str(b []byte, i int) (end int, escaped bool, err error) {
 		}
 		switch c := b[i]; {
 		case c == '"':
-			if ascii&highs != 0 && !utf8.Valid(b[start:i]) {
+			if text != accept {
 				return 0, false, &SyntaxError{Offset: start, What: "invalid UTF-8 in a string", UTF8: true}
 			}
 			return i, escaped, nil
@@ -315,11 +328,12 @@ func str(b []byte, i int) (end int, escaped bool, err error) {
 			if n == 0 {
 				return 0, false, fail(i, "invalid escape")
 			}
+			text = runes['\\'] >> (text & 63) & 63
 			i += n
 		case c < 0x20:
 			return 0, false, fail(i, "control character in a string")
 		default: // within the last seven bytes of the input
-			ascii |= uint64(c)
+			text = runes[c] >> (text & 63) & 63
 			i++
 		}
 	}

@@ -77,7 +77,9 @@ func (v Value) Equal(s string) bool {
 		return false
 	}
 	if n.escaped {
-		return v.Str() == s
+		// An escape is at most six bytes for one, and never one byte for one.
+		size := int(n.end - n.start)
+		return size > len(s) && size <= 6*len(s) && v.Str() == s
 	}
 	return string(v.d.data[n.start:n.end]) == s
 }
@@ -195,6 +197,15 @@ type Key struct{ v Value }
 
 // Is reports whether the key is s.
 func (k Key) Is(s string) bool { return k.v.Equal(s) }
+
+// Bytes returns the key for a switch; it aliases the input where it can.
+func (k Key) Bytes() []byte {
+	n := k.v.node()
+	if n.escaped {
+		return []byte(k.v.Str())
+	}
+	return k.v.d.data[n.start:n.end]
+}
 
 // String returns a copy of the key.
 func (k Key) String() string { return k.v.Str() }

@@ -69,15 +69,21 @@ func Number(s string) (ns int64, p msg.Precision, ok bool) {
 		return 0, 0, false
 	}
 	var n int64
-	for _, c := range whole {
+	for i := range len(whole) {
+		c := whole[i]
 		if c < '0' || c > '9' {
 			return 0, 0, false
 		}
 		n = n*10 + int64(c-'0')
 	}
-	for _, c := range frac {
+	exact := 0 // digits of the fraction up to the last that is not 0
+	for i := range len(frac) {
+		c := frac[i]
 		if c < '0' || c > '9' {
 			return 0, 0, false // an exponent: nobody writes times so
+		}
+		if c != '0' {
+			exact = i + 1
 		}
 	}
 	unit, digits := int64(1), 9
@@ -92,16 +98,16 @@ func Number(s string) (ns int64, p msg.Precision, ok bool) {
 		return 0, 0, false
 	}
 	ns = n * unit
-	for _, c := range frac {
+	for i := range exact {
 		if unit /= 10; unit == 0 {
 			break
 		}
-		ns += int64(c-'0') * unit
+		ns += int64(frac[i]-'0') * unit
 	}
 	if ns < 0 {
 		return 0, 0, false
 	}
-	if strings.Trim(frac, "0") != "" {
+	if exact > 0 {
 		digits += len(frac)
 	}
 	return ns, precision(digits), true

@@ -1,0 +1,48 @@
+# Everything a person types. `make demo` shows the product at work, `make test`
+# passes the tests; both need nothing but Go and npm.
+
+GO      ?= go
+BIN     := bin
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+TOOLS   := $(GO) tool -modfile=core/internal/tools/go.mod
+
+.PHONY: build demo test unit lint bench conformance generate engine clean
+
+build: engine $(BIN)
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/earshot ./cmd/earshot
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BIN)/earshot-store ./cmd/earshot-store
+
+$(BIN):
+	@mkdir -p $(BIN)
+
+demo: build
+	@$(BIN)/earshot demo
+
+# The whole test suite: everything that CI runs.
+test: build lint
+	$(GO) test -race -shuffle=on -timeout 15m ./...
+
+# The tests of one package or a few: make unit PKG=./core/msg/...
+unit:
+	$(GO) test -race $(PKG)
+
+lint:
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'gofmt these files'; exit 1; }
+	$(GO) vet ./...
+	$(TOOLS) staticcheck ./...
+
+conformance:
+	$(GO) test ./plugins/... -run Conformance -count=1 -v
+
+bench: build
+	$(GO) run ./bench/cmd/bench
+
+# Rewrites what is generated: the wire's Go code, the list of decoders, the example configuration.
+generate:
+	$(GO) generate ./...
+
+clean:
+	rm -rf $(BIN) earshot-demo
+
+include engine.mk

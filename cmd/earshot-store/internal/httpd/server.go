@@ -1,0 +1,117 @@
+package httpd
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/earshot-dev/earshot/cmd/earshot-store/internal/engine"
+	"github.com/earshot-dev/earshot/cmd/earshot-store/internal/sqltext"
+)
+
+// errStopping ends the statements that outlive a shutdown's patience.
+var errStopping = errors.New("httpd: shutting down")
+
+// Server answers HTTP requests from an engine.
+type Server struct {
+	eng   *engine.Engine
+	guard *sqltext.Guard
+	spool string // folder for results that wait_end_of_query holds back
+	http  *http.Server
+	stop  context.CancelCauseFunc
+}
+
+// New makes a server. spool is an existing folder on a disk with room.
+func New(eng *engine.Engine, spool string) *Server {
+	ctx, stop := context.WithCancelCause(context.Background())
+	s := &Server{eng: eng, guard: sqltext.NewGuard(eng.TableFunctions()), spool: spool, stop: stop}
+	s.http = &http.Server{
+		Handler:           http.HandlerFunc(s.serve),
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       5 * time.Minute,
+		MaxHeaderBytes:    1 << 20,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+	}
+	return s
+}
+
+// Serve answers until Shutdown, then returns nil.
+func (s *Server) Serve(l net.Listener) error {
+	if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// Shutdown stops accepting and waits for the running statements, until ctx ends;
+// then it kills them, and gives them a moment to notice. An error means that one
+// is still running.
+func (s *Server) Shutdown(ctx context.Context) error {
+	err := s.http.Shutdown(ctx)
+	s.stop(errStopping)
+	if err == nil {
+		return nil
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	return s.http.Shutdown(grace)
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	if why := fromHere(r); why != "" {
+		http.Error(w, "Forbidden: "+why+".", http.StatusForbidden)
+		return
+	}
+	switch r.URL.Path {
+	case "/ping":
+		ok(w)
+		return
+	case "/":
+	default:
+		http.Error(w, "There is no handle "+r.URL.Path, http.StatusNotFound)
+		return
+	}
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+		if r.URL.RawQuery == "" {
+			ok(w)
+			return
+		}
+	case http.MethodPost:
+	default:
+		w.Header().Set("Allow", "GET, HEAD, POST")
+		http.Error(w, "The method "+r.Method+" is not supported", http.StatusMethodNotAllowed)
+		return
+	}
+	s.statement(w, r)
+}
+
+func ok(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "text/html; charset=UTF-8")
+	w.Write([]byte("Ok.\n"))
+}
+
+// statement answers a request that carries a statement.
+func (s *Server) statement(w http.ResponseWriter, r *http.Request) {
+	req, err := parse(r)
+	h := w.Header()
+	h.Set("X-ClickHouse-Server-Display-Name", "earshot-store")
+	h.Set("X-ClickHouse-Timezone", s.eng.Timezone())
+	if req == nil {
+		req = &request{id: newID()}
+	}
+	h.Set("X-ClickHouse-Query-Id", req.id)
+	resp := newResponse(w, req, s.eng.Version(), s.spool)
+	defer resp.close()
+	if err == nil {
+		err = s.run(r, req, resp)
+	}
+	if err == nil {
+		err = resp.finish()
+	}
+	if err != nil {
+		resp.fail(err)
+	}
+}

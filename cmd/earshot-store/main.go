@@ -1,0 +1,144 @@
+// Command earshot-store is ClickHouse for a laptop, a test or a single host: it
+// loads the engine as a library (libchdb) and serves ClickHouse's HTTP interface
+// on loopback. It is the only program of Earshot that loads a C library.
+//
+// The traps of the engine are written down in internal/engine, what the HTTP
+// side does and does not do in internal/httpd.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/earshot-dev/earshot/cmd/earshot-store/internal/engine"
+	"github.com/earshot-dev/earshot/cmd/earshot-store/internal/httpd"
+	"github.com/earshot-dev/earshot/cmd/earshot-store/internal/release"
+)
+
+func main() {
+	opt, err := parseFlags(os.Args[1:], os.Stdout)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "earshot-store:", err)
+		os.Exit(2)
+	}
+	if opt.version {
+		fmt.Println(versionLine())
+		return
+	}
+	if err := run(opt); err != nil {
+		fmt.Fprintln(os.Stderr, "earshot-store:", err)
+		os.Exit(1)
+	}
+	os.Exit(0) // not a return: the library's own exit handlers have nothing left to do, and could hang
+}
+
+func run(opt options) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	signals := []os.Signal{syscall.SIGTERM, os.Interrupt}
+	if opt.parentPID == 0 { // otherwise it is the parent's end, see followParent
+		signals = append(signals, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(ctx, signals...)
+	defer stop()
+	ended, err := followParent(ctx, opt.parentPID)
+	if err != nil {
+		return err
+	}
+	if opt.watchStdin {
+		go func() {
+			io.Copy(io.Discard, os.Stdin)
+			cancel()
+		}()
+	}
+
+	executable, _ := os.Executable()
+	lib, err := release.Find(opt.lib, os.Getenv, executable)
+	if err != nil {
+		return err
+	}
+	// The lock comes before everything that another store on the folder would feel.
+	unlock, err := lockPath(opt.path)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if opt.readyFile != "" { // of a store that was killed
+		if err := os.Remove(opt.readyFile); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("remove old ready file: %w", err)
+		}
+	}
+	listener, err := net.Listen("tcp", opt.listen)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	defer listener.Close()
+	eng, err := engine.Open(engine.Config{Library: lib, Path: opt.path, Connections: opt.connections, MaxMemory: uint64(opt.maxMemory)})
+	if err != nil {
+		return err
+	}
+	spool := filepath.Join(opt.path, "tmp", "http")
+	if err := os.MkdirAll(spool, 0o700); err != nil {
+		return fmt.Errorf("make spool: %w", err)
+	}
+
+	server := httpd.New(eng, spool)
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	if opt.readyFile != "" {
+		if err := writeReady(opt.readyFile, listener.Addr().String(), eng.Version()); err != nil {
+			return err
+		}
+		defer os.Remove(opt.readyFile)
+	}
+	fmt.Printf("listening on http://%s\n", listener.Addr())
+
+	select {
+	case <-ctx.Done():
+	case <-ended:
+	case err = <-failed:
+	}
+	return errors.Join(err, shutdown(server, eng, opt.shutdownTimeout))
+}
+
+// shutdown ends the statements and the engine. It never takes longer than the
+// timeout and four seconds: what hangs in the library is left to the process's end.
+func shutdown(server *httpd.Server, eng *engine.Engine, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		return errors.New("shutdown: a statement did not end in time; what it was writing is as after a crash")
+	}
+	closed := make(chan struct{})
+	go func() {
+		eng.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+		return nil
+	case <-time.After(2 * time.Second):
+		return errors.New("shutdown: the engine did not close in time")
+	}
+}
+
+func versionLine() string {
+	r, err := release.Current()
+	if err != nil {
+		return "earshot-store (" + err.Error() + ")"
+	}
+	return strings.Join([]string{"earshot-store", "engine", r.Spec()}, " ")
+}

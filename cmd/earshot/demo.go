@@ -1,0 +1,208 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/earshot-dev/earshot/core/app"
+	"github.com/earshot-dev/earshot/core/config"
+	"github.com/earshot-dev/earshot/core/inspect"
+)
+
+// The demo's traffic: files as agents write them, whose times are filled in so
+// that they lie a few minutes back. All of it is invented.
+//
+//go:embed all:demo
+var demoFiles embed.FS
+
+// demoMark makes a directory one that the demo may empty.
+const demoMark = ".earshot-demo"
+
+func newDemo() *cobra.Command {
+	var dir string
+	var keep bool
+	c := &cobra.Command{
+		Use:   "demo",
+		Short: "Show the whole product at work on bundled traffic",
+		Long: `Write the traffic of a few agents into a directory, run a sidecar on it with the
+real parts (decoder processes, the embedded ClickHouse), and show what came out:
+the sessions, one conversation as a tree, and where to look further.`,
+		Example: `  earshot demo
+  earshot demo --keep     # leave the store running until Ctrl-C`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return (&demo{dir: dir, keep: keep, out: c.OutOrStdout(), err: c.ErrOrStderr(), cmd: c}).run(c.Context())
+		},
+	}
+	c.Flags().StringVar(&dir, "dir", "earshot-demo", "`DIR` to work in; emptied first")
+	c.Flags().BoolVar(&keep, "keep", false, "leave the store running until interrupted")
+	return c
+}
+
+type demo struct {
+	dir      string
+	keep     bool
+	out, err io.Writer
+	cmd      *cobra.Command
+}
+
+func (d *demo) run(ctx context.Context) error {
+	if err := d.prepare(); err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
+	file := filepath.Join(d.dir, "earshot.yaml")
+	cfg, err := config.Load(file, os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	log := logger(cfg, d.err)
+	fmt.Fprintf(d.out, "Reading the traffic in %s with %s\n", d.dir, file)
+	p := newProgress(d.err)
+	var last app.Progress
+	began := time.Now()
+	err = app.Run(ctx, app.Settings{
+		Config: cfg, Decoders: decoders(), UntilIdle: time.Second, Logger: log,
+		Progress:  func(n app.Progress) { last = n; p.show(n) },
+		Exporters: func(ctx context.Context, dsn string) ([]app.Exporter, error) { return exporters(ctx, cfg, dsn, log) },
+	})
+	p.end()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(d.out, "%d lines and frames, %d messages, %d spans, stored in %s\n\n", last.Frames, last.Messages, last.Spans, inspect.Span(time.Since(began)))
+	return d.show(ctx, cfg, file)
+}
+
+// prepare writes the traffic and the configuration.
+func (d *demo) prepare() error {
+	mark := filepath.Join(d.dir, demoMark)
+	if entries, err := os.ReadDir(d.dir); err == nil && len(entries) > 0 {
+		if _, err := os.Stat(mark); err != nil {
+			return usageError{fmt.Errorf("%s is not empty and not of an earlier demo", d.dir)}
+		}
+		if err := os.RemoveAll(d.dir); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(d.dir, 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(mark, nil, 0o600); err != nil {
+		return err
+	}
+	base := time.Now().Add(-10 * time.Minute).Truncate(time.Second)
+	err := fs.WalkDir(demoFiles, "demo", func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		text, err := render(path, base)
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(d.dir, "traffic", strings.TrimSuffix(strings.TrimPrefix(path, "demo/"), ".tmpl"))
+		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+			return err
+		}
+		return os.WriteFile(to, text, 0o600)
+	})
+	if err != nil {
+		return err
+	}
+	listen, err := freeAddress()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(d.dir, "earshot.yaml"), []byte(fmt.Sprintf(`# Written by earshot demo.
+data_dir: %[1]s/data
+sources:
+  - {name: legion, type: file, format: legion, paths: ["%[1]s/traffic/legion/sessions/*/messages.jsonl"]}
+  - {name: claude, type: file, format: claude-code, paths: ["%[1]s/traffic/claude-code/**/*.jsonl"]}
+store: {listen: "%[2]s"}
+telemetry: {listen: ""}
+log: {level: warn}
+`, d.dir, listen)), 0o600)
+}
+
+// render fills in a file's times: {{iso 1.5}} and {{unix 1.5}} are seconds after
+// base.
+func render(path string, base time.Time) ([]byte, error) {
+	text, err := demoFiles.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	at := func(s float64) time.Time { return base.Add(time.Duration(s * float64(time.Second))).UTC() }
+	t, err := template.New(path).Funcs(template.FuncMap{
+		"iso":  func(s float64) string { return at(s).Format("2006-01-02T15:04:05.000Z07:00") },
+		"unix": func(s float64) string { return fmt.Sprintf("%.3f", float64(at(s).UnixMilli())/1000) },
+	}).Parse(string(text))
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	err = t.Execute(&b, nil)
+	return b.Bytes(), err
+}
+
+// freeAddress returns a loopback address for the store that stays the same when
+// it is started again.
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// show shows what came out.
+func (d *demo) show(ctx context.Context, cfg *config.Config, file string) (err error) {
+	r, err := openReader(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	list, err := inspect.Sessions(ctx, r, inspect.Filter{})
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		return errors.New("demo: nothing was stored")
+	}
+	if err := writeSessions(d.cmd, list); err != nil {
+		return err
+	}
+	conv, err := inspect.Load(ctx, r, list[0].ID)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(d.out)
+	width, color := terminal(d.out)
+	if err := conv.Write(d.out, inspect.Style{Color: color, Width: width}); err != nil {
+		return err
+	}
+	fmt.Fprintf(d.out, `
+Look further:
+  earshot sessions -c %[1]s
+  earshot show %[2]s -c %[1]s --full
+  earshot query 'SELECT tool_name, count(), avg(duration_ms) FROM v_tool_calls GROUP BY 1' -c %[1]s
+  earshot store -c %[1]s          # for curl, Grafana or a driver
+The store's address: %[3]s
+`, file, list[0].ID[:min(8, len(list[0].ID))], "http://"+cfg.Store.Listen)
+	if d.keep {
+		fmt.Fprintln(d.out, "It runs until you interrupt this.")
+		<-ctx.Done()
+	}
+	return nil
+}

@@ -1,0 +1,198 @@
+package file
+
+import (
+	"bytes"
+	"io"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestArchives(t *testing.T) {
+	// old gives a file a time at which nobody can be writing to it any more.
+	old := func(e *env, name string) {
+		at := time.Now().Add(-time.Minute)
+		e.must(os.Chtimes(e.path(name), at, at))
+	}
+	big := numbered("big", 3000)
+	tests := []struct {
+		name  string
+		paths []string
+		run   func(e *env)
+	}{
+		{"unknown", []string{"*.gz"}, func(e *env) {
+			e.write("x.jsonl.gz", string(packed([]byte(text(big...)+"no newline"))))
+			old(e, "x.jsonl.gz")
+			e.start().want(append(big[:len(big):len(big)], "no newline")...)
+			e.stop()
+			e.start().idle()
+			e.want(append(big[:len(big):len(big)], "no newline")...)
+			if st := e.sink.stream(0); st.opens != 1 || st.closes != 1 {
+				e.Errorf("opened %d times and closed %d times, want once each", st.opens, st.closes)
+			}
+		}},
+		{"rewound instead of closed", []string{"*.gz"}, func(e *env) {
+			e.sink.rewinds = 2
+			e.write("x.jsonl.gz", string(packed([]byte(text(a[:5]...)))))
+			old(e, "x.jsonl.gz")
+			e.start().want(append(append(a[:5:5], a[:5]...), a[:5]...)...)
+			e.until("the stream to be closed", func() bool { return e.sink.stream(0).closes == 1 })
+			e.wantTrouble()
+		}},
+		{"of a file that was read", []string{"*.jsonl*"}, func(e *env) {
+			e.write("x.jsonl", text(a[:5]...))
+			e.start().want(a[:5]...)
+			e.rename("x.jsonl", "x.jsonl.1")
+			e.gzip("x.jsonl.1", "x.jsonl.1.gz")
+			e.write("x.jsonl", text(b[0]))
+			e.want(append(a[:5:5], b[0])...)
+			e.stop()
+			e.start().idle()
+			e.want(append(a[:5:5], b[0])...)
+			e.wantStreams(2)
+		}},
+		{"of a file that was read in part", []string{"*.jsonl*"}, func(e *env) {
+			e.write("x.jsonl", text(big[:2000]...))
+			e.start().want(big[:2000]...)
+			e.stop()
+			e.add("x.jsonl", text(big[2000:]...))
+			e.rename("x.jsonl", "x.jsonl.1")
+			e.gzip("x.jsonl.1", "x.jsonl.2.gz")
+			e.start().want(big...)
+			e.stop()
+			e.rename("x.jsonl.2.gz", "x.jsonl.3.gz")
+			e.start().idle()
+			e.want(big...)
+			e.wantStreams(1)
+		}},
+		{"of a file that was read in part, covered by no pattern", []string{"*.jsonl"}, func(e *env) {
+			e.write("x.jsonl", text(big[:2000]...))
+			e.write("y.jsonl", text(b[0]))
+			e.start().want(append(big[:2000:2000], b[0])...)
+			e.stop()
+			e.add("x.jsonl", text(big[2000:]...))
+			e.gzip("x.jsonl", "x.jsonl.1.gz")
+			e.gzip("y.jsonl", "z.jsonl.1.gz") // not by its name
+			e.start().want(append(big[:len(big):len(big)], b[0])...)
+		}},
+		{"beside the file it is of", []string{"*.jsonl*"}, func(e *env) {
+			e.write("x.jsonl", text(a[:5]...))
+			e.write("x.jsonl.1.gz", string(packed([]byte(text(a[:3]...)))))
+			old(e, "x.jsonl.1.gz")
+			e.start().want(a[:5]...)
+			e.wantStreams(1)
+		}},
+		{"with the beginning of another file", []string{"*.jsonl*"}, func(e *env) {
+			e.write("x.jsonl", text(alike, b[0], b[1]))
+			e.write("x.jsonl.1.gz", string(packed([]byte(text(alike, a[0])))))
+			old(e, "x.jsonl.1.gz")
+			e.start().want(alike, b[0], b[1], alike, a[0])
+			e.wantStreams(2)
+		}},
+		{"cut short", []string{"*.gz"}, func(e *env) {
+			lines := incompressible(500)
+			whole := packed([]byte(text(lines...)))
+			e.write("x.gz", string(whole[:len(whole)/2]))
+			old(e, "x.gz")
+			e.start()
+			e.wantTrouble(ReasonArchive)
+			e.idle()
+			if n := e.sink.count(); n < 100 || n > 300 {
+				e.Errorf("%d lines of half of 500", n)
+			}
+			e.write("x.gz", string(whole)) // it was still being written
+			old(e, "x.gz")
+			e.add("x.gz", "")
+			e.want(lines...)
+			e.wantStreams(1)
+		}},
+		{"corrupt", []string{"*.gz"}, func(e *env) {
+			lines := incompressible(500)
+			whole := packed([]byte(text(lines...)))
+			whole[len(whole)-6] ^= 1 // in the checksum
+			e.write("x.gz", string(whole))
+			e.write("y.gz", "not an archive")
+			e.write("z.gz", "")
+			for _, n := range []string{"x.gz", "y.gz", "z.gz"} {
+				old(e, n)
+			}
+			e.start().want(lines...)
+			e.wantTrouble(ReasonArchive, ReasonArchive, ReasonArchive)
+		}},
+		{"start at the end", []string{"*.gz"}, func(e *env) {
+			e.settings.StartAt = End
+			e.write("x.gz", string(packed([]byte(text(a...)))))
+			old(e, "x.gz")
+			e.start().idle()
+			e.want()
+			e.stop()
+			e.start().idle()
+			e.want()
+		}},
+		{"while it is being written", []string{"*.gz"}, func(e *env) {
+			e.prepare = func(s *Source) { s.whole = 200 * time.Millisecond }
+			whole := packed([]byte(text(a...)))
+			e.start()
+			e.write("x.gz", string(whole[:20]))
+			e.add("x.gz", string(whole[20:]))
+			e.want(a...)
+			e.wantTrouble()
+		}},
+		{"line beyond the limit, and a long one", []string{"*.gz"}, func(e *env) {
+			e.settings.MaxRead = minRead
+			e.settings.MaxLine = 100 << 10
+			long, longer := strings.Repeat("l", 90<<10), strings.Repeat("m", 300<<10)
+			e.write("x.gz", string(packed([]byte(text(a[0], long, longer, a[1], longer)+longer))))
+			old(e, "x.gz")
+			kept := longer[:keptOfLong]
+			e.start().want(a[0], long, kept, a[1], kept, kept)
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name+"/inotify", func(t *testing.T) { t.Parallel(); tt.run(newEnv(t, tt.paths...)) })
+		t.Run(tt.name+"/poll", func(t *testing.T) { t.Parallel(); tt.run(newEnv(t, tt.paths...).poll()) })
+	}
+}
+
+func incompressible(n int) []string {
+	r := rand.New(rand.NewPCG(1, 2))
+	var out []string
+	for range n {
+		b := make([]byte, 100)
+		for i := range b {
+			b[i] = byte('!' + r.IntN(90))
+		}
+		out = append(out, string(b))
+	}
+	return out
+}
+
+// TestArchiveReadAt reads everywhere in an archive, forwards and back.
+func TestArchiveReadAt(t *testing.T) {
+	content := []byte(text(incompressible(3000)...))
+	path := t.TempDir() + "/x.gz"
+	if err := os.WriteFile(path, packed(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	g := newGzReader(f, minRead)
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 100 {
+		off := r.Int64N(int64(len(content)) + 100)
+		buf := make([]byte, r.IntN(10000))
+		n, err := g.ReadAt(buf, off)
+		want := content[min(off, int64(len(content))):min(off+int64(len(buf)), int64(len(content)))]
+		if !bytes.Equal(buf[:n], want) || (err == io.EOF) != (n < len(buf)) {
+			t.Fatalf("read %d at %d: %d bytes, %v; want %d bytes", len(buf), off, n, err, len(want))
+		}
+	}
+	if n, err := g.size(); n != int64(len(content)) || err != nil {
+		t.Errorf("size: %d, %v; want %d", n, err, len(content))
+	}
+}

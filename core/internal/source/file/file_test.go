@@ -1,0 +1,463 @@
+package file
+
+import (
+	"context"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+var (
+	a = numbered("a", 40)
+	b = numbered("b", 40)
+	// alike begins two files that cannot be told from each other by their beginning.
+	alike = `{"header":"` + strings.Repeat("same ", 230) + `"}`
+)
+
+// TestFiles has a row for everything that can happen to a file. Every row runs
+// with notifications alone and with the poll alone.
+func TestFiles(t *testing.T) {
+	tests := []struct {
+		name  string
+		paths []string
+		run   func(e *env)
+	}{
+		{"globs at any depth", []string{"**/*.jsonl"}, func(e *env) {
+			e.write("x.jsonl", text("top"))
+			e.write("one/two/x.jsonl", text("deep"))
+			e.write("one/two/x.json", text("no"))
+			e.write("one/.hidden/x.jsonl", text("hidden"))
+			e.start().want("top", "deep", "hidden")
+		}},
+		{"globs of one level", []string{"sessions/*/messages.jsonl"}, func(e *env) {
+			e.write("sessions/s1/messages.jsonl", text("s1"))
+			e.write("sessions/s1/deeper/messages.jsonl", text("no"))
+			e.write("sessions/messages.jsonl", text("no"))
+			e.write("sessions/s2/other.jsonl", text("no"))
+			e.start().want("s1")
+		}},
+		{"plain path and braces", []string{"plain.jsonl", "{a,b}?.[jt]sonl"}, func(e *env) {
+			e.write("plain.jsonl", text("plain"))
+			e.write("a1.jsonl", text("a1"))
+			e.write("b2.tsonl", text("b2"))
+			e.write("c1.jsonl", text("no"))
+			e.start().want("plain", "a1", "b2")
+		}},
+		{"exclude", []string{"**/*.jsonl"}, func(e *env) {
+			e.settings.Exclude = []string{"skip.jsonl", e.path("no/**")}
+			e.write("x.jsonl", text("yes"))
+			e.write("in/skip.jsonl", text("no"))
+			e.write("no/deep/x.jsonl", text("no"))
+			e.start().want("yes")
+			e.write("no/y.jsonl", text("no"))
+			e.write("y.jsonl", text("later"))
+			e.want("yes", "later")
+		}},
+		{"appends", []string{"*.jsonl"}, func(e *env) {
+			e.write("x.jsonl", text(a[:2]...))
+			e.start().want(a[:2]...)
+			for i := 2; i < 10; i++ {
+				e.add("x.jsonl", text(a[i]))
+				e.want(a[:i+1]...)
+			}
+			e.wantStreams(1)
+		}},
+		{"resume", []string{"*.jsonl"}, func(e *env) {
+			e.write("x.jsonl", text(a[:5]...))
+			e.start().want(a[:5]...)
+			e.stop()
+			e.add("x.jsonl", text(a[5:9]...))
+			e.start().want(a[:9]...)
+			e.wantStreams(1)
+		}},
+		{"partial last line", []string{"*.jsonl"}, func(e *env) {
+			e.write("x.jsonl", "be", "gin")
+			e.start().idle()
+			e.add("x.jsonl", "ning\nmid")
+			e.want("beginning")
+			e.add("x.jsonl", "dl")
+			e.idle()
+			e.want("beginning")
+			e.add("x.jsonl", "e\n")
+			e.want("beginning", "middle")
+			e.add("x.jsonl", "end")
+			e.idle()
+			e.want("beginning", "middle")
+			e.stop()
+			e.add("x.jsonl", "ing\n")
+			e.start().want("beginning", "middle", "ending")
+		}},
+		{"partial last line of a file that is deleted", []string{"*.jsonl"}, func(e *env) {
+			e.write("x.jsonl", text(a[0]), "rest")
+			e.write("y.jsonl", "only rest")
+			e.start().want(a[0])
+			e.remove("x.jsonl")
+			e.remove("y.jsonl")
+			e.want(a[0], "rest", "only rest")
+		}},
+		{"partial last line at the end of the run", []string{"*.jsonl"}, func(e *env) {
+			e.write("x.jsonl", text(a[0]), "rest")
+			e.write("y.jsonl", "only rest")
+			e.start().want(a[0])
+			e.src.Finish()
+			e.want(a[0], "rest", "only rest")
+			e.idle()
+		}},
+		{"renamed below the patterns", []string{"*.jsonl"}, func(e *env) {
+			e.write("x.jsonl", text(a[:3]...))
+			e.start().want(a[:3]...)
+			e.rename("x.jsonl", "y.jsonl")
+			e.add("y.jsonl", text(a[3:6]...))
+			e.want(a[:6]...)
+			e.wantStreams(1)
+			e.until("the new name", func() bool { return e.sink.Known()[0].Origin == e.path("y.jsonl") })
+		}},
+		{"renamed to another directory", []string{"**/*.jsonl"}, func(e *env) {
+			e.write("x.jsonl", text(a[:3]...))
+			e.write("sub/other.jsonl", text(b[0]))
+			e.start().want(append(a[:3:3], b[0])...)
+			e.rename("x.jsonl", "sub/y.jsonl")
+			e.add("sub/y.jsonl", text(a[3:6]...))
+			e.want(append(a[:6:6], b[0])...)
+			e.wantStreams(2)
+		}},
+		{"renamed out of the patterns", []string{"*.jsonl"}, func(e *env) {
+			e.write("x.jsonl", text(a[:3]...))
+			e.start().want(a[:3]...)
+			e.rename("x.jsonl", "x.jsonl.1")
+			e.add("x.jsonl.1", text(a[3:6]...))
+			e.want(a[:6]...)
+			e.stop()
+			e.add("x.jsonl.1", text(a[6:9]...))
+			e.start().want(a[:9]...)
+			e.wantStreams(1)
+		}},
+		{"renamed out of the patterns into another directory", []string{"*.jsonl"}, func(e *env) {
+			e.write("x.jsonl", text(a[:3]...))
+			e.start().want(a[:3]...)
+			e.rename("x.jsonl", "old/archived")
+			e.add("old/archived", text(a[3:6]...))
+			e.until("the new name", func() bool { return e.sink.Known()[0].Origin == e.path("old/archived") })
+			e.want(a[:6]...)
+			e.wantStreams(1)
+		}},
+		{"renamed while down", []string{"*.jsonl"}, func(e *env) {
+			e.write("x.jsonl", text(a[:3]...))
+			e.start().want(a[:3]...)
+			e.stop()
+			e.add("x.jsonl", text(a[3:6]...))
+			e.rename("x.jsonl", "x.jsonl.1")
+			e.write("x.jsonl", text(b[:2]...))
+			e.start().want(append(a[:6:6], b[:2]...)...)
+			e.wantStreams(2)
+		}},
+		{"rotated by rename and create", []string{"*.jsonl"}, func(e *env) {
+			e.write("x.jsonl", text(alike, a[0]))
+			e.start().want(alike, a[0])
+			e.rename("x.jsonl", "x.jsonl.1")
+			e.add("x.jsonl.1", text(a[1]))
+			e.write("x.jsonl", text(alike, b[0]))
+			e.want(alike, a[0], a[1], alike, b[0])
+			e.rename("x.jsonl.1", "x.jsonl.2")
+			e.rename("x.jsonl", "x.jsonl.1")
+			e.write("x.jsonl", text(b[1:3]...))
+			e.want(alike, a[0], a[1], alike, b[0], b[1], b[2])
+			e.wantStreams(3)
+		}},
+		{"copied and truncated, copy elsewhere", []string{"*.jsonl"}, func(e *env) {
+			e.write("x.jsonl", text(a[:3]...))
+			e.start().want(a[:3]...)
+			e.copy("x.jsonl", "old/x.jsonl.1")
+			e.must(os.Truncate(e.path("x.jsonl"), 0))
+			e.add("x.jsonl", text(b[:2]...))
+			e.want(append(a[:3:3], b[:2]...)...)
+			e.wantStreams(2)
+		}},
+		{"copied and truncated, beginnings alike", []string{"*.jsonl"}, func(e *env) {
+			e.write("x.jsonl", text(alike, a[0]))
+			e.start().want(alike, a[0])
+			e.copy("x.jsonl", "x.jsonl.1")
+			e.must(os.Truncate(e.path("x.jsonl"), 0))
+			e.add("x.jsonl", text(alike, b[0], b[1], b[2]))
+			e.want(alike, a[0], alike, b[0], b[1], b[2])
+			e.wantStreams(2)
+		}},
+		{"copied and truncated while down, beginnings alike, grown", []string{"*.jsonl"}, func(e *env) {
+			e.write("x.jsonl", text(alike, a[0]))
+			e.start().want(alike, a[0])
+			e.stop()
+			e.add("x.jsonl", text(a[1]))
+			e.copy("x.jsonl", "x.jsonl.1")
+			e.must(os.Truncate(e.path("x.jsonl"), 0))
+			e.add("x.jsonl", text(alike, b[0], b[1], b[2]))
+			e.start().want(alike, a[0], a[1], alike, b[0], b[1], b[2]) // a[1] is in the copy only
+			e.wantStreams(2)
+		}},
+		{"copied and truncated below the patterns", []string{"*.jsonl*"}, func(e *env) {
+			e.write("x.jsonl", text(a[:3]...))
+			e.start().want(a[:3]...)
+			e.copy("x.jsonl", "x.jsonl.1")
+			e.must(os.Truncate(e.path("x.jsonl"), 0))
+			e.add("x.jsonl", text(b[:2]...))
+			e.want(append(a[:3:3], b[:2]...)...)
+			e.stop()
+			e.start().want(append(a[:3:3], b[:2]...)...)
+			e.wantStreams(2)
+		}},
+		{"copy that stays a copy, and one that does not", []string{"*.jsonl*"}, func(e *env) {
+			e.write("x.jsonl", text(a[:3]...))
+			e.start().want(a[:3]...)
+			e.copy("x.jsonl", "x.jsonl.1")
+			e.idle()
+			e.add("x.jsonl", text(a[3]))
+			e.want(a[:4]...)
+			e.wantStreams(1)
+			e.add("x.jsonl.1", text(b[0]))
+			e.want(append(append(a[:4:4], a[:3]...), b[0])...)
+		}},
+		{"truncated in place", []string{"*.jsonl"}, func(e *env) {
+			e.write("x.jsonl", text(a[:5]...))
+			e.start().want(a[:5]...)
+			e.write("x.jsonl", text(b[0]))
+			e.want(append(a[:5:5], b[0])...)
+			e.write("x.jsonl", text(b[1:20]...)) // longer than it ever was
+			e.want(append(a[:5:5], b[:20]...)...)
+			e.wantStreams(3)
+		}},
+		{"truncated in place while down, longer", []string{"*.jsonl"}, func(e *env) {
+			e.write("x.jsonl", text(a[:5]...))
+			e.start().want(a[:5]...)
+			e.stop()
+			e.write("x.jsonl", text(b[:20]...))
+			e.start().want(append(a[:5:5], b[:20]...)...)
+		}},
+		{"torn last line is cut off and written again", []string{"*.jsonl"}, func(e *env) {
+			e.write("x.jsonl", text(a[:5]...), "to")
+			e.start().want(a[:5]...)
+			e.must(os.Truncate(e.path("x.jsonl"), int64(len(text(a[:5]...)))))
+			e.idle()
+			e.add("x.jsonl", "torn\n")
+			e.want(append(a[:5:5], "torn")...)
+			e.wantStreams(1)
+		}},
+		{"truncated under a writer that does not append", []string{"*.jsonl"}, func(e *env) {
+			f, err := os.Create(e.path("x.jsonl"))
+			e.must(err)
+			defer f.Close()
+			f.WriteString(text(a[:5]...))
+			e.start().want(a[:5]...)
+			e.must(f.Truncate(0))
+			f.WriteString(text(a[5:7]...)) // behind a hole
+			e.want(a[:7]...)
+		}},
+		{"deleted with data unread", []string{"*.jsonl"}, func(e *env) {
+			e.sink.gate = make(chan struct{})
+			e.settings.MaxRead = minRead
+			lines := numbered("long", 2000)
+			e.write("x.jsonl", text(lines...))
+			e.start()
+			e.sink.gate <- struct{}{}
+			e.remove("x.jsonl")
+			close(e.sink.gate)
+			e.want(lines...)
+		}},
+		{"deleted and made again", []string{"*.jsonl"}, func(e *env) {
+			e.write("x.jsonl", text(a[:5]...))
+			e.start().want(a[:5]...)
+			e.remove("x.jsonl")
+			e.write("x.jsonl", text(b[:7]...))
+			e.want(append(a[:5:5], b[:7]...)...)
+		}},
+		{"written to after it was deleted", []string{"*.jsonl"}, func(e *env) {
+			f, err := os.Create(e.path("x.jsonl"))
+			e.must(err)
+			defer f.Close()
+			f.WriteString(text(a[:5]...))
+			e.start().want(a[:5]...)
+			e.remove("x.jsonl")
+			f.WriteString(text(a[5:7]...))
+			e.want(a[:7]...)
+		}},
+		{"replaced while it is read", []string{"*.jsonl"}, func(e *env) {
+			e.sink.gate = make(chan struct{})
+			e.settings.MaxRead = minRead
+			lines := numbered("long", 2000)
+			e.write("x.jsonl", text(lines...))
+			e.start()
+			e.sink.gate <- struct{}{}
+			e.write("tmp", text(b[:3]...))
+			e.rename("tmp", "x.jsonl")
+			close(e.sink.gate)
+			e.want(append(lines, b[:3]...)...)
+			e.wantStreams(2)
+		}},
+		{"written anew with more at its end", []string{"*.jsonl"}, func(e *env) {
+			e.write("x.jsonl", text(a[:5]...))
+			e.start().want(a[:5]...)
+			e.write("tmp", text(a[:8]...))
+			e.rename("tmp", "x.jsonl")
+			e.want(a[:8]...)
+			e.wantStreams(1)
+		}},
+		{"file that appears later", []string{"**/*.jsonl"}, func(e *env) {
+			e.start().idle()
+			e.write("x.jsonl", text("x"))
+			e.want("x")
+			e.write("new/dir/y.jsonl", text("y"))
+			e.want("x", "y")
+			e.must(os.MkdirAll(e.path("other/place"), 0o755))
+			e.write("other/place/z.jsonl", text("z"))
+			e.want("x", "y", "z")
+		}},
+		{"root that appears later", []string{"not/there/yet/*.jsonl"}, func(e *env) {
+			e.start().idle()
+			e.write("not/related.jsonl", text("no"))
+			e.write("not/there/yet/x.jsonl", text("x"))
+			e.want("x")
+			e.add("not/there/yet/x.jsonl", text("y"))
+			e.want("x", "y")
+		}},
+		{"directory that moves in", []string{"**/*.jsonl"}, func(e *env) {
+			other := e.TempDir()
+			e.must(os.WriteFile(other+"/x.jsonl", []byte("x\n"), 0o644))
+			e.start().idle()
+			e.must(os.Rename(other, e.path("in")))
+			e.want("x")
+			e.add("in/x.jsonl", text("y"))
+			e.want("x", "y")
+		}},
+		{"directory that is renamed", []string{"**/*.jsonl"}, func(e *env) {
+			e.write("one/deep/x.jsonl", text("x"))
+			e.start().want("x")
+			e.rename("one", "two")
+			e.until("the new name", func() bool { return e.sink.Known()[0].Origin == e.path("two/deep/x.jsonl") })
+			e.add("two/deep/x.jsonl", text("y"))
+			e.want("x", "y")
+			e.write("two/deep/y.jsonl", text("z"))
+			e.want("x", "y", "z")
+			e.wantStreams(2)
+		}},
+		{"symbolic link to a file", []string{"logs/*.jsonl"}, func(e *env) {
+			e.write("data/real", text("x"))
+			e.must(os.MkdirAll(e.path("logs"), 0o755))
+			e.must(os.Symlink(e.path("data/real"), e.path("logs/x.jsonl")))
+			e.must(os.Symlink(e.path("data/missing"), e.path("logs/y.jsonl")))
+			e.start().want("x")
+			e.add("data/real", text("y"))
+			e.want("x", "y")
+		}},
+		{"symbolic link to a directory, and loops", []string{"**/*.jsonl"}, func(e *env) {
+			other := e.TempDir()
+			e.must(os.WriteFile(other+"/x.jsonl", []byte("x\n"), 0o644))
+			e.must(os.Symlink(other, e.path("linked")))
+			e.must(os.Symlink(e.dir, other+"/back"))
+			e.must(os.Symlink(".", e.path("self")))
+			e.must(os.Symlink("knot", e.path("knot")))
+			e.write("y.jsonl", text("y"))
+			e.start().want("x", "y")
+			e.add("linked/x.jsonl", text("z"))
+			e.want("x", "y", "z")
+			e.wantStreams(2)
+		}},
+		{"one file under two names and two patterns", []string{"*.jsonl", "a/*.jsonl", "**/h*.jsonl"}, func(e *env) {
+			e.write("x.jsonl", text("x"))
+			e.must(os.Mkdir(e.path("a"), 0o755))
+			e.must(os.Link(e.path("x.jsonl"), e.path("a/hard.jsonl")))
+			e.start().want("x")
+			e.add("x.jsonl", text("y"))
+			e.want("x", "y")
+			e.remove("x.jsonl")
+			e.add("a/hard.jsonl", text("z"))
+			e.want("x", "y", "z")
+			e.wantStreams(1)
+		}},
+		{"line endings and blank lines", []string{"*.jsonl"}, func(e *env) {
+			e.write("x.jsonl", "\n\r\none\r\n \t \ntwo\u2028still two\u2029\x85\n\n\n")
+			e.start().want("one", "two\u2028still two\u2029\x85")
+			e.add("x.jsonl", "\nthree\rstill three\n")
+			e.want("one", "two\u2028still two\u2029\x85", "three\rstill three")
+		}},
+		{"NUL bytes", []string{"*.jsonl"}, func(e *env) {
+			e.write("x.jsonl", "one\x00more\n\x00\x00\x00two\n\x00\x00")
+			e.start().want("one\x00more", "two")
+		}},
+		{"not a regular file", []string{"*.jsonl"}, func(e *env) {
+			e.must(syscall.Mkfifo(e.path("pipe.jsonl"), 0o644))
+			e.must(os.Mkdir(e.path("dir.jsonl"), 0o755))
+			e.must(os.Symlink("/dev/null", e.path("device.jsonl")))
+			e.write("x.jsonl", text("x"))
+			e.start().want("x")
+			e.wantTrouble(ReasonDirectory, ReasonNotRegular, ReasonNotRegular)
+		}},
+		{"companions", []string{"**/*.jsonl"}, func(e *env) {
+			e.settings.Companions = []string{"*.meta.json", "notes/*.txt"}
+			e.write("s/x.jsonl", text("x"))
+			e.write("s/x.meta.json", "{\n}\n")
+			e.write("s/notes/n.txt", "note")
+			e.write("alone/y.meta.json", "no transcript beside it")
+			e.start().want("x", "{\n}\n", "note")
+			e.write("s/x.meta.json", "changed")
+			e.want("x", "{\n}\n", "note", "changed")
+			e.write("alone/y.jsonl", text("y"))
+			e.want("x", "{\n}\n", "note", "changed", "y", "no transcript beside it")
+			e.write("s/z.meta.json", "z")
+			all := []string{"x", "{\n}\n", "note", "changed", "y", "no transcript beside it", "z"}
+			e.want(all...)
+			e.wantStreams(6)
+			e.stop()
+			e.start().idle()
+			e.want(all...)
+			e.stop()
+			e.write("s/z.meta.json", "zz")
+			e.start().want(append(all, "zz")...)
+			e.wantStreams(6)
+		}},
+		{"a companion is rewound instead of closed", []string{"*.jsonl"}, func(e *env) {
+			e.settings.Companions = []string{"*.meta.json"}
+			e.sink.rewinds = 2
+			e.write("x.jsonl", text("x"))
+			e.write("x.meta.json", "meta")
+			e.start().want("x", "meta", "meta", "meta")
+			e.until("the companion to be closed", func() bool { return e.sink.stream(1).closes == 1 })
+			e.wantTrouble()
+		}},
+		{"start at the end", []string{"**/*.jsonl"}, func(e *env) {
+			e.settings.StartAt = End
+			e.write("x.jsonl", text(a[:3]...), "par")
+			e.start().idle()
+			e.want()
+			e.add("x.jsonl", "tial\n")
+			e.write("y.jsonl", text(b[:2]...))
+			e.want("partial", b[0], b[1])
+			if p := e.sink.stream(0).frames[0].Pos; p != 0 {
+				e.Errorf("the first frame is at %d, want 0", p)
+			}
+			e.stop()
+			e.add("x.jsonl", text(a[3]))
+			e.write("z.jsonl", text(b[2]))
+			e.start().want("partial", b[0], b[1], a[3], b[2])
+		}},
+		{"older than wanted", []string{"*.jsonl"}, func(e *env) {
+			e.settings.IgnoreOlderThan = time.Hour
+			old := time.Now().Add(-2 * time.Hour)
+			e.write("old.jsonl", text(a[:2]...))
+			e.must(os.Chtimes(e.path("old.jsonl"), old, old))
+			e.write("new.jsonl", text(b[:2]...))
+			e.start().want(b[:2]...)
+			e.add("old.jsonl", text(a[2])) // it is taken up again, so all of it matters
+			e.want(append(a[:3:3], b[:2]...)...)
+			e.stop()
+			e.must(os.Chtimes(e.path("old.jsonl"), old, old))
+			e.add("new.jsonl", text(b[2]))
+			e.start().want(append(a[:3:3], b[:3]...)...)
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name+"/inotify", func(t *testing.T) { t.Parallel(); tt.run(newEnv(t, tt.paths...)) })
+		t.Run(tt.name+"/poll", func(t *testing.T) { t.Parallel(); tt.run(newEnv(t, tt.paths...).poll()) })
+	}
+}
+
+var _ = context.Background

@@ -1,0 +1,245 @@
+package file
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+)
+
+// found is a file that matches, as a walk or a notification came upon it.
+type found struct {
+	path string
+	stamp
+	id        inode
+	target    string // what the path leads to, when it is a symbolic link
+	companion bool
+}
+
+// walk looks for files that match the patterns, below their roots.
+type walk struct {
+	patterns *patterns
+	// wants reports whether a file will be tailed: only beside such a file are there
+	// companions.
+	wants   func(found) bool
+	enter   func(dir string, at []spot) // called before a directory is read
+	trouble func(path, reason, detail string)
+	readDir func(string) ([]os.DirEntry, error)
+
+	// links are the directories entered by a symbolic link, and the spots they were
+	// entered with. To do that twice finds nothing new, and is how a loop looks.
+	links map[string]struct{}
+	files []found
+}
+
+// roots walks all patterns. A root that is not there yet is replaced by the
+// nearest directory above it that is, so that its creation is noticed.
+func (w *walk) roots(ctx context.Context) {
+	at := make(map[string][]spot)
+	for i, p := range w.patterns.list[:w.patterns.companions] {
+		n := p.fixed
+		for n > 0 {
+			if info, err := os.Stat(p.root(n)); err == nil && info.IsDir() {
+				break
+			}
+			n--
+		}
+		at[p.root(n)] = w.patterns.from(at[p.root(n)], i, n)
+	}
+	for _, dir := range slices.Sorted(maps.Keys(at)) {
+		w.dir(ctx, dir, at[dir])
+	}
+}
+
+// dir walks one directory with those spots.
+func (w *walk) dir(ctx context.Context, dir string, at []spot) {
+	if ctx.Err() != nil {
+		return
+	}
+	w.enter(dir, at)
+	entries, err := w.readDir(dir)
+	if err != nil {
+		if !gone(err) {
+			w.trouble(dir, reasonOf(err), err.Error())
+		}
+		return
+	}
+	transcripts, companions := w.patterns.split(at)
+	beside := w.patterns.beside()
+	active := false
+	var subs []subdir
+	for _, e := range entries {
+		next, m := w.patterns.step(transcripts, e.Name())
+		if len(next) == 0 && m == 0 {
+			continue
+		}
+		if _, c := w.patterns.step(beside, e.Name()); c != 0 {
+			m = 0
+		}
+		f, isDir, ok := w.look(dir, e, m)
+		switch {
+		case isDir && len(next) > 0:
+			subs = append(subs, subdir{f, next})
+		case ok && m != 0 && w.wants(f):
+			active = true
+			w.files = append(w.files, f)
+		}
+	}
+	if active && len(beside) > 0 {
+		companions = union(companions, beside)
+		w.enter(dir, union(transcripts, companions))
+	}
+	for _, s := range w.companions(dir, entries, companions, subs) {
+		if s.target == "" || w.first(s) {
+			w.dir(ctx, s.path, s.at)
+		}
+	}
+}
+
+// one is dir for a single entry that appeared in it.
+func (w *walk) one(ctx context.Context, dir string, e os.DirEntry, at []spot) {
+	next, m := w.patterns.step(at, e.Name())
+	beside := w.patterns.beside()
+	if _, c := w.patterns.step(beside, e.Name()); c != 0 {
+		m &^= tailed | named
+	}
+	f, isDir, ok := w.look(dir, e, m)
+	switch {
+	case isDir && len(next) > 0:
+		w.dir(ctx, f.path, next)
+	case ok && m&tailed != 0 && w.wants(f):
+		if len(union(at, beside)) > len(at) { // the first transcript in its directory
+			w.dir(ctx, dir, at)
+			return
+		}
+		w.files = append(w.files, f)
+	case ok && m&accompanies != 0:
+		f.companion = true
+		w.files = append(w.files, f)
+	}
+}
+
+type subdir struct {
+	found
+	at []spot
+}
+
+// companions looks for them among the entries of dir, and returns subs with the
+// directories added in which more of them may be.
+func (w *walk) companions(dir string, entries []os.DirEntry, at []spot, subs []subdir) []subdir {
+	if len(at) == 0 {
+		return subs
+	}
+	for _, e := range entries {
+		next, m := w.patterns.step(at, e.Name())
+		if len(next) == 0 && m == 0 {
+			continue
+		}
+		f, isDir, ok := w.look(dir, e, m&accompanies)
+		switch {
+		case isDir && len(next) > 0:
+			if i := slices.IndexFunc(subs, func(s subdir) bool { return s.path == f.path }); i >= 0 {
+				subs[i].at = union(subs[i].at, next)
+			} else {
+				subs = append(subs, subdir{f, next})
+			}
+		case ok && m != 0:
+			f.companion = true
+			w.files = append(w.files, f)
+		}
+	}
+	return subs
+}
+
+// look finds out what an entry is: a directory, a file to read, or neither.
+func (w *walk) look(dir string, e os.DirEntry, m match) (f found, isDir, ok bool) {
+	f.path = filepath.Join(dir, e.Name())
+	if w.patterns.excluded(f.path) {
+		return f, false, false
+	}
+	if e.IsDir() {
+		if m&named != 0 {
+			w.trouble(f.path, ReasonDirectory, "a directory where a file was named")
+		}
+		return f, true, false
+	}
+	if m&(tailed|accompanies) == 0 && e.Type()&fs.ModeSymlink == 0 {
+		return f, false, false
+	}
+	return w.stat(f.path, e.Type()&fs.ModeSymlink != 0, m)
+}
+
+// stat is look for a path whose type is not known yet.
+func (w *walk) stat(path string, link bool, m match) (f found, isDir, ok bool) {
+	f.path = path
+	info, err := os.Stat(path)
+	if err != nil {
+		if !gone(err) && !errors.Is(err, syscall.ELOOP) {
+			w.trouble(path, reasonOf(err), err.Error())
+		}
+		return f, false, false
+	}
+	f.id, f.stamp, _ = describe(info)
+	if link {
+		f.target, _ = filepath.EvalSymlinks(path)
+	}
+	switch {
+	case info.IsDir():
+		if m&named != 0 {
+			w.trouble(path, ReasonDirectory, "a directory where a file was named")
+		}
+		return f, true, false
+	case !info.Mode().IsRegular():
+		if m != 0 {
+			w.trouble(path, ReasonNotRegular, "not a regular file: "+info.Mode().Type().String())
+		}
+		return f, false, false
+	}
+	return f, false, true
+}
+
+// first reports whether a linked directory has not been entered with these spots.
+func (w *walk) first(s subdir) bool {
+	b := make([]byte, 0, 64)
+	b = binary.LittleEndian.AppendUint64(b, s.id.dev)
+	b = binary.LittleEndian.AppendUint64(b, s.id.ino)
+	spots := slices.SortedFunc(slices.Values(s.at), func(a, b spot) int {
+		return cmp.Or(cmp.Compare(a.pattern, b.pattern), cmp.Compare(a.segment, b.segment))
+	})
+	for _, p := range spots {
+		b = binary.LittleEndian.AppendUint16(b, p.pattern)
+		b = binary.LittleEndian.AppendUint16(b, p.segment)
+	}
+	if _, ok := w.links[string(b)]; ok {
+		return false
+	}
+	if w.links == nil {
+		w.links = make(map[string]struct{})
+	}
+	w.links[string(b)] = struct{}{}
+	return true
+}
+
+// inOrder sorts files into the order in which they are best read: those higher up
+// first, since a parent's transcript lies above its children's, what accompanies a
+// transcript before it, and the oldest first.
+func inOrder(files []found) {
+	slices.SortStableFunc(files, func(a, b found) int {
+		if c := cmp.Compare(depth(a.path), depth(b.path)); c != 0 {
+			return c
+		}
+		if a.companion != b.companion {
+			if a.companion {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(a.mtime, b.mtime), cmp.Compare(a.path, b.path))
+	})
+}

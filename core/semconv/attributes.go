@@ -1,0 +1,163 @@
+package semconv
+
+import (
+	"math"
+
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// attrs calls add for what is there; what is empty is left out.
+type attrs struct{ add func(key string, v Value) }
+
+func (a attrs) str(key, v string) {
+	if v != "" {
+		a.add(key, Value{Kind: StringValue, Str: v})
+	}
+}
+
+func (a attrs) count(key string, v uint64) {
+	a.add(key, Value{Kind: IntValue, Int: int64(min(v, math.MaxInt64))})
+}
+
+func (a attrs) some(key string, v uint64) {
+	if v > 0 {
+		a.count(key, v)
+	}
+}
+
+func (a attrs) flag(key string, v bool) {
+	if v {
+		a.add(key, Value{Kind: BoolValue, Bool: true})
+	}
+}
+
+// Attributes calls add for each attribute of the span, in a fixed order, no key
+// twice.
+func (p *Profile) Attributes(s *msg.Span, add func(key string, v Value)) {
+	a := attrs{add}
+	a.str(KeyOperation, operation(s.Kind))
+	a.str(KeyConversation, s.Session)
+	a.str(KeyAgentName, s.Agent.Name)
+	switch s.Kind {
+	case msg.SpanChat:
+		p.chat(a, s)
+	case msg.SpanTool, msg.SpanDelegation:
+		p.tool(a, s)
+	default:
+		p.run(a, s)
+	}
+	p.delegate(a, s)
+	p.outcome(a, s)
+
+	a.str(KeyTenant, s.Tenant)
+	a.str(KeySource, s.Source)
+	a.str(KeyFormat, s.Format)
+	a.str(KeyRun, s.Run)
+	a.str(KeyParentRun, s.ParentRun)
+	a.str(KeyAgentID, s.Agent.ID)
+	a.str(KeyAgentKind, s.Agent.Kind.String())
+	a.str(KeyState, s.State.String())
+}
+
+func (p *Profile) run(a attrs, s *msg.Span) {
+	if s.Kind == msg.SpanWorkflow {
+		a.str(KeyWorkflowName, s.Agent.Name)
+	}
+	if !p.dev {
+		a.str(KeyProvider, s.Provider)
+	}
+	a.str(KeyRequestModel, s.Model)
+	finish(a, s)
+	p.usage(a, s)
+}
+
+// chat describes a request to a model. Protocols name one model, which stands
+// for the one that was asked and the one that answered.
+func (p *Profile) chat(a attrs, s *msg.Span) {
+	a.str(KeyProvider, s.Provider)
+	a.str(KeyRequestModel, s.Model)
+	a.str(KeyResponseModel, s.Model)
+	a.str(KeyResponseID, s.ResponseID)
+	finish(a, s)
+	if s.FirstToken > s.Start {
+		a.add(KeyTimeToFirstChunk, Value{Kind: FloatValue, Float: float64(s.FirstToken-s.Start) / 1e9})
+	}
+	p.usage(a, s)
+}
+
+func finish(a attrs, s *msg.Span) {
+	if len(s.FinishReasons) > 0 {
+		a.add(KeyFinishReasons, Value{Kind: StringsValue, Strings: s.FinishReasons})
+	}
+}
+
+func (p *Profile) usage(a attrs, s *msg.Span) {
+	u := &s.Usage
+	if u.IsZero() {
+		return
+	}
+	a.count(KeyUsageInput, u.Input+u.CacheRead+u.CacheWrite)
+	a.count(KeyUsageOutput, u.Output+u.Reasoning)
+	if s.Kind == msg.SpanChat || !p.dev { // the new repository took them off agents
+		a.some(KeyUsageCacheRead, u.CacheRead)
+		a.some(p.cacheWrite, u.CacheWrite)
+	}
+	a.some(KeyUsageReasoning, u.Reasoning)
+	a.str(KeyProvenance, u.Provenance.String())
+}
+
+func (p *Profile) tool(a attrs, s *msg.Span) {
+	t := &s.Tool
+	a.str(KeyToolName, t.Name)
+	a.str(KeyToolCallID, t.CallID)
+	a.str(KeyToolType, ToolType(t))
+	if t.Server != "" {
+		a.str(KeyMCPMethod, "tools/call")
+		a.str(KeyMCPServer, t.Server)
+	}
+	a.flag(KeyToolInternal, t.Internal)
+	a.some(KeyArgumentBytes, uint64(s.ArgumentBytes))
+	a.some(KeyResultBytes, uint64(s.ResultBytes))
+}
+
+// ToolType is gen_ai.tool.type: a tool behind an MCP server is an extension, any
+// other a function.
+func ToolType(t *msg.Tool) string {
+	if t.Server != "" {
+		return "extension"
+	}
+	return "function"
+}
+
+// delegate describes handing work over: on the call that does, and how it was
+// found on the run that it caused.
+func (p *Profile) delegate(a attrs, s *msg.Span) {
+	d := &s.Delegate
+	a.str(KeyDelegateTo, d.To)
+	a.str(KeyChildRun, d.ChildRun)
+	a.str(KeyLinkMethod, d.Link.String())
+	a.some(KeyConfidence, uint64(d.Confidence))
+	a.flag(KeyDelegateAsync, d.Async)
+	if p.dev && s.Kind == msg.SpanDelegation {
+		a.str(KeyTransferTarget, d.To)
+		if !d.Async { // neither mode says that the caller goes on meanwhile
+			a.str(KeyTransferMode, "return_to_caller")
+		}
+	}
+}
+
+func (p *Profile) outcome(a attrs, s *msg.Span) {
+	switch s.Outcome {
+	case msg.OutcomeUnset:
+		return
+	case msg.OutcomeError:
+		t := s.ErrorType
+		if t == "" {
+			t = "_OTHER"
+		}
+		a.str(KeyErrorType, t)
+	case msg.OutcomeCancelled:
+		a.str(KeyCancelReason, s.ErrorType)
+	}
+	a.str(KeyOutcome, s.Outcome.String())
+}

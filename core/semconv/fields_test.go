@@ -1,0 +1,62 @@
+package semconv
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/msg/msgtest"
+)
+
+// elsewhere are the fields of a span that are not names: identity and times,
+// which an exporter has fields of its own for, and what is left out on purpose.
+var elsewhere = map[string]string{
+	"TraceID":        "identity",
+	"ID":             "identity",
+	"Parent":         "identity",
+	"Start":          "time",
+	"End":            "time",
+	"Events":         "each event: time, EventName, its attributes as they are",
+	"Links":          "each link: ids, its attributes as they are",
+	"Ver":            "only a store replaces rows",
+	"Deleted":        "only a store takes rows back",
+	"Shown":          "only a store shows open spans",
+	"LastSeen":       "equals End once a span has ended; a column of open_spans",
+	"Tool.Arguments": "not kept in a span",
+	"Delegate.Task":  "not kept in a span",
+	"Tool.ErrorType": "the span's own ErrorType says it",
+}
+
+// TestEveryFieldIsNamed changes one field of a span at a time and looks for the
+// difference in what the profile says.
+func TestEveryFieldIsNamed(t *testing.T) {
+	p := profile(t, GenAI141)
+	elsewhere := maps.Clone(elsewhere)
+	say := func(s *msg.Span) string {
+		code, text := p.Status(s)
+		return fmt.Sprint(p.Name(s), p.Kind(s), code, text, ServiceName(s), rendered(p, s))
+	}
+	msgtest.EachField(msg.Span{}, func(name string, _ msg.Span) {
+		seen := false
+		for kind := msg.SpanRun; kind <= msg.SpanWorkflow; kind++ {
+			for outcome := msg.OutcomeUnset; outcome <= msg.OutcomeCancelled; outcome++ {
+				base := msg.Span{Kind: kind, Outcome: outcome, Usage: msg.Tokens{Input: 1}}
+				msgtest.EachField(base, func(n string, changed msg.Span) {
+					seen = seen || n == name && say(&base) != say(&changed)
+				})
+			}
+		}
+		why, listed := elsewhere[name]
+		switch {
+		case !seen && !listed:
+			t.Errorf("%s is neither mapped nor listed as left out", name)
+		case seen && listed:
+			t.Errorf("%s is mapped, and listed as left out: %s", name, why)
+		}
+		delete(elsewhere, name)
+	})
+	for name := range elsewhere {
+		t.Errorf("%s is listed and is no field", name)
+	}
+}

@@ -1,0 +1,65 @@
+package semconv
+
+// The keys of the convention, as of 1.41.
+const (
+	KeyOperation        = "gen_ai.operation.name"
+	KeyProvider         = "gen_ai.provider.name"
+	KeyConversation     = "gen_ai.conversation.id"
+	KeyAgentName        = "gen_ai.agent.name"
+	KeyWorkflowName     = "gen_ai.workflow.name"
+	KeyRequestModel     = "gen_ai.request.model"
+	KeyResponseModel    = "gen_ai.response.model"
+	KeyResponseID       = "gen_ai.response.id"
+	KeyFinishReasons    = "gen_ai.response.finish_reasons"
+	KeyTimeToFirstChunk = "gen_ai.response.time_to_first_chunk"
+	KeyToolName         = "gen_ai.tool.name"
+	KeyToolType         = "gen_ai.tool.type"
+	KeyToolCallID       = "gen_ai.tool.call.id"
+
+	KeyUsageInput         = "gen_ai.usage.input_tokens"
+	KeyUsageOutput        = "gen_ai.usage.output_tokens"
+	KeyUsageCacheRead     = "gen_ai.usage.cache_read.input_tokens"
+	KeyUsageCacheCreation = "gen_ai.usage.cache_creation.input_tokens"
+	KeyUsageReasoning     = "gen_ai.usage.reasoning.output_tokens"
+
+	KeyMCPMethod = "mcp.method.name"
+	KeyErrorType = "error.type"
+	KeyService   = "service.name"
+
+	// Content, which is on spans only where the operator asks for it.
+	KeyOutputMessages = "gen_ai.output.messages"
+	KeyToolArguments  = "gen_ai.tool.call.arguments"
+	KeyToolResult     = "gen_ai.tool.call.result"
+)
+
+// The keys of the new repository that no release has.
+const (
+	KeyUsageCacheWrite = "gen_ai.usage.cache_write.input_tokens"
+	KeyTransferMode    = "gen_ai.transfer.mode"
+	KeyTransferTarget  = "gen_ai.transfer.target.name"
+)
+
+// The keys of our own.
+const (
+	KeyTenant        = "earshot.tenant"
+	KeySource        = "earshot.source"
+	KeyFormat        = "earshot.format"
+	KeyRun           = "earshot.run.id"
+	KeyParentRun     = "earshot.parent_run.id"
+	KeyAgentID       = "earshot.agent.id"
+	KeyAgentKind     = "earshot.agent.kind"
+	KeyState         = "earshot.span.state"
+	KeyOutcome       = "earshot.outcome"
+	KeyCancelReason  = "earshot.cancel.reason"
+	KeyDelegateTo    = "earshot.delegate.to"
+	KeyDelegateAsync = "earshot.delegate.async"
+	KeyChildRun      = "earshot.child_run.id"
+	KeyLinkMethod    = "earshot.link.method"
+	KeyConfidence    = "earshot.link.confidence"
+	KeyMCPServer     = "earshot.mcp.server"
+	KeyToolInternal  = "earshot.tool.internal"
+	KeyArgumentBytes = "earshot.tool.arguments.bytes"
+	KeyResultBytes   = "earshot.tool.result.bytes"
+	KeyProvenance    = "earshot.usage.provenance"
+	KeyTrimmed       = "earshot.trimmed" // how many attributes and events were taken off to fit a request
+)

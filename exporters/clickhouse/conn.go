@@ -1,0 +1,194 @@
+package clickhouse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"time"
+
+	chgo "github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+)
+
+// The names of compressions on the wire.
+const (
+	CompressionNone = "none"
+	CompressionLZ4  = "lz4"
+	CompressionZSTD = "zstd"
+)
+
+// ConnSettings say where a ClickHouse is and how to talk to it.
+type ConnSettings struct {
+	// DSN names the server and the way there: http://user:pass@host:8123/db and
+	// https:// for the HTTP interface, clickhouse://user:pass@host:9000/db for the
+	// native one (?secure=true for TLS). Several hosts are separated by commas. Its
+	// password is never printed.
+	DSN string
+	// Database is where the tables are; the DSN's when empty, else DefaultDatabase.
+	Database string
+	// Compression on the wire: lz4, zstd or none, which is also the default.
+	Compression string
+	// Final reads every table as it stands: of several versions of a row the last.
+	Final bool
+	// Timeout of a connection being made; 10 s when zero.
+	DialTimeout time.Duration
+	Logger      *slog.Logger // of the driver, at level debug; none when nil
+	_           struct{}
+}
+
+// String is the settings without the DSN, which has a password.
+func (s ConnSettings) String() string {
+	return fmt.Sprintf("{DSN:[redacted] Database:%s Compression:%s DialTimeout:%s}", s.Database, s.Compression, s.DialTimeout)
+}
+
+// GoString keeps the DSN out of %#v.
+func (s ConnSettings) GoString() string { return "clickhouse.ConnSettings" + s.String() }
+
+// LogValue keeps the DSN out of logs.
+func (s ConnSettings) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// Conn is a pool of connections to one ClickHouse. It may be used by several
+// goroutines.
+type Conn struct {
+	db       driver.Conn
+	http     bool
+	method   chgo.CompressionMethod
+	database string
+	redacted string
+	throttle *throttle
+}
+
+// Open returns a Conn for reading, in the database of the settings. Nothing is
+// dialed yet.
+func Open(s ConnSettings) (*Conn, error) { return open(s, true) }
+
+// OpenServer is Open for a server whose database may not be there yet.
+func OpenServer(s ConnSettings) (*Conn, error) { return open(s, false) }
+
+// open leaves the database out of the connection on request: a server refuses
+// one that is not there yet.
+func open(s ConnSettings, inDatabase bool) (*Conn, error) {
+	opts, err := options(s)
+	if err != nil {
+		return nil, fmt.Errorf("clickhouse: dsn: %w", err)
+	}
+	c := &Conn{http: opts.Protocol == chgo.HTTP, database: opts.Auth.Database, throttle: &throttle{}}
+	c.redacted = describe(opts)
+	if opts.Compression != nil {
+		c.method = opts.Compression.Method
+	}
+	if !inDatabase {
+		opts.Auth.Database = ""
+	}
+	opts.TransportFunc = c.throttle.wrap
+	if c.db, err = chgo.Open(opts); err != nil {
+		return nil, fmt.Errorf("clickhouse: %s: %w", c.redacted, err)
+	}
+	return c, nil
+}
+
+func options(s ConnSettings) (*chgo.Options, error) {
+	dsn := strings.TrimSpace(s.DSN)
+	scheme, rest, ok := strings.Cut(dsn, "://")
+	if !ok {
+		return nil, errors.New("no scheme: want http://, https:// or clickhouse://")
+	}
+	switch scheme {
+	case "http", "clickhouse", "tcp":
+	case "https": // the driver wants to hear it twice
+		if _, query, _ := strings.Cut(rest, "?"); !strings.Contains("&"+query, "&secure=") {
+			sep := "?"
+			if strings.Contains(rest, "?") {
+				sep = "&"
+			}
+			dsn += sep + "secure=true"
+		}
+	default:
+		return nil, fmt.Errorf("scheme %q: want http, https or clickhouse", scheme)
+	}
+	opts, err := chgo.ParseDSN(dsn)
+	if err != nil {
+		var u *url.Error // its text has the whole DSN
+		if errors.As(err, &u) {
+			err = u.Err
+		}
+		return nil, err
+	}
+	switch {
+	case s.Database != "":
+		opts.Auth.Database = s.Database
+	case opts.Auth.Database == "":
+		opts.Auth.Database = DefaultDatabase
+	}
+	switch s.Compression {
+	case "":
+	case CompressionNone:
+		opts.Compression = nil
+	case CompressionLZ4:
+		opts.Compression = &chgo.Compression{Method: chgo.CompressionLZ4}
+	case CompressionZSTD:
+		opts.Compression = &chgo.Compression{Method: chgo.CompressionZSTD, Level: 1}
+	default:
+		return nil, fmt.Errorf("compression %q: want lz4, zstd or none", s.Compression)
+	}
+	if opts.DialTimeout == 0 {
+		opts.DialTimeout = 10 * time.Second
+	}
+	if s.DialTimeout > 0 {
+		opts.DialTimeout = s.DialTimeout
+	}
+	if s.Final {
+		if opts.Settings == nil {
+			opts.Settings = chgo.Settings{}
+		}
+		opts.Settings["final"] = 1
+	}
+	opts.Logger = s.Logger
+	opts.ClientInfo.Products = append(opts.ClientInfo.Products, struct{ Name, Version string }{"earshot", "1"})
+	return opts, nil
+}
+
+// describe is the destination without its credentials.
+func describe(o *chgo.Options) string {
+	scheme := "clickhouse"
+	switch {
+	case o.Protocol == chgo.HTTP && o.TLS != nil:
+		scheme = "https"
+	case o.Protocol == chgo.HTTP:
+		scheme = "http"
+	}
+	return scheme + "://" + strings.Join(o.Addr, ",") + "/" + o.Auth.Database
+}
+
+// String is where the connection leads, without credentials.
+func (c *Conn) String() string { return c.redacted }
+
+// Database is where the tables are.
+func (c *Conn) Database() string { return c.database }
+
+// Ping reports whether a server answers.
+func (c *Conn) Ping(ctx context.Context) error {
+	if err := c.db.Ping(ctx); err != nil {
+		return fmt.Errorf("clickhouse: %s: ping: %w", c.redacted, err)
+	}
+	return nil
+}
+
+// Exec runs a statement that has no result.
+func (c *Conn) Exec(ctx context.Context, sql string) error {
+	if err := c.db.Exec(ctx, sql); err != nil {
+		return fmt.Errorf("clickhouse: %w", err)
+	}
+	return nil
+}
+
+// Close ends the connections. Nothing may be running.
+func (c *Conn) Close() error {
+	if err := c.db.Close(); err != nil {
+		return fmt.Errorf("clickhouse: close: %w", err)
+	}
+	return nil
+}

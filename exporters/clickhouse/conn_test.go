@@ -1,0 +1,79 @@
+package clickhouse
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestDSN(t *testing.T) {
+	for _, c := range []struct{ dsn, database, want, err string }{
+		{"http://u:p@h:8123/db", "", "http://h:8123/db", ""},
+		{"http://h:8123", "", "http://h:8123/earshot", ""},
+		{"http://h:8123/db", "other", "http://h:8123/other", ""},
+		{"https://u:p@h:8443/db", "", "https://h:8443/db", ""},
+		{"https://h:8443/db?secure=true", "", "https://h:8443/db", ""},
+		{"https://h:8443/db?skip_verify=true", "", "https://h:8443/db", ""},
+		{"clickhouse://u:p@a:9000,b:9000/db", "", "clickhouse://a:9000,b:9000/db", ""},
+		{" tcp://h:9000\n", "", "clickhouse://h:9000/earshot", ""},
+		{"h:9000/db", "", "", "no scheme"},
+		{"", "", "", "no scheme"},
+		{"mysql://h/db", "", "", `scheme "mysql"`},
+		{"http://u:se%zzcret@h/db", "", "", "dsn"},
+		{"clickhouse://h:9000/db?dial_timeout=x", "", "", "dial timeout"},
+	} {
+		conn, err := Open(ConnSettings{DSN: c.dsn, Database: c.database})
+		if c.err != "" {
+			if err == nil || !strings.Contains(err.Error(), c.err) || !strings.HasPrefix(err.Error(), "clickhouse: ") {
+				t.Errorf("%q: error %v, want one with %q", c.dsn, err, c.err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%q: %v", c.dsn, err)
+			continue
+		}
+		if conn.String() != c.want {
+			t.Errorf("%q: %s, want %s", c.dsn, conn, c.want)
+		}
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := Open(ConnSettings{DSN: "http://h", Compression: "rar"}); err == nil || !strings.Contains(err.Error(), `compression "rar"`) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestThePasswordIsNotPrinted looks for it in everything that a log may get.
+func TestThePasswordIsNotPrinted(t *testing.T) {
+	const secret = "s3cr3t"
+	for _, dsn := range []string{
+		"http://user:" + secret + "@127.0.0.1:1/db",
+		"clickhouse://user:" + secret + "@127.0.0.1:1/db",
+		"https://user:" + secret + "@127.0.0.1:1/db",
+		"http://user:" + secret + "%zz@127.0.0.1:1/db",
+		"http://user:" + secret + "@[::1/db",
+		"clickhouse://127.0.0.1:1/db?username=user&password=" + secret,
+		"clickhouse://127.0.0.1:1/db?password=" + secret + "&dial_timeout=x",
+		"nosuch://user:" + secret + "@h/db",
+		"user:" + secret + "@h/db",
+	} {
+		settings := Settings{Conn: ConnSettings{DSN: dsn, DialTimeout: time.Second}, CreateSchema: true}
+		says := fmt.Sprintf("%v %+v %#v %s", settings, settings, settings, settings.Conn)
+		x, err := New(t.Context(), settings)
+		if err == nil {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			says += x.conn.String() + fmt.Sprint(x.Prepare(ctx))
+			cancel()
+			if err := x.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		if says += fmt.Sprint(err); strings.Contains(says, secret) {
+			t.Errorf("%s is in: %s", secret, says)
+		}
+	}
+}

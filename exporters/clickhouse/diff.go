@@ -1,0 +1,150 @@
+package clickhouse
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/semconv"
+)
+
+// tableTTL finds the rows' TTL in the text of a table's engine.
+var tableTTL = regexp.MustCompile(` TTL (.+?)(?: SETTINGS |$)`)
+
+// retain compares the retention of every table with what is configured and
+// returns the statements that set it right.
+func (s Schema) retain(ctx context.Context, c *Conn) ([]string, error) {
+	tables, err := s.engines(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	columns := make(map[string]map[string]described)
+	var out []string
+	for _, r := range retentions() {
+		engine, there := tables[r.table]
+		if !there {
+			continue // its migration is pending, and says it
+		}
+		have := ""
+		if m := tableTTL.FindStringSubmatch(engine); m != nil {
+			have = m[1]
+		}
+		if r.column != "" {
+			if columns[r.table] == nil {
+				if columns[r.table], err = s.columns(ctx, c, r.table); err != nil {
+					return nil, err
+				}
+			}
+			have = columns[r.table][r.column].ttl
+		}
+		if want := r.expression(s.TTL); want != have {
+			out = append(out, s.modify(r, want))
+		}
+	}
+	return out, nil
+}
+
+// engines returns the full text of the engine of every table that has rows, by
+// its name in this schema.
+func (s Schema) engines(ctx context.Context, c *Conn) (map[string]string, error) {
+	rows, err := c.db.Query(ctx, "SELECT name, engine_full FROM system.tables WHERE database = "+
+		quoteText(s.withDefaults().Database)+" AND engine LIKE '%MergeTree'")
+	if err != nil {
+		return nil, fmt.Errorf("read tables: %w", err)
+	}
+	defer rows.Close()
+	out := make(map[string]string)
+	for rows.Next() {
+		var name, engine string
+		if err := rows.Scan(&name, &engine); err != nil {
+			return nil, fmt.Errorf("read tables: %w", err)
+		}
+		if s.Cluster != "" {
+			name = strings.TrimSuffix(name, "_local")
+		}
+		out[name] = engine
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("read tables: %w", err)
+	}
+	return out, nil
+}
+
+type described struct{ kind, ttl string }
+
+func (s Schema) columns(ctx context.Context, c *Conn, table string) (map[string]described, error) {
+	rows, err := c.db.Query(ctx, "DESCRIBE TABLE "+s.local(table))
+	if err != nil {
+		return nil, fmt.Errorf("describe %s: %w", table, err)
+	}
+	defer rows.Close()
+	out := make(map[string]described)
+	for rows.Next() {
+		var name, kind, ignore, ttl string
+		if err := rows.Scan(&name, &kind, &ignore, &ignore, &ignore, &ignore, &ttl); err != nil {
+			return nil, fmt.Errorf("describe %s: %w", table, err)
+		}
+		out[name] = described{kind, ttl}
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("describe %s: %w", table, err)
+	}
+	return out, nil
+}
+
+// Diff writes what separates the database from this program: the statements that
+// Apply would run, and columns that rows are written to and that are not there
+// or of another type, which no migration explains: somebody changed a table by
+// hand. It reports whether there was anything.
+func (s Schema) Diff(ctx context.Context, c *Conn, w io.Writer) (bool, error) {
+	p, err := s.Plan(ctx, c)
+	if err != nil {
+		return false, err
+	}
+	var b strings.Builder
+	for _, m := range p.Pending {
+		fmt.Fprintf(&b, "-- migration %d (%s) is not applied\n", m.Version, m.Name)
+	}
+	for _, sql := range p.Statements() {
+		fmt.Fprintf(&b, "%s;\n", sql)
+	}
+	if len(p.Pending) == 0 {
+		byHand, err := s.byHand(ctx, c)
+		if err != nil {
+			return false, fmt.Errorf("clickhouse: schema: %w", err)
+		}
+		for _, line := range byHand {
+			fmt.Fprintf(&b, "-- %s\n", line)
+		}
+	}
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return false, fmt.Errorf("clickhouse: schema: write: %w", err)
+	}
+	return b.Len() > 0, nil
+}
+
+func (s Schema) byHand(ctx context.Context, c *Conn) ([]string, error) {
+	profile, err := semconv.New("")
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, t := range newWriters(profile, s).tables() {
+		have, err := s.columns(ctx, c, t.name)
+		if err != nil {
+			return nil, err
+		}
+		for _, want := range t.block.Columns {
+			got, there := have[want.Name]
+			switch {
+			case !there:
+				out = append(out, fmt.Sprintf("%s.%s is missing", t.name, want.Name))
+			case got.kind != want.Type().String():
+				out = append(out, fmt.Sprintf("%s.%s is %s, and rows are written as %s", t.name, want.Name, got.kind, want.Type()))
+			}
+		}
+	}
+	return out, nil
+}

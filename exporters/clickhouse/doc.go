@@ -1,0 +1,54 @@
+// Package clickhouse stores batches in ClickHouse and reads them back.
+//
+// # Once
+//
+// A row is stored once, however often it is offered, by two means.
+//
+// A retry of a batch carries the same insert_deduplication_token, and the server
+// drops it, in the tables that materialized views feed as well. So an insert
+// whose answer was lost is run again without a thought. The token names the rows
+// of the insert, not only its batch: the same token with other rows would drop
+// those.
+//
+// A replay brings the same rows in other batches. Their sort keys are identities
+// of the protocol (ids, and times that never change), so ReplacingMergeTree
+// keeps the row with the highest ver, or none when that one is deleted. It does
+// so when it merges; until then both rows are there, and a reader says FINAL, or
+// reads the views v_*. What is not identity, a name that becomes known later, is
+// never part of a key. The rollup counts distinct span ids, which a replay does
+// not change.
+//
+// # What an insert costs
+//
+// Measured on the embedded engine with messages of 1.2 kB of varied text in
+// batches of 10,000, processor time of the server for 60,000 rows:
+//
+//	columns and indexes as one would write them          4.5 s
+//	full-text index built by merges only                 2.1 s
+//	and first parts compact (below 128 MiB)              1.3 s
+//	and content in ZSTD(1) instead of ZSTD(3)            1.0 s
+//
+// The index of a small part is thrown away by the first merge; a wide part of ten
+// thousand rows is two hundred files. Batches of 20,000 take a third less than
+// batches of 10,000. On the client's side see package native: a fifth of the
+// processor time and a fiftieth of the allocations of the driver's row appends.
+//
+// # Traps
+//
+//   - clickhouse-go's InsertFormat takes bytes in any format, but compresses them
+//     only with gzip, br and deflate. LZ4 and ZSTD frames are made here, with
+//     decompress=1.
+//   - net/http may read a request's body after the request has failed; see body.
+//   - A connection into a database that is not there yet is refused, so an
+//     exporter connects without one and names it in every statement.
+//   - The driver wants https:// and secure=true both; the DSN here need not.
+//   - TTLs count from when a row was stored. Counted from when it happened, the
+//     first merge after a backfill would drop the backfill.
+//   - One code (252) says that a table has too many parts, which passes, and that
+//     one insert has too many partitions, which does not.
+//
+// # Limits
+//
+// Servers from MinServer on are supported; older ones are refused. A cluster's
+// statements are checked for syntax and have not been run on one.
+package clickhouse

@@ -1,0 +1,88 @@
+package clickhouse
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	chgo "github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/earshot-dev/earshot/core/export"
+)
+
+// Codes of ClickHouse that blame the rows. Everything else may pass: the network,
+// a server that is full, busy, read-only, being restarted or without a quorum, a
+// schema or a password that somebody will set right. What may pass is offered
+// again for ever, because refusing it would drop rows for a fault that is not
+// theirs.
+const (
+	codeParseText        = 6
+	codeParseQuotedText  = 26
+	codeParseInput       = 27
+	codeParseDate        = 38
+	codeParseDateTime    = 41
+	codeTypeMismatch     = 53
+	codeConvertType      = 70
+	codeParseNumber      = 72
+	codeIncorrectData    = 117
+	codeTooLargeString   = 131
+	codeTooLargeArray    = 128
+	codeDecimalOverflow  = 407
+	codeOutOfRange       = 321
+	codeNullInNotNull    = 349
+	codeViolated         = 469
+	codeTooManyParts     = 252
+	codeTooManyPartsText = "partitions for single INSERT block"
+)
+
+func blamesRows(code int32, message string) bool {
+	switch code {
+	case codeParseText, codeParseQuotedText, codeParseInput, codeParseDate, codeParseDateTime,
+		codeTypeMismatch, codeConvertType, codeParseNumber, codeIncorrectData,
+		codeTooLargeString, codeTooLargeArray, codeDecimalOverflow, codeOutOfRange, codeNullInNotNull, codeViolated:
+		return true
+	case codeTooManyParts:
+		// One code, two meanings: a table with too many parts, which merges will
+		// mend, and one insert into too many partitions, which only a smaller one
+		// does not meet again.
+		return strings.Contains(message, codeTooManyPartsText)
+	}
+	return false
+}
+
+// classify makes the error of an insert what the contract of export.Exporter
+// says. The outcome of an insert whose answer was lost is not known; the token
+// makes it safe to run again, so that is an error that may pass.
+func (c *Conn) classify(ctx context.Context, err error) error {
+	var ex *chgo.Exception
+	var status *chgo.HTTPError
+	switch {
+	case ctx.Err() != nil:
+	case errors.As(err, &ex):
+		if blamesRows(ex.Code, ex.Message) {
+			return export.Permanent(err)
+		}
+	case errors.As(err, &status):
+		if status.StatusCode == http.StatusRequestEntityTooLarge { // a proxy's limit: halves may pass it
+			return export.Permanent(err)
+		}
+	}
+	return c.mayPass(ctx, err)
+}
+
+// mayPass says when to try again, if the server did.
+func (c *Conn) mayPass(ctx context.Context, err error) error {
+	var u *url.Error
+	if errors.As(err, &u) { // its URL has every setting of the insert
+		u.URL = c.redacted
+	}
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		return errors.Join(err, cause)
+	}
+	if wait := c.throttle.take(); wait > 0 {
+		return &export.RetryAfter{Err: err, Wait: wait}
+	}
+	return err
+}

@@ -1,0 +1,158 @@
+package clickhouse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/semconv"
+)
+
+// Settings of an Exporter. Only the DSN is required.
+type Settings struct {
+	Conn ConnSettings
+	// Cluster and TTL shape the schema; see Schema.
+	Cluster string
+	TTL     TTL
+
+	// CreateSchema makes the database and its tables, or brings them up to date,
+	// before the first insert. Without it they are only looked at.
+	CreateSchema bool
+	// Timeout of one insert; 30 s when zero.
+	Timeout time.Duration
+	// MaxInsertBytes bounds one insert, about; 64 MiB when zero.
+	MaxInsertBytes int
+	// Profile names the spans; the default one when nil.
+	Profile *semconv.Profile
+	Logger  *slog.Logger // slog.Default when nil
+	_       struct{}
+}
+
+// Exporter stores batches in ClickHouse.
+type Exporter struct {
+	settings Settings
+	schema   Schema
+	conn     *Conn
+	ready    bool
+	writers  *writers
+	wire     *wire
+	batch    string              // the last one that was offered
+	accepted map[string]struct{} // tokens of its parts that are stored
+}
+
+var _ export.Exporter = (*Exporter)(nil)
+
+// New returns an exporter. It does not dial: a server that is down delays the
+// first Export, not the start of the sidecar. Prepare dials.
+func New(_ context.Context, s Settings) (*Exporter, error) {
+	conn, err := open(s.Conn, false)
+	if err != nil {
+		return nil, err
+	}
+	if s.Timeout <= 0 {
+		s.Timeout = 30 * time.Second
+	}
+	if s.MaxInsertBytes <= 0 {
+		s.MaxInsertBytes = 64 << 20
+	}
+	if s.Logger == nil {
+		s.Logger = slog.Default()
+	}
+	if s.Profile == nil {
+		if s.Profile, err = semconv.New(""); err != nil {
+			return nil, err
+		}
+	}
+	schema := Schema{Database: conn.database, Cluster: s.Cluster, TTL: s.TTL}
+	return &Exporter{settings: s, schema: schema, conn: conn, writers: newWriters(s.Profile, schema), wire: newWire(conn.method)}, nil
+}
+
+// Prepare connects and makes sure that the tables are there and fit. Export does
+// so itself; a caller that wants to report a wrong password early calls it
+// first.
+func (x *Exporter) Prepare(ctx context.Context) error {
+	if x.ready {
+		return nil
+	}
+	if !x.settings.CreateSchema {
+		if err := x.schema.Verify(ctx, x.conn); err != nil {
+			return err
+		}
+		x.ready = true
+		return nil
+	}
+	done, err := x.schema.Apply(ctx, x.conn)
+	if err != nil {
+		return err
+	}
+	for _, m := range done.Pending {
+		x.settings.Logger.Info("clickhouse: migration applied", "version", m.Version, "name", m.Name)
+	}
+	x.ready = true
+	return nil
+}
+
+// Export stores a batch, one table after the other. The account of the streams
+// comes last, so that it never claims a row that is not there.
+func (x *Exporter) Export(ctx context.Context, b *export.Batch) error {
+	if b.Len() == 0 {
+		return nil
+	}
+	if err := x.Prepare(ctx); err != nil {
+		return x.conn.mayPass(ctx, err) // whatever it is, the rows are not to blame
+	}
+	if b.ID != x.batch {
+		x.batch, x.accepted = b.ID, make(map[string]struct{})
+	}
+	for _, j := range x.writers.jobs(b) {
+		if err := x.run(ctx, b.ID, j()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run inserts the parts of a job that the server does not have yet. A batch that
+// is offered again goes on where it stopped: were it begun anew, a server that
+// fails every tenth insert would never get through a batch of twenty.
+func (x *Exporter) run(ctx context.Context, batch string, j *job) error {
+	defer j.block.Reset()
+	for _, p := range j.split(x.settings.MaxInsertBytes) {
+		token := p.token(batch, j.name)
+		if _, stored := x.accepted[token]; stored {
+			continue
+		}
+		if err := x.insertPart(ctx, j, p, token); err != nil {
+			return x.conn.classify(ctx, fmt.Errorf("clickhouse: insert %d rows into %s: %w", p.to-p.from, j.name, err))
+		}
+		x.accepted[token] = struct{}{}
+	}
+	return nil
+}
+
+func (x *Exporter) insertPart(ctx context.Context, j *job, p part, token string) error {
+	at := p.from
+	next := func() bool {
+		j.block.Reset()
+		for size := 0; at < p.to && size < chunk; at++ {
+			j.add(j.rows[at])
+			size += j.size(j.rows[at])
+		}
+		return j.block.Rows() > 0
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, x.settings.Timeout, errTimeout)
+	defer cancel()
+	err := x.insert(ctx, j, next, token)
+	if err != nil && errors.Is(context.Cause(ctx), errTimeout) {
+		return fmt.Errorf("no answer in %s: %w", x.settings.Timeout, err)
+	}
+	return err
+}
+
+var errTimeout = errors.New("insert timed out")
+
+// Close ends the connections.
+func (x *Exporter) Close(context.Context) error { return x.conn.Close() }

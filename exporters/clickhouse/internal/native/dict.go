@@ -1,0 +1,99 @@
+package native
+
+import (
+	"math"
+
+	"github.com/ClickHouse/ch-go/proto"
+)
+
+// Dict is a column of type LowCardinality(String): each distinct text once, and
+// its index per row. Entry 0 is the empty text, as the server expects.
+type Dict struct {
+	index Text
+	at    map[string]uint32
+	keys  []uint32
+
+	last    string // the previous row's text: rows that belong together come together
+	lastKey uint32
+}
+
+// Append appends s. The column keeps no reference to it beyond the next Reset.
+func (c *Dict) Append(s string) {
+	if len(c.keys) > 0 && s == c.last {
+		c.keys = append(c.keys, c.lastKey)
+		return
+	}
+	if c.at == nil {
+		c.at = make(map[string]uint32)
+	}
+	if c.index.rows == 0 {
+		c.index.AppendString("")
+		c.at[""] = 0
+	}
+	key, known := c.at[s]
+	if !known {
+		key = uint32(c.index.rows)
+		c.index.AppendString(s)
+		c.at[s] = key
+	}
+	c.last, c.lastKey = s, key
+	c.keys = append(c.keys, key)
+}
+
+// Type implements Column.
+func (c *Dict) Type() proto.ColumnType {
+	return proto.ColumnTypeLowCardinality.Sub(proto.ColumnTypeString)
+}
+
+// Rows implements Column.
+func (c *Dict) Rows() int { return len(c.keys) }
+
+// The head of LowCardinality data: the version of the keys, and a word whose low
+// byte is the width of the keys and whose flags say that the dictionary is here.
+const (
+	sharedDictionaries = 1
+	dictionaryIsHere   = 1<<9 | 1<<10
+)
+
+// EncodeState implements proto.StateEncoder.
+func (c *Dict) EncodeState(b *proto.Buffer) { b.PutInt64(sharedDictionaries) }
+
+// EncodeColumn implements Column.
+func (c *Dict) EncodeColumn(b *proto.Buffer) {
+	if len(c.keys) == 0 {
+		return
+	}
+	n := c.index.rows
+	width := proto.KeyUInt8
+	switch {
+	case n > math.MaxUint16+1:
+		width = proto.KeyUInt32
+	case n > math.MaxUint8+1:
+		width = proto.KeyUInt16
+	}
+	b.PutInt64(dictionaryIsHere | int64(width))
+	b.PutInt64(int64(n))
+	c.index.EncodeColumn(b)
+	b.PutInt64(int64(len(c.keys)))
+	switch width {
+	case proto.KeyUInt8:
+		for _, k := range c.keys {
+			b.Buf = append(b.Buf, byte(k))
+		}
+	case proto.KeyUInt16:
+		for _, k := range c.keys {
+			b.Buf = append(b.Buf, byte(k), byte(k>>8))
+		}
+	default:
+		for _, k := range c.keys {
+			b.PutUInt32(k)
+		}
+	}
+}
+
+// Reset implements Column.
+func (c *Dict) Reset() {
+	c.index.Reset()
+	clear(c.at)
+	c.keys, c.last = c.keys[:0], ""
+}

@@ -1,0 +1,123 @@
+package clickhouse
+
+import (
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/semconv"
+	"github.com/earshot-dev/earshot/exporters/clickhouse/internal/native"
+)
+
+// table is a table that rows are written to.
+type table struct {
+	name   string
+	block  *native.Block
+	insert string // the statement, without its rows
+}
+
+// writers build the rows of every table.
+type writers struct {
+	messages    *messageRows
+	spans       *spanRows
+	calls       *callRows
+	delegations *delegationRows
+	open        *openRows
+	letters     *letterRows
+	ledger      *ledgerRows
+
+	scratch []int32
+}
+
+func newWriters(p *semconv.Profile, s Schema) *writers {
+	w := &writers{
+		messages: newMessageRows(), spans: newSpanRows(p), calls: newCallRows(), delegations: newDelegationRows(),
+		open: newOpenRows(p), letters: newLetterRows(), ledger: newLedgerRows(),
+	}
+	for _, t := range w.tables() {
+		names := make([]string, len(t.block.Columns))
+		for i, c := range t.block.Columns {
+			names[i] = quoteName(c.Name)
+		}
+		t.insert = "INSERT INTO " + s.name(t.name) + " (" + strings.Join(names, ", ") + ")"
+	}
+	return w
+}
+
+func (w *writers) tables() []*table {
+	return []*table{
+		&w.messages.table, &w.spans.table, &w.calls.table, &w.delegations.table, &w.open.table, &w.letters.table, &w.ledger.table,
+	}
+}
+
+// job is what a batch has for one table.
+type job struct {
+	*table
+	rows   []int32             // indexes of records, in the order in which they are written
+	add    func(i int32)       // adds a record to the block
+	size   func(i int32) int   // bytes of a record, about
+	period func(i int32) int32 // partition of a record; nil when there is one for all
+}
+
+// fixed is about what the ids and the columns of fixed width take in a row.
+const fixed = 512
+
+// jobs returns what the batch has for each table. They share scratch memory: one
+// is done before the next is asked for.
+func (w *writers) jobs(b *export.Batch) []func() *job {
+	spans := func(t *table, takes func(*msg.Span) bool, add func(*msg.Span), period func(int64) int32) func() *job {
+		return func() *job {
+			j := w.job(t, len(b.Spans), func(i int32) bool { return takes(&b.Spans[i]) })
+			j.add = func(i int32) { add(&b.Spans[i]) }
+			j.period = func(i int32) int32 { return period(b.Spans[i].Start) }
+			return j
+		}
+	}
+	return []func() *job{
+		func() *job {
+			j := w.job(&w.messages.table, len(b.Messages), nil)
+			j.add = func(i int32) { w.messages.add(&b.Messages[i]) }
+			j.size = func(i int32) int { return messageSize(&b.Messages[i]) }
+			j.period = func(i int32) int32 { return month(b.Messages[i].Time) }
+			return j
+		},
+		spans(&w.spans.table, w.spans.takes, w.spans.add, day),
+		spans(&w.calls.table, w.calls.takes, w.calls.add, month),
+		spans(&w.delegations.table, w.delegations.takes, w.delegations.add, month),
+		spans(&w.open.table, w.open.takes, w.open.add, day),
+		func() *job {
+			j := w.job(&w.letters.table, len(b.Letters), nil)
+			j.add = func(i int32) { w.letters.add(&b.Letters[i]) }
+			j.size = func(i int32) int { return fixed + len(b.Letters[i].Payload) }
+			return j
+		},
+		func() *job {
+			j := w.job(&w.ledger.table, len(b.Ledger), nil)
+			j.add = func(i int32) { w.ledger.add(&b.Ledger[i]) }
+			return j
+		},
+	}
+}
+
+// job returns a job for those of n records that it takes; all when takes is nil.
+func (w *writers) job(t *table, n int, takes func(i int32) bool) *job {
+	w.scratch = w.scratch[:0]
+	for i := range int32(n) {
+		if takes == nil || takes(i) {
+			w.scratch = append(w.scratch, i)
+		}
+	}
+	return &job{table: t, rows: w.scratch, size: func(int32) int { return fixed }}
+}
+
+// messageSize is about what a message takes on the wire, without unescaping it.
+func messageSize(m *msg.Message) int {
+	return fixed + textSize(m.Content) + textSize(m.Tool.Arguments) + textSize(m.Delegation.Task)
+}
+
+func textSize(t msg.Text) int {
+	if raw, quoted := t.Alias(); quoted {
+		return len(raw)
+	}
+	return t.Len()
+}

@@ -1,0 +1,189 @@
+package clickhouse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// MinServer is the oldest server that is supported: 26.2 has the text index and
+// deduplicates inserts into materialized views by itself. Tested with 26.7.
+const MinServer = "26.2"
+
+// ErrSchema is wrapped by every error that says that the database and this
+// program do not fit each other. Nothing is lost: the rows wait.
+var ErrSchema = errors.New("schema does not fit")
+
+// Plan is what has to be done to a database.
+type Plan struct {
+	Server  string      // its version
+	Applied int         // the last migration that the database has
+	Pending []Migration // in order
+	Retain  []string    // statements that bring the retention to what is configured
+}
+
+// Empty reports whether there is nothing to do.
+func (p Plan) Empty() bool { return len(p.Pending) == 0 && len(p.Retain) == 0 }
+
+// Statements are what Apply would run, in order, without the notes in
+// schema_migrations.
+func (p Plan) Statements() []string {
+	var out []string
+	for _, m := range p.Pending {
+		out = append(out, m.Statements...)
+	}
+	return append(out, p.Retain...)
+}
+
+// Plan looks at the database and says what is missing. It changes nothing. It
+// refuses, with ErrSchema, a server that is too old, a database that a newer
+// program has migrated, and a migration that is not the one that was applied.
+func (s Schema) Plan(ctx context.Context, c *Conn) (Plan, error) {
+	p, err := s.plan(ctx, c)
+	if err != nil {
+		return p, fmt.Errorf("clickhouse: schema: %w", err)
+	}
+	return p, nil
+}
+
+func (s Schema) plan(ctx context.Context, c *Conn) (Plan, error) {
+	var p Plan
+	migrations, err := s.Migrations()
+	if err != nil {
+		return p, err
+	}
+	if p.Server, err = serverVersion(ctx, c); err != nil {
+		return p, err
+	}
+	applied, err := s.applied(ctx, c)
+	if err != nil {
+		return p, err
+	}
+	for version, a := range applied {
+		p.Applied = max(p.Applied, version)
+		if version <= len(migrations) && migrations[version-1].Checksum != a.checksum {
+			return p, fmt.Errorf("%w: migration %d (%s) was applied in another form: this program is not the release that made the tables", ErrSchema, version, a.name)
+		}
+	}
+	if p.Applied > len(migrations) {
+		return p, fmt.Errorf("%w: the database has migration %d, this program knows %d: upgrade earshot", ErrSchema, p.Applied, len(migrations))
+	}
+	for _, m := range migrations {
+		if _, done := applied[m.Version]; !done {
+			p.Pending = append(p.Pending, m)
+		}
+	}
+	if len(applied) > 0 {
+		p.Retain, err = s.retain(ctx, c)
+	}
+	return p, err
+}
+
+// Apply brings the database to where this program needs it, and returns what it
+// did. Every step can be done twice, so two programs may do this at one time.
+func (s Schema) Apply(ctx context.Context, c *Conn) (Plan, error) {
+	p, err := s.plan(ctx, c)
+	if err != nil {
+		return p, fmt.Errorf("clickhouse: schema: %w", err)
+	}
+	if p.Applied == 0 {
+		for _, sql := range s.bootstrap() {
+			if err := c.db.Exec(ctx, sql); err != nil {
+				return p, fmt.Errorf("clickhouse: schema: %w", err)
+			}
+		}
+	}
+	for _, m := range p.Pending {
+		for _, sql := range append(m.Statements, s.record(m)) {
+			if err := c.db.Exec(ctx, sql); err != nil {
+				return p, fmt.Errorf("clickhouse: schema: migration %d (%s): %w", m.Version, m.Name, err)
+			}
+		}
+	}
+	for _, sql := range p.Retain {
+		if err := c.db.Exec(ctx, sql); err != nil {
+			return p, fmt.Errorf("clickhouse: schema: retention: %w", err)
+		}
+	}
+	return p, nil
+}
+
+// Verify reports, with ErrSchema, a database that Apply would have to change for
+// rows to be stored.
+func (s Schema) Verify(ctx context.Context, c *Conn) error {
+	p, err := s.Plan(ctx, c)
+	if err != nil {
+		return err
+	}
+	if n := len(p.Pending); n > 0 {
+		return fmt.Errorf("clickhouse: schema: %w: the database has migration %d, this program needs %d: run earshot schema apply",
+			ErrSchema, p.Applied, p.Applied+n)
+	}
+	return nil
+}
+
+func serverVersion(ctx context.Context, c *Conn) (string, error) {
+	var version string
+	if err := c.db.QueryRow(ctx, "SELECT version()").Scan(&version); err != nil {
+		return "", fmt.Errorf("server version: %w", err)
+	}
+	if !atLeast(version, MinServer) {
+		return version, fmt.Errorf("%w: server %s is too old: %s or newer is needed", ErrSchema, version, MinServer)
+	}
+	return version, nil
+}
+
+// atLeast compares the first two numbers of versions.
+func atLeast(version, least string) bool {
+	number := func(v string, i int) int {
+		parts := strings.SplitN(v, ".", 3)
+		if i >= len(parts) {
+			return 0
+		}
+		n, err := strconv.Atoi(parts[i])
+		if err != nil {
+			return 0
+		}
+		return n
+	}
+	if a, b := number(version, 0), number(least, 0); a != b {
+		return a > b
+	}
+	return number(version, 1) >= number(least, 1)
+}
+
+type appliedMigration struct{ name, checksum string }
+
+// applied reads which migrations the database has; none when there is no
+// database yet.
+func (s Schema) applied(ctx context.Context, c *Conn) (map[int]appliedMigration, error) {
+	var there uint64
+	err := c.db.QueryRow(ctx, "SELECT count() FROM system.tables WHERE database = "+quoteText(s.withDefaults().Database)+
+		" AND name = 'schema_migrations'").Scan(&there)
+	if err != nil {
+		return nil, fmt.Errorf("look for schema_migrations: %w", err)
+	}
+	out := make(map[int]appliedMigration)
+	if there == 0 {
+		return out, nil
+	}
+	rows, err := c.db.Query(ctx, "SELECT version, name, checksum FROM "+s.name("schema_migrations")+" FINAL ORDER BY version")
+	if err != nil {
+		return nil, fmt.Errorf("read schema_migrations: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var version uint32
+		var a appliedMigration
+		if err := rows.Scan(&version, &a.name, &a.checksum); err != nil {
+			return nil, fmt.Errorf("read schema_migrations: %w", err)
+		}
+		out[int(version)] = a
+	}
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("read schema_migrations: %w", err)
+	}
+	return out, nil
+}

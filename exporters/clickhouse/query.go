@@ -1,0 +1,98 @@
+package clickhouse
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	chgo "github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+)
+
+// Params are the values of {name:Type} placeholders, in their text form. The
+// server puts them in; they are never part of the SQL.
+type Params map[string]string
+
+func (p Params) with(ctx context.Context) context.Context {
+	if len(p) == 0 {
+		return ctx
+	}
+	return chgo.Context(ctx, chgo.WithParameters(chgo.Parameters(p)))
+}
+
+// Column is a column of a result.
+type Column struct {
+	Name string
+	Type string // as ClickHouse writes it
+}
+
+// Rows is a result that is read row by row:
+//
+//	for rows.Next() {
+//		use(rows.Values())
+//	}
+//	return errors.Join(rows.Err(), rows.Close())
+type Rows struct {
+	Columns []Column
+	rows    driver.Rows
+	into    []any // pointers, one per column
+	values  []any
+	err     error
+}
+
+// Query runs a statement that has a result.
+func (c *Conn) Query(ctx context.Context, sql string, params Params) (*Rows, error) {
+	rows, err := c.db.Query(params.with(ctx), sql)
+	if err != nil {
+		return nil, fmt.Errorf("clickhouse: query: %w", err)
+	}
+	r := &Rows{rows: rows}
+	for _, t := range rows.ColumnTypes() {
+		r.Columns = append(r.Columns, Column{t.Name(), t.DatabaseTypeName()})
+		r.into = append(r.into, reflect.New(t.ScanType()).Interface())
+	}
+	r.values = make([]any, len(r.into))
+	return r, nil
+}
+
+// Next moves to the next row.
+func (r *Rows) Next() bool {
+	if r.err != nil || !r.rows.Next() {
+		return false
+	}
+	for _, p := range r.into { // a null leaves what is there
+		reflect.ValueOf(p).Elem().SetZero()
+	}
+	if err := r.rows.Scan(r.into...); err != nil {
+		r.err = fmt.Errorf("clickhouse: read row: %w", err)
+		return false
+	}
+	for i, p := range r.into {
+		r.values[i] = reflect.ValueOf(p).Elem().Interface()
+	}
+	return true
+}
+
+// Values are the row's values, by column: string, bool, uint64, float64,
+// time.Time, a map, a slice, or a pointer where the type is Nullable. The slice
+// is valid until Next.
+func (r *Rows) Values() []any { return r.values }
+
+// Err is what ended the rows early.
+func (r *Rows) Err() error {
+	if r.err != nil {
+		return r.err
+	}
+	if err := r.rows.Err(); err != nil {
+		return fmt.Errorf("clickhouse: read rows: %w", err)
+	}
+	return nil
+}
+
+// Close ends the query.
+func (r *Rows) Close() error {
+	if err := r.rows.Close(); err != nil {
+		return fmt.Errorf("clickhouse: close rows: %w", err)
+	}
+	return nil
+}

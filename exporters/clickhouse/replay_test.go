@@ -1,0 +1,270 @@
+package clickhouse
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// fullBatch has rows for every table: more messages than one block holds, and
+// calls of which each third fails.
+func fullBatch(id string, calls int) *export.Batch {
+	b := &export.Batch{ID: id, Messages: sampleMessages(2000)}
+	for i := range calls {
+		s := sampleSpan()
+		s.ID, s.TraceID = msg.NewSpanID("", "", "", s.Kind, fmt.Sprint(i)), msg.NewTraceID("", "", "", fmt.Sprint(i/10))
+		s.Session = fmt.Sprint("s", i/100)
+		s.Start += int64(i) * int64(time.Minute)
+		s.End = s.Start + int64(i)*int64(100*time.Millisecond)
+		s.Outcome = []msg.Outcome{msg.OutcomeOK, msg.OutcomeError, msg.OutcomeCancelled}[i%3]
+		if i%10 == 0 {
+			s.State = msg.SpanOpen
+		}
+		b.Spans = append(b.Spans, s)
+		b.Letters = append(b.Letters, msg.DeadLetter{ID: msg.NewLetterID("", "", "", "", fmt.Sprint(i)), Tenant: "default", Ver: 1, Seen: s.Start})
+		b.Ledger = append(b.Ledger, msg.Ledger{Tenant: "default", Source: "x", Stream: fmt.Sprint(i), Ver: 1, Seen: s.Start})
+	}
+	return b
+}
+
+// stands is what a reader of the tables sees, in one line per question.
+func stands(t *testing.T, c *Conn) string {
+	t.Helper()
+	var b strings.Builder
+	for _, sql := range []string{
+		"SELECT count(), uniqExact(message_id), sum(cityHash64(* EXCEPT ingest_ts)) FROM messages FINAL",
+		"SELECT count(), uniqExact(SpanId), sum(cityHash64(* EXCEPT IngestTs)) FROM otel_traces FINAL",
+		"SELECT count(), sum(cityHash64(* EXCEPT ingest_ts)) FROM tool_calls FINAL",
+		"SELECT count(), sum(cityHash64(* EXCEPT ingest_ts)) FROM delegations FINAL",
+		"SELECT count(), sum(cityHash64(* EXCEPT ingest_ts)) FROM open_spans FINAL",
+		"SELECT count(), sum(cityHash64(*)) FROM dead_letters FINAL",
+		"SELECT count(), sum(cityHash64(*)) FROM source_ledger FINAL",
+		"SELECT TraceId, min(Start) AS a, max(End) AS b FROM otel_traces_trace_id_ts GROUP BY TraceId ORDER BY TraceId LIMIT 3",
+		`SELECT tool_name, uniqExactMerge(calls), uniqExactIfMerge(errors), uniqExactIfMerge(over_1s), uniqExactIfMerge(over_10s), uniqExactIfMerge(over_1m),
+			uniqMerge(sessions) FROM tool_usage_1h GROUP BY tool_name`,
+		"SELECT count(), sum(messages), sum(tool_calls), sum(errors) FROM v_sessions",
+		"SELECT count(), sum(duration_ms) FROM v_tool_calls",
+		"SELECT count() FROM v_open_spans",
+	} {
+		fmt.Fprintf(&b, "%s\n  %s\n", sql, count(t, c, sql))
+	}
+	return b.String()
+}
+
+var stored = []string{"messages", "otel_traces", "tool_calls", "delegations", "open_spans", "dead_letters", "source_ledger"}
+
+// TestABatchIsStoredOnce is a retry: the answer to an insert was lost, and the
+// same batch comes again. No table gets a row twice, FINAL or not.
+func TestABatchIsStoredOnce(t *testing.T) {
+	x, c := exporter(t, nil)
+	b := fullBatch("batch-1", 300)
+	export1(t, x, b)
+	once := stands(t, c)
+	rows := make(map[string]string)
+	for _, table := range stored {
+		if rows[table] = count(t, c, "SELECT count() FROM "+table); rows[table] == "0" {
+			t.Errorf("nothing in %s", table)
+		}
+	}
+	rollup := count(t, c, "SELECT count() FROM tool_usage_1h")
+	for range 3 {
+		export1(t, x, b)
+	}
+	for _, table := range stored {
+		if again := count(t, c, "SELECT count() FROM "+table); again != rows[table] {
+			t.Errorf("%s has %s rows after retries, had %s", table, again, rows[table])
+		}
+	}
+	if again := count(t, c, "SELECT count() FROM tool_usage_1h"); again != rollup {
+		t.Errorf("the rollup has %s rows after retries, had %s", again, rollup)
+	}
+	if got := stands(t, c); got != once {
+		t.Errorf("after retries:\n%s\nbefore:\n%s", got, once)
+	}
+}
+
+// TestAReplayChangesNothing is a restart from an older checkpoint: the same rows
+// come in other batches.
+func TestAReplayChangesNothing(t *testing.T) {
+	x, c := exporter(t, nil)
+	whole := fullBatch("batch-1", 300)
+	export1(t, x, whole)
+	once := stands(t, c)
+	if !strings.Contains(once, "Task\t270\t90\t") { // 300 calls, of which 30 run; a third of the others failed
+		t.Errorf("rollup:\n%s", once)
+	}
+	for i := range 3 {
+		part := *whole
+		part.ID = fmt.Sprint("replay-", i)
+		from, to := i*500, i*500+1000
+		part.Messages = part.Messages[from:to]
+		part.Spans = part.Spans[i*100 : i*100+100]
+		export1(t, x, &part)
+	}
+	again := *whole
+	again.ID = "replay-whole"
+	export1(t, x, &again)
+	if got := stands(t, c); got != once {
+		t.Errorf("after a replay:\n%s\nbefore:\n%s", got, once)
+	}
+	if raw := count(t, c, "SELECT count() FROM messages"); raw != "7000" {
+		t.Errorf("%s rows are stored: the replay was dropped by its token", raw)
+	}
+}
+
+// TestTheNewestVersionStands gives versions out of order and takes some back.
+func TestTheNewestVersionStands(t *testing.T) {
+	x, c := exporter(t, nil)
+	base := sampleMessages(1)[0]
+	version := func(ver uint64, at time.Duration, text string) msg.Message {
+		m := base
+		m.Host.Ver, m.Time, m.Content = ver, base.Time+int64(at), msg.Plain(text)
+		return m
+	}
+	for _, m := range []msg.Message{version(5, 0, "five"), version(7, 0, "seven"), version(6, 0, "six")} {
+		export1(t, x, &export.Batch{ID: m.Content.String(), Messages: []msg.Message{m}})
+	}
+	stand := func() string {
+		return count(t, c, "SELECT arrayStringConcat(arraySort(groupArray(content)), ' ') FROM messages FINAL")
+	}
+	if got := stand(); got != "seven" {
+		t.Fatalf("%q stands", got)
+	}
+	// It is completed at another time: in the same hour, where it is one row with
+	// the version that it takes back, and in another one, where it is not.
+	for _, move := range []time.Duration{time.Minute, 26 * time.Hour} {
+		final := version(9+uint64(move), move, "moved")
+		back := version(final.Host.Ver, 0, "")
+		back.Host.Deleted = true
+		for i, order := range [][]msg.Message{{final, back}, {back, final}} {
+			export1(t, x, &export.Batch{ID: fmt.Sprint(move, i), Messages: order})
+			if got := stand(); got != "moved" {
+				t.Errorf("moved by %s: %q stands", move, got)
+			}
+		}
+		base.Time += int64(move)
+	}
+}
+
+// TestASpanThatMovesStandsOnce is a link that comes late: the span's row under
+// the old trace goes, and the tables whose key has no trace have it once.
+func TestASpanThatMovesStandsOnce(t *testing.T) {
+	x, c := exporter(t, nil)
+	alone := sampleSpan()
+	export1(t, x, &export.Batch{ID: "alone", Spans: []msg.Span{alone}})
+	linked := alone
+	linked.TraceID, linked.Ver = msg.TraceID{42}, alone.Ver+1<<53
+	back := linked
+	back.TraceID, back.Deleted = alone.TraceID, true
+	for i, order := range [][]msg.Span{{linked, back}, {back, linked}} {
+		export1(t, x, &export.Batch{ID: fmt.Sprint(i), Spans: order})
+		for _, table := range []string{"otel_traces FINAL", "tool_calls FINAL", "delegations FINAL"} {
+			name := map[bool]string{true: "TraceId", false: "trace_id"}[strings.HasPrefix(table, "otel")]
+			if got := count(t, c, "SELECT groupArray("+name+") FROM "+table); got != "['"+linked.TraceID.String()+"']" {
+				t.Errorf("%s: under %s", table, got)
+			}
+		}
+	}
+	renamed := linked
+	renamed.Agent.Name, renamed.Source, renamed.Tool.Name, renamed.Ver = "lead", "another", "Agent", linked.Ver+1
+	export1(t, x, &export.Batch{ID: "renamed", Spans: []msg.Span{renamed}})
+	if got := count(t, c, "SELECT groupArray(ServiceName || ' ' || SpanName || ' ' || AgentName) FROM otel_traces FINAL"); got != "['another execute_tool Agent lead']" {
+		t.Errorf("a later version under other names: %s", got)
+	}
+}
+
+func TestOpenSpansAppearAndVanish(t *testing.T) {
+	x, c := exporter(t, nil)
+	at := func(state msg.SpanState, seen time.Duration, shown bool) msg.Span {
+		s := sampleSpan()
+		s.State, s.Shown, s.LastSeen = state, shown, s.Start+int64(seen)
+		s.Ver = uint64(state) << 54
+		if state == msg.SpanOpen {
+			s.End = 0
+		}
+		return s
+	}
+	for i, step := range []struct {
+		what string
+		span msg.Span
+		open string
+	}{
+		{"it begins", at(msg.SpanOpen, time.Second, false), "1"},
+		{"it goes on", at(msg.SpanOpen, 2*time.Second, false), "1"},
+		{"it falls silent", at(msg.SpanIdle, 2*time.Second, true), "0"},
+		{"it goes on after all", at(msg.SpanOpen, 3*time.Second, false), "1"},
+		{"it ends, by a clock that ran backwards", at(msg.SpanClosed, time.Second, true), "0"},
+		{"an old word comes again", at(msg.SpanOpen, 3*time.Second, false), "0"},
+	} {
+		export1(t, x, &export.Batch{ID: fmt.Sprint(i), Spans: []msg.Span{step.span}})
+		if got := count(t, c, "SELECT count() FROM v_open_spans"); got != step.open {
+			t.Errorf("%s: %s open", step.what, got)
+		}
+	}
+	other := at(msg.SpanClosed, time.Second, false)
+	other.ID = msg.SpanID{99}
+	export1(t, x, &export.Batch{ID: "other", Spans: []msg.Span{other}})
+	if got := count(t, c, "SELECT count() FROM open_spans WHERE span_id = '"+other.ID.String()+"'"); got != "0" {
+		t.Error("a span that was never shown leaves a row")
+	}
+	running := at(msg.SpanOpen, time.Second, false)
+	running.ID, running.Start = msg.SpanID{98}, time.Now().Add(-time.Minute).UnixNano()
+	running.LastSeen = running.Start + int64(20*time.Second)
+	export1(t, x, &export.Batch{ID: "running", Spans: []msg.Span{running}})
+	if got := count(t, c, "SELECT age_ms BETWEEN 60000 AND 90000, silent_ms BETWEEN 40000 AND 70000, name FROM v_open_spans"); got != "true\ttrue\texecute_tool Task" && got != "1\t1\texecute_tool Task" {
+		t.Errorf("age: %s", got)
+	}
+}
+
+// TestABackfillOfYears touches more partitions than one insert may.
+func TestABackfillOfYears(t *testing.T) {
+	x, c := exporter(t, nil)
+	b := &export.Batch{ID: "years"}
+	start := time.Date(2010, 1, 1, 12, 0, 0, 0, time.UTC)
+	for i := range 95 { // months of messages, days of spans, twice round
+		for turn := range 2 {
+			m := sampleMessages(1)[0]
+			m.Time = start.AddDate(0, i, turn).UnixNano()
+			m.Host.ID = msg.NewID("", "", "", fmt.Sprint(i, turn))
+			b.Messages = append(b.Messages, m)
+			s := sampleSpan()
+			s.Start = start.AddDate(0, 0, i).UnixNano()
+			s.ID = msg.NewSpanID("", "", "", s.Kind, fmt.Sprint(i, turn))
+			b.Spans = append(b.Spans, s)
+		}
+	}
+	for range 2 {
+		export1(t, x, b)
+	}
+	for sql, want := range map[string]string{
+		"SELECT count(), uniqExact(toYYYYMM(ts)) FROM messages":         "190\t95",
+		"SELECT count(), uniqExact(toDate(Timestamp)) FROM otel_traces": "190\t95",
+		"SELECT count() FROM tool_calls":                                "190",
+	} {
+		if got := count(t, c, sql); got != want {
+			t.Errorf("%s: %s, want %s", sql, got, want)
+		}
+	}
+}
+
+// TestInsertsAreBounded cuts a batch by bytes, retries it, and has a message that
+// is larger than the limit and than any block.
+func TestInsertsAreBounded(t *testing.T) {
+	x, c := exporter(t, func(s *Settings) { s.MaxInsertBytes = 1 << 20 })
+	b := &export.Batch{ID: "large", Messages: sampleMessages(3000)}
+	b.Messages[1500].Content = msg.Quoted([]byte(strings.Repeat(`wave\n`, 4<<20)))
+	for range 2 {
+		export1(t, x, b)
+	}
+	if got := count(t, c, "SELECT count(), uniqExact(message_id), max(content_bytes), max(length(content)) FROM messages"); got != "3000\t3000\t20971520\t20971520" {
+		t.Errorf("stored: %s", got)
+	}
+	parts := count(t, c, "SELECT uniqExact(name) > 3 FROM system.parts WHERE database = currentDatabase() AND table = 'messages'")
+	if parts != "1" {
+		t.Error("it went in one insert")
+	}
+}

@@ -1,0 +1,85 @@
+package clickhouse
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// retention says which of the TTLs applies to a table, or to a column of it, and
+// from which column it counts.
+type retention struct {
+	table, column string // column is empty for rows
+	from          string
+	of            func(TTL) time.Duration
+}
+
+func retentions() []retention {
+	bodies := func(t TTL) time.Duration { return t.Bodies }
+	messages := func(t TTL) time.Duration { return t.Messages }
+	spans := func(t TTL) time.Duration { return t.Spans }
+	return []retention{
+		{"messages", "", "ingest_ts", messages},
+		{"messages", "content", "ingest_ts", bodies},
+		{"messages", "tool_arguments", "ingest_ts", bodies},
+		{"messages", "delegate_task", "ingest_ts", bodies},
+		{"otel_traces", "", "IngestTs", spans},
+		{"otel_traces_trace_id_ts", "", "Seen", spans},
+		{"tool_calls", "", "ingest_ts", messages},
+		{"delegations", "", "ingest_ts", messages},
+		{"open_spans", "", "ingest_ts", spans},
+		{"dead_letters", "", "seen_at", spans},
+		{"tool_usage_1h", "", "seen", func(t TTL) time.Duration { return t.Rollups }},
+	}
+}
+
+// expression is the TTL expression in the form that the server gives it back;
+// empty when rows are kept for ever.
+func (r retention) expression(t TTL) string {
+	d := r.of(t)
+	if d <= 0 {
+		return ""
+	}
+	interval := fmt.Sprintf("toIntervalSecond(%d)", int64(d/time.Second))
+	if day := 24 * time.Hour; d%day == 0 {
+		interval = fmt.Sprintf("toIntervalDay(%d)", int64(d/day))
+	}
+	from := r.from
+	if !strings.EqualFold(from, "seen") { // the others are DateTime64, which a TTL does not take
+		from = "toDateTime(" + from + ")"
+	}
+	return from + " + " + interval
+}
+
+// ttlClause is what a migration says for "table" or "table.column".
+func (s Schema) ttlClause(what string) (string, error) {
+	table, column, _ := strings.Cut(what, ".")
+	for _, r := range retentions() {
+		if r.table != table || r.column != column {
+			continue
+		}
+		expr := r.expression(s.TTL)
+		switch {
+		case expr == "":
+			return "", nil
+		case column != "":
+			return " TTL " + expr, nil
+		}
+		return "\nTTL " + expr, nil
+	}
+	return "", fmt.Errorf("no retention for %q", what)
+}
+
+// modify is the statement that brings the server's expression to the wanted one.
+func (s Schema) modify(r retention, want string) string {
+	alter := "ALTER TABLE " + s.local(r.table) + s.onCluster()
+	switch {
+	case r.column == "" && want == "":
+		return alter + " REMOVE TTL"
+	case r.column == "":
+		return alter + " MODIFY TTL " + want
+	case want == "":
+		return alter + " MODIFY COLUMN " + quoteName(r.column) + " REMOVE TTL"
+	}
+	return alter + " MODIFY COLUMN " + quoteName(r.column) + " TTL " + want
+}

@@ -1,0 +1,230 @@
+package clickhouse
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"io/fs"
+	"strconv"
+	"strings"
+	"text/template"
+	"time"
+)
+
+//go:embed migrations/*.sql
+var migrationFiles embed.FS
+
+// DefaultDatabase is where the tables are unless the DSN or the settings say
+// otherwise.
+const DefaultDatabase = "earshot"
+
+// TTL is how long rows are kept, counted from when they were stored, so that a
+// backfill of old conversations is not gone before anybody reads it. Zero keeps
+// them for ever.
+type TTL struct {
+	Bodies   time.Duration // contents of messages, arguments, tasks
+	Messages time.Duration // messages without their contents, tool calls, delegations
+	Spans    time.Duration // spans, open spans, dead letters
+	Rollups  time.Duration // hourly aggregates
+}
+
+// Schema is the shape of the database: the migrations, rendered for one server or
+// for a cluster.
+//
+// On a cluster every table is local to a shard under the name NAME_local,
+// replicated within the shard, and read and written through a Distributed table
+// NAME. A session, and a trace, live on one shard, so that a replay replaces rows
+// where they are.
+type Schema struct {
+	Database string // DefaultDatabase when empty
+	Cluster  string // empty for one server
+	TTL      TTL
+}
+
+// Migration is a numbered step. A released one never changes.
+type Migration struct {
+	Version    int
+	Name       string
+	Checksum   string // of the template, in hex: the same whatever it is rendered for
+	Statements []string
+}
+
+// Migrations returns all steps, first to last.
+func (s Schema) Migrations() ([]Migration, error) {
+	s = s.withDefaults()
+	entries, err := fs.ReadDir(migrationFiles, "migrations")
+	if err != nil {
+		return nil, fmt.Errorf("clickhouse: migrations: %w", err)
+	}
+	out := make([]Migration, 0, len(entries))
+	for _, e := range entries {
+		m, err := s.migration(e.Name())
+		if err != nil {
+			return nil, fmt.Errorf("clickhouse: migration %s: %w", e.Name(), err)
+		}
+		if m.Version != len(out)+1 {
+			return nil, fmt.Errorf("clickhouse: migration %s: want number %d", e.Name(), len(out)+1)
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+func (s Schema) migration(file string) (Migration, error) {
+	text, err := migrationFiles.ReadFile("migrations/" + file)
+	if err != nil {
+		return Migration{}, err
+	}
+	number, name, _ := strings.Cut(strings.TrimSuffix(file, ".sql"), "_")
+	m := Migration{Name: name}
+	if m.Version, err = strconv.Atoi(number); err != nil {
+		return m, err
+	}
+	sum := sha256.Sum256(text)
+	m.Checksum = hex.EncodeToString(sum[:])
+
+	t, err := template.New(file).Option("missingkey=error").Funcs(s.functions()).Parse(string(text))
+	if err != nil {
+		return m, err
+	}
+	var b bytes.Buffer
+	if err := t.Execute(&b, nil); err != nil {
+		return m, err
+	}
+	for _, sql := range strings.Split(b.String(), ";\n") {
+		if sql = strings.TrimSpace(sql); sql != "" {
+			m.Statements = append(m.Statements, sql)
+		}
+	}
+	return m, nil
+}
+
+// Print writes the whole schema as SQL that a client of ClickHouse runs.
+func (s Schema) Print(w io.Writer) error {
+	migrations, err := s.Migrations()
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	for _, sql := range s.bootstrap() {
+		fmt.Fprintf(&b, "%s;\n\n", sql)
+	}
+	for _, m := range migrations {
+		fmt.Fprintf(&b, "-- %d %s\n\n", m.Version, m.Name)
+		for _, sql := range m.Statements {
+			fmt.Fprintf(&b, "%s;\n\n", sql)
+		}
+		fmt.Fprintf(&b, "%s;\n\n", s.record(m))
+	}
+	if _, err := w.Write(b.Bytes()); err != nil {
+		return fmt.Errorf("clickhouse: print schema: %w", err)
+	}
+	return nil
+}
+
+func (s Schema) withDefaults() Schema {
+	if s.Database == "" {
+		s.Database = DefaultDatabase
+	}
+	return s
+}
+
+// bootstrap returns the statements that make the database and the table of
+// migrations.
+func (s Schema) bootstrap() []string {
+	s = s.withDefaults()
+	engine := "ReplacingMergeTree(applied_at)"
+	if s.Cluster != "" { // one table on all nodes of all shards
+		engine = "ReplicatedReplacingMergeTree('/clickhouse/tables/{uuid}', '{shard}-{replica}', applied_at)"
+	}
+	return []string{
+		"CREATE DATABASE IF NOT EXISTS " + quoteName(s.Database) + s.onCluster(),
+		"CREATE TABLE IF NOT EXISTS " + s.name("schema_migrations") + s.onCluster() + ` (
+    version    UInt32 COMMENT 'Number of the migration',
+    name       String COMMENT 'Name of the migration',
+    checksum   String COMMENT 'SHA-256 of its template',
+    applied_at DateTime64(3, 'UTC') DEFAULT now64(3) COMMENT 'When it was applied'
+)
+ENGINE = ` + engine + `
+ORDER BY version
+COMMENT 'Which steps of the schema this database has'`,
+	}
+}
+
+// record returns the statement that notes a migration as applied.
+func (s Schema) record(m Migration) string {
+	return fmt.Sprintf("INSERT INTO %s (version, name, checksum) VALUES (%d, %s, %s)",
+		s.name("schema_migrations"), m.Version, quoteText(m.Name), quoteText(m.Checksum))
+}
+
+// name is the table that is read and written.
+func (s Schema) name(table string) string {
+	return quoteName(s.withDefaults().Database) + "." + quoteName(table)
+}
+
+// local is the table that has the rows.
+func (s Schema) local(table string) string {
+	if s.Cluster != "" {
+		table += "_local"
+	}
+	return s.name(table)
+}
+
+func (s Schema) onCluster() string {
+	if s.Cluster == "" {
+		return ""
+	}
+	return " ON CLUSTER " + quoteText(s.Cluster)
+}
+
+// functions are what the templates of migrations call.
+func (s Schema) functions() template.FuncMap {
+	engine := func(name string) func(args ...string) string {
+		return func(args ...string) string {
+			if s.Cluster == "" {
+				return name + "(" + strings.Join(args, ", ") + ")"
+			}
+			// The path has the table's UUID: a table that was dropped and made again
+			// does not find the remains of the old one.
+			args = append([]string{"'/clickhouse/tables/{uuid}/{shard}'", "'{replica}'"}, args...)
+			return "Replicated" + name + "(" + strings.Join(args, ", ") + ")"
+		}
+	}
+	return template.FuncMap{
+		"table":       s.local,
+		"name":        s.name,
+		"view":        s.name,
+		"onCluster":   s.onCluster,
+		"replacing":   engine("ReplacingMergeTree"),
+		"aggregating": engine("AggregatingMergeTree"),
+		"settings": func() string {
+			set := "ttl_only_drop_parts = 1, non_replicated_deduplication_window = 1000"
+			if s.Cluster != "" { // a retry may come after an outage of days
+				set = "ttl_only_drop_parts = 1, replicated_deduplication_window_seconds = 604800"
+			}
+			return set
+		},
+		"ttl": s.ttlClause,
+		"distributed": func(table, shardBy string) string {
+			if s.Cluster == "" {
+				return ""
+			}
+			return fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s%s AS %s\nENGINE = Distributed(%s, %s, %s, %s)",
+				s.name(table), s.onCluster(), s.local(table),
+				quoteText(s.Cluster), quoteText(s.Database), quoteText(table+"_local"), shardBy)
+		},
+	}
+}
+
+// quoteName quotes an identifier.
+func quoteName(s string) string {
+	return "`" + strings.NewReplacer(`\`, `\\`, "`", "\\`").Replace(s) + "`"
+}
+
+// quoteText quotes a string literal.
+func quoteText(s string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, "'", `\'`).Replace(s) + "'"
+}

@@ -1,0 +1,268 @@
+package clickhouse
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const testDay = 24 * time.Hour
+
+var testTTL = TTL{Bodies: 90 * testDay, Messages: 180 * testDay, Spans: 30 * testDay, Rollups: 36 * time.Hour}
+
+func TestSchemaIsAppliedOnce(t *testing.T) {
+	conn, s := database(t)
+	schema := Schema{Database: s.Database, TTL: testTTL}
+	first, err := schema.Apply(t.Context(), conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(first.Pending) == 0 || first.Applied != 0 {
+		t.Errorf("the first time %d migrations were applied on top of %d", len(first.Pending), first.Applied)
+	}
+	second, err := schema.Apply(t.Context(), conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !second.Empty() || second.Applied != len(first.Pending) {
+		t.Errorf("the second time there was something to do: %+v", second)
+	}
+	if err := schema.Verify(t.Context(), conn); err != nil {
+		t.Error(err)
+	}
+	var diff bytes.Buffer
+	if differs, err := schema.Diff(t.Context(), conn, &diff); err != nil || differs {
+		t.Errorf("error %v, diff:\n%s", err, &diff)
+	}
+}
+
+func TestSchemaIsAppliedByManyAtOnce(t *testing.T) {
+	conn, s := database(t)
+	schema := Schema{Database: s.Database, TTL: testTTL}
+	var wg sync.WaitGroup
+	errs := make([]error, 4)
+	for i := range errs {
+		wg.Go(func() { _, errs[i] = schema.Apply(t.Context(), conn) })
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	if err := schema.Verify(t.Context(), conn); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestEverythingHasAComment holds for tables, views and columns.
+func TestEverythingHasAComment(t *testing.T) {
+	conn, s := database(t)
+	if _, err := (Schema{Database: s.Database}).Apply(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	for what, sql := range map[string]string{
+		"table": `SELECT name FROM system.tables WHERE database = {db:String} AND comment = '' AND engine != 'MaterializedView' AND name NOT LIKE '.inner%'`,
+		"column": `SELECT table || '.' || name FROM system.columns WHERE database = {db:String} AND comment = ''
+			AND table IN (SELECT name FROM system.tables WHERE database = {db:String} AND engine LIKE '%MergeTree')`,
+	} {
+		rows, err := conn.Query(t.Context(), sql, Params{"db": s.Database})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rows.Next() {
+			t.Errorf("%s %s has no comment", what, rows.Values()[0])
+		}
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestSchemaRefusals(t *testing.T) {
+	conn, s := database(t)
+	schema := Schema{Database: s.Database}
+	refused := func(when, want string, err error) {
+		t.Helper()
+		if !errors.Is(err, ErrSchema) || !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%s: error %v, want one with %q", when, err, want)
+		}
+	}
+	refused("no tables", "run earshot schema apply", schema.Verify(t.Context(), conn))
+	if _, err := schema.Apply(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	migrations, err := schema.Migrations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	note := func(version int, name, sum string) {
+		t.Helper()
+		// The table keeps one row per version, the one that was applied last.
+		m := Migration{Version: version, Name: name, Checksum: sum}
+		if err := conn.Exec(t.Context(), strings.Replace(schema.record(m), "(version, name, checksum) VALUES (", "(applied_at, version, name, checksum) VALUES (now64(3) + "+fmt.Sprint(version+1)+", ", 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	note(len(migrations)+3, "of_tomorrow", "00")
+	_, err = schema.Apply(t.Context(), conn)
+	refused("a newer database", "upgrade earshot", err)
+	refused("a newer database", "upgrade earshot", schema.Verify(t.Context(), conn))
+	if err := conn.Exec(t.Context(), "TRUNCATE TABLE "+schema.name("schema_migrations")); err != nil {
+		t.Fatal(err)
+	}
+	note(1, migrations[0].Name, "00")
+	_, err = schema.Plan(t.Context(), conn)
+	refused("another migration 1", "another form", err)
+}
+
+func TestServerVersions(t *testing.T) {
+	for v, want := range map[string]bool{
+		"26.2.1.1": true, "26.7.2.1": true, "27.1": true, "26.10": true, "100.0.0": true,
+		"26.1.9.9": false, "25.8.1.1": false, "18.16.1": false, "": false, "x.y": false,
+	} {
+		if got := atLeast(v, MinServer); got != want {
+			t.Errorf("%q: %v", v, got)
+		}
+	}
+}
+
+// TestRetentionFollowsTheConfiguration changes every TTL of a database that is
+// there, takes it away and sets it again.
+func TestRetentionFollowsTheConfiguration(t *testing.T) {
+	conn, s := database(t)
+	for _, ttl := range []TTL{testTTL, {Bodies: testDay, Messages: 25 * time.Hour, Spans: 2 * testDay, Rollups: testDay}, {}, testTTL} {
+		schema := Schema{Database: s.Database, TTL: ttl}
+		if _, err := schema.Apply(t.Context(), conn); err != nil {
+			t.Fatalf("%+v: %v", ttl, err)
+		}
+		p, err := schema.Plan(t.Context(), conn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !p.Empty() {
+			t.Errorf("%+v: still to do: %s", ttl, p.Statements())
+		}
+	}
+	var kept uint64
+	err := conn.db.QueryRow(t.Context(), "SELECT count() FROM system.tables WHERE database = "+quoteText(s.Database)+
+		" AND engine_full LIKE '% TTL %'").Scan(&kept)
+	if err != nil || kept == 0 {
+		t.Errorf("%d tables with a TTL, error %v", kept, err)
+	}
+}
+
+func TestDiffNamesWhatWasChangedByHand(t *testing.T) {
+	conn, s := database(t)
+	schema := Schema{Database: s.Database, TTL: testTTL}
+	diff := func() string {
+		t.Helper()
+		var b strings.Builder
+		differs, err := schema.Diff(t.Context(), conn, &b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if differs != (b.Len() > 0) {
+			t.Errorf("differs %v, and:\n%s", differs, &b)
+		}
+		return b.String()
+	}
+	if got := diff(); !strings.Contains(got, "-- migration 1 (messages) is not applied") || !strings.Contains(got, "CREATE TABLE") {
+		t.Errorf("before the first apply:\n%.500s", got)
+	}
+	if _, err := schema.Apply(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	for _, sql := range []string{
+		"ALTER TABLE " + schema.name("messages") + " DROP COLUMN agent_kind",
+		"ALTER TABLE " + schema.name("messages") + " MODIFY COLUMN seq UInt32",
+		"ALTER TABLE " + schema.name("tool_calls") + " REMOVE TTL",
+	} {
+		if err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := diff()
+	for _, want := range []string{
+		"messages.agent_kind is missing", "messages.seq is UInt32, and rows are written as UInt64", "MODIFY TTL toDateTime(ingest_ts) + toIntervalDay(180)",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in:\n%s", want, got)
+		}
+	}
+}
+
+// TestClusterSchema has no cluster to run on: it checks that the server can read
+// every statement, that each says ON CLUSTER, and that nothing is written past
+// the Distributed tables.
+func TestClusterSchema(t *testing.T) {
+	conn, s := database(t)
+	schema := Schema{Database: s.Database, Cluster: "it's", TTL: testTTL}
+	migrations, err := schema.Migrations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	statements := schema.bootstrap()
+	for _, m := range migrations {
+		statements = append(statements, m.Statements...)
+	}
+	for _, r := range retentions() {
+		statements = append(statements, schema.modify(r, r.expression(testTTL)), schema.modify(r, ""))
+	}
+	distributed := 0
+	for _, sql := range statements {
+		var formatted string
+		if err := conn.db.QueryRow(t.Context(), "SELECT formatQuerySingleLine("+quoteText(sql)+")").Scan(&formatted); err != nil {
+			t.Errorf("%v in:\n%s", err, sql)
+		}
+		if !strings.Contains(formatted, `ON CLUSTER `) {
+			t.Errorf("not on the cluster: %s", formatted)
+		}
+		if strings.Contains(sql, "ENGINE = Distributed") {
+			distributed++
+		} else if strings.Contains(sql, "MergeTree") && !strings.Contains(sql, "Replicated") {
+			t.Errorf("not replicated: %s", formatted)
+		}
+	}
+	if want := len(newWriters(nil, schema).tables()) + 2; distributed != want { // and two that views feed
+		t.Errorf("%d distributed tables, want %d", distributed, want)
+	}
+}
+
+func TestPrintIsWhatApplyRuns(t *testing.T) {
+	conn, s := database(t)
+	schema := Schema{Database: s.Database, TTL: testTTL}
+	var b strings.Builder
+	if err := schema.Print(&b); err != nil {
+		t.Fatal(err)
+	}
+	comment := regexp.MustCompile(`(?m)^--.*$`)
+	for _, sql := range strings.Split(comment.ReplaceAllString(b.String(), ""), ";\n") {
+		if sql = strings.TrimSpace(sql); sql == "" {
+			continue
+		}
+		if err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%v in:\n%s", err, sql)
+		}
+	}
+	p, err := schema.Plan(t.Context(), conn)
+	if err != nil || !p.Empty() {
+		t.Errorf("error %v, still to do: %s", err, p.Statements())
+	}
+}
+
+func TestPrepareWithoutPermissionToChange(t *testing.T) {
+	_, s := database(t)
+	x, err := New(t.Context(), Settings{Conn: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close(context.Background())
+	if err := x.Prepare(t.Context()); !errors.Is(err, ErrSchema) {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,39 @@
+package clickhouse
+
+import (
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/export"
+)
+
+// throttle remembers for how long a server, or a proxy before it, last asked to
+// be left alone. The driver's errors do not say.
+type throttle struct{ wait atomic.Int64 }
+
+// take returns the wait and forgets it.
+func (t *throttle) take() time.Duration { return time.Duration(t.wait.Swap(0)) }
+
+func (t *throttle) wrap(next *http.Transport) (http.RoundTripper, error) {
+	return &throttled{next: next, throttle: t}, nil
+}
+
+type throttled struct {
+	next     *http.Transport
+	throttle *throttle
+}
+
+// CloseIdleConnections is what http.Client looks for.
+func (t *throttled) CloseIdleConnections() { t.next.CloseIdleConnections() }
+
+func (t *throttled) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := t.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	if res.StatusCode == http.StatusTooManyRequests || res.StatusCode == http.StatusServiceUnavailable {
+		t.throttle.wait.Store(int64(export.ParseRetryAfter(res.Header.Get("Retry-After"), time.Now())))
+	}
+	return res, nil
+}

@@ -1,0 +1,87 @@
+package clickhouse
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// conversations stores a conversation of four messages for each hour of a day.
+func conversations(t *testing.T, x *Exporter, id string) time.Time {
+	t.Helper()
+	start := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	b := &export.Batch{ID: id}
+	for hour := range 24 {
+		for i, m := range sampleMessages(4) {
+			m.Session, m.Run = start.Add(time.Duration(hour)*time.Hour).Format(time.RFC3339), "r"
+			m.Time = start.Add(time.Duration(hour)*time.Hour + time.Duration(i)*time.Second).UnixNano()
+			m.Host.ID, m.Host.Seq = msg.NewID("", "", m.Session, m.Key), uint64(i)
+			if i == 0 {
+				m.Content = msg.Plain("When does the Ferry to Nordhavn leave?")
+			}
+			if i == 3 {
+				m.IsError = hour%6 == 0
+				m.Usage = msg.Tokens{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Reasoning: 5}
+			}
+			b.Messages = append(b.Messages, m)
+		}
+	}
+	export1(t, x, b)
+	return start
+}
+
+func TestSessionsAreSummedUp(t *testing.T) {
+	x, c := exporter(t, nil)
+	conversations(t, x, "first")
+	conversations(t, x, "again") // a replay
+	got := rows(t, c, "SELECT * FROM v_sessions ORDER BY session_id LIMIT 1 FORMAT JSONEachRow")
+	want := map[string]string{
+		"tenant": "default", "session_id": "2026-03-01T00:00:00Z", "source": "legion", "format": "legion",
+		"started": "2026-03-01 00:00:00.000000000", "last_message": "2026-03-01 00:00:03.000000000", "duration_ms": "3000",
+		"runs": "1", "messages": "4", "user_messages": "1", "tool_calls": "1", "delegations": "0", "errors": "1",
+		"input_tokens": "1", "output_tokens": "2", "cache_read_tokens": "3", "cache_write_tokens": "4", "reasoning_tokens": "5",
+		"agents": "[harbour-pilot]", "models": "[tern-2]",
+	}
+	if len(got) != 1 || len(got[0]) != len(want) {
+		t.Fatalf("got %v", got)
+	}
+	for k, v := range want {
+		if g := strings.Trim(strings.ReplaceAll(text(Column{}, got[0][k], ""), `"`, ""), " "); g != v {
+			t.Errorf("%s: %s, want %s", k, g, v)
+		}
+	}
+}
+
+// TestSearchFindsWords: the index is built by merges, and what it says does not
+// depend on whether one has happened.
+func TestSearchFindsWords(t *testing.T) {
+	x, c := exporter(t, nil)
+	conversations(t, x, "first")
+	const search = "SELECT uniqExact(session_id) FROM v_messages WHERE hasAllTokens(lower(content), ['ferry', 'nordhavn'])"
+	if got := count(t, c, search); got != "24" {
+		t.Errorf("%s conversations before a merge", got)
+	}
+	if err := c.Exec(t.Context(), "OPTIMIZE TABLE messages FINAL"); err != nil {
+		t.Fatal(err)
+	}
+	if got := count(t, c, search); got != "24" {
+		t.Errorf("%s conversations after a merge", got)
+	}
+	if plan := count(t, c, "EXPLAIN indexes = 1 SELECT count() FROM messages WHERE hasToken(lower(content), 'ferry')"); !strings.Contains(plan, "idx_fts") {
+		t.Errorf("the index is not used:\n%s", plan)
+	}
+}
+
+// TestViewsReadWhatIsAskedFor: a condition on a view reaches the key of the table
+// below, through FINAL.
+func TestViewsReadWhatIsAskedFor(t *testing.T) {
+	x, c := exporter(t, nil)
+	conversations(t, x, "first")
+	plan := count(t, c, "EXPLAIN indexes = 1 SELECT count() FROM v_messages WHERE tenant = 'default' AND ts > toDateTime64('2026-03-01 20:00:00', 9, 'UTC')")
+	if !strings.Contains(plan, "toStartOfHour(ts) in [") || !strings.Contains(plan, "tenant in [") {
+		t.Errorf("plan:\n%s", plan)
+	}
+}

@@ -1,0 +1,162 @@
+package otel
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
+
+	"github.com/earshot-dev/earshot/core/export"
+)
+
+// Exporter uploads spans. One goroutine exports.
+type Exporter struct {
+	settings Settings
+	client   otlptrace.Client
+	idle     func() // closes what the client leaves open
+	answer   answer
+	sources  map[string]*tracepb.ResourceSpans // the head of a request's spans, by source
+
+	batch    string // the last one that was offered
+	accepted int    // of its requests
+	stats    struct{ sent, rejected, trimmed atomic.Int64 }
+}
+
+var _ export.Exporter = (*Exporter)(nil)
+
+// Stats count spans since the start.
+type Stats struct {
+	Sent     int64 // accepted by the receiver, rejected ones among them
+	Rejected int64 // rejected by it in a partial success; they are lost
+	Trimmed  int64 // cut to fit a request
+}
+
+// Stats may be called from any goroutine.
+func (x *Exporter) Stats() Stats {
+	return Stats{x.stats.sent.Load(), x.stats.rejected.Load(), x.stats.trimmed.Load()}
+}
+
+// New returns an exporter. A receiver that is down is no error: the first Export
+// says so.
+func New(ctx context.Context, s Settings) (*Exporter, error) {
+	u, err := s.check()
+	if err != nil {
+		return nil, fmt.Errorf("otel: %w", err)
+	}
+	x := &Exporter{settings: s, sources: make(map[string]*tracepb.ResourceSpans)}
+	if s.Protocol == ProtocolGRPC {
+		x.overGRPC(u)
+	} else {
+		x.overHTTP(u)
+	}
+	if err := x.client.Start(ctx); err != nil {
+		return nil, fmt.Errorf("otel: %s: %w", u.Redacted(), err)
+	}
+	return x, nil
+}
+
+func (x *Exporter) overHTTP(u *url.URL) {
+	const suffix = "/v1/traces"
+	path := strings.TrimSuffix(u.Path, "/")
+	if !strings.HasSuffix(path, suffix) {
+		path += suffix
+	}
+	// The client's own transport is shared by the whole process and never closed.
+	t := &transport{answer: &x.answer, Transport: &http.Transport{
+		Proxy: http.ProxyFromEnvironment, TLSClientConfig: x.settings.TLS, ForceAttemptHTTP2: true,
+		MaxIdleConnsPerHost: 1, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 10 * time.Second,
+	}}
+	x.idle = t.CloseIdleConnections
+	compression := otlptracehttp.NoCompression
+	if x.settings.Compression == CompressionGzip {
+		compression = otlptracehttp.GzipCompression
+	}
+	// Every option is given, so that the OTEL_EXPORTER_OTLP_* of the environment,
+	// which are the agent's as often as not, change nothing.
+	x.client = otlptracehttp.NewClient(
+		otlptracehttp.WithEndpointURL((&url.URL{Scheme: u.Scheme, Host: u.Host, Path: path}).String()),
+		otlptracehttp.WithTLSClientConfig(nil), // it is the transport's
+		otlptracehttp.WithHeaders(x.settings.Headers),
+		otlptracehttp.WithCompression(compression),
+		otlptracehttp.WithTimeout(x.settings.Timeout),
+		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{}),
+		otlptracehttp.WithHTTPClient(&http.Client{Transport: t, Timeout: x.settings.Timeout}),
+	)
+}
+
+func (x *Exporter) overGRPC(u *url.URL) {
+	// After an outage of hours gRPC would wait two minutes before it looks again.
+	reconnect := grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: x.settings.Timeout}
+	reconnect.Backoff.MaxDelay = 10 * time.Second
+	opts := []otlptracegrpc.Option{
+		otlptracegrpc.WithEndpointURL((&url.URL{Scheme: u.Scheme, Host: u.Host}).String()),
+		otlptracegrpc.WithHeaders(x.settings.Headers),
+		otlptracegrpc.WithTimeout(x.settings.Timeout),
+		otlptracegrpc.WithRetry(otlptracegrpc.RetryConfig{}),
+		otlptracegrpc.WithDialOption(grpc.WithUnaryInterceptor(x.answer.intercept), grpc.WithConnectParams(reconnect)),
+	}
+	if x.settings.Compression == CompressionGzip {
+		opts = append(opts, otlptracegrpc.WithCompressor(CompressionGzip))
+	}
+	if u.Scheme == "https" {
+		opts = append(opts, otlptracegrpc.WithTLSCredentials(credentials.NewTLS(x.settings.TLS)))
+	}
+	x.client, x.idle = otlptracegrpc.NewClient(opts...), func() {}
+}
+
+// Export uploads the spans of a batch that have ended.
+func (x *Exporter) Export(ctx context.Context, b *export.Batch) error {
+	if b.ID != x.batch {
+		x.batch, x.accepted = b.ID, 0
+	}
+	var content *content
+	if x.settings.Content {
+		content = newContent(b.Messages)
+	}
+	n := 0
+	for r := range x.requests(b.Spans, content) {
+		if n++; n <= x.accepted {
+			continue
+		}
+		x.answer = answer{}
+		err := x.client.UploadTraces(ctx, r.resources)
+		if err := x.answer.error(ctx, err); err != nil {
+			return fmt.Errorf("otel: upload %d spans: %w", r.spans, err)
+		}
+		x.accepted++
+		x.stats.sent.Add(int64(r.spans))
+		x.partial(r.spans)
+	}
+	return nil
+}
+
+// partial notes a partial success.
+func (x *Exporter) partial(spans int) {
+	a := x.answer
+	if a.rejected == 0 && a.message == "" {
+		return
+	}
+	x.stats.rejected.Add(a.rejected)
+	x.settings.Logger.Warn("otel: receiver did not take all of it", "rejected", a.rejected, "spans", spans, "message", a.message)
+}
+
+// Close ends the connections.
+func (x *Exporter) Close(ctx context.Context) error {
+	err := x.client.Stop(ctx)
+	x.idle()
+	if err != nil {
+		return fmt.Errorf("otel: close: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,217 @@
+package otel
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/semconv"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files, and fail")
+
+// turn is one turn of a conversation: a team asks its model, calls a tool, and
+// hands work to another agent, which fails.
+func turn() *export.Batch {
+	start := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC).UnixNano()
+	at := func(s float64) int64 { return start + int64(s*1e9) }
+	trace := msg.NewTraceID("default", "legion", "s1", "r1")
+	id := func(k msg.SpanKind, native string) msg.SpanID {
+		return msg.NewSpanID("default", "legion", "s1", k, native)
+	}
+	base := msg.Span{
+		Tenant: "default", Source: "legion", Format: "legion", TraceID: trace, State: msg.SpanClosed, Session: "s1", Run: "r1",
+		Agent: msg.Agent{Name: "harbour-master", Kind: msg.KindTeam}, Outcome: msg.OutcomeOK,
+	}
+	run, chat, tool, task, child := base, base, base, base, base
+	run.Kind, run.ID, run.Start, run.End = msg.SpanRun, id(msg.SpanRun, "r1"), at(0), at(9)
+	run.Links = []msg.SpanLink{{TraceID: msg.TraceID{1}, SpanID: msg.SpanID{2}, Attrs: []msg.Attr{{Key: "earshot.link", Value: "previous_turn"}}}}
+	run.Events = []msg.SpanEvent{{Time: at(3), Name: "compaction"}}
+	chat.Kind, chat.ID, chat.Parent, chat.Start, chat.End = msg.SpanChat, id(msg.SpanChat, "resp-1"), run.ID, at(0), at(2)
+	chat.Model, chat.Provider, chat.ResponseID, chat.FirstToken = "tern-2", "anthropic", "resp-1", at(0.5)
+	chat.FinishReasons = []string{"tool_use"}
+	chat.Usage = msg.Tokens{Input: 10, Output: 20, CacheRead: 300, CacheWrite: 40, Reasoning: 5, Provenance: msg.Provider}
+	tool.Kind, tool.ID, tool.Parent, tool.Start, tool.End = msg.SpanTool, id(msg.SpanTool, "c1"), run.ID, at(2), at(2.25)
+	tool.Tool, tool.ArgumentBytes, tool.ResultBytes = msg.Tool{CallID: "c1", Name: "read_tide_table", Server: "almanac"}, 20, 11
+	task.Kind, task.ID, task.Parent, task.Start, task.End = msg.SpanDelegation, id(msg.SpanTool, "c2"), run.ID, at(3), at(8)
+	task.Tool = msg.Tool{CallID: "c2", Name: "Task"}
+	task.Delegate = msg.Delegate{To: "pilot", ChildRun: "r2", Link: msg.ByNativeID}
+	task.Outcome, task.ErrorType, task.StatusMessage = msg.OutcomeError, "timeout", "the pilot did not answer"
+	child.Kind, child.ID, child.Parent, child.Start, child.End = msg.SpanRun, id(msg.SpanRun, "r2"), task.ID, at(3), at(8)
+	child.Run, child.ParentRun, child.Agent, child.State = "r2", "r1", msg.Agent{Name: "pilot", Kind: msg.KindAgent}, msg.SpanIdle
+	child.Outcome, child.ErrorType = msg.OutcomeCancelled, "no_result"
+	child.Source = "legion-children"
+
+	b := &export.Batch{ID: "turn", Spans: []msg.Span{run, chat, tool, task, child}}
+	say := func(span msg.SpanID, kind msg.Kind, text, arguments string) {
+		m := msg.Message{Kind: kind, Content: msg.Plain(text), Tool: msg.Tool{Arguments: msg.Plain(arguments)}}
+		m.Host.SpanID = span
+		b.Messages = append(b.Messages, m)
+	}
+	say(chat.ID, msg.Reasoning, "they will need the tides", "")
+	say(chat.ID, msg.Assistant, "Let me look.", "")
+	say(tool.ID, msg.ToolCall, "", `{"port":"Nordhavn"}`)
+	say(tool.ID, msg.ToolResult, "low at noon", "")
+	say(task.ID, msg.Delegation, "", `{"to":"pilot"}`)
+	return b
+}
+
+// asJSON is a request as OTLP/JSON: ids in hex, keys sorted.
+func asJSON(t *testing.T, r received) string {
+	t.Helper()
+	b, err := protojson.Marshal(r.spans)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v any
+	if err := json.Unmarshal(b, &v); err != nil {
+		t.Fatal(err)
+	}
+	hexIDs(t, v)
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(v); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func hexIDs(t *testing.T, v any) {
+	switch v := v.(type) {
+	case []any:
+		for _, x := range v {
+			hexIDs(t, x)
+		}
+	case map[string]any:
+		for k, x := range v {
+			if s, ok := x.(string); ok && strings.HasSuffix(k, "Id") {
+				b, err := base64.StdEncoding.DecodeString(s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				v[k] = hex.EncodeToString(b)
+			}
+			hexIDs(t, x)
+		}
+	}
+}
+
+func TestGolden(t *testing.T) {
+	dev, err := semconv.New(semconv.GenAIDev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, set := range map[string]func(*Settings){
+		"turn":         nil,
+		"turn-dev":     func(s *Settings) { s.Profile = dev },
+		"turn-content": func(s *Settings) { s.Content = true },
+		"turn-in-cluster": func(s *Settings) {
+			s.Resource = map[string]string{"service.name": "harbour", "k8s.pod.name": "harbour-7"}
+		},
+	} {
+		eachProtocol(t, func(t *testing.T, protocol string) {
+			r := &receiver{}
+			x := exporter(t, r, protocol, set)
+			if err := x.Export(t.Context(), turn()); err != nil {
+				t.Fatal(err)
+			}
+			if n := len(r.seen()); n != 1 {
+				t.Fatalf("%d requests", n)
+			}
+			got, file := asJSON(t, r.seen()[0]), "testdata/"+name+".json"
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				t.Error("rewritten: read the difference")
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(string(want), got); d != "" {
+				t.Errorf("%s (-want +got):\n%s", name, d)
+			}
+		})
+	}
+}
+
+func TestWhatIsSent(t *testing.T) {
+	span := func(id byte, state msg.SpanState, deleted bool) msg.Span {
+		return msg.Span{TraceID: msg.TraceID{1}, ID: msg.SpanID{id}, State: state, Deleted: deleted, Start: 10, End: 20}
+	}
+	r := &receiver{}
+	x := exporter(t, r, ProtocolHTTP, nil)
+	err := x.Export(t.Context(), &export.Batch{ID: "b", Spans: []msg.Span{
+		span(1, msg.SpanOpen, false), span(2, msg.SpanIdle, false), span(3, msg.SpanClosed, false), span(4, msg.SpanClosed, true),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]string{"0200000000000000", "0300000000000000"}, r.seen()[0].ids()); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if got := x.Stats(); got != (Stats{Sent: 2}) {
+		t.Errorf("stats %+v", got)
+	}
+}
+
+// TestBrokenTextIsMended has bytes that are not UTF-8 wherever a span has text:
+// a protobuf would refuse the whole request.
+func TestBrokenTextIsMended(t *testing.T) {
+	const bad = "a\xffb"
+	eachProtocol(t, func(t *testing.T, protocol string) {
+		r := &receiver{}
+		x := exporter(t, r, protocol, func(s *Settings) { s.Content = true })
+		s := turn().Spans[3]
+		s.Session, s.Source, s.Tool.Name, s.StatusMessage, s.FinishReasons = bad, bad, bad, bad, []string{bad}
+		s.Events = []msg.SpanEvent{{Time: 1, Name: bad, Attrs: []msg.Attr{{Key: bad, Value: bad}}}}
+		s.Links = []msg.SpanLink{{Attrs: []msg.Attr{{Key: bad, Value: bad}}}}
+		m := msg.Message{Kind: msg.ToolResult, Content: msg.Plain(bad)}
+		m.Host.SpanID = s.ID
+		if err := x.Export(t.Context(), &export.Batch{ID: "b", Spans: []msg.Span{s}, Messages: []msg.Message{m}}); err != nil {
+			t.Fatal(err)
+		}
+		if got := onlySpan(t, r); got.Name != "execute_tool a\uFFFDb" || got.Status.Message != "a\uFFFDb" {
+			t.Errorf("%v", got)
+		}
+	})
+}
+
+func TestTimesNeverRunBackwards(t *testing.T) {
+	r := &receiver{}
+	x := exporter(t, r, ProtocolHTTP, nil)
+	s := msg.Span{TraceID: msg.TraceID{1}, ID: msg.SpanID{1}, State: msg.SpanClosed, Start: 100, End: 50}
+	if err := x.Export(t.Context(), &export.Batch{ID: "b", Spans: []msg.Span{s}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := onlySpan(t, r); got.StartTimeUnixNano != 100 || got.EndTimeUnixNano != 100 {
+		t.Errorf("from %d to %d", got.StartTimeUnixNano, got.EndTimeUnixNano)
+	}
+}
+
+func TestContentIsBounded(t *testing.T) {
+	long := strings.Repeat("é", maxContent)
+	for n := range 4 {
+		s := strings.Repeat("x", n) + long
+		if got := cut(s); len(got) > maxContent+3 || !strings.HasSuffix(got, "é…") {
+			t.Errorf("%d bytes, ends in %q", len(got), got[len(got)-6:])
+		}
+	}
+	if got := cut("short"); got != "short" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,58 @@
+package legion
+
+import (
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// The writer's reserved ids.
+const (
+	userID   = "00000000-0000-0000-0000-000000000000"
+	systemID = "ffffffff-ffff-ffff-ffff-ffffffffffff"
+)
+
+// comm decodes a record of comms.jsonl: what one minion wrote to another, to a
+// channel or to the user. The writer keeps up to three copies (the sender's, the
+// receiver's, the channel's); they have one id and belong to the legion, so they
+// are one message. The same text stands in the sender's session as a delegation
+// and in the receiver's as a user message, and no id joins them.
+func (r *record) comm(c jsonv.Value) {
+	r.s, r.lane = &session{id: r.d.origin.legion}, &lane{}
+	if id := scalar(r.root.Get("legion_id")); id != "" {
+		r.s.id = id
+	}
+	r.at = stampOf(c.Get("timestamp")).or(r.at)
+	m := r.add(msg.User, msg.RoleUser)
+	m.Key = "comm:" + scalar(c.Get("comm_id"))
+	m.Content = taskOf(c, "content", "summary")
+	m.Hidden = c.Get("visible_to_user").Is(jsonv.False)
+
+	from := scalar(c.Get("from_minion_id"))
+	m.Agent = msg.Agent{ID: from, Name: scalar(c.Get("from_minion_name")), Kind: msg.KindAgent}
+	switch {
+	case from == systemID || from == "LEGION_SYSTEM":
+		m.Kind, m.Role = msg.System, msg.RoleSystem
+		m.Agent = msg.Agent{ID: from, Name: systemName}
+	case c.Get("from_user").Bool() || from == userID:
+		m.Agent = msg.Agent{ID: from, Name: "user", Kind: msg.KindHuman}
+	}
+	if reply := scalar(c.Get("in_reply_to")); reply != "" {
+		m.ParentKey = "comm:" + reply
+	}
+	to := scalar(first(c, "to_minion_name", "to_channel_name", "to_minion_id", "to_channel_id"))
+	if to == "" && c.Get("to_user").Bool() {
+		to = "user"
+	}
+	m.SetAttr("type", "comm")
+	m.SetAttr("comm_type", strings.ToLower(scalar(c.Get("comm_type"))))
+	m.SetAttr("from", m.Agent.Name)
+	m.SetAttr("to", to)
+	for _, key := range [...]string{"to_minion_id", "to_channel_id", "summary", "related_task_id"} {
+		m.SetAttr(key, scalar(c.Get(key)))
+	}
+	if p := scalar(c.Get("interrupt_priority")); p != "none" && p != "routine" {
+		m.SetAttr("interrupt_priority", p)
+	}
+}

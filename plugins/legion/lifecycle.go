@@ -1,0 +1,117 @@
+package legion
+
+import (
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// lifecycle decodes a state of a tool call: one record for each change, each
+// with everything known of the call by then.
+//
+//	pending ─ awaiting_permission ─ running ─ completed | failed
+//	                              ╲ denied      interrupted
+func (r *record) lifecycle(data jsonv.Value) {
+	id := chars(data.Get("tool_use_id"))
+	response := data.Get("turn_id")
+	if !response.Exists() && data != r.root { // there it is the record's own id
+		response = data.Get("message_id")
+	}
+	c := r.issue(data.Get("tool_use_id"), data.Get("name"), data.Get("input"), stampOf(data.Get("created_at")), r.lane.response(response))
+	if c == nil {
+		r.unknown("tool_call", r.raw)
+		return
+	}
+	cause := data.Get("_triggering_message")
+	switch status := chars(data.Get("status")); string(status) {
+	case "pending":
+	case "awaiting_permission", "permission_required":
+		at := stampOf(cause.Get("timestamp"))
+		r.ask(c, first(cause.Get("data"), "request_id"), at)
+	case "running", "executing":
+		r.granted(c, data)
+	case "completed", "failed", "denied", "interrupted", "orphaned":
+		r.granted(c, data)
+		o := outcome{at: stampOf(data.Get("completed_at")), failed: string(status) != "completed"}
+		o.text, o.files = contentOf(first(data, "result", "error"))
+		if o.failed {
+			o.text, o.files = contentOf(first(data, "error", "result"))
+			o.errorType = endings(string(status))
+		}
+		o.bare = o.text.IsZero() && len(o.files) == 0
+		r.finishOrLaunch(id, o, false)
+	default:
+		r.unknown("tool_call "+string(status), r.raw)
+	}
+}
+
+// endings names the error of a call that ended in that state.
+func endings(status string) string {
+	switch status {
+	case "denied":
+		return "denied"
+	case "interrupted", "orphaned":
+		return "interrupted"
+	}
+	return "tool_error"
+}
+
+// granted ends the wait for a permission, if one was going on.
+func (r *record) granted(c *call, data jsonv.Value) {
+	if c.Wait != waiting {
+		return
+	}
+	at := stampOf(first(data, "permission_response_at", "started_at", "completed_at"))
+	yes := !data.Get("permission_granted").Is(jsonv.False) && !data.Get("status").Equal("denied")
+	r.answer(c, yes, at)
+}
+
+// permission decodes a request for a permission, or its answer. Older ones name
+// neither the call nor, in the answer, the request.
+func (r *record) permission(f jsonv.Value) {
+	field := func(key string) jsonv.Value {
+		for _, v := range [...]jsonv.Value{f, r.root, r.head.data, r.head.content} {
+			if x := v.Get(key); x.Exists() {
+				return x
+			}
+		}
+		return jsonv.Value{}
+	}
+	c := r.s.Calls[string(chars(field("tool_use_id")))]
+	request := field("request_id")
+	if r.typ == "permission_request" {
+		if c == nil {
+			c = r.s.newest(func(c *call) bool { return c.Wait == notAsked && field("tool_name").Equal(c.Name) })
+		}
+		if c != nil {
+			r.ask(c, request, r.at)
+			return
+		}
+	} else {
+		if c == nil {
+			c = r.s.newest(func(c *call) bool { return c.Wait == waiting && (!request.Exists() || request.Equal(c.Request)) })
+		}
+		decision := field("decision")
+		if !decision.Exists() {
+			decision = field("behavior")
+		}
+		if c != nil {
+			r.answer(c, decision.Equal("allow"), r.at)
+			return
+		}
+	}
+	m := r.status(msg.Text{})
+	if request.Exists() {
+		m.Key = r.typ + ":" + scalar(request)
+	}
+	m.SetAttr("tool", scalar(field("tool_name")))
+}
+
+// newest returns the open call that was issued last of those that fit.
+func (s *session) newest(fits func(*call) bool) (found *call) {
+	for _, c := range s.Calls {
+		if c.Issued && c.Done == ongoing && fits(c) && (found == nil || c.Seq > found.Seq) {
+			found = c
+		}
+	}
+	return found
+}

@@ -1,0 +1,161 @@
+package legion
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/when"
+)
+
+// stamp is a time as the protocol wrote it.
+type stamp struct {
+	ns        int64
+	precision msg.Precision
+	raw       []byte // as written, for keys
+}
+
+func stampOf(v jsonv.Value) (t stamp) {
+	switch v.Kind() {
+	case jsonv.String:
+		t.raw = chars(v)
+		t.ns, t.precision, _ = when.Parse(string(t.raw))
+	case jsonv.Number:
+		t.raw = v.Raw()
+		t.ns, t.precision, _ = when.Number(string(t.raw))
+	}
+	return t
+}
+
+func (t stamp) time() (int64, msg.Precision) { return t.ns, t.precision }
+
+// or returns t, or the other where t is no time.
+func (t stamp) or(other stamp) stamp {
+	if t.ns == 0 {
+		return other
+	}
+	return t
+}
+
+// record is one line on its way into messages.
+type record struct {
+	d    *Decoder
+	sc   *scratch
+	out  *decoder.Output
+	raw  []byte // the whole frame
+	root jsonv.Value
+	head head // of root
+
+	typ  string // in the words of generation 1
+	id   []byte // its own id; empty on older lines
+	at   stamp
+	s    *session
+	lane *lane // the run that it belongs to
+
+	texts, thoughts int // how many it has given
+}
+
+// record takes one object, in an envelope or not.
+func (d *Decoder) record(sc *scratch, out *decoder.Output, raw []byte, root jsonv.Value) {
+	r := record{d: d, sc: sc, out: out, raw: raw, root: root, head: headOf(root)}
+	var envelope head
+	if r.head.data.Is(jsonv.Object) && r.head.typ.Equal("message") {
+		envelope, r.root = r.head, r.head.data
+		r.head = headOf(r.root)
+	}
+	r.id = chars(r.head.id)
+	r.at = stampOf(r.head.timestamp)
+	if r.at.ns == 0 {
+		r.at.ns, r.at.precision = stampOf(envelope.timestamp).time() // raw stays: the file's line has no envelope
+	}
+	if r.head.comm.Exists() {
+		r.comm(r.root)
+		return
+	}
+	r.s = d.session(out, &r.head, envelope.session)
+	r.lane = &r.s.Top
+	if r.head.stored.Is(jsonv.String) {
+		r.stored()
+		return
+	}
+	r.flat()
+}
+
+// add gives a message of the record's run.
+func (r *record) add(k msg.Kind, role msg.Role) *msg.Message {
+	m := r.out.Add()
+	m.Session = r.s.id
+	m.Kind, m.Role = k, role
+	m.Time, m.Precision = r.at.ns, r.at.precision
+	m.Complete = msg.Complete
+	r.lane.mark(m)
+	return m
+}
+
+// key names the part of the record with that text: after the record's id, or by
+// a hash of what the record says. n counts the parts of one sort.
+func (r *record) key(part string, n int, text msg.Text) string {
+	sc := r.sc
+	if len(r.id) > 0 {
+		sc.key = append(append(sc.key[:0], r.id...), part...)
+	} else {
+		sc.key = sc.hashKey(r.typ, part, r.at.raw, text)
+	}
+	if n > 0 {
+		sc.key = append(sc.key, '/')
+		sc.key = strconv.AppendInt(sc.key, int64(n), 10)
+	}
+	return sc.str(sc.key)
+}
+
+// unknown keeps the record, or a part of it, as it stands.
+func (r *record) unknown(typ string, raw []byte) {
+	if typ == "" {
+		typ = "untyped"
+	}
+	m := r.out.Unknown(typ, raw)
+	m.Session, m.Key = r.s.id, "unknown:"+msg.HashKey(string(raw))
+	if len(raw) < len(r.raw) { // a part may come again in another record
+		m.Key = "unknown:" + msg.HashKey(string(raw), string(r.at.raw))
+	}
+	m.Time, m.Precision = r.at.ns, r.at.precision
+	r.lane.mark(m)
+}
+
+// status gives a hidden message about the run itself.
+func (r *record) status(text msg.Text) *msg.Message {
+	m := r.add(msg.Status, msg.NoRole)
+	m.Key = r.key("", 0, text)
+	m.Content, m.Hidden = text, true
+	m.Attrs = make([]msg.Attr, 0, 4)
+	m.SetAttr("type", r.typ)
+	return m
+}
+
+// attrs sets the attributes of those names to the members' values; their values
+// share one string.
+func (r *record) attrs(m *msg.Message, v jsonv.Value, names ...string) {
+	type span struct {
+		name     string
+		from, to int
+	}
+	var spans [16]span
+	n, b := 0, r.sc.key[:0]
+	for _, name := range names {
+		switch x := v.Get(name); x.Kind() {
+		case jsonv.String, jsonv.Number, jsonv.True, jsonv.False:
+			from := len(b)
+			b = x.Text().Append(b)
+			spans[n] = span{name, from, len(b)}
+			n++
+		}
+	}
+	r.sc.key = b
+	values := r.sc.str(b)
+	m.Attrs = slices.Grow(m.Attrs, n)
+	for _, s := range spans[:n] {
+		m.SetAttr(s.name, values[s.from:s.to])
+	}
+}

@@ -1,0 +1,41 @@
+package legion
+
+import "github.com/earshot-dev/earshot/core/sdk/jsonv"
+
+// rescue takes what a record of generation 1 says from metadata.raw_sdk_message,
+// when the writer took nothing out of it. It is the agent's own message as JSON,
+// or as Python prints it; what is neither from its first byte to its last is left
+// alone.
+func (r *record) rescue(response string) {
+	raw := r.head.metadata.Get("raw_sdk_message")
+	if !raw.Exists() {
+		raw = r.root.Get("raw_sdk_message")
+	}
+	data := raw.Raw()
+	if raw.Is(jsonv.String) {
+		data = []byte(raw.Str())
+	}
+	if len(data) == 0 {
+		return
+	}
+	var doc jsonv.Doc
+	if doc.Parse(data) != nil {
+		var ok bool
+		if data, ok = jsonOfRepr(data); !ok || doc.Parse(data) != nil {
+			return
+		}
+	}
+	v := doc.Root()
+	if m := v.Get("message"); m.Is(jsonv.Object) {
+		v = m
+	}
+	if c := v.Get("content"); c.Is(jsonv.Array) {
+		v = c
+	}
+	for b := range v.Elems() {
+		if b.Is(jsonv.Object) && b.Get("text").Is(jsonv.String) && r.typ == "user" {
+			continue // a tool-result line is no prompt
+		}
+		r.block(b, response, jsonv.Value{}, false, false)
+	}
+}

@@ -1,0 +1,119 @@
+package legion
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"hash"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// scratch is the memory of one call of Decode. The decoders of a process share a
+// few of them, because most of ten thousand streams are silent.
+type scratch struct {
+	doc  jsonv.Doc
+	text []byte // a decoded text
+	key  []byte
+	hash hash.Hash
+	sum  [sha256.Size]byte
+
+	names map[string]string // strings that come again and again
+	free  []*call
+	chunk strings.Builder
+}
+
+func newScratch() *scratch {
+	return &scratch{hash: sha256.New(), names: make(map[string]string)}
+}
+
+// trim gives up what an unusual record left behind.
+func (sc *scratch) trim() {
+	if cap(sc.text) > maxScratch {
+		sc.text = nil
+	}
+}
+
+// str returns a copy of b. Copies made one after the other lie in one piece of
+// memory, so they are for messages, which come and go together; what is
+// remembered is cloned.
+func (sc *scratch) str(b []byte) string {
+	const size = 4096
+	if len(b) > size/8 {
+		return string(b)
+	}
+	if sc.chunk.Len()+len(b) > sc.chunk.Cap() {
+		sc.chunk = strings.Builder{}
+		sc.chunk.Grow(size)
+	}
+	from := sc.chunk.Len()
+	sc.chunk.Write(b)
+	return sc.chunk.String()[from:]
+}
+
+// name returns a string that is likely to come again.
+func (sc *scratch) name(v jsonv.Value) string { return sc.intern(chars(v)) }
+
+func (sc *scratch) intern(b []byte) string {
+	if len(b) == 0 {
+		return ""
+	}
+	if s, ok := sc.names[string(b)]; ok {
+		return s
+	}
+	s := string(b)
+	if len(sc.names) < maxNames {
+		sc.names[s] = s
+	}
+	return s
+}
+
+// joined returns the two with a slash between.
+func (sc *scratch) joined(a, b string) string {
+	sc.key = append(append(append(sc.key[:0], a...), '/'), b...)
+	return sc.intern(sc.key)
+}
+
+func (sc *scratch) newCall() *call {
+	if n := len(sc.free); n > 0 {
+		c := sc.free[n-1]
+		sc.free = sc.free[:n-1]
+		return c
+	}
+	return new(call)
+}
+
+// release takes back a call that nobody refers to.
+func (sc *scratch) release(c *call) {
+	if len(sc.free) < maxDone {
+		*c = call{}
+		sc.free = append(sc.free, c)
+	}
+}
+
+// hashKey is msg.HashKey of the parts, without a copy of the text. The text is
+// hashed decoded, so that an escape more or less is the same.
+func (sc *scratch) hashKey(typ, part string, at []byte, text msg.Text) []byte {
+	b := binary.AppendUvarint(sc.key[:0], uint64(len(typ)+len(part)))
+	b = append(append(b, typ...), part...)
+	b = append(binary.AppendUvarint(b, uint64(len(at))), at...)
+	raw := sc.plain(text)
+	b = binary.AppendUvarint(b, uint64(len(raw)))
+	sc.hash.Reset()
+	sc.hash.Write(b)
+	sc.hash.Write(raw)
+	sc.hash.Sum(sc.sum[:0])
+	return hex.AppendEncode(b[:0], sc.sum[:16])
+}
+
+// plain returns the decoded text, valid until the next call.
+func (sc *scratch) plain(t msg.Text) []byte {
+	raw, quoted := t.Alias()
+	if raw == nil || quoted {
+		sc.text = t.Append(sc.text[:0])
+		raw = sc.text
+	}
+	return raw
+}

@@ -1,0 +1,154 @@
+package legion
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// stored decodes a record of generation 2 or 3: _type and data.
+func (r *record) stored() {
+	data := r.head.data
+	a := answerOf(data)
+	if len(r.id) == 0 {
+		r.id = chars(a.uuid)
+	}
+	r.lane = r.laneOf(a.parent)
+	switch name := chars(r.head.stored); string(name) {
+	case "AssistantMessage":
+		r.typ = "assistant"
+		r.storedAssistant(&a)
+	case "UserMessage":
+		r.typ = "user"
+		r.storedUser(&a)
+	case "ToolCallUpdate":
+		r.typ = "tool_call"
+		r.lifecycle(data)
+	case "SystemMessage", "HookEventMessage", "TaskStartedMessage", "TaskProgressMessage", "TaskUpdatedMessage", "TaskNotificationMessage":
+		r.typ = "system"
+		r.system(data, data.Get("data"), a.content)
+	case "ResultMessage":
+		r.typ = "result"
+		r.result(data, data.Get("result"))
+	case "PermissionRequestMessage":
+		r.typ = "permission_request"
+		r.permission(data)
+	case "PermissionResponseMessage":
+		r.typ = "permission_response"
+		r.permission(data)
+	default:
+		r.unknown(string(name), r.raw)
+	}
+}
+
+func (r *record) storedAssistant(a *answer) {
+	response := r.respond(a)
+	if a.content.Is(jsonv.String) {
+		r.say(a.content.Text(), response, a.fault)
+	} else {
+		r.blocks(a.content, response, a.fault)
+	}
+}
+
+func (r *record) storedUser(a *answer) {
+	content := a.content
+	launched := a.toolUseResult.Get("isAsync").Bool() || a.toolUseResult.Get("status").Equal("async_launched")
+	if content.Is(jsonv.Array) {
+		r.heardBlocks(content, launched, !r.s.Open)
+		return
+	}
+	r.heard(content.Text(), r.head.metadata, !r.s.Open)
+}
+
+// heardBlocks gives the blocks of a user message, which is no prompt if it has
+// the result of a call.
+func (r *record) heardBlocks(list jsonv.Value, launched, prompt bool) {
+	for b := range list.Elems() {
+		prompt = prompt && !b.Get("tool_use_id").Exists()
+	}
+	for b := range list.Elems() {
+		r.block(b, "", jsonv.Value{}, launched, prompt)
+	}
+}
+
+// blocks gives the content blocks of a message of the model.
+func (r *record) blocks(list jsonv.Value, response string, fault jsonv.Value) {
+	for b := range list.Elems() {
+		r.block(b, response, fault, false, false)
+	}
+}
+
+// block gives one content block. Most have no tag: they are told apart by their
+// members, and so are those that have one.
+func (r *record) block(v jsonv.Value, response string, fault jsonv.Value, launched, prompt bool) {
+	b := blockOf(v)
+	switch {
+	case v.Is(jsonv.String):
+		r.part(v.Text(), response, fault, prompt)
+	case len(body(b.toolUse)) > 0:
+		r.returned(&b, launched)
+	case b.text.Is(jsonv.String):
+		r.part(b.text.Text(), response, fault, prompt)
+	case b.thinking.Is(jsonv.String):
+		r.thought(b.thinking, response, r.at)
+	case len(body(b.id)) > 0 && b.name.Is(jsonv.String):
+		r.issue(b.id, b.name, b.input, stampOf(b.timestamp), response)
+	case b.source.Is(jsonv.Object):
+		if a, ok := attachmentOf(v); ok {
+			m := r.add(msg.File, roleOf(r.typ))
+			m.Key = r.key("/file", r.texts, msg.Plain(a.SHA256))
+			m.Attachments = []msg.Attachment{a}
+			r.texts++
+		}
+	default:
+		typ := strings.Trim("block "+scalar(v.Get("type")), " ")
+		r.unknown(typ, v.Raw())
+	}
+}
+
+// returned gives a call's result, or notes that its sub-agent was launched.
+func (r *record) returned(b *block, launched bool) {
+	o := outcome{failed: b.isError.Bool(), at: stampOf(b.timestamp)}
+	o.text, o.files = contentOf(b.content)
+	r.finishOrLaunch(chars(b.toolUse), o, launched)
+}
+
+// part gives a text of either side.
+func (r *record) part(text msg.Text, response string, fault jsonv.Value, prompt bool) {
+	if r.typ != "user" {
+		r.say(text, response, fault)
+		return
+	}
+	r.heard(text, r.head.metadata, prompt)
+}
+
+func roleOf(typ string) msg.Role {
+	if typ == "user" {
+		return msg.RoleUser
+	}
+	return msg.RoleAssistant
+}
+
+// finishOrLaunch gives a call's result, or, where it only says that a sub-agent
+// works in the background now, notes that.
+func (r *record) finishOrLaunch(id []byte, o outcome, launched bool) {
+	c := r.s.Calls[string(id)]
+	if c == nil || !c.Delegates || o.failed {
+		r.finish(id, o)
+		return
+	}
+	launched = launched || bytes.HasPrefix(opening(o.text), []byte("Async agent launched"))
+	switch {
+	case !launched:
+		r.finish(id, o)
+	case !c.Launched && c.Done == ongoing:
+		c.Launched = true
+		m := r.status(o.text)
+		m.Key = "launched:" + c.id
+		m.Run, m.ParentRun, m.ParentCall = c.Run, c.Parent, c.Caused
+		m.Tool.CallID, m.Tool.Name = c.id, c.Name
+		m.SetAttr("subtype", "launched")
+	}
+}

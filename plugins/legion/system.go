@@ -1,0 +1,160 @@
+package legion
+
+import (
+	"bytes"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// system decodes a notice. f has its fields (metadata, or data), inner what the
+// agent itself wrote (init_data, or data within data).
+func (r *record) system(f, inner, content jsonv.Value) {
+	sub := r.sc.name(f.Get("subtype"))
+	if sub == "" {
+		sub = r.sc.name(r.root.Get("subtype"))
+	}
+	text := content.Text()
+	if stands(body(content), sub) {
+		text = msg.Text{}
+	}
+	r.typ = r.sc.joined("system", sub)
+	switch sub {
+	case "task_started", "task_progress", "task_updated", "task_notification":
+		r.task(sub, f, inner, text)
+		return
+	case "interrupt_success":
+		m := r.notice(msg.Stop, sub, text)
+		r.lane.stop(r, m)
+		m.FinishReason, m.Tool.ErrorType, m.IsError = "interrupted", "interrupted", true
+		r.s.Cut = true
+		return
+	case "session_failed":
+		m := r.notice(msg.Error, sub, text)
+		m.IsError, m.FinishReason = true, "error"
+		m.Tool.ErrorType = r.sc.name(first(f, "error_subtype", "error_type"))
+		if m.Content.IsZero() {
+			m.Content = f.Get("error_details").Text()
+		}
+		r.lane.stop(r, m)
+		return
+	}
+
+	m := r.notice(msg.Status, sub, text)
+	switch sub {
+	case "init", "client_launched":
+		m.Hidden = true
+		m.SetAttr("model", scalar(inner.Get("model")))
+		m.SetAttr("cwd", scalar(inner.Get("cwd")))
+		m.SetAttr("permission_mode", scalar(inner.Get("permissionMode")))
+		m.SetAttr("version", scalar(inner.Get("claude_code_version")))
+	case "interrupt":
+		r.s.Cut = true
+	case "permission_mode_change", "agent_notification":
+	case "compact_boundary", "microcompact_boundary":
+		m.Signal = msg.Compaction
+	case "api_retry", "tengu_api_retry":
+		m.Hidden, m.Signal = true, msg.Retry
+		m.SetAttr("attempt", scalar(first(inner, "attempt", "attemptNumber")))
+	case "status", "status_update", "thinking_tokens":
+		m.Hidden = true
+		m.SetAttr("status", scalar(inner.Get("status")))
+		m.SetAttr("permission_mode", scalar(inner.Get("permissionMode")))
+	case "hook_started", "hook_response":
+		m.Hidden = true
+		m.SetAttr("hook", scalar(first(inner, "hook_name", "hookName")))
+		m.SetAttr("hook_event", scalar(first(inner, "hook_event", "hookEvent")))
+		m.SetAttr("outcome", scalar(inner.Get("outcome")))
+		m.SetAttr("exit_code", scalar(first(inner, "exit_code", "exitCode")))
+		if m.Content.IsZero() {
+			m.Content = first(inner, "message", "stderr", "stdout").Text()
+		}
+	default:
+		if !text.IsZero() {
+			m.Kind, m.Role = msg.System, msg.RoleSystem
+			break
+		}
+		m.Hidden, m.Content = true, inner.Text() // whatever it is, it is kept
+	}
+}
+
+// notice gives a message of a system record. Between two turns it belongs to no
+// run.
+func (r *record) notice(k msg.Kind, sub string, text msg.Text) *msg.Message {
+	m := r.add(k, msg.NoRole)
+	m.Key, m.Content = r.key("", 0, text), text
+	if r.lane == &r.s.Top && !r.s.Open && k == msg.Status {
+		m.Run = ""
+	}
+	m.Attrs = make([]msg.Attr, 0, 6)
+	m.SetAttr("type", "system")
+	m.SetAttr("subtype", sub)
+	return m
+}
+
+// stands reports whether the text only stands in for one: "System init: <id>",
+// "System message".
+func stands(text []byte, sub string) bool {
+	rest, ok := bytes.CutPrefix(text, []byte("System "))
+	if !ok {
+		return false
+	}
+	if string(rest) == "message" {
+		return true
+	}
+	rest, ok = bytes.CutPrefix(rest, []byte(sub))
+	return ok && bytes.HasPrefix(rest, []byte(": ")) && bytes.IndexByte(rest[2:], ' ') < 0
+}
+
+// task decodes what is told of a sub-agent: it started, works, has an answer.
+func (r *record) task(sub string, f, inner jsonv.Value, text msg.Text) {
+	id, status := f.Get("task_id"), f.Get("status")
+	if !status.Exists() {
+		status = f.Path("patch", "status")
+	}
+	c := r.s.Calls[string(chars(f.Get("tool_use_id")))]
+	if c == nil && id.Exists() {
+		c = r.s.newest(func(c *call) bool { return c.Task != "" && id.Equal(c.Task) })
+	}
+	if c != nil && c.Delegates {
+		if c.Task == "" {
+			c.Task = string(chars(id))
+		}
+		if to := r.sc.name(inner.Get("subagent_type")); c.To == "" {
+			c.To = to
+		}
+	}
+	if c != nil && c.Launched && c.Done == ongoing {
+		o := outcome{at: r.at}
+		o.failed = !status.Equal("completed")
+		if o.failed {
+			o.errorType = "tool_error"
+		}
+		switch string(chars(status)) {
+		case "killed", "stopped", "cancelled":
+			o.errorType = "cancelled"
+		}
+		switch {
+		case sub == "task_notification":
+			o.text = f.Get("summary").Text()
+			r.finish([]byte(c.id), o)
+			return
+		case sub == "task_updated" && o.errorType == "cancelled": // a notification may never come
+			o.bare = true
+			r.finish([]byte(c.id), o)
+			return
+		}
+	}
+	if text.IsZero() {
+		text = first(f, "summary", "description").Text()
+	}
+	m := r.notice(msg.Status, sub, text)
+	m.Hidden = true
+	m.SetAttr("task_id", scalar(id))
+	m.SetAttr("status", scalar(status))
+	m.SetAttr("last_tool", scalar(f.Get("last_tool_name")))
+	if c != nil {
+		m.Run, m.ParentRun, m.ParentCall = c.Run, c.Parent, c.Caused
+		m.Tool.CallID, m.Tool.Name = c.id, c.Name
+	}
+}
