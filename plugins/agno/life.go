@@ -76,7 +76,7 @@ func (s *stream) complete(r *run, e *event) {
 	switch {
 	case m != nil:
 		m.FinishReason, m.Attachments = "stop", files
-		if whole && m.Complete == msg.Partial || s.book != nil && len(r.Over) > 0 && !s.pieced(r) {
+		if whole && m.Complete == msg.Partial || s.book != nil && !s.book.summary && !s.apart(r) {
 			m.Complete = msg.Summary // all texts in one
 		}
 	case len(files) > 0:

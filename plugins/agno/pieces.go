@@ -11,12 +11,13 @@ import (
 // pieces are the texts of a stored run, in order, named as in a stream. What was
 // used is taken out.
 type pieces struct {
-	list  []piece
-	apart bool // there were any
+	list []piece
+	any  bool
 }
 
 type piece struct {
 	after          string
+	last           string   // call before it
 	before         []string // the calls of the message that has the piece, or the next that has any
 	text, thinking []msg.Text
 }
@@ -46,7 +47,7 @@ func own(v jsonv.Value) iter.Seq[jsonv.Value] {
 // one piece, as they are in the deltas.
 func (r *run) piecesOf(v jsonv.Value) *pieces {
 	p := &pieces{}
-	after, open := "", false
+	after, latest, open := "", "", false
 	for m := range own(v) {
 		if role := m.Get("role"); !role.Equal("assistant") && !role.Equal("model") {
 			continue
@@ -54,7 +55,7 @@ func (r *run) piecesOf(v jsonv.Value) *pieces {
 		text, thinking := textOf(m.Get("content")), m.Get("reasoning_content").Text()
 		if !text.IsZero() || !thinking.IsZero() {
 			if !open {
-				p.list = append(p.list, piece{after: after})
+				p.list = append(p.list, piece{after: after, last: latest})
 				after, open = "", true
 			}
 			last := &p.list[len(p.list)-1]
@@ -70,13 +71,13 @@ func (r *run) piecesOf(v jsonv.Value) *pieces {
 				last := &p.list[len(p.list)-1]
 				last.before = append(last.before, id)
 			}
-			if after == "" {
+			if latest = id; after == "" {
 				after = id
 			}
 		}
 		open = open && after == ""
 	}
-	p.apart = len(p.list) > 0
+	p.any = len(p.list) > 0
 	return p
 }
 
@@ -87,6 +88,7 @@ func (p *pieces) take(r *run, call string) (x piece, ok bool) {
 		x = p.list[i]
 		switch {
 		case x.after != r.Said.After && !leg:
+		case x.last != "" && !r.knows(x.last): // comes later: the run has paused
 		case call != "" && !slices.Contains(x.before, call):
 		case call == "" && slices.ContainsFunc(x.before, r.knows):
 		default:
@@ -135,11 +137,14 @@ func (s *stream) fill(r *run, call string) {
 	}
 }
 
-// pieced reports whether a stored run has its texts apart, as they came between its
+// apart reports whether the texts of a stored run are told as they came between its
 // calls.
-func (s *stream) pieced(r *run) bool {
+func (s *stream) apart(r *run) bool {
 	p := s.book.pieces[r.ID]
-	return s.book.summary || p != nil && p.apart
+	if p == nil || !p.any {
+		return len(r.Over) == 0
+	}
+	return len(p.list) == 0
 }
 
 // bookPrompt gives what a stored run was asked.

@@ -238,7 +238,7 @@ func (s *stream) tree(v jsonv.Value) {
 	s.object(v, nil)
 	for _, r := range s.inOrder() { // those that go on
 		s.unfinished(r)
-		delete(s.runs, r.ID)
+		s.forget(r)
 	}
 }
 

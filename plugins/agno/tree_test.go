@@ -35,6 +35,9 @@ func TestRandomTrees(t *testing.T) {
 func TestRandomTreesWithoutEvents(t *testing.T) {
 	for seed := range uint64(40) {
 		g := newGrove(seed)
+		if g.paused { // has no trace in messages
+			continue
+		}
 		live := play(t, g.frames...)
 		for _, run := range g.stored {
 			run["events"] = nil
@@ -139,6 +142,7 @@ type grove struct {
 	ids     int
 	new     bool // AGNO 2.9
 	crowded bool // work was handed to several members at once
+	paused  bool // a run waited
 	frames  []frame.Frame
 	stored  []map[string]any // runs, in the order in which they ended
 }
@@ -152,6 +156,7 @@ type tree struct {
 	events   []any
 	messages []any
 	members  []any
+	tools    []any
 	text     string
 	thought  string
 	in, out  int
@@ -326,17 +331,18 @@ func (g *grove) calls(r *tree, m map[string]any, depth int, yield func(*tree) bo
 		}
 		all = append(all, c)
 	}
-	tool := func(c made, result any) map[string]any {
-		return map[string]any{"tool": map[string]any{"tool_call_id": c.id, "tool_name": c.name, "tool_args": c.args, "tool_call_error": result == nil, "result": result}}
-	}
 	var calls []any
+	wait := r.up == nil && len(all) == 1 && all[0].child == nil && g.rand.IntN(4) == 0
+	if wait && !g.wait(r, tool(all[0].id, all[0].name, all[0].args), yield) {
+		return false
+	}
 	for _, c := range all {
 		args, err := json.Marshal(c.args)
 		if err != nil {
 			panic(err)
 		}
 		calls = append(calls, map[string]any{"id": c.id, "type": "function", "function": map[string]any{"name": c.name, "arguments": string(args)}})
-		g.emit(r, "ToolCallStarted", tool(c, ""))
+		g.emit(r, "ToolCallStarted", map[string]any{"tool": tool(c.id, c.name, c.args)})
 		if !yield(r) {
 			return false
 		}
@@ -370,9 +376,36 @@ func (g *grove) calls(r *tree, m map[string]any, depth int, yield func(*tree) bo
 		if c.child != nil {
 			c.result = g.answer(r, c.args["task"].(string))
 		}
-		g.emit(r, "ToolCallCompleted", tool(c, c.result))
-		r.messages = append(r.messages, map[string]any{"role": "tool", "tool_call_id": c.id, "tool_name": c.name, "tool_args": c.args, "content": c.result, "tool_call_error": false, "created_at": g.now})
+		failed := c.name == "look_up" && g.rand.IntN(4) == 0
+		done := tool(c.id, c.name, c.args)
+		done["result"], done["tool_call_error"] = c.result, failed
+		g.emit(r, "ToolCallCompleted", map[string]any{"tool": done})
+		if failed && g.new {
+			g.emit(r, "ToolCallError", map[string]any{"tool": done, "error": c.result})
+		}
+		r.messages = append(r.messages, map[string]any{"role": "tool", "tool_call_id": c.id, "tool_name": c.name, "tool_args": c.args, "content": c.result, "tool_call_error": failed, "created_at": g.now})
 	}
+	return true
+}
+
+func tool(id, name string, args map[string]any) map[string]any {
+	return map[string]any{"tool_call_id": id, "tool_name": name, "tool_args": args, "tool_call_error": nil, "result": nil}
+}
+
+// wait has a call wait until a person allows it.
+func (g *grove) wait(r *tree, tool map[string]any, yield func(*tree) bool) bool {
+	g.paused = true
+	tool["requires_confirmation"] = true
+	g.emit(r, "RunPaused", map[string]any{"tools": []any{tool}})
+	if !yield(r) {
+		return false
+	}
+	g.now += 5
+	g.emit(r, "RunContinued", nil)
+	decided := maps.Clone(tool)
+	decided["confirmed"] = true
+	r.tools = append(r.tools, decided)
+	r.run["tools"] = r.tools
 	return true
 }
 
