@@ -113,8 +113,7 @@ const (
 	// requestBytes and requestJobs bound what is put into one request.
 	requestBytes = 1 << 20
 	requestJobs  = 64
-	// snapEvery is how often a stream that goes on is asked for a snapshot.
-	snapEvery      = time.Second
+	// snapEveryBytes is how much is decoded at most between two snapshots.
 	snapEveryBytes = 4 << 20
 )
 
@@ -219,7 +218,7 @@ func (l *lane) batch(j *job, s *session) (b wire.Batch, ok bool) {
 			j.sent, b.Frames = decodable(b.Frames)
 		}
 		st.unsnapped += int64(len(b.Data))
-		b.Snapshot = b.Snapshot || st.unsnapped >= snapEveryBytes || time.Since(st.asked) >= snapEvery
+		b.Snapshot = b.Snapshot || st.unsnapped >= snapEveryBytes || time.Since(st.asked) >= l.p.settings.SnapEvery
 	}
 	if b.Snapshot = b.Snapshot && s.snap; b.Snapshot {
 		st.unsnapped, st.asked = 0, time.Now()

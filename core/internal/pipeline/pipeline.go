@@ -41,6 +41,7 @@ type Settings struct {
 	MaxInFlight   int64         // bytes of frames between sources and exporters; 48 MiB
 	FlushIdle     time.Duration // silence after which what a decoder has open is given; 2 s
 	ParkIdle      time.Duration // silence after which a decoder is closed, to be opened again from its snapshot; 1 min
+	SnapEvery     time.Duration // how often a stream that goes on is asked for a snapshot; 1 s
 	Lanes         int           // of a format; 2
 	MaxLetter     int           // bytes of a dead letter's payload; 1 MiB
 	Assemble      assemble.Settings
@@ -57,6 +58,7 @@ func (s *Settings) defaults() {
 	set(&s.FlushInterval, 500*time.Millisecond)
 	set(&s.FlushIdle, 2*time.Second)
 	set(&s.ParkIdle, time.Minute)
+	set(&s.SnapEvery, time.Second)
 	if s.BatchRows <= 0 {
 		s.BatchRows = 10_000
 	}

@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"bytes"
+	stdcmp "cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,6 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/frame"
-	"github.com/earshot-dev/earshot/core/internal/assemble"
 	"github.com/earshot-dev/earshot/core/internal/checkpoint"
 	"github.com/earshot-dev/earshot/core/internal/delivery"
 	"github.com/earshot-dev/earshot/core/internal/host"
@@ -122,6 +122,7 @@ type file struct {
 	name  string
 	lines [][]byte
 	seed  uint64
+	most  int // lines in a batch; 0: 20
 
 	mu      sync.Mutex
 	pos     int64
@@ -152,9 +153,9 @@ func (s *file) Run(ctx context.Context, sink source.Sink) error {
 	for ctx.Err() == nil {
 		s.mu.Lock()
 		pos := s.pos
-		b := &frame.Batch{Data: slices.Clone(all[pos:])}
+		b := &frame.Batch{Data: slices.Clone(all[pos:min(pos+4096, int64(len(all)))])}
 		at := pos
-		for range 1 + rng.IntN(20) {
+		for range 1 + rng.IntN(stdcmp.Or(s.most, 20)) {
 			rest := b.Data[at-pos:]
 			i := bytes.IndexByte(rest, '\n')
 			if i < 0 {
@@ -288,10 +289,14 @@ func differ(want, got string) string {
 }
 
 type world struct {
-	t     *testing.T
-	dir   string
-	table *table
-	files []*file
+	t        *testing.T
+	dir      string
+	table    *table
+	files    []*file
+	settings pipeline.Settings
+	limit    int64                    // of the decoder's memory; 0: none
+	deadline time.Duration            // of a call; 0: the default
+	during   func(*pipeline.Pipeline) // called beside the run
 }
 
 // run runs a sidecar: until it is drained and finished, or until stop is closed.
@@ -303,7 +308,9 @@ func (w *world) run(stop <-chan struct{}) {
 	}
 	log := slog.New(slog.NewTextHandler(testWriter{w.t}, nil))
 	d := delivery.New(delivery.Settings{RetryMin: time.Millisecond, RetryMax: 5 * time.Millisecond, Logger: log}, check, delivery.Target{Name: "table", Exporter: w.table})
-	p := pipeline.New(pipeline.Settings{FlushInterval: 5 * time.Millisecond, BatchRows: 50, Logger: log, FlushIdle: time.Hour, Assemble: assemble.Settings{}}, check, d)
+	settings := w.settings
+	settings.FlushInterval, settings.BatchRows, settings.FlushIdle, settings.Logger = 5*time.Millisecond, 50, time.Hour, log
+	p := pipeline.New(settings, check, d)
 	exe, err := os.Executable()
 	if err != nil {
 		w.t.Fatal(err)
@@ -340,6 +347,10 @@ func (w *world) run(stop <-chan struct{}) {
 		f.drained = false
 		f.mu.Unlock()
 		go func() { defer src.Done(); _ = f.Run(sources, feed) }()
+	}
+	if w.during != nil {
+		wg.Add(1)
+		go func() { defer wg.Done(); w.during(p) }()
 	}
 	drained := func() bool {
 		for _, f := range w.files {

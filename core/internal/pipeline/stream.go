@@ -21,7 +21,12 @@ type stream struct {
 	format *format
 	lane   *lane
 
-	// Between the source and its lane, under mu.
+	// order is held by whoever queues jobs, while the lane may be full: two deliveries
+	// cannot change places. The core never takes it, because a lane may wait for the
+	// core.
+	order sync.Mutex
+
+	// Between the source and its lane, under mu, which nobody holds while waiting.
 	mu     sync.Mutex
 	next   int64 // position of the next frame to be delivered
 	high   int64 // up to where frames were ever delivered
@@ -63,6 +68,8 @@ func (s *stream) Deliver(ctx context.Context, b *frame.Batch) error {
 		b.Done()
 		return err
 	}
+	s.order.Lock()
+	defer s.order.Unlock()
 	s.mu.Lock()
 	if s.closed || b.Frames[0].Pos != s.next {
 		// Read before a rewind that it does not know of yet.
@@ -81,9 +88,8 @@ func (s *stream) Deliver(ctx context.Context, b *frame.Batch) error {
 	j := &job{stream: s, batch: b, size: size, life: s.life}
 	s.feed.p.outstanding.Add(1)
 	s.feed.p.progress.delivered.Add(b.End() - b.Frames[0].Pos)
-	// Sent under the lock, so that two deliveries cannot change places.
-	err := s.lane.put(ctx, j)
 	s.mu.Unlock()
+	err := s.lane.put(ctx, j)
 	if err != nil {
 		s.feed.p.drop(j)
 	}
@@ -100,17 +106,20 @@ func (s *stream) Save(id source.ID) {
 
 // Close implements source.Stream.
 func (s *stream) Close(ctx context.Context, forget bool) error {
+	s.order.Lock()
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
+		s.order.Unlock()
 		return nil
 	}
 	s.closed = true
 	done := make(chan error, 1)
 	j := &job{stream: s, flush: true, snapshot: true, close: true, end: done, forget: forget, life: s.life}
 	s.feed.p.outstanding.Add(1)
-	err := s.lane.put(ctx, j)
 	s.mu.Unlock()
+	err := s.lane.put(ctx, j)
+	s.order.Unlock()
 	if err != nil {
 		s.feed.p.drop(j)
 	}
