@@ -208,6 +208,7 @@ func (r *runner) run(ctx context.Context) error {
 			}
 		}()
 	}
+	r.server.SetIlls(r.pipeline.Broken)
 	r.server.SetReady(true)
 	if r.Ready != nil {
 		run := Running{Metrics: r.server.Addr()}
@@ -224,14 +225,17 @@ func (r *runner) run(ctx context.Context) error {
 		return err
 	}
 	r.server.SetReady(false)
-	stopReading()
-	reading.Wait()
 	drain, cancel := context.WithTimeout(work, r.Drain)
 	defer cancel()
 	if idle {
 		// Everything is read and accepted; what is still open is given now.
-		return r.pipeline.Finish(drain)
+		err := r.pipeline.Finish(drain)
+		stopReading()
+		reading.Wait()
+		return err
 	}
+	stopReading()
+	reading.Wait()
 	r.drain(drain)
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -164,7 +165,10 @@ func (p *Pipeline) AddFormat(ctx context.Context, name string, start Launcher) (
 	if err != nil {
 		return decoder.Info{}, err
 	}
-	f := &format{name: name, start: start, log: p.log, process: proc, info: proc.Info()}
+	f := &format{
+		name: name, start: start, log: p.log, process: proc, info: proc.Info(), up: make(chan struct{}),
+		undecoded: newBudget(p.settings.MaxInFlight / 4),
+	}
 	for range p.settings.Lanes {
 		f.lanes = append(f.lanes, &lane{p: p, f: f, jobs: make(chan *job, requestJobs)})
 	}
@@ -247,7 +251,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	defer cancel()
 	for _, f := range p.formats {
 		wg.Add(1)
-		go func() { defer wg.Done(); _ = f.run(ctx, p) }()
+		go func() { defer wg.Done(); f.run(ctx, p) }()
 	}
 	err := p.core.run(ctx)
 	close(p.stopped)
@@ -266,6 +270,19 @@ func (p *Pipeline) Close() {
 	}
 }
 
+// Broken says which formats wait because their decoder dies again and again, and
+// why.
+func (p *Pipeline) Broken() []string {
+	var out []string
+	for _, f := range p.formats {
+		if why := f.broken.Load(); why != nil {
+			out = append(out, *why)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // Quiet reports whether nothing that was delivered is still on its way to an
 // exporter.
 func (p *Pipeline) Quiet() bool {
@@ -278,13 +295,28 @@ func (p *Pipeline) Quiet() bool {
 }
 
 // Finish gives everything that is open, as incomplete or as ended by rule, and
-// returns when it is with the exporters and committed. The sources have ended.
+// returns when it is with the exporters and committed. The sources have nothing
+// more to give, but they run: a decoder that dies needs its frames again.
 func (p *Pipeline) Finish(ctx context.Context) error {
 	// What the decoders have open.
-	var wait sync.WaitGroup
-	p.tellWait(func() { p.core.flushAll(&wait) })
-	if err := waitCtx(ctx, &wait); err != nil {
-		return err
+	for tick := time.NewTicker(5 * time.Millisecond); ; {
+		var wait sync.WaitGroup
+		done := false
+		if err := p.tellCtx(ctx, func() { done = p.core.flushAll(&wait) }); err != nil {
+			return err
+		}
+		if err := waitCtx(ctx, &wait); err != nil {
+			return err
+		}
+		if done {
+			tick.Stop()
+			break
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	// What the assembler has open.
 	done := make(chan struct{})
@@ -350,6 +382,7 @@ func (p *Pipeline) drop(j *job) {
 	if j.batch != nil {
 		j.batch.Done()
 	}
+	j.stream.format.undecoded.release(j.size)
 	p.inFlight.release(j.size)
 	p.outstanding.Add(-1)
 	if j.end != nil {

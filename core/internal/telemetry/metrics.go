@@ -18,6 +18,7 @@ type Metrics struct {
 
 	DecoderRestarts *prometheus.CounterVec // format
 	DecoderFailures *prometheus.CounterVec // format
+	DecoderCircuit  *prometheus.GaugeVec   // format; 1 while its decoder dies without getting anywhere
 
 	Batches      *prometheus.CounterVec   // exporter, outcome: ok, retry, refused
 	BatchSeconds *prometheus.HistogramVec // exporter
@@ -46,6 +47,7 @@ func New() *Metrics {
 		Spans:           counter("spans_total", "Spans that ended.", "format", "kind", "outcome"),
 		DecoderRestarts: counter("decoder_restarts_total", "Decoder processes that died and were started again.", "format"),
 		DecoderFailures: counter("decoder_failures_total", "Streams whose decoder gave up and was opened again.", "format"),
+		DecoderCircuit:  gauge("decoder_circuit_open", "1 while a format waits because its decoder dies again and again.", "format"),
 		Batches:         counter("export_batches_total", "Batches offered to an exporter, by outcome.", "exporter", "outcome"),
 		Records:         counter("export_records_total", "Records that an exporter has accepted.", "exporter"),
 		BatchSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -57,7 +59,7 @@ func New() *Metrics {
 		InFlight:    prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "earshot", Name: "in_flight_bytes", Help: "Bytes of frames between sources and exporters."}),
 		Commits:     prometheus.NewCounter(prometheus.CounterOpts{Namespace: "earshot", Name: "checkpoint_commits_total", Help: "Checkpoints that were committed."}),
 	}
-	m.registry.MustRegister(m.Bytes, m.Frames, m.Messages, m.Unknown, m.Problems, m.Spans, m.DecoderRestarts, m.DecoderFailures,
+	m.registry.MustRegister(m.Bytes, m.Frames, m.Messages, m.Unknown, m.Problems, m.Spans, m.DecoderRestarts, m.DecoderFailures, m.DecoderCircuit,
 		m.Batches, m.Records, m.BatchSeconds, m.ExporterLag, m.Streams, m.InFlight, m.Commits)
 	return m
 }
