@@ -71,6 +71,7 @@ func (c *core) run(ctx context.Context) error {
 		case f := <-c.p.mailbox:
 			f()
 		case now := <-tick.C:
+			c.collect()
 			if c.epoch.due(now, c.p.settings.FlushInterval) || len(c.changed) > 0 && c.epoch.empty() && c.sealed.Load() == 0 {
 				err = c.seal(ctx, nil)
 			}
@@ -89,6 +90,20 @@ func (c *core) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+	}
+}
+
+// collect takes the letters of others into the epoch.
+func (c *core) collect() {
+	p := c.p
+	p.lettersMu.Lock()
+	letters := p.letters
+	p.letters = nil
+	p.lettersMu.Unlock()
+	for i := range letters {
+		c.epoch.add()
+		c.epoch.batch.Letters = append(c.epoch.batch.Letters, letters[i])
+		p.metrics.Problems.WithLabelValues(letters[i].Source, letters[i].Stage, letters[i].Reason).Inc()
 	}
 }
 
@@ -348,6 +363,7 @@ func (c *core) flushAll(wait *sync.WaitGroup) (done bool) {
 }
 
 func (c *core) quiet() bool {
+	c.collect()
 	if c.sealed.Load() != 0 || !c.epoch.empty() || len(c.changed) != 0 {
 		return false
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/source"
 	"github.com/earshot-dev/earshot/core/internal/telemetry"
 	"github.com/earshot-dev/earshot/core/internal/wire"
+	"github.com/earshot-dev/earshot/core/msg"
 )
 
 // Checkpoint is the durable memory, as the pipeline sees it.
@@ -106,6 +107,9 @@ type Pipeline struct {
 
 	core     core
 	progress progress
+
+	lettersMu sync.Mutex
+	letters   []msg.DeadLetter // of others, for the next epoch
 }
 
 // Progress is how far a pipeline has come since its start.
@@ -268,6 +272,14 @@ func (p *Pipeline) Close() {
 		}
 		f.mu.Unlock()
 	}
+}
+
+// AddLetter has the next epoch take a dead letter along. It does not wait: an
+// exporter that refused a row calls it, and the core may be waiting for that.
+func (p *Pipeline) AddLetter(l msg.DeadLetter) {
+	p.lettersMu.Lock()
+	p.letters = append(p.letters, l)
+	p.lettersMu.Unlock()
 }
 
 // Broken says which formats wait because their decoder dies again and again, and

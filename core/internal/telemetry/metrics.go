@@ -20,6 +20,7 @@ type Metrics struct {
 	DecoderFailures *prometheus.CounterVec // format
 	DecoderCircuit  *prometheus.GaugeVec   // format; 1 while its decoder dies without getting anywhere
 
+	LettersLost  prometheus.Counter
 	Batches      *prometheus.CounterVec   // exporter, outcome: ok, retry, refused
 	BatchSeconds *prometheus.HistogramVec // exporter
 	Records      *prometheus.CounterVec   // exporter
@@ -57,10 +58,11 @@ func New() *Metrics {
 		ExporterLag: gauge("export_lag_seconds", "Age of the oldest batch that an exporter has not accepted.", "exporter"),
 		Streams:     gauge("streams", "Streams that are open.", "source"),
 		InFlight:    prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "earshot", Name: "in_flight_bytes", Help: "Bytes of frames between sources and exporters."}),
+		LettersLost: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "earshot", Name: "dead_letters_rotated_total", Help: "Refused rows that rotation removed from the local file."}),
 		Commits:     prometheus.NewCounter(prometheus.CounterOpts{Namespace: "earshot", Name: "checkpoint_commits_total", Help: "Checkpoints that were committed."}),
 	}
 	m.registry.MustRegister(m.Bytes, m.Frames, m.Messages, m.Unknown, m.Problems, m.Spans, m.DecoderRestarts, m.DecoderFailures, m.DecoderCircuit,
-		m.Batches, m.Records, m.BatchSeconds, m.ExporterLag, m.Streams, m.InFlight, m.Commits)
+		m.Batches, m.Records, m.BatchSeconds, m.ExporterLag, m.Streams, m.InFlight, m.Commits, m.LettersLost)
 	return m
 }
 
