@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"log/slog"
@@ -71,15 +72,16 @@ func (f *configFile) add(c *cobra.Command) {
 	c.Flags().StringVarP(&f.path, "config", "c", "", "configuration `FILE` (default: $EARSHOT_CONFIG, earshot.yaml)")
 }
 
+// name is that of the file.
+func (f *configFile) name() string {
+	return cmp.Or(f.path, os.Getenv("EARSHOT_CONFIG"), "earshot.yaml")
+}
+
 // load reads the configuration. Without a file, given or found, it is the
 // default one when that is allowed: commands that only read need no sources.
 func (f *configFile) load(optional bool) (*config.Config, error) {
-	path := f.path
-	if path == "" {
-		path = os.Getenv("EARSHOT_CONFIG")
-	}
-	if path == "" {
-		path = "earshot.yaml"
+	path := f.name()
+	if f.path == "" && os.Getenv("EARSHOT_CONFIG") == "" {
 		if _, err := os.Stat(path); err != nil {
 			if optional {
 				return config.Default(), nil

@@ -21,7 +21,11 @@ func newRun() *cobra.Command {
 		Use:   "run",
 		Short: "Run the sidecar",
 		Long: `Run the sidecar until it is interrupted. An interrupt ends the sources and waits
-until what was read is with the exporters.
+until what was read is with the exporters, ten seconds at most; what is not there
+by then is read again at the next start.
+
+SIGHUP, or a change of the configuration file, has it take over the sources that
+the file names now; those that have not changed stay open.
 
 With --until-idle it exits with status 0 once every source is drained, nothing has
 come for that long, and every exporter has accepted everything.`,
@@ -39,8 +43,10 @@ come for that long, and every exporter has accepted everything.`,
 			log := logger(cfg, c.ErrOrStderr())
 			p := newProgress(c.ErrOrStderr())
 			var last app.Progress
-			err = app.Run(c.Context(), app.Settings{
-				Config: cfg, Decoders: decoders(), UntilIdle: idle, Logger: log,
+			ctx, stop := context.WithCancel(c.Context())
+			defer stop()
+			err = app.Run(ctx, app.Settings{
+				Config: cfg, Decoders: decoders(), UntilIdle: idle, Logger: log, Reload: file.watch(ctx, log),
 				Progress:  func(n app.Progress) { last = n; p.show(n) },
 				Exporters: func(ctx context.Context, dsn string) ([]app.Exporter, error) { return exporters(ctx, cfg, dsn, log) },
 				Ready: func(r app.Running) {

@@ -45,6 +45,9 @@ type Settings struct {
 	// Drain is how long the end of ctx may take; 10 s.
 	Drain  time.Duration
 	Logger *slog.Logger
+	// Reload, if set, gives configurations to change to: their sources. What else they
+	// change needs a restart, and is logged.
+	Reload <-chan *config.Config
 	// Progress, if set, is called about ten times a second.
 	Progress func(Progress)
 	// Ready, if set, is called once everything runs.
@@ -86,7 +89,7 @@ type runner struct {
 	exporters []Exporter
 	delivery  *delivery.Delivery
 	pipeline  *pipeline.Pipeline
-	sources   []feed
+	sources   []*feed
 	server    *telemetry.Server
 	closers   []func()
 	refused   *deadletter.Log
@@ -95,9 +98,11 @@ type runner struct {
 
 // feed is a source with its sink.
 type feed struct {
-	name   string
+	config config.Source
 	source source.Source
 	sink   *pipeline.Feed
+	stop   context.CancelFunc // of a source that runs
+	done   chan struct{}      // closed when it has ended
 }
 
 func (r *runner) close() {
@@ -219,14 +224,20 @@ func (r *runner) run(ctx context.Context) error {
 			stop(err)
 		}
 	})
-	for _, f := range r.sources {
+	listen := func(f *feed) {
+		ctx, cancel := context.WithCancel(read)
+		f.stop, f.done = cancel, make(chan struct{})
 		reading.Add(1)
 		go func() {
 			defer reading.Done()
-			if err := f.source.Run(read, f.sink); err != nil && read.Err() == nil {
-				stop(fmt.Errorf("source %s: %w", f.name, err))
+			defer close(f.done)
+			if err := f.source.Run(ctx, f.sink); err != nil && ctx.Err() == nil {
+				stop(fmt.Errorf("source %s: %w", f.config.Name, err))
 			}
 		}()
+	}
+	for _, f := range r.sources {
+		listen(f)
 	}
 	r.server.SetIlls(r.pipeline.Broken)
 	r.server.SetReady(true)
@@ -238,7 +249,7 @@ func (r *runner) run(ctx context.Context) error {
 		r.Ready(run)
 	}
 
-	idle := r.wait(ctx, work)
+	idle := r.wait(ctx, work, listen)
 	if err := context.Cause(work); work.Err() != nil && err != nil && !errors.Is(err, context.Canceled) {
 		stopReading()
 		reading.Wait()
@@ -261,7 +272,7 @@ func (r *runner) run(ctx context.Context) error {
 }
 
 // wait waits for the end of ctx, an error of work, or idleness.
-func (r *runner) wait(ctx, work context.Context) (idle bool) {
+func (r *runner) wait(ctx, work context.Context, listen func(*feed)) (idle bool) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	since, last, finished := time.Now(), int64(-1), false
@@ -271,6 +282,8 @@ func (r *runner) wait(ctx, work context.Context) (idle bool) {
 			return false
 		case <-work.Done():
 			return false
+		case c := <-r.Reload:
+			r.reload(ctx, c, listen)
 		case now := <-tick.C:
 			p := r.pipeline.Progress()
 			if r.Progress != nil {

@@ -31,7 +31,7 @@ func (r *runner) add(ctx context.Context, c *config.Source) error {
 	if err != nil {
 		return err
 	}
-	r.sources = append(r.sources, feed{c.Name, src, sink})
+	r.sources = append(r.sources, &feed{config: *c, source: src, sink: sink})
 	return nil
 }
 

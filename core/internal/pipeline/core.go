@@ -281,6 +281,41 @@ func (c *core) end(s *stream, j *job) error {
 	return nil
 }
 
+// settled reports whether nothing of a source is on its way to the core.
+func (c *core) settled(f *Feed) bool {
+	for _, s := range c.streams {
+		if s.feed != f || s.stalled {
+			continue
+		}
+		s.mu.Lock()
+		// One that was rewound and whose source is gone never comes back to where it was:
+		// what it has in the checkpoint is enough.
+		waits := s.next > s.record.Pos
+		s.mu.Unlock()
+		if waits {
+			return false
+		}
+	}
+	return true
+}
+
+// detach drops a source's streams, as the end of the process would: the next source
+// of that name goes on where they are.
+func (c *core) detach(f *Feed) {
+	for id, s := range c.streams {
+		if s.feed != f {
+			continue
+		}
+		c.enqueue(s, &job{close: true})
+		s.mu.Lock()
+		s.closed = true
+		s.mu.Unlock()
+		delete(c.streams, id)
+		delete(c.names, s.name)
+		delete(c.changed, s)
+	}
+}
+
 // trouble notes what a source could not read, once.
 func (c *core) trouble(f *Feed, origin, reason, detail string) {
 	key := f.source + "\x00" + origin + "\x00" + reason

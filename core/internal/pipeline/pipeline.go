@@ -94,8 +94,11 @@ type Pipeline struct {
 	metrics  *telemetry.Metrics
 	log      *slog.Logger
 
-	formats  map[string]*format
-	feeds    []*Feed
+	formatsMu sync.Mutex
+	formats   map[string]*format
+	running   context.Context // nil before Run
+	lives     sync.WaitGroup  // of the formats
+
 	inFlight *budget
 	results  sync.Pool
 
@@ -159,10 +162,10 @@ func New(s Settings, check Checkpoint, outlet Outlet) *Pipeline {
 	return p
 }
 
-// AddFormat adds the decoders of a format: their process is started, asked what
-// it is, and kept for Run. An error is one of the configuration.
+// AddFormat adds the decoders of a format, before Run or during it: their process
+// is started, asked what it is, and kept. An error is one of the configuration.
 func (p *Pipeline) AddFormat(ctx context.Context, name string, start Launcher) (decoder.Info, error) {
-	if f := p.formats[name]; f != nil {
+	if f := p.format(name); f != nil {
 		return f.info, nil
 	}
 	proc, err := start(ctx)
@@ -176,8 +179,30 @@ func (p *Pipeline) AddFormat(ctx context.Context, name string, start Launcher) (
 	for range p.settings.Lanes {
 		f.lanes = append(f.lanes, &lane{p: p, f: f, jobs: make(chan *job, requestJobs)})
 	}
+	p.formatsMu.Lock()
+	defer p.formatsMu.Unlock()
 	p.formats[name] = f
+	if p.running != nil {
+		if p.running.Err() != nil {
+			proc.Kill()
+			return f.info, errStopped
+		}
+		p.live(f)
+	}
 	return f.info, nil
+}
+
+// live runs a format. formatsMu is held.
+func (p *Pipeline) live(f *format) {
+	ctx := p.running
+	p.lives.Add(1)
+	go func() { defer p.lives.Done(); f.run(ctx, p) }()
+}
+
+func (p *Pipeline) format(name string) *format {
+	p.formatsMu.Lock()
+	defer p.formatsMu.Unlock()
+	return p.formats[name]
 }
 
 // Feed is the sink of one source.
@@ -196,12 +221,11 @@ var _ source.Sink = (*Feed)(nil)
 
 // AddFeed adds a source of a format that was added before.
 func (p *Pipeline) AddFeed(sourceName, tenant, formatName, options string, journalled bool) (*Feed, error) {
-	f := p.formats[formatName]
+	f := p.format(formatName)
 	if f == nil {
 		return nil, fmt.Errorf("pipeline: source %s: format %s has no decoder", sourceName, formatName)
 	}
 	feed := &Feed{p: p, source: sourceName, tenant: tenant, format: f, options: options, journalled: journalled}
-	p.feeds = append(p.feeds, feed)
 	return feed, nil
 }
 
@@ -239,6 +263,44 @@ func (f *Feed) Open(ctx context.Context, id source.ID, rewind func(pos int64)) (
 	return s, s.next, nil
 }
 
+// Detach lets go of a source that has ended: when it returns, everything that it
+// delivered is with the exporters, and a source of the same name may be added.
+// Until then it may come back to what it was.
+func (f *Feed) Detach(ctx context.Context) error {
+	done := make(chan struct{})
+	for tick := time.NewTicker(10 * time.Millisecond); ; {
+		var gone bool
+		var err error
+		if e := f.p.tellCtx(ctx, func() {
+			if gone = f.p.core.settled(f); gone {
+				err = f.p.core.seal(ctx, func() { close(done) })
+			}
+		}); e != nil {
+			return e
+		}
+		if err != nil {
+			return err
+		}
+		if gone {
+			tick.Stop()
+			break
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	select {
+	case <-done:
+		return f.p.tellCtx(ctx, func() { f.p.core.detach(f) })
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-f.p.stopped:
+		return errStopped
+	}
+}
+
 // Trouble implements source.Sink.
 func (f *Feed) Trouble(origin, reason, detail string) {
 	f.p.log.Warn("cannot read", "source", f.source, "origin", origin, "reason", reason, "detail", detail)
@@ -248,15 +310,20 @@ func (f *Feed) Trouble(origin, reason, detail string) {
 // Run moves frames until ctx ends. Then it stops at once: what is not committed
 // is decoded again at the next start.
 func (p *Pipeline) Run(ctx context.Context) error {
-	var wg sync.WaitGroup
 	defer p.Close()
-	defer wg.Wait()
+	defer p.lives.Wait()
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	defer func() {
+		p.formatsMu.Lock()
+		defer p.formatsMu.Unlock()
+		cancel()
+	}()
+	p.formatsMu.Lock()
+	p.running = ctx
 	for _, f := range p.formats {
-		wg.Add(1)
-		go func() { defer wg.Done(); f.run(ctx, p) }()
+		p.live(f)
 	}
+	p.formatsMu.Unlock()
 	err := p.core.run(ctx)
 	close(p.stopped)
 	return err
@@ -264,6 +331,8 @@ func (p *Pipeline) Run(ctx context.Context) error {
 
 // Close ends the decoder processes of a pipeline that is not run.
 func (p *Pipeline) Close() {
+	p.formatsMu.Lock()
+	defer p.formatsMu.Unlock()
 	for _, f := range p.formats {
 		f.mu.Lock()
 		if f.process != nil {
@@ -285,6 +354,8 @@ func (p *Pipeline) AddLetter(l msg.DeadLetter) {
 // Broken says which formats wait because their decoder dies again and again, and
 // why.
 func (p *Pipeline) Broken() []string {
+	p.formatsMu.Lock()
+	defer p.formatsMu.Unlock()
 	var out []string
 	for _, f := range p.formats {
 		if why := f.broken.Load(); why != nil {

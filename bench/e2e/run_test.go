@@ -1,0 +1,77 @@
+package e2e
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestTwoSidecars starts a second sidecar on a data directory: it says so and
+// exits with status 1, and the first one does not notice.
+func TestTwoSidecars(t *testing.T) {
+	h := newHome(t).notes(1)
+	h.write("in/a.jsonl", note(1, ""))
+	first := h.start("run")
+	h.until("the first", func() bool { return strings.Contains(first.out.String(), "running") })
+	second := h.start("run")
+	<-second.done
+	var exit *exec.ExitError
+	if !errors.As(second.err, &exit) || exit.ExitCode() != 1 || !strings.Contains(second.out.String(), "in use by another earshot process") {
+		t.Errorf("%v: %s", second.err, second.out.String())
+	}
+	h.until("the message", func() bool { return len(h.try("SELECT 1 FROM messages")) == 1 })
+	h.must(first.Process.Signal(syscall.SIGTERM))
+	h.ends(first)
+}
+
+// TestReload changes the configuration of a running sidecar: sources come and go,
+// one that has not changed is not opened again, and nothing is read twice.
+func TestReload(t *testing.T) {
+	named := func(name, glob string) string {
+		return "  - {name: " + name + ", type: file, format: notes, poll_interval: 1s, paths: [\"DIR/" + glob + "\"]}"
+	}
+	h := newHome(t).notes(1, named("b", "b/*.jsonl"))
+	h.write("in/1.jsonl", note(1, ""))
+	h.write("b/1.jsonl", note(2, ""))
+	h.write("c/1.jsonl", note(3, ""))
+	has := func(n string) func() bool {
+		return func() bool {
+			got := h.try("SELECT count(), uniqExact(message_id) FROM messages")
+			return len(got) == 1 && got[0] == n+"\t"+n
+		}
+	}
+	p := h.start("run")
+	h.until("two messages", has("2"))
+	// b goes, c comes; the file is found to be another by itself.
+	h.notes(1, named("c", "c/*.jsonl"))
+	h.until("the message of c", has("3"))
+	h.write("b/2.jsonl", note(4, ""))
+	h.add("in/1.jsonl", note(5, ""))
+	h.until("the message of the one that stayed", has("4"))
+	// A configuration that is not valid changes nothing, one with b again goes on.
+	good, err := os.ReadFile(h.path("earshot.yaml"))
+	h.must(err)
+	h.write("earshot.yaml", string(good)+"nonsense: 1\n")
+	h.must(p.Process.Signal(syscall.SIGHUP))
+	h.until("the complaint", func() bool { return strings.Contains(p.out.String(), "not reloaded") })
+	h.notes(1, named("c", "c/*.jsonl"), named("b", "b/*.jsonl"), "log: {level: debug}")
+	h.must(p.Process.Signal(syscall.SIGHUP))
+	h.until("the message of b", has("5"))
+	if out := p.out.String(); strings.Count(out, "source ended") != 1 || !strings.Contains(out, "section=log") {
+		t.Errorf("%s", out)
+	}
+	h.must(p.Process.Signal(syscall.SIGTERM))
+	h.ends(p)
+	h.drain()
+	if diff := cmp.Diff([]string{"5\t5"}, h.query("SELECT count(), uniqExact(message_id) FROM messages")); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"0"}, h.query("SELECT sum(unaccounted_bytes) FROM source_ledger")); diff != "" {
+		t.Error(diff)
+	}
+}
