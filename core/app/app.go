@@ -169,10 +169,14 @@ func (r *runner) prepare(ctx context.Context) error {
 		}
 		targets = append(targets, delivery.Target{Name: e.Name, Exporter: e.Exporter})
 	}
-	r.delivery = delivery.New(delivery.Settings{
+	r.delivery, err = delivery.New(delivery.Settings{
 		RetryMin: time.Duration(c.RetryMin), RetryMax: time.Duration(c.RetryMax), Logger: r.Logger, Metrics: r.metrics,
-		Refused: r.setAside,
+		Refused: r.setAside, SpoolDir: filepath.Join(dir, "spool"), SpoolMax: int64(c.SpoolMax),
 	}, r.check, targets...)
+	if err != nil {
+		return err
+	}
+	r.later(r.delivery.Close)
 	r.pipeline = pipeline.New(pipeline.Settings{
 		FlushInterval: time.Duration(c.FlushInterval), BatchRows: c.BatchRows, BatchBytes: int64(c.BatchBytes), MaxInFlight: int64(c.MaxInFlight),
 		Assemble: assemble.Settings{IdleRun: time.Duration(c.IdleClose)}, Logger: r.Logger, Metrics: r.metrics,
@@ -263,6 +267,15 @@ func (r *runner) run(ctx context.Context) error {
 		err := r.pipeline.Finish(drain)
 		stopReading()
 		reading.Wait()
+		for err == nil && !r.delivery.Settled() { // a spool
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-work.Done():
+				return context.Cause(work)
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
 		return err
 	}
 	stopReading()
@@ -292,7 +305,7 @@ func (r *runner) wait(ctx, work context.Context, listen func(*feed)) (idle bool)
 			if r.UntilIdle <= 0 {
 				continue
 			}
-			if p.Delivered != last || !r.drained() || !r.pipeline.Quiet() {
+			if p.Delivered != last || !r.drained() || !r.pipeline.Quiet() || !r.delivery.Settled() {
 				since, last = now, p.Delivered
 				continue
 			}

@@ -22,7 +22,7 @@ var rooms = []string{
 	"core/msg", "core/frame", "core/decoder/conformance", "core/decoder/decodertest", "core/decoder/scaffold", "core/decoder",
 	"core/proto", "core/sdk/jsonv", "core/sdk/when", "core/sdk", "core/export/exporttest", "core/export", "core/config", "core/semconv", "core/inspect", "core/app",
 	"core/internal/wire", "core/internal/host", "core/internal/source", "core/internal/assemble", "core/internal/checkpoint",
-	"core/internal/deadletter", "core/internal/delivery", "core/internal/pipeline", "core/internal/store", "core/internal/telemetry",
+	"core/internal/deadletter", "core/internal/delivery", "core/internal/pipeline", "core/internal/spool", "core/internal/store", "core/internal/telemetry",
 	"exporters/clickhouse", "exporters/otel", "plugins", "dashboards", "cmd/earshot-store", "cmd/earshot", "bench",
 }
 
@@ -52,7 +52,8 @@ var may = map[string][]string{
 	"core/internal/telemetry":  {},
 	"core/internal/store":      {},
 	"core/internal/deadletter": {"core/export", "core/msg"},
-	"core/internal/delivery":   {"core/export", "core/msg", "core/internal/checkpoint", "core/internal/telemetry"},
+	"core/internal/spool":      {},
+	"core/internal/delivery":   {"core/export", "core/msg", "core/internal/checkpoint", "core/internal/spool", "core/internal/telemetry"},
 	"core/internal/pipeline": {
 		"core/msg", "core/frame", "core/decoder", "core/export", "core/internal/wire", "core/internal/host", "core/internal/source",
 		"core/internal/assemble", "core/internal/checkpoint", "core/internal/telemetry",

@@ -1,25 +1,48 @@
 // Package delivery brings sealed batches to the exporters and then commits their
 // checkpoint.
 //
-// Every exporter has a queue of its own and takes batches in order. What may
-// pass is tried again for ever, with jitter; a batch that an exporter refuses for
-// good is cut in halves until the record to blame is found, which is set aside,
-// and the rest goes through. A batch's checkpoint is committed when every
-// exporter is done with it, in the order of sealing, so the checkpoint is never
-// ahead of any exporter.
+//	            ┌─► memory (two batches) ─► exporter
+//	Submit ─────┤      │ a first failure
+//	            │      ▼
+//	            └─► spool (disk), while behind ─► exporter, tried for ever
+//
+// Every exporter has a line of its own and takes batches in order. While an
+// exporter keeps up, batches go to it from memory and nothing is written to disk;
+// one that is slow holds up what is behind it. One that fails falls behind: what is
+// in its memory goes to its spool, and so does what follows, until it has caught
+// up. A batch in a spool counts as delivered, so an exporter that is away delays
+// neither the others nor the sources, until the spools have reached SpoolMax
+// together; then the sources wait.
+//
+// What may pass is tried again for ever, with jitter; a batch that an exporter
+// refuses for good is cut in halves until the record to blame is found, which is
+// set aside, and the rest goes through.
+//
+// Order of acknowledgement. A batch's checkpoint is committed when every exporter
+// has accepted it or has it in its spool, synced, in the order of sealing. So the
+// checkpoint is never ahead of what exporters or spools have. After a crash a spool
+// is delivered first, and then what was decoded again behind the checkpoint: its
+// batches may be cut differently, and their rows have the ids and versions of those
+// that came before. Each exporter has a spool of its own, though two that are away
+// hold the same batches: what one has taken can then be removed without knowing
+// of the other. Decoding again for the one that is behind, instead of a spool,
+// would need the checkpoint, the assembler's state and the decoders once for each
+// exporter, and sources that can still be read a day later.
 package delivery
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"log/slog"
-	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/internal/checkpoint"
+	"github.com/earshot-dev/earshot/core/internal/spool"
 	"github.com/earshot-dev/earshot/core/internal/telemetry"
 )
 
@@ -37,6 +60,9 @@ type Target struct {
 // Settings of a delivery; the zero value of each is its default.
 type Settings struct {
 	RetryMin, RetryMax time.Duration // 200 ms, 30 s
+	// SpoolDir has a directory for each exporter. SpoolMax bounds them together; 4 GiB.
+	SpoolDir string
+	SpoolMax int64
 	// Refused keeps a batch of one record that the exporter will never take, and why.
 	// It is called again until it succeeds: the checkpoint moves past the record then.
 	Refused func(exporter string, b *export.Batch, why error) error
@@ -52,36 +78,34 @@ type Delivery struct {
 	order    chan *parcel
 }
 
-// line is an exporter with its queue.
-type line struct {
-	Target
-	queue chan *parcel
-}
-
 // parcel is a batch on its way.
 type parcel struct {
 	batch  *export.Batch
 	delta  checkpoint.Delta
 	done   func()
 	sealed time.Time
-	left   atomic.Int32  // exporters that have not taken it
+	left   atomic.Int32  // lines that have not taken it
 	all    chan struct{} // closed when there are none
 }
 
-// taken notes that n exporters are done with the batch.
+// taken notes that n lines are done with the batch.
 func (p *parcel) taken(n int32) {
 	if p.left.Add(-n) == 0 {
 		close(p.all)
 	}
 }
 
-// New returns a delivery to the targets.
-func New(s Settings, commit Committer, targets ...Target) *Delivery {
+// New returns a delivery to the targets. What their spools have from an earlier
+// run is delivered first.
+func New(s Settings, commit Committer, targets ...Target) (*Delivery, error) {
 	if s.RetryMin <= 0 {
 		s.RetryMin = 200 * time.Millisecond
 	}
 	if s.RetryMax <= 0 {
 		s.RetryMax = 30 * time.Second
+	}
+	if s.SpoolMax <= 0 {
+		s.SpoolMax = 4 << 30
 	}
 	if s.Logger == nil {
 		s.Logger = slog.New(slog.DiscardHandler)
@@ -89,15 +113,64 @@ func New(s Settings, commit Committer, targets ...Target) *Delivery {
 	if s.Metrics == nil {
 		s.Metrics = telemetry.New()
 	}
-	// One batch with the exporter, one behind it, one being collected.
 	d := &Delivery{settings: s, commit: commit, order: make(chan *parcel, 1)}
 	for _, t := range targets {
-		d.lines = append(d.lines, &line{Target: t, queue: make(chan *parcel, 1)})
+		q, err := spool.Open(filepath.Join(s.SpoolDir, t.Name))
+		if err != nil {
+			d.Close()
+			return nil, fmt.Errorf("exporter %s: %w", t.Name, err)
+		}
+		l := &line{Target: t, spool: q, behind: q.Size() > 0, wake: make(chan struct{}, 1), changed: make(chan struct{})}
+		d.lines = append(d.lines, l)
+		d.settings.Metrics.SpoolBytes.WithLabelValues(t.Name).Set(float64(q.Size()))
 	}
-	return d
+	d.strangers()
+	return d, nil
 }
 
-// Submit implements pipeline.Outlet.
+// strangers warns of spools whose exporter is not configured any more.
+func (d *Delivery) strangers() {
+	entries, err := os.ReadDir(d.settings.SpoolDir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		known := false
+		for _, l := range d.lines {
+			known = known || l.Name == e.Name()
+		}
+		if inside, _ := os.ReadDir(filepath.Join(d.settings.SpoolDir, e.Name())); !known && len(inside) > 0 {
+			d.settings.Logger.Warn("a spool has batches for an exporter that is not configured; they stay", "exporter", e.Name())
+		}
+	}
+}
+
+// Close closes the spools. Run has ended.
+func (d *Delivery) Close() {
+	for _, l := range d.lines {
+		_ = l.spool.Close()
+	}
+}
+
+// Settled reports whether every exporter has accepted everything.
+func (d *Delivery) Settled() bool {
+	for _, l := range d.lines {
+		if !l.settled() {
+			return false
+		}
+	}
+	return true
+}
+
+// spooled is how many bytes the spools have together.
+func (d *Delivery) spooled() (n int64) {
+	for _, l := range d.lines {
+		n += l.spool.Size()
+	}
+	return n
+}
+
+// Submit implements pipeline.Outlet. It is called by one goroutine.
 func (d *Delivery) Submit(ctx context.Context, b *export.Batch, delta checkpoint.Delta, done func()) error {
 	p := &parcel{batch: b, delta: delta, done: done, sealed: time.Now(), all: make(chan struct{})}
 	p.left.Store(int32(len(d.lines)) + 1)
@@ -112,17 +185,15 @@ func (d *Delivery) Submit(ctx context.Context, b *export.Batch, delta checkpoint
 		return nil
 	}
 	for _, l := range d.lines {
-		select {
-		case l.queue <- p:
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := d.offer(ctx, l, p); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// Run delivers until ctx ends. Batches that are under way then are neither
-// committed nor lost: their frames are decoded again at the next start.
+// Run delivers until ctx ends. Batches that are under way then and not in a spool
+// are neither committed nor lost: their frames are decoded again at the next start.
 func (d *Delivery) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, l := range d.lines {
@@ -160,90 +231,5 @@ func (d *Delivery) commits(ctx context.Context) {
 		}
 		d.settings.Metrics.Commits.Inc()
 		p.done()
-	}
-}
-
-// serve takes batches to one exporter.
-func (d *Delivery) serve(ctx context.Context, l *line) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case p := <-l.queue:
-			if d.deliver(ctx, l, p.batch, p.sealed) != nil {
-				return
-			}
-			d.settings.Metrics.ExporterLag.WithLabelValues(l.Name).Set(0)
-			p.taken(1)
-		}
-	}
-}
-
-// deliver gives a batch to an exporter until it is taken. The error is ctx's.
-func (d *Delivery) deliver(ctx context.Context, l *line, b *export.Batch, sealed time.Time) error {
-	m := d.settings.Metrics
-	var refused error
-	err := d.retry(ctx, l.Name, func() error {
-		m.ExporterLag.WithLabelValues(l.Name).Set(time.Since(sealed).Seconds())
-		began := time.Now()
-		err := l.Exporter.Export(ctx, b)
-		switch {
-		case err == nil:
-			m.BatchSeconds.WithLabelValues(l.Name).Observe(time.Since(began).Seconds())
-			m.Batches.WithLabelValues(l.Name, "ok").Inc()
-			m.Records.WithLabelValues(l.Name).Add(float64(b.Len()))
-		case export.IsPermanent(err):
-			m.Batches.WithLabelValues(l.Name, "refused").Inc()
-			refused = err
-			return nil
-		default:
-			m.Batches.WithLabelValues(l.Name, "retry").Inc()
-		}
-		return err
-	})
-	if err != nil || refused == nil {
-		return err
-	}
-	if b.Len() <= 1 {
-		d.settings.Logger.Error("record refused", "exporter", l.Name, "error", refused)
-		if d.settings.Refused == nil {
-			return nil
-		}
-		return d.retry(ctx, "dead letters", func() error { return d.settings.Refused(l.Name, b, refused) })
-	}
-	for _, half := range b.Halves() {
-		if err := d.deliver(ctx, l, half, sealed); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// retry calls f until it succeeds or ctx ends.
-func (d *Delivery) retry(ctx context.Context, what string, f func() error) error {
-	wait, told := d.settings.RetryMin, time.Time{}
-	for {
-		err := f()
-		if err == nil {
-			return nil
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		pause := wait/2 + rand.N(wait)
-		var after *export.RetryAfter
-		if errors.As(err, &after) {
-			pause = max(pause, after.Wait)
-		}
-		if time.Since(told) > time.Minute {
-			d.settings.Logger.Warn("not delivered, trying again", "to", what, "error", err, "next_in", pause)
-			told = time.Now()
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		wait = min(2*wait, d.settings.RetryMax)
 	}
 }

@@ -325,6 +325,7 @@ type world struct {
 	t        testing.TB
 	dir      string
 	table    *table
+	second   *table // another exporter; nil: there is one
 	files    []*file
 	settings pipeline.Settings
 	limit    int64                    // of the decoder's memory; 0: none
@@ -342,7 +343,15 @@ func (w *world) run(stop <-chan struct{}) {
 		w.t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(testWriter{w.t}, nil))
-	d := delivery.New(delivery.Settings{RetryMin: time.Millisecond, RetryMax: 5 * time.Millisecond, Logger: log}, check, delivery.Target{Name: "table", Exporter: w.table})
+	targets := []delivery.Target{{Name: "table", Exporter: w.table}}
+	if w.second != nil {
+		targets = append(targets, delivery.Target{Name: "second", Exporter: w.second})
+	}
+	d, err := delivery.New(delivery.Settings{RetryMin: time.Millisecond, RetryMax: 5 * time.Millisecond, SpoolDir: w.dir + "/spool", Logger: log}, check, targets...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer d.Close()
 	settings := w.settings
 	settings.FlushInterval, settings.FlushIdle, settings.Logger = 5*time.Millisecond, time.Hour, log
 	settings.BatchRows = stdcmp.Or(settings.BatchRows, 50)
@@ -399,7 +408,7 @@ func (w *world) run(stop <-chan struct{}) {
 				return false
 			}
 		}
-		return p.Quiet()
+		return p.Quiet() && d.Settled()
 	}
 	deadline := time.After(30 * time.Second)
 	for calm := 0; calm < 3; {
@@ -422,6 +431,13 @@ func (w *world) run(stop <-chan struct{}) {
 	if stop == nil {
 		if err := p.Finish(ctx); err != nil {
 			w.t.Fatal(err)
+		}
+		for !d.Settled() {
+			select {
+			case <-deadline:
+				w.t.Fatal("not settled after 30 s")
+			case <-time.After(time.Millisecond):
+			}
 		}
 	}
 	endSources()
@@ -594,5 +610,35 @@ func TestChildBeforeParent(t *testing.T) {
 	before.run(nil)
 	if d := differ(want, before.table.dump()); d != "" {
 		t.Errorf("child first (-want +got):\n%s", d)
+	}
+}
+
+// Law 2 with an exporter that is away half of the time: both tables come out as
+// from one clean pass, wherever it was stopped.
+func TestStoppedWhileOneIsAway(t *testing.T) {
+	clean := &world{t: t, dir: t.TempDir(), table: newTable(), files: []*file{{name: "f", lines: corpus()}}}
+	clean.run(nil)
+	want := clean.table.dump()
+	for seed := range uint64(3) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 10))
+			w := &world{t: t, dir: t.TempDir(), table: newTable(), second: newTable(), files: []*file{{name: "f", lines: corpus(), seed: seed}}}
+			for life := range 6 {
+				w.second.fail = nil
+				if life%2 == 0 {
+					w.second.fail = func(int) error { return errors.New("away") }
+				}
+				stop := make(chan struct{})
+				after := time.AfterFunc(time.Duration(rng.IntN(60))*time.Millisecond, func() { close(stop) })
+				w.run(stop)
+				after.Stop()
+			}
+			w.run(nil)
+			for name, table := range map[string]*table{"first": w.table, "second": w.second} {
+				if d := differ(want, table.dump()); d != "" {
+					t.Errorf("%s (-clean +stopped):\n%s", name, d)
+				}
+			}
+		})
 	}
 }

@@ -21,6 +21,8 @@ type Metrics struct {
 	DecoderCircuit  *prometheus.GaugeVec   // format; 1 while its decoder dies without getting anywhere
 
 	LettersLost  prometheus.Counter
+	SpoolBytes   *prometheus.GaugeVec     // exporter
+	SpoolLost    *prometheus.CounterVec   // exporter
 	Batches      *prometheus.CounterVec   // exporter, outcome: ok, retry, refused
 	BatchSeconds *prometheus.HistogramVec // exporter
 	Records      *prometheus.CounterVec   // exporter
@@ -58,11 +60,13 @@ func New() *Metrics {
 		ExporterLag: gauge("export_lag_seconds", "Age of the oldest batch that an exporter has not accepted.", "exporter"),
 		Streams:     gauge("streams", "Streams that are open.", "source"),
 		InFlight:    prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "earshot", Name: "in_flight_bytes", Help: "Bytes of frames between sources and exporters."}),
+		SpoolBytes:  gauge("spool_bytes", "Bytes on the disk for an exporter that is behind.", "exporter"),
+		SpoolLost:   counter("spool_lost_total", "Times that spooled batches could not be read.", "exporter"),
 		LettersLost: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "earshot", Name: "dead_letters_rotated_total", Help: "Refused rows that rotation removed from the local file."}),
 		Commits:     prometheus.NewCounter(prometheus.CounterOpts{Namespace: "earshot", Name: "checkpoint_commits_total", Help: "Checkpoints that were committed."}),
 	}
 	m.registry.MustRegister(m.Bytes, m.Frames, m.Messages, m.Unknown, m.Problems, m.Spans, m.DecoderRestarts, m.DecoderFailures, m.DecoderCircuit,
-		m.Batches, m.Records, m.BatchSeconds, m.ExporterLag, m.Streams, m.InFlight, m.Commits, m.LettersLost)
+		m.Batches, m.Records, m.BatchSeconds, m.ExporterLag, m.Streams, m.InFlight, m.Commits, m.LettersLost, m.SpoolBytes, m.SpoolLost)
 	return m
 }
 

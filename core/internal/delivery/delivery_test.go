@@ -1,0 +1,272 @@
+package delivery_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/internal/checkpoint"
+	"github.com/earshot-dev/earshot/core/internal/delivery"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// far is a destination that can be away, slow, or refuse a record.
+type far struct {
+	mu      sync.Mutex
+	away    bool
+	refuses string
+	got     []string // keys of messages
+	batches []string
+}
+
+var errAway = errors.New("nobody answers")
+
+func (f *far) Export(_ context.Context, b *export.Batch) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.away {
+		return errAway
+	}
+	for _, m := range b.Messages {
+		if m.Key == f.refuses {
+			return export.Permanent(errors.New("not that one"))
+		}
+	}
+	f.batches = append(f.batches, b.ID)
+	for _, m := range b.Messages {
+		f.got = append(f.got, m.Key+"="+m.Content.String())
+	}
+	return nil
+}
+
+func (f *far) Close(context.Context) error { return nil }
+
+func (f *far) set(away bool) { f.mu.Lock(); f.away = away; f.mu.Unlock() }
+
+func (f *far) count() int { f.mu.Lock(); defer f.mu.Unlock(); return len(f.got) }
+
+// rig is a delivery with what it commits.
+type rig struct {
+	*testing.T
+	dir     string
+	near    *far
+	other   *far
+	max     int64
+	refused []string
+
+	mu        sync.Mutex
+	committed int
+	failing   bool
+	d         *delivery.Delivery
+	stop      func()
+}
+
+func (r *rig) Commit(checkpoint.Delta) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.failing {
+		return errAway
+	}
+	r.committed++
+	return nil
+}
+
+func (r *rig) commits() int { r.mu.Lock(); defer r.mu.Unlock(); return r.committed }
+
+func (r *rig) start() *rig {
+	r.Helper()
+	var err error
+	r.d, err = delivery.New(delivery.Settings{
+		RetryMin: time.Millisecond, RetryMax: 5 * time.Millisecond, SpoolDir: r.dir, SpoolMax: r.max,
+		Refused: func(exporter string, b *export.Batch, why error) error {
+			r.refused = append(r.refused, fmt.Sprint(exporter, " ", b.Messages[0].Key, " ", why))
+			return nil
+		},
+	}, r, delivery.Target{Name: "near", Exporter: r.near}, delivery.Target{Name: "other", Exporter: r.other})
+	if err != nil {
+		r.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	done := make(chan struct{})
+	go func() { r.d.Run(ctx); close(done) }()
+	r.stop = func() { cancel(); <-done; r.d.Close() }
+	return r
+}
+
+// submit gives batches whose texts lie in buffers that are overwritten once they
+// are done, as a source's are.
+func (r *rig) submit(from, to int) {
+	r.Helper()
+	for i := from; i < to; i++ {
+		ctx, cancel := context.WithTimeout(r.Context(), 20*time.Second)
+		b, done := batch(i)
+		if err := r.d.Submit(ctx, b, checkpoint.Delta{}, done); err != nil {
+			r.Fatal(i, err)
+		}
+		cancel()
+	}
+}
+
+func batch(i int) (*export.Batch, func()) {
+	b := &export.Batch{ID: fmt.Sprintf("%032x", i)}
+	var buffers [][]byte
+	for k := range 3 {
+		buf := fmt.Appendf(nil, "text %d of %d, and some more", k, i)
+		buffers = append(buffers, buf)
+		b.Messages = append(b.Messages, msg.Message{Key: fmt.Sprint(i, ".", k), Content: msg.Raw(buf)})
+	}
+	return b, func() {
+		for _, buf := range buffers {
+			for i := range buf {
+				buf[i] = '!'
+			}
+		}
+	}
+}
+
+func want(n int) (out []string) {
+	for i := range n {
+		for k := range 3 {
+			out = append(out, fmt.Sprintf("%d.%d=text %d of %d, and some more", i, k, k, i))
+		}
+	}
+	return out
+}
+
+func (r *rig) until(what string, cond func() bool) {
+	r.Helper()
+	for end := time.Now().Add(20 * time.Second); !cond(); <-time.After(time.Millisecond) {
+		if time.Now().After(end) {
+			r.Fatal("still waiting for ", what)
+		}
+	}
+}
+
+func (r *rig) onDisk() (n int64) {
+	_ = filepath.WalkDir(r.dir, func(p string, e os.DirEntry, err error) error {
+		if err == nil && !e.IsDir() && filepath.Ext(p) == ".spool" {
+			info, err := e.Info()
+			if err == nil {
+				n += info.Size()
+			}
+		}
+		return nil
+	})
+	return n
+}
+
+// While exporters keep up, nothing is written.
+func TestNothingIsSpooled(t *testing.T) {
+	r := (&rig{T: t, dir: t.TempDir(), near: &far{}, other: &far{}}).start()
+	r.submit(0, 50)
+	r.until("the commits", func() bool { return r.commits() == 50 && r.d.Settled() })
+	if n := r.onDisk(); n != 0 {
+		t.Errorf("%d bytes in the spools", n)
+	}
+	r.stop()
+	for _, f := range []*far{r.near, r.other} {
+		if d := cmp.Diff(want(50), f.got); d != "" {
+			t.Error(d)
+		}
+	}
+}
+
+// An exporter that is away delays neither the other nor the checkpoint, and gets
+// everything, in order, when it is back: after restarts in between, too.
+func TestAwayForLong(t *testing.T) {
+	r := (&rig{T: t, dir: t.TempDir(), near: &far{}, other: &far{away: true}}).start()
+	for life := range 3 {
+		r.submit(100*life, 100*(life+1))
+		r.until("the commits", func() bool { return r.commits() == 100*(life+1) && r.near.count() == 300*(life+1) })
+		if r.d.Settled() {
+			t.Error("settled, and an exporter is away")
+		}
+		r.stop()
+		r.start()
+	}
+	r.other.set(false)
+	r.submit(300, 310)
+	r.until("all of it", r.d.Settled)
+	r.stop()
+	if d := cmp.Diff(want(310), r.near.got); d != "" {
+		t.Errorf("the one that was there: %s", d)
+	}
+	if d := cmp.Diff(want(310), r.other.got); d != "" {
+		t.Errorf("the one that was away: %s", d)
+	}
+	if n := r.onDisk(); n != 0 {
+		t.Errorf("%d bytes are left in the spools", n)
+	}
+}
+
+// A full spool makes the sources wait, and loses nothing.
+func TestSpoolIsFull(t *testing.T) {
+	r := (&rig{T: t, dir: t.TempDir(), near: &far{}, other: &far{away: true}, max: 20 << 10}).start()
+	done := make(chan struct{})
+	go func() { defer close(done); r.submit(0, 60) }()
+	last, since := 0, time.Now()
+	r.until("the spool to be full", func() bool {
+		if n := r.commits(); n != last {
+			last, since = n, time.Now()
+		}
+		return last > 0 && time.Since(since) > 200*time.Millisecond
+	})
+	select {
+	case <-done:
+		t.Error("everything was taken")
+	default:
+	}
+	if n := r.onDisk(); n > 20<<10 {
+		t.Errorf("%d bytes in the spools", n)
+	}
+	r.other.set(false)
+	<-done
+	r.until("all of it", func() bool { return r.d.Settled() && r.commits() == 60 })
+	r.stop()
+	if d := cmp.Diff(want(60), r.other.got); d != "" {
+		t.Error(d)
+	}
+}
+
+// A record that an exporter refuses for good is set aside, alone, from a spool too.
+func TestRefused(t *testing.T) {
+	r := (&rig{T: t, dir: t.TempDir(), near: &far{refuses: "3.1"}, other: &far{away: true, refuses: "4.2"}}).start()
+	r.submit(0, 10)
+	r.until("the one that is there", func() bool { return r.near.count() == 29 })
+	r.other.set(false)
+	r.until("the other", r.d.Settled)
+	r.stop()
+	if d := cmp.Diff([]string{"near 3.1 not that one", "other 4.2 not that one"}, r.refused); d != "" {
+		t.Error(d)
+	}
+	if r.other.count() != 29 {
+		t.Errorf("%d records", r.other.count())
+	}
+}
+
+// The checkpoint is committed in order, and never before what it stands for is
+// taken.
+func TestCommitFollows(t *testing.T) {
+	r := (&rig{T: t, dir: t.TempDir(), near: &far{}, other: &far{}, failing: true}).start()
+	r.submit(0, 2)
+	r.until("the exporters", func() bool { return r.near.count() == 6 && r.other.count() == 6 })
+	if r.commits() != 0 {
+		t.Error("committed")
+	}
+	r.mu.Lock()
+	r.failing = false
+	r.mu.Unlock()
+	r.until("the commits", func() bool { return r.commits() == 2 })
+	r.stop()
+}
