@@ -30,7 +30,7 @@ tables, and dashboards over them.`,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(newRun(), newValidate(), newDemo(), newDecode(), newQuery(), newSessions(), newShow(), newPlugin(),
-		newSchema(), newStore(), newDLQ(), newBackfill(), newVersion())
+		newSchema(), newStore(), newDLQ(), newBackfill(), newDoctor(), newVersion())
 	for _, c := range root.Commands() {
 		strict(c)
 	}

@@ -1,0 +1,348 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/earshot-dev/earshot/core/app"
+	"github.com/earshot-dev/earshot/core/config"
+	"github.com/earshot-dev/earshot/core/inspect"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// finding is what one check has found.
+type finding struct {
+	Check  string `json:"check"`
+	Status string `json:"status"` // ok, note, fail
+	Detail string `json:"detail"`
+}
+
+// doctor collects findings.
+type doctor struct {
+	cfg   *config.Config
+	found []finding
+}
+
+func (d *doctor) say(status, check, format string, args ...any) {
+	d.found = append(d.found, finding{check, status, fmt.Sprintf(format, args...)})
+}
+
+func (d *doctor) ok(check, format string, args ...any)   { d.say("ok", check, format, args...) }
+func (d *doctor) note(check, format string, args ...any) { d.say("note", check, format, args...) }
+func (d *doctor) fail(check, format string, args ...any) { d.say("fail", check, format, args...) }
+
+func newDoctor() *cobra.Command {
+	var file configFile
+	var output string
+	var deep bool
+	c := &cobra.Command{
+		Use:   "doctor",
+		Short: "Prove that nothing is missing, and say what is wrong",
+		Long: `Check the data directory, the disk, the decoders, the store and its schema, the
+clock, and the books: that of every source's bytes each was decoded, quarantined or
+dropped for a reason, that the tables have what the books say, and that the files
+have nothing that was not read. Differences are explained.
+
+With --deep the files are decoded again, into nothing, and every message that this
+gives is looked for in the tables.
+
+The exit status is 1 when a check fails; a note is not a failure.`,
+		Example: `  earshot doctor -c earshot.yaml
+  earshot doctor --deep -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			cfg, err := file.load(false)
+			if err != nil {
+				return err
+			}
+			d := &doctor{cfg: cfg}
+			d.directory()
+			d.decoders(c.Context())
+			d.store(c.Context(), deep)
+			failed := 0
+			rows := make([][]string, 0, len(d.found))
+			for _, f := range d.found {
+				if f.Status == "fail" {
+					failed++
+				}
+				rows = append(rows, []string{f.Status, f.Check, f.Detail})
+			}
+			if output == "json" {
+				err = writeJSON(c.OutOrStdout(), d.found)
+			} else {
+				err = writeTable(c.OutOrStdout(), []string{"", "check", "finding"}, rows)
+			}
+			if err == nil && failed > 0 {
+				err = fmt.Errorf("%d of %d checks failed", failed, len(d.found))
+			}
+			return err
+		},
+	}
+	file.add(c)
+	outputFlag(c, &output)
+	c.Flags().BoolVar(&deep, "deep", false, "decode the files again and look for every message")
+	return c
+}
+
+// directory checks what a sidecar needs of the disk.
+func (d *doctor) directory() {
+	dir := d.cfg.DataDir
+	info, err := os.Stat(dir)
+	if err != nil {
+		d.fail("data_dir", "%v: nothing has run with this configuration yet", err)
+		return
+	}
+	probe, err := os.CreateTemp(dir, "doctor-")
+	if err != nil {
+		d.fail("data_dir", "not writable: %v", err)
+	} else {
+		_ = errors.Join(probe.Close(), os.Remove(probe.Name()))
+		if mode := info.Mode().Perm(); mode&0o077 != 0 {
+			d.note("data_dir", "%s is open to others (%s); what agents say is in it", dir, mode)
+		} else {
+			d.ok("data_dir", "%s is ours alone", dir)
+		}
+	}
+	if free, ok := app.FreeDisk(dir); ok {
+		if least := int64(d.cfg.Journal.MinFreeDisk); free < least {
+			d.fail("disk", "%s left, less than journal.min_free_disk (%s)", byteSize(free), byteSize(least))
+		} else {
+			d.ok("disk", "%s left", byteSize(free))
+		}
+	}
+}
+
+func (d *doctor) decoders(ctx context.Context) {
+	problems, err := decoders().Check(ctx, d.cfg)
+	if err != nil {
+		d.fail("decoders", "%v", err)
+	}
+	for _, p := range problems {
+		d.fail("decoders", "%s: %s", p.Path, p.Message)
+	}
+	if err == nil && len(problems) == 0 {
+		d.ok("decoders", "all start and take the options of their sources")
+	}
+}
+
+// store checks the store, and the books against what is in it.
+func (d *doctor) store(ctx context.Context, deep bool) {
+	r, err := openReader(ctx, d.cfg)
+	if err != nil {
+		d.fail("store", "%v", err)
+		return
+	}
+	defer func() { _ = r.Close() }()
+	before := time.Now()
+	rows, now, err := inspect.Rows(ctx, r)
+	took := time.Since(before)
+	if err != nil {
+		d.fail("store", "%v", err)
+		return
+	}
+	d.schema(ctx, r)
+	// The store's clock was read somewhere between.
+	if skew := max(before.Sub(now), now.Sub(before.Add(took)), 0); skew > 5*time.Second {
+		d.fail("clock", "ours and the store's are %s apart", skew.Round(time.Second))
+	} else {
+		d.ok("clock", "ours and the store's agree")
+	}
+	state, err := app.ReadState(d.cfg)
+	if err != nil {
+		d.fail("checkpoint", "%v", err)
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(state.Spooled)) {
+		d.note("spool", "%s wait on the disk for %s", byteSize(state.Spooled[name]), name)
+	}
+	accounts, err := inspect.Accounts(ctx, r)
+	if err != nil {
+		d.fail("books", "%v", err)
+		return
+	}
+	d.books(accounts, rows)
+	d.positions(accounts, state)
+	d.files(accounts)
+	if deep {
+		d.deep(ctx, r)
+	}
+}
+
+func (d *doctor) schema(ctx context.Context, r *reader) {
+	s, _ := schema(d.cfg, "")
+	s.Database = r.conn.Database()
+	plan, err := s.Plan(ctx, r.conn)
+	if err != nil {
+		d.fail("schema", "%v", err)
+		return
+	}
+	var diff bytes.Buffer
+	differs, err := s.Diff(ctx, r.conn, &diff)
+	switch {
+	case err != nil:
+		d.fail("schema", "%v", err)
+	case differs:
+		d.fail("schema", "the tables differ from what this program needs (earshot schema diff): %s", inspect.Clip(strings.TrimSpace(diff.String()), 120))
+	default:
+		d.ok("schema", "store %s, migration %d, nothing differs", plan.Server, plan.Applied)
+	}
+}
+
+// books checks law 1 for each source: read = decoded + quarantined + dropped, and
+// the rows that the books speak of.
+func (d *doctor) books(accounts []inspect.Account, rows map[string]inspect.Stored) {
+	sums := make(map[string]*inspect.Account)
+	for i := range accounts {
+		a := &accounts[i]
+		if n := a.Unaccounted(); n != 0 {
+			d.fail("books "+a.Source, "%s: of %d bytes that were read %d became nothing: a bug", a.Origin, a.Read, n)
+		}
+		s := sums[a.Source]
+		if s == nil {
+			s = &inspect.Account{Source: a.Source}
+			sums[a.Source] = s
+		}
+		s.Read += a.Read
+		s.Decoded += a.Decoded
+		s.Quarantined += a.Quarantined
+		s.Dropped += a.Dropped
+		s.Messages += a.Messages
+		s.Problems += a.Problems
+	}
+	for _, name := range slices.Sorted(maps.Keys(sums)) {
+		s, has := sums[name], rows[name]
+		check := "books " + name
+		if s.Unaccounted() == 0 {
+			d.ok(check, "%d bytes read = %d decoded + %d quarantined + %d dropped", s.Read, s.Decoded, s.Quarantined, s.Dropped)
+		}
+		switch gone := s.Messages - int64(has.Messages); {
+		case gone == 0:
+			d.ok(check, "%d messages, all of them rows", s.Messages)
+		case s.Messages > 0 && has.Messages == 0:
+			d.fail(check, "%d messages and no row: the table was emptied, or retention has taken all of it", s.Messages)
+		case gone > 0:
+			d.note(check, "%d messages in %d rows: %d replaced an earlier version of themselves, or are past their retention (--deep tells)", s.Messages, has.Messages, gone)
+		default:
+			d.note(check, "%d messages in %d rows: a later decoder has read more (earshot backfill), or a file was read under two names", s.Messages, has.Messages)
+		}
+		switch gone := s.Problems - int64(has.Letters); {
+		case gone > 0:
+			d.fail(check, "%d problems and %d dead letters: retention has taken some, or rows are missing", s.Problems, has.Letters)
+		case has.Letters > 0:
+			d.note(check, "%d dead letters, %d of them resolved (earshot dlq list)", has.Letters, has.Resolved)
+		}
+	}
+}
+
+// positions checks that the store's books reach as far as the checkpoint.
+func (d *doctor) positions(accounts []inspect.Account, state app.State) {
+	if state.Running {
+		d.note("checkpoint", "a sidecar runs here and has it open; it is not compared")
+		return
+	}
+	type key struct{ source, stream string }
+	read := make(map[key]int64)
+	for i := range accounts {
+		read[key{accounts[i].Source, accounts[i].Stream}] = accounts[i].Read
+	}
+	behind := 0
+	for _, s := range state.Streams {
+		if got := read[key{s.Source, s.Stream}]; got < s.Pos {
+			behind++
+			if behind <= 3 && len(state.Spooled) == 0 {
+				d.fail("checkpoint", "%s: rows up to %d, the checkpoint says %d", s.Origin, got, s.Pos)
+			}
+		}
+	}
+	switch {
+	case behind == 0:
+		d.ok("checkpoint", "%d streams, the tables have all up to where each was read", len(state.Streams))
+	case len(state.Spooled) > 0:
+		d.note("checkpoint", "%d of %d streams reach further than the tables: the rest is in a spool", behind, len(state.Streams))
+	}
+}
+
+// files compares what was read with what is there.
+func (d *doctor) files(accounts []inspect.Account) {
+	types := make(map[string]string)
+	for i := range d.cfg.Sources {
+		types[d.cfg.Sources[i].Name] = d.cfg.Sources[i].Type
+	}
+	unread, n, shorter, gone := int64(0), 0, 0, 0
+	for i := range accounts {
+		a := &accounts[i]
+		if types[a.Source] != config.TypeFile || strings.HasSuffix(a.Origin, ".gz") {
+			continue
+		}
+		info, err := os.Stat(a.Origin)
+		switch {
+		case err != nil:
+			gone++
+		case info.Size() < a.Read:
+			shorter++
+		case info.Size() > a.Read:
+			n++
+			unread += info.Size() - a.Read
+		}
+	}
+	if n > 0 {
+		d.note("files", "%s in %d files are not read yet, or are last lines without an end", byteSize(unread), n)
+	}
+	if shorter > 0 {
+		d.note("files", "%d files are shorter than what was read of them: another took their place, or they were cut", shorter)
+	}
+	if gone > 0 {
+		d.note("files", "%d files that were read are gone", gone)
+	}
+	if n == 0 {
+		d.ok("files", "nothing that is there is unread")
+	}
+}
+
+// deep decodes what is there and looks for each message.
+func (d *doctor) deep(ctx context.Context, r *reader) {
+	expected, err := app.Expected(ctx, app.Settings{Config: d.cfg, Decoders: decoders(), Logger: slog.New(slog.DiscardHandler)}, nil)
+	if err != nil {
+		d.fail("deep", "%v", err)
+		return
+	}
+	for _, source := range slices.Sorted(maps.Keys(expected)) {
+		want := expected[source]
+		total, found := len(want), 0
+		err := r.Each(ctx, "SELECT toString(message_id) FROM messages WHERE source = {source:String}", map[string]string{"source": source}, func(v []any) error {
+			var id msg.ID
+			text, _ := v[0].(string)
+			if _, err := hex.Decode(id[:], []byte(text)); err != nil {
+				return fmt.Errorf("message_id %q: %w", text, err)
+			}
+			if _, ok := want[id]; ok {
+				found++
+				delete(want, id)
+			}
+			return nil
+		})
+		switch {
+		case err != nil:
+			d.fail("deep "+source, "%v", err)
+		case len(want) > 0:
+			var one msg.ID
+			for one = range want {
+				break
+			}
+			d.fail("deep "+source, "%d of %d messages that the files have are not in the tables, %s is one: not read yet, past their retention, or lost (earshot backfill brings back what the files have)", len(want), total, one)
+		default:
+			d.ok("deep "+source, "all %d messages that the files have are in the tables", found)
+		}
+	}
+}

@@ -1,0 +1,14 @@
+//go:build unix
+
+package app
+
+import "syscall"
+
+// FreeDisk is how many bytes the file system of a directory has left for us.
+func FreeDisk(dir string) (free int64, ok bool) {
+	var s syscall.Statfs_t
+	if syscall.Statfs(dir, &s) != nil {
+		return 0, false
+	}
+	return int64(s.Bavail) * int64(s.Bsize), true
+}

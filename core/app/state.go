@@ -1,0 +1,96 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/earshot-dev/earshot/core/config"
+	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/internal/checkpoint"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// StreamState is what the checkpoint has of a stream.
+type StreamState struct {
+	Source, Stream, Origin string
+	Pos                    int64 // everything before it is with the exporters or in a spool
+}
+
+// State is what a data directory has beside the store.
+type State struct {
+	// Running says that a sidecar runs; then the streams are not known.
+	Running bool
+	Streams []StreamState
+	Spooled map[string]int64 // bytes, by exporter
+}
+
+// ReadState reads the state of a data directory.
+func ReadState(c *config.Config) (State, error) {
+	s := State{Spooled: make(map[string]int64)}
+	files, err := filepath.Glob(filepath.Join(c.DataDir, "spool", "*", "*.spool"))
+	if err != nil {
+		return s, err
+	}
+	for _, f := range files {
+		if info, err := os.Stat(f); err == nil {
+			s.Spooled[filepath.Base(filepath.Dir(f))] += info.Size()
+		}
+	}
+	if _, err := os.Stat(filepath.Join(c.DataDir, "checkpoint.db")); err != nil {
+		return s, nil // nothing has run here
+	}
+	check, err := checkpoint.Open(c.DataDir)
+	if errors.Is(err, checkpoint.ErrLocked) {
+		s.Running = true
+		return s, nil
+	}
+	if err != nil {
+		return s, err
+	}
+	streams, err := check.Streams("")
+	for i := range streams {
+		r := &streams[i]
+		pos := r.Pos
+		if r.Replay != nil {
+			pos = max(pos, r.Replay.Until)
+		}
+		s.Streams = append(s.Streams, StreamState{r.Source, r.Key, r.Origin, pos})
+	}
+	return s, errors.Join(err, check.Close())
+}
+
+// Expected decodes what the file sources have and returns the ids of the messages
+// that this gives, by source, and how many dead letters. Nothing is stored.
+func Expected(ctx context.Context, s Settings, sources []string) (map[string]map[msg.ID]struct{}, error) {
+	c := &collector{ids: make(map[string]map[msg.ID]struct{})}
+	s.Exporters = func(context.Context, string) ([]Exporter, error) { return []Exporter{{"doctor", c}}, nil }
+	err := Backfill(ctx, s, sources, nil)
+	return c.ids, err
+}
+
+// collector is an exporter that keeps ids.
+type collector struct {
+	mu  sync.Mutex
+	ids map[string]map[msg.ID]struct{}
+}
+
+func (c *collector) Export(_ context.Context, b *export.Batch) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range b.Messages {
+		h := &b.Messages[i].Host
+		if h.Deleted {
+			continue
+		}
+		if c.ids[h.Source] == nil {
+			c.ids[h.Source] = make(map[msg.ID]struct{})
+		}
+		c.ids[h.Source][h.ID] = struct{}{}
+	}
+	return nil
+}
+
+func (c *collector) Close(context.Context) error { return nil }

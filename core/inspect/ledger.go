@@ -1,0 +1,71 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Account is the account of one stream, as the table source_ledger has it.
+type Account struct {
+	Source      string `json:"source"`
+	Stream      string `json:"stream"`
+	Origin      string `json:"origin"`
+	Read        int64  `json:"read_bytes"`
+	Decoded     int64  `json:"decoded_bytes"`
+	Quarantined int64  `json:"quarantined_bytes"`
+	Dropped     int64  `json:"dropped_bytes"`
+	Messages    int64  `json:"messages"`
+	Problems    int64  `json:"problems"`
+}
+
+// Unaccounted is what was read and became nothing: anything but 0 is a bug.
+func (a *Account) Unaccounted() int64 { return a.Read - a.Decoded - a.Quarantined - a.Dropped }
+
+// Accounts returns the account of every stream.
+func Accounts(ctx context.Context, q Querier) ([]Account, error) {
+	var out []Account
+	err := q.Each(ctx, `
+		SELECT toString(source), stream, origin, read_bytes, decoded_bytes, quarantined_bytes, dropped_bytes, messages, problems
+		FROM source_ledger FINAL ORDER BY source, origin, stream`, nil,
+		func(v []any) error {
+			r := reader{values: v}
+			out = append(out, Account{
+				Source: r.str(), Stream: r.str(), Origin: r.str(), Read: r.signed(), Decoded: r.signed(), Quarantined: r.signed(), Dropped: r.signed(),
+				Messages: r.signed(), Problems: r.signed(),
+			})
+			return r.err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	return out, nil
+}
+
+// Stored is what the tables have of one source.
+type Stored struct {
+	Messages, Letters, Resolved uint64
+}
+
+// Rows returns what the tables have, by source, and the store's clock.
+func Rows(ctx context.Context, q Querier) (map[string]Stored, time.Time, error) {
+	out := make(map[string]Stored)
+	var now time.Time
+	err := q.Each(ctx, `
+		SELECT toString(source), sum(m), sum(l), sum(r), now64(9, 'UTC') FROM (
+			SELECT source, count() AS m, 0 AS l, 0 AS r FROM messages FINAL GROUP BY source
+			UNION ALL SELECT source, 0, countIf(stage != 'export'), countIf(resolved) FROM dead_letters FINAL GROUP BY source
+			UNION ALL SELECT '', 0, 0, 0)
+		GROUP BY source`, nil,
+		func(v []any) error {
+			r := reader{values: v}
+			name := r.str()
+			out[name] = Stored{r.num(), r.num(), r.num()}
+			now = r.time()
+			return r.err
+		})
+	if err != nil {
+		return nil, now, fmt.Errorf("rows: %w", err)
+	}
+	return out, now, nil
+}
