@@ -7,7 +7,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 TOOLS   := $(GO) tool -modfile=core/internal/tools/go.mod
 
-.PHONY: build demo test unit lint bench conformance generate engine clean
+.PHONY: build demo test unit lint bench chaos conformance generate engine clean
 
 build: engine $(BIN)
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/earshot ./cmd/earshot
@@ -37,6 +37,13 @@ conformance:
 
 bench: build
 	$(GO) run ./bench/cmd/bench
+
+# Kills everything that can be killed while agents write, and counts: about four
+# minutes. make chaos SEED=7 DURATION=1h for another run, or a longer one.
+SEED     ?= 1
+DURATION ?= 90s
+chaos: build
+	$(GO) run ./bench/cmd/chaos -bin $(BIN) -seed $(SEED) -duration $(DURATION)
 
 # Rewrites what is generated: the wire's Go code, the list of decoders, the example configuration.
 generate:

@@ -1,0 +1,317 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Options of a run.
+type Options struct {
+	Bin      string // a directory with earshot and earshot-store
+	Dir      string // an empty one
+	Seed     uint64
+	Duration time.Duration
+	// Away has the store away for the first half.
+	Away bool
+	Log  io.Writer
+}
+
+// Report is what came of a run.
+type Report struct {
+	Seed                                 uint64
+	Lines, Torn                          int
+	Bytes                                int64
+	Rows, Duplicates, Lost               int
+	Letters, LostLetters                 int
+	Unaccounted                          int64
+	Kills                                map[string]int
+	Renames, Copies                      int
+	PeakMemory, PeakSpool, LeftOnTheDisk int64
+	CaughtUp                             time.Duration
+}
+
+// Faults are what a run has to have fired.
+var faults = []string{"sidecar", "decoder", "stopped decoder", "store", "store away"}
+
+// Err says what is wrong with the outcome.
+func (r *Report) Err() error {
+	var all []error
+	zero := func(what string, n int64) {
+		if n != 0 {
+			all = append(all, fmt.Errorf("%d %s", n, what))
+		}
+	}
+	zero("lost", int64(r.Lost))
+	zero("twice", int64(r.Duplicates))
+	zero("dead letters lost", int64(r.LostLetters))
+	zero("bytes unaccounted for", r.Unaccounted)
+	zero("bytes left in spools", r.LeftOnTheDisk)
+	for _, f := range faults {
+		if r.Kills[f] == 0 {
+			all = append(all, fmt.Errorf("the fault %q never fired: give it longer", f))
+		}
+	}
+	if r.Renames == 0 || r.Copies == 0 {
+		all = append(all, errors.New("no file was replaced: give it longer"))
+	}
+	return errors.Join(all...)
+}
+
+// String is the report for a person.
+func (r *Report) String() string {
+	var b strings.Builder
+	row := func(what string, v any) { fmt.Fprintf(&b, "%-22s %v\n", what, v) }
+	row("seed", r.Seed)
+	for _, f := range faults {
+		row(f, fmt.Sprint(r.Kills[f], " times"))
+	}
+	row("files renamed", r.Renames)
+	row("files copied, cut", r.Copies)
+	row("bytes written", r.Bytes)
+	row("rows expected", r.Lines)
+	row("rows found", r.Rows)
+	row("duplicates", r.Duplicates)
+	row("lost", r.Lost)
+	row("dead letters expected", r.Torn)
+	row("dead letters found", r.Letters)
+	row("bytes unaccounted for", r.Unaccounted)
+	row("peak memory, MiB", r.PeakMemory>>20)
+	row("peak spool, KiB", r.PeakSpool>>10)
+	row("caught up in", r.CaughtUp.Round(time.Millisecond))
+	return b.String()
+}
+
+// run is a run.
+type run struct {
+	Options
+	exe, config string
+	storeConfig string
+	addr        string
+	rng         *rand.Rand
+	traffic     traffic
+	sidecar     *process
+	store       *process
+	report      Report
+}
+
+// Run lets it happen.
+func Run(ctx context.Context, o Options) (*Report, error) {
+	r := &run{
+		Options: o, exe: filepath.Join(o.Bin, "earshot"), rng: rand.New(rand.NewPCG(o.Seed, 1)),
+		config: filepath.Join(o.Dir, "earshot.yaml"), storeConfig: filepath.Join(o.Dir, "store.yaml"),
+	}
+	r.report = Report{Seed: o.Seed, Kills: make(map[string]int)}
+	r.traffic = traffic{dir: filepath.Join(o.Dir, "in"), rng: rand.New(rand.NewPCG(o.Seed, 2)), files: 5, written: make(map[string]int64)}
+	if err := r.prepare(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		for _, p := range []*process{r.sidecar, r.store} {
+			if p != nil {
+				p.kill()
+			}
+		}
+	}()
+	if err := r.storm(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.calm(); err != nil {
+		return nil, err
+	}
+	return &r.report, r.count()
+}
+
+func (r *run) prepare() error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	r.addr = l.Addr().String()
+	if err := errors.Join(l.Close(), os.MkdirAll(r.traffic.dir, 0o700)); err != nil {
+		return err
+	}
+	source := fmt.Sprintf("sources:\n  - {name: agents, type: file, format: legion, poll_interval: 1s, paths: [%q]}\n", r.traffic.dir+"/*.jsonl*")
+	common := "telemetry: {listen: \"\"}\n"
+	return errors.Join(
+		os.WriteFile(r.storeConfig, fmt.Appendf(nil, "data_dir: %s\nstore: {listen: %q}\n%s%s", filepath.Join(r.Dir, "store"), r.addr, common, source), 0o600),
+		os.WriteFile(r.config, fmt.Appendf(nil, "data_dir: %s\nexporters: {clickhouse: {dsn: \"http://default@%s/earshot\", compression: none, timeout: 5s}}\ndelivery: {retry_min: 50ms, retry_max: 500ms}\nplugins: {legion: {timeout: 3s}}\n%s%s",
+			filepath.Join(r.Dir, "data"), r.addr, common, source), 0o600),
+	)
+}
+
+func (r *run) startSidecar() (err error) {
+	r.sidecar, err = start(r.exe, "run", "-c", r.config)
+	return err
+}
+
+func (r *run) startStore() (err error) {
+	r.store, err = start(r.exe, "store", "-c", r.storeConfig)
+	return err
+}
+
+// stopStore kills the store and those who would start it again.
+func (r *run) stopStore() {
+	r.store.signal("earshot-store", syscall.SIGKILL)
+	r.store.kill()
+	r.store = nil
+}
+
+// storm writes and breaks until the time is over.
+func (r *run) storm(ctx context.Context) error {
+	began := time.Now()
+	half := began.Add(r.Duration / 2)
+	if err := r.startSidecar(); err != nil {
+		return err
+	}
+	if r.Away {
+		r.report.Kills["store away"]++
+	} else if err := r.startStore(); err != nil {
+		return err
+	}
+	write := time.NewTicker(5 * time.Millisecond)
+	defer write.Stop()
+	next, back := began.Add(time.Second), time.Time{}
+	for time.Since(began) < r.Duration {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-write.C:
+		}
+		if err := r.traffic.step(); err != nil {
+			return err
+		}
+		now := time.Now()
+		r.measure()
+		if r.store == nil && now.After(back) && (!r.Away || now.After(half)) {
+			if err := r.startStore(); err != nil {
+				return err
+			}
+		}
+		if now.Before(next) {
+			continue
+		}
+		next = now.Add(time.Duration(200+r.rng.IntN(1000)) * time.Millisecond)
+		fault := faults[r.rng.IntN(len(faults))]
+		fired := false
+		switch fault {
+		case "sidecar":
+			r.sidecar.kill()
+			fired = true
+			if err := r.startSidecar(); err != nil {
+				return err
+			}
+		case "decoder":
+			fired = r.sidecar.signal("\x00decoder\x00", syscall.SIGKILL)
+		case "stopped decoder":
+			fired = r.sidecar.signal("\x00decoder\x00", syscall.SIGSTOP)
+		case "store":
+			fired = r.store != nil && r.store.signal("earshot-store", syscall.SIGKILL)
+		case "store away":
+			if fired = r.store != nil; fired {
+				r.stopStore()
+				back = now.Add(time.Duration(500+r.rng.IntN(2500)) * time.Millisecond)
+			}
+		}
+		if fired {
+			r.report.Kills[fault]++
+			fmt.Fprintf(r.Log, "%6.1fs %s\n", time.Since(began).Seconds(), fault)
+		}
+	}
+	return nil
+}
+
+// measure notes the peaks.
+func (r *run) measure() {
+	r.report.PeakMemory = max(r.report.PeakMemory, r.sidecar.resident())
+	r.report.PeakSpool = max(r.report.PeakSpool, r.spooled())
+}
+
+func (r *run) spooled() (n int64) {
+	_ = filepath.WalkDir(filepath.Join(r.Dir, "data", "spool"), func(p string, e fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(p, ".spool") {
+			if info, err := e.Info(); err == nil {
+				n += info.Size()
+			}
+		}
+		return nil
+	})
+	return n
+}
+
+// calm leaves everything alone until it has caught up.
+func (r *run) calm() error {
+	if r.store == nil {
+		if err := r.startStore(); err != nil {
+			return err
+		}
+	}
+	r.sidecar.kill()
+	began := time.Now()
+	var err error
+	if r.sidecar, err = start(r.exe, "run", "-c", r.config, "--until-idle", "3s"); err != nil {
+		return err
+	}
+	if err := r.sidecar.end(3 * time.Minute); err != nil {
+		return fmt.Errorf("it does not catch up: %w\n%s", err, r.sidecar.out.tail())
+	}
+	r.report.CaughtUp = time.Since(began)
+	return nil
+}
+
+// count compares what was written with what is stored.
+func (r *run) count() error {
+	p := &r.report
+	t := &r.traffic
+	p.Lines, p.Torn, p.Bytes, p.Renames, p.Copies = t.lines, t.torn, t.bytes, t.Renames, t.Copies
+	p.LeftOnTheDisk = r.spooled()
+	rows, err := r.query("SELECT toUInt64(extract(content, '^line (\\\\d+)')) FROM messages WHERE kind = 'assistant'")
+	if err != nil {
+		return err
+	}
+	seen := make([]int, t.lines)
+	for _, row := range rows {
+		var n int
+		if _, err := fmt.Sscan(row, &n); err != nil || n < 0 || n >= len(seen) {
+			return fmt.Errorf("a row that nobody wrote: %q", row)
+		}
+		if seen[n]++; seen[n] > 1 {
+			p.Duplicates++
+		}
+	}
+	p.Rows = len(rows)
+	for n, times := range seen {
+		if times == 0 {
+			if p.Lost++; p.Lost <= 5 {
+				fmt.Fprintf(r.Log, "lost: line %d\n", n)
+			}
+		}
+	}
+	letters, err := r.query("SELECT DISTINCT payload FROM dead_letters WHERE stage = 'decode' AND reason = 'invalid_json'")
+	if err != nil {
+		return err
+	}
+	for n := range t.torn {
+		if slices.Contains(letters, fmt.Sprintf("{\"torn\":%d", n)) {
+			p.Letters++
+		} else {
+			p.LostLetters++
+		}
+	}
+	sum, err := r.query("SELECT sum(abs(unaccounted_bytes)) FROM source_ledger")
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Sscan(sum[0], &p.Unaccounted)
+	return err
+}
