@@ -21,7 +21,7 @@ func (s *Source) makeGhost(g *file, left int64) {
 	}
 	p := family(g.path)
 	s.ghosts[p] = append(s.ghosts[p], g)
-	s.ghostsMade++
+	s.stir(p)
 	s.ask(ask{copies: g})
 }
 
@@ -99,7 +99,6 @@ func (s *Source) bury(f *file) {
 		s.makeGhost(&file{path: f.path, id: f.id, kind: f.kind, stream: st}, 0)
 	}
 	f.known = nil
-	s.wakeTwins(f)
 	left := int64(0)
 	if f.fd == nil && f.kind == transcript && f.stream != nil {
 		left = max(0, f.stamp.size-f.stream.place.line)
@@ -124,17 +123,10 @@ func (s *Source) replaced(f *file) verdict {
 	f.stream, f.partial, f.fresh, f.guest = nil, false, false, f.outside
 	s.makeGhost(g, max(0, st.size-st.place.line))
 	s.settle(f)
-	s.wakeTwins(f)
-	return verdict{again: true}
-}
-
-// wakeTwins has the copies of a file read that changed itself: they may have what
-// it had. s.mu is held.
-func (s *Source) wakeTwins(f *file) {
-	for _, t := range s.twins[f] {
-		s.push(t)
+	if p := family(f.path); p != family(g.path) {
+		s.stir(p)
 	}
-	delete(s.twins, f)
+	return verdict{again: true}
 }
 
 // expire forgets a ghost and its stream.

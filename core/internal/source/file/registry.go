@@ -121,6 +121,7 @@ func (s *Source) rename(f *file, path string) {
 		s.unsettle(f)
 	} else {
 		s.settle(f)
+		s.upset(family(f.path))
 	}
 	if s.byPath[f.path] == f {
 		delete(s.byPath, f.path)
@@ -138,6 +139,7 @@ func (s *Source) unsettle(f *file) {
 	if f.unsettled == "" {
 		f.unsettled = family(f.path)
 		s.pending[f.unsettled]++
+		s.upset(f.unsettled)
 	}
 }
 
