@@ -135,6 +135,7 @@ func TestFiles(t *testing.T) {
 			e.wantStreams(1)
 		}},
 		{"renamed out of the patterns into another directory", []string{"*.jsonl"}, func(e *env) {
+			e.settings.PollInterval = 5 * time.Millisecond // nothing is watched there
 			e.write("x.jsonl", text(a[:3]...))
 			e.start().want(a[:3]...)
 			e.rename("x.jsonl", "old/archived")

@@ -15,7 +15,7 @@ import (
 // bytes that were not read and cannot be any more. s.mu is held.
 func (s *Source) makeGhost(g *file, left int64) {
 	now := time.Now()
-	g.ghost, g.lost, g.haunt = true, false, &haunt{now, now, left}
+	g.ghost, g.haunt = true, &haunt{now, now, left}
 	if g.stream != nil {
 		g.stream.file = g
 	}
@@ -87,6 +87,7 @@ func (s *Source) trace(f *file) {
 // bury makes a ghost of a file whose name is gone. Its descriptor, if it has one,
 // still leads to its content. s.mu is held.
 func (s *Source) bury(f *file) {
+	f.lost = false
 	s.settle(f)
 	if s.byID[f.id] == f {
 		delete(s.byID, f.id)

@@ -68,6 +68,9 @@ func (s *Source) recognize(f *file, r io.ReaderAt, ghosts []*file, guest, final 
 		return false, err
 	}
 	_, at, _ := describe(info)
+	if !s.named(f) {
+		return false, nil
+	}
 	if f.kind == transcript {
 		r = io.NewSectionReader(r, 0, at.size) // what comes later was not compared
 	}
@@ -81,6 +84,21 @@ func (s *Source) recognize(f *file, r io.ReaderAt, ghosts []*file, guest, final 
 		return true, nil
 	}
 	return true, s.begin(f, r, at, final)
+}
+
+// named reports whether f has the name that says what it may be a copy of. Else it
+// is asked what became of it. A ghost has none any more.
+func (s *Source) named(f *file) bool {
+	s.mu.Lock()
+	path, ghost := f.path, f.ghost
+	s.mu.Unlock()
+	if x, ok := s.stat(path); ghost || ok && x.id == f.id {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ask(ask{file: f})
+	return false
 }
 
 // claim gives f the stream of an earlier run that was read from it. Those that

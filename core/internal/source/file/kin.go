@@ -102,12 +102,12 @@ type relative struct {
 }
 
 // relatives returns the files that f may be a copy of. What has no name of a copy
-// is written to, and has none.
+// is written to, and is none; of what has no name at all any more one may be left.
 func (s *Source) relatives(f *file) (path string, out []relative) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := family(f.path)
-	if f.path == p {
+	if f.path == p && !f.ghost {
 		return f.path, nil
 	}
 	for _, o := range s.members(p) {
@@ -171,7 +171,7 @@ func (s *Source) compare(f *file, r io.ReaderAt, at stamp) (relation, error) {
 			f.part, f.fresh = &part{o.stream, at, size}, false
 		case unclear:
 			s.push(o.file)
-			s.ask(ask{path: o.path})
+			s.ask(ask{file: o.file})
 		}
 		s.mu.Unlock()
 		if rel != single {

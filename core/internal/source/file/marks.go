@@ -110,3 +110,13 @@ func (m marks) moved(before, used []byte, off int64) marks {
 	m.off = off
 	return m
 }
+
+// movedTo is moved when the bytes that were read are not at hand any more.
+func (m marks) movedTo(r io.ReaderAt, off int64) (marks, error) {
+	if m.headLen < markLen {
+		return marksAt(r, off, m.headLen)
+	}
+	b, err := behind(r, off, make([]byte, markLen))
+	m.off, m.tail = off, sumOf(b)
+	return m, err
+}

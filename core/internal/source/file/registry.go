@@ -117,6 +117,7 @@ func (s *Source) newFile(x found) *file {
 // rename gives a file the name that it has now. Whether it still is the same, and
 // not another one that was given its inode, is seen when it is read. s.mu is held.
 func (s *Source) rename(f *file, path string) {
+	f.lost = false
 	if f.stream != nil {
 		s.unsettle(f)
 	} else {
@@ -127,7 +128,7 @@ func (s *Source) rename(f *file, path string) {
 		delete(s.byPath, f.path)
 	}
 	s.leave(f)
-	f.path, f.lost, f.outside = path, false, f.kind != companion && !s.patterns.covers(path)
+	f.path, f.outside = path, f.kind != companion && !s.patterns.covers(path)
 	f.guest = f.guest && f.outside
 	s.enter(f)
 	s.byPath[path] = f
@@ -143,8 +144,10 @@ func (s *Source) unsettle(f *file) {
 	}
 }
 
+// settle says that it is known again. A file whose name is lost has to be traced
+// first. s.mu is held.
 func (s *Source) settle(f *file) {
-	if f.unsettled == "" {
+	if f.unsettled == "" || f.lost {
 		return
 	}
 	if s.pending[f.unsettled]--; s.pending[f.unsettled] == 0 {
@@ -162,6 +165,8 @@ func (s *Source) drop(f *file) {
 		delete(s.byPath, f.path)
 	}
 	s.leave(f)
+	f.lost = false
+	s.settle(f)
 	f.close()
 }
 

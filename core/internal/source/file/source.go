@@ -57,8 +57,8 @@ type Source struct {
 
 // ask is what a worker wants follow to do.
 type ask struct {
-	path   string // look what is there
-	copies *file  // look for copies of the stream of this ghost
+	file   *file // its path leads elsewhere: look what is there, and for it
+	copies *file // look for copies of the stream of this ghost
 }
 
 // ask asks it. s.mu is held.
