@@ -16,8 +16,11 @@ import (
 func (s *Source) makeGhost(g *file, left int64) {
 	now := time.Now()
 	g.ghost, g.haunt = true, &haunt{now, now, left}
-	if g.stream != nil {
-		g.stream.file = g
+	if st := g.stream; st != nil {
+		st.file = g
+		if st.origin != "" {
+			g.path = st.origin // whoever has the name or the inode now may be of another family
+		}
 	}
 	p := family(g.path)
 	s.ghosts[p] = append(s.ghosts[p], g)
@@ -118,9 +121,6 @@ func (s *Source) replaced(f *file) verdict {
 	st := f.stream
 	s.Logger.Info("file has another content", "source", s.Name, "path", f.path, "stream", st.key, "read", st.place.line)
 	g := &file{path: f.path, id: f.id, kind: f.kind, stream: st}
-	if st.origin != "" {
-		g.path = st.origin // f may be another file by now, with another name
-	}
 	f.stream, f.partial, f.fresh, f.guest = nil, false, false, f.outside
 	s.makeGhost(g, max(0, st.size-st.place.line))
 	s.settle(f)

@@ -49,7 +49,7 @@ func TestIdentify(t *testing.T) {
 			e.write("x.jsonl", text(a[:3]...))
 			e.start().want(a[:3]...)
 			e.copy("x.jsonl", "x.jsonl.1")
-			key := e.sink.live()[0]
+			key := e.keyOf("x.jsonl")
 			f := e.candidate("x.jsonl.1")
 			if v := e.identify(f, func() { e.write("x.jsonl", text(b[0])) }); v.after == 0 {
 				e.Error("it was not waited for the original")
@@ -63,6 +63,7 @@ func TestIdentify(t *testing.T) {
 			e.write("x.jsonl-20260102", text(b[:3]...))
 			e.settings.Paths = append(e.settings.Paths, e.path("*-2*"))
 			e.start().want(append(a[:3:3], b[:3]...)...)
+			key := e.keyOf("x.jsonl")
 			e.write("x.jsonl-20260102")
 			e.notice("x.jsonl-20260102") // so that there is a ghost to compare with first
 			e.until("a ghost", func() bool { return e.ghosts("x.jsonl") == 1 })
@@ -79,7 +80,7 @@ func TestIdentify(t *testing.T) {
 			e.wantStream(f, "")
 			e.want(append(a[:3:3], b[:4]...)...)
 			e.identify(f, nil)
-			e.wantStream(f, e.sink.stream(0).id.Key)
+			e.wantStream(f, key)
 		}},
 		{"one at a time", func(e *env) {
 			e.write("x.jsonl", text(a[:3]...))
@@ -95,6 +96,52 @@ func TestIdentify(t *testing.T) {
 			if f.stream == nil {
 				e.Error("it has no stream")
 			}
+		}},
+		{"under another name than it was found", func(e *env) {
+			e.write("x.jsonl", text(a[:3]...))
+			e.start().want(a[:3]...)
+			e.copy("x.jsonl", "x.jsonl.1")
+			f := e.candidate("x.jsonl.1")
+			f.path = e.path("x.jsonl")
+			if v := e.identify(f, nil); v.after == 0 {
+				e.Error("it is taken for what it is not")
+			}
+		}},
+		{"while the name of another one is lost", func(e *env) {
+			e.write("x.jsonl", text(a[:3]...))
+			e.start().want(a[:3]...)
+			e.write("x.jsonl.1", text(b[:3]...))
+			f := e.candidate("x.jsonl.1")
+			e.src.hold(true)
+			e.src.mu.Lock()
+			x := e.src.byPath[e.path("x.jsonl")]
+			e.src.mu.Unlock()
+			e.src.lose([]*file{x}, false)
+			e.src.saveMoved(x) // by who has it in hands
+			if v := e.identify(f, nil); v.after == 0 {
+				e.Error("it was not waited for the other one")
+			}
+			e.src.hold(false)
+			e.idle()
+			e.identify(f, nil)
+			if f.stream == nil {
+				e.Error("it has no stream")
+			}
+		}},
+		{"of one that is gone, and its inode is used elsewhere", func(e *env) {
+			e.write("x.jsonl", text(a[:3]...))
+			e.start().want(a[:3]...)
+			e.copy("x.jsonl", "x.jsonl.1")
+			e.src.mu.Lock()
+			x := e.src.byPath[e.path("x.jsonl")]
+			x.close()
+			e.src.rename(x, e.path("y.jsonl.1")) // as it looks
+			e.src.bury(x)
+			e.src.mu.Unlock()
+			f := e.candidate("x.jsonl.1")
+			e.idle()
+			e.identify(f, nil)
+			e.wantStream(f, e.sink.live()[0])
 		}},
 	}
 	for _, tt := range tests {
@@ -195,11 +242,11 @@ func (e *env) notice(name string) {
 	e.src.push(e.src.byPath[e.path(name)])
 }
 
-// ghosts returns how many there are of a family.
-func (e *env) ghosts(name string) int {
+// keyOf returns the key of the stream of a file.
+func (e *env) keyOf(name string) string {
 	e.src.mu.Lock()
 	defer e.src.mu.Unlock()
-	return len(e.src.ghosts[e.path(name)])
+	return e.src.byPath[e.path(name)].stream.key
 }
 
 func (e *env) wantStream(f *file, key string) {

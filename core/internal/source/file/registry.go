@@ -60,8 +60,8 @@ func (s *Source) meet(x found) {
 		push = true
 	case renamed:
 		s.rename(f, x.path)
-	case f.lost && f.path == x.path: // it is back
-		f.lost, push = false, true
+	case f.lost: // it may be back
+		f.lost, push = f.path != x.path, true
 	}
 	if f.stamp != x.stamp || f.failed {
 		f.stamp, f.fresh = x.stamp, false
@@ -181,7 +181,7 @@ func (s *Source) lose(files []*file, search bool) {
 	byDir := make(map[string][]*file)
 	s.mu.Lock()
 	for _, f := range files {
-		if !f.lost && !f.ghost {
+		if !f.lost && s.byID[f.id] == f {
 			f.lost = true
 			s.unsettle(f)
 			paths[f] = f.path

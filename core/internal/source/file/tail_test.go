@@ -3,8 +3,6 @@ package file
 import (
 	"bytes"
 	"errors"
-	"fmt"
-	"io"
 	"strings"
 	"testing"
 )
@@ -93,6 +91,3 @@ func TestReplacedWhileMoved(t *testing.T) {
 		}
 	}
 }
-
-var _ = fmt.Sprint
-var _ io.ReaderAt = (*swapped)(nil)
