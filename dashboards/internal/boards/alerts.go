@@ -18,7 +18,7 @@ const runbook = "https://github.com/earshot-dev/earshot/blob/main/docs/runbook.m
 // rule is an alert: a query with one number per row, and texts that name it.
 type rule struct {
 	uid, title, severity string
-	summary              string // without $, which provisioning takes for the environment's
+	summary              string  // without $, which provisioning takes for the environment's
 	window               int     // seconds that the query looks back
 	above                float64 // the number at which it begins
 	lasting              string  // how long it has to stay there

@@ -14,8 +14,12 @@ const ofTrace = `WITH ` + shown + ` AS shown,
   (SELECT max(End) + 1 FROM otel_traces_trace_id_ts WHERE TraceId = shown) AS ended
 `
 
-// inTrace is the condition for v_spans and v_messages.
+// inTrace is the condition for spans, which begin by then.
 const inTrace = `trace_id = shown AND ts >= began AND ts <= ended`
+
+// saidInTrace is the condition for messages, the last of which come when the last
+// span ends; the table knows only when it begins.
+const saidInTrace = `trace_id = shown AND ts >= began AND ts <= ended + INTERVAL 7 DAY`
 
 // criticalPath walks the tree of spans from the root down. In a span it goes back
 // from the end: the child that ended last is what the span waited for, then the
@@ -77,11 +81,11 @@ WHERE `+inTrace)).Empty("0"),
 		grafana.Stat("Tokens", "Tokens of the turn and of all agents below it, each counted once.", "short", sql(ofTrace+`
 SELECT sum(tokens) AS tokens
 FROM v_usage
-WHERE `+inTrace)).Empty("unknown"),
+WHERE `+saidInTrace)).Empty("unknown"),
 		grafana.Stat("Cost", "Tokens at the prices of model_prices; models without a price are left out.", "currencyUSD", sql(ofTrace+`
 SELECT sum(cost_usd) AS cost
 FROM v_usage
-WHERE `+inTrace)).Empty("unknown"),
+WHERE `+saidInTrace)).Empty("unknown"),
 	)
 	d.Row(18, grafana.Traces("Waterfall", "Spans that have ended, and those that still run as long as they are old.", sql(ofTrace+`
 SELECT TraceId AS traceID, SpanId AS spanID, ParentSpanId AS parentSpanID, if(AgentName = '', ServiceName, AgentName) AS serviceName,
@@ -133,7 +137,7 @@ SELECT ts AS Time, kind AS Kind, `+agent+` AS Agent, if(tool_name = '', model, t
   substringUTF8(multiIf(content != '', content, delegate_task != '', delegate_task, tool_arguments), 1, 1000) AS Text,
   is_error AS Failed, session_id AS Session
 FROM v_messages
-WHERE trace_id = shown AND ts >= began AND ts <= ended + INTERVAL 1 DAY AND kind NOT IN ('status', 'usage', 'stop')
+WHERE `+saidInTrace+` AND kind NOT IN ('status', 'usage', 'stop')
 ORDER BY ts, seq
 LIMIT 2000`)).Field("Text", grafana.Columns(700)).Field("Session", toSession, grafana.Columns(120)).Field("Kind", grafana.Columns(130)).
 		Field("Time", grafana.Columns(180)).Field("Failed", grafana.Red("true")).Empty("Nothing was said in this trace"))
