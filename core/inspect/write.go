@@ -38,7 +38,7 @@ type printer struct {
 
 func (p *printer) line(indent string, parts ...string) {
 	if p.err == nil {
-		_, p.err = fmt.Fprintln(p.w, indent+strings.Join(parts, ""))
+		_, p.err = fmt.Fprintln(p.w, strings.TrimRight(indent+strings.Join(parts, ""), " "))
 	}
 }
 
