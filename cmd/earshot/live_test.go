@@ -100,7 +100,7 @@ func TestTailFilters(t *testing.T) {
 		"hello, handshake, {\"depth\":3}": {"--session", "s1", "--hidden"},
 		"{\"depth\":3}":                   {"--kind", "tool_call"},
 		"":                                {"--format", "agno"},
-		"sonar 54000":                     {"--spans", "--kind", "execute_tool", "--session", "s9", "-n", "3"},
+		"sonar 54000":                     {"--spans", "--kind", "execute_tool", "--session", "s9", "-n", "9"},
 	} {
 		out, _ := h.run(append([]string{"tail", "--once", "-o", "json"}, args...)...)
 		var got []string

@@ -246,6 +246,25 @@ func TestSlowRunningAndAsync(t *testing.T) {
 	}
 }
 
+func TestExplainTellsFindings(t *testing.T) {
+	h := newHome(t)
+	in := incident("loop", time.Now().Add(-20*time.Minute), causes[8].slow)
+	for i := range in.spans {
+		if s := &in.spans[i]; s.ID == in.id("slow-run") {
+			for _, n := range []string{"5", "10"} {
+				s.Events = append(s.Events, msg.SpanEvent{Time: s.Start, Name: msg.EventFinding, Attrs: []msg.Attr{
+					{Key: msg.FindingKind, Value: "repeat"}, {Key: msg.FindingTool, Value: "poll"}, {Key: msg.FindingCount, Value: n},
+				}})
+			}
+		}
+	}
+	h.export(export.Batch{Spans: in.spans})
+	text, _ := h.run("explain", in.spans[0].TraceID.String())
+	if words := strings.Join(strings.Fields(text), " "); !strings.Contains(words, "diver called poll 10 times running with the same arguments and the same result.") {
+		t.Errorf("explanation:\n%s", text)
+	}
+}
+
 func TestSlowSaysWhenThereIsNothing(t *testing.T) {
 	h := newHome(t)
 	for range 2 {

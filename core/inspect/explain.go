@@ -168,6 +168,12 @@ func (e *Explanation) troubles(t *Trace) {
 			}
 		}
 	}
+	for i := range e.Works {
+		w := t.Works[e.Works[i].SpanID]
+		if n := len(w.Findings); n > 0 { // the last of a loop says it all
+			e.say("%s %s.", or(w.Agent, "An unnamed agent"), w.Findings[n-1])
+		}
+	}
 	if failed > 0 {
 		e.say("%s failed.", plural(failed, "step"))
 	}

@@ -26,7 +26,9 @@ type Work struct {
 	Error   string
 	Link    string // how a run was found to belong to its call
 	Tokens  Tokens
-	Silent  time.Duration // of a running one, since its last sign of life
+	// Findings are what the detectors found in a run, in words.
+	Findings []string
+	Silent   time.Duration // of a running one, since its last sign of life
 }
 
 // LoadTrace reads a trace. id may be the beginning of one if no other begins so.
@@ -117,7 +119,7 @@ const endedSQL = `
 		if(SpanAttributes['gen_ai.response.model'] != '', SpanAttributes['gen_ai.response.model'], SpanAttributes['gen_ai.request.model']),
 		Timestamp, toInt64(Duration), SpanAttributes['gen_ai.response.time_to_first_chunk'], SpanAttributes['earshot.span.state'],
 		SpanAttributes['earshot.delegate.async'], SpanAttributes['earshot.outcome'], SpanAttributes['error.type'], StatusMessage,
-		SpanAttributes['earshot.link.method'], SessionId, Events.Timestamp, Events.Name,
+		SpanAttributes['earshot.link.method'], SessionId, Events.Timestamp, Events.Name, Events.Attributes,
 		SpanId IN (SELECT toString(span_id) FROM delegations WHERE trace_id = {trace:String}),
 		toUInt64OrZero(SpanAttributes['gen_ai.usage.input_tokens']), toUInt64OrZero(SpanAttributes['gen_ai.usage.output_tokens']),
 		toUInt64OrZero(SpanAttributes['gen_ai.usage.cache_read.input_tokens']),
@@ -142,7 +144,7 @@ func (t *Trace) ended(ctx context.Context, q Querier) error {
 			s.Error = message
 		}
 		s.Link, s.Session = r.str(), r.str()
-		at, names := r.times(), r.list()
+		at, names, attrs := r.times(), r.list(), r.maps()
 		delegation := r.small() != 0
 		input, output, read, write, reasoning := r.num(), r.num(), r.num(), r.num(), r.num()
 		if r.err != nil {
@@ -171,7 +173,7 @@ func (t *Trace) ended(ctx context.Context, q Querier) error {
 			s.Status = outcome
 		}
 		s.Open = state == "idle"
-		s.events(at, names)
+		s.events(at, names, attrs)
 		t.Works[s.ID] = s
 		return nil
 	})
@@ -180,7 +182,7 @@ func (t *Trace) ended(ctx context.Context, q Querier) error {
 func less(a, b uint64) uint64 { return a - min(a, b) }
 
 // events takes over what a span went through.
-func (s *Work) events(at []time.Time, names []string) {
+func (s *Work) events(at []time.Time, names []string, attrs []map[string]string) {
 	for i, name := range names[:min(len(names), len(at))] {
 		ns := at[i].UnixNano()
 		switch strings.TrimPrefix(name, "earshot.") {
@@ -194,7 +196,30 @@ func (s *Work) events(at []time.Time, names []string) {
 			}
 		case "retry":
 			s.Retries = append(s.Retries, ns)
+		case "finding":
+			if i < len(attrs) {
+				s.Findings = append(s.Findings, finding(attrs[i]))
+			}
 		}
+	}
+}
+
+// finding says in words what a detector found.
+func finding(attrs map[string]string) string {
+	tool, n := or(attrs["earshot.finding.tool"], "a tool"), attrs["earshot.finding.count"]
+	switch kind := attrs["earshot.finding.kind"]; kind {
+	case "repeat":
+		return "called " + tool + " " + n + " times running with the same arguments and the same result"
+	case "ping_pong":
+		return "went to and fro between two calls, " + tool + " the last, for " + n + " results"
+	case "error_storm":
+		return "saw " + tool + " fail " + n + " times running"
+	case "fan_out":
+		return "had " + n + " delegations at work at once"
+	case "silence":
+		return "was silent for " + n + " seconds and waited for nothing that was heard of"
+	default:
+		return kind + " " + tool + " " + n
 	}
 }
 

@@ -21,7 +21,7 @@ const module = "github.com/earshot-dev/earshot/"
 var rooms = []string{
 	"core/msg", "core/frame", "core/decoder/conformance", "core/decoder/decodertest", "core/decoder/scaffold", "core/decoder",
 	"core/proto", "core/sdk/jsonv", "core/sdk/when", "core/sdk", "core/export/exporttest", "core/export", "core/config", "core/semconv", "core/blame", "core/inspect", "core/app",
-	"core/internal/wire", "core/internal/host", "core/internal/source", "core/internal/assemble", "core/internal/checkpoint",
+	"core/internal/wire", "core/internal/host", "core/internal/source", "core/internal/assemble", "core/internal/detect", "core/internal/checkpoint",
 	"core/internal/delivery", "core/internal/pipeline", "core/internal/store", "core/internal/telemetry",
 	"exporters/clickhouse", "exporters/otel", "plugins", "dashboards", "cmd/earshot-store", "cmd/earshot", "bench",
 }
@@ -48,7 +48,8 @@ var may = map[string][]string{
 	"core/internal/wire":       {"core/msg", "core/frame", "core/decoder", "core/proto"},
 	"core/internal/host":       {"core/frame", "core/decoder", "core/proto", "core/internal/wire"},
 	"core/internal/source":     {"core/msg", "core/frame"},
-	"core/internal/assemble":   {"core/msg"},
+	"core/internal/detect":     {},
+	"core/internal/assemble":   {"core/msg", "core/internal/detect"},
 	"core/internal/checkpoint": {},
 	"core/internal/telemetry":  {},
 	"core/internal/store":      {},

@@ -19,6 +19,7 @@ func (g *group) apply(out Emitter, m *msg.Message, stream uint64) (linked bool) 
 	h.TraceID = g.trace(r.Root)
 	h.SpanID = g.span(msg.SpanRun, r.ID)
 	g.describe(r, m)
+	g.watchSilence(out, r, m)
 	r.touch(m.Time)
 
 	switch m.Kind {

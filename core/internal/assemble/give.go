@@ -75,7 +75,7 @@ func (g *group) runSpan(r *run) *msg.Span {
 		Model: r.Model, Provider: r.Provider, Usage: r.Usage,
 		Outcome: r.Outcome, ErrorType: r.Error, StatusMessage: r.Message,
 		Delegate: msg.Delegate{Link: r.Link, Confidence: r.Confidence},
-		Events:   slices.Clone(r.Events),
+		Events:   slices.Concat(r.Events, r.Found),
 	}
 	if r.Agent.Kind == msg.KindWorkflow {
 		s.Kind = msg.SpanWorkflow

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/earshot-dev/earshot/core/internal/detect"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
@@ -18,6 +19,7 @@ const (
 	maxDone      = 256  // ended delegations
 	maxLinks     = 256  // links whose call has not been seen
 	maxEvents    = 32   // of a span
+	maxFound     = 32   // findings of a run
 	maxPartial   = 1024 // incomplete messages
 	maxChats     = 64   // starts of responses, of a run
 	maxSeen      = 1024 // usage messages, of a run
@@ -97,6 +99,10 @@ type run struct {
 	Chat   *chat           `json:"chat,omitempty"`
 	Chats  []chatStart     `json:"chats,omitempty"` // for responses that are told again
 	Events []msg.SpanEvent `json:"events,omitempty"`
+	Detect detect.State    `json:"detect,omitzero"`
+	// Delegating is how many of its delegations are at work.
+	Delegating int             `json:"delegating,omitempty"`
+	Found      []msg.SpanEvent `json:"found,omitempty"` // what the detectors found
 
 	Stream  uint64 `json:"stream"`
 	changed bool
@@ -155,6 +161,7 @@ type call struct {
 	Start      int64           `json:"start"`
 	Last       int64           `json:"last"`
 	Arguments  uint32          `json:"arguments,omitempty"`
+	Hash       uint64          `json:"hash,omitempty"` // of the arguments
 	Shown      bool            `json:"shown,omitempty"`
 	Lost       bool            `json:"lost,omitempty"`  // nobody will bring its result, by rule
 	Given      bool            `json:"given,omitempty"` // and it was given so

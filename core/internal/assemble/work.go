@@ -119,6 +119,7 @@ func (g *group) begin(out Emitter, r *run, m *msg.Message) msg.SpanID {
 		}
 		g.Open[id] = c
 		g.known(out, c)
+		g.watchDelegation(out, r, c, m)
 	}
 	c.changed, c.Given, c.Lost = true, false, false
 	keep(&c.Tool, m.Tool.Name)
@@ -129,7 +130,7 @@ func (g *group) begin(out Emitter, r *run, m *msg.Message) msg.SpanID {
 	c.Confidence = max(c.Confidence, m.Delegation.Confidence)
 	c.Internal = c.Internal || m.Tool.Internal
 	c.Async = c.Async || m.Delegation.Async
-	c.Arguments = uint32(m.Tool.Arguments.Len())
+	c.Arguments, c.Hash = uint32(m.Tool.Arguments.Len()), hash(m.Tool.Arguments)
 	return g.span(c.kind(), c.ID)
 }
 
@@ -196,6 +197,7 @@ func (g *group) end(out Emitter, r *run, m *msg.Message) msg.SpanID {
 		}
 	}
 	g.give(out, s, g.Runs[c.Run])
+	g.watchResult(out, g.Runs[c.Run], c, m)
 	if c.Delegation {
 		g.finished(c)
 		for _, child := range g.Runs {
