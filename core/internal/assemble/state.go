@@ -52,6 +52,7 @@ type done struct {
 	Run   string `json:"run"`
 	Root  string `json:"root"`
 	Child string `json:"child,omitempty"`
+	To    string `json:"to,omitempty"`
 
 	Link       msg.LinkMethod `json:"link,omitempty"`
 	Confidence uint8          `json:"confidence,omitempty"`
@@ -79,6 +80,7 @@ type run struct {
 
 	Source   string      `json:"source,omitempty"`
 	Agent    msg.Agent   `json:"agent,omitzero"`
+	To       string      `json:"to,omitempty"` // the name by which its call knows the agent, which may have none of its own
 	Model    string      `json:"model,omitempty"`
 	Provider string      `json:"provider,omitempty"`
 	Usage    msg.Tokens  `json:"usage,omitzero"`
@@ -249,7 +251,7 @@ func (g *group) waiting() map[string]bool {
 
 // finished remembers a delegation that has its result.
 func (g *group) finished(c *call) {
-	d := done{Run: c.Run, Root: c.Run, Child: c.Child, Link: c.Link, Confidence: c.Confidence}
+	d := done{Run: c.Run, Root: c.Run, Child: c.Child, To: c.To, Link: c.Link, Confidence: c.Confidence}
 	if r := g.Runs[c.Run]; r != nil {
 		d.Root = r.Root
 	}

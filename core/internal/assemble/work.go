@@ -113,7 +113,7 @@ func (g *group) begin(out Emitter, r *run, m *msg.Message) msg.SpanID {
 	c := g.Open[m.Tool.CallID]
 	if c == nil {
 		id := strings.Clone(m.Tool.CallID)
-		c = &call{ID: id, Run: r.ID, Start: m.Time, Last: m.Time, Delegation: m.Kind == msg.Delegation}
+		c = &call{ID: id, Run: r.ID, Start: m.Time, Last: m.Time, Delegation: m.Kind == msg.Delegation, To: strings.Clone(m.Delegation.To)}
 		if d, ok := g.Done[id]; ok && d.Run == r.ID { // told again after its end
 			c.Child = d.Child
 		}
@@ -145,8 +145,15 @@ func (g *group) known(out Emitter, c *call) {
 		return true
 	})
 	for _, r := range g.Runs {
-		if !r.Linked && (r.Call == c.ID || r.ID == c.Child) {
+		switch {
+		case !r.Linked && (r.Call == c.ID || r.ID == c.Child):
 			g.join(out, r, "", c.ID, c.Link, c.Confidence)
+		case r.Linked && r.Call == c.ID && r.To == "" && c.To != "":
+			// It was linked by its parent alone, and heard without a name.
+			r.To, r.changed = c.To, true
+			if r.Agent.Name == "" && r.Start != 0 {
+				out.Relink(r.Stream, RunRef{g.key.tenant, g.key.format, g.key.session, r.ID})
+			}
 		}
 	}
 }
