@@ -144,6 +144,8 @@ var causes = []struct {
 		}},
 	{"nothing heard", "idle", "idle diver diver", "nothing heard of diver",
 		func(t *turn) { t.chat("slow-end", "slow-run", 66, 67, 70) }},
+	{"unseen", "sub_agent", "sub_agent mate diver", "agent mate unseen in diver",
+		func(t *turn) { t.delegation("inner", "slow-run", "diver", "mate", 12, 68) }},
 	{"many small", "tool", "tool poll diver", "tool poll in diver ×9",
 		func(t *turn) {
 			for i := range 9 {
@@ -248,7 +250,7 @@ func TestSlowRunningAndAsync(t *testing.T) {
 
 func TestExplainTellsFindings(t *testing.T) {
 	h := newHome(t)
-	in := incident("loop", time.Now().Add(-20*time.Minute), causes[8].slow)
+	in := incident("loop", time.Now().Add(-20*time.Minute), causes[9].slow)
 	for i := range in.spans {
 		if s := &in.spans[i]; s.ID == in.id("slow-run") {
 			for _, n := range []string{"5", "10"} {

@@ -31,8 +31,8 @@
 // comes before a step's last retry was lost to it. A pause of a run counts in its
 // own steps and gaps; another agent that works meanwhile keeps its time. A
 // delegation is looked through: its time is that of the run below it, and idle
-// where that was not running; with no run below it, all of its time is
-// sub_agent.
+// where that was not running. If no run below it took any time, the other agent
+// worked unseen, and all of the delegation's time is sub_agent.
 //
 // # Without it
 //

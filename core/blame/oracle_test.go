@@ -109,7 +109,7 @@ func ownSlot(n *Node, t, from, to int64) slot {
 	case Tool:
 		return slot{n, ToolTime}
 	case Delegation:
-		if len(n.children) == 0 {
+		if !slices.ContainsFunc(n.children, func(c *Node) bool { return c.End > c.Start }) {
 			return slot{n, SubAgent}
 		}
 	}

@@ -153,8 +153,22 @@ func (n *Node) bucketAt(at, retried, first int64) Bucket {
 		return ModelStream
 	case n.Kind == Tool:
 		return ToolTime
-	case n.Kind == Delegation && len(n.children) == 0:
+	case n.unseen():
 		return SubAgent
 	}
 	return Idle
+}
+
+// unseen reports whether the node is a delegation of whose agent nothing was
+// heard, or not more than a word.
+func (n *Node) unseen() bool {
+	if n.Kind != Delegation {
+		return false
+	}
+	for _, c := range n.children {
+		if c.Start < c.End {
+			return false
+		}
+	}
+	return true
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // Group is time of one sort: what the same tool, the same model or the same agent
-// spent in one bucket.
+// spent in one bucket. Of a delegation Name is to whom.
 type Group struct {
 	Bucket Bucket
 	Kind   Kind
@@ -15,6 +15,9 @@ type Group struct {
 }
 
 func (p Piece) group() Group {
+	if p.Node.Kind == Delegation && p.Node.To != "" {
+		return Group{p.Bucket, Delegation, p.Node.To, p.Node.Agent}
+	}
 	return Group{p.Bucket, p.Node.Kind, p.Node.Name, p.Node.Agent}
 }
 

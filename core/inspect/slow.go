@@ -222,17 +222,17 @@ func (c Culprit) String() string {
 	case "tool":
 		what = "tool " + or(c.Name, "of unknown name")
 	case "sub_agent":
-		what = "agent below " + or(c.Name, "a delegation") + ", unseen"
+		what = "agent " + or(c.Name, "of unknown name") + " unseen"
 	case "wait":
 		what = "waiting for a person"
-		if c.Kind == "tool" {
-			what += " at " + or(c.Name, "a tool")
+		if c.Kind != "run" {
+			what += " at " + or(c.Name, "a step")
 		}
 	case "retry":
 		what = "retries of " + or(c.Name, c.Kind)
 	default:
 		what = "nothing heard"
-		if c.Kind == "run" && c.Name != "" {
+		if c.Name != "" {
 			what += " of " + c.Name
 		}
 	}
