@@ -183,7 +183,7 @@ func (d *demo) show(ctx context.Context, cfg *config.Config, file string) (err e
 	if err := writeSessions(d.cmd, list); err != nil {
 		return err
 	}
-	conv, err := inspect.Load(ctx, r, list[0].ID)
+	conv, err := inspect.Load(ctx, r, list[0].ID, inspect.ShortTexts)
 	if err != nil {
 		return err
 	}

@@ -109,7 +109,11 @@ turn, what is on the critical path solid and marked with *.`,
 					}
 					return writeDrawn(c, output, t.Waterfall(), style)
 				}
-				conv, err := inspect.Load(ctx, r, args[0])
+				texts := inspect.ShortTexts
+				if full || output == "json" {
+					texts = inspect.LongTexts
+				}
+				conv, err := inspect.Load(ctx, r, args[0], texts)
 				if err != nil {
 					return err
 				}

@@ -79,7 +79,7 @@ const tailSpans = `
 func (t *Tail) Next(ctx context.Context, q Querier, now time.Time) ([]TailLine, error) {
 	f := t.filter
 	params := map[string]string{
-		"session": f.Session, "format": f.Format, "kind": f.Kind, "hidden": "0", "text": fmt.Sprint(textLimit),
+		"session": f.Session, "format": f.Format, "kind": f.Kind, "hidden": "0", "text": fmt.Sprint(LongTexts),
 		"since": fmt.Sprint(t.since.UnixMilli()), "limit": fmt.Sprint(max(f.Limit, 0)),
 	}
 	if f.Hidden {

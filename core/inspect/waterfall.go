@@ -1,6 +1,8 @@
 package inspect
 
 import (
+	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -95,7 +97,8 @@ func (w *Waterfall) Write(out io.Writer, st Style) error {
 	if st.Width <= 0 {
 		st.Width = 100
 	}
-	p := &printer{w: out, Style: st}
+	lines := bufio.NewWriter(out)
+	p := &printer{w: lines, Style: st}
 	p.line("", p.bold("trace "+w.TraceID), fmt.Sprintf("  session %s · %s · %s · %s", w.SessionID, w.Started.Format("2006-01-02 15:04:05"),
 		Span(time.Duration(w.WallMS*1e6)), plural(len(w.Spans), "span")))
 	name := min(44, max(24, st.Width*2/5))
@@ -107,7 +110,7 @@ func (w *Waterfall) Write(out io.Writer, st Style) error {
 	for _, n := range w.Notes {
 		p.line("", p.dim("clock: "+printable(n)))
 	}
-	return p.err
+	return cmp.Or(p.err, lines.Flush())
 }
 
 func (w *Waterfall) row(p *printer, r *WaterfallRow, name, bar int) {
