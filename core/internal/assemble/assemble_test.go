@@ -22,6 +22,7 @@ type world struct {
 	open    map[msg.SpanID]bool
 	relinks []string
 	replay  []RunRef
+	found   []string
 }
 
 func newWorld(t *testing.T) *world {
@@ -48,6 +49,8 @@ func (w *world) Relink(_ uint64, r RunRef) {
 	w.relinks = append(w.relinks, r.Run)
 	w.replay = append(w.replay, r)
 }
+
+func (w *world) Found(_, kind string) { w.found = append(w.found, kind) }
 
 // restart throws the assembler away and goes on from what was sealed.
 func (w *world) restart() {

@@ -26,6 +26,9 @@ func (g *group) give(out Emitter, s *msg.Span, r *run) {
 	if s.Agent == (msg.Agent{}) {
 		s.Agent = r.Agent
 	}
+	if s.Agent.Name == "" {
+		s.Agent.Name = r.To
+	}
 	s.Ver = uint64(g.revision&0xff)<<revisionShift | uint64(s.State)<<completeShift | uint64(max(s.LastSeen, 0)/1000)&(linkedBit-1)
 	if r.Linked {
 		s.Ver |= linkedBit
@@ -75,7 +78,7 @@ func (g *group) runSpan(r *run) *msg.Span {
 		Model: r.Model, Provider: r.Provider, Usage: r.Usage,
 		Outcome: r.Outcome, ErrorType: r.Error, StatusMessage: r.Message,
 		Delegate: msg.Delegate{Link: r.Link, Confidence: r.Confidence},
-		Events:   slices.Clone(r.Events),
+		Events:   slices.Concat(r.Events, r.Found),
 	}
 	if r.Agent.Kind == msg.KindWorkflow {
 		s.Kind = msg.SpanWorkflow
@@ -193,7 +196,7 @@ func (g *group) reset(id string) {
 	}
 	g.Runs[id] = &run{
 		ID: r.ID, Parent: r.Parent, Call: r.Call, Link: r.Link, Confidence: r.Confidence, Root: r.Root, Was: r.Was,
-		Prev: r.Prev, PrevRoot: r.PrevRoot, Linked: r.Linked, Stream: r.Stream, Ended: min(r.Ended, byCall), Shown: r.Shown,
+		Prev: r.Prev, PrevRoot: r.PrevRoot, Linked: r.Linked, To: r.To, Stream: r.Stream, Ended: min(r.Ended, byCall), Shown: r.Shown,
 	}
 	for _, c := range g.Open {
 		if c.Run == id {
