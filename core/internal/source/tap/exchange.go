@@ -134,13 +134,14 @@ func (x *exchange) record() {
 	go func() {
 		defer t.recording.Done()
 		defer t.open.Add(-1)
+		s := &stream{exchange: x}
+		defer s.release()
 		// What breaks here must not break the traffic, which is in the same process.
 		defer func() {
 			if why := recover(); why != nil {
-				x.queue.abandon()
 				t.Logger.Error("the recording of a response has failed", "origin", x.origin, "error", why, "stack", string(debug.Stack()))
 			}
 		}()
-		(&stream{exchange: x}).run()
+		s.run()
 	}()
 }

@@ -86,6 +86,11 @@ func (t *Tap) rewrite(p *httputil.ProxyRequest) {
 			out.Header[name] = v
 		}
 	}
+	if _, said := in.Header["Content-Length"]; said && in.ContentLength == 0 {
+		// How net/http is made to say that there is no body, whatever the method (but
+		// not for GET and HEAD, where nobody says so).
+		out.Body, out.TransferEncoding = http.NoBody, []string{"identity"}
+	}
 	// The same map, which the end of the body fills.
 	out.Trailer = in.Trailer
 }
@@ -109,15 +114,16 @@ func (t *Tap) target(in *http.Request) *url.URL {
 	u.Scheme, u.Host, u.User = t.upstream.Scheme, t.upstream.Host, nil
 	prefix := strings.TrimSuffix(t.upstream.EscapedPath(), "/")
 	raw, _, _ := strings.Cut(in.RequestURI, "?")
-	if !strings.HasPrefix(raw, "/") { // an absolute URI, or *
+	switch {
+	case in.URL.Scheme == t.upstream.Scheme && prefix == "":
+		// An absolute URI, as proxies are asked. Opaque is written as it is, behind the
+		// scheme if it begins with two slashes.
+		u.Opaque = strings.TrimPrefix(raw, in.URL.Scheme+":")
+		return &u
+	case !strings.HasPrefix(raw, "/"): // another one, or *
 		raw = u.EscapedPath()
 	}
-	if prefix == "" && u.EscapedPath() == raw {
-		return &u
-	}
-	// Opaque is written as it is. It may not begin with two slashes: then it would
-	// name a host.
-	if raw = prefix + raw; strings.HasPrefix(raw, "/") && !strings.HasPrefix(raw, "//") {
+	if raw = prefix + raw; raw != u.EscapedPath() && strings.HasPrefix(raw, "/") && !strings.HasPrefix(raw, "//") {
 		u.Opaque = raw
 	}
 	return &u

@@ -36,7 +36,6 @@ func (s *stream) run() {
 		s.encoded()
 	}
 	s.hole()
-	s.queue.memory.give(s.held)
 	s.facts.Timing = new(s.meter.Facts())
 	s.tap.Timing(*s.facts.Timing)
 	if s.recording == nil {
@@ -48,6 +47,13 @@ func (s *stream) run() {
 	if err := s.recording.Close(); err != nil {
 		s.tap.Logger.Warn("a recording is not closed", "origin", s.origin, "error", err)
 	}
+}
+
+// release gives back all memory.
+func (s *stream) release() {
+	s.queue.abandon()
+	s.queue.memory.give(s.load.cost + s.held)
+	s.request.release()
 }
 
 // prompt records the request's body.

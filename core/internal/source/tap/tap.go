@@ -168,6 +168,10 @@ func (t *Tap) serve(w http.ResponseWriter, r *http.Request) {
 		r = r.WithContext(context.WithValue(r.Context(), exchangeKey, x))
 		r.Body = x.request.body(r.Body)
 	}
+	// An answer may begin while the request is still being sent. Without this net/http
+	// closes the request's body when the answer begins, and then the transport, which
+	// may not have looked for its end yet, breaks off the answer.
+	_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/2 always is
 	t.proxy.ServeHTTP(writer{w}, r)
 }
 
