@@ -124,7 +124,7 @@ func (c *Client) connect(ctx context.Context, s *stream) error {
 			}
 		}
 		switch {
-		case errors.Is(err, io.EOF):
+		case err == io.EOF:
 			return s.ended(ctx, nil, false)
 		case err != nil:
 			return s.ended(context.WithoutCancel(ctx), c.cause(alive, err), ctx.Err() != nil)

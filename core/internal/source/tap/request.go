@@ -1,7 +1,6 @@
 package tap
 
 import (
-	"errors"
 	"io"
 	"sync"
 )
@@ -40,7 +39,7 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.copy.add(p[:n])
 	if err != nil {
-		b.copy.end(errors.Is(err, io.EOF))
+		b.copy.end(err == io.EOF)
 	}
 	return n, err
 }

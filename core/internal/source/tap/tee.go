@@ -27,7 +27,7 @@ func (b *teeBody) Read(p []byte) (int, error) {
 		b.pending = true
 	}
 	if err != nil {
-		b.queue.close(errors.Is(err, io.EOF))
+		b.queue.close(err == io.EOF)
 	}
 	return n, err
 }
