@@ -84,7 +84,7 @@ func New(settings Settings) (*Client, error) {
 	return &Client{
 		Settings: settings, header: header, origin: source.Address(u),
 		backoff: retry.Backoff{Min: settings.RetryMin, Max: settings.RetryMax},
-		http:    &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: 10 * time.Second}},
+		http:    &http.Client{Transport: newTransport()},
 	}, nil
 }
 
