@@ -15,12 +15,15 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/source"
 )
 
-// maxSessions is how many sessions are remembered.
-const maxSessions = 100_000
-
 // backfill reads the list of sessions, and the runs of those that have changed.
-func (p *Poller) backfill(ctx context.Context) error {
-	var failed error
+func (p *Poller) backfill(ctx context.Context) (failed error) {
+	if err := p.openLedger(ctx); err != nil {
+		return err
+	}
+	if p.sessions == nil {
+		p.sessions = readSessions(p.ledger.State())
+	}
+	defer func() { failed = errors.Join(failed, p.markSessions()) }()
 	before := ""
 	for page := 1; page <= maxPages; page++ {
 		u := *p.url
@@ -61,53 +64,56 @@ func (p *Poller) session(ctx context.Context, entry json.RawMessage) error {
 		ID string `json:"session_id"`
 	}
 	if err := json.Unmarshal(entry, &named); err != nil || named.ID == "" {
-		return fmt.Errorf("an entry of the list has no session_id")
+		return errors.New("an entry of the list has no session_id")
 	}
-	t := p.sessions[named.ID]
-	if t == nil {
-		if len(p.sessions) >= maxSessions {
-			return fmt.Errorf("more than %d sessions", maxSessions)
-		}
-		u := *p.url
-		path := strings.TrimSuffix(u.EscapedPath(), "/") + "/" + url.PathEscape(named.ID) + "/runs"
-		u.RawPath = path
-		var err error
-		if u.Path, err = url.PathUnescape(path); err != nil {
-			return err
-		}
-		q := u.Query()
-		for _, of := range []string{"page", "limit", "sort_by", "sort_order", "session_name"} {
-			q.Del(of)
-		}
-		u.RawQuery = q.Encode()
-		t = &target{url: &u}
-		p.sessions[named.ID] = t
-	}
-	if err := p.recall(ctx, t); err != nil {
-		return err
-	}
-	h := hash(entry)
-	if t.state.Entry == h {
+	id, now := hash64([]byte(named.ID)), uint32(hash64(entry))
+	if was, known := p.sessions.entry[id]; known && was == now {
 		return nil
 	}
-	if err := p.runs(ctx, t, h); err != nil {
+	u, err := p.runs(named.ID)
+	if err != nil {
 		return fmt.Errorf("session: %w", err)
+	}
+	a, err := p.get(ctx, u, seen{})
+	if err != nil {
+		return fmt.Errorf("session: %w", err)
+	}
+	if len(a.frames) > 0 {
+		if err := p.recordAnswer(ctx, u, a); err != nil {
+			return err
+		}
+	}
+	p.sessions.set(id, now)
+	if p.sessions.dirty >= markEvery {
+		return p.markSessions()
 	}
 	return nil
 }
 
-// runs asks for all runs of a session, which have no pages.
-func (p *Poller) runs(ctx context.Context, t *target, entry string) error {
-	before := t.state.Pages[""]
-	a, err := p.get(ctx, t.url, before)
-	if err != nil {
-		return err
+// runs is the URL of a session's runs, which have no pages.
+func (p *Poller) runs(session string) (*url.URL, error) {
+	u := *p.url
+	var err error
+	u.RawPath = strings.TrimSuffix(u.EscapedPath(), "/") + "/" + url.PathEscape(session) + "/runs"
+	if u.Path, err = url.PathUnescape(u.RawPath); err != nil {
+		return nil, err
 	}
-	t.state.Pages, t.state.Entry = map[string]seen{"": a.seen}, entry
-	if err := p.record(ctx, t, a, a.Hash != before.Hash && len(a.frames) > 0); err != nil {
-		t.known = false
-		return err
+	q := u.Query()
+	for _, ofTheList := range []string{"page", "limit", "sort_by", "sort_order", "session_name"} {
+		q.Del(ofTheList)
 	}
+	u.RawQuery = q.Encode()
+	return &u, nil
+}
+
+func (p *Poller) markSessions() error {
+	if p.sessions.dirty == 0 {
+		return nil
+	}
+	if err := p.ledger.Mark(p.sessions.state()); err != nil {
+		return fmt.Errorf("mark: %w", err)
+	}
+	p.sessions.dirty = 0
 	return nil
 }
 
@@ -116,4 +122,4 @@ type running struct{ gohash.Hash }
 
 func newHash() running { return running{sha256.New()} }
 
-func (r running) sum() string { return hex.EncodeToString(r.Sum(nil)[:16]) }
+func (r running) sum() string { return hex.EncodeToString(r.Sum(nil)[:8]) }

@@ -2,9 +2,10 @@
 // have changed: with If-None-Match where the server gives an ETag, and by a hash of
 // the answer where it does not.
 //
-// Each URL is a stream; a changed answer is a Body frame in it (a Line for each line
-// of NDJSON). Its recording is closed after every change, so that a decoder sees an
-// answer as a whole, and its State remembers what was seen, over restarts too.
+// Each answer that has changed is a stream of one Body frame (of NDJSON, a Line for
+// each line), so that a decoder sees it as a whole. What was seen is the State of a
+// recording without frames, and so remembered over restarts. A crash between the two
+// records an answer twice, which changes no table.
 //
 // # Pages
 //

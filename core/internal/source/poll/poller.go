@@ -19,9 +19,10 @@ type Poller struct {
 	http     *http.Client
 	backoff  retry.Backoff
 	rec      source.Recorder
-	whole    *target            // of the URL itself
-	sessions map[string]*target // by id
-	trouble  string             // what was last complained of
+	whole    *target // of the URL itself
+	ledger   source.Recording
+	sessions *sessions // of a list of them
+	trouble  string    // what was last complained of
 
 	asked  atomic.Bool // one round at least
 	asking atomic.Bool

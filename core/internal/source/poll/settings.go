@@ -84,7 +84,7 @@ func New(settings Settings) (*Poller, error) {
 		return fail(fmt.Errorf("pages %q: neither agno nor letta", settings.Pages))
 	}
 	return &Poller{
-		Settings: settings, url: u, sessions: make(map[string]*target),
+		Settings: settings, url: u,
 		backoff: retry.Backoff{Min: settings.Interval, Max: max(maxPause, settings.Interval)},
 		http:    &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second}},
 	}, nil

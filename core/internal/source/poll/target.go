@@ -5,29 +5,26 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"net/url"
 	"strconv"
-	"time"
 
 	"github.com/earshot-dev/earshot/core/internal/source"
 )
 
 // maxPages is how many pages of one URL are asked for.
-const maxPages = 1000
+const maxPages = 500
 
 // target is one URL with all its pages.
 type target struct {
 	url   *url.URL
-	known bool // state is what the recorder has
+	known bool // state is what the ledger has
 	state state
 }
 
-// state is the State of a target's recording.
+// state is what was seen of a target.
 type state struct {
 	Pages map[string]seen `json:"pages,omitempty"`
 	After string          `json:"after,omitempty"` // Letta: the last item of the last full page
-	Entry string          `json:"entry,omitempty"` // hash of a session's entry in the list
 }
 
 // seen is what is remembered of a page.
@@ -39,7 +36,7 @@ type seen struct {
 
 func hash(b []byte) string {
 	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:16])
+	return hex.EncodeToString(sum[:8])
 }
 
 // ask asks for all pages of the target and records those that have changed.
@@ -128,58 +125,42 @@ func limit(q url.Values) int {
 	return 100
 }
 
-// begin begins, or goes on with, the target's recording.
-func (p *Poller) begin(ctx context.Context, t *target) (source.Recording, error) {
-	id := source.ID{Key: "poll-" + hash(fmt.Appendf(nil, "%q %q %q", p.Method, t.url, p.Body)), Origin: source.Address(t.url), Anchor: time.Now().UnixNano()}
-	r, err := p.rec.Begin(ctx, p.Format, id)
-	if err != nil {
-		return nil, fmt.Errorf("record: %w", err)
-	}
-	return r, nil
-}
-
 // recall reads what was seen by a process before this one.
 func (p *Poller) recall(ctx context.Context, t *target) error {
 	if t.known {
 		return nil
 	}
-	r, err := p.begin(ctx, t)
-	if err != nil {
+	if err := p.openLedger(ctx); err != nil {
 		return err
 	}
 	t.state = state{}
-	if b := r.State(); len(b) > 0 {
+	if b := p.ledger.State(); len(b) > 0 {
 		if err := json.Unmarshal(b, &t.state); err != nil {
 			p.Logger.Warn("the state of a stream is not readable; it is read anew", "url", source.Address(t.url), "error", err)
 			t.state = state{}
 		}
 	}
 	t.known = true
-	return r.Close()
+	return nil
 }
 
-// record records an answer and what is known now.
-func (p *Poller) record(ctx context.Context, t *target, a *answer, changed bool) (err error) {
-	r, err := p.begin(ctx, t)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if e := r.Close(); err == nil {
-			err = e
-		}
-	}()
-	for i := range a.frames {
-		if !changed {
-			break
-		}
-		if err := r.Record(ctx, &a.frames[i]); err != nil {
-			return fmt.Errorf("record: %w", err)
+// record records an answer that has changed, and then what is known now.
+func (p *Poller) record(ctx context.Context, t *target, a *answer, changed bool) error {
+	if changed {
+		if err := p.recordAnswer(ctx, t.url, a); err != nil {
+			return err
 		}
 	}
 	b, err := json.Marshal(&t.state)
+	if err == nil && len(b) > maxState {
+		for name, s := range t.state.Pages { // long ETags
+			s.ETag = ""
+			t.state.Pages[name] = s
+		}
+		b, err = json.Marshal(&t.state)
+	}
 	if err != nil {
 		return err
 	}
-	return r.Mark(b)
+	return p.ledger.Mark(b)
 }

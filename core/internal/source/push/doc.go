@@ -28,8 +28,8 @@
 // # Idempotency
 //
 // A request with an Idempotency-Key is answered again as it was the first time, and
-// not recorded again. The last 10,000 keys are remembered; over a restart as long as
-// the recorder knows the request's stream.
+// not recorded again. The last 10,000 keys are remembered, over a restart the last
+// 256.
 //
 // # Streams
 //

@@ -54,6 +54,7 @@ func (s *Server) Run(ctx context.Context, rec source.Recorder) error {
 		return fmt.Errorf("push: %w", err)
 	}
 	s.rec, s.addr = rec, listener.Addr()
+	s.keys.recall(ctx, s)
 	serve, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	server := &http.Server{

@@ -95,6 +95,30 @@ func (f *fixture) want(got, want string) {
 	}
 }
 
+// pushed are the streams without the ledger.
+func pushed(all []recordtest.Stream) (out []recordtest.Stream) {
+	for _, s := range all {
+		if s.Key != "idempotency" {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func (f *fixture) streams() []recordtest.Stream { return pushed(f.rec.Streams()) }
+
+// wait waits until the streams are as wanted.
+func (f *fixture) wait(wanted func([]recordtest.Stream) bool) []recordtest.Stream {
+	f.Helper()
+	ctx, cancel := context.WithTimeout(f.Context(), 10*time.Second)
+	defer cancel()
+	s, ok := f.rec.Wait(ctx, func(s []recordtest.Stream) bool { return wanted(pushed(s)) })
+	if !ok {
+		f.Fatalf("%+v", s)
+	}
+	return pushed(s)
+}
+
 func texts(s recordtest.Stream) string {
 	out := ""
 	for _, f := range s.Frames {
@@ -130,7 +154,7 @@ func TestBodies(t *testing.T) {
 					in, headers = zipped(c.body), []string{"Content-Encoding: gzip"}
 				}
 				f.want(f.post("?conversation_id=7&token=x", c.contentType, in, headers...), c.answer)
-				s := f.rec.Streams()[0]
+				s := f.streams()[0]
 				f.want(texts(s), c.frames)
 				f.want(s.ID.Origin, "http://127.0.0.1:0/in?conversation_id=7")
 				if s.Synced != len(s.Frames) || !s.Closed {
@@ -184,7 +208,7 @@ func TestRefused(t *testing.T) {
 	if res.StatusCode != http.StatusUnauthorized {
 		t.Errorf("GET without token: %d", res.StatusCode)
 	}
-	for _, s := range f.rec.Streams() {
+	for _, s := range f.streams() {
 		if got := texts(s); got != "body {}\nclose \n" && got != "event 1\n" {
 			t.Errorf("recorded: %s", got)
 		}
@@ -206,7 +230,7 @@ func TestIdempotency(t *testing.T) {
 	rec.Fail(nil)
 	f.want(f.post("", "application/json", strings.NewReader("1"), "Idempotency-Key: k3"), `200 {"frames":1}`)
 	f.stop()
-	if s := rec.Streams(); len(s) != 3 || len(s[0].Frames) != 3 {
+	if s := f.streams(); len(s) != 3 || len(s[0].Frames) != 3 {
 		t.Errorf("%+v", s)
 	}
 
@@ -214,7 +238,7 @@ func TestIdempotency(t *testing.T) {
 	g := start(t, rec)
 	g.want(g.post("", "application/x-ndjson", strings.NewReader("1\n2\n"), key), `200 {"frames":2}`)
 	g.want(g.post("", "application/x-ndjson", strings.NewReader("other"), "Idempotency-Key: k2"), `422 {"error":"this idempotency key was used for another body"}`)
-	if s := rec.Streams(); len(s) != 3 || len(s[0].Frames) != 3 {
+	if s := f.streams(); len(s) != 3 || len(s[0].Frames) != 3 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -251,7 +275,7 @@ func TestNamedStreams(t *testing.T) {
 		f.want(f.post("?stream=s%201", "application/x-ndjson", strings.NewReader(fmt.Sprintf("%d\n", i))), `200 {"frames":1}`)
 		f.want(f.post("?stream=s2", "application/json", strings.NewReader(fmt.Sprint(10+i)), fmt.Sprintf("Idempotency-Key: %d", i)), `200 {"frames":1}`)
 	}
-	s := f.rec.Streams()
+	s := f.streams()
 	if len(s) != 2 || s[0].Closed || s[1].Closed {
 		t.Fatalf("%+v", s)
 	}
@@ -272,7 +296,7 @@ func TestNamedStreams(t *testing.T) {
 	if n := len(f.server.streams.named); n > maxStreams {
 		t.Errorf("%d streams are open", n)
 	}
-	if s := f.rec.Streams(); !s[0].Closed {
+	if s := f.streams(); !s[0].Closed {
 		t.Error("the stream used longest ago is open")
 	}
 }
@@ -285,9 +309,7 @@ func TestEventsAsTheyCome(t *testing.T) {
 	go func() { answered <- f.post("", "text/event-stream", pr) }()
 	for i := 1; i <= 3; i++ {
 		fmt.Fprintf(pw, "data: %d\n\n", i)
-		if _, ok := f.rec.Wait(t.Context(), func(s []recordtest.Stream) bool { return len(s) == 1 && len(s[0].Frames) == i }); !ok {
-			t.Fatal("not recorded")
-		}
+		f.wait(func(s []recordtest.Stream) bool { return len(s) == 1 && len(s[0].Frames) == i })
 	}
 	_ = pw.Close()
 	f.want(<-answered, `200 {"frames":3}`)
@@ -297,9 +319,9 @@ func TestEventsAsTheyCome(t *testing.T) {
 		t.Fatal(err)
 	}
 	fmt.Fprintf(c, "POST /in HTTP/1.1\r\nHost: h\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n13\r\ndata: 1\n\ndata: {\"ha\r\n")
-	f.rec.Wait(t.Context(), func(s []recordtest.Stream) bool { return len(s) == 2 && len(s[1].Frames) == 1 })
+	f.wait(func(s []recordtest.Stream) bool { return len(s) == 2 && len(s[1].Frames) == 1 })
 	_ = c.Close()
-	s, _ := f.rec.Wait(t.Context(), func(s []recordtest.Stream) bool { return s[1].Closed })
+	s := f.wait(func(s []recordtest.Stream) bool { return s[1].Closed })
 	f.want(texts(s[1]), "event 1\nevent {\"ha !connection_lost\n")
 }
 

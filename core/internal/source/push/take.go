@@ -49,9 +49,11 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request) *answer {
 			return refuse(http.StatusBadRequest, "the body is empty")
 		}
 		sum := sha256.Sum256(data)
-		hash = hex.EncodeToString(sum[:16])
+		hash = hex.EncodeToString(sum[:8])
 	}
 	if key != "" {
+		sum := sha256.Sum256([]byte(key))
+		key = hex.EncodeToString(sum[:12])
 		before, done := s.keys.begin(key, hash)
 		if before != nil {
 			return before
@@ -69,14 +71,10 @@ func (s *Server) record(r *http.Request, in *input, shape body.Shape, data []byt
 	if s.TLS != nil {
 		origin.Scheme = "https"
 	}
-	id := source.ID{Key: source.NewKey(), Origin: source.Address(&origin), Anchor: time.Now().UnixNano()}
-	switch {
-	case name != "":
+	id := source.ID{Origin: source.Address(&origin), Anchor: time.Now().UnixNano()}
+	if name != "" {
 		sum := sha256.Sum256([]byte(name))
 		id.Key = "stream-" + hex.EncodeToString(sum[:16])
-	case key != "":
-		sum := sha256.Sum256([]byte(key))
-		id.Key = "request-" + hex.EncodeToString(sum[:16])
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), s.RecordTimeout)
 	defer cancel()
@@ -86,11 +84,6 @@ func (s *Server) record(r *http.Request, in *input, shape body.Shape, data []byt
 		return refuse(http.StatusServiceUnavailable, "it cannot be recorded now")
 	}
 	defer s.streams.give(st, s)
-	if key != "" {
-		if before := st.answered(key, hash); before != nil {
-			return before // in a process before this one
-		}
-	}
 	t := &taking{server: s, stream: st, cut: body.New(shape, s.MaxBody)}
 	a := t.body(r.Context(), in, data)
 	if a.Error != "" {
@@ -103,7 +96,7 @@ func (s *Server) record(r *http.Request, in *input, shape body.Shape, data []byt
 		}
 	}
 	if key != "" {
-		if err := st.remember(key, hash, a.Frames); err != nil {
+		if err := s.keys.mark(key, hash, a.Frames); err != nil {
 			return in.refused(recordError{err})
 		}
 	}

@@ -45,8 +45,8 @@ func (s *Stream) Missing() (n int64) {
 // Recorder records in memory.
 type Recorder struct {
 	mu      sync.Mutex
-	order   []string
-	streams map[string]*Stream
+	all     []*Stream
+	open    map[string]*Stream // by key
 	changed chan struct{}
 	gate    chan struct{} // not nil: Record waits until it is closed
 	fail    error
@@ -55,7 +55,7 @@ type Recorder struct {
 
 // New returns an empty recorder.
 func New() *Recorder {
-	return &Recorder{streams: make(map[string]*Stream), changed: make(chan struct{})}
+	return &Recorder{open: make(map[string]*Stream), changed: make(chan struct{})}
 }
 
 // Discard makes it count the frames' bytes and forget them.
@@ -83,13 +83,14 @@ func (r *Recorder) Fail(err error) {
 	r.mu.Unlock()
 }
 
-// Streams returns copies of what was recorded, in the order of their beginning.
+// Streams returns copies of what was recorded, in the order of their beginning. A
+// key that was begun again after Close is another stream.
 func (r *Recorder) Streams() []Stream {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := make([]Stream, 0, len(r.order))
-	for _, k := range r.order {
-		s := *r.streams[k]
+	out := make([]Stream, 0, len(r.all))
+	for _, one := range r.all {
+		s := *one
 		s.Frames, s.Gaps = slices.Clone(s.Frames), slices.Clone(s.Gaps)
 		out = append(out, s)
 	}
@@ -128,13 +129,15 @@ func (r *Recorder) Begin(_ context.Context, format string, id source.ID) (source
 	if r.fail != nil {
 		return nil, r.fail
 	}
-	s := r.streams[id.Key]
+	s := r.open[id.Key]
 	if s == nil {
 		s = &Stream{Key: id.Key}
-		r.streams[id.Key] = s
-		r.order = append(r.order, id.Key)
+		r.all = append(r.all, s)
 	}
-	s.Format, s.ID, s.Closed = format, id, false
+	if id.Key != "" {
+		r.open[id.Key] = s
+	}
+	s.Format, s.ID = format, id
 	s.Begun++
 	r.touch()
 	return &recording{r, s}, nil
@@ -145,7 +148,13 @@ type recording struct {
 	s *Stream
 }
 
-var errClosed = errors.New("recordtest: recorded after Close")
+// maxState is the longest state that the journal takes.
+const maxState = 64 << 10
+
+var (
+	errClosed = errors.New("recordtest: recorded after Close")
+	errState  = errors.New("recordtest: a state of more than 64 KiB")
+)
 
 func (c *recording) Record(ctx context.Context, f *frame.Frame) error {
 	c.r.mu.Lock()
@@ -186,8 +195,13 @@ func (c *recording) Gap(reason string, frames, n int64) {
 func (c *recording) Mark(state []byte) error {
 	c.r.mu.Lock()
 	defer c.r.mu.Unlock()
-	if c.r.fail != nil {
+	switch {
+	case c.r.fail != nil:
 		return c.r.fail
+	case c.s.Closed:
+		return errClosed
+	case len(state) > maxState:
+		return errState
 	}
 	c.s.State = bytes.Clone(state)
 	c.r.touch()
@@ -215,6 +229,9 @@ func (c *recording) Close() error {
 	c.r.mu.Lock()
 	defer c.r.mu.Unlock()
 	c.s.Closed = true
+	if c.r.open[c.s.Key] == c.s {
+		delete(c.r.open, c.s.Key) // it is forgotten, and its state with it
+	}
 	c.r.touch()
 	return nil
 }

@@ -84,7 +84,7 @@ func (c *Client) complain(err error) {
 // connect makes one connection and hears it to its end. The error is nil when the
 // server has ended it properly.
 func (c *Client) connect(ctx context.Context, s *stream) error {
-	if s.state.Over {
+	if s.over {
 		return errOver
 	}
 	r, err := c.request(&s.state)
@@ -108,7 +108,7 @@ func (c *Client) connect(ctx context.Context, s *stream) error {
 	}
 	c.trouble = ""
 	if s.recording == nil {
-		if err := s.record(ctx, source.NewKey()); err != nil {
+		if err := s.record(ctx, ""); err != nil {
 			return err
 		}
 	}

@@ -21,7 +21,6 @@ type state struct {
 	Run     string `json:"run,omitempty"`
 	Session string `json:"session,omitempty"`
 	Index   *int64 `json:"index,omitempty"` // event_index or seq_id of the last event that had one
-	Over    bool   `json:"over,omitempty"`  // there is no more
 
 	Timing *timing.Facts `json:"timing,omitempty"` // of the last connection
 }

@@ -18,6 +18,8 @@ import (
 type stream struct {
 	*Client
 	recording source.Recording
+	ledger    source.Recording // has no frames; its state says that the stream is over
+	over      bool
 	state     state
 
 	// Of the connection.
@@ -36,6 +38,13 @@ func (c *Client) begin(ctx context.Context) (*stream, error) {
 	s := &stream{Client: c}
 	s.hash.SetSeed(seed)
 	if c.Resume == None {
+		return s, nil
+	}
+	var err error
+	if s.ledger, err = c.rec.Begin(ctx, c.Format, source.ID{Key: c.key() + "-over", Origin: c.origin}); err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
+	if s.over = len(s.ledger.State()) > 0; s.over {
 		return s, nil
 	}
 	if err := s.record(ctx, c.key()); err != nil {
@@ -133,7 +142,7 @@ func (s *stream) ended(ctx context.Context, why error, stopped bool) error {
 	if pause := min(s.parser.Retry(), s.RetryMax); pause > 0 {
 		s.pause = pause
 	}
-	over := !stopped && s.over(why)
+	over := !stopped && s.isOver(why)
 	// An event without its blank line is whole only at a proper end, and comes again
 	// in a stream that is taken up again.
 	if s.Resume == None || over {
@@ -166,8 +175,8 @@ func (s *stream) ended(ctx context.Context, why error, stopped bool) error {
 	return why
 }
 
-// over reports whether the end of a connection is the end of the stream.
-func (s *stream) over(why error) bool {
+// isOver reports whether the end of a connection is the end of the stream.
+func (s *stream) isOver(why error) bool {
 	switch {
 	case s.done:
 		return true
@@ -180,14 +189,13 @@ func (s *stream) over(why error) bool {
 	return false
 }
 
-// finish ends the stream for good.
+// finish ends the stream for good. A recording that is closed is forgotten, so it
+// is the ledger that remembers.
 func (s *stream) finish() {
-	if s.recording == nil {
-		return
-	}
-	s.state.Over = true
-	if err := s.recording.Mark(s.state.marshal()); err != nil {
-		s.Logger.Warn("the end of a stream is not recorded", "origin", s.origin, "error", err)
+	if s.ledger != nil && !s.over {
+		if err := s.ledger.Mark([]byte("over")); err != nil {
+			s.Logger.Warn("the end of a stream is not recorded", "origin", s.origin, "error", err)
+		}
 	}
 	s.close()
 }

@@ -41,7 +41,7 @@ func (s *stream) begin() bool {
 	if s.refused {
 		return false
 	}
-	id := source.ID{Key: source.NewKey(), Origin: s.origin, Anchor: s.started}
+	id := source.ID{Origin: s.origin, Anchor: s.started}
 	recording, err := s.tap.rec.Begin(s.tap.keep, s.format, id)
 	if err != nil {
 		s.refused = true

@@ -76,7 +76,7 @@ func (c *Client) connect(ctx context.Context, rec source.Recorder) error {
 	}
 	defer func() { _ = conn.CloseNow() }()
 	meter.Head(time.Now().UnixNano())
-	recording, err := rec.Begin(ctx, c.Format, source.ID{Key: source.NewKey(), Origin: c.origin, Anchor: time.Now().UnixNano()})
+	recording, err := rec.Begin(ctx, c.Format, source.ID{Origin: c.origin, Anchor: time.Now().UnixNano()})
 	if err != nil {
 		return fmt.Errorf("record: %w", err)
 	}

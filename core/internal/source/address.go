@@ -1,21 +1,9 @@
 package source
 
 import (
-	"crypto/rand"
-	"encoding/hex"
-	"fmt"
 	"net/url"
 	"strings"
-	"time"
 )
-
-// NewKey returns a key for a stream that nothing in the world names: unique, and
-// in the order of time. No identity of a message comes from it.
-func NewKey() string {
-	var r [8]byte
-	_, _ = rand.Read(r[:]) // never fails
-	return fmt.Sprintf("%016x%s", time.Now().UnixNano(), hex.EncodeToString(r[:]))
-}
 
 // Address is a URL as the origin of a stream: without user, fragment and those
 // parameters of the query that are likely to be secrets. An origin is stored and
