@@ -106,7 +106,10 @@ func refuse(status int, format string, args ...any) *answer {
 func (a *answer) write(w http.ResponseWriter) {
 	var b []byte
 	var err error
+	h := w.Header()
 	if a.Error != "" {
+		// Else net/http reads the rest of the body first, however slowly it comes.
+		h.Set("Connection", "close")
 		b, err = json.Marshal(struct {
 			Error string `json:"error"`
 		}{a.Error})
@@ -116,7 +119,6 @@ func (a *answer) write(w http.ResponseWriter) {
 	if err != nil {
 		b = []byte(`{"error":"the answer cannot be written"}`)
 	}
-	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(b)+1))
 	if a.retry || a.Status == http.StatusConflict {
@@ -133,8 +135,6 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	defer s.serving.Done()
 	defer s.open.Add(-1)
 	if a := s.admit(w, r); a != nil {
-		// Nobody who is refused may make us read a long body.
-		w.Header().Set("Connection", "close")
 		a.write(w)
 		return
 	}
