@@ -29,6 +29,21 @@ func Plain(encoding string) bool {
 	return encoding == "" || strings.EqualFold(encoding, "identity")
 }
 
+// Cost is about the memory that Decode takes for a Content-Encoding, in bytes. The
+// window of br may be up to four times that; nobody uses one so large for a stream.
+func Cost(encoding string) int {
+	cost := 0
+	for name := range strings.SplitSeq(strings.ToLower(encoding), ",") {
+		switch strings.TrimSpace(name) {
+		case "br", "zstd":
+			cost += 4 << 20
+		default:
+			cost += 64 << 10
+		}
+	}
+	return cost
+}
+
 // Decode returns a reader of what the bytes of r say under a Content-Encoding:
 // gzip, deflate, br, zstd, or a list of them. It gives what has come so far as soon
 // as the sender has flushed it. It reads the first bytes of r, so it may wait for

@@ -99,7 +99,7 @@ func answers(rec *recordtest.Recorder) string {
 		if len(s.Frames) > 0 && !s.Closed {
 			out += "not closed: "
 		}
-		out += texts(s)
+		out += s.Text()
 	}
 	return out
 }
@@ -112,25 +112,6 @@ func origins(rec *recordtest.Recorder) (out []string) {
 		}
 	}
 	return out
-}
-
-func texts(s recordtest.Stream) string {
-	out := ""
-	for _, f := range s.Frames {
-		out += f.Kind.String() + " " + string(f.Data)
-		if f.Reason != "" {
-			out += " !" + f.Reason
-		}
-		out += "\n"
-	}
-	return out
-}
-
-func equal(t *testing.T, what, got, want string) {
-	t.Helper()
-	if got != want {
-		t.Errorf("%s: got\n%s\nwant\n%s", what, got, want)
-	}
 }
 
 // Only a changed answer is recorded, in this process and the next.
@@ -149,7 +130,7 @@ func TestChanges(t *testing.T) {
 			round(t, poller(t, rec, s))
 			a.set("/x?token=hush&a=1", "[1]")
 			round(t, poller(t, rec, s))
-			equal(t, "frames", answers(rec), "body [1]\nbody [1,2]\nbody [1]\n")
+			recordtest.Equal(t, "frames", answers(rec), "body [1]\nbody [1,2]\nbody [1]\n")
 			if o := origins(rec); len(o) != 3 || o[0] != a.URL+"/x?a=1" {
 				t.Errorf("%q", o)
 			}
@@ -157,7 +138,7 @@ func TestChanges(t *testing.T) {
 			if etags {
 				want = "/x?token=hush&a=1\n" + strings.TrimSuffix(strings.Repeat("/x?token=hush&a=1 if\n", 5), "\n")
 			}
-			equal(t, "requests", a.requests(), want)
+			recordtest.Equal(t, "requests", a.requests(), want)
 		})
 	}
 }
@@ -175,7 +156,7 @@ func TestPagesOfAGNO(t *testing.T) {
 	if got := answers(rec); strings.Count(got, "\n") != 3 || !strings.Contains(got, "[3,4]") {
 		t.Errorf("frames: %s", got)
 	}
-	equal(t, "requests", a.requests(), strings.TrimSuffix(strings.Repeat("/l?limit=2&page=1\n/l?limit=2&page=2\n", 3), "\n"))
+	recordtest.Equal(t, "requests", a.requests(), strings.TrimSuffix(strings.Repeat("/l?limit=2&page=1\n/l?limit=2&page=2\n", 3), "\n"))
 
 	// A server that knows no pages gives the same one.
 	b := newAPI(t)
@@ -185,12 +166,12 @@ func TestPagesOfAGNO(t *testing.T) {
 	p = poller(t, rec, Settings{URL: b.URL + "/r", Pages: AGNO})
 	round(t, p)
 	round(t, p)
-	equal(t, "frames", answers(rec), "body [1]\n")
+	recordtest.Equal(t, "frames", answers(rec), "body [1]\n")
 	// And one that does ends with an empty one.
 	b.set("/r?page=2", "[2]")
 	b.set("/r?page=3", "[]")
 	round(t, p)
-	equal(t, "frames", answers(rec), "body [1]\nbody [2]\n")
+	recordtest.Equal(t, "frames", answers(rec), "body [1]\nbody [2]\n")
 }
 
 func TestPagesOfLetta(t *testing.T) {
@@ -202,17 +183,17 @@ func TestPagesOfLetta(t *testing.T) {
 	s := Settings{URL: a.URL + base + "limit=2", Pages: Letta}
 	p := poller(t, rec, s)
 	round(t, p)
-	equal(t, "requests", a.requests(), base+"limit=2&order=asc\n"+base+"after=m2&limit=2&order=asc")
+	recordtest.Equal(t, "requests", a.requests(), base+"limit=2&order=asc\n"+base+"after=m2&limit=2&order=asc")
 	round(t, p)
-	equal(t, "requests", a.requests(), base+"after=m2&limit=2&order=asc")
+	recordtest.Equal(t, "requests", a.requests(), base+"after=m2&limit=2&order=asc")
 	a.set(base+"after=m2&limit=2&order=asc", `[{"id":"m3"},{"id":"m4"}]`)
 	a.set(base+"after=m4&limit=2&order=asc", `[]`)
 	round(t, p)
 	p = poller(t, rec, s) // a restart
 	a.requests()
 	round(t, p)
-	equal(t, "requests", a.requests(), base+"after=m4&limit=2&order=asc")
-	equal(t, "frames", answers(rec), "body [{\"id\":\"m1\"},{\"id\":\"m2\"}]\nbody [{\"id\":\"m3\"}]\nbody [{\"id\":\"m3\"},{\"id\":\"m4\"}]\n")
+	recordtest.Equal(t, "requests", a.requests(), base+"after=m4&limit=2&order=asc")
+	recordtest.Equal(t, "frames", answers(rec), "body [{\"id\":\"m1\"},{\"id\":\"m2\"}]\nbody [{\"id\":\"m3\"}]\nbody [{\"id\":\"m3\"},{\"id\":\"m4\"}]\n")
 }
 
 func TestBackfill(t *testing.T) {
@@ -226,18 +207,18 @@ func TestBackfill(t *testing.T) {
 	s := Settings{URL: a.URL + "/sessions?type=team", Pages: AGNO}
 	p := poller(t, rec, s)
 	round(t, p)
-	equal(t, "frames", answers(rec), "body [{\"run_id\":\"r-s%201\"}]\nbody [{\"run_id\":\"r-s2\"}]\nbody [{\"run_id\":\"r-s3\"}]\n")
-	equal(t, "origin", origins(rec)[0], a.URL+"/sessions/s%201/runs?type=team")
+	recordtest.Equal(t, "frames", answers(rec), "body [{\"run_id\":\"r-s%201\"}]\nbody [{\"run_id\":\"r-s2\"}]\nbody [{\"run_id\":\"r-s3\"}]\n")
+	recordtest.Equal(t, "origin", origins(rec)[0], a.URL+"/sessions/s%201/runs?type=team")
 	a.requests()
 
 	// What has not changed is not asked for again, after a restart neither.
 	p = poller(t, rec, s)
 	round(t, p)
-	equal(t, "requests", a.requests(), "/sessions?page=1&type=team\n/sessions?page=2&type=team")
+	recordtest.Equal(t, "requests", a.requests(), "/sessions?page=1&type=team\n/sessions?page=2&type=team")
 	a.set("/sessions?page=2&type=team", `{"data":[{"session_id":"s3","updated_at":2}],"meta":{"total_pages":2}}`)
 	a.set("/sessions/s3/runs?type=team", `[{"run_id":"r-s3"},{"run_id":"more"}]`)
 	round(t, p)
-	equal(t, "requests", a.requests(), "/sessions?page=1&type=team\n/sessions?page=2&type=team\n/sessions/s3/runs?type=team")
+	recordtest.Equal(t, "requests", a.requests(), "/sessions?page=1&type=team\n/sessions?page=2&type=team\n/sessions/s3/runs?type=team")
 	if got := answers(rec); strings.Count(got, "\n") != 4 || !strings.HasSuffix(got, "body [{\"run_id\":\"r-s3\"},{\"run_id\":\"more\"}]\n") {
 		t.Errorf("frames: %s", got)
 	}
@@ -332,7 +313,7 @@ func TestRecorderFails(t *testing.T) {
 	}
 	rec.Fail(nil)
 	round(t, p)
-	equal(t, "frames", answers(rec), "body [1]\nbody [2]\n")
+	recordtest.Equal(t, "frames", answers(rec), "body [1]\nbody [2]\n")
 }
 
 func TestRun(t *testing.T) {

@@ -3,7 +3,6 @@ package push
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -41,17 +40,12 @@ func start(t *testing.T, rec *recordtest.Recorder, change ...func(*Settings)) *f
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- server.Run(ctx, rec) }()
+	stop := rec.Run(t, server)
 	transport := &http.Transport{}
 	f := &fixture{T: t, server: server, rec: rec, client: &http.Client{Transport: transport, Timeout: 20 * time.Second}}
 	f.stop = sync.OnceFunc(func() {
 		transport.CloseIdleConnections()
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("run: %v", err)
-		}
+		stop()
 		if n := server.memory.Load(); n != 0 || !server.Idle() {
 			t.Errorf("%d bytes of memory are not given back, idle %v", n, server.Idle())
 		}
@@ -110,25 +104,7 @@ func (f *fixture) streams() []recordtest.Stream { return pushed(f.rec.Streams())
 // wait waits until the streams are as wanted.
 func (f *fixture) wait(wanted func([]recordtest.Stream) bool) []recordtest.Stream {
 	f.Helper()
-	ctx, cancel := context.WithTimeout(f.Context(), 10*time.Second)
-	defer cancel()
-	s, ok := f.rec.Wait(ctx, func(s []recordtest.Stream) bool { return wanted(pushed(s)) })
-	if !ok {
-		f.Fatalf("%+v", s)
-	}
-	return pushed(s)
-}
-
-func texts(s recordtest.Stream) string {
-	out := ""
-	for _, f := range s.Frames {
-		out += f.Kind.String() + " " + string(f.Data)
-		if f.Reason != "" {
-			out += " !" + f.Reason
-		}
-		out += "\n"
-	}
-	return out
+	return pushed(f.rec.Want(f, "streams", func(s []recordtest.Stream) bool { return wanted(pushed(s)) }))
 }
 
 func zipped(text string) *bytes.Buffer {
@@ -155,7 +131,7 @@ func TestBodies(t *testing.T) {
 				}
 				f.want(f.post("?conversation_id=7&token=x", c.contentType, in, headers...), c.answer)
 				s := f.streams()[0]
-				f.want(texts(s), c.frames)
+				f.want(s.Text(), c.frames)
 				f.want(s.ID.Origin, "http://127.0.0.1:0/in?conversation_id=7")
 				if s.Synced != len(s.Frames) || !s.Closed {
 					t.Errorf("synced %d of %d, closed %v", s.Synced, len(s.Frames), s.Closed)
@@ -209,7 +185,7 @@ func TestRefused(t *testing.T) {
 		t.Errorf("GET without token: %d", res.StatusCode)
 	}
 	for _, s := range f.streams() {
-		if got := texts(s); got != "body {}\nclose \n" && got != "event 1\n" {
+		if got := s.Text(); got != "body {}\nclose \n" && got != "event 1\n" {
 			t.Errorf("recorded: %s", got)
 		}
 	}
@@ -279,8 +255,8 @@ func TestNamedStreams(t *testing.T) {
 	if len(s) != 2 || s[0].Closed || s[1].Closed {
 		t.Fatalf("%+v", s)
 	}
-	f.want(texts(s[0]), "line 0\nline 1\nline 2\n")
-	f.want(texts(s[1]), "body 10\nbody 11\nbody 12\n")
+	f.want(s[0].Text(), "line 0\nline 1\nline 2\n")
+	f.want(s[1].Text(), "body 10\nbody 11\nbody 12\n")
 	var wg sync.WaitGroup
 	for i := range maxStreams + 20 {
 		wg.Add(1)
@@ -322,7 +298,7 @@ func TestEventsAsTheyCome(t *testing.T) {
 	f.wait(func(s []recordtest.Stream) bool { return len(s) == 2 && len(s[1].Frames) == 1 })
 	_ = c.Close()
 	s := f.wait(func(s []recordtest.Stream) bool { return s[1].Closed })
-	f.want(texts(s[1]), "event 1\nevent {\"ha !connection_lost\n")
+	f.want(s[1].Text(), "event 1\nevent {\"ha !connection_lost\n")
 }
 
 // Whoever sends a byte now and then is told so and let go.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,6 +41,21 @@ func (s *Stream) Missing() (n int64) {
 		n += g.Bytes
 	}
 	return n
+}
+
+// Text writes the stream's frames, one on a line: kind, data, and the reason if
+// there is one.
+func (s *Stream) Text() string {
+	var b strings.Builder
+	for i := range s.Frames {
+		f := &s.Frames[i]
+		b.WriteString(f.Kind.String() + " " + string(f.Data))
+		if f.Reason != "" {
+			b.WriteString(" !" + f.Reason)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
 }
 
 // Recorder records in memory.

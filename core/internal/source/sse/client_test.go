@@ -1,7 +1,6 @@
 package sse
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -98,43 +97,15 @@ func run(t *testing.T, rec *recordtest.Recorder, s Settings) (c *Client, stop fu
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- c.Run(ctx, rec) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("run: %v", err)
-		}
-	})
-	t.Cleanup(stop)
-	return c, stop
+	return c, rec.Run(t, c)
 }
 
 func wait(t *testing.T, rec *recordtest.Recorder, what string, wanted func([]recordtest.Stream) bool) []recordtest.Stream {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	s, ok := rec.Wait(ctx, func(s []recordtest.Stream) bool { return wanted(heard(s)) })
-	if !ok {
-		t.Fatalf("%s: %+v", what, s)
-	}
-	return heard(s)
+	return heard(rec.Want(t, what, func(s []recordtest.Stream) bool { return wanted(heard(s)) }))
 }
 
 func idOf(c *Client) source.ID { return source.ID{Key: c.key()} }
-
-func texts(s recordtest.Stream) string {
-	out := ""
-	for _, f := range s.Frames {
-		out += f.Kind.String() + " " + string(f.Data)
-		if f.Reason != "" {
-			out += " !" + f.Reason
-		}
-		out += "\n"
-	}
-	return out
-}
 
 // heard are the streams without the ledger.
 func heard(all []recordtest.Stream) (out []recordtest.Stream) {
@@ -152,13 +123,6 @@ func first(n int) func([]recordtest.Stream) bool {
 
 func closed(s []recordtest.Stream) bool { return len(s) > 0 && s[0].Closed }
 
-func equal(t *testing.T, what, got, want string) {
-	t.Helper()
-	if got != want {
-		t.Errorf("%s: got\n%s\nwant\n%s", what, got, want)
-	}
-}
-
 func TestLastEventID(t *testing.T) {
 	srv := serve(t,
 		dies("retry: 1\nid: a\ndata: 1\n\ndata: 2\n\nid: b\ndata: half"),
@@ -172,9 +136,9 @@ func TestLastEventID(t *testing.T) {
 	if c.Idle() {
 		t.Error("idle while connected")
 	}
-	equal(t, "frames", texts(s[0]), "event 1\nevent 2\nevent 3\nevent 4\n")
-	equal(t, "requests", srv.requests(), strings.ReplaceAll("GET /e\nGET /e last=a\nGET /e last=c\nGET /e last=c", "/e", "/events?token=hush&agent_id=7"))
-	equal(t, "origin", s[0].ID.Origin, srv.URL+"/events?agent_id=7")
+	recordtest.Equal(t, "frames", s[0].Text(), "event 1\nevent 2\nevent 3\nevent 4\n")
+	recordtest.Equal(t, "requests", srv.requests(), strings.ReplaceAll("GET /e\nGET /e last=a\nGET /e last=c\nGET /e last=c", "/e", "/events?token=hush&agent_id=7"))
+	recordtest.Equal(t, "origin", s[0].ID.Origin, srv.URL+"/events?agent_id=7")
 	stop()
 	if s := heard(rec.Streams()); len(s) != 1 || s[0].Closed || len(s[0].Gaps) != 0 {
 		t.Errorf("%+v", s)
@@ -197,7 +161,7 @@ func TestLastEventID(t *testing.T) {
 		}
 		run(t, rec2, Settings{URL: again.URL, Resume: LastEventID})
 		wait(t, rec2, "event", first(1))
-		equal(t, "requests", again.requests(), "GET / last=c")
+		recordtest.Equal(t, "requests", again.requests(), "GET / last=c")
 	})
 }
 
@@ -208,8 +172,8 @@ func TestWithoutResumption(t *testing.T) {
 	rec := recordtest.New()
 	c, _ := run(t, rec, Settings{URL: srv.URL, Method: "POST", Body: `{"q":1}`, Headers: map[string]string{"Authorization": "Bearer x", "Content-Type": "application/json"}})
 	s := wait(t, rec, "two streams", func(s []recordtest.Stream) bool { return len(s) == 2 && s[1].Closed })
-	equal(t, "first", texts(s[0]), "event 1\nevent {\"ha !connection_lost\n")
-	equal(t, "second", texts(s[1]), "event 2\nevent 3\nclose \n")
+	recordtest.Equal(t, "first", s[0].Text(), "event 1\nevent {\"ha !connection_lost\n")
+	recordtest.Equal(t, "second", s[1].Text(), "event 2\nevent 3\nclose \n")
 	for range 4 {
 		<-srv.more
 	}
@@ -219,7 +183,7 @@ func TestWithoutResumption(t *testing.T) {
 	if !c.Idle() {
 		t.Error("not idle after 204")
 	}
-	equal(t, "requests", srv.requests(), strings.TrimSuffix(strings.Repeat("POST / application/json {\"q\":1}\n", 4), "\n"))
+	recordtest.Equal(t, "requests", srv.requests(), strings.TrimSuffix(strings.Repeat("POST / application/json {\"q\":1}\n", 4), "\n"))
 	if !s[0].Closed {
 		t.Errorf("%+v", s)
 	}
@@ -234,8 +198,8 @@ func TestDoneEndsAStream(t *testing.T) {
 	rec := recordtest.New()
 	run(t, rec, Settings{URL: srv.URL})
 	s := wait(t, rec, "end", closed)
-	equal(t, "frames", texts(s[0]), "event 1\nevent [DONE]\nclose \n")
-	equal(t, "requests", srv.requests(), "GET /")
+	recordtest.Equal(t, "frames", s[0].Text(), "event 1\nevent [DONE]\nclose \n")
+	recordtest.Equal(t, "requests", srv.requests(), "GET /")
 }
 
 func TestAGNO(t *testing.T) {
@@ -251,11 +215,11 @@ func TestAGNO(t *testing.T) {
 	c, stop := run(t, rec, Settings{URL: srv.URL + "/teams/t1/runs", Method: "POST", Body: "message=hi&stream=true", Resume: AGNO,
 		Headers: map[string]string{"Content-Type": "application/x-www-form-urlencoded", "Authorization": "x"}})
 	s := wait(t, rec, "end", closed)
-	if got := texts(s[0]); strings.Count(got, "event {") != 6 || strings.Contains(got, "hal\n") || !strings.HasSuffix(got, "close \n") {
+	if got := s[0].Text(); strings.Count(got, "event {") != 6 || strings.Contains(got, "hal\n") || !strings.HasSuffix(got, "close \n") {
 		t.Errorf("frames: %s", got)
 	}
 	resume := "POST /teams/t1/runs/r%201/resume application/x-www-form-urlencoded last_event_index="
-	equal(t, "requests", srv.requests(), "POST /teams/t1/runs application/x-www-form-urlencoded message=hi&stream=true\n"+
+	recordtest.Equal(t, "requests", srv.requests(), "POST /teams/t1/runs application/x-www-form-urlencoded message=hi&stream=true\n"+
 		resume+"2&session_id=s1\n"+resume+"3&session_id=s1")
 	stop()
 	if !c.Idle() {
@@ -280,7 +244,7 @@ func TestAGNOWithoutIndex(t *testing.T) {
 	rec := recordtest.New()
 	run(t, rec, Settings{URL: srv.URL + "/agents/a/runs", Method: "POST", Body: "message=hi", Resume: AGNO})
 	s := wait(t, rec, "end", closed)
-	equal(t, "frames", texts(s[0]), "event {\"run_id\":\"r1\"}\nevent {\"ha !connection_lost\n")
+	recordtest.Equal(t, "frames", s[0].Text(), "event {\"run_id\":\"r1\"}\nevent {\"ha !connection_lost\n")
 	if strings.Contains(srv.requests(), "\n") {
 		t.Errorf("requests: %s", srv.requests())
 	}
@@ -300,10 +264,10 @@ func TestLetta(t *testing.T) {
 			rec := recordtest.New()
 			run(t, rec, Settings{URL: srv.URL + c.path, Method: c.method, Body: c.body, Resume: Letta})
 			s := wait(t, rec, "end", closed)
-			if got := texts(s[0]); strings.Count(got, "seq_id") != 3 || !strings.HasSuffix(got, "close \n") {
+			if got := s[0].Text(); strings.Count(got, "seq_id") != 3 || !strings.HasSuffix(got, "close \n") {
 				t.Errorf("frames: %s", got)
 			}
-			equal(t, "requests", srv.requests(), c.want)
+			recordtest.Equal(t, "requests", srv.requests(), c.want)
 		})
 	}
 }
@@ -325,7 +289,7 @@ func TestFailuresAreTriedAgain(t *testing.T) {
 	if len(s) != 1 {
 		t.Errorf("%d streams; failures are none", len(s))
 	}
-	equal(t, "frames", texts(s[0]), "event ok\n")
+	recordtest.Equal(t, "frames", s[0].Text(), "event ok\n")
 }
 
 // A peer that says nothing any more is given up.

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/andybalholm/brotli"
+
 	"github.com/earshot-dev/earshot/core/internal/source/recordtest"
 )
 
@@ -184,7 +186,7 @@ func TestEventBeyondTheLimit(t *testing.T) {
 		t.Errorf("%d bytes passed", len(got))
 	}
 	s := f.closed(1)[0]
-	equal(t, "frames", show(s.Frames), "event 1\nevent "+long[:1000]+" !too_long\nevent 2\nclose \n")
+	recordtest.Equal(t, "frames", show(s.Frames), "event 1\nevent "+long[:1000]+" !too_long\nevent 2\nclose \n")
 	if s.Frames[1].Dropped != 4000 {
 		t.Errorf("dropped %d", s.Frames[1].Dropped)
 	}
@@ -201,7 +203,7 @@ func TestRequestBeyondTheLimit(t *testing.T) {
 		t.Errorf("%s bytes passed", got)
 	}
 	s := f.closed(1)[0]
-	equal(t, "frames", show(s.Frames), "request< POST /x "+strings.Repeat("x", 1000)+" !too_long\nbody 5000\nclose \n")
+	recordtest.Equal(t, "frames", show(s.Frames), "request< POST /x "+strings.Repeat("x", 1000)+" !too_long\nbody 5000\nclose \n")
 	if s.Frames[0].Dropped != 4000 {
 		t.Errorf("dropped %d", s.Frames[0].Dropped)
 	}
@@ -250,6 +252,21 @@ func TestMemoryOfAllStreams(t *testing.T) {
 	}
 	if whole == 0 || cut == 0 || whole+cut != streams {
 		t.Errorf("%d whole, %d cut", whole, cut)
+	}
+}
+
+// A stream whose decoder has no memory left passes, and is a hole.
+func TestNoMemoryToDecode(t *testing.T) {
+	f := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.Header().Set("Content-Encoding", "br")
+		z := brotli.NewWriter(w)
+		_, _ = io.WriteString(z, "data: 1\n\n")
+		_ = z.Close()
+	}), func(s *Settings) { s.MaxMemory = 1 << 20 })
+	_, got := f.do(f.request("GET", "/x", nil))
+	if s := f.closed(1)[0]; len(s.Frames) != 0 || s.Missing() != int64(len(got)) || s.Gaps[0].Reason != "listener_full" {
+		t.Errorf("%+v", s)
 	}
 }
 

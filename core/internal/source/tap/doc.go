@@ -18,7 +18,8 @@
 // the upstream's name when that is https, because certificates and virtual hosts go
 // by name. Requests that net/http finds ambiguous, as smuggling needs them (two
 // lengths, a length beside chunks, a space before a colon), are refused with 400
-// and never reach the agent server.
+// and never reach the agent server. A connection on which no request's head comes
+// within a minute is closed.
 //
 // # What is recorded
 //

@@ -96,6 +96,9 @@ func (x *exchange) end() {
 
 // answered looks at the response's head and decides whether to record it.
 func (t *Tap) answered(res *http.Response) error {
+	if t.down.Load() && t.down.Swap(false) {
+		t.Logger.Info("the upstream answers again", "upstream", source.Address(t.upstream))
+	}
 	x, _ := res.Request.Context().Value(exchangeKey).(*exchange)
 	if x == nil {
 		return nil

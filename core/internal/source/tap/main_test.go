@@ -156,10 +156,3 @@ func show(frames []frame.Frame) string {
 	}
 	return out
 }
-
-func equal(t *testing.T, what, got, want string) {
-	t.Helper()
-	if got != want {
-		t.Errorf("%s: got\n%s\nwant\n%s", what, got, want)
-	}
-}

@@ -28,7 +28,9 @@ func (s *stream) record(f *frame.Frame) {
 	}
 	s.hole()
 	if err := s.recording.Record(s.tap.keep, f); err != nil {
-		s.tap.Logger.Warn("a frame is not recorded", "origin", s.origin, "error", err)
+		if s.why != source.ReasonRefused { // once for all of a run
+			s.tap.Logger.Warn("frames are not recorded", "origin", s.origin, "error", err)
+		}
 		s.lost(source.ReasonRefused, int64(len(f.Data))+f.Dropped)
 	}
 }

@@ -80,8 +80,8 @@ func TestWebSocket(t *testing.T) {
 				t.Error(err)
 			}
 			s := f.closed(1)[0]
-			equal(t, "frames", show(s.Frames), want+"close \n")
-			equal(t, "origin", s.ID.Origin, f.upstream.URL+"/ws?session_id=s1")
+			recordtest.Equal(t, "frames", show(s.Frames), want+"close \n")
+			recordtest.Equal(t, "origin", s.ID.Origin, f.upstream.URL+"/ws?session_id=s1")
 			if len(s.Gaps) != 0 || !strings.Contains(string(s.State), "00-a-b-01") || !strings.Contains(string(s.State), `"status":101`) {
 				t.Errorf("gaps %+v, state %s", s.Gaps, s.State)
 			}

@@ -126,6 +126,12 @@ func (s *stream) plain() {
 func (s *stream) encoded() {
 	pieces := &pieceReader{s: s, at: s.started}
 	c := body.New(s.shape, s.tap.MaxBody)
+	cost := body.Cost(s.encoding)
+	if !s.queue.memory.take(cost) {
+		s.lost(source.ReasonFull, pieces.skip())
+		return
+	}
+	defer s.queue.memory.give(cost)
 	in, err := body.Decode(s.encoding, pieces)
 	if err == nil {
 		defer func() { _ = in.Close() }()

@@ -33,6 +33,7 @@ type Tap struct {
 	serving   sync.WaitGroup // requests
 	recording sync.WaitGroup // streams
 	open      atomic.Int64   // of both
+	down      atomic.Bool    // the upstream did not answer last
 	counts    counts
 }
 
@@ -181,7 +182,9 @@ func (t *Tap) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
 		panic(http.ErrAbortHandler) // the client has gone, or the tap is to end
 	}
-	t.Logger.Warn("upstream", "path", r.URL.Path, "error", err)
+	if !t.down.Swap(true) { // once until it answers again
+		t.Logger.Warn("the upstream does not answer", "upstream", source.Address(t.upstream), "error", err)
+	}
 	status := http.StatusBadGateway
 	if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() {
 		status = http.StatusGatewayTimeout

@@ -69,9 +69,9 @@ func TestEventsAreFlushedAndRecorded(t *testing.T) {
 		t.Fatalf("end: %d %v", n, err)
 	}
 	s := f.closed(1)[0]
-	equal(t, "frames", show(s.Frames), "request< POST /v1/run%2Fx {\"prompt\":\"hello\"}\n"+
+	recordtest.Equal(t, "frames", show(s.Frames), "request< POST /v1/run%2Fx {\"prompt\":\"hello\"}\n"+
 		"event tick #0 {\"n\":0}\nevent tick #1 {\"n\":1}\nevent tick #2 {\"n\":2}\nevent tick #3 {\"n\":3}\nevent tick #4 {\"n\":4}\nclose \n")
-	equal(t, "origin", s.ID.Origin, f.upstream.URL+"/v1/run%2Fx?agent_id=a1")
+	recordtest.Equal(t, "origin", s.ID.Origin, f.upstream.URL+"/v1/run%2Fx?agent_id=a1")
 	if s.Format != "fmt" || len(s.Gaps) != 0 {
 		t.Errorf("format %q, gaps %+v", s.Format, s.Gaps)
 	}
@@ -115,7 +115,7 @@ func TestShapes(t *testing.T) {
 			if _, got := f.do(f.request("GET", "/x", nil)); got != c.body {
 				t.Errorf("body %q", got)
 			}
-			equal(t, "frames", show(f.closed(1)[0].Frames), c.want)
+			recordtest.Equal(t, "frames", show(f.closed(1)[0].Frames), c.want)
 		})
 	}
 }
@@ -258,7 +258,7 @@ func TestEncodedStreams(t *testing.T) {
 				t.Error("the encoded bytes were changed")
 			}
 			s := f.closed(1)[0]
-			equal(t, "frames", show(s.Frames), "event {\"n\":0}\nevent {\"n\":1}\nevent {\"n\":2}\nclose \n")
+			recordtest.Equal(t, "frames", show(s.Frames), "event {\"n\":0}\nevent {\"n\":1}\nevent {\"n\":2}\nclose \n")
 			if len(s.Gaps) != 0 {
 				t.Errorf("gaps: %+v", s.Gaps)
 			}
@@ -297,7 +297,7 @@ func TestBadEncodings(t *testing.T) {
 			if all := f.rec.Streams(); len(all) > 0 {
 				s = all[0]
 			}
-			equal(t, "frames", show(s.Frames), c.want)
+			recordtest.Equal(t, "frames", show(s.Frames), c.want)
 			if (s.Missing() > 0) != c.missing {
 				t.Errorf("gaps: %+v", s.Gaps)
 			}
@@ -321,7 +321,7 @@ func TestEncodedRequest(t *testing.T) {
 	if _, got := f.do(r); got != fmt.Sprintf(`{"got":%d}`, n) {
 		t.Errorf("the request was changed: %s", got)
 	}
-	equal(t, "frames", show(f.closed(1)[0].Frames), fmt.Sprintf("request< POST /x {\"prompt\":\"hi\"}\nbody {\"got\":%d}\nclose \n", n))
+	recordtest.Equal(t, "frames", show(f.closed(1)[0].Frames), fmt.Sprintf("request< POST /x {\"prompt\":\"hi\"}\nbody {\"got\":%d}\nclose \n", n))
 }
 
 // A client that goes away cancels the request at the agent server.
@@ -350,7 +350,7 @@ func TestClientAbortReachesTheUpstream(t *testing.T) {
 	case <-f.deadline().Done():
 		t.Fatal("the upstream goes on")
 	}
-	equal(t, "frames", show(f.closed(1)[0].Frames), "event 1\nevent hal !connection_lost\n")
+	recordtest.Equal(t, "frames", show(f.closed(1)[0].Frames), "event 1\nevent hal !connection_lost\n")
 }
 
 // A server that dies in the middle of an event breaks the client's response too,
@@ -370,7 +370,7 @@ func TestServerDiesMidEvent(t *testing.T) {
 	if b, err := io.ReadAll(res.Body); err == nil || string(b) != "data: 1\n\ndata: {\"ha" {
 		t.Errorf("%q %v: the client does not see that the response broke", b, err)
 	}
-	equal(t, "frames", show(f.closed(1)[0].Frames), "event 1\nevent {\"ha !connection_lost\n")
+	recordtest.Equal(t, "frames", show(f.closed(1)[0].Frames), "event 1\nevent {\"ha !connection_lost\n")
 }
 
 func TestUpstreamDown(t *testing.T) {

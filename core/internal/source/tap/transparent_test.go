@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/earshot-dev/earshot/core/internal/source/recordtest"
 )
 
 // echo is an agent server whose answer says all it was sent, and takes any form
@@ -289,7 +291,7 @@ func TestProtocols(t *testing.T) {
 			if body != want || res.Trailer.Get("X-End") != "e" {
 				t.Errorf("got %s %v, want %s", body, res.Trailer, want)
 			}
-			equal(t, "frames", show(f.closed(1)[0].Frames), "request< POST /a%2Fb hello\nbody "+want+"\nclose \n")
+			recordtest.Equal(t, "frames", show(f.closed(1)[0].Frames), "request< POST /a%2Fb hello\nbody "+want+"\nclose \n")
 		})
 	}
 }
@@ -349,7 +351,7 @@ func TestFullDuplex(t *testing.T) {
 	if rest, err := io.ReadAll(res.Body); err != nil || len(rest) > 0 {
 		t.Fatalf("%q %v", rest, err)
 	}
-	equal(t, "frames", show(f.closed(1)[0].Frames),
+	recordtest.Equal(t, "frames", show(f.closed(1)[0].Frames),
 		"request< POST /x {\"n\":0}\n{\"n\":1}\n{\"n\":2}\n\nline {\"n\":0}\nline {\"n\":1}\nline {\"n\":2}\nclose \n")
 }
 

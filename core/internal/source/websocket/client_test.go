@@ -51,40 +51,7 @@ func run(t *testing.T, rec *recordtest.Recorder, s Settings) (*Client, func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- c.Run(ctx, rec) }()
-	stop := sync.OnceFunc(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("run: %v", err)
-		}
-	})
-	t.Cleanup(stop)
-	return c, stop
-}
-
-func wait(t *testing.T, rec *recordtest.Recorder, what string, wanted func([]recordtest.Stream) bool) []recordtest.Stream {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	s, ok := rec.Wait(ctx, wanted)
-	if !ok {
-		t.Fatalf("%s: %+v", what, s)
-	}
-	return s
-}
-
-func texts(s recordtest.Stream) string {
-	out := ""
-	for _, f := range s.Frames {
-		out += f.Kind.String() + " " + string(f.Data)
-		if f.Reason != "" {
-			out += " !" + f.Reason
-		}
-		out += "\n"
-	}
-	return out
+	return c, rec.Run(t, c)
 }
 
 func say(c *websocket.Conn, kind websocket.MessageType, text string) {
@@ -125,11 +92,11 @@ func TestMessages(t *testing.T) {
 		URL: u + "/ws?token=hush", Headers: map[string]string{"Authorization": "Bearer x"}, Subprotocols: []string{"v3", "v2"},
 		Send: []string{`{"subscribe":"all"}`, "hi"},
 	})
-	s := wait(t, rec, "two connections", func(s []recordtest.Stream) bool { return len(s) == 2 && len(s[1].Frames) == 1 })
-	if got := texts(s[0]); got != "text {\"n\":1}\nbinary \x00\x01\ntext \nclose \n" {
+	s := rec.Want(t, "two connections", func(s []recordtest.Stream) bool { return len(s) == 2 && len(s[1].Frames) == 1 })
+	if got := s[0].Text(); got != "text {\"n\":1}\nbinary \x00\x01\ntext \nclose \n" {
 		t.Errorf("first: %q", got)
 	}
-	if got := texts(s[1]); got != "text {\"n\":2}\n" {
+	if got := s[1].Text(); got != "text {\"n\":2}\n" {
 		t.Errorf("second: %q", got)
 	}
 	if !s[0].Closed || s[1].Closed || c.Idle() || s[0].ID.Origin != u+"/ws" || !strings.Contains(string(s[0].State), `"subprotocol":"v2"`) {
@@ -155,7 +122,7 @@ func TestMessageBeyondTheLimit(t *testing.T) {
 	})
 	rec := recordtest.New()
 	run(t, rec, Settings{URL: u, MaxMessage: 1000})
-	s := wait(t, rec, "both", func(s []recordtest.Stream) bool { return len(s) == 1 && len(s[0].Frames) == 2 })
+	s := rec.Want(t, "both", func(s []recordtest.Stream) bool { return len(s) == 1 && len(s[0].Frames) == 2 })
 	f := s[0].Frames[0]
 	if f.Reason != "too_long" || f.Dropped != 2000 || !bytes.Equal(f.Data, bytes.Repeat([]byte("x"), 1000)) || string(s[0].Frames[1].Data) != "ok" {
 		t.Errorf("%+v", s[0].Frames)
@@ -175,7 +142,7 @@ func TestServerDiesMidMessage(t *testing.T) {
 	})
 	rec := recordtest.New()
 	run(t, rec, Settings{URL: u})
-	s := wait(t, rec, "connection", func(s []recordtest.Stream) bool { return len(s) > 0 && s[0].Closed })
+	s := rec.Want(t, "connection", func(s []recordtest.Stream) bool { return len(s) > 0 && s[0].Closed })
 	if len(s[0].Frames) != 1 || s[0].Frames[0].Reason != "connection_lost" {
 		t.Errorf("%d frames, %+v", len(s[0].Frames), s[0].Gaps)
 	}
@@ -191,7 +158,7 @@ func TestHalfOpenPeer(t *testing.T) {
 		})
 	rec := recordtest.New()
 	run(t, rec, Settings{URL: u, PingInterval: 10 * time.Millisecond, PingTimeout: 200 * time.Millisecond})
-	wait(t, rec, "second connection", func(s []recordtest.Stream) bool { return len(s) == 2 && len(s[1].Frames) == 1 })
+	rec.Want(t, "second connection", func(s []recordtest.Stream) bool { return len(s) == 2 && len(s[1].Frames) == 1 })
 	close(hold)
 }
 
