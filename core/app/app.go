@@ -20,6 +20,7 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/delivery"
 	"github.com/earshot-dev/earshot/core/internal/pipeline"
 	"github.com/earshot-dev/earshot/core/internal/source"
+	"github.com/earshot-dev/earshot/core/internal/source/tap"
 	"github.com/earshot-dev/earshot/core/internal/store"
 	"github.com/earshot-dev/earshot/core/internal/telemetry"
 )
@@ -86,6 +87,7 @@ type runner struct {
 	delivery  *delivery.Delivery
 	pipeline  *pipeline.Pipeline
 	sources   []feed
+	loops     *tap.Loops // of all taps
 	server    *telemetry.Server
 	closers   []func()
 }
