@@ -28,7 +28,7 @@ func poll(t *testing.T, what string, ok func() bool) {
 		if time.Now().After(end) {
 			t.Fatalf("%s: not after %v", what, patience)
 		}
-		<-time.After(time.Millisecond)
+		<-time.After(200 * time.Microsecond)
 	}
 }
 
@@ -39,10 +39,25 @@ func (l logTo) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// lazyDisk does not wait for the platter. What is tested with it is not whether
+// data is synced.
+type lazyDisk struct{ realDisk }
+
+func (lazyDisk) syncDir(string) error { return nil }
+
+func (d lazyDisk) open(path string) (file, error) {
+	f, err := d.realDisk.open(path)
+	return lazyFile{f}, err
+}
+
+type lazyFile struct{ file }
+
+func (lazyFile) Sync() error { return nil }
+
 // small are settings under which everything happens soon.
 func small(t *testing.T, dir string) Settings {
 	return Settings{
-		Dir: dir, FsyncInterval: time.Millisecond, sweep: time.Millisecond, retry: time.Millisecond,
+		Dir: dir, FsyncInterval: time.Millisecond, sweep: time.Millisecond, retry: time.Millisecond, disk: lazyDisk{},
 		Logger: slog.New(slog.NewTextHandler(logTo{t}, nil)),
 	}
 }
@@ -98,7 +113,7 @@ func closed(t *testing.T, r source.Recording) {
 // follow runs a reader until stop is called, and then waits for it.
 func follow(t *testing.T, j *Journal, k *sink) (r *Reader, stop func()) {
 	t.Helper()
-	r = j.Reader("s", "f")
+	r = j.Reader("s", "f", k.Known())
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx, k) }()
@@ -282,4 +297,8 @@ func (k *sink) names(key string) []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+func frameOf(data string) *frame.Frame {
+	return &frame.Frame{Kind: frame.Event, At: 5, Data: []byte(data)}
 }

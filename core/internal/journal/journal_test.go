@@ -194,7 +194,7 @@ func TestReadersSeeTheirOwn(t *testing.T) {
 	}
 	for _, p := range pairs {
 		k := newSink(t)
-		r := j.Reader(p[0], p[1])
+		r := j.Reader(p[0], p[1], nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- r.Run(ctx, k) }()

@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"sync"
 	"time"
@@ -53,10 +54,12 @@ var _ source.Source = (*Reader)(nil)
 // the rest of one before its Close returns.
 const closersAtOnce = 256
 
-// Reader returns a reader of a source's streams of one format. There is to be
-// one of each pair at a time.
-func (j *Journal) Reader(sourceName, format string) *Reader {
-	return &Reader{
+// Reader returns a reader of a source's streams of one format. known is what the
+// checkpoint remembers of the source. There is to be one reader of each pair at a
+// time, made before the source's listener runs.
+func (j *Journal) Reader(sourceName, format string, known []source.Known) *Reader {
+	j.reconcile(known)
+	r := &Reader{
 		j: j, source: sourceName, format: format,
 		rewinds:    make(map[uint64]int64),
 		finished:   make(map[uint64]bool),
@@ -67,6 +70,36 @@ func (j *Journal) Reader(sourceName, format string) *Reader {
 		here:       make(map[uint64]*entry),
 		names:      make(interned),
 		slots:      make(chan struct{}, closersAtOnce),
+	}
+	for _, k := range known {
+		if n, ok := numberOf(k.Key); ok {
+			k.State = nil
+			r.known[n] = k
+		}
+	}
+	return r
+}
+
+// reconcile ends streams that the checkpoint knows to be longer than they are:
+// the end of the newest segment was lost although the disk had claimed to have
+// it. What comes next would be taken for what was there. A stream with a key goes
+// on as a new one.
+func (j *Journal) reconcile(known []source.Known) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, k := range known {
+		n, ok := numberOf(k.Key)
+		s := j.open[n]
+		if !ok || s == nil || k.Pos <= s.to {
+			continue
+		}
+		j.settings.Logger.Error("journal lost the end of a stream that was delivered already", "stream", k.Key, "bytes", k.Pos-s.to)
+		j.end(s)
+		if s.key != "" {
+			again := j.begin(s.source, s.format, source.ID{Key: s.key, Origin: s.origin})
+			again.state, again.marked = s.state, s.state != nil
+			j.settle(again)
+		}
 	}
 }
 
@@ -121,13 +154,7 @@ func (r *Reader) leave() {
 // start takes up what the checkpoint remembers, and has it forget what the
 // journal has no more.
 func (r *Reader) start(ctx context.Context) error {
-	absent := make(map[uint64]source.Known)
-	for _, k := range r.sink.Known() {
-		if n, ok := numberOf(k.Key); ok {
-			k.State = nil
-			absent[n], r.known[n] = k, k
-		}
-	}
+	absent := maps.Clone(r.known)
 	if err := r.j.each(func(_ *segment, e *entry) { delete(absent, e.number) }); err != nil {
 		return err
 	}

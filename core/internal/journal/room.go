@@ -189,11 +189,9 @@ func (j *Journal) tidy(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
-		began := time.Now()
-		j.sweep(ctx)
-		j.age(began)
-		// Asking the checkpoint of many streams takes its time.
-		wait = max(j.settings.sweep, 20*time.Since(began))
+		took := j.sweep(ctx)
+		j.age(time.Now())
+		wait = max(j.settings.sweep, 20*took)
 	}
 }
 
@@ -226,23 +224,28 @@ func (j *Journal) age(now time.Time) {
 	}
 }
 
-// sweep removes segments in which everything is safe, oldest first.
-func (j *Journal) sweep(ctx context.Context) {
+// sweep removes segments in which everything is safe, oldest first. It returns how
+// long the checkpoint took to say what is safe: with many streams it is not to be
+// asked all the time.
+func (j *Journal) sweep(ctx context.Context) (took time.Duration) {
 	if g := j.list()[0]; !j.isSealed(g) {
-		return
+		return 0
 	}
+	began := time.Now()
 	known := j.safety()
+	took = time.Since(began)
 	for _, g := range j.list() {
 		if ctx.Err() != nil || !j.isSealed(g) || !j.safe(g, known) {
-			return
+			return took
 		}
 		if err := j.retire(ctx, g, known); err != nil {
 			if ctx.Err() == nil {
 				j.settings.Logger.Error("journal cannot remove a segment", "segment", g.id, "error", err)
 			}
-			return
+			return took
 		}
 	}
+	return took
 }
 
 func (j *Journal) isSealed(g *segment) bool {

@@ -37,11 +37,13 @@ type taken struct {
 	sink   *sink
 	id     source.ID
 	next   int64
+	high   int64 // up to where it ever had frames
 	open   bool
 	closed bool
 	frames []frame.Frame
 	rewind func(int64)
 	again  bool // rewound: what is further on is refused
+	gone   bool // forgotten
 }
 
 func newSink(t *testing.T) *sink {
@@ -62,6 +64,9 @@ func (k *sink) commit() {
 
 func (k *sink) commitLocked() {
 	for key, s := range k.streams {
+		if s.gone {
+			continue
+		}
 		c := *s
 		c.frames = slices.Clone(s.frames)
 		k.safe[key] = c
@@ -72,11 +77,15 @@ func (k *sink) commitLocked() {
 func (k *sink) crash() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.streams = make(map[string]*taken)
+	for key, s := range k.streams {
+		if !s.gone {
+			delete(k.streams, key)
+		}
+	}
 	for key, s := range k.safe {
 		c := s
 		c.frames = slices.Clone(s.frames)
-		c.open, c.again = false, false
+		c.open, c.again, c.high = false, false, c.next
 		k.streams[key] = &c
 	}
 }
@@ -116,7 +125,7 @@ func (k *sink) Forget(keys ...string) {
 		}
 		delete(k.safe, key)
 		if s := k.streams[key]; s != nil {
-			s.id.State = []byte("forgotten")
+			s.gone = true
 		}
 	}
 	k.move()
@@ -149,14 +158,18 @@ func (s *taken) Deliver(ctx context.Context, b *frame.Batch) error {
 		return nil
 	}
 	k.batches++
-	if s.again && b.Frames[0].Pos != s.next {
+	frames := slices.Clone(b.Frames)
+	for len(frames) > 0 && frames[0].End <= s.next {
+		frames = frames[1:] // it has them
+	}
+	if len(frames) == 0 || s.again && frames[0].Pos != s.next {
 		return nil
 	}
 	s.again = false
 	if !s.open || s.closed {
 		k.t.Errorf("%s: frames of a stream that is not open", s.id.Key)
 	}
-	for _, f := range b.Frames {
+	for _, f := range frames {
 		if f.Pos != s.next || f.End <= f.Pos {
 			k.t.Errorf("%s: frame %d..%d, want it at %d", s.id.Key, f.Pos, f.End, s.next)
 		}
@@ -166,6 +179,7 @@ func (s *taken) Deliver(ctx context.Context, b *frame.Batch) error {
 		f.Data = bytes.Clone(f.Data)
 		s.frames = append(s.frames, f)
 		s.next = f.End
+		s.high = max(s.high, s.next)
 	}
 	if k.auto {
 		k.commitLocked()
@@ -184,7 +198,7 @@ func (s *taken) Close(context.Context, bool) error {
 	k := s.sink
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if s.again {
+	if s.next < s.high {
 		k.move()
 		return source.ErrRewound
 	}

@@ -249,9 +249,9 @@ func (r *Reader) goBack(ctx context.Context) error {
 		delete(r.tails, n)
 	}
 	r.shut = r.shut[:0]
-	rewinds := r.rewinds
-	if len(rewinds) > 0 {
-		r.rewinds = make(map[uint64]int64)
+	var rewinds map[uint64]int64
+	if len(r.rewinds) > 0 {
+		rewinds, r.rewinds = r.rewinds, make(map[uint64]int64)
 	}
 	r.mu.Unlock()
 	back := r.at.id

@@ -66,7 +66,8 @@ type Known struct {
 
 // Stream takes the frames of one stream, in order and without gaps: the first
 // frame's Pos is the position that Open returned or rewind named, every other
-// frame's is the End of the one before.
+// frame's is the End of the one before. Frames that it has already, which is what
+// a rewind may lead to, it leaves out.
 type Stream interface {
 	// Deliver hands a batch over, and its buffer with it. It blocks while the
 	// pipeline has as much in flight as it may have.
