@@ -147,7 +147,7 @@ func TestRandomHistories(t *testing.T) {
 			t.Parallel()
 			h := &history{t: t, rng: rand.New(rand.NewPCG(seed, 7)), k: newSink(t), model: make(map[string][]string)}
 			h.s = small(t, t.TempDir())
-			h.s.SegmentSize = 200 + h.rng.Int64N(3000)
+			h.s.SegmentSize = 1500 + h.rng.Int64N(3000)
 			h.k.auto = seed%3 == 0
 			h.start()
 			for range 700 {

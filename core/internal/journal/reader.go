@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,6 +23,7 @@ type Reader struct {
 	mu         sync.Mutex
 	rewinds    map[uint64]int64
 	finished   map[uint64]bool // streams that were closed, until their segments are gone
+	retiring   []ending        // those of them whose segments are gone
 	shut       []uint64        // those of them whose tails are still there
 	unfinished map[uint64]bool // streams whose end was read and that are not closed yet
 	resting    place           // where Run waits for more
@@ -41,6 +43,9 @@ type Reader struct {
 	slots   chan struct{}
 	errors  int // of reading, in a row
 }
+
+// ending is where a stream ended.
+type ending struct{ number, segment uint64 }
 
 // place is one in the journal; the zero value is none.
 type place struct {
@@ -244,6 +249,7 @@ func (r *Reader) enter(g *segment) error {
 		g = r.after(g)
 	}
 	r.at = g
+	r.forget(g.id)
 	if r.in != nil {
 		_ = r.in.Close()
 		r.in = nil
@@ -273,10 +279,23 @@ func (r *Reader) isFinished(n uint64) bool {
 	return r.finished[n]
 }
 
-// retired is told that a stream's last segment is gone.
-func (r *Reader) retired(n uint64) {
+// retired is told that a stream's last segment is gone. That it is finished is
+// forgotten when Run is past that segment: it may be in it again after a rewind.
+func (r *Reader) retired(n, segment uint64) {
 	r.mu.Lock()
-	delete(r.finished, n)
+	r.retiring = append(r.retiring, ending{n, segment})
+	r.mu.Unlock()
+}
+
+// forget forgets the streams that ended before a segment that Run is in.
+func (r *Reader) forget(segment uint64) {
+	r.mu.Lock()
+	r.retiring = slices.DeleteFunc(r.retiring, func(e ending) bool {
+		if e.segment < segment {
+			delete(r.finished, e.number)
+		}
+		return e.segment < segment
+	})
 	r.mu.Unlock()
 }
 

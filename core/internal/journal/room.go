@@ -95,6 +95,12 @@ func (j *Journal) giveUp(g *segment, why string) error {
 }
 
 func (j *Journal) removeData(g *segment) error {
+	j.mu.Lock()
+	gone := g.gone
+	j.mu.Unlock()
+	if gone {
+		return nil
+	}
 	d := j.settings.disk
 	if err := d.remove(g.path); err != nil && !missing(err) {
 		return err
@@ -234,11 +240,16 @@ func (j *Journal) sweep(ctx context.Context) (took time.Duration) {
 	began := time.Now()
 	known := j.safety()
 	took = time.Since(began)
+	retire := true // in order: what a segment ends, no older one may begin
 	for _, g := range j.list() {
 		if ctx.Err() != nil || !j.isSealed(g) || !j.safe(g, known) {
 			return took
 		}
-		if err := j.retire(ctx, g, known); err != nil {
+		err := j.removeData(g)
+		if retire = retire && err == nil && j.worth(g); retire {
+			err = j.retire(ctx, g, known)
+		}
+		if err != nil {
 			if ctx.Err() == nil {
 				j.settings.Logger.Error("journal cannot remove a segment", "segment", g.id, "error", err)
 			}
@@ -254,13 +265,24 @@ func (j *Journal) isSealed(g *segment) bool {
 	return g.sealed
 }
 
-// retire removes a safe segment: its data, then, when nothing depends on it any
-// more, its index, and then the memory of streams that ended in it. In this order
-// a crash leaves nothing that would be decoded again.
-func (j *Journal) retire(ctx context.Context, g *segment, s safety) error {
-	if err := j.removeData(g); err != nil {
-		return err
+// worth reports whether a safe segment's index may go too: streams that go on and
+// that no newer segment knows have then to be written again.
+func (j *Journal) worth(g *segment) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var again int64
+	for _, st := range j.open {
+		if st.segment == g {
+			again += headSize + int64(len(st.source)+len(st.format)+len(st.key)+len(st.origin)+len(st.state))
+		}
 	}
+	return again <= g.size/2
+}
+
+// retire removes what is left of a safe segment whose data is gone: when nothing
+// depends on it any more, its index, and then the memory of streams that ended in
+// it. In this order a crash leaves nothing that would be decoded again.
+func (j *Journal) retire(ctx context.Context, g *segment, s safety) error {
 	// Streams that go on and that no newer segment knows.
 	j.mu.Lock()
 	for _, st := range j.open {
@@ -277,7 +299,7 @@ func (j *Journal) retire(ctx context.Context, g *segment, s safety) error {
 	err := j.entries(g, func(e *entry) {
 		if r := s.readers[[2]string{e.source, e.format}]; e.ended {
 			over[r] = append(over[r], e.name())
-			r.retired(e.number)
+			r.retired(e.number, g.id)
 		}
 	})
 	if err != nil {

@@ -173,6 +173,32 @@ func TestSegmentsGoWhenSafe(t *testing.T) {
 	}
 }
 
+// Streams that stay open do not have segments written again and again.
+func TestIdleStreamsAreNotCarriedForEver(t *testing.T) {
+	s := small(t, t.TempDir())
+	s.SegmentSize, s.sweep = 300, time.Hour // by hand here
+	j, k := open(t, s), newSink(t)
+	r, stop := follow(t, j, k)
+	defer stop()
+	for i := range 10 {
+		rec := begin(t, j, fmt.Sprint(i))
+		put(t, rec, strings.Repeat("x", 200))
+		sync_(t, rec)
+	}
+	poll(t, "drained", r.Drained)
+	newest := func() uint64 { l := j.list(); return l[len(l)-1].id }
+	for range 20 {
+		j.sweep(t.Context())
+	}
+	before := newest()
+	for range 20 {
+		j.sweep(t.Context())
+	}
+	if after := newest(); after != before {
+		t.Errorf("segment %d, then %d", before, after)
+	}
+}
+
 // With drop_oldest the newest frames survive, and what does not is counted, also
 // for streams that ended in what was given up, and after a restart.
 func TestDropOldest(t *testing.T) {
