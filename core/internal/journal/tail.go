@@ -20,6 +20,7 @@ type tail struct {
 	ended  bool // its end was read
 
 	frames  []frame.Frame // to be delivered next; their data lies in the reader's buffer
+	usual   int           // how many there were the last time
 	end     bool          // and then it is to be closed
 	closing chan error    // not nil while it is being closed
 }
@@ -148,6 +149,9 @@ func (r *Reader) hole(t *tail, pos, at int64, reason string) {
 
 func (r *Reader) add(t *tail, f frame.Frame) {
 	r.touch(t)
+	if t.frames == nil {
+		t.frames = make([]frame.Frame, 0, max(t.usual, 1))
+	}
 	t.frames = append(t.frames, f)
 	t.next = f.End
 }
@@ -175,10 +179,7 @@ func (r *Reader) deliver(ctx context.Context) error {
 	for i, t := range r.touched {
 		if len(t.frames) > 0 {
 			b := batch(t.frames)
-			clear(t.frames)
-			if t.frames = t.frames[:0]; cap(t.frames) > 1024 {
-				t.frames = nil
-			}
+			t.usual, t.frames = len(t.frames), nil
 			if err := t.out.Deliver(ctx, b); err != nil {
 				return err
 			}
@@ -195,18 +196,18 @@ func (r *Reader) deliver(ctx context.Context) error {
 	return nil
 }
 
-// batch copies frames into a buffer of their own. One buffer for all streams
-// would have every decoder get every stream's bytes.
+// batch moves frames into a buffer of their own. One buffer for all streams would
+// have every decoder get every stream's bytes.
 func batch(frames []frame.Frame) *frame.Batch {
 	n := 0
 	for i := range frames {
 		n += len(frames[i].Data)
 	}
-	b := &frame.Batch{Data: make([]byte, 0, n), Frames: slices.Clone(frames)}
-	for i := range b.Frames {
+	b := &frame.Batch{Data: make([]byte, 0, n), Frames: frames}
+	for i := range frames {
 		from := len(b.Data)
 		b.Data = append(b.Data, frames[i].Data...)
-		b.Frames[i].Data = b.Data[from:]
+		frames[i].Data = b.Data[from:]
 	}
 	return b
 }
