@@ -8,26 +8,31 @@ import (
 
 	"github.com/earshot-dev/earshot/core/app"
 	"github.com/earshot-dev/earshot/core/config"
+	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/exporters/clickhouse"
 	"github.com/earshot-dev/earshot/exporters/otel"
 )
 
 // exporters makes the configured destinations; dsn is that of the embedded store.
 func exporters(ctx context.Context, c *config.Config, dsn string, log *slog.Logger) ([]app.Exporter, error) {
-	ch, err := clickhouse.New(clickhouseSettings(c, dsn, log))
+	ch, err := clickhouse.New(ctx, clickhouseSettings(c, dsn, log))
 	if err != nil {
 		return nil, err
 	}
 	if err := ch.Prepare(ctx); err != nil {
 		// A server that is down now may be up when the first batch is ready.
-		if clickhouse.IsPermanent(err) {
+		if export.IsPermanent(err) {
 			return nil, err
 		}
 		log.Warn("clickhouse is not there yet; what is read waits for it", "error", err)
 	}
 	out := []app.Exporter{{Name: "clickhouse", Exporter: ch}}
 	if o := c.Exporters.OTLP; o != nil {
-		x, err := otel.New(otelSettings(o, log))
+		settings, err := otelSettings(o, log)
+		if err != nil {
+			return nil, fmt.Errorf("exporters.otlp: %w", err)
+		}
+		x, err := otel.New(ctx, settings)
 		if err != nil {
 			return nil, fmt.Errorf("exporters.otlp: %w", err)
 		}
@@ -42,7 +47,7 @@ func clickhouseSettings(c *config.Config, dsn string, log *slog.Logger) clickhou
 	s := clickhouse.Settings{Conn: clickhouse.ConnSettings{DSN: dsn, Logger: log}, CreateSchema: true, Logger: log}
 	if x := c.Exporters.ClickHouse; x != nil {
 		s.Conn = connSettings(x, log)
-		s.Schema = schemaOf(x)
+		s.Cluster, s.TTL = x.Cluster, ttl(x)
 		s.CreateSchema, s.Timeout = x.CreateSchema, time.Duration(x.Timeout)
 	}
 	return s
@@ -53,8 +58,26 @@ func connSettings(x *config.ClickHouse, log *slog.Logger) clickhouse.ConnSetting
 }
 
 func schemaOf(x *config.ClickHouse) clickhouse.Schema {
-	return clickhouse.Schema{
-		Database: x.Database, Cluster: x.Cluster,
-		TTL: clickhouse.TTL{Bodies: time.Duration(x.TTL.Bodies), Messages: time.Duration(x.TTL.Messages), Spans: time.Duration(x.TTL.Spans), Rollups: time.Duration(x.TTL.Rollups)},
+	return clickhouse.Schema{Database: x.Database, Cluster: x.Cluster, TTL: ttl(x)}
+}
+
+func ttl(x *config.ClickHouse) clickhouse.TTL {
+	return clickhouse.TTL{
+		Bodies: time.Duration(x.TTL.Bodies), Messages: time.Duration(x.TTL.Messages), Spans: time.Duration(x.TTL.Spans), Rollups: time.Duration(x.TTL.Rollups),
 	}
+}
+
+func otelSettings(x *config.OTLP, log *slog.Logger) (otel.Settings, error) {
+	tls, err := x.TLS.Load()
+	if err != nil {
+		return otel.Settings{}, err
+	}
+	headers := make(map[string]string, len(x.Headers))
+	for k, v := range x.Headers {
+		headers[k] = v.Reveal()
+	}
+	return otel.Settings{
+		Endpoint: x.Endpoint, Protocol: x.Protocol, Headers: headers, TLS: tls, Compression: x.Compression, Timeout: time.Duration(x.Timeout),
+		MaxBytes: int(x.MaxBatchBytes), Content: x.Content, Resource: x.Resource, Logger: log,
+	}, nil
 }

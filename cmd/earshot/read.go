@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-
 	"log/slog"
 
 	"github.com/earshot-dev/earshot/core/app"
@@ -36,6 +35,7 @@ func openReader(ctx context.Context, c *config.Config) (*reader, error) {
 		}
 		r.close, s.DSN = stop, dsn
 	}
+	s.Final = true
 	conn, err := clickhouse.Open(s)
 	if err != nil {
 		r.close()

@@ -38,14 +38,21 @@ come for that long, and every exporter has accepted everything.`,
 			}
 			log := logger(cfg, c.ErrOrStderr())
 			p := newProgress(c.ErrOrStderr())
-			defer p.end()
-			return app.Run(c.Context(), app.Settings{
-				Config: cfg, Decoders: decoders(), UntilIdle: idle, Logger: log, Progress: p.show,
+			var last app.Progress
+			err = app.Run(c.Context(), app.Settings{
+				Config: cfg, Decoders: decoders(), UntilIdle: idle, Logger: log,
+				Progress:  func(n app.Progress) { last = n; p.show(n) },
 				Exporters: func(ctx context.Context, dsn string) ([]app.Exporter, error) { return exporters(ctx, cfg, dsn, log) },
 				Ready: func(r app.Running) {
 					log.Info("running", "sources", len(cfg.Sources), "store", r.StoreURL, "metrics", r.Metrics)
 				},
 			})
+			p.end()
+			log.Info("ended", "bytes", last.Bytes, "frames", last.Frames, "messages", last.Messages, "spans", last.Spans, "set_aside", last.Problems, "rows", last.Committed)
+			if err == nil && idle > 0 && last.Delivered == 0 {
+				log.Info("there was nothing to read that had not been read before")
+			}
+			return err
 		},
 	}
 	file.add(c)
@@ -72,7 +79,7 @@ func (p *progress) show(n app.Progress) {
 	}
 	p.last = time.Now()
 	fmt.Fprintf(p.w, "\r\x1b[K%s  %s read  %d messages  %d spans  %d set aside  %d rows delivered",
-		inspect.Span(time.Since(p.began)), bytes(n.Bytes), n.Messages, n.Spans, n.Problems, n.Committed)
+		inspect.Span(time.Since(p.began)), byteSize(n.Bytes), n.Messages, n.Spans, n.Problems, n.Committed)
 }
 
 func (p *progress) end() {
@@ -81,7 +88,7 @@ func (p *progress) end() {
 	}
 }
 
-func bytes(n int64) string {
+func byteSize(n int64) string {
 	switch {
 	case n < 10_000:
 		return fmt.Sprintf("%d B", n)

@@ -240,7 +240,7 @@ func (r *runner) run(ctx context.Context) error {
 func (r *runner) wait(ctx, work context.Context) (idle bool) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	since, last := time.Now(), int64(-1)
+	since, last, finished := time.Now(), int64(-1), false
 	for {
 		select {
 		case <-ctx.Done():
@@ -259,9 +259,27 @@ func (r *runner) wait(ctx, work context.Context) (idle bool) {
 				since, last = now, p.Delivered
 				continue
 			}
-			if now.Sub(since) >= r.UntilIdle {
+			if now.Sub(since) < r.UntilIdle {
+				continue
+			}
+			if finished {
 				return true
 			}
+			r.finish()
+			finished, since = true, now.Add(-r.UntilIdle)
+		}
+	}
+}
+
+// finisher is a source that holds something back because more of it may come: a
+// last line without its newline.
+type finisher interface{ Finish() }
+
+// finish says to the sources that nothing more is going to come.
+func (r *runner) finish() {
+	for _, f := range r.sources {
+		if s, ok := f.source.(finisher); ok {
+			s.Finish()
 		}
 	}
 }

@@ -3,13 +3,13 @@ package app
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/internal/host"
 	"github.com/earshot-dev/earshot/core/internal/source"
 	"github.com/earshot-dev/earshot/core/internal/source/file"
-	"time"
 )
 
 // add adds a configured source, and the decoder of its format if it is the first
@@ -43,7 +43,7 @@ func (r *runner) build(c *config.Source, info decoder.Info) (source.Source, erro
 		return file.New(file.Settings{
 			Name: c.Name, Paths: f.Paths, Exclude: f.Exclude, StartAt: file.StartAt(f.StartAt), MaxLine: int(f.MaxLine),
 			PollInterval: time.Duration(f.PollInterval), IgnoreOlderThan: time.Duration(f.IgnoreOlderThan),
-			Companions: info.Companions, DeliverPartialAtEnd: r.UntilIdle > 0, Logger: r.Logger,
+			Companions: info.Companions, Logger: r.Logger,
 		})
 	}
 	return nil, fmt.Errorf("type %s: not built yet", c.Type)

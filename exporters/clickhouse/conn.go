@@ -31,6 +31,8 @@ type ConnSettings struct {
 	Database string
 	// Compression on the wire: lz4, zstd or none, which is also the default.
 	Compression string
+	// Final reads every table as it stands: of several versions of a row the last.
+	Final bool
 	// Timeout of a connection being made; 10 s when zero.
 	DialTimeout time.Duration
 	Logger      *slog.Logger // of the driver, at level debug; none when nil
@@ -62,6 +64,9 @@ type Conn struct {
 // Open returns a Conn for reading, in the database of the settings. Nothing is
 // dialed yet.
 func Open(s ConnSettings) (*Conn, error) { return open(s, true) }
+
+// OpenServer is Open for a server whose database may not be there yet.
+func OpenServer(s ConnSettings) (*Conn, error) { return open(s, false) }
 
 // open leaves the database out of the connection on request: a server refuses
 // one that is not there yet.
@@ -134,6 +139,12 @@ func options(s ConnSettings) (*chgo.Options, error) {
 	}
 	if s.DialTimeout > 0 {
 		opts.DialTimeout = s.DialTimeout
+	}
+	if s.Final {
+		if opts.Settings == nil {
+			opts.Settings = chgo.Settings{}
+		}
+		opts.Settings["final"] = 1
 	}
 	opts.Logger = s.Logger
 	opts.ClientInfo.Products = append(opts.ClientInfo.Products, struct{ Name, Version string }{"earshot", "1"})

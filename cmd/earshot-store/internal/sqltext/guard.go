@@ -157,6 +157,7 @@ var readerSettings = map[string]bool{
 	"enable_http_compression":  true, "http_zlib_compression_level": true,
 	"network_compression_method": true, "network_zstd_compression_level": true,
 	"send_progress_in_http_headers": true, "http_headers_progress_interval_ms": true,
+	"http_write_exception_in_output_format": true, // clickhouse-go sets it with every format that it does not parse
 }
 
 // readerStyles are prefixes of such settings. The bare output_format_ is not one

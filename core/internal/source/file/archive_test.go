@@ -33,6 +33,14 @@ func TestArchives(t *testing.T) {
 				e.Errorf("opened %d times and closed %d times, want once each", st.opens, st.closes)
 			}
 		}},
+		{"rewound instead of closed", []string{"*.gz"}, func(e *env) {
+			e.sink.rewinds = 2
+			e.write("x.jsonl.gz", string(packed([]byte(text(a[:5]...)))))
+			old(e, "x.jsonl.gz")
+			e.start().want(append(append(a[:5:5], a[:5]...), a[:5]...)...)
+			e.until("the stream to be closed", func() bool { return e.sink.stream(0).closes == 1 })
+			e.wantTrouble()
+		}},
 		{"of a file that was read", []string{"*.jsonl*"}, func(e *env) {
 			e.write("x.jsonl", text(a[:5]...))
 			e.start().want(a[:5]...)

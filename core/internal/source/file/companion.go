@@ -123,19 +123,23 @@ func (s *Source) deliverBody(ctx context.Context, f *file, st *stream, c *read) 
 	path := f.path
 	st.rewind = -1
 	s.mu.Unlock()
-	out, pos, err := s.sink.Open(ctx, st.id(f, path, false, marks{}), func(pos int64) { s.rewind(st, pos) })
-	if err != nil {
-		return fmt.Errorf("open: %w", err)
+	pos := int64(0)
+	if st.out == nil { // else it was rewound when it was to be closed
+		var err error
+		if st.out, pos, err = s.sink.Open(ctx, st.id(f, path, false, marks{}), func(pos int64) { s.rewind(st, pos) }); err != nil {
+			st.out = nil
+			return fmt.Errorf("open: %w", err)
+		}
 	}
 	if pos == 0 {
-		if err := out.Deliver(ctx, c.hand()); err != nil {
+		if err := st.out.Deliver(ctx, c.hand()); err != nil {
 			return fmt.Errorf("deliver: %w", err)
 		}
 	}
-	if err := out.Close(ctx, false); err != nil {
+	if err := st.out.Close(ctx, false); err != nil {
 		return fmt.Errorf("close: %w", err)
 	}
-	st.origin = path
+	st.out, st.origin = nil, path
 	return nil
 }
 

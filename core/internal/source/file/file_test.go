@@ -414,6 +414,15 @@ func TestFiles(t *testing.T) {
 			e.start().want(append(all, "zz")...)
 			e.wantStreams(6)
 		}},
+		{"a companion is rewound instead of closed", []string{"*.jsonl"}, func(e *env) {
+			e.settings.Companions = []string{"*.meta.json"}
+			e.sink.rewinds = 2
+			e.write("x.jsonl", text("x"))
+			e.write("x.meta.json", "meta")
+			e.start().want("x", "meta", "meta", "meta")
+			e.until("the companion to be closed", func() bool { return e.sink.stream(1).closes == 1 })
+			e.wantTrouble()
+		}},
 		{"start at the end", []string{"**/*.jsonl"}, func(e *env) {
 			e.settings.StartAt = End
 			e.write("x.jsonl", text(a[:3]...), "par")

@@ -2,10 +2,13 @@ package file
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"time"
+
+	"github.com/earshot-dev/earshot/core/internal/source"
 )
 
 // makeGhost makes a ghost of a file that nobody else knows any more. left are the
@@ -176,10 +179,14 @@ func (s *Source) forget(ctx context.Context, f *file, st *stream) error {
 	return nil
 }
 
-// refused handles an error of the sink. It is tried again with the next scan.
+// refused handles an error of the sink. It is tried again with the next scan, and
+// a stream that was rewound instead of being closed at once.
 func (s *Source) refused(ctx context.Context, f *file, err error) verdict {
 	if ctx.Err() != nil {
 		return verdict{}
+	}
+	if errors.Is(err, source.ErrRewound) {
+		return verdict{after: shortly}
 	}
 	s.mu.Lock()
 	f.failed = true

@@ -22,6 +22,7 @@ type fakeSink struct {
 	troubles []trouble
 	log      []delivery
 	gate     chan struct{} // nil: open; else one value lets one batch pass
+	rewinds  int           // so many Closes rewind their stream to its begin instead
 }
 
 type trouble struct{ path, reason string }
@@ -152,6 +153,12 @@ func (st *fakeStream) Close(ctx context.Context, forget bool) error {
 	defer k.mu.Unlock()
 	if !st.open {
 		k.t.Errorf("stream %s is closed twice", st.id.Key)
+	}
+	if k.rewinds > 0 && !forget {
+		k.rewinds--
+		st.next, st.rewinding = 0, true
+		go st.rewind(0)
+		return source.ErrRewound
 	}
 	st.open = false
 	st.closes++

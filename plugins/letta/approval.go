@@ -1,0 +1,103 @@
+package letta
+
+import (
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// wait says that a call waits for approval.
+func (d *stream) wait(r *run, b *block, c *call) {
+	m := d.status(r, "wait:"+c.ID, "approval_request")
+	m.Signal = msg.WaitStart
+	m.ParentKey = "call:" + c.ID
+	m.Tool.CallID, m.Tool.Name = c.ID, c.Name
+	m.ResponseID = b.Response
+	m.Time, m.Precision = c.Time, c.Prec
+}
+
+// decision is what a person has decided on one call, or what a tool returned that
+// the client ran itself.
+type decision struct {
+	CallID   string
+	Approved string `json:",omitempty"` // true, false
+	Reason   string `json:",omitempty"`
+	Returned bool   `json:",omitempty"`
+	Content  string `json:",omitempty"`
+	Failed   bool   `json:",omitempty"`
+}
+
+// decisions reads a response to requests for approval.
+func (d *stream) decisions(v jsonv.Value) []decision {
+	var out []decision
+	list := first(v, "approvals", "tool_returns")
+	for e := range list.Elems() {
+		id := e.Get("tool_call_id")
+		if returned := e.Get("tool_return"); returned.Exists() {
+			content, _ := contentOf(returned)
+			out = append(out, decision{CallID: ident(id), Returned: true, Content: content.String(), Failed: e.Get("status").Equal("error")})
+			continue
+		}
+		out = append(out, d.decided(e, id)...)
+	}
+	if len(out) == 0 {
+		out = d.decided(v, v.Get("approval_request_id"))
+	}
+	return out
+}
+
+// decided reads one decision. Older servers name the message that asked instead of the
+// call, or of the calls.
+func (d *stream) decided(v, id jsonv.Value) []decision {
+	one := decision{CallID: ident(id), Reason: v.Get("reason").Str()}
+	if approve := v.Get("approve"); approve.Is(jsonv.True) || approve.Is(jsonv.False) {
+		one.Approved = string(approve.Raw())
+	}
+	var out []decision
+	for _, c := range d.Calls {
+		if c.Request != "" && c.Request == one.CallID {
+			of := one
+			of.CallID = c.ID
+			out = append(out, of)
+		}
+	}
+	if out == nil {
+		out = append(out, one)
+	}
+	return out
+}
+
+// decide gives a decision as a message of the run that it set going.
+func (d *stream) decide(r *run, in *input, one decision) {
+	key := "waited:" + one.CallID
+	if one.CallID == "" {
+		key += msg.HashKey(d.runID(r), one.Approved, one.Reason)
+	}
+	m := d.status(r, key, "approval_response")
+	m.Signal, m.Role = msg.WaitEnd, msg.RoleUser
+	m.Tool.CallID = one.CallID
+	m.Time, m.Precision = in.Time, in.Prec
+	m.SetAttr("approved", one.Approved)
+	m.SetAttr("reason", one.Reason)
+	if one.CallID == "" {
+		return
+	}
+	m.ParentKey = "call:" + one.CallID
+	name := ""
+	if c := d.called(one.CallID); c != nil {
+		name = c.Name
+	}
+	m.Tool.Name = name
+	if !one.Returned {
+		return
+	}
+	// The server repeats it as the call's result; until then this is it.
+	m = d.give(r, msg.ToolResult, "result:"+one.CallID)
+	m.Complete = min(m.Complete, msg.Summary)
+	m.ParentKey, m.Role = "call:"+one.CallID, msg.RoleTool
+	m.Tool.CallID, m.Tool.Name = one.CallID, name
+	m.Content, m.IsError = msg.Plain(one.Content), one.Failed
+	if one.Failed {
+		m.Tool.ErrorType = errorType(m.Content)
+	}
+	m.Time, m.Precision = in.Time, in.Prec
+}

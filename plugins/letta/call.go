@@ -1,0 +1,231 @@
+package letta
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+const (
+	maxCalls = 1024 // without a result that are remembered; the oldest are forgotten
+	maxBlock = 1024 // of one block
+)
+
+// sayTool is the tool by which agents of the older kind speak. Servers write its call
+// as an assistant_message and keep its result to themselves, unless they are asked
+// not to.
+const sayTool = "send_message"
+
+// call is a call of a tool, first while it is said and then until its result is here.
+type call struct {
+	ID   string
+	Name string `json:",omitempty"`
+	Args []byte `json:",omitempty"` // until they are given
+	Key  string `json:",omitempty"` // of what is said by it, if it is sayTool
+
+	Time int64 `json:",omitempty"`
+	Prec msg.Precision
+
+	Run     string `json:",omitempty"`
+	Request string `json:",omitempty"` // id of the message that asks for approval
+	To      string `json:",omitempty"` // the agent to which it hands work
+}
+
+// calls decodes a message that calls tools: one piece of one call, or a list of whole
+// calls.
+func (d *stream) calls(r *run, v jsonv.Value, approval bool) {
+	list, one := v.Get("tool_calls"), v.Get("tool_call")
+	if !one.Is(jsonv.Object) {
+		one = first(v, "tool_calls", "function_call")
+	}
+	whole := list.Is(jsonv.Array) && list.Len() > 0
+	if !whole && !one.Is(jsonv.Object) && !one.Is(jsonv.String) {
+		d.unknown(v, "")
+		return
+	}
+	b := r.Block
+	if whole || !b.goes(v, calling) || b.Approval != approval || len(b.Calls) >= maxBlock {
+		d.close(r)
+		b = d.begin(r, v, calling)
+		b.Approval = approval
+	}
+	b.describe(v)
+	b.Time, b.Prec = d.date.read(v.Get("date"))
+	switch {
+	case whole:
+		b.Cut = false
+		for e := range list.Elems() {
+			d.callPiece(r, b, e)
+		}
+	case one.Is(jsonv.String):
+		b.Calls = append(b.Calls, written(b, one.Str()))
+	default:
+		d.callPiece(r, b, one)
+	}
+	if r.Block = b; whole || d.whole {
+		d.close(r)
+	}
+}
+
+// written returns a call as the oldest servers put it: name(arguments), without an id.
+func written(b *block, s string) *call {
+	name, args, _ := strings.Cut(s, "(")
+	return &call{ID: b.Base, Name: bounded(name), Args: []byte(strings.TrimSuffix(args, ")")), Time: b.Time, Prec: b.Prec}
+}
+
+// callPiece decodes what a message says of one call.
+func (d *stream) callPiece(r *run, b *block, v jsonv.Value) {
+	name, args, id := v.Get("name"), v.Get("arguments"), first(v, "tool_call_id", "function_call_id", "id")
+	c := b.call(id)
+	if c == nil {
+		c = &call{ID: ident(id)}
+		if c.ID == "" {
+			c.ID = b.Base
+		}
+		if p := r.known(0, calling, hash(c.ID)); p != nil && p.Sum != 0 && !d.whole {
+			if canon, _ := d.arguments(args.Text().Append(nil)); p.Sum != sumCall(ident(name), canon) {
+				d.keep(v, "late_piece")
+			}
+			return
+		}
+		b.Calls = append(b.Calls, c)
+	}
+	c.Time, c.Prec = b.Time, b.Prec
+	if c.Name == "" {
+		c.Name = ident(name)
+		if c.Name == sayTool && c.Key == "" {
+			c.Key = d.sayKey(r, b, c)
+		}
+	} else if n := len(c.Args); n > 1 && c.Args[n-1] == '}' && name.Is(jsonv.String) && len(args.Raw()) > n && args.Equal(string(c.Args)) {
+		return // the whole call once more
+	}
+	if len(c.Args) < maxText {
+		c.Args = args.Text().Append(c.Args)
+	}
+}
+
+// call returns the call of the block that a piece belongs to: the last one if the
+// piece does not say.
+func (b *block) call(id jsonv.Value) *call {
+	if len(b.Calls) == 0 {
+		return nil
+	}
+	if !id.Is(jsonv.String) {
+		return b.Calls[len(b.Calls)-1]
+	}
+	for _, c := range slices.Backward(b.Calls) {
+		if same(id, c.ID) {
+			return c
+		}
+	}
+	return nil
+}
+
+// sayKey is the key of what is said by a call: that of the text which it becomes.
+func (d *stream) sayKey(r *run, b *block, c *call) string {
+	base, name := hash(b.Base), b.name()
+	for _, other := range b.Calls {
+		if other != c && other.Key != "" {
+			name = hash(c.ID)
+		}
+	}
+	return partKey(b.Base, r.part(base, text, name))
+}
+
+// arguments returns arguments as they are given, and whether they are JSON.
+func (d *stream) arguments(raw []byte) (canon string, valid bool) {
+	if d.inner.Parse(raw) != nil {
+		return string(raw), false
+	}
+	return string(compact(make([]byte, 0, len(raw)), d.inner.Root())), true
+}
+
+func sumCall(name, arguments string) uint64 { return max(1, hash(name+"\x00"+arguments)) }
+
+// giveCall gives a call, as complete as the level says. over says that nothing will be
+// added to it.
+func (d *stream) giveCall(r *run, b *block, c *call, over bool) {
+	if over && len(c.Args) == 0 {
+		c.Args = []byte("{}")
+	}
+	args, valid := d.arguments(c.Args)
+	if c.Key != "" {
+		d.say(r, b, c, args, valid)
+	} else {
+		kind := msg.ToolCall
+		if delegates(c.Name) {
+			kind = msg.Delegation
+		}
+		m := d.spoken(r, b, kind, "call:"+c.ID)
+		m.Time, m.Precision = c.Time, c.Prec
+		m.Tool.CallID, m.Tool.Name, m.Tool.Arguments = c.ID, c.Name, msg.Plain(args)
+		if c.Name == "" && m.Complete == msg.Complete {
+			m.Complete = msg.Summary // its beginning was missed
+		}
+		if over && !valid {
+			m.SetAttr("unparsed_arguments", "true")
+		}
+		if kind == msg.Delegation && valid {
+			hand(m, d.inner.Root())
+		}
+		if over {
+			c.To = m.Delegation.To
+		}
+	}
+	if !over {
+		return
+	}
+	if d.level > msg.Partial && !d.whole {
+		r.part(0, calling, hash(c.ID)).Sum = sumCall(c.Name, args)
+	}
+	c.Args, c.Run = nil, r.ID
+	if b.Approval {
+		c.Request = b.ID
+		d.wait(r, b, c)
+	}
+	d.remember(c)
+}
+
+// say gives what an agent says by calling sayTool.
+func (d *stream) say(r *run, b *block, c *call, args string, valid bool) {
+	m := d.spoken(r, b, msg.Assistant, c.Key)
+	m.Time, m.Precision = c.Time, c.Prec
+	if said := d.inner.Root().Get("message"); valid && said.Exists() {
+		m.Content = said.Text().Own()
+	} else if d.level > msg.Partial {
+		m.Content = msg.Plain(args)
+	}
+}
+
+// remember keeps a call until its result is here.
+func (d *stream) remember(c *call) {
+	if i := slices.IndexFunc(d.Calls, func(o *call) bool { return o.ID == c.ID }); i >= 0 {
+		d.Calls[i] = c
+		return
+	}
+	if len(d.Calls) == maxCalls {
+		d.Calls = slices.Delete(d.Calls, 0, 1)
+	}
+	d.Calls = append(d.Calls, c)
+}
+
+// called returns the call with that id, or nil.
+func (d *stream) called(id string) *call {
+	for _, c := range slices.Backward(d.Calls) {
+		if c.ID == id {
+			return c
+		}
+	}
+	return nil
+}
+
+// take is called, and forgets the call.
+func (d *stream) take(id string) *call {
+	c := d.called(id)
+	if c != nil {
+		d.Calls = slices.DeleteFunc(d.Calls, func(o *call) bool { return o == c })
+	}
+	return c
+}

@@ -1,0 +1,136 @@
+package letta
+
+import (
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/when"
+)
+
+// first returns the first of the members that is there.
+func first(v jsonv.Value, names ...string) jsonv.Value {
+	for _, name := range names {
+		if m := v.Get(name); m.Exists() {
+			return m
+		}
+	}
+	return jsonv.Value{}
+}
+
+// maxIdent is how long an id or a name may be. Ids are remembered, and must not be
+// a way to make the decoder remember a lot.
+const maxIdent = 256
+
+// ident is the id or the name in v, "" if v is no string; a hash of it if it is too
+// long.
+func ident(v jsonv.Value) string {
+	if !v.Is(jsonv.String) {
+		return ""
+	}
+	if raw := v.Raw(); len(raw) > maxIdent {
+		return "long:" + msg.HashKey(string(raw))
+	}
+	return v.Str()
+}
+
+// same reports whether v is the id s, without a copy.
+func same(v jsonv.Value, s string) bool {
+	return v.Equal(s) || len(v.Raw()) > maxIdent && ident(v) == s
+}
+
+// bounded is ident for a string.
+func bounded(s string) string {
+	if len(s) > maxIdent {
+		return "long:" + msg.HashKey(s)
+	}
+	return s
+}
+
+// hash is 64 bits of FNV-1a: enough to tell the few things apart that are
+// remembered at a time, and the same in every process.
+func hash[T string | []byte](s T) uint64 {
+	h := uint64(14695981039346656037)
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * 1099511628211
+	}
+	return h
+}
+
+// sum is the hash of a text, never 0.
+func sum(t msg.Text) uint64 {
+	if h := hash(t.String()); h != 0 {
+		return h
+	}
+	return 1
+}
+
+// dates reads dates. Those of neighbours are mostly the same.
+type dates struct {
+	raw  []byte
+	ns   int64
+	prec msg.Precision
+}
+
+func (d *dates) read(v jsonv.Value) (int64, msg.Precision) {
+	raw := v.Raw()
+	if len(raw) == 0 || len(raw) > maxIdent {
+		return 0, 0
+	}
+	if string(raw) != string(d.raw) {
+		d.raw = append(d.raw[:0], raw...)
+		d.ns, d.prec, _ = when.Value(v)
+	}
+	return d.ns, d.prec
+}
+
+// contentOf returns the text of a content, which is a string or a list of parts, and
+// the pictures in it. A part of another kind stands in the text as its JSON.
+func contentOf(v jsonv.Value) (msg.Text, []msg.Attachment) {
+	if v.Is(jsonv.Object) && v.Get("type").Equal("text") {
+		return v.Get("text").Text(), nil
+	}
+	if !v.Is(jsonv.Array) {
+		return v.Text(), nil
+	}
+	var files []msg.Attachment
+	var one msg.Text
+	var joined []byte
+	texts := 0
+	for p := range v.Elems() {
+		t := p.Text()
+		switch typ := p.Get("type"); {
+		case typ.Equal("text"):
+			t = p.Get("text").Text()
+		case typ.Equal("image"):
+			if a, ok := attach(p.Get("source")); ok {
+				files = append(files, a)
+				continue
+			}
+		}
+		switch texts++; texts {
+		case 1:
+			one = t
+		case 2:
+			joined = t.Append(append(one.Append(nil), '\n'))
+		default:
+			joined = t.Append(append(joined, '\n'))
+		}
+	}
+	if texts > 1 {
+		return msg.Plain(string(joined)), files
+	}
+	return one, files
+}
+
+// lines joins a list of strings.
+func lines(v jsonv.Value) string {
+	if !v.Is(jsonv.Array) {
+		return v.Text().String()
+	}
+	var out []string
+	for e := range v.Elems() {
+		out = append(out, e.Text().String())
+	}
+	return strings.Join(out, "\n")
+}

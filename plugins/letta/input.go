@@ -1,0 +1,272 @@
+package letta
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// maxPending is how many messages wait for an answer.
+const maxPending = 64
+
+// input is something that was said to an agent.
+type input struct {
+	Role      msg.Role
+	ID        string           `json:",omitempty"` // of a stored message
+	Otid      string           `json:",omitempty"`
+	Text      string           `json:",omitempty"`
+	Files     []msg.Attachment `json:",omitempty"`
+	Author    msg.Agent
+	Letter    bool       `json:",omitempty"` // another agent has sent it
+	Decisions []decision `json:",omitempty"`
+
+	Time  int64 `json:",omitempty"`
+	Prec  msg.Precision
+	Level msg.Completeness
+}
+
+// request decodes what a client asks of the server. What it says to an agent waits
+// until the answer names the run.
+func (d *stream) request(f *frame.Frame, v jsonv.Value) {
+	d.abandon()
+	_, path, _ := strings.Cut(f.Name, " ")
+	here := placeOf(path)
+	if here.Session == d.Place.Session || here.Session == "" && d.find(runIn(path)) != nil {
+		here = d.Place.or(here)
+	}
+	d.Place, d.Run = here, ""
+	if !v.Exists() { // it may resume a stream
+		return
+	}
+	d.cutAll()
+	if f.Name != "" && !strings.Contains(path, "/messages") {
+		d.unknown(v, "request")
+		return
+	}
+	d.Place = bodyPlace(v).or(d.Place)
+	before := len(d.Pending)
+	for e := range v.Get("messages").Elems() {
+		d.asked(e)
+	}
+	if content := v.Get("input"); content.Exists() {
+		d.pend(d.inputOf(v, msg.RoleUser, content))
+	}
+	if len(d.Pending) == before {
+		d.unknown(v, "request")
+	}
+}
+
+// bodyPlace is the place that a request names beside its path.
+func bodyPlace(v jsonv.Value) place {
+	agent := ident(v.Get("agent_id"))
+	p := place{Session: agent, Agent: agent}
+	if id := ident(v.Get("conversation_id")); id != "" && id != "default" {
+		p.Session = id
+	}
+	return p
+}
+
+// asked reads one message of a request.
+func (d *stream) asked(v jsonv.Value) {
+	if typ := v.Get("type"); typ.Equal("approval") || typ.Equal("tool_return") || v.Get("approvals").Is(jsonv.Array) {
+		d.pend(&input{Decisions: d.decisions(v), Otid: ident(v.Get("otid")), Level: d.level})
+		return
+	}
+	role, err := msg.ParseRole(v.Get("role").Str())
+	if err != nil || role == msg.NoRole {
+		role = msg.RoleUser
+	}
+	d.pend(d.inputOf(v, role, v.Get("content")))
+}
+
+// inputOf reads what v says to an agent.
+func (d *stream) inputOf(v jsonv.Value, role msg.Role, content jsonv.Value) *input {
+	t, files := contentOf(content)
+	in := &input{
+		Role: role, ID: ident(v.Get("id")), Otid: ident(v.Get("otid")), Text: t.String(), Files: files,
+		Author: msg.Agent{ID: ident(v.Get("sender_id")), Name: ident(v.Get("name")), Kind: msg.KindHuman},
+		Level:  d.level,
+	}
+	in.Time, in.Prec = d.date.read(v.Get("date"))
+	if agentID(v.Get("sender_id")) {
+		in.Author.Kind = msg.KindAgent
+	}
+	switch role {
+	case msg.RoleSystem:
+		in.Author = msg.Agent{}
+		if l, ok := letterOf(in.Text); ok {
+			in.Letter, in.Text = true, l.text
+			in.Author = msg.Agent{ID: l.from, Name: ident(v.Get("name")), Kind: msg.KindAgent}
+		}
+	case msg.RoleAssistant:
+		in.Author = msg.Agent{}
+	}
+	return in
+}
+
+// pend keeps what was said until something answers it.
+func (d *stream) pend(in *input) {
+	if len(d.Pending) == maxPending {
+		d.said(d.ownRun(d.Pending[0]), d.Pending[0])
+		d.Pending = slices.Delete(d.Pending, 0, 1)
+	}
+	d.Pending = append(d.Pending, in)
+}
+
+// stored calls f for a message to an agent as the server has stored it: what the
+// request has said of it stands.
+func (d *stream) stored(f func(jsonv.Value), v jsonv.Value) {
+	level := d.level
+	d.level = min(level, msg.Summary)
+	f(v)
+	d.level = level
+}
+
+// heard decodes a stored message to an agent.
+func (d *stream) heard(v jsonv.Value) {
+	role := msg.RoleUser
+	if v.Get("message_type").Equal("system_message") {
+		role = msg.RoleSystem
+	}
+	content := first(v, "content", "message")
+	if d.notice(v, content) {
+		return
+	}
+	in := d.inputOf(v, role, content)
+	switch {
+	case ident(v.Get("run_id")) != "":
+		d.said(d.runOf(v), in)
+	case role == msg.RoleSystem && !in.Letter: // the agent's prompt
+		d.said(nil, in)
+	default:
+		d.pend(in)
+	}
+}
+
+// approved decodes a stored response to a request for approval.
+func (d *stream) approved(v jsonv.Value) {
+	in := &input{ID: ident(v.Get("id")), Decisions: d.decisions(v), Level: d.level}
+	in.Time, in.Prec = d.date.read(v.Get("date"))
+	if ident(v.Get("run_id")) != "" {
+		d.said(d.runOf(v), in)
+		return
+	}
+	d.pend(in)
+}
+
+// notice takes what the server itself puts into the place of a user's message, as a
+// JSON object in a string, to make the agent go on or to tell it something:
+//
+//	{"type": "heartbeat", "reason": "...", "time": "..."}
+func (d *stream) notice(v, content jsonv.Value) bool {
+	raw, _ := content.Text().Alias()
+	if !content.Is(jsonv.String) || len(raw) == 0 || raw[0] != '{' || d.inner.Parse(content.Text().Append(nil)) != nil {
+		return false
+	}
+	root := d.inner.Root()
+	typ := root.Get("type")
+	if !root.Get("time").Is(jsonv.String) || !typ.Equal("heartbeat") && !typ.Equal("login") && !typ.Equal("system_alert") {
+		return false
+	}
+	r := d.mentioned(v.Get("run_id"))
+	if r != nil {
+		d.close(r)
+	}
+	key := ident(v.Get("id"))
+	if key == "" {
+		key = msg.HashKey(d.runID(r), string(raw))
+	}
+	m := d.status(r, key, typ.Str())
+	m.Role = msg.RoleUser
+	m.Content = first(root, "reason", "message", "last_login").Text().Own()
+	d.stamp(m, v)
+	return true
+}
+
+// placed gives what was said before a run began to the run that answers it.
+func (d *stream) placed(r *run) {
+	for _, in := range d.Pending {
+		d.said(r, in)
+	}
+	d.Pending = nil
+	if d.Held != "" {
+		reason := d.Held
+		d.Held = ""
+		d.stopped(r, reason)
+	}
+}
+
+// abandon gives what nothing has answered, in a run of its own, and returns that.
+func (d *stream) abandon() *run {
+	if len(d.Pending) == 0 && d.Held == "" {
+		return nil
+	}
+	var r *run
+	if len(d.Pending) > 0 {
+		r = d.ownRun(d.Pending[0])
+	} else {
+		r = d.open("stop:" + d.Held)
+	}
+	d.placed(r)
+	return r
+}
+
+// ownRun is the run of something that nothing has answered.
+func (d *stream) ownRun(in *input) *run {
+	id := in.ID
+	if id == "" {
+		id = "request:" + msg.HashKey(d.session(""), in.Otid, in.Role.String(), in.Text)
+	}
+	return d.open(id)
+}
+
+func (d *stream) runID(r *run) string {
+	if r == nil {
+		return ""
+	}
+	return r.ID
+}
+
+// said gives what was said to an agent. In a run it goes by its text, because only
+// stored messages have ids.
+func (d *stream) said(r *run, in *input) {
+	if r != nil {
+		d.close(r)
+		r.Response = ""
+	}
+	level := d.level
+	d.level = in.Level
+	defer func() { d.level = level }()
+	if in.Decisions != nil {
+		for _, one := range in.Decisions {
+			d.decide(r, in, one)
+		}
+		return
+	}
+	key := in.ID
+	if r != nil || key == "" {
+		key = in.Role.String() + ":" + msg.HashKey(d.runID(r), in.Text)
+	}
+	kind := msg.User
+	switch {
+	case in.Role == msg.RoleSystem && !in.Letter:
+		kind = msg.System
+	case in.Role == msg.RoleAssistant:
+		kind = msg.Assistant
+	}
+	m := d.give(r, kind, key)
+	m.Role = in.Role
+	if in.Author != (msg.Agent{}) {
+		m.Agent = in.Author
+	}
+	m.Hidden = kind == msg.System
+	m.Content, m.Attachments = msg.Plain(in.Text), in.Files
+	m.Time, m.Precision = in.Time, in.Prec
+	if in.Letter {
+		m.ParentRun = msg.UnknownRun
+		m.SetAttr("origin", "agent")
+	}
+}

@@ -1,0 +1,197 @@
+package letta
+
+import (
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// what a frame is, whatever its version calls it.
+type what uint8
+
+const (
+	isUnknown what = iota
+	isReasoning
+	isHidden
+	isText
+	isCall
+	isApprovalRequest
+	isResult
+	isInput // user_message, system_message
+	isApproval
+	isSummary
+	isEvent
+	isPing
+	isStop
+	isUsage
+	isError
+)
+
+// typeOf returns what v is. The oldest servers did not say, and are understood by
+// the field that holds the message.
+func typeOf(v jsonv.Value, event string) what {
+	t := v.Get("message_type")
+	if !t.Exists() {
+		switch {
+		case event == "error":
+			return isError
+		case v.Get("internal_monologue").Exists():
+			return isReasoning
+		case v.Get("function_call").Exists():
+			return isCall
+		case v.Get("function_return").Exists():
+			return isResult
+		case v.Get("assistant_message").Exists():
+			return isText
+		}
+		return isUnknown
+	}
+	name, _ := t.Text().Alias()
+	switch string(name) {
+	case "reasoning_message", "internal_monologue":
+		return isReasoning
+	case "hidden_reasoning_message":
+		return isHidden
+	case "assistant_message":
+		return isText
+	case "tool_call_message", "function_call":
+		return isCall
+	case "approval_request_message":
+		return isApprovalRequest
+	case "tool_return_message", "function_return":
+		return isResult
+	case "user_message", "system_message":
+		return isInput
+	case "approval_response_message":
+		return isApproval
+	case "summary_message", "summary":
+		return isSummary
+	case "event_message", "event":
+		return isEvent
+	case "ping":
+		return isPing
+	case "stop_reason":
+		return isStop
+	case "usage_statistics":
+		return isUsage
+	case "error_message":
+		return isError
+	}
+	if event == "error" {
+		return isError
+	}
+	return isUnknown
+}
+
+// message decodes one frame of a stream, or one element of a list.
+func (d *stream) message(v jsonv.Value, event string) {
+	switch t := typeOf(v, event); t {
+	case isPing:
+		d.ping(v)
+	case isStop:
+		d.stop(v)
+	case isUsage:
+		d.usage(v)
+	case isError:
+		d.failure(v)
+	case isUnknown:
+		d.unknown(v, event)
+	case isInput:
+		d.stored(d.heard, v)
+	case isApproval:
+		d.stored(d.approved, v)
+	default:
+		r := d.runOf(v)
+		if r.again(v.Get("seq_id")) {
+			return
+		}
+		d.content(r, v, t)
+	}
+}
+
+// content decodes what a run says.
+func (d *stream) content(r *run, v jsonv.Value, t what) {
+	switch t {
+	case isReasoning:
+		d.piece(r, v, thinking, first(v, "reasoning", "internal_monologue"))
+	case isHidden:
+		d.piece(r, v, hidden, jsonv.Value{})
+	case isText:
+		d.piece(r, v, text, first(v, "content", "assistant_message", "message"))
+	case isCall, isApprovalRequest:
+		d.calls(r, v, t == isApprovalRequest)
+	case isResult:
+		d.results(r, v)
+	case isSummary, isEvent:
+		d.compaction(r, v, t)
+	}
+}
+
+// give adds a message of a run; r is nil for what stands outside of all runs.
+func (d *stream) give(r *run, kind msg.Kind, key string) *msg.Message {
+	m := d.out.Add()
+	m.Kind, m.Key, m.Complete = kind, key, d.level
+	if r != nil {
+		m.Run = r.ID
+	}
+	m.Session = d.session(m.Run)
+	m.Agent = msg.Agent{ID: d.place().Agent, Kind: msg.KindAgent}
+	return m
+}
+
+// status adds a message that a user would not see.
+func (d *stream) status(r *run, key, typ string) *msg.Message {
+	m := d.give(r, msg.Status, key)
+	m.Hidden = true
+	m.SetAttr("type", typ)
+	return m
+}
+
+// unknown keeps a frame or an element of a list that is not understood; event is the
+// name of the frame.
+func (d *stream) unknown(v jsonv.Value, event string) {
+	typ := ident(first(v, "message_type", "type"))
+	if typ == "" {
+		typ = event
+	}
+	if typ == "" {
+		typ = "none"
+	}
+	d.keep(v, typ)
+}
+
+// keep keeps v as it is.
+func (d *stream) keep(v jsonv.Value, typ string) {
+	raw := v.Raw()
+	m := d.out.Unknown(typ, raw)
+	m.Key = "unknown:" + msg.HashKey(string(raw))
+	m.Run = d.Run
+	m.Session = d.session(d.Run)
+	d.stamp(m, v)
+}
+
+// compaction decodes what is said of a context that was summarized.
+func (d *stream) compaction(r *run, v jsonv.Value, t what) {
+	d.close(r)
+	typ, content := "compact_summary", first(v, "summary", "content")
+	if t == isEvent {
+		typ, content = "event", v.Get("event_data")
+		if name := ident(v.Get("event_type")); name != "" {
+			typ = name
+		}
+	}
+	key := ident(v.Get("id"))
+	if key == "" {
+		key = msg.HashKey(r.ID, typ, string(v.Get("date").Raw()), string(content.Raw()))
+	}
+	m := d.status(r, key, typ)
+	m.Content = content.Text()
+	if t == isSummary {
+		m.Signal = msg.Compaction
+	}
+	d.stamp(m, v)
+}
+
+// stamp sets the message's time to the date that v names.
+func (d *stream) stamp(m *msg.Message, v jsonv.Value) {
+	m.Time, m.Precision = d.date.read(v.Get("date"))
+}

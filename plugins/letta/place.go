@@ -1,0 +1,107 @@
+package letta
+
+import (
+	"net/url"
+	"strings"
+)
+
+// place is what is known of where messages belong before any of them says so.
+type place struct {
+	Session string `json:",omitempty"`
+	Agent   string `json:",omitempty"`
+}
+
+// or fills in what q knows better: q was said on purpose.
+func (p place) or(q place) place {
+	if q.Session != "" {
+		p.Session = q.Session
+	}
+	if q.Agent != "" {
+		p.Agent = q.Agent
+	}
+	return p
+}
+
+// named is the place of a conversation: the conversation without a name of its own
+// goes by the name of its agent.
+func named(session string) place {
+	p := place{Session: session}
+	if strings.HasPrefix(session, "agent-") {
+		p.Agent = session
+	}
+	return p
+}
+
+// placeOf reads the path of an address, or of a file that is named after an agent
+// or a conversation:
+//
+//	/v1/agents/{agent}/messages/stream
+//	/v1/conversations/{conversation}/messages?agent_id={agent}
+//	captures/agent-0c3e.jsonl
+//
+// A conversation tells more than an agent, which may have many.
+func placeOf(address string) place {
+	path, query, _ := strings.Cut(address, "?")
+	var agent, conversation, before string
+	for part := range strings.FieldsFuncSeq(strings.ToValidUTF8(path, "\uFFFD"), func(c rune) bool { return c == '/' || c == '\\' }) {
+		stem, _, _ := strings.Cut(part, ".")
+		switch {
+		case before == "agents":
+			agent = bounded(part)
+		case (before == "conversations" || before == "groups") && part != "default":
+			conversation = bounded(part)
+		case strings.HasPrefix(part, "agent-"):
+			agent = bounded(stem)
+		case strings.HasPrefix(part, "conv-"):
+			conversation = bounded(stem)
+		}
+		before = part
+	}
+	if values, err := url.ParseQuery(query); err == nil {
+		for _, f := range [...]struct {
+			to   *string
+			name string
+		}{{&agent, "agent_id"}, {&conversation, "conversation_id"}} {
+			if v := values.Get(f.name); v != "" && *f.to == "" {
+				*f.to = bounded(strings.ToValidUTF8(v, "\uFFFD"))
+			}
+		}
+	}
+	p := named(agent)
+	if conversation != "" && conversation != "default" {
+		p.Session = conversation
+		if strings.HasPrefix(conversation, "agent-") && p.Agent == "" {
+			p.Agent = conversation
+		}
+	}
+	if p.Agent == "" {
+		p.Agent = agent
+	}
+	return p
+}
+
+// runIn is the run that a path names.
+func runIn(path string) string {
+	_, id, _ := strings.Cut(path, "/runs/")
+	id, _, _ = strings.Cut(id, "?")
+	id, _, _ = strings.Cut(id, "/")
+	return id
+}
+
+// place returns where the messages of the frame belong.
+func (d *stream) place() place { return d.origin.or(d.Place) }
+
+// session returns the session of a run's messages. Without a place it is the run,
+// which is the same in all forms.
+func (d *stream) session(run string) string {
+	if p := d.place(); p.Session != "" {
+		return p.Session
+	}
+	if run != "" {
+		return run
+	}
+	if d.Run != "" {
+		return d.Run
+	}
+	return "unknown"
+}

@@ -1,0 +1,127 @@
+package letta
+
+import (
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// results decodes what tools returned. The fields of the message itself repeat the
+// first of the list, where there is one.
+func (d *stream) results(r *run, v jsonv.Value) {
+	d.close(r)
+	r.Begun, r.Response = true, ""
+	list := v.Get("tool_returns")
+	if list.Len() == 0 || !list.Is(jsonv.Array) {
+		d.result(r, v, v)
+		return
+	}
+	for e := range list.Elems() {
+		d.result(r, v, e)
+	}
+}
+
+// result decodes what one tool returned; v is the message that says so.
+func (d *stream) result(r *run, v, e jsonv.Value) {
+	id := ident(first(e, "tool_call_id", "function_call_id"))
+	if id == "" {
+		id = d.lastCall(r, v)
+	}
+	returned := first(e, "tool_return", "function_return")
+	if !d.whole { // it may be told again
+		facts := max(1, hash(returned.Raw()))
+		if p := r.part(0, resulting, hash(id)); p.Sum == 0 {
+			p.Sum = facts
+		} else {
+			if p.Sum != facts {
+				d.keep(v, "late_piece")
+			}
+			return
+		}
+	}
+	c := d.take(id)
+	name := toolName(v.Get("name"))
+	if c != nil && c.Name != "" {
+		name = c.Name
+	}
+	kind := msg.ToolResult
+	switch {
+	case c != nil && c.Key != "":
+		kind = msg.Status // what is said by a call has no result in other forms
+	case delegates(name):
+		kind = msg.DelegationResult
+	}
+	m := d.give(r, kind, "result:"+id)
+	m.ParentKey, m.Role = "call:"+id, msg.RoleTool
+	m.Tool.CallID, m.Tool.Name = id, name
+	if id := v.Get("sender_id"); agentID(id) {
+		m.Agent.ID = ident(id)
+	}
+	m.IsError = e.Get("status").Equal("error") || v.Get("is_err").Bool()
+	d.stamp(m, v)
+	content, files := contentOf(returned)
+	m.Content, m.Attachments = content, files
+	m.SetAttr("stdout", lines(e.Get("stdout")))
+	m.SetAttr("stderr", lines(e.Get("stderr")))
+	switch kind {
+	case msg.Status:
+		m.ParentKey, m.Hidden = c.Key, true
+		m.SetAttr("type", sayTool)
+	case msg.DelegationResult:
+		if c != nil {
+			m.Delegation.To = c.To
+		}
+		m.Delegation.Async = name == tellTool
+		d.answered(m, content)
+	}
+	if m.IsError {
+		m.Tool.ErrorType = errorType(content)
+	}
+}
+
+// lastCall is the id of the run's last open call, for a result that names none.
+func (d *stream) lastCall(r *run, v jsonv.Value) string {
+	for i := len(d.Calls) - 1; i >= 0; i-- {
+		if d.Calls[i].Run == r.ID {
+			return d.Calls[i].ID
+		}
+	}
+	if id := ident(v.Get("id")); id != "" {
+		return id
+	}
+	return msg.HashKey(r.ID, string(v.Get("date").Raw()), string(first(v, "tool_return", "function_return").Raw()))
+}
+
+// toolName is the name that a result gives its tool. Some servers put the word tool
+// there.
+func toolName(v jsonv.Value) string {
+	if v.Equal("tool") {
+		return ""
+	}
+	return ident(v)
+}
+
+// errorType classifies what a tool's error says.
+func errorType(t msg.Text) string {
+	const most = 400
+	s := t.String()
+	if len(s) > most {
+		s = s[:most]
+	}
+	for _, known := range [...]struct{ part, class string }{
+		{"request to call tool denied", "denied"},
+		{"interrupted", "interrupted"},
+		{"cancelled", "cancelled"},
+		{"timed out", "timeout"},
+		{"imeout", "timeout"},
+		{"No tool named", "not_found"},
+		{"ool rule violation", "validation"},
+		{"ValidationError", "validation"},
+	} {
+		if strings.Contains(s, known.part) {
+			return known.class
+		}
+	}
+	return "tool_error"
+}
