@@ -79,7 +79,7 @@ func (r *runner) addLive(ctx context.Context, c *config.Source) error {
 	if err := r.openJournal(); err != nil {
 		return err
 	}
-	listener, err := listen(c, r.Logger)
+	listener, err := r.listen(c)
 	if err != nil {
 		return err
 	}

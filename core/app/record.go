@@ -22,11 +22,12 @@ func Record(ctx context.Context, c *config.Config, name string, rec *replay.Reco
 	if src.Type == config.TypeFile {
 		return fmt.Errorf("source %s: is a file, which is its own recording", name)
 	}
-	r, err := redactor(c, func(string, int) {})
+	secrets, err := redactor(c, func(string, int) {})
 	if err != nil {
 		return err
 	}
-	listener, err := listen(src, log)
+	r := &runner{Settings: Settings{Config: c, Logger: log}}
+	listener, err := r.listen(src)
 	if err != nil {
 		return fmt.Errorf("source %s: %w", name, err)
 	}
@@ -38,7 +39,7 @@ func Record(ctx context.Context, c *config.Config, name string, rec *replay.Reco
 			cancel()
 		}()
 	}
-	if err := listener.Run(ctx, r.Recorder(rec)); err != nil {
+	if err := listener.Run(ctx, secrets.Recorder(rec)); err != nil {
 		return fmt.Errorf("source %s: %w", name, err)
 	}
 	return nil
