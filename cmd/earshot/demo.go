@@ -183,7 +183,7 @@ func (d *demo) show(ctx context.Context, cfg *config.Config, file string) (err e
 	if err := writeSessions(d.cmd, list); err != nil {
 		return err
 	}
-	conv, err := inspect.Load(ctx, r, list[0].ID)
+	conv, err := inspect.Load(ctx, r, list[0].ID, inspect.ShortTexts)
 	if err != nil {
 		return err
 	}
@@ -196,6 +196,7 @@ func (d *demo) show(ctx context.Context, cfg *config.Config, file string) (err e
 Look further:
   earshot sessions -c %[1]s
   earshot show %[2]s -c %[1]s --full
+  earshot slow -c %[1]s           # which delegation was slow, and why
   earshot query 'SELECT tool_name, count(), avg(duration_ms) FROM v_tool_calls GROUP BY 1' -c %[1]s
   earshot store -c %[1]s          # for curl, Grafana or a driver
 The store's address: %[3]s

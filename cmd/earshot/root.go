@@ -28,7 +28,7 @@ tables, and dashboards over them.`,
 		SilenceErrors: true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newRun(), newValidate(), newDemo(), newDecode(), newQuery(), newSessions(), newShow(), newPlugin(),
+	root.AddCommand(newRun(), newValidate(), newDemo(), newDecode(), newQuery(), newSessions(), newShow(), newSlow(), newExplain(), newTop(), newTail(), newPlugin(),
 		newRecord(), newReplay(), newSchema(), newStore(), newVersion())
 	for _, c := range root.Commands() {
 		strict(c)

@@ -19,6 +19,12 @@ func (g *group) apply(out Emitter, m *msg.Message, stream uint64) (linked bool) 
 	h.TraceID = g.trace(r.Root)
 	h.SpanID = g.span(msg.SpanRun, r.ID)
 	g.describe(r, m)
+	if m.Agent.Name == "" && m.Kind != msg.User { // of a user message it is who spoke
+		if m.Agent.Name = r.Agent.Name; m.Agent.Name == "" {
+			m.Agent.Name = r.To
+		}
+	}
+	g.watchSilence(out, r, m)
 	r.touch(m.Time)
 
 	switch m.Kind {
@@ -103,7 +109,7 @@ func (g *group) place(out Emitter, r *run, m *msg.Message, stream uint64) {
 		}
 	}
 	if p := g.parentOf(r); p != nil {
-		r.Parent, r.Root, r.Linked = p.ID, p.Root, p.Linked
+		r.Parent, r.Root, r.Linked, r.To = p.ID, p.Root, p.Linked, g.delegate(r)
 	}
 	g.ended(r)
 }
@@ -149,6 +155,14 @@ func (g *group) parentOf(r *run) *run {
 		return g.Runs[r.Parent]
 	}
 	return nil
+}
+
+// delegate is the name by which the call that caused r knows its agent.
+func (g *group) delegate(r *run) string {
+	if c := g.Open[r.Call]; c != nil {
+		return c.To
+	}
+	return g.Done[r.Call].To
 }
 
 // join gives an unlinked run its parent, as far as it is named.
@@ -208,7 +222,7 @@ func (g *group) settle(out Emitter, r *run) {
 	if p == nil || !p.Linked || g.below(p, r) {
 		return
 	}
-	r.Parent = p.ID
+	r.Parent, r.To = p.ID, g.delegate(r)
 	old := r.Root
 	for _, c := range g.Runs {
 		if c.Root != old || c.Linked {

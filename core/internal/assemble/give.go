@@ -26,6 +26,9 @@ func (g *group) give(out Emitter, s *msg.Span, r *run) {
 	if s.Agent == (msg.Agent{}) {
 		s.Agent = r.Agent
 	}
+	if s.Agent.Name == "" {
+		s.Agent.Name = r.To
+	}
 	s.Ver = uint64(g.revision&0xff)<<revisionShift | uint64(s.State)<<completeShift | uint64(max(s.LastSeen, 0)/1000)&(linkedBit-1)
 	if r.Linked {
 		s.Ver |= linkedBit
@@ -61,7 +64,7 @@ func (g *group) giveChat(out Emitter, r *run, state msg.SpanState) {
 func (g *group) callSpan(c *call) *msg.Span {
 	return &msg.Span{
 		ID: g.span(c.kind(), c.ID), Parent: g.span(msg.SpanRun, c.Run), Kind: c.kind(), State: msg.SpanOpen,
-		Start: c.Start, LastSeen: c.Last, ArgumentBytes: c.Arguments,
+		Start: c.Start, LastSeen: c.Last, ArgumentBytes: c.Arguments, Model: c.Model,
 		Tool:     msg.Tool{CallID: c.ID, Name: c.Tool, Server: c.Server, Internal: c.Internal},
 		Delegate: msg.Delegate{To: c.To, ChildRun: c.Child, Link: c.Link, Confidence: c.Confidence, Async: c.Async},
 		Events:   slices.Clone(c.Events),
@@ -75,7 +78,7 @@ func (g *group) runSpan(r *run) *msg.Span {
 		Model: r.Model, Provider: r.Provider, Usage: r.Usage,
 		Outcome: r.Outcome, ErrorType: r.Error, StatusMessage: r.Message,
 		Delegate: msg.Delegate{Link: r.Link, Confidence: r.Confidence},
-		Events:   slices.Clone(r.Events),
+		Events:   slices.Concat(r.Events, r.Found),
 	}
 	if r.Agent.Kind == msg.KindWorkflow {
 		s.Kind = msg.SpanWorkflow
@@ -193,7 +196,7 @@ func (g *group) reset(id string) {
 	}
 	g.Runs[id] = &run{
 		ID: r.ID, Parent: r.Parent, Call: r.Call, Link: r.Link, Confidence: r.Confidence, Root: r.Root, Was: r.Was,
-		Prev: r.Prev, PrevRoot: r.PrevRoot, Linked: r.Linked, Stream: r.Stream, Ended: min(r.Ended, byCall), Shown: r.Shown,
+		Prev: r.Prev, PrevRoot: r.PrevRoot, Linked: r.Linked, To: r.To, Stream: r.Stream, Ended: min(r.Ended, byCall), Shown: r.Shown,
 	}
 	for _, c := range g.Open {
 		if c.Run == id {

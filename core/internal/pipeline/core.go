@@ -373,6 +373,11 @@ func (c *core) Span(s *msg.Span) {
 	}
 }
 
+// Found implements assemble.Emitter.
+func (c *core) Found(format, kind string) {
+	c.p.metrics.Findings.WithLabelValues(format, kind).Inc()
+}
+
 // Relink implements assemble.Emitter; it is done after the batch at hand.
 func (c *core) Relink(stream uint64, r assemble.RunRef) {
 	c.relinks = append(c.relinks, relink{stream, r})

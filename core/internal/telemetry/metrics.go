@@ -16,6 +16,8 @@ type Metrics struct {
 	Problems *prometheus.CounterVec // source, stage, reason
 	Spans    *prometheus.CounterVec // format, kind, outcome
 
+	Findings *prometheus.CounterVec // format, kind
+
 	DecoderRestarts *prometheus.CounterVec // format
 	DecoderFailures *prometheus.CounterVec // format
 
@@ -46,6 +48,7 @@ func New() *Metrics {
 		Unknown:         counter("unknown_total", "Messages that no decoder understood, by the type they name.", "format", "type"),
 		Problems:        counter("problems_total", "Input that was set aside as dead letters.", "source", "stage", "reason"),
 		Spans:           counter("spans_total", "Spans that ended.", "format", "kind", "outcome"),
+		Findings:        counter("findings_total", "Loops, error storms, fan-outs and silences that were found in runs.", "format", "kind"),
 		DecoderRestarts: counter("decoder_restarts_total", "Decoder processes that died and were started again.", "format"),
 		DecoderFailures: counter("decoder_failures_total", "Streams whose decoder gave up and was opened again.", "format"),
 		Redacted:        counter("redacted_total", "Secrets that were taken out, by the rule that found them.", "rule"),
@@ -60,7 +63,7 @@ func New() *Metrics {
 		InFlight:    prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "earshot", Name: "in_flight_bytes", Help: "Bytes of frames between sources and exporters."}),
 		Commits:     prometheus.NewCounter(prometheus.CounterOpts{Namespace: "earshot", Name: "checkpoint_commits_total", Help: "Checkpoints that were committed."}),
 	}
-	m.registry.MustRegister(m.Bytes, m.Frames, m.Messages, m.Unknown, m.Problems, m.Spans, m.DecoderRestarts, m.DecoderFailures, m.Redacted,
+	m.registry.MustRegister(m.Bytes, m.Frames, m.Messages, m.Unknown, m.Problems, m.Spans, m.Findings, m.DecoderRestarts, m.DecoderFailures, m.Redacted,
 		m.Batches, m.Records, m.BatchSeconds, m.ExporterLag, m.Streams, m.InFlight, m.Commits)
 	return m
 }
