@@ -18,7 +18,9 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/assemble"
 	"github.com/earshot-dev/earshot/core/internal/checkpoint"
 	"github.com/earshot-dev/earshot/core/internal/delivery"
+	"github.com/earshot-dev/earshot/core/internal/journal"
 	"github.com/earshot-dev/earshot/core/internal/pipeline"
+	"github.com/earshot-dev/earshot/core/internal/redact"
 	"github.com/earshot-dev/earshot/core/internal/source"
 	"github.com/earshot-dev/earshot/core/internal/source/tap"
 	"github.com/earshot-dev/earshot/core/internal/store"
@@ -68,7 +70,7 @@ func Run(ctx context.Context, s Settings) error {
 	if s.Logger == nil {
 		s.Logger = slog.New(slog.DiscardHandler)
 	}
-	r := &runner{Settings: s, metrics: telemetry.New()}
+	r := &runner{Settings: s, metrics: telemetry.New(), live: make(map[[2]string]bool)}
 	defer r.close()
 	if err := r.prepare(ctx); err != nil {
 		return err
@@ -86,6 +88,9 @@ type runner struct {
 	exporters []Exporter
 	delivery  *delivery.Delivery
 	pipeline  *pipeline.Pipeline
+	redactor  *redact.Redactor
+	journal   *journal.Journal   // nil: all sources are files
+	live      map[[2]string]bool // source and format of what the journal has readers of
 	sources   []feed
 	loops     *tap.Loops // of all taps
 	server    *telemetry.Server
@@ -96,7 +101,7 @@ type runner struct {
 type feed struct {
 	name   string
 	source source.Source
-	sink   *pipeline.Feed
+	sink   source.Sink
 }
 
 func (r *runner) close() {
@@ -157,11 +162,19 @@ func (r *runner) prepare(ctx context.Context) error {
 		FlushInterval: time.Duration(c.FlushInterval), BatchRows: c.BatchRows, BatchBytes: int64(c.BatchBytes), MaxInFlight: int64(c.MaxInFlight),
 		Assemble: assemble.Settings{IdleRun: time.Duration(c.IdleClose)}, Logger: r.Logger, Metrics: r.metrics,
 	}, r.check, r.delivery)
+	r.redactor, err = redactor(r.Config, func(rule string, n int) { r.metrics.Redacted.WithLabelValues(rule).Add(float64(n)) })
+	if err != nil {
+		return err
+	}
 	for i := range r.Config.Sources {
 		if err := r.add(ctx, &r.Config.Sources[i]); err != nil {
 			r.pipeline.Close()
 			return err
 		}
+	}
+	if err := r.unread(); err != nil {
+		r.pipeline.Close()
+		return err
 	}
 	if addr := r.Config.Telemetry.Listen; addr != "" {
 		if r.server, err = telemetry.Listen(addr, r.metrics); err != nil {

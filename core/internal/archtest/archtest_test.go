@@ -20,9 +20,9 @@ const module = "github.com/earshot-dev/earshot/"
 // rooms are the parts of the house, the most specific first.
 var rooms = []string{
 	"core/msg", "core/frame", "core/decoder/conformance", "core/decoder/decodertest", "core/decoder/scaffold", "core/decoder",
-	"core/proto", "core/sdk/jsonv", "core/sdk/when", "core/sdk", "core/export/exporttest", "core/export", "core/config", "core/semconv", "core/blame", "core/inspect", "core/app",
+	"core/proto", "core/sdk/jsonv", "core/sdk/when", "core/sdk", "core/export/exporttest", "core/export", "core/config", "core/semconv", "core/blame", "core/inspect", "core/replay", "core/app",
 	"core/internal/wire", "core/internal/host", "core/internal/source", "core/internal/assemble", "core/internal/detect", "core/internal/checkpoint",
-	"core/internal/delivery", "core/internal/pipeline", "core/internal/store", "core/internal/telemetry",
+	"core/internal/journal", "core/internal/redact", "core/internal/delivery", "core/internal/pipeline", "core/internal/store", "core/internal/telemetry",
 	"exporters/clickhouse", "exporters/otel", "plugins", "dashboards", "cmd/earshot-store", "cmd/earshot", "bench",
 }
 
@@ -51,6 +51,9 @@ var may = map[string][]string{
 	"core/internal/detect":     {},
 	"core/internal/assemble":   {"core/msg", "core/internal/detect"},
 	"core/internal/checkpoint": {},
+	"core/internal/journal":    {"core/frame", "core/internal/source"},
+	"core/internal/redact":     {"core/frame", "core/internal/source"},
+	"core/replay":              {"core/frame", "core/internal/source"},
 	"core/internal/telemetry":  {},
 	"core/internal/store":      {},
 	"core/internal/delivery":   {"core/export", "core/msg", "core/internal/checkpoint", "core/internal/telemetry"},
@@ -59,7 +62,7 @@ var may = map[string][]string{
 		"core/internal/assemble", "core/internal/checkpoint", "core/internal/telemetry",
 	},
 	"core/app": {
-		"core/msg", "core/frame", "core/decoder", "core/export", "core/config", "core/internal/wire", "core/internal/host", "core/internal/source",
+		"core/msg", "core/frame", "core/decoder", "core/export", "core/config", "core/internal/wire", "core/internal/host", "core/internal/source", "core/internal/journal", "core/internal/redact", "core/replay",
 		"core/internal/assemble", "core/internal/checkpoint", "core/internal/delivery", "core/internal/pipeline", "core/internal/store", "core/internal/telemetry",
 	},
 	"exporters/clickhouse": {"core/msg", "core/export", "core/semconv"},
@@ -68,7 +71,7 @@ var may = map[string][]string{
 	"dashboards":           {},
 	"cmd/earshot-store":    {},
 	"cmd/earshot": {
-		"core/app", "core/config", "core/export", "core/msg", "core/frame", "core/decoder", "core/decoder/conformance", "core/decoder/scaffold",
+		"core/app", "core/replay", "core/config", "core/export", "core/msg", "core/frame", "core/decoder", "core/decoder/conformance", "core/decoder/scaffold",
 		"core/sdk", "core/semconv", "core/blame", "core/inspect", "exporters/clickhouse", "exporters/otel", "plugins", "dashboards",
 	},
 	"bench": {"core/msg"},

@@ -33,6 +33,7 @@ type Stream struct {
 	Snapshot []byte `json:"snapshot,omitempty"`  // of the decoder, at SnapPos
 	FlushPos int64  `json:"flush_pos,omitempty"` // where what the decoder had open was given
 	LastTime int64  `json:"last_time,omitempty"`
+	Closed   bool   `json:"closed,omitempty"` // its source has closed it
 
 	Decoded     int64 `json:"decoded,omitempty"`
 	Quarantined int64 `json:"quarantined,omitempty"`

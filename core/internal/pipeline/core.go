@@ -71,7 +71,8 @@ func (c *core) run(ctx context.Context) error {
 		case f := <-c.p.mailbox:
 			f()
 		case now := <-tick.C:
-			if c.epoch.due(now, c.p.settings.FlushInterval) || len(c.changed) > 0 && c.epoch.empty() && c.sealed.Load() == 0 {
+			rest := len(c.changed) > 0 || len(c.forget) > 0
+			if c.epoch.due(now, c.p.settings.FlushInterval) || rest && c.epoch.empty() && c.sealed.Load() == 0 {
 				err = c.seal(ctx, nil)
 			}
 		case now := <-slow.C:
@@ -108,6 +109,7 @@ func (c *core) open(s *stream) error {
 		if state != nil {
 			s.record.State = state
 		}
+		s.record.Closed = false
 	}
 	c.names[s.name] = s
 	s.next, s.at = s.record.SnapPos, s.record.SnapPos
@@ -258,12 +260,22 @@ func (c *core) end(s *stream, j *job) error {
 		c.forget = append(c.forget, s.record)
 		delete(c.changed, s)
 	} else {
+		s.record.Closed = true
 		c.touch(s)
 	}
 	delete(c.streams, s.id)
 	delete(c.names, s.name)
 	j.end <- nil
 	return nil
+}
+
+// forgetClosed drops streams from the checkpoint. One that is open stays.
+func (c *core) forgetClosed(f *Feed, keys []string) {
+	for _, k := range keys {
+		if c.names[nameOf(f.source, k)] == nil {
+			c.forget = append(c.forget, checkpoint.Stream{Source: f.source, Key: k})
+		}
+	}
 }
 
 // trouble notes what a source could not read, once.

@@ -205,7 +205,7 @@ func (f *Feed) Known() []source.Known {
 	out := make([]source.Known, 0, len(list))
 	for i := range list {
 		r := &list[i]
-		out = append(out, source.Known{ID: source.ID{Key: r.Key, Origin: r.Origin, Anchor: r.Anchor, State: r.State}, Pos: r.SnapPos})
+		out = append(out, source.Known{ID: source.ID{Key: r.Key, Origin: r.Origin, Anchor: r.Anchor, State: r.State}, Pos: r.SnapPos, Closed: r.Closed})
 	}
 	return out
 }
@@ -227,6 +227,11 @@ func (f *Feed) Open(ctx context.Context, id source.ID, rewind func(pos int64)) (
 	defer s.mu.Unlock()
 	s.rewind = rewind
 	return s, s.next, nil
+}
+
+// Forget implements source.Sink.
+func (f *Feed) Forget(keys ...string) {
+	f.p.tell(func() { f.p.core.forgetClosed(f, keys) })
 }
 
 // Trouble implements source.Sink.

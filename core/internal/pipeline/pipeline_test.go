@@ -292,6 +292,10 @@ type world struct {
 	dir   string
 	table *table
 	files []*file
+	// attach, if set, makes a source that is heard; detach ends what it reads from.
+	attach func(*pipeline.Feed) source.Source
+	detach func()
+	quick  bool // do not wait until the journal is empty
 }
 
 // run runs a sidecar: until it is drained and finished, or until stop is closed.
@@ -341,7 +345,19 @@ func (w *world) run(stop <-chan struct{}) {
 		f.mu.Unlock()
 		go func() { defer src.Done(); _ = f.Run(sources, feed) }()
 	}
+	var live source.Source
+	if w.attach != nil {
+		feed, err := p.AddFeed("live", "default", "notes", "", true)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		live = w.attach(feed)
+		src.Go(func() { _ = live.Run(sources, feed) })
+	}
 	drained := func() bool {
+		if live != nil && !live.Drained() {
+			return false
+		}
 		for _, f := range w.files {
 			if !f.Drained() {
 				return false
@@ -373,6 +389,9 @@ func (w *world) run(stop <-chan struct{}) {
 	}
 	cancel()
 	wg.Wait()
+	if w.detach != nil {
+		w.detach()
+	}
 	if err := check.Close(); err != nil {
 		w.t.Fatal(err)
 	}

@@ -21,6 +21,10 @@ type stream struct {
 	format *format
 	lane   *lane
 
+	// order is held while something is queued, so that two deliveries cannot change
+	// places. mu is not: the core takes it, and what is full is emptied by the core.
+	order sync.Mutex
+
 	// Between the source and its lane, under mu.
 	mu     sync.Mutex
 	next   int64 // position of the next frame to be delivered
@@ -63,8 +67,13 @@ func (s *stream) Deliver(ctx context.Context, b *frame.Batch) error {
 		b.Done()
 		return err
 	}
+	s.order.Lock()
+	defer s.order.Unlock()
 	s.mu.Lock()
-	if s.closed || b.Frames[0].Pos != s.next {
+	// A rewind may meet frames on their way that begin where it leads to: then some
+	// are there already when the source begins again.
+	b.Frames = behind(b.Frames, s.next)
+	if s.closed || len(b.Frames) == 0 || b.Frames[0].Pos != s.next {
 		// Read before a rewind that it does not know of yet.
 		s.mu.Unlock()
 		s.feed.p.inFlight.release(size)
@@ -81,13 +90,20 @@ func (s *stream) Deliver(ctx context.Context, b *frame.Batch) error {
 	j := &job{stream: s, batch: b, size: size, life: s.life}
 	s.feed.p.outstanding.Add(1)
 	s.feed.p.progress.delivered.Add(b.End() - b.Frames[0].Pos)
-	// Sent under the lock, so that two deliveries cannot change places.
-	err := s.lane.put(ctx, j)
 	s.mu.Unlock()
+	err := s.lane.put(ctx, j)
 	if err != nil {
 		s.feed.p.drop(j)
 	}
 	return err
+}
+
+// behind returns the frames without those that end at pos or before.
+func behind(frames []frame.Frame, pos int64) []frame.Frame {
+	for len(frames) > 0 && frames[0].End <= pos {
+		frames = frames[1:]
+	}
+	return frames
 }
 
 // Save implements source.Stream.
@@ -100,17 +116,25 @@ func (s *stream) Save(id source.ID) {
 
 // Close implements source.Stream.
 func (s *stream) Close(ctx context.Context, forget bool) error {
+	s.order.Lock()
 	s.mu.Lock()
-	if s.closed {
+	switch {
+	case s.closed:
 		s.mu.Unlock()
+		s.order.Unlock()
 		return nil
+	case s.next < s.high: // its source does not know yet, or has more to deliver again
+		s.mu.Unlock()
+		s.order.Unlock()
+		return source.ErrRewound
 	}
 	s.closed = true
 	done := make(chan error, 1)
 	j := &job{stream: s, flush: true, snapshot: true, close: true, end: done, forget: forget, life: s.life}
 	s.feed.p.outstanding.Add(1)
-	err := s.lane.put(ctx, j)
 	s.mu.Unlock()
+	err := s.lane.put(ctx, j)
+	s.order.Unlock()
 	if err != nil {
 		s.feed.p.drop(j)
 	}

@@ -21,6 +21,8 @@ type Metrics struct {
 	DecoderRestarts *prometheus.CounterVec // format
 	DecoderFailures *prometheus.CounterVec // format
 
+	Redacted *prometheus.CounterVec // rule
+
 	Batches      *prometheus.CounterVec   // exporter, outcome: ok, retry, refused
 	BatchSeconds *prometheus.HistogramVec // exporter
 	Records      *prometheus.CounterVec   // exporter
@@ -49,6 +51,7 @@ func New() *Metrics {
 		Findings:        counter("findings_total", "Loops, error storms, fan-outs and silences that were found in runs.", "format", "kind"),
 		DecoderRestarts: counter("decoder_restarts_total", "Decoder processes that died and were started again.", "format"),
 		DecoderFailures: counter("decoder_failures_total", "Streams whose decoder gave up and was opened again.", "format"),
+		Redacted:        counter("redacted_total", "Secrets that were taken out, by the rule that found them.", "rule"),
 		Batches:         counter("export_batches_total", "Batches offered to an exporter, by outcome.", "exporter", "outcome"),
 		Records:         counter("export_records_total", "Records that an exporter has accepted.", "exporter"),
 		BatchSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -60,9 +63,14 @@ func New() *Metrics {
 		InFlight:    prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "earshot", Name: "in_flight_bytes", Help: "Bytes of frames between sources and exporters."}),
 		Commits:     prometheus.NewCounter(prometheus.CounterOpts{Namespace: "earshot", Name: "checkpoint_commits_total", Help: "Checkpoints that were committed."}),
 	}
-	m.registry.MustRegister(m.Bytes, m.Frames, m.Messages, m.Unknown, m.Problems, m.Spans, m.Findings, m.DecoderRestarts, m.DecoderFailures,
+	m.registry.MustRegister(m.Bytes, m.Frames, m.Messages, m.Unknown, m.Problems, m.Spans, m.Findings, m.DecoderRestarts, m.DecoderFailures, m.Redacted,
 		m.Batches, m.Records, m.BatchSeconds, m.ExporterLag, m.Streams, m.InFlight, m.Commits)
 	return m
+}
+
+// Watch adds a figure that is asked for when the metrics are read.
+func (m *Metrics) Watch(name, help string, value func() float64) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "earshot", Name: name, Help: help}, value))
 }
 
 // Registry has all of them.

@@ -50,6 +50,8 @@ func (l *ledger) Known() []source.Known {
 	return out
 }
 
+func (l *ledger) Forget(keys ...string) { l.t.Errorf("%q are forgotten without being open", keys) }
+
 func (l *ledger) Trouble(origin, reason, detail string) {
 	l.t.Errorf("trouble: %s: %s: %s", origin, reason, detail)
 }

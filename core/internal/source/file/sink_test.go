@@ -90,6 +90,8 @@ func (k *fakeSink) Open(ctx context.Context, id source.ID, rewind func(int64)) (
 	return st, st.next, nil
 }
 
+func (k *fakeSink) Forget(keys ...string) { k.t.Errorf("%q are forgotten without being open", keys) }
+
 func (k *fakeSink) Trouble(origin, reason, detail string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
