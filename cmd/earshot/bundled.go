@@ -4,16 +4,22 @@ package main
 
 import (
 	"github.com/earshot-dev/earshot/core/decoder"
+	agno "github.com/earshot-dev/earshot/plugins/agno"
 	claudecode "github.com/earshot-dev/earshot/plugins/claude-code"
+	grace "github.com/earshot-dev/earshot/plugins/grace"
 	legion "github.com/earshot-dev/earshot/plugins/legion"
 	letta "github.com/earshot-dev/earshot/plugins/letta"
+	llmmessage "github.com/earshot-dev/earshot/plugins/llm-message"
 )
 
 // bundled are the decoders that this executable carries, by format.
 func bundled() map[string]func() decoder.Factory {
 	return map[string]func() decoder.Factory{
+		"agno":        agno.New,
 		"claude-code": claudecode.New,
+		"grace":       grace.New,
 		"legion":      legion.New,
 		"letta":       letta.New,
+		"llm-message": llmmessage.New,
 	}
 }

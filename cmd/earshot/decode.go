@@ -60,6 +60,9 @@ func (o *decodeOptions) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if err := decoders().Has(cfg, o.format); err != nil {
+		return usageError{err}
+	}
 	inputs := make([]app.Input, 0, len(args))
 	for _, path := range args {
 		in, closeFile, err := o.open(path, c.InOrStdin())
@@ -122,7 +125,11 @@ func (o *decodeOptions) transportOf(path string) (fixture.Transport, error) {
 	case path == "-":
 		return fixture.JSONL, nil
 	}
-	return fixture.TransportOf(path)
+	t, err := fixture.TransportOf(path)
+	if err != nil {
+		err = fmt.Errorf("%w; or say how it was recorded with --transport", err)
+	}
+	return t, err
 }
 
 type decodeWriter struct {

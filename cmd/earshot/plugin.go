@@ -13,7 +13,7 @@ func newPlugin() *cobra.Command {
 		Short: "Work with decoders",
 		Args:  cobra.NoArgs,
 	}
-	c.AddCommand(newPluginList())
+	c.AddCommand(newPluginList(), newPluginTest(), newPluginNew())
 	return c
 }
 

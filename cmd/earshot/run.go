@@ -38,14 +38,21 @@ come for that long, and every exporter has accepted everything.`,
 			}
 			log := logger(cfg, c.ErrOrStderr())
 			p := newProgress(c.ErrOrStderr())
-			defer p.end()
-			return app.Run(c.Context(), app.Settings{
-				Config: cfg, Decoders: decoders(), UntilIdle: idle, Logger: log, Progress: p.show,
+			var last app.Progress
+			err = app.Run(c.Context(), app.Settings{
+				Config: cfg, Decoders: decoders(), UntilIdle: idle, Logger: log,
+				Progress:  func(n app.Progress) { last = n; p.show(n) },
 				Exporters: func(ctx context.Context, dsn string) ([]app.Exporter, error) { return exporters(ctx, cfg, dsn, log) },
 				Ready: func(r app.Running) {
 					log.Info("running", "sources", len(cfg.Sources), "store", r.StoreURL, "metrics", r.Metrics)
 				},
 			})
+			p.end()
+			log.Info("ended", "bytes", last.Bytes, "frames", last.Frames, "messages", last.Messages, "spans", last.Spans, "set_aside", last.Problems, "rows", last.Committed)
+			if err == nil && idle > 0 && last.Delivered == 0 {
+				log.Info("there was nothing to read that had not been read before")
+			}
+			return err
 		},
 	}
 	file.add(c)

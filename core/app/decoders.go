@@ -70,6 +70,12 @@ func (d Decoders) launch(c *config.Config, name, sockets string, log *slog.Logge
 	return s, nil
 }
 
+// Has says why there is no decoder of a format.
+func (d Decoders) Has(c *config.Config, name string) error {
+	_, err := d.launch(c, name, "", nil)
+	return err
+}
+
 // List starts every decoder, bundled and in plugin_dir, and returns what each
 // says of itself.
 func (d Decoders) List(ctx context.Context, c *config.Config) ([]Decoder, error) {
@@ -130,8 +136,8 @@ func (d Decoders) Check(ctx context.Context, c *config.Config) ([]config.Problem
 	for i := range c.Sources {
 		s := &c.Sources[i]
 		at := fmt.Sprintf("sources[%d].", i)
-		if _, err := d.launch(c, s.Format, "", nil); err != nil {
-			out = append(out, c.Problem(at+"format", err.Error(), config.Suggest(s.Format, d.Names)))
+		if err := d.Has(c, s.Format); err != nil {
+			out = append(out, c.Problem(at+"format", err.Error(), config.DidYouMean(s.Format, d.Names)))
 			continue
 		}
 		err := d.With(ctx, c, s.Format, func(p *host.Process, _ host.Settings) error {

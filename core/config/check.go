@@ -51,7 +51,7 @@ func (l *loader) oneOf(path, value string, allowed ...string) {
 			quoted[i] = `""`
 		}
 	}
-	l.report(path, "expected "+enumerate(quoted, "or")+", got "+l.shown(path, value), didYouMean(value, allowed))
+	l.report(path, "expected "+enumerate(quoted, "or")+", got "+l.shown(path, value), DidYouMean(value, allowed))
 }
 
 func (l *loader) positive(path string, d Duration) bool {

@@ -192,7 +192,7 @@ func (l *loader) structure(path string, n *yaml.Node, v reflect.Value) {
 		at := join(path, p.key)
 		f, ok := named(fields, p.key)
 		if !ok {
-			l.problem(p.keyNode, at, "unknown key", didYouMean(p.key, keys(fields)))
+			l.problem(p.keyNode, at, "unknown key", DidYouMean(p.key, keys(fields)))
 			continue
 		}
 		l.value(at, p.value, v.Field(f.index))

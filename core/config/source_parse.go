@@ -44,7 +44,7 @@ func (l *loader) source(path string, n *yaml.Node, s *Source) {
 			for i := 0; i < len(variants) && !known; i++ {
 				candidates = append(candidates, keys(variantFields(variants[i]))...)
 			}
-			l.problem(p.keyNode, at, "unknown key", didYouMean(p.key, candidates))
+			l.problem(p.keyNode, at, "unknown key", DidYouMean(p.key, candidates))
 		} else if known {
 			l.problem(p.keyNode, at, "does not belong to a source of type "+s.Type, "it belongs to "+enumerate(types, "and"))
 		}

@@ -28,8 +28,8 @@ func Suggest(word string, known []string) string {
 	return ""
 }
 
-// didYouMean is Suggest as a hint.
-func didYouMean(word string, known []string) string {
+// DidYouMean is Suggest as a hint.
+func DidYouMean(word string, known []string) string {
 	if s := Suggest(word, known); s != "" {
 		return `did you mean "` + s + `"?`
 	}

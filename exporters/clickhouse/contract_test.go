@@ -166,8 +166,13 @@ func (f *fakeServer) hello(w http.ResponseWriter, r *http.Request) {
 	}
 	const revision = 54460
 	var buf chproto.Buffer
-	if err := block.Append("fake", "26.7.1.1", uint32(revision), "UTC"); err == nil {
-		err = block.Encode(&buf, revision)
+	if err := block.Append("fake", "26.7.1.1", uint32(revision), "UTC"); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	if err := block.Encode(&buf, revision); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
 	}
 	_, _ = w.Write(buf.Buf)
 }

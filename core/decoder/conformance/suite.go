@@ -36,14 +36,14 @@ const (
 
 // Result is how one check ended for one case.
 type Result struct {
-	Check  string // "C7"
-	Title  string // "aliasing"
-	Case   string // empty when the check concerns all cases together
-	Status Status
-	Rules  string // those that the check proves: "D3 D12"
-	Rule   string // of a failure: the rule that is broken
-	Reason string // of a failure or a skip: one sentence
-	Detail string // of a failure: the difference, over several lines
+	Check  string `json:"check"`          // "C7"
+	Title  string `json:"title"`          // "aliasing"
+	Case   string `json:"case,omitempty"` // empty when the check concerns all cases together
+	Status Status `json:"status"`
+	Rules  string `json:"rules"`            // those that the check proves: "D3 D12"
+	Rule   string `json:"rule,omitempty"`   // of a failure: the rule that is broken
+	Reason string `json:"reason,omitempty"` // of a failure or a skip: one sentence
+	Detail string `json:"detail,omitempty"` // of a failure: the difference, over several lines
 }
 
 // broken says that a rule is broken.

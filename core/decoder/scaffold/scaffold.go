@@ -6,7 +6,6 @@ package scaffold
 import (
 	"bytes"
 	"embed"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -27,7 +26,8 @@ type Settings struct {
 	Name string
 	// Module is the path of the new module; Name when empty.
 	Module string
-	// Version is that of github.com/earshot-dev/earshot which go.mod asks for.
+	// Version is that of github.com/earshot-dev/earshot which go.mod asks for. When it
+	// is empty `go mod tidy` takes the newest.
 	Version string
 }
 
@@ -71,9 +71,6 @@ func Write(dir string, s Settings) ([]string, error) {
 func (s *Settings) check() error {
 	if s.Name == "" || strings.Trim(s.Name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || strings.Trim(s.Name[:1], "abcdefghijklmnopqrstuvwxyz") != "" {
 		return fmt.Errorf("scaffold: name %q: want lower case letters, digits and dashes, a letter first", s.Name)
-	}
-	if s.Version == "" {
-		return errors.New("scaffold: no version of earshot to ask for")
 	}
 	if s.Module == "" {
 		s.Module = s.Name

@@ -398,3 +398,20 @@ func TestSilence(t *testing.T) {
 		  tool Sleep 1-1 idle cancelled:no_result
 		`)
 }
+
+// A tool call knows the model that asked for it, across a restart as well.
+func TestCallsNameTheirModel(t *testing.T) {
+	w := newWorld(t)
+	call := msg.Message{Kind: msg.ToolCall, Run: "r", Time: 1, Model: "tern-2"}
+	call.Tool = msg.Tool{CallID: "c", Name: "sound"}
+	w.apply(call)
+	w.restart()
+	w.apply(msg.Message{Kind: msg.ToolResult, Run: "r", Time: 2, Tool: msg.Tool{CallID: "c"}})
+	w.seal()
+	for _, s := range w.rows {
+		if s.Kind == msg.SpanTool && s.Model == "tern-2" {
+			return
+		}
+	}
+	t.Errorf("no call of tern-2 in %+v", w.rows)
+}

@@ -157,6 +157,7 @@ type call struct {
 	Delegation bool            `json:"delegation,omitempty"`
 	Tool       string          `json:"tool"`
 	Server     string          `json:"server,omitempty"`
+	Model      string          `json:"model,omitempty"` // that asked for it
 	Internal   bool            `json:"internal,omitempty"`
 	To         string          `json:"to,omitempty"`
 	Child      string          `json:"child,omitempty"`

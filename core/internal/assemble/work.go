@@ -132,6 +132,7 @@ func (g *group) begin(out Emitter, r *run, m *msg.Message) msg.SpanID {
 	c.changed, c.Given, c.Lost = true, false, false
 	keep(&c.Tool, m.Tool.Name)
 	keep(&c.Server, m.Tool.Server)
+	keep(&c.Model, m.Model)
 	keep(&c.To, m.Delegation.To)
 	keep(&c.Child, m.Delegation.ChildRun)
 	c.Link = max(c.Link, m.Delegation.Link)

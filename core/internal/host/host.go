@@ -34,6 +34,8 @@ import (
 
 	goplugin "github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
@@ -67,8 +69,30 @@ type Process struct {
 	snapshots bool
 }
 
+// attempts is how often a process is launched that ends before it has answered:
+// somebody may have killed it, and one that cannot run says so each time.
+const attempts = 3
+
 // Start launches the process and asks it what it is.
 func Start(ctx context.Context, s Settings) (*Process, error) {
+	if s.Logger == nil {
+		s.Logger = slog.New(slog.DiscardHandler)
+	}
+	for n := 1; ; n++ {
+		p, exited, err := launch(ctx, s)
+		if err == nil || !exited || n == attempts {
+			return p, err
+		}
+		s.Logger.Warn("decoder ended before it answered; launched again", "decoder", s.Name, "error", err)
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(time.Duration(n*n) * 50 * time.Millisecond):
+		}
+	}
+}
+
+func launch(ctx context.Context, s Settings) (p *Process, exited bool, err error) {
 	if s.StartTimeout <= 0 {
 		s.StartTimeout = 10 * time.Second
 	}
@@ -76,7 +100,7 @@ func Start(ctx context.Context, s Settings) (*Process, error) {
 		s.CallTimeout = 10 * time.Second
 	}
 	if err := verify(s); err != nil {
-		return nil, fmt.Errorf("decoder %s: %w", s.Name, err)
+		return nil, false, fmt.Errorf("decoder %s: %w", s.Name, err)
 	}
 	cmd := exec.Command(s.Path, s.Args...)
 	cmd.Env = append([]string{goplugin.EnvUnixSocketDir + "=" + s.SocketDir, "TMPDIR=" + s.SocketDir}, s.Env...)
@@ -101,12 +125,13 @@ func Start(ctx context.Context, s Settings) (*Process, error) {
 			grpc.WithWriteBufferSize(256 << 10),
 		},
 	}
-	p := &Process{settings: s, client: goplugin.NewClient(config)}
+	p = &Process{settings: s, client: goplugin.NewClient(config)}
 	if err := p.start(ctx); err != nil {
+		exited = p.Exited() || status.Code(err) == codes.Unavailable // its socket closes before its end is seen
 		p.Kill()
-		return nil, fmt.Errorf("decoder %s: %w", s.Name, err)
+		return nil, exited, fmt.Errorf("decoder %s: %w", s.Name, err)
 	}
-	return p, nil
+	return p, false, nil
 }
 
 func (p *Process) start(ctx context.Context) error {

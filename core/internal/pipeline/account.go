@@ -198,6 +198,6 @@ func (c *core) letter(s *stream, f *frame.Frame, stage, reason, detail string) {
 		ID:     msg.NewLetterID(s.feed.tenant, s.feed.source, stage, s.record.Key, strconv.FormatInt(f.Pos, 10)),
 		Tenant: s.feed.tenant, Source: s.feed.source, Format: s.format.name, Session: s.lastSession,
 		Stage: stage, Reason: strings.Clone(reason), Detail: strings.Clone(detail), Origin: s.record.Origin, Offset: f.Pos,
-		Payload: slices.Clone(payload), Bytes: f.End - f.Pos, Seen: f.At, Ver: uint64(s.format.info.Revision) + 1,
+		Payload: slices.Clone(payload), Bytes: int64(len(f.Data)) + f.Dropped, Seen: f.At, Ver: uint64(s.format.info.Revision) + 1,
 	})
 }

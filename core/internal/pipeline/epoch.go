@@ -71,9 +71,7 @@ func (c *core) seal(ctx context.Context, then func()) error {
 		e.batch.Ledger = append(e.batch.Ledger, s.ledger(now))
 	}
 	clear(c.changed)
-	for i := range c.forget {
-		d.Forget = append(d.Forget, c.forget[i])
-	}
+	d.Forget = append(d.Forget, c.forget...)
 	c.forget = nil
 	e.batch.ID = identity(e.batch)
 	c.sealed.Add(1)

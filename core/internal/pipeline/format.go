@@ -26,7 +26,6 @@ type format struct {
 
 	mu      sync.Mutex
 	process *host.Process
-	deaths  int
 }
 
 // session is one life of a decoder process, as one lane sees it.

@@ -292,7 +292,6 @@ type world struct {
 	dir   string
 	table *table
 	files []*file
-	quick bool
 }
 
 // run runs a sidecar: until it is drained and finished, or until stop is closed.

@@ -65,7 +65,7 @@ func Open(ctx context.Context, s Settings) (*Store, error) {
 			st.addr = addr
 			return st, nil
 		}
-		err := st.start(ctx, s.Listen)
+		err := st.begin(ctx, s.Listen)
 		if err == nil {
 			st.own = true
 			return st, nil
@@ -147,6 +147,19 @@ func (s *Store) Close() {
 	}
 }
 
+// errSilent is how a store ends that is killed: one that cannot run says why.
+var errSilent = errors.New("ended without a word")
+
+// begin starts the store, again if somebody kills it meanwhile.
+func (s *Store) begin(ctx context.Context, listen string) error {
+	for n := 1; ; n++ {
+		err := s.start(ctx, listen)
+		if !errors.Is(err, errSilent) || n == 3 {
+			return err
+		}
+	}
+}
+
 // start starts the store and waits until it answers.
 func (s *Store) start(ctx context.Context, listen string) error {
 	binary, err := find(s.settings.Binary)
@@ -205,7 +218,7 @@ func (s *Store) start(ctx context.Context, listen string) error {
 			if words := p.stderr.String(); words != "" {
 				return errors.New(strings.TrimPrefix(words, "earshot-store: "))
 			}
-			return fmt.Errorf("%s ended without a word", binary)
+			return fmt.Errorf("%s %w", binary, errSilent)
 		}
 		s.mu.Lock()
 		s.addr, s.proc = addr, p

@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Server answers /metrics, /healthz and /readyz. A nil server answers nothing.
+// Server answers /metrics, /healthz, /readyz and /debug/pprof/. A nil server answers nothing.
 type Server struct {
 	http  *http.Server
 	addr  string
@@ -37,6 +38,8 @@ func Listen(addr string, m *Metrics) (*Server, error) {
 		}
 		fmt.Fprintln(w, "ok")
 	})
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	go func() {
 		defer close(s.done)

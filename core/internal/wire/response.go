@@ -176,12 +176,12 @@ type text struct {
 	s string
 }
 
-func (t text) of(part []byte) string {
-	off, ok := frame.Offset(t.b, part)
+func (s text) of(part []byte) string {
+	off, ok := frame.Offset(s.b, part)
 	if !ok {
 		return string(part)
 	}
-	return t.s[off : off+len(part)]
+	return s.s[off : off+len(part)]
 }
 
 func appendInt32(dst []byte, num protowire.Number, v int32) []byte {

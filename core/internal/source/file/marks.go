@@ -77,6 +77,22 @@ func (m marks) in(r io.ReaderAt) (bool, error) {
 	return now == m, err
 }
 
+// alike reports whether a content of that size may be an earlier or a later state
+// of the one with the marks.
+func (m marks) alike(r io.ReaderAt, size int64) (bool, error) {
+	switch {
+	case size >= m.off:
+		return m.in(r)
+	case size < int64(m.headLen):
+		return true, nil // not to be seen from the marks
+	}
+	now, err := marksAt(r, 0, m.headLen)
+	if errors.Is(err, errReplaced) {
+		return false, nil
+	}
+	return now.head == m.head, err
+}
+
 // moved returns the marks after the bytes in used were read as well; before are
 // those that the tail was made of. All that were read since must be in used, or at
 // least markLen of them.
@@ -93,4 +109,14 @@ func (m marks) moved(before, used []byte, off int64) marks {
 	}
 	m.off = off
 	return m
+}
+
+// movedTo is moved when the bytes that were read are not at hand any more.
+func (m marks) movedTo(r io.ReaderAt, off int64) (marks, error) {
+	if m.headLen < markLen {
+		return marksAt(r, off, m.headLen)
+	}
+	b, err := behind(r, off, make([]byte, markLen))
+	m.off, m.tail = off, sumOf(b)
+	return m, err
 }

@@ -1,0 +1,117 @@
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// said is a line of Legion's with a text.
+func said(n int, text string) string {
+	return fmt.Sprintf(`{"type":"assistant","timestamp":"2026-11-02T10:%02d:%02d.000Z","session_id":"s1","content":%q,"has_tool_calls":false,"has_tool_results":false,"metadata":{"uuid":"a%d"}}`, n/60%60, n%60, text, n)
+}
+
+// TestBadInput holds lines that no decoder can read between lines that it can:
+// the good ones are messages, the bad ones dead letters with their bytes and
+// where they were.
+func TestBadInput(t *testing.T) {
+	long := strings.Repeat("x", 100<<20)
+	h := newHome(t).configure("sources:", "  - {name: legion, type: file, format: legion, paths: [\"DIR/s/*.jsonl\", \"DIR/named\"]}")
+	bad := []struct{ line, reason string }{
+		{`{"type":"assistant","content":"torn`, "invalid_json"},
+		{"{\"type\":\x00}", "invalid_json"},
+		{"{\"type\":\"assistant\",\"content\":\"\xff\xfe\"}", "invalid_utf8"},
+		{`["not","an","object"]`, "wrong_type"},
+		{`{"type":"assistant","content":"` + long + `"}`, "too_long"},
+	}
+	var file strings.Builder
+	var want []string
+	for i, b := range bad {
+		file.WriteString(said(i, fmt.Sprint("good ", i)) + "\n")
+		want = append(want, fmt.Sprintf("%s\t%d\t%d", b.reason, file.Len(), len(b.line)))
+		file.WriteString(b.line + "\n")
+	}
+	file.WriteString(said(59, "the last") + "\n")
+	h.write("s/messages.jsonl", file.String())
+	h.must(os.Mkdir(h.path("named"), 0o755))
+	h.drain()
+	defer h.store()()
+
+	if diff := cmp.Diff([]string{"good 0", "good 1", "good 2", "good 3", "good 4", "the last"},
+		h.query("SELECT content FROM messages WHERE kind = 'assistant' ORDER BY ts")); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want, h.query("SELECT reason, origin_offset, payload_bytes FROM dead_letters WHERE origin LIKE '%.jsonl' ORDER BY origin_offset")); diff != "" {
+		t.Errorf("dead letters (-want +got):\n%s", diff)
+	}
+	if got := h.query("SELECT hex(payload) FROM dead_letters WHERE payload_bytes = 10"); len(got) != 1 || got[0] != fmt.Sprintf("%X", bad[1].line) {
+		t.Errorf("the payload with a NUL is %q", got)
+	}
+	if got := h.query("SELECT reason FROM dead_letters WHERE origin LIKE '%/named'"); len(got) != 1 || got[0] != "is_directory" {
+		t.Errorf("a directory that was named as a file gives %q", got)
+	}
+	if got := h.query("SELECT sum(read_bytes) - sum(decoded_bytes + quarantined_bytes + dropped_bytes), sum(read_bytes), sum(unaccounted_bytes) FROM source_ledger WHERE reason = ''"); got[0] != fmt.Sprintf("0\t%d\t0", file.Len()) {
+		t.Errorf("the ledger says %q", got)
+	}
+}
+
+// TestReplacedWhileRead replaces a file by another, by rename and by truncation,
+// while a sidecar reads it.
+func TestReplacedWhileRead(t *testing.T) {
+	h := newHome(t).configure("sources:", files("legion", "s/*.jsonl"))
+	var lines []string
+	for i := range 3000 {
+		lines = append(lines, said(i, fmt.Sprintf("line %d %s", i, strings.Repeat("y", i%700))))
+	}
+	h.write("s/m.jsonl", strings.Join(lines[:1000], "\n")+"\n")
+	p := h.start("run", "--until-idle", "3s")
+	h.write("s/next", strings.Join(lines[1000:2000], "\n")+"\n")
+	h.must(os.Rename(h.path("s/m.jsonl"), h.path("s/m.jsonl.1")))
+	h.must(os.Rename(h.path("s/next"), h.path("s/m.jsonl")))
+	h.until("the replacement to be open", func() bool { return strings.Contains(p.out.String(), "running") })
+	h.add("s/m.jsonl", strings.Join(lines[2000:], "\n")+"\n")
+	h.ends(p)
+	// The first file was renamed out of the glob; whether it was open by then is a
+	// race, and what was open is read to its end.
+	got := h.query("SELECT countIf(n >= 1000), countIf(n < 1000) IN (0, 1000), count() - uniqExact(n) FROM (SELECT toUInt32(extract(content, '^line (\\\\d+)')) AS n FROM messages WHERE kind = 'assistant')")
+	if diff := cmp.Diff([]string{"2000\t1\t0"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestStoreThatIsNotThere starts a sidecar whose ClickHouse comes up later, goes
+// down in the middle and comes up again: everything arrives.
+func TestStoreThatIsNotThere(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	_ = l.Close()
+	// A second home has the server: its store, at an address known beforehand.
+	server := newHome(t).configure("store: {listen: \""+addr+"\"}", "sources:", files("legion", "none/*.jsonl"))
+	h := newHome(t).configure("exporters: {clickhouse: {dsn: \"http://default@"+addr+"/earshot\", compression: none}}",
+		"delivery: {retry_min: 50ms, retry_max: 200ms}", "sources:", files("legion", "s/*.jsonl"))
+	h.write("s/m.jsonl", said(1, "before")+"\n")
+
+	p := h.start("run")
+	h.until("the sidecar to say that nobody is there", func() bool { return strings.Contains(p.out.String(), "clickhouse is not there yet") })
+	first := server.start("store")
+	h.until("the first line", func() bool { return len(h.try("SELECT content FROM earshot.messages WHERE content = 'before'")) == 1 })
+	first.kill()
+	h.add("s/m.jsonl", said(2, "while it is down")+"\n")
+	h.until("the sidecar to notice", func() bool { return strings.Contains(p.out.String(), "not delivered") })
+	defer server.store()()
+	h.until("the second line", func() bool {
+		return len(h.try("SELECT content FROM earshot.messages WHERE content = 'while it is down'")) == 1
+	})
+	h.must(p.Process.Signal(os.Interrupt))
+	h.ends(p)
+	if diff := cmp.Diff([]string{"before", "while it is down"}, h.query("SELECT content FROM messages WHERE kind = 'assistant' ORDER BY ts")); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

@@ -1,0 +1,232 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// bin is where the executables are: they are built once.
+var bin string
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "earshot-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	build := exec.Command("go", "build", "-o", dir, "github.com/earshot-dev/earshot/cmd/earshot", "github.com/earshot-dev/earshot/cmd/earshot-store")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
+		return 1
+	}
+	bin = dir
+	return m.Run()
+}
+
+// home is a data directory with a configuration and the traffic that it names.
+type home struct {
+	*testing.T
+	dir string
+}
+
+func newHome(t *testing.T) *home { return &home{t, t.TempDir()} }
+
+func (h *home) path(name string) string { return filepath.Join(h.dir, name) }
+
+func (h *home) must(err error) {
+	h.Helper()
+	if err != nil {
+		h.Fatal(err)
+	}
+}
+
+func (h *home) write(name, data string) {
+	h.Helper()
+	h.must(os.MkdirAll(filepath.Dir(h.path(name)), 0o755))
+	h.must(os.WriteFile(h.path(name), []byte(data), 0o644))
+}
+
+func (h *home) add(name, data string) {
+	h.Helper()
+	f, err := os.OpenFile(h.path(name), os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o644)
+	h.must(err)
+	_, err = f.WriteString(data)
+	h.must(errors.Join(err, f.Close()))
+}
+
+// configure writes the configuration: sources, and whatever else there is to say.
+func (h *home) configure(lines ...string) *home {
+	h.Helper()
+	h.write("earshot.yaml", "data_dir: "+h.path("data")+"\ntelemetry: {listen: \"\"}\n"+
+		strings.ReplaceAll(strings.Join(lines, "\n"), "DIR", h.dir)+"\n")
+	return h
+}
+
+// files is a source for files of a format below the home.
+func files(format, glob string) string {
+	return fmt.Sprintf("  - {name: %s, type: file, format: %s, poll_interval: 1s, paths: [%q]}", format, format, "DIR/"+glob)
+}
+
+// process is a running earshot.
+type process struct {
+	*exec.Cmd
+	out  lockedBuffer
+	done chan struct{}
+	err  error
+}
+
+// start starts earshot with these arguments, before -c. It is killed at the end of
+// the test.
+func (h *home) start(args ...string) *process {
+	h.Helper()
+	p := &process{Cmd: exec.Command(filepath.Join(bin, "earshot"), append(args, "-c", h.path("earshot.yaml"))...), done: make(chan struct{})}
+	p.Stdout, p.Stderr = &p.out, &p.out
+	h.must(p.Start())
+	go func() { p.err = p.Wait(); close(p.done) }()
+	h.Cleanup(func() { _ = p.Process.Kill(); <-p.done })
+	return p
+}
+
+// kill is kill -9.
+func (p *process) kill() {
+	_ = p.Process.Signal(syscall.SIGKILL)
+	<-p.done
+}
+
+// ends waits for the end and returns what was printed.
+func (h *home) ends(p *process) string {
+	h.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(2 * time.Minute):
+		p.kill()
+		h.Fatalf("%v does not end:\n%s", p.Args, tail(p.out.String()))
+	}
+	if p.err != nil {
+		h.Fatalf("%v: %v\n%s", p.Args, p.err, tail(p.out.String()))
+	}
+	return p.out.String()
+}
+
+// drain runs the sidecar until everything is stored.
+func (h *home) drain() string {
+	h.Helper()
+	return h.ends(h.start("run", "--until-idle", "300ms"))
+}
+
+// until waits for a condition.
+func (h *home) until(what string, cond func() bool) {
+	h.Helper()
+	for end := time.Now().Add(time.Minute); !cond(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			h.Fatal("still waiting for ", what)
+		}
+	}
+}
+
+// query returns the rows of a query, a string each with tabs between the columns.
+func (h *home) query(sql string) []string {
+	h.Helper()
+	rows, err := h.ask(sql)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return rows
+}
+
+// try is query while there may be nobody to answer: there are no rows then.
+func (h *home) try(sql string) []string {
+	rows, _ := h.ask(sql)
+	return rows
+}
+
+func (h *home) ask(sql string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(h.Context(), time.Minute)
+	defer cancel()
+	c := exec.CommandContext(ctx, filepath.Join(bin, "earshot"), "query", "-c", h.path("earshot.yaml"), "--format", "TabSeparated", sql)
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	out, err := c.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w\n%s", sql, err, stderr.Bytes())
+	}
+	text := strings.TrimRight(string(out), "\n")
+	if text == "" {
+		return nil, nil
+	}
+	return strings.Split(text, "\n"), nil
+}
+
+// store has the store run, so that the queries that follow need not start it.
+func (h *home) store() (stop func()) {
+	h.Helper()
+	p := h.start("store")
+	h.until("the store", func() bool { return strings.Contains(p.out.String(), "http://") })
+	return func() {
+		_ = p.Process.Signal(os.Interrupt)
+		<-p.done
+	}
+}
+
+// children are the processes that p has started, by what their command line has.
+func (p *process) children(with string) []int {
+	var found []int
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		var pid, parent int
+		if _, err := fmt.Sscan(e.Name(), &pid); err != nil {
+			continue
+		}
+		stat, err := os.ReadFile(filepath.Join("/proc", e.Name(), "stat"))
+		if err != nil {
+			continue
+		}
+		_, after, _ := bytes.Cut(stat, []byte(") "))
+		var state string
+		if _, err := fmt.Sscan(string(after), &state, &parent); err != nil || parent != p.Process.Pid {
+			continue
+		}
+		if line, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline")); err == nil && bytes.Contains(line, []byte(with)) {
+			found = append(found, pid)
+		}
+	}
+	return found
+}
+
+func tail(s string) string {
+	if len(s) > 4000 {
+		s = "...\n" + s[len(s)-4000:]
+	}
+	return s
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/mod/semver"
+
+	"github.com/earshot-dev/earshot/core/decoder/conformance"
+	"github.com/earshot-dev/earshot/core/decoder/scaffold"
+)
+
+func newPluginTest() *cobra.Command {
+	var exe, testdata, output string
+	var args, checks []string
+	var seed uint64
+	c := &cobra.Command{
+		Use:   "test --exec FILE --testdata DIR",
+		Short: "Hold a decoder of any language to the conformance suite",
+		Long: `Run the conformance suite against a decoder's executable: whether its messages are
+those of the cases, however the bytes are cut, repeated, damaged, interleaved or
+resumed. The cases are folders of DIR, each with a recorded stream (in.jsonl,
+in.sse, in.ws.jsonl, in.json or frames.jsonl) and the messages it stands for
+(want.jsonl). The exit status is 1 when a rule is broken.`,
+		Example: `  earshot plugin test --exec ./acme --testdata testdata
+  earshot plugin test --exec python3 --arg decoder.py --testdata testdata --check C1 --check C7`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if exe == "" || testdata == "" {
+				return usageError{errors.New("--exec and --testdata are required")}
+			}
+			if info, err := os.Stat(testdata); err != nil {
+				return err
+			} else if !info.IsDir() {
+				return fmt.Errorf("%s is not a directory", testdata)
+			}
+			results, err := conformance.Test(c.Context(), os.DirFS(testdata), seed, checks, exe, args...)
+			if err != nil {
+				return err
+			}
+			if output == "json" {
+				err = writeJSON(c.OutOrStdout(), results)
+			} else {
+				err = conformance.Report(c.OutOrStdout(), results, seed)
+			}
+			if err != nil {
+				return err
+			}
+			if conformance.Failed(results) {
+				return errors.New("the decoder does not conform")
+			}
+			return nil
+		},
+	}
+	c.Flags().StringVar(&exe, "exec", "", "the decoder's `EXECUTABLE`")
+	c.Flags().StringArrayVar(&args, "arg", nil, "an `ARGUMENT` of the executable; may be repeated")
+	c.Flags().StringVar(&testdata, "testdata", "", "`DIR` of the cases")
+	c.Flags().StringArrayVar(&checks, "check", nil, "run only this `CHECK` (C1 to C13); may be repeated")
+	c.Flags().Uint64Var(&seed, "seed", 1, "`SEED` of every random choice")
+	outputFlag(c, &output)
+	return c
+}
+
+func newPluginNew() *cobra.Command {
+	var s scaffold.Settings
+	var dir string
+	c := &cobra.Command{
+		Use:   "new NAME",
+		Short: "Write the beginnings of a decoder, in Go",
+		Long: `Write a folder NAME with a Go program that decodes a small format and passes the
+conformance suite as it is. What is left to do is to turn it into a decoder of
+your own format.`,
+		Example: `  earshot plugin new acme --module example.com/acme`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			s.Name = args[0]
+			if semver.IsValid(version) { // else it is a build between releases, which the module system does not know
+				s.Version = version
+			}
+			written, err := scaffold.Write(dir, s)
+			if err != nil {
+				return err
+			}
+			for _, f := range written {
+				fmt.Fprintln(c.OutOrStdout(), f)
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), "\nNext:\n  cd %s && go mod tidy && go test\n", filepath.Join(dir, s.Name))
+			return err
+		},
+	}
+	c.Flags().StringVar(&dir, "dir", ".", "`DIR` in which the folder is made")
+	c.Flags().StringVar(&s.Module, "module", "", "`PATH` of its Go module (default: its name)")
+	return c
+}

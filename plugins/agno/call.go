@@ -1,0 +1,273 @@
+package agno
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// call is a tool call without a result.
+type call struct {
+	ID        string
+	Name      string
+	Delegates bool   `json:",omitempty"`
+	Many      bool   `json:",omitempty"` // hands work to several members at once
+	To        string `json:",omitempty"` // as the model wrote it
+	Task      string `json:",omitempty"`
+	Children  []kid  `json:",omitempty"`
+	Waits     bool   `json:",omitempty"` // for a person, or for a result from outside
+	Nameless  bool   `json:",omitempty"` // the protocol gave it no id
+}
+
+// use is a tool call as an event or a stored message tells it.
+type use struct {
+	id        jsonv.Value
+	name      string
+	args      jsonv.Value
+	result    msg.Text
+	failed    bool
+	refused   bool // a person said no
+	duration  jsonv.Value
+	confirmed jsonv.Value
+}
+
+// useOf reads the tool object of an event:
+//
+//	{"tool_call_id":"c1","tool_name":"web_search","tool_args":{"query":"…"},"tool_call_error":false,
+//	 "result":"…","metrics":{"duration":0.01},"child_run_id":null,"requires_confirmation":null, …}
+func useOf(tool jsonv.Value) use {
+	return use{
+		id:        tool.Get("tool_call_id"),
+		name:      cmp.Or(ident(tool.Get("tool_name")), "unknown"),
+		args:      tool.Get("tool_args"),
+		result:    written(tool.Get("result")),
+		failed:    tool.Get("tool_call_error").Bool(),
+		refused:   tool.Get("confirmed").Is(jsonv.False),
+		duration:  tool.Path("metrics", "duration"),
+		confirmed: tool.Get("confirmed"),
+	}
+}
+
+func (s *stream) toolStarted(r *run, e *event) { s.issue(r, useOf(e.tool), e.at) }
+
+func (s *stream) toolCompleted(r *run, e *event, failed bool) {
+	u := useOf(e.tool)
+	u.failed = u.failed || failed
+	if u.result.IsZero() {
+		u.result = e.v.Get("error").Text()
+	}
+	if m := s.result(r, u, e.at); m != nil {
+		m.Attachments = attachments(e.v)
+	}
+}
+
+// issue gives a call when it is first told.
+func (s *stream) issue(r *run, u use, at stamp) *call {
+	id, nameless := r.callID(u)
+	early := slices.Index(r.Early, id)
+	if early < 0 && r.knows(id) {
+		return nil
+	}
+	s.close(r, id, at, msg.Complete)
+	r.after(id)
+	if nameless {
+		r.Nameless++
+	}
+	c := &call{ID: id, Name: u.name, Nameless: nameless}
+	m := s.add(r, msg.ToolCall, "", at)
+	m.Key, m.Role = "call:"+id, msg.RoleAssistant
+	m.Tool.CallID, m.Tool.Name, m.Tool.Arguments = id, u.name, written(u.args)
+	m.Tool.Internal = isInternal(u.name)
+	m.Hidden = m.Tool.Internal
+	m.Model, m.Provider, m.ResponseID = r.Model, r.Provider, r.Reply
+	if to, task, many, ok := r.delegation(u); ok {
+		m.Kind, m.Hidden, m.Tool.Internal = msg.Delegation, false, true
+		m.Delegation.To, m.Delegation.Task = to, task
+		c.Delegates, c.Many, c.To, c.Task = true, many, to, task.String()
+		s.hand(r, c)
+	}
+	if early >= 0 {
+		r.Early = slices.Delete(r.Early, early, early+1)
+		return nil
+	}
+	if len(r.Calls) >= maxCalls {
+		r.Calls = r.Calls[1:]
+	}
+	r.Calls = append(r.Calls, c)
+	return c
+}
+
+// result gives a call's result when it is first told.
+func (s *stream) result(r *run, u use, at stamp) *msg.Message {
+	c := r.open(u)
+	if c == nil {
+		id, nameless := r.callID(u)
+		if nameless || r.knows(id) {
+			return nil // told before: a failed call is told twice
+		}
+		c = &call{ID: id, Name: u.name}
+		c.To, _, c.Many, c.Delegates = r.delegation(u)
+		if len(r.Early) >= maxCalls {
+			r.Early = r.Early[1:]
+		}
+		r.Early = append(r.Early, id)
+		if r.Joined && r.Said.size() == 0 {
+			r.after(id) // the first of the calls, as results come in their order
+		}
+	}
+	m := s.add(r, msg.ToolResult, "", at)
+	m.Key, m.Role = "result:"+c.ID, msg.RoleTool
+	m.Tool.CallID, m.Tool.Name = c.ID, c.Name
+	m.Tool.Internal = isInternal(c.Name)
+	m.Hidden = m.Tool.Internal
+	m.Content, m.IsError = u.result, u.failed
+	switch {
+	case u.refused:
+		m.IsError, m.Tool.ErrorType = true, "denied"
+	case u.failed:
+		m.Tool.ErrorType = "tool_error"
+	}
+	if c.Delegates {
+		s.answer(r, c, m)
+	} else if u.duration.Is(jsonv.Number) { // of a delegation it is the time it took to begin
+		m.SetAttr("duration", string(u.duration.Raw()))
+	}
+	r.settle(c)
+	return m
+}
+
+// settle notes that the call is over.
+func (r *run) settle(c *call) {
+	r.Calls = slices.DeleteFunc(r.Calls, func(o *call) bool { return o == c })
+	if len(r.Over) >= maxCalls {
+		r.Over = r.Over[1:]
+	}
+	r.Over = append(r.Over, c.ID)
+}
+
+// open returns the open call that a result is of.
+func (r *run) open(u use) *call {
+	id := ident(u.id)
+	for _, c := range r.Calls {
+		if id == "" && c.Nameless && c.Name == u.name || id != "" && c.ID == r.unique(id) {
+			return c
+		}
+	}
+	return nil
+}
+
+func (r *run) knows(id string) bool {
+	return slices.Contains(r.Over, id) || slices.ContainsFunc(r.Calls, func(c *call) bool { return c.ID == id })
+}
+
+// callID returns the id of a call, or one by its order in the run when the
+// protocol gives none.
+func (r *run) callID(u use) (id string, nameless bool) {
+	if id = ident(u.id); id != "" {
+		return r.unique(id), false
+	}
+	return r.ID + "/call/" + strconv.Itoa(r.Nameless), true
+}
+
+// unique makes a call's id unique in the session. Most providers' are; some count
+// the calls of a run (functions.search:0).
+func (r *run) unique(id string) string {
+	if len(id) < 12 || strings.ContainsAny(id, ".:") {
+		return r.ID + "/" + id
+	}
+	return id
+}
+
+// isInternal reports whether a tool is the framework's own machinery.
+func isInternal(tool string) bool {
+	switch tool {
+	case "think", "analyze", "reasoning_step",
+		"create_task", "update_task_status", "list_tasks", "add_task_note", "mark_all_complete":
+		return true
+	}
+	return delegates(tool) != toNobody
+}
+
+// reach is how many members a delegation tool hands work to.
+type reach uint8
+
+const (
+	toNobody reach = iota
+	toOne
+	toMany
+)
+
+// delegates tells the delegation tools of all versions.
+func delegates(tool string) reach {
+	switch tool {
+	case "delegate_task_to_member", // 2.0 on
+		"transfer_task_to_member", "forward_task_to_member", // 1.x
+		"execute_task": // tasks mode
+		return toOne
+	case "delegate_task_to_members", "run_member_agents", "execute_tasks_parallel":
+		return toMany
+	}
+	return toNobody
+}
+
+// everyone stands for the members that a call does not name.
+const everyone = "*"
+
+// delegation reads to whom a call hands what.
+func (r *run) delegation(u use) (to string, task msg.Text, many, ok bool) {
+	kind := delegates(u.name)
+	if kind == toNobody {
+		return "", msg.Text{}, false, false
+	}
+	to = ident(u.args.Get("member_id"))
+	if to == "" && kind == toMany {
+		to = everyone
+	}
+	switch task = first(u.args, "task", "task_description", "expected_output").Text(); {
+	case !task.IsZero():
+	case u.args.Get("task_id").Exists():
+		task = msg.Plain(r.taskText(ident(u.args.Get("task_id"))))
+	case u.args.Get("task_ids").Exists():
+		var all []string
+		for id := range u.args.Get("task_ids").Elems() {
+			all = append(all, r.taskText(ident(id)))
+		}
+		task = msg.Plain(strings.Join(all, "\n"))
+	}
+	return to, task, kind == toMany, true
+}
+
+// task is one of a team that works by a list of tasks.
+type task struct {
+	ID   string
+	Text string
+}
+
+// taskText returns what a task is, or its id when that was not told.
+func (r *run) taskText(id string) string {
+	for _, t := range r.Tasks {
+		if t.ID == id {
+			return t.Text
+		}
+	}
+	return id
+}
+
+func (r *run) learnTask(v jsonv.Value) {
+	id := ident(v.Get("task_id"))
+	if id == "" || slices.ContainsFunc(r.Tasks, func(t task) bool { return t.ID == id }) {
+		return
+	}
+	if len(r.Tasks) >= maxTasks {
+		r.Tasks = r.Tasks[1:]
+	}
+	text := v.Get("description").Str()
+	if text == "" {
+		text = v.Get("title").Str()
+	}
+	r.Tasks = append(r.Tasks, task{id, text})
+}

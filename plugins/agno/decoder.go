@@ -1,0 +1,179 @@
+// Package agno decodes the traffic of AGNO's AgentOS: the event streams of
+// agents, teams and workflows (SSE, WebSocket, a file of events) and the runs
+// that a session is reloaded from.
+//
+// Facts of the format that are easy to get wrong, and that this decoder is built
+// around:
+//
+//   - Times have whole seconds, and a reload lists children before their parents
+//     and has no deltas. So a key is made of ids (run, call) and never of a time
+//     where an id will do, and the order of messages is the order of events.
+//   - The text of a run comes in pieces between its tool calls. The last event
+//     repeats all pieces in one string, without separators; it is not the final
+//     answer, only its end is.
+//   - A reloaded team run keeps the events of its descendants among its own, each
+//     child keeps them again, and the team's last event embeds whole child runs a
+//     third time. A reload is therefore the top run's events, played through the
+//     same code as a stream, with the texts that the deltas would have brought
+//     taken from the stored messages.
+//   - A child is known by the parent_run_id of its own events. The child_run_id of
+//     a call is null when it starts, and later that of whichever child ended last.
+//   - 2.9 tells a failed call twice (ToolCallCompleted and ToolCallError), and
+//     resumed streams repeat events under their old event_index.
+//   - Members have their own token counts; a team's do not contain them.
+package agno
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// New returns the factory of decoders of this format.
+func New() decoder.Factory { return factory{} }
+
+type factory struct{}
+
+func (factory) Info() decoder.Info {
+	return decoder.Info{
+		Name:       "agno",
+		Version:    "1.0.0",
+		Revision:   1,
+		Summary:    "Runs of AGNO agents, teams and workflows: event streams and reloaded sessions.",
+		Transports: []frame.Kind{frame.Event, frame.Text, frame.Body, frame.Request, frame.Line},
+		Reload:     true,
+	}
+}
+
+// New returns a decoder for one stream. There are no options.
+func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
+	if len(s.Options) > 0 {
+		var options map[string]json.RawMessage
+		if err := json.Unmarshal(s.Options, &options); err != nil {
+			return nil, fmt.Errorf("agno: options: %w", err)
+		}
+		for name := range options {
+			return nil, fmt.Errorf("agno: option %q: there are no options", name)
+		}
+	}
+	return &stream{origin: sessionOf(s.Origin), runs: make(map[string]*run)}, nil
+}
+
+// stream decodes one stream. What it remembers is bounded: see the limits in
+// run.go, hold.go and reload.go.
+type stream struct {
+	doc   jsonv.Doc // of the frame
+	inner jsonv.Doc // of JSON that is a string in the frame
+	out   *decoder.Output
+	buf   []byte
+	bad   bool // the current frame has its problem
+
+	origin  string // the session, by where the stream comes from
+	session string // of the last event that named one
+
+	runs  map[string]*run // those that go on
+	count uint64          // of runs that began
+	ended recent          // ids of runs that are over
+	text  int             // bytes of text that is still being said
+	held  []held
+	told  digests
+
+	book *book // what a reloaded body says beside its events; nil for a stream
+}
+
+var (
+	_ decoder.Decoder     = (*stream)(nil)
+	_ decoder.Snapshotter = (*stream)(nil)
+)
+
+// Decode decodes one frame.
+func (s *stream) Decode(f *frame.Frame, out *decoder.Output) error {
+	s.out, s.bad = out, false
+	switch f.Kind {
+	case frame.Close:
+		s.release(true)
+	case frame.Request:
+		s.request(f)
+	case frame.Text:
+		s.socket(f)
+	default:
+		if root, ok := s.parse(f.Data); ok {
+			s.document(f, root)
+		}
+	}
+	s.out = nil
+	return nil
+}
+
+// Flush gives the texts that are still being said and the counts that wait for
+// their response to end.
+func (s *stream) Flush(out *decoder.Output) error {
+	s.out = out
+	for _, r := range s.inOrder() {
+		s.unfinished(r)
+	}
+	s.out = nil
+	return nil
+}
+
+// parse parses a document; one that is none is the frame's problem.
+func (s *stream) parse(data []byte) (root jsonv.Value, ok bool) {
+	if err := s.doc.Parse(data); err != nil {
+		reason := msg.ReasonInvalidJSON
+		var syntax *jsonv.SyntaxError
+		if errors.As(err, &syntax) && syntax.UTF8 {
+			reason = msg.ReasonInvalidUTF8
+		}
+		s.problem(reason, err.Error())
+		return jsonv.Value{}, false
+	}
+	return s.doc.Root(), true
+}
+
+// problem reports the frame as bad, once.
+func (s *stream) problem(reason, detail string) {
+	if !s.bad {
+		s.bad = true
+		s.out.Problem(reason, detail)
+	}
+}
+
+// document decodes a JSON document: an event, or what a session is reloaded from.
+func (s *stream) document(f *frame.Frame, root jsonv.Value) {
+	switch {
+	case root.Is(jsonv.Object) && root.Get("event").Is(jsonv.String) && !root.Get("messages").Is(jsonv.Array):
+		s.event(root)
+	case f.Kind == frame.Body && root.Is(jsonv.Array), root.Is(jsonv.Object) && reloads(root):
+		s.reload(root)
+	case root.Is(jsonv.Object):
+		s.unknown(f.Name, root)
+	default:
+		s.problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
+	}
+}
+
+// unknown keeps a document that is not understood.
+func (s *stream) unknown(typ string, v jsonv.Value) *msg.Message {
+	for _, name := range [...]string{"event", "type", "action"} {
+		if typ == "" {
+			typ = ident(v.Get(name))
+		}
+	}
+	if typ == "" {
+		typ = "unknown"
+	}
+	m := s.out.Unknown(typ, v.Raw())
+	m.Session = s.sessionFor(v.Get("session_id"))
+	m.Key = "unknown:" + msg.HashKey(s.canonical(v))
+	if r := s.runs[string(chars(v.Get("run_id")))]; r != nil {
+		m.Run, m.ParentRun, m.ParentCall, m.Agent = r.ID, r.Parent, r.Call, r.Agent
+	}
+	at := stampOf(v.Get("created_at"))
+	m.Time, m.Precision = at.NS, at.Precision
+	return m
+}

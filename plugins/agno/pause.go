@@ -1,0 +1,120 @@
+package agno
+
+import (
+	"slices"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// pause: the run waits for a person, or for results from outside. Calls that need
+// permission have not been started, so they are told here.
+func (s *stream) pause(r *run, e *event) {
+	s.close(r, "", e.at, msg.Complete)
+	tools := e.v.Get("tools")
+	var waits []jsonv.Value
+	for t := range tools.Elems() {
+		waits = append(waits, t)
+	}
+	if len(waits) == 0 {
+		for q := range e.v.Get("requirements").Elems() {
+			if member := ident(q.Get("member_run_id")); member == "" || member == r.ID {
+				if t := q.Get("tool_execution"); t.Is(jsonv.Object) {
+					waits = append(waits, t)
+				}
+			}
+		}
+	}
+	for _, t := range waits {
+		u := useOf(t)
+		s.issue(r, u, e.at)
+		c := r.open(u)
+		if c == nil || c.Waits || !asks(t) {
+			continue
+		}
+		c.Waits = true
+		m := s.wait(r, c, msg.WaitStart, "wait:", e.at)
+		m.SetAttr("for", reasonOf(t))
+	}
+	s.counted(r)
+	m := s.status(r, "pause/"+e.second(), "pause", e.at)
+	m.Signal = msg.RunPause
+	r.Said.Len, r.Said.Hash = 0, noText
+}
+
+// asks reports whether a call waits for something.
+func asks(tool jsonv.Value) bool { return reasonOf(tool) != "" }
+
+func reasonOf(tool jsonv.Value) string {
+	switch {
+	case tool.Get("requires_confirmation").Bool():
+		return "confirmation"
+	case tool.Get("requires_user_input").Bool():
+		return "user_input"
+	case tool.Get("external_execution_required").Bool():
+		return "external_execution"
+	}
+	return ""
+}
+
+func (s *stream) wait(r *run, c *call, signal msg.Signal, prefix string, at stamp) *msg.Message {
+	m := s.status(r, "", "permission", at)
+	m.Key = prefix + c.ID
+	m.Signal = signal
+	m.Tool.CallID, m.Tool.Name = c.ID, c.Name
+	return m
+}
+
+// resume: a paused run goes on, perhaps in another stream than the one that it
+// began in. What it says from here is named by this moment, so that both give the
+// same keys.
+func (s *stream) resume(r *run, e *event) {
+	s.give(r, e.at, msg.Complete, msg.Plain(string(r.Said.Text)))
+	r.Started, r.Joined = true, false
+	r.Leg = e.second()
+	r.Said.Len, r.Said.Hash = 0, noText
+	r.Replies, r.Reply, r.Waits = 0, "", false
+	r.Said.After = r.Leg
+	m := s.status(r, "resume/"+r.Leg, "resume", e.at)
+	m.Signal = msg.RunResume
+	decided := s.decisions(r)
+	for _, c := range slices.Clone(r.Calls) {
+		if c.Waits {
+			s.decide(r, c, decided, e.at)
+		}
+	}
+	if s.book != nil {
+		return
+	}
+	for d := range decided.Elems() { // the wait began in another stream
+		id := ident(d.Get("tool_call_id"))
+		if id != "" && d.Get("confirmed").Exists() && !r.knows(r.unique(id)) {
+			c := &call{ID: r.unique(id), Name: useOf(d).name}
+			r.Calls = append(r.Calls, c)
+			s.decide(r, c, decided, e.at)
+		}
+	}
+}
+
+// decide ends the wait of a call, and gives its result when the decision is one.
+func (s *stream) decide(r *run, c *call, decided jsonv.Value, at stamp) {
+	c.Waits = false
+	var t jsonv.Value
+	for d := range decided.Elems() {
+		if r.unique(ident(d.Get("tool_call_id"))) == c.ID {
+			t = d
+		}
+	}
+	u := useOf(t)
+	m := s.wait(r, c, msg.WaitEnd, "waited:", at)
+	switch {
+	case u.confirmed.Is(jsonv.True):
+		m.SetAttr("decision", "allow")
+	case u.refused:
+		m.SetAttr("decision", "deny")
+		u.result = written(first(t, "confirmation_note", "result"))
+		s.result(r, u, at)
+	case t.Get("external_execution_required").Bool() && !u.result.IsZero():
+		s.result(r, u, at)
+	}
+}

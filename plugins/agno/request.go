@@ -1,0 +1,163 @@
+package agno
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"mime/multipart"
+	"net/url"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// form is what a request says.
+type form struct {
+	message, session, user, tools string
+	files                         []msg.Attachment
+	ok                            bool
+}
+
+// request decodes the body of a request:
+//
+//	POST /teams/{id}/runs                  message, session_id, user_id, files
+//	POST /agents/{id}/runs/{run}/continue  tools: what was decided about the calls that wait
+//	POST /…/runs/{run}/cancel
+//
+// It starts nothing by itself: the run that answers it has the id.
+func (s *stream) request(f *frame.Frame) {
+	method, path, _ := strings.Cut(valid(f.Name), " ")
+	path, _, _ = strings.Cut(path, "?")
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	at := -1
+	for i, p := range parts {
+		if p == "runs" {
+			at = i
+		}
+	}
+	if method != "POST" || at < 0 {
+		return // asks for something; what comes back is decoded
+	}
+	b := s.form(f.Data)
+	if !b.ok {
+		if len(bytes.TrimSpace(f.Data)) > 0 {
+			s.problem(msg.ReasonInvalid, "a request body that is no form and no JSON object")
+		}
+		return
+	}
+	h := held{Kind: heldRequest, Type: strings.Join(parts[max(at-2, 0):], "/"), Session: b.session, User: b.user, Text: b.message, Files: b.files}
+	switch rest := parts[at+1:]; {
+	case len(rest) == 0:
+		s.hold(h)
+	case len(rest) == 2 && rest[1] == "continue":
+		h.Kind, h.Run, h.Data = heldDecision, rest[0], b.tools
+		s.hold(h)
+	default: // cancel, resume
+		h.Kind = heldControl
+		h.Run = rest[0]
+		h.Type = rest[len(rest)-1]
+		s.heard(h)
+	}
+}
+
+// heard gives an event of the connection now, or when its session is known.
+func (s *stream) heard(h held) {
+	if s.runs[h.Run] == nil && h.Session == "" && s.session == "" {
+		s.hold(h)
+		return
+	}
+	s.connection(&h)
+}
+
+// form reads a body. Its content type is not told, but shows.
+func (s *stream) form(body []byte) form {
+	body = bytes.TrimLeft(body, " \t\r\n")
+	switch {
+	case len(body) == 0:
+		return form{}
+	case body[0] == '{':
+		root, ok := s.parse(body)
+		if !ok {
+			return form{}
+		}
+		return form{
+			message: written(first(root, "message", "input")).String(), session: ident(root.Get("session_id")),
+			user: ident(root.Get("user_id")), tools: asJSON(root.Get("tools")), ok: true,
+		}
+	case bytes.HasPrefix(body, []byte("--")):
+		return parts(body)
+	}
+	values, err := url.ParseQuery(string(body))
+	get := func(name string) string { return valid(values.Get(name)) }
+	if err != nil || get("message") == "" && get("tools") == "" && get("stream") == "" && get("session_id") == "" {
+		return form{}
+	}
+	return form{message: get("message"), session: short(get("session_id")), user: short(get("user_id")), tools: get("tools"), ok: true}
+}
+
+// valid returns what somebody typed as UTF-8.
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+// asJSON returns a value that may be JSON in a string.
+func asJSON(v jsonv.Value) string {
+	if v.Is(jsonv.String) {
+		return v.Str()
+	}
+	return string(v.Raw())
+}
+
+func short(id string) string {
+	if len(id) > maxID {
+		return msg.HashKey(id)
+	}
+	return id
+}
+
+// maxField is how much of a form's field is kept.
+const maxField = 8 << 20
+
+// parts reads a multipart form. A body that breaks off gives the parts before.
+func parts(body []byte) (b form) {
+	line, _, _ := bytes.Cut(body, []byte("\n"))
+	boundary := string(bytes.TrimSpace(line[2:]))
+	if boundary == "" || len(boundary) > 200 {
+		return form{}
+	}
+	r := multipart.NewReader(bytes.NewReader(body), boundary)
+	for range 1024 {
+		p, err := r.NextRawPart()
+		if err != nil {
+			break
+		}
+		b.ok = true
+		if name := p.FileName(); name != "" {
+			h := sha256.New()
+			size, err := io.Copy(h, p)
+			a := msg.Attachment{Name: valid(name), MediaType: valid(p.Header.Get("Content-Type")), Size: size}
+			if err == nil {
+				a.SHA256 = hex.EncodeToString(h.Sum(nil))
+			}
+			b.files = append(b.files, a)
+			continue
+		}
+		value, err := io.ReadAll(io.LimitReader(p, maxField))
+		text := valid(string(value))
+		switch p.FormName() {
+		case "message":
+			b.message = text
+		case "session_id":
+			b.session = short(text)
+		case "user_id":
+			b.user = short(text)
+		case "tools":
+			b.tools = text
+		}
+		if err != nil {
+			break
+		}
+	}
+	return b
+}

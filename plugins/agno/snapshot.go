@@ -1,0 +1,54 @@
+package agno
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// stateVersion rises when the state's form changes.
+const stateVersion = 1
+
+type state struct {
+	Version int
+	Session string   `json:",omitempty"`
+	Count   uint64   `json:",omitempty"`
+	Runs    []*run   `json:",omitempty"`
+	Ended   []string `json:",omitempty"`
+	Held    []held   `json:",omitempty"`
+	Told    digests
+}
+
+// Snapshot returns what the decoder knows of the frames so far.
+func (s *stream) Snapshot() ([]byte, error) {
+	if s.session == "" && len(s.runs)+len(s.ended.order)+len(s.held) == 0 {
+		return nil, nil
+	}
+	b, err := json.Marshal(state{stateVersion, s.session, s.count, s.inOrder(), s.ended.order, s.held, s.told})
+	if err != nil {
+		return nil, fmt.Errorf("agno: snapshot: %w", err)
+	}
+	return b, nil
+}
+
+// Restore takes up where Snapshot was taken.
+func (s *stream) Restore(snapshot []byte) error {
+	var st state
+	if err := json.Unmarshal(snapshot, &st); err != nil {
+		return fmt.Errorf("agno: snapshot: %w", err)
+	}
+	if st.Version != stateVersion {
+		return fmt.Errorf("agno: snapshot of version %d, want %d", st.Version, stateVersion)
+	}
+	s.session, s.count, s.held, s.told = st.Session, st.Count, st.Held, st.Told
+	for _, r := range st.Runs {
+		if r == nil {
+			return fmt.Errorf("agno: snapshot: a run is null")
+		}
+		s.runs[r.ID] = r
+		s.text += len(r.Said.Text) + len(r.Said.Thinking) + len(r.Said.Draft)
+	}
+	for _, id := range st.Ended {
+		s.ended.add(id)
+	}
+	return nil
+}

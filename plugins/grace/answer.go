@@ -1,0 +1,99 @@
+package grace
+
+import (
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// finish decodes the end of a task as the model told it; the task message that
+// follows says it again. Without a task it is the answer.
+func (d *stream) finish(r *record) {
+	if r.task == "" {
+		d.answer(r)
+		return
+	}
+	m := d.say(r, msg.Status, r.id())
+	m.Hidden, m.Content = true, r.content()
+	m.SetAttr("type", "finish")
+	m.SetAttr("comments", cut(r.v.Get("comments").Str(), maxGoal))
+}
+
+// answer decodes the final answer of a turn, with the files that it made. GRACE
+// gives one for a task too, and then the turn goes on.
+func (d *stream) answer(r *record) {
+	text := r.content()
+	kind := msg.Assistant
+	if text.IsZero() {
+		kind = msg.Stop
+	}
+	of := r.task
+	r.task = ""
+	key := r.id()
+	if r.uuid != "" {
+		key = "message:" + r.uuid
+	}
+	m := d.say(r, kind, key)
+	m.Content, m.Attachments = text, d.files(r)
+	m.SetAttr("task_id", of)
+	if kind == msg.Assistant {
+		d.modelText(m)
+	}
+	if of == "" {
+		d.end(m, "stop", d.Turn.Failed)
+	}
+}
+
+// fails decodes an error: of a task, or of the whole run. Its status is no help.
+func (d *stream) fails(r *record) {
+	m := d.say(r, msg.Error, r.id())
+	m.IsError, m.Content, m.Attachments = true, r.content(), d.files(r)
+	m.SetAttr("error_type", "agent_error")
+	m.SetAttr("status", r.status)
+	m.Signal, m.FinishReason = msg.RunEnd, "error"
+	d.Turn.Failed = true
+	if r.task == "" {
+		d.Turn.Ended = true
+	} else {
+		d.describe(m, r.task)
+	}
+}
+
+// stops decodes the end that a user, or a task that failed, gave to the run.
+func (d *stream) stops(r *record) {
+	r.task = ""
+	m := d.say(r, msg.Stop, r.id())
+	m.Content, m.Attachments = r.content(), d.files(r)
+	reason := "interrupted"
+	if d.Turn.Failed {
+		reason = "error"
+	}
+	d.end(m, reason, true)
+}
+
+// files are the files that the message names.
+func (d *stream) files(r *record) []msg.Attachment { return files(inside(&d.other, r.get("json"))) }
+
+// files are the files of a list:
+//
+//	[{"filepath":"/w/report.md","filename":"report.md","url":"…","filesize":1234}]
+func files(list jsonv.Value) []msg.Attachment {
+	const most = 256
+	var out []msg.Attachment
+	for v := range list.Elems() {
+		path, name := v.Get("filepath").Str(), first(v, "filename", "name").Str()
+		if path == "" && name == "" || len(out) == most {
+			continue
+		}
+		if name == "" {
+			name = path[strings.LastIndexAny(path, `/\`)+1:]
+		}
+		a := msg.Attachment{Name: cut(name, maxIdent), Size: max(first(v, "filesize", "size").Int(), 0), URL: cut(v.Get("url").Str(), maxGoal)}
+		if a.URL == "" {
+			a.URL = cut(path, maxGoal)
+		}
+		out = append(out, a)
+	}
+	return out
+}

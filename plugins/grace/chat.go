@@ -1,0 +1,106 @@
+package grace
+
+import (
+	"unicode/utf8"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// chat is the answer in the making: pieces of text until a marker says under
+// which ids it was stored.
+type chat struct {
+	Text    []byte `json:",omitempty"`
+	Dropped int    `json:",omitempty"` // bytes beyond the limit
+	Search  string `json:",omitempty"` // what was found for it
+	Source  string `json:",omitempty"` // where
+}
+
+// chatting reports whether payloads are pieces of an answer's text.
+func (d *stream) chatting() bool { return d.Mode == "chat" }
+
+func (d *stream) chat() *chat {
+	if d.Chat == nil {
+		d.Chat = &chat{}
+	}
+	return d.Chat
+}
+
+// delta adds a piece of text to the answer.
+func (d *stream) delta(p []byte, out *decoder.Output) {
+	if !utf8.Valid(p) {
+		out.Problem(msg.ReasonInvalidUTF8, "the piece of an answer is not text")
+		return
+	}
+	c := d.chat()
+	n := min(len(p), max(maxText-len(c.Text), 0))
+	for n < len(p) && n > 0 && !utf8.RuneStart(p[n]) {
+		n--
+	}
+	c.Text = append(c.Text, p[:n]...)
+	c.Dropped += len(p) - n
+}
+
+// answered gives a chat answer, whose row and whose question's row are named: with
+// these ids the database tells of both.
+func (d *stream) answered(answer, question string, out *decoder.Output) {
+	c, draft := d.chat(), d.draftKey()
+	d.Chat = nil
+	if len(c.Text) > 0 {
+		m := d.status(out, draft, "chat_draft")
+		m.SetAttr("message_id", answer)
+		m.SetAttr("pid", question)
+	}
+	if question == "" {
+		question = answer
+	}
+	d.begin(chatRun(question))
+	d.question(at{}, out)
+	d.searched(out, answer, msg.Plain(c.Source), msg.Plain(c.Search), at{})
+	key := "message:" + answer
+	if answer == "" {
+		key = draft + "/text"
+	}
+	m := d.give(out, msg.Assistant, key)
+	m.Role, m.Content = msg.RoleAssistant, msg.Plain(string(c.Text))
+	m.SetAttr("truncated_bytes", count(c.Dropped))
+	d.modelText(m)
+	d.end(m, "stop", false)
+}
+
+// searched gives the search on which a chat answer is based. Its query is not on
+// the wire.
+func (d *stream) searched(out *decoder.Output, answer string, source, found msg.Text, t at) {
+	if found.IsZero() || answer == "" {
+		return
+	}
+	call := "search:" + answer
+	m := d.give(out, msg.ToolCall, "call:"+call)
+	m.Tool.CallID, m.Tool.Name = call, "web_search"
+	m.Time, m.Precision = t.Time, t.Precision
+	m.SetAttr("source", source.String())
+	m = d.give(out, msg.ToolResult, "result:"+call)
+	m.Role = msg.RoleTool
+	m.Tool.CallID, m.Tool.Name, m.Content = call, "web_search", found
+	m.Time, m.Precision = t.Time, t.Precision
+}
+
+// chatRun is the run of a chat answer: that of the question's row.
+func chatRun(question string) string { return "chat-" + question }
+
+// draftKey names the answer while nobody knows its row.
+func (d *stream) draftKey() string {
+	asked := d.origin
+	if d.Asked != nil {
+		asked = d.Asked.Hash
+	}
+	return "draft:" + msg.HashKey(asked, d.Turn.Run)
+}
+
+// draftAnswer gives the text of an answer that is still being written.
+func (d *stream) draftAnswer(out *decoder.Output) {
+	m := out.Add()
+	m.Kind, m.Role, m.Key, m.Session = msg.Assistant, msg.RoleAssistant, d.draftKey(), d.session()
+	m.Agent = agent()
+	m.Content = msg.Plain(string(d.Chat.Text))
+}

@@ -1,0 +1,166 @@
+package grace
+
+import (
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/when"
+)
+
+// agent is who runs: the format does not name it.
+func agent() msg.Agent { return msg.Agent{Name: "grace", Kind: msg.KindAgent} }
+
+// at is a time, with the precision that the protocol gave it.
+type at struct {
+	Time      int64
+	Precision msg.Precision
+}
+
+// record is one message of the protocol while it is decoded.
+type record struct {
+	v, meta jsonv.Value
+	action  string
+	status  string
+	uuid    string
+	task    string // the task it belongs to; empty when it is the run's own
+	at      at
+	out     *decoder.Output
+	sum     string // hash, once somebody asked for it
+}
+
+// message decodes an object that is a message, or that nobody knows.
+func (d *stream) message(v jsonv.Value, out *decoder.Output) {
+	if !isMessage(v) {
+		d.unknown(v, out)
+		return
+	}
+	r := &record{v: v, meta: inside(&d.inner, v.Get("meta")), out: out}
+	r.action = ident(r.get("action_type"))
+	r.status = ident(v.Get("status"))
+	r.uuid = ident(v.Get("uuid"))
+	t := first(v, "timestamp", "create_at", "created_at")
+	r.at.Time, r.at.Precision, _ = when.Value(t)
+	if s := ident(v.Get("conversation_id")); s != "" {
+		d.Session = s
+	}
+	if r.task = id(r.get("task_id")); ofRun(r.action) { // the conversation, if anything
+		if d.Session == "" {
+			d.name(r.task)
+		}
+		r.task = ""
+	} else if r.task == d.session() {
+		r.task = ""
+	}
+	d.act(r)
+}
+
+// get is a member of the message's meta, or of the message itself where it has
+// none.
+func (r *record) get(name string) jsonv.Value {
+	if v := r.meta.Get(name); v.Exists() {
+		return v
+	}
+	return r.v.Get(name)
+}
+
+// content is the message's text. An object that stands where the text belongs is
+// kept as JSON.
+func (r *record) content() msg.Text { return r.v.Get("content").Text() }
+
+// id is the message's key.
+func (r *record) id() string { return "message:" + r.hash() }
+
+// hash is a hash of what a stream and a row both say of the message.
+func (r *record) hash() string {
+	if r.sum == "" {
+		r.sum = msg.HashKey(r.v.Get("role").Str(), r.action, r.status, r.task, r.v.Get("timestamp").Text().String(), r.uuid, r.content().String())
+	}
+	return r.sum
+}
+
+// inside is the value of JSON in a string, and v itself when it is none: meta is
+// an object on the stream and a string in a row. The texts of what it returns lie
+// in memory of their own; the value is valid until doc is used again.
+func inside(doc *jsonv.Doc, v jsonv.Value) jsonv.Value {
+	if !v.Is(jsonv.String) {
+		return v
+	}
+	raw := v.Raw()
+	if len(raw) < 4 || raw[1] != '{' && raw[1] != '[' || doc.Parse(v.Text().Append(nil)) != nil {
+		return v
+	}
+	return doc.Root()
+}
+
+// give adds a message of the turn.
+func (d *stream) give(out *decoder.Output, kind msg.Kind, key string) *msg.Message {
+	m := out.Add()
+	m.Kind, m.Key, m.Session, m.Run = kind, key, d.session(), d.Turn.Run
+	m.Agent, m.Complete = agent(), msg.Complete
+	return m
+}
+
+// status adds a message that a user would not see.
+func (d *stream) status(out *decoder.Output, key, typ string) *msg.Message {
+	m := out.Add()
+	m.Kind, m.Key, m.Session = msg.Status, key, d.session()
+	m.Complete, m.Hidden = msg.Complete, true
+	m.SetAttr("type", typ)
+	return m
+}
+
+// say adds a message of the record, in the run of its task or of the turn.
+func (d *stream) say(r *record, kind msg.Kind, key string) *msg.Message {
+	m := d.give(r.out, kind, key)
+	m.Time, m.Precision = r.at.Time, r.at.Precision
+	if role, err := msg.ParseRole(r.v.Get("role").Str()); err == nil {
+		m.Role = role
+	}
+	if r.task != "" && m.Run != "" {
+		m.Run, m.ParentRun = childRun(d.Turn.Run, r.task), d.Turn.Run
+		m.Delegation.Link = msg.ByParent
+		m.SetAttr("task_id", r.task)
+	}
+	return m
+}
+
+// unknown keeps an object that is no message.
+func (d *stream) unknown(v jsonv.Value, out *decoder.Output) {
+	typ := ident(first(v, "type", "event", "action_type", "object"))
+	if typ == "" {
+		typ = "none"
+	}
+	d.keepRaw(out, typ, v)
+}
+
+func (d *stream) keepRaw(out *decoder.Output, typ string, v jsonv.Value) *msg.Message {
+	raw := v.Raw()
+	m := out.Unknown(typ, raw)
+	m.Session, m.Key = d.session(), "unknown:"+msg.HashKey(string(raw))
+	return m
+}
+
+// bareText gives a string that stands where a message belongs.
+func (d *stream) bareText(v jsonv.Value, out *decoder.Output) {
+	m := d.give(out, msg.Assistant, "message:"+msg.HashKey("bare", v.Str()))
+	m.Role, m.Content = msg.RoleAssistant, v.Text()
+	m.SetAttr("bare", "true")
+}
+
+// session is the conversation, or what stands in for it.
+func (d *stream) session() string {
+	switch {
+	case d.Session != "":
+		return d.Session
+	case d.origin != "":
+		return d.origin
+	}
+	return "unknown"
+}
+
+// name notes the conversation.
+func (d *stream) name(session string) {
+	if session != "" {
+		d.Session = cut(session, maxIdent)
+	}
+}

@@ -1,0 +1,118 @@
+package grace
+
+import (
+	"bytes"
+	"net/url"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// ask is a question whose answer, and with it its run, is still to come.
+type ask struct {
+	Hash  string
+	Key   string           `json:",omitempty"` // under which it is shown while it waits; empty when it is not
+	Text  string           `json:",omitempty"`
+	Mode  string           `json:",omitempty"`
+	Model string           `json:",omitempty"`
+	Agent string           `json:",omitempty"`
+	At    at               `json:",omitzero"`
+	Files []msg.Attachment `json:",omitempty"`
+}
+
+// request decodes the request that is answered by the stream:
+//
+//	POST /api/agent/run {"question":"…","conversation_id":"…","mode":"auto","model_id":3,"agent_id":7}
+//	GET /api/message/list?conversation_id=…
+//
+// The documents say goal where the routes read question.
+func (d *stream) request(f *frame.Frame, out *decoder.Output) {
+	_, path, _ := strings.Cut(f.Name, " ")
+	path, query, _ := strings.Cut(path, "?")
+	if values, err := url.ParseQuery(query); err == nil {
+		d.name(values.Get("conversation_id"))
+	}
+	data := bytes.TrimSpace(f.Data)
+	if len(data) == 0 {
+		return
+	}
+	if data[0] != '{' {
+		m := out.Unknown("request", f.Data)
+		m.Session, m.Key = d.session(), "unknown:"+msg.HashKey(f.Name, string(f.Data))
+		return
+	}
+	root, ok := d.parse(f.Data, out)
+	if !ok {
+		return
+	}
+	d.name(ident(root.Get("conversation_id")))
+	text := first(root, "question", "goal", "message", "content")
+	facts := []string{path, text.Text().String()}
+	for _, name := range [...]string{"conversation_id", "mode", "pid", "model_id", "agent_id", "fileIds"} {
+		facts = append(facts, string(root.Get(name).Raw()))
+	}
+	hash := msg.HashKey(facts...)
+	if !text.Is(jsonv.String) && !strings.HasSuffix(path, "/run") && !strings.HasSuffix(path, "/chat") {
+		m := d.status(out, "request:"+hash, "request")
+		m.Run = d.Turn.Run
+		m.SetAttr("path", path)
+		return
+	}
+	d.Ask = &ask{
+		Hash: hash, Key: "request:" + hash, Text: keep(text.Text()),
+		Mode: ident(root.Get("mode")), Model: id(root.Get("model_id")), Agent: id(root.Get("agent_id")),
+	}
+	d.Asked, d.Fresh = d.Ask, true
+}
+
+// question gives the user's question, now that its run is known. The request has
+// no time; by is when it was asked at the latest.
+func (d *stream) question(by at, out *decoder.Output) {
+	a := d.Ask
+	if a == nil {
+		return
+	}
+	d.Ask = nil
+	if a.Key != "" {
+		m := d.status(out, a.Key, "request")
+		m.SetAttr("mode", a.Mode)
+		m.SetAttr("model_id", a.Model)
+		m.SetAttr("agent_id", a.Agent)
+	}
+	d.Turn.Goal = cut(a.Text, maxGoal)
+	if a.Text == "" && len(a.Files) == 0 { // an answer is written again
+		return
+	}
+	m := d.give(out, msg.User, "question:"+d.Turn.Run)
+	m.Role, m.Agent, m.Signal = msg.RoleUser, msg.Agent{Kind: msg.KindHuman}, msg.RunStart
+	m.Content, m.Attachments = msg.Plain(a.Text), a.Files
+	if m.Time, m.Precision = a.At.Time, a.At.Precision; m.Time == 0 && by.Time != 0 {
+		m.Time, m.Precision = by.Time, by.Precision
+		m.SetAttr("time_of", "answer")
+	}
+}
+
+// again asks the request's question once more: in the mode twins a chat answer is
+// followed by the work of the agent, which the database has under a question of
+// its own.
+func (d *stream) again() {
+	if d.Ask == nil && d.Asked != nil && strings.HasPrefix(d.Turn.Run, chatRun("")) {
+		a := *d.Asked
+		a.Key = ""
+		d.Ask = &a
+	}
+}
+
+// draftQuestion gives a question that nothing has answered yet.
+func (d *stream) draftQuestion(out *decoder.Output) {
+	a := d.Ask
+	m := out.Add()
+	m.Kind, m.Role, m.Key, m.Session = msg.User, msg.RoleUser, a.Key, d.session()
+	m.Agent = msg.Agent{Kind: msg.KindHuman}
+	m.Content, m.Attachments = msg.Plain(a.Text), a.Files
+	m.Time, m.Precision = a.At.Time, a.At.Precision
+	m.SetAttr("mode", a.Mode)
+}

@@ -1,0 +1,72 @@
+package grace
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// stateVersion rises when the state's form changes.
+const stateVersion = 1
+
+// Limits of what is remembered. What is forgotten is the oldest.
+const (
+	maxCalls   = 1024     // without a result
+	maxOver    = 1024     // calls that have theirs
+	maxTasks   = 256      // of the last plan
+	maxIntents = 16       // actions that the model wrote and that have not been seen to run
+	maxIntent  = 64 << 10 // bytes of such an action
+	maxText    = 1 << 20  // bytes of a question, or of an answer in the making
+	maxIdent   = 256      // bytes of an id
+	maxAttr    = 4 << 10  // bytes of JSON that is kept as an attribute
+	maxGoal    = 1 << 10  // bytes of the question that a delegation repeats
+)
+
+// state is what the decoder knows of the frames before.
+type state struct {
+	Version int
+	Session string  `json:",omitempty"` // the conversation, when something names it
+	Framing framing `json:",omitempty"`
+	Mode    string  `json:",omitempty"` // chat, agent or twins; empty before the first marker
+	Turn    turn    `json:",omitzero"`
+	Fresh   bool    `json:",omitempty"` // the next message begins a turn
+	Shown   string  `json:",omitempty"` // key under which a question was shown that rows had no answer to
+	Ask     *ask    `json:",omitempty"` // the question whose run is not known yet
+	Asked   *ask    `json:",omitempty"` // the question of the request
+	Chat    *chat   `json:",omitempty"` // the answer in the making
+
+	Calls   []call   `json:",omitempty"` // without a result, oldest first
+	Over    []over   `json:",omitempty"` // those that have theirs
+	Tasks   []task   `json:",omitempty"`
+	Intents []intent `json:",omitempty"`
+}
+
+// turn is one run: a question and all that answers it.
+type turn struct {
+	Run    string `json:",omitempty"`
+	Ended  bool   `json:",omitempty"`
+	Failed bool   `json:",omitempty"` // one of its tasks has
+	Goal   string `json:",omitempty"` // the beginning of the question
+}
+
+// Snapshot returns the state.
+func (d *stream) Snapshot() ([]byte, error) {
+	d.Version = stateVersion
+	b, err := json.Marshal(&d.state)
+	if err != nil {
+		return nil, fmt.Errorf("grace: snapshot: %w", err)
+	}
+	return b, nil
+}
+
+// Restore takes up where Snapshot was taken.
+func (d *stream) Restore(snapshot []byte) error {
+	var s state
+	if err := json.Unmarshal(snapshot, &s); err != nil {
+		return fmt.Errorf("grace: snapshot: %w", err)
+	}
+	if s.Version != stateVersion {
+		return fmt.Errorf("grace: snapshot of version %d, want %d", s.Version, stateVersion)
+	}
+	d.state = s
+	return nil
+}

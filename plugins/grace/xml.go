@@ -1,0 +1,208 @@
+package grace
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// The model asks for actions in what looks like XML and is not: code stands in it
+// as it is, with or without CDATA, between fences, after a few words. It is read as
+// the agent reads it, by its tags alone. There are no entities and no attributes
+// that mean anything, and a text is looked through once.
+
+// action is what the model asked for:
+//
+//	<write_code><path>a.py</path><content><![CDATA[…]]></content></write_code>
+type action struct {
+	name   string
+	params []param
+}
+
+type param struct{ name, value string }
+
+// intent is an action that has not been seen to run.
+type intent struct {
+	Name string
+	Args string // JSON
+}
+
+// isAction reports whether an element of that name at the root makes a text a list
+// of actions.
+func isAction(name string) bool {
+	switch name {
+	case "finish", "write_code", "write_file", "patch_code", "replace_code_block", "read_file", "revise_plan", "terminal_run",
+		"web_search", "browser", "mcp_tool", "evaluation", "document_query", "document_upload":
+		return true
+	}
+	return false
+}
+
+const maxActions = 64
+
+// parseActions returns the actions of a text that consists of them.
+func parseActions(s string) []action {
+	s = strings.TrimSpace(s)
+	for _, fence := range [...]string{"```xml", "```"} {
+		if rest, ok := strings.CutPrefix(s, fence); ok {
+			s = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "```"))
+			break
+		}
+	}
+	if name, inner, rest, ok := element(s); ok && name == "actions" && strings.TrimSpace(rest) == "" {
+		s = strings.TrimSpace(inner)
+	}
+	var out []action
+	for s != "" && len(out) < maxActions {
+		name, inner, rest, ok := element(s)
+		if !ok || !isAction(name) {
+			return nil // it is about XML, or is not all of it
+		}
+		out = append(out, action{name, params(inner)})
+		s = strings.TrimSpace(rest)
+	}
+	return out
+}
+
+// params are the elements of an action.
+func params(s string) []param {
+	var out []param
+	for s = strings.TrimSpace(s); s != "" && len(out) < maxActions; s = strings.TrimSpace(s) {
+		name, inner, rest, ok := element(s)
+		if !ok {
+			if len(out) == 0 {
+				out = append(out, param{"text", plainText(s)})
+			}
+			break
+		}
+		out = append(out, param{name, plainText(inner)})
+		s = rest
+	}
+	return out
+}
+
+// element cuts the element at the start of s. What stands in CDATA does not end it.
+func element(s string) (name, inner, rest string, ok bool) {
+	if !strings.HasPrefix(s, "<") {
+		return "", "", "", false
+	}
+	tag, body, ok := strings.Cut(s[1:], ">")
+	if !ok {
+		return "", "", "", false
+	}
+	if short, empty := strings.CutSuffix(tag, "/"); empty {
+		tag, _, _ = strings.Cut(short, " ")
+		return strings.TrimSpace(tag), "", body, tagName(tag)
+	}
+	tag, _, _ = strings.Cut(tag, " ")
+	if !tagName(tag) {
+		return "", "", "", false
+	}
+	end := "</" + tag + ">"
+	for at := 0; ; {
+		i := strings.Index(body[at:], end)
+		if i < 0 {
+			return "", "", "", false
+		}
+		data := strings.Index(body[at:at+i], cdataStart)
+		if data < 0 {
+			return tag, body[:at+i], body[at+i+len(end):], true
+		}
+		after := strings.Index(body[at+data:], cdataEnd)
+		if after < 0 { // it never ends: then it is text like any other
+			return tag, body[:at+i], body[at+i+len(end):], true
+		}
+		at += data + after + len(cdataEnd)
+	}
+}
+
+const cdataStart, cdataEnd = "<![CDATA[", "]]>"
+
+func tagName(s string) bool {
+	return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == ""
+}
+
+// plainText is the text of an element, out of its CDATA.
+func plainText(s string) string {
+	t := strings.TrimSpace(s)
+	if body, ok := strings.CutPrefix(t, cdataStart); ok {
+		return strings.TrimSuffix(body, cdataEnd)
+	}
+	return t
+}
+
+// args are the action's parameters as a JSON object; a parameter that is JSON
+// itself stays what it is.
+func (a action) args() string {
+	var b strings.Builder
+	b.WriteByte('{')
+	for i, p := range a.params {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(quote(p.name))
+		b.WriteByte(':')
+		if v := p.value; v != "" && (v[0] == '{' || v[0] == '[') && json.Valid([]byte(v)) {
+			b.WriteString(v)
+		} else {
+			b.WriteString(quote(v))
+		}
+	}
+	b.WriteByte('}')
+	return b.String()
+}
+
+func quote(s string) string {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil { // of a string never
+		return `""`
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// modelText looks for actions in a text of the model, so that the calls that come
+// of them can say with what. A person is shown those and not the text.
+func (d *stream) modelText(m *msg.Message) {
+	s := m.Content.String()
+	if t := strings.TrimSpace(s); !strings.HasPrefix(t, "<") && !strings.HasPrefix(t, "```") {
+		return
+	}
+	actions := parseActions(s)
+	if len(actions) == 0 {
+		return
+	}
+	names := make([]string, len(actions))
+	for i, a := range actions {
+		names[i] = a.name
+		d.intend(a)
+	}
+	m.Hidden = true
+	m.SetAttr("actions", strings.Join(names, ","))
+}
+
+// intend remembers an action until it runs.
+func (d *stream) intend(a action) {
+	args := a.args()
+	if len(args) > maxIntent {
+		return
+	}
+	if len(d.Intents) == maxIntents {
+		d.Intents = slices.Delete(d.Intents, 0, 1)
+	}
+	d.Intents = append(d.Intents, intent{a.name, args})
+}
+
+// intended takes the arguments with which the model asked for a tool.
+func (d *stream) intended(tool string) (args string, ok bool) {
+	i := slices.IndexFunc(d.Intents, func(t intent) bool { return t.Name == tool })
+	if i < 0 {
+		return "", false
+	}
+	args = d.Intents[i].Args
+	d.Intents = slices.Delete(d.Intents, i, i+1)
+	return args, true
+}

@@ -1,0 +1,335 @@
+package llmmessage
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// giving is a snapshot while its new messages are given.
+type giving struct {
+	d       *stream
+	e       *event
+	lane    *lane
+	old     bool   // they are not new at all: only noted
+	current int    // place of the prompt of the session's turn, -1 when there is none
+	turn    string // the run that the messages belong to, if it is not the session's turn
+}
+
+// itemSum is a hash of what a message of a memory says. The words of the user count
+// as they were before the agent rewrote them.
+func (d *stream) itemSum(v jsonv.Value) uint64 {
+	if !v.Is(jsonv.Object) {
+		return d.hash(v.Raw())
+	}
+	role, content := v.Get("role").Raw(), v.Get("content").Raw()
+	if v.Get("role").Equal("user") {
+		if question, _, ok := rewritten(v.Get("content")); ok {
+			content = quoted(question)
+		}
+	}
+	return d.hash(role, content, v.Get("tool_calls").Raw(), v.Get("tool_call_id").Raw(), v.Get("base64_image").Raw())
+}
+
+// quoted is a part of the body of a JSON string, as a string's JSON.
+func quoted(body []byte) []byte { return slices.Concat([]byte{'"'}, body, []byte{'"'}) }
+
+// item gives one new message of the memory.
+func (g *giving) item(place int, v jsonv.Value) {
+	switch role := v.Get("role"); {
+	case role.Equal("user"):
+		g.user(place, v)
+	case role.Equal("assistant"):
+		g.assistant(v)
+	case role.Equal("tool"):
+		g.tool(v)
+	case role.Equal("system"):
+		g.text(msg.System, "system", v.Get("content").Text(), v)
+	default:
+		if g.old {
+			return
+		}
+		raw := v.Raw()
+		typ := ident(role)
+		if typ == "" {
+			typ = "none"
+		}
+		m := g.e.out.Unknown("role:"+typ, raw)
+		m.Session, m.Key = g.e.s.ID, "unknown:"+msg.HashKey(string(raw))
+		m.Run, m.Time, m.Precision = g.e.s.Turn.Run, g.e.at.Time, g.e.at.Precision
+	}
+}
+
+// who wrote a message whose role is user.
+type who uint8
+
+const (
+	human     who = iota
+	nextStep      // the agent, to make the model go on
+	summarize     // the agent, to make it sum up
+)
+
+// rewritten finds the words of the user, and the prompt that was added to them, in
+// what the agent made of them: Question: …\n\nGuide: …. Both are parts of the body of
+// the JSON string.
+func rewritten(content jsonv.Value) (question, guide []byte, ok bool) {
+	raw := content.Raw()
+	if !content.Is(jsonv.String) || len(raw) < 2 {
+		return nil, nil, false
+	}
+	body, ok := bytes.CutPrefix(raw[1:len(raw)-1], []byte("Question: "))
+	if !ok {
+		return nil, nil, false
+	}
+	const between = `\n\nGuide: `
+	i := bytes.LastIndex(body, []byte(between))
+	if i < 0 {
+		return nil, nil, false
+	}
+	slashes := 0
+	for slashes < i && body[i-1-slashes] == '\\' {
+		slashes++
+	}
+	if slashes%2 != 0 { // the backslash belongs to one before it
+		return nil, nil, false
+	}
+	return body[:i], body[i+len(between):], true
+}
+
+// prompted returns the words of a message whose role is user, and who wrote it.
+func (d *stream) prompted(s *session, v jsonv.Value) (msg.Text, who) {
+	content := v.Get("content")
+	if !v.Get("role").Equal("user") {
+		return msg.Text{}, nextStep
+	}
+	if question, _, ok := rewritten(content); ok {
+		return msg.Quoted(question), human
+	}
+	raw := content.Raw()
+	for _, prompt := range [...]string{`"Original Question: `, `"Please provide a comprehensive summary of the entire conversation`} {
+		if bytes.HasPrefix(raw, []byte(prompt)) {
+			return content.Text(), summarize
+		}
+	}
+	if content.Is(jsonv.String) && slices.Contains(s.Guides, d.hash(raw[1:len(raw)-1])) {
+		return content.Text(), nextStep
+	}
+	return content.Text(), human
+}
+
+// user gives a message whose role is user: a prompt, if a human wrote it.
+func (g *giving) user(place int, v jsonv.Value) {
+	s := g.e.s
+	var guide []byte
+	if _, added, ok := rewritten(v.Get("content")); ok {
+		guide = added
+	}
+	text, by := g.d.prompted(s, v)
+	if by != human {
+		if m := g.text(msg.System, "user", text, v); m != nil {
+			m.Role = msg.RoleUser
+			m.SetAttr("injected", map[who]string{nextStep: "next_step_prompt", summarize: "summary_prompt"}[by])
+		}
+		return
+	}
+	base := textKey("user", text)
+	n, given := s.Given.show(base)
+	if g.old || given {
+		return
+	}
+	key := base + nth(n)
+	run, parent := g.run()
+	fromHuman := true
+	switch {
+	case parent != "" || s.handing() > 0 || s.Agent != "" && g.lane.Agent != "" && g.lane.Agent != s.Agent: // of a solver, not of a human
+		fromHuman = false
+	case place == g.current:
+		s.Turn.Prompted = true
+		g.turn, run = "", s.Turn.Run
+	case place < g.current: // of a turn before the one that is heard
+		g.turn, run = key, key
+	default:
+		g.d.closeDraft(g.e, "")
+		s.begin(key)
+		g.turn, run = "", key
+	}
+	m := g.say(msg.User, key)
+	m.Run, m.ParentRun = run, parent
+	m.Role, m.Content, m.Attachments = msg.RoleUser, text, attach(v.Get("base64_image"))
+	m.Agent = msg.Agent{Kind: msg.KindHuman}
+	if !fromHuman {
+		m.Agent.Kind = msg.KindWorkflow
+	} else {
+		m.Signal = msg.RunStart
+	}
+	if guide != nil {
+		m.SetAttr("rewritten", "true")
+		m.SetAttr("guide", cut(msg.Quoted(guide).String(), maxAttr))
+	}
+}
+
+// learn remembers a prompt that the agent adds to the user's, for it may come alone.
+func (d *stream) learn(s *session, guide []byte) {
+	h := d.hash(guide)
+	if slices.Contains(s.Guides, h) {
+		return
+	}
+	if len(s.Guides) == maxGuides {
+		s.Guides = slices.Delete(s.Guides, 0, 1)
+	}
+	s.Guides = append(s.Guides, h)
+}
+
+// assistant gives what the model said, and the calls that it made.
+func (g *giving) assistant(v jsonv.Value) {
+	content := v.Get("content")
+	if len(content.Raw()) > 2 && content.Exists() || v.Get("base64_image").Exists() {
+		if m := g.text(msg.Assistant, "assistant", content.Text(), v); m != nil && m.Run == g.e.s.Turn.Run {
+			g.e.s.Turn.Said, g.e.s.Turn.Shown = m.Key, true
+		}
+	}
+	for c := range v.Get("tool_calls").Elems() {
+		g.call(c)
+	}
+}
+
+// call gives a call that no event told of, and says under which id the provider
+// knows it.
+func (g *giving) call(c jsonv.Value) {
+	s, function := g.e.s, c.Get("function")
+	name, id := ident(function.Get("name")), ident(c.Get("id"))
+	if name == "" {
+		if !g.old {
+			m := g.e.out.Unknown("tool_call", c.Raw())
+			m.Session, m.Key, m.Run = s.ID, "unknown:"+msg.HashKey(string(c.Raw())), s.Turn.Run
+		}
+		return
+	}
+	args := function.Get("arguments")
+	base := g.d.baseOf(name, args)
+	if s.named(id, base) && !s.Given.ahead("call:"+base) {
+		return // the message around it was changed
+	}
+	n, given := s.Given.show("call:" + base)
+	key := base + nth(n)
+	if id != "" {
+		if len(s.IDs) == maxIDs {
+			s.IDs = slices.Delete(s.IDs, 0, 1)
+		}
+		s.IDs = append(s.IDs, named{id, key})
+	}
+	if g.old {
+		return
+	}
+	if !given {
+		m := g.say(msg.ToolCall, "call:"+key)
+		m.Role = msg.RoleAssistant
+		m.Tool.CallID, m.Tool.Name, m.Tool.Arguments = key, name, args.Text()
+		s.open(call{ID: key, Name: name, Base: base, Run: m.Run, Parent: m.ParentRun, Agent: m.Agent.Name})
+	}
+	if id == "" {
+		return
+	}
+	m := g.say(msg.Status, "id:"+key)
+	m.Complete, m.Hidden = msg.Complete, true
+	m.Tool.CallID, m.Tool.Name = key, name
+	m.SetAttr("type", "tool_call_id")
+	m.SetAttr("tool_call_id", id)
+}
+
+// named reports whether a call with that id and that tool and arguments was shown.
+// The id alone does not tell: some models number their calls from 0 each time.
+func (s *session) named(id, base string) bool {
+	return id != "" && slices.ContainsFunc(s.IDs, func(n named) bool {
+		key, _, _ := strings.Cut(n.Call, "#")
+		return n.ID == id && key == base
+	})
+}
+
+// tool gives the result of a call that no event told of.
+func (g *giving) tool(v jsonv.Value) {
+	s, id := g.e.s, ident(v.Get("tool_call_id"))
+	key := "id:" + id
+	for _, n := range slices.Backward(s.IDs) {
+		if n.ID == id {
+			key = n.Call
+			break
+		}
+	}
+	if id == "" {
+		key = "unnamed:" + msg.HashKey(string(v.Raw()))
+	}
+	h := g.d.hash([]byte(key))
+	if s.Done.has(h) {
+		return
+	}
+	s.Done.add(h, maxDone)
+	s.Turn.Shown = false // what the model says after it is something new
+	if g.old {
+		return
+	}
+	s.Calls = slices.DeleteFunc(s.Calls, func(c call) bool { return c.ID == key })
+	m := g.say(msg.ToolResult, "result:"+key)
+	m.Role, m.Attachments = msg.RoleTool, attach(v.Get("base64_image"))
+	m.Tool.CallID, m.Tool.Name = key, ident(v.Get("name"))
+	text, failed := observed(v.Get("content"))
+	m.Content = text
+	if failed {
+		m.IsError, m.Tool.ErrorType = true, errorClass(text.String())
+	}
+}
+
+// observed takes a result out of what the agent wraps it in for the model:
+//
+//	Observed output of cmd `x` executed:\n…
+//	Cmd `x` completed with no output
+//	Error: …
+func observed(content jsonv.Value) (text msg.Text, failed bool) {
+	raw := content.Raw()
+	if !content.Is(jsonv.String) {
+		return content.Text(), false
+	}
+	body := raw[1 : len(raw)-1]
+	if rest, ok := bytes.CutPrefix(body, []byte("Observed output of cmd `")); ok {
+		if _, out, ok := bytes.Cut(rest, []byte("` executed:\\n")); ok {
+			body = out
+		}
+	} else if rest, ok := bytes.CutPrefix(body, []byte("Cmd `")); ok && bytes.HasSuffix(rest, []byte("` completed with no output")) {
+		return msg.Text{}, false
+	}
+	if rest, ok := bytes.CutPrefix(body, []byte("Error: ")); ok {
+		return msg.Quoted(rest), true
+	}
+	return msg.Quoted(body), false
+}
+
+// text gives a text that was not given before, nil if it was.
+func (g *giving) text(kind msg.Kind, role string, text msg.Text, v jsonv.Value) *msg.Message {
+	base := textKey(role, text)
+	n, given := g.e.s.Given.show(base)
+	if given || g.old {
+		return nil
+	}
+	m := g.say(kind, base+nth(n))
+	m.Role, _ = msg.ParseRole(role)
+	m.Content, m.Attachments = text, attach(v.Get("base64_image"))
+	m.Hidden = kind == msg.System
+	return m
+}
+
+// say adds a message that the memory tells of, in the run of its agent.
+func (g *giving) say(kind msg.Kind, key string) *msg.Message {
+	m := g.e.give(kind, key)
+	m.Complete = msg.Summary
+	m.Run, m.ParentRun = g.run()
+	if m.ParentRun != "" {
+		m.Delegation.Link = msg.ByParent
+	}
+	if g.lane.Agent != "" {
+		m.Agent.Name = g.lane.Agent
+	}
+	return m
+}

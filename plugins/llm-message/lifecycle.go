@@ -1,0 +1,146 @@
+package llmmessage
+
+import (
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// lifecycle decodes what happens to a session: that it begins, fails, stops and
+// ends.
+func (d *stream) lifecycle(e *event, what string) {
+	switch what {
+	case "error":
+		d.failed(e)
+	case "timeout":
+		d.closeDraft(e, "timeout")
+		e.end(d.mistake(e, "timeout"), "timeout", true)
+	case "interrupted":
+		d.closeDraft(e, "interrupted")
+		if !e.s.Turn.Open { // it is told twice: by who cancels, and by what was cancelled
+			e.status().Content = e.text()
+			return
+		}
+		m := e.give(msg.Stop, e.key())
+		m.Content = e.text()
+		e.end(m, "interrupted", true)
+	case "session_end", "session_ended":
+		d.closeDraft(e, "session_end")
+		m := e.status()
+		if e.s.Turn.Open {
+			m.Kind = msg.Stop
+			e.end(m, "session_end", false)
+		}
+		m.SetAttr("reason", ident(e.meta.Get("reason")))
+	case "session_created":
+		if name := ident(e.meta.Get("agent_name")); name != "" {
+			e.s.Agent = name
+		}
+		m := e.status()
+		m.Run, m.Agent = "", e.s.agent()
+	default: // the state of a session, exported and restored
+		m := e.status()
+		m.SetAttr("original_session_id", ident(e.meta.Get("original_session_id")))
+		m.SetAttr("message_count", id(e.meta.Get("message_count")))
+	}
+}
+
+// restored notes that a session goes on under another id.
+func (d *stream) restored(e *event) {
+	was, is := ident(e.meta.Get("original_session_id")), ident(e.root.Get("session_id"))
+	if was == "" || is == "" || was == is {
+		return
+	}
+	if first, ok := d.Alias[was]; ok {
+		was = first
+	}
+	if d.Alias == nil || len(d.Alias) >= maxSessions {
+		d.Alias = make(map[string]string)
+	}
+	d.Alias[is] = was
+	d.Last = was
+	s := d.session(e.root.Get("session_id"))
+	if len(s.Lanes) == 0 { // what it remembers was heard on another connection
+		s.Old = true
+	}
+	if name := ident(e.meta.Get("agent_name")); name != "" {
+		s.Agent = name
+	}
+}
+
+// failed decodes the error that ends a run, or the refusal of a prompt, which
+// concerns none: another run may be going on.
+func (d *stream) failed(e *event) {
+	if refusal(e.text().String()) {
+		m := d.mistake(e, "refused")
+		m.Run = ""
+		return
+	}
+	e.wake()
+	d.closeDraft(e, "error")
+	e.end(d.mistake(e, "agent_error"), "error", true)
+}
+
+// refusal reports whether an error says that a prompt was not taken. There is
+// nothing but its words, in the languages of two versions.
+func refusal(text string) bool {
+	for _, words := range [...]string{
+		"Agent is currently running", "Session not found", "Session is closed", "Message content cannot be empty",
+		"Missing step_id in user response", "Agent 正在运行中", "会话不存在", "会话已关闭", "消息内容不能为空",
+	} {
+		if strings.HasPrefix(text, words) {
+			return true
+		}
+	}
+	return false
+}
+
+// mistake gives an error. One that comes when the turn is over does not make it a
+// failed one.
+func (d *stream) mistake(e *event, class string) *msg.Message {
+	m := e.give(msg.Error, e.key())
+	m.IsError, m.Content, m.Tool.ErrorType = true, e.text(), class
+	if !e.s.Turn.Open {
+		m.Run = ""
+	}
+	m.SetAttr("error_code", ident(e.meta.Get("error_code")))
+	if e.name != "agent.error" {
+		m.SetAttr("type", e.name)
+	}
+	return m
+}
+
+// trouble decodes errors from which a run may recover, and that it does.
+func (d *stream) trouble(e *event, what string) {
+	switch what {
+	case "execution", "timeout", "validation", "recovery_failed":
+		class := ident(e.meta.Get("error_type"))
+		if class == "" {
+			class = what
+		}
+		d.mistake(e, class)
+	default:
+		m := e.status()
+		m.Content = e.text()
+		if what == "retry" || what == "recovery_started" {
+			m.Signal = msg.Retry
+		}
+		m.SetAttr("attempt", id(e.meta.Get("attempt")))
+		m.SetAttr("delay_ms", id(first(e.meta, "delay_ms", "backoff_ms")))
+		m.SetAttr("error", cut(e.meta.Get("error").Str(), maxAttr))
+	}
+}
+
+// system decodes what concerns the connection.
+func (d *stream) system(e *event, what string) {
+	if what == "error" {
+		m := d.mistake(e, "system_error")
+		m.Run = ""
+		return
+	}
+	m := e.status()
+	m.Run, m.Agent = "", msg.Agent{}
+	m.Content = e.text()
+	m.SetAttr("action", ident(e.meta.Get("action")))
+	m.SetAttr("task_id", id(e.meta.Get("task_id")))
+}

@@ -1,0 +1,66 @@
+package llmmessage
+
+import (
+	"time"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// statistics gives the tokens of calls of the model:
+//
+//	[{"id":1,"call_type":"ask","timestamp":"…","input_tokens":352,"output_tokens":210,"origin":"solver","agent":"…","model":"…"}]
+//
+// Older servers put them into an object with calls, or have nothing but totals. The
+// agents of a process share the list: each tells of the calls of all, under its own
+// name, and the end of the pipeline tells of all once more.
+func (d *stream) statistics(e *event, v jsonv.Value, p *phase) {
+	list := v
+	if v.Is(jsonv.Object) {
+		if list = v.Get("calls"); !list.Is(jsonv.Array) {
+			d.tokens(e, v, ident(v.Get("model")), p)
+			return
+		}
+	}
+	for c := range list.Elems() {
+		model := ident(c.Get("model"))
+		if model == "" {
+			model = ident(v.Get("model"))
+		}
+		d.tokens(e, c, model, p)
+	}
+}
+
+// tokens gives the tokens of one call, unless they were given.
+func (d *stream) tokens(e *event, c jsonv.Value, model string, p *phase) {
+	in, out := first(c, "input_tokens", "total_input_tokens"), first(c, "output_tokens", "total_output_tokens")
+	if !in.Exists() && !out.Exists() {
+		return
+	}
+	response := "llm:" + msg.HashKey(string(c.Get("id").Raw()), string(c.Get("timestamp").Raw()), string(c.Get("call_type").Raw()),
+		string(c.Get("total_calls").Raw()), string(in.Raw()), string(out.Raw()))
+	h := d.hash([]byte(response))
+	if e.s.Done.has(h) {
+		return
+	}
+	e.s.Done.add(h, maxDone)
+	var m *msg.Message
+	if p != nil {
+		m = e.below(msg.Usage, "usage:"+response, *p)
+	} else {
+		m = e.give(msg.Usage, "usage:"+response)
+	}
+	m.Hidden, m.Model, m.ResponseID = true, model, response
+	if t := clock(c.Get("timestamp"), time.UTC); t.Time != 0 { // these are UTC, whatever the others are
+		m.Time, m.Precision = t.Time, t.Precision
+	}
+	m.Usage = msg.Tokens{Input: in.Uint(), Output: out.Uint(), Provenance: msg.Provider}
+	if c.Get("stream").Bool() { // counted by the agent
+		m.Usage.Provenance = msg.Estimated
+	}
+	if name := ident(c.Get("agent")); name != "" && p == nil {
+		m.Agent.Name = name
+	}
+	m.SetAttr("call_type", ident(c.Get("call_type")))
+	m.SetAttr("origin", ident(c.Get("origin")))
+}

@@ -1,0 +1,126 @@
+package llmmessage
+
+import (
+	"encoding/binary"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// first returns the first of the members that is there.
+func first(v jsonv.Value, names ...string) jsonv.Value {
+	for _, name := range names {
+		if m := v.Get(name); m.Exists() {
+			return m
+		}
+	}
+	return jsonv.Value{}
+}
+
+// ident is the name or the id in v, "" if v is no string; a hash of it if it is
+// too long to be remembered.
+func ident(v jsonv.Value) string {
+	if !v.Is(jsonv.String) {
+		return ""
+	}
+	if raw := v.Raw(); len(raw) > maxIdent {
+		return "long:" + msg.HashKey(string(raw))
+	}
+	return v.Str()
+}
+
+// id is an id that may be a number.
+func id(v jsonv.Value) string {
+	if v.Is(jsonv.Number) {
+		return cut(string(v.Raw()), maxIdent)
+	}
+	return ident(v)
+}
+
+// cut is the beginning of a text.
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	for most > 0 && !utf8.RuneStart(s[most]) {
+		most--
+	}
+	return s[:most]
+}
+
+// count is a number as an attribute: nothing when it is zero.
+func count(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+// small is JSON as an attribute: nothing when it is long.
+func small(v jsonv.Value) string {
+	if raw := v.Raw(); v.Exists() && len(raw) <= maxAttr {
+		return string(raw)
+	}
+	return ""
+}
+
+// nth is the suffix of what comes more than once.
+func nth(n int) string {
+	if n <= 1 {
+		return ""
+	}
+	return "#" + strconv.Itoa(n)
+}
+
+// hash is 64 bits of a hash of byte strings.
+func (d *stream) hash(parts ...[]byte) uint64 {
+	var buf [32]byte
+	d.sum.Reset()
+	for _, p := range parts {
+		d.sum.Write(binary.AppendUvarint(buf[:0], uint64(len(p))))
+		d.sum.Write(p)
+	}
+	return binary.BigEndian.Uint64(d.sum.Sum(buf[:0]))
+}
+
+// canonical appends JSON so that two documents which say the same are the same:
+// members in order, no space, numbers and strings in one form. The arguments of a
+// call are written by the model in a snapshot and by the agent in an event.
+func canonical(dst []byte, v jsonv.Value) []byte {
+	switch v.Kind() {
+	case jsonv.Object:
+		type member struct {
+			key string
+			v   jsonv.Value
+		}
+		var members []member
+		for k, v := range v.Members() {
+			members = append(members, member{k.String(), v})
+		}
+		slices.SortStableFunc(members, func(a, b member) int { return strings.Compare(a.key, b.key) })
+		dst = append(dst, '{')
+		for i, m := range members {
+			if i+1 < len(members) && members[i+1].key == m.key { // the last one counts
+				continue
+			}
+			dst = append(strconv.AppendQuote(dst, m.key), ':')
+			dst = append(canonical(dst, m.v), ',')
+		}
+		return append(dst, '}')
+	case jsonv.Array:
+		dst = append(dst, '[')
+		for e := range v.Elems() {
+			dst = append(canonical(dst, e), ',')
+		}
+		return append(dst, ']')
+	case jsonv.String:
+		return strconv.AppendQuote(dst, v.Str())
+	case jsonv.Number:
+		return strconv.AppendFloat(dst, v.Float(), 'g', -1, 64)
+	}
+	return append(dst, v.Raw()...)
+}
