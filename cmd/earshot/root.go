@@ -29,7 +29,7 @@ tables, and dashboards over them.`,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(newRun(), newValidate(), newDemo(), newDecode(), newQuery(), newSessions(), newShow(), newPlugin(),
-		newSchema(), newStore(), newVersion())
+		newSchema(), newStore(), newUI(), newVersion())
 	for _, c := range root.Commands() {
 		strict(c)
 	}

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,6 +69,9 @@ func (t *Tokens) add(u Tokens) {
 	t.Reasoning += u.Reasoning
 }
 
+// ErrNoSession is wrapped by Load's error for a session that is not there.
+var ErrNoSession = errors.New("there is none")
+
 // textLimit is how much of a text a conversation keeps: what a terminal shows.
 const textLimit = 4000
 
@@ -108,7 +112,7 @@ func resolve(ctx context.Context, q Querier, id string) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("session %s: %w", id, err)
 	case len(found) == 0:
-		return "", fmt.Errorf("session %s: there is none; `earshot sessions` lists them", id)
+		return "", fmt.Errorf("session %s: %w; `earshot sessions` lists them", id, ErrNoSession)
 	case found[0] == id || len(found) == 1:
 		return found[0], nil
 	}
