@@ -10,7 +10,7 @@ import (
 )
 
 // patience is how long a test waits for anything.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // Run runs the listener until stop, or the end of the test.
 func (r *Recorder) Run(t testing.TB, l source.Listener) (stop func()) {

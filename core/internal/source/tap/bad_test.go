@@ -406,6 +406,17 @@ func TestLoop(t *testing.T) {
 		}
 	})
 
+	// The port of a connection to the upstream may be that of a client, because the
+	// other end differs.
+	t.Run("same port, other end", func(t *testing.T) {
+		loops := NewLoops()
+		a, b, c := &net.TCPAddr{Port: 1}, &net.TCPAddr{Port: 2}, &net.TCPAddr{Port: 3}
+		loops.conns[ends(a, b)] = chain{nil: {}}
+		if loops.through(fakeConn{local: b, remote: a}) == nil || loops.through(fakeConn{local: c, remote: a}) != nil {
+			t.Error("taken for one another")
+		}
+	})
+
 	t.Run("two taps in a row", func(t *testing.T) {
 		loops := NewLoops()
 		through := func(s *Settings) { s.Loops = loops }
@@ -423,6 +434,15 @@ func TestLoop(t *testing.T) {
 		}
 	})
 }
+
+// fakeConn is a connection with addresses.
+type fakeConn struct {
+	local, remote net.Addr
+	net.Conn
+}
+
+func (c fakeConn) LocalAddr() net.Addr  { return c.local }
+func (c fakeConn) RemoteAddr() net.Addr { return c.remote }
 
 // The panic of whoever records does not reach the traffic.
 func TestPanicInRecorder(t *testing.T) {

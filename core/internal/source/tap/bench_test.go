@@ -125,7 +125,11 @@ func (a *agent) drive(b *testing.B, addr string) int64 {
 		}
 		conns[i] = c
 		fmt.Fprintf(c, "GET /x HTTP/1.1\r\nHost: h\r\n\r\n")
-		<-a.joined
+		select {
+		case <-a.joined:
+		case <-time.After(time.Minute):
+			b.Fatalf("stream %d was not opened", i)
+		}
 		clients.Add(1)
 		go func() {
 			defer clients.Done()

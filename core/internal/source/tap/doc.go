@@ -56,8 +56,8 @@
 // # Loops
 //
 // A tap whose upstream is its own address refuses to start. One that is reached
-// again by its own request in a roundabout way answers 508: it knows the local
-// addresses of its connections to the upstream, and so do the taps with which it
-// shares its Loops. So no header is needed. A loop through another process that
-// changes the connection is not seen.
+// again by its own request in a roundabout way answers 508: it knows both addresses
+// of each of its connections to the upstream, and so do the taps with which it shares
+// its Loops. So no header is needed. A loop through another process, or through an
+// address that is translated on the way, is not seen.
 package tap

@@ -15,8 +15,12 @@ import (
 // them finds out when it is asked by itself. It is safe for concurrent use.
 type Loops struct {
 	mu    sync.Mutex
-	conns map[string]chain // by the address that the other end sees
+	conns map[string]chain // by what the other end has as its connection
 }
+
+// ends names a connection. One address is not enough: a port is used again for
+// connections to somewhere else.
+func ends(from, to net.Addr) string { return from.String() + " " + to.String() }
 
 // chain are the taps that a request has come through.
 type chain map[*Tap]struct{}
@@ -24,11 +28,11 @@ type chain map[*Tap]struct{}
 // NewLoops returns an empty one.
 func NewLoops() *Loops { return &Loops{conns: make(map[string]chain)} }
 
-// through returns the taps behind a connection from that address.
-func (l *Loops) through(remote string) chain {
+// through returns the taps behind a connection that was accepted.
+func (l *Loops) through(c net.Conn) chain {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.conns[remote]
+	return l.conns[ends(c.RemoteAddr(), c.LocalAddr())]
 }
 
 // track notes that t made a connection for a request that had come through taps.
@@ -42,7 +46,7 @@ func (l *Loops) track(c net.Conn, t *Tap, through chain) net.Conn {
 		all = make(chain, 1)
 	}
 	all[t] = struct{}{}
-	key := c.LocalAddr().String()
+	key := ends(c.LocalAddr(), c.RemoteAddr())
 	l.mu.Lock()
 	l.conns[key] = all
 	l.mu.Unlock()
@@ -60,7 +64,7 @@ type tracked struct {
 }
 
 func (c *tracked) Close() error {
-	c.forget() // before the port can be somebody else's
+	c.forget() // before the ports can be somebody else's
 	return c.TCPConn.Close()
 }
 

@@ -87,7 +87,7 @@ func startAt(t *testing.T, upstream string, change ...func(*Settings)) *fixture 
 
 // deadline is how long a test waits for anything.
 func (f *fixture) deadline() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	f.Cleanup(cancel)
 	return ctx
 }

@@ -104,7 +104,7 @@ func (t *Tap) Run(ctx context.Context, rec source.Recorder) error {
 		ErrorLog:                     slog.NewLogLogger(t.Logger.Handler(), slog.LevelDebug),
 		BaseContext:                  func(net.Listener) context.Context { return serve },
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			if through := t.Loops.through(c.RemoteAddr().String()); through != nil {
+			if through := t.Loops.through(c); through != nil {
 				return context.WithValue(ctx, throughKey, through)
 			}
 			return ctx
