@@ -22,6 +22,7 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/pipeline"
 	"github.com/earshot-dev/earshot/core/internal/redact"
 	"github.com/earshot-dev/earshot/core/internal/source"
+	"github.com/earshot-dev/earshot/core/internal/source/tap"
 	"github.com/earshot-dev/earshot/core/internal/store"
 	"github.com/earshot-dev/earshot/core/internal/telemetry"
 )
@@ -91,6 +92,7 @@ type runner struct {
 	journal   *journal.Journal   // nil: all sources are files
 	live      map[[2]string]bool // source and format of what the journal has readers of
 	sources   []feed
+	loops     *tap.Loops // of all taps
 	server    *telemetry.Server
 	closers   []func()
 }

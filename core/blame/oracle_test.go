@@ -139,8 +139,8 @@ func at(n *Node, t, from, to int64, deep bool) slot {
 // length replays n's time from..to as the package comment says it.
 func lengthOf(n *Node, from, to int64, gone func(slot) bool) int64 {
 	type step struct {
-		n           *Node
-		a, b, begin int64
+		n    *Node
+		a, b int64
 	}
 	var steps []step
 	for _, c := range n.children {

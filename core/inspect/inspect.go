@@ -106,7 +106,6 @@ func (r *reader) num() uint64               { return take[uint64](r) }
 func (r *reader) flag() bool                { return take[bool](r) }
 func (r *reader) list() []string            { return take[[]string](r) }
 func (r *reader) signed() int64             { return take[int64](r) }
-func (r *reader) facts() map[string]string  { return take[map[string]string](r) }
 func (r *reader) small() uint8              { return take[uint8](r) }
 func (r *reader) times() []time.Time        { return take[[]time.Time](r) }
 func (r *reader) maps() []map[string]string { return take[[]map[string]string](r) }

@@ -6,6 +6,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -97,6 +99,30 @@ func TestIdentify(t *testing.T) {
 				e.Error("it has no stream")
 			}
 		}},
+		{"of one that is gone, with a copy that was found first", func(e *env) {
+			e.settings.Paths = append(e.settings.Paths, e.path("*.2"))
+			e.write("x.jsonl.2", text(a[:3]...))
+			e.start().want(a[:3]...)
+			e.copy("x.jsonl.2", "x.jsonl")
+			f := e.candidate("x.jsonl")
+			e.remove("x.jsonl")
+			f.ghost = true
+			e.identify(f, nil)
+			e.wantStream(f, "")
+		}},
+		{"lost, but nobody has it any more", func(e *env) {
+			e.write("x.jsonl", text(a[:3]...))
+			e.start().want(a[:3]...)
+			f := e.candidate("x.jsonl")
+			f.path = e.path("x.jsonl.3")
+			e.src.seek(t.Context(), f)
+			e.idle()
+			e.src.mu.Lock()
+			defer e.src.mu.Unlock()
+			if n := len(e.src.pending); n > 0 {
+				e.Errorf("%d families wait for ever", n)
+			}
+		}},
 		{"under another name than it was found", func(e *env) {
 			e.write("x.jsonl", text(a[:3]...))
 			e.start().want(a[:3]...)
@@ -165,24 +191,13 @@ func TestIdentify(t *testing.T) {
 func TestCopyOfUnread(t *testing.T) {
 	e := newEnv(t, "*.jsonl*")
 	e.settings.PollOnly = true
-	x, compared := e.path("x.jsonl"), make(chan struct{}, 100)
+	var opened atomic.Int32 // times that the original was
 	truncated := make(chan struct{})
-	first := true
+	goOn := sync.OnceFunc(func() { close(truncated) })
 	e.prepare = func(s *Source) {
 		s.open = func(path string) (*os.File, error) {
-			s.mu.Lock()
-			was := first
-			first = first && path != x
-			s.mu.Unlock()
-			switch {
-			case path != x:
-			case was: // to read it
-				<-truncated
-			default: // to compare the copy with it
-				select {
-				case compared <- struct{}{}:
-				default:
-				}
+			if path == e.path("x.jsonl") && opened.Add(1) == 1 {
+				<-truncated // so that the next time is for the comparison
 			}
 			return openFile(path)
 		}
@@ -190,12 +205,16 @@ func TestCopyOfUnread(t *testing.T) {
 	e.write("x.jsonl", text(a[:3]...))
 	e.copy("x.jsonl", "x.jsonl.1")
 	old := time.Now().Add(-time.Minute) // the older one is read first
-	e.must(os.Chtimes(x, old, old))
+	e.must(os.Chtimes(e.path("x.jsonl"), old, old))
 	e.start()
-	<-compared
-	<-compared // what the first one found out is known by now
+	e.Cleanup(goOn)
+	e.until("the comparison", func() bool {
+		e.src.mu.Lock()
+		defer e.src.mu.Unlock()
+		return opened.Load() > 1 && e.src.byPath[e.path("x.jsonl.1")].sched == idle
+	})
 	e.write("x.jsonl", text(b[:2]...))
-	close(truncated)
+	goOn()
 	e.want(append(a[:3:3], b[:2]...)...)
 }
 

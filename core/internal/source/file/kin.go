@@ -144,24 +144,18 @@ type part struct {
 // when that loses its content.
 func (s *Source) compare(f *file, r io.ReaderAt, at stamp) (relation, error) {
 	path, relatives := s.relatives(f)
-	if len(relatives) == 0 {
-		return single, nil
-	}
-	size, err := sizeOf(r, at)
-	if err != nil || size == 0 {
-		return single, err
-	}
 	for _, o := range relatives {
 		like := false
 		if o.stream != nil {
-			if like, err = o.marks.alike(r, size); err != nil {
+			var err error
+			if like, _, err = o.marks.match(r); err != nil {
 				return single, err
 			}
 		}
 		if !like && (o.kind == archive || !slices.Contains(ancestors(path), o.path)) {
 			continue
 		}
-		rel, err := s.compareWith(o, r, size)
+		rel, size, err := s.compareWith(o, r, at)
 		if err != nil {
 			return single, err
 		}
@@ -181,56 +175,70 @@ func (s *Source) compare(f *file, r io.ReaderAt, at stamp) (relation, error) {
 	return single, nil
 }
 
-// compareWith compares a content of that size with what a relative has now. An
-// error of the relative is none of the content: then it is not known as a copy.
-func (s *Source) compareWith(o relative, r io.ReaderAt, size int64) (relation, error) {
-	mine, err := marksAt(r, size, 1)
-	if err != nil {
-		return single, err
-	}
+// compareWith compares a content, of which it also returns the size, with what a
+// relative has now. An error of the relative is none of the content: then it is not
+// known as a copy.
+func (s *Source) compareWith(o relative, r io.ReaderAt, at stamp) (rel relation, size int64, err error) {
 	fd, err := s.open(o.path)
-	if err != nil {
-		if gone(err) || crowded(err) {
-			return unclear, nil
-		}
-		return single, nil
+	switch {
+	case err == nil:
+	case gone(err) || crowded(err):
+		return unclear, 0, nil
+	default:
+		return single, 0, nil
 	}
 	defer fd.Close()
 	info, err := fd.Stat()
 	if err != nil {
-		return single, nil
+		return single, 0, nil
 	}
 	if id, _, _ := describe(info); id != o.id {
-		return unclear, nil
+		return unclear, 0, nil
 	}
-	if o.kind == archive {
-		if its, err := marksAt(newGzReader(fd, s.MaxRead), size, 1); err != nil || its != mine {
-			return single, nil
-		}
-		return twin, nil
-	}
-	its, err := marksAt(fd, size, 1)
-	if err != nil && !errors.Is(err, errReplaced) {
-		return single, nil
-	}
-	same := err == nil && its == mine
 	if o.stream == nil {
-		// It goes first, if it has a line.
-		if _, whole, err := firstLine(fd); same && whole && err == nil {
-			return unclear, nil
+		if _, whole, err := firstLine(fd); whole && err == nil {
+			return unclear, 0, nil // it goes first
 		}
-		return single, nil
+		return single, 0, nil
 	}
-	// That it has the content of its stream is looked at last: then it had it before.
-	switch intact, err := o.marks.in(fd); {
+	var its io.ReaderAt = fd
+	if o.kind == archive {
+		its = newGzReader(fd, s.MaxRead)
+	} else if rel := o.intact(fd); rel != twin { // before r is unpacked for nothing
+		return rel, 0, nil
+	}
+	if size, err = sizeOf(r, at); err != nil || size == 0 {
+		return single, 0, err
+	}
+	mine, err := marksAt(r, size, 1)
+	if err != nil {
+		return single, 0, err
+	}
+	theirs, err := marksAt(its, size, 1)
+	switch {
+	case err != nil && !errors.Is(err, errReplaced):
+		return single, 0, nil
+	case o.kind == transcript:
+		// That it has the content of its stream is looked at last: then it had it before.
+		rel = o.intact(fd)
+	default:
+		rel = twin
+	}
+	if rel == twin && (err != nil || mine != theirs) {
+		rel = single
+	}
+	return rel, size, nil
+}
+
+// intact returns twin when r still has the content of the relative's stream.
+func (o relative) intact(r io.ReaderAt) relation {
+	switch is, err := o.marks.in(r); {
 	case err != nil:
-		return single, nil
-	case !intact:
-		return unclear, nil
-	case same:
-		return twin, nil
+		return single
+	case !is:
+		return unclear
 	}
-	return single, nil
+	return twin
 }
 
 // sizeOf returns the size of a content. For an archive that means to unpack it.

@@ -70,27 +70,26 @@ func behind(r io.ReaderAt, off int64, buf []byte) ([]byte, error) {
 
 // in reports whether r has the marks.
 func (m marks) in(r io.ReaderAt) (bool, error) {
-	now, err := marksAt(r, m.off, m.headLen)
-	if errors.Is(err, errReplaced) {
-		return false, nil
-	}
-	return now == m, err
+	is, whole, err := m.match(r)
+	return is && whole, err
 }
 
-// alike reports whether a content of that size may be an earlier or a later state
-// of the one with the marks.
-func (m marks) alike(r io.ReaderAt, size int64) (bool, error) {
-	switch {
-	case size >= m.off:
-		return m.in(r)
-	case size < int64(m.headLen):
-		return true, nil // not to be seen from the marks
+// match reports whether r has the marks, or may have had them or come to have them:
+// then it ends before them, and whole is false. The beginning is looked at first,
+// since an archive has to be unpacked up to the rest.
+func (m marks) match(r io.ReaderAt) (is, whole bool, err error) {
+	head, err := marksAt(r, 0, m.headLen)
+	if err == nil && head.head != m.head {
+		return false, false, nil
 	}
-	now, err := marksAt(r, 0, m.headLen)
+	var before []byte
+	if err == nil {
+		before, err = behind(r, m.off, make([]byte, markLen))
+	}
 	if errors.Is(err, errReplaced) {
-		return false, nil
+		return true, false, nil
 	}
-	return now.head == m.head, err
+	return sumOf(before) == m.tail, true, err
 }
 
 // moved returns the marks after the bytes in used were read as well; before are

@@ -86,8 +86,8 @@ func TestReplacedWhileMoved(t *testing.T) {
 		if is, _ := st.marks.in(bytes.NewReader(content)); !is {
 			t.Errorf("replaced before read %d: the marks are of the other content", at)
 		}
-		if at > r.reads != (err == nil) && r.reads > at {
-			t.Errorf("replaced before read %d: %v", at, err)
+		if replaced := r.reads > at; replaced != errors.Is(err, errReplaced) {
+			t.Errorf("replaced before read %d of %d: %v", at, r.reads, err)
 		}
 	}
 }
