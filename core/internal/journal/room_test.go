@@ -382,7 +382,8 @@ func TestDiskThatFails(t *testing.T) {
 				drain(t, j, k)
 				j.mustClose(t)
 				got := k.content("a")
-				if got[0] != "before" || got[len(got)-1] != "after" || len(got) < 20 {
+				// With little room left, the oldest segment is given up first.
+				if got[0] != "before" && (name != "little" || segment == 0) || got[len(got)-1] != "after" || len(got) < 20 {
 					t.Errorf("%.300q", got)
 				}
 				k.mu.Lock()
