@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestReplayChangesNoPanel lets the sidecar forget what it has read and read it
@@ -32,7 +34,7 @@ func TestReplayChangesNoPanel(t *testing.T) {
 	}
 	for what, after := range everything(t, w) {
 		if before[what] != after {
-			t.Errorf("%s was\n%.600s\nand is\n%.600s", what, before[what], after)
+			t.Errorf("%s (-before +after):\n%s", what, cmp.Diff(strings.Split(before[what], "\n"), strings.Split(after, "\n")))
 		}
 	}
 }

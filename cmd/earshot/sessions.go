@@ -103,7 +103,7 @@ turn, what is on the critical path solid and marked with *.`,
 				width, color := terminal(c.OutOrStdout())
 				style := inspect.Style{Color: color, Width: width, Full: full}
 				if trace != "" {
-					t, err := inspect.LoadTrace(ctx, r, trace, time.Now())
+					t, err := inspect.LoadTrace(ctx, r, trace, r.prices, time.Now())
 					if err != nil {
 						return err
 					}

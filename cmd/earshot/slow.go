@@ -66,7 +66,7 @@ enough.`,
 				f.Since = 0
 			}
 			return read(c, &file, func(ctx context.Context, r *reader) error {
-				f.Now = time.Now()
+				f.Now, f.Prices = time.Now(), r.prices
 				list, err := inspect.Slow(ctx, r, f)
 				if err != nil {
 					return err
@@ -132,10 +132,10 @@ func writeSlow(w io.Writer, list []inspect.SlowDelegation) error {
 		}
 		rows = append(rows, []string{
 			d.Started.Format("01-02 15:04:05"), inspect.Clip(orUnknown(d.AgentName)+" → "+orUnknown(d.DelegateTo), 40), lasted,
-			inspect.Bar(d.Split, 20, color), d.Top(), inspect.Clip(guilty, 72), d.TraceID,
+			inspect.Bar(d.Split, 20, color), d.Top(), inspect.Clip(guilty, 72), d.Spent.Dollars(), d.TraceID,
 		})
 	}
-	if err := writeTable(w, []string{"began", "who → whom", "took", "where the time went", "mostly", "guilty", "trace"}, rows); err != nil {
+	if err := writeTable(w, []string{"began", "who → whom", "took", "where the time went", "mostly", "guilty", "cost", "trace"}, rows); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "\n%s\nearshot explain %.8s  says why;  earshot show --trace %[2]s  draws it\n", inspect.BarLegend, list[0].TraceID)
@@ -164,7 +164,7 @@ are those of "earshot slow". The beginning of a trace's id is enough.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return read(c, &file, func(ctx context.Context, r *reader) error {
-				t, err := inspect.LoadTrace(ctx, r, args[0], time.Now())
+				t, err := inspect.LoadTrace(ctx, r, args[0], r.prices, time.Now())
 				if err != nil {
 					return err
 				}

@@ -1,9 +1,14 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/inspect"
@@ -323,5 +328,64 @@ func TestShowTrace(t *testing.T) {
 	}
 	if critical != w.WallMS || w.WallMS != 80_000 {
 		t.Errorf("critical %v of %v ms", critical, w.WallMS)
+	}
+}
+
+// TestCostIsOfTheTree: every token counts once, at the price of its model and
+// class, and what has no price is said.
+func TestCostIsOfTheTree(t *testing.T) {
+	h := newHome(t)
+	prices := filepath.Join(t.TempDir(), "prices.csv")
+	for name, text := range map[string]string{
+		prices:   "model,from,input,output,cache_read,cache_write\ntern-2,2020-01-01,10,100,1,20\n",
+		h.config: "prices: " + prices + "\n",
+	} {
+		f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteString(text); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in := newTurn("cost", time.Now().Add(-5*time.Minute))
+	in.run("turn", "", "pilot", 0, 50)
+	in.chat("plan", "turn", 0, 1, 5).Usage = msg.Tokens{Input: 1000, Output: 100}
+	in.delegation("d", "turn", "pilot", "diver", 10, 40)
+	in.run("child", "d", "diver", 10, 40)
+	in.chat("c1", "child", 10, 11, 20).Usage = msg.Tokens{Input: 2000, Output: 10, CacheRead: 30_000, CacheWrite: 500, Reasoning: 90}
+	other := in.chat("c2", "child", 20, 21, 30)
+	other.Model, other.Usage = "gull", msg.Tokens{Input: 7}
+	// The protocol tells the child's total, in which there is more than in its turns.
+	for i := range in.spans {
+		if s := &in.spans[i]; s.ID == in.id("child") {
+			s.Model, s.Usage = "tern-2", msg.Tokens{Input: 2007, Output: 20, CacheRead: 30_000, CacheWrite: 500, Reasoning: 90}
+		}
+	}
+	h.export(export.Batch{Spans: in.spans})
+	var list []inspect.SlowDelegation
+	h.json(&list, "slow")
+	want := inspect.Spent{
+		Tokens: inspect.Tokens{Input: 2007, Output: 20, CacheRead: 30_000, CacheWrite: 500, Reasoning: 90}, Unpriced: 7,
+		CostUSD: (2000*10 + (20+90)*100 + 30_000*1 + 500*20) / 1e6,
+	}
+	if len(list) != 1 {
+		t.Fatalf("%+v", list)
+	}
+	if d := cmp.Diff(want, list[0].Spent, cmpopts.EquateApprox(0, 1e-12)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	text, _ := h.run("explain", list[0].TraceID)
+	if words := strings.Join(strings.Fields(text), " "); !strings.Contains(words, "It took 33k tokens for $0.091+ (7 tokens have no price).") && !strings.Contains(words, "It took 34k tokens for $0.091+ (7 tokens have no price).") {
+		t.Errorf("explanation:\n%s", text)
+	}
+	if err := os.WriteFile(prices, []byte("nonsense"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := h.try("slow"); err == nil || !isUsage(err) || !strings.Contains(err.Error(), prices) {
+		t.Errorf("with a broken table: %v", err)
 	}
 }

@@ -100,7 +100,7 @@ func writeTailLine(w io.Writer, l inspect.TailLine) error {
 	if l.TookMS > 0 {
 		what += " " + inspect.Span(time.Duration(l.TookMS*1e6))
 	}
-	head := fmt.Sprintf("%s  %-8.8s  %-14s  %-28s", l.TS.Format("15:04:05.000"), l.Session, inspect.Clip(orUnknown(l.Agent), 14), inspect.Clip(what, 28))
+	head := fmt.Sprintf("%s  %-8s  %-14s  %-28s", l.TS.Format("15:04:05.000"), inspect.Clip(l.Session, 8), inspect.Clip(orUnknown(l.Agent), 14), inspect.Clip(what, 28))
 	text := inspect.Clip(l.Text, max(20, width-72))
 	if l.Error {
 		text = "error: " + text

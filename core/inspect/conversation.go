@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -75,6 +76,9 @@ const (
 	ShortTexts = 240
 )
 
+// ErrNoSession is wrapped by Load's error for a session that is not there.
+var ErrNoSession = errors.New("there is none")
+
 // Load reads a session, of each text at most that many characters. id may be the
 // beginning of one if no other begins so.
 func Load(ctx context.Context, q Querier, id string, texts int) (*Conversation, error) {
@@ -113,7 +117,7 @@ func resolve(ctx context.Context, q Querier, id string) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("session %s: %w", id, err)
 	case len(found) == 0:
-		return "", fmt.Errorf("session %s: there is none; `earshot sessions` lists them", id)
+		return "", fmt.Errorf("session %s: %w; `earshot sessions` lists them", id, ErrNoSession)
 	case found[0] == id || len(found) == 1:
 		return found[0], nil
 	}

@@ -29,6 +29,7 @@ type WorkTime struct {
 	DurationMS int64            `json:"duration_ms"`
 	BlameMS    map[string]int64 `json:"blame_ms"`
 	Status     string           `json:"status,omitempty"`
+	Spent      Spent            `json:"spent"` // by it and all below it
 
 	split blame.Split
 }
@@ -53,7 +54,7 @@ func (e *Explanation) works(t *Trace, n *blame.Node, depth int) {
 	if n.Kind == blame.Run || n.Kind == blame.Delegation {
 		w := WorkTime{
 			SpanID: n.ID, Depth: depth, Kind: n.Kind.String(), AgentName: n.Agent, DelegateTo: n.To, Started: time.Unix(0, n.Start).UTC(),
-			Status: t.Works[n.ID].Status, BlameMS: make(map[string]int64), split: n.Split(),
+			Status: t.Works[n.ID].Status, Spent: t.spent[n], BlameMS: make(map[string]int64), split: n.Split(),
 		}
 		split, total := w.split.Millis()
 		w.DurationMS = total
@@ -80,10 +81,13 @@ func (e *Explanation) root(t *Trace, n *blame.Node) {
 		who = "The " + n.Kind.String() + " " + or(n.Name, "without a name")
 	}
 	e.say("%s %s %s from %s on.", who, took, Span(time.Duration(n.Wall())), time.Unix(0, n.Start).UTC().Format("2006-01-02 15:04:05"))
+	if s := t.spent[n]; s.Tokens.Total() > 0 {
+		e.say("It took %s", s)
+	}
 	if n.Wall() == 0 {
 		return
 	}
-	e.say("It was spent on %s.", spent(n.Split()))
+	e.say("Its time was spent on %s.", spent(n.Split()))
 	list := n.Culprits(3)
 	for i, c := range list {
 		name := culprit(c)

@@ -1,6 +1,7 @@
 // Package inspect reads the tables back for people: which sessions there are,
-// and what happened in one of them, turn by turn. It asks SQL of whatever runs
-// it and knows no driver.
+// what happened in one of them turn by turn, which delegations were slow and what
+// is to blame (see package blame), what runs now, and what comes in. It asks SQL of
+// whatever runs it and knows no driver.
 package inspect
 
 import (

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/core/blame"
+	"github.com/earshot-dev/earshot/core/price"
 )
 
 // SlowFilter picks delegations. The zero value picks the slowest of all.
@@ -17,6 +18,7 @@ type SlowFilter struct {
 	Since   time.Duration // that ran within; 0: ever
 	Session string        // of the session with that id
 	Limit   int           // 20 when zero
+	Prices  *price.Table  // of what was spent
 	Now     time.Time     // until when what still runs has run
 }
 
@@ -33,6 +35,7 @@ type SlowDelegation struct {
 
 	Started time.Time `json:"started"`
 	Status  string    `json:"status,omitempty"` // error, cancelled, running, lost
+	Spent   Spent     `json:"spent"`            // by the delegate and all below it
 	Guilty  *Culprit  `json:"guilty,omitempty"` // what most of the critical path went into
 	Notes   []string  `json:"notes,omitempty"`  // clocks that were off
 
@@ -124,7 +127,7 @@ func Slow(ctx context.Context, q Querier, f SlowFilter) ([]SlowDelegation, error
 	}
 	var out []SlowDelegation
 	for _, id := range traces { // one at a time: a trace may be large
-		t, err := loadTrace(ctx, q, id, f.Now)
+		t, err := loadTrace(ctx, q, id, f.Prices, f.Now)
 		if err != nil {
 			return nil, fmt.Errorf("slow: %w", err)
 		}
@@ -143,7 +146,7 @@ func (t *Trace) slow(n *blame.Node) SlowDelegation {
 	d := SlowDelegation{
 		TraceID: t.ID, SpanID: n.ID, SessionID: w.Session, AgentName: n.Agent, DelegateTo: n.To,
 		BlameMS: make(map[string]int64), Path: t.path(n), Started: time.Unix(0, n.Start).UTC(), Status: w.Status,
-		Split: n.Split(), Wall: time.Duration(n.Wall()), Notes: t.notes(n),
+		Split: n.Split(), Wall: time.Duration(n.Wall()), Notes: t.notes(n), Spent: t.spent[n],
 	}
 	split, total := d.Split.Millis()
 	d.DurationMS = total

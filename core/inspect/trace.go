@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/core/blame"
+	"github.com/earshot-dev/earshot/core/price"
 )
 
 // Trace is one turn: its spans as they are in the store, and as a tree.
@@ -15,7 +16,9 @@ type Trace struct {
 	ID      string
 	Session string
 	Works   map[string]*Work // by span id
-	Tree    *blame.Tree
+
+	spent map[*blame.Node]Spent
+	Tree  *blame.Tree
 }
 
 // Work is a span with what a person wants to know beside its times.
@@ -24,6 +27,7 @@ type Work struct {
 	Session string
 	Status  string // error, cancelled, running, lost (nobody brought its end); empty when all is well
 	Error   string
+	Model   string // of a model turn, or of a run as far as it is one
 	Link    string // how a run was found to belong to its call
 	Tokens  Tokens
 	// Findings are what the detectors found in a run, in words.
@@ -32,13 +36,13 @@ type Work struct {
 }
 
 // LoadTrace reads a trace. id may be the beginning of one if no other begins so.
-// What still runs lasts until now.
-func LoadTrace(ctx context.Context, q Querier, id string, now time.Time) (*Trace, error) {
+// What still runs lasts until now; what was spent has the prices of the table.
+func LoadTrace(ctx context.Context, q Querier, id string, prices *price.Table, now time.Time) (*Trace, error) {
 	id, err := resolveTrace(ctx, q, id)
 	if err != nil {
 		return nil, err
 	}
-	return loadTrace(ctx, q, id, now)
+	return loadTrace(ctx, q, id, prices, now)
 }
 
 // resolveTrace completes the id of a trace.
@@ -68,7 +72,7 @@ func resolveTrace(ctx context.Context, q Querier, id string) (string, error) {
 	return "", fmt.Errorf("trace %s: several begin so: %s", id, strings.Join(found, " "))
 }
 
-func loadTrace(ctx context.Context, q Querier, id string, now time.Time) (*Trace, error) {
+func loadTrace(ctx context.Context, q Querier, id string, prices *price.Table, now time.Time) (*Trace, error) {
 	t := &Trace{ID: id, Works: make(map[string]*Work)}
 	if err := t.ended(ctx, q); err != nil {
 		return nil, fmt.Errorf("trace %s: spans: %w", id, err)
@@ -95,6 +99,10 @@ func loadTrace(ctx context.Context, q Querier, id string, now time.Time) (*Trace
 		if t.Session == "" {
 			t.Session = t.Works[n.ID].Session
 		}
+	}
+	t.spent = make(map[*blame.Node]Spent, len(t.Works))
+	for _, n := range t.Tree.Roots() {
+		t.spend(n, prices)
 	}
 	return t, nil
 }
@@ -152,7 +160,7 @@ func (t *Trace) ended(ctx context.Context, q Querier) error {
 		}
 		// The convention's input contains the cached tokens, its output the reasoning.
 		s.Tokens = Tokens{Input: less(input, read+write), Output: less(output, reasoning), CacheRead: read, CacheWrite: write, Reasoning: reasoning}
-		s.Agent, s.To, s.Async = agent, to, async != ""
+		s.Agent, s.To, s.Async, s.Model = agent, to, async != "", model
 		if sec, err := strconv.ParseFloat(first, 64); err == nil && sec > 0 && sec < 1e9 {
 			s.FirstToken = s.Start + int64(sec*1e9)
 		}

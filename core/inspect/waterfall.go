@@ -39,6 +39,7 @@ type WaterfallRow struct {
 	Status     string  `json:"status,omitempty"`
 	Error      string  `json:"error,omitempty"`
 	Tokens     Tokens  `json:"tokens,omitzero"` // its own; a run's are those of its model turns
+	Spent      Spent   `json:"spent,omitzero"`  // by it and all below it
 
 	node     *blame.Node
 	critical []blame.Interval
@@ -54,7 +55,7 @@ func (t *Trace) Waterfall() *Waterfall {
 		rows[n] = len(w.Spans)
 		r := WaterfallRow{
 			SpanID: n.ID, ParentID: n.Span.Parent, Depth: depth, Kind: n.Kind.String(), Name: n.Name, AgentName: n.Agent, DelegateTo: n.To,
-			DurationMS: ms(n.Wall()), Status: s.Status, Error: s.Error, Tokens: s.Tokens, node: n,
+			DurationMS: ms(n.Wall()), Status: s.Status, Error: s.Error, Tokens: s.Tokens, Spent: t.spent[n], node: n,
 		}
 		w.Spans = append(w.Spans, r)
 		if len(w.Spans) == 1 || n.Start < w.start {
@@ -99,11 +100,11 @@ func (w *Waterfall) Write(out io.Writer, st Style) error {
 	}
 	lines := bufio.NewWriter(out)
 	p := &printer{w: lines, Style: st}
-	p.line("", p.bold("trace "+w.TraceID), fmt.Sprintf("  session %s · %s · %s · %s", w.SessionID, w.Started.Format("2006-01-02 15:04:05"),
+	p.line("", p.bold("trace "+w.TraceID), fmt.Sprintf("  session %s · %s · %s · %s", printable(w.SessionID), w.Started.Format("2006-01-02 15:04:05"),
 		Span(time.Duration(w.WallMS*1e6)), plural(len(w.Spans), "span")))
 	name := min(44, max(24, st.Width*2/5))
 	bar := max(10, st.Width-name-28)
-	p.line("", p.dim(pad("", name)+fmt.Sprintf("  %7s %7s  ", "after", "took")+pad("█ critical path  ░ beside it", bar)+"  tokens"))
+	p.line("", p.dim(pad("", name)+fmt.Sprintf("  %7s %7s  ", "after", "took")+pad("█ critical path  ░ beside it", bar)+"  tokens cost"))
 	for i := range w.Spans {
 		w.row(p, &w.Spans[i], name, bar)
 	}
@@ -126,9 +127,9 @@ func (w *Waterfall) row(p *printer, r *WaterfallRow, name, bar int) {
 		mark = "*"
 	}
 	label = pad(mark+strings.Repeat(" ", min(2*r.Depth, name/2))+Clip(label, max(8, name-1-min(2*r.Depth, name/2))), name)
-	facts := ""
-	if n := r.Tokens.Total(); n > 0 && r.Kind != "run" {
-		facts = "  " + strings.TrimSuffix(tokens(n), " tokens")
+	facts := "  " + pad(strings.TrimSuffix(tokens(r.Spent.Tokens.Total()), " tokens"), 7) + r.Spent.Dollars()
+	if r.Spent.Tokens.Total() == 0 {
+		facts = ""
 	}
 	if r.Status != "" {
 		facts += "  " + p.bad(Clip(strings.TrimSpace(r.Status+" "+r.Error), 40))

@@ -26,7 +26,7 @@ func (c *Conversation) Write(w io.Writer, st Style) error {
 	lines := bufio.NewWriter(w)
 	p := &printer{w: lines, Style: st}
 	s := c.Session
-	p.line("", p.bold("session "+s.ID), fmt.Sprintf("  %s · %s · %s · %s", s.Format, plural(len(c.Turns), "turn"), Span(s.Last.Sub(s.Started)), tokens(s.Tokens)))
+	p.line("", p.bold("session "+printable(s.ID)), fmt.Sprintf("  %s · %s · %s · %s", s.Format, plural(len(c.Turns), "turn"), Span(s.Last.Sub(s.Started)), tokens(s.Tokens)))
 	for i := range c.Turns {
 		p.turn(&c.Turns[i], i+1)
 	}

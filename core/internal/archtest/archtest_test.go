@@ -20,7 +20,7 @@ const module = "github.com/earshot-dev/earshot/"
 // rooms are the parts of the house, the most specific first.
 var rooms = []string{
 	"core/msg", "core/frame", "core/decoder/conformance", "core/decoder/decodertest", "core/decoder/scaffold", "core/decoder",
-	"core/proto", "core/sdk/jsonv", "core/sdk/when", "core/sdk", "core/export/exporttest", "core/export", "core/config", "core/semconv", "core/blame", "core/inspect", "core/replay", "core/app",
+	"core/proto", "core/sdk/jsonv", "core/sdk/when", "core/sdk", "core/export/exporttest", "core/export", "core/config", "core/semconv", "core/blame", "core/price", "core/inspect", "core/ui", "core/replay", "core/app",
 	"core/internal/wire", "core/internal/host", "core/internal/source", "core/internal/assemble", "core/internal/detect", "core/internal/checkpoint",
 	"core/internal/journal", "core/internal/redact", "core/internal/delivery", "core/internal/pipeline", "core/internal/store", "core/internal/telemetry",
 	"exporters/clickhouse", "exporters/otel", "plugins", "dashboards", "cmd/earshot-store", "cmd/earshot", "bench",
@@ -44,7 +44,9 @@ var may = map[string][]string{
 	"core/config":              {},
 	"core/semconv":             {"core/msg"},
 	"core/blame":               {"core/msg"},
-	"core/inspect":             {"core/blame"},
+	"core/inspect":             {"core/blame", "core/price"},
+	"core/price":               {},
+	"core/ui":                  {"core/inspect"},
 	"core/internal/wire":       {"core/msg", "core/frame", "core/decoder", "core/proto"},
 	"core/internal/host":       {"core/frame", "core/decoder", "core/proto", "core/internal/wire"},
 	"core/internal/source":     {"core/msg", "core/frame"},
@@ -72,7 +74,7 @@ var may = map[string][]string{
 	"cmd/earshot-store":    {},
 	"cmd/earshot": {
 		"core/app", "core/replay", "core/config", "core/export", "core/msg", "core/frame", "core/decoder", "core/decoder/conformance", "core/decoder/scaffold",
-		"core/sdk", "core/semconv", "core/blame", "core/inspect", "exporters/clickhouse", "exporters/otel", "plugins", "dashboards",
+		"core/sdk", "core/semconv", "core/blame", "core/price", "core/inspect", "core/ui", "exporters/clickhouse", "exporters/otel", "plugins", "dashboards",
 	},
 	"bench": {"core/msg"},
 }

@@ -193,6 +193,8 @@ func (g *group) link(out Emitter, callID string, d msg.Delegate) {
 	switch {
 	case c != nil && c.Child == "":
 		c.Child, c.Link, c.Confidence, c.changed = l.Child, l.Link, l.Confidence, true
+	case c != nil && c.Child == l.Child && l.Link > c.Link: // the stronger one stands, in whatever order they come
+		c.Link, c.Confidence, c.changed = l.Link, l.Confidence, true
 	case c == nil && over && old.Child == "":
 		old.Child, old.Link, old.Confidence = l.Child, l.Link, l.Confidence
 		g.Done[callID] = old

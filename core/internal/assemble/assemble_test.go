@@ -415,3 +415,21 @@ func TestCallsNameTheirModel(t *testing.T) {
 	}
 	t.Errorf("no call of tern-2 in %+v", w.rows)
 }
+
+// Of two ways in which a call's child was found the stronger is told, whichever
+// file happens to be read first.
+func TestStrongerLinkStands(t *testing.T) {
+	call := msg.Message{Kind: msg.Delegation, Run: "r", Time: 1, Tool: msg.Tool{CallID: "c", Name: "send"}}
+	weak := msg.Message{Kind: msg.Status, Run: "r", Time: 2, Signal: msg.Link, Tool: msg.Tool{CallID: "c"}, Delegation: msg.Delegate{ChildRun: "k", Link: msg.ByMetaFile}}
+	result := msg.Message{Kind: msg.DelegationResult, Run: "r", Time: 3, Tool: msg.Tool{CallID: "c"}, Delegation: msg.Delegate{ChildRun: "k", Link: msg.ByNativeID}}
+	for name, list := range map[string][]msg.Message{"call first": {call, weak, result}, "link first": {weak, call, result}} {
+		w := newWorld(t)
+		w.apply(list...)
+		w.seal()
+		for _, s := range w.rows {
+			if s.Kind == msg.SpanDelegation && (s.Delegate.Link != msg.ByNativeID || s.Delegate.ChildRun != "k") {
+				t.Errorf("%s: linked to %s by %s", name, s.Delegate.ChildRun, s.Delegate.Link)
+			}
+		}
+	}
+}

@@ -23,6 +23,7 @@ const (
 	maxPartial   = 1024 // incomplete messages
 	maxChats     = 64   // starts of responses, of a run
 	maxSeen      = 1024 // usage messages, of a run
+	maxCounted   = 64   // incomplete ones
 )
 
 // group is a session. Its exported fields are its state.
@@ -84,7 +85,7 @@ type run struct {
 	Model    string      `json:"model,omitempty"`
 	Provider string      `json:"provider,omitempty"`
 	Usage    msg.Tokens  `json:"usage,omitzero"`
-	Counted  counted     `json:"counted,omitzero"`
+	Counted  []counted   `json:"counting,omitempty"`
 	Seen     []uint64    `json:"seen,omitempty"` // the usage messages that were counted, sorted
 	Outcome  msg.Outcome `json:"outcome,omitempty"`
 	Error    string      `json:"error,omitempty"`
@@ -110,11 +111,13 @@ type run struct {
 	changed bool
 }
 
-// counted is the usage that was last added to the run, so that a more complete
-// one replaces it.
+// counted is usage that was added to the run and that a later version of its
+// message may replace: the last one, and those that were not complete, because
+// responses may come mixed.
 type counted struct {
-	Message uint64     `json:"message,omitempty"`
-	Tokens  msg.Tokens `json:"tokens,omitzero"`
+	Message  uint64     `json:"message,omitempty"`
+	Tokens   msg.Tokens `json:"tokens,omitzero"`
+	Complete bool       `json:"complete,omitempty"`
 }
 
 type chatStart struct {

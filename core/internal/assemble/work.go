@@ -70,7 +70,7 @@ func (c *chat) say(m *msg.Message) {
 // usage counts a response's tokens, once however often and from wherever they
 // are told.
 func (g *group) usage(out Emitter, r *run, m *msg.Message) msg.SpanID {
-	r.count(binary.BigEndian.Uint64(m.Host.ID[:]), m.Usage)
+	r.count(binary.BigEndian.Uint64(m.Host.ID[:]), m.Usage, m.Complete == msg.Complete)
 	if m.ResponseID == "" { // of the run as a whole
 		return g.span(msg.SpanRun, r.ID)
 	}
@@ -85,18 +85,26 @@ func (g *group) usage(out Emitter, r *run, m *msg.Message) msg.SpanID {
 	return id
 }
 
-func (r *run) count(id uint64, t msg.Tokens) {
+// count adds a usage message's tokens to the run's. A later version of one that
+// was not complete, or of the last one, takes its place.
+func (r *run) count(id uint64, t msg.Tokens, complete bool) {
 	at, seen := slices.BinarySearch(r.Seen, id)
+	old := slices.IndexFunc(r.Counted, func(c counted) bool { return c.Message == id })
 	switch {
-	case !seen && len(r.Seen) < maxSeen:
-		r.Seen = slices.Insert(r.Seen, at, id)
-	case r.Counted.Message == id:
-		r.Usage = minus(r.Usage, r.Counted.Tokens)
+	case old >= 0:
+		r.Usage = minus(r.Usage, r.Counted[old].Tokens)
+		r.Counted = slices.Delete(r.Counted, old, old+1)
 	case seen:
 		return
+	case len(r.Seen) < maxSeen:
+		r.Seen = slices.Insert(r.Seen, at, id)
 	}
 	r.Usage = r.Usage.Add(t)
-	r.Counted = counted{id, t}
+	r.Counted = slices.DeleteFunc(r.Counted, func(c counted) bool { return c.Complete })
+	if len(r.Counted) >= maxCounted {
+		r.Counted = slices.Delete(r.Counted, 0, 1)
+	}
+	r.Counted = append(r.Counted, counted{id, t, complete})
 }
 
 func minus(a, b msg.Tokens) msg.Tokens {

@@ -88,10 +88,11 @@ FROM (
   ORDER BY duration_ms DESC, span_id
   LIMIT 50) AS d
 LEFT ANY JOIN (
-  SELECT span_id, substringUTF8(delegate_task, 1, 200) AS task
+  SELECT span_id, argMax(substringUTF8(delegate_task, 1, 200), (ts, seq)) AS task
   FROM v_messages
-  WHERE `+inRange+` AND kind = 'delegation') AS t ON toString(d.span_id) = t.span_id
-ORDER BY Duration DESC, Trace`)).
+  WHERE `+inRange+` AND kind = 'delegation'
+  GROUP BY span_id) AS t ON toString(d.span_id) = t.span_id
+ORDER BY Duration DESC, d.span_id`)).
 		Field("Duration", grafana.Unit("ms"), grafana.Gauge(), grafana.Columns(160)).Field("Status", grafana.Red("error"), grafana.Columns(90)).
 		Field("Trace", toTrace, grafana.Columns(120)).Field("Session", toSession, grafana.Columns(120)).Field("Task", grafana.Columns(420)).
 		Empty("No delegation finished in this range"))

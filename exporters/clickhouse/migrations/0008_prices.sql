@@ -13,7 +13,8 @@ ENGINE = {{everywhere "ver"}}
 ORDER BY (model, valid_from)
 COMMENT 'What models cost. Insert your own prices; v_usage uses them at once';
 
-INSERT INTO {{name "model_prices"}} (model, valid_from, input_usd_per_m, output_usd_per_m, cache_read_usd_per_m, cache_write_usd_per_m, origin, ver) VALUES
+INSERT INTO {{name "model_prices"}} (model, valid_from, input_usd_per_m, output_usd_per_m, cache_read_usd_per_m, cache_write_usd_per_m, origin, ver)
+SELECT * FROM values('model String, valid_from UInt32, input Float64, output Float64, cache_read Float64, cache_write Float64, origin String, ver UInt64',
     ('claude-opus-4-5', 0, 5, 25, 0.5, 6.25, 'list price of 2025', 0),
     ('claude-opus-4-1', 0, 15, 75, 1.5, 18.75, 'list price of 2025', 0),
     ('claude-opus-4', 0, 15, 75, 1.5, 18.75, 'list price of 2025', 0),
@@ -30,4 +31,4 @@ INSERT INTO {{name "model_prices"}} (model, valid_from, input_usd_per_m, output_
     ('gpt-4.1', 0, 2, 8, 0.5, 2, 'list price of 2025', 0),
     ('gpt-4.1-mini', 0, 0.4, 1.6, 0.1, 0.4, 'list price of 2025', 0),
     ('gpt-4o', 0, 2.5, 10, 1.25, 2.5, 'list price of 2025', 0),
-    ('gpt-4o-mini', 0, 0.15, 0.6, 0.075, 0.15, 'list price of 2025', 0);
+    ('gpt-4o-mini', 0, 0.15, 0.6, 0.075, 0.15, 'list price of 2025', 0));
