@@ -61,9 +61,7 @@ func TestTornTail(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(to, filepath.Base(path)), tail, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			s := small(t, to)
-			s.Logger = nil
-			j, k := open(t, s), newSink(t)
+			j, k := open(t, still(t, to)), newSink(t)
 			r := begin(t, j, "a")
 			state := string(r.State())
 			put(t, r, "after")
@@ -157,10 +155,7 @@ func TestDamageInASegment(t *testing.T) {
 		if err := os.WriteFile(path, bad, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s := small(t, copyDir(t, dir))
-		s.Logger = nil
-		s.sweep = 1 << 40
-		j, k := open(t, s), newSink(t)
+		j, k := open(t, still(t, copyDir(t, dir))), newSink(t)
 		drain(t, j, k)
 		j.mustClose(t)
 		lost := 0
@@ -205,10 +200,7 @@ func TestDamageWithoutAnIndex(t *testing.T) {
 		if err := os.WriteFile(path, bad, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s := small(t, copyDir(t, dir))
-		s.Logger = nil
-		s.sweep = 1 << 40
-		j, k := open(t, s), newSink(t)
+		j, k := open(t, still(t, copyDir(t, dir))), newSink(t)
 		r := begin(t, j, "a")
 		put(t, r, "after")
 		drain(t, j, k)
@@ -240,8 +232,7 @@ func TestLostWhatWasDelivered(t *testing.T) {
 		if err := os.WriteFile(copied, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s := small(t, to)
-		s.Logger = nil
+		s := still(t, to)
 		j, k := open(t, s), newSink(t)
 		drain(t, j, k)
 		j.mustClose(t)
@@ -284,10 +275,7 @@ func TestDamageInAnIndex(t *testing.T) {
 		} else if err := os.Remove(copied); err != nil {
 			t.Fatal(err)
 		}
-		s := small(t, to)
-		s.Logger = nil
-		s.sweep = 1 << 40
-		j, k := open(t, s), newSink(t)
+		j, k := open(t, still(t, to)), newSink(t)
 		drain(t, j, k)
 		j.mustClose(t)
 		if !slices.Equal(k.content("a"), want["a"]) || !slices.Equal(k.content("b"), want["b"]) {
@@ -344,9 +332,7 @@ func FuzzSegment(f *testing.F) {
 		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%012d.seg", 1)), data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s := small(t, dir)
-		s.Logger = nil
-		j, k := open(t, s), newSink(t)
+		j, k := open(t, still(t, dir)), newSink(t)
 		drain(t, j, k)
 	})
 }

@@ -62,6 +62,13 @@ func small(t *testing.T, dir string) Settings {
 	}
 }
 
+// still are settings under which nothing is removed, and nothing is said.
+func still(t *testing.T, dir string) Settings {
+	s := small(t, dir)
+	s.Logger, s.sweep = nil, time.Hour
+	return s
+}
+
 func open(t *testing.T, s Settings) *Journal {
 	t.Helper()
 	j, err := Open(s)

@@ -37,7 +37,7 @@ func (r *recorder) Begin(_ context.Context, format string, id source.ID) (source
 		return nil, ErrClosed
 	}
 	if id.Key != "" {
-		if s := j.byKey[streamKey(r.source, id.Key)]; s != nil {
+		if s := j.byKey[streamKey(r.source, id.Key)]; s != nil && !s.ending {
 			if s.format != format {
 				return nil, fmt.Errorf("journal: recording %s of format %s is continued as %s", id.Key, s.format, format)
 			}
@@ -88,12 +88,8 @@ func (r *recording) Record(ctx context.Context, f *frame.Frame) error {
 		switch {
 		case j.closed || s.gone || s.ending:
 			return ErrClosed
-		case j.failing == nil && (j.pending == 0 || j.pending+need <= j.settings.MaxPending):
-			j.settle(s)
-			j.record(s, f, need)
-			return nil
-		case j.failing != nil && j.pending+need <= j.settings.MaxPending:
-			// The disk may be back before memory is full.
+		case j.pending+need <= j.settings.MaxPending || j.pending == 0 && j.failing == nil:
+			// Also when the disk fails: it may be back before memory is full.
 			j.settle(s)
 			j.record(s, f, need)
 			return nil

@@ -373,6 +373,13 @@ func TestDiskThatFails(t *testing.T) {
 				if err := r.Mark([]byte("state")); err != nil {
 					t.Fatal(err)
 				}
+				// What is closed meanwhile can be begun anew.
+				twice := begin(t, j, "twice")
+				put(t, twice, "")
+				closed(t, twice)
+				if err := begin(t, j, "twice").Record(t.Context(), frameOf("")); err != nil {
+					t.Errorf("begun anew: %v", err)
+				}
 				d.set(func() { how.mend(d) })
 				if err := r.Sync(t.Context()); !errors.Is(err, ErrGivenUp) {
 					t.Errorf("Sync after frames were given up: %v", err)
@@ -382,7 +389,8 @@ func TestDiskThatFails(t *testing.T) {
 				drain(t, j, k)
 				j.mustClose(t)
 				got := k.content("a")
-				if got[0] != "before" || got[len(got)-1] != "after" || len(got) < 20 {
+				// With little room left, the oldest segment is given up first.
+				if got[0] != "before" && (name != "little" || segment == 0) || got[len(got)-1] != "after" || len(got) < 20 {
 					t.Errorf("%.300q", got)
 				}
 				k.mu.Lock()
@@ -393,8 +401,8 @@ func TestDiskThatFails(t *testing.T) {
 				for _, st := range k.streams {
 					read += st.next
 				}
-				if read != 7+size+6+10_000 {
-					t.Errorf("%d bytes are accounted for, want %d", read, 7+size+6+10_000)
+				if read != 7+size+6+10_000+2 {
+					t.Errorf("%d bytes are accounted for, want %d", read, 7+size+6+10_000+2)
 				}
 				k.mu.Unlock()
 				// And so it is after a restart.
