@@ -108,6 +108,9 @@ func (g *group) place(out Emitter, r *run, m *msg.Message, stream uint64) {
 			r.Link = max(r.Link, msg.ByParent)
 		}
 	}
+	if link, confidence := g.strength(r.Call); link > r.Link {
+		r.Link, r.Confidence = link, confidence
+	}
 	if p := g.parentOf(r); p != nil {
 		r.Parent, r.Root, r.Linked, r.To = p.ID, p.Root, p.Linked, g.delegate(r)
 	}
@@ -165,6 +168,14 @@ func (g *group) delegate(r *run) string {
 	return g.Done[r.Call].To
 }
 
+// strength is the best way in which a call is known to have caused its run.
+func (g *group) strength(call string) (msg.LinkMethod, uint8) {
+	if c := g.Open[call]; c != nil {
+		return c.Link, c.Confidence
+	}
+	return g.Done[call].Link, g.Done[call].Confidence
+}
+
 // join gives an unlinked run its parent, as far as it is named.
 func (g *group) join(out Emitter, r *run, parent, callID string, by msg.LinkMethod, confidence uint8) {
 	if callID != "" && r.Call == "" {
@@ -198,13 +209,22 @@ func (g *group) link(out Emitter, callID string, d msg.Delegate) {
 	case c == nil && over && old.Child == "":
 		old.Child, old.Link, old.Confidence = l.Child, l.Link, l.Confidence
 		g.Done[callID] = old
+	case c != nil && c.Child == l.Child && l.Link > c.Link:
+		c.Link, c.Confidence, c.changed = l.Link, l.Confidence, true
+	case c == nil && over && old.Child == l.Child && l.Link > old.Link:
+		old.Link, old.Confidence = l.Link, l.Confidence
+		g.Done[callID] = old
 	case c == nil && !over && !slices.Contains(g.Links, l):
 		if g.Links = append(g.Links, l); len(g.Links) > maxLinks {
 			g.Links = g.Links[1:]
 		}
 	}
-	if r := g.Runs[d.ChildRun]; r != nil && !r.Linked {
+	switch r := g.Runs[d.ChildRun]; {
+	case r == nil:
+	case !r.Linked:
 		g.join(out, r, "", callID, d.Link, d.Confidence)
+	case r.Call == callID && d.Link > r.Link: // which way is heard of first does not show
+		r.Link, r.Confidence, r.changed, r.Given = d.Link, d.Confidence, true, false
 	}
 }
 
