@@ -30,6 +30,7 @@ type world struct {
 	turn   string      // trace id of the last turn of the transcript
 	dsn    string      // of the running store, without a user: host:port
 	stop   func() error
+	asked  []asked // every query, once they have been read
 }
 
 // shared is made when the first test needs it.
