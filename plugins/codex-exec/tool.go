@@ -29,6 +29,10 @@ func (d *stream) tool(id, typ string, v jsonv.Value, over bool) {
 	name, server, arguments := called(typ, v)
 	spawn := typ == "collab_tool_call" && name == "spawn_agent"
 	c := d.find(id)
+	if c != nil && !over {
+		d.progress(c, typ, name, v)
+		return
+	}
 	if c == nil {
 		c = &call{ID: id}
 		kind := msg.ToolCall
@@ -55,6 +59,20 @@ func (d *stream) tool(id, typ string, v jsonv.Value, over bool) {
 	if typ == "collab_tool_call" {
 		d.answers(v.Get("agents_states"))
 	}
+}
+
+// progress decodes what a call has written so far.
+func (d *stream) progress(c *call, typ, name string, v jsonv.Value) {
+	if output := v.Get("aggregated_output"); len(body(output)) > 0 {
+		m := d.give(msg.ToolResult, "result:"+c.ID)
+		m.Role, m.ParentKey, m.Complete = msg.RoleTool, "call:"+c.ID, msg.Partial
+		m.Tool.CallID, m.Tool.Name = c.ID, name
+		m.Content = output.Text()
+		return
+	}
+	m := d.status("progress:"+msg.HashKey(c.ID, string(v.Raw())), "progress")
+	m.Tool.CallID, m.Tool.Name = c.ID, name
+	m.SetAttr("item", typ)
 }
 
 // called is the name of a tool, its MCP server, and its arguments.
