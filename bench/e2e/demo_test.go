@@ -18,7 +18,7 @@ func TestDemo(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		for _, want := range []string{
-			`(?m)^SESSION +FORMAT +STARTED`, `(?m)^\S+ +claude-code `, `(?m)^\S+ +legion `,
+			`(?m)^SESSION +FORMAT +STARTED`, `(?m)^\S+ +claude-code `, `(?m)^\S+ +legion `, `(?m)^\S+ +agno `, `(?m)^\S+ +llm-message `,
 			`delegation → Explore`, `agent .*linked by`, `(?m)^answer `,
 		} {
 			if !regexp.MustCompile(want).Match(out) {

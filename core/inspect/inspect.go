@@ -62,7 +62,8 @@ func Sessions(ctx context.Context, q Querier, f Filter) ([]Session, error) {
 		FROM messages FINAL
 		WHERE {format:String} = '' OR format = {format:String}
 		GROUP BY tenant, session_id
-		HAVING ({since:Int64} = 0 OR last >= now() - toIntervalSecond({since:Int64}))
+		HAVING (messages > 0 OR tokens > 0)
+			AND ({since:Int64} = 0 OR last >= now() - toIntervalSecond({since:Int64}))
 			AND ({search:String} = '' OR positionCaseInsensitiveUTF8(concat(session_id, ' ', arrayStringConcat(agents, ' '), ' ', title), {search:String}) > 0)
 		ORDER BY last DESC, session_id
 		LIMIT {limit:UInt32}`, params,
