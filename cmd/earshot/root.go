@@ -29,7 +29,7 @@ tables, and dashboards over them.`,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(newRun(), newValidate(), newDemo(), newDecode(), newQuery(), newSessions(), newShow(), newSlow(), newExplain(), newTop(), newTail(), newPlugin(),
-		newRecord(), newReplay(), newSchema(), newStore(), newUI(), newVersion())
+		newRecord(), newReplay(), newSchema(), newStore(), newUI(), newDLQ(), newBackfill(), newVersion())
 	for _, c := range root.Commands() {
 		strict(c)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/internal/assemble"
 	"github.com/earshot-dev/earshot/core/internal/checkpoint"
+	"github.com/earshot-dev/earshot/core/internal/deadletter"
 	"github.com/earshot-dev/earshot/core/internal/delivery"
 	"github.com/earshot-dev/earshot/core/internal/journal"
 	"github.com/earshot-dev/earshot/core/internal/pipeline"
@@ -95,6 +96,8 @@ type runner struct {
 	loops     *tap.Loops // of all taps
 	server    *telemetry.Server
 	closers   []func()
+	refused   *deadletter.Log
+	again     *again // a second decoding; nil in a sidecar
 }
 
 // feed is a source with its sink.
@@ -119,10 +122,20 @@ func (r *runner) prepare(ctx context.Context) error {
 		return fmt.Errorf("data_dir: %w", err)
 	}
 	var err error
+	if r.again != nil {
+		if dir, err = os.MkdirTemp(dir, "backfill-"); err != nil {
+			return err
+		}
+		r.later(func() { _ = os.RemoveAll(dir) })
+	}
 	if r.check, err = checkpoint.Open(dir); err != nil {
 		return err
 	}
 	r.later(func() { _ = r.check.Close() })
+	if r.refused, err = deadletter.Open(r.Config.DataDir, r.rotated); err != nil {
+		return err
+	}
+	r.later(func() { _ = r.refused.Close() })
 	// Unix sockets have short names, so they do not lie in the data directory.
 	if r.sockets, err = os.MkdirTemp("", "earshot-"); err != nil {
 		return err
@@ -153,15 +166,22 @@ func (r *runner) prepare(ctx context.Context) error {
 	c := r.Config.Delivery
 	targets := make([]delivery.Target, 0, len(r.exporters))
 	for _, e := range r.exporters {
+		if r.again != nil {
+			e.Exporter = r.again.wrap(e.Exporter)
+		}
 		targets = append(targets, delivery.Target{Name: e.Name, Exporter: e.Exporter})
 	}
 	r.delivery = delivery.New(delivery.Settings{
 		RetryMin: time.Duration(c.RetryMin), RetryMax: time.Duration(c.RetryMax), Logger: r.Logger, Metrics: r.metrics,
+		Refused: r.setAside,
 	}, r.check, targets...)
 	r.pipeline = pipeline.New(pipeline.Settings{
 		FlushInterval: time.Duration(c.FlushInterval), BatchRows: c.BatchRows, BatchBytes: int64(c.BatchBytes), MaxInFlight: int64(c.MaxInFlight),
 		Assemble: assemble.Settings{IdleRun: time.Duration(c.IdleClose)}, Logger: r.Logger, Metrics: r.metrics,
 	}, r.check, r.delivery)
+	if err := r.mirror(); err != nil {
+		return err
+	}
 	r.redactor, err = redactor(r.Config, func(rule string, n int) { r.metrics.Redacted.WithLabelValues(rule).Add(float64(n)) })
 	if err != nil {
 		return err
@@ -223,6 +243,7 @@ func (r *runner) run(ctx context.Context) error {
 			}
 		}()
 	}
+	r.server.SetIlls(r.pipeline.Broken)
 	r.server.SetReady(true)
 	if r.Ready != nil {
 		run := Running{Metrics: r.server.Addr()}
@@ -239,14 +260,17 @@ func (r *runner) run(ctx context.Context) error {
 		return err
 	}
 	r.server.SetReady(false)
-	stopReading()
-	reading.Wait()
 	drain, cancel := context.WithTimeout(work, r.Drain)
 	defer cancel()
 	if idle {
 		// Everything is read and accepted; what is still open is given now.
-		return r.pipeline.Finish(drain)
+		err := r.pipeline.Finish(drain)
+		stopReading()
+		reading.Wait()
+		return err
 	}
+	stopReading()
+	reading.Wait()
 	r.drain(drain)
 	return nil
 }

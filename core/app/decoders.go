@@ -38,7 +38,7 @@ func (d Decoders) launch(c *config.Config, name, sockets string, log *slog.Logge
 	}
 	s := host.Settings{
 		Name: name, SHA256: p.SHA256, SocketDir: sockets, StartTimeout: time.Duration(p.Timeout), CallTimeout: time.Duration(p.Timeout),
-		AutoMTLS: p.AutoMTLS, Logger: log,
+		MemoryLimit: int64(p.MemoryLimit), AutoMTLS: p.AutoMTLS, Logger: log,
 	}
 	for _, key := range p.Env {
 		if v, ok := os.LookupEnv(key); ok {

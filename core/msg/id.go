@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"hash"
 	"sync"
 )
@@ -20,6 +21,24 @@ type (
 func (id ID) String() string      { return hex.EncodeToString(id[:]) }
 func (id TraceID) String() string { return hex.EncodeToString(id[:]) }
 func (id SpanID) String() string  { return hex.EncodeToString(id[:]) }
+
+// MarshalText returns the id in hex.
+func (id ID) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, id[:]), nil }
+
+// UnmarshalText reads an id in hex.
+func (id *ID) UnmarshalText(b []byte) error {
+	if len(b) != hex.EncodedLen(len(id)) {
+		return fmt.Errorf("id %q: want %d hex digits", b, hex.EncodedLen(len(id)))
+	}
+	_, err := hex.Decode(id[:], b)
+	return err
+}
+
+// MarshalText returns the id in hex.
+func (id TraceID) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, id[:]), nil }
+
+// MarshalText returns the id in hex.
+func (id SpanID) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, id[:]), nil }
 
 // IsZero reports whether the id is absent.
 func (id ID) IsZero() bool      { return id == ID{} }

@@ -213,13 +213,16 @@ type Problem struct {
 
 // The reasons that more than one part of Earshot gives.
 const (
-	ReasonInvalidJSON  = "invalid_json"
-	ReasonInvalidUTF8  = "invalid_utf8"
-	ReasonWrongType    = "wrong_type"
-	ReasonTooLong      = "too_long"
-	ReasonInvalid      = "invalid_message" // a decoder broke its contract
-	ReasonPluginCrash  = "plugin_crash"
-	ReasonPluginHang   = "plugin_timeout"
-	ReasonRefusedByDB  = "refused_by_store"
-	ReasonStreamLimits = "limit"
+	ReasonInvalidJSON    = "invalid_json"
+	ReasonInvalidUTF8    = "invalid_utf8"
+	ReasonWrongType      = "wrong_type"
+	ReasonTooLong        = "too_long"
+	ReasonInvalid        = "invalid_message" // a decoder broke its contract
+	ReasonDecoderFailed  = "decoder_failed"  // it gave up at the frame
+	ReasonDecoderCrash   = "decoder_crash"   // its process died with the frame
+	ReasonDecoderTimeout = "decoder_timeout" // it did not answer
+	ReasonDecoderMemory  = "decoder_memory"  // it went over its memory limit
+	ReasonDecoderInvalid = "decoder_invalid" // its answer broke the protocol
+	ReasonRefusedByDB    = "refused_by_store"
+	ReasonStreamLimits   = "limit"
 )

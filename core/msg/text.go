@@ -101,6 +101,15 @@ func (t Text) Own() Text {
 // MarshalText returns the decoded text, so that a Text prints as a string.
 func (t Text) MarshalText() ([]byte, error) { return t.Append(nil), nil }
 
+// MarshalBinary returns the decoded text, byte for byte.
+func (t Text) MarshalBinary() ([]byte, error) { return t.Append(nil), nil }
+
+// UnmarshalBinary makes t the text b.
+func (t *Text) UnmarshalBinary(b []byte) error {
+	*t = Plain(string(b))
+	return nil
+}
+
 // appendUnquoted appends the value of the body of a JSON string. The body is
 // known to be valid JSON; what is not (a cut escape) is kept as it stands, and
 // half of a surrogate pair becomes U+FFFD, as in encoding/json.

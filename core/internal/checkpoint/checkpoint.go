@@ -34,6 +34,8 @@ type Stream struct {
 	FlushPos int64  `json:"flush_pos,omitempty"` // where what the decoder had open was given
 	LastTime int64  `json:"last_time,omitempty"`
 	Closed   bool   `json:"closed,omitempty"` // its source has closed it
+	// Poison are frames that no decoder is to see again, by position, and why.
+	Poison map[int64]string `json:"poison,omitempty"`
 
 	Decoded     int64 `json:"decoded,omitempty"`
 	Quarantined int64 `json:"quarantined,omitempty"`

@@ -37,9 +37,9 @@ type Target struct {
 // Settings of a delivery; the zero value of each is its default.
 type Settings struct {
 	RetryMin, RetryMax time.Duration // 200 ms, 30 s
-	// Refused is called with a batch of one record that the exporter will never
-	// take, and why.
-	Refused func(exporter string, b *export.Batch, why error)
+	// Refused keeps a batch of one record that the exporter will never take, and why.
+	// It is called again until it succeeds: the checkpoint moves past the record then.
+	Refused func(exporter string, b *export.Batch, why error) error
 	Logger  *slog.Logger
 	Metrics *telemetry.Metrics
 }
@@ -206,10 +206,10 @@ func (d *Delivery) deliver(ctx context.Context, l *line, b *export.Batch, sealed
 	}
 	if b.Len() <= 1 {
 		d.settings.Logger.Error("record refused", "exporter", l.Name, "error", refused)
-		if d.settings.Refused != nil {
-			d.settings.Refused(l.Name, b, refused)
+		if d.settings.Refused == nil {
+			return nil
 		}
-		return nil
+		return d.retry(ctx, "dead letters", func() error { return d.settings.Refused(l.Name, b, refused) })
 	}
 	for _, half := range b.Halves() {
 		if err := d.deliver(ctx, l, half, sealed); err != nil {

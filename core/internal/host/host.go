@@ -52,7 +52,8 @@ type Settings struct {
 	Env          []string // KEY=VALUE; all that it gets besides the handshake
 	SocketDir    string   // an existing directory that only we can enter
 	StartTimeout time.Duration
-	CallTimeout  time.Duration // of Describe and Check
+	CallTimeout  time.Duration // of Describe and Check; 10 s
+	MemoryLimit  int64         // bytes resident at which OverLimit says so; 0: none
 	AutoMTLS     bool
 	Stderr       io.Writer // the process's own stderr, raw; nil drops it
 	Logger       *slog.Logger
@@ -63,6 +64,7 @@ type Process struct {
 	settings Settings
 	client   *goplugin.Client
 	conn     *grpc.ClientConn
+	cmd      *exec.Cmd
 	info     decoder.Info
 	pid      int
 	// Snapshots says that its decoders resume from snapshots.
@@ -125,10 +127,10 @@ func launch(ctx context.Context, s Settings) (p *Process, exited bool, err error
 			grpc.WithWriteBufferSize(256 << 10),
 		},
 	}
-	p = &Process{settings: s, client: goplugin.NewClient(config)}
+	p = &Process{settings: s, client: goplugin.NewClient(config), cmd: cmd}
 	if err := p.start(ctx); err != nil {
 		exited = p.Exited() || status.Code(err) == codes.Unavailable // its socket closes before its end is seen
-		p.Kill()
+		p.Abort()
 		return nil, exited, fmt.Errorf("decoder %s: %w", s.Name, err)
 	}
 	return p, false, nil
@@ -181,11 +183,8 @@ func (p *Process) Check(ctx context.Context, options string) ([]string, error) {
 	return r.GetProblems(), nil
 }
 
-// Exited reports whether the process has ended.
-func (p *Process) Exited() bool { return p.client.Exited() }
-
-// Kill asks the process to end, ends it if it does not, and waits.
-func (p *Process) Kill() { p.client.Kill() }
+// CallTimeout is how long a call may take.
+func (p *Process) CallTimeout() time.Duration { return p.settings.CallTimeout }
 
 // Lane opens a Decode call. Its streams are decoded one after another; lanes run
 // side by side.

@@ -90,6 +90,7 @@ func (c *core) count(s *stream, f *frame.Frame, bad bool) {
 	c.p.progress.bytes.Add(n)
 	c.p.progress.frames.Add(1)
 	rec.Frames++
+	s.format.advance(c.p)
 	c.p.metrics.Frames.WithLabelValues(s.feed.source).Inc()
 	switch {
 	case f.Reason != "":
@@ -98,7 +99,7 @@ func (c *core) count(s *stream, f *frame.Frame, bad bool) {
 		c.p.metrics.Bytes.WithLabelValues(s.feed.source, "dropped").Add(float64(f.Dropped))
 		c.p.metrics.Bytes.WithLabelValues(s.feed.source, "quarantined").Add(float64(n - f.Dropped))
 		stage := "read"
-		if f.Reason == reasonDecoderFailed {
+		if strings.HasPrefix(f.Reason, "decoder_") {
 			stage = "decode"
 		}
 		c.letter(s, f, stage, f.Reason, "")
@@ -106,6 +107,7 @@ func (c *core) count(s *stream, f *frame.Frame, bad bool) {
 		rec.Quarantined += n
 		c.p.metrics.Bytes.WithLabelValues(s.feed.source, "quarantined").Add(float64(n))
 	default:
+		s.format.condemned = 0
 		rec.Decoded += n
 		c.p.metrics.Bytes.WithLabelValues(s.feed.source, "decoded").Add(float64(n))
 	}

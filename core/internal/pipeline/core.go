@@ -71,6 +71,7 @@ func (c *core) run(ctx context.Context) error {
 		case f := <-c.p.mailbox:
 			f()
 		case now := <-tick.C:
+			c.collect()
 			rest := len(c.changed) > 0 || len(c.forget) > 0
 			if c.epoch.due(now, c.p.settings.FlushInterval) || rest && c.epoch.empty() && c.sealed.Load() == 0 {
 				err = c.seal(ctx, nil)
@@ -93,6 +94,20 @@ func (c *core) run(ctx context.Context) error {
 	}
 }
 
+// collect takes the letters of others into the epoch.
+func (c *core) collect() {
+	p := c.p
+	p.lettersMu.Lock()
+	letters := p.letters
+	p.letters = nil
+	p.lettersMu.Unlock()
+	for i := range letters {
+		c.epoch.add()
+		c.epoch.batch.Letters = append(c.epoch.batch.Letters, letters[i])
+		p.metrics.Problems.WithLabelValues(letters[i].Source, letters[i].Stage, letters[i].Reason).Inc()
+	}
+}
+
 // open begins or resumes a stream.
 func (c *core) open(s *stream) error {
 	if c.names[s.name] != nil {
@@ -106,6 +121,7 @@ func (c *core) open(s *stream) error {
 		origin, state := s.record.Origin, s.record.State
 		s.record, s.registered = known, true
 		s.record.Origin = origin
+		s.poison = known.Poison
 		if state != nil {
 			s.record.State = state
 		}
@@ -126,6 +142,7 @@ func (c *core) touch(s *stream) { c.changed[s] = struct{}{} }
 func (c *core) take(d decoded) error {
 	j, s := d.job, d.job.stream
 	c.p.outstanding.Add(-1)
+	s.format.undecoded.release(j.size)
 	defer func() {
 		if j.waits != nil {
 			j.waits.Done()
@@ -145,6 +162,7 @@ func (c *core) take(d decoded) error {
 	if j.batch != nil {
 		s.at = j.batch.End()
 	}
+	c.clear(s, j)
 	if d.result.HasSnapshot && d.result.Failure == nil {
 		c.snapshot(s, d.result.Snapshot)
 	}
@@ -193,22 +211,19 @@ func (c *core) failed(s *stream, j *job, f *wire.Failure) {
 	c.p.log.Error("decoder gave up", "format", s.format.name, "origin", s.record.Origin, "error", f.Error, "permanent", f.Permanent)
 	c.p.metrics.DecoderFailures.WithLabelValues(s.format.name).Inc()
 	i, ok := j.index(f.Frame)
-	if !ok { // it does not even begin: a replay would not help
-		s.stalled = true
-		c.trouble(s.feed, s.record.Origin, reasonDecoderFailed, f.Error)
+	if !ok && s.record.Snapshot != nil { // of another version of the decoder, perhaps
+		c.forgetSnapshot(s)
+		c.rewind(s)
 		return
 	}
-	s.mu.Lock()
-	if s.poison == nil {
-		s.poison = make(map[int64]string)
+	if !ok { // it does not even begin: a replay would not help
+		s.stalled = true
+		c.trouble(s.feed, s.record.Origin, msg.ReasonDecoderFailed, f.Error)
+		return
 	}
-	s.poison[j.batch.Frames[i].Pos] = reasonDecoderFailed
-	s.mu.Unlock()
+	c.poison(s, j.batch.Frames[i].Pos, msg.ReasonDecoderFailed)
 	c.rewind(s)
 }
-
-// reasonDecoderFailed is that of a frame at which a decoder gave up.
-const reasonDecoderFailed = "decoder_failed"
 
 // index turns a decoder's index of a frame into the batch's.
 func (j *job) index(i int32) (int, bool) {
@@ -320,7 +335,7 @@ func (c *core) enqueue(s *stream, j *job) bool {
 	if s.closed || s.next != s.record.Pos {
 		return false
 	}
-	j.stream, j.life = s, s.life
+	j.stream, j.life, j.pos = s, s.life, s.next
 	c.p.outstanding.Add(1)
 	select {
 	case s.lane.jobs <- j:
@@ -331,14 +346,24 @@ func (c *core) enqueue(s *stream, j *job) bool {
 	}
 }
 
-// flushAll gives what every decoder has open, and takes its snapshot.
-func (c *core) flushAll(wait *sync.WaitGroup) {
+// flushAll gives what every decoder has open, and takes its snapshot. It returns
+// whether there was nothing left to do: a stream that is being delivered again is
+// not asked, because its decoder is not where it was.
+func (c *core) flushAll(wait *sync.WaitGroup) (done bool) {
+	done = true
 	for _, s := range c.streams {
-		if s.stalled || s.flushed() && (s.record.SnapPos == s.record.Pos || s.parked) {
+		if s.stalled || s.flushed() {
+			continue
+		}
+		done = false
+		s.mu.Lock()
+		ready := !s.closed && s.next == s.record.Pos
+		j := &job{stream: s, flush: true, snapshot: true, waits: wait, life: s.life, pos: s.next}
+		s.mu.Unlock()
+		if !ready {
 			continue
 		}
 		wait.Add(1)
-		j := &job{stream: s, flush: true, snapshot: true, waits: wait, life: s.life}
 		c.p.outstanding.Add(1)
 		go func() {
 			if err := s.lane.put(context.Background(), j); err != nil {
@@ -346,9 +371,11 @@ func (c *core) flushAll(wait *sync.WaitGroup) {
 			}
 		}()
 	}
+	return done
 }
 
 func (c *core) quiet() bool {
+	c.collect()
 	if c.sealed.Load() != 0 || !c.epoch.empty() || len(c.changed) != 0 {
 		return false
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/source"
 	"github.com/earshot-dev/earshot/core/internal/telemetry"
 	"github.com/earshot-dev/earshot/core/internal/wire"
+	"github.com/earshot-dev/earshot/core/msg"
 )
 
 // Checkpoint is the durable memory, as the pipeline sees it.
@@ -41,6 +43,7 @@ type Settings struct {
 	MaxInFlight   int64         // bytes of frames between sources and exporters; 48 MiB
 	FlushIdle     time.Duration // silence after which what a decoder has open is given; 2 s
 	ParkIdle      time.Duration // silence after which a decoder is closed, to be opened again from its snapshot; 1 min
+	SnapEvery     time.Duration // how often a stream that goes on is asked for a snapshot; 1 s
 	Lanes         int           // of a format; 2
 	MaxLetter     int           // bytes of a dead letter's payload; 1 MiB
 	Assemble      assemble.Settings
@@ -57,6 +60,7 @@ func (s *Settings) defaults() {
 	set(&s.FlushInterval, 500*time.Millisecond)
 	set(&s.FlushIdle, 2*time.Second)
 	set(&s.ParkIdle, time.Minute)
+	set(&s.SnapEvery, time.Second)
 	if s.BatchRows <= 0 {
 		s.BatchRows = 10_000
 	}
@@ -103,6 +107,9 @@ type Pipeline struct {
 
 	core     core
 	progress progress
+
+	lettersMu sync.Mutex
+	letters   []msg.DeadLetter // of others, for the next epoch
 }
 
 // Progress is how far a pipeline has come since its start.
@@ -162,7 +169,10 @@ func (p *Pipeline) AddFormat(ctx context.Context, name string, start Launcher) (
 	if err != nil {
 		return decoder.Info{}, err
 	}
-	f := &format{name: name, start: start, log: p.log, process: proc, info: proc.Info()}
+	f := &format{
+		name: name, start: start, log: p.log, process: proc, info: proc.Info(), up: make(chan struct{}),
+		undecoded: newBudget(p.settings.MaxInFlight / 4),
+	}
 	for range p.settings.Lanes {
 		f.lanes = append(f.lanes, &lane{p: p, f: f, jobs: make(chan *job, requestJobs)})
 	}
@@ -250,7 +260,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	defer cancel()
 	for _, f := range p.formats {
 		wg.Add(1)
-		go func() { defer wg.Done(); _ = f.run(ctx, p) }()
+		go func() { defer wg.Done(); f.run(ctx, p) }()
 	}
 	err := p.core.run(ctx)
 	close(p.stopped)
@@ -269,6 +279,27 @@ func (p *Pipeline) Close() {
 	}
 }
 
+// AddLetter has the next epoch take a dead letter along. It does not wait: an
+// exporter that refused a row calls it, and the core may be waiting for that.
+func (p *Pipeline) AddLetter(l msg.DeadLetter) {
+	p.lettersMu.Lock()
+	p.letters = append(p.letters, l)
+	p.lettersMu.Unlock()
+}
+
+// Broken says which formats wait because their decoder dies again and again, and
+// why.
+func (p *Pipeline) Broken() []string {
+	var out []string
+	for _, f := range p.formats {
+		if why := f.broken.Load(); why != nil {
+			out = append(out, *why)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // Quiet reports whether nothing that was delivered is still on its way to an
 // exporter.
 func (p *Pipeline) Quiet() bool {
@@ -281,13 +312,28 @@ func (p *Pipeline) Quiet() bool {
 }
 
 // Finish gives everything that is open, as incomplete or as ended by rule, and
-// returns when it is with the exporters and committed. The sources have ended.
+// returns when it is with the exporters and committed. The sources have nothing
+// more to give, but they run: a decoder that dies needs its frames again.
 func (p *Pipeline) Finish(ctx context.Context) error {
 	// What the decoders have open.
-	var wait sync.WaitGroup
-	p.tellWait(func() { p.core.flushAll(&wait) })
-	if err := waitCtx(ctx, &wait); err != nil {
-		return err
+	for tick := time.NewTicker(5 * time.Millisecond); ; {
+		var wait sync.WaitGroup
+		done := false
+		if err := p.tellCtx(ctx, func() { done = p.core.flushAll(&wait) }); err != nil {
+			return err
+		}
+		if err := waitCtx(ctx, &wait); err != nil {
+			return err
+		}
+		if done {
+			tick.Stop()
+			break
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	// What the assembler has open.
 	done := make(chan struct{})
@@ -353,6 +399,7 @@ func (p *Pipeline) drop(j *job) {
 	if j.batch != nil {
 		j.batch.Done()
 	}
+	j.stream.format.undecoded.release(j.size)
 	p.inFlight.release(j.size)
 	p.outstanding.Add(-1)
 	if j.end != nil {

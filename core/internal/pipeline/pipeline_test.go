@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"bytes"
+	stdcmp "cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -20,7 +23,6 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/frame"
-	"github.com/earshot-dev/earshot/core/internal/assemble"
 	"github.com/earshot-dev/earshot/core/internal/checkpoint"
 	"github.com/earshot-dev/earshot/core/internal/delivery"
 	"github.com/earshot-dev/earshot/core/internal/host"
@@ -47,6 +49,9 @@ type notes struct{}
 
 func (notes) Info() decoder.Info { return decoder.Info{Name: "notes", Revision: 1} }
 func (notes) New(s decoder.Stream) (decoder.Decoder, error) {
+	if _, err := os.Stat(os.Getenv("TRAP")); err == nil && s.Origin != "" {
+		os.Exit(9)
+	}
 	return &note{origin: s.Origin}, nil
 }
 
@@ -66,6 +71,21 @@ func (d *note) Decode(f *frame.Frame, out *decoder.Output) error {
 		if os.Remove(path) == nil {
 			os.Exit(7)
 		}
+	}
+	switch v.Get("do").Str() {
+	case "crash":
+		os.Exit(7)
+	case "hang":
+		select {}
+	case "stop":
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		select {}
+	case "eat":
+		ate = make([]byte, 600<<20)
+		for i := 0; i < len(ate); i += 4096 {
+			ate[i] = 1
+		}
+		select {}
 	}
 	if v.Get("fail").Bool() {
 		return decoder.Permanent(errors.New("told to fail"))
@@ -102,19 +122,32 @@ func (d *note) Decode(f *frame.Frame, out *decoder.Output) error {
 	return nil
 }
 
+var ate []byte
+
 func (d *note) give(out *decoder.Output, c msg.Completeness) {
 	m := out.Add()
 	m.Key, m.Session, m.Run, m.Kind, m.Complete, m.Content = "open/"+d.origin+d.open[:5], d.origin, "a", msg.Assistant, c, msg.Plain(d.open)
 }
 
 func (d *note) Flush(out *decoder.Output) error {
+	if strings.HasPrefix(d.open, "crash") {
+		os.Exit(8)
+	}
 	if d.open != "" {
 		d.give(out, msg.Partial)
 	}
 	return nil
 }
 func (d *note) Snapshot() ([]byte, error) { return []byte(d.open), nil }
-func (d *note) Restore(b []byte) error    { d.open = string(b); return nil }
+func (d *note) Restore(b []byte) error {
+	d.open = string(b)
+	if path, ok := strings.CutPrefix(d.open, "trap:"); ok {
+		if _, err := os.Stat(path); err == nil {
+			os.Exit(9)
+		}
+	}
+	return nil
+}
 
 // file is a source with one stream: lines that are given in batches of random
 // size, again from wherever it is told.
@@ -122,6 +155,7 @@ type file struct {
 	name  string
 	lines [][]byte
 	seed  uint64
+	most  int // lines in a batch; 0: 20
 
 	mu      sync.Mutex
 	pos     int64
@@ -152,9 +186,9 @@ func (s *file) Run(ctx context.Context, sink source.Sink) error {
 	for ctx.Err() == nil {
 		s.mu.Lock()
 		pos := s.pos
-		b := &frame.Batch{Data: slices.Clone(all[pos:])}
+		b := &frame.Batch{Data: slices.Clone(all[pos:min(pos+64<<10, int64(len(all)))])}
 		at := pos
-		for range 1 + rng.IntN(20) {
+		for range 1 + rng.IntN(stdcmp.Or(s.most, 20)) {
 			rest := b.Data[at-pos:]
 			i := bytes.IndexByte(rest, '\n')
 			if i < 0 {
@@ -288,10 +322,16 @@ func differ(want, got string) string {
 }
 
 type world struct {
-	t     *testing.T
-	dir   string
-	table *table
-	files []*file
+	t        testing.TB
+	dir      string
+	table    *table
+	files    []*file
+	settings pipeline.Settings
+	limit    int64                    // of the decoder's memory; 0: none
+	deadline time.Duration            // of a call; 0: the default
+	trap     string                   // a file; while it is there, no decoder can be opened
+	during   func(*pipeline.Pipeline) // called beside the run
+	after    func(*pipeline.Pipeline) // called at its end
 	// attach, if set, makes a source that is heard; detach ends what it reads from.
 	attach func(*pipeline.Feed) source.Source
 	detach func()
@@ -307,7 +347,10 @@ func (w *world) run(stop <-chan struct{}) {
 	}
 	log := slog.New(slog.NewTextHandler(testWriter{w.t}, nil))
 	d := delivery.New(delivery.Settings{RetryMin: time.Millisecond, RetryMax: 5 * time.Millisecond, Logger: log}, check, delivery.Target{Name: "table", Exporter: w.table})
-	p := pipeline.New(pipeline.Settings{FlushInterval: 5 * time.Millisecond, BatchRows: 50, Logger: log, FlushIdle: time.Hour, Assemble: assemble.Settings{}}, check, d)
+	settings := w.settings
+	settings.FlushInterval, settings.FlushIdle, settings.Logger = 5*time.Millisecond, time.Hour, log
+	settings.BatchRows = stdcmp.Or(settings.BatchRows, 50)
+	p := pipeline.New(settings, check, d)
 	exe, err := os.Executable()
 	if err != nil {
 		w.t.Fatal(err)
@@ -318,7 +361,7 @@ func (w *world) run(stop <-chan struct{}) {
 	}
 	defer os.RemoveAll(sockets)
 	_, err = p.AddFormat(w.t.Context(), "notes", func(ctx context.Context) (*host.Process, error) {
-		return host.Start(ctx, host.Settings{Name: "notes", Path: exe, Args: []string{"decoder"}, SocketDir: sockets, Logger: log})
+		return host.Start(ctx, host.Settings{Name: "notes", Path: exe, Args: []string{"decoder"}, SocketDir: sockets, Logger: log, MemoryLimit: w.limit, CallTimeout: w.deadline, Env: []string{"TRAP=" + w.trap}})
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -354,8 +397,14 @@ func (w *world) run(stop <-chan struct{}) {
 		live = w.attach(feed)
 		src.Go(func() { _ = live.Run(sources, feed) })
 	}
+	var busy atomic.Bool
+	if w.during != nil {
+		wg.Add(1)
+		busy.Store(true)
+		go func() { defer wg.Done(); w.during(p); busy.Store(false) }()
+	}
 	drained := func() bool {
-		if live != nil && !live.Drained() {
+		if busy.Load() || live != nil && !live.Drained() {
 			return false
 		}
 		for _, f := range w.files {
@@ -380,13 +429,16 @@ func (w *world) run(stop <-chan struct{}) {
 			}
 		}
 	}
-	endSources()
-	src.Wait()
+	if w.after != nil {
+		w.after(p)
+	}
 	if stop == nil {
 		if err := p.Finish(ctx); err != nil {
 			w.t.Fatal(err)
 		}
 	}
+	endSources()
+	src.Wait()
 	cancel()
 	wg.Wait()
 	if w.detach != nil {
@@ -397,7 +449,7 @@ func (w *world) run(stop <-chan struct{}) {
 	}
 }
 
-type testWriter struct{ t *testing.T }
+type testWriter struct{ t testing.TB }
 
 func (w testWriter) Write(b []byte) (int, error) {
 	w.t.Log(strings.TrimSpace(string(b)))

@@ -21,11 +21,12 @@ type stream struct {
 	format *format
 	lane   *lane
 
-	// order is held while something is queued, so that two deliveries cannot change
-	// places. mu is not: the core takes it, and what is full is emptied by the core.
+	// order is held by whoever queues jobs, while the lane may be full: two deliveries
+	// cannot change places. The core never takes it, because a lane may wait for the
+	// core.
 	order sync.Mutex
 
-	// Between the source and its lane, under mu.
+	// Between the source and its lane, under mu, which nobody holds while waiting.
 	mu     sync.Mutex
 	next   int64 // position of the next frame to be delivered
 	high   int64 // up to where frames were ever delivered
@@ -33,7 +34,11 @@ type stream struct {
 	closed bool
 	life   int // counts rewinds: what was read in an earlier life is dropped
 	resume resume
-	poison map[int64]string // frames, by position, that a decoder gave up at, and why
+	poison map[int64]string // frames, by position, that are not for the decoder, and why; it is replaced, never changed
+	// refused is why no frame of the stream is for the decoder; empty when they are.
+	refused string
+	mute    bool      // the decoder is not asked for what it has open
+	suspect suspicion // written by the core
 
 	// Of the lane's sender.
 	opened     *session // the decoder session in which the decoder is open; nil when it is not
@@ -61,9 +66,18 @@ func (s *stream) Deliver(ctx context.Context, b *frame.Batch) error {
 		b.Done()
 		return nil
 	}
+	if err := s.format.ready(ctx); err != nil {
+		b.Done()
+		return err
+	}
 	b = shrink(b)
 	size := int64(cap(b.Data)) + int64(len(b.Frames))*frameCost
+	if err := s.format.undecoded.acquire(ctx, size); err != nil {
+		b.Done()
+		return err
+	}
 	if err := s.feed.p.inFlight.acquire(ctx, size); err != nil {
+		s.format.undecoded.release(size)
 		b.Done()
 		return err
 	}
@@ -76,6 +90,7 @@ func (s *stream) Deliver(ctx context.Context, b *frame.Batch) error {
 	if s.closed || len(b.Frames) == 0 || b.Frames[0].Pos != s.next {
 		// Read before a rewind that it does not know of yet.
 		s.mu.Unlock()
+		s.format.undecoded.release(size)
 		s.feed.p.inFlight.release(size)
 		b.Done()
 		return nil
@@ -85,6 +100,8 @@ func (s *stream) Deliver(ctx context.Context, b *frame.Batch) error {
 	for i := range b.Frames {
 		if why, bad := s.poison[b.Frames[i].Pos]; bad {
 			b.Frames[i].Reason = why
+		} else if s.refused != "" && b.Frames[i].Reason == "" {
+			b.Frames[i].Reason = s.refused
 		}
 	}
 	j := &job{stream: s, batch: b, size: size, life: s.life}
@@ -130,7 +147,7 @@ func (s *stream) Close(ctx context.Context, forget bool) error {
 	}
 	s.closed = true
 	done := make(chan error, 1)
-	j := &job{stream: s, flush: true, snapshot: true, close: true, end: done, forget: forget, life: s.life}
+	j := &job{stream: s, flush: true, snapshot: true, close: true, end: done, forget: forget, life: s.life, pos: s.next}
 	s.feed.p.outstanding.Add(1)
 	s.mu.Unlock()
 	err := s.lane.put(ctx, j)
@@ -213,7 +230,10 @@ type job struct {
 	batch    *frame.Batch // nil when there is none
 	size     int64        // what it holds of the in-flight budget
 	life     int          // the stream's when it was queued
+	pos      int64        // behind the frames before it
 	sent     []int32      // indexes of the batch's frames that the decoder gets; nil: all
+	alone    bool         // nothing else is decoded beside it
+	open     bool         // the decoder is opened, and that is all
 	flush    bool
 	snapshot bool
 	close    bool       // the decoder is closed; it may be opened again from its snapshot

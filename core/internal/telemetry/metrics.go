@@ -20,9 +20,10 @@ type Metrics struct {
 
 	DecoderRestarts *prometheus.CounterVec // format
 	DecoderFailures *prometheus.CounterVec // format
+	DecoderCircuit  *prometheus.GaugeVec   // format; 1 while its decoder dies without getting anywhere
 
-	Redacted *prometheus.CounterVec // rule
-
+	Redacted     *prometheus.CounterVec // rule
+	LettersLost  prometheus.Counter
 	Batches      *prometheus.CounterVec   // exporter, outcome: ok, retry, refused
 	BatchSeconds *prometheus.HistogramVec // exporter
 	Records      *prometheus.CounterVec   // exporter
@@ -52,6 +53,7 @@ func New() *Metrics {
 		DecoderRestarts: counter("decoder_restarts_total", "Decoder processes that died and were started again.", "format"),
 		DecoderFailures: counter("decoder_failures_total", "Streams whose decoder gave up and was opened again.", "format"),
 		Redacted:        counter("redacted_total", "Secrets that were taken out, by the rule that found them.", "rule"),
+		DecoderCircuit:  gauge("decoder_circuit_open", "1 while a format waits because its decoder dies again and again.", "format"),
 		Batches:         counter("export_batches_total", "Batches offered to an exporter, by outcome.", "exporter", "outcome"),
 		Records:         counter("export_records_total", "Records that an exporter has accepted.", "exporter"),
 		BatchSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -61,10 +63,11 @@ func New() *Metrics {
 		ExporterLag: gauge("export_lag_seconds", "Age of the oldest batch that an exporter has not accepted.", "exporter"),
 		Streams:     gauge("streams", "Streams that are open.", "source"),
 		InFlight:    prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "earshot", Name: "in_flight_bytes", Help: "Bytes of frames between sources and exporters."}),
+		LettersLost: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "earshot", Name: "dead_letters_rotated_total", Help: "Refused rows that rotation removed from the local file."}),
 		Commits:     prometheus.NewCounter(prometheus.CounterOpts{Namespace: "earshot", Name: "checkpoint_commits_total", Help: "Checkpoints that were committed."}),
 	}
-	m.registry.MustRegister(m.Bytes, m.Frames, m.Messages, m.Unknown, m.Problems, m.Spans, m.Findings, m.DecoderRestarts, m.DecoderFailures, m.Redacted,
-		m.Batches, m.Records, m.BatchSeconds, m.ExporterLag, m.Streams, m.InFlight, m.Commits)
+	m.registry.MustRegister(m.Bytes, m.Frames, m.Messages, m.Unknown, m.Problems, m.Spans, m.Findings, m.DecoderRestarts, m.DecoderFailures, m.DecoderCircuit, m.Redacted,
+		m.Batches, m.Records, m.BatchSeconds, m.ExporterLag, m.Streams, m.InFlight, m.Commits, m.LettersLost)
 	return m
 }
 

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +19,7 @@ type Server struct {
 	http  *http.Server
 	addr  string
 	ready atomic.Bool
+	ills  atomic.Pointer[func() []string]
 	done  chan struct{}
 }
 
@@ -35,6 +37,12 @@ func Listen(addr string, m *Metrics) (*Server, error) {
 		if !s.ready.Load() {
 			http.Error(w, "not ready", http.StatusServiceUnavailable)
 			return
+		}
+		if ills := s.ills.Load(); ills != nil {
+			if list := (*ills)(); len(list) > 0 {
+				http.Error(w, strings.Join(list, "\n"), http.StatusServiceUnavailable)
+				return
+			}
 		}
 		fmt.Fprintln(w, "ok")
 	})
@@ -62,6 +70,13 @@ func (s *Server) Addr() string {
 func (s *Server) SetReady(ready bool) {
 	if s != nil {
 		s.ready.Store(ready)
+	}
+}
+
+// SetIlls gives what /readyz asks: a sentence for each part that does not work.
+func (s *Server) SetIlls(ills func() []string) {
+	if s != nil {
+		s.ills.Store(&ills)
 	}
 }
 

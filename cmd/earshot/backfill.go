@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/earshot-dev/earshot/core/app"
+	"github.com/earshot-dev/earshot/core/config"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+func newBackfill() *cobra.Command {
+	var file configFile
+	c := &cobra.Command{
+		Use:   "backfill [SOURCE...]",
+		Short: "Decode again what is there, with the decoders of today",
+		Long: `Decode everything that the file sources have again, from the beginning, with the
+decoders of today, and store it. Every row keeps its id, and of two versions of a
+row the newer decoder's stands, so that the tables end as if that decoder had read
+everything from the first. A sidecar may run beside it on the same data_dir.
+
+Run it after an upgrade of a decoder. What is no longer there to be read stays in
+the tables as it is.`,
+		Example: `  earshot backfill -c earshot.yaml
+  earshot backfill claude -c earshot.yaml`,
+		RunE: func(c *cobra.Command, args []string) error {
+			cfg, err := file.load(false)
+			if err != nil {
+				return err
+			}
+			if err := knownSources(cfg, args); err != nil {
+				return usageError{err}
+			}
+			n, err := backfill(c, cfg, args, nil)
+			if err == nil {
+				_, err = fmt.Fprintf(c.OutOrStdout(), "%s read, %d messages, %d spans, %d set aside\n", byteSize(n.Bytes), n.Messages, n.Spans, n.Problems)
+			}
+			return err
+		},
+	}
+	file.add(c)
+	return c
+}
+
+func knownSources(c *config.Config, names []string) error {
+	var all []string
+	for i := range c.Sources {
+		all = append(all, c.Sources[i].Name)
+	}
+	for _, name := range names {
+		if !slices.Contains(all, name) {
+			return fmt.Errorf("no source %s: there are %s", name, strings.Join(all, " "))
+		}
+	}
+	return nil
+}
+
+// backfill decodes sources again, with progress on a terminal.
+func backfill(c *cobra.Command, cfg *config.Config, sources []string, letter func(*msg.DeadLetter)) (last app.Progress, err error) {
+	log := logger(cfg, c.ErrOrStderr())
+	p := newProgress(c.ErrOrStderr())
+	defer p.end()
+	err = app.Backfill(c.Context(), app.Settings{
+		Config: cfg, Decoders: decoders(), Logger: log,
+		Progress:  func(n app.Progress) { last = n; p.show(n) },
+		Exporters: func(ctx context.Context, dsn string) ([]app.Exporter, error) { return exporters(ctx, cfg, dsn, log) },
+	}, sources, letter)
+	return last, err
+}
+
+// writers gives the exporters for a moment, and the embedded store if it is one.
+func writers(ctx context.Context, cfg *config.Config, f func([]app.Exporter) error) error {
+	log, dsn := slog.New(slog.DiscardHandler), ""
+	if cfg.Exporters.ClickHouse == nil {
+		var stop func()
+		var err error
+		if dsn, stop, err = app.OpenStoreToWrite(ctx, cfg, log); err != nil {
+			return err
+		}
+		defer stop()
+	}
+	list, err := exporters(ctx, cfg, dsn, log)
+	if err != nil {
+		return err
+	}
+	err = f(list)
+	for _, x := range list {
+		err = errors.Join(err, x.Close(ctx))
+	}
+	return err
+}

@@ -1,0 +1,122 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/config"
+	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/internal/deadletter"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// setAside keeps a row that an exporter refused: in the local file, and then in
+// the table.
+func (r *runner) setAside(exporter string, b *export.Batch, why error) error {
+	e, err := deadletter.Refused(exporter, b, why, time.Now().UnixNano())
+	if err != nil {
+		return err
+	}
+	if err := r.refused.Append(&e); err != nil {
+		return err
+	}
+	if e.Kind != "letter" { // one that was refused would be refused again
+		r.pipeline.AddLetter(e.DeadLetter)
+	}
+	return nil
+}
+
+// mirror has the table take what is in the file and may not be in the table: the
+// sidecar may have died between both.
+func (r *runner) mirror() error {
+	if r.again != nil {
+		return nil
+	}
+	list, err := deadletter.Read(r.Config.DataDir)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		if list[i].Kind != "letter" && !list[i].Resolved {
+			r.pipeline.AddLetter(list[i].DeadLetter)
+		}
+	}
+	return nil
+}
+
+func (r *runner) rotated(n int) {
+	r.metrics.LettersLost.Add(float64(n))
+	r.Logger.Warn("the oldest refused rows are gone from the local file; the table of dead letters has them", "rows", n)
+}
+
+// RefusedRows are the rows that exporters refused, as the local file has them.
+func RefusedRows(c *config.Config) ([]msg.DeadLetter, error) {
+	list, err := deadletter.Read(c.DataDir)
+	out := make([]msg.DeadLetter, 0, len(list))
+	for i := range list {
+		out = append(out, list[i].DeadLetter)
+	}
+	return out, err
+}
+
+// RetryRefused offers refused rows to their exporters again. It returns those that
+// were taken.
+func RetryRefused(ctx context.Context, c *config.Config, exporters []Exporter, wanted func(msg.ID) bool) (resolved []msg.DeadLetter, err error) {
+	list, err := deadletter.Read(c.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	log, err := deadletter.Open(c.DataDir, func(int) {})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	for i := range list {
+		e := &list[i]
+		if e.Resolved || !wanted(e.ID) {
+			continue
+		}
+		for _, x := range exporters {
+			if x.Name != e.Exporter {
+				continue
+			}
+			var b export.Batch
+			if err := b.UnmarshalBinary(e.Record); err != nil {
+				return resolved, fmt.Errorf("dead letter %s: %w", e.ID, err)
+			}
+			b.ID += "r" // the name it had is that of a batch that was refused
+			if err := x.Export(ctx, &b); export.IsPermanent(err) {
+				continue
+			} else if err != nil {
+				return resolved, err
+			}
+			e.Resolved, e.Ver = true, e.Ver+1
+			if err := log.Append(e); err != nil {
+				return resolved, err
+			}
+			resolved = append(resolved, e.DeadLetter)
+		}
+	}
+	return resolved, nil
+}
+
+// Resolve marks dead letters as resolved in the table.
+func Resolve(ctx context.Context, exporters []Exporter, letters []msg.DeadLetter) error {
+	for len(letters) > 0 {
+		n := min(len(letters), 100)
+		b := &export.Batch{Letters: letters[:n]}
+		for i := range b.Letters {
+			b.Letters[i].Resolved = true
+		}
+		b.ID = fmt.Sprintf("resolved-%s-%d", b.Letters[0].ID, b.Letters[0].Ver)
+		for _, x := range exporters {
+			if err := x.Export(ctx, b); err != nil {
+				return fmt.Errorf("%s: %w", x.Name, err)
+			}
+		}
+		letters = letters[n:]
+	}
+	return nil
+}

@@ -1,0 +1,50 @@
+package host
+
+import (
+	"fmt"
+	"time"
+)
+
+// Exited reports whether the process has ended.
+func (p *Process) Exited() bool { return p.client.Exited() }
+
+// Kill asks the process to end, ends it if it does not, and waits.
+func (p *Process) Kill() { p.client.Kill() }
+
+// Abort ends the process and everything that it has started, at once, and waits.
+// A process that is stopped or busy would let Kill wait for an answer for ever.
+func (p *Process) Abort() {
+	if p.pid > 1 && !p.client.Exited() {
+		endGroup(p.pid)
+	}
+	p.client.Kill()
+}
+
+// Died waits up to a second for the process to end and says how it did: "exit
+// status 2", "signal: killed". killed says that it was a signal that it did not
+// bring upon itself. It is empty for a process that goes on.
+func (p *Process) Died() (how string, killed bool) {
+	for end := time.Now().Add(time.Second); !p.client.Exited(); {
+		if time.Now().After(end) {
+			return "", false
+		}
+		time.Sleep(time.Millisecond)
+	}
+	s := p.cmd.ProcessState // set before Exited is
+	if s == nil {
+		return "", false
+	}
+	return s.String(), endedFromOutside(s)
+}
+
+// OverLimit says that the process has more memory resident than it may have.
+func (p *Process) OverLimit() error {
+	limit := p.settings.MemoryLimit
+	if limit <= 0 {
+		return nil
+	}
+	if n, ok := resident(p.pid); ok && n > limit {
+		return fmt.Errorf("decoder %s: %d MiB of memory, the limit is %d", p.settings.Name, n>>20, limit>>20)
+	}
+	return nil
+}

@@ -1,0 +1,180 @@
+package pipeline_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/earshot-dev/earshot/core/internal/pipeline"
+)
+
+// letters are the dead letters of a table.
+func (t *table) lettersOf() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var out []string
+	for _, l := range t.letters {
+		out = append(out, fmt.Sprintf("%s %s %s", l.Stage, l.Reason, l.Payload))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// A record that ends the decoder's process, in whatever way, is found and set
+// aside; all others are messages, those of other streams too.
+func TestDecoderIsEnded(t *testing.T) {
+	for _, c := range []struct {
+		do, reason string
+		prepare    func(w *world)
+	}{
+		{"crash", "decoder_crash", func(*world) {}},
+		{"hang", "decoder_timeout", func(w *world) { w.deadline = time.Second }},
+		{"stop", "decoder_timeout", func(w *world) { w.deadline = time.Second }},
+		{"eat", "decoder_memory", func(w *world) { w.limit = 300 << 20 }},
+	} {
+		t.Run(c.do, func(t *testing.T) {
+			all := corpus()
+			bad := `{"do":"` + c.do + `"}`
+			all[0], all[200], all[201] = []byte(bad), []byte(bad), []byte(bad)
+			w := &world{t: t, dir: t.TempDir(), table: newTable(), files: []*file{{name: "f", lines: all}, {name: "g", lines: corpus()}}}
+			c.prepare(w)
+			w.run(nil)
+			set := "decode " + c.reason + " " + bad
+			want := []string{set, set, set, `decode invalid_json {"broken`, `decode invalid_json {"broken`}
+			if d := cmp.Diff(want, w.table.lettersOf()); d != "" {
+				t.Error(d)
+			}
+			if n := len(w.table.messages); n != 2*(400-1-4+2)-3 {
+				t.Errorf("%d messages", n)
+			}
+			for _, l := range w.table.ledger {
+				if l.Read == 0 || l.Read != l.Decoded+l.Quarantined+l.Dropped {
+					t.Errorf("%+v", l)
+				}
+			}
+			// What was found is not looked for again.
+			rows := w.table.rows
+			began := time.Now()
+			w.run(nil)
+			if w.table.rows != rows {
+				t.Errorf("a second run added %d rows in %s", w.table.rows-rows, time.Since(began))
+			}
+		})
+	}
+}
+
+// A decoder that dies when it is asked for what it has open is not asked any more,
+// and one that dies of its own snapshot begins anew.
+func TestDecoderIsEndedBetweenFrames(t *testing.T) {
+	all := corpus()
+	all[30] = []byte(`{"open":"crash "}`)
+	all[310] = []byte(`{"n":310,"kind":"user"}`)
+	w := &world{t: t, dir: t.TempDir(), table: newTable(), files: []*file{{name: "f", lines: all}, {name: "g", lines: corpus()}}}
+	w.run(nil)
+	if got := w.table.lettersOf(); !slices.Contains(got, "read decoder_crash ") {
+		t.Errorf("%q", got)
+	}
+	if n := len(w.table.messages); n != 2*(400-1-4)+2+1 {
+		t.Errorf("%d messages", n)
+	}
+}
+
+func TestSnapshotThatKills(t *testing.T) {
+	trap := t.TempDir() + "/trap"
+	all := corpus()
+	all[30], all[300], all[310] = []byte(`{"open":"trap:`+trap+`"}`), []byte(`{"n":300,"kind":"user"}`), []byte(`{"n":310,"kind":"user"}`)
+	all[399] = []byte(`{"n":399,"kind":"user"}`)
+	w := &world{t: t, dir: t.TempDir(), table: newTable(), files: []*file{{name: "f", lines: all}}}
+	w.run(nil)
+	clean := w.table.dump()
+	if err := os.WriteFile(trap, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.files[0].lines = append(all, []byte(`{"n":400,"kind":"user"}`))
+	w.run(nil)
+	if n := strings.Count(w.table.dump(), "message_id"); n != strings.Count(clean, "message_id")+1 {
+		t.Errorf("%d messages after %d", n, strings.Count(clean, "message_id"))
+	}
+}
+
+// A decoder that only dies opens the circuit, which says so; once it lives, it is
+// closed and nothing is missing.
+func TestCircuit(t *testing.T) {
+	trap := t.TempDir() + "/trap"
+	w := &world{t: t, dir: t.TempDir(), table: newTable(), files: []*file{{name: "f", lines: corpus()}}, trap: trap}
+	opened := false
+	w.during = func(p *pipeline.Pipeline) {
+		if err := os.WriteFile(trap, nil, 0o600); err != nil {
+			t.Error(err)
+		}
+		for end := time.Now().Add(20 * time.Second); !opened && time.Now().Before(end); <-time.After(5 * time.Millisecond) {
+			for _, why := range p.Broken() {
+				opened = strings.Contains(why, "format notes: its decoder died") && strings.Contains(why, "exit status 9")
+			}
+		}
+		if err := os.Remove(trap); err != nil {
+			t.Error(err)
+		}
+	}
+	w.after = func(p *pipeline.Pipeline) {
+		for end := time.Now().Add(20 * time.Second); p.Broken() != nil; <-time.After(5 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("still open: %q", p.Broken())
+			}
+		}
+	}
+	w.run(nil)
+	if !opened {
+		t.Error("the circuit did not open")
+	}
+	if n := len(w.table.messages); n != 400-1-4+2 {
+		t.Errorf("%d messages", n)
+	}
+}
+
+// panicking has a panic at one line in a thousand.
+func panicking(n int) [][]byte {
+	all := lines(`{"n":%d,"run":"r","kind":"user","text":"what was said, at some length, as people do"}`, n)
+	for i := 500; i < n; i += 1000 {
+		all[i] = []byte(`{"panic":true}`)
+	}
+	return all
+}
+
+// A panic costs one record, and neither the process nor the others.
+func TestOneInAThousandPanics(t *testing.T) {
+	w := &world{t: t, dir: t.TempDir(), table: newTable(), files: []*file{{name: "f", lines: panicking(10_000)}}}
+	w.run(nil)
+	if n := len(w.table.messages); n != 9990 {
+		t.Errorf("%d messages", n)
+	}
+	want := slices.Repeat([]string{`decode decoder_panic {"panic":true}`}, 10)
+	if d := cmp.Diff(want, w.table.lettersOf()); d != "" {
+		t.Error(d)
+	}
+}
+
+// BenchmarkPanics compares a clean run with one in which one record in a thousand
+// makes the decoder panic.
+func BenchmarkPanics(b *testing.B) {
+	clean := panicking(50_000)
+	for i := range clean {
+		clean[i] = []byte(strings.Replace(string(clean[i]), `{"panic":true}`, `{"n":0,"kind":"user"}`, 1))
+	}
+	for _, c := range []struct {
+		name  string
+		lines [][]byte
+	}{{"clean", clean}, {"panicking", panicking(50_000)}} {
+		b.Run(c.name, func(b *testing.B) {
+			for b.Loop() {
+				w := &world{t: b, dir: b.TempDir(), table: newTable(), files: []*file{{name: "f", lines: c.lines, most: 200}}, settings: pipeline.Settings{BatchRows: 5000}}
+				w.run(nil)
+			}
+		})
+	}
+}
