@@ -69,7 +69,7 @@ var may = map[string][]string{
 		"core/app", "core/config", "core/export", "core/msg", "core/frame", "core/decoder", "core/decoder/conformance", "core/decoder/scaffold",
 		"core/sdk", "core/semconv", "core/inspect", "exporters/clickhouse", "exporters/otel", "plugins", "dashboards",
 	},
-	"bench": {"core/msg"},
+	"bench": {"core/msg", "core/app", "core/config", "core/export", "core/sdk", "plugins"},
 }
 
 type listed struct {
