@@ -25,6 +25,7 @@ type core struct {
 	changed   map[*stream]struct{} // since the last seal
 	forget    []checkpoint.Stream
 	epoch     *epoch
+	shelf     shelf
 	relinks   []relink
 	troubles  map[string]bool
 	sealed    atomic.Int32 // epochs that are not committed yet
@@ -42,7 +43,7 @@ func (c *core) init(p *Pipeline) {
 	c.changed = make(map[*stream]struct{})
 	c.troubles = make(map[string]bool)
 	c.assembler = assemble.New(p.settings.Assemble, p.check, c)
-	c.epoch = newEpoch()
+	c.epoch = newEpoch(&c.shelf)
 }
 
 // run is the core's loop.

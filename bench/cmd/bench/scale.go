@@ -1,0 +1,5 @@
+package main
+
+import "context"
+
+func scale(context.Context, options, *env) error { return nil }
