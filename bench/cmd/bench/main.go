@@ -46,6 +46,7 @@ type options struct {
 	work     string
 	report   string
 	only     string
+	config   string
 	scale    bool
 }
 
@@ -67,6 +68,7 @@ func run(ctx context.Context, args []string) error {
 	fs.StringVar(&o.work, "work", "bench/out", "where traffic and the peer are kept")
 	fs.StringVar(&o.report, "report", "bench/report.md", "the report; empty: only the terminal")
 	fs.StringVar(&o.only, "only", "", "subjects to run, with commas between; empty: all")
+	fs.StringVar(&o.config, "config", "", "lines to add to Earshot's configuration, to try things out; the report tells of them")
 	fs.BoolVar(&o.scale, "scale", false, "measure how memory, time and latency grow instead")
 	_ = fs.Parse(args)
 	if fs.NArg() > 0 || o.runs < 1 || o.size < 1 || o.sessions < 1 {
@@ -100,7 +102,14 @@ func newEnv(o options) (*env, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &env{bin: bin, self: self, peer: filepath.Join(work, "peer"), work: work}, os.MkdirAll(work, 0o755)
+	return &env{bin: bin, self: self, peer: filepath.Join(work, "peer"), work: work, config: configLines(o.config)}, os.MkdirAll(work, 0o755)
+}
+
+func configLines(s string) string {
+	if s == "" {
+		return ""
+	}
+	return s + "\n"
 }
 
 // compare runs the subjects in turn.
