@@ -5,7 +5,8 @@
 //
 //	go run ./bench/cmd/bench                      500 MB, three runs, all subjects
 //	go run ./bench/cmd/bench -bytes 50e6 -runs 1  a short look
-//	go run ./bench/cmd/bench -scale               how it grows; see scale.go
+//	go run ./bench/cmd/bench -only earshot -sessions 10000            many files
+//	go run ./bench/cmd/bench -only earshot -sessions 1 -bytes 140e6   one long session
 //
 // The collector is built from bench/peer, once, which takes minutes. Rows are
 // counted, and their contents summed, against what the generator says it wrote.
@@ -46,7 +47,7 @@ type options struct {
 	work     string
 	report   string
 	only     string
-	scale    bool
+	config   string
 }
 
 func run(ctx context.Context, args []string) error {
@@ -67,7 +68,7 @@ func run(ctx context.Context, args []string) error {
 	fs.StringVar(&o.work, "work", "bench/out", "where traffic and the peer are kept")
 	fs.StringVar(&o.report, "report", "bench/report.md", "the report; empty: only the terminal")
 	fs.StringVar(&o.only, "only", "", "subjects to run, with commas between; empty: all")
-	fs.BoolVar(&o.scale, "scale", false, "measure how memory, time and latency grow instead")
+	fs.StringVar(&o.config, "config", "", "lines to add to Earshot's configuration, to try things out; the report tells of them")
 	_ = fs.Parse(args)
 	if fs.NArg() > 0 || o.runs < 1 || o.size < 1 || o.sessions < 1 {
 		return errors.New("see -help")
@@ -75,9 +76,6 @@ func run(ctx context.Context, args []string) error {
 	e, err := newEnv(o)
 	if err != nil {
 		return err
-	}
-	if o.scale {
-		return scale(ctx, o, e)
 	}
 	return compare(ctx, o, e)
 }
@@ -100,7 +98,14 @@ func newEnv(o options) (*env, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &env{bin: bin, self: self, peer: filepath.Join(work, "peer"), work: work}, os.MkdirAll(work, 0o755)
+	return &env{bin: bin, self: self, peer: filepath.Join(work, "peer"), work: work, config: configLines(o.config)}, os.MkdirAll(work, 0o755)
+}
+
+func configLines(s string) string {
+	if s == "" {
+		return ""
+	}
+	return s + "\n"
 }
 
 // compare runs the subjects in turn.

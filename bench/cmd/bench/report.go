@@ -23,6 +23,9 @@ func report(e *env, o options, all []series) string {
 	for _, s := range all {
 		fmt.Fprintf(&b, "- %s: %s.\n", s.name, s.what)
 	}
+	if e.config != "" {
+		fmt.Fprintf(&b, "\nEarshot was not at its default settings but had:\n\n    %s", e.config)
+	}
 	most := 0.0
 	for _, s := range all {
 		for _, f := range s.runs {

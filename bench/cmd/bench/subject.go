@@ -30,6 +30,7 @@ type subject struct {
 // env is where things lie.
 type env struct {
 	bin, peer, self, work string
+	config                string // more of Earshot's configuration, to try things out
 	corpus                *corpus
 }
 
@@ -67,9 +68,10 @@ func subjects() []subject {
 	}
 }
 
-func earshotConfig(dir, files, dsn string) (string, error) {
+func (e *env) earshotConfig(dir, dsn string) (string, error) {
 	text := fmt.Sprintf("data_dir: %q\ntelemetry: {listen: \"127.0.0.1:0\"}\nsources:\n  - {name: legion, type: file, format: legion, paths: [%q]}\n",
-		filepath.Join(dir, "data"), filepath.Join(files, "sessions/*/messages.jsonl"))
+		filepath.Join(dir, "data"), filepath.Join(e.corpus.dir, "sessions/*/messages.jsonl"))
+	text += e.config
 	if dsn != "" {
 		text += fmt.Sprintf("exporters:\n  clickhouse: {dsn: %q}\n", dsn)
 	}
@@ -78,12 +80,12 @@ func earshotConfig(dir, files, dsn string) (string, error) {
 }
 
 func earshotCommand(e *env, dir, addr string) ([]string, error) {
-	path, err := earshotConfig(dir, e.corpus.dir, "http://default@"+addr+"/earshot")
+	path, err := e.earshotConfig(dir, "http://default@"+addr+"/earshot")
 	return []string{filepath.Join(e.bin, "earshot"), "run", "-c", path, "--until-idle", "300ms"}, err
 }
 
 func discardCommand(e *env, dir, _ string) ([]string, error) {
-	path, err := earshotConfig(dir, e.corpus.dir, "http://127.0.0.1:1/none")
+	path, err := e.earshotConfig(dir, "http://127.0.0.1:1/none")
 	return []string{e.self, "discard", path}, err
 }
 

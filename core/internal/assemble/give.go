@@ -2,19 +2,46 @@ package assemble
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
+// recent are ids that were made last. Most messages belong to the run, the response
+// and the call of the message before, and hashing their names again was two fifths
+// of what assembling costs.
+type recent struct {
+	root  string
+	trace msg.TraceID
+	spans map[msg.SpanKind]named
+}
+
+type named struct {
+	native string
+	id     msg.SpanID
+}
+
 func (g *group) trace(root string) msg.TraceID {
-	return msg.NewTraceID(g.key.tenant, g.key.format, g.key.session, root)
+	if root != g.recent.root || g.recent.trace.IsZero() {
+		g.recent.root = strings.Clone(root)
+		g.recent.trace = msg.NewTraceID(g.key.tenant, g.key.format, g.key.session, root)
+	}
+	return g.recent.trace
 }
 
 func (g *group) span(kind msg.SpanKind, native string) msg.SpanID {
 	if kind == msg.SpanDelegation {
 		kind = msg.SpanTool // a call is one span, whatever it turns out to be
 	}
-	return msg.NewSpanID(g.key.tenant, g.key.format, g.key.session, kind, native)
+	if n, ok := g.recent.spans[kind]; ok && n.native == native {
+		return n.id
+	}
+	id := msg.NewSpanID(g.key.tenant, g.key.format, g.key.session, kind, native)
+	if g.recent.spans == nil {
+		g.recent.spans = make(map[msg.SpanKind]named)
+	}
+	g.recent.spans[kind] = named{strings.Clone(native), id} // native lies in a message
+	return id
 }
 
 // give gives a span of run r, with what every span has, and takes back the one

@@ -32,6 +32,7 @@ type group struct {
 	dirty    bool
 	touched  time.Time
 	revision uint32
+	recent   recent
 
 	Turns map[uint64]string `json:"turns,omitempty"` // by stream: the top-level run that is going on, or was last
 	Runs  map[string]*run   `json:"runs,omitempty"`

@@ -1,5 +1,0 @@
-package main
-
-import "context"
-
-func scale(context.Context, options, *env) error { return nil }
