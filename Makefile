@@ -7,7 +7,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 TOOLS   := $(GO) tool -modfile=core/internal/tools/go.mod
 
-.PHONY: build demo test unit lint bench chaos conformance generate engine clean
+.PHONY: build demo test unit lint bench chaos conformance dashboards generate engine clean
 
 build: engine $(BIN)
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/earshot ./cmd/earshot
@@ -34,6 +34,12 @@ lint:
 
 conformance:
 	$(GO) test ./plugins/... -run Conformance -count=1 -v
+
+# Writes the dashboards and alert rules anew, and runs every query of them on the
+# engine: panel, rows, milliseconds.
+dashboards: engine
+	$(GO) generate ./dashboards
+	$(GO) test ./dashboards/... -count=1 -v -run 'TestEveryQueryAnswers|TestFilesAreAsWritten|TestNumbersAreTrue|Sound|Lead'
 
 bench: build
 	$(GO) run ./bench/cmd/bench

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"strings"
 	"testing"
@@ -86,12 +85,7 @@ func TestReplacedWhileRead(t *testing.T) {
 // TestStoreThatIsNotThere starts a sidecar whose ClickHouse comes up later, goes
 // down in the middle and comes up again: everything arrives.
 func TestStoreThatIsNotThere(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	_ = l.Close()
+	addr := freeAddress(t)
 	// A second home has the server: its store, at an address known beforehand.
 	server := newHome(t).configure("store: {listen: \""+addr+"\"}", "sources:", files("legion", "none/*.jsonl"))
 	h := newHome(t).configure("exporters: {clickhouse: {dsn: \"http://default@"+addr+"/earshot\", compression: none}}",

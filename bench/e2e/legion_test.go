@@ -114,36 +114,32 @@ func TestKilled(t *testing.T) {
 
 	for _, c := range []struct {
 		name string
-		kill func(p *process) bool // whether there was somebody to kill
+		find func(p *process) []int
 	}{
-		{"sidecar", func(p *process) bool { p.kill(); return true }},
-		{"decoder", func(p *process) bool { return killAll(p.children("\x00decoder")) }},
-		{"store", func(p *process) bool { return killAll(p.children("earshot-store")) }},
+		{"sidecar", func(p *process) []int { return []int{p.Process.Pid} }},
+		{"decoder", func(p *process) []int { return p.children("\x00decoder") }},
+		{"store", func(p *process) []int { return p.children("earshot-store") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h, _ := legion(t, options)
 			r := rand.New(rand.NewPCG(5, 0))
-			killed := 0
-			for round := 0; round < 6; round++ {
+			for round := range 6 {
 				p := h.start("run", "--until-idle", "300ms")
-				// Kills at 0 to 1.2 s: before the store answers, while rows go in, at the end.
-				for range 2 {
-					select {
-					case <-p.done:
-					case <-time.After(time.Duration(r.IntN(600)) * time.Millisecond):
-						if c.kill(p) {
-							killed++
-						}
-					}
+				// At once, before the sidecar can be done, and later, if it is not.
+				victims := c.find(p)
+				h.until("somebody to kill", func() bool { victims = c.find(p); return len(victims) > 0 })
+				time.Sleep(time.Duration(round*r.IntN(60)) * time.Millisecond)
+				killAll(victims)
+				select {
+				case <-p.done:
+				case <-time.After(time.Duration(r.IntN(600)) * time.Millisecond):
+					killAll(c.find(p))
 				}
 				if c.name == "sidecar" {
 					p.kill()
 				} else {
 					h.ends(p)
 				}
-			}
-			if killed < 3 {
-				t.Errorf("only %d kills found somebody", killed)
 			}
 			h.drain()
 			h.wantOracle(want)
@@ -153,11 +149,10 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-func killAll(pids []int) bool {
+func killAll(pids []int) {
 	for _, pid := range pids {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	return len(pids) > 0
 }
 
 // moved replaces one directory by another in the rows, which stay sorted because

@@ -6,6 +6,9 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	agno "github.com/earshot-dev/earshot/plugins/agno"
 	claudecode "github.com/earshot-dev/earshot/plugins/claude-code"
+	claudestream "github.com/earshot-dev/earshot/plugins/claude-stream"
+	codex "github.com/earshot-dev/earshot/plugins/codex"
+	codexexec "github.com/earshot-dev/earshot/plugins/codex-exec"
 	grace "github.com/earshot-dev/earshot/plugins/grace"
 	legion "github.com/earshot-dev/earshot/plugins/legion"
 	letta "github.com/earshot-dev/earshot/plugins/letta"
@@ -15,11 +18,14 @@ import (
 // bundled are the decoders that this executable carries, by format.
 func bundled() map[string]func() decoder.Factory {
 	return map[string]func() decoder.Factory{
-		"agno":        agno.New,
-		"claude-code": claudecode.New,
-		"grace":       grace.New,
-		"legion":      legion.New,
-		"letta":       letta.New,
-		"llm-message": llmmessage.New,
+		"agno":          agno.New,
+		"claude-code":   claudecode.New,
+		"claude-stream": claudestream.New,
+		"codex":         codex.New,
+		"codex-exec":    codexexec.New,
+		"grace":         grace.New,
+		"legion":        legion.New,
+		"letta":         letta.New,
+		"llm-message":   llmmessage.New,
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -85,7 +86,7 @@ func (o *decodeOptions) run(c *cobra.Command, args []string) error {
 	if err == nil && o.spans {
 		err = writeSpans(out, spans)
 	}
-	return errors.Join(err, w.err, out.Flush(), problems.Flush())
+	return errors.Join(err, w.rest(), w.err, out.Flush(), problems.Flush())
 }
 
 // open opens a recording.
@@ -132,20 +133,51 @@ func (o *decodeOptions) transportOf(path string) (fixture.Transport, error) {
 	return t, err
 }
 
+// decodeWriter writes each message once: one that is not complete is held until a
+// better version of it comes, or the end.
 type decodeWriter struct {
 	out, problems *bufio.Writer
 	buf           []byte
+	held          map[string]int // where the message of an id is in lines
+	lines         [][]byte       // nil: a complete version was written
 	err           error
 }
 
 func (w *decodeWriter) message(m *msg.Message) error {
+	row := m.Row()
 	var err error
-	if w.buf, err = m.Row().AppendJSON(w.buf[:0]); err != nil {
+	if w.buf, err = row.AppendJSON(w.buf[:0]); err != nil {
 		return err
 	}
 	w.buf = append(w.buf, '\n')
-	_, err = w.out.Write(w.buf)
+	at, held := w.held[row.MessageID]
+	switch {
+	case m.Complete == msg.Complete:
+		if held {
+			w.lines[at] = nil
+			delete(w.held, row.MessageID)
+		}
+		_, err = w.out.Write(w.buf)
+	case held:
+		w.lines[at] = bytes.Clone(w.buf)
+	default:
+		if w.held == nil {
+			w.held = make(map[string]int)
+		}
+		w.held[row.MessageID] = len(w.lines)
+		w.lines = append(w.lines, bytes.Clone(w.buf))
+	}
 	return err
+}
+
+// rest writes what is still held.
+func (w *decodeWriter) rest() error {
+	for _, line := range w.lines {
+		if _, err := w.out.Write(line); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // payloadLimit is how much of a frame a problem shows.

@@ -37,9 +37,11 @@ func newDemo() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "Show the whole product at work on bundled traffic",
-		Long: `Write the traffic of a few agents into a directory, run a sidecar on it with the
-real parts (decoder processes, the embedded ClickHouse), and show what came out:
-the sessions, one conversation as a tree, and where to look further.`,
+		Long: `Write the transcripts of two agents into a directory, start two agent servers (one
+answers with an event stream, one speaks over a WebSocket) and talk to them through
+taps, run a sidecar on it all with the real parts (decoder processes, the journal,
+the embedded ClickHouse), and show what came out: the sessions, one conversation as
+a tree, and where to look further.`,
 		Example: `  earshot demo
   earshot demo --keep     # leave the store running until Ctrl-C`,
 		Args: cobra.NoArgs,
@@ -60,7 +62,16 @@ type demo struct {
 }
 
 func (d *demo) run(ctx context.Context) error {
-	if err := d.prepare(); err != nil {
+	agents, err := d.liveAgents()
+	if err != nil {
+		return fmt.Errorf("demo: %w", err)
+	}
+	defer func() {
+		for _, a := range agents {
+			_ = a.server.Close()
+		}
+	}()
+	if err := d.prepare(agents); err != nil {
 		return fmt.Errorf("demo: %w", err)
 	}
 	file := filepath.Join(d.dir, "earshot.yaml")
@@ -69,17 +80,24 @@ func (d *demo) run(ctx context.Context) error {
 		return err
 	}
 	log := logger(cfg, d.err)
-	fmt.Fprintf(d.out, "Reading the traffic in %s with %s\n", d.dir, file)
+	fmt.Fprintf(d.out, "Reading the transcripts in %s with %s, and listening to two agents through taps\n", d.dir, file)
 	p := newProgress(d.err)
 	var last app.Progress
+	var talked error
 	began := time.Now()
 	err = app.Run(ctx, app.Settings{
 		Config: cfg, Decoders: decoders(), UntilIdle: time.Second, Logger: log,
-		Progress:  func(n app.Progress) { last = n; p.show(n) },
+		Progress: func(n app.Progress) { last = n; p.show(n) },
+		// The sidecar is not idle before this returns.
+		Ready: func(app.Running) {
+			for _, a := range agents {
+				talked = errors.Join(talked, d.talk(ctx, a))
+			}
+		},
 		Exporters: func(ctx context.Context, dsn string) ([]app.Exporter, error) { return exporters(ctx, cfg, dsn, log) },
 	})
 	p.end()
-	if err != nil {
+	if err := errors.Join(err, talked); err != nil {
 		return err
 	}
 	fmt.Fprintf(d.out, "%d lines and frames, %d messages, %d spans, stored in %s\n\n", last.Frames, last.Messages, last.Spans, inspect.Span(time.Since(began)))
@@ -87,7 +105,7 @@ func (d *demo) run(ctx context.Context) error {
 }
 
 // prepare writes the traffic and the configuration.
-func (d *demo) prepare() error {
+func (d *demo) prepare(agents []*liveAgent) error {
 	mark := filepath.Join(d.dir, demoMark)
 	if entries, err := os.ReadDir(d.dir); err == nil && len(entries) > 0 {
 		if _, err := os.Stat(mark); err != nil {
@@ -125,19 +143,23 @@ func (d *demo) prepare() error {
 	if err != nil {
 		return err
 	}
+	taps := ""
+	for _, a := range agents {
+		taps += fmt.Sprintf("  - {name: %s, type: tap, format: %s, listen: %q, upstream: %q}\n", a.name, a.format, a.tap, "http://"+a.upstream)
+	}
 	return os.WriteFile(filepath.Join(d.dir, "earshot.yaml"), []byte(fmt.Sprintf(`# Written by earshot demo.
 data_dir: %[1]s/data
 sources:
   - {name: legion, type: file, format: legion, paths: ["%[1]s/traffic/legion/sessions/*/messages.jsonl"]}
   - {name: claude, type: file, format: claude-code, paths: ["%[1]s/traffic/claude-code/**/*.jsonl"]}
-store: {listen: "%[2]s"}
+%[3]sstore: {listen: "%[2]s"}
 telemetry: {listen: ""}
 log: {level: warn}
-`, d.dir, listen)), 0o600)
+`, d.dir, listen, taps)), 0o600)
 }
 
-// render fills in a file's times: {{iso 1.5}} and {{unix 1.5}} are seconds after
-// base.
+// render fills in a file's times, in seconds after base: {{iso 1.5}}, {{unix 1.5}},
+// {{naive 1.5}} without a zone, and {{sec 1}} in whole seconds.
 func render(path string, base time.Time) ([]byte, error) {
 	text, err := demoFiles.ReadFile(path)
 	if err != nil {
@@ -145,8 +167,10 @@ func render(path string, base time.Time) ([]byte, error) {
 	}
 	at := func(s float64) time.Time { return base.Add(time.Duration(s * float64(time.Second))).UTC() }
 	t, err := template.New(path).Funcs(template.FuncMap{
-		"iso":  func(s float64) string { return at(s).Format("2006-01-02T15:04:05.000Z07:00") },
-		"unix": func(s float64) string { return fmt.Sprintf("%.3f", float64(at(s).UnixMilli())/1000) },
+		"iso":   func(s float64) string { return at(s).Format("2006-01-02T15:04:05.000Z07:00") },
+		"sec":   func(s float64) string { return fmt.Sprint(at(s + 120).Unix()) },
+		"naive": func(s float64) string { return at(s).Format("2006-01-02T15:04:05.000000") },
+		"unix":  func(s float64) string { return fmt.Sprintf("%.3f", float64(at(s).UnixMilli())/1000) },
 	}).Parse(string(text))
 	if err != nil {
 		return nil, err
@@ -183,7 +207,7 @@ func (d *demo) show(ctx context.Context, cfg *config.Config, file string) (err e
 	if err := writeSessions(d.cmd, list); err != nil {
 		return err
 	}
-	conv, err := inspect.Load(ctx, r, list[0].ID)
+	conv, err := inspect.Load(ctx, r, list[0].ID, inspect.ShortTexts)
 	if err != nil {
 		return err
 	}
@@ -196,6 +220,7 @@ func (d *demo) show(ctx context.Context, cfg *config.Config, file string) (err e
 Look further:
   earshot sessions -c %[1]s
   earshot show %[2]s -c %[1]s --full
+  earshot slow -c %[1]s           # which delegation was slow, and why
   earshot query 'SELECT tool_name, count(), avg(duration_ms) FROM v_tool_calls GROUP BY 1' -c %[1]s
   earshot store -c %[1]s          # for curl, Grafana or a driver
 The store's address: %[3]s

@@ -8,14 +8,16 @@ import (
 	"github.com/earshot-dev/earshot/core/app"
 	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/inspect"
+	"github.com/earshot-dev/earshot/core/price"
 	"github.com/earshot-dev/earshot/exporters/clickhouse"
 )
 
 // reader is a connection for reading, to the configured server or to the
 // embedded store, which runs for as long as it is open if it does not already.
 type reader struct {
-	conn  *clickhouse.Conn
-	close func()
+	conn   *clickhouse.Conn
+	close  func()
+	prices *price.Table
 }
 
 var _ inspect.Querier = (*reader)(nil)
@@ -24,7 +26,11 @@ var _ inspect.Querier = (*reader)(nil)
 // older ones without a FINAL in the query.
 func openReader(ctx context.Context, c *config.Config) (*reader, error) {
 	log := slog.New(slog.DiscardHandler)
-	r := &reader{close: func() {}}
+	prices, err := price.Load(c.Prices)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	r := &reader{close: func() {}, prices: prices}
 	s := clickhouse.ConnSettings{}
 	if x := c.Exporters.ClickHouse; x != nil {
 		s = connSettings(x, log)

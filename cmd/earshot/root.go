@@ -29,8 +29,8 @@ tables, and dashboards over them.`,
 		SilenceErrors: true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newRun(), newValidate(), newDemo(), newDecode(), newQuery(), newSessions(), newShow(), newPlugin(),
-		newSchema(), newStore(), newDLQ(), newBackfill(), newDoctor(), newVersion())
+	root.AddCommand(newRun(), newValidate(), newDemo(), newDecode(), newQuery(), newSessions(), newShow(), newSlow(), newExplain(), newTop(), newTail(), newPlugin(),
+		newRecord(), newReplay(), newSchema(), newStore(), newUI(), newDLQ(), newBackfill(), newDoctor(), newVersion())
 	for _, c := range root.Commands() {
 		strict(c)
 	}

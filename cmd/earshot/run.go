@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,6 +42,9 @@ come for that long, and every exporter has accepted everything.`,
 				return usageError{fmt.Errorf("--until-idle %s: must be positive", idle)}
 			}
 			log := logger(cfg, c.ErrOrStderr())
+			if os.Getenv("GOGC") == "" {
+				debug.SetGCPercent(app.GCPercent)
+			}
 			p := newProgress(c.ErrOrStderr())
 			var last app.Progress
 			ctx, stop := context.WithCancel(c.Context())

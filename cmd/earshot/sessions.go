@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -73,38 +76,67 @@ func newShow() *cobra.Command {
 	var file configFile
 	var output string
 	var full bool
+	var trace string
 	c := &cobra.Command{
-		Use:   "show SESSION",
-		Short: "Show one conversation, turn by turn",
+		Use:   "show SESSION | --trace TRACE",
+		Short: "Show one conversation turn by turn, or one turn as a waterfall",
 		Long: `Show a conversation: for each turn what the user asked, what happened behind the
 scenes (model turns, tools, delegations and the agents below them, with times,
-durations and tokens), and the answer. The beginning of a session's id is enough.`,
+durations and tokens), and the answer. The beginning of a session's id is enough.
+
+With --trace, draw one turn as a waterfall: a bar per span on the scale of the whole
+turn, what is on the critical path solid and marked with *.`,
 		Example: `  earshot show 0801e1da
+  earshot show --trace 4bf92f35
   earshot show 0801e1da --full | less -R`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) (err error) {
-			cfg, err := file.load(true)
-			if err != nil {
-				return err
+		Args: func(c *cobra.Command, args []string) error {
+			if trace != "" && len(args) > 0 {
+				return errors.New("give a SESSION or --trace TRACE, not both")
 			}
-			r, err := openReader(c.Context(), cfg)
-			if err != nil {
-				return err
+			if trace == "" && len(args) != 1 {
+				return errors.New("give one SESSION, or --trace TRACE")
 			}
-			defer func() { err = errors.Join(err, r.Close()) }()
-			conv, err := inspect.Load(c.Context(), r, args[0])
-			if err != nil {
-				return err
-			}
-			if output == "json" {
-				return writeJSON(c.OutOrStdout(), conv)
-			}
-			width, color := terminal(c.OutOrStdout())
-			return conv.Write(c.OutOrStdout(), inspect.Style{Color: color, Width: width, Full: full})
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			return read(c, &file, func(ctx context.Context, r *reader) error {
+				width, color := terminal(c.OutOrStdout())
+				style := inspect.Style{Color: color, Width: width, Full: full}
+				if trace != "" {
+					t, err := inspect.LoadTrace(ctx, r, trace, r.prices, time.Now())
+					if err != nil {
+						return err
+					}
+					return writeDrawn(c, output, t.Waterfall(), style)
+				}
+				texts := inspect.ShortTexts
+				if full || output == "json" {
+					texts = inspect.LongTexts
+				}
+				conv, err := inspect.Load(ctx, r, args[0], texts)
+				if err != nil {
+					return err
+				}
+				return writeDrawn(c, output, conv, style)
+			})
 		},
 	}
 	file.add(c)
 	outputFlag(c, &output)
+	c.Flags().StringVar(&trace, "trace", "", "draw this `TRACE` as a waterfall; the beginning of its id is enough")
 	c.Flags().BoolVar(&full, "full", false, "whole texts instead of their beginnings")
 	return c
+}
+
+// drawn is what can be drawn on a terminal.
+type drawn interface {
+	Write(w io.Writer, st inspect.Style) error
+}
+
+// writeDrawn writes v as JSON or draws it.
+func writeDrawn(c *cobra.Command, output string, v drawn, st inspect.Style) error {
+	if output == "json" {
+		return writeJSON(c.OutOrStdout(), v)
+	}
+	return v.Write(c.OutOrStdout(), st)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/earshot-dev/earshot/core/config"
+	"github.com/earshot-dev/earshot/core/price"
 )
 
 func newValidate() *cobra.Command {
@@ -15,8 +16,8 @@ func newValidate() *cobra.Command {
 		Use:   "validate",
 		Short: "Check a configuration",
 		Long: `Check a configuration: the file with line and column, the decoders (each is
-started and asked whether it takes the source's options), and whether the stores
-can be reached.`,
+started and asked whether it takes the source's options), the table of prices, and
+whether the stores can be reached.`,
 		Example: `  earshot validate -c earshot.yaml`,
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -30,6 +31,9 @@ can be reached.`,
 			}
 			if len(problems) > 0 {
 				return usageError{&config.Error{Problems: problems}}
+			}
+			if _, err := price.Load(cfg.Prices); err != nil {
+				return usageError{err}
 			}
 			if cfg.Exporters.ClickHouse != nil {
 				r, err := openReader(c.Context(), cfg)

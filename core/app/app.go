@@ -19,8 +19,11 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/checkpoint"
 	"github.com/earshot-dev/earshot/core/internal/deadletter"
 	"github.com/earshot-dev/earshot/core/internal/delivery"
+	"github.com/earshot-dev/earshot/core/internal/journal"
 	"github.com/earshot-dev/earshot/core/internal/pipeline"
+	"github.com/earshot-dev/earshot/core/internal/redact"
 	"github.com/earshot-dev/earshot/core/internal/source"
+	"github.com/earshot-dev/earshot/core/internal/source/tap"
 	"github.com/earshot-dev/earshot/core/internal/store"
 	"github.com/earshot-dev/earshot/core/internal/telemetry"
 )
@@ -71,7 +74,7 @@ func Run(ctx context.Context, s Settings) error {
 	if s.Logger == nil {
 		s.Logger = slog.New(slog.DiscardHandler)
 	}
-	r := &runner{Settings: s, metrics: telemetry.New()}
+	r := &runner{Settings: s, metrics: telemetry.New(), live: make(map[[2]string]bool)}
 	defer r.close()
 	if err := r.prepare(ctx); err != nil {
 		return err
@@ -89,7 +92,11 @@ type runner struct {
 	exporters []Exporter
 	delivery  *delivery.Delivery
 	pipeline  *pipeline.Pipeline
+	redactor  *redact.Redactor
+	journal   *journal.Journal   // nil: all sources are files
+	live      map[[2]string]bool // source and format of what the journal has readers of
 	sources   []*feed
+	loops     *tap.Loops // of all taps
 	server    *telemetry.Server
 	closers   []func()
 	refused   *deadletter.Log
@@ -100,7 +107,8 @@ type runner struct {
 type feed struct {
 	config config.Source
 	source source.Source
-	sink   *pipeline.Feed
+	sink   source.Sink
+	feed   *pipeline.Feed
 	stop   context.CancelFunc // of a source that runs
 	done   chan struct{}      // closed when it has ended
 }
@@ -184,11 +192,19 @@ func (r *runner) prepare(ctx context.Context) error {
 	if err := r.mirror(); err != nil {
 		return err
 	}
+	r.redactor, err = redactor(r.Config, func(rule string, n int) { r.metrics.Redacted.WithLabelValues(rule).Add(float64(n)) })
+	if err != nil {
+		return err
+	}
 	for i := range r.Config.Sources {
 		if err := r.add(ctx, &r.Config.Sources[i]); err != nil {
 			r.pipeline.Close()
 			return err
 		}
+	}
+	if err := r.unread(); err != nil {
+		r.pipeline.Close()
+		return err
 	}
 	if addr := r.Config.Telemetry.Listen; addr != "" {
 		if r.server, err = telemetry.Listen(addr, r.metrics); err != nil {

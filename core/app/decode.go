@@ -82,6 +82,9 @@ func (o *offline) Span(s *msg.Span) {
 	}
 }
 
+// Found implements assemble.Emitter; what was found is on the spans.
+func (o *offline) Found(string, string) {}
+
 // Relink implements assemble.Emitter. Recorded streams are given in an order in
 // which parents come first; a child that came before its parent stays where it
 // is.

@@ -4,14 +4,19 @@ import (
 	"context"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/earshot-dev/earshot/core/config"
 )
 
+// settleTime is how long what a source delivered may take to be with the exporters
+// or in their spools.
+const settleTime = 30 * time.Second
+
 // reload changes to the sources of another configuration: those that are no longer
 // in it end, new ones begin, those that it changes do both, and all others stay as
-// they are. A source that does not begin is logged; it is tried again with the next
-// configuration.
+// they are. A source that does not begin, or does not settle, is logged; it is tried
+// again with the next configuration.
 func (r *runner) reload(ctx context.Context, c *config.Config, listen func(*feed)) {
 	for _, section := range changed(r.Config, c) {
 		r.Logger.Warn("this change of the configuration needs a restart", "section", section)
@@ -19,19 +24,30 @@ func (r *runner) reload(ctx context.Context, c *config.Config, listen func(*feed
 	next := *r.Config
 	next.Sources = c.Sources
 	r.Config = &next
-	var stay []*feed
+	stays := func(s *config.Source) bool {
+		return slices.ContainsFunc(c.Sources, func(n config.Source) bool { return reflect.DeepEqual(n, *s) })
+	}
+	// All that end stop before the first is settled: readers of a tap need its listener
+	// to be gone.
+	var stay, end []*feed
 	for _, f := range r.sources {
-		if slices.ContainsFunc(c.Sources, func(s config.Source) bool { return reflect.DeepEqual(s, f.config) }) {
+		if stays(&f.config) {
 			stay = append(stay, f)
 			continue
 		}
+		end = append(end, f)
 		f.stop()
+	}
+	for _, f := range end {
 		<-f.done
-		if err := f.sink.Detach(ctx); err != nil {
+		within, cancel := context.WithTimeout(ctx, settleTime)
+		err := f.feed.Detach(within)
+		cancel()
+		if err != nil {
 			r.Logger.Error("a source that ended is not settled", "source", f.config.Name, "error", err)
 			return
 		}
-		r.Logger.Info("source ended", "source", f.config.Name)
+		r.Logger.Info("source ended", "source", f.config.Name, "format", f.feed.Format())
 	}
 	r.sources = stay
 	for i := range c.Sources {
@@ -39,11 +55,15 @@ func (r *runner) reload(ctx context.Context, c *config.Config, listen func(*feed
 		if slices.ContainsFunc(stay, func(f *feed) bool { return f.config.Name == s.Name }) {
 			continue
 		}
+		n := len(r.sources)
 		if err := r.add(ctx, s); err != nil {
 			r.Logger.Error("a source does not begin", "source", s.Name, "error", err)
+			r.sources = r.sources[:n]
 			continue
 		}
-		listen(r.sources[len(r.sources)-1])
+		for _, f := range r.sources[n:] {
+			listen(f)
+		}
 		r.Logger.Info("source began", "source", s.Name)
 	}
 	r.Logger.Info("configuration reloaded", "sources", len(r.sources))

@@ -8,43 +8,50 @@ import (
 	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/internal/host"
-	"github.com/earshot-dev/earshot/core/internal/source"
 	"github.com/earshot-dev/earshot/core/internal/source/file"
 )
 
-// add adds a configured source, and the decoder of its format if it is the first
-// of it.
+// add adds a configured source.
 func (r *runner) add(ctx context.Context, c *config.Source) error {
-	launch, err := r.Decoders.launch(r.Config, c.Format, r.sockets, r.Logger)
-	if err != nil {
+	add := r.addLive
+	if c.Type == config.TypeFile {
+		add = r.addFile
+	}
+	if err := add(ctx, c); err != nil {
 		return fmt.Errorf("source %s: %w", c.Name, err)
 	}
-	info, err := r.pipeline.AddFormat(ctx, c.Format, func(ctx context.Context) (*host.Process, error) { return host.Start(ctx, launch) })
-	if err != nil {
-		return fmt.Errorf("source %s: %w", c.Name, err)
-	}
-	src, err := r.build(c, info)
-	if err != nil {
-		return fmt.Errorf("source %s: %w", c.Name, err)
-	}
-	sink, err := r.pipeline.AddFeed(c.Name, c.Tenant, c.Format, string(c.Options), c.Type != config.TypeFile)
-	if err != nil {
-		return err
-	}
-	r.sources = append(r.sources, &feed{config: *c, source: src, sink: sink})
 	return nil
 }
 
-// build makes the source that the configuration describes.
-func (r *runner) build(c *config.Source, info decoder.Info) (source.Source, error) {
-	switch c.Type {
-	case config.TypeFile:
-		f := c.File
-		return file.New(file.Settings{
-			Name: c.Name, Paths: f.Paths, Exclude: f.Exclude, StartAt: file.StartAt(f.StartAt), MaxLine: int(f.MaxLine),
-			PollInterval: time.Duration(f.PollInterval), IgnoreOlderThan: time.Duration(f.IgnoreOlderThan),
-			Companions: info.Companions, Logger: r.Logger,
-		})
+// decoder starts the decoder of a format, unless it runs already.
+func (r *runner) decoder(ctx context.Context, format string) (decoder.Info, error) {
+	launch, err := r.Decoders.launch(r.Config, format, r.sockets, r.Logger)
+	if err != nil {
+		return decoder.Info{}, err
 	}
-	return nil, fmt.Errorf("type %s: not built yet", c.Type)
+	return r.pipeline.AddFormat(ctx, format, func(ctx context.Context) (*host.Process, error) { return host.Start(ctx, launch) })
+}
+
+// addFile adds a source of files, which are read again from where they are: what
+// is redacted is so on the way.
+func (r *runner) addFile(ctx context.Context, c *config.Source) error {
+	info, err := r.decoder(ctx, c.Format)
+	if err != nil {
+		return err
+	}
+	f := c.File
+	src, err := file.New(file.Settings{
+		Name: c.Name, Paths: f.Paths, Exclude: f.Exclude, StartAt: file.StartAt(f.StartAt), MaxLine: int(f.MaxLine),
+		PollInterval: time.Duration(f.PollInterval), IgnoreOlderThan: time.Duration(f.IgnoreOlderThan),
+		Companions: info.Companions, Logger: r.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	sink, err := r.pipeline.AddFeed(c.Name, c.Tenant, c.Format, string(c.Options), false)
+	if err != nil {
+		return err
+	}
+	r.sources = append(r.sources, &feed{config: *c, source: src, sink: r.redactor.Sink(sink), feed: sink})
+	return nil
 }

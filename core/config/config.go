@@ -14,6 +14,10 @@ type Config struct {
 	Plugins map[string]Plugin `yaml:"plugins"`
 	// What to listen to.
 	Sources []Source `yaml:"sources"`
+	// Prices of models, for the cost of what was done: CSV with the columns model,
+	// from, input, output, cache_read and cache_write, in US dollars for a million
+	// tokens. Empty: the list prices that come with the program.
+	Prices string `yaml:"prices"`
 	// Where to deliver. ClickHouse is the embedded store unless a dsn is given.
 	Exporters Exporters `yaml:"exporters"`
 	// The embedded store. Not started when exporters.clickhouse is given.

@@ -14,7 +14,7 @@ func Default() *Config {
 			FlushInterval: Duration(500 * time.Millisecond),
 			BatchRows:     20_000,
 			BatchBytes:    16 << 20,
-			MaxInFlight:   64 << 20,
+			MaxInFlight:   32 << 20,
 			RetryMin:      Duration(200 * time.Millisecond),
 			RetryMax:      Duration(30 * time.Second),
 			SpoolMax:      4 << 30,

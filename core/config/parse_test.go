@@ -193,13 +193,14 @@ func TestHome(t *testing.T) {
 data_dir: ~/data
 plugin_dir: "~"
 store: {binary: ~/bin/earshot-store}
+prices: ~/prices.csv
 exporters: {otlp: {endpoint: "https://h", tls: {ca_file: ~/ca.pem}}}
 sources:
   - {name: a, type: file, format: x, paths: [~/a, ~bob/b, ./~/c], exclude: [~/d]}
 `)
-	got := append([]string{c.DataDir, c.PluginDir, c.Store.Binary, c.Exporters.OTLP.TLS.CAFile}, c.Sources[0].File.Paths...)
+	got := append([]string{c.DataDir, c.PluginDir, c.Store.Binary, c.Prices, c.Exporters.OTLP.TLS.CAFile}, c.Sources[0].File.Paths...)
 	got = append(got, c.Sources[0].File.Exclude...)
-	want := []string{"/home/ada/data", "/home/ada", "/home/ada/bin/earshot-store", "/home/ada/ca.pem", "/home/ada/a", "~bob/b", "./~/c", "/home/ada/d"}
+	want := []string{"/home/ada/data", "/home/ada", "/home/ada/bin/earshot-store", "/home/ada/prices.csv", "/home/ada/ca.pem", "/home/ada/a", "~bob/b", "./~/c", "/home/ada/d"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

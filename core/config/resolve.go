@@ -13,6 +13,7 @@ const defaultDatabase = "earshot"
 func (l *loader) resolve(c *Config) {
 	l.home("data_dir", &c.DataDir)
 	l.home("plugin_dir", &c.PluginDir)
+	l.home("prices", &c.Prices)
 	l.home("store.binary", &c.Store.Binary)
 	for i := range c.Sources {
 		l.resolveSource("sources["+strconv.Itoa(i)+"]", &c.Sources[i])

@@ -19,7 +19,8 @@ import (
 // Any other outcome is an error: a plain one may pass and the batch is offered
 // again, RetryAfter says when, and Permanent says that this batch will never be
 // accepted as it is; the pipeline then cuts it in halves to find the record that
-// is to blame. Export is called from one goroutine.
+// is to blame. Export is called from one goroutine. The batch is not to be kept
+// once Export has returned: its lists are used again when every exporter has it.
 type Exporter interface {
 	Export(ctx context.Context, b *Batch) error
 	Close(ctx context.Context) error

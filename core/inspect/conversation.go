@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,16 +69,24 @@ func (t *Tokens) add(u Tokens) {
 	t.Reasoning += u.Reasoning
 }
 
-// textLimit is how much of a text a conversation keeps: what a terminal shows.
-const textLimit = 4000
+// How much of each text is read: what anybody reads of it, and what fits into the
+// line that a terminal shows of it.
+const (
+	LongTexts  = 4000
+	ShortTexts = 240
+)
 
-// Load reads a session. id may be the beginning of one if no other begins so.
-func Load(ctx context.Context, q Querier, id string) (*Conversation, error) {
+// ErrNoSession is wrapped by Load's error for a session that is not there.
+var ErrNoSession = errors.New("there is none")
+
+// Load reads a session, of each text at most that many characters. id may be the
+// beginning of one if no other begins so.
+func Load(ctx context.Context, q Querier, id string, texts int) (*Conversation, error) {
 	id, err := resolve(ctx, q, id)
 	if err != nil {
 		return nil, err
 	}
-	b := builder{steps: make(map[string]*Step)}
+	b := builder{steps: make(map[string]*Step), texts: texts}
 	if err := b.spans(ctx, q, id); err != nil {
 		return nil, fmt.Errorf("session %s: spans: %w", id, err)
 	}
@@ -108,7 +117,7 @@ func resolve(ctx context.Context, q Querier, id string) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("session %s: %w", id, err)
 	case len(found) == 0:
-		return "", fmt.Errorf("session %s: there is none; `earshot sessions` lists them", id)
+		return "", fmt.Errorf("session %s: %w; `earshot sessions` lists them", id, ErrNoSession)
 	case found[0] == id || len(found) == 1:
 		return found[0], nil
 	}
@@ -122,6 +131,7 @@ type builder struct {
 	order []*Step
 	loose []*Step // messages without a span
 	byID  map[string]*Turn
+	texts int
 }
 
 func (b *builder) spans(ctx context.Context, q Querier, id string) error {
@@ -181,7 +191,7 @@ func (b *builder) messages(ctx context.Context, q Querier, id string) error {
 			ts, agent_name, hidden, is_error, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens
 		FROM messages FINAL
 		WHERE session_id = {id:String}
-		ORDER BY ts, seq`, map[string]string{"id": id, "limit": fmt.Sprint(textLimit)},
+		ORDER BY ts, seq`, map[string]string{"id": id, "limit": fmt.Sprint(b.texts)},
 		func(v []any) error {
 			r := reader{values: v}
 			span, kind, content, arguments, task := r.str(), r.str(), r.str(), r.str(), r.str()
@@ -205,15 +215,15 @@ func (b *builder) messages(ctx context.Context, q Querier, id string) error {
 			switch kind {
 			case "user":
 				if !hidden {
-					join(&s.Input, content)
+					b.join(&s.Input, content)
 				}
 			case "assistant":
-				join(&s.Output, content)
+				b.join(&s.Output, content)
 				if t := b.turnOf(s); t != nil && s.parent == t.Root.SpanID && content != "" {
 					t.Answer = content
 				}
 			case "reasoning":
-				join(&s.Thoughts, content)
+				b.join(&s.Thoughts, content)
 			case "tool_call":
 				s.Input = arguments
 			case "delegation":
@@ -221,7 +231,7 @@ func (b *builder) messages(ctx context.Context, q Querier, id string) error {
 					s.Input = arguments
 				}
 			case "tool_result", "delegation_result":
-				join(&s.Output, content)
+				b.join(&s.Output, content)
 			case "error", "plan", "file", "system":
 				if !hidden {
 					s.Steps = append(s.Steps, &Step{Kind: "message", Name: kind, Started: ts, Output: content, Status: map[bool]string{true: "error"}[bad]})
@@ -238,12 +248,12 @@ func (b *builder) messages(ctx context.Context, q Querier, id string) error {
 // turnOf returns the turn whose root is the step's parent.
 func (b *builder) turnOf(s *Step) *Turn { return b.byID[s.parent] }
 
-func join(to *string, text string) {
+func (b *builder) join(to *string, text string) {
 	switch {
 	case text == "":
 	case *to == "":
 		*to = text
-	case len(*to) < textLimit:
+	case len(*to) < b.texts:
 		*to += "\n" + text
 	}
 }

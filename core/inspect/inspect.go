@@ -1,6 +1,7 @@
 // Package inspect reads the tables back for people: which sessions there are,
-// and what happened in one of them, turn by turn. It asks SQL of whatever runs
-// it and knows no driver.
+// what happened in one of them turn by turn, which delegations were slow and what
+// is to blame (see package blame), what runs now, and what comes in. It asks SQL of
+// whatever runs it and knows no driver.
 package inspect
 
 import (
@@ -61,7 +62,8 @@ func Sessions(ctx context.Context, q Querier, f Filter) ([]Session, error) {
 		FROM messages FINAL
 		WHERE {format:String} = '' OR format = {format:String}
 		GROUP BY tenant, session_id
-		HAVING ({since:Int64} = 0 OR last >= now() - toIntervalSecond({since:Int64}))
+		HAVING (messages > 0 OR tokens > 0)
+			AND ({since:Int64} = 0 OR last >= now() - toIntervalSecond({since:Int64}))
 			AND ({search:String} = '' OR positionCaseInsensitiveUTF8(concat(session_id, ' ', arrayStringConcat(agents, ' '), ' ', title), {search:String}) > 0)
 		ORDER BY last DESC, session_id
 		LIMIT {limit:UInt32}`, params,
@@ -100,9 +102,12 @@ func take[T any](r *reader) (zero T) {
 	return v
 }
 
-func (r *reader) str() string     { return take[string](r) }
-func (r *reader) time() time.Time { return take[time.Time](r).UTC() }
-func (r *reader) num() uint64     { return take[uint64](r) }
-func (r *reader) flag() bool      { return take[bool](r) }
-func (r *reader) list() []string  { return take[[]string](r) }
-func (r *reader) signed() int64   { return take[int64](r) }
+func (r *reader) str() string               { return take[string](r) }
+func (r *reader) time() time.Time           { return take[time.Time](r).UTC() }
+func (r *reader) num() uint64               { return take[uint64](r) }
+func (r *reader) flag() bool                { return take[bool](r) }
+func (r *reader) list() []string            { return take[[]string](r) }
+func (r *reader) signed() int64             { return take[int64](r) }
+func (r *reader) small() uint8              { return take[uint8](r) }
+func (r *reader) times() []time.Time        { return take[[]time.Time](r) }
+func (r *reader) maps() []map[string]string { return take[[]map[string]string](r) }

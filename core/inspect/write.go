@@ -1,6 +1,8 @@
 package inspect
 
 import (
+	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -21,13 +23,14 @@ func (c *Conversation) Write(w io.Writer, st Style) error {
 	if st.Width <= 0 {
 		st.Width = 100
 	}
-	p := &printer{w: w, Style: st}
+	lines := bufio.NewWriter(w)
+	p := &printer{w: lines, Style: st}
 	s := c.Session
-	p.line("", p.bold("session "+s.ID), fmt.Sprintf("  %s · %s · %s · %s", s.Format, plural(len(c.Turns), "turn"), Span(s.Last.Sub(s.Started)), tokens(s.Tokens)))
+	p.line("", p.bold("session "+printable(s.ID)), fmt.Sprintf("  %s · %s · %s · %s", s.Format, plural(len(c.Turns), "turn"), Span(s.Last.Sub(s.Started)), tokens(s.Tokens)))
 	for i := range c.Turns {
 		p.turn(&c.Turns[i], i+1)
 	}
-	return p.err
+	return cmp.Or(p.err, lines.Flush())
 }
 
 type printer struct {
@@ -38,7 +41,7 @@ type printer struct {
 
 func (p *printer) line(indent string, parts ...string) {
 	if p.err == nil {
-		_, p.err = fmt.Fprintln(p.w, indent+strings.Join(parts, ""))
+		_, p.err = fmt.Fprintln(p.w, strings.TrimRight(indent+strings.Join(parts, ""), " "))
 	}
 }
 

@@ -102,6 +102,15 @@ type SpanEvent struct {
 	Attrs []Attr
 }
 
+// EventFinding is the event of a run in which something was found: a loop, a storm
+// of errors, a silence. Its attributes say what, of which tool, and how often.
+const (
+	EventFinding = "finding"
+	FindingKind  = "earshot.finding.kind"
+	FindingTool  = "earshot.finding.tool"
+	FindingCount = "earshot.finding.count"
+)
+
 // SpanLink points to a span of another trace.
 type SpanLink struct {
 	TraceID TraceID

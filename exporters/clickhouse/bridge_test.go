@@ -124,7 +124,7 @@ func (b *bridge) query(conn net.Conn, in *chproto.Reader, out *chproto.Buffer, d
 	if _, err := b.data(in, compressed); err != nil { // what ends the external tables
 		return err
 	}
-	if !strings.HasPrefix(q.Body, "INSERT INTO") || strings.Contains(q.Body, "VALUES (") {
+	if !strings.HasPrefix(q.Body, "INSERT INTO") || strings.Contains(q.Body, "VALUES (") || strings.Contains(q.Body, "\nSELECT ") {
 		return b.answer(out, settings, q.Body, compressed)
 	}
 	sample, err := b.sample(q.Body, settings)

@@ -23,6 +23,7 @@ type writers struct {
 	calls       *callRows
 	delegations *delegationRows
 	open        *openRows
+	findings    *findingRows
 	letters     *letterRows
 	ledger      *ledgerRows
 
@@ -32,7 +33,7 @@ type writers struct {
 func newWriters(p *semconv.Profile, s Schema) *writers {
 	w := &writers{
 		messages: newMessageRows(), spans: newSpanRows(p), calls: newCallRows(), delegations: newDelegationRows(),
-		open: newOpenRows(p), letters: newLetterRows(), ledger: newLedgerRows(),
+		open: newOpenRows(p), findings: newFindingRows(), letters: newLetterRows(), ledger: newLedgerRows(),
 	}
 	for _, t := range w.tables() {
 		names := make([]string, len(t.block.Columns))
@@ -46,7 +47,7 @@ func newWriters(p *semconv.Profile, s Schema) *writers {
 
 func (w *writers) tables() []*table {
 	return []*table{
-		&w.messages.table, &w.spans.table, &w.calls.table, &w.delegations.table, &w.open.table, &w.letters.table, &w.ledger.table,
+		&w.messages.table, &w.spans.table, &w.calls.table, &w.delegations.table, &w.open.table, &w.findings.table, &w.letters.table, &w.ledger.table,
 	}
 }
 
@@ -85,6 +86,13 @@ func (w *writers) jobs(b *export.Batch) []func() *job {
 		spans(&w.calls.table, w.calls.takes, w.calls.add, month),
 		spans(&w.delegations.table, w.delegations.takes, w.delegations.add, month),
 		spans(&w.open.table, w.open.takes, w.open.add, day),
+		func() *job {
+			list := findings(b.Spans)
+			j := w.job(&w.findings.table, len(list), nil)
+			j.add = func(i int32) { w.findings.add(list[i]) }
+			j.period = func(i int32) int32 { return month(list[i].event.Time) }
+			return j
+		},
 		func() *job {
 			j := w.job(&w.letters.table, len(b.Letters), nil)
 			j.add = func(i int32) { w.letters.add(&b.Letters[i]) }

@@ -136,10 +136,6 @@ func (s Schema) withDefaults() Schema {
 // migrations.
 func (s Schema) bootstrap() []string {
 	s = s.withDefaults()
-	engine := "ReplacingMergeTree(applied_at)"
-	if s.Cluster != "" { // one table on all nodes of all shards
-		engine = "ReplicatedReplacingMergeTree('/clickhouse/tables/{uuid}', '{shard}-{replica}', applied_at)"
-	}
 	return []string{
 		"CREATE DATABASE IF NOT EXISTS " + quoteName(s.Database) + s.onCluster(),
 		"CREATE TABLE IF NOT EXISTS " + s.name("schema_migrations") + s.onCluster() + ` (
@@ -148,10 +144,19 @@ func (s Schema) bootstrap() []string {
     checksum   String COMMENT 'SHA-256 of its template',
     applied_at DateTime64(3, 'UTC') DEFAULT now64(3) COMMENT 'When it was applied'
 )
-ENGINE = ` + engine + `
+ENGINE = ` + s.everywhere("applied_at") + `
 ORDER BY version
 COMMENT 'Which steps of the schema this database has'`,
 	}
+}
+
+// everywhere is the engine of a small table that all nodes of all shards have
+// whole, so that it can be joined where the rows are.
+func (s Schema) everywhere(ver string) string {
+	if s.Cluster == "" {
+		return "ReplacingMergeTree(" + ver + ")"
+	}
+	return "ReplicatedReplacingMergeTree('/clickhouse/tables/{uuid}', '{shard}-{replica}', " + ver + ")"
 }
 
 // record returns the statement that notes a migration as applied.
@@ -194,6 +199,7 @@ func (s Schema) functions() template.FuncMap {
 		}
 	}
 	return template.FuncMap{
+		"everywhere":  s.everywhere,
 		"table":       s.local,
 		"name":        s.name,
 		"view":        s.name,

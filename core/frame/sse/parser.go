@@ -174,6 +174,9 @@ func (p *Parser) LastEventID() string { return p.lastID }
 // none.
 func (p *Parser) Retry() time.Duration { return p.retry }
 
+// Held is the number of bytes in memory that are in no frame yet.
+func (p *Parser) Held() int { return len(p.data) + len(p.value) + len(p.fname) }
+
 // Counts returns what has been seen so far.
 func (p *Parser) Counts() Counts { return p.counts }
 

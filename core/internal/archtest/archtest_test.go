@@ -20,9 +20,9 @@ const module = "github.com/earshot-dev/earshot/"
 // rooms are the parts of the house, the most specific first.
 var rooms = []string{
 	"core/msg", "core/frame", "core/decoder/conformance", "core/decoder/decodertest", "core/decoder/scaffold", "core/decoder",
-	"core/proto", "core/sdk/jsonv", "core/sdk/when", "core/sdk", "core/export/exporttest", "core/export", "core/config", "core/semconv", "core/inspect", "core/app",
-	"core/internal/wire", "core/internal/host", "core/internal/source", "core/internal/assemble", "core/internal/checkpoint",
-	"core/internal/deadletter", "core/internal/delivery", "core/internal/pipeline", "core/internal/spool", "core/internal/store", "core/internal/telemetry",
+	"core/proto", "core/sdk/jsonv", "core/sdk/when", "core/sdk", "core/export/exporttest", "core/export", "core/config", "core/semconv", "core/blame", "core/price", "core/inspect", "core/ui", "core/replay", "core/app",
+	"core/internal/wire", "core/internal/host", "core/internal/source", "core/internal/assemble", "core/internal/detect", "core/internal/checkpoint",
+	"core/internal/journal", "core/internal/redact", "core/internal/deadletter", "core/internal/delivery", "core/internal/pipeline", "core/internal/spool", "core/internal/store", "core/internal/telemetry",
 	"exporters/clickhouse", "exporters/otel", "plugins", "dashboards", "cmd/earshot-store", "cmd/earshot", "bench",
 }
 
@@ -43,12 +43,19 @@ var may = map[string][]string{
 	"core/export/exporttest":   {"core/msg", "core/export"},
 	"core/config":              {},
 	"core/semconv":             {"core/msg"},
-	"core/inspect":             {},
+	"core/blame":               {"core/msg"},
+	"core/inspect":             {"core/blame", "core/price"},
+	"core/price":               {},
+	"core/ui":                  {"core/inspect"},
 	"core/internal/wire":       {"core/msg", "core/frame", "core/decoder", "core/proto"},
 	"core/internal/host":       {"core/frame", "core/decoder", "core/proto", "core/internal/wire"},
 	"core/internal/source":     {"core/msg", "core/frame"},
-	"core/internal/assemble":   {"core/msg"},
+	"core/internal/detect":     {},
+	"core/internal/assemble":   {"core/msg", "core/internal/detect"},
 	"core/internal/checkpoint": {},
+	"core/internal/journal":    {"core/frame", "core/internal/source"},
+	"core/internal/redact":     {"core/frame", "core/internal/source"},
+	"core/replay":              {"core/frame", "core/internal/source"},
 	"core/internal/telemetry":  {},
 	"core/internal/store":      {},
 	"core/internal/deadletter": {"core/export", "core/msg"},
@@ -59,7 +66,7 @@ var may = map[string][]string{
 		"core/internal/assemble", "core/internal/checkpoint", "core/internal/telemetry",
 	},
 	"core/app": {
-		"core/msg", "core/frame", "core/decoder", "core/export", "core/config", "core/internal/wire", "core/internal/host", "core/internal/source",
+		"core/msg", "core/frame", "core/decoder", "core/export", "core/config", "core/internal/wire", "core/internal/host", "core/internal/source", "core/internal/journal", "core/internal/redact", "core/replay",
 		"core/internal/assemble", "core/internal/checkpoint", "core/internal/deadletter", "core/internal/delivery", "core/internal/pipeline", "core/internal/store", "core/internal/telemetry",
 	},
 	"exporters/clickhouse": {"core/msg", "core/export", "core/semconv"},
@@ -68,11 +75,12 @@ var may = map[string][]string{
 	"dashboards":           {},
 	"cmd/earshot-store":    {},
 	"cmd/earshot": {
-		"core/app", "core/config", "core/export", "core/msg", "core/frame", "core/decoder", "core/decoder/conformance", "core/decoder/scaffold",
-		"core/sdk", "core/semconv", "core/inspect", "exporters/clickhouse", "exporters/otel", "plugins", "dashboards",
+		"core/app", "core/replay", "core/config", "core/export", "core/msg", "core/frame", "core/decoder", "core/decoder/conformance", "core/decoder/scaffold",
+		"core/sdk", "core/semconv", "core/blame", "core/price", "core/inspect", "core/ui", "exporters/clickhouse", "exporters/otel", "plugins", "dashboards",
 	},
 	// A decoder for the tests of the whole product is a stranger's: it sees the SDK.
-	"bench": {"core/msg", "core/frame", "core/decoder", "core/sdk", "core/sdk/jsonv"},
+	// The benchmark has a sidecar of its own without exporters.
+	"bench": {"core/msg", "core/frame", "core/decoder", "core/app", "core/config", "core/export", "core/sdk", "core/sdk/jsonv", "plugins"},
 }
 
 type listed struct {

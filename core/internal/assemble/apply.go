@@ -19,6 +19,12 @@ func (g *group) apply(out Emitter, m *msg.Message, stream uint64) (linked bool) 
 	h.TraceID = g.trace(r.Root)
 	h.SpanID = g.span(msg.SpanRun, r.ID)
 	g.describe(r, m)
+	if m.Agent.Name == "" && m.Kind != msg.User { // of a user message it is who spoke
+		if m.Agent.Name = r.Agent.Name; m.Agent.Name == "" {
+			m.Agent.Name = r.To
+		}
+	}
+	g.watchSilence(out, r, m)
 	r.touch(m.Time)
 
 	switch m.Kind {
@@ -102,8 +108,11 @@ func (g *group) place(out Emitter, r *run, m *msg.Message, stream uint64) {
 			r.Link = max(r.Link, msg.ByParent)
 		}
 	}
+	if link, confidence := g.strength(r.Call); link > r.Link {
+		r.Link, r.Confidence = link, confidence
+	}
 	if p := g.parentOf(r); p != nil {
-		r.Parent, r.Root, r.Linked = p.ID, p.Root, p.Linked
+		r.Parent, r.Root, r.Linked, r.To = p.ID, p.Root, p.Linked, g.delegate(r)
 	}
 	g.ended(r)
 }
@@ -151,6 +160,22 @@ func (g *group) parentOf(r *run) *run {
 	return nil
 }
 
+// delegate is the name by which the call that caused r knows its agent.
+func (g *group) delegate(r *run) string {
+	if c := g.Open[r.Call]; c != nil {
+		return c.To
+	}
+	return g.Done[r.Call].To
+}
+
+// strength is the best way in which a call is known to have caused its run.
+func (g *group) strength(call string) (msg.LinkMethod, uint8) {
+	if c := g.Open[call]; c != nil {
+		return c.Link, c.Confidence
+	}
+	return g.Done[call].Link, g.Done[call].Confidence
+}
+
 // join gives an unlinked run its parent, as far as it is named.
 func (g *group) join(out Emitter, r *run, parent, callID string, by msg.LinkMethod, confidence uint8) {
 	if callID != "" && r.Call == "" {
@@ -179,16 +204,27 @@ func (g *group) link(out Emitter, callID string, d msg.Delegate) {
 	switch {
 	case c != nil && c.Child == "":
 		c.Child, c.Link, c.Confidence, c.changed = l.Child, l.Link, l.Confidence, true
+	case c != nil && c.Child == l.Child && l.Link > c.Link: // the stronger one stands, in whatever order they come
+		c.Link, c.Confidence, c.changed = l.Link, l.Confidence, true
 	case c == nil && over && old.Child == "":
 		old.Child, old.Link, old.Confidence = l.Child, l.Link, l.Confidence
+		g.Done[callID] = old
+	case c != nil && c.Child == l.Child && l.Link > c.Link:
+		c.Link, c.Confidence, c.changed = l.Link, l.Confidence, true
+	case c == nil && over && old.Child == l.Child && l.Link > old.Link:
+		old.Link, old.Confidence = l.Link, l.Confidence
 		g.Done[callID] = old
 	case c == nil && !over && !slices.Contains(g.Links, l):
 		if g.Links = append(g.Links, l); len(g.Links) > maxLinks {
 			g.Links = g.Links[1:]
 		}
 	}
-	if r := g.Runs[d.ChildRun]; r != nil && !r.Linked {
+	switch r := g.Runs[d.ChildRun]; {
+	case r == nil:
+	case !r.Linked:
 		g.join(out, r, "", callID, d.Link, d.Confidence)
+	case r.Call == callID && d.Link > r.Link: // which way is heard of first does not show
+		r.Link, r.Confidence, r.changed, r.Given = d.Link, d.Confidence, true, false
 	}
 }
 
@@ -208,7 +244,7 @@ func (g *group) settle(out Emitter, r *run) {
 	if p == nil || !p.Linked || g.below(p, r) {
 		return
 	}
-	r.Parent = p.ID
+	r.Parent, r.To = p.ID, g.delegate(r)
 	old := r.Root
 	for _, c := range g.Runs {
 		if c.Root != old || c.Linked {

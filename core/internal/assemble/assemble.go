@@ -15,6 +15,9 @@ type Emitter interface {
 	// Relink asks for the run's stream to be decoded again from its beginning,
 	// because its trace has changed. Before the first frame, ResetRun is called.
 	Relink(stream uint64, r RunRef)
+	// Found takes the kind of something that was found; it is an event of the run's
+	// span as well. A stream that is decoded again finds it again.
+	Found(format, kind string)
 }
 
 // RunRef names a run.

@@ -22,6 +22,7 @@ type world struct {
 	open    map[msg.SpanID]bool
 	relinks []string
 	replay  []RunRef
+	found   []string
 }
 
 func newWorld(t *testing.T) *world {
@@ -48,6 +49,8 @@ func (w *world) Relink(_ uint64, r RunRef) {
 	w.relinks = append(w.relinks, r.Run)
 	w.replay = append(w.replay, r)
 }
+
+func (w *world) Found(_, kind string) { w.found = append(w.found, kind) }
 
 // restart throws the assembler away and goes on from what was sealed.
 func (w *world) restart() {
@@ -394,4 +397,39 @@ func TestSilence(t *testing.T) {
 		  chat - 0-1 idle
 		  tool Sleep 1-1 idle cancelled:no_result
 		`)
+}
+
+// A tool call knows the model that asked for it, across a restart as well.
+func TestCallsNameTheirModel(t *testing.T) {
+	w := newWorld(t)
+	call := msg.Message{Kind: msg.ToolCall, Run: "r", Time: 1, Model: "tern-2"}
+	call.Tool = msg.Tool{CallID: "c", Name: "sound"}
+	w.apply(call)
+	w.restart()
+	w.apply(msg.Message{Kind: msg.ToolResult, Run: "r", Time: 2, Tool: msg.Tool{CallID: "c"}})
+	w.seal()
+	for _, s := range w.rows {
+		if s.Kind == msg.SpanTool && s.Model == "tern-2" {
+			return
+		}
+	}
+	t.Errorf("no call of tern-2 in %+v", w.rows)
+}
+
+// Of two ways in which a call's child was found the stronger is told, whichever
+// file happens to be read first.
+func TestStrongerLinkStands(t *testing.T) {
+	call := msg.Message{Kind: msg.Delegation, Run: "r", Time: 1, Tool: msg.Tool{CallID: "c", Name: "send"}}
+	weak := msg.Message{Kind: msg.Status, Run: "r", Time: 2, Signal: msg.Link, Tool: msg.Tool{CallID: "c"}, Delegation: msg.Delegate{ChildRun: "k", Link: msg.ByMetaFile}}
+	result := msg.Message{Kind: msg.DelegationResult, Run: "r", Time: 3, Tool: msg.Tool{CallID: "c"}, Delegation: msg.Delegate{ChildRun: "k", Link: msg.ByNativeID}}
+	for name, list := range map[string][]msg.Message{"call first": {call, weak, result}, "link first": {weak, call, result}} {
+		w := newWorld(t)
+		w.apply(list...)
+		w.seal()
+		for _, s := range w.rows {
+			if s.Kind == msg.SpanDelegation && (s.Delegate.Link != msg.ByNativeID || s.Delegate.ChildRun != "k") {
+				t.Errorf("%s: linked to %s by %s", name, s.Delegate.ChildRun, s.Delegate.Link)
+			}
+		}
+	}
 }

@@ -2,19 +2,46 @@ package assemble
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
+// recent are ids that were made last. Most messages belong to the run, the response
+// and the call of the message before, and hashing their names again was two fifths
+// of what assembling costs.
+type recent struct {
+	root  string
+	trace msg.TraceID
+	spans map[msg.SpanKind]named
+}
+
+type named struct {
+	native string
+	id     msg.SpanID
+}
+
 func (g *group) trace(root string) msg.TraceID {
-	return msg.NewTraceID(g.key.tenant, g.key.format, g.key.session, root)
+	if root != g.recent.root || g.recent.trace.IsZero() {
+		g.recent.root = strings.Clone(root)
+		g.recent.trace = msg.NewTraceID(g.key.tenant, g.key.format, g.key.session, root)
+	}
+	return g.recent.trace
 }
 
 func (g *group) span(kind msg.SpanKind, native string) msg.SpanID {
 	if kind == msg.SpanDelegation {
 		kind = msg.SpanTool // a call is one span, whatever it turns out to be
 	}
-	return msg.NewSpanID(g.key.tenant, g.key.format, g.key.session, kind, native)
+	if n, ok := g.recent.spans[kind]; ok && n.native == native {
+		return n.id
+	}
+	id := msg.NewSpanID(g.key.tenant, g.key.format, g.key.session, kind, native)
+	if g.recent.spans == nil {
+		g.recent.spans = make(map[msg.SpanKind]named)
+	}
+	g.recent.spans[kind] = named{strings.Clone(native), id} // native lies in a message
+	return id
 }
 
 // give gives a span of run r, with what every span has, and takes back the one
@@ -25,6 +52,9 @@ func (g *group) give(out Emitter, s *msg.Span, r *run) {
 	s.Run, s.ParentRun = r.ID, r.Parent
 	if s.Agent == (msg.Agent{}) {
 		s.Agent = r.Agent
+	}
+	if s.Agent.Name == "" {
+		s.Agent.Name = r.To
 	}
 	s.Ver = uint64(g.revision&0xff)<<revisionShift | uint64(s.State)<<completeShift | uint64(max(s.LastSeen, 0)/1000)&(linkedBit-1)
 	if r.Linked {
@@ -61,7 +91,7 @@ func (g *group) giveChat(out Emitter, r *run, state msg.SpanState) {
 func (g *group) callSpan(c *call) *msg.Span {
 	return &msg.Span{
 		ID: g.span(c.kind(), c.ID), Parent: g.span(msg.SpanRun, c.Run), Kind: c.kind(), State: msg.SpanOpen,
-		Start: c.Start, LastSeen: c.Last, ArgumentBytes: c.Arguments,
+		Start: c.Start, LastSeen: c.Last, ArgumentBytes: c.Arguments, Model: c.Model,
 		Tool:     msg.Tool{CallID: c.ID, Name: c.Tool, Server: c.Server, Internal: c.Internal},
 		Delegate: msg.Delegate{To: c.To, ChildRun: c.Child, Link: c.Link, Confidence: c.Confidence, Async: c.Async},
 		Events:   slices.Clone(c.Events),
@@ -75,7 +105,7 @@ func (g *group) runSpan(r *run) *msg.Span {
 		Model: r.Model, Provider: r.Provider, Usage: r.Usage,
 		Outcome: r.Outcome, ErrorType: r.Error, StatusMessage: r.Message,
 		Delegate: msg.Delegate{Link: r.Link, Confidence: r.Confidence},
-		Events:   slices.Clone(r.Events),
+		Events:   slices.Concat(r.Events, r.Found),
 	}
 	if r.Agent.Kind == msg.KindWorkflow {
 		s.Kind = msg.SpanWorkflow
@@ -193,7 +223,7 @@ func (g *group) reset(id string) {
 	}
 	g.Runs[id] = &run{
 		ID: r.ID, Parent: r.Parent, Call: r.Call, Link: r.Link, Confidence: r.Confidence, Root: r.Root, Was: r.Was,
-		Prev: r.Prev, PrevRoot: r.PrevRoot, Linked: r.Linked, Stream: r.Stream, Ended: min(r.Ended, byCall), Shown: r.Shown,
+		Prev: r.Prev, PrevRoot: r.PrevRoot, Linked: r.Linked, To: r.To, Stream: r.Stream, Ended: min(r.Ended, byCall), Shown: r.Shown,
 	}
 	for _, c := range g.Open {
 		if c.Run == id {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/earshot-dev/earshot/core/internal/detect"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
@@ -18,9 +19,11 @@ const (
 	maxDone      = 256  // ended delegations
 	maxLinks     = 256  // links whose call has not been seen
 	maxEvents    = 32   // of a span
+	maxFound     = 32   // findings of a run
 	maxPartial   = 1024 // incomplete messages
 	maxChats     = 64   // starts of responses, of a run
 	maxSeen      = 1024 // usage messages, of a run
+	maxCounted   = 64   // incomplete ones
 )
 
 // group is a session. Its exported fields are its state.
@@ -29,6 +32,7 @@ type group struct {
 	dirty    bool
 	touched  time.Time
 	revision uint32
+	recent   recent
 
 	Turns map[uint64]string `json:"turns,omitempty"` // by stream: the top-level run that is going on, or was last
 	Runs  map[string]*run   `json:"runs,omitempty"`
@@ -50,6 +54,7 @@ type done struct {
 	Run   string `json:"run"`
 	Root  string `json:"root"`
 	Child string `json:"child,omitempty"`
+	To    string `json:"to,omitempty"`
 
 	Link       msg.LinkMethod `json:"link,omitempty"`
 	Confidence uint8          `json:"confidence,omitempty"`
@@ -77,10 +82,11 @@ type run struct {
 
 	Source   string      `json:"source,omitempty"`
 	Agent    msg.Agent   `json:"agent,omitzero"`
+	To       string      `json:"to,omitempty"` // the name by which its call knows the agent, which may have none of its own
 	Model    string      `json:"model,omitempty"`
 	Provider string      `json:"provider,omitempty"`
 	Usage    msg.Tokens  `json:"usage,omitzero"`
-	Counted  counted     `json:"counted,omitzero"`
+	Counted  []counted   `json:"counting,omitempty"`
 	Seen     []uint64    `json:"seen,omitempty"` // the usage messages that were counted, sorted
 	Outcome  msg.Outcome `json:"outcome,omitempty"`
 	Error    string      `json:"error,omitempty"`
@@ -97,16 +103,22 @@ type run struct {
 	Chat   *chat           `json:"chat,omitempty"`
 	Chats  []chatStart     `json:"chats,omitempty"` // for responses that are told again
 	Events []msg.SpanEvent `json:"events,omitempty"`
+	Detect detect.State    `json:"detect,omitzero"`
+	// Delegating is how many of its delegations are at work.
+	Delegating int             `json:"delegating,omitempty"`
+	Found      []msg.SpanEvent `json:"found,omitempty"` // what the detectors found
 
 	Stream  uint64 `json:"stream"`
 	changed bool
 }
 
-// counted is the usage that was last added to the run, so that a more complete
-// one replaces it.
+// counted is usage that was added to the run and that a later version of its
+// message may replace: the last one, and those that were not complete, because
+// responses may come mixed.
 type counted struct {
-	Message uint64     `json:"message,omitempty"`
-	Tokens  msg.Tokens `json:"tokens,omitzero"`
+	Message  uint64     `json:"message,omitempty"`
+	Tokens   msg.Tokens `json:"tokens,omitzero"`
+	Complete bool       `json:"complete,omitempty"`
 }
 
 type chatStart struct {
@@ -146,6 +158,7 @@ type call struct {
 	Delegation bool            `json:"delegation,omitempty"`
 	Tool       string          `json:"tool"`
 	Server     string          `json:"server,omitempty"`
+	Model      string          `json:"model,omitempty"` // that asked for it
 	Internal   bool            `json:"internal,omitempty"`
 	To         string          `json:"to,omitempty"`
 	Child      string          `json:"child,omitempty"`
@@ -155,6 +168,7 @@ type call struct {
 	Start      int64           `json:"start"`
 	Last       int64           `json:"last"`
 	Arguments  uint32          `json:"arguments,omitempty"`
+	Hash       uint64          `json:"hash,omitempty"` // of the arguments
 	Shown      bool            `json:"shown,omitempty"`
 	Lost       bool            `json:"lost,omitempty"`  // nobody will bring its result, by rule
 	Given      bool            `json:"given,omitempty"` // and it was given so
@@ -242,7 +256,7 @@ func (g *group) waiting() map[string]bool {
 
 // finished remembers a delegation that has its result.
 func (g *group) finished(c *call) {
-	d := done{Run: c.Run, Root: c.Run, Child: c.Child, Link: c.Link, Confidence: c.Confidence}
+	d := done{Run: c.Run, Root: c.Run, Child: c.Child, To: c.To, Link: c.Link, Confidence: c.Confidence}
 	if r := g.Runs[c.Run]; r != nil {
 		d.Root = r.Root
 	}

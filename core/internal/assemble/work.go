@@ -70,7 +70,7 @@ func (c *chat) say(m *msg.Message) {
 // usage counts a response's tokens, once however often and from wherever they
 // are told.
 func (g *group) usage(out Emitter, r *run, m *msg.Message) msg.SpanID {
-	r.count(binary.BigEndian.Uint64(m.Host.ID[:]), m.Usage)
+	r.count(binary.BigEndian.Uint64(m.Host.ID[:]), m.Usage, m.Complete == msg.Complete)
 	if m.ResponseID == "" { // of the run as a whole
 		return g.span(msg.SpanRun, r.ID)
 	}
@@ -85,18 +85,26 @@ func (g *group) usage(out Emitter, r *run, m *msg.Message) msg.SpanID {
 	return id
 }
 
-func (r *run) count(id uint64, t msg.Tokens) {
+// count adds a usage message's tokens to the run's. A later version of one that
+// was not complete, or of the last one, takes its place.
+func (r *run) count(id uint64, t msg.Tokens, complete bool) {
 	at, seen := slices.BinarySearch(r.Seen, id)
+	old := slices.IndexFunc(r.Counted, func(c counted) bool { return c.Message == id })
 	switch {
-	case !seen && len(r.Seen) < maxSeen:
-		r.Seen = slices.Insert(r.Seen, at, id)
-	case r.Counted.Message == id:
-		r.Usage = minus(r.Usage, r.Counted.Tokens)
+	case old >= 0:
+		r.Usage = minus(r.Usage, r.Counted[old].Tokens)
+		r.Counted = slices.Delete(r.Counted, old, old+1)
 	case seen:
 		return
+	case len(r.Seen) < maxSeen:
+		r.Seen = slices.Insert(r.Seen, at, id)
 	}
 	r.Usage = r.Usage.Add(t)
-	r.Counted = counted{id, t}
+	r.Counted = slices.DeleteFunc(r.Counted, func(c counted) bool { return c.Complete })
+	if len(r.Counted) >= maxCounted {
+		r.Counted = slices.Delete(r.Counted, 0, 1)
+	}
+	r.Counted = append(r.Counted, counted{id, t, complete})
 }
 
 func minus(a, b msg.Tokens) msg.Tokens {
@@ -113,23 +121,25 @@ func (g *group) begin(out Emitter, r *run, m *msg.Message) msg.SpanID {
 	c := g.Open[m.Tool.CallID]
 	if c == nil {
 		id := strings.Clone(m.Tool.CallID)
-		c = &call{ID: id, Run: r.ID, Start: m.Time, Last: m.Time, Delegation: m.Kind == msg.Delegation}
+		c = &call{ID: id, Run: r.ID, Start: m.Time, Last: m.Time, Delegation: m.Kind == msg.Delegation, To: strings.Clone(m.Delegation.To)}
 		if d, ok := g.Done[id]; ok && d.Run == r.ID { // told again after its end
 			c.Child = d.Child
 		}
 		g.Open[id] = c
 		g.known(out, c)
+		g.watchDelegation(out, r, c, m)
 	}
 	c.changed, c.Given, c.Lost = true, false, false
 	keep(&c.Tool, m.Tool.Name)
 	keep(&c.Server, m.Tool.Server)
+	keep(&c.Model, m.Model)
 	keep(&c.To, m.Delegation.To)
 	keep(&c.Child, m.Delegation.ChildRun)
 	c.Link = max(c.Link, m.Delegation.Link)
 	c.Confidence = max(c.Confidence, m.Delegation.Confidence)
 	c.Internal = c.Internal || m.Tool.Internal
 	c.Async = c.Async || m.Delegation.Async
-	c.Arguments = uint32(m.Tool.Arguments.Len())
+	c.Arguments, c.Hash = uint32(m.Tool.Arguments.Len()), hash(m.Tool.Arguments)
 	return g.span(c.kind(), c.ID)
 }
 
@@ -144,8 +154,15 @@ func (g *group) known(out Emitter, c *call) {
 		return true
 	})
 	for _, r := range g.Runs {
-		if !r.Linked && (r.Call == c.ID || r.ID == c.Child) {
+		switch {
+		case !r.Linked && (r.Call == c.ID || r.ID == c.Child):
 			g.join(out, r, "", c.ID, c.Link, c.Confidence)
+		case r.Linked && r.Call == c.ID && r.To == "" && c.To != "":
+			// It was linked by its parent alone, and heard without a name.
+			r.To, r.changed = c.To, true
+			if r.Agent.Name == "" && r.Start != 0 {
+				out.Relink(r.Stream, RunRef{g.key.tenant, g.key.format, g.key.session, r.ID})
+			}
 		}
 	}
 }
@@ -196,6 +213,7 @@ func (g *group) end(out Emitter, r *run, m *msg.Message) msg.SpanID {
 		}
 	}
 	g.give(out, s, g.Runs[c.Run])
+	g.watchResult(out, g.Runs[c.Run], c, m)
 	if c.Delegation {
 		g.finished(c)
 		for _, child := range g.Runs {

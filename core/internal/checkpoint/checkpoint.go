@@ -33,6 +33,7 @@ type Stream struct {
 	Snapshot []byte `json:"snapshot,omitempty"`  // of the decoder, at SnapPos
 	FlushPos int64  `json:"flush_pos,omitempty"` // where what the decoder had open was given
 	LastTime int64  `json:"last_time,omitempty"`
+	Closed   bool   `json:"closed,omitempty"` // its source has closed it
 	// Poison are frames that no decoder is to see again, by position, and why.
 	Poison map[int64]string `json:"poison,omitempty"`
 

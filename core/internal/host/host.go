@@ -34,8 +34,6 @@ import (
 
 	goplugin "github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
@@ -128,8 +126,11 @@ func launch(ctx context.Context, s Settings) (p *Process, exited bool, err error
 		},
 	}
 	p = &Process{settings: s, client: goplugin.NewClient(config), cmd: cmd}
+	began := time.Now()
 	if err := p.start(ctx); err != nil {
-		exited = p.Exited() || status.Code(err) == codes.Unavailable // its socket closes before its end is seen
+		// Its pipes close before its end is seen, so what tells is that it did not
+		// take its time.
+		exited = time.Since(began) < s.StartTimeout
 		p.Abort()
 		return nil, exited, fmt.Errorf("decoder %s: %w", s.Name, err)
 	}

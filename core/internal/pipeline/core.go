@@ -25,6 +25,7 @@ type core struct {
 	changed   map[*stream]struct{} // since the last seal
 	forget    []checkpoint.Stream
 	epoch     *epoch
+	shelf     shelf
 	relinks   []relink
 	troubles  map[string]bool
 	sealed    atomic.Int32 // epochs that are not committed yet
@@ -42,7 +43,7 @@ func (c *core) init(p *Pipeline) {
 	c.changed = make(map[*stream]struct{})
 	c.troubles = make(map[string]bool)
 	c.assembler = assemble.New(p.settings.Assemble, p.check, c)
-	c.epoch = newEpoch()
+	c.epoch = newEpoch(&c.shelf)
 }
 
 // run is the core's loop.
@@ -72,7 +73,8 @@ func (c *core) run(ctx context.Context) error {
 			f()
 		case now := <-tick.C:
 			c.collect()
-			if c.epoch.due(now, c.p.settings.FlushInterval) || len(c.changed) > 0 && c.epoch.empty() && c.sealed.Load() == 0 {
+			rest := len(c.changed) > 0 || len(c.forget) > 0
+			if c.epoch.due(now, c.p.settings.FlushInterval) || rest && c.epoch.empty() && c.sealed.Load() == 0 {
 				err = c.seal(ctx, nil)
 			}
 		case now := <-slow.C:
@@ -124,6 +126,7 @@ func (c *core) open(s *stream) error {
 		if state != nil {
 			s.record.State = state
 		}
+		s.record.Closed = false
 	}
 	c.names[s.name] = s
 	s.next, s.at = s.record.SnapPos, s.record.SnapPos
@@ -273,6 +276,7 @@ func (c *core) end(s *stream, j *job) error {
 		c.forget = append(c.forget, s.record)
 		delete(c.changed, s)
 	} else {
+		s.record.Closed = true
 		c.touch(s)
 	}
 	delete(c.streams, s.id)
@@ -313,6 +317,15 @@ func (c *core) detach(f *Feed) {
 		delete(c.streams, id)
 		delete(c.names, s.name)
 		delete(c.changed, s)
+	}
+}
+
+// forgetClosed drops streams from the checkpoint. One that is open stays.
+func (c *core) forgetClosed(f *Feed, keys []string) {
+	for _, k := range keys {
+		if c.names[nameOf(f.source, k)] == nil {
+			c.forget = append(c.forget, checkpoint.Stream{Source: f.source, Key: k})
+		}
 	}
 }
 
@@ -421,6 +434,11 @@ func (c *core) Span(s *msg.Span) {
 		c.p.progress.spans.Add(1)
 		c.p.metrics.Spans.WithLabelValues(s.Format, s.Kind.String(), s.Outcome.String()).Inc()
 	}
+}
+
+// Found implements assemble.Emitter.
+func (c *core) Found(format, kind string) {
+	c.p.metrics.Findings.WithLabelValues(format, kind).Inc()
 }
 
 // Relink implements assemble.Emitter; it is done after the batch at hand.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"sync"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/export"
@@ -20,7 +21,43 @@ type epoch struct {
 	began time.Time
 }
 
-func newEpoch() *epoch { return &epoch{batch: &export.Batch{}} }
+func newEpoch(s *shelf) *epoch { return &epoch{batch: s.take()} }
+
+// shelf keeps the lists of epochs that are done for those to come. A message takes
+// 750 bytes beside its text: lists that grew anew in every epoch were more than half
+// of all that a sidecar allocated.
+type shelf struct {
+	mu    sync.Mutex
+	spare []*export.Batch
+}
+
+// spares is how many are kept: there are hardly ever more epochs under way.
+const spares = 3
+
+// take returns an empty batch.
+func (s *shelf) take() *export.Batch {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := len(s.spare)
+	if n == 0 {
+		return &export.Batch{}
+	}
+	b := s.spare[n-1]
+	s.spare = s.spare[:n-1]
+	return b
+}
+
+// give takes the lists of a batch that nobody looks at any more. What they hold is
+// cleared: it keeps frames and responses alive.
+func (s *shelf) give(b *export.Batch) {
+	clear(b.Messages)
+	clear(b.Spans)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.spare) < spares {
+		s.spare = append(s.spare, &export.Batch{Messages: b.Messages[:0], Spans: b.Spans[:0]})
+	}
+}
 
 func (e *epoch) empty() bool { return e.began.IsZero() }
 
@@ -64,7 +101,7 @@ func (c *core) seal(ctx context.Context, then func()) error {
 		return err
 	}
 	e := c.epoch
-	c.epoch = newEpoch()
+	c.epoch = newEpoch(&c.shelf)
 	now := time.Now().UnixNano()
 	for s := range c.changed {
 		d.Streams = append(d.Streams, s.record)
@@ -81,6 +118,7 @@ func (c *core) seal(ctx context.Context, then func()) error {
 			c.free(j)
 		}
 		c.p.progress.committed.Add(int64(e.batch.Len()))
+		c.shelf.give(e.batch)
 		c.sealed.Add(-1)
 		if then != nil {
 			then()

@@ -229,6 +229,9 @@ func (p *Pipeline) AddFeed(sourceName, tenant, formatName, options string, journ
 	return feed, nil
 }
 
+// Format is the name of the format.
+func (f *Feed) Format() string { return f.format.name }
+
 // Known implements source.Sink.
 func (f *Feed) Known() []source.Known {
 	list, err := f.p.check.Streams(f.source)
@@ -239,7 +242,7 @@ func (f *Feed) Known() []source.Known {
 	out := make([]source.Known, 0, len(list))
 	for i := range list {
 		r := &list[i]
-		out = append(out, source.Known{ID: source.ID{Key: r.Key, Origin: r.Origin, Anchor: r.Anchor, State: r.State}, Pos: r.SnapPos})
+		out = append(out, source.Known{ID: source.ID{Key: r.Key, Origin: r.Origin, Anchor: r.Anchor, State: r.State}, Pos: r.SnapPos, Closed: r.Closed})
 	}
 	return out
 }
@@ -299,6 +302,11 @@ func (f *Feed) Detach(ctx context.Context) error {
 	case <-f.p.stopped:
 		return errStopped
 	}
+}
+
+// Forget implements source.Sink.
+func (f *Feed) Forget(keys ...string) {
+	f.p.tell(func() { f.p.core.forgetClosed(f, keys) })
 }
 
 // Trouble implements source.Sink.

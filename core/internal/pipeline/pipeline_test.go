@@ -333,6 +333,10 @@ type world struct {
 	trap     string                   // a file; while it is there, no decoder can be opened
 	during   func(*pipeline.Pipeline) // called beside the run
 	after    func(*pipeline.Pipeline) // called at its end
+	// attach, if set, makes a source that is heard; detach ends what it reads from.
+	attach func(*pipeline.Feed) source.Source
+	detach func()
+	quick  bool // do not wait until the journal is empty
 }
 
 // run runs a sidecar: until it is drained and finished, or until stop is closed.
@@ -393,6 +397,15 @@ func (w *world) run(stop <-chan struct{}) {
 		f.mu.Unlock()
 		go func() { defer src.Done(); _ = f.Run(sources, feed) }()
 	}
+	var live source.Source
+	if w.attach != nil {
+		feed, err := p.AddFeed("live", "default", "notes", "", true)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		live = w.attach(feed)
+		src.Go(func() { _ = live.Run(sources, feed) })
+	}
 	var busy atomic.Bool
 	if w.during != nil {
 		wg.Add(1)
@@ -400,7 +413,7 @@ func (w *world) run(stop <-chan struct{}) {
 		go func() { defer wg.Done(); w.during(p); busy.Store(false) }()
 	}
 	drained := func() bool {
-		if busy.Load() {
+		if busy.Load() || live != nil && !live.Drained() {
 			return false
 		}
 		for _, f := range w.files {
@@ -444,6 +457,9 @@ func (w *world) run(stop <-chan struct{}) {
 	src.Wait()
 	cancel()
 	wg.Wait()
+	if w.detach != nil {
+		w.detach()
+	}
 	if err := check.Close(); err != nil {
 		w.t.Fatal(err)
 	}

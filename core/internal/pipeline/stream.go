@@ -84,7 +84,10 @@ func (s *stream) Deliver(ctx context.Context, b *frame.Batch) error {
 	s.order.Lock()
 	defer s.order.Unlock()
 	s.mu.Lock()
-	if s.closed || b.Frames[0].Pos != s.next {
+	// A rewind may meet frames on their way that begin where it leads to: then some
+	// are there already when the source begins again.
+	b.Frames = behind(b.Frames, s.next)
+	if s.closed || len(b.Frames) == 0 || b.Frames[0].Pos != s.next {
 		// Read before a rewind that it does not know of yet.
 		s.mu.Unlock()
 		s.format.undecoded.release(size)
@@ -112,6 +115,14 @@ func (s *stream) Deliver(ctx context.Context, b *frame.Batch) error {
 	return err
 }
 
+// behind returns the frames without those that end at pos or before.
+func behind(frames []frame.Frame, pos int64) []frame.Frame {
+	for len(frames) > 0 && frames[0].End <= pos {
+		frames = frames[1:]
+	}
+	return frames
+}
+
 // Save implements source.Stream.
 func (s *stream) Save(id source.ID) {
 	s.feed.p.tell(func() {
@@ -124,10 +135,15 @@ func (s *stream) Save(id source.ID) {
 func (s *stream) Close(ctx context.Context, forget bool) error {
 	s.order.Lock()
 	s.mu.Lock()
-	if s.closed {
+	switch {
+	case s.closed:
 		s.mu.Unlock()
 		s.order.Unlock()
 		return nil
+	case s.next < s.high: // its source does not know yet, or has more to deliver again
+		s.mu.Unlock()
+		s.order.Unlock()
+		return source.ErrRewound
 	}
 	s.closed = true
 	done := make(chan error, 1)

@@ -22,6 +22,10 @@ type Listener interface {
 type Recorder interface {
 	// Begin begins a recording, or continues the one of that key, whatever process
 	// began it. The id's State is ignored: see Recording.State.
+	//
+	// A recording without a key is of something that cannot outlive the process, such
+	// as one connection: nobody can continue it, the journal names it, and closes it
+	// when the process dies before Close.
 	Begin(ctx context.Context, format string, id ID) (Recording, error)
 }
 
@@ -32,6 +36,7 @@ type Recording interface {
 	// journal gives it its place. With the policy drop_oldest it never waits for room.
 	// With backpressure it waits until there is some or ctx ends: a caller that must
 	// not wait passes a context that has ended, and counts what was refused with Gap.
+	// What the journal itself has to give up it counts itself.
 	Record(ctx context.Context, f *frame.Frame) error
 	// Gap records that something was heard and not recorded.
 	Gap(reason string, frames, bytes int64)
@@ -40,7 +45,8 @@ type Recording interface {
 	Mark(state []byte) error
 	// State is what Mark last gave, in this process or before it.
 	State() []byte
-	// Sync returns when everything recorded so far survives a power cut.
+	// Sync returns when everything recorded so far survives a power cut, and with an
+	// error when some of it since the last Sync was given up.
 	Sync(ctx context.Context) error
 	// Close ends the recording: the stream's decoder gives what it has open as
 	// incomplete. A recording that is not closed goes on after a restart.

@@ -32,6 +32,9 @@ type Sink interface {
 	// delivers from pos. It is called from another goroutine, and frames that were
 	// read from further on are refused by position, so the source need not wait.
 	Open(ctx context.Context, id ID, rewind func(pos int64)) (Stream, int64, error)
+	// Forget drops streams from the checkpoint that are not open: there will never be
+	// more of them.
+	Forget(keys ...string)
 	// Trouble reports what could not be read at all: a directory where a file was
 	// named, a file without permission. It ends in a dead letter and in the log, once
 	// per (origin, reason).
@@ -56,11 +59,15 @@ type ID struct {
 type Known struct {
 	ID
 	Pos int64 // frames up to here are safe
+	// Closed says that the stream was closed, and that this is safe too: all of its
+	// frames, and what its decoder had open at the end.
+	Closed bool
 }
 
 // Stream takes the frames of one stream, in order and without gaps: the first
 // frame's Pos is the position that Open returned or rewind named, every other
-// frame's is the End of the one before.
+// frame's is the End of the one before. Frames that it has already, which is what
+// a rewind may lead to, it leaves out.
 type Stream interface {
 	// Deliver hands a batch over, and its buffer with it. It blocks while the
 	// pipeline has as much in flight as it may have.

@@ -16,10 +16,13 @@ type Metrics struct {
 	Problems *prometheus.CounterVec // source, stage, reason
 	Spans    *prometheus.CounterVec // format, kind, outcome
 
+	Findings *prometheus.CounterVec // format, kind
+
 	DecoderRestarts *prometheus.CounterVec // format
 	DecoderFailures *prometheus.CounterVec // format
 	DecoderCircuit  *prometheus.GaugeVec   // format; 1 while its decoder dies without getting anywhere
 
+	Redacted     *prometheus.CounterVec // rule
 	LettersLost  prometheus.Counter
 	SpoolBytes   *prometheus.GaugeVec     // exporter
 	SpoolLost    *prometheus.CounterVec   // exporter
@@ -48,8 +51,10 @@ func New() *Metrics {
 		Unknown:         counter("unknown_total", "Messages that no decoder understood, by the type they name.", "format", "type"),
 		Problems:        counter("problems_total", "Input that was set aside as dead letters.", "source", "stage", "reason"),
 		Spans:           counter("spans_total", "Spans that ended.", "format", "kind", "outcome"),
+		Findings:        counter("findings_total", "Loops, error storms, fan-outs and silences that were found in runs.", "format", "kind"),
 		DecoderRestarts: counter("decoder_restarts_total", "Decoder processes that died and were started again.", "format"),
 		DecoderFailures: counter("decoder_failures_total", "Streams whose decoder gave up and was opened again.", "format"),
+		Redacted:        counter("redacted_total", "Secrets that were taken out, by the rule that found them.", "rule"),
 		DecoderCircuit:  gauge("decoder_circuit_open", "1 while a format waits because its decoder dies again and again.", "format"),
 		Batches:         counter("export_batches_total", "Batches offered to an exporter, by outcome.", "exporter", "outcome"),
 		Records:         counter("export_records_total", "Records that an exporter has accepted.", "exporter"),
@@ -65,9 +70,14 @@ func New() *Metrics {
 		LettersLost: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "earshot", Name: "dead_letters_rotated_total", Help: "Refused rows that rotation removed from the local file."}),
 		Commits:     prometheus.NewCounter(prometheus.CounterOpts{Namespace: "earshot", Name: "checkpoint_commits_total", Help: "Checkpoints that were committed."}),
 	}
-	m.registry.MustRegister(m.Bytes, m.Frames, m.Messages, m.Unknown, m.Problems, m.Spans, m.DecoderRestarts, m.DecoderFailures, m.DecoderCircuit,
+	m.registry.MustRegister(m.Bytes, m.Frames, m.Messages, m.Unknown, m.Problems, m.Spans, m.Findings, m.DecoderRestarts, m.DecoderFailures, m.DecoderCircuit, m.Redacted,
 		m.Batches, m.Records, m.BatchSeconds, m.ExporterLag, m.Streams, m.InFlight, m.Commits, m.LettersLost, m.SpoolBytes, m.SpoolLost)
 	return m
+}
+
+// Watch adds a figure that is asked for when the metrics are read.
+func (m *Metrics) Watch(name, help string, value func() float64) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "earshot", Name: name, Help: help}, value))
 }
 
 // Registry has all of them.

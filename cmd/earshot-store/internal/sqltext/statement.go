@@ -145,6 +145,7 @@ func parseOther(text string) Statement {
 		case n == 1 && last.is("SYSTEM") && (t.is("SHUTDOWN") || t.is("KILL") || t.is("SUSPEND")):
 			st.Refuse = RefuseSignals
 		}
+		before := last
 		last = t
 		switch {
 		case t.sym('(') || t.sym('['):
@@ -157,7 +158,7 @@ func parseOther(text string) Statement {
 				first = t
 			}
 			n++
-			format.feed(t)
+			format.feed(t, before)
 		}
 	}
 	st.Query = st.Query || first.is("SELECT") || first.is("WITH") || first.is("FROM")
@@ -166,23 +167,39 @@ func parseOther(text string) Statement {
 }
 
 // clause finds FORMAT name at the end of a statement, or before its SETTINGS.
-// Further back it is no clause but somebody's alias.
+// Further back it is no clause but somebody's alias, and behind what an expression
+// has to follow it is a column of that name: ORDER BY format DESC.
 type clause struct {
 	name string
 	step int // 0: nothing, 1: behind FORMAT, 2: behind its name, 3: behind the clause
 }
 
-func (c *clause) feed(t token) {
+func (c *clause) feed(t, before token) {
 	switch {
 	case c.step == 1 && t.name():
 		c.name, c.step = t.value(), 2
-	case t.is("FORMAT"):
+	case t.is("FORMAT") && !awaits(before):
 		c.name, c.step = "", 1
 	case c.step == 2 && !t.sym(';') && !t.is("SETTINGS"):
 		c.name, c.step = "", 0
 	case c.step > 0:
 		c.step = 3
 	}
+}
+
+// awaits reports whether an expression has to follow the token.
+func awaits(t token) bool {
+	switch t.kind {
+	case symbol:
+		return strings.IndexByte(",.=<>+-/%|?:", t.text[0]) >= 0
+	case word:
+		switch strings.ToUpper(t.text) {
+		case "SELECT", "DISTINCT", "WHERE", "PREWHERE", "HAVING", "QUALIFY", "BY", "ON", "USING", "AS", "AND", "OR", "XOR", "NOT",
+			"IN", "LIKE", "ILIKE", "BETWEEN", "WHEN", "THEN", "ELSE", "DIV", "MOD":
+			return true
+		}
+	}
+	return false
 }
 
 // Concatenable reports whether two outputs of the format, one behind the other,

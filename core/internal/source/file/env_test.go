@@ -130,16 +130,18 @@ func (e *env) copy(from, to string) {
 }
 
 // gzip compresses a file as gzip does: it keeps the time, and removes the original
-// when the archive is complete.
+// when the archive is complete. That appears whole, since how long it would be cut
+// short depends on the machine.
 func (e *env) gzip(from, to string) {
 	e.Helper()
 	info, err := os.Stat(e.path(from))
 	e.must(err)
 	b, err := os.ReadFile(e.path(from))
 	e.must(err)
-	e.must(os.WriteFile(e.path(to), packed(b), 0o644))
+	e.write("tmp", string(packed(b)))
 	old := info.ModTime().Add(-time.Minute) // long enough ago
-	e.must(os.Chtimes(e.path(to), old, old))
+	e.must(os.Chtimes(e.path("tmp"), old, old))
+	e.rename("tmp", to)
 	e.must(os.Remove(e.path(from)))
 }
 
@@ -195,6 +197,21 @@ func (e *env) wantTrouble(reasons ...string) {
 	if diff := cmp.Diff(reasons, e.sink.reasons()); diff != "" {
 		e.Fatalf("troubles (-want +got):\n%s", diff)
 	}
+}
+
+// ghosts returns how many there are of a family.
+func (e *env) ghosts(name string) int {
+	e.src.mu.Lock()
+	defer e.src.mu.Unlock()
+	return len(e.src.ghosts[e.path(name)])
+}
+
+// isPart reports whether a file of that size is known as a copy of another one.
+func (e *env) isPart(name string, size int) bool {
+	e.src.mu.Lock()
+	defer e.src.mu.Unlock()
+	f := e.src.byPath[e.path(name)]
+	return f != nil && f.part != nil && f.part.size == int64(size)
 }
 
 // numbered returns n lines with some text.

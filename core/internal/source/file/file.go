@@ -41,6 +41,7 @@ type file struct {
 	unsettled string    // the family that waits for it
 	known     []*stream // that were read from this inode in an earlier run
 	stream    *stream
+	part      *part         // of a copy that has no stream
 	haunt     *haunt        // of a ghost
 	place     *list.Element // in Source.idle
 

@@ -1,9 +1,7 @@
 package file
 
 import (
-	"context"
 	"os"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -12,18 +10,26 @@ import (
 var (
 	a = numbered("a", 40)
 	b = numbered("b", 40)
-	// alike begins two files that cannot be told from each other by their beginning.
-	alike = `{"header":"` + strings.Repeat("same ", 230) + `"}`
 )
 
-// TestFiles has a row for everything that can happen to a file. Every row runs
-// with notifications alone and with the poll alone.
+// row is something that can happen to files, and what is to come of it.
+type row struct {
+	name  string
+	paths []string
+	run   func(e *env)
+}
+
+// runRows runs every row with notifications alone and with the poll alone.
+func runRows(t *testing.T, rows []row) {
+	for _, tt := range rows {
+		t.Run(tt.name+"/inotify", func(t *testing.T) { t.Parallel(); tt.run(newEnv(t, tt.paths...)) })
+		t.Run(tt.name+"/poll", func(t *testing.T) { t.Parallel(); tt.run(newEnv(t, tt.paths...).poll()) })
+	}
+}
+
+// TestFiles has a row for everything that can be there, or come to be there.
 func TestFiles(t *testing.T) {
-	tests := []struct {
-		name  string
-		paths []string
-		run   func(e *env)
-	}{
+	runRows(t, []row{
 		{"globs at any depth", []string{"**/*.jsonl"}, func(e *env) {
 			e.write("x.jsonl", text("top"))
 			e.write("one/two/x.jsonl", text("deep"))
@@ -104,202 +110,6 @@ func TestFiles(t *testing.T) {
 			e.src.Finish()
 			e.want(a[0], "rest", "only rest")
 			e.idle()
-		}},
-		{"renamed below the patterns", []string{"*.jsonl"}, func(e *env) {
-			e.write("x.jsonl", text(a[:3]...))
-			e.start().want(a[:3]...)
-			e.rename("x.jsonl", "y.jsonl")
-			e.add("y.jsonl", text(a[3:6]...))
-			e.want(a[:6]...)
-			e.wantStreams(1)
-			e.until("the new name", func() bool { return e.sink.Known()[0].Origin == e.path("y.jsonl") })
-		}},
-		{"renamed to another directory", []string{"**/*.jsonl"}, func(e *env) {
-			e.write("x.jsonl", text(a[:3]...))
-			e.write("sub/other.jsonl", text(b[0]))
-			e.start().want(append(a[:3:3], b[0])...)
-			e.rename("x.jsonl", "sub/y.jsonl")
-			e.add("sub/y.jsonl", text(a[3:6]...))
-			e.want(append(a[:6:6], b[0])...)
-			e.wantStreams(2)
-		}},
-		{"renamed out of the patterns", []string{"*.jsonl"}, func(e *env) {
-			e.write("x.jsonl", text(a[:3]...))
-			e.start().want(a[:3]...)
-			e.rename("x.jsonl", "x.jsonl.1")
-			e.add("x.jsonl.1", text(a[3:6]...))
-			e.want(a[:6]...)
-			e.stop()
-			e.add("x.jsonl.1", text(a[6:9]...))
-			e.start().want(a[:9]...)
-			e.wantStreams(1)
-		}},
-		{"renamed out of the patterns into another directory", []string{"*.jsonl"}, func(e *env) {
-			e.write("x.jsonl", text(a[:3]...))
-			e.start().want(a[:3]...)
-			e.rename("x.jsonl", "old/archived")
-			e.add("old/archived", text(a[3:6]...))
-			e.until("the new name", func() bool { return e.sink.Known()[0].Origin == e.path("old/archived") })
-			e.want(a[:6]...)
-			e.wantStreams(1)
-		}},
-		{"renamed while down", []string{"*.jsonl"}, func(e *env) {
-			e.write("x.jsonl", text(a[:3]...))
-			e.start().want(a[:3]...)
-			e.stop()
-			e.add("x.jsonl", text(a[3:6]...))
-			e.rename("x.jsonl", "x.jsonl.1")
-			e.write("x.jsonl", text(b[:2]...))
-			e.start().want(append(a[:6:6], b[:2]...)...)
-			e.wantStreams(2)
-		}},
-		{"rotated by rename and create", []string{"*.jsonl"}, func(e *env) {
-			e.write("x.jsonl", text(alike, a[0]))
-			e.start().want(alike, a[0])
-			e.rename("x.jsonl", "x.jsonl.1")
-			e.add("x.jsonl.1", text(a[1]))
-			e.write("x.jsonl", text(alike, b[0]))
-			e.want(alike, a[0], a[1], alike, b[0])
-			e.rename("x.jsonl.1", "x.jsonl.2")
-			e.rename("x.jsonl", "x.jsonl.1")
-			e.write("x.jsonl", text(b[1:3]...))
-			e.want(alike, a[0], a[1], alike, b[0], b[1], b[2])
-			e.wantStreams(3)
-		}},
-		{"copied and truncated, copy elsewhere", []string{"*.jsonl"}, func(e *env) {
-			e.write("x.jsonl", text(a[:3]...))
-			e.start().want(a[:3]...)
-			e.copy("x.jsonl", "old/x.jsonl.1")
-			e.must(os.Truncate(e.path("x.jsonl"), 0))
-			e.add("x.jsonl", text(b[:2]...))
-			e.want(append(a[:3:3], b[:2]...)...)
-			e.wantStreams(2)
-		}},
-		{"copied and truncated, beginnings alike", []string{"*.jsonl"}, func(e *env) {
-			e.write("x.jsonl", text(alike, a[0]))
-			e.start().want(alike, a[0])
-			e.copy("x.jsonl", "x.jsonl.1")
-			e.must(os.Truncate(e.path("x.jsonl"), 0))
-			e.add("x.jsonl", text(alike, b[0], b[1], b[2]))
-			e.want(alike, a[0], alike, b[0], b[1], b[2])
-			e.wantStreams(2)
-		}},
-		{"copied and truncated while down, beginnings alike, grown", []string{"*.jsonl"}, func(e *env) {
-			e.write("x.jsonl", text(alike, a[0]))
-			e.start().want(alike, a[0])
-			e.stop()
-			e.add("x.jsonl", text(a[1]))
-			e.copy("x.jsonl", "x.jsonl.1")
-			e.must(os.Truncate(e.path("x.jsonl"), 0))
-			e.add("x.jsonl", text(alike, b[0], b[1], b[2]))
-			e.start().want(alike, a[0], a[1], alike, b[0], b[1], b[2]) // a[1] is in the copy only
-			e.wantStreams(2)
-		}},
-		{"copied and truncated below the patterns", []string{"*.jsonl*"}, func(e *env) {
-			e.write("x.jsonl", text(a[:3]...))
-			e.start().want(a[:3]...)
-			e.copy("x.jsonl", "x.jsonl.1")
-			e.must(os.Truncate(e.path("x.jsonl"), 0))
-			e.add("x.jsonl", text(b[:2]...))
-			e.want(append(a[:3:3], b[:2]...)...)
-			e.stop()
-			e.start().want(append(a[:3:3], b[:2]...)...)
-			e.wantStreams(2)
-		}},
-		{"copy that stays a copy, and one that does not", []string{"*.jsonl*"}, func(e *env) {
-			e.write("x.jsonl", text(a[:3]...))
-			e.start().want(a[:3]...)
-			e.copy("x.jsonl", "x.jsonl.1")
-			e.idle()
-			e.add("x.jsonl", text(a[3]))
-			e.want(a[:4]...)
-			e.wantStreams(1)
-			e.add("x.jsonl.1", text(b[0]))
-			e.want(append(append(a[:4:4], a[:3]...), b[0])...)
-		}},
-		{"truncated in place", []string{"*.jsonl"}, func(e *env) {
-			e.write("x.jsonl", text(a[:5]...))
-			e.start().want(a[:5]...)
-			e.write("x.jsonl", text(b[0]))
-			e.want(append(a[:5:5], b[0])...)
-			e.write("x.jsonl", text(b[1:20]...)) // longer than it ever was
-			e.want(append(a[:5:5], b[:20]...)...)
-			e.wantStreams(3)
-		}},
-		{"truncated in place while down, longer", []string{"*.jsonl"}, func(e *env) {
-			e.write("x.jsonl", text(a[:5]...))
-			e.start().want(a[:5]...)
-			e.stop()
-			e.write("x.jsonl", text(b[:20]...))
-			e.start().want(append(a[:5:5], b[:20]...)...)
-		}},
-		{"torn last line is cut off and written again", []string{"*.jsonl"}, func(e *env) {
-			e.write("x.jsonl", text(a[:5]...), "to")
-			e.start().want(a[:5]...)
-			e.must(os.Truncate(e.path("x.jsonl"), int64(len(text(a[:5]...)))))
-			e.idle()
-			e.add("x.jsonl", "torn\n")
-			e.want(append(a[:5:5], "torn")...)
-			e.wantStreams(1)
-		}},
-		{"truncated under a writer that does not append", []string{"*.jsonl"}, func(e *env) {
-			f, err := os.Create(e.path("x.jsonl"))
-			e.must(err)
-			defer f.Close()
-			f.WriteString(text(a[:5]...))
-			e.start().want(a[:5]...)
-			e.must(f.Truncate(0))
-			f.WriteString(text(a[5:7]...)) // behind a hole
-			e.want(a[:7]...)
-		}},
-		{"deleted with data unread", []string{"*.jsonl"}, func(e *env) {
-			e.sink.gate = make(chan struct{})
-			e.settings.MaxRead = minRead
-			lines := numbered("long", 2000)
-			e.write("x.jsonl", text(lines...))
-			e.start()
-			e.sink.gate <- struct{}{}
-			e.remove("x.jsonl")
-			close(e.sink.gate)
-			e.want(lines...)
-		}},
-		{"deleted and made again", []string{"*.jsonl"}, func(e *env) {
-			e.write("x.jsonl", text(a[:5]...))
-			e.start().want(a[:5]...)
-			e.remove("x.jsonl")
-			e.write("x.jsonl", text(b[:7]...))
-			e.want(append(a[:5:5], b[:7]...)...)
-		}},
-		{"written to after it was deleted", []string{"*.jsonl"}, func(e *env) {
-			f, err := os.Create(e.path("x.jsonl"))
-			e.must(err)
-			defer f.Close()
-			f.WriteString(text(a[:5]...))
-			e.start().want(a[:5]...)
-			e.remove("x.jsonl")
-			f.WriteString(text(a[5:7]...))
-			e.want(a[:7]...)
-		}},
-		{"replaced while it is read", []string{"*.jsonl"}, func(e *env) {
-			e.sink.gate = make(chan struct{})
-			e.settings.MaxRead = minRead
-			lines := numbered("long", 2000)
-			e.write("x.jsonl", text(lines...))
-			e.start()
-			e.sink.gate <- struct{}{}
-			e.write("tmp", text(b[:3]...))
-			e.rename("tmp", "x.jsonl")
-			close(e.sink.gate)
-			e.want(append(lines, b[:3]...)...)
-			e.wantStreams(2)
-		}},
-		{"written anew with more at its end", []string{"*.jsonl"}, func(e *env) {
-			e.write("x.jsonl", text(a[:5]...))
-			e.start().want(a[:5]...)
-			e.write("tmp", text(a[:8]...))
-			e.rename("tmp", "x.jsonl")
-			e.want(a[:8]...)
-			e.wantStreams(1)
 		}},
 		{"file that appears later", []string{"**/*.jsonl"}, func(e *env) {
 			e.start().idle()
@@ -453,11 +263,5 @@ func TestFiles(t *testing.T) {
 			e.add("new.jsonl", text(b[2]))
 			e.start().want(append(a[:3:3], b[:3]...)...)
 		}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name+"/inotify", func(t *testing.T) { t.Parallel(); tt.run(newEnv(t, tt.paths...)) })
-		t.Run(tt.name+"/poll", func(t *testing.T) { t.Parallel(); tt.run(newEnv(t, tt.paths...).poll()) })
-	}
+	})
 }
-
-var _ = context.Background

@@ -219,7 +219,23 @@ func (s *Source) answer(ctx context.Context) {
 		if a.copies != nil {
 			s.seekCopies(a.copies)
 		} else {
-			s.look(ctx, a.path)
+			s.seek(ctx, a.file)
 		}
+	}
+}
+
+// seek looks what is at the path of a file that a worker did not find there, and
+// what became of the file.
+func (s *Source) seek(ctx context.Context, f *file) {
+	s.mu.Lock()
+	path := f.path
+	s.mu.Unlock()
+	s.look(ctx, path)
+	x, ok := s.stat(path)
+	s.mu.Lock()
+	still := f.path == path
+	s.mu.Unlock()
+	if still && !(ok && x.id == f.id) {
+		s.lose([]*file{f}, true)
 	}
 }

@@ -15,13 +15,16 @@ import (
 // bytes that were not read and cannot be any more. s.mu is held.
 func (s *Source) makeGhost(g *file, left int64) {
 	now := time.Now()
-	g.ghost, g.lost, g.haunt = true, false, &haunt{now, now, left}
-	if g.stream != nil {
-		g.stream.file = g
+	g.ghost, g.haunt = true, &haunt{now, now, left}
+	if st := g.stream; st != nil {
+		st.file = g
+		if st.origin != "" {
+			g.path = st.origin // whoever has the name or the inode now may be of another family
+		}
 	}
 	p := family(g.path)
 	s.ghosts[p] = append(s.ghosts[p], g)
-	s.ghostsMade++
+	s.stir(p)
 	s.ask(ask{copies: g})
 }
 
@@ -87,6 +90,7 @@ func (s *Source) trace(f *file) {
 // bury makes a ghost of a file whose name is gone. Its descriptor, if it has one,
 // still leads to its content. s.mu is held.
 func (s *Source) bury(f *file) {
+	f.lost = false
 	s.settle(f)
 	if s.byID[f.id] == f {
 		delete(s.byID, f.id)
@@ -99,7 +103,6 @@ func (s *Source) bury(f *file) {
 		s.makeGhost(&file{path: f.path, id: f.id, kind: f.kind, stream: st}, 0)
 	}
 	f.known = nil
-	s.wakeTwins(f)
 	left := int64(0)
 	if f.fd == nil && f.kind == transcript && f.stream != nil {
 		left = max(0, f.stamp.size-f.stream.place.line)
@@ -118,23 +121,13 @@ func (s *Source) replaced(f *file) verdict {
 	st := f.stream
 	s.Logger.Info("file has another content", "source", s.Name, "path", f.path, "stream", st.key, "read", st.place.line)
 	g := &file{path: f.path, id: f.id, kind: f.kind, stream: st}
-	if st.origin != "" {
-		g.path = st.origin // f may be another file by now, with another name
-	}
 	f.stream, f.partial, f.fresh, f.guest = nil, false, false, f.outside
 	s.makeGhost(g, max(0, st.size-st.place.line))
 	s.settle(f)
-	s.wakeTwins(f)
-	return verdict{again: true}
-}
-
-// wakeTwins has the copies of a file read that changed itself: they may have what
-// it had. s.mu is held.
-func (s *Source) wakeTwins(f *file) {
-	for _, t := range s.twins[f] {
-		s.push(t)
+	if p := family(f.path); p != family(g.path) {
+		s.stir(p)
 	}
-	delete(s.twins, f)
+	return verdict{again: true}
 }
 
 // expire forgets a ghost and its stream.

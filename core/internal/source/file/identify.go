@@ -20,41 +20,85 @@ const shortly = 20 * time.Millisecond
 // from it in an earlier run, one whose own file is gone, or a new one. Until it
 // can be said, f.stream stays nil. at is the stamp of the file, and final says that
 // it has all the content that it will have.
+//
+// The answer hangs on what the others of the family have, so that only one of a
+// family is identified at a time, and a stream begins only when no other one lost
+// its file meanwhile.
 func (s *Source) identify(f *file, r io.ReaderAt, at stamp, final bool) (verdict, error) {
 	if err := s.claim(f, r, at); err != nil || f.stream != nil {
 		return verdict{}, err
 	}
 	s.mu.Lock()
 	s.settle(f) // it has none that it could keep
-	ghosts, ok := s.borrowGhosts(f)
-	made := s.ghostsMade
+	p, guest := family(f.path), f.guest
+	ghosts, ok := s.borrowGhosts(f, p)
+	if ok {
+		s.trying[p] = false
+	}
 	s.mu.Unlock()
 	if !ok {
 		return verdict{after: shortly}, nil
 	}
-	err := s.adopt(f, ghosts, r, at)
+	known, err := s.recognize(f, r, ghosts, guest, final)
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, g := range ghosts {
 		s.putDown(g, verdict{})
 	}
-	guest := f.guest
-	if err == nil && f.stream == nil && guest {
+	upset := s.trying[p]
+	delete(s.trying, p)
+	switch {
+	case err != nil || f.stream != nil:
+		return verdict{}, err
+	case upset || !known:
+		return verdict{after: shortly}, nil
+	case guest:
 		s.drop(f)
 	}
-	s.mu.Unlock()
-	if err != nil || f.stream != nil || guest {
-		return verdict{}, err
+	return verdict{}, nil
+}
+
+// recognize does it, once nobody else of the family is at it. known is false while
+// it cannot be said.
+func (s *Source) recognize(f *file, r io.ReaderAt, ghosts []*file, guest, final bool) (known bool, err error) {
+	// Whatever lost its file up to now was copied before: the copy is whole by now, and
+	// would not have been when the caller looked.
+	info, err := f.fd.Stat()
+	if err != nil {
+		return false, err
+	}
+	_, at, _ := describe(info)
+	if !s.named(f) {
+		return false, nil
+	}
+	if f.kind == transcript {
+		r = io.NewSectionReader(r, 0, at.size) // what comes later was not compared
+	}
+	if err := s.adopt(f, ghosts, r, at); err != nil || f.stream != nil || guest {
+		return true, err
 	}
 	switch rel, err := s.compare(f, r, at); {
-	case err != nil || rel == twin:
-		return verdict{}, err
-	case rel == unclear:
-		return verdict{after: shortly}, nil
+	case err != nil || rel == unclear:
+		return false, err
+	case rel == twin:
+		return true, nil
 	}
-	if ok, err := s.begin(f, r, at, final, made); err != nil || ok {
-		return verdict{}, err
+	return true, s.begin(f, r, at, final)
+}
+
+// named reports whether f has the name that says what it may be a copy of. Else it
+// is asked what became of it. A ghost has none any more.
+func (s *Source) named(f *file) bool {
+	s.mu.Lock()
+	path, ghost := f.path, f.ghost
+	s.mu.Unlock()
+	if x, ok := s.stat(path); ghost || ok && x.id == f.id {
+		return true
 	}
-	return verdict{after: shortly}, nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ask(ask{file: f})
+	return false
 }
 
 // claim gives f the stream of an earlier run that was read from it. Those that
@@ -96,13 +140,12 @@ func (s *Source) claim(f *file, r io.ReaderAt, at stamp) error {
 }
 
 // borrowGhosts takes up the ghosts of the family of f. ok is false while that is
-// not possible, or there may be more. s.mu is held.
-func (s *Source) borrowGhosts(f *file) (ghosts []*file, ok bool) {
-	p := family(f.path)
-	if s.pending[p] > 0 {
+// not possible, there may be more, or another one is identified. s.mu is held.
+func (s *Source) borrowGhosts(f *file, family string) (ghosts []*file, ok bool) {
+	if _, taken := s.trying[family]; taken || s.pending[family] > 0 {
 		return nil, false
 	}
-	for _, g := range s.ghosts[p] {
+	for _, g := range s.ghosts[family] {
 		if g.stream == nil || g == f {
 			continue
 		}
@@ -118,33 +161,31 @@ func (s *Source) borrowGhosts(f *file) (ghosts []*file, ok bool) {
 	return ghosts, true
 }
 
-// adopt gives f the stream of a ghost when it has the same content: an archive, a
-// copy, or what was written anew with the same beginning.
+// adopt gives f the stream of a ghost when it holds all that was read of it: an
+// archive, a copy, or what was written anew with the same beginning. What holds
+// less is taken only for what it was seen to be while the ghost had its file: that
+// it begins alike is no proof, and would lose what it goes on with.
 func (s *Source) adopt(f *file, ghosts []*file, r io.ReaderAt, at stamp) error {
 	for _, g := range ghosts {
 		if g.kind == companion {
 			continue
 		}
-		is, err := g.stream.marks.in(r)
-		if err != nil {
-			return err
-		}
-		spent := false
-		if !is && s.isCopy(f, g) && (at.size >= int64(g.stream.marks.headLen) || f.kind == archive) {
-			spent, err = shorter(g.stream.marks, r, at)
-		}
-		if err != nil {
-			return err
-		}
-		if !is && !spent {
-			continue
+		spent := f.part != nil && f.part.stream == g.stream && f.part.at == at && f.part.size < g.stream.marks.off
+		if !spent {
+			is, err := g.stream.marks.in(r)
+			if err != nil {
+				return err
+			}
+			if !is {
+				continue
+			}
 		}
 		s.mu.Lock()
 		st := g.stream
 		s.Logger.Info("stream goes on in another file", "source", s.Name, "stream", st.key, "from", g.path, "path", f.path)
 		s.exorcise(g)
 		g.stream = nil
-		f.stream, st.file = st, f
+		f.stream, st.file, f.part = st, f, nil
 		if st.done = (stamp{}); spent {
 			st.done = at
 		}
@@ -154,22 +195,17 @@ func (s *Source) adopt(f *file, ghosts []*file, r io.ReaderAt, at stamp) error {
 	return nil
 }
 
-// begin gives f a stream of its own, once there is a line to name it by. It does
-// not when there were other ghosts than those that f was compared with.
-func (s *Source) begin(f *file, r io.ReaderAt, at stamp, final bool, ghosts int) (ok bool, err error) {
-	head := make([]byte, markLen)
-	n, eof, err := readAt(r, head, 0)
+// begin gives f a stream of its own, once there is a line to name it by.
+func (s *Source) begin(f *file, r io.ReaderAt, at stamp, final bool) error {
+	head, whole, err := firstLine(r)
 	if err != nil {
-		return false, err
+		return err
 	}
-	head = head[:n]
-	if i := bytes.IndexByte(head, '\n'); i >= 0 {
-		head = head[:i+1]
-	} else if eof && !final || n == 0 {
+	if !whole && !final || len(head) == 0 {
 		s.mu.Lock()
-		f.partial, f.fresh = n > 0, false
+		f.partial, f.fresh = len(head) > 0, false
 		s.mu.Unlock()
-		return true, nil
+		return nil
 	}
 	st := &stream{anchor: at.mtime, rewind: -1}
 	if f.early && s.StartAt == End {
@@ -177,22 +213,33 @@ func (s *Source) begin(f *file, r io.ReaderAt, at stamp, final bool, ghosts int)
 			st.place.base, err = lastLine(r, at.size)
 		}
 		if err != nil {
-			return false, err
+			return err
 		}
 	}
 	st.place = st.place.at(st.place.base)
 	if st.marks, err = marksAt(r, st.place.base, len(head)); err != nil {
-		return false, err
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ghostsMade != ghosts || s.pending[family(f.path)] > 0 {
-		return false, nil
+	if s.trying[family(f.path)] {
+		return nil
 	}
 	st.key = s.newKey(f.id, sumOf(head))
 	s.Logger.Debug("new stream", "source", s.Name, "stream", st.key, "path", f.path)
-	f.stream, st.file = st, f
-	return true, nil
+	f.stream, st.file, f.part = st, f, nil
+	return nil
+}
+
+// firstLine returns what a content begins with, up to its first newline. It is
+// whole when there is one, or when the line is too long for a mark.
+func firstLine(r io.ReaderAt) (line []byte, whole bool, err error) {
+	head := make([]byte, markLen)
+	n, eof, err := readAt(r, head, 0)
+	if i := bytes.IndexByte(head[:n], '\n'); i >= 0 {
+		return head[:i+1], true, err
+	}
+	return head[:n], !eof, err
 }
 
 // newKey returns a key that depends on nothing but the file: the same after a

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"errors"
 	"io"
 	"path/filepath"
 	"slices"
@@ -64,31 +65,58 @@ func (s *Source) leave(f *file) {
 	}
 }
 
+// members returns the files of a family that are there. s.mu is held.
+func (s *Source) members(family string) []*file {
+	all := s.rotated[family]
+	if f := s.byPath[family]; f != nil && f.path == family && s.byID[f.id] == f {
+		all = append(slices.Clip(all), f)
+	}
+	return all
+}
+
+// upset says that one of a family may have another content now, or another name:
+// what is being found out about the others is worth nothing. s.mu is held.
+func (s *Source) upset(family string) {
+	if _, ok := s.trying[family]; ok {
+		s.trying[family] = true
+	}
+}
+
+// stir has all of a family looked at that have no stream: they may be copies of
+// what has just lost its file. s.mu is held.
+func (s *Source) stir(family string) {
+	s.upset(family)
+	for _, f := range append(slices.Clip(s.members(family)), s.ghosts[family]...) {
+		if f.stream == nil && f.kind != companion {
+			s.push(f)
+		}
+	}
+}
+
 // relative is another file of a family, as it was when it was looked at.
 type relative struct {
 	*file
-	path  string
-	kind  kind
-	begun bool
-	marks marks
+	path   string
+	stream *stream // nil when it was not identified yet
+	marks  marks
 }
 
-// relatives returns the files that f may be a copy of.
+// relatives returns the files that f may be a copy of. What has no name of a copy
+// is written to, and is none; of what has no name at all any more one may be left.
 func (s *Source) relatives(f *file) (path string, out []relative) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := family(f.path)
-	all := s.rotated[p]
-	if o := s.byPath[p]; o != nil && o.path == p {
-		all = append(slices.Clip(all), o)
+	if f.path == p && !f.ghost {
+		return f.path, nil
 	}
-	for _, o := range all {
+	for _, o := range s.members(p) {
 		if o == f || o.kind == companion {
 			continue
 		}
-		r := relative{file: o, path: o.path, kind: o.kind}
+		r := relative{file: o, path: o.path, stream: o.stream}
 		if o.stream != nil {
-			r.begun, r.marks = true, o.stream.marks
+			r.marks = o.stream.marks
 		}
 		out = append(out, r)
 	}
@@ -101,111 +129,116 @@ type relation uint8
 const (
 	single  relation = iota // it holds something of its own
 	twin                    // it holds nothing that is not in another one
-	unclear                 // one of them is being replaced
+	unclear                 // it has to be seen first what another one holds now
 )
 
+// part is what is known of a copy: as it was at that time, and in that size, all
+// of it was in the stream.
+type part struct {
+	stream *stream
+	at     stamp
+	size   int64
+}
+
 // compare finds out whether f is a copy of another file. A twin is looked at again
-// when the other one changes: then it may hold what that has lost.
+// when that loses its content.
 func (s *Source) compare(f *file, r io.ReaderAt, at stamp) (relation, error) {
 	path, relatives := s.relatives(f)
 	for _, o := range relatives {
-		var has bool
-		var err error
-		if o.begun {
-			if has, err = o.marks.in(r); err == nil && !has {
-				has, err = shorter(o.marks, r, at)
+		like := false
+		if o.stream != nil {
+			var err error
+			if like, _, err = o.marks.match(r); err != nil {
+				return single, err
 			}
-		} else if o.kind == transcript && slices.Contains(ancestors(path), o.path) {
-			has = true
 		}
-		if err != nil {
-			return single, err
-		}
-		if !has {
+		if !like && (o.kind == archive || !slices.Contains(ancestors(path), o.path)) {
 			continue
 		}
-		rel, err := s.compareWith(o, path, r, at)
+		rel, size, err := s.compareWith(o, r, at)
 		if err != nil {
 			return single, err
 		}
 		s.mu.Lock()
-		defer s.mu.Unlock()
 		switch rel {
 		case twin:
-			if !slices.Contains(s.twins[o.file], f) {
-				s.twins[o.file] = append(s.twins[o.file], f)
-			}
-			f.fresh = false
-			return twin, nil
+			f.part, f.fresh = &part{o.stream, at, size}, false
 		case unclear:
 			s.push(o.file)
-			s.ask(ask{path: o.path})
-			return unclear, nil
+			s.ask(ask{file: o.file})
 		}
-		return single, nil
+		s.mu.Unlock()
+		if rel != single {
+			return rel, nil
+		}
 	}
 	return single, nil
 }
 
-// compareWith compares a content at path with that of a relative that it may have
-// been copied from.
-func (s *Source) compareWith(o relative, path string, r io.ReaderAt, at stamp) (relation, error) {
-	size, err := sizeOf(r, at)
-	if err != nil || size == 0 {
-		return single, err
-	}
+// compareWith compares a content, of which it also returns the size, with what a
+// relative has now. An error of the relative is none of the content: then it is not
+// known as a copy.
+func (s *Source) compareWith(o relative, r io.ReaderAt, at stamp) (rel relation, size int64, err error) {
 	fd, err := s.open(o.path)
-	if err != nil {
-		return unclear, nil
+	switch {
+	case err == nil:
+	case gone(err) || crowded(err):
+		return unclear, 0, nil
+	default:
+		return single, 0, nil
 	}
 	defer fd.Close()
 	info, err := fd.Stat()
 	if err != nil {
-		return unclear, nil
+		return single, 0, nil
 	}
 	if id, _, _ := describe(info); id != o.id {
-		return unclear, nil
+		return unclear, 0, nil
 	}
-	var other io.ReaderAt = fd
+	if o.stream == nil {
+		if _, whole, err := firstLine(fd); whole && err == nil {
+			return unclear, 0, nil // it goes first
+		}
+		return single, 0, nil
+	}
+	var its io.ReaderAt = fd
 	if o.kind == archive {
-		other = newGzReader(fd, s.MaxRead)
+		its = newGzReader(fd, s.MaxRead)
+	} else if rel := o.intact(fd); rel != twin { // before r is unpacked for nothing
+		return rel, 0, nil
 	}
-	if path != family(path) { // what is written to now has no name of a copy
-		mine, err := marksAt(r, size, 1)
-		if err != nil {
-			return single, err
-		}
-		if its, err := marksAt(other, size, 1); err == nil && its == mine {
-			return twin, nil
-		}
+	if size, err = sizeOf(r, at); err != nil || size == 0 {
+		return single, 0, err
 	}
-	if o.begun && o.kind == transcript {
-		if intact, err := o.marks.in(fd); err == nil && !intact {
-			return unclear, nil
-		}
+	mine, err := marksAt(r, size, 1)
+	if err != nil {
+		return single, 0, err
 	}
-	return single, nil
+	theirs, err := marksAt(its, size, 1)
+	switch {
+	case err != nil && !errors.Is(err, errReplaced):
+		return single, 0, nil
+	case o.kind == transcript:
+		// That it has the content of its stream is looked at last: then it had it before.
+		rel = o.intact(fd)
+	default:
+		rel = twin
+	}
+	if rel == twin && (err != nil || mine != theirs) {
+		rel = single
+	}
+	return rel, size, nil
 }
 
-// isCopy reports whether f has the name of a copy of g.
-func (s *Source) isCopy(f, g *file) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return f.path != family(f.path) && f.path != g.path
-}
-
-// shorter reports whether a content may be an earlier state of the one with the
-// marks: it ends before them, and does not begin in another way.
-func shorter(m marks, r io.ReaderAt, at stamp) (bool, error) {
-	size, err := sizeOf(r, at)
-	if err != nil || size >= m.off {
-		return false, err
+// intact returns twin when r still has the content of the relative's stream.
+func (o relative) intact(r io.ReaderAt) relation {
+	switch is, err := o.marks.in(r); {
+	case err != nil:
+		return single
+	case !is:
+		return unclear
 	}
-	if size < int64(m.headLen) {
-		return true, nil // not to be seen from the marks
-	}
-	now, err := marksAt(r, 0, m.headLen)
-	return now.head == m.head, err
+	return twin
 }
 
 // sizeOf returns the size of a content. For an archive that means to unpack it.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -253,5 +254,26 @@ func TestAllocatedAhead(t *testing.T) {
 	read()
 	if diff := cmp.Diff([]string{"one", "two", "three", "behind a hole"}, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestBigLine reads a line of 100 MiB from a real file.
+func TestBigLine(t *testing.T) {
+	e := newEnv(t, "*.jsonl")
+	e.write("x.jsonl", text("before"))
+	f, err := os.OpenFile(e.path("x.jsonl"), os.O_APPEND|os.O_WRONLY, 0)
+	e.must(err)
+	defer f.Close()
+	mib := []byte(strings.Repeat("m", 1<<20))
+	e.start()
+	for range 100 {
+		_, err := f.Write(mib)
+		e.must(err)
+	}
+	e.add("x.jsonl", "\nafter\n")
+	e.want("before", string(mib[:keptOfLong]), "after")
+	fr := e.sink.stream(0).frames[1]
+	if fr.Dropped != 100<<20-keptOfLong || fr.Reason == "" || fr.End-fr.Pos != 100<<20+1 {
+		t.Errorf("dropped %d for %q of %d bytes", fr.Dropped, fr.Reason, fr.End-fr.Pos)
 	}
 }

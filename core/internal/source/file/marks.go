@@ -70,11 +70,26 @@ func behind(r io.ReaderAt, off int64, buf []byte) ([]byte, error) {
 
 // in reports whether r has the marks.
 func (m marks) in(r io.ReaderAt) (bool, error) {
-	now, err := marksAt(r, m.off, m.headLen)
-	if errors.Is(err, errReplaced) {
-		return false, nil
+	is, whole, err := m.match(r)
+	return is && whole, err
+}
+
+// match reports whether r has the marks, or may have had them or come to have them:
+// then it ends before them, and whole is false. The beginning is looked at first,
+// since an archive has to be unpacked up to the rest.
+func (m marks) match(r io.ReaderAt) (is, whole bool, err error) {
+	head, err := marksAt(r, 0, m.headLen)
+	if err == nil && head.head != m.head {
+		return false, false, nil
 	}
-	return now == m, err
+	var before []byte
+	if err == nil {
+		before, err = behind(r, m.off, make([]byte, markLen))
+	}
+	if errors.Is(err, errReplaced) {
+		return true, false, nil
+	}
+	return sumOf(before) == m.tail, true, err
 }
 
 // moved returns the marks after the bytes in used were read as well; before are
@@ -93,4 +108,14 @@ func (m marks) moved(before, used []byte, off int64) marks {
 	}
 	m.off = off
 	return m
+}
+
+// movedTo is moved when the bytes that were read are not at hand any more.
+func (m marks) movedTo(r io.ReaderAt, off int64) (marks, error) {
+	if m.headLen < markLen {
+		return marksAt(r, off, m.headLen)
+	}
+	b, err := behind(r, off, make([]byte, markLen))
+	m.off, m.tail = off, sumOf(b)
+	return m, err
 }

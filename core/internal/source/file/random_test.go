@@ -1,166 +1,23 @@
 package file
 
 import (
-	"bytes"
 	"context"
 	"flag"
 	"fmt"
-
 	"maps"
 	"math/rand/v2"
 	"os"
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
-
-	"github.com/earshot-dev/earshot/core/frame"
-	"github.com/earshot-dev/earshot/core/internal/source"
 )
 
 var (
 	seedFlag  = flag.Uint64("seed", 0, "of the random tests; 0: some fixed ones")
 	stepsFlag = flag.Int("steps", 150, "of a random test")
 )
-
-// ledger is a sink that can lose its memory: what it says it knows is what it knew
-// at some point before. What it got it keeps, and at one position of a stream it
-// accepts only what was there the first time.
-type ledger struct {
-	t       *testing.T
-	mu      sync.Mutex
-	content map[string]map[int64]frame.Frame // by key and Pos
-	streams map[string]*ledgerStream         // as the pipeline knows them now
-	lines   map[string]map[string]bool       // keys by line
-	run     int
-}
-
-type ledgerStream struct {
-	*ledger
-	run  int
-	id   source.ID
-	next int64
-	ends []int64
-}
-
-func newLedger(t *testing.T) *ledger {
-	return &ledger{
-		t: t, content: make(map[string]map[int64]frame.Frame),
-		streams: make(map[string]*ledgerStream), lines: make(map[string]map[string]bool),
-	}
-}
-
-func (l *ledger) Known() []source.Known {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var out []source.Known
-	for _, key := range slices.Sorted(maps.Keys(l.streams)) {
-		out = append(out, source.Known{ID: l.streams[key].id, Pos: l.streams[key].next})
-	}
-	return out
-}
-
-func (l *ledger) Trouble(origin, reason, detail string) {
-	l.t.Errorf("trouble: %s: %s: %s", origin, reason, detail)
-}
-
-func (l *ledger) Open(ctx context.Context, id source.ID, rewind func(int64)) (source.Stream, int64, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	st := l.streams[id.Key]
-	if st == nil {
-		st = &ledgerStream{ledger: l}
-		l.streams[id.Key] = st
-		if l.content[id.Key] == nil {
-			l.content[id.Key] = make(map[int64]frame.Frame)
-		}
-	}
-	st.id, st.run = id, l.run
-	return st, st.next, nil
-}
-
-func (s *ledgerStream) Deliver(ctx context.Context, b *frame.Batch) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.run != s.ledger.run {
-		s.t.Errorf("%s: a batch of an earlier run", s.id.Key)
-	}
-	for _, f := range b.Frames {
-		if f.Pos != s.next {
-			s.t.Errorf("%s: frame %d..%d, want it at %d", s.id.Key, f.Pos, f.End, s.next)
-		}
-		f.Data = bytes.Clone(f.Data)
-		if was, ok := s.content[s.id.Key][f.Pos]; ok && (was.End != f.End || !bytes.Equal(was.Data, f.Data)) {
-			s.t.Errorf("%s: at %d stood %.80q, now %.80q", s.id.Key, f.Pos, was.Data, f.Data)
-		}
-		s.content[s.id.Key][f.Pos] = f
-		if line := string(f.Data); s.lines[line] == nil {
-			s.lines[line] = map[string]bool{s.id.Key: true}
-		} else {
-			s.lines[line][s.id.Key] = true
-		}
-		s.next = f.End
-		s.ends = append(s.ends, f.End)
-	}
-	b.Done()
-	return nil
-}
-
-func (s *ledgerStream) Save(id source.ID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.id = id
-}
-
-func (s *ledgerStream) Close(ctx context.Context, forget bool) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if forget {
-		delete(s.streams, s.id.Key)
-	}
-	return nil
-}
-
-// checkpoint returns what is safe at this moment.
-func (l *ledger) checkpoint(r *rand.Rand) map[string]source.Known {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	out := make(map[string]source.Known)
-	for _, key := range slices.Sorted(maps.Keys(l.streams)) {
-		st := l.streams[key]
-		pos := st.next
-		if len(st.ends) > 0 && r.IntN(2) == 0 { // some of it is still on its way
-			pos = st.ends[r.IntN(len(st.ends))]
-		}
-		out[key] = source.Known{ID: st.id, Pos: pos}
-	}
-	return out
-}
-
-// restore goes back to a checkpoint.
-func (l *ledger) restore(cp map[string]source.Known) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.run++
-	clear(l.streams)
-	for key, k := range cp {
-		l.streams[key] = &ledgerStream{ledger: l, id: k.ID, next: k.Pos}
-	}
-}
-
-// missing returns how many of the lines were not delivered.
-func (l *ledger) missing(lines []string) (n int, example string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, line := range lines {
-		if l.lines[line] == nil {
-			n, example = n+1, line
-		}
-	}
-	return n, example
-}
 
 // logger is a process that writes a log, and what rotates it.
 type logger struct {
@@ -308,7 +165,12 @@ func testRandom(t *testing.T, seed uint64, kill bool) {
 		}
 	}
 	start()
-	defer func() { stop() }()
+	defer func() {
+		if t.Failed() {
+			e.list()
+		}
+		stop()
+	}()
 
 	var loggers []*logger
 	for i := range 3 {
@@ -348,7 +210,6 @@ func testRandom(t *testing.T, seed uint64, kill bool) {
 	}
 	if n, example := l.missing(all); n > 0 {
 		t.Errorf("%d of %d lines are missing, among them %.80q", n, len(all), example)
-		e.list()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -391,14 +252,17 @@ func (e *env) list() {
 		if f.stream != nil {
 			key = f.stream.key
 		}
-		e.Logf("tailed: %s %x %s sched %d partial %v guest %v lost %v", f.path, f.id.ino, key, f.sched, f.partial, f.guest, f.lost)
+		e.Logf("tailed: %s %x %s sched %d open %v partial %v guest %v lost %v unsettled %q", f.path, f.id.ino, key, f.sched, f.fd != nil, f.partial, f.guest, f.lost, f.unsettled)
 	}
 	e.Logf("pending %v delayed %d", e.src.pending, e.src.delayed)
+	e.Logf("plain %d %d packed %d %d asks %d", e.src.plain.len(), e.src.plain.active, e.src.packed.len(), e.src.packed.active, len(e.src.asks))
 	for _, gs := range e.src.ghosts {
 		for _, g := range gs {
+			key := ""
 			if g.stream != nil {
-				e.Logf("ghost: %s %x %s %+v", g.path, g.id.ino, g.stream.key, g.stream.marks)
+				key = g.stream.key
 			}
+			e.Logf("ghost: %s %x %s sched %d open %v unsettled %q", g.path, g.id.ino, key, g.sched, g.fd != nil, g.unsettled)
 		}
 	}
 }

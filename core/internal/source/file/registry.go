@@ -60,8 +60,8 @@ func (s *Source) meet(x found) {
 		push = true
 	case renamed:
 		s.rename(f, x.path)
-	case f.lost && f.path == x.path: // it is back
-		f.lost, push = false, true
+	case f.lost: // it may be back
+		f.lost, push = f.path != x.path, true
 	}
 	if f.stamp != x.stamp || f.failed {
 		f.stamp, f.fresh = x.stamp, false
@@ -117,16 +117,18 @@ func (s *Source) newFile(x found) *file {
 // rename gives a file the name that it has now. Whether it still is the same, and
 // not another one that was given its inode, is seen when it is read. s.mu is held.
 func (s *Source) rename(f *file, path string) {
+	f.lost = false
 	if f.stream != nil {
 		s.unsettle(f)
 	} else {
 		s.settle(f)
+		s.upset(family(f.path))
 	}
 	if s.byPath[f.path] == f {
 		delete(s.byPath, f.path)
 	}
 	s.leave(f)
-	f.path, f.lost, f.outside = path, false, f.kind != companion && !s.patterns.covers(path)
+	f.path, f.outside = path, f.kind != companion && !s.patterns.covers(path)
 	f.guest = f.guest && f.outside
 	s.enter(f)
 	s.byPath[path] = f
@@ -138,11 +140,14 @@ func (s *Source) unsettle(f *file) {
 	if f.unsettled == "" {
 		f.unsettled = family(f.path)
 		s.pending[f.unsettled]++
+		s.upset(f.unsettled)
 	}
 }
 
+// settle says that it is known again. A file whose name is lost has to be traced
+// first. s.mu is held.
 func (s *Source) settle(f *file) {
-	if f.unsettled == "" {
+	if f.unsettled == "" || f.lost {
 		return
 	}
 	if s.pending[f.unsettled]--; s.pending[f.unsettled] == 0 {
@@ -160,6 +165,8 @@ func (s *Source) drop(f *file) {
 		delete(s.byPath, f.path)
 	}
 	s.leave(f)
+	f.lost = false
+	s.settle(f)
 	f.close()
 }
 
@@ -174,7 +181,7 @@ func (s *Source) lose(files []*file, search bool) {
 	byDir := make(map[string][]*file)
 	s.mu.Lock()
 	for _, f := range files {
-		if !f.lost && !f.ghost {
+		if !f.lost && s.byID[f.id] == f {
 			f.lost = true
 			s.unsettle(f)
 			paths[f] = f.path

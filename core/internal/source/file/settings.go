@@ -112,7 +112,7 @@ func New(settings Settings) (*Source, error) {
 		keys:     make(map[string]struct{}),
 		ghosts:   make(map[string][]*file),
 		pending:  make(map[string]int),
-		twins:    make(map[*file][]*file),
+		trying:   make(map[string]bool),
 		dirs:     make(map[string][]spot),
 		troubles: make(map[string]string),
 		wake:     make(chan struct{}, 1),

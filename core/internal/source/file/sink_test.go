@@ -22,6 +22,7 @@ type fakeSink struct {
 	troubles []trouble
 	log      []delivery
 	gate     chan struct{} // nil: open; else one value lets one batch pass
+	opening  func()        // what happens when a stream is opened, once
 	rewinds  int           // so many Closes rewind their stream to its begin instead
 }
 
@@ -68,6 +69,10 @@ func (k *fakeSink) Known() []source.Known {
 func (k *fakeSink) Open(ctx context.Context, id source.ID, rewind func(int64)) (source.Stream, int64, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if do := k.opening; do != nil {
+		k.opening = nil
+		do()
+	}
 	st := k.streams[id.Key]
 	if st == nil {
 		st = &fakeStream{sink: k}
@@ -84,6 +89,8 @@ func (k *fakeSink) Open(ctx context.Context, id source.ID, rewind func(int64)) (
 	st.opens++
 	return st, st.next, nil
 }
+
+func (k *fakeSink) Forget(keys ...string) { k.t.Errorf("%q are forgotten without being open", keys) }
 
 func (k *fakeSink) Trouble(origin, reason, detail string) {
 	k.mu.Lock()

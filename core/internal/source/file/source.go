@@ -26,24 +26,23 @@ type Source struct {
 	workers int           // how many files are read at the same time; archives have one more
 	whole   time.Duration // how long a file must have been left alone to be called whole
 
-	mu         sync.Mutex
-	plain      queue // files and companions
-	packed     queue // archives
-	delayed    int   // files that a timer will push
-	idle       list.List
-	byID       map[inode]*file
-	byPath     map[string]*file   // by every name it was seen under
-	rotated    map[string][]*file // by family, those with another name than it
-	keys       map[string]struct{}
-	ghosts     map[string][]*file // by family
-	ghostsMade int
-	pending    map[string]int    // by family: files of which it is not known yet whether they keep their stream
-	twins      map[*file][]*file // files that are copies of one that is tailed
-	troubles   map[string]string // reasons by path
-	asks       []ask
-	held       bool // the workers take nothing up
-	scanned    bool // once
-	finishing  bool
+	mu        sync.Mutex
+	plain     queue // files and companions
+	packed    queue // archives
+	delayed   int   // files that a timer will push
+	idle      list.List
+	byID      map[inode]*file
+	byPath    map[string]*file   // by every name it was seen under
+	rotated   map[string][]*file // by family, those with another name than it
+	keys      map[string]struct{}
+	ghosts    map[string][]*file // by family
+	pending   map[string]int     // by family: files of which it is not known yet whether they keep their stream
+	trying    map[string]bool    // families of which one is being identified; true: in vain
+	troubles  map[string]string  // reasons by path
+	asks      []ask
+	held      bool // the workers take nothing up
+	scanned   bool // once
+	finishing bool
 
 	wake chan struct{} // there are asks
 
@@ -58,8 +57,8 @@ type Source struct {
 
 // ask is what a worker wants follow to do.
 type ask struct {
-	path   string // look what is there
-	copies *file  // look for copies of the stream of this ghost
+	file   *file // its path leads elsewhere: look what is there, and for it
+	copies *file // look for copies of the stream of this ghost
 }
 
 // ask asks it. s.mu is held.

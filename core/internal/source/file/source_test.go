@@ -1,13 +1,11 @@
 package file
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -82,80 +80,6 @@ func TestOutOfDescriptors(t *testing.T) {
 	}
 	e.start().want(a[:2]...)
 	e.wantTrouble()
-}
-
-// fakeWatcher drops all notifications but those that the test makes.
-type fakeWatcher struct {
-	add  func(string) error
-	out  chan []event
-	once sync.Once
-}
-
-func (w *fakeWatcher) Add(dir string) error   { return w.add(dir) }
-func (w *fakeWatcher) Events() <-chan []event { return w.out }
-func (w *fakeWatcher) Close() error           { w.once.Do(func() { close(w.out) }); return nil }
-
-func watchWith(w *fakeWatcher) func(*Source) {
-	w.out = make(chan []event)
-	return func(s *Source) { s.watch = func() (watcher, error) { return w, nil } }
-}
-
-// TestNotificationsDropped finds everything by the poll alone.
-func TestNotificationsDropped(t *testing.T) {
-	e := newEnv(t, "**/*.jsonl")
-	e.settings.PollInterval = 5 * time.Millisecond
-	e.prepare = watchWith(&fakeWatcher{add: func(string) error { return nil }})
-	e.write("x.jsonl", text("x"))
-	e.start().want("x")
-	e.add("x.jsonl", text("more"))
-	e.write("d/y.jsonl", text("y"))
-	e.want("x", "more", "y")
-	e.rename("x.jsonl", "z")
-	e.add("z", text("after"))
-	e.want("x", "more", "y", "after")
-}
-
-// TestNotificationsOverflow scans when it learns that notifications were lost.
-func TestNotificationsOverflow(t *testing.T) {
-	e := newEnv(t, "**/*.jsonl")
-	w := &fakeWatcher{add: func(string) error { return nil }}
-	e.prepare = watchWith(w)
-	e.start().idle()
-	e.write("x.jsonl", text("x"))
-	w.out <- []event{{kind: overflowed}}
-	e.want("x")
-}
-
-// TestWatchLimit polls the directories that cannot be watched.
-func TestWatchLimit(t *testing.T) {
-	e := newEnv(t, "**/*.jsonl")
-	e.settings.PollInterval = 5 * time.Millisecond
-	var asked atomic.Int32
-	e.prepare = watchWith(&fakeWatcher{add: func(string) error {
-		asked.Add(1)
-		return fmt.Errorf("add: %w", syscall.ENOSPC)
-	}})
-	var log lockedBuffer
-	e.settings.Logger = log.logger()
-	e.write("a/b/c/x.jsonl", text("x"))
-	e.start().want("x")
-	e.add("a/b/c/x.jsonl", text("y"))
-	e.want("x", "y")
-	e.until("another scan", func() bool { return asked.Load() > 8 })
-	e.stop()
-	if n := strings.Count(log.String(), "watch limit reached"); n != 1 {
-		t.Errorf("said %d times that the limit is reached, want once:\n%s", n, log.String())
-	}
-}
-
-// TestNoInotify polls when there are no notifications at all.
-func TestNoInotify(t *testing.T) {
-	e := newEnv(t, "*.jsonl")
-	e.settings.PollInterval = 5 * time.Millisecond
-	e.prepare = func(s *Source) { s.watch = func() (watcher, error) { return nil, errors.New("too many instances") } }
-	e.start().idle()
-	e.write("x.jsonl", text("x"))
-	e.want("x")
 }
 
 // TestDescriptors keeps few files open, and reads all of them all the same.
@@ -454,25 +378,4 @@ func TestGoneUnread(t *testing.T) {
 	close(e.sink.gate)
 	e.wantTrouble(ReasonUnread)
 	e.until("it to be forgotten", func() bool { return len(e.sink.live()) == 0 })
-}
-
-// TestBigLine reads a line of 100 MiB from a real file.
-func TestBigLine(t *testing.T) {
-	e := newEnv(t, "*.jsonl")
-	e.write("x.jsonl", text("before"))
-	f, err := os.OpenFile(e.path("x.jsonl"), os.O_APPEND|os.O_WRONLY, 0)
-	e.must(err)
-	defer f.Close()
-	mib := []byte(strings.Repeat("m", 1<<20))
-	e.start()
-	for range 100 {
-		_, err := f.Write(mib)
-		e.must(err)
-	}
-	e.add("x.jsonl", "\nafter\n")
-	e.want("before", string(mib[:keptOfLong]), "after")
-	fr := e.sink.stream(0).frames[1]
-	if fr.Dropped != 100<<20-keptOfLong || fr.Reason == "" || fr.End-fr.Pos != 100<<20+1 {
-		t.Errorf("dropped %d for %q of %d bytes", fr.Dropped, fr.Reason, fr.End-fr.Pos)
-	}
 }

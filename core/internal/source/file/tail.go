@@ -18,10 +18,12 @@ func (s *Source) step(ctx context.Context, f *file) verdict {
 		s.trace(f)
 	}
 	s.mu.Lock()
-	ghost, expired := f.ghost, f.expired
+	ghost, expired, tracked := f.ghost, f.expired, s.byID[f.id] == f
 	f.failed = false
 	s.mu.Unlock()
 	switch {
+	case !ghost && !tracked: // it was let go
+		return verdict{}
 	case ghost && f.fd == nil && expired:
 		return s.expire(ctx, f)
 	case ghost && f.fd == nil:
@@ -100,10 +102,7 @@ func (s *Source) reach(f *file) (at stamp, v verdict, ok bool) {
 		case err == nil:
 			f.fd = fd
 		case gone(err):
-			s.mu.Lock()
-			s.ask(ask{path: path})
-			s.mu.Unlock()
-			return stamp{}, verdict{}, false
+			return stamp{}, s.misses(f), false
 		case crowded(err):
 			s.mu.Lock()
 			s.closeIdle(0)
@@ -120,13 +119,19 @@ func (s *Source) reach(f *file) (at stamp, v verdict, ok bool) {
 	id, at, _ := describe(info)
 	if id != f.id {
 		f.close()
-		s.mu.Lock()
-		s.ask(ask{path: path})
-		s.mu.Unlock()
-		return stamp{}, verdict{}, false
+		return stamp{}, s.misses(f), false
 	}
 	s.well(path)
 	return at, verdict{}, true
+}
+
+// misses handles a file that is not at its path. Until it is known where it is, its
+// family waits.
+func (s *Source) misses(f *file) verdict {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ask(ask{file: f})
+	return verdict{after: shortly}
 }
 
 // unwell handles an error of the file system. The file is looked at again with the
@@ -159,16 +164,21 @@ func (s *Source) resume(ctx context.Context, f *file, r io.ReaderAt) (v verdict,
 	}
 	st.out, st.origin = out, path
 	if err := s.moveTo(st, r, st.place.base+pos); err != nil {
-		return verdict{}, true, s.rewindLater(st, pos, err)
+		s.rewindLater(st, pos)
+		return verdict{}, true, err
 	}
 	return verdict{}, true, nil
 }
 
-// moveTo makes off, an offset of the file, the place to read from.
+// moveTo makes off, an offset of the file, the place to read from. That the content
+// is still the stream's is looked at last: then what was read of it before was.
 func (s *Source) moveTo(st *stream, r io.ReaderAt, off int64) error {
 	m, err := marksAt(r, off, st.marks.headLen)
 	if err != nil {
 		return err
+	}
+	if same, err := st.marks.in(r); err != nil || !same {
+		return cmp.Or(err, errReplaced)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,21 +203,22 @@ func (s *Source) advance(ctx context.Context, f *file, r io.ReaderAt, at stamp, 
 	st.rewind = -1
 	s.mu.Unlock()
 	if rewind >= 0 {
-		if same, err := st.marks.in(r); err != nil {
-			return verdict{}, s.rewindLater(st, rewind, err)
-		} else if !same {
-			s.rewindLater(st, rewind, nil)
-			return s.replaced(f), nil
-		}
 		if err := s.moveTo(st, r, st.place.base+rewind); err != nil {
-			return verdict{}, s.rewindLater(st, rewind, err)
+			s.rewindLater(st, rewind)
+			if errors.Is(err, errReplaced) {
+				return s.replaced(f), nil
+			}
+			return verdict{}, err
 		}
 	}
 
-	rd, m, err := s.have(st, r, size, final)
-	if errors.Is(err, errReplaced) {
+	rd, m, failed, err := s.have(st, r, size, final)
+	if err != nil {
 		rd.drop()
-		return s.replaced(f), nil
+		if errors.Is(err, errReplaced) {
+			return s.replaced(f), nil
+		}
+		return verdict{}, err
 	}
 	path, outside := s.saveMoved(f)
 	if rd.chunk != nil && len(rd.frames) > 0 {
@@ -230,7 +241,7 @@ func (s *Source) advance(ctx context.Context, f *file, r io.ReaderAt, at stamp, 
 		f.fresh = false
 	}
 	end := rd.eof && st.rewind < 0
-	return verdict{again: err == nil && !end, end: end}, err
+	return verdict{again: failed == nil && !end, end: end}, failed
 }
 
 // saveMoved tells the sink where the stream is read from now, after it was made sure
@@ -248,58 +259,57 @@ func (s *Source) saveMoved(f *file) (path string, outside bool) {
 }
 
 // rewindLater puts a rewind back that could not be done, unless there is a newer one.
-func (s *Source) rewindLater(st *stream, pos int64, err error) error {
+func (s *Source) rewindLater(st *stream, pos int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if st.rewind < 0 {
 		st.rewind = pos
 	}
-	return err
 }
 
 // have reads what there is at the stream's place, makes sure that it belongs to
 // the stream, and returns it with the marks behind it. The content that the stream
 // had is looked for after the new bytes were read: when it is still there then, they
 // are what follows it. Of an archive, which is not written to, it is taken before,
-// because there is no going back.
-func (s *Source) have(st *stream, r io.ReaderAt, size int64, final bool) (rd read, m marks, err error) {
+// because there is no going back. failed is what stopped the reading; with an err
+// nothing is the stream's.
+func (s *Source) have(st *stream, r io.ReaderAt, size int64, final bool) (rd read, m marks, failed, err error) {
 	var buf [markLen]byte
 	var before []byte
 	p := st.place
 	if size == unknown {
 		if before, err = behind(r, st.marks.off, buf[:]); err != nil {
-			return rd, m, err
+			return rd, m, nil, err
 		}
 	} else if size < p.seen {
 		p.seen, p.head = p.line, nil // a part of the last line was taken back
 	}
-	var failed error
 	if rd = (read{to: p, eof: true}); size > p.seen || final {
 		rd, failed = s.lines.next(r, p, size, final)
 	}
+	m = st.marks
+	n := rd.to.line - p.line
+	inChunk := n == int64(len(rd.used))
+	if !inChunk {
+		if m, err = m.movedTo(r, rd.to.line); err != nil {
+			return rd, m, nil, err
+		}
+	}
 	if size != unknown {
 		if before, err = behind(r, st.marks.off, buf[:]); err != nil {
-			return rd, m, err
+			return rd, m, nil, err
 		}
 	}
 	if sumOf(before) != st.marks.tail {
-		return rd, m, errReplaced
+		return rd, m, nil, errReplaced
 	}
 	if st.marks.off < int64(st.marks.headLen) { // the tail says little
 		if same, err := st.marks.in(r); err != nil || !same {
-			return rd, m, cmp.Or(err, errReplaced)
+			return rd, m, nil, cmp.Or(err, errReplaced)
 		}
 	}
-	m = st.marks
-	switch n := rd.to.line - p.line; {
-	case n == 0:
-	case n == int64(len(rd.used)):
+	if inChunk && n > 0 {
 		m = m.moved(before, rd.used, rd.to.line)
-	case m.headLen < markLen:
-		m, err = marksAt(r, rd.to.line, m.headLen)
-	default:
-		before, err = behind(r, rd.to.line, buf[:])
-		m.off, m.tail = rd.to.line, sumOf(before)
 	}
-	return rd, m, errors.Join(failed, err)
+	return rd, m, failed, nil
 }

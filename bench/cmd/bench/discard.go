@@ -1,0 +1,38 @@
+package main
+
+import (
+	"context"
+	"os"
+	"runtime/debug"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/app"
+	"github.com/earshot-dev/earshot/core/config"
+	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/sdk"
+	"github.com/earshot-dev/earshot/plugins/legion"
+)
+
+// discard is the sidecar with an exporter that takes everything.
+func discard(ctx context.Context, path string) error {
+	c, err := config.Load(path, os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	debug.SetGCPercent(app.GCPercent) // as the command run does
+	return app.Run(ctx, app.Settings{
+		Config: c, UntilIdle: 300 * time.Millisecond,
+		Decoders: app.Decoders{Names: []string{"legion"}, Args: func(name string) []string { return []string{"decoder", name} }},
+		Exporters: func(context.Context, string) ([]app.Exporter, error) {
+			return []app.Exporter{{Name: "nowhere", Exporter: nowhere{}}}, nil
+		},
+	})
+}
+
+type nowhere struct{}
+
+func (nowhere) Export(context.Context, *export.Batch) error { return nil }
+func (nowhere) Close(context.Context) error                 { return nil }
+
+// decode is the decoder of it.
+func decode() { sdk.Serve(legion.New()) }

@@ -1,0 +1,165 @@
+// Command bench runs Earshot and an OpenTelemetry Collector side by side: the same
+// generated traffic, a new and empty engine of the same kind for each, one after
+// the other and over again. What it says is ratios within a run, with their
+// spread; seconds depend on the machine.
+//
+//	go run ./bench/cmd/bench                      500 MB, three runs, all subjects
+//	go run ./bench/cmd/bench -bytes 50e6 -runs 1  a short look
+//	go run ./bench/cmd/bench -only earshot -sessions 10000            many files
+//	go run ./bench/cmd/bench -only earshot -sessions 1 -bytes 140e6   one long session
+//
+// The collector is built from bench/peer, once, which takes minutes. Rows are
+// counted, and their contents summed, against what the generator says it wrote.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/earshot-dev/earshot/bench/gen"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	size     float64
+	sessions int
+	runs     int
+	seed     uint64
+	bin      string
+	work     string
+	report   string
+	only     string
+	config   string
+}
+
+func run(ctx context.Context, args []string) error {
+	if len(args) == 2 && args[0] == "discard" {
+		return discard(ctx, args[1])
+	}
+	if len(args) == 2 && args[0] == "decoder" {
+		decode()
+		return nil
+	}
+	var o options
+	fs := flag.NewFlagSet("bench", flag.ExitOnError)
+	fs.Float64Var(&o.size, "bytes", 500e6, "size of the traffic, about")
+	fs.IntVar(&o.sessions, "sessions", 100, "sessions, each a file")
+	fs.IntVar(&o.runs, "runs", 3, "how often each is run")
+	fs.Uint64Var(&o.seed, "seed", 1, "the same seed gives the same traffic")
+	fs.StringVar(&o.bin, "bin", "bin", "where earshot and earshot-store are")
+	fs.StringVar(&o.work, "work", "bench/out", "where traffic and the peer are kept")
+	fs.StringVar(&o.report, "report", "bench/report.md", "the report; empty: only the terminal")
+	fs.StringVar(&o.only, "only", "", "subjects to run, with commas between; empty: all")
+	fs.StringVar(&o.config, "config", "", "lines to add to Earshot's configuration, to try things out; the report tells of them")
+	_ = fs.Parse(args)
+	if fs.NArg() > 0 || o.runs < 1 || o.size < 1 || o.sessions < 1 {
+		return errors.New("see -help")
+	}
+	e, err := newEnv(o)
+	if err != nil {
+		return err
+	}
+	return compare(ctx, o, e)
+}
+
+func newEnv(o options) (*env, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	bin, err := filepath.Abs(o.bin)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"earshot", "earshot-store"} {
+		if _, err := os.Stat(filepath.Join(bin, name)); err != nil {
+			return nil, fmt.Errorf("%w: type make build first", err)
+		}
+	}
+	work, err := filepath.Abs(o.work)
+	if err != nil {
+		return nil, err
+	}
+	return &env{bin: bin, self: self, peer: filepath.Join(work, "peer"), work: work, config: configLines(o.config)}, os.MkdirAll(work, 0o755)
+}
+
+func configLines(s string) string {
+	if s == "" {
+		return ""
+	}
+	return s + "\n"
+}
+
+// compare runs the subjects in turn.
+func compare(ctx context.Context, o options, e *env) error {
+	chosen := slices.DeleteFunc(subjects(), func(s subject) bool {
+		return o.only != "" && !slices.Contains(strings.Split(o.only, ","), s.name)
+	})
+	if len(chosen) == 0 {
+		return fmt.Errorf("-only %s: no such subject", o.only)
+	}
+	if slices.ContainsFunc(chosen, func(s subject) bool { return strings.HasPrefix(s.name, "collector") }) {
+		if err := e.buildPeer(ctx); err != nil {
+			return err
+		}
+	}
+	var err error
+	e.corpus, err = makeCorpus(e.work, gen.Options{Bytes: int64(o.size), Sessions: o.sessions, Seed: o.seed})
+	if err != nil {
+		return err
+	}
+	all := make([]series, len(chosen))
+	for i, s := range chosen {
+		all[i].subject = s
+	}
+	for n := range o.runs {
+		for i := range all {
+			f, err := measure(ctx, e, all[i].subject)
+			if err != nil {
+				return err
+			}
+			all[i].runs = append(all[i].runs, f)
+			fmt.Fprintf(os.Stderr, "run %d %-18s cpu %6.2fs wall %6.2fs peak %5d MiB   engine %6.2fs %5d MiB   others %2.0f %%\n",
+				n+1, all[i].name, f.CPU.Seconds(), f.Wall.Seconds(), f.Peak>>20, f.Engine.CPU.Seconds(), f.Engine.Peak>>20, 100*f.Others)
+		}
+	}
+	text := report(e, o, all)
+	fmt.Print(text)
+	if o.report == "" {
+		return nil
+	}
+	return os.WriteFile(o.report, []byte(text), 0o644)
+}
+
+// buildPeer builds the collector unless it was built before.
+func (e *env) buildPeer(ctx context.Context) error {
+	if _, err := os.Stat(e.peer); err == nil {
+		return nil
+	}
+	fmt.Fprintln(os.Stderr, "building the peer, once; this takes minutes")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", e.peer, ".")
+	cmd.Dir = "bench/peer"
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build peer: %w\n%s", err, out)
+	}
+	return nil
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// usage is what a process and those that it started have used.
+type usage struct {
+	CPU  time.Duration // user and system, of all of them, also of those that have ended
+	Peak int64         // bytes; the sum of each one's own highest resident memory
+	Now  int64         // bytes resident at the last look
+}
+
+// watch looks at a process and its children until stop is called. Peaks are the
+// kernel's (VmHWM), so that nothing between two looks is missed but what grows in
+// the last of them.
+type watch struct {
+	root int
+	stop chan struct{}
+	done chan struct{}
+
+	pids  []int
+	looks int
+
+	mu   sync.Mutex
+	peak map[int]int64
+	now  int64
+	cpu  map[int]time.Duration
+}
+
+// look is how often a process is looked at.
+const look = 50 * time.Millisecond
+
+func watchProcess(pid int) *watch {
+	w := &watch{root: pid, stop: make(chan struct{}), done: make(chan struct{}), peak: make(map[int]int64), cpu: make(map[int]time.Duration)}
+	go func() {
+		defer close(w.done)
+		tick := time.NewTicker(look)
+		defer tick.Stop()
+		for {
+			w.sample()
+			select {
+			case <-w.stop:
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	return w
+}
+
+// end stops watching and returns what was used up to then.
+func (w *watch) end() usage {
+	close(w.stop)
+	<-w.done
+	return w.so()
+}
+
+// so is what was used so far.
+func (w *watch) so() usage {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	u := usage{Now: w.now}
+	for _, n := range w.peak {
+		u.Peak += n
+	}
+	for _, d := range w.cpu {
+		u.CPU += d
+	}
+	return u
+}
+
+func (w *watch) sample() {
+	if w.looks%10 == 0 { // finding children costs more than looking at them
+		w.pids = family(w.root)
+	}
+	w.looks++
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = 0
+	for _, pid := range w.pids {
+		high, now, ok := memory(pid)
+		if !ok {
+			continue
+		}
+		w.peak[pid] = max(w.peak[pid], high)
+		w.now += now
+		if d, ok := cpu(pid); ok {
+			w.cpu[pid] = d
+		}
+	}
+}
+
+// family is a process and those below it.
+func family(root int) []int {
+	out := []int{root}
+	for i := 0; i < len(out); i++ {
+		// A child belongs to the thread that started it.
+		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", out[i]))
+		for _, t := range tasks {
+			b, err := os.ReadFile(t)
+			if err != nil {
+				continue
+			}
+			for _, f := range bytes.Fields(b) {
+				if pid, err := strconv.Atoi(string(f)); err == nil {
+					out = append(out, pid)
+				}
+			}
+		}
+	}
+	return out
+}
+
+func memory(pid int) (high, now int64, ok bool) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, 0, false
+	}
+	for line := range strings.Lines(string(b)) {
+		name, rest, _ := strings.Cut(line, ":")
+		kib := func() int64 {
+			n, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+			return n << 10
+		}
+		switch name {
+		case "VmHWM":
+			high = kib()
+		case "VmRSS":
+			now = kib()
+		}
+	}
+	return high, now, high > 0
+}
+
+// busy is the processor time that the whole machine has spent on anything.
+func busy() time.Duration {
+	b, _ := os.ReadFile("/proc/stat")
+	line, _, _ := strings.Cut(string(b), "\n")
+	var ticks int64
+	for i, f := range strings.Fields(line) {
+		// user nice system idle iowait irq softirq steal; guest is in user already.
+		if i == 0 || i == 4 || i == 5 || i > 8 {
+			continue
+		}
+		n, _ := strconv.ParseInt(f, 10, 64)
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
+}
+
+// cpu is the time of a process's threads; /proc/pid/stat counts it in ticks, which
+// are a hundredth of a second, and schedstat leaves out threads that have ended.
+func cpu(pid int) (time.Duration, bool) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, false
+	}
+	_, after, ok := strings.Cut(string(b), ") ")
+	f := strings.Fields(after)
+	if !ok || len(f) < 13 {
+		return 0, false
+	}
+	user, err1 := strconv.ParseInt(f[11], 10, 64)
+	system, err2 := strconv.ParseInt(f[12], 10, 64)
+	return time.Duration(user+system) * 10 * time.Millisecond, err1 == nil && err2 == nil
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+)
+
+// report is the whole of it, in Markdown.
+func report(e *env, o options, all []series) string {
+	var b strings.Builder
+	a := e.corpus.oracle.Total
+	b.WriteString("# Earshot and an OpenTelemetry Collector, side by side\n\n")
+	b.WriteString("Written by `go run ./bench/cmd/bench`. Ratios are taken within a run and shown as median (least to most): below 1 is less than\n" +
+		"the first subject of the table takes. CPU and memory are those of all processes of a subject, memory as the sum of each one's own peak.\n" +
+		"The engine's are beside them.\n\n")
+	fmt.Fprintf(&b, "%d bytes of Legion traffic in %d sessions, %d lines, seed %d; %d runs, alternating, each on an engine of its own that is empty.\n",
+		a.Bytes, o.sessions, a.Lines, o.seed, o.runs)
+	fmt.Fprintf(&b, "Every run's rows were counted and their contents summed: Earshot's against what the generator meant (%d messages, %d calls),\n"+
+		"the collector's against the lines (%d).\n\n", a.Messages, a.ToolCalls, e.corpus.lines)
+	for _, s := range all {
+		fmt.Fprintf(&b, "- %s: %s.\n", s.name, s.what)
+	}
+	if e.config != "" {
+		fmt.Fprintf(&b, "\nEarshot was not at its default settings but had:\n\n    %s", e.config)
+	}
+	most := 0.0
+	for _, s := range all {
+		for _, f := range s.runs {
+			most = max(most, f.Others)
+		}
+	}
+	fmt.Fprintf(&b, "\nOther work took up to %.0f %% of the machine during a run; above %.0f %% wall times are not compared.\n", 100*most, 100*crowded)
+	fmt.Fprintf(&b, "\nMachine: %s. Versions: %s.\n\n", machine(), e.versions())
+	var stored, discarded []series
+	for _, s := range all {
+		if s.stores {
+			stored = append(stored, s)
+		} else {
+			discarded = append(discarded, s)
+		}
+	}
+	for _, part := range []struct {
+		title string
+		all   []series
+	}{{"Into ClickHouse", stored}, {"Into nothing", discarded}} {
+		if len(part.all) > 0 {
+			fmt.Fprintf(&b, "## %s\n\n%s\n", part.title, table(part.all))
+		}
+	}
+	if len(stored) > 1 {
+		b.WriteString("## Against the best of each figure\n\n" + best(stored))
+	}
+	return b.String()
+}
+
+// best compares the first subject with whichever of the others is best, figure by
+// figure.
+func best(all []series) string {
+	var b strings.Builder
+	b.WriteString("| figure | " + all[0].name + " / best of the others | goal |\n|---|---|---|\n")
+	goals := map[string]string{"CPU": "0.50", "wall": "0.55", "peak memory": "0.33", "engine CPU": "-", "engine memory": "-"}
+	for _, m := range metrics() {
+		var least series
+		for i, s := range all[1:] {
+			mid, _, _ := middle(s.values(m))
+			if old := 0.0; i > 0 {
+				if old, _, _ = middle(least.values(m)); mid >= old {
+					continue
+				}
+			}
+			least = s
+		}
+		if !valid(m, all...) {
+			fmt.Fprintf(&b, "| %s | not valid: the machine was busy with other work | %s |\n", m.name, goals[m.name])
+			continue
+		}
+		mid, low, high := middle(all[0].ratios(least, m))
+		fmt.Fprintf(&b, "| %s | **%.2f** (%.2f to %.2f), %s | %s |\n", m.name, mid, low, high, least.name, goals[m.name])
+	}
+	return b.String()
+}
+
+func machine() string {
+	model := ""
+	if b, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		for line := range strings.Lines(string(b)) {
+			if name, v, _ := strings.Cut(line, ":"); strings.TrimSpace(name) == "model name" {
+				model = ", " + strings.TrimSpace(v)
+				break
+			}
+		}
+	}
+	return fmt.Sprintf("%s/%s, %d cores%s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), model)
+}
+
+func (e *env) versions() string {
+	out := []string{runtime.Version()}
+	for _, c := range [][]string{{e.bin + "/earshot", "version"}, {e.bin + "/earshot-store", "--version"}, {e.peer, "--version"}} {
+		if b, err := exec.Command(c[0], c[1:]...).Output(); err == nil {
+			line, _, _ := strings.Cut(strings.TrimSpace(string(b)), "\n")
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, "; ")
+}

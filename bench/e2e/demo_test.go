@@ -1,0 +1,33 @@
+package e2e
+
+import (
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestDemo runs what a newcomer runs first: it ends with a table of sessions, the
+// tree of a delegation and the address of the store.
+func TestDemo(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "demo")
+	for range 2 { // the second finds the first one's directory
+		out, err := exec.CommandContext(t.Context(), filepath.Join(bin, "earshot"), "demo", "--dir", dir).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		for _, want := range []string{
+			`(?m)^SESSION +FORMAT +STARTED`, `(?m)^\S+ +claude-code `, `(?m)^\S+ +legion `, `(?m)^\S+ +agno `, `(?m)^\S+ +llm-message `,
+			`delegation → Explore`, `agent .*linked by`, `(?m)^answer `,
+		} {
+			if !regexp.MustCompile(want).Match(out) {
+				t.Errorf("the demo does not show %s:\n%s", want, out)
+			}
+		}
+		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+		if last := lines[len(lines)-1]; !strings.HasPrefix(last, "The store's address: http://127.0.0.1:") {
+			t.Errorf("the demo ends with %q", last)
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/earshot-dev/earshot/core/app"
+	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/exporters/clickhouse"
+)
+
+// storeBinary builds the embedded store once, for all tests.
+var storeBinary = sync.OnceValues(func() (string, error) {
+	if bin := os.Getenv("EARSHOT_STORE"); bin != "" {
+		return bin, nil
+	}
+	dir, err := os.MkdirTemp("", "earshot-cmd-test-")
+	if err != nil {
+		return "", err
+	}
+	removeBinary = func() { _ = os.RemoveAll(dir) }
+	bin := filepath.Join(dir, "earshot-store")
+	if out, err := exec.Command("go", "build", "-o", bin, "github.com/earshot-dev/earshot/cmd/earshot-store").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build earshot-store: %w\n%s", err, out)
+	}
+	return bin, nil
+})
+
+var removeBinary = func() {}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	removeBinary()
+	os.Exit(code)
+}
+
+// home is a data directory whose store runs until the test ends.
+type home struct {
+	*testing.T
+	config string
+	x      *clickhouse.Exporter
+	n      int
+}
+
+func newHome(t *testing.T) *home {
+	t.Helper()
+	bin, err := storeBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	h := &home{T: t, config: filepath.Join(dir, "earshot.yaml")}
+	text := fmt.Sprintf("data_dir: %s/data\nstore: {binary: %q}\ntelemetry: {listen: \"\"}\nsources:\n  - {name: none, type: file, format: legion, paths: [%q]}\n", dir, bin, dir+"/none/*.jsonl")
+	if err := os.WriteFile(h.config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := (&configFile{path: h.config}).load(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	dsn, stop, err := app.OpenStoreToWrite(t.Context(), cfg, log)
+	if err != nil {
+		t.Fatalf("%v (without the engine: make engine)", err)
+	}
+	t.Cleanup(stop)
+	if h.x, err = clickhouse.New(t.Context(), clickhouseSettings(cfg, dsn, log)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := h.x.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := h.x.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// export stores a batch.
+func (h *home) export(b export.Batch) {
+	h.Helper()
+	h.n++
+	b.ID = msg.HashKey(h.Name(), fmt.Sprint(h.n))
+	if err := h.x.Export(h.Context(), &b); err != nil {
+		h.Fatal(err)
+	}
+}
+
+// run runs earshot on the home.
+func (h *home) run(args ...string) (stdout, stderr string) {
+	h.Helper()
+	stdout, stderr, err := h.try(args...)
+	if err != nil {
+		h.Fatalf("earshot %v: %v\n%s", args, err, stderr)
+	}
+	return stdout, stderr
+}
+
+func (h *home) try(args ...string) (stdout, stderr string, err error) {
+	return h.within(h.Context(), args...)
+}
+
+func (h *home) within(ctx context.Context, args ...string) (stdout, stderr string, err error) {
+	var out, errs bytes.Buffer
+	c := newRoot()
+	c.SetArgs(append(args, "-c", h.config))
+	c.SetOut(&out)
+	c.SetErr(&errs)
+	err = c.ExecuteContext(ctx)
+	return out.String(), errs.String(), err
+}
+
+// json runs earshot with -o json and reads what it prints.
+func (h *home) json(to any, args ...string) {
+	h.Helper()
+	out, _ := h.run(append(args, "-o", "json")...)
+	if err := json.Unmarshal([]byte(out), to); err != nil {
+		h.Fatalf("earshot %v: %v in %s", args, err, out)
+	}
+}
+
+func isUsage(err error) bool {
+	var usage usageError
+	return errors.As(err, &usage)
+}

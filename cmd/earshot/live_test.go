@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/inspect"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+func said(session, key, text string, at time.Time) msg.Message {
+	return msg.Message{
+		Key: key, Session: session, Kind: msg.Assistant, Role: msg.RoleAssistant, Content: msg.Plain(text), Time: at.UnixNano(), Complete: msg.Complete,
+		Host: msg.Host{Tenant: "default", Source: "harbour", Format: "legion", ID: msg.NewID("default", "legion", session, key), Ver: 1},
+	}
+}
+
+// TestTailTellsEachOnce follows while rows are stored, again and in other
+// versions.
+func TestTailTellsEachOnce(t *testing.T) {
+	h := newHome(t)
+	past := time.Now().Add(-48 * time.Hour)
+	store := func(list ...msg.Message) { h.export(export.Batch{Messages: list}) }
+	store(said("s1", "old1", "one", past), said("s1", "old2", "two", past.Add(time.Second)), said("s1", "old3", "three", past.Add(2*time.Second)))
+
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	pipe, w := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		c := newRoot()
+		c.SetArgs([]string{"tail", "-n", "2", "-o", "json", "-c", h.config})
+		c.SetOut(w)
+		err := c.ExecuteContext(ctx)
+		w.CloseWithError(io.EOF)
+		ended <- err
+	}()
+	lines := bufio.NewScanner(pipe)
+	next := func(want string) {
+		t.Helper()
+		if !lines.Scan() {
+			t.Fatalf("no line, want %q: %v", want, lines.Err())
+		}
+		var l inspect.TailLine
+		if err := json.Unmarshal(lines.Bytes(), &l); err != nil || l.Text != want {
+			t.Fatalf("%s, want %q: %v", lines.Bytes(), want, err)
+		}
+	}
+	next("two")
+	next("three")
+	// Older by the protocol's time, and stored now.
+	store(said("s2", "new1", "late", past.Add(-time.Hour)))
+	next("late")
+	again := said("s1", "old3", "three, complete", past.Add(2*time.Second))
+	again.Host.Ver = 2
+	gone := said("s3", "gone", "taken back", past)
+	gone.Host.Deleted = true
+	store(again, gone, said("s2", "new1", "late", past.Add(-time.Hour)), said("s2", "new2", "later", past))
+	for lines.Scan() {
+		var l inspect.TailLine
+		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
+			t.Fatal(err)
+		}
+		if l.Text == "later" {
+			break
+		}
+		// old3 was stored before the tail began, so its new version may count as new.
+		if l.Text != "three, complete" {
+			t.Errorf("told %q", l.Text)
+		}
+	}
+	cancel()
+	for lines.Scan() {
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("tail ended with %v", err)
+	}
+}
+
+func TestTailFilters(t *testing.T) {
+	h := newHome(t)
+	at := time.Now().Add(-time.Hour)
+	call := said("s1", "call", "", at.Add(time.Second))
+	call.Kind, call.Tool = msg.ToolCall, msg.Tool{CallID: "c", Name: "sonar", Arguments: msg.Plain(`{"depth":3}`)}
+	hidden := said("s1", "hidden", "handshake", at)
+	hidden.Hidden, hidden.Host.Seq = true, 1
+	in := incident("s9", at, causes[2].slow)
+	h.export(export.Batch{Messages: []msg.Message{said("s1", "a", "hello", at), call, hidden, said("s2", "b", "bye", at)}, Spans: in.spans})
+	for want, args := range map[string][]string{
+		"hello, {\"depth\":3}":            {"--session", "s1"},
+		"hello, handshake, {\"depth\":3}": {"--session", "s1", "--hidden"},
+		"{\"depth\":3}":                   {"--kind", "tool_call"},
+		"":                                {"--format", "agno"},
+		"sonar 54000":                     {"--spans", "--kind", "execute_tool", "--session", "s9", "-n", "9"},
+	} {
+		out, _ := h.run(append([]string{"tail", "--once", "-o", "json"}, args...)...)
+		var got []string
+		for _, line := range strings.Split(strings.TrimSpace(out), "\n") {
+			var l inspect.TailLine
+			if line == "" {
+				continue
+			}
+			if err := json.Unmarshal([]byte(line), &l); err != nil {
+				t.Fatal(err)
+			}
+			if l.Text != "" {
+				got = append(got, l.Text)
+			} else if l.Name == "sonar" {
+				got = append(got, fmt.Sprintf("%s %.0f", l.Name, l.TookMS))
+			}
+		}
+		if g := strings.Join(got, ", "); g != want {
+			t.Errorf("%v: %q, want %q", args, g, want)
+		}
+	}
+	text, _ := h.run("tail", "--once", "--spans", "--session", "s9", "-n", "100")
+	if !strings.Contains(text, "execute_tool sonar 54s") {
+		t.Errorf("no sonar in\n%s", text)
+	}
+}
+
+func TestTop(t *testing.T) {
+	h := newHome(t)
+	stuck := newTurn("stuck", time.Now().Add(-10*time.Minute))
+	stuck.run("turn", "", "pilot", 0, 0)
+	stuck.tool("hang", "turn", "sonar", 3, 3).Agent.Name = "pilot"
+	for i := range stuck.spans {
+		s := &stuck.spans[i]
+		s.State, s.End, s.Outcome = msg.SpanOpen, 0, msg.OutcomeUnset
+	}
+	h.export(export.Batch{Spans: stuck.spans, Ledger: []msg.Ledger{
+		{Tenant: "default", Source: "harbour", Stream: "a", Read: 1000, Decoded: 900, Quarantined: 100, Messages: 7, Problems: 1, Seen: time.Now().UnixNano(), Ver: 1},
+	}})
+	var top inspect.Top
+	h.json(&top, "top")
+	if len(top.Sources) != 1 || top.Sources[0].Messages != 7 || top.Sources[0].Lost != 0 || len(top.Open) != 2 || top.Sidecar != nil {
+		t.Errorf("%+v", top)
+	}
+	if len(top.Stuck) != 1 || top.Stuck[0].Name != "execute_tool sonar" || top.Stuck[0].SilentMS < 9*60_000 {
+		t.Errorf("stuck %+v", top.Stuck)
+	}
+	text, _ := h.run("top")
+	for _, want := range []string{"harbour", "1 run (oldest 10m", "execute_tool sonar", "no sidecar answers"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
+func TestTopAsksTheSidecar(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "# TYPE earshot_in_flight_bytes gauge\nearshot_in_flight_bytes 12\n# TYPE earshot_streams gauge\nearshot_streams{source=\"a\"} 2\nearshot_streams{source=\"b\"} 3\n"+
+			"# TYPE earshot_export_lag_seconds gauge\nearshot_export_lag_seconds{exporter=\"clickhouse\"} 1.5\n")
+	}))
+	defer s.Close()
+	got := askSidecar(t.Context(), strings.TrimPrefix(s.URL, "http://"))
+	if got == nil || got.Streams != 5 || got.InFlight != 12 || got.LagBy["clickhouse"] != 1.5 {
+		t.Errorf("%+v", got)
+	}
+	if got := askSidecar(t.Context(), "127.0.0.1:1"); got != nil {
+		t.Errorf("%+v of nobody", got)
+	}
+}

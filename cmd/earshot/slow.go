@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/earshot-dev/earshot/core/inspect"
+)
+
+// read runs f with a reader of the configured store.
+func read(c *cobra.Command, file *configFile, f func(ctx context.Context, r *reader) error) (err error) {
+	cfg, err := file.load(true)
+	if err != nil {
+		return err
+	}
+	r, err := openReader(c.Context(), cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	return f(c.Context(), r)
+}
+
+func newSlow() *cobra.Command {
+	var file configFile
+	var f inspect.SlowFilter
+	var output string
+	c := &cobra.Command{
+		Use:   "slow",
+		Short: "List the slowest delegations and what their time went into",
+		Long: `List the slowest delegations of the last hour, the slowest first, each with where
+its wall time went and what is to blame for most of it.
+
+Every instant is in exactly one bucket, and the buckets add up to the duration:
+  model_ttft    waiting for a model's first token
+  model_stream  a model answering (all of its time where no first token was seen)
+  tool          a tool at work
+  sub_agent     an agent below the delegate at work
+  wait          waiting for a person: a permission, a paused run
+  retry         attempts that failed and were made again
+  idle          nothing was heard: framework, queue, hand-over
+Of steps that overlap, the one that gates what comes next has the time. What
+still runs counts until now. What nobody waited for, or brought the result of,
+lasts as long as the run that it caused.
+
+The guilty one is what most of the critical path went into, with how much earlier
+the delegation would have ended without it. "earshot explain TRACE" says more in
+words, "earshot show --trace TRACE" draws it; the beginning of a trace's id is
+enough.`,
+		Example: `  earshot slow
+  earshot slow --since 24h -n 5
+  earshot slow --session 0801e1da -o json | jq '.[0].guilty'`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			switch {
+			case f.Limit < 1:
+				return usageError{fmt.Errorf("--limit %d: must be positive", f.Limit)}
+			case f.Since < time.Second:
+				return usageError{fmt.Errorf("--since %s: must be a second or more", f.Since)}
+			case f.Session != "" && !c.Flags().Changed("since"):
+				f.Since = 0
+			}
+			return read(c, &file, func(ctx context.Context, r *reader) error {
+				f.Now, f.Prices = time.Now(), r.prices
+				list, err := inspect.Slow(ctx, r, f)
+				if err != nil {
+					return err
+				}
+				if len(list) == 0 {
+					if err := sayNothingSlow(ctx, c.ErrOrStderr(), r, f); err != nil {
+						return err
+					}
+				}
+				if output == "json" {
+					if list == nil {
+						list = []inspect.SlowDelegation{}
+					}
+					return writeJSON(c.OutOrStdout(), list)
+				}
+				return writeSlow(c.OutOrStdout(), list)
+			})
+		},
+	}
+	file.add(c)
+	outputFlag(c, &output)
+	c.Flags().DurationVar(&f.Since, "since", time.Hour, "that ran within this `DURATION`; all of the session with --session")
+	c.Flags().StringVar(&f.Session, "session", "", "of this `SESSION`; the beginning of its id is enough")
+	c.Flags().IntVarP(&f.Limit, "limit", "n", 20, "at most `N`")
+	return c
+}
+
+// sayNothingSlow says how to widen a window that has nothing in it.
+func sayNothingSlow(ctx context.Context, w io.Writer, r *reader, f inspect.SlowFilter) error {
+	last, err := inspect.Latest(ctx, r)
+	switch {
+	case err != nil:
+		return err
+	case last.IsZero():
+		fmt.Fprintln(w, "no delegations: nothing that was heard so far handed work to another agent")
+	case f.Session != "":
+		fmt.Fprintf(w, "no delegations of session %s\n", f.Session)
+	default:
+		hours := int(f.Now.Sub(last)/time.Hour) + 1
+		fmt.Fprintf(w, "no delegations in the last %s; the latest ended at %s: try --since %dh\n", inspect.Span(f.Since), last.Format("2006-01-02 15:04:05"), hours)
+	}
+	return nil
+}
+
+func writeSlow(w io.Writer, list []inspect.SlowDelegation) error {
+	if len(list) == 0 {
+		return nil
+	}
+	_, color := terminal(w)
+	rows := make([][]string, 0, len(list))
+	for i := range list {
+		d := &list[i]
+		guilty := ""
+		if d.Guilty != nil {
+			guilty = d.Guilty.String()
+			if saves := time.Duration(d.Guilty.SavesMS * 1e6); saves > 0 {
+				guilty += fmt.Sprintf(" (%s earlier without)", inspect.Span(saves))
+			}
+		}
+		lasted := inspect.Span(d.Wall)
+		if d.Status != "" {
+			lasted += " " + d.Status
+		}
+		rows = append(rows, []string{
+			d.Started.Format("01-02 15:04:05"), inspect.Clip(orUnknown(d.AgentName)+" → "+orUnknown(d.DelegateTo), 40), lasted,
+			inspect.Bar(d.Split, 20, color), d.Top(), inspect.Clip(guilty, 72), d.Spent.Dollars(), d.TraceID,
+		})
+	}
+	if err := writeTable(w, []string{"began", "who → whom", "took", "where the time went", "mostly", "guilty", "cost", "trace"}, rows); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\n%s\nearshot explain %.8s  says why;  earshot show --trace %[2]s  draws it\n", inspect.BarLegend, list[0].TraceID)
+	return err
+}
+
+func orUnknown(s string) string {
+	if s == "" {
+		return "?"
+	}
+	return s
+}
+
+func newExplain() *cobra.Command {
+	var file configFile
+	var output string
+	c := &cobra.Command{
+		Use:   "explain TRACE",
+		Short: "Say in words where the time of one turn went",
+		Long: `Say where the time of one turn went: what it was spent on, what gated it and how
+much earlier it would have ended without that, what failed, what still runs, and
+which clocks were off. Below, the split of every run and delegation, whose buckets
+are those of "earshot slow". The beginning of a trace's id is enough.`,
+		Example: `  earshot explain 4bf92f35
+  earshot explain 4bf92f35 -o json | jq -r '.text[]'`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return read(c, &file, func(ctx context.Context, r *reader) error {
+				t, err := inspect.LoadTrace(ctx, r, args[0], r.prices, time.Now())
+				if err != nil {
+					return err
+				}
+				width, color := terminal(c.OutOrStdout())
+				return writeDrawn(c, output, t.Explain(), inspect.Style{Color: color, Width: width})
+			})
+		},
+	}
+	file.add(c)
+	outputFlag(c, &output)
+	return c
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/earshot-dev/earshot/core/inspect"
+)
+
+func newTop() *cobra.Command {
+	var file configFile
+	var output string
+	var limit int
+	var every time.Duration
+	c := &cobra.Command{
+		Use:   "top",
+		Short: "Watch what runs now: streams, rates, lag, what is stuck",
+		Long: `Show what has come from each source and how fast, how far the exporters are
+behind, and what runs now: the steps that have been silent longest first, without
+those that only wait for a step below them.
+
+On a terminal it is drawn again every second until q or Ctrl-C; elsewhere, and with
+-o json, it is one snapshot.`,
+		Example: `  earshot top
+  earshot top -o json | jq '.stuck[] | select(.silent_ms > 300000)'`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if limit < 1 || every < 100*time.Millisecond {
+				return usageError{fmt.Errorf("--limit must be positive, --every 100ms or more")}
+			}
+			cfg, err := file.load(true)
+			if err != nil {
+				return err
+			}
+			return read(c, &file, func(ctx context.Context, r *reader) error {
+				look := func(before *inspect.Top) (*inspect.Top, error) {
+					t, err := inspect.LoadTop(ctx, r, before, limit, time.Now())
+					if err == nil {
+						t.Sidecar = askSidecar(ctx, cfg.Telemetry.Listen)
+					}
+					return t, err
+				}
+				width, color := terminal(c.OutOrStdout())
+				if output == "text" && width > 0 {
+					return watch(ctx, c.OutOrStdout(), every, color, look)
+				}
+				t, err := look(nil)
+				if err != nil {
+					return err
+				}
+				return writeDrawn(c, output, t, inspect.Style{})
+			})
+		},
+	}
+	file.add(c)
+	outputFlag(c, &output)
+	c.Flags().IntVarP(&limit, "limit", "n", 15, "at most `N` steps")
+	c.Flags().DurationVar(&every, "every", time.Second, "`DURATION` between two looks")
+	return c
+}
+
+// watch draws again and again until q is pressed or ctx ends.
+func watch(ctx context.Context, w io.Writer, every time.Duration, color bool, look func(before *inspect.Top) (*inspect.Top, error)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if in := int(os.Stdin.Fd()); term.IsTerminal(in) {
+		if old, err := term.MakeRaw(in); err == nil {
+			defer func() { _ = term.Restore(in, old) }()
+			go quit(cancel) // ends with the process: a read of a terminal cannot be called off
+		}
+	}
+	fmt.Fprint(w, "\x1b[?1049h\x1b[?25l") // another screen, no cursor
+	defer fmt.Fprint(w, "\x1b[?25h\x1b[?1049l")
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	var last *inspect.Top
+	for {
+		t, err := look(last)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return err
+		}
+		last = t
+		width, _ := terminal(w)
+		var b bytes.Buffer
+		if err := t.Write(&b, inspect.Style{Color: color, Width: width}); err != nil {
+			return err
+		}
+		// A raw terminal does not return the carriage by itself.
+		text := bytes.ReplaceAll(b.Bytes(), []byte("\n"), []byte("\x1b[K\r\n"))
+		fmt.Fprintf(w, "\x1b[H%s\x1b[J\r\nq quits", text)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+func quit(cancel func()) {
+	var key [1]byte
+	for {
+		if _, err := os.Stdin.Read(key[:]); err != nil || key[0] == 'q' || key[0] == 3 {
+			cancel()
+			return
+		}
+	}
+}
+
+// askSidecar reads the metrics of the sidecar that listens there; nil when none
+// does.
+func askSidecar(ctx context.Context, addr string) *inspect.Sidecar {
+	if addr == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/metrics", nil)
+	if err != nil {
+		return nil
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil
+	}
+	defer res.Body.Close()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(io.LimitReader(res.Body, 8<<20))
+	if err != nil || res.StatusCode != http.StatusOK || families["earshot_in_flight_bytes"] == nil {
+		return nil
+	}
+	s := &inspect.Sidecar{LagBy: make(map[string]float64)}
+	each(families["earshot_streams"], func(_ string, v float64) { s.Streams += v })
+	each(families["earshot_in_flight_bytes"], func(_ string, v float64) { s.InFlight += v })
+	each(families["earshot_export_records_total"], func(_ string, v float64) { s.Delivered += v })
+	each(families["earshot_export_lag_seconds"], func(exporter string, v float64) { s.LagBy[exporter] = v })
+	return s
+}
+
+// each calls f with the first label and the value of each metric of a family.
+func each(f *dto.MetricFamily, call func(label string, v float64)) {
+	for _, m := range f.GetMetric() {
+		label := ""
+		if l := m.GetLabel(); len(l) > 0 {
+			label = l[0].GetValue()
+		}
+		call(label, m.GetGauge().GetValue()+m.GetCounter().GetValue())
+	}
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/earshot-dev/earshot/core/ui"
+)
+
+func newUI() *cobra.Command {
+	var file configFile
+	var listen string
+	c := &cobra.Command{
+		Use:   "ui",
+		Short: "Serve a page to look at conversations",
+		Long: `Serve a page on this machine, until it is interrupted: the conversations, each of
+them turn by turn with the work behind the scenes folded away and its waterfall and
+critical path, the tools, and what runs now. It needs no Grafana, and works whether
+or not a sidecar runs. Nobody is asked for a password, so it listens on loopback only.`,
+		Example: `  earshot ui
+  earshot ui -c earshot.yaml --listen 127.0.0.1:8090`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) (err error) {
+			cfg, err := file.load(true)
+			if err != nil {
+				return err
+			}
+			l, err := listenLoopback(c.Context(), listen)
+			if err != nil {
+				return err
+			}
+			defer l.Close()
+			r, err := openReader(c.Context(), cfg)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, r.Close()) }()
+			pages, err := ui.New(r)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(c.OutOrStdout(), "http://%s\n", l.Addr())
+			return serve(c.Context(), l, pages)
+		},
+	}
+	file.add(c)
+	c.Flags().StringVar(&listen, "listen", "127.0.0.1:8090", "loopback `ADDRESS`; port 0 takes a free one")
+	return c
+}
+
+func listenLoopback(ctx context.Context, address string) (net.Listener, error) {
+	host, _, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return nil, usageError{fmt.Errorf("--listen %q is no loopback address such as 127.0.0.1:8090", address)}
+	}
+	var lc net.ListenConfig
+	return lc.Listen(ctx, "tcp", address)
+}
+
+// serve serves until ctx ends.
+func serve(ctx context.Context, l net.Listener, h http.Handler) error {
+	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	stop := context.AfterFunc(ctx, func() { _ = s.Close() })
+	defer stop()
+	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("ui: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,155 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/config"
+	"github.com/earshot-dev/earshot/core/internal/journal"
+	"github.com/earshot-dev/earshot/core/internal/redact"
+	"github.com/earshot-dev/earshot/core/internal/source"
+)
+
+// redactor is what the configuration wants taken out; nil when that is nothing.
+func redactor(c *config.Config, count func(rule string, n int)) (*redact.Redactor, error) {
+	s := redact.Settings{Keys: c.Redact.Keys, Builtin: c.Redact.Builtin, Count: count}
+	for _, p := range c.Redact.Patterns {
+		s.Patterns = append(s.Patterns, redact.Pattern{Name: p.Name, Regex: p.Regex})
+	}
+	if c.Redact.Mode == config.RedactHash {
+		s.HashSalt = []byte(c.Redact.HashSalt.Reveal())
+	}
+	return redact.New(s)
+}
+
+// openJournal opens the journal when the first source wants it.
+func (r *runner) openJournal() error {
+	if r.journal != nil {
+		return nil
+	}
+	c := r.Config.Journal
+	j, err := journal.Open(journal.Settings{
+		Dir: filepath.Join(r.Config.DataDir, "journal"), SegmentSize: int64(c.SegmentSize), MaxSize: int64(c.MaxSize), MaxAge: time.Duration(c.MaxAge),
+		MinFree: int64(c.MinFreeDisk), WhenFull: journal.Policy(c.WhenFull), FsyncInterval: time.Duration(c.FsyncInterval), Logger: r.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	r.journal = j
+	r.later(func() {
+		if err := j.Close(); err != nil {
+			r.Logger.Error("close journal", "error", err)
+		}
+	})
+	watch := func(name, help string, value func(journal.Stats) int64) {
+		r.metrics.Watch("journal_"+name, help, func() float64 { return float64(value(j.Stats())) })
+	}
+	watch("bytes", "Bytes of the journal on disk.", func(s journal.Stats) int64 { return s.Bytes })
+	watch("pending_bytes", "Bytes that are not on disk yet.", func(s journal.Stats) int64 { return s.Pending })
+	watch("streams", "Recordings that are open.", func(s journal.Stats) int64 { return int64(s.Streams) })
+	watch("failures", "Writes and syncs that failed.", func(s journal.Stats) int64 { return s.Failures })
+	watch("given_up_bytes", "Bytes of segments that were removed before everything in them was safe.", func(s journal.Stats) int64 { return s.GivenUp })
+	watch("refused_bytes", "Bytes of frames that there was no room for.", func(s journal.Stats) int64 { return s.Refused })
+	watch("corrupt_bytes", "Damaged bytes that were skipped.", func(s journal.Stats) int64 { return s.Corrupt })
+	return nil
+}
+
+// unread warns of what the journal has and nobody reads any more.
+func (r *runner) unread() error {
+	if r.journal == nil {
+		return nil
+	}
+	list, err := r.journal.Sources()
+	if err != nil {
+		return err
+	}
+	for _, s := range list {
+		if !r.live[s] {
+			r.Logger.Warn("the journal has traffic of a source that is not configured; it stays until max_age", "source", s[0], "format", s[1])
+		}
+	}
+	return nil
+}
+
+// addLive adds a source that is heard: what it hears goes through the journal.
+func (r *runner) addLive(ctx context.Context, c *config.Source) error {
+	if err := r.openJournal(); err != nil {
+		return err
+	}
+	listener, err := r.listen(c)
+	if err != nil {
+		return err
+	}
+	for i, format := range formats(c) {
+		options := ""
+		if format == c.Format {
+			options = string(c.Options)
+		}
+		if _, err := r.decoder(ctx, format); err != nil {
+			return err
+		}
+		sink, err := r.pipeline.AddFeed(c.Name, c.Tenant, format, options, true)
+		if err != nil {
+			return err
+		}
+		r.live[[2]string{c.Name, format}] = true
+		reader := r.journal.Reader(c.Name, format, sink.Known())
+		var src source.Source = reader
+		if i == 0 {
+			src = &live{listener, r.redactor.Recorder(r.journal.Recorder(c.Name)), reader}
+		}
+		r.sources = append(r.sources, &feed{config: *c, source: src, sink: sink, feed: sink})
+	}
+	return nil
+}
+
+// formats are those of a source's traffic, its own first.
+func formats(c *config.Source) []string {
+	var out []string
+	if c.Format != "" {
+		out = append(out, c.Format)
+	}
+	if c.Tap != nil {
+		for _, route := range c.Tap.Routes {
+			if !slices.Contains(out, route.Format) {
+				out = append(out, route.Format)
+			}
+		}
+	}
+	return out
+}
+
+// live is a listener together with the reader of what it records.
+type live struct {
+	listener source.Listener
+	recorder source.Recorder
+	reader   source.Source
+}
+
+// Run implements source.Source. The reader goes on until the listener has ended.
+func (l *live) Run(ctx context.Context, sink source.Sink) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	read := make(chan error, 1)
+	go func() {
+		defer cancel()
+		read <- l.reader.Run(ctx, sink)
+	}()
+	err := l.listener.Run(ctx, l.recorder)
+	if err != nil {
+		cancel()
+	}
+	if rerr := <-read; err == nil {
+		err = rerr
+	}
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	return nil
+}
+
+// Drained implements source.Source.
+func (l *live) Drained() bool { return l.listener.Idle() && l.reader.Drained() }

@@ -1,0 +1,75 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/config"
+	"github.com/earshot-dev/earshot/core/internal/source"
+	"github.com/earshot-dev/earshot/core/replay"
+)
+
+// Record hears one configured source and writes it to rec, redacted, until ctx
+// ends, or until nothing is open and nothing has come for untilIdle, if that is
+// not zero. Nothing is decoded, stored or remembered.
+func Record(ctx context.Context, c *config.Config, name string, rec *replay.Recorder, untilIdle time.Duration, log *slog.Logger) error {
+	src, err := sourceNamed(c, name)
+	if err != nil {
+		return err
+	}
+	if src.Type == config.TypeFile {
+		return fmt.Errorf("source %s: is a file, which is its own recording", name)
+	}
+	secrets, err := redactor(c, func(string, int) {})
+	if err != nil {
+		return err
+	}
+	r := &runner{Settings: Settings{Config: c, Logger: log}}
+	listener, err := r.listen(src)
+	if err != nil {
+		return fmt.Errorf("source %s: %w", name, err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if untilIdle > 0 {
+		go func() {
+			waitIdle(ctx, listener, rec, untilIdle)
+			cancel()
+		}()
+	}
+	if err := listener.Run(ctx, secrets.Recorder(rec)); err != nil {
+		return fmt.Errorf("source %s: %w", name, err)
+	}
+	return nil
+}
+
+func sourceNamed(c *config.Config, name string) (*config.Source, error) {
+	for i := range c.Sources {
+		if c.Sources[i].Name == name {
+			return &c.Sources[i], nil
+		}
+	}
+	return nil, fmt.Errorf("source %s: not in the configuration", name)
+}
+
+// waitIdle waits until something has come, and then nothing for a while.
+func waitIdle(ctx context.Context, l source.Listener, rec *replay.Recorder, after time.Duration) {
+	tick := time.NewTicker(min(after, 100*time.Millisecond))
+	defer tick.Stop()
+	since, last := time.Now(), int64(0)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			_, frames, _ := rec.Count()
+			if frames != last || frames == 0 || !l.Idle() {
+				since, last = now, frames
+			} else if now.Sub(since) >= after {
+				return
+			}
+		}
+	}
+}

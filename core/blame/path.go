@@ -1,0 +1,174 @@
+package blame
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Piece is a stretch of time with the node that had it and what it was spent on.
+// A gap between steps belongs to the node that they are steps of.
+type Piece struct {
+	Node     *Node
+	Bucket   Bucket
+	From, To int64
+}
+
+// Split is the node's wall time by bucket.
+func (n *Node) Split() (s Split) {
+	p := painter{shallow: true}
+	p.paint(n, n.Start, n.End)
+	for _, piece := range p.pieces {
+		s[piece.Bucket] += piece.To - piece.From
+	}
+	return s
+}
+
+// Path is the critical path through the node and everything below it: pieces
+// without a gap between them from its start to its end, in order.
+func (n *Node) Path() []Piece {
+	p := painter{}
+	p.paint(n, n.Start, n.End)
+	return p.pieces
+}
+
+// painter paints time, piece by piece.
+type painter struct {
+	shallow bool // another agent is one piece
+	pieces  []Piece
+}
+
+func (p *painter) put(n *Node, b Bucket, from, to int64) {
+	if from >= to {
+		return
+	}
+	if i := len(p.pieces) - 1; i >= 0 {
+		if last := &p.pieces[i]; last.Node == n && last.Bucket == b && last.To == from {
+			last.To = to
+			return
+		}
+	}
+	p.pieces = append(p.pieces, Piece{n, b, from, to})
+}
+
+func (p *painter) paint(n *Node, from, to int64) {
+	for _, s := range gates(n.children, from, to) {
+		switch {
+		case s.Node == nil:
+			p.own(n, s.From, s.To)
+		case p.shallow && n.Kind != Delegation && (s.Node.Kind == Delegation || s.Node.Kind == Run):
+			p.put(s.Node, SubAgent, s.From, s.To)
+		default:
+			p.paint(s.Node, s.From, s.To)
+		}
+	}
+}
+
+// gates tiles the time with the steps that gate, and with gaps, whose Node is
+// nil.
+func gates(steps []*Node, from, to int64) []Piece {
+	if len(steps) == 0 {
+		return []Piece{{From: from, To: to}}
+	}
+	byEnd := slices.DeleteFunc(slices.Clone(steps), func(s *Node) bool { return s.Start == s.End })
+	slices.SortFunc(byEnd, func(a, b *Node) int {
+		return -cmp.Or(cmp.Compare(a.End, b.End), cmp.Compare(a.Start, b.Start), cmp.Compare(a.ID, b.ID))
+	})
+	// Running has the steps that end at or after the time, the first to end on top:
+	// as the time runs backwards, each that is added ends before all that are there.
+	var out []Piece
+	var running []*Node
+	for at := to; at > from; {
+		for len(byEnd) > 0 && byEnd[0].End >= at {
+			running, byEnd = append(running, byEnd[0]), byEnd[1:]
+		}
+		for len(running) > 0 && running[len(running)-1].Start >= at {
+			running = running[:len(running)-1]
+		}
+		piece := Piece{From: from, To: at}
+		switch {
+		case len(running) > 0:
+			piece.Node = running[len(running)-1]
+			piece.From = max(from, piece.Node.Start)
+		case len(byEnd) > 0:
+			piece.From = max(from, byEnd[0].End)
+		}
+		out = append(out, piece)
+		at = piece.From
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// own paints time that a node has for itself: a step's own, or a gap between
+// steps.
+func (p *painter) own(n *Node, from, to int64) {
+	retried := n.lastRetry(from, to)
+	first := n.FirstToken
+	if n.Kind != Chat {
+		first = 0
+	}
+	cuts := []int64{from, to}
+	for _, at := range []int64{retried, first} {
+		if from < at && at < to {
+			cuts = append(cuts, at)
+		}
+	}
+	for _, w := range n.Waits {
+		for _, at := range []int64{w.From, w.To} {
+			if from < at && at < to {
+				cuts = append(cuts, at)
+			}
+		}
+	}
+	slices.Sort(cuts)
+	for i, at := range cuts[:len(cuts)-1] {
+		p.put(n, n.bucketAt(at, retried, first), at, cuts[i+1])
+	}
+}
+
+// lastRetry is the last retry that the time was lost to: of a step's retries the
+// last, of a gap's those within.
+func (n *Node) lastRetry(from, to int64) int64 {
+	last := int64(0)
+	for _, at := range n.Retries {
+		if n.Kind != Run && at > n.Start || at > from && at <= to {
+			last = max(last, min(at, n.End))
+		}
+	}
+	return last
+}
+
+func (n *Node) bucketAt(at, retried, first int64) Bucket {
+	for _, w := range n.Waits {
+		if w.From <= at && at < w.To {
+			return Wait
+		}
+	}
+	switch {
+	case at < retried:
+		return Retry
+	case n.Kind == Chat && at < first:
+		return ModelTTFT
+	case n.Kind == Chat:
+		return ModelStream
+	case n.Kind == Tool:
+		return ToolTime
+	case n.unseen():
+		return SubAgent
+	}
+	return Idle
+}
+
+// unseen reports whether the node is a delegation of whose agent nothing was
+// heard, or not more than a word.
+func (n *Node) unseen() bool {
+	if n.Kind != Delegation {
+		return false
+	}
+	for _, c := range n.children {
+		if c.Start < c.End {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,98 @@
+package blame
+
+// Kind says what a span stands for.
+type Kind uint8
+
+// The kinds. A workflow is a Run.
+const (
+	Run Kind = iota
+	Chat
+	Tool
+	Delegation
+)
+
+func (k Kind) String() string { return [...]string{"run", "chat", "tool", "delegation"}[k] }
+
+// Span is a piece of work of a trace. Times are Unix nanoseconds.
+type Span struct {
+	ID     string
+	Parent string // empty for a root; one that is not here makes an orphan, which is a root
+	Kind   Kind
+	Name   string // of the tool, the model or the agent
+	Agent  string // who did it
+	To     string // of a delegation: to whom
+
+	Start, End int64
+	FirstToken int64 // of a chat; zero when unknown
+	// Open says that the span has no end of its own: it runs, or nobody brought the
+	// result. It lasts at least as long as what is below it.
+	Open bool
+	// Async says that the caller did not wait: the delegation lasts as long as what
+	// it caused.
+	Async bool
+
+	Waits   []Interval // for a person; one without an end has Interval.To zero
+	Retries []int64    // when an attempt was given up
+}
+
+// Interval is the time from From up to and without To.
+type Interval struct{ From, To int64 }
+
+// Bucket is what an instant was spent on.
+type Bucket uint8
+
+// The buckets.
+const (
+	ModelTTFT Bucket = iota
+	ModelStream
+	ToolTime
+	SubAgent
+	Wait
+	Retry
+	Idle
+	buckets
+)
+
+var bucketNames = [buckets]string{"model_ttft", "model_stream", "tool", "sub_agent", "wait", "retry", "idle"}
+
+func (b Bucket) String() string { return bucketNames[b] }
+
+// Buckets are all of them, in order.
+func Buckets() []Bucket {
+	return []Bucket{ModelTTFT, ModelStream, ToolTime, SubAgent, Wait, Retry, Idle}
+}
+
+// Split is nanoseconds by bucket.
+type Split [buckets]int64
+
+// Total is the sum of all buckets.
+func (s Split) Total() (sum int64) {
+	for _, n := range s {
+		sum += n
+	}
+	return sum
+}
+
+// Millis returns the split in milliseconds that add up to total exactly, which is
+// the wall time in milliseconds, rounded. What rounding down leaves goes to the
+// buckets that lost most by it, the first of equals.
+func (s Split) Millis() (out Split, total int64) {
+	const ms = 1_000_000
+	total = (s.Total() + ms/2) / ms
+	left := total
+	for b, n := range s {
+		out[b] = n / ms
+		left -= out[b]
+	}
+	for ; left > 0; left-- {
+		most := -1
+		for b := range s {
+			lost := s[b] - out[b]*ms
+			if lost > 0 && (most < 0 || lost > s[most]-out[most]*ms) {
+				most = b
+			}
+		}
+		out[most]++
+	}
+	return out, total
+}

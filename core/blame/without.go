@@ -1,0 +1,159 @@
+package blame
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Group is time of one sort: what the same tool, the same model or the same agent
+// spent in one bucket. Of a delegation Name is to whom.
+type Group struct {
+	Bucket Bucket
+	Kind   Kind
+	Name   string
+	Agent  string
+}
+
+func (p Piece) group() Group {
+	if p.Node.Kind == Delegation && p.Node.To != "" {
+		return Group{p.Bucket, Delegation, p.Node.To, p.Node.Agent}
+	}
+	return Group{p.Bucket, p.Node.Kind, p.Node.Name, p.Node.Agent}
+}
+
+// Culprit is a group with its part in a critical path.
+type Culprit struct {
+	Group
+	Time  int64 // ns on the path
+	Steps int   // spans that have it
+	Worst *Node // the one of them that has most
+	Saves int64 // ns by which the whole would be shorter without the group
+}
+
+// Culprits are the groups of the node's critical path, the one with most time
+// first, at most limit of them.
+func (n *Node) Culprits(limit int) []Culprit {
+	type part struct {
+		g Group
+		n *Node
+	}
+	spent := make(map[part]int64)
+	groups := make(map[Group]*Culprit)
+	var order []*Culprit
+	for _, piece := range n.Path() {
+		g := piece.group()
+		c := groups[g]
+		if c == nil {
+			c = &Culprit{Group: g}
+			groups[g] = c
+			order = append(order, c)
+		}
+		k := part{g, piece.Node}
+		if spent[k] == 0 {
+			c.Steps++
+		}
+		spent[k] += piece.To - piece.From
+		c.Time += piece.To - piece.From
+		if c.Worst == nil || spent[k] > spent[part{g, c.Worst}] {
+			c.Worst = piece.Node
+		}
+	}
+	slices.SortStableFunc(order, func(a, b *Culprit) int { return cmp.Compare(b.Time, a.Time) })
+	out := make([]Culprit, 0, min(limit, len(order)))
+	for _, c := range order[:min(limit, len(order))] {
+		c.Saves = n.Wall() - n.Without(func(p Piece) bool { return p.group() == c.Group })
+		out = append(out, *c)
+	}
+	return out
+}
+
+// Without is the wall time of the node if the pieces that gone picks had taken no
+// time, wherever in it they are, on the critical path or off it.
+func (n *Node) Without(gone func(Piece) bool) int64 {
+	return (&replay{gone: gone}).length(n, n.Start, n.End)
+}
+
+type replay struct{ gone func(Piece) bool }
+
+// own is what is left of the time that the node has for itself.
+func (r *replay) own(n *Node, from, to int64) (left int64) {
+	var p painter
+	p.own(n, from, to)
+	for _, piece := range p.pieces {
+		if !r.gone(piece) {
+			left += piece.To - piece.From
+		}
+	}
+	return left
+}
+
+// length is how long the node's time from..to takes.
+func (r *replay) length(n *Node, from, to int64) int64 {
+	type step struct {
+		node     *Node
+		from, to int64
+		end      int64 // in the replay, since from
+	}
+	var steps []step
+	for _, c := range n.children {
+		if s := (step{node: c, from: max(c.Start, from), to: min(c.End, to)}); s.from < s.to {
+			steps = append(steps, s)
+		}
+	}
+	if len(steps) == 0 {
+		return r.own(n, from, to)
+	}
+	ends := make([]int, len(steps))
+	for i := range ends {
+		ends[i] = i
+	}
+	slices.SortFunc(ends, func(a, b int) int { return cmp.Compare(steps[a].to, steps[b].to) })
+	saved := r.saved(n, from, to)
+	// Children are in the order of their starts. Those that have ended when one
+	// begins had begun before it, so their replay is known. A gap between steps
+	// begins with an end and ends with a start, so what was saved in the time between
+	// the two is what was saved in whole gaps.
+	ended, now, atEnded, atStart := from, int64(0), saved, saved
+	pass := func(until int64) {
+		for len(ends) > 0 && steps[ends[0]].to <= until {
+			s := &steps[ends[0]]
+			ended, now, ends = max(ended, s.to), max(now, s.end), ends[1:]
+		}
+		atEnded, atStart = atEnded.until(ended), atStart.until(until)
+	}
+	for i := range steps {
+		s := &steps[i]
+		pass(s.from)
+		s.end = now + s.from - ended - (atStart.sum - atEnded.sum) + r.length(s.node, s.from, s.to)
+	}
+	pass(to)
+	return now + to - ended - (atStart.sum - atEnded.sum)
+}
+
+// gaps are the gaps of a node in which time was saved, and how much was before the
+// first of those that are left.
+type gaps struct {
+	left []gap
+	sum  int64
+}
+
+type gap struct{ to, saved int64 }
+
+func (g gaps) until(t int64) gaps {
+	for len(g.left) > 0 && g.left[0].to <= t {
+		g.sum += g.left[0].saved
+		g.left = g.left[1:]
+	}
+	return g
+}
+
+func (r *replay) saved(n *Node, from, to int64) (g gaps) {
+	for _, s := range gates(n.children, from, to) {
+		if s.Node == nil {
+			if saved := s.To - s.From - r.own(n, s.From, s.To); saved > 0 {
+				g.left = append(g.left, gap{s.To, saved})
+			}
+		}
+	}
+	return g
+}

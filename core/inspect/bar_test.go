@@ -1,0 +1,71 @@
+package inspect
+
+import (
+	"io"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/earshot-dev/earshot/core/blame"
+)
+
+func TestBarIsAsWideAsItShouldBe(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 1000 {
+		var s blame.Split
+		for b := range s {
+			if r.IntN(2) == 0 {
+				s[b] = r.Int64N(1e12)
+			}
+		}
+		plain := Bar(s, 20, false)
+		if len(plain) != 20 {
+			t.Fatalf("%v: %q", s, plain)
+		}
+		if n := visible(Bar(s, 20, true)); n != 20 {
+			t.Fatalf("%v: %d columns in color", s, n)
+		}
+		for b, m := range marks {
+			if s[b] == 0 && strings.Contains(plain, m.letter) || s[b]*20 >= s.Total() && s[b] > 0 && !strings.Contains(plain, m.letter) {
+				t.Fatalf("%v: %q, bucket %s", s, plain, blame.Bucket(b))
+			}
+		}
+	}
+}
+
+func TestFold(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                        "",
+		"one two three":           "one two|three",
+		"abcdefghijklmnop q":      "abcdefghijklmnop|q",
+		"\x1b[31mone\x1b[0m  two": "\x1b[31mone\x1b[0m two",
+	} {
+		if got := strings.Join(fold(text, 8), "|"); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestForeignTextDoesNotDriveTheTerminal: names come from transcripts.
+func TestForeignTextDoesNotDriveTheTerminal(t *testing.T) {
+	const evil = "a\x1b[2Jb\r\n\x07"
+	tree := blame.New([]blame.Span{
+		{ID: "r", Kind: blame.Run, Name: evil, Agent: evil, Start: 1, End: 3e9},
+		{ID: "d", Parent: "r", Kind: blame.Delegation, Name: evil, Agent: evil, To: evil, Start: 1, End: 2e9},
+	})
+	tr := &Trace{ID: "t", Session: evil, Tree: tree, Works: map[string]*Work{
+		"r": {Error: evil, Status: "error", Findings: []string{evil}}, "d": {Status: "running", Span: blame.Span{Name: evil, To: evil}},
+	}}
+	top := &Top{Sources: []SourceLoad{{Source: evil}}, Stuck: []OpenWork{{Name: evil, AgentName: evil, SessionID: evil}}}
+	for name, write := range map[string]func(io.Writer, Style) error{
+		"waterfall": tr.Waterfall().Write, "explain": tr.Explain().Write, "top": top.Write,
+	} {
+		var b strings.Builder
+		if err := write(&b, Style{}); err != nil {
+			t.Fatal(err)
+		}
+		if b.Len() == 0 || strings.ContainsAny(b.String(), "\x1b\r\x07") {
+			t.Errorf("%s: %q", name, b.String())
+		}
+	}
+}

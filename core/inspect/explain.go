@@ -1,0 +1,223 @@
+package inspect
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/blame"
+)
+
+// Explanation says in words and numbers where the time of a trace went.
+type Explanation struct {
+	TraceID   string     `json:"trace_id"`
+	SessionID string     `json:"session_id"`
+	Text      []string   `json:"text"` // sentences
+	Works     []WorkTime `json:"work"` // every run and delegation, in the order of the tree
+}
+
+// WorkTime is the time of a run or a delegation.
+type WorkTime struct {
+	SpanID     string           `json:"span_id"`
+	Depth      int              `json:"depth"`
+	Kind       string           `json:"kind"`
+	AgentName  string           `json:"agent_name,omitempty"`
+	DelegateTo string           `json:"delegate_to,omitempty"`
+	Started    time.Time        `json:"started"`
+	DurationMS int64            `json:"duration_ms"`
+	BlameMS    map[string]int64 `json:"blame_ms"`
+	Status     string           `json:"status,omitempty"`
+	Spent      Spent            `json:"spent"` // by it and all below it
+
+	split blame.Split
+}
+
+// Explain explains the trace.
+func (t *Trace) Explain() *Explanation {
+	e := &Explanation{TraceID: t.ID, SessionID: t.Session, Works: []WorkTime{}}
+	for _, root := range t.Tree.Roots() {
+		e.works(t, root, 0)
+		e.root(t, root)
+	}
+	e.slowest(t)
+	e.troubles(t)
+	return e
+}
+
+func (e *Explanation) say(format string, args ...any) {
+	e.Text = append(e.Text, fmt.Sprintf(format, args...))
+}
+
+func (e *Explanation) works(t *Trace, n *blame.Node, depth int) {
+	if n.Kind == blame.Run || n.Kind == blame.Delegation {
+		w := WorkTime{
+			SpanID: n.ID, Depth: depth, Kind: n.Kind.String(), AgentName: n.Agent, DelegateTo: n.To, Started: time.Unix(0, n.Start).UTC(),
+			Status: t.Works[n.ID].Status, Spent: t.spent[n], BlameMS: make(map[string]int64), split: n.Split(),
+		}
+		split, total := w.split.Millis()
+		w.DurationMS = total
+		for _, b := range blame.Buckets() {
+			w.BlameMS[b.String()] = split[b]
+		}
+		e.Works = append(e.Works, w)
+		depth++
+	}
+	for _, c := range n.Children() {
+		e.works(t, c, depth)
+	}
+}
+
+// root says what the turn's time went into, largest first, and what would have
+// shortened it.
+func (e *Explanation) root(t *Trace, n *blame.Node) {
+	took := "took"
+	if t.Works[n.ID].Status == "running" {
+		took = "runs, so far for"
+	}
+	who := "The turn of " + or(n.Name, "an unnamed agent")
+	if n.Kind != blame.Run {
+		who = "The " + n.Kind.String() + " " + or(n.Name, "without a name")
+	}
+	e.say("%s %s %s from %s on.", who, took, Span(time.Duration(n.Wall())), time.Unix(0, n.Start).UTC().Format("2006-01-02 15:04:05"))
+	if s := t.spent[n]; s.Tokens.Total() > 0 {
+		e.say("It took %s", s)
+	}
+	if n.Wall() == 0 {
+		return
+	}
+	e.say("Its time was spent on %s.", spent(n.Split()))
+	list := n.Culprits(3)
+	for i, c := range list {
+		name := culprit(c)
+		switch {
+		case i == 0 && c.Saves > 0:
+			e.say("Most of the critical path was %s (%s); without it the turn would have ended %s earlier.", name, percent(c.Time, n.Wall()), Span(time.Duration(c.Saves)))
+		case i == 0:
+			e.say("Most of the critical path was %s (%s), though without it other work would have taken as long.", name, percent(c.Time, n.Wall()))
+		case c.Time*20 >= n.Wall():
+			e.say("Next was %s (%s; %s earlier without it).", name, percent(c.Time, n.Wall()), Span(time.Duration(c.Saves)))
+		}
+	}
+}
+
+// spent lists the buckets, largest first.
+func spent(s blame.Split) string {
+	words := map[blame.Bucket]string{
+		blame.ModelTTFT: "waiting for first tokens", blame.ModelStream: "the model answering", blame.ToolTime: "tools", blame.SubAgent: "other agents",
+		blame.Wait: "waiting for a person", blame.Retry: "retries", blame.Idle: "nothing that was heard of",
+	}
+	order := blame.Buckets()
+	slices.SortStableFunc(order, func(a, b blame.Bucket) int { return int(min(1, max(-1, s[b]-s[a]))) })
+	var out []string
+	for _, b := range order {
+		if s[b] > 0 {
+			out = append(out, fmt.Sprintf("%s %s (%s)", words[b], Span(time.Duration(s[b])), percent(s[b], s.Total())))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+func percent(part, whole int64) string {
+	if whole <= 0 {
+		return "0%"
+	}
+	p := 100 * float64(part) / float64(whole)
+	if p > 0 && p < 1 {
+		return "<1%"
+	}
+	return fmt.Sprintf("%.0f%%", p)
+}
+
+// slowest explains the delegation that took longest.
+func (e *Explanation) slowest(t *Trace) {
+	var worst *blame.Node
+	count := 0
+	for _, w := range e.Works {
+		if n := t.Tree.Node(w.SpanID); n.Kind == blame.Delegation {
+			if count++; worst == nil || n.Wall() > worst.Wall() {
+				worst = n
+			}
+		}
+	}
+	if worst == nil || worst.Wall() == 0 {
+		return
+	}
+	what := "Its delegation"
+	if count > 1 {
+		what = fmt.Sprintf("The slowest of its %d delegations", count)
+	}
+	s := fmt.Sprintf("%s, %s to %s, took %s", what, or(worst.Agent, "an unnamed agent"), or(worst.To, "an unnamed one"), Span(time.Duration(worst.Wall())))
+	if list := worst.Culprits(1); len(list) > 0 {
+		s += fmt.Sprintf(", %s of it %s", percent(list[0].Time, worst.Wall()), culprit(list[0]))
+	}
+	e.say("%s.", s)
+}
+
+// troubles says what failed, what runs, what was lost, and which clocks were off.
+func (e *Explanation) troubles(t *Trace) {
+	failed, lost := 0, 0
+	var open *Work
+	running := 0
+	for _, w := range t.Works {
+		switch w.Status {
+		case "error":
+			failed++
+		case "lost":
+			lost++
+		case "running":
+			if running++; open == nil || w.Start > open.Start || w.Start == open.Start && w.ID < open.ID {
+				open = w
+			}
+		}
+	}
+	for i := range e.Works {
+		w := t.Works[e.Works[i].SpanID]
+		if n := len(w.Findings); n > 0 { // the last of a loop says it all
+			e.say("%s %s.", or(w.Agent, "An unnamed agent"), w.Findings[n-1])
+		}
+	}
+	if failed > 0 {
+		e.say("%s failed.", plural(failed, "step"))
+	}
+	if lost > 0 {
+		e.say("Nobody brought the result of %s.", plural(lost, "call"))
+	}
+	if open != nil {
+		e.say("Still running: %s. The last to begin was the %s %s, silent for %s.", plural(running, "step"), open.Kind, or(or(open.Name, open.To), "without a name"), Span(open.Silent))
+	}
+	for _, n := range t.Tree.Roots() {
+		for _, note := range t.notes(n) {
+			e.say("By the clocks, %s.", note)
+		}
+	}
+}
+
+// Write writes the sentences, and the split of every run and delegation below.
+func (e *Explanation) Write(out io.Writer, st Style) error {
+	if st.Width <= 0 {
+		st.Width = 100
+	}
+	p := &printer{w: out, Style: st}
+	for _, s := range e.Text {
+		for _, l := range fold(printable(s), st.Width) {
+			p.line("", l)
+		}
+	}
+	if len(e.Works) > 0 {
+		p.line("", "")
+		p.line("", p.dim(BarLegend))
+	}
+	for i := range e.Works {
+		w := &e.Works[i]
+		name := "agent " + or(w.AgentName, "?")
+		if w.Kind == "delegation" {
+			name = "→ " + or(w.DelegateTo, "?")
+		}
+		indent := strings.Repeat("  ", min(w.Depth, 10))
+		p.line(pad(indent+Clip(name, 36-len(indent)), 36), fmt.Sprintf(" %7s  ", Span(time.Duration(w.split.Total()))), Bar(w.split, 24, st.Color), "  ",
+			pad(top(w.split), 18), p.bad(w.Status))
+	}
+	return p.err
+}

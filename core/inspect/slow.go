@@ -1,0 +1,249 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/blame"
+	"github.com/earshot-dev/earshot/core/price"
+)
+
+// SlowFilter picks delegations. The zero value picks the slowest of all.
+type SlowFilter struct {
+	Since   time.Duration // that ran within; 0: ever
+	Session string        // of the session with that id
+	Limit   int           // 20 when zero
+	Prices  *price.Table  // of what was spent
+	Now     time.Time     // until when what still runs has run
+}
+
+// SlowDelegation is a delegation and what its time went into.
+type SlowDelegation struct {
+	TraceID    string           `json:"trace_id"`
+	SpanID     string           `json:"span_id"`
+	SessionID  string           `json:"session_id"`
+	AgentName  string           `json:"agent_name"`
+	DelegateTo string           `json:"delegate_to"`
+	DurationMS int64            `json:"duration_ms"`
+	BlameMS    map[string]int64 `json:"blame_ms"` // every bucket; they add up to duration_ms
+	Path       []PathStep       `json:"critical_path"`
+
+	Started time.Time `json:"started"`
+	Status  string    `json:"status,omitempty"` // error, cancelled, running, lost
+	Spent   Spent     `json:"spent"`            // by the delegate and all below it
+	Guilty  *Culprit  `json:"guilty,omitempty"` // what most of the critical path went into
+	Notes   []string  `json:"notes,omitempty"`  // clocks that were off
+
+	Split blame.Split   `json:"-"`
+	Wall  time.Duration `json:"-"`
+}
+
+// PathStep is a piece of a critical path.
+type PathStep struct {
+	SpanID     string  `json:"span_id"`
+	Kind       string  `json:"kind"`
+	Name       string  `json:"name,omitempty"`
+	AgentName  string  `json:"agent_name,omitempty"`
+	Bucket     string  `json:"bucket"`
+	OffsetMS   float64 `json:"offset_ms"` // since the delegation's start
+	DurationMS float64 `json:"duration_ms"`
+}
+
+// Culprit is time of one sort on a critical path: of the same tool, the same
+// model or the same agent.
+type Culprit struct {
+	Bucket    string  `json:"bucket"`
+	Kind      string  `json:"kind"`
+	Name      string  `json:"name,omitempty"`
+	AgentName string  `json:"agent_name,omitempty"`
+	SpanID    string  `json:"span_id"` // the one that has most of it
+	Steps     int     `json:"steps"`
+	TimeMS    float64 `json:"time_ms"`
+	SavesMS   float64 `json:"saves_ms"` // how much earlier it would have ended without
+}
+
+func ms(ns int64) float64 { return float64(ns) / 1e6 }
+
+// longest is how long before a window work may have begun to be found in it.
+const longest = 7 * 24 * time.Hour
+
+// slowSQL finds delegations by how long they took. Those that nobody waited for,
+// or brought the result of, took as long as the run that they caused.
+const slowSQL = `
+	WITH
+		fromUnixTimestamp64Nano({now:Int64}, 'UTC') AS now,
+		now - toIntervalSecond({since:Int64}) AS since,
+		now - toIntervalSecond({since:Int64} + {longest:Int64}) AS oldest,
+		runs AS
+		(
+			SELECT TraceId, ParentSpanId, max(Timestamp + toIntervalNanosecond(Duration)) AS end
+			FROM otel_traces
+			WHERE Operation IN ('invoke_agent', 'invoke_workflow') AND ParentSpanId != ''
+				AND ({since:Int64} = 0 OR Timestamp >= oldest) AND ({session:String} = '' OR SessionId = {session:String})
+			GROUP BY TraceId, ParentSpanId
+		)
+	SELECT d.trace_id, toString(d.span_id) AS span,
+		multiIf(d.status = 'running', now, d.async OR d.error_type = 'no_result', greatest(d.ts + toIntervalNanosecond(d.duration_ns), toDateTime64(r.end, 9, 'UTC')),
+			d.ts + toIntervalNanosecond(d.duration_ns)) AS ended
+	FROM delegations AS d
+	LEFT JOIN runs AS r ON r.TraceId = d.trace_id AND r.ParentSpanId = toString(d.span_id)
+	WHERE ({since:Int64} = 0 OR d.ts >= oldest AND ended >= since) AND ({session:String} = '' OR d.session_id = {session:String})
+	ORDER BY ended - d.ts DESC, d.trace_id, span
+	LIMIT {limit:UInt32}`
+
+// Slow returns the slowest delegations, the slowest first.
+func Slow(ctx context.Context, q Querier, f SlowFilter) ([]SlowDelegation, error) {
+	if f.Limit <= 0 {
+		f.Limit = 20
+	}
+	if f.Session != "" {
+		id, err := resolve(ctx, q, f.Session)
+		if err != nil {
+			return nil, err
+		}
+		f.Session = id
+	}
+	byTrace := make(map[string][]string)
+	var traces []string
+	err := q.Each(ctx, slowSQL, map[string]string{
+		"now": strconv.FormatInt(f.Now.UnixNano(), 10), "since": strconv.FormatInt(int64(f.Since/time.Second), 10),
+		"longest": strconv.FormatInt(int64(longest/time.Second), 10), "session": f.Session, "limit": strconv.Itoa(f.Limit),
+	}, func(v []any) error {
+		r := reader{values: v}
+		trace, span := r.str(), r.str()
+		if byTrace[trace] == nil {
+			traces = append(traces, trace)
+		}
+		byTrace[trace] = append(byTrace[trace], span)
+		return r.err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("slow: %w", err)
+	}
+	var out []SlowDelegation
+	for _, id := range traces { // one at a time: a trace may be large
+		t, err := loadTrace(ctx, q, id, f.Prices, f.Now)
+		if err != nil {
+			return nil, fmt.Errorf("slow: %w", err)
+		}
+		for _, span := range byTrace[id] {
+			if n := t.Tree.Node(span); n != nil { // else it was taken back meanwhile
+				out = append(out, t.slow(n))
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b SlowDelegation) int { return cmp.Compare(b.Wall, a.Wall) })
+	return out, nil
+}
+
+func (t *Trace) slow(n *blame.Node) SlowDelegation {
+	w := t.Works[n.ID]
+	d := SlowDelegation{
+		TraceID: t.ID, SpanID: n.ID, SessionID: w.Session, AgentName: n.Agent, DelegateTo: n.To,
+		BlameMS: make(map[string]int64), Path: t.path(n), Started: time.Unix(0, n.Start).UTC(), Status: w.Status,
+		Split: n.Split(), Wall: time.Duration(n.Wall()), Notes: t.notes(n), Spent: t.spent[n],
+	}
+	split, total := d.Split.Millis()
+	d.DurationMS = total
+	for _, b := range blame.Buckets() {
+		d.BlameMS[b.String()] = split[b]
+	}
+	if list := n.Culprits(1); len(list) > 0 {
+		c := culprit(list[0])
+		d.Guilty = &c
+	}
+	return d
+}
+
+func culprit(c blame.Culprit) Culprit {
+	return Culprit{
+		Bucket: c.Bucket.String(), Kind: c.Kind.String(), Name: c.Name, AgentName: c.Agent, SpanID: c.Worst.ID, Steps: c.Steps,
+		TimeMS: ms(c.Time), SavesMS: ms(c.Saves),
+	}
+}
+
+func (t *Trace) path(n *blame.Node) []PathStep {
+	pieces := n.Path()
+	out := make([]PathStep, 0, len(pieces))
+	for _, p := range pieces {
+		out = append(out, PathStep{
+			SpanID: p.Node.ID, Kind: p.Node.Kind.String(), Name: p.Node.Name, AgentName: p.Node.Agent, Bucket: p.Bucket.String(),
+			OffsetMS: ms(p.From - n.Start), DurationMS: ms(p.To - p.From),
+		})
+	}
+	return out
+}
+
+// notes says what was moved at or below n, because a clock was off.
+func (t *Trace) notes(n *blame.Node) (out []string) {
+	for _, s := range t.Tree.Shifts() {
+		run := t.Tree.Node(s.ID)
+		for at := run; at != nil; at = at.Parent() {
+			if at == n {
+				how := "later"
+				if s.By < 0 {
+					how = "earlier"
+				}
+				out = append(out, fmt.Sprintf("the times of %s were moved %s %s: %s", or(run.Name, "a run"), Span(time.Duration(max(s.By, -s.By))), how, s.Why))
+				break
+			}
+		}
+	}
+	return out
+}
+
+// Latest returns when the last delegation that has ended did so; zero when there
+// is none.
+func Latest(ctx context.Context, q Querier) (at time.Time, err error) {
+	err = q.Each(ctx, `SELECT max(ts + toIntervalNanosecond(duration_ns)), count() FROM delegations`, nil, func(v []any) error {
+		r := reader{values: v}
+		last, n := r.time(), r.num()
+		if n > 0 {
+			at = last
+		}
+		return r.err
+	})
+	if err != nil {
+		return time.Time{}, fmt.Errorf("latest delegation: %w", err)
+	}
+	return at, nil
+}
+
+// String names the culprit in a few words: what, whose, how often, how long.
+func (c Culprit) String() string {
+	what := ""
+	switch c.Bucket {
+	case "model_ttft":
+		what = "first token of " + or(c.Name, "a model")
+	case "model_stream":
+		what = "model " + or(c.Name, "of unknown name")
+	case "tool":
+		what = "tool " + or(c.Name, "of unknown name")
+	case "sub_agent":
+		what = "agent " + or(c.Name, "of unknown name") + " unseen"
+	case "wait":
+		what = "waiting for a person"
+		if c.Kind != "run" {
+			what += " at " + or(c.Name, "a step")
+		}
+	case "retry":
+		what = "retries of " + or(c.Name, c.Kind)
+	default:
+		what = "nothing heard"
+		if c.Name != "" {
+			what += " of " + c.Name
+		}
+	}
+	if c.AgentName != "" && c.Kind != "run" {
+		what += " in " + c.AgentName
+	}
+	if c.Steps > 1 {
+		what += " ×" + strconv.Itoa(c.Steps)
+	}
+	return strings.TrimSpace(what) + " " + Span(time.Duration(c.TimeMS*1e6))
+}

@@ -1,0 +1,86 @@
+package inspect
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/blame"
+	"github.com/earshot-dev/earshot/core/price"
+)
+
+// Spent is tokens and what they cost.
+type Spent struct {
+	Tokens   Tokens  `json:"tokens"`
+	CostUSD  float64 `json:"cost_usd"`                  // of those that have a price
+	Unpriced uint64  `json:"unpriced_tokens,omitempty"` // of models that have none
+}
+
+func (s *Spent) add(u Spent) {
+	s.Tokens.add(u.Tokens)
+	s.CostUSD += u.CostUSD
+	s.Unpriced += u.Unpriced
+}
+
+// Dollars is the cost, with a + when some of it is not known; empty when nothing
+// was spent, ? when no price is known.
+func (s Spent) Dollars() string {
+	switch total := s.Tokens.Total(); {
+	case total == 0:
+		return ""
+	case s.Unpriced == total:
+		return "?"
+	case s.Unpriced > 0:
+		return fmt.Sprintf("$%.4g+", s.CostUSD)
+	case s.CostUSD < 0.01:
+		return fmt.Sprintf("$%.4f", s.CostUSD)
+	}
+	return fmt.Sprintf("$%.2f", s.CostUSD)
+}
+
+// String ends a sentence.
+func (s Spent) String() string {
+	text := tokens(s.Tokens.Total())
+	if s.Unpriced < s.Tokens.Total() {
+		text += " for " + s.Dollars()
+	}
+	if s.Unpriced > 0 {
+		text += fmt.Sprintf(" (%s have no price)", tokens(s.Unpriced))
+	}
+	return text + "."
+}
+
+// spend sums up what n and everything below it spent, and remembers it. A run's
+// tokens are those of its model turns; where the protocol tells more of the run as
+// a whole than of its turns, what is over is the run's own.
+func (t *Trace) spend(n *blame.Node, prices *price.Table) (sum Spent) {
+	own := t.Works[n.ID].Tokens
+	if n.Kind != blame.Run && n.Kind != blame.Chat {
+		own = Tokens{}
+	}
+	for _, c := range n.Children() {
+		if c.Kind == blame.Chat && n.Kind == blame.Run {
+			own = own.less(t.Works[c.ID].Tokens)
+		}
+		sum.add(t.spend(c, prices))
+	}
+	sum.add(cost(prices, t.Works[n.ID].Model, n.Start, own))
+	t.spent[n] = sum
+	return sum
+}
+
+func cost(prices *price.Table, model string, at int64, t Tokens) Spent {
+	s := Spent{Tokens: t}
+	if p, ok := prices.Of(model, time.Unix(0, at)); ok {
+		s.CostUSD = p.Cost(price.Tokens(t))
+	} else {
+		s.Unpriced = t.Total()
+	}
+	return s
+}
+
+// less takes tokens away, class by class, down to nothing.
+func (t Tokens) less(u Tokens) Tokens {
+	return Tokens{
+		less(t.Input, u.Input), less(t.Output, u.Output), less(t.CacheRead, u.CacheRead), less(t.CacheWrite, u.CacheWrite), less(t.Reasoning, u.Reasoning),
+	}
+}

@@ -1,0 +1,164 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Top is what goes on at a moment.
+type Top struct {
+	Now     time.Time    `json:"now"`
+	Sources []SourceLoad `json:"sources"`
+	Open    []OpenKind   `json:"open"`  // how much of what runs
+	Stuck   []OpenWork   `json:"stuck"` // what runs and has been silent longest, leaves first
+	Sidecar *Sidecar     `json:"sidecar,omitempty"`
+}
+
+// SourceLoad is a source and what has come from it. Rates are since the snapshot
+// before; there are none in the first.
+type SourceLoad struct {
+	Source      string    `json:"source"`
+	Streams     uint64    `json:"streams"`
+	Messages    int64     `json:"messages"`
+	Bytes       int64     `json:"bytes"`
+	Problems    int64     `json:"problems"`
+	Lost        int64     `json:"unaccounted_bytes"` // anything but 0 is a bug in Earshot
+	Last        time.Time `json:"last_account"`      // when the account was drawn
+	MessageRate float64   `json:"messages_per_second"`
+	ByteRate    float64   `json:"bytes_per_second"`
+}
+
+// OpenKind counts open spans.
+type OpenKind struct {
+	Kind   string `json:"kind"`
+	Count  uint64 `json:"count"`
+	Oldest uint64 `json:"oldest_ms"`
+}
+
+// OpenWork is an open span.
+type OpenWork struct {
+	TraceID   string `json:"trace_id"`
+	SpanID    string `json:"span_id"`
+	SessionID string `json:"session_id"`
+	Kind      string `json:"kind"`
+	Name      string `json:"name"`
+	AgentName string `json:"agent_name,omitempty"`
+	AgeMS     int64  `json:"age_ms"`
+	SilentMS  int64  `json:"silent_ms"`
+}
+
+// Sidecar is what a running sidecar says of itself.
+type Sidecar struct {
+	Streams   float64            `json:"streams"`
+	InFlight  float64            `json:"in_flight_bytes"`
+	LagBy     map[string]float64 `json:"lag_seconds"` // by exporter: age of the oldest batch that it has not accepted
+	Delivered float64            `json:"records_delivered"`
+}
+
+// LoadTop takes a snapshot. before, if there is one, gives the rates.
+func LoadTop(ctx context.Context, q Querier, before *Top, limit int, now time.Time) (*Top, error) {
+	t := &Top{Now: now.UTC(), Sources: []SourceLoad{}, Open: []OpenKind{}, Stuck: []OpenWork{}}
+	err := q.Each(ctx, `
+		SELECT source, count(), sum(messages), sum(read_bytes), sum(problems), sum(unaccounted_bytes), max(seen_at)
+		FROM source_ledger GROUP BY source ORDER BY source`, nil, func(v []any) error {
+		r := reader{values: v}
+		s := SourceLoad{Source: r.str(), Streams: r.num(), Messages: r.signed(), Bytes: r.signed(), Problems: r.signed(), Lost: r.signed(), Last: r.time()}
+		t.Sources = append(t.Sources, s)
+		return r.err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("top: sources: %w", err)
+	}
+	err = q.Each(ctx, `SELECT kind, count(), toUInt64(greatest(0, max(age_ms))) FROM open_spans GROUP BY kind ORDER BY kind`, nil, func(v []any) error {
+		r := reader{values: v}
+		t.Open = append(t.Open, OpenKind{Kind: r.str(), Count: r.num(), Oldest: r.num()})
+		return r.err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("top: open spans: %w", err)
+	}
+	// What waits for something below it is not what is stuck.
+	err = q.Each(ctx, `
+		SELECT trace_id, toString(span_id), session_id, kind, name, agent_name, age_ms, silent_ms
+		FROM open_spans
+		WHERE toString(span_id) NOT IN (SELECT parent_span_id FROM open_spans)
+		ORDER BY silent_ms DESC, span_id LIMIT {limit:UInt32}`, map[string]string{"limit": strconv.Itoa(limit)}, func(v []any) error {
+		r := reader{values: v}
+		t.Stuck = append(t.Stuck, OpenWork{
+			TraceID: r.str(), SpanID: r.str(), SessionID: r.str(), Kind: r.str(), Name: r.str(), AgentName: r.str(), AgeMS: r.signed(), SilentMS: r.signed(),
+		})
+		return r.err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("top: open spans: %w", err)
+	}
+	t.rates(before)
+	return t, nil
+}
+
+func (t *Top) rates(before *Top) {
+	if before == nil {
+		return
+	}
+	sec := t.Now.Sub(before.Now).Seconds()
+	if sec <= 0 {
+		return
+	}
+	for i := range t.Sources {
+		s := &t.Sources[i]
+		for _, b := range before.Sources {
+			if b.Source == s.Source {
+				s.MessageRate = max(0, float64(s.Messages-b.Messages)/sec)
+				s.ByteRate = max(0, float64(s.Bytes-b.Bytes)/sec)
+			}
+		}
+	}
+}
+
+// Write draws the snapshot.
+func (t *Top) Write(out io.Writer, st Style) error {
+	if st.Width <= 0 {
+		st.Width = 100
+	}
+	p := &printer{w: out, Style: st}
+	head := "earshot top  " + t.Now.Format("15:04:05") + " UTC"
+	if s := t.Sidecar; s != nil {
+		head += fmt.Sprintf("   sidecar: %.0f streams, %.1f MB in flight, %.0f records delivered", s.Streams, s.InFlight/1e6, s.Delivered)
+		for _, name := range slices.Sorted(maps.Keys(s.LagBy)) {
+			head += fmt.Sprintf(", %s %.1fs behind", name, s.LagBy[name])
+		}
+	} else {
+		head += "   no sidecar answers at telemetry.listen"
+	}
+	p.line("", p.bold(Clip(head, st.Width)))
+	p.line("", "")
+	p.line("", p.dim(fmt.Sprintf("%-20s %8s %10s %9s %9s %9s %8s  %s", "source", "streams", "messages", "msg/s", "MB read", "kB/s", "problems", "account drawn")))
+	for _, s := range t.Sources {
+		line := fmt.Sprintf("%-20s %8d %10d %9.1f %9.1f %9.1f %8d  %s ago", Clip(s.Source, 20), s.Streams, s.Messages, s.MessageRate, float64(s.Bytes)/1e6, s.ByteRate/1e3,
+			s.Problems, Span(max(0, t.Now.Sub(s.Last))))
+		if s.Lost != 0 {
+			line += p.bad(fmt.Sprintf("  %d bytes unaccounted for", s.Lost))
+		}
+		p.line("", line)
+	}
+	p.line("", "")
+	var open []string
+	for _, k := range t.Open {
+		open = append(open, fmt.Sprintf("%s (oldest %s)", plural(int(k.Count), k.Kind), Span(time.Duration(k.Oldest)*time.Millisecond)))
+	}
+	p.line("", p.bold("running: "), or(strings.Join(open, ", "), "nothing"))
+	if len(t.Stuck) > 0 {
+		p.line("", p.dim(fmt.Sprintf("%9s %9s  %-34s %-20s %-14s %s", "silent", "age", "what", "agent", "session", "trace")))
+	}
+	for _, s := range t.Stuck {
+		p.line("", fmt.Sprintf("%9s %9s  %-34s %-20s %-14s %s", Span(time.Duration(s.SilentMS)*time.Millisecond), Span(time.Duration(s.AgeMS)*time.Millisecond),
+			Clip(s.Name, 34), Clip(or(s.AgentName, "?"), 20), Clip(s.SessionID, 14), s.TraceID))
+	}
+	return p.err
+}

@@ -1,0 +1,266 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/blame"
+	"github.com/earshot-dev/earshot/core/price"
+)
+
+// Trace is one turn: its spans as they are in the store, and as a tree.
+type Trace struct {
+	ID      string
+	Session string
+	Works   map[string]*Work // by span id
+
+	spent map[*blame.Node]Spent
+	Tree  *blame.Tree
+}
+
+// Work is a span with what a person wants to know beside its times.
+type Work struct {
+	blame.Span
+	Session string
+	Status  string // error, cancelled, running, lost (nobody brought its end); empty when all is well
+	Error   string
+	Model   string // of a model turn, or of a run as far as it is one
+	Link    string // how a run was found to belong to its call
+	Tokens  Tokens
+	// Findings are what the detectors found in a run, in words.
+	Findings []string
+	Silent   time.Duration // of a running one, since its last sign of life
+}
+
+// LoadTrace reads a trace. id may be the beginning of one if no other begins so.
+// What still runs lasts until now; what was spent has the prices of the table.
+func LoadTrace(ctx context.Context, q Querier, id string, prices *price.Table, now time.Time) (*Trace, error) {
+	id, err := resolveTrace(ctx, q, id)
+	if err != nil {
+		return nil, err
+	}
+	return loadTrace(ctx, q, id, prices, now)
+}
+
+// resolveTrace completes the id of a trace.
+func resolveTrace(ctx context.Context, q Querier, id string) (string, error) {
+	var found []string
+	err := q.Each(ctx, `
+		SELECT id FROM
+		(
+			SELECT TraceId AS id FROM otel_traces_trace_id_ts WHERE startsWith(TraceId, {id:String})
+			UNION DISTINCT
+			SELECT trace_id AS id FROM open_spans WHERE startsWith(trace_id, {id:String})
+		)
+		ORDER BY id LIMIT 6`,
+		map[string]string{"id": strings.ToLower(id)}, func(v []any) error {
+			r := reader{values: v}
+			found = append(found, r.str())
+			return r.err
+		})
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("trace %s: %w", id, err)
+	case id == "" || len(found) == 0:
+		return "", fmt.Errorf("trace %s: there is none; `earshot slow` names traces", id)
+	case len(found) == 1:
+		return found[0], nil
+	}
+	return "", fmt.Errorf("trace %s: several begin so: %s", id, strings.Join(found, " "))
+}
+
+func loadTrace(ctx context.Context, q Querier, id string, prices *price.Table, now time.Time) (*Trace, error) {
+	t := &Trace{ID: id, Works: make(map[string]*Work)}
+	if err := t.ended(ctx, q); err != nil {
+		return nil, fmt.Errorf("trace %s: spans: %w", id, err)
+	}
+	if err := t.open(ctx, q, now); err != nil {
+		return nil, fmt.Errorf("trace %s: open spans: %w", id, err)
+	}
+	spans := make([]blame.Span, 0, len(t.Works))
+	for _, s := range t.Works {
+		// A tool that another agent runs below is a delegation, whatever it is called.
+		if p := t.Works[s.Parent]; s.Kind == blame.Run && p != nil && p.Kind == blame.Tool {
+			p.Kind = blame.Delegation
+		}
+	}
+	for _, s := range t.Works {
+		if p := t.Works[s.Parent]; s.Kind == blame.Run && p != nil && p.Kind == blame.Delegation && s.Name == "" {
+			s.Name = p.To
+		}
+		spans = append(spans, s.Span)
+	}
+	t.Tree = blame.New(spans)
+	for _, n := range t.Tree.Roots() {
+		t.who(n, "")
+		if t.Session == "" {
+			t.Session = t.Works[n.ID].Session
+		}
+	}
+	t.spent = make(map[*blame.Node]Spent, len(t.Works))
+	for _, n := range t.Tree.Roots() {
+		t.spend(n, prices)
+	}
+	return t, nil
+}
+
+// who gives the steps of a run its agent's name: for some it is known only from
+// the delegation that caused the run.
+func (t *Trace) who(n *blame.Node, agent string) {
+	if n.Kind == blame.Run && n.Name != "" {
+		agent = n.Name
+	}
+	if n.Agent == "" {
+		n.Agent = agent
+	}
+	t.Works[n.ID].Agent = n.Agent
+	for _, c := range n.Children() {
+		t.who(c, agent)
+	}
+}
+
+const endedSQL = `
+	SELECT SpanId, ParentSpanId, SpanAttributes['gen_ai.operation.name'], ToolName, AgentName, SpanAttributes['earshot.delegate.to'],
+		if(SpanAttributes['gen_ai.response.model'] != '', SpanAttributes['gen_ai.response.model'], SpanAttributes['gen_ai.request.model']),
+		Timestamp, toInt64(Duration), SpanAttributes['gen_ai.response.time_to_first_chunk'], SpanAttributes['earshot.span.state'],
+		SpanAttributes['earshot.delegate.async'], SpanAttributes['earshot.outcome'], SpanAttributes['error.type'], StatusMessage,
+		SpanAttributes['earshot.link.method'], SessionId, Events.Timestamp, Events.Name, Events.Attributes,
+		SpanId IN (SELECT toString(span_id) FROM delegations WHERE trace_id = {trace:String}),
+		toUInt64OrZero(SpanAttributes['gen_ai.usage.input_tokens']), toUInt64OrZero(SpanAttributes['gen_ai.usage.output_tokens']),
+		toUInt64OrZero(SpanAttributes['gen_ai.usage.cache_read.input_tokens']),
+		toUInt64OrZero(SpanAttributes['gen_ai.usage.cache_creation.input_tokens']) + toUInt64OrZero(SpanAttributes['gen_ai.usage.cache_write.input_tokens']),
+		toUInt64OrZero(SpanAttributes['gen_ai.usage.reasoning.output_tokens'])
+	FROM otel_traces
+	WHERE TraceId = {trace:String}
+		AND Timestamp >= (SELECT min(Start) FROM otel_traces_trace_id_ts WHERE TraceId = {trace:String})
+		AND Timestamp < (SELECT max(End) + 1 FROM otel_traces_trace_id_ts WHERE TraceId = {trace:String})`
+
+func (t *Trace) ended(ctx context.Context, q Querier) error {
+	return q.Each(ctx, endedSQL, map[string]string{"trace": t.ID}, func(v []any) error {
+		r := reader{values: v}
+		s := &Work{}
+		s.ID, s.Parent = r.str(), r.str()
+		op, tool, agent, to, model := r.str(), r.str(), r.str(), r.str(), r.str()
+		s.Start = r.time().UnixNano()
+		s.End = s.Start + r.signed()
+		first, state, async, outcome := r.str(), r.str(), r.str(), r.str()
+		s.Error = r.str()
+		if message := r.str(); s.Error == "" {
+			s.Error = message
+		}
+		s.Link, s.Session = r.str(), r.str()
+		at, names, attrs := r.times(), r.list(), r.maps()
+		delegation := r.small() != 0
+		input, output, read, write, reasoning := r.num(), r.num(), r.num(), r.num(), r.num()
+		if r.err != nil {
+			return r.err
+		}
+		// The convention's input contains the cached tokens, its output the reasoning.
+		s.Tokens = Tokens{Input: less(input, read+write), Output: less(output, reasoning), CacheRead: read, CacheWrite: write, Reasoning: reasoning}
+		s.Agent, s.To, s.Async, s.Model = agent, to, async != "", model
+		if sec, err := strconv.ParseFloat(first, 64); err == nil && sec > 0 && sec < 1e9 {
+			s.FirstToken = s.Start + int64(sec*1e9)
+		}
+		switch {
+		case op == "execute_tool" && (to != "" || delegation):
+			s.Kind, s.Name = blame.Delegation, tool
+		case op == "execute_tool":
+			s.Kind, s.Name = blame.Tool, tool
+		case op == "chat":
+			s.Kind, s.Name = blame.Chat, model
+		default:
+			s.Kind, s.Name = blame.Run, agent
+		}
+		switch {
+		case state == "idle" && op == "execute_tool":
+			s.Status = "lost"
+		case outcome == "error" || outcome == "cancelled":
+			s.Status = outcome
+		}
+		s.Open = state == "idle"
+		s.events(at, names, attrs)
+		t.Works[s.ID] = s
+		return nil
+	})
+}
+
+func less(a, b uint64) uint64 { return a - min(a, b) }
+
+// events takes over what a span went through.
+func (s *Work) events(at []time.Time, names []string, attrs []map[string]string) {
+	for i, name := range names[:min(len(names), len(at))] {
+		ns := at[i].UnixNano()
+		switch strings.TrimPrefix(name, "earshot.") {
+		case "wait_start", "run_pause":
+			if n := len(s.Waits); n == 0 || s.Waits[n-1].To != 0 {
+				s.Waits = append(s.Waits, blame.Interval{From: ns})
+			}
+		case "wait_end", "run_resume":
+			if n := len(s.Waits); n > 0 && s.Waits[n-1].To == 0 {
+				s.Waits[n-1].To = max(ns, s.Waits[n-1].From+1)
+			}
+		case "retry":
+			s.Retries = append(s.Retries, ns)
+		case "finding":
+			if i < len(attrs) {
+				s.Findings = append(s.Findings, finding(attrs[i]))
+			}
+		}
+	}
+}
+
+// finding says in words what a detector found.
+func finding(attrs map[string]string) string {
+	tool, n := or(attrs["earshot.finding.tool"], "a tool"), attrs["earshot.finding.count"]
+	switch kind := attrs["earshot.finding.kind"]; kind {
+	case "repeat":
+		return "called " + tool + " " + n + " times running with the same arguments and the same result"
+	case "ping_pong":
+		return "went to and fro between two calls, " + tool + " the last, for " + n + " results"
+	case "error_storm":
+		return "saw " + tool + " fail " + n + " times running"
+	case "fan_out":
+		return "had " + n + " delegations at work at once"
+	case "silence":
+		return "was silent for " + n + " seconds and waited for nothing that was heard of"
+	default:
+		return kind + " " + tool + " " + n
+	}
+}
+
+func (t *Trace) open(ctx context.Context, q Querier, now time.Time) error {
+	return q.Each(ctx, `
+		SELECT toString(span_id), parent_span_id, kind, tool_name, agent_name, delegate_to, ts, last_seen, session_id
+		FROM open_spans WHERE trace_id = {trace:String}`, map[string]string{"trace": t.ID}, func(v []any) error {
+		r := reader{values: v}
+		s := &Work{Status: "running"}
+		s.ID, s.Parent = r.str(), r.str()
+		kind, tool, agent, to := r.str(), r.str(), r.str(), r.str()
+		start, last := r.time(), r.time()
+		s.Session = r.str()
+		if r.err != nil {
+			return r.err
+		}
+		if t.Works[s.ID] != nil { // it ended while this was read
+			return nil
+		}
+		s.Agent, s.To, s.Open = agent, to, true
+		s.Start, s.End = start.UnixNano(), max(now.UnixNano(), last.UnixNano())
+		s.Silent = max(0, now.Sub(last))
+		switch kind {
+		case "delegation":
+			s.Kind, s.Name = blame.Delegation, tool
+		case "tool":
+			s.Kind, s.Name = blame.Tool, tool
+		case "chat":
+			s.Kind = blame.Chat
+		default:
+			s.Kind, s.Name = blame.Run, agent
+		}
+		t.Works[s.ID] = s
+		return nil
+	})
+}

@@ -1,0 +1,172 @@
+package inspect
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/earshot-dev/earshot/core/blame"
+)
+
+// Waterfall is a trace in the order in which it is drawn.
+type Waterfall struct {
+	TraceID   string         `json:"trace_id"`
+	SessionID string         `json:"session_id"`
+	Started   time.Time      `json:"started"`
+	WallMS    float64        `json:"wall_ms"`
+	Spans     []WaterfallRow `json:"spans"`
+	Notes     []string       `json:"notes,omitempty"`
+
+	start, end int64
+}
+
+// WaterfallRow is a span of a waterfall.
+type WaterfallRow struct {
+	SpanID     string  `json:"span_id"`
+	ParentID   string  `json:"parent_span_id,omitempty"`
+	Depth      int     `json:"depth"`
+	Kind       string  `json:"kind"`
+	Name       string  `json:"name,omitempty"`
+	AgentName  string  `json:"agent_name,omitempty"`
+	DelegateTo string  `json:"delegate_to,omitempty"`
+	OffsetMS   float64 `json:"offset_ms"`
+	DurationMS float64 `json:"duration_ms"`
+	CriticalMS float64 `json:"critical_ms"` // how much of it, or of what is below it, is on the critical path
+	Status     string  `json:"status,omitempty"`
+	Error      string  `json:"error,omitempty"`
+	Tokens     Tokens  `json:"tokens,omitzero"` // its own; a run's are those of its model turns
+	Spent      Spent   `json:"spent,omitzero"`  // by it and all below it
+
+	node     *blame.Node
+	critical []blame.Interval
+}
+
+// Waterfall puts the trace in order.
+func (t *Trace) Waterfall() *Waterfall {
+	w := &Waterfall{TraceID: t.ID, SessionID: t.Session}
+	rows := make(map[*blame.Node]int)
+	var add func(n *blame.Node, depth int)
+	add = func(n *blame.Node, depth int) {
+		s := t.Works[n.ID]
+		rows[n] = len(w.Spans)
+		r := WaterfallRow{
+			SpanID: n.ID, ParentID: n.Span.Parent, Depth: depth, Kind: n.Kind.String(), Name: n.Name, AgentName: n.Agent, DelegateTo: n.To,
+			DurationMS: ms(n.Wall()), Status: s.Status, Error: s.Error, Tokens: s.Tokens, Spent: t.spent[n], node: n,
+		}
+		w.Spans = append(w.Spans, r)
+		if len(w.Spans) == 1 || n.Start < w.start {
+			w.start = n.Start
+		}
+		w.end = max(w.end, n.End)
+		for _, c := range n.Children() {
+			add(c, depth+1)
+		}
+	}
+	for _, n := range t.Tree.Roots() {
+		add(n, 0)
+		w.Notes = append(w.Notes, t.notes(n)...)
+	}
+	for _, root := range t.Tree.Roots() {
+		for _, p := range root.Path() {
+			w.Spans[rows[p.Node]].path(p)
+		}
+	}
+	// What is critical below a span is critical in it.
+	for i := len(w.Spans) - 1; i >= 0; i-- {
+		r := &w.Spans[i]
+		if p := r.node.Parent(); p != nil {
+			w.Spans[rows[p]].CriticalMS += r.CriticalMS
+		}
+		r.OffsetMS = ms(r.node.Start - w.start)
+	}
+	w.Started, w.WallMS = time.Unix(0, w.start).UTC(), ms(w.end-w.start)
+	return w
+}
+
+func (r *WaterfallRow) path(p blame.Piece) {
+	r.CriticalMS += ms(p.To - p.From)
+	r.critical = append(r.critical, blame.Interval{From: p.From, To: p.To})
+}
+
+// Write draws the waterfall: a line per span, its bar on the scale of the whole
+// trace, the part of it that is on the critical path solid.
+func (w *Waterfall) Write(out io.Writer, st Style) error {
+	if st.Width <= 0 {
+		st.Width = 100
+	}
+	lines := bufio.NewWriter(out)
+	p := &printer{w: lines, Style: st}
+	p.line("", p.bold("trace "+w.TraceID), fmt.Sprintf("  session %s · %s · %s · %s", printable(w.SessionID), w.Started.Format("2006-01-02 15:04:05"),
+		Span(time.Duration(w.WallMS*1e6)), plural(len(w.Spans), "span")))
+	name := min(44, max(24, st.Width*2/5))
+	bar := max(10, st.Width-name-28)
+	p.line("", p.dim(pad("", name)+fmt.Sprintf("  %7s %7s  ", "after", "took")+pad("█ critical path  ░ beside it", bar)+"  tokens cost"))
+	for i := range w.Spans {
+		w.row(p, &w.Spans[i], name, bar)
+	}
+	for _, n := range w.Notes {
+		p.line("", p.dim("clock: "+printable(n)))
+	}
+	return cmp.Or(p.err, lines.Flush())
+}
+
+func (w *Waterfall) row(p *printer, r *WaterfallRow, name, bar int) {
+	label := r.Kind + " " + or(r.Name, "?")
+	switch r.Kind {
+	case "delegation":
+		label = "→ " + or(r.DelegateTo, "?") + " (" + r.Name + ")"
+	case "run":
+		label = "agent " + or(r.Name, "?")
+	}
+	mark := " "
+	if r.CriticalMS > 0 {
+		mark = "*"
+	}
+	label = pad(mark+strings.Repeat(" ", min(2*r.Depth, name/2))+Clip(label, max(8, name-1-min(2*r.Depth, name/2))), name)
+	facts := "  " + pad(strings.TrimSuffix(tokens(r.Spent.Tokens.Total()), " tokens"), 7) + r.Spent.Dollars()
+	if r.Spent.Tokens.Total() == 0 {
+		facts = ""
+	}
+	if r.Status != "" {
+		facts += "  " + p.bad(Clip(strings.TrimSpace(r.Status+" "+r.Error), 40))
+	}
+	p.line("", label, fmt.Sprintf("  %7s %7s  ", "+"+Span(time.Duration(r.node.Start-w.start)), Span(time.Duration(r.node.Wall()))), w.bar(p, r, bar), facts)
+}
+
+// bar draws a span on the scale of the trace. What took any time has a mark.
+func (w *Waterfall) bar(p *printer, r *WaterfallRow, width int) string {
+	at := func(t int64) int {
+		if w.end == w.start {
+			return 0
+		}
+		return int(float64(t-w.start) / float64(w.end-w.start) * float64(width))
+	}
+	cells := []rune(strings.Repeat(" ", width))
+	fill := func(from, to int64, c rune) {
+		a := min(at(from), width-1)
+		for i := a; i < min(max(at(to), a+1), width); i++ {
+			cells[i] = c
+		}
+	}
+	fill(r.node.Start, r.node.End, '░')
+	for _, c := range r.critical {
+		fill(c.From, c.To, '█')
+	}
+	text := string(cells)
+	switch {
+	case r.Status == "error":
+		return p.paint("31", text)
+	case r.CriticalMS > 0:
+		return p.paint("33", text)
+	}
+	return p.dim(text)
+}
+
+// pad fills a text up to a width in columns.
+func pad(s string, n int) string {
+	return s + strings.Repeat(" ", max(0, n-utf8.RuneCountInString(s)))
+}

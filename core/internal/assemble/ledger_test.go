@@ -1,0 +1,83 @@
+package assemble
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// usage is what a response cost as a protocol tells it, perhaps not yet in full.
+func usage(run, resp string, t int64, c msg.Completeness, u msg.Tokens) msg.Message {
+	return msg.Message{Key: "usage:" + resp, Kind: msg.Usage, Run: run, ResponseID: resp, Time: t, Complete: c, Usage: u}
+}
+
+// runUsage is the tokens on the spans of runs, by run.
+func (w *world) runUsage() map[string]msg.Tokens {
+	w.seal()
+	out := make(map[string]msg.Tokens)
+	for _, s := range w.rows {
+		if s.Kind == msg.SpanRun && !s.Deleted {
+			out[s.Run] = s.Usage
+		}
+	}
+	return out
+}
+
+// TestTokensAreTrue has the ways in which token counts are known to go wrong.
+func TestTokensAreTrue(t *testing.T) {
+	in := func(n uint64) msg.Tokens { return msg.Tokens{Input: n} }
+	out := func(n uint64) msg.Tokens { return msg.Tokens{Input: 100, Output: n} }
+	child := func(run string) msg.Message {
+		m := user(run, 2)
+		m.ParentRun, m.ParentCall = "a", "d-"+run
+		return m
+	}
+	for _, c := range []struct {
+		name string
+		play []msg.Message
+		want map[string]msg.Tokens
+	}{
+		{"the first snapshot of a stream is not its end", []msg.Message{
+			usage("a", "r1", 1, msg.Partial, out(1)), usage("a", "r1", 2, msg.Partial, out(40)), usage("a", "r1", 3, msg.Complete, out(200)),
+		}, map[string]msg.Tokens{"a": out(200)}},
+		{"snapshots of two responses, mixed", []msg.Message{
+			usage("a", "r1", 1, msg.Partial, out(1)), usage("a", "r2", 2, msg.Partial, out(2)), usage("a", "r1", 3, msg.Complete, out(200)), usage("a", "r2", 4, msg.Complete, out(300)),
+		}, map[string]msg.Tokens{"a": {Input: 200, Output: 500}}},
+		{"a row for each block of one response", []msg.Message{
+			usage("a", "r1", 1, msg.Complete, out(200)), usage("a", "r1", 1, msg.Complete, out(200)), usage("a", "r1", 1, msg.Complete, out(200)),
+		}, map[string]msg.Tokens{"a": out(200)}},
+		{"rows of one response around another", []msg.Message{
+			usage("a", "r1", 1, msg.Complete, out(200)), usage("a", "r2", 2, msg.Complete, out(10)), usage("a", "r1", 3, msg.Complete, out(200)),
+		}, map[string]msg.Tokens{"a": {Input: 200, Output: 210}}},
+		{"children that cost the same", []msg.Message{
+			delegated("a", "d-x", "scout", 1), delegated("a", "d-y", "scout", 1), child("x"), child("y"),
+			usage("x", "r1", 3, msg.Complete, in(7)), usage("y", "r2", 3, msg.Complete, in(7)),
+		}, map[string]msg.Tokens{"a": {}, "x": in(7), "y": in(7)}},
+		{"classes stay apart", []msg.Message{
+			usage("a", "r1", 1, msg.Complete, msg.Tokens{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Reasoning: 5}),
+			usage("a", "r2", 2, msg.Complete, msg.Tokens{Input: 10, CacheRead: 30}),
+		}, map[string]msg.Tokens{"a": {Input: 11, Output: 2, CacheRead: 33, CacheWrite: 4, Reasoning: 5}}},
+	} {
+		for _, restart := range []bool{false, true} {
+			t.Run(fmt.Sprint(c.name, " restart=", restart), func(t *testing.T) {
+				w := newWorld(t)
+				w.apply(user("a", 0))
+				for _, m := range c.play {
+					w.apply(m)
+					if restart {
+						w.restart()
+					}
+				}
+				for run := range c.want {
+					w.apply(msg.Message{Kind: msg.Stop, Run: run, Time: 9, Signal: msg.RunEnd})
+				}
+				if d := cmp.Diff(c.want, w.runUsage()); d != "" {
+					t.Errorf("(-want +got):\n%s", d)
+				}
+			})
+		}
+	}
+}

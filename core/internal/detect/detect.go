@@ -1,0 +1,166 @@
+// Package detect finds runs that go nowhere, from their messages alone: no model
+// is asked and no clock is read, so a replay finds the same. It is pure.
+//
+// What is found, and what looks like it and is not:
+//
+//	repeat       the same call with the same arguments had the same result 5 times
+//	             running. A poll whose result changes makes progress.
+//	ping_pong    two calls, each with its own arguments and result, took turns for 6
+//	             results. Edit and test take turns too, with other results each time.
+//	error_storm  5 calls of one tool failed one after the other, each made after the
+//	             failure before it, whatever their arguments. Calls made side by
+//	             side that fail together were one attempt.
+//	fan_out      16 delegations of one run at work at the same time. Any number, one
+//	             after the other, is none.
+//	silence      nothing was heard of a run for 5 minutes and then it went on, though
+//	             it waited for no tool, no other agent and no person.
+//
+// Each is found again when it has doubled, so that a loop of 1,500 calls is some
+// nine findings.
+package detect
+
+import "slices"
+
+// The kinds of findings.
+const (
+	Repeat     = "repeat"
+	PingPong   = "ping_pong"
+	ErrorStorm = "error_storm"
+	FanOut     = "fan_out"
+	Silence    = "silence"
+)
+
+// Where findings begin.
+const (
+	repeats  = 5
+	turns    = 6
+	failures = 5
+	fan      = 16
+	silence  = int64(5 * 60 * 1e9) // ns
+)
+
+// Finding is something found.
+type Finding struct {
+	Kind  string
+	Time  int64  // Unix ns; of the message that completed it
+	Tool  string // the tool that was called last; empty for silence
+	Count int64  // calls, delegations, or seconds of silence
+}
+
+// Result is a call that has its result.
+type Result struct {
+	Call      string // id; a result that is told again does not count again
+	Tool      string
+	Arguments uint64 // hash
+	Content   uint64 // hash
+	Failed    bool
+	Begun     int64 // Unix ns
+	Ended     int64
+}
+
+// State is what is remembered of a run. Its fields are exported to be kept.
+type State struct {
+	Last   uint64 `json:"last,omitempty"`   // the last call with its result
+	Prev   uint64 `json:"prev,omitempty"`   // the one before
+	Same   int64  `json:"same,omitempty"`   // how often Last came running
+	Turns  int64  `json:"turns,omitempty"`  // how many results two calls have taken turns for
+	Tool   string `json:"tool,omitempty"`   // that failed last
+	Failed int64  `json:"failed,omitempty"` // how often running
+	At     int64  `json:"at,omitempty"`     // when it last failed
+	Fan    int64  `json:"fan,omitempty"`    // the number of delegations that was told last
+
+	Calls []uint64 `json:"calls,omitempty"` // the last calls that counted, oldest first
+}
+
+// remembered is how many calls a State remembers: a protocol tells again what it
+// has just told.
+const remembered = 16
+
+// Result takes a result, in the order of the stream, and gives what it completes.
+func (s *State) Result(r Result, found func(Finding)) {
+	id := text(r.Call)
+	if slices.Contains(s.Calls, id) {
+		return
+	}
+	if len(s.Calls) >= remembered {
+		s.Calls = slices.Delete(s.Calls, 0, 1)
+	}
+	s.Calls = append(s.Calls, id)
+	call := mix(mix(text(r.Tool), r.Arguments), r.Content)
+	switch {
+	case call == s.Last:
+		s.Same++
+		s.Turns = 0
+	case call == s.Prev && s.Same == 1:
+		s.Turns = max(s.Turns, 2) + 1
+		s.Prev, s.Last = s.Last, call
+	default:
+		s.Prev, s.Last, s.Same, s.Turns = s.Last, call, 1, 0
+	}
+	if told(s.Same, repeats) {
+		found(Finding{Repeat, r.Ended, r.Tool, s.Same})
+	}
+	if told(s.Turns, turns) {
+		found(Finding{PingPong, r.Ended, r.Tool, s.Turns})
+	}
+	s.failure(r, found)
+}
+
+func (s *State) failure(r Result, found func(Finding)) {
+	switch {
+	case !r.Failed && s.Tool == r.Tool:
+		s.Tool, s.Failed, s.At = "", 0, 0
+	case !r.Failed:
+	case s.Tool != r.Tool:
+		s.Tool, s.Failed, s.At = r.Tool, 1, r.Ended
+	case r.Begun >= s.At:
+		s.Failed++
+		s.At = r.Ended
+		if told(s.Failed, failures) {
+			found(Finding{ErrorStorm, r.Ended, r.Tool, s.Failed})
+		}
+	}
+}
+
+// Delegated takes the number of delegations that are at work, with the one that
+// was begun just now.
+func (s *State) Delegated(tool string, atWork int, t int64, found func(Finding)) {
+	n := int64(atWork)
+	if n <= fan/2 {
+		s.Fan = 0 // a new wave
+	}
+	if n > s.Fan && told(n, fan) {
+		s.Fan = n
+		found(Finding{FanOut, t, tool, n})
+	}
+}
+
+// Gap takes two times between which nothing was heard and nothing was waited for.
+func (s *State) Gap(from, to int64, found func(Finding)) {
+	if from > 0 && to-from >= silence {
+		found(Finding{Silence, to, "", (to - from) / 1e9})
+	}
+}
+
+// told reports whether n is first, or first doubled some times.
+func told(n, first int64) bool {
+	for first < n {
+		first *= 2
+	}
+	return n == first
+}
+
+// text hashes a short text (FNV-1a).
+func text(s string) uint64 {
+	h := uint64(14695981039346656037)
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * 1099511628211
+	}
+	return h
+}
+
+// mix makes one hash of two, in their order. It is never zero.
+func mix(a, b uint64) uint64 {
+	h := (a ^ b>>31 ^ b*0x9e3779b97f4a7c15) * 0xff51afd7ed558ccd
+	return (h ^ h>>32) | 1
+}

@@ -1,0 +1,133 @@
+package detect
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const sec = int64(1e9)
+
+// story plays results: "tool args result", with ! before a tool that failed, and
+// | between those that begin when the one before has ended; results without |
+// before them were begun together with the one before.
+func story(s *State, steps string, again int) string {
+	var out []string
+	found := func(f Finding) { out = append(out, fmt.Sprintf("%s %s %d", f.Kind, f.Tool, f.Count)) }
+	now := 1000 * sec
+	for range again {
+		for _, wave := range strings.Split(steps, "|") {
+			begun := now
+			for _, step := range strings.Split(wave, "&") {
+				f := strings.Fields(step)
+				now += sec
+				r := Result{Call: fmt.Sprint(now), Tool: strings.TrimPrefix(f[0], "!"), Failed: f[0][0] == '!', Begun: begun, Ended: now}
+				r.Arguments, r.Content = text(f[1]), text(f[2])
+				s.Result(r, found)
+			}
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+func TestResults(t *testing.T) {
+	for _, c := range []struct {
+		name, steps string
+		again       int
+		want        string
+	}{
+		{"repeat", "poll x wait", 5, "repeat poll 5"},
+		{"not yet", "poll x wait", 4, ""},
+		{"doubled", "poll x wait", 41, "repeat poll 5, repeat poll 10, repeat poll 20, repeat poll 40"},
+		{"a poll that makes progress", "poll x 10%|poll x 20%|poll x 30%|poll x 40%|poll x 50%|poll x 60%", 1, ""},
+		{"other arguments", "read a text|read b text|read c text|read d text|read e text|read f text", 1, ""},
+		{"repeats with work between", "poll x wait|read a text", 2, ""},
+		{"ping-pong", "read a text|write a ok", 3, "ping_pong write 6"},
+		{"ping-pong, doubled", "read a text|write a ok", 6, "ping_pong write 6, ping_pong write 12"},
+		{"edit and test", "edit a ok|test x 5_fail|edit a ok|test x 4_fail|edit a ok|test x 3_fail|edit a ok|test x 2_fail", 1, ""},
+		{"three in turn", "read a text|write a ok|list . a", 6, ""},
+		{"error storm", "!fetch a 503|!fetch b 503|!fetch c 503|!fetch d 503|!fetch e 503", 1, "error_storm fetch 5"},
+		{"errors side by side", "!read a none&!read b none&!read c none&!read d none&!read e none&!read f none", 1, ""},
+		{"a success between", "!fetch a 503|!fetch b 503|!fetch c 503|fetch d ok|!fetch e 503|!fetch f 503", 1, ""},
+		{"errors of several tools", "!fetch a 1|!read a 2|!fetch b 3|!read b 4|!fetch c 5|!read c 6|!fetch d 7", 1, ""},
+		{"the same error again", "!fetch a 503", 5, "repeat fetch 5, error_storm fetch 5"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := story(&State{}, c.steps, c.again); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestToldAgain: a transcript that is resumed tells its last calls again.
+func TestToldAgain(t *testing.T) {
+	var s State
+	for range 20 {
+		s.Result(Result{Call: "c1", Tool: "poll"}, func(f Finding) { t.Errorf("found %+v", f) })
+	}
+}
+
+func TestFanOut(t *testing.T) {
+	var s State
+	var got []int64
+	found := func(f Finding) { got = append(got, f.Count) }
+	for range 100 { // one after the other
+		s.Delegated("Task", 1, sec, found)
+	}
+	for n := range 40 {
+		s.Delegated("Task", n+1, sec, found)
+	}
+	s.Delegated("Task", 32, sec, found) // some ended, and it is 32 again
+	if d := cmp.Diff([]int64{16, 32}, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	for n := range 16 {
+		s.Delegated("Task", n+1, sec, found)
+	}
+	if d := cmp.Diff([]int64{16, 32, 16}, got); d != "" {
+		t.Errorf("a new wave (-want +got):\n%s", d)
+	}
+}
+
+func TestSilence(t *testing.T) {
+	var s State
+	var got []int64
+	found := func(f Finding) { got = append(got, f.Count) }
+	s.Gap(0, 1000*sec, found) // nothing was heard before
+	s.Gap(1000*sec, 1299*sec, found)
+	s.Gap(1000*sec, 1300*sec, found)
+	s.Gap(2000*sec, 1000*sec, found) // a transcript whose times run backwards
+	if d := cmp.Diff([]int64{300}, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// TestRestart keeps the state and takes it up again between any two results.
+func TestRestart(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		var whole, cut State
+		var a, b []Finding
+		for i := range 60 {
+			x := Result{Call: fmt.Sprint(i - r.IntN(2)), Tool: string(rune('a' + r.IntN(2))), Arguments: uint64(r.IntN(2)), Failed: r.IntN(2) == 0, Begun: int64(i), Ended: int64(i + r.IntN(3))}
+			whole.Result(x, func(f Finding) { a = append(a, f) })
+			cut.Result(x, func(f Finding) { b = append(b, f) })
+			kept, err := json.Marshal(cut)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cut = State{}
+			if err := json.Unmarshal(kept, &cut); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if d := cmp.Diff(a, b); d != "" {
+			t.Fatalf("(-whole +cut):\n%s", d)
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package host
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/earshot-dev/earshot/bench/gen"
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/internal/wire"
+	"github.com/earshot-dev/earshot/core/sdk"
+	"github.com/earshot-dev/earshot/plugins/legion"
+)
+
+// The test binary is its own decoder process.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "decoder" {
+		sdk.Serve(legion.New())
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// BenchmarkDecode decodes the same session in this process, and in one of its own
+// by the number of frames in a batch, with one request under way. cpu-ns/frame is
+// the processor time of both sides, which says more than the time on a machine
+// that does other things too.
+func BenchmarkDecode(b *testing.B) {
+	_, data, _ := gen.Legion(gen.Options{Sessions: 1, Bytes: 8e6, Seed: 1}).Session(0)
+	b.Run("inprocess", func(b *testing.B) {
+		batches := cut(data, 512)
+		var out decoder.Output
+		measure(b, data, batches, 0, func() error {
+			d, err := legion.New().New(decoder.Stream{Origin: "x"})
+			if err != nil {
+				return err
+			}
+			for _, batch := range batches {
+				out.Reset()
+				for i := range batch.Frames {
+					out.Begin(int32(i))
+					if err := d.Decode(&batch.Frames[i], &out); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+	})
+	for _, mtls := range []bool{false, true} {
+		for _, n := range []int{1, 64, 512, 4096} {
+			b.Run(fmt.Sprintf("process/mtls=%t/batch=%d", mtls, n), func(b *testing.B) {
+				p, err := Start(b.Context(), Settings{Name: "legion", Path: os.Args[0], Args: []string{"decoder"}, SocketDir: b.TempDir(), AutoMTLS: mtls})
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer p.Kill()
+				l, err := p.Lane(b.Context())
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer l.Close()
+				batches, id := cut(data, n), uint64(0)
+				var res wire.Result
+				measure(b, data, batches, p.Pid(), func() error {
+					id++
+					return through(l, id, batches, &res)
+				})
+			})
+		}
+	}
+}
+
+// TestBoundaryAllocates holds what a frame costs at the boundary: strings of a
+// batch share an allocation, and contents come back as ranges of the frame.
+func TestBoundaryAllocates(t *testing.T) {
+	_, data, _ := gen.Legion(gen.Options{Sessions: 1, Bytes: 2e6, Seed: 1}).Session(0)
+	p, err := Start(t.Context(), Settings{Name: "legion", Path: os.Args[0], Args: []string{"decoder"}, SocketDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Kill()
+	l, err := p.Lane(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	batches, id, frames := cut(data, 512), uint64(0), 0
+	for _, b := range batches {
+		frames += len(b.Frames)
+	}
+	var res wire.Result
+	n := testing.AllocsPerRun(5, func() {
+		id++
+		if err := through(l, id, batches, &res); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if per := n / float64(frames); per > 1.5 {
+		t.Errorf("a frame allocates %.2f times in the sidecar", per)
+	}
+}
+
+// through has a stream decoded, batch by batch.
+func through(l *Lane, id uint64, batches []*frame.Batch, res *wire.Result) error {
+	for i, batch := range batches {
+		r := wire.Batch{Stream: id, Data: batch.Data, Frames: batch.Frames, Close: i == len(batches)-1}
+		if i == 0 {
+			r.Open = &wire.Open{Origin: "x"}
+		}
+		if err := l.Send(&wire.Request{Batches: []wire.Batch{r}}); err != nil {
+			return err
+		}
+		var resp wire.Response
+		if err := l.Recv(&resp); err != nil {
+			return err
+		}
+		if err := resp.Results(func(raw []byte) error { return res.Read(raw, batch.Data) }); err != nil {
+			return err
+		}
+		if res.Failure != nil {
+			return fmt.Errorf("decoder: %s", res.Failure.Error)
+		}
+	}
+	return nil
+}
+
+// cut makes batches of n lines of a session.
+func cut(data []byte, n int) []*frame.Batch {
+	var out []*frame.Batch
+	for len(data) > 0 {
+		b := &frame.Batch{}
+		size := 0
+		for len(b.Frames) < n && size < len(data) {
+			end := bytes.IndexByte(data[size:], '\n') + 1
+			if line := data[size : size+end-1]; len(bytes.TrimSpace(line)) > 0 {
+				b.Frames = append(b.Frames, frame.Frame{Data: line})
+			}
+			size += end
+		}
+		b.Data, data = data[:size], data[size:]
+		if len(b.Frames) > 0 {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+func measure(b *testing.B, data []byte, batches []*frame.Batch, child int, f func() error) {
+	frames := 0
+	for _, batch := range batches {
+		frames += len(batch.Frames)
+	}
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	before := processorTime(child)
+	for b.Loop() {
+		if err := f(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(processorTime(child)-before)/float64(b.N*frames), "cpu-ns/frame")
+}
+
+// processorTime is that of this process and of child, if there is one.
+func processorTime(child int) time.Duration {
+	var r syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r)
+	d := time.Duration(r.Utime.Nano() + r.Stime.Nano())
+	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", child)); child != 0 && err == nil {
+		_, after, _ := strings.Cut(string(stat), ") ")
+		var skip string
+		var user, system int64
+		if _, err := fmt.Sscan(after, &skip, &skip, &skip, &skip, &skip, &skip, &skip, &skip, &skip, &skip, &skip, &user, &system); err == nil {
+			d += time.Duration(user+system) * 10 * time.Millisecond
+		}
+	}
+	return d
+}

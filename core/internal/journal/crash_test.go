@@ -1,0 +1,338 @@
+package journal
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/earshot-dev/earshot/core/internal/source"
+)
+
+// written makes a journal with two interleaved streams and returns what each has.
+// The journal was not closed in an orderly way: its newest segment has no index.
+func written(t *testing.T, dir string, segment int64) map[string][]string {
+	t.Helper()
+	s := small(t, dir)
+	s.SegmentSize = segment
+	j := open(t, s)
+	a, b := begin(t, j, "a"), begin(t, j, "b")
+	want := make(map[string][]string)
+	for i := range 4 {
+		for key, r := range map[string]source.Recording{"a": a, "b": b} {
+			data := fmt.Sprintf("%s%d", key, i)
+			want[key] = append(want[key], data)
+			put(t, r, data)
+			if err := r.Mark([]byte(data)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sync_(t, a)
+	}
+	closed(t, b)
+	sync_(t, a)
+	j.mustClose(t)
+	return want
+}
+
+func isPrefix(got, want []string) bool {
+	return len(got) <= len(want) && slices.Equal(got, want[:len(got)])
+}
+
+// Whatever of the end of the newest segment a crash leaves, what is whole is
+// there, and what is recorded afterwards comes right behind it.
+func TestTornTail(t *testing.T) {
+	dir := t.TempDir()
+	want := written(t, dir, 0)
+	path := files(t, dir, "seg")[0]
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wholes := 0
+	for n := range len(data) + 1 {
+		tails := map[string][]byte{"cut": data[:n]}
+		if n%5 == 0 {
+			tails["zeros"] = append(slices.Clone(data[:n]), make([]byte, 64)...)
+		}
+		for name, tail := range tails {
+			to := t.TempDir()
+			if err := os.WriteFile(filepath.Join(to, filepath.Base(path)), tail, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			j, k := open(t, still(t, to)), newSink(t)
+			r := begin(t, j, "a")
+			state := string(r.State())
+			put(t, r, "after")
+			drain(t, j, k)
+			j.mustClose(t)
+			a, b := k.content("a"), k.content("b")
+			before := a[:len(a)-1]
+			if a[len(a)-1] != "after" || !isPrefix(before, want["a"]) || !isPrefix(b, want["b"]) {
+				t.Fatalf("%s at %d: %q %q", name, n, a, b)
+			}
+			// A mark comes after its frame, and frames of b after the mark of a.
+			if len(before) > 0 && state != before[len(before)-1] && state != prev(before) {
+				t.Fatalf("%s at %d: state %q after %q", name, n, state, before)
+			}
+			if len(before) == len(want["a"]) {
+				wholes++
+			}
+			if len(k.troubles) != 0 {
+				t.Fatalf("%s at %d: trouble %q", name, n, k.troubles)
+			}
+		}
+	}
+	if wholes == 0 {
+		t.Error("the whole file was never whole")
+	}
+}
+
+func prev(s []string) string {
+	if len(s) < 2 {
+		return ""
+	}
+	return s[len(s)-2]
+}
+
+// accounted checks that what came of a stream is what was recorded, but for holes
+// of the right size.
+func accounted(t *testing.T, k *sink, key string, want []string) (holes int) {
+	t.Helper()
+	pos := int64(0)
+	for _, w := range want {
+		pos += int64(len(w)) + 1
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	names := k.names(key)
+	if len(names) == 0 {
+		return -1
+	}
+	s := k.streams[names[0]]
+	at := make(map[int64]string)
+	p := int64(0)
+	for _, w := range want {
+		at[p] = w
+		p += int64(len(w)) + 1
+	}
+	for _, f := range s.frames {
+		if f.Reason != "" {
+			holes++
+			if f.End-f.Pos != f.Dropped || len(f.Data) != 0 {
+				t.Errorf("%s: hole %s", key, show(&f))
+			}
+			continue
+		}
+		if at[f.Pos] != string(f.Data) {
+			t.Errorf("%s at %d: %q, want %q", key, f.Pos, f.Data, at[f.Pos])
+		}
+	}
+	if s.next > pos {
+		t.Errorf("%s: ends at %d, want at most %d", key, s.next, pos)
+	}
+	return holes
+}
+
+// A damaged byte anywhere in a segment that has an index costs the record that it
+// lies in, and nothing else; the loss is counted to the byte.
+func TestDamageInASegment(t *testing.T) {
+	dir := t.TempDir()
+	want := written(t, dir, 400)
+	segs := files(t, dir, "seg")
+	if len(segs) < 4 || len(files(t, dir, "idx")) != len(segs)-1 {
+		t.Fatalf("%d segments, %d indexes", len(segs), len(files(t, dir, "idx")))
+	}
+	path := segs[1]
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range data {
+		bad := slices.Clone(data)
+		bad[n] ^= 0x40
+		if err := os.WriteFile(path, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		j, k := open(t, still(t, copyDir(t, dir))), newSink(t)
+		drain(t, j, k)
+		j.mustClose(t)
+		lost := 0
+		for _, key := range []string{"a", "b"} {
+			accounted(t, k, key, want[key])
+			lost += len(want[key]) - len(slices.DeleteFunc(k.content(key), func(s string) bool { return s[0] == '<' }))
+			k.mu.Lock()
+			if st := k.streams[k.names(key)[0]]; st.next != 12 {
+				t.Errorf("byte %d: %s ends at %d", n, key, st.next)
+			}
+			k.mu.Unlock()
+		}
+		if !k.streams[k.names("b")[0]].closed {
+			t.Errorf("byte %d: b is open", n)
+		}
+		// The record that names a stream may cost what follows of it in the segment.
+		if lost > 2 || len(k.troubles) == 0 {
+			t.Errorf("byte %d: %d frames lost, trouble %q", n, lost, k.troubles)
+		}
+		if j.Stats().Corrupt == 0 {
+			t.Errorf("byte %d: no damage is counted", n)
+		}
+		if t.Failed() {
+			t.Fatal(k.dump())
+		}
+	}
+}
+
+// A damaged byte in the newest segment, which has no index: what follows is found
+// again.
+func TestDamageWithoutAnIndex(t *testing.T) {
+	dir := t.TempDir()
+	want := written(t, dir, 0)
+	path := files(t, dir, "seg")[0]
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range data {
+		bad := slices.Clone(data)
+		bad[n] ^= 0x40
+		if err := os.WriteFile(path, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		j, k := open(t, still(t, copyDir(t, dir))), newSink(t)
+		r := begin(t, j, "a")
+		put(t, r, "after")
+		drain(t, j, k)
+		j.mustClose(t)
+		a := k.content("a")
+		if a[len(a)-1] != "after" {
+			t.Fatalf("byte %d: %q", n, a)
+		}
+		accounted(t, k, "b", want["b"])
+		if j.Stats().Corrupt+j.Stats().Truncated == 0 {
+			t.Errorf("byte %d: no damage is counted", n)
+		}
+	}
+}
+
+// What the disk loses although it had claimed to have it, and the checkpoint is
+// past, does not swallow what comes next.
+func TestLostWhatWasDelivered(t *testing.T) {
+	dir := t.TempDir()
+	want := written(t, dir, 0)
+	path := files(t, dir, "seg")[0]
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := 0; n <= len(data); n += 7 {
+		to := t.TempDir()
+		copied := filepath.Join(to, filepath.Base(path))
+		if err := os.WriteFile(copied, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := still(t, to)
+		j, k := open(t, s), newSink(t)
+		drain(t, j, k)
+		j.mustClose(t)
+		k.crash()
+		if err := os.WriteFile(copied, data[:n], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		j = open(t, s)
+		reader, stop := follow(t, j, k)
+		r := begin(t, j, "a")
+		put(t, r, "after")
+		poll(t, "drained", reader.Drained)
+		stop()
+		j.mustClose(t)
+		got := k.content("a")
+		if !slices.Equal(got, append(slices.Clone(want["a"]), "after")) {
+			t.Fatalf("cut at %d: %q", n, got)
+		}
+	}
+}
+
+// An index that is damaged, or not there, is made again.
+func TestDamageInAnIndex(t *testing.T) {
+	dir := t.TempDir()
+	want := written(t, dir, 400)
+	path := files(t, dir, "idx")[1]
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range len(data) + 1 {
+		bad := slices.Clone(data)
+		to := copyDir(t, dir)
+		copied := filepath.Join(to, filepath.Base(path))
+		if n < len(data) {
+			bad[n] ^= 0x40
+			if err := os.WriteFile(copied, bad, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := os.Remove(copied); err != nil {
+			t.Fatal(err)
+		}
+		j, k := open(t, still(t, to)), newSink(t)
+		drain(t, j, k)
+		j.mustClose(t)
+		if !slices.Equal(k.content("a"), want["a"]) || !slices.Equal(k.content("b"), want["b"]) {
+			t.Fatalf("byte %d: %s", n, k.dump())
+		}
+		if again, err := os.ReadFile(copied); err != nil || len(again) != len(data) {
+			t.Fatalf("byte %d: the index is not made again: %v", n, err)
+		}
+	}
+}
+
+// What looks like a record inside of recorded traffic is none, not even when
+// damage has the journal looking for records there.
+func TestRecordsInsideOfFrames(t *testing.T) {
+	inner := t.TempDir()
+	written(t, inner, 0)
+	data, err := os.ReadFile(files(t, inner, "seg")[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	s := small(t, dir)
+	s.SegmentSize = 1 // a segment for each record
+	j := open(t, s)
+	r := begin(t, j, "x")
+	put(t, r, "one")
+	put(t, r, string(data))
+	put(t, r, "three")
+	j.mustClose(t)
+	path := files(t, dir, "seg")[1]
+	seg, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seg[len(seg)-len(data)-1] ^= 1 // in the frame's head
+	if err := os.WriteFile(path, seg, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	j, k := open(t, s), newSink(t)
+	drain(t, j, k)
+	want := []string{"one", fmt.Sprintf("<%s %d>", ReasonCorrupt, len(data)+1), "three"}
+	if got := k.content("x"); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func FuzzSegment(f *testing.F) {
+	g := seedOf(1)
+	seed := appendEntry(nil, kindBegin, g, &entry{number: 9, source: "s", format: "f", key: "a"}, 1)
+	seed, _ = appendFrame(seed, g, 9, 0, frameOf("x"))
+	f.Add(seed)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%012d.seg", 1)), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		j, k := open(t, still(t, dir)), newSink(t)
+		drain(t, j, k)
+	})
+}

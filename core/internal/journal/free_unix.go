@@ -1,0 +1,13 @@
+//go:build linux || darwin
+
+package journal
+
+import "golang.org/x/sys/unix"
+
+func (realDisk) free(dir string) (int64, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, err
+	}
+	return int64(st.Bavail) * int64(st.Bsize), nil
+}

@@ -1,0 +1,286 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/internal/source"
+)
+
+// Everything that a frame has comes out again, over any number of processes.
+func TestFramesComeOutAsTheyWentIn(t *testing.T) {
+	dir := t.TempDir()
+	in := []frame.Frame{
+		{Kind: frame.Request, Name: "POST /v1/runs", FromClient: true, At: 1, Data: []byte(`{"q":1}`)},
+		{Kind: frame.Event, Name: "delta", ID: "17", At: 2, Data: []byte("hello")},
+		{Kind: frame.Binary, At: 3, Data: []byte{0, 255, 0xf1, 'E', 'a', 0x9e}},
+		{Kind: frame.Line, At: 4, Data: []byte("cut"), Dropped: 9, Reason: "too_long"},
+		{Kind: frame.Close, At: 5},
+		{Kind: frame.Text, At: 6, Data: []byte(strings.Repeat("x", 3*windowSize))},
+	}
+	want := slices.Clone(in)
+	pos := int64(0)
+	for i := range want {
+		want[i].Pos = pos
+		pos += int64(len(want[i].Data)) + want[i].Dropped + 1
+		want[i].End = pos
+	}
+	k := newSink(t)
+	for i := range in {
+		j := open(t, small(t, dir))
+		r := begin(t, j, "a")
+		if err := r.Record(t.Context(), &in[i]); err != nil {
+			t.Fatal(err)
+		}
+		drain(t, j, k)
+		j.mustClose(t)
+		k.crash()
+	}
+	for i, f := range k.streams[k.names("a")[0]].frames {
+		if i >= len(want) || show(&f) != show(&want[i]) || !bytes.Equal(f.Data, want[i].Data) {
+			t.Errorf("frame %d: %s, want %s", i, show(&f), show(&want[min(i, len(want)-1)]))
+		}
+	}
+	if n := len(k.streams[k.names("a")[0]].frames); n != len(want) {
+		t.Errorf("%d frames, want %d", n, len(want))
+	}
+	if n := len(k.names("a")); n != 1 {
+		t.Errorf("%d streams", n)
+	}
+}
+
+func TestAFrameIsCopied(t *testing.T) {
+	j, k := open(t, small(t, t.TempDir())), newSink(t)
+	r := begin(t, j, "a")
+	data := []byte("first")
+	for range 2 {
+		if err := r.Record(t.Context(), &frame.Frame{Data: data}); err != nil {
+			t.Fatal(err)
+		}
+		copy(data, "again")
+	}
+	drain(t, j, k)
+	if d := cmp.Diff([]string{"first", "again"}, k.content("a")); d != "" {
+		t.Error(d)
+	}
+}
+
+// The reader follows: no timer of the journal's passes between a record and its
+// delivery.
+func TestTheReaderFollows(t *testing.T) {
+	j, k := open(t, small(t, t.TempDir())), newSink(t)
+	r := begin(t, j, "a")
+	_, stop := follow(t, j, k)
+	defer stop()
+	for i := range 20 {
+		put(t, r, fmt.Sprint(i))
+		k.until("delivered", func() bool { n := k.names("a"); return len(n) == 1 && len(k.streams[n[0]].frames) == i+1 })
+	}
+	closed(t, r)
+	k.until("closed", func() bool { return k.streams[k.names("a")[0]].closed })
+}
+
+func TestStateAndEnd(t *testing.T) {
+	dir := t.TempDir()
+	j := open(t, small(t, dir))
+	r := begin(t, j, "a")
+	if err := r.Mark([]byte("1")); err != nil {
+		t.Fatal(err)
+	}
+	put(t, r, "x")
+	if err := r.Mark([]byte("2")); err != nil {
+		t.Fatal(err)
+	}
+	j.mustClose(t)
+	if err := r.Record(t.Context(), &frame.Frame{}); !errors.Is(err, ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+
+	j, k := open(t, small(t, dir)), newSink(t)
+	r = begin(t, j, "a")
+	if got := string(r.State()); got != "2" {
+		t.Errorf("state %q", got)
+	}
+	put(t, r, "y")
+	closed(t, r)
+	closed(t, r) // harmless
+	if err := r.Mark(nil); !errors.Is(err, ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+	r = begin(t, j, "a") // another of the same key
+	if got := r.State(); got != nil {
+		t.Errorf("state %q of a new recording", got)
+	}
+	put(t, r, "z")
+	drain(t, j, k)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	names := k.names("a")
+	if len(names) != 2 || !k.streams[names[0]].closed || k.streams[names[1]].closed {
+		t.Fatalf("streams %v", names)
+	}
+	if a, b := k.streams[names[0]].next, k.streams[names[1]].next; a != 4 || b != 2 {
+		t.Errorf("positions %d and %d", a, b)
+	}
+}
+
+// A recording without a key ends with its process; one with a key does not.
+func TestConnectionsEndWithTheProcess(t *testing.T) {
+	dir := t.TempDir()
+	j := open(t, small(t, dir))
+	put(t, begin(t, j, ""), "connection")
+	put(t, begin(t, j, "kept"), "stream")
+	j.mustClose(t)
+	j, k := open(t, small(t, dir)), newSink(t)
+	drain(t, j, k)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if s := k.streams[k.names("")[0]]; !s.closed || len(s.frames) != 1 {
+		t.Errorf("connection: closed %v, %d frames", s.closed, len(s.frames))
+	}
+	if s := k.streams[k.names("kept")[0]]; s.closed {
+		t.Error("the stream is closed")
+	}
+	if n := j.Stats().Streams; n != 1 {
+		t.Errorf("%d recordings are open", n)
+	}
+}
+
+func TestGapsAreFrames(t *testing.T) {
+	j, k := open(t, small(t, t.TempDir())), newSink(t)
+	r := begin(t, j, "a")
+	put(t, r, "x")
+	r.Gap("slow", 3, 100)
+	r.Gap("nothing known", 0, 0)
+	put(t, r, "y")
+	drain(t, j, k)
+	if d := cmp.Diff([]string{"x", "<slow 100>", "<nothing known 1>", "y"}, k.content("a")); d != "" {
+		t.Error(d)
+	}
+	if got := k.streams[k.names("a")[0]].next; got != 2+100+1+2 {
+		t.Errorf("position %d", got)
+	}
+}
+
+func TestBeginRefusesAnotherFormat(t *testing.T) {
+	j := open(t, small(t, t.TempDir()))
+	begin(t, j, "a")
+	if _, err := j.Recorder("s").Begin(t.Context(), "g", source.ID{Key: "a"}); err == nil {
+		t.Error("a recording changed its format")
+	}
+}
+
+// Sources and formats do not see each other's streams, whatever their keys.
+func TestReadersSeeTheirOwn(t *testing.T) {
+	j := open(t, small(t, t.TempDir()))
+	pairs := [][2]string{{"s", "f"}, {"s", "g"}, {"t", "f"}}
+	for _, p := range pairs {
+		r, err := j.Recorder(p[0]).Begin(t.Context(), p[1], source.ID{Key: p[0] + p[1]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(t, r, p[0]+p[1])
+		sync_(t, r)
+	}
+	for _, p := range pairs {
+		k := newSink(t)
+		r := j.Reader(p[0], p[1], nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- r.Run(ctx, k) }()
+		poll(t, "drained", r.Drained)
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if got := k.content(p[0] + p[1]); len(k.streams) != 1 || len(got) != 1 || got[0] != p[0]+p[1] {
+			t.Errorf("%v: %s", p, k.dump())
+		}
+	}
+	got, err := j.Sources()
+	slices.SortFunc(got, func(a, b [2]string) int { return strings.Compare(a[0]+a[1], b[0]+b[1]) })
+	if d := cmp.Diff(pairs, got); err != nil || d != "" {
+		t.Errorf("%v\n%s", err, d)
+	}
+}
+
+// A thousand streams that are interleaved are read in one pass.
+func TestManyStreamsOnePass(t *testing.T) {
+	const streams, rounds = 1000, 40
+	d := &brokenDisk{}
+	s := small(t, t.TempDir())
+	s.disk, s.SegmentSize, s.sweep = d, 1<<20, time.Hour
+	j, k := open(t, s), newSink(t)
+	k.auto = false
+	recs := make([]source.Recording, streams)
+	for i := range recs {
+		recs[i] = begin(t, j, fmt.Sprintf("k%d", i))
+	}
+	for n := range rounds {
+		for i, r := range recs {
+			put(t, r, fmt.Sprintf("stream %d frame %d %s", i, n, strings.Repeat("x", 100)))
+		}
+	}
+	for _, r := range recs {
+		closed(t, r)
+	}
+	sync_(t, begin(t, j, "last"))
+	size := j.Stats().Bytes
+	d.set(func() { d.bytes = 0 })
+	drain(t, j, k)
+	if n := d.count(); n > 2*size {
+		t.Errorf("read %d bytes of %d", n, size)
+	}
+	for i := range streams {
+		if got := k.content(fmt.Sprintf("k%d", i)); len(got) != rounds || !strings.HasPrefix(got[rounds-1], fmt.Sprintf("stream %d frame %d ", i, rounds-1)) {
+			t.Fatalf("stream %d: %d frames", i, len(got))
+		}
+	}
+	// And again, when all of them are rewound at once.
+	d.set(func() { d.bytes = 0 })
+	k = newSink(t)
+	k.auto = false
+	for i := range streams {
+		recs[i] = begin(t, j, fmt.Sprintf("m%d", i))
+		put(t, recs[i], "a")
+		put(t, recs[i], "b")
+	}
+	r, stop := follow(t, j, k)
+	poll(t, "drained", r.Drained)
+	d.set(func() { d.bytes = 0 })
+	k.back(func(int) int { return 0 })
+	poll(t, "drained", r.Drained)
+	stop()
+	if got := k.content("m999"); len(got) != 2 {
+		t.Errorf("m999: %q", got)
+	}
+	if n, size := d.count(), j.Stats().Bytes; n > 2*size {
+		t.Errorf("read %d bytes of %d", n, size)
+	}
+}
+
+func TestSettingsAreChecked(t *testing.T) {
+	if _, err := Open(Settings{}); err == nil {
+		t.Error("no directory was accepted")
+	}
+	if _, err := Open(Settings{Dir: t.TempDir(), WhenFull: "burn"}); err == nil {
+		t.Error("an unknown policy was accepted")
+	}
+	path := t.TempDir() + "/file"
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(Settings{Dir: path}); err == nil {
+		t.Error("a file was accepted")
+	}
+}

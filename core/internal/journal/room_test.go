@@ -1,0 +1,493 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/frame"
+)
+
+// Sync returns after the fsync, not before.
+func TestSyncWaits(t *testing.T) {
+	d := &brokenDisk{gate: make(chan struct{}), waiting: make(chan struct{}, 1)}
+	s := small(t, t.TempDir())
+	s.disk = d
+	j := open(t, s)
+	r := begin(t, j, "a")
+	put(t, r, "x")
+	done := make(chan error, 1)
+	go func() { done <- r.Sync(t.Context()) }()
+	<-d.waiting // the flusher is in fsync
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := r.Sync(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("with a context that has ended: %v", err)
+	}
+	select {
+	case err := <-done:
+		t.Fatalf("Sync returned before the fsync: %v", err)
+	default:
+	}
+	if n := j.Stats().Bytes; n != 0 {
+		t.Errorf("%d bytes are shown to readers before they are synced", n)
+	}
+	close(d.gate)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if err := r.Sync(t.Context()); err != nil { // nothing to wait for
+		t.Error(err)
+	}
+}
+
+// A hundred who wait for Sync share a few fsyncs.
+func TestGroupCommit(t *testing.T) {
+	d := &brokenDisk{gate: make(chan struct{}), waiting: make(chan struct{}, 1)}
+	s := small(t, t.TempDir())
+	s.disk, s.FsyncInterval = d, time.Hour
+	j := open(t, s)
+	first := begin(t, j, "first")
+	put(t, first, "x")
+	<-d.waiting // while the first is being synced, the others come
+	const n = 100
+	var wg sync.WaitGroup
+	for i := range n {
+		r := begin(t, j, fmt.Sprint(i))
+		put(t, r, "y")
+		wg.Go(func() {
+			if err := r.Sync(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	before := d.syncs
+	close(d.gate)
+	wg.Wait()
+	d.set(func() {
+		if got := d.syncs - before; got > 2 {
+			t.Errorf("%d fsyncs for %d who waited", got, n)
+		}
+	})
+}
+
+// Without anybody who waits, a sync comes at once after a pause, and then every
+// FsyncInterval.
+func TestFsyncInterval(t *testing.T) {
+	d := &brokenDisk{}
+	s := small(t, t.TempDir())
+	s.disk, s.FsyncInterval = d, time.Hour
+	j := open(t, s)
+	r := begin(t, j, "a")
+	put(t, r, "x")
+	poll(t, "the first is durable", func() bool { return j.Stats().Pending == 0 })
+	n := j.Stats().Syncs
+	for range 100 {
+		put(t, r, "y")
+	}
+	if got := j.Stats(); got.Syncs != n || got.Pending == 0 {
+		t.Errorf("%d syncs, then %d; %d bytes pending", n, got.Syncs, got.Pending)
+	}
+	j.mustClose(t) // makes the rest durable
+	if got := j.Stats(); got.Pending != 0 {
+		t.Errorf("%d bytes pending after Close", got.Pending)
+	}
+}
+
+// A segment goes when every stream is safe past it, and not before.
+func TestSegmentsGoWhenSafe(t *testing.T) {
+	dir := t.TempDir()
+	s := small(t, dir)
+	s.SegmentSize, s.sweep = 512, time.Hour // by hand here
+	j, k := open(t, s), newSink(t)
+	k.auto = false
+	reader, stop := follow(t, j, k)
+	long := begin(t, j, "long")
+	for i := range 20 {
+		r := begin(t, j, "")
+		put(t, r, strings.Repeat(fmt.Sprint(i%10), 200))
+		closed(t, r)
+		if i == 3 {
+			put(t, long, "early")
+		}
+	}
+	sync_(t, long)
+	poll(t, "drained", reader.Drained)
+	n := len(files(t, dir, "seg"))
+	if n < 10 {
+		t.Fatalf("%d segments", n)
+	}
+	// Everything is read, nothing is safe.
+	j.sweep(t.Context())
+	if got := len(files(t, dir, "seg")); got != n {
+		t.Fatalf("%d of %d segments are left before anything was safe", got, n)
+	}
+	// One stream in the middle is not safe.
+	k.commit()
+	k.mu.Lock()
+	var middle string
+	for _, key := range k.names("") {
+		if string(k.safe[key].frames[0].Data[:1]) == "5" {
+			middle = key
+			break
+		}
+	}
+	held := k.safe[middle]
+	held.closed = false
+	k.safe[middle] = held
+	k.mu.Unlock()
+	for range 2 {
+		j.sweep(t.Context())
+		if got := len(files(t, dir, "seg")); got >= n || got < 10 {
+			t.Errorf("%d segments of %d", got, n)
+		}
+	}
+	put(t, long, strings.Repeat("l", 600)) // in a segment of its own
+	sync_(t, long)
+	poll(t, "drained", reader.Drained)
+	k.commit()
+	j.sweep(t.Context())
+	if seg, idx := files(t, dir, "seg"), files(t, dir, "idx"); len(seg) != 1 || len(idx) != 0 {
+		t.Errorf("segments %q, indexes %q", seg, idx)
+	}
+	// The checkpoint remembers nothing but the stream that goes on.
+	if known := k.Known(); len(known) != 1 || !strings.HasPrefix(known[0].Key, "long~") {
+		t.Errorf("known: %v", known)
+	}
+	stop()
+	// And it does go on, though the segment that it was in is gone.
+	j.mustClose(t)
+	k.crash()
+	j = open(t, s)
+	put(t, begin(t, j, "long"), "late")
+	drain(t, j, k)
+	if got := k.content("long"); !slices.Equal(got, []string{"early", strings.Repeat("l", 600), "late"}) {
+		t.Errorf("long: %q", got)
+	}
+}
+
+// Streams that stay open do not have segments written again and again.
+func TestIdleStreamsAreNotCarriedForEver(t *testing.T) {
+	s := small(t, t.TempDir())
+	s.SegmentSize, s.sweep = 300, time.Hour // by hand here
+	j, k := open(t, s), newSink(t)
+	r, stop := follow(t, j, k)
+	defer stop()
+	for i := range 10 {
+		rec := begin(t, j, fmt.Sprint(i))
+		put(t, rec, strings.Repeat("x", 200))
+		sync_(t, rec)
+	}
+	poll(t, "drained", r.Drained)
+	newest := func() uint64 { l := j.list(); return l[len(l)-1].id }
+	for range 20 {
+		j.sweep(t.Context())
+	}
+	before := newest()
+	for range 20 {
+		j.sweep(t.Context())
+	}
+	if after := newest(); after != before {
+		t.Errorf("segment %d, then %d", before, after)
+	}
+}
+
+// With drop_oldest the newest frames survive, and what does not is counted, also
+// for streams that ended in what was given up, and after a restart.
+func TestDropOldest(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		dir := t.TempDir()
+		s := small(t, dir)
+		s.SegmentSize, s.MaxSize = 1000, 4000
+		j, k := open(t, s), newSink(t)
+		long := begin(t, j, "long")
+		var size int64
+		for i := range 60 {
+			r := begin(t, j, fmt.Sprintf("k%02d", i))
+			put(t, r, strings.Repeat("x", 100))
+			closed(t, r)
+			put(t, long, fmt.Sprintf("%03d", i))
+			size += 101 + 4
+			sync_(t, long)
+		}
+		if got := j.Stats(); got.Bytes-indexed(j) > 4000 || got.GivenUp == 0 {
+			t.Errorf("%d bytes on disk, %d given up", got.Bytes, got.GivenUp)
+		}
+		if restart {
+			j.mustClose(t)
+			j = open(t, s)
+		}
+		drain(t, j, k)
+		k.mu.Lock()
+		var read, dropped int64
+		for _, st := range k.streams {
+			read += st.next
+			for _, f := range st.frames {
+				dropped += f.Dropped
+				if f.Reason != "" && f.Reason != ReasonDropped {
+					t.Errorf("reason %q", f.Reason)
+				}
+			}
+			if !st.closed && !strings.HasPrefix(st.id.Key, "long~") {
+				t.Errorf("%s is open", st.id.Key)
+			}
+		}
+		if len(k.streams) != 61 || read != size || dropped == 0 || len(k.troubles) != 0 {
+			t.Errorf("%d streams, %d bytes read of %d, %d dropped, trouble %q", len(k.streams), read, size, dropped, k.troubles)
+		}
+		k.mu.Unlock()
+		if got := k.content("long"); got[len(got)-1] != "059" || !strings.HasPrefix(got[0], "<journal_dropped") || len(got) < 5 {
+			t.Errorf("long: %q", got)
+		}
+	}
+}
+
+func indexed(j *Journal) (n int64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, g := range j.segments {
+		n += g.indexed
+	}
+	return n
+}
+
+// A reader that is in the middle of a segment when it is given up goes on.
+func TestDropWhileReading(t *testing.T) {
+	s := small(t, t.TempDir())
+	s.SegmentSize, s.MaxSize = 3<<20, 6<<20
+	j, k := open(t, s), newSink(t)
+	k.gate = make(chan struct{})
+	_, stop := follow(t, j, k)
+	r := begin(t, j, "a")
+	var size int64
+	write := func(n int) {
+		for range n {
+			put(t, r, strings.Repeat("x", 100_000))
+			size += 100_001
+			sync_(t, r)
+		}
+	}
+	write(20)
+	k.gate <- struct{}{} // a part of the first segment
+	write(100)
+	close(k.gate)
+	k.until("everything was read or counted", func() bool { n := k.names("a"); return len(n) == 1 && k.streams[n[0]].next == size })
+	stop()
+	if j.Stats().GivenUp == 0 {
+		t.Error("nothing was given up")
+	}
+}
+
+// With backpressure Record waits until there is room, and nothing is lost.
+func TestBackpressure(t *testing.T) {
+	s := small(t, t.TempDir())
+	s.SegmentSize, s.MaxSize, s.MaxPending, s.WhenFull = 1000, 3000, 2000, Backpressure
+	j, k := open(t, s), newSink(t)
+	r := begin(t, j, "a")
+	var want []string
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	refused := false
+	for i := 0; !refused && i < 1000; i++ {
+		data := fmt.Sprintf("%0100d", i)
+		err := r.Record(ended, frameOf(data))
+		if err == nil {
+			want = append(want, data)
+		}
+		refused = errors.Is(err, context.Canceled)
+		if err == nil && i%3 == 0 {
+			poll(t, "written or full", func() bool { st := j.Stats(); return st.Pending == 0 || st.Failures > 0 })
+		}
+	}
+	if !refused {
+		t.Fatal("a context that has ended was never refused")
+	}
+	if n := j.Stats().Bytes; n > 3000+1000 {
+		t.Errorf("%d bytes on disk", n)
+	}
+	done := make(chan error, 1)
+	go func() { done <- r.Record(t.Context(), frameOf("last")) }()
+	_, stop := follow(t, j, k)
+	defer stop()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	want = append(want, "last")
+	k.until("read", func() bool { n := k.names("a"); return len(n) == 1 && len(k.streams[n[0]].frames) == len(want) })
+	if got := k.content("a"); !slices.Equal(got, want) {
+		t.Errorf("%d frames, want %d", len(got), len(want))
+	}
+	if j.Stats().GivenUp != 0 {
+		t.Error("something was given up")
+	}
+}
+
+// A disk that is full, or broken, ends nothing. While it is, memory is bounded,
+// and what there is no room for is counted.
+func TestDiskThatFails(t *testing.T) {
+	for name, how := range map[string]struct{ breakIt, mend func(*brokenDisk) }{
+		"no space":  {func(d *brokenDisk) { d.write = syscall.ENOSPC }, func(d *brokenDisk) { d.write = nil }},
+		"bad write": {func(d *brokenDisk) { d.write = syscall.EIO }, func(d *brokenDisk) { d.write = nil }},
+		"bad sync":  {func(d *brokenDisk) { d.sync = syscall.EIO }, func(d *brokenDisk) { d.sync = nil }},
+		"little":    {func(d *brokenDisk) { d.left = 10 }, func(d *brokenDisk) { d.left = 0 }},
+	} {
+		for _, segment := range []int64{0, 3000} {
+			t.Run(fmt.Sprintf("%s, segments of %d", name, segment), func(t *testing.T) {
+				dir := t.TempDir()
+				d := &brokenDisk{}
+				s := small(t, dir)
+				s.disk, s.MaxPending, s.SegmentSize, s.MinFree = d, 10_000, segment, 1000
+				j, k := open(t, s), newSink(t)
+				k.auto = false
+				r := begin(t, j, "a")
+				put(t, r, "before")
+				sync_(t, r)
+				d.set(func() { how.breakIt(d) })
+				var size int64
+				for i := range 1000 {
+					put(t, r, fmt.Sprintf("%0100d", i)) // never waits
+					size += 101
+					if i%50 == 0 && j.Stats().Failures == 0 {
+						if name == "little" {
+							j.mu.Lock()
+							j.failing = errFull // it is looked at once a second
+							j.mu.Unlock()
+						} else {
+							poll(t, "the disk fails", func() bool { return j.Stats().Failures > 0 })
+						}
+					}
+					if n := j.Stats().Pending; n > 11_000 {
+						t.Fatalf("%d bytes in memory", n)
+					}
+				}
+				short := begin(t, j, "")
+				put(t, short, strings.Repeat("y", 9_999))
+				closed(t, short)
+				if err := r.Mark([]byte("state")); err != nil {
+					t.Fatal(err)
+				}
+				// What is closed meanwhile can be begun anew.
+				twice := begin(t, j, "twice")
+				put(t, twice, "")
+				closed(t, twice)
+				if err := begin(t, j, "twice").Record(t.Context(), frameOf("")); err != nil {
+					t.Errorf("begun anew: %v", err)
+				}
+				d.set(func() { how.mend(d) })
+				if err := r.Sync(t.Context()); !errors.Is(err, ErrGivenUp) {
+					t.Errorf("Sync after frames were given up: %v", err)
+				}
+				put(t, r, "after")
+				sync_(t, r)
+				drain(t, j, k)
+				j.mustClose(t)
+				got := k.content("a")
+				// With little room left, the oldest segment is given up first.
+				if got[0] != "before" && (name != "little" || segment == 0) || got[len(got)-1] != "after" || len(got) < 20 {
+					t.Errorf("%.300q", got)
+				}
+				k.mu.Lock()
+				if n := k.streams[k.names("a")[0]].next; n != 7+size+6 {
+					t.Errorf("position %d, want %d", n, 7+size+6)
+				}
+				var read int64
+				for _, st := range k.streams {
+					read += st.next
+				}
+				if read != 7+size+6+10_000+2 {
+					t.Errorf("%d bytes are accounted for, want %d", read, 7+size+6+10_000+2)
+				}
+				k.mu.Unlock()
+				// And so it is after a restart.
+				k2 := newSink(t)
+				j = open(t, s)
+				if got := string(begin(t, j, "a").State()); got != "state" {
+					t.Errorf("state %q", got)
+				}
+				drain(t, j, k2)
+				if again := k2.content("a"); !slices.Equal(got, again) {
+					t.Errorf("after a restart: %.300q", again)
+				}
+			})
+		}
+	}
+}
+
+// A disk that cannot be read for a while costs nothing.
+func TestDiskThatCannotBeRead(t *testing.T) {
+	d := &brokenDisk{}
+	s := small(t, t.TempDir())
+	s.disk = d
+	j, k := open(t, s), newSink(t)
+	r := begin(t, j, "a")
+	put(t, r, "x")
+	sync_(t, r)
+	d.set(func() { d.readErr = syscall.EIO })
+	_, stop := follow(t, j, k)
+	defer stop()
+	k.until("trouble", func() bool { return len(k.troubles) > 0 })
+	d.set(func() { d.readErr = nil })
+	k.until("read", func() bool { n := k.names("a"); return len(n) == 1 && len(k.streams[n[0]].frames) == 1 })
+}
+
+func TestOldSegmentsGo(t *testing.T) {
+	dir := t.TempDir()
+	s := small(t, dir)
+	s.MaxAge = 40 * time.Millisecond
+	j, k := open(t, s), newSink(t)
+	r := begin(t, j, "")
+	put(t, r, "x")
+	closed(t, r)
+	poll(t, "its data is gone", func() bool { return j.Stats().GivenUp > 0 && len(files(t, dir, "seg")) == 0 })
+	_, stop := follow(t, j, k)
+	defer stop()
+	k.until("its loss is counted", func() bool { n := k.names(""); return len(n) == 1 && k.streams[n[0]].closed })
+	if got := k.content(""); !slices.Equal(got, []string{"<journal_dropped 2>"}) {
+		t.Errorf("%q", got)
+	}
+	poll(t, "its index is gone", func() bool { return len(files(t, dir, "idx")) == 0 })
+}
+
+// A journal that somebody removed does not swallow new frames, and the checkpoint
+// forgets what it was about.
+func TestJournalIsRemoved(t *testing.T) {
+	dir := t.TempDir()
+	j, k := open(t, small(t, dir)), newSink(t)
+	r := begin(t, j, "a")
+	put(t, r, "old")
+	drain(t, j, k)
+	j.mustClose(t)
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	k.crash()
+	j = open(t, small(t, dir))
+	put(t, begin(t, j, "a"), "new")
+	drain(t, j, k)
+	if got := k.content("a"); !slices.Equal(got, []string{"old", "new"}) {
+		t.Errorf("%q", got)
+	}
+	if len(k.Known()) != 1 || !slices.Equal(k.troubles, []string{"journal_lost"}) {
+		t.Errorf("%d known, trouble %q", len(k.Known()), k.troubles)
+	}
+}
+
+func TestLongFramesAreCut(t *testing.T) {
+	j, k := open(t, small(t, t.TempDir())), newSink(t)
+	r := begin(t, j, "a")
+	if err := r.Record(t.Context(), &frame.Frame{Data: make([]byte, MaxFrame+5)}); err != nil {
+		t.Fatal(err)
+	}
+	drain(t, j, k)
+	f := k.streams[k.names("a")[0]].frames[0]
+	if len(f.Data) != MaxFrame || f.Dropped != 5 || f.Reason != reasonTooLong || f.End != MaxFrame+6 {
+		t.Errorf("%d bytes, dropped %d, %q, ends at %d", len(f.Data), f.Dropped, f.Reason, f.End)
+	}
+}

@@ -1,0 +1,343 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/internal/source"
+)
+
+// tail is a stream that is being delivered.
+type tail struct {
+	number uint64
+	origin string
+	out    source.Stream
+	next   int64 // position of the next frame to be delivered
+	spans  []span
+	ended  bool // its end was read
+
+	frames  []frame.Frame // to be delivered next; their data lies in the reader's buffer
+	usual   int           // how many there were the last time
+	end     bool          // and then it is to be closed
+	closing chan error    // not nil while it is being closed
+}
+
+// span is where a segment's part of a stream begins.
+type span struct {
+	segment uint64
+	from    int64
+}
+
+// tail returns the stream, opened.
+func (r *Reader) tail(ctx context.Context, e *entry) (*tail, error) {
+	if t := r.tails[e.number]; t != nil {
+		return t, nil
+	}
+	n := e.number
+	out, pos, err := r.sink.Open(ctx, e.id(), func(pos int64) {
+		r.mu.Lock()
+		r.rewinds[n] = pos
+		r.mu.Unlock()
+		select {
+		case r.wake <- struct{}{}:
+		default:
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	t := &tail{number: n, origin: e.origin, out: out, next: pos}
+	r.tails[n] = t
+	delete(r.known, n)
+	return t, nil
+}
+
+// take takes a record.
+func (r *Reader) take(ctx context.Context, rec *record) error {
+	if rec.kind == kindBegin {
+		return r.meet(ctx, rec)
+	}
+	e, named := r.here[rec.stream]
+	if !named {
+		// What named it is damaged. A stream that is open here is known all the same.
+		t := r.tails[rec.stream]
+		if t == nil {
+			return nil // the index may know it
+		}
+		e = &entry{number: t.number, source: r.source, format: r.format, origin: t.origin}
+		r.here[rec.stream] = e
+	}
+	if e == nil {
+		return nil
+	}
+	switch rec.kind {
+	case kindFrame, kindGap:
+		f, err := rec.frame(r.names)
+		if err != nil {
+			r.damaged(r.window.at, int64(headSize+len(rec.payload)))
+			return nil
+		}
+		t, err := r.tail(ctx, e)
+		if err != nil {
+			return err
+		}
+		r.see(t, f.Pos)
+		if f.End <= t.next {
+			return nil
+		}
+		r.hole(t, f.Pos, f.At, ReasonCorrupt)
+		f.Pos = t.next
+		r.add(t, f)
+	case kindEnd:
+		t, err := r.tail(ctx, e)
+		if err != nil {
+			return err
+		}
+		r.see(t, rec.pos)
+		r.hole(t, rec.pos, rec.at, ReasonCorrupt)
+		r.over(t)
+	}
+	return nil
+}
+
+// meet takes a record that names a stream.
+func (r *Reader) meet(ctx context.Context, rec *record) error {
+	e := new(entry)
+	if e.parse(rec) != nil {
+		r.damaged(r.window.at, int64(headSize+len(rec.payload)))
+		return nil
+	}
+	if e.source != r.source || e.format != r.format || r.isFinished(e.number) || r.known[e.number].Closed {
+		r.here[e.number] = nil
+		return nil
+	}
+	r.here[e.number] = e
+	t := r.tails[e.number]
+	if t == nil {
+		return nil
+	}
+	r.see(t, e.to)
+	r.hole(t, e.to, rec.at, ReasonCorrupt)
+	if t.origin != e.origin && e.to >= t.next {
+		t.origin = e.origin
+		t.out.Save(e.id())
+	}
+	return nil
+}
+
+// see notes where a part of a stream begins.
+func (r *Reader) see(t *tail, pos int64) {
+	if n := len(t.spans); n > 0 && t.spans[n-1].segment >= r.at.id {
+		return
+	}
+	if len(t.spans) >= 64 {
+		first := r.j.list()[0].id
+		t.spans = slices.DeleteFunc(t.spans, func(s span) bool { return s.segment < first })
+	}
+	t.spans = append(t.spans, span{r.at.id, pos})
+}
+
+// hole gives a frame without data for what is missing before pos.
+func (r *Reader) hole(t *tail, pos, at int64, reason string) {
+	if pos > t.next {
+		r.add(t, frame.Frame{At: at, Pos: t.next, End: pos, Dropped: pos - t.next, Reason: reason})
+	}
+}
+
+func (r *Reader) add(t *tail, f frame.Frame) {
+	r.touch(t)
+	if t.frames == nil {
+		t.frames = make([]frame.Frame, 0, max(t.usual, 1))
+	}
+	t.frames = append(t.frames, f)
+	t.next = f.End
+}
+
+// over has a stream closed after what was read of it.
+func (r *Reader) over(t *tail) {
+	if t.closing != nil {
+		return
+	}
+	r.touch(t)
+	t.ended, t.end = true, true
+	r.mu.Lock()
+	r.unfinished[t.number] = true
+	r.mu.Unlock()
+}
+
+func (r *Reader) touch(t *tail) {
+	if len(t.frames) == 0 && !t.end {
+		r.touched = append(r.touched, t)
+	}
+}
+
+// deliver delivers what was taken: a batch for each stream.
+func (r *Reader) deliver(ctx context.Context) error {
+	for i, t := range r.touched {
+		if len(t.frames) > 0 {
+			b := batch(t.frames)
+			t.usual, t.frames = len(t.frames), nil
+			if err := t.out.Deliver(ctx, b); err != nil {
+				return err
+			}
+		}
+		if t.end {
+			t.end = false
+			if err := r.close(ctx, t); err != nil {
+				return err
+			}
+		}
+		r.touched[i] = nil
+	}
+	r.touched = r.touched[:0]
+	return nil
+}
+
+// batch moves frames into a buffer of their own. One buffer for all streams would
+// have every decoder get every stream's bytes.
+func batch(frames []frame.Frame) *frame.Batch {
+	n := 0
+	for i := range frames {
+		n += len(frames[i].Data)
+	}
+	b := &frame.Batch{Data: make([]byte, 0, n), Frames: frames}
+	for i := range frames {
+		from := len(b.Data)
+		b.Data = append(b.Data, frames[i].Data...)
+		frames[i].Data = b.Data[from:]
+	}
+	return b
+}
+
+// close closes a stream without waiting for it.
+func (r *Reader) close(ctx context.Context, t *tail) error {
+	select {
+	case r.slots <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	done := make(chan error, 1)
+	t.closing = done
+	r.closers.Add(1)
+	go func() {
+		defer r.closers.Done()
+		err := t.out.Close(ctx, false)
+		<-r.slots
+		if err == nil {
+			r.mu.Lock()
+			r.finished[t.number] = true
+			r.shut = append(r.shut, t.number)
+			delete(r.unfinished, t.number)
+			r.mu.Unlock()
+		}
+		done <- err
+		select {
+		case r.wake <- struct{}{}:
+		default:
+		}
+	}()
+	return nil
+}
+
+// goBack does what rewinds ask for: it moves to the oldest segment that has
+// something to be delivered again. It also drops streams that are closed.
+func (r *Reader) goBack(ctx context.Context) error {
+	r.mu.Lock()
+	for _, n := range r.shut {
+		delete(r.tails, n)
+	}
+	r.shut = r.shut[:0]
+	var rewinds map[uint64]int64
+	if len(r.rewinds) > 0 {
+		rewinds, r.rewinds = r.rewinds, make(map[uint64]int64)
+	}
+	r.mu.Unlock()
+	back := r.at.id
+	move := false
+	for n, pos := range rewinds {
+		t := r.tails[n]
+		if t == nil {
+			continue
+		}
+		if t.closing != nil {
+			// Until Close has returned, the stream takes no frames.
+			select {
+			case err := <-t.closing:
+				t.closing = nil
+				if err := r.closed(t, err); err != nil {
+					return err
+				}
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			if r.tails[n] == nil {
+				continue
+			}
+		}
+		again := pos < t.next || t.ended
+		t.next = pos
+		if again {
+			move = true
+			back = min(back, t.segmentOf(pos))
+		}
+	}
+	if !move {
+		return nil
+	}
+	return r.enter(r.from(back))
+}
+
+// segmentOf returns the segment that has the position; 0 when it is not known.
+func (t *tail) segmentOf(pos int64) uint64 {
+	for i := len(t.spans) - 1; i >= 0; i-- {
+		if t.spans[i].from <= pos {
+			return t.spans[i].segment
+		}
+	}
+	return 0
+}
+
+// closed handles the result of a Close.
+func (r *Reader) closed(t *tail, err error) error {
+	switch {
+	case err == nil:
+		delete(r.tails, t.number)
+		return nil
+	case errors.Is(err, source.ErrRewound):
+		return nil
+	}
+	return err
+}
+
+// settle gives what a sealed segment has according to its index, and what could
+// not be read in it.
+func (r *Reader) settle(ctx context.Context, gone bool) error {
+	reason := ReasonCorrupt
+	if gone {
+		reason = ReasonDropped
+	}
+	var list []*entry
+	if err := r.j.entries(r.at, func(e *entry) {
+		if r.needs(e) {
+			list = append(list, e)
+		}
+	}); err != nil && !missing(err) {
+		return err
+	}
+	now := time.Now().UnixNano()
+	for _, e := range list {
+		t, err := r.tail(ctx, e)
+		if err != nil {
+			return err
+		}
+		r.see(t, e.from)
+		r.hole(t, e.to, now, reason)
+		if e.ended {
+			r.over(t)
+		}
+	}
+	return r.deliver(ctx)
+}

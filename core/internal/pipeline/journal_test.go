@@ -1,0 +1,227 @@
+package pipeline_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/internal/journal"
+	"github.com/earshot-dev/earshot/core/internal/pipeline"
+	"github.com/earshot-dev/earshot/core/internal/source"
+)
+
+// recorded is a journal with streams of the same lines, interleaved; one of them
+// is of a connection that ended with its process.
+func recorded(t *testing.T, streams int, all [][]byte) string {
+	t.Helper()
+	dir := t.TempDir()
+	j, err := journal.Open(journal.Settings{Dir: dir, SegmentSize: 8 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	recs := make([]source.Recording, streams)
+	for i := range recs {
+		key := fmt.Sprintf("s%d", i)
+		if i == 1 {
+			key = ""
+		}
+		if recs[i], err = j.Recorder("live").Begin(t.Context(), "notes", source.ID{Key: key, Origin: fmt.Sprintf("/o%d", i), Anchor: 1_700_000_000e9}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n, line := range all {
+		if n%50 == 7 {
+			recs[2].Gap("slow", 1, 100)
+		}
+		for _, r := range recs {
+			if err := r.Record(t.Context(), &frame.Frame{Kind: frame.Event, At: 1_700_000_000e9 + int64(n), Data: line}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, r := range append(recs[2:], recs[0]) {
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// hears has a world hear what a copy of the journal has.
+func (w *world) hears(dir string) *world {
+	w.t.Helper()
+	own := w.t.TempDir()
+	if err := os.CopyFS(own, os.DirFS(dir)); err != nil {
+		w.t.Fatal(err)
+	}
+	w.attach = func(f *pipeline.Feed) source.Source {
+		j, err := journal.Open(journal.Settings{Dir: own, SegmentSize: 8 << 10, Logger: slog.New(slog.NewTextHandler(testWriter{w.t}, nil))})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.detach = func() { _ = j.Close() }
+		return &heard{j.Reader("live", "notes", f.Known()), j, w.quick}
+	}
+	return w
+}
+
+// heard is drained when the journal has removed what is safe.
+type heard struct {
+	*journal.Reader
+	j     *journal.Journal
+	quick bool
+}
+
+func (h *heard) Drained() bool { return h.Reader.Drained() && (h.quick || h.j.Stats().Segments <= 1) }
+
+// Laws 1 and 2 for what is heard: stopped anywhere, any number of times, the
+// tables come out as from one clean pass, and every byte is accounted for.
+func TestJournalStoppedAnywhere(t *testing.T) {
+	dir := recorded(t, 6, corpus())
+	clean := (&world{t: t, dir: t.TempDir(), table: newTable()}).hears(dir)
+	clean.run(nil)
+	want := clean.table.dump()
+	var read, added, dropped int64
+	for _, l := range clean.table.ledger {
+		read, added, dropped = read+l.Read, added+l.Decoded+l.Quarantined+l.Dropped, dropped+l.Dropped
+	}
+	if size := 6 * int64(len(strings.Join(strs(corpus()), "\n"))+1); read != size+800 || added != read || dropped != 800 || len(clean.table.ledger) != 6 {
+		t.Errorf("%d streams, read %d of %d, accounted for %d, dropped %d", len(clean.table.ledger), read, size+800, added, dropped)
+	}
+	for seed := range uint64(2) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 9))
+			w := (&world{t: t, dir: t.TempDir(), table: newTable(), quick: true}).hears(dir)
+			for range 5 {
+				stop := make(chan struct{})
+				after := time.AfterFunc(time.Duration(rng.IntN(80))*time.Millisecond, func() { close(stop) })
+				w.run(stop)
+				after.Stop()
+			}
+			w.quick = false
+			w.run(nil)
+			if d := differ(want, w.table.dump()); d != "" {
+				t.Errorf("(-clean +stopped):\n%s", d)
+			}
+			rows := w.table.rows
+			w.run(nil) // nothing is left to be read again
+			if w.table.rows != rows {
+				t.Errorf("another run added %d rows", w.table.rows-rows)
+			}
+		})
+	}
+}
+
+func strs(lines [][]byte) (out []string) {
+	for _, l := range lines {
+		out = append(out, string(l))
+	}
+	return out
+}
+
+// A decoder process that dies has all streams delivered again from the journal,
+// also when so many are under way that everything is full.
+func TestJournalWhenTheDecoderDies(t *testing.T) {
+	for _, streams := range []int{3, 500} {
+		t.Run(fmt.Sprint(streams), func(t *testing.T) {
+			trap := t.TempDir() + "/die"
+			all := corpus()[:1500/streams]
+			all[2] = []byte(`{"die":"` + trap + `"}`)
+			dir := recorded(t, streams, all)
+			clean := (&world{t: t, dir: t.TempDir(), table: newTable(), quick: true}).hears(dir)
+			clean.run(nil) // the trap is not set
+			if err := os.WriteFile(trap, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			w := (&world{t: t, dir: t.TempDir(), table: newTable(), quick: true}).hears(dir)
+			w.run(nil)
+			if _, err := os.Stat(trap); err == nil {
+				t.Fatal("the decoder did not die")
+			}
+			if d := differ(clean.table.dump(), w.table.dump()); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// clumsy is a source that has a stream delivered again in every way that a rewind
+// may lead to.
+type clumsy struct {
+	t       *testing.T
+	trap    string
+	drained chan struct{}
+}
+
+func (c *clumsy) Drained() bool {
+	select {
+	case <-c.drained:
+		return true
+	default:
+		return false
+	}
+}
+
+func (c *clumsy) Run(ctx context.Context, sink source.Sink) error {
+	rewound := make(chan int64, 10)
+	st, _, err := sink.Open(ctx, source.ID{Key: "k", Origin: "/o"}, func(pos int64) { rewound <- pos })
+	if err != nil {
+		return err
+	}
+	batch := func(from, to int) *frame.Batch {
+		b := &frame.Batch{}
+		for i := from; i < to; i++ {
+			data := fmt.Sprintf(`{"n":%d,"run":"r","kind":"user","text":"%03d","t":1700000000}`, i, i)
+			if i == 3 {
+				data = `{"die":"` + c.trap + `"}`
+			}
+			b.Append(frame.Frame{Pos: int64(i), End: int64(i) + 1}, []byte(data))
+		}
+		return b
+	}
+	if err := st.Deliver(ctx, batch(0, 5)); err != nil {
+		return err
+	}
+	pos := <-rewound
+	// It is closed before its source knows: that must not be the end of it.
+	if err := st.Close(ctx, false); !errors.Is(err, source.ErrRewound) {
+		c.t.Errorf("Close of a rewound stream: %v", err)
+	}
+	// Batches overlap with what was delivered.
+	for to := int(pos) + 1; to <= 9; to++ {
+		if err := st.Deliver(ctx, batch(int(pos), to)); err != nil {
+			return err
+		}
+	}
+	if err := st.Close(ctx, false); err != nil {
+		c.t.Errorf("Close: %v", err)
+	}
+	close(c.drained)
+	<-ctx.Done()
+	return nil
+}
+
+func TestRewindsAndOverlaps(t *testing.T) {
+	c := &clumsy{t: t, trap: t.TempDir() + "/die", drained: make(chan struct{})}
+	if err := os.WriteFile(c.trap, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, dir: t.TempDir(), table: newTable(), attach: func(*pipeline.Feed) source.Source { return c }}
+	w.run(nil)
+	if n := len(w.table.messages); n != 9 {
+		t.Errorf("%d messages, want 9", n)
+	}
+	if l := w.table.ledger["k"]; l.Read != 9 || l.Decoded != 9 || l.Frames != 9 {
+		t.Errorf("%+v", l)
+	}
+}

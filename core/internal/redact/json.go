@@ -1,0 +1,365 @@
+package redact
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// deepest is how many JSON documents may lie in each other's strings.
+const deepest = 8
+
+// writer writes values anew, without secrets.
+type writer struct {
+	r     *Redactor
+	found finds
+}
+
+// value redacts JSON or text. It returns b when nothing is found.
+func (w *writer) value(b []byte, depth int) (out []byte, changed bool) {
+	head := bytes.TrimLeft(b, " \t\r\n")
+	if depth >= deepest || len(head) == 0 || head[0] != '{' && head[0] != '[' && (head[0] != '"' || depth > 0) {
+		return w.text(b)
+	}
+	if json.Valid(b) {
+		return w.json(b, depth)
+	}
+	if depth > 0 {
+		return w.text(b)
+	}
+	// Cut off, or several documents: there is less to be kept whole, and more to be
+	// found between the strings.
+	out, changed = w.json(b, depth)
+	out, more := w.text(out)
+	return out, changed || more
+}
+
+// json goes from string to string.
+func (w *writer) json(b []byte, depth int) (out []byte, changed bool) {
+	kept := 0 // up to where b is in out
+	put := func(from, to int, with []byte) {
+		out = append(append(out, b[kept:from]...), with...)
+		kept, changed = to, true
+	}
+	for pos := 0; pos < len(b); {
+		n := bytes.IndexByte(b[pos:], '"')
+		if n < 0 {
+			n = len(b) - pos
+		}
+		if n > 0 {
+			if part, ok := w.between(b[pos : pos+n]); ok {
+				put(pos, pos+n, part)
+			}
+			pos += n
+			continue
+		}
+		end, closed := stringEnd(b, pos+1)
+		inner := unescape(b[pos+1 : end])
+		next := end
+		if closed {
+			next++
+		}
+		colon := next
+		for colon < len(b) && b[colon] <= ' ' {
+			colon++
+		}
+		if closed && colon < len(b) && b[colon] == ':' {
+			if name := w.key(inner); name != "" {
+				from, to := valueAt(b, colon+1)
+				if from < to {
+					secret := b[from:to]
+					if text, ok := whole(secret); ok {
+						secret = text
+					}
+					if len(secret) > 0 {
+						put(from, to, quote(nil, []byte(w.r.replacement(name, secret))))
+						w.found[name]++
+					}
+					pos = to
+					continue
+				}
+			}
+		}
+		if text, ok := w.value(inner, depth+1); ok {
+			with := quote(nil, text)
+			if !closed {
+				with = with[:len(with)-1]
+			}
+			put(pos, next, with)
+		}
+		pos = next
+	}
+	if !changed {
+		return b, false
+	}
+	return append(out, b[kept:]...), true
+}
+
+// key returns the rule by which the value of a key is a secret.
+func (w *writer) key(key []byte) string {
+	switch {
+	case w.r.keys.has(key):
+		return string(bytes.ToLower(key))
+	case w.r.builtin && isSecretKey(key):
+		return "aws_secret_key"
+	}
+	return ""
+}
+
+// between redacts what stands between strings: a number, or text that is no JSON.
+func (w *writer) between(b []byte) (out []byte, changed bool) {
+	kept := 0
+	for pos := 0; pos < len(b); {
+		for pos < len(b) && structure(b[pos]) {
+			pos++
+		}
+		from := pos
+		for pos < len(b) && !structure(b[pos]) {
+			pos++
+		}
+		if from == pos {
+			continue
+		}
+		if text, ok := w.text(b[from:pos]); ok {
+			out = append(out, b[kept:from]...)
+			out = quote(out, text)
+			kept, changed = pos, true
+		}
+	}
+	if !changed {
+		return b, false
+	}
+	return append(out, b[kept:]...), true
+}
+
+func structure(c byte) bool {
+	switch c {
+	case '{', '}', '[', ']', ',', ':', ' ', '\t', '\r', '\n':
+		return true
+	}
+	return false
+}
+
+// match is what a rule found.
+type match struct {
+	from, to int
+	name     string
+}
+
+// text redacts text.
+func (w *writer) text(b []byte) (out []byte, changed bool) {
+	rules := w.r.patterns
+	if w.r.builtin && suspectRun(b) {
+		rules = w.r.rules
+	}
+	var all []match
+	for i := range rules {
+		rule := &rules[i]
+		if len(rule.literal) > 0 && !bytes.Contains(b, rule.literal) {
+			continue
+		}
+		for _, m := range rule.re.FindAllSubmatchIndex(b, -1) {
+			if from, to := m[2*rule.group], m[2*rule.group+1]; from < to {
+				all = append(all, match{from, to, rule.name})
+			}
+		}
+	}
+	if len(all) == 0 {
+		return b, false
+	}
+	slices.SortStableFunc(all, func(a, b match) int { return a.from - b.from })
+	kept := 0
+	for i := 0; i < len(all); {
+		m := all[i]
+		for i++; i < len(all) && all[i].from < m.to; i++ { // what overlaps goes together
+			m.to = max(m.to, all[i].to)
+		}
+		out = append(out, b[kept:m.from]...)
+		out = append(out, w.r.replacement(m.name, b[m.from:m.to])...)
+		kept = m.to
+		w.found[m.name]++
+	}
+	return append(out, b[kept:]...), true
+}
+
+// stringEnd returns where the string ends that begins at pos: at its closing
+// quote, or at the end of b.
+func stringEnd(b []byte, pos int) (end int, closed bool) {
+	for pos < len(b) {
+		i := bytes.IndexAny(b[pos:], `"\`)
+		if i < 0 {
+			break
+		}
+		pos += i
+		if b[pos] == '"' {
+			return pos, true
+		}
+		pos += 2
+	}
+	return len(b), false
+}
+
+// valueAt returns where the value after a colon begins and ends. A null is no
+// value.
+func valueAt(b []byte, pos int) (from, to int) {
+	for pos < len(b) && b[pos] <= ' ' {
+		pos++
+	}
+	from = pos
+	depth := 0
+	for pos < len(b) {
+		switch c := b[pos]; c {
+		case '"':
+			end, closed := stringEnd(b, pos+1)
+			if pos = end; closed {
+				pos++
+			}
+			if depth == 0 {
+				return from, pos
+			}
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth == 0 {
+				return from, scalarEnd(b, from, pos)
+			}
+			if depth--; depth == 0 {
+				return from, pos + 1
+			}
+		case ',':
+			if depth == 0 {
+				return from, scalarEnd(b, from, pos)
+			}
+		}
+		pos++
+	}
+	if depth == 0 {
+		return from, scalarEnd(b, from, pos)
+	}
+	return from, pos
+}
+
+// scalarEnd is where a number, a boolean or a null ends that stands before pos.
+func scalarEnd(b []byte, from, pos int) int {
+	text := bytes.TrimRight(b[from:pos], " \t\r\n")
+	if string(text) == "null" {
+		return from
+	}
+	return from + len(text)
+}
+
+// whole returns the text of a value that is one string.
+func whole(b []byte) ([]byte, bool) {
+	if len(b) < 2 || b[0] != '"' {
+		return nil, false
+	}
+	if end, closed := stringEnd(b, 1); !closed || end != len(b)-1 {
+		return nil, false
+	}
+	return unescape(b[1 : len(b)-1]), true
+}
+
+// unescape returns the text of a string. A lone surrogate becomes the three bytes
+// that UTF-8 would give it, so that quote can write it again.
+func unescape(b []byte) []byte {
+	i := bytes.IndexByte(b, '\\')
+	if i < 0 {
+		return b
+	}
+	text := append(make([]byte, 0, len(b)), b[:i]...)
+	for i < len(b) {
+		c := b[i]
+		if c != '\\' || i+1 >= len(b) {
+			text = append(text, c)
+			i++
+			continue
+		}
+		switch e := b[i+1]; e {
+		case 'n':
+			text = append(text, '\n')
+		case 't':
+			text = append(text, '\t')
+		case 'r':
+			text = append(text, '\r')
+		case 'b':
+			text = append(text, '\b')
+		case 'f':
+			text = append(text, '\f')
+		case '"', '\\', '/':
+			text = append(text, e)
+		case 'u':
+			r, ok := hex4(b[i+2:])
+			if !ok {
+				text = append(text, '\\', 'u')
+				break
+			}
+			i += 4
+			if utf16.IsSurrogate(r) {
+				if i+8 <= len(b) && b[i+2] == '\\' && b[i+3] == 'u' {
+					if low, ok := hex4(b[i+4:]); ok {
+						if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
+							text = utf8.AppendRune(text, pair)
+							i += 6
+							break
+						}
+					}
+				}
+				text = append(text, 0xE0|byte(r>>12), 0x80|byte(r>>6)&0x3F, 0x80|byte(r)&0x3F)
+				break
+			}
+			text = utf8.AppendRune(text, r)
+		default:
+			text = append(text, '\\', e)
+		}
+		i += 2
+	}
+	return text
+}
+
+func hex4(b []byte) (r rune, ok bool) {
+	if len(b) < 4 {
+		return 0, false
+	}
+	for _, c := range b[:4] {
+		switch {
+		case '0' <= c && c <= '9':
+			r = r<<4 | rune(c-'0')
+		case 'a' <= lower(c) && lower(c) <= 'f':
+			r = r<<4 | rune(lower(c)-'a'+10)
+		default:
+			return 0, false
+		}
+	}
+	return r, true
+}
+
+const hexDigits = "0123456789abcdef"
+
+// quote appends text as a JSON string.
+func quote(dst, text []byte) []byte {
+	dst = append(dst, '"')
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"' || c == '\\':
+			dst = append(dst, '\\', c)
+		case c == '\n':
+			dst = append(dst, '\\', 'n')
+		case c == '\r':
+			dst = append(dst, '\\', 'r')
+		case c == '\t':
+			dst = append(dst, '\\', 't')
+		case c < ' ':
+			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+		case c == 0xED && i+2 < len(text) && text[i+1] >= 0xA0: // a surrogate
+			r := 0xD000 | rune(text[i+1]&0x3F)<<6 | rune(text[i+2]&0x3F)
+			dst = append(dst, '\\', 'u', hexDigits[r>>12], hexDigits[r>>8&15], hexDigits[r>>4&15], hexDigits[r&15])
+			i += 2
+		default:
+			dst = append(dst, c)
+		}
+	}
+	return append(dst, '"')
+}

@@ -1,0 +1,138 @@
+package redact
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Pattern is a named regular expression (Go syntax).
+type Pattern struct {
+	Name  string
+	Regex string
+}
+
+// Settings of a Redactor.
+type Settings struct {
+	Keys     []string // JSON keys, in any letter case
+	Patterns []Pattern
+	Builtin  bool
+	HashSalt []byte // not nil: replacements carry a keyed hash
+	// Count, if set, is told of each rule that found something, and how often. It is
+	// called from many goroutines.
+	Count func(rule string, n int)
+}
+
+// Redactor is safe for concurrent use.
+type Redactor struct {
+	keys     keys
+	rules    []rule
+	builtin  bool
+	patterns []rule // those of rules that the user gave
+	salt     []byte
+	count    func(string, int)
+}
+
+// New returns a redactor; an error is one of an expression. With nothing to
+// redact it returns nil, which is a redactor that does nothing.
+func New(s Settings) (*Redactor, error) {
+	r := &Redactor{keys: make(keys), builtin: s.Builtin, salt: s.HashSalt, count: s.Count}
+	if r.count == nil {
+		r.count = func(string, int) {}
+	}
+	if s.Builtin {
+		r.rules = append(r.rules, builtin()...)
+	}
+	for _, k := range s.Keys {
+		if k == "" {
+			return nil, errors.New("redact: an empty key")
+		}
+		r.keys.add(k)
+	}
+	for _, p := range s.Patterns {
+		re, err := regexp.Compile(p.Regex)
+		if err != nil {
+			return nil, fmt.Errorf("redact: pattern %s: %w", p.Name, err)
+		}
+		if re.MatchString("") {
+			return nil, fmt.Errorf("redact: pattern %s: matches the empty text", p.Name)
+		}
+		one := rule{name: p.Name, re: re, literal: literalOf(p.Regex)}
+		r.rules, r.patterns = append(r.rules, one), append(r.patterns, one)
+	}
+	if len(r.rules) == 0 && len(r.keys) == 0 {
+		return nil, nil
+	}
+	return r, nil
+}
+
+// Bytes returns b without its secrets: b itself when there are none, else a new
+// slice.
+func (r *Redactor) Bytes(b []byte) []byte {
+	if r == nil || !r.suspects(b) {
+		return b
+	}
+	found := make(finds)
+	w := writer{r: r, found: found}
+	out, changed := w.value(b, 0)
+	if !changed {
+		return b
+	}
+	for name, n := range found {
+		r.count(name, n)
+	}
+	return out
+}
+
+// String is Bytes of a string.
+func (r *Redactor) String(s string) string {
+	if r == nil || len(s) < 3 {
+		return s
+	}
+	return string(r.Bytes([]byte(s)))
+}
+
+// finds counts what was found, by rule.
+type finds map[string]int
+
+// replacement is what stands for a secret.
+func (r *Redactor) replacement(name string, secret []byte) string {
+	if r.salt == nil {
+		return "[redacted:" + name + "]"
+	}
+	h := hmac.New(sha256.New, r.salt)
+	h.Write(secret)
+	return "[redacted:" + name + ":" + hex.EncodeToString(h.Sum(nil)[:8]) + "]"
+}
+
+// keys are JSON keys, in lower case, by their last byte in lower case.
+type keys map[byte][]string
+
+func (k keys) add(key string) {
+	key = strings.ToLower(key)
+	last := key[len(key)-1]
+	k[last] = append(k[last], key)
+}
+
+func (k keys) has(key []byte) bool {
+	if len(key) == 0 {
+		return false
+	}
+	for _, want := range k[lower(key[len(key)-1])] {
+		if len(want) == len(key) && strings.EqualFold(want, string(key)) {
+			return true
+		}
+	}
+	return false
+}
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		return c + 'a' - 'A'
+	}
+	return c
+}

@@ -1,0 +1,258 @@
+package redact
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+)
+
+// suspects reports whether b may hold a secret. It errs on the side of yes, and it
+// is what every byte goes through.
+func (r *Redactor) suspects(b []byte) bool {
+	if r.builtin && suspectRun(b) {
+		return true
+	}
+	if len(r.keys) > 0 && r.keys.in(b) {
+		return true
+	}
+	for i := range r.patterns {
+		if p := &r.patterns[i]; p.literal == nil || bytes.Contains(b, p.literal) || escaped(p.literal, b) {
+			return true
+		}
+	}
+	return false
+}
+
+// escaped reports whether b may hold the literal with escapes in it.
+func escaped(literal, b []byte) bool {
+	for _, c := range literal {
+		if c < ' ' || c >= 0x80 || bytes.IndexByte([]byte(`"\/<>&'`), c) >= 0 {
+			return bytes.IndexByte(b, '\\') >= 0
+		}
+	}
+	return false
+}
+
+const (
+	// shortest is the least length of a run that may be a builtin secret: then one
+	// of the eight-byte words at multiples of eight lies in it.
+	shortest = 15
+	// tail is how many bytes of a token follow what it begins with, at least.
+	tail = 16
+	// lowest is the least byte of a run: below it are controls, space, ! and ".
+	lowest = '#'
+	ones   = 0x0101010101010101
+	highs  = 0x80 * ones
+)
+
+// breaks sets the high bit of each of the eight bytes of x that is below lowest.
+func breaks(x uint64) uint64 { return ^((x | highs) - lowest*ones) &^ x & highs }
+
+// suspectRun looks for runs of at least 15 bytes without a break, and in them for
+// what secrets begin with.
+func suspectRun(b []byte) bool {
+	last := uint64(highs) // breaks of the word before
+	for i := 0; i+8 <= len(b); {
+		m := breaks(binary.LittleEndian.Uint64(b[i : i+8]))
+		if m != 0 {
+			last = m
+			i += 8
+			continue
+		}
+		from, to := i-bits.LeadingZeros64(last)>>3, i+8
+		for to+8 <= len(b) {
+			if m = breaks(binary.LittleEndian.Uint64(b[to : to+8])); m != 0 {
+				to += bits.TrailingZeros64(m) >> 3
+				break
+			}
+			to += 8
+		}
+		for to < len(b) && b[to] >= lowest {
+			to++
+		}
+		if to-from >= shortest && (suspectAfter(b[:from], to-from) || suspectIn(b[from:to])) {
+			return true
+		}
+		last = highs
+		if i = to &^ 7; i+8 <= len(b) { // the word of the break that ends the run
+			last = breaks(binary.LittleEndian.Uint64(b[i : i+8]))
+		}
+		i += 8
+	}
+	return suspectURL(b)
+}
+
+// suspectAfter reports whether a run of n bytes is suspect because of what stands
+// before it.
+func suspectAfter(b []byte, n int) bool {
+	if len(b) < 6 {
+		return false
+	}
+	if 40 <= n && n <= 44 { // a key of AWS looks like nothing
+		near := b[max(len(b)-32, 0):]
+		if bytes.Contains(near, []byte("ccess")) || bytes.Contains(near, []byte("CCESS")) {
+			return true
+		}
+	}
+	switch b[len(b)-1] {
+	case ' ':
+		last := b[len(b)-6 : len(b)-1]
+		return last[4]|0x20 == 'r' && bytes.EqualFold(last, []byte("earer")) || last[4]|0x20 == 'c' && bytes.EqualFold(last, []byte("basic"))
+	case '\n':
+		return bytes.HasSuffix(b, []byte("KEY-----\n"))
+	}
+	return false
+}
+
+// suspectURL looks for a password in front of an @.
+func suspectURL(b []byte) bool {
+	for pos := 0; ; pos++ {
+		i := bytes.IndexByte(b[pos:], '@')
+		if i < 0 {
+			return false
+		}
+		pos += i
+		from := pos
+		for from > 0 && b[from-1] > ' ' && b[from-1] != '"' && pos-from < 1024 {
+			from--
+		}
+		before := b[from:pos]
+		if len(before) < len("a://b:c") {
+			continue
+		}
+		at := bytes.LastIndex(before, []byte("//"))
+		if at < 0 {
+			at = bytes.LastIndex(before, []byte(`\/`)) // as some encoders write it
+		}
+		if at > 0 && bytes.IndexByte(before[at:], ':') > 0 {
+			return true
+		}
+	}
+}
+
+// rare are the bytes at which suspectIn looks closer: one of each beginning, and
+// none that UUIDs and times are made of. They are @ to O, and from g on.
+var rare = [256]bool{'I': true, 'J': true, 'K': true, 'g': true, 'h': true, 'k': true, 'p': true, 'x': true}
+
+// bright sets the high bit of each byte of x that may be rare: from @ to O, and
+// from g on.
+func bright(x uint64) uint64 {
+	above := ((x &^ highs) + (0x80-'g')*ones) &^ x
+	y := (x ^ '@'*ones) & (0xF0 * ones)
+	caps := (y - ones) &^ y
+	return (above | caps) & highs
+}
+
+// suspectIn looks at one run, which has at least 8 bytes. What begins so late that
+// no token can follow is none.
+func suspectIn(run []byte) bool {
+	for i := 0; i < len(run)-tail; i += 8 {
+		for m := bright(binary.LittleEndian.Uint64(run[i : i+8])); m != 0; m &= m - 1 {
+			if at := i + bits.TrailingZeros64(m)>>3; rare[run[at]] && suspectAt(run[:at], run[at], run[at+1:]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// suspectAt reports whether a builtin secret may have its rare byte c between the
+// two.
+func suspectAt(before []byte, c byte, after []byte) bool {
+	if len(after) < tail-2 {
+		return false
+	}
+	next, prev := after[0], byte(0)
+	if len(before) > 0 {
+		prev = before[len(before)-1]
+	}
+	switch c {
+	case 'k', 'K':
+		return prev == 's' && next == '-' && !wordBefore(before, 1) && tokens(after[1:], tail) || // sk-
+			next|0x20 == 'e' && endsIn(bytes.TrimSuffix(before, []byte("_")), "access") || // secret_access_key=
+			next == 'E' && bytes.HasPrefix(after, []byte("EY----"))
+	case 'g':
+		return next == 'h' && after[2] == '_' && tokens(after[3:], tail) || // ghp_
+			next == 'i' && bytes.HasPrefix(after, []byte("ithub_pat_")) || next == 'l' && bytes.HasPrefix(after, []byte("lpat-"))
+	case 'h':
+		return next == 'f' && bytes.HasPrefix(after, []byte("f_")) && tokens(after[2:], tail)
+	case 'p':
+		return prev == 'n' && bytes.HasPrefix(after, []byte("m_")) && tokens(after[2:], tail)
+	case 'x':
+		return next == 'o' && after[1] == 'x' && after[3] == '-'
+	case 'J':
+		return prev == 'y' && endsIn(before, "ey") && !wordBefore(before, 2) && bytes.IndexByte(after, '.') >= 0
+	case 'I':
+		return next == 'A' && len(before) > 1 && before[len(before)-2] == 'A' && tokens(after[1:], tail) || // AKIA, ASIA
+			prev == 'A' && bytes.HasPrefix(after, []byte("za"))
+	}
+	return false
+}
+
+// endsIn reports whether b ends in the word, in any letter case.
+func endsIn(b []byte, word string) bool {
+	return len(b) >= len(word) && bytes.EqualFold(b[len(b)-len(word):], []byte(word))
+}
+
+// tokens reports whether b begins with n bytes of a token.
+func tokens(b []byte, n int) bool {
+	if len(b) < n {
+		return false
+	}
+	for _, c := range b[:n] {
+		if !word(c) && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// wordBefore reports whether a word goes on before the last n bytes.
+func wordBefore(b []byte, n int) bool {
+	// An escape such as \n may stand before a secret.
+	return len(b) > n && word(b[len(b)-n-1]) && (len(b) < n+2 || b[len(b)-n-2] != '\\')
+}
+
+func word(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_'
+}
+
+// in reports whether one of the keys may stand in b, with a colon after it.
+func (k keys) in(b []byte) bool {
+	for pos := 0; ; {
+		i := bytes.IndexByte(b[pos:], ':')
+		if i < 0 {
+			return false
+		}
+		at := pos + i
+		pos = at + 1
+		for at > 0 && b[at-1] <= ' ' {
+			at--
+		}
+		if at < 2 || b[at-1] != '"' {
+			continue
+		}
+		at--
+		for at > 0 && b[at-1] == '\\' {
+			at--
+		}
+		if at == 0 {
+			continue
+		}
+		for _, key := range k[lower(b[at-1])] {
+			if at > len(key) && b[at-len(key)-1] == '"' && bytes.EqualFold(b[at-len(key):at], []byte(key)) {
+				return true
+			}
+		}
+		if b[at-1] < ' ' || b[at-1] >= 0x80 || escapedKey(b[:at]) {
+			return true
+		}
+	}
+}
+
+// escapedKey reports whether the key that ends there has an escape in it: then it
+// is looked at closely.
+func escapedKey(b []byte) bool {
+	from := bytes.LastIndexByte(b, '"')
+	return from >= 0 && bytes.IndexByte(b[from+1:], '\\') >= 0
+}

@@ -1,0 +1,134 @@
+// Package body cuts the bodies of requests and responses into frames, and undoes
+// their content encodings. It works on a listener's own copy of the bytes.
+package body
+
+import (
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/frame/cut"
+	"github.com/earshot-dev/earshot/core/frame/sse"
+	"github.com/earshot-dev/earshot/core/internal/source"
+)
+
+// cutter is what packages sse and cut have in common.
+type cutter interface {
+	Feed(b *frame.Batch, chunk []byte, at int64)
+	Finish(b *frame.Batch, at int64)
+	Held() int
+}
+
+// Cutter cuts one body. It is not safe for concurrent use.
+type Cutter struct {
+	shape Shape
+	limit int
+	cut   cutter
+
+	lost    bool  // a document has a hole
+	seeking bool  // for the next place where a frame can begin
+	ended   byte  // while seeking: the line end just seen, or 0
+	skipped int64 // while seeking
+}
+
+// New returns a cutter whose frames hold at most limit bytes. Opaque bodies are
+// taken as documents: whoever asks for one has said that a decoder reads it.
+func New(shape Shape, limit int) *Cutter {
+	c := &Cutter{shape: shape, limit: limit}
+	c.begin()
+	return c
+}
+
+func (c *Cutter) begin() {
+	switch c.shape {
+	case Events:
+		c.cut = sse.New(0, c.limit)
+	case Lines:
+		c.cut = cut.NewLines(frame.Line, c.limit)
+	default:
+		c.cut = cut.NewDocument(c.limit)
+	}
+}
+
+// Feed takes the next bytes, read at that time, and adds the frames they complete.
+func (c *Cutter) Feed(b *frame.Batch, chunk []byte, at int64) {
+	if c.seeking {
+		if chunk = c.seek(chunk); c.seeking {
+			return
+		}
+	}
+	c.cut.Feed(b, chunk, at)
+}
+
+// Lost says that bytes are missing here. The frame in progress is given with
+// Reason, and what follows is taken up where the next frame begins.
+func (c *Cutter) Lost(b *frame.Batch, at int64, reason string) {
+	if c.shape != Events && c.shape != Lines {
+		c.lost = true
+		return
+	}
+	if !c.seeking {
+		c.partial(b, at, reason)
+	}
+	c.seeking, c.ended = true, 0
+}
+
+// partial gives the frame in progress as one that is not to be decoded.
+func (c *Cutter) partial(b *frame.Batch, at int64, reason string) {
+	n := len(b.Frames)
+	c.cut.Finish(b, at)
+	for i := n; i < len(b.Frames); i++ {
+		if b.Frames[i].Reason == "" {
+			b.Frames[i].Reason = reason
+		}
+	}
+	c.begin()
+}
+
+// Finish ends the body. whole says that the peer ended it properly; then what is
+// open is a frame like any other, otherwise it is given with the reason
+// connection_lost.
+func (c *Cutter) Finish(b *frame.Batch, at int64, whole bool) {
+	switch {
+	case c.lost:
+		c.partial(b, at, source.ReasonFull)
+	case c.seeking:
+	case whole:
+		c.cut.Finish(b, at)
+	default:
+		c.partial(b, at, source.ReasonBroken)
+	}
+}
+
+// Held is the number of bytes in memory that are in no frame yet.
+func (c *Cutter) Held() int { return c.cut.Held() }
+
+// Skipped returns the number of bytes passed over since it was last called.
+func (c *Cutter) Skipped() int64 {
+	n := c.skipped
+	c.skipped = 0
+	return n
+}
+
+// seek skips to where a frame begins: behind a line end, or, for events, behind a
+// blank line.
+func (c *Cutter) seek(chunk []byte) []byte {
+	for i, x := range chunk {
+		found := false
+		switch {
+		case x != '\n' && (x != '\r' || c.shape == Lines):
+			c.ended = 0
+			continue
+		case c.shape == Lines:
+			found = true
+		case x == '\n' && c.ended == '\r': // the second half of one end
+		default:
+			found = c.ended != 0
+		}
+		c.ended = x
+		if found {
+			c.seeking = false
+			c.skipped += int64(i + 1)
+			return chunk[i+1:]
+		}
+	}
+	c.skipped += int64(len(chunk))
+	return nil
+}

@@ -1,0 +1,280 @@
+package file
+
+import (
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// TestIdentify has what happens while it is found out what a file is. The source
+// does not notice by itself what the rows do, and x.jsonl.1 is not in its hands but
+// in those of the test.
+func TestIdentify(t *testing.T) {
+	tests := []struct {
+		name string
+		run  func(e *env)
+	}{
+		{"copy that is written when it has just been looked at", func(e *env) {
+			e.write("x.jsonl", text(a[:3]...))
+			e.start().want(a[:3]...)
+			e.write("x.jsonl.1")
+			f := e.candidate("x.jsonl.1")
+			e.identify(f, func() { e.copy("x.jsonl", "x.jsonl.1") })
+			e.wantStream(f, "")
+			e.copy("x.jsonl", "x.jsonl.1")
+			e.identify(f, nil)
+			e.wantStream(f, "")
+			if f.part == nil {
+				e.Error("it is not known as a copy")
+			}
+		}},
+		{"copy of what the original has now, before that was noticed", func(e *env) {
+			e.write("x.jsonl", text(a[:3]...))
+			e.start().want(a[:3]...)
+			e.write("x.jsonl", text(b[:2]...))
+			e.copy("x.jsonl", "x.jsonl.1")
+			f := e.candidate("x.jsonl.1")
+			if v := e.identify(f, nil); v.after == 0 {
+				e.Error("it was not waited for the original")
+			}
+			e.want(append(a[:3:3], b[:2]...)...)
+			e.identify(f, nil)
+			e.wantStream(f, "")
+		}},
+		{"the original is truncated during the comparison", func(e *env) {
+			e.write("x.jsonl", text(a[:3]...))
+			e.start().want(a[:3]...)
+			e.copy("x.jsonl", "x.jsonl.1")
+			key := e.keyOf("x.jsonl")
+			f := e.candidate("x.jsonl.1")
+			if v := e.identify(f, func() { e.write("x.jsonl", text(b[0])) }); v.after == 0 {
+				e.Error("it was not waited for the original")
+			}
+			e.want(append(a[:3:3], b[0])...)
+			e.identify(f, nil)
+			e.wantStream(f, key)
+		}},
+		{"the original is found truncated before the comparison, and is not read yet", func(e *env) {
+			e.write("x.jsonl", text(a[:3]...))
+			e.write("x.jsonl-20260102", text(b[:3]...))
+			e.settings.Paths = append(e.settings.Paths, e.path("*-2*"))
+			e.start().want(append(a[:3:3], b[:3]...)...)
+			key := e.keyOf("x.jsonl")
+			e.write("x.jsonl-20260102")
+			e.notice("x.jsonl-20260102") // so that there is a ghost to compare with first
+			e.until("a ghost", func() bool { return e.ghosts("x.jsonl") == 1 })
+			e.copy("x.jsonl", "x.jsonl.1")
+			f := e.candidate("x.jsonl.1")
+			v := e.identify(f, func() {
+				e.write("x.jsonl", text(b[3]))
+				e.notice("x.jsonl")
+				e.until("another ghost", func() bool { return e.ghosts("x.jsonl") == 2 })
+			})
+			if v.after == 0 {
+				e.Error("what was found out before is taken for true")
+			}
+			e.wantStream(f, "")
+			e.want(append(a[:3:3], b[:4]...)...)
+			e.identify(f, nil)
+			e.wantStream(f, key)
+		}},
+		{"one at a time", func(e *env) {
+			e.write("x.jsonl", text(a[:3]...))
+			e.start().want(a[:3]...)
+			e.write("x.jsonl.1", text(b[:3]...))
+			e.copy("x.jsonl.1", "x.jsonl.2")
+			f, g := e.candidate("x.jsonl.1"), e.candidate("x.jsonl.2")
+			e.identify(f, func() {
+				if v := e.identify(g, nil); v.after == 0 || g.stream != nil {
+					e.Error("another one of the family is identified meanwhile")
+				}
+			})
+			if f.stream == nil {
+				e.Error("it has no stream")
+			}
+		}},
+		{"of one that is gone, with a copy that was found first", func(e *env) {
+			e.settings.Paths = append(e.settings.Paths, e.path("*.2"))
+			e.write("x.jsonl.2", text(a[:3]...))
+			e.start().want(a[:3]...)
+			e.copy("x.jsonl.2", "x.jsonl")
+			f := e.candidate("x.jsonl")
+			e.remove("x.jsonl")
+			f.ghost = true
+			e.identify(f, nil)
+			e.wantStream(f, "")
+		}},
+		{"lost, but nobody has it any more", func(e *env) {
+			e.write("x.jsonl", text(a[:3]...))
+			e.start().want(a[:3]...)
+			f := e.candidate("x.jsonl")
+			f.path = e.path("x.jsonl.3")
+			e.src.seek(t.Context(), f)
+			e.idle()
+			e.src.mu.Lock()
+			defer e.src.mu.Unlock()
+			if n := len(e.src.pending); n > 0 {
+				e.Errorf("%d families wait for ever", n)
+			}
+		}},
+		{"under another name than it was found", func(e *env) {
+			e.write("x.jsonl", text(a[:3]...))
+			e.start().want(a[:3]...)
+			e.copy("x.jsonl", "x.jsonl.1")
+			f := e.candidate("x.jsonl.1")
+			f.path = e.path("x.jsonl")
+			if v := e.identify(f, nil); v.after == 0 {
+				e.Error("it is taken for what it is not")
+			}
+		}},
+		{"while the name of another one is lost", func(e *env) {
+			e.write("x.jsonl", text(a[:3]...))
+			e.start().want(a[:3]...)
+			e.write("x.jsonl.1", text(b[:3]...))
+			f := e.candidate("x.jsonl.1")
+			e.src.hold(true)
+			e.src.mu.Lock()
+			x := e.src.byPath[e.path("x.jsonl")]
+			e.src.mu.Unlock()
+			e.src.lose([]*file{x}, false)
+			e.src.saveMoved(x) // by who has it in hands
+			if v := e.identify(f, nil); v.after == 0 {
+				e.Error("it was not waited for the other one")
+			}
+			e.src.hold(false)
+			e.idle()
+			e.identify(f, nil)
+			if f.stream == nil {
+				e.Error("it has no stream")
+			}
+		}},
+		{"of one that is gone, and its inode is used elsewhere", func(e *env) {
+			e.write("x.jsonl", text(a[:3]...))
+			e.start().want(a[:3]...)
+			e.copy("x.jsonl", "x.jsonl.1")
+			e.src.mu.Lock()
+			x := e.src.byPath[e.path("x.jsonl")]
+			x.close()
+			e.src.rename(x, e.path("y.jsonl.1")) // as it looks
+			e.src.bury(x)
+			e.src.mu.Unlock()
+			f := e.candidate("x.jsonl.1")
+			e.idle()
+			e.identify(f, nil)
+			e.wantStream(f, e.sink.live()[0])
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnv(t, "*.jsonl")
+			e.settings.PollOnly = true
+			e.prepare = func(s *Source) {
+				s.readDir = func(dir string) ([]os.DirEntry, error) {
+					entries, err := os.ReadDir(dir)
+					return slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return strings.HasSuffix(e.Name(), ".1") }), err
+				}
+			}
+			tt.run(e)
+		})
+	}
+}
+
+// TestCopyOfUnread has a file copied and truncated before it was read for the first
+// time: the copy is all there is.
+func TestCopyOfUnread(t *testing.T) {
+	e := newEnv(t, "*.jsonl*")
+	e.settings.PollOnly = true
+	var opened atomic.Int32 // times that the original was
+	truncated := make(chan struct{})
+	goOn := sync.OnceFunc(func() { close(truncated) })
+	e.prepare = func(s *Source) {
+		s.open = func(path string) (*os.File, error) {
+			if path == e.path("x.jsonl") && opened.Add(1) == 1 {
+				<-truncated // so that the next time is for the comparison
+			}
+			return openFile(path)
+		}
+	}
+	e.write("x.jsonl", text(a[:3]...))
+	e.copy("x.jsonl", "x.jsonl.1")
+	old := time.Now().Add(-time.Minute) // the older one is read first
+	e.must(os.Chtimes(e.path("x.jsonl"), old, old))
+	e.start()
+	e.Cleanup(goOn)
+	e.until("the comparison", func() bool {
+		e.src.mu.Lock()
+		defer e.src.mu.Unlock()
+		return opened.Load() > 1 && e.src.byPath[e.path("x.jsonl.1")].sched == idle
+	})
+	e.write("x.jsonl", text(b[:2]...))
+	goOn()
+	e.want(append(a[:3:3], b[:2]...)...)
+}
+
+// candidate returns a file that is to be identified.
+func (e *env) candidate(name string) *file {
+	e.Helper()
+	fd, err := os.Open(e.path(name))
+	e.must(err)
+	e.Cleanup(func() { fd.Close() })
+	info, err := fd.Stat()
+	e.must(err)
+	id, _, _ := describe(info)
+	return &file{path: e.path(name), id: id, fd: fd}
+}
+
+// identify does it, with something happening before the first byte is read.
+func (e *env) identify(f *file, happens func()) verdict {
+	e.Helper()
+	info, err := f.fd.Stat()
+	e.must(err)
+	_, at, _ := describe(info)
+	v, err := e.src.identify(f, &eventful{f.fd, happens}, at, false)
+	e.must(err)
+	return v
+}
+
+type eventful struct {
+	io.ReaderAt
+	happens func()
+}
+
+func (r *eventful) ReadAt(p []byte, off int64) (int, error) {
+	if do := r.happens; do != nil {
+		r.happens = nil
+		do()
+	}
+	return r.ReaderAt.ReadAt(p, off)
+}
+
+// notice has a file read as if there had been a notification.
+func (e *env) notice(name string) {
+	e.src.mu.Lock()
+	defer e.src.mu.Unlock()
+	e.src.push(e.src.byPath[e.path(name)])
+}
+
+// keyOf returns the key of the stream of a file.
+func (e *env) keyOf(name string) string {
+	e.src.mu.Lock()
+	defer e.src.mu.Unlock()
+	return e.src.byPath[e.path(name)].stream.key
+}
+
+func (e *env) wantStream(f *file, key string) {
+	e.Helper()
+	got := ""
+	if f.stream != nil {
+		got = f.stream.key
+	}
+	if got != key {
+		e.Errorf("%s has the stream %q, want %q", f.path, got, key)
+	}
+}

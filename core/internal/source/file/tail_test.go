@@ -1,0 +1,93 @@
+package file
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+)
+
+// swapped is a content that is another one from the nth read on.
+type swapped struct {
+	now, then []byte
+	reads, at int
+}
+
+func (r *swapped) ReadAt(p []byte, off int64) (int, error) {
+	r.reads++
+	if r.reads > r.at {
+		r.now = r.then
+	}
+	return bytes.NewReader(r.now).ReadAt(p, off)
+}
+
+// TestReplacedWhileRead replaces a content before every read there is: what is
+// taken for the stream's, and what the stream is recognized by, is the stream's.
+func TestReplacedWhileRead(t *testing.T) {
+	began := text(numbered("began", 40)...)
+	other := []byte(text(numbered("other", 400)...))
+	tests := []struct{ name, rest string }{
+		{"lines", text(a...)},
+		{"line beyond the limit", strings.Repeat("l", 3*minRead) + "\n"},
+		{"allocated ahead", strings.Repeat("\x00", 3*minRead) + text(a...)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s, err := New(Settings{Paths: []string{"x"}, MaxLine: minRead, MaxRead: minRead})
+			if err != nil {
+				t.Fatal(err)
+			}
+			content := []byte(began + tt.rest)
+			m, err := marksAt(bytes.NewReader(content), int64(len(began)), 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for at := 0; ; at++ {
+				st := &stream{marks: m, place: place{}.at(m.off)}
+				r := &swapped{now: content, then: other, at: at}
+				// A line beyond the limit takes several turns.
+				for err == nil && st.marks.off == m.off && r.reads <= 100 {
+					var rd read
+					var to marks
+					rd, to, _, err = s.have(st, r, int64(len(content)), false)
+					rd.drop()
+					if err == nil {
+						st.place, st.marks = rd.to, to
+					}
+				}
+				if err != nil && !errors.Is(err, errReplaced) {
+					t.Fatal(err)
+				}
+				if is, err := st.marks.in(bytes.NewReader(content)); err != nil || !is {
+					t.Errorf("replaced before read %d: the marks at %d are of the other content (%v)", at, st.marks.off, err)
+				}
+				if err == nil && r.reads <= at {
+					return // it was not replaced at all
+				}
+				err = nil
+			}
+		})
+	}
+}
+
+// TestReplacedWhileMoved is the same where the place to go on from is another one
+// than the one that was read last.
+func TestReplacedWhileMoved(t *testing.T) {
+	s := &Source{}
+	content, other := []byte(text(a...)), []byte(text(b...))
+	m, err := marksAt(bytes.NewReader(content), int64(len(text(a[:30]...))), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := range 10 {
+		st := &stream{marks: m}
+		r := &swapped{now: content, then: other, at: at}
+		err := s.moveTo(st, r, int64(len(text(a[:10]...))))
+		if is, _ := st.marks.in(bytes.NewReader(content)); !is {
+			t.Errorf("replaced before read %d: the marks are of the other content", at)
+		}
+		if replaced := r.reads > at; replaced != errors.Is(err, errReplaced) {
+			t.Errorf("replaced before read %d of %d: %v", at, r.reads, err)
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package poll
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/internal/source/body"
+)
+
+// answer is what a page says.
+type answer struct {
+	seen
+	empty  bool
+	frames []frame.Frame
+	data   []byte // of the first frame
+}
+
+// statusError is an answer that is none.
+type statusError struct {
+	status string
+	after  time.Duration
+}
+
+func (e *statusError) Error() string { return "the server answered " + e.status }
+
+// get asks for one page. One that has not changed is returned as it was remembered.
+func (p *Poller) get(ctx context.Context, u *url.URL, before seen) (*answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, p.Method, u.String(), strings.NewReader(p.Body))
+	if err != nil {
+		return nil, err
+	}
+	if p.Body == "" {
+		r.Body, r.GetBody, r.ContentLength = http.NoBody, nil, 0
+	} else {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	r.Header.Set("Accept", "application/json, application/x-ndjson;q=0.9")
+	for k, v := range p.Headers {
+		if strings.EqualFold(k, "Host") {
+			r.Host = v
+		}
+		r.Header.Set(k, v)
+	}
+	if before.ETag != "" && p.Method == http.MethodGet {
+		r.Header.Set("If-None-Match", before.ETag)
+	}
+	res, err := p.http.Do(r)
+	if err != nil {
+		if u := (*url.Error)(nil); errors.As(err, &u) {
+			return nil, u.Err // without the URL, which may hold secrets
+		}
+		return nil, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	switch {
+	case res.StatusCode == http.StatusNotModified && before.ETag != "":
+		return &answer{seen: before}, nil
+	case res.StatusCode != http.StatusOK:
+		return nil, &statusError{res.Status, retryAfter(res.Header.Get("Retry-After"))}
+	}
+	shape := body.ShapeOf(res.Header.Get("Content-Type"))
+	if shape != body.Document && shape != body.Lines {
+		return nil, fmt.Errorf("the server answered with %q, which is not JSON", body.Media(res.Header.Get("Content-Type")))
+	}
+	return p.read(res, shape, u)
+}
+
+// read reads an answer to its end.
+func (p *Poller) read(res *http.Response, shape body.Shape, u *url.URL) (*answer, error) {
+	cutter := body.New(shape, p.MaxBody)
+	var b frame.Batch
+	h := newHash()
+	for buf := make([]byte, 64<<10); ; {
+		n, err := res.Body.Read(buf)
+		_, _ = h.Write(buf[:n])
+		cutter.Feed(&b, buf[:n], time.Now().UnixNano())
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read: %w", err)
+		}
+	}
+	cutter.Finish(&b, time.Now().UnixNano(), true)
+	a := &answer{frames: b.Frames, empty: len(b.Frames) == 0}
+	a.ETag, a.Hash = res.Header.Get("ETag"), h.sum()
+	if len(a.ETag) > maxETag {
+		a.ETag = ""
+	}
+	if len(b.Frames) == 1 && b.Frames[0].Reason == "" {
+		a.data = b.Frames[0].Data
+	}
+	if p.Pages != None && a.data != nil {
+		a.Next, a.empty = next(p.Pages, a.data, limit(u.Query()))
+	}
+	return a, nil
+}
+
+// maxETag is the longest ETag that is remembered.
+const maxETag = 1 << 10
+
+// list is an answer that has items.
+type list struct {
+	Data []json.RawMessage `json:"data"`
+	Meta struct {
+		TotalPages int `json:"total_pages"`
+	} `json:"meta"`
+}
+
+// items returns the items of an answer, which is an array or an object with one.
+func items(data []byte) (all []json.RawMessage, totalPages int) {
+	if json.Unmarshal(data, &all) == nil {
+		return all, 0
+	}
+	var l list
+	if json.Unmarshal(data, &l) != nil {
+		return nil, 0
+	}
+	return l.Data, l.Meta.TotalPages
+}
+
+// next says what follows a page: of AGNO the number of pages, of Letta the id after
+// which the next page begins, empty when this one is not full.
+func next(pages Pages, data []byte, limit int) (next string, empty bool) {
+	all, total := items(data)
+	if pages == AGNO {
+		if total > 0 {
+			next = strconv.Itoa(total)
+		}
+		return next, len(all) == 0
+	}
+	if len(all) < limit {
+		return "", len(all) == 0
+	}
+	var last struct {
+		ID string `json:"id"`
+	}
+	if json.Unmarshal(all[len(all)-1], &last) != nil {
+		return "", false
+	}
+	return last.ID, false
+}
+
+// retryAfter reads the header, a number of seconds or a date.
+func retryAfter(v string) time.Duration {
+	if s, err := strconv.Atoi(v); err == nil && s > 0 {
+		return min(time.Duration(s)*time.Second, time.Hour)
+	}
+	if at, err := http.ParseTime(v); err == nil {
+		return min(max(time.Until(at), 0), time.Hour)
+	}
+	return 0
+}

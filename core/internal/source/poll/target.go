@@ -1,0 +1,166 @@
+package poll
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/url"
+	"strconv"
+
+	"github.com/earshot-dev/earshot/core/internal/source"
+)
+
+// maxPages is how many pages of one URL are asked for.
+const maxPages = 500
+
+// target is one URL with all its pages.
+type target struct {
+	url   *url.URL
+	known bool // state is what the ledger has
+	state state
+}
+
+// state is what was seen of a target.
+type state struct {
+	Pages map[string]seen `json:"pages,omitempty"`
+	After string          `json:"after,omitempty"` // Letta: the last item of the last full page
+}
+
+// seen is what is remembered of a page.
+type seen struct {
+	ETag string `json:"etag,omitempty"`
+	Hash string `json:"hash"`
+	Next string `json:"next,omitempty"` // what the page said of the next one
+}
+
+func hash(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:8])
+}
+
+// ask asks for all pages of the target and records those that have changed.
+func (p *Poller) ask(ctx context.Context, t *target) error {
+	if err := p.recall(ctx, t); err != nil {
+		return err
+	}
+	before := ""
+	for page := 1; ; page++ {
+		u, name := p.page(t, page)
+		a, err := p.get(ctx, u, t.state.Pages[name])
+		if err != nil {
+			return err
+		}
+		more := false
+		switch {
+		case a.Hash == before && page > 1:
+			return nil // the same page again: the server knows no pages
+		case p.Pages == AGNO:
+			more = !a.empty && (a.Next == "" || page < atoi(a.Next))
+		case p.Pages == Letta:
+			more = a.Next != "" && a.Next != t.state.After
+		}
+		before = a.Hash
+		if changed := a.Hash != t.state.Pages[name].Hash && !a.empty; changed || a.ETag != t.state.Pages[name].ETag || more && p.Pages == Letta {
+			if t.state.Pages == nil {
+				t.state.Pages = make(map[string]seen)
+			}
+			t.state.Pages[name] = a.seen
+			if more && p.Pages == Letta {
+				t.state.After = a.Next
+				t.state.Pages = nil // it is not asked for again
+			}
+			if err := p.record(ctx, t, a, changed); err != nil {
+				t.known = false // and neither is the state
+				return err
+			}
+		}
+		if !more {
+			return nil
+		}
+		if page >= maxPages && p.Pages == AGNO {
+			p.Logger.Warn("there are more pages than are asked for", "url", source.Address(t.url), "pages", maxPages)
+			return nil
+		}
+	}
+}
+
+func atoi(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// page returns the URL of a page, and its name in the state.
+func (p *Poller) page(t *target, page int) (*url.URL, string) {
+	u := *t.url
+	q := u.Query()
+	switch p.Pages {
+	case None:
+		return &u, ""
+	case AGNO:
+		name := strconv.Itoa(page)
+		q.Set("page", name)
+		u.RawQuery = q.Encode()
+		return &u, name
+	}
+	q.Set("limit", strconv.Itoa(limit(q)))
+	if !q.Has("order") {
+		q.Set("order", "asc")
+	}
+	if t.state.After != "" {
+		q.Set("after", t.state.After)
+	}
+	u.RawQuery = q.Encode()
+	return &u, "last"
+}
+
+// limit is how many items a page of Letta has.
+func limit(q url.Values) int {
+	if n := atoi(q.Get("limit")); n > 0 {
+		return n
+	}
+	return 100
+}
+
+// recall reads what was seen by a process before this one.
+func (p *Poller) recall(ctx context.Context, t *target) error {
+	if t.known {
+		return nil
+	}
+	if err := p.openLedger(ctx); err != nil {
+		return err
+	}
+	t.state = state{}
+	if b := p.ledger.State(); len(b) > 0 {
+		if err := json.Unmarshal(b, &t.state); err != nil {
+			p.Logger.Warn("the state of a stream is not readable; it is read anew", "url", source.Address(t.url), "error", err)
+			t.state = state{}
+		}
+	}
+	t.known = true
+	return nil
+}
+
+// record records an answer that has changed, and then what is known now.
+func (p *Poller) record(ctx context.Context, t *target, a *answer, changed bool) error {
+	if changed {
+		if err := p.recordAnswer(ctx, t.url, a); err != nil {
+			return err
+		}
+	}
+	b, err := json.Marshal(&t.state)
+	if err == nil && len(b) > maxState {
+		for name, s := range t.state.Pages { // long ETags
+			s.ETag = ""
+			t.state.Pages[name] = s
+		}
+		b, err = json.Marshal(&t.state)
+	}
+	if err != nil {
+		return err
+	}
+	return p.ledger.Mark(b)
+}

@@ -1,0 +1,40 @@
+// Package push takes what agents send by themselves, in POST requests to one path.
+//
+//	Content-Type                    frames
+//	application/json, */*+json      one Body
+//	application/x-ndjson, jsonl     a Line for each line
+//	text/event-stream               an Event for each event, as it comes
+//
+// Content-Encoding may be gzip, deflate, br or zstd. max_body bounds a body before
+// and after it is decoded.
+//
+// # Answers
+//
+//	200  {"frames": n}: everything is recorded and survives a power cut
+//	400  the body is empty, or not what its encoding says
+//	401  the bearer token is missing or wrong
+//	404, 405, 415  another path, method or content type
+//	408  the body came too slowly
+//	409  a request with the same idempotency key is being answered
+//	413  the body is larger than max_body
+//	422  the idempotency key was used for another body
+//	503  it cannot be recorded now; Retry-After says when to try again
+//
+// Every answer is JSON; an error is {"error": "..."}. JSON and NDJSON are recorded
+// when the whole body has come, so that an error means that nothing was recorded
+// (with 503, that some of it may be). Events are recorded as they come: what came
+// before an error is recorded.
+//
+// # Idempotency
+//
+// A request with an Idempotency-Key is answered again as it was the first time, and
+// not recorded again. The last 10,000 keys are remembered, over a restart the last
+// 256.
+//
+// # Streams
+//
+// Each request is a stream, unless it says stream=NAME in its query: then all
+// requests with that name are one stream in the order in which they come, for
+// conversations that are pushed piece by piece. Without it a decoder cannot join
+// what one request begins and the next one ends.
+package push

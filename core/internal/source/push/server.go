@@ -1,0 +1,170 @@
+package push
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/internal/source"
+)
+
+// Server takes pushed bodies.
+type Server struct {
+	Settings
+	token [sha256.Size]byte
+	ready chan struct{} // closed when addr is set
+	addr  net.Addr
+
+	rec     source.Recorder
+	keys    *keys
+	streams *streams
+	memory  atomic.Int64 // bytes of bodies that are being read
+	open    atomic.Int64 // requests
+	serving sync.WaitGroup
+}
+
+// Addr waits until the server listens and returns its address; nil when ctx ends
+// first.
+func (s *Server) Addr(ctx context.Context) net.Addr {
+	select {
+	case <-s.ready:
+		return s.addr
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// Idle implements source.Listener: no request is being answered.
+func (s *Server) Idle() bool { return s.open.Load() == 0 }
+
+// Run implements source.Listener. It may be called once.
+func (s *Server) Run(ctx context.Context, rec source.Recorder) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.Listen)
+	if err != nil {
+		return fmt.Errorf("push: %w", err)
+	}
+	s.rec, s.addr = rec, listener.Addr()
+	s.keys.recall(ctx, s)
+	serve, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	server := &http.Server{
+		Handler:           http.HandlerFunc(s.serve),
+		TLSConfig:         s.TLS,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(s.Logger.Handler(), slog.LevelDebug),
+		BaseContext:       func(net.Listener) context.Context { return serve },
+	}
+	served := make(chan error, 1)
+	go func() {
+		if s.TLS != nil {
+			served <- server.ServeTLS(listener, "", "")
+		} else {
+			served <- server.Serve(listener)
+		}
+	}()
+	close(s.ready)
+	s.Logger.Info("push listens", "addr", s.addr.String(), "path", s.Path)
+	select {
+	case err = <-served:
+		err = fmt.Errorf("push: %w", err)
+	case <-ctx.Done():
+		grace, cancel := context.WithTimeout(serve, s.Grace)
+		_ = server.Shutdown(grace)
+		cancel()
+		<-served
+	}
+	stop()
+	_ = server.Close()
+	s.serving.Wait()
+	return err
+}
+
+// answer is what a request is told.
+type answer struct {
+	Status int    `json:"-"`
+	Frames int    `json:"frames"`
+	Error  string `json:"error,omitempty"`
+	retry  bool   // it may go well later
+}
+
+func refuse(status int, format string, args ...any) *answer {
+	return &answer{Status: status, Error: fmt.Sprintf(format, args...), retry: status == http.StatusServiceUnavailable}
+}
+
+func (a *answer) write(w http.ResponseWriter) {
+	var b []byte
+	var err error
+	h := w.Header()
+	if a.Error != "" {
+		// Else net/http reads the rest of the body first, however slowly it comes.
+		h.Set("Connection", "close")
+		b, err = json.Marshal(struct {
+			Error string `json:"error"`
+		}{a.Error})
+	} else {
+		b, err = json.Marshal(a)
+	}
+	if err != nil {
+		b = []byte(`{"error":"the answer cannot be written"}`)
+	}
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(b)+1))
+	if a.retry || a.Status == http.StatusConflict {
+		h.Set("Retry-After", "1")
+	}
+	w.WriteHeader(a.Status)
+	_, _ = w.Write(append(b, '\n'))
+}
+
+// serve answers a request.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	s.serving.Add(1)
+	s.open.Add(1)
+	defer s.serving.Done()
+	defer s.open.Add(-1)
+	if a := s.admit(w, r); a != nil {
+		a.write(w)
+		return
+	}
+	s.take(w, r).write(w)
+}
+
+// admit returns why a request is not taken, before its body is read.
+func (s *Server) admit(w http.ResponseWriter, r *http.Request) *answer {
+	switch {
+	case s.Token != "" && !s.authorized(r):
+		w.Header().Set("WWW-Authenticate", `Bearer realm="earshot"`)
+		return refuse(http.StatusUnauthorized, "the bearer token is missing or wrong")
+	case r.URL.Path != s.Path:
+		return refuse(http.StatusNotFound, "nothing is taken at %q", r.URL.Path)
+	case r.Method != http.MethodPost:
+		w.Header().Set("Allow", http.MethodPost)
+		return refuse(http.StatusMethodNotAllowed, "only POST is taken")
+	case r.ContentLength > int64(s.MaxBody):
+		return tooLarge(s.MaxBody)
+	}
+	return nil
+}
+
+func tooLarge(limit int) *answer {
+	return refuse(http.StatusRequestEntityTooLarge, "the body is larger than max_body, %d bytes", limit)
+}
+
+// authorized compares tokens in a time that depends on neither.
+func (s *Server) authorized(r *http.Request) bool {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	sum := sha256.Sum256([]byte(strings.TrimSpace(token)))
+	return subtle.ConstantTimeCompare(sum[:], s.token[:]) == 1 && strings.EqualFold(scheme, "Bearer")
+}

@@ -1,0 +1,18 @@
+package source
+
+// The reasons with which listeners record a hole (Recording.Gap) or set a frame
+// aside (frame.Frame.Reason).
+const (
+	// ReasonFull: what was heard came faster than it was recorded, and the copy had
+	// no room left. The traffic itself was not held up.
+	ReasonFull = "listener_full"
+	// ReasonBroken: the connection ended in the middle of a frame.
+	ReasonBroken = "connection_lost"
+	// ReasonEncoding: the content encoding is unknown, or its bytes are not valid.
+	ReasonEncoding = "content_encoding"
+	// ReasonProtocol: bytes that the protocol does not allow; nothing after them can
+	// be cut into frames.
+	ReasonProtocol = "protocol_error"
+	// ReasonRefused: the recorder did not take it.
+	ReasonRefused = "not_recorded"
+)

@@ -1,0 +1,166 @@
+package sse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/internal/source"
+	"github.com/earshot-dev/earshot/core/internal/source/body"
+	"github.com/earshot-dev/earshot/core/internal/source/retry"
+)
+
+// Client is a client of one event stream.
+type Client struct {
+	Settings
+	url     *url.URL
+	origin  string
+	http    *http.Client
+	backoff retry.Backoff
+	rec     source.Recorder
+	pause   time.Duration // what the server has asked for; 0: nothing
+	last    uint64        // hash of the events of the connection before
+	trouble string        // what was last complained of
+
+	tried     atomic.Bool // to connect at least once
+	connected atomic.Bool
+}
+
+// Idle implements source.Listener: the client has tried to connect and is not
+// connected.
+func (c *Client) Idle() bool { return c.tried.Load() && !c.connected.Load() }
+
+// errOver says that there is no more to hear.
+var errOver = errors.New("the stream is over")
+
+// Run implements source.Listener. It may be called once.
+func (c *Client) Run(ctx context.Context, rec source.Recorder) error {
+	defer c.http.CloseIdleConnections()
+	c.rec = rec
+	var s *stream
+	for {
+		err := error(nil)
+		if s == nil {
+			s, err = c.begin(ctx)
+		}
+		if err == nil {
+			err = c.connect(ctx, s)
+		}
+		c.connected.Store(false)
+		c.tried.Store(true)
+		switch {
+		case errors.Is(err, errOver):
+			s.finish()
+			c.Logger.Info("the stream is over", "origin", c.origin)
+			<-ctx.Done()
+			return nil
+		case err != nil && ctx.Err() == nil:
+			c.complain(err)
+		}
+		if c.Resume == None {
+			s.close()
+			s = nil
+		}
+		if ctx.Err() != nil || !retry.Wait(ctx, max(c.backoff.Next(), c.pause)) {
+			return nil
+		}
+	}
+}
+
+// complain logs a failure, and the ones after it only when they differ.
+func (c *Client) complain(err error) {
+	if text := err.Error(); text != c.trouble {
+		c.trouble = text
+		c.Logger.Warn("not connected; it is tried again", "origin", c.origin, "error", err)
+	}
+}
+
+// connect makes one connection and hears it to its end. The error is nil when the
+// server has ended it properly.
+func (c *Client) connect(ctx context.Context, s *stream) error {
+	if s.over {
+		return errOver
+	}
+	r, err := c.request(&s.state)
+	if err != nil {
+		return err
+	}
+	// Whoever says nothing for too long is gone.
+	alive, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.AfterFunc(c.IdleTimeout, func() { cancel(fmt.Errorf("nothing was heard for %s", c.IdleTimeout)) })
+	defer silence.Stop()
+	c.connected.Store(true)
+	s.begun(time.Now().UnixNano())
+	res, err := c.http.Do(r.WithContext(alive))
+	if err != nil {
+		return c.cause(alive, err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	if err := c.check(res, s); err != nil {
+		return err
+	}
+	c.trouble = ""
+	if s.recording == nil {
+		if err := s.record(ctx, ""); err != nil {
+			return err
+		}
+	}
+	s.meter.Head(time.Now().UnixNano())
+	buf := make([]byte, 32<<10)
+	for {
+		silence.Reset(c.IdleTimeout)
+		n, err := res.Body.Read(buf)
+		silence.Stop() // recording may take its time
+		if n > 0 {
+			if err := s.heard(ctx, buf[:n], time.Now().UnixNano()); err != nil {
+				return err
+			}
+		}
+		switch {
+		case err == io.EOF:
+			return s.ended(ctx, nil, false)
+		case err != nil:
+			return s.ended(context.WithoutCancel(ctx), c.cause(alive, err), ctx.Err() != nil)
+		}
+	}
+}
+
+// cause says why a request was given up, if it was we who did.
+func (c *Client) cause(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err // without the URL, which may hold secrets
+	}
+	return err
+}
+
+// check looks at the head of an answer.
+func (c *Client) check(res *http.Response, s *stream) error {
+	switch media := body.Media(res.Header.Get("Content-Type")); {
+	case res.StatusCode == http.StatusNoContent:
+		return errOver
+	case (res.StatusCode == http.StatusNotFound || res.StatusCode == http.StatusGone) && s.state.resumable() && c.Resume != LastEventID:
+		return errOver // the run is forgotten
+	case res.StatusCode != http.StatusOK:
+		return fmt.Errorf("the server answered %s", res.Status)
+	case media != "text/event-stream":
+		return fmt.Errorf("the server answered with %q, which is no event stream (text/event-stream)", media)
+	}
+	if encoding := res.Header.Get("Content-Encoding"); !body.Plain(encoding) {
+		return fmt.Errorf("the server answered with content encoding %q, which was not asked for", encoding)
+	}
+	return nil
+}
+
+// recorded is the number of bytes that a frame stands for.
+func recorded(f *frame.Frame) int64 { return int64(len(f.Data)) + f.Dropped }

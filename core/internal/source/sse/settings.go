@@ -1,0 +1,105 @@
+package sse
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/internal/source"
+	"github.com/earshot-dev/earshot/core/internal/source/retry"
+	"github.com/earshot-dev/earshot/core/internal/source/timing"
+)
+
+// Resume says how a stream is taken up again.
+type Resume string
+
+// The ways.
+const (
+	None        Resume = ""
+	LastEventID Resume = "last_event_id"
+	AGNO        Resume = "agno"
+	Letta       Resume = "letta"
+)
+
+// Settings say what to listen to.
+type Settings struct {
+	Name    string // of the source, for the log
+	Format  string
+	URL     string
+	Method  string // empty: GET
+	Headers map[string]string
+	Body    string
+	Resume  Resume
+
+	MaxEvent    int           // bytes of an event that are kept; 0: 64 MiB
+	IdleTimeout time.Duration // 0: 5 min
+	RetryMin    time.Duration // 0: 1 s
+	RetryMax    time.Duration // 0: 30 s
+
+	// Timing, if set, is called at the end of every connection that was an event
+	// stream.
+	Timing func(timing.Facts)
+	Logger *slog.Logger // nil: none
+	_      struct{}
+}
+
+func (s *Settings) setDefaults() {
+	if s.Method == "" {
+		s.Method = http.MethodGet
+	}
+	if s.MaxEvent == 0 {
+		s.MaxEvent = 64 << 20
+	}
+	if s.IdleTimeout == 0 {
+		s.IdleTimeout = 5 * time.Minute
+	}
+	if s.RetryMin == 0 {
+		s.RetryMin = time.Second
+	}
+	if s.RetryMax == 0 {
+		s.RetryMax = 30 * time.Second
+	}
+	if s.Timing == nil {
+		s.Timing = func(timing.Facts) {}
+	}
+	if s.Logger == nil {
+		s.Logger = slog.New(slog.DiscardHandler)
+	}
+	s.Logger = s.Logger.With("source", s.Name)
+}
+
+// New returns a client, or an error that names the bad setting.
+func New(settings Settings) (*Client, error) {
+	settings.setDefaults()
+	fail := func(err error) (*Client, error) { return nil, fmt.Errorf("sse %s: %w", settings.Name, err) }
+	u, err := url.Parse(settings.URL)
+	switch {
+	case err != nil:
+		return fail(fmt.Errorf("url: %w", err))
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return fail(errors.New("url: want http://host/path or https://host/path"))
+	case settings.MaxEvent < 0 || settings.IdleTimeout < 0 || settings.RetryMin < 0 || settings.RetryMax < settings.RetryMin:
+		return fail(errors.New("a limit is negative, or retry_max below retry_min"))
+	}
+	switch settings.Resume {
+	case None, LastEventID, AGNO, Letta:
+	default:
+		return fail(fmt.Errorf("resume %q: not one of last_event_id agno letta", settings.Resume))
+	}
+	if strings.ContainsAny(settings.Method, " \t\r\n") {
+		return fail(fmt.Errorf("method %q", settings.Method))
+	}
+	return &Client{
+		Settings: settings, url: u, origin: source.Address(u),
+		backoff: retry.Backoff{Min: settings.RetryMin, Max: settings.RetryMax},
+		http: &http.Client{Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, DisableCompression: true, ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second,
+		}},
+	}, nil
+}
+
+var _ source.Listener = (*Client)(nil)

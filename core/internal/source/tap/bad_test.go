@@ -1,0 +1,455 @@
+package tap
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/andybalholm/brotli"
+
+	"github.com/earshot-dev/earshot/core/internal/source/recordtest"
+)
+
+// A recorder that takes nothing holds up nothing: all bytes pass, what fits the
+// queue is recorded later, and the hole is counted.
+func TestFailOpen(t *testing.T) {
+	const n = 300
+	event := func(i int) string {
+		return fmt.Sprintf("data: {\"n\":%d,\"pad\":%q}\n\n", i, strings.Repeat("x", 1000))
+	}
+	in := make(chan string)
+	f := start(t, events(in), func(s *Settings) { s.MaxQueue = 64 << 10 })
+	release := f.rec.Hold()
+	res, err := f.client.Do(f.request("GET", "/x", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	send := func(i int) {
+		e := event(i)
+		in <- e
+		buf := make([]byte, len(e))
+		if _, err := io.ReadFull(res.Body, buf); err != nil || string(buf) != e {
+			t.Fatalf("event %d: %q %v", i, buf, err)
+		}
+	}
+	for i := range n {
+		send(i)
+	}
+	release()
+	// What comes after the hole is recorded again.
+	f.rec.Wait(f.deadline(), func(s []recordtest.Stream) bool { return len(s) == 1 && s[0].Missing() > 0 })
+	for i := range 5 {
+		send(n + i)
+	}
+	close(in)
+	s := f.closed(1)[0]
+	whole, bytes := 0, int64(0)
+	for _, fr := range s.Frames {
+		if fr.Reason == "" && fr.Kind.String() == "event" {
+			whole++
+			bytes += int64(len("data: \n\n") + len(fr.Data))
+		}
+	}
+	last := string(s.Frames[len(s.Frames)-2].Data)
+	if whole < 20 || whole > 200 || !strings.HasPrefix(last, fmt.Sprintf(`{"n":%d,`, n+4)) {
+		t.Errorf("%d events were recorded, the last %.20s", whole, last)
+	}
+	total := int64(0)
+	for i := range n + 5 {
+		total += int64(len(event(i)))
+	}
+	if missing := s.Missing(); missing == 0 || bytes+missing != total || f.tap.Counts().Lost != missing {
+		t.Errorf("%d bytes recorded + %d missing of %d; counted %d", bytes, missing, total, f.tap.Counts().Lost)
+	}
+	if s.Gaps[0].Reason != "listener_full" {
+		t.Errorf("gaps: %+v", s.Gaps)
+	}
+}
+
+// A recorder that fails is counted, and nobody notices.
+func TestRecorderFails(t *testing.T) {
+	f := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"a":1}`)
+	}))
+	f.rec.Fail(errors.New("disk on fire"))
+	if _, got := f.do(f.request("POST", "/x", strings.NewReader("12345"))); got != `{"a":1}` {
+		t.Errorf("body %q", got)
+	}
+	f.stop()
+	if lost := f.tap.Counts().Lost; lost != 12 {
+		t.Errorf("%d bytes lost", lost)
+	}
+}
+
+// measured runs f and returns by how much the heap had grown while it ran.
+func measured(f func(sample func())) uint64 {
+	var before, now runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	most := before.HeapAlloc
+	f(func() {
+		runtime.GC()
+		runtime.ReadMemStats(&now)
+		most = max(most, now.HeapAlloc)
+	})
+	return most - before.HeapAlloc
+}
+
+// flood is a response of that head and then total bytes of filler.
+func flood(contentType, head, filler, end string, total int) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		_, _ = io.WriteString(w, head)
+		chunk := bytes.Repeat([]byte(filler), 64<<10/len(filler))
+		for n := 0; n < total; n += len(chunk) {
+			if _, err := w.Write(chunk); err != nil {
+				return
+			}
+		}
+		_, _ = io.WriteString(w, end)
+	}
+}
+
+// swallow reads a response to its end and returns its length.
+func (f *fixture) swallow(sample func()) int64 {
+	f.Helper()
+	res, err := f.client.Do(f.request("GET", "/x", nil))
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer res.Body.Close()
+	n, buf := int64(0), make([]byte, 256<<10)
+	for reads := 1; ; reads++ {
+		k, err := res.Body.Read(buf)
+		n += int64(k)
+		if reads%64 == 0 {
+			sample()
+		}
+		if errors.Is(err, io.EOF) {
+			sample()
+			return n
+		}
+		if err != nil {
+			f.Fatal(err)
+		}
+	}
+}
+
+// Input without end takes bounded memory, and passes in full.
+func TestEndlessInput(t *testing.T) {
+	const total, limit, queue = 48 << 20, 1 << 20, 1 << 20
+	for name, c := range map[string]struct {
+		h    http.HandlerFunc
+		want string // of the last frames
+	}{
+		"line without newline": {flood("application/x-ndjson", "", "x", "\n{}\n", total), "line {}\nclose \n"},
+		"event without end":    {flood("text/event-stream", "data: ", "x", "\n\ndata: {}\n\n", total), "event {}\nclose \n"},
+		"comments":             {flood("text/event-stream", "", ": nothing\n", "data: {}\n\n", total), "event {}\nclose \n"},
+		"field name":           {flood("text/event-stream", "", "x", "\n\ndata: {}\n\n", total), "event {}\nclose \n"},
+		"document":             {flood("application/json", "[", "1,", "1]", total), "!too_long\nclose \n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := start(t, c.h, func(s *Settings) { s.MaxBody, s.MaxQueue = limit, queue })
+			f.rec.Discard()
+			grown := measured(func(sample func()) {
+				if n := f.swallow(sample); n < total {
+					t.Errorf("%d bytes passed", n)
+				}
+				f.closed(1)
+			})
+			if grown > 16<<20 {
+				t.Errorf("the heap grew by %d MiB", grown>>20)
+			}
+		})
+	}
+}
+
+// An event longer than the limit is set aside with its head, and its length is
+// told; the ones around it are whole.
+func TestEventBeyondTheLimit(t *testing.T) {
+	long := strings.Repeat("x", 5000)
+	f := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "data: 1\n\ndata: "+long+"\n\ndata: 2\n\n")
+	}), func(s *Settings) { s.MaxBody = 1000 })
+	if _, got := f.do(f.request("GET", "/x", nil)); len(got) != 5000+26 {
+		t.Errorf("%d bytes passed", len(got))
+	}
+	s := f.closed(1)[0]
+	recordtest.Equal(t, "frames", show(s.Frames), "event 1\nevent "+long[:1000]+" !too_long\nevent 2\nclose \n")
+	if s.Frames[1].Dropped != 4000 {
+		t.Errorf("dropped %d", s.Frames[1].Dropped)
+	}
+}
+
+// A request longer than the limit passes, and is set aside with its head.
+func TestRequestBeyondTheLimit(t *testing.T) {
+	f := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n, _ := io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, n)
+	}), func(s *Settings) { s.MaxBody = 1000 })
+	if _, got := f.do(f.request("POST", "/x", strings.NewReader(strings.Repeat("x", 5000)))); got != "5000" {
+		t.Errorf("%s bytes passed", got)
+	}
+	s := f.closed(1)[0]
+	recordtest.Equal(t, "frames", show(s.Frames), "request< POST /x "+strings.Repeat("x", 1000)+" !too_long\nbody 5000\nclose \n")
+	if s.Frames[0].Dropped != 4000 {
+		t.Errorf("dropped %d", s.Frames[0].Dropped)
+	}
+}
+
+// The memory of all streams together has a limit.
+func TestMemoryOfAllStreams(t *testing.T) {
+	const streams, limit = 20, 4 << 20
+	hold := make(chan struct{})
+	f := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		flood("application/json", "[", "1,", "1", 1<<20)(w, r)
+		_ = http.NewResponseController(w).Flush()
+		<-hold
+		_, _ = io.WriteString(w, "]")
+	}), func(s *Settings) { s.MaxMemory = limit })
+	f.rec.Discard()
+	var bodies []io.ReadCloser
+	for range streams {
+		res, err := f.client.Do(f.request("GET", "/x", nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		if _, err := io.CopyN(io.Discard, res.Body, 1<<20); err != nil {
+			t.Fatal(err)
+		}
+		bodies = append(bodies, res.Body)
+	}
+	if free := f.tap.memory.free.Load(); free < 0 || free > limit {
+		t.Errorf("%d bytes free", free)
+	}
+	close(hold)
+	for _, b := range bodies {
+		if _, err := io.Copy(io.Discard, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	whole, cut := 0, 0
+	for _, s := range f.closed(streams) {
+		switch {
+		case len(s.Frames) > 0 && s.Frames[0].Reason == "":
+			whole++
+		case s.Missing() > 0:
+			cut++
+		}
+	}
+	if whole == 0 || cut == 0 || whole+cut != streams {
+		t.Errorf("%d whole, %d cut", whole, cut)
+	}
+}
+
+// A stream whose decoder has no memory left passes, and is a hole.
+func TestNoMemoryToDecode(t *testing.T) {
+	f := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.Header().Set("Content-Encoding", "br")
+		z := brotli.NewWriter(w)
+		_, _ = io.WriteString(z, "data: 1\n\n")
+		_ = z.Close()
+	}), func(s *Settings) { s.MaxMemory = 1 << 20 })
+	_, got := f.do(f.request("GET", "/x", nil))
+	if s := f.closed(1)[0]; len(s.Frames) != 0 || s.Missing() != int64(len(got)) || s.Gaps[0].Reason != "listener_full" {
+		t.Errorf("%+v", s)
+	}
+}
+
+// Streams on which nothing happens cost little, and end with the tap.
+func TestThousandIdleStreams(t *testing.T) {
+	const streams = 1000
+	in := make(chan string)
+	f := start(t, events(in))
+	transport := &http.Transport{Protocols: protocols(false, false, true)}
+	defer transport.CloseIdleConnections()
+	f.client = &http.Client{Transport: transport}
+	var bodies []io.Closer
+	for range streams {
+		res, err := f.client.Do(f.request("GET", "/x", nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		bodies = append(bodies, res.Body)
+	}
+	if n := f.tap.open.Load(); n != 2*streams {
+		t.Errorf("%d open", n)
+	}
+	if free := f.tap.memory.free.Load(); free != f.tap.MaxMemory {
+		t.Errorf("idle streams hold %d bytes", f.tap.MaxMemory-free)
+	}
+	f.stop()
+	for _, b := range bodies {
+		_ = b.Close()
+	}
+}
+
+// A client that does not read holds up its own response only, and no memory fills.
+func TestSlowClient(t *testing.T) {
+	sent := make(chan int, 1)
+	f := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		n := 0
+		rc := http.NewResponseController(w)
+		for r.Context().Err() == nil && n < 256<<20 {
+			_ = rc.SetWriteDeadline(time.Now().Add(time.Second))
+			k, err := io.WriteString(w, "data: "+strings.Repeat("x", 32<<10)+"\n\n")
+			if n += k; err != nil {
+				break
+			}
+		}
+		sent <- n
+		panic(http.ErrAbortHandler)
+	}))
+	f.rec.Discard()
+	conn := dial(t, strings.TrimPrefix(f.url, "http://"))
+	_, _ = io.WriteString(conn, "GET /x HTTP/1.1\r\nHost: h\r\n\r\n")
+	var n int
+	select {
+	case n = <-sent: // it could not send on
+	case <-f.deadline().Done():
+		t.Fatal("the server was never held up")
+	}
+	if n > 64<<20 {
+		t.Errorf("%d MiB went somewhere", n>>20)
+	}
+	_ = conn.Close()
+}
+
+// Requests that two servers could read in two ways never reach the agent server.
+func TestHeaderSmuggling(t *testing.T) {
+	reached := false
+	f := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		if r.URL.Path != "/" || len(b) > 5 {
+			reached = true
+		}
+	}))
+	for name, c := range map[string]struct{ request, want string }{
+		"two lengths":        {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nContent-Length: 60\r\n\r\nhello", "400"},
+		"length list":        {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5, 6\r\n\r\nhello", "400"},
+		"signed length":      {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: +5\r\n\r\nhello", "400"},
+		"space before colon": {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length : 5\r\n\r\nhello", "400"},
+		"odd encoding":       {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", "501"},
+		"encoding twice":     {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n", "501"},
+		"folded":             {"POST / HTTP/1.1\r\nHost: h\r\nX: a\r\n Transfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /stolen HTTP/1.1\r\nHost: h\r\n\r\n", ""},
+		"two hosts":          {"GET / HTTP/1.1\r\nHost: h\r\nHost: g\r\n\r\n", "400"},
+		"no host":            {"GET / HTTP/1.1\r\n\r\n", "400"},
+		"bad chunk":          {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5;\nx\r\nhello\r\n0\r\n\r\n", ""},
+		"NUL":                {"GET / HTTP/1.1\r\nHost: h\r\nX: a\x00b\r\n\r\n", "400"},
+		"line end in header": {"GET / HTTP/1.1\r\nHost: h\r\nX: a\rb: c\r\n\r\n", "400"},
+		// The chunks win, the length does not go on: one request, however one reads it.
+		"length and chunks": {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 60\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn := dial(t, strings.TrimPrefix(f.url, "http://"))
+			_, _ = io.WriteString(conn, c.request)
+			_ = conn.Conn.(*net.TCPConn).CloseWrite()
+			got, err := answer(conn, "POST")
+			if c.want != "" && (err != nil || !strings.HasPrefix(got, c.want)) {
+				t.Errorf("%v %s", err, got)
+			}
+			_ = conn.Close()
+		})
+	}
+	f.stop()
+	if reached {
+		t.Error("a smuggled request reached the agent server")
+	}
+}
+
+// A tap in front of itself does not start; one that comes back to itself on another
+// way says so, and its client gets an answer.
+func TestLoop(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	_ = l.Close()
+	for _, upstream := range []string{"http://" + addr, "http://" + strings.Replace(addr, "127.0.0.1", "localhost", 1) + "/x"} {
+		tap, err := New(Settings{Listen: addr, Upstream: upstream, Format: "f"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		if err := tap.Run(ctx, recordtest.New()); !errors.Is(err, errItself) {
+			t.Errorf("%s: %v", upstream, err)
+		}
+		cancel()
+	}
+
+	t.Run("through another tap", func(t *testing.T) {
+		loops := NewLoops()
+		through := func(s *Settings) { s.Loops = loops }
+		first := startAt(t, "http://"+addr, through)
+		second := startAt(t, first.url, through, func(s *Settings) { s.Listen = addr })
+		for range 3 {
+			res, body := second.do(second.request("GET", "/x", nil))
+			if res.StatusCode != http.StatusLoopDetected || !strings.Contains(body, "through this tap") {
+				t.Errorf("%d %s", res.StatusCode, body)
+			}
+		}
+	})
+
+	// The port of a connection to the upstream may be that of a client, because the
+	// other end differs.
+	t.Run("same port, other end", func(t *testing.T) {
+		loops := NewLoops()
+		a, b, c := &net.TCPAddr{Port: 1}, &net.TCPAddr{Port: 2}, &net.TCPAddr{Port: 3}
+		loops.conns[ends(a, b)] = chain{nil: {}}
+		if loops.through(fakeConn{local: b, remote: a}) == nil || loops.through(fakeConn{local: c, remote: a}) != nil {
+			t.Error("taken for one another")
+		}
+	})
+
+	t.Run("two taps in a row", func(t *testing.T) {
+		loops := NewLoops()
+		through := func(s *Settings) { s.Loops = loops }
+		inner := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "ok") }), through)
+		outer := startAt(t, inner.url, through)
+		for range 3 {
+			if res, body := outer.do(outer.request("GET", "/x", nil)); body != "ok" {
+				t.Errorf("%d %s", res.StatusCode, body)
+			}
+		}
+		outer.stop()
+		inner.stop()
+		if len(loops.conns) != 0 {
+			t.Errorf("%d connections are not forgotten", len(loops.conns))
+		}
+	})
+}
+
+// fakeConn is a connection with addresses.
+type fakeConn struct {
+	local, remote net.Addr
+	net.Conn
+}
+
+func (c fakeConn) LocalAddr() net.Addr  { return c.local }
+func (c fakeConn) RemoteAddr() net.Addr { return c.remote }
+
+// The panic of whoever records does not reach the traffic.
+func TestPanicInRecorder(t *testing.T) {
+	f := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		flood("text/event-stream", "", "data: 1\n\n", "", 1<<20)(w, r)
+	}), func(s *Settings) { s.MaxQueue = 4 << 20 })
+	f.tap.rec = nil
+	f.swallow(func() {})
+	f.swallow(func() {})
+}

@@ -1,0 +1,150 @@
+package tap
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/internal/source"
+	"github.com/earshot-dev/earshot/core/internal/source/body"
+	"github.com/earshot-dev/earshot/core/internal/source/reassemble"
+	"github.com/earshot-dev/earshot/core/internal/source/timing"
+)
+
+// Facts are what a tap knows of a stream beside its frames: the JSON of its State.
+type Facts struct {
+	Method      string        `json:"method,omitempty"`
+	Status      int           `json:"status,omitempty"`
+	Traceparent string        `json:"traceparent,omitempty"` // W3C trace context of the request
+	Tracestate  string        `json:"tracestate,omitempty"`
+	Timing      *timing.Facts `json:"timing,omitempty"` // when the stream has ended
+}
+
+func (f *Facts) marshal() []byte {
+	b, err := json.Marshal(f)
+	if err != nil {
+		return nil // there is nothing in it that cannot be
+	}
+	return b
+}
+
+// longest is how much of a header or a path is kept.
+const longest = 8 << 10
+
+func cropped(s string) string { return s[:min(len(s), longest)] }
+
+// exchange is one request with its response.
+type exchange struct {
+	tap     *Tap
+	request request
+	facts   Facts
+	path    string
+	host    string
+	origin  string
+	started int64
+	queue   *queue // once the response is recorded
+
+	// Of the response, once it is recorded.
+	format   string
+	shape    body.Shape
+	encoding string
+	socket   [2]*reassemble.Assembler // by direction; nil: not a WebSocket
+	meter    *timing.Meter
+}
+
+func (t *Tap) newExchange(r *http.Request) *exchange {
+	now := time.Now().UnixNano()
+	if r.Trailer == nil && r.ContentLength < 0 {
+		r.Trailer = make(http.Header) // for trailers that were not announced
+	}
+	origin := url.URL{Scheme: t.upstream.Scheme, Host: t.upstream.Host, Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: r.URL.RawQuery}
+	x := &exchange{
+		tap:     t,
+		started: now,
+		path:    r.URL.Path,
+		host:    hostname(r.Host),
+		origin:  cropped(source.Address(&origin)),
+		facts: Facts{
+			Method:      cropped(r.Method),
+			Traceparent: cropped(r.Header.Get("Traceparent")),
+			Tracestate:  cropped(r.Header.Get("Tracestate")),
+		},
+		meter: timing.Start(now),
+	}
+	x.request = request{
+		name: x.facts.Method + " " + cropped(r.URL.EscapedPath()), encoding: r.Header.Get("Content-Encoding"),
+		limit: t.MaxBody, memory: &t.memory, ended: make(chan struct{}),
+		bare: r.Method == http.MethodGet || r.Method == http.MethodHead,
+	}
+	if r.Body == nil || r.Body == http.NoBody {
+		x.request.end(true)
+	}
+	return x
+}
+
+// end is called when the request has been served.
+func (x *exchange) end() {
+	x.request.end(false)
+	if x.queue == nil {
+		x.request.release()
+		return
+	}
+	x.queue.close(false) // if nobody has before
+}
+
+// answered looks at the response's head and decides whether to record it.
+func (t *Tap) answered(res *http.Response) error {
+	if t.down.Load() && t.down.Swap(false) {
+		t.Logger.Info("the upstream answers again", "upstream", source.Address(t.upstream))
+	}
+	x, _ := res.Request.Context().Value(exchangeKey).(*exchange)
+	if x == nil {
+		return nil
+	}
+	x.facts.Status = res.StatusCode
+	x.meter.Head(time.Now().UnixNano())
+	if res.StatusCode == http.StatusSwitchingProtocols {
+		return x.switched(res)
+	}
+	if res.Request.Method == http.MethodHead {
+		x.request.release()
+		return nil
+	}
+	if x.format, x.shape = t.pick(x.path, x.host, res.Header.Get("Content-Type")); x.format == "" {
+		x.request.release()
+		return nil
+	}
+	x.encoding = res.Header.Get("Content-Encoding")
+	limit := t.MaxQueue
+	if x.shape == body.Document || x.shape == body.Opaque {
+		// A document is recorded as a whole, so nothing is gained by losing it sooner.
+		limit = max(limit, 2*t.MaxBody)
+	}
+	x.queue = newQueue(limit, &t.memory)
+	res.Body = &teeBody{ReadCloser: res.Body, queue: x.queue}
+	x.record()
+	return nil
+}
+
+// record begins to record.
+func (x *exchange) record() {
+	t := x.tap
+	t.counts.recorded.Add(1)
+	t.recording.Add(1)
+	t.open.Add(1)
+	go func() {
+		defer t.recording.Done()
+		defer t.open.Add(-1)
+		s := &stream{exchange: x}
+		defer s.release()
+		// What breaks here must not break the traffic, which is in the same process.
+		defer func() {
+			if why := recover(); why != nil {
+				t.Logger.Error("the recording of a response has failed", "origin", x.origin, "error", why, "stack", string(debug.Stack()))
+			}
+		}()
+		s.run()
+	}()
+}

@@ -1,0 +1,171 @@
+package tap
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+)
+
+// newProxy returns the proxy to the upstream.
+func (t *Tap) newProxy() *httputil.ReverseProxy {
+	one, two := t.transport(protocols(true, false, false)), t.transport(protocols(true, true, false))
+	if t.upstream.Scheme == "http" {
+		two = t.transport(protocols(false, false, true))
+	}
+	t.close = func() {
+		one.CloseIdleConnections()
+		two.CloseIdleConnections()
+	}
+	return &httputil.ReverseProxy{
+		Rewrite:        t.rewrite,
+		Transport:      mirror{one, two, t.upstream.Scheme == "https"},
+		FlushInterval:  -1,
+		BufferPool:     newBuffers(),
+		ModifyResponse: t.answered,
+		ErrorHandler:   t.failed,
+		ErrorLog:       slog.NewLogLogger(t.Logger.Handler(), slog.LevelDebug),
+	}
+}
+
+func (t *Tap) transport(p *http.Protocols) *http.Transport {
+	dialer := &net.Dialer{Timeout: 10 * time.Second}
+	return &http.Transport{
+		// No proxy of the environment: the upstream is beside us.
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c, err := dialer.DialContext(ctx, network, addr)
+			if err != nil {
+				return nil, err
+			}
+			through, _ := ctx.Value(throughKey).(chain)
+			return t.Loops.track(c, t, through), nil
+		},
+		Protocols:             p,
+		TLSClientConfig:       t.UpstreamTLS.Clone(),
+		TLSHandshakeTimeout:   10 * time.Second,
+		DisableCompression:    true, // what was asked for, by whoever asked
+		MaxIdleConnsPerHost:   1024,
+		IdleConnTimeout:       90 * time.Second,
+		ExpectContinueTimeout: time.Second,
+	}
+}
+
+// mirror speaks to the upstream what the client speaks.
+type mirror struct {
+	one, two *http.Transport
+	tls      bool // two can speak both
+}
+
+func (m mirror) RoundTrip(r *http.Request) (*http.Response, error) {
+	// HTTP/2 that was agreed on in TLS says nothing about an upstream without.
+	if r.ProtoMajor == 2 && (m.tls || r.TLS == nil) {
+		return m.two.RoundTrip(r)
+	}
+	return m.one.RoundTrip(r)
+}
+
+// forwarded are the headers that the proxy takes away, so that clients cannot lie
+// in them; they are not ours to judge.
+var forwarded = [...]string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}
+
+// rewrite makes the request what it would be without the tap.
+func (t *Tap) rewrite(p *httputil.ProxyRequest) {
+	in, out := p.In, p.Out
+	out.URL = t.target(in)
+	if t.upstream.Scheme == "https" && isAddress(in.Host) {
+		out.Host = "" // the URL's
+	}
+	for _, name := range forwarded {
+		if v, ok := in.Header[name]; ok && !hopByHop(in.Header, name) {
+			out.Header[name] = v
+		}
+	}
+	if _, said := in.Header["Content-Length"]; said && in.ContentLength == 0 {
+		// How net/http is made to say that there is no body, whatever the method (but
+		// not for GET and HEAD, where nobody says so).
+		out.Body, out.TransferEncoding = http.NoBody, []string{"identity"}
+	}
+	// The same map, which the end of the body fills.
+	out.Trailer = in.Trailer
+}
+
+// hopByHop reports whether the Connection header names that one.
+func hopByHop(h http.Header, name string) bool {
+	for _, v := range h["Connection"] {
+		for token := range strings.SplitSeq(v, ",") {
+			if strings.EqualFold(strings.TrimSpace(token), name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// target is the URL of a request at the upstream, whose path and query are written
+// as the client wrote them.
+func (t *Tap) target(in *http.Request) *url.URL {
+	u := *in.URL
+	u.Scheme, u.Host, u.User = t.upstream.Scheme, t.upstream.Host, nil
+	prefix := strings.TrimSuffix(t.upstream.EscapedPath(), "/")
+	raw, _, _ := strings.Cut(in.RequestURI, "?")
+	switch {
+	case in.URL.Scheme == t.upstream.Scheme && prefix == "":
+		// An absolute URI, as proxies are asked. Opaque is written as it is, behind the
+		// scheme if it begins with two slashes.
+		u.Opaque = strings.TrimPrefix(raw, in.URL.Scheme+":")
+		return &u
+	case !strings.HasPrefix(raw, "/"): // another one, or *
+		raw = u.EscapedPath()
+	}
+	if raw = prefix + raw; raw != u.EscapedPath() && strings.HasPrefix(raw, "/") && !strings.HasPrefix(raw, "//") {
+		u.Opaque = raw
+	}
+	return &u
+}
+
+// isAddress reports whether a Host names a machine by its address.
+func isAddress(host string) bool {
+	name := hostname(host)
+	if strings.EqualFold(name, "localhost") {
+		return true
+	}
+	_, err := netip.ParseAddr(name)
+	return err == nil
+}
+
+// writer keeps net/http from adding headers that the upstream did not send.
+type writer struct{ http.ResponseWriter }
+
+func (w writer) WriteHeader(status int) {
+	if status >= 200 || status == http.StatusSwitchingProtocols {
+		h := w.Header()
+		for _, name := range [...]string{"Date", "Content-Type"} {
+			if _, ok := h[name]; !ok {
+				h[name] = nil
+			}
+		}
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap gives http.ResponseController what it needs to flush and hijack.
+func (w writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// buffers are those of the bodies that are being copied.
+type buffers struct{ pool sync.Pool }
+
+const bufferSize = 16 << 10
+
+func newBuffers() *buffers {
+	return &buffers{sync.Pool{New: func() any { return new([bufferSize]byte) }}}
+}
+
+func (b *buffers) Get() []byte { return b.pool.Get().(*[bufferSize]byte)[:] }
+
+func (b *buffers) Put(p []byte) { b.pool.Put((*[bufferSize]byte)(p)) }

@@ -1,0 +1,139 @@
+package tap
+
+import (
+	"sync"
+	"time"
+)
+
+// pieceCost is the memory of a piece beside its bytes.
+const pieceCost = 40
+
+// Directions of a connection.
+const (
+	fromServer = iota
+	fromClient
+)
+
+// piece is a run of bytes that were read at once, or a hole.
+type piece struct {
+	from int   // direction
+	at   int64 // Unix ns
+	n    int   // bytes of it in the buffer; 0: a hole
+	lost int64 // bytes that were not kept
+}
+
+// queue carries the copy of one stream from the traffic to whoever records it. put
+// never waits: what has no room leaves a hole.
+type queue struct {
+	limit  int
+	memory *memory
+	more   chan struct{} // has a value when there may be something to take
+
+	mu     sync.Mutex
+	buf    []byte
+	pieces []piece
+	cost   int
+	closed bool
+	whole  bool // the stream ended by itself
+}
+
+func newQueue(limit int, m *memory) *queue {
+	return &queue{limit: limit, memory: m, more: make(chan struct{}, 1)}
+}
+
+// put appends a copy of p. It wakes nobody: the traffic does that once it has
+// passed p on.
+func (q *queue) put(from int, p []byte) {
+	at := time.Now().UnixNano()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	cost := len(p) + pieceCost
+	switch {
+	case q.closed:
+	case q.cost+cost > q.limit || !q.memory.take(cost):
+		// Holes of the two directions may alternate.
+		for i := len(q.pieces) - 1; i >= max(len(q.pieces)-2, 0) && q.pieces[i].n == 0; i-- {
+			if q.pieces[i].from == from {
+				q.pieces[i].lost += int64(len(p))
+				return
+			}
+		}
+		q.pieces = append(q.pieces, piece{from: from, at: at, lost: int64(len(p))})
+	default:
+		q.cost += cost
+		q.buf = append(q.buf, p...)
+		q.pieces = append(q.pieces, piece{from: from, at: at, n: len(p)})
+	}
+}
+
+// wake tells the other side that there is more.
+func (q *queue) wake() {
+	select {
+	case q.more <- struct{}{}:
+	default:
+	}
+}
+
+// close says that nothing more comes. whole says that the stream ended by itself.
+func (q *queue) close(whole bool) {
+	q.mu.Lock()
+	if !q.closed {
+		q.closed, q.whole = true, whole
+	}
+	q.mu.Unlock()
+	q.wake()
+}
+
+// load is what was taken from a queue at once.
+type load struct {
+	buf    []byte
+	pieces []piece
+	cost   int
+}
+
+// keepLoad is how much memory a stream keeps between two bursts.
+const keepLoad = 16 << 10
+
+// take waits for what has come since the last call and swaps it with l, whose
+// memory is given back. It returns false at the end.
+func (q *queue) take(l *load) bool {
+	q.memory.give(l.cost)
+	l.cost = 0
+	if cap(l.buf) > keepLoad {
+		l.buf = nil
+	}
+	if cap(l.pieces) > keepLoad/32 {
+		l.pieces = nil
+	}
+	l.buf, l.pieces = l.buf[:0], l.pieces[:0]
+	for {
+		q.mu.Lock()
+		if len(q.pieces) > 0 {
+			q.buf, l.buf = l.buf, q.buf
+			q.pieces, l.pieces = l.pieces, q.pieces
+			q.cost, l.cost = 0, q.cost
+			q.mu.Unlock()
+			return true
+		}
+		closed := q.closed
+		q.mu.Unlock()
+		if closed {
+			return false
+		}
+		<-q.more
+	}
+}
+
+// abandon forgets what waits and everything that comes: nobody takes it any more.
+func (q *queue) abandon() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.memory.give(q.cost)
+	q.closed, q.buf, q.pieces, q.cost = true, nil, nil, 0
+}
+
+func (q *queue) endedWhole() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.whole
+}

@@ -1,0 +1,146 @@
+package tap
+
+import (
+	"io"
+
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/internal/source"
+)
+
+// give records the frames of the batch and empties it.
+func (s *stream) give() {
+	if len(s.batch.Frames) == 0 {
+		return
+	}
+	for i := range s.batch.Frames {
+		s.record(&s.batch.Frames[i])
+	}
+	if s.batch.Reset(); cap(s.batch.Data) > keepLoad {
+		s.batch.Data = nil
+	}
+}
+
+// record records a frame; what the recorder refuses is counted.
+func (s *stream) record(f *frame.Frame) {
+	if !s.begin() {
+		s.tap.counts.lost.Add(int64(len(f.Data)) + f.Dropped)
+		return
+	}
+	s.hole()
+	if err := s.recording.Record(s.tap.keep, f); err != nil {
+		if s.why != source.ReasonRefused { // once for all of a run
+			s.tap.Logger.Warn("frames are not recorded", "origin", s.origin, "error", err)
+		}
+		s.lost(source.ReasonRefused, int64(len(f.Data))+f.Dropped)
+	}
+}
+
+// begin begins the recording if it has not begun.
+func (s *stream) begin() bool {
+	if s.recording != nil {
+		return true
+	}
+	if s.refused {
+		return false
+	}
+	id := source.ID{Origin: s.origin, Anchor: s.started}
+	recording, err := s.tap.rec.Begin(s.tap.keep, s.format, id)
+	if err != nil {
+		s.refused = true
+		s.tap.Logger.Warn("a response is not recorded", "origin", s.origin, "error", err)
+		return false
+	}
+	s.recording = recording
+	if s.facts.Traceparent != "" {
+		if err := recording.Mark(s.facts.marshal()); err != nil {
+			s.tap.Logger.Warn("the traceparent of a request is not recorded", "origin", s.origin, "error", err)
+		}
+	}
+	return true
+}
+
+// lost adds to the hole in progress.
+func (s *stream) lost(reason string, n int64) {
+	if n == 0 {
+		return
+	}
+	if s.why != reason {
+		s.hole()
+	}
+	s.why = reason
+	s.missing += n
+}
+
+// hole records the hole in progress.
+func (s *stream) hole() {
+	n := s.missing
+	if n == 0 {
+		return
+	}
+	s.missing = 0
+	s.tap.counts.lost.Add(n)
+	if s.begin() {
+		s.recording.Gap(s.why, 0, n)
+	}
+}
+
+// pieceReader reads the pieces of a queue as one body, up to the first hole.
+type pieceReader struct {
+	s      *stream
+	at     int64 // of the last piece that was read from
+	next   int   // piece
+	off    int   // in the buffer
+	inside int   // bytes of the next piece that were read
+	read   int64 // bytes that have completed no frame yet
+	failed error
+}
+
+type holeError struct{}
+
+func (holeError) Error() string { return "tap: bytes are missing" }
+
+func (r *pieceReader) Read(p []byte) (int, error) {
+	if r.failed != nil {
+		return 0, r.failed
+	}
+	if !r.fill() {
+		return 0, io.EOF
+	}
+	piece := &r.s.load.pieces[r.next]
+	r.at = piece.at
+	if piece.n == 0 {
+		r.failed = holeError{}
+		return 0, r.failed
+	}
+	if r.inside == 0 {
+		r.s.meter.Chunk(piece.at, piece.n, 0)
+	}
+	n := copy(p, r.s.load.buf[r.off:r.off+piece.n-r.inside])
+	r.off += n
+	r.read += int64(n)
+	if r.inside += n; r.inside == piece.n {
+		r.next, r.inside = r.next+1, 0
+	}
+	return n, nil
+}
+
+// fill makes sure that there is a next piece.
+func (r *pieceReader) fill() bool {
+	if r.next < len(r.s.load.pieces) {
+		return true
+	}
+	r.next, r.off, r.inside = 0, 0, 0
+	return r.s.queue.take(&r.s.load)
+}
+
+// skip passes over the rest and returns how many bytes it had, encoded as they are.
+func (r *pieceReader) skip() (n int64) {
+	for r.fill() {
+		piece := &r.s.load.pieces[r.next]
+		r.at = max(r.at, piece.at)
+		n += piece.lost + int64(piece.n-r.inside)
+		r.off += piece.n - r.inside
+		r.next, r.inside = r.next+1, 0
+	}
+	return n
+}

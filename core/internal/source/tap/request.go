@@ -1,0 +1,92 @@
+package tap
+
+import (
+	"io"
+	"sync"
+)
+
+// request is the copy of a request's body.
+type request struct {
+	name     string
+	encoding string
+	bare     bool // not worth a frame when there is no body
+	limit    int
+	memory   *memory
+
+	mu       sync.Mutex
+	data     []byte
+	dropped  int64
+	whole    bool // its end has come
+	released bool
+	ended    chan struct{} // closed when nothing more comes
+	once     sync.Once
+}
+
+// body returns a reader of r that is copied as it is read.
+func (q *request) body(r io.ReadCloser) io.ReadCloser {
+	if r == nil {
+		return nil
+	}
+	return &requestBody{r, q}
+}
+
+type requestBody struct {
+	io.ReadCloser
+	copy *request
+}
+
+func (b *requestBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.copy.add(p[:n])
+	if err != nil {
+		b.copy.end(err == io.EOF)
+	}
+	return n, err
+}
+
+func (b *requestBody) Close() error {
+	b.copy.end(false)
+	return b.ReadCloser.Close()
+}
+
+func (q *request) add(p []byte) {
+	if len(p) == 0 {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := min(len(p), q.limit-len(q.data))
+	if q.released || n > 0 && !q.memory.take(n) {
+		n = 0
+	}
+	q.data = append(q.data, p[:n]...)
+	q.dropped += int64(len(p) - n)
+}
+
+// end says that nothing more comes; whole, that the body's end has come.
+func (q *request) end(whole bool) {
+	q.once.Do(func() {
+		q.mu.Lock()
+		q.whole = whole
+		q.mu.Unlock()
+		close(q.ended)
+	})
+}
+
+// heard returns what there is of the body.
+func (q *request) heard() (data []byte, dropped int64, whole bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.data, q.dropped, q.whole
+}
+
+// release gives the memory back, and takes no more.
+func (q *request) release() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.released {
+		q.released = true
+		q.memory.give(len(q.data))
+		q.data = nil
+	}
+}

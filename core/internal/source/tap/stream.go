@@ -1,0 +1,261 @@
+package tap
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/internal/source"
+	"github.com/earshot-dev/earshot/core/internal/source/body"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// stream records one response: it takes from the queue, cuts and records.
+type stream struct {
+	*exchange
+	recording source.Recording // nil until there is something to record
+	refused   bool             // the recorder does not take this stream
+	batch     frame.Batch
+	load      load
+	held      int   // bytes of memory taken for what is in no frame yet
+	missing   int64 // bytes of the hole in progress
+	why       string
+}
+
+// run records until the response has ended.
+func (s *stream) run() {
+	s.prompt()
+	switch {
+	case s.socket[fromServer] != nil:
+		s.messages()
+	case body.Plain(s.encoding):
+		s.plain()
+	default:
+		s.encoded()
+	}
+	s.hole()
+	s.facts.Timing = new(s.meter.Facts())
+	s.tap.Timing(*s.facts.Timing)
+	if s.recording == nil {
+		return
+	}
+	if err := s.recording.Mark(s.facts.marshal()); err != nil {
+		s.tap.Logger.Warn("what is known of a stream is not recorded", "origin", s.origin, "error", err)
+	}
+	if err := s.recording.Close(); err != nil {
+		s.tap.Logger.Warn("a recording is not closed", "origin", s.origin, "error", err)
+	}
+}
+
+// release gives back all memory.
+func (s *stream) release() {
+	s.queue.abandon()
+	s.queue.memory.give(s.load.cost + s.held)
+	s.request.release()
+}
+
+// prompt records the request's body.
+func (s *stream) prompt() {
+	patience := time.NewTimer(requestPatience)
+	defer patience.Stop()
+	select {
+	case <-s.request.ended:
+	case <-patience.C:
+	}
+	data, dropped, whole := s.request.heard()
+	defer s.request.release()
+	if s.request.bare && len(data) == 0 && dropped == 0 {
+		return
+	}
+	f := frame.Frame{Kind: frame.Request, Name: s.request.name, FromClient: true, At: s.started, Data: data, Dropped: dropped}
+	switch {
+	case dropped > 0:
+		f.Reason = msg.ReasonTooLong
+	case !whole:
+		f.Reason = source.ReasonBroken
+	case !body.Plain(s.request.encoding):
+		f.Data, f.Dropped, f.Reason = s.decoded(data)
+	}
+	s.record(&f)
+}
+
+// decoded undoes the content encoding of a whole request.
+func (s *stream) decoded(data []byte) (out []byte, dropped int64, reason string) {
+	r, err := body.Decode(s.request.encoding, bytes.NewReader(data))
+	if err != nil {
+		return data, 0, source.ReasonEncoding
+	}
+	defer func() { _ = r.Close() }()
+	out, err = io.ReadAll(io.LimitReader(r, int64(s.tap.MaxBody)+1))
+	switch {
+	case err != nil:
+		return data, 0, source.ReasonEncoding
+	case len(out) > s.tap.MaxBody:
+		return out[:s.tap.MaxBody], 1, msg.ReasonTooLong // how much more is not worth finding out
+	}
+	return out, 0, ""
+}
+
+// plain records a body that stands for itself.
+func (s *stream) plain() {
+	c := body.New(s.shape, s.tap.MaxBody)
+	last := s.started
+	for s.queue.take(&s.load) {
+		off := 0
+		for _, p := range s.load.pieces {
+			last = p.at
+			if p.n == 0 {
+				s.meter.Chunk(p.at, int(p.lost), 0)
+				c.Lost(&s.batch, p.at, source.ReasonFull)
+				s.give()
+				s.lost(source.ReasonFull, p.lost)
+				continue
+			}
+			c.Feed(&s.batch, s.load.buf[off:off+p.n], p.at)
+			off += p.n
+			s.fed(c, p.at, p.n)
+		}
+		s.hole()
+	}
+	s.finish(c, last)
+}
+
+// encoded records a body whose encoding is undone first.
+func (s *stream) encoded() {
+	pieces := &pieceReader{s: s, at: s.started}
+	c := body.New(s.shape, s.tap.MaxBody)
+	cost := body.Cost(s.encoding)
+	if !s.queue.memory.take(cost) {
+		s.lost(source.ReasonFull, pieces.skip())
+		return
+	}
+	defer s.queue.memory.give(cost)
+	in, err := body.Decode(s.encoding, pieces)
+	if err == nil {
+		defer func() { _ = in.Close() }()
+		buf := make([]byte, bufferSize)
+		for n := 0; err == nil; {
+			n, err = in.Read(buf)
+			c.Feed(&s.batch, buf[:n], pieces.at)
+			if events := s.fed(c, pieces.at, 0); events > 0 {
+				s.meter.Events(pieces.at, events)
+				pieces.read = 0
+			}
+			s.hole()
+		}
+	}
+	if errors.Is(err, io.EOF) && pieces.failed == nil {
+		pieces.skip() // behind the end of what was encoded
+		s.finish(c, pieces.at)
+		return
+	}
+	reason := source.ReasonEncoding
+	switch {
+	case pieces.failed != nil:
+		reason = source.ReasonFull
+	case errors.Is(err, io.ErrUnexpectedEOF) && !s.queue.endedWhole():
+		reason = source.ReasonBroken
+	}
+	c.Lost(&s.batch, pieces.at, reason)
+	c.Finish(&s.batch, pieces.at, false)
+	s.give()
+	s.lost(reason, pieces.read+pieces.skip())
+}
+
+// messages records the messages of a WebSocket.
+func (s *stream) messages() {
+	last := s.started
+	broken := [2]string{}
+	for s.queue.take(&s.load) {
+		off := 0
+		for _, p := range s.load.pieces {
+			last = p.at
+			a := s.socket[p.from]
+			data := s.load.buf[off : off+p.n]
+			off += p.n
+			events := len(s.batch.Frames)
+			switch {
+			case broken[p.from] != "":
+			case p.n == 0:
+				a.Abandon(&s.batch, p.at, source.ReasonFull)
+				broken[p.from] = source.ReasonFull
+			default:
+				if err := a.Feed(&s.batch, data, p.at); err != nil {
+					s.tap.Logger.Warn("a WebSocket cannot be read on", "origin", s.origin, "error", err)
+					a.Abandon(&s.batch, p.at, source.ReasonProtocol)
+					broken[p.from] = source.ReasonProtocol
+				}
+			}
+			if p.from == fromServer {
+				s.meter.Chunk(p.at, p.n+int(p.lost), len(s.batch.Frames)-events)
+			}
+			if broken[p.from] != "" {
+				s.give()
+				s.lost(broken[p.from], p.lost+int64(len(data)))
+				continue
+			}
+			if !s.hold(s.socket[fromServer].Held() + s.socket[fromClient].Held()) {
+				a.Abandon(&s.batch, p.at, source.ReasonFull)
+				broken[p.from] = source.ReasonFull
+			}
+			s.give()
+		}
+		s.hole()
+	}
+	for _, a := range s.socket {
+		a.Abandon(&s.batch, last, source.ReasonBroken)
+	}
+	if s.socket[fromServer].Closed() || s.socket[fromClient].Closed() {
+		s.batch.Append(frame.Frame{Kind: frame.Close, At: last}, nil)
+	}
+	s.give()
+}
+
+// fed takes note of what a cutter holds and records what it gave. It returns the
+// number of frames.
+func (s *stream) fed(c *body.Cutter, at int64, n int) int {
+	events := len(s.batch.Frames)
+	if n > 0 {
+		s.meter.Chunk(at, n, events)
+	}
+	if !s.hold(c.Held()) {
+		held := c.Held()
+		c.Lost(&s.batch, at, source.ReasonFull)
+		s.give()
+		s.lost(source.ReasonFull, int64(held))
+		s.hold(c.Held())
+	}
+	s.give()
+	s.lost(source.ReasonFull, c.Skipped())
+	return events
+}
+
+// finish ends a body.
+func (s *stream) finish(c *body.Cutter, at int64) {
+	whole := s.queue.endedWhole()
+	events := len(s.batch.Frames)
+	c.Finish(&s.batch, at, whole)
+	if n := len(s.batch.Frames) - events; n > 0 {
+		s.meter.Events(at, n)
+	}
+	if whole && (len(s.batch.Frames) > 0 || s.recording != nil) {
+		s.batch.Append(frame.Frame{Kind: frame.Close, At: at}, nil)
+	}
+	s.give()
+	s.lost(source.ReasonFull, c.Skipped())
+}
+
+// hold accounts for the memory of what is in no frame yet. It reports false when
+// there is none left.
+func (s *stream) hold(n int) bool {
+	if n > s.held && !s.queue.memory.take(n-s.held) {
+		return false
+	}
+	if n < s.held {
+		s.queue.memory.give(s.held - n)
+	}
+	s.held = n
+	return true
+}

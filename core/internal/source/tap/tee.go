@@ -1,0 +1,97 @@
+package tap
+
+import (
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/earshot-dev/earshot/core/internal/source/reassemble"
+)
+
+// teeBody copies a response's body as it is read. The copy is announced when the
+// next read begins: by then the bytes are with the client.
+type teeBody struct {
+	io.ReadCloser
+	queue   *queue
+	pending bool
+}
+
+func (b *teeBody) Read(p []byte) (int, error) {
+	if b.pending {
+		b.pending = false
+		b.queue.wake()
+	}
+	n, err := b.ReadCloser.Read(p)
+	if n > 0 {
+		b.queue.put(fromServer, p[:n])
+		b.pending = true
+	}
+	if err != nil {
+		b.queue.close(err == io.EOF)
+	}
+	return n, err
+}
+
+func (b *teeBody) Close() error {
+	b.queue.close(false) // unless its end was read
+	return b.ReadCloser.Close()
+}
+
+// switched looks at an answer that turns the connection into another protocol.
+func (x *exchange) switched(res *http.Response) error {
+	conn, ok := res.Body.(io.ReadWriteCloser)
+	websocket := len(res.Header["Sec-Websocket-Accept"]) > 0
+	if x.format = x.tap.pickSocket(x.path, x.host); x.format == "" || !ok || !websocket {
+		x.request.release()
+		return nil
+	}
+	client, server, known := reassemble.Agreed(res.Header["Sec-Websocket-Extensions"])
+	if !known {
+		x.tap.Logger.Warn("a WebSocket with an unknown extension is not recorded", "path", x.request.name)
+		x.request.release()
+		return nil
+	}
+	x.socket[fromClient] = reassemble.New(x.tap.MaxBody, true, client)
+	x.socket[fromServer] = reassemble.New(x.tap.MaxBody, false, server)
+	x.queue = newQueue(x.tap.MaxQueue, &x.tap.memory)
+	res.Body = &teeConn{conn, x.queue}
+	x.record()
+	return nil
+}
+
+// teeConn copies both directions of an upgraded connection. Reads and writes come
+// from a goroutine each.
+type teeConn struct {
+	io.ReadWriteCloser
+	queue *queue
+}
+
+func (c *teeConn) Read(p []byte) (int, error) {
+	n, err := c.ReadWriteCloser.Read(p)
+	if n > 0 {
+		c.queue.put(fromServer, p[:n])
+		c.queue.wake()
+	}
+	return n, err
+}
+
+// Write copies first: the answer to what it writes may be read before it returns.
+func (c *teeConn) Write(p []byte) (int, error) {
+	c.queue.put(fromClient, p)
+	n, err := c.ReadWriteCloser.Write(p)
+	c.queue.wake()
+	return n, err
+}
+
+// CloseWrite passes a half-closed connection on.
+func (c *teeConn) CloseWrite() error {
+	if half, ok := c.ReadWriteCloser.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.New("tap: the connection cannot be half closed")
+}
+
+func (c *teeConn) Close() error {
+	c.queue.close(false)
+	return c.ReadWriteCloser.Close()
+}

@@ -1,0 +1,215 @@
+package websocket
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/internal/source"
+	"github.com/earshot-dev/earshot/core/internal/source/retry"
+	"github.com/earshot-dev/earshot/core/internal/source/timing"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// Client is a client of one WebSocket.
+type Client struct {
+	Settings
+	header  http.Header
+	origin  string
+	http    *http.Client
+	backoff retry.Backoff
+	trouble string // what was last complained of
+
+	tried     atomic.Bool // to connect at least once
+	connected atomic.Bool
+}
+
+// state is the State of a recording. Nothing is resumed from it.
+type state struct {
+	Subprotocol string        `json:"subprotocol,omitempty"`
+	Timing      *timing.Facts `json:"timing"`
+}
+
+// Idle implements source.Listener: the client has tried to connect and is not
+// connected.
+func (c *Client) Idle() bool { return c.tried.Load() && !c.connected.Load() }
+
+// handshakeTimeout is how long a server may take to accept a connection.
+const handshakeTimeout = 30 * time.Second
+
+// Run implements source.Listener. It may be called once.
+func (c *Client) Run(ctx context.Context, rec source.Recorder) error {
+	defer c.http.CloseIdleConnections()
+	for {
+		err := c.connect(ctx, rec)
+		c.connected.Store(false)
+		c.tried.Store(true)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if text := fmt.Sprint(err); text != c.trouble {
+			c.trouble = text
+			c.Logger.Warn("not connected; it is tried again", "origin", c.origin, "error", err)
+		}
+		if !retry.Wait(ctx, c.backoff.Next()) {
+			return nil
+		}
+	}
+}
+
+// connect makes one connection and hears it to its end.
+func (c *Client) connect(ctx context.Context, rec source.Recorder) error {
+	c.connected.Store(true)
+	meter := timing.Start(time.Now().UnixNano())
+	conn, err := c.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.CloseNow() }()
+	meter.Head(time.Now().UnixNano())
+	recording, err := rec.Begin(ctx, c.Format, source.ID{Origin: c.origin, Anchor: time.Now().UnixNano()})
+	if err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	err = c.hear(ctx, conn, recording, meter)
+	facts := meter.Facts()
+	c.Timing(facts)
+	if b, e := json.Marshal(state{conn.Subprotocol(), &facts}); e == nil {
+		err = errors.Join(err, recording.Mark(b))
+	}
+	return errors.Join(err, recording.Close())
+}
+
+func (c *Client) dial(ctx context.Context) (*websocket.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	defer cancel()
+	conn, res, err := websocket.Dial(ctx, c.URL, &websocket.DialOptions{
+		HTTPClient: c.http, HTTPHeader: c.header, Host: c.header.Get("Host"), Subprotocols: c.Subprotocols,
+	})
+	if u := (*url.Error)(nil); errors.As(err, &u) {
+		err = u.Err // without the URL, which may hold secrets
+	}
+	switch {
+	case err != nil && res != nil && res.StatusCode != http.StatusSwitchingProtocols:
+		return nil, fmt.Errorf("the server answered %s instead of a WebSocket", res.Status)
+	case err != nil:
+		return nil, err
+	}
+	conn.SetReadLimit(-1) // the limit is kept here
+	return conn, nil
+}
+
+// hear records what comes until the connection ends.
+func (c *Client) hear(ctx context.Context, conn *websocket.Conn, recording source.Recording, meter *timing.Meter) error {
+	for _, text := range c.Send {
+		if err := conn.Write(ctx, websocket.MessageText, []byte(text)); err != nil {
+			return fmt.Errorf("send: %w", err)
+		}
+	}
+	alive, cancel := context.WithCancelCause(ctx)
+	pinged := make(chan struct{})
+	go func() {
+		defer close(pinged)
+		c.ping(alive, conn, cancel)
+	}()
+	defer func() { cancel(nil); <-pinged }()
+	var data []byte
+	for {
+		f, err := c.message(alive, conn, data[:0])
+		if f != nil {
+			f.At = time.Now().UnixNano()
+			meter.Chunk(f.At, len(f.Data)+int(f.Dropped), 1)
+			if e := recording.Record(ctx, f); e != nil {
+				recording.Gap(source.ReasonRefused, 1, int64(len(f.Data))+f.Dropped)
+				return fmt.Errorf("record: %w", e)
+			}
+			c.backoff.Reset()
+			c.trouble = ""
+			if data = f.Data; cap(data) > keep {
+				data = nil
+			}
+		}
+		if err == nil {
+			continue
+		}
+		if cause := context.Cause(alive); cause != nil {
+			return cause
+		}
+		if status := websocket.CloseStatus(err); status >= 0 {
+			if e := recording.Record(ctx, &frame.Frame{Kind: frame.Close, At: time.Now().UnixNano()}); e != nil {
+				return fmt.Errorf("record: %w", e)
+			}
+			return fmt.Errorf("the server closed the connection: %w", err)
+		}
+		return err
+	}
+}
+
+// keep is how much memory is kept for the next message.
+const keep = 256 << 10
+
+// message reads one message into buf. With an error there may be the beginning of
+// one.
+func (c *Client) message(ctx context.Context, conn *websocket.Conn, buf []byte) (*frame.Frame, error) {
+	kind, r, err := conn.Reader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f := &frame.Frame{Kind: frame.Binary}
+	if kind == websocket.MessageText {
+		f.Kind = frame.Text
+	}
+	f.Data, err = appendAll(buf, io.LimitReader(r, int64(c.MaxMessage)))
+	if err == nil {
+		if f.Dropped, err = io.Copy(io.Discard, r); f.Dropped > 0 {
+			f.Reason = msg.ReasonTooLong
+		}
+	}
+	if err == nil {
+		return f, nil
+	}
+	if len(f.Data) == 0 {
+		return nil, err
+	}
+	f.Reason = source.ReasonBroken
+	return f, err
+}
+
+// appendAll appends everything that r has.
+func appendAll(buf []byte, r io.Reader) ([]byte, error) {
+	for {
+		if len(buf) == cap(buf) {
+			buf = append(buf, 0)[:len(buf)]
+		}
+		n, err := r.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		if err == io.EOF { // as it is: a broken connection is one that wraps it
+			return buf, nil
+		}
+		if err != nil {
+			return buf, err
+		}
+	}
+}
+
+// ping asks the server now and then whether it is there.
+func (c *Client) ping(ctx context.Context, conn *websocket.Conn, gone context.CancelCauseFunc) {
+	for retry.Wait(ctx, c.PingInterval) {
+		answer, cancel := context.WithTimeout(ctx, c.PingTimeout)
+		err := conn.Ping(answer)
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			gone(fmt.Errorf("the server does not answer a ping within %s", c.PingTimeout))
+			return
+		}
+	}
+}

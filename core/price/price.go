@@ -1,0 +1,162 @@
+// Package price says what tokens cost. Prices are dated data, which a user may
+// replace: a table in CSV, one row per model and day from which it counts.
+//
+// A model that is not in the table has no price, and neither has one before its
+// first day: what is not known is never counted as nothing, and never as the
+// price of a model with a similar name. Only what dates a model or names where it
+// is sold is taken off before it is looked up.
+package price
+
+import (
+	"cmp"
+	_ "embed"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+//go:embed prices.csv
+var bundled string
+
+// Tokens are counts of exclusive classes: a token is in one of them.
+type Tokens struct{ Input, Output, CacheRead, CacheWrite, Reasoning uint64 }
+
+// Price is US dollars for a million tokens of each class.
+type Price struct{ Input, Output, CacheRead, CacheWrite float64 }
+
+// Cost is what the tokens cost, in US dollars.
+func (p Price) Cost(t Tokens) float64 {
+	return (float64(t.Input)*p.Input + float64(t.Output+t.Reasoning)*p.Output + float64(t.CacheRead)*p.CacheRead + float64(t.CacheWrite)*p.CacheWrite) / 1e6
+}
+
+// Table is prices by model. It is immutable.
+type Table struct{ models map[string][]dated }
+
+type dated struct {
+	from time.Time
+	Price
+}
+
+// Default is the table that comes with the program.
+func Default() *Table {
+	t, err := Parse(strings.NewReader(bundled))
+	if err != nil { // a test reads it
+		return &Table{}
+	}
+	return t
+}
+
+// Load reads a table from a file; the default one when path is empty.
+func Load(path string) (*Table, error) {
+	if path == "" {
+		return Default(), nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("prices: %w", err)
+	}
+	defer f.Close()
+	t, err := Parse(f)
+	if err != nil {
+		return nil, fmt.Errorf("prices: %s: %w", path, err)
+	}
+	return t, nil
+}
+
+var head = []string{"model", "from", "input", "output", "cache_read", "cache_write"}
+
+// Parse reads a table: CSV with the head model,from,input,output,cache_read,
+// cache_write. Lines that begin with # are comments, from is a day (2025-09-29)
+// and may be empty for ever, prices are US dollars for a million tokens.
+func Parse(r io.Reader) (*Table, error) {
+	in := csv.NewReader(r)
+	in.Comment, in.FieldsPerRecord, in.TrimLeadingSpace = '#', len(head), true
+	first, err := in.Read()
+	if err != nil {
+		return nil, fmt.Errorf("head: %w", err)
+	}
+	if !slices.Equal(first, head) {
+		return nil, fmt.Errorf("head is %s, want %s", strings.Join(first, ","), strings.Join(head, ","))
+	}
+	t := &Table{models: make(map[string][]dated)}
+	for {
+		row, err := in.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := t.add(row); err != nil {
+			line, _ := in.FieldPos(0)
+			return nil, fmt.Errorf("line %d: %w", line, err)
+		}
+	}
+	for _, rows := range t.models {
+		slices.SortFunc(rows, func(a, b dated) int { return cmp.Compare(a.from.Unix(), b.from.Unix()) })
+	}
+	return t, nil
+}
+
+func (t *Table) add(row []string) error {
+	model := name(row[0])
+	if model == "" {
+		return errors.New("no model")
+	}
+	var d dated
+	if row[1] != "" {
+		from, err := time.Parse(time.DateOnly, row[1])
+		if err != nil {
+			return fmt.Errorf("from: %w", err)
+		}
+		d.from = from
+	}
+	for i, to := range []*float64{&d.Input, &d.Output, &d.CacheRead, &d.CacheWrite} {
+		v, err := strconv.ParseFloat(row[2+i], 64)
+		if err != nil || v < 0 || math.IsInf(v, 0) || math.IsNaN(v) {
+			return fmt.Errorf("%s %q: want dollars for a million tokens", head[2+i], row[2+i])
+		}
+		*to = v
+	}
+	for _, other := range t.models[model] {
+		if other.from.Equal(d.from) {
+			return fmt.Errorf("%s has two prices from %q on", model, row[1])
+		}
+	}
+	t.models[model] = append(t.models[model], d)
+	return nil
+}
+
+var date = regexp.MustCompile(`[-@](\d{8}|\d{4}-\d{2}-\d{2}|latest)$`)
+
+// name is the model without where it is sold, its release's date and its
+// deployment's version: us.anthropic.claude-sonnet-4-5-20250929-v1:0 is
+// claude-sonnet-4-5.
+func name(model string) string {
+	model = strings.ToLower(strings.TrimSpace(model))
+	if i := strings.LastIndexByte(model, '/'); i >= 0 {
+		model = model[i+1:]
+	}
+	if _, rest, ok := strings.Cut(model, "anthropic."); ok {
+		model = strings.TrimSuffix(strings.TrimSuffix(rest, ":0"), "-v1")
+	}
+	return date.ReplaceAllString(model, "")
+}
+
+// Of returns the price of a model at a time, if it has one.
+func (t *Table) Of(model string, at time.Time) (p Price, ok bool) {
+	for _, d := range t.models[name(model)] {
+		if !d.from.After(at) {
+			p, ok = d.Price, true
+		}
+	}
+	return p, ok
+}

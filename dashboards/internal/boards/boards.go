@@ -1,0 +1,99 @@
+// Package boards is Earshot's dashboards and alert rules: what they ask of the
+// tables, and how they show it.
+//
+// Queries read the views v_*, which hide older versions of rows, so that a replay
+// changes no number. Quantiles are exact, for the same reason: a digest depends on
+// the order in which rows come.
+//
+// Two traps of the data source shape the SQL. Its parser of $__conditionalAll
+// counts brackets without looking at quotes, so those in texts must be in pairs.
+// And it takes over the links of every column that is called trace_id or traceID,
+// so the columns with links are called Trace.
+package boards
+
+import (
+	"strings"
+
+	"github.com/earshot-dev/earshot/dashboards/internal/grafana"
+)
+
+// All returns the dashboards.
+func All() []*grafana.Dashboard {
+	return []*grafana.Dashboard{delegations(), trace(), tools(), tokens(), sessions(), streaming(), self()}
+}
+
+// agent names who acts. Some formats never name the agent that a person talks to.
+const agent = "if(agent_name = '', concat('(', format, ')'), agent_name)"
+
+// pair names a delegation's two ends.
+const pair = "concat(" + agent + ", ' → ', if(delegate_to = '', '(unknown)', delegate_to))"
+
+// inRange is the condition that a row of a view is in the range of time shown.
+const inRange = "$__timeFilter_ms(ts)"
+
+// picked is the condition that the variables of those names pick a row.
+func picked(names ...string) string {
+	column := map[string]string{"agent": agent}
+	var b strings.Builder
+	for _, n := range names {
+		c := column[n]
+		if c == "" {
+			c = n
+		}
+		b.WriteString("\n  AND $__conditionalAll(" + c + " IN (${" + n + ":singlequote}), $" + n + ")")
+	}
+	return b.String()
+}
+
+// where is picked and inRange.
+func where(names ...string) string { return "WHERE " + inRange + picked(names...) }
+
+// choices returns the variables of those names, which picked knows.
+func choices(names ...string) []grafana.Variable {
+	all := map[string]grafana.Variable{
+		"format": grafana.Choice("format", "Format", distinct("format", "v_messages")),
+		"agent":  grafana.Choice("agent", "Agent", distinct(agent, "v_messages")+" "),
+		"model":  grafana.Choice("model", "Model", distinct("model", "v_messages")),
+	}
+	out := []grafana.Variable{grafana.Datasource()}
+	for _, n := range names {
+		out = append(out, all[n])
+	}
+	return out
+}
+
+func distinct(what, view string) string {
+	return strings.TrimSpace(sql(`
+SELECT DISTINCT ` + what + ` AS value
+FROM ` + view + `
+WHERE ` + inRange + ` AND kind != 'user' AND value != ''
+ORDER BY value
+LIMIT 500`))
+}
+
+// sql trims the line breaks around a query.
+func sql(s string) string { return strings.TrimSpace(s) }
+
+// The targets of links keep the data source and the range of time.
+const carry = "&var-datasource=${datasource}&${__url_time_range}"
+
+var (
+	toTrace   = grafana.LinkTo("Show this trace", "/d/earshot-trace?var-trace_id=${__value.raw}"+carry)
+	toSession = grafana.LinkTo("Show this conversation", "/d/earshot-sessions?var-session=${__value.raw}"+carry)
+)
+
+// buckets are columns that count durations by size, for a heatmap.
+func buckets(ms string) string {
+	bounds := []struct{ name, ms string }{
+		{"100 ms", "100"}, {"300 ms", "300"}, {"1 s", "1000"}, {"3 s", "3000"}, {"10 s", "10000"}, {"30 s", "30000"},
+		{"1 min", "60000"}, {"3 min", "180000"}, {"10 min", "600000"}, {"30 min", "1800000"},
+	}
+	var b strings.Builder
+	least := "-1"
+	for _, x := range bounds {
+		b.WriteString("  countIf(" + ms + " > " + least + " AND " + ms + " <= " + x.ms + ") AS \"" + x.name + "\",\n")
+		least = x.ms
+	}
+	b.WriteString("  countIf(" + ms + " > " + least + ") AS \"longer\"")
+	return b.String()
+}

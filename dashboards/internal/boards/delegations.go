@@ -1,0 +1,176 @@
+package boards
+
+import "github.com/earshot-dev/earshot/dashboards/internal/grafana"
+
+// stuck is the condition that an open span is silent for longer than the variable
+// says, and that nothing below it is what it waits for.
+const stuck = `silent_ms > ${stuck} AND toString(span_id) NOT IN (SELECT parent_span_id FROM v_open_spans)`
+
+func stuckAfter() grafana.Variable {
+	return grafana.OneOf("stuck", "Stuck after", grafana.Option{Text: "5m", Value: "300000"}, grafana.Option{Text: "1m", Value: "60000"},
+		grafana.Option{Text: "15m", Value: "900000"}, grafana.Option{Text: "1h", Value: "3600000"})
+}
+
+func delegations() *grafana.Dashboard {
+	d := grafana.New("earshot-delegations", "Earshot / Delegations", "Who hands work to whom, how long it takes, what fails and what is stuck.")
+	d.Templating.List = append(choices("format", "agent"), stuckAfter())
+	chosen := where("format", "agent")
+	done := chosen + "\n  AND status != 'running'"
+
+	d.Row(4,
+		grafana.Stat("Delegations", "Delegations that began in this range.", "short", sql(`
+SELECT count() AS delegations
+FROM v_delegations
+`+chosen)).Empty("none"),
+		grafana.Stat("Failed", "Share of the finished delegations that ended in an error. Cancelled ones are no errors.", "percentunit", sql(`
+SELECT countIf(status = 'error') / nullIf(count(), 0) AS failed
+FROM v_delegations
+`+done)).Warn(0.02, 0.1).Empty("no delegations"),
+		grafana.Stat("p50", "Half of the finished delegations took no longer.", "ms", sql(`
+SELECT quantileExactOrNull(0.5)(duration_ms) AS p50
+FROM v_delegations
+`+done)).Empty("no delegations"),
+		grafana.Stat("p95", "Nineteen of twenty finished delegations took no longer.", "ms", sql(`
+SELECT quantileExactOrNull(0.95)(duration_ms) AS p95
+FROM v_delegations
+`+done)).Empty("no delegations"),
+		grafana.Stat("In flight", "Delegations that run now, whatever range is shown.", "short", sql(`
+SELECT count() AS running
+FROM v_open_spans
+WHERE kind = 'delegation'`+picked("format", "agent"))).Empty("0"),
+		grafana.Stat("Stuck", "Work of any kind that runs and has said nothing for longer than the variable says, counted where it hangs and not at its parents.", "short", sql(`
+SELECT count() AS stuck
+FROM v_open_spans
+WHERE `+stuck+picked("format", "agent"))).Warn(1, 5).Empty("0"),
+	)
+	d.Row(8,
+		grafana.Series("Latency", "Of all finished delegations, by when they began.", "ms", sql(`
+SELECT $__timeInterval(ts) AS time,
+  quantileExact(0.5)(duration_ms) AS p50, quantileExact(0.95)(duration_ms) AS p95, quantileExact(0.99)(duration_ms) AS p99
+FROM v_delegations
+`+done+`
+GROUP BY time
+ORDER BY time`)).Every("1m").Empty("No delegation finished in this range"),
+		grafana.Series("p95 by pair", "The ten pairs with the most delegations.", "ms", sql(`
+SELECT $__timeInterval(ts) AS time, `+pair+` AS pair, quantileExact(0.95)(duration_ms) AS p95
+FROM v_delegations
+`+done+`
+  AND pair IN (
+    SELECT `+pair+` AS pair
+    FROM v_delegations
+    `+done+`
+    GROUP BY pair ORDER BY count() DESC, pair LIMIT 10)
+GROUP BY time, pair
+ORDER BY time, pair`)).Every("1m").Empty("No delegation finished in this range"),
+	)
+	d.Row(8,
+		grafana.Heatmap("How long delegations take", "Finished delegations by when they began and how long they took.", sql(`
+SELECT $__timeInterval(ts) AS time,
+`+buckets("duration_ms")+`
+FROM v_delegations
+`+done+`
+GROUP BY time
+ORDER BY time`)).Every("5m").Empty("No delegation finished in this range"),
+		grafana.Bars("Outcome", "Delegations by when they began.", "short", sql(`
+SELECT $__timeInterval(ts) AS time, status, count() AS delegations
+FROM v_delegations
+`+chosen+`
+GROUP BY time, status
+ORDER BY time, status`)).Every("5m").Empty("No delegation in this range"),
+	)
+	d.Row(10, grafana.Table("Slowest", "The fifty longest finished delegations. Trace leads to the waterfall and its critical path, with the messages beside it.", sql(`
+SELECT d.ts AS Started, `+agent+` AS Caller, d.delegate_to AS Delegate, d.tool_name AS Tool, d.status AS Status, d.error_type AS Why,
+  d.duration_ms AS Duration, t.task AS Task, d.session_id AS Session, d.trace_id AS Trace
+FROM (
+  SELECT *
+  FROM v_delegations
+  `+done+`
+  ORDER BY duration_ms DESC, span_id
+  LIMIT 50) AS d
+LEFT ANY JOIN (
+  SELECT span_id, argMax(substringUTF8(delegate_task, 1, 200), (ts, seq)) AS task
+  FROM v_messages
+  WHERE `+inRange+` AND kind = 'delegation'
+  GROUP BY span_id) AS t ON toString(d.span_id) = t.span_id
+ORDER BY Duration DESC, d.span_id`)).
+		Field("Duration", grafana.Unit("ms"), grafana.Gauge(), grafana.Columns(160)).Field("Status", grafana.Red("error"), grafana.Columns(90)).
+		Field("Trace", toTrace, grafana.Columns(120)).Field("Session", toSession, grafana.Columns(120)).Field("Task", grafana.Columns(420)).
+		Empty("No delegation finished in this range"))
+	d.Row(9, grafana.Table("By pair", "Finished delegations of each pair of agents.", sql(`
+SELECT `+agent+` AS Caller, if(delegate_to = '', '(unknown)', delegate_to) AS Delegate, count() AS Delegations,
+  countIf(status = 'error') / count() AS Failed,
+  quantileExact(0.5)(duration_ms) AS p50, quantileExact(0.95)(duration_ms) AS p95, quantileExact(0.99)(duration_ms) AS p99,
+  max(duration_ms) AS Longest, sum(duration_ms) AS Together
+FROM v_delegations
+`+done+`
+GROUP BY Caller, Delegate
+ORDER BY Together DESC, Caller, Delegate
+LIMIT 200`)).
+		Field("Failed", grafana.Unit("percentunit")).Field("p50", grafana.Unit("ms")).Field("p95", grafana.Unit("ms")).Field("p99", grafana.Unit("ms")).
+		Field("Longest", grafana.Unit("ms")).Field("Together", grafana.Unit("ms")).
+		Empty("No delegation finished in this range"))
+	d.Row(12, grafana.NodeGraph("Who calls whom", "Agents, and the delegations between them: in a node how many it got, its ring the share that failed; on an edge how many, and their p95.", sql(`
+SELECT node AS id, node AS title, sum(got) AS mainstat, 'delegations to it' AS subtitle,
+  if(sum(got) = 0, 1, sum(well) / sum(got)) AS arc__ok, 1 - arc__ok AS arc__failed
+FROM (
+  SELECT arrayJoin([(`+agent+`, 0, 0), (if(delegate_to = '', '(unknown)', delegate_to), 1, toInt32(status != 'error'))]) AS ends,
+    ends.1 AS node, ends.2 AS got, ends.3 AS well
+  FROM v_delegations
+  `+chosen+`)
+GROUP BY node
+ORDER BY mainstat DESC, id
+LIMIT 300`), sql(`
+SELECT `+pair+` AS id, `+agent+` AS source, if(delegate_to = '', '(unknown)', delegate_to) AS target,
+  count() AS mainstat, concat('p95 ', toString(round(quantileExactOrDefault(0.95)(duration_ms) / 1000, 1)), ' s') AS secondarystat,
+  1 + log10(count()) AS thickness, if(countIf(status = 'error') > 0, 'red', 'gray') AS color
+FROM v_delegations
+`+chosen+`
+GROUP BY id, source, target
+ORDER BY mainstat DESC, id
+LIMIT 1000`)).
+		Field("arc__ok", grafana.Property{ID: "color", Value: map[string]any{"mode": "fixed", "fixedColor": "green"}}).
+		Field("arc__failed", grafana.Property{ID: "color", Value: map[string]any{"mode": "fixed", "fixedColor": "red"}}).
+		Empty("No delegation in this range"))
+	d.Row(9,
+		grafana.Table("Stuck now", "What runs and has said nothing for longer than the variable says, the longest silent first.", sql(`
+SELECT kind AS Kind, name AS What, `+agent+` AS Agent, delegate_to AS Delegate, age_ms AS Age, silent_ms AS Silent, session_id AS Session, trace_id AS Trace
+FROM v_open_spans
+WHERE `+stuck+picked("format", "agent")+`
+ORDER BY Silent DESC, Trace
+LIMIT 100`)).Field("Age", grafana.Unit("ms")).Field("Silent", grafana.Unit("ms")).Field("Trace", toTrace).Field("Session", toSession).
+			Width(12).Empty("Nothing is stuck"),
+		grafana.Table("Delegations in flight", "The oldest first.", sql(`
+SELECT ts AS Started, `+agent+` AS Caller, delegate_to AS Delegate, age_ms AS Age, silent_ms AS Silent, session_id AS Session, trace_id AS Trace
+FROM v_open_spans
+WHERE kind = 'delegation'`+picked("format", "agent")+`
+ORDER BY Started, Trace
+LIMIT 100`)).Field("Age", grafana.Unit("ms")).Field("Silent", grafana.Unit("ms")).Field("Trace", toTrace).Field("Session", toSession).
+			Width(12).Empty("No delegation is running"),
+	)
+	d.Row(8,
+		grafana.Series("Fan-out", "Delegations in one turn, by when the first began.", "short", sql(`
+SELECT $__timeInterval(began) AS time, max(n) AS widest, avg(n) AS mean
+FROM (
+  SELECT trace_id, min(ts) AS began, count() AS n
+  FROM v_delegations
+  `+chosen+`
+  GROUP BY trace_id)
+GROUP BY time
+ORDER BY time`)).Every("5m").Empty("No delegation in this range"),
+		grafana.Table("Widest turns", "Turns with the most delegations.", sql(`
+SELECT min(ts) AS Began, any(`+agent+`) AS Caller, count() AS Delegations, uniqExact(delegate_to) AS Delegates,
+  sum(duration_ms) AS Together, session_id AS Session, trace_id AS Trace
+FROM v_delegations
+`+chosen+`
+GROUP BY session_id, trace_id
+ORDER BY Delegations DESC, Trace
+LIMIT 20`)).Field("Together", grafana.Unit("ms")).Field("Trace", toTrace).Field("Session", toSession).Width(12).Empty("No delegation in this range"),
+	)
+	d.Row(7, grafana.BarGauge("How the child was found", "Delegations by the way their child run was linked: an id of the protocol is certain, order and prompt are guesses; none means that no child was found.", "short", sql(`
+SELECT if(link_method = '', 'none', link_method) AS method, count() AS delegations
+FROM v_delegations
+`+chosen+`
+GROUP BY method
+ORDER BY delegations DESC, method`)).Width(24).Empty("No delegation in this range"))
+	return d
+}

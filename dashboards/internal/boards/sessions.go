@@ -1,0 +1,109 @@
+package boards
+
+import "github.com/earshot-dev/earshot/dashboards/internal/grafana"
+
+// found is the condition that a conversation has the words of the variable.
+const found = `(${search:singlequote} = '' OR session_id = ${search:singlequote} OR session_id IN (
+    SELECT session_id
+    FROM v_messages
+    WHERE $__timeFilter_ms(ts) AND hasAllTokens(lower(content), tokens(lower(${search:singlequote})))))`
+
+// conversation is the conversation that is shown: the one that was picked, or
+// the latest in the range.
+const conversation = `WITH if(${session:singlequote} != '', ${session:singlequote},
+    (SELECT argMax(session_id, (ts, session_id)) FROM v_messages WHERE $__timeFilter_ms(ts) AND kind = 'user')) AS shown
+`
+
+func sessions() *grafana.Dashboard {
+	d := grafana.New("earshot-sessions", "Earshot / Sessions", "Conversations: find one, and read it turn by turn.")
+	d.Templating.List = append(choices("format", "agent"),
+		grafana.Text("search", "Words", "Conversations in which one message has all these words"),
+		grafana.Text("session", "Session", "The conversation below; the latest when empty"),
+		grafana.OneOf("steps", "Internal steps", grafana.Option{Text: "hidden", Value: "0"}, grafana.Option{Text: "shown", Value: "1"}))
+	chosen := where("format", "agent")
+
+	d.Row(8,
+		grafana.Bars("Active conversations", "Conversations with a message, by when.", "short", sql(`
+SELECT $__timeInterval(ts) AS time, format, uniqExact(session_id) AS sessions
+FROM v_messages
+`+chosen+`
+GROUP BY time, format
+ORDER BY time, format`)).Every("5m").Empty("No messages in this range"),
+		grafana.Bars("Messages", "By kind.", "short", sql(`
+SELECT $__timeInterval(ts) AS time, kind, count() AS messages
+FROM v_messages
+`+chosen+`
+GROUP BY time, kind
+ORDER BY time, kind`)).Every("5m").Empty("No messages in this range"),
+	)
+	d.Row(11, grafana.Table("Conversations", "With a message in this range; the numbers are of the range. Session shows it below.", sql(`
+SELECT max(ts) AS Latest, session_id AS Session, any(format) AS Format,
+  argMinIf(substringUTF8(content, 1, 160), (ts, seq), kind = 'user' AND NOT hidden AND content != '') AS "Begins with",
+  uniqExactIf(trace_id, trace_id != '') AS Turns, count() AS Messages, countIf(kind = 'tool_call') AS Tools, countIf(kind = 'delegation') AS Delegations,
+  countIf(is_error) AS Errors, sum(input_tokens + output_tokens + cache_read_tokens + cache_write_tokens + reasoning_tokens) AS Tokens,
+  arrayStringConcat(arraySort(groupUniqArrayIf(agent_name, agent_name != '' AND kind != 'user')), ', ') AS Agents
+FROM v_messages
+`+chosen+`
+  AND `+found+`
+GROUP BY tenant, session_id
+ORDER BY Latest DESC, Session
+LIMIT 500`)).Field("Session", grafana.LinkTo("Read it below", "/d/earshot-sessions?var-session=${__value.raw}"+carry), grafana.Columns(280)).
+		Field("Begins with", grafana.Columns(420)).Field("Errors", grafana.Columns(80)).Empty("No conversation in this range, or none with these words"))
+
+	d.Heading("One conversation")
+	d.Row(8, grafana.Table("Turns", "One line for each time a person asked, or a message set the agent to work.", sql(conversation+`
+SELECT row_number() OVER (ORDER BY root.ts, root.trace_id) AS Turn, root.ts AS Started, said.prompt AS Asked, said.answer AS Answer,
+  root.duration_ms AS Duration, root.status AS Status, inside.chats AS Responses, inside.tools AS Tools, inside.delegations AS Delegations,
+  said.tokens AS Tokens, root.trace_id AS Trace
+FROM (
+  SELECT *
+  FROM v_spans
+  WHERE session_id = shown AND parent_span_id = '') AS root
+LEFT JOIN (
+  SELECT trace_id, countIf(kind = 'chat') AS chats, countIf(kind = 'tool') AS tools, countIf(kind = 'delegation') AS delegations
+  FROM v_spans
+  WHERE session_id = shown
+  GROUP BY trace_id) AS inside ON inside.trace_id = root.trace_id
+LEFT JOIN (
+  SELECT trace_id,
+    argMinIf(substringUTF8(content, 1, 300), (ts, seq), kind = 'user' AND NOT hidden) AS prompt,
+    argMaxIf(substringUTF8(content, 1, 300), (ts, seq), kind = 'assistant' AND NOT hidden) AS answer,
+    sum(input_tokens + output_tokens + cache_read_tokens + cache_write_tokens + reasoning_tokens) AS tokens
+  FROM v_messages
+  WHERE session_id = shown AND trace_id != ''
+  GROUP BY trace_id) AS said ON said.trace_id = root.trace_id
+ORDER BY Turn
+LIMIT 1000`)).Field("Duration", grafana.Unit("ms"), grafana.Gauge()).Field("Status", grafana.Red("error")).Field("Trace", toTrace, grafana.Columns(120)).
+		Field("Asked", grafana.Columns(320)).Field("Answer", grafana.Columns(320)).Field("Turn", grafana.Columns(60)).Empty("No turn of this conversation has ended"))
+	d.Row(16, grafana.Table("What was said", "Prompts and answers; the variable Internal steps shows what went on between them: reasoning, calls, results, delegations and the agents below.", sql(conversation+`
+SELECT dense_rank() OVER (ORDER BY began, trace_id) AS Turn, ts AS Time, kind AS Kind, `+agent+` AS Agent, tool_name AS Tool,
+  substringUTF8(multiIf(content != '', content, delegate_task != '', delegate_task, tool_arguments), 1, 4000) AS Text,
+  is_error AS Failed, trace_id AS Trace
+FROM (
+  SELECT *, min(ts) OVER (PARTITION BY trace_id) AS began,
+    argMin(run_id, (ts, seq)) OVER (PARTITION BY trace_id) AS first_run,
+    row_number() OVER (PARTITION BY trace_id, run_id, kind ORDER BY ts DESC, seq DESC) AS from_the_end
+  FROM v_messages
+  WHERE session_id = shown AND trace_id != '' AND kind NOT IN ('usage', 'stop'))
+WHERE '${steps}' = '1' OR run_id = first_run AND NOT hidden AND (kind IN ('user', 'error') OR kind = 'assistant' AND from_the_end = 1)
+ORDER BY ts, seq
+LIMIT 2000`)).Field("Text", grafana.Columns(760)).Field("Trace", toTrace, grafana.Columns(120)).Field("Turn", grafana.Columns(60)).
+		Field("Failed", grafana.Red("true"), grafana.Columns(80)).Field("Time", grafana.Columns(180)).Empty("Nothing was said in this conversation"))
+	d.Row(8,
+		grafana.Bars("Tokens of the conversation", "By class, at the time they were told.", "short", sql(conversation+`
+SELECT toStartOfMinute(ts) AS time, sum(input_tokens) AS "input", sum(cache_read_tokens) AS "read from cache", sum(cache_write_tokens) AS "written to cache",
+  sum(output_tokens + reasoning_tokens) AS "answered"
+FROM v_usage
+WHERE session_id = shown
+GROUP BY time
+ORDER BY time`)).Empty("This conversation tells no tokens"),
+		grafana.Table("Tools of the conversation", "Finished calls.", sql(conversation+`
+SELECT tool_name AS Tool, count() AS Calls, countIf(status = 'error') AS Errors, max(duration_ms) AS Longest, sum(duration_ms) AS Together
+FROM v_tool_calls
+WHERE session_id = shown AND status != 'running'
+GROUP BY Tool
+ORDER BY Together DESC, Tool
+LIMIT 100`)).Field("Longest", grafana.Unit("ms")).Field("Together", grafana.Unit("ms")).Width(12).Empty("This conversation called no tools"),
+	)
+	return d
+}

@@ -1,0 +1,152 @@
+package boards
+
+import "github.com/earshot-dev/earshot/dashboards/internal/grafana"
+
+// shown is the trace that is shown: the one that a link brought, or the latest in
+// the range.
+const shown = `if(${trace_id:singlequote} != '', ${trace_id:singlequote},
+    (SELECT argMax(trace_id, (ts, trace_id)) FROM v_spans WHERE $__timeFilter_ms(ts) AND parent_span_id = ''))`
+
+// ofTrace are the conditions for rows of that trace. When it was is looked up, so
+// that the link works whatever range is shown.
+const ofTrace = `WITH ` + shown + ` AS shown,
+  (SELECT min(Start) FROM otel_traces_trace_id_ts WHERE TraceId = shown) AS began,
+  (SELECT max(End) + 1 FROM otel_traces_trace_id_ts WHERE TraceId = shown) AS ended
+`
+
+// inTrace is the condition for spans, which begin by then.
+const inTrace = `trace_id = shown AND ts >= began AND ts <= ended`
+
+// saidInTrace is the condition for messages, the last of which come when the last
+// span ends; the table knows only when it begins.
+const saidInTrace = `trace_id = shown AND ts >= began AND ts <= ended + INTERVAL 7 DAY`
+
+// criticalPath walks the tree of spans from the root down. In a span it goes back
+// from the end: the child that ended last is what the span waited for, then the
+// one that ended last before that one began, and so on; what is left between them
+// is the span's own time. So the times of the path add up to the root's.
+const criticalPath = `
+WITH RECURSIVE ` + shown + ` AS shown,
+  spans AS (
+    SELECT span_id, parent_span_id, kind, name, if(agent_name = '', concat('(', format, ')'), agent_name) AS agent, status,
+      toUnixTimestamp64Nano(ts) AS start, start + toInt64(round(duration_ms * 1e6)) AS stop
+    FROM v_spans
+    WHERE trace_id = shown
+      AND ts >= (SELECT min(Start) FROM otel_traces_trace_id_ts WHERE TraceId = shown)
+      AND ts <= (SELECT max(End) + 1 FROM otel_traces_trace_id_ts WHERE TraceId = shown)),
+  children AS (
+    SELECT parent_span_id AS parent, arrayReverseSort(groupArray((stop, start, span_id))) AS list
+    FROM spans
+    WHERE parent_span_id != '' AND stop > start
+    GROUP BY parent),
+  path AS (
+    SELECT span_id AS id, start AS since, stop AS until, 0 AS depth
+    FROM spans
+    WHERE parent_span_id = ''
+    UNION ALL
+    SELECT next.1 AS id, next.2 AS since, next.3 AS until, depth
+    FROM (
+      SELECT path.depth + 1 AS depth, arrayJoin(arrayFold(
+        (walk, c) -> if(c.2 < walk.1 AND c.1 > path.since,
+          (greatest(c.2, path.since), arrayPushBack(walk.2, (c.3, greatest(c.2, path.since), least(c.1, walk.1)))), walk),
+        children.list, (path.until, CAST([], 'Array(Tuple(String, Int64, Int64))'))).2) AS next
+      FROM path
+      JOIN children ON children.parent = path.id
+      WHERE path.depth < 100))
+`
+
+func trace() *grafana.Dashboard {
+	d := grafana.New("earshot-trace", "Earshot / Trace", "One turn: the waterfall of what happened, where its time went, and what was said.")
+	d.Templating.List = append(choices(), grafana.Text("trace_id", "Trace", "A trace id; the latest turn of the range when empty"))
+	d.Refresh = ""
+
+	d.Row(3,
+		grafana.Stat("Duration", "From the prompt to the end of the turn.", "ms", sql(ofTrace+`
+SELECT duration_ms AS duration
+FROM v_spans
+WHERE `+inTrace+` AND parent_span_id = ''
+ORDER BY ts LIMIT 1`)).Empty("not found"),
+		grafana.Stat("Spans", "Pieces of work: runs, responses of models, tool calls, delegations.", "short", sql(ofTrace+`
+SELECT count() AS spans
+FROM v_spans
+WHERE `+inTrace)).Empty("0"),
+		grafana.Stat("Failed", "Spans that ended in an error.", "short", sql(ofTrace+`
+SELECT countIf(status = 'error') AS failed
+FROM v_spans
+WHERE `+inTrace)).Warn(1, 5).Empty("0"),
+		grafana.Stat("Agents", "Runs of agents in this turn.", "short", sql(ofTrace+`
+SELECT countIf(kind = 'run') AS runs
+FROM v_spans
+WHERE `+inTrace)).Empty("0"),
+		grafana.Stat("Tokens", "Tokens of the turn and of all agents below it, each counted once.", "short", sql(ofTrace+`
+SELECT sum(tokens) AS tokens
+FROM v_usage
+WHERE `+saidInTrace)).Empty("unknown"),
+		grafana.Stat("Cost", "Tokens at the prices of model_prices; models without a price are left out.", "currencyUSD", sql(ofTrace+`
+SELECT sum(cost_usd) AS cost
+FROM v_usage
+WHERE `+saidInTrace)).Empty("unknown"),
+	)
+	d.Row(18, grafana.Traces("Waterfall", "Spans that have ended, and those that still run as long as they are old.", sql(ofTrace+`
+SELECT TraceId AS traceID, SpanId AS spanID, ParentSpanId AS parentSpanID, if(AgentName = '', ServiceName, AgentName) AS serviceName,
+  SpanName AS operationName, toUnixTimestamp64Micro(Timestamp) / 1000 AS startTime, Duration / 1e6 AS duration,
+  arrayMap(k -> map('key', k, 'value', SpanAttributes[k]), mapKeys(SpanAttributes)) AS tags,
+  arrayMap(k -> map('key', k, 'value', ResourceAttributes[k]), mapKeys(ResourceAttributes)) AS serviceTags,
+  if(StatusCode = 'Error', 2, 0) AS statusCode, StatusMessage AS statusMessage, lower(SpanKind) AS kind
+FROM otel_traces FINAL
+WHERE TraceId = shown AND Timestamp >= began AND Timestamp <= ended
+UNION ALL
+SELECT trace_id AS traceID, toString(span_id) AS spanID, parent_span_id AS parentSpanID, if(agent_name = '', source, agent_name) AS serviceName,
+  concat(name, ' (running)') AS operationName, toUnixTimestamp64Micro(ts) / 1000 AS startTime, toFloat64(age_ms) AS duration,
+  [map('key', 'earshot.span.state', 'value', 'open'), map('key', 'silent_ms', 'value', toString(silent_ms))] AS tags,
+  [map('key', 'service.name', 'value', toString(source))] AS serviceTags,
+  0 AS statusCode, '' AS statusMessage, 'internal' AS kind
+FROM v_open_spans
+WHERE trace_id = shown
+ORDER BY startTime, spanID
+LIMIT 10000`)).Empty("No such trace"))
+	d.Row(9,
+		grafana.Table("Critical path", "What the turn waited for, in order. A span's time here is the part of it that nothing below it accounts for; the column adds up to the turn's duration.", sql(criticalPath+`
+SELECT fromUnixTimestamp64Nano(p.since) AS Since, repeat('· ', p.depth) || s.name AS What, s.agent AS Agent, s.kind AS Kind, s.status AS Status,
+  (p.until - p.since - coalesce(below.ns, 0)) / 1e6 AS Time, (p.until - p.since) / 1e6 AS Together
+FROM path AS p
+JOIN spans AS s ON s.span_id = p.id
+LEFT JOIN (
+  SELECT q.parent_span_id AS parent, sum(b.until - b.since) AS ns
+  FROM path AS b JOIN spans AS q ON q.span_id = b.id
+  WHERE q.parent_span_id != ''
+  GROUP BY parent) AS below ON below.parent = p.id
+ORDER BY p.since, p.depth, What
+LIMIT 1000`)).Field("Time", grafana.Unit("ms"), grafana.Gauge()).Field("Together", grafana.Unit("ms")).Field("Status", grafana.Red("error")).
+			Width(16).Empty("No such trace"),
+		grafana.BarGauge("Where the time went", "The critical path by what it consists of: models answering, tools, agents between their steps.", "ms", sql(criticalPath+`
+SELECT concat(s.kind, ' ', s.agent) AS what, sum(p.until - p.since - coalesce(below.ns, 0)) / 1e6 AS time
+FROM path AS p
+JOIN spans AS s ON s.span_id = p.id
+LEFT JOIN (
+  SELECT q.parent_span_id AS parent, sum(b.until - b.since) AS ns
+  FROM path AS b JOIN spans AS q ON q.span_id = b.id
+  WHERE q.parent_span_id != ''
+  GROUP BY parent) AS below ON below.parent = p.id
+GROUP BY what
+ORDER BY time DESC, what
+LIMIT 25`)).Width(8).Empty("No such trace"),
+	)
+	d.Row(14, grafana.Table("Messages", "What was said in this turn, by all agents, in order; long texts are cut.", sql(ofTrace+`
+SELECT ts AS Time, kind AS Kind, `+agent+` AS Agent, if(tool_name = '', model, tool_name) AS "Tool or model",
+  substringUTF8(multiIf(content != '', content, delegate_task != '', delegate_task, tool_arguments), 1, 1000) AS Text,
+  is_error AS Failed, session_id AS Session
+FROM v_messages
+WHERE `+saidInTrace+` AND kind NOT IN ('status', 'usage', 'stop')
+ORDER BY ts, seq
+LIMIT 2000`)).Field("Text", grafana.Columns(700)).Field("Session", toSession, grafana.Columns(120)).Field("Kind", grafana.Columns(130)).
+		Field("Time", grafana.Columns(180)).Field("Failed", grafana.Red("true")).Empty("Nothing was said in this trace"))
+	d.Row(8, grafana.Table("Turns in this range", "The latest turns, to pick another.", sql(`
+SELECT ts AS Started, `+agent+` AS Agent, status AS Status, duration_ms AS Duration, model AS Model, session_id AS Session, trace_id AS Trace
+FROM v_spans
+WHERE `+inRange+` AND parent_span_id = ''
+ORDER BY Started DESC, Trace
+LIMIT 100`)).Field("Duration", grafana.Unit("ms")).Field("Status", grafana.Red("error")).Field("Trace", toTrace).Field("Session", toSession).
+		Empty("No turn in this range"))
+	return d
+}

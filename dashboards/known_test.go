@@ -1,0 +1,257 @@
+package dashboards
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/earshot-dev/earshot/dashboards/internal/macro"
+)
+
+// ask runs the query of one panel with those variables picked.
+func ask(t *testing.T, w *world, board, title string, pick map[string]string) result {
+	t.Helper()
+	var found []asked
+	if w.asked == nil {
+		w.asked = queries(t)
+	}
+	for _, a := range w.asked {
+		if a.board == board+".json" && a.title == title {
+			found = append(found, a)
+		}
+	}
+	if len(found) == 0 {
+		t.Fatalf("no panel %s / %s", board, title)
+	}
+	for _, a := range found { // of several with one title the first that is a stat
+		if a.kind == "stat" {
+			found[0] = a
+		}
+	}
+	return askOne(t, w, found[0], pick)
+}
+
+func askOne(t *testing.T, w *world, a asked, pick map[string]string) result {
+	t.Helper()
+	q := w.all(a)
+	for name, v := range pick {
+		q.Variables[name] = macro.Of(v)
+	}
+	sql, err := q.Expand(a.sql)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := run(t, w.reader(t), sql)
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", a, err, sql)
+	}
+	return r
+}
+
+// number is a value as a number; NaN when it is none.
+func number(v any) float64 {
+	switch v := v.(type) {
+	case uint8:
+		return float64(v)
+	case int32:
+		return float64(v)
+	case int64:
+		return float64(v)
+	case uint64:
+		return float64(v)
+	case float64:
+		return v
+	case *float64:
+		if v != nil {
+			return *v
+		}
+	}
+	return math.NaN()
+}
+
+// column returns the values of a column.
+func (r result) column(t *testing.T, name string) []any {
+	t.Helper()
+	if len(r.rows) == 0 { // the driver tells no columns then
+		return nil
+	}
+	for i, c := range r.columns {
+		if c.Name != name {
+			continue
+		}
+		out := make([]any, 0, len(r.rows))
+		for _, row := range r.rows {
+			out = append(out, row[i])
+		}
+		return out
+	}
+	t.Fatalf("no column %s in %v", name, r.columns)
+	return nil
+}
+
+func (r result) sum(t *testing.T, name string) float64 {
+	t.Helper()
+	sum := 0.0
+	for _, v := range r.column(t, name) {
+		sum += number(v)
+	}
+	return sum
+}
+
+// TestNumbersAreTrue compares panels with what was meant when the traffic was
+// made up.
+func TestNumbersAreTrue(t *testing.T) {
+	w := theWorld(t)
+	o := w.oracle.Total
+	legion, claude := map[string]string{"format": "legion"}, map[string]string{"format": "claude-code"}
+	agno := map[string]string{"format": "agno"}
+	for _, c := range []struct {
+		board, title string
+		pick         map[string]string
+		want         float64
+	}{
+		{"tools", "Calls", legion, float64(o.ToolCalls - o.Delegations)},
+		{"delegations", "Delegations", legion, float64(o.Delegations)},
+		{"tokens", "Tokens", legion, float64(o.Input + o.Output + o.CacheRead + o.CacheWrite + o.Reasoning)},
+		{"tokens", "Answered", legion, float64(o.Output + o.Reasoning)},
+		{"tokens", "Tokens without a price", legion, 0},
+		{"self", "Dead letters", legion, float64(o.Broken)},
+		{"self", "Unknown", legion, float64(o.Kinds["unknown"])},
+		{"self", "Bytes unaccounted for", nil, 0},
+
+		{"delegations", "Delegations", claude, scouts},
+		{"delegations", "Delegations", map[string]string{"agent": "claude-code"}, scouts},
+		{"delegations", "p50", claude, 42_000},
+		{"delegations", "p95", claude, 62_000},
+		{"delegations", "Failed", claude, 1.0 / scouts},
+		{"tools", "Calls", claude, 2 * scouts},
+		{"tools", "Calls", map[string]string{"format": "claude-code", "model": "claude-opus-4-5-20251101"}, 2 * scouts},
+		{"tools", "Calls", map[string]string{"format": "claude-code", "model": "another"}, 0},
+		{"tools", "Failed", claude, 0.5 / scouts},
+		// 30 responses of 10 input, 50 output, 1000 read from a cache and 100 written to it.
+		{"tokens", "Cost", claude, 30 * (10*5 + 50*25 + 1000*0.5 + 100*6.25) / 1e6},
+		{"tokens", "Read from caches", claude, 1000.0 / 1110},
+		{"tokens", "Tokens", claude, 30 * 1160},
+		{"trace", "Duration", nil, 72_000},
+		{"trace", "Agents", nil, 2},
+		{"trace", "Failed", nil, 1},
+		{"trace", "Tokens", nil, 5 * 1160},
+
+		{"delegations", "In flight", nil, 1},
+		{"delegations", "Stuck", nil, 2},
+		{"delegations", "Stuck", map[string]string{"stuck": "3600000"}, 0},
+		{"delegations", "Stuck", legion, 0},
+		{"tools", "Running", nil, 1},
+		{"tokens", "Tokens without a price", nil, 40 * 500},
+		{"streaming", "First token, p50", agno, 2100},
+		{"streaming", "First token, p95", agno, 3900},
+	} {
+		r := ask(t, w, c.board, c.title, c.pick)
+		if got := number(r.rows[0][0]); math.Abs(got-c.want) > 1e-9*math.Max(1, math.Abs(c.want)) {
+			t.Errorf("%s / %s with %v: %v, want %v", c.board, c.title, c.pick, got, c.want)
+		}
+	}
+	if got := ask(t, w, "self", "Account of the sources", legion).sum(t, "Read"); got != float64(o.Bytes) {
+		t.Errorf("%v bytes were read, want %d", got, o.Bytes)
+	}
+	if got := len(ask(t, w, "sessions", "Conversations", legion).rows); got != w.oracle.Options.Sessions {
+		t.Errorf("%d conversations, want %d", got, w.oracle.Options.Sessions)
+	}
+}
+
+// TestCriticalPathAddsUp holds the path of every turn of the corpus against the
+// turn's duration, and of the transcript against what was made up.
+func TestCriticalPathAddsUp(t *testing.T) {
+	w := theWorld(t)
+	turns := ask(t, w, "trace", "Turns in this range", nil)
+	durations := turns.column(t, "Duration")
+	for i, id := range turns.column(t, "Trace")[:40] {
+		r := ask(t, w, "trace", "Critical path", map[string]string{"trace_id": id.(string)})
+		if got, want := r.sum(t, "Time"), number(durations[i]); math.Abs(got-want) > 1e-6*want+1e-6 {
+			t.Errorf("trace %s: the path adds up to %v ms, the turn took %v", id, got, want)
+		}
+	}
+	r := ask(t, w, "trace", "Where the time went", nil)
+	got := make(map[string]float64)
+	for i, what := range r.column(t, "what") {
+		got[fmt.Sprint(what)] = number(r.column(t, "time")[i])
+	}
+	if got["tool (claude-code)"] != 56_000 && got["tool surveyor"] != 56_000 {
+		t.Errorf("the child's tool took 56 s of the path, not %v", got)
+	}
+}
+
+// TestTraceFallsBackToTheLatest: without an id the dashboard shows the latest
+// turn.
+func TestTraceFallsBackToTheLatest(t *testing.T) {
+	w := theWorld(t)
+	latest := fmt.Sprint(ask(t, w, "trace", "Turns in this range", nil).column(t, "Trace")[0])
+	r := ask(t, w, "trace", "Waterfall", map[string]string{"trace_id": ""})
+	if ids := r.column(t, "traceID"); len(ids) == 0 || fmt.Sprint(ids[0]) != latest {
+		t.Errorf("shows %v, want %s", ids, latest)
+	}
+}
+
+// TestGraphHangsTogether: an edge between nodes that are not there makes Grafana
+// show nothing at all.
+func TestGraphHangsTogether(t *testing.T) {
+	w := theWorld(t)
+	var nodes, edges result
+	for _, a := range queries(t) {
+		switch {
+		case a.kind == "nodeGraph" && a.ref == "nodes":
+			nodes = askOne(t, w, a, nil)
+		case a.kind == "nodeGraph":
+			edges = askOne(t, w, a, nil)
+		}
+	}
+	known := make(map[any]bool)
+	for _, id := range nodes.column(t, "id") {
+		known[id] = true
+	}
+	for _, end := range append(edges.column(t, "source"), edges.column(t, "target")...) {
+		if !known[end] {
+			t.Errorf("an edge ends at %v, which is no node", end)
+		}
+	}
+	ok, failed := nodes.column(t, "arc__ok"), nodes.column(t, "arc__failed")
+	for i := range ok {
+		if sum := number(ok[i]) + number(failed[i]); math.Abs(sum-1) > 1e-9 {
+			t.Errorf("the arcs of node %d add up to %v", i, sum)
+		}
+	}
+	if got, want := edges.sum(t, "mainstat"), nodes.sum(t, "mainstat"); got != want {
+		t.Errorf("%v delegations on the edges, %v in the nodes", got, want)
+	}
+}
+
+// TestConversationUnfolds: hidden, a conversation is prompts and answers; shown,
+// it is everything.
+func TestConversationUnfolds(t *testing.T) {
+	w := theWorld(t)
+	pick := map[string]string{"session": lighthouse}
+	folded := ask(t, w, "sessions", "What was said", pick)
+	if len(folded.rows) != 2*scouts {
+		t.Errorf("folded it has %d lines, want a prompt and an answer for each of %d turns", len(folded.rows), scouts)
+	}
+	for i, turn := range folded.column(t, "Turn") {
+		if number(turn) != float64(i/2+1) {
+			t.Errorf("line %d is of turn %v", i, turn)
+		}
+	}
+	pick["steps"] = "1"
+	if all := ask(t, w, "sessions", "What was said", pick); len(all.rows) < 5*scouts {
+		t.Errorf("unfolded it has only %d lines", len(all.rows))
+	}
+	for words, want := range map[string]int{"keeper has to change": 1, "KEEPER change": 1, "keeper unicorns": 0, lighthouse: 1, "it's": 0} {
+		got := 0
+		for _, id := range ask(t, w, "sessions", "Conversations", map[string]string{"search": words, "format": "claude-code"}).column(t, "Session") {
+			if id == lighthouse {
+				got++
+			}
+		}
+		if got != want {
+			t.Errorf("%q finds it %d times, want %d", words, got, want)
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package dashboards
+
+import (
+	"context"
+	"errors"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/earshot-dev/earshot/core/ui"
+	"github.com/earshot-dev/earshot/exporters/clickhouse"
+)
+
+// rowsOf lets the pages read as the command does.
+type rowsOf struct{ *clickhouse.Conn }
+
+func (c rowsOf) Each(ctx context.Context, sql string, params map[string]string, row func([]any) error) error {
+	rows, err := c.Query(ctx, sql, params)
+	if err != nil {
+		return err
+	}
+	for rows.Next() {
+		if err := row(rows.Values()); err != nil {
+			return errors.Join(err, rows.Close())
+		}
+	}
+	return errors.Join(rows.Err(), rows.Close())
+}
+
+// TestPagesShowTheSame: the pages for who has no Grafana, over the same store.
+func TestPagesShowTheSame(t *testing.T) {
+	pages, err := ui.New(rowsOf{theWorld(t).reader(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string][]string{
+		"/":                      {`href="/session/` + lighthouse + `"`, "How many lamps of pier 1 are out?"},
+		"/?search=pier":          {lighthouse},
+		"/session/" + lighthouse: {"Turn 6", "On pier 6 the keeper has to change 6 lamps.", "→ surveyor", "56s", "count-lamps 3", `class="tool critical"`},
+		"/tools":                 {"Bash", "<meter"},
+		"/now":                   {"stuck", "tide reader"},
+	} {
+		w := httptest.NewRecorder()
+		pages.ServeHTTP(w, httptest.NewRequest("GET", "http://127.0.0.1"+path, nil))
+		if w.Code != 200 {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+		for _, s := range want {
+			if !strings.Contains(w.Body.String(), s) {
+				t.Errorf("%s: no %q", path, s)
+			}
+		}
+	}
+}

@@ -1,2 +1,0 @@
-ATTACH DATABASE _ UUID '2374ced6-acf5-4eb7-a9da-eff706922cd9'
-ENGINE = Atomic

@@ -1,2 +1,0 @@
-ATTACH DATABASE _ UUID '04c54e85-d02a-442f-8dba-cf56e4f48f73'
-ENGINE = Atomic

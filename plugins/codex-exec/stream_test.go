@@ -1,0 +1,101 @@
+package codexexec
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+func play(t *testing.T, name string) []msg.Message {
+	t.Helper()
+	in, err := os.ReadFile(filepath.Join("testdata", name, "in.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := New().New(decoder.Stream{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out decoder.Output
+	for l := range bytes.Lines(in) {
+		n := len(out.Messages)
+		if err := d.Decode(&frame.Frame{Data: bytes.TrimSuffix(l, []byte("\n"))}, &out); err != nil {
+			t.Fatal(err)
+		}
+		if len(out.Messages) == n {
+			t.Errorf("%s: line gives nothing: %s", name, l)
+		}
+	}
+	return msg.Fold(out.Messages)
+}
+
+// TestTurnsOfAThread: the usage of a turn is what the thread's sum has grown by,
+// and turns that begin with the same words are not one.
+func TestTurnsOfAThread(t *testing.T) {
+	var got []string
+	runs := make(map[string]bool)
+	for _, m := range play(t, "resumed") {
+		if m.Kind == msg.Usage {
+			runs[m.Run] = true
+			got = append(got, fmt.Sprintf("%s %d+%d %d", m.Session[len(m.Session)-1:], m.Usage.Input, m.Usage.CacheRead, m.Usage.Output))
+		}
+	}
+	if d := cmp.Diff([]string{"7 1000+0 10", "7 300+900 15", "7 0+100 5", "8 1000+0 10"}, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if len(runs) != 4 {
+		t.Errorf("%d runs, want 4", len(runs))
+	}
+}
+
+// TestAnswersOfAgents: an agent that was spawned answers through another call, and
+// its answer is the result of the call that began it.
+func TestAnswersOfAgents(t *testing.T) {
+	got := make(map[string]string)
+	for _, m := range play(t, "agents") {
+		if m.Kind == msg.DelegationResult {
+			got[m.Tool.CallID[strings.LastIndexByte(m.Tool.CallID, '/')+1:]] = m.Content.String() + "|" + m.Tool.ErrorType
+		}
+	}
+	want := map[string]string{
+		"item_0": "Forty jars.|", "item_1": "|cancelled", "item_2": "|tool_error",
+		"item_3": `{"019d1111-2222-7333-8444-00000000c002":{"status":"running","message":null}}|`,
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// TestMemoryIsBounded: calls that never end are forgotten beyond the limit, and
+// with their turn.
+func TestMemoryIsBounded(t *testing.T) {
+	d, err := New().New(decoder.Stream{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("x", 1<<12)
+	var out decoder.Output
+	for i := range 3 * maxCalls {
+		out.Reset()
+		line := fmt.Appendf(nil, `{"type":"item.started","item":{"id":"%d%s","type":"collab_tool_call","tool":"spawn_agent","receiver_thread_ids":["%s"]}}`, i, long, long)
+		if err := d.Decode(&frame.Frame{Data: line}, &out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := d.(*stream)
+	if b, err := s.Snapshot(); err != nil || len(b) > 2*maxCalls*maxIdent || len(s.Calls) > maxCalls {
+		t.Errorf("%d calls in a snapshot of %d bytes: %v", len(s.Calls), len(b), err)
+	}
+	if err := d.Decode(&frame.Frame{Data: []byte(`{"type":"thread.started","thread_id":"t"}`)}, &out); err != nil || len(s.Calls) > 0 {
+		t.Errorf("%d calls are left of the thread before: %v", len(s.Calls), err)
+	}
+}

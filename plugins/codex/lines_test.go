@@ -1,0 +1,95 @@
+package codex
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// TestEveryLineIsAccountedFor: a line gives messages, or it is a part of a copied
+// history, of which one message tells how long it was.
+func TestEveryLineIsAccountedFor(t *testing.T) {
+	copied := map[string]int{"child_forked": 6, "forked": 6, "resumed_copy": 6}
+	for _, name := range cases(t) {
+		t.Run(name, func(t *testing.T) {
+			all, origin := lines(t, name)
+			d := open(t, origin)
+			left, noted := 0, ""
+			for i, l := range all {
+				var out decoder.Output
+				if err := d.doc.Parse(l); err != nil {
+					t.Fatal(err)
+				}
+				rule := d.record(d.doc.Root(), &out)
+				if (len(out.Messages) == 0) != (rule == ruleCopied) {
+					t.Errorf("line %d gives %d messages by the rule %q", i+1, len(out.Messages), rule)
+				}
+				if rule == ruleCopied {
+					left++
+				}
+				for _, m := range out.Messages {
+					if m.Attr("type") == "copied_history" {
+						noted = m.Attr("records")
+					}
+				}
+			}
+			if left != copied[name] || left > 0 && noted != fmt.Sprint(left) {
+				t.Errorf("%d lines are copied and %q are noted, want %d", left, noted, copied[name])
+			}
+		})
+	}
+}
+
+// TestWhatIsSaidIsSaidOnce: however many families of records tell it, in whatever
+// order.
+func TestWhatIsSaidIsSaidOnce(t *testing.T) {
+	want := map[string][]string{
+		"older":    {"user List the beds.", "reasoning **Listing beds**", "assistant There are two beds: north and south.", "user Thanks.", "assistant You are welcome."},
+		"items":    {"user Check the pump.", "reasoning ", "assistant The pump is stuck; there is a valve in the shed."},
+		"pictures": {"user Which rose is \"this\"?\n", "user ", "assistant A dog rose.", "user And here?", "assistant Two more."},
+		"turn": {
+			"user Which pear trees are listed, and is \"Conférence\" among them?", "reasoning **Looking for the list**\n\nThe trees are in a file.",
+			"reasoning **Choosing a command**", "assistant One pear is listed, Conférence; I marked it as checked.",
+		},
+		"resumed_copy": {"user Water them.", "assistant They are watered."},
+		"forked":       {"user Sow peas too.", "assistant Peas are sown."},
+	}
+	for name, want := range want {
+		var got []string
+		for _, m := range playCase(t, name) {
+			if m.Kind == msg.User || m.Kind == msg.Assistant || m.Kind == msg.Reasoning {
+				got = append(got, m.Kind.String()+" "+m.Content.String())
+			}
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
+	}
+}
+
+// TestSameTextTwice: what one family tells twice was said twice.
+func TestSameTextTwice(t *testing.T) {
+	const item = `{"timestamp":"2026-03-04T09:10:1%d.000Z","type":"response_item","payload":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Done."}]}}`
+	const event = `{"timestamp":"2026-03-04T09:10:1%d.000Z","type":"event_msg","payload":{"type":"agent_message","message":"Done."}}`
+	for name, order := range map[string][]string{
+		"item first": {item, event, item, event}, "event first": {event, item, event, item}, "items alone": {item, item}, "together": {item, item, event, event},
+	} {
+		var all [][]byte
+		for i, format := range order {
+			all = append(all, fmt.Appendf(nil, format, i))
+		}
+		said := 0
+		for _, m := range play(t, "", all...) {
+			if m.Kind == msg.Assistant {
+				said++
+			}
+		}
+		if said != 2 {
+			t.Errorf("%s: said %d times, want 2", name, said)
+		}
+	}
+}
