@@ -32,8 +32,9 @@ lint:
 	$(GO) vet ./...
 	$(TOOLS) staticcheck ./...
 
-conformance:
-	$(GO) test ./plugins/... -run Conformance -count=1 -v
+# Every bundled decoder, as a process, against the conformance suite.
+conformance: build
+	@$(GO) run ./bench/cmd/conformance $(BIN)/earshot plugins
 
 # Writes the dashboards and alert rules anew, and runs every query of them on the
 # engine: panel, rows, milliseconds.

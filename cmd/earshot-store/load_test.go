@@ -131,7 +131,11 @@ func TestMemoryStaysFlat(t *testing.T) {
 		t.Errorf("a select of 600 MB took %d MiB", grown>>20)
 	}
 
-	grown = peak(func(sample func()) { // JSON cannot be streamed, so there is an end to it
+	// JSON cannot be streamed, so there is an end to it. What the engine has taken by
+	// then depends on how its allocator met the work before (200 to 590 MiB were seen);
+	// held whole, the text alone is 1,045 MiB and its buffer twice that.
+	const refused = 700 << 20
+	grown = peak(func(sample func()) {
 		a := shared.post(t, "SELECT materialize(repeat('x', 500)) FROM numbers(2000000) FORMAT JSON")
 		sample()
 		if a.code() != 396 {
@@ -141,7 +145,8 @@ func TestMemoryStaysFlat(t *testing.T) {
 			t.Errorf("with another limit: %.200s", a.body)
 		}
 	})
-	if grown > limit {
+	t.Logf("refused result of 1 GB: %d MiB more", grown>>20)
+	if grown > refused {
 		t.Errorf("a refused result took %d MiB", grown>>20)
 	}
 

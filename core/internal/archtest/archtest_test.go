@@ -80,7 +80,7 @@ var may = map[string][]string{
 	},
 	// A decoder for the tests of the whole product is a stranger's: it sees the SDK.
 	// The benchmark has a sidecar of its own without exporters.
-	"bench": {"core/msg", "core/frame", "core/decoder", "core/app", "core/config", "core/export", "core/sdk", "core/sdk/jsonv", "plugins"},
+	"bench": {"core/msg", "core/frame", "core/decoder", "core/decoder/conformance", "core/app", "core/config", "core/export", "core/sdk", "core/sdk/jsonv", "plugins"},
 }
 
 type listed struct {

@@ -20,6 +20,7 @@ type countSpans int
 
 func (n *countSpans) Span(*msg.Span)        { *n++ }
 func (n *countSpans) Relink(uint64, RunRef) {}
+func (n *countSpans) Found(string, string)  {}
 
 // BenchmarkApply gives the messages of one session their places. Bytes are those of
 // the session's lines, so that stages compare.

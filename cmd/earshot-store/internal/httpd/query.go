@@ -237,7 +237,7 @@ const arrayOfRows = "output_format_json_array_of_rows"
 // whole, unless the request names another. The formatted text is several times as
 // long, and does not count towards max_memory_usage. Constant columns count as
 // nothing here: what stops those is the limit on the whole process (--max-memory).
-const heldLimit = "67108864" // 64 MiB; the peak is some four times that
+const heldLimit = "67108864" // 64 MiB; the peak is four to nine times that
 
 func copyRows(rows *engine.Rows, resp *response, format string) error {
 	for {
