@@ -57,6 +57,9 @@ func (g *group) give(out Emitter, s *msg.Span, r *run) {
 		s.Agent.Name = r.To
 	}
 	s.Ver = uint64(g.revision&0xff)<<revisionShift | uint64(s.State)<<completeShift | uint64(max(s.LastSeen, 0)/1000)&(linkedBit-1)
+	if s.Kind == msg.SpanDelegation { // of two links the stronger one stands
+		s.Ver += uint64(s.Delegate.Link)
+	}
 	if r.Linked {
 		s.Ver |= linkedBit
 	}
@@ -96,6 +99,13 @@ func (g *group) callSpan(c *call) *msg.Span {
 		Delegate: msg.Delegate{To: c.To, ChildRun: c.Child, Link: c.Link, Confidence: c.Confidence, Async: c.Async},
 		Events:   slices.Clone(c.Events),
 	}
+}
+
+func (g *group) toldSpan(t *told) *msg.Span {
+	s := g.callSpan(&t.Call)
+	s.State, s.End, s.LastSeen, s.ResultBytes = msg.SpanClosed, t.End, t.End, t.Result
+	s.Outcome, s.ErrorType, s.StatusMessage = t.Outcome, t.Error, t.Message
+	return s
 }
 
 func (g *group) runSpan(r *run) *msg.Span {

@@ -58,6 +58,27 @@ type done struct {
 
 	Link       msg.LinkMethod `json:"link,omitempty"`
 	Confidence uint8          `json:"confidence,omitempty"`
+
+	// Told is the call as it ended, as long as something may yet say better what it
+	// caused: a file beside the child's transcript that is read late.
+	Told *told `json:"told,omitempty"`
+}
+
+// told is a call with its result.
+type told struct {
+	Call    call        `json:"call"`
+	End     int64       `json:"end"`
+	Result  uint32      `json:"result,omitempty"` // bytes
+	Outcome msg.Outcome `json:"outcome"`
+	Error   string      `json:"error,omitempty"`
+	Message string      `json:"message,omitempty"`
+}
+
+// forget drops the call when nothing can change it any more.
+func (d *done) forget() {
+	if d.Link >= msg.ByNativeID {
+		d.Told = nil
+	}
 }
 
 type callLink struct {
@@ -255,8 +276,10 @@ func (g *group) waiting() map[string]bool {
 }
 
 // finished remembers a delegation that has its result.
-func (g *group) finished(c *call) {
-	d := done{Run: c.Run, Root: c.Run, Child: c.Child, To: c.To, Link: c.Link, Confidence: c.Confidence}
+func (g *group) finished(t *told) {
+	c := &t.Call
+	d := done{Run: c.Run, Root: c.Run, Child: c.Child, To: c.To, Link: c.Link, Confidence: c.Confidence, Told: t}
+	d.forget()
 	if r := g.Runs[c.Run]; r != nil {
 		d.Root = r.Root
 	}

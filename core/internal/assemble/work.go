@@ -123,7 +123,7 @@ func (g *group) begin(out Emitter, r *run, m *msg.Message) msg.SpanID {
 		id := strings.Clone(m.Tool.CallID)
 		c = &call{ID: id, Run: r.ID, Start: m.Time, Last: m.Time, Delegation: m.Kind == msg.Delegation, To: strings.Clone(m.Delegation.To)}
 		if d, ok := g.Done[id]; ok && d.Run == r.ID { // told again after its end
-			c.Child = d.Child
+			c.Child, c.Link, c.Confidence = d.Child, d.Link, d.Confidence
 		}
 		g.Open[id] = c
 		g.known(out, c)
@@ -198,24 +198,22 @@ func (g *group) end(out Emitter, r *run, m *msg.Message) msg.SpanID {
 		c.Last, c.changed = max(c.Last, m.Time), true
 		return id
 	}
-	s := g.callSpan(c)
-	s.State, s.End, s.Shown = msg.SpanClosed, max(m.Time, c.Start), c.Shown
-	s.LastSeen = s.End
-	s.ResultBytes = uint32(m.Content.Len())
-	s.Outcome = msg.OutcomeOK
+	t := &told{Call: *c, End: max(m.Time, c.Start), Result: uint32(m.Content.Len()), Outcome: msg.OutcomeOK}
 	if m.IsError {
-		s.Outcome, s.ErrorType, s.StatusMessage = msg.OutcomeError, m.Tool.ErrorType, head(m.Content)
-		if s.ErrorType == "" {
-			s.ErrorType = "tool_error"
+		t.Outcome, t.Error, t.Message = msg.OutcomeError, strings.Clone(m.Tool.ErrorType), head(m.Content)
+		if t.Error == "" {
+			t.Error = "tool_error"
 		}
-		if s.ErrorType == "cancelled" || s.ErrorType == "interrupted" {
-			s.Outcome = msg.OutcomeCancelled
+		if t.Error == "cancelled" || t.Error == "interrupted" {
+			t.Outcome = msg.OutcomeCancelled
 		}
 	}
+	s := g.toldSpan(t)
+	s.Shown = c.Shown
 	g.give(out, s, g.Runs[c.Run])
 	g.watchResult(out, g.Runs[c.Run], c, m)
 	if c.Delegation {
-		g.finished(c)
+		g.finished(t)
 		for _, child := range g.Runs {
 			if child.Call == c.ID || child.ID == c.Child {
 				child.over(byCall)
