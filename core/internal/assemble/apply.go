@@ -31,9 +31,13 @@ func (g *group) apply(out Emitter, m *msg.Message, stream uint64) (linked bool) 
 	case msg.User:
 		g.input(out, r, m.Time)
 	case msg.Assistant, msg.Reasoning:
-		h.SpanID = g.span(msg.SpanChat, g.output(out, r, m).ID)
+		if r.byModel(m) {
+			h.SpanID = g.span(msg.SpanChat, g.output(out, r, m).ID)
+		}
 	case msg.ToolCall, msg.Delegation:
-		g.output(out, r, m)
+		if r.byModel(m) {
+			g.output(out, r, m)
+		}
 		h.SpanID = g.begin(out, r, m)
 	case msg.ToolResult, msg.DelegationResult:
 		h.SpanID = g.end(out, r, m)

@@ -123,6 +123,7 @@ type run struct {
 	Shown  bool            `json:"shown,omitempty"` // it was given as open
 	Chat   *chat           `json:"chat,omitempty"`
 	Chats  []chatStart     `json:"chats,omitempty"` // for responses that are told again
+	First  *chatStart      `json:"first,omitempty"` // the first token of a response that nothing else is heard of yet
 	Events []msg.SpanEvent `json:"events,omitempty"`
 	Detect detect.State    `json:"detect,omitzero"`
 	// Delegating is how many of its delegations are at work.
@@ -143,8 +144,9 @@ type counted struct {
 }
 
 type chatStart struct {
-	ID    string `json:"id"`
-	Start int64  `json:"start"`
+	ID         string `json:"id"`
+	Start      int64  `json:"start"`
+	FirstToken int64  `json:"first_token,omitempty"`
 }
 
 // endedBy says why a run is over; higher reasons stand against lower ones.
