@@ -146,3 +146,46 @@ func TestLinkAfterTheEnd(t *testing.T) {
 		}
 	}
 }
+
+// TestDelegationThatNobodyWaitedFor: one that goes on in the background, or that
+// silence closed, lasts as long as the run that it caused, in whatever order the
+// two are heard.
+func TestDelegationThatNobodyWaitedFor(t *testing.T) {
+	for _, async := range []bool{false, true} {
+		begin, first := delegated("a", "d", "scout", 1), user("x", 2)
+		begin.Delegation.Async, begin.Delegation.ChildRun, begin.Delegation.Link = async, "x", msg.ByNativeID
+		first.ParentRun, first.ParentCall = "a", "d"
+		parent := []msg.Message{user("a", 0), begin}
+		if async {
+			parent = append(parent, answered("a", "d", 3))
+		}
+		child := []msg.Message{first, said("x", "r", 40), {Kind: msg.Stop, Run: "x", Time: 50, Signal: msg.RunEnd}}
+		for name, play := range map[string][][]msg.Message{"parent first": {parent, child}, "child first": {child, parent}} {
+			w := newWorld(t)
+			for _, part := range play {
+				w.apply(part...)
+				w.a.Finish()
+				w.restart()
+			}
+			for _, r := range w.replay {
+				if err := w.a.ResetRun(r); err != nil {
+					t.Fatal(err)
+				}
+				w.apply(child...)
+			}
+			w.a.Finish()
+			seen := false
+			for _, s := range w.rowsOf() {
+				if s.Kind == msg.SpanDelegation {
+					seen = true
+					if got := (s.Worked - t0) / sec; got != 50 {
+						t.Errorf("%s, async %t: it worked until %d", name, async, got)
+					}
+				}
+			}
+			if !seen {
+				t.Errorf("%s, async %t: no delegation", name, async)
+			}
+		}
+	}
+}

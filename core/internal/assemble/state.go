@@ -60,7 +60,8 @@ type done struct {
 	Confidence uint8          `json:"confidence,omitempty"`
 
 	// Told is the call as it ended, as long as something may yet say better what it
-	// caused: a file beside the child's transcript that is read late.
+	// caused, a file beside the child's transcript that is read late, or that goes on
+	// behind the caller's back.
 	Told *told `json:"told,omitempty"`
 }
 
@@ -74,9 +75,10 @@ type told struct {
 	Message string      `json:"message,omitempty"`
 }
 
-// forget drops the call when nothing can change it any more.
+// forget drops the call when nothing can change it any more: its child is known for
+// sure, and the caller has waited for it.
 func (d *done) forget() {
-	if d.Link >= msg.ByNativeID {
+	if d.Link >= msg.ByNativeID && !d.Told.Call.Async {
 		d.Told = nil
 	}
 }
@@ -193,8 +195,9 @@ type call struct {
 	Arguments  uint32          `json:"arguments,omitempty"`
 	Hash       uint64          `json:"hash,omitempty"` // of the arguments
 	Shown      bool            `json:"shown,omitempty"`
-	Lost       bool            `json:"lost,omitempty"`  // nobody will bring its result, by rule
-	Given      bool            `json:"given,omitempty"` // and it was given so
+	Lost       bool            `json:"lost,omitempty"`   // nobody will bring its result, by rule
+	Given      bool            `json:"given,omitempty"`  // and it was given so
+	Worked     int64           `json:"worked,omitempty"` // when the run that it caused ended
 	Events     []msg.SpanEvent `json:"events,omitempty"`
 
 	changed bool
