@@ -11,13 +11,19 @@ import (
 	"github.com/earshot-dev/earshot/core/app"
 	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/price"
 	"github.com/earshot-dev/earshot/exporters/clickhouse"
 	"github.com/earshot-dev/earshot/exporters/otel"
 )
 
 // exporters makes the configured destinations; dsn is that of the embedded store.
 func exporters(ctx context.Context, c *config.Config, dsn string, log *slog.Logger) ([]app.Exporter, error) {
-	ch, err := clickhouse.New(ctx, clickhouseSettings(c, dsn, log))
+	settings := clickhouseSettings(c, dsn, log)
+	var err error
+	if settings.Prices, err = price.Load(c.Prices); err != nil {
+		return nil, err
+	}
+	ch, err := clickhouse.New(ctx, settings)
 	if err != nil {
 		return nil, err
 	}

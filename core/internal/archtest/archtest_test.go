@@ -70,7 +70,7 @@ var may = map[string][]string{
 		"core/msg", "core/frame", "core/decoder", "core/export", "core/config", "core/internal/wire", "core/internal/host", "core/internal/source", "core/internal/journal", "core/internal/redact", "core/replay",
 		"core/internal/assemble", "core/internal/checkpoint", "core/internal/deadletter", "core/internal/delivery", "core/internal/pipeline", "core/internal/store", "core/internal/telemetry", "core/internal/meter", "core/semconv", "core/internal/meter",
 	},
-	"exporters/clickhouse": {"core/msg", "core/export", "core/semconv"},
+	"exporters/clickhouse": {"core/msg", "core/export", "core/semconv", "core/price"},
 	"exporters/otel":       {"core/msg", "core/export", "core/semconv"},
 	"plugins":              {"core/msg", "core/frame", "core/decoder", "core/sdk", "core/sdk/jsonv", "core/sdk/when"},
 	"dashboards":           {},
