@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/earshot-dev/earshot/core/app"
 	"github.com/earshot-dev/earshot/core/inspect"
 )
 
@@ -16,22 +18,40 @@ func newTail() *cobra.Command {
 	var file configFile
 	var f inspect.TailFilter
 	var output string
-	var once bool
+	var once, raw bool
+	var match string
 	c := &cobra.Command{
 		Use:   "tail",
-		Short: "Follow messages, or spans, as they are stored",
+		Short: "Follow messages or spans as they are stored, or raw frames as they are read",
 		Long: `Follow what is stored: first the latest of the past, then each message once it is
 there, until Ctrl-C. Each message is told once, though a later version may complete
 it. With --spans it is spans, as they end.
 
+With --raw it is frames, as the sidecar that runs on the data directory gives them
+to its decoders: redacted, from now on, whether or not a decoder understands them.
+Who looks on holds nothing up; frames that come faster than they are read are left
+out, and counted.
+
 With -o json each is an object on a line of its own.`,
 		Example: `  earshot tail
   earshot tail --kind delegation
+  earshot tail --raw --source agno --match RunError
   earshot tail --spans --session 0801e1da -o json | jq -c '[.kind, .name, .duration_ms]'`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if f.Limit < 0 {
 				return usageError{fmt.Errorf("--limit %d: must not be negative", f.Limit)}
+			}
+			if raw {
+				for _, name := range []string{"spans", "session", "kind", "hidden", "limit", "once"} {
+					if c.Flags().Changed(name) {
+						return usageError{fmt.Errorf("--%s: frames have no such thing: --source, --format and --match pick them", name)}
+					}
+				}
+				return tailFrames(c, &file, app.FrameFilter{Source: f.Source, Format: f.Format, Match: match}, output == "json")
+			}
+			if c.Flags().Changed("match") {
+				return usageError{errors.New("--match: is for --raw")}
 			}
 			return read(c, &file, func(ctx context.Context, r *reader) error {
 				return follow(ctx, r, inspect.NewTail(f), once, func(l inspect.TailLine) error {
@@ -51,6 +71,9 @@ With -o json each is an object on a line of its own.`,
 	file.add(c)
 	outputFlag(c, &output)
 	c.Flags().BoolVar(&f.Spans, "spans", false, "spans that have ended, instead of messages")
+	c.Flags().BoolVar(&raw, "raw", false, "frames as they are read, instead of messages")
+	c.Flags().StringVar(&match, "match", "", "with --raw: frames that contain this `TEXT`")
+	c.Flags().StringVar(&f.Source, "source", "", "of this `SOURCE` of the configuration")
 	c.Flags().StringVar(&f.Session, "session", "", "of the `SESSION` whose id begins so")
 	c.Flags().StringVar(&f.Format, "format", "", "of this `FORMAT`")
 	c.Flags().StringVar(&f.Kind, "kind", "", "of this `KIND`: user, assistant, tool_call, delegation, ...; of spans: chat, execute_tool, invoke_agent")
@@ -58,6 +81,66 @@ With -o json each is an object on a line of its own.`,
 	c.Flags().IntVarP(&f.Limit, "limit", "n", 10, "`N` of the past to begin with")
 	c.Flags().BoolVar(&once, "once", false, "only the past; do not follow")
 	return c
+}
+
+// tailFrames follows what the sidecar reads until Ctrl-C, or until it ends.
+func tailFrames(c *cobra.Command, file *configFile, f app.FrameFilter, asJSON bool) error {
+	cfg, err := file.load(false)
+	if err != nil {
+		return err
+	}
+	ctx := c.Context()
+	frames, err := app.Watch(ctx, cfg, f)
+	if err != nil {
+		return fmt.Errorf("tail --raw: %w", err)
+	}
+	defer frames.Close()
+	for d := json.NewDecoder(frames); ; {
+		var raw json.RawMessage
+		switch err := d.Decode(&raw); {
+		case ctx.Err() != nil || errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("tail --raw: %w", err)
+		}
+		if asJSON {
+			_, err = fmt.Fprintf(c.OutOrStdout(), "%s\n", raw)
+		} else {
+			var l app.Frame
+			if err := json.Unmarshal(raw, &l); err != nil {
+				return fmt.Errorf("tail --raw: %w", err)
+			}
+			err = writeFrame(c.OutOrStdout(), l)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func writeFrame(w io.Writer, l app.Frame) error {
+	if l.Missed > 0 {
+		if _, err := fmt.Fprintf(w, "… %d frames were not shown\n", l.Missed); err != nil {
+			return err
+		}
+	}
+	what, text := l.Kind, l.Data
+	if l.Name != "" {
+		what += " " + l.Name
+	}
+	if text == "" {
+		text = l.Base64
+	}
+	if l.Reason != "" {
+		text = l.Reason + ": " + text
+	}
+	room := len(text) // whole, but for a terminal
+	if width, _ := terminal(w); width > 0 {
+		room = max(20, width-80)
+	}
+	_, err := fmt.Fprintf(w, "%s  %-12s  %-14s  %-24s %8d  %s\n", l.TS.Format("15:04:05.000"), inspect.Clip(l.Source, 12), inspect.Clip(l.Format, 14), inspect.Clip(what, 24), l.Bytes,
+		inspect.Clip(text, room))
+	return err
 }
 
 // follow tells lines until ctx ends.

@@ -22,6 +22,7 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/deadletter"
 	"github.com/earshot-dev/earshot/core/internal/delivery"
 	"github.com/earshot-dev/earshot/core/internal/journal"
+	"github.com/earshot-dev/earshot/core/internal/peek"
 	"github.com/earshot-dev/earshot/core/internal/pipeline"
 	"github.com/earshot-dev/earshot/core/internal/redact"
 	"github.com/earshot-dev/earshot/core/internal/source"
@@ -99,6 +100,7 @@ type runner struct {
 	delivery  *delivery.Delivery
 	pipeline  *pipeline.Pipeline
 	redactor  *redact.Redactor
+	peek      *peek.Peek         // nil in a second decoding
 	journal   *journal.Journal   // nil: all sources are files
 	live      map[[2]string]bool // source and format of what the journal has readers of
 	sources   []*feed
@@ -206,6 +208,14 @@ func (r *runner) prepare(ctx context.Context) error {
 	r.redactor, err = redactor(r.Config, func(rule string, n int) { r.metrics.Redacted.WithLabelValues(rule).Add(float64(n)) })
 	if err != nil {
 		return err
+	}
+	if r.again == nil {
+		r.peek = &peek.Peek{}
+		frames, err := peek.Listen(r.peek, r.sockets, r.Config.DataDir)
+		if err != nil {
+			return err
+		}
+		r.later(frames.Close)
 	}
 	for i := range r.Config.Sources {
 		if err := r.add(ctx, &r.Config.Sources[i]); err != nil {

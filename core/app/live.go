@@ -108,7 +108,7 @@ func (r *runner) addLive(ctx context.Context, c *config.Source) error {
 		}
 		r.live[[2]string{c.Name, format}] = true
 		reader := r.journal.Reader(c.Name, format, sink.Known())
-		f := &feed{config: *c, source: reader, sink: sink, feed: sink}
+		f := &feed{config: *c, source: reader, sink: r.peek.Sink(c.Name, format, sink), feed: sink}
 		switch {
 		case r.again != nil:
 			f.sink = &wholes{sink, r.Logger}

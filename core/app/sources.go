@@ -52,6 +52,6 @@ func (r *runner) addFile(ctx context.Context, c *config.Source) error {
 	if err != nil {
 		return err
 	}
-	r.sources = append(r.sources, &feed{config: *c, source: src, sink: r.redactor.Sink(sink), feed: sink})
+	r.sources = append(r.sources, &feed{config: *c, source: src, sink: r.redactor.Sink(r.peek.Sink(c.Name, c.Format, sink)), feed: sink})
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 type TailFilter struct {
 	Spans   bool // spans that have ended, instead of messages
 	Session string
+	Source  string
 	Format  string
 	Kind    string // of a message: user, tool_call, ...; of a span: its operation
 	Hidden  bool   // messages that a user interface would not show as well
@@ -60,7 +61,7 @@ const tailMessages = `
 			kind IN ('tool_call', 'delegation'), substringUTF8(tool_arguments, 1, {text:UInt32}), substringUTF8(content, 1, {text:UInt32})),
 		is_error, trace_id, span_id, toFloat64(0), ingest_ts
 	FROM messages
-	WHERE ({session:String} = '' OR startsWith(session_id, {session:String})) AND ({format:String} = '' OR format = {format:String})
+	WHERE ({session:String} = '' OR startsWith(session_id, {session:String})) AND ({source:String} = '' OR source = {source:String}) AND ({format:String} = '' OR format = {format:String})
 		AND ({kind:String} = '' OR kind = {kind:String}) AND ({hidden:UInt8} = 1 OR NOT hidden)
 		AND is_deleted = 0`
 
@@ -69,7 +70,7 @@ const tailSpans = `
 		multiIf(ToolName != '', ToolName, SpanAttributes['gen_ai.request.model']), SpanAttributes['earshot.delegate.to'],
 		if(StatusCode = 'Error', concat(SpanAttributes['error.type'], ' ', StatusMessage), ''), StatusCode = 'Error', TraceId, SpanId, Duration / 1e6, IngestTs
 	FROM otel_traces
-	WHERE ({session:String} = '' OR startsWith(SessionId, {session:String})) AND ({format:String} = '' OR SpanAttributes['earshot.format'] = {format:String})
+	WHERE ({session:String} = '' OR startsWith(SessionId, {session:String})) AND ({source:String} = '' OR SpanAttributes['earshot.source'] = {source:String}) AND ({format:String} = '' OR SpanAttributes['earshot.format'] = {format:String})
 		AND ({kind:String} = '' OR Operation = {kind:String}) AND {hidden:UInt8} IN (0, 1)
 		AND IsDeleted = 0`
 
@@ -79,7 +80,7 @@ const tailSpans = `
 func (t *Tail) Next(ctx context.Context, q Querier, now time.Time) ([]TailLine, error) {
 	f := t.filter
 	params := map[string]string{
-		"session": f.Session, "format": f.Format, "kind": f.Kind, "hidden": "0", "text": fmt.Sprint(LongTexts),
+		"session": f.Session, "source": f.Source, "format": f.Format, "kind": f.Kind, "hidden": "0", "text": fmt.Sprint(LongTexts),
 		"since": fmt.Sprint(t.since.UnixMilli()), "limit": fmt.Sprint(max(f.Limit, 0)),
 	}
 	if f.Hidden {

@@ -1,0 +1,35 @@
+package app
+
+import (
+	"context"
+	"io"
+	"net/url"
+
+	"github.com/earshot-dev/earshot/core/config"
+	"github.com/earshot-dev/earshot/core/internal/peek"
+)
+
+// ErrNobody says that no sidecar runs on a data directory.
+var ErrNobody = peek.ErrNobody
+
+// FrameFilter picks frames; the zero value picks all.
+type FrameFilter struct {
+	Source, Format string
+	Match          string // a text that the frame contains
+}
+
+// Frame is a frame as a decoder gets it, redacted.
+type Frame = peek.Line
+
+// Watch follows what the sidecar of a configuration reads: a Frame as a JSON
+// object on each line, until it is closed. It fails with ErrNobody when no sidecar
+// runs.
+func Watch(ctx context.Context, c *config.Config, f FrameFilter) (io.ReadCloser, error) {
+	v := url.Values{}
+	for key, value := range map[string]string{"source": f.Source, "format": f.Format, "match": f.Match} {
+		if value != "" {
+			v.Set(key, value)
+		}
+	}
+	return peek.Watch(ctx, c.DataDir, v)
+}

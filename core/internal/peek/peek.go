@@ -1,0 +1,167 @@
+// Package peek shows frames as they go to the decoders, redacted, to whoever asks.
+// Nobody waits for that: a watcher who is too slow misses frames, and is told how
+// many. While nobody watches it costs a load of an integer per batch.
+package peek
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/internal/source"
+)
+
+const (
+	depth   = 256     // lines that wait for a watcher
+	maxData = 1 << 20 // bytes of a frame that are shown
+)
+
+// Line is a frame as it is shown.
+type Line struct {
+	TS         time.Time `json:"ts"` // when it was read
+	Source     string    `json:"source"`
+	Format     string    `json:"format"`
+	Origin     string    `json:"origin"`
+	Kind       string    `json:"kind"`
+	Name       string    `json:"name,omitempty"`
+	FromClient bool      `json:"from_client,omitempty"`
+	Pos        int64     `json:"pos"`
+	Bytes      int       `json:"bytes"`
+	Reason     string    `json:"reason,omitempty"` // why it is not decoded
+	Data       string    `json:"data,omitempty"`
+	Base64     string    `json:"data_base64,omitempty"` // of what is not UTF-8
+	Missed     int64     `json:"missed,omitempty"`      // frames before this one that were not shown
+}
+
+// Peek knows the watchers. The zero value has none.
+type Peek struct {
+	watching atomic.Int32
+	mu       sync.Mutex
+	watchers map[*watcher]struct{}
+}
+
+// watcher is somebody who asked for frames.
+type watcher struct {
+	source, format, match string
+	lines                 chan Line
+	missed                atomic.Int64
+}
+
+func (w *watcher) wants(source, format string, f *frame.Frame) bool {
+	return (w.source == "" || w.source == source) && (w.format == "" || w.format == format) &&
+		(w.match == "" || strings.Contains(string(f.Data), w.match))
+}
+
+// Sink returns a sink that shows what s is given. A nil Peek shows nothing.
+func (p *Peek) Sink(name, format string, s source.Sink) source.Sink {
+	if p == nil {
+		return s
+	}
+	return sink{s, p, name, format}
+}
+
+type sink struct {
+	source.Sink
+	peek         *Peek
+	name, format string
+}
+
+// Open implements source.Sink.
+func (k sink) Open(ctx context.Context, id source.ID, rewind func(int64)) (source.Stream, int64, error) {
+	s, pos, err := k.Sink.Open(ctx, id, rewind)
+	if err != nil {
+		return nil, 0, err
+	}
+	return stream{s, k, id.Origin}, pos, nil
+}
+
+type stream struct {
+	source.Stream
+	sink   sink
+	origin string
+}
+
+// Deliver implements source.Stream.
+func (s stream) Deliver(ctx context.Context, b *frame.Batch) error {
+	if s.sink.peek.watching.Load() > 0 {
+		s.sink.peek.show(s.sink.name, s.sink.format, s.origin, b)
+	}
+	return s.Stream.Deliver(ctx, b)
+}
+
+func (p *Peek) show(name, format, origin string, b *frame.Batch) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range b.Frames {
+		f := &b.Frames[i]
+		for w := range p.watchers {
+			if !w.wants(name, format, f) {
+				continue
+			}
+			if len(w.lines) == cap(w.lines) {
+				w.missed.Add(1)
+				continue
+			}
+			w.lines <- line(name, format, origin, f)
+		}
+	}
+}
+
+func line(name, format, origin string, f *frame.Frame) Line {
+	l := Line{
+		TS: time.Unix(0, f.At).UTC(), Source: name, Format: format, Origin: origin, Kind: f.Kind.String(), Name: f.Name, FromClient: f.FromClient,
+		Pos: f.Pos, Bytes: len(f.Data), Reason: f.Reason,
+	}
+	if data := f.Data[:min(len(f.Data), maxData)]; utf8.Valid(data) {
+		l.Data = string(data)
+	} else {
+		l.Base64 = base64.StdEncoding.EncodeToString(data)
+	}
+	return l
+}
+
+// ServeHTTP answers with a JSON object for each frame that comes from now on, a
+// line each, until the client has gone. The query's source, format and match, a
+// text that the frame contains, pick frames.
+func (p *Peek) ServeHTTP(w http.ResponseWriter, q *http.Request) {
+	v := q.URL.Query()
+	me := &watcher{source: v.Get("source"), format: v.Get("format"), match: v.Get("match"), lines: make(chan Line, depth)}
+	p.mu.Lock()
+	if p.watchers == nil {
+		p.watchers = make(map[*watcher]struct{})
+	}
+	p.watchers[me] = struct{}{}
+	p.mu.Unlock()
+	p.watching.Add(1)
+	defer func() {
+		p.watching.Add(-1)
+		p.mu.Lock()
+		delete(p.watchers, me)
+		p.mu.Unlock()
+	}()
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	w.WriteHeader(http.StatusOK)
+	out, flush := json.NewEncoder(w), http.NewResponseController(w)
+	out.SetEscapeHTML(false)
+	if flush.Flush() != nil {
+		return
+	}
+	for {
+		select {
+		case <-q.Context().Done():
+			return
+		case l := <-me.lines:
+			l.Missed = me.missed.Swap(0)
+			if out.Encode(l) != nil || len(me.lines) == 0 && flush.Flush() != nil {
+				return
+			}
+		}
+	}
+}
