@@ -465,7 +465,7 @@ func (c *core) relink() error {
 		again.Runs = append(slices.Clone(again.Runs), r.run.Run)
 		again.Until = max(again.Until, rec.Pos)
 		rec.Replay = &again
-		rec.Pos, rec.SnapPos, rec.Snapshot, rec.LastTime = 0, 0, nil, 0
+		rec.Pos, rec.SnapPos, rec.Snapshot, rec.LastTime, rec.FlushPos = 0, 0, nil, 0, 0
 		c.touch(s)
 		c.rewind(s)
 	}
