@@ -41,7 +41,7 @@ type Recording interface {
 	// Gap records that something was heard and not recorded.
 	Gap(reason string, frames, bytes int64)
 	// Mark remembers the listener's own state of the stream, in order with its
-	// frames: where to resume after a restart.
+	// frames: where to resume after a restart, and the response's Facts.
 	Mark(state []byte) error
 	// State is what Mark last gave, in this process or before it.
 	State() []byte

@@ -38,7 +38,7 @@
 // (gzip, deflate, br, zstd) and of permessage-deflate; what is passed on is not
 // touched.
 //
-// Beside its frames a stream has a State, which is the JSON of Facts: the
+// Beside its frames a stream has a State, which is the JSON of source.Facts: the
 // traceparent of the request, of which a span link can be made, the status, and how
 // the response was paced. It is marked when the stream begins, if there is a
 // traceparent, and when it ends.

@@ -36,12 +36,11 @@ func (s *stream) run() {
 		s.encoded()
 	}
 	s.hole()
-	s.facts.Timing = new(s.meter.Facts())
-	s.tap.Timing(*s.facts.Timing)
+	s.facts.Timing = new(s.meter.Pace())
 	if s.recording == nil {
 		return
 	}
-	if err := s.recording.Mark(s.facts.marshal()); err != nil {
+	if err := s.recording.Mark(marked(&s.facts)); err != nil {
 		s.tap.Logger.Warn("what is known of a stream is not recorded", "origin", s.origin, "error", err)
 	}
 	if err := s.recording.Close(); err != nil {

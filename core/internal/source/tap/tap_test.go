@@ -16,6 +16,7 @@ import (
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/earshot-dev/earshot/core/internal/source"
 	"github.com/earshot-dev/earshot/core/internal/source/recordtest"
 )
 
@@ -75,7 +76,7 @@ func TestEventsAreFlushedAndRecorded(t *testing.T) {
 	if s.Format != "fmt" || len(s.Gaps) != 0 {
 		t.Errorf("format %q, gaps %+v", s.Format, s.Gaps)
 	}
-	var facts Facts
+	var facts source.Facts
 	if err := json.Unmarshal(s.State, &facts); err != nil {
 		t.Fatal(err)
 	}

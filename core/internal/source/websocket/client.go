@@ -35,8 +35,8 @@ type Client struct {
 
 // state is the State of a recording. Nothing is resumed from it.
 type state struct {
-	Subprotocol string        `json:"subprotocol,omitempty"`
-	Timing      *timing.Facts `json:"timing"`
+	Subprotocol string `json:"subprotocol,omitempty"`
+	source.Facts
 }
 
 // Idle implements source.Listener: the client has tried to connect and is not
@@ -81,9 +81,8 @@ func (c *Client) connect(ctx context.Context, rec source.Recorder) error {
 		return fmt.Errorf("record: %w", err)
 	}
 	err = c.hear(ctx, conn, recording, meter)
-	facts := meter.Facts()
-	c.Timing(facts)
-	if b, e := json.Marshal(state{conn.Subprotocol(), &facts}); e == nil {
+	facts := source.Facts{Method: http.MethodGet, Status: http.StatusSwitchingProtocols, Timing: new(meter.Pace())}
+	if b, e := json.Marshal(state{conn.Subprotocol(), facts}); e == nil {
 		err = errors.Join(err, recording.Mark(b))
 	}
 	return errors.Join(err, recording.Close())

@@ -11,7 +11,6 @@ import (
 
 	"github.com/earshot-dev/earshot/core/internal/source"
 	"github.com/earshot-dev/earshot/core/internal/source/retry"
-	"github.com/earshot-dev/earshot/core/internal/source/timing"
 )
 
 // Settings say what to listen to.
@@ -29,8 +28,7 @@ type Settings struct {
 	RetryMin     time.Duration // 0: 1 s
 	RetryMax     time.Duration // 0: 30 s
 
-	Timing func(timing.Facts) // if set, is called at the end of every connection
-	Logger *slog.Logger       // nil: none
+	Logger *slog.Logger // nil: none
 	_      struct{}
 }
 
@@ -49,9 +47,6 @@ func (s *Settings) setDefaults() {
 	}
 	if s.RetryMax == 0 {
 		s.RetryMax = 30 * time.Second
-	}
-	if s.Timing == nil {
-		s.Timing = func(timing.Facts) {}
 	}
 	if s.Logger == nil {
 		s.Logger = slog.New(slog.DiscardHandler)
