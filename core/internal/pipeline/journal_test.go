@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -294,5 +295,20 @@ func TestHeard(t *testing.T) {
 		if sums[name] != want {
 			t.Errorf("%s: %v, want %v", name, sums[name], want)
 		}
+	}
+}
+
+// A decoder is told that a stream has ended, also when a connection was lost or the
+// process died: what it holds back for an answer is given then.
+func TestEndReachesTheDecoder(t *testing.T) {
+	w := (&world{t: t, dir: t.TempDir(), table: newTable(), quick: true}).hears(recorded(t, 3, [][]byte{[]byte(`{"held":"prompt"}`)}))
+	w.run(nil)
+	var got []string
+	for _, m := range w.table.messages {
+		got = append(got, m.Session+" "+m.Content.String())
+	}
+	slices.Sort(got)
+	if want := []string{"/o0 prompt lost", "/o1 prompt lost", "/o2 prompt lost"}; !slices.Equal(got, want) {
+		t.Errorf("messages %q, want %q", got, want)
 	}
 }

@@ -59,9 +59,18 @@ type note struct {
 	origin string
 	doc    jsonv.Doc
 	open   string
+	held   string // until the stream ends
 }
 
 func (d *note) Decode(f *frame.Frame, out *decoder.Output) error {
+	if f.Kind == frame.Close {
+		if d.held != "" {
+			m := out.Add()
+			m.Key, m.Session, m.Kind, m.Complete, m.Content = "held/"+d.origin, d.origin, msg.User, msg.Complete, msg.Plain(d.held+" "+f.Name)
+			d.held = ""
+		}
+		return nil
+	}
 	if err := d.doc.Parse(f.Data); err != nil {
 		out.Problem(msg.ReasonInvalidJSON, err.Error())
 		return nil
@@ -92,6 +101,10 @@ func (d *note) Decode(f *frame.Frame, out *decoder.Output) error {
 	}
 	if v.Get("panic").Bool() {
 		panic("told to panic")
+	}
+	if held := v.Get("held").Str(); held != "" {
+		d.held = held
+		return nil
 	}
 	if v.Get("open").Exists() {
 		d.open += v.Get("open").Str()

@@ -48,7 +48,7 @@ type Recording interface {
 	// Sync returns when everything recorded so far survives a power cut, and with an
 	// error when some of it since the last Sync was given up.
 	Sync(ctx context.Context) error
-	// Close ends the recording: the stream's decoder gives what it has open as
-	// incomplete. A recording that is not closed goes on after a restart.
+	// Close ends the recording: the stream's decoder is told (frame.Lost), and gives
+	// what it has open as incomplete. A recording that is not closed goes on after a restart.
 	Close() error
 }
