@@ -21,6 +21,12 @@ type Settings struct {
 	Headers      map[string]string
 	Subprotocols []string // to offer, the preferred one first
 	Send         []string // text messages to send after connecting
+	// Resume is a text message to send after those once something was heard: where to
+	// go on. {{field}} in it stands for the JSON value, quotes included, that this field
+	// of a message's object had last. All connections are then one stream, which goes on
+	// after a restart; what was seen is kept unredacted. Empty: each connection is a
+	// stream of its own.
+	Resume string
 
 	MaxMessage   int           // bytes of a message that are kept; 0: 64 MiB
 	PingInterval time.Duration // 0: 20 s
@@ -72,12 +78,16 @@ func New(settings Settings) (*Client, error) {
 			return fail(fmt.Errorf("subprotocol %q", p))
 		}
 	}
+	resume, err := newResumption(settings.Resume)
+	if err != nil {
+		return fail(err)
+	}
 	header := make(http.Header, len(settings.Headers))
 	for k, v := range settings.Headers {
 		header.Set(k, v)
 	}
 	return &Client{
-		Settings: settings, header: header, origin: source.Address(u),
+		Settings: settings, header: header, resume: resume, origin: source.Address(u),
 		backoff: retry.Backoff{Min: settings.RetryMin, Max: settings.RetryMax},
 		http:    &http.Client{Transport: newTransport()},
 	}, nil
