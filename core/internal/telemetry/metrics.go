@@ -99,5 +99,15 @@ func (m *Metrics) Watch(name, help string, value func() float64) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "earshot", Name: name, Help: help}, value))
 }
 
+// Count adds a counter of one source that is asked for when the metrics are read. A
+// source that begins again takes the place of its former self.
+func (m *Metrics) Count(name, help, source string, value func() int64) {
+	c := prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Namespace: "earshot", Name: name, Help: help, ConstLabels: prometheus.Labels{"source": source},
+	}, func() float64 { return float64(value()) })
+	m.registry.Unregister(c)
+	m.registry.MustRegister(c)
+}
+
 // Registry has all of them.
 func (m *Metrics) Registry() *prometheus.Registry { return m.registry }

@@ -34,7 +34,8 @@
 //	Close       when the response, or the WebSocket, ended by its own protocol
 //
 // Without a route that names its content type, a response that no decoder can read
-// (HTML, an image) is not recorded. The copy is undone of its content encoding
+// (HTML, an image) is not recorded; if it is an error, the request's body is all the
+// same. The copy is undone of its content encoding
 // (gzip, deflate, br, zstd) and of permessage-deflate; what is passed on is not
 // touched.
 //

@@ -37,6 +37,7 @@ type exchange struct {
 	origin  string
 	started int64
 	queue   *queue // once the response is recorded
+	failed  bool   // the request is recorded, and of its response that it is an error
 
 	// Of the response, once it is recorded.
 	format   string
@@ -79,7 +80,12 @@ func (t *Tap) newExchange(r *http.Request) *exchange {
 // end is called when the request has been served.
 func (x *exchange) end() {
 	x.request.end(false)
-	if x.queue == nil {
+	switch {
+	case x.queue != nil:
+	case x.failed:
+		x.record()
+		return
+	default:
 		x.request.release()
 		return
 	}
@@ -105,6 +111,11 @@ func (t *Tap) answered(res *http.Response) error {
 		return nil
 	}
 	if x.format, x.shape = t.pick(x.path, x.host, res.Header.Get("Content-Type")); x.format == "" {
+		// What was asked is worth knowing although the answer is "Internal Server Error".
+		if x.format = t.pickSocket(x.path, x.host); x.format != "" && res.StatusCode >= http.StatusBadRequest && !x.request.bare {
+			x.failed = true
+			return nil
+		}
 		x.request.release()
 		return nil
 	}

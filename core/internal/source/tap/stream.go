@@ -28,6 +28,7 @@ type stream struct {
 func (s *stream) run() {
 	s.prompt()
 	switch {
+	case s.failed:
 	case s.socket[fromServer] != nil:
 		s.messages()
 	case body.Plain(s.encoding):
@@ -50,8 +51,10 @@ func (s *stream) run() {
 
 // release gives back all memory.
 func (s *stream) release() {
-	s.queue.abandon()
-	s.queue.memory.give(s.load.cost + s.held)
+	if s.queue != nil {
+		s.queue.abandon()
+	}
+	s.tap.memory.give(s.load.cost + s.held)
 	s.request.release()
 }
 

@@ -152,6 +152,28 @@ func TestNotRecorded(t *testing.T) {
 	}
 }
 
+// What was asked is recorded also when the answer is an error that no decoder reads.
+func TestFailedRequestIsHeard(t *testing.T) {
+	f := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		http.Error(w, "Internal Server Error", http.StatusInternalServerError)
+	}))
+	f.do(f.request("GET", "/page", nil))
+	if _, got := f.do(f.request("POST", "/runs", strings.NewReader(`{"prompt":"x"}`))); got != "Internal Server Error\n" {
+		t.Errorf("body %q", got)
+	}
+	s := f.closed(1)
+	recordtest.Equal(t, "frames", show(s[0].Frames), "request< POST /runs {\"prompt\":\"x\"}\n")
+	facts, ok := source.ParseFacts(s[0].State)
+	if !ok || facts.Status != 500 || facts.Timing.FirstByte <= 0 {
+		t.Errorf("facts %s", s[0].State)
+	}
+	f.stop()
+	if n := len(f.rec.Streams()); n != 1 || f.tap.memory.free.Load() != f.tap.MaxMemory {
+		t.Errorf("%d streams, %d bytes are held", n, f.tap.MaxMemory-f.tap.memory.free.Load())
+	}
+}
+
 func TestRoutes(t *testing.T) {
 	f := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", r.Header.Get("Want"))
