@@ -1,6 +1,12 @@
 package telemetry
 
-import "testing"
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // TestCountOfASource: a source that begins again counts in place of its former self,
 // and beside others.
