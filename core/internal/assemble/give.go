@@ -56,7 +56,7 @@ func (g *group) give(out Emitter, s *msg.Span, r *run) {
 	if s.Agent.Name == "" {
 		s.Agent.Name = r.To
 	}
-	s.Ver = uint64(g.revision&0xff)<<revisionShift | uint64(s.State)<<completeShift | uint64(max(s.LastSeen, 0)/1000)&(linkedBit-1)
+	s.Ver = uint64(g.Revision&0xff)<<revisionShift | uint64(s.State)<<completeShift | uint64(max(s.LastSeen, 0)/1000)&(linkedBit-1)
 	if r.Linked {
 		s.Ver |= linkedBit
 	}
@@ -118,6 +118,15 @@ func (g *group) runSpan(r *run) *msg.Span {
 		s.Parent = g.span(msg.SpanDelegation, r.Call)
 	case r.Parent != "" && r.Linked:
 		s.Parent = g.span(msg.SpanRun, r.Parent)
+	}
+	if x := r.Begun; x != nil {
+		s.Pace = x.Pace
+		if x.Pace.Total > 0 { // more than what was said: an exporter tells the versions apart by it
+			s.LastSeen = max(s.LastSeen, x.Pace.End())
+		}
+		if x.Remote != nil {
+			s.Links = append(s.Links, *x.Remote)
+		}
 	}
 	if r.Prev != "" {
 		s.Links = append(s.Links, msg.SpanLink{
@@ -223,7 +232,7 @@ func (g *group) reset(id string) {
 	}
 	g.Runs[id] = &run{
 		ID: r.ID, Parent: r.Parent, Call: r.Call, Link: r.Link, Confidence: r.Confidence, Root: r.Root, Was: r.Was,
-		Prev: r.Prev, PrevRoot: r.PrevRoot, Linked: r.Linked, To: r.To, Stream: r.Stream, Ended: min(r.Ended, byCall), Shown: r.Shown,
+		Prev: r.Prev, PrevRoot: r.PrevRoot, Begun: r.Begun, Linked: r.Linked, To: r.To, Stream: r.Stream, Ended: min(r.Ended, byCall), Shown: r.Shown,
 	}
 	for _, c := range g.Open {
 		if c.Run == id {
