@@ -7,7 +7,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 TOOLS   := $(GO) tool -modfile=core/internal/tools/go.mod
 
-.PHONY: build demo test unit lint bench chaos conformance dashboards generate engine clean
+.PHONY: build demo test unit lint bench chaos conformance dashboards browser generate engine clean
 
 build: engine $(BIN)
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/earshot ./cmd/earshot
@@ -43,6 +43,12 @@ conformance: build
 dashboards: engine
 	$(GO) generate ./dashboards
 	$(GO) test ./dashboards/... -count=1 -v -run 'TestEveryQueryAnswers|TestFilesAreAsWritten|TestNumbersAreTrue|Sound|Lead'
+
+# Opens `earshot ui` in a headless Chromium and looks at every page; fails without
+# one. make browser SHOTS=/tmp/ui leaves pictures of what it saw.
+SHOTS ?=
+browser: build
+	cd bench/browser && SHOTS='$(SHOTS)' $(GO) test -race -count=1 -timeout 10m ./...
 
 bench: build
 	$(GO) run ./bench/cmd/bench

@@ -47,7 +47,7 @@ var may = map[string][]string{
 	"core/blame":               {"core/msg"},
 	"core/inspect":             {"core/blame", "core/price"},
 	"core/price":               {},
-	"core/ui":                  {"core/inspect"},
+	"core/ui":                  {"core/blame", "core/inspect"},
 	"core/internal/wire":       {"core/msg", "core/frame", "core/decoder", "core/proto"},
 	"core/internal/host":       {"core/frame", "core/decoder", "core/proto", "core/internal/wire"},
 	"core/internal/source":     {"core/msg", "core/frame"},
