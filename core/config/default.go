@@ -63,7 +63,7 @@ func initialize(section any) {
 	case *ClickHouse:
 		*s = ClickHouse{
 			CreateSchema: true,
-			Compression:  "lz4",
+			Compression:  "auto",
 			Timeout:      Duration(30 * time.Second),
 			TTL: TTL{
 				Bodies:   Duration(90 * 24 * time.Hour),
