@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/internal/assemble"
@@ -215,6 +217,14 @@ type Feed struct {
 	// journalled sources deliver frames again with the time at which they were first
 	// read, so that it may stand in for a missing one.
 	journalled bool
+	counters   counters
+}
+
+// counters are those of a source that every frame and message moves: finding one by
+// its labels costs as much as hashing a message's ids. They are the core's.
+type counters struct {
+	frames, decoded prometheus.Counter
+	messages        map[msg.Kind]prometheus.Counter
 }
 
 var _ source.Sink = (*Feed)(nil)
@@ -225,8 +235,10 @@ func (p *Pipeline) AddFeed(sourceName, tenant, formatName, options string, journ
 	if f == nil {
 		return nil, fmt.Errorf("pipeline: source %s: format %s has no decoder", sourceName, formatName)
 	}
-	feed := &Feed{p: p, source: sourceName, tenant: tenant, format: f, options: options, journalled: journalled}
-	return feed, nil
+	return &Feed{p: p, source: sourceName, tenant: tenant, format: f, options: options, journalled: journalled, counters: counters{
+		frames: p.metrics.Frames.WithLabelValues(sourceName), decoded: p.metrics.Bytes.WithLabelValues(sourceName, "decoded"),
+		messages: make(map[msg.Kind]prometheus.Counter),
+	}}, nil
 }
 
 // Format is the name of the format.
