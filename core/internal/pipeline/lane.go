@@ -18,7 +18,7 @@ const (
 	// laneDepth is how many requests may be under way in a lane.
 	laneDepth = 4
 	// requestBytes and requestJobs bound what is put into one request.
-	requestBytes = 1 << 20
+	requestBytes = 512 << 10
 	requestJobs  = 64
 	// snapEveryBytes is how much is decoded at most between two snapshots.
 	snapEveryBytes = 4 << 20
