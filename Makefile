@@ -42,8 +42,11 @@ dashboards: engine
 	$(GO) generate ./dashboards
 	$(GO) test ./dashboards/... -count=1 -v -run 'TestEveryQueryAnswers|TestFilesAreAsWritten|TestNumbersAreTrue|Sound|Lead'
 
+# The collector and Earshot side by side, and how Earshot grows: about ten minutes
+# on two cores that do nothing else.
 bench: build
-	$(GO) run ./bench/cmd/bench
+	$(GO) run ./bench/cmd/bench -report bench/report.md
+	$(GO) run ./bench/cmd/bench -scale -report bench/scale.md
 
 # Kills everything that can be killed while agents write, and counts: about four
 # minutes. make chaos SEED=7 DURATION=1h for another run, or a longer one.
