@@ -50,8 +50,11 @@ SHOTS ?=
 browser: build
 	cd bench/browser && SHOTS='$(SHOTS)' $(GO) test -race -count=1 -timeout 10m ./...
 
+# The collector and Earshot side by side, and how Earshot grows: about ten minutes
+# on two cores that do nothing else.
 bench: build
-	$(GO) run ./bench/cmd/bench
+	$(GO) run ./bench/cmd/bench -report bench/report.md
+	$(GO) run ./bench/cmd/bench -scale -report bench/scale.md
 
 # Kills everything that can be killed while agents write, and counts; then kills the
 # sidecar at every system call that matters: under ten minutes together.
