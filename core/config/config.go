@@ -76,7 +76,8 @@ type ClickHouse struct {
 	Cluster string `yaml:"cluster"`
 	// Create and migrate the tables at start. Without it they must be there.
 	CreateSchema bool `yaml:"create_schema"`
-	// Compression on the wire: lz4, zstd or none.
+	// Compression on the wire: lz4, zstd, none, or auto: lz4, unless the server is on
+	// this machine.
 	Compression string `yaml:"compression"`
 	// How long one insert may take before it is tried again.
 	Timeout Duration `yaml:"timeout"`

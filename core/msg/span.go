@@ -92,6 +92,10 @@ type Span struct {
 	ErrorType     string
 	StatusMessage string
 
+	// Pace is that of the response in which the run was heard; zero when its request
+	// was not, or began something else.
+	Pace Pace
+
 	Events []SpanEvent
 	Links  []SpanLink
 
@@ -118,5 +122,6 @@ const (
 type SpanLink struct {
 	TraceID TraceID
 	SpanID  SpanID
+	State   string // W3C tracestate
 	Attrs   []Attr
 }

@@ -33,7 +33,7 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) Group(key string) ([]byte, error) { return w.state[key], nil }
 
-func (w *world) Span(s *msg.Span) {
+func (w *world) Span(s msg.Span) {
 	if s.State == msg.SpanOpen {
 		w.open[s.ID] = true
 		return
@@ -41,7 +41,7 @@ func (w *world) Span(s *msg.Span) {
 	delete(w.open, s.ID)
 	key := s.TraceID.String() + s.ID.String()
 	if old, ok := w.rows[key]; !ok || s.Ver >= old.Ver {
-		w.rows[key] = *s
+		w.rows[key] = s
 	}
 }
 

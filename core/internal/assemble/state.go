@@ -28,16 +28,18 @@ const (
 
 // group is a session. Its exported fields are its state.
 type group struct {
-	key      groupKey
-	dirty    bool
-	touched  time.Time
-	revision uint32
-	recent   recent
+	key     groupKey
+	dirty   bool
+	touched time.Time
+	recent  recent
 
-	Turns map[uint64]string `json:"turns,omitempty"` // by stream: the top-level run that is going on, or was last
-	Runs  map[string]*run   `json:"runs,omitempty"`
-	Order []string          `json:"order,omitempty"` // of Runs, oldest first
-	Open  map[string]*call  `json:"open,omitempty"`  // calls without a result
+	// Revision is the decoder's, of which the spans' versions are made: a run that ends
+	// by rule after a restart has no message that tells it.
+	Revision uint32            `json:"revision,omitempty"`
+	Turns    map[uint64]string `json:"turns,omitempty"` // by stream: the top-level run that is going on, or was last
+	Runs     map[string]*run   `json:"runs,omitempty"`
+	Order    []string          `json:"order,omitempty"` // of Runs, oldest first
+	Open     map[string]*call  `json:"open,omitempty"`  // calls without a result
 	// Done are ended delegations, by call: the run that made them and the run they
 	// caused, for children that come late.
 	Done      map[string]done `json:"done,omitempty"`
@@ -131,6 +133,8 @@ type run struct {
 	// Delegating is how many of its delegations are at work.
 	Delegating int             `json:"delegating,omitempty"`
 	Found      []msg.SpanEvent `json:"found,omitempty"` // what the detectors found
+
+	Begun *exchange `json:"begun,omitempty"` // the request that began it
 
 	Stream  uint64 `json:"stream"`
 	changed bool
