@@ -61,7 +61,8 @@ func TestViewCostsWhatTheProgramSays(t *testing.T) {
 	x, c := exporter(t, nil)
 	b := &export.Batch{ID: "usage"}
 	want := ""
-	for i, model := range []string{"claude-sonnet-4-5-20250929", "anthropic/claude-opus-4-1", "GPT-5", "gpt-4o-2024-11-20", "claude-opus-4-5", "claude-next-9"} {
+	for i, model := range []string{"claude-sonnet-4-5-20250929", "anthropic/claude-opus-4-1", "GPT-5", "gpt-4o-2024-11-20", "claude-opus-4-5", "claude-next-9",
+		"us.anthropic.claude-sonnet-4-5-20250929-v1:0", "anthropic.claude-opus-4-1-v1:0", "claude-sonnet-4-5@20250929", " gpt-5-latest ", "anthropic.claude-opus-4-5:0"} {
 		for j, m := range sampleMessages(1) {
 			m.Session, m.Kind, m.Model, m.Key = "s", msg.Usage, model, fmt.Sprint(model, j)
 			m.Time += int64(i) * 1e9
