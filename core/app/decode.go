@@ -76,9 +76,9 @@ type noStore struct{}
 func (noStore) Group(string) ([]byte, error) { return nil, nil }
 
 // Span implements assemble.Emitter.
-func (o *offline) Span(s *msg.Span) {
+func (o *offline) Span(s msg.Span) {
 	if o.out.Span != nil && s.State != msg.SpanOpen {
-		o.out.Span(s)
+		o.out.Span(&s)
 	}
 }
 

@@ -84,6 +84,9 @@ type Span struct {
 	ArgumentBytes uint32
 	ResultBytes   uint32
 	Delegate      Delegate // of a delegation; Task is not kept here
+	// Worked is when the run that a delegation caused ended, if nobody waited for it:
+	// Unix ns, zero when it is not after End. The caller's time goes to End.
+	Worked int64
 
 	Outcome       Outcome
 	ErrorType     string

@@ -35,7 +35,7 @@ func (a attrs) flag(key string, v bool) {
 // twice.
 func (p *Profile) Attributes(s *msg.Span, add func(key string, v Value)) {
 	a := attrs{add}
-	a.str(KeyOperation, operation(s.Kind))
+	a.str(KeyOperation, Operation(s.Kind))
 	a.str(KeyConversation, s.Session)
 	a.str(KeyAgentName, s.Agent.Name)
 	switch s.Kind {

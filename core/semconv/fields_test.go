@@ -24,6 +24,7 @@ var elsewhere = map[string]string{
 	"Ver":             "only a store replaces rows",
 	"Deleted":         "only a store takes rows back",
 	"Shown":           "only a store shows open spans",
+	"Worked":          "the duration in the table delegations",
 	"LastSeen":        "equals End once a span has ended; a column of open_spans",
 	"Tool.Arguments":  "not kept in a span",
 	"Delegate.Task":   "not kept in a span",

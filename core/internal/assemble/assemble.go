@@ -11,7 +11,7 @@ import (
 type Emitter interface {
 	// Span takes a span that ended, was ended by rule, changed, or (State Open) is
 	// still running at the end of an epoch.
-	Span(s *msg.Span)
+	Span(s msg.Span)
 	// Relink asks for the run's stream to be decoded again from its beginning,
 	// because its trace has changed. Before the first frame, ResetRun is called.
 	Relink(stream uint64, r RunRef)

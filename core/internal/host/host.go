@@ -120,8 +120,8 @@ func launch(ctx context.Context, s Settings) (p *Process, exited bool, err error
 		GRPCDialOptions: []grpc.DialOption{
 			grpc.WithDefaultCallOptions(grpc.ForceCodecV2(wire.NewCodec()),
 				grpc.MaxCallRecvMsgSize(wire.MaxMessage), grpc.MaxCallSendMsgSize(wire.MaxMessage)),
-			grpc.WithInitialWindowSize(8 << 20),
-			grpc.WithInitialConnWindowSize(16 << 20),
+			grpc.WithInitialWindowSize(1 << 20),
+			grpc.WithInitialConnWindowSize(2 << 20),
 			grpc.WithReadBufferSize(256 << 10),
 			grpc.WithWriteBufferSize(256 << 10),
 		},

@@ -73,8 +73,10 @@ func (c *core) run(ctx context.Context) error {
 			f()
 		case now := <-tick.C:
 			c.collect()
-			rest := len(c.changed) > 0 || len(c.forget) > 0
-			if c.epoch.due(now, c.p.settings.FlushInterval) || rest && c.epoch.empty() && c.sealed.Load() == 0 {
+			rest := c.epoch.empty() && (len(c.changed) > 0 || len(c.forget) > 0)
+			// While one is with the exporters the next would only wait behind it: it goes
+			// on being filled. An exporter that is slow thus gets fewer and larger batches.
+			if c.sealed.Load() == 0 && (rest || c.epoch.due(now, c.p.settings.FlushInterval)) {
 				err = c.seal(ctx, nil)
 			}
 		case now := <-slow.C:
@@ -432,9 +434,9 @@ func (c *core) quiet() bool {
 }
 
 // Span implements assemble.Emitter.
-func (c *core) Span(s *msg.Span) {
+func (c *core) Span(s msg.Span) {
 	c.epoch.add()
-	c.epoch.batch.Spans = append(c.epoch.batch.Spans, *s)
+	c.epoch.batch.Spans = append(c.epoch.batch.Spans, s)
 	if s.State != msg.SpanOpen && !s.Deleted {
 		c.p.progress.spans.Add(1)
 		c.p.metrics.Spans.WithLabelValues(s.Format, s.Kind.String(), s.Outcome.String()).Inc()

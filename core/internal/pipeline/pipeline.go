@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/internal/assemble"
@@ -218,7 +220,15 @@ type Feed struct {
 	// lane is that of all streams of a journalled source; nil: each has its own. One
 	// conversation may be many streams there, one for each request, and what answers a
 	// call in the second is not to be decoded before the call in the first.
-	lane *lane
+	lane     *lane
+	counters counters
+}
+
+// counters are those of a source that every frame and message moves: finding one by
+// its labels costs as much as hashing a message's ids. They are the core's.
+type counters struct {
+	frames, decoded prometheus.Counter
+	messages        map[msg.Kind]prometheus.Counter
 }
 
 var _ source.Sink = (*Feed)(nil)
@@ -229,7 +239,10 @@ func (p *Pipeline) AddFeed(sourceName, tenant, formatName, options string, journ
 	if f == nil {
 		return nil, fmt.Errorf("pipeline: source %s: format %s has no decoder", sourceName, formatName)
 	}
-	feed := &Feed{p: p, source: sourceName, tenant: tenant, format: f, options: options, journalled: journalled}
+	feed := &Feed{p: p, source: sourceName, tenant: tenant, format: f, options: options, journalled: journalled, counters: counters{
+		frames: p.metrics.Frames.WithLabelValues(sourceName), decoded: p.metrics.Bytes.WithLabelValues(sourceName, "decoded"),
+		messages: make(map[msg.Kind]prometheus.Counter),
+	}}
 	if journalled {
 		feed.lane = f.lanes[p.nextID.Add(1)%uint64(len(f.lanes))]
 	}
