@@ -140,7 +140,7 @@ func sampleSpan() msg.Span {
 		Events: []msg.SpanEvent{
 			{Time: start + 1, Name: "retry"}, {Time: start + 2, Name: "error", Attrs: []msg.Attr{{Key: "error.type", Value: "timeout"}}},
 		},
-		Links:    []msg.SpanLink{{TraceID: msg.TraceID{9}, SpanID: msg.SpanID{8}, Attrs: []msg.Attr{{Key: "earshot.link", Value: "previous_turn"}}}},
+		Links:    []msg.SpanLink{{TraceID: msg.TraceID{9}, SpanID: msg.SpanID{8}, State: "k=v", Attrs: []msg.Attr{{Key: "earshot.link", Value: "previous_turn"}}}},
 		LastSeen: start + int64(1500*time.Millisecond),
 	}
 }
@@ -166,7 +166,7 @@ func TestSpansAreStoredAsTheCollectorDoes(t *testing.T) {
 		"Events.Timestamp":  []any{"2026-03-01 10:20:30.123456790", "2026-03-01 10:20:30.123456791"},
 		"Events.Name":       []any{"earshot.retry", "earshot.error"},
 		"Events.Attributes": []any{map[string]any{}, map[string]any{"error.type": "timeout"}},
-		"Links.TraceId":     []any{s.Links[0].TraceID.String()}, "Links.SpanId": []any{s.Links[0].SpanID.String()}, "Links.TraceState": []any{""},
+		"Links.TraceId":     []any{s.Links[0].TraceID.String()}, "Links.SpanId": []any{s.Links[0].SpanID.String()}, "Links.TraceState": []any{"k=v"},
 		"Links.Attributes": []any{map[string]any{"earshot.link": "previous_turn"}},
 		"Ver":              json.Number("1152921504606846983"), "IsDeleted": json.Number("0"),
 		"Operation": "execute_tool", "AgentName": "pilot", "ToolName": "Task", "SessionId": "s1",

@@ -36,7 +36,7 @@ func turn() *export.Batch {
 	}
 	run, chat, tool, task, child := base, base, base, base, base
 	run.Kind, run.ID, run.Start, run.End = msg.SpanRun, id(msg.SpanRun, "r1"), at(0), at(9)
-	run.Links = []msg.SpanLink{{TraceID: msg.TraceID{1}, SpanID: msg.SpanID{2}, Attrs: []msg.Attr{{Key: "earshot.link", Value: "previous_turn"}}}}
+	run.Links = []msg.SpanLink{{TraceID: msg.TraceID{1}, SpanID: msg.SpanID{2}, State: "k=v", Attrs: []msg.Attr{{Key: "earshot.link", Value: "previous_turn"}}}}
 	run.Events = []msg.SpanEvent{{Time: at(3), Name: "compaction"}}
 	chat.Kind, chat.ID, chat.Parent, chat.Start, chat.End = msg.SpanChat, id(msg.SpanChat, "resp-1"), run.ID, at(0), at(2)
 	chat.Model, chat.Provider, chat.ResponseID, chat.FirstToken = "tern-2", "anthropic", "resp-1", at(0.5)

@@ -1,10 +1,6 @@
 package assemble
 
-import (
-	"strings"
-
-	"github.com/earshot-dev/earshot/core/msg"
-)
+import "github.com/earshot-dev/earshot/core/msg"
 
 // exchange is the request that began a run, and how its response came.
 type exchange struct {
@@ -21,7 +17,8 @@ type exchange struct {
 // Of all requests that may have begun a run and that speak of it at the top level,
 // the earliest is taken, in whatever order their streams are read. What it says is
 // the run's: a link to whoever sent the request and, unless many runs share one
-// connection, the pace.
+// connection, the pace. A response that ends after its run has the run's span given
+// again, under a higher version.
 func (a *Assembler) Heard(stream uint64, at int64, s *msg.Stream) error {
 	if !s.Starts() {
 		return nil
@@ -65,11 +62,6 @@ func (a *Assembler) begun(g *group, m *msg.Message, stream uint64) {
 	r := g.Runs[m.Run]
 	if r == nil || r.Parent != "" || r.Begun != nil && (r.Begun.At < x.At || r.Begun.Stream == stream) {
 		return
-	}
-	if x.Remote != nil {
-		l := *x.Remote
-		l.State = strings.Clone(l.State)
-		x.Remote = &l
 	}
 	r.Begun = &x
 }

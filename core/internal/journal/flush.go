@@ -57,6 +57,7 @@ func (j *Journal) flush() {
 			continue
 		}
 		wait, last = backoff{}, time.Now()
+		ending = time.Time{} // as long as it gets on
 	}
 }
 

@@ -18,6 +18,15 @@ type Facts struct {
 	Timing      *msg.Pace `json:"timing,omitempty"` // once the response has ended
 }
 
+// Marshal gives what to mark a recording with.
+func (f *Facts) Marshal() []byte {
+	b, err := json.Marshal(f)
+	if err != nil {
+		return nil // there is nothing in it that cannot be
+	}
+	return b
+}
+
 // ParseFacts returns the facts of a mark; ok is false when there are none in it.
 func ParseFacts(state []byte) (f Facts, ok bool) {
 	if json.Unmarshal(state, &f) != nil {

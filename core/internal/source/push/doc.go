@@ -37,4 +37,6 @@
 // requests with that name are one stream in the order in which they come, for
 // conversations that are pushed piece by piece. Without it a decoder cannot join
 // what one request begins and the next one ends.
+//
+// The traceparent of a request that is a stream is kept with it (source.Facts).
 package push

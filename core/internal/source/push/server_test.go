@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/earshot-dev/earshot/core/internal/source"
 	"github.com/earshot-dev/earshot/core/internal/source/recordtest"
 )
 
@@ -137,6 +138,20 @@ func TestBodies(t *testing.T) {
 					t.Errorf("synced %d of %d, closed %v", s.Synced, len(s.Frames), s.Closed)
 				}
 			})
+		}
+	}
+}
+
+// Who sent a stream is kept with it; a named stream has many senders.
+func TestTraceparentIsKept(t *testing.T) {
+	f := start(t, recordtest.New())
+	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	f.want(f.post("", "application/json", strings.NewReader("{}"), "Traceparent: "+parent, "Tracestate: k=v"), `200 {"frames":1}`)
+	f.want(f.post("?stream=x", "application/json", strings.NewReader("{}"), "Traceparent: "+parent), `200 {"frames":1}`)
+	for i, s := range f.streams() {
+		facts, ok := source.ParseFacts(s.State)
+		if want := i == 0; ok != want || want && (facts.Traceparent != parent || facts.Tracestate != "k=v" || facts.Method != "POST") {
+			t.Errorf("stream %d: facts %+v", i, facts)
 		}
 	}
 }

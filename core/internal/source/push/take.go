@@ -21,6 +21,10 @@ import (
 // maxKey is the length of the longest idempotency key and stream name.
 const maxKey = 255
 
+// maxTracestate is the length of the longest tracestate that is kept; vendors are to
+// send no more than 512 bytes.
+const maxTracestate = 4 << 10
+
 // take reads, records and answers a request.
 func (s *Server) take(w http.ResponseWriter, r *http.Request) *answer {
 	shape := body.ShapeOf(r.Header.Get("Content-Type"))
@@ -84,6 +88,15 @@ func (s *Server) record(r *http.Request, in *input, shape body.Shape, data []byt
 		return refuse(http.StatusServiceUnavailable, "it cannot be recorded now")
 	}
 	defer s.streams.give(st, s)
+	if trace := r.Header.Get("Traceparent"); trace != "" && name == "" && len(trace) <= maxKey {
+		facts := source.Facts{Method: r.Method, Traceparent: trace}
+		if state := r.Header.Get("Tracestate"); len(state) <= maxTracestate {
+			facts.Tracestate = state
+		}
+		if err := st.recording.Mark(facts.Marshal()); err != nil {
+			return in.refused(recordError{err})
+		}
+	}
 	t := &taking{server: s, stream: st, cut: body.New(shape, s.MaxBody)}
 	a := t.body(r.Context(), in, data)
 	if a.Error != "" {

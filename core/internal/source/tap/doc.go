@@ -19,7 +19,8 @@
 // by name. Requests that net/http finds ambiguous, as smuggling needs them (two
 // lengths, a length beside chunks, a space before a colon), are refused with 400
 // and never reach the agent server. A connection on which no request's head comes
-// within a minute is closed.
+// within a minute is closed; a peer that is gone without a word is found by
+// TCP's keep-alives.
 //
 // # What is recorded
 //

@@ -1,7 +1,6 @@
 package tap
 
 import (
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"runtime/debug"
@@ -12,15 +11,6 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/source/reassemble"
 	"github.com/earshot-dev/earshot/core/internal/source/timing"
 )
-
-// marked is the State of a recording.
-func marked(f *source.Facts) []byte {
-	b, err := json.Marshal(f)
-	if err != nil {
-		return nil // there is nothing in it that cannot be
-	}
-	return b
-}
 
 // longest is how much of a header or a path is kept.
 const longest = 8 << 10

@@ -41,7 +41,7 @@ func (s *stream) run() {
 	if s.recording == nil {
 		return
 	}
-	if err := s.recording.Mark(marked(&s.facts)); err != nil {
+	if err := s.recording.Mark(s.facts.Marshal()); err != nil {
 		s.tap.Logger.Warn("what is known of a stream is not recorded", "origin", s.origin, "error", err)
 	}
 	if err := s.recording.Close(); err != nil {
