@@ -71,7 +71,7 @@ func TestEverythingHasAComment(t *testing.T) {
 	for what, sql := range map[string]string{
 		"table": `SELECT name FROM system.tables WHERE database = {db:String} AND comment = '' AND engine != 'MaterializedView' AND name NOT LIKE '.inner%'`,
 		"column": `SELECT table || '.' || name FROM system.columns WHERE database = {db:String} AND comment = ''
-			AND table IN (SELECT name FROM system.tables WHERE database = {db:String} AND engine LIKE '%MergeTree')`,
+			AND table IN (SELECT name FROM system.tables WHERE database = {db:String} AND (engine LIKE '%MergeTree' OR engine = 'View'))`,
 	} {
 		rows, err := conn.Query(t.Context(), sql, Params{"db": s.Database})
 		if err != nil {

@@ -45,3 +45,5 @@ GROUP BY tenant, session_id
 COMMENT 'When conversations were and who took part: quick, however many messages they have';
 
 ALTER TABLE {{table "messages"}}{{onCluster}} ADD INDEX IF NOT EXISTS idx_ingest ingest_ts TYPE minmax GRANULARITY 1;
+
+ALTER TABLE {{table "messages"}}{{onCluster}} MATERIALIZE INDEX idx_ingest;
