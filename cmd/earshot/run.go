@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"golang.org/x/term"
 
 	"github.com/earshot-dev/earshot/core/app"
@@ -64,6 +65,7 @@ server refuses to have the tables made.`,
 					}
 					return list, err
 				},
+				Readers: func(ctx context.Context) ([]sdkmetric.Reader, error) { return metricsReaders(ctx, cfg, log) },
 				Ready: func(r app.Running) {
 					log.Info("running", "sources", len(cfg.Sources), "store", r.StoreURL, "metrics", r.Metrics)
 				},

@@ -32,9 +32,10 @@ type Decoder struct {
 
 // GCPercent is how far the heap of a sidecar, and of a decoder written in Go, may
 // grow between two collections. Most of what lives is the buffers of frames, which
-// have no pointers and cost a collection nothing, so it is done sooner than usual:
-// a sidecar is a guest on the machine of the agent.
-const GCPercent = 50
+// have no pointers and cost a collection nothing, and little is allocated for a
+// message, so it is done sooner than usual: a sidecar is a guest on the machine of
+// the agent.
+const GCPercent = 30
 
 // launch says how to start the decoder of a format.
 func (d Decoders) launch(c *config.Config, name, sockets string, log *slog.Logger) (host.Settings, error) {

@@ -11,6 +11,7 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/journal"
 	"github.com/earshot-dev/earshot/core/internal/redact"
 	"github.com/earshot-dev/earshot/core/internal/source"
+	"github.com/earshot-dev/earshot/core/internal/source/tap"
 )
 
 // redactor is what the configuration wants taken out; nil when that is nothing.
@@ -31,8 +32,16 @@ func (r *runner) openJournal() error {
 		return nil
 	}
 	c := r.Config.Journal
+	dir := filepath.Join(r.Config.DataDir, "journal")
+	if r.again != nil { // the sidecar's own may be in use
+		to := filepath.Join(r.dir, "journal")
+		if err := journal.Copy(dir, to); err != nil {
+			return err
+		}
+		dir, c.MinFreeDisk, c.Keep = to, 0, c.MaxAge
+	}
 	j, err := journal.Open(journal.Settings{
-		Dir: filepath.Join(r.Config.DataDir, "journal"), SegmentSize: int64(c.SegmentSize), MaxSize: int64(c.MaxSize), MaxAge: time.Duration(c.MaxAge),
+		Dir: dir, Keep: time.Duration(c.Keep), SegmentSize: int64(c.SegmentSize), MaxSize: int64(c.MaxSize), MaxAge: time.Duration(c.MaxAge),
 		MinFree: int64(c.MinFreeDisk), WhenFull: journal.Policy(c.WhenFull), FsyncInterval: time.Duration(c.FsyncInterval), Logger: r.Logger,
 	})
 	if err != nil {
@@ -79,9 +88,15 @@ func (r *runner) addLive(ctx context.Context, c *config.Source) error {
 	if err := r.openJournal(); err != nil {
 		return err
 	}
-	listener, err := r.listen(c)
-	if err != nil {
-		return err
+	var listener source.Listener
+	if r.again == nil {
+		var err error
+		if listener, err = r.listen(c); err != nil {
+			return err
+		}
+	}
+	if t, ok := listener.(*tap.Tap); ok {
+		r.count(c.Name, t)
 	}
 	for i, format := range formats(c) {
 		options := ""
@@ -97,13 +112,27 @@ func (r *runner) addLive(ctx context.Context, c *config.Source) error {
 		}
 		r.live[[2]string{c.Name, format}] = true
 		reader := r.journal.Reader(c.Name, format, sink.Known())
-		var src source.Source = reader
-		if i == 0 {
-			src = &live{listener, r.redactor.Recorder(r.journal.Recorder(c.Name)), reader}
+		f := &feed{config: *c, source: reader, sink: sink, feed: sink}
+		switch {
+		case r.again != nil:
+			f.sink = &wholes{sink, r.Logger}
+		case i == 0:
+			f.source = &live{listener, r.redactor.Recorder(r.journal.Recorder(c.Name)), reader}
 		}
-		r.sources = append(r.sources, &feed{config: *c, source: src, sink: sink, feed: sink})
+		r.sources = append(r.sources, f)
 	}
 	return nil
+}
+
+// count shows what a tap has done.
+func (r *runner) count(source string, t *tap.Tap) {
+	count := func(name, help string, of func(tap.Counts) int64) {
+		r.metrics.Count("tap_"+name+"_total", help, source, func() int64 { return of(t.Counts()) })
+	}
+	count("requests", "Requests that a tap passed on.", func(c tap.Counts) int64 { return c.Requests })
+	count("recorded", "Requests whose response a tap recorded.", func(c tap.Counts) int64 { return c.Recorded })
+	count("failed", "Requests for which the upstream gave no response.", func(c tap.Counts) int64 { return c.Failed })
+	count("lost_bytes", "Bytes that a tap passed on and should have recorded, but did not.", func(c tap.Counts) int64 { return c.Lost })
 }
 
 // formats are those of a source's traffic, its own first.

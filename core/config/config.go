@@ -60,7 +60,8 @@ type Plugin struct {
 type Exporters struct {
 	// A ClickHouse server or cluster, instead of the embedded store.
 	ClickHouse *ClickHouse `yaml:"clickhouse"`
-	// OTLP for spans. Leave it out for none; spans are in ClickHouse anyway.
+	// OTLP for spans and metrics. Leave it out for none; spans are in ClickHouse and
+	// metrics at /metrics anyway.
 	OTLP *OTLP `yaml:"otlp"`
 }
 
@@ -75,7 +76,8 @@ type ClickHouse struct {
 	Cluster string `yaml:"cluster"`
 	// Create and migrate the tables at start. Without it they must be there.
 	CreateSchema bool `yaml:"create_schema"`
-	// Compression on the wire: lz4, zstd or none.
+	// Compression on the wire: lz4, zstd, none, or auto: lz4, unless the server is on
+	// this machine.
 	Compression string `yaml:"compression"`
 	// How long one insert may take before it is tried again.
 	Timeout Duration `yaml:"timeout"`
@@ -101,7 +103,7 @@ const (
 	ProtocolGRPC = "grpc"
 )
 
-// OTLP is an OpenTelemetry destination for spans.
+// OTLP is an OpenTelemetry destination for spans and metrics.
 type OTLP struct {
 	// URL of the receiver, http:// or https://.
 	Endpoint string `yaml:"endpoint"`
@@ -117,7 +119,9 @@ type OTLP struct {
 	MaxBatchBytes Size `yaml:"max_batch_bytes"`
 	// Put contents on the spans. Without it they carry a reference and a hash.
 	Content bool `yaml:"content"`
-	// Resource attributes to add to every span.
+	// How often the metrics are sent. 0s sends none.
+	MetricsInterval Duration `yaml:"metrics_interval"`
+	// Resource attributes to add to every span and metric.
 	Resource map[string]string `yaml:"resource"`
 	// TLS towards an https:// endpoint.
 	TLS *ClientTLS `yaml:"tls"`
@@ -166,6 +170,10 @@ type Journal struct {
 	MaxSize Size `yaml:"max_size"`
 	// Segments older than this are deleted, delivered or not; what was not is counted.
 	MaxAge Duration `yaml:"max_age"`
+	// How long what is delivered stays, while there is room, so that earshot backfill
+	// can decode it again. Every recorded stream of that time has a place in the
+	// checkpoint.
+	Keep Duration `yaml:"keep"`
 	// The journal counts as full when the disk has less than this left.
 	MinFreeDisk Size `yaml:"min_free_disk"`
 	// drop_oldest loses the oldest segments and counts them. backpressure makes the

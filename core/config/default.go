@@ -13,8 +13,8 @@ func Default() *Config {
 		Delivery: Delivery{
 			FlushInterval: Duration(500 * time.Millisecond),
 			BatchRows:     20_000,
-			BatchBytes:    16 << 20,
-			MaxInFlight:   32 << 20,
+			BatchBytes:    8 << 20,
+			MaxInFlight:   16 << 20,
 			RetryMin:      Duration(200 * time.Millisecond),
 			RetryMax:      Duration(30 * time.Second),
 			SpoolMax:      4 << 30,
@@ -63,7 +63,7 @@ func initialize(section any) {
 	case *ClickHouse:
 		*s = ClickHouse{
 			CreateSchema: true,
-			Compression:  "lz4",
+			Compression:  "auto",
 			Timeout:      Duration(30 * time.Second),
 			TTL: TTL{
 				Bodies:   Duration(90 * 24 * time.Hour),
@@ -73,6 +73,6 @@ func initialize(section any) {
 			},
 		}
 	case *OTLP:
-		*s = OTLP{Compression: "gzip", Timeout: Duration(10 * time.Second), MaxBatchBytes: 3 << 20}
+		*s = OTLP{Compression: "gzip", Timeout: Duration(10 * time.Second), MaxBatchBytes: 3 << 20, MetricsInterval: Duration(time.Minute)}
 	}
 }

@@ -105,7 +105,7 @@ func (l *loader) clickhouse(path string, ch *ClickHouse) {
 	if ch.Cluster != "" && !clusterName.MatchString(ch.Cluster) {
 		l.report(path+".cluster", "the name of a cluster is made of letters, digits, _ . - { and }", "")
 	}
-	l.oneOf(path+".compression", ch.Compression, "lz4", "zstd", "none")
+	l.oneOf(path+".compression", ch.Compression, "auto", "lz4", "zstd", "none")
 	l.positive(path+".timeout", ch.Timeout)
 	l.notNegative(path+".ttl.bodies", ch.TTL.Bodies)
 	l.notNegative(path+".ttl.messages", ch.TTL.Messages)
@@ -123,6 +123,7 @@ func (l *loader) otlp(path string, o *OTLP) {
 	l.oneOf(path+".compression", o.Compression, "gzip", "none")
 	l.positive(path+".timeout", o.Timeout)
 	l.positiveSize(path+".max_batch_bytes", o.MaxBatchBytes)
+	l.notNegative(path+".metrics_interval", o.MetricsInterval)
 	l.checkClientTLS(path+".tls", o.TLS, "endpoint", o.Endpoint)
 }
 
@@ -159,7 +160,12 @@ func (l *loader) delivery(path string, d *Delivery) {
 
 func (l *loader) journal(path string, j *Journal) {
 	l.positiveSize(path+".max_size", j.MaxSize)
-	l.positive(path+".max_age", j.MaxAge)
+	if l.positive(path+".max_age", j.MaxAge) && j.Keep >= j.MaxAge {
+		l.report(path+".keep", "must be shorter than max_age", "")
+	}
+	if j.Keep < 0 {
+		l.report(path+".keep", "must not be negative", "")
+	}
 	l.oneOf(path+".when_full", j.WhenFull, WhenFullDropOldest, WhenFullBackpressure)
 	if l.positiveSize(path+".segment_size", j.SegmentSize) && j.SegmentSize > j.MaxSize {
 		l.report(path+".segment_size", "is larger than max_size", "")

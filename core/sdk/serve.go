@@ -51,8 +51,8 @@ func ServerOptions() []grpc.ServerOption {
 		grpc.ForceServerCodecV2(wire.NewCodec()),
 		grpc.MaxRecvMsgSize(wire.MaxMessage),
 		grpc.MaxSendMsgSize(wire.MaxMessage),
-		grpc.InitialWindowSize(8 << 20),
-		grpc.InitialConnWindowSize(16 << 20),
+		grpc.InitialWindowSize(1 << 20),
+		grpc.InitialConnWindowSize(2 << 20),
 		grpc.ReadBufferSize(256 << 10),
 		grpc.WriteBufferSize(256 << 10),
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -13,8 +14,10 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
-// The names of compressions on the wire.
+// The names of compressions on the wire. Auto is LZ4, unless the server is on this
+// machine: there it costs more than it saves.
 const (
+	CompressionAuto = "auto"
 	CompressionNone = "none"
 	CompressionLZ4  = "lz4"
 	CompressionZSTD = "zstd"
@@ -29,7 +32,8 @@ type ConnSettings struct {
 	DSN string
 	// Database is where the tables are; the DSN's when empty, else DefaultDatabase.
 	Database string
-	// Compression on the wire: lz4, zstd or none, which is also the default.
+	// Compression on the wire: auto, lz4, zstd or none, which is also the default. With
+	// auto, what the DSN says comes first.
 	Compression string
 	// Final reads every table as it stands: of several versions of a row the last.
 	Final bool
@@ -125,6 +129,10 @@ func options(s ConnSettings) (*chgo.Options, error) {
 	}
 	switch s.Compression {
 	case "":
+	case CompressionAuto:
+		if opts.Compression == nil && !local(opts.Addr) {
+			opts.Compression = &chgo.Compression{Method: chgo.CompressionLZ4}
+		}
 	case CompressionNone:
 		opts.Compression = nil
 	case CompressionLZ4:
@@ -132,7 +140,7 @@ func options(s ConnSettings) (*chgo.Options, error) {
 	case CompressionZSTD:
 		opts.Compression = &chgo.Compression{Method: chgo.CompressionZSTD, Level: 1}
 	default:
-		return nil, fmt.Errorf("compression %q: want lz4, zstd or none", s.Compression)
+		return nil, fmt.Errorf("compression %q: want auto, lz4, zstd or none", s.Compression)
 	}
 	if opts.DialTimeout == 0 {
 		opts.DialTimeout = 10 * time.Second
@@ -149,6 +157,20 @@ func options(s ConnSettings) (*chgo.Options, error) {
 	opts.Logger = s.Logger
 	opts.ClientInfo.Products = append(opts.ClientInfo.Products, struct{ Name, Version string }{"earshot", "1"})
 	return opts, nil
+}
+
+// local reports whether all hosts are this machine.
+func local(hosts []string) bool {
+	for _, h := range hosts {
+		name, _, err := net.SplitHostPort(h)
+		if err != nil {
+			name = h
+		}
+		if ip := net.ParseIP(name); name != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			return false
+		}
+	}
+	return true
 }
 
 // describe is the destination without its credentials.

@@ -77,3 +77,29 @@ func TestThePasswordIsNotPrinted(t *testing.T) {
 		}
 	}
 }
+
+func TestCompressionIsForTheNetwork(t *testing.T) {
+	for _, c := range []struct{ dsn, compression, want string }{
+		{"http://127.0.0.1:8123/db", CompressionAuto, "none"},
+		{"http://localhost:8123/db", CompressionAuto, "none"},
+		{"http://[::1]:8123/db", CompressionAuto, "none"},
+		{"clickhouse://127.0.0.1:9000,h:9000/db", CompressionAuto, "lz4"},
+		{"http://h:8123/db", CompressionAuto, "lz4"},
+		{"http://h:8123/db?compress=zstd", CompressionAuto, "zstd"},
+		{"http://127.0.0.1:8123/db?compress=lz4", CompressionAuto, "lz4"},
+		{"http://h:8123/db", "", "none"},
+		{"http://127.0.0.1:8123/db", CompressionLZ4, "lz4"},
+	} {
+		o, err := options(ConnSettings{DSN: c.dsn, Compression: c.compression})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := "none"
+		if o.Compression != nil {
+			got = o.Compression.Method.String()
+		}
+		if got != c.want {
+			t.Errorf("%s with %q: %s, want %s", c.dsn, c.compression, got, c.want)
+		}
+	}
+}

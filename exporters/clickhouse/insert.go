@@ -30,6 +30,9 @@ func (x *Exporter) insert(ctx context.Context, j *job, next blocks, token string
 		// The full-text index of a small part is thrown away by the first merge, which
 		// builds its own. Building it here as well doubled what an insert costs.
 		"exclude_materialize_skip_indexes_on_insert": "idx_fts",
+		// Rows of one key are put together by the next merge and by FINAL. Doing so in
+		// every insert copies all of its text once more, to find next to nothing.
+		"optimize_on_insert": 0,
 	}
 	if !x.conn.http {
 		return x.insertNative(chgo.Context(ctx, chgo.WithSettings(settings)), j, next)

@@ -5,8 +5,8 @@
 //
 //	go run ./bench/cmd/bench                      500 MB, three runs, all subjects
 //	go run ./bench/cmd/bench -bytes 50e6 -runs 1  a short look
-//	go run ./bench/cmd/bench -only earshot -sessions 10000            many files
-//	go run ./bench/cmd/bench -only earshot -sessions 1 -bytes 140e6   one long session
+//	go run ./bench/cmd/bench -scale               Earshot alone, as its input grows, and its latency
+//	go run ./bench/cmd/bench -scale -bytes 10e9   up to a backlog of 10 GB; takes 40 GB of disk
 //
 // The collector is built from bench/peer, once, which takes minutes. Rows are
 // counted, and their contents summed, against what the generator says it wrote.
@@ -24,6 +24,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/earshot-dev/earshot/bench/gen"
 )
@@ -48,6 +49,8 @@ type options struct {
 	report   string
 	only     string
 	config   string
+	scale    bool
+	limit    time.Duration
 }
 
 func run(ctx context.Context, args []string) error {
@@ -66,9 +69,11 @@ func run(ctx context.Context, args []string) error {
 	fs.Uint64Var(&o.seed, "seed", 1, "the same seed gives the same traffic")
 	fs.StringVar(&o.bin, "bin", "bin", "where earshot and earshot-store are")
 	fs.StringVar(&o.work, "work", "bench/out", "where traffic and the peer are kept")
-	fs.StringVar(&o.report, "report", "bench/report.md", "the report; empty: only the terminal")
+	fs.StringVar(&o.report, "report", "", "write the report there too; with -scale a picture beside it")
 	fs.StringVar(&o.only, "only", "", "subjects to run, with commas between; empty: all")
 	fs.StringVar(&o.config, "config", "", "lines to add to Earshot's configuration, to try things out; the report tells of them")
+	fs.BoolVar(&o.scale, "scale", false, "measure Earshot alone: with more input, in more files, and from append to queryable")
+	fs.DurationVar(&o.limit, "limit", 7*time.Minute, "begin no further round of runs when it would end later; there is always one")
 	_ = fs.Parse(args)
 	if fs.NArg() > 0 || o.runs < 1 || o.size < 1 || o.sessions < 1 {
 		return errors.New("see -help")
@@ -76,6 +81,9 @@ func run(ctx context.Context, args []string) error {
 	e, err := newEnv(o)
 	if err != nil {
 		return err
+	}
+	if o.scale {
+		return scale(ctx, o, e)
 	}
 	return compare(ctx, o, e)
 }
@@ -130,7 +138,12 @@ func compare(ctx context.Context, o options, e *env) error {
 	for i, s := range chosen {
 		all[i].subject = s
 	}
+	began := time.Now()
 	for n := range o.runs {
+		if spent := time.Since(began); n > 0 && spent+spent/time.Duration(n) > o.limit {
+			o.runs = n
+			break
+		}
 		for i := range all {
 			f, err := measure(ctx, e, all[i].subject)
 			if err != nil {

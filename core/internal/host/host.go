@@ -30,6 +30,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"strings"
 	"time"
 
 	goplugin "github.com/hashicorp/go-plugin"
@@ -119,8 +120,8 @@ func launch(ctx context.Context, s Settings) (p *Process, exited bool, err error
 		GRPCDialOptions: []grpc.DialOption{
 			grpc.WithDefaultCallOptions(grpc.ForceCodecV2(wire.NewCodec()),
 				grpc.MaxCallRecvMsgSize(wire.MaxMessage), grpc.MaxCallSendMsgSize(wire.MaxMessage)),
-			grpc.WithInitialWindowSize(8 << 20),
-			grpc.WithInitialConnWindowSize(16 << 20),
+			grpc.WithInitialWindowSize(1 << 20),
+			grpc.WithInitialConnWindowSize(2 << 20),
 			grpc.WithReadBufferSize(256 << 10),
 			grpc.WithWriteBufferSize(256 << 10),
 		},
@@ -252,7 +253,7 @@ func verify(s Settings) error {
 	if _, err := io.Copy(h, f); err != nil {
 		return fmt.Errorf("read %s: %w", s.Path, err)
 	}
-	if got := hex.EncodeToString(h.Sum(nil)); got != s.SHA256 {
+	if got := hex.EncodeToString(h.Sum(nil)); !strings.EqualFold(got, s.SHA256) {
 		return fmt.Errorf("%s: sha256 is %s, the configuration says %s", s.Path, got, s.SHA256)
 	}
 	return nil

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/internal/assemble"
 	"github.com/earshot-dev/earshot/core/internal/wire"
@@ -70,6 +72,7 @@ func (c *core) account(s *stream, j *job, r *wire.Result) (kept bool, err error)
 		if rec.Replay != nil && rec.Pos >= rec.Replay.Until {
 			rec.Replay = nil
 		}
+		c.reached(s)
 	}
 	return kept, nil
 }
@@ -91,7 +94,7 @@ func (c *core) count(s *stream, f *frame.Frame, bad bool) {
 	c.p.progress.frames.Add(1)
 	rec.Frames++
 	s.format.advance(c.p)
-	c.p.metrics.Frames.WithLabelValues(s.feed.source).Inc()
+	s.feed.counters.frames.Inc()
 	switch {
 	case f.Reason != "":
 		rec.Dropped += f.Dropped
@@ -109,7 +112,7 @@ func (c *core) count(s *stream, f *frame.Frame, bad bool) {
 	default:
 		s.format.condemned = 0
 		rec.Decoded += n
-		c.p.metrics.Bytes.WithLabelValues(s.feed.source, "decoded").Add(float64(n))
+		s.feed.counters.decoded.Add(float64(n))
 	}
 }
 
@@ -161,7 +164,7 @@ func (c *core) message(s *stream, m *msg.Message, f *frame.Frame, nth int) (kept
 	if !c.replaying(s, f.End) {
 		rec.Messages++
 		c.p.progress.messages.Add(1)
-		c.p.metrics.Messages.WithLabelValues(s.feed.source, s.format.name, m.Kind.String()).Inc()
+		s.feed.said(m.Kind).Inc()
 		if m.Kind == msg.Unknown {
 			rec.Unknown++
 			c.p.metrics.Unknown.WithLabelValues(s.format.name, label(m.Attr("type"))).Inc()
@@ -171,8 +174,19 @@ func (c *core) message(s *stream, m *msg.Message, f *frame.Frame, nth int) (kept
 	return true, nil
 }
 
+// said is the counter of the source's messages of a kind.
+func (f *Feed) said(k msg.Kind) prometheus.Counter {
+	n := f.counters.messages[k]
+	if n == nil {
+		n = f.p.metrics.Messages.WithLabelValues(f.source, f.format.name, k.String())
+		f.counters.messages[k] = n
+	}
+	return n
+}
+
 // belongs notes of which sessions the stream speaks.
 func (c *core) belongs(s *stream, m *msg.Message) {
+	s.speaksOf(m)
 	if s.lastSession != m.Session {
 		s.lastSession = strings.Clone(m.Session)
 		s.sessions[assemble.RunRef{Tenant: s.feed.tenant, Format: s.format.name, Session: s.lastSession}] = struct{}{}

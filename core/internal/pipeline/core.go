@@ -73,8 +73,10 @@ func (c *core) run(ctx context.Context) error {
 			f()
 		case now := <-tick.C:
 			c.collect()
-			rest := len(c.changed) > 0 || len(c.forget) > 0
-			if c.epoch.due(now, c.p.settings.FlushInterval) || rest && c.epoch.empty() && c.sealed.Load() == 0 {
+			rest := c.epoch.empty() && (len(c.changed) > 0 || len(c.forget) > 0)
+			// While one is with the exporters the next would only wait behind it: it goes
+			// on being filled. An exporter that is slow thus gets fewer and larger batches.
+			if c.sealed.Load() == 0 && (rest || c.epoch.due(now, c.p.settings.FlushInterval)) {
 				err = c.seal(ctx, nil)
 			}
 		case now := <-slow.C:
@@ -127,6 +129,9 @@ func (c *core) open(s *stream) error {
 			s.record.State = state
 		}
 		s.record.Closed = false
+		if known.Session != "" {
+			s.sessions[assemble.RunRef{Tenant: s.feed.tenant, Format: s.format.name, Session: known.Session}] = struct{}{}
+		}
 	}
 	c.names[s.name] = s
 	s.next, s.at = s.record.SnapPos, s.record.SnapPos
@@ -264,6 +269,7 @@ func (c *core) restart(f *format) {
 
 // end closes a stream.
 func (c *core) end(s *stream, j *job) error {
+	c.heardOut(s)
 	sessions := make([]assemble.RunRef, 0, len(s.sessions))
 	for ref := range s.sessions {
 		sessions = append(sessions, ref)
@@ -317,6 +323,7 @@ func (c *core) detach(f *Feed) {
 		delete(c.streams, id)
 		delete(c.names, s.name)
 		delete(c.changed, s)
+		c.assembler.Unheard(s.name)
 	}
 }
 
@@ -427,9 +434,9 @@ func (c *core) quiet() bool {
 }
 
 // Span implements assemble.Emitter.
-func (c *core) Span(s *msg.Span) {
+func (c *core) Span(s msg.Span) {
 	c.epoch.add()
-	c.epoch.batch.Spans = append(c.epoch.batch.Spans, *s)
+	c.epoch.batch.Spans = append(c.epoch.batch.Spans, s)
 	if s.State != msg.SpanOpen && !s.Deleted {
 		c.p.progress.spans.Add(1)
 		c.p.metrics.Spans.WithLabelValues(s.Format, s.Kind.String(), s.Outcome.String()).Inc()

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"strconv"
 	"sync"
 	"time"
 
@@ -29,10 +30,13 @@ func newEpoch(s *shelf) *epoch { return &epoch{batch: s.take()} }
 type shelf struct {
 	mu    sync.Mutex
 	spare []*export.Batch
+	// What the last epoch had: lists that are made are made for as much, because
+	// growing to a size leaves four times of it behind.
+	messages, spans int
 }
 
-// spares is how many are kept: there are hardly ever more epochs under way.
-const spares = 3
+// spares is how many are kept: one epoch is with the exporters, one is filled.
+const spares = 2
 
 // take returns an empty batch.
 func (s *shelf) take() *export.Batch {
@@ -40,11 +44,18 @@ func (s *shelf) take() *export.Batch {
 	defer s.mu.Unlock()
 	n := len(s.spare)
 	if n == 0 {
-		return &export.Batch{}
+		return &export.Batch{Messages: make([]msg.Message, 0, s.messages), Spans: make([]msg.Span, 0, s.spans)}
 	}
 	b := s.spare[n-1]
 	s.spare = s.spare[:n-1]
 	return b
+}
+
+// note notes how large an epoch was.
+func (s *shelf) note(b *export.Batch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.messages, s.spans = len(b.Messages), len(b.Spans)
 }
 
 // give takes the lists of a batch that nobody looks at any more. What they hold is
@@ -101,6 +112,7 @@ func (c *core) seal(ctx context.Context, then func()) error {
 		return err
 	}
 	e := c.epoch
+	c.shelf.note(e.batch)
 	c.epoch = newEpoch(&c.shelf)
 	now := time.Now().UnixNano()
 	for s := range c.changed {
@@ -174,6 +186,10 @@ func identity(b *export.Batch) string {
 	}
 	for i := range b.Letters {
 		row(b.Letters[i].ID[:], b.Letters[i].Ver)
+	}
+	for i := range b.Streams {
+		r := &b.Streams[i]
+		row(append([]byte(r.Stream), strconv.FormatInt(r.Pace.Start, 10)...), r.Ver)
 	}
 	for i := range b.Ledger {
 		row([]byte(b.Ledger[i].Stream), b.Ledger[i].Ver)

@@ -18,7 +18,7 @@ const (
 	// laneDepth is how many requests may be under way in a lane.
 	laneDepth = 4
 	// requestBytes and requestJobs bound what is put into one request.
-	requestBytes = 1 << 20
+	requestBytes = 512 << 10
 	requestJobs  = 64
 	// snapEveryBytes is how much is decoded at most between two snapshots.
 	snapEveryBytes = 4 << 20
@@ -201,6 +201,9 @@ func (l *lane) batch(j *job, s *session) (b wire.Batch, ok bool) {
 		st.unsnapped += int64(len(b.Data))
 		b.Snapshot = b.Snapshot || st.unsnapped >= snapEveryBytes || time.Since(st.asked) >= l.p.settings.SnapEvery
 	}
+	if j.end != nil && st.feed.journalled && !mute {
+		b.Frames = []frame.Frame{{Kind: frame.Close, Name: frame.Lost, Pos: j.pos, End: j.pos}}
+	}
 	if b.Snapshot = b.Snapshot && s.snap; b.Snapshot {
 		st.unsnapped, st.asked = 0, time.Now()
 	}
@@ -241,8 +244,8 @@ func decodable(all []frame.Frame) (at []int32, frames []frame.Frame) {
 // receive takes results to the core. fail ends the sender, which may be waiting
 // for frames that will not come.
 func (l *lane) receive(ctx context.Context, s *session, fail func()) (d death) {
+	resp := new(wire.Response)
 	for r := range s.sent {
-		resp := new(wire.Response)
 		if d.err == nil {
 			if d = l.await(ctx, s, r, resp); d.err != nil {
 				l.hold(r)
@@ -258,7 +261,9 @@ func (l *lane) receive(ctx context.Context, s *session, fail func()) (d death) {
 			l.lose(r.jobs)
 			continue
 		}
-		if err := l.results(ctx, resp, r.jobs); err != nil {
+		err := l.results(ctx, resp, r.jobs)
+		resp.Reset()
+		if err != nil {
 			d = death{err: err, reason: msg.ReasonDecoderInvalid, hung: l}
 			fail()
 		}

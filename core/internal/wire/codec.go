@@ -44,7 +44,7 @@ func (c *Codec) Unmarshal(in mem.BufferSlice, v any) error {
 	case *Request:
 		return v.Unmarshal(in)
 	case *Response:
-		v.buf = in.Materialize()
+		v.buf.fill(in)
 		return nil
 	}
 	if err := c.proto.Unmarshal(in, v); err != nil {

@@ -12,7 +12,7 @@ import (
 // Request is earshot.decoder.v1.DecodeRequest.
 type Request struct {
 	Batches []Batch
-	buf     mem.Buffer
+	buf     buffer // of Unmarshal
 }
 
 // Batch is earshot.decoder.v1.Batch. The Data of its frames lies in Data.
@@ -130,12 +130,11 @@ func (b *Batch) appendTail(dst []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// Unmarshal reads a request. Its bytes stay in the buffer until Free.
+// Unmarshal reads a request, which is valid until Free or the next Unmarshal.
 func (r *Request) Unmarshal(in mem.BufferSlice) error {
-	r.Free()
-	r.buf = in.MaterializeToBuffer(mem.DefaultBufferPool())
+	r.buf.fill(in)
 	r.Batches = r.Batches[:0]
-	return fields(r.buf.ReadOnlyData(), func(num protowire.Number, v value) error {
+	return fields(r.buf, func(num protowire.Number, v value) error {
 		if num != reqBatches {
 			return nil
 		}
@@ -150,14 +149,8 @@ func (r *Request) Unmarshal(in mem.BufferSlice) error {
 	})
 }
 
-// Free gives the request's buffer back; nothing of the request may be used
-// after it.
-func (r *Request) Free() {
-	if r.buf != nil {
-		r.buf.Free()
-		r.buf = nil
-	}
-}
+// Free says that nothing of the request is used any more.
+func (r *Request) Free() { r.buf.trim() }
 
 func (b *Batch) unmarshal(in []byte) error {
 	at := 0

@@ -39,12 +39,17 @@ type Failure struct {
 // Response is earshot.decoder.v1.DecodeResponse, as bytes: the decoder process
 // appends results to it, the host reads them one by one.
 type Response struct {
-	buf     []byte
+	buf     buffer
 	scratch []byte
 }
 
-// Reset empties the response and keeps its memory.
-func (r *Response) Reset() { r.buf = r.buf[:0] }
+// Reset empties the response and keeps its memory, within limits.
+func (r *Response) Reset() {
+	r.buf.trim()
+	if cap(r.scratch) > keep {
+		r.scratch = nil
+	}
+}
 
 // Bytes returns the encoded response.
 func (r *Response) Bytes() []byte { return r.buf }
@@ -104,7 +109,8 @@ type Result struct {
 	Failure     *Failure
 }
 
-// Results calls f with the raw bytes of each result of the response.
+// Results calls f with the raw bytes of each result of the response, which are
+// valid until the next response is received into it.
 func (r *Response) Results(f func(raw []byte) error) error {
 	return fields(r.buf, func(num protowire.Number, v value) error {
 		if num != respResults {

@@ -227,3 +227,27 @@ ALTER TABLE {{view "v_usage"}}{{onCluster}}
     COMMENT COLUMN tokens 'All classes together',
     COMMENT COLUMN has_price 'model_prices knows the model',
     COMMENT COLUMN cost_usd 'US dollars at the prices of model_prices; 0 without a price';
+
+ALTER TABLE {{view "v_streams"}}{{onCluster}}
+    COMMENT COLUMN tenant 'Owner of the data',
+    COMMENT COLUMN source 'Name of the source in the configuration',
+    COMMENT COLUMN format 'Decoder that reads it',
+    COMMENT COLUMN ts 'When the request was sent',
+    COMMENT COLUMN origin 'URL',
+    COMMENT COLUMN method 'Of the request; empty for a stream that was only taken up again',
+    COMMENT COLUMN status 'Of HTTP; 101 is a WebSocket',
+    COMMENT COLUMN session_id 'The conversation that it spoke of first',
+    COMMENT COLUMN run_id 'The top-level run that it spoke of first',
+    COMMENT COLUMN remote_trace_id 'Of the traceparent of the request; empty without one',
+    COMMENT COLUMN remote_span_id 'Of the traceparent of the request: the span of whoever asked',
+    COMMENT COLUMN first_byte_ms 'Milliseconds to the head of the response',
+    COMMENT COLUMN first_event_ms 'Milliseconds to the first event or message; null when there was none',
+    COMMENT COLUMN duration_ms 'Milliseconds to the last byte',
+    COMMENT COLUMN chunks 'Reads that the body came in',
+    COMMENT COLUMN bytes 'Of the body, as it was sent',
+    COMMENT COLUMN events 'Events, lines or messages',
+    COMMENT COLUMN longest_stall_ms 'Longest pause between two chunks, in milliseconds',
+    COMMENT COLUMN gap_p50_ms 'Median pause between two chunks, in milliseconds',
+    COMMENT COLUMN gap_p95_ms '95th percentile of them',
+    COMMENT COLUMN buffered 'All events of a slow response came at its end: something on the way seems to hold them back',
+    COMMENT COLUMN stream 'The recording, as in source_ledger';

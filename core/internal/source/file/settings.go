@@ -40,7 +40,7 @@ type Settings struct {
 	IgnoreOlderThan time.Duration // leave out files last modified longer ago than this and never read; 0: none
 
 	MaxLine int // bytes of the longest line that is kept whole; 0: 64 MiB
-	MaxRead int // bytes of a batch that no long line needs; 0: 1 MiB
+	MaxRead int // bytes of a batch that no long line needs; 0: 256 KiB
 	MaxOpen int // descriptors kept open of files with nothing to read; 0: 256
 
 	PollInterval time.Duration // between scans, at least; 0: 5 s
@@ -56,7 +56,7 @@ type Settings struct {
 func (s *Settings) setDefaults() {
 	def(&s.StartAt, Beginning)
 	def(&s.MaxLine, 64<<20)
-	def(&s.MaxRead, 1<<20)
+	def(&s.MaxRead, 256<<10)
 	def(&s.MaxOpen, 256)
 	def(&s.PollInterval, 5*time.Second)
 	def(&s.Linger, time.Minute)

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// live is traffic that is written while it is read: files that grow by a line in
+// turn, at a steady rate.
+type live struct {
+	files int
+	rate  int // lines a second, all files together
+	lines int
+}
+
+// arrivals are how long each line took from the write until a query returned it.
+type arrivals []time.Duration
+
+// at returns the time within which a share of the lines came.
+func (a arrivals) at(share float64) time.Duration {
+	return a[min(int(share*float64(len(a))), len(a)-1)]
+}
+
+// latency runs Earshot at its default settings on live traffic. It asks again as
+// soon as it has an answer, so a figure is too high by the time of one query.
+func latency(ctx context.Context, e *env, l live) (a arrivals, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("latency: %w", err)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	dir, err := os.MkdirTemp("", "earshot-bench-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	db, err := startEngine(ctx, e.bin, dir)
+	if err != nil {
+		return nil, err
+	}
+	defer db.close()
+	own := *e
+	own.corpus = &corpus{dir: dir}
+	args, err := earshotCommand(&own, dir, db.addr)
+	if err != nil {
+		return nil, err
+	}
+	w := writer{dir: dir, live: l, at: make([]time.Time, 0, l.lines)}
+	defer w.close()
+	if err := w.begin(); err != nil {
+		return nil, err
+	}
+	p, err := start(args[:len(args)-2]) // without --until-idle and its time
+	if err != nil {
+		return nil, err
+	}
+	defer p.kill()
+	// The tables, the decoder and every file are there before it counts.
+	for got := 0; got < l.files; time.Sleep(10 * time.Millisecond) {
+		n, err := db.query(ctx, "SELECT count() FROM earshot.messages")
+		if err == nil {
+			got, _ = strconv.Atoi(n[0])
+		}
+		if ctx.Err() != nil || p.ended() {
+			return nil, fmt.Errorf("%d of %d files are read\n%s", got, l.files, lastLines(p.log.String()))
+		}
+	}
+	go w.run(ctx)
+	a = make(arrivals, l.lines)
+	for low, left := 0, l.lines; left > 0; {
+		// The lowest number that is missing, and what came beyond it.
+		got, err := db.query(ctx, fmt.Sprintf("SELECT arrayStringConcat(groupArray(content), ' ') FROM earshot.messages WHERE toInt64OrDefault(content, toInt64(-1)) >= %d", low))
+		now := time.Now()
+		if err != nil {
+			return nil, err
+		}
+		for _, text := range strings.Fields(got[0]) {
+			n, err := strconv.Atoi(text)
+			if err != nil || n >= len(a) {
+				return nil, fmt.Errorf("a message says %q", text)
+			}
+			if a[n] == 0 {
+				a[n] = now.Sub(w.written(n))
+				left--
+			}
+		}
+		for low < len(a) && a[low] != 0 {
+			low++
+		}
+	}
+	slices.Sort(a)
+	return a, nil
+}
+
+// writer writes lines with the numbers from 0 on, and notes when.
+type writer struct {
+	live
+	dir   string
+	files []*os.File
+
+	mu sync.Mutex
+	at []time.Time
+}
+
+// begin makes the files, with a first line each that does not count.
+func (w *writer) begin() error {
+	for i := range w.live.files {
+		dir := filepath.Join(w.dir, "sessions", fmt.Sprintf("s%05d", i))
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		f, err := os.Create(filepath.Join(dir, "messages.jsonl"))
+		if err != nil {
+			return err
+		}
+		w.files = append(w.files, f)
+		if err := w.say(i, "hello"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *writer) say(file int, text string) error {
+	now := time.Now()
+	_, err := fmt.Fprintf(w.files[file], `{"type":"user","content":%q,"timestamp":%d.%09d}`+"\n", text, now.Unix(), now.Nanosecond())
+	return err
+}
+
+func (w *writer) run(ctx context.Context) {
+	began := time.Now()
+	for n := 0; n < w.lines && ctx.Err() == nil; n++ {
+		time.Sleep(time.Until(began.Add(time.Duration(n) * time.Second / time.Duration(w.rate))))
+		w.mu.Lock()
+		w.at = append(w.at, time.Now())
+		w.mu.Unlock()
+		if w.say(n%w.live.files, strconv.Itoa(n)) != nil {
+			return
+		}
+	}
+}
+
+func (w *writer) written(n int) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.at[n]
+}
+
+func (w *writer) close() {
+	for _, f := range w.files {
+		_ = f.Close()
+	}
+}

@@ -1,0 +1,31 @@
+package wire
+
+import (
+	"slices"
+
+	"google.golang.org/grpc/mem"
+)
+
+// keep is the size of buffer that is used again for the next message. Requests are
+// of 1 MiB, about; one line may have 64 MiB, and such a buffer is let go.
+const keep = 4 << 20
+
+// buffer holds one message after another. gRPC's own pool has buffers up to 1 MiB
+// and, for what is larger, a heap of any sizes that grows for as long as messages
+// differ.
+type buffer []byte
+
+// fill makes b a copy of in.
+func (b *buffer) fill(in mem.BufferSlice) {
+	n := in.Len()
+	*b = slices.Grow((*b)[:0], n)[:n]
+	in.CopyTo(*b)
+}
+
+// trim empties b and lets go of a large one.
+func (b *buffer) trim() {
+	if cap(*b) > keep {
+		*b = nil
+	}
+	*b = (*b)[:0]
+}
