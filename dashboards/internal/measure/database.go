@@ -77,7 +77,8 @@ func storeProcess(dir string) string {
 	}
 	for _, e := range all {
 		b, err := os.ReadFile("/proc/" + e.Name() + "/cmdline")
-		if err == nil && strings.Contains(string(b), "earshot-store") && strings.Contains(string(b), dir) {
+		name, args, _ := strings.Cut(string(b), "\x00")
+		if err == nil && strings.HasSuffix(name, "earshot-store") && strings.Contains(args, dir+"/") {
 			return e.Name()
 		}
 	}
