@@ -18,6 +18,7 @@ const (
 	maxRuns      = 4096 // of any kind
 	maxDone      = 256  // ended delegations
 	maxLinks     = 256  // links whose call has not been seen
+	maxEarly     = 256  // results whose call has not been seen
 	maxEvents    = 32   // of a span
 	maxFound     = 32   // findings of a run
 	maxPartial   = 1024 // incomplete messages
@@ -47,6 +48,8 @@ type group struct {
 	// Links are facts about calls that nobody has made yet, oldest first: a file
 	// beside a transcript may be read before both.
 	Links []callLink `json:"links,omitempty"`
+	// Early are results of calls that nobody has made yet, oldest first.
+	Early []outcome `json:"early,omitempty"`
 	// Partial has the times under which incomplete messages were given, because the
 	// time is part of a row's place and the complete message may have another.
 	Partial map[string]int64 `json:"partial,omitempty"`
@@ -83,6 +86,17 @@ func (d *done) forget() {
 	if d.Link >= msg.ByNativeID && !d.Told.Call.Async {
 		d.Told = nil
 	}
+}
+
+// outcome is what came of a call.
+type outcome struct {
+	Call    string      `json:"call"`
+	Time    int64       `json:"time"`
+	Bytes   uint32      `json:"bytes,omitempty"`
+	Hash    uint64      `json:"hash,omitempty"` // of the content
+	Outcome msg.Outcome `json:"outcome"`
+	Error   string      `json:"error,omitempty"`
+	Message string      `json:"message,omitempty"`
 }
 
 type callLink struct {

@@ -177,7 +177,15 @@ func (g *group) begin(out Emitter, r *run, m *msg.Message) msg.SpanID {
 	c.Internal = c.Internal || m.Tool.Internal
 	c.Async = c.Async || m.Delegation.Async
 	c.Arguments, c.Hash = uint32(m.Tool.Arguments.Len()), hash(m.Tool.Arguments)
-	return g.span(c.kind(), c.ID)
+	id := g.span(c.kind(), c.ID)
+	for i, e := range g.Early {
+		if e.Call == c.ID {
+			g.Early = slices.Delete(g.Early, i, i+1)
+			g.answered(out, c, e)
+			break
+		}
+	}
+	return id
 }
 
 // known applies what was said of the call before it was made, and joins runs
@@ -211,8 +219,9 @@ func (c *call) kind() msg.SpanKind {
 	return msg.SpanTool
 }
 
-// end gives the span of a call that has its result. A result without a call is
-// a message and no span.
+// end gives the span of a call that has its result. One whose call has not been seen
+// waits for it: a conversation may be in several streams, which are not read in the
+// order in which they were written.
 func (g *group) end(out Emitter, r *run, m *msg.Message) msg.SpanID {
 	c := g.Open[m.Tool.CallID]
 	if c == nil {
@@ -221,7 +230,11 @@ func (g *group) end(out Emitter, r *run, m *msg.Message) msg.SpanID {
 			kind = msg.SpanDelegation
 			g.link(out, m.Tool.CallID, m.Delegation)
 		}
-		if _, known := g.Done[m.Tool.CallID]; known || kind == msg.SpanTool {
+		_, known := g.Done[m.Tool.CallID]
+		if !known && m.Complete > msg.Partial {
+			g.early(m)
+		}
+		if known || kind == msg.SpanTool {
 			return g.span(kind, m.Tool.CallID)
 		}
 		return m.Host.SpanID
@@ -235,20 +248,40 @@ func (g *group) end(out Emitter, r *run, m *msg.Message) msg.SpanID {
 		c.Last, c.changed = max(c.Last, m.Time), true
 		return id
 	}
-	t := &told{Call: *c, End: max(m.Time, c.Start), Result: uint32(m.Content.Len()), Outcome: msg.OutcomeOK}
+	g.answered(out, c, outcomeOf(m))
+	return id
+}
+
+// early keeps a result whose call has not been seen.
+func (g *group) early(m *msg.Message) {
+	g.Early = slices.DeleteFunc(g.Early, func(e outcome) bool { return e.Call == m.Tool.CallID })
+	if len(g.Early) >= maxEarly {
+		g.Early = slices.Delete(g.Early, 0, 1)
+	}
+	g.Early = append(g.Early, outcomeOf(m))
+}
+
+func outcomeOf(m *msg.Message) outcome {
+	e := outcome{Call: strings.Clone(m.Tool.CallID), Time: m.Time, Bytes: uint32(m.Content.Len()), Hash: hash(m.Content), Outcome: msg.OutcomeOK}
 	if m.IsError {
-		t.Outcome, t.Error, t.Message = msg.OutcomeError, strings.Clone(m.Tool.ErrorType), head(m.Content)
-		if t.Error == "" {
-			t.Error = "tool_error"
+		e.Outcome, e.Error, e.Message = msg.OutcomeError, strings.Clone(m.Tool.ErrorType), head(m.Content)
+		if e.Error == "" {
+			e.Error = "tool_error"
 		}
-		if t.Error == "cancelled" || t.Error == "interrupted" {
-			t.Outcome = msg.OutcomeCancelled
+		if e.Error == "cancelled" || e.Error == "interrupted" {
+			e.Outcome = msg.OutcomeCancelled
 		}
 	}
+	return e
+}
+
+// answered gives the span of a call with its result.
+func (g *group) answered(out Emitter, c *call, e outcome) {
+	t := &told{Call: *c, End: max(e.Time, c.Start), Result: e.Bytes, Outcome: e.Outcome, Error: e.Error, Message: e.Message}
 	s := g.toldSpan(t)
 	s.Shown = c.Shown
 	g.give(out, s, g.Runs[c.Run])
-	g.watchResult(out, g.Runs[c.Run], c, m)
+	g.watchResult(out, g.Runs[c.Run], c, e)
 	if c.Delegation {
 		g.finished(t)
 		for _, child := range g.Runs {
@@ -258,7 +291,6 @@ func (g *group) end(out Emitter, r *run, m *msg.Message) msg.SpanID {
 		}
 	}
 	delete(g.Open, c.ID)
-	return id
 }
 
 // signal does what the message says beyond its kind.
