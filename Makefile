@@ -7,7 +7,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 TOOLS   := $(GO) tool -modfile=core/internal/tools/go.mod
 
-.PHONY: build demo test unit lint bench chaos conformance dashboards browser generate engine clean
+.PHONY: build demo test unit lint bench bench-queries chaos conformance dashboards browser generate engine clean
 
 build: engine $(BIN)
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/earshot ./cmd/earshot
@@ -52,6 +52,14 @@ browser: build
 
 # The collector and Earshot side by side, and how Earshot grows: about ten minutes
 # on two cores that do nothing else.
+# Fills an embedded store through the real pipeline and the engine, and measures
+# every query of the dashboards on it; bench/queries.md has an earlier run. 50e6
+# rows need some 15 GB of disk, and an hour or so.
+ROWS ?= 1e6
+RUNS ?= 5
+bench-queries: build
+	$(GO) run ./dashboards/internal/measure -rows $(ROWS) -runs $(RUNS)
+
 bench: build
 	$(GO) run ./bench/cmd/bench -report bench/report.md
 	$(GO) run ./bench/cmd/bench -scale -report bench/scale.md

@@ -88,7 +88,9 @@ const tooPale = `(() => {
 
 // byKeyboard goes where a person goes without a mouse.
 func byKeyboard(t *testing.T, w *world, b *tab) {
-	at := func(path string) string { return fmt.Sprintf(`document.readyState === "complete" && location.pathname + location.search === %q`, path) }
+	at := func(path string) string {
+		return fmt.Sprintf(`document.readyState === "complete" && location.pathname + location.search === %q`, path)
+	}
 	b.open(t, w.url+"/")
 	b.press(t, "/")
 	b.until(t, `document.activeElement.type === "search"`)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -17,6 +18,8 @@ import (
 )
 
 // exporters makes the configured destinations; dsn is that of the embedded store.
+// A store that is not there yet, or refuses to have its tables made, is waited
+// for; see ending for a run that does not.
 func exporters(ctx context.Context, c *config.Config, dsn string, log *slog.Logger) ([]app.Exporter, error) {
 	settings := clickhouseSettings(c, dsn, log)
 	var err error
@@ -28,11 +31,11 @@ func exporters(ctx context.Context, c *config.Config, dsn string, log *slog.Logg
 		return nil, err
 	}
 	if err := ch.Prepare(ctx); err != nil {
-		// A server that is down now may be up when the first batch is ready.
-		if export.IsPermanent(err) {
-			return nil, err
+		if errors.Is(err, clickhouse.ErrSchema) {
+			log.Error("clickhouse refuses what is read; it waits until somebody sets that right", "error", err)
+		} else {
+			log.Warn("clickhouse is not there yet; what is read waits for it", "error", err)
 		}
-		log.Warn("clickhouse is not there yet; what is read waits for it", "error", err)
 	}
 	out := []app.Exporter{{Name: "clickhouse", Exporter: ch}}
 	if o := c.Exporters.OTLP; o != nil {
@@ -47,6 +50,21 @@ func exporters(ctx context.Context, c *config.Config, dsn string, log *slog.Logg
 		out = append(out, app.Exporter{Name: "otlp", Exporter: x})
 	}
 	return out, nil
+}
+
+// ending is the exporter of a run that is to end: a schema that the server refuses
+// ends it, because waiting would not.
+type ending struct {
+	export.Exporter
+	end func(error)
+}
+
+func (x *ending) Export(ctx context.Context, b *export.Batch) error {
+	err := x.Exporter.Export(ctx, b)
+	if errors.Is(err, clickhouse.ErrSchema) {
+		x.end(err)
+	}
+	return err
 }
 
 // metricsReaders makes what sends the metrics, if there is a receiver for them.

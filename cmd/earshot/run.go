@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/app"
 	"github.com/earshot-dev/earshot/core/inspect"
+	"github.com/earshot-dev/earshot/exporters/clickhouse"
 )
 
 func newRun() *cobra.Command {
@@ -30,7 +32,8 @@ SIGHUP, or a change of the configuration file, has it take over the sources that
 the file names now; those that have not changed stay open.
 
 With --until-idle it exits with status 0 once every source is drained, nothing has
-come for that long, and every exporter has accepted everything.`,
+come for that long, and every exporter has accepted everything, and with 1 when the
+server refuses to have the tables made.`,
 		Example: `  earshot run -c earshot.yaml
   earshot run -c earshot.yaml --until-idle 5s`,
 		Args: cobra.NoArgs,
@@ -48,13 +51,21 @@ come for that long, and every exporter has accepted everything.`,
 			}
 			p := newProgress(c.ErrOrStderr())
 			var last app.Progress
-			ctx, stop := context.WithCancel(c.Context())
-			defer stop()
+			ctx, stop := context.WithCancelCause(c.Context())
+			defer stop(nil)
 			err = app.Run(ctx, app.Settings{
 				Config: cfg, Decoders: decoders(), UntilIdle: idle, Logger: log, Reload: file.watch(ctx, log),
-				Progress:  func(n app.Progress) { last = n; p.show(n) },
-				Exporters: func(ctx context.Context, dsn string) ([]app.Exporter, error) { return exporters(ctx, cfg, dsn, log) },
-				Readers:   func(ctx context.Context) ([]sdkmetric.Reader, error) { return metricsReaders(ctx, cfg, log) },
+				Progress: func(n app.Progress) { last = n; p.show(n) },
+				Exporters: func(ctx context.Context, dsn string) ([]app.Exporter, error) {
+					list, err := exporters(ctx, cfg, dsn, log)
+					for i := range list {
+						if idle > 0 {
+							list[i].Exporter = &ending{list[i].Exporter, stop}
+						}
+					}
+					return list, err
+				},
+				Readers: func(ctx context.Context) ([]sdkmetric.Reader, error) { return metricsReaders(ctx, cfg, log) },
 				Ready: func(r app.Running) {
 					log.Info("running", "sources", len(cfg.Sources), "store", r.StoreURL, "metrics", r.Metrics)
 				},
@@ -63,6 +74,9 @@ come for that long, and every exporter has accepted everything.`,
 			log.Info("ended", "bytes", last.Bytes, "frames", last.Frames, "messages", last.Messages, "spans", last.Spans, "set_aside", last.Problems, "rows", last.Committed)
 			if err == nil && idle > 0 && last.Delivered == 0 {
 				log.Info("there was nothing to read that had not been read before")
+			}
+			if cause := context.Cause(ctx); errors.Is(cause, clickhouse.ErrSchema) {
+				return cause
 			}
 			return err
 		},

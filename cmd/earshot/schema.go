@@ -21,11 +21,16 @@ func newSchema() *cobra.Command {
 func newSchemaPrint() *cobra.Command {
 	var file configFile
 	var cluster string
+	var roles bool
 	c := &cobra.Command{
 		Use:   "print",
 		Short: "Print the schema as SQL",
-		Long:  `Print the whole schema as SQL for a ClickHouse client. Nothing is connected to.`,
+		Long: `Print the whole schema as SQL for a ClickHouse client. Nothing is connected to.
+
+With --roles it prints the roles of a writer and a reader instead, for an
+administrator to run once and to make users of.`,
 		Example: `  earshot schema print
+  earshot schema print --roles | clickhouse-client --multiquery
   earshot schema print --cluster main | clickhouse-client --multiquery`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -34,11 +39,15 @@ func newSchemaPrint() *cobra.Command {
 				return err
 			}
 			s, _ := schema(cfg, cluster)
+			if roles {
+				return s.PrintRoles(c.OutOrStdout())
+			}
 			return s.Print(c.OutOrStdout())
 		},
 	}
 	file.add(c)
 	c.Flags().StringVar(&cluster, "cluster", "", "for this `CLUSTER`")
+	c.Flags().BoolVar(&roles, "roles", false, "print the roles instead of the tables")
 	return c
 }
 

@@ -97,7 +97,7 @@ func Load(ctx context.Context, q Querier, id string, texts int) (*Conversation, 
 		return nil, fmt.Errorf("session %s: messages: %w", id, err)
 	}
 	c := &Conversation{Turns: b.turns()}
-	list, err := Sessions(ctx, q, Filter{Search: id, Limit: 1})
+	list, err := Sessions(ctx, q, Filter{ID: id, Limit: 1})
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func Load(ctx context.Context, q Querier, id string, texts int) (*Conversation, 
 // resolve completes the id of a session.
 func resolve(ctx context.Context, q Querier, id string) (string, error) {
 	var found []string
-	err := q.Each(ctx, `SELECT DISTINCT session_id FROM messages WHERE startsWith(session_id, {id:String}) ORDER BY session_id != {id:String}, session_id LIMIT 6`,
+	err := q.Each(ctx, `SELECT DISTINCT session_id FROM sessions WHERE startsWith(session_id, {id:String}) ORDER BY session_id != {id:String}, session_id LIMIT 6`,
 		map[string]string{"id": id}, func(v []any) error {
 			r := reader{values: v}
 			found = append(found, r.str())

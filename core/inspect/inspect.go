@@ -40,6 +40,7 @@ type Session struct {
 type Filter struct {
 	Since  time.Duration // with a message within; 0: ever
 	Search string        // in id, agents, title; case does not matter
+	ID     string        // only this one
 	Format string
 	Limit  int // 50 when zero
 }
@@ -49,7 +50,24 @@ func Sessions(ctx context.Context, q Querier, f Filter) ([]Session, error) {
 	if f.Limit <= 0 {
 		f.Limit = 50
 	}
-	params := map[string]string{"limit": strconv.Itoa(f.Limit), "search": f.Search, "format": f.Format, "since": strconv.FormatInt(int64(f.Since/time.Second), 10)}
+	if f.Search == "" && f.ID == "" {
+		return latest(ctx, q, f)
+	}
+	return sessions(ctx, q, f, "TRUE")
+}
+
+// latest reads the messages of those sessions only that were the latest, of which
+// some may have nothing that is shown.
+func latest(ctx context.Context, q Querier, f Filter) ([]Session, error) {
+	return sessions(ctx, q, f, `(tenant, session_id) IN (
+			SELECT tenant, session_id FROM v_session_times
+			WHERE ({format:String} = '' OR has(formats, {format:String})) AND ({since:Int64} = 0 OR latest >= now() - toIntervalSecond({since:Int64}))
+			ORDER BY latest DESC, session_id
+			LIMIT {limit:UInt32} * 4)`)
+}
+
+func sessions(ctx context.Context, q Querier, f Filter, among string) ([]Session, error) {
+	params := map[string]string{"id": f.ID, "limit": strconv.Itoa(f.Limit), "search": f.Search, "format": f.Format, "since": strconv.FormatInt(int64(f.Since/time.Second), 10)}
 	var out []Session
 	err := q.Each(ctx, `
 		SELECT session_id, tenant, min(source), min(format),
@@ -60,7 +78,7 @@ func Sessions(ctx context.Context, q Querier, f Filter) ([]Session, error) {
 			sum(input_tokens + output_tokens + cache_read_tokens + cache_write_tokens + reasoning_tokens) AS tokens,
 			argMinIf(substringUTF8(content, 1, 200), (ts, seq), kind = 'user' AND NOT hidden AND content != '') AS title
 		FROM messages FINAL
-		WHERE {format:String} = '' OR format = {format:String}
+		WHERE ({format:String} = '' OR format = {format:String}) AND ({id:String} = '' OR session_id = {id:String}) AND `+among+`
 		GROUP BY tenant, session_id
 		HAVING (messages > 0 OR tokens > 0)
 			AND ({since:Int64} = 0 OR last >= now() - toIntervalSecond({since:Int64}))

@@ -134,7 +134,7 @@ func TestPages(t *testing.T) {
 	if w := get(t, canned{"v_tool_calls": {{}}}, local, "/tools"); w.Code != http.StatusBadGateway || !strings.Contains(w.Body.String(), "the store is down") {
 		t.Errorf("%d\n%s", w.Code, w.Body)
 	}
-	if w := get(t, canned{"messages": {{}}}, local, "/session/x"); w.Code != http.StatusBadGateway {
+	if w := get(t, canned{"sessions": {{}}}, local, "/session/x"); w.Code != http.StatusBadGateway {
 		t.Errorf("a store that is down is no conversation that is not there: %d", w.Code)
 	}
 	if w := get(t, canned{"v_tool_calls": {{"a", "b"}}}, local, "/tools"); w.Code != http.StatusBadGateway {

@@ -37,6 +37,32 @@ const (
 	codeTooManyPartsText = "partitions for single INSERT block"
 )
 
+// Codes of ClickHouse with which it refuses a statement of the schema, and will
+// again: no right to it, no such cluster, another dialect.
+const (
+	codeBadArguments    = 36
+	codeUnknownFunction = 46
+	codeNotImplemented  = 48
+	codeUnknownType     = 50
+	codeUnknownEngine   = 56
+	codeSyntax          = 62
+	codeUnknownSetting  = 115
+	codeReadonly        = 164
+	codeNoSuchThing     = 170
+	codeNotEnabled      = 344
+	codeAccessDenied    = 497
+	codeNoCluster       = 701
+)
+
+func refusesSchema(code int32) bool {
+	switch code {
+	case codeBadArguments, codeUnknownFunction, codeNotImplemented, codeUnknownType, codeUnknownEngine, codeSyntax,
+		codeUnknownSetting, codeReadonly, codeNoSuchThing, codeNotEnabled, codeAccessDenied, codeNoCluster:
+		return true
+	}
+	return false
+}
+
 func blamesRows(code int32, message string) bool {
 	switch code {
 	case codeParseText, codeParseQuotedText, codeParseInput, codeParseDate, codeParseDateTime,

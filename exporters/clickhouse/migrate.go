@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	chgo "github.com/ClickHouse/clickhouse-go/v2"
 )
 
 // MinServer is the oldest server that is supported: 26.2 has the text index and
@@ -13,7 +15,8 @@ import (
 const MinServer = "26.2"
 
 // ErrSchema is wrapped by every error that says that the database and this
-// program do not fit each other. Nothing is lost: the rows wait.
+// program do not fit each other, or that the server refuses to have it otherwise:
+// it stays so until somebody changes something. Nothing is lost: the rows wait.
 var ErrSchema = errors.New("schema does not fit")
 
 // Plan is what has to be done to a database.
@@ -61,19 +64,20 @@ func (s Schema) plan(ctx context.Context, c *Conn) (Plan, error) {
 	if err != nil {
 		return p, err
 	}
-	for version, a := range applied {
+	for version := range applied {
 		p.Applied = max(p.Applied, version)
-		if version <= len(migrations) && migrations[version-1].Checksum != a.checksum {
-			return p, fmt.Errorf("%w: migration %d (%s) was applied in another form: this program is not the release that made the tables", ErrSchema, version, a.name)
-		}
-	}
-	if p.Applied > len(migrations) {
-		return p, fmt.Errorf("%w: the database has migration %d, this program knows %d: upgrade earshot", ErrSchema, p.Applied, len(migrations))
 	}
 	for _, m := range migrations {
-		if _, done := applied[m.Version]; !done {
+		a, done := applied[m.Version]
+		switch {
+		case !done:
 			p.Pending = append(p.Pending, m)
+		case m.Checksum != a.checksum:
+			return p, fmt.Errorf("%w: migration %d (%s) was applied in another form: this program is not the release that made the tables", ErrSchema, m.Version, a.name)
 		}
+	}
+	if last := migrations[len(migrations)-1].Version; p.Applied > last {
+		return p, fmt.Errorf("%w: the database has migration %d, this program knows %d: upgrade earshot", ErrSchema, p.Applied, last)
 	}
 	if len(applied) > 0 {
 		p.Retain, err = s.retain(ctx, c)
@@ -90,24 +94,34 @@ func (s Schema) Apply(ctx context.Context, c *Conn) (Plan, error) {
 	}
 	if p.Applied == 0 {
 		for _, sql := range s.bootstrap() {
-			if err := c.db.Exec(ctx, sql); err != nil {
+			if err := c.change(ctx, sql); err != nil {
 				return p, fmt.Errorf("clickhouse: schema: %w", err)
 			}
 		}
 	}
 	for _, m := range p.Pending {
 		for _, sql := range append(m.Statements, s.record(m)) {
-			if err := c.db.Exec(ctx, sql); err != nil {
+			if err := c.change(ctx, sql); err != nil {
 				return p, fmt.Errorf("clickhouse: schema: migration %d (%s): %w", m.Version, m.Name, err)
 			}
 		}
 	}
 	for _, sql := range p.Retain {
-		if err := c.db.Exec(ctx, sql); err != nil {
+		if err := c.change(ctx, sql); err != nil {
 			return p, fmt.Errorf("clickhouse: schema: retention: %w", err)
 		}
 	}
 	return p, nil
+}
+
+// change runs a statement of the schema.
+func (c *Conn) change(ctx context.Context, sql string) error {
+	err := c.db.Exec(ctx, sql)
+	var ex *chgo.Exception
+	if errors.As(err, &ex) && refusesSchema(ex.Code) {
+		return fmt.Errorf("%w: the server refuses a statement: %w\n%s", ErrSchema, err, sql)
+	}
+	return err
 }
 
 // Verify reports, with ErrSchema, a database that Apply would have to change for
@@ -119,7 +133,7 @@ func (s Schema) Verify(ctx context.Context, c *Conn) error {
 	}
 	if n := len(p.Pending); n > 0 {
 		return fmt.Errorf("clickhouse: schema: %w: the database has migration %d, this program needs %d: run earshot schema apply",
-			ErrSchema, p.Applied, p.Applied+n)
+			ErrSchema, p.Applied, p.Pending[n-1].Version)
 	}
 	return nil
 }

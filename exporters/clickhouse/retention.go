@@ -25,6 +25,7 @@ func retentions() []retention {
 		{"messages", "delegate_task", "ingest_ts", bodies},
 		{"otel_traces", "", "IngestTs", spans},
 		{"otel_traces_trace_id_ts", "", "Seen", spans},
+		{"sessions", "", "seen", messages},
 		{"tool_calls", "", "ingest_ts", messages},
 		{"delegations", "", "ingest_ts", messages},
 		{"open_spans", "", "ingest_ts", spans},

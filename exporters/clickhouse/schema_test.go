@@ -10,6 +10,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/msg"
 )
 
 const testDay = 24 * time.Hour
@@ -30,7 +33,7 @@ func TestSchemaIsAppliedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !second.Empty() || second.Applied != len(first.Pending) {
+	if !second.Empty() || second.Applied != first.Pending[len(first.Pending)-1].Version {
 		t.Errorf("the second time there was something to do: %+v", second)
 	}
 	if err := schema.Verify(t.Context(), conn); err != nil {
@@ -68,7 +71,7 @@ func TestEverythingHasAComment(t *testing.T) {
 	for what, sql := range map[string]string{
 		"table": `SELECT name FROM system.tables WHERE database = {db:String} AND comment = '' AND engine != 'MaterializedView' AND name NOT LIKE '.inner%'`,
 		"column": `SELECT table || '.' || name FROM system.columns WHERE database = {db:String} AND comment = ''
-			AND table IN (SELECT name FROM system.tables WHERE database = {db:String} AND engine LIKE '%MergeTree')`,
+			AND table IN (SELECT name FROM system.tables WHERE database = {db:String} AND (engine LIKE '%MergeTree' OR engine = 'View'))`,
 	} {
 		rows, err := conn.Query(t.Context(), sql, Params{"db": s.Database})
 		if err != nil {
@@ -108,7 +111,7 @@ func TestSchemaRefusals(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	note(len(migrations)+3, "of_tomorrow", "00")
+	note(migrations[len(migrations)-1].Version+3, "of_tomorrow", "00")
 	_, err = schema.Apply(t.Context(), conn)
 	refused("a newer database", "upgrade earshot", err)
 	refused("a newer database", "upgrade earshot", schema.Verify(t.Context(), conn))
@@ -228,7 +231,7 @@ func TestClusterSchema(t *testing.T) {
 			t.Errorf("not replicated: %s", formatted)
 		}
 	}
-	if want := len(newWriters(nil, schema).tables()) + 2; distributed != want { // and two that views feed
+	if want := len(newWriters(nil, schema).tables()) + 3; distributed != want { // and three that views feed
 		t.Errorf("%d distributed tables, want %d", distributed, want)
 	}
 }
@@ -264,5 +267,48 @@ func TestPrepareWithoutPermissionToChange(t *testing.T) {
 	defer x.Close(context.Background())
 	if err := x.Prepare(t.Context()); !errors.Is(err, ErrSchema) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestRefusedStatements: what a server will refuse for as long as nobody changes
+// something says so, with the statement and in the server's words.
+func TestRefusedStatements(t *testing.T) {
+	_, s := database(t)
+	reader := s
+	reader.DSN = strings.Replace(s.DSN, "http://", "http://reader@", 1)
+	for name, c := range map[string]struct {
+		settings Settings
+		want     []string
+	}{
+		"no right to write": {Settings{Conn: reader, CreateSchema: true}, []string{"CREATE DATABASE IF NOT EXISTS", "ACCESS_DENIED"}},
+		"no such cluster":   {Settings{Conn: s, Cluster: "nowhere", CreateSchema: true}, []string{"ON CLUSTER 'nowhere'", "nowhere"}},
+	} {
+		x, err := New(t.Context(), c.settings)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = x.Prepare(t.Context())
+		if !errors.Is(err, ErrSchema) {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(fmt.Sprint(err), want) {
+				t.Errorf("%s: no %q in: %v", name, want, err)
+			}
+		}
+		if err := x.Export(t.Context(), &export.Batch{ID: "b", Messages: make([]msg.Message, 1)}); err == nil || export.IsPermanent(err) {
+			t.Errorf("%s: the rows are blamed: %v", name, err)
+		}
+		if err := x.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}
+	x, err := New(t.Context(), Settings{Conn: ConnSettings{DSN: "http://127.0.0.1:1"}, CreateSchema: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close(context.Background())
+	if err := x.Prepare(t.Context()); err == nil || errors.Is(err, ErrSchema) {
+		t.Errorf("a server that is not there refuses nothing: %v", err)
 	}
 }

@@ -9,6 +9,10 @@
 // counts brackets without looking at quotes, so those in texts must be in pairs.
 // And it takes over the links of every column that is called trace_id or traceID,
 // so the columns with links are called Trace.
+//
+// Two of the engine do so too. It runs a scalar subquery even in the branch of an
+// if that is not taken, so what looks for the latest is told in its WHERE when it
+// is not needed. And it runs a common table expression anew wherever it is named.
 package boards
 
 import (
@@ -51,9 +55,9 @@ func where(names ...string) string { return "WHERE " + inRange + picked(names...
 // choices returns the variables of those names, which picked knows.
 func choices(names ...string) []grafana.Variable {
 	all := map[string]grafana.Variable{
-		"format": grafana.Choice("format", "Format", distinct("format", "v_messages")),
-		"agent":  grafana.Choice("agent", "Agent", distinct(agent, "v_messages")+" "),
-		"model":  grafana.Choice("model", "Model", distinct("model", "v_messages")),
+		"format": grafana.Choice("format", "Format", distinct("arrayJoin(formats)")),
+		"agent":  grafana.Choice("agent", "Agent", distinct("if(arrayJoin(agents) AS named = '', concat('(', arrayJoin(formats), ')'), named)")),
+		"model":  grafana.Choice("model", "Model", distinct("arrayJoin(models)")),
 	}
 	out := []grafana.Variable{grafana.Datasource()}
 	for _, n := range names {
@@ -62,13 +66,19 @@ func choices(names ...string) []grafana.Variable {
 	return out
 }
 
-func distinct(what, view string) string {
-	return strings.TrimSpace(sql(`
+// spoke is the condition for conversations of v_session_times that had messages
+// in the range.
+const spoke = "latest >= $__fromTime_ms AND began <= $__toTime_ms"
+
+// distinct are the values that conversations in the range have, without reading
+// their messages.
+func distinct(what string) string {
+	return sql(`
 SELECT DISTINCT ` + what + ` AS value
-FROM ` + view + `
-WHERE ` + inRange + ` AND kind != 'user' AND value != ''
+FROM v_session_times
+WHERE ` + spoke + ` AND value != ''
 ORDER BY value
-LIMIT 500`))
+LIMIT 500`)
 }
 
 // sql trims the line breaks around a query.

@@ -9,10 +9,29 @@ const found = `(${search:singlequote} = '' OR session_id = ${search:singlequote}
     WHERE $__timeFilter_ms(ts) AND hasAllTokens(lower(content), tokens(lower(${search:singlequote})))))`
 
 // conversation is the conversation that is shown: the one that was picked, or
-// the latest in the range.
+// the one that was asked something last in the range. When it was is looked up, so
+// that nothing else is read.
 const conversation = `WITH if(${session:singlequote} != '', ${session:singlequote},
-    (SELECT argMax(session_id, (ts, session_id)) FROM v_messages WHERE $__timeFilter_ms(ts) AND kind = 'user')) AS shown
+    (SELECT argMax(session_id, (asked, session_id)) FROM v_session_times
+    WHERE ${session:singlequote} = '' AND ` + spoke + ` AND asked >= $__fromTime_ms AND asked <= $__toTime_ms)) AS shown,
+  (SELECT min(began) - INTERVAL 1 HOUR FROM sessions WHERE session_id = shown) AS since,
+  (SELECT max(latest) + INTERVAL 1 HOUR FROM sessions WHERE session_id = shown) AS until
 `
+
+// ofConversation is the condition for what belongs to that conversation.
+const ofConversation = `session_id = shown AND ts >= since AND ts <= until`
+
+// candidates are the conversations that a list of the latest may have, of which
+// only then the messages are read.
+const candidates = `
+    SELECT session_id
+    FROM v_session_times
+    WHERE ` + spoke + `
+      AND $__conditionalAll(hasAny(formats, [${format:singlequote}]), $format)
+      AND $__conditionalAll(hasAny(arrayMap(a -> if(a = '', concat('(', formats[1], ')'), a), agents), [${agent:singlequote}]), $agent)
+      AND ` + found + `
+    ORDER BY latest DESC, session_id
+    LIMIT 1000`
 
 func sessions() *grafana.Dashboard {
 	d := grafana.New("earshot-sessions", "Earshot / Sessions", "Conversations: find one, and read it turn by turn.")
@@ -44,7 +63,7 @@ SELECT max(ts) AS Latest, session_id AS Session, any(format) AS Format,
   arrayStringConcat(arraySort(groupUniqArrayIf(agent_name, agent_name != '' AND kind != 'user')), ', ') AS Agents
 FROM v_messages
 `+chosen+`
-  AND `+found+`
+  AND session_id IN (`+candidates+`)
 GROUP BY tenant, session_id
 ORDER BY Latest DESC, Session
 LIMIT 500`)).Field("Session", grafana.LinkTo("Read it below", "/d/earshot-sessions?var-session=${__value.raw}"+carry), grafana.Columns(280)).
@@ -58,11 +77,11 @@ SELECT row_number() OVER (ORDER BY root.ts, root.trace_id) AS Turn, root.ts AS S
 FROM (
   SELECT *
   FROM v_spans
-  WHERE session_id = shown AND parent_span_id = '') AS root
+  WHERE `+ofConversation+` AND parent_span_id = '') AS root
 LEFT JOIN (
   SELECT trace_id, countIf(kind = 'chat') AS chats, countIf(kind = 'tool') AS tools, countIf(kind = 'delegation') AS delegations
   FROM v_spans
-  WHERE session_id = shown
+  WHERE `+ofConversation+`
   GROUP BY trace_id) AS inside ON inside.trace_id = root.trace_id
 LEFT JOIN (
   SELECT trace_id,
@@ -70,7 +89,7 @@ LEFT JOIN (
     argMaxIf(substringUTF8(content, 1, 300), (ts, seq), kind = 'assistant' AND NOT hidden) AS answer,
     sum(input_tokens + output_tokens + cache_read_tokens + cache_write_tokens + reasoning_tokens) AS tokens
   FROM v_messages
-  WHERE session_id = shown AND trace_id != ''
+  WHERE `+ofConversation+` AND trace_id != ''
   GROUP BY trace_id) AS said ON said.trace_id = root.trace_id
 ORDER BY Turn
 LIMIT 1000`)).Field("Duration", grafana.Unit("ms"), grafana.Gauge()).Field("Status", grafana.Red("error")).Field("Trace", toTrace, grafana.Columns(120)).
@@ -84,7 +103,7 @@ FROM (
     argMin(run_id, (ts, seq)) OVER (PARTITION BY trace_id) AS first_run,
     row_number() OVER (PARTITION BY trace_id, run_id, kind ORDER BY ts DESC, seq DESC) AS from_the_end
   FROM v_messages
-  WHERE session_id = shown AND trace_id != '' AND kind NOT IN ('usage', 'stop'))
+  WHERE `+ofConversation+` AND trace_id != '' AND kind NOT IN ('usage', 'stop'))
 WHERE '${steps}' = '1' OR run_id = first_run AND NOT hidden AND (kind IN ('user', 'error') OR kind = 'assistant' AND from_the_end = 1)
 ORDER BY ts, seq
 LIMIT 2000`)).Field("Text", grafana.Columns(760)).Field("Trace", toTrace, grafana.Columns(120)).Field("Turn", grafana.Columns(60)).
@@ -94,13 +113,13 @@ LIMIT 2000`)).Field("Text", grafana.Columns(760)).Field("Trace", toTrace, grafan
 SELECT toStartOfMinute(ts) AS time, sum(input_tokens) AS "input", sum(cache_read_tokens) AS "read from cache", sum(cache_write_tokens) AS "written to cache",
   sum(output_tokens + reasoning_tokens) AS "answered"
 FROM v_usage
-WHERE session_id = shown
+WHERE `+ofConversation+`
 GROUP BY time
 ORDER BY time`)).Empty("This conversation tells no tokens"),
 		grafana.Table("Tools of the conversation", "Finished calls.", sql(conversation+`
 SELECT tool_name AS Tool, count() AS Calls, countIf(status = 'error') AS Errors, max(duration_ms) AS Longest, sum(duration_ms) AS Together
 FROM v_tool_calls
-WHERE session_id = shown AND status != 'running'
+WHERE `+ofConversation+` AND status != 'running'
 GROUP BY Tool
 ORDER BY Together DESC, Tool
 LIMIT 100`)).Field("Longest", grafana.Unit("ms")).Field("Together", grafana.Unit("ms")).Width(12).Empty("This conversation called no tools"),

@@ -5,7 +5,8 @@ import "github.com/earshot-dev/earshot/dashboards/internal/grafana"
 // shown is the trace that is shown: the one that a link brought, or the latest in
 // the range.
 const shown = `if(${trace_id:singlequote} != '', ${trace_id:singlequote},
-    (SELECT argMax(trace_id, (ts, trace_id)) FROM v_spans WHERE $__timeFilter_ms(ts) AND parent_span_id = ''))`
+    (SELECT argMax(TraceId, (Timestamp, TraceId)) FROM otel_traces
+    WHERE ${trace_id:singlequote} = '' AND $__timeFilter_ms(Timestamp) AND ParentSpanId = '' AND IsDeleted = 0))`
 
 // ofTrace are the conditions for rows of that trace. When it was is looked up, so
 // that the link works whatever range is shown.
@@ -27,13 +28,15 @@ const saidInTrace = `trace_id = shown AND ts >= began AND ts <= ended + INTERVAL
 // is the span's own time. So the times of the path add up to the root's.
 const criticalPath = `
 WITH RECURSIVE ` + shown + ` AS shown,
-  spans AS (
-    SELECT span_id, parent_span_id, kind, name, if(agent_name = '', concat('(', format, ')'), agent_name) AS agent, status,
-      toUnixTimestamp64Nano(ts) AS start, start + toInt64(round(duration_ms * 1e6)) AS stop
+  (SELECT groupArray((span_id, parent_span_id, kind, name, if(agent_name = '', concat('(', format, ')'), agent_name), status,
+      toUnixTimestamp64Nano(ts), toUnixTimestamp64Nano(ts) + toInt64(round(duration_ms * 1e6))))
     FROM v_spans
     WHERE trace_id = shown
       AND ts >= (SELECT min(Start) FROM otel_traces_trace_id_ts WHERE TraceId = shown)
-      AND ts <= (SELECT max(End) + 1 FROM otel_traces_trace_id_ts WHERE TraceId = shown)),
+      AND ts <= (SELECT max(End) + 1 FROM otel_traces_trace_id_ts WHERE TraceId = shown)) AS read_once,
+  spans AS (
+    SELECT s.1 AS span_id, s.2 AS parent_span_id, s.3 AS kind, s.4 AS name, s.5 AS agent, s.6 AS status, s.7 AS start, s.8 AS stop
+    FROM (SELECT arrayJoin(read_once) AS s)),
   children AS (
     SELECT parent_span_id AS parent, arrayReverseSort(groupArray((stop, start, span_id))) AS list
     FROM spans

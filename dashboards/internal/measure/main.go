@@ -1,0 +1,129 @@
+// Command measure fills an embedded store with as many messages as it is told,
+// and measures every query of the dashboards on it.
+//
+//	make bench-queries ROWS=50e6 RUNS=5
+//
+// The seed goes through the real pipeline: traffic of every bundled kind and of
+// the generator, read by a sidecar. The engine then copies its rows, each copy
+// with ids of its own and earlier by a share of 30 days, so that the tables have
+// the shape, the order and the cardinalities of a month of such traffic. Bodies
+// repeat, which flatters their compression; no query but the search reads them.
+//
+// Beside the wall time it tells the CPU time of the store, which other work on the
+// machine does not change.
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+type settings struct {
+	root, dir, report string
+	rows              float64
+	runs              int
+	only              *regexp.Regexp
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	var s settings
+	flag.StringVar(&s.root, "root", ".", "the repository, with bin/ built")
+	flag.StringVar(&s.dir, "dir", "bench/out/queries", "where the store is; one that is there is measured as it is")
+	flag.StringVar(&s.report, "report", "", "also write the table to this file, as Markdown")
+	flag.Float64Var(&s.rows, "rows", 1e6, "messages in the store")
+	flag.IntVar(&s.runs, "runs", 5, "how often each query runs")
+	only := flag.String("only", "", "panels that match this regular expression")
+	flag.Parse()
+	var err error
+	if s.only, err = regexp.Compile(*only); err != nil {
+		return err
+	}
+	if s.dir, err = filepath.Abs(s.dir); err != nil {
+		return err
+	}
+	if err := s.seed(ctx); err != nil {
+		return fmt.Errorf("measure: seed: %w", err)
+	}
+	db, stop, err := s.start(ctx)
+	if err != nil {
+		return fmt.Errorf("measure: store: %w", err)
+	}
+	defer stop()
+	if err := s.fill(ctx, db); err != nil {
+		return fmt.Errorf("measure: fill: %w", err)
+	}
+	return s.measure(ctx, db)
+}
+
+func (s *settings) config() string { return filepath.Join(s.dir, "earshot.yaml") }
+
+// seed lets traffic through the sidecar, unless that was done before.
+func (s *settings) seed(ctx context.Context) error {
+	if _, err := os.Stat(s.config()); err == nil {
+		return nil
+	}
+	if err := s.command(ctx, filepath.Join(s.root, "bin", "earshot"), "demo", "--dir", s.dir); err != nil {
+		return err
+	}
+	begin := time.Now().UTC().Add(-12 * time.Hour).Format(time.RFC3339)
+	if err := s.command(ctx, "go", "run", "./bench/cmd/gen", "-dir", filepath.Join(s.dir, "traffic", "legion"),
+		"-sessions", "100", "-bytes", "20e6", "-max-content", "4000", "-start", begin); err != nil {
+		return err
+	}
+	return s.command(ctx, filepath.Join(s.root, "bin", "earshot"), "run", "-c", s.config(), "--until-idle", "3s")
+}
+
+func (s *settings) command(ctx context.Context, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = s.root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s %s: %w\n%s", filepath.Base(name), args[0], err, out)
+	}
+	return nil
+}
+
+// start starts the store.
+func (s *settings) start(ctx context.Context) (*database, func(), error) {
+	cmd := exec.CommandContext(ctx, filepath.Join(s.root, "bin", "earshot"), "store", "-c", s.config())
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = time.Minute
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, nil, err
+	}
+	stop := func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		_ = cmd.Wait()
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	_, address, found := strings.Cut(strings.TrimSpace(line), "http://")
+	if err != nil || !found {
+		stop()
+		return nil, nil, fmt.Errorf("it said %q: %w", line, cmp.Or(err, errors.New("no address")))
+	}
+	return &database{url: "http://" + address}, stop, nil
+}
