@@ -93,10 +93,6 @@ func (e *epoch) full(s *Settings) bool {
 	return e.bytes >= s.BatchBytes || e.batch.Len() >= s.BatchRows
 }
 
-func (e *epoch) due(now time.Time, after time.Duration) bool {
-	return !e.empty() && now.Sub(e.began) >= after
-}
-
 // seal ends the epoch: its records and the checkpoint that holds when they are
 // with the exporters go to delivery, together. then is called when that is so.
 func (c *core) seal(ctx context.Context, then func()) error {
