@@ -42,7 +42,7 @@ type Report struct {
 }
 
 // Faults are what a run has to have fired.
-var faults = []string{"sidecar", "decoder", "stopped decoder", "store", "store away"}
+var faults = []string{"sidecar", "decoder", "stopped decoder", "store", "store away", "full disk"}
 
 // Err says what is wrong with the outcome.
 func (r *Report) Err() error {
@@ -103,6 +103,8 @@ type run struct {
 	sidecar     *process
 	store       *process
 	report      Report
+	full        bool // the disk
+	refusals    int  // that there were before
 }
 
 // Run lets it happen.
@@ -181,7 +183,7 @@ func (r *run) storm(ctx context.Context) error {
 	}
 	write := time.NewTicker(5 * time.Millisecond)
 	defer write.Stop()
-	next, back := began.Add(time.Second), time.Time{}
+	next, back, space := began.Add(time.Second), time.Time{}, time.Time{}
 	for time.Since(began) < r.Duration {
 		select {
 		case <-ctx.Done():
@@ -198,6 +200,9 @@ func (r *run) storm(ctx context.Context) error {
 				return err
 			}
 		}
+		if r.full && now.After(space) {
+			r.empty()
+		}
 		if now.Before(next) {
 			continue
 		}
@@ -206,6 +211,7 @@ func (r *run) storm(ctx context.Context) error {
 		fired := false
 		switch fault {
 		case "sidecar":
+			r.empty()
 			r.sidecar.kill()
 			fired = true
 			if err := r.startSidecar(); err != nil {
@@ -222,6 +228,10 @@ func (r *run) storm(ctx context.Context) error {
 				r.stopStore()
 				back = now.Add(time.Duration(500+r.rng.IntN(2500)) * time.Millisecond)
 			}
+		case "full disk":
+			r.empty()
+			r.full, r.refusals = r.sidecar.fill(true), r.sidecar.refusals()
+			space = now.Add(time.Duration(200+r.rng.IntN(1500)) * time.Millisecond)
 		}
 		if fired {
 			r.report.Kills[fault]++
@@ -229,6 +239,18 @@ func (r *run) storm(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// empty ends that the disk is full. It was, if a write was refused meanwhile.
+func (r *run) empty() {
+	if !r.full {
+		return
+	}
+	r.full = false
+	r.sidecar.fill(false)
+	if r.sidecar.refusals() > r.refusals {
+		r.report.Kills["full disk"]++
+	}
 }
 
 // measure notes the peaks.
@@ -256,6 +278,7 @@ func (r *run) calm() error {
 			return err
 		}
 	}
+	r.empty()
 	r.sidecar.kill()
 	began := time.Now()
 	var err error

@@ -10,6 +10,10 @@
 // hits are the machine's. A run in which a kind of fault never fired proves nothing
 // of it and fails.
 //
-// A full disk is not among the faults: it takes a file system of its own, which
-// takes root. What a disk that refuses does to the spool is a test there.
+// The disk is full when the sidecar's limit on the size of files is zero: each write
+// to a file fails then, without a file system of its own, which would take root.
+//
+// A storm hits where the machine's timing has it hit. A sweep leaves nothing to
+// timing: the sidecar runs under ptrace, and is killed at each of the system calls by
+// which it reads, keeps or passes on what agents wrote.
 package chaos

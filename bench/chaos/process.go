@@ -97,6 +97,9 @@ func (p *process) resident() int64 {
 	return n * int64(os.Getpagesize())
 }
 
+// refusals is how often p has said that the disk takes no more.
+func (p *process) refusals() int { return strings.Count(p.out.String(), "file too large") }
+
 // buffer keeps the end of what is written to it.
 type buffer struct {
 	mu sync.Mutex

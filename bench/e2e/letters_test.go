@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -177,5 +178,50 @@ func TestCrashingRecord(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"decode\tdecoder_crash\t5"}, h.query("SELECT stage, reason, count() FROM dead_letters GROUP BY ALL")); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestBackfillOfTheJournal pushes lines to a decoder that does not know some of
+// them, and has what the journal keeps decoded again by one that does, beside the
+// sidecar that runs: what was a dead letter is a message, and nothing is there twice.
+func TestBackfillOfTheJournal(t *testing.T) {
+	push := freeAddress(t)
+	h := newHome(t).notes(1, fmt.Sprintf("  - {name: heard, type: http, format: notes, listen: %q}", push), "journal: {keep: 1h, segment_size: 4KiB}")
+	p := h.start("run")
+	h.until("the sidecar", func() bool { return strings.Contains(p.out.String(), "running") })
+	var lines strings.Builder
+	for i := range 200 {
+		more := ""
+		if i%50 == 7 {
+			more = `,"new":1`
+		}
+		lines.WriteString(note(i, more))
+	}
+	for range 2 { // many segments, most of them delivered long ago
+		h.post("http://"+push+"/?stream=a", "application/x-ndjson", []byte(lines.String()))
+		lines.Reset()
+		for i := range 100 {
+			lines.WriteString(note(200+i, ""))
+		}
+	}
+	count := "SELECT count(), uniqExact(message_id) FROM messages"
+	h.until("the rows", func() bool { return slices.Equal(h.try(count), []string{"296\t296"}) })
+	before := h.query("SELECT * EXCEPT (ver, ingest_ts) FROM messages ORDER BY ALL")
+	h.Setenv("NOTES_REVISION", "2")
+	h.run("backfill")
+	if diff := cmp.Diff([]string{"300\t300"}, h.query(count)); diff != "" {
+		t.Error(diff)
+	}
+	after := make(map[string]bool)
+	for _, row := range h.query("SELECT * EXCEPT (ver, ingest_ts) FROM messages ORDER BY ALL") {
+		after[row] = true
+	}
+	for _, row := range before {
+		if !after[row] {
+			t.Errorf("changed: %s", row)
+		}
+	}
+	if got := h.query("SELECT count() > 0, sum(unaccounted_bytes) FROM source_ledger"); !slices.Equal(got, []string{"1\t0"}) {
+		t.Errorf("ledger: %q", got)
 	}
 }

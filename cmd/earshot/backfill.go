@@ -20,8 +20,9 @@ func newBackfill() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "backfill [SOURCE...]",
 		Short: "Decode again what is there, with the decoders of today",
-		Long: `Decode everything that the file sources have again, from the beginning, with the
-decoders of today, and store it. Every row keeps its id, and of two versions of a
+		Long: `Decode everything that the file sources have again, from the beginning, and what the
+journal keeps of the others (journal.keep), with the decoders of today, and store
+it. Every row keeps its id, and of two versions of a
 row the newer decoder's stands, so that the tables end as if that decoder had read
 everything from the first. A sidecar may run beside it on the same data_dir.
 

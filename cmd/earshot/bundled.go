@@ -5,6 +5,7 @@ package main
 import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	agno "github.com/earshot-dev/earshot/plugins/agno"
+	anthropicsse "github.com/earshot-dev/earshot/plugins/anthropic-sse"
 	claudecode "github.com/earshot-dev/earshot/plugins/claude-code"
 	claudestream "github.com/earshot-dev/earshot/plugins/claude-stream"
 	codex "github.com/earshot-dev/earshot/plugins/codex"
@@ -13,19 +14,24 @@ import (
 	legion "github.com/earshot-dev/earshot/plugins/legion"
 	letta "github.com/earshot-dev/earshot/plugins/letta"
 	llmmessage "github.com/earshot-dev/earshot/plugins/llm-message"
+	openaichat "github.com/earshot-dev/earshot/plugins/openai-chat"
+	openairesponses "github.com/earshot-dev/earshot/plugins/openai-responses"
 )
 
 // bundled are the decoders that this executable carries, by format.
 func bundled() map[string]func() decoder.Factory {
 	return map[string]func() decoder.Factory{
-		"agno":          agno.New,
-		"claude-code":   claudecode.New,
-		"claude-stream": claudestream.New,
-		"codex":         codex.New,
-		"codex-exec":    codexexec.New,
-		"grace":         grace.New,
-		"legion":        legion.New,
-		"letta":         letta.New,
-		"llm-message":   llmmessage.New,
+		"agno":             agno.New,
+		"anthropic-sse":    anthropicsse.New,
+		"claude-code":      claudecode.New,
+		"claude-stream":    claudestream.New,
+		"codex":            codex.New,
+		"codex-exec":       codexexec.New,
+		"grace":            grace.New,
+		"legion":           legion.New,
+		"letta":            letta.New,
+		"llm-message":      llmmessage.New,
+		"openai-chat":      openaichat.New,
+		"openai-responses": openairesponses.New,
 	}
 }

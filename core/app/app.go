@@ -86,6 +86,7 @@ func Run(ctx context.Context, s Settings) error {
 type runner struct {
 	Settings
 	metrics   *telemetry.Metrics
+	dir       string // what this run keeps is in here
 	sockets   string
 	check     *checkpoint.Store
 	store     *store.Store
@@ -134,6 +135,7 @@ func (r *runner) prepare(ctx context.Context) error {
 		}
 		r.later(func() { _ = os.RemoveAll(dir) })
 	}
+	r.dir = dir
 	if r.check, err = checkpoint.Open(dir); err != nil {
 		return err
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/internal/source"
 	"github.com/earshot-dev/earshot/core/internal/telemetry"
 	"github.com/earshot-dev/earshot/core/msg"
 )
@@ -20,8 +22,9 @@ type again struct {
 	letters func(*msg.DeadLetter)
 }
 
-// Backfill decodes everything that the file sources have, from the beginning, with
-// the decoders of today. The rows have the ids that they have, and a version that
+// Backfill decodes everything that the file sources have, from the beginning, and
+// what the journal still has of the others (journal.keep), with the decoders of
+// today. A recorded stream whose beginning is gone is left as it was decoded. The rows have the ids that they have, and a version that
 // says which decoder gave them, so that the tables converge on the newest; a
 // sidecar may run beside it. The account of the sources stays that of the sidecar.
 //
@@ -39,12 +42,12 @@ func Backfill(ctx context.Context, s Settings, sources []string, letter func(*ms
 			f.StartAt, f.IgnoreOlderThan = config.StartAtBeginning, 0
 			src.File = &f
 			c.Sources = append(c.Sources, src)
-		case len(sources) > 0:
-			return fmt.Errorf("source %s: of type %s, which cannot be read again", src.Name, src.Type)
+		default:
+			c.Sources = append(c.Sources, src)
 		}
 	}
 	if len(c.Sources) == 0 {
-		return errors.New("no file sources to read again")
+		return errors.New("no such sources")
 	}
 	if s.Logger == nil {
 		s.Logger = slog.New(slog.DiscardHandler)
@@ -56,7 +59,7 @@ func Backfill(ctx context.Context, s Settings, sources []string, letter func(*ms
 		s.UntilIdle = time.Second
 	}
 	s.Config = &c
-	r := &runner{Settings: s, metrics: telemetry.New(), again: &again{name: fmt.Sprintf("%x", time.Now().UnixNano()), letters: letter}}
+	r := &runner{Settings: s, metrics: telemetry.New(), live: make(map[[2]string]bool), again: &again{name: fmt.Sprintf("%x", time.Now().UnixNano()), letters: letter}}
 	defer r.close()
 	if err := r.prepare(ctx); err != nil {
 		return err
@@ -65,6 +68,42 @@ func Backfill(ctx context.Context, s Settings, sources []string, letter func(*ms
 		return err
 	}
 	return ctx.Err()
+}
+
+// wholes is a sink that takes recorded streams from their beginning or not at all:
+// what a decoder makes of the rest of one is less than what it made of the whole.
+type wholes struct {
+	source.Sink
+	log *slog.Logger
+}
+
+// Open implements source.Sink.
+func (w *wholes) Open(ctx context.Context, id source.ID, rewind func(int64)) (source.Stream, int64, error) {
+	st, pos, err := w.Sink.Open(ctx, id, rewind)
+	return &whole{Stream: st, log: w.log, id: id}, pos, err
+}
+
+// whole is a stream of wholes.
+type whole struct {
+	source.Stream
+	log       *slog.Logger
+	id        source.ID
+	begun, no bool
+}
+
+// Deliver implements source.Stream.
+func (w *whole) Deliver(ctx context.Context, b *frame.Batch) error {
+	if !w.begun && len(b.Frames) > 0 {
+		w.begun = true
+		if w.no = b.Frames[0].Pos > 0 || b.Frames[0].Reason != ""; w.no {
+			w.log.Warn("the beginning of a stream is gone from the journal; it is not decoded again", "stream", w.id.Key, "origin", w.id.Origin)
+		}
+	}
+	if w.no {
+		b.Done()
+		return nil
+	}
+	return w.Stream.Deliver(ctx, b)
 }
 
 func (a *again) wrap(x export.Exporter) export.Exporter { return &secondHand{x, a} }

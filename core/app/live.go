@@ -31,8 +31,16 @@ func (r *runner) openJournal() error {
 		return nil
 	}
 	c := r.Config.Journal
+	dir := filepath.Join(r.Config.DataDir, "journal")
+	if r.again != nil { // the sidecar's own may be in use
+		to := filepath.Join(r.dir, "journal")
+		if err := journal.Copy(dir, to); err != nil {
+			return err
+		}
+		dir, c.MinFreeDisk, c.Keep = to, 0, c.MaxAge
+	}
 	j, err := journal.Open(journal.Settings{
-		Dir: filepath.Join(r.Config.DataDir, "journal"), SegmentSize: int64(c.SegmentSize), MaxSize: int64(c.MaxSize), MaxAge: time.Duration(c.MaxAge),
+		Dir: dir, Keep: time.Duration(c.Keep), SegmentSize: int64(c.SegmentSize), MaxSize: int64(c.MaxSize), MaxAge: time.Duration(c.MaxAge),
 		MinFree: int64(c.MinFreeDisk), WhenFull: journal.Policy(c.WhenFull), FsyncInterval: time.Duration(c.FsyncInterval), Logger: r.Logger,
 	})
 	if err != nil {
@@ -79,9 +87,12 @@ func (r *runner) addLive(ctx context.Context, c *config.Source) error {
 	if err := r.openJournal(); err != nil {
 		return err
 	}
-	listener, err := r.listen(c)
-	if err != nil {
-		return err
+	var listener source.Listener
+	if r.again == nil {
+		var err error
+		if listener, err = r.listen(c); err != nil {
+			return err
+		}
 	}
 	for i, format := range formats(c) {
 		options := ""
@@ -97,11 +108,14 @@ func (r *runner) addLive(ctx context.Context, c *config.Source) error {
 		}
 		r.live[[2]string{c.Name, format}] = true
 		reader := r.journal.Reader(c.Name, format, sink.Known())
-		var src source.Source = reader
-		if i == 0 {
-			src = &live{listener, r.redactor.Recorder(r.journal.Recorder(c.Name)), reader}
+		f := &feed{config: *c, source: reader, sink: sink, feed: sink}
+		switch {
+		case r.again != nil:
+			f.sink = &wholes{sink, r.Logger}
+		case i == 0:
+			f.source = &live{listener, r.redactor.Recorder(r.journal.Recorder(c.Name)), reader}
 		}
-		r.sources = append(r.sources, &feed{config: *c, source: src, sink: sink, feed: sink})
+		r.sources = append(r.sources, f)
 	}
 	return nil
 }

@@ -167,6 +167,10 @@ type Journal struct {
 	MaxSize Size `yaml:"max_size"`
 	// Segments older than this are deleted, delivered or not; what was not is counted.
 	MaxAge Duration `yaml:"max_age"`
+	// How long what is delivered stays, while there is room, so that earshot backfill
+	// can decode it again. Every recorded stream of that time has a place in the
+	// checkpoint.
+	Keep Duration `yaml:"keep"`
 	// The journal counts as full when the disk has less than this left.
 	MinFreeDisk Size `yaml:"min_free_disk"`
 	// drop_oldest loses the oldest segments and counts them. backpressure makes the

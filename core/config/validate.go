@@ -159,7 +159,12 @@ func (l *loader) delivery(path string, d *Delivery) {
 
 func (l *loader) journal(path string, j *Journal) {
 	l.positiveSize(path+".max_size", j.MaxSize)
-	l.positive(path+".max_age", j.MaxAge)
+	if l.positive(path+".max_age", j.MaxAge) && j.Keep >= j.MaxAge {
+		l.report(path+".keep", "must be shorter than max_age", "")
+	}
+	if j.Keep < 0 {
+		l.report(path+".keep", "must not be negative", "")
+	}
 	l.oneOf(path+".when_full", j.WhenFull, WhenFullDropOldest, WhenFullBackpressure)
 	if l.positiveSize(path+".segment_size", j.SegmentSize) && j.SegmentSize > j.MaxSize {
 		l.report(path+".segment_size", "is larger than max_size", "")

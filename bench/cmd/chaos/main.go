@@ -19,6 +19,7 @@ func main() {
 	flag.StringVar(&o.Bin, "bin", "bin", "directory of earshot and earshot-store")
 	flag.Uint64Var(&o.Seed, "seed", 1, "what happens, and in which order")
 	flag.DurationVar(&o.Duration, "duration", 90*time.Second, "of each of the two runs: with the store, and with the store away for the first half")
+	every := flag.Int("every", 1, "of the sweep, try every n-th hit of a point; 0 leaves it out")
 	verbose := flag.Bool("v", false, "say what happens")
 	keep := flag.Bool("keep", false, "keep the data of a run that fails")
 	flag.Parse()
@@ -35,6 +36,12 @@ func main() {
 			failed = true
 		}
 		o.Seed++
+	}
+	if *every > 0 {
+		if err := sweep(ctx, o, *every); err != nil {
+			fmt.Fprintln(os.Stderr, "chaos:", err)
+			failed = true
+		}
 	}
 	if failed {
 		os.Exit(1)
@@ -57,4 +64,18 @@ func one(ctx context.Context, o chaos.Options, keep bool) error {
 	}
 	_ = os.RemoveAll(dir)
 	return err
+}
+
+func sweep(ctx context.Context, o chaos.Options, every int) error {
+	dir, err := os.MkdirTemp("", "earshot-sweep-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	r, err := chaos.Sweep(ctx, chaos.SweepOptions{Bin: o.Bin, Dir: dir, Every: every, Log: o.Log})
+	if err != nil {
+		return err
+	}
+	fmt.Println(r)
+	return r.Err()
 }

@@ -8,16 +8,31 @@ import (
 // Exited reports whether the process has ended.
 func (p *Process) Exited() bool { return p.client.Exited() }
 
-// Kill asks the process to end, ends it if it does not, and waits.
-func (p *Process) Kill() { p.client.Kill() }
+// patience is how long a process that is asked to end may take.
+const patience = 5 * time.Second
+
+// Kill asks the process to end, ends it if it does not, and waits. What it has
+// started ends with it.
+func (p *Process) Kill() {
+	t := time.AfterFunc(patience, p.endGroup)
+	p.client.Kill()
+	t.Stop()
+	p.endGroup()
+}
 
 // Abort ends the process and everything that it has started, at once, and waits.
 // A process that is stopped or busy would let Kill wait for an answer for ever.
 func (p *Process) Abort() {
-	if p.pid > 1 && !p.client.Exited() {
-		endGroup(p.pid)
-	}
+	p.endGroup()
 	p.client.Kill()
+}
+
+// endGroup ends the process's group. A child of a process that has ended is in it
+// still, and go-plugin waits as long as one holds the process's pipes.
+func (p *Process) endGroup() {
+	if p.cmd.Process != nil && p.cmd.Process.Pid > 1 {
+		endGroup(p.cmd.Process.Pid)
+	}
 }
 
 // Died waits up to a second for the process to end and says how it did: "exit

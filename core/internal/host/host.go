@@ -30,6 +30,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"strings"
 	"time"
 
 	goplugin "github.com/hashicorp/go-plugin"
@@ -252,7 +253,7 @@ func verify(s Settings) error {
 	if _, err := io.Copy(h, f); err != nil {
 		return fmt.Errorf("read %s: %w", s.Path, err)
 	}
-	if got := hex.EncodeToString(h.Sum(nil)); got != s.SHA256 {
+	if got := hex.EncodeToString(h.Sum(nil)); !strings.EqualFold(got, s.SHA256) {
 		return fmt.Errorf("%s: sha256 is %s, the configuration says %s", s.Path, got, s.SHA256)
 	}
 	return nil

@@ -37,7 +37,8 @@
 // # Limits
 //
 // A segment goes when every stream is safe past it: its frames are with the
-// exporters and, if it ended there, so is its end (source.Known). When MaxSize or
+// exporters and, if it ended there, so is its end (source.Known). With Keep it stays
+// for that long, to be decoded again (Copy), unless the room is needed. When MaxSize or
 // MinFree is reached and nothing is safe, DropOldest gives up the oldest segment
 // and Backpressure lets the sources wait. Of a segment that is given up, and of one
 // older than MaxAge, the index stays until the readers have delivered a frame

@@ -234,15 +234,15 @@ func (j *Journal) age(now time.Time) {
 // long the checkpoint took to say what is safe: with many streams it is not to be
 // asked all the time.
 func (j *Journal) sweep(ctx context.Context) (took time.Duration) {
-	if g := j.list()[0]; !j.isSealed(g) {
+	began := time.Now()
+	if g := j.list()[0]; !j.isSealed(g) || j.kept(g, began) {
 		return 0
 	}
-	began := time.Now()
 	known := j.safety()
 	took = time.Since(began)
 	retire := true // in order: what a segment ends, no older one may begin
 	for _, g := range j.list() {
-		if ctx.Err() != nil || !j.isSealed(g) || !j.safe(g, known) {
+		if ctx.Err() != nil || !j.isSealed(g) || j.kept(g, began) || !j.safe(g, known) {
 			return took
 		}
 		err := j.removeData(g)
@@ -257,6 +257,14 @@ func (j *Journal) sweep(ctx context.Context) (took time.Duration) {
 		}
 	}
 	return took
+}
+
+// kept reports whether a segment stays although it may be safe. The older ones stay
+// less long, so those behind it stay too. What is gone already is not kept.
+func (j *Journal) kept(g *segment, now time.Time) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.settings.Keep > 0 && !g.gone && g.last > now.Add(-j.settings.Keep).UnixNano()
 }
 
 func (j *Journal) isSealed(g *segment) bool {

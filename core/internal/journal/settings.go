@@ -21,6 +21,7 @@ type Settings struct {
 	SegmentSize   int64         // bytes of a segment; 64 MiB
 	MaxSize       int64         // bytes of all segments; 4 GiB
 	MaxAge        time.Duration // of a segment; a week
+	Keep          time.Duration // how long segments that are safe stay, while there is room; not at all
 	MinFree       int64         // bytes of the disk to leave to others; none
 	WhenFull      Policy        // DropOldest
 	FsyncInterval time.Duration // the longest time that a power cut may cost; 100 ms

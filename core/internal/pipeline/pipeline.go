@@ -217,7 +217,11 @@ type Feed struct {
 	// journalled sources deliver frames again with the time at which they were first
 	// read, so that it may stand in for a missing one.
 	journalled bool
-	counters   counters
+	// lane is that of all streams of a journalled source; nil: each has its own. One
+	// conversation may be many streams there, one for each request, and what answers a
+	// call in the second is not to be decoded before the call in the first.
+	lane     *lane
+	counters counters
 }
 
 // counters are those of a source that every frame and message moves: finding one by
@@ -235,10 +239,14 @@ func (p *Pipeline) AddFeed(sourceName, tenant, formatName, options string, journ
 	if f == nil {
 		return nil, fmt.Errorf("pipeline: source %s: format %s has no decoder", sourceName, formatName)
 	}
-	return &Feed{p: p, source: sourceName, tenant: tenant, format: f, options: options, journalled: journalled, counters: counters{
+	feed := &Feed{p: p, source: sourceName, tenant: tenant, format: f, options: options, journalled: journalled, counters: counters{
 		frames: p.metrics.Frames.WithLabelValues(sourceName), decoded: p.metrics.Bytes.WithLabelValues(sourceName, "decoded"),
 		messages: make(map[msg.Kind]prometheus.Counter),
-	}}, nil
+	}}
+	if journalled {
+		feed.lane = f.lanes[p.nextID.Add(1)%uint64(len(f.lanes))]
+	}
+	return feed, nil
 }
 
 // Format is the name of the format.
@@ -262,7 +270,10 @@ func (f *Feed) Known() []source.Known {
 // Open implements source.Sink.
 func (f *Feed) Open(ctx context.Context, id source.ID, rewind func(pos int64)) (source.Stream, int64, error) {
 	s := &stream{id: f.p.nextID.Add(1), name: nameOf(f.source, id.Key), feed: f, format: f.format, sessions: make(map[assemble.RunRef]struct{})}
-	s.lane = f.format.lanes[s.id%uint64(len(f.format.lanes))]
+	s.lane = f.lane
+	if s.lane == nil {
+		s.lane = f.format.lanes[s.id%uint64(len(f.format.lanes))]
+	}
 	s.record = checkpoint.Stream{Source: f.source, Key: id.Key, Origin: id.Origin, Anchor: id.Anchor, State: id.State}
 	var err error
 	if e := f.p.tellCtx(ctx, func() { err = f.p.core.open(s) }); e != nil {

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package chaos
+
+// fill needs Linux.
+func (p *process) fill(bool) bool { return false }

@@ -1,0 +1,286 @@
+// Package exchange is what decoders of model providers' APIs have in common. There
+// an exchange is one request and its response, and a conversation is a row of
+// exchanges, each of which repeats all that was said before and adds to it. None has
+// a name for the conversation that may be relied on, and each is a stream of its own,
+// so whatever joins them has to follow from the request alone:
+//
+//   - The session is what the client calls it, where it does; else a hash of how the
+//     conversation began: its instructions and its first prompt. Two that begin with
+//     the same words are taken for one.
+//   - The run is the work on one prompt: a hash of the session, of how many prompts
+//     there were, and of the last. Tool results are no prompts.
+//   - Of what a request repeats nothing is given: what follows the last word of the
+//     model is new, and everything before it was in an exchange of its own. Of a
+//     conversation that is joined late, the beginning is missing.
+//
+// Nothing here has a time: the provider tells none, or only the second in which a
+// response began. The sidecar knows when each part came.
+package exchange
+
+import (
+	"strconv"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+const (
+	maxParts = 4096
+	maxBytes = 16 << 20 // of a response's texts while they come
+)
+
+// Exchange is one exchange while it goes on: a decoder's state, which its snapshot
+// may hold as JSON.
+type Exchange struct {
+	Session  string `json:",omitempty"`
+	Run      string `json:",omitempty"`
+	Agent    string `json:",omitempty"`
+	Provider string `json:",omitempty"`
+
+	ID    string `json:",omitempty"` // of the response; empty before it
+	Model string `json:",omitempty"`
+	Stop  string `json:",omitempty"`
+	// Usage is given when the response is over; Counted says that there is one.
+	Usage   msg.Tokens `json:",omitzero"`
+	Counted bool       `json:",omitempty"`
+	Over    bool       `json:",omitempty"`
+
+	Parts    []*Part `json:",omitempty"` // open ones, in order
+	Texts    int     `json:",omitempty"`
+	Thoughts int     `json:",omitempty"`
+	Bytes    int     `json:",omitempty"` // of the open parts
+	Begun    bool    `json:",omitempty"` // the first piece of it has come
+	Last     string  `json:",omitempty"` // key of the last part
+}
+
+// Part is a part of a response of which pieces have come.
+type Part struct {
+	Name   string   // what its pieces call it
+	Kind   msg.Kind // Assistant, Reasoning or ToolCall
+	Key    string
+	CallID string `json:",omitempty"`
+	Tool   string `json:",omitempty"`
+	Server string `json:",omitempty"`
+	Text   []byte `json:",omitempty"`
+	Cut    bool   `json:",omitempty"` // some of it was too much to keep
+}
+
+// Begin begins a response. Without a request that was heard before, it is a
+// conversation of its own.
+func (e *Exchange) Begin(id, model string) {
+	switch {
+	case e.ID == id && id != "":
+		return
+	case id == "":
+		id = "response:" + msg.HashKey(e.Session, e.Run, e.Last, model)
+	}
+	if e.Over { // another one of the same stream, which had no request
+		*e = Exchange{Agent: e.Agent, Provider: e.Provider}
+	}
+	e.ID = id
+	if model != "" {
+		e.Model = model
+	}
+	if e.Session == "" {
+		e.Session, e.Run = id, id
+	}
+}
+
+// Part is the open part of that name; nil when there is none.
+func (e *Exchange) Part(name string) *Part {
+	for _, p := range e.Parts {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// Open opens a part. A call is known by its id, the n-th text by n. It returns nil
+// when there are too many.
+func (e *Exchange) Open(name string, kind msg.Kind, callID string) *Part {
+	if len(e.Parts) == maxParts {
+		return nil
+	}
+	p := &Part{Name: name, Kind: kind, CallID: callID, Key: e.key(kind, callID)}
+	e.Parts = append(e.Parts, p)
+	return p
+}
+
+func (e *Exchange) key(kind msg.Kind, callID string) string {
+	n, what := &e.Texts, "/text"
+	switch kind {
+	case msg.Reasoning:
+		n, what = &e.Thoughts, "/thinking"
+	case msg.ToolCall:
+		return "call:" + callID
+	}
+	*n++
+	if *n == 1 {
+		return e.ID + what
+	}
+	return e.ID + what + "/" + strconv.Itoa(*n-1)
+}
+
+// Add adds a piece to a part. The first piece of a response is told of.
+func (e *Exchange) Add(out *decoder.Output, p *Part, piece msg.Text) {
+	e.First(out)
+	if p == nil {
+		return
+	}
+	if e.Bytes+piece.Len() > maxBytes {
+		p.Cut = true
+		return
+	}
+	before := len(p.Text)
+	p.Text = piece.Append(p.Text)
+	e.Bytes += len(p.Text) - before
+}
+
+// First tells of the first piece of the response, once.
+func (e *Exchange) First(out *decoder.Output) {
+	if e.Begun {
+		return
+	}
+	e.Begun = true
+	m := e.status(out, "first_token:"+e.ID, "first_token")
+	m.Signal, m.Model, m.Provider, m.ResponseID = msg.FirstToken, e.Model, e.Provider, e.ID
+}
+
+// Close gives a part that is whole.
+func (e *Exchange) Close(out *decoder.Output, p *Part) {
+	for i, o := range e.Parts {
+		if o == p {
+			e.Parts = append(e.Parts[:i:i], e.Parts[i+1:]...)
+			e.Bytes -= len(p.Text)
+			e.give(out, p, msg.Complete, e.Last)
+			if !p.empty() {
+				e.Last = p.Key
+			}
+			return
+		}
+	}
+}
+
+func (p *Part) empty() bool { return len(p.Text) == 0 && p.Kind != msg.ToolCall }
+
+// give adds a message of a part; one without a text is none.
+func (e *Exchange) give(out *decoder.Output, p *Part, c msg.Completeness, parent string) {
+	if p.empty() || p.Kind == msg.ToolCall && (p.Tool == "" || p.CallID == "") {
+		return
+	}
+	m := e.Message(out, p.Kind, p.Key)
+	m.ParentKey, m.Complete = parent, c
+	e.spoken(m)
+	if p.Cut {
+		m.SetAttr("cut", "true")
+	}
+	if p.Kind != msg.ToolCall {
+		m.Content = msg.Plain(string(p.Text))
+		return
+	}
+	m.Tool.CallID, m.Tool.Name, m.Tool.Server = p.CallID, p.Tool, p.Server
+	m.Tool.Arguments = msg.Plain(string(p.Text))
+	if len(p.Text) == 0 {
+		m.Tool.Arguments = msg.Plain("{}")
+	}
+	delegate(m)
+}
+
+// spoken says that a message is a part of the response.
+func (e *Exchange) spoken(m *msg.Message) {
+	m.Role, m.Model, m.Provider, m.ResponseID = msg.RoleAssistant, e.Model, e.Provider, e.ID
+}
+
+// Say gives a part that has come as a whole.
+func (e *Exchange) Say(out *decoder.Output, kind msg.Kind, callID string) *msg.Message {
+	m := e.Message(out, kind, e.key(kind, callID))
+	e.spoken(m)
+	m.ParentKey, e.Last = e.Last, m.Key
+	m.Tool.CallID = callID
+	return m
+}
+
+// End ends the response: what is open is given, then its tokens, and the end of the
+// run unless the model waits for a tool.
+func (e *Exchange) End(out *decoder.Output, waits bool) {
+	if e.Over || e.ID == "" {
+		return
+	}
+	for len(e.Parts) > 0 {
+		e.Close(out, e.Parts[0])
+	}
+	e.usage(out, msg.Complete)
+	e.Over = true
+	m := e.status(out, "end:"+e.ID, "response_end")
+	m.Kind, m.Signal = msg.Stop, msg.ModelEnd
+	m.Model, m.Provider, m.ResponseID, m.FinishReason = e.Model, e.Provider, e.ID, e.Stop
+	if !waits {
+		m.Signal = msg.RunEnd
+	}
+}
+
+// Fail gives an error of the provider. The run may go on: clients try again.
+func (e *Exchange) Fail(out *decoder.Output, typ string, text msg.Text) {
+	m := e.Message(out, msg.Error, "error:"+msg.HashKey(e.ID, e.Run, typ, text.String()))
+	m.Role, m.IsError, m.Content, m.Tool.ErrorType = msg.RoleAssistant, true, text, typ
+	m.Model, m.Provider, m.ResponseID, m.Signal = e.Model, e.Provider, e.ID, msg.Retry
+	e.Stop = "error"
+}
+
+// Flush gives what is open, as it is so far.
+func (e *Exchange) Flush(out *decoder.Output) {
+	if e.Over || e.ID == "" {
+		return
+	}
+	last := e.Last
+	for _, p := range e.Parts {
+		e.give(out, p, msg.Partial, last)
+		if !p.empty() {
+			last = p.Key
+		}
+	}
+	e.usage(out, msg.Partial)
+}
+
+func (e *Exchange) usage(out *decoder.Output, c msg.Completeness) {
+	if !e.Counted {
+		return
+	}
+	m := e.Message(out, msg.Usage, "usage:"+e.ID)
+	m.Complete, m.Hidden = c, true
+	m.Model, m.Provider, m.ResponseID, m.FinishReason, m.Usage = e.Model, e.Provider, e.ID, e.Stop, e.Usage
+	m.Usage.Provenance = msg.Provider
+	if c == msg.Partial {
+		m.Usage.Provenance = msg.TranscriptPartial
+	}
+}
+
+// Message adds a message of the run.
+func (e *Exchange) Message(out *decoder.Output, kind msg.Kind, key string) *msg.Message {
+	m := out.Add()
+	m.Kind, m.Key, m.Complete = kind, key, msg.Complete
+	m.Session, m.Run = e.Session, e.Run
+	if m.Session == "" {
+		m.Session = "unknown"
+	}
+	m.Agent = msg.Agent{Name: e.Agent, Kind: msg.KindAgent}
+	return m
+}
+
+func (e *Exchange) status(out *decoder.Output, key, typ string) *msg.Message {
+	m := e.Message(out, msg.Status, key)
+	m.Hidden = true
+	m.SetAttr("type", typ)
+	return m
+}
+
+// Unknown keeps what the decoder does not understand.
+func (e *Exchange) Unknown(out *decoder.Output, typ string, raw []byte) {
+	if typ == "" {
+		typ = "none"
+	}
+	m := e.Message(out, msg.Unknown, "unknown:"+msg.HashKey(e.ID, string(raw)))
+	m.Hidden, m.Content = true, msg.Raw(raw)
+	m.SetAttr("type", typ)
+}

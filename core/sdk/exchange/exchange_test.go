@@ -1,0 +1,101 @@
+package exchange
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+func prompt(s string) Item { return Item{Who: Prompt, Text: msg.Plain(s)} }
+
+// TestConversation has the requests of one conversation, each of which repeats what
+// was said before: what is given is what is new, and a run goes from prompt to prompt.
+func TestConversation(t *testing.T) {
+	system := Item{Who: Instructions, Text: msg.Plain("be brief")}
+	result := Item{Who: Result, CallID: "c1", Text: msg.Plain("4 m")}
+	conversation := []Item{system, prompt("how deep?"), {Who: Model}, result, {Who: Model}, prompt("and there?")}
+	var x Exchange
+	var sessions, runs []string
+	for _, c := range []struct {
+		items int
+		kinds string
+	}{
+		{2, "system user status"}, {4, "tool_result status"}, {6, "system user status"},
+	} {
+		var out decoder.Output
+		x.Request(&out, "", "m", conversation[:c.items])
+		var kinds []string
+		for _, m := range out.Messages {
+			kinds = append(kinds, m.Kind.String())
+		}
+		if got := strings.Join(kinds, " "); got != c.kinds {
+			t.Errorf("a request of %d items gives %s, want %s", c.items, got, c.kinds)
+		}
+		sessions, runs = append(sessions, x.Session), append(runs, x.Run)
+	}
+	if sessions[0] != sessions[1] || sessions[1] != sessions[2] {
+		t.Errorf("sessions %q", sessions)
+	}
+	if runs[0] != runs[1] || runs[1] == runs[2] {
+		t.Errorf("runs %q", runs)
+	}
+	var out decoder.Output
+	x.Request(&out, "named", "m", conversation[:2])
+	if x.Session != "named" || x.Run == runs[0] {
+		t.Errorf("named: %s %s", x.Session, x.Run)
+	}
+}
+
+// TestBounds has more parts and more bytes than are kept: what is given says so.
+func TestBounds(t *testing.T) {
+	x := Exchange{}
+	x.Begin("r", "m")
+	var out decoder.Output
+	for range maxParts + 10 {
+		x.Add(&out, x.Open("p", msg.Assistant, ""), msg.Plain("x"))
+	}
+	if len(x.Parts) != maxParts {
+		t.Errorf("%d parts", len(x.Parts))
+	}
+	x = Exchange{}
+	x.Begin("r", "m")
+	p := x.Open("p", msg.Assistant, "")
+	for range 20 {
+		x.Add(&out, p, msg.Plain(strings.Repeat("x", 1<<20)))
+	}
+	out.Reset()
+	x.End(&out, false)
+	if m := out.Messages[0]; m.Content.Len() > maxBytes || m.Attr("cut") != "true" || x.Bytes != 0 {
+		t.Errorf("%d bytes, cut %q, %d left", m.Content.Len(), m.Attr("cut"), x.Bytes)
+	}
+}
+
+func TestLink(t *testing.T) {
+	var doc jsonv.Doc
+	if err := doc.Parse([]byte(`["https://a.example/x.png", "data:text/plain;base64,YWJj", "data:image/png;base64,***"]`)); err != nil {
+		t.Fatal(err)
+	}
+	want := []msg.Attachment{
+		{URL: "https://a.example/x.png"},
+		{MediaType: "text/plain", Size: 3, SHA256: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+		{MediaType: "image/png"},
+	}
+	i := 0
+	for v := range doc.Root().Elems() {
+		if got := Link(v); got != want[i] {
+			t.Errorf("%s: %+v", v.Raw(), got)
+		}
+		i++
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for raw, ok := range map[string]bool{``: true, `{"agent":"pilot"}`: true, `{"agent":""}`: false, `{"agents":"x"}`: false, `[]`: false} {
+		if _, err := ParseOptions([]byte(raw)); (err == nil) != ok {
+			t.Errorf("%q: %v", raw, err)
+		}
+	}
+}

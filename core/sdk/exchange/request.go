@@ -1,0 +1,126 @@
+package exchange
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// Item is one thing that was said before, as a request repeats it.
+type Item struct {
+	Who  Who
+	Text msg.Text
+	// Of a result: the call, and what the request says of it.
+	CallID      string
+	Failed      bool
+	Attachments []msg.Attachment
+}
+
+// Who said it.
+type Who uint8
+
+// Beside is what a client puts next to a tool's result: no prompt.
+const (
+	Model Who = iota
+	Instructions
+	Prompt
+	Result
+	Beside
+)
+
+// PassOver takes up a request that is none to the model: to count tokens, for a list
+// of models.
+func (e *Exchange) PassOver() { *e = Exchange{Agent: e.Agent, Provider: e.Provider} }
+
+// Request takes up a request: its items in order, and the session as the client
+// calls it, if it does. What is new in it is given.
+func (e *Exchange) Request(out *decoder.Output, session, model string, items []Item) {
+	*e = Exchange{Agent: e.Agent, Provider: e.Provider, Model: model}
+	var first, system, last msg.Text
+	prompts, fresh := 0, 0
+	for i, it := range items {
+		switch it.Who {
+		case Model:
+			fresh = i + 1
+		case Instructions:
+			if system.IsZero() {
+				system = it.Text
+			}
+		case Prompt:
+			if prompts == 0 {
+				first = it.Text
+			}
+			last = it.Text
+			prompts++
+		}
+	}
+	thread := msg.HashKey(system.String(), first.String())
+	if e.Session = session; session == "" {
+		e.Session = "conversation:" + thread
+	}
+	e.Run = "run:" + msg.HashKey(e.Session, thread, strconv.Itoa(prompts), last.String())
+	prompted := false
+	for _, it := range items[fresh:] {
+		prompted = prompted || it.Who == Prompt
+	}
+	for i, it := range items {
+		switch {
+		case it.Who == Instructions && prompted:
+			m := e.Message(out, msg.System, "system:"+msg.HashKey(e.Run, it.Text.String()))
+			m.Role, m.Content, m.Hidden = msg.RoleSystem, it.Text, true
+		case i < fresh:
+		case it.Who == Prompt:
+			m := e.Message(out, msg.User, "prompt:"+msg.HashKey(e.Run, it.Text.String()))
+			m.Role, m.Content, m.Attachments, m.Signal = msg.RoleUser, it.Text, it.Attachments, msg.RunStart
+			m.Agent = msg.Agent{Kind: msg.KindHuman}
+			e.Last = m.Key
+		case it.Who == Beside:
+			m := e.Message(out, msg.User, "beside:"+msg.HashKey(e.Run, it.Text.String()))
+			m.Role, m.Content, m.Attachments, m.Hidden = msg.RoleUser, it.Text, it.Attachments, true
+		case it.Who == Result && it.CallID != "":
+			m := e.Message(out, msg.ToolResult, "result:"+it.CallID)
+			m.Role, m.Content, m.Attachments, m.ParentKey = msg.RoleTool, it.Text, it.Attachments, "call:"+it.CallID
+			m.Tool.CallID, m.IsError = it.CallID, it.Failed
+			if it.Failed {
+				m.Tool.ErrorType = "tool_error"
+			}
+			e.Last = m.Key
+		}
+	}
+	m := e.status(out, "request:"+msg.HashKey(e.Run, e.Last), "request")
+	m.Signal, m.Model, m.Provider = msg.ModelStart, model, e.Provider
+}
+
+// delegate recognizes the calls by which coding agents hand work to another agent.
+func delegate(m *msg.Message) {
+	if m.Tool.Server = server(m.Tool.Name); m.Tool.Name != "Task" && m.Tool.Name != "Agent" {
+		return
+	}
+	raw, quoted := m.Tool.Arguments.Alias()
+	if quoted {
+		raw = []byte(m.Tool.Arguments.String())
+	}
+	var doc jsonv.Doc
+	if doc.Parse(raw) != nil {
+		return
+	}
+	to, task := doc.Root().Get("subagent_type"), doc.Root().Get("prompt")
+	if !to.Is(jsonv.String) || !task.Is(jsonv.String) {
+		return
+	}
+	m.Kind = msg.Delegation
+	m.Delegation.To, m.Delegation.Task = Ident(to), msg.Plain(task.Str())
+}
+
+// server is the MCP server in a tool's name: mcp__<server>__<tool>.
+func server(tool string) string {
+	rest, ok := strings.CutPrefix(tool, "mcp__")
+	if !ok {
+		return ""
+	}
+	name, _, _ := strings.Cut(rest, "__")
+	return name
+}

@@ -1,0 +1,76 @@
+package anthropicsse
+
+import (
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/exchange"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// request decodes what is sent to the model.
+func (d *stream) request(v jsonv.Value, out *decoder.Output) {
+	// count_tokens has messages too, and no answer of the model.
+	if !v.Get("messages").Is(jsonv.Array) || v.Get("max_tokens").Kind() == jsonv.Missing {
+		d.x.PassOver()
+		return
+	}
+	var items []exchange.Item
+	if text, files := content(v.Get("system")); !text.IsZero() {
+		items = append(items, exchange.Item{Who: exchange.Instructions, Text: text, Attachments: files})
+	}
+	for m := range v.Get("messages").Elems() {
+		if m.Get("role").Equal("assistant") {
+			items = append(items, exchange.Item{Who: exchange.Model})
+			continue
+		}
+		items = said(items, m.Get("content"))
+	}
+	d.x.Request(out, session(v.Path("metadata", "user_id")), exchange.Ident(v.Get("model")), items)
+}
+
+// said adds a user message: results, and what stands beside them, or a prompt.
+func said(items []exchange.Item, v jsonv.Value) []exchange.Item {
+	who := exchange.Prompt
+	for b := range v.Elems() {
+		if !b.Get("type").Equal("tool_result") {
+			continue
+		}
+		who = exchange.Beside
+		text, files := content(b.Get("content"))
+		items = append(items, exchange.Item{
+			Who: exchange.Result, Text: text, Attachments: files,
+			CallID: exchange.Ident(b.Get("tool_use_id")), Failed: b.Get("is_error").Bool(),
+		})
+	}
+	if text, files := content(v); !text.IsZero() || len(files) > 0 {
+		items = append(items, exchange.Item{Who: who, Text: text, Attachments: files})
+	}
+	return items
+}
+
+// content is the text of a content, and the files in it. Tool results are not in it.
+func content(v jsonv.Value) (text msg.Text, files []msg.Attachment) {
+	if !v.Is(jsonv.Array) {
+		return v.Text(), nil
+	}
+	for b := range v.Elems() {
+		switch typ := b.Get("type").Str(); typ {
+		case "text":
+			text = exchange.Join(text, b.Get("text").Text())
+		case "tool_result":
+		case "image", "document":
+			source := b.Get("source")
+			switch source.Get("type").Str() {
+			case "base64":
+				files = append(files, exchange.Base64(source.Get("data"), exchange.Ident(source.Get("media_type"))))
+			case "url":
+				files = append(files, exchange.Link(source.Get("url")))
+			default:
+				text = exchange.Join(text, b.JSON())
+			}
+		default:
+			text = exchange.Join(text, b.JSON())
+		}
+	}
+	return text, files
+}

@@ -1,0 +1,254 @@
+// Package openaichat decodes exchanges with the Chat Completions API of OpenAI, and of
+// the many servers that speak it, as a tap hears them: the request, and the response
+// as a stream of chunks or as one body.
+//
+// Facts of the format that are easy to get wrong, and that this decoder is built
+// around:
+//
+//   - A call's pieces are told apart by their index; only the first has the id and the
+//     name. Some servers leave the index out, and send a call whole.
+//   - Usage is there only if it was asked for (stream_options.include_usage), and then in
+//     a chunk of its own behind the last choice; some servers repeat it in every chunk,
+//     as it stands. prompt_tokens has the cached ones in it, completion_tokens the
+//     reasoning.
+//   - Reasoning is no part of the standard; servers that give it call it
+//     reasoning_content or reasoning.
+//   - [DONE] is not JSON. Azure begins with a chunk without id and without choices.
+//   - With n > 1 there are several answers. Each is given; the first decides how the
+//     response ended.
+package openaichat
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/exchange"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// New returns the factory of decoders of this format.
+func New() decoder.Factory { return factory{} }
+
+type factory struct{}
+
+func (factory) Info() decoder.Info {
+	return decoder.Info{
+		Name: "openai-chat", Version: "1.0.0", Revision: 1,
+		Summary:    "Chat Completions API of OpenAI and its like: requests, event streams and whole responses.",
+		Transports: []frame.Kind{frame.Request, frame.Event, frame.Body},
+		Options:    json.RawMessage(exchange.Schema),
+	}
+}
+
+// New returns a decoder for one stream.
+func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
+	o, err := exchange.ParseOptions(s.Options)
+	if err != nil {
+		return nil, fmt.Errorf("openai-chat: %w", err)
+	}
+	return &stream{x: exchange.Exchange{Agent: o.Agent, Provider: "openai"}}, nil
+}
+
+type stream struct {
+	doc jsonv.Doc
+	x   exchange.Exchange
+}
+
+var (
+	_ decoder.Decoder     = (*stream)(nil)
+	_ decoder.Snapshotter = (*stream)(nil)
+)
+
+// Snapshot implements decoder.Snapshotter.
+func (d *stream) Snapshot() ([]byte, error) { return json.Marshal(&d.x) }
+
+// Restore implements decoder.Snapshotter.
+func (d *stream) Restore(b []byte) error { return json.Unmarshal(b, &d.x) }
+
+// Flush implements decoder.Decoder.
+func (d *stream) Flush(out *decoder.Output) error {
+	d.x.Flush(out)
+	return nil
+}
+
+// Decode implements decoder.Decoder.
+func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
+	switch {
+	case f.Kind == frame.Close:
+		return nil
+	case bytes.Equal(bytes.TrimSpace(f.Data), []byte("[DONE]")):
+		d.end(out)
+		return nil
+	}
+	root, ok := exchange.Parse(&d.doc, f.Data, out)
+	switch {
+	case !ok:
+	case f.Kind == frame.Request:
+		d.request(root, out)
+	default:
+		d.answer(f, root, out)
+	}
+	return nil
+}
+
+// answer decodes a chunk, or a whole response.
+func (d *stream) answer(f *frame.Frame, v jsonv.Value, out *decoder.Output) {
+	x := &d.x
+	if fault := v.Get("error"); fault.Exists() {
+		text := fault.Get("message").Text()
+		if text.IsZero() {
+			text = fault.Text()
+		}
+		typ := exchange.Ident(fault.Get("type"))
+		if code := exchange.Ident(fault.Get("code")); code != "" {
+			typ = code
+		}
+		x.Fail(out, typ, text)
+		return
+	}
+	if v.Get("object").Equal("list") { // of models, of embeddings
+		return
+	}
+	if !v.Get("choices").Is(jsonv.Array) {
+		x.Unknown(out, exchange.Ident(v.Get("object")), v.Raw())
+		return
+	}
+	id := exchange.Ident(v.Get("id"))
+	if v.Get("choices").Len() == 0 && id == "" { // Azure's judgement of the prompt
+		return
+	}
+	x.Begin(id, exchange.Ident(v.Get("model")))
+	for c := range v.Get("choices").Elems() {
+		n := c.Get("index").Int()
+		if delta := c.Get("delta"); delta.Is(jsonv.Object) {
+			d.delta(n, delta, out)
+		} else {
+			d.message(n, c.Get("message"), out)
+		}
+		if stop := exchange.Ident(c.Get("finish_reason")); stop != "" {
+			if n == 0 || x.Stop == "" {
+				x.Stop = stop
+			}
+			d.close(n, out)
+		}
+	}
+	d.usage(v.Get("usage"))
+	if f.Kind == frame.Body {
+		d.end(out)
+	}
+}
+
+// delta adds the pieces of a chunk to the parts of the n-th answer.
+func (d *stream) delta(n int64, delta jsonv.Value, out *decoder.Output) {
+	x := &d.x
+	for _, name := range [...]string{"reasoning_content", "reasoning"} {
+		if t := delta.Get(name); t.Is(jsonv.String) && !t.Text().IsZero() {
+			x.Add(out, d.part(n, "reasoning", msg.Reasoning), t.Text())
+			break
+		}
+	}
+	for _, name := range [...]string{"content", "refusal"} {
+		if t := delta.Get(name); t.Is(jsonv.String) && !t.Text().IsZero() {
+			if p := x.Part(named(n, "reasoning")); p != nil {
+				x.Close(out, p) // it speaks: the thought is over
+			}
+			x.Add(out, d.part(n, "text", msg.Assistant), t.Text())
+		}
+	}
+	if c := delta.Get("function_call"); c.Is(jsonv.Object) {
+		d.call(n, "function", c, out)
+	}
+	for c := range delta.Get("tool_calls").Elems() {
+		name := "call " + string(c.Get("index").Raw())
+		if c.Get("index").Kind() == jsonv.Missing {
+			name = "call " + exchange.Ident(c.Get("id"))
+		}
+		d.call(n, name, c, out)
+	}
+}
+
+// call adds a piece of a call.
+func (d *stream) call(n int64, name string, c jsonv.Value, out *decoder.Output) {
+	x := &d.x
+	fn := c.Get("function")
+	if !fn.Exists() {
+		fn = c // function_call, as it was before there were tools
+	}
+	p := x.Part(named(n, name))
+	if p == nil {
+		id := exchange.Ident(c.Get("id"))
+		if id == "" {
+			id = x.ID + "/" + named(n, name)
+		}
+		if p = x.Open(named(n, name), msg.ToolCall, id); p == nil {
+			return
+		}
+	}
+	if p.Tool == "" {
+		p.Tool = exchange.Ident(fn.Get("name"))
+		if custom := c.Get("custom"); custom.Exists() {
+			p.Tool = exchange.Ident(custom.Get("name"))
+		}
+	}
+	piece := fn.Get("arguments")
+	if !piece.Exists() {
+		piece = c.Path("custom", "input")
+	}
+	x.Add(out, p, piece.Text())
+}
+
+func named(n int64, name string) string { return strconv.FormatInt(n, 10) + " " + name }
+
+func (d *stream) part(n int64, name string, kind msg.Kind) *exchange.Part {
+	name = named(n, name)
+	if p := d.x.Part(name); p != nil {
+		return p
+	}
+	return d.x.Open(name, kind, "")
+}
+
+// close gives the parts of the n-th answer, which is over.
+func (d *stream) close(n int64, out *decoder.Output) {
+	x := &d.x
+	prefix := strconv.FormatInt(n, 10) + " "
+	for i := 0; i < len(x.Parts); {
+		if p := x.Parts[i]; len(p.Name) > len(prefix) && p.Name[:len(prefix)] == prefix {
+			x.Close(out, p)
+		} else {
+			i++
+		}
+	}
+}
+
+// message gives an answer that is whole.
+func (d *stream) message(n int64, m jsonv.Value, out *decoder.Output) {
+	d.delta(n, m, out)
+	if audio := m.Get("audio"); audio.Is(jsonv.Object) {
+		if t := audio.Get("transcript"); !t.Text().IsZero() {
+			d.x.Add(out, d.part(n, "text", msg.Assistant), t.Text())
+		}
+	}
+	d.close(n, out)
+}
+
+// usage takes the counts apart. Those of later chunks include the earlier ones.
+func (d *stream) usage(u jsonv.Value) {
+	if !u.Is(jsonv.Object) {
+		return
+	}
+	d.x.Counted = true
+	prompt, completion := u.Get("prompt_tokens").Uint(), u.Get("completion_tokens").Uint()
+	cached := max(u.Path("prompt_tokens_details", "cached_tokens").Uint(), u.Get("prompt_cache_hit_tokens").Uint())
+	thought := min(u.Path("completion_tokens_details", "reasoning_tokens").Uint(), completion)
+	cached = min(cached, prompt)
+	d.x.Usage = msg.Tokens{Input: prompt - cached, CacheRead: cached, Output: completion - thought, Reasoning: thought}
+}
+
+func (d *stream) end(out *decoder.Output) {
+	d.x.End(out, d.x.Stop == "tool_calls" || d.x.Stop == "function_call")
+}

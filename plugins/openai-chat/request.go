@@ -1,0 +1,67 @@
+package openaichat
+
+import (
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/exchange"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// request decodes what is sent to the model.
+func (d *stream) request(v jsonv.Value, out *decoder.Output) {
+	if !v.Get("messages").Is(jsonv.Array) {
+		d.x.PassOver()
+		return
+	}
+	var items []exchange.Item
+	for m := range v.Get("messages").Elems() {
+		it := exchange.Item{Who: exchange.Prompt}
+		it.Text, it.Attachments = content(m.Get("content"))
+		switch m.Get("role").Str() {
+		case "assistant":
+			it = exchange.Item{Who: exchange.Model}
+		case "system", "developer":
+			it.Who = exchange.Instructions
+		case "tool":
+			it.Who, it.CallID = exchange.Result, exchange.Ident(m.Get("tool_call_id"))
+		case "function": // before there were tools a call had no id but its function's name
+			continue
+		}
+		items = append(items, it)
+	}
+	d.x.Request(out, session(v), exchange.Ident(v.Get("model")), items)
+}
+
+// session is the conversation as the client calls it.
+func session(v jsonv.Value) string {
+	for _, name := range [...]string{"session_id", "conversation_id", "thread_id"} {
+		if id := exchange.Ident(v.Path("metadata", name)); id != "" {
+			return id
+		}
+	}
+	return ""
+}
+
+// content is the text of a content, and the files in it.
+func content(v jsonv.Value) (text msg.Text, files []msg.Attachment) {
+	if !v.Is(jsonv.Array) {
+		return v.Text(), nil
+	}
+	for b := range v.Elems() {
+		switch b.Get("type").Str() {
+		case "text":
+			text = exchange.Join(text, b.Get("text").Text())
+		case "image_url":
+			files = append(files, exchange.Link(b.Path("image_url", "url")))
+		case "input_audio":
+			files = append(files, exchange.Base64(b.Path("input_audio", "data"), "audio/"+exchange.Ident(b.Path("input_audio", "format"))))
+		case "file":
+			a := exchange.Link(b.Path("file", "file_data"))
+			a.Name = exchange.Ident(b.Path("file", "filename"))
+			files = append(files, a)
+		default:
+			text = exchange.Join(text, b.JSON())
+		}
+	}
+	return text, files
+}
