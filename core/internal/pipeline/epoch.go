@@ -29,8 +29,8 @@ func newEpoch(s *shelf) *epoch { return &epoch{batch: s.take()} }
 type shelf struct {
 	mu    sync.Mutex
 	spare []*export.Batch
-	// What the last epoch had: lists that are made are made for as much, because
-	// growing to a size leaves four times of it behind.
+	// What the last epoch had and an eighth: lists that are made are made for as much,
+	// because growing to a size leaves four times of it behind.
 	messages, spans int
 }
 
@@ -54,7 +54,7 @@ func (s *shelf) take() *export.Batch {
 func (s *shelf) note(b *export.Batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.messages, s.spans = len(b.Messages), len(b.Spans)
+	s.messages, s.spans = len(b.Messages)*9/8, len(b.Spans)*9/8
 }
 
 // give takes the lists of a batch that nobody looks at any more. What they hold is

@@ -75,8 +75,8 @@ func TestEpochWaitsForTheOneBefore(t *testing.T) {
 // the one before had.
 func TestListsAreMadeAtOnce(t *testing.T) {
 	var s shelf
-	s.note(&export.Batch{Messages: make([]msg.Message, 700), Spans: make([]msg.Span, 300)})
-	if b := s.take(); cap(b.Messages) != 700 || cap(b.Spans) != 300 || b.Len() != 0 {
+	s.note(&export.Batch{Messages: make([]msg.Message, 800), Spans: make([]msg.Span, 400)})
+	if b := s.take(); cap(b.Messages) != 900 || cap(b.Spans) != 450 || b.Len() != 0 {
 		t.Errorf("room for %d messages and %d spans", cap(b.Messages), cap(b.Spans))
 	}
 }
