@@ -7,7 +7,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 TOOLS   := $(GO) tool -modfile=core/internal/tools/go.mod
 
-.PHONY: build demo test unit lint bench chaos conformance dashboards generate engine clean
+.PHONY: build demo test unit lint bench chaos conformance dashboards browser generate engine clean
 
 build: engine $(BIN)
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/earshot ./cmd/earshot
@@ -19,8 +19,10 @@ $(BIN):
 demo: build
 	@$(BIN)/earshot demo
 
-# The whole test suite: everything that CI runs.
+# The whole test suite: everything that CI runs. The first one sends to a real
+# collector, a module of its own, which takes a minute or two to build once.
 test: build lint
+	cd bench/collector && $(GO) vet . && $(GO) test -timeout 15m .
 	$(GO) test -race -shuffle=on -timeout 15m ./...
 
 # The tests of one package or a few: make unit PKG=./core/msg/...
@@ -41,6 +43,12 @@ conformance: build
 dashboards: engine
 	$(GO) generate ./dashboards
 	$(GO) test ./dashboards/... -count=1 -v -run 'TestEveryQueryAnswers|TestFilesAreAsWritten|TestNumbersAreTrue|Sound|Lead'
+
+# Opens `earshot ui` in a headless Chromium and looks at every page; fails without
+# one. make browser SHOTS=/tmp/ui leaves pictures of what it saw.
+SHOTS ?=
+browser: build
+	cd bench/browser && SHOTS='$(SHOTS)' $(GO) test -race -count=1 -timeout 10m ./...
 
 # The collector and Earshot side by side, and how Earshot grows: about ten minutes
 # on two cores that do nothing else.

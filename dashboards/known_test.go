@@ -137,6 +137,10 @@ func TestNumbersAreTrue(t *testing.T) {
 		{"trace", "Failed", nil, 1},
 		{"trace", "Tokens", nil, 5 * 1160},
 
+		{"streaming", "First byte, p95", agno, 2},
+		{"streaming", "Gap between chunks, p95", nil, 8},
+		{"streaming", "Longest stall", agno, 40_000},
+		{"streaming", "Buffered", nil, 10},
 		{"delegations", "In flight", nil, 1},
 		{"delegations", "Stuck", nil, 2},
 		{"delegations", "Stuck", map[string]string{"stuck": "3600000"}, 0},

@@ -140,6 +140,15 @@ func (w *world) seed() (err error) {
 			Host: msg.Host{Tenant: "default", Source: "tap", Format: "agno", ID: msg.NewID("default", "agno", "tides", run), TraceID: s.TraceID, SpanID: s.ID, Ver: 1},
 		}
 		b.Messages = append(b.Messages, m)
+		// Every fourth response was held back, and number n stalled for n+1 seconds.
+		b.Streams = append(b.Streams, msg.Stream{
+			Tenant: "default", Source: "tap", Format: "agno", Stream: run, Origin: "http://127.0.0.1:7777/runs", Method: "POST", Status: 200, Session: "tides", Run: run,
+			Pace: msg.Pace{
+				Start: start, FirstByte: 2e6, FirstChunk: 3e6, FirstEvent: 4e6, Total: 60e9, Chunks: 9, Bytes: 900, Events: 20,
+				LongestStall: int64(n+1) * 1e9, GapP50: 1e6, GapP95: 8e6, Buffered: n%4 == 0,
+			},
+			Ver: 1,
+		})
 	}
 	for n, kind := range []msg.SpanKind{msg.SpanRun, msg.SpanDelegation, msg.SpanTool} {
 		s := msg.Span{

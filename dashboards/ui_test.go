@@ -36,9 +36,10 @@ func TestPagesShowTheSame(t *testing.T) {
 	for path, want := range map[string][]string{
 		"/":                      {`href="/session/` + lighthouse + `"`, "How many lamps of pier 1 are out?"},
 		"/?search=pier":          {lighthouse},
-		"/session/" + lighthouse: {"Turn 6", "On pier 6 the keeper has to change 6 lamps.", "→ surveyor", "56s", "count-lamps 3", `class="tool critical"`},
-		"/tools":                 {"Bash", "<meter"},
-		"/now":                   {"stuck", "tide reader"},
+		"/session/" + lighthouse: {"Turn 6", "On pier 6 the keeper has to change 6 lamps.", "→ <b>surveyor</b>", "56s", "count-lamps 3", `<li class="tool critical"`},
+		"/session/tides":         {"running", "tide reader"},
+		"/tools":                 {"Bash", `class="share"`},
+		"/now":                   {"2 stuck", "tide reader", "On pier 6 the keeper"},
 	} {
 		w := httptest.NewRecorder()
 		pages.ServeHTTP(w, httptest.NewRequest("GET", "http://127.0.0.1"+path, nil))

@@ -6,16 +6,24 @@ import (
 	"log/slog"
 	"time"
 
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+
 	"github.com/earshot-dev/earshot/core/app"
 	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/price"
 	"github.com/earshot-dev/earshot/exporters/clickhouse"
 	"github.com/earshot-dev/earshot/exporters/otel"
 )
 
 // exporters makes the configured destinations; dsn is that of the embedded store.
 func exporters(ctx context.Context, c *config.Config, dsn string, log *slog.Logger) ([]app.Exporter, error) {
-	ch, err := clickhouse.New(ctx, clickhouseSettings(c, dsn, log))
+	settings := clickhouseSettings(c, dsn, log)
+	var err error
+	if settings.Prices, err = price.Load(c.Prices); err != nil {
+		return nil, err
+	}
+	ch, err := clickhouse.New(ctx, settings)
 	if err != nil {
 		return nil, err
 	}
@@ -39,6 +47,23 @@ func exporters(ctx context.Context, c *config.Config, dsn string, log *slog.Logg
 		out = append(out, app.Exporter{Name: "otlp", Exporter: x})
 	}
 	return out, nil
+}
+
+// metricsReaders makes what sends the metrics, if there is a receiver for them.
+func metricsReaders(ctx context.Context, c *config.Config, log *slog.Logger) ([]sdkmetric.Reader, error) {
+	o := c.Exporters.OTLP
+	if o == nil || o.MetricsInterval == 0 {
+		return nil, nil
+	}
+	settings, err := otelSettings(o, log)
+	if err != nil {
+		return nil, fmt.Errorf("exporters.otlp: %w", err)
+	}
+	m, err := otel.NewMetrics(ctx, settings)
+	if err != nil {
+		return nil, fmt.Errorf("exporters.otlp: %w", err)
+	}
+	return []sdkmetric.Reader{m.Reader(time.Duration(o.MetricsInterval))}, nil
 }
 
 // clickhouseSettings are those of the configured server, or of the embedded

@@ -234,7 +234,8 @@ func TestSlowRunningAndAsync(t *testing.T) {
 	}
 	later := newTurn("async", began.Add(-3*time.Hour))
 	later.run("turn", "", "pilot", 0, 3)
-	later.delegation("d", "turn", "pilot", "mate", 1, 1.2).Delegate.Async = true
+	background := later.delegation("d", "turn", "pilot", "mate", 1, 1.2)
+	background.Delegate.Async, background.Worked = true, began.UnixNano() // to when its run ends
 	later.run("child", "d", "mate", 2, 3*3600)
 	h.export(export.Batch{Spans: append(stuck.spans, later.spans...)})
 
@@ -242,6 +243,10 @@ func TestSlowRunningAndAsync(t *testing.T) {
 	h.json(&list, "slow")
 	if len(list) != 2 || list[0].DelegateTo != "mate" || list[0].DurationMS != (3*3600-1)*1000 {
 		t.Fatalf("%+v", list)
+	}
+	// The view says of it what slow does.
+	if out, _ := h.run("query", "SELECT duration_ms FROM v_delegations WHERE delegate_to = 'mate'", "--format", "TSV"); strings.TrimSpace(out) != "10799000" {
+		t.Errorf("v_delegations says %s ms", out)
 	}
 	d := list[1]
 	if d.Status != "running" || d.DurationMS < 590_000 || d.Guilty == nil || d.Guilty.Name != "sonar" {

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+
 	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/internal/assemble"
@@ -42,6 +44,9 @@ type Settings struct {
 	// Exporters makes the destinations. dsn is that of the embedded store, and empty
 	// when the configuration names a server.
 	Exporters func(ctx context.Context, dsn string) ([]Exporter, error)
+	// Readers, if set, makes what reads the GenAI metrics beside /metrics. They are
+	// ended with the sidecar.
+	Readers func(ctx context.Context) ([]sdkmetric.Reader, error)
 	// UntilIdle ends the run once every source is drained, nothing has come for that
 	// long, and every exporter has accepted everything. Zero: run until ctx ends.
 	UntilIdle time.Duration
@@ -179,9 +184,13 @@ func (r *runner) prepare(ctx context.Context) error {
 		}
 		targets = append(targets, delivery.Target{Name: e.Name, Exporter: e.Exporter})
 	}
+	count, err := r.meter(ctx)
+	if err != nil {
+		return err
+	}
 	r.delivery, err = delivery.New(delivery.Settings{
 		RetryMin: time.Duration(c.RetryMin), RetryMax: time.Duration(c.RetryMax), Logger: r.Logger, Metrics: r.metrics,
-		Refused: r.setAside, SpoolDir: filepath.Join(dir, "spool"), SpoolMax: int64(c.SpoolMax),
+		Refused: r.setAside, Committed: count, SpoolDir: filepath.Join(dir, "spool"), SpoolMax: int64(c.SpoolMax),
 	}, r.check, targets...)
 	if err != nil {
 		return err

@@ -110,6 +110,13 @@ func (o *offline) stream(id uint64, options string, in Input) error {
 			}
 			o.out.Problem(in.Origin, f.Pos, msg.Problem{Reason: f.Reason, Detail: fmt.Sprintf("%d bytes left out", f.Dropped)}, f.Data)
 		}
+		if end { // as of what is heard live
+			pos := o.pos
+			if n := len(good); n > 0 {
+				pos = good[n-1].End
+			}
+			good = append(good, frame.Frame{Kind: frame.Close, Name: frame.Lost, Pos: pos, End: pos})
+		}
 		req := &wire.Request{Batches: []wire.Batch{{Stream: id, Open: open, Data: b.Data, Frames: good, Flush: end, Close: end}}}
 		open = nil
 		if err := o.exchange(req, in.Origin); err != nil {

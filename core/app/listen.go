@@ -28,7 +28,7 @@ func (r *runner) listen(c *config.Source) (source.Listener, error) {
 	case config.TypeWebSocket:
 		s := c.WebSocket
 		return websocket.New(websocket.Settings{
-			Name: c.Name, Format: c.Format, URL: s.URL, Headers: revealed(s.Headers), Subprotocols: s.Subprotocols, Send: s.Send, Logger: r.Logger,
+			Name: c.Name, Format: c.Format, URL: s.URL, Headers: revealed(s.Headers), Subprotocols: s.Subprotocols, Send: s.Send, Resume: s.Resume, Logger: r.Logger,
 		})
 	case config.TypeHTTP:
 		s := c.HTTP

@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"os"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/source/sse"
 	"github.com/earshot-dev/earshot/core/internal/source/tap"
 	"github.com/earshot-dev/earshot/core/internal/source/websocket"
+	"github.com/earshot-dev/earshot/core/internal/telemetry"
 )
 
 const listeners = `
@@ -25,10 +28,33 @@ sources:
     max_body: 1MiB
     routes: [{path: "/v1/**", host: h, content_type: application/json, format: f1}]
   - {name: s, type: sse, format: f2, url: "http://h/x", method: POST, headers: {Authorization: "Bearer x"}, body: "b", resume: agno}
-  - {name: w, type: websocket, format: f3, url: "ws://h/x", headers: {Cookie: c}, subprotocols: [a], send: [hi]}
+  - {name: w, type: websocket, format: f3, url: "ws://h/x", headers: {Cookie: c}, subprotocols: [a], send: [hi], resume: "from {{n}}"}
   - {name: p, type: http, format: f4, listen: "127.0.0.1:7802", path: /in, token: secret, max_body: 2MiB}
   - {name: q, type: poll, format: f5, url: "http://h/y", method: POST, headers: {Accept: z}, body: "{}", interval: 7s, pages: letta}
 `
+
+// What a tap has done is among the metrics.
+func TestTapIsCounted(t *testing.T) {
+	listener, err := tap.New(tap.Settings{Name: "t", Listen: "127.0.0.1:0", Upstream: "http://127.0.0.1:7777", Format: "f"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &runner{metrics: telemetry.New()}
+	r.count("t", listener)
+	families, err := r.metrics.Registry().Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, f := range families {
+		if strings.HasPrefix(f.GetName(), "earshot_tap_") {
+			got = append(got, f.GetName())
+		}
+	}
+	if want := []string{"earshot_tap_failed_total", "earshot_tap_lost_bytes_total", "earshot_tap_recorded_total", "earshot_tap_requests_total"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
 
 // Every key of a listener arrives.
 func TestListen(t *testing.T) {
@@ -57,7 +83,7 @@ func TestListen(t *testing.T) {
 			Name: "s", Format: "f2", URL: "http://h/x", Method: "POST", Headers: map[string]string{"Authorization": "Bearer x"}, Body: "b", Resume: sse.AGNO,
 		}},
 		{all[2].(*websocket.Client).Settings, websocket.Settings{
-			Name: "w", Format: "f3", URL: "ws://h/x", Headers: map[string]string{"Cookie": "c"}, Subprotocols: []string{"a"}, Send: []string{"hi"},
+			Name: "w", Format: "f3", URL: "ws://h/x", Headers: map[string]string{"Cookie": "c"}, Subprotocols: []string{"a"}, Send: []string{"hi"}, Resume: "from {{n}}",
 		}},
 		{all[3].(*push.Server).Settings, push.Settings{
 			Name: "p", Format: "f4", Listen: "127.0.0.1:7802", Path: "/in", Token: "secret", MaxBody: 2 << 20,

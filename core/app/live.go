@@ -11,6 +11,7 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/journal"
 	"github.com/earshot-dev/earshot/core/internal/redact"
 	"github.com/earshot-dev/earshot/core/internal/source"
+	"github.com/earshot-dev/earshot/core/internal/source/tap"
 )
 
 // redactor is what the configuration wants taken out; nil when that is nothing.
@@ -94,6 +95,9 @@ func (r *runner) addLive(ctx context.Context, c *config.Source) error {
 			return err
 		}
 	}
+	if t, ok := listener.(*tap.Tap); ok {
+		r.count(c.Name, t)
+	}
 	for i, format := range formats(c) {
 		options := ""
 		if format == c.Format {
@@ -118,6 +122,17 @@ func (r *runner) addLive(ctx context.Context, c *config.Source) error {
 		r.sources = append(r.sources, f)
 	}
 	return nil
+}
+
+// count shows what a tap has done.
+func (r *runner) count(source string, t *tap.Tap) {
+	count := func(name, help string, of func(tap.Counts) int64) {
+		r.metrics.Count("tap_"+name+"_total", help, source, func() int64 { return of(t.Counts()) })
+	}
+	count("requests", "Requests that a tap passed on.", func(c tap.Counts) int64 { return c.Requests })
+	count("recorded", "Requests whose response a tap recorded.", func(c tap.Counts) int64 { return c.Recorded })
+	count("failed", "Requests for which the upstream gave no response.", func(c tap.Counts) int64 { return c.Failed })
+	count("lost_bytes", "Bytes that a tap passed on and should have recorded, but did not.", func(c tap.Counts) int64 { return c.Lost })
 }
 
 // formats are those of a source's traffic, its own first.

@@ -60,7 +60,8 @@ type Plugin struct {
 type Exporters struct {
 	// A ClickHouse server or cluster, instead of the embedded store.
 	ClickHouse *ClickHouse `yaml:"clickhouse"`
-	// OTLP for spans. Leave it out for none; spans are in ClickHouse anyway.
+	// OTLP for spans and metrics. Leave it out for none; spans are in ClickHouse and
+	// metrics at /metrics anyway.
 	OTLP *OTLP `yaml:"otlp"`
 }
 
@@ -102,7 +103,7 @@ const (
 	ProtocolGRPC = "grpc"
 )
 
-// OTLP is an OpenTelemetry destination for spans.
+// OTLP is an OpenTelemetry destination for spans and metrics.
 type OTLP struct {
 	// URL of the receiver, http:// or https://.
 	Endpoint string `yaml:"endpoint"`
@@ -118,7 +119,9 @@ type OTLP struct {
 	MaxBatchBytes Size `yaml:"max_batch_bytes"`
 	// Put contents on the spans. Without it they carry a reference and a hash.
 	Content bool `yaml:"content"`
-	// Resource attributes to add to every span.
+	// How often the metrics are sent. 0s sends none.
+	MetricsInterval Duration `yaml:"metrics_interval"`
+	// Resource attributes to add to every span and metric.
 	Resource map[string]string `yaml:"resource"`
 	// TLS towards an https:// endpoint.
 	TLS *ClientTLS `yaml:"tls"`

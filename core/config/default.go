@@ -73,6 +73,6 @@ func initialize(section any) {
 			},
 		}
 	case *OTLP:
-		*s = OTLP{Compression: "gzip", Timeout: Duration(10 * time.Second), MaxBatchBytes: 3 << 20}
+		*s = OTLP{Compression: "gzip", Timeout: Duration(10 * time.Second), MaxBatchBytes: 3 << 20, MetricsInterval: Duration(time.Minute)}
 	}
 }

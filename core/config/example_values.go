@@ -20,6 +20,7 @@ func exampleConfigs() (off, on *Config) {
 	on.Sources[3].WebSocket.Headers = token
 	on.Sources[3].WebSocket.Subprotocols = []string{"agent.v1"}
 	on.Sources[3].WebSocket.Send = []string{`{"type":"subscribe"}`}
+	on.Sources[3].WebSocket.Resume = `{"action":"reconnect","run_id":{{run_id}},"last_event_index":{{event_index}}}`
 	on.Sources[4].HTTP.Token = NewSecret("${PUSH_TOKEN:-change-me}")
 	on.Sources[4].HTTP.TLS = &ServerTLS{CertFile: "tls/push.crt", KeyFile: "tls/push.key"}
 	on.Sources[5].Poll.Headers = token

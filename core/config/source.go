@@ -121,6 +121,10 @@ type WebSocketSource struct {
 	Subprotocols []string `yaml:"subprotocols"`
 	// Text frames to send after connecting, such as a subscription.
 	Send []string `yaml:"send"`
+	// Text frame to send after those once something was heard: where to go on.
+	// {{field}} stands for the JSON value that this field of a message had last. All
+	// connections are then one stream.
+	Resume string `yaml:"resume"`
 }
 
 // HTTPSource takes what agents push.

@@ -123,6 +123,7 @@ func (l *loader) otlp(path string, o *OTLP) {
 	l.oneOf(path+".compression", o.Compression, "gzip", "none")
 	l.positive(path+".timeout", o.Timeout)
 	l.positiveSize(path+".max_batch_bytes", o.MaxBatchBytes)
+	l.notNegative(path+".metrics_interval", o.MetricsInterval)
 	l.checkClientTLS(path+".tls", o.TLS, "endpoint", o.Endpoint)
 }
 

@@ -12,6 +12,7 @@ import (
 var (
 	sourceName = regexp.MustCompile(`^[a-z0-9_-]+$`)
 	formatName = regexp.MustCompile(`^[a-z0-9-]+$`)
+	resumeFrom = regexp.MustCompile(`\{\{[^{}]+\}\}`)
 )
 
 func (l *loader) validateSource(path string, s *Source) {
@@ -46,6 +47,9 @@ func (l *loader) validateSource(path string, s *Source) {
 			if at := path + ".subprotocols[" + strconv.Itoa(i) + "]"; !isToken(p) {
 				l.report(at, "not a subprotocol: "+l.shown(at, p), "")
 			}
+		}
+		if r := s.WebSocket.Resume; r != "" && !resumeFrom.MatchString(r) {
+			l.report(path+".resume", "no {{field}} in it says where to go on", "")
 		}
 	case s.HTTP != nil:
 		l.httpSource(path, s.HTTP)

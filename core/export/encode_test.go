@@ -39,5 +39,6 @@ func TestEncoding(t *testing.T) {
 	msgtest.EachField(msg.Message{}, func(name string, m msg.Message) { check(name, &export.Batch{ID: "x", Messages: []msg.Message{m}}) })
 	msgtest.EachField(msg.Span{}, func(name string, s msg.Span) { check(name, &export.Batch{ID: "x", Spans: []msg.Span{s}}) })
 	msgtest.EachField(msg.DeadLetter{}, func(name string, l msg.DeadLetter) { check(name, &export.Batch{ID: "x", Letters: []msg.DeadLetter{l}}) })
+	msgtest.EachField(msg.Stream{}, func(name string, s msg.Stream) { check(name, &export.Batch{ID: "x", Streams: []msg.Stream{s}}) })
 	msgtest.EachField(msg.Ledger{}, func(name string, l msg.Ledger) { check(name, &export.Batch{ID: "x", Ledger: []msg.Ledger{l}}) })
 }

@@ -36,11 +36,12 @@ type Batch struct {
 	Spans    []msg.Span
 	Letters  []msg.DeadLetter
 	Ledger   []msg.Ledger
+	Streams  []msg.Stream
 }
 
 // Len is the number of records.
 func (b *Batch) Len() int {
-	return len(b.Messages) + len(b.Spans) + len(b.Letters) + len(b.Ledger)
+	return len(b.Messages) + len(b.Spans) + len(b.Letters) + len(b.Ledger) + len(b.Streams)
 }
 
 // Halves returns the batch in two, each with an identity of its own that is the
@@ -51,7 +52,8 @@ func (b *Batch) Halves() [2]*Batch {
 	left.Messages, right.Messages, n = cut(b.Messages, n)
 	left.Spans, right.Spans, n = cut(b.Spans, n)
 	left.Letters, right.Letters, n = cut(b.Letters, n)
-	left.Ledger, right.Ledger, _ = cut(b.Ledger, n)
+	left.Ledger, right.Ledger, n = cut(b.Ledger, n)
+	left.Streams, right.Streams, _ = cut(b.Streams, n)
 	return [2]*Batch{left, right}
 }
 

@@ -9,6 +9,11 @@ package frame
 
 import "fmt"
 
+// Lost is the Name of a Close frame that the host gives at the end of everything that
+// was heard live: the connection may have been lost. After a Close frame of the
+// protocol it says nothing new.
+const Lost = "lost"
+
 // Kind says how a frame was delimited.
 type Kind uint8
 
@@ -20,7 +25,7 @@ const (
 	Binary              // a WebSocket binary message
 	Body                // a whole HTTP response body, or a whole file that is one document
 	Request             // a whole HTTP request body: the prompt; Name is "METHOD path"
-	Close               // the stream's protocol ended it here; no data
+	Close               // the stream ended here; no data. Name is Lost when its protocol did not say so
 )
 
 var kindNames = [...]string{"line", "event", "text", "binary", "body", "request", "close"}

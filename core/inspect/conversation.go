@@ -90,6 +90,9 @@ func Load(ctx context.Context, q Querier, id string, texts int) (*Conversation, 
 	if err := b.spans(ctx, q, id); err != nil {
 		return nil, fmt.Errorf("session %s: spans: %w", id, err)
 	}
+	if err := b.open(ctx, q, id); err != nil {
+		return nil, fmt.Errorf("session %s: open spans: %w", id, err)
+	}
 	if err := b.messages(ctx, q, id); err != nil {
 		return nil, fmt.Errorf("session %s: messages: %w", id, err)
 	}
@@ -174,13 +177,43 @@ func (b *builder) spans(ctx context.Context, q Querier, id string) error {
 			default:
 				s.Kind, s.Name = "chat", s.Model
 			}
-			b.steps[span] = s
-			b.order = append(b.order, s)
-			if parent == "" {
-				t := &Turn{TraceID: trace, Agent: agent, Started: s.Started, Root: s}
-				b.roots = append(b.roots, t)
-				b.byID[span] = t
+			b.add(s, trace, agent)
+			return nil
+		})
+}
+
+func (b *builder) add(s *Step, trace, agent string) {
+	b.steps[s.SpanID] = s
+	b.order = append(b.order, s)
+	if s.parent == "" {
+		t := &Turn{TraceID: trace, Agent: agent, Started: s.Started, Root: s}
+		b.roots = append(b.roots, t)
+		b.byID[s.SpanID] = t
+	}
+}
+
+// open adds what still runs, which lasts until now.
+func (b *builder) open(ctx context.Context, q Querier, id string) error {
+	return q.Each(ctx, `
+		SELECT trace_id, toString(span_id), parent_span_id, toString(kind), toString(agent_name), toString(tool_name), toString(delegate_to), ts, toInt64(age_ms)
+		FROM open_spans FINAL
+		WHERE session_id = {id:String}
+		ORDER BY ts, span_id`, map[string]string{"id": id},
+		func(v []any) error {
+			r := reader{values: v}
+			trace, span, parent, kind, agent, tool, to := r.str(), r.str(), r.str(), r.str(), r.str(), r.str(), r.str()
+			s := &Step{SpanID: span, Kind: kind, To: to, Status: "running", Started: r.time(), parent: parent}
+			s.Duration = max(0, time.Duration(r.signed())*time.Millisecond)
+			if r.err != nil || b.steps[span] != nil { // it ended while this was read
+				return r.err
 			}
+			switch kind {
+			case "tool", "delegation":
+				s.Name = tool
+			case "run", "workflow":
+				s.Name = agent
+			}
+			b.add(s, trace, agent)
 			return nil
 		})
 }
@@ -268,6 +301,7 @@ func (b *builder) turns() []Turn {
 	for _, s := range b.order {
 		slices.SortStableFunc(s.Steps, func(x, y *Step) int { return x.Started.Compare(y.Started) })
 	}
+	slices.SortStableFunc(b.roots, func(x, y *Turn) int { return x.Started.Compare(y.Started) })
 	out := make([]Turn, 0, len(b.roots)+1)
 	for _, t := range b.roots {
 		t.Prompt, t.Steps = t.Root.Input, t.Root.Steps

@@ -72,28 +72,16 @@ func ms(ns int64) float64 { return float64(ns) / 1e6 }
 // longest is how long before a window work may have begun to be found in it.
 const longest = 7 * 24 * time.Hour
 
-// slowSQL finds delegations by how long they took. Those that nobody waited for,
-// or brought the result of, took as long as the run that they caused.
+// slowSQL finds delegations by how long they took.
 const slowSQL = `
 	WITH
 		fromUnixTimestamp64Nano({now:Int64}, 'UTC') AS now,
 		now - toIntervalSecond({since:Int64}) AS since,
-		now - toIntervalSecond({since:Int64} + {longest:Int64}) AS oldest,
-		runs AS
-		(
-			SELECT TraceId, ParentSpanId, max(Timestamp + toIntervalNanosecond(Duration)) AS end
-			FROM otel_traces
-			WHERE Operation IN ('invoke_agent', 'invoke_workflow') AND ParentSpanId != ''
-				AND ({since:Int64} = 0 OR Timestamp >= oldest) AND ({session:String} = '' OR SessionId = {session:String})
-			GROUP BY TraceId, ParentSpanId
-		)
-	SELECT d.trace_id, toString(d.span_id) AS span,
-		multiIf(d.status = 'running', now, d.async OR d.error_type = 'no_result', greatest(d.ts + toIntervalNanosecond(d.duration_ns), toDateTime64(r.end, 9, 'UTC')),
-			d.ts + toIntervalNanosecond(d.duration_ns)) AS ended
-	FROM delegations AS d
-	LEFT JOIN runs AS r ON r.TraceId = d.trace_id AND r.ParentSpanId = toString(d.span_id)
-	WHERE ({since:Int64} = 0 OR d.ts >= oldest AND ended >= since) AND ({session:String} = '' OR d.session_id = {session:String})
-	ORDER BY ended - d.ts DESC, d.trace_id, span
+		now - toIntervalSecond({since:Int64} + {longest:Int64}) AS oldest
+	SELECT trace_id, toString(span_id) AS span, if(status = 'running', now, ts + toIntervalNanosecond(duration_ns)) AS ended
+	FROM delegations FINAL
+	WHERE ({since:Int64} = 0 OR ts >= oldest AND ended >= since) AND ({session:String} = '' OR session_id = {session:String})
+	ORDER BY ended - ts DESC, trace_id, span
 	LIMIT {limit:UInt32}`
 
 // Slow returns the slowest delegations, the slowest first.

@@ -26,11 +26,19 @@ func (id SpanID) String() string  { return hex.EncodeToString(id[:]) }
 func (id ID) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, id[:]), nil }
 
 // UnmarshalText reads an id in hex.
-func (id *ID) UnmarshalText(b []byte) error {
+func (id *ID) UnmarshalText(b []byte) error { return unhex(id[:], b) }
+
+// UnmarshalText reads an id in hex.
+func (id *TraceID) UnmarshalText(b []byte) error { return unhex(id[:], b) }
+
+// UnmarshalText reads an id in hex.
+func (id *SpanID) UnmarshalText(b []byte) error { return unhex(id[:], b) }
+
+func unhex(id, b []byte) error {
 	if len(b) != hex.EncodedLen(len(id)) {
 		return fmt.Errorf("id %q: want %d hex digits", b, hex.EncodedLen(len(id)))
 	}
-	_, err := hex.Decode(id[:], b)
+	_, err := hex.Decode(id, b)
 	return err
 }
 

@@ -84,10 +84,17 @@ type Span struct {
 	ArgumentBytes uint32
 	ResultBytes   uint32
 	Delegate      Delegate // of a delegation; Task is not kept here
+	// Worked is when the run that a delegation caused ended, if nobody waited for it:
+	// Unix ns, zero when it is not after End. The caller's time goes to End.
+	Worked int64
 
 	Outcome       Outcome
 	ErrorType     string
 	StatusMessage string
+
+	// Pace is that of the response in which the run was heard; zero when its request
+	// was not, or began something else.
+	Pace Pace
 
 	Events []SpanEvent
 	Links  []SpanLink
@@ -115,5 +122,6 @@ const (
 type SpanLink struct {
 	TraceID TraceID
 	SpanID  SpanID
+	State   string // W3C tracestate
 	Attrs   []Attr
 }

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"regexp"
@@ -43,6 +44,25 @@ type Table struct{ models map[string][]dated }
 type dated struct {
 	from time.Time
 	Price
+}
+
+// Row is a price of a model, named without provider and date, from a time on; the zero time
+// is for ever.
+type Row struct {
+	Model string
+	From  time.Time
+	Price
+}
+
+// Rows are all prices, by model and time.
+func (t *Table) Rows() []Row {
+	var out []Row
+	for _, model := range slices.Sorted(maps.Keys(t.models)) {
+		for _, d := range t.models[model] {
+			out = append(out, Row{model, d.from, d.Price})
+		}
+	}
+	return out
 }
 
 // Default is the table that comes with the program.

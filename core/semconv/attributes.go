@@ -35,7 +35,7 @@ func (a attrs) flag(key string, v bool) {
 // twice.
 func (p *Profile) Attributes(s *msg.Span, add func(key string, v Value)) {
 	a := attrs{add}
-	a.str(KeyOperation, operation(s.Kind))
+	a.str(KeyOperation, Operation(s.Kind))
 	a.str(KeyConversation, s.Session)
 	a.str(KeyAgentName, s.Agent.Name)
 	switch s.Kind {
@@ -69,6 +69,26 @@ func (p *Profile) run(a attrs, s *msg.Span) {
 	a.str(KeyRequestModel, s.Model)
 	finish(a, s)
 	p.usage(a, s)
+	pace(a, &s.Pace)
+}
+
+// pace describes how the response came in which a run was heard.
+func pace(a attrs, p *msg.Pace) {
+	seconds := func(key string, ns int64) {
+		if ns > 0 {
+			a.add(key, Value{Kind: FloatValue, Float: float64(ns) / 1e9})
+		}
+	}
+	seconds(KeyFirstByte, p.FirstByte)
+	seconds(KeyFirstEvent, p.FirstEvent)
+	seconds(KeyDuration, p.Total)
+	seconds(KeyStall, p.LongestStall)
+	seconds(KeyGapP50, p.GapP50)
+	seconds(KeyGapP95, p.GapP95)
+	a.some(KeyChunks, uint64(max(p.Chunks, 0)))
+	a.some(KeyEvents, uint64(max(p.Events, 0)))
+	a.some(KeyBytes, uint64(max(p.Bytes, 0)))
+	a.flag(KeyBuffered, p.Buffered)
 }
 
 // chat describes a request to a model. Protocols name one model, which stands

@@ -61,5 +61,15 @@ const (
 	KeyArgumentBytes = "earshot.tool.arguments.bytes"
 	KeyResultBytes   = "earshot.tool.result.bytes"
 	KeyProvenance    = "earshot.usage.provenance"
-	KeyTrimmed       = "earshot.trimmed" // how many attributes and events were taken off to fit a request
+	KeyFirstByte     = "earshot.response.time_to_first_byte" // of the response in which a run was heard; seconds, as the durations below
+	KeyFirstEvent    = "earshot.response.time_to_first_event"
+	KeyDuration      = "earshot.response.duration"
+	KeyStall         = "earshot.response.longest_stall"
+	KeyGapP50        = "earshot.response.gap.p50"
+	KeyGapP95        = "earshot.response.gap.p95"
+	KeyChunks        = "earshot.response.chunks"
+	KeyEvents        = "earshot.response.events"
+	KeyBytes         = "earshot.response.bytes"
+	KeyBuffered      = "earshot.response.buffered" // its events came all at once at its end
+	KeyTrimmed       = "earshot.trimmed"           // how many attributes and events were taken off to fit a request
 )

@@ -82,7 +82,7 @@ const Scope = "github.com/earshot-dev/earshot"
 
 // Name is the span's name: the operation and what it is applied to.
 func (p *Profile) Name(s *msg.Span) string {
-	op, target := operation(s.Kind), ""
+	op, target := Operation(s.Kind), ""
 	switch s.Kind {
 	case msg.SpanChat:
 		target = s.Model
@@ -100,7 +100,8 @@ func (p *Profile) Name(s *msg.Span) string {
 	return op + " " + target
 }
 
-func operation(k msg.SpanKind) string {
+// Operation is gen_ai.operation.name of spans of that kind.
+func Operation(k msg.SpanKind) string {
 	switch k {
 	case msg.SpanChat:
 		return "chat"

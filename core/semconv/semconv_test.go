@@ -72,7 +72,7 @@ func TestKeysAreThoseOfTheRelease(t *testing.T) {
 		msg.SpanDelegation: otel.GenAIOperationNameExecuteTool.Value.AsString(),
 		msg.SpanWorkflow:   "invoke_workflow",
 	} {
-		if got := operation(op); got != want {
+		if got := Operation(op); got != want {
 			t.Errorf("operation of %s: %q, want %q", op, got, want)
 		}
 	}

@@ -8,33 +8,20 @@ import (
 	"github.com/earshot-dev/earshot/core/inspect"
 )
 
+// latest is how many conversations are listed.
+const latest = 200
+
 type sessionsPage struct {
-	Title, Search string
-	List          []inspect.Session
+	head
+	Search string
+	List   []inspect.Session
+	Full   bool // there may be more
 }
 
 func (u *UI) sessions(r *http.Request) (any, error) {
 	search := r.FormValue("search")
-	list, err := inspect.Sessions(r.Context(), u.q, inspect.Filter{Search: search, Limit: 200})
-	return sessionsPage{"Conversations", search, list}, err
-}
-
-type sessionPage struct {
-	Title   string
-	Session inspect.Session
-	Turns   []turnPage
-}
-
-func (u *UI) session(r *http.Request) (any, error) {
-	c, err := inspect.Load(r.Context(), u.q, r.PathValue("id"), inspect.LongTexts)
-	if err != nil {
-		return nil, err
-	}
-	p := sessionPage{Title: c.Session.ID, Session: c.Session}
-	for i := range c.Turns {
-		p.Turns = append(p.Turns, newTurn(i+1, &c.Turns[i]))
-	}
-	return p, nil
+	list, err := inspect.Sessions(r.Context(), u.q, inspect.Filter{Search: search, Limit: latest})
+	return sessionsPage{head{"Conversations", "sessions"}, search, list, len(list) == latest}, err
 }
 
 // Tool is how a tool did.
@@ -46,12 +33,12 @@ type Tool struct {
 }
 
 type toolsPage struct {
-	Title string
-	List  []Tool
+	head
+	List []Tool
 }
 
 func (u *UI) tools(r *http.Request) (any, error) {
-	p := toolsPage{Title: "Tools"}
+	p := toolsPage{head: head{"Tools", "tools"}}
 	var all time.Duration
 	err := u.q.Each(r.Context(), `
 		SELECT tool_name, count() AS calls, countIf(status = 'error') AS errors,
@@ -79,42 +66,6 @@ func (u *UI) tools(r *http.Request) (any, error) {
 	return p, err
 }
 
-// Open is work that runs now.
-type Open struct {
-	Kind, Name, Agent, Session string
-	Age, Silent                time.Duration
-	Stuck                      bool
-}
-
-type nowPage struct {
-	Title string
-	List  []Open
-}
-
-// stuckAfter is when silent work is called stuck.
-const stuckAfter = 5 * time.Minute
-
-func (u *UI) now(r *http.Request) (any, error) {
-	p := nowPage{Title: "Running now"}
-	err := u.q.Each(r.Context(), `
-		SELECT kind, name, agent_name, session_id, age_ms, silent_ms, toString(span_id) NOT IN (SELECT parent_span_id FROM v_open_spans) AS leaf
-		FROM v_open_spans
-		ORDER BY silent_ms DESC, span_id
-		LIMIT 500`, nil, func(v []any) error {
-		o := Open{}
-		var age, silent int64
-		var leaf uint8
-		if err := scan(v, &o.Kind, &o.Name, &o.Agent, &o.Session, &age, &silent, &leaf); err != nil {
-			return err
-		}
-		o.Age, o.Silent = time.Duration(age)*time.Millisecond, time.Duration(silent)*time.Millisecond
-		o.Stuck = leaf == 1 && o.Silent > stuckAfter
-		p.List = append(p.List, o)
-		return nil
-	})
-	return p, err
-}
-
 func millis(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
 // scan copies a row's values into pointers to the types that the query gives.
@@ -127,6 +78,8 @@ func scan(values []any, into ...any) error {
 		switch p := into[i].(type) {
 		case *string:
 			*p, ok = v.(string)
+		case *time.Time:
+			*p, ok = v.(time.Time)
 		case *uint64:
 			*p, ok = v.(uint64)
 		case *int64:

@@ -18,6 +18,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/earshot-dev/earshot/core/inspect"
 )
@@ -46,8 +47,9 @@ func New(q inspect.Querier) (*UI, error) {
 	u.mux.HandleFunc("GET /session/{id...}", u.page("session.html", u.session))
 	u.mux.HandleFunc("GET /tools", u.page("tools.html", u.tools))
 	u.mux.HandleFunc("GET /now", u.page("now.html", u.now))
-	u.mux.Handle("GET /assets/style.css", http.FileServerFS(assets))
-	u.mux.Handle("GET /assets/keys.js", http.FileServerFS(assets))
+	for _, name := range []string{"style.css", "keys.js", "icon.svg"} {
+		u.mux.Handle("GET /assets/"+name, http.FileServerFS(assets))
+	}
 	return u, nil
 }
 
@@ -59,7 +61,7 @@ func (u *UI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h := w.Header()
-	h.Set("Content-Security-Policy", "default-src 'none'; connect-src 'self'; style-src 'self'; script-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	h.Set("Content-Security-Policy", "default-src 'none'; connect-src 'self'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-store")
@@ -75,20 +77,28 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
+// head is what every page has: its title, and which part of the whole it is.
+type head struct{ Title, Here string }
+
+type errorPage struct {
+	head
+	Error string
+}
+
 // page renders what load returns; nothing is sent before all of it is made.
 func (u *UI) page(name string, load func(*http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		data, err := load(r)
-		status := http.StatusOK
+		status, shown := http.StatusOK, name
 		if err != nil {
 			status = http.StatusBadGateway
 			if errors.Is(err, inspect.ErrNoSession) {
 				status = http.StatusNotFound
 			}
-			name, data = "error.html", map[string]any{"Title": http.StatusText(status), "Error": err.Error()}
+			shown, data = "error.html", errorPage{head{http.StatusText(status), ""}, err.Error()}
 		}
 		var b bytes.Buffer
-		if err := u.templates.ExecuteTemplate(&b, name, data); err != nil {
+		if err := u.templates.ExecuteTemplate(&b, shown, data); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
@@ -101,12 +111,53 @@ func (u *UI) page(name string, load func(*http.Request) (any, error)) http.Handl
 var functions = template.FuncMap{
 	"span":  inspect.Span,
 	"clip":  inspect.Clip,
-	"clock": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
+	"cut":   cut,
+	"when":  func(t time.Time) string { return when(t, time.Now()) },
+	"exact": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000 MST") },
 	"join":  strings.Join,
+	"short": short,
+	"plus":  func(a, b int) int { return a + b },
+	"least": func(a, b int) int { return min(a, b) },
 	"count": func(n any, what string) string {
 		if s := fmt.Sprint(n); s != "1" {
 			return s + " " + what + "s"
 		}
 		return "1 " + what
 	},
+}
+
+// when is a time as short as it can be said.
+func when(t, now time.Time) string {
+	t, now = t.UTC(), now.UTC()
+	switch {
+	case t.Format(time.DateOnly) == now.Format(time.DateOnly):
+		return t.Format("15:04:05")
+	case t.Year() == now.Year():
+		return t.Format("Jan 2 15:04")
+	}
+	return t.Format("2006-01-02")
+}
+
+// short is a count of which only the size matters.
+func short(n uint64) string {
+	switch {
+	case n < 10_000:
+		return fmt.Sprint(n)
+	case n < 1_000_000:
+		return fmt.Sprintf("%.0fk", float64(n)/1e3)
+	case n < 10_000_000:
+		return fmt.Sprintf("%.1fM", float64(n)/1e6)
+	}
+	return fmt.Sprintf("%.0fM", float64(n)/1e6)
+}
+
+// cut ends a text after n bytes, between two characters.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
 }

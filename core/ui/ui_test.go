@@ -69,6 +69,35 @@ func TestForeignTextStaysText(t *testing.T) {
 	}
 }
 
+// TestAPageComesBack: that a store was down, or a conversation not there, is said
+// once, and the next request gets its page.
+func TestAPageComesBack(t *testing.T) {
+	u, err := New(flaky{canned{"v_tool_calls": {{"sound", uint64(1), uint64(0), 1.0, 1.0, 1.0, 1.0}}}, new(int)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, want := range []int{http.StatusBadGateway, http.StatusOK, http.StatusOK} {
+		w := httptest.NewRecorder()
+		u.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://"+local+"/tools", nil))
+		if w.Code != want {
+			t.Errorf("request %d: %d, want %d\n%s", n, w.Code, want, w.Body)
+		}
+	}
+}
+
+// flaky fails the first query.
+type flaky struct {
+	inspect.Querier
+	asked *int
+}
+
+func (f flaky) Each(ctx context.Context, sql string, params map[string]string, row func([]any) error) error {
+	if *f.asked++; *f.asked == 1 {
+		return errors.New("the store is down")
+	}
+	return f.Querier.Each(ctx, sql, params, row)
+}
+
 func TestPages(t *testing.T) {
 	open := [][]any{
 		{"tool", "execute_tool sound", "pilot", "s1", int64(900_000), int64(600_000), uint8(1)},
@@ -114,13 +143,19 @@ func TestPages(t *testing.T) {
 }
 
 // TestCriticalPathAddsUp makes trees whose steps overlap, reach over their
-// parents and have no length.
+// parents and have no length: what is marked as gating adds up to the turn, with
+// what the turn's own run had.
 func TestCriticalPathAddsUp(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 14))
 	zero := time.Unix(1_800_000_000, 0)
+	ids := 0
 	var tree func(depth int) *inspect.Step
 	tree = func(depth int) *inspect.Step {
-		s := &inspect.Step{Started: zero.Add(time.Duration(rng.IntN(1000)) * time.Millisecond), Duration: time.Duration(rng.IntN(1000)) * time.Millisecond}
+		ids++
+		s := &inspect.Step{
+			SpanID: fmt.Sprint(ids), Kind: []string{"run", "chat", "tool", "delegation"}[rng.IntN(4)],
+			Started: zero.Add(time.Duration(rng.IntN(1000)) * time.Millisecond), Duration: time.Duration(rng.IntN(1000)) * time.Millisecond,
+		}
 		for range rng.IntN(4) * min(depth, 1) {
 			s.Steps = append(s.Steps, tree(depth-1))
 		}
@@ -128,40 +163,98 @@ func TestCriticalPathAddsUp(t *testing.T) {
 	}
 	for n := range 2000 {
 		root := tree(4)
-		on := make(map[*inspect.Step]time.Duration)
-		criticalPath(root, root.Started, root.Started.Add(root.Duration), on)
-		var sum time.Duration
-		for s, d := range on {
-			if d < 0 || d > s.Duration {
-				t.Fatalf("tree %d: %s of a step of %s", n, d, s.Duration)
+		root.Kind = "run"
+		turn := newTurn(1, &inspect.Turn{Started: root.Started, Root: root, Steps: root.Steps}, whole)
+		var gated time.Duration
+		for _, s := range turn.Steps {
+			gated += s.Alone
+			for _, b := range append(s.Critical, s.Bar) {
+				if b.X < 0 || b.Width < 0 || b.X+b.Width > 1000.001 {
+					t.Fatalf("tree %d: a bar at %v", n, b)
+				}
 			}
-			sum += d
 		}
-		if sum != root.Duration {
-			t.Fatalf("tree %d: adds up to %s, not %s", n, sum, root.Duration)
+		if gated > turn.Duration || turn.Duration != root.Duration {
+			t.Fatalf("tree %d: %s of a turn of %s, whose run has %s", n, gated, turn.Duration, root.Duration)
 		}
+	}
+	run := &inspect.Step{SpanID: "r", Kind: "run", Started: zero, Duration: 10 * time.Second}
+	run.Steps = []*inspect.Step{
+		{SpanID: "a", Kind: "tool", Started: zero, Duration: 4 * time.Second},
+		{SpanID: "b", Kind: "tool", Started: zero.Add(time.Second), Duration: 8 * time.Second},
+	}
+	turn := newTurn(1, &inspect.Turn{Started: zero, Root: run, Steps: run.Steps}, whole)
+	if a, b := turn.Steps[0], turn.Steps[1]; a.Alone != time.Second || b.Alone != 8*time.Second {
+		t.Errorf("a gates %s, b %s: want 1s and 8s", a.Alone, b.Alone)
 	}
 }
 
-// TestManySteps: a turn of ten thousand steps is a page all the same.
+// whole shows all steps of a turn.
+var whole = window{size: 1 << 30}
+
+// TestManySteps: of a turn of ten thousand steps the page has as many as a browser
+// likes, ways to the others, and the whole of it in a strip.
 func TestManySteps(t *testing.T) {
 	zero := time.Unix(1_800_000_000, 0)
-	root := &inspect.Step{Started: zero, Duration: 10_000 * time.Second}
+	root := &inspect.Step{SpanID: "root", Kind: "run", Started: zero, Duration: 10_000 * time.Second}
 	for n := range 10_000 {
-		root.Steps = append(root.Steps, &inspect.Step{Kind: "tool", Name: fmt.Sprint("t", n), Started: zero.Add(time.Duration(n) * time.Second), Duration: time.Second})
+		s := &inspect.Step{SpanID: fmt.Sprint(n), Kind: "tool", Name: fmt.Sprint("t", n), Started: zero.Add(time.Duration(n) * time.Second), Duration: time.Second, Input: strings.Repeat("x", 4000)}
+		if n == 7_000 {
+			s.Status = "error"
+		}
+		root.Steps = append(root.Steps, s)
 	}
+	c := &inspect.Conversation{Session: inspect.Session{ID: "a b"}, Turns: []inspect.Turn{{Started: zero, Root: root, Steps: root.Steps}}}
 	u, err := New(canned{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	turn := newTurn(1, &inspect.Turn{Started: zero, Root: root, Steps: root.Steps})
-	w := httptest.NewRecorder()
-	u.page("session.html", func(*http.Request) (any, error) { return sessionPage{Title: "s", Turns: []turnPage{turn}}, nil })(w, httptest.NewRequest(http.MethodGet, "/", nil))
-	if n := strings.Count(w.Body.String(), "<rect "); w.Code != 200 || n != 10_000 || w.Body.Len() > 8<<20 {
-		t.Errorf("%d: %d bars in %d bytes", w.Code, n, w.Body.Len())
+	for query, want := range map[string]struct {
+		steps int
+		has   []string
+	}{
+		"":                     {most, []string{"10000 steps", `href="/session/a%20b?step=500&amp;turn=1"`, `class="failed"`}},
+		"turn=1&step=500":      {most, []string{"501 to 1000 of 10000", "t999<", `step=1000&amp;turn=1"`, `href="/session/a%20b?turn=1"`}},
+		"turn=1&step=9800":     {200, []string{"9801 to 10000 of 10000", "t9999<"}},
+		"turn=1&only=failed":   {1, []string{"t7000<"}},
+		"turn=1&only=longest":  {most, []string{"t0<"}},
+		"turn=1&step=99999999": {0, []string{"10000 steps"}},
+		"turn=2":               {0, []string{"Nothing of this conversation"}},
+	} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodGet, "/session/x?"+query, nil)
+		u.page("session.html", func(*http.Request) (any, error) { return newSession(c, r), nil })(w, r)
+		body := w.Body.String()
+		if n := strings.Count(body, "<li "); w.Code != 200 || n != want.steps || w.Body.Len() > pageTexts {
+			t.Errorf("%q: %d: %d steps in %d bytes", query, w.Code, n, w.Body.Len())
+		}
+		for _, has := range want.has {
+			if !strings.Contains(body, has) {
+				t.Errorf("%q: no %q", query, has)
+			}
+		}
 	}
-	last := turn.Steps[9_999]
-	if last.X+last.Width > 1000.001 || last.X < 0 {
-		t.Errorf("the last bar is at %v, %v wide", last.X, last.Width)
+}
+
+// TestManyTurns: a long conversation comes in parts as well.
+func TestManyTurns(t *testing.T) {
+	zero := time.Unix(1_800_000_000, 0)
+	c := &inspect.Conversation{}
+	for n := range 1001 {
+		root := &inspect.Step{SpanID: fmt.Sprint("r", n), Kind: "run", Started: zero, Duration: time.Second}
+		for k := range 50 {
+			root.Steps = append(root.Steps, &inspect.Step{SpanID: fmt.Sprint(n, ".", k), Kind: "tool", Started: zero, Duration: time.Second})
+		}
+		c.Turns = append(c.Turns, inspect.Turn{Started: zero, Root: root, Steps: root.Steps})
+	}
+	for query, want := range map[string]struct{ first, turns int }{"": {1, turnsShown}, "from=1000": {1001, 1}, "from=5000": {0, 0}, "from=-3": {1, turnsShown}, "from=x": {1, turnsShown}} {
+		p := newSession(c, httptest.NewRequest(http.MethodGet, "/session/x?"+query, nil))
+		steps := 0
+		for _, turn := range p.Turns {
+			steps += len(turn.Steps)
+		}
+		if len(p.Turns) != want.turns || want.turns > 0 && p.Turns[0].Number != want.first || steps > stepsShown {
+			t.Errorf("%q: %d turns, %d steps", query, len(p.Turns), steps)
+		}
 	}
 }

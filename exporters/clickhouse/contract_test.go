@@ -57,6 +57,9 @@ func takes(b *export.Batch) [][]string {
 	for i := range b.Ledger {
 		out = append(out, []string{"source_ledger/" + b.Ledger[i].Stream})
 	}
+	for i := range b.Streams {
+		out = append(out, []string{"streams/" + b.Streams[i].Stream})
+	}
 	return out
 }
 
@@ -125,7 +128,7 @@ func (f *fakeServer) keep(token string, records []string) {
 // idColumns are the columns by which rows are told apart.
 var idColumns = map[string]string{
 	"messages": "message_id", "otel_traces": "SpanId", "tool_calls": "span_id", "delegations": "span_id", "open_spans": "span_id",
-	"dead_letters": "dl_id", "source_ledger": "stream",
+	"dead_letters": "dl_id", "source_ledger": "stream", "streams": "stream",
 }
 
 // read takes the blocks of the body apart and names their rows.

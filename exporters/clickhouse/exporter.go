@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/price"
 	"github.com/earshot-dev/earshot/core/semconv"
 )
 
@@ -25,6 +26,9 @@ type Settings struct {
 	Timeout time.Duration
 	// MaxInsertBytes bounds one insert, about; 64 MiB when zero.
 	MaxInsertBytes int
+	// Prices are what model_prices has, beside what people insert; the default ones
+	// when nil.
+	Prices *price.Table
 	// Profile names the spans; the default one when nil.
 	Profile *semconv.Profile
 	Logger  *slog.Logger // slog.Default when nil
@@ -66,6 +70,9 @@ func New(_ context.Context, s Settings) (*Exporter, error) {
 			return nil, err
 		}
 	}
+	if s.Prices == nil {
+		s.Prices = price.Default()
+	}
 	schema := Schema{Database: conn.database, Cluster: s.Cluster, TTL: s.TTL}
 	return &Exporter{settings: s, schema: schema, conn: conn, writers: newWriters(s.Profile, schema), wire: newWire(conn.method)}, nil
 }
@@ -81,7 +88,7 @@ func (x *Exporter) Prepare(ctx context.Context) error {
 		if err := x.schema.Verify(ctx, x.conn); err != nil {
 			return err
 		}
-		x.ready = true
+		x.prepared(ctx)
 		return nil
 	}
 	done, err := x.schema.Apply(ctx, x.conn)
@@ -91,8 +98,16 @@ func (x *Exporter) Prepare(ctx context.Context) error {
 	for _, m := range done.Pending {
 		x.settings.Logger.Info("clickhouse: migration applied", "version", m.Version, "name", m.Name)
 	}
-	x.ready = true
+	x.prepared(ctx)
 	return nil
+}
+
+// prepared does what rows do not wait for.
+func (x *Exporter) prepared(ctx context.Context) {
+	x.ready = true
+	if err := x.writePrices(ctx); err != nil {
+		x.settings.Logger.Warn("clickhouse: model_prices is not what is configured", "error", err)
+	}
 }
 
 // Export stores a batch, one table after the other. The account of the streams

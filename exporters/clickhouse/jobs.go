@@ -26,6 +26,7 @@ type writers struct {
 	findings    *findingRows
 	letters     *letterRows
 	ledger      *ledgerRows
+	streams     *streamRows
 
 	scratch []int32
 }
@@ -33,7 +34,7 @@ type writers struct {
 func newWriters(p *semconv.Profile, s Schema) *writers {
 	w := &writers{
 		messages: newMessageRows(), spans: newSpanRows(p), calls: newCallRows(), delegations: newDelegationRows(),
-		open: newOpenRows(p), findings: newFindingRows(), letters: newLetterRows(), ledger: newLedgerRows(),
+		open: newOpenRows(p), findings: newFindingRows(), letters: newLetterRows(), ledger: newLedgerRows(), streams: newStreamRows(),
 	}
 	for _, t := range w.tables() {
 		names := make([]string, len(t.block.Columns))
@@ -47,7 +48,7 @@ func newWriters(p *semconv.Profile, s Schema) *writers {
 
 func (w *writers) tables() []*table {
 	return []*table{
-		&w.messages.table, &w.spans.table, &w.calls.table, &w.delegations.table, &w.open.table, &w.findings.table, &w.letters.table, &w.ledger.table,
+		&w.messages.table, &w.spans.table, &w.calls.table, &w.delegations.table, &w.open.table, &w.findings.table, &w.letters.table, &w.ledger.table, &w.streams.table,
 	}
 }
 
@@ -102,6 +103,12 @@ func (w *writers) jobs(b *export.Batch) []func() *job {
 		func() *job {
 			j := w.job(&w.ledger.table, len(b.Ledger), nil)
 			j.add = func(i int32) { w.ledger.add(&b.Ledger[i]) }
+			return j
+		},
+		func() *job {
+			j := w.job(&w.streams.table, len(b.Streams), nil)
+			j.add = func(i int32) { w.streams.add(&b.Streams[i]) }
+			j.period = func(i int32) int32 { return month(b.Streams[i].Pace.Start) }
 			return j
 		},
 	}

@@ -27,6 +27,7 @@ func fullBatch(id string, calls int) *export.Batch {
 		b.Spans = append(b.Spans, s)
 		b.Letters = append(b.Letters, msg.DeadLetter{ID: msg.NewLetterID("", "", "", "", fmt.Sprint(i)), Tenant: "default", Ver: 1, Seen: s.Start})
 		b.Ledger = append(b.Ledger, msg.Ledger{Tenant: "default", Source: "x", Stream: fmt.Sprint(i), Ver: 1, Seen: s.Start})
+		b.Streams = append(b.Streams, msg.Stream{Tenant: "default", Source: "x", Stream: fmt.Sprint(i), Pace: msg.Pace{Start: s.Start, Total: int64(i)}, Ver: 1})
 	}
 	return b
 }
@@ -43,19 +44,21 @@ func stands(t *testing.T, c *Conn) string {
 		"SELECT count(), sum(cityHash64(* EXCEPT ingest_ts)) FROM open_spans FINAL",
 		"SELECT count(), sum(cityHash64(*)) FROM dead_letters FINAL",
 		"SELECT count(), sum(cityHash64(*)) FROM source_ledger FINAL",
+		"SELECT count(), sum(cityHash64(* EXCEPT ingest_ts)) FROM streams FINAL",
 		"SELECT TraceId, min(Start) AS a, max(End) AS b FROM otel_traces_trace_id_ts GROUP BY TraceId ORDER BY TraceId LIMIT 3",
 		`SELECT tool_name, uniqExactMerge(calls), uniqExactIfMerge(errors), uniqExactIfMerge(over_1s), uniqExactIfMerge(over_10s), uniqExactIfMerge(over_1m),
 			uniqMerge(sessions) FROM tool_usage_1h GROUP BY tool_name`,
 		"SELECT count(), sum(messages), sum(tool_calls), sum(errors) FROM v_sessions",
 		"SELECT count(), sum(duration_ms) FROM v_tool_calls",
 		"SELECT count() FROM v_open_spans",
+		"SELECT count(), sum(duration_ms) FROM v_streams",
 	} {
 		fmt.Fprintf(&b, "%s\n  %s\n", sql, count(t, c, sql))
 	}
 	return b.String()
 }
 
-var stored = []string{"messages", "otel_traces", "tool_calls", "delegations", "open_spans", "dead_letters", "source_ledger"}
+var stored = []string{"messages", "otel_traces", "tool_calls", "delegations", "open_spans", "dead_letters", "source_ledger", "streams"}
 
 // TestABatchIsStoredOnce is a retry: the answer to an insert was lost, and the
 // same batch comes again. No table gets a row twice, FINAL or not.

@@ -129,7 +129,7 @@ func (r *delegationRows) add(s *msg.Span) {
 	r.link.Append(s.Delegate.Link.String())
 	r.confidence.Append(s.Delegate.Confidence)
 	r.async.Append(s.Delegate.Async)
-	r.duration.Append(duration(s))
+	r.duration.Append(max(duration(s), uint64(max(s.Worked-s.Start, 0))))
 	r.status.Append(status(s))
 	r.errorType.Append(s.ErrorType)
 	r.argsBytes.Append(s.ArgumentBytes)

@@ -122,7 +122,7 @@ func (r *spanRows) links(s *msg.Span) {
 		l := &s.Links[i]
 		r.linkTrace.Of.AppendHex(l.TraceID[:])
 		r.linkSpan.Of.AppendHex(l.SpanID[:])
-		r.linkState.Of.AppendString("")
+		r.linkState.Of.AppendString(l.State)
 		for _, a := range l.Attrs {
 			r.linkAttrs.Of.Append(a.Key, a.Value)
 		}

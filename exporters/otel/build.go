@@ -49,7 +49,7 @@ func (x *Exporter) span(s *msg.Span, content *content) *tracepb.Span {
 	for i := range s.Links {
 		l := &s.Links[i]
 		out.Links = append(out.Links, &tracepb.Span_Link{
-			TraceId: l.TraceID[:], SpanId: l.SpanID[:], Attributes: pairs(l.Attrs), Flags: flags,
+			TraceId: l.TraceID[:], SpanId: l.SpanID[:], TraceState: valid(l.State), Attributes: pairs(l.Attrs), Flags: flags,
 		})
 	}
 	return out

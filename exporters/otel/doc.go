@@ -1,5 +1,5 @@
-// Package otel sends spans to an OpenTelemetry receiver, over OTLP on gRPC or
-// HTTP.
+// Package otel sends spans and metrics to an OpenTelemetry receiver, over OTLP on
+// gRPC or HTTP.
 //
 // # What is sent
 //
@@ -16,6 +16,9 @@
 // ClickHouse names its span. With Content a span carries what came in the same
 // batch as its end: arguments and result of a call, the answer of a chat. A call
 // that runs for long has its arguments in an earlier batch, and goes without.
+//
+// Metrics are what core/app measures of what was committed, cumulative, once for each
+// source. A receiver that does not take them loses nothing but the time in between.
 //
 // # How
 //

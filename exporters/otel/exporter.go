@@ -67,16 +67,7 @@ func New(ctx context.Context, s Settings) (*Exporter, error) {
 }
 
 func (x *Exporter) overHTTP(u *url.URL) {
-	const suffix = "/v1/traces"
-	path := strings.TrimSuffix(u.Path, "/")
-	if !strings.HasSuffix(path, suffix) {
-		path += suffix
-	}
-	// The client's own transport is shared by the whole process and never closed.
-	t := &transport{answer: &x.answer, Transport: &http.Transport{
-		Proxy: http.ProxyFromEnvironment, TLSClientConfig: x.settings.TLS, ForceAttemptHTTP2: true,
-		MaxIdleConnsPerHost: 1, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 10 * time.Second,
-	}}
+	t := &transport{answer: &x.answer, Transport: x.settings.transport()}
 	x.idle = t.CloseIdleConnections
 	compression := otlptracehttp.NoCompression
 	if x.settings.Compression == CompressionGzip {
@@ -85,7 +76,7 @@ func (x *Exporter) overHTTP(u *url.URL) {
 	// Every option is given, so that the OTEL_EXPORTER_OTLP_* of the environment,
 	// which are the agent's as often as not, change nothing.
 	x.client = otlptracehttp.NewClient(
-		otlptracehttp.WithEndpointURL((&url.URL{Scheme: u.Scheme, Host: u.Host, Path: path}).String()),
+		otlptracehttp.WithEndpointURL(signalURL(u, "/v1/traces")),
 		otlptracehttp.WithTLSClientConfig(nil), // it is the transport's
 		otlptracehttp.WithHeaders(x.settings.Headers),
 		otlptracehttp.WithCompression(compression),
@@ -95,16 +86,40 @@ func (x *Exporter) overHTTP(u *url.URL) {
 	)
 }
 
+// signalURL is where a signal goes over HTTP: the endpoint with the signal's path,
+// unless the endpoint has the path of one already.
+func signalURL(u *url.URL, path string) string {
+	base := strings.TrimSuffix(u.Path, "/")
+	for _, known := range []string{"/v1/traces", "/v1/metrics"} {
+		base = strings.TrimSuffix(base, known)
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: base + path}).String()
+}
+
+// transport is one of its own: the client's is shared by the whole process and
+// never closed.
+func (s *Settings) transport() *http.Transport {
+	return &http.Transport{
+		Proxy: http.ProxyFromEnvironment, TLSClientConfig: s.TLS, ForceAttemptHTTP2: true,
+		MaxIdleConnsPerHost: 1, IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 10 * time.Second,
+	}
+}
+
+// reconnect: after an outage of hours gRPC would wait two minutes before it looks
+// again.
+func (s *Settings) reconnect() grpc.DialOption {
+	p := grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: s.Timeout}
+	p.Backoff.MaxDelay = 10 * time.Second
+	return grpc.WithConnectParams(p)
+}
+
 func (x *Exporter) overGRPC(u *url.URL) {
-	// After an outage of hours gRPC would wait two minutes before it looks again.
-	reconnect := grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: x.settings.Timeout}
-	reconnect.Backoff.MaxDelay = 10 * time.Second
 	opts := []otlptracegrpc.Option{
 		otlptracegrpc.WithEndpointURL((&url.URL{Scheme: u.Scheme, Host: u.Host}).String()),
 		otlptracegrpc.WithHeaders(x.settings.Headers),
 		otlptracegrpc.WithTimeout(x.settings.Timeout),
 		otlptracegrpc.WithRetry(otlptracegrpc.RetryConfig{}),
-		otlptracegrpc.WithDialOption(grpc.WithUnaryInterceptor(x.answer.intercept), grpc.WithConnectParams(reconnect)),
+		otlptracegrpc.WithDialOption(grpc.WithUnaryInterceptor(x.answer.intercept), x.settings.reconnect()),
 	}
 	if x.settings.Compression == CompressionGzip {
 		opts = append(opts, otlptracegrpc.WithCompressor(CompressionGzip))

@@ -88,7 +88,9 @@ var (
 func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 	switch f.Kind {
 	case frame.Close:
-		d.closed(out)
+		if f.Name != frame.Lost { // the work may go on without us
+			d.closed(out)
+		}
 	case frame.Request:
 		d.request(f, out)
 	case frame.Body:

@@ -92,7 +92,7 @@ func (e *event) take(name, task string) (p phase, known bool) {
 func (e *event) hand(name, to string, p phase, task msg.Text) {
 	m := e.give(msg.Delegation, "call:"+p.Call)
 	m.Role = msg.RoleAssistant
-	m.Tool.CallID, m.Tool.Name = p.Call, name
+	m.Tool.CallID, m.Tool.Name, m.Tool.Internal = p.Call, name, true // the pipeline does, no model
 	m.Delegation = msg.Delegate{To: to, Task: task, ChildRun: p.Call, Link: msg.ByNativeID}
 	m.SetAttr("title", p.Title)
 	m = e.below(msg.Status, "start:"+p.Call, p)
@@ -115,7 +115,7 @@ func (e *event) back(name string, p phase, to string, text msg.Text, reason stri
 	m.Hidden, m.Signal, m.FinishReason, m.IsError = true, msg.RunEnd, reason, failed
 	m = e.give(msg.DelegationResult, "result:"+p.Call)
 	m.Role, m.Content, m.IsError = msg.RoleTool, text, failed
-	m.Tool.CallID, m.Tool.Name, m.Delegation.To = p.Call, name, to
+	m.Tool.CallID, m.Tool.Name, m.Tool.Internal, m.Delegation.To = p.Call, name, true, to
 	m.Delegation.ChildRun, m.Delegation.Link = p.Call, msg.ByNativeID
 	if failed {
 		m.Tool.ErrorType = reason

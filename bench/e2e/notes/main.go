@@ -37,6 +37,9 @@ type note struct {
 var errNew = errors.New("a field that is new")
 
 func (d *note) Decode(f *frame.Frame, out *decoder.Output) error {
+	if f.Kind == frame.Close {
+		return nil
+	}
 	if err := d.doc.Parse(f.Data); err != nil {
 		out.Problem(msg.ReasonInvalidJSON, err.Error())
 		return nil

@@ -89,7 +89,7 @@ func flushing(ctx context.Context, r *runner) error {
 	return nil
 }
 
-// closing: the frame that says that the stream ended has no data to be bad. It may
+// closing: the frames that say that the stream ended have no data to be bad. They may
 // complete what is open.
 func closing(ctx context.Context, r *runner) error {
 	last := r.c.Frames[len(r.c.Frames)-1]
@@ -97,14 +97,21 @@ func closing(ctx context.Context, r *runner) error {
 		return nil
 	}
 	end := frame.Frame{Kind: frame.Close, At: last.At, Pos: last.End, End: last.End}
-	closed, err := r.play(ctx, r.suite.Subject, r.c.Stream, append(r.c.Frames[:len(r.c.Frames):len(r.c.Frames)], end), how{})
-	if err != nil {
-		return err
+	lost := end
+	lost.Name = frame.Lost
+	for _, ends := range [][]frame.Frame{{end}, {lost}, {end, lost}} {
+		closed, err := r.play(ctx, r.suite.Subject, r.c.Stream, append(r.c.Frames[:len(r.c.Frames):len(r.c.Frames)], ends...), how{})
+		if err != nil {
+			return err
+		}
+		if len(closed.problems) > len(r.base.problems) {
+			return breaks("D8", "a close frame, which has no data, gives the problem %s", closed.problems[len(closed.problems)-1].Reason)
+		}
+		if err := complete(append(r.base.said[:len(r.base.said):len(r.base.said)], closed.said...)); err != nil {
+			return err
+		}
 	}
-	if len(closed.problems) > len(r.base.problems) {
-		return breaks("D8", "a close frame, which has no data, gives the problem %s", closed.problems[len(closed.problems)-1].Reason)
-	}
-	return complete(append(r.base.said[:len(r.base.said):len(r.base.said)], closed.said...))
+	return nil
 }
 
 // leaving: a decoder starts nothing that goes on without it. Goroutines are seen

@@ -46,6 +46,7 @@ func Batches(n, records int) []*export.Batch {
 			Stage: "decode", Reason: msg.ReasonInvalidJSON, Payload: []byte("{"), Bytes: 1, Seen: start, Ver: 1,
 		})
 		b.Ledger = append(b.Ledger, msg.Ledger{Tenant: "default", Source: "source-0", Stream: fmt.Sprint(i), Read: 1, Decoded: 1, Seen: start, Ver: 1})
+		b.Streams = append(b.Streams, msg.Stream{Tenant: "default", Source: "source-0", Stream: fmt.Sprint(i), Pace: msg.Pace{Start: start, Total: 1}, Ver: 1})
 		out[i] = b
 	}
 	return out
@@ -54,6 +55,6 @@ func Batches(n, records int) []*export.Batch {
 func clone(b *export.Batch) *export.Batch {
 	c := *b
 	c.Messages, c.Spans = slices.Clone(b.Messages), slices.Clone(b.Spans)
-	c.Letters, c.Ledger = slices.Clone(b.Letters), slices.Clone(b.Ledger)
+	c.Letters, c.Ledger, c.Streams = slices.Clone(b.Letters), slices.Clone(b.Ledger), slices.Clone(b.Streams)
 	return &c
 }

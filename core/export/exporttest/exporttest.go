@@ -301,5 +301,9 @@ func halves(b *export.Batch) []*export.Batch {
 		h := half()
 		h.Ledger = append(h.Ledger, r)
 	}
+	for _, r := range b.Streams {
+		h := half()
+		h.Streams = append(h.Streams, r)
+	}
 	return out
 }

@@ -31,9 +31,13 @@ func (g *group) apply(out Emitter, m *msg.Message, stream uint64) (linked bool) 
 	case msg.User:
 		g.input(out, r, m.Time)
 	case msg.Assistant, msg.Reasoning:
-		h.SpanID = g.span(msg.SpanChat, g.output(out, r, m).ID)
+		if r.byModel(m) {
+			h.SpanID = g.span(msg.SpanChat, g.output(out, r, m).ID)
+		}
 	case msg.ToolCall, msg.Delegation:
-		g.output(out, r, m)
+		if r.byModel(m) {
+			g.output(out, r, m)
+		}
 		h.SpanID = g.begin(out, r, m)
 	case msg.ToolResult, msg.DelegationResult:
 		h.SpanID = g.end(out, r, m)
@@ -202,17 +206,12 @@ func (g *group) link(out Emitter, callID string, d msg.Delegate) {
 	l := callLink{Call: strings.Clone(callID), Child: strings.Clone(d.ChildRun), Link: d.Link, Confidence: d.Confidence}
 	old, over := g.Done[callID]
 	switch {
-	case c != nil && c.Child == "":
-		c.Child, c.Link, c.Confidence, c.changed = l.Child, l.Link, l.Confidence, true
-	case c != nil && c.Child == l.Child && l.Link > c.Link: // the stronger one stands, in whatever order they come
-		c.Link, c.Confidence, c.changed = l.Link, l.Confidence, true
-	case c == nil && over && old.Child == "":
+	case c != nil && l.better(c.Child, c.Link):
+		c.Child, c.Link, c.Confidence = l.Child, l.Link, l.Confidence
+		c.changed, c.Given = true, false
+	case c == nil && over && l.better(old.Child, old.Link):
 		old.Child, old.Link, old.Confidence = l.Child, l.Link, l.Confidence
-		g.Done[callID] = old
-	case c != nil && c.Child == l.Child && l.Link > c.Link:
-		c.Link, c.Confidence, c.changed = l.Link, l.Confidence, true
-	case c == nil && over && old.Child == l.Child && l.Link > old.Link:
-		old.Link, old.Confidence = l.Link, l.Confidence
+		g.retell(out, &old)
 		g.Done[callID] = old
 	case c == nil && !over && !slices.Contains(g.Links, l):
 		if g.Links = append(g.Links, l); len(g.Links) > maxLinks {
@@ -226,6 +225,25 @@ func (g *group) link(out Emitter, callID string, d msg.Delegate) {
 	case r.Call == callID && d.Link > r.Link: // which way is heard of first does not show
 		r.Link, r.Confidence, r.changed, r.Given = d.Link, d.Confidence, true, false
 	}
+}
+
+// better reports whether a call whose child is known like this has more from the
+// link: the stronger way stands, in whatever order they come.
+func (l callLink) better(child string, by msg.LinkMethod) bool {
+	return child == "" || child == l.Child && l.Link > by
+}
+
+// retell gives the span of an ended delegation again, because what is known of its
+// child has changed.
+func (g *group) retell(out Emitter, d *done) {
+	r := g.Runs[d.Run]
+	if d.Told == nil || r == nil {
+		return
+	}
+	c := &d.Told.Call
+	c.Child, c.Link, c.Confidence = d.Child, d.Link, d.Confidence
+	g.give(out, g.toldSpan(d.Told), r)
+	d.forget()
 }
 
 // adopt settles the runs that waited for r to appear.

@@ -42,6 +42,7 @@ type Assembler struct {
 	out      Emitter
 	groups   map[groupKey]*group
 	last     *group
+	heard    map[uint64]exchange // by stream
 }
 
 type groupKey struct{ tenant, format, session string }
@@ -56,7 +57,7 @@ func New(s Settings, store Store, out Emitter) *Assembler {
 	if s.IdleCall <= 0 {
 		s.IdleCall = 6 * time.Hour
 	}
-	return &Assembler{settings: s, store: store, out: out, groups: make(map[groupKey]*group)}
+	return &Assembler{settings: s, store: store, out: out, groups: make(map[groupKey]*group), heard: make(map[uint64]exchange)}
 }
 
 // Revision and position of a message make its version; see Version.
@@ -91,13 +92,14 @@ func (a *Assembler) Apply(m *msg.Message, stream uint64, revision uint32, now ti
 	if err != nil {
 		return 0, err
 	}
-	g.dirty, g.touched, g.revision = true, now, revision
+	g.dirty, g.touched, g.Revision = true, now, revision
 	h := &m.Host
 	h.ID = msg.NewID(h.Tenant, h.Format, m.Session, m.Key)
 	if m.ParentKey != "" {
 		h.Parent = msg.NewID(h.Tenant, h.Format, m.Session, m.ParentKey)
 	}
 	linked := g.apply(a.out, m, stream)
+	a.begun(g, m, stream)
 	h.Ver = Version(revision, m.Complete, linked, int64(h.Ver))
 	return g.replaced(m), nil
 }
@@ -160,6 +162,7 @@ func (a *Assembler) Resume(key string, now time.Time) error {
 // CloseStream says that the stream will give no more: its runs end where they
 // are. sessions are those that it spoke of.
 func (a *Assembler) CloseStream(stream uint64, sessions []RunRef) error {
+	a.Unheard(stream)
 	for _, s := range sessions {
 		g, err := a.group(s.Tenant, s.Format, s.Session)
 		if err != nil {

@@ -191,6 +191,79 @@ func TestTurnWithParallelTools(t *testing.T) {
 		`)
 }
 
+// TestWhatNoModelMade: a workflow's own text, a step that a pipeline hands on and a
+// tool of the framework are no response of a model, and make no span of one.
+func TestWhatNoModelMade(t *testing.T) {
+	internal := func(m msg.Message) msg.Message { m.Tool.Internal = true; return m }
+	final := said("a", "", 12)
+	final.Agent = msg.Agent{Name: "harvest", Kind: msg.KindWorkflow}
+	start := user("a", 0)
+	step := said("a", "", 11)
+	step.Agent, step.Model = final.Agent, "tern-2"
+	w := newWorld(t)
+	begin := msg.Message{Kind: msg.Status, Run: "a", Time: 0, Signal: msg.RunStart, Agent: final.Agent}
+	w.apply(start, begin, internal(delegated("a", "d", "planner", 1)), answered("a", "d", 4),
+		internal(called("a", "c", "aggregate", 5)), result("a", "c", 6), step, final,
+		msg.Message{Kind: msg.Stop, Run: "a", Time: 13, Signal: msg.RunEnd})
+	w.want(`
+		workflow a 0-13
+		  delegation Task 1-4
+		  tool aggregate 5-6
+		  chat - 6-11
+		`)
+	// A tool of the framework that the model asked for is part of its response.
+	w = newWorld(t)
+	think := internal(called("b", "c", "think", 2))
+	think.Model = "tern-2"
+	w.apply(user("b", 0), think, result("b", "c", 3), msg.Message{Kind: msg.Stop, Run: "b", Time: 4, Signal: msg.RunEnd})
+	w.want(`
+		run b 0-4
+		  chat - 0-2
+		  tool think 2-3
+		`)
+}
+
+// firstTokens are the seconds to the first token of the chats, by response.
+func (w *world) firstTokens() map[string]int64 {
+	w.seal()
+	out := make(map[string]int64)
+	for _, s := range w.rows {
+		if s.Kind == msg.SpanChat && !s.Deleted && s.FirstToken != 0 {
+			out[s.ResponseID] = (s.FirstToken - t0) / sec
+		}
+	}
+	return out
+}
+
+// TestFirstTokenComesFirst: the first token is heard of before what it begins, and
+// belongs to that response; one that is told again keeps it.
+func TestFirstTokenComesFirst(t *testing.T) {
+	first := func(resp string, at int64) msg.Message {
+		return msg.Message{Kind: msg.Status, Run: "a", ResponseID: resp, Time: at, Signal: msg.FirstToken}
+	}
+	end := msg.Message{Kind: msg.Stop, Run: "a", Time: 30, Signal: msg.RunEnd}
+	for _, c := range []struct {
+		name string
+		play []msg.Message
+		want map[string]int64
+	}{
+		{"named", []msg.Message{user("a", 0), first("r1", 2), said("a", "r1", 5), end}, map[string]int64{"r1": 2}},
+		{"not named", []msg.Message{user("a", 0), first("", 2), said("a", "", 5), end}, map[string]int64{"": 2}},
+		{"while another is open", []msg.Message{user("a", 0), said("a", "r1", 3), first("r2", 6), said("a", "r1", 7), said("a", "r2", 8), end}, map[string]int64{"r2": 6}},
+		{"told again", []msg.Message{user("a", 0), first("r1", 2), said("a", "r1", 3), said("a", "r2", 5), tokens("a", "r1", 6, 1), end}, map[string]int64{"r1": 2}},
+		{"of a response that never came", []msg.Message{user("a", 0), first("", 2), user("a", 9), said("a", "", 12), end}, map[string]int64{}},
+	} {
+		w := newWorld(t)
+		for _, m := range c.play {
+			w.apply(m)
+			w.restart()
+		}
+		if d := cmp.Diff(c.want, w.firstTokens()); d != "" {
+			t.Errorf("%s: %s", c.name, d)
+		}
+	}
+}
+
 func TestNestedDelegation(t *testing.T) {
 	w := newWorld(t)
 	child := func(run, call string, t int64) msg.Message {

@@ -56,7 +56,10 @@ func (g *group) give(out Emitter, s msg.Span, r *run) {
 	if s.Agent.Name == "" {
 		s.Agent.Name = r.To
 	}
-	s.Ver = uint64(g.revision&0xff)<<revisionShift | uint64(s.State)<<completeShift | uint64(max(s.LastSeen, 0)/1000)&(linkedBit-1)
+	s.Ver = uint64(g.Revision&0xff)<<revisionShift | uint64(s.State)<<completeShift | uint64(max(s.LastSeen, 0)/1000)&(linkedBit-1)
+	if s.Kind == msg.SpanDelegation { // of two links the stronger one stands
+		s.Ver += uint64(s.Delegate.Link)
+	}
 	if r.Linked {
 		s.Ver |= linkedBit
 	}
@@ -97,6 +100,43 @@ func (g *group) callSpan(c *call) msg.Span {
 	}
 }
 
+func (g *group) toldSpan(t *told) msg.Span {
+	s := g.callSpan(&t.Call)
+	s.State, s.End, s.LastSeen, s.ResultBytes = msg.SpanClosed, t.End, t.End, t.Result
+	s.Outcome, s.ErrorType, s.StatusMessage = t.Outcome, t.Error, t.Message
+	if t.Call.Async {
+		t.Call.goesOn(&s)
+	}
+	return s
+}
+
+// goesOn notes on the span of an ended delegation that its work went on.
+func (c *call) goesOn(s *msg.Span) {
+	if c.Worked > s.End {
+		s.Worked, s.LastSeen = c.Worked, c.Worked
+	}
+}
+
+// worked tells the delegation that caused a run when that ended.
+func (g *group) worked(out Emitter, r *run, end int64) {
+	if r.Call == "" || !r.Linked {
+		return
+	}
+	if c := g.Open[r.Call]; c != nil {
+		if end > c.Worked {
+			c.Worked, c.Given = end, false
+		}
+		return
+	}
+	d, ok := g.Done[r.Call]
+	if !ok || d.Told == nil || !d.Told.Call.Async || end <= d.Told.Call.Worked {
+		return
+	}
+	d.Told.Call.Worked = end
+	g.retell(out, &d)
+	g.Done[r.Call] = d
+}
+
 func (g *group) runSpan(r *run) msg.Span {
 	s := msg.Span{
 		ID: g.span(msg.SpanRun, r.ID), Kind: msg.SpanRun, State: msg.SpanOpen,
@@ -117,6 +157,15 @@ func (g *group) runSpan(r *run) msg.Span {
 		s.Parent = g.span(msg.SpanDelegation, r.Call)
 	case r.Parent != "" && r.Linked:
 		s.Parent = g.span(msg.SpanRun, r.Parent)
+	}
+	if x := r.Begun; x != nil {
+		s.Pace = x.Pace
+		if x.Pace.Total > 0 { // more than what was said: an exporter tells the versions apart by it
+			s.LastSeen = max(s.LastSeen, x.Pace.End())
+		}
+		if x.Remote != nil {
+			s.Links = append(s.Links, *x.Remote)
+		}
 	}
 	if r.Prev != "" {
 		s.Links = append(s.Links, msg.SpanLink{
@@ -153,6 +202,7 @@ func (g *group) seal(out Emitter) {
 			s.State, s.End = msg.SpanIdle, max(r.Last, c.Start)
 			s.Outcome, s.ErrorType = msg.OutcomeCancelled, "no_result"
 			s.Shown, c.Shown = c.Shown, false
+			c.goesOn(&s)
 			g.give(out, s, r)
 			c.Given = true
 		case r.Ended == running && c.changed:
@@ -183,6 +233,7 @@ func (g *group) giveRun(out Emitter, r *run) {
 	s.Shown, r.Shown = r.Shown, false
 	g.give(out, s, r)
 	r.Given = true
+	g.worked(out, r, s.End)
 }
 
 // idle ends what has been silent long enough: runs that wait for nothing, and
@@ -222,7 +273,7 @@ func (g *group) reset(id string) {
 	}
 	g.Runs[id] = &run{
 		ID: r.ID, Parent: r.Parent, Call: r.Call, Link: r.Link, Confidence: r.Confidence, Root: r.Root, Was: r.Was,
-		Prev: r.Prev, PrevRoot: r.PrevRoot, Linked: r.Linked, To: r.To, Stream: r.Stream, Ended: min(r.Ended, byCall), Shown: r.Shown,
+		Prev: r.Prev, PrevRoot: r.PrevRoot, Begun: r.Begun, Linked: r.Linked, To: r.To, Stream: r.Stream, Ended: min(r.Ended, byCall), Shown: r.Shown,
 	}
 	for _, c := range g.Open {
 		if c.Run == id {

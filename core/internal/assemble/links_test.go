@@ -1,7 +1,10 @@
 package assemble
 
 import (
+	"slices"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/earshot-dev/earshot/core/msg"
 )
@@ -25,24 +28,8 @@ func TestStrongestLinkStands(t *testing.T) {
 		{"child", []msg.Message{first, said("x", "r", 4)}},
 		{"end", []msg.Message{end}},
 	}
-	orders := [][]int{}
-	var permute func(done []int)
-	permute = func(done []int) {
-		if len(done) == len(steps) {
-			orders = append(orders, append([]int(nil), done...))
-		}
-		for i := range steps {
-			used, begun := false, i != 3
-			for _, d := range done {
-				used, begun = used || d == i, begun || d == 1
-			}
-			if !used && begun {
-				permute(append(done, i))
-			}
-		}
-	}
-	permute(nil)
-	for _, order := range orders {
+	all := orders(len(steps), func(step int, done []int) bool { return step != 3 || slices.Contains(done, 1) })
+	for _, order := range all {
 		w := newWorld(t)
 		name := ""
 		for _, i := range order {
@@ -72,7 +59,133 @@ func TestStrongestLinkStands(t *testing.T) {
 			t.Errorf("%s: %d spans", name, seen)
 		}
 	}
-	if len(orders) != 12 {
-		t.Errorf("%d orders", len(orders))
+	if len(all) != 12 {
+		t.Errorf("%d orders", len(all))
+	}
+}
+
+// rowsOf are the rows that stand, without their versions.
+func (w *world) rowsOf() map[string]msg.Span {
+	w.seal()
+	out := make(map[string]msg.Span)
+	for k, s := range w.rows {
+		if !s.Deleted {
+			s.Ver, s.Shown = 0, false
+			out[k] = s
+		}
+	}
+	return out
+}
+
+// orders are all orders of the numbers below n in which each stands behind what it
+// needs.
+func orders(n int, needs func(step int, done []int) bool) (out [][]int) {
+	var permute func(done []int)
+	permute = func(done []int) {
+		if len(done) == n {
+			out = append(out, slices.Clone(done))
+			return
+		}
+		for i := range n {
+			if !slices.Contains(done, i) && needs(i, done) {
+				permute(append(done, i))
+			}
+		}
+	}
+	permute(nil)
+	return out
+}
+
+// TestLinkAfterTheEnd: only a file beside the transcript names the child, or names
+// it better than the transcript does, and it may be read before the call, while it
+// runs, or after its result. The rows are the same.
+func TestLinkAfterTheEnd(t *testing.T) {
+	for _, known := range []msg.Delegate{{}, {ChildRun: "x", Link: msg.ByPrompt, Confidence: 50}} {
+		meta := msg.Message{Key: "meta", Kind: msg.Status, Time: 2, Signal: msg.Link, Tool: msg.Tool{CallID: "d"},
+			Delegation: msg.Delegate{ChildRun: "x", Link: msg.ByMetaFile}}
+		begin, end, first := delegated("a", "d", "scout", 1), answered("a", "d", 6), user("x", 2)
+		end.Delegation, end.Content = known, msg.Plain("seven hives")
+		first.ParentRun = msg.UnknownRun
+		steps := [][]msg.Message{{meta}, {user("a", 0), begin}, {first, said("x", "r", 4)}, {end}}
+		var want map[string]msg.Span
+		all := orders(len(steps), func(step int, done []int) bool { return step != 3 || slices.Contains(done, 1) })
+		for _, order := range all {
+			for _, restarts := range []bool{false, true} {
+				w := newWorld(t)
+				for _, i := range order {
+					w.apply(steps[i]...)
+					for len(w.replay) > 0 {
+						r := w.replay[0]
+						w.replay = w.replay[1:]
+						if err := w.a.ResetRun(r); err != nil {
+							t.Fatal(err)
+						}
+						w.apply(steps[2]...)
+					}
+					if restarts {
+						w.restart()
+					}
+				}
+				w.apply(msg.Message{Kind: msg.Stop, Run: "x", Time: 8, Signal: msg.RunEnd}, msg.Message{Kind: msg.Stop, Run: "a", Time: 9, Signal: msg.RunEnd})
+				got := w.rowsOf()
+				if want == nil {
+					want = got
+					for _, s := range got {
+						if d := s.Delegate; s.Kind == msg.SpanDelegation && (d.ChildRun != "x" || d.Link != msg.ByMetaFile) {
+							t.Errorf("the delegation is linked to %q by %q", d.ChildRun, d.Link)
+						}
+					}
+				}
+				if d := cmp.Diff(want, got, cmp.AllowUnexported(msg.Text{})); d != "" {
+					t.Fatalf("order %v, restarts %t: -first +this:\n%s", order, restarts, d)
+				}
+			}
+		}
+		if len(all) != 12 || len(want) != 5 {
+			t.Errorf("%d orders, %d rows", len(all), len(want))
+		}
+	}
+}
+
+// TestDelegationThatNobodyWaitedFor: one that goes on in the background, or that
+// silence closed, lasts as long as the run that it caused, in whatever order the
+// two are heard.
+func TestDelegationThatNobodyWaitedFor(t *testing.T) {
+	for _, async := range []bool{false, true} {
+		begin, first := delegated("a", "d", "scout", 1), user("x", 2)
+		begin.Delegation.Async, begin.Delegation.ChildRun, begin.Delegation.Link = async, "x", msg.ByNativeID
+		first.ParentRun, first.ParentCall = "a", "d"
+		parent := []msg.Message{user("a", 0), begin}
+		if async {
+			parent = append(parent, answered("a", "d", 3))
+		}
+		child := []msg.Message{first, said("x", "r", 40), {Kind: msg.Stop, Run: "x", Time: 50, Signal: msg.RunEnd}}
+		for name, play := range map[string][][]msg.Message{"parent first": {parent, child}, "child first": {child, parent}} {
+			w := newWorld(t)
+			for _, part := range play {
+				w.apply(part...)
+				w.a.Finish()
+				w.restart()
+			}
+			for _, r := range w.replay {
+				if err := w.a.ResetRun(r); err != nil {
+					t.Fatal(err)
+				}
+				w.apply(child...)
+			}
+			w.a.Finish()
+			seen := false
+			for _, s := range w.rowsOf() {
+				if s.Kind == msg.SpanDelegation {
+					seen = true
+					if got := (s.Worked - t0) / sec; got != 50 {
+						t.Errorf("%s, async %t: it worked until %d", name, async, got)
+					}
+				}
+			}
+			if !seen {
+				t.Errorf("%s, async %t: no delegation", name, async)
+			}
+		}
 	}
 }

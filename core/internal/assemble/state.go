@@ -18,6 +18,7 @@ const (
 	maxRuns      = 4096 // of any kind
 	maxDone      = 256  // ended delegations
 	maxLinks     = 256  // links whose call has not been seen
+	maxEarly     = 256  // results whose call has not been seen
 	maxEvents    = 32   // of a span
 	maxFound     = 32   // findings of a run
 	maxPartial   = 1024 // incomplete messages
@@ -28,16 +29,18 @@ const (
 
 // group is a session. Its exported fields are its state.
 type group struct {
-	key      groupKey
-	dirty    bool
-	touched  time.Time
-	revision uint32
-	recent   recent
+	key     groupKey
+	dirty   bool
+	touched time.Time
+	recent  recent
 
-	Turns map[uint64]string `json:"turns,omitempty"` // by stream: the top-level run that is going on, or was last
-	Runs  map[string]*run   `json:"runs,omitempty"`
-	Order []string          `json:"order,omitempty"` // of Runs, oldest first
-	Open  map[string]*call  `json:"open,omitempty"`  // calls without a result
+	// Revision is the decoder's, of which the spans' versions are made: a run that ends
+	// by rule after a restart has no message that tells it.
+	Revision uint32            `json:"revision,omitempty"`
+	Turns    map[uint64]string `json:"turns,omitempty"` // by stream: the top-level run that is going on, or was last
+	Runs     map[string]*run   `json:"runs,omitempty"`
+	Order    []string          `json:"order,omitempty"` // of Runs, oldest first
+	Open     map[string]*call  `json:"open,omitempty"`  // calls without a result
 	// Done are ended delegations, by call: the run that made them and the run they
 	// caused, for children that come late.
 	Done      map[string]done `json:"done,omitempty"`
@@ -45,6 +48,8 @@ type group struct {
 	// Links are facts about calls that nobody has made yet, oldest first: a file
 	// beside a transcript may be read before both.
 	Links []callLink `json:"links,omitempty"`
+	// Early are results of calls that nobody has made yet, oldest first.
+	Early []outcome `json:"early,omitempty"`
 	// Partial has the times under which incomplete messages were given, because the
 	// time is part of a row's place and the complete message may have another.
 	Partial map[string]int64 `json:"partial,omitempty"`
@@ -58,6 +63,40 @@ type done struct {
 
 	Link       msg.LinkMethod `json:"link,omitempty"`
 	Confidence uint8          `json:"confidence,omitempty"`
+
+	// Told is the call as it ended, as long as something may yet say better what it
+	// caused, a file beside the child's transcript that is read late, or that goes on
+	// behind the caller's back.
+	Told *told `json:"told,omitempty"`
+}
+
+// told is a call with its result.
+type told struct {
+	Call    call        `json:"call"`
+	End     int64       `json:"end"`
+	Result  uint32      `json:"result,omitempty"` // bytes
+	Outcome msg.Outcome `json:"outcome"`
+	Error   string      `json:"error,omitempty"`
+	Message string      `json:"message,omitempty"`
+}
+
+// forget drops the call when nothing can change it any more: its child is known for
+// sure, and the caller has waited for it.
+func (d *done) forget() {
+	if d.Link >= msg.ByNativeID && !d.Told.Call.Async {
+		d.Told = nil
+	}
+}
+
+// outcome is what came of a call.
+type outcome struct {
+	Call    string      `json:"call"`
+	Time    int64       `json:"time"`
+	Bytes   uint32      `json:"bytes,omitempty"`
+	Hash    uint64      `json:"hash,omitempty"` // of the content
+	Outcome msg.Outcome `json:"outcome"`
+	Error   string      `json:"error,omitempty"`
+	Message string      `json:"message,omitempty"`
 }
 
 type callLink struct {
@@ -102,11 +141,14 @@ type run struct {
 	Shown  bool            `json:"shown,omitempty"` // it was given as open
 	Chat   *chat           `json:"chat,omitempty"`
 	Chats  []chatStart     `json:"chats,omitempty"` // for responses that are told again
+	First  *chatStart      `json:"first,omitempty"` // the first token of a response that nothing else is heard of yet
 	Events []msg.SpanEvent `json:"events,omitempty"`
 	Detect detect.State    `json:"detect,omitzero"`
 	// Delegating is how many of its delegations are at work.
 	Delegating int             `json:"delegating,omitempty"`
 	Found      []msg.SpanEvent `json:"found,omitempty"` // what the detectors found
+
+	Begun *exchange `json:"begun,omitempty"` // the request that began it
 
 	Stream  uint64 `json:"stream"`
 	changed bool
@@ -122,8 +164,9 @@ type counted struct {
 }
 
 type chatStart struct {
-	ID    string `json:"id"`
-	Start int64  `json:"start"`
+	ID         string `json:"id"`
+	Start      int64  `json:"start"`
+	FirstToken int64  `json:"first_token,omitempty"`
 }
 
 // endedBy says why a run is over; higher reasons stand against lower ones.
@@ -170,8 +213,9 @@ type call struct {
 	Arguments  uint32          `json:"arguments,omitempty"`
 	Hash       uint64          `json:"hash,omitempty"` // of the arguments
 	Shown      bool            `json:"shown,omitempty"`
-	Lost       bool            `json:"lost,omitempty"`  // nobody will bring its result, by rule
-	Given      bool            `json:"given,omitempty"` // and it was given so
+	Lost       bool            `json:"lost,omitempty"`   // nobody will bring its result, by rule
+	Given      bool            `json:"given,omitempty"`  // and it was given so
+	Worked     int64           `json:"worked,omitempty"` // when the run that it caused ended
 	Events     []msg.SpanEvent `json:"events,omitempty"`
 
 	changed bool
@@ -255,8 +299,10 @@ func (g *group) waiting() map[string]bool {
 }
 
 // finished remembers a delegation that has its result.
-func (g *group) finished(c *call) {
-	d := done{Run: c.Run, Root: c.Run, Child: c.Child, To: c.To, Link: c.Link, Confidence: c.Confidence}
+func (g *group) finished(t *told) {
+	c := &t.Call
+	d := done{Run: c.Run, Root: c.Run, Child: c.Child, To: c.To, Link: c.Link, Confidence: c.Confidence, Told: t}
+	d.forget()
 	if r := g.Runs[c.Run]; r != nil {
 		d.Root = r.Root
 	}

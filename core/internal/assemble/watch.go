@@ -30,7 +30,7 @@ func (g *group) finder(out Emitter, r *run) func(detect.Finding) {
 
 // watchResult looks at a call that has its result. The framework's own machinery
 // repeats itself for good reasons, and so do delegations' results.
-func (g *group) watchResult(out Emitter, r *run, c *call, m *msg.Message) {
+func (g *group) watchResult(out Emitter, r *run, c *call, e outcome) {
 	if r != nil && c.Delegation {
 		r.Delegating--
 	}
@@ -38,7 +38,7 @@ func (g *group) watchResult(out Emitter, r *run, c *call, m *msg.Message) {
 		return
 	}
 	r.Detect.Result(detect.Result{
-		Call: c.ID, Tool: c.Tool, Arguments: c.Hash, Content: hash(m.Content), Failed: m.IsError, Begun: c.Start, Ended: m.Time,
+		Call: c.ID, Tool: c.Tool, Arguments: c.Hash, Content: e.Hash, Failed: e.Outcome != msg.OutcomeOK, Begun: c.Start, Ended: e.Time,
 	}, g.finder(out, r))
 }
 

@@ -17,6 +17,15 @@ func (g *group) input(out Emitter, r *run, t int64) {
 		r.Chat = nil
 	}
 	r.Input = max(r.Input, t)
+	if r.First != nil && r.First.ID == "" { // of a response that never came
+		r.First = nil
+	}
+}
+
+// byModel reports whether a model made what the message says. What a workflow says
+// of itself and what the framework calls name neither a model nor a response.
+func (r *run) byModel(m *msg.Message) bool {
+	return m.Model != "" || m.ResponseID != "" || r.Agent.Kind != msg.KindWorkflow && !m.Tool.Internal
 }
 
 // output adds a part to the response that the message belongs to.
@@ -42,18 +51,46 @@ func (r *run) startChat(m *msg.Message) *chat {
 	if id == "" {
 		id = m.Key
 	}
-	r.Chat = &chat{ID: strings.Clone(id), Named: m.ResponseID != "", Start: min(r.Input, m.Time)}
-	for _, known := range r.Chats {
-		if known.ID == id {
-			r.Chat.Start = known.Start
-			return r.Chat
+	c := &chat{ID: strings.Clone(id), Named: m.ResponseID != "", Start: min(r.Input, m.Time)}
+	r.Chat = c
+	at := slices.IndexFunc(r.Chats, func(known chatStart) bool { return known.ID == id })
+	if at >= 0 {
+		c.Start, c.FirstToken = r.Chats[at].Start, r.Chats[at].FirstToken
+	} else {
+		if len(r.Chats) >= maxChats {
+			r.Chats = slices.Delete(r.Chats, 0, maxChats/2)
+		}
+		r.Chats = append(r.Chats, chatStart{ID: c.ID, Start: c.Start})
+	}
+	if f := r.First; f != nil && (f.ID == "" || f.ID == c.ID) {
+		r.First = nil
+		r.begun(f.Start)
+	}
+	return c
+}
+
+// firstToken notes when a response began to come: the one that is open, or one
+// that nothing else is heard of yet.
+func (r *run) firstToken(m *msg.Message) {
+	if c := r.Chat; c != nil && (m.ResponseID == "" || m.ResponseID == c.ID) {
+		r.begun(m.Time)
+		return
+	}
+	r.First = &chatStart{ID: strings.Clone(m.ResponseID), Start: m.Time}
+}
+
+// begun sets the time of the first token of the open response, once.
+func (r *run) begun(t int64) {
+	c := r.Chat
+	if c.FirstToken != 0 {
+		return
+	}
+	c.FirstToken = t
+	for i := range r.Chats {
+		if r.Chats[i].ID == c.ID {
+			r.Chats[i].FirstToken = t
 		}
 	}
-	if len(r.Chats) >= maxChats {
-		r.Chats = slices.Delete(r.Chats, 0, maxChats/2)
-	}
-	r.Chats = append(r.Chats, chatStart{r.Chat.ID, r.Chat.Start})
-	return r.Chat
 }
 
 func (c *chat) say(m *msg.Message) {
@@ -123,7 +160,7 @@ func (g *group) begin(out Emitter, r *run, m *msg.Message) msg.SpanID {
 		id := strings.Clone(m.Tool.CallID)
 		c = &call{ID: id, Run: r.ID, Start: m.Time, Last: m.Time, Delegation: m.Kind == msg.Delegation, To: strings.Clone(m.Delegation.To)}
 		if d, ok := g.Done[id]; ok && d.Run == r.ID { // told again after its end
-			c.Child = d.Child
+			c.Child, c.Link, c.Confidence = d.Child, d.Link, d.Confidence
 		}
 		g.Open[id] = c
 		g.known(out, c)
@@ -140,7 +177,15 @@ func (g *group) begin(out Emitter, r *run, m *msg.Message) msg.SpanID {
 	c.Internal = c.Internal || m.Tool.Internal
 	c.Async = c.Async || m.Delegation.Async
 	c.Arguments, c.Hash = uint32(m.Tool.Arguments.Len()), hash(m.Tool.Arguments)
-	return g.span(c.kind(), c.ID)
+	id := g.span(c.kind(), c.ID)
+	for i, e := range g.Early {
+		if e.Call == c.ID {
+			g.Early = slices.Delete(g.Early, i, i+1)
+			g.answered(out, c, e)
+			break
+		}
+	}
+	return id
 }
 
 // known applies what was said of the call before it was made, and joins runs
@@ -174,8 +219,9 @@ func (c *call) kind() msg.SpanKind {
 	return msg.SpanTool
 }
 
-// end gives the span of a call that has its result. A result without a call is
-// a message and no span.
+// end gives the span of a call that has its result. One whose call has not been seen
+// waits for it: a conversation may be in several streams, which are not read in the
+// order in which they were written.
 func (g *group) end(out Emitter, r *run, m *msg.Message) msg.SpanID {
 	c := g.Open[m.Tool.CallID]
 	if c == nil {
@@ -184,7 +230,11 @@ func (g *group) end(out Emitter, r *run, m *msg.Message) msg.SpanID {
 			kind = msg.SpanDelegation
 			g.link(out, m.Tool.CallID, m.Delegation)
 		}
-		if _, known := g.Done[m.Tool.CallID]; known || kind == msg.SpanTool {
+		_, known := g.Done[m.Tool.CallID]
+		if !known && m.Complete > msg.Partial {
+			g.early(m)
+		}
+		if known || kind == msg.SpanTool {
 			return g.span(kind, m.Tool.CallID)
 		}
 		return m.Host.SpanID
@@ -198,24 +248,42 @@ func (g *group) end(out Emitter, r *run, m *msg.Message) msg.SpanID {
 		c.Last, c.changed = max(c.Last, m.Time), true
 		return id
 	}
-	s := g.callSpan(c)
-	s.State, s.End, s.Shown = msg.SpanClosed, max(m.Time, c.Start), c.Shown
-	s.LastSeen = s.End
-	s.ResultBytes = uint32(m.Content.Len())
-	s.Outcome = msg.OutcomeOK
+	g.answered(out, c, outcomeOf(m))
+	return id
+}
+
+// early keeps a result whose call has not been seen.
+func (g *group) early(m *msg.Message) {
+	g.Early = slices.DeleteFunc(g.Early, func(e outcome) bool { return e.Call == m.Tool.CallID })
+	if len(g.Early) >= maxEarly {
+		g.Early = slices.Delete(g.Early, 0, 1)
+	}
+	g.Early = append(g.Early, outcomeOf(m))
+}
+
+func outcomeOf(m *msg.Message) outcome {
+	e := outcome{Call: strings.Clone(m.Tool.CallID), Time: m.Time, Bytes: uint32(m.Content.Len()), Hash: hash(m.Content), Outcome: msg.OutcomeOK}
 	if m.IsError {
-		s.Outcome, s.ErrorType, s.StatusMessage = msg.OutcomeError, m.Tool.ErrorType, head(m.Content)
-		if s.ErrorType == "" {
-			s.ErrorType = "tool_error"
+		e.Outcome, e.Error, e.Message = msg.OutcomeError, strings.Clone(m.Tool.ErrorType), head(m.Content)
+		if e.Error == "" {
+			e.Error = "tool_error"
 		}
-		if s.ErrorType == "cancelled" || s.ErrorType == "interrupted" {
-			s.Outcome = msg.OutcomeCancelled
+		if e.Error == "cancelled" || e.Error == "interrupted" {
+			e.Outcome = msg.OutcomeCancelled
 		}
 	}
+	return e
+}
+
+// answered gives the span of a call with its result.
+func (g *group) answered(out Emitter, c *call, e outcome) {
+	t := &told{Call: *c, End: max(e.Time, c.Start), Result: e.Bytes, Outcome: e.Outcome, Error: e.Error, Message: e.Message}
+	s := g.toldSpan(t)
+	s.Shown = c.Shown
 	g.give(out, s, g.Runs[c.Run])
-	g.watchResult(out, g.Runs[c.Run], c, m)
+	g.watchResult(out, g.Runs[c.Run], c, e)
 	if c.Delegation {
-		g.finished(c)
+		g.finished(t)
 		for _, child := range g.Runs {
 			if child.Call == c.ID || child.ID == c.Child {
 				child.over(byCall)
@@ -223,7 +291,6 @@ func (g *group) end(out Emitter, r *run, m *msg.Message) msg.SpanID {
 		}
 	}
 	delete(g.Open, c.ID)
-	return id
 }
 
 // signal does what the message says beyond its kind.
@@ -256,9 +323,7 @@ func (g *group) signal(out Emitter, r *run, m *msg.Message) {
 			r.Chat.say(m)
 		}
 	case msg.FirstToken:
-		if c := r.Chat; c != nil && c.FirstToken == 0 {
-			c.FirstToken = m.Time
-		}
+		r.firstToken(m)
 	case msg.WaitStart, msg.WaitEnd, msg.Retry:
 		if c := g.Open[m.Tool.CallID]; c != nil {
 			if len(c.Events) < maxEvents {

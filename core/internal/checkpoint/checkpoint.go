@@ -34,6 +34,9 @@ type Stream struct {
 	FlushPos int64  `json:"flush_pos,omitempty"` // where what the decoder had open was given
 	LastTime int64  `json:"last_time,omitempty"`
 	Closed   bool   `json:"closed,omitempty"` // its source has closed it
+	// Session and Run, of the top level, are those that it spoke of first.
+	Session string `json:"session,omitempty"`
+	Run     string `json:"run,omitempty"`
 	// Poison are frames that no decoder is to see again, by position, and why.
 	Poison map[int64]string `json:"poison,omitempty"`
 

@@ -3,6 +3,7 @@ package deadletter
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/msg"
@@ -39,6 +40,10 @@ func Refused(exporter string, b *export.Batch, why error, now int64) (Entry, err
 		d := &b.Ledger[0]
 		e.Kind, name, shown = "ledger", d.Stream, d
 		l.Tenant, l.Source, l.Format, l.Origin = d.Tenant, d.Source, d.Format, d.Origin
+	case len(b.Streams) > 0:
+		d := &b.Streams[0]
+		e.Kind, name, shown = "stream", d.Stream+" "+strconv.FormatInt(d.Pace.Start, 10), d
+		l.Tenant, l.Source, l.Format, l.Session, l.Origin = d.Tenant, d.Source, d.Format, d.Session, d.Origin
 	}
 	payload, err := json.Marshal(shown)
 	if err != nil {

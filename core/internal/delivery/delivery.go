@@ -66,8 +66,11 @@ type Settings struct {
 	// Refused keeps a batch of one record that the exporter will never take, and why.
 	// It is called again until it succeeds: the checkpoint moves past the record then.
 	Refused func(exporter string, b *export.Batch, why error) error
-	Logger  *slog.Logger
-	Metrics *telemetry.Metrics
+	// Committed, if set, is given each batch once its checkpoint is committed, in
+	// order, from one goroutine. The batch is not to be kept.
+	Committed func(b *export.Batch)
+	Logger    *slog.Logger
+	Metrics   *telemetry.Metrics
 }
 
 // Delivery is described in the package comment.
@@ -230,6 +233,9 @@ func (d *Delivery) commits(ctx context.Context) {
 			return
 		}
 		d.settings.Metrics.Commits.Inc()
+		if d.settings.Committed != nil {
+			d.settings.Committed(p.batch)
+		}
 		p.done()
 	}
 }

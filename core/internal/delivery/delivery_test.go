@@ -64,6 +64,7 @@ type rig struct {
 	other   *far
 	max     int64
 	refused []string
+	told    []string // batches that Committed was called with
 
 	mu        sync.Mutex
 	committed int
@@ -92,6 +93,11 @@ func (r *rig) start() *rig {
 		Refused: func(exporter string, b *export.Batch, why error) error {
 			r.refused = append(r.refused, fmt.Sprint(exporter, " ", b.Messages[0].Key, " ", why))
 			return nil
+		},
+		Committed: func(b *export.Batch) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.told = append(r.told, b.Messages[0].Key)
 		},
 	}, r, delivery.Target{Name: "near", Exporter: r.near}, delivery.Target{Name: "other", Exporter: r.other})
 	if err != nil {
@@ -261,7 +267,7 @@ func TestCommitFollows(t *testing.T) {
 	r := (&rig{T: t, dir: t.TempDir(), near: &far{}, other: &far{}, failing: true}).start()
 	r.submit(0, 2)
 	r.until("the exporters", func() bool { return r.near.count() == 6 && r.other.count() == 6 })
-	if r.commits() != 0 {
+	if r.commits() != 0 || len(r.told) != 0 {
 		t.Error("committed")
 	}
 	r.mu.Lock()
@@ -269,4 +275,7 @@ func TestCommitFollows(t *testing.T) {
 	r.mu.Unlock()
 	r.until("the commits", func() bool { return r.commits() == 2 })
 	r.stop()
+	if d := cmp.Diff([]string{"0.0", "1.0"}, r.told); d != "" {
+		t.Errorf("told of: %s", d)
+	}
 }

@@ -59,6 +59,7 @@ func (c *count) Open(context.Context, source.ID, func(int64)) (source.Stream, in
 	return counted{c}, 0, nil
 }
 func (c counted) Save(source.ID)                    {}
+func (c counted) Mark(int64, []byte)                {}
 func (c counted) Close(context.Context, bool) error { return nil }
 func (c counted) Deliver(_ context.Context, b *frame.Batch) error {
 	c.mu.Lock()

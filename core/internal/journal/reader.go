@@ -179,9 +179,11 @@ func (r *Reader) start(ctx context.Context) error {
 	}
 	r.j.mu.Unlock()
 	for i := range open {
-		if _, err := r.tail(ctx, &open[i]); err != nil {
+		t, err := r.tail(ctx, &open[i])
+		if err != nil {
 			return err
 		}
+		t.mark(open[i].to, open[i].state)
 	}
 	return r.enter(r.j.list()[0])
 }

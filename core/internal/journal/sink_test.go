@@ -42,8 +42,9 @@ type taken struct {
 	closed bool
 	frames []frame.Frame
 	rewind func(int64)
-	again  bool // rewound: what is further on is refused
-	gone   bool // forgotten
+	again  bool     // rewound: what is further on is refused
+	gone   bool     // forgotten
+	marks  []string // "pos state"
 }
 
 func newSink(t *testing.T) *sink {
@@ -192,6 +193,12 @@ func (s *taken) Save(id source.ID) {
 	s.sink.mu.Lock()
 	defer s.sink.mu.Unlock()
 	s.id = id
+}
+
+func (s *taken) Mark(pos int64, state []byte) {
+	s.sink.mu.Lock()
+	defer s.sink.mu.Unlock()
+	s.marks = append(s.marks, fmt.Sprintf("%d %s", pos, state))
 }
 
 func (s *taken) Close(context.Context, bool) error {

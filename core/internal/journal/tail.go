@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -55,6 +56,29 @@ func (r *Reader) tail(ctx context.Context, e *entry) (*tail, error) {
 	return t, nil
 }
 
+// begun returns the stream, of which the segment has something at pos. One that is
+// opened for it is told what was marked before: a recording that has no frames and
+// no end is none.
+func (r *Reader) begun(ctx context.Context, e *entry, pos int64) (*tail, error) {
+	known := r.tails[e.number] != nil
+	t, err := r.tail(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	if !known {
+		t.mark(pos, e.state)
+	}
+	r.see(t, pos)
+	return t, nil
+}
+
+// mark tells what was marked of the stream at a position.
+func (t *tail) mark(pos int64, state []byte) {
+	if len(state) > 0 {
+		t.out.Mark(pos, state)
+	}
+}
+
 // take takes a record.
 func (r *Reader) take(ctx context.Context, rec *record) error {
 	if rec.kind == kindBegin {
@@ -80,23 +104,26 @@ func (r *Reader) take(ctx context.Context, rec *record) error {
 			r.damaged(r.window.at, int64(headSize+len(rec.payload)))
 			return nil
 		}
-		t, err := r.tail(ctx, e)
+		t, err := r.begun(ctx, e, f.Pos)
 		if err != nil {
 			return err
 		}
-		r.see(t, f.Pos)
 		if f.End <= t.next {
 			return nil
 		}
 		r.hole(t, f.Pos, f.At, ReasonCorrupt)
 		f.Pos = t.next
 		r.add(t, f)
+	case kindMark:
+		e.state = bytes.Clone(rec.payload)
+		if t := r.tails[rec.stream]; t != nil {
+			t.mark(rec.pos, e.state)
+		}
 	case kindEnd:
-		t, err := r.tail(ctx, e)
+		t, err := r.begun(ctx, e, rec.pos)
 		if err != nil {
 			return err
 		}
-		r.see(t, rec.pos)
 		r.hole(t, rec.pos, rec.at, ReasonCorrupt)
 		r.over(t)
 	}
@@ -120,6 +147,7 @@ func (r *Reader) meet(ctx context.Context, rec *record) error {
 		return nil
 	}
 	r.see(t, e.to)
+	t.mark(e.to, e.state)
 	r.hole(t, e.to, rec.at, ReasonCorrupt)
 	if t.origin != e.origin && e.to >= t.next {
 		t.origin = e.origin
@@ -329,11 +357,11 @@ func (r *Reader) settle(ctx context.Context, gone bool) error {
 	}
 	now := time.Now().UnixNano()
 	for _, e := range list {
-		t, err := r.tail(ctx, e)
+		t, err := r.begun(ctx, e, e.from)
 		if err != nil {
 			return err
 		}
-		r.see(t, e.from)
+		t.mark(e.to, e.state)
 		r.hole(t, e.to, now, reason)
 		if e.ended {
 			r.over(t)

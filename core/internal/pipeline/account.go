@@ -72,6 +72,7 @@ func (c *core) account(s *stream, j *job, r *wire.Result) (kept bool, err error)
 		if rec.Replay != nil && rec.Pos >= rec.Replay.Until {
 			rec.Replay = nil
 		}
+		c.reached(s)
 	}
 	return kept, nil
 }
@@ -185,6 +186,7 @@ func (f *Feed) said(k msg.Kind) prometheus.Counter {
 
 // belongs notes of which sessions the stream speaks.
 func (c *core) belongs(s *stream, m *msg.Message) {
+	s.speaksOf(m)
 	if s.lastSession != m.Session {
 		s.lastSession = strings.Clone(m.Session)
 		s.sessions[assemble.RunRef{Tenant: s.feed.tenant, Format: s.format.name, Session: s.lastSession}] = struct{}{}

@@ -139,6 +139,9 @@ func (c *core) open(s *stream) error {
 			s.record.State = state
 		}
 		s.record.Closed = false
+		if known.Session != "" {
+			s.sessions[assemble.RunRef{Tenant: s.feed.tenant, Format: s.format.name, Session: known.Session}] = struct{}{}
+		}
 	}
 	c.names[s.name] = s
 	s.next, s.at = s.record.SnapPos, s.record.SnapPos
@@ -276,6 +279,7 @@ func (c *core) restart(f *format) {
 
 // end closes a stream.
 func (c *core) end(s *stream, j *job) error {
+	c.heardOut(s)
 	sessions := make([]assemble.RunRef, 0, len(s.sessions))
 	for ref := range s.sessions {
 		sessions = append(sessions, ref)
@@ -329,6 +333,7 @@ func (c *core) detach(f *Feed) {
 		delete(c.streams, id)
 		delete(c.names, s.name)
 		delete(c.changed, s)
+		c.assembler.Unheard(s.name)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"strconv"
 	"sync"
 	"time"
 
@@ -181,6 +182,10 @@ func identity(b *export.Batch) string {
 	}
 	for i := range b.Letters {
 		row(b.Letters[i].ID[:], b.Letters[i].Ver)
+	}
+	for i := range b.Streams {
+		r := &b.Streams[i]
+		row(append([]byte(r.Stream), strconv.FormatInt(r.Pace.Start, 10)...), r.Ver)
 	}
 	for i := range b.Ledger {
 		row([]byte(b.Ledger[i].Stream), b.Ledger[i].Ver)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,8 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/journal"
 	"github.com/earshot-dev/earshot/core/internal/pipeline"
 	"github.com/earshot-dev/earshot/core/internal/source"
+	"github.com/earshot-dev/earshot/core/internal/telemetry"
+	"github.com/earshot-dev/earshot/core/msg"
 )
 
 // recorded is a journal with streams of the same lines, interleaved; one of them
@@ -36,6 +39,11 @@ func recorded(t *testing.T, streams int, all [][]byte) string {
 			t.Fatal(err)
 		}
 	}
+	for i, r := range recs {
+		if err := r.Mark([]byte(begun(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for n, line := range all {
 		if n%50 == 7 {
 			recs[2].Gap("slow", 1, 100)
@@ -46,7 +54,10 @@ func recorded(t *testing.T, streams int, all [][]byte) string {
 			}
 		}
 	}
-	for _, r := range append(recs[2:], recs[0]) {
+	for i, r := range append(recs[2:], recs[0]) {
+		if err := r.Mark([]byte(strings.TrimSuffix(begun(i), "}") + `,"timing":{"start":1700000000000000001,"first_byte":5000000,"total":90000000,"events":9,"buffered":true}}`)); err != nil {
+			t.Fatal(err)
+		}
 		if err := r.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -55,6 +66,11 @@ func recorded(t *testing.T, streams int, all [][]byte) string {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// begun is what a listener marks a stream with at its beginning.
+func begun(i int) string {
+	return fmt.Sprintf(`{"method":"POST","status":200,"traceparent":"00-0af7651916cd43dd8448eb211c8031%02x-b7ad6b7169203331-01","tracestate":"k=v"}`, i)
 }
 
 // hears has a world hear what a copy of the journal has.
@@ -95,7 +111,7 @@ func TestJournalStoppedAnywhere(t *testing.T) {
 	for _, l := range clean.table.ledger {
 		read, added, dropped = read+l.Read, added+l.Decoded+l.Quarantined+l.Dropped, dropped+l.Dropped
 	}
-	if size := 6 * int64(len(strings.Join(strs(corpus()), "\n"))+1); read != size+800 || added != read || dropped != 800 || len(clean.table.ledger) != 6 {
+	if size := 6 * int64(len(strings.Join(strs(corpus()), "\n"))+1); read != size+800 || added != read || dropped != 800 || len(clean.table.ledger) != 6 || len(clean.table.streams) != 5 {
 		t.Errorf("%d streams, read %d of %d, accounted for %d, dropped %d", len(clean.table.ledger), read, size+800, added, dropped)
 	}
 	for seed := range uint64(2) {
@@ -223,5 +239,76 @@ func TestRewindsAndOverlaps(t *testing.T) {
 	}
 	if l := w.table.ledger["k"]; l.Read != 9 || l.Decoded != 9 || l.Frames != 9 {
 		t.Errorf("%+v", l)
+	}
+}
+
+// What a listener knows of a response comes out as a row, on the span of the run
+// that the request began, as a link to who sent it, and as metrics.
+func TestHeard(t *testing.T) {
+	lines := [][]byte{
+		[]byte(`{"n":1,"run":"a","kind":"user","t":1700000000}`),
+		[]byte(`{"n":2,"run":"b","parent":"a","kind":"assistant","t":1700000001}`),
+		[]byte(`{"n":3,"run":"a","kind":"assistant","t":1700000002}`),
+	}
+	w := (&world{t: t, dir: t.TempDir(), table: newTable(), quick: true}).hears(recorded(t, 3, lines))
+	w.settings.Metrics = telemetry.New()
+	w.run(nil)
+	if len(w.table.streams) != 2 {
+		t.Fatalf("%d rows of streams", len(w.table.streams))
+	}
+	for _, s := range w.table.streams {
+		if s.Session != s.Origin || s.Run != "a" || s.Method != "POST" || s.Status != 200 || s.RemoteState != "k=v" || s.RemoteTrace.IsZero() ||
+			!s.Pace.Buffered || s.Pace.Total != 90e6 || s.Source != "live" || s.Format != "notes" || s.Tenant != "default" {
+			t.Errorf("row %+v", s)
+		}
+	}
+	runs := 0
+	for _, s := range w.table.spans {
+		ended := s.Session != "/o1" // the process died before
+		top := s.Kind == msg.SpanRun && s.Run == "a"
+		if linked := len(s.Links) == 1 && s.Links[0].SpanID.String() == "b7ad6b7169203331" && s.Links[0].State == "k=v"; linked != top {
+			t.Errorf("%s %s of %s: links %+v", s.Kind, s.Run, s.Session, s.Links)
+		}
+		if s.Pace.Buffered != (top && ended) {
+			t.Errorf("%s %s of %s: pace %+v", s.Kind, s.Run, s.Session, s.Pace)
+		}
+		if top {
+			runs++
+		}
+	}
+	if runs != 3 {
+		t.Errorf("%d runs", runs)
+	}
+	got, err := w.settings.Metrics.Registry().Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums := make(map[string]float64)
+	for _, f := range got {
+		for _, m := range f.GetMetric() {
+			sums[f.GetName()] += m.GetCounter().GetValue() + m.GetHistogram().GetSampleSum()
+		}
+	}
+	for name, want := range map[string]float64{
+		"earshot_responses_total": 2, "earshot_responses_buffered_total": 2, "earshot_response_first_byte_seconds": 0.01,
+	} {
+		if sums[name] != want {
+			t.Errorf("%s: %v, want %v", name, sums[name], want)
+		}
+	}
+}
+
+// A decoder is told that a stream has ended, also when a connection was lost or the
+// process died: what it holds back for an answer is given then.
+func TestEndReachesTheDecoder(t *testing.T) {
+	w := (&world{t: t, dir: t.TempDir(), table: newTable(), quick: true}).hears(recorded(t, 3, [][]byte{[]byte(`{"held":"prompt"}`)}))
+	w.run(nil)
+	var got []string
+	for _, m := range w.table.messages {
+		got = append(got, m.Session+" "+m.Content.String())
+	}
+	slices.Sort(got)
+	if want := []string{"/o0 prompt lost", "/o1 prompt lost", "/o2 prompt lost"}; !slices.Equal(got, want) {
+		t.Errorf("messages %q, want %q", got, want)
 	}
 }

@@ -201,6 +201,9 @@ func (l *lane) batch(j *job, s *session) (b wire.Batch, ok bool) {
 		st.unsnapped += int64(len(b.Data))
 		b.Snapshot = b.Snapshot || st.unsnapped >= snapEveryBytes || time.Since(st.asked) >= l.p.settings.SnapEvery
 	}
+	if j.end != nil && st.feed.journalled && !mute {
+		b.Frames = []frame.Frame{{Kind: frame.Close, Name: frame.Lost, Pos: j.pos, End: j.pos}}
+	}
 	if b.Snapshot = b.Snapshot && s.snap; b.Snapshot {
 		st.unsnapped, st.asked = 0, time.Now()
 	}

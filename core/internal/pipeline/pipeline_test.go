@@ -59,9 +59,18 @@ type note struct {
 	origin string
 	doc    jsonv.Doc
 	open   string
+	held   string // until the stream ends
 }
 
 func (d *note) Decode(f *frame.Frame, out *decoder.Output) error {
+	if f.Kind == frame.Close {
+		if d.held != "" {
+			m := out.Add()
+			m.Key, m.Session, m.Kind, m.Complete, m.Content = "held/"+d.origin, d.origin, msg.User, msg.Complete, msg.Plain(d.held+" "+f.Name)
+			d.held = ""
+		}
+		return nil
+	}
 	if err := d.doc.Parse(f.Data); err != nil {
 		out.Problem(msg.ReasonInvalidJSON, err.Error())
 		return nil
@@ -92,6 +101,10 @@ func (d *note) Decode(f *frame.Frame, out *decoder.Output) error {
 	}
 	if v.Get("panic").Bool() {
 		panic("told to panic")
+	}
+	if held := v.Get("held").Str(); held != "" {
+		d.held = held
+		return nil
 	}
 	if v.Get("open").Exists() {
 		d.open += v.Get("open").Str()
@@ -220,13 +233,14 @@ type table struct {
 	spans    map[string]msg.Span
 	letters  map[msg.ID]msg.DeadLetter
 	ledger   map[string]msg.Ledger
+	streams  map[string]msg.Stream
 	rows     int
 	fail     func(n int) error
 	calls    int
 }
 
 func newTable() *table {
-	return &table{messages: map[msg.ID]msg.Message{}, spans: map[string]msg.Span{}, letters: map[msg.ID]msg.DeadLetter{}, ledger: map[string]msg.Ledger{}}
+	return &table{messages: map[msg.ID]msg.Message{}, spans: map[string]msg.Span{}, letters: map[msg.ID]msg.DeadLetter{}, ledger: map[string]msg.Ledger{}, streams: map[string]msg.Stream{}}
 }
 
 func (t *table) Export(_ context.Context, b *export.Batch) error {
@@ -264,6 +278,12 @@ func (t *table) Export(_ context.Context, b *export.Batch) error {
 		l.Seen = 0
 		t.ledger[l.Stream] = l
 	}
+	for _, s := range b.Streams {
+		key := fmt.Sprint(s.Stream, s.Pace.Start)
+		if old, ok := t.streams[key]; !ok || s.Ver >= old.Ver {
+			t.streams[key] = s
+		}
+	}
 	return nil
 }
 
@@ -288,8 +308,8 @@ func (t *table) dump() string {
 		if s.Deleted {
 			continue
 		}
-		out = append(out, fmt.Sprintf("span %s %s<%s %s run=%s %d-%d last=%d state=%s ver=%x %+v %+v %+v", s.TraceID, s.ID, s.Parent, s.Kind, s.Run,
-			s.Start/1e9, s.End/1e9, s.LastSeen/1e9, s.State, s.Ver, s.Usage, s.Delegate, s.Links))
+		out = append(out, fmt.Sprintf("span %s %s<%s %s run=%s %d-%d last=%d state=%s ver=%x %+v %+v %+v %+v", s.TraceID, s.ID, s.Parent, s.Kind, s.Run,
+			s.Start/1e9, s.End/1e9, s.LastSeen/1e9, s.State, s.Ver, s.Usage, s.Delegate, s.Links, s.Pace))
 	}
 	for _, l := range t.letters {
 		out = append(out, fmt.Sprintf("letter %s %s %s %d %q", l.ID, l.Stage, l.Reason, l.Offset, l.Payload))
@@ -297,6 +317,9 @@ func (t *table) dump() string {
 	for _, l := range t.ledger {
 		l.Ver = 0
 		out = append(out, fmt.Sprintf("ledger %+v", l))
+	}
+	for _, s := range t.streams {
+		out = append(out, fmt.Sprintf("stream %+v", s))
 	}
 	slices.Sort(out)
 	return strings.Join(out, "\n")

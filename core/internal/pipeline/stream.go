@@ -10,6 +10,7 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/assemble"
 	"github.com/earshot-dev/earshot/core/internal/checkpoint"
 	"github.com/earshot-dev/earshot/core/internal/source"
+	"github.com/earshot-dev/earshot/core/msg"
 )
 
 // stream is one stream on its way. Its parts belong to different goroutines and
@@ -50,12 +51,14 @@ type stream struct {
 	record      checkpoint.Stream
 	sessions    map[assemble.RunRef]struct{}
 	lastSession string
-	at          int64     // up to where its decoder has come
-	registered  bool      // its anchor is durable
-	stalled     bool      // its decoder does not begin
-	touched     time.Time // when frames last came
-	flushing    bool      // what is open is being given
-	parked      bool      // its decoder is closed, or being closed
+	at          int64      // up to where its decoder has come
+	registered  bool       // its anchor is durable
+	stalled     bool       // its decoder does not begin
+	touched     time.Time  // when frames last came
+	flushing    bool       // what is open is being given
+	parked      bool       // its decoder is closed, or being closed
+	marks       []mark     // not reached yet
+	last        msg.Stream // the response of which a row was given last
 }
 
 var _ source.Stream = (*stream)(nil)

@@ -41,14 +41,14 @@ type Recording interface {
 	// Gap records that something was heard and not recorded.
 	Gap(reason string, frames, bytes int64)
 	// Mark remembers the listener's own state of the stream, in order with its
-	// frames: where to resume after a restart.
+	// frames: where to resume after a restart, and the response's Facts.
 	Mark(state []byte) error
 	// State is what Mark last gave, in this process or before it.
 	State() []byte
 	// Sync returns when everything recorded so far survives a power cut, and with an
 	// error when some of it since the last Sync was given up.
 	Sync(ctx context.Context) error
-	// Close ends the recording: the stream's decoder gives what it has open as
-	// incomplete. A recording that is not closed goes on after a restart.
+	// Close ends the recording: the stream's decoder is told (frame.Lost), and gives
+	// what it has open as incomplete. A recording that is not closed goes on after a restart.
 	Close() error
 }

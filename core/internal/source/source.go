@@ -74,6 +74,10 @@ type Stream interface {
 	Deliver(ctx context.Context, b *frame.Batch) error
 	// Save remembers the source's state of the stream with its next checkpoint.
 	Save(id ID)
+	// Mark tells what the listener knew of a recording (Recording.Mark) when it had
+	// come to pos. It may be told before the frames up to there are delivered, and
+	// again after a restart or a rewind.
+	Mark(pos int64, state []byte)
 	// Close ends the stream: what its decoder has open is given as incomplete and its
 	// runs are closed. It returns when everything that was delivered has been decoded,
 	// or with ErrRewound when some of it has to be delivered again: the stream is

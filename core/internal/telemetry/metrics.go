@@ -18,6 +18,14 @@ type Metrics struct {
 
 	Findings *prometheus.CounterVec // format, kind
 
+	// What was heard live; source, format.
+	Responses  *prometheus.CounterVec
+	Buffered   *prometheus.CounterVec
+	FirstByte  *prometheus.HistogramVec
+	FirstEvent *prometheus.HistogramVec
+	Gap        *prometheus.HistogramVec
+	Stall      *prometheus.HistogramVec
+
 	DecoderRestarts *prometheus.CounterVec // format
 	DecoderFailures *prometheus.CounterVec // format
 	DecoderCircuit  *prometheus.GaugeVec   // format; 1 while its decoder dies without getting anywhere
@@ -43,6 +51,11 @@ func New() *Metrics {
 	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "earshot", Name: name, Help: help}, labels)
 	}
+	pace := func(name, help string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: "earshot", Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(0.001, 2, 19), // to four minutes
+		}, []string{"source", "format"})
+	}
 	m := &Metrics{
 		registry:        prometheus.NewRegistry(),
 		Bytes:           counter("source_bytes_total", "Bytes that were read, by what became of them.", "source", "fate"),
@@ -52,6 +65,12 @@ func New() *Metrics {
 		Problems:        counter("problems_total", "Input that was set aside as dead letters.", "source", "stage", "reason"),
 		Spans:           counter("spans_total", "Spans that ended.", "format", "kind", "outcome"),
 		Findings:        counter("findings_total", "Loops, error storms, fan-outs and silences that were found in runs.", "format", "kind"),
+		Responses:       counter("responses_total", "Responses and connections that were heard to their end.", "source", "format"),
+		Buffered:        counter("responses_buffered_total", "Of them, those whose events something on the way seems to have held back.", "source", "format"),
+		FirstByte:       pace("response_first_byte_seconds", "Time from a request to the head of its response."),
+		FirstEvent:      pace("response_first_event_seconds", "Time from a request to the first event of its response."),
+		Gap:             pace("response_gap_seconds", "Pause between two chunks that 95 % of a response's pauses do not exceed."),
+		Stall:           pace("response_stall_seconds", "Longest pause between two chunks of a response."),
 		DecoderRestarts: counter("decoder_restarts_total", "Decoder processes that died and were started again.", "format"),
 		DecoderFailures: counter("decoder_failures_total", "Streams whose decoder gave up and was opened again.", "format"),
 		Redacted:        counter("redacted_total", "Secrets that were taken out, by the rule that found them.", "rule"),
@@ -70,7 +89,7 @@ func New() *Metrics {
 		LettersLost: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "earshot", Name: "dead_letters_rotated_total", Help: "Refused rows that rotation removed from the local file."}),
 		Commits:     prometheus.NewCounter(prometheus.CounterOpts{Namespace: "earshot", Name: "checkpoint_commits_total", Help: "Checkpoints that were committed."}),
 	}
-	m.registry.MustRegister(m.Bytes, m.Frames, m.Messages, m.Unknown, m.Problems, m.Spans, m.Findings, m.DecoderRestarts, m.DecoderFailures, m.DecoderCircuit, m.Redacted,
+	m.registry.MustRegister(m.Bytes, m.Frames, m.Messages, m.Unknown, m.Problems, m.Spans, m.Findings, m.Responses, m.Buffered, m.FirstByte, m.FirstEvent, m.Gap, m.Stall, m.DecoderRestarts, m.DecoderFailures, m.DecoderCircuit, m.Redacted,
 		m.Batches, m.Records, m.BatchSeconds, m.ExporterLag, m.Streams, m.InFlight, m.Commits, m.LettersLost, m.SpoolBytes, m.SpoolLost)
 	return m
 }
@@ -78,6 +97,16 @@ func New() *Metrics {
 // Watch adds a figure that is asked for when the metrics are read.
 func (m *Metrics) Watch(name, help string, value func() float64) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "earshot", Name: name, Help: help}, value))
+}
+
+// Count adds a counter of one source that is asked for when the metrics are read. A
+// source that begins again takes the place of its former self.
+func (m *Metrics) Count(name, help, source string, value func() int64) {
+	c := prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Namespace: "earshot", Name: name, Help: help, ConstLabels: prometheus.Labels{"source": source},
+	}, func() float64 { return float64(value()) })
+	m.registry.Unregister(c)
+	m.registry.MustRegister(c)
 }
 
 // Registry has all of them.

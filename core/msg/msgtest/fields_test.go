@@ -14,6 +14,7 @@ func TestEachField(t *testing.T) {
 	counts(t, msg.Span{}, "Agent.Kind", "FinishReasons", "Events")
 	counts(t, msg.DeadLetter{}, "Payload", "Resolved")
 	counts(t, msg.Ledger{}, "Read")
+	counts(t, msg.Stream{}, "RemoteTrace", "Pace.Buffered")
 }
 
 func counts[T any](t *testing.T, base T, want ...string) {

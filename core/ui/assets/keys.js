@@ -1,30 +1,36 @@
 // Moves between lines by keyboard, and keeps the page of what runs now fresh.
 "use strict";
-let at = -1;
-const rows = () => Array.from(document.querySelectorAll("[data-row]"));
-function go(to) {
-  const list = rows();
-  if (!list.length) return;
-  list[at]?.classList.remove("here");
-  at = Math.max(0, Math.min(list.length - 1, to));
-  list[at].classList.add("here");
-  list[at].scrollIntoView({ block: "nearest" });
+let here = null;
+const rows = () => Array.from(document.querySelectorAll("[data-row]")).filter((r) => r.checkVisibility());
+function go(row) {
+  if (!row) return;
+  here?.classList.remove("here");
+  here = row;
+  here.classList.add("here");
+  here.tabIndex = -1;
+  here.focus({ preventScroll: true });
+  here.scrollIntoView({ block: "nearest" });
 }
+function step(by) {
+  const list = rows();
+  const at = here ? list.indexOf(here) : -1;
+  go(list[Math.max(0, Math.min(list.length - 1, at + by))]);
+}
+const pages = { 1: "/", 2: "/tools", 3: "/now", u: "/" };
 addEventListener("keydown", (e) => {
   if (e.ctrlKey || e.metaKey || e.altKey) return;
   if (e.target.matches("input")) {
     if (e.key === "Escape") e.target.blur();
     return;
   }
-  const row = rows()[at];
   switch (e.key) {
-    case "j": go(at + 1); break;
-    case "k": go(at - 1); break;
+    case "j": step(1); break;
+    case "k": step(-1); break;
     case "Enter": {
-      if (!row || e.target.closest("a, summary")) return;
-      const fold = row.querySelector("details.inside");
+      if (!here || e.target.closest("a, summary")) return;
+      const fold = here.querySelector("details");
       if (fold) fold.open = !fold.open;
-      else row.querySelector("a")?.click();
+      else here.querySelector("a")?.click();
       break;
     }
     case "e": {
@@ -34,16 +40,18 @@ addEventListener("keydown", (e) => {
       break;
     }
     case "/": document.querySelector("input[type=search]")?.focus(); break;
-    case "u": location.href = "/"; break;
-    default: return;
+    default:
+      if (!(e.key in pages)) return;
+      location.href = pages[e.key];
   }
   e.preventDefault();
 });
+// What is new takes the place of what is there, unless somebody reads it by keyboard.
 async function refresh() {
-  if (!document.hidden) {
-    const text = await (await fetch(location.href)).text();
-    const fresh = new DOMParser().parseFromString(text, "text/html").querySelector("[data-live]");
-    if (fresh) { document.querySelector("[data-live]").replaceWith(fresh); if (at >= 0) go(at); }
-  }
+  if (document.hidden || here) return;
+  const answer = await fetch(location.href);
+  if (!answer.ok) return;
+  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("[data-live]");
+  if (fresh && !here) document.querySelector("[data-live]").replaceWith(fresh);
 }
 if (document.querySelector("[data-live]")) setInterval(() => refresh().catch(() => {}), 3000);

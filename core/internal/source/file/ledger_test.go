@@ -104,6 +104,8 @@ func (s *ledgerStream) Save(id source.ID) {
 	s.id = id
 }
 
+func (s *ledgerStream) Mark(int64, []byte) {}
+
 func (s *ledgerStream) Close(ctx context.Context, forget bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

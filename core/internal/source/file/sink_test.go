@@ -152,6 +152,8 @@ func (st *fakeStream) Save(id source.ID) {
 	st.id = id
 }
 
+func (st *fakeStream) Mark(int64, []byte) {}
+
 func (st *fakeStream) Close(ctx context.Context, forget bool) error {
 	k := st.sink
 	k.mu.Lock()

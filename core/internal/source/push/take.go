@@ -201,14 +201,26 @@ func (in *input) Read(p []byte) (int, error) {
 // errMemory is the error of a body for which there is no memory now.
 var errMemory = errors.New("too many large bodies at once")
 
+// reserve takes memory if there is any left. Nobody sees more in use than there is.
+func (s *Server) reserve(n int64) bool {
+	for {
+		used := s.memory.Load()
+		if used+n > s.MaxMemory {
+			return false
+		}
+		if s.memory.CompareAndSwap(used, used+n) {
+			return true
+		}
+	}
+}
+
 // all reads the whole body.
 func (in *input) all() ([]byte, error) {
 	data := []byte{}
 	for {
 		if len(data) == cap(data) {
 			more := int64(max(cap(data), 4<<10))
-			if in.server.memory.Add(more) > in.server.MaxMemory {
-				in.server.memory.Add(-more)
+			if !in.server.reserve(more) {
 				return nil, recordError{errMemory}
 			}
 			in.taken += more

@@ -11,7 +11,6 @@ import (
 
 	"github.com/earshot-dev/earshot/core/internal/source"
 	"github.com/earshot-dev/earshot/core/internal/source/retry"
-	"github.com/earshot-dev/earshot/core/internal/source/timing"
 )
 
 // Resume says how a stream is taken up again.
@@ -40,9 +39,6 @@ type Settings struct {
 	RetryMin    time.Duration // 0: 1 s
 	RetryMax    time.Duration // 0: 30 s
 
-	// Timing, if set, is called at the end of every connection that was an event
-	// stream.
-	Timing func(timing.Facts)
 	Logger *slog.Logger // nil: none
 	_      struct{}
 }
@@ -62,9 +58,6 @@ func (s *Settings) setDefaults() {
 	}
 	if s.RetryMax == 0 {
 		s.RetryMax = 30 * time.Second
-	}
-	if s.Timing == nil {
-		s.Timing = func(timing.Facts) {}
 	}
 	if s.Logger == nil {
 		s.Logger = slog.New(slog.DiscardHandler)

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/frame"
-	"github.com/earshot-dev/earshot/core/internal/source/timing"
+	"github.com/earshot-dev/earshot/core/internal/source"
 )
 
 // state is where a stream goes on: the State of its recording.
@@ -22,7 +22,7 @@ type state struct {
 	Session string `json:"session,omitempty"`
 	Index   *int64 `json:"index,omitempty"` // event_index or seq_id of the last event that had one
 
-	Timing *timing.Facts `json:"timing,omitempty"` // of the last connection
+	source.Facts // of the last connection
 }
 
 func (s *state) marshal() []byte {

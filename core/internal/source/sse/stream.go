@@ -158,9 +158,7 @@ func (s *stream) ended(ctx context.Context, why error, stopped bool) error {
 			return err
 		}
 	}
-	facts := s.meter.Facts()
-	s.state.Timing = &facts
-	s.Timing(facts)
+	s.state.Timing = new(s.meter.Pace())
 	if err := s.recording.Mark(s.state.marshal()); err != nil {
 		return errors.Join(why, fmt.Errorf("mark: %w", err))
 	}

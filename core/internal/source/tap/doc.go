@@ -34,11 +34,12 @@
 //	Close       when the response, or the WebSocket, ended by its own protocol
 //
 // Without a route that names its content type, a response that no decoder can read
-// (HTML, an image) is not recorded. The copy is undone of its content encoding
+// (HTML, an image) is not recorded; if it is an error, the request's body is all the
+// same. The copy is undone of its content encoding
 // (gzip, deflate, br, zstd) and of permessage-deflate; what is passed on is not
 // touched.
 //
-// Beside its frames a stream has a State, which is the JSON of Facts: the
+// Beside its frames a stream has a State, which is the JSON of source.Facts: the
 // traceparent of the request, of which a span link can be made, the status, and how
 // the response was paced. It is marked when the stream begins, if there is a
 // traceparent, and when it ends.

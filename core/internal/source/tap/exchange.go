@@ -13,16 +13,8 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/source/timing"
 )
 
-// Facts are what a tap knows of a stream beside its frames: the JSON of its State.
-type Facts struct {
-	Method      string        `json:"method,omitempty"`
-	Status      int           `json:"status,omitempty"`
-	Traceparent string        `json:"traceparent,omitempty"` // W3C trace context of the request
-	Tracestate  string        `json:"tracestate,omitempty"`
-	Timing      *timing.Facts `json:"timing,omitempty"` // when the stream has ended
-}
-
-func (f *Facts) marshal() []byte {
+// marked is the State of a recording.
+func marked(f *source.Facts) []byte {
 	b, err := json.Marshal(f)
 	if err != nil {
 		return nil // there is nothing in it that cannot be
@@ -39,12 +31,13 @@ func cropped(s string) string { return s[:min(len(s), longest)] }
 type exchange struct {
 	tap     *Tap
 	request request
-	facts   Facts
+	facts   source.Facts
 	path    string
 	host    string
 	origin  string
 	started int64
 	queue   *queue // once the response is recorded
+	failed  bool   // the request is recorded, and of its response that it is an error
 
 	// Of the response, once it is recorded.
 	format   string
@@ -66,7 +59,7 @@ func (t *Tap) newExchange(r *http.Request) *exchange {
 		path:    r.URL.Path,
 		host:    hostname(r.Host),
 		origin:  cropped(source.Address(&origin)),
-		facts: Facts{
+		facts: source.Facts{
 			Method:      cropped(r.Method),
 			Traceparent: cropped(r.Header.Get("Traceparent")),
 			Tracestate:  cropped(r.Header.Get("Tracestate")),
@@ -87,7 +80,12 @@ func (t *Tap) newExchange(r *http.Request) *exchange {
 // end is called when the request has been served.
 func (x *exchange) end() {
 	x.request.end(false)
-	if x.queue == nil {
+	switch {
+	case x.queue != nil:
+	case x.failed:
+		x.record()
+		return
+	default:
 		x.request.release()
 		return
 	}
@@ -103,7 +101,7 @@ func (t *Tap) answered(res *http.Response) error {
 	if x == nil {
 		return nil
 	}
-	x.facts.Status = res.StatusCode
+	x.facts.Status = int64(res.StatusCode)
 	x.meter.Head(time.Now().UnixNano())
 	if res.StatusCode == http.StatusSwitchingProtocols {
 		return x.switched(res)
@@ -113,6 +111,11 @@ func (t *Tap) answered(res *http.Response) error {
 		return nil
 	}
 	if x.format, x.shape = t.pick(x.path, x.host, res.Header.Get("Content-Type")); x.format == "" {
+		// What was asked is worth knowing although the answer is "Internal Server Error".
+		if x.format = t.pickSocket(x.path, x.host); x.format != "" && res.StatusCode >= http.StatusBadRequest && !x.request.bare {
+			x.failed = true
+			return nil
+		}
 		x.request.release()
 		return nil
 	}

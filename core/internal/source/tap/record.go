@@ -52,7 +52,7 @@ func (s *stream) begin() bool {
 	}
 	s.recording = recording
 	if s.facts.Traceparent != "" {
-		if err := recording.Mark(s.facts.marshal()); err != nil {
+		if err := recording.Mark(marked(&s.facts)); err != nil {
 			s.tap.Logger.Warn("the traceparent of a request is not recorded", "origin", s.origin, "error", err)
 		}
 	}

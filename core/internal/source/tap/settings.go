@@ -11,7 +11,6 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/earshot-dev/earshot/core/internal/source"
-	"github.com/earshot-dev/earshot/core/internal/source/timing"
 )
 
 // Settings say what to stand in front of.
@@ -36,8 +35,6 @@ type Settings struct {
 	Grace time.Duration
 	// Loops is shared by the taps of a process; nil: this one is alone.
 	Loops *Loops
-	// Timing, if set, is called at the end of every recorded stream.
-	Timing func(timing.Facts)
 
 	Logger *slog.Logger // nil: none
 	_      struct{}
@@ -70,9 +67,6 @@ func (s *Settings) setDefaults() {
 	}
 	if s.Loops == nil {
 		s.Loops = NewLoops()
-	}
-	if s.Timing == nil {
-		s.Timing = func(timing.Facts) {}
 	}
 	if s.Logger == nil {
 		s.Logger = slog.New(slog.DiscardHandler)

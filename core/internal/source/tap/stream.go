@@ -28,6 +28,7 @@ type stream struct {
 func (s *stream) run() {
 	s.prompt()
 	switch {
+	case s.failed:
 	case s.socket[fromServer] != nil:
 		s.messages()
 	case body.Plain(s.encoding):
@@ -36,12 +37,11 @@ func (s *stream) run() {
 		s.encoded()
 	}
 	s.hole()
-	s.facts.Timing = new(s.meter.Facts())
-	s.tap.Timing(*s.facts.Timing)
+	s.facts.Timing = new(s.meter.Pace())
 	if s.recording == nil {
 		return
 	}
-	if err := s.recording.Mark(s.facts.marshal()); err != nil {
+	if err := s.recording.Mark(marked(&s.facts)); err != nil {
 		s.tap.Logger.Warn("what is known of a stream is not recorded", "origin", s.origin, "error", err)
 	}
 	if err := s.recording.Close(); err != nil {
@@ -51,8 +51,10 @@ func (s *stream) run() {
 
 // release gives back all memory.
 func (s *stream) release() {
-	s.queue.abandon()
-	s.queue.memory.give(s.load.cost + s.held)
+	if s.queue != nil {
+		s.queue.abandon()
+	}
+	s.tap.memory.give(s.load.cost + s.held)
 	s.request.release()
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/earshot-dev/earshot/core/internal/source"
 	"github.com/earshot-dev/earshot/core/internal/source/recordtest"
 )
 
@@ -75,7 +76,7 @@ func TestEventsAreFlushedAndRecorded(t *testing.T) {
 	if s.Format != "fmt" || len(s.Gaps) != 0 {
 		t.Errorf("format %q, gaps %+v", s.Format, s.Gaps)
 	}
-	var facts Facts
+	var facts source.Facts
 	if err := json.Unmarshal(s.State, &facts); err != nil {
 		t.Fatal(err)
 	}
@@ -148,6 +149,28 @@ func TestNotRecorded(t *testing.T) {
 	}
 	if c := f.tap.Counts(); c.Requests != 5 || c.Lost != 0 {
 		t.Errorf("counts: %+v", c)
+	}
+}
+
+// What was asked is recorded also when the answer is an error that no decoder reads.
+func TestFailedRequestIsHeard(t *testing.T) {
+	f := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		http.Error(w, "Internal Server Error", http.StatusInternalServerError)
+	}))
+	f.do(f.request("GET", "/page", nil))
+	if _, got := f.do(f.request("POST", "/runs", strings.NewReader(`{"prompt":"x"}`))); got != "Internal Server Error\n" {
+		t.Errorf("body %q", got)
+	}
+	s := f.closed(1)
+	recordtest.Equal(t, "frames", show(s[0].Frames), "request< POST /runs {\"prompt\":\"x\"}\n")
+	facts, ok := source.ParseFacts(s[0].State)
+	if !ok || facts.Status != 500 || facts.Timing.FirstByte <= 0 {
+		t.Errorf("facts %s", s[0].State)
+	}
+	f.stop()
+	if n := len(f.rec.Streams()); n != 1 || f.tap.memory.free.Load() != f.tap.MaxMemory {
+		t.Errorf("%d streams, %d bytes are held", n, f.tap.MaxMemory-f.tap.memory.free.Load())
 	}
 }
 

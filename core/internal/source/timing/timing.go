@@ -1,37 +1,14 @@
 // Package timing measures the pace of one response as it is heard: how long until
 // it began, until its first event, how long it stalled. What it measures is a fact
 // about the host and the network and never reaches a decoder, so that replay stays
-// deterministic; a listener keeps it in its own state of the stream.
+// deterministic; a listener keeps it in its own state of the stream (source.Facts).
 package timing
 
-import "math/bits"
+import (
+	"math/bits"
 
-// Facts are what a Meter has measured. All times are nanoseconds.
-type Facts struct {
-	Start int64 `json:"start"` // Unix; when the request was sent
-	// FirstByte is the time from Start to the response's head, FirstChunk to the first
-	// bytes of its body, FirstEvent to its first data event or message, and Total to
-	// the last byte.
-	FirstByte  int64 `json:"first_byte,omitempty"`
-	FirstChunk int64 `json:"first_chunk,omitempty"`
-	FirstEvent int64 `json:"first_event,omitempty"`
-	Total      int64 `json:"total,omitempty"`
-
-	Chunks int64 `json:"chunks,omitempty"`
-	Bytes  int64 `json:"bytes,omitempty"`
-	Events int64 `json:"events,omitempty"`
-
-	// LongestStall is the longest pause between two chunks. GapP50 and GapP95 are
-	// quantiles of these pauses, rounded up to a power of two of microseconds.
-	LongestStall int64 `json:"longest_stall,omitempty"`
-	GapP50       int64 `json:"gap_p50,omitempty"`
-	GapP95       int64 `json:"gap_p95,omitempty"`
-
-	// Buffered says that the events of a slow response came all at once at its end:
-	// something between the agent and us seems to hold them back, and FirstEvent is
-	// not the agent's.
-	Buffered bool `json:"buffered,omitempty"`
-}
+	"github.com/earshot-dev/earshot/core/msg"
+)
 
 // A response of fewer events, or one that began sooner, is not said to be buffered;
 // nor is one whose events took longer than one part in burst of the whole.
@@ -45,13 +22,13 @@ const (
 // clock that was set back counts as one that stood still. It is not safe for
 // concurrent use.
 type Meter struct {
-	f    Facts
+	f    msg.Pace
 	last int64      // when the last chunk came
 	gaps [40]uint32 // by bits.Len of the microseconds
 }
 
 // Start begins to measure: the request is sent.
-func Start(at int64) *Meter { return &Meter{f: Facts{Start: at}, last: at} }
+func Start(at int64) *Meter { return &Meter{f: msg.Pace{Start: at}, last: at} }
 
 // Head notes the response's status and headers.
 func (m *Meter) Head(at int64) { m.f.FirstByte = m.since(at) }
@@ -81,8 +58,8 @@ func (m *Meter) Events(at int64, n int) {
 	m.f.Events += int64(n)
 }
 
-// Facts returns what has been measured so far.
-func (m *Meter) Facts() Facts {
+// Pace returns what has been measured so far.
+func (m *Meter) Pace() msg.Pace {
 	f := m.f
 	f.GapP50, f.GapP95 = m.quantile(50), m.quantile(95)
 	f.Buffered = f.Events >= bufferedEvents && f.FirstEvent >= bufferedWait && f.Total-f.FirstEvent <= f.Total/burst

@@ -3,9 +3,11 @@ package timing
 import (
 	"testing"
 	"time"
+
+	"github.com/earshot-dev/earshot/core/msg"
 )
 
-func TestFacts(t *testing.T) {
+func TestPace(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	m := Start(1000)
 	m.Head(1000 + 50*ms)
@@ -17,16 +19,16 @@ func TestFacts(t *testing.T) {
 	m.Chunk(1000+3000*ms, 10, 0)
 	m.Chunk(0, 10, 0) // a clock that was set back
 	m.Events(1000+3000*ms, 2)
-	got := m.Facts()
-	want := Facts{
+	got := m.Pace()
+	want := msg.Pace{
 		Start: 1000, FirstByte: 50 * ms, FirstChunk: 60 * ms, FirstEvent: 100 * ms, Total: 3000 * ms,
 		Chunks: 102, Bytes: 1020, Events: 101, LongestStall: (3000 - 1080) * ms, GapP50: 16384 * 1000, GapP95: 16384 * 1000,
 	}
 	if got != want {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
-	if (Start(5).Facts() != Facts{Start: 5}) {
-		t.Errorf("%+v", Start(5).Facts())
+	if (Start(5).Pace() != msg.Pace{Start: 5}) {
+		t.Errorf("%+v", Start(5).Pace())
 	}
 }
 
@@ -49,7 +51,7 @@ func TestBuffered(t *testing.T) {
 		for i := range c.events {
 			m.Chunk(c.first+int64(i)*c.step, 100, 1)
 		}
-		if got := m.Facts().Buffered; got != c.want {
+		if got := m.Pace().Buffered; got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

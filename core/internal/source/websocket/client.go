@@ -2,6 +2,8 @@ package websocket
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,16 +29,26 @@ type Client struct {
 	origin  string
 	http    *http.Client
 	backoff retry.Backoff
+	resume  resumption
 	trouble string // what was last complained of
 
 	tried     atomic.Bool // to connect at least once
 	connected atomic.Bool
 }
 
-// state is the State of a recording. Nothing is resumed from it.
+// state is the State of a recording.
 type state struct {
-	Subprotocol string        `json:"subprotocol,omitempty"`
-	Timing      *timing.Facts `json:"timing"`
+	Subprotocol  string                     `json:"subprotocol,omitempty"`
+	Seen         map[string]json.RawMessage `json:"seen,omitempty"` // what to resume from
+	source.Facts                            // of the last connection
+}
+
+func (s *state) marshal() []byte {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return nil // what is seen was parsed
+	}
+	return b
 }
 
 // Idle implements source.Listener: the client has tried to connect and is not
@@ -76,17 +88,31 @@ func (c *Client) connect(ctx context.Context, rec source.Recorder) error {
 	}
 	defer func() { _ = conn.CloseNow() }()
 	meter.Head(time.Now().UnixNano())
-	recording, err := rec.Begin(ctx, c.Format, source.ID{Origin: c.origin, Anchor: time.Now().UnixNano()})
+	recording, err := rec.Begin(ctx, c.Format, source.ID{Key: c.key(), Origin: c.origin, Anchor: time.Now().UnixNano()})
 	if err != nil {
 		return fmt.Errorf("record: %w", err)
 	}
-	err = c.hear(ctx, conn, recording, meter)
-	facts := meter.Facts()
-	c.Timing(facts)
-	if b, e := json.Marshal(state{conn.Subprotocol(), &facts}); e == nil {
-		err = errors.Join(err, recording.Mark(b))
+	s := state{Subprotocol: conn.Subprotocol(), Facts: source.Facts{Method: http.MethodGet, Status: http.StatusSwitchingProtocols}}
+	if s.Seen, err = c.resume.seen(recording.State()); err != nil {
+		c.Logger.Warn("the state of a stream is not readable; it begins anew", "origin", c.origin, "error", err)
 	}
-	return errors.Join(err, recording.Close())
+	err = c.hear(ctx, conn, recording, meter, &s)
+	s.Timing = new(meter.Pace())
+	err = errors.Join(err, recording.Mark(s.marshal()))
+	if c.Resume == "" {
+		err = errors.Join(err, recording.Close())
+	}
+	return err
+}
+
+// key names a stream that is taken up again, in this process and the next.
+func (c *Client) key() string {
+	if c.Resume == "" {
+		return ""
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%q %q %q", c.URL, c.Send, c.Resume)
+	return "ws-" + hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 func (c *Client) dial(ctx context.Context) (*websocket.Conn, error) {
@@ -109,8 +135,13 @@ func (c *Client) dial(ctx context.Context) (*websocket.Conn, error) {
 }
 
 // hear records what comes until the connection ends.
-func (c *Client) hear(ctx context.Context, conn *websocket.Conn, recording source.Recording, meter *timing.Meter) error {
-	for _, text := range c.Send {
+func (c *Client) hear(ctx context.Context, conn *websocket.Conn, recording source.Recording, meter *timing.Meter, s *state) error {
+	send := c.Send
+	again, resumes := c.resume.message(s.Seen)
+	if resumes {
+		send = append(send[:len(send):len(send)], again)
+	}
+	for _, text := range send {
 		if err := conn.Write(ctx, websocket.MessageText, []byte(text)); err != nil {
 			return fmt.Errorf("send: %w", err)
 		}
@@ -125,12 +156,20 @@ func (c *Client) hear(ctx context.Context, conn *websocket.Conn, recording sourc
 	var data []byte
 	for {
 		f, err := c.message(alive, conn, data[:0])
+		if f != nil && f.Reason == source.ReasonBroken && len(s.Seen) > 0 {
+			f = nil // it comes again
+		}
 		if f != nil {
 			f.At = time.Now().UnixNano()
 			meter.Chunk(f.At, len(f.Data)+int(f.Dropped), 1)
 			if e := recording.Record(ctx, f); e != nil {
 				recording.Gap(source.ReasonRefused, 1, int64(len(f.Data))+f.Dropped)
 				return fmt.Errorf("record: %w", e)
+			}
+			if f.Kind == frame.Text && f.Reason == "" && c.resume.note(s.Seen, f.Data) {
+				if e := recording.Mark(s.marshal()); e != nil {
+					return fmt.Errorf("mark: %w", e)
+				}
 			}
 			c.backoff.Reset()
 			c.trouble = ""
@@ -145,6 +184,9 @@ func (c *Client) hear(ctx context.Context, conn *websocket.Conn, recording sourc
 			return cause
 		}
 		if status := websocket.CloseStatus(err); status >= 0 {
+			if c.Resume != "" {
+				return fmt.Errorf("the server closed the connection: %w", err) // the stream goes on
+			}
 			if e := recording.Record(ctx, &frame.Frame{Kind: frame.Close, At: time.Now().UnixNano()}); e != nil {
 				return fmt.Errorf("record: %w", e)
 			}

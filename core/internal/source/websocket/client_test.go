@@ -189,9 +189,11 @@ func TestBackpressure(t *testing.T) {
 
 func TestSettings(t *testing.T) {
 	for want, s := range map[string]Settings{
-		"url":         {URL: "http://h"},
-		"subprotocol": {URL: "ws://h", Subprotocols: []string{"a b"}},
-		"limit":       {URL: "ws://h", MaxMessage: -1},
+		"url":            {URL: "http://h"},
+		"subprotocol":    {URL: "ws://h", Subprotocols: []string{"a b"}},
+		"limit":          {URL: "ws://h", MaxMessage: -1},
+		"no {{field}}":   {URL: "ws://h", Resume: `{"action":"reconnect"}`},
+		"names no field": {URL: "ws://h", Resume: `{"run":{{}}}`},
 	} {
 		if _, err := New(s); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)

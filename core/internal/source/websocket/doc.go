@@ -1,6 +1,6 @@
 // Package websocket listens to a WebSocket as a client.
 //
-// Each connection is a stream: its frames are the messages that the server sends,
+// Each connection is a stream, unless Settings.Resume makes one of all of them: its frames are the messages that the server sends,
 // Text or Binary, and Close when the server closed the connection by the protocol.
 // What the client itself sends after connecting is configuration and not recorded.
 //

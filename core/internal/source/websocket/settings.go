@@ -11,7 +11,6 @@ import (
 
 	"github.com/earshot-dev/earshot/core/internal/source"
 	"github.com/earshot-dev/earshot/core/internal/source/retry"
-	"github.com/earshot-dev/earshot/core/internal/source/timing"
 )
 
 // Settings say what to listen to.
@@ -22,6 +21,12 @@ type Settings struct {
 	Headers      map[string]string
 	Subprotocols []string // to offer, the preferred one first
 	Send         []string // text messages to send after connecting
+	// Resume is a text message to send after those once something was heard: where to
+	// go on. {{field}} in it stands for the JSON value, quotes included, that this field
+	// of a message's object had last. All connections are then one stream, which goes on
+	// after a restart; what was seen is kept unredacted. Empty: each connection is a
+	// stream of its own.
+	Resume string
 
 	MaxMessage   int           // bytes of a message that are kept; 0: 64 MiB
 	PingInterval time.Duration // 0: 20 s
@@ -29,8 +34,7 @@ type Settings struct {
 	RetryMin     time.Duration // 0: 1 s
 	RetryMax     time.Duration // 0: 30 s
 
-	Timing func(timing.Facts) // if set, is called at the end of every connection
-	Logger *slog.Logger       // nil: none
+	Logger *slog.Logger // nil: none
 	_      struct{}
 }
 
@@ -49,9 +53,6 @@ func (s *Settings) setDefaults() {
 	}
 	if s.RetryMax == 0 {
 		s.RetryMax = 30 * time.Second
-	}
-	if s.Timing == nil {
-		s.Timing = func(timing.Facts) {}
 	}
 	if s.Logger == nil {
 		s.Logger = slog.New(slog.DiscardHandler)
@@ -77,12 +78,16 @@ func New(settings Settings) (*Client, error) {
 			return fail(fmt.Errorf("subprotocol %q", p))
 		}
 	}
+	resume, err := newResumption(settings.Resume)
+	if err != nil {
+		return fail(err)
+	}
 	header := make(http.Header, len(settings.Headers))
 	for k, v := range settings.Headers {
 		header.Set(k, v)
 	}
 	return &Client{
-		Settings: settings, header: header, origin: source.Address(u),
+		Settings: settings, header: header, resume: resume, origin: source.Address(u),
 		backoff: retry.Backoff{Min: settings.RetryMin, Max: settings.RetryMax},
 		http:    &http.Client{Transport: newTransport()},
 	}, nil

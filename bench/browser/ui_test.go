@@ -1,0 +1,158 @@
+package browser
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+)
+
+func TestUI(t *testing.T) {
+	w := open(t)
+	b := newTab(t)
+	t.Run("pages", func(t *testing.T) { everyPage(t, w, b) })
+	b.look(t, "light", 1280, 900)
+	t.Run("keyboard", func(t *testing.T) { byKeyboard(t, w, b) })
+	t.Run("live", func(t *testing.T) { live(t, w, b) })
+	t.Run("answers", func(t *testing.T) { answers(t, w) })
+}
+
+// everyPage visits every page as every reader might: nothing sticks out of the
+// window, nothing is too pale, nothing complains, nothing takes long.
+func everyPage(t *testing.T, w *world, b *tab) {
+	pages := []struct{ name, path, has string }{
+		{"conversations", "/", "The checkout test fails"},
+		{"found", "/?search=quay", "Weigh every crate"},
+		{"nothing-found", "/?search=zzzz", "No conversation has"},
+		{"conversation", "/session/" + demoSession, "behind the scenes"},
+		{"many-steps", "/session/" + longSession, "10001 steps"},
+		{"many-steps-further", "/session/" + longSession + "?turn=1&step=9500", "9501 to 10000 of 10001"},
+		{"many-steps-failed", "/session/" + longSession + "?turn=1&only=failed", "1 to 5"},
+		{"stuck", "/session/" + stuckSession, "running"},
+		{"tools", "/tools", "mcp__garden__water"},
+		{"now", "/now", "1 stuck"},
+	}
+	b.open(t, w.url+"/now")
+	b.until(t, `document.body.innerText.includes("1 stuck")`) // the sidecar has read it, and the page told without being asked
+	for _, scheme := range []string{"light", "dark"} {
+		for _, size := range [][2]int64{{1440, 900}, {390, 844}} {
+			b.look(t, scheme, size[0], size[1])
+			for _, p := range pages {
+				name := fmt.Sprintf("%s-%s-%d", p.name, scheme, size[0])
+				began := time.Now()
+				b.open(t, w.url+p.path)
+				took := time.Since(began)
+				b.unfold(t)
+				b.shot(t, name)
+				if !eval[bool](t, b, fmt.Sprintf(`document.body.innerText.includes(%q)`, p.has)) {
+					t.Errorf("%s: no %q", name, p.has)
+				}
+				if out := eval[[]string](t, b, sticksOut); len(out) > 0 {
+					t.Errorf("%s: sticks out of the window: %q", name, out)
+				}
+				if pale := eval[[]string](t, b, tooPale); len(pale) > 0 {
+					t.Errorf("%s: hard to read: %q", name, pale)
+				}
+				if bad := b.complained(); len(bad) > 0 {
+					t.Errorf("%s: the console says %q", name, bad)
+				}
+				if limit := 15 * time.Second; took > limit { // about one on an idle machine
+					t.Errorf("%s: took %s, want %s", name, took, limit)
+				}
+				t.Logf("%-28s %s", name, took.Round(time.Millisecond))
+			}
+		}
+	}
+}
+
+// sticksOut lists what makes the page scroll sideways.
+const sticksOut = `(() => {
+	const wide = document.documentElement.clientWidth;
+	if (document.documentElement.scrollWidth <= wide) return [];
+	return Array.from(document.querySelectorAll("body *")).filter(e => e.getBoundingClientRect().right > wide + 1).slice(0, 5).map(e => e.outerHTML.slice(0, 120));
+})()`
+
+// tooPale lists texts whose contrast is less than 4.5 to 1, the AA of WCAG.
+const tooPale = `(() => {
+	const rgb = (c) => (c.match(/[\\d.]+/g) || []).map(Number);
+	const light = (c) => { const [r, g, b] = rgb(c).slice(0, 3).map(v => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+	const paper = (e) => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor; if (rgb(c)[3] !== 0) return c; } return "rgb(255,255,255)"; };
+	const seen = {};
+	for (const e of document.querySelectorAll("body *")) {
+		if (!Array.from(e.childNodes).some(n => n.nodeType === 3 && n.data.trim()) || !e.checkVisibility()) continue;
+		const pair = [light(getComputedStyle(e).color), light(paper(e))].sort();
+		if ((pair[1] + 0.05) / (pair[0] + 0.05) < 4.5) seen[e.tagName + "." + e.className] = e.textContent.trim().slice(0, 40);
+	}
+	return Object.entries(seen).map(String);
+})()`
+
+// byKeyboard goes where a person goes without a mouse.
+func byKeyboard(t *testing.T, w *world, b *tab) {
+	at := func(path string) string { return fmt.Sprintf(`document.readyState === "complete" && location.pathname + location.search === %q`, path) }
+	b.open(t, w.url+"/")
+	b.press(t, "/")
+	b.until(t, `document.activeElement.type === "search"`)
+	b.press(t, "checkout\r")
+	b.until(t, at("/?search=checkout"))
+	b.press(t, "jjk")
+	b.until(t, `document.querySelectorAll("tr.here").length === 1 && document.activeElement.matches("tr.here:first-child")`)
+	b.press(t, "\r")
+	b.until(t, at("/session/"+demoSession))
+	b.press(t, "j\r")
+	b.until(t, `document.querySelector("article.here details.inside").open`)
+	b.press(t, "jj\r") // the second step, a tool with arguments
+	b.until(t, `document.querySelector("li.here details").open && document.querySelector("li.here pre").checkVisibility()`)
+	b.shot(t, "keyboard")
+	b.press(t, "e")
+	b.until(t, `!document.querySelector("details.inside").open`)
+	b.press(t, "2")
+	b.until(t, at("/tools"))
+	b.press(t, "3")
+	b.until(t, at("/now"))
+	b.press(t, "u")
+	b.until(t, at("/"))
+	// Where the browser's own keys go there is something to see.
+	b.press(t, "\t\t")
+	b.until(t, `getComputedStyle(document.activeElement).outlineStyle === "solid"`)
+	if bad := b.complained(); len(bad) > 0 {
+		t.Errorf("the console says %q", bad)
+	}
+}
+
+// live looks at a page while an agent says something.
+func live(t *testing.T, w *world, b *tab) {
+	b.open(t, w.url+"/now")
+	b.until(t, `document.querySelector("[data-live] table")`)
+	eval[any](t, b, `window.before = true`)
+	const session = "90110000-0000-4000-8000-000000000001"
+	w.write(t, session, stuck(session, time.Now()))
+	b.until(t, `Array.from(document.querySelectorAll("a")).some(a => a.pathname === "/session/`+session+`")`)
+	if !eval[bool](t, b, `window.before`) {
+		t.Error("the page was loaded anew")
+	}
+	if bad := b.complained(); len(bad) > 0 {
+		t.Errorf("the console says %q", bad)
+	}
+}
+
+// answers asks for what is not there.
+func answers(t *testing.T, w *world) {
+	for path, want := range map[string]int{"/": 200, "/session/nope": 404, "/elsewhere": 404, "/session/" + longSession + "?turn=99": 200} {
+		r, err := http.Get(w.url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Body.Close(); err != nil {
+			t.Error(err)
+		}
+		if r.StatusCode != want {
+			t.Errorf("%s: %d, want %d", path, r.StatusCode, want)
+		}
+	}
+}
+
+// unfold opens the work behind the scenes.
+func (b *tab) unfold(t *testing.T) {
+	t.Helper()
+	eval[any](t, b, `document.querySelectorAll("details.inside").forEach(d => d.open = true)`)
+}

@@ -1,0 +1,92 @@
+package journal
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// What a listener marks comes out with its place among the frames; of a stream of
+// which nothing was recorded, nothing does.
+func TestMarksAreRead(t *testing.T) {
+	mark := func(r interface{ Mark([]byte) error }, state string) {
+		t.Helper()
+		if err := r.Mark([]byte(state)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := t.TempDir()
+	j := open(t, still(t, dir))
+	r := begin(t, j, "a")
+	mark(r, "1")
+	put(t, r, "x")
+	mark(r, "2")
+	put(t, r, "y")
+	mark(r, "3")
+	closed(t, r)
+	mark(begin(t, j, "ledger"), "kept")
+	kept := begin(t, j, "kept")
+	put(t, kept, "z")
+	mark(kept, "4")
+	j.mustClose(t)
+
+	j, k := open(t, still(t, dir)), newSink(t)
+	drain(t, j, k)
+	want := []string{"0 1", "2 2", "4 3"}
+	k.mu.Lock()
+	if got := k.streams[k.names("a")[0]].marks; !slices.Equal(slices.Compact(got), want) {
+		t.Errorf("marks %q, want %q", got, want)
+	}
+	if n := k.names("ledger"); len(n) != 0 {
+		t.Errorf("a recording without frames is stream %v", n)
+	}
+	k.streams[k.names("kept")[0]].marks = nil
+	k.mu.Unlock()
+	j.mustClose(t)
+
+	// A stream that goes on after a restart tells where it was.
+	k.crash()
+	j = open(t, still(t, dir))
+	drain(t, j, k)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if got := k.streams[k.names("kept")[0]].marks; len(got) == 0 || got[0] != "2 4" {
+		t.Errorf("marks %q of the stream that goes on", got)
+	}
+}
+
+// The last mark is read although the segment with it is another than that of the
+// frames, or is given up.
+func TestMarksOfManySegments(t *testing.T) {
+	for _, givenUp := range []bool{false, true} {
+		s := still(t, t.TempDir())
+		s.SegmentSize = 4 << 10
+		j, k := open(t, s), newSink(t)
+		r := begin(t, j, "a")
+		if err := r.Mark([]byte("begin")); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 100 {
+			put(t, r, fmt.Sprintf("%0100d", i))
+		}
+		if err := r.Mark([]byte("end")); err != nil {
+			t.Fatal(err)
+		}
+		sync_(t, r)
+		if givenUp {
+			j.mu.Lock()
+			for _, g := range j.segments[:len(j.segments)-1] {
+				g.gone = true
+			}
+			j.mu.Unlock()
+		}
+		closed(t, r)
+		drain(t, j, k)
+		k.mu.Lock()
+		if got := k.streams[k.names("a")[0]].marks; len(got) == 0 || got[len(got)-1] != "10100 end" || !slices.Contains(got, "0 begin") && !givenUp {
+			t.Errorf("given up %v: marks %q", givenUp, got)
+		}
+		k.mu.Unlock()
+		j.mustClose(t)
+	}
+}

@@ -1,0 +1,30 @@
+// Package meter counts what agents do: the metrics of the GenAI convention, from
+// the spans and the tokens of what was committed. The same figures are read at
+// /metrics, with exemplars in OpenMetrics, and by the exporter over OTLP.
+//
+// # What is counted
+//
+// Durations are those of spans that have ended; the counters of tokens are those
+// of usage messages, which v_usage adds up; the histogram of tokens has a response
+// as it was when it was first over. Record is called once for
+// each batch, after its checkpoint is committed. A sidecar that is killed
+// forgets its counters, as every process does, and its successor decodes again
+// what was not committed, which the first had not counted; so nothing is counted
+// twice across a restart, and at most the last commit is not counted. What is
+// told twice within one life (a stream that is decoded again because a late link
+// moved it) is counted the first time, as long as it is among the last 32,000
+// spans; of a usage message that says more later, the difference is counted.
+//
+// A run that silence had ended and that goes on after all keeps its first
+// duration here. ClickHouse has the exact picture.
+//
+// The figures stand for when things were read, not for when they happened: a
+// history that is read at the first start is counted then.
+//
+// # Bounds
+//
+// Names of models, agents, tools and classes of errors come from outside. Each
+// attribute has 100 values at the most, of 128 bytes; what comes later is
+// counted as _OTHER. The SDK's own limit of 2,000 combinations stands behind
+// that.
+package meter

@@ -1,0 +1,188 @@
+package meter
+
+import (
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/semconv"
+)
+
+const (
+	maxValues = 100 // of an attribute
+	maxLength = 128 // of a value, in bytes
+	maxSets   = 4096
+	other     = "_OTHER"
+)
+
+// classes are the values of semconv.KeyTokenClass.
+var classes = [...]string{"input", "output", "cache_read", "cache_write", "reasoning"}
+
+// labels makes sets of attributes, and makes each once.
+type labels struct {
+	known  map[string]map[string]string // by attribute: what its values are called
+	spans  map[spanKey]metric.MeasurementOption
+	usages map[usageKey]*usageSets
+}
+
+type spanKey struct {
+	kind                                                            msg.SpanKind
+	failed                                                          bool
+	source, format, provider, model, agent, tool, delegate, problem string
+}
+
+type usageKey struct {
+	chat                                   bool
+	source, format, provider, model, agent string
+}
+
+// usageSets are the sets of one usageKey: alone, by type, and by class.
+type usageSets struct {
+	all, in, out metric.MeasurementOption
+	classes      [len(classes)]metric.MeasurementOption
+}
+
+func newLabels() labels {
+	return labels{make(map[string]map[string]string), make(map[spanKey]metric.MeasurementOption), make(map[usageKey]*usageSets)}
+}
+
+// value is what a value from outside is called: itself, if it is one of the first
+// hundred.
+func (l *labels) value(key, v string) string {
+	values := l.known[key]
+	if values == nil {
+		values = make(map[string]string)
+		l.known[key] = values
+	}
+	if name, ok := values[v]; ok {
+		return name
+	}
+	if len(values) >= maxValues {
+		return other
+	}
+	v = strings.Clone(v)
+	values[v] = strings.ToValidUTF8(v, "\uFFFD")
+	return values[v]
+}
+
+// clip bounds a value from outside.
+func clip(s string) string { return s[:min(len(s), maxLength)] }
+
+// set collects attributes.
+type set struct {
+	labels *labels
+	attrs  []attribute.KeyValue
+}
+
+// own adds what the configuration or the program names.
+func (s *set) own(key, v string) {
+	if v != "" {
+		s.attrs = append(s.attrs, attribute.String(key, v))
+	}
+}
+
+// outside adds what the traffic names.
+func (s *set) outside(key, v string) {
+	if v != "" {
+		s.own(key, s.labels.value(key, v))
+	}
+}
+
+func (s *set) option(more ...attribute.KeyValue) metric.MeasurementOption {
+	return metric.WithAttributeSet(attribute.NewSet(append(s.attrs[:len(s.attrs):len(s.attrs)], more...)...))
+}
+
+func (l *labels) span(s *msg.Span) metric.MeasurementOption {
+	k := spanKey{
+		kind: s.Kind, failed: s.Outcome == msg.OutcomeError, source: s.Source, format: s.Format, agent: clip(s.Agent.Name),
+	}
+	switch s.Kind {
+	case msg.SpanChat:
+		k.provider, k.model = clip(s.Provider), clip(s.Model)
+	case msg.SpanTool:
+		k.tool = clip(s.Tool.Name)
+	case msg.SpanDelegation:
+		k.tool, k.delegate = clip(s.Tool.Name), clip(s.Delegate.To)
+	default:
+		k.provider = clip(s.Provider)
+	}
+	if k.failed {
+		if k.problem = clip(s.ErrorType); k.problem == "" {
+			k.problem = other
+		}
+	}
+	if o, ok := l.spans[k]; ok {
+		return o
+	}
+	out := set{labels: l}
+	out.own(semconv.KeyOperation, semconv.Operation(s.Kind))
+	out.own(semconv.KeySource, k.source)
+	out.own(semconv.KeyFormat, k.format)
+	out.outside(semconv.KeyProvider, k.provider)
+	out.outside(semconv.KeyRequestModel, k.model)
+	out.outside(semconv.KeyResponseModel, k.model)
+	out.outside(semconv.KeyAgentName, k.agent)
+	out.outside(semconv.KeyToolName, k.tool)
+	out.outside(semconv.KeyDelegateTo, k.delegate)
+	out.outside(semconv.KeyErrorType, k.problem)
+	o := out.option()
+	if len(l.spans) < maxSets {
+		l.spans[k.clone()] = o
+	}
+	return o
+}
+
+func usageBy(u *msg.Message) usageKey {
+	return usageKey{u.ResponseID != "", u.Host.Source, u.Host.Format, clip(u.Provider), clip(u.Model), clip(u.Agent.Name)}
+}
+
+func usageOf(s *msg.Span) usageKey {
+	return usageKey{true, s.Source, s.Format, clip(s.Provider), clip(s.Model), clip(s.Agent.Name)}
+}
+
+func (l *labels) usage(k usageKey) *usageSets {
+	if sets := l.usages[k]; sets != nil {
+		return sets
+	}
+	kind := msg.SpanRun
+	if k.chat {
+		kind = msg.SpanChat
+	}
+	out := set{labels: l}
+	out.own(semconv.KeyOperation, semconv.Operation(kind))
+	out.own(semconv.KeySource, k.source)
+	out.own(semconv.KeyFormat, k.format)
+	out.outside(semconv.KeyProvider, k.provider)
+	out.outside(semconv.KeyRequestModel, k.model)
+	out.outside(semconv.KeyResponseModel, k.model)
+	out.outside(semconv.KeyAgentName, k.agent)
+	sets := &usageSets{
+		all: out.option(),
+		in:  out.option(attribute.String(semconv.KeyTokenType, "input")),
+		out: out.option(attribute.String(semconv.KeyTokenType, "output")),
+	}
+	for i, class := range classes {
+		sets.classes[i] = out.option(attribute.String(semconv.KeyTokenClass, class))
+	}
+	if len(l.usages) < maxSets {
+		l.usages[k.clone()] = sets
+	}
+	return sets
+}
+
+// clone copies what lies in a batch.
+func (k spanKey) clone() spanKey {
+	for _, s := range []*string{&k.source, &k.format, &k.provider, &k.model, &k.agent, &k.tool, &k.delegate, &k.problem} {
+		*s = strings.Clone(*s)
+	}
+	return k
+}
+
+func (k usageKey) clone() usageKey {
+	for _, s := range []*string{&k.source, &k.format, &k.provider, &k.model, &k.agent} {
+		*s = strings.Clone(*s)
+	}
+	return k
+}

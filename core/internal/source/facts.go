@@ -1,0 +1,52 @@
+package source
+
+import (
+	"encoding/hex"
+	"encoding/json"
+
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// Facts are what a listener knows of a response beside its frames. They are fields
+// of the JSON object that it marks its recording with (Recording.Mark), whatever
+// else is in it, and so survive a restart like the frames.
+type Facts struct {
+	Method      string    `json:"method,omitempty"`
+	Status      int64     `json:"status,omitempty"`
+	Traceparent string    `json:"traceparent,omitempty"` // W3C trace context of the request
+	Tracestate  string    `json:"tracestate,omitempty"`
+	Timing      *msg.Pace `json:"timing,omitempty"` // once the response has ended
+}
+
+// ParseFacts returns the facts of a mark; ok is false when there are none in it.
+func ParseFacts(state []byte) (f Facts, ok bool) {
+	if json.Unmarshal(state, &f) != nil {
+		return Facts{}, false
+	}
+	return f, f.Timing != nil || f.Traceparent != ""
+}
+
+// Remote takes the traceparent apart. Both ids are zero when it is not valid.
+//
+//	00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
+func (f *Facts) Remote() (trace msg.TraceID, span msg.SpanID) {
+	const size = 2 + 1 + 32 + 1 + 16 + 1 + 2
+	s := f.Traceparent
+	// A later version may have more behind the flags, and ff is none.
+	if len(s) < size || s[2] != '-' || s[35] != '-' || s[52] != '-' || s[:2] == "ff" || len(s) > size && (s[:2] == "00" || s[size] != '-') {
+		return msg.TraceID{}, msg.SpanID{}
+	}
+	var version, flags [1]byte
+	for _, part := range []struct {
+		to   []byte
+		from string
+	}{{version[:], s[:2]}, {trace[:], s[3:35]}, {span[:], s[36:52]}, {flags[:], s[53:55]}} {
+		if _, err := hex.Decode(part.to, []byte(part.from)); err != nil {
+			return msg.TraceID{}, msg.SpanID{}
+		}
+	}
+	if trace.IsZero() || span.IsZero() {
+		return msg.TraceID{}, msg.SpanID{}
+	}
+	return trace, span
+}

@@ -1,0 +1,90 @@
+package websocket
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// placeholder stands in Settings.Resume for the JSON value that a field of a message
+// had last: {{event_index}}.
+var placeholder = regexp.MustCompile(`\{\{([^{}]*)\}\}`)
+
+// resumption is how a connection is taken up where the one before ended.
+type resumption struct {
+	text   string // empty: it is not
+	fields []string
+}
+
+func newResumption(text string) (r resumption, err error) {
+	if text == "" {
+		return r, nil
+	}
+	r.text = text
+	for _, m := range placeholder.FindAllStringSubmatch(text, -1) {
+		if m[1] == "" {
+			return r, errors.New("resume: {{}} names no field")
+		}
+		r.fields = append(r.fields, m[1])
+	}
+	if len(r.fields) == 0 {
+		return r, errors.New("resume: no {{field}} says where to go on")
+	}
+	slices.Sort(r.fields)
+	r.fields = slices.Compact(r.fields)
+	return r, nil
+}
+
+// longest is the longest value that is remembered of a field.
+const longest = 1 << 10
+
+// note remembers the fields of a message, if it is a JSON object. It reports whether
+// anything has changed.
+func (r *resumption) note(seen map[string]json.RawMessage, message []byte) (changed bool) {
+	var object map[string]json.RawMessage
+	if r.text == "" || json.Unmarshal(message, &object) != nil {
+		return false
+	}
+	for _, name := range r.fields {
+		v, ok := object[name]
+		if !ok || string(v) == "null" || len(v) > longest || string(v) == string(seen[name]) {
+			continue
+		}
+		seen[name], changed = v, true
+	}
+	return changed
+}
+
+// message is what to send to go on; ok is false while there is nothing to go on
+// from.
+func (r *resumption) message(seen map[string]json.RawMessage) (text string, ok bool) {
+	if r.text == "" {
+		return "", false
+	}
+	for _, name := range r.fields {
+		if len(seen[name]) == 0 {
+			return "", false
+		}
+	}
+	return placeholder.ReplaceAllStringFunc(r.text, func(m string) string { return string(seen[strings.Trim(m, "{}")]) }), true
+}
+
+// seen are the values that a recording was marked with last.
+func (r *resumption) seen(state []byte) (map[string]json.RawMessage, error) {
+	out := make(map[string]json.RawMessage)
+	if r.text == "" || len(state) == 0 {
+		return out, nil
+	}
+	var s struct {
+		Seen map[string]json.RawMessage `json:"seen"`
+	}
+	if err := json.Unmarshal(state, &s); err != nil {
+		return out, fmt.Errorf("state: %w", err)
+	}
+	maps.Copy(out, s.Seen)
+	return out, nil
+}

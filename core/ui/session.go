@@ -1,0 +1,117 @@
+package ui
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/earshot-dev/earshot/core/inspect"
+)
+
+// What a browser likes to draw at once.
+const (
+	most       = 500  // steps of a turn
+	stepsShown = 2000 // steps of all turns on a page together
+	turnsShown = 200
+)
+
+type sessionPage struct {
+	head
+	Session        inspect.Session
+	Turns          []turnPage
+	All            int  // turns that the conversation has
+	One            bool // one turn of them was asked for
+	Earlier, Later string
+}
+
+func (u *UI) session(r *http.Request) (any, error) {
+	c, err := inspect.Load(r.Context(), u.q, r.PathValue("id"), inspect.LongTexts)
+	if err != nil {
+		return nil, err
+	}
+	return newSession(c, r), nil
+}
+
+// newSession shows a conversation from turn ?from on, or of its turn ?turn the
+// steps from ?step on, or ?only those that failed or gated longest.
+func newSession(c *inspect.Conversation, r *http.Request) sessionPage {
+	title := c.Session.Title
+	if title == "" {
+		title = c.Session.ID
+	}
+	p := sessionPage{head: head{inspect.Clip(title, 120), "sessions"}, Session: c.Session, All: len(c.Turns)}
+	if n := number(r, "turn"); n > 0 {
+		p.One = true
+		if n <= len(c.Turns) {
+			p.Turns = []turnPage{p.turn(n, &c.Turns[n-1], window{number(r, "step"), most, r.FormValue("only")})}
+			p.Turns[0].Open = true
+		}
+		return p
+	}
+	from := min(number(r, "from"), len(c.Turns))
+	left := stepsShown
+	for i := from; i < min(from+turnsShown, len(c.Turns)); i++ {
+		t := p.turn(i+1, &c.Turns[i], window{size: min(most, left)})
+		left -= len(t.Steps)
+		p.Turns = append(p.Turns, t)
+	}
+	if from > 0 {
+		p.Earlier = p.to("from", max(from-turnsShown, 0))
+	}
+	if from+turnsShown < len(c.Turns) {
+		p.Later = p.to("from", from+turnsShown)
+	}
+	return p
+}
+
+// turn adds the ways from one part of a turn to the others.
+func (p *sessionPage) turn(n int, t *inspect.Turn, w window) turnPage {
+	out := newTurn(n, t, w)
+	if out.Strip == nil && w.from == 0 {
+		return out
+	}
+	for _, v := range []struct{ name, only string }{{"all in order", ""}, {"gated longest", "longest"}, {"failed", "failed"}} {
+		l := link{Name: v.name}
+		if v.only != w.only || !p.One {
+			l.To = p.to("turn", n, "only", v.only)
+		}
+		out.Views = append(out.Views, l)
+	}
+	if w.only != "" {
+		return out
+	}
+	if out.From > 0 {
+		out.Earlier = p.to("turn", n, "step", max(out.From-most, 0))
+	}
+	if last := out.From + len(out.Steps); last < out.All {
+		out.Later = p.to("turn", n, "step", last)
+	}
+	return out
+}
+
+// to is the address of a part of the conversation; what is empty or 0 is left out.
+func (p *sessionPage) to(query ...any) string {
+	v := url.Values{}
+	for i := 0; i < len(query); i += 2 {
+		switch value := query[i+1].(type) {
+		case string:
+			if value != "" {
+				v.Set(query[i].(string), value)
+			}
+		case int:
+			if value > 0 {
+				v.Set(query[i].(string), strconv.Itoa(value))
+			}
+		}
+	}
+	return (&url.URL{Path: "/session/" + p.Session.ID, RawQuery: v.Encode()}).String()
+}
+
+// number is a number of the query; 0 when it is none.
+func number(r *http.Request, name string) int {
+	n, err := strconv.Atoi(r.FormValue(name))
+	if err != nil {
+		return 0
+	}
+	return max(n, 0)
+}

@@ -1,0 +1,80 @@
+package clickhouse
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/price"
+)
+
+const someRows = "SELECT concat(model, ' ', toString(toDate(valid_from)), ' ', toString(input_usd_per_m)) FROM model_prices FINAL ORDER BY model, valid_from"
+
+// TestPricesAreThoseOfTheSettings: the table has the prices that the program
+// computes with, and follows when they change; what a person has inserted stands.
+func TestPricesAreThoseOfTheSettings(t *testing.T) {
+	table := func(text string) *price.Table {
+		p, err := price.Parse(strings.NewReader("model,from,input,output,cache_read,cache_write\n" + text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	x, c := exporter(t, nil)
+	want := ""
+	for _, r := range price.Default().Rows() {
+		want += fmt.Sprintf("%s %s %v\n", r.Model, r.From.Format("2006-01-02"), r.Input)
+	}
+	if d := cmp.Diff(strings.TrimSpace(want), count(t, c, someRows)); d != "" {
+		t.Errorf("a new database: -program +table:\n%s", d)
+	}
+	for _, step := range []struct{ insert, prices, want string }{
+		{"", "tern-2,,1,2,3,4\ntern-2,2026-02-01,5,6,7,8", "tern-2 1970-01-01 1\ntern-2 2026-02-01 5"},
+		{"('tern-2', 0, 9, 9, 9, 9, 'mine')", "tern-2,,1,2,3,4\ntern-3,,2,2,2,2", "tern-2 1970-01-01 9\ntern-3 1970-01-01 2"},
+		{"('gull', 0, 7, 7, 7, 7, 'mine')", "tern-3,,3,2,2,2", "gull 1970-01-01 7\ntern-2 1970-01-01 9\ntern-3 1970-01-01 3"},
+		{"", "", "gull 1970-01-01 7\ntern-2 1970-01-01 9"},
+	} {
+		if step.insert != "" {
+			if err := c.Exec(t.Context(), "INSERT INTO model_prices (model, valid_from, input_usd_per_m, output_usd_per_m, cache_read_usd_per_m, cache_write_usd_per_m, origin) VALUES "+step.insert); err != nil {
+				t.Fatal(err)
+			}
+		}
+		x.settings.Prices = table(step.prices)
+		for range 2 { // the second time there is nothing to do
+			if err := x.writePrices(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if d := cmp.Diff(step.want, count(t, c, someRows)); d != "" {
+			t.Errorf("%q: -want +got:\n%s", step.prices, d)
+		}
+	}
+}
+
+// TestViewCostsWhatTheProgramSays prices usage in both.
+func TestViewCostsWhatTheProgramSays(t *testing.T) {
+	x, c := exporter(t, nil)
+	b := &export.Batch{ID: "usage"}
+	want := ""
+	for i, model := range []string{"claude-sonnet-4-5-20250929", "anthropic/claude-opus-4-1", "GPT-5", "gpt-4o-2024-11-20", "claude-opus-4-5", "claude-next-9"} {
+		for j, m := range sampleMessages(1) {
+			m.Session, m.Kind, m.Model, m.Key = "s", msg.Usage, model, fmt.Sprint(model, j)
+			m.Time += int64(i) * 1e9
+			m.Usage = msg.Tokens{Input: 1000, Output: 200, CacheRead: 30_000, CacheWrite: 4000, Reasoning: 50}
+			m.Host.ID = msg.NewID("", "", "s", m.Key)
+			b.Messages = append(b.Messages, m)
+			p, ok := price.Default().Of(model, time.Unix(0, m.Time))
+			want += fmt.Sprintf("%s %t %.6f\n", model, ok, p.Cost(price.Tokens{Input: 1000, Output: 200, CacheRead: 30_000, CacheWrite: 4000, Reasoning: 50}))
+		}
+	}
+	export1(t, x, b)
+	got := count(t, c, "SELECT concat(model, ' ', if(has_price, 'true', 'false'), ' ', toDecimalString(cost_usd, 6)) FROM v_usage ORDER BY ts")
+	if d := cmp.Diff(strings.TrimSpace(want), got); d != "" {
+		t.Errorf("-program +view:\n%s", d)
+	}
+}
