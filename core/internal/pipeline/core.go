@@ -73,10 +73,7 @@ func (c *core) run(ctx context.Context) error {
 			f()
 		case now := <-tick.C:
 			c.collect()
-			rest := c.epoch.empty() && (len(c.changed) > 0 || len(c.forget) > 0)
-			// While one is with the exporters the next would only wait behind it: it goes
-			// on being filled. An exporter that is slow thus gets fewer and larger batches.
-			if c.sealed.Load() == 0 && (rest || c.epoch.due(now, c.p.settings.FlushInterval)) {
+			if c.due(now) {
 				err = c.seal(ctx, nil)
 			}
 		case now := <-slow.C:
@@ -95,6 +92,19 @@ func (c *core) run(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// due reports whether the epoch is to be sealed although it is not full. While one is
+// with the exporters the next would only wait behind it: it goes on being filled, so
+// that a store that is slow gets fewer and larger batches.
+func (c *core) due(now time.Time) bool {
+	if c.sealed.Load() > 0 {
+		return false
+	}
+	if c.epoch.empty() {
+		return len(c.changed) > 0 || len(c.forget) > 0
+	}
+	return now.Sub(c.epoch.began) >= c.p.settings.FlushInterval
 }
 
 // collect takes the letters of others into the epoch.

@@ -30,8 +30,8 @@ func newEpoch(s *shelf) *epoch { return &epoch{batch: s.take()} }
 type shelf struct {
 	mu    sync.Mutex
 	spare []*export.Batch
-	// What the last epoch had: lists that are made are made for as much, because
-	// growing to a size leaves four times of it behind.
+	// What the last epoch had and an eighth: lists that are made are made for as much,
+	// because growing to a size leaves four times of it behind.
 	messages, spans int
 }
 
@@ -55,7 +55,7 @@ func (s *shelf) take() *export.Batch {
 func (s *shelf) note(b *export.Batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.messages, s.spans = len(b.Messages), len(b.Spans)
+	s.messages, s.spans = len(b.Messages)*9/8, len(b.Spans)*9/8
 }
 
 // give takes the lists of a batch that nobody looks at any more. What they hold is
@@ -92,10 +92,6 @@ func (e *epoch) keep(j *job) {
 
 func (e *epoch) full(s *Settings) bool {
 	return e.bytes >= s.BatchBytes || e.batch.Len() >= s.BatchRows
-}
-
-func (e *epoch) due(now time.Time, after time.Duration) bool {
-	return !e.empty() && now.Sub(e.began) >= after
 }
 
 // seal ends the epoch: its records and the checkpoint that holds when they are

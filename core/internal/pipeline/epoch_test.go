@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"testing"
+	"time"
 
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/msg"
@@ -41,5 +42,41 @@ func TestShelfIsBounded(t *testing.T) {
 	}
 	if len(s.spare) != spares {
 		t.Errorf("%d lists are kept", len(s.spare))
+	}
+}
+
+// TestEpochWaitsForTheOneBefore says that an epoch is not sealed by time while
+// another is with the exporters.
+func TestEpochWaitsForTheOneBefore(t *testing.T) {
+	c := &core{p: &Pipeline{settings: Settings{FlushInterval: time.Second}}}
+	c.epoch = newEpoch(&c.shelf)
+	now := time.Now()
+	if c.due(now) {
+		t.Error("an empty epoch is due")
+	}
+	c.changed = map[*stream]struct{}{{}: {}}
+	if !c.due(now) {
+		t.Error("the account of a stream that gave nothing is never due")
+	}
+	c.epoch.message(&msg.Message{})
+	for _, x := range []struct {
+		age    time.Duration
+		sealed int32
+		want   bool
+	}{{0, 0, false}, {2 * time.Second, 0, true}, {2 * time.Second, 1, false}, {time.Hour, 1, false}} {
+		c.sealed.Store(x.sealed)
+		if got := c.due(c.epoch.began.Add(x.age)); got != x.want {
+			t.Errorf("%s old, %d under way: due is %t", x.age, x.sealed, got)
+		}
+	}
+}
+
+// TestListsAreMadeAtOnce says that the lists of a new epoch have room for as much as
+// the one before had.
+func TestListsAreMadeAtOnce(t *testing.T) {
+	var s shelf
+	s.note(&export.Batch{Messages: make([]msg.Message, 800), Spans: make([]msg.Span, 400)})
+	if b := s.take(); cap(b.Messages) != 900 || cap(b.Spans) != 450 || b.Len() != 0 {
+		t.Errorf("room for %d messages and %d spans", cap(b.Messages), cap(b.Spans))
 	}
 }

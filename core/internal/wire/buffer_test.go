@@ -1,0 +1,49 @@
+package wire
+
+import (
+	"runtime"
+	"testing"
+
+	"google.golang.org/grpc/mem"
+)
+
+// TestBufferIsUsedAgain receives requests of sizes that differ, as a decoder does for
+// hours: what it allocates does not grow with their number, and a giant one does not
+// stay.
+func TestBufferIsUsedAgain(t *testing.T) {
+	var req Request
+	receive := func(size int) {
+		out, err := (&Request{Batches: []Batch{{Stream: 1, Data: make([]byte, size)}}}).Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := req.Unmarshal(out); err != nil {
+			t.Fatal(err)
+		}
+		if len(req.Batches) != 1 || len(req.Batches[0].Data) != size {
+			t.Fatalf("%d bytes came back", len(req.Batches[0].Data))
+		}
+		req.Free()
+	}
+	const largest = 1 << 20
+	data := mem.BufferSlice{mem.SliceBuffer(make([]byte, largest))}
+	var b buffer
+	b.fill(data)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for n := range 200 {
+		b.fill(mem.BufferSlice{mem.SliceBuffer(data[0].ReadOnlyData()[:largest/2+n*1000])})
+	}
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > largest {
+		t.Errorf("200 messages of at most %d bytes took %d", largest, n)
+	}
+	receive(largest)
+	if cap(req.buf) < largest {
+		t.Error("the buffer of an ordinary request is not kept")
+	}
+	receive(2 * keep)
+	if req.buf != nil {
+		t.Errorf("a buffer of %d bytes stays", cap(req.buf))
+	}
+}
