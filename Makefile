@@ -50,8 +50,6 @@ SHOTS ?=
 browser: build
 	cd bench/browser && SHOTS='$(SHOTS)' $(GO) test -race -count=1 -timeout 10m ./...
 
-# The collector and Earshot side by side, and how Earshot grows: about ten minutes
-# on two cores that do nothing else.
 # Fills an embedded store through the real pipeline and the engine, and measures
 # every query of the dashboards on it; bench/queries.md has an earlier run. 50e6
 # rows need some 15 GB of disk, and an hour or so.
@@ -60,6 +58,8 @@ RUNS ?= 5
 bench-queries: build
 	$(GO) run ./dashboards/internal/measure -rows $(ROWS) -runs $(RUNS)
 
+# The collector and Earshot side by side, and how Earshot grows: about ten minutes
+# on two cores that do nothing else.
 bench: build
 	$(GO) run ./bench/cmd/bench -report bench/report.md
 	$(GO) run ./bench/cmd/bench -scale -report bench/scale.md
