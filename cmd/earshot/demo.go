@@ -207,13 +207,9 @@ func (d *demo) show(ctx context.Context, cfg *config.Config, file string) (err e
 	if err := writeSessions(d.cmd, list); err != nil {
 		return err
 	}
-	conv, err := inspect.Load(ctx, r, list[0].ID, inspect.ShortTexts)
-	if err != nil {
-		return err
-	}
 	fmt.Fprintln(d.out)
 	width, color := terminal(d.out)
-	if err := conv.Write(d.out, inspect.Style{Color: color, Width: width}); err != nil {
+	if err := inspect.WriteSession(ctx, d.out, r, list[0].ID, inspect.Style{Color: color, Width: width}); err != nil {
 		return err
 	}
 	fmt.Fprintf(d.out, `

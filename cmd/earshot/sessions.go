@@ -109,15 +109,14 @@ turn, what is on the critical path solid and marked with *.`,
 					}
 					return writeDrawn(c, output, t.Waterfall(), style)
 				}
-				texts := inspect.ShortTexts
-				if full || output == "json" {
-					texts = inspect.LongTexts
+				if output != "json" {
+					return inspect.WriteSession(ctx, c.OutOrStdout(), r, args[0], style)
 				}
-				conv, err := inspect.Load(ctx, r, args[0], texts)
+				conv, err := inspect.Load(ctx, r, args[0], inspect.LongTexts)
 				if err != nil {
 					return err
 				}
-				return writeDrawn(c, output, conv, style)
+				return writeJSON(c.OutOrStdout(), conv)
 			})
 		},
 	}

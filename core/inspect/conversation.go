@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,29 +83,42 @@ var ErrNoSession = errors.New("there is none")
 // Load reads a session, of each text at most that many characters. id may be the
 // beginning of one if no other begins so.
 func Load(ctx context.Context, q Querier, id string, texts int) (*Conversation, error) {
+	c := new(Conversation)
+	err := Each(ctx, q, id, texts, func(s *Session) error { c.Session = *s; return nil }, func(t *Turn) error {
+		c.Turns = append(c.Turns, *t)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(c.Turns, func(x, y Turn) int { return x.Started.Compare(y.Started) })
+	return c, nil
+}
+
+// Each is Load for sessions of any length: it gives the session, and then one turn
+// after another, in the order in which they began; what belongs to none comes last.
+func Each(ctx context.Context, q Querier, id string, texts int, session func(*Session) error, turn func(*Turn) error) error {
 	id, err := resolve(ctx, q, id)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	b := builder{steps: make(map[string]*Step), texts: texts}
-	if err := b.spans(ctx, q, id); err != nil {
-		return nil, fmt.Errorf("session %s: spans: %w", id, err)
-	}
-	if err := b.open(ctx, q, id); err != nil {
-		return nil, fmt.Errorf("session %s: open spans: %w", id, err)
-	}
-	if err := b.messages(ctx, q, id); err != nil {
-		return nil, fmt.Errorf("session %s: messages: %w", id, err)
-	}
-	c := &Conversation{Turns: b.turns()}
 	list, err := Sessions(ctx, q, Filter{ID: id, Limit: 1})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if len(list) > 0 {
-		c.Session = list[0]
+	if len(list) == 0 {
+		list = []Session{{ID: id}}
 	}
-	return c, nil
+	if err := session(&list[0]); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	b := builder{texts: texts, turn: turn, words: listen(ctx, q, id, texts)}
+	if err := b.spans(ctx, q, id); err != nil {
+		return fmt.Errorf("session %s: %w", id, err)
+	}
+	return nil
 }
 
 // resolve completes the id of a session.
@@ -127,37 +141,94 @@ func resolve(ctx context.Context, q Querier, id string) (string, error) {
 	return "", fmt.Errorf("session %s: several begin so: %s", id, strings.Join(found, " "))
 }
 
-// builder puts spans and messages together.
+// builder puts the spans and the messages of one trace after another together. Both
+// come in the order of places, so that no more than one trace is held.
 type builder struct {
-	steps map[string]*Step // by span id
-	roots []*Turn
-	order []*Step
-	loose []*Step // messages without a span
-	byID  map[string]*Turn
 	texts int
+	turn  func(*Turn) error
+	words *words
+	loose []*Step // messages without a span
+
+	at    place
+	steps map[string]*Step // by span id
+	order []*Step
+	roots []*Turn
+	byID  map[string]*Turn
 }
 
+// place orders traces: by when their first span began.
+type place struct {
+	began int64 // Unix ns
+	trace string
+}
+
+func (p place) compare(o place) int {
+	return cmp.Or(cmp.Compare(p.began, o.began), strings.Compare(p.trace, o.trace))
+}
+
+// spans reads the session's spans, those that still run among them: they last until
+// now.
 func (b *builder) spans(ctx context.Context, q Querier, id string) error {
-	b.byID = make(map[string]*Turn)
-	return q.Each(ctx, `
-		SELECT TraceId, SpanId, ParentSpanId, SpanAttributes['gen_ai.operation.name'] AS op, SpanAttributes['earshot.delegate.to'] AS to,
-			AgentName, ToolName, Timestamp, toInt64(Duration), StatusCode, SpanAttributes['error.type'] AS error, StatusMessage,
-			SpanAttributes['earshot.link.method'] AS link,
-			if(SpanAttributes['gen_ai.response.model'] != '', SpanAttributes['gen_ai.response.model'], SpanAttributes['gen_ai.request.model']) AS model,
-			SpanAttributes['earshot.tool.delegation'] AS delegation
-		FROM otel_traces FINAL
-		WHERE SessionId = {id:String}
-		ORDER BY Timestamp, SpanId`, map[string]string{"id": id},
+	err := q.Each(ctx, `
+		SELECT min(toUnixTimestamp64Nano(began)) OVER (PARTITION BY trace) AS first, * FROM (
+			SELECT TraceId AS trace, SpanId AS span, ParentSpanId AS parent, SpanAttributes['gen_ai.operation.name'] AS op, SpanAttributes['earshot.delegate.to'] AS to,
+				toString(AgentName) AS agent, toString(ToolName) AS tool, Timestamp AS began, toInt64(Duration) AS took, toString(StatusCode) AS status,
+				SpanAttributes['error.type'] AS error, StatusMessage AS message, SpanAttributes['earshot.link.method'] AS link,
+				if(SpanAttributes['gen_ai.response.model'] != '', SpanAttributes['gen_ai.response.model'], SpanAttributes['gen_ai.request.model']) AS model,
+				SpanAttributes['earshot.tool.delegation'] AS delegation, '' AS kind
+			FROM otel_traces FINAL
+			WHERE SessionId = {id:String}
+			UNION ALL
+			SELECT trace_id, toString(span_id), parent_span_id, '', toString(delegate_to), toString(agent_name), toString(tool_name), ts, toInt64(age_ms) * 1000000,
+				'', '', '', '', '', '', toString(kind)
+			FROM open_spans FINAL
+			WHERE session_id = {id:String})
+		ORDER BY first, trace, kind != '', began, span
+		SETTINGS max_block_size = 4096`, map[string]string{"id": id},
 		func(v []any) error {
 			r := reader{values: v}
-			trace, span, parent, op, to := r.str(), r.str(), r.str(), r.str(), r.str()
-			agent, tool := r.str(), r.str()
-			s := &Step{SpanID: span, Started: r.time(), Duration: time.Duration(r.signed()), parent: parent}
+			at := place{began: r.signed()}
+			at.trace = r.str()
+			span, parent, op, to, agent, tool := r.str(), r.str(), r.str(), r.str(), r.str(), r.str()
+			s := &Step{SpanID: span, Started: r.time(), Duration: max(0, time.Duration(r.signed())), parent: parent, To: to}
 			status, errType, message := r.str(), r.str(), r.str()
 			s.Link, s.Model = r.str(), r.str()
-			delegation := r.str()
+			delegation, kind := r.str(), r.str()
 			if r.err != nil {
 				return r.err
+			}
+			if at != b.at {
+				if err := b.end(ctx); err != nil {
+					return err
+				}
+				b.at = at
+				b.steps, b.byID, b.order, b.roots = make(map[string]*Step), make(map[string]*Turn), nil, nil
+			}
+			if b.steps[span] != nil { // it ended while this was read
+				return nil
+			}
+			s.Kind = kind
+			switch {
+			case kind != "":
+				s.Status = "running"
+			case op == "execute_tool" && (to != "" || delegation != ""):
+				s.Kind = "delegation"
+			case op == "execute_tool":
+				s.Kind, s.To = "tool", ""
+			case op == "invoke_agent":
+				s.Kind, s.To = "run", ""
+			case op == "invoke_workflow":
+				s.Kind, s.To = "workflow", ""
+			default:
+				s.Kind, s.To = "chat", ""
+			}
+			switch s.Kind {
+			case "tool", "delegation":
+				s.Name = tool
+			case "run", "workflow":
+				s.Name = agent
+			case "chat":
+				s.Name = s.Model
 			}
 			if status == "Error" {
 				s.Status = "error"
@@ -165,21 +236,16 @@ func (b *builder) spans(ctx context.Context, q Querier, id string) error {
 			if s.Error = errType; errType == "" {
 				s.Error = message
 			}
-			switch {
-			case op == "execute_tool" && (to != "" || delegation != ""):
-				s.Kind, s.Name, s.To = "delegation", tool, to
-			case op == "execute_tool":
-				s.Kind, s.Name = "tool", tool
-			case op == "invoke_agent":
-				s.Kind, s.Name = "run", agent
-			case op == "invoke_workflow":
-				s.Kind, s.Name = "workflow", agent
-			default:
-				s.Kind, s.Name = "chat", s.Model
-			}
-			b.add(s, trace, agent)
+			b.add(s, at.trace, agent)
 			return nil
 		})
+	if err != nil {
+		return fmt.Errorf("spans: %w", err)
+	}
+	if err := b.end(ctx); err != nil {
+		return err
+	}
+	return b.rest(ctx)
 }
 
 func (b *builder) add(s *Step, trace, agent string) {
@@ -192,90 +258,100 @@ func (b *builder) add(s *Step, trace, agent string) {
 	}
 }
 
-// open adds what still runs, which lasts until now.
-func (b *builder) open(ctx context.Context, q Querier, id string) error {
-	return q.Each(ctx, `
-		SELECT trace_id, toString(span_id), parent_span_id, toString(kind), toString(agent_name), toString(tool_name), toString(delegate_to), ts, toInt64(age_ms)
-		FROM open_spans FINAL
-		WHERE session_id = {id:String}
-		ORDER BY ts, span_id`, map[string]string{"id": id},
-		func(v []any) error {
-			r := reader{values: v}
-			trace, span, parent, kind, agent, tool, to := r.str(), r.str(), r.str(), r.str(), r.str(), r.str(), r.str()
-			s := &Step{SpanID: span, Kind: kind, To: to, Status: "running", Started: r.time(), parent: parent}
-			s.Duration = max(0, time.Duration(r.signed())*time.Millisecond)
-			if r.err != nil || b.steps[span] != nil { // it ended while this was read
-				return r.err
-			}
-			switch kind {
-			case "tool", "delegation":
-				s.Name = tool
-			case "run", "workflow":
-				s.Name = agent
-			}
-			b.add(s, trace, agent)
-			return nil
-		})
+// end gives the turns of the trace whose spans have been read.
+func (b *builder) end(ctx context.Context) error {
+	if b.steps == nil {
+		return nil
+	}
+	for {
+		w, err := b.words.next(ctx)
+		if err != nil {
+			return err
+		}
+		if w == nil || w.at.compare(b.at) > 0 {
+			break
+		}
+		b.words.take()
+		b.say(w)
+	}
+	for _, s := range b.order {
+		if p := b.steps[s.parent]; p != nil && s.parent != "" {
+			p.Steps = append(p.Steps, s)
+		}
+	}
+	for _, s := range b.order {
+		slices.SortStableFunc(s.Steps, func(x, y *Step) int { return x.Started.Compare(y.Started) })
+	}
+	slices.SortStableFunc(b.roots, func(x, y *Turn) int { return x.Started.Compare(y.Started) })
+	for _, t := range b.roots {
+		t.Prompt, t.Steps = t.Root.Input, t.Root.Steps
+		if err := b.turn(t); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func (b *builder) messages(ctx context.Context, q Querier, id string) error {
-	return q.Each(ctx, `
-		SELECT span_id, kind, substringUTF8(content, 1, {limit:UInt32}), substringUTF8(tool_arguments, 1, {limit:UInt32}), substringUTF8(delegate_task, 1, {limit:UInt32}),
-			ts, agent_name, hidden, is_error, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens
-		FROM messages FINAL
-		WHERE session_id = {id:String}
-		ORDER BY ts, seq`, map[string]string{"id": id, "limit": fmt.Sprint(b.texts)},
-		func(v []any) error {
-			r := reader{values: v}
-			span, kind, content, arguments, task := r.str(), r.str(), r.str(), r.str(), r.str()
-			ts, agent, hidden, bad := r.time(), r.str(), r.flag(), r.flag()
-			tokens := Tokens{r.num(), r.num(), r.num(), r.num(), r.num()}
-			if r.err != nil {
-				return r.err
-			}
-			s := b.steps[span]
-			if s == nil {
-				if !hidden && content != "" {
-					s := &Step{Kind: "message", Name: kind, Started: ts, Output: content}
-					if bad {
-						s.Status = "error"
-					}
-					b.loose = append(b.loose, s)
-				}
-				return nil
-			}
-			s.Tokens.add(tokens)
-			switch kind {
-			case "user":
-				if !hidden {
-					b.join(&s.Input, content)
-				}
-			case "assistant":
-				b.join(&s.Output, content)
-				if t := b.turnOf(s); t != nil && s.parent == t.Root.SpanID && content != "" {
-					t.Answer = content
-				}
-			case "reasoning":
-				b.join(&s.Thoughts, content)
-			case "tool_call":
-				s.Input = arguments
-			case "delegation":
-				if s.Input = task; task == "" {
-					s.Input = arguments
-				}
-			case "tool_result", "delegation_result":
-				b.join(&s.Output, content)
-			case "error", "plan", "file", "system":
-				if !hidden {
-					s.Steps = append(s.Steps, &Step{Kind: "message", Name: kind, Started: ts, Output: content, Status: map[bool]string{true: "error"}[bad]})
-				}
-			case "status", "stop", "usage", "task", "unknown":
-			}
-			if s.Name == "" {
-				s.Name = agent
-			}
-			return nil
-		})
+// rest gives the messages that belong to no span.
+func (b *builder) rest(ctx context.Context) error {
+	b.steps = nil
+	for {
+		w, err := b.words.next(ctx)
+		if err != nil {
+			return err
+		}
+		if w == nil {
+			break
+		}
+		b.words.take()
+		b.say(w)
+	}
+	if len(b.loose) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(b.loose, func(x, y *Step) int { return x.Started.Compare(y.Started) })
+	return b.turn(&Turn{Started: b.loose[0].Started, Steps: b.loose})
+}
+
+// say puts a message into its step.
+func (b *builder) say(w *word) {
+	s := b.steps[w.span]
+	if s == nil {
+		if !w.hidden && w.content != "" {
+			b.loose = append(b.loose, w.step())
+		}
+		return
+	}
+	s.Tokens.add(w.tokens)
+	switch w.kind {
+	case "user":
+		if !w.hidden {
+			b.join(&s.Input, w.content)
+		}
+	case "assistant":
+		b.join(&s.Output, w.content)
+		if t := b.turnOf(s); t != nil && s.parent == t.Root.SpanID && w.content != "" {
+			t.Answer = w.content
+		}
+	case "reasoning":
+		b.join(&s.Thoughts, w.content)
+	case "tool_call":
+		s.Input = w.arguments
+	case "delegation":
+		if s.Input = w.task; w.task == "" {
+			s.Input = w.arguments
+		}
+	case "tool_result", "delegation_result":
+		b.join(&s.Output, w.content)
+	case "error", "plan", "file", "system":
+		if !w.hidden {
+			s.Steps = append(s.Steps, w.step())
+		}
+	case "status", "stop", "usage", "task", "unknown":
+	}
+	if s.Name == "" {
+		s.Name = w.agent
+	}
 }
 
 // turnOf returns the turn whose root is the step's parent.
@@ -289,27 +365,4 @@ func (b *builder) join(to *string, text string) {
 	case len(*to) < b.texts:
 		*to += "\n" + text
 	}
-}
-
-// turns hangs every step below its parent.
-func (b *builder) turns() []Turn {
-	for _, s := range b.order {
-		if p := b.steps[s.parent]; p != nil && s.parent != "" {
-			p.Steps = append(p.Steps, s)
-		}
-	}
-	for _, s := range b.order {
-		slices.SortStableFunc(s.Steps, func(x, y *Step) int { return x.Started.Compare(y.Started) })
-	}
-	slices.SortStableFunc(b.roots, func(x, y *Turn) int { return x.Started.Compare(y.Started) })
-	out := make([]Turn, 0, len(b.roots)+1)
-	for _, t := range b.roots {
-		t.Prompt, t.Steps = t.Root.Input, t.Root.Steps
-		out = append(out, *t)
-	}
-	if len(b.loose) > 0 {
-		out = append(out, Turn{Started: b.loose[0].Started, Steps: b.loose})
-		slices.SortStableFunc(out, func(x, y Turn) int { return x.Started.Compare(y.Started) })
-	}
-	return out
 }

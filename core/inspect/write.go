@@ -3,6 +3,7 @@ package inspect
 import (
 	"bufio"
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -17,20 +18,28 @@ type Style struct {
 	Full  bool // whole texts instead of their beginnings
 }
 
-// Write draws the conversation as a tree: for each turn what the user asked,
-// what happened behind the scenes, and the answer.
-func (c *Conversation) Write(w io.Writer, st Style) error {
+// WriteSession draws a session as a tree, turn after turn as they are read: for each
+// what the user asked, what happened behind the scenes, and the answer.
+func WriteSession(ctx context.Context, w io.Writer, q Querier, id string, st Style) error {
 	if st.Width <= 0 {
 		st.Width = 100
 	}
+	texts := ShortTexts
+	if st.Full {
+		texts = LongTexts
+	}
 	lines := bufio.NewWriter(w)
 	p := &printer{w: lines, Style: st}
-	s := c.Session
-	p.line("", p.bold("session "+printable(s.ID)), fmt.Sprintf("  %s · %s · %s · %s", s.Format, plural(len(c.Turns), "turn"), Span(s.Last.Sub(s.Started)), tokens(s.Tokens)))
-	for i := range c.Turns {
-		p.turn(&c.Turns[i], i+1)
-	}
-	return cmp.Or(p.err, lines.Flush())
+	n := 0
+	err := Each(ctx, q, id, texts, func(s *Session) error {
+		p.line("", p.bold("session "+printable(s.ID)), fmt.Sprintf("  %s · %s · %s · %s", s.Format, plural(int(s.Turns), "turn"), Span(s.Last.Sub(s.Started)), tokens(s.Tokens)))
+		return p.err
+	}, func(t *Turn) error {
+		n++
+		p.turn(t, n)
+		return p.err
+	})
+	return cmp.Or(err, lines.Flush())
 }
 
 type printer struct {

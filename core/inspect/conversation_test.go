@@ -1,0 +1,127 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// table answers the queries of a session of n turns, each a run with one model turn,
+// as rows of the columns that they ask for.
+type table struct {
+	turns int
+	fail  string // what a query is refused for that has it in it
+}
+
+var began = time.Date(2026, 11, 1, 8, 0, 0, 0, time.UTC)
+
+func (t table) Each(_ context.Context, sql string, _ map[string]string, row func([]any) error) error {
+	if t.fail != "" && strings.Contains(sql, t.fail) {
+		return errors.New("refused")
+	}
+	switch {
+	case strings.Contains(sql, "SELECT DISTINCT session_id"):
+		return row([]any{"s"})
+	case strings.Contains(sql, "uniqExactIf(trace_id"):
+		return row([]any{"s", "t", "src", "f", []string{}, []string{}, began, began, uint64(t.turns), uint64(2 * t.turns), uint64(0), uint64(0), uint64(0), uint64(0), "go"})
+	case strings.Contains(sql, "FROM otel_traces FINAL\n\t\t\tWHERE"):
+		for i := range t.turns {
+			at := began.Add(time.Duration(i) * time.Second)
+			for _, s := range [][3]string{{"r", "", "invoke_agent"}, {"c", "r", "chat"}} {
+				parent := ""
+				if s[1] != "" {
+					parent = fmt.Sprint(s[1], i)
+				}
+				err := row([]any{at.UnixNano(), fmt.Sprintf("%06d", i), fmt.Sprint(s[0], i), parent, s[2], "", "gull", "", at, int64(time.Second), "", "", "", "", "m-1", "", ""})
+				if err != nil {
+					return err
+				}
+			}
+		}
+	default:
+		word := func(first int64, trace, span, kind, content string) error {
+			return row([]any{first, trace, span, kind, content, "", "", began, "gull", false, false, uint64(1), uint64(0), uint64(0), uint64(0), uint64(0)})
+		}
+		if err := word(0, "", "", "assistant", "of no turn"); err != nil {
+			return err
+		}
+		for i := range t.turns {
+			at, trace := began.Add(time.Duration(i)*time.Second).UnixNano(), fmt.Sprintf("%06d", i)
+			if err := errors.Join(word(at, trace, fmt.Sprint("r", i), "user", fmt.Sprint("question ", i)), word(at, trace, fmt.Sprint("c", i), "assistant", fmt.Sprint("answer ", i))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// TestTurnsOneByOne has each turn with its own prompt and answer, in order, and what
+// belongs to none behind them.
+func TestTurnsOneByOne(t *testing.T) {
+	n := 0
+	err := Each(t.Context(), table{turns: 2000}, "s", 100, func(s *Session) error { return nil }, func(x *Turn) error {
+		if n < 2000 && (x.Prompt != fmt.Sprint("question ", n) || x.Answer != fmt.Sprint("answer ", n) || len(x.Steps) != 1 || x.Steps[0].Tokens.Input != 1) {
+			t.Fatalf("turn %d: %+v", n, x)
+		}
+		if n == 2000 && (x.Root != nil || len(x.Steps) != 1 || x.Steps[0].Output != "of no turn") {
+			t.Fatalf("the rest: %+v", x)
+		}
+		n++
+		return nil
+	})
+	if err != nil || n != 2001 {
+		t.Errorf("%d turns, %v", n, err)
+	}
+	c, err := Load(t.Context(), table{turns: 3}, "s", 100)
+	if err != nil || len(c.Turns) != 4 || c.Session.ID != "s" {
+		t.Errorf("%+v %v", c, err)
+	}
+}
+
+// TestLongSessionTakesNoMemory writes a session of 20,000 messages and one of
+// 200,000: what is held meanwhile is the same.
+func TestLongSessionTakesNoMemory(t *testing.T) {
+	held := func(turns int) (most uint64) {
+		n := 0
+		err := Each(t.Context(), table{turns: turns}, "s", 100, func(*Session) error { return nil }, func(*Turn) error {
+			if n++; n%(turns/4) == 0 {
+				var m runtime.MemStats
+				runtime.GC()
+				runtime.ReadMemStats(&m)
+				most = max(most, m.HeapAlloc)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return most
+	}
+	small, large := held(10_000), held(100_000)
+	t.Logf("%d KiB and %d KiB", small>>10, large>>10)
+	if large > 2*small {
+		t.Errorf("%d bytes of heap for 20,000 messages, %d for 200,000", small, large)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	for _, fail := range []string{"SELECT DISTINCT", "uniqExactIf(trace_id", "FROM otel_traces FINAL\n\t\t\tWHERE", "FROM messages FINAL WHERE session_id = {id:String}) AS m"} {
+		if err := WriteSession(t.Context(), io.Discard, table{turns: 2000, fail: fail}, "s", Style{}); err == nil {
+			t.Errorf("%q failed, and nobody was told", fail)
+		}
+	}
+	stop := errors.New("stop")
+	err := Each(t.Context(), table{turns: 2000}, "s", 100, func(*Session) error { return nil }, func(*Turn) error { return stop })
+	if !errors.Is(err, stop) {
+		t.Error(err)
+	}
+}

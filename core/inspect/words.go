@@ -1,0 +1,106 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// word is a message of a session.
+type word struct {
+	at                                          place // of its trace
+	span, kind, content, arguments, task, agent string
+	ts                                          time.Time
+	hidden, bad                                 bool
+	tokens                                      Tokens
+}
+
+// step is a message that is shown by itself.
+func (w *word) step() *Step {
+	s := &Step{Kind: "message", Name: w.kind, Started: w.ts, Output: w.content}
+	if w.bad {
+		s.Status = "error"
+	}
+	return s
+}
+
+// words are the messages of a session in the order of their traces' places; those of
+// traces that have no spans come first. They are read beside the spans.
+type words struct {
+	pages chan []word
+	page  []word
+	err   error // once pages is closed
+}
+
+const pageOfWords = 512
+
+func listen(ctx context.Context, q Querier, id string, texts int) *words {
+	w := &words{pages: make(chan []word, 2)}
+	go func() {
+		defer close(w.pages)
+		page := make([]word, 0, pageOfWords)
+		send := func() error {
+			select {
+			case w.pages <- page:
+				page = make([]word, 0, pageOfWords)
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		err := q.Each(ctx, `
+			SELECT first, trace_id, span_id, toString(kind), substringUTF8(content, 1, {limit:UInt32}), substringUTF8(tool_arguments, 1, {limit:UInt32}),
+				substringUTF8(delegate_task, 1, {limit:UInt32}), ts, toString(agent_name), hidden, is_error,
+				input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens
+			FROM (SELECT * FROM messages FINAL WHERE session_id = {id:String}) AS m
+			LEFT JOIN (
+				SELECT trace, min(began) AS first FROM (
+					SELECT TraceId AS trace, toUnixTimestamp64Nano(Timestamp) AS began FROM otel_traces FINAL WHERE SessionId = {id:String}
+					UNION ALL
+					SELECT trace_id, toUnixTimestamp64Nano(ts) FROM open_spans FINAL WHERE session_id = {id:String})
+				GROUP BY trace) AS t ON m.trace_id = t.trace
+			ORDER BY first, trace_id, ts, seq
+			SETTINGS join_use_nulls = 0, max_block_size = 4096`, map[string]string{"id": id, "limit": fmt.Sprint(texts)},
+			func(v []any) error {
+				r := reader{values: v}
+				x := word{at: place{began: r.signed()}}
+				x.at.trace = r.str()
+				x.span, x.kind, x.content, x.arguments, x.task = r.str(), r.str(), r.str(), r.str(), r.str()
+				x.ts, x.agent, x.hidden, x.bad = r.time(), r.str(), r.flag(), r.flag()
+				x.tokens = Tokens{r.num(), r.num(), r.num(), r.num(), r.num()}
+				if r.err != nil {
+					return r.err
+				}
+				if page = append(page, x); len(page) < pageOfWords {
+					return nil
+				}
+				return send()
+			})
+		if err == nil && len(page) > 0 {
+			err = send()
+		}
+		if err != nil {
+			w.err = fmt.Errorf("messages: %w", err)
+		}
+	}()
+	return w
+}
+
+// next is the next message; nil when there are no more.
+func (w *words) next(ctx context.Context) (*word, error) {
+	if len(w.page) == 0 {
+		var ok bool
+		select {
+		case w.page, ok = <-w.pages:
+			if !ok {
+				return nil, w.err
+			}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return &w.page[0], nil
+}
+
+// take goes on behind it.
+func (w *words) take() { w.page = w.page[1:] }
