@@ -277,13 +277,14 @@ func outcomeOf(m *msg.Message) outcome {
 
 // answered gives the span of a call with its result.
 func (g *group) answered(out Emitter, c *call, e outcome) {
-	t := &told{Call: *c, End: max(e.Time, c.Start), Result: e.Bytes, Outcome: e.Outcome, Error: e.Error, Message: e.Message}
-	s := g.toldSpan(t)
+	t := told{Call: *c, End: max(e.Time, c.Start), Result: e.Bytes, Outcome: e.Outcome, Error: e.Error, Message: e.Message}
+	s := g.toldSpan(&t)
 	s.Shown = c.Shown
 	g.give(out, s, g.Runs[c.Run])
 	g.watchResult(out, g.Runs[c.Run], c, e)
 	if c.Delegation {
-		g.finished(t)
+		kept := t // on the heap, where the others are not
+		g.finished(&kept)
 		for _, child := range g.Runs {
 			if child.Call == c.ID || child.ID == c.Child {
 				child.over(byCall)

@@ -396,7 +396,13 @@ func TestLoop(t *testing.T) {
 	t.Run("through another tap", func(t *testing.T) {
 		loops := NewLoops()
 		through := func(s *Settings) { s.Loops = loops }
+		// The first one is given a free port: not the second one's.
+		taken, err := net.Listen("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
 		first := startAt(t, "http://"+addr, through)
+		_ = taken.Close()
 		second := startAt(t, first.url, through, func(s *Settings) { s.Listen = addr })
 		for range 3 {
 			res, body := second.do(second.request("GET", "/x", nil))
