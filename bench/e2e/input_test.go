@@ -109,3 +109,21 @@ func TestStoreThatIsNotThere(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
+
+// TestStoreOfAReader has a sidecar find a store that a reader has started, and the
+// reader end: the sidecar goes on with a store of its own.
+func TestStoreOfAReader(t *testing.T) {
+	h := newHome(t).configure("delivery: {retry_min: 50ms, retry_max: 200ms}", "sources:", files("legion", "s/*.jsonl"))
+	h.write("s/m.jsonl", said(1, "with the reader's")+"\n")
+	stop := h.store()
+	p := h.start("run")
+	h.until("the first line", func() bool {
+		return len(h.try("SELECT content FROM messages WHERE content = 'with the reader''s'")) == 1
+	})
+	stop()
+	h.add("s/m.jsonl", said(2, "with its own")+"\n")
+	h.until("a store of its own", func() bool { return len(p.children("earshot-store")) == 1 })
+	h.until("the second line", func() bool { return len(h.try("SELECT content FROM messages WHERE content = 'with its own'")) == 1 })
+	h.must(p.Process.Signal(os.Interrupt))
+	h.ends(p)
+}

@@ -37,7 +37,6 @@ type Settings struct {
 type Store struct {
 	settings Settings
 	addr     string
-	own      bool // started by us
 
 	mu   sync.Mutex
 	proc *process
@@ -67,7 +66,6 @@ func Open(ctx context.Context, s Settings) (*Store, error) {
 		}
 		err := st.begin(ctx, s.Listen)
 		if err == nil {
-			st.own = true
 			return st, nil
 		}
 		// Somebody else may be starting or stopping one.
@@ -87,45 +85,72 @@ func (s *Store) DSN(user, database string) string {
 	return "http://" + user + "@" + s.addr + "/" + database
 }
 
-// Supervise starts the store again whenever it dies, until ctx ends.
+// Supervise starts the store again whenever it dies, until ctx ends. One that
+// somebody else runs, a reader for the most part, is succeeded by our own when it has
+// ended.
 func (s *Store) Supervise(ctx context.Context) {
-	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 10*time.Second) {
+	wait := firstWait
+	for {
 		s.mu.Lock()
 		p := s.proc
 		s.mu.Unlock()
-		if p == nil { // not ours
-			return
-		}
 		began := time.Now()
-		select {
-		case <-ctx.Done():
-			return
-		case <-p.exited:
-		}
-		s.mu.Lock()
-		stop := s.stop
-		s.mu.Unlock()
-		if stop {
-			return
+		if p == nil {
+			if !s.others(ctx) {
+				return
+			}
+			s.settings.Logger.Info("the store that somebody else ran has ended; starting our own")
+		} else {
+			select {
+			case <-ctx.Done():
+				return
+			case <-p.exited:
+			}
+			s.mu.Lock()
+			stop := s.stop
+			s.mu.Unlock()
+			if stop {
+				return
+			}
+			s.settings.Logger.Error("store died, starting it again", "last_words", p.stderr.String())
 		}
 		if time.Since(began) > time.Minute {
-			wait = 100 * time.Millisecond
+			wait = firstWait
 		}
-		s.settings.Logger.Error("store died, starting it again", "last_words", p.stderr.String())
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-time.After(wait):
 			}
+			wait = min(2*wait, 10*time.Second)
 			err := s.start(ctx, s.addr)
 			if err == nil {
 				break
 			}
-			wait = min(2*wait, 10*time.Second)
 			s.settings.Logger.Error("store does not start", "error", err, "retry_in", wait)
 		}
 	}
+}
+
+const firstWait = 100 * time.Millisecond
+
+// others waits for the end of a store that somebody else runs. It returns false when
+// ctx has ended before.
+func (s *Store) others(ctx context.Context) bool {
+	for missed := 0; missed < 2; {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(500 * time.Millisecond):
+		}
+		if addr, ok := running(ctx, s.settings.Dir); ok && addr == s.addr {
+			missed = 0
+		} else {
+			missed++
+		}
+	}
+	return ctx.Err() == nil
 }
 
 // Close stops the store if it was started here.
