@@ -7,7 +7,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 TOOLS   := $(GO) tool -modfile=core/internal/tools/go.mod
 
-.PHONY: build demo test unit lint bench bench-queries chaos conformance dashboards browser generate engine clean
+.PHONY: build demo test unit lint bench bench-queries chaos conformance dashboards browser python generate engine clean
 
 build: engine $(BIN)
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/earshot ./cmd/earshot
@@ -43,6 +43,11 @@ conformance: build
 dashboards: engine
 	$(GO) generate ./dashboards
 	$(GO) test ./dashboards/... -count=1 -v -run 'TestEveryQueryAnswers|TestFilesAreAsWritten|TestNumbersAreTrue|Sound|Lead'
+
+# Holds a decoder that is written in Python to the conformance suite; needs Python with
+# gRPC (Debian: python3-grpcio python3-protobuf).
+python:
+	$(GO) test -race -count=1 -tags python -run Python ./core/decoder/conformance
 
 # Opens `earshot ui` in a headless Chromium and looks at every page; fails without
 # one. make browser SHOTS=/tmp/ui leaves pictures of what it saw.

@@ -1,3 +1,5 @@
+//go:build python
+
 package conformance_test
 
 import (
