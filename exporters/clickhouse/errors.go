@@ -78,6 +78,20 @@ func blamesRows(code int32, message string) bool {
 	return false
 }
 
+// SchemaDiffers reports whether a query failed because a database, a table or a column
+// that it names is not there.
+func SchemaDiffers(err error) bool {
+	var ex *chgo.Exception
+	if !errors.As(err, &ex) {
+		return false
+	}
+	switch ex.Code {
+	case 47, 60, 81: // UNKNOWN_IDENTIFIER, UNKNOWN_TABLE, UNKNOWN_DATABASE
+		return true
+	}
+	return false
+}
+
 // classify makes the error of an insert what the contract of export.Exporter
 // says. The outcome of an insert whose answer was lost is not known; the token
 // makes it safe to run again, so that is an error that may pass.

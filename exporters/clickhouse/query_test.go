@@ -141,6 +141,9 @@ func TestQueryErrors(t *testing.T) {
 			if err == nil {
 				t.Errorf("%s: no error", sql)
 			}
+			if want := !strings.Contains(sql, "throwIf"); SchemaDiffers(err) != want {
+				t.Errorf("%s: the schema differs: %v, want %v", sql, !want, want)
+			}
 		}
 		if err := c.Ping(t.Context()); err != nil {
 			t.Errorf("after the errors: %v", err)
