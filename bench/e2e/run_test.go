@@ -2,11 +2,14 @@ package e2e
 
 import (
 	"errors"
+	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -73,5 +76,31 @@ func TestReload(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"0"}, h.query("SELECT sum(unaccounted_bytes) FROM source_ledger")); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestRunningListens connects to everything as soon as the sidecar says that it runs.
+func TestRunningListens(t *testing.T) {
+	h := newHome(t)
+	lines := []string{"sources:"}
+	var addrs []string
+	for i := range 20 {
+		addrs = append(addrs, freeAddress(t))
+		lines = append(lines, fmt.Sprintf("  - {name: tap%d, type: tap, format: letta, listen: %q, upstream: \"http://127.0.0.1:9\"}", i, addrs[i]))
+	}
+	h.configure(lines...)
+	p := h.start("run")
+	for end := time.Now().Add(time.Minute); !strings.Contains(p.out.String(), "msg=running"); {
+		if time.Now().After(end) {
+			t.Fatal("it does not run")
+		}
+	}
+	for _, addr := range addrs {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		_ = c.Close()
 	}
 }
