@@ -331,7 +331,9 @@ func (r *runner) bound(ctx, work context.Context) {
 	defer context.AfterFunc(ctx, cancel)()
 	for _, f := range r.sources {
 		if l, ok := f.source.(*live); ok {
-			if s, ok := l.listener.(interface{ Addr(context.Context) net.Addr }); ok {
+			if s, ok := l.listener.(interface {
+				Addr(context.Context) net.Addr
+			}); ok {
 				s.Addr(work)
 			}
 		}
