@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -321,23 +320,6 @@ func (r *runner) run(ctx context.Context) error {
 	reading.Wait()
 	r.drain(drain)
 	return nil
-}
-
-// bound waits until those that can be connected to have their ports, so that who is
-// told that the sidecar runs may connect at once.
-func (r *runner) bound(ctx, work context.Context) {
-	work, cancel := context.WithCancel(work)
-	defer cancel()
-	defer context.AfterFunc(ctx, cancel)()
-	for _, f := range r.sources {
-		if l, ok := f.source.(*live); ok {
-			if s, ok := l.listener.(interface {
-				Addr(context.Context) net.Addr
-			}); ok {
-				s.Addr(work)
-			}
-		}
-	}
 }
 
 // wait waits for the end of ctx, an error of work, or idleness.

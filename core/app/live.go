@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"net"
 	"path/filepath"
 	"slices"
 	"time"
@@ -182,3 +183,20 @@ func (l *live) Run(ctx context.Context, sink source.Sink) error {
 
 // Drained implements source.Source.
 func (l *live) Drained() bool { return l.listener.Idle() && l.reader.Drained() }
+
+// bound waits until those that can be connected to have their ports, so that who is
+// told that the sidecar runs may connect at once.
+func (r *runner) bound(ctx, work context.Context) {
+	work, cancel := context.WithCancel(work)
+	defer cancel()
+	defer context.AfterFunc(ctx, cancel)()
+	for _, f := range r.sources {
+		if l, ok := f.source.(*live); ok {
+			if s, ok := l.listener.(interface {
+				Addr(context.Context) net.Addr
+			}); ok {
+				s.Addr(work)
+			}
+		}
+	}
+}
