@@ -19,86 +19,31 @@ package anthropicsse
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
-	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/exchange"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
 // New returns the factory of decoders of this format.
-func New() decoder.Factory { return factory{} }
-
-type factory struct{}
-
-func (factory) Info() decoder.Info {
-	return decoder.Info{
-		Name: "anthropic-sse", Version: "1.0.0", Revision: 1,
-		Summary:    "Anthropic Messages API: requests, event streams and whole responses.",
-		Transports: []frame.Kind{frame.Request, frame.Event, frame.Body},
-		Options:    json.RawMessage(exchange.Schema),
-	}
+func New() decoder.Factory {
+	return exchange.API{
+		Name: "anthropic-sse", Revision: 1, Provider: "anthropic",
+		Summary: "Anthropic Messages API: requests, event streams and whole responses.",
+		Request: request, Event: event,
+	}.Factory()
 }
 
-// New returns a decoder for one stream.
-func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	o, err := exchange.ParseOptions(s.Options)
-	if err != nil {
-		return nil, fmt.Errorf("anthropic-sse: %w", err)
-	}
-	return &stream{x: exchange.Exchange{Agent: o.Agent, Provider: "anthropic"}}, nil
-}
-
-type stream struct {
-	doc jsonv.Doc
-	x   exchange.Exchange
-}
-
-var (
-	_ decoder.Decoder     = (*stream)(nil)
-	_ decoder.Snapshotter = (*stream)(nil)
-)
-
-// Snapshot implements decoder.Snapshotter.
-func (d *stream) Snapshot() ([]byte, error) { return json.Marshal(&d.x) }
-
-// Restore implements decoder.Snapshotter.
-func (d *stream) Restore(b []byte) error { return json.Unmarshal(b, &d.x) }
-
-// Flush implements decoder.Decoder.
-func (d *stream) Flush(out *decoder.Output) error {
-	d.x.Flush(out)
-	return nil
-}
-
-// Decode implements decoder.Decoder.
-func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
-	if f.Kind == frame.Close {
-		return nil
-	}
-	root, ok := exchange.Parse(&d.doc, f.Data, out)
-	switch {
-	case !ok:
-	case f.Kind == frame.Request:
-		d.request(root, out)
-	default:
-		d.event(root, out)
-	}
-	return nil
-}
-
-func (d *stream) event(v jsonv.Value, out *decoder.Output) {
-	x := &d.x
+func event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	switch typ := v.Get("type").Str(); typ {
 	case "message_start":
 		m := v.Get("message")
 		x.Begin(exchange.Ident(m.Get("id")), exchange.Ident(m.Get("model")))
-		d.usage(m.Get("usage"))
+		usage(x, m.Get("usage"))
 	case "content_block_start":
-		d.start(v, out)
+		start(x, v, out)
 	case "content_block_delta":
 		delta := v.Get("delta")
 		p := x.Part(index(v))
@@ -114,12 +59,12 @@ func (d *stream) event(v jsonv.Value, out *decoder.Output) {
 			x.Close(out, p)
 		}
 	case "message_delta":
-		d.usage(v.Get("usage"))
+		usage(x, v.Get("usage"))
 		if stop := exchange.Ident(v.Path("delta", "stop_reason")); stop != "" {
 			x.Stop = stop
 		}
 	case "message_stop":
-		d.end(out)
+		end(x, out)
 	case "ping":
 	case "":
 		if v.Get("input_tokens").Kind() != jsonv.Number { // what count_tokens says
@@ -129,7 +74,7 @@ func (d *stream) event(v jsonv.Value, out *decoder.Output) {
 		fault := v.Get("error")
 		x.Fail(out, exchange.Ident(fault.Get("type")), fault.Get("message").Text())
 	case "message":
-		d.whole(v, out)
+		whole(x, v, out)
 	default:
 		x.Unknown(out, typ, v.Raw())
 	}
@@ -147,18 +92,18 @@ func piece(delta jsonv.Value) msg.Text {
 }
 
 // start begins a content block. One that has no pieces is whole.
-func (d *stream) start(v jsonv.Value, out *decoder.Output) {
-	x, b := &d.x, v.Get("content_block")
+func start(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
+	b := v.Get("content_block")
 	var p *exchange.Part
 	switch typ := b.Get("type").Str(); {
 	case x.ID == "":
 		x.Unknown(out, "content_block_start", v.Raw())
 	case typ == "text":
 		p = x.Open(index(v), msg.Assistant, "")
-		d.said(p, b.Get("text"), out)
+		piecesOf(x, p, b.Get("text"), out)
 	case typ == "thinking":
 		p = x.Open(index(v), msg.Reasoning, "")
-		d.said(p, b.Get("thinking"), out)
+		piecesOf(x, p, b.Get("thinking"), out)
 	case call(typ):
 		x.First(out)
 		id := exchange.Ident(b.Get("id"))
@@ -170,13 +115,13 @@ func (d *stream) start(v jsonv.Value, out *decoder.Output) {
 		}
 	default:
 		x.First(out)
-		d.block(b, out)
+		block(x, b, out)
 	}
 }
 
-func (d *stream) said(p *exchange.Part, v jsonv.Value, out *decoder.Output) {
+func piecesOf(x *exchange.Exchange, p *exchange.Part, v jsonv.Value, out *decoder.Output) {
 	if text := v.Text(); !text.IsZero() {
-		d.x.Add(out, p, text)
+		x.Add(out, p, text)
 	}
 }
 
@@ -185,20 +130,18 @@ func call(typ string) bool {
 }
 
 // whole decodes a response that came as one body.
-func (d *stream) whole(v jsonv.Value, out *decoder.Output) {
-	x := &d.x
+func whole(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	x.Begin(exchange.Ident(v.Get("id")), exchange.Ident(v.Get("model")))
 	for b := range v.Get("content").Elems() {
-		d.block(b, out)
+		block(x, b, out)
 	}
-	d.usage(v.Get("usage"))
+	usage(x, v.Get("usage"))
 	x.Stop = exchange.Ident(v.Get("stop_reason"))
-	d.end(out)
+	end(x, out)
 }
 
 // block gives a content block that is whole.
-func (d *stream) block(b jsonv.Value, out *decoder.Output) {
-	x := &d.x
+func block(x *exchange.Exchange, b jsonv.Value, out *decoder.Output) {
 	switch typ := b.Get("type").Str(); {
 	case typ == "text":
 		if text := b.Get("text").Text(); !text.IsZero() {
@@ -220,16 +163,16 @@ func (d *stream) block(b jsonv.Value, out *decoder.Output) {
 			x.Close(out, p)
 		}
 	case b.Get("tool_use_id").Is(jsonv.String): // web_search_tool_result and its like: the provider ran the tool
-		d.result(b, out)
+		result(x, b, out)
 	default:
 		x.Unknown(out, "content_block/"+typ, b.Raw())
 	}
 }
 
 // result gives the result of a tool that the provider ran within the response.
-func (d *stream) result(b jsonv.Value, out *decoder.Output) {
+func result(x *exchange.Exchange, b jsonv.Value, out *decoder.Output) {
 	id := exchange.Ident(b.Get("tool_use_id"))
-	m := d.x.Message(out, msg.ToolResult, "result:"+id)
+	m := x.Message(out, msg.ToolResult, "result:"+id)
 	m.Role, m.Tool.CallID, m.ParentKey = msg.RoleTool, id, "call:"+id
 	m.Content = b.Get("content").Text()
 	if b.Path("content", "error_code").Exists() || b.Get("is_error").Bool() {
@@ -237,17 +180,17 @@ func (d *stream) result(b jsonv.Value, out *decoder.Output) {
 	}
 }
 
-func (d *stream) end(out *decoder.Output) {
-	d.x.End(out, d.x.Stop == "tool_use" || d.x.Stop == "pause_turn")
+func end(x *exchange.Exchange, out *decoder.Output) {
+	x.End(out, x.Stop == "tool_use" || x.Stop == "pause_turn")
 }
 
 // usage takes running totals.
-func (d *stream) usage(u jsonv.Value) {
+func usage(x *exchange.Exchange, u jsonv.Value) {
 	if !u.Is(jsonv.Object) {
 		return
 	}
-	t := &d.x.Usage
-	d.x.Counted = true
+	t := &x.Usage
+	x.Counted = true
 	thought := u.Path("output_tokens_details", "thinking_tokens").Uint()
 	output := max(t.Output+t.Reasoning, u.Get("output_tokens").Uint())
 	t.Reasoning = min(max(t.Reasoning, thought), output)

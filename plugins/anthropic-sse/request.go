@@ -8,10 +8,10 @@ import (
 )
 
 // request decodes what is sent to the model.
-func (d *stream) request(v jsonv.Value, out *decoder.Output) {
+func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	// count_tokens has messages too, and no answer of the model.
 	if !v.Get("messages").Is(jsonv.Array) || v.Get("max_tokens").Kind() == jsonv.Missing {
-		d.x.PassOver()
+		x.PassOver()
 		return
 	}
 	var items []exchange.Item
@@ -25,7 +25,7 @@ func (d *stream) request(v jsonv.Value, out *decoder.Output) {
 		}
 		items = said(items, m.Get("content"))
 	}
-	d.x.Request(out, session(v.Path("metadata", "user_id")), exchange.Ident(v.Get("model")), items)
+	x.Request(out, session(v.Path("metadata", "user_id")), exchange.Ident(v.Get("model")), items)
 }
 
 // said adds a user message: results, and what stands beside them, or a prompt.

@@ -19,86 +19,29 @@
 package openaichat
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
 	"strconv"
 
 	"github.com/earshot-dev/earshot/core/decoder"
-	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/exchange"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
 // New returns the factory of decoders of this format.
-func New() decoder.Factory { return factory{} }
-
-type factory struct{}
-
-func (factory) Info() decoder.Info {
-	return decoder.Info{
-		Name: "openai-chat", Version: "1.0.0", Revision: 1,
-		Summary:    "Chat Completions API of OpenAI and its like: requests, event streams and whole responses.",
-		Transports: []frame.Kind{frame.Request, frame.Event, frame.Body},
-		Options:    json.RawMessage(exchange.Schema),
-	}
-}
-
-// New returns a decoder for one stream.
-func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	o, err := exchange.ParseOptions(s.Options)
-	if err != nil {
-		return nil, fmt.Errorf("openai-chat: %w", err)
-	}
-	return &stream{x: exchange.Exchange{Agent: o.Agent, Provider: "openai"}}, nil
-}
-
-type stream struct {
-	doc jsonv.Doc
-	x   exchange.Exchange
-}
-
-var (
-	_ decoder.Decoder     = (*stream)(nil)
-	_ decoder.Snapshotter = (*stream)(nil)
-)
-
-// Snapshot implements decoder.Snapshotter.
-func (d *stream) Snapshot() ([]byte, error) { return json.Marshal(&d.x) }
-
-// Restore implements decoder.Snapshotter.
-func (d *stream) Restore(b []byte) error { return json.Unmarshal(b, &d.x) }
-
-// Flush implements decoder.Decoder.
-func (d *stream) Flush(out *decoder.Output) error {
-	d.x.Flush(out)
-	return nil
-}
-
-// Decode implements decoder.Decoder.
-func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
-	switch {
-	case f.Kind == frame.Close:
-		return nil
-	case bytes.Equal(bytes.TrimSpace(f.Data), []byte("[DONE]")):
-		d.end(out)
-		return nil
-	}
-	root, ok := exchange.Parse(&d.doc, f.Data, out)
-	switch {
-	case !ok:
-	case f.Kind == frame.Request:
-		d.request(root, out)
-	default:
-		d.answer(f, root, out)
-	}
-	return nil
+func New() decoder.Factory {
+	return exchange.API{
+		Name: "openai-chat", Revision: 1, Provider: "openai",
+		Summary: "Chat Completions API of OpenAI and its like: requests, event streams and whole responses.",
+		Request: request, Event: answer, Done: end,
+		Whole: func(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
+			answer(x, v, out)
+			end(x, out)
+		},
+	}.Factory()
 }
 
 // answer decodes a chunk, or a whole response.
-func (d *stream) answer(f *frame.Frame, v jsonv.Value, out *decoder.Output) {
-	x := &d.x
+func answer(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	if fault := v.Get("error"); fault.Exists() {
 		text := fault.Get("message").Text()
 		if text.IsZero() {
@@ -126,29 +69,25 @@ func (d *stream) answer(f *frame.Frame, v jsonv.Value, out *decoder.Output) {
 	for c := range v.Get("choices").Elems() {
 		n := c.Get("index").Int()
 		if delta := c.Get("delta"); delta.Is(jsonv.Object) {
-			d.delta(n, delta, out)
+			pieces(x, n, delta, out)
 		} else {
-			d.message(n, c.Get("message"), out)
+			message(x, n, c.Get("message"), out)
 		}
 		if stop := exchange.Ident(c.Get("finish_reason")); stop != "" {
 			if n == 0 || x.Stop == "" {
 				x.Stop = stop
 			}
-			d.close(n, out)
+			finish(x, n, out)
 		}
 	}
-	d.usage(v.Get("usage"))
-	if f.Kind == frame.Body {
-		d.end(out)
-	}
+	usage(x, v.Get("usage"))
 }
 
-// delta adds the pieces of a chunk to the parts of the n-th answer.
-func (d *stream) delta(n int64, delta jsonv.Value, out *decoder.Output) {
-	x := &d.x
+// pieces adds those of a chunk to the parts of the n-th answer.
+func pieces(x *exchange.Exchange, n int64, delta jsonv.Value, out *decoder.Output) {
 	for _, name := range [...]string{"reasoning_content", "reasoning"} {
 		if t := delta.Get(name); t.Is(jsonv.String) && !t.Text().IsZero() {
-			x.Add(out, d.part(n, "reasoning", msg.Reasoning), t.Text())
+			x.Add(out, part(x, n, "reasoning", msg.Reasoning), t.Text())
 			break
 		}
 	}
@@ -157,24 +96,23 @@ func (d *stream) delta(n int64, delta jsonv.Value, out *decoder.Output) {
 			if p := x.Part(named(n, "reasoning")); p != nil {
 				x.Close(out, p) // it speaks: the thought is over
 			}
-			x.Add(out, d.part(n, "text", msg.Assistant), t.Text())
+			x.Add(out, part(x, n, "text", msg.Assistant), t.Text())
 		}
 	}
 	if c := delta.Get("function_call"); c.Is(jsonv.Object) {
-		d.call(n, "function", c, out)
+		call(x, n, "function", c, out)
 	}
 	for c := range delta.Get("tool_calls").Elems() {
 		name := "call " + string(c.Get("index").Raw())
 		if c.Get("index").Kind() == jsonv.Missing {
 			name = "call " + exchange.Ident(c.Get("id"))
 		}
-		d.call(n, name, c, out)
+		call(x, n, name, c, out)
 	}
 }
 
 // call adds a piece of a call.
-func (d *stream) call(n int64, name string, c jsonv.Value, out *decoder.Output) {
-	x := &d.x
+func call(x *exchange.Exchange, n int64, name string, c jsonv.Value, out *decoder.Output) {
 	fn := c.Get("function")
 	if !fn.Exists() {
 		fn = c // function_call, as it was before there were tools
@@ -204,17 +142,16 @@ func (d *stream) call(n int64, name string, c jsonv.Value, out *decoder.Output) 
 
 func named(n int64, name string) string { return strconv.FormatInt(n, 10) + " " + name }
 
-func (d *stream) part(n int64, name string, kind msg.Kind) *exchange.Part {
+func part(x *exchange.Exchange, n int64, name string, kind msg.Kind) *exchange.Part {
 	name = named(n, name)
-	if p := d.x.Part(name); p != nil {
+	if p := x.Part(name); p != nil {
 		return p
 	}
-	return d.x.Open(name, kind, "")
+	return x.Open(name, kind, "")
 }
 
-// close gives the parts of the n-th answer, which is over.
-func (d *stream) close(n int64, out *decoder.Output) {
-	x := &d.x
+// finish gives the parts of the n-th answer, which is over.
+func finish(x *exchange.Exchange, n int64, out *decoder.Output) {
 	prefix := strconv.FormatInt(n, 10) + " "
 	for i := 0; i < len(x.Parts); {
 		if p := x.Parts[i]; len(p.Name) > len(prefix) && p.Name[:len(prefix)] == prefix {
@@ -226,29 +163,29 @@ func (d *stream) close(n int64, out *decoder.Output) {
 }
 
 // message gives an answer that is whole.
-func (d *stream) message(n int64, m jsonv.Value, out *decoder.Output) {
-	d.delta(n, m, out)
+func message(x *exchange.Exchange, n int64, m jsonv.Value, out *decoder.Output) {
+	pieces(x, n, m, out)
 	if audio := m.Get("audio"); audio.Is(jsonv.Object) {
 		if t := audio.Get("transcript"); !t.Text().IsZero() {
-			d.x.Add(out, d.part(n, "text", msg.Assistant), t.Text())
+			x.Add(out, part(x, n, "text", msg.Assistant), t.Text())
 		}
 	}
-	d.close(n, out)
+	finish(x, n, out)
 }
 
 // usage takes the counts apart. Those of later chunks include the earlier ones.
-func (d *stream) usage(u jsonv.Value) {
+func usage(x *exchange.Exchange, u jsonv.Value) {
 	if !u.Is(jsonv.Object) {
 		return
 	}
-	d.x.Counted = true
+	x.Counted = true
 	prompt, completion := u.Get("prompt_tokens").Uint(), u.Get("completion_tokens").Uint()
 	cached := max(u.Path("prompt_tokens_details", "cached_tokens").Uint(), u.Get("prompt_cache_hit_tokens").Uint())
 	thought := min(u.Path("completion_tokens_details", "reasoning_tokens").Uint(), completion)
 	cached = min(cached, prompt)
-	d.x.Usage = msg.Tokens{Input: prompt - cached, CacheRead: cached, Output: completion - thought, Reasoning: thought}
+	x.Usage = msg.Tokens{Input: prompt - cached, CacheRead: cached, Output: completion - thought, Reasoning: thought}
 }
 
-func (d *stream) end(out *decoder.Output) {
-	d.x.End(out, d.x.Stop == "tool_calls" || d.x.Stop == "function_call")
+func end(x *exchange.Exchange, out *decoder.Output) {
+	x.End(out, x.Stop == "tool_calls" || x.Stop == "function_call")
 }

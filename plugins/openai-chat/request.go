@@ -8,9 +8,9 @@ import (
 )
 
 // request decodes what is sent to the model.
-func (d *stream) request(v jsonv.Value, out *decoder.Output) {
+func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	if !v.Get("messages").Is(jsonv.Array) {
-		d.x.PassOver()
+		x.PassOver()
 		return
 	}
 	var items []exchange.Item
@@ -29,7 +29,7 @@ func (d *stream) request(v jsonv.Value, out *decoder.Output) {
 		}
 		items = append(items, it)
 	}
-	d.x.Request(out, session(v), exchange.Ident(v.Get("model")), items)
+	x.Request(out, session(v), exchange.Ident(v.Get("model")), items)
 }
 
 // session is the conversation as the client calls it.

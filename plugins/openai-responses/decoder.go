@@ -18,181 +18,115 @@
 package openairesponses
 
 import (
-	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
-	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/exchange"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
 // New returns the factory of decoders of this format.
-func New() decoder.Factory { return factory{} }
+func New() decoder.Factory {
+	return exchange.API{
+		Name: "openai-responses", Revision: 1, Provider: "openai",
+		Summary: "OpenAI Responses API: requests, event streams and whole responses.",
+		Request: request, Event: event,
+	}.Factory()
+}
 
-type factory struct{}
-
-func (factory) Info() decoder.Info {
-	return decoder.Info{
-		Name: "openai-responses", Version: "1.0.0", Revision: 1,
-		Summary:    "OpenAI Responses API: requests, event streams and whole responses.",
-		Transports: []frame.Kind{frame.Request, frame.Event, frame.Body},
-		Options:    json.RawMessage(exchange.Schema),
+func event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
+	if v.Get("object").Equal("response") {
+		whole(x, v, out)
+		return
 	}
-}
-
-// New returns a decoder for one stream.
-func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	o, err := exchange.ParseOptions(s.Options)
-	if err != nil {
-		return nil, fmt.Errorf("openai-responses: %w", err)
-	}
-	return &stream{state: state{Exchange: exchange.Exchange{Agent: o.Agent, Provider: "openai"}}}, nil
-}
-
-type stream struct {
-	doc jsonv.Doc
-	state
-}
-
-// maxGiven is how many items of a response are known to have been given.
-const maxGiven = 1024
-
-type state struct {
-	exchange.Exchange
-	Given []string `json:",omitempty"` // ids of the response's items that were given
-	Calls bool     `json:",omitempty"` // one of them waits for the client
-}
-
-var (
-	_ decoder.Decoder     = (*stream)(nil)
-	_ decoder.Snapshotter = (*stream)(nil)
-)
-
-// Snapshot implements decoder.Snapshotter.
-func (d *stream) Snapshot() ([]byte, error) { return json.Marshal(&d.state) }
-
-// Restore implements decoder.Snapshotter.
-func (d *stream) Restore(b []byte) error { return json.Unmarshal(b, &d.state) }
-
-// Flush implements decoder.Decoder.
-func (d *stream) Flush(out *decoder.Output) error {
-	d.Exchange.Flush(out)
-	return nil
-}
-
-// Decode implements decoder.Decoder.
-func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
-	if f.Kind == frame.Close || string(f.Data) == "[DONE]" { // of servers that are used to it
-		return nil
-	}
-	root, ok := exchange.Parse(&d.doc, f.Data, out)
-	switch {
-	case !ok:
-	case f.Kind == frame.Request:
-		d.request(root, out)
-	case root.Get("object").Equal("response"):
-		d.whole(root, out)
-	default:
-		d.event(root, out)
-	}
-	return nil
-}
-
-func (d *stream) event(v jsonv.Value, out *decoder.Output) {
 	typ := v.Get("type").Str()
 	switch typ {
 	case "response.created", "response.in_progress", "response.queued":
-		d.begin(v.Get("response"))
+		begin(x, v.Get("response"))
 		return
 	case "response.completed", "response.incomplete", "response.failed":
-		d.whole(v.Get("response"), out)
+		whole(x, v.Get("response"), out)
 		return
 	case "error":
-		d.fail(v, out)
+		fail(x, v, out)
 		return
 	case "":
 		if v.Get("error").Is(jsonv.Object) {
-			d.fail(v, out)
+			fail(x, v, out)
 			return
 		}
 	case "keepalive":
 		return
 	}
 	switch {
-	case d.ID == "" && strings.HasPrefix(typ, "response."):
-		d.Unknown(out, typ, v.Raw())
+	case x.ID == "" && strings.HasPrefix(typ, "response."):
+		x.Unknown(out, typ, v.Raw())
 	case typ == "response.output_item.added":
-		d.open(v.Get("item"), out)
+		open(x, v.Get("item"), out)
 	case typ == "response.output_item.done":
-		d.item(v.Get("item"), out)
+		give(x, v.Get("item"), out)
 	case strings.HasSuffix(typ, ".delta"):
-		d.delta(typ, v, out)
+		delta(x, typ, v, out)
 	case strings.HasPrefix(typ, "response."):
 		// Ends of pieces, and what a tool of the provider is doing: the item says it whole.
 	default:
-		d.Unknown(out, typ, v.Raw())
+		x.Unknown(out, typ, v.Raw())
 	}
 }
 
-func (d *stream) begin(r jsonv.Value) {
-	id := exchange.Ident(r.Get("id"))
-	if id != d.ID {
-		d.Given, d.Calls = nil, false
-	}
-	d.Begin(id, exchange.Ident(r.Get("model")))
+func begin(x *exchange.Exchange, r jsonv.Value) {
+	x.Begin(exchange.Ident(r.Get("id")), exchange.Ident(r.Get("model")))
 }
 
 // open begins an item of which pieces will come.
-func (d *stream) open(item jsonv.Value, out *decoder.Output) {
-	d.First(out)
+func open(x *exchange.Exchange, item jsonv.Value, out *decoder.Output) {
+	x.First(out)
 	name := exchange.Ident(item.Get("id"))
-	if name == "" || d.Part(name) != nil {
+	if name == "" || x.Part(name) != nil {
 		return
 	}
 	switch item.Get("type").Str() {
 	case "message":
-		d.Open(name, msg.Assistant, "")
+		x.Open(name, msg.Assistant, "")
 	case "reasoning":
-		d.Open(name, msg.Reasoning, "")
+		x.Open(name, msg.Reasoning, "")
 	case "function_call", "custom_tool_call":
-		if p := d.Open(name, msg.ToolCall, exchange.Ident(item.Get("call_id"))); p != nil {
+		if p := x.Open(name, msg.ToolCall, exchange.Ident(item.Get("call_id"))); p != nil {
 			p.Tool = exchange.Ident(item.Get("name"))
 		}
 	}
 }
 
-func (d *stream) delta(typ string, v jsonv.Value, out *decoder.Output) {
+func delta(x *exchange.Exchange, typ string, v jsonv.Value, out *decoder.Output) {
 	switch typ {
 	case "response.output_text.delta", "response.refusal.delta", "response.reasoning_summary_text.delta", "response.reasoning_text.delta",
 		"response.function_call_arguments.delta", "response.custom_tool_call_input.delta":
-		d.Add(out, d.Part(exchange.Ident(v.Get("item_id"))), v.Get("delta").Text())
+		x.Add(out, x.Part(exchange.Ident(v.Get("item_id"))), v.Get("delta").Text())
 	}
 }
 
 // whole ends a response: it has all items, and what they took.
-func (d *stream) whole(r jsonv.Value, out *decoder.Output) {
-	d.begin(r)
+func whole(x *exchange.Exchange, r jsonv.Value, out *decoder.Output) {
+	begin(x, r)
 	for item := range r.Get("output").Elems() {
-		d.item(item, out)
+		give(x, item, out)
 	}
 	switch status := exchange.Ident(r.Get("status")); status {
 	case "queued", "in_progress": // an answer that is still to be asked for
 		return
 	case "failed":
-		d.fail(r, out)
+		fail(x, r, out)
 	case "incomplete":
-		d.Stop = exchange.Ident(r.Path("incomplete_details", "reason"))
+		x.Stop = exchange.Ident(r.Path("incomplete_details", "reason"))
 	default:
-		d.Stop = status
+		x.Stop = status
 	}
-	d.usage(r.Get("usage"))
-	d.End(out, d.Calls)
+	usage(x, r.Get("usage"))
+	x.End(out, x.Waits)
 }
 
-func (d *stream) fail(v jsonv.Value, out *decoder.Output) {
+func fail(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	fault := v.Get("error")
 	if !fault.Is(jsonv.Object) {
 		fault = v
@@ -201,16 +135,16 @@ func (d *stream) fail(v jsonv.Value, out *decoder.Output) {
 	if typ == "" {
 		typ = exchange.Ident(fault.Get("type"))
 	}
-	d.Fail(out, typ, fault.Get("message").Text())
+	x.Fail(out, typ, fault.Get("message").Text())
 }
 
-func (d *stream) usage(u jsonv.Value) {
+func usage(x *exchange.Exchange, u jsonv.Value) {
 	if !u.Is(jsonv.Object) {
 		return
 	}
-	d.Counted = true
+	x.Counted = true
 	input, output := u.Get("input_tokens").Uint(), u.Get("output_tokens").Uint()
 	cached := min(u.Path("input_tokens_details", "cached_tokens").Uint(), input)
 	thought := min(u.Path("output_tokens_details", "reasoning_tokens").Uint(), output)
-	d.Usage = msg.Tokens{Input: input - cached, CacheRead: cached, Output: output - thought, Reasoning: thought}
+	x.Usage = msg.Tokens{Input: input - cached, CacheRead: cached, Output: output - thought, Reasoning: thought}
 }

@@ -1,7 +1,6 @@
 package openairesponses
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
@@ -10,8 +9,8 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// item gives an item that is whole, once.
-func (d *stream) item(item jsonv.Value, out *decoder.Output) {
+// give gives an item that is whole, once.
+func give(x *exchange.Exchange, item jsonv.Value, out *decoder.Output) {
 	id := exchange.Ident(item.Get("id"))
 	if id == "" {
 		id = exchange.Ident(item.Get("call_id"))
@@ -19,72 +18,69 @@ func (d *stream) item(item jsonv.Value, out *decoder.Output) {
 	if id == "" {
 		id = msg.HashKey(string(item.Raw()))
 	}
-	if slices.Contains(d.Given, id) {
+	if !x.Once(id) {
 		return
 	}
-	if len(d.Given) < maxGiven {
-		d.Given = append(d.Given, id)
-	}
-	d.First(out)
+	x.First(out)
 	switch typ := item.Get("type").Str(); {
 	case typ == "message":
-		d.say(id, msg.Assistant, "", text(item.Get("content")), out)
+		say(x, id, msg.Assistant, "", text(item.Get("content")), out)
 	case typ == "reasoning":
 		said := text(item.Get("summary"))
 		if more := text(item.Get("content")); !more.IsZero() {
 			said = exchange.Join(said, more)
 		}
-		d.say(id, msg.Reasoning, "", said, out)
+		say(x, id, msg.Reasoning, "", said, out)
 	case typ == "function_call", typ == "custom_tool_call":
-		d.Calls = true
-		d.call(id, item, exchange.Ident(item.Get("name")), first(item, "arguments", "input"), out)
+		x.Waits = true
+		call(x, id, item, exchange.Ident(item.Get("name")), first(item, "arguments", "input"), out)
 	case typ == "local_shell_call", typ == "shell_call", typ == "apply_patch_call", typ == "computer_call":
-		d.Calls = true
-		d.call(id, item, strings.TrimSuffix(typ, "_call"), first(item, "action", "operation"), out)
+		x.Waits = true
+		call(x, id, item, strings.TrimSuffix(typ, "_call"), first(item, "action", "operation"), out)
 	case strings.HasSuffix(typ, "_call"): // the provider runs it
-		d.ran(id, item, strings.TrimSuffix(typ, "_call"), out)
+		ran(x, id, item, strings.TrimSuffix(typ, "_call"), out)
 	default:
-		d.Unknown(out, "item/"+typ, item.Raw())
+		x.Unknown(out, "item/"+typ, item.Raw())
 	}
 }
 
 // say gives a text. Its pieces, if there were any, are not needed any more.
-func (d *stream) say(id string, kind msg.Kind, callID string, t msg.Text, out *decoder.Output) {
-	p := d.Part(id)
+func say(x *exchange.Exchange, id string, kind msg.Kind, callID string, t msg.Text, out *decoder.Output) {
+	p := x.Part(id)
 	if p == nil {
-		if p = d.Open(id, kind, callID); p == nil {
+		if p = x.Open(id, kind, callID); p == nil {
 			return
 		}
 	}
-	d.Bytes -= len(p.Text)
+	x.Bytes -= len(p.Text)
 	p.Text, p.Cut = t.Append(p.Text[:0]), false
-	d.Bytes += len(p.Text)
-	d.Close(out, p)
+	x.Bytes += len(p.Text)
+	x.Close(out, p)
 }
 
 // call gives a call.
-func (d *stream) call(id string, item jsonv.Value, tool string, arguments jsonv.Value, out *decoder.Output) {
+func call(x *exchange.Exchange, id string, item jsonv.Value, tool string, arguments jsonv.Value, out *decoder.Output) {
 	callID := exchange.Ident(item.Get("call_id"))
 	if callID == "" {
 		callID = id
 	}
-	p := d.Part(id)
+	p := x.Part(id)
 	if p == nil {
-		if p = d.Open(id, msg.ToolCall, callID); p == nil {
+		if p = x.Open(id, msg.ToolCall, callID); p == nil {
 			return
 		}
 	}
 	p.Tool, p.Server = tool, exchange.Ident(item.Get("server_label"))
-	d.say(id, msg.ToolCall, callID, arguments.Text(), out)
+	say(x, id, msg.ToolCall, callID, arguments.Text(), out)
 }
 
 // ran gives a call that the provider has run, and its result.
-func (d *stream) ran(id string, item jsonv.Value, tool string, out *decoder.Output) {
+func ran(x *exchange.Exchange, id string, item jsonv.Value, tool string, out *decoder.Output) {
 	if name := exchange.Ident(item.Get("name")); name != "" { // of a tool on an MCP server
 		tool = name
 	}
-	d.call(id, item, tool, first(item, "arguments", "action", "queries", "code"), out)
-	m := d.Message(out, msg.ToolResult, "result:"+id)
+	call(x, id, item, tool, first(item, "arguments", "action", "queries", "code"), out)
+	m := x.Message(out, msg.ToolResult, "result:"+id)
 	m.Role, m.Tool.CallID, m.Tool.Name, m.ParentKey = msg.RoleTool, id, tool, "call:"+id
 	m.Tool.Server = exchange.Ident(item.Get("server_label"))
 	m.Content = first(item, "output", "results", "outputs").Text()

@@ -10,11 +10,10 @@ import (
 )
 
 // request decodes what is sent to the model.
-func (d *stream) request(v jsonv.Value, out *decoder.Output) {
-	d.Given, d.Calls = nil, false
+func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	input := v.Get("input")
 	if !input.Exists() {
-		d.PassOver()
+		x.PassOver()
 		return
 	}
 	var items []exchange.Item
@@ -27,7 +26,7 @@ func (d *stream) request(v jsonv.Value, out *decoder.Output) {
 	for it := range input.Elems() {
 		items = append(items, said(it))
 	}
-	d.Exchange.Request(out, session(v), exchange.Ident(v.Get("model")), items)
+	x.Request(out, session(v), exchange.Ident(v.Get("model")), items)
 }
 
 // said is one item of the input.

@@ -35,7 +35,7 @@ var may = map[string][]string{
 	"core/proto":               {},
 	"core/sdk/jsonv":           {"core/msg"},
 	"core/sdk/when":            {"core/msg", "core/sdk/jsonv"},
-	"core/sdk/exchange":        {"core/msg", "core/decoder", "core/sdk/jsonv"},
+	"core/sdk/exchange":        {"core/msg", "core/frame", "core/decoder", "core/sdk/jsonv"},
 	"core/sdk":                 {"core/msg", "core/frame", "core/decoder", "core/proto", "core/internal/wire"},
 	"core/decoder/conformance": {"core/msg", "core/frame", "core/decoder", "core/proto", "core/sdk", "core/sdk/jsonv", "core/sdk/when", "core/internal/wire", "core/internal/host"},
 	"core/decoder/decodertest": {"core/msg", "core/frame", "core/decoder", "core/decoder/conformance", "core/sdk", "core/internal/wire"},

@@ -18,6 +18,7 @@
 package exchange
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/earshot-dev/earshot/core/decoder"
@@ -26,6 +27,7 @@ import (
 
 const (
 	maxParts = 4096
+	maxGiven = 1024
 	maxBytes = 16 << 20 // of a response's texts while they come
 )
 
@@ -51,6 +53,9 @@ type Exchange struct {
 	Bytes    int     `json:",omitempty"` // of the open parts
 	Begun    bool    `json:",omitempty"` // the first piece of it has come
 	Last     string  `json:",omitempty"` // key of the last part
+
+	Given []string `json:",omitempty"` // parts that were given, of an API that tells them twice
+	Waits bool     `json:",omitempty"` // one of its calls waits for the client
 }
 
 // Part is a part of a response of which pieces have come.
@@ -77,13 +82,24 @@ func (e *Exchange) Begin(id, model string) {
 	if e.Over { // another one of the same stream, which had no request
 		*e = Exchange{Agent: e.Agent, Provider: e.Provider}
 	}
-	e.ID = id
+	e.ID, e.Given, e.Waits = id, nil, false
 	if model != "" {
 		e.Model = model
 	}
 	if e.Session == "" {
 		e.Session, e.Run = id, id
 	}
+}
+
+// Once reports whether a part is told for the first time.
+func (e *Exchange) Once(id string) bool {
+	if slices.Contains(e.Given, id) {
+		return false
+	}
+	if len(e.Given) < maxGiven {
+		e.Given = append(e.Given, id)
+	}
+	return true
 }
 
 // Part is the open part of that name; nil when there is none.

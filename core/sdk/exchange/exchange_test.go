@@ -94,7 +94,7 @@ func TestLink(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	for raw, ok := range map[string]bool{``: true, `{"agent":"pilot"}`: true, `{"agent":""}`: false, `{"agents":"x"}`: false, `[]`: false} {
-		if _, err := ParseOptions([]byte(raw)); (err == nil) != ok {
+		if _, err := options([]byte(raw)); (err == nil) != ok {
 			t.Errorf("%q: %v", raw, err)
 		}
 	}

@@ -5,61 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"strings"
 
-	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
-
-// Options of all decoders of exchanges.
-type Options struct {
-	// Agent is who speaks to the provider; the traffic does not tell.
-	Agent string `json:"agent"`
-}
-
-// Schema is the JSON Schema of Options.
-const Schema = `{"type":"object","additionalProperties":false,"properties":{"agent":{"type":"string","maxLength":256,"description":"who speaks to the provider; the traffic does not tell"}}}`
-
-// ParseOptions reads a source's options.
-func ParseOptions(raw json.RawMessage) (o Options, err error) {
-	o.Agent = "agent"
-	if len(raw) == 0 {
-		return o, nil
-	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&o); err != nil {
-		return o, fmt.Errorf("options: %w", err)
-	}
-	if o.Agent == "" || len(o.Agent) > maxIdent {
-		return o, errors.New("options: agent: expected a name of up to 256 bytes")
-	}
-	return o, nil
-}
-
-// Parse parses a frame, or reports what is wrong with it.
-func Parse(doc *jsonv.Doc, data []byte, out *decoder.Output) (jsonv.Value, bool) {
-	if err := doc.Parse(data); err != nil {
-		reason := msg.ReasonInvalidJSON
-		var syntax *jsonv.SyntaxError
-		if errors.As(err, &syntax) && syntax.UTF8 {
-			reason = msg.ReasonInvalidUTF8
-		}
-		out.Problem(reason, err.Error())
-		return jsonv.Value{}, false
-	}
-	root := doc.Root()
-	if !root.Is(jsonv.Object) {
-		out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
-		return jsonv.Value{}, false
-	}
-	return root, true
-}
 
 const maxIdent = 256
 

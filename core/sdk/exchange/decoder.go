@@ -1,0 +1,138 @@
+package exchange
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// API is a provider's own: how its requests and responses are written.
+type API struct {
+	Name     string // of the format
+	Revision uint32
+	Summary  string
+	Provider string // gen_ai.provider.name
+	// Request takes up a request body, which is an object.
+	Request func(x *Exchange, v jsonv.Value, out *decoder.Output)
+	// Event takes an event of a response.
+	Event func(x *Exchange, v jsonv.Value, out *decoder.Output)
+	// Whole takes a response that is one body; nil: Event does.
+	Whole func(x *Exchange, v jsonv.Value, out *decoder.Output)
+	// Done is what [DONE] means; nil: nothing.
+	Done func(x *Exchange, out *decoder.Output)
+}
+
+// Factory makes decoders of the API's format.
+func (a API) Factory() decoder.Factory { return factory{a} }
+
+type factory struct{ api API }
+
+// Info implements decoder.Factory.
+func (f factory) Info() decoder.Info {
+	return decoder.Info{
+		Name: f.api.Name, Version: "1.0.0", Revision: f.api.Revision, Summary: f.api.Summary,
+		Transports: []frame.Kind{frame.Request, frame.Event, frame.Body}, Options: json.RawMessage(schema),
+	}
+}
+
+// New implements decoder.Factory.
+func (f factory) New(s decoder.Stream) (decoder.Decoder, error) {
+	agent, err := options(s.Options)
+	if err != nil {
+		return nil, fmt.Errorf("%s: options: %w", f.api.Name, err)
+	}
+	return &stream{api: f.api, x: Exchange{Agent: agent, Provider: f.api.Provider}}, nil
+}
+
+const schema = `{"type":"object","additionalProperties":false,"properties":{"agent":{"type":"string","maxLength":256,"description":"who speaks to the provider; the traffic does not tell"}}}`
+
+// options reads a source's options: who speaks to the provider.
+func options(raw json.RawMessage) (agent string, err error) {
+	o := struct {
+		Agent string `json:"agent"`
+	}{"agent"}
+	if len(raw) > 0 {
+		d := json.NewDecoder(bytes.NewReader(raw))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&o); err != nil {
+			return "", err
+		}
+	}
+	if o.Agent == "" || len(o.Agent) > maxIdent {
+		return "", errors.New("agent: expected a name of up to 256 bytes")
+	}
+	return o.Agent, nil
+}
+
+// stream decodes the exchanges of one stream.
+type stream struct {
+	api API
+	doc jsonv.Doc
+	x   Exchange
+}
+
+var (
+	_ decoder.Decoder     = (*stream)(nil)
+	_ decoder.Snapshotter = (*stream)(nil)
+)
+
+// Snapshot implements decoder.Snapshotter.
+func (d *stream) Snapshot() ([]byte, error) { return json.Marshal(&d.x) }
+
+// Restore implements decoder.Snapshotter.
+func (d *stream) Restore(b []byte) error { return json.Unmarshal(b, &d.x) }
+
+// Flush implements decoder.Decoder.
+func (d *stream) Flush(out *decoder.Output) error {
+	d.x.Flush(out)
+	return nil
+}
+
+// Decode implements decoder.Decoder.
+func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
+	if f.Kind == frame.Close {
+		return nil
+	}
+	if bytes.Equal(bytes.TrimSpace(f.Data), []byte("[DONE]")) {
+		if d.api.Done != nil {
+			d.api.Done(&d.x, out)
+		}
+		return nil
+	}
+	v, ok := d.parse(f.Data, out)
+	switch {
+	case !ok:
+	case f.Kind == frame.Request:
+		d.api.Request(&d.x, v, out)
+	case f.Kind == frame.Body && d.api.Whole != nil:
+		d.api.Whole(&d.x, v, out)
+	default:
+		d.api.Event(&d.x, v, out)
+	}
+	return nil
+}
+
+// parse parses a frame, or reports what is wrong with it.
+func (d *stream) parse(data []byte, out *decoder.Output) (jsonv.Value, bool) {
+	if err := d.doc.Parse(data); err != nil {
+		reason := msg.ReasonInvalidJSON
+		var syntax *jsonv.SyntaxError
+		if errors.As(err, &syntax) && syntax.UTF8 {
+			reason = msg.ReasonInvalidUTF8
+		}
+		out.Problem(reason, err.Error())
+		return jsonv.Value{}, false
+	}
+	root := d.doc.Root()
+	if !root.Is(jsonv.Object) {
+		out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
+		return jsonv.Value{}, false
+	}
+	return root, true
+}
