@@ -234,7 +234,7 @@ func (d *doctor) books(accounts []inspect.Account, rows map[string]inspect.Store
 		case gone > 0:
 			d.note(check, "%d messages in %d rows: %d replaced an earlier version of themselves, or are past their retention (--deep tells)", s.Messages, has.Messages, gone)
 		default:
-			d.note(check, "%d messages in %d rows: a later decoder has read more (earshot backfill), or a file was read under two names", s.Messages, has.Messages)
+			d.note(check, "%d messages in %d rows: some are unfinished, a later decoder has read more (earshot backfill), or a file was read under two names", s.Messages, has.Messages)
 		}
 		switch gone := s.Problems - int64(has.Letters); {
 		case gone > 0:

@@ -162,7 +162,9 @@ func (c *core) message(s *stream, m *msg.Message, f *frame.Frame, nth int) (kept
 	}
 	c.epoch.message(m)
 	if !c.replaying(s, f.End) {
-		rec.Messages++
+		if m.Complete > msg.Partial { // how often an unfinished one is given is a matter of pauses
+			rec.Messages++
+		}
 		c.p.progress.messages.Add(1)
 		s.feed.said(m.Kind).Inc()
 		if m.Kind == msg.Unknown {
