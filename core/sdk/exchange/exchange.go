@@ -18,6 +18,7 @@
 package exchange
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 
@@ -195,7 +196,7 @@ func (e *Exchange) give(out *decoder.Output, p *Part, c msg.Completeness, parent
 		m.Content = msg.Plain(string(p.Text))
 		return
 	}
-	m.Tool.CallID, m.Tool.Name, m.Tool.Server = p.CallID, p.Tool, p.Server
+	m.Tool.CallID, m.Tool.Name, m.Tool.Server = p.CallID, p.Tool, cmp.Or(p.Server, server(p.Tool))
 	m.Tool.Arguments = msg.Plain(string(p.Text))
 	if len(p.Text) == 0 {
 		m.Tool.Arguments = msg.Plain("{}")

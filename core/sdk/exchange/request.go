@@ -96,7 +96,7 @@ func (e *Exchange) Request(out *decoder.Output, session, model string, items []I
 
 // delegate recognizes the calls by which coding agents hand work to another agent.
 func delegate(m *msg.Message) {
-	if m.Tool.Server = server(m.Tool.Name); m.Tool.Name != "Task" && m.Tool.Name != "Agent" {
+	if m.Tool.Name != "Task" && m.Tool.Name != "Agent" {
 		return
 	}
 	raw, quoted := m.Tool.Arguments.Alias()
