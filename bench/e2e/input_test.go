@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"crypto/md5"
 	"fmt"
 	"os"
 	"strings"
@@ -107,6 +108,26 @@ func TestStoreThatIsNotThere(t *testing.T) {
 	h.ends(p)
 	if diff := cmp.Diff([]string{"before", "while it is down"}, h.query("SELECT content FROM messages WHERE kind = 'assistant' ORDER BY ts")); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestLargeFrames has lines of 20 and of 60 MiB pass through a decoder process, whose
+// library would refuse more than 4 MiB, into the store: every byte of them is there.
+func TestLargeFrames(t *testing.T) {
+	h := newHome(t).configure("sources:", files("legion", "s/*.jsonl"))
+	large, larger := strings.Repeat("fog ", 5<<20), strings.Repeat("surf", 15<<20)
+	h.write("s/m.jsonl", said(1, large)+"\n"+said(2, larger)+"\n"+said(3, "small")+"\n")
+	h.drain()
+	defer h.store()()
+	want := []string{
+		fmt.Sprintf("%d\t%x", len(large), md5.Sum([]byte(large))), fmt.Sprintf("%d\t%x", len(larger), md5.Sum([]byte(larger))),
+		fmt.Sprintf("5\t%x", md5.Sum([]byte("small"))),
+	}
+	if diff := cmp.Diff(want, h.query("SELECT length(content), lower(hex(MD5(content))) FROM messages WHERE kind = 'assistant' ORDER BY ts")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := h.query("SELECT count() FROM dead_letters"); got[0] != "0" {
+		t.Errorf("%s dead letters", got)
 	}
 }
 
