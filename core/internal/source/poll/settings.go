@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -54,10 +53,7 @@ func (s *Settings) setDefaults() {
 	if s.Timeout == 0 {
 		s.Timeout = time.Minute
 	}
-	if s.Logger == nil {
-		s.Logger = slog.New(slog.DiscardHandler)
-	}
-	s.Logger = s.Logger.With("source", s.Name)
+	s.Logger = source.Logger(s.Logger, s.Name)
 }
 
 // maxPause is the longest pause after failures, unless the interval is longer.
@@ -67,12 +63,10 @@ const maxPause = 5 * time.Minute
 func New(settings Settings) (*Poller, error) {
 	settings.setDefaults()
 	fail := func(err error) (*Poller, error) { return nil, fmt.Errorf("poll %s: %w", settings.Name, err) }
-	u, err := url.Parse(settings.URL)
+	u, err := source.ParseURL(settings.URL, "http")
 	switch {
 	case err != nil:
-		return fail(fmt.Errorf("url: %w", err))
-	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return fail(errors.New("url: want http://host/path or https://host/path"))
+		return fail(err)
 	case settings.Interval < 0 || settings.Timeout < 0 || settings.MaxBody < 0:
 		return fail(errors.New("a limit is negative"))
 	case strings.ContainsAny(settings.Method, " \t\r\n"):

@@ -56,10 +56,7 @@ func (s *Settings) setDefaults() {
 	if s.MaxMemory == 0 {
 		s.MaxMemory = max(256<<20, int64(s.MaxBody))
 	}
-	if s.Logger == nil {
-		s.Logger = slog.New(slog.DiscardHandler)
-	}
-	s.Logger = s.Logger.With("source", s.Name)
+	s.Logger = source.Logger(s.Logger, s.Name)
 }
 
 // New returns a server, or an error that names the bad setting.

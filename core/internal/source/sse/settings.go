@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -59,22 +58,17 @@ func (s *Settings) setDefaults() {
 	if s.RetryMax == 0 {
 		s.RetryMax = 30 * time.Second
 	}
-	if s.Logger == nil {
-		s.Logger = slog.New(slog.DiscardHandler)
-	}
-	s.Logger = s.Logger.With("source", s.Name)
+	s.Logger = source.Logger(s.Logger, s.Name)
 }
 
 // New returns a client, or an error that names the bad setting.
 func New(settings Settings) (*Client, error) {
 	settings.setDefaults()
 	fail := func(err error) (*Client, error) { return nil, fmt.Errorf("sse %s: %w", settings.Name, err) }
-	u, err := url.Parse(settings.URL)
+	u, err := source.ParseURL(settings.URL, "http")
 	switch {
 	case err != nil:
-		return fail(fmt.Errorf("url: %w", err))
-	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return fail(errors.New("url: want http://host/path or https://host/path"))
+		return fail(err)
 	case settings.MaxEvent < 0 || settings.IdleTimeout < 0 || settings.RetryMin < 0 || settings.RetryMax < settings.RetryMin:
 		return fail(errors.New("a limit is negative, or retry_max below retry_min"))
 	}

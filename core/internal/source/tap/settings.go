@@ -68,10 +68,7 @@ func (s *Settings) setDefaults() {
 	if s.Loops == nil {
 		s.Loops = NewLoops()
 	}
-	if s.Logger == nil {
-		s.Logger = slog.New(slog.DiscardHandler)
-	}
-	s.Logger = s.Logger.With("source", s.Name)
+	s.Logger = source.Logger(s.Logger, s.Name)
 }
 
 // New returns a tap, or an error that names the bad setting.
