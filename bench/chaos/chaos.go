@@ -7,13 +7,14 @@ import (
 	"io"
 	"io/fs"
 	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/earshot-dev/earshot/bench/loopback"
 )
 
 // Options of a run.
@@ -135,14 +136,11 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 }
 
 func (r *run) prepare() error {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+	addr, err := loopback.Free()
+	if err := errors.Join(err, os.MkdirAll(r.traffic.dir, 0o700)); err != nil {
 		return err
 	}
-	r.addr = l.Addr().String()
-	if err := errors.Join(l.Close(), os.MkdirAll(r.traffic.dir, 0o700)); err != nil {
-		return err
-	}
+	r.addr = addr
 	source := fmt.Sprintf("sources:\n  - {name: agents, type: file, format: legion, poll_interval: 1s, paths: [%q]}\n", r.traffic.dir+"/*.jsonl*")
 	common := "telemetry: {listen: \"\"}\n"
 	return errors.Join(

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -23,6 +22,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/earshot-dev/earshot/bench/gen"
+	"github.com/earshot-dev/earshot/bench/loopback"
 )
 
 // tables are what is compared, without what says when it was stored. A request whose
@@ -55,10 +55,10 @@ type script struct {
 func newScript(bin, dir string) (*script, error) {
 	s := &script{exe: filepath.Join(bin, "earshot"), dir: dir, in: filepath.Join(dir, "in"), config: filepath.Join(dir, "earshot.yaml")}
 	var err error
-	if s.storeAddr, err = free(); err != nil {
+	if s.storeAddr, err = loopback.Free(); err != nil {
 		return nil, err
 	}
-	push, err := free()
+	push, err := loopback.Free()
 	if err != nil {
 		return nil, err
 	}
@@ -94,15 +94,6 @@ func (s *script) close() {
 	s.store.signal("earshot-store", 9)
 	s.store.kill()
 	s.collector.Close()
-}
-
-// free is an address that nobody listens on.
-func free() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }
 
 // pass is two lives on a fresh data directory and database: one that is killed, with

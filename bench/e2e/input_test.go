@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -72,7 +73,7 @@ func TestReplacedWhileRead(t *testing.T) {
 	h.write("s/next", strings.Join(lines[1000:2000], "\n")+"\n")
 	h.must(os.Rename(h.path("s/m.jsonl"), h.path("s/m.jsonl.1")))
 	h.must(os.Rename(h.path("s/next"), h.path("s/m.jsonl")))
-	h.until("the replacement to be open", func() bool { return strings.Contains(p.out.String(), "running") })
+	h.runs(p, 20*time.Millisecond)
 	h.add("s/m.jsonl", strings.Join(lines[2000:], "\n")+"\n")
 	h.ends(p)
 	// The first file was renamed out of the glob; whether it was open by then is a

@@ -97,8 +97,7 @@ func TestUpgrade(t *testing.T) {
 		t.Errorf("%s", out)
 	}
 	// The whole again, beside a sidecar that runs: the same.
-	p := h.start("run")
-	h.until("the sidecar", func() bool { return strings.Contains(p.out.String(), "running") })
+	h.running()
 	h.run("backfill")
 	want := h.query("SELECT * EXCEPT (ver, ingest_ts) FROM messages ORDER BY ALL")
 	if len(want) != 199 {
@@ -187,8 +186,7 @@ func TestCrashingRecord(t *testing.T) {
 func TestBackfillOfTheJournal(t *testing.T) {
 	push := freeAddress(t)
 	h := newHome(t).notes(1, fmt.Sprintf("  - {name: heard, type: http, format: notes, listen: %q}", push), "journal: {keep: 1h, segment_size: 4KiB}")
-	p := h.start("run")
-	h.until("the sidecar", func() bool { return strings.Contains(p.out.String(), "running") })
+	h.running()
 	var lines strings.Builder
 	for i := range 200 {
 		more := ""

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/earshot-dev/earshot/bench/loopback"
 )
 
 // TestEveryFormatLive hears every format in the way it travels, over real sockets
@@ -37,8 +38,7 @@ func TestEveryFormatLive(t *testing.T) {
 		fmt.Sprintf("  - {name: letta, type: sse, format: letta, url: %q}", "http://"+h.serve(letta)+"/v1/runs/r1/stream"),
 		fmt.Sprintf("  - {name: manus, type: websocket, format: llm-message, url: %q}", "ws://"+h.serve(socket)),
 		fmt.Sprintf("  - {name: push, type: http, format: grace, listen: %q}", push))
-	p := h.start("run")
-	h.until("the sidecar", func() bool { return strings.Contains(p.out.String(), "msg=running") })
+	p := h.running()
 
 	// The tap's client gets what the agent server says, byte for byte.
 	request := firstRequest(t, agno)
@@ -167,10 +167,9 @@ func (h *home) decode(format, file string) []string {
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := loopback.Free()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return addr
 }

@@ -72,8 +72,7 @@ func TestAgentAtAProvider(t *testing.T) {
       - {path: /v1/messages, format: anthropic-sse}
       - {path: /v1/chat/completions, format: openai-chat}
       - {path: /v1/responses, format: openai-responses}`, tap, server.URL))
-	p := h.start("run")
-	h.until("the sidecar", func() bool { return strings.Contains(p.out.String(), "msg=running") })
+	p := h.running()
 
 	paths := map[string]string{"anthropic-sse": "/v1/messages", "openai-chat": "/v1/chat/completions", "openai-responses": "/v1/responses"}
 	for format, path := range paths {

@@ -20,7 +20,7 @@ func TestTwoSidecars(t *testing.T) {
 	h := newHome(t).notes(1)
 	h.write("in/a.jsonl", note(1, ""))
 	first := h.start("run")
-	h.until("the first", func() bool { return strings.Contains(first.out.String(), "running") })
+	h.runs(first, 20*time.Millisecond)
 	second := h.start("run")
 	<-second.done
 	var exit *exec.ExitError
@@ -90,11 +90,7 @@ func TestRunningListens(t *testing.T) {
 	}
 	h.configure(lines...)
 	p := h.start("run")
-	for end := time.Now().Add(time.Minute); !strings.Contains(p.out.String(), "msg=running"); {
-		if time.Now().After(end) {
-			t.Fatal("it does not run")
-		}
-	}
+	h.runs(p, time.Millisecond)
 	for _, addr := range addrs {
 		c, err := net.Dial("tcp", addr)
 		if err != nil {

@@ -37,8 +37,22 @@ func (h *home) tap(format, upstream string) (line, url string) {
 func (h *home) running() *process {
 	h.Helper()
 	p := h.start("run")
-	h.until("the sidecar", func() bool { return strings.Contains(p.out.String(), "msg=running") })
+	h.runs(p, 20*time.Millisecond)
 	return p
+}
+
+// runs waits until the sidecar says that it runs, looking this often.
+func (h *home) runs(p *process, every time.Duration) {
+	h.Helper()
+	for end := time.After(time.Minute); !strings.Contains(p.out.String(), "msg=running"); {
+		select {
+		case <-time.After(every):
+		case <-p.done:
+			h.Fatalf("it ended: %v\n%s", p.err, tail(p.out.String()))
+		case <-end:
+			h.Fatalf("it does not run:\n%s", tail(p.out.String()))
+		}
+	}
 }
 
 // TestWhoAskedAndHowItCame follows what is known of a response beside what was said

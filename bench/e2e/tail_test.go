@@ -11,8 +11,7 @@ import (
 func TestTailRaw(t *testing.T) {
 	h := newHome(t).configure("redact: {keys: [berth_code]}", "sources:", files("legion", "s/*.jsonl"))
 	h.write("s/m.jsonl", said(1, "before anybody looks")+"\n")
-	p := h.start("run")
-	h.until("the sidecar", func() bool { return strings.Contains(p.out.String(), "msg=running") })
+	p := h.running()
 	all, some := h.start("tail", "--raw", "-o", "json"), h.start("tail", "--raw", "--source", "legion", "--match", "ferry")
 	// Who looks on sees what comes from then on, so lines come until both have begun.
 	n := 1

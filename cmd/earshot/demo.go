@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -180,14 +181,18 @@ func render(path string, base time.Time) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// freeAddress returns a loopback address for the store that stays the same when
-// it is started again.
+// freeAddress returns a loopback address for a server that is started later, or again,
+// with a port that is not among those that outgoing connections are given.
 func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+	var failed error
+	for range 1000 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000)))
+		if err == nil {
+			return l.Addr().String(), l.Close()
+		}
+		failed = err
 	}
-	return l.Addr().String(), l.Close()
+	return "", failed
 }
 
 // show shows what came out.
