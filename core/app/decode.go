@@ -90,6 +90,9 @@ func (o *offline) Found(string, string) {}
 // is.
 func (o *offline) Relink(uint64, assemble.RunRef) {}
 
+// Replayable implements assemble.Emitter.
+func (o *offline) Replayable(uint64) bool { return false }
+
 func (o *offline) stream(id uint64, options string, in Input) error {
 	o.pos, o.last = 0, in.Anchor
 	open := &wire.Open{Origin: in.Origin, Options: options}

@@ -28,7 +28,8 @@ var elsewhere = map[string]string{
 	"LastSeen":        "equals End once a span has ended; a column of open_spans",
 	"Tool.Arguments":  "not kept in a span",
 	"Delegate.Task":   "not kept in a span",
-	"Tool.ErrorType":  "the span's own ErrorType says it",
+	"Delegate.MeetID": "finds the child run, which the span names", "Delegate.MeetPrompt": "as MeetID",
+	"Tool.ErrorType": "the span's own ErrorType says it",
 }
 
 // TestEveryFieldIsNamed changes one field of a span at a time and looks for the

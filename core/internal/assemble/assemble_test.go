@@ -23,6 +23,7 @@ type world struct {
 	relinks []string
 	replay  []RunRef
 	found   []string
+	gone    bool // streams cannot be decoded again
 }
 
 func newWorld(t *testing.T) *world {
@@ -49,6 +50,8 @@ func (w *world) Relink(_ uint64, r RunRef) {
 	w.relinks = append(w.relinks, r.Run)
 	w.replay = append(w.replay, r)
 }
+
+func (w *world) Replayable(uint64) bool { return !w.gone }
 
 func (w *world) Found(_, kind string) { w.found = append(w.found, kind) }
 

@@ -53,6 +53,8 @@ type group struct {
 	// Partial has the times under which incomplete messages were given, because the
 	// time is part of a row's place and the complete message may have another.
 	Partial map[string]int64 `json:"partial,omitempty"`
+	// Meeting is all that there is of a group that is no session.
+	Meeting *meeting `json:"meeting,omitempty"`
 }
 
 type done struct {
@@ -83,7 +85,7 @@ type told struct {
 // forget drops the call when nothing can change it any more: its child is known for
 // sure, and the caller has waited for it.
 func (d *done) forget() {
-	if d.Link >= msg.ByNativeID && !d.Told.Call.Async {
+	if d.Link >= msg.ByNativeID && !d.Told.Call.Async && !d.Told.Call.meets() {
 		d.Told = nil
 	}
 }
@@ -118,6 +120,8 @@ type run struct {
 	Prev       string         `json:"prev,omitempty"` // the turn before
 	PrevRoot   string         `json:"prev_root,omitempty"`
 	Linked     bool           `json:"linked,omitempty"`
+	Above      *above         `json:"above,omitempty"` // the call of another session that caused it
+	Moved      int            `json:"moved,omitempty"` // how often it came to be in another trace by that
 
 	Source   string      `json:"source,omitempty"`
 	Agent    msg.Agent   `json:"agent,omitzero"`
@@ -208,7 +212,10 @@ type call struct {
 	Link       msg.LinkMethod  `json:"link,omitempty"`
 	Confidence uint8           `json:"confidence,omitempty"`
 	Async      bool            `json:"async,omitempty"`
+	MeetID     string          `json:"meet_id,omitempty"`
+	MeetPrompt string          `json:"meet_prompt,omitempty"`
 	Start      int64           `json:"start"`
+	Inferred   bool            `json:"inferred,omitempty"` // Start is not the protocol's
 	Last       int64           `json:"last"`
 	Arguments  uint32          `json:"arguments,omitempty"`
 	Hash       uint64          `json:"hash,omitempty"` // of the arguments

@@ -158,7 +158,10 @@ func (g *group) begin(out Emitter, r *run, m *msg.Message) msg.SpanID {
 	c := g.Open[m.Tool.CallID]
 	if c == nil {
 		id := strings.Clone(m.Tool.CallID)
-		c = &call{ID: id, Run: r.ID, Start: m.Time, Last: m.Time, Delegation: m.Kind == msg.Delegation, To: strings.Clone(m.Delegation.To)}
+		c = &call{
+			ID: id, Run: r.ID, Start: m.Time, Inferred: m.Precision == msg.Inferred, Last: m.Time,
+			Delegation: m.Kind == msg.Delegation, To: strings.Clone(m.Delegation.To),
+		}
 		if d, ok := g.Done[id]; ok && d.Run == r.ID { // told again after its end
 			c.Child, c.Link, c.Confidence = d.Child, d.Link, d.Confidence
 		}
@@ -172,6 +175,10 @@ func (g *group) begin(out Emitter, r *run, m *msg.Message) msg.SpanID {
 	keep(&c.Model, m.Model)
 	keep(&c.To, m.Delegation.To)
 	keep(&c.Child, m.Delegation.ChildRun)
+	if !ofRun(m) {
+		keep(&c.MeetID, m.Delegation.MeetID)
+		keep(&c.MeetPrompt, m.Delegation.MeetPrompt)
+	}
 	c.Link = max(c.Link, m.Delegation.Link)
 	c.Confidence = max(c.Confidence, m.Delegation.Confidence)
 	c.Internal = c.Internal || m.Tool.Internal
@@ -243,6 +250,8 @@ func (g *group) end(out Emitter, r *run, m *msg.Message) msg.SpanID {
 	if m.Delegation.ChildRun != "" {
 		g.link(out, c.ID, m.Delegation)
 	}
+	keep(&c.MeetID, m.Delegation.MeetID)
+	keep(&c.To, m.Delegation.To)
 	id := g.span(c.kind(), c.ID)
 	if m.Complete == msg.Partial {
 		c.Last, c.changed = max(c.Last, m.Time), true
@@ -282,7 +291,7 @@ func (g *group) answered(out Emitter, c *call, e outcome) {
 	s.Shown = c.Shown
 	g.give(out, s, g.Runs[c.Run])
 	g.watchResult(out, g.Runs[c.Run], c, e)
-	if c.Delegation {
+	if c.Delegation || c.meets() {
 		kept := t // on the heap, where the others are not
 		g.finished(&kept)
 		for _, child := range g.Runs {

@@ -463,6 +463,9 @@ func (c *core) Relink(stream uint64, r assemble.RunRef) {
 	c.relinks = append(c.relinks, relink{stream, r})
 }
 
+// Replayable implements assemble.Emitter.
+func (c *core) Replayable(stream uint64) bool { return c.names[stream] != nil }
+
 // relink has streams decoded again for the sake of runs whose trace has changed.
 func (c *core) relink() error {
 	for _, r := range c.relinks {
