@@ -77,7 +77,7 @@ func (noStore) Group(string) ([]byte, error) { return nil, nil }
 
 // Span implements assemble.Emitter.
 func (o *offline) Span(s msg.Span) {
-	if o.out.Span != nil && s.State != msg.SpanOpen {
+	if o.out.Span != nil && s.State != msg.SpanOpen && !s.Amends {
 		o.out.Span(&s)
 	}
 }

@@ -63,10 +63,16 @@ func (g *group) give(out Emitter, s msg.Span, r *run) {
 	if s.Kind == msg.SpanDelegation || r.Above != nil { // of two links the stronger one stands
 		s.Ver += uint64(s.Delegate.Link)
 	}
+	if s.ResultTokensFrom != msg.NoProvenance {
+		s.Ver += 1 << 3 // above every link
+	}
 	if r.Linked {
 		s.Ver |= linkedBit
 	}
 	out.Span(s)
+	if s.Amends {
+		return
+	}
 	if r.Was != "" && r.Was != r.Root {
 		s.TraceID, s.Deleted = g.trace(r.Was), true
 		out.Span(s)
@@ -111,6 +117,7 @@ func (g *group) toldSpan(t *told) msg.Span {
 	s := g.callSpan(&t.Call)
 	s.State, s.End, s.LastSeen, s.ResultBytes = msg.SpanClosed, t.End, t.End, t.Result
 	s.Outcome, s.ErrorType, s.StatusMessage = t.Outcome, t.Error, t.Message
+	s.ResultTokens, s.ResultTokensFrom = t.Tokens, t.From
 	if t.Call.Async {
 		t.Call.goesOn(&s)
 	}

@@ -80,6 +80,9 @@ type told struct {
 	Outcome msg.Outcome `json:"outcome"`
 	Error   string      `json:"error,omitempty"`
 	Message string      `json:"message,omitempty"`
+
+	Tokens uint32         `json:"tokens,omitempty"` // see carry.go
+	From   msg.Provenance `json:"from,omitempty"`
 }
 
 // forget drops the call when nothing can change it any more: its child is known for
@@ -154,6 +157,10 @@ type run struct {
 
 	Begun *exchange `json:"begun,omitempty"` // the request that began it
 
+	Responses int       `json:"responses,omitempty"` // that have begun
+	Spent     spent     `json:"spent,omitzero"`      // of the last one whose usage is known
+	Carried   []carried `json:"carried,omitempty"`
+
 	Stream  uint64 `json:"stream"`
 	changed bool
 }
@@ -171,6 +178,7 @@ type chatStart struct {
 	ID         string `json:"id"`
 	Start      int64  `json:"start"`
 	FirstToken int64  `json:"first_token,omitempty"`
+	Nth        int    `json:"nth,omitempty"` // of the run's responses
 }
 
 // endedBy says why a run is over; higher reasons stand against lower ones.
@@ -196,6 +204,7 @@ type chat struct {
 	Finish     string     `json:"finish,omitempty"`
 	Usage      msg.Tokens `json:"usage,omitzero"`
 	Error      string     `json:"error,omitempty"`
+	Nth        int        `json:"nth,omitempty"` // of the run's responses
 }
 
 // call is a tool call or a delegation without a result.

@@ -55,12 +55,13 @@ func (r *run) startChat(m *msg.Message) *chat {
 	r.Chat = c
 	at := slices.IndexFunc(r.Chats, func(known chatStart) bool { return known.ID == id })
 	if at >= 0 {
-		c.Start, c.FirstToken = r.Chats[at].Start, r.Chats[at].FirstToken
+		c.Start, c.FirstToken, c.Nth = r.Chats[at].Start, r.Chats[at].FirstToken, r.Chats[at].Nth
 	} else {
+		c.Nth = r.responds()
 		if len(r.Chats) >= maxChats {
 			r.Chats = slices.Delete(r.Chats, 0, maxChats/2)
 		}
-		r.Chats = append(r.Chats, chatStart{ID: c.ID, Start: c.Start})
+		r.Chats = append(r.Chats, chatStart{ID: c.ID, Start: c.Start, Nth: c.Nth})
 	}
 	if f := r.First; f != nil && (f.ID == "" || f.ID == c.ID) {
 		r.First = nil
@@ -116,6 +117,7 @@ func (g *group) usage(out Emitter, r *run, m *msg.Message) msg.SpanID {
 	id := g.span(msg.SpanChat, c.ID)
 	if m.Complete > msg.Partial {
 		g.giveChat(out, r, msg.SpanClosed)
+		g.measure(out, r, c, m.Usage)
 		r.Chat = nil
 		r.Input = max(r.Input, c.Last)
 	}
@@ -291,6 +293,9 @@ func (g *group) answered(out Emitter, c *call, e outcome) {
 	s.Shown = c.Shown
 	g.give(out, s, g.Runs[c.Run])
 	g.watchResult(out, g.Runs[c.Run], c, e)
+	if r := g.Runs[c.Run]; r != nil {
+		r.carry(&t)
+	}
 	if c.Delegation || c.meets() {
 		kept := t // on the heap, where the others are not
 		g.finished(&kept)
@@ -346,6 +351,7 @@ func (g *group) signal(out Emitter, r *run, m *msg.Message) {
 	case msg.Link:
 		g.link(out, m.Tool.CallID, m.Delegation)
 	case msg.Compaction:
+		r.Spent, r.Carried = spent{}, nil
 		r.event(m.Time, m.Signal.String())
 	}
 }

@@ -447,7 +447,7 @@ func (c *core) quiet() bool {
 func (c *core) Span(s msg.Span) {
 	c.epoch.add()
 	c.epoch.batch.Spans = append(c.epoch.batch.Spans, s)
-	if s.State != msg.SpanOpen && !s.Deleted {
+	if s.State != msg.SpanOpen && !s.Deleted && !s.Amends {
 		c.p.progress.spans.Add(1)
 		c.p.metrics.Spans.WithLabelValues(s.Format, s.Kind.String(), s.Outcome.String()).Inc()
 	}
