@@ -16,7 +16,7 @@ func spawner(session, prompt, output string) string {
 	use := fmt.Sprintf(`{"type":"tool_use","id":"toolu_%s","name":"Bash","input":{"command":%q}}`, session, `codex exec --full-auto "`+prompt+`" 2>&1`)
 	return asked(session, 1, "Ask Codex.") + reply(session, 2, "m_"+session, use, "tool_use", 10, 0, 0, 50) +
 		claude(session, "user", 40, fmt.Sprintf(`"isSidechain":false,"message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_%s","content":%q}]},"toolUseResult":{"stdout":%q,"stderr":""}`, session, output, output)) +
-		reply(session, 41, "n_"+session, text("Done."), "end_turn", 20, 0, 0, 3) + claude(session, "system", 42, `"isSidechain":false,"subtype":"turn_duration","durationMs":1000`)
+		reply(session, 41, "n_"+session, text("Done."), "end_turn", 10, 75, 0, 3) + claude(session, "system", 42, `"isSidechain":false,"subtype":"turn_duration","durationMs":1000`)
 }
 
 // spawned is the thread that did it.
@@ -60,6 +60,10 @@ func TestClaudeCodeRunsCodex(t *testing.T) {
 		confidence := map[string]int{"native_id": 0, "prompt": 80}[link]
 		if want := fmt.Sprintf("codex\t%s\t%d\t1\t20\ttrue", link, confidence); len(got) != 1 || strings.Replace(got[0], "\t1\t20\t1", "\t1\t20\ttrue", 1) != want {
 			t.Errorf("%d: the delegation's row: %q, want %q", n, got, want)
+		}
+		got = h.query(fmt.Sprintf("SELECT result_tokens, result_tokens_from FROM v_tool_calls WHERE session_id = 'caller%d'", n))
+		if len(got) != 1 || got[0] != "25\ttranscript_final" {
+			t.Errorf("%d: the result adds %q", n, got)
 		}
 		var slow []struct {
 			DelegateTo string           `json:"delegate_to"`
