@@ -115,7 +115,9 @@ func newDelegationRows() *delegationRows {
 	return r
 }
 
-func (r *delegationRows) takes(s *msg.Span) bool { return s.Kind == msg.SpanDelegation && !s.Deleted && !s.Amends }
+func (r *delegationRows) takes(s *msg.Span) bool {
+	return s.Kind == msg.SpanDelegation && !s.Deleted && !s.Amends
+}
 
 func (r *delegationRows) add(s *msg.Span) {
 	r.tenant.Append(s.Tenant)

@@ -81,4 +81,44 @@ ALTER TABLE {{view "v_spans"}}{{onCluster}}
     COMMENT COLUMN error_type 'Why it failed or was cancelled',
     COMMENT COLUMN error 'Message of a failure',
     COMMENT COLUMN first_token_ms 'Milliseconds from the request to the first token; null when unknown',
-    COMMENT COLUMN output_tokens 'Tokens answered, reasoning among them; of a run those of its chats once more'
+    COMMENT COLUMN output_tokens 'Tokens answered, reasoning among them; of a run those of its chats once more';
+
+ALTER TABLE {{table "streams"}}{{onCluster}}
+    ADD COLUMN IF NOT EXISTS chat_span_id String DEFAULT '' COMMENT 'The span of the model''s response that it was; empty when it was several, or none that the protocol names' CODEC(ZSTD(1)) AFTER run_id;
+
+ALTER TABLE {{name "streams"}}{{onCluster}}
+    ADD COLUMN IF NOT EXISTS chat_span_id String DEFAULT '' COMMENT 'The span of the model''s response that it was; empty when it was several, or none that the protocol names' AFTER run_id;
+
+CREATE OR REPLACE VIEW {{view "v_streams"}}{{onCluster}}
+AS SELECT
+    tenant, source, format, started_at AS ts, origin, method, status, session_id, run_id, remote_trace_id, remote_span_id,
+    first_byte_ns / 1e6 AS first_byte_ms, if(events > 0, first_event_ns / 1e6, NULL) AS first_event_ms, total_ns / 1e6 AS duration_ms,
+    chunks, bytes, events, longest_stall_ns / 1e6 AS longest_stall_ms, gap_p50_ns / 1e6 AS gap_p50_ms, gap_p95_ns / 1e6 AS gap_p95_ms,
+    buffered, stream, chat_span_id
+FROM {{name "streams"}} FINAL
+COMMENT 'Responses and connections that were heard live, times in milliseconds';
+
+ALTER TABLE {{view "v_streams"}}{{onCluster}}
+    COMMENT COLUMN tenant 'Owner of the data',
+    COMMENT COLUMN source 'Name of the source in the configuration',
+    COMMENT COLUMN format 'Decoder that reads it',
+    COMMENT COLUMN ts 'When the request was sent',
+    COMMENT COLUMN origin 'URL',
+    COMMENT COLUMN method 'Of the request; empty for a stream that was only taken up again',
+    COMMENT COLUMN status 'Of HTTP; 101 is a WebSocket',
+    COMMENT COLUMN session_id 'The conversation that it spoke of first',
+    COMMENT COLUMN run_id 'The top-level run that it spoke of first',
+    COMMENT COLUMN remote_trace_id 'Of the traceparent of the request; empty without one',
+    COMMENT COLUMN remote_span_id 'Of the traceparent of the request: the span of whoever asked',
+    COMMENT COLUMN first_byte_ms 'Milliseconds to the head of the response',
+    COMMENT COLUMN first_event_ms 'Milliseconds to the first event or message; null when there was none',
+    COMMENT COLUMN duration_ms 'Milliseconds to the last byte',
+    COMMENT COLUMN chunks 'Reads that the body came in',
+    COMMENT COLUMN bytes 'Of the body, as it was sent',
+    COMMENT COLUMN events 'Events, lines or messages',
+    COMMENT COLUMN longest_stall_ms 'Longest pause between two chunks, in milliseconds',
+    COMMENT COLUMN gap_p50_ms 'Median pause between two chunks, in milliseconds',
+    COMMENT COLUMN gap_p95_ms '95th percentile of them',
+    COMMENT COLUMN buffered 'All events of a slow response came at its end: something on the way seems to hold them back',
+    COMMENT COLUMN stream 'The recording, as in source_ledger',
+    COMMENT COLUMN chat_span_id 'The span of the model''s response that it was; empty when it was several, or none that the protocol names'
