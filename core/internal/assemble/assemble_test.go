@@ -24,6 +24,7 @@ type world struct {
 	replay  []RunRef
 	found   []string
 	gone    bool // streams cannot be decoded again
+	given   func(msg.Span)
 }
 
 func newWorld(t *testing.T) *world {
@@ -35,6 +36,9 @@ func newWorld(t *testing.T) *world {
 func (w *world) Group(key string) ([]byte, error) { return w.state[key], nil }
 
 func (w *world) Span(s msg.Span) {
+	if w.given != nil {
+		w.given(s)
+	}
 	if s.State == msg.SpanOpen {
 		w.open[s.ID] = true
 		return
