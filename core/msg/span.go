@@ -82,7 +82,11 @@ type Span struct {
 
 	Tool          Tool // Arguments are not kept here
 	ArgumentBytes uint32
-	ResultBytes   uint32
+	ArgumentShape string // names and types of the arguments: "command:string timeout:number"
+	// Attempt is 1, and more for a call that was made after calls of its tool had failed
+	// one after the other: the how manyth it is.
+	Attempt     uint16
+	ResultBytes uint32
 	// ResultTokens is by how much the result of a call made every later request of its
 	// run longer; unknown while ResultTokensFrom, the provenance of the counts that say
 	// so, is NoProvenance.

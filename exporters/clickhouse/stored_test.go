@@ -134,7 +134,7 @@ func sampleSpan() msg.Span {
 		Session: "s1", Run: "r1", ParentRun: "r0", Agent: msg.Agent{ID: "a1", Name: "pilot", Kind: msg.KindTeam},
 		Model: "tern-2", Provider: "anthropic", ResponseID: "resp-1", FinishReasons: []string{"stop"},
 		Usage: msg.Tokens{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Reasoning: 5, Provenance: msg.Provider},
-		Tool:  msg.Tool{CallID: "c1", Name: "Task", Server: "dock", Internal: true}, ArgumentBytes: 11, ResultBytes: 22,
+		Tool:  msg.Tool{CallID: "c1", Name: "Task", Server: "dock", Internal: true}, ArgumentBytes: 11, ArgumentShape: "task:string", Attempt: 3, ResultBytes: 22,
 		Delegate: msg.Delegate{To: "scout", ChildRun: "r2", Link: msg.ByPrompt, Confidence: 80, Async: true},
 		Outcome:  msg.OutcomeError, ErrorType: "timeout", StatusMessage: "the tide was \"out\"",
 		Events: []msg.SpanEvent{
@@ -208,14 +208,14 @@ func TestCallsAndDelegationsAreStored(t *testing.T) {
 		"session_id": "s1", "run_id": "r1", "trace_id": delegation.TraceID.String(), "span_id": delegation.ID.String(), "tool_call_id": "c1",
 		"duration_ns": json.Number("1500000000"), "status": "error", "error_type": "timeout",
 		"args_bytes": json.Number("11"), "result_bytes": json.Number("22"), "is_delegation": true, "internal": true,
-		"result_tokens": json.Number("70"), "result_tokens_from": "provider",
+		"args_shape": "task:string", "attempt": json.Number("3"), "result_tokens": json.Number("70"), "result_tokens_from": "provider",
 		"ver": json.Number("1152921504606846991"), "is_deleted": json.Number("0"),
 	}
 	got := rows(t, c, "SELECT * EXCEPT ingest_ts FROM tool_calls FINAL WHERE is_delegation")
 	if d := cmp.Diff([]map[string]any{want}, got); d != "" {
 		t.Errorf("tool_calls (-want +got):\n%s", d)
 	}
-	for _, k := range []string{"tool_type", "mcp_server", "model", "is_delegation", "internal", "result_tokens", "result_tokens_from"} {
+	for _, k := range []string{"tool_type", "mcp_server", "model", "is_delegation", "internal", "args_shape", "attempt", "result_tokens", "result_tokens_from"} {
 		delete(want, k)
 	}
 	want["ver"] = json.Number("1152921504606846983")

@@ -45,6 +45,7 @@ type Assembler struct {
 	groups   map[groupKey]*group
 	last     *group
 	heard    map[uint64]exchange // by stream
+	shapes   shapes
 }
 
 type groupKey struct{ tenant, format, session string }
@@ -161,6 +162,7 @@ func (a *Assembler) group(tenant, format, session string) (*group, error) {
 		if g, err = openGroup(key, state); err != nil {
 			return nil, fmt.Errorf("assemble: session %s: %w", session, err)
 		}
+		g.shapes = &a.shapes
 		a.groups[g.key] = g
 	}
 	a.last = g

@@ -33,6 +33,7 @@ type group struct {
 	dirty   bool
 	touched time.Time
 	recent  recent
+	shapes  *shapes
 
 	// Revision is the decoder's, of which the spans' versions are made: a run that ends
 	// by rule after a restart has no message that tells it.
@@ -227,7 +228,9 @@ type call struct {
 	Inferred   bool            `json:"inferred,omitempty"` // Start is not the protocol's
 	Last       int64           `json:"last"`
 	Arguments  uint32          `json:"arguments,omitempty"`
-	Hash       uint64          `json:"hash,omitempty"` // of the arguments
+	Hash       uint64          `json:"hash,omitempty"`     // of the arguments
+	Shape      string          `json:"shape,omitempty"`    // of them, too
+	Failures   int64           `json:"failures,omitempty"` // of its tool, running, before it
 	Shown      bool            `json:"shown,omitempty"`
 	Lost       bool            `json:"lost,omitempty"`   // nobody will bring its result, by rule
 	Given      bool            `json:"given,omitempty"`  // and it was given so

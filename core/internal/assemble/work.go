@@ -167,6 +167,9 @@ func (g *group) begin(out Emitter, r *run, m *msg.Message) msg.SpanID {
 		if d, ok := g.Done[id]; ok && d.Run == r.ID { // told again after its end
 			c.Child, c.Link, c.Confidence = d.Child, d.Link, d.Confidence
 		}
+		if r.Detect.Tool == m.Tool.Name {
+			c.Failures = r.Detect.Failed
+		}
 		g.Open[id] = c
 		g.known(out, c)
 		g.watchDelegation(out, r, c, m)
@@ -185,7 +188,7 @@ func (g *group) begin(out Emitter, r *run, m *msg.Message) msg.SpanID {
 	c.Confidence = max(c.Confidence, m.Delegation.Confidence)
 	c.Internal = c.Internal || m.Tool.Internal
 	c.Async = c.Async || m.Delegation.Async
-	c.Arguments, c.Hash = uint32(m.Tool.Arguments.Len()), hash(m.Tool.Arguments)
+	c.Arguments, c.Hash, c.Shape = uint32(m.Tool.Arguments.Len()), hash(m.Tool.Arguments), g.shapes.of(m.Tool.Arguments)
 	id := g.span(c.kind(), c.ID)
 	for i, e := range g.Early {
 		if e.Call == c.ID {

@@ -1,16 +1,20 @@
 ALTER TABLE {{table "tool_calls"}}{{onCluster}}
-    ADD COLUMN IF NOT EXISTS result_tokens UInt32 DEFAULT 0 COMMENT 'Tokens by which the result made every later request of its run longer; 0 while unknown' CODEC(T64, ZSTD(1)) AFTER internal,
+    ADD COLUMN IF NOT EXISTS args_shape LowCardinality(String) DEFAULT '' COMMENT 'Names and types of the arguments: command:string timeout:number; empty when they are no JSON object' CODEC(ZSTD(1)) AFTER internal,
+    ADD COLUMN IF NOT EXISTS attempt UInt16 DEFAULT 1 COMMENT '1, or the how manyth try it is: calls of the tool failed one after the other right before' CODEC(T64, ZSTD(1)) AFTER args_shape,
+    ADD COLUMN IF NOT EXISTS result_tokens UInt32 DEFAULT 0 COMMENT 'Tokens by which the result made every later request of its run longer; 0 while unknown' CODEC(T64, ZSTD(1)) AFTER attempt,
     ADD COLUMN IF NOT EXISTS result_tokens_from LowCardinality(String) DEFAULT '' COMMENT 'Where the counts behind result_tokens come from: provider, transcript_final, transcript_partial, estimated; empty when unknown' AFTER result_tokens;
 
 ALTER TABLE {{name "tool_calls"}}{{onCluster}}
-    ADD COLUMN IF NOT EXISTS result_tokens UInt32 DEFAULT 0 COMMENT 'Tokens by which the result made every later request of its run longer; 0 while unknown' AFTER internal,
+    ADD COLUMN IF NOT EXISTS args_shape LowCardinality(String) DEFAULT '' COMMENT 'Names and types of the arguments: command:string timeout:number; empty when they are no JSON object' AFTER internal,
+    ADD COLUMN IF NOT EXISTS attempt UInt16 DEFAULT 1 COMMENT '1, or the how manyth try it is: calls of the tool failed one after the other right before' AFTER args_shape,
+    ADD COLUMN IF NOT EXISTS result_tokens UInt32 DEFAULT 0 COMMENT 'Tokens by which the result made every later request of its run longer; 0 while unknown' AFTER attempt,
     ADD COLUMN IF NOT EXISTS result_tokens_from LowCardinality(String) DEFAULT '' COMMENT 'Where the counts behind result_tokens come from: provider, transcript_final, transcript_partial, estimated; empty when unknown' AFTER result_tokens;
 
 CREATE OR REPLACE VIEW {{view "v_tool_calls"}}{{onCluster}}
 AS SELECT
     tenant, source, format, ts, session_id, run_id, agent_name, tool_name, tool_type, mcp_server, status, error_type,
     duration_ns / 1e6 AS duration_ms, args_bytes, result_bytes, is_delegation, internal, tool_call_id, trace_id, span_id,
-    model, if(result_tokens_from = '', NULL, result_tokens) AS result_tokens, result_tokens_from
+    model, if(result_tokens_from = '', NULL, result_tokens) AS result_tokens, result_tokens_from, args_shape, attempt
 FROM {{name "tool_calls"}} FINAL
 COMMENT 'Tool calls as they stand, durations in milliseconds';
 
@@ -37,7 +41,9 @@ ALTER TABLE {{view "v_tool_calls"}}{{onCluster}}
     COMMENT COLUMN span_id 'SpanId of otel_traces',
     COMMENT COLUMN model 'The model that asked for it, where it is known',
     COMMENT COLUMN result_tokens 'Tokens by which the result made every later request of its run longer, whatever else came with it; null when unknown: the last results of a run, usage that is missing, a compaction',
-    COMMENT COLUMN result_tokens_from 'Where the counts behind result_tokens come from: provider, transcript_final, transcript_partial (the answer before may have been longer), estimated; empty when unknown';
+    COMMENT COLUMN result_tokens_from 'Where the counts behind result_tokens come from: provider, transcript_final, transcript_partial (the answer before may have been longer), estimated; empty when unknown',
+    COMMENT COLUMN args_shape 'Names and types of the arguments: command:string timeout:number; empty when they are no JSON object',
+    COMMENT COLUMN attempt '1, or the how manyth try it is: calls of the tool failed one after the other right before';
 
 CREATE OR REPLACE VIEW {{view "v_spans"}}{{onCluster}}
 AS SELECT
