@@ -52,7 +52,7 @@ func TestTokensAreTheProvidersOwn(t *testing.T) {
 					t.Fatal(err)
 				}
 				var e envelope
-				_ = json.Unmarshal([]byte(f.Data), &e) // [DONE] is no JSON
+				_ = json.Unmarshal([]byte(f.Data), &e)             // [DONE] is no JSON
 				if f.Kind == "request" || e.Message.Usage != nil { // another response begins
 					want, last = counts{want.in + last.in, want.out + last.out}, counts{}
 				}
