@@ -14,7 +14,7 @@ func TestQuestionsAreAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	sections := strings.Split(string(b), "\n## ")[1:]
-	if len(sections) != 10 {
+	if len(sections) != 11 {
 		t.Errorf("there are %d questions", len(sections))
 	}
 	c := theWorld(t).reader(t)

@@ -244,7 +244,7 @@ func checkSpans(t *testing.T, r *sink) {
 		"mcp.method.name": "tools/call", "error.type": "tool_error",
 	})
 	has("execute_tool Agent", tracepb.Span_SPAN_KIND_INTERNAL, map[string]any{
-		"gen_ai.operation.name": "execute_tool", "earshot.delegate.to": "pilot", "earshot.child_run.id": "a1b2c3d4e5f60718", "earshot.link.method": "native_id", "error.type": nil,
+		"gen_ai.operation.name": "execute_tool", "gen_ai.tool.call.id": "toolu_pilot", "earshot.delegate.to": "pilot", "earshot.child_run.id": "a1b2c3d4e5f60718", "earshot.link.method": "native_id", "error.type": nil,
 	})
 	has("invoke_agent pilot", tracepb.Span_SPAN_KIND_INTERNAL, map[string]any{
 		"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "pilot", "gen_ai.conversation.id": session,

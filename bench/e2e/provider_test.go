@@ -99,6 +99,10 @@ func TestAgentAtAProvider(t *testing.T) {
 	})
 	h.must(p.Process.Signal(os.Interrupt))
 	h.ends(p)
+	// How each response came is a row of its own, and names the turn of the model that it was.
+	if got := h.query(`SELECT count(), uniqExact(chat_span_id), countIf(chat_span_id IN (SELECT SpanId FROM otel_traces WHERE Operation = 'chat')), uniqExact(run_id) FROM v_streams`); !cmp.Equal([]string{"6\t6\t6\t3"}, got) {
+		t.Errorf("responses, their spans, those that are there, runs: %q", got)
+	}
 	for name, want := range map[string]string{"invoke_agent%": "3", "chat%": "6", "execute_tool%": "5"} {
 		if got := h.query("SELECT count() FROM otel_traces WHERE SpanName LIKE '" + name + "'"); !cmp.Equal([]string{want}, got) {
 			t.Errorf("%s: %q spans, want %s", name, got, want)

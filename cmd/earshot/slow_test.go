@@ -336,6 +336,34 @@ func TestShowTrace(t *testing.T) {
 	}
 }
 
+// TestChildOfAnotherTrace: a run that stayed in a trace of its own is below the call to
+// which it points by a link, and so is what it spent.
+func TestChildOfAnotherTrace(t *testing.T) {
+	h := newHome(t)
+	began := time.Now().Add(-20 * time.Minute)
+	caller, child := newTurn("caller", began), newTurn("thread", began)
+	caller.run("turn", "", "claude-code", 0, 40)
+	call := caller.delegation("call", "turn", "claude-code", "codex", 2, 38)
+	call.Delegate.ChildRun, call.Delegate.Link = "thread-run", msg.ByNativeID
+	child.run("thread-run", "", "codex", 3, 37)
+	child.spans[0].Links = []msg.SpanLink{{TraceID: call.TraceID, SpanID: call.ID, Attrs: []msg.Attr{{Key: "earshot.link", Value: "delegation"}}}}
+	child.tool("probe", "thread-run", "probe", 4, 36)
+	child.chat("answer", "thread-run", 36, 36.5, 37).Usage = msg.Tokens{Input: 70}
+	trace := call.TraceID.String()
+	h.export(export.Batch{Spans: append(caller.spans, child.spans...), Messages: caller.messages()})
+	var list []inspect.SlowDelegation
+	h.json(&list, "slow", "--session", "caller")
+	if len(list) != 1 || list[0].Guilty == nil || list[0].Guilty.Name != "probe" || list[0].Spent.Tokens.Input != 70 {
+		t.Errorf("slow says %+v", list)
+	}
+	if text, _ := h.run("show", "--trace", trace); !strings.Contains(text, "tool probe") || !strings.Contains(text, "5 spans") {
+		t.Errorf("show --trace says\n%s", text)
+	}
+	if text, _ := h.run("explain", trace); !strings.Contains(text, "tool probe in codex") {
+		t.Errorf("explain says\n%s", text)
+	}
+}
+
 // TestCostIsOfTheTree: every token counts once, at the price of its model and
 // class, and what has no price is said.
 func TestCostIsOfTheTree(t *testing.T) {

@@ -77,7 +77,7 @@ func (noStore) Group(string) ([]byte, error) { return nil, nil }
 
 // Span implements assemble.Emitter.
 func (o *offline) Span(s msg.Span) {
-	if o.out.Span != nil && s.State != msg.SpanOpen {
+	if o.out.Span != nil && s.State != msg.SpanOpen && !s.Amends {
 		o.out.Span(&s)
 	}
 }
@@ -89,6 +89,9 @@ func (o *offline) Found(string, string) {}
 // which parents come first; a child that came before its parent stays where it
 // is.
 func (o *offline) Relink(uint64, assemble.RunRef) {}
+
+// Replayable implements assemble.Emitter.
+func (o *offline) Replayable(uint64) bool { return false }
 
 func (o *offline) stream(id uint64, options string, in Input) error {
 	o.pos, o.last = 0, in.Anchor

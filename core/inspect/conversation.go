@@ -45,7 +45,7 @@ type Step struct {
 	Thoughts string        `json:"thoughts,omitempty"`
 	Steps    []*Step       `json:"steps,omitempty"`
 
-	parent string
+	parent, agent string
 }
 
 // Tokens are exclusive classes.
@@ -236,7 +236,7 @@ func (b *builder) spans(ctx context.Context, q Querier, id string) error {
 			if s.Error = errType; errType == "" {
 				s.Error = message
 			}
-			b.add(s, at.trace, agent)
+			b.add(s, agent)
 			return nil
 		})
 	if err != nil {
@@ -248,13 +248,21 @@ func (b *builder) spans(ctx context.Context, q Querier, id string) error {
 	return b.rest(ctx)
 }
 
-func (b *builder) add(s *Step, trace, agent string) {
+func (b *builder) add(s *Step, agent string) {
 	b.steps[s.SpanID] = s
 	b.order = append(b.order, s)
-	if s.parent == "" {
-		t := &Turn{TraceID: trace, Agent: agent, Started: s.Started, Root: s}
-		b.roots = append(b.roots, t)
-		b.byID[s.SpanID] = t
+	s.agent = agent
+}
+
+// turns finds the turns of the trace whose spans have been read: what stands at the
+// top, and runs that a call of another session caused.
+func (b *builder) turns() {
+	for _, s := range b.order {
+		if s.parent == "" || b.steps[s.parent] == nil && (s.Kind == "run" || s.Kind == "workflow") {
+			t := &Turn{TraceID: b.at.trace, Agent: s.agent, Started: s.Started, Root: s}
+			b.roots = append(b.roots, t)
+			b.byID[s.SpanID] = t
+		}
 	}
 }
 
@@ -263,6 +271,7 @@ func (b *builder) end(ctx context.Context) error {
 	if b.steps == nil {
 		return nil
 	}
+	b.turns()
 	for {
 		w, err := b.words.next(ctx)
 		if err != nil {

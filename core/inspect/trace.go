@@ -33,6 +33,8 @@ type Work struct {
 	// Findings are what the detectors found in a run, in words.
 	Findings []string
 	Silent   time.Duration // of a running one, since its last sign of life
+
+	child string // the run that a call caused
 }
 
 // LoadTrace reads a trace. id may be the beginning of one if no other begins so.
@@ -74,11 +76,14 @@ func resolveTrace(ctx context.Context, q Querier, id string) (string, error) {
 
 func loadTrace(ctx context.Context, q Querier, id string, prices *price.Table, now time.Time) (*Trace, error) {
 	t := &Trace{ID: id, Works: make(map[string]*Work)}
-	if err := t.ended(ctx, q); err != nil {
+	if err := t.ended(ctx, q, id); err != nil {
 		return nil, fmt.Errorf("trace %s: spans: %w", id, err)
 	}
 	if err := t.open(ctx, q, now); err != nil {
 		return nil, fmt.Errorf("trace %s: open spans: %w", id, err)
+	}
+	if err := t.apart(ctx, q); err != nil {
+		return nil, fmt.Errorf("trace %s: %w", id, err)
 	}
 	spans := make([]blame.Span, 0, len(t.Works))
 	for _, s := range t.Works {
@@ -128,7 +133,7 @@ const endedSQL = `
 		Timestamp, toInt64(Duration), SpanAttributes['gen_ai.response.time_to_first_chunk'], SpanAttributes['earshot.span.state'],
 		SpanAttributes['earshot.delegate.async'], SpanAttributes['earshot.outcome'], SpanAttributes['error.type'], StatusMessage,
 		SpanAttributes['earshot.link.method'], SessionId, Events.Timestamp, Events.Name, Events.Attributes,
-		SpanId IN (SELECT toString(span_id) FROM delegations WHERE trace_id = {trace:String}),
+		SpanId IN (SELECT toString(span_id) FROM delegations WHERE trace_id = {trace:String}), SpanAttributes['earshot.child_run.id'],
 		toUInt64OrZero(SpanAttributes['gen_ai.usage.input_tokens']), toUInt64OrZero(SpanAttributes['gen_ai.usage.output_tokens']),
 		toUInt64OrZero(SpanAttributes['gen_ai.usage.cache_read.input_tokens']),
 		toUInt64OrZero(SpanAttributes['gen_ai.usage.cache_creation.input_tokens']) + toUInt64OrZero(SpanAttributes['gen_ai.usage.cache_write.input_tokens']),
@@ -138,8 +143,8 @@ const endedSQL = `
 		AND Timestamp >= (SELECT min(Start) FROM otel_traces_trace_id_ts WHERE TraceId = {trace:String})
 		AND Timestamp < (SELECT max(End) + 1 FROM otel_traces_trace_id_ts WHERE TraceId = {trace:String})`
 
-func (t *Trace) ended(ctx context.Context, q Querier) error {
-	return q.Each(ctx, endedSQL, map[string]string{"trace": t.ID}, func(v []any) error {
+func (t *Trace) ended(ctx context.Context, q Querier, id string) error {
+	return q.Each(ctx, endedSQL, map[string]string{"trace": id}, func(v []any) error {
 		r := reader{values: v}
 		s := &Work{}
 		s.ID, s.Parent = r.str(), r.str()
@@ -154,6 +159,7 @@ func (t *Trace) ended(ctx context.Context, q Querier) error {
 		s.Link, s.Session = r.str(), r.str()
 		at, names, attrs := r.times(), r.list(), r.maps()
 		delegation := r.small() != 0
+		s.child = r.str()
 		input, output, read, write, reasoning := r.num(), r.num(), r.num(), r.num(), r.num()
 		if r.err != nil {
 			return r.err

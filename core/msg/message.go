@@ -105,6 +105,14 @@ type Delegate struct {
 	Link       LinkMethod
 	Confidence uint8 // percent; 0 means that the method's own strength says it all
 	Async      bool  // the caller goes on; the result comes later
+	// MeetID and MeetPrompt are names under which a call and the run that it causes in
+	// another session, of another format as a rule, find each other: the same on a
+	// message of the call and on one of the run, in whatever order they are heard. The
+	// first is theirs alone and makes a link by native id; under the second, of what was
+	// asked and where, others may meet too. On a message that begins a run, or that is of
+	// no call, they are the run's. See the package sdk/spawn.
+	MeetID     string
+	MeetPrompt string
 }
 
 // Tokens are exclusive classes: their sum is what was processed. A protocol's

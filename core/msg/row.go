@@ -113,6 +113,8 @@ func (m *Message) EachAttribute(f func(key, value string)) {
 	}
 	set("response_id", m.ResponseID)
 	set("parent_call_id", m.ParentCall)
+	set("meet_id", m.Delegation.MeetID)
+	set("meet_prompt", m.Delegation.MeetPrompt)
 	set("error_type", m.Tool.ErrorType)
 	set("mcp_server", m.Tool.Server)
 	set("signal", m.Signal.String())
@@ -146,7 +148,7 @@ func (m *Message) EachAttribute(f func(key, value string)) {
 func named(key string) bool {
 	switch key {
 	case "response_id", "parent_call_id", "error_type", "mcp_server", "signal", "usage_provenance", "time_precision",
-		"completeness", "tool_internal", "async", "link_confidence", "attachments":
+		"meet_id", "meet_prompt", "completeness", "tool_internal", "async", "link_confidence", "attachments":
 		return true
 	}
 	return false

@@ -82,8 +82,20 @@ type Span struct {
 
 	Tool          Tool // Arguments are not kept here
 	ArgumentBytes uint32
-	ResultBytes   uint32
-	Delegate      Delegate // of a delegation; Task is not kept here
+	ArgumentShape string // names and types of the arguments: "command:string timeout:number"
+	// Attempt is 1, and more for a call that was made after calls of its tool had failed
+	// one after the other: the how manyth it is.
+	Attempt     uint16
+	ResultBytes uint32
+	// ResultTokens is by how much the result of a call made every later request of its
+	// run longer; unknown while ResultTokensFrom, the provenance of the counts that say
+	// so, is NoProvenance.
+	ResultTokens     uint32
+	ResultTokensFrom Provenance
+	// Amends says that the span was given before, as it ended, and only its ResultTokens
+	// are new. Nobody who has a span's times and outcome needs it.
+	Amends   bool
+	Delegate Delegate // of a delegation; Task is not kept here
 	// Worked is when the run that a delegation caused ended, if nobody waited for it:
 	// Unix ns, zero when it is not after End. The caller's time goes to End.
 	Worked int64

@@ -46,6 +46,9 @@ type Stream struct {
 	// Session and Run are those that it spoke of first; Run is a run of the top level.
 	Session string
 	Run     string
+	// Chat is the span of the model's response that it was; zero when it was several, or
+	// none that the protocol names.
+	Chat SpanID
 
 	// RemoteTrace and RemoteSpan are the traceparent of the request: who asked.
 	RemoteTrace TraceID

@@ -28,7 +28,10 @@ var elsewhere = map[string]string{
 	"LastSeen":        "equals End once a span has ended; a column of open_spans",
 	"Tool.Arguments":  "not kept in a span",
 	"Delegate.Task":   "not kept in a span",
-	"Tool.ErrorType":  "the span's own ErrorType says it",
+	"ArgumentShape":   "a column of tool_calls", "Attempt": "a column of tool_calls",
+	"ResultTokens": "known when the span has been sent; a column of tool_calls", "ResultTokensFrom": "as ResultTokens", "Amends": "such a span is not sent",
+	"Delegate.MeetID": "finds the child run, which the span names", "Delegate.MeetPrompt": "as MeetID",
+	"Tool.ErrorType": "the span's own ErrorType says it",
 }
 
 // TestEveryFieldIsNamed changes one field of a span at a time and looks for the

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	chgo "github.com/ClickHouse/clickhouse-go/v2"
 )
@@ -100,10 +101,17 @@ func (s Schema) Apply(ctx context.Context, c *Conn) (Plan, error) {
 		}
 	}
 	for _, m := range p.Pending {
-		for _, sql := range append(m.Statements, s.record(m)) {
-			if err := c.change(ctx, sql); err != nil {
-				return p, fmt.Errorf("clickhouse: schema: migration %d (%s): %w", m.Version, m.Name, err)
+		err := s.migrate(ctx, c, m)
+		for try := 1; err != nil && crossed(err) && try <= 8; try++ {
+			select {
+			case <-ctx.Done():
+				return p, ctx.Err()
+			case <-time.After(time.Duration(try) * 100 * time.Millisecond):
 			}
+			err = s.migrate(ctx, c, m)
+		}
+		if err != nil {
+			return p, fmt.Errorf("clickhouse: schema: migration %d (%s): %w", m.Version, m.Name, err)
 		}
 	}
 	for _, sql := range p.Retain {
@@ -112,6 +120,29 @@ func (s Schema) Apply(ctx context.Context, c *Conn) (Plan, error) {
 		}
 	}
 	return p, nil
+}
+
+func (s Schema) migrate(ctx context.Context, c *Conn, m Migration) error {
+	for _, sql := range append(m.Statements, s.record(m)) {
+		if err := c.change(ctx, sql); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// crossed reports whether a statement may have failed because another program that is
+// at an earlier or a later migration has replaced the view that it alters.
+func crossed(err error) bool {
+	var ex *chgo.Exception
+	if !errors.As(err, &ex) {
+		return false
+	}
+	switch ex.Code {
+	case 10, 16, 47, 60, 517: // no such column, or table, and one that was renamed meanwhile
+		return true
+	}
+	return false
 }
 
 // change runs a statement of the schema.

@@ -28,6 +28,10 @@ type callRows struct {
 	status, errorType          native.Dict
 	argsBytes, resultBytes     proto.ColUInt32
 	isDelegation, internal     proto.ColBool
+	argsShape                  native.Dict
+	attempt                    proto.ColUInt16
+	resultTokens               proto.ColUInt32
+	resultTokensFrom           native.Dict
 	ver                        proto.ColUInt64
 }
 
@@ -41,7 +45,8 @@ func newCallRows() *callRows {
 		{Name: "trace_id", Column: &r.trace}, {Name: "span_id", Column: &r.span}, {Name: "tool_call_id", Column: &r.call},
 		{Name: "duration_ns", Column: &r.duration}, {Name: "status", Column: &r.status}, {Name: "error_type", Column: &r.errorType},
 		{Name: "args_bytes", Column: &r.argsBytes}, {Name: "result_bytes", Column: &r.resultBytes},
-		{Name: "is_delegation", Column: &r.isDelegation}, {Name: "internal", Column: &r.internal}, {Name: "ver", Column: &r.ver},
+		{Name: "is_delegation", Column: &r.isDelegation}, {Name: "internal", Column: &r.internal}, {Name: "args_shape", Column: &r.argsShape}, {Name: "attempt", Column: &r.attempt},
+		{Name: "result_tokens", Column: &r.resultTokens}, {Name: "result_tokens_from", Column: &r.resultTokensFrom}, {Name: "ver", Column: &r.ver},
 	})}
 	return r
 }
@@ -72,6 +77,10 @@ func (r *callRows) add(s *msg.Span) {
 	r.resultBytes.Append(s.ResultBytes)
 	r.isDelegation.Append(s.Kind == msg.SpanDelegation)
 	r.internal.Append(s.Tool.Internal)
+	r.argsShape.Append(s.ArgumentShape)
+	r.attempt.Append(s.Attempt)
+	r.resultTokens.Append(s.ResultTokens)
+	r.resultTokensFrom.Append(s.ResultTokensFrom.String())
 	r.ver.Append(s.Ver)
 }
 
@@ -110,7 +119,9 @@ func newDelegationRows() *delegationRows {
 	return r
 }
 
-func (r *delegationRows) takes(s *msg.Span) bool { return s.Kind == msg.SpanDelegation && !s.Deleted }
+func (r *delegationRows) takes(s *msg.Span) bool {
+	return s.Kind == msg.SpanDelegation && !s.Deleted && !s.Amends
+}
 
 func (r *delegationRows) add(s *msg.Span) {
 	r.tenant.Append(s.Tenant)

@@ -74,7 +74,9 @@ func newSpanRows(p *semconv.Profile) *spanRows {
 	return r
 }
 
-func (r *spanRows) takes(s *msg.Span) bool { return s.State != msg.SpanOpen || s.Deleted }
+func (r *spanRows) takes(s *msg.Span) bool {
+	return (s.State != msg.SpanOpen || s.Deleted) && !s.Amends
+}
 
 func (r *spanRows) add(s *msg.Span) {
 	code, text := r.profile.Status(s)

@@ -17,7 +17,7 @@ type streamRows struct {
 	origin                                          native.Text
 	method                                          native.Dict
 	status                                          proto.ColUInt16
-	session, run                                    native.Text
+	session, run, chat                              native.Text
 	remoteTrace, remoteSpan, remoteState            native.Text
 	firstByte, firstChunk, firstEvent, total        proto.ColUInt64
 	chunks, bytes, events, longestStall, gap, gap95 proto.ColUInt64
@@ -31,7 +31,7 @@ func newStreamRows() *streamRows {
 		{Name: "tenant", Column: &r.tenant}, {Name: "source", Column: &r.source}, {Name: "format", Column: &r.format},
 		{Name: "stream", Column: &r.stream}, {Name: "started_at", Column: &r.started}, {Name: "origin", Column: &r.origin},
 		{Name: "method", Column: &r.method}, {Name: "status", Column: &r.status},
-		{Name: "session_id", Column: &r.session}, {Name: "run_id", Column: &r.run},
+		{Name: "session_id", Column: &r.session}, {Name: "run_id", Column: &r.run}, {Name: "chat_span_id", Column: &r.chat},
 		{Name: "remote_trace_id", Column: &r.remoteTrace}, {Name: "remote_span_id", Column: &r.remoteSpan}, {Name: "remote_state", Column: &r.remoteState},
 		{Name: "first_byte_ns", Column: &r.firstByte}, {Name: "first_chunk_ns", Column: &r.firstChunk}, {Name: "first_event_ns", Column: &r.firstEvent},
 		{Name: "total_ns", Column: &r.total}, {Name: "chunks", Column: &r.chunks}, {Name: "bytes", Column: &r.bytes}, {Name: "events", Column: &r.events},
@@ -52,6 +52,7 @@ func (r *streamRows) add(s *msg.Stream) {
 	r.status.Append(uint16(s.Status))
 	r.session.AppendString(s.Session)
 	r.run.AppendString(s.Run)
+	r.chat.AppendHex(s.Chat[:])
 	r.remoteTrace.AppendHex(s.RemoteTrace[:])
 	r.remoteSpan.AppendHex(s.RemoteSpan[:])
 	r.remoteState.AppendString(s.RemoteState)

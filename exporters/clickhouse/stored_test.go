@@ -134,7 +134,7 @@ func sampleSpan() msg.Span {
 		Session: "s1", Run: "r1", ParentRun: "r0", Agent: msg.Agent{ID: "a1", Name: "pilot", Kind: msg.KindTeam},
 		Model: "tern-2", Provider: "anthropic", ResponseID: "resp-1", FinishReasons: []string{"stop"},
 		Usage: msg.Tokens{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Reasoning: 5, Provenance: msg.Provider},
-		Tool:  msg.Tool{CallID: "c1", Name: "Task", Server: "dock", Internal: true}, ArgumentBytes: 11, ResultBytes: 22,
+		Tool:  msg.Tool{CallID: "c1", Name: "Task", Server: "dock", Internal: true}, ArgumentBytes: 11, ArgumentShape: "task:string", Attempt: 3, ResultBytes: 22,
 		Delegate: msg.Delegate{To: "scout", ChildRun: "r2", Link: msg.ByPrompt, Confidence: 80, Async: true},
 		Outcome:  msg.OutcomeError, ErrorType: "timeout", StatusMessage: "the tide was \"out\"",
 		Events: []msg.SpanEvent{
@@ -195,6 +195,12 @@ func TestCallsAndDelegationsAreStored(t *testing.T) {
 	chat := delegation
 	chat.ID, chat.Kind = msg.SpanID{9}, msg.SpanChat
 	export1(t, x, &export.Batch{Spans: []msg.Span{delegation, running, lost, fine, chat}})
+	amended := delegation
+	amended.Ver, amended.Amends, amended.ResultTokens, amended.ResultTokensFrom = delegation.Ver+8, true, 70, msg.Provider
+	export1(t, x, &export.Batch{ID: "amended", Spans: []msg.Span{amended}})
+	if got := rows(t, c, "SELECT uniqExact(Ver) AS n FROM otel_traces UNION ALL SELECT uniqExact(ver) FROM delegations WHERE tool_call_id = 'c1'"); fmt.Sprint(got) != "[map[n:1] map[n:1]]" {
+		t.Errorf("versions in otel_traces and delegations: %v", got)
+	}
 
 	want := map[string]any{
 		"tenant": "default", "ts": "2026-03-01 10:20:30.123456789", "source": "legion", "format": "legion",
@@ -202,15 +208,17 @@ func TestCallsAndDelegationsAreStored(t *testing.T) {
 		"session_id": "s1", "run_id": "r1", "trace_id": delegation.TraceID.String(), "span_id": delegation.ID.String(), "tool_call_id": "c1",
 		"duration_ns": json.Number("1500000000"), "status": "error", "error_type": "timeout",
 		"args_bytes": json.Number("11"), "result_bytes": json.Number("22"), "is_delegation": true, "internal": true,
-		"ver": json.Number("1152921504606846983"), "is_deleted": json.Number("0"),
+		"args_shape": "task:string", "attempt": json.Number("3"), "result_tokens": json.Number("70"), "result_tokens_from": "provider",
+		"ver": json.Number("1152921504606846991"), "is_deleted": json.Number("0"),
 	}
-	got := rows(t, c, "SELECT * EXCEPT ingest_ts FROM tool_calls WHERE is_delegation")
+	got := rows(t, c, "SELECT * EXCEPT ingest_ts FROM tool_calls FINAL WHERE is_delegation")
 	if d := cmp.Diff([]map[string]any{want}, got); d != "" {
 		t.Errorf("tool_calls (-want +got):\n%s", d)
 	}
-	for _, k := range []string{"tool_type", "mcp_server", "model", "is_delegation", "internal"} {
+	for _, k := range []string{"tool_type", "mcp_server", "model", "is_delegation", "internal", "args_shape", "attempt", "result_tokens", "result_tokens_from"} {
 		delete(want, k)
 	}
+	want["ver"] = json.Number("1152921504606846983")
 	for k, v := range map[string]any{
 		"delegate_to": "scout", "child_run_id": "r2", "link_method": "prompt", "link_confidence": json.Number("80"), "async": true,
 	} {

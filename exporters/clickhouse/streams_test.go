@@ -29,7 +29,7 @@ func TestStreamsAreStored(t *testing.T) {
 		Ver: 1,
 	}
 	later := s
-	later.Session, later.Run, later.Ver = "s", "r", 2
+	later.Session, later.Run, later.Chat, later.Ver = "s", "r", msg.SpanID{3}, 2
 	next := s // of the same recording, without a traceparent and without an event
 	next.Pace, next.RemoteTrace, next.RemoteSpan = msg.Pace{Start: start + 1}, msg.TraceID{}, msg.SpanID{}
 	export1(t, x, &export.Batch{ID: "a", Streams: []msg.Stream{s, next}})
@@ -40,12 +40,12 @@ func TestStreamsAreStored(t *testing.T) {
 		"tenant": "default", "source": "tap", "format": "agno", "ts": "2026-03-01 00:00:00.000000005", "method": "POST", "status": n("200"),
 		"session_id": "s", "run_id": "r", "remote_trace_id": s.RemoteTrace.String(), "remote_span_id": s.RemoteSpan.String(),
 		"first_byte_ms": n("1"), "first_event_ms": n("3"), "duration_ms": n("9"), "chunks": n("4"), "bytes": n("5"), "events": n("6"),
-		"longest_stall_ms": n("7"), "gap_p50_ms": n("1"), "gap_p95_ms": n("8"), "buffered": true,
+		"longest_stall_ms": n("7"), "gap_p50_ms": n("1"), "gap_p95_ms": n("8"), "buffered": true, "chat_span_id": later.Chat.String(),
 	}, {
 		"tenant": "default", "source": "tap", "format": "agno", "ts": "2026-03-01 00:00:00.000000006", "method": "POST", "status": n("200"),
 		"session_id": "", "run_id": "", "remote_trace_id": "", "remote_span_id": "",
 		"first_byte_ms": n("0"), "first_event_ms": nil, "duration_ms": n("0"), "chunks": n("0"), "bytes": n("0"), "events": n("0"),
-		"longest_stall_ms": n("0"), "gap_p50_ms": n("0"), "gap_p95_ms": n("0"), "buffered": false,
+		"longest_stall_ms": n("0"), "gap_p50_ms": n("0"), "gap_p95_ms": n("0"), "buffered": false, "chat_span_id": "",
 	}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)

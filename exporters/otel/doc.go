@@ -3,11 +3,25 @@
 //
 // # What is sent
 //
-// Spans that have ended, by the protocol or by rule. An open span is not a span
-// yet, and OTLP has no word to take one back: spans under a trace that a late
-// link proved wrong are sent again under the right one, and the old ones stay at
-// the receiver. A run that was ended by silence and goes on after all is sent
-// twice, with the same id and another end. ClickHouse has the exact picture.
+// Spans that have ended, by the protocol or by rule. An open span is not a span yet,
+// and OTLP has no word to take one back or to correct one. A batch sends a span once, as
+// it stands at the batch's end; a span that changes later is sent again. A receiver sees
+//
+//   - the same trace and span id again, with the same start: a run that was ended by
+//     silence, or by its turn, and goes on after all; a call whose result comes after
+//     silence ended it; a response of which more is told after it was thought complete; a
+//     run whose response ends, or whose pace is heard, after it; a delegation whose child
+//     is named, or goes on, behind its result. Of two the one with the later end, or with
+//     more attributes, stands.
+//   - the same span id under another trace: a child that was heard before anything named
+//     its caller. The spans of the first trace stay at the receiver; they are whole, and
+//     stand by themselves. In ClickHouse they are taken back.
+//   - everything again: when a batch was accepted and the answer was lost, or the sidecar
+//     was killed before it noted it, and after earshot backfill. The same in every bit.
+//
+// Nothing else is sent twice: core/internal/assemble TestSpansAreGivenOnce has the cases.
+// Within a batch, TestABatchSendsASpanOnce. Receivers that keep one span per id (ClickHouse with ReplacingMergeTree, most others
+// when they compact) show one; those that append show two.
 //
 // A resource is a source: service.name is the source's name, unless the settings
 // say otherwise. See semconv.ServiceName for why it is not the agent.

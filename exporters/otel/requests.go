@@ -34,9 +34,10 @@ func (x *Exporter) requests(spans []msg.Span, content *content) iter.Seq[request
 		var r request
 		size := 0
 		bySource := make(map[string]*tracepb.ScopeSpans)
+		stands := last(spans)
 		for i := range spans {
 			s := &spans[i]
-			if !takes(s) {
+			if !takes(s) || stands[key{s.TraceID, s.ID}] != i {
 				continue
 			}
 			source := x.source(s)
@@ -65,6 +66,24 @@ func (x *Exporter) requests(spans []msg.Span, content *content) iter.Seq[request
 			yield(r)
 		}
 	}
+}
+
+// key tells spans apart for a receiver.
+type key struct {
+	trace msg.TraceID
+	span  msg.SpanID
+}
+
+// last is where each span is told of last, be it that it is taken back: of what a batch
+// says of a span only that is sent.
+func last(spans []msg.Span) map[key]int {
+	at := make(map[key]int, len(spans))
+	for i := range spans {
+		if s := &spans[i]; takes(s) || s.Deleted {
+			at[key{s.TraceID, s.ID}] = i
+		}
+	}
+	return at
 }
 
 // source returns the resource and the scope of a span, without spans. It is

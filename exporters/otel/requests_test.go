@@ -3,6 +3,7 @@ package otel
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -143,4 +144,36 @@ func TestABatchGoesOnWhereItStopped(t *testing.T) {
 	if len(ids) != 50 || x.Stats().Sent != 50 {
 		t.Errorf("%d accepted, stats %+v", len(ids), x.Stats())
 	}
+}
+
+// TestABatchSendsASpanOnce: of what a batch says of a span the last is sent, and nothing
+// of a span that it takes back; another trace is another span.
+func TestABatchSendsASpanOnce(t *testing.T) {
+	eachProtocol(t, func(t *testing.T, protocol string) {
+		r := &receiver{}
+		x := exporter(t, r, protocol, nil)
+		spans := many(3, 10)
+		longer, moved, back, amended := spans[0], spans[1], spans[1], spans[2]
+		longer.End = 9
+		moved.TraceID = msg.TraceID{2}
+		back.Deleted = true
+		amended.Amends, amended.End = true, 7
+		if err := x.Export(t.Context(), &export.Batch{ID: "b", Spans: append(spans, longer, moved, back, amended)}); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, q := range r.seen() {
+			for _, from := range q.spans.ResourceSpans {
+				for _, s := range from.ScopeSpans[0].Spans {
+					got = append(got, fmt.Sprintf("%x %x %d", s.TraceId[0], s.SpanId, s.EndTimeUnixNano))
+				}
+			}
+		}
+		slices.Sort(got)
+		want := []string{fmt.Sprintf("1 %x 9", longer.ID[:]), fmt.Sprintf("1 %x 2", amended.ID[:]), fmt.Sprintf("2 %x 2", moved.ID[:])}
+		slices.Sort(want)
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("-want +got:\n%s", d)
+		}
+	})
 }

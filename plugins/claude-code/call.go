@@ -6,6 +6,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/spawn"
 )
 
 // maxCalls is how many calls without a result are remembered; the oldest are
@@ -59,6 +60,11 @@ func (d *transcript) call(ln *line, r *response, b jsonv.Value) {
 		if task.Is(jsonv.String) {
 			c.Prompt = msg.HashKey(task.Str())
 		}
+	}
+	if s, ok := spawn.Call(c.Name, ln.root.Get("cwd").Str(), input); ok {
+		c.Delegation, c.To = true, s.Agent
+		s.On(m)
+		m.Delegation.Async = input.Get("run_in_background").Bool()
 	}
 	if c.Human = c.Name == "AskUserQuestion" || c.Name == "ExitPlanMode"; c.Human {
 		d.wait(ln, c, msg.WaitStart, "wait")

@@ -1,14 +1,17 @@
 package claudecode
 
 import (
+	"cmp"
+
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/spawn"
 )
 
 // goesOn reports whether a result only says that the work has begun.
 func goesOn(extra jsonv.Value) bool {
 	status := extra.Get("status")
-	return extra.Get("isAsync").Bool() || status.Equal("async_launched") || status.Equal("teammate_spawned") || status.Equal("remote_launched")
+	return extra.Get("backgroundTaskId").Exists() || extra.Get("isAsync").Bool() || status.Equal("async_launched") || status.Equal("teammate_spawned") || status.Equal("remote_launched")
 }
 
 // launched decodes the acknowledgement of work that goes on in the background.
@@ -28,7 +31,7 @@ func (d *transcript) launched(ln *line, b, extra jsonv.Value, c *call) {
 	if c == nil {
 		return
 	}
-	c.Task = ident(first(extra, "taskId", "agentId"))
+	c.Task = ident(first(extra, "taskId", "agentId", "backgroundTaskId"))
 	if child != "" {
 		c.Child, c.Link, c.Confidence = child, msg.ByNativeID, 0
 	}
@@ -78,6 +81,9 @@ func (d *transcript) answered(ln *line, b, extra jsonv.Value, c *call) {
 	}
 	if m.Delegation.To == "" {
 		m.Delegation.To = ident(extra.Get("agentType"))
+	}
+	if m.Delegation.To == spawn.Codex {
+		m.Delegation.MeetID = cmp.Or(spawn.Output(b.Get("content").Raw()), spawn.Output(extra.Raw()))
 	}
 	// The answer alone; what the model sees has a note on how to go on added.
 	answer := extra.Get("content")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/spawn"
 )
 
 // result decodes a tool_result block. extra is the line's toolUseResult: the
@@ -40,6 +41,11 @@ func (d *transcript) result(ln *line, b, extra jsonv.Value) {
 	m := d.about(ln, c, id, msg.ToolResult, "result:"+id)
 	outcome(m, b, extra)
 	m.Content = d.content(b.Get("content"), m)
+	if c != nil && c.Name == "Bash" { // perhaps a script that runs an agent
+		if m.Delegation.MeetID = spawn.Output(b.Get("content").Raw()); m.Delegation.MeetID != "" {
+			m.Delegation.To = spawn.Codex
+		}
+	}
 	m.SetAttr("background_task_id", extra.Get("backgroundTaskId").Str())
 	m.SetAttr("persisted_output_path", extra.Get("persistedOutputPath").Str())
 }

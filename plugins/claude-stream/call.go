@@ -6,6 +6,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/spawn"
 )
 
 // maxCalls is how many calls without a result are remembered; the oldest are
@@ -49,6 +50,11 @@ func (d *stream) call(ln *line, r *response, b jsonv.Value) {
 	if c.Delegation {
 		m.Delegation.To, m.Delegation.Task, m.Delegation.Async = c.To, task.Text(), async
 		m.SetAttr("description", input.Get("description").Str())
+	}
+	if s, ok := spawn.Call(c.Name, ln.lane.Dir, input); ok {
+		c.Delegation, c.To = true, s.Agent
+		s.On(m)
+		m.Delegation.Async = input.Get("run_in_background").Bool()
 	}
 	if c.Human = c.Name == "AskUserQuestion" || c.Name == "ExitPlanMode"; c.Human {
 		d.wait(ln, c, msg.WaitStart, "wait")

@@ -35,6 +35,7 @@ type lane struct {
 	Name      string      `json:",omitempty"`
 	Init      string      `json:",omitempty"` // id of system/init, of a turn that has not said anything
 	Model     string      `json:",omitempty"` // by system/init
+	Dir       string      `json:",omitempty"` // where it works, by system/init
 	Failed    bool        `json:",omitempty"` // the last thing heard of the model is an error
 	Stop      string      `json:",omitempty"` // why the last response stopped
 	Said      uint64      `json:",omitempty"` // hash of the last text

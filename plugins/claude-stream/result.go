@@ -1,10 +1,12 @@
 package claudestream
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/spawn"
 )
 
 // interruptText is how the CLI says that the user stopped the agent.
@@ -43,6 +45,11 @@ func (d *stream) result(ln *line, b, extra jsonv.Value) {
 	m := d.about(ln, c, id, msg.ToolResult, "result:"+id)
 	outcome(m, b, extra)
 	m.Content = d.content(b.Get("content"), m)
+	if c != nil && c.Name == "Bash" { // perhaps a script that runs an agent
+		if m.Delegation.MeetID = spawn.Output(b.Get("content").Raw()); m.Delegation.MeetID != "" {
+			m.Delegation.To = spawn.Codex
+		}
+	}
 	m.SetAttr("background_task_id", ident(extra.Get("backgroundTaskId")))
 	m.SetAttr("persisted_output_path", ident(extra.Get("persistedOutputPath")))
 }
@@ -50,7 +57,7 @@ func (d *stream) result(ln *line, b, extra jsonv.Value) {
 // goesOn reports whether a result only says that the work has begun.
 func goesOn(extra jsonv.Value) bool {
 	status := extra.Get("status")
-	return extra.Get("isAsync").Bool() || status.Equal("async_launched") || status.Equal("teammate_spawned") || status.Equal("remote_launched")
+	return extra.Get("backgroundTaskId").Exists() || extra.Get("isAsync").Bool() || status.Equal("async_launched") || status.Equal("teammate_spawned") || status.Equal("remote_launched")
 }
 
 // launched decodes the acknowledgement of work that goes on in the background. The
@@ -62,7 +69,7 @@ func (d *stream) launched(ln *line, b, extra jsonv.Value, c *call, child string)
 	m.SetAttr("type", "async_launched")
 	m.Content = d.content(b.Get("content"), m)
 	if c != nil {
-		c.Task = ident(first(extra, "taskId", "agentId"))
+		c.Task = ident(first(extra, "taskId", "agentId", "backgroundTaskId"))
 		if c.Child == "" {
 			c.Child = child
 		}
@@ -92,6 +99,9 @@ func (d *stream) answered(ln *line, b, extra jsonv.Value, c *call, child string)
 	}
 	if m.Delegation.To == "" {
 		m.Delegation.To = ident(extra.Get("agentType"))
+	}
+	if m.Delegation.To == spawn.Codex {
+		m.Delegation.MeetID = cmp.Or(spawn.Output(b.Get("content").Raw()), spawn.Output(extra.Raw()))
 	}
 	// The answer alone; what the model sees has a note on how to go on added.
 	answer := extra.Get("content")

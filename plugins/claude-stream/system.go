@@ -52,7 +52,7 @@ func (d *stream) init(ln *line) {
 	if l.Run == "" && !l.child() {
 		l.Init = ln.id()
 	}
-	l.Model = ident(ln.root.Get("model"))
+	l.Model, l.Dir = ident(ln.root.Get("model")), ident(ln.root.Get("cwd"))
 	m := d.status(ln, ln.id(), "init")
 	m.Model, m.Provider = l.Model, provider("", l.Model)
 	for _, name := range [...]string{"cwd", "permissionMode", "claude_code_version", "apiKeySource", "output_style"} {

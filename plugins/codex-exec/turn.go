@@ -8,6 +8,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/spawn"
 )
 
 // stateVersion rises when the state's form changes.
@@ -102,6 +103,7 @@ func (d *stream) give(kind msg.Kind, key string) *msg.Message {
 	m.Complete = msg.Complete
 	if m.Run != "" && m.Run != d.Told {
 		d.Told, m.Signal = m.Run, msg.RunStart
+		m.Delegation.MeetID = spawn.ID(spawn.Codex, d.Thread)
 	}
 	return m
 }

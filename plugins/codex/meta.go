@@ -89,6 +89,8 @@ func (d *thread) identify(p jsonv.Value, id string) {
 		d.Name = d.Path[strings.LastIndexByte(d.Path, '/')+1:]
 	}
 	d.Provider = provider(ident(p.Get("model_provider")))
+	d.Dir = ident(p.Get("cwd"))
+	d.Manual = p.Get("source").Equal("cli") || p.Get("source").Equal("vscode")
 }
 
 func (d *thread) describe(m *msg.Message, p jsonv.Value) {
@@ -119,6 +121,9 @@ func provider(id string) string {
 func (d *thread) context(r *record) {
 	if model := ident(r.p.Get("model")); model != "" {
 		d.Model = model
+	}
+	if dir := ident(r.p.Get("cwd")); dir != "" {
+		d.Dir = dir
 	}
 	d.enter(ident(r.p.Get("turn_id")))
 	m := d.status(r, r.id(), "turn_context")

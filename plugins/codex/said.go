@@ -3,6 +3,7 @@ package codex
 import (
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/spawn"
 )
 
 // item decodes a response_item: what went to the model or came from it.
@@ -120,6 +121,9 @@ func (d *thread) speak(r *record, m *msg.Message, text jsonv.Value, asides *int)
 	before, after, ok := request(text)
 	if !ok {
 		m.Content = text.Text()
+		if !d.Child && !d.Manual {
+			m.Delegation.MeetPrompt = spawn.Prompt(spawn.Codex, d.Dir, text.Str())
+		}
 		return
 	}
 	m.Content = msg.Quoted(after)

@@ -21,6 +21,8 @@ type state struct {
 	Path     string `json:",omitempty"` // its place in the tree: /root/reviewer
 	Provider string `json:",omitempty"`
 	Model    string `json:",omitempty"`
+	Dir      string `json:",omitempty"` // where it works
+	Manual   bool   `json:",omitempty"` // a person began it, at a terminal or in an editor
 
 	Own  bool     `json:",omitempty"` // a record beside session_meta was seen that is no copy
 	Copy *history `json:",omitempty"` // the copied history that goes on

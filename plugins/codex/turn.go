@@ -3,6 +3,7 @@ package codex
 import (
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/spawn"
 )
 
 // enter begins the run of a turn that is named, unless it goes on already. The
@@ -60,6 +61,9 @@ func (d *thread) introduce(m *msg.Message) {
 	d.Last = m.Run
 	m.Signal = msg.RunStart
 	if !d.Child {
+		if !d.Manual {
+			m.Delegation.MeetID = spawn.ID(spawn.Codex, d.Thread)
+		}
 		return
 	}
 	m.ParentRun = msg.UnknownRun

@@ -15,6 +15,8 @@ type Emitter interface {
 	// Relink asks for the run's stream to be decoded again from its beginning,
 	// because its trace has changed. Before the first frame, ResetRun is called.
 	Relink(stream uint64, r RunRef)
+	// Replayable reports whether the stream can be decoded again.
+	Replayable(stream uint64) bool
 	// Found takes the kind of something that was found; it is an event of the run's
 	// span as well. A stream that is decoded again finds it again.
 	Found(format, kind string)
@@ -43,6 +45,7 @@ type Assembler struct {
 	groups   map[groupKey]*group
 	last     *group
 	heard    map[uint64]exchange // by stream
+	shapes   shapes
 }
 
 type groupKey struct{ tenant, format, session string }
@@ -60,18 +63,27 @@ func New(s Settings, store Store, out Emitter) *Assembler {
 	return &Assembler{settings: s, store: store, out: out, groups: make(map[groupKey]*group), heard: make(map[uint64]exchange)}
 }
 
-// Revision and position of a message make its version; see Version.
+// Revision and position of a message make its version; see Version. Two bits below
+// count how often a run has moved to the trace of another session, up to three.
 const (
 	revisionShift = 56
 	completeShift = 54
 	linkedBit     = 1 << 53
+	movedShift    = 51
 )
+
+func (r *run) moves() uint64 {
+	if r == nil {
+		return 0
+	}
+	return uint64(min(r.Moved, 3)) << movedShift
+}
 
 // Version is the Ver of a message's row: the decoder's revision, how complete
 // the message is, whether its trace is final, and where in the stream it was
 // completed. A version is the same in every replay.
 func Version(revision uint32, c msg.Completeness, linked bool, pos int64) uint64 {
-	v := uint64(revision&0xff)<<revisionShift | uint64(c)<<completeShift | uint64(pos)&(linkedBit-1)
+	v := uint64(revision&0xff)<<revisionShift | uint64(c)<<completeShift | uint64(pos)&(1<<movedShift-1)
 	if linked {
 		v |= linkedBit
 	}
@@ -98,9 +110,21 @@ func (a *Assembler) Apply(m *msg.Message, stream uint64, revision uint32, now ti
 	if m.ParentKey != "" {
 		h.Parent = msg.NewID(h.Tenant, h.Format, m.Session, m.ParentKey)
 	}
+	if d := &m.Delegation; m.Run != "" && ofRun(m) && (d.MeetID != "" || d.MeetPrompt != "") { // before anything is given of the run, if it is new
+		old := g.Runs[m.Run]
+		g.runOf(a.out, m, stream)
+		if err := a.meet(g, m, old == nil, now); err != nil {
+			return 0, err
+		}
+	}
 	linked := g.apply(a.out, m, stream)
 	a.begun(g, m, stream)
-	h.Ver = Version(revision, m.Complete, linked, int64(h.Ver))
+	if m.Run != "" && !ofRun(m) {
+		if err := a.meet(g, m, false, now); err != nil {
+			return 0, err
+		}
+	}
+	h.Ver = Version(revision, m.Complete, linked, int64(h.Ver)) | g.Runs[m.Run].moves()
 	return g.replaced(m), nil
 }
 
@@ -138,6 +162,7 @@ func (a *Assembler) group(tenant, format, session string) (*group, error) {
 		if g, err = openGroup(key, state); err != nil {
 			return nil, fmt.Errorf("assemble: session %s: %w", session, err)
 		}
+		g.shapes = &a.shapes
 		a.groups[g.key] = g
 	}
 	a.last = g

@@ -23,6 +23,8 @@ type world struct {
 	relinks []string
 	replay  []RunRef
 	found   []string
+	gone    bool // streams cannot be decoded again
+	given   func(msg.Span)
 }
 
 func newWorld(t *testing.T) *world {
@@ -34,6 +36,9 @@ func newWorld(t *testing.T) *world {
 func (w *world) Group(key string) ([]byte, error) { return w.state[key], nil }
 
 func (w *world) Span(s msg.Span) {
+	if w.given != nil {
+		w.given(s)
+	}
 	if s.State == msg.SpanOpen {
 		w.open[s.ID] = true
 		return
@@ -49,6 +54,8 @@ func (w *world) Relink(_ uint64, r RunRef) {
 	w.relinks = append(w.relinks, r.Run)
 	w.replay = append(w.replay, r)
 }
+
+func (w *world) Replayable(uint64) bool { return !w.gone }
 
 func (w *world) Found(_, kind string) { w.found = append(w.found, kind) }
 

@@ -20,9 +20,10 @@ func (emptyStore) Group(string) ([]byte, error) { return nil, nil }
 
 type countSpans int
 
-func (n *countSpans) Span(msg.Span)         { *n++ }
-func (n *countSpans) Relink(uint64, RunRef) {}
-func (n *countSpans) Found(string, string)  {}
+func (n *countSpans) Span(msg.Span)          { *n++ }
+func (n *countSpans) Relink(uint64, RunRef)  {}
+func (n *countSpans) Found(string, string)   {}
+func (n *countSpans) Replayable(uint64) bool { return false }
 
 // session decodes the lines of a session of about 4 MB.
 func session(tb testing.TB) (messages []msg.Message, size int) {

@@ -19,6 +19,11 @@
 // higher version, and the old ones are taken back. So the order in which files
 // happen to be read does not show in the tables.
 //
+// A call may also run another agent's program, whose own files or streams are a session
+// of another format. Decoders of both sides give a name under which the two find each
+// other (meet.go), and the run moves below the call in the same way. If its stream cannot
+// be decoded again, it stays in a trace of its own, with a link to the call.
+//
 // Starts are fixed when a span begins, because they are part of the row's
 // identity; transcripts whose times run backwards (a fifth of Claude Code's do)
 // therefore get spans of zero length rather than negative ones. A run that ends

@@ -24,7 +24,7 @@ type named struct {
 func (g *group) trace(root string) msg.TraceID {
 	if root != g.recent.root || g.recent.trace.IsZero() {
 		g.recent.root = strings.Clone(root)
-		g.recent.trace = msg.NewTraceID(g.key.tenant, g.key.format, g.key.session, root)
+		g.recent.trace = traceOf(g.key, root)
 	}
 	return g.recent.trace
 }
@@ -56,14 +56,23 @@ func (g *group) give(out Emitter, s msg.Span, r *run) {
 	if s.Agent.Name == "" {
 		s.Agent.Name = r.To
 	}
-	s.Ver = uint64(g.Revision&0xff)<<revisionShift | uint64(s.State)<<completeShift | uint64(max(s.LastSeen, 0)/1000)&(linkedBit-1)
-	if s.Kind == msg.SpanDelegation { // of two links the stronger one stands
+	if r.Above != nil && s.ParentRun == "" {
+		s.ParentRun = r.Above.Run
+	}
+	s.Ver = uint64(g.Revision&0xff)<<revisionShift | uint64(s.State)<<completeShift | r.moves() | uint64(max(s.LastSeen, 0)/1000)&(1<<movedShift-1)
+	if s.Kind == msg.SpanDelegation || r.Above != nil { // of two links the stronger one stands
 		s.Ver += uint64(s.Delegate.Link)
+	}
+	if s.ResultTokensFrom != msg.NoProvenance {
+		s.Ver += 1 << 3 // above every link
 	}
 	if r.Linked {
 		s.Ver |= linkedBit
 	}
 	out.Span(s)
+	if s.Amends {
+		return
+	}
 	if r.Was != "" && r.Was != r.Root {
 		s.TraceID, s.Deleted = g.trace(r.Was), true
 		out.Span(s)
@@ -91,11 +100,15 @@ func (g *group) giveChat(out Emitter, r *run, state msg.SpanState) {
 }
 
 func (g *group) callSpan(c *call) msg.Span {
+	to := ""
+	if c.Delegation { // of a tool it says what its output looks like
+		to = c.To
+	}
 	return msg.Span{
 		ID: g.span(c.kind(), c.ID), Parent: g.span(msg.SpanRun, c.Run), Kind: c.kind(), State: msg.SpanOpen,
-		Start: c.Start, LastSeen: c.Last, ArgumentBytes: c.Arguments, Model: c.Model,
+		Start: c.Start, LastSeen: c.Last, ArgumentBytes: c.Arguments, ArgumentShape: c.Shape, Attempt: uint16(min(c.Failures+1, 1<<16-1)), Model: c.Model,
 		Tool:     msg.Tool{CallID: c.ID, Name: c.Tool, Server: c.Server, Internal: c.Internal},
-		Delegate: msg.Delegate{To: c.To, ChildRun: c.Child, Link: c.Link, Confidence: c.Confidence, Async: c.Async},
+		Delegate: msg.Delegate{To: to, ChildRun: c.Child, Link: c.Link, Confidence: c.Confidence, Async: c.Async},
 		Events:   slices.Clone(c.Events),
 	}
 }
@@ -104,6 +117,7 @@ func (g *group) toldSpan(t *told) msg.Span {
 	s := g.callSpan(&t.Call)
 	s.State, s.End, s.LastSeen, s.ResultBytes = msg.SpanClosed, t.End, t.End, t.Result
 	s.Outcome, s.ErrorType, s.StatusMessage = t.Outcome, t.Error, t.Message
+	s.ResultTokens, s.ResultTokensFrom = t.Tokens, t.From
 	if t.Call.Async {
 		t.Call.goesOn(&s)
 	}
@@ -153,6 +167,8 @@ func (g *group) runSpan(r *run) msg.Span {
 		s.FinishReasons = []string{r.Finish}
 	}
 	switch {
+	case r.Above != nil:
+		r.Above.over(g.key.tenant, &s)
 	case r.Call != "" && r.Linked:
 		s.Parent = g.span(msg.SpanDelegation, r.Call)
 	case r.Parent != "" && r.Linked:
@@ -273,7 +289,7 @@ func (g *group) reset(id string) {
 	}
 	g.Runs[id] = &run{
 		ID: r.ID, Parent: r.Parent, Call: r.Call, Link: r.Link, Confidence: r.Confidence, Root: r.Root, Was: r.Was,
-		Prev: r.Prev, PrevRoot: r.PrevRoot, Begun: r.Begun, Linked: r.Linked, To: r.To, Stream: r.Stream, Ended: min(r.Ended, byCall), Shown: r.Shown,
+		Prev: r.Prev, PrevRoot: r.PrevRoot, Begun: r.Begun, Above: r.Above, Moved: r.Moved, Linked: r.Linked, To: r.To, Stream: r.Stream, Ended: min(r.Ended, byCall), Shown: r.Shown,
 	}
 	for _, c := range g.Open {
 		if c.Run == id {

@@ -63,5 +63,6 @@ func (a *Assembler) begun(g *group, m *msg.Message, stream uint64) {
 	if r == nil || r.Parent != "" || r.Begun != nil && (r.Begun.At < x.At || r.Begun.Stream == stream) {
 		return
 	}
-	r.Begun = &x
+	kept := x // on the heap, where those that are looked at are not
+	r.Begun = &kept
 }

@@ -33,6 +33,7 @@ type group struct {
 	dirty   bool
 	touched time.Time
 	recent  recent
+	shapes  *shapes
 
 	// Revision is the decoder's, of which the spans' versions are made: a run that ends
 	// by rule after a restart has no message that tells it.
@@ -53,6 +54,8 @@ type group struct {
 	// Partial has the times under which incomplete messages were given, because the
 	// time is part of a row's place and the complete message may have another.
 	Partial map[string]int64 `json:"partial,omitempty"`
+	// Meeting is all that there is of a group that is no session.
+	Meeting *meeting `json:"meeting,omitempty"`
 }
 
 type done struct {
@@ -78,12 +81,15 @@ type told struct {
 	Outcome msg.Outcome `json:"outcome"`
 	Error   string      `json:"error,omitempty"`
 	Message string      `json:"message,omitempty"`
+
+	Tokens uint32         `json:"tokens,omitempty"` // see carry.go
+	From   msg.Provenance `json:"from,omitempty"`
 }
 
 // forget drops the call when nothing can change it any more: its child is known for
 // sure, and the caller has waited for it.
 func (d *done) forget() {
-	if d.Link >= msg.ByNativeID && !d.Told.Call.Async {
+	if d.Link >= msg.ByNativeID && !d.Told.Call.Async && !d.Told.Call.meets() {
 		d.Told = nil
 	}
 }
@@ -118,6 +124,8 @@ type run struct {
 	Prev       string         `json:"prev,omitempty"` // the turn before
 	PrevRoot   string         `json:"prev_root,omitempty"`
 	Linked     bool           `json:"linked,omitempty"`
+	Above      *above         `json:"above,omitempty"` // the call of another session that caused it
+	Moved      int            `json:"moved,omitempty"` // how often it came to be in another trace by that
 
 	Source   string      `json:"source,omitempty"`
 	Agent    msg.Agent   `json:"agent,omitzero"`
@@ -150,6 +158,10 @@ type run struct {
 
 	Begun *exchange `json:"begun,omitempty"` // the request that began it
 
+	Responses int       `json:"responses,omitempty"` // that have begun
+	Spent     spent     `json:"spent,omitzero"`      // of the last one whose usage is known
+	Carried   []carried `json:"carried,omitempty"`
+
 	Stream  uint64 `json:"stream"`
 	changed bool
 }
@@ -167,6 +179,7 @@ type chatStart struct {
 	ID         string `json:"id"`
 	Start      int64  `json:"start"`
 	FirstToken int64  `json:"first_token,omitempty"`
+	Nth        int    `json:"nth,omitempty"` // of the run's responses
 }
 
 // endedBy says why a run is over; higher reasons stand against lower ones.
@@ -192,6 +205,7 @@ type chat struct {
 	Finish     string     `json:"finish,omitempty"`
 	Usage      msg.Tokens `json:"usage,omitzero"`
 	Error      string     `json:"error,omitempty"`
+	Nth        int        `json:"nth,omitempty"` // of the run's responses
 }
 
 // call is a tool call or a delegation without a result.
@@ -208,10 +222,15 @@ type call struct {
 	Link       msg.LinkMethod  `json:"link,omitempty"`
 	Confidence uint8           `json:"confidence,omitempty"`
 	Async      bool            `json:"async,omitempty"`
+	MeetID     string          `json:"meet_id,omitempty"`
+	MeetPrompt string          `json:"meet_prompt,omitempty"`
 	Start      int64           `json:"start"`
+	Inferred   bool            `json:"inferred,omitempty"` // Start is not the protocol's
 	Last       int64           `json:"last"`
 	Arguments  uint32          `json:"arguments,omitempty"`
-	Hash       uint64          `json:"hash,omitempty"` // of the arguments
+	Hash       uint64          `json:"hash,omitempty"`     // of the arguments
+	Shape      string          `json:"shape,omitempty"`    // of them, too
+	Failures   int64           `json:"failures,omitempty"` // of its tool, running, before it
 	Shown      bool            `json:"shown,omitempty"`
 	Lost       bool            `json:"lost,omitempty"`   // nobody will bring its result, by rule
 	Given      bool            `json:"given,omitempty"`  // and it was given so

@@ -55,12 +55,13 @@ func (r *run) startChat(m *msg.Message) *chat {
 	r.Chat = c
 	at := slices.IndexFunc(r.Chats, func(known chatStart) bool { return known.ID == id })
 	if at >= 0 {
-		c.Start, c.FirstToken = r.Chats[at].Start, r.Chats[at].FirstToken
+		c.Start, c.FirstToken, c.Nth = r.Chats[at].Start, r.Chats[at].FirstToken, r.Chats[at].Nth
 	} else {
+		c.Nth = r.responds()
 		if len(r.Chats) >= maxChats {
 			r.Chats = slices.Delete(r.Chats, 0, maxChats/2)
 		}
-		r.Chats = append(r.Chats, chatStart{ID: c.ID, Start: c.Start})
+		r.Chats = append(r.Chats, chatStart{ID: c.ID, Start: c.Start, Nth: c.Nth})
 	}
 	if f := r.First; f != nil && (f.ID == "" || f.ID == c.ID) {
 		r.First = nil
@@ -116,6 +117,7 @@ func (g *group) usage(out Emitter, r *run, m *msg.Message) msg.SpanID {
 	id := g.span(msg.SpanChat, c.ID)
 	if m.Complete > msg.Partial {
 		g.giveChat(out, r, msg.SpanClosed)
+		g.measure(out, r, c, m.Usage)
 		r.Chat = nil
 		r.Input = max(r.Input, c.Last)
 	}
@@ -158,9 +160,15 @@ func (g *group) begin(out Emitter, r *run, m *msg.Message) msg.SpanID {
 	c := g.Open[m.Tool.CallID]
 	if c == nil {
 		id := strings.Clone(m.Tool.CallID)
-		c = &call{ID: id, Run: r.ID, Start: m.Time, Last: m.Time, Delegation: m.Kind == msg.Delegation, To: strings.Clone(m.Delegation.To)}
+		c = &call{
+			ID: id, Run: r.ID, Start: m.Time, Inferred: m.Precision == msg.Inferred, Last: m.Time,
+			Delegation: m.Kind == msg.Delegation, To: strings.Clone(m.Delegation.To),
+		}
 		if d, ok := g.Done[id]; ok && d.Run == r.ID { // told again after its end
 			c.Child, c.Link, c.Confidence = d.Child, d.Link, d.Confidence
+		}
+		if r.Detect.Tool == m.Tool.Name {
+			c.Failures = r.Detect.Failed
 		}
 		g.Open[id] = c
 		g.known(out, c)
@@ -172,11 +180,15 @@ func (g *group) begin(out Emitter, r *run, m *msg.Message) msg.SpanID {
 	keep(&c.Model, m.Model)
 	keep(&c.To, m.Delegation.To)
 	keep(&c.Child, m.Delegation.ChildRun)
+	if !ofRun(m) {
+		keep(&c.MeetID, m.Delegation.MeetID)
+		keep(&c.MeetPrompt, m.Delegation.MeetPrompt)
+	}
 	c.Link = max(c.Link, m.Delegation.Link)
 	c.Confidence = max(c.Confidence, m.Delegation.Confidence)
 	c.Internal = c.Internal || m.Tool.Internal
 	c.Async = c.Async || m.Delegation.Async
-	c.Arguments, c.Hash = uint32(m.Tool.Arguments.Len()), hash(m.Tool.Arguments)
+	c.Arguments, c.Hash, c.Shape = uint32(m.Tool.Arguments.Len()), hash(m.Tool.Arguments), g.shapes.of(m.Tool.Arguments)
 	id := g.span(c.kind(), c.ID)
 	for i, e := range g.Early {
 		if e.Call == c.ID {
@@ -243,6 +255,8 @@ func (g *group) end(out Emitter, r *run, m *msg.Message) msg.SpanID {
 	if m.Delegation.ChildRun != "" {
 		g.link(out, c.ID, m.Delegation)
 	}
+	keep(&c.MeetID, m.Delegation.MeetID)
+	keep(&c.To, m.Delegation.To)
 	id := g.span(c.kind(), c.ID)
 	if m.Complete == msg.Partial {
 		c.Last, c.changed = max(c.Last, m.Time), true
@@ -282,7 +296,10 @@ func (g *group) answered(out Emitter, c *call, e outcome) {
 	s.Shown = c.Shown
 	g.give(out, s, g.Runs[c.Run])
 	g.watchResult(out, g.Runs[c.Run], c, e)
-	if c.Delegation {
+	if r := g.Runs[c.Run]; r != nil {
+		r.carry(&t)
+	}
+	if c.Delegation || c.meets() {
 		kept := t // on the heap, where the others are not
 		g.finished(&kept)
 		for _, child := range g.Runs {
@@ -337,6 +354,7 @@ func (g *group) signal(out Emitter, r *run, m *msg.Message) {
 	case msg.Link:
 		g.link(out, m.Tool.CallID, m.Delegation)
 	case msg.Compaction:
+		r.Spent, r.Carried = spent{}, nil
 		r.event(m.Time, m.Signal.String())
 	}
 }

@@ -37,6 +37,9 @@ type Stream struct {
 	// Session and Run, of the top level, are those that it spoke of first.
 	Session string `json:"session,omitempty"`
 	Run     string `json:"run,omitempty"`
+	// Response is the model's response that it speaks of, Several says that there are more.
+	Response string `json:"response,omitempty"`
+	Several  bool   `json:"several,omitempty"`
 	// Poison are frames that no decoder is to see again, by position, and why.
 	Poison map[int64]string `json:"poison,omitempty"`
 

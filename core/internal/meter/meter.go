@@ -111,12 +111,12 @@ func (i *instruments) counter(d semconv.Metric) metric.Int64Counter {
 func (m *Meter) Record(b *export.Batch) {
 	clear(m.last)
 	for i := range b.Spans {
-		if s := &b.Spans[i]; s.State != msg.SpanOpen && !s.Deleted {
+		if s := &b.Spans[i]; s.State != msg.SpanOpen && !s.Deleted && !s.Amends {
 			m.last[s.ID] = i
 		}
 	}
 	for i := range b.Spans {
-		if s := &b.Spans[i]; s.State != msg.SpanOpen && !s.Deleted && m.last[s.ID] == i {
+		if s := &b.Spans[i]; s.State != msg.SpanOpen && !s.Deleted && !s.Amends && m.last[s.ID] == i {
 			m.span(s)
 		}
 	}

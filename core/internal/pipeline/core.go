@@ -447,7 +447,7 @@ func (c *core) quiet() bool {
 func (c *core) Span(s msg.Span) {
 	c.epoch.add()
 	c.epoch.batch.Spans = append(c.epoch.batch.Spans, s)
-	if s.State != msg.SpanOpen && !s.Deleted {
+	if s.State != msg.SpanOpen && !s.Deleted && !s.Amends {
 		c.p.progress.spans.Add(1)
 		c.p.metrics.Spans.WithLabelValues(s.Format, s.Kind.String(), s.Outcome.String()).Inc()
 	}
@@ -462,6 +462,9 @@ func (c *core) Found(format, kind string) {
 func (c *core) Relink(stream uint64, r assemble.RunRef) {
 	c.relinks = append(c.relinks, relink{stream, r})
 }
+
+// Replayable implements assemble.Emitter.
+func (c *core) Replayable(stream uint64) bool { return c.names[stream] != nil }
 
 // relink has streams decoded again for the sake of runs whose trace has changed.
 func (c *core) relink() error {

@@ -45,7 +45,7 @@ func (c *core) heard(s *stream, f *source.Facts) {
 	rec := &s.record
 	row := msg.Stream{
 		Tenant: s.feed.tenant, Source: rec.Source, Format: s.format.name, Stream: rec.Key, Origin: rec.Origin,
-		Method: f.Method, Status: f.Status, Session: rec.Session, Run: rec.Run, RemoteState: f.Tracestate,
+		Method: f.Method, Status: f.Status, Session: rec.Session, Run: rec.Run, Chat: s.chat(), RemoteState: f.Tracestate,
 	}
 	row.RemoteTrace, row.RemoteSpan = f.Remote()
 	if f.Timing != nil {
@@ -69,10 +69,10 @@ func (c *core) heard(s *stream, f *source.Facts) {
 // the end which run it was.
 func (c *core) heardOut(s *stream) {
 	row := s.last
-	if row.Ver == 0 || row.Session == s.record.Session && row.Run == s.record.Run {
+	if row.Ver == 0 || row.Session == s.record.Session && row.Run == s.record.Run && row.Chat == s.chat() {
 		return
 	}
-	row.Session, row.Run = s.record.Session, s.record.Run
+	row.Session, row.Run, row.Chat = s.record.Session, s.record.Run, s.chat()
 	row.Ver++
 	if err := c.assembler.Heard(s.name, s.record.Anchor, &row); err != nil {
 		c.p.log.Error("what was heard of a response has no place", "origin", row.Origin, "error", err)
@@ -103,7 +103,17 @@ func (c *core) measure(row *msg.Stream) {
 	}
 }
 
-// speaksOf notes the session and the top-level run that a stream speaks of first.
+// chat is the span of the response that the stream is, if it is one.
+func (s *stream) chat() msg.SpanID {
+	rec := &s.record
+	if rec.Response == "" || rec.Several {
+		return msg.SpanID{}
+	}
+	return msg.NewSpanID(s.feed.tenant, s.format.name, rec.Session, msg.SpanChat, rec.Response)
+}
+
+// speaksOf notes the session and the top-level run that a stream speaks of first, and
+// the response.
 func (s *stream) speaksOf(m *msg.Message) {
 	rec := &s.record
 	if rec.Session == "" {
@@ -111,5 +121,12 @@ func (s *stream) speaksOf(m *msg.Message) {
 	}
 	if rec.Run == "" && m.Run != "" && m.ParentRun == "" && m.ParentCall == "" && m.Session == rec.Session {
 		rec.Run = strings.Clone(m.Run)
+	}
+	switch {
+	case m.ResponseID == "" || m.ResponseID == rec.Response:
+	case rec.Response == "" && m.Session == rec.Session:
+		rec.Response = strings.Clone(m.ResponseID)
+	default:
+		rec.Several = true
 	}
 }

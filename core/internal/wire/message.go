@@ -71,6 +71,8 @@ const (
 	delLink       = 5
 	delConfidence = 6
 	delAsync      = 7
+	delMeetID     = 8
+	delMeetPrompt = 9
 
 	rangeOffset = 1
 	rangeLength = 2
@@ -131,13 +133,15 @@ func appendMessage(dst, data []byte, m *msg.Message) []byte {
 		body = appendUint(body, tokProvenance, uint64(u.Provenance))
 		dst = protowire.AppendBytes(protowire.AppendTag(dst, mUsage, protowire.BytesType), body)
 	}
-	if d := &m.Delegation; d.To != "" || d.ChildRun != "" || d.Link != 0 || d.Async || !d.Task.IsZero() {
+	if d := &m.Delegation; d.To != "" || d.ChildRun != "" || d.Link != 0 || d.Async || !d.Task.IsZero() || d.MeetID != "" || d.MeetPrompt != "" {
 		body := appendString(nil, delTo, valid(d.To))
 		body = appendText(body, delTask, delTaskAt, data, d.Task)
 		body = appendString(body, delChildRun, valid(d.ChildRun))
 		body = appendUint(body, delLink, uint64(d.Link))
 		body = appendUint(body, delConfidence, uint64(d.Confidence))
 		body = appendBool(body, delAsync, d.Async)
+		body = appendString(body, delMeetID, valid(d.MeetID))
+		body = appendString(body, delMeetPrompt, valid(d.MeetPrompt))
 		dst = protowire.AppendBytes(protowire.AppendTag(dst, mDelegation, protowire.BytesType), body)
 	}
 	return dst
@@ -308,6 +312,10 @@ func (s text) delegate(d *msg.Delegate, in, data []byte) error {
 			d.Confidence = uint8(min(v.num, 100))
 		case delAsync:
 			d.Async = v.num != 0
+		case delMeetID:
+			d.MeetID = s.of(v.bytes)
+		case delMeetPrompt:
+			d.MeetPrompt = s.of(v.bytes)
 		}
 		return err
 	})

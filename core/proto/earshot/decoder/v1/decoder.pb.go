@@ -1961,14 +1961,19 @@ func (x *Tokens) GetProvenance() Provenance {
 }
 
 type Delegate struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	To            string                 `protobuf:"bytes,1,opt,name=to,proto3" json:"to,omitempty"`
-	Task          string                 `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
-	TaskAt        *Range                 `protobuf:"bytes,3,opt,name=task_at,json=taskAt,proto3" json:"task_at,omitempty"`
-	ChildRun      string                 `protobuf:"bytes,4,opt,name=child_run,json=childRun,proto3" json:"child_run,omitempty"`
-	Link          LinkMethod             `protobuf:"varint,5,opt,name=link,proto3,enum=earshot.decoder.v1.LinkMethod" json:"link,omitempty"`
-	Confidence    uint32                 `protobuf:"varint,6,opt,name=confidence,proto3" json:"confidence,omitempty"`
-	Async         bool                   `protobuf:"varint,7,opt,name=async,proto3" json:"async,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	To         string                 `protobuf:"bytes,1,opt,name=to,proto3" json:"to,omitempty"`
+	Task       string                 `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
+	TaskAt     *Range                 `protobuf:"bytes,3,opt,name=task_at,json=taskAt,proto3" json:"task_at,omitempty"`
+	ChildRun   string                 `protobuf:"bytes,4,opt,name=child_run,json=childRun,proto3" json:"child_run,omitempty"`
+	Link       LinkMethod             `protobuf:"varint,5,opt,name=link,proto3,enum=earshot.decoder.v1.LinkMethod" json:"link,omitempty"`
+	Confidence uint32                 `protobuf:"varint,6,opt,name=confidence,proto3" json:"confidence,omitempty"`
+	Async      bool                   `protobuf:"varint,7,opt,name=async,proto3" json:"async,omitempty"`
+	// Names under which a call and the run that it causes in another session find
+	// each other, on a message of the call and on one of the run: one that is theirs
+	// alone, and one of what was asked and where, under which others may meet too.
+	MeetId        string `protobuf:"bytes,8,opt,name=meet_id,json=meetId,proto3" json:"meet_id,omitempty"`
+	MeetPrompt    string `protobuf:"bytes,9,opt,name=meet_prompt,json=meetPrompt,proto3" json:"meet_prompt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2050,6 +2055,20 @@ func (x *Delegate) GetAsync() bool {
 		return x.Async
 	}
 	return false
+}
+
+func (x *Delegate) GetMeetId() string {
+	if x != nil {
+		return x.MeetId
+	}
+	return ""
+}
+
+func (x *Delegate) GetMeetPrompt() string {
+	if x != nil {
+		return x.MeetPrompt
+	}
+	return ""
 }
 
 var File_earshot_decoder_v1_decoder_proto protoreflect.FileDescriptor
@@ -2190,7 +2209,7 @@ const file_earshot_decoder_v1_decoder_proto_rawDesc = "" +
 	"\treasoning\x18\x05 \x01(\x04R\treasoning\x12>\n" +
 	"\n" +
 	"provenance\x18\x06 \x01(\x0e2\x1e.earshot.decoder.v1.ProvenanceR\n" +
-	"provenance\"\xe9\x01\n" +
+	"provenance\"\xa3\x02\n" +
 	"\bDelegate\x12\x0e\n" +
 	"\x02to\x18\x01 \x01(\tR\x02to\x12\x12\n" +
 	"\x04task\x18\x02 \x01(\tR\x04task\x122\n" +
@@ -2200,7 +2219,10 @@ const file_earshot_decoder_v1_decoder_proto_rawDesc = "" +
 	"\n" +
 	"confidence\x18\x06 \x01(\rR\n" +
 	"confidence\x12\x14\n" +
-	"\x05async\x18\a \x01(\bR\x05async*\xa5\x01\n" +
+	"\x05async\x18\a \x01(\bR\x05async\x12\x17\n" +
+	"\ameet_id\x18\b \x01(\tR\x06meetId\x12\x1f\n" +
+	"\vmeet_prompt\x18\t \x01(\tR\n" +
+	"meetPrompt*\xa5\x01\n" +
 	"\tFrameKind\x12\x13\n" +
 	"\x0fFRAME_KIND_LINE\x10\x00\x12\x14\n" +
 	"\x10FRAME_KIND_EVENT\x10\x01\x12\x13\n" +

@@ -1,0 +1,112 @@
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// counts are what a provider bills: all that went in, cached or not, and all that came
+// out, thoughts or not.
+type counts struct{ in, out int }
+
+// usage is how the three providers' interfaces write it.
+type usage struct {
+	Input      int `json:"input_tokens"`
+	Output     int `json:"output_tokens"`
+	CacheRead  int `json:"cache_read_input_tokens"`
+	CacheWrite int `json:"cache_creation_input_tokens"`
+	Prompt     int `json:"prompt_tokens"`
+	Completion int `json:"completion_tokens"`
+}
+
+// envelope is where a frame may have it: at its top, in the message that begins, in the
+// response that ends.
+type envelope struct {
+	Usage    *usage
+	Message  struct{ Usage *usage }
+	Response struct{ Usage *usage }
+}
+
+// TestTokensAreTheProvidersOwn: over every recording of a provider's interface, the
+// tokens of the messages are those that the provider told last, read by the plainest
+// means. What the decoders of transcripts are held against is in their packages.
+func TestTokensAreTheProvidersOwn(t *testing.T) {
+	seen := 0
+	for _, format := range []string{"anthropic-sse", "openai-chat", "openai-responses"} {
+		cases, err := filepath.Glob(fixture(t, format+"/testdata") + "/*/frames.jsonl")
+		if err != nil || len(cases) == 0 {
+			t.Fatal(format, err)
+		}
+		for _, path := range cases {
+			if strings.Contains(path, "/other_paths/") { // embeddings and the like are no responses of an agent's model
+				continue
+			}
+			var want, got, last counts
+			read(t, path, func(line []byte) {
+				var f struct{ Kind, Data string }
+				if err := json.Unmarshal(line, &f); err != nil {
+					t.Fatal(err)
+				}
+				var e envelope
+				_ = json.Unmarshal([]byte(f.Data), &e)             // [DONE] is no JSON
+				if f.Kind == "request" || e.Message.Usage != nil { // another response begins
+					want, last = counts{want.in + last.in, want.out + last.out}, counts{}
+				}
+				if f.Kind == "request" {
+					return
+				}
+				for _, u := range []*usage{e.Usage, e.Message.Usage, e.Response.Usage} {
+					if u != nil {
+						last.in = max(last.in, u.Input+u.CacheRead+u.CacheWrite+u.Prompt)
+						last.out = max(last.out, u.Output+u.Completion)
+					}
+				}
+			})
+			want = counts{want.in + last.in, want.out + last.out}
+			read(t, filepath.Join(filepath.Dir(path), "want.jsonl"), func(line []byte) {
+				var m struct {
+					Input      int `json:"input_tokens"`
+					Output     int `json:"output_tokens"`
+					CacheRead  int `json:"cache_read_tokens"`
+					CacheWrite int `json:"cache_write_tokens"`
+					Reasoning  int `json:"reasoning_tokens"`
+				}
+				if err := json.Unmarshal(line, &m); err != nil {
+					t.Fatal(err)
+				}
+				got.in += m.Input + m.CacheRead + m.CacheWrite
+				got.out += m.Output + m.Reasoning
+			})
+			if got != want {
+				t.Errorf("%s: %+v, the provider told %+v", path, got, want)
+			}
+			if want.out > 0 {
+				seen++
+			}
+		}
+	}
+	if seen < 12 {
+		t.Errorf("%d recordings have tokens", seen)
+	}
+}
+
+func read(t *testing.T, path string, line func([]byte)) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	s := bufio.NewScanner(f)
+	s.Buffer(nil, 4<<20)
+	for s.Scan() {
+		line(s.Bytes())
+	}
+	if err := s.Err(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,83 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/blame"
+)
+
+// A run that a call of another session caused stands in a trace of its own if its
+// stream could not be decoded again when the call was heard of. It points to the call by
+// a link, by which it is found here, and put below it.
+
+// levels is how many such traces may stand one below the other.
+const levels = 8
+
+// near is how far from its call such a run may begin.
+const near = time.Hour
+
+const apartSQL = `
+	SELECT TraceId, SpanId, arrayFirst(s -> has({calls:Array(String)}, s), Links.SpanId)
+	FROM otel_traces FINAL
+	WHERE Timestamp >= fromUnixTimestamp64Nano({from:Int64}) AND Timestamp <= fromUnixTimestamp64Nano({to:Int64})
+		AND ParentSpanId = '' AND hasAny(Links.SpanId, {calls:Array(String)})`
+
+// apart reads the traces of runs that the trace's calls caused and that are not in it.
+func (t *Trace) apart(ctx context.Context, q Querier) error {
+	looked := make(map[string]bool)
+	for range levels {
+		var calls []string
+		var from, to int64
+		has := make(map[string]bool)
+		for _, w := range t.Works {
+			if w.Kind == blame.Run {
+				has[w.Parent] = true
+			}
+		}
+		for id, w := range t.Works {
+			if w.child == "" || has[id] || looked[id] {
+				continue
+			}
+			looked[id] = true
+			calls = append(calls, id)
+			if from == 0 || w.Start < from {
+				from = w.Start
+			}
+			to = max(to, w.End)
+		}
+		if len(calls) == 0 {
+			return nil
+		}
+		slices.Sort(calls)
+		type found struct{ trace, span, call string }
+		var list []found
+		err := q.Each(ctx, apartSQL, map[string]string{
+			"calls": "['" + strings.Join(calls, "','") + "']",
+			"from":  strconv.FormatInt(from-int64(near), 10), "to": strconv.FormatInt(to+int64(near), 10),
+		}, func(v []any) error {
+			r := reader{values: v}
+			list = append(list, found{r.str(), r.str(), r.str()})
+			return r.err
+		})
+		if err != nil {
+			return fmt.Errorf("runs that are apart: %w", err)
+		}
+		for _, f := range list {
+			if t.Works[f.span] != nil {
+				continue
+			}
+			if err := t.ended(ctx, q, f.trace); err != nil {
+				return fmt.Errorf("spans of %s: %w", f.trace, err)
+			}
+			if w := t.Works[f.span]; w != nil {
+				w.Parent = f.call
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,306 @@
+package assemble
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// script is what one session says, part by part.
+type script struct {
+	format, session string
+	parts           [][]msg.Message
+}
+
+// play applies the parts in the order of names ("0.1" is part 1 of script 0), with
+// every decoding again that is asked for, and returns the rows that stand.
+func play(t *testing.T, scripts []script, order []string, restarts, gone bool) map[string]msg.Span {
+	t.Helper()
+	w := newWorld(t)
+	w.gone = gone
+	heard := make([]int, len(scripts))
+	say := func(at int, list []msg.Message) {
+		s := scripts[at]
+		for i, m := range list {
+			m.Session, m.Host = s.session, msg.Host{Tenant: "default", Format: s.format, Source: "src", Ver: uint64(i)}
+			m.Key = fmt.Sprintf("%s/%s/%d/%s", m.Kind, m.Run, m.Time, m.Tool.CallID)
+			m.Time, m.Complete = t0+m.Time*sec, msg.Complete
+			if m.Precision == msg.Inferred && m.Kind == msg.Delegation {
+				m.Precision = msg.Millis
+			}
+			if _, err := w.a.Apply(&m, uint64(at+1), 1, time.Unix(0, 0)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, name := range order {
+		var at, part int
+		if _, err := fmt.Sscanf(name, "%d.%d", &at, &part); err != nil {
+			t.Fatal(err)
+		}
+		say(at, scripts[at].parts[part])
+		heard[at]++
+		for n := 0; len(w.replay) > 0; n++ {
+			if n > 50 {
+				t.Fatalf("order %v: streams are decoded again and again", order)
+			}
+			r := w.replay[0]
+			w.replay = w.replay[1:]
+			at := slices.IndexFunc(scripts, func(s script) bool { return s.session == r.Session && s.format == r.Format })
+			if err := w.a.ResetRun(r); err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range scripts[at].parts[:heard[at]] {
+				var again []msg.Message
+				for _, m := range p {
+					if m.Run == r.Run {
+						again = append(again, m)
+					}
+				}
+				say(at, again)
+			}
+		}
+		if restarts {
+			w.restart()
+		}
+	}
+	return w.rowsOf()
+}
+
+// interleavings are all orders of the scripts' parts in which each script's own stay in
+// order.
+func interleavings(scripts []script) (out [][]string) {
+	var next func(done []string, at []int)
+	next = func(done []string, at []int) {
+		whole := true
+		for i, s := range scripts {
+			if at[i] < len(s.parts) {
+				whole = false
+				moved := slices.Clone(at)
+				moved[i]++
+				next(append(slices.Clone(done), fmt.Sprintf("%d.%d", i, at[i])), moved)
+			}
+		}
+		if whole {
+			out = append(out, done)
+		}
+	}
+	next(nil, make([]int, len(scripts)))
+	return out
+}
+
+func stop(run string, at int64) msg.Message {
+	return msg.Message{Kind: msg.Stop, Run: run, Time: at, Signal: msg.RunEnd}
+}
+
+// hires is a call at from that ends at to, and that says under which names the run that
+// it causes is found.
+func hires(run, call, id, prompt string, from, to int64) (begin, end msg.Message) {
+	begin, end = delegated(run, call, "codex", from), answered(run, call, to)
+	begin.Delegation.MeetPrompt, end.Delegation.MeetID = prompt, id
+	return begin, end
+}
+
+// hired is the beginning of a run that a call may have caused.
+func hired(run, id, prompt string, at int64) []msg.Message {
+	start := msg.Message{Kind: msg.Status, Run: run, Time: at, Signal: msg.RunStart, Precision: msg.Millis, Delegation: msg.Delegate{MeetID: id}}
+	asked := user(run, at)
+	asked.Precision, asked.Delegation.MeetPrompt = msg.Millis, prompt
+	return []msg.Message{start, asked}
+}
+
+// TestSpawnAcrossSessions: an agent's call runs an agent of another format. Whatever is
+// read first, and however often the sidecar starts anew, it is one tree, and the rows are
+// the same.
+func TestSpawnAcrossSessions(t *testing.T) {
+	for name, c := range map[string]struct {
+		id, prompt string
+		link       msg.LinkMethod
+		confidence uint8
+	}{
+		"the output names the thread": {"codex 1", "", msg.ByNativeID, 0},
+		"only the prompt is known":    {"", "codex p", msg.ByPrompt, 80},
+		"both":                        {"codex 1", "codex p", msg.ByNativeID, 0},
+	} {
+		begin, end := hires("a", "d", c.id, c.prompt, 1, 9)
+		scripts := []script{
+			{"claude-code", "s", [][]msg.Message{{user("a", 0)}, {said("a", "r1", 1), begin}, {end}, {said("a", "r2", 10), stop("a", 11)}}},
+			{"codex", "th", [][]msg.Message{hired("x", c.id, c.prompt, 2), {called("x", "t", "shell", 3), result("x", "t", 5)}, {said("x", "q", 7), stop("x", 8)}}},
+		}
+		var want map[string]msg.Span
+		for _, order := range interleavings(scripts) {
+			for _, restarts := range []bool{false, true} {
+				got := play(t, scripts, order, restarts, false)
+				if want == nil {
+					want = got
+					oneTree(t, name, got, c.link, c.confidence)
+				}
+				if d := cmp.Diff(want, got, cmp.AllowUnexported(msg.Text{})); d != "" {
+					t.Fatalf("%s, order %v, restarts %t: -first +this:\n%s", name, order, restarts, d)
+				}
+			}
+		}
+		if len(want) != 8 {
+			t.Errorf("%s: %d rows", name, len(want))
+		}
+	}
+}
+
+func oneTree(t *testing.T, name string, rows map[string]msg.Span, link msg.LinkMethod, confidence uint8) {
+	t.Helper()
+	traces := make(map[msg.TraceID]bool)
+	var call, run msg.Span
+	for _, s := range rows {
+		traces[s.TraceID] = true
+		switch {
+		case s.Kind == msg.SpanDelegation:
+			call = s
+		case s.Kind == msg.SpanRun && s.Run == "x":
+			run = s
+		}
+	}
+	if len(traces) != 1 {
+		t.Errorf("%s: %d traces", name, len(traces))
+	}
+	if d := call.Delegate; d.ChildRun != "x" || d.Link != link || d.Confidence != confidence {
+		t.Errorf("%s: the call is linked to %q by %s, %d %%", name, d.ChildRun, d.Link, d.Confidence)
+	}
+	if run.Parent != call.ID || run.ParentRun != "a" || run.Delegate.Link != link || run.Agent.Name != "codex" {
+		t.Errorf("%s: the run of %q stands below %s of run %q by %s", name, run.Agent.Name, run.Parent, run.ParentRun, run.Delegate.Link)
+	}
+}
+
+// TestSamePromptTwice: two calls ask the same at once. Their runs are paired by order,
+// and a thread that is named puts that right, whatever is heard first.
+func TestSamePromptTwice(t *testing.T) {
+	b1, e1 := hires("a", "d1", "codex 2", "codex p", 1, 9)
+	b2, e2 := hires("a", "d2", "", "codex p", 2, 9)
+	scripts := []script{
+		{"claude-code", "s", [][]msg.Message{{user("a", 0), b1}, {b2}, {e1, e2, stop("a", 10)}}},
+		{"codex", "t1", [][]msg.Message{append(hired("x", "codex 1", "codex p", 3), stop("x", 7))}},
+		{"codex", "t2", [][]msg.Message{append(hired("y", "codex 2", "codex p", 4), stop("y", 8))}},
+	}
+	var want map[string]msg.Span
+	for _, order := range interleavings(scripts) {
+		got := play(t, scripts, order, true, false)
+		if want == nil {
+			want = got
+			for _, s := range got {
+				if s.Kind == msg.SpanRun && s.Run == "y" && (s.Delegate.Link != msg.ByNativeID || s.Parent != msg.NewSpanID("default", "claude-code", "s", msg.SpanTool, "d1")) {
+					t.Errorf("y stands below %s by %s", s.Parent, s.Delegate.Link)
+				}
+			}
+		}
+		if d := cmp.Diff(want, got, cmp.AllowUnexported(msg.Text{})); d != "" {
+			t.Fatalf("order %v: -first +this:\n%s", order, d)
+		}
+	}
+}
+
+// TestSpawnByAScript: nothing in a call says that it runs an agent, but its output names
+// a thread. If a run of that name began meanwhile, the tool was a delegation.
+func TestSpawnByAScript(t *testing.T) {
+	end := result("a", "c", 9)
+	end.Delegation = msg.Delegate{To: "codex", MeetID: "codex 1"}
+	parent := script{"claude-code", "s", [][]msg.Message{{user("a", 0), called("a", "c", "Bash", 1)}, {end, stop("a", 10)}}}
+	child := script{"codex", "th", [][]msg.Message{hired("x", "codex 1", "", 2), {stop("x", 8)}}}
+	for kind, scripts := range map[msg.SpanKind][]script{msg.SpanTool: {parent}, msg.SpanDelegation: {parent, child}} {
+		for _, order := range interleavings(scripts) {
+			for _, s := range play(t, scripts, order, true, false) {
+				if s.Tool.CallID == "c" && (s.Kind != kind || kind == msg.SpanDelegation && s.Delegate.ChildRun != "x") {
+					t.Errorf("order %v: the call is a %s of %q", order, s.Kind, s.Delegate.ChildRun)
+				}
+			}
+		}
+	}
+}
+
+// TestSpawnWithoutTimes: a stream whose protocol has no times is read long after its
+// call; the thread's name is enough, and of several turns each has its call.
+func TestSpawnWithoutTimes(t *testing.T) {
+	b1, e1 := hires("a", "d1", "codex 1", "", 1, 2)
+	b2, e2 := hires("a", "d2", "codex 1", "", 3, 4)
+	turn := func(run string, at int64) []msg.Message {
+		list := hired(run, "codex 1", "", at)
+		for i := range list {
+			list[i].Precision = msg.Inferred
+		}
+		return append(list, stop(run, at))
+	}
+	scripts := []script{
+		{"claude-code", "s", [][]msg.Message{{user("a", 0), b1, e1, b2, e2}}},
+		{"codex-exec", "th", [][]msg.Message{turn("x", 7000), turn("y", 7001)}},
+	}
+	for _, order := range interleavings(scripts) {
+		got := make(map[string]string)
+		for _, s := range play(t, scripts, order, true, false) {
+			if s.Kind == msg.SpanDelegation {
+				got[s.Tool.CallID] = s.Delegate.ChildRun
+			}
+		}
+		if d := cmp.Diff(map[string]string{"d1": "x", "d2": "y"}, got); d != "" {
+			t.Errorf("order %v: -want +got:\n%s", order, d)
+		}
+	}
+}
+
+// TestNotSpawned: runs that only look like it stay by themselves: one that began after
+// the call, one that is asked by a person, and two that call each other.
+func TestNotSpawned(t *testing.T) {
+	begin, end := hires("a", "d", "codex 1", "codex p", 1, 9)
+	late := append(hired("x", "codex 1", "codex p", 60), stop("x", 61))
+	back, backEnd := hires("x", "e", "claude 1", "", 3, 5)
+	for name, c := range map[string]struct {
+		scripts []script
+		traces  int
+	}{
+		"after the call": {[]script{{"claude-code", "s", [][]msg.Message{{user("a", 0), begin, end}}}, {"codex", "t", [][]msg.Message{late}}}, 2},
+		"its own call":   {[]script{{"codex", "t", [][]msg.Message{append(hired("x", "codex 1", "", 0), begin, end)}}}, 2},
+		"in a circle": {[]script{
+			{"claude-code", "s", [][]msg.Message{append(hired("a", "claude 1", "", 0), begin, end)}},
+			{"codex", "t", [][]msg.Message{append(hired("x", "codex 1", "", 2), back, backEnd)}},
+		}, 1},
+	} {
+		for _, order := range interleavings(c.scripts) {
+			traces := make(map[msg.TraceID]bool)
+			for _, s := range play(t, c.scripts, order, true, false) {
+				traces[s.TraceID] = true
+			}
+			if len(traces) != c.traces {
+				t.Errorf("%s, order %v: %d traces", name, order, len(traces))
+			}
+		}
+	}
+}
+
+// TestSpawnWhoseStreamIsGone: what cannot be decoded again stays in its own trace, and
+// points to its call; the call names it all the same.
+func TestSpawnWhoseStreamIsGone(t *testing.T) {
+	begin, end := hires("a", "d", "codex 1", "", 1, 9)
+	scripts := []script{
+		{"claude-code", "s", [][]msg.Message{{user("a", 0), begin, end, stop("a", 10)}}},
+		{"codex", "th", [][]msg.Message{append(hired("x", "codex 1", "", 2), said("x", "q", 7), stop("x", 8))}},
+	}
+	rows := play(t, scripts, []string{"1.0", "0.0"}, true, true)
+	parent := msg.NewTraceID("default", "claude-code", "s", "a")
+	for _, s := range rows {
+		switch {
+		case s.Kind == msg.SpanDelegation:
+			if s.Delegate.ChildRun != "x" || s.Delegate.Link != msg.ByNativeID {
+				t.Errorf("the call is linked to %q by %s", s.Delegate.ChildRun, s.Delegate.Link)
+			}
+		case s.Kind == msg.SpanRun && s.Run == "x":
+			if !s.Parent.IsZero() || s.TraceID == parent || len(s.Links) != 1 || s.Links[0].TraceID != parent {
+				t.Errorf("the run is in trace %s below %s with links %v", s.TraceID, s.Parent, s.Links)
+			}
+		}
+	}
+	if len(rows) != 5 {
+		t.Errorf("%d rows", len(rows))
+	}
+}

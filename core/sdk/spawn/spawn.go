@@ -1,0 +1,142 @@
+// Package spawn recognizes calls by which an agent runs the command line of another
+// agent, and names under which the call and the run that it causes find each other
+// (msg.Delegate.MeetID, MeetPrompt). A decoder of the caller's format and one of the
+// run's give the same names, and know nothing of each other.
+//
+// The one agent that is known is Codex, in three forms:
+//
+//   - codex exec PROMPT in a shell. Its header, on stderr, says "session id: …", and
+//     with --json its first event is {"type":"thread.started","thread_id":"…"}. Many
+//     send stderr away, so that only the prompt and the place are known.
+//   - the MCP tools codex and codex-reply of codex mcp-server. The result has a threadId
+//     since early 2026; before, nothing.
+//   - a script that does the first of these: it is known by its output alone.
+package spawn
+
+import (
+	"bytes"
+	"path"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// Codex is the name by which callers know the agent.
+const Codex = "codex"
+
+// Spawn is a call that runs another agent.
+type Spawn struct {
+	Agent string
+	Task  string // what it is asked; empty when the command does not say
+
+	MeetID     string // when a thread is taken up again that has a name already
+	MeetPrompt string
+}
+
+// On puts what is known of the spawn into the call's message.
+func (s *Spawn) On(m *msg.Message) {
+	m.Kind = msg.Delegation
+	m.Delegation.To, m.Delegation.Task = s.Agent, msg.Plain(s.Task)
+	m.Delegation.MeetID, m.Delegation.MeetPrompt = s.MeetID, s.MeetPrompt
+}
+
+// ID is the name under which a run of the agent's thread of that id is found.
+func ID(agent, id string) string {
+	if id == "" {
+		return ""
+	}
+	return agent + ":" + id
+}
+
+// Prompt is the name under which a run is found that was asked that in that directory.
+func Prompt(agent, dir, prompt string) string {
+	const most = 64 << 10 // a name is made of every prompt
+	if prompt = strings.TrimSpace(prompt); prompt == "" || len(prompt) > most || !path.IsAbs(dir) {
+		return ""
+	}
+	return agent + ":asked:" + msg.HashKey(agent, path.Clean(dir), prompt)
+}
+
+// Call recognizes a call of Claude Code, whose shell is the tool Bash. input are its
+// arguments, dir is where it is made.
+func Call(tool, dir string, input jsonv.Value) (Spawn, bool) {
+	if tool == "Bash" {
+		return Shell(input.Get("command").Str(), dir)
+	}
+	return Tool(tool, dir, func(name string) string { return input.Get(name).Str() })
+}
+
+// Tool recognizes the MCP tools of Codex. name is the tool's, as its server calls it or
+// with the server's name before it (mcp__<server>__<tool>), argument gives an argument
+// that is a string, and dir is where the caller is.
+func Tool(name, dir string, argument func(name string) string) (Spawn, bool) {
+	name = name[strings.LastIndex(name, "__")+1:]
+	switch strings.TrimPrefix(name, "_") {
+	case "codex", "codex-reply":
+	default:
+		return Spawn{}, false
+	}
+	s := Spawn{Agent: Codex, Task: argument("prompt")}
+	if s.Task == "" {
+		return Spawn{}, false
+	}
+	for _, known := range [...]string{"threadId", "conversationId"} {
+		if s.MeetID == "" {
+			s.MeetID = ID(Codex, argument(known))
+		}
+	}
+	s.MeetPrompt = Prompt(Codex, join(dir, argument("cwd")), s.Task)
+	return s, true
+}
+
+// join is the directory that a program is in that was told to go to another.
+func join(dir, to string) string {
+	if path.IsAbs(to) {
+		return to
+	}
+	return path.Join(dir, to)
+}
+
+// Output finds, in what a call gave, the name of the thread that it ran; empty when
+// there is none. The text may be quoted as in JSON.
+func Output(text []byte) (meetID string) {
+	const most = 1 << 20 // the name comes first
+	text = text[:min(len(text), most)]
+	for _, mark := range [...]string{"session id: ", "thread.started", "threadId"} {
+		for rest := text; ; {
+			_, after, found := bytes.Cut(rest, []byte(mark))
+			if !found {
+				break
+			}
+			if id := uuid(after); id != "" {
+				return ID(Codex, id)
+			}
+			rest = after
+		}
+	}
+	return ""
+}
+
+// uuid is the UUID that stands at the beginning of b, or a few characters on.
+func uuid(b []byte) string {
+	const length, near = 36, 32
+	for i := 0; i <= near && i+length <= len(b); i++ {
+		if id := b[i : i+length]; isUUID(id) {
+			return string(id)
+		}
+	}
+	return ""
+}
+
+func isUUID(b []byte) bool {
+	for i, c := range b {
+		switch hyphen := i == 8 || i == 13 || i == 18 || i == 23; {
+		case hyphen && c == '-':
+		case !hyphen && ('0' <= c && c <= '9' || 'a' <= c && c <= 'f'):
+		default:
+			return false
+		}
+	}
+	return true
+}
