@@ -44,14 +44,24 @@ func (p Plan) Statements() []string {
 // refuses, with ErrSchema, a server that is too old, a database that a newer
 // program has migrated, and a migration that is not the one that was applied.
 func (s Schema) Plan(ctx context.Context, c *Conn) (Plan, error) {
-	p, err := s.plan(ctx, c)
-	if err != nil {
-		return p, fmt.Errorf("clickhouse: schema: %w", err)
-	}
-	return p, nil
+	_, p, err := s.plan(ctx, c)
+	return p, err
 }
 
-func (s Schema) plan(ctx context.Context, c *Conn) (Plan, error) {
+// plan is Plan, and the schema as this database needs it.
+func (s Schema) plan(ctx context.Context, c *Conn) (Schema, Plan, error) {
+	err := c.db.QueryRow(ctx, "SELECT countIf(engine = 'Replicated') > 0 FROM system.databases WHERE name = "+quoteText(s.withDefaults().Database)).Scan(&s.Replicated)
+	if err != nil {
+		return s, Plan{}, fmt.Errorf("clickhouse: schema: read databases: %w", err)
+	}
+	p, err := s.missing(ctx, c)
+	if err != nil {
+		return s, p, fmt.Errorf("clickhouse: schema: %w", err)
+	}
+	return s, p, nil
+}
+
+func (s Schema) missing(ctx context.Context, c *Conn) (Plan, error) {
 	var p Plan
 	migrations, err := s.Migrations()
 	if err != nil {
@@ -88,9 +98,9 @@ func (s Schema) plan(ctx context.Context, c *Conn) (Plan, error) {
 // Apply brings the database to where this program needs it, and returns what it
 // did. Every step can be done twice, so two programs may do this at one time.
 func (s Schema) Apply(ctx context.Context, c *Conn) (Plan, error) {
-	p, err := s.plan(ctx, c)
+	s, p, err := s.plan(ctx, c)
 	if err != nil {
-		return p, fmt.Errorf("clickhouse: schema: %w", err)
+		return p, err
 	}
 	if p.Applied == 0 {
 		for _, sql := range s.bootstrap() {
@@ -114,14 +124,22 @@ func (s Schema) Apply(ctx context.Context, c *Conn) (Plan, error) {
 	return p, nil
 }
 
-// change runs a statement of the schema.
+// change runs a statement of the schema, and runs it again when another program
+// has replaced the table or view while the server was at it.
 func (c *Conn) change(ctx context.Context, sql string) error {
-	err := c.db.Exec(ctx, sql)
-	var ex *chgo.Exception
-	if errors.As(err, &ex) && refusesSchema(ex.Code) {
-		return fmt.Errorf("%w: the server refuses a statement: %w\n%s", ErrSchema, err, sql)
+	for again := 20; ; again-- {
+		err := c.db.Exec(ctx, sql)
+		var ex *chgo.Exception
+		switch {
+		case !errors.As(err, &ex):
+			return err
+		case replacedMeanwhile(ex) && again > 0:
+		case refusesSchema(ex.Code):
+			return fmt.Errorf("%w: the server refuses a statement: %w\n%s", ErrSchema, err, sql)
+		default:
+			return err
+		}
 	}
-	return err
 }
 
 // Verify reports, with ErrSchema, a database that Apply would have to change for
