@@ -386,7 +386,7 @@ func TestLoop(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		if err := tap.Run(ctx, recordtest.New()); !errors.Is(err, errItself) {
 			t.Errorf("%s: %v", upstream, err)
 		}
