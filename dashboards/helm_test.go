@@ -3,6 +3,7 @@ package dashboards
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -113,8 +114,18 @@ func TestChart(t *testing.T) {
 	if a, b := at[string](t, objects[0], "metadata", "name"), "watch-earshot"; a != b {
 		t.Errorf("the configuration is called %s", a)
 	}
+	mountsAreThere(t, pod)
+	if alone := chart(t, func(v map[string]any) { v["daemonSet"].(map[string]any)["enabled"] = false }); len(alone) != 1 {
+		t.Errorf("without a DaemonSet there are %v", alone)
+	}
+}
+
+// mountsAreThere compares what the last container of a pod mounts with the pod's volumes.
+func mountsAreThere(t *testing.T, pod map[string]any) {
+	t.Helper()
 	var mounted, volumes []string
-	for _, m := range at[[]any](t, container, "volumeMounts") {
+	containers := at[[]any](t, pod, "containers")
+	for _, m := range at[[]any](t, containers[len(containers)-1], "volumeMounts") {
 		mounted = append(mounted, at[string](t, m, "name"))
 	}
 	for _, v := range at[[]any](t, pod, "volumes") {
@@ -125,7 +136,57 @@ func TestChart(t *testing.T) {
 	if !slices.Equal(mounted, volumes) {
 		t.Errorf("mounted are %v, and there are %v", mounted, volumes)
 	}
-	if alone := chart(t, func(v map[string]any) { v["daemonSet"].(map[string]any)["enabled"] = false }); len(alone) != 1 {
-		t.Errorf("without a DaemonSet there are %v", alone)
+}
+
+// TestSidecarPod holds the example of a pod against the program: its configuration
+// loads, its container is told where that is and is what the chart's container is.
+func TestSidecarPod(t *testing.T) {
+	f, err := os.Open("../deploy/kubernetes/sidecar.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var settings, pod map[string]any
+	d := yaml.NewDecoder(f)
+	if err := errors.Join(d.Decode(&settings), d.Decode(&pod)); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "earshot.yaml")
+	if err := os.WriteFile(file, []byte(at[string](t, settings, "data", "earshot.yaml")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	spec := at[map[string]any](t, pod, "spec")
+	mountsAreThere(t, spec)
+	container := at[[]any](t, spec, "containers")[1]
+	variables := at[[]any](t, container, "env")
+	c, err := config.Load(file, func(name string) (string, bool) {
+		return "x", slices.ContainsFunc(variables, func(v any) bool { return at[string](t, v, "name") == name })
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := at[[]any](t, container, "args"); !slices.Equal(got, []any{"run", "-c", "/etc/earshot/earshot.yaml"}) {
+		t.Errorf("its arguments are %v", got)
+	}
+	places := make(map[string]bool)
+	for _, m := range at[[]any](t, container, "volumeMounts") {
+		places[at[string](t, m, "mountPath")] = true
+	}
+	if !places[c.DataDir] || !places["/etc/earshot"] || !places["/tmp"] {
+		t.Errorf("mounted are %v, and the data is in %s", places, c.DataDir)
+	}
+	for _, what := range []string{"runAsNonRoot", "readOnlyRootFilesystem"} {
+		if !at[bool](t, container, "securityContext", what) {
+			t.Errorf("not %s", what)
+		}
+	}
+	port := at[[]any](t, container, "ports")[0]
+	if _, listens, _ := strings.Cut(c.Telemetry.Listen, ":"); listens != fmt.Sprint(at[int](t, port, "containerPort")) {
+		t.Errorf("telemetry is at %s, and the pod's port %v", c.Telemetry.Listen, port)
+	}
+	for probe, path := range map[string]string{"readinessProbe": "/readyz", "livenessProbe": "/healthz"} {
+		if got := at[string](t, container, probe, "httpGet", "path"); got != path {
+			t.Errorf("%s asks for %s", probe, got)
+		}
 	}
 }

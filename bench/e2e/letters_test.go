@@ -2,7 +2,9 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -144,17 +146,20 @@ func TestRefusedRow(t *testing.T) {
 	}
 }
 
-// admin runs a statement as the store's owner.
-func (h *home) admin(sql string) {
+// admin runs statements as the store's owner.
+func (h *home) admin(statements ...string) {
 	h.Helper()
 	p := h.start("store")
 	h.until("the store", func() bool { return strings.Contains(p.out.String(), "http://") })
 	defer func() { _ = p.Process.Signal(os.Interrupt); <-p.done }()
-	resp, err := http.Post(strings.TrimSpace(p.out.String())+"/?user=default", "text/plain", strings.NewReader(sql))
-	h.must(err)
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		h.Fatalf("%s: %s", sql, resp.Status)
+	for _, sql := range statements {
+		resp, err := http.Post(strings.TrimSpace(p.out.String())+"/?user=default&database=earshot", "text/plain", strings.NewReader(sql))
+		h.must(err)
+		text, err := io.ReadAll(resp.Body)
+		h.must(errors.Join(err, resp.Body.Close()))
+		if resp.StatusCode != http.StatusOK {
+			h.Fatalf("%s: %s: %s", sql, resp.Status, text)
+		}
 	}
 }
 

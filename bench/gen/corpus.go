@@ -20,6 +20,8 @@ type Options struct {
 	MaxContent int     `json:"max_content"` // bytes of one text; 50,000
 	Broken     float64 `json:"broken"`      // share of lines that are followed by a torn one; 0
 	Repeated   float64 `json:"repeated"`    // share of lines that are written twice; 0
+	// Every is how long after one session the next begins; 7 minutes.
+	Every time.Duration `json:"every"`
 	// Start is when the first session begins. A table whose TTL has passed by then
 	// drops the rows.
 	Start time.Time `json:"start"` // 2026-11-01 08:00 UTC
@@ -34,6 +36,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxContent <= 0 {
 		o.MaxContent = 50_000
+	}
+	if o.Every <= 0 {
+		o.Every = 7 * time.Minute
 	}
 	if o.Start.IsZero() {
 		o.Start = time.Date(2026, 11, 1, 8, 0, 0, 0, time.UTC)

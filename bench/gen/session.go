@@ -31,7 +31,7 @@ type session struct {
 
 func newSession(o Options, p *pool, rng *rand.Rand, n int) *session {
 	s := &session{o: o, pool: p, rng: rng}
-	s.now = o.Start.UnixNano() + int64(n)*int64(7*time.Minute)
+	s.now = o.Start.UnixNano() + int64(n)*int64(o.Every)
 	s.id = s.uuid()
 	switch share := rng.Float64(); {
 	case share < 0.45:

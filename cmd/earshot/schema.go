@@ -21,7 +21,7 @@ func newSchema() *cobra.Command {
 func newSchemaPrint() *cobra.Command {
 	var file configFile
 	var cluster string
-	var roles bool
+	var roles, replicated bool
 	c := &cobra.Command{
 		Use:   "print",
 		Short: "Print the schema as SQL",
@@ -39,6 +39,7 @@ administrator to run once and to make users of.`,
 				return err
 			}
 			s, _ := schema(cfg, cluster)
+			s.Replicated = replicated
 			if roles {
 				return s.PrintRoles(c.OutOrStdout())
 			}
@@ -47,6 +48,7 @@ administrator to run once and to make users of.`,
 	}
 	file.add(c)
 	c.Flags().StringVar(&cluster, "cluster", "", "for this `CLUSTER`")
+	c.Flags().BoolVar(&replicated, "replicated", false, "for a database of the engine Replicated, which apply recognizes")
 	c.Flags().BoolVar(&roles, "roles", false, "print the roles instead of the tables")
 	return c
 }

@@ -54,6 +54,21 @@ const (
 	codeNoCluster       = 701
 )
 
+// replacedMeanwhile reports that a statement of the schema may have met a table or view
+// in the moment in which another program, at an earlier or a later migration, replaced it.
+func replacedMeanwhile(err error) bool {
+	const notFoundColumn, noSuchColumn, unknownIdentifier, unknownTable, isDropped, cannotAssignAlter = 10, 16, 47, 60, 218, 517
+	var ex *chgo.Exception
+	if !errors.As(err, &ex) {
+		return false
+	}
+	switch ex.Code {
+	case notFoundColumn, noSuchColumn, unknownIdentifier, unknownTable, isDropped, cannotAssignAlter:
+		return true
+	}
+	return false
+}
+
 func refusesSchema(code int32) bool {
 	switch code {
 	case codeBadArguments, codeUnknownFunction, codeNotImplemented, codeUnknownType, codeUnknownEngine, codeSyntax,

@@ -45,14 +45,24 @@ func (p Plan) Statements() []string {
 // refuses, with ErrSchema, a server that is too old, a database that a newer
 // program has migrated, and a migration that is not the one that was applied.
 func (s Schema) Plan(ctx context.Context, c *Conn) (Plan, error) {
-	p, err := s.plan(ctx, c)
-	if err != nil {
-		return p, fmt.Errorf("clickhouse: schema: %w", err)
-	}
-	return p, nil
+	_, p, err := s.plan(ctx, c)
+	return p, err
 }
 
-func (s Schema) plan(ctx context.Context, c *Conn) (Plan, error) {
+// plan is Plan, and the schema as this database needs it.
+func (s Schema) plan(ctx context.Context, c *Conn) (Schema, Plan, error) {
+	err := c.db.QueryRow(ctx, "SELECT countIf(engine = 'Replicated') > 0 FROM system.databases WHERE name = "+quoteText(s.withDefaults().Database)).Scan(&s.Replicated)
+	if err != nil {
+		return s, Plan{}, fmt.Errorf("clickhouse: schema: read databases: %w", err)
+	}
+	p, err := s.missing(ctx, c)
+	if err != nil {
+		return s, p, fmt.Errorf("clickhouse: schema: %w", err)
+	}
+	return s, p, nil
+}
+
+func (s Schema) missing(ctx context.Context, c *Conn) (Plan, error) {
 	var p Plan
 	migrations, err := s.Migrations()
 	if err != nil {
@@ -89,9 +99,9 @@ func (s Schema) plan(ctx context.Context, c *Conn) (Plan, error) {
 // Apply brings the database to where this program needs it, and returns what it
 // did. Every step can be done twice, so two programs may do this at one time.
 func (s Schema) Apply(ctx context.Context, c *Conn) (Plan, error) {
-	p, err := s.plan(ctx, c)
+	s, p, err := s.plan(ctx, c)
 	if err != nil {
-		return p, fmt.Errorf("clickhouse: schema: %w", err)
+		return p, err
 	}
 	if p.Applied == 0 {
 		for _, sql := range s.bootstrap() {
@@ -102,7 +112,7 @@ func (s Schema) Apply(ctx context.Context, c *Conn) (Plan, error) {
 	}
 	for _, m := range p.Pending {
 		err := s.migrate(ctx, c, m)
-		for try := 1; err != nil && crossed(err) && try <= 8; try++ {
+		for try := 1; err != nil && replacedMeanwhile(err) && try <= 8; try++ {
 			select {
 			case <-ctx.Done():
 				return p, ctx.Err()
@@ -129,20 +139,6 @@ func (s Schema) migrate(ctx context.Context, c *Conn, m Migration) error {
 		}
 	}
 	return nil
-}
-
-// crossed reports whether a statement may have failed because another program that is
-// at an earlier or a later migration has replaced the view that it alters.
-func crossed(err error) bool {
-	var ex *chgo.Exception
-	if !errors.As(err, &ex) {
-		return false
-	}
-	switch ex.Code {
-	case 10, 16, 47, 60, 517: // no such column, or table, and one that was renamed meanwhile
-		return true
-	}
-	return false
 }
 
 // change runs a statement of the schema.

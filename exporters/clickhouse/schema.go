@@ -42,6 +42,11 @@ type Schema struct {
 	Database string // DefaultDatabase when empty
 	Cluster  string // empty for one server
 	TTL      TTL
+
+	// Replicated is for a database of the engine Replicated, which carries every
+	// statement to its replicas and gives tables their paths. Plan and Apply find it
+	// out; Print does not look.
+	Replicated bool
 }
 
 // Migration is a numbered step. A released one never changes. Numbers ascend; one
@@ -154,10 +159,13 @@ COMMENT 'Which steps of the schema this database has'`,
 // everywhere is the engine of a small table that all nodes of all shards have
 // whole, so that it can be joined where the rows are.
 func (s Schema) everywhere(ver string) string {
-	if s.Cluster == "" {
-		return "ReplacingMergeTree(" + ver + ")"
+	switch {
+	case s.Cluster != "":
+		return "ReplicatedReplacingMergeTree('/clickhouse/tables/{uuid}', '{shard}-{replica}', " + ver + ")"
+	case s.Replicated:
+		return "ReplicatedReplacingMergeTree(" + ver + ")"
 	}
-	return "ReplicatedReplacingMergeTree('/clickhouse/tables/{uuid}', '{shard}-{replica}', " + ver + ")"
+	return "ReplacingMergeTree(" + ver + ")"
 }
 
 // record returns the statement that notes a migration as applied.
@@ -190,13 +198,16 @@ func (s Schema) onCluster() string {
 func (s Schema) functions() template.FuncMap {
 	engine := func(name string) func(args ...string) string {
 		return func(args ...string) string {
-			if s.Cluster == "" {
-				return name + "(" + strings.Join(args, ", ") + ")"
+			if s.Cluster != "" {
+				// The path has the table's UUID: a table that was dropped and made again
+				// does not find the remains of the old one.
+				args = append([]string{"'/clickhouse/tables/{uuid}/{shard}'", "'{replica}'"}, args...)
 			}
-			// The path has the table's UUID: a table that was dropped and made again
-			// does not find the remains of the old one.
-			args = append([]string{"'/clickhouse/tables/{uuid}/{shard}'", "'{replica}'"}, args...)
-			return "Replicated" + name + "(" + strings.Join(args, ", ") + ")"
+			kind := name
+			if s.Cluster != "" || s.Replicated {
+				kind = "Replicated" + name
+			}
+			return kind + "(" + strings.Join(args, ", ") + ")"
 		}
 	}
 	return template.FuncMap{
@@ -209,7 +220,7 @@ func (s Schema) functions() template.FuncMap {
 		"aggregating": engine("AggregatingMergeTree"),
 		"settings": func() string {
 			set := "ttl_only_drop_parts = 1, non_replicated_deduplication_window = 1000"
-			if s.Cluster != "" { // a retry may come after an outage of days
+			if s.Cluster != "" || s.Replicated { // a retry may come after an outage of days
 				set = "ttl_only_drop_parts = 1, replicated_deduplication_window_seconds = 604800"
 			}
 			return set

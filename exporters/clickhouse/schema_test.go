@@ -227,12 +227,53 @@ func TestClusterSchema(t *testing.T) {
 		}
 		if strings.Contains(sql, "ENGINE = Distributed") {
 			distributed++
+			for table, key := range map[string]string{"messages": "session_id", "tool_calls": "session_id", "delegations": "session_id", "otel_traces": "TraceId"} {
+				if strings.Contains(sql, "'"+table+"_local'") && !strings.HasSuffix(sql, "cityHash64("+key+"))") {
+					t.Errorf("%s is not distributed by %s: %s", table, key, formatted)
+				}
+			}
 		} else if strings.Contains(sql, "MergeTree") && !strings.Contains(sql, "Replicated") {
 			t.Errorf("not replicated: %s", formatted)
 		}
 	}
 	if want := len(newWriters(nil, schema).tables()) + 3; distributed != want { // and three that views feed
 		t.Errorf("%d distributed tables, want %d", distributed, want)
+	}
+}
+
+// TestReplicatedSchema has no Keeper to replicate with: it checks that the server
+// can read every statement, and that no table is left to one replica.
+func TestReplicatedSchema(t *testing.T) {
+	conn, s := database(t)
+	schema := Schema{Database: s.Database, Replicated: true, TTL: testTTL}
+	migrations, err := schema.Migrations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	statements := schema.bootstrap()
+	for _, m := range migrations {
+		statements = append(statements, m.Statements...)
+	}
+	tables := 0
+	for _, sql := range statements {
+		if err := conn.Exec(t.Context(), "EXPLAIN AST "+sql); err != nil {
+			t.Errorf("%v in:\n%s", err, sql)
+		}
+		if strings.Contains(sql, "MergeTree") {
+			tables++
+			if !strings.Contains(sql, "ENGINE = Replicated") || strings.Contains(sql, "'/clickhouse/") {
+				t.Errorf("not replicated, or under a path of its own: %s", sql)
+			}
+		}
+		if strings.Contains(sql, "ON CLUSTER") || strings.Contains(sql, "Distributed") {
+			t.Errorf("for a cluster: %s", sql)
+		}
+	}
+	if want := len(newWriters(nil, schema).tables()) + 5; tables != want { // three that views feed, prices and migrations
+		t.Errorf("%d tables, want %d", tables, want)
+	}
+	if found, _, err := (Schema{Database: s.Database}).plan(t.Context(), conn); err != nil || found.Replicated {
+		t.Errorf("a plain database is taken for a replicated one, or error %v", err)
 	}
 }
 

@@ -90,7 +90,12 @@ FROM (
 LEFT ANY JOIN (
   SELECT span_id, argMax(substringUTF8(delegate_task, 1, 200), (ts, seq)) AS task
   FROM v_messages
-  WHERE `+inRange+` AND kind = 'delegation'
+  WHERE `+inRange+` AND kind = 'delegation' AND session_id IN (
+    SELECT session_id
+    FROM v_delegations
+    `+done+`
+    ORDER BY duration_ms DESC, span_id
+    LIMIT 50)
   GROUP BY span_id) AS t ON toString(d.span_id) = t.span_id
 ORDER BY Duration DESC, d.span_id`)).
 		Field("Duration", grafana.Unit("ms"), grafana.Gauge(), grafana.Columns(160)).Field("Status", grafana.Red("error"), grafana.Columns(90)).

@@ -21,10 +21,10 @@ const conversation = `WITH if(${session:singlequote} != '', ${session:singlequot
 // ofConversation is the condition for what belongs to that conversation.
 const ofConversation = `session_id = shown AND ts >= since AND ts <= until`
 
-// candidates are the conversations that a list of the latest may have, of which
-// only then the messages are read.
+// candidates are the conversations that a list of the latest may have. Only their
+// messages are read, and only since the first of them began.
 const candidates = `
-    SELECT session_id
+    SELECT session_id, began
     FROM v_session_times
     WHERE ` + spoke + `
       AND $__conditionalAll(hasAny(formats, [${format:singlequote}]), $format)
@@ -43,7 +43,7 @@ func sessions() *grafana.Dashboard {
 
 	d.Row(8,
 		grafana.Bars("Active conversations", "Conversations with a message, by when.", "short", sql(`
-SELECT $__timeInterval(ts) AS time, format, uniqExact(session_id) AS sessions
+SELECT $__timeInterval(ts) AS time, format, uniq(session_id) AS sessions
 FROM v_messages
 `+chosen+`
 GROUP BY time, format
@@ -56,6 +56,7 @@ GROUP BY time, kind
 ORDER BY time, kind`)).Every("5m").Empty("No messages in this range"),
 	)
 	d.Row(11, grafana.Table("Conversations", "With a message in this range; the numbers are of the range. Session shows it below.", sql(`
+WITH (SELECT (groupArray(session_id), min(began)) FROM (`+candidates+`)) AS latest_of_all
 SELECT max(ts) AS Latest, session_id AS Session, any(format) AS Format,
   argMinIf(substringUTF8(content, 1, 160), (ts, seq), kind = 'user' AND NOT hidden AND content != '') AS "Begins with",
   uniqExactIf(trace_id, trace_id != '') AS Turns, count() AS Messages, countIf(kind = 'tool_call') AS Tools, countIf(kind = 'delegation') AS Delegations,
@@ -63,7 +64,7 @@ SELECT max(ts) AS Latest, session_id AS Session, any(format) AS Format,
   arrayStringConcat(arraySort(groupUniqArrayIf(agent_name, agent_name != '' AND kind != 'user')), ', ') AS Agents
 FROM v_messages
 `+chosen+`
-  AND session_id IN (`+candidates+`)
+  AND ts >= latest_of_all.2 AND session_id IN (SELECT arrayJoin(latest_of_all.1))
 GROUP BY tenant, session_id
 ORDER BY Latest DESC, Session
 LIMIT 500`)).Field("Session", grafana.LinkTo("Read it below", "/d/earshot-sessions?var-session=${__value.raw}"+carry), grafana.Columns(280)).

@@ -8,65 +8,97 @@ import (
 	"time"
 )
 
-// copied are the tables that grow with the traffic, each with what makes a copy a
-// row of its own: {k} is the number of the copy, {s} by how many seconds it is
-// earlier.
+// copied are the tables that grow with the traffic, each with what makes the rows
+// of copy k rows of their own, earlier by a whole number of seconds. Messages are
+// the last: a copy that has them has everything. What materialized views keep
+// follows by itself.
 var copied = []struct{ table, replace string }{
-	{"messages", `ts - toIntervalSecond({s}) AS ts, concat(session_id, '-', toString({k})) AS session_id, if(run_id = '', '', concat(run_id, '-', toString({k}))) AS run_id,
-		if(parent_run_id = '', '', concat(parent_run_id, '-', toString({k}))) AS parent_run_id, if(child_run_id = '', '', concat(child_run_id, '-', toString({k}))) AS child_run_id,
-		toFixedString(lower(hex(sipHash128(message_id, {k}))), 32) AS message_id, ` + ids("trace_id", 32) + `, ` + ids("span_id", 16) + `,
-		ingest_ts - toIntervalSecond({s}) AS ingest_ts`},
-	{"otel_traces", `Timestamp - toIntervalSecond({s}) AS Timestamp, ` + ids("TraceId", 32) + `, ` + ids("SpanId", 16) + `, ` + ids("ParentSpanId", 16) + `,
-		mapUpdate(SpanAttributes, map('gen_ai.conversation.id', concat(SpanAttributes['gen_ai.conversation.id'], '-', toString({k})))) AS SpanAttributes,
-		IngestTs - toIntervalSecond({s}) AS IngestTs`},
-	{"tool_calls", `ts - toIntervalSecond({s}) AS ts, concat(session_id, '-', toString({k})) AS session_id, ` + ids("trace_id", 32) + `,
-		toFixedString(lower(hex(sipHash64(span_id, {k}))), 16) AS span_id, ingest_ts - toIntervalSecond({s}) AS ingest_ts`},
-	{"delegations", `ts - toIntervalSecond({s}) AS ts, concat(session_id, '-', toString({k})) AS session_id, ` + ids("trace_id", 32) + `,
-		toFixedString(lower(hex(sipHash64(span_id, {k}))), 16) AS span_id, ingest_ts - toIntervalSecond({s}) AS ingest_ts`},
+	{"otel_traces", join(earlier("Timestamp", "IngestTs"), hashed(32, "TraceId"), hashed(16, "SpanId", "ParentSpanId"),
+		mapped("SpanAttributes", "gen_ai.conversation.id", "earshot.run.id", "earshot.parent_run.id", "earshot.child_run.id", "gen_ai.tool.call.id", "gen_ai.response.id"),
+		"arrayMap(t -> "+hash(32, "t")+", `Links.TraceId`) AS `Links.TraceId`", "arrayMap(s -> "+hash(16, "s")+", `Links.SpanId`) AS `Links.SpanId`",
+		"arrayMap(t -> t - toIntervalSecond(back), `Events.Timestamp`) AS `Events.Timestamp`")},
+	{"tool_calls", join(earlier("ts", "ingest_ts"), numbered("session_id", "run_id", "tool_call_id"), hashed(32, "trace_id"), hashed(16, "span_id"))},
+	{"delegations", join(earlier("ts", "ingest_ts"), numbered("session_id", "run_id", "tool_call_id", "child_run_id"), hashed(32, "trace_id"), hashed(16, "span_id"))},
+	{"findings", join(earlier("ts", "ingest_ts"), numbered("session_id", "run_id"), hashed(32, "trace_id"), hashed(16, "span_id"))},
+	{"streams", join(earlier("started_at", "ingest_ts"), numbered("session_id", "run_id", "stream"))},
+	{"messages", join(earlier("ts", "ingest_ts"), numbered("session_id", "run_id", "parent_run_id", "child_run_id", "tool_call_id"),
+		hashed(32, "message_id", "parent_message_id", "trace_id"), hashed(16, "span_id"),
+		mapped("attributes", "parent_call_id", "response_id", "request_id", "task_id"))},
 }
 
-func ids(column string, length int) string {
-	return fmt.Sprintf("if(%[1]s = '', '', lower(hex(sipHash%[2]d(%[1]s, {k})))) AS %[1]s", column, 4*length)
-}
+func join(parts ...string) string { return strings.Join(parts, ", ") }
 
-const (
-	month = 30 * 24 * time.Hour
-	step  = 1_000_000 // messages of one insert, about
-)
-
-// fill copies the seed until there are as many messages as were asked for.
-func (s *settings) fill(ctx context.Context, db *database) error {
-	var have, seed uint64
-	if err := db.scan(ctx, "SELECT count() FROM messages", &have); err != nil {
-		return err
+// each replaces columns by an expression of them.
+func each(columns []string, expression func(string) string) string {
+	var out []string
+	for _, c := range columns {
+		out = append(out, expression(c)+" AS "+c)
 	}
+	return join(out...)
+}
+
+func earlier(columns ...string) string {
+	return each(columns, func(c string) string { return c + " - toIntervalSecond(back)" })
+}
+
+// numbered are ids of the protocol: they keep their shape, and tell their copy.
+func numbered(columns ...string) string {
+	return each(columns, func(c string) string { return "if(" + c + " = '', '', concat(" + c + ", '-', toString(k)))" })
+}
+
+// hashed are ids that are hashes, of that many hex digits.
+func hashed(digits int, columns ...string) string {
+	return each(columns, func(c string) string { return hash(digits, c) })
+}
+
+func hash(digits int, id string) string {
+	return fmt.Sprintf("if(empty(%[1]s), '', lower(hex(sipHash%[2]d(toString(%[1]s), k))))", id, 4*digits)
+}
+
+// mapped is an attribute map, in which these keys have ids of the protocol.
+func mapped(column string, keys ...string) string {
+	return fmt.Sprintf("mapApply((name, v) -> (name, if(name IN ('%s'), concat(v, '-', toString(k)), v)), %s) AS %[2]s", strings.Join(keys, "', '"), column)
+}
+
+const month = 30 * 24 * time.Hour
+
+// fill copies the seed until there are as many messages as were asked for. It
+// returns how many copies there are, the seed among them. Each is a part or two of
+// a table, which follow each other in time as they would after the first merges of
+// a server that hears them live; there are no other merges, so that none is measured
+// with the queries.
+func (s *settings) fill(ctx context.Context, db *database) (n uint64, err error) {
 	if err := db.exec(ctx, "CREATE DATABASE IF NOT EXISTS seed"); err != nil {
-		return err
+		return 0, err
 	}
 	for _, c := range copied {
 		if err := db.exec(ctx, "CREATE TABLE IF NOT EXISTS seed."+c.table+" ENGINE = MergeTree ORDER BY tuple() AS SELECT * FROM "+c.table+" FINAL"); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	if err := db.scan(ctx, "SELECT count() FROM seed.messages", &seed); err != nil {
-		return err
+	var have, seed uint64
+	if err := db.scan(ctx, "SELECT (SELECT count() FROM messages), (SELECT count() FROM seed.messages)", &have, &seed); err != nil {
+		return 0, err
 	}
-	copies := uint64(s.rows) / seed
-	done := have / seed
+	n = max((uint64(s.rows)+seed/2)/seed, 1)
+	if err := db.exec(ctx, "SYSTEM STOP MERGES"); err != nil {
+		return 0, err
+	}
+	apart := uint64(month/time.Second) / n
 	began := time.Now()
-	for next := max(done, 1); next < copies; {
-		n := min(max(step/seed, 1), copies-next)
+	for k := max(have/seed, 1); k < n; k++ {
 		for _, c := range copied {
-			shift := fmt.Sprintf("toUInt32(k * %d)", uint64(month/time.Second)/copies)
-			replace := strings.NewReplacer("{k}", "k", "{s}", shift).Replace(c.replace)
-			sql := fmt.Sprintf("INSERT INTO %[1]s SELECT * EXCEPT k REPLACE (%[2]s) FROM seed.%[1]s CROSS JOIN (SELECT number AS k FROM numbers(%[3]d, %[4]d)) AS n SETTINGS exclude_materialize_skip_indexes_on_insert = 'idx_fts'", c.table, replace, next, n)
+			sql := fmt.Sprintf("INSERT INTO %[1]s WITH toUInt32(%[2]d) AS k, toUInt32(%[3]d) AS back SELECT * REPLACE (%[4]s) FROM seed.%[1]s SETTINGS insert_deduplicate = 0, min_insert_block_size_rows = 10000000, min_insert_block_size_bytes = 1000000000",
+				c.table, k, k*apart, c.replace)
+			if time.Duration(k*apart)*time.Second > ranges[len(ranges)-1].last+24*time.Hour { // no query looks there: save the time
+				sql += ", exclude_materialize_skip_indexes_on_insert = 'idx_fts, idx_res_attr_key, idx_res_attr_value, idx_span_attr_key, idx_span_attr_value'"
+			}
 			if err := db.exec(ctx, sql); err != nil {
-				return fmt.Errorf("%s: %w", c.table, err)
+				return 0, fmt.Errorf("%s: %w", c.table, err)
 			}
 		}
-		next += n
-		fmt.Fprintf(os.Stderr, "\r%.1f M messages, %s ", float64(next*seed)/1e6, time.Since(began).Round(time.Second))
+		fmt.Fprintf(os.Stderr, "\r%.1f M messages, %s ", float64((k+1)*seed)/1e6, time.Since(began).Round(time.Second))
 	}
 	fmt.Fprintln(os.Stderr)
-	return nil
+	return n, nil
 }

@@ -69,13 +69,22 @@ func run(ctx context.Context) error {
 		return fmt.Errorf("measure: store: %w", err)
 	}
 	defer stop()
-	if err := s.fill(ctx, db); err != nil {
+	n, err := s.fill(ctx, db)
+	if err != nil {
 		return fmt.Errorf("measure: fill: %w", err)
+	}
+	if err := s.check(ctx, db, n); err != nil {
+		return fmt.Errorf("measure: check: %w", err)
 	}
 	return s.measure(ctx, db)
 }
 
 func (s *settings) config() string { return filepath.Join(s.dir, "earshot.yaml") }
+
+const (
+	copies     = 100 // of the seed
+	perSession = 107 // messages, about, in 80 kB with texts of 1,000 bytes at most
+)
 
 // seed lets traffic through the sidecar, unless that was done before.
 func (s *settings) seed(ctx context.Context) error {
@@ -85,9 +94,12 @@ func (s *settings) seed(ctx context.Context) error {
 	if err := s.command(ctx, filepath.Join(s.root, "bin", "earshot"), "demo", "--dir", s.dir); err != nil {
 		return err
 	}
-	begin := time.Now().UTC().Add(-12 * time.Hour).Format(time.RFC3339)
-	if err := s.command(ctx, "go", "run", "./bench/cmd/gen", "-dir", filepath.Join(s.dir, "traffic", "legion"),
-		"-sessions", "100", "-bytes", "20e6", "-max-content", "4000", "-start", begin); err != nil {
+	// As many sessions, one after the other, as fill up the time between two copies.
+	sessions := max(int(s.rows/copies/perSession), 1)
+	const apart = month / copies
+	begin := time.Now().UTC().Add(-apart).Format(time.RFC3339)
+	if err := s.command(ctx, "go", "run", "./bench/cmd/gen", "-dir", filepath.Join(s.dir, "traffic", "legion"), "-start", begin, "-every", (apart / time.Duration(sessions)).String(),
+		"-sessions", fmt.Sprint(sessions), "-bytes", fmt.Sprint(sessions*80_000), "-max-content", "1000"); err != nil {
 		return err
 	}
 	return s.command(ctx, filepath.Join(s.root, "bin", "earshot"), "run", "-c", s.config(), "--until-idle", "3s")

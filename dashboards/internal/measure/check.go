@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// check holds the copies against what the sidecar would have stored of as much
+// traffic: every table has so many times the rows of the seed, what materialized
+// views keep follows, and a copied conversation reads as the one it was made of.
+func (s *settings) check(ctx context.Context, db *database, n uint64) error {
+	counts := map[string][2]string{
+		"sessions":                {"SELECT uniqExact(session_id) FROM sessions", "SELECT uniqExact(session_id) FROM seed.messages"},
+		"otel_traces_trace_id_ts": {"SELECT uniqExact(TraceId) FROM otel_traces_trace_id_ts", "SELECT uniqExact(TraceId) FROM seed.otel_traces"},
+		"tool_usage_1h": {"SELECT sum(calls) FROM (SELECT uniqExactMerge(calls) AS calls FROM tool_usage_1h GROUP BY hour)",
+			"SELECT uniqExact(span_id) FROM seed.tool_calls WHERE status != 'running'"},
+	}
+	for _, c := range copied {
+		counts[c.table] = [2]string{"SELECT count() FROM " + c.table + " FINAL", "SELECT count() FROM seed." + c.table}
+	}
+	var errs []error
+	for table, of := range counts {
+		var have, seed uint64
+		if err := errors.Join(db.scan(ctx, of[0], &have), db.scan(ctx, of[1], &seed)); err != nil {
+			return fmt.Errorf("%s: %w", table, err)
+		}
+		if have != seed*n {
+			errs = append(errs, fmt.Errorf("%s has %d, not %d times %d", table, have, n, seed))
+		}
+	}
+	if n < 2 {
+		return errors.Join(errs...)
+	}
+	var session string
+	if err := db.scan(ctx, "SELECT session_id FROM seed.delegations WHERE child_run_id != '' GROUP BY session_id ORDER BY count() DESC, session_id LIMIT 1", &session); err != nil {
+		return err
+	}
+	k := n / 2
+	want, err := s.show(ctx, session, 0)
+	if err != nil {
+		return err
+	}
+	got, err := s.show(ctx, fmt.Sprint(session, "-", k), time.Duration(k*(uint64(month/time.Second)/n))*time.Second)
+	if err != nil {
+		return err
+	}
+	if got = strings.ReplaceAll(got, fmt.Sprint("-", k, `"`), `"`); got != want {
+		errs = append(errs, fmt.Errorf("session %s does not read as its copy %d:\n%s\n%s", session, k, want, got))
+	}
+	return errors.Join(errs...)
+}
+
+var (
+	hex  = regexp.MustCompile(`"([0-9a-f]{16}|[0-9a-f]{32})"`)
+	when = regexp.MustCompile(`"20\d\d-[0-9T:.Z-]+"`)
+)
+
+// show is a conversation as earshot shows it, its hashes numbered in the order in
+// which they come and its times later by as much.
+func (s *settings) show(ctx context.Context, session string, later time.Duration) (string, error) {
+	cmd := exec.CommandContext(ctx, filepath.Join(s.root, "bin", "earshot"), "show", session, "-c", s.config(), "-o", "json")
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("show %s: %w", session, err)
+	}
+	met := make(map[string]int)
+	text := hex.ReplaceAllStringFunc(string(out), func(id string) string {
+		if _, before := met[id]; !before {
+			met[id] = len(met)
+		}
+		return fmt.Sprint(`"hash `, met[id], `"`)
+	})
+	return when.ReplaceAllStringFunc(text, func(at string) string {
+		t, err := time.Parse(`"`+time.RFC3339Nano+`"`, at)
+		if err != nil {
+			return at
+		}
+		return t.Add(later).Format(`"` + time.RFC3339Nano + `"`)
+	}), nil
+}
