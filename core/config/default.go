@@ -12,8 +12,8 @@ func Default() *Config {
 		},
 		Delivery: Delivery{
 			FlushInterval: Duration(500 * time.Millisecond),
-			BatchRows:     20_000,
-			BatchBytes:    8 << 20,
+			BatchRows:     50_000,
+			BatchBytes:    16 << 20,
 			MaxInFlight:   16 << 20,
 			RetryMin:      Duration(200 * time.Millisecond),
 			RetryMax:      Duration(30 * time.Second),

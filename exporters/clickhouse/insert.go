@@ -27,9 +27,10 @@ func (x *Exporter) insert(ctx context.Context, j *job, next blocks, token string
 		"insert_deduplication_token": token,
 		// A retry must not count twice in what is fed by materialized views either.
 		"deduplicate_blocks_in_dependent_materialized_views": 1,
-		// The full-text index of a small part is thrown away by the first merge, which
-		// builds its own. Building it here as well doubled what an insert costs.
-		"exclude_materialize_skip_indexes_on_insert": "idx_fts",
+		// The indexes of a small part are thrown away by the first merge, which builds its
+		// own. Building the full-text one here as well doubled what an insert costs, and the
+		// others are two files each, up to half of the files of a part.
+		"materialize_skip_indexes_on_insert": 0,
 		// Rows of one key are put together by the next merge and by FINAL. Doing so in
 		// every insert copies all of its text once more, to find next to nothing.
 		"optimize_on_insert": 0,

@@ -126,11 +126,12 @@ func (p *process) ended() bool {
 	}
 }
 
-// arrive waits until everything is in the store.
+// arrive waits until everything is in the store. To look costs the engine some
+// milliseconds, more than many an insert, so it looks less often the longer it takes.
 func (p *process) arrive(ctx context.Context, db *engine, s subject, o *corpus) error {
 	sql, all := s.arrived(o)
 	had, moved := int64(-1), p.began
-	for ; ; time.Sleep(50 * time.Millisecond) {
+	for ; ; time.Sleep(max(50*time.Millisecond, time.Since(p.began)/40)) {
 		ended := p.ended()
 		p.last = time.Now()
 		got, err := db.query(ctx, sql)

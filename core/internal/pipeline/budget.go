@@ -68,6 +68,13 @@ func (b *budget) wake() {
 	}
 }
 
+// wanted reports whether somebody waits.
+func (b *budget) wanted() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.waiters) > 0
+}
+
 // held returns the bytes that are on their way.
 func (b *budget) held() int64 {
 	b.mu.Lock()

@@ -79,7 +79,7 @@ func (c *core) run(ctx context.Context) error {
 		case now := <-slow.C:
 			c.idle(now)
 		}
-		if err == nil && c.epoch.full(&c.p.settings) {
+		if err == nil && (c.epoch.full(&c.p.settings) || c.starved()) {
 			err = c.seal(ctx, nil)
 		}
 		if err == nil && len(c.relinks) > 0 {

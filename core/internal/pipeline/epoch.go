@@ -17,19 +17,20 @@ import (
 // epoch is what is collected between two checkpoints.
 type epoch struct {
 	batch *export.Batch
+	shelf *shelf // has the lists of the batch until the first record comes
 	jobs  []*job // whose buffers the batch's texts lie in
 	bytes int64
 	began time.Time
 }
 
-func newEpoch(s *shelf) *epoch { return &epoch{batch: s.take()} }
+func newEpoch(s *shelf) *epoch { return &epoch{batch: &export.Batch{}, shelf: s} }
 
 // shelf keeps the lists of epochs that are done for those to come. A message takes
 // 750 bytes beside its text: lists that grew anew in every epoch were more than half
 // of all that a sidecar allocated.
 type shelf struct {
 	mu    sync.Mutex
-	spare []*export.Batch
+	spare []lists
 	// What the last epoch had and an eighth: lists that are made are made for as much,
 	// because growing to a size leaves four times of it behind.
 	messages, spans int
@@ -38,17 +39,22 @@ type shelf struct {
 // spares is how many are kept: one epoch is with the exporters, one is filled.
 const spares = 2
 
-// take returns an empty batch.
-func (s *shelf) take() *export.Batch {
+// take returns empty lists.
+func (s *shelf) take() lists {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := len(s.spare)
 	if n == 0 {
-		return &export.Batch{Messages: make([]msg.Message, 0, s.messages), Spans: make([]msg.Span, 0, s.spans)}
+		return lists{make([]msg.Message, 0, s.messages), make([]msg.Span, 0, s.spans)}
 	}
-	b := s.spare[n-1]
+	l := s.spare[n-1]
 	s.spare = s.spare[:n-1]
-	return b
+	return l
+}
+
+type lists struct {
+	messages []msg.Message
+	spans    []msg.Span
 }
 
 // note notes how large an epoch was.
@@ -66,7 +72,7 @@ func (s *shelf) give(b *export.Batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.spare) < spares {
-		s.spare = append(s.spare, &export.Batch{Messages: b.Messages[:0], Spans: b.Spans[:0]})
+		s.spare = append(s.spare, lists{b.Messages[:0], b.Spans[:0]})
 	}
 }
 
@@ -74,9 +80,12 @@ func (e *epoch) empty() bool { return e.began.IsZero() }
 
 // add notes that a record is being added.
 func (e *epoch) add() {
-	if e.began.IsZero() {
-		e.began = time.Now()
+	if !e.empty() {
+		return
 	}
+	e.began = time.Now()
+	l := e.shelf.take()
+	e.batch.Messages, e.batch.Spans = l.messages, l.spans
 }
 
 func (e *epoch) message(m *msg.Message) {
@@ -92,6 +101,12 @@ func (e *epoch) keep(j *job) {
 
 func (e *epoch) full(s *Settings) bool {
 	return e.bytes >= s.BatchBytes || e.batch.Len() >= s.BatchRows
+}
+
+// starved reports whether the epoch is all that is on its way, and sources wait for
+// what it holds: it will not become larger.
+func (c *core) starved() bool {
+	return !c.epoch.empty() && c.sealed.Load() == 0 && c.p.outstanding.Load() == 0 && c.p.inFlight.wanted()
 }
 
 // seal ends the epoch: its records and the checkpoint that holds when they are
@@ -122,11 +137,12 @@ func (c *core) seal(ctx context.Context, then func()) error {
 	c.sealed.Add(1)
 	c.p.metrics.InFlight.Set(float64(c.p.inFlight.held()))
 	return c.p.outlet.Submit(ctx, e.batch, d, func() {
+		c.p.progress.committed.Add(int64(e.batch.Len()))
+		// Before room is made, so that what comes finds the lists.
+		c.shelf.give(e.batch)
 		for _, j := range e.jobs {
 			c.free(j)
 		}
-		c.p.progress.committed.Add(int64(e.batch.Len()))
-		c.shelf.give(e.batch)
 		c.sealed.Add(-1)
 		if then != nil {
 			then()

@@ -380,7 +380,8 @@ func (w *world) run(stop <-chan struct{}) {
 	}
 	defer d.Close()
 	settings := w.settings
-	settings.FlushInterval, settings.FlushIdle, settings.Logger = 5*time.Millisecond, time.Hour, log
+	settings.FlushIdle, settings.Logger = time.Hour, log
+	settings.FlushInterval = stdcmp.Or(settings.FlushInterval, 5*time.Millisecond)
 	settings.BatchRows = stdcmp.Or(settings.BatchRows, 50)
 	p := pipeline.New(settings, check, d)
 	exe, err := os.Executable()

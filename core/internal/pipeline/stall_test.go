@@ -30,3 +30,24 @@ func TestFullPipelineGoesOn(t *testing.T) {
 		t.Errorf("%d messages of %d", n, len(all))
 	}
 }
+
+// A batch that holds all that may be in flight is sent when the sources wait for it,
+// and not when its time has come.
+func TestBatchOfAllInFlightDoesNotWait(t *testing.T) {
+	all := lines(`{"n":%d,"run":"r","kind":"user","text":"x"}`, 12000)
+	stop := make(chan struct{})
+	w := &world{
+		t: t, dir: t.TempDir(), table: newTable(), files: []*file{{name: "f", lines: all, most: 2}},
+		settings: pipeline.Settings{FlushInterval: time.Hour, BatchRows: 1 << 20, BatchBytes: 64 << 10, MaxInFlight: 64 << 10},
+	}
+	w.during = func(p *pipeline.Pipeline) {
+		defer close(stop)
+		for end := time.Now().Add(20 * time.Second); p.Progress().Committed < int64(len(all)/2); <-time.After(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Errorf("it stands still: %+v", p.Progress())
+				return
+			}
+		}
+	}
+	w.run(stop)
+}

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"slices"
+	"sync"
 
 	"google.golang.org/grpc/mem"
 )
@@ -28,4 +29,26 @@ func (b *buffer) trim() {
 		*b = nil
 	}
 	*b = (*b)[:0]
+}
+
+// sent are the buffers of responses that gRPC has sent.
+type sent struct{ pool sync.Pool }
+
+var _ mem.BufferPool = (*sent)(nil)
+
+// Get implements mem.BufferPool.
+func (s *sent) Get(length int) *[]byte {
+	b, ok := s.pool.Get().(*[]byte)
+	if !ok {
+		b = new([]byte)
+	}
+	*b = slices.Grow((*b)[:0], length)[:length]
+	return b
+}
+
+// Put implements mem.BufferPool.
+func (s *sent) Put(b *[]byte) {
+	if cap(*b) <= keep {
+		s.pool.Put(b)
+	}
 }

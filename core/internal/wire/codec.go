@@ -18,22 +18,27 @@ const MaxMessage = 256 << 20
 
 // Codec encodes Request and Response by hand and leaves every other message to
 // gRPC's protobuf codec, whose name it bears: on the wire they are the same.
-type Codec struct{ proto encoding.CodecV2 }
+type Codec struct {
+	proto encoding.CodecV2
+	sent  *sent
+}
 
 // NewCodec returns a codec.
-func NewCodec() *Codec { return &Codec{proto: encoding.GetCodecV2(proto.Name)} }
+func NewCodec() *Codec { return &Codec{proto: encoding.GetCodecV2(proto.Name), sent: &sent{}} }
 
 // Name implements encoding.CodecV2.
 func (c *Codec) Name() string { return proto.Name }
 
-// Marshal implements encoding.CodecV2.
+// Marshal implements encoding.CodecV2. It leaves a Response empty: its buffer is
+// gRPC's until it is sent, and the Response goes on with another.
 func (c *Codec) Marshal(v any) (mem.BufferSlice, error) {
 	switch v := v.(type) {
 	case *Request:
 		return v.Marshal()
 	case *Response:
-		// The sender goes on with its buffer as soon as it has sent.
-		return mem.BufferSlice{mem.Copy(v.buf, mem.DefaultBufferPool())}, nil
+		b := []byte(v.buf)
+		v.buf = *c.sent.Get(0)
+		return mem.BufferSlice{mem.NewBuffer(&b, c.sent)}, nil
 	}
 	return c.proto.Marshal(v)
 }
