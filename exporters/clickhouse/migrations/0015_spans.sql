@@ -31,7 +31,8 @@ AS SELECT
     if(SpanAttributes['error.type'] != '', SpanAttributes['error.type'], SpanAttributes['earshot.cancel.reason']) AS error_type,
     StatusMessage AS error, FirstToken * 1000 AS first_token_ms, OutputTokens AS output_tokens
 FROM {{name "otel_traces"}} FINAL
-COMMENT 'Spans that have ended, with the attributes that people ask for as columns. output_tokens of a run are those of its chats once more';
+WHERE ScopeName = 'github.com/earshot-dev/earshot'
+COMMENT 'Spans of Earshot that have ended, not those that an agent sent itself, with the attributes that people ask for as columns. output_tokens of a run are those of its chats once more';
 
 ALTER TABLE {{view "v_spans"}}{{onCluster}}
     COMMENT COLUMN tenant 'Owner of the data',
