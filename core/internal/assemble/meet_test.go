@@ -221,6 +221,35 @@ func TestSamePromptTwice(t *testing.T) {
 	}
 }
 
+// TestMovesTwice: two agents ask the same at once; a thread seems to be the first one's
+// until the second names it. What was given under either trace is taken back.
+func TestMovesTwice(t *testing.T) {
+	b1, e1 := hires("a", "d1", "", "codex p", 1, 9)
+	b2, e2 := hires("b", "d2", "codex 1", "codex p", 2, 9)
+	scripts := []script{
+		{"claude-code", "s1", [][]msg.Message{{user("a", 0), b1}, {e1, stop("a", 10)}}},
+		{"claude-code", "s2", [][]msg.Message{{user("b", 0), b2}, {e2, stop("b", 10)}}},
+		{"codex", "t", [][]msg.Message{append(hired("x", "codex 1", "codex p", 3), called("x", "c", "shell", 4), result("x", "c", 5)), {said("x", "q", 6), stop("x", 7)}}},
+	}
+	var want map[string]msg.Span
+	for _, order := range interleavings(scripts) {
+		for _, h := range []how{{}, {late: true}} {
+			got := play(t, scripts, order, h)
+			if want == nil {
+				want = got
+			}
+			if d := cmp.Diff(want, got, cmp.AllowUnexported(msg.Text{})); d != "" {
+				t.Fatalf("order %v, %+v: -first +this:\n%s", order, h, d)
+			}
+		}
+	}
+	for _, s := range want {
+		if s.Run == "x" && s.TraceID != msg.NewTraceID("default", "claude-code", "s2", "b") {
+			t.Errorf("%s is in trace %s", s.Kind, s.TraceID)
+		}
+	}
+}
+
 // TestSpawnByAScript: nothing in a call says that it runs an agent, but its output names
 // a thread. If a run of that name began meanwhile, the tool was a delegation.
 func TestSpawnByAScript(t *testing.T) {
