@@ -139,7 +139,9 @@ func crossed(err error) bool {
 		return false
 	}
 	switch ex.Code {
-	case 10, 16, 47, 60, 517: // no such column, or table, and one that was renamed meanwhile
+	case 10, 16, 47, 60: // no such column, or table
+		return true
+	case 218, 517, 521: // dropped, renamed, not to be exchanged
 		return true
 	}
 	return false
