@@ -9,6 +9,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/spawn"
 )
 
 // call is a tool call that may yet be spoken of. Exported fields are its state.
@@ -147,6 +148,9 @@ func (r *record) issue(id, name, input jsonv.Value, at stamp, response string) *
 		if c.Child != nil { // it spoke before its call was told
 			c.Child.Agent, c.Child.Parent = to, c.Run
 		}
+	} else if s, ok := spawn.Call(c.Name, r.s.Dir, input); ok {
+		s.On(m)
+		c.Delegates, c.To = true, s.Agent
 	}
 	return c
 }
@@ -203,6 +207,10 @@ func (r *record) finish(id []byte, o outcome) {
 		m.Delegation.To = c.To
 		if c.Child != nil {
 			m.Delegation.ChildRun, m.Delegation.Link = c.Child.Run, msg.ByNativeID
+		}
+		if c.To == spawn.Codex {
+			raw, _ := o.text.Alias()
+			m.Delegation.MeetID = spawn.Output(raw)
 		}
 	}
 	c.Ended, c.Error, c.Done = m.Time, m.Tool.ErrorType, done

@@ -57,6 +57,7 @@ const (
 	maxDone     = 32   // calls whose result may be told again, of a session: the next records do
 	maxKept     = 4096 // bytes of a turn's last text, of a session
 	maxNames    = 512  // strings that come again and again: models, tools
+	maxDir      = 1024 // bytes of a session's directory
 	maxScratch  = 1 << 20
 )
 

@@ -26,6 +26,7 @@ type session struct {
 	Said  said             `json:"said,omitzero"` // in Top
 	Calls map[string]*call `json:"calls,omitempty"`
 	Done  []string         `json:"done,omitempty"` // calls with their result, oldest first
+	Dir   string           `json:"dir,omitempty"`  // where it works
 }
 
 // lane is a run: a turn of the session, or a sub-agent below one of its calls.

@@ -2,6 +2,7 @@ package legion
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
@@ -45,7 +46,11 @@ func (r *record) system(f, inner, content jsonv.Value) {
 	case "init", "client_launched":
 		m.Hidden = true
 		m.SetAttr("model", scalar(inner.Get("model")))
-		m.SetAttr("cwd", scalar(inner.Get("cwd")))
+		dir := scalar(inner.Get("cwd"))
+		if dir != "" && len(dir) <= maxDir {
+			r.s.Dir = strings.Clone(dir)
+		}
+		m.SetAttr("cwd", dir)
 		m.SetAttr("permission_mode", scalar(inner.Get("permissionMode")))
 		m.SetAttr("version", scalar(inner.Get("claude_code_version")))
 	case "interrupt":

@@ -268,7 +268,8 @@ func (g *group) settle(out Emitter, r *run) {
 		if c.Root != old || c.Linked {
 			continue
 		}
-		c.Was, c.Root, c.Linked, c.changed = old, p.Root, true, true
+		c.leaves(p.Root)
+		c.Linked = true
 		g.ended(c)
 		if c.Start != 0 {
 			out.Relink(c.Stream, RunRef{g.key.tenant, g.key.format, g.key.session, c.ID})

@@ -89,14 +89,12 @@ func (g *group) measure(out Emitter, r *run, c *chat, u msg.Tokens) {
 		}
 		left, bytes = left-share, bytes-uint64(t.Result)
 		t.Tokens, t.From = uint32(share), from
-		if d, ok := g.Done[t.Call.ID]; ok {
+		if d, ok := g.Done[t.Call.ID]; ok { // what became known of a delegation since
 			if d.Told != nil {
 				d.Told.Tokens, d.Told.From = t.Tokens, t.From
-			}
-			t.Call.Child, t.Call.Link, t.Call.Confidence = d.Child, d.Link, d.Confidence
-			if d.Told != nil {
 				t.Call = d.Told.Call
 			}
+			t.Call.Child, t.Call.Link, t.Call.Confidence = d.Child, d.Link, d.Confidence
 		}
 		s := g.toldSpan(t)
 		s.Amends = true

@@ -73,10 +73,27 @@ func (g *group) give(out Emitter, s msg.Span, r *run) {
 	if s.Amends {
 		return
 	}
-	if r.Was != "" && r.Was != r.Root {
-		s.TraceID, s.Deleted = g.trace(r.Was), true
-		out.Span(s)
+	if r.Was != "" {
+		g.takeBack(out, s, r)
 	}
+}
+
+// takeBack takes a span back from the traces that its run has left.
+func (g *group) takeBack(out Emitter, s msg.Span, r *run) {
+	for _, root := range append(r.Left[:len(r.Left):len(r.Left)], r.Was) {
+		if root != r.Root {
+			s.TraceID, s.Deleted = g.trace(root), true
+			out.Span(s)
+		}
+	}
+}
+
+// leaves moves a run to another root.
+func (r *run) leaves(root string) {
+	if r.Was != "" && !slices.Contains(r.Left, r.Was) && len(r.Left) < maxLeft {
+		r.Left = append(r.Left, r.Was)
+	}
+	r.Was, r.Root, r.changed, r.Given = r.Root, root, true, false
 }
 
 func (g *group) giveChat(out Emitter, r *run, state msg.SpanState) {
@@ -288,7 +305,7 @@ func (g *group) reset(id string) {
 		return
 	}
 	g.Runs[id] = &run{
-		ID: r.ID, Parent: r.Parent, Call: r.Call, Link: r.Link, Confidence: r.Confidence, Root: r.Root, Was: r.Was,
+		ID: r.ID, Parent: r.Parent, Call: r.Call, Link: r.Link, Confidence: r.Confidence, Root: r.Root, Was: r.Was, Left: r.Left,
 		Prev: r.Prev, PrevRoot: r.PrevRoot, Begun: r.Begun, Above: r.Above, Moved: r.Moved, Linked: r.Linked, To: r.To, Stream: r.Stream, Ended: min(r.Ended, byCall), Shown: r.Shown,
 	}
 	for _, c := range g.Open {

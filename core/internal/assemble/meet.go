@@ -324,7 +324,7 @@ func (g *group) under(out Emitter, run, meeting string, up *above, fresh bool) (
 	case root == r.Root || up != nil && up.Apart:
 	case fresh:
 		g.move(out, r, root)
-		r.Was, r.Moved = "", 0
+		r.Was, r.Left, r.Moved = "", nil, 0
 	case !out.Replayable(r.Stream):
 		if up != nil {
 			up.Apart = true
@@ -345,7 +345,7 @@ func (g *group) move(out Emitter, r *run, root string) {
 	}
 	for _, c := range g.Runs {
 		if c.Root == old {
-			c.Was, c.Root, c.changed, c.Given = old, root, true, false
+			c.leaves(root)
 			c.Moved++
 			if c != r && c.Start != 0 {
 				out.Relink(c.Stream, RunRef{g.key.tenant, g.key.format, g.key.session, c.ID})

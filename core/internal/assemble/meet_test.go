@@ -17,13 +17,21 @@ type script struct {
 	parts           [][]msg.Message
 }
 
+// how a script is played.
+type how struct {
+	restarts bool // the sidecar starts anew after each part
+	gone     bool // no stream can be decoded again
+	late     bool // what is to be decoded again comes when all else has been heard
+}
+
 // play applies the parts in the order of names ("0.1" is part 1 of script 0), with
 // every decoding again that is asked for, and returns the rows that stand.
-func play(t *testing.T, scripts []script, order []string, restarts, gone bool) map[string]msg.Span {
+func play(t *testing.T, scripts []script, order []string, h how) map[string]msg.Span {
 	t.Helper()
 	w := newWorld(t)
-	w.gone = gone
+	w.gone = h.gone
 	heard := make([]int, len(scripts))
+	waits := make(map[int]bool)
 	say := func(at int, list []msg.Message) {
 		s := scripts[at]
 		for i, m := range list {
@@ -38,35 +46,46 @@ func play(t *testing.T, scripts []script, order []string, restarts, gone bool) m
 			}
 		}
 	}
-	for _, name := range order {
-		var at, part int
-		if _, err := fmt.Sscanf(name, "%d.%d", &at, &part); err != nil {
-			t.Fatal(err)
-		}
-		say(at, scripts[at].parts[part])
-		heard[at]++
+	again := func() {
 		for n := 0; len(w.replay) > 0; n++ {
 			if n > 50 {
 				t.Fatalf("order %v: streams are decoded again and again", order)
 			}
 			r := w.replay[0]
 			w.replay = w.replay[1:]
-			at := slices.IndexFunc(scripts, func(s script) bool { return s.session == r.Session && s.format == r.Format })
 			if err := w.a.ResetRun(r); err != nil {
 				t.Fatal(err)
 			}
+			at := slices.IndexFunc(scripts, func(s script) bool { return s.session == r.Session && s.format == r.Format })
+			if h.late {
+				waits[at] = true
+				continue
+			}
 			for _, p := range scripts[at].parts[:heard[at]] {
-				var again []msg.Message
-				for _, m := range p {
-					if m.Run == r.Run {
-						again = append(again, m)
-					}
-				}
-				say(at, again)
+				say(at, p)
 			}
 		}
-		if restarts {
+	}
+	for _, name := range order {
+		var at, part int
+		if _, err := fmt.Sscanf(name, "%d.%d", &at, &part); err != nil {
+			t.Fatal(err)
+		}
+		if heard[at]++; !waits[at] { // else it comes behind what is decoded again
+			say(at, scripts[at].parts[part])
+		}
+		again()
+		if h.restarts {
 			w.restart()
+		}
+	}
+	for h.late = false; len(waits) > 0; {
+		for at := range waits {
+			delete(waits, at)
+			for _, p := range scripts[at].parts {
+				say(at, p)
+			}
+			again()
 		}
 	}
 	return w.rowsOf()
@@ -134,14 +153,14 @@ func TestSpawnAcrossSessions(t *testing.T) {
 		}
 		var want map[string]msg.Span
 		for _, order := range interleavings(scripts) {
-			for _, restarts := range []bool{false, true} {
-				got := play(t, scripts, order, restarts, false)
+			for _, h := range []how{{}, {restarts: true}, {late: true}, {restarts: true, late: true}} {
+				got := play(t, scripts, order, h)
 				if want == nil {
 					want = got
 					oneTree(t, name, got, c.link, c.confidence)
 				}
 				if d := cmp.Diff(want, got, cmp.AllowUnexported(msg.Text{})); d != "" {
-					t.Fatalf("%s, order %v, restarts %t: -first +this:\n%s", name, order, restarts, d)
+					t.Fatalf("%s, order %v, %+v: -first +this:\n%s", name, order, h, d)
 				}
 			}
 		}
@@ -186,8 +205,8 @@ func TestSamePromptTwice(t *testing.T) {
 		{"codex", "t2", [][]msg.Message{append(hired("y", "codex 2", "codex p", 4), stop("y", 8))}},
 	}
 	var want map[string]msg.Span
-	for _, order := range interleavings(scripts) {
-		got := play(t, scripts, order, true, false)
+	for i, order := range interleavings(scripts) {
+		got := play(t, scripts, order, how{restarts: true, late: i%2 == 1})
 		if want == nil {
 			want = got
 			for _, s := range got {
@@ -202,6 +221,35 @@ func TestSamePromptTwice(t *testing.T) {
 	}
 }
 
+// TestMovesTwice: two agents ask the same at once; a thread seems to be the first one's
+// until the second names it. What was given under either trace is taken back.
+func TestMovesTwice(t *testing.T) {
+	b1, e1 := hires("a", "d1", "", "codex p", 1, 9)
+	b2, e2 := hires("b", "d2", "codex 1", "codex p", 2, 9)
+	scripts := []script{
+		{"claude-code", "s1", [][]msg.Message{{user("a", 0), b1}, {e1, stop("a", 10)}}},
+		{"claude-code", "s2", [][]msg.Message{{user("b", 0), b2}, {e2, stop("b", 10)}}},
+		{"codex", "t", [][]msg.Message{append(hired("x", "codex 1", "codex p", 3), called("x", "c", "shell", 4), result("x", "c", 5)), {said("x", "q", 6), stop("x", 7)}}},
+	}
+	var want map[string]msg.Span
+	for _, order := range interleavings(scripts) {
+		for _, h := range []how{{}, {late: true}} {
+			got := play(t, scripts, order, h)
+			if want == nil {
+				want = got
+			}
+			if d := cmp.Diff(want, got, cmp.AllowUnexported(msg.Text{})); d != "" {
+				t.Fatalf("order %v, %+v: -first +this:\n%s", order, h, d)
+			}
+		}
+	}
+	for _, s := range want {
+		if s.Run == "x" && s.TraceID != msg.NewTraceID("default", "claude-code", "s2", "b") {
+			t.Errorf("%s is in trace %s", s.Kind, s.TraceID)
+		}
+	}
+}
+
 // TestSpawnByAScript: nothing in a call says that it runs an agent, but its output names
 // a thread. If a run of that name began meanwhile, the tool was a delegation.
 func TestSpawnByAScript(t *testing.T) {
@@ -211,7 +259,7 @@ func TestSpawnByAScript(t *testing.T) {
 	child := script{"codex", "th", [][]msg.Message{hired("x", "codex 1", "", 2), {stop("x", 8)}}}
 	for kind, scripts := range map[msg.SpanKind][]script{msg.SpanTool: {parent}, msg.SpanDelegation: {parent, child}} {
 		for _, order := range interleavings(scripts) {
-			for _, s := range play(t, scripts, order, true, false) {
+			for _, s := range play(t, scripts, order, how{restarts: true}) {
 				if s.Tool.CallID == "c" && (s.Kind != kind || kind == msg.SpanDelegation && s.Delegate.ChildRun != "x") {
 					t.Errorf("order %v: the call is a %s of %q", order, s.Kind, s.Delegate.ChildRun)
 				}
@@ -238,7 +286,7 @@ func TestSpawnWithoutTimes(t *testing.T) {
 	}
 	for _, order := range interleavings(scripts) {
 		got := make(map[string]string)
-		for _, s := range play(t, scripts, order, true, false) {
+		for _, s := range play(t, scripts, order, how{restarts: true}) {
 			if s.Kind == msg.SpanDelegation {
 				got[s.Tool.CallID] = s.Delegate.ChildRun
 			}
@@ -268,7 +316,7 @@ func TestNotSpawned(t *testing.T) {
 	} {
 		for _, order := range interleavings(c.scripts) {
 			traces := make(map[msg.TraceID]bool)
-			for _, s := range play(t, c.scripts, order, true, false) {
+			for _, s := range play(t, c.scripts, order, how{restarts: true}) {
 				traces[s.TraceID] = true
 			}
 			if len(traces) != c.traces {
@@ -286,7 +334,7 @@ func TestSpawnWhoseStreamIsGone(t *testing.T) {
 		{"claude-code", "s", [][]msg.Message{{user("a", 0), begin, end, stop("a", 10)}}},
 		{"codex", "th", [][]msg.Message{append(hired("x", "codex 1", "", 2), said("x", "q", 7), stop("x", 8))}},
 	}
-	rows := play(t, scripts, []string{"1.0", "0.0"}, true, true)
+	rows := play(t, scripts, []string{"1.0", "0.0"}, how{restarts: true, gone: true})
 	parent := msg.NewTraceID("default", "claude-code", "s", "a")
 	for _, s := range rows {
 		switch {

@@ -24,6 +24,7 @@ const (
 	maxPartial   = 1024 // incomplete messages
 	maxChats     = 64   // starts of responses, of a run
 	maxSeen      = 1024 // usage messages, of a run
+	maxLeft      = 8    // traces that a run was in before
 	maxCounted   = 64   // incomplete ones
 )
 
@@ -121,6 +122,7 @@ type run struct {
 	Confidence uint8          `json:"confidence,omitempty"`
 	Root       string         `json:"root"`           // the top-level run of its trace
 	Was        string         `json:"was,omitempty"`  // the root under which its spans were given before a link
+	Left       []string       `json:"left,omitempty"` // roots before that, whose spans may not all be taken back yet
 	Prev       string         `json:"prev,omitempty"` // the turn before
 	PrevRoot   string         `json:"prev_root,omitempty"`
 	Linked     bool           `json:"linked,omitempty"`

@@ -35,7 +35,7 @@ type Spawn struct {
 }
 
 // On puts what is known of the spawn into the call's message.
-func (s *Spawn) On(m *msg.Message) {
+func (s Spawn) On(m *msg.Message) {
 	m.Kind = msg.Delegation
 	m.Delegation.To, m.Delegation.Task = s.Agent, msg.Plain(s.Task)
 	m.Delegation.MeetID, m.Delegation.MeetPrompt = s.MeetID, s.MeetPrompt
@@ -62,6 +62,9 @@ func Prompt(agent, dir, prompt string) string {
 // arguments, dir is where it is made.
 func Call(tool, dir string, input jsonv.Value) (Spawn, bool) {
 	if tool == "Bash" {
+		if !bytes.Contains(input.Raw(), []byte(Codex)) { // most are none, and need no copy
+			return Spawn{}, false
+		}
 		return Shell(input.Get("command").Str(), dir)
 	}
 	return Tool(tool, dir, func(name string) string { return input.Get(name).Str() })
