@@ -67,16 +67,17 @@ func choices(names ...string) []grafana.Variable {
 	return out
 }
 
-// spoke is the condition for conversations of v_session_times that had messages
-// in the range.
-const spoke = "latest >= $__fromTime_ms AND began <= $__toTime_ms"
+// spoke is the condition for rows of sessions that tell of messages in the range.
+// The table, not the view over it: that would first add up all conversations there
+// ever were.
+const spoke = "s.latest >= $__fromTime_ms AND s.began <= $__toTime_ms"
 
 // distinct are the values that conversations in the range have, without reading
 // their messages.
 func distinct(what string) string {
 	return sql(`
 SELECT DISTINCT ` + what + ` AS value
-FROM v_session_times
+FROM sessions AS s
 WHERE ` + spoke + ` AND value != ''
 ORDER BY value
 LIMIT 500`)

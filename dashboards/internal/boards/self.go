@@ -30,9 +30,9 @@ SELECT quantileExactOrNull(0.95)(dateDiff('millisecond', ts, ingest_ts)) AS lag
 FROM messages FINAL
 WHERE $__timeFilter_ms(ingest_ts) AND ts > ingest_ts - INTERVAL 1 HOUR`+picked("format"))).Warn(5000, 60000).Empty("nothing new"),
 		grafana.Stat("Latest message", "How long ago anything was stored.", "s", sql(`
-SELECT dateDiff('second', max(ingest_ts), now()) AS ago
-FROM messages
-WHERE 1`+picked("format")+`
+SELECT dateDiff('second', max(seen), now()) AS ago
+FROM sessions
+WHERE $__conditionalAll(hasAny(formats, [${format:singlequote}]), $format)
 HAVING count() > 0`)).Empty("never"),
 	)
 	d.Row(8, grafana.Table("Account of the sources", "Read = decoded + quarantined + dropped, for every source since it is known.", sql(`

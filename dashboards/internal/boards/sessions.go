@@ -12,8 +12,8 @@ const found = `(${search:singlequote} = '' OR session_id = ${search:singlequote}
 // the one that was asked something last in the range. When it was is looked up, so
 // that nothing else is read.
 const conversation = `WITH if(${session:singlequote} != '', ${session:singlequote},
-    (SELECT argMax(session_id, (asked, session_id)) FROM v_session_times
-    WHERE ${session:singlequote} = '' AND ` + spoke + ` AND asked >= $__fromTime_ms AND asked <= $__toTime_ms)) AS shown,
+    (SELECT argMax(session_id, (asked, session_id)) FROM sessions
+    WHERE ${session:singlequote} = '' AND asked >= $__fromTime_ms AND asked <= $__toTime_ms)) AS shown,
   (SELECT min(began) - INTERVAL 1 HOUR FROM sessions WHERE session_id = shown) AS since,
   (SELECT max(latest) + INTERVAL 1 HOUR FROM sessions WHERE session_id = shown) AS until
 `
@@ -25,8 +25,13 @@ const ofConversation = `session_id = shown AND ts >= since AND ts <= until`
 // messages are read, and only since the first of them began.
 const candidates = `
     SELECT session_id, began
-    FROM v_session_times
-    WHERE ` + spoke + `
+    FROM (
+      SELECT session_id, min(s.began) AS began, max(s.latest) AS latest,
+        groupUniqArrayArray(s.formats) AS formats, groupUniqArrayArray(s.agents) AS agents
+      FROM sessions AS s
+      WHERE ` + spoke + `
+      GROUP BY tenant, session_id)
+    WHERE 1
       AND $__conditionalAll(hasAny(formats, [${format:singlequote}]), $format)
       AND $__conditionalAll(hasAny(arrayMap(a -> if(a = '', concat('(', formats[1], ')'), a), agents), [${agent:singlequote}]), $agent)
       AND ` + found + `

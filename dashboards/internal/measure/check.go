@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -61,26 +62,23 @@ var (
 	when = regexp.MustCompile(`"20\d\d-[0-9T:.Z-]+"`)
 )
 
-// show is a conversation as earshot shows it, its hashes numbered in the order in
-// which they come and its times later by as much.
+// show is a conversation as earshot shows it, line by line, without its hashes and
+// its times later by as much. The lines are sorted: of two calls that began at once
+// the hash decides which is first.
 func (s *settings) show(ctx context.Context, session string, later time.Duration) (string, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(s.root, "bin", "earshot"), "show", session, "-c", s.config(), "-o", "json")
 	out, err := cmd.Output()
 	if err != nil {
 		return "", fmt.Errorf("show %s: %w", session, err)
 	}
-	met := make(map[string]int)
-	text := hex.ReplaceAllStringFunc(string(out), func(id string) string {
-		if _, before := met[id]; !before {
-			met[id] = len(met)
-		}
-		return fmt.Sprint(`"hash `, met[id], `"`)
-	})
-	return when.ReplaceAllStringFunc(text, func(at string) string {
+	text := when.ReplaceAllStringFunc(hex.ReplaceAllString(string(out), `"hash"`), func(at string) string {
 		t, err := time.Parse(`"`+time.RFC3339Nano+`"`, at)
 		if err != nil {
 			return at
 		}
 		return t.Add(later).Format(`"` + time.RFC3339Nano + `"`)
-	}), nil
+	})
+	lines := strings.Split(text, "\n")
+	slices.Sort(lines)
+	return strings.Join(lines, "\n"), nil
 }

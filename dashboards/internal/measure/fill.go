@@ -88,7 +88,7 @@ func (s *settings) fill(ctx context.Context, db *database) (n uint64, err error)
 	began := time.Now()
 	for k := max(have/seed, 1); k < n; k++ {
 		for _, c := range copied {
-			sql := fmt.Sprintf("INSERT INTO %[1]s WITH toUInt32(%[2]d) AS k, toUInt32(%[3]d) AS back SELECT * REPLACE (%[4]s) FROM seed.%[1]s SETTINGS insert_deduplicate = 0, min_insert_block_size_rows = 10000000, min_insert_block_size_bytes = 1000000000",
+			sql := fmt.Sprintf("INSERT INTO %[1]s WITH toUInt32(%[2]d) AS k, toUInt32(%[3]d) AS back SELECT * REPLACE (%[4]s) FROM seed.%[1]s SETTINGS insert_deduplicate = 0, min_insert_block_size_rows = 10000000, min_insert_block_size_bytes = 250000000",
 				c.table, k, k*apart, c.replace)
 			if time.Duration(k*apart)*time.Second > ranges[len(ranges)-1].last+24*time.Hour { // no query looks there: save the time
 				sql += ", exclude_materialize_skip_indexes_on_insert = 'idx_fts, idx_res_attr_key, idx_res_attr_value, idx_span_attr_key, idx_span_attr_value'"
