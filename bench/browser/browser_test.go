@@ -115,7 +115,7 @@ func (b *tab) press(t *testing.T, keys string) {
 // until waits for an expression to be true, on this page or the one that comes.
 func (b *tab) until(t *testing.T, js string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(b.ctx, time.Minute)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

@@ -57,13 +57,13 @@ func (h *home) runs(p *process, every time.Duration) {
 
 // TestWhoAskedAndHowItCame follows what is known of a response beside what was said
 // in it: it is a row, and on the span of the run that its request began, which has a
-// link to whoever asked.
+// link to whoever asked. A backfill of the journal gives the row again.
 func TestWhoAskedAndHowItCame(t *testing.T) {
 	const trace, span = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 	h := newHome(t)
 	agno := fixture(t, "agno/testdata/team_nested/frames.jsonl")
 	line, tap := h.tap("agno", "http://"+h.serve(agno))
-	h.configure("sources:", line)
+	h.configure("sources:", line, "journal: {keep: 1h}")
 	p := h.running()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, tap+"/teams/harbour/runs", bytes.NewReader(firstRequest(t, agno)))
 	h.must(err)
@@ -92,6 +92,21 @@ func TestWhoAskedAndHowItCame(t *testing.T) {
 	}
 	h.must(p.Process.Signal(os.Interrupt))
 	h.ends(p)
+	// It is made again from the journal.
+	rows := "SELECT * FROM v_streams ORDER BY ALL"
+	before := h.stored(rows)
+	h.admin("TRUNCATE TABLE earshot.streams")
+	h.run("backfill")
+	if diff := cmp.Diff(before, h.stored(rows)); diff != "" || len(before) == 0 {
+		t.Errorf("%d rows, after backfill (-before +after):\n%s", len(before), diff)
+	}
+}
+
+// stored asks the store of a sidecar that does not run.
+func (h *home) stored(sql string) []string {
+	h.Helper()
+	defer h.store()()
+	return h.query(sql)
 }
 
 // TestLostExchange has an agent server and then the sidecar die before anything is

@@ -193,7 +193,7 @@ func TestTerminateDoesNotWaitForEver(t *testing.T) {
 	if err := s.terminate(); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(begin); took > 8*time.Second {
+	if took := time.Since(begin); took > time.Minute {
 		t.Errorf("took %v", took)
 	}
 	if a := <-endless; a.code() != 394 || !strings.Contains(a.body, "shutting down") {
@@ -313,7 +313,7 @@ func TestKill9(t *testing.T) {
 		}
 		select {
 		case <-enough:
-		case <-time.After(30 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("no batches are accepted")
 		}
 		s.kill()

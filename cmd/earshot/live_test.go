@@ -32,7 +32,7 @@ func TestTailTellsEachOnce(t *testing.T) {
 	store := func(list ...msg.Message) { h.export(export.Batch{Messages: list}) }
 	store(said("s1", "old1", "one", past), said("s1", "old2", "two", past.Add(time.Second)), said("s1", "old3", "three", past.Add(2*time.Second)))
 
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	pipe, w := io.Pipe()
 	ended := make(chan error, 1)

@@ -108,7 +108,7 @@ func (w *whole) Deliver(ctx context.Context, b *frame.Batch) error {
 
 func (a *again) wrap(x export.Exporter) export.Exporter { return &secondHand{x, a} }
 
-// secondHand passes batches on without the account of the streams. They have names
+// secondHand passes batches on without the ledger of the sources. They have names
 // of their own: a store that has seen the first decoding must not take the second
 // for a repetition of it.
 type secondHand struct {
@@ -122,5 +122,5 @@ func (x *secondHand) Export(ctx context.Context, b *export.Batch) error {
 			x.again.letters(&b.Letters[i])
 		}
 	}
-	return x.Exporter.Export(ctx, &export.Batch{ID: b.ID + "-" + x.again.name, Messages: b.Messages, Spans: b.Spans, Letters: b.Letters})
+	return x.Exporter.Export(ctx, &export.Batch{ID: b.ID + "-" + x.again.name, Messages: b.Messages, Spans: b.Spans, Letters: b.Letters, Streams: b.Streams})
 }

@@ -109,7 +109,7 @@ func database(t *testing.T) (*Conn, ConnSettings) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := drop(ctx); err != nil {
 			t.Error(err)

@@ -244,7 +244,7 @@ func TestHostileBodies(t *testing.T) {
 		if len(got) == 0 {
 			t.Errorf("%s: no messages", what)
 		}
-		if took := time.Since(begin); took > 20*time.Second {
+		if took := time.Since(begin); took > time.Minute {
 			t.Errorf("%s: %v for %d bytes", what, took, len(body))
 		}
 	}

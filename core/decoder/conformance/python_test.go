@@ -73,7 +73,7 @@ func TestPythonWithTheDecoderServiceAlone(t *testing.T) {
 	})
 	start := time.Now()
 	e.Close()
-	if d := time.Since(start); d < time.Second || d > 10*time.Second {
+	if d := time.Since(start); d < time.Second || d > time.Minute {
 		t.Errorf("it was gone after %s; PROTOCOL.md says that the host waits two seconds", d)
 	}
 }

@@ -115,7 +115,7 @@ func (r *rig) start() *rig {
 func (r *rig) submit(from, to int) {
 	r.Helper()
 	for i := from; i < to; i++ {
-		ctx, cancel := context.WithTimeout(r.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(r.Context(), time.Minute)
 		b, done := batch(i)
 		if err := r.d.Submit(ctx, b, checkpoint.Delta{}, done); err != nil {
 			r.Fatal(i, err)
@@ -152,7 +152,7 @@ func want(n int) (out []string) {
 
 func (r *rig) until(what string, cond func() bool) {
 	r.Helper()
-	for end := time.Now().Add(20 * time.Second); !cond(); <-time.After(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !cond(); <-time.After(time.Millisecond) {
 		if time.Now().After(end) {
 			r.Fatal("still waiting for ", what)
 		}

@@ -447,7 +447,7 @@ func (w *world) run(stop <-chan struct{}) {
 		}
 		return p.Quiet() && d.Settled()
 	}
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(time.Minute)
 	for calm := 0; calm < 3; {
 		select {
 		case <-stop:

@@ -202,7 +202,7 @@ func TestParseTakesLinearTime(t *testing.T) {
 		start := time.Now()
 		Parse(text)
 		guard.Check(text, nil)
-		if took := time.Since(start); took > 5*time.Second {
+		if took := time.Since(start); took > 20*time.Second {
 			t.Errorf("%s: %d bytes took %v", name, len(text), took)
 		}
 	}

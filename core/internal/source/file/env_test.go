@@ -156,7 +156,7 @@ func packed(b []byte) []byte {
 // until waits for something.
 func (e *env) until(what string, cond func() bool) {
 	e.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; {
+	for deadline := time.Now().Add(time.Minute); ; {
 		if cond() {
 			return
 		}

@@ -204,7 +204,7 @@ func testRandom(t *testing.T, seed uint64, kill bool) {
 		w.append(true)
 		all = append(all, w.written...)
 	}
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for n := 1; n > 0 && time.Now().Before(deadline); <-time.After(time.Millisecond) {
 		n, _ = l.missing(all)
 	}

@@ -177,7 +177,7 @@ func TestWithoutResumption(t *testing.T) {
 	for range 4 {
 		<-srv.more
 	}
-	for deadline := time.Now().Add(10 * time.Second); !c.Idle() && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); !c.Idle() && time.Now().Before(deadline); {
 		runtime.Gosched()
 	}
 	if !c.Idle() {
@@ -227,7 +227,7 @@ func TestAGNO(t *testing.T) {
 	}
 	// A stream that is over is not asked for again.
 	again, _ := run(t, rec, Settings{URL: c.URL, Method: c.Method, Body: c.Body, Resume: AGNO})
-	for deadline := time.Now().Add(10 * time.Second); !again.Idle() && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); !again.Idle() && time.Now().Before(deadline); {
 		runtime.Gosched()
 	}
 	if !again.Idle() || len(heard(rec.Streams())) != 1 {
