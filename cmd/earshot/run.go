@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -46,13 +45,11 @@ server refuses to have the tables made.`,
 				return usageError{fmt.Errorf("--until-idle %s: must be positive", idle)}
 			}
 			log := logger(cfg, c.ErrOrStderr())
-			if os.Getenv("GOGC") == "" {
-				debug.SetGCPercent(app.GCPercent)
-			}
 			p := newProgress(c.ErrOrStderr())
 			var last app.Progress
 			ctx, stop := context.WithCancelCause(c.Context())
 			defer stop(nil)
+			app.BoundMemory(ctx, cfg)
 			err = app.Run(ctx, app.Settings{
 				Config: cfg, Decoders: decoders(), UntilIdle: idle, Logger: log, Reload: file.watch(ctx, log),
 				Progress: func(n app.Progress) { last = n; p.show(n) },

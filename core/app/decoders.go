@@ -30,12 +30,11 @@ type Decoder struct {
 	Problem string // why it does not start
 }
 
-// GCPercent is how far the heap of a sidecar, and of a decoder written in Go, may
-// grow between two collections. Most of what lives is the buffers of frames, which
-// have no pointers and cost a collection nothing, and little is allocated for a
-// message, so it is done sooner than usual: a sidecar is a guest on the machine of
-// the agent.
-const GCPercent = 30
+// gcPercent is how far the heap of a decoder written in Go may grow between two
+// collections. Most of what lives is buffers of frames, which have no pointers and cost
+// a collection nothing, and little is allocated for a message, so it is done sooner than
+// usual: a sidecar is a guest on the machine of the agent.
+const gcPercent = 30
 
 // launch says how to start the decoder of a format.
 func (d Decoders) launch(c *config.Config, name, sockets string, log *slog.Logger) (host.Settings, error) {
@@ -47,7 +46,7 @@ func (d Decoders) launch(c *config.Config, name, sockets string, log *slog.Logge
 		Name: name, SHA256: p.SHA256, SocketDir: sockets, StartTimeout: time.Duration(p.Timeout), CallTimeout: time.Duration(p.Timeout),
 		MemoryLimit: int64(p.MemoryLimit), AutoMTLS: p.AutoMTLS, Logger: log,
 	}
-	s.Env = append(s.Env, fmt.Sprintf("GOGC=%d", GCPercent)) // of decoders written in Go; Env may say otherwise
+	s.Env = append(s.Env, fmt.Sprintf("GOGC=%d", gcPercent)) // of decoders written in Go; Env may say otherwise
 	for _, key := range p.Env {
 		if v, ok := os.LookupEnv(key); ok {
 			s.Env = append(s.Env, key+"="+v)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"os"
-	"runtime/debug"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/app"
@@ -19,7 +18,7 @@ func discard(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	debug.SetGCPercent(app.GCPercent) // as the command run does
+	app.BoundMemory(ctx, c) // as the command run does
 	return app.Run(ctx, app.Settings{
 		Config: c, UntilIdle: 300 * time.Millisecond,
 		Decoders: app.Decoders{Names: []string{"legion"}, Args: func(name string) []string { return []string{"decoder", name} }},

@@ -20,5 +20,7 @@
 // a snapshot need not be taken with every batch.
 //
 // Back-pressure. Deliver blocks while more than Settings.MaxInFlight bytes of
-// frames are anywhere between a source and the exporters.
+// frames are anywhere between a source and the exporters. An epoch that holds all of
+// them is sealed although it is not full: it would wait for the sources, and they for
+// it.
 package pipeline

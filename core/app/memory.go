@@ -1,0 +1,50 @@
+package app
+
+import (
+	"context"
+	"os"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/config"
+)
+
+// room is what a sidecar takes beside what is in flight, which it holds twice: as
+// frames, and as the messages and spans that were made of them.
+const room = 58 << 20
+
+// BoundMemory has the garbage collector work when this process has come to a size,
+// and not with every so many percent that its heap has grown: a heap that is small
+// between two batches need not be kept small, and while one is full there is
+// nothing to gain. The size follows max_in_flight, and what lives where that is
+// more, as with ten thousand open sessions. It returns at once and goes on until
+// ctx ends; GOGC or GOMEMLIMIT in the environment have it do nothing.
+func BoundMemory(ctx context.Context, c *config.Config) {
+	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
+		return
+	}
+	least := room + 2*int64(c.Delivery.MaxInFlight)
+	debug.SetMemoryLimit(least)
+	go func() {
+		live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+		tick := time.NewTicker(100 * time.Millisecond)
+		defer tick.Stop()
+		for limit := least; ; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			metrics.Read(live)
+			if next := memoryLimit(least, int64(live[0].Value.Uint64())); next != limit {
+				limit = next
+				debug.SetMemoryLimit(limit)
+			}
+		}
+	}()
+}
+
+// memoryLimit is the limit with so many bytes alive: a third more, so that what
+// lives does not make the collector work without end.
+func memoryLimit(least, live int64) int64 { return max(least, live+live/3) }
