@@ -54,13 +54,6 @@ const (
 	codeNoCluster       = 701
 )
 
-// replacedMeanwhile reports that a statement met a view while another program
-// replaced it: it was looked up before, and gone, or another one, after.
-func replacedMeanwhile(ex *chgo.Exception) bool {
-	const unknownTable, isDropped, cannotAssignAlter = 60, 218, 517
-	return ex.Code == isDropped || ex.Code == cannotAssignAlter || ex.Code == unknownTable && strings.Contains(ex.Message, "different UUID")
-}
-
 func refusesSchema(code int32) bool {
 	switch code {
 	case codeBadArguments, codeUnknownFunction, codeNotImplemented, codeUnknownType, codeUnknownEngine, codeSyntax,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	chgo "github.com/ClickHouse/clickhouse-go/v2"
 )
@@ -124,19 +125,24 @@ func (s Schema) Apply(ctx context.Context, c *Conn) (Plan, error) {
 	return p, nil
 }
 
-// change runs a statement of the schema, and runs it again when another program
-// has replaced the table or view while the server was at it.
+// change runs a statement of the schema. It tries a few times what the server does
+// not refuse for good: another program may be replacing the same view, and a
+// statement that meets it in that moment fails in one of many ways.
 func (c *Conn) change(ctx context.Context, sql string) error {
-	for again := 20; ; again-- {
+	for try := time.Duration(1); ; try++ {
 		err := c.db.Exec(ctx, sql)
 		var ex *chgo.Exception
 		switch {
 		case !errors.As(err, &ex):
 			return err
-		case replacedMeanwhile(ex) && again > 0:
 		case refusesSchema(ex.Code):
 			return fmt.Errorf("%w: the server refuses a statement: %w\n%s", ErrSchema, err, sql)
-		default:
+		case try == 10:
+			return err
+		}
+		select {
+		case <-time.After(try * 20 * time.Millisecond):
+		case <-ctx.Done():
 			return err
 		}
 	}
