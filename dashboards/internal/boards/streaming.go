@@ -3,7 +3,9 @@ package boards
 import "github.com/earshot-dev/earshot/dashboards/internal/grafana"
 
 // waits are the pauses before each message of a model: the time since the message
-// before it in the same run. A pause before a tool's result is the tool's.
+// before it in the same run. A pause before a tool's result is the tool's. Whoever
+// sorts by them reads the rest of the message afterwards: with it, a week of traffic
+// does not fit into the memory of a small server.
 const waits = `SELECT *, dateDiff('microsecond', before, ts) / 1000 AS wait_ms
   FROM (
     SELECT *, lagInFrame(ts, 1, ts) OVER (PARTITION BY session_id, run_id ORDER BY ts, seq) AS before
@@ -123,10 +125,19 @@ ORDER BY "First token" DESC, Trace
 LIMIT 50`)).Field("First token", grafana.Unit("ms"), grafana.Gauge()).Field("Duration", grafana.Unit("ms")).Field("Trace", toTrace).Field("Session", toSession).Empty(none))
 	d.Row(9,
 		grafana.Table("Longest pauses", "Messages of models that came long after the one before.", sql(`
-SELECT ts AS Time, wait_ms AS Pause, kind AS Kind, model AS Model, `+agent+` AS Agent, session_id AS Session, trace_id AS Trace
-FROM (
+WITH (
+  SELECT groupArray((session_id, ts, seq, wait_ms))
+  FROM (
+    SELECT session_id, ts, seq, wait_ms
+    FROM (
   `+waits+`)
-WHERE 1`+vars+`
+    WHERE 1`+vars+`
+    ORDER BY wait_ms DESC, ts, seq
+    LIMIT 50)) AS longest
+SELECT m.ts AS Time, l.x.4 AS Pause, m.kind AS Kind, m.model AS Model, `+agent+` AS Agent, m.session_id AS Session, m.trace_id AS Trace
+FROM v_messages AS m
+JOIN (SELECT arrayJoin(longest) AS x) AS l ON m.session_id = l.x.1 AND m.ts = l.x.2 AND m.seq = l.x.3
+WHERE m.session_id IN (SELECT arrayJoin(longest).1) AND m.ts IN (SELECT arrayJoin(longest).2)
 ORDER BY Pause DESC, message_id
 LIMIT 50`)).Field("Pause", grafana.Unit("ms"), grafana.Gauge()).Field("Trace", toTrace).Field("Session", toSession).Width(12).Empty("No message of a model in this range"),
 		grafana.Table("Stalled now", "What runs and has said nothing for longer than the variable says.", sql(`
