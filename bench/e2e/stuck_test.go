@@ -49,8 +49,15 @@ func TestStuckNow(t *testing.T) {
 	h.until("the delegation to be open still", shown)
 	h.add("c/stuck.jsonl", claude("stuck", "user", 40, `"isSidechain":false,"message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_ask","content":"At noon."}]},"toolUseResult":{"status":"completed"}`)+
 		reply("stuck", 41, "m_done", text("At noon."), "end_turn", 20, 0, 0, 3)+claude("stuck", "system", 42, `"isSidechain":false,"subtype":"turn_duration","durationMs":42000`))
+	var got, left []string
+	h.Cleanup(func() {
+		if h.Failed() {
+			h.Logf("%q\n%s\n%s", got, strings.Join(left, "\n"), tail(p.out.String()))
+		}
+	})
 	h.until("everything to be over", func() bool {
-		got := h.try("SELECT (SELECT count() FROM v_open_spans), (SELECT countIf(status = 'ok') FROM v_delegations), (SELECT count() FROM v_spans WHERE kind = 'run')")
+		left = h.try("SELECT *, ver FROM open_spans ORDER BY ALL")
+		got = h.try("SELECT (SELECT count() FROM v_open_spans), (SELECT countIf(status = 'ok') FROM v_delegations), (SELECT count() FROM v_spans WHERE kind = 'run')")
 		return len(got) == 1 && got[0] == "0\t1\t1"
 	})
 	h.must(p.Process.Signal(os.Interrupt))
