@@ -65,7 +65,8 @@ type Span struct {
 	// Deleted takes back a span that was stored under another trace before a
 	// late link put it where it belongs.
 	Deleted bool
-	// Shown says that the span, which has ended now, was given as open before.
+	// Shown says that the span, which has ended now, was given as open before, or may
+	// have been: a row of what is open has to go.
 	Shown bool
 
 	Session   string

@@ -35,6 +35,10 @@ type Store interface {
 type Settings struct {
 	// IdleRun ends a run with nothing open, IdleCall one that waits for a call.
 	IdleRun, IdleCall time.Duration
+	// Again says that there was a life before this one. What it gave last may be with
+	// the exporters and not in the store, if it was killed: spans that were open then
+	// and end now, in one go, have to be closed where it had shown them.
+	Again bool
 }
 
 // Assembler holds the open state of all sessions. It is used by one goroutine.
@@ -162,7 +166,7 @@ func (a *Assembler) group(tenant, format, session string) (*group, error) {
 		if g, err = openGroup(key, state); err != nil {
 			return nil, fmt.Errorf("assemble: session %s: %w", session, err)
 		}
-		g.shapes = &a.shapes
+		g.shapes, g.again = &a.shapes, a.settings.Again
 		a.groups[g.key] = g
 	}
 	a.last = g

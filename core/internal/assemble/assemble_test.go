@@ -43,7 +43,9 @@ func (w *world) Span(s msg.Span) {
 		w.open[s.ID] = true
 		return
 	}
-	delete(w.open, s.ID)
+	if s.Shown {
+		delete(w.open, s.ID)
+	}
 	key := s.TraceID.String() + s.ID.String()
 	if old, ok := w.rows[key]; !ok || s.Ver >= old.Ver {
 		w.rows[key] = s
@@ -62,8 +64,11 @@ func (w *world) Found(_, kind string) { w.found = append(w.found, kind) }
 // restart throws the assembler away and goes on from what was sealed.
 func (w *world) restart() {
 	w.seal()
-	w.a = New(Settings{}, w, w)
+	w.killed()
 }
+
+// killed does so in the middle of an epoch, which the exporters may have had.
+func (w *world) killed() { w.a = New(Settings{Again: true}, w, w) }
 
 func (w *world) seal() {
 	if err := w.a.Seal(func(key string, _ bool, b []byte) { w.state[key] = b }); err != nil {
@@ -431,6 +436,38 @@ func TestEndings(t *testing.T) {
 		`)
 	if len(w.open) != 0 {
 		t.Error("spans left open", w.open)
+	}
+}
+
+// What was given as open and is over when the next life reads it again, in one go, is
+// open no more. A first life has nothing to close.
+func TestOpenInALifeThatWasKilled(t *testing.T) {
+	w := newWorld(t)
+	first := []msg.Message{user("a", 0), called("a", "c1", "Bash", 1)}
+	w.apply(first...)
+	w.seal()
+	if len(w.open) != 2 {
+		t.Fatalf("%d open spans", len(w.open))
+	}
+	clear(w.state) // the exporters have it, and the checkpoint has not
+	w.killed()
+	closed := 0
+	w.given = func(s msg.Span) {
+		if s.Shown {
+			closed++
+		}
+	}
+	all := append(first, result("a", "c1", 5), msg.Message{Kind: msg.Stop, Run: "a", Time: 6, Signal: msg.RunEnd})
+	w.apply(all...)
+	w.seal()
+	if len(w.open) != 0 || closed == 0 {
+		t.Errorf("%d spans are open for ever", len(w.open))
+	}
+	closed, w.state, w.a = 0, map[string][]byte{}, New(Settings{}, w, w)
+	w.apply(all...)
+	w.seal()
+	if closed != 0 {
+		t.Errorf("%d spans are closed that nobody had opened", closed)
 	}
 }
 

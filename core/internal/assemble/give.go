@@ -69,6 +69,7 @@ func (g *group) give(out Emitter, s msg.Span, r *run) {
 	if r.Linked {
 		s.Ver |= linkedBit
 	}
+	s.Shown = s.Shown || g.again && s.State != msg.SpanOpen && !s.Amends
 	out.Span(s)
 	if s.Amends {
 		return

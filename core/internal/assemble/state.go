@@ -35,6 +35,7 @@ type group struct {
 	touched time.Time
 	recent  recent
 	shapes  *shapes
+	again   bool // Settings.Again
 
 	// Revision is the decoder's, of which the spans' versions are made: a run that ends
 	// by rule after a restart has no message that tells it.

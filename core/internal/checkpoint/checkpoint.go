@@ -90,7 +90,10 @@ var (
 const version = "1"
 
 // Store is an open checkpoint.
-type Store struct{ db *bbolt.DB }
+type Store struct {
+	db    *bbolt.DB
+	fresh bool
+}
 
 // Open opens or creates the checkpoint in the directory. ErrLocked when another
 // process has it open.
@@ -106,6 +109,7 @@ func Open(dir string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint: %s: %w", path, err)
 	}
+	fresh := false
 	err = db.Update(func(tx *bbolt.Tx) error {
 		for _, b := range [][]byte{bucketStreams, bucketGroups, bucketMeta} {
 			if _, err := tx.CreateBucketIfNotExists(b); err != nil {
@@ -114,6 +118,7 @@ func Open(dir string) (*Store, error) {
 		}
 		meta := tx.Bucket(bucketMeta)
 		if v := meta.Get([]byte("version")); v == nil {
+			fresh = true
 			return meta.Put([]byte("version"), []byte(version))
 		} else if string(v) != version {
 			return fmt.Errorf("layout %s, this program knows %s", v, version)
@@ -123,8 +128,11 @@ func Open(dir string) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("checkpoint: %s: %w", path, err), db.Close())
 	}
-	return &Store{db}, nil
+	return &Store{db, fresh}, nil
 }
+
+// Fresh reports whether the directory had no checkpoint before it was opened.
+func (s *Store) Fresh() bool { return s.fresh }
 
 // Close closes the file.
 func (s *Store) Close() error { return s.db.Close() }

@@ -42,7 +42,9 @@ func (c *core) init(p *Pipeline) {
 	c.names = make(map[uint64]*stream)
 	c.changed = make(map[*stream]struct{})
 	c.troubles = make(map[string]bool)
-	c.assembler = assemble.New(p.settings.Assemble, p.check, c)
+	rules := p.settings.Assemble
+	rules.Again = !p.check.Fresh()
+	c.assembler = assemble.New(rules, p.check, c)
 	c.epoch = newEpoch(&c.shelf)
 }
 

@@ -29,6 +29,7 @@ type Checkpoint interface {
 	Group(key string) ([]byte, error)
 	OpenGroups() ([]string, error)
 	Commit(checkpoint.Delta) error
+	Fresh() bool
 }
 
 // Outlet takes sealed epochs. Submit blocks while it has enough of them; done is
