@@ -3,15 +3,12 @@ package pipeline
 import (
 	"context"
 	"fmt"
-	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/internal/assemble"
 	"github.com/earshot-dev/earshot/core/internal/checkpoint"
 	"github.com/earshot-dev/earshot/core/internal/source"
-	"github.com/earshot-dev/earshot/core/internal/wire"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
@@ -29,11 +26,6 @@ type core struct {
 	relinks   []relink
 	troubles  map[string]bool
 	sealed    atomic.Int32 // epochs that are not committed yet
-}
-
-type relink struct {
-	stream uint64
-	run    assemble.RunRef
 }
 
 func (c *core) init(p *Pipeline) {
@@ -223,62 +215,6 @@ func (c *core) snapshot(s *stream, snap []byte) {
 	c.touch(s)
 }
 
-// failed has a stream begin again, without the frame at which its decoder gave
-// up.
-func (c *core) failed(s *stream, j *job, f *wire.Failure) {
-	c.p.log.Error("decoder gave up", "format", s.format.name, "origin", s.record.Origin, "error", f.Error, "permanent", f.Permanent)
-	c.p.metrics.DecoderFailures.WithLabelValues(s.format.name).Inc()
-	i, ok := j.index(f.Frame)
-	if !ok && s.record.Snapshot != nil { // of another version of the decoder, perhaps
-		c.forgetSnapshot(s)
-		c.rewind(s)
-		return
-	}
-	if !ok { // it does not even begin: a replay would not help
-		s.stalled = true
-		c.trouble(s.feed, s.record.Origin, msg.ReasonDecoderFailed, f.Error)
-		return
-	}
-	c.poison(s, j.batch.Frames[i].Pos, msg.ReasonDecoderFailed)
-	c.rewind(s)
-}
-
-// index turns a decoder's index of a frame into the batch's.
-func (j *job) index(i int32) (int, bool) {
-	if j.batch == nil || i < 0 {
-		return 0, false
-	}
-	if j.sent != nil {
-		if int(i) >= len(j.sent) {
-			return 0, false
-		}
-		i = j.sent[i]
-	}
-	return int(i), int(i) < len(j.batch.Frames)
-}
-
-// rewind has the source deliver again from the decoder's last snapshot.
-func (c *core) rewind(s *stream) {
-	s.mu.Lock()
-	s.next, s.at = s.record.SnapPos, s.record.SnapPos
-	s.life++
-	s.resume = resume{s.record.SnapPos, s.record.Snapshot, s.record.Origin}
-	pos, call := s.next, s.rewind
-	s.mu.Unlock()
-	if call != nil {
-		go call(pos)
-	}
-}
-
-// restart has the streams of a format begin again after its process died.
-func (c *core) restart(f *format) {
-	for _, s := range c.streams {
-		if s.format == f {
-			c.rewind(s)
-		}
-	}
-}
-
 // end closes a stream.
 func (c *core) end(s *stream, j *job) error {
 	c.heardOut(s)
@@ -303,148 +239,6 @@ func (c *core) end(s *stream, j *job) error {
 	return nil
 }
 
-// settled reports whether nothing of a source is on its way to the core.
-func (c *core) settled(f *Feed) bool {
-	for _, s := range c.streams {
-		if s.feed != f || s.stalled {
-			continue
-		}
-		s.mu.Lock()
-		// One that was rewound and whose source is gone never comes back to where it was:
-		// what it has in the checkpoint is enough.
-		waits := s.next > s.record.Pos
-		s.mu.Unlock()
-		if waits {
-			return false
-		}
-	}
-	return true
-}
-
-// detach drops a source's streams, as the end of the process would: the next source
-// of that name goes on where they are.
-func (c *core) detach(f *Feed) {
-	for id, s := range c.streams {
-		if s.feed != f {
-			continue
-		}
-		c.enqueue(s, &job{close: true})
-		s.mu.Lock()
-		s.closed = true
-		s.mu.Unlock()
-		delete(c.streams, id)
-		delete(c.names, s.name)
-		delete(c.changed, s)
-		c.assembler.Unheard(s.name)
-	}
-}
-
-// forgetClosed drops streams from the checkpoint. One that is open stays.
-func (c *core) forgetClosed(f *Feed, keys []string) {
-	for _, k := range keys {
-		if c.names[nameOf(f.source, k)] == nil {
-			c.forget = append(c.forget, checkpoint.Stream{Source: f.source, Key: k})
-		}
-	}
-}
-
-// trouble notes what a source could not read, once.
-func (c *core) trouble(f *Feed, origin, reason, detail string) {
-	key := f.source + "\x00" + origin + "\x00" + reason
-	if c.troubles[key] || len(c.troubles) > 10_000 {
-		return
-	}
-	c.troubles[key] = true
-	c.p.metrics.Problems.WithLabelValues(f.source, "read", reason).Inc()
-	c.epoch.add()
-	c.epoch.batch.Letters = append(c.epoch.batch.Letters, msg.DeadLetter{
-		ID: msg.NewLetterID(f.tenant, f.source, "read", origin, reason), Tenant: f.tenant, Source: f.source, Format: f.format.name,
-		Stage: "read", Reason: reason, Detail: detail, Origin: origin, Seen: time.Now().UnixNano(), Ver: 1,
-	})
-}
-
-// idle gives what decoders have open in streams that have fallen silent, closes
-// decoders of streams that stay silent, and ends runs that do.
-func (c *core) idle(now time.Time) {
-	for _, s := range c.streams {
-		silent := now.Sub(s.touched)
-		if !s.flushed() && !s.flushing && silent >= c.p.settings.FlushIdle {
-			s.flushing = c.enqueue(s, &job{flush: true, snapshot: true})
-		}
-		if s.flushed() && !s.parked && silent >= c.p.settings.ParkIdle && s.record.SnapPos == s.record.Pos {
-			s.parked = c.enqueue(s, &job{close: true})
-		}
-	}
-	c.assembler.Idle(now)
-}
-
-// flushed reports whether what the decoder has open was given since its last
-// frame.
-func (s *stream) flushed() bool { return s.record.FlushPos == s.record.Pos }
-
-// enqueue queues a job if nothing of the stream is on its way and its lane has
-// room.
-func (c *core) enqueue(s *stream, j *job) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed || s.next != s.record.Pos {
-		return false
-	}
-	j.stream, j.life, j.pos = s, s.life, s.next
-	c.p.outstanding.Add(1)
-	select {
-	case s.lane.jobs <- j:
-		return true
-	default:
-		c.p.outstanding.Add(-1)
-		return false
-	}
-}
-
-// flushAll gives what every decoder has open, and takes its snapshot. It returns
-// whether there was nothing left to do: a stream that is being delivered again is
-// not asked, because its decoder is not where it was.
-func (c *core) flushAll(wait *sync.WaitGroup) (done bool) {
-	done = true
-	for _, s := range c.streams {
-		if s.stalled || s.flushed() {
-			continue
-		}
-		done = false
-		s.mu.Lock()
-		ready := !s.closed && s.next == s.record.Pos
-		j := &job{stream: s, flush: true, snapshot: true, waits: wait, life: s.life, pos: s.next}
-		s.mu.Unlock()
-		if !ready {
-			continue
-		}
-		wait.Add(1)
-		c.p.outstanding.Add(1)
-		go func() {
-			if err := s.lane.put(context.Background(), j); err != nil {
-				c.p.drop(j)
-			}
-		}()
-	}
-	return done
-}
-
-func (c *core) quiet() bool {
-	c.collect()
-	if c.sealed.Load() != 0 || !c.epoch.empty() || len(c.changed) != 0 {
-		return false
-	}
-	for _, s := range c.streams {
-		s.mu.Lock()
-		behind := s.record.Pos < s.high // rewound, and not delivered again yet
-		s.mu.Unlock()
-		if behind && !s.stalled {
-			return false
-		}
-	}
-	return true
-}
-
 // Span implements assemble.Emitter.
 func (c *core) Span(s msg.Span) {
 	c.epoch.add()
@@ -458,41 +252,6 @@ func (c *core) Span(s msg.Span) {
 // Found implements assemble.Emitter.
 func (c *core) Found(format, kind string) {
 	c.p.metrics.Findings.WithLabelValues(format, kind).Inc()
-}
-
-// Relink implements assemble.Emitter; it is done after the batch at hand.
-func (c *core) Relink(stream uint64, r assemble.RunRef) {
-	c.relinks = append(c.relinks, relink{stream, r})
-}
-
-// Replayable implements assemble.Emitter.
-func (c *core) Replayable(stream uint64) bool { return c.names[stream] != nil }
-
-// relink has streams decoded again for the sake of runs whose trace has changed.
-func (c *core) relink() error {
-	for _, r := range c.relinks {
-		if err := c.assembler.ResetRun(r.run); err != nil {
-			return err
-		}
-		s := c.names[r.stream]
-		if s == nil {
-			c.p.log.Warn("a link came too late: its stream is gone", "session", r.run.Session, "run", r.run.Run)
-			continue
-		}
-		rec := &s.record
-		if rec.Replay == nil {
-			rec.Replay = &checkpoint.Replay{}
-		}
-		again := *rec.Replay
-		again.Runs = append(slices.Clone(again.Runs), r.run.Run)
-		again.Until = max(again.Until, rec.Pos)
-		rec.Replay = &again
-		rec.Pos, rec.SnapPos, rec.Snapshot, rec.LastTime, rec.FlushPos = 0, 0, nil, 0, 0
-		c.touch(s)
-		c.rewind(s)
-	}
-	c.relinks = c.relinks[:0]
-	return nil
 }
 
 var _ assemble.Emitter = (*core)(nil)

@@ -3,14 +3,11 @@ package pipeline
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/export"
@@ -206,137 +203,6 @@ func (p *Pipeline) format(name string) *format {
 	p.formatsMu.Lock()
 	defer p.formatsMu.Unlock()
 	return p.formats[name]
-}
-
-// Feed is the sink of one source.
-type Feed struct {
-	p       *Pipeline
-	source  string
-	tenant  string
-	format  *format
-	options string
-	// journalled sources deliver frames again with the time at which they were first
-	// read, so that it may stand in for a missing one.
-	journalled bool
-	// lane is that of all streams of a journalled source; nil: each has its own. One
-	// conversation may be many streams there, one for each request, and what answers a
-	// call in the second is not to be decoded before the call in the first.
-	lane     *lane
-	counters counters
-}
-
-// counters are those of a source that every frame and message moves: finding one by
-// its labels costs as much as hashing a message's ids. They are the core's.
-type counters struct {
-	frames, decoded prometheus.Counter
-	messages        map[msg.Kind]prometheus.Counter
-}
-
-var _ source.Sink = (*Feed)(nil)
-
-// AddFeed adds a source of a format that was added before.
-func (p *Pipeline) AddFeed(sourceName, tenant, formatName, options string, journalled bool) (*Feed, error) {
-	f := p.format(formatName)
-	if f == nil {
-		return nil, fmt.Errorf("pipeline: source %s: format %s has no decoder", sourceName, formatName)
-	}
-	feed := &Feed{p: p, source: sourceName, tenant: tenant, format: f, options: options, journalled: journalled, counters: counters{
-		frames: p.metrics.Frames.WithLabelValues(sourceName), decoded: p.metrics.Bytes.WithLabelValues(sourceName, "decoded"),
-		messages: make(map[msg.Kind]prometheus.Counter),
-	}}
-	if journalled {
-		feed.lane = f.lanes[p.nextID.Add(1)%uint64(len(f.lanes))]
-	}
-	return feed, nil
-}
-
-// Format is the name of the format.
-func (f *Feed) Format() string { return f.format.name }
-
-// Known implements source.Sink.
-func (f *Feed) Known() []source.Known {
-	list, err := f.p.check.Streams(f.source)
-	if err != nil {
-		f.p.log.Error("checkpoint", "source", f.source, "error", err)
-		return nil
-	}
-	out := make([]source.Known, 0, len(list))
-	for i := range list {
-		r := &list[i]
-		out = append(out, source.Known{ID: source.ID{Key: r.Key, Origin: r.Origin, Anchor: r.Anchor, State: r.State}, Pos: r.SnapPos, Closed: r.Closed})
-	}
-	return out
-}
-
-// Open implements source.Sink.
-func (f *Feed) Open(ctx context.Context, id source.ID, rewind func(pos int64)) (source.Stream, int64, error) {
-	s := &stream{id: f.p.nextID.Add(1), name: nameOf(f.source, id.Key), feed: f, format: f.format, sessions: make(map[assemble.RunRef]struct{})}
-	s.lane = f.lane
-	if s.lane == nil {
-		s.lane = f.format.lanes[s.id%uint64(len(f.format.lanes))]
-	}
-	s.record = checkpoint.Stream{Source: f.source, Key: id.Key, Origin: id.Origin, Anchor: id.Anchor, State: id.State}
-	var err error
-	if e := f.p.tellCtx(ctx, func() { err = f.p.core.open(s) }); e != nil {
-		return nil, 0, e
-	}
-	if err != nil {
-		return nil, 0, err
-	}
-	// A rewind that came before this is in the position; those after it are called.
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.rewind = rewind
-	return s, s.next, nil
-}
-
-// Detach lets go of a source that has ended: when it returns, everything that it
-// delivered is with the exporters, and a source of the same name may be added.
-// Until then it may come back to what it was.
-func (f *Feed) Detach(ctx context.Context) error {
-	done := make(chan struct{})
-	for tick := time.NewTicker(10 * time.Millisecond); ; {
-		var gone bool
-		var err error
-		if e := f.p.tellCtx(ctx, func() {
-			if gone = f.p.core.settled(f); gone {
-				err = f.p.core.seal(ctx, func() { close(done) })
-			}
-		}); e != nil {
-			return e
-		}
-		if err != nil {
-			return err
-		}
-		if gone {
-			tick.Stop()
-			break
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	select {
-	case <-done:
-		return f.p.tellCtx(ctx, func() { f.p.core.detach(f) })
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-f.p.stopped:
-		return errStopped
-	}
-}
-
-// Forget implements source.Sink.
-func (f *Feed) Forget(keys ...string) {
-	f.p.tell(func() { f.p.core.forgetClosed(f, keys) })
-}
-
-// Trouble implements source.Sink.
-func (f *Feed) Trouble(origin, reason, detail string) {
-	f.p.log.Warn("cannot read", "source", f.source, "origin", origin, "reason", reason, "detail", detail)
-	f.p.tell(func() { f.p.core.trouble(f, origin, reason, detail) })
 }
 
 // Run moves frames until ctx ends. Then it stops at once: what is not committed
