@@ -1,6 +1,7 @@
 package spawn
 
 import (
+	"bytes"
 	"path"
 	"strings"
 )
@@ -23,8 +24,10 @@ func Shell(command, dir string) (Spawn, bool) {
 			dir = join(dir, words[1].text)
 			continue
 		}
+		tries := 0 // the name may be an argument of what runs it: env, timeout, npx
 		for i, w := range words {
-			if path.Base(w.text) == Codex {
+			if path.Base(w.text) == Codex && tries < 4 {
+				tries++
 				if s, ok := exec(words[i+1:], dir); ok {
 					return s, true
 				}
@@ -91,9 +94,11 @@ func takesValue(flag string) bool {
 func commands(s string) (out [][]word) {
 	var words []word
 	var w word
+	var text []byte // of w
 	begun := false
 	end := func() {
 		if begun {
+			w.text = string(text)
 			words = append(words, w)
 		}
 		begun = false
@@ -105,11 +110,11 @@ func commands(s string) (out [][]word) {
 		}
 		words = nil
 	}
-	part := func(text string, fixed, bare bool) {
+	part := func(more string, fixed, bare bool) {
 		if !begun {
-			begun, w = true, word{fixed: true, bare: true}
+			begun, w, text = true, word{fixed: true, bare: true}, text[:0]
 		}
-		w.text += text
+		text = append(text, more...)
 		w.fixed, w.bare = w.fixed && fixed, w.bare && bare
 	}
 	for i := 0; i < len(s); i++ {
@@ -122,7 +127,7 @@ func commands(s string) (out [][]word) {
 			}
 			next()
 		case '<', '>':
-			if begun && strings.Trim(w.text, "0123456789") == "" { // of a descriptor
+			if begun && len(bytes.Trim(text, "0123456789")) == 0 { // of a descriptor
 				begun = false
 			}
 			end()
@@ -150,11 +155,11 @@ func commands(s string) (out [][]word) {
 			part(s[i+1:i+1+n], true, false)
 			i += n + 1
 		case '"':
-			text, fixed, n := double(s[i+1:])
+			quoted, fixed, n := double(s[i+1:])
 			if n < 0 {
 				return out
 			}
-			part(text, fixed, false)
+			part(quoted, fixed, false)
 			i += n
 		case '$', '`':
 			part(string(c), false, true)

@@ -3,6 +3,7 @@ package spawn
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 const thread = "0199c0de-7a11-7000-8000-00000000beef"
@@ -102,5 +103,25 @@ func TestPromptIsOfAPlace(t *testing.T) {
 	}
 	if Prompt(Codex, "", "x") != "" || Prompt(Codex, "/a", " ") != "" || ID(Codex, "") != "" {
 		t.Error("what is not known has a name")
+	}
+}
+
+// A command is as long as a model makes it. What is read of it is read once.
+func TestLongCommands(t *testing.T) {
+	const most = 4 << 20
+	for name, unit := range map[string]string{
+		"a word": "x", "words": "x ", "quotes": "'x'", "double quotes": `"x"`, "commands": "x;", "targets": "2>", "here": "$(cat <<'", "escapes": `\x`, "comments": "#", "calls": "codex ",
+	} {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			Shell("codex "+strings.Repeat(unit, most/len(unit)), "/srv")
+			Output([]byte(strings.Repeat(unit, most/len(unit))))
+		}()
+		select {
+		case <-done:
+		case <-time.After(time.Minute):
+			t.Fatalf("%s: %d bytes take more than a minute", name, most)
+		}
 	}
 }
