@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/template"
 	"time"
@@ -135,7 +136,12 @@ func (d *demo) prepare(agents []*liveAgent) error {
 		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 			return err
 		}
-		return os.WriteFile(to, text, 0o600)
+		if err := os.WriteFile(to, text, 0o600); err != nil {
+			return err
+		}
+		// What a line does not say of its time is taken from its file.
+		written := base.Add(2 * time.Minute)
+		return os.Chtimes(to, written, written)
 	})
 	if err != nil {
 		return err
@@ -213,8 +219,12 @@ func (d *demo) show(ctx context.Context, cfg *config.Config, file string) (err e
 		return err
 	}
 	fmt.Fprintln(d.out)
+	one := list[0]
+	if at := slices.IndexFunc(list, func(s inspect.Session) bool { return s.Delegations > 0 }); at >= 0 {
+		one = list[at]
+	}
 	width, color := terminal(d.out)
-	if err := inspect.WriteSession(ctx, d.out, r, list[0].ID, inspect.Style{Color: color, Width: width}); err != nil {
+	if err := inspect.WriteSession(ctx, d.out, r, one.ID, inspect.Style{Color: color, Width: width}); err != nil {
 		return err
 	}
 	fmt.Fprintf(d.out, `
@@ -225,7 +235,7 @@ Look further:
   earshot query 'SELECT tool_name, count(), avg(duration_ms) FROM v_tool_calls GROUP BY 1' -c %[1]s
   earshot store -c %[1]s          # for curl, Grafana or a driver
 The store's address: %[3]s
-`, file, list[0].ID[:min(8, len(list[0].ID))], "http://"+cfg.Store.Listen)
+`, file, one.ID[:min(8, len(one.ID))], "http://"+cfg.Store.Listen)
 	if d.keep {
 		fmt.Fprintln(d.out, "It runs until you interrupt this.")
 		<-ctx.Done()
