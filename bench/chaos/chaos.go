@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/earshot-dev/earshot/bench/loopback"
+	"github.com/earshot-dev/earshot/core/loopback"
 )
 
 // Options of a run.

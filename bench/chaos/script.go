@@ -22,7 +22,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/earshot-dev/earshot/bench/gen"
-	"github.com/earshot-dev/earshot/bench/loopback"
+	"github.com/earshot-dev/earshot/core/loopback"
 )
 
 // tables are what is compared, without what says when it was stored. A request whose

@@ -17,7 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/earshot-dev/earshot/bench/loopback"
+	"github.com/earshot-dev/earshot/core/loopback"
 )
 
 // TestEveryFormatLive hears every format in the way it travels, over real sockets

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,6 +20,7 @@ import (
 	"github.com/earshot-dev/earshot/core/app"
 	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/inspect"
+	"github.com/earshot-dev/earshot/core/loopback"
 )
 
 // The demo's traffic: files as agents write them, whose times are filled in so
@@ -146,7 +145,7 @@ func (d *demo) prepare(agents []*liveAgent) error {
 	if err != nil {
 		return err
 	}
-	listen, err := freeAddress()
+	listen, err := loopback.Free()
 	if err != nil {
 		return err
 	}
@@ -185,20 +184,6 @@ func render(path string, base time.Time) ([]byte, error) {
 	var b bytes.Buffer
 	err = t.Execute(&b, nil)
 	return b.Bytes(), err
-}
-
-// freeAddress returns a loopback address for a server that is started later, or again,
-// with a port that is not among those that outgoing connections are given.
-func freeAddress() (string, error) {
-	var failed error
-	for range 1000 {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000)))
-		if err == nil {
-			return l.Addr().String(), l.Close()
-		}
-		failed = err
-	}
-	return "", failed
 }
 
 // show shows what came out.

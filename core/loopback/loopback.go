@@ -2,7 +2,7 @@
 //
 // A port that the system chose and that was closed again is not kept: it lies among
 // those that outgoing connections are given, of which tests that run beside each other
-// open thousands, and a client that keeps dialling a closed port of that kind is one
+// open thousands. A client that keeps dialling a closed port of that kind is one
 // day given the same port for its own end and so connects to itself. Either makes the
 // server's listen fail.
 package loopback
