@@ -181,16 +181,8 @@ func TestBodiesAreStoredOnce(t *testing.T) {
 		_, _ = w.Write(<-answers)
 	})
 	tap, memory, reload := freeAddress(t), freeAddress(t), freeAddress(t)
-	h.configure("sources:", fmt.Sprintf(`  - name: providers
-    type: tap
-    listen: %q
-    upstream: %q
-    routes:
-      - {path: /v1/messages, format: anthropic-sse}
-      - {path: /v1/chat/completions, format: openai-chat}
-      - {path: /v1/responses, format: openai-responses}
-  - {name: memory, type: http, format: llm-message, listen: %q}
-  - {name: reload, type: http, format: agno, listen: %q}`, tap, upstream, memory, reload))
+	h.configure("sources:", providers(tap, upstream), fmt.Sprintf(`  - {name: memory, type: http, format: llm-message, listen: %q}
+  - {name: reload, type: http, format: agno, listen: %q}`, memory, reload))
 	p := h.running()
 	sent := make(map[string]int)
 	for _, f := range formats {

@@ -64,14 +64,7 @@ func TestAgentAtAProvider(t *testing.T) {
 	}))
 	defer server.Close()
 	tap := freeAddress(t)
-	h.configure("sources:", fmt.Sprintf(`  - name: providers
-    type: tap
-    listen: %q
-    upstream: %q
-    routes:
-      - {path: /v1/messages, format: anthropic-sse}
-      - {path: /v1/chat/completions, format: openai-chat}
-      - {path: /v1/responses, format: openai-responses}`, tap, server.URL))
+	h.configure("sources:", providers(tap, server.URL))
 	p := h.running()
 
 	paths := map[string]string{"anthropic-sse": "/v1/messages", "openai-chat": "/v1/chat/completions", "openai-responses": "/v1/responses"}
@@ -108,4 +101,16 @@ func TestAgentAtAProvider(t *testing.T) {
 			t.Errorf("%s: %q spans, want %s", name, got, want)
 		}
 	}
+}
+
+// providers is a tap that stands before all of them.
+func providers(tap, upstream string) string {
+	return fmt.Sprintf(`  - name: providers
+    type: tap
+    listen: %q
+    upstream: %q
+    routes:
+      - {path: /v1/messages, format: anthropic-sse}
+      - {path: /v1/chat/completions, format: openai-chat}
+      - {path: /v1/responses, format: openai-responses}`, tap, upstream)
 }
