@@ -42,9 +42,7 @@ func (d *transcript) result(ln *line, b, extra jsonv.Value) {
 	outcome(m, b, extra)
 	m.Content = d.content(b.Get("content"), m)
 	if c != nil && c.Name == "Bash" { // perhaps a script that runs an agent
-		if m.Delegation.MeetID = spawn.Output(b.Get("content").Raw()); m.Delegation.MeetID != "" {
-			m.Delegation.To = spawn.Codex
-		}
+		spawn.Script(m, b.Get("content").Raw())
 	}
 	m.SetAttr("background_task_id", extra.Get("backgroundTaskId").Str())
 	m.SetAttr("persisted_output_path", extra.Get("persistedOutputPath").Str())

@@ -46,9 +46,7 @@ func (d *stream) result(ln *line, b, extra jsonv.Value) {
 	outcome(m, b, extra)
 	m.Content = d.content(b.Get("content"), m)
 	if c != nil && c.Name == "Bash" { // perhaps a script that runs an agent
-		if m.Delegation.MeetID = spawn.Output(b.Get("content").Raw()); m.Delegation.MeetID != "" {
-			m.Delegation.To = spawn.Codex
-		}
+		spawn.Script(m, b.Get("content").Raw())
 	}
 	m.SetAttr("background_task_id", ident(extra.Get("backgroundTaskId")))
 	m.SetAttr("persisted_output_path", ident(extra.Get("persistedOutputPath")))

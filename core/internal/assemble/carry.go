@@ -81,11 +81,9 @@ func (g *group) measure(out Emitter, r *run, c *chat, u msg.Tokens) {
 	left := now.Input - before.Input - before.Output
 	for i := range list {
 		t := &list[i]
-		share := left
-		if rest := len(list) - i; bytes > 0 {
+		share := left / uint64(len(list)-i)
+		if bytes > 0 {
 			share = left * uint64(t.Result) / bytes
-		} else {
-			share = left / uint64(rest)
 		}
 		left, bytes = left-share, bytes-uint64(t.Result)
 		t.Tokens, t.From = uint32(share), from

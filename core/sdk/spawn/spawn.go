@@ -121,6 +121,14 @@ func Output(text []byte) (meetID string) {
 	return ""
 }
 
+// Script puts into the message of a result whether the call has run the agent after all,
+// by what it gave.
+func Script(m *msg.Message, output []byte) {
+	if id := Output(output); id != "" {
+		m.Delegation.To, m.Delegation.MeetID = Codex, id
+	}
+}
+
 // uuid is the UUID that stands at the beginning of b, or a few characters on.
 func uuid(b []byte) string {
 	const length, near = 36, 32
