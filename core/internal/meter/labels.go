@@ -23,7 +23,7 @@ var classes = [...]string{"input", "output", "cache_read", "cache_write", "reaso
 // labels makes sets of attributes, and makes each once.
 type labels struct {
 	known  map[string]map[string]string // by attribute: what its values are called
-	spans  map[spanKey]metric.MeasurementOption
+	spans  map[spanKey]*spanSet
 	usages map[usageKey]*usageSets
 }
 
@@ -38,14 +38,27 @@ type usageKey struct {
 	source, format, provider, model, agent string
 }
 
+// spanSet is the set of one spanKey.
+type spanSet struct {
+	metric.MeasurementOption
+	slowest exemplars
+}
+
 // usageSets are the sets of one usageKey: alone, by type, and by class.
 type usageSets struct {
 	all, in, out metric.MeasurementOption
 	classes      [len(classes)]metric.MeasurementOption
+	largest      exemplars
+
+	// What the messages of a batch add to the counters, and which was the last.
+	batch uint64
+	more  growth
+	trace msg.TraceID
+	span  msg.SpanID
 }
 
 func newLabels() labels {
-	return labels{make(map[string]map[string]string), make(map[spanKey]metric.MeasurementOption), make(map[usageKey]*usageSets)}
+	return labels{make(map[string]map[string]string), make(map[spanKey]*spanSet), make(map[usageKey]*usageSets)}
 }
 
 // value is what a value from outside is called: itself, if it is one of the first
@@ -94,7 +107,7 @@ func (s *set) option(more ...attribute.KeyValue) metric.MeasurementOption {
 	return metric.WithAttributeSet(attribute.NewSet(append(s.attrs[:len(s.attrs):len(s.attrs)], more...)...))
 }
 
-func (l *labels) span(s *msg.Span) metric.MeasurementOption {
+func (l *labels) span(s *msg.Span) *spanSet {
 	k := spanKey{
 		kind: s.Kind, failed: s.Outcome == msg.OutcomeError, source: s.Source, format: s.Format, agent: clip(s.Agent.Name),
 	}
@@ -127,7 +140,7 @@ func (l *labels) span(s *msg.Span) metric.MeasurementOption {
 	out.outside(semconv.KeyToolName, k.tool)
 	out.outside(semconv.KeyDelegateTo, k.delegate)
 	out.outside(semconv.KeyErrorType, k.problem)
-	o := out.option()
+	o := &spanSet{MeasurementOption: out.option()}
 	if len(l.spans) < maxSets {
 		l.spans[k.clone()] = o
 	}

@@ -27,7 +27,8 @@ type Meter struct {
 	ended    recent[struct{}]   // spans
 	answered recent[struct{}]   // responses whose tokens are in the histogram
 	spent    recent[msg.Tokens] // usage messages, and what was counted of each
-	last     map[msg.SpanID]int // of a batch: where a span is told last
+	batch    uint64             // how many were recorded
+	grown    []*usageSets       // of a batch: whose counters grow
 
 	chat, first, run, tool, delegation          metric.Float64Histogram
 	tokens                                      metric.Int64Histogram // nil where the counters replace it
@@ -52,7 +53,7 @@ func New(p *semconv.Profile, registry prometheus.Registerer, readers ...sdk.Read
 	for _, r := range readers {
 		options = append(options, sdk.WithReader(r))
 	}
-	m := &Meter{provider: sdk.NewMeterProvider(options...), labels: newLabels(), last: make(map[msg.SpanID]int)}
+	m := &Meter{provider: sdk.NewMeterProvider(options...), labels: newLabels()}
 	make := instruments{meter: m.provider.Meter(semconv.Scope, metric.WithSchemaURL(p.SchemaURL()))}
 	names := p.Metrics()
 	m.chat, m.first, m.run = make.seconds(names.Chat), make.seconds(names.FirstChunk), make.seconds(names.Run)
@@ -109,14 +110,10 @@ func (i *instruments) counter(d semconv.Metric) metric.Int64Counter {
 
 // Record counts a batch that is committed.
 func (m *Meter) Record(b *export.Batch) {
-	clear(m.last)
-	for i := range b.Spans {
+	m.batch++
+	// A span that is told more than once counts as it was told last.
+	for i := len(b.Spans) - 1; i >= 0; i-- {
 		if s := &b.Spans[i]; s.State != msg.SpanOpen && !s.Deleted && !s.Amends {
-			m.last[s.ID] = i
-		}
-	}
-	for i := range b.Spans {
-		if s := &b.Spans[i]; s.State != msg.SpanOpen && !s.Deleted && !s.Amends && m.last[s.ID] == i {
 			m.span(s)
 		}
 	}
@@ -125,6 +122,10 @@ func (m *Meter) Record(b *export.Batch) {
 			m.usage(u)
 		}
 	}
+	for _, with := range m.grown {
+		m.count(with)
+	}
+	m.grown = m.grown[:0]
 }
 
 // within is a context of the span, which exemplars point to.
@@ -134,16 +135,33 @@ func within(t msg.TraceID, s msg.SpanID) context.Context {
 	}))
 }
 
+// exemplars chooses what a histogram names: of a batch, what exceeds all before it.
+// To offer every span took more than to count it.
+type exemplars struct {
+	batch uint64
+	most  float64
+}
+
+// of returns the context in which a value of the span is recorded.
+func (e *exemplars) of(batch uint64, v float64, t msg.TraceID, s msg.SpanID) context.Context {
+	if e.batch == batch && v <= e.most {
+		return context.Background()
+	}
+	e.batch, e.most = batch, v
+	return within(t, s)
+}
+
 func (m *Meter) span(s *msg.Span) {
 	id := binary.BigEndian.Uint64(s.ID[:])
 	if s.Kind == msg.SpanChat && !s.Usage.IsZero() && m.answered.add(id, struct{}{}) {
-		m.response(within(s.TraceID, s.ID), m.labels.usage(usageOf(s)), s.Usage)
+		m.response(s.TraceID, s.ID, m.labels.usage(usageOf(s)), s.Usage)
 	}
 	if !m.ended.add(id, struct{}{}) {
 		return
 	}
-	ctx, with := within(s.TraceID, s.ID), m.labels.span(s)
 	d := float64(max(s.End-s.Start, 0)) / 1e9
+	with := m.labels.span(s)
+	ctx := with.slowest.of(m.batch, d, s.TraceID, s.ID)
 	switch s.Kind {
 	case msg.SpanChat:
 		m.chat.Record(ctx, d, with)
@@ -160,14 +178,15 @@ func (m *Meter) span(s *msg.Span) {
 }
 
 // response notes the tokens of a response in the histogram.
-func (m *Meter) response(ctx context.Context, with *usageSets, t msg.Tokens) {
+func (m *Meter) response(trace msg.TraceID, span msg.SpanID, with *usageSets, t msg.Tokens) {
 	if m.tokens != nil {
+		ctx := with.largest.of(m.batch, float64(t.Total()), trace, span)
 		m.tokens.Record(ctx, int64(input(t)), with.in)
 		m.tokens.Record(ctx, int64(output(t)), with.out)
 	}
 }
 
-// usage counts what a usage message says beyond what its last version has said.
+// usage notes what a usage message says beyond what its last version has said.
 func (m *Meter) usage(u *msg.Message) {
 	id := binary.BigEndian.Uint64(u.Host.ID[:])
 	was, told := m.spent.get(id)
@@ -175,23 +194,47 @@ func (m *Meter) usage(u *msg.Message) {
 		return
 	}
 	m.spent.set(id, u.Usage)
-	ctx, with := within(u.Host.TraceID, u.Host.SpanID), m.labels.usage(usageBy(u))
+	with := m.labels.usage(usageBy(u))
 	if u.ResponseID == "" && !told { // of a run as a whole: no response has it
-		m.response(ctx, with, u.Usage)
+		m.response(u.Host.TraceID, u.Host.SpanID, with, u.Usage)
 	}
-	add := func(c metric.Int64Counter, now, before uint64, o metric.MeasurementOption) {
-		if c != nil && now > before {
-			c.Add(ctx, int64(now-before), o)
+	if with.batch != m.batch {
+		with.batch, with.more = m.batch, growth{}
+		m.grown = append(m.grown, with)
+	}
+	with.trace, with.span = u.Host.TraceID, u.Host.SpanID
+	now, before := figures(u.Usage), figures(was)
+	for i, n := range now {
+		if n > before[i] {
+			with.more[i] += n - before[i]
 		}
 	}
-	t := u.Usage
-	add(m.input, input(t), input(was), with.all)
-	add(m.output, output(t), output(was), with.all)
-	add(m.cacheRead, t.CacheRead, was.CacheRead, with.all)
-	add(m.write, t.CacheWrite, was.CacheWrite, with.all)
-	add(m.reasonings, t.Reasoning, was.Reasoning, with.all)
-	for i, n := range [...][2]uint64{{t.Input, was.Input}, {t.Output, was.Output}, {t.CacheRead, was.CacheRead}, {t.CacheWrite, was.CacheWrite}, {t.Reasoning, was.Reasoning}} {
-		add(m.classes, n[0], n[1], with.classes[i])
+}
+
+// growth is what the counters grow by: the named ones, then tokens by class.
+type growth [2 * len(classes)]uint64
+
+func figures(t msg.Tokens) growth {
+	return growth{
+		input(t), output(t), t.CacheRead, t.CacheWrite, t.Reasoning,
+		t.Input, t.Output, t.CacheRead, t.CacheWrite, t.Reasoning,
+	}
+}
+
+// count adds what the messages of a batch have said together; the exemplar is the
+// last of them.
+func (m *Meter) count(with *usageSets) {
+	ctx := within(with.trace, with.span)
+	add := func(c metric.Int64Counter, n uint64, o metric.MeasurementOption) {
+		if c != nil && n > 0 {
+			c.Add(ctx, int64(n), o)
+		}
+	}
+	for i, c := range [...]metric.Int64Counter{m.input, m.output, m.cacheRead, m.write, m.reasonings} {
+		add(c, with.more[i], with.all)
+	}
+	for i := range classes {
+		add(m.classes, with.more[len(classes)+i], with.classes[i])
 	}
 }
 
