@@ -13,7 +13,7 @@ import (
 type recent struct {
 	root  string
 	trace msg.TraceID
-	spans map[msg.SpanKind]named
+	spans [msg.SpanWorkflow + 1]named // by kind
 }
 
 type named struct {
@@ -33,15 +33,11 @@ func (g *group) span(kind msg.SpanKind, native string) msg.SpanID {
 	if kind == msg.SpanDelegation {
 		kind = msg.SpanTool // a call is one span, whatever it turns out to be
 	}
-	if n, ok := g.recent.spans[kind]; ok && n.native == native {
-		return n.id
+	n := &g.recent.spans[kind]
+	if n.native != native || n.id.IsZero() {
+		*n = named{strings.Clone(native), msg.NewSpanID(g.key.tenant, g.key.format, g.key.session, kind, native)} // native lies in a message
 	}
-	id := msg.NewSpanID(g.key.tenant, g.key.format, g.key.session, kind, native)
-	if g.recent.spans == nil {
-		g.recent.spans = make(map[msg.SpanKind]named)
-	}
-	g.recent.spans[kind] = named{strings.Clone(native), id} // native lies in a message
-	return id
+	return n.id
 }
 
 // give gives a span of run r, with what every span has, and takes back the one

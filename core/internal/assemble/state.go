@@ -3,6 +3,7 @@ package assemble
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -284,24 +285,25 @@ func (g *group) encode() ([]byte, error) { return json.Marshal(g) }
 func (g *group) add(out Emitter, r *run) {
 	g.Runs[r.ID] = r
 	g.Order = append(g.Order, r.ID)
-	over := len(g.Order) - maxEndedRuns
-	if over <= 0 {
-		return
-	}
-	waits := g.waiting()
-	keep := g.Order[:0]
-	for i, id := range g.Order {
+	over := max(len(g.Order)-maxEndedRuns, 0)
+	var waits map[string]bool
+	kept := 0
+	for i, id := range g.Order[:over] {
 		old := g.Runs[id]
-		if i < over && (old.Ended > bySilence && !waits[id] || len(g.Order)-i > maxRuns) {
+		if waits == nil && old.Ended > bySilence {
+			waits = g.waiting()
+		}
+		if old.Ended > bySilence && !waits[id] || len(g.Order)-i > maxRuns {
 			if !old.Given && old.Start != 0 {
 				g.giveRun(out, old)
 			}
 			delete(g.Runs, id)
 			continue
 		}
-		keep = append(keep, id)
+		g.Order[kept] = id
+		kept++
 	}
-	g.Order = keep
+	g.Order = slices.Delete(g.Order, kept, over)
 }
 
 // waiting has the runs that wait for a call, and the runs above them.
