@@ -43,7 +43,7 @@ func (c *core) account(s *stream, j *job, r *wire.Result) (kept bool, err error)
 			rec.Pos = f.End
 		}
 	}
-	last, nth := int64(-1), 0
+	last, nth, now := int64(-1), 0, time.Now()
 	for i := range r.Messages {
 		m := &r.Messages[i]
 		f := &frame.Frame{Pos: rec.Pos, End: rec.Pos + 1, At: rec.LastTime} // of a flush without frames
@@ -55,7 +55,7 @@ func (c *core) account(s *stream, j *job, r *wire.Result) (kept bool, err error)
 		if nth++; f.Pos != last {
 			last, nth = f.Pos, 0
 		}
-		took, err := c.message(s, m, f, nth)
+		took, err := c.message(s, m, f, nth, now)
 		if err != nil {
 			return kept, err
 		}
@@ -117,7 +117,7 @@ func (c *core) count(s *stream, f *frame.Frame, bad bool) {
 }
 
 // message gives the nth message of a frame its place and puts it into the epoch.
-func (c *core) message(s *stream, m *msg.Message, f *frame.Frame, nth int) (kept bool, err error) {
+func (c *core) message(s *stream, m *msg.Message, f *frame.Frame, nth int, now time.Time) (kept bool, err error) {
 	rec := &s.record
 	if err := m.Validate(); err != nil {
 		if !c.replaying(s, f.End) {
@@ -150,7 +150,7 @@ func (c *core) message(s *stream, m *msg.Message, f *frame.Frame, nth int) (kept
 		Tenant: s.feed.tenant, Source: s.feed.source, Format: s.format.name,
 		Seq: uint64(pos), Ver: uint64(f.End), Observed: f.At, Origin: rec.Origin, Offset: f.Pos,
 	}
-	was, err := c.assembler.Apply(m, s.name, s.format.info.Revision, time.Now())
+	was, err := c.assembler.Apply(m, s.name, s.format.info.Revision, now)
 	if err != nil {
 		return false, err
 	}

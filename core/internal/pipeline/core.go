@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/earshot-dev/earshot/core/internal/assemble"
 	"github.com/earshot-dev/earshot/core/internal/checkpoint"
 	"github.com/earshot-dev/earshot/core/internal/source"
@@ -26,6 +28,13 @@ type core struct {
 	relinks   []relink
 	troubles  map[string]bool
 	sealed    atomic.Int32 // epochs that are not committed yet
+	spans     map[spanKind]prometheus.Counter
+}
+
+type spanKind struct {
+	format  string
+	kind    msg.SpanKind
+	outcome msg.Outcome
 }
 
 func (c *core) init(p *Pipeline) {
@@ -34,6 +43,7 @@ func (c *core) init(p *Pipeline) {
 	c.names = make(map[uint64]*stream)
 	c.changed = make(map[*stream]struct{})
 	c.troubles = make(map[string]bool)
+	c.spans = make(map[spanKind]prometheus.Counter)
 	rules := p.settings.Assemble
 	rules.Again = !p.check.Fresh()
 	c.assembler = assemble.New(rules, p.check, c)
@@ -62,7 +72,7 @@ func (c *core) run(ctx context.Context) error {
 			return nil
 		case d := <-c.p.decoded:
 			err = c.take(d)
-			c.p.results.Put(d.result)
+			c.p.reuse(d.result)
 		case f := <-c.p.mailbox:
 			f()
 		case now := <-tick.C:
@@ -245,8 +255,19 @@ func (c *core) Span(s msg.Span) {
 	c.epoch.batch.Spans = append(c.epoch.batch.Spans, s)
 	if s.State != msg.SpanOpen && !s.Deleted && !s.Amends {
 		c.p.progress.spans.Add(1)
-		c.p.metrics.Spans.WithLabelValues(s.Format, s.Kind.String(), s.Outcome.String()).Inc()
+		c.ended(s.Format, s.Kind, s.Outcome).Inc()
 	}
+}
+
+// ended is the counter of a format's spans.
+func (c *core) ended(format string, k msg.SpanKind, o msg.Outcome) prometheus.Counter {
+	key := spanKind{format, k, o}
+	n := c.spans[key]
+	if n == nil {
+		n = c.p.metrics.Spans.WithLabelValues(format, k.String(), o.String())
+		c.spans[key] = n
+	}
+	return n
 }
 
 // Found implements assemble.Emitter.

@@ -31,7 +31,7 @@ func newEpoch(s *shelf) *epoch { return &epoch{batch: &export.Batch{}, shelf: s}
 type shelf struct {
 	mu    sync.Mutex
 	spare []lists
-	// What the last epoch had and an eighth: lists that are made are made for as much,
+	// What epochs had lately, and an eighth: lists that are made are made for as much,
 	// because growing to a size leaves four times of it behind.
 	messages, spans int
 }
@@ -61,7 +61,8 @@ type lists struct {
 func (s *shelf) note(b *export.Batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.messages, s.spans = len(b.Messages)*9/8, len(b.Spans)*9/8
+	s.messages = max(len(b.Messages)*9/8, s.messages*7/8)
+	s.spans = max(len(b.Spans)*9/8, s.spans*7/8)
 }
 
 // give takes the lists of a batch that nobody looks at any more. What they hold is

@@ -318,7 +318,7 @@ func (l *lane) results(ctx context.Context, resp *wire.Response, jobs []*job) er
 		}
 		j := jobs[i]
 		i++
-		r := l.p.results.Get().(*wire.Result)
+		r := l.p.result()
 		if err := r.Read(raw, j.data()); err != nil {
 			l.p.drop(j)
 			return err
@@ -340,6 +340,25 @@ func (l *lane) results(ctx context.Context, resp *wire.Response, jobs []*job) er
 		l.held = held
 	}
 	return err
+}
+
+// result returns a result to read into. A sync.Pool would lose its memory in every
+// other collection of garbage, and there are many.
+func (p *Pipeline) result() *wire.Result {
+	select {
+	case r := <-p.results:
+		return r
+	default:
+		return new(wire.Result)
+	}
+}
+
+// reuse takes a result whose messages were taken.
+func (p *Pipeline) reuse(r *wire.Result) {
+	select {
+	case p.results <- r:
+	default:
+	}
 }
 
 // answer hands a result to the core, which takes the job with it.

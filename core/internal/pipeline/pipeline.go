@@ -100,7 +100,7 @@ type Pipeline struct {
 	lives     sync.WaitGroup  // of the formats
 
 	inFlight *budget
-	results  sync.Pool
+	results  chan *wire.Result // that may be filled again
 
 	decoded     chan decoded
 	mailbox     chan func()
@@ -153,7 +153,7 @@ func New(s Settings, check Checkpoint, outlet Outlet) *Pipeline {
 		settings: s, check: check, outlet: outlet, metrics: s.Metrics, log: s.Logger,
 		formats:  make(map[string]*format),
 		inFlight: newBudget(s.MaxInFlight),
-		results:  sync.Pool{New: func() any { return new(wire.Result) }},
+		results:  make(chan *wire.Result, 2*laneDepth),
 		decoded:  make(chan decoded, 2*laneDepth),
 		mailbox:  make(chan func()),
 		stopped:  make(chan struct{}),
