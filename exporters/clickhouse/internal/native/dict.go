@@ -10,34 +10,43 @@ import (
 // its index per row. Entry 0 is the empty text, as the server expects.
 type Dict struct {
 	index Text
+	texts []string
 	at    map[string]uint32
 	keys  []uint32
 
-	last    string // the previous row's text: rows that belong together come together
-	lastKey uint32
+	// What comes after a text is as a rule what came after it before: the same one in a
+	// column of names, the next one in a map whose keys come in an order of their own.
+	last uint32
+	next []uint32 // by text
 }
 
 // Append appends s. The column keeps no reference to it beyond the next Reset.
 func (c *Dict) Append(s string) {
-	if len(c.keys) > 0 && s == c.last {
-		c.keys = append(c.keys, c.lastKey)
-		return
+	if len(c.texts) == 0 {
+		if c.at == nil {
+			c.at = make(map[string]uint32)
+		}
+		c.text("")
 	}
-	if c.at == nil {
-		c.at = make(map[string]uint32)
+	key := c.next[c.last]
+	if c.texts[key] != s {
+		var known bool
+		if key, known = c.at[s]; !known {
+			key = c.text(s)
+		}
+		c.next[c.last] = key
 	}
-	if c.index.rows == 0 {
-		c.index.AppendString("")
-		c.at[""] = 0
-	}
-	key, known := c.at[s]
-	if !known {
-		key = uint32(c.index.rows)
-		c.index.AppendString(s)
-		c.at[s] = key
-	}
-	c.last, c.lastKey = s, key
+	c.last = key
 	c.keys = append(c.keys, key)
+}
+
+// text adds a text, which is expected to be followed by itself.
+func (c *Dict) text(s string) uint32 {
+	key := uint32(len(c.texts))
+	c.index.AppendString(s)
+	c.texts, c.next = append(c.texts, s), append(c.next, key)
+	c.at[s] = key
+	return key
 }
 
 // Type implements Column.
@@ -95,5 +104,6 @@ func (c *Dict) EncodeColumn(b *proto.Buffer) {
 func (c *Dict) Reset() {
 	c.index.Reset()
 	clear(c.at)
-	c.keys, c.last = c.keys[:0], ""
+	clear(c.texts)
+	c.texts, c.next, c.keys, c.last = c.texts[:0], c.next[:0], c.keys[:0], 0
 }
