@@ -36,8 +36,10 @@ type shelf struct {
 	messages, spans int
 }
 
-// spares is how many are kept: one epoch is with the exporters, one is filled.
-const spares = 2
+// spares is how many are kept. Epochs share what may be in flight: while one that is
+// full is with the exporters, little more than nothing is in the one behind it, and
+// lists that wait for it are as large as full ones.
+const spares = 1
 
 // take returns empty lists.
 func (s *shelf) take() lists {
