@@ -111,7 +111,6 @@ func ways(b *testing.B, sink func(context.Context, *Pipeline) (int, error)) {
 			b.SetBytes(size / int64(b.N))
 			b.ReportMetric(float64(size)/1e6/spent.Seconds(), "MB/cpu-s")
 			b.ReportMetric(float64(mallocs)/float64(b.N), "allocs/op")
-			b.ReportMetric(float64(size)/float64(b.N), "bytes/op")
 			b.ReportMetric(float64(records)/float64(b.N), "records/op")
 		})
 	}
