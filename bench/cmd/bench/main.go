@@ -75,7 +75,7 @@ func run(ctx context.Context, args []string) error {
 	fs.StringVar(&o.bin, "bin", "bin", "where earshot and earshot-store are")
 	fs.StringVar(&o.work, "work", "bench/out", "where traffic and the peer are kept")
 	fs.StringVar(&o.report, "report", "", "write the report there too; with -scale a picture beside it")
-	fs.StringVar(&o.only, "only", "", "subjects to run, with commas between; empty: all")
+	fs.StringVar(&o.only, "only", "", "subjects to run, with commas between; with -scale of growth, files, latency and streams, for a look without a report; empty: all")
 	fs.StringVar(&o.config, "config", "", "lines to add to Earshot's configuration, to try things out; the report tells of them")
 	fs.BoolVar(&o.scale, "scale", false, "measure Earshot alone: with more input, in more files, and from append to queryable")
 	fs.Float64Var(&o.backlog, "backlog", 0, "measure Earshot alone with so many bytes, and a tenth and a hundredth of them")

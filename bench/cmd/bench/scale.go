@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,14 +36,47 @@ type curves struct {
 
 // scale measures how Earshot's figures grow with its input, and how long a line
 // takes to be found by a query, and writes both with a picture.
-func scale(ctx context.Context, o options, e *env) (err error) {
+func scale(ctx context.Context, o options, e *env) error {
 	c := curves{lives: []live{{files: 1, rate: 20, lines: 400}, {files: 1000, rate: 500, lines: 10_000}, {files: 10_000, rate: 500, lines: 5000}}}
-	if c.growth, err = e.points(ctx, o.seed, shape{o.size / 10, 100}, shape{o.size / 5, 100}, shape{o.size / 2, 100}, shape{o.size, 100}); err != nil {
+	parts := []struct {
+		name string
+		run  func() error
+	}{
+		{"growth", func() (err error) {
+			c.growth, err = e.points(ctx, o.seed, shape{o.size / 10, 100}, shape{o.size / 5, 100}, shape{o.size / 2, 100}, shape{o.size, 100})
+			return err
+		}},
+		{"files", func() (err error) {
+			c.files, err = e.points(ctx, o.seed, shape{0.28 * o.size, 1}, shape{o.size / 5, 100}, shape{o.size / 5, 1000}, shape{o.size / 5, 10_000})
+			return err
+		}},
+		{"latency", func() error { return c.latencies(ctx, e) }},
+		{"streams", func() (err error) {
+			c.streams, err = stream(ctx, e, streaming{clients: 1000, rounds: 3, deltas: 45, lasts: 10 * time.Second})
+			return err
+		}},
+	}
+	for _, p := range parts {
+		if o.only == "" || slices.Contains(strings.Split(o.only, ","), p.name) {
+			if err := p.run(); err != nil {
+				return err
+			}
+		}
+	}
+	if o.only != "" { // a look at some of it
+		return nil
+	}
+	if err := e.keep(c.kept()); err != nil || o.report == "" {
 		return err
 	}
-	if c.files, err = e.points(ctx, o.seed, shape{0.28 * o.size, 1}, shape{o.size / 5, 100}, shape{o.size / 5, 1000}, shape{o.size / 5, 10_000}); err != nil {
+	picture := strings.TrimSuffix(o.report, filepath.Ext(o.report)) + ".svg"
+	if err := os.WriteFile(picture, []byte(c.picture()), 0o644); err != nil {
 		return err
 	}
+	return os.WriteFile(o.report, []byte(c.report(e, filepath.Base(picture))), 0o644)
+}
+
+func (c *curves) latencies(ctx context.Context, e *env) error {
 	for _, l := range c.lives {
 		a, err := latency(ctx, e, l)
 		if err != nil {
@@ -51,22 +85,7 @@ func scale(ctx context.Context, o options, e *env) (err error) {
 		c.came = append(c.came, a)
 		fmt.Fprintf(os.Stderr, "latency %5d files %4d lines/s  p50 %s p99 %s most %s\n", l.files, l.rate, ms(a.at(0.5)), ms(a.at(0.99)), ms(a.at(1)))
 	}
-	if c.streams, err = stream(ctx, e, streaming{clients: 1000, rounds: 3, deltas: 45, lasts: 10 * time.Second}); err != nil {
-		return err
-	}
-	fmt.Fprintf(os.Stderr, "streams %5d open  cpu of 1,000 events %s peak %4d MiB p50 %s p99 %s   others %2.0f %%\n", c.streams.open, c.streams.perThousand(),
-		c.streams.peak>>20, ms(c.streams.came.at(0.5)), ms(c.streams.came.at(0.99)), 100*c.streams.others)
-	if err := e.keep(c.kept()); err != nil {
-		return err
-	}
-	if o.report == "" {
-		return nil
-	}
-	picture := strings.TrimSuffix(o.report, filepath.Ext(o.report)) + ".svg"
-	if err := os.WriteFile(picture, []byte(c.picture()), 0o644); err != nil {
-		return err
-	}
-	return os.WriteFile(o.report, []byte(c.report(e, filepath.Base(picture))), 0o644)
+	return nil
 }
 
 // kept are the figures of the page of goals.

@@ -110,6 +110,8 @@ func stream(ctx context.Context, e *env, s streaming) (out streamed, err error) 
 	out.cpu, out.peak, out.open = u.CPU-cpu, u.Peak, api.most
 	spent := busy() - before - (ownCPU() - ours) - out.cpu - (engineCPU(db) - engine)
 	out.others = max(spent.Seconds(), 0) / time.Since(began).Seconds() / float64(runtime.NumCPU())
+	fmt.Fprintf(os.Stderr, "streams %5d open  cpu of 1,000 events %s peak %4d MiB p50 %s p99 %s   others %2.0f %%\n",
+		out.open, ms(out.perThousand()), out.peak>>20, ms(out.came.at(0.5)), ms(out.came.at(0.99)), 100*out.others)
 	return out, s.check(ctx, db)
 }
 
@@ -251,14 +253,13 @@ func (p *provider) count(n int) {
 func (p *provider) arrive(ctx context.Context, db *engine, q *process) (arrivals, error) {
 	a := make(arrivals, p.responses())
 	moved := time.Now()
-	for low, left := 0, len(a); left > 0; {
+	for low, left := 0, len(a); left > 0; time.Sleep(20 * time.Millisecond) { // to ask takes of the engine's time
 		got, err := db.query(ctx, fmt.Sprintf("SELECT arrayStringConcat(groupArray(splitByChar(' ', content)[1]), ' ') FROM earshot.messages WHERE kind = 'assistant' AND complete AND toInt64OrZero(splitByChar(' ', content)[1]) >= %d", low))
 		now := time.Now()
 		if err != nil || got[0] == "" { // there are no tables yet, or no answers
 			if err = ctx.Err(); err != nil || q.ended() || time.Since(moved) > stuck {
 				return nil, fmt.Errorf("%d of %d answers have come: %w", len(a)-left, len(a), err)
 			}
-			time.Sleep(10 * time.Millisecond)
 			continue
 		}
 		for _, text := range strings.Fields(got[0]) {
