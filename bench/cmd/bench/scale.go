@@ -90,18 +90,16 @@ func (c *curves) latencies(ctx context.Context, e *env) error {
 
 // kept are the figures of the page of goals.
 func (c curves) kept() map[string]kept {
-	most, last := c.growth[len(c.growth)-1], c.files[len(c.files)-1]
+	most := c.growth[len(c.growth)-1]
 	out := map[string]kept{
 		"growth":        spread([]float64{mib(most.f.Peak) / mib(c.growth[0].f.Peak)}),
-		"growth_bytes":  spread([]float64{megabytes(most.total.Bytes) / megabytes(c.growth[0].total.Bytes)}),
-		"sessions_peak": spread([]float64{mib(last.f.Peak)}),
 		"streams_p99":   spread([]float64{c.streams.came.at(0.99).Seconds()}),
 	}
-	var p99 []float64
+	worst := 0.0
 	for _, a := range c.came {
-		p99 = append(p99, a.at(0.99).Seconds())
+		worst = max(worst, a.at(0.99).Seconds())
 	}
-	out["latency"] = spread(p99)
+	out["latency"] = spread([]float64{worst})
 	return out
 }
 
@@ -123,10 +121,7 @@ func backlog(ctx context.Context, o options, e *env) error {
 		points = append(points, p...)
 	}
 	first, last := points[0], points[len(points)-1]
-	if err := e.keep(map[string]kept{
-		"backlog":       spread([]float64{mib(last.f.Peak) / mib(first.f.Peak)}),
-		"backlog_bytes": spread([]float64{megabytes(last.total.Bytes)}),
-	}); err != nil || o.report == "" {
+	if err := e.keep(map[string]kept{"backlog": spread([]float64{mib(last.f.Peak) / mib(first.f.Peak)})}); err != nil || o.report == "" {
 		return err
 	}
 	text := fmt.Sprintf("# A backlog of %s\n\nWritten by `go run ./bench/cmd/bench -backlog %.0e`: Legion traffic that was there before Earshot started, default settings, an empty engine\n"+
