@@ -76,12 +76,12 @@ func allGoals() []goal {
 		{"peak memory after ten times the input, over that before", "1, flat", ratio("growth", atMost(1.25)), scaleCommand},
 		{"peak memory after a hundred times the input, a backlog of 10 GB, over that before", "1, flat", ratio("backlog", atMost(1.25)), backlogCommand},
 		{"process boundary, share of the CPU from files to batches", "0.15", ratio("boundary", atMost(0.15)), stagesCommand},
-		{"process boundary, share of all of the CPU, into ClickHouse", "0.15", boundaryOfAll, stagesCommand},
+		{"process boundary, share of all of the CPU, files to ClickHouse", "0.15", boundaryOfAll, stagesCommand},
 		{"tap, added to an event at p99 with 1,000 open streams", "1 ms", ofUnit("tap_added", 1e-3, "ms", atMost(1000)), stagesCommand},
 		{"the same over what a bare reverse proxy adds", "2", ratio("tap_ratio", atMost(2)), stagesCommand},
 		{"append to queryable, p99 at default settings, the worst of 1, 1,000 and 10,000 files", "1.5 s", ofUnit("latency", 1, "s", atMost(1.5)), scaleCommand},
 		{"end of an answer to queryable, p99 with 1,000 live streams", "1.5 s", ofUnit("streams_p99", 1, "s", atMost(1.5)), scaleCommand},
-		{"10,000 open sessions, one of 100,000 messages: memory of an open session, over that of one of 1,000", "1, linear", ratio("session_memory", atMost(1.25)), stagesCommand},
+		{"10,000 open sessions, one of them of 100,000 messages: memory for each, over that of 1,000 with one of 10,000", "1, linear", ratio("session_memory", atMost(1.25)), stagesCommand},
 		{"the same, longest pause", "100 ms", ofUnit("session_pause", 1, "ms", atMost(100)), stagesCommand},
 	}
 }

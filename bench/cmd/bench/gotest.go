@@ -41,7 +41,7 @@ func (r results) run(ctx context.Context, b benchmark) error {
 
 // parse reads the lines of results in the output of go test. It reports whether there
 // were any.
-func (r results) parse(out string) (any bool) {
+func (r results) parse(out string) (found bool) {
 	procs := fmt.Sprintf("-%d", runtime.GOMAXPROCS(0))
 	for line := range strings.Lines(out) {
 		f := strings.Fields(line)
@@ -55,11 +55,11 @@ func (r results) parse(out string) (any bool) {
 		for i := 2; i+1 < len(f); i += 2 {
 			if v, err := strconv.ParseFloat(f[i], 64); err == nil {
 				r[name][f[i+1]] = append(r[name][f[i+1]], v)
-				any = true
+				found = true
 			}
 		}
 	}
-	return any
+	return found
 }
 
 // median returns the middle of a benchmark's values in a unit; false when it has none.

@@ -112,26 +112,26 @@ func round(v float64) float64 {
 }
 
 // picture draws memory, files and latency side by side.
-func (c curves) picture() string {
+func (g growth) picture() string {
 	memory := chart{title: "Memory as the input grows", x: "MB read", y: "peak MiB, sidecar and decoder"}
 	peak := curve{name: "100 files"}
-	for _, p := range c.growth {
+	for _, p := range g.more {
 		peak.points = append(peak.points, [2]float64{megabytes(p.total.Bytes), mib(p.f.Peak)})
 	}
 	memory.lines = []curve{peak}
 	many := chart{title: "In many files, and live streams", x: "files, or streams", y: "MiB, and CPU-ms for a MB", log: true}
 	peak, cpu := curve{name: "peak MiB"}, curve{name: "CPU-ms for a MB"}
-	for _, p := range c.files {
+	for _, p := range g.files {
 		peak.points = append(peak.points, [2]float64{float64(p.sessions), mib(p.f.Peak)})
 		cpu.points = append(cpu.points, [2]float64{float64(p.sessions), 10 * p.perHundred()})
 	}
-	live := curve{name: "peak MiB, live streams", points: [][2]float64{{float64(c.streams.open), mib(c.streams.peak)}}}
+	live := curve{name: "peak MiB, live streams", points: [][2]float64{{float64(g.streams.open), mib(g.streams.peak)}}}
 	many.lines = []curve{peak, cpu, live}
 	wait := chart{title: "From append to queryable", x: "ms", y: "% of lines"}
-	for i, a := range c.came {
-		wait.lines = append(wait.lines, a.curve(fmt.Sprintf("%d lines/s in %d files", c.lives[i].rate, c.lives[i].files)))
+	for i, a := range g.came {
+		wait.lines = append(wait.lines, a.curve(fmt.Sprintf("%d lines/s in %d files", g.lives[i].rate, g.lives[i].files)))
 	}
-	wait.lines = append(wait.lines, c.streams.came.curve(fmt.Sprintf("%d live streams", c.streams.clients)))
+	wait.lines = append(wait.lines, g.streams.came.curve(fmt.Sprintf("%d live streams", g.streams.clients)))
 	return svg(memory, many, wait)
 }
 

@@ -26,77 +26,82 @@ type point struct {
 	f     figures
 }
 
-// curves are what Earshot took as its work grew.
-type curves struct {
-	growth, files []point
-	lives         []live
-	came          []arrivals // of each of lives
-	streams       streamed
+// growth is what Earshot took as its work grew.
+type growth struct {
+	more, files []point
+	lives       []live
+	came        []arrivals // of each of lives
+	streams     streamed
 }
 
 // scale measures how Earshot's figures grow with its input, and how long a line
 // takes to be found by a query, and writes both with a picture.
 func scale(ctx context.Context, o options, e *env) error {
-	c := curves{lives: []live{{files: 1, rate: 20, lines: 400}, {files: 1000, rate: 500, lines: 10_000}, {files: 10_000, rate: 500, lines: 5000}}}
+	g := growth{lives: []live{{files: 1, rate: 20, lines: 400}, {files: 1000, rate: 500, lines: 10_000}, {files: 10_000, rate: 500, lines: 5000}}}
 	parts := []struct {
 		name string
 		run  func() error
 	}{
 		{"growth", func() (err error) {
-			c.growth, err = e.points(ctx, o.seed, shape{o.size / 10, 100}, shape{o.size / 5, 100}, shape{o.size / 2, 100}, shape{o.size, 100})
+			g.more, err = e.points(ctx, o.seed, shape{o.size / 10, 100}, shape{o.size / 5, 100}, shape{o.size / 2, 100}, shape{o.size, 100})
 			return err
 		}},
 		{"files", func() (err error) {
-			c.files, err = e.points(ctx, o.seed, shape{0.28 * o.size, 1}, shape{o.size / 5, 100}, shape{o.size / 5, 1000}, shape{o.size / 5, 10_000})
+			g.files, err = e.points(ctx, o.seed, shape{0.28 * o.size, 1}, shape{o.size / 5, 100}, shape{o.size / 5, 1000}, shape{o.size / 5, 10_000})
 			return err
 		}},
-		{"latency", func() error { return c.latencies(ctx, e) }},
+		{"latency", func() error { return g.latencies(ctx, e) }},
 		{"streams", func() (err error) {
-			c.streams, err = stream(ctx, e, streaming{clients: 1000, rounds: 3, deltas: 45, lasts: 10 * time.Second})
+			g.streams, err = stream(ctx, e, streaming{clients: 1000, rounds: 3, deltas: 45, lasts: 10 * time.Second})
 			return err
 		}},
 	}
+	ran := 0
 	for _, p := range parts {
 		if o.only == "" || slices.Contains(strings.Split(o.only, ","), p.name) {
 			if err := p.run(); err != nil {
 				return err
 			}
+			ran++
 		}
 	}
-	if o.only != "" { // a look at some of it
+	if ran < len(parts) { // a look at some of it
+		if ran == 0 {
+			return fmt.Errorf("-only %s: no such part", o.only)
+		}
 		return nil
 	}
-	if err := e.keep(c.kept()); err != nil || o.report == "" {
+	if err := e.keep(g.kept()); err != nil || o.report == "" {
 		return err
 	}
 	picture := strings.TrimSuffix(o.report, filepath.Ext(o.report)) + ".svg"
-	if err := os.WriteFile(picture, []byte(c.picture()), 0o644); err != nil {
+	if err := os.WriteFile(picture, []byte(g.picture()), 0o644); err != nil {
 		return err
 	}
-	return os.WriteFile(o.report, []byte(c.report(e, filepath.Base(picture))), 0o644)
+	return os.WriteFile(o.report, []byte(g.report(e, filepath.Base(picture))), 0o644)
 }
 
-func (c *curves) latencies(ctx context.Context, e *env) error {
-	for _, l := range c.lives {
+func (g *growth) latencies(ctx context.Context, e *env) error {
+	for _, l := range g.lives {
 		a, err := latency(ctx, e, l)
 		if err != nil {
 			return err
 		}
-		c.came = append(c.came, a)
+		g.came = append(g.came, a)
 		fmt.Fprintf(os.Stderr, "latency %5d files %4d lines/s  p50 %s p99 %s most %s\n", l.files, l.rate, ms(a.at(0.5)), ms(a.at(0.99)), ms(a.at(1)))
 	}
 	return nil
 }
 
 // kept are the figures of the page of goals.
-func (c curves) kept() map[string]kept {
-	most := c.growth[len(c.growth)-1]
+func (g growth) kept() map[string]kept {
+	most := g.more[len(g.more)-1]
 	out := map[string]kept{
-		"growth":        spread([]float64{mib(most.f.Peak) / mib(c.growth[0].f.Peak)}),
-		"streams_p99":   spread([]float64{c.streams.came.at(0.99).Seconds()}),
+		"growth":      spread([]float64{mib(most.f.Peak) / mib(g.more[0].f.Peak)}),
+		"streams_p99": spread([]float64{g.streams.came.at(0.99).Seconds()}),
 	}
 	worst := 0.0
-	for _, a := range c.came {
+	for _, a := range g.came {
 		worst = max(worst, a.at(0.99).Seconds())
 	}
 	out["latency"] = spread([]float64{worst})
@@ -176,23 +181,23 @@ func pointsTable(points []point) string {
 }
 
 // report is the text beside the picture.
-func (c curves) report(e *env, picture string) string {
+func (g growth) report(e *env, picture string) string {
 	var b strings.Builder
 	b.WriteString("# How Earshot grows with its input\n\n" +
 		"Written by `go run ./bench/cmd/bench -scale`: one run each, Legion traffic, default settings, an empty engine of its own.\n" +
 		"CPU and memory are those of the sidecar and its decoder, memory as the sum of each one's own peak. [A backlog of 10 GB](backlog.md) is apart.\n\n" +
 		"![memory and CPU as the input grows, and latency](" + picture + ")\n\n")
 	fmt.Fprintf(&b, "Other work took up to %.0f %% of the machine: seconds and latencies say less the more that was.\n\n",
-		100*max(others(c.growth), others(c.files), c.streams.others))
+		100*max(others(g.more), others(g.files), g.streams.others))
 	fmt.Fprintf(&b, "Machine: %s. Versions: %s.\n\n", machine(), e.versions())
-	b.WriteString("## More of it\n\n" + pointsTable(c.growth) + "\n## In one file, and in many\n\n" + pointsTable(c.files) + "\n")
+	b.WriteString("## More of it\n\n" + pointsTable(g.more) + "\n## In one file, and in many\n\n" + pointsTable(g.files) + "\n")
 	b.WriteString("A session is no smaller than a turn, so ten thousand have more bytes than were asked for.\n\n")
 	b.WriteString("## From append to queryable\n\n| files | lines a second | lines | p50 | p90 | p99 | most |\n|---|---|---|---|---|---|---|\n")
-	for i, l := range c.lives {
-		a := c.came[i]
+	for i, l := range g.lives {
+		a := g.came[i]
 		fmt.Fprintf(&b, "| %d | %d | %d | %s | %s | %s | %s |\n", l.files, l.rate, l.lines, ms(a.at(0.5)), ms(a.at(0.9)), ms(a.at(0.99)), ms(a.at(1)))
 	}
-	s := c.streams
+	s := g.streams
 	fmt.Fprintf(&b, "\n## Live streams\n\nEarshot as a tap in front of a server that streams the events of `anthropic-sse` to %d clients, one response after another: %d responses\n"+
 		"of %d events in %s each. Clients count the events that they get; prompts and answers were counted in the tables, the answers' contents summed.\n"+
 		"Latency is that of an answer, from the event that ends it.\n\n", s.clients, s.responses(), s.deltas+framing, s.lasts)
