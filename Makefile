@@ -11,7 +11,7 @@ TOOLS   := $(GO) tool -modfile=core/internal/tools/go.mod
 # tests run without it, and say so.
 RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
-.PHONY: build demo test unit lint bench bench-queries chaos conformance dashboards browser python generate engine clean
+.PHONY: build demo test unit lint bench bench-backlog bench-queries chaos conformance dashboards browser python generate engine clean
 
 build: engine $(BIN)
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/earshot ./cmd/earshot
@@ -68,11 +68,20 @@ RUNS ?= 5
 bench-queries: build
 	$(GO) run ./dashboards/internal/measure -rows $(ROWS) -runs $(RUNS)
 
-# The collector and Earshot side by side, and how Earshot grows: about ten minutes
-# on two cores that do nothing else.
+# The collector and Earshot side by side, how Earshot grows, its stages, and what of
+# all that was to be reached: a quarter of an hour on two cores that do nothing else.
 bench: build
 	$(GO) run ./bench/cmd/bench -report bench/report.md
 	$(GO) run ./bench/cmd/bench -scale -report bench/scale.md
+	$(GO) run ./bench/cmd/bench -stages -report bench/stages.md
+	$(GO) run ./bench/cmd/bench -goals -report bench/goals.md
+
+# A backlog of 10 GB that is there before Earshot starts, a tenth and a hundredth of it:
+# ten minutes more, and 15 GB of disk while it lasts.
+BYTES ?= 10e9
+bench-backlog: build
+	$(GO) run ./bench/cmd/bench -backlog $(BYTES) -report bench/backlog.md
+	$(GO) run ./bench/cmd/bench -goals -report bench/goals.md
 
 # Kills everything that can be killed while agents write, and counts; then kills the
 # sidecar at every system call that matters: under ten minutes together.

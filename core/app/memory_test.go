@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"runtime/debug"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,6 +43,53 @@ func TestMemoryLimitFollowsWhatLives(t *testing.T) {
 			t.Errorf("the limit is %d MiB after that", got>>20)
 		}
 	})
+}
+
+// TestMemoryLimitLeavesRoom says that what lives has a third of it to spare, whatever the
+// stacks and the runtime's own tables take: they count in the limit, and with the streams of
+// a thousand clients they took all the room there was.
+func TestMemoryLimitLeavesRoom(t *testing.T) {
+	before := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(before)
+	t.Setenv("GOGC", "")
+	t.Setenv("GOMEMLIMIT", "")
+	c := config.Default()
+	c.Delivery.MaxInFlight = 1 << 20
+	much := make([]byte, 80<<20)
+	var up, down sync.WaitGroup
+	stay := make(chan struct{})
+	for range 2000 {
+		up.Add(1)
+		down.Go(func() { deep(100, up.Done, stay) })
+	}
+	up.Wait()
+	runtime.GC()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	BoundMemory(ctx, c)
+	var m runtime.MemStats
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		runtime.ReadMemStats(&m)
+		if limit := debug.SetMemoryLimit(-1); limit >= int64(len(much)+len(much)/3)+int64(m.StackInuse) {
+			break
+		} else if time.Now().After(end) {
+			t.Fatalf("the limit is %d MiB with %d alive and %d of stacks", limit>>20, len(much)>>20, m.StackInuse>>20)
+		}
+	}
+	close(stay)
+	down.Wait()
+	runtime.KeepAlive(much)
+}
+
+// deep waits far down its stack.
+func deep(n int, there func(), stay chan struct{}) byte {
+	var frame [256]byte
+	if n > 0 {
+		return deep(n-1, there, stay) + frame[n]
+	}
+	there()
+	<-stay
+	return frame[0]
 }
 
 // TestMemoryIsLeftToTheEnvironment says that who sets the runtime's own variables is

@@ -101,6 +101,7 @@ func BenchmarkBlock(b *testing.B) {
 				}
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/rows, "ns/row")
+			b.ReportMetric(rows, "records/op")
 		})
 	}
 	run("columns", func(buf *chproto.Buffer) error {

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 }
 
 // storeDSN is where the tests' ClickHouse is.
-func storeDSN(t *testing.T) string {
+func storeDSN(t testing.TB) string {
 	t.Helper()
 	dsn, err := store()
 	if err != nil {
@@ -89,7 +89,7 @@ func startStore() (dsn string, err error) {
 }
 
 // database returns a Conn and the settings for a database of the test's own.
-func database(t *testing.T) (*Conn, ConnSettings) {
+func database(t testing.TB) (*Conn, ConnSettings) {
 	t.Helper()
 	name := "test_" + strings.ToLower(strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
@@ -123,7 +123,7 @@ func database(t *testing.T) (*Conn, ConnSettings) {
 
 // exporter returns an exporter into a database of the test's own, and a Conn to
 // read it.
-func exporter(t *testing.T, set func(*Settings)) (*Exporter, *Conn) {
+func exporter(t testing.TB, set func(*Settings)) (*Exporter, *Conn) {
 	t.Helper()
 	_, conn := database(t)
 	s := Settings{Conn: conn, CreateSchema: true, Logger: slog.New(slog.DiscardHandler)}

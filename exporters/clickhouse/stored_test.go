@@ -47,7 +47,7 @@ func count(t *testing.T, c *Conn, sql string) string {
 	return strings.TrimSpace(b.String())
 }
 
-func export1(t *testing.T, x *Exporter, b *export.Batch) {
+func export1(t testing.TB, x *Exporter, b *export.Batch) {
 	t.Helper()
 	if b.ID == "" {
 		b.ID = msg.HashKey(fmt.Sprint(time.Now()), t.Name())

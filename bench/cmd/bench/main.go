@@ -6,7 +6,9 @@
 //	go run ./bench/cmd/bench                      500 MB, three runs, all subjects
 //	go run ./bench/cmd/bench -bytes 50e6 -runs 1  a short look
 //	go run ./bench/cmd/bench -scale               Earshot alone, as its input grows, and its latency
-//	go run ./bench/cmd/bench -scale -bytes 10e9   up to a backlog of 10 GB; takes 40 GB of disk
+//	go run ./bench/cmd/bench -backlog 10e9        a hundredth, a tenth and all of 10 GB, one after the other; takes 15 GB of disk
+//	go run ./bench/cmd/bench -stages              the Go benchmarks of the parts, as one table
+//	go run ./bench/cmd/bench -goals               what the others have measured, beside what was to be reached
 //
 // The collector is built from bench/peer, once, which takes minutes. Rows are
 // counted, and their contents summed, against what the generator says it wrote.
@@ -50,6 +52,9 @@ type options struct {
 	only     string
 	config   string
 	scale    bool
+	backlog  float64
+	stages   bool
+	goals    bool
 	limit    time.Duration
 }
 
@@ -70,9 +75,12 @@ func run(ctx context.Context, args []string) error {
 	fs.StringVar(&o.bin, "bin", "bin", "where earshot and earshot-store are")
 	fs.StringVar(&o.work, "work", "bench/out", "where traffic and the peer are kept")
 	fs.StringVar(&o.report, "report", "", "write the report there too; with -scale a picture beside it")
-	fs.StringVar(&o.only, "only", "", "subjects to run, with commas between; empty: all")
+	fs.StringVar(&o.only, "only", "", "subjects to run, with commas between; with -scale of growth, files, latency and streams, for a look without a report; empty: all")
 	fs.StringVar(&o.config, "config", "", "lines to add to Earshot's configuration, to try things out; the report tells of them")
 	fs.BoolVar(&o.scale, "scale", false, "measure Earshot alone: with more input, in more files, and from append to queryable")
+	fs.Float64Var(&o.backlog, "backlog", 0, "measure Earshot alone with so many bytes, and a tenth and a hundredth of them")
+	fs.BoolVar(&o.stages, "stages", false, "run the benchmarks of the parts")
+	fs.BoolVar(&o.goals, "goals", false, "write what was measured beside the goals")
 	fs.DurationVar(&o.limit, "limit", 7*time.Minute, "begin no further round of runs when it would end later; there is always one")
 	_ = fs.Parse(args)
 	if fs.NArg() > 0 || o.runs < 1 || o.size < 1 || o.sessions < 1 {
@@ -82,8 +90,15 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if o.scale {
+	switch {
+	case o.scale:
 		return scale(ctx, o, e)
+	case o.backlog > 0:
+		return backlog(ctx, o, e)
+	case o.stages:
+		return stages(ctx, o, e)
+	case o.goals:
+		return goals(o, e)
 	}
 	return compare(ctx, o, e)
 }
@@ -153,6 +168,9 @@ func compare(ctx context.Context, o options, e *env) error {
 			fmt.Fprintf(os.Stderr, "run %d %-18s cpu %6.2fs wall %6.2fs peak %5d MiB   engine %6.2fs %5d MiB   others %2.0f %%\n",
 				n+1, all[i].name, f.CPU.Seconds(), f.Wall.Seconds(), f.Peak>>20, f.Engine.CPU.Seconds(), f.Engine.Peak>>20, 100*f.Others)
 		}
+	}
+	if err := e.keep(compared(e, all)); err != nil {
+		return err
 	}
 	text := report(e, o, all)
 	fmt.Print(text)

@@ -78,6 +78,9 @@ func measure(ctx context.Context, e *env, s subject) (f figures, err error) {
 	if err != nil {
 		return f, fmt.Errorf("%w\n%s", err, lastLines(p.log.String()))
 	}
+	if s.said != nil && !strings.Contains(p.log.String(), s.said(e.corpus)) {
+		return f, fmt.Errorf("want %q of\n%s", s.said(e.corpus), lastLines(p.log.String()))
+	}
 	if !s.stores {
 		return f, nil
 	}

@@ -25,7 +25,7 @@ const (
 	left, right, top, under = 58, 16, 52, 44
 )
 
-var colours = []string{"#1f6feb", "#bf5700", "#2da44e"}
+var colours = []string{"#1f6feb", "#bf5700", "#2da44e", "#8250df"}
 
 // svg draws charts side by side.
 func svg(charts ...chart) string {
@@ -80,7 +80,7 @@ func (c chart) draw(b *strings.Builder) {
 			}
 		}
 		fmt.Fprintf(b, `<path d="%s" fill="none" stroke="%s" stroke-width="2"/>`+"\n", path.String(), colour)
-		fmt.Fprintf(b, `<text x="%d" y="36" fill="%s">%s</text>`+"\n", left+150*i, colour, l.name)
+		fmt.Fprintf(b, `<text x="%d" y="%d" fill="%s">%s</text>`+"\n", left+150*(i%2), 32+13*(i/2), colour, l.name)
 	}
 }
 
@@ -111,28 +111,35 @@ func round(v float64) float64 {
 	return 10 * p
 }
 
-// curves are the pictures of scale.
-func curves(growth, files []point, lives []live, came []arrivals) string {
+// picture draws memory, files and latency side by side.
+func (g growth) picture() string {
 	memory := chart{title: "Memory as the input grows", x: "MB read", y: "peak MiB, sidecar and decoder"}
 	peak := curve{name: "100 files"}
-	for _, p := range growth {
+	for _, p := range g.more {
 		peak.points = append(peak.points, [2]float64{megabytes(p.total.Bytes), mib(p.f.Peak)})
 	}
 	memory.lines = []curve{peak}
-	many := chart{title: "In many files", x: "files", y: "MiB, and CPU-ms for a MB", log: true}
+	many := chart{title: "In many files, and live streams", x: "files, or streams", y: "MiB, and CPU-ms for a MB", log: true}
 	peak, cpu := curve{name: "peak MiB"}, curve{name: "CPU-ms for a MB"}
-	for _, p := range files {
+	for _, p := range g.files {
 		peak.points = append(peak.points, [2]float64{float64(p.sessions), mib(p.f.Peak)})
 		cpu.points = append(cpu.points, [2]float64{float64(p.sessions), 10 * p.perHundred()})
 	}
-	many.lines = []curve{peak, cpu}
+	live := curve{name: "peak MiB, live streams", points: [][2]float64{{float64(g.streams.open), mib(g.streams.peak)}}}
+	many.lines = []curve{peak, cpu, live}
 	wait := chart{title: "From append to queryable", x: "ms", y: "% of lines"}
-	for i, a := range came {
-		c := curve{name: fmt.Sprintf("%d lines/s in %d files", lives[i].rate, lives[i].files)}
-		for n := 0; n <= 100; n++ {
-			c.points = append(c.points, [2]float64{float64(a.at(float64(n) / 100).Milliseconds()), float64(n)})
-		}
-		wait.lines = append(wait.lines, c)
+	for i, a := range g.came {
+		wait.lines = append(wait.lines, a.curve(fmt.Sprintf("%d lines/s in %d files", g.lives[i].rate, g.lives[i].files)))
 	}
+	wait.lines = append(wait.lines, g.streams.came.curve(fmt.Sprintf("%d live streams", g.streams.clients)))
 	return svg(memory, many, wait)
+}
+
+// curve is the share of what had come, by its time.
+func (a arrivals) curve(name string) curve {
+	c := curve{name: name}
+	for n := 0; n <= 100; n++ {
+		c.points = append(c.points, [2]float64{float64(a.at(float64(n) / 100).Milliseconds()), float64(n)})
+	}
+	return c
 }

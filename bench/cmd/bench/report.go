@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -63,16 +66,7 @@ func best(all []series) string {
 	b.WriteString("| figure | " + all[0].name + " / best of the others | goal |\n|---|---|---|\n")
 	goals := map[string]string{"CPU": "0.50", "wall": "0.55", "peak memory": "0.33", "engine CPU": "-", "engine memory": "-"}
 	for _, m := range metrics() {
-		var least series
-		for i, s := range all[1:] {
-			mid, _, _ := middle(s.values(m))
-			if old := 0.0; i > 0 {
-				if old, _, _ = middle(least.values(m)); mid >= old {
-					continue
-				}
-			}
-			least = s
-		}
+		least := leastOf(all[1:], m)
 		if !valid(m, all...) {
 			fmt.Fprintf(&b, "| %s | not valid: the machine was busy with other work | %s |\n", m.name, goals[m.name])
 			continue
@@ -81,6 +75,50 @@ func best(all []series) string {
 		fmt.Fprintf(&b, "| %s | **%.2f** (%.2f to %.2f), %s | %s |\n", m.name, mid, low, high, least.name, goals[m.name])
 	}
 	return b.String()
+}
+
+// leastOf is the series with the least of a figure.
+func leastOf(all []series, m metric) series {
+	return slices.MinFunc(all, func(a, b series) int {
+		x, _, _ := middle(a.values(m))
+		y, _, _ := middle(b.values(m))
+		return cmp.Compare(x, y)
+	})
+}
+
+// compared are the figures of a comparison that the page of goals shows.
+func compared(e *env, all []series) map[string]kept {
+	out := make(map[string]kept)
+	byName := make(map[string]series)
+	var others []series
+	for _, s := range all {
+		byName[s.name] = s
+		if s.stores && s.name != "earshot" {
+			others = append(others, s)
+		}
+	}
+	cpu := metrics()[0]
+	if tail, nop := byName["earshot-tail"], byName["collector-discard"]; len(tail.runs) > 0 && len(nop.runs) > 0 {
+		out["tail"] = spread(nop.ratios(tail, cpu))
+	}
+	ours := byName["earshot"]
+	if len(ours.runs) == 0 {
+		return out
+	}
+	perByte := ours.values(cpu)
+	for i := range perByte {
+		perByte[i] *= 1e9 / float64(e.corpus.oracle.Total.Bytes)
+	}
+	out["cpu_ns"] = spread(perByte)
+	if len(others) == 0 {
+		return out
+	}
+	for _, m := range metrics()[:3] {
+		k := spread(ours.ratios(leastOf(others, m), m))
+		k.Busy = !valid(m, append(others, ours)...)
+		out[m.name] = k
+	}
+	return out
 }
 
 func machine() string {
@@ -94,6 +132,12 @@ func machine() string {
 		}
 	}
 	return fmt.Sprintf("%s/%s, %d cores%s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), model)
+}
+
+// version is what the measured Earshot calls itself.
+func (e *env) version() string {
+	b, _ := exec.Command(filepath.Join(e.bin, "earshot"), "version").Output()
+	return strings.Join(strings.Fields(string(b)), " ")
 }
 
 func (e *env) versions() string {

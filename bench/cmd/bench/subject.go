@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -23,6 +24,8 @@ type subject struct {
 	arrived func(o *corpus) (sql string, all int64)
 	// checks are queries with the row that each must give.
 	checks func(o *corpus) [][2]string
+	// said is what its output must hold, of one that stores nothing but counts.
+	said func(o *corpus) string
 	// ends says that it ends by itself once it has done its work.
 	ends bool
 }
@@ -59,7 +62,11 @@ func subjects() []subject {
 			stores: true, command: collectorCommand(queuedExporter), arrived: collectorArrived, checks: collectorChecks,
 		},
 		{
-			name: "earshot-discard", what: "Earshot: the same with an exporter that takes everything and stores nothing",
+			name: "earshot-tail", what: "Earshot: tail, frame and decode in a process of its own, and nothing more: what comes of it is dropped (`core/internal/pipeline` BenchmarkTail)",
+			ends: true, command: tailCommand, said: tailSaid,
+		},
+		{
+			name: "earshot-discard", what: "Earshot: as the first, with an exporter that takes everything and stores nothing",
 			ends: true, command: discardCommand,
 		},
 		{
@@ -88,6 +95,19 @@ func discardCommand(e *env, dir, _ string) ([]string, error) {
 	path, err := e.earshotConfig(dir, "http://127.0.0.1:1/none")
 	return []string{e.self, "discard", path}, err
 }
+
+// tailCommand runs the benchmark of the pipeline as far as the decoder's answers, on the
+// corpus, once: it has the lanes to itself, which no package outside of core can have.
+func tailCommand(e *env, dir, _ string) ([]string, error) {
+	test := filepath.Join(dir, "pipeline.test")
+	if out, err := exec.Command("go", "test", "-c", "-o", test, "./"+pipelinePkg).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("build %s: %w\n%s", pipelinePkg, err, out)
+	}
+	return []string{test, "-test.run", "^$", "-test.bench", "^BenchmarkTail$/^process$", "-test.benchtime", "1x",
+		"-files", filepath.Join(e.corpus.dir, "sessions/*/messages.jsonl")}, nil
+}
+
+func tailSaid(o *corpus) string { return fmt.Sprintf(" %d records/op", o.lines) }
 
 // earshotArrived asks for the account of the streams, which is stored after the
 // rows that it claims.

@@ -28,10 +28,13 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// BenchmarkDecode decodes the same session in this process, and in one of its own
-// by the number of frames in a batch, with one request under way. cpu-ns/frame is
-// the processor time of both sides, which says more than the time on a machine
-// that does other things too.
+// laneDepth is how many requests a lane of the pipeline has under way.
+const laneDepth = 4
+
+// BenchmarkDecode decodes the same session in this process, and in one of its own by
+// the number of frames in a batch: with one request under way, as a call is, and with
+// as many as the pipeline streams. cpu-ns/frame is the processor time of both sides,
+// which says more than the time on a machine that does other things too.
 func BenchmarkDecode(b *testing.B) {
 	_, data, _ := gen.Legion(gen.Options{Sessions: 1, Bytes: 8e6, Seed: 1}).Session(0)
 	b.Run("inprocess", func(b *testing.B) {
@@ -55,25 +58,27 @@ func BenchmarkDecode(b *testing.B) {
 		})
 	})
 	for _, mtls := range []bool{false, true} {
-		for _, n := range []int{1, 64, 512, 4096} {
-			b.Run(fmt.Sprintf("process/mtls=%t/batch=%d", mtls, n), func(b *testing.B) {
-				p, err := Start(b.Context(), Settings{Name: "legion", Path: os.Args[0], Args: []string{"decoder"}, SocketDir: b.TempDir(), AutoMTLS: mtls})
-				if err != nil {
-					b.Fatal(err)
-				}
-				defer p.Kill()
-				l, err := p.Lane(b.Context())
-				if err != nil {
-					b.Fatal(err)
-				}
-				defer l.Close()
-				batches, id := cut(data, n), uint64(0)
-				var res wire.Result
-				measure(b, data, batches, p.Pid(), func() error {
-					id++
-					return through(l, id, batches, &res)
+		for _, ahead := range []int{1, laneDepth} {
+			for _, n := range []int{1, 64, 512, 4096} {
+				b.Run(fmt.Sprintf("process/mtls=%t/ahead=%d/batch=%d", mtls, ahead, n), func(b *testing.B) {
+					p, err := Start(b.Context(), Settings{Name: "legion", Path: os.Args[0], Args: []string{"decoder"}, SocketDir: b.TempDir(), AutoMTLS: mtls})
+					if err != nil {
+						b.Fatal(err)
+					}
+					defer p.Kill()
+					l, err := p.Lane(b.Context())
+					if err != nil {
+						b.Fatal(err)
+					}
+					defer l.Close()
+					batches, id := cut(data, n), uint64(0)
+					var res wire.Result
+					measure(b, data, batches, p.Pid(), func() error {
+						id++
+						return through(l, id, batches, ahead, &res)
+					})
 				})
-			})
+			}
 		}
 	}
 }
@@ -99,7 +104,7 @@ func TestBoundaryAllocates(t *testing.T) {
 	var res wire.Result
 	n := testing.AllocsPerRun(5, func() {
 		id++
-		if err := through(l, id, batches, &res); err != nil {
+		if err := through(l, id, batches, 1, &res); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -108,17 +113,23 @@ func TestBoundaryAllocates(t *testing.T) {
 	}
 }
 
-// through has a stream decoded, batch by batch.
-func through(l *Lane, id uint64, batches []*frame.Batch, res *wire.Result) error {
-	for i, batch := range batches {
-		r := wire.Batch{Stream: id, Data: batch.Data, Frames: batch.Frames, Close: i == len(batches)-1}
+// through has a stream decoded, batch by batch, with so many requests under way.
+func through(l *Lane, id uint64, batches []*frame.Batch, ahead int, res *wire.Result) error {
+	send := func(i int) error {
+		r := wire.Batch{Stream: id, Data: batches[i].Data, Frames: batches[i].Frames, Close: i == len(batches)-1}
 		if i == 0 {
 			r.Open = &wire.Open{Origin: "x"}
 		}
-		if err := l.Send(&wire.Request{Batches: []wire.Batch{r}}); err != nil {
-			return err
+		return l.Send(&wire.Request{Batches: []wire.Batch{r}})
+	}
+	sent := 0
+	var resp wire.Response
+	for i, batch := range batches {
+		for ; sent < min(i+ahead, len(batches)); sent++ {
+			if err := send(sent); err != nil {
+				return err
+			}
 		}
-		var resp wire.Response
 		if err := l.Recv(&resp); err != nil {
 			return err
 		}
@@ -128,6 +139,7 @@ func through(l *Lane, id uint64, batches []*frame.Batch, res *wire.Result) error
 		if res.Failure != nil {
 			return fmt.Errorf("decoder: %s", res.Failure.Error)
 		}
+		resp.Reset()
 	}
 	return nil
 }
@@ -167,6 +179,7 @@ func measure(b *testing.B, data []byte, batches []*frame.Batch, child int, f fun
 		}
 	}
 	b.ReportMetric(float64(processorTime(child)-before)/float64(b.N*frames), "cpu-ns/frame")
+	b.ReportMetric(float64(frames), "records/op")
 }
 
 // processorTime is that of this process and of child, if there is one.

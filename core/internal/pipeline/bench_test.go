@@ -1,0 +1,261 @@
+package pipeline
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/earshot-dev/earshot/bench/gen"
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/internal/checkpoint"
+	"github.com/earshot-dev/earshot/core/internal/host"
+	"github.com/earshot-dev/earshot/core/internal/source/file"
+	"github.com/earshot-dev/earshot/core/internal/wire"
+	"github.com/earshot-dev/earshot/plugins/legion"
+)
+
+// files is what the benchmarks tail; without it they make 50 MB of Legion traffic.
+var files = flag.String("files", "", "pattern of the files that BenchmarkTail and BenchmarkPipeline read")
+
+// BenchmarkTail reads files with the source that tails them, cuts them into frames and
+// decodes those, in a process of its own as everywhere and in this one. The messages
+// are dropped as they come out of the boundary.
+func BenchmarkTail(b *testing.B) { ways(b, drop) }
+
+// BenchmarkPipeline goes on where BenchmarkTail drops: account, spans, batches, which
+// an outlet takes and lets go of. What the decoder's process adds to the same pipeline
+// with the decoder called in this one is what the boundary costs.
+func BenchmarkPipeline(b *testing.B) {
+	ways(b, func(ctx context.Context, p *Pipeline) (records int, err error) {
+		err = p.core.run(ctx)
+		close(p.stopped)
+		return int(p.progress.frames.Load()), err
+	})
+}
+
+// ways reads the files with the decoder in its place and in this process. sink takes
+// the results until its context ends.
+func ways(b *testing.B, sink func(context.Context, *Pipeline) (int, error)) {
+	pattern := *files
+	if pattern == "" {
+		dir := b.TempDir()
+		if _, err := gen.Legion(gen.Options{Bytes: 50e6, Sessions: 20, Seed: 1}).Write(dir); err != nil {
+			b.Fatal(err)
+		}
+		pattern = filepath.Join(dir, "sessions/*/messages.jsonl")
+	}
+	// As a sidecar at its default settings, which has 16 MiB in flight and 58 beside it twice that.
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(90 << 20))
+	for _, way := range []struct {
+		name   string
+		decode func(context.Context, *testing.B, *Pipeline) (pid int, ended func())
+	}{{"process", inProcess}, {"inprocess", inThisOne}} {
+		b.Run(way.name, func(b *testing.B) {
+			var spent time.Duration
+			var mallocs uint64
+			var size, records int64
+			for range b.N {
+				ctx, cancel := context.WithCancel(b.Context())
+				p := New(Settings{MaxInFlight: 16 << 20}, nothingKnown{}, letGo{})
+				pid, ended := way.decode(ctx, b, p)
+				feed, err := p.AddFeed("legion", "default", "legion", "", false)
+				if err != nil {
+					b.Fatal(err)
+				}
+				src, err := file.New(file.Settings{Name: "legion", Paths: []string{pattern}})
+				if err != nil {
+					b.Fatal(err)
+				}
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				cpu := processorTime(pid)
+				var running sync.WaitGroup
+				running.Go(func() {
+					if err := src.Run(ctx, feed); err != nil {
+						b.Error(err)
+					}
+				})
+				running.Go(func() {
+					n, err := sink(ctx, p)
+					if err != nil {
+						b.Error(err)
+					}
+					records += int64(n)
+				})
+				for tick := time.NewTicker(time.Millisecond); !src.Drained() || p.outstanding.Load() > 0; <-tick.C {
+					if len(p.Broken()) > 0 || b.Failed() {
+						b.Fatal(p.Broken())
+					}
+				}
+				spent += processorTime(pid) - cpu
+				runtime.ReadMemStats(&after)
+				mallocs += after.Mallocs - before.Mallocs
+				size += p.progress.delivered.Load()
+				cancel()
+				running.Wait()
+				ended()
+			}
+			if records == 0 || size == 0 {
+				b.Fatalf("%d lines of %d bytes", records, size)
+			}
+			b.SetBytes(size / int64(b.N))
+			b.ReportMetric(float64(size)/1e6/spent.Seconds(), "MB/cpu-s")
+			b.ReportMetric(float64(mallocs)/float64(b.N), "allocs/op")
+			b.ReportMetric(float64(records)/float64(b.N), "records/op")
+		})
+	}
+}
+
+// inProcess starts the decoder as a sidecar does.
+func inProcess(ctx context.Context, b *testing.B, p *Pipeline) (int, func()) {
+	pid, sockets := 0, b.TempDir()
+	_, err := p.AddFormat(ctx, "legion", func(ctx context.Context) (*host.Process, error) {
+		proc, err := host.Start(ctx, host.Settings{Name: "legion", Path: os.Args[0], Args: []string{"decoder", "legion"}, SocketDir: sockets, Env: []string{"GOGC=30"}})
+		if err == nil {
+			pid = proc.Pid()
+		}
+		return proc, err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); p.formats["legion"].run(ctx, p) }()
+	return pid, func() { <-done }
+}
+
+// inThisOne calls the decoder from a goroutine for each lane: no request is written, sent
+// or read, and no response.
+func inThisOne(ctx context.Context, _ *testing.B, p *Pipeline) (int, func()) {
+	f := &format{name: "legion", log: p.log, up: make(chan struct{}), undecoded: newBudget(p.settings.MaxInFlight / 4)}
+	close(f.up)
+	var lanes sync.WaitGroup
+	for range p.settings.Lanes {
+		l := &lane{p: p, f: f, jobs: make(chan *job, requestJobs)}
+		f.lanes = append(f.lanes, l)
+		lanes.Go(func() { l.decodeHere(ctx) })
+	}
+	p.formats["legion"] = f
+	return 0, lanes.Wait
+}
+
+func (l *lane) decodeHere(ctx context.Context) {
+	factory, decoders, s := legion.New(), make(map[uint64]decoder.Decoder), &session{snap: true}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case j := <-l.jobs:
+			b, ok := l.batch(j, s)
+			if !ok {
+				l.p.drop(j)
+				continue
+			}
+			r := l.p.results.Get().(*wire.Result)
+			if err := decodeBatch(factory, decoders, &b, r); err != nil {
+				r.Failure = &wire.Failure{Error: err.Error(), Permanent: true}
+			}
+			if !l.answer(ctx, j, r) {
+				return
+			}
+		}
+	}
+}
+
+// decodeBatch does what the SDK does in a decoder's process, but for its catching of panics.
+func decodeBatch(factory decoder.Factory, decoders map[uint64]decoder.Decoder, b *wire.Batch, r *wire.Result) (err error) {
+	clear(r.Messages)
+	*r = wire.Result{Stream: b.Stream, Messages: r.Messages[:0], Problems: r.Problems[:0]}
+	if b.Open != nil {
+		if decoders[b.Stream], err = factory.New(decoder.Stream{Origin: b.Open.Origin}); err != nil {
+			return err
+		}
+	}
+	d, out := decoders[b.Stream], decoder.Output{Messages: r.Messages, Problems: r.Problems}
+	for i := range b.Frames {
+		out.Begin(int32(i))
+		if err := d.Decode(&b.Frames[i], &out); err != nil {
+			return err
+		}
+	}
+	if b.Flush {
+		if err := d.Flush(&out); err != nil {
+			return err
+		}
+	}
+	if b.Snapshot {
+		if r.Snapshot, err = d.(decoder.Snapshotter).Snapshot(); err != nil {
+			return err
+		}
+		r.HasSnapshot = true
+	}
+	r.Messages, r.Problems = out.Messages, out.Problems
+	return nil
+}
+
+// drop stands where the core does. It counts the frames that were decoded and lets go of
+// what came of them.
+func drop(ctx context.Context, p *Pipeline) (records int, err error) {
+	defer close(p.stopped)
+	for {
+		select {
+		case <-ctx.Done():
+			return records, nil
+		case d := <-p.decoded:
+			if d.result.Failure != nil {
+				return records, fmt.Errorf("decoder: %s", d.result.Failure.Error)
+			}
+			records += len(d.job.batch.Frames)
+			p.drop(d.job)
+			p.results.Put(d.result)
+		case f := <-p.mailbox:
+			f()
+		}
+	}
+}
+
+// nothingKnown is a checkpoint of a sidecar that starts for the first time.
+type nothingKnown struct{}
+
+func (nothingKnown) Streams(string) ([]checkpoint.Stream, error) { return nil, nil }
+func (nothingKnown) Stream(string, string) (checkpoint.Stream, bool, error) {
+	return checkpoint.Stream{}, false, nil
+}
+func (nothingKnown) Group(string) ([]byte, error)  { return nil, nil }
+func (nothingKnown) OpenGroups() ([]string, error) { return nil, nil }
+func (nothingKnown) Commit(checkpoint.Delta) error { return nil }
+func (nothingKnown) Fresh() bool                   { return true }
+
+// letGo is an outlet that is done with everything at once.
+type letGo struct{}
+
+func (letGo) Submit(_ context.Context, _ *export.Batch, _ checkpoint.Delta, done func()) error {
+	done()
+	return nil
+}
+
+// processorTime is that of this process and of child, if there is one.
+func processorTime(child int) time.Duration {
+	var r syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r)
+	d := time.Duration(r.Utime.Nano() + r.Stime.Nano())
+	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", child)); child != 0 && err == nil {
+		_, after, _ := strings.Cut(string(stat), ") ")
+		var skip string
+		var user, system int64
+		if _, err := fmt.Sscan(after, &skip, &skip, &skip, &skip, &skip, &skip, &skip, &skip, &skip, &skip, &skip, &user, &system); err == nil {
+			d += time.Duration(user+system) * 10 * time.Millisecond
+		}
+	}
+	return d
+}

@@ -1,0 +1,149 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/metrics"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/internal/checkpoint"
+	"github.com/earshot-dev/earshot/core/internal/source/file"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// BenchmarkSessions reads sessions that all go on, in a file each, and one of ten times
+// as many messages as there are sessions, and goes on for three seconds after that: they
+// have fallen silent then, and are asked for what they have open. longest-ms is how long
+// the core took no call at most, gc-ms how long the collector stopped everything at most,
+// and KiB/session what lives, for each of the sessions. The decoder is in this process,
+// so that all is counted.
+func BenchmarkSessions(b *testing.B) {
+	for _, open := range []int{1000, 10_000} {
+		b.Run(fmt.Sprintf("open=%d", open), func(b *testing.B) {
+			dir := b.TempDir()
+			for i := range open {
+				writeOpenSession(b, filepath.Join(dir, fmt.Sprintf("s%05d", i)), 2)
+			}
+			writeOpenSession(b, filepath.Join(dir, "long"), 10*open)
+			for range b.N {
+				openSessions(b, filepath.Join(dir, "*/messages.jsonl"), open+1)
+			}
+		})
+	}
+}
+
+// writeOpenSession writes a session that has not answered its prompt to the end.
+func writeOpenSession(b *testing.B, dir string, messages int) {
+	var text strings.Builder
+	for i := range messages {
+		kind := "assistant"
+		if i == 0 {
+			kind = "user"
+		}
+		fmt.Fprintf(&text, `{"type":%q,"content":"message %d: %s","timestamp":%d.5}`+"\n", kind, i, strings.Repeat("words ", 20), 1_790_000_000+i)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		b.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "messages.jsonl"), []byte(text.String()), 0o644); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func openSessions(b *testing.B, pattern string, open int) {
+	ctx, cancel := context.WithCancel(b.Context())
+	outlet := &openSpans{ids: make(map[msg.SpanID]bool)}
+	p := New(Settings{MaxInFlight: 16 << 20}, nothingKnown{}, outlet)
+	_, ended := inThisOne(ctx, b, p)
+	feed, err := p.AddFeed("legion", "default", "legion", "", false)
+	if err != nil {
+		b.Fatal(err)
+	}
+	src, err := file.New(file.Settings{Name: "legion", Paths: []string{pattern}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	memory, stops := lives(), gcStops()
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := p.core.run(ctx); err != nil {
+			b.Error(err)
+		}
+		close(p.stopped)
+	})
+	running.Go(func() {
+		if err := src.Run(ctx, feed); err != nil {
+			b.Error(err)
+		}
+	})
+	longest, read := time.Duration(0), time.Time{}
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for read.IsZero() || time.Since(read) < 3*time.Second {
+		<-tick.C
+		asked := time.Now()
+		p.tellWait(func() {})
+		longest = max(longest, time.Since(asked))
+		if read.IsZero() && src.Drained() && p.outstanding.Load() == 0 {
+			read = time.Now()
+		}
+	}
+	memory = lives() - memory
+	b.ReportMetric(float64(memory)/1024/float64(open), "KiB/session")
+	b.ReportMetric(float64(longest.Microseconds())/1e3, "longest-ms")
+	b.ReportMetric(1e3*longestStop(stops, gcStops()), "gc-ms")
+	cancel()
+	running.Wait()
+	ended()
+	if len(outlet.ids) < open {
+		b.Errorf("%d spans were open in %d sessions", len(outlet.ids), open)
+	}
+}
+
+// openSpans is an outlet that remembers which spans were open.
+type openSpans struct{ ids map[msg.SpanID]bool }
+
+func (o *openSpans) Submit(_ context.Context, batch *export.Batch, _ checkpoint.Delta, done func()) error {
+	for i := range batch.Spans {
+		if s := &batch.Spans[i]; s.State == msg.SpanOpen {
+			o.ids[s.ID] = true
+		}
+	}
+	done()
+	return nil
+}
+
+// lives is how many bytes live in this process.
+func lives() int64 {
+	var m runtime.MemStats
+	for range 3 { // pools give up what they keep in the second
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse)
+}
+
+// gcStops are how often the collector has stopped everything, and how long.
+func gcStops() *metrics.Float64Histogram {
+	s := []metrics.Sample{{Name: "/sched/pauses/total/gc:seconds"}}
+	metrics.Read(s)
+	return s[0].Value.Float64Histogram()
+}
+
+// longestStop is the upper bound of the longest stop between two looks, in seconds.
+func longestStop(before, after *metrics.Float64Histogram) float64 {
+	for i := len(after.Counts) - 1; i >= 0; i-- {
+		if after.Counts[i] > before.Counts[i] && !math.IsInf(after.Buckets[i+1], 0) {
+			return after.Buckets[i+1]
+		}
+	}
+	return 0
+}
