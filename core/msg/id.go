@@ -5,8 +5,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"hash"
-	"sync"
 )
 
 // ID identifies a message: 128 bits, written as 32 hex digits.
@@ -88,30 +86,13 @@ func HashKey(parts ...string) string {
 	return hex.EncodeToString(s[:16])
 }
 
-type hasher struct {
-	h   hash.Hash
-	buf []byte
-	out [sha256.Size]byte
-}
-
-var hashers = sync.Pool{New: func() any { return &hasher{h: sha256.New(), buf: make([]byte, 0, 256)} }}
-
 // sum hashes the parts, each preceded by its length, so that no two lists of
 // parts have the same bytes.
 func sum(parts ...string) [sha256.Size]byte {
-	p := hashers.Get().(*hasher)
-	defer hashers.Put(p)
-	p.h.Reset()
-	p.buf = p.buf[:0]
+	var room [256]byte
+	b := room[:0]
 	for _, s := range parts {
-		p.buf = binary.AppendUvarint(p.buf, uint64(len(s)))
-		p.buf = append(p.buf, s...)
-		if len(p.buf) > 4096 {
-			p.h.Write(p.buf)
-			p.buf = p.buf[:0]
-		}
+		b = append(binary.AppendUvarint(b, uint64(len(s))), s...)
 	}
-	p.h.Write(p.buf)
-	p.h.Sum(p.out[:0])
-	return p.out
+	return sha256.Sum256(b)
 }
