@@ -89,11 +89,10 @@ func HashKey(parts ...string) string {
 // sum hashes the parts, each preceded by its length, so that no two lists of
 // parts have the same bytes.
 func sum(parts ...string) [sha256.Size]byte {
-	var short [512]byte
-	buf := short[:0]
+	var room [256]byte
+	b := room[:0]
 	for _, s := range parts {
-		buf = binary.AppendUvarint(buf, uint64(len(s)))
-		buf = append(buf, s...)
+		b = append(binary.AppendUvarint(b, uint64(len(s))), s...)
 	}
-	return sha256.Sum256(buf)
+	return sha256.Sum256(b)
 }

@@ -151,7 +151,7 @@ type match struct {
 // text redacts text.
 func (w *writer) text(b []byte) (out []byte, changed bool) {
 	rules := w.r.patterns
-	if w.r.builtin && suspectRun(b) {
+	if w.r.builtin && w.r.scent.suspectRun(b) {
 		rules = w.r.rules
 	}
 	var all []match

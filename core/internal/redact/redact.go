@@ -32,6 +32,7 @@ type Redactor struct {
 	keys     keys
 	rules    []rule
 	builtin  bool
+	scent    *scent // of builtin secrets
 	patterns []rule // those of rules that the user gave
 	salt     []byte
 	count    func(string, int)
@@ -45,7 +46,7 @@ func New(s Settings) (*Redactor, error) {
 		r.count = func(string, int) {}
 	}
 	if s.Builtin {
-		r.rules = append(r.rules, builtin()...)
+		r.rules, r.scent = append(r.rules, builtin()...), newScent()
 	}
 	for _, k := range s.Keys {
 		if k == "" {

@@ -152,6 +152,7 @@ func TestInnocentBytesAreNotTouched(t *testing.T) {
 		`{"text":"the password: is a word, and risk-assessment-of-the-year-2026 too"}`,
 		strings.Repeat("-", 200), `{"md":"|-----------------|-------------|\n"}`, `{"b64":"` + strings.Repeat("QUJDZXlK", 500) + `"}`,
 		`{"call_id":"call_0123456789abcdefghijklmn","model":"gpt-5.1-2026","u":"https://example.com/a/b:c/d?e=f"}`,
+		strings.Repeat("-eyJ", 1<<19), "https://a:" + strings.Repeat("://", 1<<19), // in no time that grows with the square
 		`{"mail":"somebody.of.us@example.com","cmd":"git clone git@github.com:owner/repository.git"}`,
 	} {
 		b := []byte(in)
@@ -246,6 +247,76 @@ func TestSearchMissesNothing(t *testing.T) {
 			}
 		}
 	}
+}
+
+// scattered are parts of secrets, and what may stand around them.
+var scattered = []string{
+	"sk-", "sK-", "eyJ", "AKIA", "ASIA", "AIza", "ghp_", "gho_", "ghx_", "github_pat_", "glpat-", "hf_", "npm_", "xoxb-", "access", "ACCESS", "success",
+	"secret_access_key", "SecretAccessKey", "=", "KEY-----", "-----BEGIN PRIVATE KEY-----\n", "bearer ", "Basic ", "BEARER ", "://", `:\/\/`, `:\\/\\/`,
+	"joe:pw@", "@", ":", "/", `\`, "!", " ", "\"", "\n", `\n`, "a", "Z9", "-", "_", ".", "é", "0123456789abcdef", "ABCDEFGHIJKLMNOP",
+	"abcdefghijklmnopqrstuvwxyz0123456789ABCD", strings.Repeat("x", 1000),
+}
+
+// suspectSlowly is suspectRun that looks everywhere.
+func suspectSlowly(b []byte) bool {
+	for from := 0; from < len(b); from++ {
+		if to := runEnd(b, from); to > from {
+			if to-from >= shortest && (suspectAfter(b[:from], to-from) || suspectIn(b[from:to])) {
+				return true
+			}
+			from = to
+		}
+	}
+	for p := 0; p+4 < len(b); p++ {
+		if b[p] != ':' || !slashes(b[p+1:p+4]) {
+			continue
+		}
+		colon := false
+		for q := p + 3; q < len(b) && inURL(b[q]) && q < p+maxURL; q++ {
+			if b[q] == '@' && colon {
+				return true
+			}
+			colon = colon || b[q] == ':'
+		}
+	}
+	return false
+}
+
+// The scent leads to everything that is suspect, whichever way the pairs fall.
+func TestScentMissesNothing(t *testing.T) {
+	s, rng, yes := newScent(), rand.New(rand.NewPCG(1, 3)), 0
+	const n = 200_000
+	for range n {
+		var in []byte
+		for range 1 + rng.IntN(12) {
+			in = append(in, scattered[rng.IntN(len(scattered))]...)
+			for range rng.IntN(4) * rng.IntN(8) {
+				in = append(in, byte('!'+rng.IntN('~'-'!')))
+			}
+		}
+		want := suspectSlowly(in)
+		if s.suspectRun(in) != want {
+			t.Fatalf("%q is suspect: %v", in, want)
+		}
+		if want {
+			yes++
+		}
+	}
+	if yes < n/10 || yes > n*9/10 {
+		t.Errorf("%d of %d are suspect: that shows little", yes, n)
+	}
+}
+
+func FuzzScent(f *testing.F) {
+	s := newScent()
+	for i := range scattered {
+		f.Add([]byte(scattered[i] + scattered[(i+7)%len(scattered)] + scattered[(i*5)%len(scattered)]))
+	}
+	f.Fuzz(func(t *testing.T, in []byte) {
+		if got, want := s.suspectRun(in), suspectSlowly(in); got != want {
+			t.Errorf("%q is suspect: %v, want %v", in, got, want)
+		}
+	})
 }
 
 func FuzzBytes(f *testing.F) {

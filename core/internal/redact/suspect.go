@@ -9,7 +9,7 @@ import (
 // suspects reports whether b may hold a secret. It errs on the side of yes, and it
 // is what every byte goes through.
 func (r *Redactor) suspects(b []byte) bool {
-	if r.builtin && suspectRun(b) {
+	if r.builtin && r.scent.suspectRun(b) {
 		return true
 	}
 	if len(r.keys) > 0 && r.keys.in(b) {
@@ -48,38 +48,62 @@ const (
 // breaks sets the high bit of each of the eight bytes of x that is below lowest.
 func breaks(x uint64) uint64 { return ^((x | highs) - lowest*ones) &^ x & highs }
 
-// suspectRun looks for runs of at least 15 bytes without a break, and in them for
-// what secrets begin with.
-func suspectRun(b []byte) bool {
-	last := uint64(highs) // breaks of the word before
-	for i := 0; i+8 <= len(b); {
-		m := breaks(binary.LittleEndian.Uint64(b[i : i+8]))
-		if m != 0 {
-			last = m
-			i += 8
-			continue
+// reach is how far from the step in which a window ends the run may begin that it
+// makes suspect: suspectAfter looks 32 bytes back.
+const reach = step + 40
+
+// suspectRun looks for runs of at least 15 bytes without a break, and in them or
+// before them for what secrets begin with; and for passwords in URLs.
+func (s *scent) suspectRun(b []byte) bool {
+	// Up to where runs were looked at, and URLs were read, and where the last of
+	// these had a colon.
+	done, read, colon := 0, 0, 0
+	for i := s.next(b, 0); i < len(b); i = s.next(b, i+step) {
+		near := max(i-2, 0)
+		at := near
+		for at > done && b[at-1] >= lowest {
+			at--
 		}
-		from, to := i-bits.LeadingZeros64(last)>>3, i+8
-		for to+8 <= len(b) {
-			if m = breaks(binary.LittleEndian.Uint64(b[to : to+8])); m != 0 {
-				to += bits.TrailingZeros64(m) >> 3
-				break
+		for at = max(at, done); at < len(b) && at < i+reach; at++ {
+			if b[at] < lowest {
+				continue
 			}
-			to += 8
+			to := runEnd(b, at)
+			if to-at >= shortest && (suspectAfter(b[:at], to-at) || suspectIn(b[at:to])) {
+				return true
+			}
+			at = to
 		}
-		for to < len(b) && b[to] >= lowest {
-			to++
+		done = at
+		for p := near; p < i+step && p+3 < len(b); p++ {
+			if b[p] != ':' || !slashes(b[p+1:p+4]) {
+				continue
+			}
+			for read = max(read, p+3); read < len(b) && read < p+maxURL && inURL(b[read]); read++ {
+				switch {
+				case b[read] == ':':
+					colon = read
+				case b[read] == '@' && colon >= p+3:
+					return true
+				}
+			}
 		}
-		if to-from >= shortest && (suspectAfter(b[:from], to-from) || suspectIn(b[from:to])) {
-			return true
-		}
-		last = highs
-		if i = to &^ 7; i+8 <= len(b) { // the word of the break that ends the run
-			last = breaks(binary.LittleEndian.Uint64(b[i : i+8]))
+	}
+	return false
+}
+
+// runEnd returns where the run ends that has the byte at i.
+func runEnd(b []byte, i int) int {
+	for i+8 <= len(b) {
+		if m := breaks(binary.LittleEndian.Uint64(b[i : i+8])); m != 0 {
+			return i + bits.TrailingZeros64(m)>>3
 		}
 		i += 8
 	}
-	return suspectURL(b)
+	for i < len(b) && b[i] >= lowest {
+		i++
+	}
+	return i
 }
 
 // suspectAfter reports whether a run of n bytes is suspect because of what stands
@@ -104,30 +128,17 @@ func suspectAfter(b []byte, n int) bool {
 	return false
 }
 
-// suspectURL looks for a password in front of an @.
-func suspectURL(b []byte) bool {
-	for pos := 0; ; pos++ {
-		i := bytes.IndexByte(b[pos:], '@')
-		if i < 0 {
-			return false
-		}
-		pos += i
-		from := pos
-		for from > 0 && b[from-1] > ' ' && b[from-1] != '"' && pos-from < 1024 {
-			from--
-		}
-		before := b[from:pos]
-		if len(before) < len("a://b:c") {
-			continue
-		}
-		at := bytes.LastIndex(before, []byte("//"))
-		if at < 0 {
-			at = bytes.LastIndex(before, []byte(`\/`)) // as some encoders write it
-		}
-		if at > 0 && bytes.IndexByte(before[at:], ':') > 0 {
-			return true
-		}
-	}
+// maxURL is how far behind its beginning a URL is searched for a password.
+const maxURL = 1024
+
+// inURL reports whether a byte may be part of a URL.
+func inURL(c byte) bool { return c > ' ' && c != '"' }
+
+// slashes reports whether b may begin with the two slashes of a URL, which some
+// encoders escape.
+func slashes(b []byte) bool {
+	slash := func(c byte) bool { return c == '/' || c == '\\' }
+	return slash(b[0]) && slash(b[1]) && (b[0] == '/' && b[1] == '/' || slash(b[2]))
 }
 
 // rare are the bytes at which suspectIn looks closer: one of each beginning, and
@@ -146,9 +157,20 @@ func bright(x uint64) uint64 {
 // suspectIn looks at one run, which has at least 8 bytes. What begins so late that
 // no token can follow is none.
 func suspectIn(run []byte) bool {
+	dot := len(run) // the last one, once somebody asks
 	for i := 0; i < len(run)-tail; i += 8 {
 		for m := bright(binary.LittleEndian.Uint64(run[i : i+8])); m != 0; m &= m - 1 {
-			if at := i + bits.TrailingZeros64(m)>>3; rare[run[at]] && suspectAt(run[:at], run[at], run[at+1:]) {
+			at := i + bits.TrailingZeros64(m)>>3
+			if !rare[run[at]] || !suspectAt(run[:at], run[at], run[at+1:]) {
+				continue
+			}
+			if run[at] != 'J' {
+				return true
+			}
+			if dot == len(run) {
+				dot = bytes.LastIndexByte(run, '.')
+			}
+			if dot > at { // a web token has one
 				return true
 			}
 		}
@@ -168,11 +190,11 @@ func suspectAt(before []byte, c byte, after []byte) bool {
 	}
 	switch c {
 	case 'k', 'K':
-		return prev == 's' && next == '-' && !wordBefore(before, 1) && tokens(after[1:], tail) || // sk-
+		return c == 'k' && prev == 's' && next == '-' && !wordBefore(before, 1) && tokens(after[1:], tail) || // sk-
 			next|0x20 == 'e' && endsIn(bytes.TrimSuffix(before, []byte("_")), "access") || // secret_access_key=
 			next == 'E' && bytes.HasPrefix(after, []byte("EY----"))
 	case 'g':
-		return next == 'h' && after[2] == '_' && tokens(after[3:], tail) || // ghp_
+		return next == 'h' && bytes.IndexByte([]byte("pousr"), after[1]) >= 0 && after[2] == '_' && tokens(after[3:], tail) || // ghp_
 			next == 'i' && bytes.HasPrefix(after, []byte("ithub_pat_")) || next == 'l' && bytes.HasPrefix(after, []byte("lpat-"))
 	case 'h':
 		return next == 'f' && bytes.HasPrefix(after, []byte("f_")) && tokens(after[2:], tail)
@@ -181,7 +203,7 @@ func suspectAt(before []byte, c byte, after []byte) bool {
 	case 'x':
 		return next == 'o' && after[1] == 'x' && after[3] == '-'
 	case 'J':
-		return prev == 'y' && endsIn(before, "ey") && !wordBefore(before, 2) && bytes.IndexByte(after, '.') >= 0
+		return prev == 'y' && endsIn(before, "ey") && !wordBefore(before, 2)
 	case 'I':
 		return next == 'A' && len(before) > 1 && before[len(before)-2] == 'A' && tokens(after[1:], tail) || // AKIA, ASIA
 			prev == 'A' && bytes.HasPrefix(after, []byte("za"))

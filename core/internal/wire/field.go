@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -17,15 +18,20 @@ type value struct {
 // has none.
 func fields(in []byte, f func(protowire.Number, value) error) error {
 	for len(in) > 0 {
-		num, typ, n := protowire.ConsumeTag(in)
-		if n < 0 {
+		tag, n := uint64(in[0]), 1
+		if tag >= 0x80 {
+			tag, n = varint(in)
+		}
+		num, typ := protowire.DecodeTag(tag)
+		if n < 0 || num < protowire.MinValidNumber {
+			_, _, n = protowire.ConsumeTag(in)
 			return fmt.Errorf("wire: tag: %w", protowire.ParseError(n))
 		}
 		in = in[n:]
 		var v value
 		switch typ {
 		case protowire.VarintType:
-			v.num, n = protowire.ConsumeVarint(in)
+			v.num, n = varint(in)
 		case protowire.Fixed64Type:
 			v.num, n = protowire.ConsumeFixed64(in)
 		case protowire.Fixed32Type:
@@ -33,7 +39,12 @@ func fields(in []byte, f func(protowire.Number, value) error) error {
 			x, n = protowire.ConsumeFixed32(in)
 			v.num = uint64(x)
 		case protowire.BytesType:
-			v.bytes, n = protowire.ConsumeBytes(in)
+			if len(in) > 0 && int(in[0]) < min(len(in), 0x80) {
+				n = 1 + int(in[0])
+				v.bytes = in[1:n]
+			} else {
+				v.bytes, n = protowire.ConsumeBytes(in)
+			}
 		default:
 			return fmt.Errorf("wire: field %d: wire type %d", num, typ)
 		}
@@ -48,32 +59,100 @@ func fields(in []byte, f func(protowire.Number, value) error) error {
 	return nil
 }
 
-// The append functions leave out zero values, as proto3 does.
+// varint is protowire.ConsumeVarint with a short way for what is short, as nearly
+// everything is.
+func varint(in []byte) (v uint64, n int) {
+	switch {
+	case len(in) > 0 && in[0] < 0x80:
+		return uint64(in[0]), 1
+	case len(in) > 1 && in[1] < 0x80:
+		return uint64(in[0]&0x7f) | uint64(in[1])<<7, 2
+	}
+	return protowire.ConsumeVarint(in)
+}
+
+// The append functions leave out zero values, as proto3 does. Most fields of most
+// messages are zero, so that much is inlined.
 
 func appendUint(dst []byte, num protowire.Number, v uint64) []byte {
 	if v == 0 {
 		return dst
 	}
-	return protowire.AppendVarint(protowire.AppendTag(dst, num, protowire.VarintType), v)
+	return appendVarint(dst, num, v)
 }
 
 func appendBool(dst []byte, num protowire.Number, v bool) []byte {
 	if !v {
 		return dst
 	}
-	return protowire.AppendVarint(protowire.AppendTag(dst, num, protowire.VarintType), 1)
+	return appendVarint(dst, num, 1)
 }
 
+// appendString replaces what is no valid UTF-8.
 func appendString(dst []byte, num protowire.Number, s string) []byte {
 	if s == "" {
 		return dst
 	}
-	return protowire.AppendString(protowire.AppendTag(dst, num, protowire.BytesType), s)
+	return appendValid(dst, num, s)
 }
 
 func appendBytes(dst []byte, num protowire.Number, b []byte) []byte {
 	if len(b) == 0 {
 		return dst
 	}
-	return protowire.AppendBytes(protowire.AppendTag(dst, num, protowire.BytesType), b)
+	return protowire.AppendBytes(appendTag(dst, num, protowire.BytesType), b)
+}
+
+func appendTag(dst []byte, num protowire.Number, typ protowire.Type) []byte {
+	tag := uint(num)<<3 | uint(typ)
+	if tag < 0x80 {
+		return append(dst, byte(tag))
+	}
+	return append(dst, byte(tag)|0x80, byte(tag>>7)) // there is no field beyond 2047
+}
+
+func appendVarint(dst []byte, num protowire.Number, v uint64) []byte {
+	dst = appendTag(dst, num, protowire.VarintType)
+	if v < 0x80 {
+		return append(dst, byte(v))
+	}
+	return protowire.AppendVarint(dst, v)
+}
+
+// appendValid appends a string, with invalid UTF-8 replaced: protobuf strings must be
+// valid, and a peer with generated code would refuse the whole response.
+func appendValid(dst []byte, num protowire.Number, s string) []byte {
+	if !utf8.ValidString(s) {
+		s = string([]rune(s))
+	}
+	dst = appendTag(dst, num, protowire.BytesType)
+	if len(s) < 0x80 {
+		return append(append(dst, byte(len(s))), s...)
+	}
+	return protowire.AppendString(dst, s)
+}
+
+// begin appends the beginning of a message in a field, with room for its length;
+// end writes that. from is where the message begins.
+func begin(dst []byte, num protowire.Number, room int) (out []byte, from int) {
+	dst = append(appendTag(dst, num, protowire.BytesType), "\x00\x00\x00\x00\x00"[:room]...)
+	return dst, len(dst)
+}
+
+// end writes the length of the message that begins at from into the room before it:
+// a varint may have bytes to spare. The rare message that is too long is moved.
+func end(dst []byte, from, room int) []byte {
+	size := len(dst) - from
+	if more := protowire.SizeVarint(uint64(size)) - room; more > 0 {
+		dst = append(dst, make([]byte, more)...)
+		copy(dst[from+more:], dst[from:])
+		room += more
+		from += more
+	}
+	for i := from - room; i < from-1; i++ {
+		dst[i] = byte(size) | 0x80
+		size >>= 7
+	}
+	dst[from-1] = byte(size)
+	return dst
 }

@@ -81,68 +81,72 @@ const (
 
 func appendMessage(dst, data []byte, m *msg.Message) []byte {
 	dst = appendInt32(dst, mFrame, m.Frame)
-	dst = appendString(dst, mKey, valid(m.Key))
-	dst = appendString(dst, mSession, valid(m.Session))
-	dst = appendString(dst, mRun, valid(m.Run))
+	dst = appendString(dst, mKey, m.Key)
+	dst = appendString(dst, mSession, m.Session)
+	dst = appendString(dst, mRun, m.Run)
 	dst = appendUint(dst, mKind, uint64(m.Kind))
 	dst = appendUint(dst, mRole, uint64(m.Role))
 	dst = appendText(dst, mContent, mContentAt, data, m.Content)
-	if m.Time != 0 {
-		dst = protowire.AppendVarint(protowire.AppendTag(dst, mTime, protowire.VarintType), protowire.EncodeZigZag(m.Time))
-	}
+	dst = appendUint(dst, mTime, protowire.EncodeZigZag(m.Time))
 	dst = appendUint(dst, mPrecision, uint64(m.Precision))
 	dst = appendUint(dst, mComplete, uint64(m.Complete))
-	dst = appendString(dst, mAgentID, valid(m.Agent.ID))
-	dst = appendString(dst, mAgentName, valid(m.Agent.Name))
-	dst = appendString(dst, mToolCallID, valid(m.Tool.CallID))
-	dst = appendString(dst, mToolName, valid(m.Tool.Name))
+	dst = appendString(dst, mAgentID, m.Agent.ID)
+	dst = appendString(dst, mAgentName, m.Agent.Name)
+	dst = appendString(dst, mToolCallID, m.Tool.CallID)
+	dst = appendString(dst, mToolName, m.Tool.Name)
 	dst = appendText(dst, mToolArguments, mToolArgumentsAt, data, m.Tool.Arguments)
-	dst = appendString(dst, mToolServer, valid(m.Tool.Server))
-	dst = appendString(dst, mToolErrorType, valid(m.Tool.ErrorType))
+	dst = appendString(dst, mToolServer, m.Tool.Server)
+	dst = appendString(dst, mToolErrorType, m.Tool.ErrorType)
 	dst = appendBool(dst, mToolInternal, m.Tool.Internal)
 	dst = appendUint(dst, mAgentKind, uint64(m.Agent.Kind))
-	dst = appendString(dst, mParentKey, valid(m.ParentKey))
-	dst = appendString(dst, mParentRun, valid(m.ParentRun))
-	dst = appendString(dst, mParentCall, valid(m.ParentCall))
-	dst = appendString(dst, mModel, valid(m.Model))
-	dst = appendString(dst, mProvider, valid(m.Provider))
-	dst = appendString(dst, mResponseID, valid(m.ResponseID))
-	dst = appendString(dst, mFinishReason, valid(m.FinishReason))
+	dst = appendString(dst, mParentKey, m.ParentKey)
+	dst = appendString(dst, mParentRun, m.ParentRun)
+	dst = appendString(dst, mParentCall, m.ParentCall)
+	dst = appendString(dst, mModel, m.Model)
+	dst = appendString(dst, mProvider, m.Provider)
+	dst = appendString(dst, mResponseID, m.ResponseID)
+	dst = appendString(dst, mFinishReason, m.FinishReason)
 	dst = appendBool(dst, mIsError, m.IsError)
 	dst = appendBool(dst, mHidden, m.Hidden)
 	dst = appendUint(dst, mSignal, uint64(m.Signal))
-	for _, a := range m.Attrs {
-		body := appendString(nil, attrKey, valid(a.Key))
-		body = appendString(body, attrValue, valid(a.Value))
-		dst = protowire.AppendBytes(protowire.AppendTag(dst, mAttrs, protowire.BytesType), body)
+	var at int
+	for i := range m.Attrs {
+		dst, at = begin(dst, mAttrs, 1)
+		dst = appendString(dst, attrKey, m.Attrs[i].Key)
+		dst = appendString(dst, attrValue, m.Attrs[i].Value)
+		dst = end(dst, at, 1)
 	}
-	for _, a := range m.Attachments {
-		body := appendString(nil, attName, valid(a.Name))
-		body = appendString(body, attMediaType, valid(a.MediaType))
-		body = appendUint(body, attSize, uint64(a.Size))
-		body = appendString(body, attSHA256, valid(a.SHA256))
-		body = appendString(body, attURL, valid(a.URL))
-		dst = protowire.AppendBytes(protowire.AppendTag(dst, mAttachments, protowire.BytesType), body)
+	for i := range m.Attachments {
+		a := &m.Attachments[i]
+		dst, at = begin(dst, mAttachments, 1)
+		dst = appendString(dst, attName, a.Name)
+		dst = appendString(dst, attMediaType, a.MediaType)
+		dst = appendUint(dst, attSize, uint64(a.Size))
+		dst = appendString(dst, attSHA256, a.SHA256)
+		dst = appendString(dst, attURL, a.URL)
+		dst = end(dst, at, 1)
 	}
 	if u := &m.Usage; *u != (msg.Tokens{}) {
-		body := appendUint(nil, tokInput, u.Input)
-		body = appendUint(body, tokOutput, u.Output)
-		body = appendUint(body, tokCacheRead, u.CacheRead)
-		body = appendUint(body, tokCacheWrite, u.CacheWrite)
-		body = appendUint(body, tokReasoning, u.Reasoning)
-		body = appendUint(body, tokProvenance, uint64(u.Provenance))
-		dst = protowire.AppendBytes(protowire.AppendTag(dst, mUsage, protowire.BytesType), body)
+		dst, at = begin(dst, mUsage, 1)
+		dst = appendUint(dst, tokInput, u.Input)
+		dst = appendUint(dst, tokOutput, u.Output)
+		dst = appendUint(dst, tokCacheRead, u.CacheRead)
+		dst = appendUint(dst, tokCacheWrite, u.CacheWrite)
+		dst = appendUint(dst, tokReasoning, u.Reasoning)
+		dst = appendUint(dst, tokProvenance, uint64(u.Provenance))
+		dst = end(dst, at, 1)
 	}
 	if d := &m.Delegation; d.To != "" || d.ChildRun != "" || d.Link != 0 || d.Async || !d.Task.IsZero() || d.MeetID != "" || d.MeetPrompt != "" {
-		body := appendString(nil, delTo, valid(d.To))
-		body = appendText(body, delTask, delTaskAt, data, d.Task)
-		body = appendString(body, delChildRun, valid(d.ChildRun))
-		body = appendUint(body, delLink, uint64(d.Link))
-		body = appendUint(body, delConfidence, uint64(d.Confidence))
-		body = appendBool(body, delAsync, d.Async)
-		body = appendString(body, delMeetID, valid(d.MeetID))
-		body = appendString(body, delMeetPrompt, valid(d.MeetPrompt))
-		dst = protowire.AppendBytes(protowire.AppendTag(dst, mDelegation, protowire.BytesType), body)
+		dst, at = begin(dst, mDelegation, 1)
+		dst = appendString(dst, delTo, d.To)
+		dst = appendText(dst, delTask, delTaskAt, data, d.Task)
+		dst = appendString(dst, delChildRun, d.ChildRun)
+		dst = appendUint(dst, delLink, uint64(d.Link))
+		dst = appendUint(dst, delConfidence, uint64(d.Confidence))
+		dst = appendBool(dst, delAsync, d.Async)
+		dst = appendString(dst, delMeetID, d.MeetID)
+		dst = appendString(dst, delMeetPrompt, d.MeetPrompt)
+		dst = end(dst, at, 1)
 	}
 	return dst
 }
@@ -155,14 +159,14 @@ func appendText(dst []byte, num, numAt protowire.Number, data []byte, t msg.Text
 	}
 	if raw, quoted := t.Alias(); len(raw) > 0 {
 		if off, ok := frame.Offset(data, raw); ok {
-			var scratch [16]byte
-			body := appendUint(scratch[:0], rangeOffset, uint64(off))
-			body = appendUint(body, rangeLength, uint64(len(raw)))
-			body = appendBool(body, rangeQuoted, quoted)
-			return protowire.AppendBytes(protowire.AppendTag(dst, numAt, protowire.BytesType), body)
+			dst, at := begin(dst, numAt, 1)
+			dst = appendUint(dst, rangeOffset, uint64(off))
+			dst = appendUint(dst, rangeLength, uint64(len(raw)))
+			dst = appendBool(dst, rangeQuoted, quoted)
+			return end(dst, at, 1)
 		}
 	}
-	return appendString(dst, num, valid(t.String()))
+	return appendString(dst, num, t.String())
 }
 
 func (s text) message(m *msg.Message, in, data []byte) error {

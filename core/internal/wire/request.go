@@ -71,10 +71,10 @@ func (r *Request) Marshal() (mem.BufferSlice, error) {
 		head := b.appendHead(nil)
 		var data []byte
 		if len(b.Data) > 0 {
-			data = protowire.AppendVarint(protowire.AppendTag(nil, batchData, protowire.BytesType), uint64(len(b.Data)))
+			data = protowire.AppendVarint(appendTag(nil, batchData, protowire.BytesType), uint64(len(b.Data)))
 		}
 		size := len(head) + len(data) + len(b.Data) + len(tail)
-		pre := protowire.AppendVarint(protowire.AppendTag(nil, reqBatches, protowire.BytesType), uint64(size))
+		pre := protowire.AppendVarint(appendTag(nil, reqBatches, protowire.BytesType), uint64(size))
 		pre = append(append(pre, head...), data...)
 		out = append(out, mem.SliceBuffer(pre))
 		if len(b.Data) > 0 {
@@ -91,38 +91,37 @@ func (b *Batch) appendHead(dst []byte) []byte {
 	dst = appendUint(dst, batchStream, b.Stream)
 	if o := b.Open; o != nil {
 		var body []byte
-		body = appendString(body, openOrigin, valid(o.Origin))
+		body = appendString(body, openOrigin, o.Origin)
 		body = appendString(body, openOptions, o.Options)
 		body = appendBytes(body, openSnapshot, o.Snapshot)
-		dst = protowire.AppendBytes(protowire.AppendTag(dst, batchOpen, protowire.BytesType), body)
+		dst = protowire.AppendBytes(appendTag(dst, batchOpen, protowire.BytesType), body)
 	}
 	return dst
 }
 
 func (b *Batch) appendTail(dst []byte) ([]byte, error) {
-	var scratch [64]byte
-	end := 0
+	pos, at := 0, 0
 	for i := range b.Frames {
 		f := &b.Frames[i]
 		off, ok := frame.Offset(b.Data, f.Data)
 		switch {
 		case len(f.Data) == 0:
-			off = end
-		case !ok || off < end:
+			off = pos
+		case !ok || off < pos:
 			return nil, fmt.Errorf("wire: frame %d does not lie in its batch's buffer", i)
 		}
-		body := scratch[:0]
-		body = appendUint(body, frameLength, uint64(len(f.Data)))
-		body = appendUint(body, frameSkip, uint64(off-end))
-		body = appendUint(body, frameKind, uint64(f.Kind))
-		body = appendBool(body, frameFromClient, f.FromClient)
-		body = appendString(body, frameName, valid(f.Name))
-		body = appendString(body, frameID, valid(f.ID))
+		dst, at = begin(dst, batchFrames, 1)
+		dst = appendUint(dst, frameLength, uint64(len(f.Data)))
+		dst = appendUint(dst, frameSkip, uint64(off-pos))
+		dst = appendUint(dst, frameKind, uint64(f.Kind))
+		dst = appendBool(dst, frameFromClient, f.FromClient)
+		dst = appendString(dst, frameName, f.Name)
+		dst = appendString(dst, frameID, f.ID)
 		if f.At != 0 {
-			body = protowire.AppendFixed64(protowire.AppendTag(body, frameObserved, protowire.Fixed64Type), uint64(f.At))
+			dst = protowire.AppendFixed64(appendTag(dst, frameObserved, protowire.Fixed64Type), uint64(f.At))
 		}
-		dst = protowire.AppendBytes(protowire.AppendTag(dst, batchFrames, protowire.BytesType), body)
-		end = off + len(f.Data)
+		dst = end(dst, at, 1)
+		pos = off + len(f.Data)
 	}
 	dst = appendBool(dst, batchFlush, b.Flush)
 	dst = appendBool(dst, batchSnapshot, b.Snapshot)

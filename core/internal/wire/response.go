@@ -2,7 +2,6 @@ package wire
 
 import (
 	"fmt"
-	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -38,18 +37,10 @@ type Failure struct {
 
 // Response is earshot.decoder.v1.DecodeResponse, as bytes: the decoder process
 // appends results to it, the host reads them one by one.
-type Response struct {
-	buf     buffer
-	scratch []byte
-}
+type Response struct{ buf buffer }
 
 // Reset empties the response and keeps its memory, within limits.
-func (r *Response) Reset() {
-	r.buf.trim()
-	if cap(r.scratch) > keep {
-		r.scratch = nil
-	}
-}
+func (r *Response) Reset() { r.buf.trim() }
 
 // Bytes returns the encoded response.
 func (r *Response) Bytes() []byte { return r.buf }
@@ -58,44 +49,33 @@ func (r *Response) Bytes() []byte { return r.buf }
 // batch's data and are then sent as ranges of it. snapshot is nil when none was
 // asked for.
 func (r *Response) Append(b *Batch, messages []msg.Message, problems []msg.Problem, snapshot []byte, failure *Failure) {
-	body := appendUint(r.scratch[:0], resultStream, b.Stream)
-	var one []byte
+	buf, from := begin(r.buf, respResults, 4)
+	buf = appendUint(buf, resultStream, b.Stream)
+	var at int
 	for i := range messages {
-		start := len(body)
-		body = protowire.AppendTag(body, resultMessages, protowire.BytesType)
-		// Two bytes hold the length of nearly every message; the rare longer one is
-		// moved.
-		body = append(body, 0, 0)
-		from := len(body)
-		body = appendMessage(body, b.Data, &messages[i])
-		n := len(body) - from
-		if n < 1<<14 {
-			body[from-2] = byte(n)&0x7f | 0x80
-			body[from-1] = byte(n >> 7)
-			continue
-		}
-		one = append(one[:0], body[from:]...)
-		body = protowire.AppendTag(body[:start], resultMessages, protowire.BytesType)
-		body = protowire.AppendBytes(body, one)
+		buf, at = begin(buf, resultMessages, 2)
+		buf = appendMessage(buf, b.Data, &messages[i])
+		buf = end(buf, at, 2)
 	}
 	for i := range problems {
 		p := &problems[i]
-		one = appendInt32(one[:0], problemFrame, p.Frame)
-		one = appendString(one, problemReason, valid(p.Reason))
-		one = appendString(one, problemDetail, valid(p.Detail))
-		body = protowire.AppendBytes(protowire.AppendTag(body, resultProblems, protowire.BytesType), one)
+		buf, at = begin(buf, resultProblems, 2)
+		buf = appendInt32(buf, problemFrame, p.Frame)
+		buf = appendString(buf, problemReason, p.Reason)
+		buf = appendString(buf, problemDetail, p.Detail)
+		buf = end(buf, at, 2)
 	}
 	if snapshot != nil {
-		body = protowire.AppendBytes(protowire.AppendTag(body, resultSnapshot, protowire.BytesType), snapshot)
+		buf = protowire.AppendBytes(appendTag(buf, resultSnapshot, protowire.BytesType), snapshot)
 	}
 	if failure != nil {
-		one = appendString(one[:0], failureError, valid(failure.Error))
-		one = appendBool(one, failurePermanent, failure.Permanent)
-		one = appendInt32(one, failureFrame, failure.Frame)
-		body = protowire.AppendBytes(protowire.AppendTag(body, resultFailure, protowire.BytesType), one)
+		buf, at = begin(buf, resultFailure, 2)
+		buf = appendString(buf, failureError, failure.Error)
+		buf = appendBool(buf, failurePermanent, failure.Permanent)
+		buf = appendInt32(buf, failureFrame, failure.Frame)
+		buf = end(buf, at, 2)
 	}
-	r.buf = protowire.AppendBytes(protowire.AppendTag(r.buf, respResults, protowire.BytesType), body)
-	r.scratch = body[:0]
+	r.buf = end(buf, from, 4)
 }
 
 // Result is earshot.decoder.v1.Result. Its strings share one allocation; the
@@ -192,15 +172,6 @@ func (s text) of(part []byte) string {
 
 func appendInt32(dst []byte, num protowire.Number, v int32) []byte {
 	return appendUint(dst, num, uint64(int64(v)))
-}
-
-// valid returns s with invalid UTF-8 replaced: protobuf strings must be valid,
-// and a peer with generated code would refuse the whole response.
-func valid(s string) string {
-	if utf8.ValidString(s) {
-		return s
-	}
-	return string([]rune(s))
 }
 
 func rangeError(what string, off, length uint64, size int) error {

@@ -1,9 +1,9 @@
 package wire
 
 import (
-	"bytes"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -101,9 +101,13 @@ func TestEveryFieldCrosses(t *testing.T) {
 func TestResponseIsPlainProtobuf(t *testing.T) {
 	data := []byte(`{"\u00e4bc":[12,34]}  `)
 	want := full(t, data)
+	long := msg.Message{Key: "k", Session: "s"}
+	for _, n := range []int{0, 1, 120, 127, 128, 16380, 16384, 20000} { // lengths of one byte to three
+		long.Attrs = append(long.Attrs, msg.Attr{Key: "a", Value: strings.Repeat("x", n)})
+	}
 	b := &Batch{Stream: 7, Data: data}
 	var resp Response
-	resp.Append(b, []msg.Message{want, {Key: "k", Session: string(bytes.Repeat([]byte("x"), 20000))}}, []msg.Problem{{Reason: "r", Detail: "d", Frame: 3}}, []byte{}, &Failure{Error: "e", Frame: -1})
+	resp.Append(b, []msg.Message{want, long, {Key: "invalid \xff", Session: "s"}}, []msg.Problem{{Reason: "r", Detail: "d", Frame: 3}}, []byte{}, &Failure{Error: "e", Frame: -1})
 	var p pb.DecodeResponse
 	if err := proto.Unmarshal(resp.Bytes(), &p); err != nil {
 		t.Fatal(err)
@@ -122,6 +126,9 @@ func TestResponseIsPlainProtobuf(t *testing.T) {
 	}
 	read(resp.Bytes(), &a)
 	read(again, &z)
+	if d := cmp.Diff(long, a.Messages[1], sameText); d != "" || a.Messages[2].Key != "invalid \uFFFD" {
+		t.Errorf("(-want +got):\n%s%q", d, a.Messages[2].Key)
+	}
 	if d := cmp.Diff(a, z, sameText); d != "" {
 		t.Errorf("(-ours +generated):\n%s", d)
 	}
