@@ -50,6 +50,7 @@ type Assembler struct {
 	last     *group
 	heard    map[uint64]exchange // by stream
 	shapes   shapes
+	seals    int // how often Seal was called
 }
 
 type groupKey struct{ tenant, format, session string }
@@ -202,13 +203,18 @@ func (a *Assembler) CloseStream(stream uint64, sessions []RunRef) error {
 	return nil
 }
 
+// forgotten is how long a session is silent before the store is asked for it again.
+// A backlog of many sessions would be held in memory for as long.
+const forgotten = 5 * time.Second
+
 // Idle ends the runs of groups that have been silent for as long as the
-// settings say, and forgets groups that need no memory.
-func (a *Assembler) Idle(now time.Time) {
+// settings say, and forgets groups that need no memory. What the last so many calls
+// of Seal gave is not in the store yet.
+func (a *Assembler) Idle(now time.Time, uncommitted int) {
 	for key, g := range a.groups {
 		silent := now.Sub(g.touched)
 		g.idle(silent >= a.settings.IdleRun, silent >= a.settings.IdleCall)
-		if !g.dirty && silent > time.Minute && !g.open() {
+		if !g.dirty && silent > forgotten && g.sealed <= a.seals-uncommitted && !g.open() {
 			delete(a.groups, key)
 			if a.last == g {
 				a.last = nil
@@ -230,11 +236,13 @@ func (a *Assembler) Finish() {
 // with whether anything in it is open. The state is valid with exactly the
 // messages that were applied before.
 func (a *Assembler) Seal(state func(key string, open bool, state []byte)) error {
+	a.seals++
 	for _, g := range a.groups {
 		if !g.dirty {
 			continue
 		}
 		g.seal(a.out)
+		g.sealed = a.seals
 		b, err := g.encode()
 		if err != nil {
 			return fmt.Errorf("assemble: session %s: %w", g.key.session, err)

@@ -33,6 +33,7 @@ const (
 type group struct {
 	key     groupKey
 	dirty   bool
+	sealed  int // which call of Seal gave it last
 	touched time.Time
 	recent  recent
 	shapes  *shapes

@@ -161,7 +161,7 @@ func (l *lane) decodeHere(ctx context.Context) {
 				l.p.drop(j)
 				continue
 			}
-			r := l.p.results.Get().(*wire.Result)
+			r := l.p.result()
 			if err := decodeBatch(factory, decoders, &b, r); err != nil {
 				r.Failure = &wire.Failure{Error: err.Error(), Permanent: true}
 			}
@@ -217,7 +217,7 @@ func drop(ctx context.Context, p *Pipeline) (records int, err error) {
 			}
 			records += len(d.job.batch.Frames)
 			p.drop(d.job)
-			p.results.Put(d.result)
+			p.reuse(d.result)
 		case f := <-p.mailbox:
 			f()
 		}

@@ -18,7 +18,7 @@ func (c *core) idle(now time.Time) {
 			s.parked = c.enqueue(s, &job{close: true})
 		}
 	}
-	c.assembler.Idle(now)
+	c.assembler.Idle(now, int(c.sealed.Load()))
 }
 
 // flushed reports whether what the decoder has open was given since its last
