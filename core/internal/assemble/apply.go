@@ -362,6 +362,11 @@ func errorType(m *msg.Message) string {
 // head is the beginning of a text, for a status message.
 func head(t msg.Text) string {
 	const most = 256
+	if raw, quoted := t.Alias(); len(raw) > 6*most { // no escape is longer than six bytes
+		if t = msg.Raw(raw[:6*most]); quoted {
+			t = msg.Quoted(raw[:6*most])
+		}
+	}
 	s := t.String()
 	if len(s) <= most {
 		return strings.Clone(s)

@@ -197,7 +197,8 @@ func identity(b *export.Batch) string {
 	}
 	for i := range b.Spans {
 		s := &b.Spans[i]
-		row(append(s.TraceID[:], s.ID[:]...), s.Ver)
+		h.Write(s.TraceID[:])
+		row(s.ID[:], s.Ver)
 	}
 	for i := range b.Letters {
 		row(b.Letters[i].ID[:], b.Letters[i].Ver)
