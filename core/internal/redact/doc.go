@@ -21,10 +21,10 @@
 //
 // Each batch is searched once for what could be a secret. Builtin secrets begin with
 // what is rare elsewhere, or follow it, so the search goes in steps of 16 bytes from
-// one such place to the next (scent) and looks closer there. Keys cost another look at each colon. An expression
-// with a literal part of three bytes or more costs a search for that literal; one
-// without is run over everything. When nothing is found nothing is copied. See the
-// benchmarks.
+// one such place to the next (scent) and looks closer there. Keys cost another look
+// at each colon. An expression with a literal part of three bytes or more costs a
+// search for that literal; one without is run over everything. When nothing is found
+// nothing is copied. See the benchmarks.
 //
 // # What it cannot find
 //

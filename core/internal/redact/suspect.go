@@ -52,12 +52,13 @@ func breaks(x uint64) uint64 { return ^((x | highs) - lowest*ones) &^ x & highs 
 // makes suspect: suspectAfter looks 32 bytes back.
 const reach = step + 40
 
-// suspectRun looks for runs of at least 15 bytes without a break, and in them or
-// before them for what secrets begin with; and for passwords in URLs.
+// suspectRun reports whether a run of at least 15 bytes without a break may be a
+// builtin secret, by what is in it or before it, or a URL may have a password. No
+// byte is looked at twice but for a fixed number of them, whatever b is made of.
 func (s *scent) suspectRun(b []byte) bool {
-	// Up to where runs were looked at, and URLs were read, and where the last of
-	// these had a colon.
-	done, read, colon := 0, 0, 0
+	done := 0  // up to where runs were looked at
+	read := 0  // up to where URLs were read
+	colon := 0 // the last one in these
 	for i := s.next(b, 0); i < len(b); i = s.next(b, i+step) {
 		near := max(i-2, 0)
 		at := near

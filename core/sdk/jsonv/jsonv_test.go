@@ -102,10 +102,12 @@ func TestNoShortRead(t *testing.T) {
 // and runes of all planes, at each distance from the words that the scan reads.
 func TestUTF8LikeTheStandardLibrary(t *testing.T) {
 	check := func(pad int, seq ...byte) {
-		in := append(append(append([]byte{'"'}, "xxxxxxx"[:pad]...), seq...), "yyyyyyyy\""...)
-		var d Doc
-		if err := d.Parse(in); (err == nil) != utf8.Valid(in) {
-			t.Fatalf("%q: got %v", in, err)
+		for _, after := range []string{"yyyyyyyy\"", "\"       ", "\\n\"      "} {
+			in := append(append(append([]byte{'"'}, "xxxxxxx"[:pad]...), seq...), after...)
+			var d Doc
+			if err := d.Parse(in); (err == nil) != utf8.Valid(in) {
+				t.Fatalf("%q: got %v", in, err)
+			}
 		}
 	}
 	first := []byte{0x7f, 0x80, 0xbf, 0xc0, 0xc1, 0xc2, 0xdf, 0xe0, 0xe1, 0xec, 0xed, 0xee, 0xef, 0xf0, 0xf1, 0xf3, 0xf4, 0xf5, 0xff}
@@ -118,6 +120,9 @@ func TestUTF8LikeTheStandardLibrary(t *testing.T) {
 		}
 	}
 	for pad := range 8 {
+		for _, cut := range []string{"\xc3", "\xe2", "\xe2\x80", "\xf0", "\xf0\x90", "\xf0\x90\x80"} {
+			check(pad, []byte(cut)...)
+		}
 		for _, a := range first {
 			for _, b := range later {
 				for _, c := range later {

@@ -286,36 +286,38 @@ func special(w uint64) uint64 {
 // str reads the string whose first byte after the quote is at i and returns
 // where its closing quote stands.
 func str(b []byte, i int) (end int, escaped bool, err error) {
-	start, text := i, uint64(0)
-	for {
-		for len(b)-i >= 8 {
-			w := binary.LittleEndian.Uint64(b[i : i+8])
-			s := special(w)
-			if s != 0 {
-				n := bits.TrailingZeros64(s) / 8
-				if w&(1<<(8*n)-1)&highs|text != 0 {
-					for _, c := range b[i : i+n] {
-						text = runes[c] >> (text & 63) & 63
-					}
-				}
-				i += n
-				break
-			}
+	start, text := i, uint64(accept)
+	for len(b)-i >= 8 {
+		w := binary.LittleEndian.Uint64(b[i : i+8])
+		s := special(w)
+		if s == 0 {
 			if w&highs|text != 0 {
-				text = runes[byte(w)] >> (text & 63)
-				text = runes[byte(w>>8)] >> (text & 63)
-				text = runes[byte(w>>16)] >> (text & 63)
-				text = runes[byte(w>>24)] >> (text & 63)
-				text = runes[byte(w>>32)] >> (text & 63)
-				text = runes[byte(w>>40)] >> (text & 63)
-				text = runes[byte(w>>48)] >> (text & 63)
-				text = runes[byte(w>>56)] >> (text & 63) & 63
+				text = wordText(w, text)
 			}
 			i += 8
+			continue
 		}
-		if i >= len(b) {
-			return 0, false, fail(i, "unexpected end in a string")
+		n := bits.TrailingZeros64(s) / 8
+		if w&(s-1)&^s&highs|text != 0 {
+			for _, c := range b[i : i+n] {
+				text = runes[c] >> (text & 63) & 63
+			}
 		}
+		i += n
+		if text != accept {
+			break
+		}
+		if b[i] == '"' {
+			return i, escaped, nil
+		}
+		if n = escape(b[i:]); n == 0 {
+			break
+		}
+		escaped = true
+		i += n
+	}
+	// The end of the input, or an error.
+	for i < len(b) {
 		switch c := b[i]; {
 		case c == '"':
 			if text != accept {
@@ -332,31 +334,49 @@ func str(b []byte, i int) (end int, escaped bool, err error) {
 			i += n
 		case c < 0x20:
 			return 0, false, fail(i, "control character in a string")
-		default: // within the last seven bytes of the input
+		default:
 			text = runes[c] >> (text & 63) & 63
 			i++
 		}
 	}
+	return 0, false, fail(i, "unexpected end in a string")
 }
+
+// wordText is the automaton's state after eight bytes.
+func wordText(w, text uint64) uint64 {
+	text = runes[byte(w)] >> (text & 63)
+	text = runes[byte(w>>8)] >> (text & 63)
+	text = runes[byte(w>>16)] >> (text & 63)
+	text = runes[byte(w>>24)] >> (text & 63)
+	text = runes[byte(w>>32)] >> (text & 63)
+	text = runes[byte(w>>40)] >> (text & 63)
+	text = runes[byte(w>>48)] >> (text & 63)
+	return runes[byte(w>>56)] >> (text & 63) & 63
+}
+
+// simple are the bytes that make an escape with a backslash before them. To look
+// them up is one branch less that depends on the text.
+var simple = [256]bool{'"': true, '\\': true, '/': true, 'b': true, 'f': true, 'n': true, 'r': true, 't': true}
 
 // escape returns the length of the escape sequence at the start of b, or 0.
 func escape(b []byte) int {
-	if len(b) < 2 {
+	if len(b) < 2 || b[0] != '\\' {
 		return 0
 	}
-	switch b[1] {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+	if simple[b[1]] {
 		return 2
-	case 'u':
-		if len(b) < 6 {
+	}
+	return longEscape(b)
+}
+
+func longEscape(b []byte) int {
+	if len(b) < 6 || b[1] != 'u' {
+		return 0
+	}
+	for _, c := range b[2:6] {
+		if !('0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F') {
 			return 0
 		}
-		for _, c := range b[2:6] {
-			if !('0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F') {
-				return 0
-			}
-		}
-		return 6
 	}
-	return 0
+	return 6
 }
