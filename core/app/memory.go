@@ -28,7 +28,8 @@ func BoundMemory(ctx context.Context, c *config.Config) {
 	debug.SetMemoryLimit(least)
 	go func() {
 		// The limit is one on all that the runtime holds. What is not heap, or is lost between
-		// objects of it, is not there for the taking: with a thousand streams it is 20 MiB.
+		// objects of it, is not there for the taking: with a thousand streams it was more than
+		// the third.
 		live, beside := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}, []metrics.Sample{
 			{Name: "/memory/classes/heap/stacks:bytes"}, {Name: "/memory/classes/heap/unused:bytes"},
 			{Name: "/memory/classes/metadata/mspan/inuse:bytes"}, {Name: "/memory/classes/metadata/other:bytes"},

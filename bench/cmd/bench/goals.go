@@ -18,12 +18,7 @@ func goals(o options, e *env) error {
 	if err != nil {
 		return err
 	}
-	text := goalsReport(e, figures, string(queries))
-	fmt.Print(text)
-	if o.report == "" {
-		return nil
-	}
-	return os.WriteFile(o.report, []byte(text), 0o644)
+	return e.publish(o, goalsReport(figures, string(queries)), nil)
 }
 
 // goal is a row: one figure that was to be reached.
@@ -110,7 +105,7 @@ func boundaryOfAll(f map[string]kept) (string, bool) {
 	return fmt.Sprintf("**%.2f**", share), share <= 0.15
 }
 
-func goalsReport(e *env, figures map[string]kept, queries string) string {
+func goalsReport(figures map[string]kept, queries string) string {
 	var b strings.Builder
 	b.WriteString("# What was to be reached\n\n" +
 		"Written by `go run ./bench/cmd/bench -goals` from what the other modes measured last: `make bench` runs them all but the backlog, which takes\n" +

@@ -38,6 +38,19 @@ func (e *env) recall() (map[string]kept, error) {
 	return out, nil
 }
 
+// publish prints a page and, where a file was named for it, writes it and keeps its
+// figures: those of a short look are not for the page of goals.
+func (e *env) publish(o options, page string, figures map[string]kept) error {
+	fmt.Print(page)
+	if o.report == "" {
+		return nil
+	}
+	if err := e.keep(figures); err != nil {
+		return err
+	}
+	return os.WriteFile(o.report, []byte(page), 0o644)
+}
+
 // keep adds figures to those that were kept.
 func (e *env) keep(figures map[string]kept) error {
 	all, err := e.recall()

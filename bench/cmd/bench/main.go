@@ -169,15 +169,7 @@ func compare(ctx context.Context, o options, e *env) error {
 				n+1, all[i].name, f.CPU.Seconds(), f.Wall.Seconds(), f.Peak>>20, f.Engine.CPU.Seconds(), f.Engine.Peak>>20, 100*f.Others)
 		}
 	}
-	if err := e.keep(compared(e, all)); err != nil {
-		return err
-	}
-	text := report(e, o, all)
-	fmt.Print(text)
-	if o.report == "" {
-		return nil
-	}
-	return os.WriteFile(o.report, []byte(text), 0o644)
+	return e.publish(o, report(e, o, all), compared(e, all))
 }
 
 // buildPeer builds the collector unless it was built before.

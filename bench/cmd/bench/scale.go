@@ -71,14 +71,13 @@ func scale(ctx context.Context, o options, e *env) error {
 		}
 		return nil
 	}
-	if err := e.keep(g.kept()); err != nil || o.report == "" {
-		return err
-	}
 	picture := strings.TrimSuffix(o.report, filepath.Ext(o.report)) + ".svg"
-	if err := os.WriteFile(picture, []byte(g.picture()), 0o644); err != nil {
-		return err
+	if o.report != "" {
+		if err := os.WriteFile(picture, []byte(g.picture()), 0o644); err != nil {
+			return err
+		}
 	}
-	return os.WriteFile(o.report, []byte(g.report(e, filepath.Base(picture))), 0o644)
+	return e.publish(o, g.report(e, filepath.Base(picture)), g.kept())
 }
 
 func (g *growth) latencies(ctx context.Context, e *env) error {
@@ -126,14 +125,11 @@ func backlog(ctx context.Context, o options, e *env) error {
 		points = append(points, p...)
 	}
 	first, last := points[0], points[len(points)-1]
-	if err := e.keep(map[string]kept{"backlog": spread([]float64{mib(last.f.Peak) / mib(first.f.Peak)})}); err != nil || o.report == "" {
-		return err
-	}
 	text := fmt.Sprintf("# A backlog of %s\n\nWritten by `go run ./bench/cmd/bench -backlog %.0e`: Legion traffic that was there before Earshot started, default settings, an empty engine\n"+
 		"of its own each. CPU and memory are those of the sidecar and its decoder, memory as the sum of each one's own peak. Rows were counted and\n"+
 		"their contents summed.\n\nMachine: %s. Versions: %s.\nOther work took up to %.0f %% of the machine.\n\n%s",
 		mb(last.total.Bytes), o.backlog, machine(), e.versions(), 100*others(points), pointsTable(points))
-	return os.WriteFile(o.report, []byte(text), 0o644)
+	return e.publish(o, text, map[string]kept{"backlog": spread([]float64{mib(last.f.Peak) / mib(first.f.Peak)})})
 }
 
 // points runs Earshot on each shape.

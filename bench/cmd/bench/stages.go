@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 )
 
@@ -61,19 +60,11 @@ func stages(ctx context.Context, o options, e *env) error {
 	}
 	one := func(name, unit string) kept { return spread(r[name][unit]) }
 	share := spread(boundaryShares(r))
-	if err := e.keep(map[string]kept{
+	return e.publish(o, stagesReport(e, r, share), map[string]kept{
 		"boundary": share, "boundary_ns": spread(boundaryCost(r)),
 		"session_pause": one("Sessions/open=10000", "longest-ms"), "session_memory": sessionMemory(r),
 		"tap_added": one("SSE", "added-p99-µs"), "tap_ratio": one("SSE", "p99/bare"),
-	}); err != nil {
-		return err
-	}
-	text := stagesReport(e, r, share)
-	fmt.Print(text)
-	if o.report == "" {
-		return nil
-	}
-	return os.WriteFile(o.report, []byte(text), 0o644)
+	})
 }
 
 // boundaryCost is what the decoder's process adds to the pipeline, in CPU-ns for a byte,
