@@ -47,8 +47,14 @@ func (c *core) init(p *Pipeline) {
 	rules := p.settings.Assemble
 	rules.Again = !p.check.Fresh()
 	c.assembler = assemble.New(rules, p.check, c)
+	// What is not used of the first lists is memory by name only.
+	c.shelf.messages = int(min(p.settings.BatchBytes/messageBytes, int64(p.settings.BatchRows)))
+	c.shelf.spans = c.shelf.messages / 2
 	c.epoch = newEpoch(&c.shelf)
 }
+
+// messageBytes is how many bytes of frames make a message, or more.
+const messageBytes = 1 << 10
 
 // run is the core's loop.
 func (c *core) run(ctx context.Context) error {
