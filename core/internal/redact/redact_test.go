@@ -124,6 +124,8 @@ func TestRedaction(t *testing.T) {
 		`{"u":"https://example.com:8080/a@b?c=d:e"}`:              `{"u":"https://example.com:8080/a@b?c=d:e"}`,
 		`{"h":"Authorization: Bearer ` + bearer + `"}`:            `{"h":"Authorization: Bearer [redacted:credentials]"}`,
 		`{"h":"Bearer ` + bearer + `"}`:                           `{"h":"Bearer [redacted:credentials]"}`,
+		"h: Bearer\t" + bearer:                                    "h: Bearer\t[redacted:credentials]",
+		"h: bearer  \n " + bearer:                                 "h: bearer  \n [redacted:credentials]",
 		`{"h":["curl -H 'authorization: basic ` + bearer + `'"]}`: `{"h":["curl -H 'authorization: basic [redacted:credentials]'"]}`,
 		`{"SecretAccessKey":"` + secret + `"}`:                    `{"SecretAccessKey":"[redacted:aws_secret_key]"}`,
 		`export AWS_SECRET_ACCESS_KEY=` + secret:                  `export AWS_SECRET_ACCESS_KEY=[redacted:aws_secret_key]`,

@@ -119,14 +119,21 @@ func suspectAfter(b []byte, n int) bool {
 			return true
 		}
 	}
-	switch b[len(b)-1] {
-	case ' ':
-		last := b[len(b)-6 : len(b)-1]
-		return last[4]|0x20 == 'r' && bytes.EqualFold(last, []byte("earer")) || last[4]|0x20 == 'c' && bytes.EqualFold(last, []byte("basic"))
-	case '\n':
-		return bytes.HasSuffix(b, []byte("KEY-----\n"))
+	if b[len(b)-1] > ' ' {
+		return false
 	}
-	return false
+	// Blanks of any kind, and more than one, may stand behind the word.
+	word := bytes.TrimRight(b[max(len(b)-24, 0):], " \t\n\f\r")
+	if len(word) < 5 {
+		return false
+	}
+	switch last := word[len(word)-5:]; last[4] | 0x20 {
+	case 'r':
+		return bytes.EqualFold(last, []byte("earer"))
+	case 'c':
+		return bytes.EqualFold(last, []byte("basic"))
+	}
+	return bytes.HasSuffix(b, []byte("KEY-----\n"))
 }
 
 // maxURL is how far behind its beginning a URL is searched for a password.
