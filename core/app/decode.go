@@ -53,7 +53,9 @@ func DecodeStreams(ctx context.Context, d Decoders, c *config.Config, format, op
 			}
 		}
 		if out.Span != nil {
-			o.assembler.Finish()
+			if err := o.assembler.Finish(); err != nil {
+				return err
+			}
 			return o.assembler.Seal(func(string, bool, []byte) {})
 		}
 		return nil

@@ -47,6 +47,7 @@ type Assembler struct {
 	store    Store
 	out      Emitter
 	groups   map[groupKey]*group
+	asleep   map[groupKey]nap
 	last     *group
 	heard    map[uint64]exchange // by stream
 	shapes   shapes
@@ -65,7 +66,7 @@ func New(s Settings, store Store, out Emitter) *Assembler {
 	if s.IdleCall <= 0 {
 		s.IdleCall = 6 * time.Hour
 	}
-	return &Assembler{settings: s, store: store, out: out, groups: make(map[groupKey]*group), heard: make(map[uint64]exchange)}
+	return &Assembler{settings: s, store: store, out: out, groups: make(map[groupKey]*group), asleep: make(map[groupKey]nap), heard: make(map[uint64]exchange)}
 }
 
 // Revision and position of a message make its version; see Version. Two bits below
@@ -168,25 +169,12 @@ func (a *Assembler) group(tenant, format, session string) (*group, error) {
 			return nil, fmt.Errorf("assemble: session %s: %w", session, err)
 		}
 		g.shapes, g.again = &a.shapes, a.settings.Again
+		g.touched = a.asleep[key].touched
+		delete(a.asleep, key)
 		a.groups[g.key] = g
 	}
 	a.last = g
 	return g, nil
-}
-
-// Resume takes a group from the store into memory, so that its open runs are
-// ended when they stay silent.
-func (a *Assembler) Resume(key string, now time.Time) error {
-	k, err := parseKey(key)
-	if err != nil {
-		return err
-	}
-	g, err := a.group(k.tenant, k.format, k.session)
-	if err != nil {
-		return err
-	}
-	g.touched = now
-	return nil
 }
 
 // CloseStream says that the stream will give no more: its runs end where they
@@ -201,34 +189,6 @@ func (a *Assembler) CloseStream(stream uint64, sessions []RunRef) error {
 		g.closeStream(stream)
 	}
 	return nil
-}
-
-// forgotten is how long a session is silent before the store is asked for it again.
-// A backlog of many sessions would be held in memory for as long.
-const forgotten = 5 * time.Second
-
-// Idle ends the runs of groups that have been silent for as long as the
-// settings say, and forgets groups that need no memory. What the last so many calls
-// of Seal gave is not in the store yet.
-func (a *Assembler) Idle(now time.Time, uncommitted int) {
-	for key, g := range a.groups {
-		silent := now.Sub(g.touched)
-		g.idle(silent >= a.settings.IdleRun, silent >= a.settings.IdleCall)
-		if !g.dirty && silent > forgotten && g.sealed <= a.seals-uncommitted && !g.open() {
-			delete(a.groups, key)
-			if a.last == g {
-				a.last = nil
-			}
-		}
-	}
-}
-
-// Finish ends everything that is open, by rule; the spans come with the next
-// Seal. A later message opens its run again.
-func (a *Assembler) Finish() {
-	for _, g := range a.groups {
-		g.idle(true, true)
-	}
 }
 
 // Seal gives the spans that the end of an epoch brings out (runs that ended,

@@ -87,7 +87,7 @@ func (c *core) run(ctx context.Context) error {
 				err = c.seal(ctx, nil)
 			}
 		case now := <-slow.C:
-			c.idle(now)
+			err = c.idle(now)
 		}
 		if err == nil && (c.epoch.full(&c.p.settings) || c.starved()) {
 			err = c.seal(ctx, nil)

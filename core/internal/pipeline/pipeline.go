@@ -303,8 +303,9 @@ func (p *Pipeline) Finish(ctx context.Context) error {
 	done := make(chan struct{})
 	var err error
 	p.tellWait(func() {
-		p.core.assembler.Finish()
-		err = p.core.seal(ctx, func() { close(done) })
+		if err = p.core.assembler.Finish(); err == nil {
+			err = p.core.seal(ctx, func() { close(done) })
+		}
 	})
 	if err != nil {
 		return err

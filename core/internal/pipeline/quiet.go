@@ -8,7 +8,7 @@ import (
 
 // idle gives what decoders have open in streams that have fallen silent, closes
 // decoders of streams that stay silent, and ends runs that do.
-func (c *core) idle(now time.Time) {
+func (c *core) idle(now time.Time) error {
 	for _, s := range c.streams {
 		silent := now.Sub(s.touched)
 		if !s.flushed() && !s.flushing && silent >= c.p.settings.FlushIdle {
@@ -18,7 +18,7 @@ func (c *core) idle(now time.Time) {
 			s.parked = c.enqueue(s, &job{close: true})
 		}
 	}
-	c.assembler.Idle(now, int(c.sealed.Load()))
+	return c.assembler.Idle(now, int(c.sealed.Load()))
 }
 
 // flushed reports whether what the decoder has open was given since its last
