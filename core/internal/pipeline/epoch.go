@@ -29,28 +29,25 @@ func newEpoch(s *shelf) *epoch { return &epoch{batch: &export.Batch{}, shelf: s}
 // 750 bytes beside its text: lists that grew anew in every epoch were more than half
 // of all that a sidecar allocated.
 type shelf struct {
-	mu    sync.Mutex
-	spare []lists
+	mu sync.Mutex
+	// spare is what one epoch had; nil lists when there is none. Epochs share what may be
+	// in flight: while one that is full is with the exporters, little more than nothing is
+	// in the one behind it, and lists that wait for it are as large as full ones.
+	spare lists
 	// What epochs had lately, and an eighth: lists that are made are made for as much,
 	// because growing to a size leaves four times of it behind.
 	messages, spans int
 }
 
-// spares is how many are kept. Epochs share what may be in flight: while one that is
-// full is with the exporters, little more than nothing is in the one behind it, and
-// lists that wait for it are as large as full ones.
-const spares = 1
-
 // take returns empty lists.
 func (s *shelf) take() lists {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := len(s.spare)
-	if n == 0 {
+	if s.spare.messages == nil {
 		return lists{make([]msg.Message, 0, s.messages), make([]msg.Span, 0, s.spans)}
 	}
-	l := s.spare[n-1]
-	s.spare = s.spare[:n-1]
+	l := s.spare
+	s.spare = lists{}
 	return l
 }
 
@@ -74,8 +71,8 @@ func (s *shelf) give(b *export.Batch) {
 	clear(b.Spans)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.spare) < spares {
-		s.spare = append(s.spare, lists{b.Messages[:0], b.Spans[:0]})
+	if s.spare.messages == nil {
+		s.spare = lists{b.Messages[:0], b.Spans[:0]}
 	}
 }
 

@@ -24,7 +24,7 @@ func TestEpochsShareLists(t *testing.T) {
 		return e.batch
 	}
 	s.give(fill())
-	for _, left := range s.spare[0].messages[:1000] {
+	for _, left := range s.spare.messages[:1000] {
 		if left.Key != "" || !left.Content.IsZero() {
 			t.Fatal("a message of an epoch that is done is still there")
 		}
@@ -35,13 +35,18 @@ func TestEpochsShareLists(t *testing.T) {
 	}
 }
 
-func TestShelfIsBounded(t *testing.T) {
+// TestShelfKeepsOne says that of the lists that come back one is kept, and that an
+// epoch without records, which has none, does not stand in for it.
+func TestShelfKeepsOne(t *testing.T) {
 	var s shelf
-	for range 10 * spares {
-		s.give(&export.Batch{Messages: make([]msg.Message, 1)})
+	s.give(&export.Batch{Ledger: make([]msg.Ledger, 1)})
+	for n := range 3 {
+		s.give(&export.Batch{Messages: make([]msg.Message, 5+n)})
 	}
-	if len(s.spare) != spares {
-		t.Errorf("%d lists are kept", len(s.spare))
+	for _, want := range []int{5, 0} {
+		if l := s.take(); cap(l.messages) != want {
+			t.Errorf("room for %d messages, want %d", cap(l.messages), want)
+		}
 	}
 }
 
