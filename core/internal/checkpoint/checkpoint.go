@@ -17,7 +17,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/klauspost/compress/s2"
@@ -96,11 +95,9 @@ const version = "2"
 
 // Store is an open checkpoint.
 type Store struct {
-	db    *bbolt.DB
-	fresh bool
-
-	packing sync.Mutex
-	packed  []byte // scratch
+	db     *bbolt.DB
+	fresh  bool
+	packed []byte // scratch of the one transaction that writes
 }
 
 // Open opens or creates the checkpoint in the directory. ErrLocked when another
@@ -213,10 +210,9 @@ func (s *Store) OpenGroups() ([]string, error) {
 	return out, err
 }
 
-// pack returns what is kept of a group; it is the caller's.
+// pack returns what is kept of a group; it is the caller's, which is in a transaction
+// that writes.
 func (s *Store) pack(g *Group) []byte {
-	s.packing.Lock()
-	defer s.packing.Unlock()
 	s.packed = s2.Encode(s.packed[:cap(s.packed)], g.State)
 	v := make([]byte, 1, len(s.packed)+1)
 	if g.Open {
