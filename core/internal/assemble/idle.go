@@ -1,8 +1,6 @@
 package assemble
 
-import (
-	"time"
-)
+import "time"
 
 // A session that is silent is not held in memory: its state is in the store, and is
 // read when its next message comes. Reading it takes a millisecond or two, so that one
@@ -11,6 +9,10 @@ const (
 	holdOver = 5 * time.Second
 	holdOpen = time.Minute
 )
+
+// mostWoken is how many sessions one look at what is silent reads: all that were open
+// at a restart come due in the same moment.
+const mostWoken = 100
 
 // nap is what is held of a session in which something is open: when it was heard
 // last, and when it has to be looked at because of that.
@@ -43,11 +45,16 @@ func (a *Assembler) sleep(k groupKey, touched time.Time, silent time.Duration) {
 // say, and lets go of the memory of groups that are silent. What the last so many
 // calls of Seal gave is not in the store yet.
 func (a *Assembler) Idle(now time.Time, uncommitted int) error {
+	woken := 0
 	for key, n := range a.asleep {
-		if !now.Before(n.until) {
-			if _, err := a.group(key.tenant, key.format, key.session); err != nil {
-				return err
-			}
+		if now.Before(n.until) {
+			continue
+		}
+		if woken++; woken > mostWoken {
+			break
+		}
+		if _, err := a.group(key.tenant, key.format, key.session); err != nil {
+			return err
 		}
 	}
 	for key, g := range a.groups {

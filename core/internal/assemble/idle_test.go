@@ -1,6 +1,7 @@
 package assemble
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -98,6 +99,23 @@ func TestOpenSessionsAreNotHeld(t *testing.T) {
 		w.idle(at(7*time.Hour), 0)
 		w.want(ended)
 	})
+}
+
+// Sessions whose time is over at once, as after a restart, are not all read at once:
+// nothing else is taken meanwhile.
+func TestManyWakeInTurn(t *testing.T) {
+	w := newWorld(t)
+	const open = 3*mostWoken - 1
+	for i := range open {
+		if err := w.a.Resume(groupKey{"default", "f", strconv.Itoa(i)}.String(), time.Unix(0, 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n, want := range []int{2*mostWoken - 1, mostWoken - 1, 0} {
+		if w.idle(time.Unix(0, 0).Add(time.Hour), 0); len(w.a.asleep) != want {
+			t.Errorf("look %d: %d of %d are asleep, want %d", n, len(w.a.asleep), open, want)
+		}
+	}
 }
 
 func (w *world) idle(now time.Time, uncommitted int) {
