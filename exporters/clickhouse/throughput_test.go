@@ -4,12 +4,12 @@ import (
 	"encoding/binary"
 	"runtime"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
 	chgo "github.com/ClickHouse/clickhouse-go/v2"
 
+	"github.com/earshot-dev/earshot/bench/proc"
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/msg"
 )
@@ -75,7 +75,7 @@ func BenchmarkInsert(b *testing.B) {
 	x, _ := exporter(b, nil)
 	b.SetBytes(int64(size))
 	b.ReportAllocs()
-	cpu, n := processor(), 0
+	cpu, n := proc.Own(), 0
 	for b.Loop() {
 		n++
 		for i := range messages { // other rows than those before
@@ -84,7 +84,7 @@ func BenchmarkInsert(b *testing.B) {
 		}
 		export1(b, x, &export.Batch{ID: msg.HashKey(strconv.Itoa(n)), Messages: messages})
 	}
-	b.ReportMetric(float64(processor()-cpu)/float64(b.N)/rows, "cpu-ns/row")
+	b.ReportMetric(float64(proc.Own()-cpu)/float64(b.N)/rows, "cpu-ns/row")
 	b.ReportMetric(rows, "records/op")
 }
 
@@ -101,18 +101,10 @@ func measure(f func()) cost {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	start, cpu := time.Now(), processor()
+	start, cpu := time.Now(), proc.Own()
 	f()
-	c := cost{wall: time.Since(start), cpu: processor() - cpu}
+	c := cost{wall: time.Since(start), cpu: proc.Own() - cpu}
 	runtime.ReadMemStats(&after)
 	c.allocated = after.TotalAlloc - before.TotalAlloc
 	return c
-}
-
-func processor() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/earshot-dev/earshot/bench/proc"
 )
 
 // usage is what a process and those that it started have used.
@@ -92,7 +94,7 @@ func (w *watch) sample() {
 		}
 		w.peak[pid] = max(w.peak[pid], high)
 		w.now += now
-		if d, ok := cpu(pid); ok {
+		if d, ok := proc.Of(pid); ok {
 			w.cpu[pid] = d
 		}
 	}
@@ -154,21 +156,4 @@ func busy() time.Duration {
 		ticks += n
 	}
 	return time.Duration(ticks) * 10 * time.Millisecond
-}
-
-// cpu is the time of a process's threads; /proc/pid/stat counts it in ticks, which
-// are a hundredth of a second, and schedstat leaves out threads that have ended.
-func cpu(pid int) (time.Duration, bool) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, false
-	}
-	_, after, ok := strings.Cut(string(b), ") ")
-	f := strings.Fields(after)
-	if !ok || len(f) < 13 {
-		return 0, false
-	}
-	user, err1 := strconv.ParseInt(f[11], 10, 64)
-	system, err2 := strconv.ParseInt(f[12], 10, 64)
-	return time.Duration(user+system) * 10 * time.Millisecond, err1 == nil && err2 == nil
 }

@@ -16,10 +16,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/earshot-dev/earshot/bench/gen"
+	"github.com/earshot-dev/earshot/bench/proc"
 	"github.com/earshot-dev/earshot/core/loopback"
 )
 
@@ -97,7 +97,7 @@ func stream(ctx context.Context, e *env, s streaming) (out streamed, err error) 
 	if err := p.listens(ctx, tap); err != nil {
 		return out, err
 	}
-	began, before, ours, engine, cpu := time.Now(), busy(), ownCPU(), engineCPU(db), p.watch.so().CPU
+	began, before, ours, engine, cpu := time.Now(), busy(), proc.Own(), engineCPU(db), p.watch.so().CPU
 	heard := make(chan error, 1)
 	go func() { heard <- s.listen(ctx, tap) }()
 	if out.came, err = api.arrive(ctx, db, p); err != nil {
@@ -108,7 +108,7 @@ func stream(ctx context.Context, e *env, s streaming) (out streamed, err error) 
 	}
 	u := p.watch.so()
 	out.cpu, out.peak, out.open = u.CPU-cpu, u.Peak, api.most
-	spent := busy() - before - (ownCPU() - ours) - out.cpu - (engineCPU(db) - engine)
+	spent := busy() - before - (proc.Own() - ours) - out.cpu - (engineCPU(db) - engine)
 	out.others = max(spent.Seconds(), 0) / time.Since(began).Seconds() / float64(runtime.NumCPU())
 	fmt.Fprintf(os.Stderr, "streams %5d open  cpu of 1,000 events %s peak %4d MiB p50 %s p99 %s   others %2.0f %%\n",
 		out.open, ms(out.perThousand()), out.peak>>20, ms(out.came.at(0.5)), ms(out.came.at(0.99)), 100*out.others)
@@ -285,11 +285,4 @@ func (p *provider) end(n int) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.ended[n]
-}
-
-// ownCPU is the processor time of this process.
-func ownCPU() time.Duration {
-	var r syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r)
-	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }

@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/earshot-dev/earshot/bench/gen"
+	"github.com/earshot-dev/earshot/bench/proc"
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/internal/wire"
@@ -172,28 +170,12 @@ func measure(b *testing.B, data []byte, batches []*frame.Batch, child int, f fun
 	}
 	b.SetBytes(int64(len(data)))
 	b.ReportAllocs()
-	before := processorTime(child)
+	before := proc.OwnAnd(child)
 	for b.Loop() {
 		if err := f(); err != nil {
 			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(float64(processorTime(child)-before)/float64(b.N*frames), "cpu-ns/frame")
+	b.ReportMetric(float64(proc.OwnAnd(child)-before)/float64(b.N*frames), "cpu-ns/frame")
 	b.ReportMetric(float64(frames), "records/op")
-}
-
-// processorTime is that of this process and of child, if there is one.
-func processorTime(child int) time.Duration {
-	var r syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r)
-	d := time.Duration(r.Utime.Nano() + r.Stime.Nano())
-	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", child)); child != 0 && err == nil {
-		_, after, _ := strings.Cut(string(stat), ") ")
-		var skip string
-		var user, system int64
-		if _, err := fmt.Sscan(after, &skip, &skip, &skip, &skip, &skip, &skip, &skip, &skip, &skip, &skip, &skip, &user, &system); err == nil {
-			d += time.Duration(user+system) * 10 * time.Millisecond
-		}
-	}
-	return d
 }

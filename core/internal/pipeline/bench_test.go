@@ -8,13 +8,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/earshot-dev/earshot/bench/gen"
+	"github.com/earshot-dev/earshot/bench/proc"
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/internal/checkpoint"
@@ -78,7 +77,7 @@ func ways(b *testing.B, sink func(context.Context, *Pipeline) (int, error)) {
 				}
 				var before, after runtime.MemStats
 				runtime.ReadMemStats(&before)
-				cpu := processorTime(pid)
+				cpu := proc.OwnAnd(pid)
 				var running sync.WaitGroup
 				running.Go(func() {
 					if err := src.Run(ctx, feed); err != nil {
@@ -97,7 +96,7 @@ func ways(b *testing.B, sink func(context.Context, *Pipeline) (int, error)) {
 						b.Fatal(p.Broken())
 					}
 				}
-				spent += processorTime(pid) - cpu
+				spent += proc.OwnAnd(pid) - cpu
 				runtime.ReadMemStats(&after)
 				mallocs += after.Mallocs - before.Mallocs
 				size += p.progress.delivered.Load()
@@ -120,11 +119,11 @@ func ways(b *testing.B, sink func(context.Context, *Pipeline) (int, error)) {
 func inProcess(ctx context.Context, b *testing.B, p *Pipeline) (int, func()) {
 	pid, sockets := 0, b.TempDir()
 	_, err := p.AddFormat(ctx, "legion", func(ctx context.Context) (*host.Process, error) {
-		proc, err := host.Start(ctx, host.Settings{Name: "legion", Path: os.Args[0], Args: []string{"decoder", "legion"}, SocketDir: sockets, Env: []string{"GOGC=30"}})
+		started, err := host.Start(ctx, host.Settings{Name: "legion", Path: os.Args[0], Args: []string{"decoder", "legion"}, SocketDir: sockets, Env: []string{"GOGC=30"}})
 		if err == nil {
-			pid = proc.Pid()
+			pid = started.Pid()
 		}
-		return proc, err
+		return started, err
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -242,20 +241,4 @@ type letGo struct{}
 func (letGo) Submit(_ context.Context, _ *export.Batch, _ checkpoint.Delta, done func()) error {
 	done()
 	return nil
-}
-
-// processorTime is that of this process and of child, if there is one.
-func processorTime(child int) time.Duration {
-	var r syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r)
-	d := time.Duration(r.Utime.Nano() + r.Stime.Nano())
-	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", child)); child != 0 && err == nil {
-		_, after, _ := strings.Cut(string(stat), ") ")
-		var skip string
-		var user, system int64
-		if _, err := fmt.Sscan(after, &skip, &skip, &skip, &skip, &skip, &skip, &skip, &skip, &skip, &skip, &skip, &user, &system); err == nil {
-			d += time.Duration(user+system) * 10 * time.Millisecond
-		}
-	}
-	return d
 }

@@ -16,10 +16,10 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/earshot-dev/earshot/bench/proc"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/internal/source"
 )
@@ -180,7 +180,7 @@ func (s *subject) read(i int, c net.Conn) {
 // round sends an event on each stream and waits until all have come.
 func (s *subject) round() {
 	pad := strings.Repeat("x", 100)
-	cpu, begun := cpuTime(), time.Now()
+	cpu, begun := proc.Own(), time.Now()
 	for i, in := range s.streams {
 		s.got.Add(1)
 		in <- fmt.Sprintf("data: %d %s\n\n", time.Since(s.epoch), pad)
@@ -189,7 +189,7 @@ func (s *subject) round() {
 		}
 	}
 	s.got.Wait()
-	s.cpu += cpuTime() - cpu
+	s.cpu += proc.Own() - cpu
 	slices.Sort(s.took[:])
 	s.p50, s.p99 = append(s.p50, s.took[benchStreams/2]), append(s.p99, s.took[benchStreams*99/100])
 }
@@ -205,12 +205,4 @@ func (s *subject) close() {
 func median(of []time.Duration) float64 {
 	slices.Sort(of)
 	return float64(of[len(of)/2].Nanoseconds()) / 1e3
-}
-
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
