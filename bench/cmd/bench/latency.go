@@ -75,30 +75,52 @@ func latency(ctx context.Context, e *env, l live) (a arrivals, err error) {
 		}
 	}
 	go w.run(ctx)
-	a = make(arrivals, l.lines)
-	for low, left := 0, l.lines; left > 0; {
-		// The lowest number that is missing, and what came beyond it.
-		got, err := db.query(ctx, fmt.Sprintf("SELECT arrayStringConcat(groupArray(content), ' ') FROM earshot.messages WHERE toInt64OrDefault(content, toInt64(-1)) >= %d", low))
+	came := newTally(l.lines)
+	for came.left > 0 {
+		got, err := db.query(ctx, fmt.Sprintf("SELECT arrayStringConcat(groupArray(content), ' ') FROM earshot.messages WHERE toInt64OrDefault(content, toInt64(-1)) >= %d", came.low))
 		now := time.Now()
 		if err != nil {
 			return nil, err
 		}
-		for _, text := range strings.Fields(got[0]) {
-			n, err := strconv.Atoi(text)
-			if err != nil || n >= len(a) {
-				return nil, fmt.Errorf("a message says %q", text)
-			}
-			if a[n] == 0 {
-				a[n] = now.Sub(w.written(n))
-				left--
-			}
-		}
-		for low < len(a) && a[low] != 0 {
-			low++
+		if _, err := came.note(got[0], now, w.written); err != nil {
+			return nil, err
 		}
 	}
-	slices.Sort(a)
-	return a, nil
+	return came.sorted(), nil
+}
+
+// tally notes when the numbers from 0 on have come.
+type tally struct {
+	came arrivals
+	low  int // the lowest one that is missing: it and what is beyond it are asked for
+	left int
+}
+
+func newTally(n int) *tally { return &tally{came: make(arrivals, n), left: n} }
+
+// note takes the numbers of an answer, with blanks between them, that was there now.
+// began says when each was written. It reports how many are new.
+func (t *tally) note(answer string, now time.Time, began func(n int) time.Time) (moved int, err error) {
+	for _, text := range strings.Fields(answer) {
+		n, err := strconv.Atoi(text)
+		if err != nil || n >= len(t.came) {
+			return moved, fmt.Errorf("a message says %q", text)
+		}
+		if t.came[n] == 0 {
+			t.came[n] = max(now.Sub(began(n)), 1)
+			moved++
+		}
+	}
+	t.left -= moved
+	for t.low < len(t.came) && t.came[t.low] != 0 {
+		t.low++
+	}
+	return moved, nil
+}
+
+func (t *tally) sorted() arrivals {
+	slices.Sort(t.came)
+	return t.came
 }
 
 // writer writes lines with the numbers from 0 on, and notes when.

@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -251,34 +250,23 @@ func (p *provider) count(n int) {
 
 // arrive asks for the answers until all have come.
 func (p *provider) arrive(ctx context.Context, db *engine, q *process) (arrivals, error) {
-	a := make(arrivals, p.responses())
-	moved := time.Now()
-	for low, left := 0, len(a); left > 0; time.Sleep(20 * time.Millisecond) { // to ask takes of the engine's time
-		got, err := db.query(ctx, fmt.Sprintf("SELECT arrayStringConcat(groupArray(splitByChar(' ', content)[1]), ' ') FROM earshot.messages WHERE kind = 'assistant' AND complete AND toInt64OrZero(splitByChar(' ', content)[1]) >= %d", low))
+	came, moved := newTally(p.responses()), time.Now()
+	for ; came.left > 0; time.Sleep(20 * time.Millisecond) { // to ask takes of the engine's time
+		got, err := db.query(ctx, fmt.Sprintf("SELECT arrayStringConcat(groupArray(splitByChar(' ', content)[1]), ' ') FROM earshot.messages WHERE kind = 'assistant' AND complete AND toInt64OrZero(splitByChar(' ', content)[1]) >= %d", came.low))
 		now := time.Now()
 		if err != nil || got[0] == "" { // there are no tables yet, or no answers
 			if err = ctx.Err(); err != nil || q.ended() || time.Since(moved) > stuck {
-				return nil, fmt.Errorf("%d of %d answers have come: %w", len(a)-left, len(a), err)
+				return nil, fmt.Errorf("%d of %d answers have come: %w", p.responses()-came.left, p.responses(), err)
 			}
 			continue
 		}
-		for _, text := range strings.Fields(got[0]) {
-			n, err := strconv.Atoi(text)
-			if err != nil || n >= len(a) {
-				return nil, fmt.Errorf("an answer says %q", text)
-			}
-			if a[n] == 0 {
-				a[n] = max(now.Sub(p.end(n)), 1)
-				left--
-				moved = now
-			}
-		}
-		for low < len(a) && a[low] != 0 {
-			low++
+		if n, err := came.note(got[0], now, p.end); err != nil {
+			return nil, err
+		} else if n > 0 {
+			moved = now
 		}
 	}
-	slices.Sort(a)
-	return a, nil
+	return came.sorted(), nil
 }
 
 func (p *provider) end(n int) time.Time {
