@@ -41,6 +41,7 @@ for. Files are read in the order given; give parents before children.`,
 	c.Flags().StringVar(&o.format, "format", "", "`FORMAT` of the traffic (required)")
 	c.Flags().StringVar(&o.transport, "transport", "", "how it was recorded: sse, ws, jsonl, json or frames (default: by the file's ending)")
 	c.Flags().StringVar(&o.options, "options", "", "the decoder's options, a `JSON` object")
+	c.Flags().StringVar(&o.source, "source", "", "`NAME` of the source that stored it, for the same ids where a format has none for a conversation")
 	c.Flags().BoolVar(&o.spans, "spans", false, "print the spans instead of the messages")
 	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(decoders().Names, cobra.ShellCompDirectiveNoFileComp))
 	o.file.add(c)
@@ -49,7 +50,7 @@ for. Files are read in the order given; give parents before children.`,
 
 type decodeOptions struct {
 	file                       configFile
-	format, transport, options string
+	format, transport, options, source string
 	spans                      bool
 }
 
@@ -91,7 +92,7 @@ func (o *decodeOptions) run(c *cobra.Command, args []string) error {
 
 // open opens a recording.
 func (o *decodeOptions) open(path string, stdin io.Reader) (app.Input, func(), error) {
-	in := app.Input{Origin: path, Anchor: time.Now().UnixNano()}
+	in := app.Input{Origin: path, Source: o.source, Anchor: time.Now().UnixNano()}
 	t, err := o.transportOf(path)
 	if err != nil {
 		return in, nil, usageError{err}

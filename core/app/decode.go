@@ -25,6 +25,7 @@ type Input struct {
 	Origin string // path or URL, for formats that read the session's name from it
 	Anchor int64  // ns; stands in for times that the protocol does not give
 	Frames Frames
+	Source string // by whose name the stream was stored; see decoder.Stream
 }
 
 // Decoded takes what DecodeStreams gives.
@@ -46,7 +47,7 @@ func DecodeStreams(ctx context.Context, d Decoders, c *config.Config, format, op
 		}
 		defer lane.Close()
 		o := &offline{lane: lane, format: format, revision: p.Info().Revision, out: out}
-		o.assembler = assemble.New(assemble.Settings{}, noStore{}, o)
+		o.assembler = assemble.New(assemble.Settings{LocalIDs: func(string) bool { return p.Info().LocalIDs }}, noStore{}, o)
 		for i, in := range inputs {
 			if err := o.stream(uint64(i+1), options, in); err != nil {
 				return fmt.Errorf("%s: %w", in.Origin, err)
@@ -97,7 +98,7 @@ func (o *offline) Replayable(uint64) bool { return false }
 
 func (o *offline) stream(id uint64, options string, in Input) error {
 	o.pos, o.last = 0, in.Anchor
-	open := &wire.Open{Origin: in.Origin, Options: options}
+	open := &wire.Open{Origin: in.Origin, Options: options, Source: in.Source}
 	for {
 		b, err := in.Frames.Next()
 		if err != nil && !errors.Is(err, io.EOF) {

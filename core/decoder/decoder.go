@@ -43,6 +43,10 @@ type Stream struct {
 	// Origin is the path of the file or the URL, as the source knows it now. A
 	// format whose sessions are named by their file reads the name from here.
 	Origin string
+	// Source is the name of the source that the stream is of; empty in a recording that
+	// is decoded without one. Only a format that has no name for a conversation makes it
+	// part of an id, because two agents may begin with the same words.
+	Source string
 	// Options are the source's options: a JSON object, or nil.
 	Options json.RawMessage
 }
@@ -66,6 +70,10 @@ type Info struct {
 	// Reload says that the format has a reloaded form, so that the law "streaming
 	// equals reload" can be checked.
 	Reload bool
+	// LocalIDs says that a stream is one exchange, a request and its response, and that
+	// ids of responses and calls are unique in it and not beyond: servers of the format
+	// repeat them. The host then tells two exchanges with one id apart.
+	LocalIDs bool
 }
 
 // Output collects what a call of Decode or Flush gives.

@@ -11,7 +11,9 @@
 // never contains a clock, a random number, the position of a frame, or the name
 // of the source, so that a replay, a re-chunking and a reload of the same
 // conversation through another source arrive at the same rows. Two deployments
-// whose session ids collide are told apart by tenant.
+// whose session ids collide are told apart by tenant. Formats without an id for a
+// conversation, or whose servers repeat ids (decoder.Info.LocalIDs), are the
+// exception: there the source, and on a collision the exchange, is part of the id.
 //
 // # Time
 //

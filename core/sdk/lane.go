@@ -69,7 +69,7 @@ func (l *lane) decode(b *wire.Batch) (snapshot []byte, fail *wire.Failure) {
 }
 
 func (l *lane) open(o *wire.Open) (decoder.Decoder, error) {
-	s := decoder.Stream{Origin: o.Origin}
+	s := decoder.Stream{Origin: o.Origin, Source: o.Source}
 	if o.Options != "" {
 		s.Options = json.RawMessage(o.Options)
 	}

@@ -39,6 +39,9 @@ type Settings struct {
 	// the exporters and not in the store, if it was killed: spans that were open then
 	// and end now, in one go, have to be closed where it had shown them.
 	Again bool
+	// LocalIDs reports whether ids of a format are unique in their stream only; nil:
+	// none are. See claims.go.
+	LocalIDs func(format string) bool
 }
 
 // Assembler holds the open state of all sessions. It is used by one goroutine.
@@ -112,6 +115,9 @@ func (a *Assembler) Apply(m *msg.Message, stream uint64, revision uint32, now ti
 	}
 	g.dirty, g.touched, g.Revision = true, now, revision
 	h := &m.Host
+	if g.local && g.Claims.claim(m, stream) {
+		a.out.Found(h.Format, findingReusedID)
+	}
 	h.ID = msg.NewID(h.Tenant, h.Format, m.Session, m.Key)
 	if m.ParentKey != "" {
 		h.Parent = msg.NewID(h.Tenant, h.Format, m.Session, m.ParentKey)
@@ -169,6 +175,7 @@ func (a *Assembler) group(tenant, format, session string) (*group, error) {
 			return nil, fmt.Errorf("assemble: session %s: %w", session, err)
 		}
 		g.shapes, g.again = &a.shapes, a.settings.Again
+		g.local = len(g.Claims.Runs.Of) > 0 || a.settings.LocalIDs != nil && a.settings.LocalIDs(format)
 		g.touched = a.asleep[key].touched
 		delete(a.asleep, key)
 		a.groups[g.key] = g

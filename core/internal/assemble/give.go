@@ -287,6 +287,10 @@ func (g *group) idle(runs, calls bool) {
 
 func (g *group) closeStream(stream uint64) {
 	delete(g.Turns, stream)
+	if g.local {
+		g.Claims.closed(stream)
+		g.dirty = true
+	}
 	for _, r := range g.Runs {
 		if r.Stream == stream && r.Ended == running {
 			r.over(bySilence)

@@ -38,6 +38,7 @@ type group struct {
 	recent  recent
 	shapes  *shapes
 	again   bool // Settings.Again
+	local   bool // Settings.LocalIDs
 
 	// Revision is the decoder's, of which the spans' versions are made: a run that ends
 	// by rule after a restart has no message that tells it.
@@ -60,6 +61,8 @@ type group struct {
 	Partial map[string]int64 `json:"partial,omitempty"`
 	// Meeting is all that there is of a group that is no session.
 	Meeting *meeting `json:"meeting,omitempty"`
+	// Claims are the ids in use, of a format whose ids are local.
+	Claims claims `json:"claims,omitzero"`
 }
 
 type done struct {

@@ -45,7 +45,7 @@ func (c *core) init(p *Pipeline) {
 	c.troubles = make(map[string]bool)
 	c.spans = make(map[spanKind]prometheus.Counter)
 	rules := p.settings.Assemble
-	rules.Again = !p.check.Fresh()
+	rules.Again, rules.LocalIDs = !p.check.Fresh(), p.localIDs
 	c.assembler = assemble.New(rules, p.check, c)
 	// What is not used of the first lists is memory by name only.
 	c.shelf.messages = int(min(p.settings.BatchBytes/messageBytes, int64(p.settings.BatchRows)))

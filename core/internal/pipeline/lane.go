@@ -212,7 +212,7 @@ func (l *lane) batch(j *job, s *session) (b wire.Batch, ok bool) {
 			return b, false
 		}
 		st.opened, st.openedLife = s, life
-		b.Open = &wire.Open{Origin: from.origin, Options: st.feed.options, Snapshot: from.snapshot}
+		b.Open = &wire.Open{Origin: from.origin, Options: st.feed.options, Snapshot: from.snapshot, Source: st.feed.source}
 	}
 	if j.close {
 		st.opened = nil

@@ -205,6 +205,12 @@ func (p *Pipeline) format(name string) *format {
 	return p.formats[name]
 }
 
+// localIDs implements assemble.Settings.
+func (p *Pipeline) localIDs(name string) bool {
+	f := p.format(name)
+	return f != nil && f.info.LocalIDs
+}
+
 // Run moves frames until ctx ends. Then it stops at once: what is not committed
 // is decoded again at the next start.
 func (p *Pipeline) Run(ctx context.Context) error {

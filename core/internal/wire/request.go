@@ -31,6 +31,7 @@ type Open struct {
 	Origin   string
 	Options  string
 	Snapshot []byte
+	Source   string
 }
 
 // Field numbers of DecodeRequest, Batch, Open and Frame.
@@ -48,6 +49,7 @@ const (
 	openOrigin   = 1
 	openOptions  = 2
 	openSnapshot = 3
+	openSource   = 4
 
 	frameLength     = 1
 	frameKind       = 2
@@ -94,6 +96,7 @@ func (b *Batch) appendHead(dst []byte) []byte {
 		body = appendString(body, openOrigin, o.Origin)
 		body = appendString(body, openOptions, o.Options)
 		body = appendBytes(body, openSnapshot, o.Snapshot)
+		body = appendString(body, openSource, o.Source)
 		dst = protowire.AppendBytes(appendTag(dst, batchOpen, protowire.BytesType), body)
 	}
 	return dst
@@ -221,6 +224,8 @@ func (o *Open) unmarshal(in []byte) error {
 			o.Options = string(v.bytes)
 		case openSnapshot:
 			o.Snapshot = append([]byte(nil), v.bytes...)
+		case openSource:
+			o.Source = string(v.bytes)
 		}
 		return nil
 	})

@@ -37,7 +37,7 @@ type factory struct{ api API }
 func (f factory) Info() decoder.Info {
 	return decoder.Info{
 		Name: f.api.Name, Version: "1.0.0", Revision: f.api.Revision, Summary: f.api.Summary,
-		Transports: []frame.Kind{frame.Request, frame.Event, frame.Body}, Options: json.RawMessage(schema),
+		Transports: []frame.Kind{frame.Request, frame.Event, frame.Body}, Options: json.RawMessage(schema), LocalIDs: true,
 	}
 }
 
@@ -47,7 +47,7 @@ func (f factory) New(s decoder.Stream) (decoder.Decoder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: options: %w", f.api.Name, err)
 	}
-	return &stream{api: f.api, x: Exchange{Agent: agent, Provider: f.api.Provider}}, nil
+	return &stream{api: f.api, x: Exchange{Agent: agent, Provider: f.api.Provider, Source: s.Source}}, nil
 }
 
 const schema = `{"type":"object","additionalProperties":false,"properties":{"agent":{"type":"string","maxLength":256,"description":"who speaks to the provider; the traffic does not tell"}}}`

@@ -5,8 +5,9 @@
 // so whatever joins them has to follow from the request alone:
 //
 //   - The session is what the client calls it, where it does; else a hash of how the
-//     conversation began: its instructions and its first prompt. Two that begin with
-//     the same words are taken for one.
+//     conversation began, its instructions and its first prompt, and of the source. Two
+//     of one source that begin with the same words are taken for one; each answer to
+//     them is kept (see core/internal/assemble, claims.go).
 //   - The run is the work on one prompt: a hash of the session, of how many prompts
 //     there were, and of the last. Tool results are no prompts.
 //   - Of what a request repeats nothing is given: what follows the last word of the
@@ -39,6 +40,7 @@ type Exchange struct {
 	Run      string `json:",omitempty"`
 	Agent    string `json:",omitempty"`
 	Provider string `json:",omitempty"`
+	Source   string `json:",omitempty"` // that hears the stream; see decoder.Stream
 
 	ID    string `json:",omitempty"` // of the response; empty before it
 	Model string `json:",omitempty"`
@@ -71,6 +73,11 @@ type Part struct {
 	Cut    bool   `json:",omitempty"` // some of it was too much to keep
 }
 
+// fresh is the state before anything was heard.
+func (e *Exchange) fresh() Exchange {
+	return Exchange{Agent: e.Agent, Provider: e.Provider, Source: e.Source}
+}
+
 // Begin begins a response. Without a request that was heard before, it is a
 // conversation of its own.
 func (e *Exchange) Begin(id, model string) {
@@ -81,7 +88,7 @@ func (e *Exchange) Begin(id, model string) {
 		id = "response:" + msg.HashKey(e.Session, e.Run, e.Last, model)
 	}
 	if e.Over { // another one of the same stream, which had no request
-		*e = Exchange{Agent: e.Agent, Provider: e.Provider}
+		*e = e.fresh()
 	}
 	e.ID, e.Given, e.Waits = id, nil, false
 	if model != "" {

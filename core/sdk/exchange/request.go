@@ -33,12 +33,13 @@ const (
 
 // PassOver takes up a request that is none to the model: to count tokens, for a list
 // of models.
-func (e *Exchange) PassOver() { *e = Exchange{Agent: e.Agent, Provider: e.Provider} }
+func (e *Exchange) PassOver() { *e = e.fresh() }
 
 // Request takes up a request: its items in order, and the session as the client
 // calls it, if it does. What is new in it is given.
 func (e *Exchange) Request(out *decoder.Output, session, model string, items []Item) {
-	*e = Exchange{Agent: e.Agent, Provider: e.Provider, Model: model}
+	*e = e.fresh()
+	e.Model = model
 	var first, system, last msg.Text
 	prompts, fresh := 0, 0
 	for i, it := range items {
@@ -59,7 +60,7 @@ func (e *Exchange) Request(out *decoder.Output, session, model string, items []I
 	}
 	thread := msg.HashKey(system.String(), first.String())
 	if e.Session = session; session == "" {
-		e.Session = "conversation:" + thread
+		e.Session = "conversation:" + e.named(thread)
 	}
 	e.Run = "run:" + msg.HashKey(e.Session, thread, strconv.Itoa(prompts), last.String())
 	prompted := false
@@ -92,6 +93,14 @@ func (e *Exchange) Request(out *decoder.Output, session, model string, items []I
 	}
 	m := e.status(out, "request:"+msg.HashKey(e.Run, e.Last), "request")
 	m.Signal, m.Model, m.Provider = msg.ModelStart, model, e.Provider
+}
+
+// named makes the hash of a conversation's beginning a name of the source's own.
+func (e *Exchange) named(thread string) string {
+	if e.Source == "" {
+		return thread
+	}
+	return msg.HashKey(e.Source, thread)
 }
 
 // delegate recognizes the calls by which coding agents hand work to another agent.

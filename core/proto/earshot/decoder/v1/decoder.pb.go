@@ -635,7 +635,9 @@ type DescribeResponse struct {
 	OptionsSchema string                 `protobuf:"bytes,7,opt,name=options_schema,json=optionsSchema,proto3" json:"options_schema,omitempty"`
 	Reload        bool                   `protobuf:"varint,8,opt,name=reload,proto3" json:"reload,omitempty"`
 	// The decoder resumes streams from snapshots.
-	Snapshots     bool `protobuf:"varint,9,opt,name=snapshots,proto3" json:"snapshots,omitempty"`
+	Snapshots bool `protobuf:"varint,9,opt,name=snapshots,proto3" json:"snapshots,omitempty"`
+	// Ids of responses and calls are not unique beyond the stream that they came in.
+	LocalIds      bool `protobuf:"varint,10,opt,name=local_ids,json=localIds,proto3" json:"local_ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -729,6 +731,13 @@ func (x *DescribeResponse) GetReload() bool {
 func (x *DescribeResponse) GetSnapshots() bool {
 	if x != nil {
 		return x.Snapshots
+	}
+	return false
+}
+
+func (x *DescribeResponse) GetLocalIds() bool {
+	if x != nil {
+		return x.LocalIds
 	}
 	return false
 }
@@ -972,7 +981,9 @@ type Open struct {
 	// A JSON object, or empty.
 	Options string `protobuf:"bytes,2,opt,name=options,proto3" json:"options,omitempty"`
 	// A snapshot that this decoder gave; empty for a stream from its beginning.
-	Snapshot      []byte `protobuf:"bytes,3,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	Snapshot []byte `protobuf:"bytes,3,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
+	// The name of the source that the stream is of.
+	Source        string `protobuf:"bytes,4,opt,name=source,proto3" json:"source,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1026,6 +1037,13 @@ func (x *Open) GetSnapshot() []byte {
 		return x.Snapshot
 	}
 	return nil
+}
+
+func (x *Open) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
 }
 
 type Frame struct {
@@ -2076,7 +2094,7 @@ var File_earshot_decoder_v1_decoder_proto protoreflect.FileDescriptor
 const file_earshot_decoder_v1_decoder_proto_rawDesc = "" +
 	"\n" +
 	" earshot/decoder/v1/decoder.proto\x12\x12earshot.decoder.v1\"\x11\n" +
-	"\x0fDescribeRequest\"\xb2\x02\n" +
+	"\x0fDescribeRequest\"\xcf\x02\n" +
 	"\x10DescribeResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x1a\n" +
@@ -2090,7 +2108,9 @@ const file_earshot_decoder_v1_decoder_proto_rawDesc = "" +
 	"companions\x12%\n" +
 	"\x0eoptions_schema\x18\a \x01(\tR\roptionsSchema\x12\x16\n" +
 	"\x06reload\x18\b \x01(\bR\x06reload\x12\x1c\n" +
-	"\tsnapshots\x18\t \x01(\bR\tsnapshots\"(\n" +
+	"\tsnapshots\x18\t \x01(\bR\tsnapshots\x12\x1b\n" +
+	"\tlocal_ids\x18\n" +
+	" \x01(\bR\blocalIds\"(\n" +
 	"\fCheckRequest\x12\x18\n" +
 	"\aoptions\x18\x01 \x01(\tR\aoptions\"+\n" +
 	"\rCheckResponse\x12\x1a\n" +
@@ -2104,11 +2124,12 @@ const file_earshot_decoder_v1_decoder_proto_rawDesc = "" +
 	"\x06frames\x18\x04 \x03(\v2\x19.earshot.decoder.v1.FrameR\x06frames\x12\x14\n" +
 	"\x05flush\x18\x05 \x01(\bR\x05flush\x12\x1a\n" +
 	"\bsnapshot\x18\x06 \x01(\bR\bsnapshot\x12\x14\n" +
-	"\x05close\x18\a \x01(\bR\x05close\"T\n" +
+	"\x05close\x18\a \x01(\bR\x05close\"l\n" +
 	"\x04Open\x12\x16\n" +
 	"\x06origin\x18\x01 \x01(\tR\x06origin\x12\x18\n" +
 	"\aoptions\x18\x02 \x01(\tR\aoptions\x12\x1a\n" +
-	"\bsnapshot\x18\x03 \x01(\fR\bsnapshot\"\xc7\x01\n" +
+	"\bsnapshot\x18\x03 \x01(\fR\bsnapshot\x12\x16\n" +
+	"\x06source\x18\x04 \x01(\tR\x06source\"\xc7\x01\n" +
 	"\x05Frame\x12\x16\n" +
 	"\x06length\x18\x01 \x01(\rR\x06length\x12\x12\n" +
 	"\x04skip\x18\a \x01(\rR\x04skip\x121\n" +

@@ -1,0 +1,229 @@
+package assemble
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"slices"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// Formats whose ids are local (decoder.Info.LocalIDs) take them from servers that
+// repeat them: Ollama draws a response id from 999 numbers, others use the Unix
+// second, and call_0 is the first call of every response of some. One exchange with
+// such a server is one stream, so an id is unique together with its stream and with
+// nothing less.
+//
+// The first stream that uses an id in a session keeps it as it is, so that a recording
+// decoded elsewhere has the same ids. What another stream says under that id is
+// something else: it gets the id with a suffix that is a hash of the stream's name,
+// which is the same after a restart and in a backfill.
+//
+// A run is named after its prompt, because each exchange repeats it. The same prompt
+// sent again, after it was answered or while it still is being answered, begins another
+// run; a request that follows a failure is a retry and goes on with the run. An exchange
+// that brings results of calls belongs to the run that made the newest of these calls.
+
+const (
+	maxClaims  = 4096 // of each kind, in a session; the oldest are forgotten
+	maxCallers = 64   // of one call id
+)
+
+// reusedID is the attribute with the response id as the protocol has it, on messages
+// of a response whose id another one had before.
+const reusedID = findingReusedID
+
+// findingReusedID counts messages of responses whose id was in use, in the metric of
+// findings.
+const findingReusedID = "reused_id"
+
+// claims are the ids of a session and the streams that used them first.
+type claims struct {
+	Responses table[uint64]    `json:"responses,omitzero"` // by response id: the stream
+	Calls     table[[]madeBy]  `json:"calls,omitzero"`     // by call id, oldest first
+	Runs      table[instance]  `json:"runs,omitzero"`      // by run: the newest instance
+	Streams   table[*instance] `json:"streams,omitzero"`   // by stream, while it is open
+}
+
+// madeBy is the exchange that made a call.
+type madeBy struct {
+	Stream uint64 `json:"stream"`
+	Run    string `json:"run"`              // the instance
+	Call   string `json:"call,omitempty"`   // suffix of the call's id
+	Key    string `json:"suffix,omitempty"` // of the message's key
+}
+
+// instance is one run of those that the decoder calls by the same name.
+type instance struct {
+	Run      string `json:"run"`
+	Suffix   string `json:"suffix,omitempty"`
+	Stream   uint64 `json:"stream"` // that began it, or was the last to try
+	Answered bool   `json:"answered,omitempty"`
+	// Keys are the suffixes that message keys of the stream got, for messages that
+	// name one of them as their parent.
+	Keys map[string]string `json:"keys,omitempty"`
+}
+
+// table is a bounded map; the oldest entry is evicted first.
+type table[V any] struct {
+	Of    map[string]V `json:"of,omitempty"`
+	Order []string     `json:"order,omitempty"`
+}
+
+func (t *table[V]) put(key string, v V) {
+	if _, known := t.Of[key]; !known {
+		if t.Of == nil {
+			t.Of = make(map[string]V)
+		}
+		if len(t.Order) >= maxClaims {
+			delete(t.Of, t.Order[0])
+			t.Order = slices.Delete(t.Order, 0, 1)
+		}
+		key = strings.Clone(key)
+		t.Order = append(t.Order, key)
+	}
+	t.Of[key] = v
+}
+
+func (t *table[V]) drop(key string) {
+	if _, known := t.Of[key]; known {
+		delete(t.Of, key)
+		t.Order = slices.DeleteFunc(t.Order, func(k string) bool { return k == key })
+	}
+}
+
+// suffixOf marks an id that another stream used first.
+func suffixOf(stream uint64) string {
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], stream)
+	return "#" + hex.EncodeToString(b[:])
+}
+
+// claim renames the ids of m that other streams of the session use for something else.
+// It reports whether the message is of a response whose id was in use.
+func (c *claims) claim(m *msg.Message, stream uint64) (reused bool) {
+	if m.Run == "" {
+		return false
+	}
+	in := c.join(m, stream)
+	suffix, parent := in.Suffix, in.Keys[m.ParentKey]
+	m.Run += in.Suffix
+	switch {
+	case m.ResponseID != "":
+		reused = c.response(m, in, stream, &suffix)
+	case m.Kind == msg.ToolResult || m.Kind == msg.DelegationResult:
+		if made := c.made(m.Tool.CallID, m.Run); made != nil {
+			m.Tool.CallID += made.Call
+			suffix, parent = made.Call+suffix, made.Key
+		}
+	}
+	in.renamed(m.Key, suffix)
+	m.Key += suffix
+	if m.ParentKey != "" {
+		m.ParentKey += parent
+	}
+	return reused
+}
+
+// renamed notes the suffix of a message key of the stream.
+func (in *instance) renamed(key, suffix string) {
+	if suffix == "" || len(in.Keys) >= maxClaims {
+		return
+	}
+	if in.Keys == nil {
+		in.Keys = make(map[string]string)
+	}
+	in.Keys[strings.Clone(key)] = suffix
+}
+
+// response claims the ids of a part of a response, and adds what its key needs beside
+// the run's suffix.
+func (c *claims) response(m *msg.Message, in *instance, stream uint64, suffix *string) (reused bool) {
+	if owner, taken := c.Responses.Of[m.ResponseID]; !taken {
+		c.Responses.put(m.ResponseID, stream)
+	} else if owner != stream {
+		m.SetAttr(reusedID, m.ResponseID)
+		m.ResponseID += suffixOf(stream)
+		*suffix, reused = suffixOf(stream), true
+	}
+	if m.Kind == msg.ToolCall || m.Kind == msg.Delegation {
+		id := m.Tool.CallID
+		list := c.Calls.Of[id]
+		at := slices.IndexFunc(list, func(b madeBy) bool { return b.Stream == stream })
+		if at < 0 {
+			by := madeBy{Stream: stream, Run: m.Run, Key: *suffix}
+			if len(list) > 0 {
+				by.Call = suffixOf(stream)
+				by.Key = by.Call
+			}
+			if len(list) >= maxCallers {
+				list = slices.Delete(list, 0, 1)
+			}
+			list = append(list, by)
+			at = len(list) - 1
+			c.Calls.put(id, list)
+		}
+		m.Tool.CallID += list[at].Call
+		*suffix = list[at].Key
+	}
+	if !in.Answered && m.Kind != msg.Error {
+		in.Answered = true
+		c.settle(in)
+	}
+	return reused
+}
+
+// made is the exchange that made the call to which a result belongs: the newest of the
+// run, or the newest of all.
+func (c *claims) made(call, run string) *madeBy {
+	list := c.Calls.Of[call]
+	for i := len(list) - 1; i >= 0; i-- {
+		if list[i].Run == run {
+			return &list[i]
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	return &list[len(list)-1]
+}
+
+// join finds the instance of the run that the stream belongs to.
+func (c *claims) join(m *msg.Message, stream uint64) *instance {
+	name := suffixOf(stream)
+	if in := c.Streams.Of[name]; in != nil && in.Run == m.Run {
+		return in
+	}
+	in := &instance{Run: strings.Clone(m.Run), Stream: stream}
+	last, known := c.Runs.Of[m.Run]
+	begins := m.Kind == msg.System || m.Signal == msg.RunStart || m.ResponseID != ""
+	switch {
+	case !known:
+	case !begins:
+		in.Suffix, in.Answered = last.Suffix, last.Answered
+		if made := c.made(m.Tool.CallID, m.Run+last.Suffix); made != nil && m.Tool.CallID != "" && strings.HasPrefix(made.Run, m.Run) {
+			in.Suffix = made.Run[len(m.Run):]
+		}
+	case last.Answered || c.Streams.Of[suffixOf(last.Stream)] != nil:
+		in.Suffix = name
+	default: // a retry
+		in.Suffix = last.Suffix
+	}
+	c.Streams.put(name, in)
+	if !known || begins {
+		c.Runs.put(in.Run, *in)
+	}
+	return in
+}
+
+// settle notes that an instance has an answer.
+func (c *claims) settle(in *instance) {
+	if last, ok := c.Runs.Of[in.Run]; ok && last.Suffix == in.Suffix {
+		last.Answered = true
+		c.Runs.put(in.Run, last)
+	}
+}
+
+// closed notes that a stream has ended.
+func (c *claims) closed(stream uint64) { c.Streams.drop(suffixOf(stream)) }
