@@ -49,9 +49,9 @@ for. Files are read in the order given; give parents before children.`,
 }
 
 type decodeOptions struct {
-	file                       configFile
+	file                               configFile
 	format, transport, options, source string
-	spans                      bool
+	spans                              bool
 }
 
 func (o *decodeOptions) run(c *cobra.Command, args []string) error {
