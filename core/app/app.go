@@ -192,7 +192,7 @@ func (r *runner) prepare(ctx context.Context) error {
 	}
 	r.delivery, err = delivery.New(delivery.Settings{
 		RetryMin: time.Duration(c.RetryMin), RetryMax: time.Duration(c.RetryMax), Logger: r.Logger, Metrics: r.metrics,
-		Refused: r.setAside, Committed: count, SpoolDir: filepath.Join(dir, "spool"), SpoolMax: int64(c.SpoolMax),
+		Refused: r.setAside, Damaged: r.spoolDamaged, Committed: count, SpoolDir: filepath.Join(dir, "spool"), SpoolMax: int64(c.SpoolMax),
 	}, r.check, targets...)
 	if err != nil {
 		return err
@@ -314,12 +314,21 @@ func (r *runner) run(ctx context.Context) error {
 			case <-time.After(20 * time.Millisecond):
 			}
 		}
-		return err
+		return errors.Join(err, r.lost())
 	}
 	stopReading()
 	reading.Wait()
 	r.drain(drain)
-	return nil
+	return r.lost()
+}
+
+// lost is an error when spooled batches could not be read: what ends well has to have
+// everything where it belongs.
+func (r *runner) lost() error {
+	if r.delivery.Lost() == 0 {
+		return nil
+	}
+	return errors.New("spooled batches were damaged and are lost (see the dead letters); earshot backfill brings back what the sources still have")
 }
 
 // wait waits for the end of ctx, an error of work, or idleness.

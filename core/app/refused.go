@@ -28,6 +28,15 @@ func (r *runner) setAside(exporter string, b *export.Batch, why error) error {
 	return nil
 }
 
+// spoolDamaged makes a dead letter of spooled batches that cannot be read.
+func (r *runner) spoolDamaged(exporter string, why error) {
+	const stage = "export"
+	r.pipeline.AddLetter(msg.DeadLetter{
+		ID:    msg.NewLetterID("", "", stage, exporter, why.Error()),
+		Stage: stage, Reason: msg.ReasonSpoolDamaged, Detail: why.Error(), Origin: "spool of " + exporter, Seen: time.Now().UnixNano(), Ver: 1,
+	})
+}
+
 // mirror has the table take what is in the file and may not be in the table: the
 // sidecar may have died between both.
 func (r *runner) mirror() error {

@@ -233,4 +233,5 @@ const (
 	ReasonDecoderInvalid = "decoder_invalid" // its answer broke the protocol
 	ReasonRefusedByDB    = "refused_by_store"
 	ReasonStreamLimits   = "limit"
+	ReasonSpoolDamaged   = "spool_damaged" // batches that an exporter had not taken
 )

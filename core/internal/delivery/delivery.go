@@ -66,6 +66,8 @@ type Settings struct {
 	// Refused keeps a batch of one record that the exporter will never take, and why.
 	// It is called again until it succeeds: the checkpoint moves past the record then.
 	Refused func(exporter string, b *export.Batch, why error) error
+	// Damaged, if set, is told of spooled batches that cannot be read and are lost.
+	Damaged func(exporter string, err error)
 	// Committed, if set, is given each batch once its checkpoint is committed, in
 	// order, from one goroutine. The batch is not to be kept.
 	Committed func(b *export.Batch)
@@ -79,7 +81,11 @@ type Delivery struct {
 	commit   Committer
 	lines    []*line
 	order    chan *parcel
+	lost     atomic.Int64
 }
+
+// Lost is how often spooled batches could not be read.
+func (d *Delivery) Lost() int64 { return d.lost.Load() }
 
 // parcel is a batch on its way.
 type parcel struct {
@@ -122,6 +128,9 @@ func New(s Settings, commit Committer, targets ...Target) (*Delivery, error) {
 		if err != nil {
 			d.Close()
 			return nil, fmt.Errorf("exporter %s: %w", t.Name, err)
+		}
+		if n := q.Torn(); n > 0 {
+			s.Logger.Warn("the end of the spool was cut: a batch that a crash interrupted, and that is decoded again", "exporter", t.Name, "bytes", n)
 		}
 		l := &line{Target: t, spool: q, behind: q.Size() > 0, wake: make(chan struct{}, 1), changed: make(chan struct{})}
 		d.lines = append(d.lines, l)

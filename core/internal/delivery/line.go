@@ -157,11 +157,11 @@ func (d *Delivery) head(ctx context.Context, l *line) (*parcel, *export.Batch, t
 			if err == nil {
 				return nil, b, sealed, nil
 			}
-			d.lost(l, err)
+			d.damaged(l, err)
 			d.done(ctx, l, nil)
 			continue
 		case errors.Is(err, spool.ErrDamaged):
-			d.lost(l, err)
+			d.damaged(l, err)
 			continue
 		case !errors.Is(err, spool.ErrEmpty):
 			d.tell(l, "the spool cannot be read, trying again", "error", err)
@@ -176,8 +176,12 @@ func (d *Delivery) head(ctx context.Context, l *line) (*parcel, *export.Batch, t
 	}
 }
 
-// lost tells of spooled batches that cannot be read.
-func (d *Delivery) lost(l *line, err error) {
+// damaged reports spooled batches that cannot be read.
+func (d *Delivery) damaged(l *line, err error) {
+	d.lost.Add(1)
+	if d.settings.Damaged != nil {
+		d.settings.Damaged(l.Name, err)
+	}
 	d.settings.Metrics.SpoolLost.WithLabelValues(l.Name).Inc()
 	d.settings.Logger.Error("spooled batches are lost; earshot backfill brings back what the sources still have", "exporter", l.Name, "error", err)
 }

@@ -7,9 +7,12 @@
 // wait for the disk, so that after a power cut records may come a second time, and
 // never not at all. A segment whose records have been taken is removed.
 //
-// At Open the last segment is cut behind its last whole record: what follows was
-// never acknowledged. Damage anywhere else costs the rest of that segment, which
-// Peek reports.
+// A crash can leave a part of a record at the end of the last segment. It was never
+// acknowledged, and Open cuts it off (Torn). Any other record that does not match its
+// checksum is damage: Peek reports it once, with the bytes that it cost, and goes on
+// with the next record. Where the damage is in a length, the next record is the first
+// offset from which lengths lead exactly to the end of the segment and whose checksum
+// is right.
 package spool
 
 import (
@@ -56,6 +59,7 @@ type Queue struct {
 	in    *os.File // the first segment; nil: not open
 	out   *os.File // the last one; nil: the next record begins another
 	most  int64
+	torn  int64
 }
 
 // Open opens or creates the queue in the directory.
@@ -115,29 +119,78 @@ func (q *Queue) load() error {
 	return nil
 }
 
-// cut removes what a crash left of a record at the end.
+// cut removes the part of a record that a crash left at the end. What looks like a
+// whole record, or has records behind it, stays for Peek to report.
 func (q *Queue) cut() error {
 	if len(q.ids) == 0 {
 		return nil
 	}
-	id := q.ids[len(q.ids)-1]
+	id := q.last()
 	f, err := os.OpenFile(q.path(id), os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
+	size := q.sizes[id]
 	end := int64(0)
-	for {
-		b, err := readAt(f, end, q.sizes[id])
+	for end < size {
+		b, err := readAt(f, end, size)
+		switch {
+		case err == nil:
+			end += headSize + int64(len(b))
+			continue
+		case !errors.Is(err, ErrDamaged):
+			return errors.Join(err, f.Close())
+		}
+		next, whole, err := behind(f, end, size)
 		if err != nil {
+			return errors.Join(err, f.Close())
+		}
+		if next == size && !whole {
 			break
 		}
-		end += headSize + int64(len(b))
+		end = next
 	}
-	if end < q.sizes[id] {
+	if q.torn = size - end; q.torn > 0 {
 		q.sizes[id] = end
 		err = f.Truncate(end)
 	}
 	return errors.Join(err, f.Close())
+}
+
+// Torn is how many bytes of a record that was never acknowledged Open cut off.
+func (q *Queue) Torn() int64 { return q.torn }
+
+// behind finds the record behind a damaged one at an offset of a file of that size; the
+// size when there is none. whole reports whether the damaged record itself is complete
+// by its length.
+func behind(f io.ReaderAt, at, size int64) (next int64, whole bool, err error) {
+	rest := make([]byte, size-at)
+	if _, err := f.ReadAt(rest, at); err != nil {
+		return 0, false, err
+	}
+	whole = leads(rest, 0)
+	for off := 1; off+headSize <= len(rest); off++ {
+		if !leads(rest, off) {
+			continue
+		}
+		n := int(binary.BigEndian.Uint32(rest[off:]))
+		if sum(rest[off:off+4], rest[off+headSize:off+headSize+n]) == binary.BigEndian.Uint32(rest[off+4:]) {
+			return at + int64(off), whole, nil
+		}
+	}
+	return size, whole, nil
+}
+
+// leads reports whether lengths lead from an offset exactly to the end.
+func leads(b []byte, off int) bool {
+	for off+headSize <= len(b) {
+		n := binary.BigEndian.Uint32(b[off:])
+		if n > maxRecord {
+			return false
+		}
+		off += headSize + int(n)
+	}
+	return off == len(b)
 }
 
 // Append adds a record. It returns when the record survives a power cut.
@@ -246,8 +299,12 @@ func (q *Queue) Peek() ([]byte, error) {
 		}
 		b, err := readAt(q.in, q.at, q.sizes[id])
 		if errors.Is(err, ErrDamaged) {
-			err = fmt.Errorf("%w: %s, %d bytes from %d on", ErrDamaged, q.path(id), q.sizes[id]-q.at, q.at)
-			q.at = q.sizes[id]
+			next, _, err := behind(q.in, q.at, q.sizes[id])
+			if err != nil {
+				return nil, fmt.Errorf("spool: %w", err)
+			}
+			err = fmt.Errorf("%w: %s, %d bytes from %d on", ErrDamaged, q.path(id), next-q.at, q.at)
+			q.at = next
 			return nil, err
 		}
 		if err != nil {

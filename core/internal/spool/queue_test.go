@@ -97,39 +97,81 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// Damage costs the rest of its segment, is told, and what follows comes.
+// TestDamage flips one bit of a record, in a segment that is full or in the last one,
+// in its content or in its length: the record is lost and reported once, and all others
+// are there.
 func TestDamage(t *testing.T) {
+	for name, c := range map[string]struct {
+		last bool
+		at   int64 // of the bit's byte, behind the second record of the segment
+	}{
+		"content": {false, headSize + 3}, "length": {false, 3}, "long length": {false, 0}, "checksum": {false, 5},
+		"content in the last": {true, headSize + 3}, "length in the last": {true, 3}, "long length in the last": {true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &model{T: t, dir: t.TempDir()}
+			m.open()
+			for i := range 12 {
+				m.must(m.q.Append(bytes.Repeat([]byte{byte('a' + i)}, 50)))
+			}
+			segment, want := m.q.path(m.q.ids[0]), "acdefghijkl"
+			if c.last {
+				segment, want = m.q.path(m.q.last()), "abcdefghikl"
+			}
+			m.must(m.q.Close())
+			b, err := os.ReadFile(segment)
+			m.must(err)
+			b[headSize+50+c.at] ^= 2
+			m.must(os.WriteFile(segment, b, 0o600))
+			m.open()
+			if n := m.q.Torn(); n != 0 {
+				t.Errorf("%d bytes torn", n)
+			}
+			if got, damaged := m.rest(); got != want || damaged != 1 {
+				t.Errorf("got %s, want %s; %d times damaged", got, want, damaged)
+			}
+			m.must(m.q.Close())
+		})
+	}
+}
+
+// TestDamageAtTheEnd has the very last record damaged, which no other record follows.
+func TestDamageAtTheEnd(t *testing.T) {
 	m := &model{T: t, dir: t.TempDir()}
 	m.open()
-	for i := range 12 {
-		m.must(m.q.Append(bytes.Repeat([]byte{byte('a' + i)}, 50)))
+	for _, s := range []string{"a", "b"} {
+		m.must(m.q.Append([]byte(s)))
 	}
-	first := m.q.path(m.q.ids[0])
+	last := m.q.path(m.q.last())
 	m.must(m.q.Close())
-	b, err := os.ReadFile(first)
+	b, err := os.ReadFile(last)
 	m.must(err)
-	b[headSize+50+headSize+3] ^= 1 // in the second of four
-	m.must(os.WriteFile(first, b, 0o600))
+	b[len(b)-1] ^= 1
+	m.must(os.WriteFile(last, b, 0o600))
 	m.open()
-	var got strings.Builder
-	damaged := 0
+	if got, damaged := m.rest(); got != "a" || damaged != 1 {
+		t.Errorf("got %s, %d times damaged", got, damaged)
+	}
+	m.must(m.q.Close())
+}
+
+// rest takes what is left: the first byte of each record, and how often damage was
+// reported.
+func (m *model) rest() (got string, damaged int) {
+	m.Helper()
 	for {
 		b, err := m.q.Peek()
-		if errors.Is(err, ErrEmpty) {
-			break
-		}
-		if errors.Is(err, ErrDamaged) {
+		switch {
+		case errors.Is(err, ErrEmpty):
+			return got, damaged
+		case errors.Is(err, ErrDamaged):
 			damaged++
 			continue
 		}
 		m.must(err)
-		got.WriteByte(b[0])
+		got += string(b[:1])
 		m.must(m.q.Take())
 	}
-	if got.String() != "aefghijkl" || damaged != 1 {
-		t.Errorf("got %s, %d times damaged", got.String(), damaged)
-	}
-	m.must(m.q.Close())
 }
 
 // What a broken disk did not take is told, and the queue goes on when it is whole.
