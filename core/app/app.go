@@ -319,6 +319,10 @@ func (r *runner) run(ctx context.Context) error {
 	stopReading()
 	reading.Wait()
 	r.drain(drain)
+	if err := r.pipeline.Flush(drain); err != nil {
+		r.Logger.Warn("not every decoder gave what it holds; it is decoded again at the next start", "error", err)
+	}
+	r.drain(drain)
 	return r.lost()
 }
 

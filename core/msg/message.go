@@ -233,5 +233,6 @@ const (
 	ReasonDecoderInvalid = "decoder_invalid" // its answer broke the protocol
 	ReasonRefusedByDB    = "refused_by_store"
 	ReasonStreamLimits   = "limit"
+	ReasonStateLost      = "state_lost"    // what a decoder held of input that is gone
 	ReasonSpoolDamaged   = "spool_damaged" // batches that an exporter had not taken
 )

@@ -242,6 +242,9 @@ func (c *core) end(s *stream, j *job) error {
 		j.end <- err
 		return err
 	}
+	if j.forget && j.pos < s.record.Pos {
+		c.trouble(s.feed, s.record.Origin, msg.ReasonStateLost, fmt.Sprintf("%d bytes were decoded after the decoder's last snapshot, and are gone: what it held of them is lost", s.record.Pos-j.pos))
+	}
 	if j.forget {
 		c.forget = append(c.forget, s.record)
 		delete(c.changed, s)

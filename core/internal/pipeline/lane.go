@@ -22,6 +22,12 @@ const (
 	requestJobs  = 64
 	// snapEveryBytes is how much is decoded at most between two snapshots.
 	snapEveryBytes = 4 << 20
+	// A batch of up to smallBatch bytes of a file is followed by a snapshot as long as
+	// snapshots are small. It rides on the batch and its checkpoint. A file can be gone
+	// at the next start, and then the snapshot is all that there is; what was journalled
+	// is there until it is safe.
+	smallBatch    = 64 << 10
+	smallSnapshot = 16 << 10
 )
 
 // lane decodes some of the format's streams, one after another.
@@ -199,7 +205,8 @@ func (l *lane) batch(j *job, s *session) (b wire.Batch, ok bool) {
 			j.sent, b.Frames = decodable(b.Frames)
 		}
 		st.unsnapped += int64(len(b.Data))
-		b.Snapshot = b.Snapshot || st.unsnapped >= snapEveryBytes || time.Since(st.asked) >= l.p.settings.SnapEvery
+		small := !st.feed.journalled && len(b.Data) <= smallBatch && len(from.snapshot) <= smallSnapshot
+		b.Snapshot = b.Snapshot || small || st.unsnapped >= snapEveryBytes || time.Since(st.asked) >= l.p.settings.SnapEvery
 	}
 	if j.end != nil && st.feed.journalled && !mute {
 		b.Frames = []frame.Frame{{Kind: frame.Close, Name: frame.Lost, Pos: j.pos, End: j.pos}}

@@ -326,6 +326,17 @@ func (p *Pipeline) Finish(ctx context.Context) error {
 	}
 }
 
+// Flush emits what the decoders hold, as partial messages, and takes their snapshots.
+// The sources have ended. Without it a transcript that is deleted before the next start
+// would take the state of its decoder along: the usage of a last response, say.
+func (p *Pipeline) Flush(ctx context.Context) error {
+	var wait sync.WaitGroup
+	if err := p.tellCtx(ctx, func() { p.core.flushAll(&wait) }); err != nil {
+		return err
+	}
+	return waitCtx(ctx, &wait)
+}
+
 func waitCtx(ctx context.Context, wg *sync.WaitGroup) error {
 	done := make(chan struct{})
 	go func() { wg.Wait(); close(done) }()

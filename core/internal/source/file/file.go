@@ -55,6 +55,8 @@ type haunt struct {
 	since time.Time
 	waits time.Time // the time after which it is forgotten counts from here
 	left  int64     // bytes that are lost with it, unless a copy turns up
+
+	flushed bool // what the decoder of its stream held is emitted
 }
 
 // stream is one stream of frames, and the content that they are read from.

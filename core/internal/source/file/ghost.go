@@ -15,7 +15,7 @@ import (
 // bytes that were not read and cannot be any more. s.mu is held.
 func (s *Source) makeGhost(g *file, left int64) {
 	now := time.Now()
-	g.ghost, g.haunt = true, &haunt{now, now, left}
+	g.ghost, g.haunt = true, &haunt{since: now, waits: now, left: left}
 	if st := g.stream; st != nil {
 		st.file = g
 		if st.origin != "" {
@@ -26,6 +26,9 @@ func (s *Source) makeGhost(g *file, left int64) {
 	s.ghosts[p] = append(s.ghosts[p], g)
 	s.stir(p)
 	s.ask(ask{copies: g})
+	if g.fd == nil && g.stream != nil {
+		s.push(g)
+	}
 }
 
 // exorcise forgets a ghost. s.mu is held.
@@ -156,14 +159,45 @@ func (s *Source) expire(ctx context.Context, g *file) verdict {
 	return verdict{}
 }
 
+// flush has the sink emit what the decoder of a ghost's stream holds. The stream is
+// opened for that and closed, but not forgotten: where its content turns up again it
+// goes on.
+func (s *Source) flush(ctx context.Context, g *file) verdict {
+	st := g.stream
+	if st == nil || st.out != nil || g.kind == companion || g.haunt.flushed {
+		return verdict{}
+	}
+	if err := s.openSpent(ctx, g, st); err != nil {
+		return s.refused(ctx, g, err)
+	}
+	err := st.out.Close(ctx, false)
+	if errors.Is(err, source.ErrRewound) {
+		return s.refused(ctx, g, err)
+	}
+	st.out = nil
+	if err != nil {
+		return s.refused(ctx, g, fmt.Errorf("close: %w", err))
+	}
+	g.haunt.flushed = true
+	return verdict{}
+}
+
+// openSpent opens a stream of which there is nothing more to deliver.
+func (s *Source) openSpent(ctx context.Context, f *file, st *stream) error {
+	out, _, err := s.sink.Open(ctx, st.id(f, st.origin, false, st.marks), func(int64) {})
+	if err != nil {
+		return fmt.Errorf("open: %w", err)
+	}
+	st.out = out
+	return nil
+}
+
 // forget closes a stream for good.
 func (s *Source) forget(ctx context.Context, f *file, st *stream) error {
 	if st.out == nil {
-		out, _, err := s.sink.Open(ctx, st.id(f, st.origin, false, st.marks), func(int64) {})
-		if err != nil {
-			return fmt.Errorf("open: %w", err)
+		if err := s.openSpent(ctx, f, st); err != nil {
+			return err
 		}
-		st.out = out
 	}
 	if err := st.out.Close(ctx, true); err != nil {
 		return fmt.Errorf("close: %w", err)

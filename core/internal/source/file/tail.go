@@ -27,7 +27,7 @@ func (s *Source) step(ctx context.Context, f *file) verdict {
 	case ghost && f.fd == nil && expired:
 		return s.expire(ctx, f)
 	case ghost && f.fd == nil:
-		return verdict{}
+		return s.flush(ctx, f)
 	case f.kind == companion:
 		return s.accompany(ctx, f)
 	case f.kind == archive:

@@ -1,0 +1,67 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// transcript is a Claude Code session of one question and so many answers, each a
+// response of its own with seven tokens.
+func transcript(session string, answers int) string {
+	var b strings.Builder
+	line := func(n int, typ, message string) {
+		parent := "null"
+		if n > 0 {
+			parent = fmt.Sprintf(`"%s-%d"`, session, n-1)
+		}
+		fmt.Fprintf(&b, `{"parentUuid":%s,"isSidechain":false,"userType":"external","cwd":"/tmp","sessionId":%q,"version":"2.1.0","type":%q,"message":%s,"uuid":"%s-%d","timestamp":"2026-11-02T10:00:%02d.000Z"}`+"\n",
+			parent, session, typ, message, session, n, n)
+	}
+	line(0, "user", `{"role":"user","content":"how many?"}`)
+	for n := 1; n <= answers; n++ {
+		line(n, "assistant", fmt.Sprintf(`{"id":"msg_%s_%d","type":"message","role":"assistant","model":"claude-sonnet-4-5","content":[{"type":"text","text":"answer %d"}],"stop_reason":"end_turn","usage":{"input_tokens":4,"output_tokens":3}}`, session, n, n))
+	}
+	return b.String()
+}
+
+// TestGoneAtTheNextStart stops the sidecar as soon as the last line of a transcript is
+// stored, and takes the file away while it is down: what the decoder held, the usage of
+// the last response, is stored by the next run.
+func TestGoneAtTheNextStart(t *testing.T) {
+	for _, end := range []string{"interrupted", "killed"} {
+		for name, away := range map[string]func(h *home, path string){
+			"deleted":   func(h *home, path string) { h.must(os.Remove(path)) },
+			"moved":     func(h *home, path string) { h.must(os.Rename(path, h.path("elsewhere"))) },
+			"rewritten": func(h *home, path string) { h.must(os.WriteFile(path, []byte(transcript("other", 1)), 0o644)) },
+		} {
+			t.Run(name+" "+end, func(t *testing.T) {
+				h := newHome(t).configure("sources:", files("claude-code", "projects/*/*.jsonl"), "delivery: {flush_interval: 100ms}")
+				path := h.path("projects/p/s.jsonl")
+				h.write("projects/p/s.jsonl", transcript("s", 2))
+				p := h.running()
+				h.add("projects/p/s.jsonl", strings.TrimPrefix(transcript("s", 3), transcript("s", 2)))
+				h.until("the last answer", func() bool {
+					return strings.Join(h.try("SELECT count() FROM messages FINAL WHERE kind = 'assistant' AND content = 'answer 3'"), "") == "1"
+				})
+				if end == "killed" {
+					time.Sleep(500 * time.Millisecond) // the rows come before the checkpoint that names them
+					p.kill()
+				} else {
+					h.must(p.Process.Signal(os.Interrupt))
+					h.ends(p)
+				}
+				away(h, path)
+				h.drain()
+				if got := h.query("SELECT sum(input_tokens), sum(output_tokens) FROM messages FINAL WHERE session_id = 's'"); got[0] != "12\t9" {
+					t.Errorf("tokens: %q, want 12 and 9", got)
+				}
+				if got := h.query("SELECT count() FROM dead_letters"); got[0] != "0" {
+					t.Errorf("%s dead letters", got)
+				}
+			})
+		}
+	}
+}
