@@ -58,7 +58,7 @@ func TestDoctor(t *testing.T) {
 		t.Errorf("%q", found)
 	}
 	for _, c := range []struct{ sql, undo, want, deep string }{
-		{sql: "ALTER TABLE earshot.messages DELETE WHERE content = 'note 42' SETTINGS mutations_sync = 2", want: "fail deep notes 1 of 100", deep: "--deep"},
+		{sql: "ALTER TABLE earshot.messages DELETE WHERE content = 'note 42' SETTINGS mutations_sync = 2", want: "fail deep notes 1 of 100"},
 		{sql: "INSERT INTO earshot.source_ledger SELECT * REPLACE (decoded_bytes - 5 AS decoded_bytes, ver + 1 AS ver) FROM earshot.source_ledger FINAL", want: "fail books notes"},
 		{sql: "ALTER TABLE earshot.messages DROP COLUMN finish_reason", want: "fail schema"},
 	} {

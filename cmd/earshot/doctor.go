@@ -55,7 +55,8 @@ dropped for a reason, that the tables have what the books say, and that the file
 have nothing that was not read. Differences are explained.
 
 With --deep the files are decoded again, into nothing, and every message that this
-gives is looked for in the tables.
+gives is looked for in the tables. Without it that is done for file sources of up to
+256 MiB that have fewer rows than messages.
 
 The exit status is 1 when a check fails; a note is not a failure.`,
 		Example: `  earshot doctor -c earshot.yaml
@@ -174,8 +175,11 @@ func (d *doctor) store(ctx context.Context, deep bool) {
 	d.books(accounts, rows)
 	d.positions(accounts, state)
 	d.files(accounts)
+	d.losses(ctx, r)
 	if deep {
-		d.deep(ctx, r)
+		d.deep(ctx, r, nil)
+	} else if names := d.suspects(accounts, rows); len(names) > 0 {
+		d.deep(ctx, r, names)
 	}
 }
 
@@ -310,9 +314,9 @@ func (d *doctor) files(accounts []inspect.Account) {
 	}
 }
 
-// deep decodes what is there and looks for each message.
-func (d *doctor) deep(ctx context.Context, r *reader) {
-	expected, err := app.Expected(ctx, app.Settings{Config: d.cfg, Decoders: decoders(), Logger: slog.New(slog.DiscardHandler)}, nil)
+// deep decodes what is there, of all sources or of some, and looks for each message.
+func (d *doctor) deep(ctx context.Context, r *reader, sources []string) {
+	expected, err := app.Expected(ctx, app.Settings{Config: d.cfg, Decoders: decoders(), Logger: slog.New(slog.DiscardHandler)}, sources)
 	if err != nil {
 		d.fail("deep", "%v", err)
 		return

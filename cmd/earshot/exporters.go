@@ -55,7 +55,7 @@ func exporters(ctx context.Context, c *config.Config, dsn string, log *slog.Logg
 // ending is the exporter of a run that is to end: a schema that the server refuses
 // ends it, because waiting would not.
 type ending struct {
-	export.Exporter
+	*clickhouse.Exporter
 	end func(error)
 }
 

@@ -56,8 +56,8 @@ server refuses to have the tables made.`,
 				Exporters: func(ctx context.Context, dsn string) ([]app.Exporter, error) {
 					list, err := exporters(ctx, cfg, dsn, log)
 					for i := range list {
-						if idle > 0 {
-							list[i].Exporter = &ending{list[i].Exporter, stop}
+						if store, ok := list[i].Exporter.(*clickhouse.Exporter); ok && idle > 0 {
+							list[i].Exporter = &ending{store, stop}
 						}
 					}
 					return list, err

@@ -181,6 +181,9 @@ func (r *runner) prepare(ctx context.Context) error {
 	c := r.Config.Delivery
 	targets := make([]delivery.Target, 0, len(r.exporters))
 	for _, e := range r.exporters {
+		if e.Exporter, err = r.verify(e); err != nil {
+			return err
+		}
 		if r.again != nil {
 			e.Exporter = r.again.wrap(e.Exporter)
 		}

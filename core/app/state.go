@@ -29,15 +29,10 @@ type State struct {
 
 // ReadState reads the state of a data directory.
 func ReadState(c *config.Config) (State, error) {
-	s := State{Spooled: make(map[string]int64)}
-	files, err := filepath.Glob(filepath.Join(c.DataDir, "spool", "*", "*.spool"))
-	if err != nil {
+	var s State
+	var err error
+	if s.Spooled, err = spooled(c.DataDir); err != nil {
 		return s, err
-	}
-	for _, f := range files {
-		if info, err := os.Stat(f); err == nil {
-			s.Spooled[filepath.Base(filepath.Dir(f))] += info.Size()
-		}
 	}
 	if _, err := os.Stat(filepath.Join(c.DataDir, "checkpoint.db")); err != nil {
 		return s, nil // nothing has run here
@@ -60,6 +55,18 @@ func ReadState(c *config.Config) (State, error) {
 		s.Streams = append(s.Streams, StreamState{r.Source, r.Key, r.Origin, pos})
 	}
 	return s, errors.Join(err, check.Close())
+}
+
+// spooled is how many bytes wait on the disk, by exporter.
+func spooled(dir string) (map[string]int64, error) {
+	out := make(map[string]int64)
+	files, err := filepath.Glob(filepath.Join(dir, "spool", "*", "*.spool"))
+	for _, f := range files {
+		if info, err := os.Stat(f); err == nil {
+			out[filepath.Base(filepath.Dir(f))] += info.Size()
+		}
+	}
+	return out, err
 }
 
 // Expected decodes what the file sources have and returns the ids of the messages

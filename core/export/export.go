@@ -26,6 +26,15 @@ type Exporter interface {
 	Close(ctx context.Context) error
 }
 
+// Stream names a stream of a source.
+type Stream struct{ Source, Key string }
+
+// Stored is an exporter whose destination can be asked up to which position, in bytes,
+// it has each stream.
+type Stored interface {
+	Reached(ctx context.Context) (map[Stream]int64, error)
+}
+
 // Batch is what the assembler gave in one epoch. The texts of its messages are
 // owned by the batch.
 type Batch struct {

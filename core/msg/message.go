@@ -233,6 +233,7 @@ const (
 	ReasonDecoderInvalid = "decoder_invalid" // its answer broke the protocol
 	ReasonRefusedByDB    = "refused_by_store"
 	ReasonStreamLimits   = "limit"
-	ReasonStateLost      = "state_lost"    // what a decoder held of input that is gone
-	ReasonSpoolDamaged   = "spool_damaged" // batches that an exporter had not taken
+	ReasonStateLost      = "state_lost"       // what a decoder held of input that is gone
+	ReasonStoreBehind    = "missing_in_store" // what a store had accepted and has not
+	ReasonSpoolDamaged   = "spool_damaged"    // batches that an exporter had not taken
 )

@@ -110,6 +110,32 @@ func (x *Exporter) prepared(ctx context.Context) {
 	}
 }
 
+// Reached implements export.Stored: by the account of the streams, which is the last
+// that is written of a batch.
+func (x *Exporter) Reached(ctx context.Context) (map[export.Stream]int64, error) {
+	if err := x.Prepare(ctx); err != nil {
+		return nil, x.conn.mayPass(ctx, err)
+	}
+	rows, err := x.conn.db.Query(ctx, "SELECT toString(source), stream, max(read_bytes) FROM "+x.schema.name("source_ledger")+" GROUP BY source, stream")
+	if err != nil {
+		return nil, x.conn.mayPass(ctx, fmt.Errorf("clickhouse: read source_ledger: %w", err))
+	}
+	defer rows.Close()
+	out := make(map[export.Stream]int64)
+	for rows.Next() {
+		var s export.Stream
+		var read int64
+		if err := rows.Scan(&s.Source, &s.Key, &read); err != nil {
+			return nil, fmt.Errorf("clickhouse: read source_ledger: %w", err)
+		}
+		out[s] = read
+	}
+	if err := rows.Err(); err != nil {
+		return nil, x.conn.mayPass(ctx, fmt.Errorf("clickhouse: read source_ledger: %w", err))
+	}
+	return out, nil
+}
+
 // Export stores a batch, one table after the other. The account of the streams
 // comes last, so that it never claims a row that is not there.
 func (x *Exporter) Export(ctx context.Context, b *export.Batch) error {

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+
+	"github.com/earshot-dev/earshot/core/config"
+	"github.com/earshot-dev/earshot/core/inspect"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// affordable is how many bytes of a source's files doctor decodes again unasked.
+const affordable = 256 << 20
+
+// losses checks for rows that were accepted or read and are not there.
+func (d *doctor) losses(ctx context.Context, r *reader) {
+	none := true
+	for _, reason := range []string{msg.ReasonStoreBehind, msg.ReasonSpoolDamaged, msg.ReasonStateLost} {
+		list, err := inspect.Letters(ctx, r, inspect.LetterFilter{Reason: reason})
+		if err != nil {
+			d.fail("losses", "%v", err)
+			return
+		}
+		for _, l := range list {
+			none = false
+			d.fail("losses "+l.Source, "%s (%s)", l.Detail, l.Seen.UTC().Format("2006-01-02 15:04:05Z07:00"))
+		}
+	}
+	if none {
+		d.ok("losses", "no store, spool or decoder has lost anything that it had")
+	}
+}
+
+// suspects are file sources with fewer rows than messages and little enough to decode
+// again: that alone tells rows that a later version replaced from rows that are gone.
+func (d *doctor) suspects(accounts []inspect.Account, rows map[string]inspect.Stored) (names []string) {
+	messages, bytes := make(map[string]int64), make(map[string]int64)
+	for i := range accounts {
+		messages[accounts[i].Source] += accounts[i].Messages
+		bytes[accounts[i].Source] += accounts[i].Read
+	}
+	for i := range d.cfg.Sources {
+		s := &d.cfg.Sources[i]
+		if s.Type == config.TypeFile && messages[s.Name] > int64(rows[s.Name].Messages) && bytes[s.Name] <= affordable {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,87 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// verified is an exporter that asks its destination, before the first batch, how far it
+// has the streams. A store that was emptied, replaced or restored from a backup has less
+// than the checkpoint says, and after a few batches its accounts would look right again.
+type verified struct {
+	export.Exporter
+	name   string
+	stored export.Stored
+	want   map[export.Stream]int64 // positions of the checkpoint
+	report func(msg.DeadLetter)
+	log    *slog.Logger
+	done   bool
+}
+
+// verify wraps an exporter that can be asked. One with something in its spool has less
+// for a good reason.
+func (r *runner) verify(e Exporter) (export.Exporter, error) {
+	stored, ok := e.Exporter.(export.Stored)
+	if !ok || r.again != nil {
+		return e.Exporter, nil
+	}
+	state, err := spooled(r.Config.DataDir)
+	if err != nil || state[e.Name] > 0 {
+		return e.Exporter, err
+	}
+	streams, err := r.check.Streams("")
+	if err != nil || len(streams) == 0 {
+		return e.Exporter, err
+	}
+	v := &verified{
+		Exporter: e.Exporter, name: e.Name, stored: stored, want: make(map[export.Stream]int64), log: r.Logger,
+		report: func(l msg.DeadLetter) { r.pipeline.AddLetter(l) },
+	}
+	for i := range streams {
+		if s := &streams[i]; s.Replay == nil {
+			v.want[export.Stream{Source: s.Source, Key: s.Key}] = s.Pos
+		}
+	}
+	return v, nil
+}
+
+// Export implements export.Exporter.
+func (v *verified) Export(ctx context.Context, b *export.Batch) error {
+	if !v.done {
+		has, err := v.stored.Reached(ctx)
+		if err != nil {
+			return err
+		}
+		v.compare(has)
+		v.done, v.want = true, nil
+	}
+	return v.Exporter.Export(ctx, b)
+}
+
+// compare reports, for each source, the streams of which the destination has less.
+func (v *verified) compare(has map[export.Stream]int64) {
+	streams, bytes := make(map[string]int), make(map[string]int64)
+	for s, pos := range v.want {
+		if n := pos - has[s]; n > 0 {
+			streams[s.Source]++
+			bytes[s.Source] += n
+		}
+	}
+	for _, source := range slices.Sorted(maps.Keys(streams)) {
+		detail := fmt.Sprintf("%s does not have the last %d bytes of %d streams that it had accepted: it was emptied, replaced or restored; earshot dlq retry, or backfill, reads again what the source still has",
+			v.name, bytes[source], streams[source])
+		v.log.Error("rows are missing", "exporter", v.name, "source", source, "streams", streams[source], "bytes", bytes[source])
+		now := time.Now().UnixNano()
+		v.report(msg.DeadLetter{
+			ID: msg.NewLetterID("", source, "store", v.name, fmt.Sprint(bytes[source])), Source: source, Stage: "store", Reason: msg.ReasonStoreBehind,
+			Detail: detail, Origin: v.name, Seen: now, Ver: 1,
+		})
+	}
+}
