@@ -1,5 +1,7 @@
 package blame
 
+import "github.com/earshot-dev/earshot/core/msg"
+
 // Kind says what a span stands for.
 type Kind uint8
 
@@ -31,12 +33,12 @@ type Span struct {
 	// it caused.
 	Async bool
 
-	Waits   []Interval // for a person; one without an end has Interval.To zero
+	Waits   []Interval // for a person; one without an end has To zero
 	Retries []int64    // when an attempt was given up
 }
 
 // Interval is the time from From up to and without To.
-type Interval struct{ From, To int64 }
+type Interval = msg.Interval
 
 // Bucket is what an instant was spent on.
 type Bucket uint8

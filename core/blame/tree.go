@@ -163,7 +163,7 @@ func handDown(n *Node) {
 		if n.Kind == Run && (c.Kind == Chat || c.Kind == Tool) {
 			for _, w := range n.Waits {
 				if from, to := max(w.From, c.Start), min(w.To, c.End); from < to {
-					c.Waits = append(slices.Clone(c.Waits), Interval{from, to})
+					c.Waits = append(slices.Clone(c.Waits), Interval{From: from, To: to})
 				}
 			}
 			for _, at := range n.Retries {

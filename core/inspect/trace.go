@@ -201,6 +201,9 @@ func (s *Work) events(at []time.Time, names []string, attrs []map[string]string)
 		ns := at[i].UnixNano()
 		switch strings.TrimPrefix(name, "earshot.") {
 		case "wait_start", "run_pause":
+			if i < len(attrs) && attrs[i]["earshot.waits_for"] == "outside" { // no person: the time is the work's own
+				continue
+			}
 			if n := len(s.Waits); n == 0 || s.Waits[n-1].To != 0 {
 				s.Waits = append(s.Waits, blame.Interval{From: ns})
 			}
@@ -239,7 +242,7 @@ func finding(attrs map[string]string) string {
 
 func (t *Trace) open(ctx context.Context, q Querier, now time.Time) error {
 	return q.Each(ctx, `
-		SELECT toString(span_id), parent_span_id, kind, tool_name, agent_name, delegate_to, ts, last_seen, session_id
+		SELECT toString(span_id), parent_span_id, kind, tool_name, agent_name, delegate_to, ts, last_seen, session_id, waits_for
 		FROM open_spans WHERE trace_id = {trace:String}`, map[string]string{"trace": t.ID}, func(v []any) error {
 		r := reader{values: v}
 		s := &Work{Status: "running"}
@@ -247,6 +250,9 @@ func (t *Trace) open(ctx context.Context, q Querier, now time.Time) error {
 		kind, tool, agent, to := r.str(), r.str(), r.str(), r.str()
 		start, last := r.time(), r.time()
 		s.Session = r.str()
+		if r.str() != "" { // asking was the last that it did
+			s.Waits = []blame.Interval{{From: last.UnixNano()}}
+		}
 		if r.err != nil {
 			return r.err
 		}

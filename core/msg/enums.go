@@ -97,7 +97,8 @@ var completenessNames = names{"partial", "summary", "complete"}
 type Signal uint8
 
 // The signals. Each concerns the message's run; the Wait and Retry signals
-// concern its tool call when Tool.CallID is set.
+// concern its tool call when Tool.CallID is set. RunPause and WaitStart are waits for
+// a person unless the attribute AttrWaitsFor names something else.
 const (
 	NoSignal   Signal = iota
 	RunStart          // the run begins at Time

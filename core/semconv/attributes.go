@@ -48,6 +48,7 @@ func (p *Profile) Attributes(s *msg.Span, add func(key string, v Value)) {
 	}
 	p.delegate(a, s)
 	p.outcome(a, s)
+	a.str(KeyWaitsFor, s.WaitsFor())
 
 	a.str(KeyTenant, s.Tenant)
 	a.str(KeySource, s.Source)

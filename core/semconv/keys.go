@@ -1,5 +1,7 @@
 package semconv
 
+import "github.com/earshot-dev/earshot/core/msg"
+
 // The keys of the convention, as of 1.41.
 const (
 	KeyOperation        = "gen_ai.operation.name"
@@ -53,6 +55,7 @@ const (
 	KeyCancelReason  = "earshot.cancel.reason"
 	KeyDelegateTo    = "earshot.delegate.to"
 	KeyDelegateAsync = "earshot.delegate.async"
+	KeyWaitsFor      = msg.EventWaitsFor // a person, while the span is open or at any time of it
 	KeyChildRun      = "earshot.child_run.id"
 	KeyLinkMethod    = "earshot.link.method"
 	KeyConfidence    = "earshot.link.confidence"

@@ -40,9 +40,11 @@ type toolsPage struct {
 func (u *UI) tools(r *http.Request) (any, error) {
 	p := toolsPage{head: head{"Tools", "tools"}}
 	var all time.Duration
+	// What a person took before a call could go on is not the tool's.
 	err := u.q.Each(r.Context(), `
 		SELECT tool_name, count() AS calls, countIf(status = 'error') AS errors,
-			quantileExact(0.5)(duration_ms) AS p50, quantileExact(0.95)(duration_ms) AS p95, max(duration_ms) AS longest, sum(duration_ms) AS together
+			quantileExact(0.5)(duration_ms - waited_ms) AS p50, quantileExact(0.95)(duration_ms - waited_ms) AS p95,
+			max(duration_ms - waited_ms) AS longest, sum(duration_ms - waited_ms) AS together
 		FROM v_tool_calls
 		WHERE status != 'running' AND NOT is_delegation
 		GROUP BY tool_name

@@ -28,6 +28,8 @@ type callRows struct {
 	status, errorType          native.Dict
 	argsBytes, resultBytes     proto.ColUInt32
 	isDelegation, internal     proto.ColBool
+	waitsFor                   native.Dict
+	waited                     proto.ColUInt64
 	argsShape                  native.Dict
 	attempt                    proto.ColUInt16
 	resultTokens               proto.ColUInt32
@@ -45,7 +47,8 @@ func newCallRows() *callRows {
 		{Name: "trace_id", Column: &r.trace}, {Name: "span_id", Column: &r.span}, {Name: "tool_call_id", Column: &r.call},
 		{Name: "duration_ns", Column: &r.duration}, {Name: "status", Column: &r.status}, {Name: "error_type", Column: &r.errorType},
 		{Name: "args_bytes", Column: &r.argsBytes}, {Name: "result_bytes", Column: &r.resultBytes},
-		{Name: "is_delegation", Column: &r.isDelegation}, {Name: "internal", Column: &r.internal}, {Name: "args_shape", Column: &r.argsShape}, {Name: "attempt", Column: &r.attempt},
+		{Name: "is_delegation", Column: &r.isDelegation}, {Name: "internal", Column: &r.internal},
+		{Name: "waits_for", Column: &r.waitsFor}, {Name: "waited_ns", Column: &r.waited}, {Name: "args_shape", Column: &r.argsShape}, {Name: "attempt", Column: &r.attempt},
 		{Name: "result_tokens", Column: &r.resultTokens}, {Name: "result_tokens_from", Column: &r.resultTokensFrom}, {Name: "ver", Column: &r.ver},
 	})}
 	return r
@@ -77,6 +80,8 @@ func (r *callRows) add(s *msg.Span) {
 	r.resultBytes.Append(s.ResultBytes)
 	r.isDelegation.Append(s.Kind == msg.SpanDelegation)
 	r.internal.Append(s.Tool.Internal)
+	r.waitsFor.Append(s.WaitsFor())
+	r.waited.Append(uint64(s.Waited()))
 	r.argsShape.Append(s.ArgumentShape)
 	r.attempt.Append(s.Attempt)
 	r.resultTokens.Append(s.ResultTokens)

@@ -22,7 +22,7 @@ type openRows struct {
 	parent                 native.Text
 	agent, tool            native.Dict
 	call                   native.Text
-	to                     native.Dict
+	to, waitsFor           native.Dict
 	ver                    proto.ColUInt64
 	isDeleted              proto.ColUInt8
 }
@@ -36,7 +36,8 @@ func newOpenRows(p *semconv.Profile) *openRows {
 		{Name: "session_id", Column: &r.session}, {Name: "run_id", Column: &r.run},
 		{Name: "trace_id", Column: &r.trace}, {Name: "span_id", Column: &r.span}, {Name: "parent_span_id", Column: &r.parent},
 		{Name: "agent_name", Column: &r.agent}, {Name: "tool_name", Column: &r.tool}, {Name: "tool_call_id", Column: &r.call},
-		{Name: "delegate_to", Column: &r.to}, {Name: "ver", Column: &r.ver}, {Name: "is_deleted", Column: &r.isDeleted},
+		{Name: "delegate_to", Column: &r.to}, {Name: "waits_for", Column: &r.waitsFor},
+		{Name: "ver", Column: &r.ver}, {Name: "is_deleted", Column: &r.isDeleted},
 	})}
 	return r
 }
@@ -62,6 +63,7 @@ func (r *openRows) add(s *msg.Span) {
 	r.tool.Append(s.Tool.Name)
 	r.call.AppendString(s.Tool.CallID)
 	r.to.Append(s.Delegate.To)
+	r.waitsFor.Append(s.WaitsFor())
 	r.ver.Append(openVersion(s))
 	r.isDeleted.Append(flag(s.State != msg.SpanOpen))
 }

@@ -207,7 +207,7 @@ func TestCallsAndDelegationsAreStored(t *testing.T) {
 		"tool_name": "Task", "tool_type": "extension", "mcp_server": "dock", "agent_name": "pilot", "model": "tern-2",
 		"session_id": "s1", "run_id": "r1", "trace_id": delegation.TraceID.String(), "span_id": delegation.ID.String(), "tool_call_id": "c1",
 		"duration_ns": json.Number("1500000000"), "status": "error", "error_type": "timeout",
-		"args_bytes": json.Number("11"), "result_bytes": json.Number("22"), "is_delegation": true, "internal": true,
+		"args_bytes": json.Number("11"), "result_bytes": json.Number("22"), "is_delegation": true, "internal": true, "waits_for": "", "waited_ns": json.Number("0"),
 		"args_shape": "task:string", "attempt": json.Number("3"), "result_tokens": json.Number("70"), "result_tokens_from": "provider",
 		"ver": json.Number("1152921504606846991"), "is_deleted": json.Number("0"),
 	}
@@ -215,7 +215,7 @@ func TestCallsAndDelegationsAreStored(t *testing.T) {
 	if d := cmp.Diff([]map[string]any{want}, got); d != "" {
 		t.Errorf("tool_calls (-want +got):\n%s", d)
 	}
-	for _, k := range []string{"tool_type", "mcp_server", "model", "is_delegation", "internal", "args_shape", "attempt", "result_tokens", "result_tokens_from"} {
+	for _, k := range []string{"tool_type", "mcp_server", "model", "is_delegation", "internal", "waits_for", "waited_ns", "args_shape", "attempt", "result_tokens", "result_tokens_from"} {
 		delete(want, k)
 	}
 	want["ver"] = json.Number("1152921504606846983")
@@ -235,6 +235,25 @@ func TestCallsAndDelegationsAreStored(t *testing.T) {
 	view := rows(t, c, "SELECT duration_ms, delegate_to FROM v_delegations")
 	if d := cmp.Diff([]map[string]any{{"duration_ms": json.Number("1500"), "delegate_to": "scout"}}, view); d != "" {
 		t.Errorf("v_delegations (-want +got):\n%s", d)
+	}
+}
+
+// A call that waits for a person says so in open_spans, and in tool_calls how long it
+// did once it has ended.
+func TestWaitsAreStored(t *testing.T) {
+	x, c := exporter(t, nil)
+	asked := sampleSpan()
+	asked.Kind, asked.State, asked.End, asked.Tool = msg.SpanTool, msg.SpanOpen, 0, msg.Tool{Name: "ask", CallID: "c9"}
+	asked.Events = []msg.SpanEvent{{Time: asked.Start + 1e6, Name: msg.WaitStart.String()}}
+	export1(t, x, &export.Batch{ID: "asks", Spans: []msg.Span{asked}})
+	if got := count(t, c, "SELECT concat(any(o.waits_for), ' ', any(c.waits_for), ' ', toString(any(c.waited_ms))) FROM v_open_spans AS o JOIN v_tool_calls AS c USING (span_id)"); got != "person person 0" {
+		t.Errorf("while it waits: %q", got)
+	}
+	asked.State, asked.End, asked.Shown, asked.Ver, asked.LastSeen = msg.SpanClosed, asked.Start+10e6, true, asked.Ver+1e9, asked.LastSeen+1e9
+	asked.Events = append(asked.Events, msg.SpanEvent{Time: asked.Start + 8e6, Name: msg.WaitEnd.String()})
+	export1(t, x, &export.Batch{ID: "answered", Spans: []msg.Span{asked}})
+	if got := count(t, c, "SELECT concat(any(waits_for), ' ', toString(any(waited_ms)), ' of ', toString(any(duration_ms))) FROM v_tool_calls"); got != "person 7 of 10" {
+		t.Errorf("once it is answered: %q", got)
 	}
 }
 

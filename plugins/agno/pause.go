@@ -25,7 +25,9 @@ func (s *stream) pause(r *run, e *event) {
 			}
 		}
 	}
+	outside := len(waits) > 0
 	for _, t := range waits {
+		outside = outside && reasonOf(t) == "external_execution"
 		u := useOf(t)
 		s.issue(r, u, e.at)
 		c := r.open(u)
@@ -35,11 +37,21 @@ func (s *stream) pause(r *run, e *event) {
 		c.Waits = true
 		m := s.wait(r, c, msg.WaitStart, "wait:", e.at)
 		m.SetAttr("for", reasonOf(t))
+		awaits(m, reasonOf(t) == "external_execution")
 	}
 	s.counted(r)
 	m := s.status(r, "pause/"+e.second(), "pause", e.at)
 	m.Signal = msg.RunPause
+	awaits(m, outside)
 	r.Said.Len, r.Said.Hash = 0, noText
+}
+
+// awaits says that a wait is for a program outside, which runs a call, not for a
+// person.
+func awaits(m *msg.Message, outside bool) {
+	if outside {
+		m.SetAttr(msg.AttrWaitsFor, msg.ForOutside)
+	}
 }
 
 // asks reports whether a call waits for something.

@@ -28,6 +28,7 @@ type call struct {
 	Failed  bool   `json:",omitempty"`
 	Refused bool   `json:",omitempty"`
 
+	Human      bool   `json:",omitempty"` // a person answers it
 	Delegation bool   `json:",omitempty"`
 	Spawn      bool   `json:",omitempty"` // it began an agent
 	To         string `json:",omitempty"`
@@ -84,6 +85,16 @@ func (d *thread) call(r *record, typ string) {
 		}
 	}
 	d.remember(c)
+	if c.Human = c.Name == "request_user_input"; c.Human {
+		d.wait(r, c, msg.WaitStart, "wait:")
+	}
+}
+
+// wait notes that a call waits for a person, or no longer does.
+func (d *thread) wait(r *record, c *call, signal msg.Signal, prefix string) {
+	m := d.about(r, c, msg.Status, prefix+c.ID)
+	m.Hidden, m.Signal = true, signal
+	m.SetAttr("type", "human_wait")
 }
 
 // qualified is the name of a tool as every version writes it, with the MCP server

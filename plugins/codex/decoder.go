@@ -44,7 +44,7 @@ func (factory) Info() decoder.Info {
 	return decoder.Info{
 		Name:       "codex",
 		Version:    "1.0.0",
-		Revision:   1,
+		Revision:   2,
 		Summary:    "Transcripts (rollout files) of Codex CLI threads and their sub-agents.",
 		Transports: []frame.Kind{frame.Line},
 	}

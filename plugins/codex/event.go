@@ -124,6 +124,7 @@ func (d *thread) assessed(r *record) {
 	m.Signal = msg.WaitEnd
 	if status == "in_progress" {
 		m.Signal = msg.WaitStart
+		m.SetAttr(msg.AttrWaitsFor, msg.ForOutside)
 	}
 	m.Content = r.p.Get("rationale").Text()
 	m.SetAttr("status", status)

@@ -33,6 +33,9 @@ func (d *thread) output(r *record) {
 		return
 	}
 	d.take(c)
+	if c.Human {
+		d.wait(r, c, msg.WaitEnd, "waited:")
+	}
 	kind := msg.ToolResult
 	if c.Delegation {
 		kind = msg.DelegationResult

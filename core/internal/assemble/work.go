@@ -332,7 +332,7 @@ func (g *group) signal(out Emitter, r *run, m *msg.Message) {
 		}
 		g.endRun(out, r, byProtocol)
 	case msg.RunPause, msg.RunResume:
-		r.event(m.Time, m.Signal.String())
+		r.event(m.Time, m.Signal.String(), awaited(m)...)
 	case msg.ModelStart:
 		g.input(out, r, m.Time)
 	case msg.ModelEnd:
@@ -345,11 +345,11 @@ func (g *group) signal(out Emitter, r *run, m *msg.Message) {
 	case msg.WaitStart, msg.WaitEnd, msg.Retry:
 		if c := g.Open[m.Tool.CallID]; c != nil {
 			if len(c.Events) < maxEvents {
-				c.Events = append(c.Events, msg.SpanEvent{Time: m.Time, Name: m.Signal.String()})
+				c.Events = append(c.Events, msg.SpanEvent{Time: m.Time, Name: m.Signal.String(), Attrs: awaited(m)})
 			}
 			c.Last, c.changed = max(c.Last, m.Time), true
 		} else {
-			r.event(m.Time, m.Signal.String())
+			r.event(m.Time, m.Signal.String(), awaited(m)...)
 		}
 	case msg.Link:
 		g.link(out, m.Tool.CallID, m.Delegation)
@@ -357,4 +357,15 @@ func (g *group) signal(out Emitter, r *run, m *msg.Message) {
 		r.Spent, r.Carried = spent{}, nil
 		r.event(m.Time, m.Signal.String())
 	}
+}
+
+// awaited says on the event of a wait what is waited for, unless it is a person.
+func awaited(m *msg.Message) []msg.Attr {
+	if m.Signal != msg.WaitStart && m.Signal != msg.RunPause {
+		return nil
+	}
+	if v := m.Attr(msg.AttrWaitsFor); v != "" && v != msg.ForPerson {
+		return []msg.Attr{{Key: msg.EventWaitsFor, Value: strings.Clone(v)}}
+	}
+	return nil
 }

@@ -123,7 +123,7 @@ WHERE `+ofConversation+`
 GROUP BY time
 ORDER BY time`)).Empty("This conversation tells no tokens"),
 		grafana.Table("Tools of the conversation", "Finished calls.", sql(conversation+`
-SELECT tool_name AS Tool, count() AS Calls, countIf(status = 'error') AS Errors, max(duration_ms) AS Longest, sum(duration_ms) AS Together
+SELECT tool_name AS Tool, count() AS Calls, countIf(status = 'error') AS Errors, max(duration_ms - waited_ms) AS Longest, sum(duration_ms - waited_ms) AS Together
 FROM v_tool_calls
 WHERE `+ofConversation+` AND status != 'running'
 GROUP BY Tool
