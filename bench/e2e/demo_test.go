@@ -26,7 +26,7 @@ func TestDemo(t *testing.T) {
 			}
 		}
 		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-		if last := lines[len(lines)-1]; !strings.HasPrefix(last, "The store's address: http://127.0.0.1:") {
+		if last := lines[len(lines)-1]; !strings.HasPrefix(last, "All of it as pages in a browser: ") {
 			t.Errorf("the demo ends with %q", last)
 		}
 	}

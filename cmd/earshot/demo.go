@@ -214,16 +214,17 @@ func (d *demo) show(ctx context.Context, cfg *config.Config, file string) (err e
 	}
 	fmt.Fprintf(d.out, `
 Look further:
-  earshot sessions -c %[1]s
-  earshot show %[2]s -c %[1]s --full
-  earshot slow -c %[1]s           # which delegation was slow, and why
-  earshot query 'SELECT tool_name, count(), avg(duration_ms) FROM v_tool_calls GROUP BY 1' -c %[1]s
-  earshot store -c %[1]s          # for curl, Grafana or a driver
-The store's address: %[3]s
-`, file, one.ID[:min(8, len(one.ID))], "http://"+cfg.Store.Listen)
+  %[3]s sessions -c %[1]s
+  %[3]s show %[2]s -c %[1]s --full
+  %[3]s slow -c %[1]s --since 1d  # which delegation was slow, and why
+  %[3]s query 'SELECT tool_name, count(), avg(duration_ms) FROM v_tool_calls GROUP BY 1' -c %[1]s
+  %[3]s store -c %[1]s            # for curl, Grafana or a driver
+`, file, one.ID[:min(8, len(one.ID))], os.Args[0])
 	if d.keep {
-		fmt.Fprintln(d.out, "It runs until you interrupt this.")
+		fmt.Fprintf(d.out, "The store's address, until you interrupt this: http://%s\n", cfg.Store.Listen)
 		<-ctx.Done()
+		return nil
 	}
-	return nil
+	_, err = fmt.Fprintf(d.out, "All of it as pages in a browser: %s ui -c %s\n", os.Args[0], file)
+	return err
 }

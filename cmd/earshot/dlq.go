@@ -94,7 +94,7 @@ func newDLQList() *cobra.Command {
 					state = "resolved"
 				}
 				rows = append(rows, []string{
-					l.ID[:12], l.Seen.Format("2006-01-02 15:04:05"), l.Source, l.Stage, l.Reason, state, fmt.Sprint(l.Bytes), fmt.Sprintf("%s:%d", l.Origin, l.Offset), inspect.Clip(l.Detail, 60),
+					l.ID[:12], l.Seen.In(now(c).Location()).Format("2006-01-02 15:04:05"), l.Source, l.Stage, l.Reason, state, fmt.Sprint(l.Bytes), fmt.Sprintf("%s:%d", l.Origin, l.Offset), inspect.Clip(l.Detail, 60),
 				})
 			}
 			return writeTable(c.OutOrStdout(), []string{"id", "set aside", "source", "stage", "reason", "state", "bytes", "origin:offset", "error"}, rows)
@@ -140,7 +140,7 @@ func newDLQShow() *cobra.Command {
 			}
 			w := c.OutOrStdout()
 			for _, line := range [][2]string{
-				{"id", l.ID}, {"set aside", l.Seen.Format(time.RFC3339)}, {"source", l.Source + " (" + l.Format + ", tenant " + l.Tenant + ")"}, {"session", l.Session},
+				{"id", l.ID}, {"set aside", l.Seen.In(now(c).Location()).Format(time.RFC3339)}, {"source", l.Source + " (" + l.Format + ", tenant " + l.Tenant + ")"}, {"session", l.Session},
 				{"stage", l.Stage}, {"reason", l.Reason}, {"error", l.Detail}, {"origin", fmt.Sprintf("%s:%d", l.Origin, l.Offset)},
 				{"bytes", fmt.Sprintf("%d, %d of them kept", l.Bytes, len(l.Payload))}, {"resolved", fmt.Sprint(l.Resolved)},
 			} {

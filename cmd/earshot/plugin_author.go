@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/semver"
@@ -17,6 +18,7 @@ func newPluginTest() *cobra.Command {
 	var exe, testdata, output string
 	var args, checks []string
 	var seed uint64
+	var update bool
 	c := &cobra.Command{
 		Use:   "test --exec FILE --testdata DIR",
 		Short: "Hold a decoder of any language to the conformance suite",
@@ -24,7 +26,10 @@ func newPluginTest() *cobra.Command {
 those of the cases, however the bytes are cut, repeated, damaged, interleaved or
 resumed. The cases are folders of DIR, each with a recorded stream (in.jsonl,
 in.sse, in.ws.jsonl, in.json or frames.jsonl) and the messages it stands for
-(want.jsonl). The exit status is 1 when a rule is broken.`,
+(want.jsonl). The exit status is 1 when a rule is broken.
+
+With --update the decoder's messages are written as the want.jsonl of every case.
+Read the difference before you keep it.`,
 		Example: `  earshot plugin test --exec ./acme --testdata testdata
   earshot plugin test --exec python3 --arg decoder.py --testdata testdata --check C1 --check C7`,
 		Args: cobra.NoArgs,
@@ -36,6 +41,9 @@ in.sse, in.ws.jsonl, in.json or frames.jsonl) and the messages it stands for
 				return err
 			} else if !info.IsDir() {
 				return fmt.Errorf("%s is not a directory", testdata)
+			}
+			if update {
+				return rewrite(c, testdata, exe, args)
 			}
 			results, err := conformance.Test(c.Context(), os.DirFS(testdata), seed, checks, exe, args...)
 			if err != nil {
@@ -59,9 +67,35 @@ in.sse, in.ws.jsonl, in.json or frames.jsonl) and the messages it stands for
 	c.Flags().StringArrayVar(&args, "arg", nil, "an `ARGUMENT` of the executable; may be repeated")
 	c.Flags().StringVar(&testdata, "testdata", "", "`DIR` of the cases")
 	c.Flags().StringArrayVar(&checks, "check", nil, "run only this `CHECK` (C1 to C13); may be repeated")
+	c.Flags().BoolVar(&update, "update", false, "write the want.jsonl of every case instead")
 	c.Flags().Uint64Var(&seed, "seed", 1, "`SEED` of every random choice")
 	outputFlag(c, &output)
 	return c
+}
+
+// rewrite writes what a decoder gives as the golden files of its cases.
+func rewrite(c *cobra.Command, testdata, exe string, args []string) error {
+	cases, err := conformance.Load(os.DirFS(testdata))
+	if err != nil {
+		return err
+	}
+	e, err := conformance.NewExec(c.Context(), exe, args...)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	for _, one := range cases {
+		out, err := conformance.Golden(c.Context(), e, one)
+		if err != nil {
+			return fmt.Errorf("case %s: %w", one.Name, err)
+		}
+		file := filepath.Join(testdata, one.Name, "want.jsonl")
+		if err := os.WriteFile(file, out, 0o644); err != nil {
+			return err
+		}
+		fmt.Fprintln(c.OutOrStdout(), file)
+	}
+	return nil
 }
 
 func newPluginNew() *cobra.Command {
@@ -79,6 +113,8 @@ your own format.`,
 			s.Name = args[0]
 			if semver.IsValid(version) { // else it is a build between releases, which the module system does not know
 				s.Version = version
+			} else if s.Replace == "" {
+				s.Replace = sourceTree()
 			}
 			written, err := scaffold.Write(dir, s)
 			if err != nil {
@@ -87,11 +123,42 @@ your own format.`,
 			for _, f := range written {
 				fmt.Fprintln(c.OutOrStdout(), f)
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "\nNext:\n  cd %s && go mod tidy && go test\n", filepath.Join(dir, s.Name))
+			replace := ""
+			if s.Version == "" && s.Replace == "" {
+				replace = "go mod edit -require github.com/earshot-dev/earshot@v0.0.0 -replace github.com/earshot-dev/earshot=/path/to/its/source && "
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), "\nNext:\n  cd %s && %sgo mod tidy && go test\n", filepath.Join(dir, s.Name), replace)
 			return err
 		},
 	}
 	c.Flags().StringVar(&dir, "dir", ".", "`DIR` in which the folder is made")
+	c.Flags().StringVar(&s.Replace, "replace", "", "`DIR` with the source of Earshot, for a build between releases (default: where this program was built)")
 	c.Flags().StringVar(&s.Module, "module", "", "`PATH` of its Go module (default: its name)")
 	return c
+}
+
+// sourceTree is the folder of the source that this program was built from: the module
+// above the executable or the working directory. Empty when there is none.
+func sourceTree() string {
+	var starts []string
+	if exe, err := os.Executable(); err == nil {
+		starts = append(starts, filepath.Dir(exe))
+	}
+	if wd, err := os.Getwd(); err == nil {
+		starts = append(starts, wd)
+	}
+	for _, dir := range starts {
+		for {
+			b, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+			if err == nil && strings.HasPrefix(string(b), "module github.com/earshot-dev/earshot\n") {
+				return dir
+			}
+			up := filepath.Dir(dir)
+			if up == dir {
+				break
+			}
+			dir = up
+		}
+	}
+	return ""
 }

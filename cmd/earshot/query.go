@@ -2,10 +2,10 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
+	chgo "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/spf13/cobra"
 )
 
@@ -18,7 +18,8 @@ func newQuery() *cobra.Command {
 		Long: `Run a query over the tables (messages, otel_traces, tool_calls, delegations,
 open_spans, dead_letters, source_ledger, and the views v_*) and print its result.
 Rows are read as they stand: of several versions of a row only the last is seen.
-Without SQL it is read from standard input.
+Without SQL it is read from standard input. On a terminal the result is a table;
+elsewhere it is tab-separated with a line of names.
 
 It works whether or not a sidecar runs: the running store is used, or one is
 started for the moment.`,
@@ -54,7 +55,7 @@ started for the moment.`,
 			}
 			defer func() { err = errors.Join(err, r.Close()) }()
 			if err := r.conn.Format(c.Context(), c.OutOrStdout(), format, sql, nil); err != nil {
-				return fmt.Errorf("query: %w", err)
+				return queryError{err}
 			}
 			return nil
 		},
@@ -63,3 +64,30 @@ started for the moment.`,
 	c.Flags().StringVar(&format, "format", "TabSeparatedWithNames", "ClickHouse output `FORMAT`: JSONEachRow, CSV, Vertical, Pretty, ...")
 	return c
 }
+
+// queryError is an error of the store about a query, as short as it can be acted on.
+type queryError struct{ error }
+
+func (e queryError) Unwrap() error { return e.error }
+
+// Error cuts the list of everything that could have come instead of a syntax error,
+// two kilobytes of it, and names the way around the bound of results that are held.
+func (e queryError) Error() string {
+	text := "query: " + e.error.Error()
+	const list, most = "Expected one of:", 120
+	if at := strings.Index(text, list); at >= 0 && len(text) > at+most {
+		end := at + most
+		if comma := strings.LastIndex(text[:end], ","); comma > at {
+			end = comma
+		}
+		text = text[:end] + ", …"
+	}
+	var refused *chgo.Exception
+	if errors.As(e.error, &refused) && refused.Code == codeResultTooLarge {
+		text += "\nIn this format the store holds the whole result. Formats that it streams have no bound: --format TSV, CSV or JSONEachRow; or end the query with SETTINGS max_result_bytes = 1000000000"
+	}
+	return text
+}
+
+// codeResultTooLarge is ClickHouse's TOO_MANY_ROWS_OR_BYTES.
+const codeResultTooLarge = 396

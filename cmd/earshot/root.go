@@ -3,10 +3,13 @@ package main
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -31,10 +34,17 @@ tables, and dashboards over them.`,
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(newRun(), newValidate(), newDemo(), newDecode(), newQuery(), newSessions(), newShow(), newSlow(), newExplain(), newTop(), newTail(), newPlugin(),
 		newRecord(), newReplay(), newSchema(), newStore(), newUI(), newDLQ(), newBackfill(), newDoctor(), newVersion())
-	for _, c := range root.Commands() {
-		strict(c)
-	}
+	root.PersistentFlags().Bool("utc", false, "print times in UTC instead of the local zone")
+	strict(root)
 	return root
+}
+
+// now is the time, in the zone in which the command prints times.
+func now(c *cobra.Command) time.Time {
+	if utc, err := c.Flags().GetBool("utc"); err == nil && utc {
+		return time.Now().UTC()
+	}
+	return time.Now()
 }
 
 // strict has wrong arguments reported as errors of usage.
@@ -46,6 +56,19 @@ func strict(c *cobra.Command) {
 			}
 			return nil
 		}
+	}
+	if c.HasSubCommands() && !c.Runnable() {
+		c.Args = func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			text := fmt.Sprintf("unknown command %q for %q", args[0], c.CommandPath())
+			if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+				text += ": did you mean " + strings.Join(near, " or ") + "?"
+			}
+			return usageError{errors.New(text)}
+		}
+		c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	}
 	for _, sub := range c.Commands() {
 		strict(sub)

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/earshot-dev/earshot/core/app"
+	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/inspect"
 	"github.com/earshot-dev/earshot/exporters/clickhouse"
 )
@@ -43,6 +44,9 @@ server refuses to have the tables made.`,
 			}
 			if c.Flags().Changed("until-idle") && idle <= 0 {
 				return usageError{fmt.Errorf("--until-idle %s: must be positive", idle)}
+			}
+			if err := knownFormats(cfg); err != nil {
+				return err
 			}
 			log := logger(cfg, c.ErrOrStderr())
 			p := newProgress(c.ErrOrStderr())
@@ -81,6 +85,29 @@ server refuses to have the tables made.`,
 	file.add(c)
 	c.Flags().DurationVar(&idle, "until-idle", 0, "exit once everything is read and nothing has come for this `DURATION`")
 	return c
+}
+
+// knownFormats reports sources of a format that nothing decodes, before a run makes a
+// data directory and tables.
+func knownFormats(cfg *config.Config) error {
+	for i := range cfg.Sources {
+		s := &cfg.Sources[i]
+		formats := []string{s.Format}
+		if s.Tap != nil {
+			for _, route := range s.Tap.Routes {
+				formats = append(formats, route.Format)
+			}
+		}
+		for _, f := range formats {
+			if f == "" {
+				continue
+			}
+			if err := decoders().Has(cfg, f); err != nil {
+				return usageError{fmt.Errorf("source %s: %w", s.Name, err)}
+			}
+		}
+	}
+	return nil
 }
 
 // progress shows a line on a terminal, and nothing elsewhere.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -49,7 +48,7 @@ func newSessions() *cobra.Command {
 	}
 	file.add(c)
 	outputFlag(c, &output)
-	c.Flags().DurationVar(&f.Since, "since", 0, "with a message within this `DURATION`")
+	c.Flags().Var((*since)(&f.Since), "since", "with a message within this `DURATION`: 90m, 24h, 7d, 2w")
 	c.Flags().StringVar(&f.Search, "search", "", "with this `TEXT` in id, agents or first prompt")
 	c.Flags().StringVar(&f.Format, "format", "", "of this `FORMAT`")
 	c.Flags().IntVarP(&f.Limit, "limit", "n", 50, "at most `N`")
@@ -61,15 +60,19 @@ func writeSessions(c *cobra.Command, list []inspect.Session) error {
 		_, err := fmt.Fprintln(c.OutOrStdout(), "no sessions")
 		return err
 	}
+	at := now(c)
 	rows := make([][]string, 0, len(list))
 	for _, s := range list {
 		rows = append(rows, []string{
-			inspect.Clip(s.ID, 36), s.Format, s.Started.Format("2006-01-02 15:04"), inspect.Span(s.Last.Sub(s.Started)),
+			inspect.Clip(s.ID, 36), s.Format, s.Started.In(at.Location()).Format("2006-01-02 15:04"), inspect.Span(s.Last.Sub(s.Started)),
 			fmt.Sprint(s.Turns), fmt.Sprint(s.Messages), fmt.Sprint(s.ToolCalls), fmt.Sprint(s.Delegations), fmt.Sprint(s.Errors), fmt.Sprint(s.Tokens),
 			inspect.Clip(strings.Join(s.Agents, ","), 24), inspect.Clip(s.Title, 48),
 		})
 	}
-	return writeTable(c.OutOrStdout(), []string{"session", "format", "started", "lasted", "turns", "messages", "tools", "delegations", "errors", "tokens", "agents", "begins with"}, rows)
+	return writeFitted(c.OutOrStdout(), []column{
+		{name: "session", least: 8, id: true}, {name: "format", drop: 3}, {name: zoned("started", at)}, {name: "lasted", drop: 7}, {name: "turns", drop: 8}, {name: "messages", drop: 1},
+		{name: "tools", drop: 6}, {name: "delegations", drop: 5}, {name: "errors", drop: 9}, {name: "tokens", drop: 4}, {name: "agents", least: 8, drop: 2}, {name: "begins with", least: 20},
+	}, rows)
 }
 
 func newShow() *cobra.Command {
@@ -101,9 +104,9 @@ turn, what is on the critical path solid and marked with *.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return read(c, &file, func(ctx context.Context, r *reader) error {
 				width, color := terminal(c.OutOrStdout())
-				style := inspect.Style{Color: color, Width: width, Full: full}
+				style := inspect.Style{Color: color, Width: width, Full: full, Zone: now(c).Location()}
 				if trace != "" {
-					t, err := inspect.LoadTrace(ctx, r, trace, r.prices, time.Now())
+					t, err := inspect.LoadTrace(ctx, r, trace, r.prices, now(c))
 					if err != nil {
 						return err
 					}

@@ -66,7 +66,7 @@ enough.`,
 				f.Since = 0
 			}
 			return read(c, &file, func(ctx context.Context, r *reader) error {
-				f.Now, f.Prices = time.Now(), r.prices
+				f.Now, f.Prices = now(c), r.prices
 				list, err := inspect.Slow(ctx, r, f)
 				if err != nil {
 					return err
@@ -82,13 +82,14 @@ enough.`,
 					}
 					return writeJSON(c.OutOrStdout(), list)
 				}
-				return writeSlow(c.OutOrStdout(), list)
+				return writeSlow(c.OutOrStdout(), list, f.Now)
 			})
 		},
 	}
 	file.add(c)
 	outputFlag(c, &output)
-	c.Flags().DurationVar(&f.Since, "since", time.Hour, "that ran within this `DURATION`; all of the session with --session")
+	f.Since = time.Hour
+	c.Flags().Var((*since)(&f.Since), "since", "that ran within this `DURATION`, as 90m, 24h, 7d, 2w; all of the session with --session")
 	c.Flags().StringVar(&f.Session, "session", "", "of this `SESSION`; the beginning of its id is enough")
 	c.Flags().IntVarP(&f.Limit, "limit", "n", 20, "at most `N`")
 	return c
@@ -105,13 +106,20 @@ func sayNothingSlow(ctx context.Context, w io.Writer, r *reader, f inspect.SlowF
 	case f.Session != "":
 		fmt.Fprintf(w, "no delegations of session %s\n", f.Session)
 	default:
-		hours := int(f.Now.Sub(last)/time.Hour) + 1
-		fmt.Fprintf(w, "no delegations in the last %s; the latest ended at %s: try --since %dh\n", inspect.Span(f.Since), last.Format("2006-01-02 15:04:05"), hours)
+		fmt.Fprintf(w, "no delegations in the last %s; the latest ended at %s: try --since %s\n", inspect.Span(f.Since), inspect.Stamp(last, f.Now.Location()), reach(f.Now.Sub(last)))
 	}
 	return nil
 }
 
-func writeSlow(w io.Writer, list []inspect.SlowDelegation) error {
+// reach is a duration of whole hours or days, as --since takes it, that is longer.
+func reach(d time.Duration) string {
+	if d < 96*time.Hour {
+		return fmt.Sprintf("%dh", int(d/time.Hour)+1)
+	}
+	return fmt.Sprintf("%dd", int(d/(24*time.Hour))+1)
+}
+
+func writeSlow(w io.Writer, list []inspect.SlowDelegation, now time.Time) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -131,14 +139,18 @@ func writeSlow(w io.Writer, list []inspect.SlowDelegation) error {
 			lasted += " " + d.Status
 		}
 		rows = append(rows, []string{
-			d.Started.Format("01-02 15:04:05"), inspect.Clip(orUnknown(d.AgentName)+" → "+orUnknown(d.DelegateTo), 40), lasted,
+			d.Started.In(now.Location()).Format("2006-01-02 15:04:05"), inspect.Clip(orUnknown(d.AgentName)+" → "+orUnknown(d.DelegateTo), 40), lasted,
 			inspect.Bar(d.Split, 20, color), d.Top(), inspect.Clip(guilty, 72), d.Spent.Dollars(), d.TraceID,
 		})
 	}
-	if err := writeTable(w, []string{"began", "who → whom", "took", "where the time went", "mostly", "guilty", "cost", "trace"}, rows); err != nil {
+	err := writeFitted(w, []column{
+		{name: zoned("began", now), drop: 4}, {name: "who → whom", least: 20}, {name: "took"}, {name: "where the time went", drop: 3, fixed: true}, {name: "mostly", drop: 2},
+		{name: "guilty", least: 16}, {name: "cost", drop: 1}, {name: "trace", least: 8, id: true},
+	}, rows)
+	if err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\n%s\nearshot explain %.8s  says why;  earshot show --trace %[2]s  draws it\n", inspect.BarLegend, list[0].TraceID)
+	_, err = fmt.Fprintf(w, "\n%s\nearshot explain %.8s  says why;  earshot show --trace %[2]s  draws it\n", inspect.BarLegend, list[0].TraceID)
 	return err
 }
 
@@ -164,12 +176,12 @@ are those of "earshot slow". The beginning of a trace's id is enough.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return read(c, &file, func(ctx context.Context, r *reader) error {
-				t, err := inspect.LoadTrace(ctx, r, args[0], r.prices, time.Now())
+				t, err := inspect.LoadTrace(ctx, r, args[0], r.prices, now(c))
 				if err != nil {
 					return err
 				}
 				width, color := terminal(c.OutOrStdout())
-				return writeDrawn(c, output, t.Explain(), inspect.Style{Color: color, Width: width})
+				return writeDrawn(c, output, t.Explain(), inspect.Style{Color: color, Width: width, Zone: now(c).Location()})
 			})
 		},
 	}

@@ -63,7 +63,7 @@ With -o json each is an object on a line of its own.`,
 						_, err = fmt.Fprintf(c.OutOrStdout(), "%s\n", b)
 						return err
 					}
-					return writeTailLine(c.OutOrStdout(), l)
+					return writeTailLine(c.OutOrStdout(), l, now(c))
 				})
 			})
 		},
@@ -110,7 +110,7 @@ func tailFrames(c *cobra.Command, file *configFile, f app.FrameFilter, asJSON bo
 			if err := json.Unmarshal(raw, &l); err != nil {
 				return fmt.Errorf("tail --raw: %w", err)
 			}
-			err = writeFrame(c.OutOrStdout(), l)
+			err = writeFrame(c.OutOrStdout(), l, now(c))
 		}
 		if err != nil {
 			return err
@@ -118,7 +118,7 @@ func tailFrames(c *cobra.Command, file *configFile, f app.FrameFilter, asJSON bo
 	}
 }
 
-func writeFrame(w io.Writer, l app.Frame) error {
+func writeFrame(w io.Writer, l app.Frame, now time.Time) error {
 	if l.Missed > 0 {
 		if _, err := fmt.Fprintf(w, "… %d frames were not shown\n", l.Missed); err != nil {
 			return err
@@ -136,9 +136,9 @@ func writeFrame(w io.Writer, l app.Frame) error {
 	}
 	room := len(text) // whole, but for a terminal
 	if width, _ := terminal(w); width > 0 {
-		room = max(20, width-80)
+		room = max(20, width-84)
 	}
-	_, err := fmt.Fprintf(w, "%s  %-12s  %-14s  %-24s %8d  %s\n", l.TS.Format("15:04:05.000"), inspect.Clip(l.Source, 12), inspect.Clip(l.Format, 14), inspect.Clip(what, 24), l.Bytes,
+	_, err := fmt.Fprintf(w, "%s  %-12s  %-14s  %-24s %8d  %s\n", clock(l.TS, now), inspect.Clip(l.Source, 12), inspect.Clip(l.Format, 14), inspect.Clip(what, 24), l.Bytes,
 		inspect.Clip(text, room))
 	return err
 }
@@ -171,7 +171,7 @@ func follow(ctx context.Context, r *reader, t *inspect.Tail, once bool, tell fun
 	}
 }
 
-func writeTailLine(w io.Writer, l inspect.TailLine) error {
+func writeTailLine(w io.Writer, l inspect.TailLine, now time.Time) error {
 	width, color := terminal(w)
 	if width == 0 {
 		width = 160
@@ -183,8 +183,8 @@ func writeTailLine(w io.Writer, l inspect.TailLine) error {
 	if l.TookMS > 0 {
 		what += " " + inspect.Span(time.Duration(l.TookMS*1e6))
 	}
-	head := fmt.Sprintf("%s  %-8s  %-14s  %-28s", l.TS.Format("15:04:05.000"), inspect.Clip(l.Session, 8), inspect.Clip(orUnknown(l.Agent), 14), inspect.Clip(what, 28))
-	text := inspect.Clip(l.Text, max(20, width-72))
+	head := fmt.Sprintf("%s  %-8s  %-14s  %-28s", clock(l.TS, now), inspect.Clip(l.Session, 8), inspect.Clip(orUnknown(l.Agent), 14), inspect.Clip(what, 28))
+	text := inspect.Clip(l.Text, max(20, width-76))
 	if l.Error {
 		text = "error: " + text
 		if color {
@@ -193,4 +193,13 @@ func writeTailLine(w io.Writer, l inspect.TailLine) error {
 	}
 	_, err := fmt.Fprintf(w, "%s  %s\n", head, text)
 	return err
+}
+
+// clock is a time of today, or the day and the minute of another; sixteen columns.
+func clock(t, now time.Time) string {
+	t = t.In(now.Location())
+	if t.Format(time.DateOnly) == now.Format(time.DateOnly) {
+		return fmt.Sprintf("%16s", t.Format("15:04:05.000"))
+	}
+	return t.Format("2006-01-02 15:04")
 }

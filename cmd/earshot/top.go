@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/earshot-dev/earshot/core/app"
 	"github.com/earshot-dev/earshot/core/inspect"
 )
 
@@ -45,21 +46,21 @@ On a terminal it is drawn again every second until q or Ctrl-C; elsewhere, and w
 			}
 			return read(c, &file, func(ctx context.Context, r *reader) error {
 				look := func(before *inspect.Top) (*inspect.Top, error) {
-					t, err := inspect.LoadTop(ctx, r, before, limit, time.Now())
+					t, err := inspect.LoadTop(ctx, r, before, limit, now(c))
 					if err == nil {
-						t.Sidecar = askSidecar(ctx, cfg.Telemetry.Listen)
+						t.Sidecar = askSidecar(ctx, app.MetricsAddress(cfg))
 					}
 					return t, err
 				}
 				width, color := terminal(c.OutOrStdout())
 				if output == "text" && width > 0 {
-					return watch(ctx, c.OutOrStdout(), every, color, look)
+					return watch(ctx, c.OutOrStdout(), every, inspect.Style{Color: color, Zone: now(c).Location()}, look)
 				}
 				t, err := look(nil)
 				if err != nil {
 					return err
 				}
-				return writeDrawn(c, output, t, inspect.Style{})
+				return writeDrawn(c, output, t, inspect.Style{Zone: now(c).Location()})
 			})
 		},
 	}
@@ -71,7 +72,7 @@ On a terminal it is drawn again every second until q or Ctrl-C; elsewhere, and w
 }
 
 // watch draws again and again until q is pressed or ctx ends.
-func watch(ctx context.Context, w io.Writer, every time.Duration, color bool, look func(before *inspect.Top) (*inspect.Top, error)) error {
+func watch(ctx context.Context, w io.Writer, every time.Duration, st inspect.Style, look func(before *inspect.Top) (*inspect.Top, error)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if in := int(os.Stdin.Fd()); term.IsTerminal(in) {
@@ -94,9 +95,9 @@ func watch(ctx context.Context, w io.Writer, every time.Duration, color bool, lo
 			return err
 		}
 		last = t
-		width, _ := terminal(w)
+		st.Width, _ = terminal(w)
 		var b bytes.Buffer
-		if err := t.Write(&b, inspect.Style{Color: color, Width: width}); err != nil {
+		if err := t.Write(&b, st); err != nil {
 			return err
 		}
 		// A raw terminal does not return the carriage by itself.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -60,7 +61,11 @@ func listenLoopback(ctx context.Context, address string) (net.Listener, error) {
 		return nil, usageError{fmt.Errorf("--listen %q is no loopback address such as 127.0.0.1:8090", address)}
 	}
 	var lc net.ListenConfig
-	return lc.Listen(ctx, "tcp", address)
+	l, err := lc.Listen(ctx, "tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%s is taken: --listen 127.0.0.1:0 finds a free port", address)
+	}
+	return l, err
 }
 
 // serve serves until ctx ends.

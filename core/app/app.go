@@ -147,6 +147,9 @@ func (r *runner) prepare(ctx context.Context) error {
 		return err
 	}
 	r.later(func() { _ = r.check.Close() })
+	if err := r.listenMetrics(dir); err != nil {
+		return err
+	}
 	if r.refused, err = deadletter.Open(r.Config.DataDir, r.rotated); err != nil {
 		return err
 	}
@@ -229,13 +232,6 @@ func (r *runner) prepare(ctx context.Context) error {
 	if err := r.unread(); err != nil {
 		r.pipeline.Close()
 		return err
-	}
-	if addr := r.Config.Telemetry.Listen; addr != "" {
-		if r.server, err = telemetry.Listen(addr, r.metrics); err != nil {
-			r.pipeline.Close()
-			return fmt.Errorf("telemetry: %w", err)
-		}
-		r.later(r.server.Close)
 	}
 	return nil
 }

@@ -13,9 +13,9 @@
 //
 // Surprises:
 //
-//   - Relative paths are relative to the working directory of the process, like
-//     those of every Unix daemon, and not to the file. A leading ~/ is $HOME. A bare
-//     ~ is YAML's null and reported.
+//   - Relative paths are relative to the folder of the file, so that every command
+//     that is given the file means the same store, from whatever directory. A leading
+//     ~/ is $HOME. A bare ~ is YAML's null and reported.
 //   - Variables are replaced after YAML has been parsed and in values only, so what
 //     they hold cannot become a key or a second value. A value is read as the type
 //     of its key all the same: "${PORT}" is a number where a number belongs. In

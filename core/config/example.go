@@ -30,7 +30,7 @@ const exampleHead = `# Earshot configuration: every key, with its default where 
 #
 # Durations are written like 500ms or 1h30m, sizes like 64MiB or 10GB. ${VAR} and
 # ${VAR:-default} come from the environment, in values only; $$ is a literal $.
-# Relative paths are relative to the directory that earshot is started in, and a
+# Relative paths are relative to the folder that this file is in, and a
 # leading ~/ is the home directory.
 `
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strconv"
 	"strings"
@@ -34,15 +35,26 @@ func Load(path string, env func(string) (string, bool)) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("config: %w", err)
 	}
-	return Parse(path, data, env)
+	dir := ""
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() { // not a pipe or standard input
+		dir = filepath.Dir(path)
+	}
+	return parse(path, dir, data, env)
 }
 
-// Parse is Load for a file's content; name is the file's name in problems. The
-// error is nil or an *Error.
+// Parse is Load for a file's content; name is the file's name in problems. Relative
+// paths stay as they are. The error is nil or an *Error.
 func Parse(name string, data []byte, env func(string) (string, bool)) (*Config, error) {
+	return parse(name, "", data, env)
+}
+
+func parse(name, dir string, data []byte, env func(string) (string, bool)) (*Config, error) {
+	if dir == "." {
+		dir = ""
+	}
 	c := Default()
 	l := &loader{
-		file: name, env: env,
+		file: name, dir: dir, env: env,
 		at:        map[string]place{"": {1, 1}},
 		variables: map[string]string{},
 		bad:       map[string]bool{},
@@ -68,6 +80,7 @@ func Parse(name string, data []byte, env func(string) (string, bool)) (*Config, 
 // loader fills structs from the nodes of a file and collects what is wrong.
 type loader struct {
 	file     string
+	dir      string // that relative paths are relative to; empty: the working directory
 	env      func(string) (string, bool)
 	problems []Problem
 

@@ -325,7 +325,7 @@ func TestLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, err := Load(file, environment)
-	if err != nil || c.DataDir != "x" {
+	if err != nil || c.DataDir != filepath.Join(dir, "x") {
 		t.Errorf("%+v, %v", c, err)
 	}
 	if _, err := Load(filepath.Join(dir, "missing.yaml"), environment); !errors.Is(err, fs.ErrNotExist) {

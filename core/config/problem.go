@@ -67,6 +67,12 @@ func (c *Config) Problem(path, message, hint string) Problem {
 	return Problem{File: c.file, Line: at.line, Col: at.col, Path: path, Message: message, Hint: hint}
 }
 
+// Given reports whether the file has a value at the path.
+func (c *Config) Given(path string) bool {
+	_, ok := c.at[path]
+	return ok
+}
+
 // place is where a value begins.
 type place struct{ line, col int }
 

@@ -2,19 +2,20 @@ package config
 
 import (
 	"net/url"
+	"path/filepath"
 	"strconv"
 	"strings"
 )
 
 const defaultDatabase = "earshot"
 
-// resolve fills in what follows from something else in the file: the home
-// directory for ~, and defaults that depend on another key.
+// resolve fills in what follows from something else in the file: paths relative to
+// its folder, the home directory for ~, and defaults that depend on another key.
 func (l *loader) resolve(c *Config) {
-	l.home("data_dir", &c.DataDir)
-	l.home("plugin_dir", &c.PluginDir)
-	l.home("prices", &c.Prices)
-	l.home("store.binary", &c.Store.Binary)
+	l.path("data_dir", &c.DataDir)
+	l.path("plugin_dir", &c.PluginDir)
+	l.path("prices", &c.Prices)
+	l.path("store.binary", &c.Store.Binary)
 	for i := range c.Sources {
 		l.resolveSource("sources["+strconv.Itoa(i)+"]", &c.Sources[i])
 	}
@@ -39,10 +40,10 @@ func (l *loader) resolveSource(path string, s *Source) {
 	switch {
 	case s.File != nil:
 		for i := range s.File.Paths {
-			l.home(path+".paths["+strconv.Itoa(i)+"]", &s.File.Paths[i])
+			l.path(path+".paths["+strconv.Itoa(i)+"]", &s.File.Paths[i])
 		}
 		for i := range s.File.Exclude {
-			l.home(path+".exclude["+strconv.Itoa(i)+"]", &s.File.Exclude[i])
+			l.path(path+".exclude["+strconv.Itoa(i)+"]", &s.File.Exclude[i])
 		}
 	case s.Tap != nil:
 		l.serverTLS(path+".tls", s.Tap.TLS)
@@ -54,24 +55,31 @@ func (l *loader) resolveSource(path string, s *Source) {
 
 func (l *loader) serverTLS(path string, t *ServerTLS) {
 	if t != nil {
-		l.home(path+".cert_file", &t.CertFile)
-		l.home(path+".key_file", &t.KeyFile)
-		l.home(path+".client_ca_file", &t.ClientCAFile)
+		l.path(path+".cert_file", &t.CertFile)
+		l.path(path+".key_file", &t.KeyFile)
+		l.path(path+".client_ca_file", &t.ClientCAFile)
 	}
 }
 
 func (l *loader) clientTLS(path string, t *ClientTLS) {
 	if t != nil {
-		l.home(path+".ca_file", &t.CAFile)
-		l.home(path+".cert_file", &t.CertFile)
-		l.home(path+".key_file", &t.KeyFile)
+		l.path(path+".ca_file", &t.CAFile)
+		l.path(path+".cert_file", &t.CertFile)
+		l.path(path+".key_file", &t.KeyFile)
 	}
 }
 
-// home puts the home directory in the place of a leading ~.
-func (l *loader) home(path string, p *string) {
+// path puts the home directory in the place of a leading ~, and makes a relative path
+// one below the folder of the file.
+func (l *loader) path(key string, p *string) {
 	rest, ok := strings.CutPrefix(*p, "~")
-	if !ok || rest != "" && rest[0] != '/' {
+	switch {
+	case *p == "" || filepath.IsAbs(*p):
+		return
+	case !ok || rest != "" && rest[0] != '/':
+		if l.dir != "" {
+			*p = filepath.Join(l.dir, *p)
+		}
 		return
 	}
 	dir := ""
@@ -79,7 +87,7 @@ func (l *loader) home(path string, p *string) {
 		dir, _ = l.env("HOME")
 	}
 	if dir == "" {
-		l.report(path, "~ has no meaning: HOME is not set", "")
+		l.report(key, "~ has no meaning: HOME is not set", "")
 		return
 	}
 	*p = dir + rest

@@ -80,7 +80,7 @@ func (e *Explanation) root(t *Trace, n *blame.Node) {
 	if n.Kind != blame.Run {
 		who = "The " + n.Kind.String() + " " + or(n.Name, "without a name")
 	}
-	e.say("%s %s %s from %s on.", who, took, Span(time.Duration(n.Wall())), time.Unix(0, n.Start).UTC().Format("2006-01-02 15:04:05"))
+	e.say("%s %s %s from %s on.", who, took, Span(time.Duration(n.Wall())), Stamp(time.Unix(0, n.Start), t.zone))
 	if s := t.spent[n]; s.Tokens.Total() > 0 {
 		e.say("It took %s", s)
 	}

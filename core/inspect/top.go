@@ -127,16 +127,18 @@ func (t *Top) Write(out io.Writer, st Style) error {
 		st.Width = 100
 	}
 	p := &printer{w: out, Style: st}
-	head := "earshot top  " + t.Now.Format("15:04:05") + " UTC"
+	head := "earshot top  " + t.Now.In(st.zone()).Format("15:04:05 MST")
 	if s := t.Sidecar; s != nil {
 		head += fmt.Sprintf("   sidecar: %.0f streams, %.1f MB in flight, %.0f records delivered", s.Streams, s.InFlight/1e6, s.Delivered)
 		for _, name := range slices.Sorted(maps.Keys(s.LagBy)) {
 			head += fmt.Sprintf(", %s %.1fs behind", name, s.LagBy[name])
 		}
 	} else {
-		head += "   no sidecar answers at telemetry.listen"
+		head += "   no sidecar runs on this data_dir, or it has no metrics"
 	}
-	p.line("", p.bold(Clip(head, st.Width)))
+	for _, part := range fold(head, st.Width) {
+		p.line("", p.bold(part))
+	}
 	p.line("", "")
 	p.line("", p.dim(fmt.Sprintf("%-20s %8s %10s %9s %9s %9s %8s  %s", "source", "streams", "messages", "msg/s", "MB read", "kB/s", "problems", "account drawn")))
 	for _, s := range t.Sources {

@@ -18,6 +18,7 @@ type Trace struct {
 	Works   map[string]*Work // by span id
 
 	spent map[*blame.Node]Spent
+	zone  *time.Location // of times in sentences
 	Tree  *blame.Tree
 }
 
@@ -38,7 +39,7 @@ type Work struct {
 }
 
 // LoadTrace reads a trace. id may be the beginning of one if no other begins so.
-// What still runs lasts until now; what was spent has the prices of the table.
+// What still runs lasts until now, whose zone is that of times in sentences; what was spent has the prices of the table.
 func LoadTrace(ctx context.Context, q Querier, id string, prices *price.Table, now time.Time) (*Trace, error) {
 	id, err := resolveTrace(ctx, q, id)
 	if err != nil {
@@ -75,7 +76,7 @@ func resolveTrace(ctx context.Context, q Querier, id string) (string, error) {
 }
 
 func loadTrace(ctx context.Context, q Querier, id string, prices *price.Table, now time.Time) (*Trace, error) {
-	t := &Trace{ID: id, Works: make(map[string]*Work)}
+	t := &Trace{ID: id, Works: make(map[string]*Work), zone: now.Location()}
 	if err := t.ended(ctx, q, id); err != nil {
 		return nil, fmt.Errorf("trace %s: spans: %w", id, err)
 	}

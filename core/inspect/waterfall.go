@@ -100,7 +100,7 @@ func (w *Waterfall) Write(out io.Writer, st Style) error {
 	}
 	lines := bufio.NewWriter(out)
 	p := &printer{w: lines, Style: st}
-	p.line("", p.bold("trace "+w.TraceID), fmt.Sprintf("  session %s · %s · %s · %s", printable(w.SessionID), w.Started.Format("2006-01-02 15:04:05"),
+	p.line("", p.bold("trace "+w.TraceID), fmt.Sprintf("  session %s · %s · %s · %s", printable(w.SessionID), Stamp(w.Started, p.zone()),
 		Span(time.Duration(w.WallMS*1e6)), plural(len(w.Spans), "span")))
 	name := min(44, max(24, st.Width*2/5))
 	bar := max(10, st.Width-name-28)

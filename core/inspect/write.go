@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -14,8 +15,17 @@ import (
 // Style says how a conversation is written.
 type Style struct {
 	Color bool
-	Width int  // columns; 100 when zero
-	Full  bool // whole texts instead of their beginnings
+	Width int            // columns; 100 when zero
+	Full  bool           // whole texts instead of their beginnings
+	Zone  *time.Location // of times; UTC when nil
+}
+
+// zone is that of times.
+func (st Style) zone() *time.Location {
+	if st.Zone == nil {
+		return time.UTC
+	}
+	return st.Zone
 }
 
 // WriteSession draws a session as a tree, turn after turn as they are read: for each
@@ -64,7 +74,7 @@ func (p *printer) turn(t *Turn, n int) {
 		head = "outside of any turn"
 	}
 	p.line("", "")
-	facts := []string{t.Started.UTC().Format("2006-01-02 15:04:05")}
+	facts := []string{Stamp(t.Started, p.zone())}
 	if t.Root != nil {
 		facts = append(facts, Span(t.Root.Duration))
 		if t.Agent != "" {
@@ -195,17 +205,28 @@ func visible(s string) int {
 	return n
 }
 
+// sequence is what drives a terminal: colors, cursor, window title.
+var sequence = regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[PX^_][^\x1b]*\x1b\\\\|[ -/]*[0-~])")
+
+// Plain takes out the sequences that drive a terminal.
+func Plain(s string) string {
+	if strings.IndexByte(s, '\x1b') < 0 {
+		return s
+	}
+	return sequence.ReplaceAllString(s, "")
+}
+
 // printable takes out what would drive a terminal: a transcript is foreign text.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\t':
 			return ' '
-		case r < 0x20 || r == 0x7f || 0x80 <= r && r < 0xa0 || r == utf8.RuneError:
+		case r < 0x20 || r == 0x7f || 0x80 <= r && r < 0xa0 || r == utf8.RuneError || 0x202a <= r && r <= 0x202e || 0x2066 <= r && r <= 0x2069:
 			return '·'
 		}
 		return r
-	}, s)
+	}, Plain(s))
 }
 
 // Clip folds a text to one line of at most n columns.
@@ -233,6 +254,14 @@ func count(list []*Step) int {
 		n += count(s.Steps)
 	}
 	return n
+}
+
+// Stamp writes a time in a zone, UTC when it is nil, and which zone it is.
+func Stamp(t time.Time, zone *time.Location) string {
+	if zone == nil {
+		zone = time.UTC
+	}
+	return t.In(zone).Format("2006-01-02 15:04:05 MST")
 }
 
 // Span writes a duration as a person would say it.

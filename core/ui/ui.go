@@ -111,9 +111,10 @@ func (u *UI) page(name string, load func(*http.Request) (any, error)) http.Handl
 var functions = template.FuncMap{
 	"span":  inspect.Span,
 	"clip":  inspect.Clip,
-	"cut":   cut,
+	"cut":   func(s string, n int) string { return cut(inspect.Plain(s), n) },
 	"when":  func(t time.Time) string { return when(t, time.Now()) },
-	"exact": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000 MST") },
+	"exact": func(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05.000 MST") },
+	"plain": inspect.Plain,
 	"join":  strings.Join,
 	"short": short,
 	"plus":  func(a, b int) int { return a + b },
@@ -128,7 +129,7 @@ var functions = template.FuncMap{
 
 // when is a time as short as it can be said.
 func when(t, now time.Time) string {
-	t, now = t.UTC(), now.UTC()
+	t, now = t.Local(), now.Local()
 	switch {
 	case t.Format(time.DateOnly) == now.Format(time.DateOnly):
 		return t.Format("15:04:05")

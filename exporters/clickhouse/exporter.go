@@ -95,8 +95,8 @@ func (x *Exporter) Prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, m := range done.Pending {
-		x.settings.Logger.Info("clickhouse: migration applied", "version", m.Version, "name", m.Name)
+	if n := len(done.Pending); n > 0 {
+		x.settings.Logger.Info("clickhouse: tables are up to date", "migrations", n, "version", done.Pending[n-1].Version)
 	}
 	x.prepared(ctx)
 	return nil

@@ -70,11 +70,15 @@ func TestViewCostsWhatTheProgramSays(t *testing.T) {
 			m.Host.ID = msg.NewID("", "", "s", m.Key)
 			b.Messages = append(b.Messages, m)
 			p, ok := price.Default().Of(model, time.Unix(0, m.Time))
-			want += fmt.Sprintf("%s %t %.6f\n", model, ok, p.Cost(price.Tokens{Input: 1000, Output: 200, CacheRead: 30_000, CacheWrite: 4000, Reasoning: 50}))
+			cost := "unknown"
+			if ok {
+				cost = fmt.Sprintf("%.6f", p.Cost(price.Tokens{Input: 1000, Output: 200, CacheRead: 30_000, CacheWrite: 4000, Reasoning: 50}))
+			}
+			want += fmt.Sprintf("%s %t %s\n", model, ok, cost)
 		}
 	}
 	export1(t, x, b)
-	got := count(t, c, "SELECT concat(model, ' ', if(has_price, 'true', 'false'), ' ', toDecimalString(cost_usd, 6)) FROM v_usage ORDER BY ts")
+	got := count(t, c, "SELECT concat(model, ' ', if(has_price, 'true', 'false'), ' ', ifNull(toDecimalString(cost_usd, 6), 'unknown')) FROM v_usage ORDER BY ts")
 	if d := cmp.Diff(strings.TrimSpace(want), got); d != "" {
 		t.Errorf("-program +view:\n%s", d)
 	}

@@ -39,7 +39,7 @@ func golden(_ context.Context, r *runner) error {
 		return err
 	}
 	if r.c.Want == nil {
-		return breaks("D4", "there is no want.jsonl: run with -update, and read what it wrote")
+		return breaks("D4", "there is no want.jsonl: write it with `go test -update` or `earshot plugin test --update`, and read what it wrote")
 	}
 	want, err := parseGolden(r.c.Want)
 	if err != nil {

@@ -29,6 +29,9 @@ type Settings struct {
 	// Version is that of github.com/earshot-dev/earshot which go.mod asks for. When it
 	// is empty `go mod tidy` takes the newest.
 	Version string
+	// Replace is a folder with the source of github.com/earshot-dev/earshot, for a
+	// program that was built between releases; empty for none.
+	Replace string
 }
 
 // Write writes the folder Name into dir and returns the paths of the files. It

@@ -282,7 +282,7 @@ func outcomeOf(m *msg.Message) outcome {
 		if e.Error == "" {
 			e.Error = "tool_error"
 		}
-		if e.Error == "cancelled" || e.Error == "interrupted" {
+		if e.Error == "cancelled" || e.Error == "interrupted" || e.Error == "denied" { // a person's decision is no failure
 			e.Outcome = msg.OutcomeCancelled
 		}
 	}

@@ -32,10 +32,10 @@ SELECT quantileExactOrNull(0.95)(first_token_ms) AS p95
 FROM v_spans
 `+first)).Empty("unknown").Width(6),
 		grafana.Stat("Speed, p50", "Tokens a second between the first token and the end of a response.", "short", sql(`
-SELECT quantileExactOrNull(0.5)(output_tokens * 1000 / (duration_ms - first_token_ms)) AS p50
+SELECT quantileExactOrNull(0.5)((output_tokens + reasoning_tokens) * 1000 / (duration_ms - first_token_ms)) AS p50
 FROM v_spans
 `+first+`
-  AND output_tokens > 0 AND duration_ms > first_token_ms`)).Empty("unknown").Width(6),
+  AND output_tokens + reasoning_tokens > 0 AND duration_ms > first_token_ms`)).Empty("unknown").Width(6),
 		grafana.Stat("Longest wait for a model", "The longest pause before a message of a model, in this range.", "ms", sql(`
 SELECT max(wait_ms) AS wait
 FROM (
@@ -50,10 +50,10 @@ FROM v_spans
 GROUP BY time, model
 ORDER BY time, model`)).Every("1m").Empty(none),
 		grafana.Series("Speed, p50 by model", "Tokens a second between the first token and the end of a response.", "short", sql(`
-SELECT $__timeInterval(ts) AS time, model, quantileExact(0.5)(output_tokens * 1000 / (duration_ms - first_token_ms)) AS "tokens a second"
+SELECT $__timeInterval(ts) AS time, model, quantileExact(0.5)((output_tokens + reasoning_tokens) * 1000 / (duration_ms - first_token_ms)) AS "tokens a second"
 FROM v_spans
 `+first+`
-  AND output_tokens > 0 AND duration_ms > first_token_ms
+  AND output_tokens + reasoning_tokens > 0 AND duration_ms > first_token_ms
 GROUP BY time, model
 ORDER BY time, model`)).Every("1m").Empty(none),
 	)
@@ -117,7 +117,7 @@ ORDER BY "Longest stall" DESC, stream, ts
 LIMIT 50`)).Field("Longest stall", grafana.Unit("ms"), grafana.Gauge()).Field("Gap, p95", grafana.Unit("ms")).Field("First event", grafana.Unit("ms")).Field("Duration", grafana.Unit("ms")).
 		Field("Session", toSession).Empty(unheard))
 	d.Row(9, grafana.Table("Slowest first tokens", "The fifty responses that took longest to begin.", sql(`
-SELECT ts AS Asked, model AS Model, `+agent+` AS Agent, first_token_ms AS "First token", duration_ms AS Duration, output_tokens AS Tokens,
+SELECT ts AS Asked, model AS Model, `+agent+` AS Agent, first_token_ms AS "First token", duration_ms AS Duration, output_tokens + reasoning_tokens AS Tokens,
   session_id AS Session, trace_id AS Trace
 FROM v_spans
 `+first+`

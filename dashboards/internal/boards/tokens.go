@@ -25,8 +25,8 @@ FROM v_usage
 SELECT sum(cache_read_tokens) / nullIf(sum(input_tokens + cache_read_tokens + cache_write_tokens), 0) AS cached
 FROM v_usage
 `+chosen)).Empty("unknown"),
-		grafana.Stat("Cost per conversation", "Mean over the conversations that told tokens.", "currencyUSD", sql(`
-SELECT sum(cost_usd) / nullIf(uniqExact(session_id), 0) AS mean
+		grafana.Stat("Cost per conversation", "Mean over the conversations with a model that has a price.", "currencyUSD", sql(`
+SELECT sum(cost_usd) / nullIf(uniqExactIf(session_id, has_price), 0) AS mean
 FROM v_usage
 `+chosen)).Empty("unknown"),
 		grafana.Stat("Tokens without a price", "They are missing in every cost here. The table below names their models; insert prices into model_prices.", "short", sql(`

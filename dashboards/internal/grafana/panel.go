@@ -119,7 +119,11 @@ func (p *Panel) Every(interval string) *Panel {
 
 // Warn colors values from the first threshold on orange and from the second red.
 func (p *Panel) Warn(orange, red float64) *Panel {
-	p.FieldConfig.Defaults.Thresholds = &Thresholds{Mode: "absolute", Steps: []Step{{"green", nil}, {"orange", &orange}, {"red", &red}}}
+	steps := []Step{{"green", nil}, {"orange", &orange}, {"red", &red}}
+	if orange == red {
+		steps = []Step{{"green", nil}, {"red", &red}}
+	}
+	p.FieldConfig.Defaults.Thresholds = &Thresholds{Mode: "absolute", Steps: steps}
 	p.FieldConfig.Defaults.Color = map[string]any{"mode": "thresholds"}
 	return p
 }

@@ -1,0 +1,130 @@
+package e2e
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// typed runs earshot as a person types it, in a directory, and returns what is printed
+// and the exit code.
+func (h *home) typed(dir string, args ...string) (out string, code int) {
+	h.Helper()
+	c := exec.CommandContext(h.Context(), filepath.Join(bin, "earshot"), args...)
+	c.Dir = dir
+	b, err := c.CombinedOutput()
+	if c.ProcessState == nil {
+		h.Fatal(err)
+	}
+	return string(b), c.ProcessState.ExitCode()
+}
+
+// TestTimesAreLocal prints the same session in two zones, which the output names.
+func TestTimesAreLocal(t *testing.T) {
+	h := newHome(t).configure("sources:", files("claude-code", "projects/*/*.jsonl"))
+	h.write("projects/p/s.jsonl", transcript("s", 1))
+	h.drain()
+	h.Setenv("TZ", "America/New_York")
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"sessions"}, "STARTED (EST)"}, {[]string{"sessions"}, "2026-11-02 05:00"}, {[]string{"sessions", "--utc"}, "STARTED (UTC)"}, {[]string{"sessions", "--utc"}, "2026-11-02 10:00"},
+		{[]string{"show", "s"}, "2026-11-02 05:00:00 EST"}, {[]string{"show", "s", "--utc"}, "2026-11-02 10:00:00 UTC"}, {[]string{"tail", "--once"}, "2026-11-02 05:00"},
+	} {
+		out, code := h.typed(h.dir, append(c.args, "-c", h.path("earshot.yaml"))...)
+		if code != 0 || !strings.Contains(out, c.want) {
+			t.Errorf("%v: exit %d, no %q in\n%s", c.args, code, c.want, out)
+		}
+	}
+}
+
+// TestSameStoreFromAnyDirectory runs with a relative data_dir and asks from elsewhere.
+func TestSameStoreFromAnyDirectory(t *testing.T) {
+	h := newHome(t)
+	h.write("conf/earshot.yaml", "data_dir: ./earshot-data\ntelemetry: {listen: \"\"}\nsources: [{name: c, type: file, format: claude-code, paths: [\"../projects/*/*.jsonl\"]}]\n")
+	h.write("projects/p/s.jsonl", transcript("s", 1))
+	if out, code := h.typed(t.TempDir(), "run", "--until-idle", "300ms", "-c", h.path("conf/earshot.yaml")); code != 0 {
+		t.Fatalf("exit %d\n%s", code, out)
+	}
+	h.Setenv("EARSHOT_CONFIG", h.path("conf/earshot.yaml"))
+	for _, dir := range []string{h.dir, t.TempDir(), h.path("conf")} {
+		if out, code := h.typed(dir, "sessions"); code != 0 || !strings.Contains(out, "how many?") {
+			t.Errorf("from %s: exit %d\n%s", dir, code, out)
+		}
+	}
+}
+
+// TestDefaultMetricsAddressIsTaken starts beside another program on the default port of
+// the metrics: they are elsewhere, it is said, and top finds them. An address that the
+// file names is an error with its key.
+func TestDefaultMetricsAddressIsTaken(t *testing.T) {
+	if l, err := net.Listen("tcp", "127.0.0.1:9464"); err == nil { // else it is taken already
+		defer l.Close()
+	}
+	h := newHome(t)
+	h.write("earshot.yaml", "data_dir: "+h.path("data")+"\nsources: [{name: c, type: file, format: claude-code, paths: [\""+h.path("projects")+"/*/*.jsonl\"]}]\n")
+	h.write("projects/p/s.jsonl", transcript("s", 1))
+	p := h.start("run")
+	h.until("it runs", func() bool { return strings.Contains(p.out.String(), "msg=running") })
+	if out := p.out.String(); !strings.Contains(out, "telemetry.listen decides it") {
+		t.Errorf("nothing is said:\n%s", out)
+	}
+	if out, code := h.typed(h.dir, "top", "-c", h.path("earshot.yaml")); code != 0 || !strings.Contains(out, "sidecar: ") {
+		t.Errorf("top: exit %d\n%s", code, out)
+	}
+	h.must(p.Process.Signal(os.Interrupt))
+	h.ends(p)
+	if out, code := h.typed(h.dir, "top", "-c", h.path("earshot.yaml")); code != 0 || !strings.Contains(out, "no sidecar runs") {
+		t.Errorf("top without a sidecar: exit %d\n%s", code, out)
+	}
+	h.add("earshot.yaml", "telemetry: {listen: \"127.0.0.1:9464\"}\n")
+	if out, code := h.typed(h.dir, "run", "--until-idle", "300ms", "-c", h.path("earshot.yaml")); code != 1 || !strings.Contains(out, "telemetry.listen names another address") {
+		t.Errorf("a named address: exit %d\n%s", code, out)
+	}
+}
+
+// TestUnknownFormatMakesNothing refuses a format before there is a data directory, with
+// the exit code of a wrong configuration.
+func TestUnknownFormatMakesNothing(t *testing.T) {
+	h := newHome(t).configure("sources:", `  - {name: x, type: file, format: claud-code, paths: ["DIR/*.jsonl"]}`)
+	out, code := h.typed(h.dir, "run", "-c", h.path("earshot.yaml"))
+	if code != 2 || !strings.Contains(out, "claud-code") {
+		t.Errorf("exit %d\n%s", code, out)
+	}
+	if _, err := os.Stat(h.path("data")); err == nil {
+		t.Error("a data directory was made")
+	}
+}
+
+// TestNewPlugin follows the printed steps of `plugin new`, writes the golden file of its
+// case with `plugin test --update`, and passes.
+func TestNewPlugin(t *testing.T) {
+	h := newHome(t)
+	here, err := filepath.Abs("../..")
+	h.must(err)
+	if out, code := h.typed(h.dir, "plugin", "new", "acme", "--replace", here); code != 0 || !strings.Contains(out, "go mod tidy && go test") {
+		t.Fatalf("exit %d\n%s", code, out)
+	}
+	for _, args := range [][]string{{"mod", "tidy"}, {"test"}, {"build", "-o", "acme", "."}} {
+		c := exec.CommandContext(t.Context(), "go", args...)
+		c.Dir = h.path("acme")
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("go %v: %v\n%s", args, err, out)
+		}
+	}
+	h.must(os.Remove(h.path("acme/testdata/hello/want.jsonl")))
+	test := []string{"plugin", "test", "--exec", "./acme", "--testdata", "testdata"}
+	if out, code := h.typed(h.path("acme"), test...); code != 1 || !strings.Contains(out, "--update") {
+		t.Errorf("without a golden file: exit %d\n%s", code, out)
+	}
+	if out, code := h.typed(h.path("acme"), append(test, "--update")...); code != 0 {
+		t.Errorf("--update: exit %d\n%s", code, out)
+	}
+	if out, code := h.typed(h.path("acme"), test...); code != 0 {
+		t.Errorf("with it: exit %d\n%s", code, out)
+	}
+}

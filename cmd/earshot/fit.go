@@ -1,0 +1,133 @@
+package main
+
+import (
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/earshot-dev/earshot/core/inspect"
+)
+
+// column is a column of a table that has to fit a terminal.
+type column struct {
+	name  string
+	least int  // columns of text to which it may be cut; 0: it is not cut
+	drop  int  // the lower, the earlier it is left out; 0: it stays
+	fixed bool // its cells have colors
+	id    bool // its beginning is enough, and is cut without a mark
+}
+
+// zoned is the name of a column of times with their zone.
+func zoned(name string, now time.Time) string { return name + " (" + now.Format("MST") + ")" }
+
+// writeFitted writes a table as wide as the terminal behind w: columns are left out and
+// cut until it fits. Elsewhere it is whole.
+func writeFitted(w io.Writer, columns []column, rows [][]string) error {
+	width, _ := terminal(w)
+	columns, rows = fit(columns, rows, width)
+	head := make([]string, len(columns))
+	for i, c := range columns {
+		head[i] = c.name
+	}
+	return writeTable(w, head, rows)
+}
+
+const gap = 2 // between columns
+
+// fit leaves out columns, the first to go first, until the least widths fit, and cuts
+// the widest of those that may be cut until all of it does.
+func fit(columns []column, rows [][]string, width int) ([]column, [][]string) {
+	if width <= 0 {
+		return columns, rows
+	}
+	wide := widths(columns, rows)
+	for {
+		least, first := -gap, -1
+		for i, c := range columns {
+			n := wide[i]
+			if c.least > 0 {
+				n = min(n, max(c.least, len(c.name)))
+			}
+			least += n + gap
+			if c.drop > 0 && (first < 0 || c.drop < columns[first].drop) {
+				first = i
+			}
+		}
+		if least <= width || first < 0 {
+			break
+		}
+		columns, wide = without(columns, first), without(wide, first)
+		cut := make([][]string, len(rows))
+		for i, r := range rows {
+			cut[i] = without(r, first)
+		}
+		rows = cut
+	}
+	total := -gap
+	for _, n := range wide {
+		total += n + gap
+	}
+	for ; total > width; total-- {
+		widest := -1
+		for i, c := range columns {
+			if c.least > 0 && wide[i] > max(c.least, len(c.name)) && (widest < 0 || wide[i] > wide[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			break
+		}
+		wide[widest]--
+	}
+	out := make([][]string, len(rows))
+	for i, r := range rows {
+		out[i] = append([]string(nil), r...)
+		for j, c := range columns {
+			switch cell := []rune(r[j]); {
+			case c.least == 0:
+			case c.id && len(cell) > wide[j]:
+				out[i][j] = string(cell[:wide[j]])
+			default:
+				out[i][j] = inspect.Clip(r[j], wide[j])
+			}
+		}
+	}
+	return columns, out
+}
+
+func widths(columns []column, rows [][]string) []int {
+	wide := make([]int, len(columns))
+	for i, c := range columns {
+		wide[i] = utf8.RuneCountInString(c.name)
+		for _, r := range rows {
+			n := utf8.RuneCountInString(r[i])
+			if c.fixed {
+				n = utf8.RuneCountInString(uncolored(r[i]))
+			}
+			wide[i] = max(wide[i], n)
+		}
+	}
+	return wide
+}
+
+// uncolored is a text without the sequences that color it.
+func uncolored(s string) string {
+	var b strings.Builder
+	in := false
+	for _, r := range s {
+		switch {
+		case r == '\x1b':
+			in = true
+		case in:
+			in = r != 'm'
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func without[T any](list []T, i int) []T {
+	return append(append(make([]T, 0, len(list)-1), list[:i]...), list[i+1:]...)
+}

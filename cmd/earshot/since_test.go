@@ -1,0 +1,70 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+func TestSinceTakesDaysAndWeeks(t *testing.T) {
+	const day = 24 * time.Hour
+	for text, want := range map[string]time.Duration{
+		"30m": 30 * time.Minute, "24h": day, "7d": 7 * day, "2w": 14 * day, "441d00h": 441 * day, "1w2d3h": 9*day + 3*time.Hour, "1.5d": 36 * time.Hour,
+	} {
+		var s since
+		if err := s.Set(text); err != nil || time.Duration(s) != want {
+			t.Errorf("%s: %s, %v", text, time.Duration(s), err)
+		}
+	}
+	for _, text := range []string{"", "7", "d", "2w-1h", "-3d", "1d2w", "99999999999d", "7 days"} {
+		var s since
+		if err := s.Set(text); err == nil {
+			t.Errorf("%q is %s", text, time.Duration(s))
+		}
+	}
+}
+
+// TestTablesFitTheTerminal cuts and leaves out columns until a table is as wide as the
+// terminal, and prints all of it where there is none.
+func TestTablesFitTheTerminal(t *testing.T) {
+	columns := []column{{name: "session", least: 8, id: true}, {name: "format", drop: 1}, {name: "bar", drop: 2, fixed: true}, {name: "begins with", least: 20}}
+	rows := [][]string{
+		{"0801e1da-1f96-4461-b296-39460b58ea78", "claude-code", "\x1b[31m█████\x1b[0m", "Find out why the checkout fails and mend it, then say what it was"},
+		{"s", "agno", "█████", "short"},
+	}
+	for _, width := range []int{0, 200, 120, 80, 60, 40} {
+		c, out := fit(columns, rows, width)
+		for _, r := range out {
+			n := -gap
+			for i := range r {
+				n += gap + widths(c, out)[i]
+			}
+			if width > 0 && n > width {
+				t.Errorf("%d columns in a terminal of %d: %q", n, width, r)
+			}
+			if len(r) != len(c) {
+				t.Fatalf("%d cells of %d columns", len(r), len(c))
+			}
+		}
+		if width == 0 && strings.Join(out[0], "|") != strings.Join(rows[0], "|") {
+			t.Errorf("without a terminal: %q", out[0])
+		}
+		if width == 40 && (len(c) != 3 || out[0][0] != rows[0][0][:utf8.RuneCountInString(out[0][0])]) {
+			t.Errorf("narrow: %q", out[0])
+		}
+	}
+}
+
+// TestUnknownCommandsAreUsage has an unknown command, of a group too, end with the exit
+// code of wrong usage and a suggestion.
+func TestUnknownCommandsAreUsage(t *testing.T) {
+	for _, args := range [][]string{{"sesions"}, {"dlq", "lsit"}, {"plugin", "tets"}} {
+		c := newRoot()
+		c.SetArgs(args)
+		c.SetOut(new(strings.Builder))
+		if err := c.Execute(); !isUsage(err) || !strings.Contains(err.Error(), "unknown command") {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/earshot-dev/earshot/core/config"
+	"github.com/earshot-dev/earshot/core/internal/telemetry"
+)
+
+// metricsFile is where a sidecar notes the address of its metrics.
+const metricsFile = "metrics.addr"
+
+// listenMetrics opens telemetry.listen, before anything that takes long. The default is also
+// that of every other program with OpenTelemetry's Prometheus exporter, so where the
+// file does not name an address and the default is taken, a free one serves.
+func (r *runner) listenMetrics(dir string) (err error) {
+	addr := r.Config.Telemetry.Listen
+	if addr == "" {
+		return nil
+	}
+	r.server, err = telemetry.Listen(addr, r.metrics)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		if r.Config.Given("telemetry.listen") {
+			return fmt.Errorf("telemetry: %s is taken: telemetry.listen names another address, or \"\" for none", addr)
+		}
+		if r.server, err = telemetry.Listen("127.0.0.1:0", r.metrics); err == nil {
+			r.Logger.Warn("the default address of the metrics is taken, so they are elsewhere; telemetry.listen decides it", "taken", addr, "metrics", "http://"+r.server.Addr()+"/metrics")
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("telemetry: %w", err)
+	}
+	r.later(r.server.Close)
+	note := filepath.Join(dir, metricsFile)
+	if err := os.WriteFile(note, []byte(r.server.Addr()+"\n"), 0o600); err != nil {
+		return fmt.Errorf("telemetry: %w", err)
+	}
+	r.later(func() { _ = os.Remove(note) })
+	return nil
+}
+
+// MetricsAddress is where the sidecar of the data directory serves its metrics; empty
+// when none runs that does.
+func MetricsAddress(c *config.Config) string {
+	b, err := os.ReadFile(filepath.Join(c.DataDir, metricsFile))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
