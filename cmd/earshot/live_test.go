@@ -149,7 +149,7 @@ func TestTop(t *testing.T) {
 		t.Errorf("stuck %+v", top.Stuck)
 	}
 	text, _ := h.run("top")
-	for _, want := range []string{"harbour", "1 run (oldest 10m", "execute_tool sonar", "no sidecar answers"} {
+	for _, want := range []string{"harbour", "1 run (oldest 10m", "execute_tool sonar", "no sidecar runs"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

@@ -127,14 +127,14 @@ func (t *Top) Write(out io.Writer, st Style) error {
 		st.Width = 100
 	}
 	p := &printer{w: out, Style: st}
-	head := "earshot top  " + t.Now.In(st.zone()).Format("15:04:05 MST")
+	head := "earshot top · " + t.Now.In(st.zone()).Format("15:04:05 MST")
 	if s := t.Sidecar; s != nil {
-		head += fmt.Sprintf("   sidecar: %.0f streams, %.1f MB in flight, %.0f records delivered", s.Streams, s.InFlight/1e6, s.Delivered)
+		head += fmt.Sprintf(" · sidecar: %.0f streams, %.1f MB in flight, %.0f records delivered", s.Streams, s.InFlight/1e6, s.Delivered)
 		for _, name := range slices.Sorted(maps.Keys(s.LagBy)) {
 			head += fmt.Sprintf(", %s %.1fs behind", name, s.LagBy[name])
 		}
 	} else {
-		head += "   no sidecar runs on this data_dir, or it has no metrics"
+		head += " · no sidecar runs on this data_dir, or it has no metrics"
 	}
 	for _, part := range fold(head, st.Width) {
 		p.line("", p.bold(part))
