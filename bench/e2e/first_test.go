@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -84,6 +85,34 @@ func TestDefaultMetricsAddressIsTaken(t *testing.T) {
 	h.add("earshot.yaml", "telemetry: {listen: \"127.0.0.1:9464\"}\n")
 	if out, code := h.typed(h.dir, "run", "--until-idle", "300ms", "-c", h.path("earshot.yaml")); code != 1 || !strings.Contains(out, "telemetry.listen names another address") {
 		t.Errorf("a named address: exit %d\n%s", code, out)
+	}
+}
+
+// TestValidateLooksAtTheMachine has a port taken, a data directory that is a file and no
+// engine: validate names each with its key, and is content when all is well.
+func TestValidateLooksAtTheMachine(t *testing.T) {
+	l, err := net.Listen("tcp", freeAddress(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	h := newHome(t)
+	h.write("file", "")
+	tap := fmt.Sprintf("  - {name: t, type: tap, format: agno, listen: %q, upstream: \"http://127.0.0.1:1\"}", l.Addr())
+	h.write("earshot.yaml", "data_dir: file/data\nsources:\n"+tap+"\n")
+	out, code := h.typed(h.dir, "validate", "-c", h.path("earshot.yaml"))
+	if code != 1 || !strings.Contains(out, "data_dir: ") || !strings.Contains(out, "sources[0].listen: ") {
+		t.Errorf("exit %d\n%s", code, out)
+	}
+	h.Setenv("EARSHOT_ENGINE_DIR", h.dir)
+	h.write("earshot.yaml", "data_dir: data\nstore: {binary: "+h.path("file")+"}\nsources:\n"+strings.Replace(tap, l.Addr().String(), freeAddress(t), 1)+"\n")
+	if out, code := h.typed(h.dir, "validate", "-c", h.path("earshot.yaml")); code != 1 || !strings.Contains(out, "store: ") || strings.Contains(out, "listen") {
+		t.Errorf("exit %d\n%s", code, out)
+	}
+	os.Unsetenv("EARSHOT_ENGINE_DIR")
+	h.write("earshot.yaml", "data_dir: data\nsources:\n"+strings.Replace(tap, l.Addr().String(), freeAddress(t), 1)+"\n")
+	if out, code := h.typed(h.dir, "validate", "-c", h.path("earshot.yaml")); code != 0 || !strings.Contains(out, "valid") {
+		t.Errorf("exit %d\n%s", code, out)
 	}
 }
 

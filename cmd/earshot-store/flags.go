@@ -32,7 +32,7 @@ type options struct {
 	parentPID, connections       int
 	maxMemory                    size
 	shutdownTimeout              time.Duration
-	watchStdin, version          bool
+	watchStdin, version, check   bool
 }
 
 func parseFlags(args []string, help io.Writer) (options, error) {
@@ -48,6 +48,7 @@ func parseFlags(args []string, help io.Writer) (options, error) {
 	fs.IntVar(&o.connections, "connections", 8, "statements at one time; more wait")
 	fs.Var(&o.maxMemory, "max-memory", "`SIZE` at which statements are refused, such as 1GiB (default: 90 % of the machine's)")
 	fs.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 10*time.Second, "how long running statements may take to end")
+	fs.BoolVar(&o.check, "check", false, "find the engine library, and exit")
 	fs.BoolVar(&o.version, "version", false, "print the version and exit")
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -57,7 +58,7 @@ func parseFlags(args []string, help io.Writer) (options, error) {
 		}
 		return o, err
 	}
-	if o.version {
+	if o.version || o.check {
 		return o, nil
 	}
 	switch {

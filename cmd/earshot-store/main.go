@@ -38,11 +38,22 @@ func main() {
 		fmt.Println(versionLine())
 		return
 	}
-	if err := run(opt); err != nil {
+	do := run
+	if opt.check {
+		do = check
+	}
+	if err := do(opt); err != nil {
 		fmt.Fprintln(os.Stderr, "earshot-store:", err)
 		os.Exit(1)
 	}
 	os.Exit(0) // not a return: the library's own exit handlers have nothing left to do, and could hang
+}
+
+// check finds the engine library.
+func check(opt options) error {
+	executable, _ := os.Executable()
+	_, err := release.Find(opt.lib, os.Getenv, executable)
+	return err
 }
 
 func run(opt options) error {

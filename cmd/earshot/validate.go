@@ -3,9 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/earshot-dev/earshot/core/app"
 	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/price"
 )
@@ -16,8 +18,9 @@ func newValidate() *cobra.Command {
 		Use:   "validate",
 		Short: "Check a configuration",
 		Long: `Check a configuration: the file with line and column, the decoders (each is
-started and asked whether it takes the source's options), the table of prices, and
-whether the stores can be reached.`,
+started and asked whether it takes the source's options), the table of prices,
+whether the stores can be reached, and whether a run could start here: the data
+directory, the engine, the addresses to listen on.`,
 		Example: `  earshot validate -c earshot.yaml`,
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -43,6 +46,9 @@ whether the stores can be reached.`,
 				if err != nil {
 					return fmt.Errorf("exporters.clickhouse: %w", err)
 				}
+			}
+			if list := app.Environment(c.Context(), cfg); len(list) > 0 {
+				return errors.New("the configuration is valid, and a run cannot start here:\n" + strings.Join(list, "\n"))
 			}
 			_, err = fmt.Fprintln(c.OutOrStdout(), "valid")
 			return err

@@ -7,6 +7,7 @@ package store
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -254,6 +255,20 @@ func (s *Store) start(ctx context.Context, listen string) error {
 	case <-ctx.Done():
 		return fail(ctx.Err())
 	}
+}
+
+// Check reports why an embedded store could not start: its executable or the engine is
+// not here.
+func Check(ctx context.Context, binary string) error {
+	path, err := find(binary)
+	if err != nil {
+		return err
+	}
+	out, err := exec.CommandContext(ctx, path, "--check").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %s", path, cmp.Or(strings.TrimPrefix(strings.TrimSpace(string(out)), "earshot-store: "), err.Error()))
+	}
+	return nil
 }
 
 // find returns the path of the executable.
