@@ -203,7 +203,7 @@ func (r *runner) prepare(ctx context.Context) error {
 	r.later(r.delivery.Close)
 	r.pipeline = pipeline.New(pipeline.Settings{
 		FlushInterval: time.Duration(c.FlushInterval), BatchRows: c.BatchRows, BatchBytes: int64(c.BatchBytes), MaxInFlight: int64(c.MaxInFlight),
-		Assemble: assemble.Settings{IdleRun: time.Duration(c.IdleClose)}, Logger: r.Logger, Metrics: r.metrics,
+		Assemble: assemble.Settings{IdleRun: time.Duration(c.IdleClose), IdleCall: time.Duration(c.IdleCall)}, Logger: r.Logger, Metrics: r.metrics,
 	}, r.check, r.delivery)
 	if err := r.mirror(); err != nil {
 		return err

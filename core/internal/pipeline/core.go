@@ -112,7 +112,7 @@ func (c *core) due(now time.Time) bool {
 		return false
 	}
 	if c.epoch.empty() {
-		return len(c.changed) > 0 || len(c.forget) > 0
+		return len(c.changed) > 0 || len(c.forget) > 0 || c.assembler.Ended()
 	}
 	return now.Sub(c.epoch.began) >= c.p.settings.FlushInterval
 }

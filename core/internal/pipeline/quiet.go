@@ -74,7 +74,7 @@ func (c *core) flushAll(wait *sync.WaitGroup) (done bool) {
 
 func (c *core) quiet() bool {
 	c.collect()
-	if c.sealed.Load() != 0 || !c.epoch.empty() || len(c.changed) != 0 {
+	if c.sealed.Load() != 0 || !c.epoch.empty() || len(c.changed) != 0 || c.assembler.Ended() {
 		return false
 	}
 	for _, s := range c.streams {
