@@ -280,7 +280,7 @@ func (t *table) Export(_ context.Context, b *export.Batch) error {
 		t.letters[l.ID] = l
 	}
 	for _, l := range b.Ledger {
-		l.Seen = 0
+		l.Seen, l.Since = 0, 0
 		t.ledger[l.Stream] = l
 	}
 	for _, s := range b.Streams {

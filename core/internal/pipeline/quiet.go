@@ -18,7 +18,27 @@ func (c *core) idle(now time.Time) error {
 			s.parked = c.enqueue(s, &job{close: true})
 		}
 	}
+	if now.Sub(c.drawn) >= heartbeat {
+		c.beat()
+	}
 	return c.assembler.Idle(now, int(c.sealed.Load()))
+}
+
+// heartbeat is how often an account is drawn although nothing comes.
+const heartbeat = time.Minute
+
+// beat has the account of one stream of each source drawn: that it is of now says that
+// Earshot lives and listens.
+func (c *core) beat() {
+	latest := make(map[*Feed]*stream)
+	for _, s := range c.streams {
+		if was := latest[s.feed]; was == nil || s.touched.After(was.touched) {
+			latest[s.feed] = s
+		}
+	}
+	for _, s := range latest {
+		c.touch(s)
+	}
 }
 
 // flushed reports whether what the decoder has open was given since its last
