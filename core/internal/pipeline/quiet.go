@@ -18,14 +18,11 @@ func (c *core) idle(now time.Time) error {
 			s.parked = c.enqueue(s, &job{close: true})
 		}
 	}
-	if now.Sub(c.drawn) >= heartbeat {
+	if every := c.p.settings.Heartbeat; every > 0 && now.Sub(c.drawn) >= every {
 		c.beat()
 	}
 	return c.assembler.Idle(now, int(c.sealed.Load()))
 }
-
-// heartbeat is how often an account is drawn although nothing comes.
-const heartbeat = time.Minute
 
 // beat has the account of one stream of each source drawn: that it is of now says that
 // Earshot lives and listens.

@@ -75,3 +75,25 @@ func TestHistoryEndsAtOnce(t *testing.T) {
 	}
 	w.run(nil)
 }
+
+// TestAnAccountIsDrawnAlthoughNothingComes: that one is drawn says that Earshot lives.
+func TestAnAccountIsDrawnAlthoughNothingComes(t *testing.T) {
+	w := &world{t: t, dir: t.TempDir(), table: newTable(), files: []*file{{name: "quiet", lines: lines(`{"n":%d,"run":"a","kind":"user","t":1700000}`, 3)}}}
+	w.settings.Heartbeat = time.Millisecond
+	w.during = func(*pipeline.Pipeline) {
+		drawn := func() int {
+			w.table.mu.Lock()
+			defer w.table.mu.Unlock()
+			return w.table.accounts
+		}
+		for end, was := time.Now().Add(10*time.Second), drawn(); drawn() < was+3; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%d accounts in ten seconds", drawn()-was)
+			}
+		}
+	}
+	w.run(nil)
+	if n := w.table.ledger["quiet"].Messages; n != 3 || len(w.table.messages) != 3 {
+		t.Errorf("the account says %d messages", n)
+	}
+}

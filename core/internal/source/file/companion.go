@@ -133,7 +133,7 @@ func (s *Source) deliverBody(ctx context.Context, f *file, st *stream, c *read) 
 	}
 	if pos == 0 {
 		b := c.hand()
-		b.Backlog = true
+		b.Written, b.Backlog = st.anchor, true
 		if err := st.out.Deliver(ctx, b); err != nil {
 			return fmt.Errorf("deliver: %w", err)
 		}
