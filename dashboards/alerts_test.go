@@ -107,10 +107,10 @@ func (a *alarms) fires(title string) bool {
 	return false
 }
 
-var judged = []string{"Work is stuck", "Messages come late", "Delegations are slow", "Earshot is silent"}
+var judged = []string{"Work is stuck", "Messages come late", "Delegations are slow", "Delegations fail", "A tool fails", "Earshot is silent"}
 
-// TestAlertsAreQuiet: a first import, people who take their time, work in the background
-// and clocks that nobody wrote down set off no alarm.
+// TestAlertsAreQuiet: a first import, people who take their time, work in the background,
+// calls that a person denied and times that nobody wrote down set off no alarm.
 func TestAlertsAreQuiet(t *testing.T) {
 	a := newAlarms(t)
 	b := &export.Batch{Ledger: []msg.Ledger{{
@@ -118,7 +118,9 @@ func TestAlertsAreQuiet(t *testing.T) {
 	}}}
 	for n := range 10 {
 		b.Messages = append(b.Messages, a.said(time.Duration(n+5)*time.Minute, msg.Millis), a.said(50*time.Second, msg.Inferred), a.said(0, msg.Millis))
-		b.Spans = append(b.Spans, a.work(msg.SpanDelegation, 20*time.Minute, 10*time.Minute, func(s *msg.Span) { s.Delegate.Async = true }))
+		denied := func(s *msg.Span) { s.Outcome, s.ErrorType = msg.OutcomeError, "denied" }
+		b.Spans = append(b.Spans, a.work(msg.SpanDelegation, 20*time.Minute, 10*time.Minute, func(s *msg.Span) { s.Delegate.Async = true }),
+			a.work(msg.SpanTool, 20*time.Minute, time.Second, denied), a.work(msg.SpanDelegation, 20*time.Minute, time.Second, denied))
 	}
 	b.Spans = append(b.Spans, a.work(msg.SpanTool, 5*time.Hour, 0, func(s *msg.Span) {
 		s.Events = []msg.SpanEvent{{Time: s.Start, Name: msg.WaitStart.String()}}
@@ -139,7 +141,8 @@ func TestAlertsFire(t *testing.T) {
 	}}, Spans: []msg.Span{a.work(msg.SpanTool, 26*time.Hour, 0, nil)}}
 	for range 10 {
 		b.Messages = append(b.Messages, a.said(5*time.Minute, msg.Millis))
-		b.Spans = append(b.Spans, a.work(msg.SpanDelegation, 20*time.Minute, 10*time.Minute, nil))
+		broken := func(s *msg.Span) { s.Outcome, s.ErrorType = msg.OutcomeError, "timeout" }
+		b.Spans = append(b.Spans, a.work(msg.SpanDelegation, 20*time.Minute, 10*time.Minute, broken), a.work(msg.SpanTool, 20*time.Minute, time.Second, broken))
 	}
 	a.store(b)
 	for _, title := range judged {

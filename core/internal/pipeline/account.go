@@ -189,14 +189,13 @@ func alive(m *msg.Message, f *frame.Frame, b *frame.Batch, now time.Time) int64 
 	if b == nil { // a flush: nothing new came
 		return min(m.Time, now.UnixNano())
 	}
-	came := f.At
+	if !b.Backlog && f.Kind != frame.Body && f.At-m.Time < int64(maxSkew) {
+		return f.At
+	}
 	if b.Written != 0 {
-		came = min(came, b.Written)
+		return min(m.Time, f.At, b.Written)
 	}
-	if !b.Backlog && f.Kind != frame.Body && came-m.Time < int64(maxSkew) {
-		return came
-	}
-	return min(m.Time, came)
+	return min(m.Time, f.At)
 }
 
 // said is the counter of the source's messages of a kind.

@@ -98,7 +98,7 @@ func TestAlive(t *testing.T) {
 		want  int64
 	}{
 		"heard live":                  {now - hour, frame.Event, &frame.Batch{}, now},
-		"a clock that is behind":      {now - 8*hour, frame.Line, &frame.Batch{Written: now}, now},
+		"a clock that is behind":      {now - 8*hour, frame.Line, &frame.Batch{Written: now - 2*hour}, now},
 		"a clock that is ahead":       {now + 8*hour, frame.Event, &frame.Batch{}, now},
 		"a copied transcript":         {now - 100*hour, frame.Line, &frame.Batch{Written: now}, now - 100*hour},
 		"a reloaded conversation":     {now - 2*hour, frame.Body, &frame.Batch{}, now - 2*hour},

@@ -27,6 +27,10 @@ type rule struct {
 	silence              bool // no rows are an alarm too
 }
 
+// failed is the condition for calls that went wrong. That a person said no is no fault
+// of the tool.
+const failed = "status = 'error' AND error_type != 'denied'"
+
 func rules() []rule {
 	return []rule{
 		{
@@ -42,7 +46,7 @@ HAVING count() >= 5`,
 			uid: "earshot-delegation-errors", title: "Delegations fail", severity: "critical", window: 1800, above: 0.2, lasting: "5m", anchor: "delegations-fail",
 			summary: "{{ .Values.A }} of the delegations to {{ .Labels.delegate }} failed in the last 30 minutes.",
 			sql: `
-SELECT delegate_to AS delegate, countIf(status = 'error') / count() AS failed
+SELECT delegate_to AS delegate, countIf(` + failed + `) / count() AS failed
 FROM v_delegations
 WHERE $__timeFilter_ms(ts) AND status != 'running'
 GROUP BY delegate
@@ -51,7 +55,7 @@ HAVING count() >= 5`,
 			uid: "earshot-tool-errors", title: "A tool fails", severity: "warning", window: 1800, above: 0.3, lasting: "10m", anchor: "a-tool-fails",
 			summary: "{{ .Values.A }} of the calls of {{ .Labels.tool }} failed in the last 30 minutes.",
 			sql: `
-SELECT tool_name AS tool, countIf(status = 'error') / count() AS failed
+SELECT tool_name AS tool, countIf(` + failed + `) / count() AS failed
 FROM v_tool_calls
 WHERE $__timeFilter_ms(ts) AND status != 'running' AND NOT is_delegation
 GROUP BY tool
