@@ -26,6 +26,7 @@ type asked struct {
 	sql          string
 	least        time.Duration // width of a point
 	window       time.Duration // of an alert
+	above        float64       // where an alert begins
 }
 
 func (a asked) String() string { return fmt.Sprintf("%s / %s %s", a.board, a.title, a.ref) }
@@ -85,7 +86,7 @@ func queries(t *testing.T) []asked {
 		q := r.Data[0]
 		out = append(out, asked{
 			board: "alerts", title: r.Title, kind: "alert", ref: q.RefID, format: grafana.Format(q.Model.Format), sql: q.Model.RawSQL,
-			window: time.Duration(q.RelativeTimeRange.From) * time.Second,
+			window: time.Duration(q.RelativeTimeRange.From) * time.Second, above: r.Data[1].Model.Conditions[0].Evaluator.Params[0],
 		})
 	}
 	return out
@@ -105,6 +106,7 @@ type alertRule struct {
 			Format     int
 			Type       string
 			Expression string
+			Conditions []struct{ Evaluator struct{ Params []float64 } }
 		}
 	}
 }
@@ -134,7 +136,7 @@ func (w *world) all(a asked) macro.Query {
 		From: w.began.Add(-6 * time.Hour), To: w.began.Add(time.Hour), Interval: max(a.least, time.Minute),
 		Variables: map[string]macro.Value{
 			"format": {All: true}, "agent": {All: true}, "model": {All: true},
-			"trace_id": macro.Of(w.turn), "session": macro.Of(""), "search": macro.Of(""), "steps": macro.Of("0"), "stuck": macro.Of("300000"),
+			"trace_id": macro.Of(w.turn), "session": macro.Of(""), "search": macro.Of(""), "steps": macro.Of("0"),
 		},
 	}
 	if a.kind == "alert" { // they know no variables

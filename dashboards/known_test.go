@@ -143,7 +143,6 @@ func TestNumbersAreTrue(t *testing.T) {
 		{"streaming", "Buffered", nil, 10},
 		{"delegations", "In flight", nil, 1},
 		{"delegations", "Stuck", nil, 2},
-		{"delegations", "Stuck", map[string]string{"stuck": "3600000"}, 0},
 		{"delegations", "Stuck", legion, 0},
 		{"tools", "Running", nil, 1},
 		{"tokens", "Tokens without a price", nil, 40 * 500},

@@ -136,7 +136,7 @@ func (w *world) seed() (err error) {
 		}
 		b.Spans = append(b.Spans, s)
 		m := msg.Message{
-			Key: run, Session: "tides", Run: run, Kind: msg.Usage, Time: start + int64(10*time.Second), Model: s.Model, Agent: s.Agent, Usage: s.Usage,
+			Key: run, Session: "tides", Run: run, Kind: msg.Usage, Time: start + int64(10*time.Second), Precision: msg.Millis, Model: s.Model, Agent: s.Agent, Usage: s.Usage,
 			Host: msg.Host{Tenant: "default", Source: "tap", Format: "agno", ID: msg.NewID("default", "agno", "tides", run), TraceID: s.TraceID, SpanID: s.ID, Ver: 1},
 		}
 		b.Messages = append(b.Messages, m)
@@ -165,5 +165,9 @@ func (w *world) seed() (err error) {
 		}
 		b.Spans = append(b.Spans, s)
 	}
+	asks := b.Spans[40]
+	asks.TraceID, asks.ID = msg.NewTraceID("default", "agno", "tides", "asks"), msg.NewSpanID("default", "agno", "tides", msg.SpanRun, "asks")
+	asks.Events = []msg.SpanEvent{{Time: asks.LastSeen, Name: msg.RunPause.String()}}
+	b.Spans = append(b.Spans, asks)
 	return x.Export(context.Background(), b)
 }

@@ -17,9 +17,9 @@ func TestBoardsShow(t *testing.T) {
 	}{
 		"delegations.json": {[]panel{
 			{"table", "By pair", "p50"}, {"table", "By pair", "p95"}, {"table", "By pair", "p99"}, {"timeseries", "p95 by pair", "p95"}, {"heatmap", "How long delegations take", "30 min"},
-			{"table", "Slowest", "Trace"}, {"stat", "In flight", "running"}, {"stat", "Stuck", "stuck"}, {"table", "Stuck now", "Silent"}, {"timeseries", "Fan-out", "widest"},
+			{"table", "Slowest", "Trace"}, {"stat", "In flight", "running"}, {"stat", "Stuck", "stuck"}, {"table", "Stuck now", "Silent"}, {"table", "Waiting for a person now", "Silent"}, {"timeseries", "Fan-out", "widest"},
 			{"nodeGraph", "Who calls whom", "mainstat"},
-		}, []string{"format", "agent", "stuck"}},
+		}, []string{"format", "agent"}},
 		"trace.json": {[]panel{{"traces", "Waterfall", "spanID"}, {"table", "Critical path", "Time"}, {"table", "Messages", "Text"}}, []string{"trace_id"}},
 		"tools.json": {[]panel{
 			{"table", "By tool", "Calls"}, {"table", "By tool", "Failed"}, {"table", "By tool", "p95"}, {"table", "By tool", "Mean result"}, {"table", "By tool", "Retries"},
@@ -29,7 +29,7 @@ func TestBoardsShow(t *testing.T) {
 			{"timeseries", "Tokens", "read from cache"}, {"timeseries", "Cost", "cost"}, {"table", "By model", "Reasoning"}, {"table", "By agent", "Cost"}, {"table", "By conversation", "Session"}, {"table", "Prices", "Origin"},
 		}, []string{"format", "agent", "model"}},
 		"sessions.json":  {[]panel{{"table", "Conversations", "Begins with"}, {"table", "Turns", "Answer"}, {"table", "What was said", "Turn"}}, []string{"search", "session", "steps"}},
-		"streaming.json": {[]panel{{"heatmap", "First token", "1 s"}, {"stat", "Gap between chunks, p95", "p95"}, {"table", "Responses that stalled longest", "Longest stall"}, {"table", "Stalled now", "Silent"}}, []string{"model", "stuck"}},
+		"streaming.json": {[]panel{{"heatmap", "First token", "1 s"}, {"stat", "Gap between chunks, p95", "p95"}, {"table", "Responses that stalled longest", "Longest stall"}, {"table", "Stalled now", "Silent"}}, []string{"model"}},
 		"self.json": {[]panel{
 			{"timeseries", "Lag", "p95"}, {"stat", "Bytes unaccounted for", "unaccounted"}, {"table", "Account of the sources", "Unaccounted"}, {"table", "Latest dead letters", "Payload"}, {"table", "Decoders", "Problems"},
 		}, []string{"format"}},

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestStuckNow: a delegation that waits for its answer is an open span with its age, the
@@ -16,15 +17,17 @@ func TestStuckNow(t *testing.T) {
 	metrics := freeAddress(t)
 	h := newHome(t)
 	h.write("earshot.yaml", "data_dir: "+h.path("data")+"\ntelemetry: {listen: "+metrics+"}\nsources:\n"+strings.ReplaceAll(files("claude-code", "c/*.jsonl"), "DIR", h.dir)+"\n")
+	// Two hours ago: history that is older is over.
+	hours := strings.NewReplacer("2026-11-02T10:00:", time.Now().Add(-2*time.Hour).UTC().Format("2006-01-02T15:04:"))
 	lines := asked("stuck", 0, "Wait for the tide.")
 	for n := range 5 {
 		call := fmt.Sprintf(`{"type":"tool_use","id":"toolu_poll%d","name":"Bash","input":{"command":"tide"}}`, n)
 		lines += reply("stuck", 2*n+1, fmt.Sprint("m_poll", n), call, "tool_use", 10, 0, 0, 5) +
 			claude("stuck", "user", 2*n+2, fmt.Sprintf(`"isSidechain":false,"message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_poll%d","content":"low"}]}`, n))
 	}
-	h.write("c/stuck.jsonl", lines+reply("stuck", 12, "m_ask", task("toolu_ask", "pilot"), "tool_use", 10, 0, 0, 5))
-	open := `SELECT kind, delegate_to, age_ms > 86400000, silent_ms > 86400000 FROM v_open_spans WHERE kind = 'delegation'`
-	want := "delegation\tpilot\ttrue\ttrue"
+	h.write("c/stuck.jsonl", hours.Replace(lines+reply("stuck", 12, "m_ask", task("toolu_ask", "pilot"), "tool_use", 10, 0, 0, 5)))
+	open := `SELECT kind, delegate_to, state, age_ms > 7000000, silent_ms > 7000000 FROM v_open_spans WHERE kind = 'delegation'`
+	want := "delegation\tpilot\tstuck\ttrue\ttrue"
 	shown := func() bool {
 		got := h.try(open)
 		return len(got) == 1 && strings.ReplaceAll(got[0], "\t1\t1", "\ttrue\ttrue") == want
@@ -47,8 +50,8 @@ func TestStuckNow(t *testing.T) {
 	p.kill()
 	p = h.running()
 	h.until("the delegation to be open still", shown)
-	h.add("c/stuck.jsonl", claude("stuck", "user", 40, `"isSidechain":false,"message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_ask","content":"At noon."}]},"toolUseResult":{"status":"completed"}`)+
-		reply("stuck", 41, "m_done", text("At noon."), "end_turn", 20, 0, 0, 3)+claude("stuck", "system", 42, `"isSidechain":false,"subtype":"turn_duration","durationMs":42000`))
+	h.add("c/stuck.jsonl", hours.Replace(claude("stuck", "user", 40, `"isSidechain":false,"message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_ask","content":"At noon."}]},"toolUseResult":{"status":"completed"}`)+
+		reply("stuck", 41, "m_done", text("At noon."), "end_turn", 20, 0, 0, 3)+claude("stuck", "system", 42, `"isSidechain":false,"subtype":"turn_duration","durationMs":42000`)))
 	var got, left []string
 	h.Cleanup(func() {
 		if h.Failed() {

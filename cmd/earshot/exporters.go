@@ -87,7 +87,10 @@ func metricsReaders(ctx context.Context, c *config.Config, log *slog.Logger) ([]
 // clickhouseSettings are those of the configured server, or of the embedded
 // store when there is none.
 func clickhouseSettings(c *config.Config, dsn string, log *slog.Logger) clickhouse.Settings {
-	s := clickhouse.Settings{Conn: clickhouse.ConnSettings{DSN: dsn, Logger: log}, CreateSchema: true, Logger: log}
+	s := clickhouse.Settings{
+		Conn: clickhouse.ConnSettings{DSN: dsn, Logger: log}, CreateSchema: true, Logger: log,
+		SilentAfter: time.Duration(c.Now.SilentAfter), StuckAfter: time.Duration(c.Now.StuckAfter),
+	}
 	if x := c.Exporters.ClickHouse; x != nil {
 		s.Conn = connSettings(x, log)
 		s.Cluster, s.TTL = x.Cluster, ttl(x)

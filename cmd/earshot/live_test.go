@@ -130,7 +130,7 @@ func TestTailFilters(t *testing.T) {
 
 func TestTop(t *testing.T) {
 	h := newHome(t)
-	stuck := newTurn("stuck", time.Now().Add(-10*time.Minute))
+	stuck := newTurn("stuck", time.Now().Add(-11*time.Minute))
 	stuck.run("turn", "", "pilot", 0, 0)
 	stuck.tool("hang", "turn", "sonar", 3, 3).Agent.Name = "pilot"
 	for i := range stuck.spans {
@@ -149,7 +149,7 @@ func TestTop(t *testing.T) {
 		t.Errorf("stuck %+v", top.Stuck)
 	}
 	text, _ := h.run("top")
-	for _, want := range []string{"harbour", "1 run (oldest 10m", "execute_tool sonar", "no sidecar runs"} {
+	for _, want := range []string{"harbour", "running: nothing", "waiting for a person: nothing", "stuck: 1 run (oldest 11m", "execute_tool sonar", "no sidecar runs"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

@@ -26,15 +26,16 @@ func newTop() *cobra.Command {
 	var every time.Duration
 	c := &cobra.Command{
 		Use:   "top",
-		Short: "Watch what runs now: streams, rates, lag, what is stuck",
+		Short: "Watch what goes on: streams, rates, lag, what runs, waits or is stuck",
 		Long: `Show what has come from each source and how fast, how far the exporters are
-behind, and what runs now: the steps that have been silent longest first, without
-those that only wait for a step below them.
+behind, and what goes on now: what runs, what waits for a person and what is stuck,
+without what only waits for a step below it. From which silence on work is called
+stuck, the configuration says (now.stuck_after).
 
 On a terminal it is drawn again every second until q or Ctrl-C; elsewhere, and with
 -o json, it is one snapshot.`,
 		Example: `  earshot top
-  earshot top -o json | jq '.stuck[] | select(.silent_ms > 300000)'`,
+  earshot top -o json | jq '.stuck[] | {name, silent_ms}'`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if limit < 1 || every < 100*time.Millisecond {
@@ -66,7 +67,7 @@ On a terminal it is drawn again every second until q or Ctrl-C; elsewhere, and w
 	}
 	file.add(c)
 	outputFlag(c, &output)
-	c.Flags().IntVarP(&limit, "limit", "n", 15, "at most `N` steps")
+	c.Flags().IntVarP(&limit, "limit", "n", 15, "at most `N` steps in each state")
 	c.Flags().DurationVar(&every, "every", time.Second, "`DURATION` between two looks")
 	return c
 }

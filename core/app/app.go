@@ -72,6 +72,9 @@ type Running struct {
 // Progress is how far a sidecar has come.
 type Progress = pipeline.Progress
 
+// heartbeat is how often a sidecar to which nothing comes says that it lives.
+const heartbeat = time.Minute
+
 // Run runs a sidecar until ctx ends or it is idle.
 func Run(ctx context.Context, s Settings) error {
 	if s.Drain <= 0 {
@@ -204,9 +207,13 @@ func (r *runner) prepare(ctx context.Context) error {
 		return err
 	}
 	r.later(r.delivery.Close)
+	beat := heartbeat
+	if r.UntilIdle > 0 { // it would never be idle
+		beat = 0
+	}
 	r.pipeline = pipeline.New(pipeline.Settings{
-		FlushInterval: time.Duration(c.FlushInterval), BatchRows: c.BatchRows, BatchBytes: int64(c.BatchBytes), MaxInFlight: int64(c.MaxInFlight),
-		Assemble: assemble.Settings{IdleRun: time.Duration(c.IdleClose)}, Logger: r.Logger, Metrics: r.metrics,
+		FlushInterval: time.Duration(c.FlushInterval), BatchRows: c.BatchRows, BatchBytes: int64(c.BatchBytes), MaxInFlight: int64(c.MaxInFlight), Heartbeat: beat,
+		Assemble: assemble.Settings{IdleRun: time.Duration(c.IdleClose), IdleCall: time.Duration(c.IdleCall)}, Logger: r.Logger, Metrics: r.metrics,
 	}, r.check, r.delivery)
 	if err := r.mirror(); err != nil {
 		return err

@@ -190,7 +190,7 @@ func (o *offline) message(m *msg.Message, f *frame.Frame, nth int64, origin stri
 		o.last = m.Time
 	}
 	m.Host = msg.Host{Tenant: "default", Format: o.format, Seq: uint64(f.Pos + nth), Ver: uint64(f.End), Origin: origin, Offset: f.Pos}
-	if _, err := o.assembler.Apply(m, 1, o.revision, time.Time{}); err != nil {
+	if _, err := o.assembler.Apply(m, 1, o.revision, time.Time{}, m.Time); err != nil {
 		return err
 	}
 	return o.out.Message(m)

@@ -24,6 +24,8 @@ type Config struct {
 	Store Store `yaml:"store"`
 	// How messages travel to the exporters.
 	Delivery Delivery `yaml:"delivery"`
+	// When work that goes on is called silent, and when stuck.
+	Now Now `yaml:"now"`
 	// The journal of what cannot be read a second time: tap, sse, websocket, http
 	// and poll sources. A file is its own journal.
 	Journal Journal `yaml:"journal"`
@@ -154,8 +156,21 @@ type Delivery struct {
 	RetryMax Duration `yaml:"retry_max"`
 	// Batches kept on disk for exporters that are down. Sources wait at this limit.
 	SpoolMax Size `yaml:"spool_max"`
-	// Silence after which a run that never ended is closed.
+	// Silence after which a run that never ended is closed. It counts from what the
+	// records say, or from when they came, not from when Earshot read them.
 	IdleClose Duration `yaml:"idle_close"`
+	// The same for a call without a result, and for the run that waits for it.
+	IdleCall Duration `yaml:"idle_call"`
+}
+
+// Now is when work that goes on is called what.
+type Now struct {
+	// Silence after which work that waits for nothing below it, and for no person, is
+	// called silent.
+	SilentAfter Duration `yaml:"silent_after"`
+	// Silence after which it is called stuck: in top, on the page, on the boards and by
+	// the alert.
+	StuckAfter Duration `yaml:"stuck_after"`
 }
 
 // What the journal does when it is full.

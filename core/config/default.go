@@ -19,7 +19,9 @@ func Default() *Config {
 			RetryMax:      Duration(30 * time.Second),
 			SpoolMax:      4 << 30,
 			IdleClose:     Duration(10 * time.Minute),
+			IdleCall:      Duration(6 * time.Hour),
 		},
+		Now: Now{SilentAfter: Duration(time.Minute), StuckAfter: Duration(10 * time.Minute)},
 		Journal: Journal{
 			MaxSize:       4 << 30,
 			MaxAge:        Duration(168 * time.Hour),

@@ -48,6 +48,7 @@ func (l *loader) validate(c *Config) {
 	l.otlp("exporters.otlp", c.Exporters.OTLP)
 	l.store("store", &c.Store)
 	l.delivery("delivery", &c.Delivery)
+	l.now("now", &c.Now)
 	l.journal("journal", &c.Journal)
 	l.redact("redact", &c.Redact)
 	if c.Telemetry.Listen != "" {
@@ -156,6 +157,14 @@ func (l *loader) delivery(path string, d *Delivery) {
 		l.report(path+".spool_max", "is smaller than batch_bytes, so no batch would fit", "")
 	}
 	l.positive(path+".idle_close", d.IdleClose)
+	l.positive(path+".idle_call", d.IdleCall)
+}
+
+func (l *loader) now(path string, n *Now) {
+	l.positive(path+".silent_after", n.SilentAfter)
+	if l.positive(path+".stuck_after", n.StuckAfter) && n.StuckAfter < n.SilentAfter {
+		l.report(path+".stuck_after", "is less than silent_after", "")
+	}
 }
 
 func (l *loader) journal(path string, j *Journal) {

@@ -76,6 +76,11 @@ type Batch struct {
 	// Data is the buffer in which the Data of all frames lie.
 	Data   []byte
 	Frames []Frame
+	// Written is when the frames were written at the latest, Unix ns: the last change of
+	// their file. Zero: when they were read.
+	Written int64
+	// Backlog says that they were there before their source listened.
+	Backlog bool
 	// Release gives the buffer back; nil when nobody wants it. It is called once,
 	// when no Text aliases the buffer any more.
 	Release func()

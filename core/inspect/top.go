@@ -15,8 +15,10 @@ import (
 type Top struct {
 	Now     time.Time    `json:"now"`
 	Sources []SourceLoad `json:"sources"`
-	Open    []OpenKind   `json:"open"`  // how much of what runs
-	Stuck   []OpenWork   `json:"stuck"` // what runs and has been silent longest, leaves first
+	Open    []OpenKind   `json:"open"`    // how much of what goes on
+	Running []OpenWork   `json:"running"` // what runs, the latest sign of life first
+	Waiting []OpenWork   `json:"waiting"` // what waits for a person, likewise
+	Stuck   []OpenWork   `json:"stuck"`   // what is stuck, likewise
 	Sidecar *Sidecar     `json:"sidecar,omitempty"`
 }
 
@@ -34,15 +36,18 @@ type SourceLoad struct {
 	ByteRate    float64   `json:"bytes_per_second"`
 }
 
-// OpenKind counts open spans.
+// OpenKind counts open spans of a kind in a state.
 type OpenKind struct {
+	State  string `json:"state"` // running, waiting or stuck
 	Kind   string `json:"kind"`
 	Count  uint64 `json:"count"`
 	Oldest uint64 `json:"oldest_ms"`
 }
 
-// OpenWork is an open span.
+// OpenWork is an open span. Its State is running, silent (it runs, and has said nothing
+// for a while), waiting (for a person) or stuck; from when on, the configuration says.
 type OpenWork struct {
+	State     string `json:"state"`
 	TraceID   string `json:"trace_id"`
 	SpanID    string `json:"span_id"`
 	SessionID string `json:"session_id"`
@@ -51,6 +56,47 @@ type OpenWork struct {
 	AgentName string `json:"agent_name,omitempty"`
 	AgeMS     int64  `json:"age_ms"`
 	SilentMS  int64  `json:"silent_ms"`
+	Leaf      bool   `json:"-"` // it does not wait for something below it
+	Leaves    uint64 `json:"-"` // how many leaves are in its state
+}
+
+// Age is how long ago it began.
+func (w OpenWork) Age() time.Duration { return time.Duration(w.AgeMS) * time.Millisecond }
+
+// Silent is how long ago it gave its last sign of life.
+func (w OpenWork) Silent() time.Duration { return time.Duration(w.SilentMS) * time.Millisecond }
+
+// The states of open work.
+const (
+	Running = "running"
+	Silent  = "silent"
+	Waiting = "waiting"
+	Stuck   = "stuck"
+)
+
+// OpenWorks returns what goes on, or only the leaves of it: at most limit in each
+// state, what runs first, then what is silent, waits and is stuck, and of each the
+// latest sign of life first.
+func OpenWorks(ctx context.Context, q Querier, leaves bool, limit int) ([]OpenWork, error) {
+	var out []OpenWork
+	err := q.Each(ctx, `
+		SELECT state, trace_id, toString(span_id), session_id, toString(kind), toString(name), toString(agent_name), toInt64(age_ms), toInt64(silent_ms), toBool(leaf),
+			countIf(leaf) OVER (PARTITION BY state)
+		FROM v_open_spans
+		WHERE leaf OR NOT {leaves:Bool}
+		ORDER BY indexOf(['running', 'silent', 'waiting', 'stuck'], state), silent_ms, span_id
+		LIMIT {limit:UInt32} BY state`, map[string]string{"leaves": strconv.FormatBool(leaves), "limit": strconv.Itoa(limit)}, func(v []any) error {
+		r := reader{values: v}
+		out = append(out, OpenWork{
+			State: r.str(), TraceID: r.str(), SpanID: r.str(), SessionID: r.str(), Kind: r.str(), Name: r.str(), AgentName: r.str(),
+			AgeMS: r.signed(), SilentMS: r.signed(), Leaf: r.flag(), Leaves: r.num(),
+		})
+		return r.err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open spans: %w", err)
+	}
+	return out, nil
 }
 
 // Sidecar is what a running sidecar says of itself.
@@ -63,7 +109,7 @@ type Sidecar struct {
 
 // LoadTop takes a snapshot. before, if there is one, gives the rates.
 func LoadTop(ctx context.Context, q Querier, before *Top, limit int, now time.Time) (*Top, error) {
-	t := &Top{Now: now.UTC(), Sources: []SourceLoad{}, Open: []OpenKind{}, Stuck: []OpenWork{}}
+	t := &Top{Now: now.UTC(), Sources: []SourceLoad{}, Open: []OpenKind{}, Running: []OpenWork{}, Waiting: []OpenWork{}, Stuck: []OpenWork{}}
 	err := q.Each(ctx, `
 		SELECT source, count(), sum(messages), sum(read_bytes), sum(problems), sum(unaccounted_bytes), max(seen_at)
 		FROM source_ledger GROUP BY source ORDER BY source`, nil, func(v []any) error {
@@ -75,28 +121,29 @@ func LoadTop(ctx context.Context, q Querier, before *Top, limit int, now time.Ti
 	if err != nil {
 		return nil, fmt.Errorf("top: sources: %w", err)
 	}
-	err = q.Each(ctx, `SELECT kind, count(), toUInt64(greatest(0, max(age_ms))) FROM open_spans GROUP BY kind ORDER BY kind`, nil, func(v []any) error {
+	err = q.Each(ctx, `
+		SELECT if(state = 'silent', 'running', state) AS does, toString(kind), count(), toUInt64(max(age_ms))
+		FROM v_open_spans GROUP BY does, kind ORDER BY indexOf(['running', 'waiting', 'stuck'], does), kind`, nil, func(v []any) error {
 		r := reader{values: v}
-		t.Open = append(t.Open, OpenKind{Kind: r.str(), Count: r.num(), Oldest: r.num()})
+		t.Open = append(t.Open, OpenKind{State: r.str(), Kind: r.str(), Count: r.num(), Oldest: r.num()})
 		return r.err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("top: open spans: %w", err)
 	}
-	// What waits for something below it is not what is stuck.
-	err = q.Each(ctx, `
-		SELECT trace_id, toString(span_id), session_id, kind, name, agent_name, age_ms, silent_ms
-		FROM open_spans
-		WHERE toString(span_id) NOT IN (SELECT parent_span_id FROM open_spans)
-		ORDER BY silent_ms DESC, span_id LIMIT {limit:UInt32}`, map[string]string{"limit": strconv.Itoa(limit)}, func(v []any) error {
-		r := reader{values: v}
-		t.Stuck = append(t.Stuck, OpenWork{
-			TraceID: r.str(), SpanID: r.str(), SessionID: r.str(), Kind: r.str(), Name: r.str(), AgentName: r.str(), AgeMS: r.signed(), SilentMS: r.signed(),
-		})
-		return r.err
-	})
+	works, err := OpenWorks(ctx, q, true, limit)
 	if err != nil {
-		return nil, fmt.Errorf("top: open spans: %w", err)
+		return nil, fmt.Errorf("top: %w", err)
+	}
+	for _, w := range works {
+		switch w.State {
+		case Waiting:
+			t.Waiting = append(t.Waiting, w)
+		case Stuck:
+			t.Stuck = append(t.Stuck, w)
+		default:
+			t.Running = append(t.Running, w)
+		}
 	}
 	t.rates(before)
 	return t, nil
@@ -150,17 +197,27 @@ func (t *Top) Write(out io.Writer, st Style) error {
 		p.line("", line)
 	}
 	p.line("", "")
-	var open []string
-	for _, k := range t.Open {
-		open = append(open, fmt.Sprintf("%s (oldest %s)", plural(int(k.Count), k.Kind), Span(time.Duration(k.Oldest)*time.Millisecond)))
-	}
-	p.line("", p.bold("running: "), or(strings.Join(open, ", "), "nothing"))
-	if len(t.Stuck) > 0 {
-		p.line("", p.dim(fmt.Sprintf("%9s %9s  %-34s %-20s %-14s %s", "silent", "age", "what", "agent", "session", "trace")))
-	}
-	for _, s := range t.Stuck {
-		p.line("", fmt.Sprintf("%9s %9s  %-34s %-20s %-14s %s", Span(time.Duration(s.SilentMS)*time.Millisecond), Span(time.Duration(s.AgeMS)*time.Millisecond),
-			Clip(s.Name, 34), Clip(or(s.AgentName, "?"), 20), Clip(s.SessionID, 14), s.TraceID))
+	for _, state := range []struct {
+		name, words string
+		works       []OpenWork
+	}{{Running, "running", t.Running}, {Waiting, "waiting for a person", t.Waiting}, {Stuck, "stuck", t.Stuck}} {
+		var open []string
+		for _, k := range t.Open {
+			if k.State == state.name {
+				open = append(open, fmt.Sprintf("%s (oldest %s)", plural(int(k.Count), k.Kind), Span(time.Duration(k.Oldest)*time.Millisecond)))
+			}
+		}
+		p.line("", p.bold(state.words+": "), or(strings.Join(open, ", "), "nothing"))
+		p.works(state.works)
 	}
 	return p.err
+}
+
+func (p *printer) works(list []OpenWork) {
+	if len(list) > 0 {
+		p.line("", p.dim(fmt.Sprintf("%9s %9s  %-34s %-20s %-14s %s", "silent", "age", "what", "agent", "session", "trace")))
+	}
+	for _, w := range list {
+		p.line("", fmt.Sprintf("%9s %9s  %-34s %-20s %-14s %s", Span(w.Silent()), Span(w.Age()), Clip(w.Name, 34), Clip(or(w.AgentName, "?"), 20), Clip(w.SessionID, 14), w.TraceID))
+	}
 }

@@ -50,6 +50,7 @@ type Ledger struct {
 	Unknown  int64 // messages of kind unknown
 	Problems int64
 
-	Seen int64 // ns
-	Ver  uint64
+	Seen  int64 // ns
+	Since int64 // when the sidecar that drew it began to listen, ns
+	Ver   uint64
 }

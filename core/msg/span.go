@@ -113,6 +113,9 @@ type Span struct {
 	Links  []SpanLink
 
 	LastSeen int64 // Unix ns of the last event that belongs to it
+	// Alive is when whoever does the work gave its last sign of life, by Earshot's clock
+	// where it was heard live: Unix ns. It is LastSeen unless the sender's clock is wrong.
+	Alive int64
 }
 
 // SpanEvent is something that happened within a span.

@@ -26,6 +26,7 @@ var elsewhere = map[string]string{
 	"Shown":           "only a store shows open spans",
 	"Worked":          "the duration in the table delegations",
 	"LastSeen":        "equals End once a span has ended; a column of open_spans",
+	"Alive":           "only what has not ended needs it; a column of open_spans",
 	"Tool.Arguments":  "not kept in a span",
 	"Delegate.Task":   "not kept in a span",
 	"ArgumentShape":   "a column of tool_calls", "Attempt": "a column of tool_calls",

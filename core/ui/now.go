@@ -4,14 +4,9 @@ import (
 	"net/http"
 	"strconv"
 	"time"
-)
 
-// Open is work that runs now.
-type Open struct {
-	Kind, Name, Agent, Session string
-	Age, Silent                time.Duration
-	Stuck                      bool
-}
+	"github.com/earshot-dev/earshot/core/inspect"
+)
 
 // Said is a message, the latest first.
 type Said struct {
@@ -23,40 +18,29 @@ type Said struct {
 
 type nowPage struct {
 	head
-	Open   []Open
-	Stuck  int
+	Open   []inspect.OpenWork
+	Counts map[string]uint64 // of what does not wait for something below it, by state
 	Latest []Said
 }
 
+// Running is how many pieces of work run, silent or not.
+func (p nowPage) Running() uint64 { return p.Counts[inspect.Running] + p.Counts[inspect.Silent] }
+
 const (
-	stuckAfter = 5 * time.Minute // of silence
-	heard      = 100             // how many messages are shown
+	working = 200 // pieces of work that are shown, of each state
+	heard   = 100 // messages that are shown
 )
 
 // now asks for the messages of an hour: so the tables' order by hour serves,
 // however much there is.
 func (u *UI) now(r *http.Request) (any, error) {
-	p := nowPage{head: head{"Now", "now"}}
-	err := u.q.Each(r.Context(), `
-		SELECT toString(kind), toString(name), toString(agent_name), session_id, age_ms, silent_ms, toString(span_id) NOT IN (SELECT parent_span_id FROM v_open_spans) AS leaf
-		FROM v_open_spans
-		ORDER BY leaf AND silent_ms > {stuck:Int64} DESC, silent_ms DESC, span_id
-		LIMIT 500`, map[string]string{"stuck": strconv.FormatInt(stuckAfter.Milliseconds(), 10)}, func(v []any) error {
-		o := Open{}
-		var age, silent int64
-		var leaf uint8
-		if err := scan(v, &o.Kind, &o.Name, &o.Agent, &o.Session, &age, &silent, &leaf); err != nil {
-			return err
-		}
-		o.Age, o.Silent = time.Duration(age)*time.Millisecond, time.Duration(silent)*time.Millisecond
-		if o.Stuck = leaf == 1 && o.Silent > stuckAfter; o.Stuck {
-			p.Stuck++
-		}
-		p.Open = append(p.Open, o)
-		return nil
-	})
-	if err != nil {
+	p := nowPage{head: head{"Now", "now"}, Counts: make(map[string]uint64)}
+	var err error
+	if p.Open, err = inspect.OpenWorks(r.Context(), u.q, false, working); err != nil {
 		return p, err
+	}
+	for _, o := range p.Open {
+		p.Counts[o.State] = o.Leaves
 	}
 	err = u.q.Each(r.Context(), `
 		SELECT ts, session_id, toString(agent_name), toString(kind),

@@ -100,8 +100,10 @@ func (f flaky) Each(ctx context.Context, sql string, params map[string]string, r
 
 func TestPages(t *testing.T) {
 	open := [][]any{
-		{"tool", "execute_tool sound", "pilot", "s1", int64(900_000), int64(600_000), uint8(1)},
-		{"run", "invoke_agent pilot", "pilot", "s1", int64(900_000), int64(600_000), uint8(0)},
+		{"running", "t2", "3", "s2", "tool", "execute_tool dredge", "diver", int64(3_000), int64(1_000), true, uint64(1)},
+		{"waiting", "t3", "4", "s3", "tool", "execute_tool ask", "diver", int64(3_000), int64(1_000), true, uint64(1)},
+		{"stuck", "t1", "1", "s1", "tool", "execute_tool sound", "pilot", int64(900_000), int64(600_000), true, uint64(1)},
+		{"stuck", "t1", "2", "s1", "run", "invoke_agent pilot", "pilot", int64(900_000), int64(600_000), false, uint64(1)},
 	}
 	for path, c := range map[string]struct {
 		q    canned
@@ -111,7 +113,7 @@ func TestPages(t *testing.T) {
 		"/":                 {canned{}, 200, []string{"Nothing was heard yet"}},
 		"/?search=tide":     {canned{}, 200, []string{"No conversation has “tide”", `value="tide"`}},
 		"/tools":            {canned{}, 200, []string{"No tool call has ended yet"}},
-		"/now":              {canned{"v_open_spans": open}, 200, []string{"execute_tool sound", "15m00s", "10m00s", "stuck"}},
+		"/now":              {canned{"v_open_spans": open}, 200, []string{"execute_tool sound", "15m00s", "10m00s", "1 piece of work running", "1 waiting for a person", "1 stuck", ">waits for a person<"}},
 		"/session/x":        {canned{}, 404, []string{"Not Found"}},
 		"/assets/style.css": {canned{}, 200, []string{"color-scheme: light dark"}},
 		"/assets/keys.js":   {canned{}, 200, []string{"use strict"}},

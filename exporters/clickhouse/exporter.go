@@ -1,6 +1,7 @@
 package clickhouse
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,9 @@ type Settings struct {
 	// Prices are what model_prices has, beside what people insert; the default ones
 	// when nil.
 	Prices *price.Table
+	// SilentAfter and StuckAfter are from when on silent work is called so; 1 and 10
+	// minutes when zero.
+	SilentAfter, StuckAfter time.Duration
 	// Profile names the spans; the default one when nil.
 	Profile *semconv.Profile
 	Logger  *slog.Logger // slog.Default when nil
@@ -73,6 +77,7 @@ func New(_ context.Context, s Settings) (*Exporter, error) {
 	if s.Prices == nil {
 		s.Prices = price.Default()
 	}
+	s.SilentAfter, s.StuckAfter = cmp.Or(s.SilentAfter, time.Minute), cmp.Or(s.StuckAfter, 10*time.Minute)
 	schema := Schema{Database: conn.database, Cluster: s.Cluster, TTL: s.TTL}
 	return &Exporter{settings: s, schema: schema, conn: conn, writers: newWriters(s.Profile, schema), wire: newWire(conn.method)}, nil
 }
@@ -107,6 +112,9 @@ func (x *Exporter) prepared(ctx context.Context) {
 	x.ready = true
 	if err := x.writePrices(ctx); err != nil {
 		x.settings.Logger.Warn("clickhouse: model_prices is not what is configured", "error", err)
+	}
+	if err := x.writeThresholds(ctx); err != nil {
+		x.settings.Logger.Warn("clickhouse: thresholds is not what is configured", "error", err)
 	}
 }
 

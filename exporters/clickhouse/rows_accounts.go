@@ -67,12 +67,12 @@ type ledgerRows struct {
 	read, decoded, quarantined, dropped proto.ColInt64
 	reason                              native.Dict
 	frames, messages, unknown, problems proto.ColInt64
-	seen                                native.Millis
+	seen, since                         native.Millis
 	ver                                 proto.ColUInt64
 }
 
 func newLedgerRows() *ledgerRows {
-	r := &ledgerRows{seen: native.Millis{Zone: "UTC"}}
+	r := &ledgerRows{seen: native.Millis{Zone: "UTC"}, since: native.Millis{Zone: "UTC"}}
 	r.table = table{name: "source_ledger", block: native.NewBlock([]native.Named{
 		{Name: "tenant", Column: &r.tenant}, {Name: "source", Column: &r.source}, {Name: "stream", Column: &r.stream},
 		{Name: "format", Column: &r.format}, {Name: "origin", Column: &r.origin},
@@ -80,7 +80,7 @@ func newLedgerRows() *ledgerRows {
 		{Name: "quarantined_bytes", Column: &r.quarantined}, {Name: "dropped_bytes", Column: &r.dropped},
 		{Name: "reason", Column: &r.reason}, {Name: "frames", Column: &r.frames}, {Name: "messages", Column: &r.messages},
 		{Name: "unknown", Column: &r.unknown}, {Name: "problems", Column: &r.problems},
-		{Name: "seen_at", Column: &r.seen}, {Name: "ver", Column: &r.ver},
+		{Name: "seen_at", Column: &r.seen}, {Name: "since", Column: &r.since}, {Name: "ver", Column: &r.ver},
 	})}
 	return r
 }
@@ -101,5 +101,6 @@ func (r *ledgerRows) add(l *msg.Ledger) {
 	r.unknown.Append(l.Unknown)
 	r.problems.Append(l.Problems)
 	r.seen.Append(l.Seen)
+	r.since.Append(l.Since)
 	r.ver.Append(l.Ver)
 }

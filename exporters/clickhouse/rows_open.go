@@ -1,6 +1,8 @@
 package clickhouse
 
 import (
+	"cmp"
+
 	"github.com/ClickHouse/ch-go/proto"
 
 	"github.com/earshot-dev/earshot/core/msg"
@@ -15,7 +17,7 @@ type openRows struct {
 	profile *semconv.Profile
 
 	tenant, source, format native.Dict
-	ts, lastSeen           native.Time
+	ts, lastSeen, alive    native.Time
 	kind, name             native.Dict
 	session, run, trace    native.Text
 	span                   native.Hex
@@ -28,9 +30,9 @@ type openRows struct {
 }
 
 func newOpenRows(p *semconv.Profile) *openRows {
-	r := &openRows{profile: p, ts: native.Time{Zone: "UTC"}, lastSeen: native.Time{Zone: "UTC"}, span: native.Hex{N: 8}}
+	r := &openRows{profile: p, ts: native.Time{Zone: "UTC"}, lastSeen: native.Time{Zone: "UTC"}, alive: native.Time{Zone: "UTC"}, span: native.Hex{N: 8}}
 	r.table = table{name: "open_spans", block: native.NewBlock([]native.Named{
-		{Name: "tenant", Column: &r.tenant}, {Name: "ts", Column: &r.ts}, {Name: "last_seen", Column: &r.lastSeen},
+		{Name: "tenant", Column: &r.tenant}, {Name: "ts", Column: &r.ts}, {Name: "last_seen", Column: &r.lastSeen}, {Name: "alive_at", Column: &r.alive},
 		{Name: "source", Column: &r.source}, {Name: "format", Column: &r.format},
 		{Name: "kind", Column: &r.kind}, {Name: "name", Column: &r.name},
 		{Name: "session_id", Column: &r.session}, {Name: "run_id", Column: &r.run},
@@ -50,6 +52,7 @@ func (r *openRows) add(s *msg.Span) {
 	r.tenant.Append(s.Tenant)
 	r.ts.Append(s.Start)
 	r.lastSeen.Append(s.LastSeen)
+	r.alive.Append(cmp.Or(s.Alive, s.LastSeen))
 	r.source.Append(s.Source)
 	r.format.Append(s.Format)
 	r.kind.Append(s.Kind.String())

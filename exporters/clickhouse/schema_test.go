@@ -269,7 +269,7 @@ func TestReplicatedSchema(t *testing.T) {
 			t.Errorf("for a cluster: %s", sql)
 		}
 	}
-	if want := len(newWriters(nil, schema).tables()) + 5; tables != want { // three that views feed, prices and migrations
+	if want := len(newWriters(nil, schema).tables()) + 6; tables != want { // three that views feed, prices, thresholds and migrations
 		t.Errorf("%d tables, want %d", tables, want)
 	}
 	if found, _, err := (Schema{Database: s.Database}).plan(t.Context(), conn); err != nil || found.Replicated {

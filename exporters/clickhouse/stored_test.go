@@ -266,7 +266,7 @@ func TestLettersAndLedgerAreStored(t *testing.T) {
 	}
 	ledger := msg.Ledger{
 		Tenant: "default", Source: "legion", Format: "legion", Stream: "st", Origin: "/var/x.jsonl", Read: 100, Decoded: 50, Quarantined: 30, Dropped: 19,
-		Reason: "too_long", Frames: 4, Messages: 3, Unknown: 2, Problems: 1, Seen: seen, Ver: 5,
+		Reason: "too_long", Frames: 4, Messages: 3, Unknown: 2, Problems: 1, Seen: seen, Since: seen, Ver: 5,
 	}
 	export1(t, x, &export.Batch{Letters: []msg.DeadLetter{letter}, Ledger: []msg.Ledger{ledger}})
 	got := rows(t, c, "SELECT * EXCEPT payload, hex(payload) AS payload, payload_truncated FROM dead_letters")
@@ -283,7 +283,7 @@ func TestLettersAndLedgerAreStored(t *testing.T) {
 		"tenant": "default", "source": "legion", "stream": "st", "format": "legion", "origin": "/var/x.jsonl",
 		"read_bytes": json.Number("100"), "decoded_bytes": json.Number("50"), "quarantined_bytes": json.Number("30"), "dropped_bytes": json.Number("19"),
 		"unaccounted_bytes": json.Number("1"), "reason": "too_long", "frames": json.Number("4"), "messages": json.Number("3"),
-		"unknown": json.Number("2"), "problems": json.Number("1"), "seen_at": "2026-03-01 00:00:00.005", "ver": json.Number("5"),
+		"unknown": json.Number("2"), "problems": json.Number("1"), "seen_at": "2026-03-01 00:00:00.005", "since": "2026-03-01 00:00:00.005", "ver": json.Number("5"),
 	}
 	if d := cmp.Diff([]map[string]any{want}, got); d != "" {
 		t.Errorf("source_ledger (-want +got):\n%s", d)

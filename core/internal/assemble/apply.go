@@ -26,6 +26,7 @@ func (g *group) apply(out Emitter, m *msg.Message, stream uint64) (linked bool) 
 	}
 	g.watchSilence(out, r, m)
 	r.touch(m.Time)
+	r.Alive = max(r.Alive, g.alive)
 
 	switch m.Kind {
 	case msg.User:
@@ -55,6 +56,9 @@ func (g *group) apply(out Emitter, m *msg.Message, stream uint64) (linked bool) 
 // applySession takes a message that belongs to no run. It gets no trace: which
 // turn is going on depends on the order in which streams are read.
 func (g *group) applySession(out Emitter, m *msg.Message) bool {
+	if !m.Hidden && m.Precision != msg.Inferred { // bookkeeping is written to sessions that are over, too
+		g.Alive = max(g.Alive, g.alive)
+	}
 	if m.Signal == msg.Link {
 		g.link(out, m.Tool.CallID, m.Delegation)
 	}

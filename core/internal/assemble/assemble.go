@@ -33,7 +33,8 @@ type Store interface {
 
 // Settings are the rules by which silence ends a run.
 type Settings struct {
-	// IdleRun ends a run with nothing open, IdleCall one that waits for a call.
+	// IdleRun ends a run with nothing open, IdleCall a call without a result and the run
+	// that waits for it.
 	IdleRun, IdleCall time.Duration
 	// Again says that there was a life before this one. What it gave last may be with
 	// the exporters and not in the store, if it was killed: spans that were open then
@@ -54,7 +55,8 @@ type Assembler struct {
 	last     *group
 	heard    map[uint64]exchange // by stream
 	shapes   shapes
-	seals    int // how often Seal was called
+	seals    int  // how often Seal was called
+	ended    bool // silence has ended something since
 }
 
 type groupKey struct{ tenant, format, session string }
@@ -108,12 +110,15 @@ func Linked(ver uint64) bool { return ver&linkedBit != 0 }
 // Format, Source, Time and Observed are set by the caller. was is the time under
 // which an incomplete version of the message was given before, if that was
 // another one; that row is to be taken back.
-func (a *Assembler) Apply(m *msg.Message, stream uint64, revision uint32, now time.Time) (was int64, err error) {
+//
+// alive is when its sender was at work, Unix ns: silence counts from there. It may be
+// long before now, when the message is read.
+func (a *Assembler) Apply(m *msg.Message, stream uint64, revision uint32, now time.Time, alive int64) (was int64, err error) {
 	g, err := a.group(m.Host.Tenant, m.Host.Format, m.Session)
 	if err != nil {
 		return 0, err
 	}
-	g.dirty, g.touched, g.Revision = true, now, revision
+	g.dirty, g.touched, g.Revision, g.alive = true, now, revision, alive
 	h := &m.Host
 	if g.local && g.Claims.claim(m, stream) {
 		a.out.Found(h.Format, findingReusedID)
@@ -204,6 +209,7 @@ func (a *Assembler) CloseStream(stream uint64, sessions []RunRef) error {
 // messages that were applied before.
 func (a *Assembler) Seal(state func(key string, open bool, state []byte)) error {
 	a.seals++
+	a.ended = false
 	for _, g := range a.groups {
 		if !g.dirty {
 			continue

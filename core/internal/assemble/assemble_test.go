@@ -90,7 +90,7 @@ func (w *world) apply(list ...msg.Message) {
 		if m.Complete == 0 && m.Kind != msg.Usage {
 			m.Complete = msg.Complete
 		}
-		if _, err := w.a.Apply(&m, 1, 1, time.Unix(0, 0)); err != nil {
+		if _, err := w.a.Apply(&m, 1, 1, time.Unix(0, t0), t0); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -504,11 +504,11 @@ func TestParentsNeverFormACycle(t *testing.T) {
 func TestSilence(t *testing.T) {
 	w := newWorld(t)
 	w.apply(user("a", 0), called("a", "c1", "Sleep", 1))
-	w.idle(time.Unix(0, 0).Add(time.Hour), 0)
+	w.idle(time.Unix(0, t0).Add(time.Hour), 0)
 	if got := w.tree(); got != "" {
 		t.Errorf("a run that waits for a call was ended after an hour:\n%s", got)
 	}
-	w.idle(time.Unix(0, 0).Add(7*time.Hour), 0)
+	w.idle(time.Unix(0, t0).Add(7*time.Hour), 0)
 	w.want(`
 		run a 0-1 idle
 		  chat - 0-1 idle

@@ -51,7 +51,7 @@ func applyAll(tb testing.TB, messages []msg.Message) int {
 	for i := range messages {
 		m := &messages[i]
 		m.Host = msg.Host{Tenant: "t", Source: "s", Format: "legion", Ver: uint64(i)}
-		if _, err := a.Apply(m, 1, 1, now); err != nil {
+		if _, err := a.Apply(m, 1, 1, now, now.UnixNano()); err != nil {
 			tb.Fatal(err)
 		}
 	}

@@ -120,7 +120,7 @@ func (g *group) callSpan(c *call) msg.Span {
 	}
 	return msg.Span{
 		ID: g.span(c.kind(), c.ID), Parent: g.span(msg.SpanRun, c.Run), Kind: c.kind(), State: msg.SpanOpen,
-		Start: c.Start, LastSeen: c.Last, ArgumentBytes: c.Arguments, ArgumentShape: c.Shape, Attempt: uint16(min(c.Failures+1, 1<<16-1)), Model: c.Model,
+		Start: c.Start, LastSeen: c.Last, Alive: c.Alive, ArgumentBytes: c.Arguments, ArgumentShape: c.Shape, Attempt: uint16(min(c.Failures+1, 1<<16-1)), Model: c.Model,
 		Tool:     msg.Tool{CallID: c.ID, Name: c.Tool, Server: c.Server, Internal: c.Internal},
 		Delegate: msg.Delegate{To: to, ChildRun: c.Child, Link: c.Link, Confidence: c.Confidence, Async: c.Async},
 		Events:   slices.Clone(c.Events),
@@ -168,7 +168,7 @@ func (g *group) worked(out Emitter, r *run, end int64) {
 func (g *group) runSpan(r *run) msg.Span {
 	s := msg.Span{
 		ID: g.span(msg.SpanRun, r.ID), Kind: msg.SpanRun, State: msg.SpanOpen,
-		Start: r.Start, LastSeen: r.Last, Agent: r.Agent,
+		Start: r.Start, LastSeen: r.Last, Alive: r.Alive, Agent: r.Agent,
 		Model: r.Model, Provider: r.Provider, Usage: r.Usage,
 		Outcome: r.Outcome, ErrorType: r.Error, StatusMessage: r.Message,
 		Delegate: msg.Delegate{Link: r.Link, Confidence: r.Confidence},
@@ -266,25 +266,6 @@ func (g *group) giveRun(out Emitter, r *run) {
 	g.worked(out, r, s.End)
 }
 
-// idle ends what has been silent long enough: runs that wait for nothing, and
-// runs that wait for a call.
-func (g *group) idle(runs, calls bool) {
-	waits := g.waiting()
-	if calls {
-		for _, c := range g.Open {
-			if !c.Lost {
-				c.Lost, g.dirty = true, true
-			}
-		}
-	}
-	for _, r := range g.Runs {
-		if r.Ended == running && (runs && !waits[r.ID] || calls) {
-			r.over(bySilence)
-			g.dirty = true
-		}
-	}
-}
-
 func (g *group) closeStream(stream uint64) {
 	delete(g.Turns, stream)
 	if g.local {
@@ -292,9 +273,8 @@ func (g *group) closeStream(stream uint64) {
 		g.dirty = true
 	}
 	for _, r := range g.Runs {
-		if r.Stream == stream && r.Ended == running {
-			r.over(bySilence)
-			g.dirty = true
+		if r.Stream == stream {
+			g.silence(r)
 		}
 	}
 }
@@ -307,7 +287,7 @@ func (g *group) reset(id string) {
 	}
 	g.Runs[id] = &run{
 		ID: r.ID, Parent: r.Parent, Call: r.Call, Link: r.Link, Confidence: r.Confidence, Root: r.Root, Was: r.Was, Left: r.Left,
-		Prev: r.Prev, PrevRoot: r.PrevRoot, Begun: r.Begun, Above: r.Above, Moved: r.Moved, Linked: r.Linked, To: r.To, Stream: r.Stream, Ended: min(r.Ended, byCall), Shown: r.Shown,
+		Prev: r.Prev, PrevRoot: r.PrevRoot, Alive: r.Alive, Begun: r.Begun, Above: r.Above, Moved: r.Moved, Linked: r.Linked, To: r.To, Stream: r.Stream, Ended: min(r.Ended, byCall), Shown: r.Shown,
 	}
 	for _, c := range g.Open {
 		if c.Run == id {

@@ -73,7 +73,7 @@ func TestEarliestRequestBeganTheRun(t *testing.T) {
 		for _, stream := range order {
 			m := user("a", 0)
 			m.Session, m.Key, m.Complete, m.Time, m.Host = "s", "u", msg.Complete, t0, msg.Host{Tenant: "default", Format: "f", Source: "src", Ver: stream}
-			if _, err := w.a.Apply(&m, stream, 1, time.Unix(0, 0)); err != nil {
+			if _, err := w.a.Apply(&m, stream, 1, time.Unix(0, t0), t0); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -17,14 +17,14 @@ func TestSilentWhileNothingIsCommitted(t *testing.T) {
 	if err := w.a.Seal(func(string, bool, []byte) {}); err != nil { // and nobody keeps it
 		t.Fatal(err)
 	}
-	w.idle(time.Unix(0, 0).Add(time.Hour), 1)
+	w.idle(time.Unix(0, t0).Add(time.Hour), 1)
 	w.apply(user("b", 10))
-	w.idle(time.Unix(0, 0).Add(10*time.Hour), 1)
+	w.idle(time.Unix(0, t0).Add(10*time.Hour), 1)
 	w.seal()
 	if g := w.a.groups[groupKey{"default", "f", "s"}]; g == nil || g.Runs["b"] == nil || g.Runs["b"].Prev != "a" {
 		t.Error("the turn before is forgotten")
 	}
-	if w.idle(time.Unix(0, 0).Add(20*time.Hour), 0); len(w.a.groups) != 0 {
+	if w.idle(time.Unix(0, t0).Add(20*time.Hour), 0); len(w.a.groups) != 0 {
 		t.Error("a session that is over and stored is held in memory")
 	}
 	w.apply(user("c", 20))
@@ -38,7 +38,7 @@ func TestSilentWhileNothingIsCommitted(t *testing.T) {
 // An open session is not held in memory for as long as it may stay silent. What comes
 // of it is what would have come of one that is.
 func TestOpenSessionsAreNotHeld(t *testing.T) {
-	at := func(d time.Duration) time.Time { return time.Unix(0, 0).Add(d) }
+	at := func(d time.Duration) time.Time { return time.Unix(0, t0).Add(d) }
 	const ended = `
 		run a 0-1 idle
 		  chat - 0-1 idle
@@ -107,12 +107,12 @@ func TestManyWakeInTurn(t *testing.T) {
 	w := newWorld(t)
 	const open = 3*mostWoken - 1
 	for i := range open {
-		if err := w.a.Resume(groupKey{"default", "f", strconv.Itoa(i)}.String(), time.Unix(0, 0)); err != nil {
+		if err := w.a.Resume(groupKey{"default", "f", strconv.Itoa(i)}.String(), time.Unix(0, t0)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for n, want := range []int{2*mostWoken - 1, mostWoken - 1, 0} {
-		if w.idle(time.Unix(0, 0).Add(time.Hour), 0); len(w.a.asleep) != want {
+		if w.idle(time.Unix(0, t0).Add(time.Hour), 0); len(w.a.asleep) != want {
 			t.Errorf("look %d: %d of %d are asleep, want %d", n, len(w.a.asleep), open, want)
 		}
 	}
@@ -132,4 +132,84 @@ func spanKey(w *world, run string) string {
 		}
 	}
 	return ""
+}
+
+// Silence counts from when the sender was at work, not from when its words are read, and
+// the state keeps it.
+func TestSilenceCountsFromTheSender(t *testing.T) {
+	at := func(d time.Duration) time.Time { return time.Unix(0, t0).Add(d) }
+	put := func(w *world, read, alive time.Time, list ...msg.Message) {
+		for _, m := range list {
+			m.Session, m.Host, m.Complete = "s", msg.Host{Tenant: "default", Format: "f", Source: "src"}, msg.Complete
+			m.Key, m.Time = string(m.Kind.String()+m.Run+m.Tool.CallID), t0+m.Time*sec
+			if _, err := w.a.Apply(&m, 1, 1, read, alive.UnixNano()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	year := 365 * 24 * time.Hour
+	t.Run("history", func(t *testing.T) {
+		w := newWorld(t)
+		put(w, at(year), at(0), user("a", 0), called("a", "c1", "Sleep", 1))
+		w.seal()
+		if w.idle(at(year+settled-1), 0); w.a.Ended() {
+			t.Error("it was ended while the rest of it may be on its way")
+		}
+		if w.idle(at(year+settled), 0); !w.a.Ended() {
+			t.Error("what was silent for a year is not ended")
+		}
+		w.want(`
+		run a 0-1 idle
+		  chat - 0-1 idle
+		  tool Sleep 1-1 idle cancelled:no_result
+		`)
+		if w.a.Ended() || len(w.open) > 0 {
+			t.Errorf("open: %d", len(w.open))
+		}
+	})
+	t.Run("clocks", func(t *testing.T) {
+		for name, clock := range map[string]time.Duration{"behind": -8 * time.Hour, "ahead": 8 * time.Hour} {
+			w := newWorld(t)
+			put(w, at(-clock), at(-clock), user("a", 0), called("a", "c1", "Sleep", 1)) // by the sender's clock it is t0
+			w.seal()
+			if w.idle(at(-clock+time.Hour), 0); w.a.Ended() {
+				t.Errorf("%s: a call that waits is ended", name)
+			}
+			if w.idle(at(-clock+7*time.Hour), 0); !w.a.Ended() {
+				t.Errorf("%s: it runs for ever", name)
+			}
+		}
+	})
+	t.Run("a turn that was interrupted last year", func(t *testing.T) {
+		w := newWorld(t)
+		put(w, at(year), at(0), user("a", 0), called("a", "c1", "Sleep", 1))
+		put(w, at(year), at(year), user("b", int64(year/time.Second)), called("b", "c2", "Read", int64(year/time.Second)))
+		w.seal()
+		w.idle(at(year+settled), 0)
+		w.seal()
+		if _, open := w.open[w.a.groups[groupKey{"default", "f", "s"}].span(msg.SpanTool, "c1")]; open || len(w.open) != 2 {
+			t.Errorf("%d open, the old call: %t", len(w.open), open)
+		}
+	})
+	t.Run("after a restart", func(t *testing.T) {
+		w := newWorld(t)
+		put(w, at(0), at(0), user("a", 0))
+		w.restart()
+		for key := range w.state {
+			if err := w.a.Resume(key, at(time.Hour)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if w.idle(at(time.Hour+settled), 0); !w.a.Ended() {
+			t.Error("the restart counts as a sign of life")
+		}
+	})
+	t.Run("bookkeeping", func(t *testing.T) {
+		w := newWorld(t)
+		put(w, at(year), at(0), user("a", 0))
+		put(w, at(year), at(year), msg.Message{Kind: msg.Status, Precision: msg.Inferred})
+		if w.idle(at(year+settled), 0); !w.a.Ended() {
+			t.Error("a record without a time keeps a run of last year open")
+		}
+	})
 }

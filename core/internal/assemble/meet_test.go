@@ -41,7 +41,7 @@ func play(t *testing.T, scripts []script, order []string, h how) map[string]msg.
 			if m.Precision == msg.Inferred && m.Kind == msg.Delegation {
 				m.Precision = msg.Millis
 			}
-			if _, err := w.a.Apply(&m, uint64(at+1), 1, time.Unix(0, 0)); err != nil {
+			if _, err := w.a.Apply(&m, uint64(at+1), 1, time.Unix(0, t0), t0); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -74,7 +74,7 @@ func TestMessagesHaveTheNameOfTheirRun(t *testing.T) {
 	w.apply(user("a", 0), delegated("a", "d", "scout", 1), first)
 	m := tokens("x", "r1", 3, 10)
 	m.Session, m.Host, m.Time = "s", msg.Host{Tenant: "default", Format: "f"}, t0+3*sec
-	if _, err := w.a.Apply(&m, 1, 1, time.Unix(0, 0)); err != nil {
+	if _, err := w.a.Apply(&m, 1, 1, time.Unix(0, t0), t0); err != nil {
 		t.Fatal(err)
 	}
 	if m.Agent.Name != "scout" {

@@ -33,8 +33,9 @@ const (
 type group struct {
 	key     groupKey
 	dirty   bool
-	sealed  int // which call of Seal gave it last
-	touched time.Time
+	sealed  int       // which call of Seal gave it last
+	touched time.Time // when a message of it was read last
+	alive   int64     // Apply's, of the message at hand
 	recent  recent
 	shapes  *shapes
 	again   bool // Settings.Again
@@ -59,6 +60,8 @@ type group struct {
 	// Partial has the times under which incomplete messages were given, because the
 	// time is part of a row's place and the complete message may have another.
 	Partial map[string]int64 `json:"partial,omitempty"`
+	// Alive is when somebody was at work by a message that is of no run; Unix ns.
+	Alive int64 `json:"alive,omitempty"`
 	// Meeting is all that there is of a group that is no session.
 	Meeting *meeting `json:"meeting,omitempty"`
 	// Claims are the ids in use, of a format whose ids are local.
@@ -150,6 +153,7 @@ type run struct {
 
 	Start  int64           `json:"start"`
 	Last   int64           `json:"last"`
+	Alive  int64           `json:"alive,omitempty"` // when its sender was at work last, by Earshot's clock; Unix ns
 	End    int64           `json:"end,omitempty"`   // told by the protocol
 	Input  int64           `json:"input,omitempty"` // when the model last got something to answer
 	Ended  endedBy         `json:"ended,omitempty"`
@@ -235,6 +239,7 @@ type call struct {
 	Start      int64           `json:"start"`
 	Inferred   bool            `json:"inferred,omitempty"` // Start is not the protocol's
 	Last       int64           `json:"last"`
+	Alive      int64           `json:"alive,omitempty"` // as a run's
 	Arguments  uint32          `json:"arguments,omitempty"`
 	Hash       uint64          `json:"hash,omitempty"`     // of the arguments
 	Shape      string          `json:"shape,omitempty"`    // of them, too
@@ -247,6 +252,9 @@ type call struct {
 
 	changed bool
 }
+
+// pending reports whether a result of the call is still expected.
+func (c *call) pending() bool { return !c.Lost && !c.Given }
 
 func openGroup(key groupKey, state []byte) (*group, error) {
 	g := &group{key: key}
@@ -295,7 +303,7 @@ func (g *group) add(out Emitter, r *run) {
 	for i, id := range g.Order[:over] {
 		old := g.Runs[id]
 		if waits == nil && old.Ended > bySilence {
-			waits = g.waiting()
+			waits = g.waiting(false)
 		}
 		if old.Ended > bySilence && !waits[id] || len(g.Order)-i > maxRuns {
 			if !old.Given && old.Start != 0 {
@@ -310,10 +318,14 @@ func (g *group) add(out Emitter, r *run) {
 	g.Order = slices.Delete(g.Order, kept, over)
 }
 
-// waiting has the runs that wait for a call, and the runs above them.
-func (g *group) waiting() map[string]bool {
+// waiting has the runs that wait for a call, or only for one that may yet be answered,
+// and the runs above them.
+func (g *group) waiting(pending bool) map[string]bool {
 	waits := make(map[string]bool)
 	for _, c := range g.Open {
+		if pending && !c.pending() {
+			continue
+		}
 		for id := c.Run; id != "" && !waits[id]; {
 			waits[id] = true
 			r := g.Runs[id]
@@ -346,8 +358,10 @@ func (g *group) finished(t *told) {
 
 // open reports whether anything of the group is still running.
 func (g *group) open() bool {
-	if len(g.Open) > 0 {
-		return true
+	for _, c := range g.Open {
+		if c.pending() {
+			return true
+		}
 	}
 	for _, r := range g.Runs {
 		if r.Ended == running {

@@ -175,6 +175,7 @@ func (g *group) begin(out Emitter, r *run, m *msg.Message) msg.SpanID {
 		g.watchDelegation(out, r, c, m)
 	}
 	c.changed, c.Given, c.Lost = true, false, false
+	c.Alive = max(c.Alive, g.alive)
 	keep(&c.Tool, m.Tool.Name)
 	keep(&c.Server, m.Tool.Server)
 	keep(&c.Model, m.Model)
@@ -259,7 +260,7 @@ func (g *group) end(out Emitter, r *run, m *msg.Message) msg.SpanID {
 	keep(&c.To, m.Delegation.To)
 	id := g.span(c.kind(), c.ID)
 	if m.Complete == msg.Partial {
-		c.Last, c.changed = max(c.Last, m.Time), true
+		c.Last, c.Alive, c.changed = max(c.Last, m.Time), max(c.Alive, g.alive), true
 		return id
 	}
 	g.answered(out, c, outcomeOf(m))
@@ -347,7 +348,7 @@ func (g *group) signal(out Emitter, r *run, m *msg.Message) {
 			if len(c.Events) < maxEvents {
 				c.Events = append(c.Events, msg.SpanEvent{Time: m.Time, Name: m.Signal.String(), Attrs: awaited(m)})
 			}
-			c.Last, c.changed = max(c.Last, m.Time), true
+			c.Last, c.Alive, c.changed = max(c.Last, m.Time), max(c.Alive, g.alive), true
 		} else {
 			r.event(m.Time, m.Signal.String(), awaited(m)...)
 		}

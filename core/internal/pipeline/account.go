@@ -55,7 +55,7 @@ func (c *core) account(s *stream, j *job, r *wire.Result) (kept bool, err error)
 		if nth++; f.Pos != last {
 			last, nth = f.Pos, 0
 		}
-		took, err := c.message(s, m, f, nth, now)
+		took, err := c.message(s, m, f, nth, now, j.batch)
 		if err != nil {
 			return kept, err
 		}
@@ -116,8 +116,9 @@ func (c *core) count(s *stream, f *frame.Frame, bad bool) {
 	}
 }
 
-// message gives the nth message of a frame its place and puts it into the epoch.
-func (c *core) message(s *stream, m *msg.Message, f *frame.Frame, nth int, now time.Time) (kept bool, err error) {
+// message gives the nth message of a frame of the batch, which is nil for a flush, its
+// place and puts it into the epoch.
+func (c *core) message(s *stream, m *msg.Message, f *frame.Frame, nth int, now time.Time, b *frame.Batch) (kept bool, err error) {
 	rec := &s.record
 	if err := m.Validate(); err != nil {
 		if !c.replaying(s, f.End) {
@@ -150,7 +151,7 @@ func (c *core) message(s *stream, m *msg.Message, f *frame.Frame, nth int, now t
 		Tenant: s.feed.tenant, Source: s.feed.source, Format: s.format.name,
 		Seq: uint64(pos), Ver: uint64(f.End), Observed: f.At, Origin: rec.Origin, Offset: f.Pos,
 	}
-	was, err := c.assembler.Apply(m, s.name, s.format.info.Revision, now)
+	was, err := c.assembler.Apply(m, s.name, s.format.info.Revision, now, alive(m, f, b, now))
 	if err != nil {
 		return false, err
 	}
@@ -174,6 +175,27 @@ func (c *core) message(s *stream, m *msg.Message, f *frame.Frame, nth int, now t
 	}
 	c.touch(s)
 	return true, nil
+}
+
+// maxSkew is by how much clocks are wrong: a time zone that is missing, not more. A
+// transcript that is copied while Earshot listens is older.
+const maxSkew = 24 * time.Hour
+
+// alive is when the sender of a message was at work, as far as Earshot can know, Unix
+// ns. What was written while Earshot listened was written when it came, whatever the
+// sender's clock says. What was there before, or came as a whole document, is as old as
+// it says, and at least as old as the last change of its file.
+func alive(m *msg.Message, f *frame.Frame, b *frame.Batch, now time.Time) int64 {
+	if b == nil { // a flush: nothing new came
+		return min(m.Time, now.UnixNano())
+	}
+	if !b.Backlog && f.Kind != frame.Body && f.At-m.Time < int64(maxSkew) {
+		return f.At
+	}
+	if b.Written != 0 {
+		return min(m.Time, f.At, b.Written)
+	}
+	return min(m.Time, f.At)
 }
 
 // said is the counter of the source's messages of a kind.

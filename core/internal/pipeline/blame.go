@@ -107,7 +107,9 @@ func (j *job) split(from, to int64) []*job {
 	frames := j.batch.Frames
 	add := func(frames []frame.Frame, alone bool) {
 		if len(frames) > 0 {
-			parts = append(parts, &job{stream: j.stream, life: j.life, alone: alone, batch: &frame.Batch{Data: cover(j.batch.Data, frames), Frames: frames}})
+			parts = append(parts, &job{stream: j.stream, life: j.life, alone: alone, batch: &frame.Batch{
+				Data: cover(j.batch.Data, frames), Frames: frames, Written: j.batch.Written, Backlog: j.batch.Backlog,
+			}})
 		}
 	}
 	first := slices.IndexFunc(frames, func(f frame.Frame) bool { return f.End > from })

@@ -28,6 +28,8 @@ type core struct {
 	relinks   []relink
 	troubles  map[string]bool
 	sealed    atomic.Int32 // epochs that are not committed yet
+	began     time.Time    // when the pipeline began to listen
+	drawn     time.Time    // when an account was drawn last
 	spans     map[spanKind]prometheus.Counter
 }
 
@@ -51,6 +53,8 @@ func (c *core) init(p *Pipeline) {
 	c.shelf.messages = int(min(p.settings.BatchBytes/messageBytes, int64(p.settings.BatchRows)))
 	c.shelf.spans = c.shelf.messages / 2
 	c.epoch = newEpoch(&c.shelf)
+	c.began = time.Now()
+	c.drawn = c.began
 }
 
 // messageBytes is how many bytes of frames make a message, or more.
@@ -112,7 +116,7 @@ func (c *core) due(now time.Time) bool {
 		return false
 	}
 	if c.epoch.empty() {
-		return len(c.changed) > 0 || len(c.forget) > 0
+		return len(c.changed) > 0 || len(c.forget) > 0 || c.assembler.Ended()
 	}
 	return now.Sub(c.epoch.began) >= c.p.settings.FlushInterval
 }

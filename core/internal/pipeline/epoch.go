@@ -128,9 +128,10 @@ func (c *core) seal(ctx context.Context, then func()) error {
 	now := time.Now().UnixNano()
 	for s := range c.changed {
 		d.Streams = append(d.Streams, s.record)
-		e.batch.Ledger = append(e.batch.Ledger, s.ledger(now))
+		e.batch.Ledger = append(e.batch.Ledger, s.ledger(now, c.began.UnixNano()))
 	}
 	clear(c.changed)
+	c.drawn = time.Now()
 	d.Forget = append(d.Forget, c.forget...)
 	c.forget = nil
 	e.batch.ID = identity(e.batch)
@@ -167,7 +168,7 @@ func (c *core) anchor() error {
 }
 
 // ledger is the stream's account.
-func (s *stream) ledger(now int64) msg.Ledger {
+func (s *stream) ledger(now, since int64) msg.Ledger {
 	r := &s.record
 	read := r.Pos
 	if r.Replay != nil {
@@ -177,7 +178,7 @@ func (s *stream) ledger(now int64) msg.Ledger {
 		Tenant: s.feed.tenant, Source: r.Source, Format: s.format.name, Stream: r.Key, Origin: r.Origin,
 		Read: read, Decoded: r.Decoded, Quarantined: r.Quarantined, Dropped: r.Dropped,
 		Frames: r.Frames, Messages: r.Messages, Unknown: r.Unknown, Problems: r.Problems,
-		Seen: now, Ver: uint64(read),
+		Seen: now, Since: since, Ver: uint64(read),
 	}
 }
 
@@ -206,6 +207,9 @@ func identity(b *export.Batch) string {
 	}
 	for i := range b.Ledger {
 		row([]byte(b.Ledger[i].Stream), b.Ledger[i].Ver)
+		if len(b.Ledger) == b.Len() { // it says only that Earshot lives, and when
+			row(nil, uint64(b.Ledger[i].Seen))
+		}
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/internal/assemble"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
@@ -53,7 +55,7 @@ func TestShelfKeepsOne(t *testing.T) {
 // TestEpochWaitsForTheOneBefore says that an epoch is not sealed by time while
 // another is with the exporters.
 func TestEpochWaitsForTheOneBefore(t *testing.T) {
-	c := &core{p: &Pipeline{settings: Settings{FlushInterval: time.Second}}}
+	c := &core{p: &Pipeline{settings: Settings{FlushInterval: time.Second}}, assembler: assemble.New(assemble.Settings{}, nil, nil)}
 	c.epoch = newEpoch(&c.shelf)
 	now := time.Now()
 	if c.due(now) {
@@ -83,5 +85,30 @@ func TestListsAreMadeAtOnce(t *testing.T) {
 	s.note(&export.Batch{Messages: make([]msg.Message, 800), Spans: make([]msg.Span, 400)})
 	if l := s.take(); cap(l.messages) != 900 || cap(l.spans) != 450 || len(l.messages)+len(l.spans) != 0 {
 		t.Errorf("room for %d messages and %d spans", cap(l.messages), cap(l.spans))
+	}
+}
+
+// TestAlive says from when on a sender's silence counts.
+func TestAlive(t *testing.T) {
+	const hour, now = int64(time.Hour), int64(1_800_000_000e9)
+	for name, x := range map[string]struct {
+		says  int64 // the record
+		kind  frame.Kind
+		batch *frame.Batch
+		want  int64
+	}{
+		"heard live":                  {now - hour, frame.Event, &frame.Batch{}, now},
+		"a clock that is behind":      {now - 8*hour, frame.Line, &frame.Batch{Written: now - 2*hour}, now},
+		"a clock that is ahead":       {now + 8*hour, frame.Event, &frame.Batch{}, now},
+		"a copied transcript":         {now - 100*hour, frame.Line, &frame.Batch{Written: now}, now - 100*hour},
+		"a reloaded conversation":     {now - 2*hour, frame.Body, &frame.Batch{}, now - 2*hour},
+		"history":                     {now - 100*hour, frame.Line, &frame.Batch{Written: now - 90*hour, Backlog: true}, now - 100*hour},
+		"history of the last minutes": {now - hour/60, frame.Line, &frame.Batch{Written: now, Backlog: true}, now - hour/60},
+		"history from the future":     {now + hour, frame.Line, &frame.Batch{Written: now - hour, Backlog: true}, now - hour},
+		"what a decoder had open":     {now - hour, frame.Line, nil, now - hour},
+	} {
+		if got := alive(&msg.Message{Time: x.says}, &frame.Frame{Kind: x.kind, At: now}, x.batch, time.Unix(0, now)); got != x.want {
+			t.Errorf("%s: %s ago", name, time.Duration(now-got))
+		}
 	}
 }

@@ -44,6 +44,7 @@ type Settings struct {
 	FlushIdle     time.Duration // silence after which what a decoder has open is given; 2 s
 	ParkIdle      time.Duration // silence after which a decoder is closed, to be opened again from its snapshot; 1 min
 	SnapEvery     time.Duration // how often a stream that goes on is asked for a snapshot; 1 s
+	Heartbeat     time.Duration // how often an account is drawn although nothing comes; never
 	Lanes         int           // of a format; 2
 	MaxLetter     int           // bytes of a dead letter's payload; 1 MiB
 	Assemble      assemble.Settings

@@ -240,6 +240,7 @@ type table struct {
 	ledger   map[string]msg.Ledger
 	streams  map[string]msg.Stream
 	rows     int
+	accounts int
 	fail     func(n int) error
 	calls    int
 }
@@ -279,8 +280,9 @@ func (t *table) Export(_ context.Context, b *export.Batch) error {
 		l.Seen = 0
 		t.letters[l.ID] = l
 	}
+	t.accounts += len(b.Ledger)
 	for _, l := range b.Ledger {
-		l.Seen = 0
+		l.Seen, l.Since = 0, 0
 		t.ledger[l.Stream] = l
 	}
 	for _, s := range b.Streams {

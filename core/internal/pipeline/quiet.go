@@ -18,7 +18,24 @@ func (c *core) idle(now time.Time) error {
 			s.parked = c.enqueue(s, &job{close: true})
 		}
 	}
+	if every := c.p.settings.Heartbeat; every > 0 && now.Sub(c.drawn) >= every {
+		c.beat()
+	}
 	return c.assembler.Idle(now, int(c.sealed.Load()))
+}
+
+// beat has the account of one stream of each source drawn: that it is of now says that
+// Earshot lives and listens.
+func (c *core) beat() {
+	latest := make(map[*Feed]*stream)
+	for _, s := range c.streams {
+		if was := latest[s.feed]; was == nil || s.touched.After(was.touched) {
+			latest[s.feed] = s
+		}
+	}
+	for _, s := range latest {
+		c.touch(s)
+	}
 }
 
 // flushed reports whether what the decoder has open was given since its last
@@ -74,7 +91,7 @@ func (c *core) flushAll(wait *sync.WaitGroup) (done bool) {
 
 func (c *core) quiet() bool {
 	c.collect()
-	if c.sealed.Load() != 0 || !c.epoch.empty() || len(c.changed) != 0 {
+	if c.sealed.Load() != 0 || !c.epoch.empty() || len(c.changed) != 0 || c.assembler.Ended() {
 		return false
 	}
 	for _, s := range c.streams {

@@ -217,7 +217,7 @@ func shrink(b *frame.Batch) *frame.Batch {
 		}
 	}
 	b.Done()
-	return &frame.Batch{Data: data, Frames: frames}
+	return &frame.Batch{Data: data, Frames: frames, Written: b.Written, Backlog: b.Backlog}
 }
 
 // nameOf is a stream's name for the assembler, the same after a restart.

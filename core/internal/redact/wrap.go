@@ -115,7 +115,7 @@ func (r *Redactor) batch(b *frame.Batch) *frame.Batch {
 	if !changed {
 		return b
 	}
-	out := &frame.Batch{Data: make([]byte, 0, size), Frames: frames}
+	out := &frame.Batch{Data: make([]byte, 0, size), Frames: frames, Written: b.Written, Backlog: b.Backlog}
 	for i := range frames {
 		from := len(out.Data)
 		out.Data = append(out.Data, frames[i].Data...)

@@ -24,7 +24,12 @@ type rule struct {
 	lasting              string  // how long it has to stay there
 	anchor               string  // in the runbook
 	sql                  string
+	silence              bool // no rows are an alarm too
 }
+
+// failed is the condition for calls that went wrong. That a person said no is no fault
+// of the tool.
+const failed = "status = 'error' AND error_type != 'denied'"
 
 func rules() []rule {
 	return []rule{
@@ -34,14 +39,14 @@ func rules() []rule {
 			sql: `
 SELECT ` + pair + ` AS pair, quantileExact(0.95)(duration_ms) / 1000 AS p95_seconds
 FROM v_delegations
-WHERE $__timeFilter_ms(ts) AND status != 'running'
+WHERE $__timeFilter_ms(ts) AND status != 'running' AND NOT async
 GROUP BY pair
 HAVING count() >= 5`,
 		}, {
 			uid: "earshot-delegation-errors", title: "Delegations fail", severity: "critical", window: 1800, above: 0.2, lasting: "5m", anchor: "delegations-fail",
 			summary: "{{ .Values.A }} of the delegations to {{ .Labels.delegate }} failed in the last 30 minutes.",
 			sql: `
-SELECT delegate_to AS delegate, countIf(status = 'error') / count() AS failed
+SELECT delegate_to AS delegate, countIf(` + failed + `) / count() AS failed
 FROM v_delegations
 WHERE $__timeFilter_ms(ts) AND status != 'running'
 GROUP BY delegate
@@ -50,18 +55,18 @@ HAVING count() >= 5`,
 			uid: "earshot-tool-errors", title: "A tool fails", severity: "warning", window: 1800, above: 0.3, lasting: "10m", anchor: "a-tool-fails",
 			summary: "{{ .Values.A }} of the calls of {{ .Labels.tool }} failed in the last 30 minutes.",
 			sql: `
-SELECT tool_name AS tool, countIf(status = 'error') / count() AS failed
+SELECT tool_name AS tool, countIf(` + failed + `) / count() AS failed
 FROM v_tool_calls
 WHERE $__timeFilter_ms(ts) AND status != 'running' AND NOT is_delegation
 GROUP BY tool
 HAVING count() >= 10`,
 		}, {
 			uid: "earshot-stuck", title: "Work is stuck", severity: "critical", window: 86400, above: 0, lasting: "1m", anchor: "work-is-stuck",
-			summary: "{{ .Values.A }} pieces of work of {{ .Labels.agent }} have said nothing for ten minutes.",
+			summary: "{{ .Values.A }} pieces of work of {{ .Labels.agent }} are stuck.",
 			sql: `
 SELECT ` + agent + ` AS agent, count() AS stuck
 FROM v_open_spans
-WHERE $__timeFilter_ms(ts) AND silent_ms > 600000 AND toString(span_id) NOT IN (SELECT parent_span_id FROM v_open_spans)
+WHERE ` + leaves("stuck") + `
 GROUP BY agent`,
 		}, {
 			uid: "earshot-loss", title: "Bytes are unaccounted for or dropped", severity: "critical", window: 3600, above: 0, lasting: "0s", anchor: "bytes-are-unaccounted-for-or-dropped",
@@ -81,11 +86,18 @@ GROUP BY source`,
 		}, {
 			uid: "earshot-lag", title: "Messages come late", severity: "warning", window: 900, above: 30, lasting: "5m", anchor: "messages-come-late",
 			summary: "p95 from written to queryable is {{ .Values.A }} s for {{ .Labels.source }}.",
-			sql: `
+			sql: listening + `
 SELECT source, quantileExact(0.95)(dateDiff('millisecond', ts, ingest_ts)) / 1000 AS lag_seconds
 FROM messages FINAL
-WHERE $__timeFilter_ms(ingest_ts) AND ts > ingest_ts - INTERVAL 1 HOUR
+WHERE $__timeFilter_ms(ingest_ts) AND ` + live + ` AND ` + heard + `
 GROUP BY source`,
+		}, {
+			uid: "earshot-dead", title: "Earshot is silent", severity: "critical", window: 3600, above: 5, lasting: "1m", anchor: "earshot-is-silent", silence: true,
+			summary: "Earshot has drawn no account for {{ .Values.A }} minutes; it draws one every minute.",
+			sql: `
+SELECT dateDiff('second', max(seen_at), now()) / 60 AS minutes
+FROM source_ledger
+HAVING count() > 0`,
 		}, {
 			uid: "earshot-cost", title: "Agents spend much", severity: "warning", window: 3600, above: 50, lasting: "0s", anchor: "agents-spend-much",
 			summary: "{{ .Labels.agent }} spent {{ .Values.A }} dollars in the last hour.",
@@ -103,8 +115,12 @@ func alerts() ([]byte, error) {
 	group := map[string]any{"orgId": 1, "name": "earshot", "folder": "Earshot", "interval": "1m"}
 	var list []any
 	for _, r := range rules() {
+		without := "OK"
+		if r.silence {
+			without = "Alerting"
+		}
 		list = append(list, map[string]any{
-			"uid": r.uid, "title": r.title, "condition": "C", "for": r.lasting, "noDataState": "OK", "execErrState": "Error",
+			"uid": r.uid, "title": r.title, "condition": "C", "for": r.lasting, "noDataState": without, "execErrState": "Error",
 			"labels": map[string]string{"severity": r.severity},
 			"annotations": map[string]string{
 				"summary":     r.summary,

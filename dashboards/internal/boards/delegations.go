@@ -2,18 +2,13 @@ package boards
 
 import "github.com/earshot-dev/earshot/dashboards/internal/grafana"
 
-// stuck is the condition that an open span is silent for longer than the variable
-// says, and that nothing below it is what it waits for.
-const stuck = `silent_ms > ${stuck} AND toString(span_id) NOT IN (SELECT parent_span_id FROM v_open_spans)`
-
-func stuckAfter() grafana.Variable {
-	return grafana.OneOf("stuck", "Stuck after", grafana.Option{Text: "5m", Value: "300000"}, grafana.Option{Text: "1m", Value: "60000"},
-		grafana.Option{Text: "15m", Value: "900000"}, grafana.Option{Text: "1h", Value: "3600000"})
-}
+// leaves is the condition for open work in a state, counted where it is and not at what
+// waits for it. From which silence on work is stuck, the configuration says.
+func leaves(state string) string { return "state = '" + state + "' AND leaf" }
 
 func delegations() *grafana.Dashboard {
 	d := grafana.New("earshot-delegations", "Earshot / Delegations", "Who hands work to whom, how long it takes, what fails and what is stuck.")
-	d.Templating.List = append(choices("format", "agent"), stuckAfter())
+	d.Templating.List = choices("format", "agent")
 	chosen := where("format", "agent")
 	done := chosen + "\n  AND status != 'running'"
 
@@ -38,10 +33,10 @@ FROM v_delegations
 SELECT count() AS running
 FROM v_open_spans
 WHERE kind = 'delegation'`+picked("format", "agent"))).Empty("0"),
-		grafana.Stat("Stuck", "Work of any kind that runs and has said nothing for longer than the variable says, counted where it hangs and not at its parents.", "short", sql(`
+		grafana.Stat("Stuck", "Work of any kind that has said nothing for longer than now.stuck_after of the configuration, counted where it hangs and not at its parents. What waits for a person is not stuck.", "short", sql(`
 SELECT count() AS stuck
 FROM v_open_spans
-WHERE `+stuck+picked("format", "agent"))).Warn(1, 5).Empty("0"),
+WHERE `+leaves("stuck")+picked("format", "agent"))).Warn(1, 5).Empty("0"),
 	)
 	d.Row(8,
 		grafana.Series("Latency", "Of all finished delegations, by when they began.", "ms", sql(`
@@ -137,10 +132,10 @@ LIMIT 1000`)).
 		Field("arc__failed", grafana.Property{ID: "color", Value: map[string]any{"mode": "fixed", "fixedColor": "red"}}).
 		Empty("No delegation in this range"))
 	d.Row(9,
-		grafana.Table("Stuck now", "What runs and has said nothing for longer than the variable says, the longest silent first.", sql(`
+		grafana.Table("Stuck now", "What has said nothing for longer than now.stuck_after of the configuration, the longest silent first.", sql(`
 SELECT kind AS Kind, name AS What, `+agent+` AS Agent, delegate_to AS Delegate, age_ms AS Age, silent_ms AS Silent, session_id AS Session, trace_id AS Trace
 FROM v_open_spans
-WHERE `+stuck+picked("format", "agent")+`
+WHERE `+leaves("stuck")+picked("format", "agent")+`
 ORDER BY Silent DESC, Trace
 LIMIT 100`)).Field("Age", grafana.Unit("ms")).Field("Silent", grafana.Unit("ms")).Field("Trace", toTrace).Field("Session", toSession).
 			Width(12).Empty("Nothing is stuck"),
@@ -152,6 +147,13 @@ ORDER BY Started, Trace
 LIMIT 100`)).Field("Age", grafana.Unit("ms")).Field("Silent", grafana.Unit("ms")).Field("Trace", toTrace).Field("Session", toSession).
 			Width(12).Empty("No delegation is running"),
 	)
+	d.Row(7, grafana.Table("Waiting for a person now", "What goes on once a person has answered, the longest silent first.", sql(`
+SELECT kind AS Kind, name AS What, `+agent+` AS Agent, age_ms AS Age, silent_ms AS Silent, session_id AS Session, trace_id AS Trace
+FROM v_open_spans
+WHERE `+leaves("waiting")+picked("format", "agent")+`
+ORDER BY Silent DESC, Trace
+LIMIT 100`)).Field("Age", grafana.Unit("ms")).Field("Silent", grafana.Unit("ms")).Field("Trace", toTrace).Field("Session", toSession).
+		Empty("Nothing waits for a person"))
 	d.Row(8,
 		grafana.Series("Fan-out", "Delegations in one turn, by when the first began.", "short", sql(`
 SELECT $__timeInterval(began) AS time, max(n) AS widest, avg(n) AS mean

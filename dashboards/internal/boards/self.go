@@ -2,6 +2,20 @@ package boards
 
 import "github.com/earshot-dev/earshot/dashboards/internal/grafana"
 
+// listening is since when the sidecars listen, by source.
+const listening = `WITH (
+    SELECT mapFromArrays(groupArray(source), groupArray(at))
+    FROM (SELECT toString(source) AS source, max(since) AS at FROM source_ledger FINAL GROUP BY source)) AS since
+`
+
+const (
+	// live is the condition for messages that say when they were written, and not
+	// long before they were stored: a backfill is no lag.
+	live = `NOT inferred AND ts > ingest_ts - INTERVAL 1 HOUR`
+	// heard is that for those that were written while the sidecar of now listened.
+	heard = `ts >= since[source]`
+)
+
 func self() *grafana.Dashboard {
 	d := grafana.New("earshot-self", "Earshot / Earshot itself", "Whether what is shown is all there is: lag, the account of every byte, what could not be decoded, what no decoder knows.")
 	d.Templating.List = choices("format")
@@ -25,10 +39,10 @@ FROM v_dead_letters
 SELECT countIf(kind = 'unknown') AS unknown
 FROM v_messages
 `+chosen)).Warn(1, 1000).Empty("0"),
-		grafana.Stat("Lag, p95", "From when a message was written to when it could be queried, for those stored in this range within an hour of being written: an older one is a backfill.", "ms", sql(`
+		grafana.Stat("Lag, p95", "From when a message was written to when it could be queried, for those stored in this range that were written while Earshot listened: what was there before is no lag.", "ms", sql(listening+`
 SELECT quantileExactOrNull(0.95)(dateDiff('millisecond', ts, ingest_ts)) AS lag
 FROM messages FINAL
-WHERE $__timeFilter_ms(ingest_ts) AND ts > ingest_ts - INTERVAL 1 HOUR`+picked("format"))).Warn(5000, 60000).Empty("nothing new"),
+WHERE $__timeFilter_ms(ingest_ts) AND `+live+` AND (`+heard+` OR ingest_ts < since[source])`+picked("format"))).Warn(5000, 60000).Empty("nothing new"),
 		grafana.Stat("Latest message", "How long ago anything was stored.", "s", sql(`
 SELECT dateDiff('second', max(seen), now()) AS ago
 FROM sessions
@@ -49,10 +63,10 @@ FROM messages FINAL
 WHERE $__timeFilter_ms(ingest_ts)`+picked("format")+`
 GROUP BY time, source
 ORDER BY time, source`)).Every("1m").Empty("Nothing was stored in this range"),
-		grafana.Series("Lag", "From when a message was written to when it could be queried; backfills left out.", "ms", sql(`
+		grafana.Series("Lag", "From when a message was written to when it could be queried, if that was while Earshot listened; backfills left out.", "ms", sql(listening+`
 SELECT $__timeInterval(ingest_ts) AS time, source, quantileExact(0.95)(dateDiff('millisecond', ts, ingest_ts)) AS p95
 FROM messages FINAL
-WHERE $__timeFilter_ms(ingest_ts) AND ts > ingest_ts - INTERVAL 1 HOUR`+picked("format")+`
+WHERE $__timeFilter_ms(ingest_ts) AND `+live+` AND (`+heard+` OR ingest_ts < since[source])`+picked("format")+`
 GROUP BY time, source
 ORDER BY time, source`)).Every("1m").Empty("Nothing new was stored in this range"),
 	)

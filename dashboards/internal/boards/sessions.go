@@ -26,7 +26,7 @@ const ofConversation = `session_id = shown AND ts >= since AND ts <= until`
 const candidates = `
     SELECT session_id, began
     FROM (
-      SELECT session_id, min(s.began) AS began, max(s.latest) AS latest,
+      SELECT session_id, min(s.began) AS began, coalesce(max(s.last_at), max(s.latest)) AS latest,
         groupUniqArrayArray(s.formats) AS formats, groupUniqArrayArray(s.agents) AS agents
       FROM sessions AS s
       WHERE ` + spoke + `
@@ -62,7 +62,7 @@ ORDER BY time, kind`)).Every("5m").Empty("No messages in this range"),
 	)
 	d.Row(11, grafana.Table("Conversations", "With a message in this range; the numbers are of the range. Session shows it below.", sql(`
 WITH (SELECT (groupArray(session_id), min(began)) FROM (`+candidates+`)) AS latest_of_all
-SELECT max(ts) AS Latest, session_id AS Session, any(format) AS Format,
+SELECT coalesce(maxOrNullIf(ts, NOT hidden AND attributes['time_precision'] != 'inferred'), max(ts)) AS Latest, session_id AS Session, any(format) AS Format,
   argMinIf(substringUTF8(content, 1, 160), (ts, seq), kind = 'user' AND NOT hidden AND content != '') AS "Begins with",
   uniqExactIf(trace_id, trace_id != '') AS Turns, count() AS Messages, countIf(kind = 'tool_call') AS Tools, countIf(kind = 'delegation') AS Delegations,
   countIf(is_error) AS Errors, sum(input_tokens + output_tokens + cache_read_tokens + cache_write_tokens + reasoning_tokens) AS Tokens,

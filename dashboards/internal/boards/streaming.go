@@ -15,7 +15,7 @@ const waits = `SELECT *, dateDiff('microsecond', before, ts) / 1000 AS wait_ms
 
 func streaming() *grafana.Dashboard {
 	d := grafana.New("earshot-streaming", "Earshot / Streaming", "How soon models begin to answer, how fast they go on, and where they pause. Formats without a stream tell no first token; their pauses between messages are here all the same.")
-	d.Templating.List = append(choices("format", "agent", "model"), stuckAfter())
+	d.Templating.List = choices("format", "agent", "model")
 	vars := picked("format", "agent", "model")
 	first := where("format", "agent", "model") + "\n  AND kind = 'chat' AND first_token_ms > 0"
 	const none = "No response in this range told when its first token came"
@@ -140,10 +140,10 @@ JOIN (SELECT arrayJoin(longest) AS x) AS l ON m.session_id = l.x.1 AND m.ts = l.
 WHERE m.session_id IN (SELECT arrayJoin(longest).1) AND m.ts IN (SELECT arrayJoin(longest).2)
 ORDER BY Pause DESC, message_id
 LIMIT 50`)).Field("Pause", grafana.Unit("ms"), grafana.Gauge()).Field("Trace", toTrace).Field("Session", toSession).Width(12).Empty("No message of a model in this range"),
-		grafana.Table("Stalled now", "What runs and has said nothing for longer than the variable says.", sql(`
+		grafana.Table("Stalled now", "What has said nothing for longer than now.stuck_after of the configuration, and does not wait for a person.", sql(`
 SELECT kind AS Kind, name AS What, `+agent+` AS Agent, silent_ms AS Silent, age_ms AS Age, session_id AS Session, trace_id AS Trace
 FROM v_open_spans
-WHERE `+stuck+picked("format", "agent")+`
+WHERE `+leaves("stuck")+picked("format", "agent")+`
 ORDER BY Silent DESC, Trace
 LIMIT 50`)).Field("Silent", grafana.Unit("ms")).Field("Age", grafana.Unit("ms")).Field("Trace", toTrace).Field("Session", toSession).Width(12).Empty("Nothing is stalled"),
 	)

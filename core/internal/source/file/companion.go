@@ -132,7 +132,9 @@ func (s *Source) deliverBody(ctx context.Context, f *file, st *stream, c *read) 
 		}
 	}
 	if pos == 0 {
-		if err := st.out.Deliver(ctx, c.hand()); err != nil {
+		b := c.hand()
+		b.Written, b.Backlog = st.anchor, true
+		if err := st.out.Deliver(ctx, b); err != nil {
 			return fmt.Errorf("deliver: %w", err)
 		}
 	}

@@ -76,6 +76,10 @@ type stream struct {
 	done   stamp // of a file that holds nothing more; zero: there may be more
 	safe   int64 // position up to which an earlier run got it through
 	size   int64 // of the file when it was read last
+	// followed says that its end was reached, and heard is the last position at which
+	// it was: what begins behind that was written while the file was followed.
+	followed bool
+	heard    int64
 }
 
 // id returns how the sink is to know the stream, read up to m from f.

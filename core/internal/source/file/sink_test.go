@@ -23,6 +23,7 @@ type fakeSink struct {
 	log      []delivery
 	gate     chan struct{} // nil: open; else one value lets one batch pass
 	opening  func()        // what happens when a stream is opened, once
+	backlog  []bool        // of each batch
 	rewinds  int           // so many Closes rewind their stream to its begin instead
 }
 
@@ -109,6 +110,10 @@ func (st *fakeStream) Deliver(ctx context.Context, b *frame.Batch) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.backlog = append(k.backlog, b.Backlog)
+	if b.Written == 0 {
+		k.t.Errorf("stream %s: a batch does not say when it was written", st.id.Key)
+	}
 	if !st.open {
 		k.t.Errorf("stream %s: frames after it was closed", st.id.Key)
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/earshot-dev/earshot/core/frame"
 )
 
 // step does the next bit of work on a file.
@@ -223,7 +225,9 @@ func (s *Source) advance(ctx context.Context, f *file, r io.ReaderAt, at stamp, 
 	path, outside := s.saveMoved(f)
 	if rd.chunk != nil && len(rd.frames) > 0 {
 		st.out.Save(st.id(f, path, outside, m))
-		if err := st.out.Deliver(ctx, rd.hand()); err != nil {
+		b := rd.hand()
+		b.Written, b.Backlog = at.mtime, st.backlog(b)
+		if err := st.out.Deliver(ctx, b); err != nil {
 			return s.refused(ctx, f, fmt.Errorf("deliver: %w", err)), nil
 		}
 	} else {
@@ -239,10 +243,14 @@ func (s *Source) advance(ctx context.Context, f *file, r io.ReaderAt, at stamp, 
 	f.partial = rd.to.seen > rd.to.line
 	if rd.eof {
 		f.fresh = false
+		st.followed, st.heard = true, max(st.heard, rd.to.pos-rd.to.base)
 	}
 	end := rd.eof && st.rewind < 0
 	return verdict{again: failed == nil && !end, end: end}, failed
 }
+
+// backlog reports whether frames were in the file before its end was followed.
+func (st *stream) backlog(b *frame.Batch) bool { return !st.followed || b.Frames[0].Pos < st.heard }
 
 // saveMoved tells the sink where the stream is read from now, after it was made sure
 // that it is.

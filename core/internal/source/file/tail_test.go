@@ -3,6 +3,8 @@ package file
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -89,5 +91,34 @@ func TestReplacedWhileMoved(t *testing.T) {
 		if replaced := r.reads > at; replaced != errors.Is(err, errReplaced) {
 			t.Errorf("replaced before read %d of %d: %v", at, r.reads, err)
 		}
+	}
+}
+
+// TestBacklog: what was in a file when its end was first reached was not heard live, and
+// neither is what is delivered a second time.
+func TestBacklog(t *testing.T) {
+	e := newEnv(t, "*.jsonl")
+	e.write("a.jsonl", text("one", "two"))
+	e.start()
+	e.want("one", "two")
+	e.idle()
+	e.add("a.jsonl", text("three"))
+	e.want("one", "two", "three")
+	e.idle()
+	e.sink.mu.Lock()
+	again := e.sink.streams[e.sink.order[0]]
+	got := fmt.Sprint(e.sink.backlog)
+	e.sink.backlog = nil
+	again.next, again.rewinding = 0, true
+	e.sink.mu.Unlock()
+	if got != "[true false]" {
+		t.Errorf("backlog: %s, want [true false]", got)
+	}
+	again.rewind(0)
+	e.idle()
+	e.sink.mu.Lock()
+	defer e.sink.mu.Unlock()
+	if slices.Contains(e.sink.backlog, false) || len(e.sink.backlog) == 0 {
+		t.Errorf("delivered again: %v", e.sink.backlog)
 	}
 }

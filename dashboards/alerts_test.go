@@ -1,0 +1,158 @@
+package dashboards
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/dashboards/internal/macro"
+	"github.com/earshot-dev/earshot/exporters/clickhouse"
+)
+
+// alarms is a database of its own, to be asked what the alert rules ask.
+type alarms struct {
+	*testing.T
+	out    *clickhouse.Exporter
+	reader *clickhouse.Conn
+	now    time.Time
+	n      int
+}
+
+func newAlarms(t *testing.T) *alarms {
+	w := theWorld(t)
+	conn := clickhouse.ConnSettings{DSN: "http://default@" + w.dsn, Database: "alarms_" + t.Name()}
+	x, err := clickhouse.New(t.Context(), clickhouse.Settings{Conn: conn, CreateSchema: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r, err := clickhouse.Open(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = r.Close(), x.Close(context.Background()) })
+	return &alarms{T: t, out: x, reader: r, now: time.Now()}
+}
+
+func (a *alarms) store(b *export.Batch) {
+	a.Helper()
+	a.n++
+	b.ID = fmt.Sprint(a.n)
+	if err := a.out.Export(a.Context(), b); err != nil {
+		a.Fatal(err)
+	}
+}
+
+// work is a piece of work that began so long ago and took so long; open when that is 0.
+func (a *alarms) work(kind msg.SpanKind, ago, took time.Duration, change func(*msg.Span)) msg.Span {
+	a.n++
+	s := msg.Span{
+		Tenant: "default", Source: "pier", Format: "claude-code", Session: "s", Run: fmt.Sprint(a.n), Kind: kind, Ver: 1, Agent: msg.Agent{Name: "keeper"},
+		Start: a.now.Add(-ago).UnixNano(), State: msg.SpanClosed, Outcome: msg.OutcomeOK, Tool: msg.Tool{Name: "Task", CallID: fmt.Sprint(a.n)},
+	}
+	s.TraceID, s.ID = msg.NewTraceID("default", "", "s", s.Run), msg.NewSpanID("default", "", "s", kind, s.Run)
+	s.End = s.Start + int64(took)
+	s.LastSeen = s.End
+	if took == 0 {
+		s.State, s.End, s.Outcome = msg.SpanOpen, 0, msg.OutcomeUnset
+	}
+	if kind == msg.SpanDelegation {
+		s.Delegate.To = "diver"
+	}
+	if change != nil {
+		change(&s)
+	}
+	return s
+}
+
+func (a *alarms) said(ago time.Duration, p msg.Precision) msg.Message {
+	a.n++
+	key := fmt.Sprint(a.n)
+	return msg.Message{
+		Key: key, Session: "s", Kind: msg.Assistant, Content: msg.Plain("Aye."), Time: a.now.Add(-ago).UnixNano(), Precision: p, Complete: msg.Complete,
+		Host: msg.Host{Tenant: "default", Source: "pier", Format: "claude-code", ID: msg.NewID("default", "", "s", key), Ver: 1},
+	}
+}
+
+// fires reports which number, and whether, makes the rule of that title fire.
+func (a *alarms) fires(title string) bool {
+	a.Helper()
+	for _, q := range queries(a.T) {
+		if q.kind != "alert" || q.title != title {
+			continue
+		}
+		sql, err := (&macro.Query{From: a.now.Add(-q.window), To: a.now.Add(time.Hour), Interval: time.Minute}).Expand(q.sql)
+		if err != nil {
+			a.Fatal(err)
+		}
+		r, err := run(a.T, a.reader, sql)
+		if err != nil {
+			a.Fatalf("%s: %v\n%s", title, err, sql)
+		}
+		for _, row := range r.rows {
+			for _, v := range row {
+				if n := number(v); n > q.above {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	a.Fatalf("no rule %s", title)
+	return false
+}
+
+var judged = []string{"Work is stuck", "Messages come late", "Delegations are slow", "Delegations fail", "A tool fails", "Earshot is silent"}
+
+// TestAlertsAreQuiet: a first import, people who take their time, work in the background,
+// calls that a person denied and times that nobody wrote down set off no alarm.
+func TestAlertsAreQuiet(t *testing.T) {
+	a := newAlarms(t)
+	b := &export.Batch{Ledger: []msg.Ledger{{
+		Tenant: "default", Source: "pier", Format: "claude-code", Stream: "x", Seen: a.now.UnixNano(), Since: a.now.Add(-time.Minute).UnixNano(), Ver: 1,
+	}}}
+	for n := range 10 {
+		b.Messages = append(b.Messages, a.said(time.Duration(n+5)*time.Minute, msg.Millis), a.said(50*time.Second, msg.Inferred), a.said(0, msg.Millis))
+		denied := func(s *msg.Span) { s.Outcome, s.ErrorType = msg.OutcomeError, "denied" }
+		b.Spans = append(b.Spans, a.work(msg.SpanDelegation, 20*time.Minute, 10*time.Minute, func(s *msg.Span) { s.Delegate.Async = true }),
+			a.work(msg.SpanTool, 20*time.Minute, time.Second, denied), a.work(msg.SpanDelegation, 20*time.Minute, time.Second, denied))
+	}
+	b.Spans = append(b.Spans, a.work(msg.SpanTool, 5*time.Hour, 0, func(s *msg.Span) {
+		s.Events = []msg.SpanEvent{{Time: s.Start, Name: msg.WaitStart.String()}}
+	}))
+	a.store(b)
+	for _, title := range judged {
+		if a.fires(title) {
+			t.Errorf("%s", title)
+		}
+	}
+}
+
+// TestAlertsFire: what is really stuck, late, slow or silent does.
+func TestAlertsFire(t *testing.T) {
+	a := newAlarms(t)
+	b := &export.Batch{Ledger: []msg.Ledger{{
+		Tenant: "default", Source: "pier", Format: "claude-code", Stream: "x", Seen: a.now.Add(-7 * time.Minute).UnixNano(), Since: a.now.Add(-time.Hour).UnixNano(), Ver: 1,
+	}}, Spans: []msg.Span{a.work(msg.SpanTool, 26*time.Hour, 0, nil)}}
+	for range 10 {
+		b.Messages = append(b.Messages, a.said(5*time.Minute, msg.Millis))
+		broken := func(s *msg.Span) { s.Outcome, s.ErrorType = msg.OutcomeError, "timeout" }
+		b.Spans = append(b.Spans, a.work(msg.SpanDelegation, 20*time.Minute, 10*time.Minute, broken), a.work(msg.SpanTool, 20*time.Minute, time.Second, broken))
+	}
+	a.store(b)
+	for _, title := range judged {
+		if !a.fires(title) {
+			t.Errorf("%s: quiet", title)
+		}
+	}
+	for _, r := range alertRules(t) {
+		if want := map[bool]string{true: "Alerting", false: "OK"}[r.Title == "Earshot is silent"]; r.NoDataState != want {
+			t.Errorf("%s: without data %s, want %s", r.Title, r.NoDataState, want)
+		}
+	}
+}
