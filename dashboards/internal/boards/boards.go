@@ -109,3 +109,7 @@ func buckets(ms string) string {
 	b.WriteString("  countIf(" + ms + " > " + least + ") AS \"longer\"")
 	return b.String()
 }
+
+// failure is whether a message of v_messages reports one: what a person denied,
+// interrupted or cancelled is none.
+const failure = "(is_error AND attributes['error_type'] NOT IN ('denied', 'interrupted', 'cancelled'))"

@@ -65,7 +65,7 @@ WITH (SELECT (groupArray(session_id), min(began)) FROM (`+candidates+`)) AS late
 SELECT coalesce(maxOrNullIf(ts, NOT hidden AND attributes['time_precision'] != 'inferred'), max(ts)) AS Latest, session_id AS Session, any(format) AS Format,
   argMinIf(substringUTF8(content, 1, 160), (ts, seq), kind = 'user' AND NOT hidden AND content != '') AS "Begins with",
   uniqExactIf(trace_id, trace_id != '') AS Turns, count() AS Messages, countIf(kind = 'tool_call') AS Tools, countIf(kind = 'delegation') AS Delegations,
-  countIf(is_error) AS Errors, sum(input_tokens + output_tokens + cache_read_tokens + cache_write_tokens + reasoning_tokens) AS Tokens,
+  countIf(`+failure+`) AS Errors, sum(input_tokens + output_tokens + cache_read_tokens + cache_write_tokens + reasoning_tokens) AS Tokens,
   arrayStringConcat(arraySort(groupUniqArrayIf(agent_name, agent_name != '' AND kind != 'user')), ', ') AS Agents
 FROM v_messages
 `+chosen+`
@@ -103,7 +103,7 @@ LIMIT 1000`)).Field("Duration", grafana.Unit("ms"), grafana.Gauge()).Field("Stat
 	d.Row(16, grafana.Table("What was said", "Prompts and answers; the variable Internal steps shows what went on between them: reasoning, calls, results, delegations and the agents below.", sql(conversation+`
 SELECT dense_rank() OVER (ORDER BY began, trace_id) AS Turn, ts AS Time, kind AS Kind, `+agent+` AS Agent, tool_name AS Tool,
   substringUTF8(multiIf(content != '', content, delegate_task != '', delegate_task, tool_arguments), 1, 4000) AS Text,
-  is_error AS Failed, trace_id AS Trace
+  `+failure+` AS Failed, trace_id AS Trace
 FROM (
   SELECT *, min(ts) OVER (PARTITION BY trace_id) AS began,
     argMin(run_id, (ts, seq)) OVER (PARTITION BY trace_id) AS first_run,

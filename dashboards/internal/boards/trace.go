@@ -138,7 +138,7 @@ LIMIT 25`)).Width(8).Empty("No such trace"),
 	d.Row(14, grafana.Table("Messages", "What was said in this turn, by all agents, in order; long texts are cut.", sql(ofTrace+`
 SELECT ts AS Time, kind AS Kind, `+agent+` AS Agent, if(tool_name = '', model, tool_name) AS "Tool or model",
   substringUTF8(multiIf(content != '', content, delegate_task != '', delegate_task, tool_arguments), 1, 1000) AS Text,
-  is_error AS Failed, session_id AS Session
+  `+failure+` AS Failed, session_id AS Session
 FROM v_messages
 WHERE `+saidInTrace+` AND kind NOT IN ('status', 'usage', 'stop')
 ORDER BY ts, seq
