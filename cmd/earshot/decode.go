@@ -85,7 +85,7 @@ func (o *decodeOptions) run(c *cobra.Command, args []string) error {
 	}
 	err = app.DecodeStreams(c.Context(), decoders(), cfg, o.format, o.options, inputs, d)
 	if err == nil && o.spans {
-		err = writeSpans(out, spans)
+		err = writeSpans(out, cfg.Exporters.Semconv, spans)
 	}
 	return errors.Join(err, w.rest(), w.err, out.Flush(), problems.Flush())
 }
@@ -206,8 +206,8 @@ func (w *decodeWriter) problem(origin string, offset int64, p msg.Problem, data 
 
 // writeSpans writes spans as JSON lines, in the order of their starts: the last
 // version of each.
-func writeSpans(w io.Writer, spans []msg.Span) error {
-	p, err := semconv.New("")
+func writeSpans(w io.Writer, convention string, spans []msg.Span) error {
+	p, err := semconv.New(convention)
 	if err != nil {
 		return err
 	}
@@ -253,6 +253,32 @@ type span struct {
 	Status     string            `json:"status,omitempty"`
 	Message    string            `json:"status_message,omitempty"`
 	Attributes map[string]string `json:"attributes"`
+	Events     []spanEvent       `json:"events,omitempty"`
+	Links      []spanLink        `json:"links,omitempty"`
+}
+
+type spanEvent struct {
+	Time       string            `json:"time"`
+	Name       string            `json:"name"`
+	Attributes map[string]string `json:"attributes,omitempty"`
+}
+
+type spanLink struct {
+	TraceID    string            `json:"trace_id"`
+	SpanID     string            `json:"span_id"`
+	TraceState string            `json:"trace_state,omitempty"`
+	Attributes map[string]string `json:"attributes,omitempty"`
+}
+
+func attributesOf(attrs []msg.Attr) map[string]string {
+	if len(attrs) == 0 {
+		return nil
+	}
+	out := make(map[string]string, len(attrs))
+	for _, a := range attrs {
+		out[a.Key] = a.Value
+	}
+	return out
 }
 
 func spanOf(p *semconv.Profile, s *msg.Span) span {
@@ -267,5 +293,13 @@ func spanOf(p *semconv.Profile, s *msg.Span) span {
 	code, message := p.Status(s)
 	out.Status, out.Message = code.String(), message
 	p.Attributes(s, func(key string, v semconv.Value) { out.Attributes[key] = string(v.AppendText(nil)) })
+	for i := range s.Events {
+		e := &s.Events[i]
+		out.Events = append(out.Events, spanEvent{stamp(e.Time), p.EventName(e), attributesOf(e.Attrs)})
+	}
+	for i := range s.Links {
+		l := &s.Links[i]
+		out.Links = append(out.Links, spanLink{l.TraceID.String(), l.SpanID.String(), l.State, attributesOf(l.Attrs)})
+	}
 	return out
 }

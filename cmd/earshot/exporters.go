@@ -13,6 +13,7 @@ import (
 	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/price"
+	"github.com/earshot-dev/earshot/core/semconv"
 	"github.com/earshot-dev/earshot/exporters/clickhouse"
 	"github.com/earshot-dev/earshot/exporters/otel"
 )
@@ -21,8 +22,12 @@ import (
 // A store that is not there yet, or refuses to have its tables made, is waited
 // for; see ending for a run that does not.
 func exporters(ctx context.Context, c *config.Config, dsn string, log *slog.Logger) ([]app.Exporter, error) {
+	profile, err := semconv.New(c.Exporters.Semconv)
+	if err != nil {
+		return nil, err
+	}
 	settings := clickhouseSettings(c, dsn, log)
-	var err error
+	settings.Profile = profile
 	if settings.Prices, err = price.Load(c.Prices); err != nil {
 		return nil, err
 	}
@@ -43,6 +48,7 @@ func exporters(ctx context.Context, c *config.Config, dsn string, log *slog.Logg
 		if err != nil {
 			return nil, fmt.Errorf("exporters.otlp: %w", err)
 		}
+		settings.Profile = profile
 		x, err := otel.New(ctx, settings)
 		if err != nil {
 			return nil, fmt.Errorf("exporters.otlp: %w", err)

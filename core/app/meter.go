@@ -17,7 +17,7 @@ func (r *runner) meter(ctx context.Context) (func(*export.Batch), error) {
 	if r.again != nil {
 		return nil, nil
 	}
-	profile, err := semconv.New("")
+	profile, err := semconv.New(r.Config.Exporters.Semconv)
 	if err != nil {
 		return nil, err
 	}

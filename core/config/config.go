@@ -60,6 +60,12 @@ type Plugin struct {
 
 // Exporters are the destinations.
 type Exporters struct {
+	// Version of OpenTelemetry's GenAI conventions, by which spans are named over OTLP
+	// and in otel_traces, and metrics over OTLP and at /metrics: "1.41", the last
+	// release, or genai-latest, as the conventions' new repository has them. Default:
+	// genai-latest if OTEL_SEMCONV_STABILITY_OPT_IN has gen_ai_latest_experimental,
+	// else "1.41".
+	Semconv string `yaml:"semconv"`
 	// A ClickHouse server or cluster, instead of the embedded store.
 	ClickHouse *ClickHouse `yaml:"clickhouse"`
 	// OTLP for spans and metrics. Leave it out for none; spans are in ClickHouse and
@@ -99,6 +105,12 @@ type TTL struct {
 	Rollups Duration `yaml:"rollups"`
 }
 
+// Versions of the GenAI conventions; the names are those of the package semconv.
+const (
+	SemconvRelease = "1.41"
+	SemconvLatest  = "genai-latest"
+)
+
 // OTLP protocols.
 const (
 	ProtocolHTTP = "http"
@@ -119,7 +131,9 @@ type OTLP struct {
 	Timeout Duration `yaml:"timeout"`
 	// Largest request. Receivers refuse more than 4MiB unless told otherwise.
 	MaxBatchBytes Size `yaml:"max_batch_bytes"`
-	// Put contents on the spans. Without it they carry a reference and a hash.
+	// Put contents on the spans, and send them as the log event
+	// gen_ai.client.inference.operation.details of each response as well. Without it
+	// spans carry a reference and a hash.
 	Content bool `yaml:"content"`
 	// How often the metrics are sent. 0s sends none.
 	MetricsInterval Duration `yaml:"metrics_interval"`

@@ -19,6 +19,9 @@ func (l *loader) resolve(c *Config) {
 	for i := range c.Sources {
 		l.resolveSource("sources["+strconv.Itoa(i)+"]", &c.Sources[i])
 	}
+	if c.Exporters.Semconv == "" {
+		c.Exporters.Semconv = l.optedIn()
+	}
 	if o := c.Exporters.OTLP; o != nil {
 		l.clientTLS("exporters.otlp.tls", o.TLS)
 		if o.Protocol == "" {
@@ -34,6 +37,20 @@ func (l *loader) resolve(c *Config) {
 			ch.Database = databaseOf(u)
 		}
 	}
+}
+
+// optedIn is the version of the conventions that the environment chooses, by the
+// variable that they have for it; empty when it chooses none.
+func (l *loader) optedIn() string {
+	if l.env != nil {
+		list, _ := l.env("OTEL_SEMCONV_STABILITY_OPT_IN")
+		for value := range strings.SplitSeq(list, ",") {
+			if strings.TrimSpace(value) == "gen_ai_latest_experimental" {
+				return SemconvLatest
+			}
+		}
+	}
+	return ""
 }
 
 func (l *loader) resolveSource(path string, s *Source) {

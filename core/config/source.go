@@ -1,6 +1,10 @@
 package config
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"net"
+	"net/url"
+)
 
 // Types of source.
 const (
@@ -34,6 +38,34 @@ type Source struct {
 	WebSocket *WebSocketSource `type:"websocket"`
 	HTTP      *HTTPSource      `type:"http"`
 	Poll      *PollSource      `type:"poll"`
+}
+
+// Server is host:port of the server that the source listens to: a tap's upstream, or
+// what a client asks. It is empty for files and for what agents push.
+func (s *Source) Server() string {
+	var address string
+	switch {
+	case s.Tap != nil:
+		address = s.Tap.Upstream
+	case s.SSE != nil:
+		address = s.SSE.URL
+	case s.WebSocket != nil:
+		address = s.WebSocket.URL
+	case s.Poll != nil:
+		address = s.Poll.URL
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Hostname() == "" {
+		return ""
+	}
+	port := u.Port()
+	if port == "" {
+		port = "80"
+		if u.Scheme == "https" || u.Scheme == "wss" {
+			port = "443"
+		}
+	}
+	return net.JoinHostPort(u.Hostname(), port)
 }
 
 // Where a file is first read from.

@@ -44,6 +44,7 @@ func (l *loader) validate(c *Config) {
 		}
 		names[s.Name] = path
 	}
+	l.oneOf("exporters.semconv", c.Exporters.Semconv, "", SemconvRelease, SemconvLatest)
 	l.clickhouse("exporters.clickhouse", c.Exporters.ClickHouse)
 	l.otlp("exporters.otlp", c.Exporters.OTLP)
 	l.store("store", &c.Store)

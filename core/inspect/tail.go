@@ -67,7 +67,7 @@ const tailMessages = `
 
 const tailSpans = `
 	SELECT concat(TraceId, SpanId), Timestamp, SessionId, SpanAttributes['earshot.format'], AgentName, Operation,
-		multiIf(ToolName != '', ToolName, SpanAttributes['gen_ai.request.model']), SpanAttributes['earshot.delegate.to'],
+		if(ToolName != '', ToolName, Model), SpanAttributes['earshot.delegate.to'],
 		if(StatusCode = 'Error', concat(SpanAttributes['error.type'], ' ', StatusMessage), ''), StatusCode = 'Error', TraceId, SpanId, Duration / 1e6, IngestTs
 	FROM otel_traces
 	WHERE ({session:String} = '' OR startsWith(SessionId, {session:String})) AND ({source:String} = '' OR SpanAttributes['earshot.source'] = {source:String}) AND ({format:String} = '' OR SpanAttributes['earshot.format'] = {format:String})

@@ -163,6 +163,8 @@ type Host struct {
 	Parent  ID // of ParentKey; zero when there is none
 	TraceID TraceID
 	SpanID  SpanID
+	Chat    SpanID // the response that it is part of, which a tool call's SpanID does not name
+	Server  string // host:port of the server that the source listens to; empty for files and pushes
 
 	Seq      uint64 // order in the stream; breaks ties of Time
 	Ver      uint64 // of two rows with the same ID the higher one stands

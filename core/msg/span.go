@@ -74,12 +74,25 @@ type Span struct {
 	ParentRun string
 	Agent     Agent
 
-	Model         string
-	Provider      string
-	ResponseID    string
+	// Model is the one that answered, AskedModel the one that was asked for; each is empty
+	// where the protocol does not tell which it names.
+	Model      string
+	AskedModel string
+	Provider   string
+	ResponseID string
+	// FinishReasons say why the model stopped; of a run, why it did in the last response.
 	FinishReasons []string
-	Usage         Tokens
-	FirstToken    int64 // Unix ns of the first output; zero when unknown
+	// Ended is how the run ended, in the protocol's own words: completed, cancelled, ...
+	Ended string
+	// Request are the parameters of the request, where that was heard; see Params.
+	Request []Attr
+	// Server is host:port of the server that was listened to: on a top-level run, and on a
+	// chat whose own request was heard.
+	Server string
+	// Unnamed says that Session is no id of the protocol: a file's name, a hash, the run's id.
+	Unnamed    bool
+	Usage      Tokens
+	FirstToken int64 // Unix ns of the first output; zero when unknown
 
 	Tool          Tool // Arguments are not kept here
 	ArgumentBytes uint32

@@ -1,5 +1,10 @@
 package msg
 
+import (
+	"strconv"
+	"strings"
+)
+
 // Pace is how one response was heard: how long until it began, until its first
 // event, and how long it stalled. Times are nanoseconds.
 type Pace struct {
@@ -21,11 +26,27 @@ type Pace struct {
 	LongestStall int64 `json:"longest_stall,omitempty"`
 	GapP50       int64 `json:"gap_p50,omitempty"`
 	GapP95       int64 `json:"gap_p95,omitempty"`
+	// Gaps are how many of these pauses there were, by their length: "13:40 14:2" are 40 of
+	// 2^12 to 2^13 microseconds and two of the next power.
+	Gaps string `json:"gaps,omitempty"`
 
 	// Buffered says that the events of a slow response came all at once at its end:
 	// something between the agent and us seems to hold them back, and FirstEvent is
 	// not the agent's.
 	Buffered bool `json:"buffered,omitempty"`
+}
+
+// EachGap calls f for each length of pause, in nanoseconds, with how many there were. The
+// length is the middle of its power of two.
+func (p *Pace) EachGap(f func(length int64, count int)) {
+	for part := range strings.FieldsSeq(p.Gaps) {
+		power, count, _ := strings.Cut(part, ":")
+		n, err := strconv.Atoi(power)
+		c, err2 := strconv.Atoi(count)
+		if err == nil && err2 == nil && n >= 0 && n < 50 {
+			f(int64(1)<<n*750, c)
+		}
+	}
 }
 
 // End is when the last byte came, in Unix ns.

@@ -36,7 +36,9 @@ func (a attrs) flag(key string, v bool) {
 func (p *Profile) Attributes(s *msg.Span, add func(key string, v Value)) {
 	a := attrs{add}
 	a.str(KeyOperation, Operation(s.Kind))
-	a.str(KeyConversation, s.Session)
+	if !s.Unnamed {
+		a.str(KeyConversation, s.Session)
+	}
 	a.str(KeyAgentName, s.Agent.Name)
 	switch s.Kind {
 	case msg.SpanChat:
@@ -53,9 +55,10 @@ func (p *Profile) Attributes(s *msg.Span, add func(key string, v Value)) {
 	a.str(KeyTenant, s.Tenant)
 	a.str(KeySource, s.Source)
 	a.str(KeyFormat, s.Format)
+	a.str(KeySession, s.Session)
 	a.str(KeyRun, s.Run)
 	a.str(KeyParentRun, s.ParentRun)
-	a.str(KeyAgentID, s.Agent.ID)
+	a.str(KeyAgentOwnID, s.Agent.ID)
 	a.str(KeyAgentKind, s.Agent.Kind.String())
 	a.str(KeyState, s.State.String())
 }
@@ -64,11 +67,15 @@ func (p *Profile) run(a attrs, s *msg.Span) {
 	if s.Kind == msg.SpanWorkflow {
 		a.str(KeyWorkflowName, s.Agent.Name)
 	}
-	if !p.dev {
-		a.str(KeyProvider, s.Provider)
+	a.str(KeyProvider, p.Provider(s))
+	if !p.dev && stableAgent(s.Format) { // the new repository took it off agents within the process
+		a.str(KeyAgentID, s.Agent.ID)
 	}
-	a.str(KeyRequestModel, s.Model)
+	a.str(KeyRequestModel, s.AskedModel)
+	a.str(KeyResponseModel, ResponseModel(s))
+	Server(s.Server, a.add)
 	finish(a, s)
+	a.str(KeyEnded, s.Ended)
 	p.usage(a, s)
 	pace(a, &s.Pace)
 }
@@ -92,12 +99,22 @@ func pace(a attrs, p *msg.Pace) {
 	a.flag(KeyBuffered, p.Buffered)
 }
 
-// chat describes a request to a model. Protocols name one model, which stands
-// for the one that was asked and the one that answered.
+// ResponseModel is gen_ai.response.model. A protocol that was heard without its requests
+// may name one model in both places; the name is then only the one that was asked for.
+func ResponseModel(s *msg.Span) string {
+	if s.Model == s.AskedModel && len(s.Request) == 0 {
+		return ""
+	}
+	return s.Model
+}
+
+// chat describes a request to a model.
 func (p *Profile) chat(a attrs, s *msg.Span) {
-	a.str(KeyProvider, s.Provider)
-	a.str(KeyRequestModel, s.Model)
-	a.str(KeyResponseModel, s.Model)
+	a.str(KeyProvider, p.Provider(s))
+	a.str(KeyRequestModel, s.AskedModel)
+	a.str(KeyResponseModel, ResponseModel(s))
+	Server(s.Server, a.add)
+	p.request(a, s)
 	a.str(KeyResponseID, s.ResponseID)
 	finish(a, s)
 	if s.FirstToken > s.Start {
@@ -164,6 +181,7 @@ func (p *Profile) delegate(a attrs, s *msg.Span) {
 		if !d.Async { // neither mode says that the caller goes on meanwhile
 			a.str(KeyTransferMode, "return_to_caller")
 		}
+		a.str(KeyTransferType, "agent")
 	}
 }
 

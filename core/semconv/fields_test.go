@@ -20,6 +20,7 @@ var elsewhere = map[string]string{
 	"Events":          "each event: time, EventName, its attributes as they are",
 	"Links":           "each link: ids, its attributes as they are",
 	"Pace.Start":      "time; a column of streams",
+	"Pace.Gaps":       "a metric: time_per_output_chunk",
 	"Pace.FirstChunk": "a column of streams; FirstByte and FirstEvent say enough",
 	"Ver":             "only a store replaces rows",
 	"Deleted":         "only a store takes rows back",
@@ -33,6 +34,8 @@ var elsewhere = map[string]string{
 	"ResultTokens": "known when the span has been sent; a column of tool_calls", "ResultTokensFrom": "as ResultTokens", "Amends": "such a span is not sent",
 	"Delegate.MeetID": "finds the child run, which the span names", "Delegate.MeetPrompt": "as MeetID",
 	"Tool.ErrorType": "the span's own ErrorType says it",
+	"Request":        "each parameter by its own name: TestRequestParameters",
+	"Server":         "only what is host:port: TestServer",
 }
 
 // TestEveryFieldIsNamed changes one field of a span at a time and looks for the
@@ -48,7 +51,7 @@ func TestEveryFieldIsNamed(t *testing.T) {
 		seen := false
 		for kind := msg.SpanRun; kind <= msg.SpanWorkflow; kind++ {
 			for outcome := msg.OutcomeUnset; outcome <= msg.OutcomeCancelled; outcome++ {
-				base := msg.Span{Kind: kind, Outcome: outcome, Usage: msg.Tokens{Input: 1}}
+				base := msg.Span{Kind: kind, Outcome: outcome, Session: "s", Usage: msg.Tokens{Input: 1}}
 				msgtest.EachField(base, func(n string, changed msg.Span) {
 					seen = seen || n == name && say(&base) != say(&changed)
 				})

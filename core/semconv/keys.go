@@ -8,8 +8,20 @@ const (
 	KeyProvider         = "gen_ai.provider.name"
 	KeyConversation     = "gen_ai.conversation.id"
 	KeyAgentName        = "gen_ai.agent.name"
+	KeyAgentID          = "gen_ai.agent.id"
 	KeyWorkflowName     = "gen_ai.workflow.name"
 	KeyRequestModel     = "gen_ai.request.model"
+	KeyRequestStream    = "gen_ai.request.stream"
+	KeyMaxTokens        = "gen_ai.request.max_tokens"
+	KeyTemperature      = "gen_ai.request.temperature"
+	KeyTopP             = "gen_ai.request.top_p"
+	KeyTopK             = "gen_ai.request.top_k"
+	KeySeed             = "gen_ai.request.seed"
+	KeyFrequencyPenalty = "gen_ai.request.frequency_penalty"
+	KeyPresencePenalty  = "gen_ai.request.presence_penalty"
+	KeyStopSequences    = "gen_ai.request.stop_sequences"
+	KeyChoiceCount      = "gen_ai.request.choice.count"
+	KeyOutputType       = "gen_ai.output.type"
 	KeyResponseModel    = "gen_ai.response.model"
 	KeyResponseID       = "gen_ai.response.id"
 	KeyFinishReasons    = "gen_ai.response.finish_reasons"
@@ -24,21 +36,32 @@ const (
 	KeyUsageCacheCreation = "gen_ai.usage.cache_creation.input_tokens"
 	KeyUsageReasoning     = "gen_ai.usage.reasoning.output_tokens"
 
-	KeyMCPMethod = "mcp.method.name"
-	KeyErrorType = "error.type"
-	KeyService   = "service.name"
+	KeyMCPMethod     = "mcp.method.name"
+	KeyErrorType     = "error.type"
+	KeyService       = "service.name"
+	KeyServerAddress = "server.address"
+	KeyServerPort    = "server.port"
 
 	// Content, which is on spans only where the operator asks for it.
-	KeyOutputMessages = "gen_ai.output.messages"
-	KeyToolArguments  = "gen_ai.tool.call.arguments"
-	KeyToolResult     = "gen_ai.tool.call.result"
+	KeyInputMessages   = "gen_ai.input.messages"
+	KeyOutputMessages  = "gen_ai.output.messages"
+	KeyInstructions    = "gen_ai.system_instructions"
+	KeyToolDefinitions = "gen_ai.tool.definitions"
+	KeyToolArguments   = "gen_ai.tool.call.arguments"
+	KeyToolResult      = "gen_ai.tool.call.result"
 )
+
+// EventDetails is the event that has what was said in a request to a model, and what
+// was asked for.
+const EventDetails = "gen_ai.client.inference.operation.details"
 
 // The keys of the new repository that no release has.
 const (
 	KeyUsageCacheWrite = "gen_ai.usage.cache_write.input_tokens"
+	KeyReasoningLevel  = "gen_ai.request.reasoning.level"
 	KeyTransferMode    = "gen_ai.transfer.mode"
 	KeyTransferTarget  = "gen_ai.transfer.target.name"
+	KeyTransferType    = "gen_ai.transfer.target.type"
 )
 
 // The keys of our own.
@@ -48,7 +71,9 @@ const (
 	KeyFormat        = "earshot.format"
 	KeyRun           = "earshot.run.id"
 	KeyParentRun     = "earshot.parent_run.id"
-	KeyAgentID       = "earshot.agent.id"
+	KeySession       = "earshot.session.id"
+	KeyEnded         = "earshot.run.finish_reason"
+	KeyAgentOwnID    = "earshot.agent.id" // as the protocol has it, of an instance too
 	KeyAgentKind     = "earshot.agent.kind"
 	KeyState         = "earshot.span.state"
 	KeyOutcome       = "earshot.outcome"
@@ -73,6 +98,7 @@ const (
 	KeyChunks        = "earshot.response.chunks"
 	KeyEvents        = "earshot.response.events"
 	KeyBytes         = "earshot.response.bytes"
-	KeyBuffered      = "earshot.response.buffered" // its events came all at once at its end
-	KeyTrimmed       = "earshot.trimmed"           // how many attributes and events were taken off to fit a request
+	KeyBuffered      = "earshot.response.buffered"      // its events came all at once at its end
+	KeyDropped       = "earshot.input.messages.dropped" // how many of the messages before are not there
+	KeyTrimmed       = "earshot.trimmed"                // how many attributes and events were taken off to fit a request
 )

@@ -11,7 +11,9 @@ type Metric struct {
 type Metrics struct {
 	Chat       Metric // s, of a request to a model
 	FirstChunk Metric // s, from a request to the first piece of its answer
+	PerChunk   Metric // s, between a piece of the answer and the one before
 	Run        Metric // s, of an invocation of an agent
+	Workflow   Metric // s, of a workflow; without a name it counts as an agent
 	Tool       Metric // s, of a call that hands nothing on
 	Delegation Metric // s, of a call that has another agent at work
 
@@ -33,11 +35,17 @@ const (
 	KeyTokenClass = "earshot.token.class"
 )
 
-// seconds are the bounds that the convention gives for what takes time, and four
-// more for what agents take: tools and delegations last for minutes and hours.
+// seconds are the bounds that the convention gives for what takes time. Those of our own
+// have four more for what agents take: tools and delegations last for minutes and hours.
 var seconds = []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
 
 var long = append(seconds[:len(seconds):len(seconds)], 300, 900, 3600, 14400)
+
+// runs and workflows are the bounds that the new repository gives for them.
+var (
+	runs      = []float64{0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6}
+	workflows = []float64{1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200}
+)
 
 // tokens are the bounds that the convention gives for counts of tokens.
 var tokens = []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
@@ -45,6 +53,7 @@ var tokens = []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048
 var metrics141 = Metrics{
 	Chat:       Metric{"gen_ai.client.operation.duration", "s", "Duration of requests to models.", seconds},
 	FirstChunk: Metric{"gen_ai.client.operation.time_to_first_chunk", "s", "Time from a request to the first piece of its answer.", seconds},
+	PerChunk:   Metric{"gen_ai.client.operation.time_per_output_chunk", "s", "Time between two pieces of an answer.", seconds},
 	Run:        Metric{"earshot.invoke_agent.duration", "s", "Duration of invocations of agents.", long},
 	Tool:       Metric{"earshot.execute_tool.duration", "s", "Duration of tool calls.", long},
 	Delegation: Metric{"earshot.delegation.duration", "s", "Duration of delegations: calls that have another agent at work.", long},
@@ -55,8 +64,10 @@ var metrics141 = Metrics{
 var metricsDev = Metrics{
 	Chat:       Metric{"gen_ai.client.inference.duration", "s", "Duration of requests to models.", seconds},
 	FirstChunk: Metric{"gen_ai.client.inference.time_to_first_chunk", "s", "Time from a request to the first piece of its answer.", seconds},
-	Run:        Metric{"gen_ai.invoke_agent.duration", "s", "Duration of invocations of agents.", long},
-	Tool:       Metric{"gen_ai.execute_tool.duration", "s", "Duration of tool calls.", long},
+	PerChunk:   Metric{"gen_ai.client.inference.time_per_output_chunk", "s", "Time between two pieces of an answer.", seconds},
+	Run:        Metric{"gen_ai.invoke_agent.duration", "s", "Duration of invocations of agents.", runs},
+	Workflow:   Metric{"gen_ai.invoke_workflow.duration", "s", "Duration of workflows.", workflows},
+	Tool:       Metric{"gen_ai.execute_tool.duration", "s", "Duration of tool calls.", seconds},
 	Delegation: Metric{"earshot.delegation.duration", "s", "Duration of delegations: calls that have another agent at work.", long},
 	Input:      Metric{"gen_ai.client.inference.usage.input_tokens", "{token}", "Tokens that models were given, cached ones among them.", nil},
 	Output:     Metric{"gen_ai.client.inference.usage.output_tokens", "{token}", "Tokens that models gave, reasoning among them.", nil},

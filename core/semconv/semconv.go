@@ -5,8 +5,8 @@
 // The convention is in development and has moved to a repository of its own
 // without a release since, so the names come in versions:
 //
-//	genai-1.41  the last release with GenAI in it, and the default
-//	genai-dev   what the new repository has changed: cache_write, transfer.*
+//	1.41          the last release with GenAI in it, and the default
+//	genai-latest  what the new repository has changed: cache_write, transfer.*, metrics
 //
 // What the convention has no name for is called earshot.*, in both.
 //
@@ -23,11 +23,24 @@
 // nobody brought a result of: somebody's change of mind is no error rate.
 // earshot.outcome tells the three apart.
 //
-// # Left out
+// # What is known, and what is not
 //
-// gen_ai.agent.id is meant for the stable id of a hosted agent and never for the
-// id of an instance. No protocol says which of the two it gives, so the id is
-// earshot.agent.id.
+// gen_ai.conversation.id is the protocol's own id of the conversation and is left out
+// where it has none: no hash, no file's name, no run's id takes its place.
+// earshot.session.id is what joins the spans of a conversation in any case.
+//
+// gen_ai.agent.id is for an agent that stays and never for one instance: it is there for
+// the formats whose ids are such (see stableAgent). earshot.agent.id is whatever id the
+// protocol gives.
+//
+// gen_ai.request.model is the model that was asked for and gen_ai.response.model the one
+// that answered. A transcript of responses names the second alone. Where one name stands
+// for both, it is the first.
+//
+// gen_ai.response.finish_reasons say why the model stopped; how a run ended is
+// earshot.run.finish_reason.
+//
+// gen_ai.provider.name is required, see Provider.
 package semconv
 
 import (
@@ -39,8 +52,8 @@ import (
 
 // The names of the profiles.
 const (
-	GenAI141 = "genai-1.41"
-	GenAIDev = "genai-dev"
+	GenAI141    = "1.41"
+	GenAILatest = "genai-latest"
 )
 
 // Profile is a version of the convention. It is immutable.
@@ -53,7 +66,7 @@ type Profile struct {
 
 var profiles = [...]Profile{
 	{name: GenAI141, schemaURL: "https://opentelemetry.io/schemas/1.41.0", cacheWrite: KeyUsageCacheCreation},
-	{name: GenAIDev, schemaURL: "https://opentelemetry.io/schemas/gen-ai-dev/1.42.0-dev", cacheWrite: KeyUsageCacheWrite, dev: true},
+	{name: GenAILatest, schemaURL: "https://opentelemetry.io/schemas/gen-ai-dev/1.42.0-dev", cacheWrite: KeyUsageCacheWrite, dev: true},
 }
 
 // New returns the profile with that name; the empty name is the default.
@@ -74,6 +87,9 @@ func New(name string) (*Profile, error) {
 // String is the profile's name.
 func (p *Profile) String() string { return p.name }
 
+// Latest reports whether the names are those of the new repository.
+func (p *Profile) Latest() bool { return p.dev }
+
 // SchemaURL is the schema that the names are of.
 func (p *Profile) SchemaURL() string { return p.schemaURL }
 
@@ -85,7 +101,10 @@ func (p *Profile) Name(s *msg.Span) string {
 	op, target := Operation(s.Kind), ""
 	switch s.Kind {
 	case msg.SpanChat:
-		target = s.Model
+		target = s.AskedModel
+		if target == "" {
+			target = s.Model
+		}
 	case msg.SpanTool, msg.SpanDelegation:
 		target = s.Tool.Name
 		if to := s.Delegate.To; p.dev && to != "" {

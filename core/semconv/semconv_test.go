@@ -37,6 +37,13 @@ func TestKeysAreThoseOfTheRelease(t *testing.T) {
 		KeyProvider:           string(otel.GenAIProviderNameKey),
 		KeyConversation:       string(otel.GenAIConversationIDKey),
 		KeyAgentName:          string(otel.GenAIAgentNameKey),
+		KeyAgentID:            string(otel.GenAIAgentIDKey),
+		KeyInputMessages:      string(otel.GenAIInputMessagesKey),
+		KeyInstructions:       string(otel.GenAISystemInstructionsKey),
+		KeyToolDefinitions:    string(otel.GenAIToolDefinitionsKey),
+		KeyRequestStream:      string(otel.GenAIRequestStreamKey),
+		KeyServerAddress:      string(otel.ServerAddressKey),
+		KeyServerPort:         string(otel.ServerPortKey),
 		KeyWorkflowName:       string(otel.GenAIWorkflowNameKey),
 		KeyRequestModel:       string(otel.GenAIRequestModelKey),
 		KeyResponseModel:      string(otel.GenAIResponseModelKey),
@@ -95,6 +102,7 @@ func TestNames(t *testing.T) {
 		{msg.Span{Kind: msg.SpanRun, Agent: agent}, "invoke_agent pilot", "invoke_agent pilot", Internal},
 		{msg.Span{Kind: msg.SpanRun}, "invoke_agent", "invoke_agent", Internal},
 		{msg.Span{Kind: msg.SpanChat, Agent: agent, Model: "tern-2"}, "chat tern-2", "chat tern-2", Client},
+		{msg.Span{Kind: msg.SpanChat, AskedModel: "tern", Model: "tern-2"}, "chat tern", "chat tern", Client},
 		{msg.Span{Kind: msg.SpanChat, Agent: agent}, "chat", "chat", Client},
 		{msg.Span{Kind: msg.SpanTool, Tool: msg.Tool{Name: "tides"}}, "execute_tool tides", "execute_tool tides", Internal},
 		{
@@ -106,7 +114,7 @@ func TestNames(t *testing.T) {
 		if got := profile(t, GenAI141).Name(&c.span); got != c.name {
 			t.Errorf("name %q, want %q", got, c.name)
 		}
-		if got := profile(t, GenAIDev).Name(&c.span); got != c.dev {
+		if got := profile(t, GenAILatest).Name(&c.span); got != c.dev {
 			t.Errorf("name of the dev profile %q, want %q", got, c.dev)
 		}
 		if got := profile(t, GenAI141).Kind(&c.span); got != c.kind {
@@ -160,11 +168,11 @@ func TestUsageIsInclusive(t *testing.T) {
 	}{
 		{"chat", GenAI141, chat, released},
 		{"run", GenAI141, run, released},
-		{"chat, dev", GenAIDev, chat, map[string]string{
+		{"chat, dev", GenAILatest, chat, map[string]string{
 			KeyUsageInput: "4310", KeyUsageOutput: "25", KeyUsageCacheRead: "300", KeyUsageCacheWrite: "4000",
 			KeyUsageReasoning: "5", KeyProvenance: "provider",
 		}},
-		{"run, dev", GenAIDev, run, map[string]string{
+		{"run, dev", GenAILatest, run, map[string]string{
 			KeyUsageInput: "4310", KeyUsageOutput: "25", KeyUsageReasoning: "5", KeyProvenance: "provider",
 		}},
 		{"none", GenAI141, msg.Span{Kind: msg.SpanChat}, map[string]string{}},
@@ -194,17 +202,17 @@ func TestDelegation(t *testing.T) {
 		KeyOperation: "execute_tool", KeyConversation: "s1", KeyAgentName: "lead", KeyToolName: "Task", KeyToolCallID: "c1",
 		KeyToolType: "extension", KeyMCPMethod: "tools/call", KeyMCPServer: "dock", KeyArgumentBytes: "12", KeyResultBytes: "7",
 		KeyDelegateTo: "scout", KeyChildRun: "r2", KeyLinkMethod: "prompt", KeyConfidence: "80", KeyOutcome: "ok",
-		KeyTenant: "default", KeySource: "harbour", KeyFormat: "legion", KeyRun: "r1", KeyAgentKind: "team", KeyState: "closed",
+		KeyTenant: "default", KeySource: "harbour", KeyFormat: "legion", KeySession: "s1", KeyRun: "r1", KeyAgentKind: "team", KeyState: "closed",
 	}
 	if d := cmp.Diff(want, rendered(profile(t, GenAI141), &s)); d != "" {
 		t.Errorf("released (-want +got):\n%s", d)
 	}
-	want[KeyTransferTarget], want[KeyTransferMode] = "scout", "return_to_caller"
-	if d := cmp.Diff(want, rendered(profile(t, GenAIDev), &s)); d != "" {
+	want[KeyTransferTarget], want[KeyTransferMode], want[KeyTransferType] = "scout", "return_to_caller", "agent"
+	if d := cmp.Diff(want, rendered(profile(t, GenAILatest), &s)); d != "" {
 		t.Errorf("dev (-want +got):\n%s", d)
 	}
 	s.Delegate.Async = true
-	if got := rendered(profile(t, GenAIDev), &s); got[KeyTransferMode] != "" || got[KeyDelegateAsync] != "true" {
+	if got := rendered(profile(t, GenAILatest), &s); got[KeyTransferMode] != "" || got[KeyDelegateAsync] != "true" {
 		t.Errorf("a caller that goes on: mode %q, async %q", got[KeyTransferMode], got[KeyDelegateAsync])
 	}
 }

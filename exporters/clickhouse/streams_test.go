@@ -67,8 +67,8 @@ func TestEveryFieldOfAStreamIsStored(t *testing.T) {
 	}
 	stands := row(&msg.Stream{})
 	msgtest.EachField(msg.Stream{}, func(name string, changed msg.Stream) {
-		if bytes.Equal(stands, row(&changed)) {
-			t.Errorf("%s is not stored", name)
+		if stored := !bytes.Equal(stands, row(&changed)); stored == (name == "Pace.Gaps") { // a metric has them
+			t.Errorf("%s is stored: %t", name, stored)
 		}
 	})
 }

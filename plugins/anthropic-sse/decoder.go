@@ -30,7 +30,7 @@ import (
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "anthropic-sse", Revision: 2, Provider: "anthropic",
+		Name: "anthropic-sse", Revision: 3, Provider: "anthropic",
 		Summary: "Anthropic Messages API: requests, event streams and whole responses.",
 		Request: request, Event: event,
 	}.Factory()

@@ -1,6 +1,8 @@
 package anthropicsse
 
 import (
+	"strconv"
+
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/exchange"
@@ -25,7 +27,28 @@ func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		}
 		items = said(items, m.Get("content"))
 	}
-	x.Request(out, session(v.Path("metadata", "user_id")), exchange.Ident(v.Get("model")), items)
+	ask := exchange.Ask{Session: session(v.Path("metadata", "user_id")), Model: exchange.Ident(v.Get("model")), Items: items}
+	params(&ask, v)
+	x.Request(out, ask)
+}
+
+// params notes what is asked for beyond the words.
+func params(ask *exchange.Ask, v jsonv.Value) {
+	ask.Is(msg.ParamStream, strconv.FormatBool(v.Get("stream").Bool()))
+	for _, p := range [...]struct{ name, member string }{
+		{msg.ParamMaxTokens, "max_tokens"}, {msg.ParamTemperature, "temperature"}, {msg.ParamTopP, "top_p"}, {msg.ParamTopK, "top_k"},
+		{msg.ParamStopSequences, "stop_sequences"},
+	} {
+		ask.Param(p.name, v.Get(p.member))
+	}
+	ask.Param(msg.ParamReasoning, v.Path("output_config", "effort"))
+	for t := range v.Get("tools").Elems() {
+		typ := exchange.Ident(t.Get("type"))
+		if typ == "custom" {
+			typ = "function"
+		}
+		ask.Tools.Add(typ, exchange.Ident(t.Get("name")), t.Get("description"), t.Get("input_schema"))
+	}
 }
 
 // said adds a user message: results, and what stands beside them, or a prompt.

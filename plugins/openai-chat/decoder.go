@@ -30,7 +30,7 @@ import (
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "openai-chat", Revision: 2, Provider: "openai",
+		Name: "openai-chat", Revision: 3, Provider: "openai",
 		Summary: "Chat Completions API of OpenAI and its like: requests, event streams and whole responses.",
 		Request: request, Event: answer, Done: end,
 		Whole: func(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {

@@ -1,6 +1,8 @@
 package openaichat
 
 import (
+	"strconv"
+
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/exchange"
@@ -29,7 +31,33 @@ func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		}
 		items = append(items, it)
 	}
-	x.Request(out, session(v), exchange.Ident(v.Get("model")), items)
+	ask := exchange.Ask{Session: session(v), Model: exchange.Ident(v.Get("model")), Items: items}
+	params(&ask, v)
+	x.Request(out, ask)
+}
+
+// params notes what is asked for beyond the words.
+func params(ask *exchange.Ask, v jsonv.Value) {
+	ask.Is(msg.ParamStream, strconv.FormatBool(v.Get("stream").Bool()))
+	limit := v.Get("max_completion_tokens")
+	if !limit.Is(jsonv.Number) {
+		limit = v.Get("max_tokens") // as it was called before
+	}
+	ask.Param(msg.ParamMaxTokens, limit)
+	for _, p := range [...]struct{ name, member string }{
+		{msg.ParamTemperature, "temperature"}, {msg.ParamTopP, "top_p"}, {msg.ParamTopK, "top_k"}, {msg.ParamSeed, "seed"},
+		{msg.ParamFrequencyPenalty, "frequency_penalty"}, {msg.ParamPresencePenalty, "presence_penalty"},
+		{msg.ParamChoices, "n"}, {msg.ParamReasoning, "reasoning_effort"},
+	} {
+		ask.Param(p.name, v.Get(p.member))
+	}
+	ask.Stops(v.Get("stop"))
+	ask.Output(v.Path("response_format", "type"))
+	for t := range v.Get("tools").Elems() {
+		typ := exchange.Ident(t.Get("type"))
+		def := t.Get(typ) // function, custom
+		ask.Tools.Add(typ, exchange.Ident(def.Get("name")), def.Get("description"), def.Get("parameters"))
+	}
 }
 
 // session is the conversation as the client calls it.

@@ -29,7 +29,7 @@ import (
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "openai-responses", Revision: 2, Provider: "openai",
+		Name: "openai-responses", Revision: 3, Provider: "openai",
 		Summary: "OpenAI Responses API: requests, event streams and whole responses.",
 		Request: request, Event: event,
 	}.Factory()

@@ -2,6 +2,7 @@ package openairesponses
 
 import (
 	"regexp"
+	"strconv"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
@@ -26,7 +27,23 @@ func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	for it := range input.Elems() {
 		items = append(items, said(it))
 	}
-	x.Request(out, session(v), exchange.Ident(v.Get("model")), items)
+	ask := exchange.Ask{Model: exchange.Ident(v.Get("model")), Items: items}
+	ask.Session, ask.From = session(v)
+	params(&ask, v)
+	x.Request(out, ask)
+}
+
+// params notes what is asked for beyond the words.
+func params(ask *exchange.Ask, v jsonv.Value) {
+	ask.Is(msg.ParamStream, strconv.FormatBool(v.Get("stream").Bool()))
+	ask.Param(msg.ParamMaxTokens, v.Get("max_output_tokens"))
+	ask.Param(msg.ParamTemperature, v.Get("temperature"))
+	ask.Param(msg.ParamTopP, v.Get("top_p"))
+	ask.Param(msg.ParamReasoning, v.Path("reasoning", "effort"))
+	ask.Output(v.Path("text", "format", "type"))
+	for t := range v.Get("tools").Elems() {
+		ask.Tools.Add(exchange.Ident(t.Get("type")), exchange.Ident(t.Get("name")), t.Get("description"), t.Get("parameters"))
+	}
 }
 
 // said is one item of the input.
@@ -58,24 +75,27 @@ func output(typ string) bool {
 
 var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)
 
-// session is the conversation as the client calls it.
-func session(v jsonv.Value) string {
+// session is the conversation as the client calls it; from is what stands in for its id.
+func session(v jsonv.Value) (id, from string) {
 	conversation := v.Get("conversation")
 	if conversation.Is(jsonv.Object) {
 		conversation = conversation.Get("id")
 	}
 	if id := exchange.Ident(conversation); id != "" {
-		return id
+		return id, ""
 	}
 	for _, name := range [...]string{"session_id", "conversation_id", "thread_id"} {
 		if id := exchange.Ident(v.Path("metadata", name)); id != "" {
-			return id
+			return id, ""
 		}
 	}
 	if id := exchange.Ident(v.Get("prompt_cache_key")); uuid.MatchString(id) {
-		return id
+		return id, "prompt_cache_key"
 	}
-	return exchange.Ident(v.Get("previous_response_id"))
+	if id := exchange.Ident(v.Get("previous_response_id")); id != "" {
+		return id, "previous_response_id"
+	}
+	return "", ""
 }
 
 // content is the text of a content, and the files in it.

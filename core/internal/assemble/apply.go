@@ -1,6 +1,7 @@
 package assemble
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -20,9 +21,7 @@ func (g *group) apply(out Emitter, m *msg.Message, stream uint64) (linked bool) 
 	h.SpanID = g.span(msg.SpanRun, r.ID)
 	g.describe(r, m)
 	if m.Agent.Name == "" && m.Kind != msg.User { // of a user message it is who spoke
-		if m.Agent.Name = r.Agent.Name; m.Agent.Name == "" {
-			m.Agent.Name = r.To
-		}
+		m.Agent.Name = cmp.Or(r.Agent.Name, r.To, r.Agent.ID)
 	}
 	g.watchSilence(out, r, m)
 	r.touch(m.Time)
@@ -33,11 +32,12 @@ func (g *group) apply(out Emitter, m *msg.Message, stream uint64) (linked bool) 
 		g.input(out, r, m.Time)
 	case msg.Assistant, msg.Reasoning:
 		if r.byModel(m) {
-			h.SpanID = g.span(msg.SpanChat, g.output(out, r, m).ID)
+			h.Chat = g.span(msg.SpanChat, g.output(out, r, m).ID)
+			h.SpanID = h.Chat
 		}
 	case msg.ToolCall, msg.Delegation:
 		if r.byModel(m) {
-			g.output(out, r, m)
+			h.Chat = g.span(msg.SpanChat, g.output(out, r, m).ID)
 		}
 		h.SpanID = g.begin(out, r, m)
 	case msg.ToolResult, msg.DelegationResult:
@@ -78,6 +78,7 @@ func (g *group) runOf(out Emitter, m *msg.Message, stream uint64) *run {
 	if r.Start == 0 {
 		r.Start, r.Last, r.Input = m.Time, m.Time, m.Time
 		r.Source = strings.Clone(m.Host.Source)
+		r.Server, r.Unnamed = strings.Clone(m.Host.Server), unnamed(m)
 	}
 	if !r.Linked && (m.ParentCall != "" || m.ParentRun != "" && m.ParentRun != msg.UnknownRun) {
 		g.join(out, r, m.ParentRun, m.ParentCall, m.Delegation.Link, m.Delegation.Confidence)
@@ -306,8 +307,20 @@ func (g *group) describe(r *run, m *msg.Message) {
 			r.Agent.Kind = m.Agent.Kind
 		}
 	}
-	keep(&r.Model, m.Model)
 	keep(&r.Provider, m.Provider)
+	switch {
+	case m.Model == "":
+	case askedOf(m):
+		r.Asked = strings.Clone(m.Model)
+	default:
+		keep(&r.Model, m.Model)
+	}
+}
+
+// askedOf reports whether the model that the message names is the one that is asked for:
+// what speaks of a request or of the run. Any other message is of a response.
+func askedOf(m *msg.Message) bool {
+	return m.Signal == msg.RunStart || m.Signal == msg.ModelStart || m.ResponseID == "" && (m.Kind == msg.Status || m.Kind == msg.Error)
 }
 
 // keep sets a field that is empty to a copy of the value, which lies in a

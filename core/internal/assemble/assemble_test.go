@@ -25,6 +25,7 @@ type world struct {
 	found   []string
 	gone    bool // streams cannot be decoded again
 	given   func(msg.Span)
+	host    msg.Host // of every message, beside what they all have
 }
 
 func newWorld(t *testing.T) *world {
@@ -82,7 +83,8 @@ const t0 = 1700000000 * sec
 func (w *world) apply(list ...msg.Message) {
 	w.t.Helper()
 	for i, m := range list {
-		m.Session, m.Host = "s", msg.Host{Tenant: "default", Format: "f", Source: "src", Ver: uint64(i)}
+		m.Session, m.Host = "s", w.host
+		m.Host.Tenant, m.Host.Format, m.Host.Source, m.Host.Ver = "default", "f", "src", uint64(i)
 		if m.Key == "" {
 			m.Key = fmt.Sprintf("%s/%s/%d/%s", m.Kind, m.Run, m.Time, m.Tool.CallID)
 		}

@@ -1,6 +1,7 @@
 package assemble
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -50,8 +51,9 @@ func (g *group) give(out Emitter, s msg.Span, r *run) {
 		s.Agent = r.Agent
 	}
 	if s.Agent.Name == "" {
-		s.Agent.Name = r.To
+		s.Agent.Name = cmp.Or(r.To, s.Agent.ID)
 	}
+	s.Unnamed = r.Unnamed
 	if r.Above != nil && s.ParentRun == "" {
 		s.ParentRun = r.Above.Run
 	}
@@ -98,11 +100,15 @@ func (g *group) giveChat(out Emitter, r *run, state msg.SpanState) {
 	s := msg.Span{
 		ID: g.span(msg.SpanChat, c.ID), Parent: g.span(msg.SpanRun, r.ID), Kind: msg.SpanChat, State: state,
 		Start: c.Start, End: max(c.Last, c.Start), LastSeen: c.Last, FirstToken: c.FirstToken,
-		Model: c.Model, Provider: c.Provider, Usage: c.Usage,
+		Model: c.Model, AskedModel: c.Asked, Request: c.Request, Provider: cmp.Or(c.Provider, r.Provider), Usage: c.Usage,
 	}
 	if c.Named {
-		s.ResponseID = c.ID
+		s.ResponseID = cmp.Or(c.Native, c.ID)
 	}
+	if len(c.Request) > 0 {
+		s.Server = r.Server
+	}
+	r.Stop = c.Finish
 	if c.Finish != "" {
 		s.FinishReasons = []string{c.Finish}
 	}
@@ -169,7 +175,7 @@ func (g *group) runSpan(r *run) msg.Span {
 	s := msg.Span{
 		ID: g.span(msg.SpanRun, r.ID), Kind: msg.SpanRun, State: msg.SpanOpen,
 		Start: r.Start, LastSeen: r.Last, Alive: r.Alive, Agent: r.Agent,
-		Model: r.Model, Provider: r.Provider, Usage: r.Usage,
+		Model: r.Model, AskedModel: r.Asked, Provider: r.Provider, Usage: r.Usage, Ended: r.Finish,
 		Outcome: r.Outcome, ErrorType: r.Error, StatusMessage: r.Message,
 		Delegate: msg.Delegate{Link: r.Link, Confidence: r.Confidence},
 		Events:   slices.Concat(r.Events, r.Found),
@@ -177,8 +183,11 @@ func (g *group) runSpan(r *run) msg.Span {
 	if r.Agent.Kind == msg.KindWorkflow {
 		s.Kind = msg.SpanWorkflow
 	}
-	if r.Finish != "" {
-		s.FinishReasons = []string{r.Finish}
+	if r.Stop != "" {
+		s.FinishReasons = []string{r.Stop}
+	}
+	if r.Parent == "" && r.Call == "" && r.Above == nil {
+		s.Server = r.Server
 	}
 	switch {
 	case r.Above != nil:

@@ -140,8 +140,12 @@ type run struct {
 
 	Source   string      `json:"source,omitempty"`
 	Agent    msg.Agent   `json:"agent,omitzero"`
-	To       string      `json:"to,omitempty"` // the name by which its call knows the agent, which may have none of its own
-	Model    string      `json:"model,omitempty"`
+	To       string      `json:"to,omitempty"`      // the name by which its call knows the agent, which may have none of its own
+	Model    string      `json:"model,omitempty"`   // that answered first
+	Asked    string      `json:"asked,omitempty"`   // the model that was asked for last
+	Request  []msg.Attr  `json:"request,omitempty"` // the parameters of the last request
+	Server   string      `json:"server,omitempty"`
+	Unnamed  bool        `json:"unnamed,omitempty"` // see unnamed
 	Provider string      `json:"provider,omitempty"`
 	Usage    msg.Tokens  `json:"usage,omitzero"`
 	Counted  []counted   `json:"counting,omitempty"`
@@ -149,7 +153,8 @@ type run struct {
 	Outcome  msg.Outcome `json:"outcome,omitempty"`
 	Error    string      `json:"error,omitempty"`
 	Message  string      `json:"message,omitempty"`
-	Finish   string      `json:"finish,omitempty"`
+	Finish   string      `json:"finish,omitempty"` // how it ended, in the protocol's words
+	Stop     string      `json:"stop,omitempty"`   // why the model stopped in its last response
 
 	Start  int64           `json:"start"`
 	Last   int64           `json:"last"`
@@ -192,6 +197,9 @@ type chatStart struct {
 	Start      int64  `json:"start"`
 	FirstToken int64  `json:"first_token,omitempty"`
 	Nth        int    `json:"nth,omitempty"` // of the run's responses
+
+	Asked   string     `json:"asked,omitempty"` // as chat has them
+	Request []msg.Attr `json:"request,omitempty"`
 }
 
 // endedBy says why a run is over; higher reasons stand against lower ones.
@@ -208,11 +216,14 @@ const (
 // chat is a model's response in the making.
 type chat struct {
 	ID         string     `json:"id"`
-	Named      bool       `json:"named,omitempty"` // ID is the protocol's
+	Native     string     `json:"native,omitempty"` // as the protocol has it, if ID is not that
+	Named      bool       `json:"named,omitempty"`  // ID is the protocol's
 	Start      int64      `json:"start"`
 	FirstToken int64      `json:"first_token,omitempty"`
 	Last       int64      `json:"last"`
-	Model      string     `json:"model,omitempty"`
+	Model      string     `json:"model,omitempty"` // that answered
+	Asked      string     `json:"asked,omitempty"` // that was asked for
+	Request    []msg.Attr `json:"request,omitempty"`
 	Provider   string     `json:"provider,omitempty"`
 	Finish     string     `json:"finish,omitempty"`
 	Usage      msg.Tokens `json:"usage,omitzero"`

@@ -51,17 +51,21 @@ func (r *run) startChat(m *msg.Message) *chat {
 	if id == "" {
 		id = m.Key
 	}
-	c := &chat{ID: strings.Clone(id), Named: m.ResponseID != "", Start: min(r.Input, m.Time)}
+	c := &chat{ID: strings.Clone(id), Named: m.ResponseID != "", Start: min(r.Input, m.Time), Asked: r.Asked, Request: r.Request}
+	if c.Named {
+		c.Native = strings.Clone(m.Attr(reusedID))
+	}
 	r.Chat = c
 	at := slices.IndexFunc(r.Chats, func(known chatStart) bool { return known.ID == id })
 	if at >= 0 {
-		c.Start, c.FirstToken, c.Nth = r.Chats[at].Start, r.Chats[at].FirstToken, r.Chats[at].Nth
+		known := &r.Chats[at]
+		c.Start, c.FirstToken, c.Nth, c.Asked, c.Request = known.Start, known.FirstToken, known.Nth, known.Asked, known.Request
 	} else {
 		c.Nth = r.responds()
 		if len(r.Chats) >= maxChats {
 			r.Chats = slices.Delete(r.Chats, 0, maxChats/2)
 		}
-		r.Chats = append(r.Chats, chatStart{ID: c.ID, Start: c.Start, Nth: c.Nth})
+		r.Chats = append(r.Chats, chatStart{ID: c.ID, Start: c.Start, Nth: c.Nth, Asked: c.Asked, Request: c.Request})
 	}
 	if f := r.First; f != nil && (f.ID == "" || f.ID == c.ID) {
 		r.First = nil
@@ -97,7 +101,7 @@ func (r *run) begun(t int64) {
 func (c *chat) say(m *msg.Message) {
 	keep(&c.Model, m.Model)
 	keep(&c.Provider, m.Provider)
-	if m.FinishReason != "" {
+	if m.FinishReason != "" && m.Attr(msg.FinishReasonOf) == "" {
 		c.Finish = strings.Clone(m.FinishReason)
 	}
 	if m.IsError {
@@ -316,6 +320,9 @@ func (g *group) answered(out Emitter, c *call, e outcome) {
 func (g *group) signal(out Emitter, r *run, m *msg.Message) {
 	switch m.Signal {
 	case msg.RunEnd:
+		if c := r.Chat; c != nil && m.ResponseID != "" && m.ResponseID == c.ID { // it ends the response with the run
+			c.say(m)
+		}
 		r.End = max(m.Time, r.Start)
 		if m.FinishReason != "" {
 			r.Finish = strings.Clone(m.FinishReason)
@@ -336,6 +343,8 @@ func (g *group) signal(out Emitter, r *run, m *msg.Message) {
 		r.event(m.Time, m.Signal.String(), awaited(m)...)
 	case msg.ModelStart:
 		g.input(out, r, m.Time)
+		r.Request = m.Params()
+		r.Unnamed = r.Unnamed || m.Attr(msg.SessionFrom) != ""
 	case msg.ModelEnd:
 		if r.Chat != nil {
 			r.Chat.Last = max(r.Chat.Last, m.Time)

@@ -22,20 +22,24 @@ var classes = [...]string{"input", "output", "cache_read", "cache_write", "reaso
 
 // labels makes sets of attributes, and makes each once.
 type labels struct {
-	known  map[string]map[string]string // by attribute: what its values are called
-	spans  map[spanKey]*spanSet
-	usages map[usageKey]*usageSets
+	profile *semconv.Profile
+	known   map[string]map[string]string // by attribute: what its values are called
+	spans   map[spanKey]*spanSet
+	usages  map[usageKey]*usageSets
 }
 
 type spanKey struct {
-	kind                                                            msg.SpanKind
-	failed                                                          bool
-	source, format, provider, model, agent, tool, delegate, problem string
+	kind   msg.SpanKind
+	failed bool
+	models
+	source, format, provider, server, agent, tool, delegate, problem string
 }
 
 type usageKey struct {
-	chat                                   bool
-	source, format, provider, model, agent string
+	chat                     bool
+	source, format, provider string
+	models
+	agent string
 }
 
 // spanSet is the set of one spanKey.
@@ -57,8 +61,8 @@ type usageSets struct {
 	span  msg.SpanID
 }
 
-func newLabels() labels {
-	return labels{make(map[string]map[string]string), make(map[spanKey]*spanSet), make(map[usageKey]*usageSets)}
+func newLabels(p *semconv.Profile) labels {
+	return labels{p, make(map[string]map[string]string), make(map[spanKey]*spanSet), make(map[usageKey]*usageSets)}
 }
 
 // value is what a value from outside is called: itself, if it is one of the first
@@ -96,11 +100,26 @@ func (s *set) own(key, v string) {
 	}
 }
 
+// value adds a value of the configuration.
+func (s *set) value(key string, v semconv.Value) {
+	if v.Kind == semconv.IntValue {
+		s.attrs = append(s.attrs, attribute.Int64(key, v.Int))
+		return
+	}
+	s.own(key, v.Str)
+}
+
 // outside adds what the traffic names.
 func (s *set) outside(key, v string) {
 	if v != "" {
 		s.own(key, s.labels.value(key, v))
 	}
+}
+
+// models adds the model that was asked for and the one that answered.
+func (s *set) models(m models) {
+	s.outside(semconv.KeyRequestModel, m.asked)
+	s.outside(semconv.KeyResponseModel, m.answered)
 }
 
 func (s *set) option(more ...attribute.KeyValue) metric.MeasurementOption {
@@ -113,13 +132,13 @@ func (l *labels) span(s *msg.Span) *spanSet {
 	}
 	switch s.Kind {
 	case msg.SpanChat:
-		k.provider, k.model = clip(s.Provider), clip(s.Model)
+		k.provider, k.models, k.server = clip(l.profile.Provider(s)), modelsOf(s), clip(s.Server)
 	case msg.SpanTool:
 		k.tool = clip(s.Tool.Name)
 	case msg.SpanDelegation:
 		k.tool, k.delegate = clip(s.Tool.Name), clip(s.Delegate.To)
 	default:
-		k.provider = clip(s.Provider)
+		k.provider = clip(l.profile.Provider(s))
 	}
 	if k.failed {
 		if k.problem = clip(s.ErrorType); k.problem == "" {
@@ -134,8 +153,8 @@ func (l *labels) span(s *msg.Span) *spanSet {
 	out.own(semconv.KeySource, k.source)
 	out.own(semconv.KeyFormat, k.format)
 	out.outside(semconv.KeyProvider, k.provider)
-	out.outside(semconv.KeyRequestModel, k.model)
-	out.outside(semconv.KeyResponseModel, k.model)
+	out.models(k.models)
+	semconv.Server(k.server, out.value)
 	out.outside(semconv.KeyAgentName, k.agent)
 	out.outside(semconv.KeyToolName, k.tool)
 	out.outside(semconv.KeyDelegateTo, k.delegate)
@@ -147,29 +166,42 @@ func (l *labels) span(s *msg.Span) *spanSet {
 	return o
 }
 
-func usageBy(u *msg.Message) usageKey {
-	return usageKey{u.ResponseID != "", u.Host.Source, u.Host.Format, clip(u.Provider), clip(u.Model), clip(u.Agent.Name)}
+// models are those that a span names.
+type models struct{ asked, answered string }
+
+func modelsOf(s *msg.Span) models { return models{clip(s.AskedModel), clip(semconv.ResponseModel(s))} }
+
+// usageBy is the key of a usage message; of its response's models the span knows more.
+func (l *labels) usageBy(u *msg.Message, known models) usageKey {
+	if known == (models{}) {
+		known.answered = clip(u.Model)
+	}
+	return l.usageKey(&msg.Span{
+		Kind: kindOf(u.ResponseID != ""), Source: u.Host.Source, Format: u.Host.Format, Provider: u.Provider, Model: u.Model, Agent: u.Agent,
+	}, known)
 }
 
-func usageOf(s *msg.Span) usageKey {
-	return usageKey{true, s.Source, s.Format, clip(s.Provider), clip(s.Model), clip(s.Agent.Name)}
+func (l *labels) usageKey(s *msg.Span, m models) usageKey {
+	return usageKey{s.Kind == msg.SpanChat, s.Source, s.Format, clip(semconv.ProviderOf(s)), m, clip(s.Agent.Name)}
+}
+
+func kindOf(chat bool) msg.SpanKind {
+	if chat {
+		return msg.SpanChat
+	}
+	return msg.SpanRun
 }
 
 func (l *labels) usage(k usageKey) *usageSets {
 	if sets := l.usages[k]; sets != nil {
 		return sets
 	}
-	kind := msg.SpanRun
-	if k.chat {
-		kind = msg.SpanChat
-	}
 	out := set{labels: l}
-	out.own(semconv.KeyOperation, semconv.Operation(kind))
+	out.own(semconv.KeyOperation, semconv.Operation(kindOf(k.chat)))
 	out.own(semconv.KeySource, k.source)
 	out.own(semconv.KeyFormat, k.format)
 	out.outside(semconv.KeyProvider, k.provider)
-	out.outside(semconv.KeyRequestModel, k.model)
-	out.outside(semconv.KeyResponseModel, k.model)
+	out.models(k.models)
 	out.outside(semconv.KeyAgentName, k.agent)
 	sets := &usageSets{
 		all: out.option(),
@@ -187,14 +219,14 @@ func (l *labels) usage(k usageKey) *usageSets {
 
 // clone copies what lies in a batch.
 func (k spanKey) clone() spanKey {
-	for _, s := range []*string{&k.source, &k.format, &k.provider, &k.model, &k.agent, &k.tool, &k.delegate, &k.problem} {
+	for _, s := range []*string{&k.source, &k.format, &k.provider, &k.asked, &k.answered, &k.server, &k.agent, &k.tool, &k.delegate, &k.problem} {
 		*s = strings.Clone(*s)
 	}
 	return k
 }
 
 func (k usageKey) clone() usageKey {
-	for _, s := range []*string{&k.source, &k.format, &k.provider, &k.model, &k.agent} {
+	for _, s := range []*string{&k.source, &k.format, &k.provider, &k.asked, &k.answered, &k.agent} {
 		*s = strings.Clone(*s)
 	}
 	return k

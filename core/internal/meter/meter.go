@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/otlptranslator"
@@ -26,12 +27,18 @@ type Meter struct {
 	labels   labels
 	ended    recent[struct{}]   // spans
 	answered recent[struct{}]   // responses whose tokens are in the histogram
+	models   recent[models]     // of spans
 	spent    recent[msg.Tokens] // usage messages, and what was counted of each
 	batch    uint64             // how many were recorded
 	grown    []*usageSets       // of a batch: whose counters grow
 
+	heard recent[*spanSet] // of responses whose request was heard, by span
+	paced recent[struct{}] // of those whose pauses were counted
+
 	chat, first, run, tool, delegation          metric.Float64Histogram
-	tokens                                      metric.Int64Histogram // nil where the counters replace it
+	perChunk                                    metric.Float64Histogram
+	workflow                                    metric.Float64Histogram // nil where a workflow counts as a run
+	tokens                                      metric.Int64Histogram   // nil where the counters replace it
 	classes                                     metric.Int64Counter
 	input, output, cacheRead, write, reasonings metric.Int64Counter // nil where tokens stand for them
 }
@@ -53,10 +60,11 @@ func New(p *semconv.Profile, registry prometheus.Registerer, readers ...sdk.Read
 	for _, r := range readers {
 		options = append(options, sdk.WithReader(r))
 	}
-	m := &Meter{provider: sdk.NewMeterProvider(options...), labels: newLabels()}
+	m := &Meter{provider: sdk.NewMeterProvider(options...), labels: newLabels(p)}
 	make := instruments{meter: m.provider.Meter(semconv.Scope, metric.WithSchemaURL(p.SchemaURL()))}
 	names := p.Metrics()
 	m.chat, m.first, m.run = make.seconds(names.Chat), make.seconds(names.FirstChunk), make.seconds(names.Run)
+	m.workflow, m.perChunk = make.seconds(names.Workflow), make.seconds(names.PerChunk)
 	m.tool, m.delegation = make.seconds(names.Tool), make.seconds(names.Delegation)
 	m.tokens, m.classes = make.tokens(names.Tokens), make.counter(names.Classes)
 	m.input, m.output = make.counter(names.Input), make.counter(names.Output)
@@ -85,6 +93,9 @@ type instruments struct {
 func (i *instruments) note(err error) { i.err = errors.Join(i.err, err) }
 
 func (i *instruments) seconds(d semconv.Metric) metric.Float64Histogram {
+	if d.Name == "" {
+		return nil
+	}
 	h, err := i.meter.Float64Histogram(d.Name, metric.WithUnit(d.Unit), metric.WithDescription(d.Description), metric.WithExplicitBucketBoundaries(d.Bounds...))
 	i.note(err)
 	return h
@@ -116,6 +127,9 @@ func (m *Meter) Record(b *export.Batch) {
 		if s := &b.Spans[i]; s.State != msg.SpanOpen && !s.Deleted && !s.Amends {
 			m.span(s)
 		}
+	}
+	for i := range b.Streams {
+		m.pauses(&b.Streams[i])
 	}
 	for i := range b.Messages {
 		if u := &b.Messages[i]; u.Kind == msg.Usage && !u.Host.Deleted && !u.Usage.IsZero() {
@@ -153,14 +167,21 @@ func (e *exemplars) of(batch uint64, v float64, t msg.TraceID, s msg.SpanID) con
 
 func (m *Meter) span(s *msg.Span) {
 	id := binary.BigEndian.Uint64(s.ID[:])
+	names := modelsOf(s)
+	if known, _ := m.models.get(id); known != names {
+		m.models.set(id, models{strings.Clone(names.asked), strings.Clone(names.answered)})
+	}
 	if s.Kind == msg.SpanChat && !s.Usage.IsZero() && m.answered.add(id, struct{}{}) {
-		m.response(s.TraceID, s.ID, m.labels.usage(usageOf(s)), s.Usage)
+		m.response(s.TraceID, s.ID, m.labels.usage(m.labels.usageKey(s, names)), s.Usage)
 	}
 	if !m.ended.add(id, struct{}{}) {
 		return
 	}
 	d := float64(max(s.End-s.Start, 0)) / 1e9
 	with := m.labels.span(s)
+	if s.Kind == msg.SpanChat && s.Server != "" {
+		m.heard.set(id, with)
+	}
 	ctx := with.slowest.of(m.batch, d, s.TraceID, s.ID)
 	switch s.Kind {
 	case msg.SpanChat:
@@ -173,8 +194,29 @@ func (m *Meter) span(s *msg.Span) {
 	case msg.SpanDelegation:
 		m.delegation.Record(ctx, d, with)
 	default:
+		if s.Kind == msg.SpanWorkflow && m.workflow != nil {
+			m.workflow.Record(ctx, d, with)
+			return
+		}
 		m.run.Record(ctx, d, with)
 	}
+}
+
+// pauses counts those between the pieces of a response that was a stream of its own, once.
+func (m *Meter) pauses(s *msg.Stream) {
+	if s.Chat.IsZero() || s.Pace.Gaps == "" {
+		return
+	}
+	id := binary.BigEndian.Uint64(s.Chat[:])
+	with, ok := m.heard.get(id)
+	if !ok || !m.paced.add(id, struct{}{}) {
+		return
+	}
+	s.Pace.EachGap(func(length int64, count int) {
+		for range count {
+			m.perChunk.Record(context.Background(), float64(length)/1e9, with)
+		}
+	})
 }
 
 // response notes the tokens of a response in the histogram.
@@ -194,7 +236,8 @@ func (m *Meter) usage(u *msg.Message) {
 		return
 	}
 	m.spent.set(id, u.Usage)
-	with := m.labels.usage(usageBy(u))
+	known, _ := m.models.get(binary.BigEndian.Uint64(u.Host.SpanID[:]))
+	with := m.labels.usage(m.labels.usageBy(u, known))
 	if u.ResponseID == "" && !told { // of a run as a whole: no response has it
 		m.response(u.Host.TraceID, u.Host.SpanID, with, u.Usage)
 	}

@@ -106,7 +106,7 @@ func usage(key string, t msg.Tokens) msg.Message {
 func TestNamesAreThoseOfTheRelease(t *testing.T) {
 	m := newRig(t, semconv.GenAI141)
 	s := span(msg.SpanChat, "a", 1.5)
-	s.Usage = msg.Tokens{Input: 1}
+	s.Usage, s.AskedModel, s.Server = msg.Tokens{Input: 1}, "tern", "models.harbour:443"
 	m.Record(&export.Batch{Spans: []msg.Span{s}})
 	got := m.read()
 	for name, unit := range map[string]string{
@@ -120,8 +120,9 @@ func TestNamesAreThoseOfTheRelease(t *testing.T) {
 	}
 	p := got["gen_ai.client.operation.duration"].Data.(metricdata.Histogram[float64]).DataPoints[0]
 	want := attribute.NewSet(
-		attribute.String("gen_ai.operation.name", "chat"), attribute.String("gen_ai.provider.name", "anthropic"), attribute.String("gen_ai.request.model", "tern-2"),
-		attribute.String("gen_ai.response.model", "tern-2"), attribute.String("gen_ai.agent.name", "pilot"),
+		attribute.String("gen_ai.operation.name", "chat"), attribute.String("gen_ai.provider.name", "anthropic"), attribute.String("gen_ai.request.model", "tern"),
+		attribute.String("gen_ai.response.model", "tern-2"), attribute.String("server.address", "models.harbour"), attribute.Int64("server.port", 443),
+		attribute.String("gen_ai.agent.name", "pilot"),
 		attribute.String("earshot.source", "harbour"), attribute.String("earshot.format", "legion"),
 	)
 	if !p.Attributes.Equals(&want) {
@@ -131,8 +132,8 @@ func TestNamesAreThoseOfTheRelease(t *testing.T) {
 
 func TestDurationsByKind(t *testing.T) {
 	for profile, names := range map[string][4]string{
-		semconv.GenAI141: {"gen_ai.client.operation.duration", "earshot.execute_tool.duration", "earshot.delegation.duration", "earshot.invoke_agent.duration"},
-		semconv.GenAIDev: {"gen_ai.client.inference.duration", "gen_ai.execute_tool.duration", "earshot.delegation.duration", "gen_ai.invoke_agent.duration"},
+		semconv.GenAI141:    {"gen_ai.client.operation.duration", "earshot.execute_tool.duration", "earshot.delegation.duration", "earshot.invoke_agent.duration"},
+		semconv.GenAILatest: {"gen_ai.client.inference.duration", "gen_ai.execute_tool.duration", "earshot.delegation.duration", "gen_ai.invoke_agent.duration"},
 	} {
 		m := newRig(t, profile)
 		b := &export.Batch{}
@@ -181,7 +182,7 @@ func TestTokensCountOnce(t *testing.T) {
 	answer.Usage = full.Usage
 	whole := usage("run", msg.Tokens{Input: 7, Output: 7})
 	whole.ResponseID = ""
-	for _, profile := range []string{semconv.GenAI141, semconv.GenAIDev} {
+	for _, profile := range []string{semconv.GenAI141, semconv.GenAILatest} {
 		m := newRig(t, profile)
 		m.Record(&export.Batch{Messages: []msg.Message{partial}})
 		m.Record(&export.Batch{Messages: []msg.Message{gone, full}, Spans: []msg.Span{answer}})
@@ -306,4 +307,23 @@ func BenchmarkRecord(b *testing.B) {
 		m.Record(batch)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1000, "ns/span")
+}
+
+// TestPausesOfAResponse counts the time between the pieces of a response whose request
+// was heard, once, and of no other.
+func TestPausesOfAResponse(t *testing.T) {
+	const name = "gen_ai.client.operation.time_per_output_chunk"
+	m := newRig(t, semconv.GenAI141)
+	heard, other := span(msg.SpanChat, "a", 1.5), span(msg.SpanChat, "b", 1.5)
+	heard.Server = "models.harbour:443"
+	stream := func(s *msg.Span) msg.Stream {
+		return msg.Stream{Chat: s.ID, Pace: msg.Pace{Chunks: 4, Gaps: "10:2 20:1"}}
+	}
+	m.Record(&export.Batch{Spans: []msg.Span{heard, other}})
+	m.Record(&export.Batch{Streams: []msg.Stream{stream(&heard), stream(&other), {Pace: msg.Pace{Gaps: "3:1"}}}})
+	m.Record(&export.Batch{Streams: []msg.Stream{stream(&heard)}})
+	n, sum := m.count(name)
+	if want := 2*0.75*1024e-6 + 0.75*1048576e-6; n != 3 || sum < want*0.999 || sum > want*1.001 {
+		t.Errorf("%d pauses of %g s together, want 3 of %g s", n, sum, want)
+	}
 }

@@ -148,7 +148,7 @@ func (c *core) message(s *stream, m *msg.Message, f *frame.Frame, nth int, now t
 	}
 	pos := f.Pos + int64(nth)
 	m.Host = msg.Host{
-		Tenant: s.feed.tenant, Source: s.feed.source, Format: s.format.name,
+		Tenant: s.feed.tenant, Source: s.feed.source, Format: s.format.name, Server: s.feed.server,
 		Seq: uint64(pos), Ver: uint64(f.End), Observed: f.At, Origin: rec.Origin, Offset: f.Pos,
 	}
 	was, err := c.assembler.Apply(m, s.name, s.format.info.Revision, now, alive(m, f, b, now))

@@ -20,6 +20,7 @@ type Feed struct {
 	tenant  string
 	format  *format
 	options string
+	server  string // host:port of who is listened to; empty when it is nobody's server
 	// journalled sources deliver frames again with the time at which they were first
 	// read, so that it may stand in for a missing one.
 	journalled bool
@@ -54,6 +55,9 @@ func (p *Pipeline) AddFeed(sourceName, tenant, formatName, options string, journ
 	}
 	return feed, nil
 }
+
+// Of says which server the source listens to, host:port, before it is read.
+func (f *Feed) Of(server string) { f.server = server }
 
 // Format is the name of the format.
 func (f *Feed) Format() string { return f.format.name }

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,7 +27,7 @@ func TestConversation(t *testing.T) {
 		{2, "system user status"}, {4, "tool_result status"}, {6, "system user status"},
 	} {
 		var out decoder.Output
-		x.Request(&out, "", "m", conversation[:c.items])
+		x.Request(&out, Ask{Model: "m", Items: conversation[:c.items]})
 		var kinds []string
 		for _, m := range out.Messages {
 			kinds = append(kinds, m.Kind.String())
@@ -43,7 +44,7 @@ func TestConversation(t *testing.T) {
 		t.Errorf("runs %q", runs)
 	}
 	var out decoder.Output
-	x.Request(&out, "named", "m", conversation[:2])
+	x.Request(&out, Ask{Session: "named", Model: "m", Items: conversation[:2]})
 	if x.Session != "named" || x.Run == runs[0] {
 		t.Errorf("named: %s %s", x.Session, x.Run)
 	}
@@ -96,6 +97,52 @@ func TestOptions(t *testing.T) {
 	for raw, ok := range map[string]bool{``: true, `{"agent":"pilot"}`: true, `{"agent":""}`: false, `{"agents":"x"}`: false, `[]`: false} {
 		if _, err := options([]byte(raw)); (err == nil) != ok {
 			t.Errorf("%q: %v", raw, err)
+		}
+	}
+}
+
+// TestWhatIsAskedFor has the parameters of a request and its tools, which are said once for
+// a prompt.
+func TestWhatIsAskedFor(t *testing.T) {
+	var doc jsonv.Doc
+	if err := doc.Parse([]byte(`{"limit": 64, "warm": 0.5, "stream": true, "stop": "ebb", "none": null, "object": {}, "format": "json_schema",
+		"says": "tides", "schema": {"type": "object"}}`)); err != nil {
+		t.Fatal(err)
+	}
+	v := doc.Root()
+	ask := Ask{Model: "m", Items: []Item{prompt("how deep?")}}
+	ask.Param(msg.ParamMaxTokens, v.Get("limit"))
+	ask.Param(msg.ParamTemperature, v.Get("warm"))
+	ask.Param(msg.ParamStream, v.Get("stream"))
+	ask.Param(msg.ParamTopP, v.Get("none"))
+	ask.Param(msg.ParamTopK, v.Get("object"))
+	ask.Stops(v.Get("stop"))
+	ask.Output(v.Get("format"))
+	ask.Tools.Add("", "tide_table", v.Get("says"), v.Get("schema"))
+	ask.Tools.Add("web_search", "", v.Get("none"), v.Get("none"))
+	var x Exchange
+	var out decoder.Output
+	x.Request(&out, ask)
+	tools, request := &out.Messages[1], &out.Messages[2]
+	if got, want := tools.Content.String(), `[{"type":"function","name":"tide_table","description":"tides","parameters":{"type": "object"}},{"type":"web_search","name":"web_search"}]`; strings.ReplaceAll(got, " ", "") != strings.ReplaceAll(want, " ", "") || tools.Attr("type") != msg.TypeTools {
+		t.Errorf("tools %s, want %s", got, want)
+	}
+	want := []msg.Attr{
+		{Key: msg.ParamMaxTokens, Value: "64"}, {Key: msg.ParamTemperature, Value: "0.5"}, {Key: msg.ParamStream, Value: "true"},
+		{Key: msg.ParamStopSequences, Value: `["ebb"]`}, {Key: msg.ParamOutputType, Value: "json"},
+	}
+	if got := request.Params(); !slices.Equal(got, want) {
+		t.Errorf("parameters %v, want %v", got, want)
+	}
+	if request.Attr(msg.SessionFrom) != "content" || request.Model != "m" {
+		t.Errorf("request %+v", request)
+	}
+	ask.Items = []Item{prompt("how deep?"), {Who: Model}, {Who: Result, CallID: "c", Text: msg.Plain("4 m")}}
+	out = decoder.Output{}
+	x.Request(&out, ask)
+	for i := range out.Messages {
+		if out.Messages[i].Attr("type") == msg.TypeTools {
+			t.Error("the tools are said again with a result")
 		}
 	}
 }

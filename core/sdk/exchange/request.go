@@ -35,9 +35,63 @@ const (
 // of models.
 func (e *Exchange) PassOver() { *e = e.fresh() }
 
-// Request takes up a request: its items in order, and the session as the client
-// calls it, if it does. What is new in it is given.
-func (e *Exchange) Request(out *decoder.Output, session, model string, items []Item) {
+// Ask is a request to a model.
+type Ask struct {
+	Session string // as the client calls it; empty if it does not
+	From    string // what Session is of, if that is no id of a conversation
+	Model   string
+	Items   []Item // in order
+	Tools   Tools
+	params  []msg.Attr
+}
+
+// maxParam bounds a parameter of a request, in bytes.
+const maxParam = 4096
+
+// Param notes a parameter of the request under its name in msg, one of msg.Param*.
+// What is missing, null or no scalar and no list is none.
+func (a *Ask) Param(name string, v jsonv.Value) {
+	text := ""
+	switch v.Kind() {
+	case jsonv.String:
+		text = v.Str()
+	case jsonv.Number, jsonv.True, jsonv.False, jsonv.Array:
+		text = string(v.Raw())
+	}
+	if text != "" && len(text) <= maxParam {
+		a.params = append(a.params, msg.Attr{Key: name, Value: text})
+	}
+}
+
+// Is notes a parameter that the request says otherwise.
+func (a *Ask) Is(name, value string) {
+	if value != "" {
+		a.params = append(a.params, msg.Attr{Key: name, Value: value})
+	}
+}
+
+// Stops notes at which texts the model is to stop: one, or a list.
+func (a *Ask) Stops(v jsonv.Value) {
+	if v.Is(jsonv.String) {
+		a.Is(msg.ParamStopSequences, "["+string(v.Raw())+"]")
+		return
+	}
+	a.Param(msg.ParamStopSequences, v)
+}
+
+// Output notes which type of answer is asked for, by OpenAI's name of its format.
+func (a *Ask) Output(v jsonv.Value) {
+	switch v.Str() {
+	case "text":
+		a.Is(msg.ParamOutputType, "text")
+	case "json_object", "json_schema":
+		a.Is(msg.ParamOutputType, "json")
+	}
+}
+
+// Request takes up a request. What is new in it is given.
+func (e *Exchange) Request(out *decoder.Output, a Ask) {
+	session, model, items := a.Session, a.Model, a.Items
 	*e = e.fresh()
 	e.Model = model
 	var first, system, last msg.Text
@@ -59,8 +113,9 @@ func (e *Exchange) Request(out *decoder.Output, session, model string, items []I
 		}
 	}
 	thread := msg.HashKey(system.String(), first.String())
+	from := a.From
 	if e.Session = session; session == "" {
-		e.Session = "conversation:" + e.named(thread)
+		e.Session, from = "conversation:"+e.named(thread), "content"
 	}
 	e.Run = "run:" + msg.HashKey(e.Session, thread, strconv.Itoa(prompts), last.String())
 	prompted := false
@@ -91,8 +146,14 @@ func (e *Exchange) Request(out *decoder.Output, session, model string, items []I
 			e.Last = m.Key
 		}
 	}
+	if tools := a.Tools.json(); prompted && tools != nil {
+		m := e.status(out, "tools:"+msg.HashKey(e.Run, string(tools)), msg.TypeTools)
+		m.Content = msg.Raw(tools)
+	}
 	m := e.status(out, "request:"+msg.HashKey(e.Run, e.Last), "request")
 	m.Signal, m.Model, m.Provider = msg.ModelStart, model, e.Provider
+	m.SetAttr(msg.SessionFrom, from)
+	m.Attrs = append(m.Attrs, a.params...)
 }
 
 // named makes the hash of a conversation's beginning a name of the source's own.

@@ -5,7 +5,9 @@
 package timing
 
 import (
+	"fmt"
 	"math/bits"
+	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
 )
@@ -62,6 +64,13 @@ func (m *Meter) Events(at int64, n int) {
 func (m *Meter) Pace() msg.Pace {
 	f := m.f
 	f.GapP50, f.GapP95 = m.quantile(50), m.quantile(95)
+	var gaps []byte
+	for i, n := range m.gaps {
+		if n > 0 {
+			gaps = fmt.Appendf(gaps, " %d:%d", i, n)
+		}
+	}
+	f.Gaps = strings.TrimPrefix(string(gaps), " ")
 	f.Buffered = f.Events >= bufferedEvents && f.FirstEvent >= bufferedWait && f.Total-f.FirstEvent <= f.Total/burst
 	return f
 }

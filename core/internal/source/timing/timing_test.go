@@ -22,7 +22,7 @@ func TestPace(t *testing.T) {
 	got := m.Pace()
 	want := msg.Pace{
 		Start: 1000, FirstByte: 50 * ms, FirstChunk: 60 * ms, FirstEvent: 100 * ms, Total: 3000 * ms,
-		Chunks: 102, Bytes: 1020, Events: 101, LongestStall: (3000 - 1080) * ms, GapP50: 16384 * 1000, GapP95: 16384 * 1000,
+		Chunks: 102, Bytes: 1020, Events: 101, LongestStall: (3000 - 1080) * ms, GapP50: 16384 * 1000, GapP95: 16384 * 1000, Gaps: "0:1 14:98 16:1 21:1",
 	}
 	if got != want {
 		t.Errorf("got  %+v\nwant %+v", got, want)

@@ -1,0 +1,50 @@
+package msg
+
+import "strings"
+
+// Params are the attributes of a message with the signal ModelStart that describe
+// the request: its parameters under the names below, as JSON has them, numbers in
+// decimal. A decoder sets ParamStream wherever it has seen the request.
+const (
+	ParamStream           = "request.stream" // true or false
+	ParamMaxTokens        = "request.max_tokens"
+	ParamTemperature      = "request.temperature"
+	ParamTopP             = "request.top_p"
+	ParamTopK             = "request.top_k"
+	ParamSeed             = "request.seed"
+	ParamFrequencyPenalty = "request.frequency_penalty"
+	ParamPresencePenalty  = "request.presence_penalty"
+	ParamStopSequences    = "request.stop_sequences" // JSON list of strings
+	ParamChoices          = "request.choice_count"
+	ParamOutputType       = "request.output_type" // text, json, image or speech
+	ParamReasoning        = "request.reasoning"   // how much of it, in the provider's words
+)
+
+// TypeTools is the attribute type of a status message whose content is the list of tools
+// that a request offers: JSON, as the GenAI convention has gen_ai.tool.definitions.
+const TypeTools = "tool_definitions"
+
+// SessionFrom is an attribute of a message with the signal ModelStart: what the session is
+// named after, where the protocol has no id of the conversation.
+const SessionFrom = "session_from"
+
+// FinishReasonOf is an attribute of a message whose FinishReason is not the model's: run,
+// when it is how the run ended.
+const FinishReasonOf = "finish_reason_of"
+
+// paramPrefix is what the names of parameters have in common.
+const paramPrefix = "request."
+
+// Params are the parameters of the request that m tells of; nil when it was not heard.
+func (m *Message) Params() []Attr {
+	if m.Signal != ModelStart {
+		return nil
+	}
+	var out []Attr
+	for _, a := range m.Attrs {
+		if strings.HasPrefix(a.Key, paramPrefix) {
+			out = append(out, Attr{strings.Clone(a.Key), strings.Clone(a.Value)})
+		}
+	}
+	return out
+}
