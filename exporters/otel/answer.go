@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	collogspb "go.opentelemetry.io/proto/otlp/collector/logs/v1"
 	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
@@ -87,7 +88,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	res.Body = io.NopCloser(bytes.NewReader(nil))
-	var success coltracepb.ExportTraceServiceResponse
+	var success coltracepb.ExportTraceServiceResponse // that of logs has the same fields
 	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	switch kind {
 	case "application/x-protobuf":
@@ -108,6 +109,9 @@ func (a *answer) intercept(ctx context.Context, method string, req, reply any, c
 		if r, ok := reply.(*coltracepb.ExportTraceServiceResponse); ok {
 			a.partial(r.GetPartialSuccess())
 			r.PartialSuccess = nil
+		}
+		if r, ok := reply.(*collogspb.ExportLogsServiceResponse); ok && r.GetPartialSuccess() != nil {
+			a.rejected, a.message = r.GetPartialSuccess().GetRejectedLogRecords(), r.GetPartialSuccess().GetErrorMessage()
 		}
 		return nil
 	}

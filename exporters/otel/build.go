@@ -21,7 +21,7 @@ const flags = 0x101
 func takes(s *msg.Span) bool { return s.State != msg.SpanOpen && !s.Deleted && !s.Amends }
 
 // span builds the OTLP form of a span.
-func (x *Exporter) span(s *msg.Span, content *content) *tracepb.Span {
+func (x *Exporter) span(s *msg.Span) *tracepb.Span {
 	p := x.settings.Profile
 	out := &tracepb.Span{
 		TraceId:           s.TraceID[:],
@@ -36,7 +36,7 @@ func (x *Exporter) span(s *msg.Span, content *content) *tracepb.Span {
 		out.ParentSpanId = s.Parent[:]
 	}
 	p.Attributes(s, func(key string, v semconv.Value) { out.Attributes = append(out.Attributes, pair(key, value(v))) })
-	out.Attributes = append(out.Attributes, content.attributes(s)...)
+	out.Attributes = append(out.Attributes, x.content(s)...)
 	if code, text := p.Status(s); code != semconv.Unset {
 		out.Status = &tracepb.Status{Code: tracepb.Status_StatusCode(code), Message: valid(text)}
 	}

@@ -1,6 +1,8 @@
 package otel
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"unicode/utf8"
 
@@ -10,68 +12,119 @@ import (
 	"github.com/earshot-dev/earshot/core/semconv"
 )
 
-// maxContent bounds one text on a span, in bytes.
+// maxContent bounds one text on a span, and all the texts that a model was given
+// together, in bytes.
 const maxContent = 64 << 10
 
-// content finds the messages of a span in the span's own batch. A nil content
-// has none.
-type content struct{ bySpan map[msg.SpanID][]*msg.Message }
+// unknownReason is the finish_reason of an answer that ended for a reason nobody told:
+// the message schema of 1.41 requires one.
+const unknownReason = "unknown"
 
-func newContent(messages []msg.Message) *content {
-	c := &content{bySpan: make(map[msg.SpanID][]*msg.Message)}
-	for i := range messages {
-		if m := &messages[i]; !m.Host.Deleted && !m.Host.SpanID.IsZero() {
-			c.bySpan[m.Host.SpanID] = append(c.bySpan[m.Host.SpanID], m)
+// message is an entry of gen_ai.input.messages and gen_ai.output.messages.
+type message struct {
+	Role         string  `json:"role"`
+	Parts        []piece `json:"parts"`
+	FinishReason string  `json:"finish_reason,omitempty"`
+}
+
+// piece is a part of a message, one of the message schema's: text, reasoning, tool_call, tool_call_response
+// or uri.
+type piece struct {
+	Type      string          `json:"type"`
+	Content   *string         `json:"content,omitempty"`
+	ID        string          `json:"id,omitempty"`
+	Name      string          `json:"name,omitempty"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	Response  *string         `json:"response,omitempty"`
+	Modality  string          `json:"modality,omitempty"`
+	MimeType  string          `json:"mime_type,omitempty"`
+	URI       string          `json:"uri,omitempty"`
+}
+
+// size is how much of a span the part takes.
+func (p *piece) size() int {
+	n := len(p.Arguments) + len(p.Name) + len(p.URI)
+	for _, s := range [...]*string{p.Content, p.Response} {
+		if s != nil {
+			n += len(*s)
 		}
 	}
-	return c
+	return n
 }
 
-// outputMessage is an entry of gen_ai.output.messages.
-type outputMessage struct {
-	Role         string       `json:"role"`
-	Parts        []outputPart `json:"parts"`
-	FinishReason string       `json:"finish_reason,omitempty"`
-}
-
-type outputPart struct {
-	Type    string `json:"type"` // text or reasoning
-	Content string `json:"content"`
-}
-
-// attributes returns what was said in the span.
-func (c *content) attributes(s *msg.Span) []*commonpb.KeyValue {
-	if c == nil {
+// content returns what was said in a span that is sent, if contents are asked for.
+func (x *Exporter) content(s *msg.Span) []*commonpb.KeyValue {
+	if !x.settings.Content {
 		return nil
 	}
 	var out []*commonpb.KeyValue
-	add := func(key string, v msg.Text) {
-		if !v.IsZero() {
-			out = append(out, pair(key, text(cut(v.String()))))
+	add := func(key string, v []byte) {
+		if len(v) > 0 {
+			out = append(out, pair(key, text(string(v))))
 		}
 	}
-	answer := outputMessage{Role: "assistant"}
-	if len(s.FinishReasons) > 0 {
-		answer.FinishReason = s.FinishReasons[0]
+	t := x.talks.in(s)
+	if t == nil {
+		return nil
 	}
-	for _, m := range c.bySpan[s.ID] {
-		switch m.Kind {
-		case msg.ToolCall, msg.Delegation:
-			add(semconv.KeyToolArguments, m.Tool.Arguments)
-		case msg.ToolResult, msg.DelegationResult:
-			add(semconv.KeyToolResult, m.Content)
-		case msg.Assistant:
-			answer.Parts = append(answer.Parts, outputPart{"text", cut(m.Content.String())})
-		case msg.Reasoning:
-			answer.Parts = append(answer.Parts, outputPart{"reasoning", cut(m.Content.String())})
+	switch s.Kind {
+	case msg.SpanTool, msg.SpanDelegation:
+		call, result := t.call(s.ID)
+		add(semconv.KeyToolArguments, call)
+		if s.Outcome == msg.OutcomeOK {
+			add(semconv.KeyToolResult, result)
 		}
-	}
-	if s.Kind == msg.SpanChat && len(answer.Parts) > 0 {
-		if b, err := json.Marshal([]outputMessage{answer}); err == nil { // strings always marshal
-			out = append(out, pair(semconv.KeyOutputMessages, text(string(b))))
+	case msg.SpanChat:
+		in, answer, dropped := t.exchange(s.ID, s.Start)
+		add(semconv.KeyInstructions, t.system)
+		add(semconv.KeyInputMessages, list(in))
+		if dropped > 0 {
+			out = append(out, pair(semconv.KeyDropped, value(semconv.Value{Kind: semconv.IntValue, Int: int64(dropped)})))
 		}
+		if answer != nil && !x.settings.Profile.Latest() { // deprecated there
+			answer[0].FinishReason = unknownReason
+			if len(s.FinishReasons) > 0 {
+				answer[0].FinishReason = cmp.Or(s.FinishReasons[0], unknownReason)
+			}
+		}
+		add(semconv.KeyOutputMessages, list(answer))
+		add(semconv.KeyToolDefinitions, t.tools)
 	}
 	return out
+}
+
+// list is the JSON of messages; nil when there are none.
+func list(m []message) []byte {
+	if len(m) == 0 {
+		return nil
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(m) != nil { // every part is a string, or valid JSON
+		return nil
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// arguments are those of a call as JSON: what a protocol has as a mere text, and what
+// had to be shortened, is a string.
+func arguments(t msg.Text) json.RawMessage {
+	s := t.String()
+	if s == "" {
+		return nil
+	}
+	if len(s) <= maxContent && utf8.ValidString(s) {
+		var b bytes.Buffer
+		if json.Compact(&b, []byte(s)) == nil {
+			return b.Bytes()
+		}
+	}
+	b, err := json.Marshal(cut(s))
+	if err != nil { // strings always marshal
+		return nil
+	}
+	return b
 }
 
 // cut shortens a text at a rune.

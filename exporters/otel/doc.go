@@ -1,5 +1,5 @@
-// Package otel sends spans and metrics to an OpenTelemetry receiver, over OTLP on
-// gRPC or HTTP.
+// Package otel sends spans and metrics, and log events where contents are asked for, to
+// an OpenTelemetry receiver, over OTLP on gRPC or HTTP.
 //
 // # What is sent
 //
@@ -27,9 +27,14 @@
 // say otherwise. See semconv.ServiceName for why it is not the agent.
 //
 // Bodies are not sent unless Settings.Content asks for them; a message's row in
-// ClickHouse names its span. With Content a span carries what came in the same
-// batch as its end: arguments and result of a call, the answer of a chat. A call
-// that runs for long has its arguments in an earlier batch, and goes without.
+// ClickHouse names its span. With Content a call has its arguments and, if it
+// succeeded, its result; a chat what the model was given, what it answered, its
+// instructions and its tools. Much of that comes in earlier batches than the span, so
+// what was said last is kept in memory (talk.go); after a restart a span has what came
+// since. The event gen_ai.client.inference.operation.details of each chat goes to the
+// receiver's logs behind the request that has its span, and counts as a request of the
+// batch: it is offered again until it is accepted. A receiver without logs is not asked
+// a second time.
 //
 // Metrics are what core/app measures of what was committed, cumulative, once for each
 // source. A receiver that does not take them loses nothing but the time in between.

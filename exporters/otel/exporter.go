@@ -2,6 +2,7 @@ package otel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -12,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	collogspb "go.opentelemetry.io/proto/otlp/collector/logs/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
@@ -27,6 +29,9 @@ type Exporter struct {
 	idle     func() // closes what the client leaves open
 	answer   answer
 	sources  map[string]*tracepb.ResourceSpans // the head of a request's spans, by source
+
+	logs  logs
+	talks talks
 
 	batch    string // the last one that was offered
 	accepted int    // of its requests
@@ -57,8 +62,12 @@ func New(ctx context.Context, s Settings) (*Exporter, error) {
 	x := &Exporter{settings: s, sources: make(map[string]*tracepb.ResourceSpans)}
 	if s.Protocol == ProtocolGRPC {
 		x.overGRPC(u)
+		err = x.logsOverGRPC(u)
 	} else {
-		x.overHTTP(u)
+		x.logsOverHTTP(u, x.overHTTP(u))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("otel: %s: %w", u.Redacted(), err)
 	}
 	if err := x.client.Start(ctx); err != nil {
 		return nil, fmt.Errorf("otel: %s: %w", u.Redacted(), err)
@@ -66,7 +75,7 @@ func New(ctx context.Context, s Settings) (*Exporter, error) {
 	return x, nil
 }
 
-func (x *Exporter) overHTTP(u *url.URL) {
+func (x *Exporter) overHTTP(u *url.URL) *transport {
 	t := &transport{answer: &x.answer, Transport: x.settings.transport()}
 	x.idle = t.CloseIdleConnections
 	compression := otlptracehttp.NoCompression
@@ -84,13 +93,14 @@ func (x *Exporter) overHTTP(u *url.URL) {
 		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{}),
 		otlptracehttp.WithHTTPClient(&http.Client{Transport: t, Timeout: x.settings.Timeout}),
 	)
+	return t
 }
 
 // signalURL is where a signal goes over HTTP: the endpoint with the signal's path,
 // unless the endpoint has the path of one already.
 func signalURL(u *url.URL, path string) string {
 	base := strings.TrimSuffix(u.Path, "/")
-	for _, known := range []string{"/v1/traces", "/v1/metrics"} {
+	for _, known := range []string{"/v1/traces", "/v1/metrics", "/v1/logs"} {
 		base = strings.TrimSuffix(base, known)
 	}
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: base + path}).String()
@@ -130,45 +140,78 @@ func (x *Exporter) overGRPC(u *url.URL) {
 	x.client, x.idle = otlptracegrpc.NewClient(opts...), func() {}
 }
 
-// Export uploads the spans of a batch that have ended.
+// Export uploads the spans of a batch that have ended and, where contents are asked
+// for, an event for each response of a model.
 func (x *Exporter) Export(ctx context.Context, b *export.Batch) error {
 	if b.ID != x.batch {
 		x.batch, x.accepted = b.ID, 0
+		if x.settings.Content {
+			x.talks.forget()
+			x.talks.take(b.Messages)
+		}
 	}
-	var content *content
-	if x.settings.Content {
-		content = newContent(b.Messages)
-	}
-	n := 0
-	for r := range x.requests(b.Spans, content) {
-		if n++; n <= x.accepted {
+	n := 0 // uploads of this batch, in an order that is the same each time
+	for r := range x.requests(b.Spans) {
+		if n++; n > x.accepted {
+			if err := x.send(ctx, r.spans, func() error { return x.client.UploadTraces(ctx, r.resources) }); err != nil {
+				return fmt.Errorf("otel: upload %d spans: %w", r.spans, err)
+			}
+			x.stats.sent.Add(int64(r.spans))
+		}
+		if !x.settings.Content {
 			continue
 		}
-		x.answer = answer{}
-		err := x.client.UploadTraces(ctx, r.resources)
-		if err := x.answer.error(ctx, err); err != nil {
-			return fmt.Errorf("otel: upload %d spans: %w", r.spans, err)
+		for _, q := range x.records(r.resources) {
+			if n++; n > x.accepted {
+				if err := x.send(ctx, 0, func() error { return x.details(ctx, q) }); err != nil {
+					return fmt.Errorf("otel: upload log records: %w", err)
+				}
+			}
 		}
-		x.accepted++
-		x.stats.sent.Add(int64(r.spans))
-		x.partial(r.spans)
 	}
 	return nil
 }
 
-// partial notes a partial success.
+// send does one upload and notes that it was accepted.
+func (x *Exporter) send(ctx context.Context, spans int, upload func() error) error {
+	x.answer = answer{}
+	if err := x.answer.error(ctx, upload()); err != nil {
+		return err
+	}
+	x.accepted++
+	x.partial(spans)
+	return nil
+}
+
+// details uploads log records, unless the receiver takes none.
+func (x *Exporter) details(ctx context.Context, q *collogspb.ExportLogsServiceRequest) error {
+	if x.logs.refused {
+		return nil
+	}
+	err := x.logs.upload(ctx, q)
+	if none := (errNoLogs{}); errors.As(err, &none) {
+		x.logs.refused, x.answer = true, answer{}
+		x.settings.Logger.Warn("otel: receiver takes no logs; contents are on the spans alone", "error", none.error)
+		return nil
+	}
+	return err
+}
+
+// partial notes a partial success, of log records when there are no spans.
 func (x *Exporter) partial(spans int) {
 	a := x.answer
 	if a.rejected == 0 && a.message == "" {
 		return
 	}
-	x.stats.rejected.Add(a.rejected)
+	if spans > 0 {
+		x.stats.rejected.Add(a.rejected)
+	}
 	x.settings.Logger.Warn("otel: receiver did not take all of it", "rejected", a.rejected, "spans", spans, "message", a.message)
 }
 
 // Close ends the connections.
 func (x *Exporter) Close(ctx context.Context) error {
-	err := x.client.Stop(ctx)
+	err := errors.Join(x.client.Stop(ctx), x.logs.close())
 	x.idle()
 	if err != nil {
 		return fmt.Errorf("otel: close: %w", err)

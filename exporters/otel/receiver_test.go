@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	collogspb "go.opentelemetry.io/proto/otlp/collector/logs/v1"
 	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"go.uber.org/goleak"
@@ -54,6 +55,7 @@ type receiver struct {
 	mu          sync.Mutex
 	requests    []received
 	compression string // of the last request over gRPC
+	logs        *logReceiver
 
 	// What it answers; everything is accepted when nil.
 	http func(w http.ResponseWriter, q *http.Request, r received)
@@ -77,6 +79,9 @@ func (r *receiver) overHTTP(t *testing.T) string {
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/traces", r.serve)
+	if r.logs != nil {
+		mux.HandleFunc("POST /v1/logs", r.logs.serve)
+	}
 	s := httptest.NewServer(mux)
 	t.Cleanup(s.Close)
 	return s.URL
@@ -133,6 +138,9 @@ func (r *receiver) overGRPC(t *testing.T) string {
 	}
 	s := grpc.NewServer(grpc.StatsHandler(r))
 	coltracepb.RegisterTraceServiceServer(s, r)
+	if r.logs != nil {
+		collogspb.RegisterLogsServiceServer(s, r.logs)
+	}
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = s.Serve(l) })
 	t.Cleanup(func() { s.Stop(); wg.Wait() })

@@ -29,7 +29,7 @@ const shortName = 256
 // requests cuts the batch's spans into requests of at most MaxBytes, in order:
 // the same ones whenever the same batch is offered. Each is built when it is
 // asked for.
-func (x *Exporter) requests(spans []msg.Span, content *content) iter.Seq[request] {
+func (x *Exporter) requests(spans []msg.Span) iter.Seq[request] {
 	return func(yield func(request) bool) {
 		var r request
 		size := 0
@@ -42,7 +42,7 @@ func (x *Exporter) requests(spans []msg.Span, content *content) iter.Seq[request
 			}
 			source := x.source(s)
 			head := proto.Size(source) + 3*frame
-			span := x.span(s, content)
+			span := x.span(s)
 			n := x.trim(span, x.settings.MaxBytes-head-frame) + frame
 			if r.spans > 0 && size+n+head > x.settings.MaxBytes {
 				if !yield(r) {

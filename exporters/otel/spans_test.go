@@ -54,16 +54,30 @@ func turn() *export.Batch {
 	child.Source = "legion-children"
 
 	b := &export.Batch{ID: "turn", Spans: []msg.Span{run, chat, tool, task, child}}
-	say := func(span msg.SpanID, kind msg.Kind, text, arguments string) {
-		m := msg.Message{Kind: kind, Content: msg.Plain(text), Tool: msg.Tool{Arguments: msg.Plain(arguments)}}
-		m.Host.SpanID = span
+	say := func(span msg.SpanID, kind msg.Kind, text string, tool msg.Tool) {
+		m := msg.Message{Session: "s1", Run: "r1", Kind: kind, Content: msg.Plain(text), Tool: tool, Time: at(1)}
+		m.Host = msg.Host{Tenant: "default", Format: "legion", ID: msg.ID{byte(len(b.Messages) + 1)}, SpanID: span}
+		switch kind {
+		case msg.User:
+			m.Time = at(0)
+		case msg.System:
+			m.Role = msg.RoleSystem
+		case msg.Status:
+			m.SetAttr("type", msg.TypeTools)
+		case msg.Reasoning, msg.Assistant, msg.ToolCall, msg.Delegation:
+			m.Host.Chat = chat.ID
+		}
 		b.Messages = append(b.Messages, m)
 	}
-	say(chat.ID, msg.Reasoning, "they will need the tides", "")
-	say(chat.ID, msg.Assistant, "Let me look.", "")
-	say(tool.ID, msg.ToolCall, "", `{"port":"Nordhavn"}`)
-	say(tool.ID, msg.ToolResult, "low at noon", "")
-	say(task.ID, msg.Delegation, "", `{"to":"pilot"}`)
+	say(run.ID, msg.System, "You keep the harbour.", msg.Tool{})
+	say(run.ID, msg.Status, `[{"type":"function","name":"read_tide_table","parameters":{"type":"object"}}]`, msg.Tool{})
+	say(run.ID, msg.User, "When may the ferry leave?", msg.Tool{})
+	say(chat.ID, msg.Reasoning, "they will need the tides", msg.Tool{})
+	say(chat.ID, msg.Assistant, "Let me look.", msg.Tool{})
+	say(tool.ID, msg.ToolCall, "", msg.Tool{CallID: "c1", Name: "read_tide_table", Arguments: msg.Plain(`{"port":"Nordhavn"}`)})
+	say(tool.ID, msg.ToolResult, "low at noon", msg.Tool{CallID: "c1"})
+	say(task.ID, msg.Delegation, "", msg.Tool{CallID: "c2", Name: "Task", Arguments: msg.Plain(`{"to":"pilot"}`)})
+	say(task.ID, msg.DelegationResult, "no answer", msg.Tool{CallID: "c2"})
 	return b
 }
 
@@ -110,7 +124,7 @@ func hexIDs(t *testing.T, v any) {
 }
 
 func TestGolden(t *testing.T) {
-	dev, err := semconv.New(semconv.GenAIDev)
+	dev, err := semconv.New(semconv.GenAILatest)
 	if err != nil {
 		t.Fatal(err)
 	}
