@@ -75,7 +75,8 @@ func (s *stream) complete(r *run, e *event) {
 	m := s.give(r, e.at, msg.Complete, text)
 	switch {
 	case m != nil:
-		m.FinishReason, m.Attachments = "stop", files
+		m.FinishReason, m.Attachments = "completed", files
+		m.SetAttr(msg.FinishReasonOf, "run")
 		if whole && m.Complete == msg.Partial || s.book != nil && !s.book.summary && !s.apart(r) {
 			m.Complete = msg.Summary // all texts in one
 		}
