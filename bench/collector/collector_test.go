@@ -235,7 +235,7 @@ func checkSpans(t *testing.T, r *sink) {
 		}
 	}
 	has("chat claude-opus-4-5-20251101", tracepb.Span_SPAN_KIND_CLIENT, map[string]any{
-		"gen_ai.operation.name": "chat", "gen_ai.provider.name": "anthropic", "gen_ai.request.model": "claude-opus-4-5-20251101", "gen_ai.response.id": "msg_05",
+		"gen_ai.operation.name": "chat", "gen_ai.provider.name": "anthropic", "gen_ai.request.model": nil, "gen_ai.response.model": "claude-opus-4-5-20251101", "gen_ai.response.id": "msg_05",
 		"gen_ai.conversation.id": session, "gen_ai.usage.input_tokens": int64(3210), "gen_ai.usage.output_tokens": int64(40),
 		"gen_ai.usage.cache_read.input_tokens": int64(3000), "gen_ai.usage.cache_creation.input_tokens": int64(200), "gen_ai.response.finish_reasons": []any{"end_turn"}, "error.type": nil,
 	})
@@ -295,7 +295,7 @@ func checkMetrics(t *testing.T, r *sink) {
 		n                uint64
 		sum              float64
 	}{
-		{"gen_ai.client.operation.duration", "gen_ai.request.model", "claude-opus-4-5-20251101", 1, 8},
+		{"gen_ai.client.operation.duration", "gen_ai.response.model", "claude-opus-4-5-20251101", 1, 8},
 		{"gen_ai.client.token.usage", "gen_ai.token.type", "input", 5, 5 * 3210},
 		{"gen_ai.client.token.usage", "gen_ai.token.type", "output", 5, 5 * 40},
 		{"earshot.execute_tool.duration", "error.type", "tool_error", 1, 1},
