@@ -68,10 +68,10 @@ func (p *Profile) run(a attrs, s *msg.Span) {
 		a.str(KeyWorkflowName, s.Agent.Name)
 	}
 	a.str(KeyProvider, p.Provider(s))
-	if !p.dev && stableAgent(s.Format) { // the new repository took it off agents within the process
+	if !p.dev && formats[s.Format].agentsStay { // the new repository took it off agents within the process
 		a.str(KeyAgentID, s.Agent.ID)
 	}
-	a.str(KeyRequestModel, s.AskedModel)
+	a.str(KeyRequestModel, RequestModel(s))
 	a.str(KeyResponseModel, ResponseModel(s))
 	Server(s.Server, a.add)
 	finish(a, s)
@@ -99,19 +99,10 @@ func pace(a attrs, p *msg.Pace) {
 	a.flag(KeyBuffered, p.Buffered)
 }
 
-// ResponseModel is gen_ai.response.model. A protocol that was heard without its requests
-// may name one model in both places; the name is then only the one that was asked for.
-func ResponseModel(s *msg.Span) string {
-	if s.Model == s.AskedModel && len(s.Request) == 0 {
-		return ""
-	}
-	return s.Model
-}
-
 // chat describes a request to a model.
 func (p *Profile) chat(a attrs, s *msg.Span) {
 	a.str(KeyProvider, p.Provider(s))
-	a.str(KeyRequestModel, s.AskedModel)
+	a.str(KeyRequestModel, RequestModel(s))
 	a.str(KeyResponseModel, ResponseModel(s))
 	Server(s.Server, a.add)
 	p.request(a, s)

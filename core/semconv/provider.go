@@ -28,7 +28,10 @@ func ProviderOf(s *msg.Span) string {
 			return name
 		}
 	}
-	return systemOf(s.Format)
+	if p := formats[s.Format].provider; p != "" {
+		return p
+	}
+	return s.Format
 }
 
 // handle is the provider that a model's handle begins with; empty when it is none that
@@ -55,27 +58,4 @@ func handle(model string) string {
 		return "x_ai"
 	}
 	return ""
-}
-
-// systemOf is the provider of a format whose traffic names none. The coding agents
-// speak to their makers' models unless the traffic says otherwise.
-func systemOf(format string) string {
-	switch format {
-	case "claude-code", "claude-stream", "legion":
-		return "anthropic"
-	case "codex", "codex-exec":
-		return "openai"
-	}
-	return format
-}
-
-// stableAgent reports whether the format's ids of agents are those of agents that stay:
-// configured teams, stored agents. Others are of one instance, which the convention does
-// not want as gen_ai.agent.id; of a format that is not known here nobody can tell.
-func stableAgent(format string) bool {
-	switch format {
-	case "agno", "letta", "legion", "llm-message":
-		return true
-	}
-	return false
 }

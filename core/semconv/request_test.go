@@ -70,6 +70,10 @@ func TestModels(t *testing.T) {
 		{msg.Span{AskedModel: "tern", Model: "tern"}, "tern", ""},
 		{msg.Span{AskedModel: "tern"}, "tern", ""},
 		{msg.Span{Model: "tern-2026"}, "", "tern-2026"},
+		{msg.Span{Format: "agno", AskedModel: "tern", Model: "tern"}, "tern", ""},
+		{msg.Span{Format: "codex", Model: "tern"}, "tern", ""},
+		{msg.Span{Format: "claude-stream", AskedModel: "tern", Model: "tern"}, "tern", "tern"},
+		{msg.Span{Format: "claude-code", Model: "tern-2026"}, "", "tern-2026"},
 	} {
 		c.span.Kind = msg.SpanChat
 		got := rendered(profile(t, ""), &c.span)

@@ -30,12 +30,12 @@
 // earshot.session.id is what joins the spans of a conversation in any case.
 //
 // gen_ai.agent.id is for an agent that stays and never for one instance: it is there for
-// the formats whose ids are such (see stableAgent). earshot.agent.id is whatever id the
+// the formats whose ids are such (see formats). earshot.agent.id is whatever id the
 // protocol gives.
 //
 // gen_ai.request.model is the model that was asked for and gen_ai.response.model the one
-// that answered. A transcript of responses names the second alone. Where one name stands
-// for both, it is the first.
+// that answered. A transcript of responses names the second alone, and an agent's own
+// protocol as a rule the first.
 //
 // gen_ai.response.finish_reasons say why the model stopped; how a run ended is
 // earshot.run.finish_reason.
@@ -101,7 +101,7 @@ func (p *Profile) Name(s *msg.Span) string {
 	op, target := Operation(s.Kind), ""
 	switch s.Kind {
 	case msg.SpanChat:
-		target = s.AskedModel
+		target = RequestModel(s)
 		if target == "" {
 			target = s.Model
 		}

@@ -124,6 +124,7 @@ func (d *stream) closeDraft(e *event, reason string) {
 	}
 	m := e.give(msg.Assistant, dr.Key)
 	m.Role, m.Run, m.FinishReason = msg.RoleAssistant, dr.Run, reason
+	m.SetAttr(msg.FinishReasonOf, "run")
 	m.Content = msg.Plain(string(dr.Text))
 	m.SetAttr("incomplete", "true")
 	m.SetAttr("holes", d.holes(dr))

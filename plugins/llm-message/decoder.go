@@ -55,7 +55,7 @@ func (factory) Info() decoder.Info {
 	return decoder.Info{
 		Name:       "llm-message",
 		Version:    "1.0.0",
-		Revision:   2,
+		Revision:   3,
 		Summary:    "WebSocket events and memory snapshots of myagent.",
 		Transports: []frame.Kind{frame.Text, frame.Event, frame.Line, frame.Body},
 		Options:    optionSchema(),

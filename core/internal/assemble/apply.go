@@ -96,6 +96,7 @@ func (g *group) place(out Emitter, r *run, m *msg.Message, stream uint64) {
 			r.Linked = true
 			if prev := g.Runs[g.Turns[stream]]; prev != nil {
 				r.Prev, r.PrevRoot = prev.ID, prev.Root
+				r.Asked = prev.Asked // until this turn says otherwise
 				g.endRun(out, prev, byTurn)
 			}
 			g.Turns[stream] = r.ID
@@ -320,7 +321,7 @@ func (g *group) describe(r *run, m *msg.Message) {
 // askedOf reports whether the model that the message names is the one that is asked for:
 // what speaks of a request or of the run. Any other message is of a response.
 func askedOf(m *msg.Message) bool {
-	return m.Signal == msg.RunStart || m.Signal == msg.ModelStart || m.ResponseID == "" && (m.Kind == msg.Status || m.Kind == msg.Error)
+	return m.ResponseID == "" && (m.Signal == msg.RunStart || m.Signal == msg.ModelStart || m.Kind == msg.Status || m.Kind == msg.Error)
 }
 
 // keep sets a field that is empty to a copy of the value, which lies in a

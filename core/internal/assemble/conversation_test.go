@@ -112,6 +112,41 @@ func TestStateOfARunIsNoReason(t *testing.T) {
 	}
 }
 
+// TestAnAnswerThatEndsItsRun has the reason of the run on the answer itself.
+func TestAnAnswerThatEndsItsRun(t *testing.T) {
+	w := newWorld(t)
+	text := said("a", "", 2)
+	text.Signal, text.FinishReason = msg.RunEnd, "stop"
+	w.apply(user("a", 0), text)
+	w.seal()
+	for _, s := range w.rows {
+		if len(s.FinishReasons) > 0 || (s.Ended == "stop") != (s.Kind == msg.SpanRun) {
+			t.Errorf("a %s stopped because of %q and ended by %q", s.Kind, s.FinishReasons, s.Ended)
+		}
+	}
+}
+
+// TestModelsOfTurns has a first message of a turn that is a response's, with the model that
+// answered, and a second turn that says nothing of the model that is asked for.
+func TestModelsOfTurns(t *testing.T) {
+	begins := said("a", "r1", 1)
+	begins.Signal, begins.Model = msg.RunStart, "tern-2026"
+	w := newWorld(t)
+	w.apply(begins)
+	w.seal()
+	w.apply(msg.Message{Kind: msg.Status, Run: "a", Time: 2, Model: "tern"})
+	second := said("b", "r2", 5)
+	second.Model = "tern"
+	w.apply(user("b", 4), second, stop("b", 6))
+	w.seal()
+	for _, s := range w.rows {
+		want := map[string][2]string{"chat r1": {"", "tern-2026"}, "run a": {"tern", "tern-2026"}, "chat r2": {"tern", "tern"}, "run b": {"tern", "tern"}}[s.Kind.String()+" "+first(s.ResponseID, s.Run)]
+		if got := [2]string{s.AskedModel, s.Model}; got != want {
+			t.Errorf("%s of %s: asked and answered %q, want %q", s.Kind, s.Run, got, want)
+		}
+	}
+}
+
 // TestAgentsGoByTheirID has a run whose agent has an id and no name.
 func TestAgentsGoByTheirID(t *testing.T) {
 	w := newWorld(t)

@@ -101,12 +101,18 @@ func (r *run) begun(t int64) {
 func (c *chat) say(m *msg.Message) {
 	keep(&c.Model, m.Model)
 	keep(&c.Provider, m.Provider)
-	if m.FinishReason != "" && m.Attr(msg.FinishReasonOf) == "" {
+	if m.FinishReason != "" && !ofTheRun(m) {
 		c.Finish = strings.Clone(m.FinishReason)
 	}
 	if m.IsError {
 		c.Error = errorType(m)
 	}
+}
+
+// ofTheRun reports whether the message's finish reason is how the run ended, and not why
+// the model stopped.
+func ofTheRun(m *msg.Message) bool {
+	return m.Signal == msg.RunEnd && m.ResponseID == "" || m.Attr(msg.FinishReasonOf) != ""
 }
 
 // usage counts a response's tokens, once however often and from wherever they

@@ -169,16 +169,17 @@ func (l *labels) span(s *msg.Span) *spanSet {
 // models are those that a span names.
 type models struct{ asked, answered string }
 
-func modelsOf(s *msg.Span) models { return models{clip(s.AskedModel), clip(semconv.ResponseModel(s))} }
+func modelsOf(s *msg.Span) models {
+	return models{clip(semconv.RequestModel(s)), clip(semconv.ResponseModel(s))}
+}
 
 // usageBy is the key of a usage message; of its response's models the span knows more.
 func (l *labels) usageBy(u *msg.Message, known models) usageKey {
+	s := msg.Span{Kind: kindOf(u.ResponseID != ""), Source: u.Host.Source, Format: u.Host.Format, Provider: u.Provider, Model: u.Model, Agent: u.Agent}
 	if known == (models{}) {
-		known.answered = clip(u.Model)
+		known = modelsOf(&s)
 	}
-	return l.usageKey(&msg.Span{
-		Kind: kindOf(u.ResponseID != ""), Source: u.Host.Source, Format: u.Host.Format, Provider: u.Provider, Model: u.Model, Agent: u.Agent,
-	}, known)
+	return l.usageKey(&s, known)
 }
 
 func (l *labels) usageKey(s *msg.Span, m models) usageKey {

@@ -1,0 +1,27 @@
+package semconv
+
+import (
+	"os"
+	"testing"
+)
+
+// TestBundledFormatsAreKnown finds a bundled decoder of which the table says nothing.
+func TestBundledFormatsAreKnown(t *testing.T) {
+	dirs, err := os.ReadDir("../../plugins")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := 0
+	for _, d := range dirs {
+		if _, err := os.Stat("../../plugins/" + d.Name() + "/testdata"); err != nil {
+			continue
+		}
+		known++
+		if formats[d.Name()].model == unknown {
+			t.Errorf("the table does not say which model %s names", d.Name())
+		}
+	}
+	if known != len(formats) {
+		t.Errorf("%d decoders, %d formats", known, len(formats))
+	}
+}
