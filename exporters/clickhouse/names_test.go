@@ -17,7 +17,7 @@ func TestSessionsAndModelsOfSpans(t *testing.T) {
 	x, c := exporter(t, nil)
 	chat := func(id byte, asked, answered string) msg.Span {
 		return msg.Span{
-			Tenant: "default", Source: "harbour", Format: "grace", Session: "plan", Unnamed: true, Run: "r", Kind: msg.SpanChat, State: msg.SpanClosed,
+			Tenant: "default", Source: "harbour", Format: "claude-stream", Session: "plan", Unnamed: true, Run: "r", Kind: msg.SpanChat, State: msg.SpanClosed,
 			TraceID: msg.TraceID{1}, ID: msg.SpanID{id}, Start: int64(id) * 1e9, End: int64(id)*1e9 + 1, AskedModel: asked, Model: answered,
 		}
 	}
