@@ -111,6 +111,9 @@ func level(live, reload []msg.Message) {
 		}
 		if a.Time != 0 && b.Time != 0 {
 			p := min(a.Precision, b.Precision)
+			if p == msg.Inferred { // one of both times is not the protocol's
+				a.Time, b.Time = 0, 0
+			}
 			a.Time, b.Time = a.Time-a.Time%unit(p), b.Time-b.Time%unit(p)
 			a.Precision, b.Precision = p, p
 		}
