@@ -108,3 +108,32 @@ func TestAwaitsItsParent(t *testing.T) {
 		t.Errorf("after the call: awaited %v, the call's own %v", awaits("b", 2), awaits("s", 1))
 	}
 }
+
+// TestRunNamedByItsCause: a call names the run that it causes, which is of its own session
+// or of another one. Either way the run stands below it.
+func TestRunNamedByItsCause(t *testing.T) {
+	begin, end := hires("a", "d", "run x", "", 1, 1)
+	begin.Delegation.MeetID, begin.Delegation.ChildRun, begin.Delegation.Link, begin.Delegation.Async = "run x", "x", msg.ByNativeID, true
+	begin.Precision = msg.Inferred
+	first := said("x", "q", 20)
+	first.Delegation.MeetID = "run x"
+	child := []msg.Message{first, stop("x", 30)}
+	for name, scripts := range map[string][]script{
+		"its own session": {{"letta", "s", [][]msg.Message{{user("a", 0), begin, end, stop("a", 1)}, child}}},
+		"another":         {{"letta", "s", [][]msg.Message{{user("a", 0), begin, end, stop("a", 1)}}}, {"letta", "x", [][]msg.Message{child}}},
+	} {
+		for _, order := range interleavings(scripts) {
+			for _, s := range play(t, scripts, order, how{restarts: true}) {
+				if s.TraceID != msg.NewTraceID("default", "letta", "s", "a") {
+					t.Errorf("%s, order %v: the %s of run %s is in another trace", name, order, s.Kind, s.Run)
+				}
+				if s.Kind == msg.SpanRun && s.Run == "x" && s.Parent != msg.NewSpanID("default", "letta", "s", msg.SpanTool, "d") {
+					t.Errorf("%s, order %v: the run stands below %s", name, order, s.Parent)
+				}
+				if s.Kind == msg.SpanDelegation && (s.Delegate.ChildRun != "x" || s.Delegate.Link != msg.ByNativeID) {
+					t.Errorf("%s, order %v: the call names %q by %s", name, order, s.Delegate.ChildRun, s.Delegate.Link)
+				}
+			}
+		}
+	}
+}

@@ -376,9 +376,9 @@ func (g *group) move(out Emitter, r *run, root string) {
 
 // causes notes which run of another session a call caused; none if l names none.
 func (g *group) causes(out Emitter, l callLink) (changed bool) {
-	known := func(child string, by msg.LinkMethod, confidence uint8) bool {
+	known := func(child string, by msg.LinkMethod, confidence uint8, named bool) bool {
 		if l.Child == "" { // only what this meeting said is taken back
-			return child == "" || by != l.Link
+			return child == "" || by != l.Link || named
 		}
 		return child != "" && by > l.Link || child == l.Child && by == l.Link && confidence == l.Confidence
 	}
@@ -387,7 +387,7 @@ func (g *group) causes(out Emitter, l callLink) (changed bool) {
 		by = msg.NoLink
 	}
 	if c := g.Open[l.Call]; c != nil {
-		if known(c.Child, c.Link, c.Confidence) {
+		if known(c.Child, c.Link, c.Confidence, c.Named) {
 			return false
 		}
 		c.Child, c.Link, c.Confidence, c.Delegation = l.Child, by, l.Confidence, c.Delegation || l.Child != ""
@@ -395,7 +395,7 @@ func (g *group) causes(out Emitter, l callLink) (changed bool) {
 		return true
 	}
 	d, ok := g.Done[l.Call]
-	if !ok || known(d.Child, d.Link, d.Confidence) {
+	if !ok || known(d.Child, d.Link, d.Confidence, d.Told != nil && d.Told.Call.Named) {
 		return false
 	}
 	d.Child, d.Link, d.Confidence = l.Child, by, l.Confidence
