@@ -95,8 +95,8 @@ func reloadCase(ctx context.Context, r *runner) error {
 	return equal.differ("the stream and its reloaded form do not fold to the same messages", want, got)
 }
 
-// level brings the times of the same message to the coarser of their precisions,
-// and takes a summary for as complete as what it sums up.
+// level brings the times of the same message to the coarser of their precisions, leaves
+// out one that a decoder inferred, and takes a summary for as complete as what it sums up.
 func level(live, reload []msg.Message) {
 	type id struct{ session, key string }
 	other := make(map[id]*msg.Message)
