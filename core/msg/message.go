@@ -109,8 +109,9 @@ type Delegate struct {
 	// another session, of another format as a rule, find each other: the same on a
 	// message of the call and on one of the run, in whatever order they are heard. The
 	// first is theirs alone and makes a link by native id; under the second, of what was
-	// asked and where, others may meet too. On a message that begins a run, or that is of
-	// no call, they are the run's. See the package sdk/spawn.
+	// asked and where, others may meet too: a call then has one run of each agent that the
+	// message with the name says. On a message that begins a run, or that is of no call,
+	// they are the run's. See the package sdk/spawn.
 	MeetID     string
 	MeetPrompt string
 }

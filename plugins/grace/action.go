@@ -8,11 +8,17 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// ofRun reports whether messages of the action belong to the run as a whole: what
-// stands in their task_id is the conversation.
+// ofRun reports whether messages of the action belong to the run as a whole, unless they
+// name a task: what stands in their task_id is the conversation.
 func ofRun(action string) bool {
+	return ofTurn(action) || action == "question" || action == "chat" || action == "progress"
+}
+
+// ofTurn reports whether messages of the action belong to the run as a whole, whatever
+// they name.
+func ofTurn(action string) bool {
 	switch action {
-	case "question", "chat", "progress", "coding", "coding_complete", "auto_reply", "plan", "continue":
+	case "coding", "coding_complete", "auto_reply", "plan", "continue":
 		return true
 	}
 	return false
@@ -30,7 +36,7 @@ func (d *stream) act(r *record) {
 		d.progress(r)
 		return
 	case "chat":
-		if pid := id(r.get("pid")); pid != "" {
+		if pid := id(r.get("pid")); pid != "" && r.task == "" {
 			d.chatRow(r, pid)
 			return
 		}
@@ -60,9 +66,11 @@ func (d *stream) act(r *record) {
 		d.plan(r)
 	case "chat":
 		m := d.say(r, msg.Assistant, r.id())
-		m.Content = r.content()
+		m.Content, m.Attachments = r.content(), d.files(r)
 		d.modelText(m)
-		d.end(m, "stop", false)
+		if r.task == "" {
+			d.end(m, "stop", false)
+		}
 	case "", "question": // the agent asks
 		m := d.say(r, msg.Assistant, r.id())
 		m.Content, m.Attachments = r.content(), d.files(r)
@@ -106,9 +114,10 @@ func (d *stream) end(m *msg.Message, reason string, failed bool) {
 func (d *stream) asks(r *record) {
 	pid := id(r.get("pid"))
 	a := &ask{Hash: r.hash(), Text: keep(r.content()), At: r.at, Files: d.files(r)}
-	if key := "asked:" + a.Hash; d.Shown == key {
-		a.Key = key
+	if key := "asked:" + a.Hash; d.Shown == key || !d.listed {
+		a.Key = key // rows are all there is: only the last can be without an answer
 	}
+	d.waits(r.out)
 	d.Ask, d.Asked, d.Fresh = a, nil, true
 	if row := id(r.v.Get("id")); row != "" && (r.action == "chat" || pid != "") {
 		d.begin(chatRun(row))
@@ -127,7 +136,7 @@ func (d *stream) chatRow(r *record, question string) {
 		key = r.id()
 	}
 	m := d.say(r, msg.Assistant, key)
-	m.Content = r.content()
+	m.Content, m.Attachments = r.content(), d.files(r)
 	if active := r.get("is_active"); active.Is(jsonv.False) { // it was written again
 		m.Hidden = true
 		m.SetAttr("is_active", "false")
@@ -138,8 +147,11 @@ func (d *stream) chatRow(r *record, question string) {
 
 // progress decodes what only keeps the user waiting.
 func (d *stream) progress(r *record) {
-	m := d.say(r, msg.Status, r.id())
 	if d.Fresh { // of a turn that has not begun
+		r.task = ""
+	}
+	m := d.say(r, msg.Status, r.id())
+	if d.Fresh {
 		m.Run = ""
 	}
 	m.Content, m.Hidden = r.content(), r.action == "update_status"

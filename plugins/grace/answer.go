@@ -57,6 +57,7 @@ func (d *stream) fails(r *record) {
 		d.Turn.Ended = true
 	} else {
 		d.describe(m, r.task)
+		d.returns(r, true)
 	}
 }
 

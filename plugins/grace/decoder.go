@@ -49,7 +49,7 @@ func (factory) Info() decoder.Info {
 	return decoder.Info{
 		Name:       "grace",
 		Version:    "1.0.0",
-		Revision:   1,
+		Revision:   2,
 		Summary:    "Runs of Lemon AI and GRACE: streams, logs and database rows.",
 		Transports: []frame.Kind{frame.Event, frame.Text, frame.Line, frame.Body, frame.Request},
 		Reload:     true,
@@ -76,6 +76,7 @@ type stream struct {
 	inner  jsonv.Doc // of a meta that is JSON in a string
 	other  jsonv.Doc // of other JSON in a string
 	origin string    // the session, as long as nothing better names it
+	listed bool      // the message is one of a list of rows
 	state
 }
 

@@ -43,12 +43,17 @@ func (d *stream) message(v jsonv.Value, out *decoder.Output) {
 	if s := ident(v.Get("conversation_id")); s != "" {
 		d.Session = s
 	}
-	if r.task = id(r.get("task_id")); ofRun(r.action) { // the conversation, if anything
+	switch r.task = id(r.get("task_id")); {
+	case d.isTask(r.task):
+		if v.Get("role").Equal("user") || ofTurn(r.action) {
+			r.task = ""
+		}
+	case ofRun(r.action): // the conversation, if anything
 		if d.Session == "" {
 			d.name(r.task)
 		}
 		r.task = ""
-	} else if r.task == d.session() {
+	case r.task == d.session():
 		r.task = ""
 	}
 	d.act(r)
@@ -111,12 +116,19 @@ func (d *stream) status(out *decoder.Output, key, typ string) *msg.Message {
 
 // say adds a message of the record, in the run of its task or of the turn.
 func (d *stream) say(r *record, kind msg.Kind, key string) *msg.Message {
+	inTask := r.task != "" && d.Turn.Run != ""
+	if inTask {
+		d.hands(r)
+	}
 	m := d.give(r.out, kind, key)
 	m.Time, m.Precision = r.at.Time, r.at.Precision
 	if role, err := msg.ParseRole(r.v.Get("role").Str()); err == nil {
 		m.Role = role
 	}
-	if r.task != "" && m.Run != "" {
+	if inTask {
+		if t := d.task(r.task); t != nil {
+			m.Agent.Name = t.name()
+		}
 		m.Run, m.ParentRun = childRun(d.Turn.Run, r.task), d.Turn.Run
 		m.Delegation.Link = msg.ByParent
 		m.SetAttr("task_id", r.task)

@@ -2,6 +2,7 @@ package grace
 
 import (
 	"bytes"
+	"cmp"
 	"net/url"
 	"strings"
 
@@ -61,6 +62,7 @@ func (d *stream) request(f *frame.Frame, out *decoder.Output) {
 		m.SetAttr("path", path)
 		return
 	}
+	d.waits(out)
 	d.Ask = &ask{
 		Hash: hash, Key: "request:" + hash, Text: keep(text.Text()),
 		Mode: ident(root.Get("mode")), Model: id(root.Get("model_id")), Agent: id(root.Get("agent_id")),
@@ -78,6 +80,7 @@ func (d *stream) question(by at, out *decoder.Output) {
 	d.Ask = nil
 	if a.Key != "" {
 		m := d.status(out, a.Key, "request")
+		m.Time, m.Precision = a.At.Time, a.At.Precision
 		m.SetAttr("mode", a.Mode)
 		m.SetAttr("model_id", a.Model)
 		m.SetAttr("agent_id", a.Agent)
@@ -103,6 +106,14 @@ func (d *stream) again() {
 		a := *d.Asked
 		a.Key = ""
 		d.Ask = &a
+	}
+}
+
+// waits gives a question that was not answered before the next one was asked.
+func (d *stream) waits(out *decoder.Output) {
+	if a := d.Ask; a != nil && (a.Text != "" || len(a.Files) > 0) {
+		a.Key = cmp.Or(a.Key, "asked:"+a.Hash)
+		d.draftQuestion(out)
 	}
 }
 

@@ -50,6 +50,8 @@ func rows(root jsonv.Value) (jsonv.Value, bool) {
 // is of it: nothing of what was before goes on.
 func (d *stream) rows(list jsonv.Value, out *decoder.Output) {
 	d.Turn, d.Fresh, d.Tasks, d.Intents, d.Calls, d.Ask, d.Asked = turn{}, true, nil, nil, nil, nil, nil
+	d.listed = true
+	defer func() { d.listed = false }()
 	for v := range list.Elems() {
 		if v.Is(jsonv.Object) {
 			d.message(v, out)

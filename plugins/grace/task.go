@@ -1,6 +1,10 @@
 package grace
 
 import (
+	"cmp"
+	"slices"
+	"strings"
+
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
@@ -9,7 +13,13 @@ import (
 type task struct {
 	ID    string
 	Title string `json:",omitempty"`
+	Text  string `json:",omitempty"` // what is to be done
+	Begun bool   `json:",omitempty"` // it was handed over
+	Ended bool   `json:",omitempty"` // and has come back
 }
+
+// name is what the agent that works on the task goes by.
+func (t *task) name() string { return cmp.Or(t.Title, t.ID) }
 
 // childRun is the run of a task: each is worked on in a loop of its own, with a
 // memory of its own. Numbers of tasks come again in the next turn.
@@ -27,19 +37,95 @@ func (d *stream) plan(r *record) {
 	default:
 		m.Content = r.content()
 	}
-	n := 0
+	known := d.Tasks
 	d.Tasks = nil
-	for v := range list.Elems() {
-		n++
-		if t := (task{id(v.Get("id")), cut(first(v, "title", "requirement", "description").Str(), maxIdent)}); t.ID != "" && len(d.Tasks) < maxTasks {
-			d.Tasks = append(d.Tasks, t)
-		}
-	}
-	m.SetAttr("tasks", count(n))
+	d.tasks(list, known)
+	m.SetAttr("tasks", count(list.Len()))
 	if r.action == "continue" {
 		m.SetAttr("continued", "true")
 	}
 	mark(m, r)
+}
+
+// tasks notes the tasks of a list, and what is known of them if it is taken up again.
+func (d *stream) tasks(list jsonv.Value, known []task) {
+	of := func(tasks []task, id string) int {
+		return slices.IndexFunc(tasks, func(t task) bool { return t.ID == id })
+	}
+	for v := range list.Elems() {
+		t := task{
+			ID: id(v.Get("id")), Title: cut(first(v, "title", "requirement", "description").Str(), maxIdent),
+			Text: cut(first(v, "requirement", "description", "title").Str(), maxGoal),
+		}
+		if t.ID == "" || len(d.Tasks) == maxTasks || of(d.Tasks, t.ID) >= 0 {
+			continue
+		}
+		if at := of(known, t.ID); at >= 0 {
+			t.Begun, t.Ended = known[at].Begun, known[at].Ended
+		}
+		d.Tasks = append(d.Tasks, t)
+	}
+}
+
+// task returns the task of the plan with that id, or nil.
+func (d *stream) task(id string) *task {
+	for i := range d.Tasks {
+		if id != "" && d.Tasks[i].ID == id {
+			return &d.Tasks[i]
+		}
+	}
+	return nil
+}
+
+// isTask reports whether an id is that of a task. Some messages name a task where others
+// name the conversation. A task that no plan names has the form <unix seconds>_<number>.
+func (d *stream) isTask(id string) bool {
+	if d.task(id) != nil {
+		return true
+	}
+	seconds, number, ok := strings.Cut(id, "_")
+	return ok && len(seconds) == 10 && len(number) >= 4 && digits(seconds) && digits(number)
+}
+
+func digits(s string) bool {
+	return strings.IndexFunc(s, func(c rune) bool { return c < '0' || c > '9' }) < 0
+}
+
+// hands gives the delegation of a task, once: the agent hands each task of its plan to a
+// loop of its own, where the first message that names the task begins.
+func (d *stream) hands(r *record) {
+	t := d.task(r.task)
+	if t == nil || t.Begun {
+		return
+	}
+	t.Begun = true
+	m := d.ofTask(r, t, msg.Delegation, "call:")
+	m.Delegation.Task = msg.Plain(t.Text)
+}
+
+// returns gives what came of a task that was handed over.
+func (d *stream) returns(r *record, failed bool) {
+	t := d.task(r.task)
+	if t == nil || !t.Begun || t.Ended {
+		return
+	}
+	t.Ended = true
+	m := d.ofTask(r, t, msg.DelegationResult, "result:")
+	m.Content, m.IsError = r.content(), failed
+	if failed {
+		m.Tool.ErrorType = "agent_error"
+	}
+}
+
+func (d *stream) ofTask(r *record, t *task, kind msg.Kind, key string) *msg.Message {
+	child := childRun(d.Turn.Run, t.ID)
+	m := d.give(r.out, kind, key+child)
+	m.Hidden = true
+	m.Time, m.Precision = r.at.Time, r.at.Precision
+	m.Tool.CallID, m.Tool.Name, m.Tool.Internal = child, "task", true
+	m.Delegation.To, m.Delegation.ChildRun, m.Delegation.Link = t.name(), child, msg.ByParent
+	m.SetAttr("task_id", t.ID)
+	return m
 }
 
 // closes decodes the end of a task, or why it waits.
@@ -60,12 +146,14 @@ func (d *stream) closes(r *record) {
 		m.SetAttr("mode", ident(json.Get("mode")))
 		m.SetAttr("reason", cut(json.Get("reason").Str(), maxGoal))
 		m.Attrs = appendPlan(m.Attrs, json.Get("tasks"))
+		d.tasks(json.Get("tasks"), nil)
 	case "running", "pending":
 	default:
 		m.Signal, m.FinishReason = msg.RunEnd, r.status
 		if failed(r.status) {
 			m.IsError, d.Turn.Failed = true, true
 		}
+		d.returns(r, failed(r.status))
 	}
 }
 
@@ -79,10 +167,7 @@ func appendPlan(attrs []msg.Attr, tasks jsonv.Value) []msg.Attr {
 
 // describe adds what the plan says of a task.
 func (d *stream) describe(m *msg.Message, id string) {
-	for _, t := range d.Tasks {
-		if t.ID == id {
-			m.SetAttr("title", t.Title)
-			return
-		}
+	if t := d.task(id); t != nil {
+		m.SetAttr("title", t.Title)
 	}
 }

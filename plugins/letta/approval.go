@@ -12,7 +12,7 @@ func (d *stream) wait(r *run, b *block, c *call) {
 	m.ParentKey = "call:" + c.ID
 	m.Tool.CallID, m.Tool.Name = c.ID, c.Name
 	m.ResponseID = b.Response
-	m.Time, m.Precision = c.Time, c.Prec
+	at(m, c.Time, c.Prec)
 }
 
 // decision is what a person has decided on one call, or what a tool returned that
@@ -75,7 +75,7 @@ func (d *stream) decide(r *run, in *input, one decision) {
 	m := d.status(r, key, "approval_response")
 	m.Signal, m.Role = msg.WaitEnd, msg.RoleUser
 	m.Tool.CallID = one.CallID
-	m.Time, m.Precision = in.Time, in.Prec
+	r.date(m, in)
 	m.SetAttr("approved", one.Approved)
 	m.SetAttr("reason", one.Reason)
 	if one.CallID == "" {
@@ -99,5 +99,5 @@ func (d *stream) decide(r *run, in *input, one decision) {
 	if one.Failed {
 		m.Tool.ErrorType = errorType(m.Content)
 	}
-	m.Time, m.Precision = in.Time, in.Prec
+	r.date(m, in)
 }

@@ -2,6 +2,7 @@ package letta
 
 import (
 	"bytes"
+	"iter"
 	"strconv"
 	"strings"
 
@@ -70,7 +71,7 @@ func (d *stream) begin(r *run, v jsonv.Value, kind partKind) *block {
 		b.Response = b.Base
 	}
 	if id := v.Get("sender_id"); agentID(id) {
-		b.From = msg.Agent{ID: ident(id), Name: ident(v.Get("name")), Kind: msg.KindAgent}
+		b.From = d.agent(ident(id), ident(v.Get("name")))
 	}
 	r.Begun = true
 	return b
@@ -129,6 +130,9 @@ func (d *stream) piece(r *run, v jsonv.Value, kind partKind, content jsonv.Value
 	b.describe(v)
 	b.Time, b.Prec = d.date.read(v.Get("date"))
 	b.Files = append(b.Files, files...)
+	if b.Key != "" {
+		d.begins(r, b)
+	}
 	if d.whole {
 		d.part(r, b, trim(kind, said))
 		return
@@ -136,6 +140,30 @@ func (d *stream) piece(r *run, v jsonv.Value, kind partKind, content jsonv.Value
 	b.Text = said.Append(b.Text)
 	if r.Block = b; len(b.Text) > maxText {
 		d.close(r)
+	}
+}
+
+// begins signals the first piece of a response, at the date of the piece: a run, and a
+// response, begin there, however long the first block takes and whenever it is flushed. Of a
+// response that was not heard from its beginning it is only noted that it was heard.
+func (d *stream) begins(r *run, b *block) {
+	if d.whole || r.known(hash(b.Response), beginning, 0) != nil {
+		return
+	}
+	r.part(hash(b.Response), beginning, 0)
+	m := d.status(r, "first_token:"+b.Response, "first_token")
+	m.ResponseID = b.Response
+	at(m, b.Time, b.Prec)
+	if !r.Named {
+		r.meets(m)
+	}
+	if b.From.ID != "" {
+		m.Agent = b.From
+	}
+	if b.Cut {
+		m.Complete = msg.Partial
+	} else {
+		m.Signal = msg.FirstToken
 	}
 }
 
@@ -189,25 +217,37 @@ func (d *stream) cutAll() {
 
 // cut ends what the run is saying before it is said.
 func (d *stream) cut(r *run) {
-	if r.Block != nil {
-		r.Block.Cut = true
-		d.close(r)
+	for b := range r.blocks() {
+		b.Cut = true
 	}
+	d.close(r)
 }
 
 // close ends what the run is saying, because it says something else.
 func (d *stream) close(r *run) {
-	b := r.Block
-	if b == nil {
-		return
-	}
-	r.Block = nil
 	level := d.level
-	if b.Cut {
-		d.level = msg.Partial
+	for b := range r.blocks() {
+		if d.level = level; b.Cut {
+			d.level = msg.Partial
+		}
+		d.giveBlock(r, b, true)
 	}
-	d.giveBlock(r, b, true)
 	d.level = level
+	r.Block, r.Beside = nil, nil
+}
+
+// blocks are those of which more may come, in the order in which they began.
+func (r *run) blocks() iter.Seq[*block] {
+	return func(yield func(*block) bool) {
+		for _, b := range r.Beside {
+			if !yield(b) {
+				return
+			}
+		}
+		if r.Block != nil {
+			yield(r.Block)
+		}
+	}
 }
 
 // giveBlock gives what a block has said, as complete as the level says. over says that
@@ -215,7 +255,9 @@ func (d *stream) close(r *run) {
 func (d *stream) giveBlock(r *run, b *block, over bool) {
 	if b.Kind == calling {
 		for _, c := range b.Calls {
-			d.giveCall(r, b, c, over)
+			if over || c.ID != b.Base { // the id of a call may come after its name
+				d.giveCall(r, b, c, over)
+			}
 		}
 		return
 	}
@@ -255,7 +297,7 @@ func (d *stream) spoken(r *run, b *block, kind msg.Kind, key string) *msg.Messag
 		m.Agent = b.From
 	}
 	m.IsError = b.Failed
-	m.Time, m.Precision = b.Time, b.Prec
+	at(m, b.Time, b.Prec)
 	return m
 }
 

@@ -45,11 +45,16 @@ func (d *stream) calls(r *run, v jsonv.Value, approval bool) {
 		d.unknown(v, "")
 		return
 	}
-	b := r.Block
-	if whole || !b.goes(v, calling) || b.Approval != approval || len(b.Calls) >= maxBlock {
-		d.close(r)
+	b := r.writes(v, approval)
+	if whole || b == nil || len(b.Calls) >= maxBlock {
 		b = d.begin(r, v, calling)
 		b.Approval = approval
+		if !whole && b.beside(r.Block) && len(r.Beside) < maxBlock {
+			r.Beside = append(r.Beside, r.Block)
+		} else {
+			d.close(r)
+		}
+		r.Block = b
 	}
 	b.describe(v)
 	b.Time, b.Prec = d.date.read(v.Get("date"))
@@ -60,13 +65,31 @@ func (d *stream) calls(r *run, v jsonv.Value, approval bool) {
 			d.callPiece(r, b, e)
 		}
 	case one.Is(jsonv.String):
+		d.begins(r, b)
 		b.Calls = append(b.Calls, written(b, one.Str()))
 	default:
 		d.callPiece(r, b, one)
 	}
-	if r.Block = b; whole || d.whole {
+	if whole || d.whole {
 		d.close(r)
 	}
+}
+
+// writes returns the calls with which v goes on, or nil.
+func (r *run) writes(v jsonv.Value, approval bool) *block {
+	for b := range r.blocks() {
+		if b.Approval == approval && b.goes(v, calling) {
+			return b
+		}
+	}
+	return nil
+}
+
+// beside reports whether the calls of b are written at the same time as those of other:
+// each call of a response may have its own otid, and their pieces come in turns.
+func (b *block) beside(other *block) bool {
+	return other != nil && other.Kind == calling && other.Response == b.Response && other.Approval == b.Approval &&
+		other.Otid != "" && b.Otid != "" && other.Otid != b.Otid
 }
 
 // written returns a call as the oldest servers put it: name(arguments), without an id.
@@ -90,6 +113,7 @@ func (d *stream) callPiece(r *run, b *block, v jsonv.Value) {
 			}
 			return
 		}
+		d.begins(r, b)
 		b.Calls = append(b.Calls, c)
 	}
 	c.Time, c.Prec = b.Time, b.Prec
@@ -112,8 +136,13 @@ func (b *block) call(id jsonv.Value) *call {
 	if len(b.Calls) == 0 {
 		return nil
 	}
+	last := b.Calls[len(b.Calls)-1]
 	if !id.Is(jsonv.String) {
-		return b.Calls[len(b.Calls)-1]
+		return last
+	}
+	if last.ID == b.Base { // its id comes after its name
+		last.ID = ident(id)
+		return last
 	}
 	for _, c := range slices.Backward(b.Calls) {
 		if same(id, c.ID) {
@@ -159,7 +188,7 @@ func (d *stream) giveCall(r *run, b *block, c *call, over bool) {
 			kind = msg.Delegation
 		}
 		m := d.spoken(r, b, kind, "call:"+c.ID)
-		m.Time, m.Precision = c.Time, c.Prec
+		at(m, c.Time, c.Prec)
 		m.Tool.CallID, m.Tool.Name, m.Tool.Arguments = c.ID, c.Name, msg.Plain(args)
 		if c.Name == "" && m.Complete == msg.Complete {
 			m.Complete = msg.Summary // its beginning was missed
@@ -191,7 +220,7 @@ func (d *stream) giveCall(r *run, b *block, c *call, over bool) {
 // say gives what an agent says by calling sayTool.
 func (d *stream) say(r *run, b *block, c *call, args string, valid bool) {
 	m := d.spoken(r, b, msg.Assistant, c.Key)
-	m.Time, m.Precision = c.Time, c.Prec
+	at(m, c.Time, c.Prec)
 	if said := d.inner.Root().Get("message"); valid && said.Exists() {
 		m.Content = said.Text().Own()
 	} else if d.level > msg.Partial {

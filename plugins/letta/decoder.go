@@ -16,6 +16,8 @@
 //     (one less), and in a list the reasoning before it has that id too. Only the
 //     step names them both, so keys are made of it where a message names its run;
 //     servers that name no run in a stream name no step there either.
+//   - Calls of one response may be written at the same time: their pieces come in
+//     turns, told apart by otid.
 //   - What the user said is not echoed. A request has no ids at all: its messages
 //     wait until the answer names the run, and are known by run and text.
 //   - A list is newest first unless it was asked for otherwise, down to the parts
@@ -50,7 +52,7 @@ func (factory) Info() decoder.Info {
 	return decoder.Info{
 		Name:       "letta",
 		Version:    "1.0.0",
-		Revision:   1,
+		Revision:   2,
 		Summary:    "Runs of Letta agents: event streams, message lists, answers and requests.",
 		Transports: []frame.Kind{frame.Line, frame.Event, frame.Body, frame.Request},
 		Options: json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{` +
@@ -88,12 +90,13 @@ type stream struct {
 
 // state is what is remembered from frame to frame.
 type state struct {
-	Place   place    // of the last request
-	Run     string   `json:",omitempty"` // to which frames belong that name none
-	Runs    []*run   `json:",omitempty"` // least recently heard of first
-	Calls   []*call  `json:",omitempty"` // without a result, oldest first
-	Pending []*input `json:",omitempty"` // said, and not yet answered by a run
-	Held    string   `json:",omitempty"` // a reason to stop, of a run that nothing has named
+	Place   place       // of the last request
+	Run     string      `json:",omitempty"` // to which frames belong that name none
+	Runs    []*run      `json:",omitempty"` // least recently heard of first
+	Calls   []*call     `json:",omitempty"` // without a result, oldest first
+	Pending []*input    `json:",omitempty"` // said, and not yet answered by a run
+	Held    string      `json:",omitempty"` // a reason to stop, of a run that nothing has named
+	Names   []agentName `json:",omitempty"` // of agents
 }
 
 var (
@@ -144,8 +147,8 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 func (d *stream) Flush(out *decoder.Output) error {
 	d.out, d.level = out, msg.Partial
 	for _, r := range d.Runs {
-		if r.Block != nil {
-			d.giveBlock(r, r.Block, false)
+		for b := range r.blocks() {
+			d.giveBlock(r, b, false)
 		}
 	}
 	return nil

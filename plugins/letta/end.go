@@ -37,7 +37,7 @@ func (d *stream) stop(v jsonv.Value) {
 	if reason == "" {
 		reason = "unknown"
 	}
-	r := d.mentioned(v.Get("run_id"))
+	r := d.mentioned(v)
 	if r == nil { // what comes next may name it
 		d.Held = reason
 		return
@@ -55,7 +55,8 @@ func (d *stream) stopped(r *run, reason string) {
 	d.close(r)
 	if r.Ended {
 		if r.Stop != reason {
-			d.status(r, "stop:"+r.ID+"/"+reason, "stop_reason").FinishReason = reason
+			m := d.status(r, "stop:"+r.ID+"/"+reason, "stop_reason")
+			m.FinishReason, m.Time = reason, r.first(m.Key)
 		}
 		return
 	}
@@ -120,7 +121,7 @@ func (d *stream) usage(v jsonv.Value) {
 			return // told again
 		default: // the first count stands, and counts once
 			m := d.status(r, "usage:"+r.ID+"/"+facts, "usage_statistics")
-			m.Content = v.JSON()
+			m.Content, m.Time = v.JSON(), r.first(m.Key)
 			return
 		}
 	}
@@ -141,6 +142,9 @@ func (d *stream) usage(v jsonv.Value) {
 		}
 	}
 	m.SetAttr("unreported", strings.Join(unreported, " "))
+	if r != nil {
+		d.background(r, v.Get("run_ids"))
+	}
 }
 
 // used returns the run of a count: the last run, unless the count names others only,
@@ -150,7 +154,10 @@ func (d *stream) used(ids jsonv.Value) *run {
 	named := last
 	for id := range ids.Elems() {
 		if last == nil {
-			return d.mentioned(id)
+			if ident(id) == "" {
+				return nil
+			}
+			return d.named(ident(id))
 		}
 		if same(id, last.ID) {
 			return last
@@ -181,7 +188,7 @@ func digits(v jsonv.Value) string {
 // failure decodes an error. One that came up while a run that had ended well was
 // cleaned up is no error of the run.
 func (d *stream) failure(v jsonv.Value) {
-	r := d.mentioned(v.Get("run_id"))
+	r := d.mentioned(v)
 	if r == nil {
 		r = d.abandon()
 	}
@@ -196,10 +203,13 @@ func (d *stream) failure(v jsonv.Value) {
 	key := "error:" + msg.HashKey(d.runID(r), typ, string(content.Raw()))
 	if typ == "cleanup_error" && r != nil && r.Ended && outcomeOf(r.Stop) == fine {
 		m := d.status(r, key, typ)
-		m.Content = content.Text()
+		m.Content, m.Time = content.Text(), r.first(key)
 		return
 	}
 	m := d.give(r, msg.Error, key)
+	if r != nil {
+		m.Time = r.first(key)
+	}
 	m.IsError = true
 	m.Tool.ErrorType = typ
 	m.Content = content.Text()

@@ -38,7 +38,7 @@ func (d *stream) request(f *frame.Frame, v jsonv.Value) {
 		here = d.Place.or(here)
 	}
 	d.Place, d.Run = here, ""
-	if !v.Exists() { // it may resume a stream
+	if !v.Exists() || d.find(runIn(path)) != nil { // it may resume a stream
 		return
 	}
 	d.cutAll()
@@ -90,21 +90,43 @@ func (d *stream) inputOf(v jsonv.Value, role msg.Role, content jsonv.Value) *inp
 		Author: msg.Agent{ID: ident(v.Get("sender_id")), Name: ident(v.Get("name")), Kind: msg.KindHuman},
 		Level:  d.level,
 	}
+	if role == msg.RoleUser {
+		d.unpack(in)
+	}
 	in.Time, in.Prec = d.date.read(v.Get("date"))
 	if agentID(v.Get("sender_id")) {
-		in.Author.Kind = msg.KindAgent
+		in.Author = d.agent(in.Author.ID, in.Author.Name)
 	}
 	switch role {
 	case msg.RoleSystem:
 		in.Author = msg.Agent{}
 		if l, ok := letterOf(in.Text); ok {
 			in.Letter, in.Text = true, l.text
-			in.Author = msg.Agent{ID: l.from, Name: ident(v.Get("name")), Kind: msg.KindAgent}
+			in.Author = d.agent(l.from, ident(v.Get("name")))
 		}
 	case msg.RoleAssistant:
 		in.Author = msg.Agent{}
 	}
 	return in
+}
+
+// unpack takes what a user said out of the JSON object in which older servers put it, with
+// the time and perhaps the user's name and place:
+//
+//	{"type": "user_message", "message": "...", "time": "...", "name": "..."}
+func (d *stream) unpack(in *input) {
+	if !strings.HasPrefix(in.Text, "{") || d.inner.Parse([]byte(in.Text)) != nil {
+		return
+	}
+	root := d.inner.Root()
+	said := root.Get("message")
+	if !root.Get("type").Equal("user_message") || !said.Is(jsonv.String) || !root.Get("time").Exists() {
+		return
+	}
+	in.Text = said.Str()
+	if in.Author.Name == "" {
+		in.Author.Name = ident(root.Get("name"))
+	}
 }
 
 // pend keeps what was said until something answers it.
@@ -171,7 +193,7 @@ func (d *stream) notice(v, content jsonv.Value) bool {
 	if !root.Get("time").Is(jsonv.String) || !typ.Equal("heartbeat") && !typ.Equal("login") && !typ.Equal("system_alert") {
 		return false
 	}
-	r := d.mentioned(v.Get("run_id"))
+	r := d.mentioned(v)
 	if r != nil {
 		d.close(r)
 	}
@@ -230,6 +252,15 @@ func (d *stream) runID(r *run) string {
 	return r.ID
 }
 
+// date sets the time of what was said to an agent. A request has none: it came before the
+// first frame that names the run.
+func (r *run) date(m *msg.Message, in *input) {
+	if r != nil && in.Time == 0 {
+		m.Time = r.first(m.Key)
+	}
+	at(m, in.Time, in.Prec)
+}
+
 // said gives what was said to an agent. In a run it goes by its text, because only
 // stored messages have ids.
 func (d *stream) said(r *run, in *input) {
@@ -264,9 +295,13 @@ func (d *stream) said(r *run, in *input) {
 	}
 	m.Hidden = kind == msg.System
 	m.Content, m.Attachments = msg.Plain(in.Text), in.Files
-	m.Time, m.Precision = in.Time, in.Prec
+	r.date(m, in)
+	if r != nil && kind == msg.User {
+		r.meets(m)
+	}
 	if in.Letter {
 		m.ParentRun = msg.UnknownRun
 		m.SetAttr("origin", "agent")
+		d.received(r, in, m)
 	}
 }

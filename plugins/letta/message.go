@@ -126,15 +126,18 @@ func (d *stream) content(r *run, v jsonv.Value, t what) {
 	}
 }
 
-// give adds a message of a run; r is nil for what stands outside of all runs.
+// give adds a message of a run; r is nil for what stands outside of all runs. Until it
+// gets a date of its own it has that of the run's last frame: whenever the stream is
+// read, what has no date was sent right after what has one.
 func (d *stream) give(r *run, kind msg.Kind, key string) *msg.Message {
 	m := d.out.Add()
 	m.Kind, m.Key, m.Complete = kind, key, d.level
 	if r != nil {
 		m.Run = r.ID
+		m.Time, m.Precision = r.Last, msg.Inferred
 	}
 	m.Session = d.session(m.Run)
-	m.Agent = msg.Agent{ID: d.place().Agent, Kind: msg.KindAgent}
+	m.Agent = d.agent(d.place().Agent, "")
 	return m
 }
 
@@ -166,6 +169,9 @@ func (d *stream) keep(v jsonv.Value, typ string) {
 	m.Key = "unknown:" + msg.HashKey(string(raw))
 	m.Run = d.Run
 	m.Session = d.session(d.Run)
+	if r := d.find(d.Run); r != nil {
+		m.Time = r.first(m.Key)
+	}
 	d.stamp(m, v)
 }
 
@@ -191,7 +197,15 @@ func (d *stream) compaction(r *run, v jsonv.Value, t what) {
 	d.stamp(m, v)
 }
 
-// stamp sets the message's time to the date that v names.
+// stamp sets the message's time to the date that v names, if any.
 func (d *stream) stamp(m *msg.Message, v jsonv.Value) {
-	m.Time, m.Precision = d.date.read(v.Get("date"))
+	t, p := d.date.read(v.Get("date"))
+	at(m, t, p)
+}
+
+// at sets the message's time, if it is known.
+func at(m *msg.Message, t int64, p msg.Precision) {
+	if t != 0 {
+		m.Time, m.Precision = t, p
+	}
 }

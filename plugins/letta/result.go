@@ -56,7 +56,7 @@ func (d *stream) result(r *run, v, e jsonv.Value) {
 	m.ParentKey, m.Role = "call:"+id, msg.RoleTool
 	m.Tool.CallID, m.Tool.Name = id, name
 	if id := v.Get("sender_id"); agentID(id) {
-		m.Agent.ID = ident(id)
+		m.Agent = d.agent(ident(id), "")
 	}
 	m.IsError = e.Get("status").Equal("error") || v.Get("is_err").Bool()
 	d.stamp(m, v)

@@ -17,11 +17,17 @@ const (
 type run struct {
 	ID    string
 	Block *block `json:",omitempty"` // which the next frame may continue
-	Parts []part `json:",omitempty"` // oldest first
+	// Beside are the calls that the model writes at the same time as those of Block, in
+	// the order in which they began: their pieces may come in turns.
+	Beside []*block `json:",omitempty"`
+	Parts  []part   `json:",omitempty"` // oldest first
 
 	// Response goes by its first block where the server names neither steps nor
 	// messages; what is said to the model next ends it.
 	Response string `json:",omitempty"`
+	Named    bool   `json:",omitempty"` // a message with the name of the run was given
+	// Last is the latest date of the run's frames. What has none was sent right after.
+	Last int64 `json:",omitempty"`
 
 	Heard bool   `json:",omitempty"` // a frame with a number has come
 	Late  bool   `json:",omitempty"` // the first of them was not the run's first
@@ -54,20 +60,38 @@ func (d *stream) runOf(v jsonv.Value) *run {
 		d.Run = ident(id)
 	}
 	r := d.open(d.Run)
+	d.dated(r, v)
 	d.placed(r)
 	return r
 }
 
+// dated notes the date of a frame of the run.
+func (d *stream) dated(r *run, v jsonv.Value) {
+	t, _ := d.date.read(v.Get("date"))
+	r.Last = max(r.Last, t)
+}
+
 // mentioned returns the run of a frame that has no place of its own in it (the end
 // of it, an error): the one that the frame names, or else the last. It may be nil.
-func (d *stream) mentioned(id jsonv.Value) *run {
-	if s := ident(id); s != "" {
-		d.Run = s
-		r := d.open(s)
-		d.placed(r)
+func (d *stream) mentioned(v jsonv.Value) *run {
+	s := ident(v.Get("run_id"))
+	if s == "" {
+		r := d.find(d.Run)
+		if r != nil {
+			d.dated(r, v)
+		}
 		return r
 	}
-	return d.find(d.Run)
+	d.dated(d.open(s), v)
+	return d.named(s)
+}
+
+// named returns the run with that id, which a frame has named.
+func (d *stream) named(id string) *run {
+	d.Run = id
+	r := d.open(id)
+	d.placed(r)
+	return r
 }
 
 func (d *stream) find(id string) *run {
@@ -145,7 +169,7 @@ func (r *run) hear(n int64) {
 
 // ping names the run. It repeats the number of the last frame.
 func (d *stream) ping(v jsonv.Value) {
-	if r := d.mentioned(v.Get("run_id")); r != nil {
+	if r := d.mentioned(v); r != nil {
 		if seq := v.Get("seq_id"); seq.Is(jsonv.Number) {
 			r.hear(seq.Int())
 		}
@@ -170,6 +194,8 @@ const (
 	hidden    partKind = "hidden"
 	calling   partKind = "call"
 	resulting partKind = "result"
+	beginning partKind = "first" // of a response, which is signalled once
+	undated   partKind = "undated"
 )
 
 // part returns the part with that name, or a new one.
@@ -188,6 +214,19 @@ func (r *run) part(base uint64, kind partKind, name uint64) *part {
 	}
 	r.Parts = append(r.Parts, part{Base: base, Kind: kind, Name: name, N: n})
 	return &r.Parts[len(r.Parts)-1]
+}
+
+// first is the time of a message without a date, which keeps it however often the message
+// comes again.
+func (r *run) first(key string) int64 {
+	p := r.part(0, undated, hash(key))
+	if p.Sum == 0 {
+		p.Sum = uint64(max(r.Last, 1))
+	}
+	if p.Sum == 1 {
+		return 0
+	}
+	return int64(p.Sum)
 }
 
 // known returns the part with that name, or nil.

@@ -95,8 +95,8 @@ func reloadCase(ctx context.Context, r *runner) error {
 	return equal.differ("the stream and its reloaded form do not fold to the same messages", want, got)
 }
 
-// level brings the times of the same message to the coarser of their precisions,
-// and takes a summary for as complete as what it sums up.
+// level brings the times of the same message to the coarser of their precisions, leaves
+// out one that a decoder inferred, and takes a summary for as complete as what it sums up.
 func level(live, reload []msg.Message) {
 	type id struct{ session, key string }
 	other := make(map[id]*msg.Message)
@@ -111,6 +111,9 @@ func level(live, reload []msg.Message) {
 		}
 		if a.Time != 0 && b.Time != 0 {
 			p := min(a.Precision, b.Precision)
+			if p == msg.Inferred { // one of both times is not the protocol's
+				a.Time, b.Time = 0, 0
+			}
 			a.Time, b.Time = a.Time-a.Time%unit(p), b.Time-b.Time%unit(p)
 			a.Precision, b.Precision = p, p
 		}

@@ -203,6 +203,23 @@ func (a *Assembler) CloseStream(stream uint64, sessions []RunRef) error {
 	return nil
 }
 
+// Awaits reports whether the stream has a run that is known to be a child, and no more: to
+// be put below its call it has to be decoded again. sessions are those that it spoke of.
+func (a *Assembler) Awaits(stream uint64, sessions []RunRef) (bool, error) {
+	for _, s := range sessions {
+		g, err := a.group(s.Tenant, s.Format, s.Session)
+		if err != nil {
+			return false, err
+		}
+		for _, r := range g.Runs {
+			if r.Stream == stream && !r.Linked && r.Parent == "" && r.Call == "" {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
 // Seal gives the spans that the end of an epoch brings out (runs that ended,
 // and what is open and changed) and then the state of every group that changed,
 // with whether anything in it is open. The state is valid with exactly the

@@ -22,7 +22,8 @@
 // A call may also run another agent's program, whose own files or streams are a session
 // of another format. Decoders of both sides give a name under which the two find each
 // other (meet.go), and the run moves below the call in the same way. If its stream cannot
-// be decoded again, it stays in a trace of its own, with a link to the call.
+// be decoded again, it stays in a trace of its own, with a link to the call. One that is
+// known to be a child has its stream kept for a while after its end (Awaits).
 //
 // Starts are fixed when a span begins, because they are part of the row's
 // identity; transcripts whose times run backwards (a fifth of Claude Code's do)

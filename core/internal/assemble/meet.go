@@ -49,6 +49,7 @@ type comer struct {
 	Format   string `json:"format"`
 	Session  string `json:"session"`
 	Run      string `json:"run"`
+	Agent    string `json:"agent,omitempty"` // whose run it is, if the message that names it says so
 	Start    int64  `json:"start"`
 	Inferred bool   `json:"inferred,omitempty"` // the protocol does not tell when
 }
@@ -150,11 +151,11 @@ func (g *group) callOf(id string) *call {
 // meets reports whether the run that the call caused may be of another session.
 func (c *call) meets() bool { return c.MeetID != "" || c.MeetPrompt != "" }
 
-// called notes a call as it is now, once its own trace is final: until then its
-// stream will be decoded again.
+// called notes a call as it is now, unless its run waits for a parent of its own session:
+// then its stream will be decoded again.
 func (t *meeting) called(g *group, c *call) bool {
 	r := g.Runs[c.Run]
-	if r == nil || !r.Linked {
+	if r == nil || !r.Linked && (r.Parent != "" || r.Call != "") {
 		return false
 	}
 	n := caller{Format: g.key.format, Session: g.key.session, Run: r.ID, Call: c.ID, Root: r.Root, To: c.To, Start: c.Start, Inferred: c.Inferred}
@@ -183,7 +184,11 @@ func (t *meeting) began(g *group, m *msg.Message) bool {
 	}) {
 		return false
 	}
-	t.Runs = append(t.Runs, comer{g.key.format, g.key.session, r.ID, r.Start, m.Precision == msg.Inferred})
+	c := comer{Format: g.key.format, Session: g.key.session, Run: r.ID, Start: r.Start, Inferred: m.Precision == msg.Inferred}
+	if m.Kind != msg.User { // its Agent is who spoke
+		c.Agent = strings.Clone(m.Agent.ID)
+	}
+	t.Runs = append(t.Runs, c)
 	slices.SortFunc(t.Runs, func(x, y comer) int {
 		return cmp.Or(cmp.Compare(x.Start, y.Start), cmp.Compare(x.Session, y.Session), cmp.Compare(x.Format, y.Format), cmp.Compare(x.Run, y.Run))
 	})
@@ -195,10 +200,15 @@ func (t *meeting) began(g *group, m *msg.Message) bool {
 
 // pairs are, for each run, the index of its call, or -1, and how sure that is in
 // percent, 0 for as sure as the name. A run belongs to the last call in whose time it
-// began; where many may have the name, to the first that has no run yet. A name that is
+// began; where many may have the name, to the first that has no run of its agent yet: one
+// call may ask many agents the same, and each of them once. A name that is
 // of one thread alone also joins those whose times are unknown: by their order.
 func (t *meeting) pairs() (calls []int, confidence []uint8) {
-	taken := make([]bool, len(t.Calls))
+	type taking struct {
+		call  int
+		agent string
+	}
+	taken := make(map[taking]bool)
 	for n, r := range t.Runs {
 		found, fit := -1, 0
 		for i, c := range t.Calls {
@@ -210,7 +220,7 @@ func (t *meeting) pairs() (calls []int, confidence []uint8) {
 				continue
 			}
 			fit++
-			if t.Link != msg.ByPrompt || found < 0 && !taken[i] {
+			if t.Link != msg.ByPrompt || found < 0 && !taken[taking{i, r.Agent}] {
 				found = i
 			}
 		}
@@ -221,7 +231,7 @@ func (t *meeting) pairs() (calls []int, confidence []uint8) {
 		}
 		sure := uint8(0)
 		if t.Link == msg.ByPrompt && found >= 0 {
-			taken[found] = true
+			taken[taking{found, r.Agent}] = true
 			sure = uint8(max(1, 80/fit))
 		}
 		calls, confidence = append(calls, found), append(confidence, sure)
@@ -320,6 +330,7 @@ func (g *group) under(out Emitter, run, meeting string, up *above, fresh bool) (
 		root = foreign + traceOf(up.key(g.key.tenant), up.Root).String()
 	}
 	r.Above, r.changed, r.Given = up, true, false
+	r.Linked = r.Linked || up != nil // also one that was known to be a child, and no more
 	switch {
 	case root == r.Root || up != nil && up.Apart:
 	case fresh:
@@ -365,9 +376,9 @@ func (g *group) move(out Emitter, r *run, root string) {
 
 // causes notes which run of another session a call caused; none if l names none.
 func (g *group) causes(out Emitter, l callLink) (changed bool) {
-	known := func(child string, by msg.LinkMethod, confidence uint8) bool {
+	known := func(child string, by msg.LinkMethod, confidence uint8, named bool) bool {
 		if l.Child == "" { // only what this meeting said is taken back
-			return child == "" || by != l.Link
+			return child == "" || by != l.Link || named
 		}
 		return child != "" && by > l.Link || child == l.Child && by == l.Link && confidence == l.Confidence
 	}
@@ -376,7 +387,7 @@ func (g *group) causes(out Emitter, l callLink) (changed bool) {
 		by = msg.NoLink
 	}
 	if c := g.Open[l.Call]; c != nil {
-		if known(c.Child, c.Link, c.Confidence) {
+		if known(c.Child, c.Link, c.Confidence, c.Named) {
 			return false
 		}
 		c.Child, c.Link, c.Confidence, c.Delegation = l.Child, by, l.Confidence, c.Delegation || l.Child != ""
@@ -384,7 +395,7 @@ func (g *group) causes(out Emitter, l callLink) (changed bool) {
 		return true
 	}
 	d, ok := g.Done[l.Call]
-	if !ok || known(d.Child, d.Link, d.Confidence) {
+	if !ok || known(d.Child, d.Link, d.Confidence, d.Told != nil && d.Told.Call.Named) {
 		return false
 	}
 	d.Child, d.Link, d.Confidence = l.Child, by, l.Confidence

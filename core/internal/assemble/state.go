@@ -245,6 +245,7 @@ type call struct {
 	Link       msg.LinkMethod  `json:"link,omitempty"`
 	Confidence uint8           `json:"confidence,omitempty"`
 	Async      bool            `json:"async,omitempty"`
+	Named      bool            `json:"named,omitempty"` // the protocol names Child
 	MeetID     string          `json:"meet_id,omitempty"`
 	MeetPrompt string          `json:"meet_prompt,omitempty"`
 	Start      int64           `json:"start"`

@@ -191,6 +191,7 @@ func (g *group) begin(out Emitter, r *run, m *msg.Message) msg.SpanID {
 	keep(&c.Model, m.Model)
 	keep(&c.To, m.Delegation.To)
 	keep(&c.Child, m.Delegation.ChildRun)
+	c.Named = c.Named || m.Delegation.ChildRun != ""
 	if !ofRun(m) {
 		keep(&c.MeetID, m.Delegation.MeetID)
 		keep(&c.MeetPrompt, m.Delegation.MeetPrompt)

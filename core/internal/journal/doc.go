@@ -59,6 +59,9 @@
 // without snapshots needs its whole stream again after a restart: then the
 // stream's segments stay until it is closed.
 //
+// A stream that cannot be closed yet (source.ErrAwaited) is closed again later. It holds
+// up nothing meanwhile, and is not waited for.
+//
 // # Known limitations
 //
 // A source that is no longer configured has no reader: its segments stay until

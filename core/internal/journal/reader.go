@@ -26,6 +26,7 @@ type Reader struct {
 	retiring   []ending        // those of them whose segments are gone
 	shut       []uint64        // those of them whose tails are still there
 	unfinished map[uint64]bool // streams whose end was read and that are not closed yet
+	retries    []uint64        // streams that are to be closed again
 	resting    place           // where Run waits for more
 	wake       chan struct{}
 
@@ -191,6 +192,9 @@ func (r *Reader) start(ctx context.Context) error {
 // step reads some more, or waits for it.
 func (r *Reader) step(ctx context.Context) error {
 	if err := r.goBack(ctx); err != nil {
+		return err
+	}
+	if err := r.closeLate(ctx); err != nil {
 		return err
 	}
 	j, g := r.j, r.at

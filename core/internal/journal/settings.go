@@ -30,6 +30,7 @@ type Settings struct {
 
 	sweep time.Duration // how often to look for segments that can go; 1 s
 	retry time.Duration // the first pause after a failed write; 50 ms
+	again time.Duration // how long a stream that could not be closed yet is left alone; 5 s
 	disk  disk
 }
 
@@ -54,6 +55,7 @@ func (s *Settings) defaults() error {
 	span(&s.FsyncInterval, 100*time.Millisecond)
 	span(&s.sweep, time.Second)
 	span(&s.retry, 50*time.Millisecond)
+	span(&s.again, 5*time.Second)
 	switch s.WhenFull {
 	case "":
 		s.WhenFull = DropOldest

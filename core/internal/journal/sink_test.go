@@ -30,6 +30,7 @@ type sink struct {
 	gate     chan struct{} // not nil: a value lets a batch pass
 	moved    chan struct{} // closed and replaced at every change
 	batches  int
+	awaits   int // how many more times a stream cannot be closed yet
 }
 
 // taken is what came of a stream.
@@ -211,6 +212,11 @@ func (s *taken) Close(context.Context, bool) error {
 	}
 	if !s.open || s.closed {
 		k.t.Errorf("%s is closed twice", s.id.Key)
+	}
+	if k.awaits > 0 {
+		k.awaits--
+		k.move()
+		return source.ErrAwaited
 	}
 	s.open, s.closed = false, true
 	if k.auto {

@@ -254,20 +254,63 @@ func (r *Reader) close(ctx context.Context, t *tail) error {
 		defer r.closers.Done()
 		err := t.out.Close(ctx, false)
 		<-r.slots
+		awaited := errors.Is(err, source.ErrAwaited)
+		r.mu.Lock()
 		if err == nil {
-			r.mu.Lock()
 			r.finished[t.number] = true
 			r.shut = append(r.shut, t.number)
-			delete(r.unfinished, t.number)
-			r.mu.Unlock()
 		}
+		if err == nil || awaited {
+			delete(r.unfinished, t.number)
+		}
+		r.mu.Unlock()
 		done <- err
+		if awaited {
+			time.AfterFunc(r.j.settings.again, func() { r.retry(t.number) })
+		}
 		select {
 		case r.wake <- struct{}{}:
 		default:
 		}
 	}()
 	return nil
+}
+
+// retry has a stream closed that could not be closed yet.
+func (r *Reader) retry(number uint64) {
+	r.mu.Lock()
+	r.retries = append(r.retries, number)
+	r.mu.Unlock()
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// closeLate closes the streams whose time has come. One that was rewound meanwhile is
+// closed when its end is read again.
+func (r *Reader) closeLate(ctx context.Context) error {
+	r.mu.Lock()
+	var list []uint64
+	list, r.retries = r.retries, nil
+	r.mu.Unlock()
+	for _, n := range list {
+		t := r.tails[n]
+		if t == nil || t.closing == nil {
+			continue
+		}
+		select {
+		case err := <-t.closing:
+			t.closing = nil
+			if errors.Is(err, source.ErrAwaited) {
+				r.over(t)
+			} else if err := r.closed(t, err); err != nil {
+				return err
+			}
+		default:
+		}
+	}
+	return r.deliver(ctx)
 }
 
 // goBack does what rewinds ask for: it moves to the oldest segment that has
@@ -334,7 +377,7 @@ func (r *Reader) closed(t *tail, err error) error {
 	case err == nil:
 		delete(r.tails, t.number)
 		return nil
-	case errors.Is(err, source.ErrRewound):
+	case errors.Is(err, source.ErrRewound), errors.Is(err, source.ErrAwaited):
 		return nil
 	}
 	return err

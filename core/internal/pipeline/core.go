@@ -235,6 +235,11 @@ func (c *core) snapshot(s *stream, snap []byte) {
 	c.touch(s)
 }
 
+// awaitParent is how long a stream that has ended can be decoded again, when a run of it
+// is known to be a child and nothing has been heard of the call that caused it: who waits
+// for an answer is heard to the end after the one who gave it.
+const awaitParent = time.Minute
+
 // end closes a stream.
 func (c *core) end(s *stream, j *job) error {
 	c.heardOut(s)
@@ -245,6 +250,18 @@ func (c *core) end(s *stream, j *job) error {
 	if err := c.assembler.CloseStream(s.name, sessions); err != nil {
 		j.end <- err
 		return err
+	}
+	if !j.forget && s.feed.journalled && time.Since(s.touched) < awaitParent {
+		waits, err := c.assembler.Awaits(s.name, sessions)
+		if err != nil {
+			j.end <- err
+			return err
+		}
+		if waits {
+			s.parked = true
+			j.end <- source.ErrAwaited
+			return nil
+		}
 	}
 	if j.forget && j.pos < s.record.Pos {
 		c.trouble(s.feed, s.record.Origin, msg.ReasonStateLost, fmt.Sprintf("%d bytes were decoded after the decoder's last snapshot, and are gone: what it held of them is lost", s.record.Pos-j.pos))

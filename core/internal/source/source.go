@@ -81,10 +81,16 @@ type Stream interface {
 	// Close ends the stream: what its decoder has open is given as incomplete and its
 	// runs are closed. It returns when everything that was delivered has been decoded,
 	// or with ErrRewound when some of it has to be delivered again: the stream is
-	// open as before, and is to be closed again later. forget drops it from the
-	// checkpoint once everything is safe: there will never be more of it.
+	// open as before, and is to be closed again later. ErrAwaited says that all is well
+	// but that it may have to be delivered again: it is to be closed again after a while.
+	// forget drops it from the checkpoint once everything is safe: there will never be
+	// more of it.
 	Close(ctx context.Context, forget bool) error
 }
 
 // ErrRewound says that a stream that was to be closed was rewound instead.
 var ErrRewound = errors.New("stream rewound")
+
+// ErrAwaited says that a stream that was to be closed has a run whose parent is yet to be
+// heard.
+var ErrAwaited = errors.New("stream awaits a parent")

@@ -1,0 +1,322 @@
+package letta
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// second is the n-th second of the tests' morning.
+func second(n int) time.Time { return time.Date(2026, 5, 4, 7, 0, n, 0, time.UTC) }
+
+// frameOf is a frame of a run in its n-th second.
+func frameOf(kind, run, step, otid string, n int, rest string) string {
+	return fmt.Sprintf(`{"message_type":%q,"id":"message-%s","otid":%q,"step_id":"step-%s","run_id":"run-%s","date":%q,%s}`,
+		kind, step, otid, step, run, second(n).Format(time.RFC3339), rest)
+}
+
+func textOf(run, step, otid string, n int, text string) string {
+	return frameOf("assistant_message", run, step, otid, n, fmt.Sprintf(`"content":%q`, text))
+}
+
+func request(agent, text string) frame.Frame {
+	return frame.Frame{Kind: frame.Request, Name: "POST /v1/agents/" + agent + "/messages/stream", Data: fmt.Appendf(nil, `{"messages":[{"role":"user","content":%q}]}`, text)}
+}
+
+// all returns every message that frames give, flushed after each if so wished.
+func all(t *testing.T, d *stream, frames []frame.Frame, flush bool) []msg.Message {
+	t.Helper()
+	var out decoder.Output
+	for i := range frames {
+		if err := d.Decode(&frames[i], &out); err != nil {
+			t.Fatal(err)
+		}
+		if flush {
+			if err := d.Flush(&out); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return out.Messages
+}
+
+func only(list []msg.Message, keep func(*msg.Message) bool) (out []msg.Message) {
+	for i := range list {
+		if keep(&list[i]) {
+			out = append(out, list[i])
+		}
+	}
+	return out
+}
+
+func ofKind(kind msg.Kind) func(*msg.Message) bool {
+	return func(m *msg.Message) bool { return m.Kind == kind }
+}
+
+// TestTurnBeginsWithItsFirstPiece: the first thing that is given of a run has the date of
+// its first piece, and so has the first token of each response, although the first block is
+// complete much later. When the stream is flushed changes nothing of that, and nothing of
+// any complete message.
+func TestTurnBeginsWithItsFirstPiece(t *testing.T) {
+	frames := events(
+		frameOf("reasoning_message", "r", "s1", "o1", 3, `"reasoning":"The barometer"`),
+		frameOf("reasoning_message", "r", "s1", "o1", 10, `"reasoning":" falls."`),
+		frameOf("tool_call_message", "r", "s1", "o2", 11, `"tool_call":{"name":"forecast","tool_call_id":"c1"}`),
+		frameOf("tool_call_message", "r", "s1", "o2", 12, `"tool_call":{"arguments":"{\"days\":2}","tool_call_id":"c1"}`),
+		frameOf("tool_return_message", "r", "s1", "o3", 15, `"tool_return":"rain","status":"success","tool_call_id":"c1"`),
+		textOf("r", "s2", "o4", 17, "Take"), textOf("r", "s2", "o4", 23, " a coat."),
+		`{"message_type":"stop_reason","stop_reason":"end_turn"}`,
+	)
+	complete := func(m *msg.Message) bool { return m.Complete == msg.Complete }
+	plain := all(t, open(t, "agent-1.sse"), frames, false)
+	often := all(t, open(t, "agent-1.sse"), frames, true)
+	if d := cmp.Diff(only(plain, complete), only(often, complete), cmp.AllowUnexported(msg.Text{})); d != "" {
+		t.Errorf("complete messages (-once +flushed after every frame):\n%s", d)
+	}
+	for name, list := range map[string][]msg.Message{"once": plain, "flushed": often} {
+		if got := time.Unix(0, list[0].Time).UTC(); !got.Equal(second(3)) || list[0].Run != "run-r" {
+			t.Errorf("%s: run %q begins at %s, want %s", name, list[0].Run, got, second(3))
+		}
+		first := make(map[string]time.Time)
+		for _, m := range list {
+			if m.Signal == msg.FirstToken {
+				first[m.ResponseID] = time.Unix(0, m.Time).UTC()
+			}
+		}
+		if d := cmp.Diff(map[string]time.Time{"step-s1": second(3), "step-s2": second(17)}, first); d != "" {
+			t.Errorf("%s: first tokens (-want +got):\n%s", name, d)
+		}
+	}
+}
+
+// TestPromptHasTheTimeOfItsRun: a request has no date. What it says was said when its run
+// began, at the latest, whenever the stream is read.
+func TestPromptHasTheTimeOfItsRun(t *testing.T) {
+	frames := append([]frame.Frame{request("agent-1", "Will it rain?")}, events(
+		`{"message_type":"ping","id":"ping","run_id":"run-r","date":"`+second(1).Format(time.RFC3339)+`"}`,
+		textOf("r", "s1", "o1", 4, "Yes."), `[DONE]`)...)
+	got := only(all(t, open(t, ""), frames, false), ofKind(msg.User))
+	if len(got) != 1 || got[0].Time != second(1).UnixNano() || got[0].Precision != msg.Inferred {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// TestCallsInTurns: the model writes two calls at once; their pieces come in turns, each
+// with the otid of its call, and only the first has its name.
+func TestCallsInTurns(t *testing.T) {
+	piece := func(otid, call string) string {
+		return frameOf("tool_call_message", "r", "s1", otid, 1, `"tool_call":{`+call+`}`)
+	}
+	frames := events(
+		piece("o1", `"name":"tide","tool_call_id":"c1"`), piece("o2", `"name":"wind","tool_call_id":"c2"`),
+		piece("o1", `"arguments":"{\"port\":","tool_call_id":"c1"`), piece("o2", `"arguments":"{\"at\":","tool_call_id":"c2"`),
+		piece("o1", `"arguments":" \"Brest\"}"`), piece("o2", `"arguments":" \"noon\"}"`),
+		frameOf("tool_return_message", "r", "s1", "o3", 3, `"tool_return":"high","status":"success","tool_call_id":"c1"`),
+		frameOf("tool_return_message", "r", "s1", "o4", 3, `"tool_return":"west","status":"success","tool_call_id":"c2"`),
+		textOf("r", "s2", "o5", 4, "High tide, wind from the west."), `[DONE]`)
+	for _, flush := range []bool{false, true} {
+		got := make(map[string]string)
+		for _, m := range only(msg.Fold(all(t, open(t, ""), frames, flush)), func(m *msg.Message) bool { return m.Kind == msg.ToolCall || m.Kind == msg.Unknown }) {
+			got[m.Tool.CallID] = fmt.Sprint(m.Tool.Name, " ", m.Tool.Arguments, " ", m.Complete)
+		}
+		want := map[string]string{"c1": `tide {"port":"Brest"} complete`, "c2": `wind {"at":"noon"} complete`}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("flushed %v (-want +got):\n%s", flush, d)
+		}
+	}
+}
+
+// TestCallWhoseIDComesLater: the first piece of a call may have its name alone.
+func TestCallWhoseIDComesLater(t *testing.T) {
+	piece := func(call string) string {
+		return frameOf("tool_call_message", "r", "s1", "o1", 1, `"tool_call":{`+call+`}`)
+	}
+	frames := events(piece(`"name":"tide"`), piece(`"arguments":"{\"port\":","tool_call_id":"c1"`), piece(`"arguments":"1}","tool_call_id":"c1"`), `[DONE]`)
+	for _, flush := range []bool{false, true} {
+		got := only(msg.Fold(all(t, open(t, ""), frames, flush)), ofKind(msg.ToolCall))
+		if len(got) != 1 || got[0].Key != "call:c1" || got[0].Tool.Name != "tide" || got[0].Tool.Arguments.String() != `{"port":1}` {
+			t.Errorf("flushed %v: got %+v", flush, got)
+		}
+	}
+}
+
+// TestPackedPrompt: older servers store a prompt as JSON with its time; it is its text, as
+// in the request, and under the same key. What the server says to itself in that way is
+// still no prompt.
+func TestPackedPrompt(t *testing.T) {
+	live := only(all(t, open(t, ""), append([]frame.Frame{request("agent-1", "Is it \"calm\"?")}, events(textOf("r", "s1", "o1", 2, "Yes."), `[DONE]`)...), false), ofKind(msg.User))
+	list := `[{"message_type":"user_message","id":"message-u","run_id":"run-r","date":"2026-05-04T07:00:00+00:00","content":"{\"type\": \"user_message\", \"message\": \"Is it \\\"calm\\\"?\", \"time\": \"2026-05-04 07:00:00 AM UTC+0000\", \"name\": \"Ada\"}"},
+		{"message_type":"user_message","id":"message-h","run_id":"run-r","content":"{\"type\": \"heartbeat\", \"reason\": \"go on\", \"time\": \"now\"}"},
+		{"message_type":"user_message","id":"message-j","run_id":"run-r","content":"{\"type\": \"order\", \"message\": \"two\"}"}]`
+	stored := only(all(t, open(t, "/v1/agents/agent-1/messages"), []frame.Frame{{Kind: frame.Body, Data: []byte(list)}}, false), ofKind(msg.User))
+	if len(live) != 1 || len(stored) != 2 {
+		t.Fatalf("%d prompts live, %d stored", len(live), len(stored))
+	}
+	if m := stored[0]; m.Content.String() != `Is it "calm"?` || m.Key != live[0].Key || m.Session != live[0].Session || m.Agent.Name != "Ada" {
+		t.Errorf("stored %q of %q under %s, live %q under %s", m.Content, m.Agent.Name, m.Key, live[0].Content, live[0].Key)
+	}
+	if s := stored[1].Content.String(); s != `{"type": "order", "message": "two"}` {
+		t.Errorf("another prompt that is JSON became %q", s)
+	}
+}
+
+// letterTo is what the list of an agent says of a run that a letter began.
+func letterTo(run, from, text string) frame.Frame {
+	list := fmt.Sprintf(`[{"message_type":"system_message","id":"message-l","run_id":"run-%s","date":%q,"content":%q},
+		{"message_type":"assistant_message","id":"message-a","step_id":"step-%s","run_id":"run-%s","date":%q,"content":"Done."}]`,
+		run, second(5).Format(time.RFC3339), "[Incoming message from agent with ID '"+from+"' - your response goes to the sender] "+text, run, run, second(6).Format(time.RFC3339))
+	return frame.Frame{Kind: frame.Body, Data: []byte(list)}
+}
+
+// TestLetterAndItsRunMeet: a call that writes to another agent, or to many, and each run
+// that it begins there go by the same name; a letter of another text, or to another agent,
+// by another one.
+func TestLetterAndItsRunMeet(t *testing.T) {
+	names := func(frames []frame.Frame, origin string) (out []string) {
+		for _, m := range all(t, open(t, origin), frames, true) {
+			if m.Delegation.MeetPrompt != "" && !slices.Contains(out, m.Delegation.MeetPrompt) {
+				out = append(out, m.Delegation.MeetPrompt)
+			}
+		}
+		return out
+	}
+	call := func(tool, args string) []string {
+		return names(events(frameOf("tool_call_message", "p", "s1", "o1", 4, fmt.Sprintf(`"tool_call":{"name":%q,"arguments":%q,"tool_call_id":"c1"}`, tool, args)), `[DONE]`), "/v1/agents/agent-1/messages")
+	}
+	run := func(agent, from, text string) []string {
+		return names([]frame.Frame{letterTo("q", from, text)}, "/v1/agents/"+agent+"/messages")
+	}
+	for _, c := range []struct {
+		name, tool, args, agent, from, text string
+		meet                                bool
+	}{
+		{"one", askTool, `{"message":"Sound the horn.","other_agent_id":"agent-2"}`, "agent-2", "agent-1", "Sound the horn.", true},
+		{"one, without waiting", tellTool, `{"message":"Sound the horn.","other_agent_id":"agent-2"}`, "agent-2", "agent-1", "Sound the horn.", true},
+		{"many", tagsTool, `{"message":"Sound the horn.","match_all":["pier"],"match_some":[]}`, "agent-3", "agent-1", "Sound the horn.", true},
+		{"a group", groupTool, `{"message":"Sound the horn."}`, "agent-3", "agent-1", "Sound the horn.", true},
+		{"another text", askTool, `{"message":"Sound the horn.","other_agent_id":"agent-2"}`, "agent-2", "agent-1", "Sound the bell.", false},
+		{"another agent", askTool, `{"message":"Sound the horn.","other_agent_id":"agent-2"}`, "agent-3", "agent-1", "Sound the horn.", false},
+		{"another sender", tagsTool, `{"message":"Sound the horn.","match_all":["pier"],"match_some":[]}`, "agent-2", "agent-9", "Sound the horn.", false},
+	} {
+		calls, runs := call(c.tool, c.args), run(c.agent, c.from, c.text)
+		if len(calls) != 1 || slices.Contains(runs, calls[0]) != c.meet {
+			t.Errorf("%s: the call goes by %v, the run by %v", c.name, calls, runs)
+		}
+	}
+}
+
+// TestAgentIsNamed: what an agent does is under its display name where a message has one,
+// else under its id, and its user's messages are not.
+func TestAgentIsNamed(t *testing.T) {
+	frames := append([]frame.Frame{request("agent-1", "Who is there?")}, events(
+		textOf("r", "s1", "o1", 1, "I am."),
+		strings.Replace(textOf("r", "s2", "o2", 2, "And I."), "{", `{"sender_id":"agent-2","name":"Pilot",`, 1),
+		strings.Replace(frameOf("tool_return_message", "r", "s2", "o3", 2, `"tool_return":"x","status":"success","tool_call_id":"c"`), "{", `{"sender_id":"agent-2","name":"chart",`, 1),
+		strings.Replace(textOf("r", "s3", "o4", 3, "Me too."), "{", `{"sender_id":"agent-3",`, 1),
+		`{"message_type":"stop_reason","stop_reason":"end_turn"}`, `{"message_type":"usage_statistics","prompt_tokens":1,"completion_tokens":1,"run_ids":["run-r"]}`)...)
+	got := make(map[string]bool)
+	for _, m := range all(t, open(t, ""), frames, true) {
+		if m.Kind == msg.User {
+			if m.Agent.Name != "" {
+				t.Errorf("the user is called %q", m.Agent.Name)
+			}
+			continue
+		}
+		got[m.Agent.ID+" "+m.Agent.Name] = true
+	}
+	if d := cmp.Diff(map[string]bool{"agent-1 agent-1": true, "agent-2 Pilot": true, "agent-3 agent-3": true}, got); d != "" {
+		t.Errorf("agents (-want +got):\n%s", d)
+	}
+}
+
+// TestSleeptimeRunIsLinked: a run that another run's count names is a delegation of it, for
+// which nobody waits; its own messages, in whatever session, go by the same name.
+func TestSleeptimeRunIsLinked(t *testing.T) {
+	const usage = `{"message_type":"usage_statistics","prompt_tokens":9,"completion_tokens":4,"run_ids":["run-r","run-z"]}`
+	parent := all(t, open(t, "agent-1.sse"), events(textOf("r", "s1", "o1", 1, "Noted."), `{"message_type":"stop_reason","stop_reason":"end_turn"}`, usage, usage, `[DONE]`), true)
+	calls, results := only(parent, ofKind(msg.Delegation)), only(parent, ofKind(msg.DelegationResult))
+	if len(calls) != 1 || len(results) != 1 {
+		t.Fatalf("%d delegations, %d results", len(calls), len(results))
+	}
+	m := calls[0]
+	if m.Run != "run-r" || m.Delegation.ChildRun != "run-z" || !m.Delegation.Async || m.Delegation.Link != msg.ByNativeID || m.Time != second(1).UnixNano() || results[0].Tool.CallID != m.Tool.CallID {
+		t.Errorf("got %+v", m)
+	}
+	child := all(t, open(t, "/v1/runs/run-z/stream"), events(textOf("z", "s2", "o2", 2, "Remembered.")), true)
+	if got := child[0].Delegation.MeetID; got == "" || got != m.Delegation.MeetID {
+		t.Errorf("the run goes by %q, the call by %q", got, m.Delegation.MeetID)
+	}
+}
+
+// TestUndatedRecordsOfAStoredStream: why a run stops, what it took, an error and what is not
+// understood have no date. They have the time of the last dated frame of their run, a ping
+// included, and are said to be inferred.
+func TestUndatedRecordsOfAStoredStream(t *testing.T) {
+	frames := events(
+		textOf("r", "s1", "o1", 1, "Reef"), textOf("r", "s1", "o1", 9, " the sail."),
+		`{"message_type":"ping","id":"ping","run_id":"run-r","date":"`+second(11).Format(time.RFC3339)+`"}`,
+		`{"message_type":"ballast","load":3}`, `{"message_type":"stop_reason","stop_reason":"llm_api_error"}`,
+		`{"message_type":"error_message","run_id":"run-r","error_type":"x","message":"gone"}`,
+		`{"message_type":"usage_statistics","prompt_tokens":1,"completion_tokens":1,"run_ids":["run-r"]}`, `[DONE]`)
+	n := 0
+	for _, m := range all(t, open(t, ""), frames, true) {
+		if m.Time == 0 {
+			t.Errorf("%s %s has no time", m.Kind, m.Key)
+		}
+		switch m.Kind {
+		case msg.Unknown, msg.Stop, msg.Error, msg.Usage:
+			n++
+			if m.Time != second(11).UnixNano() || m.Precision != msg.Inferred {
+				t.Errorf("%s at %s, %s", m.Kind, time.Unix(0, m.Time).UTC(), m.Precision)
+			}
+		}
+	}
+	if n != 4 {
+		t.Errorf("%d records without a date", n)
+	}
+}
+
+// TestResumedThroughATap: a run in the background is broken off and taken up again by
+// another request, whose recording has what was heard before in front of it. Whichever of
+// the recordings is decoded first, both are one run of one session, whose text is there once.
+func TestResumedThroughATap(t *testing.T) {
+	piece := func(seq, n int, text string) string {
+		return strings.Replace(textOf("r", "s1", "o1", n, text), "{", fmt.Sprintf(`{"seq_id":%d,`, seq), 1)
+	}
+	ping := strings.Replace(frameOf("ping", "r", "s1", "o1", 1, `"name":null`), "{", `{"seq_id":1,`, 1)
+	began := append([]frame.Frame{request("agent-1", "Count.")}, events(ping, piece(2, 2, "One,"), piece(3, 3, " two,"))...)
+	const ended, count = `{"message_type":"stop_reason","stop_reason":"end_turn"}`, `{"message_type":"usage_statistics","prompt_tokens":3,"completion_tokens":3,"run_ids":["run-r"]}`
+	rest := events(piece(3, 3, " two,"), piece(4, 4, " three."), ended, count, `[DONE]`)
+	for name, again := range map[string][]frame.Frame{
+		"GET":  nil,
+		"POST": {{Kind: frame.Request, Name: "POST /v1/runs/run-r/stream", Data: []byte(`{"starting_after":2}`)}},
+	} {
+		decode := func(origin string, parts ...[]frame.Frame) []msg.Message {
+			return all(t, open(t, origin), append(slices.Concat(parts...), frame.Frame{Kind: frame.Close, Name: frame.Lost}), true)
+		}
+		first := decode("http://h/v1/agents/agent-1/messages/stream", began)
+		second := decode("http://h/v1/runs/run-r/stream?starting_after=2", began, again, rest)
+		for order, list := range map[string][]msg.Message{"first, second": slices.Concat(first, second), "second, first": slices.Concat(second, first)} {
+			var got []string
+			for _, m := range msg.Fold(list) {
+				if m.Session != "agent-1" || m.Run != "run-r" {
+					t.Errorf("%s, %s: %s is of run %s in session %s", name, order, m.Key, m.Run, m.Session)
+				}
+				if m.Kind == msg.Assistant || m.Kind == msg.User || m.Kind == msg.Unknown {
+					got = append(got, fmt.Sprint(m.Kind, " ", m.Content, " ", m.Complete))
+				}
+			}
+			if d := cmp.Diff([]string{"user Count. complete", "assistant One, two, three. complete"}, got); d != "" {
+				t.Errorf("%s, %s (-want +got):\n%s", name, order, d)
+			}
+		}
+	}
+}
