@@ -27,6 +27,7 @@ func (s *stream) record(f *frame.Frame) {
 		return
 	}
 	s.hole()
+	s.remember(f)
 	if err := s.recording.Record(s.tap.keep, f); err != nil {
 		if s.why != source.ReasonRefused { // once for all of a run
 			s.tap.Logger.Warn("frames are not recorded", "origin", s.origin, "error", err)

@@ -22,10 +22,16 @@ type stream struct {
 	held      int   // bytes of memory taken for what is in no frame yet
 	missing   int64 // bytes of the hole in progress
 	why       string
+	past      *history // of the run that it speaks of, while it may be taken up again
+	probes    int      // events that did not name it
 }
 
 // run records until the response has ended.
 func (s *stream) run() {
+	if s.shape == body.Events && !s.failed {
+		s.retell()
+		s.past = new(history)
+	}
 	s.prompt()
 	switch {
 	case s.failed:

@@ -35,6 +35,7 @@ type Tap struct {
 	open      atomic.Int64   // of both
 	down      atomic.Bool    // the upstream did not answer last
 	counts    counts
+	histories histories
 }
 
 // Counts are what a tap has done so far.
