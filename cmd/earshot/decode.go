@@ -77,6 +77,9 @@ func (o *decodeOptions) run(c *cobra.Command, args []string) error {
 	out := bufio.NewWriterSize(c.OutOrStdout(), 64<<10)
 	problems := bufio.NewWriter(c.ErrOrStderr())
 	w := decodeWriter{out: out, problems: problems}
+	if len(inputs) > 1 { // which may have a message in a poorer form once more
+		w.done = make(map[msg.ID]struct{})
+	}
 	d := app.Decoded{Problem: w.problem, Message: w.message}
 	var spans []msg.Span
 	if o.spans {
@@ -139,12 +142,16 @@ func (o *decodeOptions) transportOf(path string) (fixture.Transport, error) {
 type decodeWriter struct {
 	out, problems *bufio.Writer
 	buf           []byte
-	held          map[string]int // where the message of an id is in lines
-	lines         [][]byte       // nil: a complete version was written
+	held          map[string]int      // where the message of an id is in lines
+	lines         [][]byte            // nil: a complete version was written
+	done          map[msg.ID]struct{} // of which one was written; nil when that need not be known
 	err           error
 }
 
 func (w *decodeWriter) message(m *msg.Message) error {
+	if _, ok := w.done[m.Host.ID]; ok && m.Complete < msg.Complete {
+		return nil
+	}
 	row := m.Row()
 	var err error
 	if w.buf, err = row.AppendJSON(w.buf[:0]); err != nil {
@@ -154,6 +161,9 @@ func (w *decodeWriter) message(m *msg.Message) error {
 	at, held := w.held[row.MessageID]
 	switch {
 	case m.Complete == msg.Complete:
+		if w.done != nil {
+			w.done[m.Host.ID] = struct{}{}
+		}
 		if held {
 			w.lines[at] = nil
 			delete(w.held, row.MessageID)

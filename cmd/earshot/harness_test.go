@@ -39,6 +39,9 @@ var storeBinary = sync.OnceValues(func() (string, error) {
 var removeBinary = func() {}
 
 func TestMain(m *testing.M) {
+	if serves() {
+		return
+	}
 	code := m.Run()
 	removeBinary()
 	os.Exit(code)

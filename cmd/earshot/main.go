@@ -23,17 +23,25 @@ const (
 )
 
 func main() {
-	// A bundled decoder is this executable again, as a process of its own.
-	if len(os.Args) == 3 && os.Args[1] == decoderCommand {
-		factory, ok := bundled()[os.Args[2]]
-		if !ok {
-			fmt.Fprintf(os.Stderr, "earshot: no decoder %q is bundled\n", os.Args[2])
-			os.Exit(exitUsage)
-		}
-		sdk.Serve(factory())
+	if serves() {
 		return
 	}
 	os.Exit(run())
+}
+
+// serves reports whether this process is a bundled decoder: this executable again, as a
+// process of its own. If so, it has done its work.
+func serves() bool {
+	if len(os.Args) != 3 || os.Args[1] != decoderCommand {
+		return false
+	}
+	factory, ok := bundled()[os.Args[2]]
+	if !ok {
+		fmt.Fprintf(os.Stderr, "earshot: no decoder %q is bundled\n", os.Args[2])
+		os.Exit(exitUsage)
+	}
+	sdk.Serve(factory())
+	return true
 }
 
 func run() int {

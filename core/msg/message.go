@@ -68,6 +68,15 @@ type Message struct {
 // more: a later Link joins it to its call.
 const UnknownRun = "?"
 
+// History is the attribute "type" of a message that a form of the conversation repeats
+// without its run. Where the session's runs are told, they tell it.
+const History = "chat_history"
+
+// InferredCall is the Tool.CallID of a delegation that nothing tells of but the run that
+// it caused: the form of the conversation has no calls. It stands in for the call itself,
+// and yields to it where another form has that.
+func InferredCall(childRun string) string { return childRun + "/delegation" }
+
 // Agent is an actor of the conversation. For the messages of a run it is who
 // runs; for a user message that another agent wrote it is that agent.
 type Agent struct {
@@ -93,13 +102,19 @@ type Tool struct {
 	Server    string // MCP server, where the name or the protocol tells
 	ErrorType string // a short class: timeout, denied, interrupted, tool_error, ...
 	Internal  bool   // the framework's own machinery (think, analyze, delegation)
+	// Duration is how long the call took as its framework measured it, or as far as its
+	// delegate worked, in nanoseconds; on a result, and zero when only times are known. It
+	// is finer than the times of a protocol that has whole seconds, and true where several
+	// results are reported together.
+	Duration int64
 }
 
 // Delegate describes work that is handed to another agent. On a delegation it says
 // to whom; on any message of the parent it may add the child's run; on messages
 // of the child it says how ParentCall was found.
 type Delegate struct {
-	To         string // the delegate, by the name the caller used
+	To         string // the delegate's display name where any is known, else as the caller wrote it
+	ToID       string // its id, where To is a name
 	Task       Text
 	ChildRun   string
 	Link       LinkMethod

@@ -113,6 +113,7 @@ func (m *Message) EachAttribute(f func(key, value string)) {
 	}
 	set("response_id", m.ResponseID)
 	set("parent_call_id", m.ParentCall)
+	set("delegate_id", m.Delegation.ToID)
 	set("meet_id", m.Delegation.MeetID)
 	set("meet_prompt", m.Delegation.MeetPrompt)
 	set("error_type", m.Tool.ErrorType)
@@ -148,7 +149,7 @@ func (m *Message) EachAttribute(f func(key, value string)) {
 func named(key string) bool {
 	switch key {
 	case "response_id", "parent_call_id", "error_type", "mcp_server", "signal", "usage_provenance", "time_precision",
-		"meet_id", "meet_prompt", "completeness", "tool_internal", "async", "link_confidence", "attachments":
+		"delegate_id", "meet_id", "meet_prompt", "completeness", "tool_internal", "async", "link_confidence", "attachments":
 		return true
 	}
 	return false

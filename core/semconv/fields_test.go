@@ -29,6 +29,8 @@ var elsewhere = map[string]string{
 	"LastSeen":        "equals End once a span has ended; a column of open_spans",
 	"Alive":           "only what has not ended needs it; a column of open_spans",
 	"Tool.Arguments":  "not kept in a span",
+	"Tool.Duration":   "shows in End",
+	"Delegate.ToID":   "a column of delegations",
 	"Delegate.Task":   "not kept in a span",
 	"ArgumentShape":   "a column of tool_calls", "Attempt": "a column of tool_calls",
 	"ResultTokens": "known when the span has been sent; a column of tool_calls", "ResultTokensFrom": "as ResultTokens", "Amends": "such a span is not sent",

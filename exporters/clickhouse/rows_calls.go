@@ -99,7 +99,7 @@ type delegationRows struct {
 	span                   native.Hex
 	call                   native.Text
 	toolName, agent, to    native.Dict
-	child                  native.Text
+	toID, child            native.Text
 	link                   native.Dict
 	confidence             proto.ColUInt8
 	async                  proto.ColBool
@@ -116,7 +116,7 @@ func newDelegationRows() *delegationRows {
 		{Name: "session_id", Column: &r.session}, {Name: "run_id", Column: &r.run},
 		{Name: "trace_id", Column: &r.trace}, {Name: "span_id", Column: &r.span}, {Name: "tool_call_id", Column: &r.call},
 		{Name: "tool_name", Column: &r.toolName}, {Name: "agent_name", Column: &r.agent}, {Name: "delegate_to", Column: &r.to},
-		{Name: "child_run_id", Column: &r.child}, {Name: "link_method", Column: &r.link}, {Name: "link_confidence", Column: &r.confidence},
+		{Name: "delegate_id", Column: &r.toID}, {Name: "child_run_id", Column: &r.child}, {Name: "link_method", Column: &r.link}, {Name: "link_confidence", Column: &r.confidence},
 		{Name: "async", Column: &r.async}, {Name: "duration_ns", Column: &r.duration},
 		{Name: "status", Column: &r.status}, {Name: "error_type", Column: &r.errorType},
 		{Name: "args_bytes", Column: &r.argsBytes}, {Name: "result_bytes", Column: &r.resultBytes}, {Name: "ver", Column: &r.ver},
@@ -141,6 +141,7 @@ func (r *delegationRows) add(s *msg.Span) {
 	r.toolName.Append(s.Tool.Name)
 	r.agent.Append(s.Agent.Name)
 	r.to.Append(s.Delegate.To)
+	r.toID.AppendString(s.Delegate.ToID)
 	r.child.AppendString(s.Delegate.ChildRun)
 	r.link.Append(s.Delegate.Link.String())
 	r.confidence.Append(s.Delegate.Confidence)

@@ -135,7 +135,7 @@ func sampleSpan() msg.Span {
 		Model: "tern-2", Provider: "anthropic", ResponseID: "resp-1", FinishReasons: []string{"stop"},
 		Usage: msg.Tokens{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Reasoning: 5, Provenance: msg.Provider},
 		Tool:  msg.Tool{CallID: "c1", Name: "Task", Server: "dock", Internal: true}, ArgumentBytes: 11, ArgumentShape: "task:string", Attempt: 3, ResultBytes: 22,
-		Delegate: msg.Delegate{To: "scout", ChildRun: "r2", Link: msg.ByPrompt, Confidence: 80, Async: true},
+		Delegate: msg.Delegate{To: "scout", ToID: "scout-1", ChildRun: "r2", Link: msg.ByPrompt, Confidence: 80, Async: true},
 		Outcome:  msg.OutcomeError, ErrorType: "timeout", StatusMessage: "the tide was \"out\"",
 		Events: []msg.SpanEvent{
 			{Time: start + 1, Name: "retry"}, {Time: start + 2, Name: "error", Attrs: []msg.Attr{{Key: "error.type", Value: "timeout"}}},
@@ -220,7 +220,7 @@ func TestCallsAndDelegationsAreStored(t *testing.T) {
 	}
 	want["ver"] = json.Number("1152921504606846983")
 	for k, v := range map[string]any{
-		"delegate_to": "scout", "child_run_id": "r2", "link_method": "prompt", "link_confidence": json.Number("80"), "async": true,
+		"delegate_id": "scout-1", "delegate_to": "scout", "child_run_id": "r2", "link_method": "prompt", "link_confidence": json.Number("80"), "async": true,
 	} {
 		want[k] = v
 	}
@@ -232,8 +232,8 @@ func TestCallsAndDelegationsAreStored(t *testing.T) {
 	if want := "running 0  function, cancelled 5 no_result function, ok 0  function"; states != want {
 		t.Errorf("calls %q, want %q", states, want)
 	}
-	view := rows(t, c, "SELECT duration_ms, delegate_to FROM v_delegations")
-	if d := cmp.Diff([]map[string]any{{"duration_ms": json.Number("1500"), "delegate_to": "scout"}}, view); d != "" {
+	view := rows(t, c, "SELECT duration_ms, delegate_id, delegate_to FROM v_delegations")
+	if d := cmp.Diff([]map[string]any{{"duration_ms": json.Number("1500"), "delegate_id": "scout-1", "delegate_to": "scout"}}, view); d != "" {
 		t.Errorf("v_delegations (-want +got):\n%s", d)
 	}
 }

@@ -2,6 +2,7 @@ package agno
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 type call struct {
 	ID        string
 	Name      string
+	At        stamp
 	Delegates bool   `json:",omitempty"`
 	Many      bool   `json:",omitempty"` // hands work to several members at once
 	To        string `json:",omitempty"` // as the model wrote it
@@ -21,6 +23,10 @@ type call struct {
 	Children  []kid  `json:",omitempty"`
 	Waits     bool   `json:",omitempty"` // for a person, or for a result from outside
 	Nameless  bool   `json:",omitempty"` // the protocol gave it no id
+	Args      hash   `json:",omitempty"` // of the arguments of a nameless one
+	Draft     *draft `json:",omitempty"` // of a delegation that is not complete
+	Inferred  bool   `json:",omitempty"` // nothing tells of it but its child
+	Beside    bool   `json:",omitempty"` // another delegation of its run was open at the same time
 }
 
 // use is a tool call as an event or a stored message tells it.
@@ -31,7 +37,7 @@ type use struct {
 	result    msg.Text
 	failed    bool
 	refused   bool // a person said no
-	duration  jsonv.Value
+	metrics   jsonv.Value
 	confirmed jsonv.Value
 }
 
@@ -47,7 +53,7 @@ func useOf(tool jsonv.Value) use {
 		result:    written(tool.Get("result")),
 		failed:    tool.Get("tool_call_error").Bool(),
 		refused:   tool.Get("confirmed").Is(jsonv.False),
-		duration:  tool.Path("metrics", "duration"),
+		metrics:   tool.Get("metrics"),
 		confirmed: tool.Get("confirmed"),
 	}
 }
@@ -77,39 +83,51 @@ func (s *stream) issue(r *run, u use, at stamp) *call {
 	if nameless {
 		r.Nameless++
 	}
-	c := &call{ID: id, Name: u.name, Nameless: nameless}
-	m := s.add(r, msg.ToolCall, "", at)
-	m.Key, m.Role = "call:"+id, msg.RoleAssistant
-	m.Tool.CallID, m.Tool.Name, m.Tool.Arguments = id, u.name, written(u.args)
-	m.Tool.Internal = isInternal(u.name)
-	m.Hidden = m.Tool.Internal
-	m.Model, m.Provider, m.ResponseID = r.Model, r.Provider, r.Reply
+	c := &call{ID: id, Name: u.name, Nameless: nameless, At: at}
+	if nameless {
+		c.Args = s.hashOf(written(u.args))
+	}
 	if to, task, many, ok := r.delegation(u); ok {
-		m.Kind, m.Hidden, m.Tool.Internal = msg.Delegation, false, true
-		m.Delegation.To, m.Delegation.Task = to, task
 		c.Delegates, c.Many, c.To, c.Task = true, many, to, task.String()
+		c.Draft = &draft{Arguments: written(u.args).String(), Model: r.Model, Provider: r.Provider, Reply: r.Reply}
 		s.hand(r, c)
+		s.delegation(r, c, early >= 0 || many)
+	} else {
+		m := s.called(r, c)
+		m.Tool.Arguments = written(u.args)
+		m.Tool.Internal = isInternal(u.name)
+		m.Hidden = m.Tool.Internal
+		m.Model, m.Provider, m.ResponseID = r.Model, r.Provider, r.Reply
 	}
 	if early >= 0 {
 		r.Early = slices.Delete(r.Early, early, early+1)
 		return nil
 	}
 	if len(r.Calls) >= maxCalls {
+		s.delegation(r, r.Calls[0], true)
 		r.Calls = r.Calls[1:]
 	}
 	r.Calls = append(r.Calls, c)
 	return c
 }
 
+// called adds a call.
+func (s *stream) called(r *run, c *call) *msg.Message {
+	m := s.add(r, msg.ToolCall, "", c.At)
+	m.Key, m.Role = "call:"+c.ID, msg.RoleAssistant
+	m.Tool.CallID, m.Tool.Name = c.ID, c.Name
+	return m
+}
+
 // result gives a call's result when it is first told.
 func (s *stream) result(r *run, u use, at stamp) *msg.Message {
-	c := r.open(u)
+	c := s.open(r, u)
 	if c == nil {
 		id, nameless := r.callID(u)
 		if nameless || r.knows(id) {
 			return nil // told before: a failed call is told twice
 		}
-		c = &call{ID: id, Name: u.name}
+		c = &call{ID: id, Name: u.name, At: at}
 		c.To, _, c.Many, c.Delegates = r.delegation(u)
 		if len(r.Early) >= maxCalls {
 			r.Early = r.Early[1:]
@@ -118,6 +136,9 @@ func (s *stream) result(r *run, u use, at stamp) *msg.Message {
 		if r.Joined && r.Said.size() == 0 {
 			r.after(id) // the first of the calls, as results come in their order
 		}
+	}
+	if c.Delegates {
+		s.returned(r, c, u.result, at)
 	}
 	m := s.add(r, msg.ToolResult, "", at)
 	m.Key, m.Role = "result:"+c.ID, msg.RoleTool
@@ -131,13 +152,33 @@ func (s *stream) result(r *run, u use, at stamp) *msg.Message {
 	case u.failed:
 		m.Tool.ErrorType = "tool_error"
 	}
+	took := measured(u.metrics)
 	if c.Delegates {
 		s.answer(r, c, m)
-	} else if u.duration.Is(jsonv.Number) { // of a delegation it is the time it took to begin
-		m.SetAttr("duration", string(u.duration.Raw()))
+		took = c.worked(took, at)
+		if to := ident(u.args.Get("member_id")); m.Delegation.ChildRun == "" && to != "" && slug(to) != slug(c.To) {
+			m.Delegation.To, m.Delegation.ToID = s.member(to) // who answers, where it is not who was asked
+		}
+	} else {
+		m.SetAttr("duration", number(u.metrics.Get("duration")))
 	}
+	m.Tool.Duration = took
 	r.settle(c)
 	return m
+}
+
+// measured is how long a call took by its metrics, in nanoseconds, to the microsecond:
+//
+//	{"duration":0.004}    {"start_time":1770000000.25,"end_time":1770000005.15,"duration":4.9}
+func measured(metrics jsonv.Value) int64 {
+	seconds := metrics.Get("duration").Float()
+	if begin, end := metrics.Get("start_time"), metrics.Get("end_time"); seconds == 0 && begin.Is(jsonv.Number) && end.Is(jsonv.Number) {
+		seconds = end.Float() - begin.Float()
+	}
+	if !(seconds > 0 && seconds < 1e9) {
+		return 0
+	}
+	return max(int64(math.Round(seconds*1e6)), 1) * 1e3
 }
 
 // settle notes that the call is over.
@@ -149,15 +190,35 @@ func (r *run) settle(c *call) {
 	r.Over = append(r.Over, c.ID)
 }
 
-// open returns the open call that a result is of.
-func (r *run) open(u use) *call {
-	id := ident(u.id)
-	for _, c := range r.Calls {
-		if id == "" && c.Nameless && c.Name == u.name || id != "" && c.ID == r.unique(id) {
+// open returns the open call that a result is of. One without an id is of the call with
+// the same arguments, else of the one to the same member, else of the oldest.
+func (s *stream) open(r *run, u use) *call {
+	if id := ident(u.id); id != "" {
+		id = r.unique(id)
+		for _, c := range r.Calls {
+			if c.ID == id {
+				return c
+			}
+		}
+		return nil
+	}
+	calls := pick(r.Calls, func(c *call) bool { return c.Nameless && c.Name == u.name })
+	if len(calls) == 0 {
+		return nil
+	}
+	args := s.hashOf(written(u.args))
+	for _, c := range calls {
+		if c.Args == args {
 			return c
 		}
 	}
-	return nil
+	to, _, _, _ := r.delegation(u)
+	for _, c := range calls {
+		if to != "" && slug(c.To) == slug(to) {
+			return c
+		}
+	}
+	return calls[0]
 }
 
 func (r *run) knows(id string) bool {

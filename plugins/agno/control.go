@@ -34,7 +34,7 @@ func (s *stream) connection(h *held) {
 	m.Key = h.Kind + ":" + msg.HashKey(h.Run, h.Type, h.Data, h.Text)
 	m.Session = s.sessionFor(jsonv.Value{})
 	if r := s.runs[h.Run]; r != nil {
-		m.Session, m.Run, m.ParentRun, m.ParentCall, m.Agent = r.Session, r.ID, r.Parent, r.Call, r.Agent
+		m.Session, m.Run, m.ParentRun, m.ParentCall, m.Agent = r.Session, r.ID, r.above(), r.Call, r.Agent
 	} else {
 		if h.Session != "" {
 			m.Session = h.Session

@@ -43,7 +43,7 @@ func (factory) Info() decoder.Info {
 	return decoder.Info{
 		Name:       "agno",
 		Version:    "1.0.0",
-		Revision:   2,
+		Revision:   3,
 		Summary:    "Runs of AGNO agents, teams and workflows: event streams and reloaded sessions.",
 		Transports: []frame.Kind{frame.Event, frame.Text, frame.Body, frame.Request, frame.Line},
 		Reload:     true,
@@ -82,6 +82,7 @@ type stream struct {
 	text  int             // bytes of text that is still being said
 	held  []held
 	told  digests
+	names roster
 
 	book *book // what a reloaded body says beside its events; nil for a stream
 }
@@ -147,7 +148,7 @@ func (s *stream) problem(reason, detail string) {
 func (s *stream) document(f *frame.Frame, root jsonv.Value) {
 	switch {
 	case root.Is(jsonv.Object) && root.Get("event").Is(jsonv.String) && !root.Get("messages").Is(jsonv.Array):
-		s.event(root)
+		s.event(root, jsonv.Value{})
 	case f.Kind == frame.Body && root.Is(jsonv.Array), root.Is(jsonv.Object) && reloads(root):
 		s.reload(root)
 	case root.Is(jsonv.Object):
@@ -171,7 +172,7 @@ func (s *stream) unknown(typ string, v jsonv.Value) *msg.Message {
 	m.Session = s.sessionFor(v.Get("session_id"))
 	m.Key = "unknown:" + msg.HashKey(s.canonical(v))
 	if r := s.runs[string(chars(v.Get("run_id")))]; r != nil {
-		m.Run, m.ParentRun, m.ParentCall, m.Agent = r.ID, r.Parent, r.Call, r.Agent
+		m.Run, m.ParentRun, m.ParentCall, m.Agent = r.ID, r.above(), r.Call, r.Agent
 	}
 	at := stampOf(v.Get("created_at"))
 	m.Time, m.Precision = at.NS, at.Precision

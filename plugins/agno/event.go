@@ -36,7 +36,7 @@ func (e *event) read(v jsonv.Value) {
 	for k, x := range v.Members() {
 		switch {
 		case k.Is("event"):
-			e.name = bytes.TrimPrefix(chars(x), []byte("Team"))
+			e.name = eventName(x)
 		case k.Is("run_id"):
 			e.run = x
 		case k.Is("content"):
@@ -71,10 +71,15 @@ func (e *event) read(v jsonv.Value) {
 	}
 }
 
-// event decodes one event.
-func (s *stream) event(v jsonv.Value) {
+// eventName returns the name of an event without Team.
+func eventName(v jsonv.Value) []byte { return bytes.TrimPrefix(chars(v), []byte("Team")) }
+
+// event decodes one event. in is the stored run that keeps it, where one does: an event
+// that names no run is of that one.
+func (s *stream) event(v, in jsonv.Value) {
 	var e event
 	e.read(v)
+	e.within(in)
 	s.learn(&e)
 	if isControl(e.name) && e.created.Kind() == jsonv.Missing {
 		s.control(&e)
@@ -97,12 +102,15 @@ func (s *stream) event(v jsonv.Value) {
 	if r == nil || s.repeated(r, e.index) {
 		return
 	}
+	e.at = stampOf(e.created).or(r.Last)
+	r.Last = e.at
+	if !r.Started && !r.Met && !kind.begins() {
+		s.unannounced(r, e.at)
+	}
 	if kind == isContent { // the one that comes most often, and gives nothing yet
 		s.say(r, &e)
 		return
 	}
-	e.at = stampOf(e.created).or(r.Last)
-	r.Last = e.at
 	s.handle(r, &e, kind)
 }
 
@@ -159,6 +167,9 @@ const (
 	isNote
 	isDelta // of something that another event has whole
 )
+
+// begins reports whether such an event may come before its run's start, or is that.
+func (k kind) begins() bool { return k == isStarted || k == isContinued || k == isNote }
 
 // what returns the meaning of an event's name. Those of workflows mean the same
 // as those of agents where they have the same part.
@@ -221,6 +232,19 @@ func (s *stream) sessionFor(v jsonv.Value) string {
 		return s.session
 	}
 	return s.origin
+}
+
+// within takes over from the stored run that keeps the event what the event does not say.
+func (e *event) within(run jsonv.Value) {
+	if len(chars(e.run)) > 0 || !run.Exists() {
+		return
+	}
+	var of event
+	of.read(run)
+	e.run, e.parent, e.workflowRun = of.run, of.parent, of.workflowRun
+	if !e.agent.Exists() && !e.team.Exists() && !e.workflow.Exists() {
+		e.agent, e.team, e.workflow, e.label, e.workflowName = of.agent, of.team, of.workflow, of.label, of.workflowName
+	}
 }
 
 // actor returns who an event is of.

@@ -102,6 +102,11 @@ func (s *stream) takeRequest() *held {
 	return nil
 }
 
+// expects reports whether a request has no run yet.
+func (s *stream) expects() bool {
+	return slices.ContainsFunc(s.held, func(h held) bool { return h.Kind == heldRequest })
+}
+
 // asked gives the request that began a top-level run, if it was heard.
 func (s *stream) asked(r *run, at stamp) bool {
 	if r.Parent != "" || r.Asked {

@@ -21,6 +21,8 @@ type kid struct {
 	Confidence uint8          `json:",omitempty"`
 	Guess      bool           `json:",omitempty"`
 	Answer     hash           `json:",omitempty"` // of what it said, when it is over
+	End        int64          `json:",omitempty"` // Unix ns, when it is over
+	ID         string         `json:",omitempty"` // the agent's
 }
 
 // handed is a delegation, for children that are only told at the end of the team's
@@ -59,6 +61,10 @@ func (s *stream) pair(p, r *run) {
 		fits = free
 	}
 	c := fits[0]
+	known := s.assigned(p, r)
+	if known != nil && slices.Contains(fits, known) {
+		c = known
+	}
 	// A call that order gave to another child of the same name may be this one's.
 	n := len(fits) + len(p.delegations(func(o *call) bool {
 		return !slices.Contains(fits, o) && len(o.Children) > 0 && o.Children[0].Guess && slug(o.To) == slug(c.To)
@@ -67,21 +73,35 @@ func (s *stream) pair(p, r *run) {
 	case len(open) == 1:
 	case n == 1:
 		r.Confidence = byMember
+	case known == c && s.book.answers[r.ID].by == msg.ByPrompt:
+		r.Link = msg.ByPrompt
 	default:
 		r.Link, r.Guess, r.Confidence = msg.ByOrder, true, uint8(100/n)
 	}
 	r.Call = c.ID
-	c.adopt(r)
 	for i := range p.Handed {
 		if p.Handed[i].Call == c.ID {
 			p.Handed[i].Child = true
 		}
 	}
+	s.adopt(p, c, r)
+}
+
+// assigned returns the call that a stored child was found to answer, if it is open.
+func (s *stream) assigned(p, r *run) *call {
+	if s.book == nil {
+		return nil
+	}
+	a, ok := s.book.answers[r.ID]
+	if !ok {
+		return nil
+	}
+	return s.open(p, useOf(a.tool))
 }
 
 // delegations returns the open delegations that are so.
 func (r *run) delegations(so func(*call) bool) []*call {
-	return pick(r.Calls, func(c *call) bool { return c.Delegates && so(c) })
+	return pick(r.Calls, func(c *call) bool { return c.Delegates && !c.Inferred && so(c) })
 }
 
 func pick(calls []*call, so func(*call) bool) []*call {
@@ -117,17 +137,32 @@ func (s *stream) match(p, r *run, input msg.Text) {
 	find(msg.ByOrder, byGuess, func(*handed) bool { return true })
 	for _, c := range open {
 		if c.ID == r.Call {
-			c.adopt(r)
+			s.adopt(p, c, r)
+			return
 		}
 	}
+	s.linked(p, r)
 }
 
-// adopt notes a child of the call.
-func (c *call) adopt(r *run) {
+// linked says of a call that is over which run it caused.
+func (s *stream) linked(p, r *run) {
+	i := slices.IndexFunc(p.Handed, func(h handed) bool { return h.Call == r.Call })
+	if i < 0 || p.Handed[i].Many {
+		return
+	}
+	m := s.status(p, "", "link", p.Last)
+	m.Key, m.Tool.CallID, m.Signal = "link:"+r.Call, r.Call, msg.Link
+	m.Delegation.To, m.Delegation.ToID = s.delegate(&call{To: p.Handed[i].To, Children: []kid{{ID: r.Agent.ID, Name: r.Agent.Name}}})
+	m.Delegation.ChildRun, m.Delegation.Link, m.Delegation.Confidence = r.ID, r.Link, r.Confidence
+}
+
+// adopt notes a child of the call of p.
+func (s *stream) adopt(p *run, c *call, r *run) {
 	if len(c.Children) >= maxCalls {
 		c.Children = c.Children[1:]
 	}
-	c.Children = append(c.Children, kid{Run: r.ID, Name: r.Agent.Name, Link: r.Link, Confidence: r.Confidence, Guess: r.Guess})
+	c.Children = append(c.Children, kid{Run: r.ID, ID: r.Agent.ID, Name: r.Agent.Name, Link: r.Link, Confidence: r.Confidence, Guess: r.Guess})
+	s.delegation(p, c, true)
 }
 
 // names reports whether work for that member is addressed to the agent.
@@ -141,11 +176,16 @@ func (s *stream) hand(r *run, c *call) {
 	if len(r.Handed) >= maxCalls {
 		r.Handed = r.Handed[1:]
 	}
+	for _, o := range r.Calls {
+		if o.Delegates {
+			o.Beside, c.Beside = true, true
+		}
+	}
 	r.Handed = append(r.Handed, handed{Call: c.ID, To: c.To, Task: noText.add([]byte(c.Task)), Many: c.Many})
 }
 
 // childOver notes what a child said, in the call that caused it.
-func (s *stream) childOver(r *run, answer hash) {
+func (s *stream) childOver(r *run, answer hash, at stamp) {
 	p := s.runs[r.Parent]
 	if p == nil {
 		return
@@ -153,7 +193,7 @@ func (s *stream) childOver(r *run, answer hash) {
 	for _, c := range p.Calls {
 		for i := range c.Children {
 			if k := &c.Children[i]; k.Run == r.ID {
-				k.Answer, k.Name = answer, r.Agent.Name
+				k.Answer, k.ID, k.Name, k.End = answer, r.Agent.ID, r.Agent.Name, at.NS
 			}
 		}
 	}
@@ -168,10 +208,7 @@ func (s *stream) childOver(r *run, answer hash) {
 // answer makes a result the result of a delegation.
 func (s *stream) answer(r *run, c *call, m *msg.Message) {
 	m.Kind, m.Hidden, m.Tool.Internal = msg.DelegationResult, false, true
-	m.Delegation.To = c.To
-	if len(c.Children) == 1 && c.Children[0].Guess {
-		r.confirm(c, s.hashOf(m.Content))
-	}
+	m.Delegation.To, m.Delegation.ToID = s.delegate(c)
 	switch len(c.Children) {
 	case 0:
 		if text := m.Content.String(); strings.HasPrefix(text, "Member with ID ") && strings.Contains(text, " not found") {
@@ -180,9 +217,6 @@ func (s *stream) answer(r *run, c *call, m *msg.Message) {
 	case 1:
 		k := c.Children[0]
 		m.Delegation.ChildRun, m.Delegation.Link, m.Delegation.Confidence = k.Run, k.Link, k.Confidence
-		if k.Name != "" {
-			m.Delegation.To = k.Name
-		}
 	}
 }
 

@@ -109,6 +109,7 @@ func (s *stream) note(r *run, e *event) {
 	if n.content != "" {
 		m.Content = useful(e.v.Get(n.content))
 	}
+	s.step(r, e, m)
 	switch name {
 	case "TaskCreated":
 		r.learnTask(e.v)

@@ -30,7 +30,7 @@ func (s *stream) pause(r *run, e *event) {
 		outside = outside && reasonOf(t) == "external_execution"
 		u := useOf(t)
 		s.issue(r, u, e.at)
-		c := r.open(u)
+		c := s.open(r, u)
 		if c == nil || c.Waits || !asks(t) {
 			continue
 		}

@@ -1,6 +1,7 @@
 package agno
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -25,17 +26,23 @@ func (s *stream) object(v jsonv.Value, parent *run) {
 	s.book.placed[id] = true
 	s.book.depth++
 	defer func() { s.book.depth-- }()
-	events := v.Get("events")
-	played := false
-	for e := range events.Elems() {
-		if e.Is(jsonv.Object) {
-			played = true
-			s.book.placed[ident(e.Get("run_id"))] = true
-			s.event(e)
+	story := s.book.story(v, 0)
+	for _, t := range story {
+		if e := t.event.Get("run_id"); e.Exists() {
+			s.book.placed[ident(e)] = true
+		} else {
+			s.book.placed[ident(t.run.Get("run_id"))] = true
 		}
+		s.event(t.event, t.run)
 	}
-	if !played {
+	if len(story) == 0 {
+		if e := s.book.embeds[id]; e.Get("messages").Len() >= v.Get("messages").Len() && e.Exists() {
+			v = e
+		}
 		s.rebuild(v, parent)
+	}
+	if r := s.runs[id]; r != nil {
+		s.rest(r)
 	}
 	for _, c := range s.book.children[id] {
 		if r := s.runs[ident(c.Get("run_id"))]; r != nil {
@@ -48,6 +55,31 @@ func (s *stream) object(v jsonv.Value, parent *run) {
 		s.finish(r, v)
 	}
 	s.lineage(id, v)
+}
+
+// rest tells the children of a stored run that none of its calls was found for, before the
+// run ends.
+func (s *stream) rest(r *run) {
+	if s.book == nil {
+		return
+	}
+	list := s.book.children[r.ID]
+	if len(list) > 1 { // they are stored as they end
+		list = slices.Clone(list)
+		slices.SortStableFunc(list, func(a, b jsonv.Value) int {
+			return cmp.Compare(stampOf(a.Get("created_at")).NS, stampOf(b.Get("created_at")).NS)
+		})
+	}
+	for _, c := range list {
+		if !s.book.inEvents[ident(c.Get("run_id"))] {
+			s.object(c, r)
+		}
+	}
+	for x := range s.book.objects[r.ID].Get("step_executor_runs").Elems() { // of a workflow's agents
+		if id := ident(x.Get("run_id")); id != "" && !s.book.inEvents[id] {
+			s.object(x, r)
+		}
+	}
 }
 
 // members tells the child runs that a team's last event embeds and whose own
@@ -77,7 +109,7 @@ func (s *stream) rebuild(v jsonv.Value, parent *run) {
 
 	r := s.begin(ident(v.Get("run_id")))
 	r.Session = s.sessionFor(v.Get("session_id"))
-	r.Agent = owner(v)
+	r.Agent = s.owner(v)
 	r.Parent = ident(first(v, "parent_run_id", "workflow_run_id"))
 	if r.Parent == r.ID {
 		r.Parent = ""
@@ -85,19 +117,32 @@ func (s *stream) rebuild(v jsonv.Value, parent *run) {
 	if parent != nil {
 		r.Parent = parent.ID
 		s.match(parent, r, inputOf(v))
+		s.below(parent, r)
+		s.infer(parent, r, parent.Last)
 	}
 	e := event{v: v, at: stampOf(v.Get("created_at"))}
 	s.start(r, &e)
 	s.messages(r, v)
-	r.Last = r.Last.or(e.at)
+	if r.Last.NS == 0 { // nothing of its own says when it ended but how long it took
+		until := e.at
+		switch took := measured(v.Get("metrics")); {
+		case e.at.NS != 0 && took > 0:
+			until.NS += took
+		case s.book.until.NS > e.at.NS:
+			until = s.book.until
+		}
+		if s.rest(r); r.Last.NS < until.NS {
+			r.Last = until
+		}
+	}
 	s.finish(r, v)
 }
 
 // owner returns whose run it is.
-func owner(v jsonv.Value) msg.Agent {
+func (s *stream) owner(v jsonv.Value) msg.Agent {
 	var e event
 	e.read(v)
-	return e.actor()
+	return s.actor(&e)
 }
 
 // messages tells what the stored messages of a run say.
@@ -185,11 +230,11 @@ func without[T any](list []T, i int) []T {
 // answers reports whether a stored run may be the child of a call.
 func (s *stream) answers(child jsonv.Value, c *call) bool {
 	id := ident(child.Get("run_id"))
-	if s.book.placed[id] || s.runs[id] != nil || s.ended.has(id) {
-		return false
+	if s.book.placed[id] || s.runs[id] != nil || s.ended.has(id) || s.book.inEvents[id] && !s.book.summary {
+		return false // told already, or by events that are still to come
 	}
 	input := inputOf(child).String()
-	return c.Task != "" && strings.Contains(input, c.Task) || names(c.To, owner(child))
+	return c.Task != "" && strings.Contains(input, c.Task) || names(c.To, s.owner(child))
 }
 
 // results tells the results that a message has: one, or those of all calls.
@@ -197,6 +242,9 @@ func (s *stream) results(r *run, m jsonv.Value, at stamp) {
 	give := func(v jsonv.Value) {
 		u := use{id: v.Get("tool_call_id"), name: ident(v.Get("tool_name")), args: v.Get("tool_args"), result: textOf(v.Get("content"))}
 		u.failed = v.Get("tool_call_error").Bool()
+		if u.metrics = v.Get("metrics"); measured(u.metrics) == 0 {
+			u.metrics = s.book.metricsOf(r.ID, ident(u.id))
+		}
 		if u.name == "" {
 			u.name = "unknown"
 		}
@@ -211,6 +259,23 @@ func (s *stream) results(r *run, m jsonv.Value, at stamp) {
 	give(m)
 }
 
+// metricsOf returns what the list of a stored run's tools measured of a call.
+func (b *book) metricsOf(run, call string) jsonv.Value {
+	list, ok := b.metrics[run]
+	if !ok {
+		list = make(map[string]jsonv.Value)
+		for _, v := range [...]jsonv.Value{b.objects[run], b.embeds[run]} {
+			for t := range v.Get("tools").Elems() {
+				if id, m := ident(t.Get("tool_call_id")), t.Get("metrics"); measured(m) != 0 {
+					list[id] = m
+				}
+			}
+		}
+		b.metrics[run] = list
+	}
+	return list[call]
+}
+
 // finish ends a run as its stored state says.
 func (s *stream) finish(r *run, v jsonv.Value) {
 	if s.runs[r.ID] != r {
@@ -220,20 +285,15 @@ func (s *stream) finish(r *run, v jsonv.Value) {
 	s.book.summary = true
 	defer func() { s.book.summary = before }()
 	e := event{v: v, at: r.Last}
-	e.content, e.reasoning = v.Get("content"), v.Get("reasoning_content")
-	if v.Get("run_response_format").Equal("json") || !plain(v.Get("content_type")) {
-		e.contentType = v.Get("run_response_format")
-		if !e.contentType.Exists() {
-			e.contentType = v.Get("content_type")
-		}
-	}
 	switch status := v.Get("status"); {
 	case status.Equal("PENDING"), status.Equal("RUNNING"):
 	case status.Equal("PAUSED"):
 		s.pause(r, &e)
 	case status.Equal("CANCELLED"):
+		e.content = v.Get("content")
 		s.cancel(r, &e)
 	case status.Equal("ERROR"):
+		e.content = v.Get("content")
 		s.fail(r, &e)
 	default:
 		s.complete(r, &e)
@@ -256,7 +316,7 @@ func (s *stream) lineage(id string, v jsonv.Value) {
 	}
 	m := s.out.Add()
 	m.Kind, m.Hidden, m.Complete = msg.Status, true, msg.Complete
-	m.Key, m.Session, m.Agent = id+"/lineage", s.sessionFor(v.Get("session_id")), owner(v)
+	m.Key, m.Session, m.Agent = id+"/lineage", s.sessionFor(v.Get("session_id")), s.owner(v)
 	m.SetAttr("type", "lineage")
 	m.SetAttr("run_id", id)
 	m.Attrs = append(m.Attrs, attrs...)

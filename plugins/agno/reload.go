@@ -40,7 +40,12 @@ type book struct {
 	order    []jsonv.Value            // the runs of the list
 	pieces   map[string]*pieces       // texts of runs, as far as they were needed
 	placed   map[string]bool          // runs that were told
-	summary  bool                     // what is told is rebuilt from messages
+	woven    map[string]bool          // runs whose events are told among their parent's
+	answers  map[string]assigned      // the calls of those
+	metrics  map[string]map[string]jsonv.Value
+	embeds   map[string]jsonv.Value // runs that others embed: with names and models, which the list has not
+	until    stamp                  // when the run that is told was over at the latest, where its caller says so
+	summary  bool                   // what is told is rebuilt from messages
 	depth    int
 }
 
@@ -56,6 +61,7 @@ func (s *stream) reload(root jsonv.Value) {
 		s.sessionNote(root)
 	case root.Get("chat_history").Is(jsonv.Array):
 		s.sessionNote(root)
+		s.history(root)
 		return
 	}
 	// What goes on in the stream is nothing to the body, which is whole.
@@ -98,6 +104,7 @@ func newBook(list jsonv.Value) *book {
 	b := &book{
 		objects: make(map[string]jsonv.Value), children: make(map[string][]jsonv.Value),
 		untold: make(map[string][]jsonv.Value), inEvents: make(map[string]bool), pieces: make(map[string]*pieces), placed: make(map[string]bool),
+		woven: make(map[string]bool), answers: make(map[string]assigned), metrics: make(map[string]map[string]jsonv.Value), embeds: make(map[string]jsonv.Value),
 	}
 	if list.Is(jsonv.Object) {
 		b.order = append(b.order, list)
@@ -139,6 +146,9 @@ func (b *book) members(v jsonv.Value) {
 	for _, field := range [...]string{"member_responses", "step_executor_runs"} {
 		for m := range v.Get(field).Elems() {
 			id := ident(m.Get("run_id"))
+			if b.embeds[id].Kind() == jsonv.Missing {
+				b.embeds[id] = m
+			}
 			if _, known := b.objects[id]; id != "" && !known {
 				b.objects[id] = m
 				b.embedded(m)
@@ -176,8 +186,7 @@ func (s *stream) learnSession(v jsonv.Value) bool {
 	return false
 }
 
-// sessionNote gives what a stored session says of itself. Its chat_history repeats
-// messages of the runs, without the runs' ids, and is left to them.
+// sessionNote gives what a stored session says of itself.
 func (s *stream) sessionNote(v jsonv.Value) {
 	m := s.out.Add()
 	m.Kind, m.Hidden, m.Complete = msg.Status, true, msg.Complete
@@ -191,6 +200,39 @@ func (s *stream) sessionNote(v jsonv.Value) {
 	m.SetAttr("type", "session")
 	m.SetAttr("session_name", name)
 	m.SetAttr("total_tokens", number(v.Get("total_tokens")))
+}
+
+// history gives the messages of a stored session that comes without its runs:
+//
+//	{"session_id":"…","team_id":"…","chat_history":[{"role":"user","content":"…","created_at":1770000000}, …]}
+//
+// They repeat those of runs and do not say of which, so that they yield to the runs where
+// those are told.
+func (s *stream) history(v jsonv.Value) {
+	agent, session := s.owner(v), s.sessionFor(v.Get("session_id"))
+	for x := range v.Get("chat_history").Elems() {
+		text := textOf(x.Get("content"))
+		if text.IsZero() {
+			continue
+		}
+		at := stampOf(x.Get("created_at"))
+		m := s.out.Add()
+		m.Session, m.Content, m.Complete = session, text, msg.Summary
+		m.Time, m.Precision = at.NS, at.Precision
+		m.Key = "history:" + msg.HashKey(ident(x.Get("role")), string(x.Get("created_at").Raw()), text.String())
+		m.SetAttr("type", msg.History)
+		switch role := x.Get("role"); {
+		case role.Equal("user"):
+			m.Kind, m.Role, m.Agent.Kind = msg.User, msg.RoleUser, msg.KindHuman
+		case role.Equal("assistant"), role.Equal("model"):
+			m.Kind, m.Role, m.Agent = msg.Assistant, msg.RoleAssistant, agent
+		case role.Equal("system"), role.Equal("developer"):
+			m.Kind, m.Role, m.Hidden = msg.System, msg.RoleSystem, true
+		default:
+			m.Kind, m.Hidden = msg.Status, true
+			m.SetAttr("role", ident(role))
+		}
+	}
 }
 
 // digests are hashes of trees of runs that were told, so that a body that is

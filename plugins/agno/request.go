@@ -23,7 +23,7 @@ type form struct {
 
 // request decodes the body of a request:
 //
-//	POST /teams/{id}/runs                  message, session_id, user_id, files
+//	POST /teams/{id}/runs, …/run           message, session_id, user_id, files
 //	POST /agents/{id}/runs/{run}/continue  tools: what was decided about the calls that wait
 //	POST /…/runs/{run}/cancel
 //
@@ -34,7 +34,7 @@ func (s *stream) request(f *frame.Frame) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	at := -1
 	for i, p := range parts {
-		if p == "runs" {
+		if p == "runs" || p == "run" && i == len(parts)-1 && i > 1 { // what stands before AgentOS may call it so
 			at = i
 		}
 	}

@@ -33,10 +33,14 @@ type run struct {
 	Model      string `json:",omitempty"`
 	Provider   string `json:",omitempty"`
 
-	Started bool `json:",omitempty"` // its beginning was given
-	Joined  bool `json:",omitempty"` // its beginning was not heard
-	Asked   bool `json:",omitempty"` // what it was asked was given
-	Told    bool `json:",omitempty"` // a message of it was given
+	Started   bool `json:",omitempty"` // its beginning was given
+	Announced bool `json:",omitempty"` // by an event of its own
+	Ceased    bool `json:",omitempty"` // its end was given when its caller went on
+	Begun     bool `json:",omitempty"` // it was heard from its beginning
+	Met       bool `json:",omitempty"` // that it was joined midway was given
+	Joined    bool `json:",omitempty"` // its beginning was not heard
+	Asked     bool `json:",omitempty"` // what it was asked was given
+	Told      bool `json:",omitempty"` // a message of it was given
 
 	Said    said
 	Leg     string   `json:",omitempty"` // the time at which a paused run was taken up again
@@ -46,16 +50,22 @@ type run struct {
 	Cost    *cost    `json:",omitempty"` // of a response that may still have calls
 	Counted bool     `json:",omitempty"` // tokens were told by response
 	Thought bool     `json:",omitempty"` // reasoning was given
+	Mused   bool     `json:",omitempty"` // so was the piece of it that no call precedes
+	Parted  bool     `json:",omitempty"` // a piece of text that a call precedes was given
+	Whole   bool     `json:",omitempty"` // so was the one that none precedes
 	Index   spans    `json:",omitempty"` // events of a resumable stream, on the top run
 	Steps   []hash   `json:",omitempty"` // answers of a workflow's latest agents
 	Tasks   []task   `json:",omitempty"`
+	Open    []step   `json:",omitempty"` // of a workflow, the outer ones first
+	Under   string   `json:",omitempty"` // the run of the step that it works in
 	Calls   []*call  `json:",omitempty"` // open, oldest first
 	Over    []string `json:",omitempty"` // calls with a result, oldest first
 	Early   []string `json:",omitempty"` // results whose call was not told, oldest first
 	Handed  []handed `json:",omitempty"` // delegations, oldest first
 
-	Nameless int   `json:",omitempty"` // calls without an id so far
-	Last     stamp // time of the last event
+	Below    []string `json:",omitempty"` // runs that name it as their parent, oldest first
+	Nameless int      `json:",omitempty"` // calls without an id so far
+	Last     stamp    // time of the last event
 }
 
 // runOf returns the run of an event, begun if need be; nil when the event only
@@ -63,12 +73,12 @@ type run struct {
 func (s *stream) runOf(e *event, k kind) *run {
 	id := chars(e.run)
 	if r := s.runs[string(id)]; r != nil && len(id) <= maxID {
-		r.describe(e)
+		s.describe(r, e)
 		return r
 	}
 	known := ident(e.run)
 	if r := s.runs[known]; r != nil {
-		r.describe(e)
+		s.describe(r, e)
 		return r
 	}
 	late := s.ended.has(known)
@@ -84,19 +94,55 @@ func (s *stream) runOf(e *event, k kind) *run {
 		r = s.begin(known)
 	}
 	r.Session = s.sessionFor(e.session)
-	r.describe(e)
+	s.describe(r, e)
 	r.Parent = ident(e.parent)
 	if r.Parent == "" && string(chars(e.workflowRun)) != known {
 		r.Parent = ident(e.workflowRun)
 	}
 	if p := s.runs[r.Parent]; p != nil && p != r {
+		s.below(p, r)
+		r.Under = p.under(e.v)
 		s.pair(p, r)
+		s.infer(p, r, stampOf(e.created))
 	}
 	if k != isStarted && k != isContinued && s.book == nil {
-		e.at = stampOf(e.created)
-		r.Joined = late || !s.asked(r, e.at)
+		r.Joined = late || r.Call == "" && (r.Parent != "" || !s.expects())
 	}
 	return r
+}
+
+// below notes that r names p as its parent.
+func (s *stream) below(p, r *run) {
+	if len(p.Below) >= maxCalls {
+		p.Below = p.Below[1:]
+	}
+	p.Below = append(p.Below, r.ID)
+}
+
+// unannounced begins a run whose start is not told. AgentOS can leave that out of what it
+// streams and stores, so a run whose request or whose call was heard is whole; of others
+// nobody knows what came before.
+func (s *stream) unannounced(r *run, at stamp) {
+	if s.book == nil {
+		if r.Joined {
+			r.Met = true
+			s.status(r, "joined", "joined", at)
+		} else {
+			s.started(r, at).Complete = msg.Summary
+			s.prompted(r, at)
+		}
+		return
+	}
+	v, ok := s.book.objects[r.ID]
+	if !ok {
+		return
+	}
+	if made := stampOf(v.Get("created_at")); made.NS != 0 && (at.NS == 0 || made.NS < at.NS) {
+		at = made
+	}
+	r.uses(v)
+	s.started(r, at).Complete = msg.Summary
+	s.prompted(r, at)
 }
 
 // begin makes a run.
@@ -114,10 +160,21 @@ func (s *stream) begin(id string) *run {
 }
 
 // describe takes over what an event says of its run.
-func (r *run) describe(e *event) {
-	if r.Agent.Kind == msg.NoAgentKind || r.Agent.Name == "" && e.label.Exists() {
-		r.Agent = e.actor()
+func (s *stream) describe(r *run, e *event) {
+	if r.Agent.Kind == msg.NoAgentKind || (r.Agent.Name == "" || r.Agent.Name == r.Agent.ID) && e.label.Exists() {
+		r.Agent = s.actor(e)
 	}
+}
+
+// actor returns who an event is of. One that is known by its id alone has the name that
+// it has elsewhere, else its id for a name.
+func (s *stream) actor(e *event) msg.Agent {
+	a := e.actor()
+	s.names.learn(a)
+	if a.Name == "" {
+		a.Name, _ = s.member(a.ID)
+	}
+	return a
 }
 
 // uses takes over the model that an event names.
@@ -161,7 +218,7 @@ func (s *stream) forget(r *run) {
 func (s *stream) add(r *run, k msg.Kind, part string, at stamp) *msg.Message {
 	m := s.out.Add()
 	m.Key = r.ID + "/" + part
-	m.Session, m.Run, m.ParentRun, m.ParentCall = r.Session, r.ID, r.Parent, r.Call
+	m.Session, m.Run, m.ParentRun, m.ParentCall = r.Session, r.ID, r.above(), r.Call
 	m.Agent, m.Kind = r.Agent, k
 	m.Time, m.Precision = at.NS, at.Precision
 	m.Complete = s.whole()
@@ -171,6 +228,9 @@ func (s *stream) add(r *run, k msg.Kind, part string, at stamp) *msg.Message {
 	}
 	return m
 }
+
+// above is the run that r stands below: the step that it works in, or its parent.
+func (r *run) above() string { return cmp.Or(r.Under, r.Parent) }
 
 // whole is how complete a message is that the current form has to the end.
 func (s *stream) whole() msg.Completeness {

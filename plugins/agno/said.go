@@ -159,7 +159,16 @@ func reuse(b []byte) []byte {
 }
 
 func (s *stream) words(r *run, k msg.Kind, what string, at stamp, c msg.Completeness) *msg.Message {
-	m := s.add(r, k, r.part(what), at)
+	part := r.part(what)
+	switch {
+	case part == "text":
+		r.Whole = true
+	case part == "thinking":
+		r.Mused = true
+	case k == msg.Assistant && what == "text":
+		r.Parted = true
+	}
+	m := s.add(r, k, part, at)
 	m.Role = msg.RoleAssistant
 	m.Model, m.Provider, m.ResponseID = r.Model, r.Provider, r.Reply
 	m.Complete = min(c, m.Complete)
@@ -188,6 +197,20 @@ func (s *stream) unfinished(r *run) {
 // is reports whether that is what was said.
 func is(said []byte, v jsonv.Value) bool { return bytes.Equal(said, v.Text().Append(nil)) }
 
+// missed returns the text of the last piece of a run that was joined midway. When none of
+// it was heard it is all that the run said, unless that is what was heard before.
+func (s *stream) missed(r *run, content jsonv.Value, heard msg.Text) msg.Text {
+	p := &r.Said
+	if !heard.IsZero() {
+		return heard
+	}
+	s.buf = written(content).Append(s.buf[:0])
+	if n := len(s.buf) - p.Len; p.Len > 0 && n >= 0 && noText.add(s.buf[n:]) == p.Hash {
+		return heard
+	}
+	return written(content)
+}
+
 // final returns the text of the last piece. The run's last event has it at its
 // end, and is right where both differ: deltas may have been lost, repeated, or
 // withdrawn when another model took over.
@@ -195,8 +218,10 @@ func (s *stream) final(r *run, e *event) msg.Text {
 	p := &r.Said
 	heard := msg.Plain(string(p.Text))
 	switch c := e.content; {
-	case !c.Exists(), r.Joined && p.After != "":
+	case !c.Exists():
 		return heard
+	case r.Joined && p.After != "":
+		return s.missed(r, c, heard)
 	case !c.Is(jsonv.String) || !plain(e.contentType):
 		return written(c)
 	case p.Len == 0:

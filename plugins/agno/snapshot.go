@@ -16,6 +16,7 @@ type state struct {
 	Ended   []string `json:",omitempty"`
 	Held    []held   `json:",omitempty"`
 	Told    digests
+	Names   roster
 }
 
 // Snapshot returns what the decoder knows of the frames so far.
@@ -23,7 +24,7 @@ func (s *stream) Snapshot() ([]byte, error) {
 	if s.session == "" && len(s.runs)+len(s.ended.order)+len(s.held) == 0 {
 		return nil, nil
 	}
-	b, err := json.Marshal(state{stateVersion, s.session, s.count, s.inOrder(), s.ended.order, s.held, s.told})
+	b, err := json.Marshal(state{stateVersion, s.session, s.count, s.inOrder(), s.ended.order, s.held, s.told, s.names})
 	if err != nil {
 		return nil, fmt.Errorf("agno: snapshot: %w", err)
 	}
@@ -39,7 +40,7 @@ func (s *stream) Restore(snapshot []byte) error {
 	if st.Version != stateVersion {
 		return fmt.Errorf("agno: snapshot of version %d, want %d", st.Version, stateVersion)
 	}
-	s.session, s.count, s.held, s.told = st.Session, st.Count, st.Held, st.Told
+	s.session, s.count, s.held, s.told, s.names = st.Session, st.Count, st.Held, st.Told, st.Names
 	for _, r := range st.Runs {
 		if r == nil {
 			return fmt.Errorf("agno: snapshot: a run is null")

@@ -93,7 +93,16 @@ func (s *stream) usage(r *run, of string, t msg.Tokens, at stamp) *msg.Message {
 // total gives the counts of a run whose responses were not counted.
 func (s *stream) total(r *run, e *event) {
 	s.counted(r)
-	if t := tokens(e.v.Get("metrics"), r.Provider, r.Model); !r.Counted && !t.IsZero() && !s.copied(r) {
+	metrics := e.v.Get("metrics")
+	if s.book != nil && !metrics.Exists() {
+		metrics = s.book.objects[r.ID].Get("metrics")
+	}
+	switch t := tokens(metrics, r.Provider, r.Model); {
+	case t.IsZero() || s.copied(r):
+	case r.Counted && !r.Begun:
+	case r.Counted:
+		s.stand(r, "usage:"+r.ID, "counted_by_response", e.at)
+	default:
 		s.usage(r, r.ID, t, e.at) // the sum of all legs of a paused run
 	}
 }

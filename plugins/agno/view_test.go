@@ -17,12 +17,12 @@ import (
 func TestTurn(t *testing.T) {
 	want := []string{
 		"20:26:40 ? Is the north pier safe to moor at tonight?",
-		"20:26:42 Harbour Office → survey-team: Judge the north pier for tonight",
-		"20:26:44 Survey Team → weather-desk: Forecast for the north pier, tonight",
-		"20:26:45 Weather Desk → gauge-reader: Read the wind gauge",
+		"20:26:42 Harbour Office → Survey Team: Judge the north pier for tonight",
+		"20:26:44 Survey Team → Weather Desk: Forecast for the north pier, tonight",
+		"20:26:45 Weather Desk → Gauge Reader: Read the wind gauge",
 		"20:26:51 Weather Desk ← Gauge Reader: 11 knots, gusts of 17.",
 		"20:26:53 Survey Team ← Weather Desk: 11 knots, gusts of 17.Calm night.",
-		"20:26:54 Survey Team → diver: Look at the pilings",
+		"20:26:54 Survey Team → Diver Ebba: Look at the pilings",
 		"20:26:57 Survey Team ← Diver Ebba: Pilings are sound.",
 		"20:26:59 Harbour Office ← Survey Team: First the weather. 11 knots, gusts of 17.Calm night.Pilings are sound.Calm, and the pilings hold.",
 		"20:27:01 ! Yes: calm, and the pilings are sound.",

@@ -12,16 +12,22 @@ import (
 // the message's trace is final.
 func (g *group) apply(out Emitter, m *msg.Message, stream uint64) (linked bool) {
 	if m.Run == "" {
-		return g.applySession(out, m)
+		return g.applySession(out, m, stream)
 	}
+	g.yield(m)
 	r := g.runOf(out, m, stream)
 	r.Stream = stream
 	h := &m.Host
 	h.TraceID = g.trace(r.Root)
 	h.SpanID = g.span(msg.SpanRun, r.ID)
+	g.name(out, m)
 	g.describe(r, m)
 	if m.Agent.Name == "" && m.Kind != msg.User { // of a user message it is who spoke
 		m.Agent.Name = cmp.Or(r.Agent.Name, r.To, r.Agent.ID)
+	}
+	if r.Sure && m.Complete == msg.Summary {
+		g.summed(m)
+		return r.Linked
 	}
 	g.watchSilence(out, r, m)
 	r.touch(m.Time)
@@ -53,9 +59,23 @@ func (g *group) apply(out Emitter, m *msg.Message, stream uint64) (linked bool) 
 	return r.Linked
 }
 
+// summed gives a message its span that a poorer form has of a run which was told to its
+// end: it says nothing new of the run's spans, and its times are rougher.
+func (g *group) summed(m *msg.Message) {
+	switch m.Kind {
+	case msg.ToolCall, msg.ToolResult:
+		m.Host.SpanID = g.span(msg.SpanTool, m.Tool.CallID)
+	case msg.Delegation, msg.DelegationResult:
+		m.Host.SpanID = g.span(msg.SpanDelegation, m.Tool.CallID)
+	}
+}
+
 // applySession takes a message that belongs to no run. It gets no trace: which
 // turn is going on depends on the order in which streams are read.
-func (g *group) applySession(out Emitter, m *msg.Message) bool {
+func (g *group) applySession(out Emitter, m *msg.Message, stream uint64) bool {
+	if m.Attr("type") == msg.History {
+		return g.history(m, stream)
+	}
 	if !m.Hidden && m.Precision != msg.Inferred { // bookkeeping is written to sessions that are over, too
 		g.Alive = max(g.Alive, g.alive)
 	}
@@ -72,6 +92,7 @@ func (g *group) runOf(out Emitter, m *msg.Message, stream uint64) *run {
 		id := strings.Clone(m.Run)
 		r = &run{ID: id, Root: id}
 		g.add(out, r)
+		g.supersede(out)
 		g.place(out, r, m, stream)
 		g.adopt(out, r)
 	}
@@ -303,6 +324,9 @@ func (g *group) below(r, top *run) bool {
 func (g *group) describe(r *run, m *msg.Message) {
 	if m.Kind != msg.User { // its Agent is who spoke
 		keep(&r.Agent.ID, m.Agent.ID)
+		if r.Agent.Name == r.Agent.ID { // which stands in for a name that was not known
+			r.Agent.Name = ""
+		}
 		keep(&r.Agent.Name, m.Agent.Name)
 		if r.Agent.Kind == 0 {
 			r.Agent.Kind = m.Agent.Kind

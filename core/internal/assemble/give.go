@@ -120,15 +120,15 @@ func (g *group) giveChat(out Emitter, r *run, state msg.SpanState) {
 }
 
 func (g *group) callSpan(c *call) msg.Span {
-	to := ""
+	var to, id string
 	if c.Delegation { // of a tool it says what its output looks like
-		to = c.To
+		to, id = c.To, c.ToID
 	}
 	return msg.Span{
 		ID: g.span(c.kind(), c.ID), Parent: g.span(msg.SpanRun, c.Run), Kind: c.kind(), State: msg.SpanOpen,
 		Start: c.Start, LastSeen: c.Last, Alive: c.Alive, ArgumentBytes: c.Arguments, ArgumentShape: c.Shape, Attempt: uint16(min(c.Failures+1, 1<<16-1)), Model: c.Model,
 		Tool:     msg.Tool{CallID: c.ID, Name: c.Tool, Server: c.Server, Internal: c.Internal},
-		Delegate: msg.Delegate{To: to, ChildRun: c.Child, Link: c.Link, Confidence: c.Confidence, Async: c.Async},
+		Delegate: msg.Delegate{To: to, ToID: id, ChildRun: c.Child, Link: c.Link, Confidence: c.Confidence, Async: c.Async},
 		Events:   slices.Clone(c.Events),
 	}
 }

@@ -27,6 +27,7 @@ const (
 	maxSeen      = 1024 // usage messages, of a run
 	maxLeft      = 8    // traces that a run was in before
 	maxCounted   = 64   // incomplete ones
+	maxNames     = 256  // of agents
 )
 
 // group is a session. Its exported fields are its state.
@@ -52,6 +53,8 @@ type group struct {
 	// caused, for children that come late.
 	Done      map[string]done `json:"done,omitempty"`
 	DoneOrder []string        `json:"done_order,omitempty"`
+	// Forgot says that there were more, and not only such as were inferred.
+	Forgot bool `json:"forgot,omitempty"`
 	// Links are facts about calls that nobody has made yet, oldest first: a file
 	// beside a transcript may be read before both.
 	Links []callLink `json:"links,omitempty"`
@@ -62,6 +65,12 @@ type group struct {
 	Partial map[string]int64 `json:"partial,omitempty"`
 	// Alive is when somebody was at work by a message that is of no run; Unix ns.
 	Alive int64 `json:"alive,omitempty"`
+	// Names are the display names of agents, by id: a form of the conversation may have
+	// the ids alone.
+	Names map[string]string `json:"names,omitempty"`
+	// History is the stream that has given the session's messages without their runs,
+	// because none was heard.
+	History uint64 `json:"history,omitempty"`
 	// Meeting is all that there is of a group that is no session.
 	Meeting *meeting `json:"meeting,omitempty"`
 	// Claims are the ids in use, of a format whose ids are local.
@@ -108,6 +117,7 @@ func (d *done) forget() {
 type outcome struct {
 	Call    string      `json:"call"`
 	Time    int64       `json:"time"`
+	Took    int64       `json:"took,omitempty"` // measured; ns
 	Bytes   uint32      `json:"bytes,omitempty"`
 	Hash    uint64      `json:"hash,omitempty"` // of the content
 	Outcome msg.Outcome `json:"outcome"`
@@ -162,6 +172,7 @@ type run struct {
 	End    int64           `json:"end,omitempty"`   // told by the protocol
 	Input  int64           `json:"input,omitempty"` // when the model last got something to answer
 	Ended  endedBy         `json:"ended,omitempty"`
+	Sure   bool            `json:"sure,omitempty"`  // the protocol told it to its end, and in full
 	Given  bool            `json:"given,omitempty"` // its span was given as ended, and nothing has changed since
 	Shown  bool            `json:"shown,omitempty"` // it was given as open
 	Chat   *chat           `json:"chat,omitempty"`
@@ -241,6 +252,7 @@ type call struct {
 	Model      string          `json:"model,omitempty"` // that asked for it
 	Internal   bool            `json:"internal,omitempty"`
 	To         string          `json:"to,omitempty"`
+	ToID       string          `json:"to_id,omitempty"`
 	Child      string          `json:"child,omitempty"`
 	Link       msg.LinkMethod  `json:"link,omitempty"`
 	Confidence uint8           `json:"confidence,omitempty"`
@@ -363,7 +375,9 @@ func (g *group) finished(t *told) {
 	}
 	g.Done[c.ID] = d
 	if len(g.DoneOrder) > maxDone {
-		delete(g.Done, g.DoneOrder[0])
+		oldest := g.DoneOrder[0]
+		g.Forgot = g.Forgot || oldest != msg.InferredCall(g.Done[oldest].Child)
+		delete(g.Done, oldest)
 		g.DoneOrder = g.DoneOrder[1:]
 	}
 }

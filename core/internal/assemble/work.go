@@ -118,20 +118,30 @@ func ofTheRun(m *msg.Message) bool {
 // usage counts a response's tokens, once however often and from wherever they
 // are told.
 func (g *group) usage(out Emitter, r *run, m *msg.Message) msg.SpanID {
-	r.count(binary.BigEndian.Uint64(m.Host.ID[:]), m.Usage, m.Complete == msg.Complete)
+	id := binary.BigEndian.Uint64(m.Host.ID[:])
+	if m.ResponseID == "" && m.Complete == msg.Summary && len(r.Seen) > 0 && !r.seen(id) {
+		return g.span(msg.SpanRun, r.ID) // the total, rebuilt, of a run that was counted by response
+	}
+	r.count(id, m.Usage, m.Complete == msg.Complete)
 	if m.ResponseID == "" { // of the run as a whole
 		return g.span(msg.SpanRun, r.ID)
 	}
 	c := g.output(out, r, m)
 	c.Usage = m.Usage
-	id := g.span(msg.SpanChat, c.ID)
+	span := g.span(msg.SpanChat, c.ID)
 	if m.Complete > msg.Partial {
 		g.giveChat(out, r, msg.SpanClosed)
 		g.measure(out, r, c, m.Usage)
 		r.Chat = nil
 		r.Input = max(r.Input, c.Last)
 	}
-	return id
+	return span
+}
+
+// seen reports whether the run has counted the usage message.
+func (r *run) seen(id uint64) bool {
+	_, ok := slices.BinarySearch(r.Seen, id)
+	return ok
 }
 
 // count adds a usage message's tokens to the run's. A later version of one that
@@ -172,7 +182,7 @@ func (g *group) begin(out Emitter, r *run, m *msg.Message) msg.SpanID {
 		id := strings.Clone(m.Tool.CallID)
 		c = &call{
 			ID: id, Run: r.ID, Start: m.Time, Inferred: m.Precision == msg.Inferred, Last: m.Time,
-			Delegation: m.Kind == msg.Delegation, To: strings.Clone(m.Delegation.To),
+			Delegation: m.Kind == msg.Delegation,
 		}
 		if d, ok := g.Done[id]; ok && d.Run == r.ID { // told again after its end
 			c.Child, c.Link, c.Confidence = d.Child, d.Link, d.Confidence
@@ -180,6 +190,7 @@ func (g *group) begin(out Emitter, r *run, m *msg.Message) msg.SpanID {
 		if r.Detect.Tool == m.Tool.Name {
 			c.Failures = r.Detect.Failed
 		}
+		c.addressed(&m.Delegation) // before runs that waited for the call take the name over
 		g.Open[id] = c
 		g.known(out, c)
 		g.watchDelegation(out, r, c, m)
@@ -189,7 +200,7 @@ func (g *group) begin(out Emitter, r *run, m *msg.Message) msg.SpanID {
 	keep(&c.Tool, m.Tool.Name)
 	keep(&c.Server, m.Tool.Server)
 	keep(&c.Model, m.Model)
-	keep(&c.To, m.Delegation.To)
+	c.addressed(&m.Delegation)
 	keep(&c.Child, m.Delegation.ChildRun)
 	c.Named = c.Named || m.Delegation.ChildRun != ""
 	if !ofRun(m) {
@@ -268,7 +279,7 @@ func (g *group) end(out Emitter, r *run, m *msg.Message) msg.SpanID {
 		g.link(out, c.ID, m.Delegation)
 	}
 	keep(&c.MeetID, m.Delegation.MeetID)
-	keep(&c.To, m.Delegation.To)
+	c.addressed(&m.Delegation)
 	id := g.span(c.kind(), c.ID)
 	if m.Complete == msg.Partial {
 		c.Last, c.Alive, c.changed = max(c.Last, m.Time), max(c.Alive, g.alive), true
@@ -288,7 +299,7 @@ func (g *group) early(m *msg.Message) {
 }
 
 func outcomeOf(m *msg.Message) outcome {
-	e := outcome{Call: strings.Clone(m.Tool.CallID), Time: m.Time, Bytes: uint32(m.Content.Len()), Hash: hash(m.Content), Outcome: msg.OutcomeOK}
+	e := outcome{Call: strings.Clone(m.Tool.CallID), Time: m.Time, Took: m.Tool.Duration, Bytes: uint32(m.Content.Len()), Hash: hash(m.Content), Outcome: msg.OutcomeOK}
 	if m.IsError {
 		e.Outcome, e.Error, e.Message = msg.OutcomeError, strings.Clone(m.Tool.ErrorType), head(m.Content)
 		if e.Error == "" {
@@ -301,9 +312,18 @@ func outcomeOf(m *msg.Message) outcome {
 	return e
 }
 
+// ended is when the call ended: as long after its start as it took, if that was
+// measured, else when its result was reported.
+func (c *call) ended(e *outcome) int64 {
+	if e.Took > 0 {
+		return c.Start + e.Took
+	}
+	return max(e.Time, c.Start)
+}
+
 // answered gives the span of a call with its result.
 func (g *group) answered(out Emitter, c *call, e outcome) {
-	t := told{Call: *c, End: max(e.Time, c.Start), Result: e.Bytes, Outcome: e.Outcome, Error: e.Error, Message: e.Message}
+	t := told{Call: *c, End: c.ended(&e), Result: e.Bytes, Outcome: e.Outcome, Error: e.Error, Message: e.Message}
 	s := g.toldSpan(&t)
 	s.Shown = c.Shown
 	g.give(out, s, g.Runs[c.Run])
@@ -331,11 +351,14 @@ func (g *group) signal(out Emitter, r *run, m *msg.Message) {
 			c.say(m)
 		}
 		r.End = max(m.Time, r.Start)
+		if m.Complete < msg.Complete { // rebuilt; what was heard was not after it
+			r.End = max(r.End, r.Last)
+		}
 		if m.FinishReason != "" {
 			r.Finish = strings.Clone(m.FinishReason)
 		}
 		switch {
-		case m.IsError && (r.Finish == "cancelled" || r.Finish == "interrupted"):
+		case r.Finish == "cancelled" || m.IsError && r.Finish == "interrupted": // which need be nobody's error
 			r.Outcome, r.Error = msg.OutcomeCancelled, r.Finish
 		case m.IsError:
 			r.Outcome = msg.OutcomeError
@@ -345,6 +368,7 @@ func (g *group) signal(out Emitter, r *run, m *msg.Message) {
 		default:
 			r.Outcome, r.Error, r.Message = msg.OutcomeOK, "", ""
 		}
+		r.Sure = r.Sure || m.Complete == msg.Complete
 		g.endRun(out, r, byProtocol)
 	case msg.RunPause, msg.RunResume:
 		r.event(m.Time, m.Signal.String(), awaited(m)...)

@@ -44,6 +44,7 @@ const (
 	mAttachments     = 33
 	mUsage           = 34
 	mDelegation      = 35
+	mToolDuration    = 36
 )
 
 // Field numbers of the messages within Message.
@@ -73,6 +74,7 @@ const (
 	delAsync      = 7
 	delMeetID     = 8
 	delMeetPrompt = 9
+	delToID       = 10
 
 	rangeOffset = 1
 	rangeLength = 2
@@ -109,6 +111,7 @@ func appendMessage(dst, data []byte, m *msg.Message) []byte {
 	dst = appendBool(dst, mIsError, m.IsError)
 	dst = appendBool(dst, mHidden, m.Hidden)
 	dst = appendUint(dst, mSignal, uint64(m.Signal))
+	dst = appendUint(dst, mToolDuration, uint64(m.Tool.Duration))
 	var at int
 	for i := range m.Attrs {
 		dst, at = begin(dst, mAttrs, 1)
@@ -136,7 +139,7 @@ func appendMessage(dst, data []byte, m *msg.Message) []byte {
 		dst = appendUint(dst, tokProvenance, uint64(u.Provenance))
 		dst = end(dst, at, 1)
 	}
-	if d := &m.Delegation; d.To != "" || d.ChildRun != "" || d.Link != 0 || d.Async || !d.Task.IsZero() || d.MeetID != "" || d.MeetPrompt != "" {
+	if d := &m.Delegation; d.To != "" || d.ChildRun != "" || d.Link != 0 || d.Async || !d.Task.IsZero() || d.MeetID != "" || d.MeetPrompt != "" || d.ToID != "" {
 		dst, at = begin(dst, mDelegation, 1)
 		dst = appendString(dst, delTo, d.To)
 		dst = appendText(dst, delTask, delTaskAt, data, d.Task)
@@ -146,6 +149,7 @@ func appendMessage(dst, data []byte, m *msg.Message) []byte {
 		dst = appendBool(dst, delAsync, d.Async)
 		dst = appendString(dst, delMeetID, d.MeetID)
 		dst = appendString(dst, delMeetPrompt, d.MeetPrompt)
+		dst = appendString(dst, delToID, d.ToID)
 		dst = end(dst, at, 1)
 	}
 	return dst
@@ -211,6 +215,8 @@ func (s text) message(m *msg.Message, in, data []byte) error {
 			m.Tool.Server = s.of(v.bytes)
 		case mToolErrorType:
 			m.Tool.ErrorType = s.of(v.bytes)
+		case mToolDuration:
+			m.Tool.Duration = int64(v.num)
 		case mToolInternal:
 			m.Tool.Internal = v.num != 0
 		case mAgentKind:
@@ -320,6 +326,8 @@ func (s text) delegate(d *msg.Delegate, in, data []byte) error {
 			d.MeetID = s.of(v.bytes)
 		case delMeetPrompt:
 			d.MeetPrompt = s.of(v.bytes)
+		case delToID:
+			d.ToID = s.of(v.bytes)
 		}
 		return err
 	})

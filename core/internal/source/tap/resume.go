@@ -17,6 +17,8 @@ import (
 //	POST …/messages/stream                 {run_id: R, seq_id: 1, …}  {run_id: R, seq_id: 2, …}
 //	GET  …/runs/R/stream?starting_after=2  {run_id: R, seq_id: 3, …}
 //
+// AgentOS has POST …/runs/R/resume for it, and event_index for the number.
+//
 // By itself the second response begins in the middle of a sentence, and does not say of
 // what conversation it is. So it is recorded behind what was heard of the run before, and
 // its decoder leaves out what comes twice.
@@ -54,9 +56,14 @@ func (s *stream) retell() {
 	}
 }
 
-// resumed is the run of a path …/runs/{run}/stream; empty when it is another path.
+// resumed is the run of a path …/runs/{run}/stream or /resume; empty when it is another
+// path.
 func resumed(path string) string {
-	rest, ok := strings.CutSuffix(strings.TrimSuffix(path, "/"), "/stream")
+	path = strings.TrimSuffix(path, "/")
+	rest, ok := strings.CutSuffix(path, "/stream")
+	if !ok {
+		rest, ok = strings.CutSuffix(path, "/resume")
+	}
 	at := strings.LastIndex(rest, "/runs/")
 	if !ok || at < 0 {
 		return ""
@@ -96,14 +103,15 @@ func (s *stream) remember(f *frame.Frame) {
 
 // numberedRun is the run of an event that has a number in it; empty when it is none.
 func numberedRun(data []byte) string {
-	if !bytes.Contains(data, []byte(`"seq_id"`)) {
+	if !bytes.Contains(data, []byte(`"seq_id"`)) && !bytes.Contains(data, []byte(`"event_index"`)) {
 		return ""
 	}
 	var e struct {
-		Run string `json:"run_id"`
-		Seq *int64 `json:"seq_id"`
+		Run   string `json:"run_id"`
+		Seq   *int64 `json:"seq_id"`
+		Index *int64 `json:"event_index"`
 	}
-	if json.Unmarshal(data, &e) != nil || e.Seq == nil {
+	if json.Unmarshal(data, &e) != nil || e.Seq == nil && e.Index == nil {
 		return ""
 	}
 	return e.Run

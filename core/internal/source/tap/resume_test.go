@@ -55,6 +55,30 @@ func TestResumedRunIsRecordedWhole(t *testing.T) {
 	}
 }
 
+// TestResumedAgentRunIsRecordedWhole: so is a run of AgentOS, which numbers the events of
+// all runs below it and tells of the connection first.
+func TestResumedAgentRunIsRecordedWhole(t *testing.T) {
+	event := func(run string, index int) string {
+		return fmt.Sprintf("event: RunContent\ndata: {\"run_id\":%q,\"event_index\":%d}\n\n", run, index)
+	}
+	f := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		if r.URL.Path == "/teams/mill/runs" {
+			_, _ = io.WriteString(w, event("top", 0)+event("member", 1))
+			return
+		}
+		_, _ = io.WriteString(w, "event: catch_up\ndata: {\"event\":\"catch_up\",\"run_id\":\"top\"}\n\n"+event("member", 2)+event("top", 3))
+	}))
+	f.do(f.request("POST", "/teams/mill/runs", strings.NewReader("message=hi&background=true")))
+	f.closed(1)
+	f.do(f.request("POST", "/teams/mill/runs/top/resume", strings.NewReader("last_event_index=1")))
+	const began = "request< POST /teams/mill/runs message=hi&background=true\n" +
+		"event RunContent {\"run_id\":\"top\",\"event_index\":0}\nevent RunContent {\"run_id\":\"member\",\"event_index\":1}\n"
+	recordtest.Equal(t, "the resumed run", show(f.closed(2)[1].Frames), began+"request< POST /teams/mill/runs/top/resume last_event_index=1\n"+
+		"event catch_up {\"event\":\"catch_up\",\"run_id\":\"top\"}\nevent RunContent {\"run_id\":\"member\",\"event_index\":2}\nevent RunContent {\"run_id\":\"top\",\"event_index\":3}\nclose \n")
+}
+
 // TestHistoriesAreBounded: what is remembered of runs stays within its limits, and a run
 // that was forgotten is not remembered from its middle on.
 func TestHistoriesAreBounded(t *testing.T) {

@@ -1486,8 +1486,10 @@ type Message struct {
 	Attachments     []*Attachment          `protobuf:"bytes,33,rep,name=attachments,proto3" json:"attachments,omitempty"`
 	Usage           *Tokens                `protobuf:"bytes,34,opt,name=usage,proto3" json:"usage,omitempty"`
 	Delegation      *Delegate              `protobuf:"bytes,35,opt,name=delegation,proto3" json:"delegation,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// How long the call took as it was measured, in nanoseconds; on a result.
+	ToolDuration  int64 `protobuf:"varint,36,opt,name=tool_duration,json=toolDuration,proto3" json:"tool_duration,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Message) Reset() {
@@ -1765,6 +1767,13 @@ func (x *Message) GetDelegation() *Delegate {
 	return nil
 }
 
+func (x *Message) GetToolDuration() int64 {
+	if x != nil {
+		return x.ToolDuration
+	}
+	return 0
+}
+
 type Attr struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
@@ -1990,8 +1999,10 @@ type Delegate struct {
 	// Names under which a call and the run that it causes in another session find
 	// each other, on a message of the call and on one of the run: one that is theirs
 	// alone, and one of what was asked and where, under which others may meet too.
-	MeetId        string `protobuf:"bytes,8,opt,name=meet_id,json=meetId,proto3" json:"meet_id,omitempty"`
-	MeetPrompt    string `protobuf:"bytes,9,opt,name=meet_prompt,json=meetPrompt,proto3" json:"meet_prompt,omitempty"`
+	MeetId     string `protobuf:"bytes,8,opt,name=meet_id,json=meetId,proto3" json:"meet_id,omitempty"`
+	MeetPrompt string `protobuf:"bytes,9,opt,name=meet_prompt,json=meetPrompt,proto3" json:"meet_prompt,omitempty"`
+	// The id of the delegate, where to is its display name.
+	ToId          string `protobuf:"bytes,10,opt,name=to_id,json=toId,proto3" json:"to_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2089,6 +2100,13 @@ func (x *Delegate) GetMeetPrompt() string {
 	return ""
 }
 
+func (x *Delegate) GetToId() string {
+	if x != nil {
+		return x.ToId
+	}
+	return ""
+}
+
 var File_earshot_decoder_v1_decoder_proto protoreflect.FileDescriptor
 
 const file_earshot_decoder_v1_decoder_proto_rawDesc = "" +
@@ -2159,7 +2177,7 @@ const file_earshot_decoder_v1_decoder_proto_rawDesc = "" +
 	"\x05Range\x12\x16\n" +
 	"\x06offset\x18\x01 \x01(\rR\x06offset\x12\x16\n" +
 	"\x06length\x18\x02 \x01(\rR\x06length\x12\x16\n" +
-	"\x06quoted\x18\x03 \x01(\bR\x06quoted\"\xcf\n" +
+	"\x06quoted\x18\x03 \x01(\bR\x06quoted\"\xf4\n" +
 	"\n" +
 	"\aMessage\x12\x14\n" +
 	"\x05frame\x18\x01 \x01(\x05R\x05frame\x12\x10\n" +
@@ -2208,7 +2226,8 @@ const file_earshot_decoder_v1_decoder_proto_rawDesc = "" +
 	"\x05usage\x18\" \x01(\v2\x1a.earshot.decoder.v1.TokensR\x05usage\x12<\n" +
 	"\n" +
 	"delegation\x18# \x01(\v2\x1c.earshot.decoder.v1.DelegateR\n" +
-	"delegation\".\n" +
+	"delegation\x12#\n" +
+	"\rtool_duration\x18$ \x01(\x03R\ftoolDuration\".\n" +
 	"\x04Attr\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\"}\n" +
@@ -2230,7 +2249,7 @@ const file_earshot_decoder_v1_decoder_proto_rawDesc = "" +
 	"\treasoning\x18\x05 \x01(\x04R\treasoning\x12>\n" +
 	"\n" +
 	"provenance\x18\x06 \x01(\x0e2\x1e.earshot.decoder.v1.ProvenanceR\n" +
-	"provenance\"\xa3\x02\n" +
+	"provenance\"\xb8\x02\n" +
 	"\bDelegate\x12\x0e\n" +
 	"\x02to\x18\x01 \x01(\tR\x02to\x12\x12\n" +
 	"\x04task\x18\x02 \x01(\tR\x04task\x122\n" +
@@ -2243,7 +2262,9 @@ const file_earshot_decoder_v1_decoder_proto_rawDesc = "" +
 	"\x05async\x18\a \x01(\bR\x05async\x12\x17\n" +
 	"\ameet_id\x18\b \x01(\tR\x06meetId\x12\x1f\n" +
 	"\vmeet_prompt\x18\t \x01(\tR\n" +
-	"meetPrompt*\xa5\x01\n" +
+	"meetPrompt\x12\x13\n" +
+	"\x05to_id\x18\n" +
+	" \x01(\tR\x04toId*\xa5\x01\n" +
 	"\tFrameKind\x12\x13\n" +
 	"\x0fFRAME_KIND_LINE\x10\x00\x12\x14\n" +
 	"\x10FRAME_KIND_EVENT\x10\x01\x12\x13\n" +
