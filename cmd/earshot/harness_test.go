@@ -39,6 +39,10 @@ var storeBinary = sync.OnceValues(func() (string, error) {
 var removeBinary = func() {}
 
 func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == decoderCommand { // a decoder process of a test
+		main()
+		return
+	}
 	code := m.Run()
 	removeBinary()
 	os.Exit(code)
