@@ -148,3 +148,97 @@ func BenchmarkWide(b *testing.B) {
 		New(spans).Node("s0").Culprits(3)
 	}
 }
+
+// story is a critical path by names: what each stretch is put down to.
+func story(n *Node) string {
+	var out []string
+	for _, p := range n.Path() {
+		out = append(out, fmt.Sprintf("%s %s %d-%d", p.Node.Label(), p.Bucket, p.From, p.To))
+	}
+	return strings.Join(out, ", ")
+}
+
+// Two agents work side by side and their results are reported together: the one that
+// was done early was done early, and the turn waited for the other.
+func TestReportedTogether(t *testing.T) {
+	run := Span{ID: "run", Kind: Run, Name: "lead", Start: 0, End: 2400}
+	ask := Span{ID: "ask", Parent: "run", Kind: Chat, Name: "m", Start: 0, End: 200}
+	answer := Span{ID: "answer", Parent: "run", Kind: Chat, Name: "m", Start: 2300, End: 2400}
+	pair := func(early, late string) []Span {
+		return []Span{
+			run, ask, answer,
+			{ID: early, Parent: "run", Kind: Delegation, Name: "delegate", To: "north", Start: 200, End: 2300},
+			{ID: early + "r", Parent: early, Kind: Run, Name: "north", Start: 200, End: 800},
+			{ID: late, Parent: "run", Kind: Delegation, Name: "delegate", To: "south", Start: 200, End: 2300},
+			{ID: late + "r", Parent: late, Kind: Run, Name: "south", Start: 250, End: 2250},
+		}
+	}
+	const want = "m model_stream 0-200, south idle 200-250, south idle 250-2250, lead idle 2250-2300, m model_stream 2300-2400"
+	for n := range 8 {
+		ids := []string{fmt.Sprint("a", n), fmt.Sprint("b", n)}
+		early, late := ids[n%2], ids[1-n%2]
+		tree := New(pair(early, late))
+		if got := story(tree.Node("run")); got != want {
+			t.Errorf("%s early: %s\nwant %s", early, got, want)
+		}
+		if a, b := tree.Node(early), tree.Node(late); a.Wall() != 600 || b.Wall() != 2050 {
+			t.Errorf("north took %d, south %d", a.Wall(), b.Wall())
+		}
+	}
+
+	// A call that shows nothing, written 18 behind an agent's result, has what is left.
+	note := Span{ID: "0", Parent: "run", Kind: Tool, Name: "note", Start: 210, End: 2318}
+	late := pair("a", "b")[3:]
+	late[2].End = 2300
+	answer.Start = 2318
+	turn := append([]Span{run, ask, answer, note}, late...)
+	if got, want := story(New(turn).Node("run")), "m model_stream 0-200, south idle 200-250, south idle 250-2250, note tool 2250-2318, m model_stream 2318-2400"; got != want {
+		t.Errorf("beside an agent: %s\nwant %s", got, want)
+	}
+
+	// Of two that show nothing nobody knows.
+	both := []Span{
+		{ID: "run", Kind: Run, Name: "lead", Start: 0, End: 2300},
+		{ID: "x", Parent: "run", Kind: Tool, Name: "tides", Start: 0, End: 2300},
+		{ID: "y", Parent: "run", Kind: Tool, Name: "depths", Start: 0, End: 2300},
+	}
+	c := New(both).Node("run").Culprits(1)[0]
+	if c.Name != "depths or tides" || c.Time != 2300 || c.Saves != 2300 || len(c.Worst.With()) != 1 {
+		t.Errorf("two that show nothing: %+v", c)
+	}
+}
+
+// Work in the background has its caller's time only if the caller waited for it.
+func TestBackground(t *testing.T) {
+	turn := func(end int64, more ...Span) *Node {
+		return New(append([]Span{
+			{ID: "run", Kind: Run, Name: "lead", Start: 0, End: 100},
+			{ID: "ask", Parent: "run", Kind: Chat, Name: "m", Start: 0, End: 20},
+			{ID: "task", Parent: "run", Kind: Delegation, Name: "Task", To: "scout", Start: 20, End: 22, Async: true},
+			{ID: "scout", Parent: "task", Kind: Run, Name: "scout", Start: 21, End: end},
+			{ID: "work", Parent: "scout", Kind: Tool, Name: "bash", Start: 21, End: end},
+		}, more...)).Node("run")
+	}
+	chat := func(id string, start, end int64) Span {
+		return Span{ID: id, Parent: "run", Kind: Chat, Name: "m", Start: start, End: end}
+	}
+	wait := func(end int64) Span {
+		return Span{ID: "wait", Parent: "run", Kind: Tool, Name: "wait", Start: 40, End: end}
+	}
+	for name, c := range map[string]struct {
+		run  *Node
+		want string
+	}{
+		"it outlives the turn":      {turn(400, chat("c", 20, 90)), "m model_stream 0-20, m model_stream 20-90, lead idle 90-100"},
+		"it ends with the turn":     {turn(100, chat("c", 20, 90)), "m model_stream 0-20, m model_stream 20-90, lead idle 90-100"},
+		"nothing comes behind it":   {turn(95, chat("c", 20, 90)), "m model_stream 0-20, m model_stream 20-90, lead idle 90-100"},
+		"it ends beside a step":     {turn(60, chat("c", 20, 90)), "m model_stream 0-20, m model_stream 20-90, lead idle 90-100"},
+		"the caller waited":         {turn(60, chat("c", 20, 30), chat("d", 61, 99)), "m model_stream 0-20, m model_stream 20-30, bash tool 30-60, lead idle 60-61, m model_stream 61-99, lead idle 99-100"},
+		"a call brought its result": {turn(60, chat("c", 20, 40), wait(60), chat("d", 60, 100)), "m model_stream 0-20, m model_stream 20-40, bash tool 40-60, m model_stream 60-100"},
+		"a call ended after it":     {turn(60, chat("c", 20, 40), wait(62), chat("d", 62, 100)), "m model_stream 0-20, m model_stream 20-40, wait tool 40-62, m model_stream 62-100"},
+	} {
+		if got := story(c.run); got != c.want {
+			t.Errorf("%s: %s\nwant %s", name, got, c.want)
+		}
+	}
+}

@@ -21,11 +21,43 @@
 // streaming. An instant belongs to the step that gates what comes next. From the
 // end of the parent backwards: of the steps that are running, the one whose own
 // end comes first has the time back to its beginning (of two that end together
-// the one that began first, then the smaller id); there the question is asked
-// again; where nothing runs, the time is idle back to the next end of a step. So
-// a tool that ran beside a longer one has no time, and neither has work in the
-// background that outlasts what waits for something else. The steps that have
-// time are the critical path.
+// the one that began first); there the question is asked again; where nothing
+// runs, the time is idle back to the next end of a step. So a tool that ran beside
+// a longer one has no time. The steps that have time are the critical path.
+// Nothing depends on ids: steps that still tie are ordered by kind, name, agent and
+// what is below them.
+//
+// # Work in the background
+//
+// The caller of an asynchronous delegation goes on. The delegation lasts as long as
+// what it caused, but nothing else lasts longer because of it, and it has no instant
+// of its caller's time unless the caller demonstrably waited:
+//
+//   - the caller had nothing else running when the work ended, and its next step came
+//     behind: the work has the time from the end of the caller's step before, or
+//   - the work's result came with that of a call of which nothing else shows, at the
+//     same time: a tool that waits for agents. The work, as far as it shows below the
+//     delegation, has the time from the beginning of that call.
+//
+// Work that outlives its caller's turn has none of it, nor has work of which nobody
+// knows when it ended.
+//
+// # Calls that are reported together
+//
+// Many formats tell the results of calls together, when the last of them is done, so
+// that the end of a call may be the end of another. Calls with results whose ends differ by no
+// more than a hundredth of the duration of either are reported together. What is
+// below a call shows when its work was done: when the last step below it ended.
+// Of calls that are reported together,
+//
+//   - one that shows its work ended when that was done: the rest is the hand-over,
+//     and none of its time;
+//   - one that shows nothing has only the time in which none that shows its work was
+//     at work: it may just have waited for its record;
+//   - of several that show nothing it is not known which took the time. The one that
+//     gates has it under the names of all.
+//
+// # Within a step
 //
 // Within a step a wait comes before a retry, and a retry before the rest. What
 // comes before a step's last retry was lost to it. A pause of a run counts in its
@@ -38,7 +70,9 @@
 //
 // What a span would have taken without some of its time is a replay in which each
 // step waits for all steps that had ended when it began, and then for as long as
-// it did. A step that ended meanwhile and gates nothing saves nothing.
+// it did. A step that ended meanwhile and gates nothing saves nothing. Work in the
+// background begins when it began, whatever the caller did until it waited for it. No
+// more is saved than the time on the critical path.
 //
 // # Clocks
 //

@@ -51,7 +51,7 @@ func (p *painter) put(n *Node, b Bucket, from, to int64) {
 }
 
 func (p *painter) paint(n *Node, from, to int64) {
-	for _, s := range gates(n.children, from, to) {
+	for _, s := range gates(n.steps, from, to) {
 		switch {
 		case s.Node == nil:
 			p.own(n, s.From, s.To)
@@ -65,32 +65,33 @@ func (p *painter) paint(n *Node, from, to int64) {
 
 // gates tiles the time with the steps that gate, and with gaps, whose Node is
 // nil.
-func gates(steps []*Node, from, to int64) []Piece {
+func gates(steps []step, from, to int64) []Piece {
 	if len(steps) == 0 {
 		return []Piece{{From: from, To: to}}
 	}
-	byEnd := slices.DeleteFunc(slices.Clone(steps), func(s *Node) bool { return s.Start == s.End })
-	slices.SortFunc(byEnd, func(a, b *Node) int {
-		return -cmp.Or(cmp.Compare(a.End, b.End), cmp.Compare(a.Start, b.Start), cmp.Compare(a.ID, b.ID))
+	byEnd := slices.Clone(steps)
+	slices.Reverse(byEnd) // of two that nothing tells apart the first is to be on top
+	slices.SortStableFunc(byEnd, func(a, b step) int {
+		return -cmp.Or(cmp.Compare(a.to, b.to), cmp.Compare(a.from, b.from), order(a.Node, b.Node))
 	})
 	// Running has the steps that end at or after the time, the first to end on top:
 	// as the time runs backwards, each that is added ends before all that are there.
 	var out []Piece
-	var running []*Node
+	var running []step
 	for at := to; at > from; {
-		for len(byEnd) > 0 && byEnd[0].End >= at {
+		for len(byEnd) > 0 && byEnd[0].to >= at {
 			running, byEnd = append(running, byEnd[0]), byEnd[1:]
 		}
-		for len(running) > 0 && running[len(running)-1].Start >= at {
+		for len(running) > 0 && running[len(running)-1].from >= at {
 			running = running[:len(running)-1]
 		}
 		piece := Piece{From: from, To: at}
 		switch {
 		case len(running) > 0:
-			piece.Node = running[len(running)-1]
-			piece.From = max(from, piece.Node.Start)
+			top := running[len(running)-1]
+			piece.Node, piece.From = top.Node, max(from, top.from)
 		case len(byEnd) > 0:
-			piece.From = max(from, byEnd[0].End)
+			piece.From = max(from, byEnd[0].to)
 		}
 		out = append(out, piece)
 		at = piece.From

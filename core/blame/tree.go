@@ -15,14 +15,21 @@ type Tree struct {
 // Node is a span in its tree.
 type Node struct {
 	Span
+	// Reported is when the end of a call was reported, which may be later than its End.
+	Reported int64
+
 	parent   *Node
 	children []*Node
+	steps    []step  // of the children, in the order in which they began
+	done     int64   // when the last child that took time ended; zero when there is none
+	with     []*Node // see With
 }
 
 // Parent is the node above; nil for a root.
 func (n *Node) Parent() *Node { return n.parent }
 
-// Children are the nodes below, by their start. Not to be changed.
+// Children are the nodes below, by their start, and of equal ones by what they are.
+// Not to be changed.
 func (n *Node) Children() []*Node { return n.children }
 
 // Wall is the node's wall time in nanoseconds.
@@ -39,7 +46,7 @@ type Shift struct {
 // parents is opened at the span in it that began first.
 func New(spans []Span) *Tree {
 	t := &Tree{nodes: make(map[string]*Node, len(spans))}
-	order := make([]*Node, 0, len(spans))
+	list := make([]*Node, 0, len(spans))
 	for _, s := range spans {
 		if _, ok := t.nodes[s.ID]; ok {
 			continue
@@ -47,14 +54,14 @@ func New(spans []Span) *Tree {
 		s.End = max(s.End, s.Start)
 		n := &Node{Span: s}
 		t.nodes[s.ID] = n
-		order = append(order, n)
+		list = append(list, n)
 	}
-	slices.SortFunc(order, byStart)
-	for _, n := range order {
+	slices.SortFunc(list, byStart)
+	for _, n := range list {
 		n.parent = t.nodes[n.Span.Parent]
 	}
-	openCircles(order)
-	for _, n := range order {
+	openCircles(list)
+	for _, n := range list {
 		if n.parent == nil {
 			t.roots = append(t.roots, n)
 		} else {
@@ -62,11 +69,14 @@ func New(spans []Span) *Tree {
 		}
 	}
 	for _, r := range t.roots {
-		stretch(r)
+		r.arrange()
 		t.repair(r, 0)
 		stretch(r)
 		handDown(r)
+		r.arrange()
+		r.settle()
 	}
+	slices.SortStableFunc(t.roots, order)
 	return t
 }
 
@@ -96,16 +106,27 @@ func openCircles(order []*Node) {
 	}
 }
 
-// stretch lets what has no end of its own last as long as what is below it.
+// stretch lets what has no end of its own last as long as what is below it, but for
+// work in the background.
 func stretch(n *Node) {
 	for _, c := range n.children {
 		stretch(c)
 	}
-	if n.Open || n.Async && n.Kind == Delegation {
+	if n.Open || n.background() {
 		for _, c := range n.children {
-			n.End = max(n.End, c.End)
+			if !c.background() {
+				n.End = max(n.End, c.End)
+			}
 		}
 	}
+}
+
+// arrange puts the children of n, and of all below it, in order.
+func (n *Node) arrange() {
+	for _, c := range n.children {
+		c.arrange()
+	}
+	slices.SortStableFunc(n.children, order)
 }
 
 // repair moves n by that much, and the runs below it whose clocks are off further.
@@ -119,14 +140,13 @@ func (t *Tree) repair(n *Node, by int64) {
 			case start < n.Start:
 				d = n.Start - start
 				t.shifts = append(t.shifts, Shift{c.ID, d, "it began before its call"})
-			case n.Kind == Delegation && over > 0 && start > n.Start:
+			case n.Kind == Delegation && !n.Open && !n.Async && over > 0 && start > n.Start: // else it has no end to go by
 				d = -min(over, start-n.Start)
 				t.shifts = append(t.shifts, Shift{c.ID, d, "it answered after its call's result"})
 			}
 		}
 		t.repair(c, by+d)
 	}
-	slices.SortFunc(n.children, byStart)
 }
 
 func (n *Node) move(by int64) {

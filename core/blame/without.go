@@ -3,10 +3,12 @@ package blame
 import (
 	"cmp"
 	"slices"
+	"strings"
 )
 
 // Group is time of one sort: what the same tool, the same model or the same agent
-// spent in one bucket. Of a delegation Name is to whom.
+// spent in one bucket. Of a delegation Name is to whom. Of calls that were reported
+// together, and of which nothing shows which took the time, Name has all names.
 type Group struct {
 	Bucket Bucket
 	Kind   Kind
@@ -15,10 +17,28 @@ type Group struct {
 }
 
 func (p Piece) group() Group {
-	if p.Node.Kind == Delegation && p.Node.To != "" {
-		return Group{p.Bucket, Delegation, p.Node.To, p.Node.Agent}
+	return Group{p.Bucket, p.Node.Kind, p.Node.Label(), p.Node.Agent}
+}
+
+// Label names the node: the tool, the model or the agent, of a delegation to whom it
+// went; and the calls that it was reported together with, "a or b".
+func (n *Node) Label() string {
+	if len(n.with) == 0 {
+		return n.label()
 	}
-	return Group{p.Bucket, p.Node.Kind, p.Node.Name, p.Node.Agent}
+	names := []string{n.label()}
+	for _, o := range n.with {
+		names = append(names, o.label())
+	}
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), " or ")
+}
+
+func (n *Node) label() string {
+	if n.Kind == Delegation && n.To != "" {
+		return n.To
+	}
+	return n.Name
 }
 
 // Culprit is a group with its part in a critical path.
@@ -27,7 +47,7 @@ type Culprit struct {
 	Time  int64 // ns on the path
 	Steps int   // spans that have it
 	Worst *Node // the one of them that has most
-	Saves int64 // ns by which the whole would be shorter without the group
+	Saves int64 // ns by which the whole would be shorter without the group, at most Time
 }
 
 // Culprits are the groups of the node's critical path, the one with most time
@@ -61,7 +81,9 @@ func (n *Node) Culprits(limit int) []Culprit {
 	slices.SortStableFunc(order, func(a, b *Culprit) int { return cmp.Compare(b.Time, a.Time) })
 	out := make([]Culprit, 0, min(limit, len(order)))
 	for _, c := range order[:min(limit, len(order))] {
-		c.Saves = n.Wall() - n.Without(func(p Piece) bool { return p.group() == c.Group })
+		// Steps may have begun earlier without what ran beside the path, too; that is not
+		// held against it.
+		c.Saves = min(c.Time, n.Wall()-n.Without(func(p Piece) bool { return p.group() == c.Group }))
 		out = append(out, *c)
 	}
 	return out
@@ -89,17 +111,25 @@ func (r *replay) own(n *Node, from, to int64) (left int64) {
 
 // length is how long the node's time from..to takes.
 func (r *replay) length(n *Node, from, to int64) int64 {
-	type step struct {
+	type replayed struct {
 		node     *Node
 		from, to int64
 		end      int64 // in the replay, since from
+		aside    bool  // it went on beside what the caller did first
+		waits    bool  // no work: the caller begins to wait for what went on beside it
 	}
-	var steps []step
-	for _, c := range n.children {
-		if s := (step{node: c, from: max(c.Start, from), to: min(c.End, to)}); s.from < s.to {
+	var steps []replayed
+	for _, c := range n.steps {
+		s := replayed{node: c.Node, from: max(c.since, from), to: min(c.to, to), aside: c.since < c.from}
+		if s.from < s.to {
+			steps = append(steps, s)
+		}
+		if s.from, s.waits = max(c.from, from), true; s.aside && s.from < s.to {
+			s.aside = false
 			steps = append(steps, s)
 		}
 	}
+	slices.SortStableFunc(steps, func(a, b replayed) int { return cmp.Compare(a.from, b.from) })
 	if len(steps) == 0 {
 		return r.own(n, from, to)
 	}
@@ -109,10 +139,11 @@ func (r *replay) length(n *Node, from, to int64) int64 {
 	}
 	slices.SortFunc(ends, func(a, b int) int { return cmp.Compare(steps[a].to, steps[b].to) })
 	saved := r.saved(n, from, to)
-	// Children are in the order of their starts. Those that have ended when one
+	// Steps are in the order in which they began. Those that have ended when one
 	// begins had begun before it, so their replay is known. A gap between steps
 	// begins with an end and ends with a start, so what was saved in the time between
-	// the two is what was saved in whole gaps.
+	// the two is what was saved in whole gaps; but work in the background may begin in
+	// the middle of one, and is not said to have begun earlier.
 	ended, now, atEnded, atStart := from, int64(0), saved, saved
 	pass := func(until int64) {
 		for len(ends) > 0 && steps[ends[0]].to <= until {
@@ -124,7 +155,13 @@ func (r *replay) length(n *Node, from, to int64) int64 {
 	for i := range steps {
 		s := &steps[i]
 		pass(s.from)
-		s.end = now + s.from - ended - (atStart.sum - atEnded.sum) + r.length(s.node, s.from, s.to)
+		s.end = now + s.from - ended
+		if !s.aside {
+			s.end -= atStart.sum - atEnded.sum
+		}
+		if !s.waits {
+			s.end += r.length(s.node, s.from, s.to)
+		}
 	}
 	pass(to)
 	return now + to - ended - (atStart.sum - atEnded.sum)
@@ -148,7 +185,7 @@ func (g gaps) until(t int64) gaps {
 }
 
 func (r *replay) saved(n *Node, from, to int64) (g gaps) {
-	for _, s := range gates(n.children, from, to) {
+	for _, s := range gates(n.steps, from, to) {
 		if s.Node == nil {
 			if saved := s.To - s.From - r.own(n, s.From, s.To); saved > 0 {
 				g.left = append(g.left, gap{s.To, saved})

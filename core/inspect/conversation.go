@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/earshot-dev/earshot/core/blame"
 )
 
 // Conversation is a session in turns.
@@ -46,6 +48,65 @@ type Step struct {
 	Steps    []*Step       `json:"steps,omitempty"`
 
 	parent, agent string
+	span          blame.Span // as the critical path is found
+}
+
+// blamed is the step's span without what is not shown of it.
+func (s *Step) blamed(parent, agent string) blame.Span {
+	start := s.Started.UnixNano()
+	return blame.Span{
+		ID: s.SpanID, Parent: parent, Kind: kinds[s.Kind], Name: s.Name, Agent: agent, To: s.To,
+		Start: start, End: start + int64(s.Duration), Open: s.Status == "running",
+	}
+}
+
+// kinds are those of package blame; a workflow is a run.
+var kinds = map[string]blame.Kind{"chat": blame.Chat, "tool": blame.Tool, "delegation": blame.Delegation}
+
+// Tree is the turn's spans as package blame sees them: what a trace that LoadTrace reads
+// says, of this turn.
+func (t *Turn) Tree() *blame.Tree {
+	var spans []blame.Span
+	var collect func(s *Step, parent string)
+	collect = func(s *Step, parent string) {
+		if s.SpanID != "" {
+			span := s.span
+			if span.ID == "" {
+				span = s.blamed("", s.agent)
+			}
+			span.Parent = parent
+			spans = append(spans, span)
+			parent = s.SpanID
+		}
+		for _, below := range s.Steps {
+			collect(below, parent)
+		}
+	}
+	if t.Root != nil {
+		collect(t.Root, "")
+	} else {
+		for _, s := range t.Steps {
+			collect(s, "")
+		}
+	}
+	return blame.New(delegations(spans))
+}
+
+// delegations are the spans with those tools made delegations that another agent runs
+// below, whatever they are called.
+func delegations(spans []blame.Span) []blame.Span {
+	tools := make(map[string]*blame.Span)
+	for i := range spans {
+		if spans[i].Kind == blame.Tool {
+			tools[spans[i].ID] = &spans[i]
+		}
+	}
+	for i := range spans {
+		if p := tools[spans[i].Parent]; p != nil && spans[i].Kind == blame.Run {
+			p.Kind = blame.Delegation
+		}
+	}
+	return spans
 }
 
 // Tokens are exclusive classes.
@@ -175,12 +236,17 @@ func (b *builder) spans(ctx context.Context, q Querier, id string) error {
 				toString(AgentName) AS agent, toString(ToolName) AS tool, Timestamp AS began, toInt64(Duration) AS took, toString(StatusCode) AS status,
 				SpanAttributes['error.type'] AS error, StatusMessage AS message, SpanAttributes['earshot.link.method'] AS link,
 				if(SpanAttributes['gen_ai.response.model'] != '', SpanAttributes['gen_ai.response.model'], SpanAttributes['gen_ai.request.model']) AS model,
-				SpanAttributes['earshot.tool.delegation'] AS delegation, '' AS kind
+				if(SpanId IN (SELECT toString(span_id) FROM delegations WHERE session_id = {id:String}), 'true', '') AS delegation, '' AS kind,
+				SpanAttributes['earshot.span.state'] AS state, SpanAttributes['earshot.delegate.async'] AS async,
+				SpanAttributes['gen_ai.response.time_to_first_chunk'] AS first_chunk, Events.Timestamp AS happened,
+				CAST(Events.Name, 'Array(String)') AS events, CAST(Events.Attributes, 'Array(Map(String, String))') AS facts
 			FROM otel_traces FINAL
 			WHERE SessionId = {id:String}
 			UNION ALL
 			SELECT trace_id, toString(span_id), parent_span_id, '', toString(delegate_to), toString(agent_name), toString(tool_name), ts, toInt64(age_ms) * 1000000,
-				'', '', '', '', '', '', toString(kind)
+				'', '', '', '', '', '', toString(kind), 'open',
+				if(span_id IN (SELECT span_id FROM delegations FINAL WHERE session_id = {id:String} AND async), 'true', ''), '',
+				if(waits_for = '', [], [last_seen]), if(waits_for = '', [], ['earshot.wait_start']), if(waits_for = '', [], [CAST(map(), 'Map(String, String)')])
 			FROM open_spans FINAL
 			WHERE session_id = {id:String})
 		ORDER BY first, trace, kind != '', began, span
@@ -194,6 +260,7 @@ func (b *builder) spans(ctx context.Context, q Querier, id string) error {
 			status, errType, message := r.str(), r.str(), r.str()
 			s.Link, s.Model = r.str(), r.str()
 			delegation, kind := r.str(), r.str()
+			facts := told{state: r.str(), async: r.str(), first: r.str(), at: r.times(), names: r.list(), attrs: r.maps()}
 			if r.err != nil {
 				return r.err
 			}
@@ -236,6 +303,8 @@ func (b *builder) spans(ctx context.Context, q Querier, id string) error {
 			if s.Error = errType; errType == "" {
 				s.Error = message
 			}
+			s.span = s.blamed(parent, agent)
+			facts.on(&s.span)
 			b.add(s, agent)
 			return nil
 		})

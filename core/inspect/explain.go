@@ -88,18 +88,45 @@ func (e *Explanation) root(t *Trace, n *blame.Node) {
 		return
 	}
 	e.say("Its time was spent on %s.", spent(n.Split()))
-	list := n.Culprits(3)
-	for i, c := range list {
+	for i, c := range n.Culprits(3) {
 		name := culprit(c)
 		switch {
-		case i == 0 && c.Saves > 0:
-			e.say("Most of the critical path was %s (%s); without it the turn would have ended %s earlier.", name, percent(c.Time, n.Wall()), Span(time.Duration(c.Saves)))
 		case i == 0:
-			e.say("Most of the critical path was %s (%s), though without it other work would have taken as long.", name, percent(c.Time, n.Wall()))
+			e.say("Most of the critical path was %s (%s)%s.", name, percent(c.Time, n.Wall()), saves(c))
 		case c.Time*20 >= n.Wall():
-			e.say("Next was %s (%s; %s earlier without it).", name, percent(c.Time, n.Wall()), Span(time.Duration(c.Saves)))
+			e.say("Next was %s (%s)%s.", name, percent(c.Time, n.Wall()), saves(c))
+		default:
+			continue
+		}
+		if s := together(c.Worst); s != "" {
+			e.say("%s.", s)
 		}
 	}
+}
+
+// saves says what a culprit cost, and why that is less than its time where it is.
+func saves(c blame.Culprit) string {
+	switch {
+	case c.Saves == 0:
+		return ", though without it other work that ran beside it would have taken as long"
+	case c.Saves*10 < c.Time*9:
+		return fmt.Sprintf("; without it the turn would have ended only %s earlier, because other work ran beside it", Span(time.Duration(c.Saves)))
+	}
+	return fmt.Sprintf("; without it the turn would have ended %s earlier", Span(time.Duration(c.Saves)))
+}
+
+// together says what is not known of a call: which of those that were reported
+// together took the time.
+func together(n *blame.Node) string {
+	if len(n.With()) == 0 {
+		return ""
+	}
+	names := strings.Split(n.Label(), " or ")
+	what := strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+	if len(names) == 1 {
+		what = fmt.Sprintf("%d calls of %s", len(n.With())+1, or(names[0], "a tool"))
+	}
+	return what + " were reported together; which of them took the time is not known"
 }
 
 // spent lists the buckets, largest first.
@@ -130,29 +157,43 @@ func percent(part, whole int64) string {
 	return fmt.Sprintf("%.0f%%", p)
 }
 
-// slowest explains the delegation that took longest.
+// slowest explains the delegation that took longest of those that somebody waited
+// for, and says what went on in the background.
 func (e *Explanation) slowest(t *Trace) {
-	var worst *blame.Node
-	count := 0
+	var worst, aside *blame.Node
+	count, asides := 0, 0
 	for _, w := range e.Works {
-		if n := t.Tree.Node(w.SpanID); n.Kind == blame.Delegation {
+		switch n := t.Tree.Node(w.SpanID); {
+		case n.Kind != blame.Delegation:
+		case n.Waited():
 			if count++; worst == nil || n.Wall() > worst.Wall() {
 				worst = n
 			}
+		default:
+			if asides++; aside == nil || n.Wall() > aside.Wall() {
+				aside = n
+			}
 		}
 	}
-	if worst == nil || worst.Wall() == 0 {
-		return
+	if worst != nil && worst.Wall() > 0 {
+		what := "Its delegation"
+		if count > 1 {
+			what = fmt.Sprintf("The slowest of its %d delegations", count)
+		}
+		s := fmt.Sprintf("%s, %s to %s, took %s", what, or(worst.Agent, "an unnamed agent"), or(worst.To, "an unnamed one"), Span(time.Duration(worst.Wall())))
+		if list := worst.Culprits(1); len(list) > 0 {
+			s += fmt.Sprintf(", %s of it %s", percent(list[0].Time, worst.Wall()), culprit(list[0]))
+		}
+		e.say("%s.", s)
 	}
-	what := "Its delegation"
-	if count > 1 {
-		what = fmt.Sprintf("The slowest of its %d delegations", count)
+	if aside != nil {
+		what := fmt.Sprintf("Nobody waited for its delegation to %s, which went on in the background for %s", or(aside.To, "an unnamed agent"), Span(time.Duration(aside.Wall())))
+		if asides > 1 {
+			what = fmt.Sprintf("Nobody waited for %d of its delegations, which went on in the background; the longest, to %s, for %s",
+				asides, or(aside.To, "an unnamed agent"), Span(time.Duration(aside.Wall())))
+		}
+		e.say("%s.", what)
 	}
-	s := fmt.Sprintf("%s, %s to %s, took %s", what, or(worst.Agent, "an unnamed agent"), or(worst.To, "an unnamed one"), Span(time.Duration(worst.Wall())))
-	if list := worst.Culprits(1); len(list) > 0 {
-		s += fmt.Sprintf(", %s of it %s", percent(list[0].Time, worst.Wall()), culprit(list[0]))
-	}
-	e.say("%s.", s)
 }
 
 // troubles says what failed, what runs, what was lost, and which clocks were off.

@@ -37,7 +37,7 @@ type SlowDelegation struct {
 	Status  string    `json:"status,omitempty"` // error, cancelled, running, lost
 	Spent   Spent     `json:"spent"`            // by the delegate and all below it
 	Guilty  *Culprit  `json:"guilty,omitempty"` // what most of the critical path went into
-	Notes   []string  `json:"notes,omitempty"`  // clocks that were off
+	Notes   []string  `json:"notes,omitempty"`  // what its times do not say by themselves
 
 	Split blame.Split   `json:"-"`
 	Wall  time.Duration `json:"-"`
@@ -144,6 +144,15 @@ func (t *Trace) slow(n *blame.Node) SlowDelegation {
 	if list := n.Culprits(1); len(list) > 0 {
 		c := culprit(list[0])
 		d.Guilty = &c
+		if s := together(list[0].Worst); s != "" {
+			d.Notes = append(d.Notes, s)
+		}
+	}
+	if n.End < n.Reported {
+		d.Notes = append(d.Notes, "its result was reported "+Span(time.Duration(n.Reported-n.End))+" after its work was done")
+	}
+	if !n.Waited() {
+		d.Notes = append(d.Notes, "nobody waited for it")
 	}
 	return d
 }

@@ -88,18 +88,12 @@ func loadTrace(ctx context.Context, q Querier, id string, prices *price.Table, n
 	}
 	spans := make([]blame.Span, 0, len(t.Works))
 	for _, s := range t.Works {
-		// A tool that another agent runs below is a delegation, whatever it is called.
-		if p := t.Works[s.Parent]; s.Kind == blame.Run && p != nil && p.Kind == blame.Tool {
-			p.Kind = blame.Delegation
-		}
-	}
-	for _, s := range t.Works {
-		if p := t.Works[s.Parent]; s.Kind == blame.Run && p != nil && p.Kind == blame.Delegation && s.Name == "" {
+		if p := t.Works[s.Parent]; s.Kind == blame.Run && p != nil && p.Kind != blame.Run && s.Name == "" {
 			s.Name = p.To
 		}
 		spans = append(spans, s.Span)
 	}
-	t.Tree = blame.New(spans)
+	t.Tree = blame.New(delegations(spans))
 	for _, n := range t.Tree.Roots() {
 		t.who(n, "")
 		if t.Session == "" {
@@ -152,13 +146,14 @@ func (t *Trace) ended(ctx context.Context, q Querier, id string) error {
 		op, tool, agent, to, model := r.str(), r.str(), r.str(), r.str(), r.str()
 		s.Start = r.time().UnixNano()
 		s.End = s.Start + r.signed()
-		first, state, async, outcome := r.str(), r.str(), r.str(), r.str()
+		facts := told{first: r.str(), state: r.str(), async: r.str()}
+		outcome := r.str()
 		s.Error = r.str()
 		if message := r.str(); s.Error == "" {
 			s.Error = message
 		}
 		s.Link, s.Session = r.str(), r.str()
-		at, names, attrs := r.times(), r.list(), r.maps()
+		facts.at, facts.names, facts.attrs = r.times(), r.list(), r.maps()
 		delegation := r.small() != 0
 		s.child = r.str()
 		input, output, read, write, reasoning := r.num(), r.num(), r.num(), r.num(), r.num()
@@ -167,10 +162,7 @@ func (t *Trace) ended(ctx context.Context, q Querier, id string) error {
 		}
 		// The convention's input contains the cached tokens, its output the reasoning.
 		s.Tokens = Tokens{Input: less(input, read+write), Output: less(output, reasoning), CacheRead: read, CacheWrite: write, Reasoning: reasoning}
-		s.Agent, s.To, s.Async, s.Model = agent, to, async != "", model
-		if sec, err := strconv.ParseFloat(first, 64); err == nil && sec > 0 && sec < 1e9 {
-			s.FirstToken = s.Start + int64(sec*1e9)
-		}
+		s.Agent, s.To, s.Model = agent, to, model
 		switch {
 		case op == "execute_tool" && (to != "" || delegation):
 			s.Kind, s.Name = blame.Delegation, tool
@@ -182,13 +174,13 @@ func (t *Trace) ended(ctx context.Context, q Querier, id string) error {
 			s.Kind, s.Name = blame.Run, agent
 		}
 		switch {
-		case state == "idle" && op == "execute_tool":
+		case facts.state == "idle" && op == "execute_tool":
 			s.Status = "lost"
 		case outcome == "error" || outcome == "cancelled":
 			s.Status = outcome
 		}
-		s.Open = state == "idle"
-		s.events(at, names, attrs)
+		facts.on(&s.Span)
+		s.findings(facts)
 		t.Works[s.ID] = s
 		return nil
 	})
@@ -196,13 +188,26 @@ func (t *Trace) ended(ctx context.Context, q Querier, id string) error {
 
 func less(a, b uint64) uint64 { return a - min(a, b) }
 
-// events takes over what a span went through.
-func (s *Work) events(at []time.Time, names []string, attrs []map[string]string) {
-	for i, name := range names[:min(len(names), len(at))] {
-		ns := at[i].UnixNano()
+// told is what a row says of a span beyond its times.
+type told struct {
+	state, async, first string
+	at                  []time.Time // of the events
+	names               []string
+	attrs               []map[string]string
+}
+
+// on puts it on the span.
+func (f told) on(s *blame.Span) {
+	s.Async = f.async != ""
+	s.Open = f.state == "idle" || f.state == "open"
+	if sec, err := strconv.ParseFloat(f.first, 64); err == nil && sec > 0 && sec < 1e9 {
+		s.FirstToken = s.Start + int64(sec*1e9)
+	}
+	for i, name := range f.names[:min(len(f.names), len(f.at))] {
+		ns := f.at[i].UnixNano()
 		switch strings.TrimPrefix(name, "earshot.") {
 		case "wait_start", "run_pause":
-			if i < len(attrs) && attrs[i]["earshot.waits_for"] == "outside" { // no person: the time is the work's own
+			if i < len(f.attrs) && f.attrs[i]["earshot.waits_for"] == "outside" { // no person: the time is the work's own
 				continue
 			}
 			if n := len(s.Waits); n == 0 || s.Waits[n-1].To != 0 {
@@ -214,10 +219,15 @@ func (s *Work) events(at []time.Time, names []string, attrs []map[string]string)
 			}
 		case "retry":
 			s.Retries = append(s.Retries, ns)
-		case "finding":
-			if i < len(attrs) {
-				s.Findings = append(s.Findings, finding(attrs[i]))
-			}
+		}
+	}
+}
+
+// findings takes over what the detectors found.
+func (s *Work) findings(f told) {
+	for i, name := range f.names[:min(len(f.names), len(f.attrs))] {
+		if strings.TrimPrefix(name, "earshot.") == "finding" {
+			s.Findings = append(s.Findings, finding(f.attrs[i]))
 		}
 	}
 }
@@ -243,7 +253,8 @@ func finding(attrs map[string]string) string {
 
 func (t *Trace) open(ctx context.Context, q Querier, now time.Time) error {
 	return q.Each(ctx, `
-		SELECT toString(span_id), parent_span_id, kind, tool_name, agent_name, delegate_to, ts, last_seen, session_id, waits_for
+		SELECT toString(span_id), parent_span_id, kind, tool_name, agent_name, delegate_to, ts, last_seen, session_id, waits_for,
+			span_id IN (SELECT span_id FROM delegations FINAL WHERE trace_id = {trace:String} AND async)
 		FROM open_spans WHERE trace_id = {trace:String}`, map[string]string{"trace": t.ID}, func(v []any) error {
 		r := reader{values: v}
 		s := &Work{Status: "running"}
@@ -254,6 +265,7 @@ func (t *Trace) open(ctx context.Context, q Querier, now time.Time) error {
 		if r.str() != "" { // asking was the last that it did
 			s.Waits = []blame.Interval{{From: last.UnixNano()}}
 		}
+		s.Async = r.small() != 0
 		if r.err != nil {
 			return r.err
 		}

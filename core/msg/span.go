@@ -110,8 +110,9 @@ type Span struct {
 	// are new. Nobody who has a span's times and outcome needs it.
 	Amends   bool
 	Delegate Delegate // of a delegation; Task is not kept here
-	// Worked is when the run that a delegation caused ended, if nobody waited for it:
-	// Unix ns, zero when it is not after End. The caller's time goes to End.
+	// Worked is when the run that a delegation caused ended, Unix ns, where that is not
+	// End: later if the caller did not wait for it, earlier if the result was told later.
+	// Zero when it is not known. The caller's time goes to End.
 	Worked int64
 
 	Outcome       Outcome

@@ -73,31 +73,23 @@ const pageTexts = 4 << 20
 // package blame finds it.
 func newTurn(number int, t *inspect.Turn, w window) turnPage {
 	out := turnPage{Turn: t, Number: number}
-	var spans []blame.Span
 	start, end := t.Started.UnixNano(), t.Started.UnixNano()
+	root := ""
 	if t.Root != nil {
-		spans = append(spans, spanOf(t.Root, ""))
-		end = spans[0].End
+		root, end = t.Root.SpanID, start+int64(t.Root.Duration)
 	}
-	var collect func(list []*inspect.Step, parent string, depth int)
-	collect = func(list []*inspect.Step, parent string, depth int) {
+	var collect func(list []*inspect.Step, depth int)
+	collect = func(list []*inspect.Step, depth int) {
 		for _, s := range list {
 			out.Steps = append(out.Steps, step{Step: s, Depth: depth})
-			if s.SpanID != "" {
-				spans = append(spans, spanOf(s, parent))
-			}
 			if t.Root == nil {
 				end = max(end, s.Started.Add(s.Duration).UnixNano())
 			}
-			collect(s.Steps, s.SpanID, depth+1)
+			collect(s.Steps, depth+1)
 		}
 	}
-	root := ""
-	if t.Root != nil {
-		root = t.Root.SpanID
-	}
-	collect(t.Steps, root, 0)
-	tree := blame.New(spans)
+	collect(t.Steps, 0)
+	tree := t.Tree()
 	critical := make(map[string][]blame.Piece)
 	if n := tree.Node(root); n != nil {
 		end = max(end, n.End)
@@ -206,18 +198,4 @@ func strip(steps []step, start, end int64) []stripe {
 		}
 	}
 	return out
-}
-
-func spanOf(s *inspect.Step, parent string) blame.Span {
-	kind := blame.Run
-	switch s.Kind {
-	case "chat":
-		kind = blame.Chat
-	case "tool":
-		kind = blame.Tool
-	case "delegation":
-		kind = blame.Delegation
-	}
-	start := s.Started.UnixNano()
-	return blame.Span{ID: s.SpanID, Parent: parent, Kind: kind, Name: s.Name, To: s.To, Start: start, End: start + int64(s.Duration), Open: s.Status == "running"}
 }

@@ -146,7 +146,7 @@ func (r *delegationRows) add(s *msg.Span) {
 	r.link.Append(s.Delegate.Link.String())
 	r.confidence.Append(s.Delegate.Confidence)
 	r.async.Append(s.Delegate.Async)
-	r.duration.Append(max(duration(s), uint64(max(s.Worked-s.Start, 0))))
+	r.duration.Append(worked(s))
 	r.status.Append(status(s))
 	r.errorType.Append(s.ErrorType)
 	r.argsBytes.Append(s.ArgumentBytes)
@@ -160,6 +160,15 @@ func duration(s *msg.Span) uint64 {
 		return 0
 	}
 	return uint64(max(s.End-s.Start, 0))
+}
+
+// worked is how long the work of a delegation took, which may have been done before
+// its result was told, or go on after it: nanoseconds.
+func worked(s *msg.Span) uint64 {
+	if s.State != msg.SpanOpen && s.Worked > s.Start {
+		return uint64(s.Worked - s.Start)
+	}
+	return duration(s)
 }
 
 // status is the column of that name. Work that has ended and of which nothing

@@ -140,6 +140,8 @@ func (g *group) toldSpan(t *told) msg.Span {
 	s.ResultTokens, s.ResultTokensFrom = t.Tokens, t.From
 	if t.Call.Async {
 		t.Call.goesOn(&s)
+	} else {
+		s.Worked = t.Call.Worked
 	}
 	return s
 }

@@ -189,3 +189,32 @@ func TestDelegationThatNobodyWaitedFor(t *testing.T) {
 		}
 	}
 }
+
+// TestDoneBeforeItsResult: results of delegations that were made together are told
+// together; each worked until its own run ended.
+func TestDoneBeforeItsResult(t *testing.T) {
+	w := newWorld(t)
+	child := func(run, call string, end int64) []msg.Message {
+		first := user(run, 2)
+		first.ParentRun, first.ParentCall = "a", call
+		return []msg.Message{first, {Kind: msg.Stop, Run: run, Time: end, Signal: msg.RunEnd}}
+	}
+	w.apply(user("a", 0), delegated("a", "d1", "north", 1), delegated("a", "d2", "south", 1))
+	w.apply(child("x", "d1", 8)...)
+	w.apply(child("y", "d2", 20)...)
+	w.apply(answered("a", "d1", 21), answered("a", "d2", 21))
+	w.a.Finish()
+	w.seal()
+	got := make(map[string]int64)
+	for _, s := range w.rowsOf() {
+		if s.Kind == msg.SpanDelegation {
+			got[s.Delegate.To] = (s.Worked - s.Start) / sec
+			if s.End-s.Start != 20*sec {
+				t.Errorf("%s: its caller waited %d s", s.Delegate.To, (s.End-s.Start)/sec)
+			}
+		}
+	}
+	if got["north"] != 7 || got["south"] != 19 {
+		t.Errorf("they worked for %v s", got)
+	}
+}

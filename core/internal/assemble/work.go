@@ -324,6 +324,9 @@ func (c *call) ended(e *outcome) int64 {
 // answered gives the span of a call with its result.
 func (g *group) answered(out Emitter, c *call, e outcome) {
 	t := told{Call: *c, End: c.ended(&e), Result: e.Bytes, Outcome: e.Outcome, Error: e.Error, Message: e.Message}
+	if c.Delegation && !c.Async {
+		t.Call.Worked = g.doneBefore(c, t.End)
+	}
 	s := g.toldSpan(&t)
 	s.Shown = c.Shown
 	g.give(out, s, g.Runs[c.Run])
@@ -341,6 +344,20 @@ func (g *group) answered(out Emitter, c *call, e outcome) {
 		}
 	}
 	delete(g.Open, c.ID)
+}
+
+// doneBefore is when the run that a delegation caused ended, if the protocol said so
+// before it told the result, which came later: results of calls that were made together
+// are often told together. Only what came before in the same stream counts: a replay
+// may read streams in another order.
+func (g *group) doneBefore(c *call, result int64) (at int64) {
+	caller := g.Runs[c.Run]
+	for _, r := range g.Runs {
+		if caller != nil && r.Linked && r.Call == c.ID && r.Stream == caller.Stream && c.Start < r.End && r.End < result {
+			at = max(at, r.End)
+		}
+	}
+	return at
 }
 
 // signal does what the message says beyond its kind.

@@ -22,42 +22,6 @@ const inTrace = `trace_id = shown AND ts >= began AND ts <= ended`
 // span ends; the table knows only when it begins.
 const saidInTrace = `trace_id = shown AND ts >= began AND ts <= ended + INTERVAL 7 DAY`
 
-// criticalPath walks the tree of spans from the root down. In a span it goes back
-// from the end: the child that ended last is what the span waited for, then the
-// one that ended last before that one began, and so on; what is left between them
-// is the span's own time. So the times of the path add up to the root's.
-const criticalPath = `
-WITH RECURSIVE ` + shown + ` AS shown,
-  (SELECT groupArray((span_id, parent_span_id, kind, name, if(agent_name = '', concat('(', format, ')'), agent_name), status,
-      toUnixTimestamp64Nano(ts), toUnixTimestamp64Nano(ts) + toInt64(round(duration_ms * 1e6))))
-    FROM v_spans
-    WHERE trace_id = shown
-      AND ts >= (SELECT min(Start) FROM otel_traces_trace_id_ts WHERE TraceId = shown)
-      AND ts <= (SELECT max(End) + 1 FROM otel_traces_trace_id_ts WHERE TraceId = shown)) AS read_once,
-  spans AS (
-    SELECT s.1 AS span_id, s.2 AS parent_span_id, s.3 AS kind, s.4 AS name, s.5 AS agent, s.6 AS status, s.7 AS start, s.8 AS stop
-    FROM (SELECT arrayJoin(read_once) AS s)),
-  children AS (
-    SELECT parent_span_id AS parent, arrayReverseSort(groupArray((stop, start, span_id))) AS list
-    FROM spans
-    WHERE parent_span_id != '' AND stop > start
-    GROUP BY parent),
-  path AS (
-    SELECT span_id AS id, start AS since, stop AS until, 0 AS depth
-    FROM spans
-    WHERE parent_span_id = ''
-    UNION ALL
-    SELECT next.1 AS id, next.2 AS since, next.3 AS until, depth
-    FROM (
-      SELECT path.depth + 1 AS depth, arrayJoin(arrayFold(
-        (walk, c) -> if(c.2 < walk.1 AND c.1 > path.since,
-          (greatest(c.2, path.since), arrayPushBack(walk.2, (c.3, greatest(c.2, path.since), least(c.1, walk.1)))), walk),
-        children.list, (path.until, CAST([], 'Array(Tuple(String, Int64, Int64))'))).2) AS next
-      FROM path
-      JOIN children ON children.parent = path.id
-      WHERE path.depth < 100))
-`
-
 func trace() *grafana.Dashboard {
 	d := grafana.New("earshot-trace", "Earshot / Trace", "One turn: the waterfall of what happened, where its time went, and what was said.")
 	d.Templating.List = append(choices(), grafana.Text("trace_id", "Trace", "A trace id; the latest turn of the range when empty"))
@@ -109,29 +73,19 @@ WHERE trace_id = shown
 ORDER BY startTime, spanID
 LIMIT 10000`)).Empty("No such trace"))
 	d.Row(9,
-		grafana.Table("Critical path", "What the turn waited for, in order. A span's time here is the part of it that nothing below it accounts for; the column adds up to the turn's duration.", sql(criticalPath+`
-SELECT fromUnixTimestamp64Nano(p.since) AS Since, repeat('· ', p.depth) || s.name AS What, s.agent AS Agent, s.kind AS Kind, s.status AS Status,
-  (p.until - p.since - coalesce(below.ns, 0)) / 1e6 AS Time, (p.until - p.since) / 1e6 AS Together
-FROM path AS p
-JOIN spans AS s ON s.span_id = p.id
-LEFT JOIN (
-  SELECT q.parent_span_id AS parent, sum(b.until - b.since) AS ns
-  FROM path AS b JOIN spans AS q ON q.span_id = b.id
-  WHERE q.parent_span_id != ''
-  GROUP BY parent) AS below ON below.parent = p.id
-ORDER BY p.since, p.depth, What
-LIMIT 1000`)).Field("Time", grafana.Unit("ms"), grafana.Gauge()).Field("Together", grafana.Unit("ms")).Field("Status", grafana.Red("error")).
-			Width(16).Empty("No such trace"),
-		grafana.BarGauge("Where the time went", "The critical path by what it consists of: models answering, tools, agents between their steps.", "ms", sql(criticalPath+`
-SELECT concat(s.kind, ' ', s.agent) AS what, sum(p.until - p.since - coalesce(below.ns, 0)) / 1e6 AS time
-FROM path AS p
-JOIN spans AS s ON s.span_id = p.id
-LEFT JOIN (
-  SELECT q.parent_span_id AS parent, sum(b.until - b.since) AS ns
-  FROM path AS b JOIN spans AS q ON q.span_id = b.id
-  WHERE q.parent_span_id != ''
-  GROUP BY parent) AS below ON below.parent = p.id
+		grafana.Table("Critical path", "What the turn waited for, in order. A span's time here is the part of it that nothing below it accounts for, a person's turn included; the column adds up to the turn's duration. Calls with \"or\" between them were reported together, and which of them took the time is not known. Work in the background is here only where somebody waited for it.", sql(criticalPath+`
+SELECT fromUnixTimestamp64Nano(min(since + off)) AS Since, repeat('· ', minIf(depth, NOT own)) || any(label) AS What, any(agent) AS Agent, any(kind) AS Kind,
+  any(status) AS Status, sumIf(until - since, own) / 1e6 AS Time, sumIf(until - since, NOT own) / 1e6 AS Together, sum(waited) / 1e6 AS "Waited for a person"
+FROM visits
+GROUP BY id, visit
+ORDER BY Since, minIf(depth, NOT own), What
+LIMIT 1000`)).Field("Time", grafana.Unit("ms"), grafana.Gauge()).Field("Together", grafana.Unit("ms")).Field("Waited for a person", grafana.Unit("ms")).
+			Field("Status", grafana.Red("error")).Width(16).Empty("No such trace"),
+		grafana.BarGauge("Where the time went", "The critical path by what it consists of: models answering, tools, agents between their steps, a person who was waited for.", "ms", sql(criticalPath+`
+SELECT part.1 AS what, sum(part.2) / 1e6 AS time
+FROM (SELECT arrayJoin([(concat(kind, ' ', agent), until - since - waited), ('waiting for a person', waited)]) AS part FROM visits WHERE own)
 GROUP BY what
+HAVING time > 0
 ORDER BY time DESC, what
 LIMIT 25`)).Width(8).Empty("No such trace"),
 	)

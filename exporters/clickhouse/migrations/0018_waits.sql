@@ -78,4 +78,13 @@ ALTER TABLE {{view "v_open_spans"}}{{onCluster}}
     COMMENT COLUMN trace_id 'TraceId that it will have in otel_traces',
     COMMENT COLUMN span_id 'SpanId that it will have in otel_traces',
     COMMENT COLUMN parent_span_id 'Empty for the root',
-    COMMENT COLUMN waits_for 'person: a person has to answer before it goes on; empty otherwise'
+    COMMENT COLUMN waits_for 'person: a person has to answer before it goes on; empty otherwise';
+
+ALTER TABLE {{table "delegations"}}{{onCluster}}
+    COMMENT COLUMN duration_ns 'Nanoseconds that the work took: from the call to the end of the run that it caused, where that is told, else to the result; 0 while running';
+
+ALTER TABLE {{name "delegations"}}{{onCluster}}
+    COMMENT COLUMN duration_ns 'Nanoseconds that the work took: from the call to the end of the run that it caused, where that is told, else to the result; 0 while running';
+
+ALTER TABLE {{view "v_delegations"}}{{onCluster}}
+    COMMENT COLUMN duration_ms 'Milliseconds that the work took: from the call to the end of the run that it caused, where that is told, else to the result; 0 while running'
