@@ -25,6 +25,7 @@
 package codex
 
 import (
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,7 +34,14 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
+
+// rest keeps what was not read.
+var rest = unknown.NewKeeper(leavesOut)
+
+//go:embed testdata/leaves-out.json
+var leavesOut []byte
 
 // New returns the factory of decoders of this format.
 func New() decoder.Factory { return factory{} }
@@ -96,8 +104,21 @@ func (d *thread) Decode(f *frame.Frame, out *decoder.Output) error {
 		out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
 		return nil
 	}
-	d.record(root, out)
+	before := len(out.Messages)
+	if d.record(root, out) == "" {
+		d.named(root.Get("payload"))
+		rest.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session, m.Run = d.session(), d.Run })
+	}
 	return nil
+}
+
+// named marks the ids as read that name the thread and the turn that go on.
+func (d *thread) named(p jsonv.Value) {
+	p.Get("turn_id").In(d.Turn, d.Run, d.Ended)
+	first(p, "internal_chat_message_metadata_passthrough", "metadata").Get("turn_id").In(d.Turn, d.Run)
+	for _, name := range [...]string{"thread_id", "sender_thread_id"} {
+		p.Get(name).In(d.Thread, d.session())
+	}
 }
 
 // Flush gives nothing: a line is complete, and so is what it says.

@@ -37,6 +37,7 @@ func (d *thread) message(r *record) {
 		d.user(r, content)
 	case role.Equal("assistant"):
 		if d.told(fingerprint('a', content), byItem) {
+			content.MarkRead()
 			d.status(r, "item:"+r.id(), "message")
 			return
 		}
@@ -69,6 +70,7 @@ func (d *thread) user(r *record, content jsonv.Value) {
 	}
 	again := words > 0 && d.told(fingerprint('u', content), byItem)
 	if again {
+		content.MarkRead()
 		d.status(r, "item:"+r.id(), "message")
 	} else if words > 0 {
 		d.prompt(r)
@@ -146,6 +148,7 @@ func (d *thread) reasoning(r *record) {
 			}
 			key := ordinal(r.id()+list.key, &n)
 			if d.told(fingerprint(list.seed, text), byItem) {
+				text.MarkRead()
 				again++
 				continue
 			}
@@ -185,7 +188,12 @@ func (d *thread) asked(r *record, text jsonv.Value, by uint8) {
 	for _, name := range [...]string{"images", "local_images"} {
 		files += r.p.Get(name).Len()
 	}
-	if len(body(text)) == 0 && files == 0 || d.told(fingerprint('u', text), by) || injected(text) != "" {
+	if len(body(text)) == 0 && files == 0 || injected(text) != "" {
+		d.status(r, r.id(), "user_message")
+		return
+	}
+	if d.told(fingerprint('u', text), by) {
+		text.MarkRead()
 		d.status(r, r.id(), "user_message")
 		return
 	}
@@ -204,6 +212,7 @@ func (d *thread) asked(r *record, text jsonv.Value, by uint8) {
 // answered decodes what the model said as it was shown.
 func (d *thread) answered(r *record, kind msg.Kind, seed byte, text jsonv.Value, by uint8) {
 	if len(body(text)) == 0 || d.told(fingerprint(seed, text), by) {
+		text.MarkRead()
 		d.status(r, r.id(), r.p.Get("type").Str())
 		return
 	}

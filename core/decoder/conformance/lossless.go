@@ -23,38 +23,52 @@ const minText = 16
 // lossless is C14. What came in comes out, or its frame is a bad one, or leaves-out.json
 // names its path.
 func lossless(ctx context.Context, r *runner) error {
-	if err := r.textsKept(ctx); err != nil {
+	lost, err := r.lostTexts(ctx)
+	if err != nil {
 		return err
 	}
-	if err := r.marksKept(ctx, r.c.Stream, r.c.Frames); err != nil {
-		return err
+	for _, form := range []struct {
+		stream decoder.Stream
+		frames []frame.Frame
+	}{{r.c.Stream, r.c.Frames}, {r.c.ReloadStream, r.c.Reload}} {
+		more, err := r.lostMarks(ctx, form.stream, form.frames)
+		if err != nil {
+			return err
+		}
+		lost = append(lost, more...)
 	}
-	return r.marksKept(ctx, r.c.ReloadStream, r.c.Reload)
+	n := len(lost)
+	if n == 0 {
+		return nil
+	}
+	if n > maxDiffs {
+		lost = append(lost[:maxDiffs], fmt.Sprintf("and %d more", n-maxDiffs))
+	}
+	return &broken{"D7", fmt.Sprintf("%d texts are in no message, in no problem, and not in leaves-out.json", n), strings.Join(lost, "\n")}
 }
 
-// textsKept looks for every text of the case.
-func (r *runner) textsKept(ctx context.Context) error {
-	bad := badOnes(r.base)
+// lostTexts looks for every text of the case.
+func (r *runner) lostTexts(ctx context.Context) (lost []string, err error) {
+	bad, leaves := badOnes(r.base), r.suite.LeavesOut.In(r.c.Name)
 	there := r.base.texts()
-	var lost []string
 	for i := range r.c.Frames {
 		if bad[i] {
 			continue
 		}
 		for _, s := range strs(r.c.Frames[i].Data) {
-			if utf8.RuneCountInString(s.text) < minText || r.suite.LeavesOut.Has(s.path) || there.have(s) {
+			if utf8.RuneCountInString(s.text) < minText || leaves.Has(s.path) || there.have(s) {
 				continue
 			}
 			known, err := r.knows(ctx, i, s)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if !known {
 				lost = append(lost, fmt.Sprintf("frame %d, /%s: %s", i, strings.Join(s.path, "/"), cut(s.text)))
 			}
 		}
 	}
-	return lossOf(lost, "texts of the input are in no message, in no problem, and not in leaves-out.json")
+	return lost, nil
 }
 
 // knows reports whether a text is a word of the format, which the decoder has understood
@@ -71,43 +85,31 @@ func (r *runner) knows(ctx context.Context, i int, s str) (bool, error) {
 	return badOnes(got)[i] || got.texts().contain(mark), nil
 }
 
-func lossOf(lost []string, what string) error {
-	if len(lost) == 0 {
-		return nil
-	}
-	n := len(lost)
-	if n > maxDiffs {
-		lost = append(lost[:maxDiffs:maxDiffs], fmt.Sprintf("and %d more", n-maxDiffs))
-	}
-	return &broken{"D7", fmt.Sprintf("%d %s", n, what), strings.Join(lost, "\n")}
-}
-
 // maxMarks is how often a case is marked at most.
 const maxMarks = 2000
 
-// marksKept puts a text of which there is no other in the place of values, one at a time:
+// lostMarks puts a text of which there is no other in the place of values, one at a time:
 // as it is, in an object, in a list, and as a member that nobody knows.
-func (r *runner) marksKept(ctx context.Context, st decoder.Stream, in []frame.Frame) error {
-	all := spots(in)
+func (r *runner) lostMarks(ctx context.Context, st decoder.Stream, in []frame.Frame) (lost []string, err error) {
+	all, leaves := spots(in), r.suite.LeavesOut.In(r.c.Name)
 	r.rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	var lost []string
 	for n, s := range all[:min(len(all), maxMarks)] {
 		mark := fmt.Sprintf("Earshot mark %04d/%s", n, msg.HashKey(s.where)[:6])
 		what, path, data := s.marked(in[s.frame].Data, mark)
-		if r.suite.LeavesOut.Has(path) {
+		if leaves.Has(path) {
 			continue
 		}
 		frames := slices.Clone(in)
 		frames[s.frame].Data = data
 		got, err := r.play(ctx, r.suite.Subject, st, frames, how{batch: r.pace()})
 		if err != nil {
-			return otherRule("D7", err)
+			return nil, otherRule("D7", err)
 		}
 		if !badOnes(got)[s.frame] && !got.texts().contain(mark) {
 			lost = append(lost, fmt.Sprintf("frame %d, /%s, %s", s.frame, strings.Join(path, "/"), what))
 		}
 	}
-	return lossOf(lost, "values of an unexpected shape are in no message, in no problem, and not in leaves-out.json")
+	return lost, nil
 }
 
 // badOnes are the frames that are kept whole because they are bad.

@@ -47,6 +47,8 @@ type LeftOut struct {
 	// Partly says that it is left out in some cases only, which the decoder knows: it
 	// marks those values as read, and the others are kept.
 	Partly bool `json:"partly,omitempty"`
+	// Cases are those of testdata in which it is left out, where it is not in all of them.
+	Cases []string `json:"cases,omitempty"`
 }
 
 // List is a parsed list of what is left out. The zero value leaves out nothing.
@@ -70,6 +72,17 @@ func Parse(data []byte) (List, error) {
 		l.patterns = append(l.patterns, strings.Split(e.Path[1:], "/"))
 	}
 	return l, nil
+}
+
+// In returns the list as it is for one case.
+func (l List) In(name string) List {
+	var in List
+	for i, e := range l.Entries {
+		if len(e.Cases) == 0 || slices.Contains(e.Cases, name) {
+			in.Entries, in.patterns = append(in.Entries, e), append(in.patterns, l.patterns[i])
+		}
+	}
+	return in
 }
 
 // Has reports whether the list names the path, or one above it.
@@ -113,7 +126,7 @@ func NewKeeper(list []byte) *Keeper {
 	}
 	k := &Keeper{}
 	for i, e := range l.Entries {
-		if !e.Partly {
+		if !e.Partly && len(e.Cases) == 0 {
 			k.always.Entries = append(k.always.Entries, e)
 			k.always.patterns = append(k.always.patterns, l.patterns[i])
 		}
