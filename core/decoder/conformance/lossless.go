@@ -15,6 +15,7 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/when"
 )
 
 // minText is how many characters a string has at least that must not be lost.
@@ -71,9 +72,13 @@ func (r *runner) lostTexts(ctx context.Context) (lost []string, err error) {
 	return lost, nil
 }
 
-// knows reports whether a text is a word of the format, which the decoder has understood
-// and need not repeat: another one in its place is kept.
+// knows reports whether a text is a word or a time of the format, which the decoder has
+// understood and need not repeat: another one in its place is kept.
 func (r *runner) knows(ctx context.Context, i int, s str) (bool, error) {
+	const longest = 64
+	if _, _, time := when.Parse(s.text); !time && (len(s.text) > longest || strings.ContainsAny(s.text, " \n<>{}")) {
+		return false, nil
+	}
 	const mark = "Earshot mark in the place of a word"
 	data := r.c.Frames[i].Data
 	frames := slices.Clone(r.c.Frames)
