@@ -11,6 +11,7 @@
 //     between versions. Whichever comes first is the message; the others are noted.
 //   - A transcript has no ids of model responses. A response is what the model gave
 //     between two inputs, and takes the key of its first part for its id.
+//   - token_count comes behind the items of its response, or, up to 0.40, before them.
 //   - token_count tells the sum over the thread and the counts of the last response. It
 //     is repeated whenever a rate limit changes, and its last_token_usage becomes an
 //     estimate after a compaction. It counts when the sum has moved, and only then.

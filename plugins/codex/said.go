@@ -9,6 +9,9 @@ import (
 // item decodes a response_item: what went to the model or came from it.
 func (d *thread) item(r *record) {
 	typ := r.p.Get("type").Str()
+	if p := d.Response; p != nil && !p.Closed && (typ == "reasoning" || r.p.Get("role").Equal("assistant")) {
+		p.Items = true // though an event may have told it before
+	}
 	switch typ {
 	case "message":
 		d.message(r)

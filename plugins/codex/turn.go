@@ -139,6 +139,7 @@ func errorInfo(v jsonv.Value) string {
 // replaced with has been said before and counts nowhere.
 func (d *thread) compacted(r *record) {
 	d.close()
+	d.Compacted = true
 	m := d.status(r, r.id(), "compacted")
 	m.Hidden, m.Signal = false, msg.Compaction
 	m.Content = r.p.Get("message").Text()
