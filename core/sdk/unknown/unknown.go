@@ -30,7 +30,7 @@ import (
 
 // Attr is the name of the attribute, and the type of the message, that keeps what was not
 // read.
-const Attr = "unknown_fields"
+const Attr = msg.AttrUnknownFields
 
 // MinSize is how many bytes a string has at least that is kept.
 const MinSize = 16
