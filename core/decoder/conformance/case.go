@@ -56,20 +56,20 @@ func Load(dir fs.FS) ([]Case, error) {
 }
 
 // LeavesOut reads what the decoder leaves out on purpose: the file leaves-out.json beside
-// the cases; nothing when there is none.
-func LeavesOut(dir fs.FS) (unknown.List, error) {
+// the cases; nil when there is none.
+func LeavesOut(dir fs.FS) (*unknown.List, error) {
 	b, err := fs.ReadFile(dir, "leaves-out.json")
 	if errors.Is(err, fs.ErrNotExist) {
-		return unknown.List{}, nil
+		return nil, nil
 	}
 	if err != nil {
-		return unknown.List{}, fmt.Errorf("cases: %w", err)
+		return nil, fmt.Errorf("cases: %w", err)
 	}
 	l, err := unknown.Parse(b)
 	if err != nil {
-		return l, fmt.Errorf("cases: leaves-out.json: %w", err)
+		return nil, fmt.Errorf("cases: leaves-out.json: %w", err)
 	}
-	return l, nil
+	return &l, nil
 }
 
 var (

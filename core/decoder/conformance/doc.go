@@ -30,7 +30,7 @@
 // of unknown.LeftOut. A word or a time that the decoder has understood need not be there:
 // then another one in its place would be. Text that a decoder took apart is looked for
 // by its lines and tags; JSON and Base64 in a string, by what is in it; bytes, by their
-// hash.
+// hash. It is skipped for a decoder that has no leaves-out.json.
 //
 // A result says which rule is broken. A check that cannot be made is reported as
 // skipped, with the reason, and not as passed.

@@ -18,8 +18,9 @@ type Suite struct {
 	// Twins are the same decoder reached in other ways; C8 compares with them.
 	Twins []Subject
 	Cases []Case
-	// LeavesOut is what the decoder leaves out on purpose, for C14.
-	LeavesOut unknown.List
+	// LeavesOut is what the decoder leaves out on purpose, for C14; nil when it does not
+	// say.
+	LeavesOut *unknown.List
 	// Seed decides every random choice. The same seed makes the same choices.
 	Seed uint64
 	// Checks names the checks to make ("C5"); all when empty.

@@ -139,6 +139,7 @@ func NewKeeper(list []byte) *Keeper {
 // if there is one.
 func (k *Keeper) Keep(doc *jsonv.Doc, out *decoder.Output, from int, fill func(*msg.Message)) {
 	found := doc.Unread(MinSize, k.always.Has)
+	doc.Root().MarkRead() // once
 	if len(found) == 0 {
 		return
 	}
