@@ -94,7 +94,7 @@ func (r *runner) knows(ctx context.Context, i int, s str) (bool, error) {
 }
 
 // maxMarks is how often a case is marked at most.
-const maxMarks = 2000
+const maxMarks = 400
 
 // lostMarks puts a text of which there is no other in the place of values, one at a time:
 // as it is, in an object, in a list, and as a member that nobody knows.
