@@ -158,7 +158,6 @@ func TestSilenceCountsFromTheSender(t *testing.T) {
 		}
 		w.want(`
 		run a 0-1 idle
-		  chat - 0-1 idle
 		  tool Sleep 1-1 idle cancelled:no_result
 		`)
 		if w.a.Ended() || len(w.open) > 0 {
