@@ -25,7 +25,7 @@ demo: build
 
 # The whole test suite: everything that CI runs. The first one sends to a real
 # collector, a module of its own, which takes a minute or two to build once.
-test: build lint
+test: build lint conformance
 	cd bench/collector && $(GO) vet . && $(GO) test -timeout 15m .
 	@test -n '$(RACE)' || echo 'no C compiler: the tests run without the race detector'
 	$(GO) test $(RACE) -shuffle=on -timeout 15m ./...

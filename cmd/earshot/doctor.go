@@ -52,7 +52,9 @@ func newDoctor() *cobra.Command {
 		Long: `Check the data directory, the disk, the decoders, the store and its schema, the
 clock, and the books: that of every source's bytes each was decoded, quarantined or
 dropped for a reason, that the tables have what the books say, and that the files
-have nothing that was not read. Differences are explained.
+have nothing that was not read. Differences are explained. It fails for a file that may
+not be read, for paths that nothing has matched, and for a source of which its format's
+decoder understands next to nothing.
 
 With --deep the files are decoded again, into nothing, and every message that this
 gives is looked for in the tables. Without it that is done for file sources of up to
@@ -174,7 +176,8 @@ func (d *doctor) store(ctx context.Context, deep bool) {
 	}
 	d.books(accounts, rows)
 	d.positions(accounts, state)
-	d.files(accounts)
+	d.files(accounts, d.unread(ctx, accounts))
+	d.formats(ctx, r)
 	d.losses(ctx, r)
 	if deep {
 		d.deep(ctx, r, nil)
@@ -277,8 +280,47 @@ func (d *doctor) positions(accounts []inspect.Account, state app.State) {
 	}
 }
 
-// files compares what was read with what is there.
-func (d *doctor) files(accounts []inspect.Account) {
+// unread looks for what of the file sources is not read at all, and says so. It returns
+// how many files that are.
+func (d *doctor) unread(ctx context.Context, accounts []inspect.Account) int {
+	surveys, err := app.Surveys(ctx, decoders(), d.cfg, false, nil)
+	if err != nil {
+		d.fail("files", "%v", err)
+		return 1
+	}
+	n := 0
+	for i := range surveys {
+		s := &surveys[i]
+		n += len(s.Unread)
+		for _, text := range s.SaysUnread() {
+			d.fail("files", "%s", text)
+		}
+		before := slices.ContainsFunc(accounts, func(a inspect.Account) bool { return a.Source == s.Source })
+		for _, text := range s.SaysRest() {
+			if before { // the files that it had are gone: see below
+				d.note("files", "%s any more", text)
+			} else {
+				d.fail("files", "%s", text)
+			}
+		}
+	}
+	return n
+}
+
+// formats checks that the decoders understand what their sources have.
+func (d *doctor) formats(ctx context.Context, r *reader) {
+	fits, err := inspect.Fits(ctx, r)
+	if err != nil {
+		d.fail("formats", "%v", err)
+		return
+	}
+	for _, text := range misfits(ctx, d.cfg, fits) {
+		d.fail("formats", "%s", text)
+	}
+}
+
+// files compares what was read with what is there; denied files may not be read.
+func (d *doctor) files(accounts []inspect.Account, denied int) {
 	types := make(map[string]string)
 	for i := range d.cfg.Sources {
 		types[d.cfg.Sources[i].Name] = d.cfg.Sources[i].Type
@@ -309,7 +351,7 @@ func (d *doctor) files(accounts []inspect.Account) {
 	if gone > 0 {
 		d.note("files", "%d files that were read are gone", gone)
 	}
-	if n == 0 {
+	if n == 0 && denied == 0 {
 		d.ok("files", "nothing that is there is unread")
 	}
 }

@@ -66,7 +66,7 @@ Read the difference before you keep it.`,
 	c.Flags().StringVar(&exe, "exec", "", "the decoder's `EXECUTABLE`")
 	c.Flags().StringArrayVar(&args, "arg", nil, "an `ARGUMENT` of the executable; may be repeated")
 	c.Flags().StringVar(&testdata, "testdata", "", "`DIR` of the cases")
-	c.Flags().StringArrayVar(&checks, "check", nil, "run only this `CHECK` (C1 to C13); may be repeated")
+	c.Flags().StringArrayVar(&checks, "check", nil, "run only this `CHECK` (C1 to C14); may be repeated")
 	c.Flags().BoolVar(&update, "update", false, "write the want.jsonl of every case instead")
 	c.Flags().Uint64Var(&seed, "seed", 1, "`SEED` of every random choice")
 	outputFlag(c, &output)

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -54,6 +56,7 @@ server refuses to have the tables made.`,
 			ctx, stop := context.WithCancelCause(c.Context())
 			defer stop(nil)
 			app.BoundMemory(ctx, cfg)
+			var surveyed sync.WaitGroup
 			err = app.Run(ctx, app.Settings{
 				Config: cfg, Decoders: decoders(), UntilIdle: idle, Logger: log, Reload: file.watch(ctx, log),
 				Progress: func(n app.Progress) { last = n; p.show(n) },
@@ -69,8 +72,10 @@ server refuses to have the tables made.`,
 				Readers: func(ctx context.Context) ([]sdkmetric.Reader, error) { return metricsReaders(ctx, cfg, log) },
 				Ready: func(r app.Running) {
 					log.Info("running", "sources", len(cfg.Sources), "store", r.StoreURL, "metrics", r.Metrics)
+					surveyed.Go(func() { survey(c.Context(), cfg, log) })
 				},
 			})
+			surveyed.Wait()
 			p.end()
 			log.Info("ended", "bytes", last.Bytes, "frames", last.Frames, "messages", last.Messages, "spans", last.Spans, "set_aside", last.Problems, "rows", last.Committed)
 			if err == nil && idle > 0 && last.Delivered == 0 {
@@ -108,6 +113,23 @@ func knownFormats(cfg *config.Config) error {
 		}
 	}
 	return nil
+}
+
+// survey says what there is not to read, and what is not of its source's format. What
+// may not be read the source says itself.
+func survey(ctx context.Context, cfg *config.Config, log *slog.Logger) {
+	surveys, err := app.Surveys(ctx, decoders(), cfg, true, nil)
+	if err != nil {
+		if ctx.Err() == nil {
+			log.Warn("the sources were not looked at", "error", err)
+		}
+		return
+	}
+	for i := range surveys {
+		for _, text := range surveys[i].SaysRest() {
+			log.Warn(text)
+		}
+	}
 }
 
 // progress shows a line on a terminal, and nothing elsewhere.

@@ -41,9 +41,18 @@ func newSessions() *cobra.Command {
 				if list == nil {
 					list = []inspect.Session{}
 				}
-				return writeJSON(c.OutOrStdout(), list)
+				err = writeJSON(c.OutOrStdout(), list)
+			} else {
+				err = writeSessions(c, list)
 			}
-			return writeSessions(c, list)
+			if err != nil || len(list) > 0 {
+				return err
+			}
+			why, err := nothingToShow(c.Context(), cfg, r)
+			for _, text := range why {
+				fmt.Fprintln(c.ErrOrStderr(), text)
+			}
+			return err
 		},
 	}
 	file.add(c)

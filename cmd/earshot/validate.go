@@ -20,7 +20,9 @@ func newValidate() *cobra.Command {
 		Long: `Check a configuration: the file with line and column, the decoders (each is
 started and asked whether it takes the source's options), the table of prices,
 whether the stores can be reached, and whether a run could start here: the data
-directory, the engine, the addresses to listen on.`,
+directory, the engine, the addresses to listen on. Paths that no file matches, files
+that may not be read, and files of which the format's decoder understands next to
+nothing are warnings: the configuration is valid with them.`,
 		Example: `  earshot validate -c earshot.yaml`,
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -45,6 +47,15 @@ directory, the engine, the addresses to listen on.`,
 				}
 				if err != nil {
 					return fmt.Errorf("exporters.clickhouse: %w", err)
+				}
+			}
+			surveys, err := app.Surveys(c.Context(), decoders(), cfg, true, nil)
+			if err != nil {
+				return err
+			}
+			for i := range surveys {
+				for _, text := range surveys[i].Says() {
+					fmt.Fprintln(c.ErrOrStderr(), "warning: "+text)
 				}
 			}
 			if list := app.Environment(c.Context(), cfg); len(list) > 0 {

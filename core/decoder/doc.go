@@ -19,7 +19,8 @@
 //	D6  A complete message never changes. An incomplete one may be given again
 //	    with the same key until it is complete.
 //	D7  Unknown input is kept raw, as a message of kind unknown whose attribute
-//	    "type" names it, and is never an error.
+//	    "type" names it, and is never an error. What is unknown in a frame that is
+//	    known otherwise is kept too (package sdk/unknown), or left out by name.
 //	D8  A bad frame gives exactly one problem, and the stream goes on.
 //	D9  A returned error means that this decoder cannot go on; Permanent says
 //	    that a replay would not help.

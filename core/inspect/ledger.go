@@ -42,6 +42,30 @@ func Accounts(ctx context.Context, q Querier) ([]Account, error) {
 	return out, nil
 }
 
+// Fit is how much of a source its decoder understands.
+type Fit struct {
+	Source, Format    string
+	Messages, Unknown uint64
+}
+
+// Fits returns what of the messages of each source and format is of kind unknown. What is
+// kept of single fields does not count.
+func Fits(ctx context.Context, q Querier) ([]Fit, error) {
+	var out []Fit
+	err := q.Each(ctx, `
+		SELECT toString(source), toString(format), count(), countIf(kind = 'unknown') FROM messages FINAL
+		WHERE NOT (kind = 'unknown' AND attributes['type'] = 'unknown_fields') GROUP BY source, format ORDER BY source, format`, nil,
+		func(v []any) error {
+			r := reader{values: v}
+			out = append(out, Fit{Source: r.str(), Format: r.str(), Messages: r.num(), Unknown: r.num()})
+			return r.err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("formats: %w", err)
+	}
+	return out, nil
+}
+
 // Stored is what the tables have of one source.
 type Stored struct {
 	Messages, Letters, Resolved uint64

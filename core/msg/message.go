@@ -190,6 +190,10 @@ type Host struct {
 	Offset   int64  // where in Origin the frame begins
 }
 
+// AttrUnknownFields is the attribute, and the type of the message of kind unknown, that
+// keeps what a decoder did not understand of a frame: a JSON object, from paths to values.
+const AttrUnknownFields = "unknown_fields"
+
 // Attr returns the value of the first attribute with that key.
 func (m *Message) Attr(key string) string {
 	for _, a := range m.Attrs {

@@ -18,6 +18,7 @@
 package anthropicsse
 
 import (
+	_ "embed"
 	"encoding/json"
 	"strings"
 
@@ -25,14 +26,18 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/exchange"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
+
+//go:embed testdata/leaves-out.json
+var leavesOut []byte
 
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
 		Name: "anthropic-sse", Revision: 3, Provider: "anthropic",
 		Summary: "Anthropic Messages API: requests, event streams and whole responses.",
-		Request: request, Event: event,
+		Request: request, Event: event, Rest: unknown.NewKeeper(leavesOut),
 	}.Factory()
 }
 
@@ -40,19 +45,18 @@ func event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	switch typ := v.Get("type").Str(); typ {
 	case "message_start":
 		m := v.Get("message")
-		x.Begin(exchange.Ident(m.Get("id")), exchange.Ident(m.Get("model")))
+		x.Answer(out, m.Get("id"), m.Get("model"))
 		usage(x, m.Get("usage"))
 	case "content_block_start":
 		start(x, v, out)
 	case "content_block_delta":
-		delta := v.Get("delta")
 		p := x.Part(index(v))
-		switch {
-		case delta.Get("type").Equal("signature_delta"), delta.Get("type").Equal("citations_delta"):
-		case x.ID == "":
+		switch text, ok := piece(v.Get("delta")); {
+		case !ok: // a signature, a citation, or what nobody knows
+		case x.ID == "", p == nil:
 			x.Unknown(out, typ, v.Raw())
 		default:
-			x.Add(out, p, piece(delta))
+			x.Add(out, p, text)
 		}
 	case "content_block_stop":
 		if p := x.Part(index(v)); p != nil {
@@ -60,8 +64,8 @@ func event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		}
 	case "message_delta":
 		usage(x, v.Get("usage"))
-		if stop := exchange.Ident(v.Path("delta", "stop_reason")); stop != "" {
-			x.Stop = stop
+		if stop := v.Path("delta", "stop_reason"); stop.Is(jsonv.String) {
+			x.Stop = exchange.Ident(stop)
 		}
 	case "message_stop":
 		end(x, out)
@@ -80,15 +84,19 @@ func event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	}
 }
 
-func index(v jsonv.Value) string { return string(v.Get("index").Raw()) }
+func index(v jsonv.Value) string { return string(v.Get("index").Peek()) }
 
-func piece(delta jsonv.Value) msg.Text {
-	for _, name := range [...]string{"text", "thinking", "partial_json"} {
-		if v := delta.Get(name); v.Is(jsonv.String) {
-			return v.Text()
+// piece is the text of a piece; ok is false of what has none.
+func piece(delta jsonv.Value) (t msg.Text, ok bool) {
+	for _, c := range [...]struct{ typ, name string }{
+		{"text_delta", "text"}, {"thinking_delta", "thinking"}, {"input_json_delta", "partial_json"},
+	} {
+		if v := delta.Get(c.name); v.Is(jsonv.String) {
+			delta.Get("type").Equal(c.typ)
+			return v.Text(), true
 		}
 	}
-	return msg.Text{}
+	return msg.Text{}, false
 }
 
 // start begins a content block. One that has no pieces is whole.
@@ -120,6 +128,9 @@ func start(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 }
 
 func piecesOf(x *exchange.Exchange, p *exchange.Part, v jsonv.Value, out *decoder.Output) {
+	if p == nil { // there are too many
+		return
+	}
 	if text := v.Text(); !text.IsZero() {
 		x.Add(out, p, text)
 	}
@@ -131,7 +142,7 @@ func call(typ string) bool {
 
 // whole decodes a response that came as one body.
 func whole(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
-	x.Begin(exchange.Ident(v.Get("id")), exchange.Ident(v.Get("model")))
+	x.Answer(out, v.Get("id"), v.Get("model"))
 	for b := range v.Get("content").Elems() {
 		block(x, b, out)
 	}
@@ -175,6 +186,7 @@ func result(x *exchange.Exchange, b jsonv.Value, out *decoder.Output) {
 	m := x.Message(out, msg.ToolResult, "result:"+id)
 	m.Role, m.Tool.CallID, m.ParentKey = msg.RoleTool, id, "call:"+id
 	m.Content = b.Get("content").Text()
+	m.SetAttr("block", exchange.Ident(b.Get("type")))
 	if b.Path("content", "error_code").Exists() || b.Get("is_error").Bool() {
 		m.IsError, m.Tool.ErrorType = true, "tool_error"
 	}
@@ -202,16 +214,21 @@ func usage(x *exchange.Exchange, u jsonv.Value) {
 		parts.Get("ephemeral_5m_input_tokens").Uint()+parts.Get("ephemeral_1h_input_tokens").Uint())
 }
 
+// maxIdent is how long a session's name is at most.
+const maxIdent = 256
+
 // session is the conversation as the client calls it.
 func session(v jsonv.Value) string {
-	id := exchange.Ident(v)
-	if _, after, ok := strings.Cut(id, "_session_"); ok {
-		return after
+	text := v.PeekStr() // the account, or what else it names, is kept as it is
+	if len(text) <= maxIdent {
+		if _, after, ok := strings.Cut(text, "_session_"); ok {
+			return after
+		}
 	}
 	var named struct {
 		Session string `json:"session_id"`
 	}
-	if json.Unmarshal([]byte(v.Str()), &named) == nil {
+	if json.Unmarshal([]byte(text), &named) == nil && len(named.Session) <= maxIdent {
 		return named.Session
 	}
 	return ""

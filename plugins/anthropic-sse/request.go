@@ -13,19 +13,19 @@ import (
 func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	// count_tokens has messages too, and no answer of the model.
 	if !v.Get("messages").Is(jsonv.Array) || v.Get("max_tokens").Kind() == jsonv.Missing {
-		x.PassOver()
+		x.PassOver(v)
 		return
 	}
 	var items []exchange.Item
 	if text, files := content(v.Get("system")); !text.IsZero() {
-		items = append(items, exchange.Item{Who: exchange.Instructions, Text: text, Attachments: files})
+		items = append(items, exchange.Item{Who: exchange.Instructions, Text: text, Attachments: files, From: v.Get("system")})
 	}
 	for m := range v.Get("messages").Elems() {
 		if m.Get("role").Equal("assistant") {
-			items = append(items, exchange.Item{Who: exchange.Model})
+			items = append(items, exchange.Item{Who: exchange.Model, From: m})
 			continue
 		}
-		items = said(items, m.Get("content"))
+		items = said(items, m)
 	}
 	ask := exchange.Ask{Session: session(v.Path("metadata", "user_id")), Model: exchange.Ident(v.Get("model")), Items: items}
 	params(&ask, v)
@@ -52,8 +52,8 @@ func params(ask *exchange.Ask, v jsonv.Value) {
 }
 
 // said adds a user message: results, and what stands beside them, or a prompt.
-func said(items []exchange.Item, v jsonv.Value) []exchange.Item {
-	who := exchange.Prompt
+func said(items []exchange.Item, from jsonv.Value) []exchange.Item {
+	v, who, before := from.Get("content"), exchange.Prompt, len(items)
 	for b := range v.Elems() {
 		if !b.Get("type").Equal("tool_result") {
 			continue
@@ -62,11 +62,14 @@ func said(items []exchange.Item, v jsonv.Value) []exchange.Item {
 		text, files := content(b.Get("content"))
 		items = append(items, exchange.Item{
 			Who: exchange.Result, Text: text, Attachments: files,
-			CallID: exchange.Ident(b.Get("tool_use_id")), Failed: b.Get("is_error").Bool(),
+			CallID: exchange.Ident(b.Get("tool_use_id")), Failed: b.Get("is_error").Bool(), From: from,
 		})
 	}
 	if text, files := content(v); !text.IsZero() || len(files) > 0 {
-		items = append(items, exchange.Item{Who: who, Text: text, Attachments: files})
+		items = append(items, exchange.Item{Who: who, Text: text, Attachments: files, From: from})
+	}
+	if len(items) == before {
+		items = append(items, exchange.Item{Who: exchange.Other, From: from})
 	}
 	return items
 }

@@ -106,6 +106,7 @@ func (d *transcript) serverResult(ln *line, r *response, b jsonv.Value) {
 		m.Tool.Name = c.Name
 	}
 	content := b.Get("content")
+	m.SetAttr("block", ident(b.Get("type")))
 	m.Content = d.content(content, m)
 	if failed := content.Get("error_code"); failed.Exists() || b.Get("is_error").Bool() {
 		m.IsError, m.Tool.ErrorType = true, "tool_error"

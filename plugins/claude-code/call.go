@@ -49,10 +49,11 @@ func (d *transcript) call(ln *line, r *response, b jsonv.Value) {
 	}
 	m := d.part(ln, r, kind, "call:"+c.ID)
 	m.Tool.CallID, m.Tool.Name, m.Tool.Server = c.ID, c.Name, server(c.Name)
-	m.Tool.Arguments = input.JSON()
 	if broken := input.Get("__unparsedToolInput"); broken.Exists() { // the model's JSON was none
 		m.Tool.Arguments = broken.Text()
 		m.SetAttr("unparsed_arguments", "true")
+	} else {
+		m.Tool.Arguments = input.JSON()
 	}
 	if c.Delegation {
 		m.Delegation.To, m.Delegation.Task, m.Delegation.Async = c.To, task.Text(), async

@@ -29,6 +29,7 @@
 package claudecode
 
 import (
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,7 +38,14 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
+
+// rest keeps what was not read.
+var rest = unknown.NewKeeper(leavesOut)
+
+//go:embed testdata/leaves-out.json
+var leavesOut []byte
 
 // New returns the factory of decoders of this format.
 func New() decoder.Factory { return factory{} }
@@ -48,7 +56,7 @@ func (factory) Info() decoder.Info {
 	return decoder.Info{
 		Name:       "claude-code",
 		Version:    "1.0.0",
-		Revision:   1,
+		Revision:   2,
 		Summary:    "Transcripts of Claude Code sessions and their sub-agents.",
 		Transports: []frame.Kind{frame.Line, frame.Body},
 		Companions: []string{"agent-*.meta.json"},
@@ -101,14 +109,19 @@ func (d *transcript) Decode(f *frame.Frame, out *decoder.Output) error {
 		return nil
 	}
 	root := d.doc.Root()
+	before, repeated := len(out.Messages), false
 	switch {
 	case !root.Is(jsonv.Object):
 		out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
 	case f.Kind == frame.Body:
 		d.companion(root, out)
 	default:
-		d.record(root, out)
+		repeated = d.record(root, out) == ruleRepeated
 	}
+	if repeated {
+		return nil
+	}
+	rest.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session = d.sessionOf(root.Get("sessionId")) })
 	return nil
 }
 

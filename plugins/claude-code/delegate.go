@@ -83,13 +83,14 @@ func (d *transcript) answered(ln *line, b, extra jsonv.Value, c *call) {
 		m.Delegation.To = ident(extra.Get("agentType"))
 	}
 	if m.Delegation.To == spawn.Codex {
-		m.Delegation.MeetID = cmp.Or(spawn.Output(b.Get("content").Raw()), spawn.Output(extra.Raw()))
+		m.Delegation.MeetID = cmp.Or(spawn.Output(b.Get("content").Peek()), spawn.Output(extra.Peek()))
 	}
 	// The answer alone; what the model sees has a note on how to go on added.
 	answer := extra.Get("content")
 	if m.IsError || !answer.Is(jsonv.Array) && !answer.Is(jsonv.String) {
 		answer = b.Get("content")
 	}
+	b.Get("content").MarkRead()
 	m.Content = d.content(answer, m)
 	totals(m, extra)
 }

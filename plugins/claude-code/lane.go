@@ -140,7 +140,7 @@ func (l *lane) follows(parent jsonv.Value) (key string, ok bool) {
 	if !parent.Is(jsonv.String) {
 		return "", false
 	}
-	h := hash(parent.Raw())
+	h := hash(parent.Peek())
 	for i := len(l.Tail) - 1; i >= 0; i-- {
 		if l.Tail[i].UUID == h {
 			return l.Tail[i].Key, true
@@ -153,7 +153,7 @@ func (l *lane) follow(uuid jsonv.Value, key string) {
 	if len(l.Tail) == maxTail {
 		l.Tail = slices.Delete(l.Tail, 0, 1)
 	}
-	l.Tail = append(l.Tail, step{hash(uuid.Raw()), key})
+	l.Tail = append(l.Tail, step{hash(uuid.Peek()), key})
 }
 
 // begin begins a run of the main conversation, whose id is that of the line that

@@ -69,7 +69,7 @@ func (d *transcript) flat(ln *line) {
 func (d *transcript) sessionOf(v jsonv.Value) string {
 	switch {
 	case v.Is(jsonv.String) && v.Equal(d.session) && d.session != "":
-	case v.Is(jsonv.String) && len(v.Raw()) > 2:
+	case v.Is(jsonv.String) && len(v.Peek()) > 2:
 		d.session = ident(v)
 	case d.session != "":
 	case d.file.session != "":
@@ -95,7 +95,7 @@ func (ln *line) id() string {
 func (ln *line) facts(names ...string) string {
 	parts := make([]string, len(names))
 	for i, name := range names {
-		parts[i] = string(ln.root.Get(name).Raw())
+		parts[i] = string(ln.root.Get(name).Peek())
 	}
 	return msg.HashKey(parts...)
 }
@@ -137,11 +137,11 @@ func (d *transcript) unknown(ln *line, typ string, v jsonv.Value) {
 	var key string
 	switch {
 	case v != ln.root:
-		key = msg.HashKey(ln.id(), string(v.Raw()))
+		key = msg.HashKey(ln.id(), string(v.Peek()))
 	case ln.uuid.Is(jsonv.String):
 		key = ln.id()
 	default:
-		key = msg.HashKey(string(v.Raw()))
+		key = msg.HashKey(string(v.Peek()))
 	}
 	m := d.give(ln, msg.Unknown, "unknown:"+key)
 	m.Hidden, m.Content = true, msg.Raw(v.Raw())
@@ -175,10 +175,11 @@ const maxIdent = 256
 // ident is the id or the name in v, "" if v is no string; a hash of it if it is
 // too long.
 func ident(v jsonv.Value) string {
-	if raw := v.Raw(); len(raw) > maxIdent {
+	if raw := v.Peek(); len(raw) > maxIdent {
 		if !v.Is(jsonv.String) {
 			return ""
 		}
+		v.MarkRead()
 		return "long:" + msg.HashKey(string(raw))
 	}
 	return v.Str()
@@ -186,13 +187,13 @@ func ident(v jsonv.Value) string {
 
 // same reports whether v is the id s, without a copy.
 func same(v jsonv.Value, s string) bool {
-	return v.Equal(s) || len(v.Raw()) > maxIdent && ident(v) == s
+	return v.Equal(s) || len(v.Peek()) > maxIdent && ident(v) == s
 }
 
 // begins reports whether v is a string that begins with prefix, which has no
 // character that JSON escapes.
 func begins(v jsonv.Value, prefix string) bool {
-	raw := v.Raw()
+	raw := v.Peek()
 	return v.Is(jsonv.String) && len(raw) > len(prefix) && string(raw[1:1+len(prefix)]) == prefix
 }
 

@@ -39,6 +39,7 @@ func (d *transcript) notices(ln *line, text jsonv.Value) {
 	}
 	if ln.given == before || ln.run == ln.id() {
 		m := d.status(ln, ln.id(), "task-notification")
+		m.Content = text.Text()
 		m.SetAttr("task_id", tag(text.Str(), "task-id"))
 	}
 }

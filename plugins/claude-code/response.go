@@ -53,7 +53,8 @@ func (d *transcript) response(ln *line, m jsonv.Value) (r *response, again bool)
 		l.Response.Provider = provider(l.Response.ID, l.Response.Model)
 	}
 	r = l.Response
-	h := hash(ln.uuid.Raw())
+	m.Get("model").Equal(r.Model)
+	h := hash(ln.uuid.Peek())
 	if again = ln.uuid.Is(jsonv.String) && slices.Contains(r.Lines, h); !again && len(r.Lines) < maxLines {
 		r.Lines = append(r.Lines, h)
 	}

@@ -42,7 +42,7 @@ func (d *transcript) result(ln *line, b, extra jsonv.Value) {
 	outcome(m, b, extra)
 	m.Content = d.content(b.Get("content"), m)
 	if c != nil && c.Name == "Bash" { // perhaps a script that runs an agent
-		spawn.Script(m, b.Get("content").Raw())
+		spawn.Script(m, b.Get("content").Peek())
 	}
 	m.SetAttr("background_task_id", extra.Get("backgroundTaskId").Str())
 	m.SetAttr("persisted_output_path", extra.Get("persistedOutputPath").Str())
@@ -94,7 +94,7 @@ func head(content jsonv.Value) string {
 			}
 		}
 	}
-	raw := content.Raw()
+	raw := content.Peek()
 	if !content.Is(jsonv.String) || len(raw) < 2 {
 		return ""
 	}

@@ -156,6 +156,7 @@ func command(m *msg.Message, text jsonv.Value) {
 		return
 	}
 	m.SetAttr("command", name)
+	m.SetAttr("command_message", tag(s, "command-message"))
 	m.Content = msg.Plain(strings.TrimSpace(name + " " + tag(s, "command-args")))
 }
 

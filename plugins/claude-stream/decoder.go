@@ -22,6 +22,7 @@
 package claudestream
 
 import (
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,7 +31,14 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
+
+// rest keeps what was not read.
+var rest = unknown.NewKeeper(leavesOut)
+
+//go:embed testdata/leaves-out.json
+var leavesOut []byte
 
 // New returns the factory of decoders of this format.
 func New() decoder.Factory { return factory{} }
@@ -41,7 +49,7 @@ func (factory) Info() decoder.Info {
 	return decoder.Info{
 		Name:       "claude-stream",
 		Version:    "1.0.0",
-		Revision:   1,
+		Revision:   2,
 		Summary:    "Output of claude -p --output-format stream-json, with or without partial messages.",
 		Transports: []frame.Kind{frame.Line, frame.Event, frame.Text, frame.Body},
 	}
@@ -89,6 +97,7 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 		return nil
 	}
 	root := d.doc.Root()
+	before := len(out.Messages)
 	switch {
 	case root.Is(jsonv.Object):
 		d.record(root, out)
@@ -107,6 +116,7 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 	default:
 		out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
 	}
+	rest.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session = d.session() })
 	return nil
 }
 

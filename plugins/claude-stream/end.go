@@ -43,8 +43,11 @@ func (d *stream) over(ln *line) {
 		m.FinishReason = sub
 	}
 	text := root.Get("result")
-	d.scratch = text.Text().Append(d.scratch[:0])
-	if text.Is(jsonv.String) && len(d.scratch) > 0 && hash(d.scratch) != main.Said {
+	d.scratch = d.scratch[:0]
+	if text.Is(jsonv.String) {
+		d.scratch = text.Text().Append(d.scratch)
+	}
+	if len(d.scratch) > 0 && hash(d.scratch) != main.Said {
 		m.Hidden, m.Content = false, text.Text()
 	} else if errors := root.Get("errors"); m.IsError && errors.Len() > 0 {
 		m.Hidden, m.Content = false, errors.JSON()
@@ -54,7 +57,7 @@ func (d *stream) over(ln *line) {
 		m.SetAttr(name, number(root.Get(name)))
 	}
 	const most = 4096
-	if models := root.Get("modelUsage"); models.Len() > 0 && len(models.Raw()) <= most {
+	if models := root.Get("modelUsage"); models.Len() > 0 && len(models.Peek()) <= most {
 		m.SetAttr("model_usage", string(models.Raw()))
 	}
 	if n := root.Get("permission_denials").Len(); n > 0 {

@@ -63,7 +63,7 @@ func (ln *line) id() string {
 func (ln *line) facts(names ...string) string {
 	parts := make([]string, len(names))
 	for i, name := range names {
-		parts[i] = string(ln.root.Get(name).Raw())
+		parts[i] = string(ln.root.Get(name).Peek())
 	}
 	return msg.HashKey(parts...)
 }
@@ -101,9 +101,9 @@ func (d *stream) unknown(ln *line, typ string, v jsonv.Value) {
 		typ = "none"
 	}
 	l := ln.lane
-	key := msg.HashKey(string(v.Raw()))
+	key := msg.HashKey(string(v.Peek()))
 	if v != ln.root {
-		key = msg.HashKey(ln.id(), string(v.Raw()))
+		key = msg.HashKey(ln.id(), string(v.Peek()))
 	}
 	m := ln.out.Add()
 	m.Kind, m.Key = msg.Unknown, "unknown:"+key
@@ -121,10 +121,11 @@ const maxIdent = 256
 // ident is the id or the name in v, "" if v is no string; a hash of it if it is
 // too long.
 func ident(v jsonv.Value) string {
-	if raw := v.Raw(); len(raw) > maxIdent {
+	if raw := v.Peek(); len(raw) > maxIdent {
 		if !v.Is(jsonv.String) {
 			return ""
 		}
+		v.MarkRead()
 		return "long:" + msg.HashKey(string(raw))
 	}
 	return v.Str()
@@ -132,7 +133,7 @@ func ident(v jsonv.Value) string {
 
 // same reports whether v is the id s, without a copy.
 func same(v jsonv.Value, s string) bool {
-	return v.Equal(s) || len(v.Raw()) > maxIdent && ident(v) == s
+	return v.Equal(s) || len(v.Peek()) > maxIdent && ident(v) == s
 }
 
 // first returns the first of the members that is there.
@@ -148,7 +149,7 @@ func first(v jsonv.Value, names ...string) jsonv.Value {
 // begins reports whether v is a string that begins with prefix, which has no
 // character that JSON escapes.
 func begins(v jsonv.Value, prefix string) bool {
-	raw := v.Raw()
+	raw := v.Peek()
 	return v.Is(jsonv.String) && len(raw) > len(prefix) && string(raw[1:1+len(prefix)]) == prefix
 }
 
@@ -165,7 +166,7 @@ func tag(s, name string) string {
 // number is a number as an attribute's value; empty when v is none.
 func number(v jsonv.Value) string {
 	const most = 32
-	if raw := v.Raw(); v.Is(jsonv.Number) && len(raw) <= most {
+	if raw := v.Peek(); v.Is(jsonv.Number) && len(raw) <= most {
 		return string(raw)
 	}
 	return ""

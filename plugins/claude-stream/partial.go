@@ -71,6 +71,9 @@ func (l *lane) start(index int64, content jsonv.Value) {
 }
 
 func (d *stream) delta(ln *line, index int64, delta jsonv.Value) {
+	if delta.Get("type").Equal("input_json_delta") {
+		delta.Get("partial_json").MarkRead() // a call has its arguments when it is whole
+	}
 	l := ln.lane
 	r := l.Response
 	if r == nil {

@@ -91,6 +91,7 @@ func (d *stream) response(ln *line, id, model jsonv.Value) *response {
 		l.Response = l.open(ln, id)
 	}
 	r := l.Response
+	model.Equal(r.Model)
 	if r.Model == "" {
 		r.Model = ident(model)
 		r.Provider = provider(r.ID, r.Model)
@@ -115,7 +116,7 @@ func (l *lane) open(ln *line, id jsonv.Value) *response {
 
 // again reports whether the response has had this very line.
 func (r *response) again(ln *line) bool {
-	h := hash(ln.uuid.Raw())
+	h := hash(ln.uuid.Peek())
 	if ln.uuid.Is(jsonv.String) && slices.Contains(r.Lines, h) {
 		return true
 	}

@@ -46,7 +46,7 @@ func (d *stream) result(ln *line, b, extra jsonv.Value) {
 	outcome(m, b, extra)
 	m.Content = d.content(b.Get("content"), m)
 	if c != nil && c.Name == "Bash" { // perhaps a script that runs an agent
-		spawn.Script(m, b.Get("content").Raw())
+		spawn.Script(m, b.Get("content").Peek())
 	}
 	m.SetAttr("background_task_id", ident(extra.Get("backgroundTaskId")))
 	m.SetAttr("persisted_output_path", ident(extra.Get("persistedOutputPath")))
@@ -99,13 +99,14 @@ func (d *stream) answered(ln *line, b, extra jsonv.Value, c *call, child string)
 		m.Delegation.To = ident(extra.Get("agentType"))
 	}
 	if m.Delegation.To == spawn.Codex {
-		m.Delegation.MeetID = cmp.Or(spawn.Output(b.Get("content").Raw()), spawn.Output(extra.Raw()))
+		m.Delegation.MeetID = cmp.Or(spawn.Output(b.Get("content").Peek()), spawn.Output(extra.Peek()))
 	}
 	// The answer alone; what the model sees has a note on how to go on added.
 	answer := extra.Get("content")
 	if m.IsError || !answer.Is(jsonv.Array) && !answer.Is(jsonv.String) {
 		answer = b.Get("content")
 	}
+	b.Get("content").MarkRead()
 	m.Content = d.content(answer, m)
 	m.SetAttr("child_duration_ms", number(extra.Get("totalDurationMs")))
 	m.SetAttr("child_tool_uses", number(extra.Get("totalToolUseCount")))
@@ -166,7 +167,7 @@ func head(content jsonv.Value) string {
 			}
 		}
 	}
-	raw := content.Raw()
+	raw := content.Peek()
 	if !content.Is(jsonv.String) || len(raw) < 2 {
 		return ""
 	}

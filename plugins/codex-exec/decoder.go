@@ -17,6 +17,7 @@
 package codexexec
 
 import (
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,7 +26,14 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
+
+// rest keeps what was not read.
+var rest = unknown.NewKeeper(leavesOut)
+
+//go:embed testdata/leaves-out.json
+var leavesOut []byte
 
 // New returns the factory of decoders of this format.
 func New() decoder.Factory { return factory{} }
@@ -36,7 +44,7 @@ func (factory) Info() decoder.Info {
 	return decoder.Info{
 		Name:       "codex-exec",
 		Version:    "1.0.0",
-		Revision:   1,
+		Revision:   2,
 		Summary:    "Events of codex exec --json: threads, turns and items.",
 		Transports: []frame.Kind{frame.Line, frame.Event, frame.Text},
 	}
@@ -89,7 +97,10 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 		return nil
 	}
 	d.out = out
+	before := len(out.Messages)
 	d.event(root)
+	root.Path("item", "sender_thread_id").Equal(d.Thread)
+	rest.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session, m.Run = d.session(), d.Run })
 	d.out = nil
 	return nil
 }

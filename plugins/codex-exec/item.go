@@ -14,17 +14,17 @@ func (d *stream) item(v jsonv.Value, over bool) bool {
 	}
 	switch typ {
 	case "agent_message", "reasoning", "plan", "todo_list":
-		d.wake(string(v.Raw()))
+		d.wake(string(v.Peek()))
 		d.say(d.Run+"/"+id, typ, v, over)
 	case "error":
 		if d.Run != "" || d.Opening {
-			d.wake(string(v.Raw()))
+			d.wake(string(v.Peek()))
 		}
-		m := d.give(msg.Error, "error:"+msg.HashKey(d.session(), d.Run, id, string(v.Get("message").Raw())))
+		m := d.give(msg.Error, "error:"+msg.HashKey(d.session(), d.Run, id, string(v.Get("message").Peek())))
 		m.IsError, m.Content = true, v.Get("message").Text()
 		m.SetAttr("fatal", "false")
 	case "command_execution", "file_change", "mcp_tool_call", "web_search", "collab_tool_call":
-		d.wake(string(v.Raw()))
+		d.wake(string(v.Peek()))
 		d.tool(d.Run+"/"+id, typ, v, over)
 	default:
 		return false

@@ -14,6 +14,7 @@ const maxCalls = 1024
 // call is a call that is open.
 type call struct {
 	ID    string
+	Said  string `json:",omitempty"` // hash of its arguments, which its end repeats
 	To    string `json:",omitempty"`
 	Child string `json:",omitempty"` // the thread that it began
 }
@@ -27,21 +28,27 @@ type call struct {
 //	collab_tool_call   {tool, receiver_thread_ids, prompt, agents_states, status}
 func (d *stream) tool(id, typ string, v jsonv.Value, over bool) {
 	name, server, arguments := called(typ, v)
+	said := msg.HashKey(arguments)
 	spawn := typ == "collab_tool_call" && name == "spawn_agent"
 	c := d.find(id)
+	if c == nil || c.Said == said {
+		for _, part := range argumentNames {
+			v.Get(part).MarkRead()
+		}
+	}
 	if c != nil && !over {
 		d.progress(c, typ, name, v)
 		return
 	}
 	if c == nil {
-		c = &call{ID: id}
+		c = &call{ID: id, Said: said}
 		kind := msg.ToolCall
 		if spawn || typ == "collab_tool_call" && name == "send_input" {
 			kind = msg.Delegation
 		}
 		m := d.give(kind, "call:"+id)
 		m.Role = msg.RoleAssistant
-		m.Tool.CallID, m.Tool.Name, m.Tool.Server, m.Tool.Arguments = id, name, server, arguments
+		m.Tool.CallID, m.Tool.Name, m.Tool.Server, m.Tool.Arguments = id, name, server, msg.Plain(arguments)
 		if kind == msg.Delegation {
 			c.To = first(v.Get("receiver_thread_ids"))
 			m.Delegation.To, m.Delegation.Task, m.Delegation.Async = c.To, v.Get("prompt").Text(), true
@@ -70,31 +77,34 @@ func (d *stream) progress(c *call, typ, name string, v jsonv.Value) {
 		m.Content = output.Text()
 		return
 	}
-	m := d.status("progress:"+msg.HashKey(c.ID, string(v.Raw())), "progress")
+	m := d.status("progress:"+msg.HashKey(c.ID, string(v.Peek())), "progress")
 	m.Tool.CallID, m.Tool.Name = c.ID, name
 	m.SetAttr("item", typ)
 }
 
+// argumentNames are the members of an item that are the arguments of a call.
+var argumentNames = [...]string{"command", "changes", "arguments", "action", "query", "prompt", "receiver_thread_ids"}
+
 // called is the name of a tool, its MCP server, and its arguments.
-func called(typ string, v jsonv.Value) (name, server string, arguments msg.Text) {
+func called(typ string, v jsonv.Value) (name, server, arguments string) {
 	switch typ {
 	case "command_execution":
-		return typ, "", msg.Plain(`{"command":` + text(v.Get("command")) + `}`)
+		return typ, "", `{"command":` + text(v.Get("command")) + `}`
 	case "file_change":
-		return typ, "", v.Get("changes").JSON()
+		return typ, "", string(v.Get("changes").Peek())
 	case "mcp_tool_call":
 		server = ident(v.Get("server"))
-		return "mcp__" + server + "__" + ident(v.Get("tool")), server, v.Get("arguments").JSON()
+		return "mcp__" + server + "__" + ident(v.Get("tool")), server, string(v.Get("arguments").Peek())
 	case "web_search":
 		if action := v.Get("action"); action.Is(jsonv.Object) {
-			return typ, "", action.JSON()
+			return typ, "", string(action.Peek())
 		}
-		return typ, "", msg.Plain(`{"query":` + text(v.Get("query")) + `}`)
+		return typ, "", `{"query":` + text(v.Get("query")) + `}`
 	}
 	if name = ident(v.Get("tool")); name == "" {
 		name = typ
 	}
-	return name, "", msg.Plain(`{"prompt":` + text(v.Get("prompt")) + `,"receiver_thread_ids":` + text(v.Get("receiver_thread_ids")) + `}`)
+	return name, "", `{"prompt":` + text(v.Get("prompt")) + `,"receiver_thread_ids":` + text(v.Get("receiver_thread_ids")) + `}`
 }
 
 // text is the JSON of a value, null when it is not there.
@@ -102,7 +112,7 @@ func text(v jsonv.Value) string {
 	if !v.Exists() {
 		return "null"
 	}
-	return string(v.Raw())
+	return string(v.Peek())
 }
 
 // first is the first of a list of ids.
@@ -188,12 +198,10 @@ func (d *stream) spawned(c *call, v jsonv.Value) {
 // answers gives the answers of agents: {"<thread>": {status, message}}.
 func (d *stream) answers(states jsonv.Value) {
 	for who, state := range states.Members() {
-		status := state.Get("status").Str()
-		switch status {
-		case "completed", "errored", "shutdown", "not_found", "interrupted":
-		default:
+		if !state.Get("status").In("completed", "errored", "shutdown", "not_found", "interrupted") {
 			continue
 		}
+		status := state.Get("status").Str()
 		thread := who.String()
 		i := slices.IndexFunc(d.Calls, func(c *call) bool { return c.Child == thread && thread != "" })
 		if i < 0 {

@@ -123,7 +123,7 @@ func (d *stream) unknown(typ string, root jsonv.Value) {
 	}
 	told := d.Told
 	d.Told = d.Run
-	m := d.give(msg.Unknown, "unknown:"+msg.HashKey(d.Run, string(root.Raw())))
+	m := d.give(msg.Unknown, "unknown:"+msg.HashKey(d.Run, string(root.Peek())))
 	d.Told = told
 	m.Hidden, m.Content = true, msg.Raw(root.Raw())
 	m.SetAttr("type", typ)
@@ -166,7 +166,7 @@ func (c counts) exclusive() msg.Tokens {
 // completed decodes turn.completed: {usage: {input_tokens, cached_input_tokens, output_tokens}}.
 func (d *stream) completed(root jsonv.Value) {
 	usage := root.Get("usage")
-	d.wake("completed", string(usage.Raw()))
+	d.wake("completed", string(usage.Peek()))
 	if usage.Is(jsonv.Object) {
 		total := read(usage)
 		m := d.give(msg.Usage, "usage:"+d.Run)
@@ -181,7 +181,7 @@ func (d *stream) completed(root jsonv.Value) {
 // failed decodes turn.failed: {error: {message}}.
 func (d *stream) failed(root jsonv.Value) {
 	text := root.Path("error", "message")
-	d.wake("failed", string(text.Raw()))
+	d.wake("failed", string(text.Peek()))
 	m := d.give(msg.Stop, "stop:"+d.Run)
 	m.Signal, m.IsError, m.FinishReason = msg.RunEnd, true, "error"
 	m.Content = text.Text()
@@ -193,9 +193,9 @@ func (d *stream) failed(root jsonv.Value) {
 func (d *stream) fault(root jsonv.Value) {
 	text := root.Get("message")
 	if d.Opening {
-		d.wake("error", string(text.Raw()))
+		d.wake("error", string(text.Peek()))
 	}
-	m := d.give(msg.Error, "error:"+msg.HashKey(d.session(), d.Run, string(text.Raw())))
+	m := d.give(msg.Error, "error:"+msg.HashKey(d.session(), d.Run, string(text.Peek())))
 	m.IsError, m.Content = true, text.Text()
 	if b := body(text); strings.HasPrefix(string(b[:min(len(b), len(reconnecting))]), reconnecting) {
 		m.Kind, m.IsError, m.Hidden, m.Signal = msg.Status, false, true, msg.Retry
@@ -212,10 +212,11 @@ const maxIdent = 256
 // ident is the id or the name in v, "" if v is no string; a hash of it if it is
 // too long.
 func ident(v jsonv.Value) string {
-	if raw := v.Raw(); len(raw) > maxIdent {
+	if raw := v.Peek(); len(raw) > maxIdent {
 		if !v.Is(jsonv.String) {
 			return ""
 		}
+		v.MarkRead()
 		return "long:" + msg.HashKey(string(raw))
 	}
 	return v.Str()
@@ -223,7 +224,7 @@ func ident(v jsonv.Value) string {
 
 // body is what stands between the quotes of a string, escapes and all.
 func body(v jsonv.Value) []byte {
-	raw := v.Raw()
+	raw := v.Peek()
 	if !v.Is(jsonv.String) || len(raw) < 2 {
 		return nil
 	}

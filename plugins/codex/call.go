@@ -58,6 +58,7 @@ func (d *thread) call(r *record, typ string) {
 		return
 	}
 	if d.find(c.ID) != nil || d.over(c.ID) {
+		arguments.MarkRead()
 		d.status(r, "again:"+r.id(), typ)
 		return
 	}
@@ -126,6 +127,7 @@ func (d *thread) about(r *record, c *call, kind msg.Kind, key string) *msg.Messa
 func (d *thread) served(r *record, typ string) {
 	name := strings.TrimSuffix(typ, "_call")
 	if d.told(d.subject(r, name), byItem) {
+		r.p.Get("action").MarkRead()
 		d.status(r, "item:"+r.id(), typ)
 		return
 	}
@@ -150,7 +152,7 @@ func (d *thread) subject(r *record, name string) uint64 {
 			return hash(h, body(q))
 		}
 	}
-	return hash(h, action.Raw())
+	return hash(h, action.Peek())
 }
 
 // serve gives a call of the provider and its result.

@@ -11,6 +11,7 @@
 //     between versions. Whichever comes first is the message; the others are noted.
 //   - A transcript has no ids of model responses. A response is what the model gave
 //     between two inputs, and takes the key of its first part for its id.
+//   - token_count comes behind the items of its response, or, up to 0.40, before them.
 //   - token_count tells the sum over the thread and the counts of the last response. It
 //     is repeated whenever a rate limit changes, and its last_token_usage becomes an
 //     estimate after a compaction. It counts when the sum has moved, and only then.
@@ -25,6 +26,7 @@
 package codex
 
 import (
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,7 +35,14 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
+
+// rest keeps what was not read.
+var rest = unknown.NewKeeper(leavesOut)
+
+//go:embed testdata/leaves-out.json
+var leavesOut []byte
 
 // New returns the factory of decoders of this format.
 func New() decoder.Factory { return factory{} }
@@ -96,8 +105,21 @@ func (d *thread) Decode(f *frame.Frame, out *decoder.Output) error {
 		out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
 		return nil
 	}
-	d.record(root, out)
+	before := len(out.Messages)
+	if d.record(root, out) == "" {
+		d.named(root.Get("payload"))
+		rest.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session, m.Run = d.session(), d.Run })
+	}
 	return nil
+}
+
+// named marks the ids as read that name the thread and the turn that go on.
+func (d *thread) named(p jsonv.Value) {
+	p.Get("turn_id").In(d.Turn, d.Run, d.Ended)
+	first(p, "internal_chat_message_metadata_passthrough", "metadata").Get("turn_id").In(d.Turn, d.Run)
+	for _, name := range [...]string{"thread_id", "sender_thread_id"} {
+		p.Get(name).In(d.Thread, d.session())
+	}
 }
 
 // Flush gives nothing: a line is complete, and so is what it says.

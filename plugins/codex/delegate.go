@@ -163,16 +163,26 @@ func (d *thread) done(r *record, who string, status, answer string, text msg.Tex
 	return false
 }
 
+// taken notes that an outcome went into a message.
+func taken(status jsonv.Value) {
+	for _, v := range [...]jsonv.Value{status, status.Get("completed"), status.Get("errored")} {
+		if v.Is(jsonv.String) {
+			v.MarkRead()
+		}
+	}
+}
+
 // outcomeOf reads the status of an agent: "running", "shutdown", {"completed":
 // "answer"}, {"errored": "why"}. final is false while it may go on.
 func outcomeOf(v jsonv.Value) (status, text string, final bool) {
 	if v.Is(jsonv.String) {
-		status = v.Str()
+		status = v.PeekStr()
+		v.In("shutdown", "not_found", "running", "pending_init")
 		return status, "", status == "shutdown" || status == "not_found"
 	}
 	for name, value := range v.Members() {
 		if name.Is("completed") || name.Is("errored") {
-			return name.String(), value.Str(), true
+			return name.String(), value.PeekStr(), true
 		}
 	}
 	return "", "", false
@@ -212,7 +222,9 @@ func (d *thread) waited(r *record, output jsonv.Value) {
 func (d *thread) statuses(r *record, v jsonv.Value) {
 	for who, status := range v.Members() {
 		if s, answer, final := outcomeOf(status); final {
-			d.done(r, who.String(), s, answer, msg.Text{})
+			if d.done(r, who.String(), s, answer, msg.Text{}) {
+				taken(status)
+			}
 		}
 	}
 }

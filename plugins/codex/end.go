@@ -22,6 +22,9 @@ type ending struct {
 // user have nothing but their event.
 func (d *thread) end(r *record, typ string, p jsonv.Value) {
 	e := endingOf(typ, p)
+	for _, name := range [...]string{"aggregated_output", "formatted_output", "stdout", "parsed_cmd"} {
+		p.Get(name).MarkRead() // forms of the output and the command
+	}
 	c := d.find(e.id)
 	if c != nil {
 		if e.exit != "" {
@@ -34,7 +37,10 @@ func (d *thread) end(r *record, typ string, p jsonv.Value) {
 	}
 	if e.id == "" || e.name == "" || c != nil || d.over(e.id) {
 		m := d.status(r, r.id(), typ)
-		m.Tool.CallID = e.id
+		m.Tool.CallID, m.Tool.Name = e.id, e.name
+		for _, v := range [...]jsonv.Value{e.arguments, e.output} { // the call and its output say them
+			v.MarkRead()
+		}
 		m.SetAttr("exit_code", e.exit)
 		m.SetAttr("duration_ms", elapsed(p.Get("duration")))
 		d.files(r, e.id, p)
@@ -198,6 +204,7 @@ func (d *thread) completed(r *record) {
 func (d *thread) shown(r *record, seed byte, content jsonv.Value) {
 	h := fingerprint(seed, content)
 	if h == hash(hashBasis, []byte{seed}) || d.told(h, byDone) {
+		content.MarkRead()
 		d.status(r, r.id(), "item_completed")
 		return
 	}

@@ -43,13 +43,19 @@ func (d *thread) event(r *record) {
 		d.statuses(r, r.p.Get("statuses"))
 		for s := range r.p.Get("agent_statuses").Elems() {
 			if status, answer, final := outcomeOf(s.Get("status")); final {
-				d.done(r, ident(s.Get("thread_id")), status, answer, msg.Text{})
+				if d.done(r, peek(s.Get("thread_id")), status, answer, msg.Text{}) {
+					s.Get("thread_id").MarkRead()
+					taken(s.Get("status"))
+				}
 			}
 		}
 	case "collab_close_end":
 		d.status(r, r.id(), typ).Tool.CallID = ident(r.p.Get("call_id"))
 		if status, answer, final := outcomeOf(r.p.Get("status")); final {
-			d.done(r, ident(r.p.Get("receiver_thread_id")), status, answer, msg.Text{})
+			if d.done(r, peek(r.p.Get("receiver_thread_id")), status, answer, msg.Text{}) {
+				r.p.Get("receiver_thread_id").MarkRead()
+				taken(r.p.Get("status"))
+			}
 		}
 	case "guardian_assessment":
 		d.assessed(r)

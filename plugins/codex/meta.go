@@ -76,7 +76,7 @@ func (d *thread) identify(p jsonv.Value, id string) {
 	}
 	d.Path = ident(first(p, "agent_path"))
 	if d.Path == "" {
-		d.Path = ident(spawn.Get("agent_path"))
+		d.Path = peek(spawn.Get("agent_path"))
 	}
 	for _, name := range [...]jsonv.Value{
 		p.Get("agent_nickname"), spawn.Get("agent_nickname"), p.Get("agent_role"), spawn.Get("agent_role"), sub, sub.Get("other"),
@@ -99,9 +99,13 @@ func (d *thread) describe(m *msg.Message, p jsonv.Value) {
 	} {
 		m.SetAttr(name, ident(p.Get(name)))
 	}
+	if id := ident(p.Get("id")); id != d.session() {
+		m.SetAttr("thread_id", id)
+	}
 	m.SetAttr("source", ident(p.Get("source")))
 	m.SetAttr("git_branch", ident(p.Path("git", "branch")))
 	m.SetAttr("git_commit", ident(p.Path("git", "commit_hash")))
+	p.Path("source", "subagent", "thread_spawn", "agent_path").Equal(p.Get("agent_path").PeekStr())
 	m.SetAttr("depth", number(p.Path("source", "subagent", "thread_spawn", "depth")))
 }
 

@@ -23,6 +23,7 @@ func (d *thread) output(r *record) {
 	c := d.find(id)
 	switch {
 	case c == nil && d.over(id):
+		output.MarkRead()
 		d.status(r, "again:"+r.id(), "function_call_output")
 		return
 	case c == nil:

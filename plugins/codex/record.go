@@ -27,10 +27,10 @@ func newRecord(root jsonv.Value, out *decoder.Output) record {
 // id is the record's own key: the id of its item, or a hash of what it says.
 func (r *record) id() string {
 	if r.key == "" {
-		if id := r.p.Get("id"); r.root.Get("type").Equal("response_item") && id.Is(jsonv.String) && len(id.Raw()) > 2 {
+		if id := r.p.Get("id"); r.root.Get("type").Equal("response_item") && id.Is(jsonv.String) && len(id.Peek()) > 2 {
 			r.key = ident(id)
 		} else {
-			r.key = "line:" + msg.HashKey(string(r.root.Get("timestamp").Raw()), r.root.Get("type").Str(), string(r.p.Raw()))
+			r.key = "line:" + msg.HashKey(string(r.root.Get("timestamp").Peek()), r.root.Get("type").PeekStr(), string(r.p.Peek()))
 		}
 	}
 	return r.key
@@ -38,10 +38,14 @@ func (r *record) id() string {
 
 // turn is the turn that the record names; empty when it names none.
 func (r *record) turn() string {
+	return peek(r.turnID())
+}
+
+func (r *record) turnID() jsonv.Value {
 	if id := r.p.Get("turn_id"); id.Is(jsonv.String) {
-		return ident(id)
+		return id
 	}
-	return ident(first(r.p, "internal_chat_message_metadata_passthrough", "metadata").Get("turn_id"))
+	return first(r.p, "internal_chat_message_metadata_passthrough", "metadata").Get("turn_id")
 }
 
 // give adds a message of the run that goes on.
@@ -89,13 +93,25 @@ const maxIdent = 256
 // ident is the id or the name in v, "" if v is no string; a hash of it if it is
 // too long.
 func ident(v jsonv.Value) string {
-	if raw := v.Raw(); len(raw) > maxIdent {
+	if raw := v.Peek(); len(raw) > maxIdent {
 		if !v.Is(jsonv.String) {
 			return ""
 		}
+		v.MarkRead()
 		return "long:" + msg.HashKey(string(raw))
 	}
 	return v.Str()
+}
+
+// peek is ident of what is only compared: it does not count as read.
+func peek(v jsonv.Value) string {
+	if raw := v.Peek(); len(raw) <= maxIdent {
+		return v.PeekStr()
+	}
+	if !v.Is(jsonv.String) {
+		return ""
+	}
+	return "long:" + msg.HashKey(string(v.Peek()))
 }
 
 // first returns the first of the members that is there.
@@ -110,7 +126,7 @@ func first(v jsonv.Value, names ...string) jsonv.Value {
 
 // body is what stands between the quotes of a string, escapes and all.
 func body(v jsonv.Value) []byte {
-	raw := v.Raw()
+	raw := v.Peek()
 	if !v.Is(jsonv.String) || len(raw) < 2 {
 		return nil
 	}
@@ -143,7 +159,7 @@ func ordinal(key string, n *int) string {
 // number is a number as an attribute's value; empty when v is none.
 func number(v jsonv.Value) string {
 	const most = 32
-	if raw := v.Raw(); v.Is(jsonv.Number) && len(raw) <= most {
+	if raw := v.Peek(); v.Is(jsonv.Number) && len(raw) <= most {
 		return string(raw)
 	}
 	return ""

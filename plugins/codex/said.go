@@ -9,6 +9,9 @@ import (
 // item decodes a response_item: what went to the model or came from it.
 func (d *thread) item(r *record) {
 	typ := r.p.Get("type").Str()
+	if p := d.Response; p != nil && !p.Closed && (typ == "reasoning" || r.p.Get("role").Equal("assistant")) {
+		p.Items = true // though an event may have told it before
+	}
 	switch typ {
 	case "message":
 		d.message(r)
@@ -37,6 +40,7 @@ func (d *thread) message(r *record) {
 		d.user(r, content)
 	case role.Equal("assistant"):
 		if d.told(fingerprint('a', content), byItem) {
+			content.MarkRead()
 			d.status(r, "item:"+r.id(), "message")
 			return
 		}
@@ -69,6 +73,7 @@ func (d *thread) user(r *record, content jsonv.Value) {
 	}
 	again := words > 0 && d.told(fingerprint('u', content), byItem)
 	if again {
+		content.MarkRead()
 		d.status(r, "item:"+r.id(), "message")
 	} else if words > 0 {
 		d.prompt(r)
@@ -146,6 +151,7 @@ func (d *thread) reasoning(r *record) {
 			}
 			key := ordinal(r.id()+list.key, &n)
 			if d.told(fingerprint(list.seed, text), byItem) {
+				text.MarkRead()
 				again++
 				continue
 			}
@@ -185,7 +191,12 @@ func (d *thread) asked(r *record, text jsonv.Value, by uint8) {
 	for _, name := range [...]string{"images", "local_images"} {
 		files += r.p.Get(name).Len()
 	}
-	if len(body(text)) == 0 && files == 0 || d.told(fingerprint('u', text), by) || injected(text) != "" {
+	if len(body(text)) == 0 && files == 0 || injected(text) != "" {
+		d.status(r, r.id(), "user_message")
+		return
+	}
+	if d.told(fingerprint('u', text), by) {
+		text.MarkRead()
 		d.status(r, r.id(), "user_message")
 		return
 	}
@@ -204,6 +215,7 @@ func (d *thread) asked(r *record, text jsonv.Value, by uint8) {
 // answered decodes what the model said as it was shown.
 func (d *thread) answered(r *record, kind msg.Kind, seed byte, text jsonv.Value, by uint8) {
 	if len(body(text)) == 0 || d.told(fingerprint(seed, text), by) {
+		text.MarkRead()
 		d.status(r, r.id(), r.p.Get("type").Str())
 		return
 	}

@@ -35,6 +35,7 @@ type state struct {
 	Prompted  bool      `json:",omitempty"` // the run has a prompt
 	Answered  bool      `json:",omitempty"` // the model has said something in it
 	Response  *response `json:",omitempty"`
+	Compacted bool      `json:",omitempty"` // and the model has said nothing since
 
 	Total counts   `json:",omitzero"`  // the thread's sum when it was last told
 	Calls []*call  `json:",omitempty"` // open ones, oldest first

@@ -75,14 +75,17 @@ func (d *thread) introduce(m *msg.Message) {
 // started decodes task_started.
 func (d *thread) started(r *record) {
 	d.Lifecycle = true
-	d.enter(ident(r.p.Get("turn_id")))
+	d.enter(peek(r.p.Get("turn_id")))
 	m := d.status(r, r.id(), "task_started")
 	m.SetAttr("context_window", number(r.p.Get("model_context_window")))
 }
 
 // ended decodes task_complete and turn_aborted, which end a turn.
 func (d *thread) ended(r *record, typ, reason string) {
-	turn, run := ident(r.p.Get("turn_id")), d.Run
+	if last := r.p.Get("last_agent_message"); d.heardBefore(fingerprint('a', last)) {
+		last.MarkRead()
+	}
+	turn, run := peek(r.p.Get("turn_id")), d.Run
 	other := !d.Child && turn != "" && (d.Run == "" || d.Turn != "" && turn != d.Turn)
 	if other { // not the one that goes on
 		run = turn
@@ -136,6 +139,7 @@ func errorInfo(v jsonv.Value) string {
 // replaced with has been said before and counts nowhere.
 func (d *thread) compacted(r *record) {
 	d.close()
+	d.Compacted = true
 	m := d.status(r, r.id(), "compacted")
 	m.Hidden, m.Signal = false, msg.Compaction
 	m.Content = r.p.Get("message").Text()

@@ -1,5 +1,7 @@
 package codex
 
+import "slices"
+
 // What is said is told by up to three families of records, in any order.
 const (
 	byItem  = 1 << iota // response_item
@@ -30,4 +32,9 @@ func (d *thread) told(text uint64, by uint8) bool {
 	}
 	d.Twins = append(d.Twins, twin{text, by})
 	return false
+}
+
+// heardBefore reports whether a text is among the last that were told.
+func (d *thread) heardBefore(text uint64) bool {
+	return slices.ContainsFunc(d.Twins, func(t twin) bool { return t.Hash == text })
 }

@@ -15,6 +15,8 @@ type response struct {
 	Last    string `json:",omitempty"` // key of its last part
 	Closed  bool   `json:",omitempty"` // the model got something to answer since
 	Counted bool   `json:",omitempty"` // its usage was given
+	Items   bool   `json:",omitempty"` // response_items of it were read
+	Early   bool   `json:",omitempty"` // its usage came before its response_items, as in 0.40
 }
 
 // part adds a part of the response that goes on, or of a new one. id is the key of
@@ -22,14 +24,23 @@ type response struct {
 func (d *thread) part(r *record, kind msg.Kind, id, key string) *msg.Message {
 	d.wake(r)
 	d.Answered = true
-	if d.Response == nil || d.Response.Closed || d.Response.Counted {
+	item := r.root.Get("type").Equal("response_item")
+	if !d.Response.takes(item) {
 		d.Response = &response{ID: id, Run: d.Run}
 	}
+	d.Compacted = false
+	d.Response.Items = d.Response.Items || item
 	m := d.give(r, kind, key)
 	m.Role = msg.RoleAssistant
 	m.Model, m.Provider, m.ResponseID = d.Model, d.Provider, d.Response.ID
 	m.ParentKey, d.Response.Last = d.Response.Last, key
 	return m
+}
+
+// takes reports whether a part belongs to the response. One whose usage was told is
+// over, unless its response_items are still to come.
+func (p *response) takes(item bool) bool {
+	return p != nil && !p.Closed && (!p.Counted || p.Early && item)
 }
 
 // close notes that the model has something new to answer.
@@ -98,9 +109,14 @@ func (d *thread) tokens(r *record) {
 		return
 	}
 	run, key, p := d.Run, r.id(), d.Response
-	if p != nil && !p.Counted {
+	switch {
+	case p != nil && !p.Counted:
 		run, key = p.Run, p.ID
-	} else {
+		p.Early = !p.Items && !p.Closed
+	case run != "" && (p == nil || p.Closed) && !d.Compacted: // a response of which nothing has come yet
+		p = &response{ID: key, Run: run, Early: true}
+		d.Response = p
+	default:
 		p = nil // a request of the CLI's own, to compact the context
 	}
 	m := d.giveIn(r, run, msg.Usage, "usage:"+key)

@@ -13,26 +13,33 @@
 //     reasoning.
 //   - Reasoning is no part of the standard; servers that give it call it
 //     reasoning_content or reasoning.
+//   - content is a string, or a list of parts: so Mistral's models think, {type: thinking,
+//     thinking: [{type: text, text}]}.
 //   - [DONE] is not JSON. Azure begins with a chunk without id and without choices.
 //   - With n > 1 there are several answers. Each is given; the first decides how the
 //     response ended.
 package openaichat
 
 import (
+	_ "embed"
 	"strconv"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/exchange"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
+
+//go:embed testdata/leaves-out.json
+var leavesOut []byte
 
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
 		Name: "openai-chat", Revision: 3, Provider: "openai",
 		Summary: "Chat Completions API of OpenAI and its like: requests, event streams and whole responses.",
-		Request: request, Event: answer, Done: end,
+		Request: request, Event: answer, Done: end, Rest: unknown.NewKeeper(leavesOut),
 		Whole: func(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 			answer(x, v, out)
 			end(x, out)
@@ -47,25 +54,25 @@ func answer(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		if text.IsZero() {
 			text = fault.Text()
 		}
-		typ := exchange.Ident(fault.Get("type"))
-		if code := exchange.Ident(fault.Get("code")); code != "" {
-			typ = code
+		typ := exchange.Ident(fault.Get("code"))
+		if typ == "" {
+			typ = exchange.Ident(fault.Get("type"))
 		}
 		x.Fail(out, typ, text)
 		return
 	}
-	if v.Get("object").Equal("list") { // of models, of embeddings
+	if !v.Get("object").In("chat.completion.chunk", "chat.completion") && v.Get("object").Equal("list") { // of models, of embeddings
+		v.Get("model").MarkRead()
 		return
 	}
 	if !v.Get("choices").Is(jsonv.Array) {
 		x.Unknown(out, exchange.Ident(v.Get("object")), v.Raw())
 		return
 	}
-	id := exchange.Ident(v.Get("id"))
-	if v.Get("choices").Len() == 0 && id == "" { // Azure's judgement of the prompt
+	if v.Get("choices").Len() == 0 && v.Get("id").Equal("") { // Azure's judgement of the prompt
 		return
 	}
-	x.Begin(id, exchange.Ident(v.Get("model")))
+	x.Answer(out, v.Get("id"), v.Get("model"))
 	for c := range v.Get("choices").Elems() {
 		n := c.Get("index").Int()
 		if delta := c.Get("delta"); delta.Is(jsonv.Object) {
@@ -73,9 +80,9 @@ func answer(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		} else {
 			message(x, n, c.Get("message"), out)
 		}
-		if stop := exchange.Ident(c.Get("finish_reason")); stop != "" {
-			if n == 0 || x.Stop == "" {
-				x.Stop = stop
+		if stop := c.Get("finish_reason"); stop.Is(jsonv.String) {
+			if n == 0 && x.Once("stop") || x.Stop == "" {
+				x.Stop = exchange.Ident(stop)
 			}
 			finish(x, n, out)
 		}
@@ -85,25 +92,33 @@ func answer(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 
 // pieces adds those of a chunk to the parts of the n-th answer.
 func pieces(x *exchange.Exchange, n int64, delta jsonv.Value, out *decoder.Output) {
-	for _, name := range [...]string{"reasoning_content", "reasoning"} {
-		if t := delta.Get(name); t.Is(jsonv.String) && !t.Text().IsZero() {
-			x.Add(out, part(x, n, "reasoning", msg.Reasoning), t.Text())
-			break
+	thought := delta.Get("reasoning_content")
+	if !thought.Is(jsonv.String) {
+		thought = delta.Get("reasoning")
+	}
+	if thought.Is(jsonv.String) {
+		think(x, n, thought.Text(), out)
+		delta.Get("reasoning").Equal(thought.PeekStr())
+		delta.Get("reasoning_details").MarkRead() // says it once more
+	}
+	switch content := delta.Get("content"); content.Kind() {
+	case jsonv.String:
+		say(x, n, content.Text(), out)
+	case jsonv.Array:
+		for p := range content.Elems() {
+			partOf(x, n, p, out)
 		}
 	}
-	for _, name := range [...]string{"content", "refusal"} {
-		if t := delta.Get(name); t.Is(jsonv.String) && !t.Text().IsZero() {
-			if p := x.Part(named(n, "reasoning")); p != nil {
-				x.Close(out, p) // it speaks: the thought is over
-			}
-			x.Add(out, part(x, n, "text", msg.Assistant), t.Text())
+	for _, t := range [...]jsonv.Value{delta.Get("refusal"), delta.Path("audio", "transcript")} {
+		if t.Is(jsonv.String) {
+			say(x, n, t.Text(), out)
 		}
 	}
 	if c := delta.Get("function_call"); c.Is(jsonv.Object) {
 		call(x, n, "function", c, out)
 	}
 	for c := range delta.Get("tool_calls").Elems() {
-		name := "call " + string(c.Get("index").Raw())
+		name := "call " + string(c.Get("index").Peek())
 		if c.Get("index").Kind() == jsonv.Missing {
 			name = "call " + exchange.Ident(c.Get("id"))
 		}
@@ -111,11 +126,49 @@ func pieces(x *exchange.Exchange, n int64, delta jsonv.Value, out *decoder.Outpu
 	}
 }
 
+// partOf adds a part of a content that is a list.
+func partOf(x *exchange.Exchange, n int64, p jsonv.Value, out *decoder.Output) {
+	switch typ := p.Get("type").Str(); {
+	case typ == "text" && p.Get("text").Is(jsonv.String):
+		say(x, n, p.Get("text").Text(), out)
+	case typ == "thinking" && p.Get("thinking").Is(jsonv.String):
+		think(x, n, p.Get("thinking").Text(), out)
+	case typ == "thinking" && p.Get("thinking").Is(jsonv.Array):
+		for t := range p.Get("thinking").Elems() {
+			if t.Get("text").Is(jsonv.String) {
+				think(x, n, t.Get("text").Text(), out)
+			} else {
+				x.Unknown(out, "content/thinking", t.Raw())
+			}
+		}
+	default:
+		x.Unknown(out, "content/"+typ, p.Raw())
+	}
+}
+
+func think(x *exchange.Exchange, n int64, t msg.Text, out *decoder.Output) {
+	if !t.IsZero() {
+		x.Add(out, part(x, n, "reasoning", msg.Reasoning), t)
+	}
+}
+
+func say(x *exchange.Exchange, n int64, t msg.Text, out *decoder.Output) {
+	if t.IsZero() {
+		return
+	}
+	if p := x.Part(named(n, "reasoning")); p != nil {
+		x.Close(out, p) // it speaks: the thought is over
+	}
+	x.Add(out, part(x, n, "text", msg.Assistant), t)
+}
+
 // call adds a piece of a call.
 func call(x *exchange.Exchange, n int64, name string, c jsonv.Value, out *decoder.Output) {
 	fn := c.Get("function")
-	if !fn.Exists() {
-		fn = c // function_call, as it was before there were tools
+	if !fn.Is(jsonv.Object) {
+		if fn = c.Get("custom"); !fn.Is(jsonv.Object) {
+			fn = c // function_call, as it was before there were tools
+		}
 	}
 	p := x.Part(named(n, name))
 	if p == nil {
@@ -127,15 +180,15 @@ func call(x *exchange.Exchange, n int64, name string, c jsonv.Value, out *decode
 			return
 		}
 	}
+	c.Get("id").Equal(p.CallID)
 	if p.Tool == "" {
 		p.Tool = exchange.Ident(fn.Get("name"))
-		if custom := c.Get("custom"); custom.Exists() {
-			p.Tool = exchange.Ident(custom.Get("name"))
-		}
+	} else {
+		fn.Get("name").Equal(p.Tool)
 	}
 	piece := fn.Get("arguments")
 	if !piece.Exists() {
-		piece = c.Path("custom", "input")
+		piece = fn.Get("input")
 	}
 	x.Add(out, p, piece.Text())
 }
@@ -165,11 +218,6 @@ func finish(x *exchange.Exchange, n int64, out *decoder.Output) {
 // message gives an answer that is whole.
 func message(x *exchange.Exchange, n int64, m jsonv.Value, out *decoder.Output) {
 	pieces(x, n, m, out)
-	if audio := m.Get("audio"); audio.Is(jsonv.Object) {
-		if t := audio.Get("transcript"); !t.Text().IsZero() {
-			x.Add(out, part(x, n, "text", msg.Assistant), t.Text())
-		}
-	}
 	finish(x, n, out)
 }
 

@@ -12,22 +12,26 @@ import (
 // request decodes what is sent to the model.
 func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	if !v.Get("messages").Is(jsonv.Array) {
-		x.PassOver()
+		x.PassOver(v)
 		return
 	}
 	var items []exchange.Item
 	for m := range v.Get("messages").Elems() {
-		it := exchange.Item{Who: exchange.Prompt}
-		it.Text, it.Attachments = content(m.Get("content"))
-		switch m.Get("role").Str() {
-		case "assistant":
-			it = exchange.Item{Who: exchange.Model}
-		case "system", "developer":
+		it := exchange.Item{From: m}
+		switch role := m.Get("role"); {
+		case role.Equal("assistant"):
+			it.Who = exchange.Model
+		case role.Equal("function"), !m.Is(jsonv.Object): // before there were tools a call had no id but its function's name
+			it.Who = exchange.Other
+		case role.In("system", "developer"):
 			it.Who = exchange.Instructions
-		case "tool":
+			it.Text, it.Attachments = content(m.Get("content"))
+		case role.Equal("tool"):
 			it.Who, it.CallID = exchange.Result, exchange.Ident(m.Get("tool_call_id"))
-		case "function": // before there were tools a call had no id but its function's name
-			continue
+			it.Text, it.Attachments = content(m.Get("content"))
+		default:
+			it.Who = exchange.Prompt
+			it.Text, it.Attachments = content(m.Get("content"))
 		}
 		items = append(items, it)
 	}

@@ -18,20 +18,25 @@
 package openairesponses
 
 import (
+	_ "embed"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/exchange"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
+
+//go:embed testdata/leaves-out.json
+var leavesOut []byte
 
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
 		Name: "openai-responses", Revision: 3, Provider: "openai",
 		Summary: "OpenAI Responses API: requests, event streams and whole responses.",
-		Request: request, Event: event,
+		Request: request, Event: event, Rest: unknown.NewKeeper(leavesOut),
 	}.Factory()
 }
 
@@ -43,7 +48,7 @@ func event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	typ := v.Get("type").Str()
 	switch typ {
 	case "response.created", "response.in_progress", "response.queued":
-		begin(x, v.Get("response"))
+		begin(x, v.Get("response"), out)
 		return
 	case "response.completed", "response.incomplete", "response.failed":
 		whole(x, v.Get("response"), out)
@@ -66,17 +71,30 @@ func event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		open(x, v.Get("item"), out)
 	case typ == "response.output_item.done":
 		give(x, v.Get("item"), out)
-	case strings.HasSuffix(typ, ".delta"):
-		delta(x, typ, v, out)
-	case strings.HasPrefix(typ, "response."):
-		// Ends of pieces, and what a tool of the provider is doing: the item says it whole.
+	case strings.HasPrefix(typ, "response.") && (delta(x, typ, v, out) || echo(v, typ)):
 	default:
 		x.Unknown(out, typ, v.Raw())
 	}
 }
 
-func begin(x *exchange.Exchange, r jsonv.Value) {
-	x.Begin(exchange.Ident(r.Get("id")), exchange.Ident(r.Get("model")))
+func begin(x *exchange.Exchange, r jsonv.Value, out *decoder.Output) {
+	x.Answer(out, r.Get("id"), r.Get("model"))
+}
+
+// echoes are events of which the item that they name has everything: ends of pieces, and
+// what a tool of the provider is doing.
+func echo(v jsonv.Value, typ string) bool {
+	switch stem, end := typ[:strings.LastIndexByte(typ, '.')], typ[strings.LastIndexByte(typ, '.')+1:]; {
+	case end == "done", stem == "response.content_part", stem == "response.reasoning_summary_part", stem == "response.output_text.annotation":
+	case strings.HasSuffix(stem, "_call"), strings.HasPrefix(stem, "response.mcp_"):
+	case strings.HasPrefix(stem, "response.code_interpreter_"), strings.HasPrefix(stem, "response.mcp_call"):
+	default:
+		return false
+	}
+	for _, name := range [...]string{"item_id", "text", "refusal", "arguments", "input", "code", "delta", "part", "annotation", "partial_image_b64"} {
+		v.Get(name).MarkRead()
+	}
+	return true
 }
 
 // open begins an item of which pieces will come.
@@ -86,41 +104,48 @@ func open(x *exchange.Exchange, item jsonv.Value, out *decoder.Output) {
 	if name == "" || x.Part(name) != nil {
 		return
 	}
-	switch item.Get("type").Str() {
-	case "message":
+	switch typ := item.Get("type"); {
+	case typ.Equal("message"):
 		x.Open(name, msg.Assistant, "")
-	case "reasoning":
+	case typ.Equal("reasoning"):
 		x.Open(name, msg.Reasoning, "")
-	case "function_call", "custom_tool_call":
+	case typ.In("function_call", "custom_tool_call"):
 		if p := x.Open(name, msg.ToolCall, exchange.Ident(item.Get("call_id"))); p != nil {
 			p.Tool = exchange.Ident(item.Get("name"))
 		}
 	}
 }
 
-func delta(x *exchange.Exchange, typ string, v jsonv.Value, out *decoder.Output) {
+// delta adds a piece to its item. It reports whether there is such a one.
+func delta(x *exchange.Exchange, typ string, v jsonv.Value, out *decoder.Output) bool {
 	switch typ {
 	case "response.output_text.delta", "response.refusal.delta", "response.reasoning_summary_text.delta", "response.reasoning_text.delta",
 		"response.function_call_arguments.delta", "response.custom_tool_call_input.delta":
-		x.Add(out, x.Part(exchange.Ident(v.Get("item_id"))), v.Get("delta").Text())
+	default:
+		return false
 	}
+	p := x.Part(exchange.Ident(v.Get("item_id")))
+	if p != nil {
+		x.Add(out, p, v.Get("delta").Text())
+	}
+	return p != nil
 }
 
 // whole ends a response: it has all items, and what they took.
 func whole(x *exchange.Exchange, r jsonv.Value, out *decoder.Output) {
-	begin(x, r)
+	begin(x, r, out)
 	for item := range r.Get("output").Elems() {
 		give(x, item, out)
 	}
-	switch status := exchange.Ident(r.Get("status")); status {
-	case "queued", "in_progress": // an answer that is still to be asked for
+	switch status := r.Get("status"); {
+	case status.In("queued", "in_progress"): // an answer that is still to be asked for
 		return
-	case "failed":
+	case status.Equal("failed"):
 		fail(x, r, out)
-	case "incomplete":
+	case status.Equal("incomplete"):
 		x.Stop = exchange.Ident(r.Path("incomplete_details", "reason"))
 	default:
-		x.Stop = status
+		x.Stop = exchange.Ident(status)
 	}
 	usage(x, r.Get("usage"))
 	x.End(out, x.Waits)

@@ -16,9 +16,10 @@ func give(x *exchange.Exchange, item jsonv.Value, out *decoder.Output) {
 		id = exchange.Ident(item.Get("call_id"))
 	}
 	if id == "" {
-		id = msg.HashKey(string(item.Raw()))
+		id = msg.HashKey(string(item.Peek()))
 	}
 	if !x.Once(id) {
+		item.MarkRead()
 		return
 	}
 	x.First(out)
@@ -60,18 +61,19 @@ func say(x *exchange.Exchange, id string, kind msg.Kind, callID string, t msg.Te
 
 // call gives a call.
 func call(x *exchange.Exchange, id string, item jsonv.Value, tool string, arguments jsonv.Value, out *decoder.Output) {
-	callID := exchange.Ident(item.Get("call_id"))
-	if callID == "" {
-		callID = id
-	}
 	p := x.Part(id)
 	if p == nil {
+		callID := exchange.Ident(item.Get("call_id"))
+		if callID == "" {
+			callID = id
+		}
 		if p = x.Open(id, msg.ToolCall, callID); p == nil {
 			return
 		}
 	}
+	item.Get("call_id").Equal(p.CallID)
 	p.Tool, p.Server = tool, exchange.Ident(item.Get("server_label"))
-	say(x, id, msg.ToolCall, callID, arguments.Text(), out)
+	say(x, id, msg.ToolCall, p.CallID, arguments.Text(), out)
 }
 
 // ran gives a call that the provider has run, and its result.
@@ -84,6 +86,9 @@ func ran(x *exchange.Exchange, id string, item jsonv.Value, tool string, out *de
 	m.Role, m.Tool.CallID, m.Tool.Name, m.ParentKey = msg.RoleTool, id, tool, "call:"+id
 	m.Tool.Server = exchange.Ident(item.Get("server_label"))
 	m.Content = first(item, "output", "results", "outputs").Text()
+	if picture := item.Get("result"); picture.Is(jsonv.String) {
+		m.Attachments = append(m.Attachments, exchange.Base64(picture, ""))
+	}
 	if fault := item.Get("error"); fault.Exists() || item.Get("status").Equal("failed") {
 		m.IsError, m.Tool.ErrorType = true, "tool_error"
 		if m.Content.IsZero() {

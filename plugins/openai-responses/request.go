@@ -3,6 +3,7 @@ package openairesponses
 import (
 	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
@@ -14,18 +15,20 @@ import (
 func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	input := v.Get("input")
 	if !input.Exists() {
-		x.PassOver()
+		x.PassOver(v)
 		return
 	}
 	var items []exchange.Item
 	if t := v.Get("instructions").Text(); !t.IsZero() {
-		items = append(items, exchange.Item{Who: exchange.Instructions, Text: t})
+		items = append(items, exchange.Item{Who: exchange.Instructions, Text: t, From: v.Get("instructions")})
 	}
 	if input.Is(jsonv.String) {
 		items = append(items, exchange.Item{Who: exchange.Prompt, Text: input.Text()})
 	}
 	for it := range input.Elems() {
-		items = append(items, said(it))
+		item := said(it)
+		item.From = it
+		items = append(items, item)
 	}
 	ask := exchange.Ask{Model: exchange.Ident(v.Get("model")), Items: items}
 	ask.Session, ask.From = session(v)
@@ -48,29 +51,35 @@ func params(ask *exchange.Ask, v jsonv.Value) {
 
 // said is one item of the input.
 func said(v jsonv.Value) (it exchange.Item) {
-	typ, role := v.Get("type").Str(), v.Get("role").Str()
+	typ, role := v.Get("type").PeekStr(), v.Get("role")
 	switch {
-	case typ == "message" || typ == "" && role != "":
-		it.Text, it.Attachments = content(v.Get("content"))
-		switch role {
-		case "assistant":
+	case typ == "message" || typ == "" && role.Exists():
+		if role.Equal("assistant") {
 			return exchange.Item{Who: exchange.Model}
-		case "system", "developer":
+		}
+		it.Text, it.Attachments = content(v.Get("content"))
+		switch {
+		case role.In("system", "developer"):
 			it.Who = exchange.Instructions
 		default:
 			it.Who = exchange.Prompt
 		}
 	case output(typ):
+		v.Get("type").MarkRead()
 		it.Who, it.CallID = exchange.Result, exchange.Ident(v.Get("call_id"))
 		it.Text, it.Attachments = content(v.Get("output"))
-		it.Failed = v.Get("status").Equal("failed") || v.Get("status").Equal("incomplete")
+		it.Failed = v.Get("status").In("failed", "incomplete")
+	case typ == "reasoning", typ == "item_reference", typ == "compaction", strings.HasSuffix(typ, "_call"):
+		it.Who = exchange.Model
+	default:
+		it.Who = exchange.Other
 	}
-	return it // reasoning, calls and references are the model's
+	return it
 }
 
 func output(typ string) bool {
 	const end = "_output"
-	return len(typ) > len(end) && typ[len(typ)-len(end):] == end
+	return len(typ) > len(end) && strings.HasSuffix(typ, end)
 }
 
 var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)
@@ -89,8 +98,8 @@ func session(v jsonv.Value) (id, from string) {
 			return id, ""
 		}
 	}
-	if id := exchange.Ident(v.Get("prompt_cache_key")); uuid.MatchString(id) {
-		return id, "prompt_cache_key"
+	if id := v.Get("prompt_cache_key"); uuid.MatchString(id.PeekStr()) {
+		return exchange.Ident(id), "prompt_cache_key"
 	}
 	if id := exchange.Ident(v.Get("previous_response_id")); id != "" {
 		return id, "previous_response_id"

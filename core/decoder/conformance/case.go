@@ -12,6 +12,7 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/frame/fixture"
+	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
 // Case is a recorded stream and what it must give.
@@ -52,6 +53,23 @@ func Load(dir fs.FS) ([]Case, error) {
 		return nil, errors.New("cases: there are none")
 	}
 	return cases, nil
+}
+
+// LeavesOut reads what the decoder leaves out on purpose: the file leaves-out.json beside
+// the cases; nil when there is none.
+func LeavesOut(dir fs.FS) (*unknown.List, error) {
+	b, err := fs.ReadFile(dir, "leaves-out.json")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cases: %w", err)
+	}
+	l, err := unknown.Parse(b)
+	if err != nil {
+		return nil, fmt.Errorf("cases: leaves-out.json: %w", err)
+	}
+	return &l, nil
 }
 
 var (

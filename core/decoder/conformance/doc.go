@@ -21,6 +21,16 @@
 //	C11 lifecycle      Flush changes nothing; decoders share nothing              D1 D10
 //	C12 determinism    the same frames give the same bytes at another time        D4 D5
 //	C13 memory         ten thousand exchanges leave no more behind than five      D11
+//	C14 lossless       each text comes out again, or is left out by name          D7
+//
+// C14 looks for each string of 16 characters of the input in the messages (texts,
+// attributes, names, ids), and for marks that it puts in the place of each value: a
+// string, an object, a list, and a new member. What is neither there nor in a bad frame
+// is named, by its path and with the reason, in leaves-out.json beside the cases: a list
+// of unknown.LeftOut. A word or a time that the decoder has understood need not be there:
+// then another one in its place would be. Text that a decoder took apart is looked for
+// by its lines and tags; JSON and Base64 in a string, by what is in it; bytes, by their
+// hash. It is skipped for a decoder that has no leaves-out.json.
 //
 // A result says which rule is broken. A check that cannot be made is reported as
 // skipped, with the reason, and not as passed.

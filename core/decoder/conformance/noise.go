@@ -7,6 +7,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
 // noise is C9. The peer may be newer than the decoder: events of unknown types
@@ -104,16 +105,19 @@ func noisyFields(ctx context.Context, r *runner) error {
 }
 
 // withoutNoise leaves out what an unknown field may show in: raw frames and their
-// keys, and attributes of its name.
+// keys, attributes of its name, and what keeps unknown fields (package unknown).
 func withoutNoise(r *run) []item {
 	var out []msg.Message
 	for _, m := range r.foldedMessages() {
-		if m.Kind == msg.Unknown {
+		switch {
+		case m.Kind == msg.Unknown && m.Attr("type") == unknown.Attr && strings.Contains(m.Content.String(), extra):
+			continue
+		case m.Kind == msg.Unknown:
 			m.Key, m.Content = "", msg.Text{}
 		}
 		var attrs []msg.Attr
 		for _, a := range m.Attrs {
-			if !strings.Contains(a.Key, extra) {
+			if !strings.Contains(a.Key, extra) && a.Key != unknown.Attr {
 				attrs = append(attrs, a)
 			}
 		}

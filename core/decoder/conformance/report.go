@@ -23,13 +23,17 @@ func Test(ctx context.Context, dir fs.FS, seed uint64, only []string, path strin
 	if err != nil {
 		return nil, err
 	}
+	leaves, err := LeavesOut(dir)
+	if err != nil {
+		return nil, err
+	}
 	e, err := NewExec(ctx, path, args...)
 	if err != nil {
 		return nil, err
 	}
 	defer e.Close()
 	var results []Result
-	s := Suite{Subject: e, Cases: cases, Seed: seed, Checks: only}
+	s := Suite{Subject: e, Cases: cases, LeavesOut: leaves, Seed: seed, Checks: only}
 	s.Run(ctx, func(r Result) { results = append(results, r) })
 	return results, ctx.Err()
 }

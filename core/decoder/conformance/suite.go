@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
 // Suite is a subject and the cases to test it with.
@@ -16,6 +18,9 @@ type Suite struct {
 	// Twins are the same decoder reached in other ways; C8 compares with them.
 	Twins []Subject
 	Cases []Case
+	// LeavesOut is what the decoder leaves out on purpose, for C14; nil when it does not
+	// say.
+	LeavesOut *unknown.List
 	// Seed decides every random choice. The same seed makes the same choices.
 	Seed uint64
 	// Checks names the checks to make ("C5"); all when empty.
@@ -101,6 +106,7 @@ func checks() []check {
 		{name: "C11", title: "lifecycle", rules: "D1 D10", each: lifecycle, first: true},
 		{name: "C12", title: "determinism", rules: "D4 D5", each: determinism, first: true},
 		{name: "C13", title: "memory", rules: "D11", once: memory},
+		{name: "C14", title: "lossless", rules: "D7", each: lossless},
 	}
 }
 

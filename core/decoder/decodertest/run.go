@@ -23,6 +23,7 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder/conformance"
 	"github.com/earshot-dev/earshot/core/internal/wire"
 	"github.com/earshot-dev/earshot/core/sdk"
+	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
 const dir = "testdata"
@@ -49,6 +50,11 @@ func Run(t *testing.T, f decoder.Factory) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	leaves, err := conformance.LeavesOut(os.DirFS(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	named(t, leaves)
 	ctx := t.Context()
 	local := conformance.NewLocal(f)
 	if *update {
@@ -69,11 +75,27 @@ func Run(t *testing.T, f decoder.Factory) {
 	if *checks != "" {
 		only = strings.Split(*checks, ",")
 	}
-	run(ctx, t, &conformance.Suite{Subject: local, Twins: []conformance.Subject{remote, process}, Cases: cases, Seed: *seed, Checks: only})
-	// What a decoder leaves behind in memory is the same behind gRPC.
-	only = slices.DeleteFunc(only, func(c string) bool { return c == "C13" })
+	run(ctx, t, &conformance.Suite{Subject: local, Twins: []conformance.Subject{remote, process}, Cases: cases, LeavesOut: leaves, Seed: *seed, Checks: only})
+	// What a decoder leaves behind in memory, and what it leaves out, is the same behind gRPC.
+	only = slices.DeleteFunc(only, func(c string) bool { return c == "C13" || c == "C14" })
 	if len(only) > 0 {
 		run(ctx, t, &conformance.Suite{Subject: remote, Cases: cases, Seed: *seed, Checks: only})
+	}
+}
+
+// named checks that the decoder's README names what the decoder leaves out.
+func named(t *testing.T, leaves *unknown.List) {
+	if leaves == nil || len(leaves.Entries) == 0 {
+		return
+	}
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Error(err)
+	}
+	for _, e := range leaves.Entries {
+		if !strings.Contains(string(readme), "`"+e.Path+"`") {
+			t.Errorf("README.md does not name `%s`, which %s/leaves-out.json leaves out", e.Path, dir)
+		}
 	}
 }
 

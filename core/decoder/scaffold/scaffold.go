@@ -37,7 +37,7 @@ type Settings struct {
 // Write writes the folder Name into dir and returns the paths of the files. It
 // fails when the folder is there.
 //
-//	NAME/go.mod main.go decoder.go decoder_test.go README.md testdata/hello/{in,want}.jsonl
+//	NAME/go.mod main.go decoder.go decoder_test.go README.md testdata/{leaves-out.json,hello/{in,want}.jsonl}
 //
 // What is left to do is `go mod tidy`, and then the work.
 func Write(dir string, s Settings) ([]string, error) {

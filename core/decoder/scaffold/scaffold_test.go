@@ -21,7 +21,7 @@ func TestTheScaffoldPassesTheSuite(t *testing.T) {
 		t.Fatal(err)
 	}
 	root := filepath.Join(dir, "my-format")
-	if len(written) != 7 {
+	if len(written) != 8 {
 		t.Errorf("wrote %q", written)
 	}
 	attach(t, root)

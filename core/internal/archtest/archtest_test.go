@@ -20,7 +20,7 @@ const module = "github.com/earshot-dev/earshot/"
 // rooms are the parts of the house, the most specific first.
 var rooms = []string{
 	"core/msg", "core/frame", "core/decoder/conformance", "core/decoder/decodertest", "core/decoder/scaffold", "core/decoder",
-	"core/proto", "core/sdk/jsonv", "core/sdk/when", "core/sdk/exchange", "core/sdk/spawn", "core/sdk", "core/export/exporttest", "core/export", "core/config", "core/semconv", "core/blame", "core/price", "core/inspect", "core/ui", "core/replay", "core/loopback", "core/app",
+	"core/proto", "core/sdk/jsonv", "core/sdk/when", "core/sdk/exchange", "core/sdk/spawn", "core/sdk/unknown", "core/sdk", "core/export/exporttest", "core/export", "core/config", "core/semconv", "core/blame", "core/price", "core/inspect", "core/ui", "core/replay", "core/loopback", "core/app",
 	"core/internal/wire", "core/internal/host", "core/internal/source", "core/internal/assemble", "core/internal/detect", "core/internal/checkpoint",
 	"core/internal/journal", "core/internal/redact", "core/internal/deadletter", "core/internal/delivery", "core/internal/pipeline", "core/internal/spool", "core/internal/store", "core/internal/telemetry", "core/internal/meter", "core/internal/peek",
 	"exporters/clickhouse", "exporters/otel", "plugins", "dashboards", "cmd/earshot-store", "cmd/earshot", "bench",
@@ -35,11 +35,12 @@ var may = map[string][]string{
 	"core/proto":               {},
 	"core/sdk/jsonv":           {"core/msg"},
 	"core/sdk/when":            {"core/msg", "core/sdk/jsonv"},
-	"core/sdk/exchange":        {"core/msg", "core/frame", "core/decoder", "core/sdk/jsonv"},
+	"core/sdk/unknown":         {"core/msg", "core/decoder", "core/sdk/jsonv"},
+	"core/sdk/exchange":        {"core/msg", "core/frame", "core/decoder", "core/sdk/jsonv", "core/sdk/unknown"},
 	"core/sdk/spawn":           {"core/msg", "core/sdk/jsonv"},
 	"core/sdk":                 {"core/msg", "core/frame", "core/decoder", "core/proto", "core/internal/wire"},
-	"core/decoder/conformance": {"core/msg", "core/frame", "core/decoder", "core/proto", "core/sdk", "core/sdk/jsonv", "core/sdk/when", "core/internal/wire", "core/internal/host"},
-	"core/decoder/decodertest": {"core/msg", "core/frame", "core/decoder", "core/decoder/conformance", "core/sdk", "core/internal/wire"},
+	"core/decoder/conformance": {"core/msg", "core/frame", "core/decoder", "core/proto", "core/sdk", "core/sdk/jsonv", "core/sdk/unknown", "core/sdk/when", "core/internal/wire", "core/internal/host"},
+	"core/decoder/decodertest": {"core/msg", "core/frame", "core/decoder", "core/decoder/conformance", "core/sdk", "core/sdk/unknown", "core/internal/wire"},
 	"core/decoder/scaffold":    {"core/decoder/conformance"},
 	"core/export":              {"core/msg"},
 	"core/export/exporttest":   {"core/msg", "core/export"},
@@ -76,7 +77,7 @@ var may = map[string][]string{
 	},
 	"exporters/clickhouse": {"core/msg", "core/export", "core/semconv", "core/price"},
 	"exporters/otel":       {"core/msg", "core/export", "core/semconv"},
-	"plugins":              {"core/msg", "core/frame", "core/decoder", "core/sdk", "core/sdk/exchange", "core/sdk/jsonv", "core/sdk/spawn", "core/sdk/when"},
+	"plugins":              {"core/msg", "core/frame", "core/decoder", "core/sdk", "core/sdk/exchange", "core/sdk/jsonv", "core/sdk/spawn", "core/sdk/unknown", "core/sdk/when"},
 	"dashboards":           {},
 	"cmd/earshot-store":    {},
 	"cmd/earshot": {

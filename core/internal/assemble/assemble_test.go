@@ -205,6 +205,35 @@ func TestTurnWithParallelTools(t *testing.T) {
 		`)
 }
 
+// TestCallsOfNoResponse: a call of which the protocol tells neither a response nor a
+// model is a part of the response that is open, and makes none up.
+func TestCallsOfNoResponse(t *testing.T) {
+	w := newWorld(t)
+	w.apply(user("a", 0), called("a", "c", "Read", 2), result("a", "c", 3), said("a", "", 5), called("a", "d", "Read", 6), result("a", "d", 7),
+		msg.Message{Kind: msg.Stop, Run: "a", Time: 8, Signal: msg.RunEnd})
+	w.want(`
+		run a 0-8
+		  tool Read 2-3
+		  chat - 3-6
+		  tool Read 6-7
+		`)
+}
+
+// TestTokensBeforeTheResponse: the parts of a response whose tokens were told before
+// them are of the same span, which keeps them.
+func TestTokensBeforeTheResponse(t *testing.T) {
+	w := newWorld(t)
+	w.apply(user("a", 0), used("r1", 2, 7, 0, 3), in("r1", called("a", "c", "Read", 3)))
+	w.restart()
+	w.apply(result("a", "c", 4), used("r2", 6, 9, 0, 1), said("a", "r2", 7), stop("a", 8))
+	w.want(`
+		run a 0-8 tokens=20
+		  chat r1 0-3 tokens=10
+		  tool Read 3-4
+		  chat r2 4-7 tokens=10
+		`)
+}
+
 // TestWhatNoModelMade: a workflow's own text, a step that a pipeline hands on and a
 // tool of the framework are no response of a model, and make no span of one.
 func TestWhatNoModelMade(t *testing.T) {
@@ -292,13 +321,11 @@ func TestNestedDelegation(t *testing.T) {
 	w.a.Finish()
 	w.want(`
 		run a 0-12 idle
-		  chat - 0-1
 		  delegation Task 1-10
 		    run x 2-8
 		      chat rx 2-4
 		      delegation Task 4-8
 		        run z 5-7
-		          chat - 5-6
 		          tool Bash 6-7
 		  delegation Task 1-9
 		    run y 2-4
@@ -381,7 +408,6 @@ func TestReplayCountsOnce(t *testing.T) {
 	want := `
 		run a 0-5 idle tokens=17
 		  chat r1 0-2 tokens=10
-		  chat - 2-3
 		  tool Read 3-4
 		  chat r2 4-5 tokens=7
 		`
@@ -416,9 +442,7 @@ func TestEndings(t *testing.T) {
 		user("b", 7), called("b", "c3", "Late", 8), msg.Message{Kind: msg.Error, Run: "b", Time: 9, IsError: true, Tool: msg.Tool{ErrorType: "overloaded"}})
 	w.want(`
 		run a 0-6 cancelled:interrupted
-		  chat - 0-1
 		  tool Bash 1-3 error:tool_error
-		  chat - 3-4
 		  tool Sleep 4-6 idle cancelled:no_result
 		`)
 	if len(w.open) != 2 {
@@ -428,12 +452,9 @@ func TestEndings(t *testing.T) {
 	w.a.Finish()
 	w.want(`
 		run a 0-6 cancelled:interrupted
-		  chat - 0-1
 		  tool Bash 1-3 error:tool_error
-		  chat - 3-4
 		  tool Sleep 4-12
 		run b 7-9 idle error:overloaded
-		  chat - 7-8 idle
 		  tool Late 8-9 idle cancelled:no_result
 		`)
 	if len(w.open) != 0 {
@@ -484,8 +505,7 @@ func TestBackgroundDelegation(t *testing.T) {
 	w.a.Finish()
 	w.want(`
 		run a 0-8
-		  chat - 0-1
-		  chat r 1-2
+		  chat r 0-2
 		  delegation Task 1-8
 		run b 5-6 idle
 		  chat r2 5-6 idle
@@ -513,7 +533,6 @@ func TestSilence(t *testing.T) {
 	w.idle(time.Unix(0, t0).Add(7*time.Hour), 0)
 	w.want(`
 		run a 0-1 idle
-		  chat - 0-1 idle
 		  tool Sleep 1-1 idle cancelled:no_result
 		`)
 }

@@ -41,7 +41,6 @@ func TestOpenSessionsAreNotHeld(t *testing.T) {
 	at := func(d time.Duration) time.Time { return time.Unix(0, t0).Add(d) }
 	const ended = `
 		run a 0-1 idle
-		  chat - 0-1 idle
 		  tool Sleep 1-1 idle cancelled:no_result
 		`
 	asleep := func(t *testing.T) *world {
@@ -62,7 +61,6 @@ func TestOpenSessionsAreNotHeld(t *testing.T) {
 		w.a.Finish()
 		w.want(`
 		run a 0-300 idle
-		  chat - 0-1
 		  tool Sleep 1-300
 		`)
 	})
@@ -160,7 +158,6 @@ func TestSilenceCountsFromTheSender(t *testing.T) {
 		}
 		w.want(`
 		run a 0-1 idle
-		  chat - 0-1 idle
 		  tool Sleep 1-1 idle cancelled:no_result
 		`)
 		if w.a.Ended() || len(w.open) > 0 {

@@ -141,7 +141,7 @@ func TestLinkAfterTheEnd(t *testing.T) {
 				}
 			}
 		}
-		if len(all) != 12 || len(want) != 5 {
+		if len(all) != 12 || len(want) != 4 {
 			t.Errorf("%d orders, %d rows", len(all), len(want))
 		}
 	}

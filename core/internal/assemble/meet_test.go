@@ -164,7 +164,7 @@ func TestSpawnAcrossSessions(t *testing.T) {
 				}
 			}
 		}
-		if len(want) != 8 {
+		if len(want) != 7 {
 			t.Errorf("%s: %d rows", name, len(want))
 		}
 	}
@@ -348,7 +348,7 @@ func TestSpawnWhoseStreamIsGone(t *testing.T) {
 			}
 		}
 	}
-	if len(rows) != 5 {
+	if len(rows) != 4 {
 		t.Errorf("%d rows", len(rows))
 	}
 }

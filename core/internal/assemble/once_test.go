@@ -40,7 +40,7 @@ func TestSpansAreGivenOnce(t *testing.T) {
 			w.apply(user("a", 0), called("a", "c", "Read", 1))
 			idle(w)
 			w.apply(result("a", "c", 900), stop("a", 901))
-		}, []string{"chat a", "run a", "tool Read"}},
+		}, []string{"run a", "tool Read"}},
 		"more of a response that was complete": {func(w *world) {
 			w.apply(user("a", 0), said("a", "r1", 1), tokens("a", "r1", 2, 5), said("a", "r1", 3), stop("a", 4))
 		}, []string{"chat r1"}},

@@ -211,6 +211,8 @@ type chatStart struct {
 
 	Asked   string     `json:"asked,omitempty"` // as chat has them
 	Request []msg.Attr `json:"request,omitempty"`
+	// Usage is what was told of it, for parts that come later.
+	Usage msg.Tokens `json:"usage,omitzero"`
 }
 
 // endedBy says why a run is over; higher reasons stand against lower ones.

@@ -23,9 +23,15 @@ func (g *group) input(out Emitter, r *run, t int64) {
 }
 
 // byModel reports whether a model made what the message says. What a workflow says
-// of itself and what the framework calls name neither a model nor a response.
+// of itself and what the framework calls name neither a model nor a response. Nor does a
+// call of which the protocol tells no response: it is a part of the one that is open, if
+// there is one, and does not make one up.
 func (r *run) byModel(m *msg.Message) bool {
-	return m.Model != "" || m.ResponseID != "" || r.Agent.Kind != msg.KindWorkflow && !m.Tool.Internal
+	if m.Model != "" || m.ResponseID != "" {
+		return true
+	}
+	called := m.Kind == msg.ToolCall || m.Kind == msg.Delegation
+	return r.Agent.Kind != msg.KindWorkflow && !m.Tool.Internal && (!called || r.Chat != nil)
 }
 
 // output adds a part to the response that the message belongs to.
@@ -59,7 +65,7 @@ func (r *run) startChat(m *msg.Message) *chat {
 	at := slices.IndexFunc(r.Chats, func(known chatStart) bool { return known.ID == id })
 	if at >= 0 {
 		known := &r.Chats[at]
-		c.Start, c.FirstToken, c.Nth, c.Asked, c.Request = known.Start, known.FirstToken, known.Nth, known.Asked, known.Request
+		c.Start, c.FirstToken, c.Nth, c.Asked, c.Request, c.Usage = known.Start, known.FirstToken, known.Nth, known.Asked, known.Request, known.Usage
 	} else {
 		c.Nth = r.responds()
 		if len(r.Chats) >= maxChats {
@@ -130,6 +136,7 @@ func (g *group) usage(out Emitter, r *run, m *msg.Message) msg.SpanID {
 	c.Usage = m.Usage
 	span := g.span(msg.SpanChat, c.ID)
 	if m.Complete > msg.Partial {
+		r.counts(c)
 		g.giveChat(out, r, msg.SpanClosed)
 		g.measure(out, r, c, m.Usage)
 		r.Chat = nil
@@ -142,6 +149,15 @@ func (g *group) usage(out Emitter, r *run, m *msg.Message) msg.SpanID {
 func (r *run) seen(id uint64) bool {
 	_, ok := slices.BinarySearch(r.Seen, id)
 	return ok
+}
+
+// counts remembers the tokens of a response: parts of it may still come.
+func (r *run) counts(c *chat) {
+	for i := range r.Chats {
+		if r.Chats[i].ID == c.ID {
+			r.Chats[i].Usage = c.Usage
+		}
+	}
 }
 
 // count adds a usage message's tokens to the run's. A later version of one that

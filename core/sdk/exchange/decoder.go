@@ -10,6 +10,7 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
 // API is a provider's own: how its requests and responses are written.
@@ -26,6 +27,8 @@ type API struct {
 	Whole func(x *Exchange, v jsonv.Value, out *decoder.Output)
 	// Done is what [DONE] means; nil: nothing.
 	Done func(x *Exchange, out *decoder.Output)
+	// Rest keeps what none of them has read.
+	Rest *unknown.Keeper
 }
 
 // Factory makes decoders of the API's format.
@@ -106,8 +109,11 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 		return nil
 	}
 	v, ok := d.parse(f.Data, out)
+	if !ok {
+		return nil
+	}
+	before := len(out.Messages)
 	switch {
-	case !ok:
 	case f.Kind == frame.Request:
 		d.api.Request(&d.x, v, out)
 	case f.Kind == frame.Body && d.api.Whole != nil:
@@ -115,6 +121,7 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 	default:
 		d.api.Event(&d.x, v, out)
 	}
+	d.api.Rest.Keep(&d.doc, out, before, func(m *msg.Message) { d.x.of(m) })
 	return nil
 }
 

@@ -25,6 +25,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
 const (
@@ -90,13 +91,26 @@ func (e *Exchange) Begin(id, model string) {
 	if e.Over { // another one of the same stream, which had no request
 		*e = e.fresh()
 	}
-	e.ID, e.Given, e.Waits = id, nil, false
+	e.ID, e.Given, e.Waits, e.Begun = id, nil, false, false
 	if model != "" {
 		e.Model = model
 	}
 	if e.Session == "" {
 		e.Session, e.Run = id, id
 	}
+}
+
+// Answer is Begin with the values of a response, of which every event may repeat them.
+func (e *Exchange) Answer(out *decoder.Output, id, model jsonv.Value) {
+	if e.ID != "" && id.Equal(e.ID) {
+		model.Equal(e.Model)
+		return
+	}
+	if e.ID != "" && !e.Begun && !e.Over { // nothing came of the response before
+		m := e.status(out, "begun:"+e.ID, "response_begun")
+		m.Model, m.Provider, m.ResponseID = e.Model, e.Provider, e.ID
+	}
+	e.Begin(Ident(id), Ident(model))
 }
 
 // Once reports whether a part is told for the first time.
@@ -190,7 +204,13 @@ func (p *Part) empty() bool { return len(p.Text) == 0 && p.Kind != msg.ToolCall 
 
 // give adds a message of a part; one without a text is none.
 func (e *Exchange) give(out *decoder.Output, p *Part, c msg.Completeness, parent string) {
-	if p.empty() || p.Kind == msg.ToolCall && (p.Tool == "" || p.CallID == "") {
+	if p.empty() {
+		return
+	}
+	if p.Kind == msg.ToolCall && (p.Tool == "" || p.CallID == "") {
+		m := e.unknown(out, "tool_call", []byte(string(p.Text)))
+		m.Key = "unknown:" + msg.HashKey(e.ID, p.Name) // its pieces are still coming
+		m.Tool.CallID, m.Tool.Name, m.Complete = p.CallID, p.Tool, c
 		return
 	}
 	m := e.Message(out, p.Kind, p.Key)
@@ -249,7 +269,7 @@ func (e *Exchange) Fail(out *decoder.Output, typ string, text msg.Text) {
 	m := e.Message(out, msg.Error, "error:"+msg.HashKey(e.ID, e.Run, typ, text.String()))
 	m.Role, m.IsError, m.Content, m.Tool.ErrorType = msg.RoleAssistant, true, text, typ
 	m.Model, m.Provider, m.ResponseID, m.Signal = e.Model, e.Provider, e.ID, msg.Retry
-	e.Stop = "error"
+	e.Stop = cmp.Or(e.Stop, "error")
 }
 
 // Flush gives what is open, as it is so far.
@@ -265,6 +285,11 @@ func (e *Exchange) Flush(out *decoder.Output) {
 		}
 	}
 	e.usage(out, msg.Partial)
+	if e.Stop != "" && e.Stop != "error" { // the response says that it is over, and its stream does not
+		m := e.status(out, "end:"+e.ID, "response_end")
+		m.Kind, m.Complete = msg.Stop, msg.Partial
+		m.Model, m.Provider, m.ResponseID, m.FinishReason = e.Model, e.Provider, e.ID, e.Stop
+	}
 }
 
 func (e *Exchange) usage(out *decoder.Output, c msg.Completeness) {
@@ -284,12 +309,17 @@ func (e *Exchange) usage(out *decoder.Output, c msg.Completeness) {
 func (e *Exchange) Message(out *decoder.Output, kind msg.Kind, key string) *msg.Message {
 	m := out.Add()
 	m.Kind, m.Key, m.Complete = kind, key, msg.Complete
+	e.of(m)
+	return m
+}
+
+// of says whose message it is.
+func (e *Exchange) of(m *msg.Message) {
 	m.Session, m.Run = e.Session, e.Run
 	if m.Session == "" {
 		m.Session = "unknown"
 	}
 	m.Agent = msg.Agent{Name: e.Agent, Kind: msg.KindAgent}
-	return m
 }
 
 func (e *Exchange) status(out *decoder.Output, key, typ string) *msg.Message {
@@ -301,10 +331,15 @@ func (e *Exchange) status(out *decoder.Output, key, typ string) *msg.Message {
 
 // Unknown keeps what the decoder does not understand.
 func (e *Exchange) Unknown(out *decoder.Output, typ string, raw []byte) {
+	e.unknown(out, typ, raw)
+}
+
+func (e *Exchange) unknown(out *decoder.Output, typ string, raw []byte) *msg.Message {
 	if typ == "" {
 		typ = "none"
 	}
 	m := e.Message(out, msg.Unknown, "unknown:"+msg.HashKey(e.ID, string(raw)))
 	m.Hidden, m.Content = true, msg.Raw(raw)
 	m.SetAttr("type", typ)
+	return m
 }

@@ -17,6 +17,8 @@ type Item struct {
 	CallID      string
 	Failed      bool
 	Attachments []msg.Attachment
+	// From is where it was read. What a request repeats is marked as read there.
+	From jsonv.Value
 }
 
 // Who said it.
@@ -29,11 +31,17 @@ const (
 	Prompt
 	Result
 	Beside
+	Other // nothing that is understood
 )
 
 // PassOver takes up a request that is none to the model: to count tokens, for a list
 // of models.
-func (e *Exchange) PassOver() { *e = e.fresh() }
+func (e *Exchange) PassOver(v jsonv.Value) {
+	*e = e.fresh()
+	for _, name := range [...]string{"model", "messages", "system", "instructions", "input", "tools"} {
+		v.Get(name).MarkRead()
+	}
+}
 
 // Ask is a request to a model.
 type Ask struct {
@@ -124,6 +132,10 @@ func (e *Exchange) Request(out *decoder.Output, a Ask) {
 	}
 	for i, it := range items {
 		switch {
+		case it.Who == Instructions && !prompted, i < fresh:
+			it.From.MarkRead()
+		}
+		switch {
 		case it.Who == Instructions && prompted:
 			m := e.Message(out, msg.System, "system:"+msg.HashKey(e.Run, it.Text.String()))
 			m.Role, m.Content, m.Hidden = msg.RoleSystem, it.Text, true
@@ -144,6 +156,8 @@ func (e *Exchange) Request(out *decoder.Output, a Ask) {
 				m.Tool.ErrorType = "tool_error"
 			}
 			e.Last = m.Key
+		case it.Who == Result:
+			e.Unknown(out, "result", it.From.Raw())
 		}
 	}
 	if tools := a.Tools.json(); prompted && tools != nil {

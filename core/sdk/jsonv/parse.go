@@ -52,6 +52,8 @@ type node struct {
 	next       int32  // the node after this one and everything in it
 	kind       Kind
 	escaped    bool
+	key        bool
+	read       bool // its bytes were asked for; of a container, all that is in it
 }
 
 // SyntaxError says where a document stops being JSON. UTF8 is set when the bytes
@@ -205,6 +207,7 @@ func (d *Doc) key(i int) (int, error) {
 		return i, err
 	}
 	d.leaf(String, i+1, end, escaped)
+	d.nodes[len(d.nodes)-1].key = true
 	i = space(b, end+1)
 	if i >= len(b) || b[i] != ':' {
 		return i, fail(i, "expected a colon")

@@ -33,6 +33,13 @@ func (v Value) Is(k Kind) bool { return v.Kind() == k }
 
 // Raw returns the value's JSON; it aliases the input.
 func (v Value) Raw() []byte {
+	v.MarkRead()
+	return v.Peek()
+}
+
+// Peek is Raw for who looks at a value, to hash or to compare it, and does not pass it
+// on: it does not count as read.
+func (v Value) Peek() []byte {
 	n := v.node()
 	switch n.kind {
 	case Missing:
@@ -46,6 +53,11 @@ func (v Value) Raw() []byte {
 // Text returns a string's text, or the JSON of any other value; nothing for null
 // and for what is not there. It aliases the input.
 func (v Value) Text() msg.Text {
+	v.MarkRead()
+	return v.text()
+}
+
+func (v Value) text() msg.Text {
 	n := v.node()
 	switch n.kind {
 	case Missing, Null:
@@ -70,8 +82,35 @@ func (v Value) Str() string {
 	return v.Text().String()
 }
 
-// Equal reports whether the value is the string s, without copying it.
+// PeekStr is Str for who only compares the text: it does not count as read.
+func (v Value) PeekStr() string {
+	if v.Kind() != String {
+		return ""
+	}
+	return v.text().String()
+}
+
+// Equal reports whether the value is the string s, without copying it. It counts as
+// read if it is: then all of it is known.
 func (v Value) Equal(s string) bool {
+	if !v.equal(s) {
+		return false
+	}
+	v.MarkRead()
+	return true
+}
+
+// In reports whether the value is one of the strings; it counts as read if it is.
+func (v Value) In(words ...string) bool {
+	for _, w := range words {
+		if v.Equal(w) {
+			return true
+		}
+	}
+	return false
+}
+
+func (v Value) equal(s string) bool {
 	n := v.node()
 	if n.kind != String {
 		return false
@@ -79,7 +118,7 @@ func (v Value) Equal(s string) bool {
 	if n.escaped {
 		// An escape is at most six bytes for one, and never one byte for one.
 		size := int(n.end - n.start)
-		return size > len(s) && size <= 6*len(s) && v.Str() == s
+		return size > len(s) && size <= 6*len(s) && v.PeekStr() == s
 	}
 	return string(v.d.data[n.start:n.end]) == s
 }
@@ -93,7 +132,7 @@ func (v Value) Int() int64 {
 	if v.Kind() != Number {
 		return 0
 	}
-	raw := string(v.Raw())
+	raw := string(v.Peek())
 	if i, err := strconv.ParseInt(raw, 10, 64); err == nil {
 		return i
 	}
@@ -112,7 +151,7 @@ func (v Value) Float() float64 {
 	if v.Kind() != Number {
 		return 0
 	}
-	f, _ := strconv.ParseFloat(string(v.Raw()), 64)
+	f, _ := strconv.ParseFloat(string(v.Peek()), 64)
 	return f
 }
 
@@ -147,7 +186,7 @@ func (v Value) Get(key string) Value {
 			if int(k.end-k.start) == len(key) && string(v.d.data[k.start:k.end]) == key {
 				found = Value{v.d, i + 1}
 			}
-		} else if (Value{v.d, i}).Str() == key {
+		} else if (Value{v.d, i}).PeekStr() == key {
 			found = Value{v.d, i + 1}
 		}
 	}
@@ -196,16 +235,16 @@ func (v Value) Elems() iter.Seq[Value] {
 type Key struct{ v Value }
 
 // Is reports whether the key is s.
-func (k Key) Is(s string) bool { return k.v.Equal(s) }
+func (k Key) Is(s string) bool { return k.v.equal(s) }
 
 // Bytes returns the key for a switch; it aliases the input where it can.
 func (k Key) Bytes() []byte {
 	n := k.v.node()
 	if n.escaped {
-		return []byte(k.v.Str())
+		return []byte(k.v.PeekStr())
 	}
 	return k.v.d.data[n.start:n.end]
 }
 
 // String returns a copy of the key.
-func (k Key) String() string { return k.v.Str() }
+func (k Key) String() string { return k.v.PeekStr() }

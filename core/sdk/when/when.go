@@ -21,7 +21,10 @@ import (
 func Value(v jsonv.Value) (ns int64, p msg.Precision, ok bool) {
 	switch v.Kind() {
 	case jsonv.String:
-		return Parse(v.Str())
+		if ns, p, ok = Parse(v.PeekStr()); ok {
+			v.MarkRead()
+		}
+		return ns, p, ok
 	case jsonv.Number:
 		return Number(string(v.Raw()))
 	}

@@ -33,7 +33,6 @@ func (s *Source) trouble(path, reason, detail string) {
 	if known {
 		return
 	}
-	s.Logger.Warn("file is not read", "source", s.Name, "path", path, "reason", reason, "detail", detail)
 	s.sink.Trouble(path, reason, detail)
 }
 

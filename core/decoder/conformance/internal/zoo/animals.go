@@ -56,6 +56,7 @@ func Animals() []Animal {
 			out.Messages = out.Messages[:last]
 			return nil
 		})},
+		{"swallow", "D7", "reads past a text that is a list, or that it does not know", swallow},
 		{"oyster", "D7", "gives up at what it does not know", onUnknown(func(*decoder.Output) error {
 			return errors.New("unknown type")
 		})},

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
 // packrat leaves the first piece of an answer where it lies.
@@ -171,5 +173,26 @@ func deer(p *parrot, _ *herd) *animal {
 			_ = v.Text.(string)
 		}
 		return p.Decode(f, out)
+	}}
+}
+
+// swallow takes a text where it is a string, and nothing else.
+func swallow(p *parrot, _ *herd) *animal {
+	return &animal{parrot: p, decode: func(f *frame.Frame, out *decoder.Output) error {
+		n := len(out.Messages)
+		err := p.Decode(f, out)
+		given := out.Messages[n:]
+		out.Messages = out.Messages[:n]
+		for _, m := range given {
+			if m.Kind == msg.Unknown && m.Attr("type") == unknown.Attr {
+				continue
+			}
+			m.Attrs = slices.DeleteFunc(m.Attrs, func(a msg.Attr) bool { return a.Key == unknown.Attr })
+			if text := p.doc.Root().Get("text"); m.Kind == msg.User && !text.Is(jsonv.String) {
+				m.Content = msg.Text{}
+			}
+			out.Messages = append(out.Messages, m)
+		}
+		return err
 	}}
 }

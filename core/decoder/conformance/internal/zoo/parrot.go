@@ -24,8 +24,12 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/unknown"
 	"github.com/earshot-dev/earshot/core/sdk/when"
 )
+
+// rest keeps what a parrot does not read. It leaves out nothing.
+var rest = unknown.NewKeeper([]byte("[]"))
 
 // Parrot is the factory of the good decoder.
 type Parrot struct{}
@@ -95,7 +99,9 @@ func (p *parrot) Decode(f *frame.Frame, out *decoder.Output) error {
 	if chat := v.Get("chat").Str(); chat != "" {
 		p.Chat = chat
 	}
+	before := len(out.Messages)
 	p.message(v, v.Get("type").Str(), f, out)
+	rest.Keep(&p.doc, out, before, func(m *msg.Message) { m.Session, m.Run = p.Chat, p.Run })
 	return nil
 }
 
@@ -141,6 +147,7 @@ func (p *parrot) message(v jsonv.Value, typ string, f *frame.Frame, out *decoder
 		}
 		m := out.Unknown(typ, f.Data)
 		m.Key, m.Session = "unknown:"+msg.HashKey(string(f.Data)), p.Chat
+		v.MarkRead()
 	}
 }
 
@@ -160,7 +167,7 @@ func (p *parrot) add(out *decoder.Output, v jsonv.Value, key string, kind msg.Ki
 }
 
 func (p *parrot) find(id string) int {
-	return slices.IndexFunc(p.Open, func(a answer) bool { return a.ID == id })
+	return slices.IndexFunc(p.Open, func(a answer) bool { return a.ID == id && a.Chat == p.Chat })
 }
 
 // Flush implements decoder.Decoder.

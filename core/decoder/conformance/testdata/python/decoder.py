@@ -39,6 +39,7 @@ class Parrot:
             return
         self.chat = text(v, "chat") or self.chat
         kind, key = text(v, "type"), text(v, "id")
+        given = len(out.messages)
         if kind in ("user", "delta", "end", "answer", "call", "result") and not (key and (text(v, "tool") or kind != "call")):
             out.problems.add(frame=at, reason="wrong_type", detail="a %s without its id or tool" % kind)
             return
@@ -53,14 +54,14 @@ class Parrot:
             self.run = key
             add(key, pb.KIND_USER, role=pb.ROLE_USER, content=text(v, "text"), signal=pb.SIGNAL_RUN_START)
         elif kind == "delta":
-            found = [a for a in self.answers if a[2] == key]
+            found = [a for a in self.answers if a[0] == self.chat and a[2] == key]
             if not found:
                 self.answers.append([self.chat, self.run, key, ""])
             (found or self.answers[-1:])[0][3] += text(v, "text")
         elif kind in ("end", "answer"):
-            pieces = [a[3] for a in self.answers if a[2] == key]
+            pieces = [a[3] for a in self.answers if a[0] == self.chat and a[2] == key]
             if kind == "end":
-                self.answers = [a for a in self.answers if a[2] != key]
+                self.answers = [a for a in self.answers if a[0] != self.chat or a[2] != key]
             said = text(v, "text") if kind == "answer" else "".join(pieces)
             add(key, pb.KIND_ASSISTANT, role=pb.ROLE_ASSISTANT, content=said, response_id=key)
             add("usage:" + key, pb.KIND_USAGE, response_id=key, hidden=True,
@@ -74,11 +75,33 @@ class Parrot:
             out.messages.add(frame=at, key="unknown:" + hash_key(data), session=self.chat, kind=pb.KIND_UNKNOWN, hidden=True,
                              complete=pb.COMPLETENESS_COMPLETE, content_at=pb.Range(offset=offset, length=len(data)),
                              attrs=[pb.Attr(key="type", value=kind or "?")])
+            return
+        self.keep(at, v, out, given)
+
+    def keep(self, at, v, out, given):
+        """D7: what was not read of a known frame, if there is a text in it, is kept beside its first message, or in one."""
+        known = {"type": str, "chat": str, "id": str, "tool": str, "text": str, "at": (str, int), "args": object, "error": bool, "in": int, "out": int}
+        rest = {"/" + k: x for k, x in v.items() if not isinstance(x, known.get(k, ())) or k == "at" and not when(x)[0]}
+        if not any(len(s) >= 16 for s in texts(rest)):
+            return
+        raw = json.dumps(rest, ensure_ascii=True)
+        if len(out.messages) > given and len(raw) <= 2048:
+            out.messages[given].attrs.add(key="unknown_fields", value=raw)
+            return
+        out.messages.add(frame=at, key="unknown_fields:" + hash_key((self.chat + raw).encode()), session=self.chat, run=self.run, kind=pb.KIND_UNKNOWN,
+                         hidden=True, complete=pb.COMPLETENESS_COMPLETE, content=raw, attrs=[pb.Attr(key="type", value="unknown_fields")])
 
     def flush(self, at, out):
         for chat, run, key, said in self.answers:
             out.messages.add(frame=at, key=key, session=chat, run=run, kind=pb.KIND_ASSISTANT, role=pb.ROLE_ASSISTANT,
                              content=said, response_id=key)
+
+
+def texts(v):
+    if isinstance(v, str):
+        yield v
+    for x in v.values() if isinstance(v, dict) else v if isinstance(v, list) else ():
+        yield from texts(x)
 
 
 def text(v, name):

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"slices"
+
+	"github.com/earshot-dev/earshot/core/app"
+	"github.com/earshot-dev/earshot/core/config"
+	"github.com/earshot-dev/earshot/core/inspect"
+)
+
+// misfits are the sources of which next to nothing is understood, by what the store has
+// of them, a sentence each.
+func misfits(ctx context.Context, cfg *config.Config, stored []inspect.Fit) []string {
+	var out []string
+	var surveys []app.Survey
+	for _, f := range stored {
+		fit := app.Fit{Messages: int(f.Messages), Unknown: int(f.Unknown)}
+		now := slices.ContainsFunc(cfg.Sources, func(s config.Source) bool { return s.Name == f.Source && s.Format == f.Format })
+		if !fit.Misfit() || !now && len(cfg.Sources) > 0 { // of a source that is no more, or has another format by now
+			continue
+		}
+		if surveys == nil {
+			// Without one there is no better format to name.
+			surveys, _ = app.Surveys(ctx, decoders(), cfg, true, nil)
+		}
+		better := ""
+		for i := range surveys {
+			if surveys[i].Source == f.Source {
+				better = surveys[i].Better
+			}
+		}
+		out = append(out, fit.Says(f.Source, f.Format, better))
+	}
+	return out
+}
+
+// nothingToShow says why there may be nothing: sources without files, and sources whose
+// format is not theirs.
+func nothingToShow(ctx context.Context, cfg *config.Config, q inspect.Querier) ([]string, error) {
+	fits, err := inspect.Fits(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	out := misfits(ctx, cfg, fits)
+	surveys, err := app.Surveys(ctx, decoders(), cfg, false, nil)
+	if err != nil {
+		return nil, err
+	}
+	for i := range surveys {
+		out = append(out, surveys[i].Says()...)
+	}
+	return out, nil
+}

@@ -1,0 +1,189 @@
+// Package unknown keeps what a decoder did not read of a frame (D7). A peer that is
+// newer than its decoder adds fields, or sends a list where there was a string, in the
+// middle of a frame that is known otherwise; what nobody asked for would be lost without
+// a word.
+//
+// A Keeper looks at a document once its frame is decoded. Strings of at least MinSize
+// bytes that were not read (see jsonv.Value.MarkRead) are kept raw, with the containers
+// in which nothing was read: as the attribute Attr of the frame's first message, or, of a
+// frame that gave none and of what is large, as the content of a message of kind unknown
+// and of the type Attr. Either is a JSON object, from paths to values:
+//
+//	{"/message/content/*/citations": [...], "/message/container/id": "..."}
+//
+// What is not to be kept is named, with the reason, in a list that the conformance suite
+// reads too (check C14).
+package unknown
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// Attr is the name of the attribute, and the type of the message, that keeps what was not
+// read.
+const Attr = msg.AttrUnknownFields
+
+// MinSize is how many bytes a string has at least that is kept.
+const MinSize = 16
+
+// maxAttr is how many bytes are an attribute at most; more are a message.
+const maxAttr = 2 << 10
+
+// LeftOut is what a decoder leaves out on purpose.
+type LeftOut struct {
+	// Path is where it is, with all that is below: keys with a slash before each, * for
+	// any one key or element, ** for any number of them.
+	Path string `json:"path"`
+	Why  string `json:"why"`
+	// Partly says that it is left out in some cases only, which the decoder knows: it
+	// marks those values as read, and the others are kept.
+	Partly bool `json:"partly,omitempty"`
+	// Cases are those of testdata in which it is left out, where it is not in all of them.
+	Cases []string `json:"cases,omitempty"`
+}
+
+// List is a parsed list of what is left out. The zero value leaves out nothing.
+type List struct {
+	Entries  []LeftOut
+	patterns [][]string
+}
+
+// Parse reads a list: a JSON array of LeftOut.
+func Parse(data []byte) (List, error) {
+	var l List
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&l.Entries); err != nil {
+		return List{}, fmt.Errorf("what is left out: %w", err)
+	}
+	for _, e := range l.Entries {
+		if !strings.HasPrefix(e.Path, "/") || e.Path == "/" || e.Why == "" {
+			return List{}, fmt.Errorf("what is left out: %q: %w", e.Path, errors.New("expected a path with a slash before each key, and the reason why"))
+		}
+		l.patterns = append(l.patterns, strings.Split(e.Path[1:], "/"))
+	}
+	return l, nil
+}
+
+// In returns the list as it is for one case.
+func (l List) In(name string) List {
+	var in List
+	for i, e := range l.Entries {
+		if len(e.Cases) == 0 || slices.Contains(e.Cases, name) {
+			in.Entries, in.patterns = append(in.Entries, e), append(in.patterns, l.patterns[i])
+		}
+	}
+	return in
+}
+
+// Has reports whether the list names the path, or one above it.
+func (l List) Has(path []string) bool {
+	for _, p := range l.patterns {
+		if matches(p, path) {
+			return true
+		}
+	}
+	return false
+}
+
+// matches reports whether the pattern matches the beginning of the path.
+func matches(pattern, path []string) bool {
+	for len(pattern) > 0 {
+		if pattern[0] == "**" {
+			for i := range path {
+				if matches(pattern[1:], path[i:]) {
+					return true
+				}
+			}
+			return false
+		}
+		if len(path) == 0 || pattern[0] != "*" && pattern[0] != path[0] {
+			return false
+		}
+		pattern, path = pattern[1:], path[1:]
+	}
+	return true
+}
+
+// Keeper keeps what was not read.
+type Keeper struct{ always List }
+
+// NewKeeper returns a Keeper that leaves out what the list names, which was compiled into
+// the program: a list that cannot be read panics.
+func NewKeeper(list []byte) *Keeper {
+	l, err := Parse(list)
+	if err != nil {
+		panic(err)
+	}
+	k := &Keeper{}
+	for i, e := range l.Entries {
+		if !e.Partly && len(e.Cases) == 0 {
+			k.always.Entries = append(k.always.Entries, e)
+			k.always.patterns = append(k.always.patterns, l.patterns[i])
+		}
+	}
+	return k
+}
+
+// Keep keeps what was not read of the document of a frame whose messages are those of out
+// from the index from on. Of a message that it adds, fill sets the session, and the run
+// if there is one.
+func (k *Keeper) Keep(doc *jsonv.Doc, out *decoder.Output, from int, fill func(*msg.Message)) {
+	found := doc.Unread(MinSize, k.always.Has)
+	doc.Root().MarkRead() // once
+	if len(found) == 0 {
+		return
+	}
+	raw := object(found)
+	if len(out.Messages) > from && len(raw) <= maxAttr {
+		m := &out.Messages[from]
+		if m.Attr(Attr) == "" { // not of another document of the same frame
+			m.SetAttr(Attr, string(raw))
+			return
+		}
+	}
+	m := out.Unknown(Attr, raw)
+	fill(m)
+	m.Key = Attr + ":" + msg.HashKey(m.Session, string(raw))
+}
+
+// object is the JSON object of what was found. Values of one path are a list.
+func object(found []jsonv.Unread) []byte {
+	var paths []string
+	values := make(map[string][][]byte)
+	for _, f := range found {
+		path := "/" + strings.Join(f.Path, "/")
+		if values[path] == nil {
+			paths = append(paths, path)
+		}
+		values[path] = append(values[path], f.Value.Peek())
+	}
+	slices.Sort(paths)
+	var b bytes.Buffer
+	for i, path := range paths {
+		b.WriteByte(",{"[min(i, 1)^1])
+		key, err := json.Marshal(path)
+		if err != nil { // a string always has a JSON form
+			continue
+		}
+		b.Write(append(key, ':'))
+		if v := values[path]; len(v) == 1 {
+			b.Write(v[0])
+		} else {
+			b.WriteByte('[')
+			b.Write(bytes.Join(v, []byte{','}))
+			b.WriteByte(']')
+		}
+	}
+	b.WriteByte('}')
+	return b.Bytes()
+}
