@@ -1,7 +1,6 @@
 package assemble
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -21,7 +20,7 @@ func (g *group) apply(out Emitter, m *msg.Message, stream uint64) (linked bool) 
 	h.SpanID = g.span(msg.SpanRun, r.ID)
 	g.describe(r, m)
 	if m.Agent.Name == "" && m.Kind != msg.User { // of a user message it is who spoke
-		m.Agent.Name = cmp.Or(r.Agent.Name, r.To, r.Agent.ID)
+		m.Agent.Name = g.nameOf(r)
 	}
 	g.watchSilence(out, r, m)
 	r.touch(m.Time)
@@ -62,6 +61,7 @@ func (g *group) applySession(out Emitter, m *msg.Message) bool {
 	if m.Signal == msg.Link {
 		g.link(out, m.Tool.CallID, m.Delegation)
 	}
+	g.named(out, m)
 	return true
 }
 
@@ -79,11 +79,20 @@ func (g *group) runOf(out Emitter, m *msg.Message, stream uint64) *run {
 		r.Start, r.Last, r.Input = m.Time, m.Time, m.Time
 		r.Source = strings.Clone(m.Host.Source)
 		r.Server, r.Unnamed = strings.Clone(m.Host.Server), unnamed(m)
+		g.remember(r)
 	}
 	if !r.Linked && (m.ParentCall != "" || m.ParentRun != "" && m.ParentRun != msg.UnknownRun) {
 		g.join(out, r, m.ParentRun, m.ParentCall, m.Delegation.Link, m.Delegation.Confidence)
 	}
 	return r
+}
+
+// remember notes that a run has a story again.
+func (g *group) remember(r *run) {
+	if r.Forgotten {
+		r.Forgotten = false
+		g.Places--
+	}
 }
 
 // place decides where a new run stands: at the top, below a parent that is
@@ -248,7 +257,7 @@ func (g *group) retell(out Emitter, d *done) {
 	}
 	c := &d.Told.Call
 	c.Child, c.Link, c.Confidence = d.Child, d.Link, d.Confidence
-	g.give(out, g.toldSpan(d.Told), r)
+	g.giveCall(out, g.toldSpan(d.Told), r, c)
 	d.forget()
 }
 

@@ -176,6 +176,9 @@ func (g *group) begin(out Emitter, r *run, m *msg.Message) msg.SpanID {
 		}
 		if d, ok := g.Done[id]; ok && d.Run == r.ID { // told again after its end
 			c.Child, c.Link, c.Confidence = d.Child, d.Link, d.Confidence
+			if d.Told != nil {
+				c.Worked, c.Moved = d.Told.Call.Worked, d.Told.Call.Moved
+			}
 		}
 		if r.Detect.Tool == m.Tool.Name {
 			c.Failures = r.Detect.Failed
@@ -306,7 +309,7 @@ func (g *group) answered(out Emitter, c *call, e outcome) {
 	t := told{Call: *c, End: max(e.Time, c.Start), Result: e.Bytes, Outcome: e.Outcome, Error: e.Error, Message: e.Message}
 	s := g.toldSpan(&t)
 	s.Shown = c.Shown
-	g.give(out, s, g.Runs[c.Run])
+	g.giveCall(out, s, g.Runs[c.Run], c)
 	g.watchResult(out, g.Runs[c.Run], c, e)
 	if r := g.Runs[c.Run]; r != nil {
 		r.carry(&t)
