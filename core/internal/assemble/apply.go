@@ -35,11 +35,19 @@ func (g *group) apply(out Emitter, m *msg.Message, stream uint64) (linked bool) 
 			h.SpanID = h.Chat
 		}
 	case msg.ToolCall, msg.Delegation:
+		if id, again := g.completes(out, m); again {
+			h.SpanID = id
+			break
+		}
 		if r.byModel(m) {
 			h.Chat = g.span(msg.SpanChat, g.output(out, r, m).ID)
 		}
 		h.SpanID = g.begin(out, r, m)
 	case msg.ToolResult, msg.DelegationResult:
+		if id, again := g.completes(out, m); again {
+			h.SpanID = id
+			break
+		}
 		h.SpanID = g.end(out, r, m)
 		g.input(out, r, m.Time)
 	case msg.Usage:

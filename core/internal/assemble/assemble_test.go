@@ -552,3 +552,42 @@ func TestStrongerLinkStands(t *testing.T) {
 		}
 	}
 }
+
+// TestIDThatComesLate: events of a call do not have the protocol's id, and a snapshot
+// that tells of it has nothing else. It is one span, with the times of the events and
+// the id, and nothing of it is told twice.
+func TestIDThatComesLate(t *testing.T) {
+	for name, c := range map[string]struct {
+		when string
+		want string
+	}{"the call is over": {"over", "call_7"}, "the call is open": {"open", "call_7"}, "never": {"", "t"}} {
+		w := newWorld(t)
+		begin, end := called("a", "t", "Grep", 1), result("a", "t", 4)
+		begin.Tool.ProtocolID, end.Tool.ProtocolID = msg.UnknownID, msg.UnknownID
+		begin.Complete, end.Complete = msg.Summary, msg.Summary
+		full, whole := begin, end
+		full.Tool.ProtocolID, whole.Tool.ProtocolID = "call_7", "call_7"
+		full.Complete, whole.Complete = msg.Complete, msg.Complete
+		w.apply(user("a", 0), begin)
+		if c.when == "open" {
+			w.apply(full)
+			end = whole
+		}
+		w.restart()
+		w.apply(end, said("a", "", 6))
+		w.restart()
+		if c.when == "over" {
+			w.apply(full, whole)
+		}
+		w.apply(said("a", "", 7), msg.Message{Kind: msg.Stop, Run: "a", Time: 8, Signal: msg.RunEnd})
+		rows := w.rowsOf()
+		if len(rows) != 4 { // the run, the call, the responses around it
+			t.Errorf("%s: %d rows", name, len(rows))
+		}
+		for _, s := range rows {
+			if s.Kind == msg.SpanTool && (s.Tool.ID() != c.want || s.Start != t0+sec || s.End != t0+4*sec) {
+				t.Errorf("%s: call %s from %d to %d", name, s.Tool.ID(), (s.Start-t0)/sec, (s.End-t0)/sec)
+			}
+		}
+	}
+}

@@ -27,7 +27,7 @@
 // known to be a child has its stream kept for a while after its end (Awaits).
 //
 // An agent whose messages do not name it has the name that its session says, or that the
-// callers and the called have for it (names.go). One that becomes known late is put into
+// callers and the called have for it (alias.go). One that becomes known late is put into
 // rows that were given before by decoding their stream again.
 //
 // Starts are fixed when a span begins, because they are part of the row's

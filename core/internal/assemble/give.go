@@ -133,7 +133,7 @@ func (g *group) callSpan(c *call) msg.Span {
 	return msg.Span{
 		ID: g.span(c.kind(), c.ID), Parent: g.span(msg.SpanRun, c.Run), Kind: c.kind(), State: msg.SpanOpen,
 		Start: c.Start, LastSeen: c.Last, Alive: c.Alive, ArgumentBytes: c.Arguments, ArgumentShape: c.Shape, Attempt: uint16(min(c.Failures+1, 1<<16-1)), Model: c.Model,
-		Tool:     msg.Tool{CallID: c.ID, Name: c.Tool, Server: c.Server, Internal: c.Internal},
+		Tool:     msg.Tool{CallID: c.ID, ProtocolID: c.ProtocolID, Name: c.Tool, Server: c.Server, Internal: c.Internal},
 		Delegate: msg.Delegate{To: to, ChildRun: c.Child, Link: c.Link, Confidence: c.Confidence, Async: c.Async},
 		Events:   slices.Clone(c.Events),
 	}

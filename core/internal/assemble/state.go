@@ -266,8 +266,9 @@ type call struct {
 	Shape      string          `json:"shape,omitempty"`    // of them, too
 	Failures   int64           `json:"failures,omitempty"` // of its tool, running, before it
 	Shown      bool            `json:"shown,omitempty"`
-	Lost       bool            `json:"lost,omitempty"`   // nobody will bring its result, by rule
-	Given      bool            `json:"given,omitempty"`  // and it was given so
+	Lost       bool            `json:"lost,omitempty"`  // nobody will bring its result, by rule
+	Given      bool            `json:"given,omitempty"` // and it was given so
+	ProtocolID string          `json:"protocol_id,omitempty"`
 	Worked     int64           `json:"worked,omitempty"` // when the run that it caused ended
 	Moved      int             `json:"moved,omitempty"`  // how often that became another run
 	Events     []msg.SpanEvent `json:"events,omitempty"`

@@ -1486,8 +1486,11 @@ type Message struct {
 	Attachments     []*Attachment          `protobuf:"bytes,33,rep,name=attachments,proto3" json:"attachments,omitempty"`
 	Usage           *Tokens                `protobuf:"bytes,34,opt,name=usage,proto3" json:"usage,omitempty"`
 	Delegation      *Delegate              `protobuf:"bytes,35,opt,name=delegation,proto3" json:"delegation,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// The protocol's id of the call where tool_call_id is another; "?" where it may yet
+	// become known.
+	ToolProtocolId string `protobuf:"bytes,40,opt,name=tool_protocol_id,json=toolProtocolId,proto3" json:"tool_protocol_id,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Message) Reset() {
@@ -1763,6 +1766,13 @@ func (x *Message) GetDelegation() *Delegate {
 		return x.Delegation
 	}
 	return nil
+}
+
+func (x *Message) GetToolProtocolId() string {
+	if x != nil {
+		return x.ToolProtocolId
+	}
+	return ""
 }
 
 type Attr struct {
@@ -2159,7 +2169,7 @@ const file_earshot_decoder_v1_decoder_proto_rawDesc = "" +
 	"\x05Range\x12\x16\n" +
 	"\x06offset\x18\x01 \x01(\rR\x06offset\x12\x16\n" +
 	"\x06length\x18\x02 \x01(\rR\x06length\x12\x16\n" +
-	"\x06quoted\x18\x03 \x01(\bR\x06quoted\"\xcf\n" +
+	"\x06quoted\x18\x03 \x01(\bR\x06quoted\"\xf9\n" +
 	"\n" +
 	"\aMessage\x12\x14\n" +
 	"\x05frame\x18\x01 \x01(\x05R\x05frame\x12\x10\n" +
@@ -2208,7 +2218,8 @@ const file_earshot_decoder_v1_decoder_proto_rawDesc = "" +
 	"\x05usage\x18\" \x01(\v2\x1a.earshot.decoder.v1.TokensR\x05usage\x12<\n" +
 	"\n" +
 	"delegation\x18# \x01(\v2\x1c.earshot.decoder.v1.DelegateR\n" +
-	"delegation\".\n" +
+	"delegation\x12(\n" +
+	"\x10tool_protocol_id\x18( \x01(\tR\x0etoolProtocolId\".\n" +
 	"\x04Attr\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\"}\n" +
