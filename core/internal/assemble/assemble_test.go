@@ -22,6 +22,7 @@ type world struct {
 	open    map[msg.SpanID]bool
 	relinks []string
 	replay  []RunRef
+	streams []uint64 // of replay
 	found   []string
 	gone    bool // streams cannot be decoded again
 	given   func(msg.Span)
@@ -53,8 +54,9 @@ func (w *world) Span(s msg.Span) {
 	}
 }
 
-func (w *world) Relink(_ uint64, r RunRef) {
+func (w *world) Relink(stream uint64, r RunRef) {
 	w.relinks = append(w.relinks, r.Run)
+	w.streams = append(w.streams, stream)
 	w.replay = append(w.replay, r)
 }
 

@@ -70,18 +70,18 @@ func play(t *testing.T, scripts []script, order []string, h how) map[string]msg.
 			if n > 50 {
 				t.Fatalf("order %v: streams are decoded again and again", order)
 			}
-			for _, r := range w.replay {
+			for i, r := range w.replay {
 				if err := w.a.ResetRun(r); err != nil {
 					t.Fatal(err)
 				}
-				at := slices.IndexFunc(scripts, func(s script) bool { return s.session == r.Session && s.format == r.Format })
+				at := int(w.streams[i]) - 1
 				if waits[at] == nil {
 					waits[at] = &behind{runs: make(map[string]bool)}
 				}
 				waits[at].runs[r.Run] = true
 				waits[at].until = max(waits[at].until, heard[at])
 			}
-			w.replay = w.replay[:0]
+			w.replay, w.streams = w.replay[:0], w.streams[:0]
 			if h.late {
 				return
 			}
