@@ -96,17 +96,32 @@ type Attachment struct {
 
 // Tool describes the tool call that a message begins, ends or concerns.
 type Tool struct {
-	CallID    string // the protocol's id of the call, unique in the session
+	CallID    string // what tells the call from all others of the session: the protocol's id, as a rule
 	Name      string
 	Arguments Text   // JSON where the protocol has JSON
 	Server    string // MCP server, where the name or the protocol tells
 	ErrorType string // a short class: timeout, denied, interrupted, tool_error, ...
 	Internal  bool   // the framework's own machinery (think, analyze, delegation)
+	// ProtocolID is the protocol's id of the call where CallID is another, because one form
+	// of the conversation does not have the id or it comes again. UnknownID says that it
+	// may yet become known: a complete message of the call, or of its result, then tells it.
+	ProtocolID string
 	// Duration is how long the call took as its framework measured it, or as far as its
 	// delegate worked, in nanoseconds; on a result, and zero when only times are known. It
 	// is finer than the times of a protocol that has whole seconds, and true where several
 	// results are reported together.
 	Duration int64
+}
+
+// UnknownID is the ProtocolID of a call that may have one.
+const UnknownID = "?"
+
+// ID is the id of the call that people see.
+func (t *Tool) ID() string {
+	if t.ProtocolID == "" || t.ProtocolID == UnknownID {
+		return t.CallID
+	}
+	return t.ProtocolID
 }
 
 // Delegate describes work that is handed to another agent. On a delegation it says

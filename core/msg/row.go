@@ -65,7 +65,7 @@ func (m *Message) Row() Row {
 		SessionID: m.Session, RunID: m.Run, ParentRunID: m.ParentRun, Seq: m.Host.Seq, Ver: m.Host.Ver,
 		AgentID: m.Agent.ID, AgentName: m.Agent.Name, AgentKind: m.Agent.Kind.String(),
 		Role: m.Role.String(), Kind: m.Kind.String(), Provider: m.Provider, Model: m.Model,
-		ToolName: m.Tool.Name, ToolCallID: m.Tool.CallID, ToolArguments: m.Tool.Arguments.String(),
+		ToolName: m.Tool.Name, ToolCallID: m.Tool.ID(), ToolArguments: m.Tool.Arguments.String(),
 		DelegateTo: m.Delegation.To, DelegateTask: m.Delegation.Task.String(), ChildRunID: m.Delegation.ChildRun,
 		LinkMethod: m.Delegation.Link.String(), FinishReason: m.FinishReason,
 		IsError: m.IsError, Complete: m.Complete > Partial, Hidden: m.Hidden, Content: m.Content.String(),

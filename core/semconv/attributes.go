@@ -138,7 +138,7 @@ func (p *Profile) usage(a attrs, s *msg.Span) {
 func (p *Profile) tool(a attrs, s *msg.Span) {
 	t := &s.Tool
 	a.str(KeyToolName, t.Name)
-	a.str(KeyToolCallID, t.CallID)
+	a.str(KeyToolCallID, t.ID())
 	a.str(KeyToolType, ToolType(t))
 	if t.Server != "" {
 		a.str(KeyMCPMethod, "tools/call")

@@ -87,7 +87,7 @@ func (r *messageRows) add(m *msg.Message) int {
 	r.provider.Append(m.Provider)
 	r.model.Append(m.Model)
 	r.toolName.Append(m.Tool.Name)
-	r.toolCall.AppendString(m.Tool.CallID)
+	r.toolCall.AppendString(m.Tool.ID())
 	n := r.toolArguments.Append(m.Tool.Arguments)
 	r.delegateTo.Append(m.Delegation.To)
 	n += r.delegateTask.Append(m.Delegation.Task)

@@ -64,7 +64,7 @@ func (r *openRows) add(s *msg.Span) {
 	r.parent.AppendHex(s.Parent[:])
 	r.agent.Append(s.Agent.Name)
 	r.tool.Append(s.Tool.Name)
-	r.call.AppendString(s.Tool.CallID)
+	r.call.AppendString(s.Tool.ID())
 	r.to.Append(s.Delegate.To)
 	r.waitsFor.Append(s.WaitsFor())
 	r.ver.Append(openVersion(s))

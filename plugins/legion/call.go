@@ -141,12 +141,12 @@ func (r *record) issue(id, name, input jsonv.Value, at stamp, response string) *
 	}
 	c.Issued, c.Name = true, m.Tool.Name
 	c.Run, c.Parent, c.Caused = r.lane.Run, r.lane.Parent, r.lane.Call
-	if to, task, async, ok := r.sc.delegation(c.Name, input); ok {
-		m.Kind = msg.Delegation
-		m.Delegation.To, m.Delegation.Task, m.Delegation.Async = to, task, async
-		c.Delegates, c.To = true, to
+	if d, ok := r.sc.delegation(c.Name, input); ok {
+		d.Link = m.Delegation.Link
+		m.Kind, m.Delegation = msg.Delegation, d
+		c.Delegates, c.To = true, d.To
 		if c.Child != nil { // it spoke before its call was told
-			c.Child.Agent, c.Child.Parent = to, c.Run
+			c.Child.Agent, c.Child.Parent = d.To, c.Run
 		}
 	} else if s, ok := spawn.Call(c.Name, r.s.Dir, input); ok {
 		s.On(m)

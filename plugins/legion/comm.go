@@ -36,14 +36,14 @@ func (r *record) comm(c jsonv.Value) {
 		m.Kind, m.Role = msg.System, msg.RoleSystem
 		m.Agent = msg.Agent{ID: from, Name: systemName}
 	case c.Get("from_user").Bool() || from == userID:
-		m.Agent = msg.Agent{ID: from, Name: "user", Kind: msg.KindHuman}
+		m.Agent = msg.Agent{ID: from, Name: userName, Kind: msg.KindHuman}
 	}
 	if reply := scalar(c.Get("in_reply_to")); reply != "" {
 		m.ParentKey = "comm:" + reply
 	}
 	to := scalar(first(c, "to_minion_name", "to_channel_name", "to_minion_id", "to_channel_id"))
 	if to == "" && c.Get("to_user").Bool() {
-		to = "user"
+		to = userName
 	}
 	m.SetAttr("type", "comm")
 	m.SetAttr("comm_type", strings.ToLower(scalar(c.Get("comm_type"))))

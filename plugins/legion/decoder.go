@@ -22,7 +22,10 @@
 //   - Where a message had no text the writer put a phrase in ("Assistant
 //     response", "Tool results: 2 results"). Nobody said that.
 //   - role user is not a human: minions write to each other as user messages
-//     with a headline ("**📋 Task from Minion #ada:** …").
+//     with a headline ("**📋 Task from Minion #ada:** …"). No id joins it with the
+//     call by which it was sent, only the text.
+//   - A minion's own file does not say how it is called; state.json beside it does,
+//     and the others, when they write to it and hear from it.
 //   - The user's prompt stays a record of generation 1 in the newest files, so a
 //     text in a generation 2 user message while a turn is running was put there by
 //     the agent's own machinery, and begins no turn.
@@ -72,9 +75,10 @@ func (factory) Info() decoder.Info {
 	return decoder.Info{
 		Name:       "legion",
 		Version:    "1.0.0",
-		Revision:   1,
+		Revision:   2,
 		Summary:    "Claude Code WebUI (Legion) messages.jsonl and comms.jsonl, all generations, and their WebSocket form",
-		Transports: []frame.Kind{frame.Line, frame.Text},
+		Transports: []frame.Kind{frame.Line, frame.Text, frame.Body},
+		Companions: []string{"state.json"},
 		Reload:     true,
 	}
 }
@@ -114,7 +118,11 @@ func (d *Decoder) Decode(f *frame.Frame, out *decoder.Output) error {
 		out.Problem(msg.ReasonWrongType, "a record is an object, not "+root.Kind().String())
 		return nil
 	}
-	d.record(sc, out, f.Data, root)
+	if f.Kind == frame.Body {
+		d.companion(out, root)
+	} else {
+		d.record(sc, out, f.Data, root)
+	}
 	sc.trim()
 	return nil
 }

@@ -1,29 +1,68 @@
 package legion
 
 import (
+	"bytes"
+
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/spawn"
 )
 
 // delegation says to whom a call hands work, if it does: to a sub-agent, whose
 // answer is the call's result, or to another minion, whose answer, if any, comes
-// as a message of its own (async).
-func (sc *scratch) delegation(tool string, input jsonv.Value) (to string, task msg.Text, async, ok bool) {
+// as a message of its own (async). What one minion sends to another begins a turn
+// there; what goes to a channel begins one at each of its members, or at none, and
+// what is told to the user is no work for an agent.
+func (sc *scratch) delegation(tool string, input jsonv.Value) (d msg.Delegate, ok bool) {
 	switch tool {
 	case "Task", "Agent":
-		return sc.name(input.Get("subagent_type")), input.Get("prompt").Text(), input.Get("run_in_background").Bool(), true
+		return msg.Delegate{To: sc.name(input.Get("subagent_type")), Task: input.Get("prompt").Text(), Async: input.Get("run_in_background").Bool()}, true
 	case "mcp__legion__send_comm":
-		return sc.name(input.Get("to_minion_name")), taskOf(input, "content", "summary"), true, true
+		d = msg.Delegate{To: sc.name(input.Get("to_minion_name")), Task: taskOf(input, "content", "summary"), Async: true}
+		d.MeetPrompt = spawn.Sent(system, string(withoutFooter(sc.plain(d.Task))))
+		return d, d.To != userName
 	case "mcp__legion__send_comm_to_channel":
-		to = sc.name(input.Get("channel_name"))
+		to := sc.name(input.Get("channel_name"))
 		if to == "" {
 			to = sc.name(input.Get("channel"))
 		}
-		return to, taskOf(input, "content", "summary"), true, true
+		return msg.Delegate{To: to, Task: taskOf(input, "content", "summary"), Async: true}, true
 	case "mcp__legion__spawn_minion":
-		return sc.name(input.Get("name")), taskOf(input, "initialization_context", "content"), true, true
+		return msg.Delegate{To: sc.name(input.Get("name")), Task: taskOf(input, "initialization_context", "content"), Async: true}, true
 	}
-	return "", msg.Text{}, false, false
+	return msg.Delegate{}, false
+}
+
+// system is the name of the system in which minions write to each other.
+const system = "legion"
+
+// footers are what the writer adds to what a minion is sent.
+var footers = [...]string{
+	"\n\n---\n**Please respond using the `send_comm", "\n\n---\nAlways send messages to ", "\n\n---\nAttached files (use Read tool",
+}
+
+// withoutFooter returns what was sent, without what the writer put below it.
+func withoutFooter(text []byte) []byte {
+	for _, f := range footers {
+		text, _, _ = bytes.Cut(text, []byte(f))
+	}
+	return text
+}
+
+// sentText returns what a minion was sent, without the headline, which has a summary
+// of it, and the footer.
+func sentText(text []byte, headed bool) []byte {
+	text = withoutFooter(text)
+	if !headed {
+		return text
+	}
+	if _, rest, ok := bytes.Cut(text, []byte(":**")); ok {
+		text = bytes.TrimSpace(rest)
+	}
+	if _, content, ok := bytes.Cut(text, []byte("\n\n")); ok {
+		text = content
+	}
+	return text
 }
 
 // taskOf returns the first of the texts that is there.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/spawn"
 )
 
 // heard gives a text with the role user: a prompt, which begins a turn, another
@@ -50,15 +51,18 @@ func (r *record) heard(text msg.Text, meta jsonv.Value, prompt bool) {
 		m.Agent = msg.Agent{}
 	default:
 		m.Signal = msg.RunStart
-		m.Agent = msg.Agent{Name: "user", Kind: msg.KindHuman}
+		m.Agent = msg.Agent{Name: userName, Kind: msg.KindHuman}
 		r.sender(m, head, meta)
 	}
 }
 
-// sender says which minion wrote a message to another.
+// sender says which minion wrote a message to another, and under which name its call
+// is found.
 func (r *record) sender(m *msg.Message, head []byte, meta jsonv.Value) {
 	h, ok := headline(head)
-	if c := meta.Get("comm"); c.Is(jsonv.Object) {
+	headed := ok
+	c := meta.Get("comm")
+	if c.Is(jsonv.Object) {
 		if from := scalar(first(c, "from_display_name", "from_name")); from != "" && !ok {
 			h.from, ok = from, true
 		}
@@ -70,18 +74,25 @@ func (r *record) sender(m *msg.Message, head []byte, meta jsonv.Value) {
 		return
 	}
 	switch h.from {
-	case "user", "":
+	case userName, "":
 	case systemName:
 		m.Agent = msg.Agent{Name: systemName}
 	default:
-		m.Agent = msg.Agent{Name: h.from, Kind: msg.KindAgent}
+		m.Agent = msg.Agent{ID: scalar(c.Get("from_minion_id")), Name: h.from, Kind: msg.KindAgent}
+		if h.channel == "" {
+			m.Delegation.MeetPrompt = spawn.Sent(system, string(sentText(r.sc.plain(m.Content), headed)))
+		}
 	}
 	m.SetAttr("comm_type", h.kind)
 	m.SetAttr("from", h.from)
 	m.SetAttr("channel", h.channel)
 }
 
-const systemName = "system"
+// The names under which the writer and the user speak.
+const (
+	systemName = "system"
+	userName   = "user"
+)
 
 // comm is the headline of a message from minion to minion.
 type commHead struct{ kind, from, channel string }

@@ -94,10 +94,22 @@ func (d *stream) final(e *event) {
 	if t := &e.s.Turn; !text.IsZero() && (t.Shown || !t.said(key)) {
 		d.speak(e, msg.Assistant, text)
 	}
+	if !e.stop(d) {
+		e.status()
+	}
+}
+
+// stop ends the turn with its answer, unless it is over: an event says so, and so does a
+// snapshot.
+func (e *event) stop(d *stream) bool {
 	d.settle(e, e.s.Turn.Said)
-	m := e.give(msg.Stop, e.key())
+	if !e.s.Turn.Open {
+		return false
+	}
+	m := e.give(msg.Stop, "stop:"+e.s.Turn.Run)
 	m.Hidden = true
 	e.end(m, "stop", false)
+	return true
 }
 
 // settle takes a draft back, for the answer is known.

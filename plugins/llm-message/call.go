@@ -9,39 +9,73 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// call is a tool call that is not over.
+// call is a tool call that is not over, or whose id in the protocol is not known.
 type call struct {
 	ID      string
 	Name    string
+	Model   string   `json:",omitempty"` // the id that the model has for it; only snapshots tell
+	To      string   `json:",omitempty"` // the agent that it hands work to
 	Base    string   // what tells it from other calls: tool and arguments
 	Run     string   `json:",omitempty"`
 	Parent  string   `json:",omitempty"` // run
 	Agent   string   `json:",omitempty"`
 	Steps   []string // under which it is known; none while only a snapshot has told of it
 	HasDone bool     `json:",omitempty"` // it has its result
+	Told    telling  `json:",omitzero"`  // what events said of it
+	Result  telling  `json:",omitzero"`
+}
+
+// telling is what an event said of a call, or of its result, and a snapshot does not.
+type telling struct {
+	Heard bool   `json:",omitempty"`
+	At    at     `json:",omitzero"`
+	Step  string `json:",omitempty"`
+	Sum   uint64 `json:",omitempty"` // of the content
+	Class string `json:",omitempty"` // of the error
+	Error string `json:",omitempty"`
+	Data  string `json:",omitempty"`
 }
 
 // named is a call under the id that snapshots have for it.
-type named struct{ ID, Call string }
+type named struct {
+	ID, Call string
+	To       string `json:",omitempty"`
+}
+
+// delegate is the agent that a call hands work to, and the work: the tool of that name
+// runs a sub-agent within the session. to is empty for any other call.
+func delegate(tool string, args jsonv.Value) (to string, work msg.Text) {
+	if tool != "task" || !args.Get("description").Is(jsonv.String) {
+		return "", msg.Text{}
+	}
+	return ident(args.Get("subagent_type")), msg.Plain(args.Get("description").Str())
+}
 
 // baseOf is what an event and a snapshot both say of a call: its tool, and its
 // arguments, however they are written.
 func (d *stream) baseOf(tool string, args jsonv.Value) string {
 	var doc jsonv.Doc
-	if args.Is(jsonv.String) { // as the model wrote them
-		text := []byte(args.Str())
-		if len(text) == 0 {
-			text = []byte("{}")
-		}
-		if doc.Parse(text) == nil {
-			args = doc.Root()
-		}
-	}
+	args = arguments(&doc, args)
 	body := canonical(nil, args)
 	if !args.Exists() {
 		body = []byte("{}")
 	}
 	return tool + ":" + msg.HashKey(string(body))[:16]
+}
+
+// arguments reads arguments that are a string of JSON, as the model wrote them.
+func arguments(doc *jsonv.Doc, args jsonv.Value) jsonv.Value {
+	if !args.Is(jsonv.String) {
+		return args
+	}
+	text := []byte(args.Str())
+	if len(text) == 0 {
+		text = []byte("{}")
+	}
+	if doc.Parse(text) != nil {
+		return args
+	}
+	return doc.Root()
 }
 
 // toolCall decodes the beginning of a call.
@@ -71,10 +105,35 @@ func (d *stream) toolCall(e *event) {
 		}
 	}
 	c.Steps = []string{e.step}
+	c.Told = telling{Heard: true, At: e.at, Step: e.step}
+	e.begun(c, args, args.JSON())
+}
+
+// begun gives the beginning of a call, as far as events and snapshots have told it.
+func (e *event) begun(c *call, args jsonv.Value, written msg.Text) {
 	m := e.of(c, msg.ToolCall, "call:"+c.ID)
-	m.Role = msg.RoleAssistant
-	m.Tool.Arguments = args.JSON()
-	m.SetAttr("step_id", e.step)
+	m.Role, m.Tool.Arguments = msg.RoleAssistant, written
+	var work msg.Text
+	if c.To, work = delegate(c.Name, args); c.To != "" {
+		m.Kind, m.Delegation.To, m.Delegation.Task = msg.Delegation, c.To, work
+	}
+	e.tell(m, c, &c.Told)
+	m.SetAttr("step_id", c.Told.Step)
+}
+
+// tell says how much of a call is known: an event does not know the model's id, a
+// snapshot not when it was. Who knows both is complete.
+func (e *event) tell(m *msg.Message, c *call, t *telling) {
+	m.Tool.ProtocolID, m.Complete = c.Model, msg.Complete
+	switch {
+	case c.Model == "" && c.Base != "":
+		m.Tool.ProtocolID, m.Complete = msg.UnknownID, msg.Summary
+	case !t.Heard:
+		m.Complete = msg.Summary
+	}
+	if t.At.Time != 0 {
+		m.Time, m.Precision = t.At.Time, t.At.Precision
+	}
 }
 
 // open remembers a call until its result comes.
@@ -142,6 +201,9 @@ func (d *stream) toolResult(e *event) {
 		return
 	}
 	c := s.Calls[i]
+	if c.Model == "" && !c.HasDone {
+		defer func() { s.unidentified(c) }()
+	}
 	rest := slices.DeleteFunc(slices.Clone(c.Steps), func(step string) bool { return step == e.step })
 	done := c.HasDone
 	if len(rest) == 0 {
@@ -157,6 +219,15 @@ func (d *stream) toolResult(e *event) {
 	d.result(e, &c)
 }
 
+// unidentified remembers a call that has its result until a snapshot tells its id.
+func (s *session) unidentified(c call) {
+	c.Steps, c.HasDone = nil, true
+	if len(s.Nameless) == maxNameless {
+		s.Nameless = slices.Delete(s.Nameless, 0, 1)
+	}
+	s.Nameless = append(s.Nameless, c)
+}
+
 // result gives the result of a call, once.
 func (d *stream) result(e *event, c *call) {
 	h := d.hash([]byte(c.ID))
@@ -165,8 +236,7 @@ func (d *stream) result(e *event, c *call) {
 		return
 	}
 	e.s.Done.add(h, maxDone)
-	m := e.of(c, msg.ToolResult, "result:"+c.ID)
-	m.Role = msg.RoleTool
+	m := e.ended(c)
 	m.Content = e.content.Text()
 	status := first(e.meta, "status")
 	if e.content.Is(jsonv.Object) { // as the documents have it
@@ -181,11 +251,30 @@ func (d *stream) result(e *event, c *call) {
 		if text := m.Content.String(); reason.Exists() && (text == "" || text == "None") {
 			m.Content = reason.Text()
 		} else {
-			m.SetAttr("error", cut(reason.Str(), maxAttr))
+			c.Result.Error = cut(reason.Str(), maxAttr)
 		}
 	}
-	m.SetAttr("data", small(e.meta.Get("data")))
-	m.SetAttr("step_id", e.step)
+	c.Result.Heard, c.Result.At, c.Result.Step, c.Result.Class = true, e.at, e.step, m.Tool.ErrorType
+	c.Result.Sum, c.Result.Data = d.hash([]byte(m.Content.String())), small(e.meta.Get("data"))
+	e.returned(m, c)
+}
+
+// ended begins the result of a call.
+func (e *event) ended(c *call) *msg.Message {
+	m := e.of(c, msg.ToolResult, "result:"+c.ID)
+	m.Role = msg.RoleTool
+	if c.To != "" {
+		m.Kind, m.Delegation.To = msg.DelegationResult, c.To
+	}
+	return m
+}
+
+// returned puts into a result what an event said of it.
+func (e *event) returned(m *msg.Message, c *call) {
+	e.tell(m, c, &c.Result)
+	m.SetAttr("error", c.Result.Error)
+	m.SetAttr("data", c.Result.Data)
+	m.SetAttr("step_id", c.Result.Step)
 }
 
 // errorClass is the class of a tool's error, as far as its words tell.
@@ -210,7 +299,7 @@ func (e *event) of(c *call, kind msg.Kind, key string) *msg.Message {
 	if c.Parent != "" {
 		m.Delegation.Link = msg.ByParent
 	}
-	m.Tool.CallID, m.Tool.Name = c.ID, c.Name
+	m.Tool.CallID, m.Tool.Name, m.Tool.ProtocolID = c.ID, c.Name, c.Model
 	return m
 }
 

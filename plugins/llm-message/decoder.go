@@ -12,6 +12,8 @@
 //   - A snapshot is no log. It sheds its oldest messages (100 by default), loses
 //     groups of calls without results after a retry, and gains prompts that nobody
 //     wrote. total_messages is the length of the array.
+//   - The metadata of a snapshot have the answer (final_response) before the memory has
+//     it, still in the next turn, and say FINISHED when the agent is done. Most never do.
 //   - Messages have neither ids nor times, and who only listens to the server sees
 //     the user's words in a snapshot first, behind what answers them. Calls have ids
 //     there, and nowhere else: the events of the same call have a step_id, which

@@ -17,6 +17,8 @@ type giving struct {
 	old     bool   // they are not new at all: only noted
 	current int    // place of the prompt of the session's turn, -1 when there is none
 	turn    string // the run that the messages belong to, if it is not the session's turn
+	items   []jsonv.Value
+	calling map[modelCall]int // how often a call is in items; made when it is asked for
 }
 
 // itemSum is a hash of what a message of a memory says. The words of the user count
@@ -196,8 +198,8 @@ func (g *giving) assistant(v jsonv.Value) {
 	}
 }
 
-// call gives a call that no event told of, and says under which id the provider
-// knows it.
+// call gives a call that no event told of, or says under which id the model knows one
+// that was told.
 func (g *giving) call(c jsonv.Value) {
 	s, function := g.e.s, c.Get("function")
 	name, id := ident(function.Get("name")), ident(c.Get("id"))
@@ -210,60 +212,104 @@ func (g *giving) call(c jsonv.Value) {
 	}
 	args := function.Get("arguments")
 	base := g.d.baseOf(name, args)
-	if s.named(id, base) && !s.Given.ahead("call:"+base) {
+	if known := s.named(id, base); known > 0 && known >= g.shown(id, base) && !s.Given.ahead("call:"+base) {
 		return // the message around it was changed
 	}
 	n, given := s.Given.show("call:" + base)
 	key := base + nth(n)
+	var doc jsonv.Doc
+	read := arguments(&doc, args)
 	if id != "" {
 		if len(s.IDs) == maxIDs {
 			s.IDs = slices.Delete(s.IDs, 0, 1)
 		}
-		s.IDs = append(s.IDs, named{id, key})
+		to, _ := delegate(name, read)
+		s.IDs = append(s.IDs, named{id, key, to})
 	}
 	if g.old {
 		return
 	}
-	if !given {
-		m := g.say(msg.ToolCall, "call:"+key)
-		m.Role = msg.RoleAssistant
-		m.Tool.CallID, m.Tool.Name, m.Tool.Arguments = key, name, args.Text()
-		s.open(call{ID: key, Name: name, Base: base, Run: m.Run, Parent: m.ParentRun, Agent: m.Agent.Name})
+	var known *call
+	if given {
+		if known = s.nameless(key); known == nil || id == "" {
+			return
+		}
+		known.Model = id
+	} else {
+		known = s.open(g.calls(key, name, id))
+		known.Base = base
 	}
-	if id == "" {
-		return
-	}
-	m := g.say(msg.Status, "id:"+key)
-	m.Complete, m.Hidden = msg.Complete, true
-	m.Tool.CallID, m.Tool.Name = key, name
-	m.SetAttr("type", "tool_call_id")
-	m.SetAttr("tool_call_id", id)
+	g.e.begun(known, read, args.Text())
 }
 
-// named reports whether a call with that id and that tool and arguments was shown.
+// calls is a call of the memory's agent.
+func (g *giving) calls(key, name, id string) call {
+	c := call{ID: key, Name: name, Model: id, Agent: g.e.s.Agent}
+	c.Run, c.Parent = g.run()
+	if g.lane.Agent != "" {
+		c.Agent = g.lane.Agent
+	}
+	return c
+}
+
+// nameless finds a call whose id no snapshot has told.
+func (s *session) nameless(key string) *call {
+	for _, list := range [...][]call{s.Calls, s.Nameless} {
+		for i := range list {
+			if list[i].ID == key && list[i].Model == "" {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}
+
+// named counts the calls with that id and that tool and arguments that were shown.
 // The id alone does not tell: some models number their calls from 0 each time.
-func (s *session) named(id, base string) bool {
-	return id != "" && slices.ContainsFunc(s.IDs, func(n named) bool {
-		key, _, _ := strings.Cut(n.Call, "#")
-		return n.ID == id && key == base
-	})
+func (s *session) named(id, base string) (count int) {
+	for _, n := range s.IDs {
+		if key, _, _ := strings.Cut(n.Call, "#"); id != "" && n.ID == id && key == base {
+			count++
+		}
+	}
+	return count
 }
 
-// tool gives the result of a call that no event told of.
+// modelCall is a call by what the model says of it.
+type modelCall struct{ id, base string }
+
+// shown counts the calls with that id and that tool and arguments in the memory.
+func (g *giving) shown(id, base string) int {
+	if g.calling == nil {
+		g.calling = make(map[modelCall]int)
+		for _, v := range g.items {
+			for c := range v.Get("tool_calls").Elems() {
+				f := c.Get("function")
+				g.calling[modelCall{ident(c.Get("id")), g.d.baseOf(ident(f.Get("name")), f.Get("arguments"))}]++
+			}
+		}
+	}
+	return g.calling[modelCall{id, base}]
+}
+
+// tool gives the result of a call that no event told of, or says under which id the
+// model knows one that was told.
 func (g *giving) tool(v jsonv.Value) {
 	s, id := g.e.s, ident(v.Get("tool_call_id"))
-	key := "id:" + id
+	c := g.calls("id:"+id, ident(v.Get("name")), id)
 	for _, n := range slices.Backward(s.IDs) {
 		if n.ID == id {
-			key = n.Call
+			c.ID, c.To = n.Call, n.To
 			break
 		}
 	}
 	if id == "" {
-		key = "unnamed:" + msg.HashKey(string(v.Raw()))
+		c.ID = "unnamed:" + msg.HashKey(string(v.Raw()))
 	}
-	h := g.d.hash([]byte(key))
+	text, failed := observed(v.Get("content"))
+	h := g.d.hash([]byte(c.ID))
 	if s.Done.has(h) {
+		g.again(c.ID, text)
 		return
 	}
 	s.Done.add(h, maxDone)
@@ -271,15 +317,31 @@ func (g *giving) tool(v jsonv.Value) {
 	if g.old {
 		return
 	}
-	s.Calls = slices.DeleteFunc(s.Calls, func(c call) bool { return c.ID == key })
-	m := g.say(msg.ToolResult, "result:"+key)
-	m.Role, m.Attachments = msg.RoleTool, attach(v.Get("base64_image"))
-	m.Tool.CallID, m.Tool.Name = key, ident(v.Get("name"))
-	text, failed := observed(v.Get("content"))
-	m.Content = text
+	s.Calls = slices.DeleteFunc(s.Calls, func(o call) bool { return o.ID == c.ID })
+	m := g.e.ended(&c)
+	m.Content, m.Attachments = text, attach(v.Get("base64_image"))
 	if failed {
 		m.IsError, m.Tool.ErrorType = true, errorClass(text.String())
 	}
+	g.e.returned(m, &c)
+}
+
+// again gives a result that an event told once more, with the call's id. A memory may
+// have less of it than the event had; then that stands.
+func (g *giving) again(key string, text msg.Text) {
+	s := g.e.s
+	i := slices.IndexFunc(s.Nameless, func(c call) bool { return c.ID == key && c.Model != "" })
+	if i < 0 {
+		return
+	}
+	c := s.Nameless[i]
+	s.Nameless = slices.Delete(s.Nameless, i, i+1)
+	if g.old || g.d.hash([]byte(text.String())) != c.Result.Sum {
+		return
+	}
+	m := g.e.ended(&c)
+	m.Content, m.IsError, m.Tool.ErrorType = text, c.Result.Class != "", c.Result.Class
+	g.e.returned(m, &c)
 }
 
 // observed takes a result out of what the agent wraps it in for the model:

@@ -28,7 +28,7 @@ func (d *stream) memory(e *event) {
 		d.single(e)
 		return
 	}
-	d.snapshot(e, list, ident(e.meta.Get("agent_name")))
+	d.snapshot(e, list, e.meta)
 	total := e.content.Get("total_messages")
 	if n := list.Len(); total.Is(jsonv.Number) && total.Int() != int64(n) {
 		m := e.status()
@@ -43,7 +43,7 @@ func (d *stream) bare(root, list jsonv.Value, out *decoder.Output) {
 	e := &event{root: root, out: out, name: "agent.llm_message", at: clock(root.Get("timestamp"), d.zone)}
 	e.s = d.session(root.Get("session_id"))
 	e.id = msg.HashKey(string(list.Raw()))
-	d.snapshot(e, list, ident(root.Path("metadata", "agent_name")))
+	d.snapshot(e, list, root.Get("metadata"))
 }
 
 // single decodes the message of the model that some servers are said to send here
@@ -64,8 +64,10 @@ func (d *stream) single(e *event) {
 	}
 }
 
-// snapshot gives what a memory holds that was not given before.
-func (d *stream) snapshot(e *event, list jsonv.Value, agent string) {
+// snapshot gives what a memory holds that was not given before, and what its metadata
+// say of the agent.
+func (d *stream) snapshot(e *event, list, meta jsonv.Value) {
+	agent := ident(meta.Get("agent_name"))
 	var items []jsonv.Value
 	var sums []uint64
 	for v := range list.Elems() {
@@ -95,7 +97,7 @@ func (d *stream) snapshot(e *event, list jsonv.Value, agent string) {
 		defer d.shrunk(e, n, len(sums), len(places))
 	}
 	l.remember(e, sums)
-	g := giving{d: d, e: e, lane: l, current: d.current(e, items, places)}
+	g := giving{d: d, e: e, lane: l, current: d.current(e, items, places), items: items}
 	if e.s.Turn.Run == "" && d.headless(e.s, items, places) {
 		e.s.begin("turn:" + e.id)
 	}
@@ -111,6 +113,7 @@ func (d *stream) snapshot(e *event, list jsonv.Value, agent string) {
 		g.old = i < news
 		g.item(i, items[i])
 	}
+	d.finish(e, l, meta)
 }
 
 // current returns the place of the prompt that began the session's turn, which was

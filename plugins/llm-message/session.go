@@ -17,11 +17,13 @@ type session struct {
 	Guides []uint64 `json:",omitempty"` // hashes of prompts that the agent adds to the user's
 	Calls  []call   `json:",omitempty"` // open ones, oldest first
 	IDs    []named  `json:",omitempty"` // calls that a snapshot has named
-	Done   ring     `json:",omitzero"`  // calls with their result, responses that were counted
-	Phases []phase  `json:",omitempty"` // work that was handed on
-	Tries  []try    `json:",omitempty"` // how often each piece of it was begun
-	Waits  []wait   `json:",omitempty"`
-	Draft  draft    `json:",omitzero"`
+	// Nameless are calls with their result that no snapshot has named, oldest first.
+	Nameless []call  `json:",omitempty"`
+	Done     ring    `json:",omitzero"`  // calls with their result, responses that were counted
+	Phases   []phase `json:",omitempty"` // work that was handed on
+	Tries    []try   `json:",omitempty"` // how often each piece of it was begun
+	Waits    []wait  `json:",omitempty"`
+	Draft    draft   `json:",omitzero"`
 	// Old says that the session was restored: what its first snapshot shows was
 	// given when it was said, on another connection.
 	Old bool `json:",omitempty"`

@@ -15,6 +15,7 @@ const (
 	maxGiven    = 8192 // texts and calls of a session
 	maxCalls    = 256  // open ones
 	maxIDs      = 1024 // ids under which snapshots know calls
+	maxNameless = 64   // ended calls without such an id
 	maxDone     = 4096 // calls that have their result, responses that were counted
 	maxLanes    = 16   // memories of a session
 	maxItems    = 2048 // messages of a memory

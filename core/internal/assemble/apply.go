@@ -1,7 +1,6 @@
 package assemble
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -23,7 +22,7 @@ func (g *group) apply(out Emitter, m *msg.Message, stream uint64) (linked bool) 
 	g.name(out, m)
 	g.describe(r, m)
 	if m.Agent.Name == "" && m.Kind != msg.User { // of a user message it is who spoke
-		m.Agent.Name = cmp.Or(r.Agent.Name, r.To, r.Agent.ID)
+		m.Agent.Name = g.nameOf(r)
 	}
 	if r.Sure && m.Complete == msg.Summary {
 		g.summed(m)
@@ -42,11 +41,19 @@ func (g *group) apply(out Emitter, m *msg.Message, stream uint64) (linked bool) 
 			h.SpanID = h.Chat
 		}
 	case msg.ToolCall, msg.Delegation:
+		if id, again := g.completes(out, m); again {
+			h.SpanID = id
+			break
+		}
 		if r.byModel(m) {
 			h.Chat = g.span(msg.SpanChat, g.output(out, r, m).ID)
 		}
 		h.SpanID = g.begin(out, r, m)
 	case msg.ToolResult, msg.DelegationResult:
+		if id, again := g.completes(out, m); again {
+			h.SpanID = id
+			break
+		}
 		h.SpanID = g.end(out, r, m)
 		g.input(out, r, m.Time)
 	case msg.Usage:
@@ -82,6 +89,7 @@ func (g *group) applySession(out Emitter, m *msg.Message, stream uint64) bool {
 	if m.Signal == msg.Link {
 		g.link(out, m.Tool.CallID, m.Delegation)
 	}
+	g.named(out, m)
 	return true
 }
 
@@ -100,11 +108,20 @@ func (g *group) runOf(out Emitter, m *msg.Message, stream uint64) *run {
 		r.Start, r.Last, r.Input = m.Time, m.Time, m.Time
 		r.Source = strings.Clone(m.Host.Source)
 		r.Server, r.Unnamed = strings.Clone(m.Host.Server), unnamed(m)
+		g.remember(r)
 	}
 	if !r.Linked && (m.ParentCall != "" || m.ParentRun != "" && m.ParentRun != msg.UnknownRun) {
 		g.join(out, r, m.ParentRun, m.ParentCall, m.Delegation.Link, m.Delegation.Confidence)
 	}
 	return r
+}
+
+// remember notes that a run has a story again.
+func (g *group) remember(r *run) {
+	if r.Forgotten {
+		r.Forgotten = false
+		g.Places--
+	}
 }
 
 // place decides where a new run stands: at the top, below a parent that is
@@ -269,7 +286,7 @@ func (g *group) retell(out Emitter, d *done) {
 	}
 	c := &d.Told.Call
 	c.Child, c.Link, c.Confidence = d.Child, d.Link, d.Confidence
-	g.give(out, g.toldSpan(d.Told), r)
+	g.giveCall(out, g.toldSpan(d.Told), r, c)
 	d.forget()
 }
 

@@ -2,6 +2,8 @@ package assemble
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/msg"
@@ -83,12 +85,7 @@ const (
 	movedShift    = 51
 )
 
-func (r *run) moves() uint64 {
-	if r == nil {
-		return 0
-	}
-	return uint64(min(r.Moved, 3)) << movedShift
-}
+func moves(n int) uint64 { return uint64(min(n, 3)) << movedShift }
 
 // Version is the Ver of a message's row: the decoder's revision, how complete
 // the message is, whether its trace is final, and where in the stream it was
@@ -129,7 +126,7 @@ func (a *Assembler) Apply(m *msg.Message, stream uint64, revision uint32, now ti
 	}
 	if d := &m.Delegation; m.Run != "" && ofRun(m) && (d.MeetID != "" || d.MeetPrompt != "") { // before anything is given of the run, if it is new
 		old := g.Runs[m.Run]
-		g.runOf(a.out, m, stream)
+		g.runOf(a.out, m, stream).Meets = true
 		if err := a.meet(g, m, old == nil, now); err != nil {
 			return 0, err
 		}
@@ -141,7 +138,13 @@ func (a *Assembler) Apply(m *msg.Message, stream uint64, revision uint32, now ti
 			return 0, err
 		}
 	}
-	h.Ver = Version(revision, m.Complete, linked, int64(h.Ver)) | g.Runs[m.Run].moves()
+	h.Ver = Version(revision, m.Complete, linked, int64(h.Ver))
+	if r := g.Runs[m.Run]; r != nil {
+		h.Ver |= moves(r.Moved)
+	}
+	if err := a.tellCallers(g); err != nil {
+		return 0, err
+	}
 	return g.replaced(m), nil
 }
 
@@ -227,11 +230,13 @@ func (a *Assembler) Awaits(stream uint64, sessions []RunRef) (bool, error) {
 func (a *Assembler) Seal(state func(key string, open bool, state []byte)) error {
 	a.seals++
 	a.ended = false
+	if err := a.giveEnded(); err != nil {
+		return err
+	}
 	for _, g := range a.groups {
 		if !g.dirty {
 			continue
 		}
-		g.seal(a.out)
 		g.sealed = a.seals
 		b, err := g.encode()
 		if err != nil {
@@ -239,6 +244,32 @@ func (a *Assembler) Seal(state func(key string, open bool, state []byte)) error 
 		}
 		g.dirty = false
 		state(g.key.String(), g.open(), b)
+	}
+	return nil
+}
+
+// giveEnded gives the spans of all groups that changed. A run that ends may change the
+// call of another session that caused it.
+func (a *Assembler) giveEnded() error {
+	for changed := slices.Collect(maps.Values(a.groups)); len(changed) > 0; {
+		var next []*group
+		for _, g := range changed {
+			if !g.dirty {
+				continue
+			}
+			g.seal(a.out)
+			for _, e := range g.endings {
+				parent, err := a.group(g.key.tenant, e.caller.Format, e.caller.Session)
+				if err != nil {
+					return err
+				}
+				next = append(next, parent)
+			}
+			if err := a.tellCallers(g); err != nil {
+				return err
+			}
+		}
+		changed = next
 	}
 	return nil
 }

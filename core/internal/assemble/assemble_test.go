@@ -22,6 +22,7 @@ type world struct {
 	open    map[msg.SpanID]bool
 	relinks []string
 	replay  []RunRef
+	streams []uint64 // of replay
 	found   []string
 	gone    bool // streams cannot be decoded again
 	given   func(msg.Span)
@@ -53,8 +54,9 @@ func (w *world) Span(s msg.Span) {
 	}
 }
 
-func (w *world) Relink(_ uint64, r RunRef) {
+func (w *world) Relink(stream uint64, r RunRef) {
 	w.relinks = append(w.relinks, r.Run)
+	w.streams = append(w.streams, stream)
 	w.replay = append(w.replay, r)
 }
 
@@ -567,6 +569,45 @@ func TestStrongerLinkStands(t *testing.T) {
 		for _, s := range w.rows {
 			if s.Kind == msg.SpanDelegation && (s.Delegate.Link != msg.ByNativeID || s.Delegate.ChildRun != "k") {
 				t.Errorf("%s: linked to %s by %s", name, s.Delegate.ChildRun, s.Delegate.Link)
+			}
+		}
+	}
+}
+
+// TestIDThatComesLate: events of a call do not have the protocol's id, and a snapshot
+// that tells of it has nothing else. It is one span, with the times of the events and
+// the id, and nothing of it is told twice.
+func TestIDThatComesLate(t *testing.T) {
+	for name, c := range map[string]struct {
+		when string
+		want string
+	}{"the call is over": {"over", "call_7"}, "the call is open": {"open", "call_7"}, "never": {"", "t"}} {
+		w := newWorld(t)
+		begin, end := called("a", "t", "Grep", 1), result("a", "t", 4)
+		begin.Tool.ProtocolID, end.Tool.ProtocolID = msg.UnknownID, msg.UnknownID
+		begin.Complete, end.Complete = msg.Summary, msg.Summary
+		full, whole := begin, end
+		full.Tool.ProtocolID, whole.Tool.ProtocolID = "call_7", "call_7"
+		full.Complete, whole.Complete = msg.Complete, msg.Complete
+		w.apply(user("a", 0), begin)
+		if c.when == "open" {
+			w.apply(full)
+			end = whole
+		}
+		w.restart()
+		w.apply(end, said("a", "", 6))
+		w.restart()
+		if c.when == "over" {
+			w.apply(full, whole)
+		}
+		w.apply(said("a", "", 7), msg.Message{Kind: msg.Stop, Run: "a", Time: 8, Signal: msg.RunEnd})
+		rows := w.rowsOf()
+		if len(rows) != 4 { // the run, the call, the responses around it
+			t.Errorf("%s: %d rows", name, len(rows))
+		}
+		for _, s := range rows {
+			if s.Kind == msg.SpanTool && (s.Tool.ID() != c.want || s.Start != t0+sec || s.End != t0+4*sec) {
+				t.Errorf("%s: call %s from %d to %d", name, s.Tool.ID(), (s.Start-t0)/sec, (s.End-t0)/sec)
 			}
 		}
 	}

@@ -96,6 +96,6 @@ func (g *group) measure(out Emitter, r *run, c *chat, u msg.Tokens) {
 		}
 		s := g.toldSpan(t)
 		s.Amends = true
-		g.give(out, s, r)
+		g.giveCall(out, s, r, &t.Call)
 	}
 }

@@ -114,7 +114,7 @@ func (c *claims) claim(m *msg.Message, stream uint64) (reused bool) {
 		reused = c.response(m, in, stream, &suffix)
 	case m.Kind == msg.ToolResult || m.Kind == msg.DelegationResult:
 		if made := c.made(m.Tool.CallID, m.Run); made != nil {
-			m.Tool.CallID += made.Call
+			renameCall(m, made.Call)
 			suffix, parent = made.Call+suffix, made.Key
 		}
 	}
@@ -164,7 +164,7 @@ func (c *claims) response(m *msg.Message, in *instance, stream uint64, suffix *s
 			at = len(list) - 1
 			c.Calls.put(id, list)
 		}
-		m.Tool.CallID += list[at].Call
+		renameCall(m, list[at].Call)
 		*suffix = list[at].Key
 	}
 	if !in.Answered && m.Kind != msg.Error {
@@ -172,6 +172,14 @@ func (c *claims) response(m *msg.Message, in *instance, stream uint64, suffix *s
 		c.settle(in)
 	}
 	return reused
+}
+
+// renameCall gives the call of m an id of its own. The protocol's stays what people see.
+func renameCall(m *msg.Message, suffix string) {
+	if suffix != "" {
+		m.Tool.ProtocolID = m.Tool.ID()
+		m.Tool.CallID += suffix
+	}
 }
 
 // made is the exchange that made the call to which a result belongs: the newest of the

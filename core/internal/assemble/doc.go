@@ -20,10 +20,15 @@
 // happen to be read does not show in the tables.
 //
 // A call may also run another agent's program, whose own files or streams are a session
-// of another format. Decoders of both sides give a name under which the two find each
-// other (meet.go), and the run moves below the call in the same way. If its stream cannot
+// of another format, or write to an agent that has a session of its own. Decoders of both
+// sides give a name under which the two find each other (meet.go), and the run moves below
+// the call in the same way, with all that stands below its own calls. If its stream cannot
 // be decoded again, it stays in a trace of its own, with a link to the call. One that is
 // known to be a child has its stream kept for a while after its end (Awaits).
+//
+// An agent whose messages do not name it has the name that its session says, or that the
+// callers and the called have for it (alias.go). One that becomes known late is put into
+// rows that were given before by decoding their stream again.
 //
 // Starts are fixed when a span begins, because they are part of the row's
 // identity; transcripts whose times run backwards (a fifth of Claude Code's do)

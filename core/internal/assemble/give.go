@@ -43,7 +43,13 @@ func (g *group) span(kind msg.SpanKind, native string) msg.SpanID {
 
 // give gives a span of run r, with what every span has, and takes back the one
 // that was given under another trace.
-func (g *group) give(out Emitter, s msg.Span, r *run) {
+func (g *group) give(out Emitter, s msg.Span, r *run) { g.giveMoved(out, s, r, 0) }
+
+// giveCall gives a call's span.
+func (g *group) giveCall(out Emitter, s msg.Span, r *run, c *call) { g.giveMoved(out, s, r, c.Moved) }
+
+// giveMoved gives a span that has changed so often beside its run.
+func (g *group) giveMoved(out Emitter, s msg.Span, r *run, moved int) {
 	s.Tenant, s.Format, s.Session, s.Source = g.key.tenant, g.key.format, g.key.session, r.Source
 	s.TraceID = g.trace(r.Root)
 	s.Run, s.ParentRun = r.ID, r.Parent
@@ -51,13 +57,13 @@ func (g *group) give(out Emitter, s msg.Span, r *run) {
 		s.Agent = r.Agent
 	}
 	if s.Agent.Name == "" {
-		s.Agent.Name = cmp.Or(r.To, s.Agent.ID)
+		s.Agent.Name = g.nameOf(r)
 	}
 	s.Unnamed = r.Unnamed
 	if r.Above != nil && s.ParentRun == "" {
 		s.ParentRun = r.Above.Run
 	}
-	s.Ver = uint64(g.Revision&0xff)<<revisionShift | uint64(s.State)<<completeShift | r.moves() | uint64(max(s.LastSeen, 0)/1000)&(1<<movedShift-1)
+	s.Ver = uint64(g.Revision&0xff)<<revisionShift | uint64(s.State)<<completeShift | moves(r.Moved+moved) | uint64(max(s.LastSeen, 0)/1000)&(1<<movedShift-1)
 	if s.Kind == msg.SpanDelegation || r.Above != nil { // of two links the stronger one stands
 		s.Ver += uint64(s.Delegate.Link)
 	}
@@ -127,7 +133,7 @@ func (g *group) callSpan(c *call) msg.Span {
 	return msg.Span{
 		ID: g.span(c.kind(), c.ID), Parent: g.span(msg.SpanRun, c.Run), Kind: c.kind(), State: msg.SpanOpen,
 		Start: c.Start, LastSeen: c.Last, Alive: c.Alive, ArgumentBytes: c.Arguments, ArgumentShape: c.Shape, Attempt: uint16(min(c.Failures+1, 1<<16-1)), Model: c.Model,
-		Tool:     msg.Tool{CallID: c.ID, Name: c.Tool, Server: c.Server, Internal: c.Internal},
+		Tool:     msg.Tool{CallID: c.ID, ProtocolID: c.ProtocolID, Name: c.Tool, Server: c.Server, Internal: c.Internal},
 		Delegate: msg.Delegate{To: to, ToID: id, ChildRun: c.Child, Link: c.Link, Confidence: c.Confidence, Async: c.Async},
 		Events:   slices.Clone(c.Events),
 	}
@@ -153,24 +159,23 @@ func (c *call) goesOn(s *msg.Span) {
 	}
 }
 
-// worked tells the delegation that caused a run when that ended.
-func (g *group) worked(out Emitter, r *run, end int64) {
-	if r.Call == "" || !r.Linked {
-		return
-	}
-	if c := g.Open[r.Call]; c != nil {
-		if end > c.Worked {
-			c.Worked, c.Given = end, false
+// worked tells a delegation when the run that it caused ended.
+func (g *group) worked(out Emitter, id string, end int64) (changed bool) {
+	if c := g.Open[id]; c != nil {
+		if end <= c.Worked {
+			return false
 		}
-		return
+		c.Worked, c.Given = end, false
+		return true
 	}
-	d, ok := g.Done[r.Call]
+	d, ok := g.Done[id]
 	if !ok || d.Told == nil || !d.Told.Call.Async || end <= d.Told.Call.Worked {
-		return
+		return false
 	}
 	d.Told.Call.Worked = end
 	g.retell(out, &d)
-	g.Done[r.Call] = d
+	g.Done[id] = d
+	return true
 }
 
 func (g *group) runSpan(r *run) msg.Span {
@@ -244,10 +249,10 @@ func (g *group) seal(out Emitter) {
 			s.Outcome, s.ErrorType = msg.OutcomeCancelled, "no_result"
 			s.Shown, c.Shown = c.Shown, false
 			c.goesOn(&s)
-			g.give(out, s, r)
+			g.giveCall(out, s, r, c)
 			c.Given = true
 		case r.Ended == running && c.changed:
-			g.give(out, g.callSpan(c), r)
+			g.giveCall(out, g.callSpan(c), r, c)
 			c.Shown = true
 		}
 		c.changed = false
@@ -264,17 +269,25 @@ func (g *group) giveRun(out Emitter, r *run) {
 		g.giveChat(out, r, state)
 	}
 	s := g.runSpan(r)
-	s.State, s.End = msg.SpanClosed, max(r.Last, r.Start)
+	s.State, s.End = msg.SpanClosed, r.until()
 	if r.Ended == bySilence {
 		s.State = msg.SpanIdle
-	}
-	if r.End != 0 {
-		s.End = max(r.End, r.Start)
 	}
 	s.Shown, r.Shown = r.Shown, false
 	g.give(out, s, r)
 	r.Given = true
-	g.worked(out, r, s.End)
+	if r.Call != "" && r.Linked {
+		g.worked(out, r.Call, s.End)
+	}
+	g.endedAbove(r, s.End)
+}
+
+// until is when the run ended, or was heard last.
+func (r *run) until() int64 {
+	if r.End != 0 {
+		return max(r.End, r.Start)
+	}
+	return max(r.Last, r.Start)
 }
 
 func (g *group) closeStream(stream uint64) {
@@ -290,16 +303,24 @@ func (g *group) closeStream(stream uint64) {
 	}
 }
 
+// place is a run without its own story: its place in the tree, who it is of, and how it
+// ended.
+func (r *run) place() *run {
+	return &run{
+		ID: r.ID, Parent: r.Parent, Call: r.Call, Link: r.Link, Confidence: r.Confidence, Root: r.Root, Was: r.Was, Left: r.Left,
+		Prev: r.Prev, PrevRoot: r.PrevRoot, Alive: r.Alive, Begun: r.Begun, Above: r.Above, Moved: r.Moved, Linked: r.Linked, Meets: r.Meets,
+		Agent: r.Agent, To: r.To, Source: r.Source, Server: r.Server, Unnamed: r.Unnamed, Stream: r.Stream, Ended: min(r.Ended, byCall), Shown: r.Shown,
+	}
+}
+
 // reset forgets a run's own story; its place in the tree stays.
 func (g *group) reset(id string) {
 	r := g.Runs[id]
 	if r == nil {
 		return
 	}
-	g.Runs[id] = &run{
-		ID: r.ID, Parent: r.Parent, Call: r.Call, Link: r.Link, Confidence: r.Confidence, Root: r.Root, Was: r.Was, Left: r.Left,
-		Prev: r.Prev, PrevRoot: r.PrevRoot, Alive: r.Alive, Begun: r.Begun, Above: r.Above, Moved: r.Moved, Linked: r.Linked, To: r.To, Stream: r.Stream, Ended: min(r.Ended, byCall), Shown: r.Shown,
-	}
+	g.remember(r)
+	g.Runs[id] = r.place()
 	for _, c := range g.Open {
 		if c.Run == id {
 			delete(g.Open, c.ID)

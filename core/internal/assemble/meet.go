@@ -20,8 +20,18 @@ const slack = int64(5 * time.Second)
 // longestCall is how long a call may be open before nobody is its run any more.
 const longestCall = int64(6 * time.Hour)
 
-// meeting is where calls and the runs that they cause in other sessions, of other
-// formats, find each other: both give the same name (msg.Delegate.MeetID, MeetPrompt).
+// maxChain is how many runs of other sessions may stand above one another.
+const maxChain = 1 << 14
+
+// longestWait is how long an agent may be busy before it takes up what it was sent.
+const longestWait = int64(10 * time.Minute)
+
+// sureOfPrompt is how sure it is, in percent, that a run belongs to the only call that
+// asked the same at the time.
+const sureOfPrompt = 80
+
+// meeting is where calls and the runs that they cause in other sessions, as a rule of
+// other formats, find each other: both give the same name (msg.Delegate.MeetID, MeetPrompt).
 // It is a group of its own, without a format. Who belongs to whom follows from the
 // set of those who came, not from their order.
 type meeting struct {
@@ -41,7 +51,9 @@ type caller struct {
 	Start   int64  `json:"start"`
 	End     int64  `json:"end,omitempty"`
 
-	Inferred bool `json:"inferred,omitempty"` // the protocol does not tell when
+	Inferred bool   `json:"inferred,omitempty"` // the protocol does not tell when
+	Async    bool   `json:"async,omitempty"`
+	Named    string `json:"named,omitempty"` // what its run calls the caller, if that counts for the caller's session
 }
 
 // comer is a run that another session's call may have caused.
@@ -52,6 +64,8 @@ type comer struct {
 	Agent    string `json:"agent,omitempty"` // whose run it is, if the message that names it says so
 	Start    int64  `json:"start"`
 	Inferred bool   `json:"inferred,omitempty"` // the protocol does not tell when
+	From     string `json:"from,omitempty"`     // the agent that it was asked by
+	Named    string `json:"named,omitempty"`    // what its call calls it, if that counts for its session
 }
 
 // above is the call of another session that caused a run.
@@ -107,6 +121,9 @@ func (a *Assembler) meet(g *group, m *msg.Message, fresh bool, now time.Time) er
 			return nil
 		}
 		id, prompt = c.MeetID, c.MeetPrompt
+		if r := g.Runs[c.Run]; r != nil {
+			r.Meets = true
+		}
 	}
 	for _, n := range [...]struct {
 		name string
@@ -158,11 +175,19 @@ func (t *meeting) called(g *group, c *call) bool {
 	if r == nil || !r.Linked && (r.Parent != "" || r.Call != "") {
 		return false
 	}
-	n := caller{Format: g.key.format, Session: g.key.session, Run: r.ID, Call: c.ID, Root: r.Root, To: c.To, Start: c.Start, Inferred: c.Inferred}
+	n := caller{
+		Format: g.key.format, Session: g.key.session, Run: r.ID, Call: c.ID, Root: r.Root, To: c.To, Start: c.Start, Inferred: c.Inferred, Async: c.Async,
+	}
 	if d := g.Done[c.ID]; d.Told != nil {
 		n.End = d.Told.End
 	}
-	t.Calls = slices.DeleteFunc(t.Calls, func(o caller) bool { return o.Call == n.Call && o.Session == n.Session && o.Format == n.Format })
+	t.Calls = slices.DeleteFunc(t.Calls, func(o caller) bool {
+		same := o.Call == n.Call && o.Session == n.Session && o.Format == n.Format
+		if same {
+			n.Named = o.Named
+		}
+		return same
+	})
 	t.Calls = append(t.Calls, n)
 	slices.SortFunc(t.Calls, func(x, y caller) int {
 		return cmp.Or(cmp.Compare(x.Start, y.Start), cmp.Compare(x.Session, y.Session), cmp.Compare(x.Call, y.Call))
@@ -182,11 +207,14 @@ func (t *meeting) began(g *group, m *msg.Message) bool {
 	if slices.ContainsFunc(t.Runs, func(c comer) bool {
 		return c.Run == r.ID && c.Session == g.key.session && c.Format == g.key.format
 	}) {
-		return false
+		return r.Above == nil // one that was forgotten and is decoded again
 	}
 	c := comer{Format: g.key.format, Session: g.key.session, Run: r.ID, Start: r.Start, Inferred: m.Precision == msg.Inferred}
-	if m.Kind != msg.User { // its Agent is who spoke
+	switch {
+	case m.Kind != msg.User: // whose Agent is who spoke
 		c.Agent = strings.Clone(m.Agent.ID)
+	case m.Agent.Kind == msg.KindAgent:
+		c.From = strings.Clone(m.Agent.Name)
 	}
 	t.Runs = append(t.Runs, c)
 	slices.SortFunc(t.Runs, func(x, y comer) int {
@@ -202,21 +230,19 @@ func (t *meeting) began(g *group, m *msg.Message) bool {
 // percent, 0 for as sure as the name. A run belongs to the last call in whose time it
 // began; where many may have the name, to the first that has no run of its agent yet: one
 // call may ask many agents the same, and each of them once. A name that is
-// of one thread alone also joins those whose times are unknown: by their order.
+// of one thread alone also joins those whose times are unknown: by their order. A run
+// that many may have caused and that began in no call's time is of the first
+// asynchronous one before it that is left: its agent was busy.
 func (t *meeting) pairs() (calls []int, confidence []uint8) {
-	type taking struct {
-		call  int
-		agent string
-	}
 	taken := make(map[taking]bool)
 	for n, r := range t.Runs {
 		found, fit := -1, 0
 		for i, c := range t.Calls {
-			end := c.End
-			if end == 0 {
+			end := max(c.End, c.Start)
+			if c.End == 0 && !c.Async {
 				end = c.Start + longestCall
 			}
-			if c.Format == r.Format && c.Session == r.Session || r.Start < c.Start-slack || r.Start > end+slack {
+			if c.sameSession(&r) || r.Start < c.Start-slack || r.Start > end+slack {
 				continue
 			}
 			fit++
@@ -225,64 +251,176 @@ func (t *meeting) pairs() (calls []int, confidence []uint8) {
 			}
 		}
 		for i, c := range t.Calls[:min(n+1, len(t.Calls))] {
-			if fit == 0 && t.Link != msg.ByPrompt && (r.Inferred || c.Inferred) && (c.Format != r.Format || c.Session != r.Session) {
+			if fit == 0 && t.Link != msg.ByPrompt && (r.Inferred || c.Inferred) && !c.sameSession(&r) {
 				found = i
 			}
 		}
 		sure := uint8(0)
 		if t.Link == msg.ByPrompt && found >= 0 {
 			taken[taking{found, r.Agent}] = true
-			sure = uint8(max(1, 80/fit))
+			sure = uint8(max(1, sureOfPrompt/fit))
 		}
 		calls, confidence = append(calls, found), append(confidence, sure)
 	}
+	if t.Link == msg.ByPrompt {
+		t.late(calls, confidence, taken)
+	}
 	return calls, confidence
 }
+
+// taking is an agent that has taken up a call.
+type taking struct {
+	call  int
+	agent string
+}
+
+// late pairs runs that began in no call's time.
+func (t *meeting) late(calls []int, confidence []uint8, taken map[taking]bool) {
+	for n := range t.Runs {
+		r := &t.Runs[n]
+		for i := range t.Calls {
+			c := &t.Calls[i]
+			if calls[n] >= 0 {
+				break
+			}
+			if !taken[taking{i, r.Agent}] && c.Async && !c.sameSession(r) && c.Start <= r.Start && r.Start <= c.Start+longestWait {
+				taken[taking{i, r.Agent}], calls[n], confidence[n] = true, i, sureOfPrompt/2
+			}
+		}
+	}
+}
+
+func (c *caller) sameSession(r *comer) bool { return c.Format == r.Format && c.Session == r.Session }
 
 // introduce tells the runs and the calls of a meeting of each other. fresh says that
 // nothing was given yet of g's run of that name.
 func (a *Assembler) introduce(at, g *group, run string, fresh bool, now time.Time) error {
 	t := at.Meeting
+	callers, children, err := a.members(at)
+	if err != nil {
+		return err
+	}
 	calls, confidence := t.pairs()
-	for i, r := range t.Runs {
-		child, err := a.group(at.key.tenant, r.Format, r.Session)
-		if err != nil {
-			return err
-		}
+	for i := range t.Runs {
+		r, child := &t.Runs[i], children[i]
 		var up *above
 		if calls[i] >= 0 {
 			up = &above{caller: t.Calls[calls[i]], Name: at.key.session, Link: t.Link, Confidence: confidence[i]}
-			if loops, err := a.loops(at.key.tenant, &r, &up.caller); err != nil {
+			if loops, err := a.loops(at.key.tenant, r, &up.caller); err != nil {
 				return err
 			} else if loops {
-				up = nil
+				up, calls[i] = nil, -1
 			}
 		}
-		if child.under(a.out, r.Run, at.key.session, up, fresh && child == g && r.Run == run) {
-			child.dirty, child.touched = true, now
+		if !child.under(a.out, r.Run, at.key.session, up, fresh && child == g && r.Run == run) {
+			continue
+		}
+		child.dirty, child.touched = true, now
+		if err := a.spread(child, r.Run, now); err != nil {
+			return err
 		}
 	}
 	for i := range t.Calls {
-		c := &t.Calls[i]
-		parent, err := a.group(at.key.tenant, c.Format, c.Session)
-		if err != nil {
-			return err
-		}
+		c, parent := &t.Calls[i], callers[i]
 		link := callLink{Call: c.Call, Link: t.Link}
-		if at := slices.Index(calls, i); at >= 0 {
+		at := slices.Index(calls, i)
+		if at >= 0 {
 			link.Child, link.Confidence = t.Runs[at].Run, confidence[at]
 		}
-		if parent.causes(a.out, link) {
+		changed := parent.causes(a.out, link)
+		if at >= 0 {
+			if r := children[at].Runs[link.Child]; r != nil && r.Ended > running {
+				changed = parent.worked(a.out, c.Call, r.until()) || changed
+			}
+		}
+		if changed {
 			parent.dirty, parent.touched = true, now
+		}
+	}
+	first := ""
+	if fresh {
+		first = run
+	}
+	a.nameEachOther(t, callers, children, calls, confidence, first)
+	return nil
+}
+
+// members are the groups of a meeting's calls and of its runs. The calls' traces are
+// brought up to date: a run above may have moved since.
+func (a *Assembler) members(at *group) (callers, children []*group, err error) {
+	t := at.Meeting
+	for i := range t.Calls {
+		c := &t.Calls[i]
+		g, err := a.group(at.key.tenant, c.Format, c.Session)
+		if err != nil {
+			return nil, nil, err
+		}
+		if r := g.Runs[c.Run]; r != nil && r.Linked {
+			c.Root = r.Root
+		}
+		callers = append(callers, g)
+	}
+	for i := range t.Runs {
+		g, err := a.group(at.key.tenant, t.Runs[i].Format, t.Runs[i].Session)
+		if err != nil {
+			return nil, nil, err
+		}
+		children = append(children, g)
+	}
+	return callers, children, nil
+}
+
+// spread moves what stands below the calls of a run that has moved, in whatever
+// sessions, so that a long chain is decoded again once and not once for each of its
+// links.
+func (a *Assembler) spread(g *group, run string, now time.Time) error {
+	r := g.Runs[run]
+	for _, c := range g.meetingCalls(r) {
+		for _, name := range [...]string{c.MeetID, c.MeetPrompt} {
+			if name == "" {
+				continue
+			}
+			at, err := a.group(g.key.tenant, "", name)
+			if err != nil {
+				return err
+			}
+			if at.Meeting == nil {
+				continue
+			}
+			at.dirty, at.touched = true, now
+			if err := a.introduce(at, g, "", false, now); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
+// meetingCalls are the calls in the trace of a run that may have caused runs of other
+// sessions, by their start.
+func (g *group) meetingCalls(r *run) (list []*call) {
+	in := func(c *call) bool {
+		of := g.Runs[c.Run]
+		return c.meets() && of != nil && of.Root == r.Root
+	}
+	for _, c := range g.Open {
+		if in(c) {
+			list = append(list, c)
+		}
+	}
+	for _, d := range g.Done {
+		if d.Told != nil && in(&d.Told.Call) {
+			list = append(list, &d.Told.Call)
+		}
+	}
+	slices.SortFunc(list, func(x, y *call) int { return cmp.Or(cmp.Compare(x.Start, y.Start), cmp.Compare(x.ID, y.ID)) })
+	return list
+}
+
 // loops reports whether the call stands below the run.
 func (a *Assembler) loops(tenant string, r *comer, c *caller) (bool, error) {
 	at := *c
-	for range 16 {
+	for range maxChain {
 		g, err := a.group(tenant, at.Format, at.Session)
 		if err != nil {
 			return false, err
@@ -297,7 +435,7 @@ func (a *Assembler) loops(tenant string, r *comer, c *caller) (bool, error) {
 		if top == nil {
 			return false, nil
 		}
-		if at.Format == r.Format && at.Session == r.Session && top.ID == r.Run {
+		if at.sameSession(r) && top.ID == r.Run {
 			return true, nil
 		}
 		if top.Above == nil {
@@ -358,7 +496,7 @@ func (g *group) move(out Emitter, r *run, root string) {
 		if c.Root == old {
 			c.leaves(root)
 			c.Moved++
-			if c != r && c.Start != 0 {
+			if c != r && (c.Start != 0 || c.Forgotten) {
 				out.Relink(c.Stream, RunRef{g.key.tenant, g.key.format, g.key.session, c.ID})
 			}
 		}
@@ -390,7 +528,8 @@ func (g *group) causes(out Emitter, l callLink) (changed bool) {
 		if known(c.Child, c.Link, c.Confidence, c.Named) {
 			return false
 		}
-		c.Child, c.Link, c.Confidence, c.Delegation = l.Child, by, l.Confidence, c.Delegation || l.Child != ""
+		c.pair(l.Child)
+		c.Link, c.Confidence, c.Delegation = by, l.Confidence, c.Delegation || l.Child != ""
 		c.changed, c.Given = true, false
 		return true
 	}
@@ -398,11 +537,54 @@ func (g *group) causes(out Emitter, l callLink) (changed bool) {
 	if !ok || known(d.Child, d.Link, d.Confidence, d.Told != nil && d.Told.Call.Named) {
 		return false
 	}
-	d.Child, d.Link, d.Confidence = l.Child, by, l.Confidence
-	if d.Told != nil && l.Child != "" { // nobody could tell before what the tool is
-		d.Told.Call.Delegation = true
+	if d.Told != nil {
+		d.Told.Call.pair(l.Child)
+		if l.Child != "" { // nobody could tell before what the tool is
+			d.Told.Call.Delegation = true
+		}
 	}
+	d.Child, d.Link, d.Confidence = l.Child, by, l.Confidence
 	g.retell(out, &d)
 	g.Done[l.Call] = d
 	return true
+}
+
+// pair notes which run the call has caused. What was given of another one no longer
+// counts, so that the span gets a higher version.
+func (c *call) pair(child string) {
+	if c.Child != "" && c.Child != child {
+		c.Worked = 0
+		c.Moved++
+	}
+	c.Child = child
+}
+
+// ending is the end of a run that a call of another session caused.
+type ending struct {
+	caller caller
+	end    int64
+}
+
+// endedAbove notes that a run has ended, for the call of another session that caused it.
+func (g *group) endedAbove(r *run, end int64) {
+	if r.Above != nil {
+		g.endings = append(g.endings, ending{r.Above.caller, end})
+	}
+}
+
+// tellCallers tells the calls of other sessions how long their work went on.
+func (a *Assembler) tellCallers(g *group) error {
+	for len(g.endings) > 0 {
+		e := g.endings[0]
+		g.endings = g.endings[1:]
+		parent, err := a.group(g.key.tenant, e.caller.Format, e.caller.Session)
+		if err != nil {
+			return err
+		}
+		if parent.worked(a.out, e.caller.Call, e.end) {
+			parent.dirty = true
+		}
+	}
+	g.endings = nil
+	return nil
 }

@@ -24,17 +24,26 @@ type how struct {
 	late     bool // what is to be decoded again comes when all else has been heard
 }
 
+// behind is what a stream has to have decoded again: of some runs, what came before.
+type behind struct {
+	runs  map[string]bool
+	until int
+}
+
 // play applies the parts in the order of names ("0.1" is part 1 of script 0), with
 // every decoding again that is asked for, and returns the rows that stand.
 func play(t *testing.T, scripts []script, order []string, h how) map[string]msg.Span {
 	t.Helper()
 	w := newWorld(t)
 	w.gone = h.gone
-	heard := make([]int, len(scripts))
-	waits := make(map[int]bool)
-	say := func(at int, list []msg.Message) {
+	heard, due := make([]int, len(scripts)), make([]int, len(scripts))
+	waits := make(map[int]*behind)
+	say := func(at int, list []msg.Message, only map[string]bool) {
 		s := scripts[at]
 		for i, m := range list {
+			if only != nil && !only[m.Run] {
+				continue
+			}
 			m.Session, m.Host = s.session, msg.Host{Tenant: "default", Format: s.format, Source: "src", Ver: uint64(i)}
 			m.Key = fmt.Sprintf("%s/%s/%d/%s", m.Kind, m.Run, m.Time, m.Tool.CallID)
 			m.Time, m.Complete = t0+m.Time*sec, msg.Complete
@@ -46,23 +55,38 @@ func play(t *testing.T, scripts []script, order []string, h how) map[string]msg.
 			}
 		}
 	}
+	catchUp := func(at int) {
+		b := waits[at]
+		delete(waits, at)
+		for _, p := range scripts[at].parts[:b.until] {
+			say(at, p, b.runs)
+		}
+		for ; heard[at] < due[at]; heard[at]++ {
+			say(at, scripts[at].parts[heard[at]], nil)
+		}
+	}
 	again := func() {
 		for n := 0; len(w.replay) > 0; n++ {
 			if n > 50 {
 				t.Fatalf("order %v: streams are decoded again and again", order)
 			}
-			r := w.replay[0]
-			w.replay = w.replay[1:]
-			if err := w.a.ResetRun(r); err != nil {
-				t.Fatal(err)
+			for i, r := range w.replay {
+				if err := w.a.ResetRun(r); err != nil {
+					t.Fatal(err)
+				}
+				at := int(w.streams[i]) - 1
+				if waits[at] == nil {
+					waits[at] = &behind{runs: make(map[string]bool)}
+				}
+				waits[at].runs[r.Run] = true
+				waits[at].until = max(waits[at].until, heard[at])
 			}
-			at := slices.IndexFunc(scripts, func(s script) bool { return s.session == r.Session && s.format == r.Format })
+			w.replay, w.streams = w.replay[:0], w.streams[:0]
 			if h.late {
-				waits[at] = true
-				continue
+				return
 			}
-			for _, p := range scripts[at].parts[:heard[at]] {
-				say(at, p)
+			for at := range waits {
+				catchUp(at)
 			}
 		}
 	}
@@ -71,8 +95,9 @@ func play(t *testing.T, scripts []script, order []string, h how) map[string]msg.
 		if _, err := fmt.Sscanf(name, "%d.%d", &at, &part); err != nil {
 			t.Fatal(err)
 		}
-		if heard[at]++; !waits[at] { // else it comes behind what is decoded again
-			say(at, scripts[at].parts[part])
+		if due[at]++; waits[at] == nil { // else it comes behind what is decoded again
+			heard[at]++
+			say(at, scripts[at].parts[part], nil)
 		}
 		again()
 		if h.restarts {
@@ -81,10 +106,7 @@ func play(t *testing.T, scripts []script, order []string, h how) map[string]msg.
 	}
 	for h.late = false; len(waits) > 0; {
 		for at := range waits {
-			delete(waits, at)
-			for _, p := range scripts[at].parts {
-				say(at, p)
-			}
+			catchUp(at)
 			again()
 		}
 	}

@@ -17,6 +17,7 @@ import (
 const (
 	maxEndedRuns = 16   // besides those that wait for a call
 	maxRuns      = 4096 // of any kind
+	maxPlaces    = 256  // of runs whose story is forgotten
 	maxDone      = 256  // ended delegations
 	maxLinks     = 256  // links whose call has not been seen
 	maxEarly     = 256  // results whose call has not been seen
@@ -41,14 +42,16 @@ type group struct {
 	shapes  *shapes
 	again   bool // Settings.Again
 	local   bool // Settings.LocalIDs
+	endings []ending
 
 	// Revision is the decoder's, of which the spans' versions are made: a run that ends
 	// by rule after a restart has no message that tells it.
 	Revision uint32            `json:"revision,omitempty"`
 	Turns    map[uint64]string `json:"turns,omitempty"` // by stream: the top-level run that is going on, or was last
 	Runs     map[string]*run   `json:"runs,omitempty"`
-	Order    []string          `json:"order,omitempty"` // of Runs, oldest first
-	Open     map[string]*call  `json:"open,omitempty"`  // calls without a result
+	Order    []string          `json:"order,omitempty"`  // of Runs, oldest first
+	Places   int               `json:"places,omitempty"` // how many of Runs are Forgotten
+	Open     map[string]*call  `json:"open,omitempty"`   // calls without a result
 	// Done are ended delegations, by call: the run that made them and the run they
 	// caused, for children that come late.
 	Done      map[string]done `json:"done,omitempty"`
@@ -71,6 +74,10 @@ type group struct {
 	// History is the stream that has given the session's messages without their runs,
 	// because none was heard.
 	History uint64 `json:"history,omitempty"`
+	// Agent is the name of the agent whose session it is, as the session tells it, and
+	// Aliases are the names that others have for it.
+	Agent   string  `json:"agent,omitempty"`
+	Aliases []alias `json:"aliases,omitempty"`
 	// Meeting is all that there is of a group that is no session.
 	Meeting *meeting `json:"meeting,omitempty"`
 	// Claims are the ids in use, of a format whose ids are local.
@@ -145,8 +152,10 @@ type run struct {
 	Prev       string         `json:"prev,omitempty"` // the turn before
 	PrevRoot   string         `json:"prev_root,omitempty"`
 	Linked     bool           `json:"linked,omitempty"`
-	Above      *above         `json:"above,omitempty"` // the call of another session that caused it
-	Moved      int            `json:"moved,omitempty"` // how often it came to be in another trace by that
+	Above      *above         `json:"above,omitempty"`     // the call of another session that caused it
+	Moved      int            `json:"moved,omitempty"`     // how often it came to be in another trace by that, or by another name
+	Meets      bool           `json:"meets,omitempty"`     // it may have been caused by a call of another session, or made one that caused a run there
+	Forgotten  bool           `json:"forgotten,omitempty"` // only its place is remembered
 
 	Source   string      `json:"source,omitempty"`
 	Agent    msg.Agent   `json:"agent,omitzero"`
@@ -271,9 +280,11 @@ type call struct {
 	Shape      string          `json:"shape,omitempty"`    // of them, too
 	Failures   int64           `json:"failures,omitempty"` // of its tool, running, before it
 	Shown      bool            `json:"shown,omitempty"`
-	Lost       bool            `json:"lost,omitempty"`   // nobody will bring its result, by rule
-	Given      bool            `json:"given,omitempty"`  // and it was given so
+	Lost       bool            `json:"lost,omitempty"`  // nobody will bring its result, by rule
+	Given      bool            `json:"given,omitempty"` // and it was given so
+	ProtocolID string          `json:"protocol_id,omitempty"`
 	Worked     int64           `json:"worked,omitempty"` // when the run that it caused ended
+	Moved      int             `json:"moved,omitempty"`  // how often that became another run
 	Events     []msg.SpanEvent `json:"events,omitempty"`
 
 	changed bool
@@ -288,6 +299,10 @@ func openGroup(key groupKey, state []byte) (*group, error) {
 		if err := json.Unmarshal(state, g); err != nil {
 			return nil, fmt.Errorf("state: %w", err)
 		}
+	}
+	if key.format == "" { // a meeting, which has nothing else
+		g.key = groupKey{strings.Clone(key.tenant), "", strings.Clone(key.session)}
+		return g, nil
 	}
 	if g.Turns == nil {
 		g.Turns = make(map[uint64]string)
@@ -323,7 +338,7 @@ func (g *group) encode() ([]byte, error) { return json.Marshal(g) }
 func (g *group) add(out Emitter, r *run) {
 	g.Runs[r.ID] = r
 	g.Order = append(g.Order, r.ID)
-	over := max(len(g.Order)-maxEndedRuns, 0)
+	over := max(len(g.Order)-g.Places-maxEndedRuns, 0) + g.Places
 	var waits map[string]bool
 	kept := 0
 	for i, id := range g.Order[:over] {
@@ -335,13 +350,47 @@ func (g *group) add(out Emitter, r *run) {
 			if !old.Given && old.Start != 0 {
 				g.giveRun(out, old)
 			}
-			delete(g.Runs, id)
-			continue
+			if !g.keepPlace(old) {
+				delete(g.Runs, id)
+				continue
+			}
 		}
 		g.Order[kept] = id
 		kept++
 	}
 	g.Order = slices.Delete(g.Order, kept, over)
+}
+
+// keepPlace forgets all of a run but its place, if another session, which is read later,
+// may yet have more to say of it or of its calls, or if its stream is about to be decoded
+// again. It reports whether there is room for that.
+func (g *group) keepPlace(r *run) bool {
+	switch {
+	case r.Forgotten && g.Places > maxPlaces:
+		g.Places--
+		return false
+	case r.Forgotten:
+		return true
+	case r.Start != 0 && !g.mayMove(r) || g.Places > maxPlaces:
+		return false
+	}
+	p := r.place()
+	p.End, p.Ended = r.until(), r.Ended
+	p.Forgotten, p.Given = true, true
+	g.Runs[r.ID] = p
+	g.Places++
+	return true
+}
+
+// mayMove reports whether the run, or one above it, has to do with other sessions.
+func (g *group) mayMove(r *run) bool {
+	for range maxRuns {
+		if r == nil || r.Meets {
+			break
+		}
+		r = g.Runs[r.Parent]
+	}
+	return r != nil && r.Meets
 }
 
 // waiting has the runs that wait for a call, or only for one that may yet be answered,

@@ -202,6 +202,9 @@ func (g *group) begin(out Emitter, r *run, m *msg.Message) msg.SpanID {
 		}
 		if d, ok := g.Done[id]; ok && d.Run == r.ID { // told again after its end
 			c.Child, c.Link, c.Confidence = d.Child, d.Link, d.Confidence
+			if d.Told != nil {
+				c.Worked, c.Moved = d.Told.Call.Worked, d.Told.Call.Moved
+			}
 		}
 		if r.Detect.Tool == m.Tool.Name {
 			c.Failures = r.Detect.Failed
@@ -225,6 +228,7 @@ func (g *group) begin(out Emitter, r *run, m *msg.Message) msg.SpanID {
 	}
 	c.Link = max(c.Link, m.Delegation.Link)
 	c.Confidence = max(c.Confidence, m.Delegation.Confidence)
+	c.identify(m.Tool.ProtocolID)
 	c.Internal = c.Internal || m.Tool.Internal
 	c.Async = c.Async || m.Delegation.Async
 	c.Arguments, c.Hash, c.Shape = uint32(m.Tool.Arguments.Len()), hash(m.Tool.Arguments), g.shapes.of(m.Tool.Arguments)
@@ -237,6 +241,42 @@ func (g *group) begin(out Emitter, r *run, m *msg.Message) msg.SpanID {
 		}
 	}
 	return id
+}
+
+// identify notes the protocol's id of the call.
+func (c *call) identify(id string) {
+	if id != "" && (c.ProtocolID == "" || c.ProtocolID == msg.UnknownID) {
+		c.ProtocolID = strings.Clone(id)
+	}
+}
+
+// completes takes a message that tells a call, or the result of one that has ended,
+// again, now with the protocol's id: nothing but the call's span changes.
+func (g *group) completes(out Emitter, m *msg.Message) (msg.SpanID, bool) {
+	id := m.Tool.ProtocolID
+	if id == "" || id == msg.UnknownID || m.Complete != msg.Complete {
+		return msg.SpanID{}, false
+	}
+	if c := g.Open[m.Tool.CallID]; c != nil {
+		if c.ProtocolID != msg.UnknownID || m.Kind != msg.ToolCall && m.Kind != msg.Delegation {
+			return msg.SpanID{}, false
+		}
+		c.identify(id)
+		c.changed = true
+		return g.span(c.kind(), c.ID), true
+	}
+	d, ok := g.Done[m.Tool.CallID]
+	if !ok || d.Told == nil || d.Told.Call.ProtocolID == "" {
+		return msg.SpanID{}, false
+	}
+	c := &d.Told.Call
+	if c.ProtocolID == msg.UnknownID {
+		c.identify(id)
+		c.Moved++ // its times have not changed
+		g.retell(out, &d)
+		g.Done[c.ID] = d
+	}
+	return g.span(c.kind(), c.ID), true
 }
 
 // known applies what was said of the call before it was made, and joins runs
@@ -296,6 +336,7 @@ func (g *group) end(out Emitter, r *run, m *msg.Message) msg.SpanID {
 	}
 	keep(&c.MeetID, m.Delegation.MeetID)
 	c.addressed(&m.Delegation)
+	c.identify(m.Tool.ProtocolID)
 	id := g.span(c.kind(), c.ID)
 	if m.Complete == msg.Partial {
 		c.Last, c.Alive, c.changed = max(c.Last, m.Time), max(c.Alive, g.alive), true
@@ -345,12 +386,12 @@ func (g *group) answered(out Emitter, c *call, e outcome) {
 	}
 	s := g.toldSpan(&t)
 	s.Shown = c.Shown
-	g.give(out, s, g.Runs[c.Run])
+	g.giveCall(out, s, g.Runs[c.Run], c)
 	g.watchResult(out, g.Runs[c.Run], c, e)
 	if r := g.Runs[c.Run]; r != nil {
 		r.carry(&t)
 	}
-	if c.Delegation || c.meets() {
+	if c.Delegation || c.meets() || c.ProtocolID == msg.UnknownID {
 		kept := t // on the heap, where the others are not
 		g.finished(&kept)
 		for _, child := range g.Runs {

@@ -45,6 +45,7 @@ const (
 	mUsage           = 34
 	mDelegation      = 35
 	mToolDuration    = 36
+	mToolProtocolID  = 40
 )
 
 // Field numbers of the messages within Message.
@@ -100,6 +101,7 @@ func appendMessage(dst, data []byte, m *msg.Message) []byte {
 	dst = appendString(dst, mToolServer, m.Tool.Server)
 	dst = appendString(dst, mToolErrorType, m.Tool.ErrorType)
 	dst = appendBool(dst, mToolInternal, m.Tool.Internal)
+	dst = appendString(dst, mToolProtocolID, m.Tool.ProtocolID)
 	dst = appendUint(dst, mAgentKind, uint64(m.Agent.Kind))
 	dst = appendString(dst, mParentKey, m.ParentKey)
 	dst = appendString(dst, mParentRun, m.ParentRun)
@@ -205,6 +207,8 @@ func (s text) message(m *msg.Message, in, data []byte) error {
 			m.Agent.Name = s.of(v.bytes)
 		case mToolCallID:
 			m.Tool.CallID = s.of(v.bytes)
+		case mToolProtocolID:
+			m.Tool.ProtocolID = s.of(v.bytes)
 		case mToolName:
 			m.Tool.Name = s.of(v.bytes)
 		case mToolArguments:

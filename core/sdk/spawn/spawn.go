@@ -11,6 +11,8 @@
 //   - the MCP tools codex and codex-reply of codex mcp-server. The result has a threadId
 //     since early 2026; before, nothing.
 //   - a script that does the first of these: it is known by its output alone.
+//
+// Systems whose agents write to each other have a name for what was sent (Sent).
 package spawn
 
 import (
@@ -56,6 +58,15 @@ func Prompt(agent, dir, prompt string) string {
 		return ""
 	}
 	return agent + ":asked:" + msg.HashKey(agent, path.Clean(dir), prompt)
+}
+
+// Sent is the name under which a run is found that begins with what another agent of
+// that system sent: the text is all that both sides know.
+func Sent(system, text string) string {
+	if text = strings.TrimSpace(text); text == "" {
+		return ""
+	}
+	return system + ":sent:" + msg.HashKey(system, text)
 }
 
 // Call recognizes a call of Claude Code, whose shell is the tool Bash. input are its

@@ -1487,9 +1487,12 @@ type Message struct {
 	Usage           *Tokens                `protobuf:"bytes,34,opt,name=usage,proto3" json:"usage,omitempty"`
 	Delegation      *Delegate              `protobuf:"bytes,35,opt,name=delegation,proto3" json:"delegation,omitempty"`
 	// How long the call took as it was measured, in nanoseconds; on a result.
-	ToolDuration  int64 `protobuf:"varint,36,opt,name=tool_duration,json=toolDuration,proto3" json:"tool_duration,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	ToolDuration int64 `protobuf:"varint,36,opt,name=tool_duration,json=toolDuration,proto3" json:"tool_duration,omitempty"`
+	// The protocol's id of the call where tool_call_id is another; "?" where it may yet
+	// become known.
+	ToolProtocolId string `protobuf:"bytes,40,opt,name=tool_protocol_id,json=toolProtocolId,proto3" json:"tool_protocol_id,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Message) Reset() {
@@ -1772,6 +1775,13 @@ func (x *Message) GetToolDuration() int64 {
 		return x.ToolDuration
 	}
 	return 0
+}
+
+func (x *Message) GetToolProtocolId() string {
+	if x != nil {
+		return x.ToolProtocolId
+	}
+	return ""
 }
 
 type Attr struct {
@@ -2177,8 +2187,7 @@ const file_earshot_decoder_v1_decoder_proto_rawDesc = "" +
 	"\x05Range\x12\x16\n" +
 	"\x06offset\x18\x01 \x01(\rR\x06offset\x12\x16\n" +
 	"\x06length\x18\x02 \x01(\rR\x06length\x12\x16\n" +
-	"\x06quoted\x18\x03 \x01(\bR\x06quoted\"\xf4\n" +
-	"\n" +
+	"\x06quoted\x18\x03 \x01(\bR\x06quoted\"\x9e\v\n" +
 	"\aMessage\x12\x14\n" +
 	"\x05frame\x18\x01 \x01(\x05R\x05frame\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x18\n" +
@@ -2227,7 +2236,8 @@ const file_earshot_decoder_v1_decoder_proto_rawDesc = "" +
 	"\n" +
 	"delegation\x18# \x01(\v2\x1c.earshot.decoder.v1.DelegateR\n" +
 	"delegation\x12#\n" +
-	"\rtool_duration\x18$ \x01(\x03R\ftoolDuration\".\n" +
+	"\rtool_duration\x18$ \x01(\x03R\ftoolDuration\x12(\n" +
+	"\x10tool_protocol_id\x18( \x01(\tR\x0etoolProtocolId\".\n" +
 	"\x04Attr\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\"}\n" +
