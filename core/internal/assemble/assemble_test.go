@@ -602,7 +602,7 @@ func TestIDThatComesLate(t *testing.T) {
 		}
 		w.apply(said("a", "", 7), msg.Message{Kind: msg.Stop, Run: "a", Time: 8, Signal: msg.RunEnd})
 		rows := w.rowsOf()
-		if len(rows) != 4 { // the run, the call, the responses around it
+		if len(rows) != 3 { // the run, the call, the response behind it
 			t.Errorf("%s: %d rows", name, len(rows))
 		}
 		for _, s := range rows {

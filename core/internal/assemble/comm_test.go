@@ -61,7 +61,7 @@ func TestSentWorkLastsAsLongAsItsRun(t *testing.T) {
 		{"legion", "s1", [][]msg.Message{append([]msg.Message{user("a", 0)}, sends("a", "d", "wren", "count", 1)...), {stop("a", 3)}}},
 		{"legion", "s2", [][]msg.Message{{gets("x", "heron", "count", 2), called("x", "t", "Grep", 10)}, {result("x", "t", 20), said("x", "r", 40)}, {stop("x", 43)}}},
 	})
-	if n := tracesOf(rows); n != 1 || len(rows) != 7 {
+	if n := tracesOf(rows); n != 1 || len(rows) != 5 {
 		t.Errorf("%d traces, %d rows", n, len(rows))
 	}
 	for _, s := range rows {
