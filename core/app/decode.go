@@ -10,7 +10,9 @@ import (
 	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/internal/assemble"
+	"github.com/earshot-dev/earshot/core/internal/checkpoint"
 	"github.com/earshot-dev/earshot/core/internal/host"
+	"github.com/earshot-dev/earshot/core/internal/pipeline"
 	"github.com/earshot-dev/earshot/core/internal/wire"
 	"github.com/earshot-dev/earshot/core/msg"
 )
@@ -71,7 +73,8 @@ type offline struct {
 	assembler *assemble.Assembler
 	out       Decoded
 	pos       int64
-	last      int64
+	clock     checkpoint.Clock
+	first     int64 // stands in for a time that nothing says
 }
 
 type noStore struct{}
@@ -93,11 +96,14 @@ func (o *offline) Found(string, string) {}
 // is.
 func (o *offline) Relink(uint64, assemble.RunRef) {}
 
+// Flush implements assemble.Emitter.
+func (o *offline) Flush(uint64) {}
+
 // Replayable implements assemble.Emitter.
 func (o *offline) Replayable(uint64) bool { return false }
 
 func (o *offline) stream(id uint64, options string, in Input) error {
-	o.pos, o.last = 0, in.Anchor
+	o.pos, o.clock, o.first = 0, checkpoint.Clock{}, in.Anchor
 	open := &wire.Open{Origin: in.Origin, Options: options, Source: in.Source}
 	for {
 		b, err := in.Frames.Next()
@@ -149,6 +155,11 @@ func (o *offline) exchange(req *wire.Request, origin string) error {
 		if err := r.Read(raw, b.Data); err != nil {
 			return err
 		}
+		for i := range b.Frames {
+			if b.Frames[i].Kind != frame.Line {
+				o.clock.Read = max(o.clock.Read, b.Frames[i].At)
+			}
+		}
 		last, nth := int64(-1), int64(0)
 		for i := range r.Messages {
 			f := frame.Frame{Pos: o.pos, End: o.pos + 1}
@@ -184,11 +195,14 @@ func (o *offline) message(m *msg.Message, f *frame.Frame, nth int64, origin stri
 		o.out.Problem(origin, f.Pos, msg.Problem{Reason: msg.ReasonInvalid, Detail: err.Error()}, f.Data)
 		return nil
 	}
-	if m.Time == 0 {
-		m.Time, m.Precision = o.last, msg.Inferred
-	} else {
-		o.last = m.Time
+	at := f.At
+	switch f.Kind {
+	case frame.Line: // when a file is read says nothing
+		at = 0
+	case frame.Close:
+		at = o.clock.Read
 	}
+	pipeline.Date(&o.clock, m, at, o.first)
 	m.Host = msg.Host{Tenant: "default", Format: o.format, Seq: uint64(f.Pos + nth), Ver: uint64(f.End), Origin: origin, Offset: f.Pos}
 	if _, err := o.assembler.Apply(m, 1, o.revision, time.Time{}, m.Time); err != nil {
 		return err

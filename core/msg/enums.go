@@ -66,8 +66,9 @@ var agentKindNames = names{"", "agent", "team", "workflow", "human"}
 // Precision is how finely the protocol gave a time.
 type Precision uint8
 
-// The precisions. Inferred marks a time that the protocol did not give: the
-// host took the time of the stream's last message, or of its first sighting.
+// The precisions. Inferred marks a time that the protocol did not give: the host took the
+// stream's last time, moved on by what has passed since in reading what is heard live, or
+// when its first frame was read.
 const (
 	Inferred Precision = iota
 	Seconds

@@ -109,6 +109,10 @@ func (g *group) runOf(out Emitter, m *msg.Message, stream uint64) *run {
 		r.Source = strings.Clone(m.Host.Source)
 		r.Server, r.Unnamed = strings.Clone(m.Host.Server), unnamed(m)
 		g.remember(r)
+		r.Inferred = m.Precision == msg.Inferred
+	}
+	if r.Inferred && m.Precision != msg.Inferred {
+		g.dated(r, m.Time)
 	}
 	if !r.Linked && (m.ParentCall != "" || m.ParentRun != "" && m.ParentRun != msg.UnknownRun) {
 		g.join(out, r, m.ParentRun, m.ParentCall, m.Delegation.Link, m.Delegation.Confidence)
@@ -124,6 +128,24 @@ func (g *group) remember(r *run) {
 	}
 }
 
+// dated takes the first time that the protocol says of a run. What was inferred before is
+// when the run was read: if that is later by more than clocks may be apart, it is history.
+func (g *group) dated(r *run, t int64) {
+	r.Inferred = false
+	if t >= r.Start-slack {
+		return
+	}
+	r.Start, r.Last, r.Input = t, t, t
+	for _, c := range g.Open {
+		if c.Run == r.ID && c.Inferred {
+			c.Start, c.Last, c.changed = t, t, true
+		}
+	}
+	if c := r.Chat; c != nil {
+		c.Start, c.Last, c.FirstToken = t, t, 0
+	}
+}
+
 // place decides where a new run stands: at the top, below a parent that is
 // known, or for now in a trace of its own.
 func (g *group) place(out Emitter, r *run, m *msg.Message, stream uint64) {
@@ -132,7 +154,7 @@ func (g *group) place(out Emitter, r *run, m *msg.Message, stream uint64) {
 			r.Call, r.Link, r.Confidence = call, d.Link, d.Confidence
 		} else {
 			r.Linked = true
-			if prev := g.Runs[g.Turns[stream]]; prev != nil {
+			if prev := g.Runs[g.Turns[stream]]; prev != nil && prev != r {
 				r.Prev, r.PrevRoot = prev.ID, prev.Root
 				r.Asked = prev.Asked // until this turn says otherwise
 				g.endRun(out, prev, byTurn)

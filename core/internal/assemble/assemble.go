@@ -19,6 +19,9 @@ type Emitter interface {
 	Relink(stream uint64, r RunRef)
 	// Replayable reports whether the stream can be decoded again.
 	Replayable(stream uint64) bool
+	// Flush asks for what the stream has open to be given again, to ApplyOpen: what was
+	// made of it is gone.
+	Flush(stream uint64)
 	// Found takes the kind of something that was found; it is an event of the run's
 	// span as well. A stream that is decoded again finds it again.
 	Found(format, kind string)
@@ -115,16 +118,46 @@ func (a *Assembler) Apply(m *msg.Message, stream uint64, revision uint32, now ti
 	if err != nil {
 		return 0, err
 	}
+	if g.local && g.Claims.claim(m, stream) {
+		a.out.Found(m.Host.Format, findingReusedID)
+	}
+	g.resume(a.out, m, stream)
+	return a.apply(g, m, stream, revision, now, alive)
+}
+
+// ApplyOpen is Apply for what a flush gives. The spans that it makes are provisional:
+// they are put back before the stream goes on.
+func (a *Assembler) ApplyOpen(m *msg.Message, stream uint64, revision uint32, now time.Time, alive int64) (was int64, err error) {
+	g, err := a.group(m.Host.Tenant, m.Host.Format, m.Session)
+	if err != nil {
+		return 0, err
+	}
+	if g.local {
+		if err := g.foresee(m, stream); err != nil {
+			return 0, err
+		}
+	}
+	if err := g.suspend(a.out, m, stream); err != nil {
+		return 0, err
+	}
+	g.flushing = true
+	was, err = a.apply(g, m, stream, revision, now, alive)
+	g.flushing = false
+	if r := g.Runs[m.Run]; r != nil && g.fresh != nil {
+		r.Before, g.Kept = g.fresh, append(g.Kept, r.ID)
+	}
+	g.fresh = nil
+	return was, err
+}
+
+func (a *Assembler) apply(g *group, m *msg.Message, stream uint64, revision uint32, now time.Time, alive int64) (was int64, err error) {
 	g.dirty, g.touched, g.Revision, g.alive = true, now, revision, alive
 	h := &m.Host
-	if g.local && g.Claims.claim(m, stream) {
-		a.out.Found(h.Format, findingReusedID)
-	}
 	h.ID = msg.NewID(h.Tenant, h.Format, m.Session, m.Key)
 	if m.ParentKey != "" {
 		h.Parent = msg.NewID(h.Tenant, h.Format, m.Session, m.ParentKey)
 	}
-	if d := &m.Delegation; m.Run != "" && ofRun(m) && (d.MeetID != "" || d.MeetPrompt != "") { // before anything is given of the run, if it is new
+	if d := &m.Delegation; !g.flushing && m.Run != "" && ofRun(m) && (d.MeetID != "" || d.MeetPrompt != "") { // before anything is given of the run, if it is new
 		old := g.Runs[m.Run]
 		g.runOf(a.out, m, stream).Meets = true
 		if err := a.meet(g, m, old == nil, now); err != nil {
@@ -133,7 +166,7 @@ func (a *Assembler) Apply(m *msg.Message, stream uint64, revision uint32, now ti
 	}
 	linked := g.apply(a.out, m, stream)
 	a.begun(g, m, stream)
-	if m.Run != "" && !ofRun(m) {
+	if !g.flushing && m.Run != "" && !ofRun(m) { // a call whose arguments are cut is not made yet
 		if err := a.meet(g, m, false, now); err != nil {
 			return 0, err
 		}

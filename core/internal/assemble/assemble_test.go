@@ -24,7 +24,9 @@ type world struct {
 	replay  []RunRef
 	streams []uint64 // of replay
 	found   []string
-	gone    bool // streams cannot be decoded again
+	gone    bool     // streams cannot be decoded again
+	flushed []uint64 // streams, as asked for
+	at      uint64   // of the last flush
 	given   func(msg.Span)
 	host    msg.Host // of every message, beside what they all have
 }
@@ -61,6 +63,8 @@ func (w *world) Relink(stream uint64, r RunRef) {
 }
 
 func (w *world) Replayable(uint64) bool { return !w.gone }
+
+func (w *world) Flush(stream uint64) { w.flushed = append(w.flushed, stream) }
 
 func (w *world) Found(_, kind string) { w.found = append(w.found, kind) }
 

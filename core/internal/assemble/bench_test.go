@@ -25,6 +25,8 @@ func (n *countSpans) Relink(uint64, RunRef)  {}
 func (n *countSpans) Found(string, string)   {}
 func (n *countSpans) Replayable(uint64) bool { return false }
 
+func (n *countSpans) Flush(uint64) {}
+
 // session decodes the lines of a session of about 4 MB.
 func session(tb testing.TB) (messages []msg.Message, size int) {
 	tb.Helper()

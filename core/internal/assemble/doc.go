@@ -30,8 +30,13 @@
 // callers and the called have for it (alias.go). One that becomes known late is put into
 // rows that were given before by decoding their stream again.
 //
+// What a flush gives makes provisional spans (provisional.go): they show what is going on
+// until the stream goes on, and nothing that follows is built on them, so that pauses do
+// not show.
+//
 // Starts are fixed when a span begins, because they are part of the row's
-// identity; transcripts whose times run backwards (a fifth of Claude Code's do)
+// identity: a row that was given under another start, provisional or of a time that was
+// inferred, is taken back. Transcripts whose times run backwards (a fifth of Claude Code's do)
 // therefore get spans of zero length rather than negative ones. A run that ends
 // without saying so ends at its last event.
 package assemble

@@ -74,6 +74,7 @@ func (g *group) giveMoved(out Emitter, s msg.Span, r *run, moved int) {
 		s.Ver |= linkedBit
 	}
 	s.Shown = s.Shown || g.again && s.State != msg.SpanOpen && !s.Amends
+	g.reconcile(out, &s, r)
 	out.Span(s)
 	if s.Amends {
 		return
@@ -233,7 +234,6 @@ func (g *group) seal(out Emitter) {
 			g.give(out, g.runSpan(r), r)
 			r.Shown = true
 		}
-		r.changed = false
 	}
 	for _, c := range g.Open {
 		r := g.Runs[c.Run]
@@ -242,10 +242,11 @@ func (g *group) seal(out Emitter) {
 			continue
 		}
 		switch {
-		case !c.Given && (c.Lost || r.Ended != running && r.Ended != byTurn):
+		case (!c.Given || r.changed) && (c.Lost || r.Ended != running && r.Ended != byTurn):
 			// Nobody will bring its result; if somebody does, it is given again.
 			s := g.callSpan(c)
 			s.State, s.End = msg.SpanIdle, max(r.Last, c.Start)
+			s.LastSeen = s.End // a later end stands
 			s.Outcome, s.ErrorType = msg.OutcomeCancelled, "no_result"
 			s.Shown, c.Shown = c.Shown, false
 			c.goesOn(&s)
@@ -256,6 +257,9 @@ func (g *group) seal(out Emitter) {
 			c.Shown = true
 		}
 		c.changed = false
+	}
+	for _, r := range g.Runs {
+		r.changed = false
 	}
 }
 
@@ -276,6 +280,7 @@ func (g *group) giveRun(out Emitter, r *run) {
 	s.Shown, r.Shown = r.Shown, false
 	g.give(out, s, r)
 	r.Given = true
+	g.takeBackStale(out, r)
 	if r.Call != "" && r.Linked {
 		g.worked(out, r.Call, s.End)
 	}
@@ -291,6 +296,7 @@ func (r *run) until() int64 {
 }
 
 func (g *group) closeStream(stream uint64) {
+	g.commit(stream)
 	delete(g.Turns, stream)
 	if g.local {
 		g.Claims.closed(stream)
@@ -327,4 +333,16 @@ func (g *group) reset(id string) {
 		}
 	}
 	g.dirty = true
+}
+
+// retold returns the run with another story, in its place in the tree.
+func (r *run) retold(story *run) *run {
+	s := *story
+	s.ID, s.Parent, s.Call, s.Link, s.Confidence, s.Root, s.Was, s.Left = r.ID, r.Parent, r.Call, r.Link, r.Confidence, r.Root, r.Was, r.Left
+	s.Prev, s.PrevRoot, s.Begun, s.Above, s.Moved, s.Linked, s.To, s.Shown, s.Alive, s.Meets = r.Prev, r.PrevRoot, r.Begun, r.Above, r.Moved, r.Linked, r.To, r.Shown, r.Alive, r.Meets
+	s.Before = nil
+	if s.Stream == 0 {
+		s.Stream = r.Stream
+	}
+	return &s
 }

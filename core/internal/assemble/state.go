@@ -43,6 +43,11 @@ type group struct {
 	again   bool // Settings.Again
 	local   bool // Settings.LocalIDs
 	endings []ending
+	// While a message of a flush is applied: flushing, and what its run was before, if it
+	// was not known.
+	flushing bool
+	fresh    *before
+	foreseen *foreseen
 
 	// Revision is the decoder's, of which the spans' versions are made: a run that ends
 	// by rule after a restart has no message that tells it.
@@ -78,6 +83,9 @@ type group struct {
 	// Aliases are the names that others have for it.
 	Agent   string  `json:"agent,omitempty"`
 	Aliases []alias `json:"aliases,omitempty"`
+	// Kept are the runs that are provisional, Given the spans that were given of such.
+	Kept  []string `json:"kept,omitempty"`
+	Given []given  `json:"given,omitempty"`
 	// Meeting is all that there is of a group that is no session.
 	Meeting *meeting `json:"meeting,omitempty"`
 	// Claims are the ids in use, of a format whose ids are local.
@@ -175,20 +183,22 @@ type run struct {
 	Finish   string      `json:"finish,omitempty"` // how it ended, in the protocol's words
 	Stop     string      `json:"stop,omitempty"`   // why the model stopped in its last response
 
-	Start  int64           `json:"start"`
-	Last   int64           `json:"last"`
-	Alive  int64           `json:"alive,omitempty"` // when its sender was at work last, by Earshot's clock; Unix ns
-	End    int64           `json:"end,omitempty"`   // told by the protocol
-	Input  int64           `json:"input,omitempty"` // when the model last got something to answer
-	Ended  endedBy         `json:"ended,omitempty"`
-	Sure   bool            `json:"sure,omitempty"`  // the protocol told it to its end, and in full
-	Given  bool            `json:"given,omitempty"` // its span was given as ended, and nothing has changed since
-	Shown  bool            `json:"shown,omitempty"` // it was given as open
-	Chat   *chat           `json:"chat,omitempty"`
-	Chats  []chatStart     `json:"chats,omitempty"` // for responses that are told again
-	First  *chatStart      `json:"first,omitempty"` // the first token of a response that nothing else is heard of yet
-	Events []msg.SpanEvent `json:"events,omitempty"`
-	Detect detect.State    `json:"detect,omitzero"`
+	Start int64 `json:"start"`
+	// Inferred says that the protocol has said no time yet.
+	Inferred bool            `json:"inferred,omitempty"`
+	Last     int64           `json:"last"`
+	Alive    int64           `json:"alive,omitempty"` // when its sender was at work last, by Earshot's clock; Unix ns
+	End      int64           `json:"end,omitempty"`   // told by the protocol
+	Input    int64           `json:"input,omitempty"` // when the model last got something to answer
+	Ended    endedBy         `json:"ended,omitempty"`
+	Sure     bool            `json:"sure,omitempty"`  // the protocol told it to its end, and in full
+	Given    bool            `json:"given,omitempty"` // its span was given as ended, and nothing has changed since
+	Shown    bool            `json:"shown,omitempty"` // it was given as open
+	Chat     *chat           `json:"chat,omitempty"`
+	Chats    []chatStart     `json:"chats,omitempty"` // for responses that are told again
+	First    *chatStart      `json:"first,omitempty"` // the first token of a response that nothing else is heard of yet
+	Events   []msg.SpanEvent `json:"events,omitempty"`
+	Detect   detect.State    `json:"detect,omitzero"`
 	// Delegating is how many of its delegations are at work.
 	Delegating int             `json:"delegating,omitempty"`
 	Found      []msg.SpanEvent `json:"found,omitempty"` // what the detectors found
@@ -198,6 +208,8 @@ type run struct {
 	Responses int       `json:"responses,omitempty"` // that have begun
 	Spent     spent     `json:"spent,omitzero"`      // of the last one whose usage is known
 	Carried   []carried `json:"carried,omitempty"`
+
+	Before *before `json:"before,omitempty"` // set while the run is provisional
 
 	Stream  uint64 `json:"stream"`
 	changed bool
@@ -338,6 +350,9 @@ func (g *group) encode() ([]byte, error) { return json.Marshal(g) }
 func (g *group) add(out Emitter, r *run) {
 	g.Runs[r.ID] = r
 	g.Order = append(g.Order, r.ID)
+	if g.flushing { // a replay forgets with the run's first message
+		return
+	}
 	over := max(len(g.Order)-g.Places-maxEndedRuns, 0) + g.Places
 	var waits map[string]bool
 	kept := 0

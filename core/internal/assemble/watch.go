@@ -13,7 +13,9 @@ import (
 // finder notes what the detectors find in a run.
 func (g *group) finder(out Emitter, r *run) func(detect.Finding) {
 	return func(f detect.Finding) {
-		out.Found(g.key.format, f.Kind)
+		if !g.flushing { // it will be found again
+			out.Found(g.key.format, f.Kind)
+		}
 		if len(r.Found) >= maxFound {
 			return
 		}

@@ -234,7 +234,7 @@ func (g *group) begin(out Emitter, r *run, m *msg.Message) msg.SpanID {
 	c.Arguments, c.Hash, c.Shape = uint32(m.Tool.Arguments.Len()), hash(m.Tool.Arguments), g.shapes.of(m.Tool.Arguments)
 	id := g.span(c.kind(), c.ID)
 	for i, e := range g.Early {
-		if e.Call == c.ID {
+		if e.Call == c.ID && !g.flushing {
 			g.Early = slices.Delete(g.Early, i, i+1)
 			g.answered(out, c, e)
 			break

@@ -36,8 +36,8 @@ type Stream struct {
 	SnapPos  int64  `json:"snap_pos,omitempty"`
 	Snapshot []byte `json:"snapshot,omitempty"`  // of the decoder, at SnapPos
 	FlushPos int64  `json:"flush_pos,omitempty"` // where what the decoder had open was given
-	LastTime int64  `json:"last_time,omitempty"`
-	Closed   bool   `json:"closed,omitempty"` // its source has closed it
+	Clock
+	Closed bool `json:"closed,omitempty"` // its source has closed it
 	// Session and Run, of the top level, are those that it spoke of first.
 	Session string `json:"session,omitempty"`
 	Run     string `json:"run,omitempty"`
@@ -59,6 +59,13 @@ type Stream struct {
 	// whose place in the tree became known late: up to Until, nothing but their
 	// messages is given.
 	Replay *Replay `json:"replay,omitempty"`
+}
+
+// Clock is what is known of the time in a stream; Unix ns.
+type Clock struct {
+	Last int64 `json:"last_time,omitempty"` // that the protocol said
+	Said int64 `json:"said_at,omitempty"`   // when the frame was read that said so
+	Read int64 `json:"read_at,omitempty"`   // when the last frame was read
 }
 
 // Replay is an unfinished second decoding of a stream.

@@ -40,13 +40,13 @@ func (c *core) account(s *stream, j *job, r *wire.Result) (kept bool, err error)
 	for i := range frames[:upto] {
 		if f := &frames[i]; f.End > old {
 			c.count(s, f, bad[i])
-			rec.Pos = f.End
+			rec.Pos, rec.Read = f.End, max(rec.Read, f.At)
 		}
 	}
 	last, nth, now := int64(-1), 0, time.Now()
 	for i := range r.Messages {
 		m := &r.Messages[i]
-		f := &frame.Frame{Pos: rec.Pos, End: rec.Pos + 1, At: rec.LastTime} // of a flush without frames
+		f := &frame.Frame{Pos: rec.Pos, End: rec.Pos + 1, At: rec.Read} // of a flush without frames
 		if at, ok := j.index(m.Frame); ok {
 			if f = &frames[at]; f.End <= old {
 				continue
@@ -55,7 +55,7 @@ func (c *core) account(s *stream, j *job, r *wire.Result) (kept bool, err error)
 		if nth++; f.Pos != last {
 			last, nth = f.Pos, 0
 		}
-		took, err := c.message(s, m, f, nth, now, j.batch)
+		took, err := c.message(s, m, f, nth, now, j)
 		if err != nil {
 			return kept, err
 		}
@@ -116,9 +116,9 @@ func (c *core) count(s *stream, f *frame.Frame, bad bool) {
 	}
 }
 
-// message gives the nth message of a frame of the batch, which is nil for a flush, its
-// place and puts it into the epoch.
-func (c *core) message(s *stream, m *msg.Message, f *frame.Frame, nth int, now time.Time, b *frame.Batch) (kept bool, err error) {
+// message gives the nth message of a frame of the job, which may be a flush, its place
+// and puts it into the epoch.
+func (c *core) message(s *stream, m *msg.Message, f *frame.Frame, nth int, now time.Time, j *job) (kept bool, err error) {
 	rec := &s.record
 	if err := m.Validate(); err != nil {
 		if !c.replaying(s, f.End) {
@@ -126,23 +126,8 @@ func (c *core) message(s *stream, m *msg.Message, f *frame.Frame, nth int, now t
 		}
 		return false, nil
 	}
-	if m.Time == 0 {
-		m.Precision = msg.Inferred
-		switch {
-		case s.feed.journalled && f.At != 0:
-			m.Time = f.At
-		case rec.LastTime != 0:
-			m.Time = rec.LastTime
-		default:
-			m.Time = rec.Anchor
-			if !s.registered {
-				s.registered = true
-				c.register = append(c.register, s)
-			}
-		}
-	} else {
-		rec.LastTime = m.Time
-	}
+	open := j.flush && j.end == nil
+	c.date(s, m, f, open)
 	if c.replaying(s, f.End) && !slices.Contains(rec.Replay.Runs, m.Run) {
 		return false, nil
 	}
@@ -151,7 +136,11 @@ func (c *core) message(s *stream, m *msg.Message, f *frame.Frame, nth int, now t
 		Tenant: s.feed.tenant, Source: s.feed.source, Format: s.format.name, Server: s.feed.server,
 		Seq: uint64(pos), Ver: uint64(f.End), Observed: f.At, Origin: rec.Origin, Offset: f.Pos,
 	}
-	was, err := c.assembler.Apply(m, s.name, s.format.info.Revision, now, alive(m, f, b, now))
+	apply := c.assembler.Apply
+	if open {
+		apply = c.assembler.ApplyOpen
+	}
+	was, err := apply(m, s.name, s.format.info.Revision, now, alive(m, f, j.batch, now))
 	if err != nil {
 		return false, err
 	}
@@ -196,6 +185,21 @@ func alive(m *msg.Message, f *frame.Frame, b *frame.Batch, now time.Time) int64 
 		return min(m.Time, f.At, b.Written)
 	}
 	return min(m.Time, f.At)
+}
+
+// date gives a message a time if its protocol gives none.
+func (c *core) date(s *stream, m *msg.Message, f *frame.Frame, open bool) {
+	at, date := int64(0), Date
+	if s.feed.journalled {
+		at = f.At
+	}
+	if open {
+		date = guess
+	}
+	if date(&s.record.Clock, m, at, s.record.Anchor) && !s.registered {
+		s.registered = true
+		c.register = append(c.register, s)
+	}
 }
 
 // said is the counter of the source's messages of a kind.

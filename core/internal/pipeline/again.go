@@ -78,6 +78,14 @@ func (c *core) Relink(stream uint64, r assemble.RunRef) {
 // Replayable implements assemble.Emitter.
 func (c *core) Replayable(stream uint64) bool { return c.names[stream] != nil }
 
+// Flush implements assemble.Emitter.
+func (c *core) Flush(stream uint64) {
+	if s := c.names[stream]; s != nil {
+		s.record.FlushPos = -1
+		c.touch(s)
+	}
+}
+
 // relink has streams decoded again for the sake of runs whose trace has changed.
 func (c *core) relink() error {
 	for _, r := range c.relinks {
@@ -97,7 +105,7 @@ func (c *core) relink() error {
 		again.Runs = append(slices.Clone(again.Runs), r.run.Run)
 		again.Until = max(again.Until, rec.Pos)
 		rec.Replay = &again
-		rec.Pos, rec.SnapPos, rec.Snapshot, rec.LastTime, rec.FlushPos = 0, 0, nil, 0, 0
+		rec.Pos, rec.SnapPos, rec.Snapshot, rec.Clock, rec.FlushPos = 0, 0, nil, checkpoint.Clock{}, 0
 		c.touch(s)
 		c.rewind(s)
 	}

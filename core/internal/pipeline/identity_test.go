@@ -1,0 +1,508 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/decoder/conformance"
+	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/internal/assemble"
+	"github.com/earshot-dev/earshot/core/internal/checkpoint"
+	"github.com/earshot-dev/earshot/core/internal/wire"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/plugins/agno"
+	anthropicsse "github.com/earshot-dev/earshot/plugins/anthropic-sse"
+	claudecode "github.com/earshot-dev/earshot/plugins/claude-code"
+	claudestream "github.com/earshot-dev/earshot/plugins/claude-stream"
+	"github.com/earshot-dev/earshot/plugins/codex"
+	codexexec "github.com/earshot-dev/earshot/plugins/codex-exec"
+	"github.com/earshot-dev/earshot/plugins/grace"
+	"github.com/earshot-dev/earshot/plugins/legion"
+	"github.com/earshot-dev/earshot/plugins/letta"
+	llmmessage "github.com/earshot-dev/earshot/plugins/llm-message"
+	openaichat "github.com/earshot-dev/earshot/plugins/openai-chat"
+	openairesponses "github.com/earshot-dev/earshot/plugins/openai-responses"
+)
+
+// everyDecoder are the bundled decoders, by folder.
+var everyDecoder = map[string]decoder.Factory{
+	"agno": agno.New(), "anthropic-sse": anthropicsse.New(), "claude-code": claudecode.New(), "claude-stream": claudestream.New(),
+	"codex": codex.New(), "codex-exec": codexexec.New(), "grace": grace.New(), "legion": legion.New(), "letta": letta.New(),
+	"llm-message": llmmessage.New(), "openai-chat": openaichat.New(), "openai-responses": openairesponses.New(),
+}
+
+// pauses is how a stream comes: what happens behind a frame. The zero value is a
+// stream that comes at once, as a backfill reads it.
+type pauses struct {
+	name    string
+	flush   func(*rand.Rand) bool // it is silent for long enough that what is open is given
+	seal    func(*rand.Rand) bool // an epoch ends
+	finish  func(*rand.Rand) bool // a run until idle ends here, and the next goes on
+	restart func(*rand.Rand) bool // the sidecar begins again from its checkpoint
+}
+
+func always(*rand.Rand) bool { return true }
+
+func oneIn(n int) func(*rand.Rand) bool { return func(r *rand.Rand) bool { return r.IntN(n) == 0 } }
+
+// TestPausesDoNotShow is the law that a stored stream gives the same rows however it
+// was heard: with pauses in which what was open was given, in epochs, runs and lives
+// of any length, or from its beginning to its end in one go.
+func TestPausesDoNotShow(t *testing.T) {
+	folders, err := os.ReadDir("../../../plugins")
+	if err != nil || len(folders) != len(everyDecoder) {
+		t.Fatalf("%d decoders are tested, there are %d folders: %v", len(everyDecoder), len(folders), err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(everyDecoder)) {
+		factory := everyDecoder[name]
+		cases, err := conformance.Load(os.DirFS(filepath.Join("../../../plugins", name, "testdata")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []hearing
+		runs := make(map[string]bool)
+		for _, c := range cases {
+			heard := []hearing{{c.Name, factory, c.Stream, c.Frames, c.Frames[0].Kind != frame.Line}}
+			if !known(t, heard[0], runs) { // a run is of one stream
+				all = append(all, heard[0])
+			}
+			if c.Reload != nil {
+				heard = append(heard, hearing{c.Name + "_reload", factory, c.ReloadStream, c.Reload, true})
+			}
+			for _, h := range heard {
+				t.Run(name+"/"+h.name, func(t *testing.T) { law(t, h) })
+			}
+		}
+		for some := range slices.Chunk(all, 8) { // more runs of one session than are remembered are forgotten
+			t.Run(name+"/at_once", func(t *testing.T) { law(t, some...) })
+		}
+	}
+}
+
+// hearing is a recorded stream and where it was heard.
+type hearing struct {
+	name       string
+	factory    decoder.Factory
+	stream     decoder.Stream
+	frames     []frame.Frame
+	journalled bool
+}
+
+// known reports whether the stream speaks of one of the runs, and notes its own.
+func known(t *testing.T, h hearing, runs map[string]bool) (known bool) {
+	d, err := h.factory.New(h.stream)
+	var out decoder.Output
+	for i := 0; i < len(h.frames) && err == nil; i++ {
+		err = d.Decode(&h.frames[i], &out)
+	}
+	if err == nil {
+		err = d.Flush(&out)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := make(map[string]bool)
+	for i := range out.Messages {
+		run := out.Messages[i].Session + " " + out.Messages[i].Run
+		known, own[run] = known || runs[run], true
+	}
+	maps.Copy(runs, own)
+	return known
+}
+
+func law(t *testing.T, heard ...hearing) {
+	t.Parallel()
+	want := hear(t, pauses{}, heard)
+	for _, p := range []pauses{
+		{name: "a flush and an epoch after every frame", flush: always, seal: always},
+		{name: "flushes here and there", flush: oneIn(3), seal: oneIn(3)},
+		{name: "runs until idle", flush: oneIn(6), finish: oneIn(4)},
+		{name: "restarts", flush: oneIn(2), seal: oneIn(2), finish: oneIn(8), restart: oneIn(4)},
+	} {
+		if got := hear(t, p, heard); got != want {
+			t.Errorf("%s (-in one go +so):\n%s", p.name, differ(want, got))
+		}
+	}
+}
+
+// hear has a sidecar hear the streams, in turns that do not depend on the pauses, and
+// returns what the tables show.
+func hear(t *testing.T, p pauses, heard []hearing) string {
+	rng, turns := rand.New(rand.NewPCG(1, 7)), rand.New(rand.NewPCG(2, 7))
+	happens := func(f func(*rand.Rand) bool) bool { return f != nil && f(rng) }
+	w := &listener{t: t, tables: newShown(), check: checkpoints{streams: map[string]checkpoint.Stream{}, groups: map[string][]byte{}}}
+	for i, h := range heard {
+		w.streams = append(w.streams, &heardStream{hearing: h, key: fmt.Sprint(h.name, i)})
+	}
+	w.begin()
+	for left := slices.Clone(w.streams); len(left) > 0; {
+		i := turns.IntN(len(left))
+		s := left[i]
+		s.come++
+		w.deliver()
+		if happens(p.flush) {
+			w.flush(s)
+		}
+		if happens(p.seal) {
+			w.seal()
+		}
+		if happens(p.finish) {
+			w.finish()
+		}
+		if happens(p.restart) {
+			w.begin()
+			w.deliver()
+			w.end()
+		}
+		if s.come == len(s.frames) {
+			left = slices.Delete(left, i, i+1)
+			w.end()
+		}
+	}
+	w.finish()
+	return w.tables.dump()
+}
+
+// listener is a sidecar in which everything happens in turn.
+type listener struct {
+	t       *testing.T
+	tables  *shown
+	check   checkpoints
+	p       *Pipeline
+	streams []*heardStream
+}
+
+// heardStream is a stream of which so many frames have come.
+type heardStream struct {
+	hearing
+	key    string
+	come   int
+	closed bool
+	s      *stream
+	d      decoder.Decoder
+}
+
+func (w *listener) must(err error) {
+	if err != nil {
+		w.t.Helper()
+		w.t.Fatal(err)
+	}
+}
+
+// begin begins a sidecar, or the next life of one.
+func (w *listener) begin() {
+	w.p = New(Settings{BatchRows: 64}, w.check, outlet{w})
+	info := w.streams[0].factory.Info()
+	f := &format{name: info.Name, info: info, log: w.p.log, up: make(chan struct{}), undecoded: newBudget(1 << 20)}
+	f.lanes = []*lane{{p: w.p, f: f, jobs: make(chan *job, 1)}}
+	w.p.formats[f.name] = f
+	keys, err := w.check.OpenGroups()
+	w.must(err)
+	for _, k := range keys {
+		w.must(w.p.core.assembler.Resume(k, time.Now()))
+	}
+	for i, h := range w.streams {
+		if h.closed = w.check.streams[h.key].Closed; h.closed {
+			continue
+		}
+		feed, err := w.p.AddFeed("heard", "default", f.name, string(h.stream.Options), h.journalled)
+		w.must(err)
+		h.s = &stream{id: uint64(i + 1), name: nameOf("heard", h.key), feed: feed, format: f, lane: f.lanes[0], sessions: make(map[assemble.RunRef]struct{})}
+		h.s.record = checkpoint.Stream{Source: "heard", Key: h.key, Origin: h.stream.Origin, Anchor: 1_700_000_000e9}
+		w.must(w.p.core.open(h.s))
+		w.open(h)
+	}
+}
+
+// open opens a decoder where the stream goes on.
+func (w *listener) open(h *heardStream) {
+	var err error
+	h.stream.Source = "heard"
+	h.d, err = h.factory.New(h.stream)
+	w.must(err)
+	if b := h.s.resume.snapshot; len(b) > 0 {
+		w.must(h.d.(decoder.Snapshotter).Restore(slices.Clone(b)))
+	}
+}
+
+// deliver delivers the frames that have come, as far as they were not.
+func (w *listener) deliver() {
+	for again := true; again; {
+		again = false
+		for _, h := range w.streams {
+			for frames := behind(h.frames[:h.come], h.s.next); len(frames) > 0 && !h.closed; frames = behind(h.frames[:h.come], h.s.next) {
+				again = true
+				f, life := frames[0], h.s.life
+				if f.At == 0 {
+					f.At = 1_700_000_000e9 + f.End*1e6
+				}
+				b := &frame.Batch{Data: slices.Clone(f.Data)}
+				f.Data = b.Data
+				b.Frames = []frame.Frame{f}
+				h.s.next = f.End
+				w.do(h, &job{batch: b})
+				if h.s.life != life { // it was rewound
+					w.open(h)
+				}
+			}
+		}
+	}
+}
+
+// do has the decoder and the core do a job.
+func (w *listener) do(h *heardStream, j *job) {
+	j.stream, j.life, j.pos = h.s, h.s.life, h.s.next
+	var frames []frame.Frame
+	if j.batch != nil {
+		frames = j.batch.Frames
+	} else if j.end != nil && h.journalled {
+		frames = []frame.Frame{{Kind: frame.Close, Name: frame.Lost, Pos: j.pos, End: j.pos}}
+	}
+	var out decoder.Output
+	for i := range frames {
+		out.Begin(int32(i))
+		w.must(h.d.Decode(&frames[i], &out))
+	}
+	out.Begin(int32(len(frames)) - 1)
+	r := &wire.Result{Stream: h.s.id}
+	if j.flush {
+		w.must(h.d.Flush(&out))
+	}
+	r.Messages, r.Problems = out.Messages, out.Problems
+	if s, ok := h.d.(decoder.Snapshotter); ok {
+		b, err := s.Snapshot()
+		w.must(err)
+		r.Snapshot, r.HasSnapshot = slices.Clone(b), true
+	}
+	lives := make(map[*heardStream]int)
+	for _, o := range w.streams {
+		if o.s != nil {
+			lives[o] = o.s.life
+		}
+	}
+	w.p.outstanding.Add(1)
+	w.must(w.p.core.take(decoded{j, r}))
+	if len(w.p.core.relinks) > 0 {
+		w.must(w.p.core.relink())
+	}
+	for o, life := range lives {
+		if o != h && o.s.life != life && !o.closed {
+			w.open(o)
+		}
+	}
+}
+
+// end ends what was heard live and has come to its end.
+func (w *listener) end() {
+	for _, h := range w.streams {
+		if h.journalled && !h.closed && h.come == len(h.frames) {
+			w.do(h, &job{flush: true, snapshot: true, close: true, end: make(chan error, 1)})
+			h.closed = true
+		}
+	}
+}
+
+func (w *listener) flush(h *heardStream) { w.do(h, &job{flush: true, snapshot: true}) }
+
+func (w *listener) seal() { w.must(w.p.core.seal(w.t.Context(), nil)) }
+
+// finish is the end of a run until idle.
+func (w *listener) finish() {
+	w.deliver()
+	for _, h := range w.streams {
+		if !h.closed && !h.s.flushed() {
+			w.flush(h)
+		}
+	}
+	w.must(w.p.core.assembler.Finish())
+	w.seal()
+}
+
+// checkpoints is a checkpoint in memory.
+type checkpoints struct {
+	streams map[string]checkpoint.Stream
+	groups  map[string][]byte
+}
+
+func (k checkpoints) Streams(string) ([]checkpoint.Stream, error) {
+	return slices.Collect(maps.Values(k.streams)), nil
+}
+
+func (k checkpoints) Stream(_, key string) (checkpoint.Stream, bool, error) {
+	s, ok := k.streams[key]
+	return s, ok, nil
+}
+
+func (k checkpoints) Group(key string) ([]byte, error) { return k.groups[key], nil }
+func (k checkpoints) OpenGroups() ([]string, error)    { return slices.Collect(maps.Keys(k.groups)), nil }
+func (k checkpoints) Fresh() bool                      { return len(k.streams) == 0 }
+func (k checkpoints) Commit(d checkpoint.Delta) error {
+	for _, s := range d.Streams {
+		k.streams[s.Key] = s
+	}
+	for _, g := range d.Groups {
+		k.groups[g.Key] = g.State
+	}
+	return nil
+}
+
+// outlet is done with everything at once.
+type outlet struct{ w *listener }
+
+func (o outlet) Submit(_ context.Context, b *export.Batch, d checkpoint.Delta, done func()) error {
+	o.w.tables.add(b)
+	if err := o.w.check.Commit(d); err != nil {
+		return err
+	}
+	done()
+	return nil
+}
+
+// shown is what the tables show, by their sort keys: of two rows with one key the
+// higher version stands, of two with one version the later.
+type shown struct {
+	messages, spans, calls, open map[string]row
+	starts                       map[string]int64
+}
+
+type row struct {
+	ver     uint64
+	deleted bool
+	text    string
+}
+
+func newShown() *shown {
+	return &shown{messages: map[string]row{}, spans: map[string]row{}, calls: map[string]row{}, open: map[string]row{}, starts: map[string]int64{}}
+}
+
+func put(in map[string]row, r row, key ...any) {
+	k := fmt.Sprint(key...)
+	if old, ok := in[k]; !ok || r.ver >= old.ver {
+		in[k] = r
+	}
+}
+
+func (t *shown) add(b *export.Batch) {
+	for i := range b.Messages {
+		m := &b.Messages[i]
+		r := row{ver: m.Host.Ver, deleted: m.Host.Deleted}
+		if r.deleted {
+			r.ver--
+		}
+		line := m.Row()
+		line.Ver = 0
+		text, err := line.AppendJSON(nil)
+		if err != nil {
+			panic(err)
+		}
+		r.text = string(text)
+		put(t.messages, r, m.Session, " ", time.Unix(0, m.Time).UTC().Truncate(time.Hour), m.Host.ID)
+	}
+	for i := range b.Spans {
+		s := b.Spans[i]
+		r := row{ver: s.Ver, deleted: s.Deleted}
+		if r.deleted {
+			r.ver--
+		}
+		if (s.State != msg.SpanOpen || s.Deleted) && !s.Amends {
+			r.text = spanText(s, false)
+			put(t.spans, r, s.Start/1e9, s.TraceID, s.ID)
+		}
+		if s.Kind == msg.SpanTool || s.Kind == msg.SpanDelegation {
+			r.text = spanText(s, true)
+			put(t.calls, r, s.Start/3600e9, s.ID)
+		}
+		if !s.Deleted && (s.State == msg.SpanOpen || s.Shown) {
+			r.ver, r.deleted = uint64(s.LastSeen)<<1, s.State != msg.SpanOpen
+			if s.State == msg.SpanIdle {
+				r.ver++
+			} else if s.State == msg.SpanClosed {
+				r.ver = 1<<63 | 1
+			}
+			r.text = `{"ID":"` + s.ID.String() + `"}`
+			put(t.open, r, s.ID)
+		}
+	}
+}
+
+func spanText(s msg.Span, tokens bool) string {
+	if !tokens { // those of a result are a call's
+		s.ResultTokens, s.ResultTokensFrom = 0, 0
+	}
+	s.Ver, s.Shown, s.Amends, s.Deleted, s.LastSeen, s.Alive = 0, false, false, false, 0, 0 // no columns of a span that has ended
+	text, err := json.Marshal(s)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+func (t *shown) dump() string {
+	var out []string
+	for name, table := range map[string]map[string]row{"messages": t.messages, "otel_traces": t.spans, "tool_calls": t.calls, "open_spans": t.open} {
+		for _, r := range table {
+			if !r.deleted {
+				out = append(out, name+" "+r.text)
+			}
+		}
+	}
+	slices.SortFunc(out, cmp.Compare[string])
+	return strings.Join(out, "\n")
+}
+
+// differ shows the first rows that differ, and in what.
+func differ(want, got string) string {
+	var out []string
+	rows := func(dump string) map[string]map[string]any {
+		all := make(map[string]map[string]any)
+		for l := range strings.Lines(dump) {
+			table, text, _ := strings.Cut(l, " ")
+			var r map[string]any
+			if json.Unmarshal([]byte(text), &r) != nil {
+				r = map[string]any{"text": text}
+			}
+			id := fmt.Sprint(table, " ", r["ID"], r["message_id"], r["text"], " ", r["Kind"], r["kind"])
+			for n := 2; all[id] != nil; n++ {
+				id = fmt.Sprint(id, " (", n, ")")
+			}
+			all[id] = r
+		}
+		return all
+	}
+	w, g := rows(want), rows(got)
+	for id, r := range w {
+		if g[id] == nil {
+			out = append(out, fmt.Sprint("- ", id, " start ", r["Start"]))
+			continue
+		}
+		for k, v := range r {
+			if x := g[id][k]; fmt.Sprint(x) != fmt.Sprint(v) {
+				out = append(out, fmt.Sprintf("  %s: %s: want %v, got %v", id, k, v, x))
+			}
+		}
+		for k, x := range g[id] {
+			if _, ok := r[k]; !ok {
+				out = append(out, fmt.Sprintf("  %s: %s: got %v", id, k, x))
+			}
+		}
+	}
+	for id, r := range g {
+		if w[id] == nil {
+			out = append(out, fmt.Sprint("+ ", id, " start ", r["Start"]))
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out[:min(len(out), 12)], "\n")
+}
