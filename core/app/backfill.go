@@ -67,7 +67,29 @@ func Backfill(ctx context.Context, s Settings, sources []string, letter func(*ms
 	if err := r.run(ctx); err != nil {
 		return err
 	}
-	return ctx.Err()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return r.supersede(ctx)
+}
+
+// supersede leaves the newest of the records that were decoded again: the decoder of today
+// may give them another time than the one before it.
+func (r *runner) supersede(ctx context.Context) error {
+	var formats []string
+	for i := range r.Config.Sources {
+		if f := r.Config.Sources[i].Format; !slices.Contains(formats, f) {
+			formats = append(formats, f)
+		}
+	}
+	for _, e := range r.exporters {
+		if x, ok := e.Exporter.(export.Superseder); ok {
+			if err := x.Supersede(ctx, formats); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // wholes is a sink that takes recorded streams from their beginning or not at all:

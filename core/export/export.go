@@ -35,6 +35,13 @@ type Stored interface {
 	Reached(ctx context.Context) (map[Stream]int64, error)
 }
 
+// Superseder is an exporter in whose destination a record that is given again with another
+// time, or in another trace, lies beside its earlier version. Supersede leaves the newest
+// of the records of the formats.
+type Superseder interface {
+	Supersede(ctx context.Context, formats []string) error
+}
+
 // Batch is what the assembler gave in one epoch. The texts of its messages are
 // owned by the batch.
 type Batch struct {

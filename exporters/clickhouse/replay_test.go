@@ -180,6 +180,67 @@ func TestASpanThatMovesStandsOnce(t *testing.T) {
 	}
 }
 
+// TestASpanThatBeginsElsewhereStandsOnce is a span whose start was not what it was shown
+// as: in the same second, in the same hour, and on another day.
+func TestASpanThatBeginsElsewhereStandsOnce(t *testing.T) {
+	for _, move := range []time.Duration{time.Millisecond, time.Minute, 26 * time.Hour} {
+		x, c := exporter(t, nil)
+		early := sampleSpan()
+		export1(t, x, &export.Batch{ID: "early", Spans: []msg.Span{early}})
+		late := early
+		late.Start, late.Ver = early.Start+int64(move), early.Ver+1
+		back := late
+		back.Start, back.Deleted = early.Start, true
+		export1(t, x, &export.Batch{ID: "late", Spans: []msg.Span{back, late}})
+		begins(t, c, late.Start, move.String())
+	}
+}
+
+func begins(t *testing.T, c *Conn, start int64, what string) {
+	t.Helper()
+	for table, ts := range map[string]string{"otel_traces": "Timestamp", "tool_calls": "ts", "delegations": "ts"} {
+		if got := count(t, c, "SELECT groupArray(toUnixTimestamp64Nano("+ts+")) FROM "+table+" FINAL"); got != fmt.Sprint("[", start, "]") {
+			t.Errorf("%s: %s: it begins at %s, want %d", what, table, got, start)
+		}
+	}
+}
+
+// TestTheNewestOfTwoTimesStands is a second decoding, by a newer decoder that dates
+// things differently.
+func TestTheNewestOfTwoTimesStands(t *testing.T) {
+	x, c := exporter(t, nil)
+	for i, move := range []time.Duration{0, 3 * time.Hour, 26 * time.Hour, time.Hour} {
+		s, m := sampleSpan(), sampleMessages(1)[0]
+		s.Start, s.Ver = s.Start+int64(move), s.Ver+uint64(i)<<56
+		m.Time, m.Host.Ver, m.Host.Format = s.Start, s.Ver, s.Format
+		if i == 2 {
+			s.TraceID[0]++
+		}
+		other := s
+		other.ID, other.Start = msg.SpanID{99}, sampleSpan().Start
+		export1(t, x, &export.Batch{ID: fmt.Sprint(i), Spans: []msg.Span{s, other}, Messages: []msg.Message{m}})
+		for range 2 {
+			if err := x.Supersede(t.Context(), []string{s.Format}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := fmt.Sprint("[", s.Start, "]")
+		for sql, id := range map[string]string{
+			"SELECT groupArray(toUnixTimestamp64Nano(Timestamp)) FROM otel_traces FINAL WHERE SpanId = ": s.ID.String(),
+			"SELECT groupArray(toUnixTimestamp64Nano(ts)) FROM tool_calls FINAL WHERE span_id = ":        s.ID.String(),
+			"SELECT groupArray(toUnixTimestamp64Nano(ts)) FROM delegations FINAL WHERE span_id = ":       s.ID.String(),
+			"SELECT groupArray(toUnixTimestamp64Nano(ts)) FROM messages FINAL WHERE message_id = ":       m.Host.ID.String(),
+		} {
+			if got := count(t, c, sql+"'"+id+"'"); got != want {
+				t.Errorf("%d: %s: %s, want %s", i, sql, got, want)
+			}
+		}
+		if got := count(t, c, "SELECT uniqExact(SpanId) FROM otel_traces FINAL"); got != "2" {
+			t.Errorf("%d: %s spans", i, got)
+		}
+	}
+}
+
 func TestOpenSpansAppearAndVanish(t *testing.T) {
 	x, c := exporter(t, nil)
 	at := func(state msg.SpanState, seen time.Duration, shown bool) msg.Span {

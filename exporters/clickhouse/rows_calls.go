@@ -9,11 +9,12 @@ import (
 )
 
 // A call's row has no trace in its key: a span that moves to another trace keeps
-// its id and gets a higher version, which replaces the row. So spans that take
-// an earlier trace back (Span.Deleted) are nothing to these tables.
+// its id and gets a higher version, which replaces the row. What takes the earlier
+// trace back (Span.Deleted) lies below that version. What takes an earlier start back
+// takes a row away if the start was in another hour.
 
-// callRows builds rows of the table tool_calls. Columns that are left to their
-// defaults: ingest_ts, is_deleted.
+// callRows builds rows of the table tool_calls. The column ingest_ts is left to its
+// default.
 type callRows struct {
 	table
 
@@ -35,6 +36,7 @@ type callRows struct {
 	resultTokens               proto.ColUInt32
 	resultTokensFrom           native.Dict
 	ver                        proto.ColUInt64
+	isDeleted                  proto.ColUInt8
 }
 
 func newCallRows() *callRows {
@@ -49,13 +51,13 @@ func newCallRows() *callRows {
 		{Name: "args_bytes", Column: &r.argsBytes}, {Name: "result_bytes", Column: &r.resultBytes},
 		{Name: "is_delegation", Column: &r.isDelegation}, {Name: "internal", Column: &r.internal},
 		{Name: "waits_for", Column: &r.waitsFor}, {Name: "waited_ns", Column: &r.waited}, {Name: "args_shape", Column: &r.argsShape}, {Name: "attempt", Column: &r.attempt},
-		{Name: "result_tokens", Column: &r.resultTokens}, {Name: "result_tokens_from", Column: &r.resultTokensFrom}, {Name: "ver", Column: &r.ver},
+		{Name: "result_tokens", Column: &r.resultTokens}, {Name: "result_tokens_from", Column: &r.resultTokensFrom}, {Name: "ver", Column: &r.ver}, {Name: "is_deleted", Column: &r.isDeleted},
 	})}
 	return r
 }
 
 func (r *callRows) takes(s *msg.Span) bool {
-	return (s.Kind == msg.SpanTool || s.Kind == msg.SpanDelegation) && !s.Deleted
+	return s.Kind == msg.SpanTool || s.Kind == msg.SpanDelegation
 }
 
 func (r *callRows) add(s *msg.Span) {
@@ -86,7 +88,9 @@ func (r *callRows) add(s *msg.Span) {
 	r.attempt.Append(s.Attempt)
 	r.resultTokens.Append(s.ResultTokens)
 	r.resultTokensFrom.Append(s.ResultTokensFrom.String())
-	r.ver.Append(s.Ver)
+	ver, deleted := version(s.Ver, s.Deleted)
+	r.ver.Append(ver)
+	r.isDeleted.Append(deleted)
 }
 
 // delegationRows builds rows of the table delegations.
@@ -107,6 +111,7 @@ type delegationRows struct {
 	status, errorType      native.Dict
 	argsBytes, resultBytes proto.ColUInt32
 	ver                    proto.ColUInt64
+	isDeleted              proto.ColUInt8
 }
 
 func newDelegationRows() *delegationRows {
@@ -119,13 +124,13 @@ func newDelegationRows() *delegationRows {
 		{Name: "delegate_id", Column: &r.toID}, {Name: "child_run_id", Column: &r.child}, {Name: "link_method", Column: &r.link}, {Name: "link_confidence", Column: &r.confidence},
 		{Name: "async", Column: &r.async}, {Name: "duration_ns", Column: &r.duration},
 		{Name: "status", Column: &r.status}, {Name: "error_type", Column: &r.errorType},
-		{Name: "args_bytes", Column: &r.argsBytes}, {Name: "result_bytes", Column: &r.resultBytes}, {Name: "ver", Column: &r.ver},
+		{Name: "args_bytes", Column: &r.argsBytes}, {Name: "result_bytes", Column: &r.resultBytes}, {Name: "ver", Column: &r.ver}, {Name: "is_deleted", Column: &r.isDeleted},
 	})}
 	return r
 }
 
 func (r *delegationRows) takes(s *msg.Span) bool {
-	return s.Kind == msg.SpanDelegation && !s.Deleted && !s.Amends
+	return s.Kind == msg.SpanDelegation && !s.Amends
 }
 
 func (r *delegationRows) add(s *msg.Span) {
@@ -151,7 +156,9 @@ func (r *delegationRows) add(s *msg.Span) {
 	r.errorType.Append(s.ErrorType)
 	r.argsBytes.Append(s.ArgumentBytes)
 	r.resultBytes.Append(s.ResultBytes)
-	r.ver.Append(s.Ver)
+	ver, deleted := version(s.Ver, s.Deleted)
+	r.ver.Append(ver)
+	r.isDeleted.Append(deleted)
 }
 
 // duration is how long the work of an ended span took, in nanoseconds.

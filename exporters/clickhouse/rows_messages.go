@@ -112,11 +112,10 @@ func (r *messageRows) add(m *msg.Message) int {
 	return n + size
 }
 
-// version returns the columns ver and is_deleted of a message. A message that
-// takes back an earlier version carries the version that stands. Where both lie
-// in one hour they are one row, and the one that stands must win: so the
-// take-back is given the version just below, which is no lower than what it
-// takes back.
+// version returns the columns ver and is_deleted of a message or a span. One that
+// takes back an earlier version carries the version that stands. Where both have one
+// sort key they are one row, and the one that stands must win: so the take-back is
+// given the version just below, which is no lower than what it takes back.
 func version(ver uint64, deleted bool) (uint64, uint8) {
 	if !deleted {
 		return ver, 0

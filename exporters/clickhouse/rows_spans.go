@@ -100,8 +100,9 @@ func (r *spanRows) add(s *msg.Span) {
 	r.statusMessage.AppendString(text)
 	r.events(s)
 	r.links(s)
-	r.ver.Append(s.Ver)
-	r.isDeleted.Append(flag(s.Deleted))
+	ver, deleted := version(s.Ver, s.Deleted)
+	r.ver.Append(ver)
+	r.isDeleted.Append(deleted)
 }
 
 func (r *spanRows) events(s *msg.Span) {

@@ -1,0 +1,85 @@
+package clickhouse
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/semconv"
+)
+
+var _ export.Superseder = (*Exporter)(nil)
+
+// identity is what names the record of a table, and where its row lies beside that. A
+// record whose time has changed lies elsewhere than the version before.
+type identity struct {
+	table, only string
+	id, place   []string
+	format      string
+	ver, gone   string
+	stored      string
+}
+
+var identities = []identity{
+	{
+		table: "messages", id: []string{"tenant", "message_id", "part_index"}, place: []string{"ts", "session_id"},
+		format: "format", ver: "ver", gone: "is_deleted", stored: "ingest_ts",
+	},
+	{
+		table: "otel_traces", only: " AND ScopeName = " + quoteText(semconv.Scope), id: []string{"SpanId"}, place: []string{"Timestamp", "TraceId", "ScopeName"},
+		format: "Format", ver: "Ver", gone: "IsDeleted", stored: "IngestTs",
+	},
+	{
+		table: "tool_calls", id: []string{"tenant", "span_id"}, place: []string{"ts", "session_id"},
+		format: "format", ver: "ver", gone: "is_deleted", stored: "ingest_ts",
+	},
+	{
+		table: "delegations", id: []string{"tenant", "span_id"}, place: []string{"ts", "session_id"},
+		format: "format", ver: "ver", gone: "is_deleted", stored: "ingest_ts",
+	},
+}
+
+// Supersede implements export.Superseder. Rows with one sort key replace each other; of
+// those of one record that have several, because the decoder that read it again gives it
+// another time, all but the newest are taken back.
+func (x *Exporter) Supersede(ctx context.Context, formats []string) error {
+	if len(formats) == 0 {
+		return nil
+	}
+	quoted := make([]string, len(formats))
+	for i, f := range formats {
+		quoted[i] = quoteText(f)
+	}
+	for i := range identities {
+		if err := x.conn.Exec(ctx, identities[i].statement(x.schema, strings.Join(quoted, ", "))); err != nil {
+			return fmt.Errorf("%w: what newer rows of %s replace stays beside them", err, identities[i].table)
+		}
+	}
+	return nil
+}
+
+// statement takes back all but the newest rows of each record of the formats. What takes
+// a row back has its place and a version above it.
+func (t *identity) statement(s Schema, formats string) string {
+	id, place := strings.Join(t.id, ", "), strings.Join(t.place, ", ")
+	at := make([]string, len(t.place))
+	for i := range t.place {
+		at[i] = fmt.Sprintf("old.%d", i+3)
+	}
+	table := s.name(t.table)
+	return fmt.Sprintf(`INSERT INTO %s (%s, %s, %s, %s)
+SELECT %s, %s, old.1 + 1, 1 FROM
+(
+    SELECT %s, arraySort(groupArray((%s, %s, %s))) AS versions
+    FROM %s FINAL
+    WHERE %s IN (%s)%s
+    GROUP BY %s
+    HAVING count() > 1
+)
+ARRAY JOIN arrayPopBack(versions) AS old
+SETTINGS max_bytes_before_external_group_by = 200000000`,
+		table, id, place, t.ver, t.gone,
+		id, strings.Join(at, ", "),
+		id, t.ver, t.stored, place, table, t.format, formats, t.only, id)
+}
