@@ -113,9 +113,12 @@ func firstRequest(t *testing.T, file string) []byte {
 }
 
 // serve plays a recording to whoever asks, and returns its address.
-func (h *home) serve(file string) string {
+func (h *home) serve(file string) string { return h.plays(file, "--speed", "0") }
+
+// plays does so at the recording's own pace.
+func (h *home) plays(file string, flags ...string) string {
 	h.Helper()
-	p := &process{Cmd: exec.Command(filepath.Join(bin, "earshot"), "replay", file, "--speed", "0", "--serve", "127.0.0.1:0"), done: make(chan struct{})}
+	p := &process{Cmd: exec.Command(filepath.Join(bin, "earshot"), append([]string{"replay", file, "--serve", "127.0.0.1:0"}, flags...)...), done: make(chan struct{})}
 	p.Stdout, p.Stderr = &p.out, &p.out
 	h.must(p.Start())
 	go func() { p.err = p.Wait(); close(p.done) }()
