@@ -17,6 +17,7 @@ import (
 var leftOut = map[string]string{
 	"Key":           "hashed into message_id",
 	"ParentKey":     "hashed into parent_message_id",
+	"Tool.Duration": "duration_ns of the call says it",
 	"Frame":         "a place in a batch that is gone",
 	"Host.Observed": "differs between replays",
 	"Host.Origin":   "of a letter, and of a stream in source_ledger",
