@@ -74,7 +74,7 @@ func sessions(ctx context.Context, q Querier, f Filter, among string) ([]Session
 			arraySort(groupUniqArrayIf(agent_name, agent_name != '' AND kind != 'user')) AS agents, arraySort(groupUniqArrayIf(model, model != '')) AS models,
 			coalesce(minOrNullIf(ts, NOT hidden AND NOT inferred), min(ts)) AS started, coalesce(maxOrNullIf(ts, NOT hidden AND NOT inferred), max(ts)) AS last,
 			uniqExactIf(trace_id, trace_id != '') AS turns, countIf(NOT hidden) AS messages,
-			countIf(kind = 'tool_call') AS tool_calls, countIf(kind = 'delegation') AS delegations, countIf(failed) AS errors,
+			countIf(kind = 'tool_call') AS tool_calls, countIf(kind = 'delegation') AS delegations, countIf(`+Failure+`) AS errors,
 			sum(input_tokens + output_tokens + cache_read_tokens + cache_write_tokens + reasoning_tokens) AS tokens,
 			argMinIf(substringUTF8(content, 1, 200), (ts, seq), kind = 'user' AND NOT hidden AND content != '') AS title
 		FROM messages FINAL
@@ -129,3 +129,8 @@ func (r *reader) signed() int64             { return take[int64](r) }
 func (r *reader) small() uint8              { return take[uint8](r) }
 func (r *reader) times() []time.Time        { return take[[]time.Time](r) }
 func (r *reader) maps() []map[string]string { return take[[]map[string]string](r) }
+
+// Failure is whether a row of messages, or of v_messages, reports one: what a person
+// denied, interrupted or cancelled is none. The column failed says the same, but is in no
+// SELECT *.
+const Failure = "is_error AND attributes['error_type'] NOT IN ('denied', 'interrupted', 'cancelled')"

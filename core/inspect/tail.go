@@ -59,7 +59,7 @@ const tailMessages = `
 	SELECT message_id, ts, session_id, format, agent_name, toString(kind), if(tool_name != '', tool_name, toString(model)), delegate_to,
 		multiIf(kind IN ('tool_call', 'delegation') AND delegate_task != '', substringUTF8(delegate_task, 1, {text:UInt32}),
 			kind IN ('tool_call', 'delegation'), substringUTF8(tool_arguments, 1, {text:UInt32}), substringUTF8(content, 1, {text:UInt32})),
-		failed, trace_id, span_id, toFloat64(0), ingest_ts
+		(` + Failure + `), trace_id, span_id, toFloat64(0), ingest_ts
 	FROM messages
 	WHERE ({session:String} = '' OR startsWith(session_id, {session:String})) AND ({source:String} = '' OR source = {source:String}) AND ({format:String} = '' OR format = {format:String})
 		AND ({kind:String} = '' OR kind = {kind:String}) AND ({hidden:UInt8} = 1 OR NOT hidden)

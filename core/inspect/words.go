@@ -50,7 +50,7 @@ func listen(ctx context.Context, q Querier, id string, texts int) *words {
 		}
 		err := q.Each(ctx, `
 			SELECT first, trace_id, span_id, toString(kind), substringUTF8(content, 1, {limit:UInt32}), substringUTF8(tool_arguments, 1, {limit:UInt32}),
-				substringUTF8(delegate_task, 1, {limit:UInt32}), ts, toString(agent_name), hidden, failed,
+				substringUTF8(delegate_task, 1, {limit:UInt32}), ts, toString(agent_name), hidden, (`+Failure+`),
 				input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens
 			FROM (SELECT * FROM messages FINAL WHERE session_id = {id:String}) AS m
 			LEFT JOIN (

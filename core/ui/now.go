@@ -46,7 +46,7 @@ func (u *UI) now(r *http.Request) (any, error) {
 		SELECT ts, session_id, toString(agent_name), toString(kind),
 			multiIf(kind = 'delegation' AND delegate_task != '', concat('→ ', delegate_to, ' ', substringUTF8(delegate_task, 1, 300)),
 				kind IN ('tool_call', 'delegation'), concat(tool_name, ' ', substringUTF8(tool_arguments, 1, 300)), substringUTF8(content, 1, 300)) AS text,
-			toUInt8(failed)
+			toUInt8(`+inspect.Failure+`)
 		FROM v_messages
 		WHERE ts > now() - INTERVAL 1 HOUR AND ts < now() + INTERVAL 1 HOUR AND NOT hidden AND text != ''
 		ORDER BY ts DESC, seq DESC

@@ -56,7 +56,10 @@ func (e *Exec) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.lane = lane{conn: c, note: e.stderr.note}
+	e.lane = lane{conn: c, note: func() string {
+		p.Died() // that the connection is gone may be known before what it wrote last is read
+		return e.stderr.note()
+	}}
 	return nil
 }
 
