@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -20,7 +21,19 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/source/recordtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// lingers is how long net/http keeps a connection that it closes with a request half
+// read, so that the client reads the answer. It is as long as goleak waits.
+const lingers = 500 * time.Millisecond
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	time.Sleep(lingers)
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, "goleak:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
 
 type fixture struct {
 	*testing.T
