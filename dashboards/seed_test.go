@@ -169,5 +169,9 @@ func (w *world) seed() (err error) {
 	asks.TraceID, asks.ID = msg.NewTraceID("default", "agno", "tides", "asks"), msg.NewSpanID("default", "agno", "tides", msg.SpanRun, "asks")
 	asks.Events = []msg.SpanEvent{{Time: asks.LastSeen, Name: msg.RunPause.String()}}
 	b.Spans = append(b.Spans, asks)
+	step := b.Spans[0]
+	step.Kind, step.Agent.Name, step.Model, step.FirstToken, step.Usage = msg.SpanWorkflow, "count the boats", "", 0, msg.Tokens{}
+	step.TraceID, step.ID = msg.NewTraceID("default", "agno", "tides", "steps"), msg.NewSpanID("default", "agno", "tides", msg.SpanWorkflow, "steps")
+	b.Spans = append(b.Spans, step)
 	return x.Export(context.Background(), b)
 }

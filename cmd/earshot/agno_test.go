@@ -279,3 +279,26 @@ func TestAgnoResumedRun(t *testing.T) {
 	}
 	sameLines(t, said, []string{"one two three four true"})
 }
+
+// TestAgnoStepTakesItsTime: the time of a step whose work a function does is the step's.
+func TestAgnoStepTakesItsTime(t *testing.T) {
+	h := newHome(t)
+	w := func(name string, at int, more map[string]any) map[string]any {
+		e := agnoEvent(name, "w", "", "", "", at, more)
+		delete(e, "agent_id")
+		delete(e, "agent_name")
+		e["workflow_id"], e["workflow_name"] = "dispatch", "Dispatch"
+		return e
+	}
+	step := map[string]any{"step_id": "s1", "step_name": "Slow", "step_index": 0}
+	h.decoded("agno", written(t, "step.sse", []map[string]any{
+		w("WorkflowStarted", 0, nil), w("StepStarted", 1, step), w("StepCompleted", 21, step), w("WorkflowCompleted", 22, nil),
+	}))
+	traces := h.traces("SELECT DISTINCT TraceId FROM otel_traces FINAL")
+	if len(traces) != 1 {
+		t.Fatalf("%d traces", len(traces))
+	}
+	if got := strings.Join(traces[0].Explain().Text, " "); !strings.Contains(got, "a tool 20s") && !strings.Contains(got, "tools 20s") || !strings.Contains(got, "step Slow 20s") {
+		t.Errorf("explained: %s", got)
+	}
+}

@@ -9,7 +9,7 @@
 //
 //	model_ttft    waiting for the first token of a model
 //	model_stream  a model answering; all of its time where no first token was seen
-//	tool          a tool at work
+//	tool          a tool at work, or the function of a workflow's step
 //	sub_agent     another agent at work, whose own split says more
 //	wait          a person's turn: a permission, a paused run
 //	retry         lost to attempts that failed and were made again

@@ -26,6 +26,7 @@ func randomSpans(r *rand.Rand) []Span {
 			s.Parent = fmt.Sprint("s", r.IntN(len(list))) // perhaps itself
 		}
 		s.Kind = Kind(r.IntN(4))
+		s.Step = s.Kind == Run && r.IntN(4) == 0
 		s.Name, s.Agent = string(rune('a'+r.IntN(2))), string(rune('x'+r.IntN(2)))
 		s.Start = 1000 + r.Int64N(30)
 		s.End = s.Start + r.Int64N(20) - 1
@@ -254,6 +255,10 @@ func (o *oracle) ownSlot(n *Node, t, from, to int64) slot {
 		return slot{n, ModelStream}
 	case Tool:
 		return slot{n, ToolTime}
+	case Run:
+		if n.Step && len(n.children) == 0 {
+			return slot{n, ToolTime}
+		}
 	case Delegation:
 		if !slices.ContainsFunc(n.children, func(c *Node) bool { return c.End > c.Start }) {
 			return slot{n, SubAgent}
@@ -268,7 +273,7 @@ func (o *oracle) at(n *Node, t, from, to int64, deep bool) slot {
 	if h == nil {
 		return o.ownSlot(n, t, from, to)
 	}
-	if !deep && n.Kind != Delegation && (h.Kind == Delegation || h.Kind == Run) {
+	if !deep && n.Kind != Delegation && (h.Kind == Delegation || h.Kind == Run && (!h.Step || len(h.children) > 0)) {
 		return slot{h, SubAgent}
 	}
 	// How long h has the time is how far the loop goes without another holder.

@@ -55,7 +55,7 @@ func (p *painter) paint(n *Node, from, to int64) {
 		switch {
 		case s.Node == nil:
 			p.own(n, s.From, s.To)
-		case p.shallow && n.Kind != Delegation && (s.Node.Kind == Delegation || s.Node.Kind == Run):
+		case p.shallow && n.Kind != Delegation && (s.Node.Kind == Delegation || s.Node.Kind == Run && !s.Node.function()):
 			p.put(s.Node, SubAgent, s.From, s.To)
 		default:
 			p.paint(s.Node, s.From, s.To)
@@ -152,13 +152,16 @@ func (n *Node) bucketAt(at, retried, first int64) Bucket {
 		return ModelTTFT
 	case n.Kind == Chat:
 		return ModelStream
-	case n.Kind == Tool:
+	case n.Kind == Tool || n.function():
 		return ToolTime
 	case n.unseen():
 		return SubAgent
 	}
 	return Idle
 }
+
+// function reports whether the node is a step of a workflow that a function does.
+func (n *Node) function() bool { return n.Step && len(n.children) == 0 }
 
 // unseen reports whether the node is a delegation of whose agent nothing was
 // heard, or not more than a word.

@@ -24,6 +24,10 @@ type Span struct {
 	Agent  string // who did it
 	To     string // of a delegation: to whom
 
+	// Step says that a run is a step of a workflow: where nothing is below it, a function
+	// does the work and not an agent of which nothing is heard.
+	Step bool
+
 	Start, End int64
 	FirstToken int64 // of a chat; zero when unknown
 	// Open says that the span has no end of its own: it runs, or nobody brought the

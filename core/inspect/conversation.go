@@ -55,7 +55,7 @@ type Step struct {
 func (s *Step) blamed(parent, agent string) blame.Span {
 	start := s.Started.UnixNano()
 	return blame.Span{
-		ID: s.SpanID, Parent: parent, Kind: kinds[s.Kind], Name: s.Name, Agent: agent, To: s.To,
+		ID: s.SpanID, Parent: parent, Kind: kinds[s.Kind], Step: s.Kind == "workflow", Name: s.Name, Agent: agent, To: s.To,
 		Start: start, End: start + int64(s.Duration), Open: s.Status == "running",
 	}
 }

@@ -220,7 +220,10 @@ func (c Culprit) String() string {
 	case "model_stream":
 		what = "model " + or(c.Name, "of unknown name")
 	case "tool":
-		what = "tool " + or(c.Name, "of unknown name")
+		what = c.Kind + " " + or(c.Name, "of unknown name")
+		if c.Kind == "run" {
+			what = "step " + or(c.Name, "of unknown name")
+		}
 	case "sub_agent":
 		what = "agent " + or(c.Name, "of unknown name") + " unseen"
 	case "wait":

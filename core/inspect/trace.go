@@ -171,7 +171,7 @@ func (t *Trace) ended(ctx context.Context, q Querier, id string) error {
 		case op == "chat":
 			s.Kind, s.Name = blame.Chat, model
 		default:
-			s.Kind, s.Name = blame.Run, agent
+			s.Kind, s.Name, s.Step = blame.Run, agent, op == "invoke_workflow"
 		}
 		switch {
 		case facts.state == "idle" && op == "execute_tool":
@@ -283,7 +283,7 @@ func (t *Trace) open(ctx context.Context, q Querier, now time.Time) error {
 		case "chat":
 			s.Kind = blame.Chat
 		default:
-			s.Kind, s.Name = blame.Run, agent
+			s.Kind, s.Name, s.Step = blame.Run, agent, kind == "workflow"
 		}
 		t.Works[s.ID] = s
 		return nil

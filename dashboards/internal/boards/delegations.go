@@ -109,6 +109,17 @@ LIMIT 200`)).
 		Field("Failed", grafana.Unit("percentunit")).Field("p50", grafana.Unit("ms")).Field("p95", grafana.Unit("ms")).Field("p99", grafana.Unit("ms")).
 		Field("Longest", grafana.Unit("ms")).Field("Together", grafana.Unit("ms")).
 		Empty("No delegation finished in this range"))
+	d.Row(8, grafana.Table("Steps of workflows", "Finished steps, and workflows themselves, with how long they took.", sql(`
+SELECT agent_name AS Step, count() AS Times, countIf(status = 'error') / count() AS Failed,
+  quantileExact(0.5)(duration_ms) AS p50, quantileExact(0.95)(duration_ms) AS p95, max(duration_ms) AS Longest, sum(duration_ms) AS Together
+FROM v_spans
+WHERE `+inRange+` AND kind = 'workflow'
+GROUP BY Step
+ORDER BY Together DESC, Step
+LIMIT 200`)).
+		Field("Failed", grafana.Unit("percentunit")).Field("p50", grafana.Unit("ms")).Field("p95", grafana.Unit("ms")).
+		Field("Longest", grafana.Unit("ms")).Field("Together", grafana.Unit("ms")).
+		Empty("No step of a workflow finished in this range"))
 	d.Row(12, grafana.NodeGraph("Who calls whom", "Agents, and the delegations between them: in a node how many it got, its ring the share that failed; on an edge how many, and their p95.", sql(`
 SELECT node AS id, node AS title, sum(got) AS mainstat, 'delegations to it' AS subtitle,
   if(sum(got) = 0, 1, sum(well) / sum(got)) AS arc__ok, 1 - arc__ok AS arc__failed
