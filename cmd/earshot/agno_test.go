@@ -223,13 +223,7 @@ func TestAgnoToolsLastAsMeasured(t *testing.T) {
 // TestAgnoStepsAsSpans: each step of a workflow is a span, also one that a function does,
 // with the agents that work in it below.
 func TestAgnoStepsAsSpans(t *testing.T) {
-	w := func(name string, at int, more map[string]any) map[string]any {
-		e := agnoEvent(name, "w", "", "", "", at, more)
-		delete(e, "agent_id")
-		delete(e, "agent_name")
-		e["workflow_id"], e["workflow_name"] = "dispatch", "Dispatch"
-		return e
-	}
+	w := dispatches
 	step := func(id, name string, index int) map[string]any {
 		return map[string]any{"step_id": id, "step_name": name, "step_index": index}
 	}
@@ -280,16 +274,19 @@ func TestAgnoResumedRun(t *testing.T) {
 	sameLines(t, said, []string{"one two three four true"})
 }
 
+// dispatches is an event of a workflow.
+func dispatches(name string, at int, more map[string]any) map[string]any {
+	e := agnoEvent(name, "w", "", "", "", at, more)
+	delete(e, "agent_id")
+	delete(e, "agent_name")
+	e["workflow_id"], e["workflow_name"] = "dispatch", "Dispatch"
+	return e
+}
+
 // TestAgnoStepTakesItsTime: the time of a step whose work a function does is the step's.
 func TestAgnoStepTakesItsTime(t *testing.T) {
 	h := newHome(t)
-	w := func(name string, at int, more map[string]any) map[string]any {
-		e := agnoEvent(name, "w", "", "", "", at, more)
-		delete(e, "agent_id")
-		delete(e, "agent_name")
-		e["workflow_id"], e["workflow_name"] = "dispatch", "Dispatch"
-		return e
-	}
+	w := dispatches
 	step := map[string]any{"step_id": "s1", "step_name": "Slow", "step_index": 0}
 	h.decoded("agno", written(t, "step.sse", []map[string]any{
 		w("WorkflowStarted", 0, nil), w("StepStarted", 1, step), w("StepCompleted", 21, step), w("WorkflowCompleted", 22, nil),

@@ -231,18 +231,18 @@ func TestWrittenTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.decoded("claude-code", file)
-	for _, trace := range h.traces("SELECT DISTINCT trace_id FROM delegations FINAL") {
-		for _, s := range trace.Waterfall().Spans {
-			if s.Name == "TodoWrite" && s.CriticalMS > 200 || s.Name == "Bash" && s.CriticalMS != 15_000 {
-				t.Errorf("%s has %v ms of the critical path", s.Name, s.CriticalMS)
-			}
-		}
-		if text := strings.Join(trace.Explain().Text, " "); !strings.Contains(text, "Most of the critical path was tool Bash") {
-			t.Errorf("explained: %s", text)
-		}
-		return
+	traces := h.traces("SELECT DISTINCT trace_id FROM delegations FINAL")
+	if len(traces) != 1 {
+		t.Fatalf("%d traces", len(traces))
 	}
-	t.Error("no delegation")
+	for _, s := range traces[0].Waterfall().Spans {
+		if s.Name == "TodoWrite" && s.CriticalMS > 200 || s.Name == "Bash" && s.CriticalMS != 15_000 {
+			t.Errorf("%s has %v ms of the critical path", s.Name, s.CriticalMS)
+		}
+	}
+	if text := strings.Join(traces[0].Explain().Text, " "); !strings.Contains(text, "Most of the critical path was tool Bash") {
+		t.Errorf("explained: %s", text)
+	}
 }
 
 // TestAPersonIsNoTool: a question to the user takes the user's time.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"io"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -14,7 +13,6 @@ type column struct {
 	name  string
 	least int  // columns of text to which it may be cut; 0: it is not cut
 	drop  int  // the lower, the earlier it is left out; 0: it stays
-	fixed bool // its cells have colors
 	id    bool // its beginning is enough, and is cut without a mark
 }
 
@@ -101,31 +99,10 @@ func widths(columns []column, rows [][]string) []int {
 	for i, c := range columns {
 		wide[i] = utf8.RuneCountInString(c.name)
 		for _, r := range rows {
-			n := utf8.RuneCountInString(r[i])
-			if c.fixed {
-				n = utf8.RuneCountInString(uncolored(r[i]))
-			}
-			wide[i] = max(wide[i], n)
+			wide[i] = max(wide[i], inspect.Visible(r[i]))
 		}
 	}
 	return wide
-}
-
-// uncolored is a text without the sequences that color it.
-func uncolored(s string) string {
-	var b strings.Builder
-	in := false
-	for _, r := range s {
-		switch {
-		case r == '\x1b':
-			in = true
-		case in:
-			in = r != 'm'
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
 }
 
 func without[T any](list []T, i int) []T {

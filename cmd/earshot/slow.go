@@ -144,7 +144,7 @@ func writeSlow(w io.Writer, list []inspect.SlowDelegation, now time.Time) error 
 		})
 	}
 	err := writeFitted(w, []column{
-		{name: zoned("began", now), drop: 4}, {name: "who → whom", least: 20}, {name: "took"}, {name: "where the time went", drop: 3, fixed: true}, {name: "mostly", drop: 2},
+		{name: zoned("began", now), drop: 4}, {name: "who → whom", least: 20}, {name: "took"}, {name: "where the time went", drop: 3}, {name: "mostly", drop: 2},
 		{name: "guilty", least: 16}, {name: "cost", drop: 1}, {name: "trace", least: 8, id: true},
 	}, rows)
 	if err != nil {

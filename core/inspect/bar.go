@@ -75,7 +75,7 @@ func fold(s string, n int) (lines []string) {
 		switch {
 		case line == "":
 			line = word
-		case visible(line)+1+visible(word) <= n:
+		case Visible(line)+1+Visible(word) <= n:
 			line += " " + word
 		default:
 			lines = append(lines, line)

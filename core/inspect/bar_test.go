@@ -22,7 +22,7 @@ func TestBarIsAsWideAsItShouldBe(t *testing.T) {
 		if len(plain) != 20 {
 			t.Fatalf("%v: %q", s, plain)
 		}
-		if n := visible(Bar(s, 20, true)); n != 20 {
+		if n := Visible(Bar(s, 20, true)); n != 20 {
 			t.Fatalf("%v: %d columns in color", s, n)
 		}
 		for b, m := range marks {

@@ -170,7 +170,7 @@ func (p *printer) text(indent, label, s string) {
 	}
 	for i, l := range strings.Split(strings.TrimRight(s, "\n"), "\n") {
 		if i > 0 {
-			label = strings.Repeat(" ", visible(label))
+			label = strings.Repeat(" ", Visible(label))
 		}
 		p.line(indent, label, printable(l))
 	}
@@ -189,8 +189,8 @@ func (p *printer) bad(s string) string   { return p.paint("31", s) }
 func (p *printer) green(s string) string { return p.paint("32", s) }
 func (p *printer) cyan(s string) string  { return p.paint("36", s) }
 
-// visible is the number of columns of a text with colors.
-func visible(s string) int {
+// Visible is the number of columns of a text with colors.
+func Visible(s string) int {
 	n, in := 0, false
 	for _, r := range s {
 		switch {
