@@ -114,6 +114,7 @@ var functions = template.FuncMap{
 	"cut":   func(s string, n int) string { return cut(inspect.Plain(s), n) },
 	"when":  func(t time.Time) string { return when(t, time.Now()) },
 	"exact": func(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05.000 MST") },
+	"zone":  func() string { return time.Now().Local().Format("MST") },
 	"plain": inspect.Plain,
 	"join":  strings.Join,
 	"short": short,
