@@ -290,7 +290,7 @@ func (a *Assembler) giveEnded() error {
 			if !g.dirty {
 				continue
 			}
-			g.seal(a.out)
+			g.seal(a.out, &a.settings)
 			for _, e := range g.endings {
 				parent, err := a.group(g.key.tenant, e.caller.Format, e.caller.Session)
 				if err != nil {

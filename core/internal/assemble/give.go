@@ -224,13 +224,14 @@ func (g *group) runSpan(r *run) msg.Span {
 }
 
 // seal gives the runs that are over and what is open and has changed.
-func (g *group) seal(out Emitter) {
+func (g *group) seal(out Emitter, settings *Settings) {
+	bygone := g.bygone(settings)
 	for _, r := range g.Runs {
 		switch {
 		case r.Start == 0:
 		case r.Ended != running && !r.Given:
 			g.giveRun(out, r)
-		case r.Ended == running && r.changed:
+		case r.Ended == running && r.changed && !bygone[r.ID]:
 			g.give(out, g.runSpan(r), r)
 			r.Shown = true
 		}
@@ -252,7 +253,7 @@ func (g *group) seal(out Emitter) {
 			c.goesOn(&s)
 			g.giveCall(out, s, r, c)
 			c.Given = true
-		case r.Ended == running && c.changed:
+		case r.Ended == running && c.changed && !bygone[r.ID]:
 			g.giveCall(out, g.callSpan(c), r, c)
 			c.Shown = true
 		}

@@ -129,6 +129,26 @@ func (g *group) idle(now int64, s *Settings) (next int64) {
 	return next
 }
 
+// bygone are the running runs that had been silent for so long when they were read that
+// silence is going to end them: nothing of them goes on now.
+func (g *group) bygone(s *Settings) map[string]bool {
+	var old map[string]bool
+	alive, waits := g.signs(), g.waiting(true)
+	for _, r := range g.Runs {
+		after := s.IdleRun
+		if waits[r.ID] {
+			after = s.IdleCall
+		}
+		if r.Ended == running && g.touched.UnixNano()-alive[r.ID] >= int64(after) {
+			if old == nil {
+				old = make(map[string]bool)
+			}
+			old[r.ID] = true
+		}
+	}
+	return old
+}
+
 // lose gives the result of a call up.
 func (g *group) lose(c *call) {
 	if !c.Lost {

@@ -210,3 +210,25 @@ func TestSilenceCountsFromTheSender(t *testing.T) {
 		}
 	})
 }
+
+// History that is read is never shown as open: what had been silent for long enough when
+// it was read is not going on, and is about to be ended.
+func TestHistoryIsNeverOpen(t *testing.T) {
+	read := time.Unix(0, t0).Add(1000 * time.Hour)
+	for name, c := range map[string]struct {
+		ago  time.Duration
+		open bool
+	}{"a year ago": {900 * time.Hour, false}, "a moment ago": {time.Second, true}, "while a call runs": {time.Hour, true}} {
+		w := newWorld(t)
+		for _, m := range []msg.Message{user("a", 0), called("a", "c1", "Bash", 1)} {
+			m.Host.Tenant, m.Host.Format = "t", "f"
+			if _, err := w.a.Apply(&m, 1, 1, read, read.Add(-c.ago).UnixNano()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.seal()
+		if got := len(w.open) > 0; got != c.open {
+			t.Errorf("%s: open %t", name, got)
+		}
+	}
+}
