@@ -24,6 +24,8 @@ type decision struct {
 	Returned bool   `json:",omitempty"`
 	Content  string `json:",omitempty"`
 	Failed   bool   `json:",omitempty"`
+
+	Files []msg.Attachment `json:",omitempty"`
 }
 
 // decisions reads a response to requests for approval.
@@ -33,8 +35,8 @@ func (d *stream) decisions(v jsonv.Value) []decision {
 	for e := range list.Elems() {
 		id := e.Get("tool_call_id")
 		if returned := e.Get("tool_return"); returned.Exists() {
-			content, _ := contentOf(returned)
-			out = append(out, decision{CallID: ident(id), Returned: true, Content: content.String(), Failed: e.Get("status").Equal("error")})
+			content, files := contentOf(returned)
+			out = append(out, decision{CallID: ident(id), Returned: true, Content: content.String(), Failed: e.Get("status").Equal("error"), Files: files})
 			continue
 		}
 		out = append(out, d.decided(e, id)...)
@@ -50,7 +52,7 @@ func (d *stream) decisions(v jsonv.Value) []decision {
 func (d *stream) decided(v, id jsonv.Value) []decision {
 	one := decision{CallID: ident(id), Reason: v.Get("reason").Str()}
 	if approve := v.Get("approve"); approve.Is(jsonv.True) || approve.Is(jsonv.False) {
-		one.Approved = string(approve.Raw())
+		one.Approved = string(approve.Peek())
 	}
 	var out []decision
 	for _, c := range d.Calls {
@@ -95,7 +97,7 @@ func (d *stream) decide(r *run, in *input, one decision) {
 	m.Complete = min(m.Complete, msg.Summary)
 	m.ParentKey, m.Role = "call:"+one.CallID, msg.RoleTool
 	m.Tool.CallID, m.Tool.Name = one.CallID, name
-	m.Content, m.IsError = msg.Plain(one.Content), one.Failed
+	m.Content, m.Attachments, m.IsError = msg.Plain(one.Content), one.Files, one.Failed
 	if one.Failed {
 		m.Tool.ErrorType = errorType(m.Content)
 	}

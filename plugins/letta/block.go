@@ -57,7 +57,7 @@ func (d *stream) begin(r *run, v jsonv.Value, kind partKind) *block {
 	var step string
 	b.Base, step = baseOf(v, b.Otid, b.ID)
 	if b.Base == "" { // nothing names it
-		b.Base = msg.HashKey(r.ID, string(kind), string(v.Get("date").Raw()))
+		b.Base = msg.HashKey(r.ID, string(kind), string(v.Get("date").Peek()))
 	}
 	switch {
 	case step != "":
@@ -78,7 +78,7 @@ func (d *stream) begin(r *run, v jsonv.Value, kind partKind) *block {
 }
 
 // agentID reports whether v is the id of an agent.
-func agentID(v jsonv.Value) bool { return strings.HasPrefix(ident(v), "agent-") }
+func agentID(v jsonv.Value) bool { return bytes.HasPrefix(v.Peek(), []byte(`"agent-`)) }
 
 // baseOf returns what the parts of a response go by in all forms: its step, where
 // the server names steps in streams too, or else its message. A message whose id is
@@ -190,12 +190,20 @@ func (b *block) describe(v jsonv.Value) {
 	b.Failed = b.Failed || v.Get("is_err").Bool()
 	switch b.Kind {
 	case thinking:
-		if b.Source == "" {
-			b.Source = ident(v.Get("source"))
+		if source := v.Get("source"); b.Source == "" {
+			b.Source = ident(source)
+		} else {
+			source.Equal(b.Source)
 		}
 	case hidden:
 		b.State = ident(v.Get("state"))
-		b.Size += v.Get("hidden_reasoning").Text().Len()
+		if sealed := v.Get("hidden_reasoning"); sealed.Is(jsonv.String) {
+			b.Size += sealed.Text().Len()
+		}
+	}
+	if b.From.ID != "" {
+		same(v.Get("sender_id"), b.From.ID)
+		same(v.Get("name"), b.From.Name)
 	}
 }
 

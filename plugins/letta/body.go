@@ -105,7 +105,7 @@ func newestFirst(list []jsonv.Value) bool {
 	for i, v := range list[1:] {
 		a, b := list[i].Get("otid"), v.Get("otid")
 		if same(list[i].Get("id"), ident(v.Get("id"))) && a.Is(jsonv.String) && b.Is(jsonv.String) {
-			count(string(a.Raw()) < string(b.Raw()))
+			count(string(a.Peek()) < string(b.Peek()))
 		}
 	}
 	if up != down {

@@ -41,6 +41,12 @@ func (d *stream) calls(r *run, v jsonv.Value, approval bool) {
 		one = first(v, "tool_calls", "function_call")
 	}
 	whole := list.Is(jsonv.Array) && list.Len() > 0
+	switch again := v.Get("tool_call"); {
+	case whole:
+		repeats(again, head(list))
+	case again.Is(jsonv.Object):
+		repeats(list, again)
+	}
 	if !whole && !one.Is(jsonv.Object) && !one.Is(jsonv.String) {
 		d.unknown(v, "")
 		return
@@ -122,8 +128,11 @@ func (d *stream) callPiece(r *run, b *block, v jsonv.Value) {
 		if c.Name == sayTool && c.Key == "" {
 			c.Key = d.sayKey(r, b, c)
 		}
-	} else if n := len(c.Args); n > 1 && c.Args[n-1] == '}' && name.Is(jsonv.String) && len(args.Raw()) > n && args.Equal(string(c.Args)) {
-		return // the whole call once more
+	} else if name.Is(jsonv.String) {
+		same(name, c.Name)
+		if n := len(c.Args); n > 1 && c.Args[n-1] == '}' && len(args.Peek()) > n && args.Equal(string(c.Args)) {
+			return // the whole call once more
+		}
 	}
 	if len(c.Args) < maxText {
 		c.Args = args.Text().Append(c.Args)

@@ -33,6 +33,7 @@ package letta
 
 import (
 	"bytes"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,7 +42,14 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
+
+// rest keeps what was not read.
+var rest = unknown.NewKeeper(leavesOut)
+
+//go:embed testdata/leaves-out.json
+var leavesOut []byte
 
 // New returns the factory of decoders of this format.
 func New() decoder.Factory { return factory{} }
@@ -127,11 +135,13 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 		return nil
 	}
 	root := d.doc.Root()
+	before := len(out.Messages)
 	switch {
 	case f.Kind == frame.Body && root.Is(jsonv.Array):
 		d.list(root)
 	case !root.Is(jsonv.Object):
 		out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
+		return nil
 	case f.Kind == frame.Body:
 		d.body(root)
 	case f.Kind == frame.Request:
@@ -139,7 +149,14 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 	default:
 		d.message(root, f.Name)
 	}
+	d.leftover(&d.doc, before)
 	return nil
+}
+
+// leftover keeps what was not read of a document; the messages that it has given begin
+// with from.
+func (d *stream) leftover(doc *jsonv.Doc, from int) {
+	rest.Keep(doc, d.out, from, func(m *msg.Message) { m.Run, m.Session = d.Run, d.session(d.Run) })
 }
 
 // Flush gives the messages whose end has not come. What was said to an agent that

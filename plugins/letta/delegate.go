@@ -53,17 +53,17 @@ func hand(m *msg.Message, args jsonv.Value) {
 // which is Python's way to write them, or JSON. One agent's answer is its text; the
 // answers of several are JSON. What is neither is the result as it stands. An agent
 // that has failed has an error in the place of its response, and the status of the
-// call is success all the same.
-func (d *stream) answered(m *msg.Message, returned msg.Text) {
+// call is success all the same. It reports whether it has taken from d.inner only a part.
+func (d *stream) answered(m *msg.Message, returned msg.Text) bool {
 	m.Content = returned
 	if m.IsError {
-		return
+		return false
 	}
 	raw := returned.Append(nil)
 	if d.inner.Parse(raw) != nil {
 		var ok bool
 		if raw, ok = jsonOfRepr(raw); !ok || d.inner.Parse(raw) != nil {
-			return
+			return false
 		}
 	}
 	switch root := d.inner.Root(); {
@@ -83,17 +83,22 @@ func (d *stream) answered(m *msg.Message, returned msg.Text) {
 		m.IsError = true
 		m.Content = root.Get("error").Text().Own()
 		m.SetAttr("error_class", ident(root.Get("type")))
+		same(root.Get("agent_id"), m.Delegation.To)
+		return true
 	case root.Get("response").Is(jsonv.Array):
 		if m.Delegation.To == "" {
 			m.Delegation.To = ident(root.Get("agent_id"))
 		}
+		same(root.Get("agent_id"), m.Delegation.To)
 		answer := lines(root.Get("response"))
 		if answer == noResponse {
 			answer = ""
 			m.SetAttr("no_response", "true")
 		}
 		m.Content = msg.Plain(answer)
+		return true
 	}
+	return false
 }
 
 // received names the run that a letter begins, so that the call that sent it finds it:

@@ -87,6 +87,7 @@ func (d *stream) done() {
 // usage decodes what a run took, over all its responses. The classes of the protocol
 // contain each other.
 func (d *stream) usage(v jsonv.Value) {
+	v.Get("message_type").Equal("usage_statistics")
 	prompt, completion := v.Get("prompt_tokens"), v.Get("completion_tokens")
 	if !prompt.Is(jsonv.Number) && !completion.Is(jsonv.Number) {
 		d.unknown(v, "usage_statistics")
@@ -110,7 +111,7 @@ func (d *stream) usage(v jsonv.Value) {
 	took.CacheWrite = min(write.Uint(), prompt.Uint()-took.CacheRead)
 	took.Input = prompt.Uint() - took.CacheRead - took.CacheWrite
 	took.Output = completion.Uint() - took.Reasoning
-	facts := msg.HashKey(string(prompt.Raw()), string(completion.Raw()), string(read.Raw()), string(write.Raw()), string(reasoning.Raw()))
+	facts := msg.HashKey(string(prompt.Peek()), string(completion.Peek()), string(read.Peek()), string(write.Peek()), string(reasoning.Peek()))
 	key := facts
 	if r != nil {
 		key = r.ID
@@ -200,7 +201,7 @@ func (d *stream) failure(v jsonv.Value) {
 		typ = "error"
 	}
 	content := first(v, "message", "error", "detail")
-	key := "error:" + msg.HashKey(d.runID(r), typ, string(content.Raw()))
+	key := "error:" + msg.HashKey(d.runID(r), typ, string(content.Peek()))
 	if typ == "cleanup_error" && r != nil && r.Ended && outcomeOf(r.Stop) == fine {
 		m := d.status(r, key, typ)
 		m.Content, m.Time = content.Text(), r.first(key)
@@ -213,7 +214,7 @@ func (d *stream) failure(v jsonv.Value) {
 	m.IsError = true
 	m.Tool.ErrorType = typ
 	m.Content = content.Text()
-	if detail := v.Get("detail"); detail.Exists() && string(detail.Raw()) != string(content.Raw()) {
+	if detail := v.Get("detail"); detail.Exists() && string(detail.Peek()) != string(content.Peek()) {
 		m.SetAttr("detail", detail.Text().String())
 	}
 }

@@ -1,6 +1,7 @@
 package letta
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
@@ -28,7 +29,8 @@ func ident(v jsonv.Value) string {
 	if !v.Is(jsonv.String) {
 		return ""
 	}
-	if raw := v.Raw(); len(raw) > maxIdent {
+	if raw := v.Peek(); len(raw) > maxIdent {
+		v.MarkRead()
 		return "long:" + msg.HashKey(string(raw))
 	}
 	return v.Str()
@@ -36,7 +38,24 @@ func ident(v jsonv.Value) string {
 
 // same reports whether v is the id s, without a copy.
 func same(v jsonv.Value, s string) bool {
-	return v.Equal(s) || len(v.Raw()) > maxIdent && ident(v) == s
+	return v.Equal(s) || len(v.Peek()) > maxIdent && ident(v) == s
+}
+
+// head is the first element of a list.
+func head(list jsonv.Value) jsonv.Value {
+	for e := range list.Elems() {
+		return e
+	}
+	return jsonv.Value{}
+}
+
+// repeats marks as read what the members of v say once more of what those of said say.
+func repeats(v, said jsonv.Value) {
+	for k, m := range said.Members() {
+		if again := v.Get(string(k.Bytes())); bytes.Equal(again.Peek(), m.Peek()) {
+			again.MarkRead()
+		}
+	}
 }
 
 // bounded is ident for a string.
@@ -73,13 +92,16 @@ type dates struct {
 }
 
 func (d *dates) read(v jsonv.Value) (int64, msg.Precision) {
-	raw := v.Raw()
+	raw := v.Peek()
 	if len(raw) == 0 || len(raw) > maxIdent {
 		return 0, 0
 	}
 	if string(raw) != string(d.raw) {
 		d.raw = append(d.raw[:0], raw...)
 		d.ns, d.prec, _ = when.Value(v)
+	}
+	if d.ns != 0 {
+		v.MarkRead()
 	}
 	return d.ns, d.prec
 }
@@ -98,23 +120,25 @@ func contentOf(v jsonv.Value) (msg.Text, []msg.Attachment) {
 	var joined []byte
 	texts := 0
 	for p := range v.Elems() {
-		t := p.Text()
+		t := p.Get("text")
 		switch typ := p.Get("type"); {
 		case typ.Equal("text"):
-			t = p.Get("text").Text()
 		case typ.Equal("image"):
 			if a, ok := attach(p.Get("source")); ok {
 				files = append(files, a)
 				continue
 			}
+			t = p
+		default:
+			t = p
 		}
 		switch texts++; texts {
 		case 1:
-			one = t
+			one = t.Text()
 		case 2:
-			joined = t.Append(append(one.Append(nil), '\n'))
+			joined = t.Text().Append(append(one.Append(nil), '\n'))
 		default:
-			joined = t.Append(append(joined, '\n'))
+			joined = t.Text().Append(append(joined, '\n'))
 		}
 	}
 	if texts > 1 {

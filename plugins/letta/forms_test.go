@@ -203,3 +203,51 @@ func TestTwoRunsInTurns(t *testing.T) {
 		t.Errorf("got %v, want %v", said, want)
 	}
 }
+
+// TestNothingLostOnTheWay: what stands beside the text that is taken out of an object, of
+// a dict or of a decision is kept, and a field that nobody knows.
+func TestNothingLostOnTheWay(t *testing.T) {
+	const date = `"date":"2026-04-02T09:15:00+00:00","run_id":"run-1"`
+	for name, c := range map[string]struct {
+		frames []frame.Frame
+		want   []string
+	}{
+		"packed prompt": {
+			events(`{"message_type":"user_message","id":"message-1",` + date + `,"content":"{\"type\":\"user_message\",\"message\":\"Wind it.\",\"time\":\"2026-04-02 09:15:00 AM\",\"location\":\"the upper gallery\"}"}`),
+			[]string{"Wind it.", "2026-04-02 09:15:00 AM", `{"location":"the upper gallery"}`},
+		},
+		"alert": {
+			events(`{"message_type":"user_message","id":"message-2",` + date + `,"content":"{\"type\":\"system_alert\",\"message\":\"Damp.\",\"time\":\"9:15\",\"place\":\"the lower gallery\"}"}`),
+			[]string{"Damp.", "9:15", "the lower gallery"},
+		},
+		"answer of another agent": {
+			events(`{"message_type":"tool_return_message","id":"message-3","name":"` + askTool + `",` + date + `,"tool_call_id":"call_1","status":"success","tool_return":"{'agent_id': 'agent-9', 'response': ['Yes.'], 'note': 'said in a whisper'}"}`),
+			[]string{"Yes.", "agent-9", "said in a whisper"},
+		},
+		"picture that a client's tool returned": {
+			[]frame.Frame{{Kind: frame.Request, Name: "POST /v1/agents/agent-1/messages", Data: []byte(
+				`{"messages":[{"type":"approval","approvals":[{"type":"tool","tool_call_id":"call_2","status":"success","tool_return":[{"type":"image","source":{"type":"url","url":"https://clocks.invalid/dial.png"}}]}]}]}`)}},
+			[]string{"https://clocks.invalid/dial.png"},
+		},
+		"unknown field of a piece": {
+			events(`{"message_type":"assistant_message","id":"message-4",` + date + `,"content":"Tick.","mood":"rather melancholic"}`),
+			[]string{"Tick.", "rather melancholic"},
+		},
+	} {
+		frames := append(c.frames, frame.Frame{Kind: frame.Close})
+		messages, problems := play(t, open(t, ""), frames)
+		if len(problems) > 0 {
+			t.Errorf("%s: %v", name, problems)
+		}
+		var all strings.Builder
+		for i := range messages {
+			m := &messages[i]
+			fmt.Fprintln(&all, m.Content, m.Delegation.To, m.Attrs, m.Attachments)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(all.String(), want) {
+				t.Errorf("%s: %q is not in %s", name, want, all.String())
+			}
+		}
+	}
+}

@@ -1,12 +1,14 @@
 package letta
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
 // maxPending is how many messages wait for an answer.
@@ -22,6 +24,8 @@ type input struct {
 	Author    msg.Agent
 	Letter    bool       `json:",omitempty"` // another agent has sent it
 	Decisions []decision `json:",omitempty"`
+	Sent      string     `json:",omitempty"` // the time that stood beside the text
+	Packed    string     `json:",omitempty"` // what else stood there, as a JSON object
 
 	Time  int64 `json:",omitempty"`
 	Prec  msg.Precision
@@ -75,9 +79,11 @@ func (d *stream) asked(v jsonv.Value) {
 		d.pend(&input{Decisions: d.decisions(v), Otid: ident(v.Get("otid")), Level: d.level})
 		return
 	}
-	role, err := msg.ParseRole(v.Get("role").Str())
+	role, err := msg.ParseRole(v.Get("role").PeekStr())
 	if err != nil || role == msg.NoRole {
 		role = msg.RoleUser
+	} else {
+		v.Get("role").MarkRead()
 	}
 	d.pend(d.inputOf(v, role, v.Get("content")))
 }
@@ -87,25 +93,22 @@ func (d *stream) inputOf(v jsonv.Value, role msg.Role, content jsonv.Value) *inp
 	t, files := contentOf(content)
 	in := &input{
 		Role: role, ID: ident(v.Get("id")), Otid: ident(v.Get("otid")), Text: t.String(), Files: files,
-		Author: msg.Agent{ID: ident(v.Get("sender_id")), Name: ident(v.Get("name")), Kind: msg.KindHuman},
-		Level:  d.level,
-	}
-	if role == msg.RoleUser {
-		d.unpack(in)
+		Level: d.level,
 	}
 	in.Time, in.Prec = d.date.read(v.Get("date"))
-	if agentID(v.Get("sender_id")) {
-		in.Author = d.agent(in.Author.ID, in.Author.Name)
-	}
 	switch role {
+	case msg.RoleUser:
+		in.Author = msg.Agent{ID: ident(v.Get("sender_id")), Name: ident(v.Get("name")), Kind: msg.KindHuman}
+		d.unpack(in)
+		if agentID(v.Get("sender_id")) {
+			in.Author = d.agent(in.Author.ID, in.Author.Name)
+		}
 	case msg.RoleSystem:
-		in.Author = msg.Agent{}
 		if l, ok := letterOf(in.Text); ok {
 			in.Letter, in.Text = true, l.text
 			in.Author = d.agent(l.from, ident(v.Get("name")))
+			same(v.Get("sender_id"), l.from)
 		}
-	case msg.RoleAssistant:
-		in.Author = msg.Agent{}
 	}
 	return in
 }
@@ -124,8 +127,20 @@ func (d *stream) unpack(in *input) {
 		return
 	}
 	in.Text = said.Str()
-	if in.Author.Name == "" {
-		in.Author.Name = ident(root.Get("name"))
+	var more []byte
+	for k, v := range root.Members() {
+		switch {
+		case k.Is("type"), k.Is("message"), !v.Exists():
+		case k.Is("time") && v.Is(jsonv.String):
+			in.Sent = v.Str()
+		case k.Is("name") && in.Author.Name == "" && v.Is(jsonv.String):
+			in.Author.Name = ident(v)
+		default:
+			more = compact(append(appendString(append(more, ','), k.String()), ':'), v)
+		}
+	}
+	if more != nil {
+		in.Packed = "{" + string(more[1:]) + "}"
 	}
 }
 
@@ -184,8 +199,8 @@ func (d *stream) approved(v jsonv.Value) {
 //
 //	{"type": "heartbeat", "reason": "...", "time": "..."}
 func (d *stream) notice(v, content jsonv.Value) bool {
-	raw, _ := content.Text().Alias()
-	if !content.Is(jsonv.String) || len(raw) == 0 || raw[0] != '{' || d.inner.Parse(content.Text().Append(nil)) != nil {
+	raw := content.Peek()
+	if !bytes.HasPrefix(raw, []byte(`"{`)) || d.inner.Parse([]byte(content.PeekStr())) != nil {
 		return false
 	}
 	root := d.inner.Root()
@@ -193,18 +208,21 @@ func (d *stream) notice(v, content jsonv.Value) bool {
 	if !root.Get("time").Is(jsonv.String) || !typ.Equal("heartbeat") && !typ.Equal("login") && !typ.Equal("system_alert") {
 		return false
 	}
+	content.MarkRead()
 	r := d.mentioned(v)
 	if r != nil {
 		d.close(r)
 	}
 	key := ident(v.Get("id"))
 	if key == "" {
-		key = msg.HashKey(d.runID(r), string(raw))
+		key = msg.HashKey(d.runID(r), string(raw[1:len(raw)-1]))
 	}
 	m := d.status(r, key, typ.Str())
 	m.Role = msg.RoleUser
 	m.Content = first(root, "reason", "message", "last_login").Text().Own()
+	m.SetAttr("sent", root.Get("time").Str())
 	d.stamp(m, v)
+	d.leftover(&d.inner, len(d.out.Messages)-1)
 	return true
 }
 
@@ -295,6 +313,8 @@ func (d *stream) said(r *run, in *input) {
 	}
 	m.Hidden = kind == msg.System
 	m.Content, m.Attachments = msg.Plain(in.Text), in.Files
+	m.SetAttr("sent", in.Sent)
+	m.SetAttr(unknown.Attr, in.Packed)
 	r.date(m, in)
 	if r != nil && kind == msg.User {
 		r.meets(m)

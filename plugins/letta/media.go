@@ -1,11 +1,11 @@
 package letta
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"io"
+	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
@@ -21,8 +21,10 @@ func attach(source jsonv.Value) (a msg.Attachment, ok bool) {
 	a.MediaType = ident(source.Get("media_type"))
 	a.Name = ident(source.Get("file_id"))
 	a.URL = ident(source.Get("url"))
-	if data := source.Get("data"); data.Is(jsonv.String) && len(data.Raw()) > 2 {
-		a.Size, a.SHA256 = digest(data)
+	if data := source.Get("data"); data.Is(jsonv.String) && len(data.Peek()) > 2 {
+		if a.Size, a.SHA256 = digest(data); a.SHA256 != "" {
+			data.MarkRead()
+		}
 		return a, true
 	}
 	return a, a.Name != "" || a.URL != ""
@@ -31,12 +33,8 @@ func attach(source jsonv.Value) (a msg.Attachment, ok bool) {
 // digest decodes base64 and returns the size and the hash of what it holds; of what
 // breaks off, the size of the part that is whole and no hash.
 func digest(data jsonv.Value) (size int64, sum string) {
-	raw, quoted := data.Text().Alias()
-	if quoted {
-		raw = []byte(data.Str())
-	}
 	h := sha256.New()
-	size, err := io.Copy(h, base64.NewDecoder(base64.StdEncoding, bytes.NewReader(raw)))
+	size, err := io.Copy(h, base64.NewDecoder(base64.StdEncoding, strings.NewReader(data.PeekStr())))
 	if err != nil {
 		return size, ""
 	}

@@ -45,8 +45,22 @@ func typeOf(v jsonv.Value, event string) what {
 		}
 		return isUnknown
 	}
-	name, _ := t.Text().Alias()
-	switch string(name) {
+	if is := typeNamed(t); is != isUnknown {
+		t.MarkRead()
+		return is
+	}
+	if event == "error" {
+		return isError
+	}
+	return isUnknown
+}
+
+// typeNamed returns what a message of that type is.
+func typeNamed(typ jsonv.Value) what {
+	if !typ.Is(jsonv.String) {
+		return isUnknown
+	}
+	switch raw := typ.Peek(); string(raw[1 : len(raw)-1]) {
 	case "reasoning_message", "internal_monologue":
 		return isReasoning
 	case "hidden_reasoning_message":
@@ -76,14 +90,24 @@ func typeOf(v jsonv.Value, event string) what {
 	case "error_message":
 		return isError
 	}
-	if event == "error" {
-		return isError
-	}
 	return isUnknown
+}
+
+// envelope marks the ids as read of which keys are made.
+func envelope(v jsonv.Value) {
+	for k, m := range v.Members() {
+		switch string(k.Bytes()) {
+		case "id", "otid", "step_id":
+			if m.Is(jsonv.String) {
+				m.MarkRead()
+			}
+		}
+	}
 }
 
 // message decodes one frame of a stream, or one element of a list.
 func (d *stream) message(v jsonv.Value, event string) {
+	envelope(v)
 	switch t := typeOf(v, event); t {
 	case isPing:
 		d.ping(v)
@@ -102,6 +126,7 @@ func (d *stream) message(v jsonv.Value, event string) {
 	default:
 		r := d.runOf(v)
 		if r.again(v.Get("seq_id")) {
+			v.MarkRead()
 			return
 		}
 		d.content(r, v, t)
@@ -187,7 +212,7 @@ func (d *stream) compaction(r *run, v jsonv.Value, t what) {
 	}
 	key := ident(v.Get("id"))
 	if key == "" {
-		key = msg.HashKey(r.ID, typ, string(v.Get("date").Raw()), string(content.Raw()))
+		key = msg.HashKey(r.ID, typ, string(v.Get("date").Peek()), string(content.Peek()))
 	}
 	m := d.status(r, key, typ)
 	m.Content = content.Text()

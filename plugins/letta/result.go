@@ -17,6 +17,7 @@ func (d *stream) results(r *run, v jsonv.Value) {
 		d.result(r, v, v)
 		return
 	}
+	repeats(v, head(list))
 	for e := range list.Elems() {
 		d.result(r, v, e)
 	}
@@ -30,20 +31,26 @@ func (d *stream) result(r *run, v, e jsonv.Value) {
 	}
 	returned := first(e, "tool_return", "function_return")
 	if !d.whole { // it may be told again
-		facts := max(1, hash(returned.Raw()))
+		facts := max(1, hash(returned.Peek()))
 		if p := r.part(0, resulting, hash(id)); p.Sum == 0 {
 			p.Sum = facts
 		} else {
 			if p.Sum != facts {
 				d.keep(v, "late_piece")
 			}
+			e.MarkRead()
 			return
 		}
 	}
 	c := d.take(id)
-	name := toolName(v.Get("name"))
-	if c != nil && c.Name != "" {
+	name := ""
+	if c != nil {
 		name = c.Name
+	}
+	if name == "" {
+		name = toolName(v.Get("name"))
+	} else {
+		same(v.Get("name"), name)
 	}
 	kind := msg.ToolResult
 	switch {
@@ -64,6 +71,7 @@ func (d *stream) result(r *run, v, e jsonv.Value) {
 	m.Content, m.Attachments = content, files
 	m.SetAttr("stdout", lines(e.Get("stdout")))
 	m.SetAttr("stderr", lines(e.Get("stderr")))
+	unpacked := false
 	switch kind {
 	case msg.Status:
 		m.ParentKey, m.Hidden = c.Key, true
@@ -73,10 +81,13 @@ func (d *stream) result(r *run, v, e jsonv.Value) {
 			m.Delegation.To = c.To
 		}
 		m.Delegation.Async = name == tellTool
-		d.answered(m, content)
+		unpacked = d.answered(m, content)
 	}
 	if m.IsError {
 		m.Tool.ErrorType = errorType(content)
+	}
+	if unpacked {
+		d.leftover(&d.inner, len(d.out.Messages)-1)
 	}
 }
 
@@ -90,7 +101,7 @@ func (d *stream) lastCall(r *run, v jsonv.Value) string {
 	if id := ident(v.Get("id")); id != "" {
 		return id
 	}
-	return msg.HashKey(r.ID, string(v.Get("date").Raw()), string(first(v, "tool_return", "function_return").Raw()))
+	return msg.HashKey(r.ID, string(v.Get("date").Peek()), string(first(v, "tool_return", "function_return").Peek()))
 }
 
 // toolName is the name that a result gives its tool. Some servers put the word tool

@@ -48,13 +48,13 @@ type span struct{ From, To int64 }
 func (d *stream) runOf(v jsonv.Value) *run {
 	id := v.Get("run_id")
 	switch {
-	case !id.Is(jsonv.String) || len(id.Raw()) == 2:
+	case !id.Is(jsonv.String) || len(id.Peek()) == 2:
 		if r := d.find(d.Run); r != nil && !r.Ended && len(d.Pending) == 0 {
 			return r
 		}
 		d.Run = ident(first(v, "id", "otid"))
 		if d.Run == "" {
-			d.Run = "run:" + msg.HashKey(string(v.Get("date").Raw()), string(v.Get("message_type").Raw()))
+			d.Run = "run:" + msg.HashKey(string(v.Get("date").Peek()), string(v.Get("message_type").Peek()))
 		}
 	case !same(id, d.Run):
 		d.Run = ident(id)

@@ -115,7 +115,7 @@ func matches(pattern, path []string) bool {
 }
 
 // Keeper keeps what was not read.
-type Keeper struct{ always List }
+type Keeper struct{ skip func(path []string) bool }
 
 // NewKeeper returns a Keeper that leaves out what the list names, which was compiled into
 // the program: a list that cannot be read panics.
@@ -124,21 +124,21 @@ func NewKeeper(list []byte) *Keeper {
 	if err != nil {
 		panic(err)
 	}
-	k := &Keeper{}
+	var always List
 	for i, e := range l.Entries {
 		if !e.Partly && len(e.Cases) == 0 {
-			k.always.Entries = append(k.always.Entries, e)
-			k.always.patterns = append(k.always.patterns, l.patterns[i])
+			always.Entries = append(always.Entries, e)
+			always.patterns = append(always.patterns, l.patterns[i])
 		}
 	}
-	return k
+	return &Keeper{always.Has} // bound once: a method value is an allocation in every frame
 }
 
 // Keep keeps what was not read of the document of a frame whose messages are those of out
 // from the index from on. Of a message that it adds, fill sets the session, and the run
 // if there is one.
 func (k *Keeper) Keep(doc *jsonv.Doc, out *decoder.Output, from int, fill func(*msg.Message)) {
-	found := doc.Unread(MinSize, k.always.Has)
+	found := doc.Unread(MinSize, k.skip)
 	doc.Root().MarkRead() // once
 	if len(found) == 0 {
 		return
