@@ -130,7 +130,9 @@ func (d *stream) chatRow(r *record, question string) {
 	row := id(r.v.Get("id"))
 	d.begin(chatRun(question))
 	d.question(r.at, r.out)
-	d.searched(r.out, row, msg.Text{}, r.meta.Get("content").Text(), r.at)
+	if found := r.meta.Get("content"); row != "" && peek(found) != "" {
+		d.searched(r.out, row, msg.Text{}, found.Text(), short(r.json), r.at)
+	}
 	key := "message:" + row
 	if row == "" {
 		key = r.id()
@@ -156,7 +158,7 @@ func (d *stream) progress(r *record) {
 	}
 	m.Content, m.Hidden = r.content(), r.action == "update_status"
 	m.SetAttr("type", r.action)
-	m.SetAttr("status", r.status)
+	r.states(m)
 	m.Attachments = d.files(r)
 }
 

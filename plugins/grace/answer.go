@@ -17,7 +17,7 @@ func (d *stream) finish(r *record) {
 	m := d.say(r, msg.Status, r.id())
 	m.Hidden, m.Content = true, r.content()
 	m.SetAttr("type", "finish")
-	m.SetAttr("comments", cut(r.v.Get("comments").Str(), maxGoal))
+	m.SetAttr("comments", brief(r.v.Get("comments")))
 }
 
 // answer decodes the final answer of a turn, with the files that it made. GRACE
@@ -50,7 +50,8 @@ func (d *stream) fails(r *record) {
 	m := d.say(r, msg.Error, r.id())
 	m.IsError, m.Content, m.Attachments = true, r.content(), d.files(r)
 	m.SetAttr("error_type", "agent_error")
-	m.SetAttr("status", r.status)
+	r.states(m)
+	m.SetAttr("comments", brief(r.json.Get("comments")))
 	m.Signal, m.FinishReason = msg.RunEnd, "error"
 	d.Turn.Failed = true
 	if r.task == "" {
@@ -63,8 +64,10 @@ func (d *stream) fails(r *record) {
 
 // stops decodes the end that a user, or a task that failed, gave to the run.
 func (d *stream) stops(r *record) {
+	of := r.task
 	r.task = ""
 	m := d.say(r, msg.Stop, r.id())
+	m.SetAttr("task_id", of)
 	m.Content, m.Attachments = r.content(), d.files(r)
 	reason := "interrupted"
 	if d.Turn.Failed {
@@ -74,7 +77,10 @@ func (d *stream) stops(r *record) {
 }
 
 // files are the files that the message names.
-func (d *stream) files(r *record) []msg.Attachment { return files(inside(&d.other, r.get("json"))) }
+func (d *stream) files(r *record) []msg.Attachment { return files(r.json) }
+
+// base is the name of the file at a path of any system.
+func base(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }
 
 // files are the files of a list:
 //
@@ -83,16 +89,16 @@ func files(list jsonv.Value) []msg.Attachment {
 	const most = 256
 	var out []msg.Attachment
 	for v := range list.Elems() {
-		path, name := v.Get("filepath").Str(), first(v, "filename", "name").Str()
-		if path == "" && name == "" || len(out) == most {
+		path, name := v.Get("filepath"), first(v, "filename", "name")
+		if path.PeekStr() == "" && name.PeekStr() == "" || len(out) == most {
 			continue
 		}
-		if name == "" {
-			name = path[strings.LastIndexAny(path, `/\`)+1:]
+		a := msg.Attachment{Size: max(first(v, "filesize", "size").Int(), 0)}
+		if a.URL = brief(text(v.Get("url"))); strings.HasSuffix(path.PeekStr(), a.URL) { // none, or relative
+			a.URL = brief(text(path))
 		}
-		a := msg.Attachment{Name: cut(name, maxIdent), Size: max(first(v, "filesize", "size").Int(), 0), URL: cut(v.Get("url").Str(), maxGoal)}
-		if a.URL == "" {
-			a.URL = cut(path, maxGoal)
+		if a.Name = limited(text(name), maxIdent); a.Name == "" {
+			a.Name = cut(base(path.PeekStr()), maxIdent)
 		}
 		out = append(out, a)
 	}

@@ -1,6 +1,7 @@
 package grace
 
 import (
+	"cmp"
 	"unicode/utf8"
 
 	"github.com/earshot-dev/earshot/core/decoder"
@@ -14,6 +15,7 @@ type chat struct {
 	Dropped int    `json:",omitempty"` // bytes beyond the limit
 	Search  string `json:",omitempty"` // what was found for it
 	Source  string `json:",omitempty"` // where
+	Links   string `json:",omitempty"` // to what, as JSON
 }
 
 // chatting reports whether payloads are pieces of an answer's text.
@@ -56,7 +58,7 @@ func (d *stream) answered(answer, question string, out *decoder.Output) {
 	}
 	d.begin(chatRun(question))
 	d.question(at{}, out)
-	d.searched(out, answer, msg.Plain(c.Source), msg.Plain(c.Search), at{})
+	d.searched(out, cmp.Or(answer, draft), msg.Plain(c.Source), msg.Plain(c.Search), c.Links, at{})
 	key := "message:" + answer
 	if answer == "" {
 		key = draft + "/text"
@@ -70,8 +72,8 @@ func (d *stream) answered(answer, question string, out *decoder.Output) {
 
 // searched gives the search on which a chat answer is based. Its query is not on
 // the wire.
-func (d *stream) searched(out *decoder.Output, answer string, source, found msg.Text, t at) {
-	if found.IsZero() || answer == "" {
+func (d *stream) searched(out *decoder.Output, answer string, source, found msg.Text, links string, t at) {
+	if answer == "" || found.IsZero() && links == "" {
 		return
 	}
 	call := "search:" + answer
@@ -83,6 +85,7 @@ func (d *stream) searched(out *decoder.Output, answer string, source, found msg.
 	m.Role = msg.RoleTool
 	m.Tool.CallID, m.Tool.Name, m.Content = call, "web_search", found
 	m.Time, m.Precision = t.Time, t.Precision
+	m.SetAttr("json", links)
 }
 
 // chatRun is the run of a chat answer: that of the question's row.

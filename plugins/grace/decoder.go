@@ -30,6 +30,7 @@
 package grace
 
 import (
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,7 +39,14 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
+
+// rest keeps what was not read.
+var rest = unknown.NewKeeper(leavesOut)
+
+//go:embed testdata/leaves-out.json
+var leavesOut []byte
 
 // New returns the factory of decoders of this format.
 func New() decoder.Factory { return factory{} }
@@ -72,9 +80,11 @@ func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
 
 // stream decodes one stream.
 type stream struct {
-	doc    jsonv.Doc
+	doc    jsonv.Doc // of the frame, then of what it wraps; see reads
+	from   int       // where the messages that doc gives begin
 	inner  jsonv.Doc // of a meta that is JSON in a string
-	other  jsonv.Doc // of other JSON in a string
+	other  jsonv.Doc // of a list of files or tasks that is
+	text   jsonv.Doc // of a content that is
 	origin string    // the session, as long as nothing better names it
 	listed bool      // the message is one of a list of rows
 	state
@@ -87,6 +97,7 @@ var (
 
 // Decode decodes one event, line, text, body or request.
 func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
+	problems := len(out.Problems)
 	switch f.Kind {
 	case frame.Close:
 		if f.Name != frame.Lost { // the work may go on without us
@@ -101,7 +112,25 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 	default:
 		d.event(f, out)
 	}
+	if len(out.Problems) > problems { // the frame is kept whole
+		d.doc.Root().MarkRead()
+	}
+	d.leftover(&d.doc, d.from, out)
 	return nil
+}
+
+// leftover keeps what was not read of a document; the messages that it has given begin
+// with from.
+func (d *stream) leftover(doc *jsonv.Doc, from int, out *decoder.Output) {
+	rest.Keep(doc, out, from, func(m *msg.Message) { m.Session, m.Run = d.session(), d.Turn.Run })
+}
+
+// reads parses data as the document that is read next. What was not read of the one
+// before, which may have wrapped it, is kept.
+func (d *stream) reads(data []byte, out *decoder.Output) error {
+	d.leftover(&d.doc, d.from, out)
+	d.from = len(out.Messages)
+	return d.doc.Parse(data)
 }
 
 // Flush gives the question and the chat answer that are still open.
@@ -118,7 +147,7 @@ func (d *stream) Flush(out *decoder.Output) error {
 // parse parses data as the frame's document. ok is false when it is no JSON; the
 // problem has been given then.
 func (d *stream) parse(data []byte, out *decoder.Output) (root jsonv.Value, ok bool) {
-	if err := d.doc.Parse(data); err != nil {
+	if err := d.reads(data, out); err != nil {
 		bad(out, err)
 		return jsonv.Value{}, false
 	}

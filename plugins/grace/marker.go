@@ -49,19 +49,19 @@ func (d *stream) nextMarker(p []byte) int {
 func (d *stream) marker(p []byte, out *decoder.Output) (rest []byte) {
 	switch {
 	case begins(p, modeMarker):
-		v, rest, ok := d.operand(p[len(modeMarker):])
+		v, rest, ok := d.operand(p[len(modeMarker):], out)
 		if !ok {
 			break
 		}
 		if mode := v.Get("mode"); mode.Is(jsonv.String) {
-			d.Mode, d.Fresh = ident(mode), true
+			d.Mode, d.Fresh = peekIdent(mode), true
 			if d.Mode == "agent" {
 				d.again()
 			}
 		}
 		return rest
 	case begins(p, endMarker):
-		v, rest, ok := d.operand(p[len(endMarker):])
+		v, rest, ok := d.operand(p[len(endMarker):], out)
 		if !ok {
 			break
 		}
@@ -79,9 +79,9 @@ func (d *stream) marker(p []byte, out *decoder.Output) (rest []byte) {
 }
 
 // operand parses the JSON object after a marker.
-func (d *stream) operand(p []byte) (v jsonv.Value, rest []byte, ok bool) {
+func (d *stream) operand(p []byte, out *decoder.Output) (v jsonv.Value, rest []byte, ok bool) {
 	n := objectEnd(p)
-	if n < 0 || d.doc.Parse(p[:n]) != nil {
+	if n < 0 || d.reads(p[:n], out) != nil {
 		return v, nil, false
 	}
 	return d.doc.Root(), bytes.TrimLeft(p[n:], "\n"), true
@@ -93,14 +93,16 @@ func (d *stream) aside(p []byte, out *decoder.Output) (rest []byte, ok bool) {
 	if !found {
 		return nil, false
 	}
-	v, rest, ok := d.operand(bytes.TrimLeft(body, "\n"))
+	v, rest, ok := d.operand(bytes.TrimLeft(body, "\n"), out)
 	if !ok {
 		return nil, false
 	}
 	end := []byte(chatMarker + string(kind) + "_end__")
 	rest = bytes.TrimPrefix(rest, end)
 	c := d.chat()
-	c.Search = keep(v.Get("content").Text())
+	if c.Search == "" && c.Links == "" { // what is found later is kept as it is
+		c.Search, c.Links = keep(v.Get("content").Text()), short(v.Get("json"))
+	}
 	c.Source = strings.ToLower(string(bytes.ToValidUTF8(kind[:min(len(kind), 32)], nil)))
 	return rest, true
 }
@@ -127,8 +129,7 @@ func (d *stream) raw(p []byte, line bool, out *decoder.Output) {
 
 // rawText decodes the text at the start of p, up to a marker, and returns the rest.
 func (d *stream) rawText(p []byte, line bool, out *decoder.Output) (rest []byte) {
-	if root, ok := d.object(p); ok && (isMessage(root) || isEvent(root)) {
-		d.message(root, out)
+	if d.object(p, true, out) {
 		return nil
 	}
 	text := p
@@ -145,10 +146,10 @@ func (d *stream) rawText(p []byte, line bool, out *decoder.Output) (rest []byte)
 // false after a problem.
 func (d *stream) rawValue(p []byte, out *decoder.Output) (rest []byte, ok bool) {
 	p = bytes.TrimLeft(p, " \t\r\n")
-	err := d.doc.Parse(p)
+	err := d.reads(p, out)
 	if n := objectEnd(p); err != nil && n > 0 && n < len(p) {
 		p, rest = p[:n], bytes.TrimLeft(p[n:], " \t\r\n")
-		err = d.doc.Parse(p)
+		err = d.reads(p, out)
 	}
 	if err != nil {
 		bad(out, err)

@@ -19,6 +19,7 @@ type at struct {
 // record is one message of the protocol while it is decoded.
 type record struct {
 	v, meta jsonv.Value
+	json    jsonv.Value // files, tasks, what a tool returned; out of the string in which it may be
 	action  string
 	status  string
 	uuid    string
@@ -34,16 +35,22 @@ func (d *stream) message(v jsonv.Value, out *decoder.Output) {
 		d.unknown(v, out)
 		return
 	}
+	from := len(out.Messages)
 	r := &record{v: v, meta: inside(&d.inner, v.Get("meta")), out: out}
+	r.json = inside(&d.other, r.get("json"))
 	r.action = ident(r.get("action_type"))
-	r.status = ident(v.Get("status"))
+	r.status = peekIdent(v.Get("status"))
 	r.uuid = ident(v.Get("uuid"))
 	t := first(v, "timestamp", "create_at", "created_at")
 	r.at.Time, r.at.Precision, _ = when.Value(t)
+	for _, name := range [...]string{"create_at", "update_at"} { // of a row, later than the message
+		_, _, _ = when.Value(v.Get(name))
+	}
 	if s := ident(v.Get("conversation_id")); s != "" {
 		d.Session = s
 	}
-	switch r.task = id(r.get("task_id")); {
+	of := r.get("task_id")
+	switch r.task = peekID(of); {
 	case d.isTask(r.task):
 		if v.Get("role").Equal("user") || ofTurn(r.action) {
 			r.task = ""
@@ -56,7 +63,13 @@ func (d *stream) message(v jsonv.Value, out *decoder.Output) {
 	case r.task == d.session():
 		r.task = ""
 	}
+	if s := peekID(of); s == r.task || s == d.session() {
+		id(of)
+	}
 	d.act(r)
+	d.leftover(&d.inner, from, out)
+	d.leftover(&d.other, from, out)
+	d.leftover(&d.text, from, out)
 }
 
 // get is a member of the message's meta, or of the message itself where it has
@@ -72,13 +85,25 @@ func (r *record) get(name string) jsonv.Value {
 // kept as JSON.
 func (r *record) content() msg.Text { return r.v.Get("content").Text() }
 
+// again marks the message as read: it was told before.
+func (r *record) again() {
+	for _, v := range [...]jsonv.Value{r.v, r.meta, r.json} {
+		v.MarkRead()
+	}
+}
+
+// states adds the message's status to what is given for it.
+func (r *record) states(m *msg.Message) {
+	m.SetAttr("status", ident(r.v.Get("status")))
+}
+
 // id is the message's key.
 func (r *record) id() string { return "message:" + r.hash() }
 
 // hash is a hash of what a stream and a row both say of the message.
 func (r *record) hash() string {
 	if r.sum == "" {
-		r.sum = msg.HashKey(r.v.Get("role").Str(), r.action, r.status, r.task, r.v.Get("timestamp").Text().String(), r.uuid, r.content().String())
+		r.sum = msg.HashKey(r.v.Get("role").PeekStr(), r.action, r.status, r.task, peek(r.v.Get("timestamp")), r.uuid, peek(r.v.Get("content")))
 	}
 	return r.sum
 }
@@ -90,10 +115,11 @@ func inside(doc *jsonv.Doc, v jsonv.Value) jsonv.Value {
 	if !v.Is(jsonv.String) {
 		return v
 	}
-	raw := v.Raw()
-	if len(raw) < 4 || raw[1] != '{' && raw[1] != '[' || doc.Parse(v.Text().Append(nil)) != nil {
+	raw := v.Peek()
+	if len(raw) < 4 || raw[1] != '{' && raw[1] != '[' || doc.Parse([]byte(v.PeekStr())) != nil {
 		return v
 	}
+	v.MarkRead()
 	return doc.Root()
 }
 
@@ -122,7 +148,9 @@ func (d *stream) say(r *record, kind msg.Kind, key string) *msg.Message {
 	}
 	m := d.give(r.out, kind, key)
 	m.Time, m.Precision = r.at.Time, r.at.Precision
-	if role, err := msg.ParseRole(r.v.Get("role").Str()); err == nil {
+	said := r.v.Get("role")
+	if role, err := msg.ParseRole(said.PeekStr()); err == nil && said.Is(jsonv.String) {
+		said.MarkRead()
 		m.Role = role
 	}
 	if inTask {

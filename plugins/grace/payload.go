@@ -61,7 +61,7 @@ func (d *stream) unwrapped(data []byte, out *decoder.Output) {
 	case !ok:
 	case d.Framing == undecided && isChunk(root):
 		d.Framing = inChunks
-		d.chunk(data, out)
+		d.wrapped(root, out)
 	case d.Framing == undecided && isMessage(root):
 		d.Framing = plain
 		d.message(root, out)
@@ -125,6 +125,14 @@ func (d *stream) chunk(data []byte, out *decoder.Output) {
 		d.unknown(root, out)
 		return
 	}
+	d.wrapped(root, out)
+}
+
+// wrapped decodes what a chunk holds.
+func (d *stream) wrapped(root jsonv.Value, out *decoder.Output) {
+	if id := root.Get("id"); id.Is(jsonv.String) { // of the completion that it is dressed as
+		id.MarkRead()
+	}
 	for choice := range root.Get("choices").Elems() {
 		if content := choice.Path("delta", "content"); content.Is(jsonv.String) {
 			d.payload(content.Text().Append(nil), false, out)
@@ -141,11 +149,9 @@ func (d *stream) payload(p []byte, bare bool, out *decoder.Output) {
 		return
 	}
 	if d.chatting() {
-		if root, ok := d.object(p); ok && (isMessage(root) || bare && isEvent(root)) {
-			d.message(root, out)
-			return
+		if !d.object(p, bare, out) {
+			d.delta(p, out)
 		}
-		d.delta(p, out)
 		return
 	}
 	if root, ok := d.parse(p, out); ok {
@@ -165,14 +171,20 @@ func (d *stream) value(root jsonv.Value, out *decoder.Output) {
 	}
 }
 
-// object parses p if it may be an object. Nearly all text is not, and is not
-// worth a parse.
-func (d *stream) object(p []byte) (jsonv.Value, bool) {
+// object decodes p if it is a message, or an event where those are no text, and reports
+// whether it is. Nearly all text is no object, and is not worth a parse.
+func (d *stream) object(p []byte, events bool, out *decoder.Output) bool {
 	t := bytes.TrimSpace(p)
-	if len(t) < 2 || t[0] != '{' || t[len(t)-1] != '}' || d.doc.Parse(t) != nil {
-		return jsonv.Value{}, false
+	if len(t) < 2 || t[0] != '{' || t[len(t)-1] != '}' || d.reads(t, out) != nil {
+		return false
 	}
-	return d.doc.Root(), true
+	root := d.doc.Root()
+	if !isMessage(root) && (!events || !isEvent(root)) {
+		root.MarkRead() // as the text that it is
+		return false
+	}
+	d.message(root, out)
+	return true
 }
 
 // isMessage reports whether the object has the shape of a message: with its meta,

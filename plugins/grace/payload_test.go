@@ -1,6 +1,7 @@
 package grace
 
 import (
+	"encoding/json"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -116,5 +117,32 @@ func TestBadEvents(t *testing.T) {
 				t.Errorf("the stream does not go on: %d messages", n)
 			}
 		})
+	}
+}
+
+// A field that nobody knows is kept wherever it stands: in a message, in its meta, in a
+// meta that is a string, in a marker, and in the chunk that wraps a payload.
+func TestUnknownFieldIsKept(t *testing.T) {
+	const extra = `"mood":"rather melancholic"`
+	said := message(t, "auto_reply", "success", "", "", "On my way.")
+	object := strings.Replace(said, `"meta":{`, `"meta":{`+extra+`,`, 1)
+	row, err := json.Marshal(`{"action_type":"auto_reply",` + extra + `}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chunk := chunked(t, said)
+	chunk[0].Data = []byte(strings.Replace(string(chunk[0].Data), `{`, `{`+extra+`,`, 1))
+	for name, frames := range map[string][]frame.Frame{
+		"message": lines(strings.Replace(said, `{`, `{`+extra+`,`, 1)),
+		"meta":    lines(object),
+		"base64":  encoded(object),
+		"string":  lines(`{"role":"assistant","status":"success","content":"On my way.","timestamp":1772445600000,"meta":` + string(row) + `}`),
+		"marker":  lines(`__lemon_mode__{"mode":"agent",` + extra + `}` + "\n\n"),
+		"search":  lines(`__lemon_mode__{"mode":"chat"}`, `__lemon_chat_SEARCH_start__`+"\n"+`{"content":"found","json":[],`+extra+`}`+"\n"+`__lemon_chat_SEARCH_end__`),
+		"chunk":   chunk,
+	} {
+		if rows := rowsOf(t, play(t, frames)); !strings.Contains(rows, "rather melancholic") {
+			t.Errorf("%s: not in\n%s", name, rows)
+		}
 	}
 }

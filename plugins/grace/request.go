@@ -51,9 +51,9 @@ func (d *stream) request(f *frame.Frame, out *decoder.Output) {
 	}
 	d.name(ident(root.Get("conversation_id")))
 	text := first(root, "question", "goal", "message", "content")
-	facts := []string{path, text.Text().String()}
+	facts := []string{path, peek(text)}
 	for _, name := range [...]string{"conversation_id", "mode", "pid", "model_id", "agent_id", "fileIds"} {
-		facts = append(facts, string(root.Get(name).Raw()))
+		facts = append(facts, string(root.Get(name).Peek()))
 	}
 	hash := msg.HashKey(facts...)
 	if !text.Is(jsonv.String) && !strings.HasSuffix(path, "/run") && !strings.HasSuffix(path, "/chat") {

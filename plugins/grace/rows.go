@@ -14,7 +14,7 @@ import (
 //	{"code":200,"data":[{"id":1,"conversation_id":"…","role":"user","meta":"{…}",…},…],"msg":""}
 func (d *stream) body(data []byte, out *decoder.Output) {
 	data = bytes.TrimSpace(data)
-	if err := d.doc.Parse(data); err != nil {
+	if err := d.reads(data, out); err != nil {
 		if begins(data, markerStart) || d.chatting() || objectEnd(data) > 0 && objectEnd(data) < len(data) {
 			d.raw(data, false, out)
 			return

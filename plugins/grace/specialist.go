@@ -29,11 +29,16 @@ func (d *stream) reply(r *record) {
 // It is the message itself in a log, and stands in content or json where an object
 // was published in place of its text.
 func (d *stream) routed(r *record) jsonv.Value {
-	for _, v := range [...]jsonv.Value{r.v, r.v.Get("content"), r.get("json")} {
-		if v = inside(&d.other, v); v.Get("handledBySpecialist").Bool() {
+	content := r.v.Get("content")
+	for _, v := range [...]jsonv.Value{r.v, content, r.json} {
+		if v.Get("handledBySpecialist").Bool() {
 			return v
 		}
 	}
+	if v := inside(&d.text, content); v.Get("handledBySpecialist").Bool() {
+		return v
+	}
+	d.text.Root().MarkRead() // as the text that it is
 	return jsonv.Value{}
 }
 
@@ -56,7 +61,7 @@ func (d *stream) delegated(r *record, s jsonv.Value, to string, text msg.Text) {
 func mark(m *msg.Message, r *record) {
 	if failed(r.status) {
 		m.IsError = true
-		m.SetAttr("status", r.status)
+		r.states(m)
 	}
 }
 

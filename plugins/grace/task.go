@@ -29,11 +29,12 @@ func childRun(turn, task string) string { return turn + "/" + task }
 //
 //	json: [{"id":"1760985720_0001","title":"…","description":"…","requirement":"…","status":"pending"}]
 func (d *stream) plan(r *record) {
-	list := inside(&d.other, r.get("json"))
+	list := r.json
 	m := d.say(r, msg.Plan, r.id())
 	switch {
 	case list.Is(jsonv.Array):
 		m.Content = list.JSON()
+		m.SetAttr("text", brief(r.v.Get("content")))
 	default:
 		m.Content = r.content()
 	}
@@ -54,8 +55,8 @@ func (d *stream) tasks(list jsonv.Value, known []task) {
 	}
 	for v := range list.Elems() {
 		t := task{
-			ID: id(v.Get("id")), Title: cut(first(v, "title", "requirement", "description").Str(), maxIdent),
-			Text: cut(first(v, "requirement", "description", "title").Str(), maxGoal),
+			ID: peekID(v.Get("id")), Title: cut(first(v, "title", "requirement", "description").PeekStr(), maxIdent),
+			Text: cut(first(v, "requirement", "description", "title").PeekStr(), maxGoal),
 		}
 		if t.ID == "" || len(d.Tasks) == maxTasks || of(d.Tasks, t.ID) >= 0 {
 			continue
@@ -132,9 +133,9 @@ func (d *stream) ofTask(r *record, t *task, kind msg.Kind, key string) *msg.Mess
 func (d *stream) closes(r *record) {
 	m := d.say(r, msg.Task, r.id())
 	m.Content = r.content()
-	m.SetAttr("status", r.status)
-	json := inside(&d.other, r.get("json"))
-	m.SetAttr("comments", cut(first(json, "comments").Text().String(), maxGoal))
+	r.states(m)
+	json := r.json
+	m.SetAttr("comments", brief(json.Get("comments")))
 	if r.task == "" {
 		return
 	}
@@ -144,7 +145,7 @@ func (d *stream) closes(r *record) {
 		m.Signal = msg.RunPause
 	case "revise_plan":
 		m.SetAttr("mode", ident(json.Get("mode")))
-		m.SetAttr("reason", cut(json.Get("reason").Str(), maxGoal))
+		m.SetAttr("reason", brief(json.Get("reason")))
 		m.Attrs = appendPlan(m.Attrs, json.Get("tasks"))
 		d.tasks(json.Get("tasks"), nil)
 	case "running", "pending":
@@ -159,7 +160,8 @@ func (d *stream) closes(r *record) {
 
 // appendPlan adds the tasks of a revised plan, if they are few.
 func appendPlan(attrs []msg.Attr, tasks jsonv.Value) []msg.Attr {
-	if raw := tasks.Raw(); tasks.Is(jsonv.Array) && len(raw) <= maxAttr {
+	if raw := tasks.Peek(); tasks.Is(jsonv.Array) && len(raw) <= maxAttr {
+		tasks.MarkRead()
 		attrs = append(attrs, msg.Attr{Key: "tasks", Value: string(raw)})
 	}
 	return attrs

@@ -3,7 +3,6 @@ package grace
 import (
 	"bytes"
 	"slices"
-	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
@@ -42,6 +41,7 @@ func (d *stream) tool(r *record) {
 	case i < 0:
 		i = d.calls(r)
 	case running && hash(r.hash()) == d.Calls[i].First: // some versions say it twice
+		r.again()
 		return
 	case running:
 		d.more(r)
@@ -70,6 +70,8 @@ func (d *stream) told(r *record) bool {
 	}
 	if h := hash(r.hash()); h != d.Over[i].First && h != d.Over[i].Last {
 		d.more(r)
+	} else {
+		r.again()
 	}
 	return true
 }
@@ -109,7 +111,7 @@ func (d *stream) arguments(r *record) msg.Text {
 	if r.status == "running" || r.status == "pending" {
 		return r.v.Get("content").JSON()
 	}
-	if path := r.get("filepath"); len(path.Raw()) > 2 {
+	if path := r.get("filepath"); len(path.Peek()) > 2 {
 		return path.JSON()
 	}
 	return msg.Text{}
@@ -124,12 +126,10 @@ func (d *stream) result(r *record, c *call) {
 	if m.IsError {
 		m.Tool.ErrorType = "tool_error"
 	}
-	m.SetAttr("filepath", cut(r.get("filepath").Str(), maxGoal))
-	m.SetAttr("url", cut(r.get("url").Str(), maxGoal))
-	if json := r.get("json"); json.Is(jsonv.Array) || json.Is(jsonv.Object) {
-		if raw := json.Raw(); len(raw) <= maxAttr && len(raw) > 2 {
-			m.SetAttr("json", string(raw))
-		}
+	m.SetAttr("filepath", brief(r.get("filepath")))
+	m.SetAttr("url", brief(r.get("url")))
+	if json := r.json; json.Is(jsonv.Array) || json.Is(jsonv.Object) {
+		m.SetAttr("json", short(json))
 		m.SetAttr("results", count(json.Len()))
 	}
 	d.written(r, c)
@@ -138,13 +138,13 @@ func (d *stream) result(r *record, c *call) {
 // written gives the text of a file that a call wrote.
 func (d *stream) written(r *record, c *call) {
 	text := r.meta.Get("content")
-	path := r.get("filepath").Str()
-	if path == "" || len(text.Raw()) <= 2 || !text.Is(jsonv.String) {
+	path := r.get("filepath").PeekStr()
+	if path == "" || len(text.Peek()) <= 2 || !text.Is(jsonv.String) {
 		return
 	}
 	m := d.ofCall(r, c, msg.File, "file:"+c.ID)
 	m.Content = text.Text()
-	m.Attachments = []msg.Attachment{{Name: cut(path[strings.LastIndexAny(path, `/\`)+1:], maxIdent), Size: int64(m.Content.Len()), URL: cut(path, maxGoal)}}
+	m.Attachments = []msg.Attachment{{Name: cut(base(path), maxIdent), Size: int64(m.Content.Len()), URL: cut(path, maxGoal)}}
 }
 
 // more keeps what is said of a call beside its beginning and its result.
@@ -152,7 +152,7 @@ func (d *stream) more(r *record) {
 	m := d.say(r, msg.Status, r.id())
 	m.Hidden, m.Content, m.Tool.CallID = true, r.content(), r.uuid
 	m.SetAttr("type", r.action)
-	m.SetAttr("status", r.status)
+	r.states(m)
 }
 
 // ofCall adds a message of a call. The list of things to do that the agent keeps
@@ -177,7 +177,7 @@ func internal(r *record) bool {
 	if r.action != "write_code" {
 		return false
 	}
-	return r.v.Get("content").Equal("todo.md") || bytes.HasSuffix(r.get("filepath").Raw(), []byte(`/todo.md"`))
+	return r.v.Get("content").Equal("todo.md") || bytes.HasSuffix(r.get("filepath").Peek(), []byte(`/todo.md"`))
 }
 
 // tools reports whether the action is known to be a tool, so that a call without

@@ -23,21 +23,77 @@ func first(v jsonv.Value, names ...string) jsonv.Value {
 // ident is the name or the id in v, "" if v is no string; a hash of it if it is
 // too long to be remembered.
 func ident(v jsonv.Value) string {
-	if !v.Is(jsonv.String) {
-		return ""
+	if v.Is(jsonv.String) {
+		v.MarkRead()
 	}
-	if raw := v.Raw(); len(raw) > maxIdent {
+	return peekIdent(v)
+}
+
+// peekIdent is ident of what is only compared: it does not count as read.
+func peekIdent(v jsonv.Value) string {
+	if raw := v.Peek(); v.Is(jsonv.String) && len(raw) > maxIdent {
 		return "long:" + msg.HashKey(string(raw))
 	}
-	return v.Str()
+	return v.PeekStr()
 }
 
 // id is an id that may be a number.
 func id(v jsonv.Value) string {
-	if v.Is(jsonv.Number) {
-		return cut(string(v.Raw()), maxIdent)
+	if v.Is(jsonv.Number) || v.Is(jsonv.String) {
+		v.MarkRead()
 	}
-	return ident(v)
+	return peekID(v)
+}
+
+// peekID is id of what is only compared: it does not count as read.
+func peekID(v jsonv.Value) string {
+	if v.Is(jsonv.Number) {
+		return cut(string(v.Peek()), maxIdent)
+	}
+	return peekIdent(v)
+}
+
+// peek is the text of v, or the JSON of another value, for who only compares it: it does
+// not count as read.
+func peek(v jsonv.Value) string {
+	switch {
+	case v.Is(jsonv.String):
+		return v.PeekStr()
+	case v.Exists():
+		return string(v.Peek())
+	}
+	return ""
+}
+
+// text is v where it is a string.
+func text(v jsonv.Value) jsonv.Value {
+	if v.Is(jsonv.String) {
+		return v
+	}
+	return jsonv.Value{}
+}
+
+// brief is the text of v, or the JSON of another value, as an attribute: the beginning of
+// it where it is long, which does not count as read.
+func brief(v jsonv.Value) string { return limited(v, maxGoal) }
+
+// limited is brief for a length in bytes.
+func limited(v jsonv.Value, most int) string {
+	s := peek(v)
+	if len(s) <= most {
+		v.MarkRead()
+	}
+	return cut(s, most)
+}
+
+// short is the JSON of a list or an object as an attribute; nothing, and not read, where
+// there is none or too much of it.
+func short(v jsonv.Value) string {
+	raw := v.Peek()
+	if !v.Is(jsonv.Array) && !v.Is(jsonv.Object) || len(raw) <= 2 || len(raw) > maxAttr {
+		return ""
+	}
+	return string(v.Raw())
 }
 
 // keep is a text as it is remembered.
