@@ -115,7 +115,10 @@ func matches(pattern, path []string) bool {
 }
 
 // Keeper keeps what was not read.
-type Keeper struct{ always List }
+type Keeper struct {
+	always List
+	skip   func(path []string) bool // made once: most frames have nothing to keep
+}
 
 // NewKeeper returns a Keeper that leaves out what the list names, which was compiled into
 // the program: a list that cannot be read panics.
@@ -131,6 +134,7 @@ func NewKeeper(list []byte) *Keeper {
 			k.always.patterns = append(k.always.patterns, l.patterns[i])
 		}
 	}
+	k.skip = k.always.Has
 	return k
 }
 
@@ -138,7 +142,7 @@ func NewKeeper(list []byte) *Keeper {
 // from the index from on. Of a message that it adds, fill sets the session, and the run
 // if there is one.
 func (k *Keeper) Keep(doc *jsonv.Doc, out *decoder.Output, from int, fill func(*msg.Message)) {
-	found := doc.Unread(MinSize, k.always.Has)
+	found := doc.Unread(MinSize, k.skip)
 	doc.Root().MarkRead() // once
 	if len(found) == 0 {
 		return
