@@ -23,7 +23,7 @@ type call struct {
 	Children  []kid  `json:",omitempty"`
 	Waits     bool   `json:",omitempty"` // for a person, or for a result from outside
 	Nameless  bool   `json:",omitempty"` // the protocol gave it no id
-	Args      hash   `json:",omitempty"` // of the arguments of a nameless one
+	Args      hash   `json:",omitempty"` // of the arguments
 	Draft     *draft `json:",omitempty"` // of a delegation that is not complete
 	Inferred  bool   `json:",omitempty"` // nothing tells of it but its child
 	Beside    bool   `json:",omitempty"` // another delegation of its run was open at the same time
@@ -33,8 +33,10 @@ type call struct {
 type use struct {
 	id        jsonv.Value
 	name      string
+	named     jsonv.Value
 	args      jsonv.Value
-	result    msg.Text
+	result    jsonv.Value
+	text      func(jsonv.Value) msg.Text // of the result
 	failed    bool
 	refused   bool // a person said no
 	metrics   jsonv.Value
@@ -48,9 +50,11 @@ type use struct {
 func useOf(tool jsonv.Value) use {
 	return use{
 		id:        tool.Get("tool_call_id"),
-		name:      cmp.Or(ident(tool.Get("tool_name")), "unknown"),
+		name:      cmp.Or(glance(tool.Get("tool_name")), "unknown"),
+		named:     tool.Get("tool_name"),
 		args:      tool.Get("tool_args"),
-		result:    written(tool.Get("result")),
+		result:    tool.Get("result"),
+		text:      written,
 		failed:    tool.Get("tool_call_error").Bool(),
 		refused:   tool.Get("confirmed").Is(jsonv.False),
 		metrics:   tool.Get("metrics"),
@@ -63,12 +67,21 @@ func (s *stream) toolStarted(r *run, e *event) { s.issue(r, useOf(e.tool), e.at)
 func (s *stream) toolCompleted(r *run, e *event, failed bool) {
 	u := useOf(e.tool)
 	u.failed = u.failed || failed
-	if u.result.IsZero() {
-		u.result = e.v.Get("error").Text()
+	if blank(u.result) {
+		u.result = e.v.Get("error")
 	}
-	if m := s.result(r, u, e.at); m != nil {
-		m.Attachments = attachments(e.v)
+	made := u.name + "("
+	if c := e.content; strings.HasPrefix(c.PeekStr(), made) && strings.Contains(c.PeekStr(), ") completed") {
+		c.MarkRead() // made of the call
 	}
+	m := s.result(r, u, e.at)
+	if m == nil { // told before
+		leave(e.tool, "tool_call_id", "tool_name", "tool_args", "result")
+		leave(e.v, "error")
+		return
+	}
+	m.Attachments = attachments(e.v)
+	s.repeats(e.v.Get("error"), s.hashOf(m.Content))
 }
 
 // issue gives a call when it is first told.
@@ -76,17 +89,17 @@ func (s *stream) issue(r *run, u use, at stamp) *call {
 	id, nameless := r.callID(u)
 	early := slices.Index(r.Early, id)
 	if early < 0 && r.knows(id) {
+		s.recall(r, u, id)
 		return nil
 	}
+	u.mark()
 	s.close(r, id, at, msg.Complete)
 	r.after(id)
 	if nameless {
 		r.Nameless++
 	}
 	c := &call{ID: id, Name: u.name, Nameless: nameless, At: at}
-	if nameless {
-		c.Args = s.hashOf(written(u.args))
-	}
+	c.Args = s.hashOf(glimpse(u.args))
 	if to, task, many, ok := r.delegation(u); ok {
 		c.Delegates, c.Many, c.To, c.Task = true, many, to, task.String()
 		c.Draft = &draft{Arguments: written(u.args).String(), Model: r.Model, Provider: r.Provider, Reply: r.Reply}
@@ -122,11 +135,14 @@ func (s *stream) called(r *run, c *call) *msg.Message {
 // result gives a call's result when it is first told.
 func (s *stream) result(r *run, u use, at stamp) *msg.Message {
 	c := s.open(r, u)
-	if c == nil {
+	if c != nil {
+		s.recall(r, u, c.ID)
+	} else {
 		id, nameless := r.callID(u)
 		if nameless || r.knows(id) {
 			return nil // told before: a failed call is told twice
 		}
+		u.mark()
 		c = &call{ID: id, Name: u.name, At: at}
 		c.To, _, c.Many, c.Delegates = r.delegation(u)
 		if len(r.Early) >= maxCalls {
@@ -137,15 +153,16 @@ func (s *stream) result(r *run, u use, at stamp) *msg.Message {
 			r.after(id) // the first of the calls, as results come in their order
 		}
 	}
+	text := u.text(u.result)
 	if c.Delegates {
-		s.returned(r, c, u.result, at)
+		s.returned(r, c, text, at)
 	}
 	m := s.add(r, msg.ToolResult, "", at)
 	m.Key, m.Role = "result:"+c.ID, msg.RoleTool
 	m.Tool.CallID, m.Tool.Name = c.ID, c.Name
 	m.Tool.Internal = isInternal(c.Name)
 	m.Hidden = m.Tool.Internal
-	m.Content, m.IsError = u.result, u.failed
+	m.Content, m.IsError = text, u.failed
 	switch {
 	case u.refused:
 		m.IsError, m.Tool.ErrorType = true, "denied"
@@ -156,7 +173,7 @@ func (s *stream) result(r *run, u use, at stamp) *msg.Message {
 	if c.Delegates {
 		s.answer(r, c, m)
 		took = c.worked(took, at)
-		if to := ident(u.args.Get("member_id")); m.Delegation.ChildRun == "" && to != "" && slug(to) != slug(c.To) {
+		if to := glance(u.args.Get("member_id")); m.Delegation.ChildRun == "" && to != "" && slug(to) != slug(c.To) {
 			m.Delegation.To, m.Delegation.ToID = s.member(to) // who answers, where it is not who was asked
 		}
 	} else {
@@ -193,7 +210,7 @@ func (r *run) settle(c *call) {
 // open returns the open call that a result is of. One without an id is of the call with
 // the same arguments, else of the one to the same member, else of the oldest.
 func (s *stream) open(r *run, u use) *call {
-	if id := ident(u.id); id != "" {
+	if id := glance(u.id); id != "" {
 		id = r.unique(id)
 		for _, c := range r.Calls {
 			if c.ID == id {
@@ -206,7 +223,7 @@ func (s *stream) open(r *run, u use) *call {
 	if len(calls) == 0 {
 		return nil
 	}
-	args := s.hashOf(written(u.args))
+	args := s.hashOf(glimpse(u.args))
 	for _, c := range calls {
 		if c.Args == args {
 			return c
@@ -221,6 +238,28 @@ func (s *stream) open(r *run, u use) *call {
 	return calls[0]
 }
 
+// recall marks what a report of an open call says of it and the call has said.
+func (s *stream) recall(r *run, u use, id string) {
+	for _, c := range r.Calls {
+		if c.ID == id {
+			ident(u.id)
+			u.named.Equal(c.Name)
+			if c.Args == 0 || s.hashOf(glimpse(u.args)) == c.Args { // 0: of a snapshot that has none
+				u.args.MarkRead()
+			}
+		}
+	}
+}
+
+// mark marks the call's id and name, which are given.
+func (u *use) mark() {
+	ident(u.id)
+	ident(u.named)
+}
+
+// blank reports whether a value has no text.
+func blank(v jsonv.Value) bool { return !v.Exists() || v.Equal("") }
+
 func (r *run) knows(id string) bool {
 	return slices.Contains(r.Over, id) || slices.ContainsFunc(r.Calls, func(c *call) bool { return c.ID == id })
 }
@@ -228,7 +267,7 @@ func (r *run) knows(id string) bool {
 // callID returns the id of a call, or one by its order in the run when the
 // protocol gives none.
 func (r *run) callID(u use) (id string, nameless bool) {
-	if id = ident(u.id); id != "" {
+	if id = glance(u.id); id != "" {
 		return r.unique(id), false
 	}
 	return r.ID + "/call/" + strconv.Itoa(r.Nameless), true
@@ -284,18 +323,18 @@ func (r *run) delegation(u use) (to string, task msg.Text, many, ok bool) {
 	if kind == toNobody {
 		return "", msg.Text{}, false, false
 	}
-	to = ident(u.args.Get("member_id"))
+	to = glance(u.args.Get("member_id"))
 	if to == "" && kind == toMany {
 		to = everyone
 	}
-	switch task = first(u.args, "task", "task_description", "expected_output").Text(); {
+	switch task = glimpse(first(u.args, "task", "task_description", "expected_output")); {
 	case !task.IsZero():
 	case u.args.Get("task_id").Exists():
-		task = msg.Plain(r.taskText(ident(u.args.Get("task_id"))))
+		task = msg.Plain(r.taskText(glance(u.args.Get("task_id"))))
 	case u.args.Get("task_ids").Exists():
 		var all []string
 		for id := range u.args.Get("task_ids").Elems() {
-			all = append(all, r.taskText(ident(id)))
+			all = append(all, r.taskText(glance(id)))
 		}
 		task = msg.Plain(strings.Join(all, "\n"))
 	}
@@ -326,9 +365,9 @@ func (r *run) learnTask(v jsonv.Value) {
 	if len(r.Tasks) >= maxTasks {
 		r.Tasks = r.Tasks[1:]
 	}
-	text := v.Get("description").Str()
+	text := v.Get("description").PeekStr()
 	if text == "" {
-		text = v.Get("title").Str()
+		text = v.Get("title").PeekStr()
 	}
 	r.Tasks = append(r.Tasks, task{id, text})
 }

@@ -22,7 +22,8 @@ func isControl(name []byte) bool {
 // control gives an event of the connection. One that comes before any event that
 // names the session waits for that.
 func (s *stream) control(e *event) {
-	h := held{Kind: heldControl, Type: string(e.name), Data: ident(e.v.Get("status")), Run: ident(e.run)}
+	h := held{Kind: heldControl, Type: string(e.name), Data: glance(e.v.Get("status")), Run: ident(e.run)}
+	known(e.session, s.session)
 	h.Failed = h.Type == "error" || h.Type == "auth_error"
 	h.Text = first(e.v, "message", "error").Text().String()
 	s.heard(h)
@@ -44,6 +45,7 @@ func (s *stream) connection(h *held) {
 	m.IsError = h.Failed
 	m.Content = msg.Plain(h.Text)
 	m.SetAttr("type", h.Type)
+	m.SetAttr("user_id", h.User)
 }
 
 // repeated reports whether an event of a resumable stream was here before. The

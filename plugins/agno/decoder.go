@@ -103,9 +103,7 @@ func (s *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 	case frame.Text:
 		s.socket(f)
 	default:
-		if root, ok := s.parse(f.Data); ok {
-			s.document(f, root)
-		}
+		s.read(f.Data, func(root jsonv.Value) { s.document(f, root) })
 	}
 	s.out = nil
 	return nil

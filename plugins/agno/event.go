@@ -25,6 +25,7 @@ type event struct {
 	reasoning, tool       jsonv.Value
 	agent, team, workflow jsonv.Value // ids
 	label                 jsonv.Value // agent_name, team_name
+	step, stepName        jsonv.Value // of a workflow
 	workflowName          jsonv.Value
 	workflowRun           jsonv.Value // the workflow that an agent's event belongs to
 
@@ -63,6 +64,10 @@ func (e *event) read(v jsonv.Value) {
 			e.workflowName = x
 		case k.Is("workflow_run_id"):
 			e.workflowRun = x
+		case k.Is("step_id"):
+			e.step = x
+		case k.Is("step_name"):
+			e.stepName = x
 		case k.Is("event_index"):
 			e.index = x
 		case k.Is("tool"):
@@ -98,10 +103,13 @@ func (s *stream) event(v, in jsonv.Value) {
 		s.unknown("", v)
 		return
 	}
+	v.Get("event").MarkRead()
 	r := s.runOf(&e, kind)
 	if r == nil || s.repeated(r, e.index) {
+		v.MarkRead() // told before
 		return
 	}
+	s.envelope(r, &e)
 	e.at = stampOf(e.created).or(r.Last)
 	r.Last = e.at
 	if !r.Started && !r.Met && !kind.begins() {
@@ -218,7 +226,7 @@ func (s *stream) learn(e *event) {
 	if len(b) == 0 || string(b) == s.session {
 		return
 	}
-	s.session = ident(e.session)
+	s.session = glance(e.session)
 	s.release(false)
 }
 

@@ -616,3 +616,56 @@ func TestSnapshotOfEarlierRevision(t *testing.T) {
 		t.Errorf("result %+v", m)
 	}
 }
+
+// TestWhatDiffersIsKept: what repeats something is left out only where it is the same.
+func TestWhatDiffersIsKept(t *testing.T) {
+	call := func(id string, more object) object {
+		c := object{"tool_call_id": id, "tool_name": "grind", "tool_args": object{"grain": "a sack of old spelt"}}
+		for k, v := range more {
+			c[k] = v
+		}
+		return object{"tool": c}
+	}
+	start := of("a", "", "mill", false, "RunStarted", 0, nil)
+	for name, c := range map[string]struct {
+		events []object
+		want   string // empty for nothing
+	}{
+		"the same arguments":  {[]object{of("a", "", "mill", false, "ToolCallStarted", 1, call("call-0000-first", nil)), of("a", "", "mill", false, "ToolCallCompleted", 2, call("call-0000-first", object{"result": "flour"}))}, ""},
+		"other arguments":     {[]object{of("a", "", "mill", false, "ToolCallStarted", 1, call("call-0000-first", nil)), of("a", "", "mill", false, "ToolCallCompleted", 2, call("call-0000-first", object{"result": "flour", "tool_args": object{"grain": "two sacks of rye"}}))}, `{"/tool/tool_args":{"grain":"two sacks of rye"}}`},
+		"no call":             {[]object{of("a", "", "mill", false, "ToolCallCompleted", 2, call("call-0000-first", object{"result": "flour"}))}, `{"/tool/tool_args":{"grain":"a sack of old spelt"}}`},
+		"another session":     {[]object{of("a", "", "mill", false, "RunContent", 1, object{"content": "x", "session_id": "the neighbour's mill"})}, `{"/session_id":"the neighbour's mill"}`},
+		"another name":        {[]object{of("a", "", "mill", false, "RunContent", 1, object{"content": "x", "agent_name": "The mill on the hill"})}, `{"/agent_name":"The mill on the hill"}`},
+		"the same text":       {[]object{of("a", "", "mill", false, "RunContent", 1, object{"content": "The stone turns slowly."}), of("a", "", "mill", false, "RunCompleted", 2, object{"content": "The stone turns slowly."})}, ""},
+		"a text before":       {[]object{of("a", "", "mill", false, "RunContent", 1, object{"content": "First "}), of("a", "", "mill", false, "ToolCallStarted", 1, call("call-0000-first", nil)), of("a", "", "mill", false, "RunContent", 2, object{"content": "second"}), of("a", "", "mill", false, "RunCompleted", 3, object{"content": "Something else altogether"})}, `{"/content":"Something else altogether"}`},
+		"a pause":             {[]object{of("a", "", "mill", false, "RunContent", 1, object{"content": "I have to ask first."}), of("a", "", "mill", false, "RunPaused", 2, object{"content": "I have to ask first."})}, ""},
+		"another at a pause":  {[]object{of("a", "", "mill", false, "RunContent", 1, object{"content": "I have to ask first."}), of("a", "", "mill", false, "RunPaused", 2, object{"content": "I ask somebody else."})}, `{"/content":"I ask somebody else."}`},
+		"a list for a result": {[]object{of("a", "", "mill", false, "ToolCallStarted", 1, call("call-0000-first", object{"result": []string{"there is none yet"}}))}, `{"/tool/result":["there is none yet"]}`},
+	} {
+		var got string
+		for _, m := range play(t, eventsOf(t, append([]object{start}, c.events...)...)...) {
+			if m.Kind == msg.Unknown {
+				got += m.Content.String()
+			}
+			got += m.Attr(msg.AttrUnknownFields)
+		}
+		if got != c.want {
+			t.Errorf("%s: kept %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// TestFieldsOfAForm: a field of a request that is not known is kept.
+func TestFieldsOfAForm(t *testing.T) {
+	for _, body := range []string{
+		"message=Grind&session_id=mill&stream=true&dependencies=the+stone+and+the+wheel",
+		"--cut\r\nContent-Disposition: form-data; name=\"message\"\r\n\r\nGrind\r\n--cut\r\nContent-Disposition: form-data; name=\"dependencies\"\r\n\r\nthe stone and the wheel\r\n--cut--\r\n",
+		`{"message":"Grind","session_id":"mill","dependencies":"the stone and the wheel"}`,
+	} {
+		ask := frame.Frame{Kind: frame.Request, Name: "POST /agents/mill/runs", FromClient: true, Data: []byte(body)}
+		got := play(t, ask)
+		if len(got) != 1 || got[0].Kind != msg.Unknown || got[0].Attr("type") != msg.AttrUnknownFields || !strings.Contains(got[0].Content.String(), `dependencies":"the stone and the wheel"`) {
+			t.Errorf("%s: %+v", body, got)
+		}
+	}
+}

@@ -87,6 +87,9 @@ func (s *stream) abandon(h *held) {
 		m.Attachments = h.Files
 	}
 	m.Content = msg.Plain(h.Text)
+	if h.Kind == heldDecision {
+		m.Content = msg.Plain(h.Data)
+	}
 	m.SetAttr("type", h.Type)
 }
 
@@ -124,6 +127,9 @@ func (s *stream) prompt(r *run, h *held, at stamp) {
 	r.Asked = true
 	m := s.input(r, at, msg.Plain(h.Text), msg.Agent{Kind: msg.KindHuman})
 	m.SetAttr("user_id", h.User)
+	if h.Session != r.Session {
+		m.SetAttr("session_id", h.Session) // that was asked for
+	}
 	m.Attachments = h.Files
 }
 

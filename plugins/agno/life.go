@@ -67,7 +67,10 @@ func (s *stream) complete(r *run, e *event) {
 	}
 	if len(r.Said.Thinking) == 0 && !r.Thought {
 		s.hear(r, msg.Text{}, e.reasoning.Text())
+	} else {
+		e.reasoning.MarkRead()
 	}
+	e.stepsTold(r)
 	text := s.final(r, e)
 	if text.IsZero() {
 		text = e.v.Path("response_audio", "transcript").Text()
@@ -78,7 +81,7 @@ func (s *stream) complete(r *run, e *event) {
 	}
 	answer := s.hashOf(text)
 	if r.Said.Len > 0 && e.content.Is(jsonv.String) {
-		answer = s.hashOf(e.content.Text())
+		answer = s.hashOf(glimpse(e.content))
 	}
 	files := attachments(e.v)
 	missed := r.Joined && r.Said.size() == 0
@@ -110,7 +113,7 @@ func (s *stream) complete(r *run, e *event) {
 // all that a run said in one piece, as if nothing had parted it. Where the pieces are told
 // and none has the name, that piece says nothing new, whichever form is heard first.
 func (s *stream) apiece(r *run, e *event) {
-	all := r.Begun || r.Leg == "" && e.content.Is(jsonv.String) && s.hashOf(e.content.Text()) == r.Said.Hash // else another stream may tell some
+	all := r.Begun || r.Leg == "" && e.content.Is(jsonv.String) && s.hashOf(glimpse(e.content)) == r.Said.Hash // else another stream may tell some
 	if all && r.Parted && !r.Whole {
 		s.stand(r, r.ID+"/text", "text_in_pieces", e.at)
 	}
@@ -244,7 +247,7 @@ func (s *stream) refused(e *event) {
 	if h != nil {
 		asked = h.Text
 	}
-	why := []string{"refused", asked, string(e.created.Raw()), ident(e.v.Get("error_id")), written(e.content).String()}
+	why := []string{"refused", asked, string(e.created.Peek()), ident(e.v.Get("error_id")), written(e.content).String()}
 	r := &run{ID: msg.HashKey(why...), Session: s.sessionFor(e.session), Agent: s.actor(e)}
 	if h != nil {
 		if h.Session != "" {

@@ -42,6 +42,7 @@ func attachment(v jsonv.Value) msg.Attachment {
 		h := sha256.New()
 		size, err := io.Copy(h, base64.NewDecoder(base64.StdEncoding, bytes.NewReader(raw)))
 		if a.Size = size; err == nil {
+			c.MarkRead()
 			a.SHA256 = hex.EncodeToString(h.Sum(nil))
 		}
 	}

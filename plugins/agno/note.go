@@ -46,7 +46,7 @@ func noteOf(name []byte) (note, bool) {
 	case "PostHookStarted", "PostHookCompleted":
 		return note{names: "post_hook_name"}, true
 	case "TaskCreated":
-		return note{kind: msg.Task, shown: true, names: taskFields, attrs: "assignee dependencies"}, true
+		return note{kind: msg.Task, shown: true, names: taskFields, attrs: "assignee dependencies description"}, true
 	case "TaskUpdated":
 		return note{kind: msg.Task, shown: true, names: taskFields, attrs: "previous_status assignee"}, true
 	case "TaskStateUpdated":
@@ -86,6 +86,7 @@ func (s *stream) note(r *run, e *event) {
 	name := string(e.name)
 	if name == "ReasoningCompleted" { // what a reasoning model thought ends here
 		s.give(r, e.at, msg.Complete, msg.Plain(string(r.Said.Text)))
+		e.stepsTold(r)
 	}
 	var parts []string
 	for field := range strings.FieldsSeq(n.names) {
@@ -181,4 +182,5 @@ func (s *stream) thought(r *run, e *event) {
 	m.SetAttr("confidence", number(e.content.Get("confidence")))
 	m.SetAttr("next_action", ident(e.content.Get("next_action")))
 	r.Thought = true
+	e.reasoning.MarkRead() // all steps so far
 }

@@ -18,7 +18,7 @@ func (s *stream) pause(r *run, e *event) {
 	}
 	if len(waits) == 0 {
 		for q := range e.v.Get("requirements").Elems() {
-			if member := ident(q.Get("member_run_id")); member == "" || member == r.ID {
+			if member := glance(q.Get("member_run_id")); member == "" || member == r.ID {
 				if t := q.Get("tool_execution"); t.Is(jsonv.Object) {
 					waits = append(waits, t)
 				}
@@ -39,11 +39,29 @@ func (s *stream) pause(r *run, e *event) {
 		m.SetAttr("for", reasonOf(t))
 		awaits(m, reasonOf(t) == "external_execution")
 	}
+	for q := range e.v.Get("requirements").Elems() {
+		s.requirement(r, q)
+	}
+	s.repeats(e.content, r.Said.Hash)
 	s.counted(r)
 	m := s.status(r, "pause/"+e.second(), "pause", e.at)
 	m.Signal = msg.RunPause
 	awaits(m, outside)
 	r.Said.Len, r.Said.Hash = 0, noText
+}
+
+// requirement marks what a requirement says of a call that its run has told.
+func (s *stream) requirement(r *run, q jsonv.Value) {
+	stampOf(q.Get("created_at"))
+	if of := s.runs[glance(q.Get("member_run_id"))]; of != nil {
+		r = of
+		q.Get("member_run_id").MarkRead()
+		known(q.Get("member_agent_id"), r.Agent.ID)
+		known(q.Get("member_agent_name"), r.Agent.Name)
+	}
+	u := useOf(q.Get("tool_execution"))
+	id, _ := r.callID(u)
+	s.recall(r, u, id)
 }
 
 // awaits says that a wait is for a program outside, which runs a call, not for a
@@ -87,6 +105,7 @@ func (s *stream) resume(r *run, e *event) {
 	r.Said.Len, r.Said.Hash = 0, noText
 	r.Replies, r.Reply, r.Waits = 0, "", false
 	r.Said.After = r.Leg
+	from := len(s.out.Messages)
 	m := s.status(r, "resume/"+r.Leg, "resume", e.at)
 	m.Signal = msg.RunResume
 	decided := s.decisions(r)
@@ -98,10 +117,11 @@ func (s *stream) resume(r *run, e *event) {
 	if s.book != nil {
 		return
 	}
+	defer s.keepDecisions(r, decided, from)
 	for d := range decided.Elems() { // the wait began in another stream
 		id := ident(d.Get("tool_call_id"))
 		if id != "" && d.Get("confirmed").Exists() && !r.knows(r.unique(id)) {
-			c := &call{ID: r.unique(id), Name: useOf(d).name}
+			c := &call{ID: r.unique(id), Name: useOf(d).name, Args: noText}
 			r.Calls = append(r.Calls, c)
 			s.decide(r, c, decided, e.at)
 		}
@@ -113,20 +133,28 @@ func (s *stream) decide(r *run, c *call, decided jsonv.Value, at stamp) {
 	c.Waits = false
 	var t jsonv.Value
 	for d := range decided.Elems() {
-		if r.unique(ident(d.Get("tool_call_id"))) == c.ID {
+		if r.unique(glance(d.Get("tool_call_id"))) == c.ID {
 			t = d
 		}
 	}
 	u := useOf(t)
+	s.recall(r, u, c.ID)
 	m := s.wait(r, c, msg.WaitEnd, "waited:", at)
 	switch {
 	case u.confirmed.Is(jsonv.True):
 		m.SetAttr("decision", "allow")
 	case u.refused:
 		m.SetAttr("decision", "deny")
-		u.result = written(first(t, "confirmation_note", "result"))
+		u.result = first(t, "confirmation_note", "result")
 		s.result(r, u, at)
-	case t.Get("external_execution_required").Bool() && !u.result.IsZero():
+	case t.Get("external_execution_required").Bool() && !blank(u.result):
 		s.result(r, u, at)
+	}
+}
+
+// keepDecisions keeps what was not read of the decisions that a request brought.
+func (s *stream) keepDecisions(r *run, decided jsonv.Value, from int) {
+	if decided.Exists() {
+		rest.Keep(&s.inner, s.out, from, func(m *msg.Message) { m.Session, m.Run = r.Session, r.ID })
 	}
 }

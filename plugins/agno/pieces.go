@@ -16,10 +16,10 @@ type pieces struct {
 }
 
 type piece struct {
-	after          string
-	last           string   // call before it
-	before         []string // the calls of the message that has the piece, or the next that has any
-	text, thinking []msg.Text
+	after  string
+	last   string        // call before it
+	before []string      // the calls of the message that has the piece, or the next that has any
+	from   []jsonv.Value // messages
 }
 
 // maxAhead is how many pieces are looked at for the one that is over. The next one
@@ -52,14 +52,13 @@ func (r *run) piecesOf(v jsonv.Value) *pieces {
 		if role := m.Get("role"); !role.Equal("assistant") && !role.Equal("model") {
 			continue
 		}
-		text, thinking := textOf(m.Get("content")), m.Get("reasoning_content").Text()
-		if !text.IsZero() || !thinking.IsZero() {
+		if hasText(m.Get("content")) || !glimpse(m.Get("reasoning_content")).IsZero() {
 			if !open {
 				p.list = append(p.list, piece{after: after, last: latest})
 				after, open = "", true
 			}
 			last := &p.list[len(p.list)-1]
-			last.text, last.thinking = append(last.text, text), append(last.thinking, thinking)
+			last.from = append(last.from, m)
 		}
 		for t := range m.Get("tool_calls").Elems() {
 			id := ident(t.Get("id"))
@@ -115,6 +114,19 @@ func textOf(v jsonv.Value) msg.Text {
 	return msg.Plain(string(all))
 }
 
+// hasText reports whether a message's content has text.
+func hasText(v jsonv.Value) bool {
+	if !v.Is(jsonv.Array) {
+		return !glimpse(v).IsZero()
+	}
+	for p := range v.Elems() {
+		if p.PeekStr() != "" || p.Get("text").PeekStr() != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // fill puts in what the deltas would have brought, when a stored run's events are
 // played. call is the one that ends the piece.
 func (s *stream) fill(r *run, call string) {
@@ -131,8 +143,8 @@ func (s *stream) fill(r *run, call string) {
 		s.book.pieces[r.ID] = p
 	}
 	if x, ok := p.take(r, call); ok {
-		for i := range x.text {
-			s.hear(r, x.text[i], x.thinking[i])
+		for _, m := range x.from {
+			s.hear(r, textOf(m.Get("content")), m.Get("reasoning_content").Text())
 		}
 	}
 }

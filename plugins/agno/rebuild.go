@@ -19,7 +19,7 @@ const (
 // object tells a stored run: by its events, or when it has none by its messages.
 // parent is the run that embeds it or that it was called by, where that is known.
 func (s *stream) object(v jsonv.Value, parent *run) {
-	id := ident(v.Get("run_id"))
+	id := glance(v.Get("run_id"))
 	if s.book.placed[id] || s.ended.has(id) || s.runs[id] != nil || s.book.depth > maxDepth {
 		return
 	}
@@ -29,23 +29,26 @@ func (s *stream) object(v jsonv.Value, parent *run) {
 	story := s.book.story(v, 0)
 	for _, t := range story {
 		if e := t.event.Get("run_id"); e.Exists() {
-			s.book.placed[ident(e)] = true
+			s.book.placed[glance(e)] = true
 		} else {
-			s.book.placed[ident(t.run.Get("run_id"))] = true
+			s.book.placed[glance(t.run.Get("run_id"))] = true
 		}
 		s.event(t.event, t.run)
 	}
 	if len(story) == 0 {
 		if e := s.book.embeds[id]; e.Get("messages").Len() >= v.Get("messages").Len() && e.Exists() {
-			v = e
+			s.rebuild(e, parent)
+			s.copies(e)
+			s.book.says[id] = e
+		} else {
+			s.rebuild(v, parent)
 		}
-		s.rebuild(v, parent)
 	}
 	if r := s.runs[id]; r != nil {
 		s.rest(r)
 	}
 	for _, c := range s.book.children[id] {
-		if r := s.runs[ident(c.Get("run_id"))]; r != nil {
+		if r := s.runs[glance(c.Get("run_id"))]; r != nil {
 			s.finish(r, c)
 		} else {
 			s.object(c, s.runs[id])
@@ -71,12 +74,12 @@ func (s *stream) rest(r *run) {
 		})
 	}
 	for _, c := range list {
-		if !s.book.inEvents[ident(c.Get("run_id"))] {
+		if !s.book.inEvents[glance(c.Get("run_id"))] {
 			s.object(c, r)
 		}
 	}
 	for x := range s.book.objects[r.ID].Get("step_executor_runs").Elems() { // of a workflow's agents
-		if id := ident(x.Get("run_id")); id != "" && !s.book.inEvents[id] {
+		if id := glance(x.Get("run_id")); id != "" && !s.book.inEvents[id] {
 			s.object(x, r)
 		}
 	}
@@ -86,8 +89,9 @@ func (s *stream) rest(r *run) {
 // events did not come: the team does not stream them.
 func (s *stream) members(r *run, list jsonv.Value) {
 	for v := range list.Elems() {
-		id := ident(v.Get("run_id"))
-		if id == "" || id == r.ID || s.runs[id] != nil || s.ended.has(id) {
+		id := glance(v.Get("run_id"))
+		if id == "" || id == r.ID || s.runs[id] != nil || s.ended.has(id) || s.book != nil && s.book.placed[id] {
+			v.MarkRead() // told by its own events
 			continue
 		}
 		if s.book != nil {
@@ -96,6 +100,7 @@ func (s *stream) members(r *run, list jsonv.Value) {
 		}
 		s.book = newBook(v)
 		s.object(v, r)
+		s.copies(v)
 		s.book = nil
 		s.ended.limit(maxEnded)
 	}
@@ -175,7 +180,7 @@ func (s *stream) calls(r *run, m jsonv.Value, at stamp) {
 	var made []*call
 	for t := range m.Get("tool_calls").Elems() {
 		f := t.Get("function")
-		u := use{id: t.Get("id"), name: ident(f.Get("name")), args: f.Get("arguments")}
+		u := use{id: t.Get("id"), name: glance(f.Get("name")), named: f.Get("name"), args: f.Get("arguments"), text: written}
 		if u.args.Is(jsonv.String) {
 			if s.inner.Parse([]byte(u.args.Str())) == nil {
 				u.args = s.inner.Root()
@@ -202,7 +207,7 @@ func (s *stream) caused(r *run, c *call) {
 	}
 	for i := 0; i < min(len(rest), maxTried); {
 		child := rest[i]
-		placed := s.book.placed[ident(child.Get("run_id"))]
+		placed := s.book.placed[glance(child.Get("run_id"))]
 		if !placed && !s.answers(child, c) {
 			i++
 			continue
@@ -229,7 +234,7 @@ func without[T any](list []T, i int) []T {
 
 // answers reports whether a stored run may be the child of a call.
 func (s *stream) answers(child jsonv.Value, c *call) bool {
-	id := ident(child.Get("run_id"))
+	id := glance(child.Get("run_id"))
 	if s.book.placed[id] || s.runs[id] != nil || s.ended.has(id) || s.book.inEvents[id] && !s.book.summary {
 		return false // told already, or by events that are still to come
 	}
@@ -240,10 +245,13 @@ func (s *stream) answers(child jsonv.Value, c *call) bool {
 // results tells the results that a message has: one, or those of all calls.
 func (s *stream) results(r *run, m jsonv.Value, at stamp) {
 	give := func(v jsonv.Value) {
-		u := use{id: v.Get("tool_call_id"), name: ident(v.Get("tool_name")), args: v.Get("tool_args"), result: textOf(v.Get("content"))}
+		u := use{
+			id: v.Get("tool_call_id"), name: glance(v.Get("tool_name")), named: v.Get("tool_name"),
+			args: v.Get("tool_args"), result: v.Get("content"), text: textOf,
+		}
 		u.failed = v.Get("tool_call_error").Bool()
 		if u.metrics = v.Get("metrics"); measured(u.metrics) == 0 {
-			u.metrics = s.book.metricsOf(r.ID, ident(u.id))
+			u.metrics = s.book.metricsOf(r.ID, glance(u.id))
 		}
 		if u.name == "" {
 			u.name = "unknown"
@@ -266,7 +274,7 @@ func (b *book) metricsOf(run, call string) jsonv.Value {
 		list = make(map[string]jsonv.Value)
 		for _, v := range [...]jsonv.Value{b.objects[run], b.embeds[run]} {
 			for t := range v.Get("tools").Elems() {
-				if id, m := ident(t.Get("tool_call_id")), t.Get("metrics"); measured(m) != 0 {
+				if id, m := glance(t.Get("tool_call_id")), t.Get("metrics"); measured(m) != 0 {
 					list[id] = m
 				}
 			}
@@ -286,7 +294,7 @@ func (s *stream) finish(r *run, v jsonv.Value) {
 	defer func() { s.book.summary = before }()
 	e := event{v: v, at: r.Last}
 	switch status := v.Get("status"); {
-	case status.Equal("PENDING"), status.Equal("RUNNING"):
+	case status.In("PENDING", "RUNNING"):
 	case status.Equal("PAUSED"):
 		s.pause(r, &e)
 	case status.Equal("CANCELLED"):
@@ -296,6 +304,7 @@ func (s *stream) finish(r *run, v jsonv.Value) {
 		e.content = v.Get("content")
 		s.fail(r, &e)
 	default:
+		status.In("COMPLETED", "REGENERATED")
 		s.complete(r, &e)
 	}
 }

@@ -1,6 +1,8 @@
 package agno
 
 import (
+	"cmp"
+
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
@@ -37,6 +39,7 @@ type book struct {
 	children map[string][]jsonv.Value // of the list, by parent
 	untold   map[string][]jsonv.Value // of those, the ones that no call was found for yet
 	inEvents map[string]bool          // runs of which another run of the list has events
+	says     map[string]jsonv.Value   // the first event of each run
 	order    []jsonv.Value            // the runs of the list
 	pieces   map[string]*pieces       // texts of runs, as far as they were needed
 	placed   map[string]bool          // runs that were told
@@ -58,6 +61,7 @@ func (s *stream) reload(root jsonv.Value) {
 	switch {
 	case root.Get("runs").Is(jsonv.Array):
 		list = root.Get("runs")
+		leave(root, "chat_history")
 		s.sessionNote(root)
 	case root.Get("chat_history").Is(jsonv.Array):
 		s.sessionNote(root)
@@ -103,7 +107,7 @@ func (s *stream) stray(v jsonv.Value) {
 func newBook(list jsonv.Value) *book {
 	b := &book{
 		objects: make(map[string]jsonv.Value), children: make(map[string][]jsonv.Value),
-		untold: make(map[string][]jsonv.Value), inEvents: make(map[string]bool), pieces: make(map[string]*pieces), placed: make(map[string]bool),
+		untold: make(map[string][]jsonv.Value), inEvents: make(map[string]bool), says: make(map[string]jsonv.Value), pieces: make(map[string]*pieces), placed: make(map[string]bool),
 		woven: make(map[string]bool), answers: make(map[string]assigned), metrics: make(map[string]map[string]jsonv.Value), embeds: make(map[string]jsonv.Value),
 	}
 	if list.Is(jsonv.Object) {
@@ -115,15 +119,19 @@ func newBook(list jsonv.Value) *book {
 		}
 	}
 	for _, v := range b.order {
-		id := ident(v.Get("run_id"))
+		id := glance(v.Get("run_id"))
 		if _, ok := b.objects[id]; !ok {
 			b.objects[id] = v
 		}
-		if p := ident(first(v, "parent_run_id", "workflow_run_id")); p != "" && p != id {
+		if p := glance(first(v, "parent_run_id", "workflow_run_id")); p != "" && p != id {
 			b.children[p] = append(b.children[p], v)
 		}
 		for e := range v.Get("events").Elems() {
-			if of := ident(e.Get("run_id")); of != "" && of != id {
+			of := cmp.Or(glance(e.Get("run_id")), id)
+			if b.says[of].Kind() == jsonv.Missing {
+				b.says[of] = e
+			}
+			if of != "" && of != id {
 				b.inEvents[of] = true
 			}
 		}
@@ -145,7 +153,7 @@ func (b *book) embedded(v jsonv.Value) {
 func (b *book) members(v jsonv.Value) {
 	for _, field := range [...]string{"member_responses", "step_executor_runs"} {
 		for m := range v.Get(field).Elems() {
-			id := ident(m.Get("run_id"))
+			id := glance(m.Get("run_id"))
 			if b.embeds[id].Kind() == jsonv.Missing {
 				b.embeds[id] = m
 			}
@@ -160,10 +168,10 @@ func (b *book) members(v jsonv.Value) {
 // isTop reports whether a run of the list stands at the top: nothing above it is
 // here, and no other run has its events.
 func (b *book) isTop(v jsonv.Value) bool {
-	if b.inEvents[ident(v.Get("run_id"))] {
+	if b.inEvents[glance(v.Get("run_id"))] {
 		return false
 	}
-	_, here := b.objects[ident(first(v, "parent_run_id", "workflow_run_id"))]
+	_, here := b.objects[glance(first(v, "parent_run_id", "workflow_run_id"))]
 	return !here
 }
 
@@ -171,12 +179,12 @@ func (b *book) isTop(v jsonv.Value) bool {
 // not name it.
 func (s *stream) learnSession(v jsonv.Value) bool {
 	if id := v.Get("session_id"); id.Is(jsonv.String) {
-		s.session = ident(id)
+		s.session = glance(id)
 		return true
 	}
 	for e := range v.Get("events").Elems() {
 		if id := e.Get("session_id"); id.Is(jsonv.String) {
-			s.session = ident(id)
+			s.session = glance(id)
 			return true
 		}
 	}
@@ -196,7 +204,7 @@ func (s *stream) sessionNote(v jsonv.Value) {
 	m.Content = summary
 	updated := stampOf(first(v, "updated_at", "created_at"))
 	m.Time, m.Precision = updated.NS, updated.Precision
-	m.Key = "session:" + msg.HashKey(name, summary.String(), string(first(v, "updated_at", "created_at").Raw()))
+	m.Key = "session:" + msg.HashKey(name, summary.String(), string(first(v, "updated_at", "created_at").Peek()))
 	m.SetAttr("type", "session")
 	m.SetAttr("session_name", name)
 	m.SetAttr("total_tokens", number(v.Get("total_tokens")))
@@ -219,7 +227,7 @@ func (s *stream) history(v jsonv.Value) {
 		m := s.out.Add()
 		m.Session, m.Content, m.Complete = session, text, msg.Summary
 		m.Time, m.Precision = at.NS, at.Precision
-		m.Key = "history:" + msg.HashKey(ident(x.Get("role")), string(x.Get("created_at").Raw()), text.String())
+		m.Key = "history:" + msg.HashKey(ident(x.Get("role")), string(x.Get("created_at").Peek()), text.String())
 		m.SetAttr("type", msg.History)
 		switch role := x.Get("role"); {
 		case role.Equal("user"):
@@ -269,11 +277,12 @@ func (s *stream) tree(v jsonv.Value) {
 	h := noText.add([]byte(s.session))
 	all := s.book.below(v)
 	for _, r := range all {
-		h = h.add(r.Raw())
+		h = h.add(r.Peek())
 	}
-	if s.told.seen(ident(v.Get("run_id")), h) {
+	if s.told.seen(glance(v.Get("run_id")), h) {
 		for _, r := range all {
-			s.book.placed[ident(r.Get("run_id"))] = true
+			s.book.placed[glance(r.Get("run_id"))] = true
+			r.MarkRead()
 		}
 		return
 	}
@@ -281,6 +290,9 @@ func (s *stream) tree(v jsonv.Value) {
 	for _, r := range s.inOrder() { // those that go on
 		s.unfinished(r)
 		s.forget(r)
+	}
+	for _, r := range all {
+		s.copies(r)
 	}
 }
 
@@ -290,7 +302,7 @@ func (b *book) below(top jsonv.Value) []jsonv.Value {
 	all := []jsonv.Value{top}
 	seen := make(map[string]bool)
 	for i := 0; i < len(all); i++ {
-		if id := ident(all[i].Get("run_id")); !seen[id] {
+		if id := glance(all[i].Get("run_id")); !seen[id] {
 			seen[id] = true
 			all = append(all, b.children[id]...)
 		}

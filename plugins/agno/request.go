@@ -4,19 +4,23 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"io"
 	"mime/multipart"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
 // form is what a request says.
 type form struct {
 	message, session, user, tools string
+	more                          map[string]string // fields that are not known
 	files                         []msg.Attachment
 	ok                            bool
 }
@@ -48,6 +52,7 @@ func (s *stream) request(f *frame.Frame) {
 		}
 		return
 	}
+	s.keepFields(&b)
 	h := held{Kind: heldRequest, Type: strings.Join(parts[max(at-2, 0):], "/"), Session: b.session, User: b.user, Text: b.message, Files: b.files}
 	switch rest := parts[at+1:]; {
 	case len(rest) == 0:
@@ -73,20 +78,19 @@ func (s *stream) heard(h held) {
 }
 
 // form reads a body. Its content type is not told, but shows.
-func (s *stream) form(body []byte) form {
+func (s *stream) form(body []byte) (b form) {
 	body = bytes.TrimLeft(body, " \t\r\n")
 	switch {
 	case len(body) == 0:
 		return form{}
 	case body[0] == '{':
-		root, ok := s.parse(body)
-		if !ok {
-			return form{}
-		}
-		return form{
-			message: written(first(root, "message", "input")).String(), session: ident(root.Get("session_id")),
-			user: ident(root.Get("user_id")), tools: asJSON(root.Get("tools")), ok: true,
-		}
+		s.read(body, func(root jsonv.Value) {
+			b = form{
+				message: written(first(root, "message", "input")).String(), session: ident(root.Get("session_id")),
+				user: ident(root.Get("user_id")), tools: asJSON(root.Get("tools")), ok: true,
+			}
+		})
+		return b
 	case bytes.HasPrefix(body, []byte("--")):
 		return parts(body)
 	}
@@ -95,7 +99,40 @@ func (s *stream) form(body []byte) form {
 	if err != nil || get("message") == "" && get("tools") == "" && get("stream") == "" && get("session_id") == "" {
 		return form{}
 	}
-	return form{message: get("message"), session: short(get("session_id")), user: short(get("user_id")), tools: get("tools"), ok: true}
+	b = form{message: get("message"), session: short(get("session_id")), user: short(get("user_id")), tools: get("tools"), ok: true}
+	for name, list := range values {
+		if !slices.Contains([]string{"message", "session_id", "user_id", "tools"}, name) {
+			b.add(name, strings.Join(list, "\n"))
+		}
+	}
+	return b
+}
+
+// add adds a field that is not known.
+func (b *form) add(name, value string) {
+	if len(value) < unknown.MinSize {
+		return
+	}
+	if b.more == nil {
+		b.more = make(map[string]string)
+	}
+	b.more[valid(name)] = valid(value)
+}
+
+// keepFields keeps the fields of a form that are not known.
+func (s *stream) keepFields(b *form) {
+	if len(b.more) == 0 {
+		return
+	}
+	raw, err := json.Marshal(b.more)
+	if err != nil { // strings always have a JSON form
+		return
+	}
+	m := s.out.Unknown(unknown.Attr, raw)
+	if m.Session = b.session; m.Session == "" {
+		m.Session = s.sessionFor(jsonv.Value{})
+	}
+	m.Key = unknown.Attr + ":" + msg.HashKey(m.Session, string(raw))
 }
 
 // valid returns what somebody typed as UTF-8.
@@ -154,6 +191,8 @@ func parts(body []byte) (b form) {
 			b.user = short(text)
 		case "tools":
 			b.tools = text
+		default:
+			b.add(p.FormName(), text)
 		}
 		if err != nil {
 			break

@@ -1,9 +1,9 @@
 package agno
 
 import (
-	"bytes"
 	"cmp"
 	"strconv"
+	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
@@ -195,7 +195,7 @@ func (s *stream) unfinished(r *run) {
 }
 
 // is reports whether that is what was said.
-func is(said []byte, v jsonv.Value) bool { return bytes.Equal(said, v.Text().Append(nil)) }
+func is(said []byte, v jsonv.Value) bool { return string(said) == glimpse(v).String() }
 
 // missed returns the text of the last piece of a run that was joined midway. When none of
 // it was heard it is all that the run said, unless that is what was heard before.
@@ -204,7 +204,7 @@ func (s *stream) missed(r *run, content jsonv.Value, heard msg.Text) msg.Text {
 	if !heard.IsZero() {
 		return heard
 	}
-	s.buf = written(content).Append(s.buf[:0])
+	s.buf = glimpse(content).Append(s.buf[:0])
 	if n := len(s.buf) - p.Len; p.Len > 0 && n >= 0 && noText.add(s.buf[n:]) == p.Hash {
 		return heard
 	}
@@ -225,19 +225,24 @@ func (s *stream) final(r *run, e *event) msg.Text {
 	case !c.Is(jsonv.String) || !plain(e.contentType):
 		return written(c)
 	case p.Len == 0:
-		if r.Leg != "" && len(p.Text) > 0 && bytes.HasSuffix(c.Text().Append(s.buf[:0]), p.Text) {
+		if r.Leg != "" && len(p.Text) > 0 && strings.HasSuffix(c.PeekStr(), string(p.Text)) {
+			c.MarkRead()
 			return heard // all legs in one
 		}
 		if t := c.Text(); !t.IsZero() {
 			return t
 		}
 	default:
-		s.buf = c.Text().Append(s.buf[:0])
+		s.buf = glimpse(c).Append(s.buf[:0])
 		if len(s.buf) > p.Len && noText.add(s.buf[:p.Len]) == p.Hash {
+			c.MarkRead()
 			return msg.Plain(string(s.buf[p.Len:]))
 		}
-		if len(p.Text) == 0 && noText.add(s.buf) != p.Hash {
-			return c.Text()
+		if len(p.Text) == 0 {
+			c.MarkRead()
+			if noText.add(s.buf) != p.Hash {
+				return c.Text()
+			}
 		}
 	}
 	return heard

@@ -12,14 +12,13 @@ import (
 func (s *stream) socket(f *frame.Frame) {
 	body := bytes.TrimLeft(f.Data, " \t\r\n")
 	if !isSSE(body) {
-		root, ok := s.parse(f.Data)
-		switch {
-		case !ok:
-		case f.FromClient && root.Is(jsonv.Object):
-			s.command(root)
-		default:
-			s.document(f, root)
-		}
+		s.read(f.Data, func(root jsonv.Value) {
+			if f.FromClient && root.Is(jsonv.Object) {
+				s.command(root)
+			} else {
+				s.document(f, root)
+			}
+		})
 		return
 	}
 	var data []byte
@@ -54,11 +53,8 @@ func isSSE(body []byte) bool {
 }
 
 func (s *stream) socketEvent(data []byte) {
-	if data == nil {
-		return
-	}
-	if root, ok := s.parse(data); ok {
-		s.document(&frame.Frame{Kind: frame.Event}, root)
+	if data != nil {
+		s.read(data, func(root jsonv.Value) { s.document(&frame.Frame{Kind: frame.Event}, root) })
 	}
 }
 

@@ -15,25 +15,36 @@ import (
 // ids are remembered.
 const maxID = 200
 
-// chars returns a string's bytes, which alias the document unless it has escapes.
+// chars returns a string's bytes, which alias the document unless it has escapes. The
+// value does not count as read.
 func chars(v jsonv.Value) []byte {
 	if !v.Is(jsonv.String) {
 		return nil
 	}
-	if b, quoted := v.Text().Alias(); !quoted {
-		return b
+	raw := v.Peek()
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return raw[1 : len(raw)-1]
 	}
-	return []byte(v.Str())
+	return []byte(v.PeekStr())
 }
 
 // ident returns a copy of an id, a name or a number.
 func ident(v jsonv.Value) string {
+	id := glance(v)
+	if id != "" {
+		v.MarkRead()
+	}
+	return id
+}
+
+// glance is ident for what is only compared: the value does not count as read.
+func glance(v jsonv.Value) string {
 	var id string
 	switch v.Kind() {
 	case jsonv.String:
-		id = v.Str()
+		id = v.PeekStr()
 	case jsonv.Number:
-		id = string(v.Raw())
+		id = string(v.Peek())
 	}
 	if len(id) > maxID {
 		return msg.HashKey(id)
@@ -83,9 +94,21 @@ func written(v jsonv.Value) msg.Text {
 	return v.Text()
 }
 
+// glimpse is written for what is only compared: the value does not count as read.
+func glimpse(v jsonv.Value) msg.Text {
+	switch v.Kind() {
+	case jsonv.Missing, jsonv.Null:
+		return msg.Text{}
+	case jsonv.String:
+		return msg.Plain(v.PeekStr())
+	}
+	return compacted(v.Peek())
+}
+
 // compact returns a value's JSON without white space.
-func compact(v jsonv.Value) msg.Text {
-	raw := v.Raw()
+func compact(v jsonv.Value) msg.Text { return compacted(v.Raw()) }
+
+func compacted(raw []byte) msg.Text {
 	if gap(raw) == len(raw) {
 		return msg.Raw(raw)
 	}

@@ -50,8 +50,8 @@ func (b *book) story(v jsonv.Value, depth int) []storedEvent {
 		return own
 	}
 	var kids []*strand
-	for _, c := range b.children[ident(v.Get("run_id"))] {
-		id := ident(c.Get("run_id"))
+	for _, c := range b.children[glance(v.Get("run_id"))] {
+		id := glance(c.Get("run_id"))
 		if b.placed[id] || b.inEvents[id] || b.woven[id] || c.Get("events").Len() == 0 {
 			continue
 		}
@@ -70,7 +70,7 @@ func (b *book) story(v jsonv.Value, depth int) []storedEvent {
 func (b *book) assign(own []storedEvent, kids []*strand) {
 	var calls []int // of own
 	for i, t := range own {
-		if what(nameOf(t.event)) == isToolStarted && delegates(ident(t.event.Path("tool", "tool_name"))) != toNobody {
+		if what(nameOf(t.event)) == isToolStarted && delegates(glance(t.event.Path("tool", "tool_name"))) != toNobody {
 			calls = append(calls, i)
 		}
 	}
@@ -79,7 +79,7 @@ func (b *book) assign(own []storedEvent, kids []*strand) {
 		for _, k := range kids {
 			for _, i := range calls {
 				tool := own[i].event.Get("tool")
-				many := delegates(ident(tool.Get("tool_name"))) == toMany
+				many := delegates(glance(tool.Get("tool_name"))) == toMany
 				if k.call < 0 && (many || !taken[i]) && fits(tool.Get("tool_args"), b.objects[k.id]) {
 					k.call, taken[i] = i, true
 					b.answers[k.id] = assigned{tool, by}
@@ -88,7 +88,7 @@ func (b *book) assign(own []storedEvent, kids []*strand) {
 		}
 	}
 	task := func(args jsonv.Value) string {
-		return written(first(args, "task", "task_description", "expected_output")).String()
+		return glimpse(first(args, "task", "task_description", "expected_output")).String()
 	}
 	find(msg.ByPrompt, func(args, child jsonv.Value) bool { t := task(args); return t != "" && inputOf(child).String() == t })
 	find(msg.ByPrompt, func(args, child jsonv.Value) bool {
@@ -98,7 +98,7 @@ func (b *book) assign(own []storedEvent, kids []*strand) {
 	find(msg.ByOrder, func(args, child jsonv.Value) bool {
 		var e event
 		e.read(child)
-		return names(ident(args.Get("member_id")), e.actor())
+		return names(glance(args.Get("member_id")), e.actor())
 	})
 	find(msg.ByOrder, func(jsonv.Value, jsonv.Value) bool { return true })
 }
@@ -158,7 +158,7 @@ const forever = int64(1<<63 - 1)
 
 // callOf returns the event that began the call which a tool object ends, or -1.
 func callOf(own []storedEvent, tool jsonv.Value) int {
-	id, name, member := ident(tool.Get("tool_call_id")), ident(tool.Get("tool_name")), ident(tool.Path("tool_args", "member_id"))
+	id, name, member := glance(tool.Get("tool_call_id")), glance(tool.Get("tool_name")), glance(tool.Path("tool_args", "member_id"))
 	found := -1
 	for i, t := range own {
 		if what(nameOf(t.event)) != isToolStarted {
@@ -167,10 +167,10 @@ func callOf(own []storedEvent, tool jsonv.Value) int {
 		of := t.event.Get("tool")
 		switch {
 		case id != "":
-			if ident(of.Get("tool_call_id")) == id {
+			if glance(of.Get("tool_call_id")) == id {
 				return i
 			}
-		case ident(of.Get("tool_name")) == name && cmp.Or(ident(of.Path("tool_args", "member_id")), member) == member:
+		case glance(of.Get("tool_name")) == name && cmp.Or(glance(of.Path("tool_args", "member_id")), member) == member:
 			found = i
 		}
 	}
