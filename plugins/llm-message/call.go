@@ -68,7 +68,7 @@ func arguments(doc *jsonv.Doc, args jsonv.Value) jsonv.Value {
 	if !args.Is(jsonv.String) {
 		return args
 	}
-	text := []byte(args.Str())
+	text := []byte(args.PeekStr())
 	if len(text) == 0 {
 		text = []byte("{}")
 	}
@@ -90,6 +90,7 @@ func (d *stream) toolCall(e *event) {
 		d.strange(e)
 		return
 	}
+	e.content.Equal("Calling tool: " + name)
 	base := d.baseOf(name, args)
 	if c := e.s.within(e.step, base); c != nil {
 		c.Steps = append(c.Steps, e.step)
@@ -188,12 +189,12 @@ func stepNumber(step string) int {
 func (d *stream) toolResult(e *event) {
 	s := e.s
 	i := slices.IndexFunc(s.Calls, func(c call) bool { return slices.Contains(c.Steps, e.step) })
-	name := ident(first(e.meta, "tool", "tool_name"))
+	tool := first(e.meta, "tool", "tool_name")
 	if i < 0 {
 		if s.Turn.Run == "" {
 			e.wake()
 		}
-		c := call{ID: "step:" + s.Turn.Run + "/" + e.step, Name: name, Run: s.Turn.Run, Agent: s.Agent}
+		c := call{ID: "step:" + s.Turn.Run + "/" + e.step, Name: ident(tool), Run: s.Turn.Run, Agent: s.Agent}
 		if e.step == "" {
 			c.ID = e.key()
 		}
@@ -201,6 +202,7 @@ func (d *stream) toolResult(e *event) {
 		return
 	}
 	c := s.Calls[i]
+	tool.Equal(c.Name)
 	if c.Model == "" && !c.HasDone {
 		defer func() { s.unidentified(c) }()
 	}
@@ -212,11 +214,30 @@ func (d *stream) toolResult(e *event) {
 		s.Calls[i].Steps, s.Calls[i].HasDone = rest, true
 	}
 	if done { // of the wrapping around it
+		d.repeated(e, &c.Result)
 		e.about(&c).SetAttr("step_id", e.step)
 		return
 	}
 	d.waited(e, c.ID)
 	d.result(e, &c)
+	if len(rest) > 0 {
+		s.Calls[i].Result = c.Result
+	}
+}
+
+// repeated counts as read what an event says of a result once more.
+func (d *stream) repeated(e *event, was *telling) {
+	text := []byte(e.content.PeekStr())
+	if !e.content.Is(jsonv.String) {
+		text = e.content.Peek()
+	}
+	if d.hash(text) == was.Sum {
+		e.content.MarkRead()
+	}
+	e.meta.Get("error").Equal(was.Error)
+	if data := e.meta.Get("data"); string(data.Peek()) == was.Data {
+		data.MarkRead()
+	}
 }
 
 // unidentified remembers a call that has its result until a snapshot tells its id.
@@ -237,21 +258,21 @@ func (d *stream) result(e *event, c *call) {
 	}
 	e.s.Done.add(h, maxDone)
 	m := e.ended(c)
-	m.Content = e.content.Text()
-	status := first(e.meta, "status")
-	if e.content.Is(jsonv.Object) { // as the documents have it
-		m.Content = e.content.Get("result").Text()
+	status, result := first(e.meta, "status"), e.content
+	if result.Is(jsonv.Object) { // as the documents have it
+		result = e.content.Get("result")
 		if !status.Exists() {
 			status = e.content.Get("status")
 		}
 	}
+	m.Content = result.Text()
 	if status.Equal("failed") || status.Equal("error") {
 		reason := e.meta.Get("error")
-		m.IsError, m.Tool.ErrorType = true, errorClass(reason.Str())
+		m.IsError, m.Tool.ErrorType = true, errorClass(reason.PeekStr())
 		if text := m.Content.String(); reason.Exists() && (text == "" || text == "None") {
 			m.Content = reason.Text()
 		} else {
-			c.Result.Error = cut(reason.Str(), maxAttr)
+			c.Result.Error = excerpt(reason)
 		}
 	}
 	c.Result.Heard, c.Result.At, c.Result.Step, c.Result.Class = true, e.at, e.step, m.Tool.ErrorType

@@ -36,6 +36,7 @@ func (d *stream) confirm(e *event) {
 		m.Tool.CallID, m.Tool.Name = w.Call, tool
 	}
 	m.SetAttr("step_id", e.step)
+	m.SetAttr("tool_description", excerpt(e.meta.Get("tool_description")))
 	m.SetAttr("scope", ident(e.meta.Get("scope")))
 	if len(s.Waits) == maxWaits {
 		s.Waits = slices.Delete(s.Waits, 0, 1)

@@ -37,6 +37,7 @@ package llmmessage
 
 import (
 	"crypto/sha256"
+	_ "embed"
 	"errors"
 	"hash"
 	"strings"
@@ -46,7 +47,14 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
+
+// rest keeps what was not read.
+var rest = unknown.NewKeeper(leavesOut)
+
+//go:embed testdata/leaves-out.json
+var leavesOut []byte
 
 // New returns the factory of decoders of this format.
 func New() decoder.Factory { return factory{} }
@@ -102,7 +110,7 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 		out.Problem(reason, err.Error())
 		return nil
 	}
-	root := d.doc.Root()
+	root, before := d.doc.Root(), len(out.Messages)
 	switch {
 	case root.Is(jsonv.Object):
 		d.event(root, out)
@@ -110,7 +118,9 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 		d.bare(root, root, out)
 	default:
 		out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
+		return nil
 	}
+	rest.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session = d.session(root.Get("session_id")).ID })
 	return nil
 }
 

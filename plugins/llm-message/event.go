@@ -39,6 +39,7 @@ func (d *stream) event(root jsonv.Value, out *decoder.Output) {
 	e.name = known(ident(name))
 	e.at, e.seq, e.step = clock(root.Get("timestamp"), d.zone), root.Get("seq").Int(), ident(root.Get("step_id"))
 	if d.again(e) {
+		root.MarkRead()
 		return
 	}
 	if e.name == "" {
@@ -64,8 +65,8 @@ func (d *stream) again(e *event) bool {
 	numbered := e.id != ""
 	if !numbered {
 		r := e.root
-		e.id = msg.HashKey(string(r.Get("event").Raw()), string(r.Get("timestamp").Raw()), string(r.Get("session_id").Raw()),
-			string(r.Get("step_id").Raw()), string(e.content.Raw()), string(e.meta.Raw()))
+		e.id = msg.HashKey(string(r.Get("event").Peek()), string(r.Get("timestamp").Peek()), string(r.Get("session_id").Peek()),
+			string(r.Get("step_id").Peek()), string(e.content.Peek()), string(e.meta.Peek()))
 	}
 	if !numbered && e.at.Time == 0 { // nothing tells it from one that says the same
 		return false

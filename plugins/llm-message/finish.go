@@ -15,8 +15,8 @@ func (d *stream) finish(e *event, l *lane, meta jsonv.Value) {
 	if l.Task != "" || s.handing() > 0 || s.Agent != "" && l.Agent != "" && l.Agent != s.Agent {
 		return
 	}
-	done := strings.EqualFold(meta.Get("agent_state").Str(), "FINISHED")
-	if text := meta.Get("final_response"); text.Is(jsonv.String) && len(text.Raw()) > 2 {
+	done := strings.EqualFold(meta.Get("agent_state").PeekStr(), "FINISHED")
+	if text := meta.Get("final_response"); text.Is(jsonv.String) && len(text.Peek()) > 2 {
 		d.response(e, text.Text(), done)
 	}
 	if done && s.Turn.Open {

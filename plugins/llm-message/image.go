@@ -14,10 +14,7 @@ import (
 // attach describes an image by its size, its hash and what its first bytes say it
 // is: the protocol names no type, and its documents guess JPEG for all.
 func attach(v jsonv.Value) []msg.Attachment {
-	raw, quoted := v.Text().Alias()
-	if quoted {
-		raw = []byte(v.Str())
-	}
+	raw := []byte(v.PeekStr())
 	if len(raw) == 0 {
 		return nil
 	}
@@ -30,7 +27,8 @@ func attach(v jsonv.Value) []msg.Attachment {
 	head := &head{}
 	size, err := io.Copy(io.MultiWriter(sum, head), base64.NewDecoder(base64.StdEncoding, bytes.NewReader(raw)))
 	a := msg.Attachment{MediaType: head.media(), Size: size}
-	if err == nil { // of what breaks off there is no hash
+	if err == nil { // of what breaks off there is no hash: it is kept
+		v.MarkRead()
 		a.SHA256 = hex.EncodeToString(sum.Sum(nil))
 	}
 	return []msg.Attachment{a}

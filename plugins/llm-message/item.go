@@ -25,15 +25,15 @@ type giving struct {
 // as they were before the agent rewrote them.
 func (d *stream) itemSum(v jsonv.Value) uint64 {
 	if !v.Is(jsonv.Object) {
-		return d.hash(v.Raw())
+		return d.hash(v.Peek())
 	}
-	role, content := v.Get("role").Raw(), v.Get("content").Raw()
+	role, content := v.Get("role").Peek(), v.Get("content").Peek()
 	if v.Get("role").Equal("user") {
 		if question, _, ok := rewritten(v.Get("content")); ok {
 			content = quoted(question)
 		}
 	}
-	return d.hash(role, content, v.Get("tool_calls").Raw(), v.Get("tool_call_id").Raw(), v.Get("base64_image").Raw())
+	return d.hash(role, content, v.Get("tool_calls").Peek(), v.Get("tool_call_id").Peek(), v.Get("base64_image").Peek())
 }
 
 // quoted is a part of the body of a JSON string, as a string's JSON.
@@ -78,7 +78,7 @@ const (
 // what the agent made of them: Question: …\n\nGuide: …. Both are parts of the body of
 // the JSON string.
 func rewritten(content jsonv.Value) (question, guide []byte, ok bool) {
-	raw := content.Raw()
+	raw := content.Peek()
 	if !content.Is(jsonv.String) || len(raw) < 2 {
 		return nil, nil, false
 	}
@@ -110,7 +110,7 @@ func (d *stream) prompted(s *session, v jsonv.Value) (msg.Text, who) {
 	if question, _, ok := rewritten(content); ok {
 		return msg.Quoted(question), human
 	}
-	raw := content.Raw()
+	raw := content.Peek()
 	for _, prompt := range [...]string{`"Original Question: `, `"Please provide a comprehensive summary of the entire conversation`} {
 		if bytes.HasPrefix(raw, []byte(prompt)) {
 			return content.Text(), summarize
@@ -168,27 +168,32 @@ func (g *giving) user(place int, v jsonv.Value) {
 		m.Signal = msg.RunStart
 	}
 	if guide != nil {
+		if len(guide) <= maxAttr {
+			v.Get("content").MarkRead()
+		}
 		m.SetAttr("rewritten", "true")
 		m.SetAttr("guide", cut(msg.Quoted(guide).String(), maxAttr))
 	}
 }
 
-// learn remembers a prompt that the agent adds to the user's, for it may come alone.
-func (d *stream) learn(s *session, guide []byte) {
+// learn remembers a prompt that the agent adds to the user's, for it may come alone. It
+// reports whether it was not known.
+func (d *stream) learn(s *session, guide []byte) bool {
 	h := d.hash(guide)
 	if slices.Contains(s.Guides, h) {
-		return
+		return false
 	}
 	if len(s.Guides) == maxGuides {
 		s.Guides = slices.Delete(s.Guides, 0, 1)
 	}
 	s.Guides = append(s.Guides, h)
+	return true
 }
 
 // assistant gives what the model said, and the calls that it made.
 func (g *giving) assistant(v jsonv.Value) {
 	content := v.Get("content")
-	if len(content.Raw()) > 2 && content.Exists() || v.Get("base64_image").Exists() {
+	if len(content.Peek()) > 2 && content.Exists() || v.Get("base64_image").Exists() {
 		if m := g.text(msg.Assistant, "assistant", content.Text(), v); m != nil && m.Run == g.e.s.Turn.Run {
 			g.e.s.Turn.Said, g.e.s.Turn.Shown = m.Key, true
 		}
@@ -202,7 +207,7 @@ func (g *giving) assistant(v jsonv.Value) {
 // that was told.
 func (g *giving) call(c jsonv.Value) {
 	s, function := g.e.s, c.Get("function")
-	name, id := ident(function.Get("name")), ident(c.Get("id"))
+	name, id := lookup(function.Get("name")), lookup(c.Get("id"))
 	if name == "" {
 		if !g.old {
 			m := g.e.out.Unknown("tool_call", c.Raw())
@@ -213,6 +218,7 @@ func (g *giving) call(c jsonv.Value) {
 	args := function.Get("arguments")
 	base := g.d.baseOf(name, args)
 	if known := s.named(id, base); known > 0 && known >= g.shown(id, base) && !s.Given.ahead("call:"+base) {
+		c.MarkRead()
 		return // the message around it was changed
 	}
 	n, given := s.Given.show("call:" + base)
@@ -229,9 +235,12 @@ func (g *giving) call(c jsonv.Value) {
 	if g.old {
 		return
 	}
+	ident(function.Get("name"))
+	ident(c.Get("id"))
 	var known *call
 	if given {
 		if known = s.nameless(key); known == nil || id == "" {
+			args.MarkRead()
 			return
 		}
 		known.Model = id
@@ -285,7 +294,7 @@ func (g *giving) shown(id, base string) int {
 		for _, v := range g.items {
 			for c := range v.Get("tool_calls").Elems() {
 				f := c.Get("function")
-				g.calling[modelCall{ident(c.Get("id")), g.d.baseOf(ident(f.Get("name")), f.Get("arguments"))}]++
+				g.calling[modelCall{lookup(c.Get("id")), g.d.baseOf(lookup(f.Get("name")), f.Get("arguments"))}]++
 			}
 		}
 	}
@@ -296,7 +305,7 @@ func (g *giving) shown(id, base string) int {
 // model knows one that was told.
 func (g *giving) tool(v jsonv.Value) {
 	s, id := g.e.s, ident(v.Get("tool_call_id"))
-	c := g.calls("id:"+id, ident(v.Get("name")), id)
+	c := g.calls("id:"+id, lookup(v.Get("name")), id)
 	for _, n := range slices.Backward(s.IDs) {
 		if n.ID == id {
 			c.ID, c.To = n.Call, n.To
@@ -304,11 +313,14 @@ func (g *giving) tool(v jsonv.Value) {
 		}
 	}
 	if id == "" {
-		c.ID = "unnamed:" + msg.HashKey(string(v.Raw()))
+		c.ID = "unnamed:" + msg.HashKey(string(v.Peek()))
 	}
 	text, failed := observed(v.Get("content"))
 	h := g.d.hash([]byte(c.ID))
 	if s.Done.has(h) {
+		if strings.HasPrefix(c.ID, c.Name+":") {
+			ident(v.Get("name"))
+		}
 		g.again(c.ID, text)
 		return
 	}
@@ -318,6 +330,7 @@ func (g *giving) tool(v jsonv.Value) {
 		return
 	}
 	s.Calls = slices.DeleteFunc(s.Calls, func(o call) bool { return o.ID == c.ID })
+	ident(v.Get("name"))
 	m := g.e.ended(&c)
 	m.Content, m.Attachments = text, attach(v.Get("base64_image"))
 	if failed {
@@ -350,10 +363,11 @@ func (g *giving) again(key string, text msg.Text) {
 //	Cmd `x` completed with no output
 //	Error: …
 func observed(content jsonv.Value) (text msg.Text, failed bool) {
-	raw := content.Raw()
+	raw := content.Peek()
 	if !content.Is(jsonv.String) {
 		return content.Text(), false
 	}
+	content.MarkRead()
 	body := raw[1 : len(raw)-1]
 	if rest, ok := bytes.CutPrefix(body, []byte("Observed output of cmd `")); ok {
 		if _, out, ok := bytes.Cut(rest, []byte("` executed:\\n")); ok {

@@ -37,10 +37,14 @@ func (d *stream) lifecycle(e *event, what string) {
 			e.s.Agent = name
 		}
 		m := e.status()
-		m.Run, m.Agent = "", e.s.agent()
+		m.Run, m.Agent, m.Content = "", e.s.agent(), e.text()
 	default: // the state of a session, exported and restored
 		m := e.status()
+		m.Content = e.text()
 		m.SetAttr("original_session_id", ident(e.meta.Get("original_session_id")))
+		if is := ident(e.root.Get("session_id")); is != e.s.ID {
+			m.SetAttr("restored_session_id", is)
+		}
 		m.SetAttr("message_count", id(e.meta.Get("message_count")))
 	}
 }
@@ -127,7 +131,7 @@ func (d *stream) trouble(e *event, what string) {
 		}
 		m.SetAttr("attempt", id(e.meta.Get("attempt")))
 		m.SetAttr("delay_ms", id(first(e.meta, "delay_ms", "backoff_ms")))
-		m.SetAttr("error", cut(e.meta.Get("error").Str(), maxAttr))
+		m.SetAttr("error", excerpt(e.meta.Get("error")))
 	}
 }
 

@@ -42,7 +42,7 @@ func (d *stream) memory(e *event) {
 func (d *stream) bare(root, list jsonv.Value, out *decoder.Output) {
 	e := &event{root: root, out: out, name: "agent.llm_message", at: clock(root.Get("timestamp"), d.zone)}
 	e.s = d.session(root.Get("session_id"))
-	e.id = msg.HashKey(string(list.Raw()))
+	e.id = msg.HashKey(string(list.Peek()))
 	d.snapshot(e, list, root.Get("metadata"))
 }
 
@@ -54,11 +54,12 @@ func (d *stream) single(e *event) {
 		return
 	}
 	e.wake()
-	switch ident(e.meta.Get("role")) {
-	case "user", "system":
+	switch role := e.meta.Get("role"); {
+	case role.In("user", "system"):
 		m := e.give(msg.System, e.key())
 		m.Hidden, m.Content = true, e.content.Text()
 	default:
+		role.Equal("assistant")
 		m := d.speak(e, msg.Assistant, e.content.Text())
 		m.Model = ident(e.meta.Get("model"))
 	}
@@ -67,20 +68,21 @@ func (d *stream) single(e *event) {
 // snapshot gives what a memory holds that was not given before, and what its metadata
 // say of the agent.
 func (d *stream) snapshot(e *event, list, meta jsonv.Value) {
-	agent := ident(meta.Get("agent_name"))
+	agent, from := lookup(meta.Get("agent_name")), len(e.out.Messages)
 	var items []jsonv.Value
 	var sums []uint64
 	for v := range list.Elems() {
 		items = append(items, v)
 		sums = append(sums, d.itemSum(v))
 		if v.Get("role").Equal("user") {
-			if _, guide, ok := rewritten(v.Get("content")); ok {
-				d.learn(e.s, guide)
+			if _, guide, ok := rewritten(v.Get("content")); ok && !d.learn(e.s, guide) {
+				v.Get("content").MarkRead() // the question is given, and the guide was
 			}
 		}
 	}
 	l := e.s.laneOf(agent, sums)
 	if l.older(e) {
+		list.MarkRead()
 		return
 	}
 	if e.s.handing() > 0 {
@@ -96,6 +98,7 @@ func (d *stream) snapshot(e *event, list, meta jsonv.Value) {
 	if n := len(l.Items); len(sums) < n && !l.Cut {
 		defer d.shrunk(e, n, len(sums), len(places))
 	}
+	told := len(l.Items) > 0 || agent == e.s.Agent
 	l.remember(e, sums)
 	g := giving{d: d, e: e, lane: l, current: d.current(e, items, places), items: items}
 	if e.s.Turn.Run == "" && d.headless(e.s, items, places) {
@@ -109,11 +112,18 @@ func (d *stream) snapshot(e *event, list, meta jsonv.Value) {
 		d.baseline(e, news)
 		e.s.Old = false
 	}
-	for _, i := range places {
-		g.old = i < news
-		g.item(i, items[i])
+	for i, v := range items {
+		if g.old = i < news; g.old || !slices.Contains(places, i) {
+			v.MarkRead() // a copy
+		}
+		if slices.Contains(places, i) {
+			g.item(i, v)
+		}
 	}
 	d.finish(e, l, meta)
+	if told || slices.ContainsFunc(e.out.Messages[from:], func(m msg.Message) bool { return m.Agent.Name == agent }) {
+		ident(meta.Get("agent_name"))
+	}
 }
 
 // current returns the place of the prompt that began the session's turn, which was

@@ -14,6 +14,7 @@ type phase struct {
 	Task  string // what tells it from the others of the turn
 	Call  string // the delegation, and the run
 	Title string `json:",omitempty"`
+	Sum   uint64 `json:",omitempty"` // of the task, as its beginning told it
 	Agent string `json:",omitempty"`
 	Tool  bool   `json:",omitempty"` // no agent does it
 }

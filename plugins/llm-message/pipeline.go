@@ -28,13 +28,13 @@ func (d *stream) planning(e *event, what string) {
 		tasks := e.content.Get("tasks")
 		m.Content = tasks.JSON()
 		m.SetAttr("tasks", count(tasks.Len()))
-		m.SetAttr("plan_summary", cut(summary.Str(), maxAttr))
+		m.SetAttr("plan_summary", excerpt(summary))
 		m.SetAttr("metrics", small(e.content.Get("metrics")))
 	case "cancelled":
 		p, _ := e.take("plan", task)
 		e.back("plan", p, "planner", e.why(), "cancelled", true)
 	case "coercion_error", "validation_error":
-		d.mistake(e, "validation").SetAttr("error", cut(e.content.Get("error").Str(), maxAttr))
+		d.mistake(e, "validation").SetAttr("error", excerpt(e.content.Get("error")))
 	default:
 		d.step(e)
 	}
@@ -59,9 +59,15 @@ func (d *stream) solving(e *event, what string) {
 	}
 	task := "task:" + id(t.Get("id"))
 	if task == "task:" {
-		task += msg.HashKey(string(t.Raw()))[:16]
+		task += msg.HashKey(string(t.Peek()))[:16]
 	}
-	title := first(t, "title", "name", "objective", "description").Str()
+	title := first(t, "title", "name", "objective", "description")
+	if p := e.s.phase(task); p != nil {
+		title.Equal(p.Title)
+		if d.hash(t.Peek()) == p.Sum {
+			t.MarkRead()
+		}
+	}
 	switch what {
 	case "start":
 		e.wake()
@@ -70,7 +76,9 @@ func (d *stream) solving(e *event, what string) {
 			p, _ := e.take("solve", task)
 			e.back("solve", p, "solver", msg.Text{}, "cancelled", true)
 		}
-		e.hand("solve", "solver", e.begins("solve", task, title), t.Text())
+		p := e.begins("solve", task, title.PeekStr())
+		e.s.phase(task).Sum = d.hash(t.Peek())
+		e.hand("solve", "solver", p, t.Text())
 	case "completed":
 		p, _ := e.take("solve", task)
 		r := e.content.Get("result")
@@ -123,6 +131,7 @@ func (d *stream) aggregating(e *event, what string) {
 		p := e.begins("aggregate", "aggregate", "")
 		m := e.give(msg.ToolCall, "call:"+p.Call)
 		m.Role, m.Tool = msg.RoleAssistant, msg.Tool{CallID: p.Call, Name: "aggregate", Internal: true}
+		m.Tool.Arguments = e.content.Get("context").JSON()
 		m.SetAttr("solver_results", count(e.content.Get("solver_results").Len()))
 		return
 	}

@@ -37,10 +37,13 @@ func (d *stream) tokens(e *event, c jsonv.Value, model string, p *phase) {
 	if !in.Exists() && !out.Exists() {
 		return
 	}
-	response := "llm:" + msg.HashKey(string(c.Get("id").Raw()), string(c.Get("timestamp").Raw()), string(c.Get("call_type").Raw()),
-		string(c.Get("total_calls").Raw()), string(in.Raw()), string(out.Raw()))
+	response := "llm:" + msg.HashKey(string(c.Get("id").Peek()), string(c.Get("timestamp").Peek()), string(c.Get("call_type").Peek()),
+		string(c.Get("total_calls").Peek()), string(in.Peek()), string(out.Peek()))
 	h := d.hash([]byte(response))
 	if e.s.Done.has(h) {
+		for _, name := range [...]string{"timestamp", "call_type", "model", "agent", "origin"} {
+			ident(c.Get(name))
+		}
 		return
 	}
 	e.s.Done.add(h, maxDone)

@@ -24,13 +24,18 @@ func first(v jsonv.Value, names ...string) jsonv.Value {
 // ident is the name or the id in v, "" if v is no string; a hash of it if it is
 // too long to be remembered.
 func ident(v jsonv.Value) string {
-	if !v.Is(jsonv.String) {
-		return ""
+	if len(v.Peek()) <= maxIdent {
+		return v.Str()
 	}
-	if raw := v.Raw(); len(raw) > maxIdent {
+	return lookup(v)
+}
+
+// lookup is ident for who only looks for what has that name: it does not count as read.
+func lookup(v jsonv.Value) string {
+	if raw := v.Peek(); v.Is(jsonv.String) && len(raw) > maxIdent {
 		return "long:" + msg.HashKey(string(raw))
 	}
-	return v.Str()
+	return v.PeekStr()
 }
 
 // id is an id that may be a number.
@@ -52,6 +57,15 @@ func cut(s string, most int) string {
 	return s[:most]
 }
 
+// excerpt is the beginning of a string. One that is longer is kept whole beside the message.
+func excerpt(v jsonv.Value) string {
+	s := v.PeekStr()
+	if len(s) <= maxAttr {
+		return v.Str()
+	}
+	return cut(s, maxAttr)
+}
+
 // count is a number as an attribute: nothing when it is zero.
 func count(n int) string {
 	if n == 0 {
@@ -62,7 +76,8 @@ func count(n int) string {
 
 // small is JSON as an attribute: nothing when it is long.
 func small(v jsonv.Value) string {
-	if raw := v.Raw(); v.Exists() && len(raw) <= maxAttr {
+	if raw := v.Peek(); v.Exists() && len(raw) <= maxAttr {
+		v.MarkRead()
 		return string(raw)
 	}
 	return ""
@@ -118,9 +133,9 @@ func canonical(dst []byte, v jsonv.Value) []byte {
 		}
 		return append(dst, ']')
 	case jsonv.String:
-		return strconv.AppendQuote(dst, v.Str())
+		return strconv.AppendQuote(dst, v.PeekStr())
 	case jsonv.Number:
 		return strconv.AppendFloat(dst, v.Float(), 'g', -1, 64)
 	}
-	return append(dst, v.Raw()...)
+	return append(dst, v.Peek()...)
 }

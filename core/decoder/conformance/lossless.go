@@ -60,7 +60,7 @@ func (r *runner) lostTexts(ctx context.Context) (lost []string, err error) {
 			continue
 		}
 		for _, s := range strs(r.c.Frames[i].Data) {
-			if utf8.RuneCountInString(s.text) < minText || leaves.Has(s.path) || there.have(s) {
+			if utf8.RuneCountInString(s.text) < minText || leaves.HasText(s.path, s.text) || there.have(s) {
 				continue
 			}
 			known, err := r.knows(ctx, i, s)
@@ -242,7 +242,7 @@ func (r *run) texts() texts {
 			m := &list[i]
 			for _, s := range []string{
 				m.Key, m.ParentKey, m.Session, m.Run, m.ParentRun, m.ParentCall, m.Agent.ID, m.Agent.Name, m.Content.String(),
-				m.Tool.CallID, m.Tool.Name, m.Tool.Arguments.String(), m.Tool.Server, m.Tool.ErrorType,
+				m.Tool.CallID, m.Tool.ProtocolID, m.Tool.Name, m.Tool.Arguments.String(), m.Tool.Server, m.Tool.ErrorType,
 				m.Delegation.To, m.Delegation.Task.String(), m.Delegation.ChildRun, m.Delegation.MeetID, m.Delegation.MeetPrompt,
 				m.Model, m.Provider, m.ResponseID, m.FinishReason,
 			} {

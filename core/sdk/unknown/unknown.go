@@ -47,6 +47,9 @@ type LeftOut struct {
 	// Partly says that it is left out in some cases only, which the decoder knows: it
 	// marks those values as read, and the others are kept.
 	Partly bool `json:"partly,omitempty"`
+	// Texts are the only strings that are left out there, where not all are: phrases that
+	// the decoder knows, and marks as read. A * is any text.
+	Texts []string `json:"texts,omitempty"`
 	// Cases are those of testdata in which it is left out, where it is not in all of them.
 	Cases []string `json:"cases,omitempty"`
 }
@@ -85,14 +88,32 @@ func (l List) In(name string) List {
 	return in
 }
 
-// Has reports whether the list names the path, or one above it.
+// Has reports whether the list names the path, or one above it, for all that is there.
 func (l List) Has(path []string) bool {
-	for _, p := range l.patterns {
-		if matches(p, path) {
+	for i, p := range l.patterns {
+		if len(l.Entries[i].Texts) == 0 && matches(p, path) {
 			return true
 		}
 	}
 	return false
+}
+
+// HasText reports whether the list names the string at the path: for all that is there, or
+// among the phrases that are known.
+func (l List) HasText(path []string, text string) bool {
+	for i, p := range l.patterns {
+		texts := l.Entries[i].Texts
+		if matches(p, path) && (len(texts) == 0 || slices.ContainsFunc(texts, func(t string) bool { return like(t, text) })) {
+			return true
+		}
+	}
+	return false
+}
+
+// like reports whether the text is the phrase, in which the first * is any text.
+func like(phrase, text string) bool {
+	before, after, open := strings.Cut(phrase, "*")
+	return text == phrase || open && len(text) >= len(before)+len(after) && strings.HasPrefix(text, before) && strings.HasSuffix(text, after)
 }
 
 // matches reports whether the pattern matches the beginning of the path.
@@ -126,7 +147,7 @@ func NewKeeper(list []byte) *Keeper {
 	}
 	var always List
 	for i, e := range l.Entries {
-		if !e.Partly && len(e.Cases) == 0 {
+		if !e.Partly && len(e.Texts) == 0 && len(e.Cases) == 0 {
 			always.Entries = append(always.Entries, e)
 			always.patterns = append(always.patterns, l.patterns[i])
 		}

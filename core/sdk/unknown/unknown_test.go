@@ -71,13 +71,18 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s: %v", in, err)
 		}
 	}
-	l, err := Parse([]byte(`[{"path":"/a/*/b","why":"w"},{"path":"/**/c","why":"w"}]`))
+	l, err := Parse([]byte(`[{"path":"/a/*/b","why":"w"},{"path":"/**/c","why":"w"},{"path":"/d","texts":["one","in * parts"],"why":"w"}]`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]bool{"a/x/b": true, "a/x/b/d": true, "a/b": false, "a/x/y/b": false, "c": true, "x/y/c/z": true, "": false} {
+	for path, want := range map[string]bool{"a/x/b": true, "a/x/b/d": true, "a/b": false, "a/x/y/b": false, "c": true, "x/y/c/z": true, "d": false, "": false} {
 		if got := l.Has(strings.Split(path, "/")); got != want {
 			t.Errorf("%s: %v", path, got)
+		}
+	}
+	for text, want := range map[string]bool{"one": true, "in two parts": true, "in parts": false, "one more": false, "": false} {
+		if got := l.HasText([]string{"d"}, text); got != want {
+			t.Errorf("%s: %v", text, got)
 		}
 	}
 }
