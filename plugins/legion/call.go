@@ -99,13 +99,16 @@ func (r *record) forget(c *call) {
 // laneOf returns the run of the sub-agent that the call caused; the turn for no
 // call.
 func (r *record) laneOf(parent jsonv.Value) *lane {
-	id := chars(parent)
+	id := peek(parent)
 	if len(id) == 0 {
 		return &r.s.Top
 	}
 	c := r.s.Calls[string(id)]
 	if c == nil {
 		c = r.meet(string(id))
+		r.parent = parent
+	} else {
+		parent.MarkRead()
 	}
 	if c.Child == nil {
 		c.Child = &lane{Run: c.id, Parent: c.Run, Call: c.id, Agent: c.To}
@@ -120,7 +123,9 @@ func (r *record) issue(id, name, input jsonv.Value, at stamp, response string) *
 		return nil
 	}
 	c := r.s.Calls[string(known)]
-	if c != nil && c.Issued {
+	if c != nil && c.Issued { // told again
+		name.Equal(c.Name)
+		input.MarkRead()
 		return c
 	}
 	r.speak()

@@ -46,7 +46,7 @@ func (r *record) comm(c jsonv.Value) {
 		to = userName
 	}
 	m.SetAttr("type", "comm")
-	m.SetAttr("comm_type", strings.ToLower(scalar(c.Get("comm_type"))))
+	m.SetAttr("comm_type", lower(scalar(c.Get("comm_type"))))
 	m.SetAttr("from", m.Agent.Name)
 	m.SetAttr("to", to)
 	for _, key := range [...]string{"to_minion_id", "to_channel_id", "summary", "related_task_id"} {
@@ -55,4 +55,12 @@ func (r *record) comm(c jsonv.Value) {
 	if p := scalar(c.Get("interrupt_priority")); p != "none" && p != "routine" {
 		m.SetAttr("interrupt_priority", p)
 	}
+}
+
+// lower is a word that is written in capitals in small letters.
+func lower(word string) string {
+	if word == strings.ToUpper(word) {
+		return strings.ToLower(word)
+	}
+	return word
 }

@@ -25,10 +25,11 @@ func contentOf(v jsonv.Value) (text msg.Text, files []msg.Attachment) {
 			files = append(files, a)
 			continue
 		}
-		t := b.Text()
-		if s := b.Get("text"); s.Is(jsonv.String) {
-			t = s.Text()
+		s := b.Get("text")
+		if !s.Is(jsonv.String) {
+			s = b
 		}
+		t := s.Text()
 		switch n++; n {
 		case 1:
 			text = t
@@ -59,10 +60,12 @@ func attachmentOf(b jsonv.Value) (a msg.Attachment, ok bool) {
 		return a, a.URL != "" || a.MediaType != ""
 	}
 	h := sha256.New()
-	n, err := io.Copy(h, base64.NewDecoder(base64.StdEncoding, strings.NewReader(data.Str())))
-	if err != nil { // not base64: a text document
+	n, err := io.Copy(h, base64.NewDecoder(base64.StdEncoding, strings.NewReader(data.PeekStr())))
+	if err == nil {
+		data.MarkRead()
+	} else { // not base64: a text document, which is kept
 		h.Reset()
-		n, _ = io.Copy(h, strings.NewReader(data.Str()))
+		n, _ = io.Copy(h, strings.NewReader(data.PeekStr()))
 	}
 	a.Size, a.SHA256 = n, hex.EncodeToString(h.Sum(nil))
 	return a, true

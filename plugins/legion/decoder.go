@@ -44,6 +44,7 @@ package legion
 
 import (
 	"bytes"
+	_ "embed"
 	"errors"
 	"sync"
 
@@ -51,7 +52,14 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
+
+// rest keeps what was not read.
+var rest = unknown.NewKeeper(leavesOut)
+
+//go:embed testdata/leaves-out.json
+var leavesOut []byte
 
 // Limits of what a decoder remembers.
 const (
@@ -138,19 +146,33 @@ func (d *Decoder) Flush(out *decoder.Output) error {
 // chars returns the text of a string, in place where it can be; nil for any
 // other kind.
 func chars(v jsonv.Value) []byte {
+	noted(v)
+	return peek(v)
+}
+
+// noted counts a string as read.
+func noted(v jsonv.Value) {
+	if v.Is(jsonv.String) {
+		v.MarkRead()
+	}
+}
+
+// peek is chars for who only looks for what has that name: it does not count as read.
+func peek(v jsonv.Value) []byte {
 	raw := body(v)
 	if bytes.IndexByte(raw, '\\') >= 0 {
-		return []byte(v.Str())
+		return []byte(v.PeekStr())
 	}
 	return raw
 }
 
 // body returns what stands between a string's quotes, escapes and all; nil for
-// any other kind. It is enough for a look at words without anything to escape.
+// any other kind. It is enough for a look at words without anything to escape, and does
+// not count as read.
 func body(v jsonv.Value) []byte {
 	if !v.Is(jsonv.String) {
 		return nil
 	}
-	raw := v.Raw()
+	raw := v.Peek()
 	return raw[1 : len(raw)-1]
 }

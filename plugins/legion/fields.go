@@ -68,6 +68,8 @@ func blockOf(v jsonv.Value) (b block) {
 			b.source = m
 		case "timestamp":
 			b.timestamp = m
+		case "signature":
+			m.MarkRead()
 		}
 	}
 	return b
@@ -78,7 +80,7 @@ func blockOf(v jsonv.Value) (b block) {
 type answer struct {
 	model, response, parent, uuid, usage, fault, content   jsonv.Value
 	toolUses, toolResults, thinkingBlocks, thinkingContent jsonv.Value
-	toolUseResult                                          jsonv.Value
+	toolUseResult, session, sdk                            jsonv.Value
 }
 
 func answerOf(v jsonv.Value) (a answer) {
@@ -112,6 +114,11 @@ func answerOf(v jsonv.Value) (a answer) {
 			a.thinkingContent = m
 		case "tool_use_result":
 			a.toolUseResult = m
+			m.MarkRead()
+		case "session_id":
+			a.session = m
+		case "raw_sdk_message":
+			a.sdk = m
 		}
 	}
 	return a

@@ -16,6 +16,7 @@ func (r *record) flat() {
 		a.parent = r.head.parent
 	}
 	r.lane = r.laneOf(a.parent)
+	r.names(&a)
 	switch name := chars(r.head.typ); string(name) {
 	case "assistant":
 		r.typ = "assistant"
@@ -41,12 +42,16 @@ func (r *record) flat() {
 		thought := r.head.content
 		if len(body(thought)) == 0 {
 			thought = a.thinkingContent
+		} else if bytes.Equal(body(thought), body(a.thinkingContent)) {
+			a.thinkingContent.MarkRead()
 		}
 		r.thought(thought, "", r.at)
 	case "tool_use":
 		r.typ = "assistant"
-		if r.issue(first(meta, "tool_id", "id", "tool_use_id"), first(meta, "tool_name", "name"), first(meta, "tool_input", "input"), r.at, "") == nil {
+		if c := r.issue(first(meta, "tool_id", "id", "tool_use_id"), first(meta, "tool_name", "name"), first(meta, "tool_input", "input"), r.at, ""); c == nil {
 			r.unknown("tool_use", r.raw)
+		} else {
+			r.head.content.Equal("Using tool: " + c.Name)
 		}
 	case "tool_result", "tool_error":
 		r.typ = "user"
@@ -96,6 +101,7 @@ func (r *record) flatAssistant(a *answer) {
 	if len(r.out.Messages) == gave { // else it is the same again
 		r.thought(a.thinkingContent, response, r.at)
 	}
+	a.thinkingContent.MarkRead()
 	content := r.head.content
 	switch {
 	case content.Is(jsonv.Array):
@@ -105,7 +111,9 @@ func (r *record) flatAssistant(a *answer) {
 	}
 	r.tools(a, response)
 	if len(r.out.Messages) == gave {
-		r.rescue(response)
+		r.rescue(a.sdk, response)
+	} else {
+		a.sdk.MarkRead()
 	}
 }
 
@@ -115,11 +123,16 @@ func (r *record) flatUser(a *answer) {
 	switch {
 	case content.Is(jsonv.Array):
 		r.heardBlocks(content, false, !given)
+		a.sdk.MarkRead()
 	case countsResults(body(content)) && (given || r.head.metadata.Get("has_tool_results").Bool()):
+		content.MarkRead()
 		if !given {
-			r.rescue("")
+			r.rescue(a.sdk, "")
+		} else {
+			a.sdk.MarkRead()
 		}
 	default:
+		a.sdk.MarkRead()
 		r.heard(content.Text(), r.head.metadata, !given)
 	}
 }
@@ -228,6 +241,8 @@ func (r *record) fault(meta jsonv.Value) {
 	text := r.head.content.Text()
 	if text.IsZero() {
 		text = first(r.root, "error_message", "message", "error").Text()
+	} else if again := first(r.root, "error_message", "message", "error"); bytes.Equal(body(again), body(r.head.content)) {
+		again.MarkRead()
 	}
 	kind := msg.Error
 	if r.typ == "warning" {

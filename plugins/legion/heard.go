@@ -27,8 +27,8 @@ func (r *record) heard(text msg.Text, meta jsonv.Value, prompt bool) {
 	case bytes.HasPrefix(head, []byte("<task-notification>")):
 		r.status(text).SetAttr("subtype", "task_notification")
 		return
-	case bytes.HasPrefix(head, []byte("<local-command-stdout>")), meta.Get("is_local_command_response").Bool(),
-		meta.Get("subtype").Equal("local_command_response"):
+	case meta.Get("subtype").Equal("local_command_response"), meta.Get("is_local_command_response").Bool(),
+		bytes.HasPrefix(head, []byte("<local-command-stdout>")):
 		m := r.add(msg.System, msg.RoleUser)
 		m.Key, m.Content = r.key("", 0, text), text
 		m.SetAttr("type", r.typ)
@@ -63,8 +63,11 @@ func (r *record) sender(m *msg.Message, head []byte, meta jsonv.Value) {
 	headed := ok
 	c := meta.Get("comm")
 	if c.Is(jsonv.Object) {
-		if from := scalar(first(c, "from_display_name", "from_name")); from != "" && !ok {
-			h.from, ok = from, true
+		if from := first(c, "from_display_name", "from_name"); !ok && from.Exists() {
+			h.from = scalar(from)
+			ok = h.from != ""
+		} else {
+			from.Equal(h.from)
 		}
 		if t := r.sc.name(c.Get("comm_type")); t != "" {
 			h.kind, ok = t, true

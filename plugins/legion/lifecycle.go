@@ -22,6 +22,10 @@ func (r *record) lifecycle(data jsonv.Value) {
 		return
 	}
 	cause := data.Get("_triggering_message")
+	cause.MarkRead()
+	if c.Wait != notAsked {
+		data.Get("permission").MarkRead()
+	}
 	switch status := chars(data.Get("status")); string(status) {
 	case "pending":
 	case "awaiting_permission", "permission_required":
@@ -76,7 +80,7 @@ func (r *record) permission(f jsonv.Value) {
 		}
 		return jsonv.Value{}
 	}
-	c := r.s.Calls[string(chars(field("tool_use_id")))]
+	c := r.s.Calls[string(peek(field("tool_use_id")))]
 	request := field("request_id")
 	if r.typ == "permission_request" {
 		if c == nil {
@@ -84,6 +88,8 @@ func (r *record) permission(f jsonv.Value) {
 		}
 		if c != nil {
 			r.ask(c, request, r.at)
+			field("input_params").MarkRead()
+			r.asked(c, field)
 			return
 		}
 	} else {
@@ -96,6 +102,7 @@ func (r *record) permission(f jsonv.Value) {
 		}
 		if c != nil {
 			r.answer(c, decision.Equal("allow"), r.at)
+			r.asked(c, field)
 			return
 		}
 	}
@@ -103,7 +110,17 @@ func (r *record) permission(f jsonv.Value) {
 	if request.Exists() {
 		m.Key = r.typ + ":" + scalar(request)
 	}
-	m.SetAttr("tool", scalar(field("tool_name")))
+	tool := scalar(field("tool_name"))
+	field("content").Equal("Permission requested for tool: " + tool)
+	m.SetAttr("tool", tool)
+}
+
+// asked counts as read what a permission says of a call that is known.
+func (r *record) asked(c *call, field func(string) jsonv.Value) {
+	field("tool_use_id").Equal(c.id)
+	field("tool_name").Equal(c.Name)
+	noted(field("request_id"))
+	field("content").Equal("Permission requested for tool: " + c.Name)
 }
 
 // newest returns the open call that was issued last of those that fit.

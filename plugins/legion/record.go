@@ -20,10 +20,13 @@ type stamp struct {
 func stampOf(v jsonv.Value) (t stamp) {
 	switch v.Kind() {
 	case jsonv.String:
-		t.raw = chars(v)
-		t.ns, t.precision, _ = when.Parse(string(t.raw))
+		var ok bool
+		t.raw = peek(v)
+		if t.ns, t.precision, ok = when.Parse(string(t.raw)); ok {
+			v.MarkRead()
+		}
 	case jsonv.Number:
-		t.raw = v.Raw()
+		t.raw = v.Peek()
 		t.ns, t.precision, _ = when.Number(string(t.raw))
 	}
 	return t
@@ -54,11 +57,14 @@ type record struct {
 	s    *session
 	lane *lane // the run that it belongs to
 
+	parent jsonv.Value // the call of that run, if the record is the first that names it
+
 	texts, thoughts int // how many it has given
 }
 
 // record takes one object, in an envelope or not.
 func (d *Decoder) record(sc *scratch, out *decoder.Output, raw []byte, root jsonv.Value) {
+	before := len(out.Messages)
 	r := record{d: d, sc: sc, out: out, raw: raw, root: root, head: headOf(root)}
 	var envelope head
 	if r.head.data.Is(jsonv.Object) && r.head.typ.Equal("message") {
@@ -67,20 +73,35 @@ func (d *Decoder) record(sc *scratch, out *decoder.Output, raw []byte, root json
 	}
 	r.id = chars(r.head.id)
 	r.at = stampOf(r.head.timestamp)
-	if r.at.ns == 0 {
-		r.at.ns, r.at.precision = stampOf(envelope.timestamp).time() // raw stays: the file's line has no envelope
+	if sent := stampOf(envelope.timestamp); r.at.ns == 0 {
+		r.at.ns, r.at.precision = sent.time() // raw stays: the file's line has no envelope
 	}
 	if r.head.comm.Exists() {
 		r.comm(r.root)
-		return
+	} else {
+		var known bool
+		r.s, known = d.session(out, &r.head, envelope.session)
+		r.lane = &r.s.Top
+		if r.head.stored.Is(jsonv.String) {
+			r.stored()
+		} else {
+			r.flat()
+		}
+		r.given(out.Messages[before:], known, envelope.session)
 	}
-	r.s = d.session(out, &r.head, envelope.session)
-	r.lane = &r.s.Top
-	if r.head.stored.Is(jsonv.String) {
-		r.stored()
-		return
+	rest.Keep(&sc.doc, out, before, func(m *msg.Message) { m.Session = r.s.id })
+}
+
+// given counts as read what names the session and the run, if the messages do, or others
+// did before.
+func (r *record) given(messages []msg.Message, known bool, envelope jsonv.Value) {
+	if known || len(messages) > 0 {
+		noted(r.head.session) // if it is a string, the session is called so
+		envelope.Equal(r.s.id)
 	}
-	r.flat()
+	if r.parent.Exists() && slices.ContainsFunc(messages, func(m msg.Message) bool { return m.ParentCall == r.lane.Call }) {
+		r.parent.MarkRead()
+	}
 }
 
 // add gives a message of the record's run.
@@ -119,6 +140,9 @@ func (r *record) unknown(typ string, raw []byte) {
 	m.Session, m.Key = r.s.id, "unknown:"+msg.HashKey(string(raw))
 	if len(raw) < len(r.raw) { // a part may come again in another record
 		m.Key = "unknown:" + msg.HashKey(string(raw), string(r.at.raw))
+	}
+	if len(raw) == len(r.raw) {
+		r.sc.doc.Root().MarkRead()
 	}
 	m.Time, m.Precision = r.at.ns, r.at.precision
 	r.lane.mark(m)

@@ -6,14 +6,13 @@ import "github.com/earshot-dev/earshot/core/sdk/jsonv"
 // when the writer took nothing out of it. It is the agent's own message as JSON,
 // or as Python prints it; what is neither from its first byte to its last is left
 // alone.
-func (r *record) rescue(response string) {
-	raw := r.head.metadata.Get("raw_sdk_message")
+func (r *record) rescue(raw jsonv.Value, response string) {
 	if !raw.Exists() {
 		raw = r.root.Get("raw_sdk_message")
 	}
-	data := raw.Raw()
+	data := raw.Peek()
 	if raw.Is(jsonv.String) {
-		data = []byte(raw.Str())
+		data = []byte(raw.PeekStr())
 	}
 	if len(data) == 0 {
 		return
@@ -25,6 +24,7 @@ func (r *record) rescue(response string) {
 			return
 		}
 	}
+	raw.MarkRead()
 	v := doc.Root()
 	if m := v.Get("message"); m.Is(jsonv.Object) {
 		v = m

@@ -97,23 +97,23 @@ func (l *lane) mark(m *msg.Message) {
 }
 
 // session returns the session of a record: the one it names, else the one that
-// spoke before, else the one that the file is named after.
-func (d *Decoder) session(out *decoder.Output, h *head, envelope jsonv.Value) *session {
-	id := chars(h.session)
+// spoke before, else the one that the file is named after. known says that there was one.
+func (d *Decoder) session(out *decoder.Output, h *head, envelope jsonv.Value) (s *session, known bool) {
+	id := peek(h.session)
 	if len(id) == 0 {
-		id = chars(envelope)
+		id = peek(envelope)
 	}
 	if s := d.last; s != nil && (len(id) == 0 || string(id) == s.id) {
-		return s
+		return s, true
 	}
 	if len(id) == 0 {
-		id = chars(h.metadata.Get("session_id"))
+		id = peek(h.metadata.Get("session_id"))
 	}
 	if len(id) == 0 {
 		id = []byte(d.origin.session)
 	}
-	s := d.sessions[string(id)]
-	if s == nil {
+	s = d.sessions[string(id)]
+	if known = s != nil; !known {
 		s = &session{id: string(id), Calls: make(map[string]*call)}
 		d.sessions[s.id] = s
 	}
@@ -124,7 +124,7 @@ func (d *Decoder) session(out *decoder.Output, h *head, envelope jsonv.Value) *s
 		old.tell(out, msg.Complete)
 		delete(d.sessions, old.id)
 	}
-	return s
+	return s, known
 }
 
 // inOrder returns the sessions, the one that was silent longest first.

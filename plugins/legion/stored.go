@@ -13,9 +13,10 @@ func (r *record) stored() {
 	data := r.head.data
 	a := answerOf(data)
 	if len(r.id) == 0 {
-		r.id = chars(a.uuid)
+		r.id = peek(a.uuid)
 	}
 	r.lane = r.laneOf(a.parent)
+	r.names(&a)
 	switch name := chars(r.head.stored); string(name) {
 	case "AssistantMessage":
 		r.typ = "assistant"
@@ -50,6 +51,12 @@ func (r *record) storedAssistant(a *answer) {
 	} else {
 		r.blocks(a.content, response, a.fault)
 	}
+}
+
+// names counts as read what names the record or the session in each line.
+func (r *record) names(a *answer) {
+	noted(a.uuid)
+	noted(a.session)
 }
 
 func (r *record) storedUser(a *answer) {

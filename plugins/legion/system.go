@@ -51,6 +51,7 @@ func (r *record) system(f, inner, content jsonv.Value) {
 			r.s.Dir = strings.Clone(dir)
 		}
 		m.SetAttr("cwd", dir)
+		inner.Get("tools").MarkRead()
 		m.SetAttr("permission_mode", scalar(inner.Get("permissionMode")))
 		m.SetAttr("version", scalar(inner.Get("claude_code_version")))
 	case "interrupt":
@@ -117,7 +118,11 @@ func (r *record) task(sub string, f, inner jsonv.Value, text msg.Text) {
 	if !status.Exists() {
 		status = f.Path("patch", "status")
 	}
-	c := r.s.Calls[string(chars(f.Get("tool_use_id")))]
+	of := f.Get("tool_use_id")
+	c := r.s.Calls[string(peek(of))]
+	if c != nil {
+		noted(of)
+	}
 	if c == nil && id.Exists() {
 		c = r.s.newest(func(c *call) bool { return c.Task != "" && id.Equal(c.Task) })
 	}
@@ -125,8 +130,11 @@ func (r *record) task(sub string, f, inner jsonv.Value, text msg.Text) {
 		if c.Task == "" {
 			c.Task = string(chars(id))
 		}
-		if to := r.sc.name(inner.Get("subagent_type")); c.To == "" {
-			c.To = to
+		to := inner.Get("subagent_type")
+		if c.To == "" {
+			c.To = string(peek(to))
+		} else {
+			to.Equal(c.To)
 		}
 	}
 	if c != nil && c.Launched && c.Done == ongoing {
@@ -135,7 +143,7 @@ func (r *record) task(sub string, f, inner jsonv.Value, text msg.Text) {
 		if o.failed {
 			o.errorType = "tool_error"
 		}
-		switch string(chars(status)) {
+		switch string(peek(status)) {
 		case "killed", "stopped", "cancelled":
 			o.errorType = "cancelled"
 		}

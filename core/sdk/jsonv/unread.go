@@ -29,16 +29,18 @@ func (d *Doc) Unread(size int, skip func(path []string) bool) []Unread {
 	return w.found
 }
 
-// hasUnread is what most documents end with: one pass over the nodes, without paths.
+// hasUnread is what most documents end with: one pass over the nodes, without paths. Most
+// nodes are short, keys among them, so that is asked first.
 func (d *Doc) hasUnread(size int) bool {
-	for i := 0; i < len(d.nodes); {
-		n := &d.nodes[i]
+	nodes, least := d.nodes, uint32(size)
+	for i := 0; i < len(nodes); {
+		n := &nodes[i]
 		switch {
-		case n.key:
+		case n.end-n.start < least:
 			i++
 		case n.read:
 			i = int(n.next)
-		case n.kind == String && int(n.end-n.start) >= size:
+		case n.kind == String && !n.key:
 			return true
 		default:
 			i++
