@@ -206,7 +206,7 @@ func TestEveryDecoderIsBundled(t *testing.T) {
 		if !bytes.Contains(b, []byte(`"`+module+"plugins/"+f.Name()+`"`)) || !bytes.Contains(b, []byte(`"`+f.Name()+`":`)) {
 			t.Errorf("plugins/%s is not in cmd/earshot/bundled.go: run go generate ./cmd/earshot", f.Name())
 		}
-		for _, need := range []string{"README.md", "testdata"} {
+		for _, need := range []string{"README.md", "testdata", "testdata/leaves-out.json"} {
 			if _, err := os.Stat(filepath.Join(root(t), "plugins", f.Name(), need)); err != nil {
 				t.Errorf("plugins/%s has no %s", f.Name(), need)
 			}
