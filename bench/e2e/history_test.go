@@ -45,8 +45,8 @@ func TestFirstStart(t *testing.T) {
 			claude("again", "system", 5, `"isSidechain":false,"subtype":"turn_duration","durationMs":2000`)))
 	p := h.start("run")
 	h.until("history to be over", func() bool {
-		got := h.try("SELECT (SELECT uniqExact(session_id) FROM v_messages), count() FROM v_open_spans")
-		return len(got) == 1 && got[0] == "4\t0"
+		got := h.try("SELECT (SELECT uniqExact(session_id) FROM v_messages), (SELECT count() FROM v_open_spans), (SELECT count() FROM v_tool_calls WHERE status = 'cancelled')")
+		return len(got) == 1 && got[0] == "4\t0\t4"
 	})
 	h.write("c/new.jsonl", at(time.Now(), turn("new", call("toolu_n", "Bash", `{"command":"haul"}`))))
 	h.write("c/asks.jsonl", at(time.Now(), turn("asks", strings.ReplaceAll(plan, "toolu_plan", "toolu_plan2"))))
