@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/inspect"
@@ -22,7 +23,7 @@ func (d *doctor) losses(ctx context.Context, r *reader) {
 		}
 		for _, l := range list {
 			none = false
-			d.fail("losses "+l.Source, "%s (%s)", l.Detail, l.Seen.UTC().Format("2006-01-02 15:04:05Z07:00"))
+			d.fail("losses "+l.Source, "%s (%s)", l.Detail, inspect.Stamp(l.Seen, time.UTC))
 		}
 	}
 	if none {
