@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/earshot-dev/earshot/core/loopback"
+	"github.com/earshot-dev/earshot/core/freeport"
 )
 
 // Options of a run.
@@ -136,7 +136,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 }
 
 func (r *run) prepare() error {
-	addr, err := loopback.Free()
+	addr, err := freeport.Loopback()
 	if err := errors.Join(err, os.MkdirAll(r.traffic.dir, 0o700)); err != nil {
 		return err
 	}

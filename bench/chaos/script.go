@@ -22,7 +22,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/earshot-dev/earshot/bench/gen"
-	"github.com/earshot-dev/earshot/core/loopback"
+	"github.com/earshot-dev/earshot/core/freeport"
 )
 
 // tables are what is compared, without what says when it was stored. A request whose
@@ -55,10 +55,10 @@ type script struct {
 func newScript(bin, dir string) (*script, error) {
 	s := &script{exe: filepath.Join(bin, "earshot"), dir: dir, in: filepath.Join(dir, "in"), config: filepath.Join(dir, "earshot.yaml")}
 	var err error
-	if s.storeAddr, err = loopback.Free(); err != nil {
+	if s.storeAddr, err = freeport.Loopback(); err != nil {
 		return nil, err
 	}
-	push, err := loopback.Free()
+	push, err := freeport.Loopback()
 	if err != nil {
 		return nil, err
 	}

@@ -91,14 +91,14 @@ func TestMinionsSendEachOtherWork(t *testing.T) {
 				DelegateTo string           `json:"delegate_to"`
 				DurationMS int64            `json:"duration_ms"`
 				BlameMS    map[string]int64 `json:"blame_ms"`
-				Guilty     struct {
+				Bottleneck struct {
 					Name      string `json:"name"`
 					AgentName string `json:"agent_name"`
-				} `json:"guilty"`
+				} `json:"bottleneck"`
 			}
 			h.must(json.Unmarshal(h.command("slow", "--since", "87600h", "-o", "json"), &slow))
 			if len(slow) != 3 || slow[0].AgentName != "heron" || slow[0].DelegateTo != "wren" || slow[0].DurationMS != 41500 || slow[0].BlameMS["tool"] != 35000 ||
-				slow[0].BlameMS["sub_agent"] != 0 || slow[0].Guilty.Name != "Bash" || slow[0].Guilty.AgentName != "wren" {
+				slow[0].BlameMS["sub_agent"] != 0 || slow[0].Bottleneck.Name != "Bash" || slow[0].Bottleneck.AgentName != "wren" {
 				t.Errorf("slow says %+v", slow)
 			}
 			if text := string(h.command("slow", "--since", "87600h")); !strings.Contains(text, "heron → wren") || !strings.Contains(text, "tool Bash in wren") {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/earshot-dev/earshot/core/loopback"
+	"github.com/earshot-dev/earshot/core/freeport"
 )
 
 // TestEveryFormatLive hears every format in the way it travels, over real sockets
@@ -170,7 +170,7 @@ func (h *home) decode(format, file string) []string {
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	addr, err := loopback.Free()
+	addr, err := freeport.Loopback()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -77,7 +77,7 @@ func TestBackgroundIsOnNoPath(t *testing.T) {
 					}
 				}
 			}
-			for _, c := range root.Culprits(3) {
+			for _, c := range root.Bottlenecks(3) {
 				if c.Saves > c.Time {
 					t.Errorf("trace %s: %v had %d ns and saves %d", trace.ID, c.Group, c.Time, c.Saves)
 				}

@@ -230,7 +230,7 @@ func writeSpans(w io.Writer, convention string, spans []msg.Span) error {
 	}
 	var order []int
 	for _, i := range last {
-		if !spans[i].Deleted {
+		if !spans[i].Tombstone {
 			order = append(order, i)
 		}
 	}

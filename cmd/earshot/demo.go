@@ -19,8 +19,8 @@ import (
 
 	"github.com/earshot-dev/earshot/core/app"
 	"github.com/earshot-dev/earshot/core/config"
+	"github.com/earshot-dev/earshot/core/freeport"
 	"github.com/earshot-dev/earshot/core/inspect"
-	"github.com/earshot-dev/earshot/core/loopback"
 )
 
 // The demo's traffic: files as agents write them, whose times are filled in so
@@ -145,7 +145,7 @@ func (d *demo) prepare(agents []*liveAgent) error {
 	if err != nil {
 		return err
 	}
-	listen, err := loopback.Free()
+	listen, err := freeport.Loopback()
 	if err != nil {
 		return err
 	}

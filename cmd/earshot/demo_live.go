@@ -15,7 +15,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/earshot-dev/earshot/core/frame/fixture"
-	"github.com/earshot-dev/earshot/core/loopback"
+	"github.com/earshot-dev/earshot/core/freeport"
 	"github.com/earshot-dev/earshot/core/replay"
 )
 
@@ -41,7 +41,7 @@ func (d *demo) liveAgents() ([]*liveAgent, error) {
 			return nil, err
 		}
 		a.upstream = l.Addr().String()
-		if a.tap, err = loopback.Free(); err != nil {
+		if a.tap, err = freeport.Loopback(); err != nil {
 			return nil, errors.Join(err, l.Close())
 		}
 		file := filepath.Join(d.dir, "traffic", "live", a.file)

@@ -32,11 +32,11 @@ with their bytes and where they came from.`,
 
 // letters reads dead letters from the table. What exporters refused is in a local
 // file too, for when the store is what does not work.
-func letters(c *cobra.Command, cfg *config.Config, f inspect.LetterFilter) ([]inspect.Letter, error) {
+func letters(c *cobra.Command, cfg *config.Config, f inspect.DeadLetterFilter) ([]inspect.DeadLetter, error) {
 	r, err := openReader(c.Context(), cfg)
 	if err == nil {
-		var list []inspect.Letter
-		list, err = inspect.Letters(c.Context(), r, f)
+		var list []inspect.DeadLetter
+		list, err = inspect.DeadLetters(c.Context(), r, f)
 		if err = errors.Join(err, r.Close()); err == nil {
 			return list, nil
 		}
@@ -46,10 +46,10 @@ func letters(c *cobra.Command, cfg *config.Config, f inspect.LetterFilter) ([]in
 		return nil, errors.Join(err, localErr)
 	}
 	fmt.Fprintf(c.ErrOrStderr(), "earshot: %v\nearshot: these are the rows that were refused, from the local file\n", err)
-	var out []inspect.Letter
+	var out []inspect.DeadLetter
 	for _, l := range slices.Backward(local) {
 		if strings.HasPrefix(l.ID.String(), f.ID) && (f.Source == "" || l.Source == f.Source) && (f.Reason == "" || l.Reason == f.Reason) && (f.Resolved || !l.Resolved) {
-			out = append(out, inspect.Letter{
+			out = append(out, inspect.DeadLetter{
 				ID: l.ID.String(), Tenant: l.Tenant, Source: l.Source, Format: l.Format, Session: l.Session, Stage: l.Stage, Reason: l.Reason,
 				Detail: l.Detail, Origin: l.Origin, Offset: l.Offset, Payload: string(l.Payload), Bytes: uint64(l.Bytes), Seen: time.Unix(0, l.Seen).UTC(), Resolved: l.Resolved,
 			})
@@ -60,7 +60,7 @@ func letters(c *cobra.Command, cfg *config.Config, f inspect.LetterFilter) ([]in
 
 func newDLQList() *cobra.Command {
 	var file configFile
-	var f inspect.LetterFilter
+	var f inspect.DeadLetterFilter
 	var output string
 	c := &cobra.Command{
 		Use:   "list",
@@ -79,7 +79,7 @@ func newDLQList() *cobra.Command {
 			}
 			if output == "json" {
 				if list == nil {
-					list = []inspect.Letter{}
+					list = []inspect.DeadLetter{}
 				}
 				return writeJSON(c.OutOrStdout(), list)
 			}
@@ -123,7 +123,7 @@ func newDLQShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			list, err := letters(c, cfg, inspect.LetterFilter{ID: args[0], Resolved: true, Payload: true, Limit: 2})
+			list, err := letters(c, cfg, inspect.DeadLetterFilter{ID: args[0], Resolved: true, Payload: true, Limit: 2})
 			if err != nil {
 				return err
 			}
@@ -201,12 +201,12 @@ func retry(c *cobra.Command, cfg *config.Config, ids []string) error {
 	if err != nil {
 		return err
 	}
-	list, err := inspect.Letters(c.Context(), r, inspect.LetterFilter{Payload: true, Limit: -1})
+	list, err := inspect.DeadLetters(c.Context(), r, inspect.DeadLetterFilter{Payload: true, Limit: -1})
 	if err = errors.Join(err, r.Close()); err != nil {
 		return err
 	}
 	// Those of decoders and readers, by source.
-	open := make(map[string]inspect.Letter)
+	open := make(map[string]inspect.DeadLetter)
 	sources := make(map[string]bool)
 	refused := 0
 	for _, l := range list {
@@ -261,7 +261,7 @@ func retry(c *cobra.Command, cfg *config.Config, ids []string) error {
 }
 
 // letterRow is the row of a letter, in its next version.
-func letterRow(l inspect.Letter) msg.DeadLetter {
+func letterRow(l inspect.DeadLetter) msg.DeadLetter {
 	d := msg.DeadLetter{
 		Tenant: l.Tenant, Source: l.Source, Format: l.Format, Session: l.Session, Stage: l.Stage, Reason: l.Reason, Detail: l.Detail,
 		Origin: l.Origin, Offset: l.Offset, Payload: []byte(l.Payload), Bytes: int64(l.Bytes), Seen: l.Seen.UnixNano(), Ver: l.Ver + 1,

@@ -243,11 +243,11 @@ func (d *doctor) books(accounts []inspect.Account, rows map[string]inspect.Store
 		default:
 			d.note(check, "%d messages in %d rows: some are unfinished, a later decoder has read more (earshot backfill), or a file was read under two names", s.Messages, has.Messages)
 		}
-		switch gone := s.Problems - int64(has.Letters); {
+		switch gone := s.Problems - int64(has.DeadLetters); {
 		case gone > 0:
-			d.fail(check, "%d problems and %d dead letters: retention has taken some, or rows are missing", s.Problems, has.Letters)
-		case has.Letters > 0:
-			d.note(check, "%d dead letters, %d of them resolved (earshot dlq list)", has.Letters, has.Resolved)
+			d.fail(check, "%d problems and %d dead letters: retention has taken some, or rows are missing", s.Problems, has.DeadLetters)
+		case has.DeadLetters > 0:
+			d.note(check, "%d dead letters, %d of them resolved (earshot dlq list)", has.DeadLetters, has.Resolved)
 		}
 	}
 }

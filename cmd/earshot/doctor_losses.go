@@ -16,7 +16,7 @@ const affordable = 256 << 20
 func (d *doctor) losses(ctx context.Context, r *reader) {
 	none := true
 	for _, reason := range []string{msg.ReasonStoreBehind, msg.ReasonSpoolDamaged, msg.ReasonStateLost} {
-		list, err := inspect.Letters(ctx, r, inspect.LetterFilter{Reason: reason})
+		list, err := inspect.DeadLetters(ctx, r, inspect.DeadLetterFilter{Reason: reason})
 		if err != nil {
 			d.fail("losses", "%v", err)
 			return

@@ -63,7 +63,7 @@ func TestTailTellsEachOnce(t *testing.T) {
 	again := said("s1", "old3", "three, complete", past.Add(2*time.Second))
 	again.Host.Ver = 2
 	gone := said("s3", "gone", "taken back", past)
-	gone.Host.Deleted = true
+	gone.Host.Tombstone = true
 	store(again, gone, said("s2", "new1", "late", past.Add(-time.Hour)), said("s2", "new2", "later", past))
 	for lines.Scan() {
 		var l inspect.TailLine

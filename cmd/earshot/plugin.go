@@ -48,7 +48,7 @@ func newPluginList() *cobra.Command {
 			items := make([]item, 0, len(list))
 			rows := make([][]string, 0, len(list))
 			for _, d := range list {
-				i := item{Name: d.Name, Version: d.Info.Version, Revision: d.Info.Revision, Companions: d.Info.Companions, Summary: d.Info.Summary, Path: d.Path, Problem: d.Problem}
+				i := item{Name: d.Name, Version: d.Info.Version, Revision: d.Info.Revision, Companions: d.Info.MetadataFiles, Summary: d.Info.Summary, Path: d.Path, Problem: d.Problem}
 				for _, t := range d.Info.Transports {
 					i.Transports = append(i.Transports, t.String())
 				}

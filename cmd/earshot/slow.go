@@ -128,9 +128,9 @@ func writeSlow(w io.Writer, list []inspect.SlowDelegation, now time.Time) error 
 	for i := range list {
 		d := &list[i]
 		guilty := ""
-		if d.Guilty != nil {
-			guilty = d.Guilty.String()
-			if saves := time.Duration(d.Guilty.SavesMS * 1e6); saves > 0 {
+		if d.Bottleneck != nil {
+			guilty = d.Bottleneck.String()
+			if saves := time.Duration(d.Bottleneck.SavesMS * 1e6); saves > 0 {
 				guilty += fmt.Sprintf(" (%s earlier without)", inspect.Span(saves))
 			}
 		}
@@ -145,7 +145,7 @@ func writeSlow(w io.Writer, list []inspect.SlowDelegation, now time.Time) error 
 	}
 	err := writeFitted(w, []column{
 		{name: zoned("began", now), drop: 4}, {name: "who → whom", least: 20}, {name: "took"}, {name: "where the time went", drop: 3}, {name: "mostly", drop: 2},
-		{name: "guilty", least: 16}, {name: "cost", drop: 1}, {name: "trace", least: 8, id: true},
+		{name: "bottleneck", least: 16}, {name: "cost", drop: 1}, {name: "trace", least: 8, id: true},
 	}, rows)
 	if err != nil {
 		return err

@@ -195,7 +195,7 @@ func TestSlowNamesTheReason(t *testing.T) {
 			if most != c.bucket || sum != d.DurationMS || len(d.BlameMS) != 7 {
 				t.Errorf("blame %v, most %s, want %s; sum %d of %d", d.BlameMS, most, c.bucket, sum, d.DurationMS)
 			}
-			if g := d.Guilty; g == nil || g.Bucket+" "+g.Name+" "+g.AgentName != c.guilty || g.SavesMS < 40_000 {
+			if g := d.Bottleneck; g == nil || g.Bucket+" "+g.Name+" "+g.AgentName != c.guilty || g.SavesMS < 40_000 {
 				t.Errorf("guilty %+v, want %s", g, c.guilty)
 			}
 			length := 0.0
@@ -249,8 +249,8 @@ func TestSlowRunningAndAsync(t *testing.T) {
 		t.Errorf("v_delegations says %s ms", out)
 	}
 	d := list[1]
-	if d.Status != "running" || d.DurationMS < 590_000 || d.Guilty == nil || d.Guilty.Name != "sonar" {
-		t.Errorf("%+v, guilty %+v", d, d.Guilty)
+	if d.Status != "running" || d.DurationMS < 590_000 || d.Bottleneck == nil || d.Bottleneck.Name != "sonar" {
+		t.Errorf("%+v, guilty %+v", d, d.Bottleneck)
 	}
 	text, _ := h.run("explain", d.TraceID)
 	if words := strings.Join(strings.Fields(text), " "); !strings.Contains(words, "Still running: 4 steps. The last to begin was the tool sonar, silent for 9m") {
@@ -353,7 +353,7 @@ func TestChildOfAnotherTrace(t *testing.T) {
 	h.export(export.Batch{Spans: append(caller.spans, child.spans...), Messages: caller.messages()})
 	var list []inspect.SlowDelegation
 	h.json(&list, "slow", "--session", "caller")
-	if len(list) != 1 || list[0].Guilty == nil || list[0].Guilty.Name != "probe" || list[0].Spent.Tokens.Input != 70 {
+	if len(list) != 1 || list[0].Bottleneck == nil || list[0].Bottleneck.Name != "probe" || list[0].Spent.Tokens.Input != 70 {
 		t.Errorf("slow says %+v", list)
 	}
 	if text, _ := h.run("show", "--trace", trace); !strings.Contains(text, "tool probe") || !strings.Contains(text, "5 spans") {

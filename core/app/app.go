@@ -22,7 +22,7 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/deadletter"
 	"github.com/earshot-dev/earshot/core/internal/delivery"
 	"github.com/earshot-dev/earshot/core/internal/journal"
-	"github.com/earshot-dev/earshot/core/internal/peek"
+	"github.com/earshot-dev/earshot/core/internal/livetail"
 	"github.com/earshot-dev/earshot/core/internal/pipeline"
 	"github.com/earshot-dev/earshot/core/internal/redact"
 	"github.com/earshot-dev/earshot/core/internal/source"
@@ -103,7 +103,7 @@ type runner struct {
 	delivery  *delivery.Delivery
 	pipeline  *pipeline.Pipeline
 	redactor  *redact.Redactor
-	peek      *peek.Peek         // nil in a second decoding
+	peek      *livetail.Peek     // nil in a second decoding
 	journal   *journal.Journal   // nil: all sources are files
 	live      map[[2]string]bool // source and format of what the journal has readers of
 	sources   []*feed
@@ -223,8 +223,8 @@ func (r *runner) prepare(ctx context.Context) error {
 		return err
 	}
 	if r.again == nil {
-		r.peek = &peek.Peek{}
-		frames, err := peek.Listen(r.peek, r.sockets, r.Config.DataDir)
+		r.peek = &livetail.Peek{}
+		frames, err := livetail.Listen(r.peek, r.sockets, r.Config.DataDir)
 		if err != nil {
 			return err
 		}
@@ -286,7 +286,7 @@ func (r *runner) run(ctx context.Context) error {
 	for _, f := range r.sources {
 		listen(f)
 	}
-	r.server.SetIlls(r.pipeline.Broken)
+	r.server.SetReadinessChecks(r.pipeline.Broken)
 	r.bound(ctx, work)
 	r.server.SetReady(true)
 	if r.Ready != nil {
@@ -362,7 +362,7 @@ func (r *runner) wait(ctx, work context.Context, listen func(*feed)) (idle bool)
 			if r.UntilIdle <= 0 {
 				continue
 			}
-			if p.Delivered != last || !r.drained() || !r.pipeline.Quiet() || !r.delivery.Settled() {
+			if p.Delivered != last || !r.drained() || !r.pipeline.Drain() || !r.delivery.Settled() {
 				since, last = now, p.Delivered
 				continue
 			}
@@ -405,7 +405,7 @@ func (r *runner) drained() bool {
 func (r *runner) drain(ctx context.Context) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for !r.pipeline.Quiet() {
+	for !r.pipeline.Drain() {
 		select {
 		case <-ctx.Done():
 			r.Logger.Warn("not everything that was read is with the exporters; it will be read again at the next start")

@@ -140,9 +140,9 @@ type secondHand struct {
 
 func (x *secondHand) Export(ctx context.Context, b *export.Batch) error {
 	if x.again.letters != nil {
-		for i := range b.Letters {
-			x.again.letters(&b.Letters[i])
+		for i := range b.DeadLetters {
+			x.again.letters(&b.DeadLetters[i])
 		}
 	}
-	return x.Exporter.Export(ctx, &export.Batch{ID: b.ID + "-" + x.again.name, Messages: b.Messages, Spans: b.Spans, Letters: b.Letters, Streams: b.Streams})
+	return x.Exporter.Export(ctx, &export.Batch{ID: b.ID + "-" + x.again.name, Messages: b.Messages, Spans: b.Spans, DeadLetters: b.DeadLetters, Streams: b.Streams})
 }

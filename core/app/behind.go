@@ -42,7 +42,7 @@ func (r *runner) verify(e Exporter) (export.Exporter, error) {
 	}
 	v := &verified{
 		Exporter: e.Exporter, name: e.Name, stored: stored, want: make(map[export.Stream]int64), log: r.Logger,
-		report: func(l msg.DeadLetter) { r.pipeline.AddLetter(l) },
+		report: func(l msg.DeadLetter) { r.pipeline.AddDeadLetter(l) },
 	}
 	for i := range streams {
 		if s := &streams[i]; s.Replay == nil {
@@ -80,7 +80,7 @@ func (v *verified) compare(has map[export.Stream]int64) {
 		v.log.Error("rows are missing", "exporter", v.name, "source", source, "streams", streams[source], "bytes", bytes[source])
 		now := time.Now().UnixNano()
 		v.report(msg.DeadLetter{
-			ID: msg.NewLetterID("", source, "store", v.name, fmt.Sprint(bytes[source])), Source: source, Stage: "store", Reason: msg.ReasonStoreBehind,
+			ID: msg.NewDeadLetterID("", source, "store", v.name, fmt.Sprint(bytes[source])), Source: source, Stage: "store", Reason: msg.ReasonStoreBehind,
 			Detail: detail, Origin: v.name, Seen: now, Ver: 1,
 		})
 	}

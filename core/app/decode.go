@@ -59,7 +59,7 @@ func DecodeStreams(ctx context.Context, d Decoders, c *config.Config, format, op
 			if err := o.assembler.Finish(); err != nil {
 				return err
 			}
-			return o.assembler.Seal(func(string, bool, []byte) {})
+			return o.assembler.Commit(func(string, bool, []byte) {})
 		}
 		return nil
 	})
@@ -89,12 +89,12 @@ func (o *offline) Span(s msg.Span) {
 }
 
 // Found implements assemble.Emitter; what was found is on the spans.
-func (o *offline) Found(string, string) {}
+func (o *offline) Finding(string, string) {}
 
 // Relink implements assemble.Emitter. Recorded streams are given in an order in
 // which parents come first; a child that came before its parent stays where it
 // is.
-func (o *offline) Relink(uint64, assemble.RunRef) {}
+func (o *offline) ReplayChildren(uint64, assemble.RunRef) {}
 
 // Flush implements assemble.Emitter.
 func (o *offline) Flush(uint64) {}

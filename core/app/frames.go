@@ -6,11 +6,11 @@ import (
 	"net/url"
 
 	"github.com/earshot-dev/earshot/core/config"
-	"github.com/earshot-dev/earshot/core/internal/peek"
+	"github.com/earshot-dev/earshot/core/internal/livetail"
 )
 
-// ErrNobody says that no sidecar runs on a data directory.
-var ErrNobody = peek.ErrNobody
+// ErrNotRunning says that no sidecar runs on a data directory.
+var ErrNotRunning = livetail.ErrNotRunning
 
 // FrameFilter picks frames; the zero value picks all.
 type FrameFilter struct {
@@ -19,7 +19,7 @@ type FrameFilter struct {
 }
 
 // Frame is a frame as a decoder gets it, redacted.
-type Frame = peek.Line
+type Frame = livetail.Line
 
 // Watch follows what the sidecar of a configuration reads: a Frame as a JSON
 // object on each line, until it is closed. It fails with ErrNobody when no sidecar
@@ -31,5 +31,5 @@ func Watch(ctx context.Context, c *config.Config, f FrameFilter) (io.ReadCloser,
 			v.Set(key, value)
 		}
 	}
-	return peek.Watch(ctx, c.DataDir, v)
+	return livetail.Watch(ctx, c.DataDir, v)
 }

@@ -23,7 +23,7 @@ func (r *runner) setAside(exporter string, b *export.Batch, why error) error {
 		return err
 	}
 	if e.Kind != "letter" { // one that was refused would be refused again
-		r.pipeline.AddLetter(e.DeadLetter)
+		r.pipeline.AddDeadLetter(e.DeadLetter)
 	}
 	return nil
 }
@@ -31,8 +31,8 @@ func (r *runner) setAside(exporter string, b *export.Batch, why error) error {
 // spoolDamaged makes a dead letter of spooled batches that cannot be read.
 func (r *runner) spoolDamaged(exporter string, why error) {
 	const stage = "export"
-	r.pipeline.AddLetter(msg.DeadLetter{
-		ID:    msg.NewLetterID("", "", stage, exporter, why.Error()),
+	r.pipeline.AddDeadLetter(msg.DeadLetter{
+		ID:    msg.NewDeadLetterID("", "", stage, exporter, why.Error()),
 		Stage: stage, Reason: msg.ReasonSpoolDamaged, Detail: why.Error(), Origin: "spool of " + exporter, Seen: time.Now().UnixNano(), Ver: 1,
 	})
 }
@@ -49,14 +49,14 @@ func (r *runner) mirror() error {
 	}
 	for i := range list {
 		if list[i].Kind != "letter" && !list[i].Resolved {
-			r.pipeline.AddLetter(list[i].DeadLetter)
+			r.pipeline.AddDeadLetter(list[i].DeadLetter)
 		}
 	}
 	return nil
 }
 
 func (r *runner) rotated(n int) {
-	r.metrics.LettersLost.Add(float64(n))
+	r.metrics.DeadLettersLost.Add(float64(n))
 	r.Logger.Warn("the oldest refused rows are gone from the local file; the table of dead letters has them", "rows", n)
 }
 
@@ -115,11 +115,11 @@ func RetryRefused(ctx context.Context, c *config.Config, exporters []Exporter, w
 func Resolve(ctx context.Context, exporters []Exporter, letters []msg.DeadLetter) error {
 	for len(letters) > 0 {
 		n := min(len(letters), 100)
-		b := &export.Batch{Letters: letters[:n]}
-		for i := range b.Letters {
-			b.Letters[i].Resolved = true
+		b := &export.Batch{DeadLetters: letters[:n]}
+		for i := range b.DeadLetters {
+			b.DeadLetters[i].Resolved = true
 		}
-		b.ID = fmt.Sprintf("resolved-%s-%d", b.Letters[0].ID, b.Letters[0].Ver)
+		b.ID = fmt.Sprintf("resolved-%s-%d", b.DeadLetters[0].ID, b.DeadLetters[0].Ver)
 		for _, x := range exporters {
 			if err := x.Export(ctx, b); err != nil {
 				return fmt.Errorf("%s: %w", x.Name, err)

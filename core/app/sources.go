@@ -43,7 +43,7 @@ func (r *runner) addFile(ctx context.Context, c *config.Source) error {
 	src, err := file.New(file.Settings{
 		Name: c.Name, Paths: f.Paths, Exclude: f.Exclude, StartAt: file.StartAt(f.StartAt), MaxLine: int(f.MaxLine),
 		PollInterval: time.Duration(f.PollInterval), IgnoreOlderThan: time.Duration(f.IgnoreOlderThan),
-		Companions: info.Companions, Logger: r.Logger,
+		MetadataFiles: info.MetadataFiles, Logger: r.Logger,
 	})
 	if err != nil {
 		return err

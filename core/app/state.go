@@ -89,7 +89,7 @@ func (c *collector) Export(_ context.Context, b *export.Batch) error {
 	defer c.mu.Unlock()
 	for i := range b.Messages {
 		h := &b.Messages[i].Host
-		if h.Deleted {
+		if h.Tombstone {
 			continue
 		}
 		if c.ids[h.Source] == nil {

@@ -57,15 +57,15 @@ func TestTurn(t *testing.T) {
 	if d := cmp.Diff(want, drawn(run)); d != "" {
 		t.Errorf("path (-want +got):\n%s", d)
 	}
-	c := run.Culprits(1)
+	c := run.Bottlenecks(1)
 	if len(c) != 1 || c[0].Worst.ID != "bash" || c[0].Bucket != Wait || c[0].Time != 30 || c[0].Saves != 30 || c[0].Steps != 1 {
 		t.Errorf("culprit %+v", c)
 	}
 	// Without grep the delegation would have begun when read ended.
-	if got := run.Without(func(p Piece) bool { return p.Node.ID == "grep" }); got != 100-8 {
+	if got := run.WhatIf(func(p Piece) bool { return p.Node.ID == "grep" }); got != 100-8 {
 		t.Errorf("without grep it takes %d", got)
 	}
-	if got := run.Without(func(p Piece) bool { return p.Node.ID == "read" }); got != 100 {
+	if got := run.WhatIf(func(p Piece) bool { return p.Node.ID == "read" }); got != 100 {
 		t.Errorf("without read it takes %d", got)
 	}
 }
@@ -132,7 +132,7 @@ func TestLarge(t *testing.T) {
 		if s := root.Split(); s.Total() != root.Wall() {
 			t.Errorf("%s: split %v, wall %d", name, s, root.Wall())
 		}
-		if c := root.Culprits(3); len(c) == 0 {
+		if c := root.Bottlenecks(3); len(c) == 0 {
 			t.Errorf("%s: nothing to blame", name)
 		}
 	}
@@ -145,7 +145,7 @@ func BenchmarkWide(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		New(spans).Node("s0").Culprits(3)
+		New(spans).Node("s0").Bottlenecks(3)
 	}
 }
 
@@ -202,7 +202,7 @@ func TestReportedTogether(t *testing.T) {
 		{ID: "x", Parent: "run", Kind: Tool, Name: "tides", Start: 0, End: 2300},
 		{ID: "y", Parent: "run", Kind: Tool, Name: "depths", Start: 0, End: 2300},
 	}
-	c := New(both).Node("run").Culprits(1)[0]
+	c := New(both).Node("run").Bottlenecks(1)[0]
 	if c.Name != "depths or tides" || c.Time != 2300 || c.Saves != 2300 || len(c.Worst.With()) != 1 {
 		t.Errorf("two that show nothing: %+v", c)
 	}

@@ -387,7 +387,7 @@ func TestOracle(t *testing.T) {
 				}
 			}
 			o := oracle{}
-			for _, c := range n.Culprits(2) {
+			for _, c := range n.Bottlenecks(2) {
 				g := c.Group
 				want := min(c.Time, n.Wall()-o.lengthOf(n, n.Start, n.End, func(s slot) bool { return (Piece{Node: s.node, Bucket: s.bucket}).group() == g }))
 				if c.Saves != want || c.Saves < 0 {
@@ -427,7 +427,7 @@ func TestIdsAreOnlyNames(t *testing.T) {
 			for _, p := range n.Path() {
 				out = append(out, fmt.Sprint(p.group(), p.From, p.To))
 			}
-			for _, c := range n.Culprits(3) {
+			for _, c := range n.Bottlenecks(3) {
 				out = append(out, fmt.Sprint(c.Group, c.Time, c.Steps, c.Saves))
 			}
 		}
@@ -491,7 +491,7 @@ func check(t *testing.T, seed uint64, n *Node) {
 	if now != n.End {
 		t.Errorf("seed %d: %s: path ends at %d, want %d", seed, n.ID, now, n.End)
 	}
-	if same := n.Without(func(Piece) bool { return false }); same != n.Wall() {
+	if same := n.WhatIf(func(Piece) bool { return false }); same != n.Wall() {
 		t.Errorf("seed %d: %s: replay takes %d, want %d", seed, n.ID, same, n.Wall())
 	}
 }

@@ -61,10 +61,10 @@ type Info struct {
 	Summary  string // one sentence
 	// Transports are the frame kinds it understands, for `plugin list`.
 	Transports []frame.Kind
-	// Companions are patterns of file names, relative to a transcript's directory,
+	// MetadataFiles are patterns of file names, relative to a transcript's directory,
 	// that belong to it and are delivered as streams of one Body frame each
 	// ("*.meta.json"). Only file sources have them.
-	Companions []string
+	MetadataFiles []string
 	// Options is the JSON Schema of the options; nil when there are none.
 	Options json.RawMessage
 	// Reload says that the format has a reloaded form, so that the law "streaming

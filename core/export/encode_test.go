@@ -38,7 +38,9 @@ func TestEncoding(t *testing.T) {
 	check("bytes", &export.Batch{ID: "x", Messages: []msg.Message{{Key: "\xff", Content: msg.Raw([]byte("\xfe\x00")), Delegation: msg.Delegate{Task: msg.Quoted([]byte(`a\nb`))}}}})
 	msgtest.EachField(msg.Message{}, func(name string, m msg.Message) { check(name, &export.Batch{ID: "x", Messages: []msg.Message{m}}) })
 	msgtest.EachField(msg.Span{}, func(name string, s msg.Span) { check(name, &export.Batch{ID: "x", Spans: []msg.Span{s}}) })
-	msgtest.EachField(msg.DeadLetter{}, func(name string, l msg.DeadLetter) { check(name, &export.Batch{ID: "x", Letters: []msg.DeadLetter{l}}) })
+	msgtest.EachField(msg.DeadLetter{}, func(name string, l msg.DeadLetter) {
+		check(name, &export.Batch{ID: "x", DeadLetters: []msg.DeadLetter{l}})
+	})
 	msgtest.EachField(msg.Stream{}, func(name string, s msg.Stream) { check(name, &export.Batch{ID: "x", Streams: []msg.Stream{s}}) })
 	msgtest.EachField(msg.Ledger{}, func(name string, l msg.Ledger) { check(name, &export.Batch{ID: "x", Ledger: []msg.Ledger{l}}) })
 }

@@ -48,16 +48,16 @@ type Batch struct {
 	// ID is a hash of what the batch holds: 32 hex digits.
 	ID string
 
-	Messages []msg.Message
-	Spans    []msg.Span
-	Letters  []msg.DeadLetter
-	Ledger   []msg.Ledger
-	Streams  []msg.Stream
+	Messages    []msg.Message
+	Spans       []msg.Span
+	DeadLetters []msg.DeadLetter
+	Ledger      []msg.Ledger
+	Streams     []msg.Stream
 }
 
 // Len is the number of records.
 func (b *Batch) Len() int {
-	return len(b.Messages) + len(b.Spans) + len(b.Letters) + len(b.Ledger) + len(b.Streams)
+	return len(b.Messages) + len(b.Spans) + len(b.DeadLetters) + len(b.Ledger) + len(b.Streams)
 }
 
 // Halves returns the batch in two, each with an identity of its own that is the
@@ -67,7 +67,7 @@ func (b *Batch) Halves() [2]*Batch {
 	n := b.Len() / 2
 	left.Messages, right.Messages, n = cut(b.Messages, n)
 	left.Spans, right.Spans, n = cut(b.Spans, n)
-	left.Letters, right.Letters, n = cut(b.Letters, n)
+	left.DeadLetters, right.DeadLetters, n = cut(b.DeadLetters, n)
 	left.Ledger, right.Ledger, n = cut(b.Ledger, n)
 	left.Streams, right.Streams, _ = cut(b.Streams, n)
 	return [2]*Batch{left, right}

@@ -88,7 +88,7 @@ func (e *Explanation) root(t *Trace, n *blame.Node) {
 		return
 	}
 	e.say("Its time was spent on %s.", spent(n.Split()))
-	for i, c := range n.Culprits(3) {
+	for i, c := range n.Bottlenecks(3) {
 		name := culprit(c)
 		switch {
 		case i == 0:
@@ -105,7 +105,7 @@ func (e *Explanation) root(t *Trace, n *blame.Node) {
 }
 
 // saves says what a culprit cost, and why that is less than its time where it is.
-func saves(c blame.Culprit) string {
+func saves(c blame.Bottleneck) string {
 	switch {
 	case c.Saves == 0:
 		return ", though without it other work that ran beside it would have taken as long"
@@ -181,7 +181,7 @@ func (e *Explanation) slowest(t *Trace) {
 			what = fmt.Sprintf("The slowest of its %d delegations", count)
 		}
 		s := fmt.Sprintf("%s, %s to %s, took %s", what, or(worst.Agent, "an unnamed agent"), or(worst.To, "an unnamed one"), Span(time.Duration(worst.Wall())))
-		if list := worst.Culprits(1); len(list) > 0 {
+		if list := worst.Bottlenecks(1); len(list) > 0 {
 			s += fmt.Sprintf(", %s of it %s", percent(list[0].Time, worst.Wall()), culprit(list[0]))
 		}
 		e.say("%s.", s)

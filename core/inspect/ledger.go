@@ -68,7 +68,7 @@ func Fits(ctx context.Context, q Querier) ([]Fit, error) {
 
 // Stored is what the tables have of one source.
 type Stored struct {
-	Messages, Letters, Resolved uint64
+	Messages, DeadLetters, Resolved uint64
 }
 
 // Rows returns what the tables have, by source, and the store's clock.

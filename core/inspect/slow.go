@@ -33,11 +33,11 @@ type SlowDelegation struct {
 	BlameMS    map[string]int64 `json:"blame_ms"` // every bucket; they add up to duration_ms
 	Path       []PathStep       `json:"critical_path"`
 
-	Started time.Time `json:"started"`
-	Status  string    `json:"status,omitempty"` // error, cancelled, running, lost
-	Spent   Spent     `json:"spent"`            // by the delegate and all below it
-	Guilty  *Culprit  `json:"guilty,omitempty"` // what most of the critical path went into
-	Notes   []string  `json:"notes,omitempty"`  // what its times do not say by themselves
+	Started    time.Time   `json:"started"`
+	Status     string      `json:"status,omitempty"`     // error, cancelled, running, lost
+	Spent      Spent       `json:"spent"`                // by the delegate and all below it
+	Bottleneck *Bottleneck `json:"bottleneck,omitempty"` // what most of the critical path went into
+	Notes      []string    `json:"notes,omitempty"`      // what its times do not say by themselves
 
 	Split blame.Split   `json:"-"`
 	Wall  time.Duration `json:"-"`
@@ -54,9 +54,9 @@ type PathStep struct {
 	DurationMS float64 `json:"duration_ms"`
 }
 
-// Culprit is time of one sort on a critical path: of the same tool, the same
+// Bottleneck is time of one sort on a critical path: of the same tool, the same
 // model or the same agent.
-type Culprit struct {
+type Bottleneck struct {
 	Bucket    string  `json:"bucket"`
 	Kind      string  `json:"kind"`
 	Name      string  `json:"name,omitempty"`
@@ -141,9 +141,9 @@ func (t *Trace) slow(n *blame.Node) SlowDelegation {
 	for _, b := range blame.Buckets() {
 		d.BlameMS[b.String()] = split[b]
 	}
-	if list := n.Culprits(1); len(list) > 0 {
+	if list := n.Bottlenecks(1); len(list) > 0 {
 		c := culprit(list[0])
-		d.Guilty = &c
+		d.Bottleneck = &c
 		if s := together(list[0].Worst); s != "" {
 			d.Notes = append(d.Notes, s)
 		}
@@ -157,8 +157,8 @@ func (t *Trace) slow(n *blame.Node) SlowDelegation {
 	return d
 }
 
-func culprit(c blame.Culprit) Culprit {
-	return Culprit{
+func culprit(c blame.Bottleneck) Bottleneck {
+	return Bottleneck{
 		Bucket: c.Bucket.String(), Kind: c.Kind.String(), Name: c.Name, AgentName: c.Agent, SpanID: c.Worst.ID, Steps: c.Steps,
 		TimeMS: ms(c.Time), SavesMS: ms(c.Saves),
 	}
@@ -212,7 +212,7 @@ func Latest(ctx context.Context, q Querier) (at time.Time, err error) {
 }
 
 // String names the culprit in a few words: what, whose, how often, how long.
-func (c Culprit) String() string {
+func (c Bottleneck) String() string {
 	what := ""
 	switch c.Bucket {
 	case "model_ttft":

@@ -135,15 +135,15 @@ type Delegate struct {
 	Link       LinkMethod
 	Confidence uint8 // percent; 0 means that the method's own strength says it all
 	Async      bool  // the caller goes on; the result comes later
-	// MeetID and MeetPrompt are names under which a call and the run that it causes in
+	// CorrelationID and MeetPrompt are names under which a call and the run that it causes in
 	// another session, of another format as a rule, find each other: the same on a
 	// message of the call and on one of the run, in whatever order they are heard. The
 	// first is theirs alone and makes a link by native id; under the second, of what was
 	// asked and where, others may meet too: a call then has one run of each agent that the
 	// message with the name says. On a message that begins a run, or that is of no call,
 	// they are the run's. See the package sdk/spawn.
-	MeetID     string
-	MeetPrompt string
+	CorrelationID     string
+	CorrelationPrompt string
 }
 
 // Tokens are exclusive classes: their sum is what was processed. A protocol's
@@ -197,12 +197,12 @@ type Host struct {
 	Chat    SpanID // the response that it is part of, which a tool call's SpanID does not name
 	Server  string // host:port of the server that the source listens to; empty for files and pushes
 
-	Seq      uint64 // order in the stream; breaks ties of Time
-	Ver      uint64 // of two rows with the same ID the higher one stands
-	Observed int64  // ns; when the frame was read. Left out of every comparison
-	Deleted  bool   // takes back a version that was stored under another time
-	Origin   string // file path, URL
-	Offset   int64  // where in Origin the frame begins
+	Seq       uint64 // order in the stream; breaks ties of Time
+	Ver       uint64 // of two rows with the same ID the higher one stands
+	Observed  int64  // ns; when the frame was read. Left out of every comparison
+	Tombstone bool   // takes back a version that was stored under another time
+	Origin    string // file path, URL
+	Offset    int64  // where in Origin the frame begins
 }
 
 // AttrUnknownFields is the attribute, and the type of the message of kind unknown, that

@@ -43,10 +43,10 @@ func FuzzTextLikeEncodingJSON(f *testing.F) {
 // The ids are stored for ever: a change of their making is a new database.
 func TestIDsNeverChange(t *testing.T) {
 	for got, want := range map[string]string{
-		NewID("default", "legion", "s", "k").String():                "9d867cd4c0812e075b6b30f2eb447150",
-		NewTraceID("default", "legion", "s", "r").String():           "c15d6822d3597fcbd2d0ca6b821115e1",
-		NewSpanID("default", "legion", "s", SpanTool, "c").String():  "323e720c3a331108",
-		NewLetterID("default", "src", "decode", "/f", "12").String(): "004922b88a3987c191a16a6a2608bdef",
+		NewID("default", "legion", "s", "k").String():                    "9d867cd4c0812e075b6b30f2eb447150",
+		NewTraceID("default", "legion", "s", "r").String():               "c15d6822d3597fcbd2d0ca6b821115e1",
+		NewSpanID("default", "legion", "s", SpanTool, "c").String():      "323e720c3a331108",
+		NewDeadLetterID("default", "src", "decode", "/f", "12").String(): "004922b88a3987c191a16a6a2608bdef",
 	} {
 		if got != want {
 			t.Errorf("got %s, want %s", got, want)

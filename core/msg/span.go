@@ -62,9 +62,9 @@ type Span struct {
 
 	Start, End int64 // Unix ns; End is zero while open
 	Ver        uint64
-	// Deleted takes back a span that was stored under another trace before a late link put
+	// Tombstone takes back a span that was stored under another trace before a late link put
 	// it where it belongs, or with another start.
-	Deleted bool
+	Tombstone bool
 	// Shown says that the span, which has ended now, was given as open before, or may
 	// have been: a row of what is open has to go.
 	Shown bool

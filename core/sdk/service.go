@@ -52,7 +52,7 @@ func describe(f decoder.Factory) (*pb.DescribeResponse, error) {
 	info := f.Info()
 	out := &pb.DescribeResponse{
 		Name: info.Name, Version: info.Version, Revision: info.Revision, Summary: info.Summary,
-		Companions: info.Companions, OptionsSchema: string(info.Options), Reload: info.Reload, LocalIds: info.LocalIDs,
+		MetadataFiles: info.MetadataFiles, OptionsSchema: string(info.Options), Reload: info.Reload, LocalIds: info.LocalIDs,
 	}
 	for _, k := range info.Transports {
 		out.Transports = append(out.Transports, pb.FrameKind(k))

@@ -177,7 +177,7 @@ func recorded(t *testing.T, f decoder.Factory) []*export.Batch {
 		if err := a.Finish(); err != nil {
 			t.Fatal(err)
 		}
-		if err := a.Seal(func(string, bool, []byte) {}); err != nil {
+		if err := a.Commit(func(string, bool, []byte) {}); err != nil {
 			t.Fatal(err)
 		}
 		for i := range b.Spans { // each response that was asked for over HTTP came in two pieces
@@ -192,12 +192,12 @@ func recorded(t *testing.T, f decoder.Factory) []*export.Batch {
 
 type spans struct{ batch *export.Batch }
 
-func (s *spans) Span(x msg.Span)                { s.batch.Spans = append(s.batch.Spans, x) }
-func (s *spans) Relink(uint64, assemble.RunRef) {}
-func (s *spans) Replayable(uint64) bool         { return false }
+func (s *spans) Span(x msg.Span)                        { s.batch.Spans = append(s.batch.Spans, x) }
+func (s *spans) ReplayChildren(uint64, assemble.RunRef) {}
+func (s *spans) Replayable(uint64) bool                 { return false }
 
-func (s *spans) Flush(uint64)         {}
-func (s *spans) Found(string, string) {}
+func (s *spans) Flush(uint64)           {}
+func (s *spans) Finding(string, string) {}
 
 type none struct{}
 

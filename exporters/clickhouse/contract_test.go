@@ -51,8 +51,8 @@ func takes(b *export.Batch) [][]string {
 		}
 		out = append(out, []string{table + id, "tool_calls/" + id})
 	}
-	for i := range b.Letters {
-		out = append(out, []string{"dead_letters/" + b.Letters[i].ID.String()})
+	for i := range b.DeadLetters {
+		out = append(out, []string{"dead_letters/" + b.DeadLetters[i].ID.String()})
 	}
 	for i := range b.Ledger {
 		out = append(out, []string{"source_ledger/" + b.Ledger[i].Stream})

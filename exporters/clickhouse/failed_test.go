@@ -14,7 +14,7 @@ func TestAPersonsDecisionIsNoFailure(t *testing.T) {
 	b := &export.Batch{ID: "failed"}
 	for i, errorType := range []string{"timeout", "denied", "interrupted", "cancelled"} {
 		m := sampleMessages(1)[0]
-		m.Session, m.Key, m.Kind, m.IsError, m.Tool.ErrorType, m.Host.Deleted = "s", errorType, msg.ToolResult, true, errorType, false
+		m.Session, m.Key, m.Kind, m.IsError, m.Tool.ErrorType, m.Host.Tombstone = "s", errorType, msg.ToolResult, true, errorType, false
 		m.Host.ID = msg.ID{byte(i + 1)}
 		b.Messages = append(b.Messages, m)
 	}

@@ -29,7 +29,7 @@ func TestFindingsAreStored(t *testing.T) {
 	ended := run
 	ended.State, ended.Ver, ended.TraceID = msg.SpanClosed, run.Ver+1, msg.TraceID{7}
 	gone := ended
-	gone.TraceID, gone.Deleted = run.TraceID, true
+	gone.TraceID, gone.Tombstone = run.TraceID, true
 	export1(t, x, &export.Batch{ID: "2", Spans: []msg.Span{ended, gone}})
 	export1(t, x, &export.Batch{ID: "3", Spans: []msg.Span{run, ended, gone}})
 

@@ -95,9 +95,9 @@ func (w *writers) jobs(b *export.Batch) []func() *job {
 			return j
 		},
 		func() *job {
-			j := w.job(&w.letters.table, len(b.Letters), nil)
-			j.add = func(i int32) { w.letters.add(&b.Letters[i]) }
-			j.size = func(i int32) int { return fixed + len(b.Letters[i].Payload) }
+			j := w.job(&w.letters.table, len(b.DeadLetters), nil)
+			j.add = func(i int32) { w.letters.add(&b.DeadLetters[i]) }
+			j.size = func(i int32) int { return fixed + len(b.DeadLetters[i].Payload) }
 			return j
 		},
 		func() *job {

@@ -25,7 +25,7 @@ func fullBatch(id string, calls int) *export.Batch {
 			s.State = msg.SpanOpen
 		}
 		b.Spans = append(b.Spans, s)
-		b.Letters = append(b.Letters, msg.DeadLetter{ID: msg.NewLetterID("", "", "", "", fmt.Sprint(i)), Tenant: "default", Ver: 1, Seen: s.Start})
+		b.DeadLetters = append(b.DeadLetters, msg.DeadLetter{ID: msg.NewDeadLetterID("", "", "", "", fmt.Sprint(i)), Tenant: "default", Ver: 1, Seen: s.Start})
 		b.Ledger = append(b.Ledger, msg.Ledger{Tenant: "default", Source: "x", Stream: fmt.Sprint(i), Ver: 1, Seen: s.Start})
 		b.Streams = append(b.Streams, msg.Stream{Tenant: "default", Source: "x", Stream: fmt.Sprint(i), Pace: msg.Pace{Start: s.Start, Total: int64(i)}, Ver: 1})
 	}
@@ -142,7 +142,7 @@ func TestTheNewestVersionStands(t *testing.T) {
 	for _, move := range []time.Duration{time.Minute, 26 * time.Hour} {
 		final := version(9+uint64(move), move, "moved")
 		back := version(final.Host.Ver, 0, "")
-		back.Host.Deleted = true
+		back.Host.Tombstone = true
 		for i, order := range [][]msg.Message{{final, back}, {back, final}} {
 			export1(t, x, &export.Batch{ID: fmt.Sprint(move, i), Messages: order})
 			if got := stand(); got != "moved" {
@@ -162,7 +162,7 @@ func TestASpanThatMovesStandsOnce(t *testing.T) {
 	linked := alone
 	linked.TraceID, linked.Ver = msg.TraceID{42}, alone.Ver+1<<53
 	back := linked
-	back.TraceID, back.Deleted = alone.TraceID, true
+	back.TraceID, back.Tombstone = alone.TraceID, true
 	for i, order := range [][]msg.Span{{linked, back}, {back, linked}} {
 		export1(t, x, &export.Batch{ID: fmt.Sprint(i), Spans: order})
 		for _, table := range []string{"otel_traces FINAL", "tool_calls FINAL", "delegations FINAL"} {
@@ -190,7 +190,7 @@ func TestASpanThatBeginsElsewhereStandsOnce(t *testing.T) {
 		late := early
 		late.Start, late.Ver = early.Start+int64(move), early.Ver+1
 		back := late
-		back.Start, back.Deleted = early.Start, true
+		back.Start, back.Tombstone = early.Start, true
 		export1(t, x, &export.Batch{ID: "late", Spans: []msg.Span{back, late}})
 		begins(t, c, late.Start, move.String())
 	}

@@ -88,7 +88,7 @@ func (r *callRows) add(s *msg.Span) {
 	r.attempt.Append(s.Attempt)
 	r.resultTokens.Append(s.ResultTokens)
 	r.resultTokensFrom.Append(s.ResultTokensFrom.String())
-	ver, deleted := version(s.Ver, s.Deleted)
+	ver, deleted := version(s.Ver, s.Tombstone)
 	r.ver.Append(ver)
 	r.isDeleted.Append(deleted)
 }
@@ -156,7 +156,7 @@ func (r *delegationRows) add(s *msg.Span) {
 	r.errorType.Append(s.ErrorType)
 	r.argsBytes.Append(s.ArgumentBytes)
 	r.resultBytes.Append(s.ResultBytes)
-	ver, deleted := version(s.Ver, s.Deleted)
+	ver, deleted := version(s.Ver, s.Tombstone)
 	r.ver.Append(ver)
 	r.isDeleted.Append(deleted)
 }

@@ -22,7 +22,7 @@ func findings(spans []msg.Span) (list []finding) {
 	for i := range spans {
 		s := &spans[i]
 		for k := range s.Events {
-			if s.Events[k].Name == msg.EventFinding && !s.Deleted {
+			if s.Events[k].Name == msg.EventFinding && !s.Tombstone {
 				list = append(list, finding{s, &s.Events[k]})
 			}
 		}

@@ -106,7 +106,7 @@ func (r *messageRows) add(m *msg.Message) int {
 	r.reasoning.Append(m.Usage.Reasoning)
 	m.EachAttribute(r.attribute)
 	r.attributes.EndRow()
-	ver, deleted := version(h.Ver, h.Deleted)
+	ver, deleted := version(h.Ver, h.Tombstone)
 	r.ver.Append(ver)
 	r.isDeleted.Append(deleted)
 	return n + size

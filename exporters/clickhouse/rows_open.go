@@ -45,7 +45,7 @@ func newOpenRows(p *semconv.Profile) *openRows {
 }
 
 func (r *openRows) takes(s *msg.Span) bool {
-	return !s.Deleted && (s.State == msg.SpanOpen || s.Shown)
+	return !s.Tombstone && (s.State == msg.SpanOpen || s.Shown)
 }
 
 func (r *openRows) add(s *msg.Span) {

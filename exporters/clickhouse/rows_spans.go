@@ -75,7 +75,7 @@ func newSpanRows(p *semconv.Profile) *spanRows {
 }
 
 func (r *spanRows) takes(s *msg.Span) bool {
-	return (s.State != msg.SpanOpen || s.Deleted) && !s.Amends
+	return (s.State != msg.SpanOpen || s.Tombstone) && !s.Amends
 }
 
 func (r *spanRows) add(s *msg.Span) {
@@ -100,7 +100,7 @@ func (r *spanRows) add(s *msg.Span) {
 	r.statusMessage.AppendString(text)
 	r.events(s)
 	r.links(s)
-	ver, deleted := version(s.Ver, s.Deleted)
+	ver, deleted := version(s.Ver, s.Tombstone)
 	r.ver.Append(ver)
 	r.isDeleted.Append(deleted)
 }

@@ -268,7 +268,7 @@ func TestLettersAndLedgerAreStored(t *testing.T) {
 		Tenant: "default", Source: "legion", Format: "legion", Stream: "st", Origin: "/var/x.jsonl", Read: 100, Decoded: 50, Quarantined: 30, Dropped: 19,
 		Reason: "too_long", Frames: 4, Messages: 3, Unknown: 2, Problems: 1, Seen: seen, Since: seen, Ver: 5,
 	}
-	export1(t, x, &export.Batch{Letters: []msg.DeadLetter{letter}, Ledger: []msg.Ledger{ledger}})
+	export1(t, x, &export.Batch{DeadLetters: []msg.DeadLetter{letter}, Ledger: []msg.Ledger{ledger}})
 	got := rows(t, c, "SELECT * EXCEPT payload, hex(payload) AS payload, payload_truncated FROM dead_letters")
 	want := map[string]any{
 		"tenant": "default", "source": "legion", "dl_id": letter.ID.String(), "format": "legion", "session_id": "s", "stage": "decode",

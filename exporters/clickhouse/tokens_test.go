@@ -13,7 +13,7 @@ func TestOutputTokensMeanOneThing(t *testing.T) {
 	x, c := exporter(t, nil)
 	used := msg.Tokens{Input: 10, Output: 7, Reasoning: 5}
 	m := sampleMessages(1)[0]
-	m.Kind, m.Usage, m.Host.Deleted = msg.Usage, used, false
+	m.Kind, m.Usage, m.Host.Tombstone = msg.Usage, used, false
 	s := msg.Span{ID: msg.SpanID{1}, TraceID: msg.TraceID{1}, Kind: msg.SpanChat, State: msg.SpanClosed, Start: 1, End: 2, Usage: used}
 	export1(t, x, &export.Batch{ID: "tokens", Messages: []msg.Message{m}, Spans: []msg.Span{s}})
 	for _, from := range []string{"messages FINAL", "v_usage", "v_spans"} {

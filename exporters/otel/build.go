@@ -18,7 +18,7 @@ import (
 const flags = 0x101
 
 // takes reports whether the span is sent.
-func takes(s *msg.Span) bool { return s.State != msg.SpanOpen && !s.Deleted && !s.Amends }
+func takes(s *msg.Span) bool { return s.State != msg.SpanOpen && !s.Tombstone && !s.Amends }
 
 // span builds the OTLP form of a span.
 func (x *Exporter) span(s *msg.Span) *tracepb.Span {

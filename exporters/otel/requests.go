@@ -79,7 +79,7 @@ type key struct {
 func last(spans []msg.Span) map[key]int {
 	at := make(map[key]int, len(spans))
 	for i := range spans {
-		if s := &spans[i]; takes(s) || s.Deleted {
+		if s := &spans[i]; takes(s) || s.Tombstone {
 			at[key{s.TraceID, s.ID}] = i
 		}
 	}

@@ -156,7 +156,7 @@ func TestABatchSendsASpanOnce(t *testing.T) {
 		longer, moved, back, amended := spans[0], spans[1], spans[1], spans[2]
 		longer.End = 9
 		moved.TraceID = msg.TraceID{2}
-		back.Deleted = true
+		back.Tombstone = true
 		amended.Amends, amended.End = true, 7
 		if err := x.Export(t.Context(), &export.Batch{ID: "b", Spans: append(spans, longer, moved, back, amended)}); err != nil {
 			t.Fatal(err)

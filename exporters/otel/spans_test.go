@@ -165,7 +165,7 @@ func TestGolden(t *testing.T) {
 
 func TestWhatIsSent(t *testing.T) {
 	span := func(id byte, state msg.SpanState, deleted bool) msg.Span {
-		return msg.Span{TraceID: msg.TraceID{1}, ID: msg.SpanID{id}, State: state, Deleted: deleted, Start: 10, End: 20}
+		return msg.Span{TraceID: msg.TraceID{1}, ID: msg.SpanID{id}, State: state, Tombstone: deleted, Start: 10, End: 20}
 	}
 	r := &receiver{}
 	x := exporter(t, r, ProtocolHTTP, nil)

@@ -51,7 +51,7 @@ func (t *talks) in(s *msg.Span) *talk {
 func (t *talks) take(messages []msg.Message) {
 	for i := range messages {
 		m := &messages[i]
-		if m.Host.Deleted || m.Run == "" {
+		if m.Host.Tombstone || m.Run == "" {
 			continue
 		}
 		if s, ok := wordsOf(m); ok {

@@ -54,12 +54,12 @@ type factory struct{}
 
 func (factory) Info() decoder.Info {
 	return decoder.Info{
-		Name:       "claude-code",
-		Version:    "1.0.0",
-		Revision:   2,
-		Summary:    "Transcripts of Claude Code sessions and their sub-agents.",
-		Transports: []frame.Kind{frame.Line, frame.Body},
-		Companions: []string{"agent-*.meta.json"},
+		Name:          "claude-code",
+		Version:       "1.0.0",
+		Revision:      2,
+		Summary:       "Transcripts of Claude Code sessions and their sub-agents.",
+		Transports:    []frame.Kind{frame.Line, frame.Body},
+		MetadataFiles: []string{"agent-*.meta.json"},
 	}
 }
 

@@ -83,7 +83,7 @@ func (d *transcript) answered(ln *line, b, extra jsonv.Value, c *call) {
 		m.Delegation.To = ident(extra.Get("agentType"))
 	}
 	if m.Delegation.To == spawn.Codex {
-		m.Delegation.MeetID = cmp.Or(spawn.Output(b.Get("content").Peek()), spawn.Output(extra.Peek()))
+		m.Delegation.CorrelationID = cmp.Or(spawn.Output(b.Get("content").Peek()), spawn.Output(extra.Peek()))
 	}
 	// The answer alone; what the model sees has a note on how to go on added.
 	answer := extra.Get("content")

@@ -99,7 +99,7 @@ func (d *stream) answered(ln *line, b, extra jsonv.Value, c *call, child string)
 		m.Delegation.To = ident(extra.Get("agentType"))
 	}
 	if m.Delegation.To == spawn.Codex {
-		m.Delegation.MeetID = cmp.Or(spawn.Output(b.Get("content").Peek()), spawn.Output(extra.Peek()))
+		m.Delegation.CorrelationID = cmp.Or(spawn.Output(b.Get("content").Peek()), spawn.Output(extra.Peek()))
 	}
 	// The answer alone; what the model sees has a note on how to go on added.
 	answer := extra.Get("content")

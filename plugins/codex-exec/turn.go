@@ -103,7 +103,7 @@ func (d *stream) give(kind msg.Kind, key string) *msg.Message {
 	m.Complete = msg.Complete
 	if m.Run != "" && m.Run != d.Told {
 		d.Told, m.Signal = m.Run, msg.RunStart
-		m.Delegation.MeetID = spawn.ID(spawn.Codex, d.Thread)
+		m.Delegation.CorrelationID = spawn.ID(spawn.Codex, d.Thread)
 	}
 	return m
 }

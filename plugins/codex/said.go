@@ -127,7 +127,7 @@ func (d *thread) speak(r *record, m *msg.Message, text jsonv.Value, asides *int)
 	if !ok {
 		m.Content = text.Text()
 		if !d.Child && !d.Manual {
-			m.Delegation.MeetPrompt = spawn.Prompt(spawn.Codex, d.Dir, text.Str())
+			m.Delegation.CorrelationPrompt = spawn.Prompt(spawn.Codex, d.Dir, text.Str())
 		}
 		return
 	}

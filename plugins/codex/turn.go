@@ -62,7 +62,7 @@ func (d *thread) introduce(m *msg.Message) {
 	m.Signal = msg.RunStart
 	if !d.Child {
 		if !d.Manual {
-			m.Delegation.MeetID = spawn.ID(spawn.Codex, d.Thread)
+			m.Delegation.CorrelationID = spawn.ID(spawn.Codex, d.Thread)
 		}
 		return
 	}

@@ -215,7 +215,7 @@ func (r *record) finish(id []byte, o outcome) {
 		}
 		if c.To == spawn.Codex {
 			raw, _ := o.text.Alias()
-			m.Delegation.MeetID = spawn.Output(raw)
+			m.Delegation.CorrelationID = spawn.Output(raw)
 		}
 	}
 	c.Ended, c.Error, c.Done = m.Time, m.Tool.ErrorType, done

@@ -81,13 +81,13 @@ func New() decoder.Factory {
 
 func (factory) Info() decoder.Info {
 	return decoder.Info{
-		Name:       "legion",
-		Version:    "1.0.0",
-		Revision:   2,
-		Summary:    "Claude Code WebUI (Legion) messages.jsonl and comms.jsonl, all generations, and their WebSocket form",
-		Transports: []frame.Kind{frame.Line, frame.Text, frame.Body},
-		Companions: []string{"state.json"},
-		Reload:     true,
+		Name:          "legion",
+		Version:       "1.0.0",
+		Revision:      2,
+		Summary:       "Claude Code WebUI (Legion) messages.jsonl and comms.jsonl, all generations, and their WebSocket form",
+		Transports:    []frame.Kind{frame.Line, frame.Text, frame.Body},
+		MetadataFiles: []string{"state.json"},
+		Reload:        true,
 	}
 }
 

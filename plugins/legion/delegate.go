@@ -19,7 +19,7 @@ func (sc *scratch) delegation(tool string, input jsonv.Value) (d msg.Delegate, o
 		return msg.Delegate{To: sc.name(input.Get("subagent_type")), Task: input.Get("prompt").Text(), Async: input.Get("run_in_background").Bool()}, true
 	case "mcp__legion__send_comm":
 		d = msg.Delegate{To: sc.name(input.Get("to_minion_name")), Task: taskOf(input, "content", "summary"), Async: true}
-		d.MeetPrompt = spawn.Sent(system, string(withoutFooter(sc.plain(d.Task))))
+		d.CorrelationPrompt = spawn.Sent(system, string(withoutFooter(sc.plain(d.Task))))
 		return d, d.To != userName
 	case "mcp__legion__send_comm_to_channel":
 		to := sc.name(input.Get("channel_name"))

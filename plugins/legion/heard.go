@@ -83,7 +83,7 @@ func (r *record) sender(m *msg.Message, head []byte, meta jsonv.Value) {
 	default:
 		m.Agent = msg.Agent{ID: scalar(c.Get("from_minion_id")), Name: h.from, Kind: msg.KindAgent}
 		if h.channel == "" {
-			m.Delegation.MeetPrompt = spawn.Sent(system, string(sentText(r.sc.plain(m.Content), headed)))
+			m.Delegation.CorrelationPrompt = spawn.Sent(system, string(sentText(r.sc.plain(m.Content), headed)))
 		}
 	}
 	m.SetAttr("comm_type", h.kind)

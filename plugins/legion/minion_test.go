@@ -26,7 +26,7 @@ func TestSentAndHeardHaveOneName(t *testing.T) {
 		return msg.Message{}
 	}
 	heard := func(text string) string {
-		return play(t, decoder.Stream{}, fmt.Sprintf(`{"type":"user","timestamp":1772442001,"content":%q}`, text))[0].Delegation.MeetPrompt
+		return play(t, decoder.Stream{}, fmt.Sprintf(`{"type":"user","timestamp":1772442001,"content":%q}`, text))[0].Delegation.CorrelationPrompt
 	}
 	long := strings.Repeat("Mind the mud. ", 9)
 	for _, c := range []struct{ summary, content, headline, footer string }{
@@ -38,12 +38,12 @@ func TestSentAndHeardHaveOneName(t *testing.T) {
 		{"Count", "Count.", "Count", "\n\n---\nAttached files (use Read tool to access):\n- a.png (1.0 KB): /a.png\n\n---\nAlways send messages to Minion #heron using the `send_comm` tool."},
 	} {
 		m := call("send_comm", "wren", c.summary, c.content)
-		if m.Kind != msg.Delegation || !m.Delegation.Async || m.Delegation.To != "wren" || m.Delegation.MeetPrompt == "" {
+		if m.Kind != msg.Delegation || !m.Delegation.Async || m.Delegation.To != "wren" || m.Delegation.CorrelationPrompt == "" {
 			t.Errorf("%+v: %s %+v", c, m.Kind, m.Delegation)
 		}
 		text := "**📋 Task from Minion #heron:** " + c.headline + "\n\n" + c.content + c.footer
-		if got := heard(text); got != m.Delegation.MeetPrompt {
-			t.Errorf("%q is %q, but was sent as %q", text, got, m.Delegation.MeetPrompt)
+		if got := heard(text); got != m.Delegation.CorrelationPrompt {
+			t.Errorf("%q is %q, but was sent as %q", text, got, m.Delegation.CorrelationPrompt)
 		}
 	}
 	for _, text := range []string{
@@ -54,10 +54,10 @@ func TestSentAndHeardHaveOneName(t *testing.T) {
 			t.Errorf("%q may be of the call %q", text, got)
 		}
 	}
-	if m := call("send_comm", "user", "", "Count."); m.Kind != msg.ToolCall || m.Delegation.MeetPrompt != "" {
+	if m := call("send_comm", "user", "", "Count."); m.Kind != msg.ToolCall || m.Delegation.CorrelationPrompt != "" {
 		t.Errorf("what is told to the user is a %s with %+v", m.Kind, m.Delegation)
 	}
-	if m := call("send_comm_to_channel", "pond", "", "Count."); m.Kind != msg.Delegation || m.Delegation.MeetPrompt != "" {
+	if m := call("send_comm_to_channel", "pond", "", "Count."); m.Kind != msg.Delegation || m.Delegation.CorrelationPrompt != "" {
 		t.Errorf("what is told to a channel is a %s with %+v", m.Kind, m.Delegation)
 	}
 }

@@ -28,12 +28,12 @@ func hand(m *msg.Message, args jsonv.Value) {
 	switch m.Tool.Name {
 	case askTool, tellTool:
 		m.Delegation.To = ident(args.Get("other_agent_id"))
-		m.Delegation.MeetPrompt = sentTo(m.Delegation.To, task)
+		m.Delegation.CorrelationPrompt = sentTo(m.Delegation.To, task)
 	case groupTool:
 		m.Delegation.To = "group"
-		m.Delegation.MeetPrompt = sentBy(m.Agent.ID, task)
+		m.Delegation.CorrelationPrompt = sentBy(m.Agent.ID, task)
 	case tagsTool:
-		m.Delegation.MeetPrompt = sentBy(m.Agent.ID, task)
+		m.Delegation.CorrelationPrompt = sentBy(m.Agent.ID, task)
 		var tags []string
 		for _, field := range [...]string{"match_all", "match_some"} {
 			for tag := range args.Get(field).Elems() {
@@ -104,14 +104,14 @@ func (d *stream) answered(m *msg.Message, returned msg.Text) bool {
 // received names the run that a letter begins, so that the call that sent it finds it:
 // under the name of a letter to one agent, and under that of a letter to many.
 func (d *stream) received(r *run, in *input, m *msg.Message) {
-	m.Delegation.MeetPrompt = sentTo(d.place().Agent, in.Text)
+	m.Delegation.CorrelationPrompt = sentTo(d.place().Agent, in.Text)
 	by := sentBy(in.Author.ID, in.Text)
 	if r == nil || by == "" {
 		return
 	}
 	m = d.status(r, "letter:"+msg.HashKey(r.ID, in.Text), "letter")
 	m.ParentRun = msg.UnknownRun
-	m.Delegation.MeetPrompt = by
+	m.Delegation.CorrelationPrompt = by
 	r.date(m, in)
 }
 

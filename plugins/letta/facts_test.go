@@ -182,8 +182,8 @@ func letterTo(run, from, text string) frame.Frame {
 func TestLetterAndItsRunMeet(t *testing.T) {
 	names := func(frames []frame.Frame, origin string) (out []string) {
 		for _, m := range all(t, open(t, origin), frames, true) {
-			if m.Delegation.MeetPrompt != "" && !slices.Contains(out, m.Delegation.MeetPrompt) {
-				out = append(out, m.Delegation.MeetPrompt)
+			if m.Delegation.CorrelationPrompt != "" && !slices.Contains(out, m.Delegation.CorrelationPrompt) {
+				out = append(out, m.Delegation.CorrelationPrompt)
 			}
 		}
 		return out
@@ -251,8 +251,8 @@ func TestSleeptimeRunIsLinked(t *testing.T) {
 		t.Errorf("got %+v", m)
 	}
 	child := all(t, open(t, "/v1/runs/run-z/stream"), events(textOf("z", "s2", "o2", 2, "Remembered.")), true)
-	if got := child[0].Delegation.MeetID; got == "" || got != m.Delegation.MeetID {
-		t.Errorf("the run goes by %q, the call by %q", got, m.Delegation.MeetID)
+	if got := child[0].Delegation.CorrelationID; got == "" || got != m.Delegation.CorrelationID {
+		t.Errorf("the run goes by %q, the call by %q", got, m.Delegation.CorrelationID)
 	}
 }
 

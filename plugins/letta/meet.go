@@ -32,7 +32,7 @@ func letterName(way, agent, text string) string {
 
 // meets names the run of m, so that a count of another run that names it finds it.
 func (r *run) meets(m *msg.Message) {
-	r.Named, m.Delegation.MeetID = true, runName(r.ID)
+	r.Named, m.Delegation.CorrelationID = true, runName(r.ID)
 }
 
 func runName(id string) string { return "letta:run:" + id }
@@ -58,7 +58,7 @@ func (d *stream) background(r *run, ids jsonv.Value) {
 		m := d.give(r, msg.Delegation, "call:"+call)
 		m.Hidden = true
 		m.Tool.CallID, m.Tool.Name, m.Tool.Internal = call, sleeptime, true
-		m.Delegation = msg.Delegate{To: sleeptime, ChildRun: id, Link: msg.ByNativeID, Async: true, MeetID: runName(id)}
+		m.Delegation = msg.Delegate{To: sleeptime, ChildRun: id, Link: msg.ByNativeID, Async: true, CorrelationID: runName(id)}
 		m = d.give(r, msg.DelegationResult, "result:"+call)
 		m.ParentKey, m.Hidden = "call:"+call, true
 		m.Tool.CallID, m.Tool.Name, m.Tool.Internal = call, sleeptime, true

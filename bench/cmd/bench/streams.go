@@ -19,7 +19,7 @@ import (
 
 	"github.com/earshot-dev/earshot/bench/gen"
 	"github.com/earshot-dev/earshot/bench/proc"
-	"github.com/earshot-dev/earshot/core/loopback"
+	"github.com/earshot-dev/earshot/core/freeport"
 )
 
 // streaming is a provider that streams to many clients at once, with Earshot as a tap
@@ -78,7 +78,7 @@ func stream(ctx context.Context, e *env, s streaming) (out streamed, err error) 
 	server := &http.Server{Handler: api}
 	go func() { _ = server.Serve(up) }()
 	defer server.Close()
-	tap, err := loopback.Free()
+	tap, err := freeport.Loopback()
 	if err != nil {
 		return out, err
 	}

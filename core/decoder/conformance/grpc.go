@@ -61,7 +61,7 @@ func (g *GRPC) dial(ctx context.Context, l *bufconn.Listener) error {
 		Where: "grpc",
 		Info: decoder.Info{
 			Name: d.GetName(), Version: d.GetVersion(), Revision: d.GetRevision(), Summary: d.GetSummary(),
-			Companions: d.GetCompanions(), Options: []byte(d.GetOptionsSchema()), Reload: d.GetReload(), LocalIDs: d.GetLocalIds(),
+			MetadataFiles: d.GetMetadataFiles(), Options: []byte(d.GetOptionsSchema()), Reload: d.GetReload(), LocalIDs: d.GetLocalIds(),
 		},
 		Snapshots: d.GetSnapshots(),
 	}

@@ -243,7 +243,7 @@ func (r *run) texts() texts {
 			for _, s := range []string{
 				m.Key, m.ParentKey, m.Session, m.Run, m.ParentRun, m.ParentCall, m.Agent.ID, m.Agent.Name, m.Content.String(),
 				m.Tool.CallID, m.Tool.ProtocolID, m.Tool.Name, m.Tool.Arguments.String(), m.Tool.Server, m.Tool.ErrorType,
-				m.Delegation.To, m.Delegation.Task.String(), m.Delegation.ChildRun, m.Delegation.MeetID, m.Delegation.MeetPrompt,
+				m.Delegation.To, m.Delegation.Task.String(), m.Delegation.ChildRun, m.Delegation.CorrelationID, m.Delegation.CorrelationPrompt,
 				m.Model, m.Provider, m.ResponseID, m.FinishReason,
 			} {
 				b.WriteString(s)

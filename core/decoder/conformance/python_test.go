@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/earshot-dev/earshot/core/decoder/conformance"
-	"github.com/earshot-dev/earshot/core/decoder/conformance/internal/zoo"
+	"github.com/earshot-dev/earshot/core/decoder/conformance/internal/mutants"
 	pb "github.com/earshot-dev/earshot/core/proto/earshot/decoder/v1"
 	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
@@ -37,7 +37,7 @@ func python(t *testing.T) string {
 // A decoder in another language, which knows the protocol by PROTOCOL.md alone,
 // passes the suite and gives what the Go decoder of its format gives.
 func TestPython(t *testing.T) {
-	cases, err := conformance.Load(os.DirFS("internal/zoo/testdata"))
+	cases, err := conformance.Load(os.DirFS("internal/mutants/testdata"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestPython(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	s := &conformance.Suite{Subject: e, Twins: []conformance.Subject{conformance.NewLocal(zoo.Parrot{})}, Cases: cases, LeavesOut: &unknown.List{}, Seed: 1}
+	s := &conformance.Suite{Subject: e, Twins: []conformance.Subject{conformance.NewLocal(mutants.Reference{})}, Cases: cases, LeavesOut: &unknown.List{}, Seed: 1}
 	s.Run(t.Context(), func(r conformance.Result) {
 		if r.Status == conformance.Fail {
 			t.Errorf("%s %s: %s is broken: %s\n%s", r.Case, r.Check, r.Rule, r.Reason, r.Detail)
@@ -58,7 +58,7 @@ func TestPython(t *testing.T) {
 // process has to be killed at the end.
 func TestPythonWithTheDecoderServiceAlone(t *testing.T) {
 	t.Setenv("PARROT_BARE", "1")
-	cases, err := conformance.Load(os.DirFS("internal/zoo/testdata"))
+	cases, err := conformance.Load(os.DirFS("internal/mutants/testdata"))
 	if err != nil {
 		t.Fatal(err)
 	}

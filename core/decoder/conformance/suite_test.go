@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/core/decoder/conformance"
-	"github.com/earshot-dev/earshot/core/decoder/conformance/internal/zoo"
+	"github.com/earshot-dev/earshot/core/decoder/conformance/internal/mutants"
 )
 
 const (
@@ -63,7 +63,7 @@ func TestReloadLacks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &conformance.Suite{Subject: conformance.NewLocal(zoo.Parrot{}), Cases: cases, Checks: []string{"C4"}}
+		s := &conformance.Suite{Subject: conformance.NewLocal(mutants.Reference{}), Cases: cases, Checks: []string{"C4"}}
 		s.Run(t.Context(), func(r conformance.Result) {
 			got := r.Reason + "\n" + r.Detail
 			if (r.Status == conformance.Fail) != (c.want != "" && r.Case != "") || r.Status == conformance.Fail && !strings.Contains(got, c.want) {
@@ -76,8 +76,8 @@ func TestReloadLacks(t *testing.T) {
 // A process that dies, or that never answers, fails the check that it did it in,
 // and the next one finds a new process.
 func TestProcessesThatDie(t *testing.T) {
-	keeper := filepath.Join(t.TempDir(), "zookeeper")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", keeper, "./internal/zookeeper").CombinedOutput(); err != nil {
+	keeper := filepath.Join(t.TempDir(), "servemutant")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", keeper, "./internal/servemutant").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	cases, err := conformance.Load(fstest.MapFS{"c/in.jsonl": {Data: []byte(live)}})

@@ -41,8 +41,8 @@ func Batches(n, records int) []*export.Batch {
 			}
 			b.Messages = append(b.Messages, m)
 		}
-		b.Letters = append(b.Letters, msg.DeadLetter{
-			ID: msg.NewLetterID("default", "source-0", "decode", "x", fmt.Sprint(i)), Tenant: "default", Source: "source-0",
+		b.DeadLetters = append(b.DeadLetters, msg.DeadLetter{
+			ID: msg.NewDeadLetterID("default", "source-0", "decode", "x", fmt.Sprint(i)), Tenant: "default", Source: "source-0",
 			Stage: "decode", Reason: msg.ReasonInvalidJSON, Payload: []byte("{"), Bytes: 1, Seen: start, Ver: 1,
 		})
 		b.Ledger = append(b.Ledger, msg.Ledger{Tenant: "default", Source: "source-0", Stream: fmt.Sprint(i), Read: 1, Decoded: 1, Seen: start, Ver: 1})
@@ -55,6 +55,6 @@ func Batches(n, records int) []*export.Batch {
 func clone(b *export.Batch) *export.Batch {
 	c := *b
 	c.Messages, c.Spans = slices.Clone(b.Messages), slices.Clone(b.Spans)
-	c.Letters, c.Ledger, c.Streams = slices.Clone(b.Letters), slices.Clone(b.Ledger), slices.Clone(b.Streams)
+	c.DeadLetters, c.Ledger, c.Streams = slices.Clone(b.DeadLetters), slices.Clone(b.Ledger), slices.Clone(b.Streams)
 	return &c
 }

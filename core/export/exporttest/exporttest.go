@@ -293,9 +293,9 @@ func halves(b *export.Batch) []*export.Batch {
 		h := half()
 		h.Spans = append(h.Spans, r)
 	}
-	for _, r := range b.Letters {
+	for _, r := range b.DeadLetters {
 		h := half()
-		h.Letters = append(h.Letters, r)
+		h.DeadLetters = append(h.DeadLetters, r)
 	}
 	for _, r := range b.Ledger {
 		h := half()

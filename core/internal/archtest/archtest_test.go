@@ -20,9 +20,9 @@ const module = "github.com/earshot-dev/earshot/"
 // rooms are the parts of the house, the most specific first.
 var rooms = []string{
 	"core/msg", "core/frame", "core/decoder/conformance", "core/decoder/decodertest", "core/decoder/scaffold", "core/decoder",
-	"core/proto", "core/sdk/jsonv", "core/sdk/when", "core/sdk/exchange", "core/sdk/spawn", "core/sdk/unknown", "core/sdk", "core/export/exporttest", "core/export", "core/config", "core/semconv", "core/blame", "core/price", "core/inspect", "core/ui", "core/replay", "core/loopback", "core/app",
+	"core/proto", "core/sdk/jsonv", "core/sdk/when", "core/sdk/exchange", "core/sdk/spawn", "core/sdk/unknown", "core/sdk", "core/export/exporttest", "core/export", "core/config", "core/semconv", "core/blame", "core/price", "core/inspect", "core/ui", "core/replay", "core/freeport", "core/app",
 	"core/internal/wire", "core/internal/host", "core/internal/source", "core/internal/assemble", "core/internal/detect", "core/internal/checkpoint",
-	"core/internal/journal", "core/internal/redact", "core/internal/deadletter", "core/internal/delivery", "core/internal/pipeline", "core/internal/spool", "core/internal/store", "core/internal/telemetry", "core/internal/meter", "core/internal/peek",
+	"core/internal/journal", "core/internal/redact", "core/internal/deadletter", "core/internal/delivery", "core/internal/pipeline", "core/internal/spool", "core/internal/store", "core/internal/telemetry", "core/internal/meter", "core/internal/livetail",
 	"exporters/clickhouse", "exporters/otel", "plugins", "dashboards", "cmd/earshot-store", "cmd/earshot", "bench",
 }
 
@@ -49,7 +49,7 @@ var may = map[string][]string{
 	"core/blame":               {"core/msg"},
 	"core/inspect":             {"core/blame", "core/price"},
 	"core/price":               {},
-	"core/loopback":            {},
+	"core/freeport":            {},
 	"core/ui":                  {"core/blame", "core/inspect"},
 	"core/internal/wire":       {"core/msg", "core/frame", "core/decoder", "core/proto"},
 	"core/internal/host":       {"core/frame", "core/decoder", "core/proto", "core/internal/wire"},
@@ -61,7 +61,7 @@ var may = map[string][]string{
 	"core/internal/redact":     {"core/frame", "core/internal/source"},
 	"core/replay":              {"core/frame", "core/internal/source"},
 	"core/internal/telemetry":  {},
-	"core/internal/peek":       {"core/frame", "core/internal/source"},
+	"core/internal/livetail":   {"core/frame", "core/internal/source"},
 	"core/internal/meter":      {"core/msg", "core/export", "core/semconv"},
 	"core/internal/store":      {},
 	"core/internal/deadletter": {"core/export", "core/msg"},
@@ -73,7 +73,7 @@ var may = map[string][]string{
 	},
 	"core/app": {
 		"core/msg", "core/frame", "core/decoder", "core/export", "core/config", "core/internal/wire", "core/internal/host", "core/internal/source", "core/internal/journal", "core/internal/redact", "core/replay",
-		"core/internal/assemble", "core/internal/checkpoint", "core/internal/deadletter", "core/internal/delivery", "core/internal/pipeline", "core/internal/store", "core/internal/telemetry", "core/internal/meter", "core/internal/peek", "core/semconv", "core/internal/meter",
+		"core/internal/assemble", "core/internal/checkpoint", "core/internal/deadletter", "core/internal/delivery", "core/internal/pipeline", "core/internal/store", "core/internal/telemetry", "core/internal/meter", "core/internal/livetail", "core/semconv", "core/internal/meter",
 	},
 	"exporters/clickhouse": {"core/msg", "core/export", "core/semconv", "core/price"},
 	"exporters/otel":       {"core/msg", "core/export", "core/semconv"},
@@ -81,12 +81,12 @@ var may = map[string][]string{
 	"dashboards":           {},
 	"cmd/earshot-store":    {},
 	"cmd/earshot": {
-		"core/app", "core/replay", "core/loopback", "core/config", "core/export", "core/msg", "core/frame", "core/decoder", "core/decoder/conformance", "core/decoder/scaffold",
+		"core/app", "core/replay", "core/freeport", "core/config", "core/export", "core/msg", "core/frame", "core/decoder", "core/decoder/conformance", "core/decoder/scaffold",
 		"core/sdk", "core/semconv", "core/blame", "core/price", "core/inspect", "core/ui", "exporters/clickhouse", "exporters/otel", "plugins", "dashboards",
 	},
 	// A decoder for the tests of the whole product is a stranger's: it sees the SDK.
 	// The benchmark has a sidecar of its own without exporters.
-	"bench": {"core/msg", "core/frame", "core/decoder", "core/decoder/conformance", "core/app", "core/config", "core/export", "core/loopback", "core/sdk", "core/sdk/jsonv", "plugins"},
+	"bench": {"core/msg", "core/frame", "core/decoder", "core/decoder/conformance", "core/app", "core/config", "core/export", "core/freeport", "core/sdk", "core/sdk/jsonv", "plugins"},
 }
 
 type listed struct {

@@ -86,7 +86,7 @@ func (g *group) rename(out Emitter, fresh string, change func()) {
 		}
 		r.Moved++
 		r.changed, r.Given = true, false
-		out.Relink(r.Stream, RunRef{g.key.tenant, g.key.format, g.key.session, r.ID})
+		out.ReplayChildren(r.Stream, RunRef{g.key.tenant, g.key.format, g.key.session, r.ID})
 	}
 }
 

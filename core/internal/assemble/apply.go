@@ -338,7 +338,7 @@ func (g *group) settle(out Emitter, r *run) {
 		c.Linked = true
 		g.ended(c)
 		if c.Start != 0 {
-			out.Relink(c.Stream, RunRef{g.key.tenant, g.key.format, g.key.session, c.ID})
+			out.ReplayChildren(c.Stream, RunRef{g.key.tenant, g.key.format, g.key.session, c.ID})
 		}
 	}
 }

@@ -14,17 +14,17 @@ type Emitter interface {
 	// Span takes a span that ended, was ended by rule, changed, or (State Open) is
 	// still running at the end of an epoch.
 	Span(s msg.Span)
-	// Relink asks for the run's stream to be decoded again from its beginning,
+	// ReplayChildren asks for the run's stream to be decoded again from its beginning,
 	// because its trace has changed. Before the first frame, ResetRun is called.
-	Relink(stream uint64, r RunRef)
+	ReplayChildren(stream uint64, r RunRef)
 	// Replayable reports whether the stream can be decoded again.
 	Replayable(stream uint64) bool
 	// Flush asks for what the stream has open to be given again, to ApplyOpen: what was
 	// made of it is gone.
 	Flush(stream uint64)
-	// Found takes the kind of something that was found; it is an event of the run's
+	// Finding takes the kind of something that was found; it is an event of the run's
 	// span as well. A stream that is decoded again finds it again.
-	Found(format, kind string)
+	Finding(format, kind string)
 }
 
 // RunRef names a run.
@@ -41,10 +41,10 @@ type Settings struct {
 	// IdleRun ends a run with nothing open, IdleCall a call without a result and the run
 	// that waits for it.
 	IdleRun, IdleCall time.Duration
-	// Again says that there was a life before this one. What it gave last may be with
+	// Replay says that there was a life before this one. What it gave last may be with
 	// the exporters and not in the store, if it was killed: spans that were open then
 	// and end now, in one go, have to be closed where it had shown them.
-	Again bool
+	Replay bool
 	// LocalIDs reports whether ids of a format are unique in their stream only; nil:
 	// none are. See claims.go.
 	LocalIDs func(format string) bool
@@ -119,7 +119,7 @@ func (a *Assembler) Apply(m *msg.Message, stream uint64, revision uint32, now ti
 		return 0, err
 	}
 	if g.local && g.Claims.claim(m, stream) {
-		a.out.Found(m.Host.Format, findingReusedID)
+		a.out.Finding(m.Host.Format, findingReusedID)
 	}
 	g.resume(a.out, m, stream)
 	return a.apply(g, m, stream, revision, now, alive)
@@ -157,7 +157,7 @@ func (a *Assembler) apply(g *group, m *msg.Message, stream uint64, revision uint
 	if m.ParentKey != "" {
 		h.Parent = msg.NewID(h.Tenant, h.Format, m.Session, m.ParentKey)
 	}
-	if d := &m.Delegation; !g.flushing && m.Run != "" && ofRun(m) && (d.MeetID != "" || d.MeetPrompt != "") { // before anything is given of the run, if it is new
+	if d := &m.Delegation; !g.flushing && m.Run != "" && ofRun(m) && (d.CorrelationID != "" || d.CorrelationPrompt != "") { // before anything is given of the run, if it is new
 		old := g.Runs[m.Run]
 		g.runOf(a.out, m, stream).Meets = true
 		if err := a.meet(g, m, old == nil, now); err != nil {
@@ -215,7 +215,7 @@ func (a *Assembler) group(tenant, format, session string) (*group, error) {
 		if g, err = openGroup(key, state); err != nil {
 			return nil, fmt.Errorf("assemble: session %s: %w", session, err)
 		}
-		g.shapes, g.again = &a.shapes, a.settings.Again
+		g.shapes, g.again = &a.shapes, a.settings.Replay
 		g.local = len(g.Claims.Runs.Of) > 0 || a.settings.LocalIDs != nil && a.settings.LocalIDs(format)
 		g.touched = a.asleep[key].touched
 		delete(a.asleep, key)
@@ -228,7 +228,7 @@ func (a *Assembler) group(tenant, format, session string) (*group, error) {
 // CloseStream says that the stream will give no more: its runs end where they
 // are. sessions are those that it spoke of.
 func (a *Assembler) CloseStream(stream uint64, sessions []RunRef) error {
-	a.Unheard(stream)
+	a.ForgetResponse(stream)
 	for _, s := range sessions {
 		g, err := a.group(s.Tenant, s.Format, s.Session)
 		if err != nil {
@@ -256,11 +256,11 @@ func (a *Assembler) Awaits(stream uint64, sessions []RunRef) (bool, error) {
 	return false, nil
 }
 
-// Seal gives the spans that the end of an epoch brings out (runs that ended,
+// Commit gives the spans that the end of an epoch brings out (runs that ended,
 // and what is open and changed) and then the state of every group that changed,
 // with whether anything in it is open. The state is valid with exactly the
 // messages that were applied before.
-func (a *Assembler) Seal(state func(key string, open bool, state []byte)) error {
+func (a *Assembler) Commit(state func(key string, open bool, state []byte)) error {
 	a.seals++
 	a.ended = false
 	if err := a.giveEnded(); err != nil {

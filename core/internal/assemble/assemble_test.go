@@ -56,7 +56,7 @@ func (w *world) Span(s msg.Span) {
 	}
 }
 
-func (w *world) Relink(stream uint64, r RunRef) {
+func (w *world) ReplayChildren(stream uint64, r RunRef) {
 	w.relinks = append(w.relinks, r.Run)
 	w.streams = append(w.streams, stream)
 	w.replay = append(w.replay, r)
@@ -66,7 +66,7 @@ func (w *world) Replayable(uint64) bool { return !w.gone }
 
 func (w *world) Flush(stream uint64) { w.flushed = append(w.flushed, stream) }
 
-func (w *world) Found(_, kind string) { w.found = append(w.found, kind) }
+func (w *world) Finding(_, kind string) { w.found = append(w.found, kind) }
 
 // restart throws the assembler away and goes on from what was sealed.
 func (w *world) restart() {
@@ -75,10 +75,10 @@ func (w *world) restart() {
 }
 
 // killed does so in the middle of an epoch, which the exporters may have had.
-func (w *world) killed() { w.a = New(Settings{Again: true}, w, w) }
+func (w *world) killed() { w.a = New(Settings{Replay: true}, w, w) }
 
 func (w *world) seal() {
-	if err := w.a.Seal(func(key string, _ bool, b []byte) { w.state[key] = b }); err != nil {
+	if err := w.a.Commit(func(key string, _ bool, b []byte) { w.state[key] = b }); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -109,7 +109,7 @@ func (w *world) tree() string {
 	w.seal()
 	var all []msg.Span
 	for _, s := range w.rows {
-		if !s.Deleted {
+		if !s.Tombstone {
 			all = append(all, s)
 		}
 	}
@@ -277,7 +277,7 @@ func (w *world) firstTokens() map[string]int64 {
 	w.seal()
 	out := make(map[string]int64)
 	for _, s := range w.rows {
-		if s.Kind == msg.SpanChat && !s.Deleted && s.FirstToken != 0 {
+		if s.Kind == msg.SpanChat && !s.Tombstone && s.FirstToken != 0 {
 			out[s.ResponseID] = (s.FirstToken - t0) / sec
 		}
 	}

@@ -20,10 +20,10 @@ func (emptyStore) Group(string) ([]byte, error) { return nil, nil }
 
 type countSpans int
 
-func (n *countSpans) Span(msg.Span)          { *n++ }
-func (n *countSpans) Relink(uint64, RunRef)  {}
-func (n *countSpans) Found(string, string)   {}
-func (n *countSpans) Replayable(uint64) bool { return false }
+func (n *countSpans) Span(msg.Span)                 { *n++ }
+func (n *countSpans) ReplayChildren(uint64, RunRef) {}
+func (n *countSpans) Finding(string, string)        {}
+func (n *countSpans) Replayable(uint64) bool        { return false }
 
 func (n *countSpans) Flush(uint64) {}
 

@@ -35,7 +35,7 @@ func (w *world) carriedBy() map[string]string {
 	w.seal()
 	out := make(map[string]string)
 	for _, s := range w.rows {
-		if s.Tool.CallID != "" && !s.Deleted {
+		if s.Tool.CallID != "" && !s.Tombstone {
 			out[s.Tool.CallID] = "-"
 			if s.ResultTokensFrom != msg.NoProvenance {
 				out[s.Tool.CallID] = fmt.Sprint(s.ResultTokens, " ", s.ResultTokensFrom)

@@ -13,14 +13,14 @@ import (
 // sends is a call that hands a text to another agent and does not wait for it.
 func sends(run, call, to, text string, at int64) []msg.Message {
 	begin, end := delegated(run, call, to, at), answered(run, call, at)
-	begin.Precision, begin.Delegation.Async, begin.Delegation.MeetPrompt = msg.Millis, true, text
+	begin.Precision, begin.Delegation.Async, begin.Delegation.CorrelationPrompt = msg.Millis, true, text
 	return []msg.Message{begin, end}
 }
 
 // gets is the beginning of a run by what another agent sent.
 func gets(run, from, text string, at int64) msg.Message {
 	m := user(run, at)
-	m.Precision, m.Signal, m.Delegation.MeetPrompt = msg.Millis, msg.RunStart, text
+	m.Precision, m.Signal, m.Delegation.CorrelationPrompt = msg.Millis, msg.RunStart, text
 	m.Agent = msg.Agent{Name: from, Kind: msg.KindAgent}
 	return m
 }

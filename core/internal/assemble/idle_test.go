@@ -14,7 +14,7 @@ func TestSilentWhileNothingIsCommitted(t *testing.T) {
 	w := newWorld(t)
 	w.apply(user("a", 0), called("a", "c1", "Read", 1), result("a", "c1", 2))
 	w.a.Finish()
-	if err := w.a.Seal(func(string, bool, []byte) {}); err != nil { // and nobody keeps it
+	if err := w.a.Commit(func(string, bool, []byte) {}); err != nil { // and nobody keeps it
 		t.Fatal(err)
 	}
 	w.idle(time.Unix(0, t0).Add(time.Hour), 1)

@@ -57,7 +57,7 @@ func (g *group) history(m *msg.Message, stream uint64) bool {
 // supersede has such messages given again, now that there is a run.
 func (g *group) supersede(out Emitter) {
 	if g.History != 0 && out.Replayable(g.History) {
-		out.Relink(g.History, RunRef{Tenant: g.key.tenant, Format: g.key.format, Session: g.key.session})
+		out.ReplayChildren(g.History, RunRef{Tenant: g.key.tenant, Format: g.key.format, Session: g.key.session})
 	}
 	g.History = 0
 }

@@ -44,7 +44,7 @@ func TestInferredDelegationYields(t *testing.T) {
 	count := func(w *world) (n int) {
 		w.seal()
 		for _, s := range w.rows {
-			if s.Kind == msg.SpanDelegation && !s.Deleted {
+			if s.Kind == msg.SpanDelegation && !s.Tombstone {
 				n++
 			}
 		}

@@ -19,7 +19,7 @@ func (w *world) runUsage() map[string]msg.Tokens {
 	w.seal()
 	out := make(map[string]msg.Tokens)
 	for _, s := range w.rows {
-		if s.Kind == msg.SpanRun && !s.Deleted {
+		if s.Kind == msg.SpanRun && !s.Tombstone {
 			out[s.Run] = s.Usage
 		}
 	}

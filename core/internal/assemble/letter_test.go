@@ -14,10 +14,10 @@ import (
 // known to be a child, and no more.
 func lettered(run, agent, toOne, toMany string, at int64) []msg.Message {
 	asked := user(run, at)
-	asked.Precision, asked.ParentRun, asked.Delegation.MeetPrompt = msg.Millis, msg.UnknownRun, toOne
+	asked.Precision, asked.ParentRun, asked.Delegation.CorrelationPrompt = msg.Millis, msg.UnknownRun, toOne
 	note := msg.Message{
 		Kind: msg.Status, Run: run, Time: at, Precision: msg.Millis, ParentRun: msg.UnknownRun,
-		Agent: msg.Agent{ID: agent}, Delegation: msg.Delegate{MeetPrompt: toMany},
+		Agent: msg.Agent{ID: agent}, Delegation: msg.Delegate{CorrelationPrompt: toMany},
 	}
 	return []msg.Message{asked, note}
 }
@@ -113,10 +113,10 @@ func TestAwaitsItsParent(t *testing.T) {
 // or of another one. Either way the run stands below it.
 func TestRunNamedByItsCause(t *testing.T) {
 	begin, end := hires("a", "d", "run x", "", 1, 1)
-	begin.Delegation.MeetID, begin.Delegation.ChildRun, begin.Delegation.Link, begin.Delegation.Async = "run x", "x", msg.ByNativeID, true
+	begin.Delegation.CorrelationID, begin.Delegation.ChildRun, begin.Delegation.Link, begin.Delegation.Async = "run x", "x", msg.ByNativeID, true
 	begin.Precision = msg.Inferred
 	first := said("x", "q", 20)
-	first.Delegation.MeetID = "run x"
+	first.Delegation.CorrelationID = "run x"
 	child := []msg.Message{first, stop("x", 30)}
 	for name, scripts := range map[string][]script{
 		"its own session": {{"letta", "s", [][]msg.Message{{user("a", 0), begin, end, stop("a", 1)}, child}}},

@@ -49,7 +49,7 @@ func TestStrongestLinkStands(t *testing.T) {
 		w.seal()
 		seen := 0
 		for _, s := range w.rows {
-			if !s.Deleted && (s.Kind == msg.SpanDelegation || s.Kind == msg.SpanRun && s.Run == "x") {
+			if !s.Tombstone && (s.Kind == msg.SpanDelegation || s.Kind == msg.SpanRun && s.Run == "x") {
 				if seen++; s.Delegate.Link != msg.ByNativeID {
 					t.Errorf("%s: the %s is linked by %q", name, s.Kind, s.Delegate.Link)
 				}
@@ -69,7 +69,7 @@ func (w *world) rowsOf() map[string]msg.Span {
 	w.seal()
 	out := make(map[string]msg.Span)
 	for k, s := range w.rows {
-		if !s.Deleted {
+		if !s.Tombstone {
 			s.Ver, s.Shown = 0, false
 			out[k] = s
 		}

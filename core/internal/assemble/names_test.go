@@ -12,7 +12,7 @@ func (w *world) agents(run string) map[string]bool {
 	w.seal()
 	names := make(map[string]bool)
 	for _, s := range w.rows {
-		if s.Run == run && !s.Deleted {
+		if s.Run == run && !s.Tombstone {
 			names[s.Agent.Name] = true
 		}
 	}

@@ -62,7 +62,7 @@ func TestSpansAreGivenOnce(t *testing.T) {
 		w := newWorld(t)
 		given := make(map[string]int)
 		w.given = func(s msg.Span) {
-			if s.State != msg.SpanOpen && !s.Deleted && !s.Amends {
+			if s.State != msg.SpanOpen && !s.Tombstone && !s.Amends {
 				given[s.TraceID.String()+" "+s.Kind.String()+" "+first(s.ResponseID, s.Tool.Name, s.Run)]++
 			}
 		}

@@ -275,7 +275,7 @@ func (g *group) reconcile(out Emitter, s *msg.Span, r *run) {
 	s.Shown = s.Shown || s.State != msg.SpanOpen
 	if e.Start != s.Start {
 		gone := *s
-		gone.Start, gone.Deleted = e.Start, true
+		gone.Start, gone.Tombstone = e.Start, true
 		out.Span(gone)
 	}
 	e.Start, e.Seen, e.Ver, e.State = s.Start, s.LastSeen, s.Ver, state
@@ -297,7 +297,7 @@ func (g *group) takeBackStale(out Emitter, r *run) {
 		e.Ver, e.State = e.Ver+2, final // above the one that it takes back, wherever that lies
 		out.Span(msg.Span{
 			Tenant: g.key.tenant, Format: g.key.format, Session: g.key.session, Source: r.Source, TraceID: g.trace(r.Root), Run: r.ID,
-			ID: e.ID, Kind: e.Kind, State: msg.SpanClosed, Start: e.Start, End: e.Start, LastSeen: e.Seen, Ver: e.Ver, Deleted: true, Shown: true,
+			ID: e.ID, Kind: e.Kind, State: msg.SpanClosed, Start: e.Start, End: e.Start, LastSeen: e.Seen, Ver: e.Ver, Tombstone: true, Shown: true,
 		})
 	}
 }

@@ -20,7 +20,7 @@ func (t byStart) add(s msg.Span) {
 	if s.State == msg.SpanOpen && s.Kind != msg.SpanTool || s.Amends {
 		return
 	}
-	if s.Deleted {
+	if s.Tombstone {
 		s.Ver--
 	}
 	key := fmt.Sprint(s.Start, s.TraceID, s.ID)
@@ -32,7 +32,7 @@ func (t byStart) add(s msg.Span) {
 func (t byStart) shows() []string {
 	var out []string
 	for _, s := range t {
-		if !s.Deleted {
+		if !s.Tombstone {
 			out = append(out, label(s))
 		}
 	}

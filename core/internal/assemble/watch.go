@@ -14,7 +14,7 @@ import (
 func (g *group) finder(out Emitter, r *run) func(detect.Finding) {
 	return func(f detect.Finding) {
 		if !g.flushing { // it will be found again
-			out.Found(g.key.format, f.Kind)
+			out.Finding(g.key.format, f.Kind)
 		}
 		if len(r.Found) >= maxFound {
 			return

@@ -26,7 +26,7 @@ func (w *world) findings() (out []string) {
 	w.seal()
 	for _, s := range w.rows {
 		for _, e := range s.Events {
-			if e.Name == "finding" && !s.Deleted {
+			if e.Name == "finding" && !s.Tombstone {
 				line := fmt.Sprintf("%s %s %d", s.Kind, s.Run, (e.Time-t0)/sec)
 				for _, a := range e.Attrs {
 					line += " " + a.Value

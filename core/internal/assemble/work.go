@@ -223,8 +223,8 @@ func (g *group) begin(out Emitter, r *run, m *msg.Message) msg.SpanID {
 	keep(&c.Child, m.Delegation.ChildRun)
 	c.Named = c.Named || m.Delegation.ChildRun != ""
 	if !ofRun(m) {
-		keep(&c.MeetID, m.Delegation.MeetID)
-		keep(&c.MeetPrompt, m.Delegation.MeetPrompt)
+		keep(&c.MeetID, m.Delegation.CorrelationID)
+		keep(&c.MeetPrompt, m.Delegation.CorrelationPrompt)
 	}
 	c.Link = max(c.Link, m.Delegation.Link)
 	c.Confidence = max(c.Confidence, m.Delegation.Confidence)
@@ -297,7 +297,7 @@ func (g *group) known(out Emitter, c *call) {
 			// It was linked by its parent alone, and heard without a name.
 			r.To, r.changed = c.To, true
 			if r.Agent.Name == "" && r.Start != 0 {
-				out.Relink(r.Stream, RunRef{g.key.tenant, g.key.format, g.key.session, r.ID})
+				out.ReplayChildren(r.Stream, RunRef{g.key.tenant, g.key.format, g.key.session, r.ID})
 			}
 		}
 	}
@@ -334,7 +334,7 @@ func (g *group) end(out Emitter, r *run, m *msg.Message) msg.SpanID {
 	if m.Delegation.ChildRun != "" {
 		g.link(out, c.ID, m.Delegation)
 	}
-	keep(&c.MeetID, m.Delegation.MeetID)
+	keep(&c.MeetID, m.Delegation.CorrelationID)
 	c.addressed(&m.Delegation)
 	c.identify(m.Tool.ProtocolID)
 	id := g.span(c.kind(), c.ID)

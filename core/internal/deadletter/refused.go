@@ -32,8 +32,8 @@ func Refused(exporter string, b *export.Batch, why error, now int64) (Entry, err
 		s := &b.Spans[0]
 		e.Kind, name, shown = "span", s.TraceID.String()+s.ID.String(), s
 		l.Tenant, l.Source, l.Format, l.Session = s.Tenant, s.Source, s.Format, s.Session
-	case len(b.Letters) > 0:
-		d := &b.Letters[0]
+	case len(b.DeadLetters) > 0:
+		d := &b.DeadLetters[0]
 		e.Kind, name, shown = "letter", d.ID.String(), d
 		l.Tenant, l.Source, l.Format, l.Session, l.Origin, l.Offset = d.Tenant, d.Source, d.Format, d.Session, d.Origin, d.Offset
 	case len(b.Ledger) > 0:
@@ -50,6 +50,6 @@ func Refused(exporter string, b *export.Batch, why error, now int64) (Entry, err
 		return Entry{}, fmt.Errorf("dead letters: %w", err)
 	}
 	l.Payload, l.Bytes = payload[:min(len(payload), maxPayload)], int64(len(payload))
-	l.ID = msg.NewLetterID(l.Tenant, l.Source, "export", exporter+" "+e.Kind, name)
+	l.ID = msg.NewDeadLetterID(l.Tenant, l.Source, "export", exporter+" "+e.Kind, name)
 	return e, nil
 }

@@ -157,7 +157,7 @@ func (p *Process) start(ctx context.Context) error {
 	}
 	p.info = decoder.Info{
 		Name: d.GetName(), Version: d.GetVersion(), Revision: d.GetRevision(), Summary: d.GetSummary(),
-		Companions: d.GetCompanions(), Options: []byte(d.GetOptionsSchema()), Reload: d.GetReload(), LocalIDs: d.GetLocalIds(),
+		MetadataFiles: d.GetMetadataFiles(), Options: []byte(d.GetOptionsSchema()), Reload: d.GetReload(), LocalIDs: d.GetLocalIds(),
 	}
 	p.snapshots = d.GetSnapshots()
 	for _, t := range d.GetTransports() {

@@ -142,7 +142,7 @@ func TestDurationsByKind(t *testing.T) {
 			open := span(kind, "b", 1)
 			open.State = msg.SpanOpen
 			gone := span(kind, "c", 1)
-			gone.Deleted = true
+			gone.Tombstone = true
 			b.Spans = append(b.Spans, open, gone)
 		}
 		m.Record(b)
@@ -177,7 +177,7 @@ func TestFailuresHaveAClass(t *testing.T) {
 func TestTokensCountOnce(t *testing.T) {
 	full := usage("u", msg.Tokens{Input: 10, Output: 20, CacheRead: 300, CacheWrite: 4000, Reasoning: 5})
 	partial, gone := usage("u", msg.Tokens{Input: 10, Output: 1}), usage("v", msg.Tokens{Input: 9})
-	partial.Complete, gone.Host.Deleted = msg.Partial, true
+	partial.Complete, gone.Host.Tombstone = msg.Partial, true
 	answer := span(msg.SpanChat, "resp", 1)
 	answer.Usage = full.Usage
 	whole := usage("run", msg.Tokens{Input: 7, Output: 7})

@@ -147,7 +147,7 @@ func (c *core) message(s *stream, m *msg.Message, f *frame.Frame, nth int, now t
 	c.belongs(s, m)
 	if was != 0 {
 		gone := *m
-		gone.Time, gone.Content, gone.Tool.Arguments, gone.Delegation.Task, gone.Host.Deleted = was, msg.Text{}, msg.Text{}, msg.Text{}, true
+		gone.Time, gone.Content, gone.Tool.Arguments, gone.Delegation.Task, gone.Host.Tombstone = was, msg.Text{}, msg.Text{}, msg.Text{}, true
 		c.epoch.message(&gone)
 	}
 	c.epoch.message(m)
@@ -236,10 +236,10 @@ func (c *core) letter(s *stream, f *frame.Frame, stage, reason, detail string) {
 	s.record.Problems++
 	c.p.progress.problems.Add(1)
 	c.p.metrics.Problems.WithLabelValues(s.feed.source, stage, label(reason)).Inc()
-	payload := f.Data[:min(len(f.Data), c.p.settings.MaxLetter)]
+	payload := f.Data[:min(len(f.Data), c.p.settings.MaxDeadLetter)]
 	c.epoch.add()
-	c.epoch.batch.Letters = append(c.epoch.batch.Letters, msg.DeadLetter{
-		ID:     msg.NewLetterID(s.feed.tenant, s.feed.source, stage, s.record.Key, strconv.FormatInt(f.Pos, 10)),
+	c.epoch.batch.DeadLetters = append(c.epoch.batch.DeadLetters, msg.DeadLetter{
+		ID:     msg.NewDeadLetterID(s.feed.tenant, s.feed.source, stage, s.record.Key, strconv.FormatInt(f.Pos, 10)),
 		Tenant: s.feed.tenant, Source: s.feed.source, Format: s.format.name, Session: s.lastSession,
 		Stage: stage, Reason: strings.Clone(reason), Detail: strings.Clone(detail), Origin: s.record.Origin, Offset: f.Pos,
 		Payload: slices.Clone(payload), Bytes: int64(len(f.Data)) + f.Dropped, Seen: f.At, Ver: uint64(s.format.info.Revision) + 1,

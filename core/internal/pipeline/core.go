@@ -47,7 +47,7 @@ func (c *core) init(p *Pipeline) {
 	c.troubles = make(map[string]bool)
 	c.spans = make(map[spanKind]prometheus.Counter)
 	rules := p.settings.Assemble
-	rules.Again, rules.LocalIDs = !p.check.Fresh(), p.localIDs
+	rules.Replay, rules.LocalIDs = !p.check.Fresh(), p.localIDs
 	c.assembler = assemble.New(rules, p.check, c)
 	// What is not used of the first lists is memory by name only.
 	c.shelf.messages = int(min(p.settings.BatchBytes/messageBytes, int64(p.settings.BatchRows)))
@@ -130,7 +130,7 @@ func (c *core) collect() {
 	p.lettersMu.Unlock()
 	for i := range letters {
 		c.epoch.add()
-		c.epoch.batch.Letters = append(c.epoch.batch.Letters, letters[i])
+		c.epoch.batch.DeadLetters = append(c.epoch.batch.DeadLetters, letters[i])
 		p.metrics.Problems.WithLabelValues(letters[i].Source, letters[i].Stage, letters[i].Reason).Inc()
 	}
 }
@@ -283,7 +283,7 @@ func (c *core) end(s *stream, j *job) error {
 func (c *core) Span(s msg.Span) {
 	c.epoch.add()
 	c.epoch.batch.Spans = append(c.epoch.batch.Spans, s)
-	if s.State != msg.SpanOpen && !s.Deleted && !s.Amends {
+	if s.State != msg.SpanOpen && !s.Tombstone && !s.Amends {
 		c.p.progress.spans.Add(1)
 		c.ended(s.Format, s.Kind, s.Outcome).Inc()
 	}
@@ -301,7 +301,7 @@ func (c *core) ended(format string, k msg.SpanKind, o msg.Outcome) prometheus.Co
 }
 
 // Found implements assemble.Emitter.
-func (c *core) Found(format, kind string) {
+func (c *core) Finding(format, kind string) {
 	c.p.metrics.Findings.WithLabelValues(format, kind).Inc()
 }
 

@@ -180,7 +180,7 @@ func (c *core) detach(f *Feed) {
 		delete(c.streams, id)
 		delete(c.names, s.name)
 		delete(c.changed, s)
-		c.assembler.Unheard(s.name)
+		c.assembler.ForgetResponse(s.name)
 	}
 }
 
@@ -202,8 +202,8 @@ func (c *core) trouble(f *Feed, origin, reason, detail string) {
 	c.troubles[key] = true
 	c.p.metrics.Problems.WithLabelValues(f.source, "read", reason).Inc()
 	c.epoch.add()
-	c.epoch.batch.Letters = append(c.epoch.batch.Letters, msg.DeadLetter{
-		ID: msg.NewLetterID(f.tenant, f.source, "read", origin, reason), Tenant: f.tenant, Source: f.source, Format: f.format.name,
+	c.epoch.batch.DeadLetters = append(c.epoch.batch.DeadLetters, msg.DeadLetter{
+		ID: msg.NewDeadLetterID(f.tenant, f.source, "read", origin, reason), Tenant: f.tenant, Source: f.source, Format: f.format.name,
 		Stage: "read", Reason: reason, Detail: detail, Origin: origin, Seen: time.Now().UnixNano(), Ver: 1,
 	})
 }

@@ -397,7 +397,7 @@ func put(in map[string]row, r row, key ...any) {
 func (t *shown) add(b *export.Batch) {
 	for i := range b.Messages {
 		m := &b.Messages[i]
-		r := row{ver: m.Host.Ver, deleted: m.Host.Deleted}
+		r := row{ver: m.Host.Ver, deleted: m.Host.Tombstone}
 		if r.deleted {
 			r.ver--
 		}
@@ -412,11 +412,11 @@ func (t *shown) add(b *export.Batch) {
 	}
 	for i := range b.Spans {
 		s := b.Spans[i]
-		r := row{ver: s.Ver, deleted: s.Deleted}
+		r := row{ver: s.Ver, deleted: s.Tombstone}
 		if r.deleted {
 			r.ver--
 		}
-		if (s.State != msg.SpanOpen || s.Deleted) && !s.Amends {
+		if (s.State != msg.SpanOpen || s.Tombstone) && !s.Amends {
 			r.text = spanText(s, false)
 			put(t.spans, r, s.Start/1e9, s.TraceID, s.ID)
 		}
@@ -424,7 +424,7 @@ func (t *shown) add(b *export.Batch) {
 			r.text = spanText(s, true)
 			put(t.calls, r, s.Start/3600e9, s.ID)
 		}
-		if !s.Deleted && (s.State == msg.SpanOpen || s.Shown) {
+		if !s.Tombstone && (s.State == msg.SpanOpen || s.Shown) {
 			r.ver, r.deleted = uint64(s.LastSeen)<<1, s.State != msg.SpanOpen
 			if s.State == msg.SpanIdle {
 				r.ver++
@@ -441,7 +441,7 @@ func spanText(s msg.Span, tokens bool) string {
 	if !tokens { // those of a result are a call's
 		s.ResultTokens, s.ResultTokensFrom = 0, 0
 	}
-	s.Ver, s.Shown, s.Amends, s.Deleted, s.LastSeen, s.Alive = 0, false, false, false, 0, 0 // no columns of a span that has ended
+	s.Ver, s.Shown, s.Amends, s.Tombstone, s.LastSeen, s.Alive = 0, false, false, false, 0, 0 // no columns of a span that has ended
 	text, err := json.Marshal(s)
 	if err != nil {
 		panic(err)

@@ -29,9 +29,9 @@ type Checkpoint interface {
 	Fresh() bool
 }
 
-// Outlet takes sealed epochs. Submit blocks while it has enough of them; done is
+// Sink takes sealed epochs. Submit blocks while it has enough of them; done is
 // called when the epoch is with every exporter and its checkpoint is committed.
-type Outlet interface {
+type Sink interface {
 	Submit(ctx context.Context, b *export.Batch, d checkpoint.Delta, done func()) error
 }
 
@@ -46,7 +46,7 @@ type Settings struct {
 	SnapEvery     time.Duration // how often a stream that goes on is asked for a snapshot; 1 s
 	Heartbeat     time.Duration // how often an account is drawn although nothing comes; never
 	Lanes         int           // of a format; 2
-	MaxLetter     int           // bytes of a dead letter's payload; 1 MiB
+	MaxDeadLetter int           // bytes of a dead letter's payload; 1 MiB
 	Assemble      assemble.Settings
 	Logger        *slog.Logger
 	Metrics       *telemetry.Metrics
@@ -74,8 +74,8 @@ func (s *Settings) defaults() {
 	if s.Lanes <= 0 {
 		s.Lanes = 2
 	}
-	if s.MaxLetter <= 0 {
-		s.MaxLetter = 1 << 20
+	if s.MaxDeadLetter <= 0 {
+		s.MaxDeadLetter = 1 << 20
 	}
 	if s.Logger == nil {
 		s.Logger = slog.New(slog.DiscardHandler)
@@ -91,7 +91,7 @@ var errStopped = errors.New("pipeline stopped")
 type Pipeline struct {
 	settings Settings
 	check    Checkpoint
-	outlet   Outlet
+	outlet   Sink
 	metrics  *telemetry.Metrics
 	log      *slog.Logger
 
@@ -148,7 +148,7 @@ type decoded struct {
 }
 
 // New returns a pipeline; AddFormat and AddFeed complete it before Run.
-func New(s Settings, check Checkpoint, outlet Outlet) *Pipeline {
+func New(s Settings, check Checkpoint, outlet Sink) *Pipeline {
 	s.defaults()
 	p := &Pipeline{
 		settings: s, check: check, outlet: outlet, metrics: s.Metrics, log: s.Logger,
@@ -248,9 +248,9 @@ func (p *Pipeline) Close() {
 	}
 }
 
-// AddLetter has the next epoch take a dead letter along. It does not wait: an
+// AddDeadLetter has the next epoch take a dead letter along. It does not wait: an
 // exporter that refused a row calls it, and the core may be waiting for that.
-func (p *Pipeline) AddLetter(l msg.DeadLetter) {
+func (p *Pipeline) AddDeadLetter(l msg.DeadLetter) {
 	p.lettersMu.Lock()
 	p.letters = append(p.letters, l)
 	p.lettersMu.Unlock()
@@ -271,9 +271,9 @@ func (p *Pipeline) Broken() []string {
 	return out
 }
 
-// Quiet reports whether nothing that was delivered is still on its way to an
+// Drain reports whether nothing that was delivered is still on its way to an
 // exporter.
-func (p *Pipeline) Quiet() bool {
+func (p *Pipeline) Drain() bool {
 	if p.outstanding.Load() != 0 {
 		return false
 	}

@@ -276,7 +276,7 @@ func (t *table) Export(_ context.Context, b *export.Batch) error {
 			t.spans[key] = s
 		}
 	}
-	for _, l := range b.Letters {
+	for _, l := range b.DeadLetters {
 		l.Seen = 0
 		t.letters[l.ID] = l
 	}
@@ -302,7 +302,7 @@ func (t *table) dump() string {
 	defer t.mu.Unlock()
 	var out []string
 	for _, m := range t.messages {
-		if m.Host.Deleted {
+		if m.Host.Tombstone {
 			continue
 		}
 		b, err := m.Row().AppendJSON(nil)
@@ -312,7 +312,7 @@ func (t *table) dump() string {
 		out = append(out, string(b))
 	}
 	for _, s := range t.spans {
-		if s.Deleted {
+		if s.Tombstone {
 			continue
 		}
 		out = append(out, fmt.Sprintf("span %s %s<%s %s run=%s %d-%d last=%d state=%s ver=%x %+v %+v %+v %+v", s.TraceID, s.ID, s.Parent, s.Kind, s.Run,
@@ -452,7 +452,7 @@ func (w *world) run(stop <-chan struct{}) {
 				return false
 			}
 		}
-		return p.Quiet() && d.Settled()
+		return p.Drain() && d.Settled()
 	}
 	deadline := time.After(time.Minute)
 	for calm := 0; calm < 3; {

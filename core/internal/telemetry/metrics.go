@@ -30,17 +30,17 @@ type Metrics struct {
 	DecoderFailures *prometheus.CounterVec // format
 	DecoderCircuit  *prometheus.GaugeVec   // format; 1 while its decoder dies without getting anywhere
 
-	Redacted     *prometheus.CounterVec // rule
-	LettersLost  prometheus.Counter
-	SpoolBytes   *prometheus.GaugeVec     // exporter
-	SpoolLost    *prometheus.CounterVec   // exporter
-	Batches      *prometheus.CounterVec   // exporter, outcome: ok, retry, refused
-	BatchSeconds *prometheus.HistogramVec // exporter
-	Records      *prometheus.CounterVec   // exporter
-	ExporterLag  *prometheus.GaugeVec     // exporter; seconds since its oldest waiting record was sealed
-	Streams      *prometheus.GaugeVec     // source
-	InFlight     prometheus.Gauge         // bytes
-	Commits      prometheus.Counter
+	Redacted        *prometheus.CounterVec // rule
+	DeadLettersLost prometheus.Counter
+	SpoolBytes      *prometheus.GaugeVec     // exporter
+	SpoolLost       *prometheus.CounterVec   // exporter
+	Batches         *prometheus.CounterVec   // exporter, outcome: ok, retry, refused
+	BatchSeconds    *prometheus.HistogramVec // exporter
+	Records         *prometheus.CounterVec   // exporter
+	ExporterLag     *prometheus.GaugeVec     // exporter; seconds since its oldest waiting record was sealed
+	Streams         *prometheus.GaugeVec     // source
+	InFlight        prometheus.Gauge         // bytes
+	Commits         prometheus.Counter
 }
 
 // New returns metrics in a registry of their own.
@@ -81,16 +81,16 @@ func New() *Metrics {
 			Namespace: "earshot", Name: "export_batch_seconds", Help: "Time that an exporter took for a batch it accepted.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15),
 		}, []string{"exporter"}),
-		ExporterLag: gauge("export_lag_seconds", "Age of the oldest batch that an exporter has not accepted.", "exporter"),
-		Streams:     gauge("streams", "Streams that are open.", "source"),
-		InFlight:    prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "earshot", Name: "in_flight_bytes", Help: "Bytes of frames between sources and exporters."}),
-		SpoolBytes:  gauge("spool_bytes", "Bytes on the disk for an exporter that is behind.", "exporter"),
-		SpoolLost:   counter("spool_lost_total", "Times that spooled batches could not be read.", "exporter"),
-		LettersLost: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "earshot", Name: "dead_letters_rotated_total", Help: "Refused rows that rotation removed from the local file."}),
-		Commits:     prometheus.NewCounter(prometheus.CounterOpts{Namespace: "earshot", Name: "checkpoint_commits_total", Help: "Checkpoints that were committed."}),
+		ExporterLag:     gauge("export_lag_seconds", "Age of the oldest batch that an exporter has not accepted.", "exporter"),
+		Streams:         gauge("streams", "Streams that are open.", "source"),
+		InFlight:        prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "earshot", Name: "in_flight_bytes", Help: "Bytes of frames between sources and exporters."}),
+		SpoolBytes:      gauge("spool_bytes", "Bytes on the disk for an exporter that is behind.", "exporter"),
+		SpoolLost:       counter("spool_lost_total", "Times that spooled batches could not be read.", "exporter"),
+		DeadLettersLost: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "earshot", Name: "dead_letters_rotated_total", Help: "Refused rows that rotation removed from the local file."}),
+		Commits:         prometheus.NewCounter(prometheus.CounterOpts{Namespace: "earshot", Name: "checkpoint_commits_total", Help: "Checkpoints that were committed."}),
 	}
 	m.registry.MustRegister(m.Bytes, m.Frames, m.Messages, m.Unknown, m.Problems, m.Spans, m.Findings, m.Responses, m.Buffered, m.FirstByte, m.FirstEvent, m.Gap, m.Stall, m.DecoderRestarts, m.DecoderFailures, m.DecoderCircuit, m.Redacted,
-		m.Batches, m.Records, m.BatchSeconds, m.ExporterLag, m.Streams, m.InFlight, m.Commits, m.LettersLost, m.SpoolBytes, m.SpoolLost)
+		m.Batches, m.Records, m.BatchSeconds, m.ExporterLag, m.Streams, m.InFlight, m.Commits, m.DeadLettersLost, m.SpoolBytes, m.SpoolLost)
 	return m
 }
 

@@ -73,8 +73,8 @@ func (s *Server) SetReady(ready bool) {
 	}
 }
 
-// SetIlls gives what /readyz asks: a sentence for each part that does not work.
-func (s *Server) SetIlls(ills func() []string) {
+// SetReadinessChecks gives what /readyz asks: a sentence for each part that does not work.
+func (s *Server) SetReadinessChecks(ills func() []string) {
 	if s != nil {
 		s.ills.Store(&ills)
 	}

@@ -141,7 +141,7 @@ func appendMessage(dst, data []byte, m *msg.Message) []byte {
 		dst = appendUint(dst, tokProvenance, uint64(u.Provenance))
 		dst = end(dst, at, 1)
 	}
-	if d := &m.Delegation; d.To != "" || d.ChildRun != "" || d.Link != 0 || d.Async || !d.Task.IsZero() || d.MeetID != "" || d.MeetPrompt != "" || d.ToID != "" {
+	if d := &m.Delegation; d.To != "" || d.ChildRun != "" || d.Link != 0 || d.Async || !d.Task.IsZero() || d.CorrelationID != "" || d.CorrelationPrompt != "" || d.ToID != "" {
 		dst, at = begin(dst, mDelegation, 1)
 		dst = appendString(dst, delTo, d.To)
 		dst = appendText(dst, delTask, delTaskAt, data, d.Task)
@@ -149,8 +149,8 @@ func appendMessage(dst, data []byte, m *msg.Message) []byte {
 		dst = appendUint(dst, delLink, uint64(d.Link))
 		dst = appendUint(dst, delConfidence, uint64(d.Confidence))
 		dst = appendBool(dst, delAsync, d.Async)
-		dst = appendString(dst, delMeetID, d.MeetID)
-		dst = appendString(dst, delMeetPrompt, d.MeetPrompt)
+		dst = appendString(dst, delMeetID, d.CorrelationID)
+		dst = appendString(dst, delMeetPrompt, d.CorrelationPrompt)
 		dst = appendString(dst, delToID, d.ToID)
 		dst = end(dst, at, 1)
 	}
@@ -327,9 +327,9 @@ func (s text) delegate(d *msg.Delegate, in, data []byte) error {
 		case delAsync:
 			d.Async = v.num != 0
 		case delMeetID:
-			d.MeetID = s.of(v.bytes)
+			d.CorrelationID = s.of(v.bytes)
 		case delMeetPrompt:
-			d.MeetPrompt = s.of(v.bytes)
+			d.CorrelationPrompt = s.of(v.bytes)
 		case delToID:
 			d.ToID = s.of(v.bytes)
 		}

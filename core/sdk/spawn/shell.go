@@ -67,14 +67,14 @@ func exec(words []word, dir string) (Spawn, bool) {
 	s := Spawn{Agent: Codex}
 	if len(plain) > 0 && plain[0].bare && plain[0].text == "resume" {
 		if plain = plain[1:]; len(plain) > 0 && isUUID([]byte(plain[0].text)) && len(plain[0].text) == 36 {
-			s.MeetID = ID(Codex, plain[0].text)
+			s.CorrelationID = ID(Codex, plain[0].text)
 			plain = plain[1:]
 		}
 	}
 	if len(plain) > 0 && plain[0].text != "-" {
 		s.Task = plain[0].text
 		if plain[0].fixed {
-			s.MeetPrompt = Prompt(Codex, dir, s.Task)
+			s.CorrelationPrompt = Prompt(Codex, dir, s.Task)
 		}
 	}
 	return s, true

@@ -32,15 +32,15 @@ type Spawn struct {
 	Agent string
 	Task  string // what it is asked; empty when the command does not say
 
-	MeetID     string // when a thread is taken up again that has a name already
-	MeetPrompt string
+	CorrelationID     string // when a thread is taken up again that has a name already
+	CorrelationPrompt string
 }
 
 // On puts what is known of the spawn into the call's message.
 func (s Spawn) On(m *msg.Message) {
 	m.Kind = msg.Delegation
 	m.Delegation.To, m.Delegation.Task = s.Agent, msg.Plain(s.Task)
-	m.Delegation.MeetID, m.Delegation.MeetPrompt = s.MeetID, s.MeetPrompt
+	m.Delegation.CorrelationID, m.Delegation.CorrelationPrompt = s.CorrelationID, s.CorrelationPrompt
 }
 
 // ID is the name under which a run of the agent's thread of that id is found.
@@ -96,11 +96,11 @@ func Tool(name, dir string, argument func(name string) string) (Spawn, bool) {
 		return Spawn{}, false
 	}
 	for _, known := range [...]string{"threadId", "conversationId"} {
-		if s.MeetID == "" {
-			s.MeetID = ID(Codex, argument(known))
+		if s.CorrelationID == "" {
+			s.CorrelationID = ID(Codex, argument(known))
 		}
 	}
-	s.MeetPrompt = Prompt(Codex, join(dir, argument("cwd")), s.Task)
+	s.CorrelationPrompt = Prompt(Codex, join(dir, argument("cwd")), s.Task)
 	return s, true
 }
 
@@ -136,7 +136,7 @@ func Output(text []byte) (meetID string) {
 // by what it gave.
 func Script(m *msg.Message, output []byte) {
 	if id := Output(output); id != "" {
-		m.Delegation.To, m.Delegation.MeetID = Codex, id
+		m.Delegation.To, m.Delegation.CorrelationID = Codex, id
 	}
 }
 

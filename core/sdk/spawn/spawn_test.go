@@ -10,7 +10,7 @@ const thread = "0199c0de-7a11-7000-8000-00000000beef"
 
 func TestShell(t *testing.T) {
 	asked := func(dir, prompt string) Spawn {
-		return Spawn{Agent: Codex, Task: prompt, MeetPrompt: Prompt(Codex, dir, prompt)}
+		return Spawn{Agent: Codex, Task: prompt, CorrelationPrompt: Prompt(Codex, dir, prompt)}
 	}
 	for command, want := range map[string]Spawn{
 		`codex exec "count the hives"`:                                                        asked("/apiary", "count the hives"),

@@ -202,7 +202,7 @@ func TestFiles(t *testing.T) {
 			e.wantTrouble(ReasonDirectory, ReasonNotRegular, ReasonNotRegular)
 		}},
 		{"companions", []string{"**/*.jsonl"}, func(e *env) {
-			e.settings.Companions = []string{"*.meta.json", "notes/*.txt"}
+			e.settings.MetadataFiles = []string{"*.meta.json", "notes/*.txt"}
 			e.write("s/x.jsonl", text("x"))
 			e.write("s/x.meta.json", "{\n}\n")
 			e.write("s/notes/n.txt", "note")
@@ -225,7 +225,7 @@ func TestFiles(t *testing.T) {
 			e.wantStreams(6)
 		}},
 		{"a companion is rewound instead of closed", []string{"*.jsonl"}, func(e *env) {
-			e.settings.Companions = []string{"*.meta.json"}
+			e.settings.MetadataFiles = []string{"*.meta.json"}
 			e.sink.rewinds = 2
 			e.write("x.jsonl", text("x"))
 			e.write("x.meta.json", "meta")

@@ -32,9 +32,9 @@ type Settings struct {
 	// Exclude are patterns of paths to leave out. One without a slash is matched
 	// against the name alone.
 	Exclude []string
-	// Companions are patterns relative to the directory of a tailed file. Every file
+	// MetadataFiles are patterns relative to the directory of a tailed file. Every file
 	// that matches is a stream of one Body frame, and a new stream when it changes.
-	Companions []string
+	MetadataFiles []string
 
 	StartAt         StartAt       // empty: Beginning
 	IgnoreOlderThan time.Duration // leave out files last modified longer ago than this and never read; 0: none
@@ -92,7 +92,7 @@ func New(settings Settings) (*Source, error) {
 	if err := settings.validate(); err != nil {
 		return nil, fmt.Errorf("file source %s: %w", settings.Name, err)
 	}
-	patterns, err := compile(settings.Paths, settings.Companions, settings.Exclude)
+	patterns, err := compile(settings.Paths, settings.MetadataFiles, settings.Exclude)
 	if err != nil {
 		return nil, fmt.Errorf("file source %s: %w", settings.Name, err)
 	}

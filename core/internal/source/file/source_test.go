@@ -23,7 +23,7 @@ func TestNew(t *testing.T) {
 		{Settings{Paths: []string{"a/[x"}}, `pattern "a/[x": malformed`},
 		{Settings{Paths: []string{"a/{b/c,d}"}}, "braces span a slash"},
 		{Settings{Paths: []string{"a"}, Exclude: []string{"{"}}, `exclude: pattern "{": malformed`},
-		{Settings{Paths: []string{"a"}, Companions: []string{"../x"}}, "leaves the directory"},
+		{Settings{Paths: []string{"a"}, MetadataFiles: []string{"../x"}}, "leaves the directory"},
 		{Settings{Paths: []string{"a"}, StartAt: "middle"}, `start_at "middle"`},
 		{Settings{Paths: []string{"a"}, MaxLine: -1}, "a limit is negative"},
 		{Settings{Paths: []string{"a"}, Linger: -1}, "a duration is negative"},
@@ -179,7 +179,7 @@ func TestFairness(t *testing.T) {
 func TestOrder(t *testing.T) {
 	e := newEnv(t, "**/*.jsonl")
 	e.settings.MaxRead = minRead
-	e.settings.Companions = []string{"*.meta.json"}
+	e.settings.MetadataFiles = []string{"*.meta.json"}
 	age := func(name string, n int) {
 		at := time.Now().Add(-time.Duration(n) * time.Hour)
 		e.must(os.Chtimes(e.path(name), at, at))
@@ -266,7 +266,7 @@ func TestDeviceRenumbered(t *testing.T) {
 // TestRewind delivers again from where the sink wants it.
 func TestRewind(t *testing.T) {
 	e := newEnv(t, "**/*")
-	e.settings.Companions = []string{"*.meta"}
+	e.settings.MetadataFiles = []string{"*.meta"}
 	e.settings.MaxRead = minRead
 	lines := numbered("x", 500)
 	e.write("x.jsonl", text(lines...))
@@ -320,7 +320,7 @@ func TestRewindInFlight(t *testing.T) {
 func TestForget(t *testing.T) {
 	e := newEnv(t, "**/*.jsonl").poll()
 	e.settings.Linger = 30 * time.Millisecond
-	e.settings.Companions = []string{"*.meta"}
+	e.settings.MetadataFiles = []string{"*.meta"}
 	e.write("stays.jsonl", text("stays"))
 	e.write("goes.jsonl", text("goes"))
 	e.write("stays.meta", "meta")

@@ -631,7 +631,7 @@ type DescribeResponse struct {
 	Revision      uint32                 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
 	Summary       string                 `protobuf:"bytes,4,opt,name=summary,proto3" json:"summary,omitempty"`
 	Transports    []FrameKind            `protobuf:"varint,5,rep,packed,name=transports,proto3,enum=earshot.decoder.v1.FrameKind" json:"transports,omitempty"`
-	Companions    []string               `protobuf:"bytes,6,rep,name=companions,proto3" json:"companions,omitempty"`
+	MetadataFiles []string               `protobuf:"bytes,6,rep,name=metadata_files,json=metadataFiles,proto3" json:"metadata_files,omitempty"`
 	OptionsSchema string                 `protobuf:"bytes,7,opt,name=options_schema,json=optionsSchema,proto3" json:"options_schema,omitempty"`
 	Reload        bool                   `protobuf:"varint,8,opt,name=reload,proto3" json:"reload,omitempty"`
 	// The decoder resumes streams from snapshots.
@@ -707,9 +707,9 @@ func (x *DescribeResponse) GetTransports() []FrameKind {
 	return nil
 }
 
-func (x *DescribeResponse) GetCompanions() []string {
+func (x *DescribeResponse) GetMetadataFiles() []string {
 	if x != nil {
-		return x.Companions
+		return x.MetadataFiles
 	}
 	return nil
 }
@@ -2009,8 +2009,8 @@ type Delegate struct {
 	// Names under which a call and the run that it causes in another session find
 	// each other, on a message of the call and on one of the run: one that is theirs
 	// alone, and one of what was asked and where, under which others may meet too.
-	MeetId     string `protobuf:"bytes,8,opt,name=meet_id,json=meetId,proto3" json:"meet_id,omitempty"`
-	MeetPrompt string `protobuf:"bytes,9,opt,name=meet_prompt,json=meetPrompt,proto3" json:"meet_prompt,omitempty"`
+	CorrelationId     string `protobuf:"bytes,8,opt,name=correlation_id,json=correlationId,proto3" json:"correlation_id,omitempty"`
+	CorrelationPrompt string `protobuf:"bytes,9,opt,name=correlation_prompt,json=correlationPrompt,proto3" json:"correlation_prompt,omitempty"`
 	// The id of the delegate, where to is its display name.
 	ToId          string `protobuf:"bytes,10,opt,name=to_id,json=toId,proto3" json:"to_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2096,16 +2096,16 @@ func (x *Delegate) GetAsync() bool {
 	return false
 }
 
-func (x *Delegate) GetMeetId() string {
+func (x *Delegate) GetCorrelationId() string {
 	if x != nil {
-		return x.MeetId
+		return x.CorrelationId
 	}
 	return ""
 }
 
-func (x *Delegate) GetMeetPrompt() string {
+func (x *Delegate) GetCorrelationPrompt() string {
 	if x != nil {
-		return x.MeetPrompt
+		return x.CorrelationPrompt
 	}
 	return ""
 }
@@ -2122,7 +2122,7 @@ var File_earshot_decoder_v1_decoder_proto protoreflect.FileDescriptor
 const file_earshot_decoder_v1_decoder_proto_rawDesc = "" +
 	"\n" +
 	" earshot/decoder/v1/decoder.proto\x12\x12earshot.decoder.v1\"\x11\n" +
-	"\x0fDescribeRequest\"\xcf\x02\n" +
+	"\x0fDescribeRequest\"\xd6\x02\n" +
 	"\x10DescribeResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x1a\n" +
@@ -2130,10 +2130,8 @@ const file_earshot_decoder_v1_decoder_proto_rawDesc = "" +
 	"\asummary\x18\x04 \x01(\tR\asummary\x12=\n" +
 	"\n" +
 	"transports\x18\x05 \x03(\x0e2\x1d.earshot.decoder.v1.FrameKindR\n" +
-	"transports\x12\x1e\n" +
-	"\n" +
-	"companions\x18\x06 \x03(\tR\n" +
-	"companions\x12%\n" +
+	"transports\x12%\n" +
+	"\x0emetadata_files\x18\x06 \x03(\tR\rmetadataFiles\x12%\n" +
 	"\x0eoptions_schema\x18\a \x01(\tR\roptionsSchema\x12\x16\n" +
 	"\x06reload\x18\b \x01(\bR\x06reload\x12\x1c\n" +
 	"\tsnapshots\x18\t \x01(\bR\tsnapshots\x12\x1b\n" +
@@ -2259,7 +2257,7 @@ const file_earshot_decoder_v1_decoder_proto_rawDesc = "" +
 	"\treasoning\x18\x05 \x01(\x04R\treasoning\x12>\n" +
 	"\n" +
 	"provenance\x18\x06 \x01(\x0e2\x1e.earshot.decoder.v1.ProvenanceR\n" +
-	"provenance\"\xb8\x02\n" +
+	"provenance\"\xd4\x02\n" +
 	"\bDelegate\x12\x0e\n" +
 	"\x02to\x18\x01 \x01(\tR\x02to\x12\x12\n" +
 	"\x04task\x18\x02 \x01(\tR\x04task\x122\n" +
@@ -2269,10 +2267,9 @@ const file_earshot_decoder_v1_decoder_proto_rawDesc = "" +
 	"\n" +
 	"confidence\x18\x06 \x01(\rR\n" +
 	"confidence\x12\x14\n" +
-	"\x05async\x18\a \x01(\bR\x05async\x12\x17\n" +
-	"\ameet_id\x18\b \x01(\tR\x06meetId\x12\x1f\n" +
-	"\vmeet_prompt\x18\t \x01(\tR\n" +
-	"meetPrompt\x12\x13\n" +
+	"\x05async\x18\a \x01(\bR\x05async\x12%\n" +
+	"\x0ecorrelation_id\x18\b \x01(\tR\rcorrelationId\x12-\n" +
+	"\x12correlation_prompt\x18\t \x01(\tR\x11correlationPrompt\x12\x13\n" +
 	"\x05to_id\x18\n" +
 	" \x01(\tR\x04toId*\xa5\x01\n" +
 	"\tFrameKind\x12\x13\n" +

@@ -71,7 +71,7 @@ func (c *core) restart(f *format) {
 }
 
 // Relink implements assemble.Emitter; it is done after the batch at hand.
-func (c *core) Relink(stream uint64, r assemble.RunRef) {
+func (c *core) ReplayChildren(stream uint64, r assemble.RunRef) {
 	c.relinks = append(c.relinks, relink{stream, r})
 }
 

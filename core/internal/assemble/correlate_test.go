@@ -143,15 +143,15 @@ func stop(run string, at int64) msg.Message {
 // it causes is found.
 func hires(run, call, id, prompt string, from, to int64) (begin, end msg.Message) {
 	begin, end = delegated(run, call, "codex", from), answered(run, call, to)
-	begin.Delegation.MeetPrompt, end.Delegation.MeetID = prompt, id
+	begin.Delegation.CorrelationPrompt, end.Delegation.CorrelationID = prompt, id
 	return begin, end
 }
 
 // hired is the beginning of a run that a call may have caused.
 func hired(run, id, prompt string, at int64) []msg.Message {
-	start := msg.Message{Kind: msg.Status, Run: run, Time: at, Signal: msg.RunStart, Precision: msg.Millis, Delegation: msg.Delegate{MeetID: id}}
+	start := msg.Message{Kind: msg.Status, Run: run, Time: at, Signal: msg.RunStart, Precision: msg.Millis, Delegation: msg.Delegate{CorrelationID: id}}
 	asked := user(run, at)
-	asked.Precision, asked.Delegation.MeetPrompt = msg.Millis, prompt
+	asked.Precision, asked.Delegation.CorrelationPrompt = msg.Millis, prompt
 	return []msg.Message{start, asked}
 }
 
@@ -276,7 +276,7 @@ func TestMovesTwice(t *testing.T) {
 // a thread. If a run of that name began meanwhile, the tool was a delegation.
 func TestSpawnByAScript(t *testing.T) {
 	end := result("a", "c", 9)
-	end.Delegation = msg.Delegate{To: "codex", MeetID: "codex 1"}
+	end.Delegation = msg.Delegate{To: "codex", CorrelationID: "codex 1"}
 	parent := script{"claude-code", "s", [][]msg.Message{{user("a", 0), called("a", "c", "Bash", 1)}, {end, stop("a", 10)}}}
 	child := script{"codex", "th", [][]msg.Message{hired("x", "codex 1", "", 2), {stop("x", 8)}}}
 	for kind, scripts := range map[msg.SpanKind][]script{msg.SpanTool: {parent}, msg.SpanDelegation: {parent, child}} {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Letter is a dead letter: input, or a row, that could go no further.
-type Letter struct {
+// DeadLetter is a dead letter: input, or a row, that could go no further.
+type DeadLetter struct {
 	ID       string    `json:"id"`
 	Tenant   string    `json:"tenant"`
 	Source   string    `json:"source"`
@@ -26,8 +26,8 @@ type Letter struct {
 	Ver      uint64    `json:"-"`
 }
 
-// LetterFilter picks dead letters. The zero value picks the latest unresolved ones.
-type LetterFilter struct {
+// DeadLetterFilter picks dead letters. The zero value picks the latest unresolved ones.
+type DeadLetterFilter struct {
 	ID       string // or its beginning
 	Source   string
 	Reason   string
@@ -36,8 +36,8 @@ type LetterFilter struct {
 	Limit    int  // 50 when zero, all when negative
 }
 
-// Letters returns dead letters, the latest first.
-func Letters(ctx context.Context, q Querier, f LetterFilter) ([]Letter, error) {
+// DeadLetters returns dead letters, the latest first.
+func DeadLetters(ctx context.Context, q Querier, f DeadLetterFilter) ([]DeadLetter, error) {
 	limit, payload, resolved := strconv.Itoa(f.Limit), "0", "0"
 	switch {
 	case f.Limit == 0:
@@ -52,7 +52,7 @@ func Letters(ctx context.Context, q Querier, f LetterFilter) ([]Letter, error) {
 		resolved = "1"
 	}
 	params := map[string]string{"id": f.ID, "source": f.Source, "reason": f.Reason, "resolved": resolved, "payload": payload, "limit": limit}
-	var out []Letter
+	var out []DeadLetter
 	err := q.Each(ctx, `
 		SELECT toString(dl_id), toString(tenant), toString(source), toString(format), session_id, toString(stage), toString(reason), error, origin, origin_offset,
 			if({payload:UInt8} = 1, payload, ''), payload_bytes, seen_at, resolved, ver
@@ -62,7 +62,7 @@ func Letters(ctx context.Context, q Querier, f LetterFilter) ([]Letter, error) {
 		ORDER BY seen_at DESC, origin, origin_offset LIMIT {limit:UInt32}`, params,
 		func(v []any) error {
 			r := reader{values: v}
-			out = append(out, Letter{
+			out = append(out, DeadLetter{
 				ID: r.str(), Tenant: r.str(), Source: r.str(), Format: r.str(), Session: r.str(), Stage: r.str(), Reason: r.str(), Detail: r.str(),
 				Origin: r.str(), Offset: r.signed(), Payload: r.str(), Bytes: r.num(), Seen: r.time(), Resolved: r.flag(), Ver: r.num(),
 			})

@@ -21,9 +21,9 @@ type DeadLetter struct {
 	Resolved bool
 }
 
-// NewLetterID returns the id of the letter for that place: the same bytes at the
+// NewDeadLetterID returns the id of the letter for that place: the same bytes at the
 // same place are one letter however often they are replayed.
-func NewLetterID(tenant, source, stage, origin string, offset string) ID {
+func NewDeadLetterID(tenant, source, stage, origin string, offset string) ID {
 	s := sum("letter", tenant, source, stage, origin, offset)
 	return ID(s[:16])
 }

@@ -113,7 +113,7 @@ func (c *core) starved() bool {
 // with the exporters go to delivery, together. then is called when that is so.
 func (c *core) seal(ctx context.Context, then func()) error {
 	var d checkpoint.Delta
-	err := c.assembler.Seal(func(key string, open bool, state []byte) {
+	err := c.assembler.Commit(func(key string, open bool, state []byte) {
 		d.Groups = append(d.Groups, checkpoint.Group{Key: key, Open: open, State: state})
 	})
 	if err != nil {
@@ -198,8 +198,8 @@ func identity(b *export.Batch) string {
 		h.Write(s.TraceID[:])
 		row(s.ID[:], s.Ver)
 	}
-	for i := range b.Letters {
-		row(b.Letters[i].ID[:], b.Letters[i].Ver)
+	for i := range b.DeadLetters {
+		row(b.DeadLetters[i].ID[:], b.DeadLetters[i].Ver)
 	}
 	for i := range b.Streams {
 		r := &b.Streams[i]

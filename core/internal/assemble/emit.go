@@ -88,7 +88,7 @@ func (g *group) giveMoved(out Emitter, s msg.Span, r *run, moved int) {
 func (g *group) takeBack(out Emitter, s msg.Span, r *run) {
 	for _, root := range append(r.Left[:len(r.Left):len(r.Left)], r.Was) {
 		if root != r.Root {
-			s.TraceID, s.Deleted = g.trace(root), true
+			s.TraceID, s.Tombstone = g.trace(root), true
 			out.Span(s)
 		}
 	}

@@ -1,4 +1,4 @@
-package zoo
+package mutants
 
 import (
 	"bytes"

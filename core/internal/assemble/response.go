@@ -10,7 +10,7 @@ type exchange struct {
 	Pace   msg.Pace      `json:"pace,omitzero"`
 }
 
-// Heard says what is known of the response that a stream is: before its first
+// SetResponse says what is known of the response that a stream is: before its first
 // message, of who asked for it, and at its end, of its pace. at is when it was asked
 // for, and s is not kept.
 //
@@ -19,7 +19,7 @@ type exchange struct {
 // the run's: a link to whoever sent the request and, unless many runs share one
 // connection, the pace. A response that ends after its run has the run's span given
 // again, under a higher version.
-func (a *Assembler) Heard(stream uint64, at int64, s *msg.Stream) error {
+func (a *Assembler) SetResponse(stream uint64, at int64, s *msg.Stream) error {
 	if !s.Starts() {
 		return nil
 	}
@@ -47,8 +47,8 @@ func (a *Assembler) Heard(stream uint64, at int64, s *msg.Stream) error {
 	return nil
 }
 
-// Unheard forgets what Heard said of a stream that is read no more.
-func (a *Assembler) Unheard(stream uint64) { delete(a.heard, stream) }
+// ForgetResponse forgets what Heard said of a stream that is read no more.
+func (a *Assembler) ForgetResponse(stream uint64) { delete(a.heard, stream) }
 
 // begun notes which request began the message's run.
 func (a *Assembler) begun(g *group, m *msg.Message, stream uint64) {

@@ -1,8 +1,8 @@
-// Command zookeeper serves one animal of the zoo as a decoder process: the one
+// Command servemutant serves one animal of the zoo as a decoder process: the one
 // named by its argument or by ZOO_ANIMAL, or the good parrot.
 //
-//	go build -o zookeeper ./core/decoder/conformance/internal/zookeeper
-//	ZOO_ANIMAL=goldfish earshot plugin test --exec ./zookeeper --testdata core/decoder/conformance/internal/zoo/testdata
+//	go build -o servemutant ./core/decoder/conformance/internal/servemutant
+//	ZOO_ANIMAL=goldfish earshot plugin test --exec ./servemutant --testdata core/decoder/conformance/internal/mutants/testdata
 package main
 
 import (
@@ -10,7 +10,7 @@ import (
 	"os"
 
 	"github.com/earshot-dev/earshot/core/decoder"
-	"github.com/earshot-dev/earshot/core/decoder/conformance/internal/zoo"
+	"github.com/earshot-dev/earshot/core/decoder/conformance/internal/mutants"
 	"github.com/earshot-dev/earshot/core/sdk"
 )
 
@@ -19,7 +19,7 @@ func main() {
 	if len(os.Args) > 1 {
 		name = os.Args[1]
 	}
-	var f decoder.Factory = zoo.Parrot{}
+	var f decoder.Factory = mutants.Reference{}
 	if name != "" && name != "parrot" {
 		var err error
 		if f, err = find(name); err != nil {
@@ -31,9 +31,9 @@ func main() {
 }
 
 func find(name string) (decoder.Factory, error) {
-	a, err := zoo.Named(name)
+	a, err := mutants.Named(name)
 	if err != nil {
-		return zoo.Exits(name, os.Stderr, func() { os.Exit(3) })
+		return mutants.Exits(name, os.Stderr, func() { os.Exit(3) })
 	}
 	return a.Factory(), nil
 }

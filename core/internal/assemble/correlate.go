@@ -115,7 +115,7 @@ func (u *above) over(tenant string, s *msg.Span) {
 // are found. fresh says that nothing was given of m's run yet.
 func (a *Assembler) meet(g *group, m *msg.Message, fresh bool, now time.Time) error {
 	var c *call
-	id, prompt := m.Delegation.MeetID, m.Delegation.MeetPrompt
+	id, prompt := m.Delegation.CorrelationID, m.Delegation.CorrelationPrompt
 	if !ofRun(m) {
 		if c = g.callOf(m.Tool.CallID); c == nil || !c.meets() {
 			return nil
@@ -480,7 +480,7 @@ func (g *group) under(out Emitter, run, meeting string, up *above, fresh bool) (
 		}
 	default:
 		g.move(out, r, root)
-		out.Relink(r.Stream, RunRef{g.key.tenant, g.key.format, g.key.session, r.ID})
+		out.ReplayChildren(r.Stream, RunRef{g.key.tenant, g.key.format, g.key.session, r.ID})
 	}
 	return true
 }
@@ -497,7 +497,7 @@ func (g *group) move(out Emitter, r *run, root string) {
 			c.leaves(root)
 			c.Moved++
 			if c != r && (c.Start != 0 || c.Forgotten) {
-				out.Relink(c.Stream, RunRef{g.key.tenant, g.key.format, g.key.session, c.ID})
+				out.ReplayChildren(c.Stream, RunRef{g.key.tenant, g.key.format, g.key.session, c.ID})
 			}
 		}
 		if c.Prev == r.ID {

@@ -1,4 +1,4 @@
-package zoo
+package mutants
 
 import (
 	"errors"
@@ -22,5 +22,5 @@ func Exits(name string, stderr io.Writer, end func()) (*Factory, error) {
 	if habit == nil {
 		return nil, fmt.Errorf("zoo: there is no animal %q", name)
 	}
-	return Animal{Name: name, tame: onUnknown(habit)}.Factory(), nil
+	return Mutant{Name: name, tame: onUnknown(habit)}.Factory(), nil
 }

@@ -41,8 +41,8 @@ func (n *Node) label() string {
 	return n.Name
 }
 
-// Culprit is a group with its part in a critical path.
-type Culprit struct {
+// Bottleneck is a group with its part in a critical path.
+type Bottleneck struct {
 	Group
 	Time  int64 // ns on the path
 	Steps int   // spans that have it
@@ -50,21 +50,21 @@ type Culprit struct {
 	Saves int64 // ns by which the whole would be shorter without the group, at most Time
 }
 
-// Culprits are the groups of the node's critical path, the one with most time
+// Bottlenecks are the groups of the node's critical path, the one with most time
 // first, at most limit of them.
-func (n *Node) Culprits(limit int) []Culprit {
+func (n *Node) Bottlenecks(limit int) []Bottleneck {
 	type part struct {
 		g Group
 		n *Node
 	}
 	spent := make(map[part]int64)
-	groups := make(map[Group]*Culprit)
-	var order []*Culprit
+	groups := make(map[Group]*Bottleneck)
+	var order []*Bottleneck
 	for _, piece := range n.Path() {
 		g := piece.group()
 		c := groups[g]
 		if c == nil {
-			c = &Culprit{Group: g}
+			c = &Bottleneck{Group: g}
 			groups[g] = c
 			order = append(order, c)
 		}
@@ -78,20 +78,20 @@ func (n *Node) Culprits(limit int) []Culprit {
 			c.Worst = piece.Node
 		}
 	}
-	slices.SortStableFunc(order, func(a, b *Culprit) int { return cmp.Compare(b.Time, a.Time) })
-	out := make([]Culprit, 0, min(limit, len(order)))
+	slices.SortStableFunc(order, func(a, b *Bottleneck) int { return cmp.Compare(b.Time, a.Time) })
+	out := make([]Bottleneck, 0, min(limit, len(order)))
 	for _, c := range order[:min(limit, len(order))] {
 		// Steps may have begun earlier without what ran beside the path, too; that is not
 		// held against it.
-		c.Saves = min(c.Time, n.Wall()-n.Without(func(p Piece) bool { return p.group() == c.Group }))
+		c.Saves = min(c.Time, n.Wall()-n.WhatIf(func(p Piece) bool { return p.group() == c.Group }))
 		out = append(out, *c)
 	}
 	return out
 }
 
-// Without is the wall time of the node if the pieces that gone picks had taken no
+// WhatIf is the wall time of the node if the pieces that gone picks had taken no
 // time, wherever in it they are, on the critical path or off it.
-func (n *Node) Without(gone func(Piece) bool) int64 {
+func (n *Node) WhatIf(gone func(Piece) bool) int64 {
 	return (&replay{gone: gone}).length(n, n.Start, n.End)
 }
 

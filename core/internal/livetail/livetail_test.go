@@ -1,4 +1,4 @@
-package peek
+package livetail
 
 import (
 	"bufio"
@@ -127,7 +127,7 @@ func TestSlowWatcherMisses(t *testing.T) {
 // TestNobodyRuns: without a sidecar, and after one that was killed.
 func TestNobodyRuns(t *testing.T) {
 	dir, sockets := t.TempDir(), t.TempDir()
-	if _, err := Watch(t.Context(), dir, nil); !errors.Is(err, ErrNobody) {
+	if _, err := Watch(t.Context(), dir, nil); !errors.Is(err, ErrNotRunning) {
 		t.Error(err)
 	}
 	s, err := Listen(&Peek{}, sockets, dir)
@@ -144,7 +144,7 @@ func TestNobodyRuns(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) != 0 {
 		t.Errorf("left behind: %q", left)
 	}
-	if _, err := Watch(t.Context(), dir, nil); !errors.Is(err, ErrNobody) {
+	if _, err := Watch(t.Context(), dir, nil); !errors.Is(err, ErrNotRunning) {
 		t.Error(err)
 	}
 }

@@ -1,4 +1,4 @@
-package zoo
+package mutants
 
 import (
 	"crypto/rand"
@@ -12,9 +12,9 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// Animals returns all animals, by the rules that they break.
-func Animals() []Animal {
-	return []Animal{
+// Mutants returns all animals, by the rules that they break.
+func Mutants() []Mutant {
+	return []Mutant{
 		{"sheep", "D1", "all decoders of a process share one state", func(p *parrot, h *herd) *animal {
 			if h.state == nil {
 				h.state = p

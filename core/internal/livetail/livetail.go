@@ -1,7 +1,7 @@
 // Package peek shows frames as they go to the decoders, redacted, to whoever asks.
 // Nobody waits for that: a watcher who is too slow misses frames, and is told how
 // many. While nobody watches it costs a load of an integer per batch.
-package peek
+package livetail
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package zoo
+package mutants
 
 import (
 	"bytes"
@@ -49,7 +49,7 @@ func TestTheSuiteRejectsEveryAnimal(t *testing.T) {
 		"cuckoo":     "C1 D4, C7 D12, C14 D7",
 	}
 	rules := make(map[string]bool)
-	for _, a := range Animals() {
+	for _, a := range Mutants() {
 		rules[a.Rule] = true
 		t.Run(a.Name, func(t *testing.T) {
 			f := a.Factory()
@@ -169,8 +169,8 @@ func verdict(t *testing.T, s *conformance.Suite) string {
 // build builds the executable that serves the animals.
 func build(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "zookeeper")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "../zookeeper").CombinedOutput()
+	path := filepath.Join(t.TempDir(), "servemutant")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, "../servemutant").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -1,4 +1,4 @@
-package peek
+package livetail
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// ErrNobody says that no sidecar runs on a data directory.
-var ErrNobody = errors.New("no sidecar runs there")
+// ErrNotRunning says that no sidecar runs on a data directory.
+var ErrNotRunning = errors.New("no sidecar runs there")
 
 // note is the file in the data directory that says where the socket is: the names
 // of sockets are short, and those of data directories need not be.
@@ -67,7 +67,7 @@ func (s *Server) Close() {
 func Watch(ctx context.Context, dataDir string, query url.Values) (io.ReadCloser, error) {
 	path, err := os.ReadFile(filepath.Join(dataDir, note))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, ErrNobody
+		return nil, ErrNotRunning
 	}
 	if err != nil {
 		return nil, fmt.Errorf("frames: %w", err)
@@ -75,7 +75,7 @@ func Watch(ctx context.Context, dataDir string, query url.Values) (io.ReadCloser
 	t := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		c, err := (&net.Dialer{}).DialContext(ctx, "unix", string(path))
 		if err != nil { // it was killed
-			return nil, fmt.Errorf("%w: %w", ErrNobody, err)
+			return nil, fmt.Errorf("%w: %w", ErrNotRunning, err)
 		}
 		return c, nil
 	}}

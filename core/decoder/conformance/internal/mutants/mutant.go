@@ -1,4 +1,4 @@
-package zoo
+package mutants
 
 import (
 	"fmt"
@@ -7,8 +7,8 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 )
 
-// Animal is a parrot with one bad habit.
-type Animal struct {
+// Mutant is a parrot with one bad habit.
+type Mutant struct {
 	Name  string
 	Rule  string // the rule that it breaks
 	Habit string
@@ -57,8 +57,8 @@ func (a *animal) Snapshot() ([]byte, error) {
 
 // Factory makes decoders of one animal.
 type Factory struct {
-	Parrot
-	animal Animal
+	Reference
+	animal Mutant
 	herd   *herd
 }
 
@@ -75,16 +75,16 @@ func (f *Factory) New(s decoder.Stream) (decoder.Decoder, error) {
 func (f *Factory) Close() { close(f.herd.done) }
 
 // Factory returns a factory of the animal. Close must be called.
-func (a Animal) Factory() *Factory {
+func (a Mutant) Factory() *Factory {
 	return &Factory{animal: a, herd: &herd{done: make(chan struct{})}}
 }
 
 // Named returns the animal with that name.
-func Named(name string) (Animal, error) {
-	for _, a := range Animals() {
+func Named(name string) (Mutant, error) {
+	for _, a := range Mutants() {
 		if a.Name == name {
 			return a, nil
 		}
 	}
-	return Animal{}, fmt.Errorf("zoo: there is no animal %q", name)
+	return Mutant{}, fmt.Errorf("zoo: there is no animal %q", name)
 }

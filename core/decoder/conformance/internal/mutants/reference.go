@@ -12,7 +12,7 @@
 //
 // An answer that is not complete is open; so is nothing else. A frame of these
 // types without an id, or a call without a tool, is a bad frame.
-package zoo
+package mutants
 
 import (
 	"encoding/json"
@@ -31,11 +31,11 @@ import (
 // rest keeps what a parrot does not read. It leaves out nothing.
 var rest = unknown.NewKeeper([]byte("[]"))
 
-// Parrot is the factory of the good decoder.
-type Parrot struct{}
+// Reference is the factory of the good decoder.
+type Reference struct{}
 
 // Info implements decoder.Factory.
-func (Parrot) Info() decoder.Info {
+func (Reference) Info() decoder.Info {
 	return decoder.Info{
 		Name: "parrot", Version: "1.0.0", Revision: 1, Summary: "Decodes an invented format.", Reload: true,
 		Transports: []frame.Kind{frame.Line, frame.Event, frame.Text},
@@ -43,7 +43,7 @@ func (Parrot) Info() decoder.Info {
 }
 
 // New implements decoder.Factory.
-func (Parrot) New(s decoder.Stream) (decoder.Decoder, error) { return newParrot(s) }
+func (Reference) New(s decoder.Stream) (decoder.Decoder, error) { return newParrot(s) }
 
 // state is what a parrot remembers; it is its snapshot.
 type state struct {

@@ -51,7 +51,7 @@ func (c *core) heard(s *stream, f *source.Facts) {
 	if f.Timing != nil {
 		row.Pace = *f.Timing
 	}
-	if err := c.assembler.Heard(s.name, rec.Anchor, &row); err != nil {
+	if err := c.assembler.SetResponse(s.name, rec.Anchor, &row); err != nil {
 		c.p.log.Error("what was heard of a response has no place", "origin", rec.Origin, "error", err)
 	}
 	if f.Timing == nil {
@@ -74,7 +74,7 @@ func (c *core) heardOut(s *stream) {
 	}
 	row.Session, row.Run, row.Chat = s.record.Session, s.record.Run, s.chat()
 	row.Ver++
-	if err := c.assembler.Heard(s.name, s.record.Anchor, &row); err != nil {
+	if err := c.assembler.SetResponse(s.name, s.record.Anchor, &row); err != nil {
 		c.p.log.Error("what was heard of a response has no place", "origin", row.Origin, "error", err)
 	}
 	c.give(&row)

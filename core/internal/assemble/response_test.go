@@ -16,7 +16,7 @@ func (w *world) span(run string) msg.Span {
 	w.t.Helper()
 	w.seal()
 	for _, s := range w.rows {
-		if s.Kind == msg.SpanRun && s.Run == run && !s.Deleted {
+		if s.Kind == msg.SpanRun && s.Run == run && !s.Tombstone {
 			return s
 		}
 	}
@@ -26,7 +26,7 @@ func (w *world) span(run string) msg.Span {
 
 func (w *world) heard(stream uint64, at int64, s *msg.Stream) {
 	w.t.Helper()
-	if err := w.a.Heard(stream, at, s); err != nil {
+	if err := w.a.SetResponse(stream, at, s); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -57,7 +57,7 @@ func TestHeardTellsOfItsRun(t *testing.T) {
 	}
 	// A second telling of the same changes nothing.
 	w.heard(1, t0, x)
-	if err := w.a.Seal(func(string, bool, []byte) { t.Error("the group has changed") }); err != nil {
+	if err := w.a.Commit(func(string, bool, []byte) { t.Error("the group has changed") }); err != nil {
 		t.Fatal(err)
 	}
 }
