@@ -11,7 +11,7 @@ TOOLS   := $(GO) tool -modfile=core/internal/tools/go.mod
 # tests run without it, and say so.
 RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
-.PHONY: build demo test unit lint bench bench-backlog bench-queries chaos conformance dashboards browser python generate engine clean
+.PHONY: build demo test unit lint vulncheck bench bench-backlog bench-queries chaos conformance dashboards browser python generate engine clean
 
 build: engine $(BIN)
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/earshot ./cmd/earshot
@@ -30,14 +30,29 @@ test: build lint conformance
 	@test -n '$(RACE)' || echo 'no C compiler: the tests run without the race detector'
 	$(GO) test $(RACE) -shuffle=on -timeout 15m ./...
 
-# The tests of one package or a few: make unit PKG=./core/msg/...
+# The unit tier: no engine, no race detector, no processes of the product but decoders;
+# under three minutes on two cores. make unit PKG=./core/msg/... runs a part of it.
+WHOLE := /bench/|/cmd/earshot-store$$|/cmd/earshot-store/internal/engine$$|/dashboards$$|/mutants$$
+PKG   ?= $(shell $(GO) list ./... | grep -Ev '$(WHOLE)')
 unit:
-	$(GO) test $(RACE) $(PKG)
+	$(GO) test -short -timeout 5m $(PKG)
 
 lint:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'gofmt these files'; exit 1; }
 	$(GO) vet ./...
 	$(TOOLS) staticcheck ./...
+	@dead="$$($(TOOLS) deadcode -test ./...)" && test -z "$$dead" || { echo "$$dead"; echo 'no program and no test reaches these functions'; exit 1; }
+	@$(MAKE) --no-print-directory vulncheck
+
+# Known vulnerabilities in what the binaries call. The database is on the network: where
+# it cannot be reached, nothing is checked and the line below says so.
+vulncheck:
+	@out="$$($(TOOLS) govulncheck ./cmd/... 2>&1)"; code=$$?; \
+	case "$$code,$$out" in \
+	0,*) echo 'govulncheck: no known vulnerability is reachable' ;; \
+	*"fetching vulnerabilities"*) echo 'govulncheck: the vulnerability database cannot be reached: nothing was checked' ;; \
+	*) echo "$$out"; exit 1 ;; \
+	esac
 
 # Every bundled decoder, as a process, against the conformance suite.
 conformance: build

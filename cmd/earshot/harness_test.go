@@ -57,6 +57,9 @@ type home struct {
 
 func newHome(t *testing.T) *home {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("needs the engine: make test runs it")
+	}
 	bin, err := storeBinary()
 	if err != nil {
 		t.Fatal(err)

@@ -9,8 +9,19 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set by the build.
-var version = "dev"
+// version is the tag that make build found. A binary of go install has the module's
+// version instead, any other build has "dev".
+var version = ""
+
+func buildVersion() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "dev"
+}
 
 func newVersion() *cobra.Command {
 	var output string
@@ -25,7 +36,7 @@ func newVersion() *cobra.Command {
 				Revision string `json:"revision,omitempty"`
 				Go       string `json:"go"`
 				Platform string `json:"platform"`
-			}{version, revision(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+			}{buildVersion(), revision(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
 			if output == "json" {
 				return json.NewEncoder(c.OutOrStdout()).Encode(v)
 			}
