@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/mod/module"
 	"golang.org/x/mod/semver"
 
 	"github.com/earshot-dev/earshot/core/decoder/conformance"
@@ -111,8 +112,8 @@ your own format.`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			s.Name = args[0]
-			if semver.IsValid(version) { // else it is a build between releases, which the module system does not know
-				s.Version = version
+			if v := buildVersion(); semver.IsValid(v) && !module.IsPseudoVersion(v) && semver.Build(v) == "" {
+				s.Version = v // a release: the module proxy has it
 			} else if s.Replace == "" {
 				s.Replace = sourceTree()
 			}

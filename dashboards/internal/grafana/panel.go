@@ -140,9 +140,6 @@ func Unit(u string) Property { return Property{"unit", u} }
 // Columns is a field's width in a table, in pixels.
 func Columns(px int) Property { return Property{"custom.width", px} }
 
-// Hidden keeps a column out of the table; links still see its value.
-func Hidden() Property { return Property{"custom.hideFrom", map[string]bool{"viz": true}} }
-
 // Gauge draws the number as a bar.
 func Gauge() Property {
 	return Property{"custom.cellOptions", map[string]any{"type": "gauge", "mode": "basic", "valueDisplayMode": "text"}}

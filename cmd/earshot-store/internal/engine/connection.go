@@ -89,13 +89,6 @@ func statsOf(lib *library, h handle) Stats {
 	}
 }
 
-func (s *Stats) add(o Stats) {
-	s.RowsRead += o.RowsRead
-	s.BytesRead += o.BytesRead
-	s.RowsWritten += o.RowsWritten
-	s.BytesWritten += o.BytesWritten
-}
-
 func bytesOf(lib *library, h handle) []byte {
 	n := lib.resultLength(h)
 	if n == 0 {

@@ -151,7 +151,6 @@ type Rows struct {
 	stream handle
 	chunk  handle
 	done   bool
-	stats  Stats
 }
 
 // Next returns the next piece of output, valid until the next call, or io.EOF.
@@ -166,16 +165,12 @@ func (r *Rows) Next() ([]byte, error) {
 		r.done = true
 		return nil, r.s.failed(parseException(msg))
 	}
-	r.stats.add(statsOf(lib, r.chunk))
 	if b := bytesOf(lib, r.chunk); len(b) > 0 {
 		return b, nil
 	}
 	r.done = true
 	return nil, io.EOF
 }
-
-// Stats says what has been read so far.
-func (r *Rows) Stats() Stats { return r.stats }
 
 // Close stops the statement if it still runs, and frees it.
 func (r *Rows) Close() {
