@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/retry"
 )
 
 // Frames gives the frames of a recording, in batches; io.EOF ends it.
@@ -57,12 +58,8 @@ func (p *pace) wait(ctx context.Context, at int64) error {
 	if d <= 0 {
 		return ctx.Err()
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
+	if !retry.Wait(ctx, d) {
 		return ctx.Err()
 	}
+	return nil
 }

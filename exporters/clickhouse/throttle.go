@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/retry"
 )
 
 // throttle remembers for how long a server, or a proxy before it, last asked to
@@ -38,7 +38,7 @@ func (t *throttled) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if res.StatusCode == http.StatusTooManyRequests || res.StatusCode == http.StatusServiceUnavailable {
-		t.throttle.wait.Store(int64(export.ParseRetryAfter(res.Header.Get("Retry-After"), time.Now())))
+		t.throttle.wait.Store(int64(retry.ParseAfter(res.Header.Get("Retry-After"), time.Now())))
 	}
 	return res, nil
 }

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/retry"
 )
 
 // answer is what the receiver said to the last request. The clients of otlptrace
@@ -75,7 +76,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		t.answer.permanent = true
 	}
 	if res.StatusCode/100 != 2 {
-		t.answer.wait = export.ParseRetryAfter(res.Header.Get("Retry-After"), time.Now())
+		t.answer.wait = retry.ParseAfter(res.Header.Get("Retry-After"), time.Now())
 		return res, nil
 	}
 	// The client would make an error of a partial success, and of an answer that it

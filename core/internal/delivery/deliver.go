@@ -3,10 +3,10 @@ package delivery
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/retry"
 )
 
 // deliver gives a batch to an exporter until it is taken, or only once. The error
@@ -56,7 +56,7 @@ func (d *Delivery) deliver(ctx context.Context, l *line, b *export.Batch, sealed
 
 // retry calls f until it succeeds or ctx ends.
 func (d *Delivery) retry(ctx context.Context, what string, f func() error) error {
-	wait, told := d.settings.RetryMin, time.Time{}
+	backoff, told := retry.Backoff{Min: d.settings.RetryMin, Max: d.settings.RetryMax}, time.Time{}
 	for {
 		err := f()
 		if err == nil {
@@ -65,27 +65,22 @@ func (d *Delivery) retry(ctx context.Context, what string, f func() error) error
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		pause := pauseAfter(err, wait)
+		pause := max(backoff.Next(), asked(err))
 		if time.Since(told) > time.Minute {
 			d.settings.Logger.Warn("not delivered, trying again", "to", what, "error", err, "next_in", pause)
 			told = time.Now()
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !retry.Wait(ctx, pause) {
 			return ctx.Err()
 		}
-		wait = min(2*wait, d.settings.RetryMax)
 	}
 }
 
-// pauseAfter is how long to wait after a failure: about wait, or what the
-// destination asked for.
-func pauseAfter(err error, wait time.Duration) time.Duration {
-	pause := wait/2 + rand.N(wait)
+// asked returns the pause that the destination asked for with its error; 0: none.
+func asked(err error) time.Duration {
 	var after *export.RetryAfter
 	if errors.As(err, &after) {
-		pause = max(pause, after.Wait)
+		return after.Wait
 	}
-	return pause
+	return 0
 }

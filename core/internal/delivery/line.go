@@ -10,6 +10,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/internal/spool"
+	"github.com/earshot-dev/earshot/core/retry"
 )
 
 // depth is how many batches wait in memory for an exporter that keeps up, the one
@@ -121,12 +122,11 @@ func (d *Delivery) serve(ctx context.Context, l *line) {
 				d.done(ctx, l, p)
 				continue
 			}
-			select {
-			case <-time.After(pauseAfter(err, d.settings.RetryMin)):
-				continue
-			case <-ctx.Done():
+			first := retry.Backoff{Min: d.settings.RetryMin, Max: d.settings.RetryMin}
+			if !retry.Wait(ctx, max(first.Next(), asked(err))) {
 				return
 			}
+			continue
 		}
 		d.done(ctx, l, p)
 	}

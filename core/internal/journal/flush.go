@@ -4,20 +4,23 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/earshot-dev/earshot/core/retry"
 )
 
 // flush writes what is pending until the journal is closed.
 func (j *Journal) flush() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	var last time.Time   // of a sync
-	var wait backoff     // after a failure
+	var last time.Time  // of a sync
+	var until time.Time // nothing is written before, after a failure
+	backoff := retry.Backoff{Min: j.settings.retry, Max: time.Second}
 	var ending time.Time // when closing may take no longer
 	var looked time.Time // when the disk's free space was
 	for {
 		j.mu.Lock()
 		closed := j.closed
-		due := j.due(last, &wait)
+		due := j.due(last, until)
 		if due == 0 {
 			j.take()
 		}
@@ -53,32 +56,22 @@ func (j *Journal) flush() {
 		err := j.commit(j.writing, check)
 		j.settled(err)
 		if err != nil {
-			wait.fail(j.settings.retry)
+			until = time.Now().Add(backoff.Next())
 			continue
 		}
-		wait, last = backoff{}, time.Now()
+		backoff.Reset()
+		last = time.Now()
 		ending = time.Time{} // as long as it gets on
 	}
 }
 
-// backoff is when to try again.
-type backoff struct {
-	pause time.Duration
-	until time.Time
-}
-
-func (b *backoff) fail(first time.Duration) {
-	b.pause = min(max(2*b.pause, first), time.Second)
-	b.until = time.Now().Add(b.pause)
-}
-
 // due returns how long the next write has to wait; a long time when there is
 // nothing to write. mu is held.
-func (j *Journal) due(last time.Time, wait *backoff) time.Duration {
+func (j *Journal) due(last, until time.Time) time.Duration {
 	if j.pending == 0 {
 		return time.Hour
 	}
-	if d := time.Until(wait.until); d > 0 {
+	if d := time.Until(until); d > 0 {
 		return d
 	}
 	if j.writing != nil || j.closed || j.urgent > j.durable || len(j.groups) > 1 || j.pending >= j.settings.MaxPending/2 {

@@ -12,6 +12,7 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/internal/host"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/retry"
 )
 
 // Launcher starts a decoder process of a format.
@@ -70,6 +71,7 @@ type death struct {
 // circuit.
 func (f *format) run(ctx context.Context, p *Pipeline) {
 	deaths, last := 0, f.progress.Load()
+	backoff := retry.Backoff{Min: restartMin, Max: restartMax}
 	for {
 		err := f.live(ctx, p)
 		if ctx.Err() != nil {
@@ -77,11 +79,12 @@ func (f *format) run(ctx context.Context, p *Pipeline) {
 		}
 		if now := f.progress.Load(); now != last {
 			deaths, last = 0, now
+			backoff.Reset()
 		}
 		deaths++
 		wait := time.Duration(0)
 		if deaths > 1 {
-			wait = min(restartMin<<min(deaths-2, 20), restartMax)
+			wait = backoff.Next()
 		}
 		if deaths >= deathsUntilOpen {
 			why := fmt.Sprintf("format %s: its decoder died %d times without getting anywhere: %v", f.name, deaths, err)
@@ -90,10 +93,8 @@ func (f *format) run(ctx context.Context, p *Pipeline) {
 		}
 		f.log.Error("decoder died", "format", f.name, "error", err, "deaths", deaths, "restart_in", wait)
 		p.metrics.DecoderRestarts.WithLabelValues(f.name).Inc()
-		select {
-		case <-ctx.Done():
+		if !retry.Wait(ctx, wait) {
 			return
-		case <-time.After(wait):
 		}
 	}
 }

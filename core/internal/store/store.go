@@ -22,6 +22,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/earshot-dev/earshot/core/retry"
 )
 
 // Settings say where the store is.
@@ -90,7 +92,7 @@ func (s *Store) DSN(user, database string) string {
 // somebody else runs, a reader for the most part, is succeeded by our own when it has
 // ended.
 func (s *Store) Supervise(ctx context.Context) {
-	wait := firstWait
+	backoff := retry.Backoff{Min: 100 * time.Millisecond, Max: 10 * time.Second}
 	for {
 		s.mu.Lock()
 		p := s.proc
@@ -116,34 +118,28 @@ func (s *Store) Supervise(ctx context.Context) {
 			s.settings.Logger.Error("store died, starting it again", "last_words", p.stderr.String())
 		}
 		if time.Since(began) > time.Minute {
-			wait = firstWait
+			backoff.Reset()
 		}
-		for {
-			select {
-			case <-ctx.Done():
+		for pause := backoff.Next(); ; {
+			if !retry.Wait(ctx, pause) {
 				return
-			case <-time.After(wait):
 			}
-			wait = min(2*wait, 10*time.Second)
 			err := s.start(ctx, s.addr)
 			if err == nil {
 				break
 			}
-			s.settings.Logger.Error("store does not start", "error", err, "retry_in", wait)
+			pause = backoff.Next()
+			s.settings.Logger.Error("store does not start", "error", err, "retry_in", pause)
 		}
 	}
 }
-
-const firstWait = 100 * time.Millisecond
 
 // others waits for the end of a store that somebody else runs. It returns false when
 // ctx has ended before.
 func (s *Store) others(ctx context.Context) bool {
 	for missed := 0; missed < 2; {
-		select {
-		case <-ctx.Done():
+		if !retry.Wait(ctx, 500*time.Millisecond) {
 			return false
-		case <-time.After(500 * time.Millisecond):
 		}
 		if addr, ok := running(ctx, s.settings.Dir); ok && addr == s.addr {
 			missed = 0

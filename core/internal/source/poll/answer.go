@@ -14,6 +14,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/internal/source/body"
+	"github.com/earshot-dev/earshot/core/retry"
 )
 
 // answer is what a page says.
@@ -31,6 +32,9 @@ type statusError struct {
 }
 
 func (e *statusError) Error() string { return "the server answered " + e.status }
+
+// maxRetryAfter bounds the pause that a server can ask for.
+const maxRetryAfter = time.Hour
 
 // get asks for one page. One that has not changed is returned as it was remembered.
 func (p *Poller) get(ctx context.Context, u *url.URL, before seen) (*answer, error) {
@@ -67,7 +71,7 @@ func (p *Poller) get(ctx context.Context, u *url.URL, before seen) (*answer, err
 	case res.StatusCode == http.StatusNotModified && before.ETag != "":
 		return &answer{seen: before}, nil
 	case res.StatusCode != http.StatusOK:
-		return nil, &statusError{res.Status, retryAfter(res.Header.Get("Retry-After"))}
+		return nil, &statusError{res.Status, min(retry.ParseAfter(res.Header.Get("Retry-After"), time.Now()), maxRetryAfter)}
 	}
 	shape := body.ShapeOf(res.Header.Get("Content-Type"))
 	if shape != body.Document && shape != body.Lines {
@@ -150,15 +154,4 @@ func next(pages Pages, data []byte, limit int) (next string, empty bool) {
 		return "", false
 	}
 	return last.ID, false
-}
-
-// retryAfter reads the header, a number of seconds or a date.
-func retryAfter(v string) time.Duration {
-	if s, err := strconv.Atoi(v); err == nil && s > 0 {
-		return min(time.Duration(s)*time.Second, time.Hour)
-	}
-	if at, err := http.ParseTime(v); err == nil {
-		return min(max(time.Until(at), 0), time.Hour)
-	}
-	return 0
 }

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/earshot-dev/earshot/core/internal/source"
-	"github.com/earshot-dev/earshot/core/internal/source/retry"
+	"github.com/earshot-dev/earshot/core/retry"
 )
 
 // Poller asks one API.

@@ -13,7 +13,7 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/internal/source"
 	"github.com/earshot-dev/earshot/core/internal/source/body"
-	"github.com/earshot-dev/earshot/core/internal/source/retry"
+	"github.com/earshot-dev/earshot/core/retry"
 )
 
 // Client is a client of one event stream.

@@ -17,9 +17,9 @@ import (
 
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/internal/source"
-	"github.com/earshot-dev/earshot/core/internal/source/retry"
 	"github.com/earshot-dev/earshot/core/internal/source/timing"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/retry"
 )
 
 // Client is a client of one WebSocket.

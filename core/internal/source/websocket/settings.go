@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/core/internal/source"
-	"github.com/earshot-dev/earshot/core/internal/source/retry"
+	"github.com/earshot-dev/earshot/core/retry"
 )
 
 // Settings say what to listen to.

@@ -1,9 +1,12 @@
-// Package retry says how long to wait before trying again.
+// Package retry computes how long to wait before the next attempt. The callers loop: they
+// know which errors may pass, what to log and what ends the loop.
 package retry
 
 import (
 	"context"
 	"math/rand/v2"
+	"net/http"
+	"strconv"
 	"time"
 )
 
@@ -32,11 +35,8 @@ func (b *Backoff) Next() time.Duration {
 	return pause - rand.N(pause/2+1)
 }
 
-// Reset begins anew after a success.
+// Reset makes the next pause the first one again.
 func (b *Backoff) Reset() { b.failures = 0 }
-
-// Failures since the last success.
-func (b *Backoff) Failures() int { return b.failures }
 
 // Wait waits for d. It reports whether ctx is still running.
 func Wait(ctx context.Context, d time.Duration) bool {
@@ -48,4 +48,16 @@ func Wait(ctx context.Context, d time.Duration) bool {
 	case <-t.C:
 		return ctx.Err() == nil
 	}
+}
+
+// ParseAfter parses the header Retry-After in its two forms, seconds and a date. It
+// returns 0 for a time in the past and for anything else.
+func ParseAfter(header string, now time.Time) time.Duration {
+	if n, err := strconv.ParseInt(header, 10, 32); err == nil {
+		return max(time.Duration(n)*time.Second, 0)
+	}
+	if t, err := http.ParseTime(header); err == nil {
+		return max(t.Sub(now), 0)
+	}
+	return 0
 }
