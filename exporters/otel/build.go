@@ -13,12 +13,12 @@ import (
 	"github.com/earshot-dev/earshot/core/semconv"
 )
 
-// flags of spans and links: sampled, and known to have a parent in the same
+// spanFlags of spans and links: sampled, and known to have a parent in the same
 // process.
-const flags = 0x101
+const spanFlags = 0x101
 
-// takes reports whether the span is sent.
-func takes(s *msg.Span) bool { return s.State != msg.SpanOpen && !s.Tombstone && !s.Amends }
+// exportable reports whether the span is sent.
+func exportable(s *msg.Span) bool { return s.State != msg.SpanOpen && !s.Tombstone && !s.Amends }
 
 // span builds the OTLP form of a span.
 func (x *Exporter) span(s *msg.Span) *tracepb.Span {
@@ -26,7 +26,7 @@ func (x *Exporter) span(s *msg.Span) *tracepb.Span {
 	out := &tracepb.Span{
 		TraceId:           s.TraceID[:],
 		SpanId:            s.ID[:],
-		Flags:             flags,
+		Flags:             spanFlags,
 		Name:              valid(p.Name(s)),
 		Kind:              tracepb.Span_SpanKind(p.Kind(s)),
 		StartTimeUnixNano: uint64(max(s.Start, 0)),
@@ -49,13 +49,13 @@ func (x *Exporter) span(s *msg.Span) *tracepb.Span {
 	for i := range s.Links {
 		l := &s.Links[i]
 		out.Links = append(out.Links, &tracepb.Span_Link{
-			TraceId: l.TraceID[:], SpanId: l.SpanID[:], TraceState: valid(l.State), Attributes: pairs(l.Attrs), Flags: flags,
+			TraceId: l.TraceID[:], SpanId: l.SpanID[:], TraceState: valid(l.State), Attributes: pairs(l.Attrs), Flags: spanFlags,
 		})
 	}
 	return out
 }
 
-// resource describes where a span comes from.
+// resource returns the resource attributes of the span's source.
 func (x *Exporter) resource(s *msg.Span) *resourcepb.Resource {
 	r := &resourcepb.Resource{}
 	if _, given := x.settings.Resource[semconv.KeyService]; !given {

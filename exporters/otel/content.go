@@ -12,24 +12,24 @@ import (
 	"github.com/earshot-dev/earshot/core/semconv"
 )
 
-// maxContent bounds one text on a span, and all the texts that a model was given
+// maxContent bounds one text on a span, and the input messages of one chat span
 // together, in bytes.
 const maxContent = 64 << 10
 
-// unknownReason is the finish_reason of an answer that ended for a reason nobody told:
-// the message schema of 1.41 requires one.
+// unknownReason is the finish_reason of a response without one: the message schema of
+// 1.41 requires the field.
 const unknownReason = "unknown"
 
 // message is an entry of gen_ai.input.messages and gen_ai.output.messages.
 type message struct {
-	Role         string  `json:"role"`
-	Parts        []piece `json:"parts"`
-	FinishReason string  `json:"finish_reason,omitempty"`
+	Role         string `json:"role"`
+	Parts        []part `json:"parts"`
+	FinishReason string `json:"finish_reason,omitempty"`
 }
 
-// piece is a part of a message, one of the message schema's: text, reasoning, tool_call, tool_call_response
+// part is a part of a message, one of the message schema's: text, reasoning, tool_call, tool_call_response
 // or uri.
-type piece struct {
+type part struct {
 	Type      string          `json:"type"`
 	Content   *string         `json:"content,omitempty"`
 	ID        string          `json:"id,omitempty"`
@@ -42,7 +42,7 @@ type piece struct {
 }
 
 // size is how much of a span the part takes.
-func (p *piece) size() int {
+func (p *part) size() int {
 	n := len(p.Arguments) + len(p.Name) + len(p.URI)
 	for _, s := range [...]*string{p.Content, p.Response} {
 		if s != nil {
@@ -52,7 +52,7 @@ func (p *piece) size() int {
 	return n
 }
 
-// content returns what was said in a span that is sent, if contents are asked for.
+// content returns the content attributes of a span; none unless Settings.Content is set.
 func (x *Exporter) content(s *msg.Span) []*commonpb.KeyValue {
 	if !x.settings.Content {
 		return nil
@@ -63,7 +63,7 @@ func (x *Exporter) content(s *msg.Span) []*commonpb.KeyValue {
 			out = append(out, pair(key, text(string(v))))
 		}
 	}
-	t := x.talks.in(s)
+	t := x.cache.history(s)
 	if t == nil {
 		return nil
 	}
@@ -75,9 +75,9 @@ func (x *Exporter) content(s *msg.Span) []*commonpb.KeyValue {
 			add(semconv.KeyToolResult, result)
 		}
 	case msg.SpanChat:
-		in, answer, dropped := t.exchange(s.ID, s.Start)
+		in, answer, dropped := t.chat(s.ID, s.Start)
 		add(semconv.KeyInstructions, t.system)
-		add(semconv.KeyInputMessages, list(in))
+		add(semconv.KeyInputMessages, marshal(in))
 		if dropped > 0 {
 			out = append(out, pair(semconv.KeyDropped, value(semconv.Value{Kind: semconv.IntValue, Int: int64(dropped)})))
 		}
@@ -87,14 +87,14 @@ func (x *Exporter) content(s *msg.Span) []*commonpb.KeyValue {
 				answer[0].FinishReason = cmp.Or(s.FinishReasons[0], unknownReason)
 			}
 		}
-		add(semconv.KeyOutputMessages, list(answer))
+		add(semconv.KeyOutputMessages, marshal(answer))
 		add(semconv.KeyToolDefinitions, t.tools)
 	}
 	return out
 }
 
-// list is the JSON of messages; nil when there are none.
-func list(m []message) []byte {
+// marshal is the JSON of messages; nil when there are none.
+func marshal(m []message) []byte {
 	if len(m) == 0 {
 		return nil
 	}
@@ -107,8 +107,8 @@ func list(m []message) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// arguments are those of a call as JSON: what a protocol has as a mere text, and what
-// had to be shortened, is a string.
+// arguments returns a call's arguments as JSON. Arguments that are not JSON, or that
+// had to be truncated, become a JSON string.
 func arguments(t msg.Text) json.RawMessage {
 	s := t.String()
 	if s == "" {
@@ -120,15 +120,15 @@ func arguments(t msg.Text) json.RawMessage {
 			return b.Bytes()
 		}
 	}
-	b, err := json.Marshal(cut(s))
+	b, err := json.Marshal(truncate(s))
 	if err != nil { // strings always marshal
 		return nil
 	}
 	return b
 }
 
-// cut shortens a text at a rune.
-func cut(s string) string {
+// truncate shortens a text at a rune.
+func truncate(s string) string {
 	if len(s) <= maxContent {
 		return s
 	}

@@ -34,7 +34,7 @@ func TestContract(t *testing.T) {
 			Takes: func(b *export.Batch) [][]string {
 				var out [][]string
 				for i := range b.Spans {
-					if takes(&b.Spans[i]) {
+					if exportable(&b.Spans[i]) {
 						out = append(out, []string{b.Spans[i].ID.String()})
 					}
 				}

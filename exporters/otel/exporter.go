@@ -26,12 +26,12 @@ import (
 type Exporter struct {
 	settings Settings
 	client   otlptrace.Client
-	idle     func() // closes what the client leaves open
-	answer   answer
+	idle     func() // closes the connections that the client leaves open
+	response response
 	sources  map[string]*tracepb.ResourceSpans // the head of a request's spans, by source
 
 	logs  logs
-	talks talks
+	cache contentCache
 
 	batch    string // the last one that was offered
 	accepted int    // of its requests
@@ -52,8 +52,8 @@ func (x *Exporter) Stats() Stats {
 	return Stats{x.stats.sent.Load(), x.stats.rejected.Load(), x.stats.trimmed.Load()}
 }
 
-// New returns an exporter. A receiver that is down is no error: the first Export
-// says so.
+// New returns an exporter. A receiver that is down is no error here: the first Export
+// returns it.
 func New(ctx context.Context, s Settings) (*Exporter, error) {
 	u, err := s.check()
 	if err != nil {
@@ -61,10 +61,10 @@ func New(ctx context.Context, s Settings) (*Exporter, error) {
 	}
 	x := &Exporter{settings: s, sources: make(map[string]*tracepb.ResourceSpans)}
 	if s.Protocol == ProtocolGRPC {
-		x.overGRPC(u)
-		err = x.logsOverGRPC(u)
+		x.dialGRPC(u)
+		err = x.dialLogsGRPC(u)
 	} else {
-		x.logsOverHTTP(u, x.overHTTP(u))
+		x.dialLogsHTTP(u, x.dialHTTP(u))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("otel: %s: %w", u.Redacted(), err)
@@ -75,15 +75,15 @@ func New(ctx context.Context, s Settings) (*Exporter, error) {
 	return x, nil
 }
 
-func (x *Exporter) overHTTP(u *url.URL) *transport {
-	t := &transport{answer: &x.answer, Transport: x.settings.transport()}
+func (x *Exporter) dialHTTP(u *url.URL) *transport {
+	t := &transport{response: &x.response, Transport: x.settings.transport()}
 	x.idle = t.CloseIdleConnections
 	compression := otlptracehttp.NoCompression
 	if x.settings.Compression == CompressionGzip {
 		compression = otlptracehttp.GzipCompression
 	}
-	// Every option is given, so that the OTEL_EXPORTER_OTLP_* of the environment,
-	// which are the agent's as often as not, change nothing.
+	// Every option is set, so that OTEL_EXPORTER_OTLP_* in the environment change
+	// nothing: often they are the agent's.
 	x.client = otlptracehttp.NewClient(
 		otlptracehttp.WithEndpointURL(signalURL(u, "/v1/traces")),
 		otlptracehttp.WithTLSClientConfig(nil), // it is the transport's
@@ -123,13 +123,13 @@ func (s *Settings) reconnect() grpc.DialOption {
 	return grpc.WithConnectParams(p)
 }
 
-func (x *Exporter) overGRPC(u *url.URL) {
+func (x *Exporter) dialGRPC(u *url.URL) {
 	opts := []otlptracegrpc.Option{
 		otlptracegrpc.WithEndpointURL((&url.URL{Scheme: u.Scheme, Host: u.Host}).String()),
 		otlptracegrpc.WithHeaders(x.settings.Headers),
 		otlptracegrpc.WithTimeout(x.settings.Timeout),
 		otlptracegrpc.WithRetry(otlptracegrpc.RetryConfig{}),
-		otlptracegrpc.WithDialOption(grpc.WithUnaryInterceptor(x.answer.intercept), x.settings.reconnect()),
+		otlptracegrpc.WithDialOption(grpc.WithUnaryInterceptor(x.response.intercept), x.settings.reconnect()),
 	}
 	if x.settings.Compression == CompressionGzip {
 		opts = append(opts, otlptracegrpc.WithCompressor(CompressionGzip))
@@ -146,14 +146,14 @@ func (x *Exporter) Export(ctx context.Context, b *export.Batch) error {
 	if b.ID != x.batch {
 		x.batch, x.accepted = b.ID, 0
 		if x.settings.Content {
-			x.talks.forget()
-			x.talks.take(b.Messages)
+			x.cache.evict()
+			x.cache.record(b.Messages)
 		}
 	}
 	n := 0 // uploads of this batch, in an order that is the same each time
 	for r := range x.requests(b.Spans) {
 		if n++; n > x.accepted {
-			if err := x.send(ctx, r.spans, func() error { return x.client.UploadTraces(ctx, r.resources) }); err != nil {
+			if err := x.upload(ctx, r.spans, func() error { return x.client.UploadTraces(ctx, r.resources) }); err != nil {
 				return fmt.Errorf("otel: upload %d spans: %w", r.spans, err)
 			}
 			x.stats.sent.Add(int64(r.spans))
@@ -163,7 +163,7 @@ func (x *Exporter) Export(ctx context.Context, b *export.Batch) error {
 		}
 		for _, q := range x.records(r.resources) {
 			if n++; n > x.accepted {
-				if err := x.send(ctx, 0, func() error { return x.details(ctx, q) }); err != nil {
+				if err := x.upload(ctx, 0, func() error { return x.uploadLogs(ctx, q) }); err != nil {
 					return fmt.Errorf("otel: upload log records: %w", err)
 				}
 			}
@@ -172,34 +172,34 @@ func (x *Exporter) Export(ctx context.Context, b *export.Batch) error {
 	return nil
 }
 
-// send does one upload and notes that it was accepted.
-func (x *Exporter) send(ctx context.Context, spans int, upload func() error) error {
-	x.answer = answer{}
-	if err := x.answer.error(ctx, upload()); err != nil {
+// upload does one upload and notes that it was accepted.
+func (x *Exporter) upload(ctx context.Context, spans int, upload func() error) error {
+	x.response = response{}
+	if err := x.response.error(ctx, upload()); err != nil {
 		return err
 	}
 	x.accepted++
-	x.partial(spans)
+	x.logPartial(spans)
 	return nil
 }
 
-// details uploads log records, unless the receiver takes none.
-func (x *Exporter) details(ctx context.Context, q *collogspb.ExportLogsServiceRequest) error {
+// uploadLogs uploads log records, unless the receiver takes none.
+func (x *Exporter) uploadLogs(ctx context.Context, q *collogspb.ExportLogsServiceRequest) error {
 	if x.logs.refused {
 		return nil
 	}
 	err := x.logs.upload(ctx, q)
 	if none := (errNoLogs{}); errors.As(err, &none) {
-		x.logs.refused, x.answer = true, answer{}
+		x.logs.refused, x.response = true, response{}
 		x.settings.Logger.Warn("otel: receiver takes no logs; contents are on the spans alone", "error", none.error)
 		return nil
 	}
 	return err
 }
 
-// partial notes a partial success, of log records when there are no spans.
-func (x *Exporter) partial(spans int) {
-	a := x.answer
+// logPartial notes a partial success, of log records when there are no spans.
+func (x *Exporter) logPartial(spans int) {
+	a := x.response
 	if a.rejected == 0 && a.message == "" {
 		return
 	}

@@ -32,15 +32,15 @@ import (
 type logs struct {
 	upload func(ctx context.Context, q *collogspb.ExportLogsServiceRequest) error
 	close  func() error
-	// refused says that the receiver takes no logs: it knows no such path, or no such
-	// service. It is not asked again.
+	// refused is set when the receiver has no logs endpoint (no such path, no such
+	// service). No log records are sent after that.
 	refused bool
 }
 
-// errNoLogs is the answer of a receiver that takes spans only.
+// errNoLogs is the error of a receiver without a logs endpoint.
 type errNoLogs struct{ error }
 
-func (x *Exporter) logsOverHTTP(u *url.URL, t *transport) {
+func (x *Exporter) dialLogsHTTP(u *url.URL, t *transport) {
 	to := signalURL(u, "/v1/logs")
 	client := &http.Client{Transport: t, Timeout: x.settings.Timeout}
 	x.logs.close = func() error { return nil }
@@ -64,7 +64,7 @@ func (x *Exporter) logsOverHTTP(u *url.URL, t *transport) {
 		if err != nil {
 			return err
 		}
-		_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, maxAnswer))
+		_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, maxResponse))
 		if err := res.Body.Close(); err != nil {
 			return err
 		}
@@ -79,7 +79,7 @@ func (x *Exporter) logsOverHTTP(u *url.URL, t *transport) {
 	}
 }
 
-// body is a request as it goes over HTTP.
+// body encodes a request for HTTP.
 func (s *Settings) body(q proto.Message) ([]byte, error) {
 	b, err := proto.Marshal(q)
 	if err != nil || s.Compression != CompressionGzip {
@@ -94,12 +94,12 @@ func (s *Settings) body(q proto.Message) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-func (x *Exporter) logsOverGRPC(u *url.URL) error {
+func (x *Exporter) dialLogsGRPC(u *url.URL) error {
 	secure := insecure.NewCredentials()
 	if u.Scheme == "https" {
 		secure = credentials.NewTLS(x.settings.TLS)
 	}
-	conn, err := grpc.NewClient(u.Host, grpc.WithTransportCredentials(secure), grpc.WithUnaryInterceptor(x.answer.intercept), x.settings.reconnect())
+	conn, err := grpc.NewClient(u.Host, grpc.WithTransportCredentials(secure), grpc.WithUnaryInterceptor(x.response.intercept), x.settings.reconnect())
 	if err != nil {
 		return err
 	}
@@ -132,12 +132,12 @@ func (x *Exporter) records(resources []*tracepb.ResourceSpans) (out []*collogspb
 			if s.Kind != tracepb.Span_SPAN_KIND_CLIENT {
 				continue
 			}
-			head := proto.Size(rs.Resource) + proto.Size(rs.ScopeSpans[0].Scope) + len(rs.ScopeSpans[0].SchemaUrl) + 4*frame
+			head := proto.Size(rs.Resource) + proto.Size(rs.ScopeSpans[0].Scope) + len(rs.ScopeSpans[0].SchemaUrl) + 4*overhead
 			record := x.record(s, true)
-			if proto.Size(record)+head+frame > x.settings.MaxBytes {
+			if proto.Size(record)+head+overhead > x.settings.MaxBytes {
 				record = x.record(s, false)
 			}
-			n := proto.Size(record) + frame
+			n := proto.Size(record) + overhead
 			if q == nil || size+n+head > x.settings.MaxBytes && size > 0 {
 				q, scope, size = &collogspb.ExportLogsServiceRequest{}, nil, 0
 				out = append(out, q)
@@ -154,12 +154,11 @@ func (x *Exporter) records(resources []*tracepb.ResourceSpans) (out []*collogspb
 	return out
 }
 
-// severityDebug is the severity that the newest convention gives the event; 1.41 gives it
-// none.
+// severityDebug is the event's severity in the newest convention; 1.41 has none.
 const severityDebug = 5
 
-// record is the event of a response: what its span says, with the messages as values and
-// not as JSON, if structured.
+// record returns the event of a response: the attributes of its span, with the messages
+// as structured values instead of JSON if structured is set.
 func (x *Exporter) record(s *tracepb.Span, structured bool) *logspb.LogRecord {
 	r := &logspb.LogRecord{
 		TimeUnixNano: s.EndTimeUnixNano, ObservedTimeUnixNano: s.EndTimeUnixNano, EventName: semconv.EventDetails,

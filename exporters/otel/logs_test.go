@@ -180,7 +180,7 @@ func TestLogRequestsAreBounded(t *testing.T) {
 	}
 }
 
-// said returns what the attribute of the only span has.
+// said returns the value of an attribute of the only span.
 func (x *Exporter) attribute(s *msg.Span, key string) string {
 	for _, a := range x.content(s) {
 		if a.Key == key {
@@ -190,8 +190,8 @@ func (x *Exporter) attribute(s *msg.Span, key string) string {
 	return ""
 }
 
-// TestContentOfAChat has the words of a turn in batches of one message each: what a model
-// is given, and what it answers with calls alone.
+// TestContentOfAChat sends a turn in batches of one message each: a chat with input, and
+// a chat whose output is calls alone.
 func TestContentOfAChat(t *testing.T) {
 	x := exporter(t, &receiver{}, ProtocolHTTP, withContent)
 	n := byte(0)
@@ -203,8 +203,8 @@ func TestContentOfAChat(t *testing.T) {
 		if tool.CallID != "" {
 			m.Host.SpanID = call
 		}
-		x.talks.forget()
-		x.talks.take([]msg.Message{m})
+		x.cache.evict()
+		x.cache.record([]msg.Message{m})
 	}
 	say(msg.User, "how deep?", msg.SpanID{}, msg.Tool{})
 	say(msg.ToolCall, "", first, msg.Tool{CallID: "c1", Name: "sound", Arguments: msg.Plain(`{"at": "pier"}`)})
@@ -241,16 +241,16 @@ func TestContentOfAChat(t *testing.T) {
 	}
 }
 
-// TestWhatIsKeptIsBounded has a run that says more than fits, and more runs than are
-// kept: a span says how many messages it lacks.
-func TestWhatIsKeptIsBounded(t *testing.T) {
+// TestHistoryIsBounded has a run with more content than fits, and more runs than the
+// cache keeps: a span has the number of messages it lacks.
+func TestHistoryIsBounded(t *testing.T) {
 	x := exporter(t, &receiver{}, ProtocolHTTP, withContent)
 	chat := msg.Span{Kind: msg.SpanChat, Session: "s", Run: "r", ID: msg.SpanID{9}}
 	say := func(run string, n int, kind msg.Kind, chat msg.SpanID, size int) {
 		m := msg.Message{Session: "s", Run: run, Kind: kind, Content: msg.Plain(strings.Repeat("x", size)), Time: int64(n)}
 		m.Host = msg.Host{ID: msg.ID{byte(n), 1}, Chat: chat}
-		x.talks.forget()
-		x.talks.take([]msg.Message{m})
+		x.cache.evict()
+		x.cache.record([]msg.Message{m})
 	}
 	for n := range 10 {
 		say("r", n, msg.User, msg.SpanID{}, 20<<10)
@@ -269,11 +269,11 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 	if len(in) == 0 || len(in)+int(dropped) != 10 {
 		t.Errorf("%d messages, %d dropped", len(in), dropped)
 	}
-	for n := range maxTalks + 10 {
+	for n := range maxHistories + 10 {
 		say("other-"+string(rune(0x4e00+n)), n, msg.User, msg.SpanID{}, 1)
 	}
-	x.talks.forget()
-	if n := len(x.talks.byRun); n != maxTalks || len(x.talks.order) != n {
+	x.cache.evict()
+	if n := len(x.cache.byRun); n != maxHistories || len(x.cache.order) != n {
 		t.Errorf("%d runs are kept", n)
 	}
 }

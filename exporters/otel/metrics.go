@@ -21,19 +21,19 @@ import (
 	"github.com/earshot-dev/earshot/core/semconv"
 )
 
-// Metrics sends metrics, which are cumulative: what a receiver does not take is in
-// the next request too, so that nothing is queued and nothing is retried here.
+// Metrics sends cumulative metrics: the next request contains the counts of a failed
+// one, so nothing is queued and nothing is retried here.
 type Metrics struct {
 	metric.Exporter
 	settings Settings
-	idle     func() // closes what the client leaves open
+	idle     func() // closes the connections that the client leaves open
 	failing  atomic.Bool
 }
 
 var _ metric.Exporter = (*Metrics)(nil)
 
-// NewMetrics returns an exporter of metrics to the receiver that spans go to. A
-// receiver that is down is no error.
+// NewMetrics returns an exporter of metrics to the receiver of the spans. A receiver
+// that is down is no error.
 func NewMetrics(ctx context.Context, s Settings) (*Metrics, error) {
 	u, err := s.check()
 	if err != nil {
@@ -41,9 +41,9 @@ func NewMetrics(ctx context.Context, s Settings) (*Metrics, error) {
 	}
 	m := &Metrics{settings: s}
 	if s.Protocol == ProtocolGRPC {
-		err = m.overGRPC(ctx, u)
+		err = m.dialGRPC(ctx, u)
 	} else {
-		err = m.overHTTP(ctx, u)
+		err = m.dialHTTP(ctx, u)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("otel: metrics: %s: %w", u.Redacted(), err)
@@ -51,7 +51,7 @@ func NewMetrics(ctx context.Context, s Settings) (*Metrics, error) {
 	return m, nil
 }
 
-func (m *Metrics) overHTTP(ctx context.Context, u *url.URL) (err error) {
+func (m *Metrics) dialHTTP(ctx context.Context, u *url.URL) (err error) {
 	t := m.settings.transport()
 	m.idle = t.CloseIdleConnections
 	compression := otlpmetrichttp.NoCompression
@@ -72,7 +72,7 @@ func (m *Metrics) overHTTP(ctx context.Context, u *url.URL) (err error) {
 	return err
 }
 
-func (m *Metrics) overGRPC(ctx context.Context, u *url.URL) (err error) {
+func (m *Metrics) dialGRPC(ctx context.Context, u *url.URL) (err error) {
 	m.idle = func() {}
 	opts := []otlpmetricgrpc.Option{
 		otlpmetricgrpc.WithEndpointURL((&url.URL{Scheme: u.Scheme, Host: u.Host}).String()),
@@ -97,21 +97,20 @@ func cumulative(metric.InstrumentKind) metricdata.Temporality {
 	return metricdata.CumulativeTemporality
 }
 
-// Reader reads what is measured and sends it that often, and once more at the end.
+// Reader collects the metrics and sends them at that interval, and once more at the end.
 func (m *Metrics) Reader(every time.Duration) metric.Reader {
 	return metric.NewPeriodicReader(m, metric.WithInterval(every), metric.WithTimeout(m.settings.Timeout))
 }
 
-// Export sends what was read, a request for each source: a resource is a source,
-// as it is of spans. That a receiver does not take it is logged once, until it
-// does.
+// Export sends one request for each source, because a resource is a source, as it is
+// for spans. A failure is logged once, until an export succeeds.
 func (m *Metrics) Export(ctx context.Context, rm *metricdata.ResourceMetrics) error {
 	for _, source := range sources(rm) {
-		if err := m.Exporter.Export(ctx, m.of(rm, source)); err != nil {
+		if err := m.Exporter.Export(ctx, m.forSource(rm, source)); err != nil {
 			if !m.failing.Swap(true) {
 				m.settings.Logger.Warn("otel: metrics were not taken; the next ones contain them", "error", err)
 			}
-			return nil // the SDK would write it to a log of its own
+			return nil // the SDK would write it to its own logger
 		}
 	}
 	if m.failing.Swap(false) {
@@ -127,7 +126,7 @@ func (m *Metrics) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// resource describes where metrics come from, as Exporter.resource does of spans.
+// resource returns the resource of a source's metrics, as Exporter.resource does for spans.
 func (m *Metrics) resource(source string) *resource.Resource {
 	var attrs []attribute.KeyValue
 	if _, given := m.settings.Resource[semconv.KeyService]; !given {
@@ -139,12 +138,12 @@ func (m *Metrics) resource(source string) *resource.Resource {
 	return resource.NewSchemaless(attrs...)
 }
 
-// sources are those that the metrics are of, sorted.
+// sources returns the sources that have data points, sorted.
 func sources(rm *metricdata.ResourceMetrics) []string {
 	seen := make(map[string]bool)
 	for _, s := range rm.ScopeMetrics {
 		for _, m := range s.Metrics {
-			part(m.Data, func(attrs attribute.Set) bool { seen[sourceOf(attrs)] = true; return false })
+			pointsWhere(m.Data, func(attrs attribute.Set) bool { seen[sourceOf(attrs)] = true; return false })
 		}
 	}
 	return slices.Sorted(maps.Keys(seen))
@@ -155,14 +154,14 @@ func sourceOf(attrs attribute.Set) string {
 	return v.AsString()
 }
 
-// of is the part of the metrics that is of one source.
-func (m *Metrics) of(rm *metricdata.ResourceMetrics, source string) *metricdata.ResourceMetrics {
+// forSource returns the data points of one source.
+func (m *Metrics) forSource(rm *metricdata.ResourceMetrics, source string) *metricdata.ResourceMetrics {
 	out := &metricdata.ResourceMetrics{Resource: m.resource(source)}
 	for _, s := range rm.ScopeMetrics {
 		scope := metricdata.ScopeMetrics{Scope: s.Scope}
 		for _, x := range s.Metrics {
 			var n int
-			if x.Data, n = part(x.Data, func(attrs attribute.Set) bool { return sourceOf(attrs) == source }); n > 0 {
+			if x.Data, n = pointsWhere(x.Data, func(attrs attribute.Set) bool { return sourceOf(attrs) == source }); n > 0 {
 				scope.Metrics = append(scope.Metrics, x)
 			}
 		}
@@ -171,24 +170,24 @@ func (m *Metrics) of(rm *metricdata.ResourceMetrics, source string) *metricdata.
 	return out
 }
 
-// part is an instrument with the points to keep, and how many those are. There are
-// the instruments of semconv.Metrics and no others.
-func part(data metricdata.Aggregation, keep func(attribute.Set) bool) (metricdata.Aggregation, int) {
+// pointsWhere returns an instrument with the data points to keep, and their number. The
+// types are those of the instruments of semconv.Metrics.
+func pointsWhere(data metricdata.Aggregation, keep func(attribute.Set) bool) (metricdata.Aggregation, int) {
 	switch d := data.(type) {
 	case metricdata.Histogram[float64]:
-		d.DataPoints = only(d.DataPoints, func(p metricdata.HistogramDataPoint[float64]) bool { return keep(p.Attributes) })
+		d.DataPoints = filter(d.DataPoints, func(p metricdata.HistogramDataPoint[float64]) bool { return keep(p.Attributes) })
 		return d, len(d.DataPoints)
 	case metricdata.Histogram[int64]:
-		d.DataPoints = only(d.DataPoints, func(p metricdata.HistogramDataPoint[int64]) bool { return keep(p.Attributes) })
+		d.DataPoints = filter(d.DataPoints, func(p metricdata.HistogramDataPoint[int64]) bool { return keep(p.Attributes) })
 		return d, len(d.DataPoints)
 	case metricdata.Sum[int64]:
-		d.DataPoints = only(d.DataPoints, func(p metricdata.DataPoint[int64]) bool { return keep(p.Attributes) })
+		d.DataPoints = filter(d.DataPoints, func(p metricdata.DataPoint[int64]) bool { return keep(p.Attributes) })
 		return d, len(d.DataPoints)
 	}
 	return data, 0
 }
 
-func only[P any](points []P, keep func(P) bool) (out []P) {
+func filter[P any](points []P, keep func(P) bool) (out []P) {
 	for _, p := range points {
 		if keep(p) {
 			out = append(out, p)

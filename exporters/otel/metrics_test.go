@@ -50,9 +50,9 @@ func (r *metricsReceiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	w.Header().Set("Content-Type", "application/x-protobuf")
 }
 
-// TestMetricsAreOfTheirSource: a resource is a source, and one that the settings
-// name stands for all. A receiver that is away is complained of once, and has
-// missed nothing when it is back.
+// TestMetricsAreOfTheirSource: a resource is a source, and a service.name of the settings
+// replaces all. A receiver that is down is logged once, and has lost nothing when it is
+// back.
 func TestMetricsAreOfTheirSource(t *testing.T) {
 	for _, named := range []string{"", "fleet"} {
 		r := &metricsReceiver{ill: true}

@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// limit is what receivers refuse by default.
+// limit is the default limit of a receiver, in bytes.
 const limit = 4 << 20
 
 // received is a request as a receiver sees it.
@@ -57,7 +57,7 @@ type receiver struct {
 	compression string // of the last request over gRPC
 	logs        *logReceiver
 
-	// What it answers; everything is accepted when nil.
+	// http and grpc return the response; nil accepts everything.
 	http func(w http.ResponseWriter, q *http.Request, r received)
 	grpc func(ctx context.Context, r received) (*coltracepb.ExportTraceServiceResponse, error)
 }

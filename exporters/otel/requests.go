@@ -13,37 +13,37 @@ import (
 	"github.com/earshot-dev/earshot/core/semconv"
 )
 
-// request is what goes in one upload.
+// request is one upload.
 type request struct {
 	resources []*tracepb.ResourceSpans
 	spans     int
 }
 
-// frame is what protobuf adds around a span, or around the spans of a resource,
-// at the most: a tag and a length, three times nested.
-const frame = 24
+// overhead bounds the bytes that protobuf adds around a span, or around the spans of a
+// resource: a tag and a length, nested three times.
+const overhead = 24
 
-// shortName is how long the name of a span that is too large may be, in bytes.
+// shortName bounds the name of a span that is too large, in bytes.
 const shortName = 256
 
-// requests cuts the batch's spans into requests of at most MaxBytes, in order:
-// the same ones whenever the same batch is offered. Each is built when it is
-// asked for.
+// requests splits the batch's spans into requests of at most MaxBytes, in order. The
+// same batch always gives the same requests, so that a retry can continue behind the
+// accepted ones. Each request is built when the caller pulls it.
 func (x *Exporter) requests(spans []msg.Span) iter.Seq[request] {
 	return func(yield func(request) bool) {
 		var r request
 		size := 0
 		bySource := make(map[string]*tracepb.ScopeSpans)
-		stands := last(spans)
+		stands := latest(spans)
 		for i := range spans {
 			s := &spans[i]
-			if !takes(s) || stands[key{s.TraceID, s.ID}] != i {
+			if !exportable(s) || stands[spanKey{s.TraceID, s.ID}] != i {
 				continue
 			}
 			source := x.source(s)
-			head := proto.Size(source) + 3*frame
+			head := proto.Size(source) + 3*overhead
 			span := x.span(s)
-			n := x.trim(span, x.settings.MaxBytes-head-frame) + frame
+			n := x.trim(span, x.settings.MaxBytes-head-overhead) + overhead
 			if r.spans > 0 && size+n+head > x.settings.MaxBytes {
 				if !yield(r) {
 					return
@@ -68,26 +68,26 @@ func (x *Exporter) requests(spans []msg.Span) iter.Seq[request] {
 	}
 }
 
-// key tells spans apart for a receiver.
-type key struct {
+// spanKey is the identity of a span for a receiver.
+type spanKey struct {
 	trace msg.TraceID
 	span  msg.SpanID
 }
 
-// last is where each span is told of last, be it that it is taken back: of what a batch
-// says of a span only that is sent.
-func last(spans []msg.Span) map[key]int {
-	at := make(map[key]int, len(spans))
+// latest returns the index of the last version of each span in the batch, a tombstone
+// included: only that version is sent.
+func latest(spans []msg.Span) map[spanKey]int {
+	at := make(map[spanKey]int, len(spans))
 	for i := range spans {
-		if s := &spans[i]; takes(s) || s.Tombstone {
-			at[key{s.TraceID, s.ID}] = i
+		if s := &spans[i]; exportable(s) || s.Tombstone {
+			at[spanKey{s.TraceID, s.ID}] = i
 		}
 	}
 	return at
 }
 
-// source returns the resource and the scope of a span, without spans. It is
-// shared and not to be changed.
+// source returns the resource and the scope of a span's source, without spans. The
+// value is shared: callers must not change it.
 func (x *Exporter) source(s *msg.Span) *tracepb.ResourceSpans {
 	r := x.sources[s.Source]
 	if r == nil {
@@ -108,7 +108,7 @@ func (x *Exporter) trim(s *tracepb.Span, limit int) int {
 		return size
 	}
 	note := pair(semconv.KeyTrimmed, value(semconv.Value{Kind: semconv.IntValue, Int: 1 << 40}))
-	limit -= proto.Size(note) + 3*frame // the note, and the counts of what was dropped
+	limit -= proto.Size(note) + 3*overhead // the note and the three dropped counts
 	s.DroppedEventsCount, s.Events = uint32(len(s.Events)), nil
 	s.DroppedLinksCount, s.Links = uint32(len(s.Links)), nil
 	dropped := s.DroppedEventsCount + s.DroppedLinksCount

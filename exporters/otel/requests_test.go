@@ -146,8 +146,8 @@ func TestABatchGoesOnWhereItStopped(t *testing.T) {
 	}
 }
 
-// TestABatchSendsASpanOnce: of what a batch says of a span the last is sent, and nothing
-// of a span that it takes back; another trace is another span.
+// TestABatchSendsASpanOnce: only the last version of a span in a batch is sent, and none
+// of a span with a tombstone; the same id in another trace is another span.
 func TestABatchSendsASpanOnce(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, protocol string) {
 		r := &receiver{}

@@ -38,7 +38,7 @@ type Settings struct {
 	// MaxBytes bounds a request before compression; 3 MiB when zero, because
 	// receivers refuse 4 MiB.
 	MaxBytes int
-	// Content puts what was said on the spans.
+	// Content puts messages, arguments and results on the spans.
 	Content bool
 	// Resource attributes of every span; service.name replaces the source's.
 	Resource map[string]string

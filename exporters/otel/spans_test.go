@@ -163,7 +163,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-func TestWhatIsSent(t *testing.T) {
+func TestSpanOnTheWire(t *testing.T) {
 	span := func(id byte, state msg.SpanState, deleted bool) msg.Span {
 		return msg.Span{TraceID: msg.TraceID{1}, ID: msg.SpanID{id}, State: state, Tombstone: deleted, Start: 10, End: 20}
 	}
@@ -221,11 +221,11 @@ func TestContentIsBounded(t *testing.T) {
 	long := strings.Repeat("é", maxContent)
 	for n := range 4 {
 		s := strings.Repeat("x", n) + long
-		if got := cut(s); len(got) > maxContent+3 || !strings.HasSuffix(got, "é…") {
+		if got := truncate(s); len(got) > maxContent+3 || !strings.HasSuffix(got, "é…") {
 			t.Errorf("%d bytes, ends in %q", len(got), got[len(got)-6:])
 		}
 	}
-	if got := cut("short"); got != "short" {
+	if got := truncate("short"); got != "short" {
 		t.Error(got)
 	}
 }

@@ -23,21 +23,22 @@ import (
 	"github.com/earshot-dev/earshot/core/retry"
 )
 
-// answer is what the receiver said to the last request. The clients of otlptrace
-// put it into errors that cannot be taken apart, so it is read on its way to
-// them. There is one request at a time.
-type answer struct {
+// response is the receiver's response to the last request. The clients of otlptrace
+// wrap it into errors that cannot be taken apart, so the transport and the interceptor
+// read it before they do. There is one request at a time.
+type response struct {
 	permanent bool
 	wait      time.Duration
 	rejected  int64  // spans of a partial success
 	message   string // of a partial success
 }
 
-// maxAnswer bounds how much of an answer is read.
-const maxAnswer = 1 << 20
+// maxResponse bounds the bytes read of a response.
+const maxResponse = 1 << 20
 
-// error is what the contract of export.Exporter wants to hear of err.
-func (a *answer) error(ctx context.Context, err error) error {
+// error classifies err as export.Exporter requires: permanent, retryable, retryable after
+// a wait.
+func (a *response) error(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
 	switch {
 	case err == nil:
@@ -54,16 +55,16 @@ func (a *answer) error(ctx context.Context, err error) error {
 	return err
 }
 
-func (a *answer) partial(p *coltracepb.ExportTracePartialSuccess) {
+func (a *response) partial(p *coltracepb.ExportTracePartialSuccess) {
 	if p != nil {
 		a.rejected, a.message = p.GetRejectedSpans(), p.GetErrorMessage()
 	}
 }
 
-// transport reads answers over HTTP.
+// transport records responses over HTTP.
 type transport struct {
 	*http.Transport
-	answer *answer
+	response *response
 }
 
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -73,15 +74,15 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	switch res.StatusCode {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
-		t.answer.permanent = true
+		t.response.permanent = true
 	}
 	if res.StatusCode/100 != 2 {
-		t.answer.wait = retry.ParseAfter(res.Header.Get("Retry-After"), time.Now())
+		t.response.wait = retry.ParseAfter(res.Header.Get("Retry-After"), time.Now())
 		return res, nil
 	}
-	// The client would make an error of a partial success, and of an answer that it
-	// cannot read, although the spans are accepted.
-	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	// The client would return an error for a partial success, and for a body that it
+	// cannot parse, although the spans are accepted.
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxResponse))
 	if closed := res.Body.Close(); err == nil {
 		err = closed
 	}
@@ -98,13 +99,13 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		err = protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(body, &success)
 	}
 	if err == nil {
-		t.answer.partial(success.GetPartialSuccess())
+		t.response.partial(success.GetPartialSuccess())
 	}
 	return res, nil
 }
 
-// intercept reads answers over gRPC.
-func (a *answer) intercept(ctx context.Context, method string, req, reply any, c *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+// intercept records responses over gRPC.
+func (a *response) intercept(ctx context.Context, method string, req, reply any, c *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	err := invoke(ctx, method, req, reply, c, opts...)
 	if err == nil {
 		if r, ok := reply.(*coltracepb.ExportTraceServiceResponse); ok {

@@ -18,7 +18,7 @@ import (
 	"github.com/earshot-dev/earshot/core/export"
 )
 
-// outcome is what the pipeline sees.
+// outcome is the error as the delivery queue classifies it.
 type outcome struct {
 	permanent bool
 	wait      time.Duration
