@@ -36,19 +36,19 @@ func newPluginList() *cobra.Command {
 				return err
 			}
 			type item struct {
-				Name       string   `json:"name"`
-				Version    string   `json:"version,omitempty"`
-				Revision   uint32   `json:"revision,omitempty"`
-				Transports []string `json:"transports,omitempty"`
-				Companions []string `json:"companions,omitempty"`
-				Summary    string   `json:"summary,omitempty"`
-				Path       string   `json:"path,omitempty"`
-				Problem    string   `json:"problem,omitempty"`
+				Name          string   `json:"name"`
+				Version       string   `json:"version,omitempty"`
+				Revision      uint32   `json:"revision,omitempty"`
+				Transports    []string `json:"transports,omitempty"`
+				MetadataFiles []string `json:"metadata_files,omitempty"`
+				Summary       string   `json:"summary,omitempty"`
+				Path          string   `json:"path,omitempty"`
+				Problem       string   `json:"problem,omitempty"`
 			}
 			items := make([]item, 0, len(list))
 			rows := make([][]string, 0, len(list))
 			for _, d := range list {
-				i := item{Name: d.Name, Version: d.Info.Version, Revision: d.Info.Revision, Companions: d.Info.MetadataFiles, Summary: d.Info.Summary, Path: d.Path, Problem: d.Problem}
+				i := item{Name: d.Name, Version: d.Info.Version, Revision: d.Info.Revision, MetadataFiles: d.Info.MetadataFiles, Summary: d.Info.Summary, Path: d.Path, Problem: d.Problem}
 				for _, t := range d.Info.Transports {
 					i.Transports = append(i.Transports, t.String())
 				}

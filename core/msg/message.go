@@ -135,7 +135,7 @@ type Delegate struct {
 	Link       LinkMethod
 	Confidence uint8 // percent; 0 means that the method's own strength says it all
 	Async      bool  // the caller goes on; the result comes later
-	// CorrelationID and MeetPrompt are names under which a call and the run that it causes in
+	// CorrelationID and CorrelationPrompt are names under which a call and the run that it causes in
 	// another session, of another format as a rule, find each other: the same on a
 	// message of the call and on one of the run, in whatever order they are heard. The
 	// first is theirs alone and makes a link by native id; under the second, of what was

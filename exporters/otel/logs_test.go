@@ -180,7 +180,7 @@ func TestLogRequestsAreBounded(t *testing.T) {
 	}
 }
 
-// said returns the value of an attribute of the only span.
+// attribute returns the value of an attribute of the only span.
 func (x *Exporter) attribute(s *msg.Span, key string) string {
 	for _, a := range x.content(s) {
 		if a.Key == key {

@@ -27,7 +27,7 @@ const overhead = 24
 const shortName = 256
 
 // requests splits the batch's spans into requests of at most MaxBytes, in order. The
-// same batch always gives the same requests, so that a retry can continue behind the
+// same batch is always split into the same requests, so that a retry can continue behind the
 // accepted ones. Each request is built when the caller pulls it.
 func (x *Exporter) requests(spans []msg.Span) iter.Seq[request] {
 	return func(yield func(request) bool) {

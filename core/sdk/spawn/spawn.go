@@ -1,6 +1,6 @@
 // Package spawn recognizes calls by which an agent runs the command line of another
 // agent, and names under which the call and the run that it causes find each other
-// (msg.Delegate.MeetID, MeetPrompt). A decoder of the caller's format and one of the
+// (msg.Delegate.CorrelationID, CorrelationPrompt). A decoder of the caller's format and one of the
 // run's give the same names, and know nothing of each other.
 //
 // The one agent that is known is Codex, in three forms:
