@@ -118,7 +118,7 @@ func TestBoardsBlameAsTheCommandsDo(t *testing.T) {
 			t.Fatal(err)
 		}
 		want, waits := make(map[string]float64), 0.0
-		var path []blame.Piece
+		var path []blame.Segment
 		for _, root := range trace.Tree.Roots() {
 			path = append(path, root.Path()...)
 		}
@@ -127,7 +127,7 @@ func TestBoardsBlameAsTheCommandsDo(t *testing.T) {
 			if want[label(p.Node)] += ms; p.Bucket == blame.Wait {
 				waits += ms
 			}
-			if len(p.Node.With()) > 0 {
+			if len(p.Node.ReportedWith()) > 0 {
 				shared++
 			}
 		}
@@ -161,7 +161,7 @@ func TestBoardsBlameAsTheCommandsDo(t *testing.T) {
 // were reported together with it.
 func label(n *blame.Node) string {
 	names := []string{spanName(n)}
-	for _, o := range n.With() {
+	for _, o := range n.ReportedWith() {
 		names = append(names, spanName(o))
 	}
 	slices.Sort(names)

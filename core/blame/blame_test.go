@@ -62,10 +62,10 @@ func TestTurn(t *testing.T) {
 		t.Errorf("culprit %+v", c)
 	}
 	// Without grep the delegation would have begun when read ended.
-	if got := run.WhatIf(func(p Piece) bool { return p.Node.ID == "grep" }); got != 100-8 {
+	if got := run.WhatIf(func(p Segment) bool { return p.Node.ID == "grep" }); got != 100-8 {
 		t.Errorf("without grep it takes %d", got)
 	}
-	if got := run.WhatIf(func(p Piece) bool { return p.Node.ID == "read" }); got != 100 {
+	if got := run.WhatIf(func(p Segment) bool { return p.Node.ID == "read" }); got != 100 {
 		t.Errorf("without read it takes %d", got)
 	}
 }
@@ -149,7 +149,7 @@ func BenchmarkWide(b *testing.B) {
 	}
 }
 
-// story is a critical path by names: what each stretch is put down to.
+// story is a critical path by names: the node and bucket of each segment.
 func story(n *Node) string {
 	var out []string
 	for _, p := range n.Path() {
@@ -186,7 +186,7 @@ func TestReportedTogether(t *testing.T) {
 		}
 	}
 
-	// A call that shows nothing, written 18 behind an agent's result, has what is left.
+	// A call without children, written 18 after the result of an agent, has the rest.
 	note := Span{ID: "0", Parent: "run", Kind: Tool, Name: "note", Start: 210, End: 2318}
 	late := pair("a", "b")[3:]
 	late[2].End = 2300
@@ -196,14 +196,14 @@ func TestReportedTogether(t *testing.T) {
 		t.Errorf("beside an agent: %s\nwant %s", got, want)
 	}
 
-	// Of two that show nothing nobody knows.
+	// Of two calls without children it is unknown which took the time.
 	both := []Span{
 		{ID: "run", Kind: Run, Name: "lead", Start: 0, End: 2300},
 		{ID: "x", Parent: "run", Kind: Tool, Name: "tides", Start: 0, End: 2300},
 		{ID: "y", Parent: "run", Kind: Tool, Name: "depths", Start: 0, End: 2300},
 	}
 	c := New(both).Node("run").Bottlenecks(1)[0]
-	if c.Name != "depths or tides" || c.Time != 2300 || c.Saves != 2300 || len(c.Worst.With()) != 1 {
+	if c.Name != "depths or tides" || c.Time != 2300 || c.Saves != 2300 || len(c.Worst.ReportedWith()) != 1 {
 		t.Errorf("two that show nothing: %+v", c)
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Group is time of one sort: what the same tool, the same model or the same agent
-// spent in one bucket. Of a delegation Name is to whom. Of calls that were reported
-// together, and of which nothing shows which took the time, Name has all names.
+// Group is the time of one tool, one model or one agent in one bucket. For a delegation
+// Name is the delegate. For calls that were reported together, where no record shows
+// which of them took the time, Name has all their names.
 type Group struct {
 	Bucket Bucket
 	Kind   Kind
@@ -16,18 +16,18 @@ type Group struct {
 	Agent  string
 }
 
-func (p Piece) group() Group {
+func (p Segment) group() Group {
 	return Group{p.Bucket, p.Node.Kind, p.Node.Label(), p.Node.Agent}
 }
 
-// Label names the node: the tool, the model or the agent, of a delegation to whom it
-// went; and the calls that it was reported together with, "a or b".
+// Label names the node: the tool, the model or the agent, the delegate of a delegation;
+// with the calls that it was reported together with, "a or b".
 func (n *Node) Label() string {
-	if len(n.with) == 0 {
+	if len(n.reportedWith) == 0 {
 		return n.label()
 	}
 	names := []string{n.label()}
-	for _, o := range n.with {
+	for _, o := range n.reportedWith {
 		names = append(names, o.label())
 	}
 	slices.Sort(names)
@@ -41,7 +41,7 @@ func (n *Node) label() string {
 	return n.Name
 }
 
-// Bottleneck is a group with its part in a critical path.
+// Bottleneck is a group with its part of a critical path.
 type Bottleneck struct {
 	Group
 	Time  int64 // ns on the path
@@ -81,27 +81,28 @@ func (n *Node) Bottlenecks(limit int) []Bottleneck {
 	slices.SortStableFunc(order, func(a, b *Bottleneck) int { return cmp.Compare(b.Time, a.Time) })
 	out := make([]Bottleneck, 0, min(limit, len(order)))
 	for _, c := range order[:min(limit, len(order))] {
-		// Steps may have begun earlier without what ran beside the path, too; that is not
-		// held against it.
-		c.Saves = min(c.Time, n.Wall()-n.WhatIf(func(p Piece) bool { return p.group() == c.Group }))
+		// Work of the group off the path may also have delayed later steps; that part of
+		// the saving does not count.
+		c.Saves = min(c.Time, n.Wall()-n.WhatIf(func(p Segment) bool { return p.group() == c.Group }))
 		out = append(out, *c)
 	}
 	return out
 }
 
-// WhatIf is the wall time of the node if the pieces that gone picks had taken no
-// time, wherever in it they are, on the critical path or off it.
-func (n *Node) WhatIf(gone func(Piece) bool) int64 {
+// WhatIf returns the wall time of the node if the segments for which gone is true had
+// taken no time, on the critical path and off it.
+func (n *Node) WhatIf(gone func(Segment) bool) int64 {
 	return (&replay{gone: gone}).length(n, n.Start, n.End)
 }
 
-type replay struct{ gone func(Piece) bool }
+type replay struct{ gone func(Segment) bool }
 
-// own is what is left of the time that the node has for itself.
+// own returns the time that the node spends outside its steps, without the removed
+// segments.
 func (r *replay) own(n *Node, from, to int64) (left int64) {
-	var p painter
+	var p splitter
 	p.own(n, from, to)
-	for _, piece := range p.pieces {
+	for _, piece := range p.segments {
 		if !r.gone(piece) {
 			left += piece.To - piece.From
 		}
@@ -109,14 +110,14 @@ func (r *replay) own(n *Node, from, to int64) (left int64) {
 	return left
 }
 
-// length is how long the node's time from..to takes.
+// length returns the duration of the node's time from..to in the replay.
 func (r *replay) length(n *Node, from, to int64) int64 {
 	type replayed struct {
 		node     *Node
 		from, to int64
 		end      int64 // in the replay, since from
-		aside    bool  // it went on beside what the caller did first
-		waits    bool  // no work: the caller begins to wait for what went on beside it
+		aside    bool  // it ran in the background while the caller did other work first
+		waits    bool  // no work: the caller begins to wait for background work
 	}
 	var steps []replayed
 	for _, c := range n.steps {
@@ -139,11 +140,11 @@ func (r *replay) length(n *Node, from, to int64) int64 {
 	}
 	slices.SortFunc(ends, func(a, b int) int { return cmp.Compare(steps[a].to, steps[b].to) })
 	saved := r.saved(n, from, to)
-	// Steps are in the order in which they began. Those that have ended when one
-	// begins had begun before it, so their replay is known. A gap between steps
-	// begins with an end and ends with a start, so what was saved in the time between
-	// the two is what was saved in whole gaps; but work in the background may begin in
-	// the middle of one, and is not said to have begun earlier.
+	// Steps are in the order in which they began. The steps that have ended when one
+	// begins had begun before it, so their replay is known. A gap between steps starts
+	// at an end and ends at a start, so the time saved between an end and a start is the
+	// sum over whole gaps. Work in the background may begin in the middle of a gap; its
+	// start does not move.
 	ended, now, atEnded, atStart := from, int64(0), saved, saved
 	pass := func(until int64) {
 		for len(ends) > 0 && steps[ends[0]].to <= until {
@@ -167,8 +168,8 @@ func (r *replay) length(n *Node, from, to int64) int64 {
 	return now + to - ended - (atStart.sum - atEnded.sum)
 }
 
-// gaps are the gaps of a node in which time was saved, and how much was before the
-// first of those that are left.
+// gaps are the gaps of a node in which the replay saves time; sum is the saving of the
+// gaps already passed.
 type gaps struct {
 	left []gap
 	sum  int64
@@ -185,7 +186,7 @@ func (g gaps) until(t int64) gaps {
 }
 
 func (r *replay) saved(n *Node, from, to int64) (g gaps) {
-	for _, s := range gates(n.steps, from, to) {
+	for _, s := range criticalSegments(n.steps, from, to) {
 		if s.Node == nil {
 			if saved := s.To - s.From - r.own(n, s.From, s.To); saved > 0 {
 				g.left = append(g.left, gap{s.To, saved})

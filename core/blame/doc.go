@@ -1,4 +1,4 @@
-// Package blame says where the time of an agent's work went. It is pure: spans of
+// Package blame computes where the time of an agent's work was spent. It is pure: spans of
 // one trace in, numbers out.
 //
 // # Buckets
@@ -8,76 +8,76 @@
 // nanosecond:
 //
 //	model_ttft    waiting for the first token of a model
-//	model_stream  a model answering; all of its time where no first token was seen
-//	tool          a tool at work, or the function of a workflow's step
-//	sub_agent     another agent at work, whose own split says more
-//	wait          a person's turn: a permission, a paused run
-//	retry         lost to attempts that failed and were made again
-//	idle          nothing known was going on: framework, queue, hand-over
+//	model_stream  a model streaming; all of its time if no first token was recorded
+//	tool          a tool, or the function of a workflow's step
+//	sub_agent     another agent, whose own split has the detail
+//	wait          waiting for a person: a permission, a paused run
+//	retry         lost to attempts that failed and were repeated
+//	idle          no known activity: framework, queue, hand-over
 //
-// # Who has an instant
+// # Which step an instant belongs to
 //
-// Steps overlap: tools run side by side, a call starts while its answer is still
-// streaming. An instant belongs to the step that gates what comes next. From the
-// end of the parent backwards: of the steps that are running, the one whose own
-// end comes first has the time back to its beginning (of two that end together
-// the one that began first); there the question is asked again; where nothing
-// runs, the time is idle back to the next end of a step. So a tool that ran beside
-// a longer one has no time. The steps that have time are the critical path.
-// Nothing depends on ids: steps that still tie are ordered by kind, name, agent and
-// what is below them.
+// Steps overlap: tools run in parallel, a call starts while its response is still
+// streaming. An instant belongs to the step that gates its successor. The algorithm walks
+// from the end of the parent backwards: of the steps that are running, the one with the
+// earliest end has the time back to its start (of two that end together the one that
+// started first); at that start the walk continues with the steps that are running then;
+// where no step runs, the time is idle back to the previous end of a step. So a tool that
+// ran in parallel to a longer one has no time. The steps that have time are the critical
+// path. The result does not depend on ids: equal steps are ordered by kind, name, agent
+// and subtree.
 //
 // # Work in the background
 //
-// The caller of an asynchronous delegation goes on. The delegation lasts as long as
-// what it caused, but nothing else lasts longer because of it, and it has no instant
-// of its caller's time unless the caller demonstrably waited:
+// The caller of an asynchronous delegation continues. The delegation lasts as long as the
+// run that it started, but it extends no other span, and it has no instant of its caller's
+// time unless the caller demonstrably waited:
 //
-//   - the caller had nothing else running when the work ended, and its next step came
-//     behind: the work has the time from the end of the caller's step before, or
-//   - the work's result came with that of a call of which nothing else shows, at the
-//     same time: a tool that waits for agents. The work, as far as it shows below the
-//     delegation, has the time from the beginning of that call.
+//   - the caller had no other step running when the work ended, and its next step followed:
+//     the work has the time since the end of the caller's previous step, or
+//   - the work's result arrived together with that of a call that has no records of its
+//     own, at the same time: a tool that waits for agents. The work, as far as records
+//     below the delegation show it, has the time since the start of that call.
 //
-// Work that outlives its caller's turn has none of it, nor has work of which nobody
-// knows when it ended.
+// Work that outlives its caller's turn has none of the caller's time, and neither has work
+// without a known end.
 //
 // # Calls that are reported together
 //
-// Many formats tell the results of calls together, when the last of them is done, so
-// that the end of a call may be the end of another. Calls with results whose ends differ by no
-// more than a hundredth of the duration of either are reported together. What is
-// below a call shows when its work was done: when the last step below it ended.
-// Of calls that are reported together,
+// Many formats report the results of parallel calls together, when the last of them is
+// done, so the recorded end of a call may be the end of another. Calls with results whose
+// ends differ by no more than a hundredth of the duration of either are reported together.
+// The children of a call show when its work ended: at the end of the last of them. Of
+// calls that are reported together,
 //
-//   - one that shows its work ended when that was done: the rest is the hand-over,
-//     and none of its time;
-//   - one that shows nothing has only the time in which none that shows its work was
-//     at work: it may just have waited for its record;
-//   - of several that show nothing it is not known which took the time. The one that
+//   - a call with children ended when its work did: the rest is the hand-over, and none of
+//     its time;
+//   - a call without children has only the time in which no call with children was at
+//     work: it may just have waited to be reported;
+//   - of several calls without children it is unknown which took the time. The one that
 //     gates has it under the names of all.
 //
 // # Within a step
 //
-// Within a step a wait comes before a retry, and a retry before the rest. What
-// comes before a step's last retry was lost to it. A pause of a run counts in its
-// own steps and gaps; another agent that works meanwhile keeps its time. A
-// delegation is looked through: its time is that of the run below it, and idle
-// where that was not running. If no run below it took any time, the other agent
-// worked unseen, and all of the delegation's time is sub_agent.
+// Within a step a wait precedes a retry, and a retry precedes the rest. The time before a
+// step's last retry was lost to it. A pause of a run counts in its own steps and gaps;
+// another agent that works meanwhile keeps its time. A delegation is transparent: its time
+// is that of the run below it, and idle where that run was not active. If no run below it
+// took any time, the other agent left no record, and all of the delegation's time is
+// sub_agent.
 //
-// # Without it
+// # What-if
 //
-// What a span would have taken without some of its time is a replay in which each
-// step waits for all steps that had ended when it began, and then for as long as
-// it did. A step that ended meanwhile and gates nothing saves nothing. Work in the
-// background begins when it began, whatever the caller did until it waited for it. No
-// more is saved than the time on the critical path.
+// The duration of a span without a group of segments is computed by a replay in which each
+// step waits for all steps that had ended when it started, and then takes its own time. A
+// step that ended meanwhile and gates nothing saves nothing. Background work starts at its
+// recorded start, until the caller waits for it. The saving is at most the group's time on
+// the critical path.
 //
 // # Clocks
 //
-// A run cannot begin before the call that caused it, and its answer cannot come
-// after the call's result. Where the times say so, the clock of the run's machine
-// is off: the run is moved with all below it, by as little as helps, and the
-// move is recorded.
+// A run cannot start before the call that caused it, and its answer cannot arrive after
+// the call's result. Where the times contradict that, the clock of the run's machine is
+// skewed: the run is moved with all its descendants, by the smallest correction, and the
+// move is recorded as a Shift.
 package blame

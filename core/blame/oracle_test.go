@@ -75,7 +75,7 @@ func randomCalls(r *rand.Rand) []Span {
 	return list
 }
 
-// The oracle asks for every instant by itself, as the package comment says it,
+// The oracle asks for every instant by itself, by the rules of the package comment,
 // with nothing but loops.
 
 // shown is when the work below n was done; false when none shows.
@@ -287,7 +287,7 @@ func (o *oracle) at(n *Node, t, from, to int64, deep bool) slot {
 	return o.at(h, t, a, b, deep)
 }
 
-// length replays n's time from..to as the package comment says it.
+// length replays n's time from..to by the rules of the package comment.
 func (o *oracle) lengthOf(n *Node, from, to int64, gone func(slot) bool) int64 {
 	type step struct {
 		n    *Node
@@ -343,7 +343,7 @@ func (o *oracle) lengthOf(n *Node, from, to int64, gone func(slot) bool) int64 {
 	return after(to, -1)
 }
 
-// TestOracle holds the split, the critical path and what could be saved against
+// TestOracle holds the split, the critical path and the savings against
 // the oracle.
 func TestOracle(t *testing.T) {
 	outlived := 0
@@ -389,7 +389,7 @@ func TestOracle(t *testing.T) {
 			o := oracle{}
 			for _, c := range n.Bottlenecks(2) {
 				g := c.Group
-				want := min(c.Time, n.Wall()-o.lengthOf(n, n.Start, n.End, func(s slot) bool { return (Piece{Node: s.node, Bucket: s.bucket}).group() == g }))
+				want := min(c.Time, n.Wall()-o.lengthOf(n, n.Start, n.End, func(s slot) bool { return (Segment{Node: s.node, Bucket: s.bucket}).group() == g }))
 				if c.Saves != want || c.Saves < 0 {
 					t.Fatalf("seed %d: %s without %v saves %d, want %d", seed, n.ID, g, c.Saves, want)
 				}
@@ -491,7 +491,7 @@ func check(t *testing.T, seed uint64, n *Node) {
 	if now != n.End {
 		t.Errorf("seed %d: %s: path ends at %d, want %d", seed, n.ID, now, n.End)
 	}
-	if same := n.WhatIf(func(Piece) bool { return false }); same != n.Wall() {
+	if same := n.WhatIf(func(Segment) bool { return false }); same != n.Wall() {
 		t.Errorf("seed %d: %s: replay takes %d, want %d", seed, n.ID, same, n.Wall())
 	}
 }

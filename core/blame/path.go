@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Piece is a stretch of time with the node that had it and what it was spent on.
-// A gap between steps belongs to the node that they are steps of.
-type Piece struct {
+// Segment is a stretch of time with its node and its bucket. A gap between steps belongs
+// to the node above the steps.
+type Segment struct {
 	Node     *Node
 	Bucket   Bucket
 	From, To int64
@@ -15,68 +15,68 @@ type Piece struct {
 
 // Split is the node's wall time by bucket.
 func (n *Node) Split() (s Split) {
-	p := painter{shallow: true}
-	p.paint(n, n.Start, n.End)
-	for _, piece := range p.pieces {
+	p := splitter{shallow: true}
+	p.split(n, n.Start, n.End)
+	for _, piece := range p.segments {
 		s[piece.Bucket] += piece.To - piece.From
 	}
 	return s
 }
 
-// Path is the critical path through the node and everything below it: pieces
-// without a gap between them from its start to its end, in order.
-func (n *Node) Path() []Piece {
-	p := painter{}
-	p.paint(n, n.Start, n.End)
-	return p.pieces
+// Path is the critical path through the node and everything below it: contiguous
+// segments from its start to its end, in order.
+func (n *Node) Path() []Segment {
+	p := splitter{}
+	p.split(n, n.Start, n.End)
+	return p.segments
 }
 
-// painter paints time, piece by piece.
-type painter struct {
-	shallow bool // another agent is one piece
-	pieces  []Piece
+// splitter splits time into segments.
+type splitter struct {
+	shallow  bool // another agent is one segment
+	segments []Segment
 }
 
-func (p *painter) put(n *Node, b Bucket, from, to int64) {
+func (p *splitter) add(n *Node, b Bucket, from, to int64) {
 	if from >= to {
 		return
 	}
-	if i := len(p.pieces) - 1; i >= 0 {
-		if last := &p.pieces[i]; last.Node == n && last.Bucket == b && last.To == from {
+	if i := len(p.segments) - 1; i >= 0 {
+		if last := &p.segments[i]; last.Node == n && last.Bucket == b && last.To == from {
 			last.To = to
 			return
 		}
 	}
-	p.pieces = append(p.pieces, Piece{n, b, from, to})
+	p.segments = append(p.segments, Segment{n, b, from, to})
 }
 
-func (p *painter) paint(n *Node, from, to int64) {
-	for _, s := range gates(n.steps, from, to) {
+func (p *splitter) split(n *Node, from, to int64) {
+	for _, s := range criticalSegments(n.steps, from, to) {
 		switch {
 		case s.Node == nil:
 			p.own(n, s.From, s.To)
 		case p.shallow && n.Kind != Delegation && (s.Node.Kind == Delegation || s.Node.Kind == Run && !s.Node.function()):
-			p.put(s.Node, SubAgent, s.From, s.To)
+			p.add(s.Node, SubAgent, s.From, s.To)
 		default:
-			p.paint(s.Node, s.From, s.To)
+			p.split(s.Node, s.From, s.To)
 		}
 	}
 }
 
-// gates tiles the time with the steps that gate, and with gaps, whose Node is
-// nil.
-func gates(steps []step, from, to int64) []Piece {
+// criticalSegments covers the time with the steps that gate and with gaps, whose Node is
+// nil, without overlap.
+func criticalSegments(steps []step, from, to int64) []Segment {
 	if len(steps) == 0 {
-		return []Piece{{From: from, To: to}}
+		return []Segment{{From: from, To: to}}
 	}
 	byEnd := slices.Clone(steps)
-	slices.Reverse(byEnd) // of two that nothing tells apart the first is to be on top
+	slices.Reverse(byEnd) // of two equal steps the first must be on top
 	slices.SortStableFunc(byEnd, func(a, b step) int {
 		return -cmp.Or(cmp.Compare(a.to, b.to), cmp.Compare(a.from, b.from), order(a.Node, b.Node))
 	})
-	// Running has the steps that end at or after the time, the first to end on top:
-	// as the time runs backwards, each that is added ends before all that are there.
-	var out []Piece
+	// running has the steps that end at or after the time, the first to end on top:
+	// time runs backwards, so each step that is pushed ends before all steps below it.
+	var out []Segment
 	var running []step
 	for at := to; at > from; {
 		for len(byEnd) > 0 && byEnd[0].to >= at {
@@ -85,7 +85,7 @@ func gates(steps []step, from, to int64) []Piece {
 		for len(running) > 0 && running[len(running)-1].from >= at {
 			running = running[:len(running)-1]
 		}
-		piece := Piece{From: from, To: at}
+		piece := Segment{From: from, To: at}
 		switch {
 		case len(running) > 0:
 			top := running[len(running)-1]
@@ -100,9 +100,9 @@ func gates(steps []step, from, to int64) []Piece {
 	return out
 }
 
-// own paints time that a node has for itself: a step's own, or a gap between
-// steps.
-func (p *painter) own(n *Node, from, to int64) {
+// own splits the time that a node spends outside its steps: the whole time of a node
+// without steps, or a gap between steps.
+func (p *splitter) own(n *Node, from, to int64) {
 	retried := n.lastRetry(from, to)
 	first := n.FirstToken
 	if n.Kind != Chat {
@@ -123,12 +123,12 @@ func (p *painter) own(n *Node, from, to int64) {
 	}
 	slices.Sort(cuts)
 	for i, at := range cuts[:len(cuts)-1] {
-		p.put(n, n.bucketAt(at, retried, first), at, cuts[i+1])
+		p.add(n, n.bucketAt(at, retried, first), at, cuts[i+1])
 	}
 }
 
-// lastRetry is the last retry that the time was lost to: of a step's retries the
-// last, of a gap's those within.
+// lastRetry returns the time of the last retry: the last one of a step, the last one
+// inside a gap.
 func (n *Node) lastRetry(from, to int64) int64 {
 	last := int64(0)
 	for _, at := range n.Retries {
@@ -154,18 +154,18 @@ func (n *Node) bucketAt(at, retried, first int64) Bucket {
 		return ModelStream
 	case n.Kind == Tool || n.function():
 		return ToolTime
-	case n.unseen():
+	case n.opaque():
 		return SubAgent
 	}
 	return Idle
 }
 
-// function reports whether the node is a step of a workflow that a function does.
+// function reports whether the node is a workflow step that a function executes.
 func (n *Node) function() bool { return n.Step && len(n.children) == 0 }
 
-// unseen reports whether the node is a delegation of whose agent nothing was
-// heard, or not more than a word.
-func (n *Node) unseen() bool {
+// opaque reports whether the node is a delegation whose agent left no record, or none
+// that has a duration.
+func (n *Node) opaque() bool {
 	if n.Kind != Delegation {
 		return false
 	}

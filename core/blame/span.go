@@ -2,7 +2,7 @@ package blame
 
 import "github.com/earshot-dev/earshot/core/msg"
 
-// Kind says what a span stands for.
+// Kind is the kind of a span.
 type Kind uint8
 
 // The kinds. A workflow is a Run.
@@ -15,36 +15,36 @@ const (
 
 func (k Kind) String() string { return [...]string{"run", "chat", "tool", "delegation"}[k] }
 
-// Span is a piece of work of a trace. Times are Unix nanoseconds.
+// Span is one operation of a trace. Times are Unix nanoseconds.
 type Span struct {
 	ID     string
-	Parent string // empty for a root; one that is not here makes an orphan, which is a root
+	Parent string // empty for a root; a span whose parent is missing is an orphan, and a root
 	Kind   Kind
 	Name   string // of the tool, the model or the agent
-	Agent  string // who did it
-	To     string // of a delegation: to whom
+	Agent  string // the agent that performed it
+	To     string // the delegate of a delegation
 
-	// Step says that a run is a step of a workflow: where nothing is below it, a function
-	// does the work and not an agent of which nothing is heard.
+	// Step is set for a run that is a step of a workflow: without children it is a
+	// function, not an agent without records.
 	Step bool
 
 	Start, End int64
 	FirstToken int64 // of a chat; zero when unknown
-	// Open says that the span has no end of its own: it runs, or nobody brought the
-	// result. It lasts at least as long as what is below it.
+	// Open is set for a span without an end of its own: it is still running, or its
+	// result never arrived. It lasts at least as long as its children.
 	Open bool
-	// Async says that the caller did not wait: the delegation lasts as long as what
-	// it caused.
+	// Async is set when the caller did not wait: the delegation lasts as long as the
+	// run that it started.
 	Async bool
 
 	Waits   []Interval // for a person; one without an end has To zero
-	Retries []int64    // when an attempt was given up
+	Retries []int64    // the times at which an attempt failed
 }
 
 // Interval is the time from From up to and without To.
 type Interval = msg.Interval
 
-// Bucket is what an instant was spent on.
+// Bucket is a class of time; see the package comment.
 type Bucket uint8
 
 // The buckets.
@@ -80,8 +80,8 @@ func (s Split) Total() (sum int64) {
 }
 
 // Millis returns the split in milliseconds that add up to total exactly, which is
-// the wall time in milliseconds, rounded. What rounding down leaves goes to the
-// buckets that lost most by it, the first of equals.
+// the wall time in milliseconds, rounded. The remainder of rounding down goes to the
+// buckets that lost most, the first of equals.
 func (s Split) Millis() (out Split, total int64) {
 	const ms = 1_000_000
 	total = (s.Total() + ms/2) / ms

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Tree is the spans of a trace, each below its parent. It is not changed by use.
+// Tree is the spans of a trace, each below its parent. It is immutable.
 type Tree struct {
 	nodes  map[string]*Node
 	roots  []*Node
@@ -20,30 +20,31 @@ type Node struct {
 
 	parent   *Node
 	children []*Node
-	steps    []step  // of the children, in the order in which they began
-	done     int64   // when the last child that took time ended; zero when there is none
-	with     []*Node // see With
+	steps    []step // of the children, in the order in which they began
+	workEnd  int64  // the end of the last child that took time; zero without one
+
+	reportedWith []*Node // see ReportedWith
 }
 
 // Parent is the node above; nil for a root.
 func (n *Node) Parent() *Node { return n.parent }
 
-// Children are the nodes below, by their start, and of equal ones by what they are.
-// Not to be changed.
+// Children returns the nodes below, by their start, equal starts by their content.
+// Callers must not change the slice.
 func (n *Node) Children() []*Node { return n.children }
 
 // Wall is the node's wall time in nanoseconds.
 func (n *Node) Wall() int64 { return n.End - n.Start }
 
-// Shift is a run that was moved because its clock was off.
+// Shift is a run that was moved because of clock skew.
 type Shift struct {
 	ID  string // of the run
 	By  int64  // nanoseconds; negative is earlier
 	Why string
 }
 
-// New puts spans into a tree. Of two with one id the first counts; a circle of
-// parents is opened at the span in it that began first.
+// New builds the tree. Of two spans with one id the first counts; a cycle of parents is
+// broken at its earliest span.
 func New(spans []Span) *Tree {
 	t := &Tree{nodes: make(map[string]*Node, len(spans))}
 	list := make([]*Node, 0, len(spans))
@@ -60,7 +61,7 @@ func New(spans []Span) *Tree {
 	for _, n := range list {
 		n.parent = t.nodes[n.Span.Parent]
 	}
-	openCircles(list)
+	breakCycles(list)
 	for _, n := range list {
 		if n.parent == nil {
 			t.roots = append(t.roots, n)
@@ -69,12 +70,12 @@ func New(spans []Span) *Tree {
 		}
 	}
 	for _, r := range t.roots {
-		r.arrange()
-		t.repair(r, 0)
-		stretch(r)
-		handDown(r)
-		r.arrange()
-		r.settle()
+		r.sortChildren()
+		t.correctClocks(r, 0)
+		extendOpen(r)
+		distributePauses(r)
+		r.sortChildren()
+		r.findSteps()
 	}
 	slices.SortStableFunc(t.roots, order)
 	return t
@@ -84,33 +85,33 @@ func byStart(a, b *Node) int {
 	return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.ID, b.ID))
 }
 
-// openCircles makes the first span of every circle a root.
-func openCircles(order []*Node) {
+// breakCycles makes the earliest span of each cycle a root.
+func breakCycles(order []*Node) {
 	const fresh, here, done = 0, 1, 2
 	state := make(map[*Node]int, len(order))
 	for _, n := range order {
-		var way []*Node
+		var path []*Node
 		at := n
 		for at != nil && state[at] == fresh {
 			state[at] = here
-			way = append(way, at)
+			path = append(path, at)
 			at = at.parent
 		}
 		if at != nil && state[at] == here {
-			circle := way[slices.Index(way, at):]
-			slices.MinFunc(circle, byStart).parent = nil
+			cycle := path[slices.Index(path, at):]
+			slices.MinFunc(cycle, byStart).parent = nil
 		}
-		for _, w := range way {
+		for _, w := range path {
 			state[w] = done
 		}
 	}
 }
 
-// stretch lets what has no end of its own last as long as what is below it, but for
-// work in the background.
-func stretch(n *Node) {
+// extendOpen extends spans without an end of their own to the end of their last child,
+// background work excepted.
+func extendOpen(n *Node) {
 	for _, c := range n.children {
-		stretch(c)
+		extendOpen(c)
 	}
 	if n.Open || n.background() {
 		for _, c := range n.children {
@@ -121,17 +122,18 @@ func stretch(n *Node) {
 	}
 }
 
-// arrange puts the children of n, and of all below it, in order.
-func (n *Node) arrange() {
+// sortChildren sorts the children of n and of all nodes below it.
+func (n *Node) sortChildren() {
 	for _, c := range n.children {
-		c.arrange()
+		c.sortChildren()
 	}
 	slices.SortStableFunc(n.children, order)
 }
 
-// repair moves n by that much, and the runs below it whose clocks are off further.
-func (t *Tree) repair(n *Node, by int64) {
-	n.move(by)
+// correctClocks moves n by that many nanoseconds, and each run below it by its own clock
+// skew on top.
+func (t *Tree) correctClocks(n *Node, by int64) {
+	n.shift(by)
 	for _, c := range n.children {
 		d := int64(0)
 		if c.Kind == Run {
@@ -145,11 +147,11 @@ func (t *Tree) repair(n *Node, by int64) {
 				t.shifts = append(t.shifts, Shift{c.ID, d, "it answered after its call's result"})
 			}
 		}
-		t.repair(c, by+d)
+		t.correctClocks(c, by+d)
 	}
 }
 
-func (n *Node) move(by int64) {
+func (n *Node) shift(by int64) {
 	if by == 0 {
 		return
 	}
@@ -170,9 +172,9 @@ func (n *Node) move(by int64) {
 	}
 }
 
-// handDown gives a run's pauses and retries to the model turns and tools that
-// they fell into.
-func handDown(n *Node) {
+// distributePauses copies a run's pauses and retries to the model turns and tools that
+// were running at the time.
+func distributePauses(n *Node) {
 	n.Waits = slices.Clone(n.Waits)
 	for i := range n.Waits {
 		if n.Waits[i].To == 0 {
@@ -192,7 +194,7 @@ func handDown(n *Node) {
 				}
 			}
 		}
-		handDown(c)
+		distributePauses(c)
 	}
 }
 

@@ -118,13 +118,13 @@ func saves(c blame.Bottleneck) string {
 // together says what is not known of a call: which of those that were reported
 // together took the time.
 func together(n *blame.Node) string {
-	if len(n.With()) == 0 {
+	if len(n.ReportedWith()) == 0 {
 		return ""
 	}
 	names := strings.Split(n.Label(), " or ")
 	what := strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 	if len(names) == 1 {
-		what = fmt.Sprintf("%d calls of %s", len(n.With())+1, or(names[0], "a tool"))
+		what = fmt.Sprintf("%d calls of %s", len(n.ReportedWith())+1, or(names[0], "a tool"))
 	}
 	return what + " were reported together; which of them took the time is not known"
 }

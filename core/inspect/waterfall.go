@@ -87,7 +87,7 @@ func (t *Trace) Waterfall() *Waterfall {
 	return w
 }
 
-func (r *WaterfallRow) path(p blame.Piece) {
+func (r *WaterfallRow) path(p blame.Segment) {
 	r.CriticalMS += ms(p.To - p.From)
 	r.critical = append(r.critical, blame.Interval{From: p.From, To: p.To})
 }

@@ -52,7 +52,7 @@ type step struct {
 	Alone    time.Duration // how much of the turn they are
 
 	from, to int64
-	gates    []blame.Piece
+	gates    []blame.Segment
 }
 
 // Hint is what tells the step from others of its kind.
@@ -90,7 +90,7 @@ func newTurn(number int, t *inspect.Turn, w window) turnPage {
 	}
 	collect(t.Steps, 0)
 	tree := t.Tree()
-	critical := make(map[string][]blame.Piece)
+	critical := make(map[string][]blame.Segment)
 	if n := tree.Node(root); n != nil {
 		end = max(end, n.End)
 		for _, p := range n.Path() {
