@@ -95,7 +95,7 @@ func TestStoreThatIsNotThere(t *testing.T) {
 	h.write("s/m.jsonl", said(1, "before")+"\n")
 
 	p := h.start("run")
-	h.until("the sidecar to say that nobody is there", func() bool { return strings.Contains(p.out.String(), "clickhouse is not there yet") })
+	h.until("the sidecar to say that nobody is there", func() bool { return strings.Contains(p.out.String(), "clickhouse is not reachable yet") })
 	first := server.start("store")
 	h.until("the first line", func() bool { return len(h.try("SELECT content FROM earshot.messages WHERE content = 'before'")) == 1 })
 	first.kill()

@@ -70,7 +70,7 @@ func spansOf(t *testing.T, from time.Time, files ...string) []string {
 	return out
 }
 
-// written writes events as a stream, one second apart where nothing else is said, or any
+// written writes events as a stream, one second apart unless they have times, or any
 // other value as a document.
 func written(t *testing.T, name string, v any) string {
 	t.Helper()
@@ -243,8 +243,8 @@ func TestAgnoStepsAsSpans(t *testing.T) {
 	})
 }
 
-// TestAgnoResumedRun: a run in the background whose stream broke and was taken up again is
-// one run with one text and one response. The tap records it behind what it heard before.
+// TestAgnoResumedRun: a background run whose stream broke and was resumed is one run with
+// one text and one response. The tap records the resumed part after the first part.
 func TestAgnoResumedRun(t *testing.T) {
 	index := -1
 	e := func(name string, at int, more map[string]any) map[string]any {

@@ -75,7 +75,7 @@ func backfill(c *cobra.Command, cfg *config.Config, sources []string, letter fun
 	return last, err
 }
 
-// writers gives the exporters for a moment, and the embedded store if it is one.
+// writers opens the exporters, and the embedded store if it is one of them.
 func writers(ctx context.Context, cfg *config.Config, f func([]app.Exporter) error) error {
 	log, dsn := slog.New(slog.DiscardHandler), ""
 	if cfg.Exporters.ClickHouse == nil {

@@ -43,8 +43,8 @@ func (h *home) decoded(format string, files ...string) {
 }
 
 // TestBackgroundIsOnNoPath generates conversations of which many turns have agents in
-// the background: none that outlives its turn has any of the turn's time, and what an
-// explanation says of time that would have been saved agrees with its share.
+// the background: none that outlives its turn has any of the turn's time, and the saving
+// in an explanation agrees with its share.
 func TestBackgroundIsOnNoPath(t *testing.T) {
 	h := newHome(t)
 	dir := t.TempDir()
@@ -122,9 +122,9 @@ func (h *home) traces(query string) (out []*inspect.Trace) {
 	return out
 }
 
-// TestReportedTogether: a team hands work to two members at once, and AGNO tells both
-// results when the second is there. Whatever the ids, the turn waited for the one that
-// worked longer, each took as long as it worked, and every turn has the same story.
+// TestReportedTogether: a team delegates to two members at once, and AGNO reports both
+// results when the second arrives. Whichever the ids, the turn waited for the member that
+// worked longer, each took as long as it worked, and every turn has the same critical path.
 func TestReportedTogether(t *testing.T) {
 	h := newHome(t)
 	dir := t.TempDir()
@@ -196,8 +196,8 @@ func TestReportedTogether(t *testing.T) {
 	}
 }
 
-// TestWrittenTogether: Claude Code runs what may not run beside a sub-agent when that is
-// done, and dates the call with its response. The sub-agent's time is not that tool's.
+// TestWrittenTogether: Claude Code runs a tool that must not run beside a sub-agent after
+// it, and dates the call with its response. The sub-agent's time is not that tool's.
 func TestWrittenTogether(t *testing.T) {
 	h := newHome(t)
 	var text strings.Builder

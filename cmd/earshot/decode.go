@@ -132,13 +132,13 @@ func (o *decodeOptions) transportOf(path string) (fixture.Transport, error) {
 	}
 	t, err := fixture.TransportOf(path)
 	if err != nil {
-		err = fmt.Errorf("%w; or say how it was recorded with --transport", err)
+		err = fmt.Errorf("%w; or name the transport of the recording with --transport", err)
 	}
 	return t, err
 }
 
-// decodeWriter writes each message once: one that is not complete is held until a
-// better version of it comes, or the end.
+// decodeWriter writes each message once: a message that is not complete is held until a
+// later version arrives, or the end.
 type decodeWriter struct {
 	out, problems *bufio.Writer
 	buf           []byte
@@ -181,7 +181,7 @@ func (w *decodeWriter) message(m *msg.Message) error {
 	return err
 }
 
-// rest writes what is still held.
+// rest writes the messages still held.
 func (w *decodeWriter) rest() error {
 	for _, line := range w.lines {
 		if _, err := w.out.Write(line); err != nil {

@@ -138,7 +138,7 @@ func (d *demo) prepare(agents []*liveAgent) error {
 		if err := os.WriteFile(to, text, 0o600); err != nil {
 			return err
 		}
-		// What a line does not say of its time is taken from its file.
+		// Times that a line lacks are taken from its file.
 		written := base.Add(2 * time.Minute)
 		return os.Chtimes(to, written, written)
 	})
@@ -186,7 +186,7 @@ func render(path string, base time.Time) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// show shows what came out.
+// show prints the result.
 func (d *demo) show(ctx context.Context, cfg *config.Config, file string) (err error) {
 	r, err := openReader(ctx, cfg)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/earshot-dev/earshot/core/replay"
 )
 
-// liveAgent is an agent server of the demo: a recording that is played to whoever
-// asks, and the address of the tap that stands in front of it.
+// liveAgent is an agent server of the demo: it plays a recording to each client; and the
+// address of the tap in front of it.
 type liveAgent struct {
 	name, format, file string
 	socket             bool
@@ -110,7 +110,7 @@ func (d *demo) ask(ctx context.Context, a *liveAgent) error {
 	return err
 }
 
-// prompt is what the recording begins with: the client's request.
+// prompt is the first frame of the recording: the client's request.
 func (d *demo) prompt(a *liveAgent) ([]byte, error) {
 	f, err := os.Open(filepath.Join(d.dir, "traffic", "live", a.file))
 	if err != nil {

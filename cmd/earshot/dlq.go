@@ -30,8 +30,8 @@ with their bytes and where they came from.`,
 	return c
 }
 
-// letters reads dead letters from the table. What exporters refused is in a local
-// file too, for when the store is what does not work.
+// letters reads dead letters from the table, and the records that exporters rejected from
+// a local file too, which works without the store.
 func letters(c *cobra.Command, cfg *config.Config, f inspect.DeadLetterFilter) ([]inspect.DeadLetter, error) {
 	r, err := openReader(c.Context(), cfg)
 	if err == nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// finding is what one check has found.
+// finding is the result of one check.
 type finding struct {
 	Check  string `json:"check"`
 	Status string `json:"status"` // ok, note, fail
@@ -98,7 +98,7 @@ The exit status is 1 when a check fails; a note is not a failure.`,
 	return c
 }
 
-// directory checks what a sidecar needs of the disk.
+// directory checks the data directory and its disk.
 func (d *doctor) directory() {
 	dir := d.cfg.DataDir
 	info, err := os.Stat(dir)
@@ -139,7 +139,7 @@ func (d *doctor) decoders(ctx context.Context) {
 	}
 }
 
-// store checks the store, and the books against what is in it.
+// store checks the store, and the ledger against its rows.
 func (d *doctor) store(ctx context.Context, deep bool) {
 	r, err := openReader(ctx, d.cfg)
 	if err != nil {
@@ -280,8 +280,8 @@ func (d *doctor) positions(accounts []inspect.Account, state app.State) {
 	}
 }
 
-// unread looks for what of the file sources is not read at all, and says so. It returns
-// how many files that are.
+// unread reports the files of file sources that are not read at all, with the reason, and
+// returns their number.
 func (d *doctor) unread(ctx context.Context, accounts []inspect.Account) int {
 	surveys, err := app.Surveys(ctx, decoders(), d.cfg, false, nil)
 	if err != nil {
@@ -307,7 +307,7 @@ func (d *doctor) unread(ctx context.Context, accounts []inspect.Account) int {
 	return n
 }
 
-// formats checks that the decoders understand what their sources have.
+// formats checks that the decoders recognize the traffic of their sources.
 func (d *doctor) formats(ctx context.Context, r *reader) {
 	fits, err := inspect.Fits(ctx, r)
 	if err != nil {
@@ -319,7 +319,7 @@ func (d *doctor) formats(ctx context.Context, r *reader) {
 	}
 }
 
-// files compares what was read with what is there; denied files may not be read.
+// files compares the ledger with the files on disk; denied files may not be read.
 func (d *doctor) files(accounts []inspect.Account, denied int) {
 	types := make(map[string]string)
 	for i := range d.cfg.Sources {
@@ -356,7 +356,7 @@ func (d *doctor) files(accounts []inspect.Account, denied int) {
 	}
 }
 
-// deep decodes what is there, of all sources or of some, and looks for each message.
+// deep decodes the files of all sources, or of some, and looks for the row of each message.
 func (d *doctor) deep(ctx context.Context, r *reader, sources []string) {
 	expected, err := app.Expected(ctx, app.Settings{Config: d.cfg, Decoders: decoders(), Logger: slog.New(slog.DiscardHandler)}, sources)
 	if err != nil {

@@ -31,8 +31,8 @@ func (d *doctor) losses(ctx context.Context, r *reader) {
 	}
 }
 
-// suspects are file sources with fewer rows than messages and little enough to decode
-// again: that alone tells rows that a later version replaced from rows that are gone.
+// suspects returns the file sources with fewer rows than messages and little enough to
+// decode again: only that separates replaced rows from lost ones.
 func (d *doctor) suspects(accounts []inspect.Account, rows map[string]inspect.Stored) (names []string) {
 	messages, bytes := make(map[string]int64), make(map[string]int64)
 	for i := range accounts {

@@ -37,9 +37,9 @@ func exporters(ctx context.Context, c *config.Config, dsn string, log *slog.Logg
 	}
 	if err := ch.Prepare(ctx); err != nil {
 		if errors.Is(err, clickhouse.ErrSchema) {
-			log.Error("clickhouse refuses what is read; it waits until somebody sets that right", "error", err)
+			log.Error("clickhouse rejects the schema; records wait in the spool until it is corrected", "error", err)
 		} else {
-			log.Warn("clickhouse is not there yet; what is read waits for it", "error", err)
+			log.Warn("clickhouse is not reachable yet; records wait in the spool", "error", err)
 		}
 	}
 	out := []app.Exporter{{Name: "clickhouse", Exporter: ch}}
@@ -73,7 +73,7 @@ func (x *ending) Export(ctx context.Context, b *export.Batch) error {
 	return err
 }
 
-// metricsReaders makes what sends the metrics, if there is a receiver for them.
+// metricsReaders returns the readers that send metrics, if an OTLP receiver is configured.
 func metricsReaders(ctx context.Context, c *config.Config, log *slog.Logger) ([]sdkmetric.Reader, error) {
 	o := c.Exporters.OTLP
 	if o == nil || o.MetricsInterval == 0 {

@@ -128,7 +128,7 @@ func (h *home) within(ctx context.Context, args ...string) (stdout, stderr strin
 	return out.String(), errs.String(), err
 }
 
-// json runs earshot with -o json and reads what it prints.
+// json runs earshot with -o json and decodes its output.
 func (h *home) json(to any, args ...string) {
 	h.Helper()
 	out, _ := h.run(append(args, "-o", "json")...)

@@ -1,6 +1,6 @@
-// Command earshot is an observability sidecar for AI agents: it hears an agent
-// deployment's traffic, decodes it in plugin processes, and gives spans and
-// ClickHouse tables. `earshot --help` lists what it does.
+// Command earshot is an observability sidecar for AI agents: it reads an agent
+// deployment's traffic, decodes it in plugin processes, and emits spans and
+// ClickHouse rows. `earshot --help` lists the commands.
 package main
 
 //go:generate go run bundle.go

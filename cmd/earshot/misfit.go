@@ -9,8 +9,8 @@ import (
 	"github.com/earshot-dev/earshot/core/inspect"
 )
 
-// misfits are the sources of which next to nothing is understood, by what the store has
-// of them, a sentence each.
+// misfits returns a sentence for each source whose decoder recognizes next to nothing,
+// judged by the stored rows.
 func misfits(ctx context.Context, cfg *config.Config, stored []inspect.Fit) []string {
 	var out []string
 	var surveys []app.Survey
@@ -35,8 +35,8 @@ func misfits(ctx context.Context, cfg *config.Config, stored []inspect.Fit) []st
 	return out
 }
 
-// nothingToShow says why there may be nothing: sources without files, and sources whose
-// format is not theirs.
+// nothingToShow explains an empty result: sources without files, and sources whose
+// configured format is wrong.
 func nothingToShow(ctx context.Context, cfg *config.Config, q inspect.Querier) ([]string, error) {
 	fits, err := inspect.Fits(ctx, q)
 	if err != nil {

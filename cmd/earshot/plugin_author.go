@@ -74,7 +74,7 @@ Read the difference before you keep it.`,
 	return c
 }
 
-// rewrite writes what a decoder gives as the golden files of its cases.
+// rewrite writes the decoder's output as the golden files of its cases.
 func rewrite(c *cobra.Command, testdata, exe string, args []string) error {
 	cases, err := conformance.Load(os.DirFS(testdata))
 	if err != nil {

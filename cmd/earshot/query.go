@@ -42,7 +42,7 @@ started for the moment.`,
 				sql = string(b)
 			}
 			if strings.TrimSpace(sql) == "" {
-				return usageError{errors.New("no SQL given")}
+				return usageError{errors.New("no SQL: pass it as the argument")}
 			}
 			if !c.Flags().Changed("format") {
 				if width, _ := terminal(c.OutOrStdout()); width > 0 {

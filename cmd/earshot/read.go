@@ -62,7 +62,7 @@ func (r *reader) Close() error {
 func (r *reader) Each(ctx context.Context, sql string, params map[string]string, row func([]any) error) error {
 	rows, err := r.conn.Query(ctx, sql, params)
 	if clickhouse.SchemaDiffers(err) {
-		return fmt.Errorf("%w\nthe tables are not those of this version: `earshot schema diff` says how; a sidecar, or `earshot schema apply`, brings them up to date", err)
+		return fmt.Errorf("%w\nthe tables are not those of this version: `earshot schema diff` lists the differences; a sidecar, or `earshot schema apply`, brings them up to date", err)
 	}
 	if err != nil {
 		return err

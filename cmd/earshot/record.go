@@ -52,7 +52,7 @@ func (o *recordOptions) run(c *cobra.Command, _ []string) error {
 		return usageError{errors.New("both --source and -o are required")}
 	}
 	if t, err := fixture.TransportOf(o.out); err != nil || t != fixture.Frames {
-		return usageError{fmt.Errorf("-o %s: the name must end in .frames.jsonl, so that decode and replay know what it is", o.out)}
+		return usageError{fmt.Errorf("-o %s: the name must end in .frames.jsonl, so that decode and replay recognize it", o.out)}
 	}
 	if c.Flags().Changed("until-idle") && o.idle <= 0 {
 		return usageError{fmt.Errorf("--until-idle %s: must be positive", o.idle)}

@@ -100,8 +100,8 @@ func (f *configFile) name() string {
 	return cmp.Or(f.path, os.Getenv("EARSHOT_CONFIG"), "earshot.yaml")
 }
 
-// load reads the configuration. Without a file, given or found, it is the
-// default one when that is allowed: commands that only read need no sources.
+// load reads the configuration. Without a file, named or found, it returns the
+// default if optional is set: commands that only read need no sources.
 func (f *configFile) load(optional bool) (*config.Config, error) {
 	path := f.name()
 	if f.path == "" && os.Getenv("EARSHOT_CONFIG") == "" {
@@ -109,7 +109,7 @@ func (f *configFile) load(optional bool) (*config.Config, error) {
 			if optional {
 				return config.Default(), nil
 			}
-			return nil, usageError{errors.New("no configuration: give one with -c FILE, or write earshot.yaml (config.example.yaml shows how)")}
+			return nil, usageError{errors.New("no configuration: name one with -c FILE, or write earshot.yaml (config.example.yaml shows how)")}
 		}
 	}
 	c, err := config.Load(path, os.LookupEnv)
@@ -119,7 +119,7 @@ func (f *configFile) load(optional bool) (*config.Config, error) {
 	return c, nil
 }
 
-// logger writes as the configuration says.
+// logger returns the logger of the configuration.
 func logger(c *config.Config, w io.Writer) *slog.Logger {
 	var level slog.Level
 	if level.UnmarshalText([]byte(c.Log.Level)) != nil {

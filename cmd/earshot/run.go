@@ -115,8 +115,8 @@ func knownFormats(cfg *config.Config) error {
 	return nil
 }
 
-// survey says what there is not to read, and what is not of its source's format. What
-// may not be read the source says itself.
+// survey logs the sources without files, and files that are not of their source's format.
+// The file source itself logs files that it may not read.
 func survey(ctx context.Context, cfg *config.Config, log *slog.Logger) {
 	surveys, err := app.Surveys(ctx, decoders(), cfg, true, nil)
 	if err != nil {

@@ -103,10 +103,10 @@ turn, what is on the critical path solid and marked with *.`,
   earshot show 0801e1da --full | less -R`,
 		Args: func(c *cobra.Command, args []string) error {
 			if trace != "" && len(args) > 0 {
-				return errors.New("give a SESSION or --trace TRACE, not both")
+				return errors.New("SESSION and --trace TRACE exclude each other")
 			}
 			if trace == "" && len(args) != 1 {
-				return errors.New("give one SESSION, or --trace TRACE")
+				return errors.New("one SESSION, or --trace TRACE, is required")
 			}
 			return nil
 		},
@@ -139,7 +139,7 @@ turn, what is on the critical path solid and marked with *.`,
 	return c
 }
 
-// drawn is what can be drawn on a terminal.
+// drawn replaces control characters, which a terminal would obey.
 type drawn interface {
 	Write(w io.Writer, st inspect.Style) error
 }

@@ -95,7 +95,7 @@ enough.`,
 	return c
 }
 
-// sayNothingSlow says how to widen a window that has nothing in it.
+// sayNothingSlow prints how to widen an empty window.
 func sayNothingSlow(ctx context.Context, w io.Writer, r *reader, f inspect.SlowFilter) error {
 	last, err := inspect.Latest(ctx, r)
 	switch {

@@ -73,7 +73,7 @@ func (t *turn) events(s *msg.Span, at ...any) {
 	}
 }
 
-// messages is what the user asked.
+// messages is the user's prompt.
 func (t *turn) messages() []msg.Message {
 	m := msg.Message{
 		Key: "ask", Session: t.session, Run: "turn", Kind: msg.User, Role: msg.RoleUser, Content: msg.Plain("Find the leak."), Time: t.began, Complete: msg.Complete,
@@ -105,7 +105,7 @@ func incident(session string, began time.Time, slow func(t *turn)) *turn {
 	return t
 }
 
-// causes are what can make a delegation slow.
+// causes are the possible causes of a slow delegation.
 var causes = []struct {
 	name   string
 	bucket string // that has most of it
@@ -244,7 +244,7 @@ func TestSlowRunningAndAsync(t *testing.T) {
 	if len(list) != 2 || list[0].DelegateTo != "mate" || list[0].DurationMS != (3*3600-1)*1000 {
 		t.Fatalf("%+v", list)
 	}
-	// The view says of it what slow does.
+	// The view has the same duration as slow.
 	if out, _ := h.run("query", "SELECT duration_ms FROM v_delegations WHERE delegate_to = 'mate'", "--format", "TSV"); strings.TrimSpace(out) != "10799000" {
 		t.Errorf("v_delegations says %s ms", out)
 	}
@@ -337,7 +337,7 @@ func TestShowTrace(t *testing.T) {
 }
 
 // TestChildOfAnotherTrace: a run that stayed in a trace of its own is below the call to
-// which it points by a link, and so is what it spent.
+// that its link names, and so are its tokens.
 func TestChildOfAnotherTrace(t *testing.T) {
 	h := newHome(t)
 	began := time.Now().Add(-20 * time.Minute)
@@ -365,7 +365,7 @@ func TestChildOfAnotherTrace(t *testing.T) {
 }
 
 // TestCostIsOfTheTree: every token counts once, at the price of its model and
-// class, and what has no price is said.
+// class; tokens without a price are reported.
 func TestCostIsOfTheTree(t *testing.T) {
 	h := newHome(t)
 	prices := filepath.Join(t.TempDir(), "prices.csv")
@@ -392,7 +392,7 @@ func TestCostIsOfTheTree(t *testing.T) {
 	in.chat("c1", "child", 10, 11, 20).Usage = msg.Tokens{Input: 2000, Output: 10, CacheRead: 30_000, CacheWrite: 500, Reasoning: 90}
 	other := in.chat("c2", "child", 20, 21, 30)
 	other.Model, other.Usage = "gull", msg.Tokens{Input: 7}
-	// The protocol tells the child's total, in which there is more than in its turns.
+	// The protocol reports the child's total, which is more than the sum of its turns.
 	for i := range in.spans {
 		if s := &in.spans[i]; s.ID == in.id("child") {
 			s.Model, s.Usage = "tern-2", msg.Tokens{Input: 2007, Output: 20, CacheRead: 30_000, CacheWrite: 500, Reasoning: 90}

@@ -83,7 +83,7 @@ With -o json each is an object on a line of its own.`,
 	return c
 }
 
-// tailFrames follows what the sidecar reads until Ctrl-C, or until it ends.
+// tailFrames prints the frames that the sidecar reads, until Ctrl-C or until it ends.
 func tailFrames(c *cobra.Command, file *configFile, f app.FrameFilter, asJSON bool) error {
 	cfg, err := file.load(false)
 	if err != nil {
@@ -143,7 +143,7 @@ func writeFrame(w io.Writer, l app.Frame, now time.Time) error {
 	return err
 }
 
-// follow tells lines until ctx ends.
+// follow prints lines until ctx ends.
 func follow(ctx context.Context, r *reader, t *inspect.Tail, once bool, tell func(inspect.TailLine) error) error {
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()

@@ -17,8 +17,8 @@ import (
 // simpler.
 const watchEvery = 2 * time.Second
 
-// watch gives the configuration again whenever its file has another content, and
-// on SIGHUP. One that is not valid is logged and left alone.
+// watch sends the configuration again whenever its file's content changes, and on SIGHUP.
+// An invalid configuration is logged and ignored.
 func (f *configFile) watch(ctx context.Context, log *slog.Logger) <-chan *config.Config {
 	path := f.name()
 	last, _ := os.ReadFile(path)

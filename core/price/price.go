@@ -1,10 +1,10 @@
-// Package price says what tokens cost. Prices are dated data, which a user may
+// Package price computes the cost of tokens. Prices are dated data, which a user may
 // replace: a table in CSV, one row per model and day from which it counts.
 //
-// A model that is not in the table has no price, and neither has one before its
-// first day: what is not known is never counted as nothing, and never as the
-// price of a model with a similar name. Only what dates a model or names where it
-// is sold is taken off before it is looked up.
+// A model that is not in the table has no price, and neither has a model before its
+// first day: an unknown price is never counted as nothing, and never replaced by the
+// price of a model with a similar name. Only the date and the reseller's prefix of a
+// model name are removed before the lookup.
 package price
 
 import (
@@ -33,7 +33,7 @@ type Tokens struct{ Input, Output, CacheRead, CacheWrite, Reasoning uint64 }
 // Price is US dollars for a million tokens of each class.
 type Price struct{ Input, Output, CacheRead, CacheWrite float64 }
 
-// Cost is what the tokens cost, in US dollars.
+// Cost returns the cost of the tokens in US dollars.
 func (p Price) Cost(t Tokens) float64 {
 	return (float64(t.Input)*p.Input + float64(t.Output+t.Reasoning)*p.Output + float64(t.CacheRead)*p.CacheRead + float64(t.CacheWrite)*p.CacheWrite) / 1e6
 }
@@ -65,7 +65,7 @@ func (t *Table) Rows() []Row {
 	return out
 }
 
-// Default is the table that comes with the program.
+// Default is the embedded table.
 func Default() *Table {
 	t, err := Parse(strings.NewReader(bundled))
 	if err != nil { // a test reads it

@@ -72,8 +72,8 @@ func TestPricesAreDated(t *testing.T) {
 	}
 }
 
-// TestClassesAreExclusive: what is read from a cache costs as that and not as
-// input too, and reasoning costs once, as output.
+// TestClassesAreExclusive: tokens read from a cache cost only the cache price, and
+// reasoning costs once, as output.
 func TestClassesAreExclusive(t *testing.T) {
 	p := Price{Input: 3, Output: 15, CacheRead: 0.3, CacheWrite: 3.75}
 	got := p.Cost(Tokens{Input: 1000, Output: 200, CacheRead: 50_000, CacheWrite: 4000, Reasoning: 300})

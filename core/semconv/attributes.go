@@ -6,7 +6,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// attrs calls add for what is there; what is empty is left out.
+// attrs calls add for each attribute that is not empty.
 type attrs struct{ add func(key string, v Value) }
 
 func (a attrs) str(key, v string) {
@@ -80,7 +80,7 @@ func (p *Profile) run(a attrs, s *msg.Span) {
 	pace(a, &s.Pace)
 }
 
-// pace describes how the response came in which a run was heard.
+// pace adds the timing of the HTTP response that carried a run.
 func pace(a attrs, p *msg.Pace) {
 	seconds := func(key string, ns int64) {
 		if ns > 0 {
@@ -169,7 +169,7 @@ func (p *Profile) delegate(a attrs, s *msg.Span) {
 	a.flag(KeyDelegateAsync, d.Async)
 	if p.dev && s.Kind == msg.SpanDelegation {
 		a.str(KeyTransferTarget, d.To)
-		if !d.Async { // neither mode says that the caller goes on meanwhile
+		if !d.Async { // neither mode has a word for a caller that continues
 			a.str(KeyTransferMode, "return_to_caller")
 		}
 		a.str(KeyTransferType, "agent")

@@ -91,7 +91,7 @@ func load(t *testing.T, version string) *registry {
 	return r
 }
 
-// TestEmittedFollowsTheRegistry sends what every decoder makes of its recorded cases
+// TestEmittedFollowsTheRegistry sends the messages of every decoder's recorded cases
 // through the assembler and the exporters, in both versions, with contents and without:
 // every attribute of every span, event, log record and metric has a name of the
 // convention, and that one's type and values, or a name of our own.
@@ -154,7 +154,7 @@ func recorded(t *testing.T, f decoder.Factory) []*export.Batch {
 			}
 			answer, err := s.Decode(t.Context(), conformance.Batch{Frames: frames, Flush: true})
 			if err != nil {
-				continue // a decoder that gives up, as some cases want
+				continue // an expected failure of the decoder
 			}
 			for n := range answer.Messages {
 				m := answer.Messages[n]
@@ -203,7 +203,7 @@ type none struct{}
 
 func (none) Group(string) ([]byte, error) { return nil, nil }
 
-// sent is what a receiver gets.
+// sent returns the spans and log records that a receiver gets.
 func sent(t *testing.T, p *semconv.Profile, content bool, batches []*export.Batch) (all []*tracepb.Span, records []*logspb.LogRecord) {
 	t.Helper()
 	var mu sync.Mutex
@@ -257,7 +257,7 @@ func sent(t *testing.T, p *semconv.Profile, content bool, batches []*export.Batc
 	return all, records
 }
 
-// seen counts the attributes that occurred, so that the test tries what it claims to.
+// seen counts the attributes that occurred, so that the test proves that it covers them.
 type seen struct{ names map[string]int }
 
 func (s *seen) has(t *testing.T, content, latest bool) {
@@ -373,7 +373,7 @@ func required(t *testing.T, of string, levels map[string]string, attrs map[strin
 	}
 }
 
-// messages checks the schema of what was said, where the span has it.
+// messages checks the schema of the content attributes, where the span has them.
 func (r *registry) messages(t *testing.T, of string, attrs map[string]*commonpb.AnyValue) {
 	t.Helper()
 	for _, key := range []string{semconv.KeyInputMessages, semconv.KeyOutputMessages} {

@@ -9,8 +9,8 @@ import (
 	"github.com/earshot-dev/earshot/core/msg/msgtest"
 )
 
-// elsewhere are the fields of a span that are not names: identity and times,
-// which an exporter has fields of its own for, and what is left out on purpose.
+// elsewhere are the fields of a span without an attribute: identity and times, which are
+// fields of OTLP, and fields left out on purpose.
 var elsewhere = map[string]string{
 	"TraceID":         "identity",
 	"ID":              "identity",
@@ -41,7 +41,7 @@ var elsewhere = map[string]string{
 }
 
 // TestEveryFieldIsNamed changes one field of a span at a time and looks for the
-// difference in what the profile says.
+// difference in the attributes of the profile.
 func TestEveryFieldIsNamed(t *testing.T) {
 	p := profile(t, GenAI141)
 	elsewhere := maps.Clone(elsewhere)

@@ -2,20 +2,20 @@ package semconv
 
 import "github.com/earshot-dev/earshot/core/msg"
 
-// traits are what is known of a format and not said in its traffic.
+// traits are facts of a format that its traffic does not contain.
 type traits struct {
-	// provider is that of traffic that names none. The coding agents speak to their makers'
-	// models unless they say otherwise.
+	// provider applies to traffic that names none. The coding agents use the models of their
+	// vendors unless the traffic names another.
 	provider string
-	// agentsStay says that its ids of agents are those of configured teams and stored agents.
-	// Ids of one instance are not what the convention wants as gen_ai.agent.id.
+	// agentsStay is set if agent ids name configured teams and stored agents. The convention
+	// excludes ids of single instances from gen_ai.agent.id.
 	agentsStay bool
-	// model is which one its messages name.
+	// model is the meaning of the model in its messages.
 	model which
 }
 
-// which model messages name: the one that is configured, which the agent asks for, or the
-// one that has answered.
+// which of the two models a message names: the configured one, which the agent requests,
+// or the one that responded.
 type which uint8
 
 const (
@@ -24,7 +24,7 @@ const (
 	answered
 )
 
-// formats are the bundled ones. Of another one nothing is known but what it says.
+// formats has the bundled formats. Other formats have no traits.
 var formats = map[string]traits{
 	"agno":             {agentsStay: true, model: asked},
 	"letta":            {agentsStay: true, model: asked},

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestBundledFormatsAreKnown finds a bundled decoder of which the table says nothing.
+// TestBundledFormatsAreKnown fails for a bundled decoder without an entry in formats.
 func TestBundledFormatsAreKnown(t *testing.T) {
 	dirs, err := os.ReadDir("../../plugins")
 	if err != nil {

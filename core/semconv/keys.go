@@ -51,8 +51,8 @@ const (
 	KeyToolResult      = "gen_ai.tool.call.result"
 )
 
-// EventDetails is the event that has what was said in a request to a model, and what
-// was asked for.
+// EventDetails is the event with the input and output messages of a model request, and
+// its parameters.
 const EventDetails = "gen_ai.client.inference.operation.details"
 
 // The keys of the new repository that no release has.
@@ -89,7 +89,7 @@ const (
 	KeyArgumentBytes = "earshot.tool.arguments.bytes"
 	KeyResultBytes   = "earshot.tool.result.bytes"
 	KeyProvenance    = "earshot.usage.provenance"
-	KeyFirstByte     = "earshot.response.time_to_first_byte" // of the response in which a run was heard; seconds, as the durations below
+	KeyFirstByte     = "earshot.response.time_to_first_byte" // of the HTTP response that carried a run; seconds, as the durations below
 	KeyFirstEvent    = "earshot.response.time_to_first_event"
 	KeyDuration      = "earshot.response.duration"
 	KeyStall         = "earshot.response.longest_stall"

@@ -14,18 +14,18 @@ type Metrics struct {
 	PerChunk   Metric // s, between a piece of the answer and the one before
 	Run        Metric // s, of an invocation of an agent
 	Workflow   Metric // s, of a workflow; without a name it counts as an agent
-	Tool       Metric // s, of a call that hands nothing on
-	Delegation Metric // s, of a call that has another agent at work
+	Tool       Metric // s, of a call that is no delegation
+	Delegation Metric // s, of a call that makes another agent run
 
-	// Tokens of a response by KeyTokenType: input contains what was cached, output
+	// Tokens of a response by KeyTokenType: input includes cached tokens, output
 	// the reasoning.
 	Tokens Metric
 	// The counters that replace Tokens in the new repository; input and output as
 	// above, the others are parts of them.
 	Input, Output, CacheRead, CacheWrite, Reasoning Metric
 
-	// Classes are tokens by KeyTokenClass, whose values exclude each other: what a
-	// bill is made of. Ours, in both.
+	// Classes are tokens by KeyTokenClass, whose values are exclusive: the items of a bill.
+	// An instrument of ours, in both versions.
 	Classes Metric
 }
 
@@ -35,19 +35,19 @@ const (
 	KeyTokenClass = "earshot.token.class"
 )
 
-// seconds are the bounds that the convention gives for what takes time. Those of our own
-// have four more for what agents take: tools and delegations last for minutes and hours.
+// seconds are the convention's bounds for durations. Our own instruments have four more,
+// because tools and delegations of agents last minutes and hours.
 var seconds = []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
 
 var long = append(seconds[:len(seconds):len(seconds)], 300, 900, 3600, 14400)
 
-// runs and workflows are the bounds that the new repository gives for them.
+// runs and workflows are the bounds of the new repository for these two.
 var (
 	runs      = []float64{0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6}
 	workflows = []float64{1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200}
 )
 
-// tokens are the bounds that the convention gives for counts of tokens.
+// tokens are the convention's bounds for token counts.
 var tokens = []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
 
 var metrics141 = Metrics{

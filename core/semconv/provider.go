@@ -18,7 +18,7 @@ func (p *Profile) Provider(s *msg.Span) string {
 	return ProviderOf(s)
 }
 
-// ProviderOf is the provider that the span's tokens are of, whatever its kind.
+// ProviderOf returns the provider of the span's tokens, for every kind of span.
 func ProviderOf(s *msg.Span) string {
 	if s.Provider != "" {
 		return s.Provider

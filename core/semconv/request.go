@@ -8,7 +8,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// param is how a parameter of a request is named, and of what type it is.
+// param is the name and the type of a request parameter.
 type param struct {
 	key    string
 	kind   ValueKind
@@ -30,9 +30,9 @@ var params = map[string]param{
 	msg.ParamReasoning:        {key: KeyReasoningLevel, kind: StringValue, latest: true},
 }
 
-// request adds the parameters of the request. What a client sent as another type than
-// the convention has is left out, and what the convention wants only when it is not
-// the default: one choice, no stream.
+// request adds the parameters of the request. It leaves out a parameter whose type is not
+// the convention's, and, for those that the convention wants only when they differ from
+// the default (one choice, no stream), the default.
 func (p *Profile) request(a attrs, s *msg.Span) {
 	for _, r := range s.Request {
 		def, known := params[r.Key]

@@ -9,7 +9,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// TestProvider has what is known of a provider, from the best to the least: a chat and a
+// TestProvider has the evidence for a provider, from the best to the weakest: a chat and a
 // run always have one.
 func TestProvider(t *testing.T) {
 	for _, c := range []struct {
@@ -58,7 +58,7 @@ func TestAgentID(t *testing.T) {
 	}
 }
 
-// TestModels tells the model that was asked for from the one that answered.
+// TestModels separates the requested model from the responding one.
 func TestModels(t *testing.T) {
 	heard := []msg.Attr{{Key: msg.ParamStream, Value: "false"}}
 	for _, c := range []struct {

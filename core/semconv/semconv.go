@@ -1,14 +1,14 @@
-// Package semconv lays OpenTelemetry's GenAI naming convention on msg.Span. It
-// is the one place that knows the names; both exporters read it, so that a span
-// says the same in ClickHouse and over OTLP.
+// Package semconv maps msg.Span to OpenTelemetry's GenAI naming convention. It is the
+// only place that knows the names; both exporters use it, so that a span has the same
+// attributes in ClickHouse and over OTLP.
 //
 // The convention is in development and has moved to a repository of its own
 // without a release since, so the names come in versions:
 //
 //	1.41          the last release with GenAI in it, and the default
-//	genai-latest  what the new repository has changed: cache_write, transfer.*, metrics
+//	genai-latest  the changes of the new repository: cache_write, transfer.*, metrics
 //
-// What the convention has no name for is called earshot.*, in both.
+// A fact without a name in the convention is called earshot.*, in both.
 //
 // # Tokens
 //
@@ -19,25 +19,25 @@
 // # Status
 //
 // Only a failure has a status, Error with error.type. Success is Unset, as the
-// convention wants of instrumentation. So is work that was cancelled or that
-// nobody brought a result of: somebody's change of mind is no error rate.
-// earshot.outcome tells the three apart.
+// convention wants of instrumentation. Cancelled work, and work whose result never arrived,
+// is Unset too: a person who changes their mind is no error rate.
+// earshot.outcome separates the three.
 //
-// # What is known, and what is not
+// # Unknown values
 //
-// gen_ai.conversation.id is the protocol's own id of the conversation and is left out
-// where it has none: no hash, no file's name, no run's id takes its place.
-// earshot.session.id is what joins the spans of a conversation in any case.
+// gen_ai.conversation.id is the protocol's own conversation id and is left out if the
+// protocol has none: no hash, no file name, no run id replaces it. earshot.session.id
+// joins the spans of a conversation in any case.
 //
-// gen_ai.agent.id is for an agent that stays and never for one instance: it is there for
-// the formats whose ids are such (see formats). earshot.agent.id is whatever id the
-// protocol gives.
+// gen_ai.agent.id is for an agent that persists and never for one instance: only formats
+// with such ids have it (see formats). earshot.agent.id is the id of the protocol in
+// either case.
 //
-// gen_ai.request.model is the model that was asked for and gen_ai.response.model the one
-// that answered. A transcript of responses names the second alone, and an agent's own
-// protocol as a rule the first.
+// gen_ai.request.model is the requested model and gen_ai.response.model the responding
+// one. A transcript of responses names only the second, and an agent's own protocol as a
+// rule the first.
 //
-// gen_ai.response.finish_reasons say why the model stopped; how a run ended is
+// gen_ai.response.finish_reasons is why the model stopped; the end of a run is
 // earshot.run.finish_reason.
 //
 // gen_ai.provider.name is required, see Provider.
@@ -96,7 +96,7 @@ func (p *Profile) SchemaURL() string { return p.schemaURL }
 // Scope is the name of the instrumentation scope of every span.
 const Scope = "github.com/earshot-dev/earshot"
 
-// Name is the span's name: the operation and what it is applied to.
+// Name returns the span's name: the operation and its object.
 func (p *Profile) Name(s *msg.Span) string {
 	op, target := Operation(s.Kind), ""
 	switch s.Kind {
@@ -175,7 +175,7 @@ func (c Code) String() string {
 	return "Unset"
 }
 
-// Status is the span's status: a message comes with an Error only.
+// Status returns the span's status: only an Error has a message.
 func (p *Profile) Status(s *msg.Span) (Code, string) {
 	if s.Outcome == msg.OutcomeError {
 		return Error, s.StatusMessage
