@@ -22,7 +22,7 @@ func newRecord() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "record --source NAME -o FILE",
 		Short: "Write the live traffic of a source to a file",
-		Long: `Listen as a source of the configuration does, and write what is heard to a file of
+		Long: `Connect as a source of the configuration does, and write the frames to a file of
 frames instead of the journal, until interrupted. Secrets are taken out as the
 configuration says. decode reads the file, and replay plays it.
 

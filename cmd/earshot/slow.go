@@ -43,7 +43,7 @@ Every instant is in exactly one bucket, and the buckets add up to the duration:
   sub_agent     an agent below the delegate at work
   wait          waiting for a person: a permission, a paused run
   retry         attempts that failed and were made again
-  idle          nothing was heard: framework, queue, hand-over
+  idle          no recorded activity: framework, queue, hand-over
 Of steps that overlap, the one that gates what comes next has the time. What
 still runs counts until now. What nobody waited for, or brought the result of,
 lasts as long as the run that it caused.
@@ -102,7 +102,7 @@ func sayNothingSlow(ctx context.Context, w io.Writer, r *reader, f inspect.SlowF
 	case err != nil:
 		return err
 	case last.IsZero():
-		fmt.Fprintln(w, "no delegations: nothing that was heard so far handed work to another agent")
+		fmt.Fprintln(w, "no delegations: no agent has handed work to another one yet")
 	case f.Session != "":
 		fmt.Fprintf(w, "no delegations of session %s\n", f.Session)
 	default:

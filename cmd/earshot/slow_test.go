@@ -147,7 +147,7 @@ var causes = []struct {
 			s := t.chat("slow-chat-2", "slow-run", 12, 66, 70)
 			t.events(s, 30.0, "retry", 64.0, "retry")
 		}},
-	{"nothing heard", "idle", "idle diver diver", "nothing heard of diver",
+	{"no record", "idle", "idle diver diver", "no record of diver",
 		func(t *turn) { t.chat("slow-end", "slow-run", 66, 67, 70) }},
 	{"unseen", "sub_agent", "sub_agent mate diver", "agent mate unseen in diver",
 		func(t *turn) { t.delegation("inner", "slow-run", "diver", "mate", 12, 68) }},
@@ -401,7 +401,7 @@ func TestCostIsOfTheTree(t *testing.T) {
 	h.export(export.Batch{Spans: in.spans})
 	var list []inspect.SlowDelegation
 	h.json(&list, "slow")
-	want := inspect.Spent{
+	want := inspect.Cost{
 		Tokens: inspect.Tokens{Input: 2007, Output: 20, CacheRead: 30_000, CacheWrite: 500, Reasoning: 90}, Unpriced: 7,
 		CostUSD: (2000*10 + (20+90)*100 + 30_000*1 + 500*20) / 1e6,
 	}

@@ -18,8 +18,8 @@ var marks = [...]struct{ letter, color string }{
 	blame.Idle:        {".", "2"},
 }
 
-// BarLegend says what the letters of a bar stand for.
-const BarLegend = "f first token  m model  t tool  a other agent  w waiting for a person  r retry  . nothing heard"
+// BarLegend explains the letters of a bar.
+const BarLegend = "f first token  m model  t tool  a other agent  w waiting for a person  r retry  . no record"
 
 // Bar draws a split in that many columns. Each bucket has its share, as whole
 // columns by largest remainder.

@@ -18,7 +18,7 @@ type Conversation struct {
 	Turns   []Turn  `json:"turns"`
 }
 
-// Turn is what a user asked, what happened behind the scenes, and what came out.
+// Turn is a user's prompt, the steps behind the scenes, and the answer.
 type Turn struct {
 	TraceID string    `json:"trace_id"`
 	Agent   string    `json:"agent,omitempty"`
@@ -29,7 +29,7 @@ type Turn struct {
 	Root    *Step     `json:"-"`
 }
 
-// Step is a span, with what was said in it, and the steps below it.
+// Step is a span with its content and the steps below it.
 type Step struct {
 	SpanID   string        `json:"span_id"`
 	Kind     string        `json:"kind"` // run, chat, tool, delegation, workflow, message
@@ -43,7 +43,7 @@ type Step struct {
 	Link     string        `json:"link,omitempty"` // how its child was found
 	Tokens   Tokens        `json:"tokens,omitzero"`
 	Input    string        `json:"input,omitempty"`  // a tool's arguments, a delegation's task, a run's prompt
-	Output   string        `json:"output,omitempty"` // a tool's result, what a model said
+	Output   string        `json:"output,omitempty"` // a tool's result, a model's text
 	Thoughts string        `json:"thoughts,omitempty"`
 	Steps    []*Step       `json:"steps,omitempty"`
 
@@ -51,7 +51,7 @@ type Step struct {
 	span          blame.Span // as the critical path is found
 }
 
-// blamed is the step's span without what is not shown of it.
+// blamed returns the step's span, without the facts that a conversation does not show.
 func (s *Step) blamed(parent, agent string) blame.Span {
 	start := s.Started.UnixNano()
 	return blame.Span{
@@ -63,8 +63,8 @@ func (s *Step) blamed(parent, agent string) blame.Span {
 // kinds are those of package blame; a workflow is a run.
 var kinds = map[string]blame.Kind{"chat": blame.Chat, "tool": blame.Tool, "delegation": blame.Delegation}
 
-// Tree is the turn's spans as package blame sees them: what a trace that LoadTrace reads
-// says, of this turn.
+// Tree returns the turn's spans as a tree of package blame, equal to the turn's part of
+// the trace that LoadTrace reads.
 func (t *Turn) Tree() *blame.Tree {
 	var spans []blame.Span
 	var collect func(s *Step, parent string)
@@ -93,7 +93,7 @@ func (t *Turn) Tree() *blame.Tree {
 }
 
 // delegations are the spans with those tools made delegations that another agent runs
-// below, whatever they are called.
+// below, under any name.
 func delegations(spans []blame.Span) []blame.Span {
 	tools := make(map[string]*blame.Span)
 	for i := range spans {
@@ -131,8 +131,8 @@ func (t *Tokens) add(u Tokens) {
 	t.Reasoning += u.Reasoning
 }
 
-// How much of each text is read: what anybody reads of it, and what fits into the
-// line that a terminal shows of it.
+// Lengths to which texts are read, in characters: for reading, and for the one line of a
+// terminal.
 const (
 	LongTexts  = 4000
 	ShortTexts = 240
@@ -156,8 +156,8 @@ func Load(ctx context.Context, q Querier, id string, texts int) (*Conversation, 
 	return c, nil
 }
 
-// Each is Load for sessions of any length: it gives the session, and then one turn
-// after another, in the order in which they began; what belongs to none comes last.
+// Each is Load for sessions of any length: it calls session once and then turn for each
+// turn, in the order in which they began; messages that belong to no turn follow last.
 func Each(ctx context.Context, q Querier, id string, texts int, session func(*Session) error, turn func(*Turn) error) error {
 	id, err := resolve(ctx, q, id)
 	if err != nil {
@@ -175,7 +175,7 @@ func Each(ctx context.Context, q Querier, id string, texts int, session func(*Se
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	b := builder{texts: texts, turn: turn, words: listen(ctx, q, id, texts)}
+	b := builder{texts: texts, turn: turn, messages: readMessages(ctx, q, id, texts)}
 	if err := b.spans(ctx, q, id); err != nil {
 		return fmt.Errorf("session %s: %w", id, err)
 	}
@@ -205,25 +205,25 @@ func resolve(ctx context.Context, q Querier, id string) (string, error) {
 // builder puts the spans and the messages of one trace after another together. Both
 // come in the order of places, so that no more than one trace is held.
 type builder struct {
-	texts int
-	turn  func(*Turn) error
-	words *words
-	loose []*Step // messages without a span
+	texts    int
+	turn     func(*Turn) error
+	messages *messageReader
+	loose    []*Step // messages without a span
 
-	at    place
+	at    traceOrder
 	steps map[string]*Step // by span id
 	order []*Step
 	roots []*Turn
 	byID  map[string]*Turn
 }
 
-// place orders traces: by when their first span began.
-type place struct {
+// traceOrder orders traces: by when their first span began.
+type traceOrder struct {
 	began int64 // Unix ns
 	trace string
 }
 
-func (p place) compare(o place) int {
+func (p traceOrder) compare(o traceOrder) int {
 	return cmp.Or(cmp.Compare(p.began, o.began), strings.Compare(p.trace, o.trace))
 }
 
@@ -253,14 +253,14 @@ func (b *builder) spans(ctx context.Context, q Querier, id string) error {
 		SETTINGS max_block_size = 4096`, map[string]string{"id": id},
 		func(v []any) error {
 			r := reader{values: v}
-			at := place{began: r.signed()}
+			at := traceOrder{began: r.signed()}
 			at.trace = r.str()
 			span, parent, op, to, agent, tool := r.str(), r.str(), r.str(), r.str(), r.str(), r.str()
 			s := &Step{SpanID: span, Started: r.time(), Duration: max(0, time.Duration(r.signed())), parent: parent, To: to}
 			status, errType, message := r.str(), r.str(), r.str()
 			s.Link, s.Model = r.str(), r.str()
 			delegation, kind := r.str(), r.str()
-			facts := told{state: r.str(), async: r.str(), first: r.str(), at: r.times(), names: r.list(), attrs: r.maps()}
+			facts := spanColumns{state: r.str(), async: r.str(), first: r.str(), at: r.times(), names: r.list(), attrs: r.maps()}
 			if r.err != nil {
 				return r.err
 			}
@@ -323,8 +323,8 @@ func (b *builder) add(s *Step, agent string) {
 	s.agent = agent
 }
 
-// turns finds the turns of the trace whose spans have been read: what stands at the
-// top, and runs that a call of another session caused.
+// turns finds the turns of the trace whose spans have been read: its roots, and runs that
+// a call of another session caused.
 func (b *builder) turns() {
 	for _, s := range b.order {
 		if s.parent == "" || b.steps[s.parent] == nil && (s.Kind == "run" || s.Kind == "workflow") {
@@ -335,22 +335,22 @@ func (b *builder) turns() {
 	}
 }
 
-// end gives the turns of the trace whose spans have been read.
+// end passes on the turns of the trace whose spans have been read.
 func (b *builder) end(ctx context.Context) error {
 	if b.steps == nil {
 		return nil
 	}
 	b.turns()
 	for {
-		w, err := b.words.next(ctx)
+		w, err := b.messages.peek(ctx)
 		if err != nil {
 			return err
 		}
 		if w == nil || w.at.compare(b.at) > 0 {
 			break
 		}
-		b.words.take()
-		b.say(w)
+		b.messages.take()
+		b.addMessage(w)
 	}
 	for _, s := range b.order {
 		if p := b.steps[s.parent]; p != nil && s.parent != "" {
@@ -370,19 +370,19 @@ func (b *builder) end(ctx context.Context) error {
 	return nil
 }
 
-// rest gives the messages that belong to no span.
+// rest passes on the messages that belong to no span.
 func (b *builder) rest(ctx context.Context) error {
 	b.steps = nil
 	for {
-		w, err := b.words.next(ctx)
+		w, err := b.messages.peek(ctx)
 		if err != nil {
 			return err
 		}
 		if w == nil {
 			break
 		}
-		b.words.take()
-		b.say(w)
+		b.messages.take()
+		b.addMessage(w)
 	}
 	if len(b.loose) == 0 {
 		return nil
@@ -391,8 +391,8 @@ func (b *builder) rest(ctx context.Context) error {
 	return b.turn(&Turn{Started: b.loose[0].Started, Steps: b.loose})
 }
 
-// say puts a message into its step.
-func (b *builder) say(w *word) {
+// addMessage puts a message into its step.
+func (b *builder) addMessage(w *messageRow) {
 	s := b.steps[w.span]
 	if s == nil {
 		if !w.hidden && w.content != "" {

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // as rows of the columns that they ask for.
 type table struct {
 	turns int
-	fail  string // what a query is refused for that has it in it
+	fail  string // fail every query that contains it
 }
 
 var began = time.Date(2026, 11, 1, 8, 0, 0, 0, time.UTC)
@@ -64,8 +64,8 @@ func (t table) Each(_ context.Context, sql string, _ map[string]string, row func
 	return nil
 }
 
-// TestTurnsOneByOne has each turn with its own prompt and answer, in order, and what
-// belongs to none behind them.
+// TestTurnsOneByOne has each turn with its own prompt and answer, in order, and the
+// messages of no turn behind them.
 func TestTurnsOneByOne(t *testing.T) {
 	n := 0
 	err := Each(t.Context(), table{turns: 2000}, "s", 100, func(s *Session) error { return nil }, func(x *Turn) error {
@@ -88,7 +88,7 @@ func TestTurnsOneByOne(t *testing.T) {
 }
 
 // TestLongSessionTakesNoMemory writes a session of 20,000 messages and one of
-// 200,000: what is held meanwhile is the same.
+// 200,000: the memory held meanwhile is the same.
 func TestLongSessionTakesNoMemory(t *testing.T) {
 	held := func(turns int) (most uint64) {
 		n := 0

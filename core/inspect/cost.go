@@ -8,14 +8,14 @@ import (
 	"github.com/earshot-dev/earshot/core/price"
 )
 
-// Spent is tokens and what they cost.
-type Spent struct {
+// Cost is a number of tokens and their cost.
+type Cost struct {
 	Tokens   Tokens  `json:"tokens"`
 	CostUSD  float64 `json:"cost_usd"`                  // of those that have a price
 	Unpriced uint64  `json:"unpriced_tokens,omitempty"` // of models that have none
 }
 
-func (s *Spent) add(u Spent) {
+func (s *Cost) add(u Cost) {
 	s.Tokens.add(u.Tokens)
 	s.CostUSD += u.CostUSD
 	s.Unpriced += u.Unpriced
@@ -23,7 +23,7 @@ func (s *Spent) add(u Spent) {
 
 // Dollars is the cost, with a + when some of it is not known; empty when nothing
 // was spent, ? when no price is known.
-func (s Spent) Dollars() string {
+func (s Cost) Dollars() string {
 	switch total := s.Tokens.Total(); {
 	case total == 0:
 		return ""
@@ -38,7 +38,7 @@ func (s Spent) Dollars() string {
 }
 
 // String ends a sentence.
-func (s Spent) String() string {
+func (s Cost) String() string {
 	text := tokens(s.Tokens.Total())
 	if s.Unpriced < s.Tokens.Total() {
 		text += " for " + s.Dollars()
@@ -49,10 +49,10 @@ func (s Spent) String() string {
 	return text + "."
 }
 
-// spend sums up what n and everything below it spent, and remembers it. A run's
-// tokens are those of its model turns; where the protocol tells more of the run as
-// a whole than of its turns, what is over is the run's own.
-func (t *Trace) spend(n *blame.Node, prices *price.Table) (sum Spent) {
+// addCost computes and stores the cost of n with everything below it. A run's tokens are
+// those of its model turns; where the protocol reports more for the run as a whole than
+// for its turns, the rest is the run's own.
+func (t *Trace) addCost(n *blame.Node, prices *price.Table) (sum Cost) {
 	own := t.Works[n.ID].Tokens
 	if n.Kind != blame.Run && n.Kind != blame.Chat {
 		own = Tokens{}
@@ -61,15 +61,15 @@ func (t *Trace) spend(n *blame.Node, prices *price.Table) (sum Spent) {
 		if c.Kind == blame.Chat && n.Kind == blame.Run {
 			own = own.less(t.Works[c.ID].Tokens)
 		}
-		sum.add(t.spend(c, prices))
+		sum.add(t.addCost(c, prices))
 	}
 	sum.add(cost(prices, t.Works[n.ID].Model, n.Start, own))
 	t.spent[n] = sum
 	return sum
 }
 
-func cost(prices *price.Table, model string, at int64, t Tokens) Spent {
-	s := Spent{Tokens: t}
+func cost(prices *price.Table, model string, at int64, t Tokens) Cost {
+	s := Cost{Tokens: t}
 	if p, ok := prices.Of(model, time.Unix(0, at)); ok {
 		s.CostUSD = p.Cost(price.Tokens(t))
 	} else {

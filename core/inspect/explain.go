@@ -10,7 +10,7 @@ import (
 	"github.com/earshot-dev/earshot/core/blame"
 )
 
-// Explanation says in words and numbers where the time of a trace went.
+// Explanation explains in words and numbers where the time of a trace was spent.
 type Explanation struct {
 	TraceID   string     `json:"trace_id"`
 	SessionID string     `json:"session_id"`
@@ -29,7 +29,7 @@ type WorkTime struct {
 	DurationMS int64            `json:"duration_ms"`
 	BlameMS    map[string]int64 `json:"blame_ms"`
 	Status     string           `json:"status,omitempty"`
-	Spent      Spent            `json:"spent"` // by it and all below it
+	Spent      Cost             `json:"spent"` // by it and all below it
 
 	split blame.Split
 }
@@ -69,7 +69,7 @@ func (e *Explanation) works(t *Trace, n *blame.Node, depth int) {
 	}
 }
 
-// root says what the turn's time went into, largest first, and what would have
+// root lists the parts of the turn's time, largest first, and the changes that would have
 // shortened it.
 func (e *Explanation) root(t *Trace, n *blame.Node) {
 	took := "took"
@@ -104,7 +104,7 @@ func (e *Explanation) root(t *Trace, n *blame.Node) {
 	}
 }
 
-// saves says what a culprit cost, and why that is less than its time where it is.
+// saves is the saving without a bottleneck, with the reason where it is less than its time.
 func saves(c blame.Bottleneck) string {
 	switch {
 	case c.Saves == 0:
@@ -115,8 +115,8 @@ func saves(c blame.Bottleneck) string {
 	return fmt.Sprintf("; without it the turn would have ended %s earlier", Span(time.Duration(c.Saves)))
 }
 
-// together says what is not known of a call: which of those that were reported
-// together took the time.
+// together names the calls that were reported together with a call, where it is unknown
+// which of them took the time.
 func together(n *blame.Node) string {
 	if len(n.ReportedWith()) == 0 {
 		return ""
@@ -133,7 +133,7 @@ func together(n *blame.Node) string {
 func spent(s blame.Split) string {
 	words := map[blame.Bucket]string{
 		blame.ModelTTFT: "waiting for first tokens", blame.ModelStream: "the model answering", blame.ToolTime: "tools", blame.SubAgent: "other agents",
-		blame.Wait: "waiting for a person", blame.Retry: "retries", blame.Idle: "nothing that was heard of",
+		blame.Wait: "waiting for a person", blame.Retry: "retries", blame.Idle: "no recorded activity",
 	}
 	order := blame.Buckets()
 	slices.SortStableFunc(order, func(a, b blame.Bucket) int { return int(min(1, max(-1, s[b]-s[a]))) })
@@ -157,8 +157,8 @@ func percent(part, whole int64) string {
 	return fmt.Sprintf("%.0f%%", p)
 }
 
-// slowest explains the delegation that took longest of those that somebody waited
-// for, and says what went on in the background.
+// slowest explains the longest delegation that the caller waited for, and lists the work
+// in the background.
 func (e *Explanation) slowest(t *Trace) {
 	var worst, aside *blame.Node
 	count, asides := 0, 0
@@ -196,7 +196,7 @@ func (e *Explanation) slowest(t *Trace) {
 	}
 }
 
-// troubles says what failed, what runs, what was lost, and which clocks were off.
+// troubles lists failures, running and lost spans, and skewed clocks.
 func (e *Explanation) troubles(t *Trace) {
 	failed, lost := 0, 0
 	var open *Work
@@ -215,7 +215,7 @@ func (e *Explanation) troubles(t *Trace) {
 	}
 	for i := range e.Works {
 		w := t.Works[e.Works[i].SpanID]
-		if n := len(w.Findings); n > 0 { // the last of a loop says it all
+		if n := len(w.Findings); n > 0 { // the last finding of a loop includes the earlier ones
 			e.say("%s %s.", or(w.Agent, "An unnamed agent"), w.Findings[n-1])
 		}
 	}

@@ -1,7 +1,7 @@
 // Package inspect reads the tables back for people: which sessions there are,
-// what happened in one of them turn by turn, which delegations were slow and what
-// is to blame (see package blame), what runs now, and what comes in. It asks SQL of
-// whatever runs it and knows no driver.
+// the turns of one of them, the slow delegations and their bottlenecks (see package
+// blame), the work in progress, and new rows as they arrive. It passes SQL to a Querier
+// and knows no driver.
 package inspect
 
 import (
@@ -99,8 +99,7 @@ func sessions(ctx context.Context, q Querier, f Filter, among string) ([]Session
 	return out, nil
 }
 
-// reader takes the values of a row one by one, as the types that a query is
-// known to give.
+// reader takes the values of a row one by one, in the types that the query returns.
 type reader struct {
 	values []any
 	next   int
@@ -130,7 +129,7 @@ func (r *reader) small() uint8              { return take[uint8](r) }
 func (r *reader) times() []time.Time        { return take[[]time.Time](r) }
 func (r *reader) maps() []map[string]string { return take[[]map[string]string](r) }
 
-// Failure is whether a row of messages, or of v_messages, reports one: what a person
-// denied, interrupted or cancelled is none. The column failed says the same, but is in no
-// SELECT *.
+// Failure is the SQL condition of a failed row of messages, or of v_messages: a call that
+// a person denied, interrupted or cancelled is no failure. The column failed has the same
+// condition, but is in no SELECT *.
 const Failure = "is_error AND attributes['error_type'] NOT IN ('denied', 'interrupted', 'cancelled')"

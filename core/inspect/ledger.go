@@ -19,7 +19,7 @@ type Account struct {
 	Problems    int64  `json:"problems"`
 }
 
-// Unaccounted is what was read and became nothing: anything but 0 is a bug.
+// Unaccounted is the number of bytes read without an outcome: anything but 0 is a bug.
 func (a *Account) Unaccounted() int64 { return a.Read - a.Decoded - a.Quarantined - a.Dropped }
 
 // Accounts returns the account of every stream.
@@ -48,8 +48,8 @@ type Fit struct {
 	Messages, Unknown uint64
 }
 
-// Fits returns what of the messages of each source and format is of kind unknown. What is
-// kept of single fields does not count.
+// Fits returns how many messages of each source and format are of kind unknown. Rows of
+// unknown fields do not count.
 func Fits(ctx context.Context, q Querier) ([]Fit, error) {
 	var out []Fit
 	err := q.Each(ctx, `
@@ -66,12 +66,12 @@ func Fits(ctx context.Context, q Querier) ([]Fit, error) {
 	return out, nil
 }
 
-// Stored is what the tables have of one source.
+// Stored counts the rows of one source.
 type Stored struct {
 	Messages, DeadLetters, Resolved uint64
 }
 
-// Rows returns what the tables have, by source, and the store's clock.
+// Rows returns the stored rows by source, and the store's clock.
 func Rows(ctx context.Context, q Querier) (map[string]Stored, time.Time, error) {
 	out := make(map[string]Stored)
 	var now time.Time

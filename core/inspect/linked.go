@@ -11,26 +11,26 @@ import (
 	"github.com/earshot-dev/earshot/core/blame"
 )
 
-// A run that a call of another session caused stands in a trace of its own if its
-// stream could not be decoded again when the call was heard of. It points to the call by
-// a link, by which it is found here, and put below it.
+// A run that a call of another session caused has a trace of its own if its stream could
+// not be decoded again when the call arrived. The run has a link to the call, by which it
+// is found here and put below the call.
 
-// levels is how many such traces may stand one below the other.
-const levels = 8
+// maxLinkDepth is how many such traces may stand one below the other.
+const maxLinkDepth = 8
 
-// near is how far from its call such a run may begin.
-const near = time.Hour
+// maxLinkDistance is how far from its call such a run may begin.
+const maxLinkDistance = time.Hour
 
-const apartSQL = `
+const linkedSQL = `
 	SELECT TraceId, SpanId, arrayFirst(s -> has({calls:Array(String)}, s), Links.SpanId)
 	FROM otel_traces FINAL
 	WHERE Timestamp >= fromUnixTimestamp64Nano({from:Int64}) AND Timestamp <= fromUnixTimestamp64Nano({to:Int64})
 		AND ParentSpanId = '' AND hasAny(Links.SpanId, {calls:Array(String)})`
 
-// apart reads the traces of runs that the trace's calls caused and that are not in it.
-func (t *Trace) apart(ctx context.Context, q Querier) error {
+// addLinked reads the traces of runs that the trace's calls caused and that are not in it.
+func (t *Trace) addLinked(ctx context.Context, q Querier) error {
 	looked := make(map[string]bool)
-	for range levels {
+	for range maxLinkDepth {
 		var calls []string
 		var from, to int64
 		has := make(map[string]bool)
@@ -56,9 +56,9 @@ func (t *Trace) apart(ctx context.Context, q Querier) error {
 		slices.Sort(calls)
 		type found struct{ trace, span, call string }
 		var list []found
-		err := q.Each(ctx, apartSQL, map[string]string{
+		err := q.Each(ctx, linkedSQL, map[string]string{
 			"calls": "['" + strings.Join(calls, "','") + "']",
-			"from":  strconv.FormatInt(from-int64(near), 10), "to": strconv.FormatInt(to+int64(near), 10),
+			"from":  strconv.FormatInt(from-int64(maxLinkDistance), 10), "to": strconv.FormatInt(to+int64(maxLinkDistance), 10),
 		}, func(v []any) error {
 			r := reader{values: v}
 			list = append(list, found{r.str(), r.str(), r.str()})

@@ -6,43 +6,43 @@ import (
 	"time"
 )
 
-// word is a message of a session.
-type word struct {
-	at                                          place // of its trace
+// messageRow is a message of a session.
+type messageRow struct {
+	at                                          traceOrder // of its trace
 	span, kind, content, arguments, task, agent string
 	ts                                          time.Time
-	hidden, bad                                 bool
+	hidden, failed                              bool
 	tokens                                      Tokens
 }
 
 // step is a message that is shown by itself.
-func (w *word) step() *Step {
+func (w *messageRow) step() *Step {
 	s := &Step{Kind: "message", Name: w.kind, Started: w.ts, Output: w.content}
-	if w.bad {
+	if w.failed {
 		s.Status = "error"
 	}
 	return s
 }
 
-// words are the messages of a session in the order of their traces' places; those of
+// messageReader are the messages of a session in the order of their traces' places; those of
 // traces that have no spans come first. They are read beside the spans.
-type words struct {
-	pages chan []word
-	page  []word
+type messageReader struct {
+	pages chan []messageRow
+	page  []messageRow
 	err   error // once pages is closed
 }
 
-const pageOfWords = 512
+const pageSize = 512
 
-func listen(ctx context.Context, q Querier, id string, texts int) *words {
-	w := &words{pages: make(chan []word, 2)}
+func readMessages(ctx context.Context, q Querier, id string, texts int) *messageReader {
+	w := &messageReader{pages: make(chan []messageRow, 2)}
 	go func() {
 		defer close(w.pages)
-		page := make([]word, 0, pageOfWords)
+		page := make([]messageRow, 0, pageSize)
 		send := func() error {
 			select {
 			case w.pages <- page:
-				page = make([]word, 0, pageOfWords)
+				page = make([]messageRow, 0, pageSize)
 				return nil
 			case <-ctx.Done():
 				return ctx.Err()
@@ -63,15 +63,15 @@ func listen(ctx context.Context, q Querier, id string, texts int) *words {
 			SETTINGS join_use_nulls = 0, max_block_size = 4096`, map[string]string{"id": id, "limit": fmt.Sprint(texts)},
 			func(v []any) error {
 				r := reader{values: v}
-				x := word{at: place{began: r.signed()}}
+				x := messageRow{at: traceOrder{began: r.signed()}}
 				x.at.trace = r.str()
 				x.span, x.kind, x.content, x.arguments, x.task = r.str(), r.str(), r.str(), r.str(), r.str()
-				x.ts, x.agent, x.hidden, x.bad = r.time(), r.str(), r.flag(), r.flag()
+				x.ts, x.agent, x.hidden, x.failed = r.time(), r.str(), r.flag(), r.flag()
 				x.tokens = Tokens{r.num(), r.num(), r.num(), r.num(), r.num()}
 				if r.err != nil {
 					return r.err
 				}
-				if page = append(page, x); len(page) < pageOfWords {
+				if page = append(page, x); len(page) < pageSize {
 					return nil
 				}
 				return send()
@@ -86,8 +86,8 @@ func listen(ctx context.Context, q Querier, id string, texts int) *words {
 	return w
 }
 
-// next is the next message; nil when there are no more.
-func (w *words) next(ctx context.Context) (*word, error) {
+// peek is the next message; nil when there are no more.
+func (w *messageReader) peek(ctx context.Context) (*messageRow, error) {
 	if len(w.page) == 0 {
 		var ok bool
 		select {
@@ -103,4 +103,4 @@ func (w *words) next(ctx context.Context) (*word, error) {
 }
 
 // take goes on behind it.
-func (w *words) take() { w.page = w.page[1:] }
+func (w *messageReader) take() { w.page = w.page[1:] }

@@ -18,11 +18,11 @@ type SlowFilter struct {
 	Since   time.Duration // that ran within; 0: ever
 	Session string        // of the session with that id
 	Limit   int           // 20 when zero
-	Prices  *price.Table  // of what was spent
-	Now     time.Time     // until when what still runs has run
+	Prices  *price.Table  // for costs
+	Now     time.Time     // the end of spans that still run
 }
 
-// SlowDelegation is a delegation and what its time went into.
+// SlowDelegation is a delegation with the split of its time.
 type SlowDelegation struct {
 	TraceID    string           `json:"trace_id"`
 	SpanID     string           `json:"span_id"`
@@ -35,9 +35,9 @@ type SlowDelegation struct {
 
 	Started    time.Time   `json:"started"`
 	Status     string      `json:"status,omitempty"`     // error, cancelled, running, lost
-	Spent      Spent       `json:"spent"`                // by the delegate and all below it
-	Bottleneck *Bottleneck `json:"bottleneck,omitempty"` // what most of the critical path went into
-	Notes      []string    `json:"notes,omitempty"`      // what its times do not say by themselves
+	Spent      Cost        `json:"spent"`                // by the delegate and all below it
+	Bottleneck *Bottleneck `json:"bottleneck,omitempty"` // the group with most of the critical path
+	Notes      []string    `json:"notes,omitempty"`      // corrections and gaps that the times alone do not show
 
 	Split blame.Split   `json:"-"`
 	Wall  time.Duration `json:"-"`
@@ -176,7 +176,7 @@ func (t *Trace) path(n *blame.Node) []PathStep {
 	return out
 }
 
-// notes says what was moved at or below n, because a clock was off.
+// notes lists the clock corrections at or below n.
 func (t *Trace) notes(n *blame.Node) (out []string) {
 	for _, s := range t.Tree.Shifts() {
 		run := t.Tree.Node(s.ID)
@@ -211,7 +211,7 @@ func Latest(ctx context.Context, q Querier) (at time.Time, err error) {
 	return at, nil
 }
 
-// String names the culprit in a few words: what, whose, how often, how long.
+// String names the bottleneck in a few words: its name, agent, count and time.
 func (c Bottleneck) String() string {
 	what := ""
 	switch c.Bucket {
@@ -234,7 +234,7 @@ func (c Bottleneck) String() string {
 	case "retry":
 		what = "retries of " + or(c.Name, c.Kind)
 	default:
-		what = "nothing heard"
+		what = "no record"
 		if c.Name != "" {
 			what += " of " + c.Name
 		}

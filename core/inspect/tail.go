@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TailFilter picks what is followed. The zero value picks all messages.
+// TailFilter picks rows to follow. The zero value picks all messages.
 type TailFilter struct {
 	Spans   bool // spans that have ended, instead of messages
 	Session string
@@ -37,7 +37,7 @@ type TailLine struct {
 	stored time.Time
 }
 
-// A Tail follows what is stored.
+// A Tail follows new rows of the store.
 type Tail struct {
 	filter TailFilter
 	since  time.Time
@@ -52,7 +52,7 @@ func NewTail(f TailFilter) *Tail { return &Tail{filter: f, seen: make(map[string
 const overlap = 5 * time.Second
 
 // The queries read rows as they were stored, without FINAL, which would merge the
-// whole table each time: versions of one row are told apart here.
+// whole table each time: the tail drops repeated versions itself.
 const asStored = " SETTINGS final = 0"
 
 const tailMessages = `
@@ -74,9 +74,9 @@ const tailSpans = `
 		AND ({kind:String} = '' OR Operation = {kind:String}) AND {hidden:UInt8} IN (0, 1)
 		AND IsDeleted = 0`
 
-// Next returns what has been stored since the last call, the earlier first; the
-// first time it is the latest of the past. Each message and each span comes once:
-// a later version of one is not told again.
+// Next returns the rows stored since the last call, the earlier first; the first call
+// returns the latest rows of the past. Each message and each span is returned once: a
+// later version is dropped.
 func (t *Tail) Next(ctx context.Context, q Querier, now time.Time) ([]TailLine, error) {
 	f := t.filter
 	params := map[string]string{
@@ -93,8 +93,8 @@ func (t *Tail) Next(ctx context.Context, q Querier, now time.Time) ([]TailLine, 
 	recent := sql + " AND " + stored + " >= fromUnixTimestamp64Milli({since:Int64}) ORDER BY " + order + asStored
 	first := t.since.IsZero()
 	if first {
-		// What is there already is not new, except what the past shows. In this order
-		// nothing falls between the two.
+		// Existing rows are not new, except those that the past shows. In this order no row
+		// falls between the two.
 		if err := t.begin(ctx, q, now); err != nil {
 			return nil, err
 		}
@@ -120,7 +120,7 @@ func (t *Tail) Next(ctx context.Context, q Querier, now time.Time) ([]TailLine, 
 	return t.news(list, false), nil
 }
 
-// news are those that were not told yet, or all.
+// news returns the lines that were not returned before, or all.
 func (t *Tail) news(list []TailLine, all bool) (out []TailLine) {
 	told := make(map[string]bool)
 	for _, l := range list {
@@ -178,7 +178,7 @@ func (t *Tail) begin(ctx context.Context, q Querier, now time.Time) error {
 
 func (r *reader) float() float64 { return take[float64](r) }
 
-// truth reads what the server calls Bool or UInt8.
+// truth reads a column that the server types as Bool or UInt8.
 func (r *reader) truth() bool {
 	if r.next < len(r.values) {
 		if _, ok := r.values[r.next].(uint8); ok {

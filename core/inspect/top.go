@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// Top is what goes on at a moment.
+// Top is a snapshot of the work in progress.
 type Top struct {
 	Now     time.Time    `json:"now"`
 	Sources []SourceLoad `json:"sources"`
-	Open    []OpenKind   `json:"open"`    // how much of what goes on
-	Running []OpenWork   `json:"running"` // what runs, the latest sign of life first
-	Waiting []OpenWork   `json:"waiting"` // what waits for a person, likewise
-	Stuck   []OpenWork   `json:"stuck"`   // what is stuck, likewise
+	Open    []OpenKind   `json:"open"`    // open spans by kind and state
+	Running []OpenWork   `json:"running"` // the latest activity first
+	Waiting []OpenWork   `json:"waiting"` // for a person, likewise
+	Stuck   []OpenWork   `json:"stuck"`   // likewise
 	Sidecar *Sidecar     `json:"sidecar,omitempty"`
 }
 
-// SourceLoad is a source and what has come from it. Rates are since the snapshot
+// SourceLoad is a source with its throughput. Rates are since the snapshot
 // before; there are none in the first.
 type SourceLoad struct {
 	Source      string    `json:"source"`
@@ -44,8 +44,8 @@ type OpenKind struct {
 	Oldest uint64 `json:"oldest_ms"`
 }
 
-// OpenWork is an open span. Its State is running, silent (it runs, and has said nothing
-// for a while), waiting (for a person) or stuck; from when on, the configuration says.
+// OpenWork is an open span. Its State is running, silent (running without a record for a
+// while), waiting (for a person) or stuck; the configuration has the thresholds.
 type OpenWork struct {
 	State     string `json:"state"`
 	TraceID   string `json:"trace_id"`
@@ -63,7 +63,7 @@ type OpenWork struct {
 // Age is how long ago it began.
 func (w OpenWork) Age() time.Duration { return time.Duration(w.AgeMS) * time.Millisecond }
 
-// Silent is how long ago it gave its last sign of life.
+// Silent is the time since its last record.
 func (w OpenWork) Silent() time.Duration { return time.Duration(w.SilentMS) * time.Millisecond }
 
 // The states of open work.
@@ -74,9 +74,9 @@ const (
 	Stuck   = "stuck"
 )
 
-// OpenWorks returns what goes on, or only the leaves of it: at most limit in each
-// state, what runs first, then what is silent, waits and is stuck, and of each the
-// latest sign of life first.
+// OpenWorks returns the open spans, or only the leaves: at most limit in each state,
+// running first, then silent, waiting and stuck, and within each the latest activity
+// first.
 func OpenWorks(ctx context.Context, q Querier, leaves bool, limit int) ([]OpenWork, error) {
 	var out []OpenWork
 	err := q.Each(ctx, `
@@ -99,7 +99,7 @@ func OpenWorks(ctx context.Context, q Querier, leaves bool, limit int) ([]OpenWo
 	return out, nil
 }
 
-// Sidecar is what a running sidecar says of itself.
+// Sidecar is the state that a running sidecar reports.
 type Sidecar struct {
 	Streams   float64            `json:"streams"`
 	InFlight  float64            `json:"in_flight_bytes"`
@@ -107,7 +107,7 @@ type Sidecar struct {
 	Delivered float64            `json:"records_delivered"`
 }
 
-// LoadTop takes a snapshot. before, if there is one, gives the rates.
+// LoadTop takes a snapshot. Rates are computed against before, if there is one.
 func LoadTop(ctx context.Context, q Querier, before *Top, limit int, now time.Time) (*Top, error) {
 	t := &Top{Now: now.UTC(), Sources: []SourceLoad{}, Open: []OpenKind{}, Running: []OpenWork{}, Waiting: []OpenWork{}, Stuck: []OpenWork{}}
 	err := q.Each(ctx, `

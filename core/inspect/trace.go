@@ -17,21 +17,21 @@ type Trace struct {
 	Session string
 	Works   map[string]*Work // by span id
 
-	spent map[*blame.Node]Spent
+	spent map[*blame.Node]Cost
 	zone  *time.Location // of times in sentences
 	Tree  *blame.Tree
 }
 
-// Work is a span with what a person wants to know beside its times.
+// Work is a span with the facts that a person needs beside its times.
 type Work struct {
 	blame.Span
 	Session string
-	Status  string // error, cancelled, running, lost (nobody brought its end); empty when all is well
+	Status  string // error, cancelled, running, lost (its end never arrived); empty when all is well
 	Error   string
 	Model   string // of a model turn, or of a run as far as it is one
 	Link    string // how a run was found to belong to its call
 	Tokens  Tokens
-	// Findings are what the detectors found in a run, in words.
+	// Findings describe the anomalies detected in a run.
 	Findings []string
 	Silent   time.Duration // of a running one, since its last sign of life
 
@@ -39,7 +39,7 @@ type Work struct {
 }
 
 // LoadTrace reads a trace. id may be the beginning of one if no other begins so.
-// What still runs lasts until now, whose zone is that of times in sentences; what was spent has the prices of the table.
+// Open spans last until now, whose zone is that of times in sentences; costs use the prices.
 func LoadTrace(ctx context.Context, q Querier, id string, prices *price.Table, now time.Time) (*Trace, error) {
 	id, err := resolveTrace(ctx, q, id)
 	if err != nil {
@@ -83,7 +83,7 @@ func loadTrace(ctx context.Context, q Querier, id string, prices *price.Table, n
 	if err := t.open(ctx, q, now); err != nil {
 		return nil, fmt.Errorf("trace %s: open spans: %w", id, err)
 	}
-	if err := t.apart(ctx, q); err != nil {
+	if err := t.addLinked(ctx, q); err != nil {
 		return nil, fmt.Errorf("trace %s: %w", id, err)
 	}
 	spans := make([]blame.Span, 0, len(t.Works))
@@ -100,15 +100,15 @@ func loadTrace(ctx context.Context, q Querier, id string, prices *price.Table, n
 			t.Session = t.Works[n.ID].Session
 		}
 	}
-	t.spent = make(map[*blame.Node]Spent, len(t.Works))
+	t.spent = make(map[*blame.Node]Cost, len(t.Works))
 	for _, n := range t.Tree.Roots() {
-		t.spend(n, prices)
+		t.addCost(n, prices)
 	}
 	return t, nil
 }
 
-// who gives the steps of a run its agent's name: for some it is known only from
-// the delegation that caused the run.
+// who sets the agent's name on the steps of a run: for some runs only the delegation that
+// caused the run has it.
 func (t *Trace) who(n *blame.Node, agent string) {
 	if n.Kind == blame.Run && n.Name != "" {
 		agent = n.Name
@@ -146,7 +146,7 @@ func (t *Trace) ended(ctx context.Context, q Querier, id string) error {
 		op, tool, agent, to, model := r.str(), r.str(), r.str(), r.str(), r.str()
 		s.Start = r.time().UnixNano()
 		s.End = s.Start + r.signed()
-		facts := told{first: r.str(), state: r.str(), async: r.str()}
+		facts := spanColumns{first: r.str(), state: r.str(), async: r.str()}
 		outcome := r.str()
 		s.Error = r.str()
 		if message := r.str(); s.Error == "" {
@@ -188,8 +188,8 @@ func (t *Trace) ended(ctx context.Context, q Querier, id string) error {
 
 func less(a, b uint64) uint64 { return a - min(a, b) }
 
-// told is what a row says of a span beyond its times.
-type told struct {
+// spanColumns are the columns of a span beside its times.
+type spanColumns struct {
 	state, async, first string
 	at                  []time.Time // of the events
 	names               []string
@@ -197,7 +197,7 @@ type told struct {
 }
 
 // on puts it on the span.
-func (f told) on(s *blame.Span) {
+func (f spanColumns) on(s *blame.Span) {
 	s.Async = f.async != ""
 	s.Open = f.state == "idle" || f.state == "open"
 	if sec, err := strconv.ParseFloat(f.first, 64); err == nil && sec > 0 && sec < 1e9 {
@@ -223,8 +223,8 @@ func (f told) on(s *blame.Span) {
 	}
 }
 
-// findings takes over what the detectors found.
-func (s *Work) findings(f told) {
+// findings adds the anomalies that were detected in a run.
+func (s *Work) findings(f spanColumns) {
 	for i, name := range f.names[:min(len(f.names), len(f.attrs))] {
 		if strings.TrimPrefix(name, "earshot.") == "finding" {
 			s.Findings = append(s.Findings, finding(f.attrs[i]))
@@ -232,7 +232,7 @@ func (s *Work) findings(f told) {
 	}
 }
 
-// finding says in words what a detector found.
+// finding describes an anomaly in words.
 func finding(attrs map[string]string) string {
 	tool, n := or(attrs["earshot.finding.tool"], "a tool"), attrs["earshot.finding.count"]
 	switch kind := attrs["earshot.finding.kind"]; kind {
@@ -245,7 +245,7 @@ func finding(attrs map[string]string) string {
 	case "fan_out":
 		return "had " + n + " delegations at work at once"
 	case "silence":
-		return "was silent for " + n + " seconds and waited for nothing that was heard of"
+		return "was silent for " + n + " seconds and no recorded work explains it"
 	default:
 		return kind + " " + tool + " " + n
 	}

@@ -35,11 +35,11 @@ type WaterfallRow struct {
 	DelegateTo string  `json:"delegate_to,omitempty"`
 	OffsetMS   float64 `json:"offset_ms"`
 	DurationMS float64 `json:"duration_ms"`
-	CriticalMS float64 `json:"critical_ms"` // how much of it, or of what is below it, is on the critical path
+	CriticalMS float64 `json:"critical_ms"` // the time of the span and its descendants on the critical path
 	Status     string  `json:"status,omitempty"`
 	Error      string  `json:"error,omitempty"`
 	Tokens     Tokens  `json:"tokens,omitzero"` // its own; a run's are those of its model turns
-	Spent      Spent   `json:"spent,omitzero"`  // by it and all below it
+	Spent      Cost    `json:"spent,omitzero"`  // by it and all below it
 
 	node     *blame.Node
 	critical []blame.Interval
@@ -75,7 +75,7 @@ func (t *Trace) Waterfall() *Waterfall {
 			w.Spans[rows[p.Node]].path(p)
 		}
 	}
-	// What is critical below a span is critical in it.
+	// The critical time of a child counts for its parent.
 	for i := len(w.Spans) - 1; i >= 0; i-- {
 		r := &w.Spans[i]
 		if p := r.node.Parent(); p != nil {
@@ -137,7 +137,7 @@ func (w *Waterfall) row(p *printer, r *WaterfallRow, name, bar int) {
 	p.line("", label, fmt.Sprintf("  %7s %7s  ", "+"+Span(time.Duration(r.node.Start-w.start)), Span(time.Duration(r.node.Wall()))), w.bar(p, r, bar), facts)
 }
 
-// bar draws a span on the scale of the trace. What took any time has a mark.
+// bar draws a span on the scale of the trace. A span with any duration has a mark.
 func (w *Waterfall) bar(p *printer, r *WaterfallRow, width int) string {
 	at := func(t int64) int {
 		if w.end == w.start {

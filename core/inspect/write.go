@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// Style says how a conversation is written.
+// Style is the form of a printed conversation.
 type Style struct {
 	Color bool
 	Width int            // columns; 100 when zero
@@ -29,7 +29,7 @@ func (st Style) zone() *time.Location {
 }
 
 // WriteSession draws a session as a tree, turn after turn as they are read: for each
-// what the user asked, what happened behind the scenes, and the answer.
+// the user's prompt, the steps behind the scenes, and the answer.
 func WriteSession(ctx context.Context, w io.Writer, q Querier, id string, st Style) error {
 	if st.Width <= 0 {
 		st.Width = 100
@@ -205,7 +205,7 @@ func Visible(s string) int {
 	return n
 }
 
-// sequence is what drives a terminal: colors, cursor, window title.
+// sequence matches terminal control sequences: colors, cursor, window title.
 var sequence = regexp.MustCompile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[PX^_][^\x1b]*\x1b\\\\|[ -/]*[0-~])")
 
 // Plain takes out the sequences that drive a terminal.
@@ -216,7 +216,7 @@ func Plain(s string) string {
 	return sequence.ReplaceAllString(s, "")
 }
 
-// printable takes out what would drive a terminal: a transcript is foreign text.
+// printable removes terminal control sequences: a transcript is untrusted text.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -239,7 +239,7 @@ func Clip(s string, n int) string {
 	return string(r[:n-1]) + "…"
 }
 
-// total is what a step and everything below it spent.
+// total is the tokens of a step and everything below it.
 func (s *Step) total() Tokens {
 	sum := s.Tokens
 	for _, c := range s.Steps {
@@ -264,7 +264,7 @@ func Stamp(t time.Time, zone *time.Location) string {
 	return t.In(zone).Format("2006-01-02 15:04:05 MST")
 }
 
-// Span writes a duration as a person would say it.
+// Span formats a duration as a person would write it.
 func Span(d time.Duration) string {
 	switch {
 	case d < 0:

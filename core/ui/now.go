@@ -8,8 +8,8 @@ import (
 	"github.com/earshot-dev/earshot/core/inspect"
 )
 
-// Said is a message, the latest first.
-type Said struct {
+// Message is a message, the latest first.
+type Message struct {
 	At                   time.Time
 	Session, Agent, Kind string
 	Text                 string
@@ -19,8 +19,8 @@ type Said struct {
 type nowPage struct {
 	head
 	Open   []inspect.OpenWork
-	Counts map[string]uint64 // of what does not wait for something below it, by state
-	Latest []Said
+	Counts map[string]uint64 // open spans that wait for no span below them, by state
+	Latest []Message
 }
 
 // Running is how many pieces of work run, silent or not.
@@ -28,7 +28,7 @@ func (p nowPage) Running() uint64 { return p.Counts[inspect.Running] + p.Counts[
 
 const (
 	working = 200 // pieces of work that are shown, of each state
-	heard   = 100 // messages that are shown
+	shown   = 100 // messages that are shown
 )
 
 // now asks for the messages of an hour: so the tables' order by hour serves,
@@ -50,8 +50,8 @@ func (u *UI) now(r *http.Request) (any, error) {
 		FROM v_messages
 		WHERE ts > now() - INTERVAL 1 HOUR AND ts < now() + INTERVAL 1 HOUR AND NOT hidden AND text != ''
 		ORDER BY ts DESC, seq DESC
-		LIMIT {limit:UInt32}`, map[string]string{"limit": strconv.Itoa(heard)}, func(v []any) error {
-		m := Said{}
+		LIMIT {limit:UInt32}`, map[string]string{"limit": strconv.Itoa(shown)}, func(v []any) error {
+		m := Message{}
 		var failed uint8
 		if err := scan(v, &m.At, &m.Session, &m.Agent, &m.Kind, &m.Text, &failed); err != nil {
 			return err

@@ -40,7 +40,7 @@ type toolsPage struct {
 func (u *UI) tools(r *http.Request) (any, error) {
 	p := toolsPage{head: head{"Tools", "tools"}}
 	var all time.Duration
-	// What a person took before a call could go on is not the tool's.
+	// The time that a person took before a call could continue is not the tool's.
 	err := u.q.Each(r.Context(), `
 		SELECT tool_name, count() AS calls, countIf(status = 'error') AS errors,
 			quantileExact(0.5)(duration_ms - waited_ms) AS p50, quantileExact(0.95)(duration_ms - waited_ms) AS p95,
@@ -70,7 +70,7 @@ func (u *UI) tools(r *http.Request) (any, error) {
 
 func millis(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
-// scan copies a row's values into pointers to the types that the query gives.
+// scan copies a row's values into pointers of the query's column types.
 func scan(values []any, into ...any) error {
 	if len(values) != len(into) {
 		return fmt.Errorf("ui: %d columns, want %d", len(values), len(into))

@@ -8,7 +8,7 @@ import (
 	"github.com/earshot-dev/earshot/core/inspect"
 )
 
-// What a browser likes to draw at once.
+// Bounds that a browser renders without delay.
 const (
 	most       = 500  // steps of a turn
 	stepsShown = 2000 // steps of all turns on a page together
@@ -89,7 +89,7 @@ func (p *sessionPage) turn(n int, t *inspect.Turn, w window) turnPage {
 	return out
 }
 
-// to is the address of a part of the conversation; what is empty or 0 is left out.
+// to is the address of a part of the conversation; empty and zero parameters are left out.
 func (p *sessionPage) to(query ...any) string {
 	v := url.Values{}
 	for i := 0; i < len(query); i += 2 {

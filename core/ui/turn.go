@@ -17,7 +17,7 @@ type turnPage struct {
 	Duration time.Duration
 	Steps    []step // those of the window, in the order of the waterfall unless it has another
 	Ticks    []time.Duration
-	Strip    []stripe // what gates all along the turn, if not all its steps are shown
+	Strip    []stripe // the whole turn's critical path, if not all its steps are shown
 	All      int      // how many steps it has
 	From     int      // how many of them come before the window
 	Texts    int      // how many bytes of each text of a step are shown
@@ -36,7 +36,7 @@ type stripe struct {
 	Kind string
 }
 
-// window says which steps of a turn are shown.
+// window is the range of a turn's steps to show.
 type window struct {
 	from, size int
 	only       string // longest or failed; empty for all in order
@@ -55,7 +55,7 @@ type step struct {
 	gates    []blame.Segment
 }
 
-// Hint is what tells the step from others of its kind.
+// Hint distinguishes the step from others of its kind.
 func (s step) Hint() string {
 	if s.Kind == "chat" {
 		return inspect.Clip(cut(s.Output, 400), 100)
@@ -162,8 +162,8 @@ func (w window) of(steps []step) ([]step, int) {
 	return steps[from:min(from+w.size, len(steps))], from
 }
 
-// strip draws the critical path in a thousand columns, each in the color of what
-// has most of it; what failed shows in any.
+// strip draws the critical path in a thousand columns, each in the color of the kind that
+// has most of the column; a failure shows in any.
 func strip(steps []step, start, end int64) []stripe {
 	const columns = 1000
 	var has [columns]map[string]float64

@@ -1,6 +1,6 @@
 // Package ui is a page for who has no Grafana: the conversations, one of them
 // turn by turn with the work between prompt and answer folded away, its waterfall
-// and critical path, the tools, and what runs now.
+// and critical path, the tools, and the work in progress.
 //
 // Pages are made on the server and work without JavaScript; the little there is
 // moves between lines by keyboard. Everything shown is foreign text: templates
@@ -29,14 +29,14 @@ var pages embed.FS
 //go:embed assets
 var assets embed.FS
 
-// UI serves the pages. It is for loopback: it asks nobody who they are.
+// UI serves the pages. It is for loopback: it does not authenticate.
 type UI struct {
 	q         inspect.Querier
 	templates *template.Template
 	mux       *http.ServeMux
 }
 
-// New returns the pages over what q reads.
+// New returns the pages over the tables that q reads.
 func New(q inspect.Querier) (*UI, error) {
 	t, err := template.New("").Funcs(functions).ParseFS(pages, "pages/*.html")
 	if err != nil {
@@ -77,7 +77,7 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// head is what every page has: its title, and which part of the whole it is.
+// head is the part that every page has: its title and its place among the pages.
 type head struct{ Title, Here string }
 
 type errorPage struct {
@@ -85,7 +85,7 @@ type errorPage struct {
 	Error string
 }
 
-// page renders what load returns; nothing is sent before all of it is made.
+// page renders the result of load; it sends nothing before the whole page is rendered.
 func (u *UI) page(name string, load func(*http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		data, err := load(r)
@@ -128,7 +128,7 @@ var functions = template.FuncMap{
 	},
 }
 
-// when is a time as short as it can be said.
+// when formats a time as briefly as its age allows.
 func when(t, now time.Time) string {
 	t, now = t.Local(), now.Local()
 	switch {

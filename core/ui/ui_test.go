@@ -69,9 +69,9 @@ func TestForeignTextStaysText(t *testing.T) {
 	}
 }
 
-// TestAPageComesBack: that a store was down, or a conversation not there, is said
+// TestAPageRecovers: an unreachable store, or a missing conversation, is reported
 // once, and the next request gets its page.
-func TestAPageComesBack(t *testing.T) {
+func TestAPageRecovers(t *testing.T) {
 	u, err := New(flaky{canned{"v_tool_calls": {{"sound", uint64(1), uint64(0), 1.0, 1.0, 1.0, 1.0}}}, new(int)})
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func TestPages(t *testing.T) {
 		code int
 		want []string
 	}{
-		"/":                 {canned{}, 200, []string{"Nothing was heard yet"}},
+		"/":                 {canned{}, 200, []string{"No conversation yet"}},
 		"/?search=tide":     {canned{}, 200, []string{"No conversation has “tide”", `value="tide"`}},
 		"/tools":            {canned{}, 200, []string{"No tool call has ended yet"}},
 		"/now":              {canned{"v_open_spans": open}, 200, []string{"execute_tool sound", "15m00s", "10m00s", "1 piece of work running", "1 waiting for a person", "1 stuck", ">waits for a person<"}},
@@ -145,8 +145,8 @@ func TestPages(t *testing.T) {
 }
 
 // TestCriticalPathAddsUp makes trees whose steps overlap, reach over their
-// parents and have no length: what is marked as gating adds up to the turn, with
-// what the turn's own run had.
+// parents and have no length: the segments marked as critical add up to the turn, with
+// the time of the turn's own run.
 func TestCriticalPathAddsUp(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 14))
 	zero := time.Unix(1_800_000_000, 0)
@@ -238,7 +238,7 @@ func TestManySteps(t *testing.T) {
 	}
 }
 
-// TestManyTurns: a long conversation comes in parts as well.
+// TestManyTurns: a long conversation is paged as well.
 func TestManyTurns(t *testing.T) {
 	zero := time.Unix(1_800_000_000, 0)
 	c := &inspect.Conversation{}

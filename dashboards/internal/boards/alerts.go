@@ -89,7 +89,7 @@ GROUP BY source`,
 			sql: listening + `
 SELECT source, quantileExact(0.95)(dateDiff('millisecond', ts, ingest_ts)) / 1000 AS lag_seconds
 FROM messages FINAL
-WHERE $__timeFilter_ms(ingest_ts) AND ` + live + ` AND ` + heard + `
+WHERE $__timeFilter_ms(ingest_ts) AND ` + live + ` AND ` + sinceStart + `
 GROUP BY source`,
 		}, {
 			uid: "earshot-dead", title: "Earshot is silent", severity: "critical", window: 3600, above: 5, lasting: "1m", anchor: "earshot-is-silent", silence: true,

@@ -9,11 +9,11 @@ const listening = `WITH (
 `
 
 const (
-	// live is the condition for messages that say when they were written, and not
+	// live is the condition for messages with a time of their own that is not
 	// long before they were stored: a backfill is no lag.
 	live = `NOT inferred AND ts > ingest_ts - INTERVAL 1 HOUR`
-	// heard is that for those that were written while the sidecar of now listened.
-	heard = `ts >= since[source]`
+	// sinceStart is the same for messages written since the present sidecar started.
+	sinceStart = `ts >= since[source]`
 )
 
 func self() *grafana.Dashboard {
@@ -42,7 +42,7 @@ FROM v_messages
 		grafana.Stat("Lag, p95", "From when a message was written to when it could be queried, for those stored in this range that were written while Earshot listened: what was there before is no lag.", "ms", sql(listening+`
 SELECT quantileExactOrNull(0.95)(dateDiff('millisecond', ts, ingest_ts)) AS lag
 FROM messages FINAL
-WHERE $__timeFilter_ms(ingest_ts) AND `+live+` AND (`+heard+` OR ingest_ts < since[source])`+picked("format"))).Warn(5000, 60000).Empty("nothing new"),
+WHERE $__timeFilter_ms(ingest_ts) AND `+live+` AND (`+sinceStart+` OR ingest_ts < since[source])`+picked("format"))).Warn(5000, 60000).Empty("nothing new"),
 		grafana.Stat("Latest message", "How long ago anything was stored.", "s", sql(`
 SELECT dateDiff('second', max(seen), now()) AS ago
 FROM sessions
@@ -66,7 +66,7 @@ ORDER BY time, source`)).Every("1m").Empty("Nothing was stored in this range"),
 		grafana.Series("Lag", "From when a message was written to when it could be queried, if that was while Earshot listened; backfills left out.", "ms", sql(listening+`
 SELECT $__timeInterval(ingest_ts) AS time, source, quantileExact(0.95)(dateDiff('millisecond', ts, ingest_ts)) AS p95
 FROM messages FINAL
-WHERE $__timeFilter_ms(ingest_ts) AND `+live+` AND (`+heard+` OR ingest_ts < since[source])`+picked("format")+`
+WHERE $__timeFilter_ms(ingest_ts) AND `+live+` AND (`+sinceStart+` OR ingest_ts < since[source])`+picked("format")+`
 GROUP BY time, source
 ORDER BY time, source`)).Every("1m").Empty("Nothing new was stored in this range"),
 	)

@@ -19,8 +19,8 @@ func streaming() *grafana.Dashboard {
 	vars := picked("format", "agent", "model")
 	first := where("format", "agent", "model") + "\n  AND kind = 'chat' AND first_token_ms > 0"
 	const none = "No response in this range told when its first token came"
-	const unheard = "No response in this range was heard live"
-	heard := where("format")
+	const noLive = "No response in this range was captured live"
+	filter := where("format")
 
 	d.Row(4,
 		grafana.Stat("First token, p50", "From the request to the first token.", "ms", sql(`
@@ -78,44 +78,44 @@ ORDER BY time`)).Every("5m").Empty("No message of a model in this range"),
 		grafana.Stat("First byte, p95", "From the request to the head of the response, as a tap or a client hears it.", "ms", sql(`
 SELECT quantileExactOrNull(0.95)(first_byte_ms) AS p95
 FROM v_streams
-`+heard)).Empty("unknown").Width(6),
+`+filter)).Empty("unknown").Width(6),
 		grafana.Stat("Gap between chunks, p95", "Of the responses: the pause that 95 % of the pauses in 95 % of them do not exceed.", "ms", sql(`
 SELECT quantileExactOrNull(0.95)(gap_p95_ms) AS p95
 FROM v_streams
-`+heard+`
+`+filter+`
   AND chunks > 1`)).Empty("unknown").Width(6),
 		grafana.Stat("Longest stall", "The longest pause inside of one response.", "ms", sql(`
 SELECT maxOrNull(longest_stall_ms) AS stall
 FROM v_streams
-`+heard)).Empty("unknown").Width(6),
+`+filter)).Empty("unknown").Width(6),
 		grafana.Stat("Buffered", "Slow responses whose events came all at once at their end: something between the agent and us seems to hold them back, such as a proxy that buffers or compresses.", "short", sql(`
 SELECT countIf(buffered) AS responses
 FROM v_streams
-`+heard)).Empty("unknown").Width(6),
+`+filter)).Empty("unknown").Width(6),
 	)
 	d.Row(8,
 		grafana.Series("Longest stall of a response, p95 by source", "Pauses inside of a response, while its connection is open.", "ms", sql(`
 SELECT $__timeInterval(ts) AS time, source, quantileExact(0.95)(longest_stall_ms) AS p95
 FROM v_streams
-`+heard+`
+`+filter+`
   AND chunks > 1
 GROUP BY time, source
-ORDER BY time, source`)).Every("1m").Empty(unheard),
+ORDER BY time, source`)).Every("1m").Empty(noLive),
 		grafana.Series("Buffered responses by source", "Of a hundred responses, how many something on the way seems to have held back.", "percentunit", sql(`
 SELECT $__timeInterval(ts) AS time, source, avg(buffered) AS buffered
 FROM v_streams
-`+heard+`
+`+filter+`
 GROUP BY time, source
-ORDER BY time, source`)).Every("1m").Empty(unheard),
+ORDER BY time, source`)).Every("1m").Empty(noLive),
 	)
 	d.Row(9, grafana.Table("Responses that stalled longest", "The fifty responses with the longest pause between two chunks.", sql(`
 SELECT ts AS Asked, source AS Source, format AS Format, origin AS Origin, longest_stall_ms AS "Longest stall", gap_p95_ms AS "Gap, p95",
   first_event_ms AS "First event", duration_ms AS Duration, events AS Events, if(buffered, 'buffered', '') AS Held, session_id AS Session
 FROM v_streams
-`+heard+`
+`+filter+`
 ORDER BY "Longest stall" DESC, stream, ts
 LIMIT 50`)).Field("Longest stall", grafana.Unit("ms"), grafana.Gauge()).Field("Gap, p95", grafana.Unit("ms")).Field("First event", grafana.Unit("ms")).Field("Duration", grafana.Unit("ms")).
-		Field("Session", toSession).Empty(unheard))
+		Field("Session", toSession).Empty(noLive))
 	d.Row(9, grafana.Table("Slowest first tokens", "The fifty responses that took longest to begin.", sql(`
 SELECT ts AS Asked, model AS Model, `+agent+` AS Agent, first_token_ms AS "First token", duration_ms AS Duration, output_tokens + reasoning_tokens AS Tokens,
   session_id AS Session, trace_id AS Trace
