@@ -12,7 +12,7 @@ import (
 	"github.com/earshot-dev/earshot/exporters/clickhouse"
 )
 
-// alarms is a database of its own, to be asked what the alert rules ask.
+// alarms is a database of its own, against which the queries of the alert rules run.
 type alarms struct {
 	*testing.T
 	out    *clickhouse.Exporter
@@ -110,7 +110,7 @@ func (a *alarms) fires(title string) bool {
 var judged = []string{"Work is stuck", "Messages come late", "Delegations are slow", "Delegations fail", "A tool fails", "Earshot is silent"}
 
 // TestAlertsAreQuiet: a first import, people who take their time, work in the background,
-// calls that a person denied and times that nobody wrote down set off no alarm.
+// calls that a person denied and estimated times set off no alarm.
 func TestAlertsAreQuiet(t *testing.T) {
 	a := newAlarms(t)
 	b := &export.Batch{Ledger: []msg.Ledger{{
@@ -133,7 +133,7 @@ func TestAlertsAreQuiet(t *testing.T) {
 	}
 }
 
-// TestAlertsFire: what is really stuck, late, slow or silent does.
+// TestAlertsFire: work that is really stuck, late, slow or silent sets off its alarm.
 func TestAlertsFire(t *testing.T) {
 	a := newAlarms(t)
 	b := &export.Batch{Ledger: []msg.Ledger{{

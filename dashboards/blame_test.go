@@ -63,7 +63,7 @@ func randomTurn(r *rand.Rand, n int, session string, began int64) []msg.Span {
 			from := start + r.Int64N(max(end-start, 1))
 			to := from + r.Int64N(max(end-start, 1))
 			if kind := msg.SpanKind(1 + r.IntN(3)); kind == msg.SpanDelegation || r.IntN(2) == 0 {
-				if r.IntN(2) == 0 { // told with others
+				if r.IntN(2) == 0 { // reported together with others
 					from, to = min(from, together), together+r.Int64N(3)/2
 				}
 				id := add(kind, run, from, to)
@@ -147,7 +147,7 @@ func TestBoardsBlameAsTheCommandsDo(t *testing.T) {
 			return
 		}
 	}
-	// The same by what it consists of.
+	// The same by its groups.
 	r := ask(t, w, "trace", "Where the time went", map[string]string{"trace_id": traces[0]})
 	if parts, whole := r.sum(t, "time"), ask(t, w, "trace", "Critical path", map[string]string{"trace_id": traces[0]}).sum(t, "Time"); len(r.rows) < 25 && math.Abs(parts-whole) > 1e-3 {
 		t.Errorf("the parts are %v ms together, the path %v", parts, whole)

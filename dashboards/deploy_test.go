@@ -20,7 +20,7 @@ import (
 	"github.com/earshot-dev/earshot/dashboards/internal/boards"
 )
 
-// The rest of what docker compose up needs: nothing here runs containers, so the
+// The rest of the files of docker compose: nothing here runs containers, so the
 // files are held against each other.
 
 // service has every key of a service that the file uses: another one is an error,

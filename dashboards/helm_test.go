@@ -120,7 +120,7 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// mountsAreThere compares what the last container of a pod mounts with the pod's volumes.
+// mountsAreThere compares the mounts of the last container of a pod with the pod's volumes.
 func mountsAreThere(t *testing.T, pod map[string]any) {
 	t.Helper()
 	var mounted, volumes []string
@@ -139,7 +139,7 @@ func mountsAreThere(t *testing.T, pod map[string]any) {
 }
 
 // TestSidecarPod holds the example of a pod against the program: its configuration
-// loads, its container is told where that is and is what the chart's container is.
+// loads, its container has the path of it and is the chart's container.
 func TestSidecarPod(t *testing.T) {
 	f, err := os.Open("../deploy/kubernetes/sidecar.yaml")
 	if err != nil {

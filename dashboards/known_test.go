@@ -72,7 +72,7 @@ func number(v any) float64 {
 // column returns the values of a column.
 func (r result) column(t *testing.T, name string) []any {
 	t.Helper()
-	if len(r.rows) == 0 { // the driver tells no columns then
+	if len(r.rows) == 0 { // without rows the driver reports no columns
 		return nil
 	}
 	for i, c := range r.columns {
@@ -98,8 +98,8 @@ func (r result) sum(t *testing.T, name string) float64 {
 	return sum
 }
 
-// TestNumbersAreTrue compares panels with what was meant when the traffic was
-// made up.
+// TestNumbersAreTrue compares panels with the numbers from which the traffic was
+// generated.
 func TestNumbersAreTrue(t *testing.T) {
 	w := theWorld(t)
 	o := w.oracle.Total
@@ -163,7 +163,7 @@ func TestNumbersAreTrue(t *testing.T) {
 }
 
 // TestCriticalPathAddsUp holds the path of every turn of the corpus against the
-// turn's duration, and of the transcript against what was made up.
+// turn's duration, and that of the transcript against its generator.
 func TestCriticalPathAddsUp(t *testing.T) {
 	w := theWorld(t)
 	turns := ask(t, w, "trace", "Turns in this range", nil)

@@ -154,7 +154,7 @@ func TestLinksLead(t *testing.T) {
 }
 
 // TestAlertsAreSound: each rule has a runbook entry, and conditions that refer to
-// what is there.
+// existing queries.
 func TestAlertsAreSound(t *testing.T) {
 	b, err := os.ReadFile("../docs/runbook.md")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/earshot-dev/earshot/exporters/clickhouse"
 )
 
-// result is what a query gave.
+// result is the result of a query.
 type result struct {
 	columns []clickhouse.Column
 	rows    [][]any
@@ -32,7 +32,7 @@ func run(t *testing.T, c *clickhouse.Conn, sql string) (result, error) {
 }
 
 // TestEveryQueryAnswers runs the query of every panel, variable and alert as the
-// user that Grafana has, and holds the result against what the panel needs.
+// user that Grafana has, and checks the result against the needs of the panel.
 func TestEveryQueryAnswers(t *testing.T) {
 	w := theWorld(t)
 	c := w.reader(t)
@@ -66,7 +66,7 @@ func TestEveryQueryAnswers(t *testing.T) {
 // of the tests does not contradict.
 var mayBeEmpty = []string{}
 
-// fits says what is wrong with a result for its panel.
+// fits returns the first mismatch of a result with its panel.
 func fits(a asked, r result) error {
 	if len(r.rows) == 0 && !slices.Contains(mayBeEmpty, a.title) {
 		return errors.New("no rows")
@@ -171,7 +171,7 @@ func formatOf(kind string) grafana.Format {
 	return grafana.AsTable
 }
 
-// class is what Grafana makes of a type.
+// class is Grafana's class of a type.
 func class(kind string) string {
 	for _, wrap := range []string{"Nullable(", "LowCardinality(", "Nullable("} {
 		if rest, ok := strings.CutPrefix(kind, wrap); ok {

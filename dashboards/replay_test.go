@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestReplayChangesNoPanel lets the sidecar forget what it has read and read it
+// TestReplayChangesNoPanel drops the sidecar's checkpoint and has it read everything
 // again into the same store: no panel shows another number.
 func TestReplayChangesNoPanel(t *testing.T) {
 	w := theWorld(t)
@@ -39,7 +39,7 @@ func TestReplayChangesNoPanel(t *testing.T) {
 	}
 }
 
-// everything is what all panels show that do not ask for the present.
+// everything is the result of all panels that do not depend on the present.
 func everything(t *testing.T, w *world) map[string]string {
 	t.Helper()
 	out := make(map[string]string)

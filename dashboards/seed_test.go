@@ -110,8 +110,8 @@ func (t *transcript) write(path string) error {
 	return os.WriteFile(path, []byte(t.b.String()), 0o600)
 }
 
-// seed stores what files cannot give: a stream's first tokens, work that still
-// runs, a model without a price, bytes that were dropped.
+// seed stores rows that files cannot produce: a stream's first tokens, open work,
+// a model without a price, dropped bytes.
 func (w *world) seed() (err error) {
 	x, err := clickhouse.New(context.Background(), clickhouse.Settings{
 		Conn: clickhouse.ConnSettings{DSN: "http://default@" + w.dsn + "/earshot"}, CreateSchema: true,

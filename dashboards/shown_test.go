@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestBoardsShow names what people come to each dashboard for: a panel of that kind,
+// TestBoardsShow lists the purpose of each dashboard: a panel of that kind,
 // a column that it has, a variable. A board that loses one is another board.
 func TestBoardsShow(t *testing.T) {
 	type panel struct{ kind, title, column string }

@@ -36,7 +36,7 @@ type world struct {
 // shared is made when the first test needs it.
 var shared = sync.OnceValues(newWorld)
 
-// cleanup ends what newWorld has started.
+// cleanup stops the processes of newWorld.
 var cleanup = func() {}
 
 func TestMain(m *testing.M) {

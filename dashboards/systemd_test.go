@@ -76,13 +76,13 @@ func TestUnit(t *testing.T) {
 	}
 	systemd, err := exec.LookPath("systemd-analyze")
 	if errors.Is(err, exec.ErrNotFound) {
-		return // what it would say is checked above, as far as the file goes
+		return // the checks above cover the file as far as they can
 	}
 	file := filepath.Join(t.TempDir(), filepath.Base(unitFile))
 	if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(text), command[0], bin)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, _ := exec.CommandContext(t.Context(), systemd, "verify", "--man=no", file).CombinedOutput() // its status says nothing of warnings
+	out, _ := exec.CommandContext(t.Context(), systemd, "verify", "--man=no", file).CombinedOutput() // its exit status does not reflect warnings
 	for line := range strings.Lines(string(out)) {                                                   // it warns of the machine's other units, too
 		if strings.Contains(line, filepath.Base(file)) {
 			t.Errorf("systemd-analyze: %s", line)

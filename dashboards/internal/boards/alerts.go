@@ -27,7 +27,7 @@ type rule struct {
 	silence              bool // no rows are an alarm too
 }
 
-// failed is the condition for calls that went wrong. That a person said no is no fault
+// failed is the condition for failed calls. A call that a person denied is no failure
 // of the tool.
 const failed = "status = 'error' AND error_type != 'denied'"
 

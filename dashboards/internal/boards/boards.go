@@ -1,19 +1,19 @@
-// Package boards is Earshot's dashboards and alert rules: what they ask of the
-// tables, and how they show it.
+// Package boards defines Earshot's dashboards and alert rules: the queries of their
+// panels and how the panels draw the results.
 //
 // Queries read the views v_*, which hide older versions of rows, so that a replay
 // changes no number. Quantiles are exact, for the same reason: a digest depends on
-// the order in which rows come. Where many things are counted, uniq is: of up to
-// 65,536 distinct ones it is exact, of more it estimates the same whatever their order.
+// the order in which rows arrive. Large counts of distinct values use uniq: up to
+// 65,536 it is exact, above that its estimate does not depend on the order.
 //
 // Two traps of the data source shape the SQL. Its parser of $__conditionalAll
 // counts brackets without looking at quotes, so those in texts must be in pairs.
 // And it takes over the links of every column that is called trace_id or traceID,
 // so the columns with links are called Trace.
 //
-// Two of the engine do so too. It runs a scalar subquery even in the branch of an
-// if that is not taken, so what looks for the latest is told in its WHERE when it
-// is not needed. And it runs a common table expression anew wherever it is named.
+// Two traps of the engine do so too. It runs a scalar subquery even in the branch of an
+// if that is not taken, so a query for the latest row has a WHERE that is false when it
+// is not needed. And it runs a common table expression again for each reference.
 package boards
 
 import (
@@ -67,7 +67,7 @@ func choices(names ...string) []grafana.Variable {
 	return out
 }
 
-// spoke is the condition for rows of sessions that tell of messages in the range.
+// spoke is the condition for rows of sessions with messages in the range.
 // The table, not the view over it: that would first add up all conversations there
 // ever were.
 const spoke = "s.latest >= $__fromTime_ms AND s.began <= $__toTime_ms"
@@ -110,6 +110,6 @@ func buckets(ms string) string {
 	return b.String()
 }
 
-// failure is whether a message of v_messages reports one: what a person denied,
-// interrupted or cancelled is none.
+// failure is the condition for a failed message of v_messages: a call that a person
+// denied, interrupted or cancelled is no failure.
 const failure = "(is_error AND attributes['error_type'] NOT IN ('denied', 'interrupted', 'cancelled'))"

@@ -2,23 +2,23 @@ package boards
 
 import "strings"
 
-// The critical path, as core/blame has it: its package comment gives the rules, and a
+// The critical path of core/blame in SQL: its package comment has the rules, and a
 // test holds both to the same paths over random trees. Grafana asks ClickHouse alone, so
-// the rules are here once more. What blame orders by what is below two equal steps is
-// ordered by id here, and a run that stayed in a trace of its own is not followed.
+// the rules are here once more. Two equal steps, which blame orders by their subtrees, are
+// ordered by id here, and a run that has a trace of its own is not followed.
 //
-// Each part is a scalar, and is named as seldom as can be: the server plans a part again
-// for every name. told are the spans of the trace; moved, the same with by how much each is
-// off the clock of the span above; stretched, the ends of those that have none of their
-// own; known, the spans on the clock of the span above, with until when work is known below
-// them; steps, for each span, the times in which those below may gate it. From those the
-// path goes down, tile by tile.
+// Each part is a scalar with as few references as possible: the server plans a part again
+// for each. told are the recorded spans of the trace; moved, the same with the clock skew of
+// each against its parent; stretched, the ends of spans that have none of their own; known,
+// the spans on the clock of their parents, with the end of the work known below them;
+// steps, for each span, the times in which its children may gate it. From those the path
+// descends, segment by segment.
 
-// stepType is a time in which a step may gate the span above: when it ends, when it begins,
-// what it is, its name to show, its clock, when it waited for a person.
+// stepType is a time in which a step may gate its parent: its end, its start, its kind,
+// the name to show, its clock, its waits for a person.
 const stepType = `Tuple(e Int64, s Int64, kind UInt8, name String, agent String, id String, label String, d Int64, status String, waits Array(Tuple(Int64, Int64)))`
 
-// spanType is a span, told or known.
+// spanType is a span of told or known.
 const spanType = `Tuple(id String, parent String, kind UInt8, name String, agent String, status String, s Int64, e Int64, open Bool, async Bool, done Int64, d Int64, waits Array(Tuple(Int64, Int64)))`
 
 // tiles divides since..until among steps, which are in the order of their ends: tuples of
@@ -64,9 +64,9 @@ const waitsOf = `arrayFold((w, x) -> multiIf(
 // reportedTogether is the condition for two calls, o and k.
 const reportedTogether = `o.id != k.id AND abs(o.e - k.e) <= least(intDiv(o.e - o.s, 100), intDiv(k.e - k.s, 100))`
 
-// sureSteps are the steps but for work in the background that ended in a gap: what is no
-// report as it is, calls that show their work until that was done, work whose result a
-// call brought, and calls that show nothing without the time of those that do.
+// sureSteps are the steps except background work that ended in a gap: spans that are not
+// reported, calls with children until their work ended, background work whose result a
+// call brought, and calls without children minus the time of those with children.
 var sureSteps = `arraySort(arrayConcat(
             arrayMap(k -> ` + step("k.s", "k.e", "k.name") + `, arrayFilter(k -> k.open OR k.kind < 2, others)),
             arrayMap(k -> ` + step("k.s", "if(arrayExists(o -> "+reportedTogether+", calls), k.done, k.e)", "k.name") + `, arrayFilter(k -> k.done > 0, calls)),
@@ -81,8 +81,8 @@ var sureSteps = `arraySort(arrayConcat(
                 (k.s, CAST([], 'Array(Tuple(Int64, Int64))')))])[1]),
               arrayFilter(k -> k.done = 0, calls)))))`
 
-// criticalPath has the table path: the visits of the path to spans, and in each what the
-// span has for itself (own), on the span's own clock, which is off by so much.
+// criticalPath has the table path: the visits of the path to spans, with the span's own
+// time in each (own), on the span's own clock with its skew.
 var criticalPath = `
 WITH RECURSIVE ` + shown + ` AS shown,
   (SELECT groupArray(CAST((SpanId, ParentSpanId, ` + blameKind + `,

@@ -2,8 +2,8 @@ package boards
 
 import "github.com/earshot-dev/earshot/dashboards/internal/grafana"
 
-// leaves is the condition for open work in a state, counted where it is and not at what
-// waits for it. From which silence on work is stuck, the configuration says.
+// leaves is the condition for open work in a state, counted at the leaf and not at the
+// spans that wait for it. The configuration has the silence after which work is stuck.
 func leaves(state string) string { return "state = '" + state + "' AND leaf" }
 
 func delegations() *grafana.Dashboard {

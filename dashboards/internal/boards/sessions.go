@@ -18,7 +18,7 @@ const conversation = `WITH if(${session:singlequote} != '', ${session:singlequot
   (SELECT max(latest) + INTERVAL 1 HOUR FROM sessions WHERE session_id = shown) AS until
 `
 
-// ofConversation is the condition for what belongs to that conversation.
+// ofConversation is the condition for rows of that conversation.
 const ofConversation = `session_id = shown AND ts >= since AND ts <= until`
 
 // candidates are the conversations that a list of the latest may have. Only their

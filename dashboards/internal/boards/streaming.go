@@ -3,8 +3,8 @@ package boards
 import "github.com/earshot-dev/earshot/dashboards/internal/grafana"
 
 // waits are the pauses before each message of a model: the time since the message
-// before it in the same run. A pause before a tool's result is the tool's. Whoever
-// sorts by them reads the rest of the message afterwards: with it, a week of traffic
+// before it in the same run. A pause before a tool's result is the tool's. Queries that
+// sort by them read the rest of the message afterwards: with it, a week of traffic
 // does not fit into the memory of a small server.
 const waits = `SELECT *, dateDiff('microsecond', before, ts) / 1000 AS wait_ms
   FROM (

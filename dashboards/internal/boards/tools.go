@@ -7,8 +7,8 @@ func tools() *grafana.Dashboard {
 	d.Templating.List = choices("format", "agent", "model")
 	chosen := where("format", "agent", "model") + "\n  AND NOT is_delegation AND NOT internal"
 	done := chosen + "\n  AND status != 'running'"
-	// A call that did nothing but wait for a person says nothing of its tool, and of one
-	// that asked first the wait is not the tool's time.
+	// A call that only waited for a person has no tool time, and in a call that asked
+	// first the wait is not the tool's time.
 	timed := done + "\n  AND (waits_for = '' OR waited_ms < duration_ms)"
 	busiest := `
   AND tool_name IN (

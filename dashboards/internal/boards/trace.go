@@ -8,8 +8,8 @@ const shown = `if(${trace_id:singlequote} != '', ${trace_id:singlequote},
     (SELECT argMax(TraceId, (Timestamp, TraceId)) FROM otel_traces
     WHERE ${trace_id:singlequote} = '' AND $__timeFilter_ms(Timestamp) AND ParentSpanId = '' AND IsDeleted = 0))`
 
-// ofTrace are the conditions for rows of that trace. When it was is looked up, so
-// that the link works whatever range is shown.
+// ofTrace are the conditions for rows of that trace. Its time is looked up, so that the
+// link works in any time range.
 const ofTrace = `WITH ` + shown + ` AS shown,
   (SELECT min(Start) FROM otel_traces_trace_id_ts WHERE TraceId = shown) AS began,
   (SELECT max(End) + 1 FROM otel_traces_trace_id_ts WHERE TraceId = shown) AS ended

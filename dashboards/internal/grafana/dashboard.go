@@ -28,7 +28,7 @@ var source = &Ref{Type: PluginID, UID: "${datasource}"}
 // Dashboard is one dashboard.
 type Dashboard struct {
 	UID           string      `json:"uid"`
-	ID            *int        `json:"id"` // given by the server
+	ID            *int        `json:"id"` // assigned by the server
 	Title         string      `json:"title"`
 	Description   string      `json:"description"`
 	Tags          []string    `json:"tags"`
@@ -85,8 +85,8 @@ func New(uid, title, description string) *Dashboard {
 	}
 }
 
-// Row adds panels side by side below those that are there, and numbers them. All
-// are as high, and as wide as they say.
+// Row adds panels side by side below the existing ones, and numbers them. All have the
+// same height, and their own width.
 func (d *Dashboard) Row(height int, panels ...*Panel) {
 	x, y := 0, d.bottom()
 	for _, p := range panels {

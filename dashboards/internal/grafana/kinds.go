@@ -18,7 +18,7 @@ func Stat(title, description, unit, sql string) *Panel {
 	return p
 }
 
-// Series draws lines: sql gives a column time, numbers, and texts that name the
+// Series draws lines: sql returns a column time, numbers, and texts that name the
 // series, in the order of time.
 func Series(title, description, unit, sql string) *Panel {
 	p := panel("timeseries", title, description, unit, target("A", AsSeries, sql))
@@ -34,7 +34,7 @@ func Series(title, description, unit, sql string) *Panel {
 	return p
 }
 
-// Bars is Series with stacked bars, for what is counted per point.
+// Bars is Series with stacked bars, for counts per point.
 func Bars(title, description, unit, sql string) *Panel {
 	p := Series(title, description, unit, sql)
 	p.FieldConfig.Defaults.Custom = map[string]any{
@@ -45,7 +45,7 @@ func Bars(title, description, unit, sql string) *Panel {
 	return p
 }
 
-// Heatmap draws a distribution over time: sql gives a column time and one column
+// Heatmap draws a distribution over time: sql returns a column time and one column
 // of counts for each bucket, named by its upper bound.
 func Heatmap(title, description, sql string) *Panel {
 	p := panel("heatmap", title, description, "short", target("A", AsSeries, sql))
@@ -70,7 +70,7 @@ func Table(title, description, sql string) *Panel {
 	return p
 }
 
-// BarGauge compares named numbers: sql gives a text and a number.
+// BarGauge compares named numbers: sql returns a text and a number.
 func BarGauge(title, description, unit, sql string) *Panel {
 	p := panel("bargauge", title, description, unit, target("A", AsTable, sql))
 	p.FieldConfig.Defaults.Color = map[string]any{"mode": "palette-classic"}

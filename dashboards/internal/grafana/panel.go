@@ -23,7 +23,7 @@ type GridPos struct {
 	Y int `json:"y"`
 }
 
-// Format says in what form the data source gives rows.
+// Format is the form in which the data source returns rows.
 type Format int
 
 // The formats of the ClickHouse data source.
@@ -52,7 +52,7 @@ func target(ref string, f Format, sql string) Target {
 	}
 }
 
-// FieldConfig says how values are shown.
+// FieldConfig is the display of values.
 type FieldConfig struct {
 	Defaults  Defaults   `json:"defaults"`
 	Overrides []Override `json:"overrides"`
@@ -93,7 +93,7 @@ type Matcher struct {
 	Options string `json:"options"`
 }
 
-// Property is one thing that an override says.
+// Property is one property of an override.
 type Property struct {
 	ID    string `json:"id"`
 	Value any    `json:"value"`
@@ -105,7 +105,7 @@ func (p *Panel) Width(w int) *Panel {
 	return p
 }
 
-// Empty sets what is shown when the query has no rows.
+// Empty sets the text of a query without rows.
 func (p *Panel) Empty(text string) *Panel {
 	p.FieldConfig.Defaults.NoValue = text
 	return p
@@ -150,7 +150,7 @@ func LinkTo(title, url string) Property {
 	return Property{"links", []map[string]any{{"title": title, "url": url}}}
 }
 
-// Red colors the text of the values that are given.
+// Red colors the text of these values.
 func Red(values ...string) Property {
 	options := make(map[string]any, len(values))
 	for i, v := range values {

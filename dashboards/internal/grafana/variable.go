@@ -1,6 +1,6 @@
 package grafana
 
-// Variable is what a reader picks above the panels.
+// Variable is a choice above the panels.
 type Variable struct {
 	Name        string         `json:"name"`
 	Label       string         `json:"label"`

@@ -4,7 +4,7 @@
 // It happens in three steps, in this order: the plugin's $__conditionalAll in the
 // browser, Grafana's variables in the browser, the plugin's other macros in the
 // server. The plugin's parser of brackets does not know quotes, and neither does
-// this one: what breaks there should break here.
+// this one: a query that breaks there must break here.
 package macro
 
 import (
@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Value is what is picked of a variable.
+// Value is the choice of a variable.
 type Value struct {
 	All   bool
 	Items []string
@@ -23,7 +23,7 @@ type Value struct {
 // Of returns the value of those items.
 func Of(items ...string) Value { return Value{Items: items} }
 
-// Query is what a query is expanded for.
+// Query is the context in which a query is expanded.
 type Query struct {
 	From, To  time.Time
 	Interval  time.Duration // width of a point
@@ -76,7 +76,7 @@ func (q Query) conditional(sql string) (string, error) {
 	}
 }
 
-// arguments splits what is in the brackets that open at the index, at the commas
+// arguments splits the text in the brackets that open at the index, at the commas
 // outside of inner brackets, and returns where the brackets end.
 func arguments(s string, open int) (args []string, end int, ok bool) {
 	depth, from := 0, open+1

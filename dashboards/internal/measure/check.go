@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// check holds the copies against what the sidecar would have stored of as much
-// traffic: every table has so many times the rows of the seed, what materialized
-// views keep follows, and a copied conversation reads as the one it was made of.
+// check compares the copies with the rows that the sidecar would have stored for as much
+// traffic: every table has that multiple of the seed's rows, so have the tables of the
+// materialized views, and a copied conversation reads as its original.
 func (s *settings) check(ctx context.Context, db *database, n uint64) error {
 	counts := map[string][2]string{
 		"sessions":                {"SELECT uniqExact(session_id) FROM sessions", "SELECT uniqExact(session_id) FROM seed.messages"},

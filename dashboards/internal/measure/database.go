@@ -14,7 +14,7 @@ import (
 // database is a store over HTTP.
 type database struct{ url string }
 
-// ask runs a query as a user and returns what comes, in tab separated lines.
+// ask runs a query as a user and returns the rows, in tab separated lines.
 func (d *database) ask(ctx context.Context, user, sql string) (string, error) {
 	v := url.Values{"user": {user}, "database": {"earshot"}, "default_format": {"TSV"}}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, d.url+"/?"+v.Encode(), strings.NewReader(sql))
@@ -51,7 +51,7 @@ func (d *database) scan(ctx context.Context, sql string, into ...any) error {
 	return err
 }
 
-// cpu is what the store's process has used so far; 0 where that is not told.
+// cpu is the CPU time of the store's process so far; 0 where it is unknown.
 func cpu(pid string) time.Duration {
 	b, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {

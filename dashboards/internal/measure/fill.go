@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// copied are the tables that grow with the traffic, each with what makes the rows
-// of copy k rows of their own, earlier by a whole number of seconds. Messages are
-// the last: a copy that has them has everything. What materialized views keep
-// follows by itself.
+// copied are the tables that grow with the traffic, each with the replacements that make
+// the rows of copy k distinct, earlier by a whole number of seconds. Messages are the
+// last: a copy that has them has everything. The tables of materialized views
+// follow by themselves.
 var copied = []struct{ table, replace string }{
 	{"otel_traces", join(earlier("Timestamp", "IngestTs"), hashed(32, "TraceId"), hashed(16, "SpanId", "ParentSpanId"),
 		mapped("SpanAttributes", "gen_ai.conversation.id", "earshot.run.id", "earshot.parent_run.id", "earshot.child_run.id", "gen_ai.tool.call.id", "gen_ai.response.id"),
@@ -41,7 +41,7 @@ func earlier(columns ...string) string {
 	return each(columns, func(c string) string { return c + " - toIntervalSecond(back)" })
 }
 
-// numbered are ids of the protocol: they keep their shape, and tell their copy.
+// numbered are ids of the protocol: they keep their form, with the number of the copy.
 func numbered(columns ...string) string {
 	return each(columns, func(c string) string { return "if(" + c + " = '', '', concat(" + c + ", '-', toString(k)))" })
 }
@@ -65,7 +65,7 @@ const month = 30 * 24 * time.Hour
 // fill copies the seed until there are as many messages as were asked for. It
 // returns how many copies there are, the seed among them. Each is a part or two of
 // a table, which follow each other in time as they would after the first merges of
-// a server that hears them live; there are no other merges, so that none is measured
+// a server with live traffic; there are no other merges, so that none is measured
 // with the queries.
 func (s *settings) fill(ctx context.Context, db *database) (n uint64, err error) {
 	if err := db.exec(ctx, "CREATE DATABASE IF NOT EXISTS seed"); err != nil {

@@ -1,4 +1,4 @@
-// Command measure fills an embedded store with as many messages as it is told,
+// Command measure fills an embedded store with a number of messages,
 // and measures every query of the dashboards on it.
 //
 //	make bench-queries ROWS=50e6 RUNS=5
@@ -10,7 +10,7 @@
 // is then counted, and a conversation compared with the one that it was copied from.
 // Bodies repeat, which flatters their compression; no query but the search reads them.
 //
-// Beside the wall time it tells the CPU time of the store, which other work on the
+// Beside the wall time it reports the CPU time of the store, which other work on the
 // machine does not change.
 package main
 
@@ -140,7 +140,7 @@ func (s *settings) start(ctx context.Context) (*database, func(), error) {
 	_, address, found := strings.Cut(strings.TrimSpace(line), "http://")
 	if err != nil || !found {
 		stop()
-		return nil, nil, fmt.Errorf("it said %q: %w", line, cmp.Or(err, errors.New("no address")))
+		return nil, nil, fmt.Errorf("unexpected output %q: %w", line, cmp.Or(err, errors.New("no address")))
 	}
 	return &database{url: "http://" + address}, stop, nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/earshot-dev/earshot/dashboards/internal/macro"
 )
 
-// ranges are what people look at: the last hours, six of them as a dashboard opens,
+// ranges are the usual time ranges: the last hours, six of them as a dashboard opens,
 // a day, and a week.
 var ranges = []struct {
 	name string
@@ -50,7 +50,7 @@ func panels() ([]panel, error) {
 	return out, nil
 }
 
-// measured is what a panel took in one of the ranges.
+// measured is the time of a panel in one of the ranges.
 type measured struct {
 	panel, window string
 	rows          int
@@ -123,13 +123,13 @@ func (s *settings) measure(ctx context.Context, db *database) error {
 	return os.WriteFile(s.report, []byte(text), 0o644)
 }
 
-// at is a quantile of what is sorted: the least that so many are not above.
+// at returns a quantile of sorted times: the least with at most that share above it.
 func at(sorted []time.Duration, q float64) time.Duration {
 	n := int(q * float64(len(sorted)))
 	return sorted[min(n, len(sorted)-1)]
 }
 
-// over counts what is sorted and above a second.
+// over counts the sorted times above a second.
 func over(sorted []time.Duration) int {
 	first, _ := slices.BinarySearch(sorted, time.Second+1)
 	return len(sorted) - first
@@ -180,7 +180,7 @@ func (s *settings) summary(ctx context.Context, db *database, all []measured) (s
 	return b.String(), nil
 }
 
-// load says what else the machine does.
+// load is the load of the machine by other work.
 func load() string {
 	b, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command write writes the dashboards and the alert rules to where they are
-// checked in. It is what go generate runs in the folder dashboards.
+// Command write writes the dashboards and the alert rules to their checked-in
+// files. go generate runs it in the folder dashboards.
 package main
 
 import (
