@@ -2,28 +2,24 @@ package file
 
 import (
 	"compress/gzip"
-	"context"
-	"errors"
-	"fmt"
 	"io"
 	"os"
-	"time"
 )
 
-// gzReader reads what a .gz holds as if it could be read anywhere. It goes back a
-// little for nothing (to the beginning of a line that it has read a part of), and
-// further by beginning anew.
+// gzReader reads the content of a .gz at any offset. A window of the last bytes makes it
+// cheap to go back to the beginning of a line; to go back further it unpacks the file from
+// its beginning.
 type gzReader struct {
 	fd     *os.File
 	z      *gzip.Reader
 	off    int64  // bytes unpacked
 	window []byte // the last of them, up to limit or twice that
 	limit  int
-	end    error // what came at off: io.EOF, or how it is corrupt
+	end    error // at off: io.EOF, or how the file is corrupt
 }
 
 func newGzReader(fd *os.File, maxRead int) *gzReader {
-	return &gzReader{fd: fd, limit: maxRead + 2*markLen}
+	return &gzReader{fd: fd, limit: maxRead + 2*printLen}
 }
 
 func (g *gzReader) restart() error {
@@ -83,7 +79,7 @@ func (g *gzReader) read(p []byte) error {
 	return err
 }
 
-// size unpacks everything to know how much it is.
+// size unpacks everything and returns its size.
 func (g *gzReader) size() (int64, error) {
 	for {
 		var b [1]byte
@@ -98,80 +94,4 @@ func (g *gzReader) size() (int64, error) {
 			return 0, err
 		}
 	}
-}
-
-// unpack reads an archive to its end. It is done in one go: to take it up again
-// would mean to unpack it again.
-func (s *Source) unpack(ctx context.Context, f *file) verdict {
-	defer f.close()
-	at, v, ok := s.reach(f)
-	if !ok {
-		return v
-	}
-	if age := time.Since(time.Unix(0, at.mtime)); age >= 0 && age < s.whole {
-		return verdict{after: s.whole - age} // it is still being written
-	}
-	if st := f.stream; st != nil && st.done == at && !s.wantsRewind(st) {
-		return verdict{}
-	}
-	r := newGzReader(f.fd, s.MaxRead)
-	if f.stream == nil {
-		v, err := s.identify(f, r, at, true)
-		if err != nil {
-			return s.corrupt(f, err, r)
-		}
-		if f.stream == nil || f.stream.done == at {
-			return v
-		}
-	}
-	f.stream.done = stamp{}
-	for ctx.Err() == nil {
-		v, err := s.advance(ctx, f, r, at, unknown, true)
-		switch {
-		case err != nil:
-			return s.corrupt(f, err, r)
-		case v.end:
-			return s.complete(ctx, f, at)
-		case !v.again || f.stream == nil: // refused, or it was another content
-			return v
-		}
-	}
-	return verdict{}
-}
-
-func (s *Source) wantsRewind(st *stream) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return st.rewind >= 0
-}
-
-// complete closes the stream of a file that has been read to its end for good.
-func (s *Source) complete(ctx context.Context, f *file, at stamp) verdict {
-	st := f.stream
-	st.done = at
-	s.mu.Lock()
-	path, outside := f.path, f.outside
-	s.mu.Unlock()
-	st.out.Save(st.id(f, path, outside, st.marks))
-	if err := st.out.Close(ctx, false); err != nil {
-		return s.refused(ctx, f, fmt.Errorf("close: %w", err))
-	}
-	st.out = nil
-	return verdict{}
-}
-
-// corrupt handles an archive that cannot be unpacked to its end. It is tried again
-// when it has changed.
-func (s *Source) corrupt(f *file, err error, r *gzReader) verdict {
-	var path *os.PathError
-	if errors.As(err, &path) {
-		return s.unwell(f, err)
-	}
-	s.mu.Lock()
-	name := f.path
-	f.fresh = false
-	s.settle(f)
-	s.mu.Unlock()
-	s.trouble(name, ReasonArchive, fmt.Sprintf("%v after %d bytes", err, r.off))
-	return verdict{}
 }

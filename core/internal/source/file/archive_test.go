@@ -91,13 +91,13 @@ func TestArchives(t *testing.T) {
 			e.write("x.jsonl", text(a...))
 			e.start().want(a...)
 			e.remove("x.jsonl")
-			e.until("a ghost", func() bool { return e.ghosts("x.jsonl") == 1 })
+			e.until("a ghost", func() bool { return e.orphans("x.jsonl") == 1 })
 			e.write("x.jsonl.1.gz", string(packed([]byte(text(b[:3]...)))))
 			old(e, "x.jsonl.1.gz")
 			e.want(append(a[:len(a):len(a)], b[:3]...)...)
 			e.write("x.jsonl.2.gz", string(packed([]byte(text(a...)))))
 			old(e, "x.jsonl.2.gz")
-			e.until("the ghost to be found", func() bool { return e.ghosts("x.jsonl") == 0 })
+			e.until("the ghost to be found", func() bool { return e.orphans("x.jsonl") == 0 })
 			e.want(append(a[:len(a):len(a)], b[:3]...)...)
 		}},
 		{"cut short", []string{"*.gz"}, func(e *env) {
@@ -141,14 +141,14 @@ func TestArchives(t *testing.T) {
 			e.want()
 		}},
 		{"while it is being written", []string{"*.gz"}, func(e *env) {
-			e.prepare = func(s *Source) { s.whole = time.Hour }
+			e.prepare = func(s *Source) { s.quiet = time.Hour }
 			whole := packed([]byte(text(a...)))
 			e.start()
 			e.write("x.gz", string(whole[:20]))
 			e.until("it to be put off", func() bool {
-				e.src.mu.Lock()
-				defer e.src.mu.Unlock()
-				return e.src.delayed > 0
+				e.src.files.mu.Lock()
+				defer e.src.files.mu.Unlock()
+				return e.src.files.schedule.delayed > 0
 			})
 			e.add("x.gz", string(whole[20:]))
 			at := time.Now().Add(-2 * time.Hour)

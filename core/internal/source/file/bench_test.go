@@ -76,7 +76,7 @@ func BenchmarkRead(b *testing.B) {
 		records := 0
 		for b.Loop() {
 			records = 0
-			for p := (place{}); p.line < int64(len(data)); {
+			for p := (cursor{}); p.line < int64(len(data)); {
 				rest := data[p.line:]
 				frames, p = p.cut(frames[:0], rest[:min(len(rest), room)], 64<<20, 1)
 				if len(frames) == 0 {

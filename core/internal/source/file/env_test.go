@@ -65,7 +65,7 @@ func (e *env) start() *env {
 	if err != nil {
 		e.Fatal(err)
 	}
-	src.whole = 20 * time.Millisecond
+	src.quiet = 20 * time.Millisecond
 	e.prepare(src)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -200,18 +200,18 @@ func (e *env) wantTrouble(reasons ...string) {
 }
 
 // ghosts returns how many there are of a family.
-func (e *env) ghosts(name string) int {
-	e.src.mu.Lock()
-	defer e.src.mu.Unlock()
-	return len(e.src.ghosts[e.path(name)])
+func (e *env) orphans(name string) int {
+	e.src.files.mu.Lock()
+	defer e.src.files.mu.Unlock()
+	return len(e.src.files.orphans[e.path(name)])
 }
 
 // isPart reports whether a file of that size is known as a copy of another one.
-func (e *env) isPart(name string, size int) bool {
-	e.src.mu.Lock()
-	defer e.src.mu.Unlock()
-	f := e.src.byPath[e.path(name)]
-	return f != nil && f.part != nil && f.part.size == int64(size)
+func (e *env) isDuplicate(name string, size int) bool {
+	e.src.files.mu.Lock()
+	defer e.src.files.mu.Unlock()
+	f := e.src.files.byPath[e.path(name)]
+	return f != nil && f.duplicate != nil && f.duplicate.size == int64(size)
 }
 
 // numbered returns n lines with some text.

@@ -30,7 +30,7 @@ func TestIdentify(t *testing.T) {
 			e.copy("x.jsonl", "x.jsonl.1")
 			e.identify(f, nil)
 			e.wantStream(f, "")
-			if f.part == nil {
+			if f.duplicate == nil {
 				e.Error("it is not known as a copy")
 			}
 		}},
@@ -68,13 +68,13 @@ func TestIdentify(t *testing.T) {
 			key := e.keyOf("x.jsonl")
 			e.write("x.jsonl-20260102")
 			e.notice("x.jsonl-20260102") // so that there is a ghost to compare with first
-			e.until("a ghost", func() bool { return e.ghosts("x.jsonl") == 1 })
+			e.until("a ghost", func() bool { return e.orphans("x.jsonl") == 1 })
 			e.copy("x.jsonl", "x.jsonl.1")
 			f := e.candidate("x.jsonl.1")
 			v := e.identify(f, func() {
 				e.write("x.jsonl", text(b[3]))
 				e.notice("x.jsonl")
-				e.until("another ghost", func() bool { return e.ghosts("x.jsonl") == 2 })
+				e.until("another ghost", func() bool { return e.orphans("x.jsonl") == 2 })
 			})
 			if v.after == 0 {
 				e.Error("what was found out before is taken for true")
@@ -106,7 +106,7 @@ func TestIdentify(t *testing.T) {
 			e.copy("x.jsonl.2", "x.jsonl")
 			f := e.candidate("x.jsonl")
 			e.remove("x.jsonl")
-			f.ghost = true
+			f.orphan = &orphan{}
 			e.identify(f, nil)
 			e.wantStream(f, "")
 		}},
@@ -115,11 +115,11 @@ func TestIdentify(t *testing.T) {
 			e.start().want(a[:3]...)
 			f := e.candidate("x.jsonl")
 			f.path = e.path("x.jsonl.3")
-			e.src.seek(t.Context(), f)
+			e.discovery().seek(t.Context(), f)
 			e.idle()
-			e.src.mu.Lock()
-			defer e.src.mu.Unlock()
-			if n := len(e.src.pending); n > 0 {
+			e.src.files.mu.Lock()
+			defer e.src.files.mu.Unlock()
+			if n := len(e.src.files.rotations.blocked); n > 0 {
 				e.Errorf("%d families wait for ever", n)
 			}
 		}},
@@ -138,16 +138,16 @@ func TestIdentify(t *testing.T) {
 			e.start().want(a[:3]...)
 			e.write("x.jsonl.1", text(b[:3]...))
 			f := e.candidate("x.jsonl.1")
-			e.src.hold(true)
-			e.src.mu.Lock()
-			x := e.src.byPath[e.path("x.jsonl")]
-			e.src.mu.Unlock()
-			e.src.lose([]*file{x}, false)
-			e.src.saveMoved(x) // by who has it in hands
+			e.src.files.pause(true)
+			e.src.files.mu.Lock()
+			x := e.src.files.byPath[e.path("x.jsonl")]
+			e.src.files.mu.Unlock()
+			e.discovery().lose([]*file{x}, false)
+			e.src.newTailer(e.sink, newProblems(e.sink)).confirm(x) // by who has it in hands
 			if v := e.identify(f, nil); v.after == 0 {
 				e.Error("it was not waited for the other one")
 			}
-			e.src.hold(false)
+			e.src.files.pause(false)
 			e.idle()
 			e.identify(f, nil)
 			if f.stream == nil {
@@ -158,12 +158,12 @@ func TestIdentify(t *testing.T) {
 			e.write("x.jsonl", text(a[:3]...))
 			e.start().want(a[:3]...)
 			e.copy("x.jsonl", "x.jsonl.1")
-			e.src.mu.Lock()
-			x := e.src.byPath[e.path("x.jsonl")]
+			e.src.files.mu.Lock()
+			x := e.src.files.byPath[e.path("x.jsonl")]
 			x.close()
-			e.src.rename(x, e.path("y.jsonl.1")) // as it looks
-			e.src.bury(x)
-			e.src.mu.Unlock()
+			e.src.files.rename(x, e.path("y.jsonl.1")) // as it looks
+			e.src.files.detach(x)
+			e.src.files.mu.Unlock()
 			f := e.candidate("x.jsonl.1")
 			e.idle()
 			e.identify(f, nil)
@@ -209,9 +209,9 @@ func TestCopyOfUnread(t *testing.T) {
 	e.start()
 	e.Cleanup(goOn)
 	e.until("the comparison", func() bool {
-		e.src.mu.Lock()
-		defer e.src.mu.Unlock()
-		return opened.Load() > 1 && e.src.byPath[e.path("x.jsonl.1")].sched == idle
+		e.src.files.mu.Lock()
+		defer e.src.files.mu.Unlock()
+		return opened.Load() > 1 && e.src.files.byPath[e.path("x.jsonl.1")].queued == idle
 	})
 	e.write("x.jsonl", text(b[:2]...))
 	goOn()
@@ -230,13 +230,18 @@ func (e *env) candidate(name string) *file {
 	return &file{path: e.path(name), id: id, fd: fd}
 }
 
+// discovery returns one that knows no directories.
+func (e *env) discovery() *discovery {
+	return e.src.newDiscovery(&directories{}, newProblems(e.sink), nil, false)
+}
+
 // identify does it, with something happening before the first byte is read.
-func (e *env) identify(f *file, happens func()) verdict {
+func (e *env) identify(f *file, happens func()) result {
 	e.Helper()
 	info, err := f.fd.Stat()
 	e.must(err)
 	_, at, _ := describe(info)
-	v, err := e.src.identify(f, &eventful{f.fd, happens}, at, false)
+	v, err := e.src.newIdentifier().identify(f, &eventful{f.fd, happens}, at, false)
 	e.must(err)
 	return v
 }
@@ -256,16 +261,16 @@ func (r *eventful) ReadAt(p []byte, off int64) (int, error) {
 
 // notice has a file read as if there had been a notification.
 func (e *env) notice(name string) {
-	e.src.mu.Lock()
-	defer e.src.mu.Unlock()
-	e.src.push(e.src.byPath[e.path(name)])
+	e.src.files.mu.Lock()
+	defer e.src.files.mu.Unlock()
+	e.src.files.schedule.push(e.src.files.byPath[e.path(name)])
 }
 
 // keyOf returns the key of the stream of a file.
 func (e *env) keyOf(name string) string {
-	e.src.mu.Lock()
-	defer e.src.mu.Unlock()
-	return e.src.byPath[e.path(name)].stream.key
+	e.src.files.mu.Lock()
+	defer e.src.files.mu.Unlock()
+	return e.src.files.byPath[e.path(name)].stream.key
 }
 
 func (e *env) wantStream(f *file, key string) {

@@ -55,10 +55,10 @@ func plainCut(content string, limit int, final bool) []frame.Frame {
 
 // readAll reads r with a reader that stops and goes on as often as it can: size
 // grows by step, and the state between two calls is only the place.
-func readAll(t testing.TB, l *lines, content string, step int, forward bool) []frame.Frame {
+func readAll(t testing.TB, l *reader, content string, step int, forward bool) []frame.Frame {
 	t.Helper()
 	var out []frame.Frame
-	var p place
+	var p cursor
 	for size := 0; ; size = min(size+step, len(content)) {
 		last := size == len(content)
 		known := int64(size)
@@ -70,7 +70,7 @@ func readAll(t testing.TB, l *lines, content string, step int, forward bool) []f
 			if calls > 10*len(content)+10 {
 				t.Fatalf("no end of %q in steps of %d at %+v", content, step, p)
 			}
-			rd, err := l.next(r, p, known, last)
+			rd, err := l.readLines(r, p, known, last)
 			if err != nil {
 				t.Fatalf("next at %+v: %v", p, err)
 			}
@@ -87,7 +87,7 @@ func readAll(t testing.TB, l *lines, content string, step int, forward bool) []f
 					out = append(out, f)
 				}
 			}
-			rd.drop()
+			rd.release()
 			p, eof = rd.to, rd.eof
 		}
 		if last {
@@ -97,7 +97,7 @@ func readAll(t testing.TB, l *lines, content string, step int, forward bool) []f
 }
 
 func testLines(t testing.TB, content string, step, maxRead, maxLine int) {
-	l := newLines(maxLine, maxRead)
+	l := newReader(maxLine, maxRead)
 	want := plainCut(content, maxLine, true)
 	for _, forward := range []bool{false, true} {
 		got := readAll(t, l, content, max(step, 1), forward)
@@ -138,9 +138,9 @@ func FuzzLines(f *testing.F) {
 
 // TestLinesError delivers what could be read before an error.
 func TestLinesError(t *testing.T) {
-	l := newLines(100, minRead)
+	l := newReader(100, minRead)
 	r := readerAt{iotest.DataErrReader(io.MultiReader(strings.NewReader("one\ntwo\nthr"), iotest.ErrReader(io.ErrClosedPipe)))}
-	rd, err := l.next(r, place{}, unknown, true)
+	rd, err := l.readLines(r, cursor{}, unknown, true)
 	if err != io.ErrClosedPipe || len(rd.frames) != 2 || rd.to.pos != 8 {
 		t.Errorf("%d frames up to %d, %v; want 2 up to 8", len(rd.frames), rd.to.pos, err)
 	}
@@ -197,12 +197,12 @@ func TestLongLine(t *testing.T) {
 		}
 		want = append(want, fmt.Sprint(kept, " ", n-kept, " ", reason, " ", end))
 	}
-	l := newLines(limit, 1<<20)
+	l := newReader(limit, 1<<20)
 	var got []string
-	var p place
+	var p cursor
 	most := 0
 	for eof := false; !eof; {
-		rd, err := l.next(file, p, file.size, true)
+		rd, err := l.readLines(file, p, file.size, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -211,7 +211,7 @@ func TestLongLine(t *testing.T) {
 			for _, f := range rd.frames {
 				got = append(got, fmt.Sprint(len(f.Data), " ", f.Dropped, " ", f.Reason, " ", f.End-f.Pos))
 			}
-			rd.drop()
+			rd.release()
 		}
 		p, eof = rd.to, rd.eof
 	}
@@ -225,14 +225,14 @@ func TestLongLine(t *testing.T) {
 
 // TestAllocatedAhead fills in a file that was made of NUL bytes.
 func TestAllocatedAhead(t *testing.T) {
-	l := newLines(1000, minRead)
+	l := newReader(1000, minRead)
 	content := bytes.Repeat([]byte{0}, 3*minRead)
 	var got []string
-	var p place
+	var p cursor
 	read := func() {
 		t.Helper()
 		for eof := false; !eof; {
-			rd, err := l.next(bytes.NewReader(content), p, int64(len(content)), false)
+			rd, err := l.readLines(bytes.NewReader(content), p, int64(len(content)), false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -241,7 +241,7 @@ func TestAllocatedAhead(t *testing.T) {
 					got = append(got, string(f.Data))
 				}
 			}
-			rd.drop()
+			rd.release()
 			p, eof = rd.to, rd.eof
 		}
 	}

@@ -14,9 +14,9 @@ import (
 // from one set to the next. So a walk enters only directories in which something
 // can match, and knows it has seen one when directory and set are the same.
 type patterns struct {
-	list       []pattern
-	companions int // list[companions:] are the companions
-	exclude    []string
+	list     []pattern
+	metadata int // list[metadata:] are those of metadata files
+	exclude  []string
 }
 
 type pattern struct {
@@ -27,17 +27,17 @@ type pattern struct {
 // spot is a place in a pattern: the segment that the next name has to match.
 type spot struct{ pattern, segment uint16 }
 
-// match says what a name is by the patterns.
+// match is the result of matching a name with the patterns.
 type match uint8
 
 const (
 	tailed match = 1 << iota
-	accompanies
-	named // the last segment says more than "anything"
+	isMetadata
+	named // the last segment is more specific than * or **
 )
 
-func compile(paths, companions, exclude []string) (*patterns, error) {
-	ps := &patterns{companions: len(paths)}
+func compile(paths, metadata, exclude []string) (*patterns, error) {
+	ps := &patterns{metadata: len(paths)}
 	for _, p := range paths {
 		abs, err := absolute(p)
 		if err != nil {
@@ -47,12 +47,12 @@ func compile(paths, companions, exclude []string) (*patterns, error) {
 			return nil, fmt.Errorf("paths: %w", err)
 		}
 	}
-	for _, p := range companions {
+	for _, p := range metadata {
 		if strings.HasPrefix(p, "/") || slices.Contains(strings.Split(p, "/"), "..") {
-			return nil, fmt.Errorf("companions: pattern %q: leaves the directory of its transcript", p)
+			return nil, fmt.Errorf("metadata_files: pattern %q: leaves the directory of the tailed file", p)
 		}
 		if err := ps.add(p, filepath.ToSlash(filepath.Clean(p))); err != nil {
-			return nil, fmt.Errorf("companions: %w", err)
+			return nil, fmt.Errorf("metadata_files: %w", err)
 		}
 	}
 	for _, p := range exclude {
@@ -109,25 +109,29 @@ func (ps *patterns) from(spots []spot, p, i int) []spot {
 	return spots
 }
 
-// beside returns where the companions begin: in a directory with a transcript.
-func (ps *patterns) beside() []spot {
+// tailed returns the patterns of the files to tail.
+func (ps *patterns) tailed() []pattern { return ps.list[:ps.metadata] }
+
+// metadataSpots returns the first spots of the patterns of metadata files, which apply in a
+// directory with a tailed file.
+func (ps *patterns) metadataSpots() []spot {
 	var spots []spot
-	for p := ps.companions; p < len(ps.list); p++ {
+	for p := ps.metadata; p < len(ps.list); p++ {
 		spots = ps.from(spots, p, 0)
 	}
 	return spots
 }
 
-// split parts spots into those of the transcripts and those of the companions.
-func (ps *patterns) split(at []spot) (transcripts, companions []spot) {
+// split divides spots into those of tailed files and those of metadata files.
+func (ps *patterns) split(at []spot) (transcripts, metadata []spot) {
 	for _, s := range at {
-		if int(s.pattern) < ps.companions {
+		if int(s.pattern) < ps.metadata {
 			transcripts = append(transcripts, s)
 		} else {
-			companions = append(companions, s)
+			metadata = append(metadata, s)
 		}
 	}
-	return transcripts, companions
+	return transcripts, metadata
 }
 
 // union returns the spots that are in a or in b.
@@ -156,8 +160,8 @@ func (ps *patterns) step(at []spot, name string) (next []spot, m match) {
 			next = ps.from(next, int(s.pattern), int(s.segment)+1)
 		}
 		if last {
-			if int(s.pattern) >= ps.companions {
-				m |= accompanies
+			if int(s.pattern) >= ps.metadata {
+				m |= isMetadata
 			} else {
 				m |= tailed
 			}
@@ -189,7 +193,7 @@ func (ps *patterns) covers(path string) bool {
 		return false
 	}
 	var at []spot
-	for p := range ps.companions {
+	for p := range ps.metadata {
 		at = ps.from(at, p, 0)
 	}
 	names := strings.Split(strings.TrimPrefix(path, "/"), "/")

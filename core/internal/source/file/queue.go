@@ -1,46 +1,162 @@
 package file
 
 import (
-	"context"
+	"container/list"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 )
 
-// sched says where a file is on its way through a queue.
-type sched uint8
+// queueState is where a file is on its way through a queue.
+type queueState uint8
 
 const (
-	idle sched = iota
+	idle queueState = iota
 	queued
-	busy      // in a worker's hands
-	busyAgain // and there is reason to take it up again
+	processing      // by a worker
+	processingAgain // and to be processed once more after that
 )
 
-// verdict is what a worker says of a file it puts down.
-type verdict struct {
+// result is what a worker returns for a file that it has processed.
+type result struct {
 	again bool          // there is more to do
-	end   bool          // everything that is there was read
+	eof   bool          // everything that is there was read
 	after time.Duration // there may be more to do then
 }
 
-// queue holds the files that are to be read. It has two lanes, which take turns.
-// What was there at the start is read one file after the other, and nothing before
-// all above it in the directory tree is read, so that parents come before children
-// and few streams are half read at a time. Files that grow are read in turns of one
-// batch each, so that none starves the others.
-type queue struct {
-	cond    *sync.Cond
-	fresh   fifo
-	growing fifo
-	turn    bool
-	active  int // in hands
-	level   int // depth of the fresh files in hands
-	below   int // how many those are
+// schedule says which file is processed next, and which files keep their descriptor
+// open. The fileset's mu guards it.
+type schedule struct {
+	plain   queue
+	packed  queue // archives, which take longer
+	delayed int   // files that a timer will push
+	paused  bool
+	open    descriptors // idle ones
 }
 
-// fifo is a queue that also takes back what was its first.
+func newSchedule(mu sync.Locker, maxOpen int) schedule {
+	return schedule{
+		plain: queue{cond: sync.NewCond(mu)}, packed: queue{cond: sync.NewCond(mu)},
+		paused: true, open: descriptors{max: maxOpen},
+	}
+}
+
+func (s *schedule) queueOf(f *file) *queue {
+	if f.kind == archive && f.orphan == nil {
+		return &s.packed
+	}
+	return &s.plain
+}
+
+// push makes sure that a worker processes the file from now on, once more if one is at it.
+func (s *schedule) push(f *file) {
+	switch f.queued {
+	case idle:
+		f.queued = queued
+		s.queueOf(f).put(f)
+	case processing:
+		f.queued = processingAgain
+	}
+}
+
+// take returns the next file of a queue, nil when there is none.
+func (s *schedule) take(q *queue) (f *file, initial bool) {
+	if s.paused {
+		return nil, false
+	}
+	if f, initial = q.take(); f != nil {
+		s.claim(f)
+	}
+	return f, initial
+}
+
+// claim makes the caller the one that processes f, until it calls release.
+func (s *schedule) claim(f *file) {
+	f.queued = processing
+	s.open.remove(f)
+}
+
+func (s *schedule) release(f *file, again bool) {
+	f.queued = idle
+	if f.fd != nil {
+		s.open.add(f)
+	}
+	switch {
+	case again && f.initial:
+		f.queued = queued
+		q := s.queueOf(f)
+		q.initial.unpop(f)
+		q.cond.Signal()
+	case again:
+		s.push(f)
+	}
+}
+
+// empty reports whether there is nothing to process now or later.
+func (s *schedule) empty() bool {
+	return !s.paused && s.delayed == 0 && s.plain.len()+s.plain.active+s.packed.len()+s.packed.active == 0
+}
+
+func (s *schedule) wakeAll() {
+	s.plain.cond.Broadcast()
+	s.packed.cond.Broadcast()
+}
+
+// queue holds files to process, in two lanes that take turns. Files that were there at
+// the start are read one after the other, and none before those above it in the
+// directory tree are read: parents come before children, and few streams are half read
+// at a time. Files that grow are read one batch at a time, so that none starves the
+// others.
+type queue struct {
+	cond    *sync.Cond
+	initial fifo
+	growing fifo
+	turn    bool
+	active  int // files being processed
+	depth   int // of the initial files being processed
+	atDepth int // the number of those
+}
+
+func (q *queue) len() int { return q.initial.len() + q.growing.len() }
+
+func (q *queue) put(f *file) {
+	if f.initial {
+		q.initial.push(f)
+	} else {
+		q.growing.push(f)
+	}
+	q.cond.Signal()
+}
+
+func (q *queue) take() (f *file, initial bool) {
+	initial = q.initial.len() > 0 && (q.atDepth == 0 || depth(q.initial.first().path) == q.depth)
+	q.turn = !q.turn
+	switch {
+	case initial && (q.turn || q.growing.len() == 0):
+		f = q.initial.pop()
+		q.depth = depth(f.path)
+		q.atDepth++
+	case q.growing.len() > 0:
+		f, initial = q.growing.pop(), false
+	default:
+		return nil, false
+	}
+	q.active++
+	return f, initial
+}
+
+func (q *queue) done(initial bool) {
+	q.active--
+	if initial {
+		q.atDepth--
+		q.cond.Broadcast()
+	}
+}
+
+func depth(path string) int { return strings.Count(path, "/") }
+
+// fifo is a queue that can take back its first element.
 type fifo struct {
 	files []*file
 	head  int
@@ -72,147 +188,30 @@ func (q *fifo) unpop(f *file) {
 	q.files[q.head] = f
 }
 
-func (q *queue) len() int { return q.fresh.len() + q.growing.len() }
-
-func (q *queue) put(f *file) {
-	if f.fresh {
-		q.fresh.push(f)
-	} else {
-		q.growing.push(f)
-	}
-	q.cond.Signal()
+// descriptors are the open files that no worker processes, the last used first.
+type descriptors struct {
+	max int
+	lru list.List
 }
 
-// take takes a file into hands, nil when there is none to be taken now.
-func (q *queue) take() (f *file, fresh bool) {
-	fresh = q.fresh.len() > 0 && (q.below == 0 || depth(q.fresh.first().path) == q.level)
-	q.turn = !q.turn
-	switch {
-	case fresh && (q.turn || q.growing.len() == 0):
-		f = q.fresh.pop()
-		q.level = depth(f.path)
-		q.below++
-	case q.growing.len() > 0:
-		f, fresh = q.growing.pop(), false
-	default:
-		return nil, false
-	}
-	q.active++
-	return f, fresh
+// add keeps the descriptor of f open, and closes those over the maximum.
+func (d *descriptors) add(f *file) {
+	f.place = d.lru.PushFront(f)
+	d.trim(d.max)
 }
 
-// done takes it out of hands.
-func (q *queue) done(fresh bool) {
-	q.active--
-	if fresh {
-		q.below--
-		q.cond.Broadcast()
-	}
-}
-
-func depth(path string) int { return strings.Count(path, "/") }
-
-func (s *Source) queueOf(f *file) *queue {
-	if f.kind == archive && !f.ghost {
-		return &s.packed
-	}
-	return &s.plain
-}
-
-// push makes sure that a worker takes the file up after this. s.mu is held.
-func (s *Source) push(f *file) {
-	switch f.sched {
-	case idle:
-		f.sched = queued
-		s.queueOf(f).put(f)
-	case busy:
-		f.sched = busyAgain
-	}
-}
-
-// work takes files from a queue until ctx ends.
-func (s *Source) work(ctx context.Context, q *queue) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for ctx.Err() == nil {
-		var f *file
-		var fresh bool
-		if !s.held {
-			f, fresh = q.take()
-		}
-		if f == nil {
-			q.cond.Wait()
-			continue
-		}
-		s.takeUp(f)
-		s.mu.Unlock()
-		v := s.step(ctx, f)
-		s.mu.Lock()
-		s.putDown(f, v)
-		q.done(fresh)
-		if v.after > 0 {
-			s.pushLater(ctx, f, v.after)
-		}
-	}
-}
-
-// takeUp gives a file into the hands of the caller. s.mu is held.
-func (s *Source) takeUp(f *file) {
-	f.sched = busy
+func (d *descriptors) remove(f *file) {
 	if f.place != nil {
-		s.idle.Remove(f.place)
+		d.lru.Remove(f.place)
 		f.place = nil
 	}
 }
 
-// putDown takes it back. s.mu is held.
-func (s *Source) putDown(f *file, v verdict) {
-	again := v.again || f.sched == busyAgain
-	if !again && v.after == 0 && !f.lost {
-		s.settle(f)
-	}
-	f.sched = idle
-	if f.fd != nil {
-		f.place = s.idle.PushFront(f)
-		s.closeIdle(s.MaxOpen)
-	}
-	switch {
-	case again && f.fresh:
-		f.sched = queued
-		q := s.queueOf(f)
-		q.fresh.unpop(f)
-		q.cond.Signal()
-	case again:
-		s.push(f)
-	}
-}
-
-// pushLater pushes a file in a while. s.mu is held.
-func (s *Source) pushLater(ctx context.Context, f *file, after time.Duration) {
-	s.delayed++
-	time.AfterFunc(after, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.delayed--
-		if ctx.Err() == nil {
-			s.push(f)
-		}
-	})
-}
-
-// closeIdle closes idle descriptors, those used longest ago first, until no more
-// than keep are left. s.mu is held.
-func (s *Source) closeIdle(keep int) {
-	for s.idle.Len() > keep {
-		f := s.idle.Remove(s.idle.Back()).(*file)
+// trim closes the descriptors that were used longest ago, until n are left.
+func (d *descriptors) trim(n int) {
+	for d.lru.Len() > n {
+		f := d.lru.Remove(d.lru.Back()).(*file)
 		f.place = nil
 		f.close()
-	}
-}
-
-func (f *file) close() {
-	if f.fd != nil {
-		f.fd.Close()
-		f.fd = nil
 	}
 }

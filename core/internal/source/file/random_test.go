@@ -154,7 +154,7 @@ func testRandom(t *testing.T, seed uint64, kill bool) {
 	start := func() {
 		src, err := New(e.settings)
 		e.must(err)
-		src.whole = 200 * time.Millisecond
+		src.quiet = 200 * time.Millisecond
 		e.src = src
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error, 1)
@@ -245,24 +245,24 @@ func (e *env) list() {
 		id, at, _ := describe(info)
 		e.Logf("%s %x-%x %d", d.Name(), id.dev, id.ino, at.size)
 	}
-	e.src.mu.Lock()
-	defer e.src.mu.Unlock()
-	for _, f := range e.src.byID {
+	e.src.files.mu.Lock()
+	defer e.src.files.mu.Unlock()
+	for _, f := range e.src.files.byInode {
 		key := ""
 		if f.stream != nil {
 			key = f.stream.key
 		}
-		e.Logf("tailed: %s %x %s sched %d open %v partial %v guest %v lost %v unsettled %q", f.path, f.id.ino, key, f.sched, f.fd != nil, f.partial, f.guest, f.lost, f.unsettled)
+		e.Logf("tailed: %s %x %s sched %d open %v partial %v guest %v lost %v unsettled %q", f.path, f.id.ino, key, f.queued, f.fd != nil, f.partial, f.candidate, f.lost, f.blocks)
 	}
-	e.Logf("pending %v delayed %d", e.src.pending, e.src.delayed)
-	e.Logf("plain %d %d packed %d %d asks %d", e.src.plain.len(), e.src.plain.active, e.src.packed.len(), e.src.packed.active, len(e.src.asks))
-	for _, gs := range e.src.ghosts {
+	e.Logf("pending %v delayed %d", e.src.files.rotations.blocked, e.src.files.schedule.delayed)
+	e.Logf("plain %d %d packed %d %d asks %d", e.src.files.schedule.plain.len(), e.src.files.schedule.plain.active, e.src.files.schedule.packed.len(), e.src.files.schedule.packed.active, len(e.src.files.requests))
+	for _, gs := range e.src.files.orphans {
 		for _, g := range gs {
 			key := ""
 			if g.stream != nil {
 				key = g.stream.key
 			}
-			e.Logf("ghost: %s %x %s sched %d open %v unsettled %q", g.path, g.id.ino, key, g.sched, g.fd != nil, g.unsettled)
+			e.Logf("ghost: %s %x %s sched %d open %v unsettled %q", g.path, g.id.ino, key, g.queued, g.fd != nil, g.blocks)
 		}
 	}
 }

@@ -4,16 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
-	"sync"
 	"time"
-
-	"github.com/earshot-dev/earshot/core/internal/source"
 )
 
-// StartAt says where the files that are already there are read from when the
-// source runs for the first time.
+// StartAt is the place from which existing files are read when the source runs for the
+// first time.
 type StartAt string
 
 // The places to start at. A file that appears later is always read from its
@@ -23,7 +19,7 @@ const (
 	End       StartAt = "end" // from the line that is being written
 )
 
-// Settings say what to tail.
+// Settings configure a source.
 type Settings struct {
 	Name string // of the source, for the log
 	// Paths are glob patterns of the files to tail; ** stands for any number of
@@ -45,8 +41,8 @@ type Settings struct {
 
 	PollInterval time.Duration // between scans, at least; 0: 5 s
 	PollOnly     bool          // do not use inotify
-	// Linger is how long a stream whose file is gone is remembered, so that a copy or
-	// an archive of it is recognized; 0: 1 min.
+	// Linger is how long an orphaned stream is kept, so that a copy or an archive of its
+	// file is recognized; 0: 1 min.
 	Linger time.Duration
 
 	Logger *slog.Logger // nil: none
@@ -60,9 +56,6 @@ func (s *Settings) setDefaults() {
 	def(&s.MaxOpen, 256)
 	def(&s.PollInterval, 5*time.Second)
 	def(&s.Linger, time.Minute)
-	if s.Logger == nil {
-		s.Logger = slog.New(slog.DiscardHandler)
-	}
 }
 
 func def[T comparable](v *T, to T) {
@@ -86,45 +79,6 @@ func (s *Settings) validate() error {
 	return nil
 }
 
-// New returns a source, or an error that names the bad setting.
-func New(settings Settings) (*Source, error) {
-	settings.setDefaults()
-	if err := settings.validate(); err != nil {
-		return nil, fmt.Errorf("file source %s: %w", settings.Name, err)
-	}
-	patterns, err := compile(settings.Paths, settings.MetadataFiles, settings.Exclude)
-	if err != nil {
-		return nil, fmt.Errorf("file source %s: %w", settings.Name, err)
-	}
-	s := &Source{
-		Settings: settings,
-		patterns: patterns,
-		lines:    newLines(settings.MaxLine, settings.MaxRead),
-		watch:    newInotify,
-		open:     openFile,
-		readDir:  os.ReadDir,
-		workers:  2,
-		whole:    2 * time.Second,
-		held:     true,
-		byID:     make(map[inode]*file),
-		byPath:   make(map[string]*file),
-		rotated:  make(map[string][]*file),
-		keys:     make(map[string]struct{}),
-		ghosts:   make(map[string][]*file),
-		pending:  make(map[string]int),
-		trying:   make(map[string]bool),
-		dirs:     make(map[string][]spot),
-		troubles: make(map[string]string),
-		wake:     make(chan struct{}, 1),
-	}
-	s.plain.cond = sync.NewCond(&s.mu)
-	s.packed.cond = sync.NewCond(&s.mu)
-	if settings.PollOnly {
-		s.watch = noWatcher
-	}
-	return s, nil
-}
-
 // absolute returns path from the root of the file system, with no dots in it.
 func absolute(path string) (string, error) {
 	abs, err := filepath.Abs(path)
@@ -133,5 +87,3 @@ func absolute(path string) (string, error) {
 	}
 	return abs, nil
 }
-
-var _ source.Source = (*Source)(nil)

@@ -1,8 +1,8 @@
 package file
 
 import (
-	"container/list"
 	"context"
+	"fmt"
 	"os"
 	"sync"
 	"time"
@@ -10,132 +10,105 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/source"
 )
 
-// Source tails files. One goroutine (follow) finds them and keeps track of their
-// names, a few workers read them; all that passes between is guarded by mu, which
-// is never held while a file is read or the sink is called.
+// Source tails files. The package comment and design.md describe its parts.
 type Source struct {
-	Settings
+	settings Settings
 	patterns *patterns
-	lines    *lines
-	sink     source.Sink
+	files    *fileset
 
-	// What the tests replace.
+	// The tests replace these.
 	watch   func() (watcher, error)
-	open    func(string) (*os.File, error)
-	readDir func(string) ([]os.DirEntry, error)
-	workers int           // how many files are read at the same time; archives have one more
-	whole   time.Duration // how long a file must have been left alone to be called whole
-
-	mu        sync.Mutex
-	plain     queue // files and companions
-	packed    queue // archives
-	delayed   int   // files that a timer will push
-	idle      list.List
-	byID      map[inode]*file
-	byPath    map[string]*file   // by every name it was seen under
-	rotated   map[string][]*file // by family, those with another name than it
-	keys      map[string]struct{}
-	ghosts    map[string][]*file // by family
-	pending   map[string]int     // by family: files of which it is not known yet whether they keep their stream
-	trying    map[string]bool    // families of which one is being identified; true: in vain
-	troubles  map[string]string  // reasons by path
-	asks      []ask
-	held      bool // the workers take nothing up
-	scanned   bool // once
-	finishing bool
-
-	wake chan struct{} // there are asks
-
-	// These belong to follow.
-	watching watcher
-	dirs     map[string][]spot // the directories in which something can match
-	round    uint32
-	known    map[uint64][]*remembered // streams of earlier runs by inode number, until they are found
-	first    bool                     // nothing has been read before
-	full     bool                     // no more directories can be watched
+	open    func(path string) (*os.File, error)
+	readDir func(path string) ([]os.DirEntry, error)
+	workers int           // the number of files that are read at the same time, beside one archive
+	quiet   time.Duration // a file that nobody has changed for so long is complete
 }
 
-// ask is what a worker wants follow to do.
-type ask struct {
-	file   *file // its path leads elsewhere: look what is there, and for it
-	copies *file // look for copies of the stream of this ghost
-}
+var _ source.Source = (*Source)(nil)
 
-// ask asks it. s.mu is held.
-func (s *Source) ask(a ask) {
-	s.asks = append(s.asks, a)
-	select {
-	case s.wake <- struct{}{}:
-	default:
+// New returns a source, or an error that names the bad setting.
+func New(settings Settings) (*Source, error) {
+	settings.setDefaults()
+	if err := settings.validate(); err != nil {
+		return nil, fmt.Errorf("file source %s: %w", settings.Name, err)
 	}
+	patterns, err := compile(settings.Paths, settings.MetadataFiles, settings.Exclude)
+	if err != nil {
+		return nil, fmt.Errorf("file source %s: %w", settings.Name, err)
+	}
+	settings.Logger = source.Logger(settings.Logger, settings.Name)
+	s := &Source{
+		settings: settings,
+		patterns: patterns,
+		files:    newFileset(patterns, settings.MaxOpen),
+		watch:    newInotify,
+		open:     openFile,
+		readDir:  os.ReadDir,
+		workers:  2,
+		quiet:    2 * time.Second,
+	}
+	if settings.PollOnly {
+		s.watch = noWatcher
+	}
+	return s, nil
 }
 
 // Run tails until ctx ends. It may be called once.
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
-	s.sink = sink
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s.startWatching(ctx)
-	defer s.stopWatching()
+	dirs := newDirectories(ctx, s.watch, s.settings.PollInterval, s.settings.Logger)
+	defer dirs.close()
 	known := sink.Known()
-	s.first = len(known) == 0
-	s.remember(known)
+	checkpoint := loadCheckpoint(known, s.settings.Logger)
+	s.files.keys = checkpoint.keys()
+	problems := newProblems(sink)
+	discovery := s.newDiscovery(dirs, problems, checkpoint, len(known) == 0)
+	tailer := s.newTailer(sink, problems)
 
 	var wg sync.WaitGroup
 	for range s.workers {
-		wg.Go(func() { s.work(ctx, &s.plain) })
+		wg.Go(func() { tailer.work(ctx, &s.files.schedule.plain) })
 	}
-	wg.Go(func() { s.work(ctx, &s.packed) })
-	s.follow(ctx)
+	wg.Go(func() { tailer.work(ctx, &s.files.schedule.packed) })
+	discovery.run(ctx)
 	cancel()
-
-	s.mu.Lock()
-	s.plain.cond.Broadcast()
-	s.packed.cond.Broadcast()
-	s.mu.Unlock()
+	s.files.stop()
 	wg.Wait()
-	s.mu.Lock()
-	s.closeIdle(0)
-	s.mu.Unlock()
+	s.files.closeIdle()
 	return nil
+}
+
+func (s *Source) newDiscovery(dirs *directories, problems *problems, checkpoint checkpoint, firstRun bool) *discovery {
+	return &discovery{
+		files: s.files, patterns: s.patterns, dirs: dirs, checkpoint: checkpoint, problems: problems,
+		readDir: s.readDir, pollInterval: s.settings.PollInterval, linger: s.settings.Linger,
+		ignoreOlderThan: s.settings.IgnoreOlderThan, firstRun: firstRun,
+	}
+}
+
+func (s *Source) newTailer(sink source.Sink, problems *problems) *tailer {
+	log := s.settings.Logger
+	reader := newReader(s.settings.MaxLine, s.settings.MaxRead)
+	streams := &streams{sink: sink, files: s.files}
+	return &tailer{
+		files: s.files, identity: s.newIdentifier(), reader: reader, streams: streams,
+		metadata: &metadataReader{files: s.files, streams: streams, reader: reader},
+		problems: problems, open: s.open, quiet: s.quiet, log: log,
+	}
+}
+
+func (s *Source) newIdentifier() *identifier {
+	return &identifier{
+		files: s.files, open: s.open, maxRead: s.settings.MaxRead,
+		startAt: s.settings.StartAt, log: s.settings.Logger,
+	}
 }
 
 // Drained reports whether every file is at its end and delivered. A last line
 // without a newline does not count; see Finish.
-func (s *Source) Drained() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.scanned && !s.held && len(s.asks) == 0 && s.delayed == 0 &&
-		s.plain.len()+s.plain.active+s.packed.len()+s.packed.active == 0
-}
+func (s *Source) Drained() bool { return s.files.drained() }
 
-// Finish says that nothing more is going to be written: what was read of last
-// lines without a newline is delivered as it stands. Drained is false until that
-// is done.
-func (s *Source) Finish() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.finishing = true
-	for _, f := range s.byID {
-		if f.partial {
-			s.push(f)
-		}
-	}
-	for _, ghosts := range s.ghosts {
-		for _, f := range ghosts {
-			if f.partial {
-				s.push(f)
-			}
-		}
-	}
-}
-
-// rewind is what the sink calls to have frames again.
-func (s *Source) rewind(st *stream, pos int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	st.rewind = pos
-	if st.file != nil {
-		s.push(st.file)
-	}
-}
+// Finish announces that nothing more is going to be written. The source delivers last
+// lines without a newline as they are; Drained is false until that is done.
+func (s *Source) Finish() { s.files.finish() }

@@ -120,7 +120,7 @@ func TestDescriptors(t *testing.T) {
 	}
 	e.want(want...)
 	e.until("the new names", func() bool {
-		return e.src.count(true) == n
+		return e.outside() == n
 	})
 	e.stop()
 	if n := open(); n != 0 {
@@ -128,14 +128,13 @@ func TestDescriptors(t *testing.T) {
 	}
 }
 
-// count returns how many files are tailed under a name that no pattern covers, or
-// that one does.
-func (s *Source) count(outside bool) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// outside returns the number of files that are tailed under a name that no pattern covers.
+func (e *env) outside() int {
+	e.src.files.mu.Lock()
+	defer e.src.files.mu.Unlock()
 	n := 0
-	for _, f := range s.byID {
-		if f.outside == outside {
+	for _, f := range e.src.files.byInode {
+		if f.outside {
 			n++
 		}
 	}
@@ -158,9 +157,9 @@ func TestFairness(t *testing.T) {
 	e.until("the workers to be busy", func() bool { return !e.src.Drained() })
 	e.add("cold.jsonl", text("at last"))
 	e.until("the notification", func() bool {
-		e.src.mu.Lock()
-		defer e.src.mu.Unlock()
-		return e.src.byPath[e.path("cold.jsonl")].sched != idle
+		e.src.files.mu.Lock()
+		defer e.src.files.mu.Unlock()
+		return e.src.files.byPath[e.path("cold.jsonl")].queued != idle
 	})
 	batches := 0
 	for !slices.Contains(e.sink.all(), "at last") {

@@ -11,11 +11,10 @@ import (
 	"syscall"
 )
 
-// inode is what a file is, whatever its names are. It may be used again once the
-// file is gone.
+// inode identifies a file under all its names. It may be reused once the file is gone.
 type inode struct{ dev, ino uint64 }
 
-// stamp is what changes when a file is written to.
+// stamp changes when a file is written to.
 type stamp struct{ size, mtime int64 }
 
 func describe(info fs.FileInfo) (id inode, s stamp, links uint64) {
@@ -32,18 +31,40 @@ func openFile(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }
 
-// nameOf returns the path by which an open file can be reached now.
-func nameOf(f *os.File) (string, bool) {
-	path, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(int(f.Fd())))
-	return path, err == nil && strings.HasPrefix(path, "/")
+// statFile returns the regular file at a path.
+func statFile(path string) (found, bool) {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return found{}, false
+	}
+	x := found{path: path}
+	x.id, x.stamp, _ = describe(info)
+	return x, true
 }
 
-// gone reports whether a path leads nowhere.
-func gone(err error) bool {
+// nameOf returns the present path of an open file; ok is false when it has none.
+func nameOf(f *os.File, id inode) (path string, ok bool) {
+	info, err := f.Stat()
+	if err != nil {
+		return "", false
+	}
+	if _, _, links := describe(info); links == 0 {
+		return "", false
+	}
+	path, err = os.Readlink("/proc/self/fd/" + strconv.Itoa(int(f.Fd())))
+	if err != nil || !strings.HasPrefix(path, "/") {
+		return "", false
+	}
+	x, ok := statFile(path)
+	return path, ok && x.id == id
+}
+
+// notFound reports whether a path leads nowhere.
+func notFound(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// crowded reports whether an error says that there are too many open files.
-func crowded(err error) bool {
+// tooManyOpen reports whether an error is that of the limit of open files.
+func tooManyOpen(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }

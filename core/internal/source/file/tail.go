@@ -1,323 +1,278 @@
 package file
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"os"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/internal/source"
 )
 
-// step does the next bit of work on a file.
-func (s *Source) step(ctx context.Context, f *file) verdict {
-	s.mu.Lock()
-	lost := f.lost
-	s.mu.Unlock()
-	if lost {
-		s.trace(f)
-	}
-	s.mu.Lock()
-	ghost, expired, tracked := f.ghost, f.expired, s.byID[f.id] == f
-	f.failed = false
-	s.mu.Unlock()
-	switch {
-	case !ghost && !tracked: // it was let go
-		return verdict{}
-	case ghost && f.fd == nil && expired:
-		return s.expire(ctx, f)
-	case ghost && f.fd == nil:
-		return s.flush(ctx, f)
-	case f.kind == companion:
-		return s.accompany(ctx, f)
-	case f.kind == archive:
-		return s.unpack(ctx, f)
-	}
-	v := s.tail(ctx, f)
-	if expired && !v.again && v.after == 0 && ctx.Err() == nil {
-		return s.expire(ctx, f)
-	}
-	return v
+// errMoved: the file is not at its path.
+var errMoved = errors.New("file was moved")
+
+// tailer processes files: it identifies each, reads its lines and delivers them to the
+// sink. Every method of it works on the one file that its worker has taken.
+type tailer struct {
+	files    *fileset
+	identity *identifier
+	reader   *reader
+	streams  *streams
+	metadata *metadataReader
+	problems *problems
+	open     func(path string) (*os.File, error)
+	quiet    time.Duration // a file that nobody has changed for so long is complete
+	log      *slog.Logger
 }
 
-// tail reads a batch from a file that may grow.
-func (s *Source) tail(ctx context.Context, f *file) verdict {
-	at, v, ok := s.reach(f)
-	if !ok {
-		return v
+// work processes files from a queue until ctx ends.
+func (t *tailer) work(ctx context.Context, q *queue) {
+	for {
+		f, initial := t.files.take(ctx, q)
+		if f == nil {
+			return
+		}
+		t.files.done(ctx, q, f, initial, t.process(ctx, f))
 	}
-	s.mu.Lock()
-	final, settles := s.finishing, time.Duration(0)
-	if f.ghost && !final {
-		settles = s.whole - time.Since(f.haunt.since)
-		final = settles <= 0
+}
+
+// process does the next step of the work on a file.
+func (t *tailer) process(ctx context.Context, f *file) result {
+	st := t.files.status(f, t.quiet)
+	if st.lost {
+		t.trace(f)
+		st = t.files.status(f, t.quiet)
 	}
-	s.mu.Unlock()
+	if !st.tracked && !st.orphaned { // dropped meanwhile
+		return result{}
+	}
+	var res result
+	var err error
+	switch gone := st.orphaned && f.fd == nil; {
+	case gone && st.expired:
+		err = t.expire(ctx, f)
+	case gone:
+		err = t.streams.flush(ctx, f)
+	default:
+		res, err = t.read(ctx, f, st)
+		if res = t.resultOf(ctx, f, res, err); !st.expired || res.again || res.after > 0 || ctx.Err() != nil {
+			return res
+		}
+		res, err = result{}, t.expire(ctx, f) // all of it was read
+	}
+	return t.resultOf(ctx, f, res, err)
+}
+
+// read reads a part of a file, or all of one that is complete.
+func (t *tailer) read(ctx context.Context, f *file, st status) (result, error) {
+	at, err := t.reach(f)
+	if err != nil {
+		return result{}, err
+	}
+	switch f.kind {
+	case metadata:
+		defer f.close()
+		return t.metadata.read(ctx, f, at)
+	case archive:
+		defer f.close()
+		return t.unpack(ctx, f, at)
+	}
+	res, err := t.tail(ctx, f, at, st.final)
+	if f.partial && st.quietIn > 0 { // then its last line will not get a newline any more
+		res.after = max(res.after, st.quietIn)
+	}
+	return res, err
+}
+
+// tail reads a batch of lines from a file that may grow.
+func (t *tailer) tail(ctx context.Context, f *file, at stamp, final bool) (result, error) {
 	if f.stream == nil {
-		v, err := s.identify(f, f.fd, at, final)
-		if errors.Is(err, errReplaced) { // meanwhile
-			return verdict{after: shortly}
-		}
-		if err != nil {
-			return s.unwell(f, err)
-		}
-		if f.stream == nil {
-			return s.settling(f, v, settles)
+		res, err := t.identity.identify(f, f.fd, at, final)
+		if err != nil || f.stream == nil {
+			return res, err
 		}
 	}
-	if st := f.stream; st.done == at && !s.wantsRewind(st) {
-		s.saveMoved(f)
-		return verdict{}
+	if f.stream.exhausted(at) {
+		t.confirm(f)
+		return result{}, nil
 	}
 	f.stream.done = stamp{}
-	v, err := s.advance(ctx, f, f.fd, at, at.size, final)
-	if err != nil {
-		return s.unwell(f, err)
-	}
-	return s.settling(f, v, settles)
+	return t.deliver(ctx, f, f.fd, at, at.size, final)
 }
 
-// settling has a ghost looked at again when its last line, which has no newline
-// yet, will not get one any more.
-func (s *Source) settling(f *file, v verdict, settles time.Duration) verdict {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if f.partial && settles > 0 {
-		v.after = max(v.after, settles)
+// unpack reads an archive to its end, in one turn: to take it up again would mean to
+// unpack it again.
+func (t *tailer) unpack(ctx context.Context, f *file, at stamp) (result, error) {
+	if age := time.Since(time.Unix(0, at.mtime)); age >= 0 && age < t.quiet {
+		return result{after: t.quiet - age}, nil // it is still being written
 	}
-	return v
-}
-
-// reach makes sure that the file is open, and that it is the one that is meant.
-func (s *Source) reach(f *file) (at stamp, v verdict, ok bool) {
-	s.mu.Lock()
-	path, ghost := f.path, f.ghost
-	s.mu.Unlock()
-	if f.fd == nil && ghost {
-		return stamp{}, verdict{}, false
+	if f.stream != nil && f.stream.exhausted(at) {
+		return result{}, nil
 	}
-	if f.fd == nil {
-		fd, err := s.open(path)
-		switch {
-		case err == nil:
-			f.fd = fd
-		case gone(err):
-			return stamp{}, s.misses(f), false
-		case crowded(err):
-			s.mu.Lock()
-			s.closeIdle(0)
-			s.mu.Unlock()
-			return stamp{}, verdict{after: time.Second}, false
-		default:
-			return stamp{}, s.unwell(f, err), false
+	r := newGzReader(f.fd, t.reader.maxRead)
+	if f.stream == nil {
+		res, err := t.identity.identify(f, r, at, true)
+		if err != nil {
+			return result{}, corrupt(err, r)
+		}
+		if f.stream == nil || f.stream.done == at {
+			return res, nil
 		}
 	}
-	info, err := f.fd.Stat()
-	if err != nil {
-		return stamp{}, s.unwell(f, err), false
+	f.stream.done = stamp{}
+	for ctx.Err() == nil {
+		res, err := t.deliver(ctx, f, r, at, unknown, true)
+		switch {
+		case err != nil:
+			return result{}, corrupt(err, r)
+		case res.eof:
+			return result{}, t.streams.complete(ctx, f, at)
+		}
 	}
-	id, at, _ := describe(info)
-	if id != f.id {
-		f.close()
-		return stamp{}, s.misses(f), false
-	}
-	s.well(path)
-	return at, verdict{}, true
+	return result{}, nil
 }
 
-// misses handles a file that is not at its path. Until it is known where it is, its
-// family waits.
-func (s *Source) misses(f *file) verdict {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ask(ask{file: f})
-	return verdict{after: shortly}
-}
-
-// unwell handles an error of the file system. The file is looked at again with the
-// next scan; nobody waits for it.
-func (s *Source) unwell(f *file, err error) verdict {
-	s.mu.Lock()
-	f.failed = true
-	f.fresh = false
-	s.settle(f)
-	path, ghost := f.path, f.ghost
-	s.mu.Unlock()
-	if !ghost { // whose descriptor is the only way to it
-		f.close()
-	}
-	s.trouble(path, reasonOf(err), err.Error())
-	return verdict{}
-}
-
-// resume opens the stream of f where the sink says. What the sink does not take is
-// not an error of the file: then done is false, and v says what to do.
-func (s *Source) resume(ctx context.Context, f *file, r io.ReaderAt) (v verdict, done bool, err error) {
+// deliver reads a batch of f from r and delivers it. size is the size of r.
+func (t *tailer) deliver(ctx context.Context, f *file, r io.ReaderAt, at stamp, size int64, final bool) (result, error) {
 	st := f.stream
-	s.mu.Lock()
-	path, outside := f.path, f.outside
-	st.rewind = -1
-	s.mu.Unlock()
-	out, pos, err := s.sink.Open(ctx, st.id(f, path, outside, st.marks), func(pos int64) { s.rewind(st, pos) })
+	if st.out == nil {
+		path, outside := t.files.name(f)
+		pos, err := t.streams.open(ctx, f, st, path, outside)
+		if err != nil {
+			return result{}, err
+		}
+		st.origin = path
+		if err := t.seek(st, r, pos); err != nil {
+			return result{}, err
+		}
+	}
+	if pos, ok := st.rewind.take(); ok {
+		if err := t.seek(st, r, pos); err != nil {
+			return result{}, err
+		}
+	}
+	read, m, failed, err := t.reader.next(st, r, size, final)
+	defer read.release()
 	if err != nil {
-		return s.refused(ctx, f, fmt.Errorf("open: %w", err)), false, nil
+		return result{}, err
 	}
-	st.out, st.origin = out, path
-	if err := s.moveTo(st, r, st.place.base+pos); err != nil {
-		s.rewindLater(st, pos)
-		return verdict{}, true, err
+	path, outside := t.confirm(f)
+	if read.chunk != nil && len(read.frames) > 0 {
+		st.out.Save(st.id(f, path, outside, m))
+		b := read.batch()
+		b.Written, b.Backlog = at.mtime, st.backlog(b)
+		if err := st.out.Deliver(ctx, b); err != nil {
+			return result{}, sinkFailed("deliver", err)
+		}
 	}
-	return verdict{}, true, nil
+	return t.files.advance(f, read, m, at), failed
 }
 
-// moveTo makes off, an offset of the file, the place to read from. That the content
-// is still the stream's is looked at last: then what was read of it before was.
-func (s *Source) moveTo(st *stream, r io.ReaderAt, off int64) error {
-	m, err := marksAt(r, off, st.marks.headLen)
+// backlog reports whether frames were in the file before it was tailed.
+func (st *stream) backlog(b *frame.Batch) bool { return !st.reachedEnd || b.Frames[0].Pos < st.end }
+
+// seek moves the cursor of a stream to a position that the sink wants.
+func (t *tailer) seek(st *stream, r io.ReaderAt, pos int64) error {
+	to := st.cursor.at(st.cursor.base + pos)
+	m, err := st.fingerprint.seek(r, to.pos)
 	if err != nil {
+		st.rewind.putBack(pos)
 		return err
 	}
-	if same, err := st.marks.in(r); err != nil || !same {
-		return cmp.Or(err, errReplaced)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	st.place, st.marks = st.place.at(off), m
+	t.files.mu.Lock()
+	defer t.files.mu.Unlock()
+	st.cursor, st.fingerprint = to, m
 	return nil
 }
 
-// advance reads a batch of f from r and delivers it. size is how far r goes.
-func (s *Source) advance(ctx context.Context, f *file, r io.ReaderAt, at stamp, size int64, final bool) (verdict, error) {
-	st := f.stream
-	if st.out == nil {
-		v, ok, err := s.resume(ctx, f, r)
-		if errors.Is(err, errReplaced) {
-			return s.replaced(f), nil
-		}
-		if !ok || err != nil {
-			return v, err
-		}
-	}
-	s.mu.Lock()
-	rewind := st.rewind
-	st.rewind = -1
-	s.mu.Unlock()
-	if rewind >= 0 {
-		if err := s.moveTo(st, r, st.place.base+rewind); err != nil {
-			s.rewindLater(st, rewind)
-			if errors.Is(err, errReplaced) {
-				return s.replaced(f), nil
-			}
-			return verdict{}, err
-		}
-	}
-
-	rd, m, failed, err := s.have(st, r, size, final)
-	if err != nil {
-		rd.drop()
-		if errors.Is(err, errReplaced) {
-			return s.replaced(f), nil
-		}
-		return verdict{}, err
-	}
-	path, outside := s.saveMoved(f)
-	if rd.chunk != nil && len(rd.frames) > 0 {
-		st.out.Save(st.id(f, path, outside, m))
-		b := rd.hand()
-		b.Written, b.Backlog = at.mtime, st.backlog(b)
-		if err := st.out.Deliver(ctx, b); err != nil {
-			return s.refused(ctx, f, fmt.Errorf("deliver: %w", err)), nil
-		}
-	} else {
-		rd.drop()
-	}
-
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if st.rewind < 0 {
-		st.place, st.marks = rd.to, m
-	}
-	st.size = at.size
-	f.partial = rd.to.seen > rd.to.line
-	if rd.eof {
-		f.fresh = false
-		st.followed, st.heard = true, max(st.heard, rd.to.pos-rd.to.base)
-	}
-	end := rd.eof && st.rewind < 0
-	return verdict{again: failed == nil && !end, end: end}, failed
-}
-
-// backlog reports whether frames were in the file before its end was followed.
-func (st *stream) backlog(b *frame.Batch) bool { return !st.followed || b.Frames[0].Pos < st.heard }
-
-// saveMoved tells the sink where the stream is read from now, after it was made sure
-// that it is.
-func (s *Source) saveMoved(f *file) (path string, outside bool) {
-	s.mu.Lock()
-	path, outside = f.path, f.outside
-	s.settle(f)
-	s.mu.Unlock()
+// confirm records that f has the content of its stream, after a comparison, and saves its
+// name if that is new to the sink.
+func (t *tailer) confirm(f *file) (path string, outside bool) {
+	path, outside = t.files.unblock(f)
 	if st := f.stream; st.out != nil && st.origin != path {
-		st.out.Save(st.id(f, path, outside, st.marks))
+		st.out.Save(st.id(f, path, outside, st.fingerprint))
 		st.origin = path
 	}
 	return path, outside
 }
 
-// rewindLater puts a rewind back that could not be done, unless there is a newer one.
-func (s *Source) rewindLater(st *stream, pos int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if st.rewind < 0 {
-		st.rewind = pos
+// reach opens a file if it is not open, and makes sure that it is the tracked one.
+func (t *tailer) reach(f *file) (at stamp, err error) {
+	path, _ := t.files.name(f)
+	if f.fd == nil {
+		if f.fd, err = t.open(path); err != nil {
+			f.fd = nil
+			return stamp{}, err
+		}
 	}
+	info, err := f.fd.Stat()
+	if err != nil {
+		return stamp{}, err
+	}
+	id, at, _ := describe(info)
+	if id != f.id {
+		f.close()
+		return stamp{}, errMoved
+	}
+	t.problems.clear(path)
+	return at, nil
 }
 
-// have reads what there is at the stream's place, makes sure that it belongs to
-// the stream, and returns it with the marks behind it. The content that the stream
-// had is looked for after the new bytes were read: when it is still there then, they
-// are what follows it. Of an archive, which is not written to, it is taken before,
-// because there is no going back. failed is what stopped the reading; with an err
-// nothing is the stream's.
-func (s *Source) have(st *stream, r io.ReaderAt, size int64, final bool) (rd read, m marks, failed, err error) {
-	var buf [markLen]byte
-	var before []byte
-	p := st.place
-	if size == unknown {
-		if before, err = behind(r, st.marks.off, buf[:]); err != nil {
-			return rd, m, nil, err
+// resultOf decides what an error means for a file.
+func (t *tailer) resultOf(ctx context.Context, f *file, res result, err error) result {
+	if err == nil {
+		return res
+	}
+	var refused sinkError
+	var broken archiveError
+	switch {
+	case errors.As(err, &refused) && ctx.Err() != nil:
+		return result{}
+	case errors.Is(err, source.ErrRewound): // it is to be closed again after that
+		return result{after: shortly}
+	case errors.As(err, &refused):
+		t.problems.report(t.files.markFailed(f), ReasonRefused, err.Error())
+	case errors.Is(err, errReplaced):
+		return t.replaced(f)
+	case errors.Is(err, errMoved), notFound(err): // its rotation set waits until it is found
+		t.files.locate(f)
+		return result{after: shortly}
+	case tooManyOpen(err):
+		t.files.closeIdle()
+		return result{after: time.Second}
+	case errors.As(err, &broken): // retried when it has changed
+		t.problems.report(t.files.abandon(f), ReasonArchive, err.Error())
+	default: // retried by the next scan
+		t.files.markFailed(f)
+		path := t.files.abandon(f)
+		if f.orphan == nil { // whose descriptor is the only way to it
+			f.close()
 		}
-	} else if size < p.seen {
-		p.seen, p.head = p.line, nil // a part of the last line was taken back
+		t.problems.report(path, reasonOf(err), err.Error())
 	}
-	if rd = (read{to: p, eof: true}); size > p.seen || final {
-		rd, failed = s.lines.next(r, p, size, final)
+	return result{}
+}
+
+// archiveError is that of an archive that cannot be unpacked.
+type archiveError struct {
+	error
+	off int64
+}
+
+func (e archiveError) Error() string { return fmt.Sprintf("%v after %d bytes", e.error, e.off) }
+
+// corrupt makes err an archiveError, unless it is one of the file system, of the sink or of
+// a replaced file.
+func corrupt(err error, r *gzReader) error {
+	var path *os.PathError
+	var refused sinkError
+	if errors.As(err, &path) || errors.As(err, &refused) || errors.Is(err, errReplaced) {
+		return err
 	}
-	m = st.marks
-	n := rd.to.line - p.line
-	inChunk := n == int64(len(rd.used))
-	if !inChunk {
-		if m, err = m.movedTo(r, rd.to.line); err != nil {
-			return rd, m, nil, err
-		}
-	}
-	if size != unknown {
-		if before, err = behind(r, st.marks.off, buf[:]); err != nil {
-			return rd, m, nil, err
-		}
-	}
-	if sumOf(before) != st.marks.tail {
-		return rd, m, nil, errReplaced
-	}
-	if st.marks.off < int64(st.marks.headLen) { // the tail says little
-		if same, err := st.marks.in(r); err != nil || !same {
-			return rd, m, nil, cmp.Or(err, errReplaced)
-		}
-	}
-	if inChunk && n > 0 {
-		m = m.moved(before, rd.used, rd.to.line)
-	}
-	return rd, m, failed, nil
+	return archiveError{err, r.off}
 }

@@ -35,33 +35,30 @@ func TestReplacedWhileRead(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s, err := New(Settings{Paths: []string{"x"}, MaxLine: minRead, MaxRead: minRead})
-			if err != nil {
-				t.Fatal(err)
-			}
+			reader := newReader(minRead, minRead)
 			content := []byte(began + tt.rest)
-			m, err := marksAt(bytes.NewReader(content), int64(len(began)), 1)
+			m, err := fingerprintAt(bytes.NewReader(content), int64(len(began)), 1)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for at := 0; ; at++ {
-				st := &stream{marks: m, place: place{}.at(m.off)}
+				st := &stream{fingerprint: m, cursor: cursor{}.at(m.off)}
 				r := &swapped{now: content, then: other, at: at}
 				// A line beyond the limit takes several turns.
-				for err == nil && st.marks.off == m.off && r.reads <= 100 {
-					var rd read
-					var to marks
-					rd, to, _, err = s.have(st, r, int64(len(content)), false)
-					rd.drop()
+				for err == nil && st.fingerprint.off == m.off && r.reads <= 100 {
+					var rd lines
+					var to fingerprint
+					rd, to, _, err = reader.next(st, r, int64(len(content)), false)
+					rd.release()
 					if err == nil {
-						st.place, st.marks = rd.to, to
+						st.cursor, st.fingerprint = rd.to, to
 					}
 				}
 				if err != nil && !errors.Is(err, errReplaced) {
 					t.Fatal(err)
 				}
-				if is, err := st.marks.in(bytes.NewReader(content)); err != nil || !is {
-					t.Errorf("replaced before read %d: the marks at %d are of the other content (%v)", at, st.marks.off, err)
+				if is, err := st.fingerprint.in(bytes.NewReader(content)); err != nil || !is {
+					t.Errorf("replaced before read %d: the fingerprint at %d is of the other content (%v)", at, st.fingerprint.off, err)
 				}
 				if err == nil && r.reads <= at {
 					return // it was not replaced at all
@@ -75,18 +72,18 @@ func TestReplacedWhileRead(t *testing.T) {
 // TestReplacedWhileMoved is the same where the place to go on from is another one
 // than the one that was read last.
 func TestReplacedWhileMoved(t *testing.T) {
-	s := &Source{}
+	tailer := &tailer{files: newFileset(nil, 0)}
 	content, other := []byte(text(a...)), []byte(text(b...))
-	m, err := marksAt(bytes.NewReader(content), int64(len(text(a[:30]...))), 1)
+	m, err := fingerprintAt(bytes.NewReader(content), int64(len(text(a[:30]...))), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for at := range 10 {
-		st := &stream{marks: m}
+		st := &stream{fingerprint: m}
 		r := &swapped{now: content, then: other, at: at}
-		err := s.moveTo(st, r, int64(len(text(a[:10]...))))
-		if is, _ := st.marks.in(bytes.NewReader(content)); !is {
-			t.Errorf("replaced before read %d: the marks are of the other content", at)
+		err := tailer.seek(st, r, int64(len(text(a[:10]...))))
+		if is, _ := st.fingerprint.in(bytes.NewReader(content)); !is {
+			t.Errorf("replaced before read %d: the fingerprint is of the other content", at)
 		}
 		if replaced := r.reads > at; replaced != errors.Is(err, errReplaced) {
 			t.Errorf("replaced before read %d of %d: %v", at, r.reads, err)

@@ -13,27 +13,27 @@ import (
 	"syscall"
 )
 
-// found is a file that matches, as a walk or a notification came upon it.
+// found is a file that a walk or a notification found.
 type found struct {
 	path string
 	stamp
-	id        inode
-	target    string // what the path leads to, when it is a symbolic link
-	companion bool
+	id       inode
+	target   string // of the path, when it is a symbolic link
+	metadata bool
 }
 
 // walk looks for files that match the patterns, below their roots.
 type walk struct {
 	patterns *patterns
-	// wants reports whether a file will be tailed: only beside such a file are there
-	// companions.
+	// wants reports whether a file is to be tailed. Metadata files are looked for beside
+	// such files only.
 	wants   func(found) bool
 	enter   func(dir string, at []spot) // called before a directory is read
 	trouble func(path, reason, detail string)
 	readDir func(string) ([]os.DirEntry, error)
 
-	// links are the directories entered by a symbolic link, and the spots they were
-	// entered with. To do that twice finds nothing new, and is how a loop looks.
+	// links are the directories entered by a symbolic link, with their spots. Entering one
+	// again with the same spots would find nothing new, and never end in a loop.
 	links map[string]struct{}
 	files []found
 }
@@ -42,7 +42,7 @@ type walk struct {
 // nearest directory above it that is, so that its creation is noticed.
 func (w *walk) roots(ctx context.Context) {
 	at := make(map[string][]spot)
-	for i, p := range w.patterns.list[:w.patterns.companions] {
+	for i, p := range w.patterns.tailed() {
 		n := p.fixed
 		for n > 0 {
 			if info, err := os.Stat(p.root(n)); err == nil && info.IsDir() {
@@ -65,13 +65,13 @@ func (w *walk) dir(ctx context.Context, dir string, at []spot) {
 	w.enter(dir, at)
 	entries, err := w.readDir(dir)
 	if err != nil {
-		if !gone(err) {
+		if !notFound(err) {
 			w.trouble(dir, reasonOf(err), err.Error())
 		}
 		return
 	}
-	transcripts, companions := w.patterns.split(at)
-	beside := w.patterns.beside()
+	transcripts, metadata := w.patterns.split(at)
+	beside := w.patterns.metadataSpots()
 	active := false
 	var subs []subdir
 	for _, e := range entries {
@@ -92,10 +92,10 @@ func (w *walk) dir(ctx context.Context, dir string, at []spot) {
 		}
 	}
 	if active && len(beside) > 0 {
-		companions = union(companions, beside)
-		w.enter(dir, union(transcripts, companions))
+		metadata = union(metadata, beside)
+		w.enter(dir, union(transcripts, metadata))
 	}
-	for _, s := range w.companions(dir, entries, companions, subs) {
+	for _, s := range w.metadata(dir, entries, metadata, subs) {
 		if s.target == "" || w.first(s) {
 			w.dir(ctx, s.path, s.at)
 		}
@@ -105,7 +105,7 @@ func (w *walk) dir(ctx context.Context, dir string, at []spot) {
 // one is dir for a single entry that appeared in it.
 func (w *walk) one(ctx context.Context, dir string, e os.DirEntry, at []spot) {
 	next, m := w.patterns.step(at, e.Name())
-	beside := w.patterns.beside()
+	beside := w.patterns.metadataSpots()
 	if _, c := w.patterns.step(beside, e.Name()); c != 0 {
 		m &^= tailed | named
 	}
@@ -119,8 +119,8 @@ func (w *walk) one(ctx context.Context, dir string, e os.DirEntry, at []spot) {
 			return
 		}
 		w.files = append(w.files, f)
-	case ok && m&accompanies != 0:
-		f.companion = true
+	case ok && m&isMetadata != 0:
+		f.metadata = true
 		w.files = append(w.files, f)
 	}
 }
@@ -130,9 +130,9 @@ type subdir struct {
 	at []spot
 }
 
-// companions looks for them among the entries of dir, and returns subs with the
-// directories added in which more of them may be.
-func (w *walk) companions(dir string, entries []os.DirEntry, at []spot, subs []subdir) []subdir {
+// metadata looks for metadata files among the entries of dir, and returns subs with the
+// directories added that may have more of them.
+func (w *walk) metadata(dir string, entries []os.DirEntry, at []spot, subs []subdir) []subdir {
 	if len(at) == 0 {
 		return subs
 	}
@@ -141,7 +141,7 @@ func (w *walk) companions(dir string, entries []os.DirEntry, at []spot, subs []s
 		if len(next) == 0 && m == 0 {
 			continue
 		}
-		f, isDir, ok := w.look(dir, e, m&accompanies)
+		f, isDir, ok := w.look(dir, e, m&isMetadata)
 		switch {
 		case isDir && len(next) > 0:
 			if i := slices.IndexFunc(subs, func(s subdir) bool { return s.path == f.path }); i >= 0 {
@@ -150,14 +150,14 @@ func (w *walk) companions(dir string, entries []os.DirEntry, at []spot, subs []s
 				subs = append(subs, subdir{f, next})
 			}
 		case ok && m != 0:
-			f.companion = true
+			f.metadata = true
 			w.files = append(w.files, f)
 		}
 	}
 	return subs
 }
 
-// look finds out what an entry is: a directory, a file to read, or neither.
+// look classifies an entry: a directory, a file to read, or neither.
 func (w *walk) look(dir string, e os.DirEntry, m match) (f found, isDir, ok bool) {
 	f.path = filepath.Join(dir, e.Name())
 	if w.patterns.excluded(f.path) {
@@ -169,7 +169,7 @@ func (w *walk) look(dir string, e os.DirEntry, m match) (f found, isDir, ok bool
 		}
 		return f, true, false
 	}
-	if m&(tailed|accompanies) == 0 && e.Type()&fs.ModeSymlink == 0 {
+	if m&(tailed|isMetadata) == 0 && e.Type()&fs.ModeSymlink == 0 {
 		return f, false, false
 	}
 	return w.stat(f.path, e.Type()&fs.ModeSymlink != 0, m)
@@ -180,7 +180,7 @@ func (w *walk) stat(path string, link bool, m match) (f found, isDir, ok bool) {
 	f.path = path
 	info, err := os.Stat(path)
 	if err != nil {
-		if !gone(err) && !errors.Is(err, syscall.ELOOP) {
+		if !notFound(err) && !errors.Is(err, syscall.ELOOP) {
 			w.trouble(path, reasonOf(err), err.Error())
 		}
 		return f, false, false
@@ -204,7 +204,7 @@ func (w *walk) stat(path string, link bool, m match) (f found, isDir, ok bool) {
 	return f, false, true
 }
 
-// first reports whether a linked directory has not been entered with these spots.
+// first reports whether a linked directory is entered with these spots for the first time.
 func (w *walk) first(s subdir) bool {
 	b := make([]byte, 0, 64)
 	b = binary.LittleEndian.AppendUint64(b, s.id.dev)
@@ -227,19 +227,62 @@ func (w *walk) first(s subdir) bool {
 }
 
 // inOrder sorts files into the order in which they are best read: those higher up
-// first, since a parent's transcript lies above its children's, what accompanies a
-// transcript before it, and the oldest first.
+// first, since a parent's transcript lies above its children's, metadata before
+// transcripts, and the oldest first.
 func inOrder(files []found) {
 	slices.SortStableFunc(files, func(a, b found) int {
 		if c := cmp.Compare(depth(a.path), depth(b.path)); c != 0 {
 			return c
 		}
-		if a.companion != b.companion {
-			if a.companion {
+		if a.metadata != b.metadata {
+			if a.metadata {
 				return -1
 			}
 			return 1
 		}
 		return cmp.Or(cmp.Compare(a.mtime, b.mtime), cmp.Compare(a.path, b.path))
 	})
+}
+
+// Unread is a path that matches and cannot be read, with the reason.
+type Unread struct{ Path, Reason, Detail string }
+
+// List returns the files that match now, without metadata files, in the order in which a
+// source reads them, and those that cannot be read. open reports whether a file may be
+// read; nil opens it. The error is that of a malformed pattern.
+func List(ctx context.Context, paths, exclude []string, open func(path string) error) (files []string, unread []Unread, err error) {
+	ps, err := compile(paths, nil, exclude)
+	if err != nil {
+		return nil, nil, err
+	}
+	if open == nil {
+		open = try
+	}
+	w := &walk{
+		patterns: ps,
+		wants:    func(found) bool { return true },
+		enter:    func(string, []spot) {},
+		trouble:  func(path, reason, detail string) { unread = append(unread, Unread{path, reason, detail}) },
+		readDir:  os.ReadDir,
+	}
+	w.roots(ctx)
+	inOrder(w.files)
+	for _, f := range w.files {
+		switch err := open(f.path); {
+		case err == nil:
+			files = append(files, f.path)
+		case !notFound(err):
+			unread = append(unread, Unread{f.path, reasonOf(err), err.Error()})
+		}
+	}
+	return files, unread, ctx.Err()
+}
+
+// try opens a file and closes it.
+func try(path string) error {
+	f, err := openFile(path)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }

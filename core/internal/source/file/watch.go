@@ -5,10 +5,10 @@ import (
 	"errors"
 	"log/slog"
 	"syscall"
+	"time"
 )
 
-// watcher tells what happens in directories. It may miss things: the poll
-// finds them.
+// watcher reports changes in directories. It may miss some: the poll finds those.
 type watcher interface {
 	// Add watches a directory, or gives the name it has now to one that is watched.
 	Add(dir string) error
@@ -16,7 +16,7 @@ type watcher interface {
 	Close() error
 }
 
-// event is one thing that happened.
+// event is one change.
 type event struct {
 	kind eventKind
 	path string
@@ -37,49 +37,73 @@ var errNoWatcher = errors.New("no notifications")
 
 func noWatcher() (watcher, error) { return nil, errNoWatcher }
 
-func (s *Source) startWatching(ctx context.Context) {
-	w, err := s.watch()
+// directories are the directories below the patterns, with the spots of the patterns
+// there, and their watches.
+type directories struct {
+	watcher  watcher // nil: everything is polled
+	spots    map[string][]spot
+	full     bool          // the limit of watches is reached
+	interval time.Duration // of the poll
+	log      *slog.Logger
+}
+
+func newDirectories(ctx context.Context, open func() (watcher, error), interval time.Duration, log *slog.Logger) *directories {
+	d := &directories{spots: make(map[string][]spot), interval: interval, log: log}
+	w, err := open()
 	if err == nil {
-		s.watching = w
-		return
+		d.watcher = w
+		return d
 	}
 	level := slog.LevelWarn
 	if errors.Is(err, errNoWatcher) {
 		level = slog.LevelInfo
 	}
-	s.Logger.Log(ctx, level, "files are polled", "source", s.Name, "interval", s.PollInterval, "cause", err)
+	log.Log(ctx, level, "files are polled", "interval", interval, "cause", err)
+	return d
 }
 
-func (s *Source) stopWatching() {
-	if s.watching != nil {
-		s.watching.Close()
+func (d *directories) close() {
+	if d.watcher != nil {
+		d.watcher.Close()
 	}
 }
 
-func (s *Source) events() <-chan []event {
-	if s.watching == nil {
+func (d *directories) events() <-chan []event {
+	if d.watcher == nil {
 		return nil
 	}
-	return s.watching.Events()
+	return d.watcher.Events()
 }
 
-// watchDir watches a directory. Where that is not possible it is polled, which is
-// said once.
-func (s *Source) watchDir(dir string) {
-	if s.watching == nil {
+func (d *directories) has(dir string) bool {
+	_, ok := d.spots[dir]
+	return ok
+}
+
+// enter adds a directory that a walk enters.
+func (d *directories) enter(dir string, at []spot) {
+	if !d.has(dir) {
+		d.watch(dir)
+	}
+	d.spots[dir] = at
+}
+
+// reset removes all directories before a walk adds those that there are now.
+func (d *directories) reset() { d.spots = make(map[string][]spot, len(d.spots)) }
+
+// watch watches a directory. One that cannot be watched is polled, which is logged once.
+func (d *directories) watch(dir string) {
+	if d.watcher == nil {
 		return
 	}
-	err := s.watching.Add(dir)
-	if err == nil || gone(err) {
-		return
+	err := d.watcher.Add(dir)
+	switch {
+	case err == nil || notFound(err):
+	case !errors.Is(err, syscall.ENOSPC):
+		d.log.Debug("directory is polled", "path", dir, "cause", err)
+	case !d.full:
+		d.full = true
+		d.log.Warn("inotify watch limit reached: some directories are polled",
+			"interval", d.interval, "limit", "/proc/sys/fs/inotify/max_user_watches")
 	}
-	if errors.Is(err, syscall.ENOSPC) {
-		if !s.full {
-			s.full = true
-			s.Logger.Warn("inotify watch limit reached: some directories are polled", "source", s.Name,
-				"interval", s.PollInterval, "limit", "/proc/sys/fs/inotify/max_user_watches")
-		}
-		return
-	}
-	s.Logger.Debug("directory is polled", "source", s.Name, "path", dir, "cause", err)
 }
