@@ -2,6 +2,8 @@ package file
 
 import (
 	"compress/gzip"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 )
@@ -35,6 +37,7 @@ func (g *gzReader) restart() error {
 	if g.end == io.EOF { // not even a header
 		g.end = io.ErrUnexpectedEOF
 	}
+	g.end = g.corrupt(g.end)
 	return nil
 }
 
@@ -75,8 +78,25 @@ func (g *gzReader) read(p []byte) error {
 	if len(g.window) > 2*g.limit {
 		g.window = append(g.window[:0], g.window[len(g.window)-g.limit:]...)
 	}
-	g.end = err
-	return err
+	g.end = g.corrupt(err)
+	return g.end
+}
+
+// archiveError is that of a corrupt archive.
+type archiveError struct {
+	error
+	off int64 // unpacked up to here
+}
+
+func (e archiveError) Error() string { return fmt.Sprintf("%v after %d bytes", e.error, e.off) }
+
+// corrupt returns an archiveError for an error that is none of the file system.
+func (g *gzReader) corrupt(err error) error {
+	var path *os.PathError
+	if err == nil || err == io.EOF || errors.As(err, &path) {
+		return err
+	}
+	return archiveError{err, g.off}
 }
 
 // size unpacks everything and returns its size.

@@ -70,8 +70,8 @@ type checkpoint map[uint64][]*checkpointed
 
 // loadCheckpoint decodes the streams that the sink knows. A stream whose state cannot be
 // decoded is left out: its file is opened under the same key again, and the sink returns
-// its position.
-func loadCheckpoint(known []source.Known, log *slog.Logger) checkpoint {
+// its position. The keys of the others are added to keys.
+func loadCheckpoint(known []source.Known, keys streamKeys, log *slog.Logger) checkpoint {
 	c := make(checkpoint)
 	for _, k := range known {
 		st, err := decodeState(k.State)
@@ -79,6 +79,7 @@ func loadCheckpoint(known []source.Known, log *slog.Logger) checkpoint {
 			log.Warn("stream is not recognized", "key", k.Key, "path", k.Origin, "cause", err)
 			continue
 		}
+		keys[k.Key] = struct{}{}
 		c[st.Ino] = append(c[st.Ino], &checkpointed{
 			stream: &stream{
 				key: k.Key, anchor: k.Anchor, origin: k.Origin, safe: k.Pos,
@@ -90,17 +91,6 @@ func loadCheckpoint(known []source.Known, log *slog.Logger) checkpoint {
 		})
 	}
 	return c
-}
-
-// keys returns the keys of all streams.
-func (c checkpoint) keys() streamKeys {
-	keys := make(streamKeys)
-	for _, streams := range c {
-		for _, st := range streams {
-			keys[st.key] = struct{}{}
-		}
-	}
-	return keys
 }
 
 // take removes and returns the streams that were read from a file, the one that was read
@@ -122,13 +112,4 @@ func (c checkpoint) take(x found) []*stream {
 	c[x.id.ino] = rest
 	slices.SortFunc(out, func(a, b *stream) int { return cmp.Compare(b.fingerprint.off, a.fingerprint.off) })
 	return out
-}
-
-// all returns the streams whose files were not found.
-func (c checkpoint) all() []*checkpointed {
-	var all []*checkpointed
-	for _, streams := range c {
-		all = append(all, streams...)
-	}
-	return all
 }

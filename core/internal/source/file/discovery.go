@@ -40,7 +40,7 @@ func (d *discovery) run(ctx context.Context) {
 	took := d.scan(ctx)
 	timer := time.NewTimer(max(d.pollInterval, share*took))
 	defer timer.Stop()
-	events := d.dirs.events()
+	events := d.dirs.watcher.Events()
 	for {
 		again := false
 		select {
@@ -430,7 +430,7 @@ func (d *discovery) seekMoved(dir string, files []*file, paths map[*file]string)
 // no longer cover, because the configuration changed, are left alone.
 func (d *discovery) trackCheckpointed() {
 	dirs := make(map[string][]os.DirEntry)
-	for _, c := range d.checkpoint.all() {
+	for _, c := range slices.Concat(slices.Collect(maps.Values(d.checkpoint))...) {
 		if !c.outside && d.files.outside(c.kind, c.origin) {
 			continue
 		}

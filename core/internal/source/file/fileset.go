@@ -349,7 +349,11 @@ func (s *fileset) take(ctx context.Context, q *queue) (f *file, initial bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for ctx.Err() == nil {
-		if f, initial = s.schedule.take(q); f != nil {
+		if !s.schedule.paused {
+			f, initial = q.take()
+		}
+		if f != nil {
+			s.schedule.claim(f)
 			return f, initial
 		}
 		q.cond.Wait()

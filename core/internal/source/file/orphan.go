@@ -104,7 +104,7 @@ func (t *tailer) expire(ctx context.Context, g *file) error {
 		if n := g.orphan.unread; n > 0 {
 			t.problems.report(g.path, ReasonUnread, fmt.Sprintf("%d bytes were not read before they were gone", n))
 		}
-		if pos, ok := st.rewind.peek(); ok {
+		if pos, ok := st.rewind.take(); ok {
 			t.problems.report(g.path, ReasonReplay, fmt.Sprintf("frames from %d on are to be delivered again, but are gone", pos))
 		}
 		if err := t.streams.forget(ctx, g, st); err != nil {

@@ -2,7 +2,6 @@ package file
 
 import (
 	"container/list"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -60,17 +59,6 @@ func (s *schedule) push(f *file) {
 	}
 }
 
-// take returns the next file of a queue, nil when there is none.
-func (s *schedule) take(q *queue) (f *file, initial bool) {
-	if s.paused {
-		return nil, false
-	}
-	if f, initial = q.take(); f != nil {
-		s.claim(f)
-	}
-	return f, initial
-}
-
 // claim makes the caller the one that processes f, until it calls release.
 func (s *schedule) claim(f *file) {
 	f.queued = processing
@@ -86,7 +74,7 @@ func (s *schedule) release(f *file, again bool) {
 	case again && f.initial:
 		f.queued = queued
 		q := s.queueOf(f)
-		q.initial.unpop(f)
+		q.initial.PushFront(f)
 		q.cond.Signal()
 	case again:
 		s.push(f)
@@ -110,35 +98,36 @@ func (s *schedule) wakeAll() {
 // others.
 type queue struct {
 	cond    *sync.Cond
-	initial fifo
-	growing fifo
+	initial list.List
+	growing list.List
 	turn    bool
 	active  int // files being processed
 	depth   int // of the initial files being processed
 	atDepth int // the number of those
 }
 
-func (q *queue) len() int { return q.initial.len() + q.growing.len() }
+func (q *queue) len() int { return q.initial.Len() + q.growing.Len() }
 
 func (q *queue) put(f *file) {
 	if f.initial {
-		q.initial.push(f)
+		q.initial.PushBack(f)
 	} else {
-		q.growing.push(f)
+		q.growing.PushBack(f)
 	}
 	q.cond.Signal()
 }
 
 func (q *queue) take() (f *file, initial bool) {
-	initial = q.initial.len() > 0 && (q.atDepth == 0 || depth(q.initial.first().path) == q.depth)
+	first := q.initial.Front()
+	initial = first != nil && (q.atDepth == 0 || depth(first.Value.(*file).path) == q.depth)
 	q.turn = !q.turn
 	switch {
-	case initial && (q.turn || q.growing.len() == 0):
-		f = q.initial.pop()
+	case initial && (q.turn || q.growing.Len() == 0):
+		f = q.initial.Remove(first).(*file)
 		q.depth = depth(f.path)
 		q.atDepth++
-	case q.growing.len() > 0:
-		f, initial = q.growing.pop(), false
+	case q.growing.Len() > 0:
+		f, initial = q.growing.Remove(q.growing.Front()).(*file), false
 	default:
 		return nil, false
 	}
@@ -155,38 +144,6 @@ func (q *queue) done(initial bool) {
 }
 
 func depth(path string) int { return strings.Count(path, "/") }
-
-// fifo is a queue that can take back its first element.
-type fifo struct {
-	files []*file
-	head  int
-}
-
-func (q *fifo) len() int { return len(q.files) - q.head }
-
-func (q *fifo) first() *file { return q.files[q.head] }
-
-func (q *fifo) push(f *file) { q.files = append(q.files, f) }
-
-func (q *fifo) pop() *file {
-	f := q.files[q.head]
-	q.files[q.head] = nil
-	q.head++
-	if q.head == len(q.files) || q.head > 1024 && q.head > len(q.files)/2 {
-		q.files = slices.Delete(q.files, 0, q.head)
-		q.head = 0
-	}
-	return f
-}
-
-func (q *fifo) unpop(f *file) {
-	if q.head == 0 {
-		q.files = append([]*file{f}, q.files...)
-		return
-	}
-	q.head--
-	q.files[q.head] = f
-}
 
 // descriptors are the open files that no worker processes, the last used first.
 type descriptors struct {

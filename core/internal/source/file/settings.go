@@ -1,6 +1,7 @@
 package file
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -50,19 +51,12 @@ type Settings struct {
 }
 
 func (s *Settings) setDefaults() {
-	def(&s.StartAt, Beginning)
-	def(&s.MaxLine, 64<<20)
-	def(&s.MaxRead, 256<<10)
-	def(&s.MaxOpen, 256)
-	def(&s.PollInterval, 5*time.Second)
-	def(&s.Linger, time.Minute)
-}
-
-func def[T comparable](v *T, to T) {
-	var zero T
-	if *v == zero {
-		*v = to
-	}
+	s.StartAt = cmp.Or(s.StartAt, Beginning)
+	s.MaxLine = cmp.Or(s.MaxLine, 64<<20)
+	s.MaxRead = cmp.Or(s.MaxRead, 256<<10)
+	s.MaxOpen = cmp.Or(s.MaxOpen, 256)
+	s.PollInterval = cmp.Or(s.PollInterval, 5*time.Second)
+	s.Linger = cmp.Or(s.Linger, time.Minute)
 }
 
 func (s *Settings) validate() error {

@@ -50,11 +50,6 @@ type rewind struct{ next atomic.Int64 } // the position plus 1
 
 func (r *rewind) request(pos int64) { r.next.Store(pos + 1) }
 
-func (r *rewind) peek() (pos int64, ok bool) {
-	pos = r.next.Load() - 1
-	return pos, pos >= 0
-}
-
 func (r *rewind) pending() bool { return r.next.Load() > 0 }
 
 func (r *rewind) clear() { r.next.Store(0) }

@@ -3,7 +3,6 @@ package file
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -117,11 +116,8 @@ func (t *tailer) unpack(ctx context.Context, f *file, at stamp) (result, error) 
 	r := newGzReader(f.fd, t.reader.maxRead)
 	if f.stream == nil {
 		res, err := t.identity.identify(f, r, at, true)
-		if err != nil {
-			return result{}, corrupt(err, r)
-		}
-		if f.stream == nil || f.stream.done == at {
-			return res, nil
+		if err != nil || f.stream == nil || f.stream.done == at {
+			return res, err
 		}
 	}
 	f.stream.done = stamp{}
@@ -129,7 +125,7 @@ func (t *tailer) unpack(ctx context.Context, f *file, at stamp) (result, error) 
 		res, err := t.deliver(ctx, f, r, at, unknown, true)
 		switch {
 		case err != nil:
-			return result{}, corrupt(err, r)
+			return result{}, err
 		case res.eof:
 			return result{}, t.streams.complete(ctx, f, at)
 		}
@@ -256,23 +252,4 @@ func (t *tailer) resultOf(ctx context.Context, f *file, res result, err error) r
 		t.problems.report(path, reasonOf(err), err.Error())
 	}
 	return result{}
-}
-
-// archiveError is that of an archive that cannot be unpacked.
-type archiveError struct {
-	error
-	off int64
-}
-
-func (e archiveError) Error() string { return fmt.Sprintf("%v after %d bytes", e.error, e.off) }
-
-// corrupt makes err an archiveError, unless it is one of the file system, of the sink or of
-// a replaced file.
-func corrupt(err error, r *gzReader) error {
-	var path *os.PathError
-	var refused sinkError
-	if errors.As(err, &path) || errors.As(err, &refused) || errors.Is(err, errReplaced) {
-		return err
-	}
-	return archiveError{err, r.off}
 }

@@ -35,12 +35,19 @@ const (
 
 var errNoWatcher = errors.New("no notifications")
 
+// polled watches nothing.
+type polled struct{}
+
+func (polled) Add(string) error       { return nil }
+func (polled) Events() <-chan []event { return nil }
+func (polled) Close() error           { return nil }
+
 func noWatcher() (watcher, error) { return nil, errNoWatcher }
 
 // directories are the directories below the patterns, with the spots of the patterns
 // there, and their watches.
 type directories struct {
-	watcher  watcher // nil: everything is polled
+	watcher  watcher
 	spots    map[string][]spot
 	full     bool          // the limit of watches is reached
 	interval time.Duration // of the poll
@@ -48,31 +55,16 @@ type directories struct {
 }
 
 func newDirectories(ctx context.Context, open func() (watcher, error), interval time.Duration, log *slog.Logger) *directories {
-	d := &directories{spots: make(map[string][]spot), interval: interval, log: log}
 	w, err := open()
-	if err == nil {
-		d.watcher = w
-		return d
+	if err != nil {
+		level := slog.LevelWarn
+		if errors.Is(err, errNoWatcher) {
+			level = slog.LevelInfo
+		}
+		log.Log(ctx, level, "files are polled", "interval", interval, "cause", err)
+		w = polled{}
 	}
-	level := slog.LevelWarn
-	if errors.Is(err, errNoWatcher) {
-		level = slog.LevelInfo
-	}
-	log.Log(ctx, level, "files are polled", "interval", interval, "cause", err)
-	return d
-}
-
-func (d *directories) close() {
-	if d.watcher != nil {
-		d.watcher.Close()
-	}
-}
-
-func (d *directories) events() <-chan []event {
-	if d.watcher == nil {
-		return nil
-	}
-	return d.watcher.Events()
+	return &directories{watcher: w, spots: make(map[string][]spot), interval: interval, log: log}
 }
 
 func (d *directories) has(dir string) bool {
@@ -93,9 +85,6 @@ func (d *directories) reset() { d.spots = make(map[string][]spot, len(d.spots)) 
 
 // watch watches a directory. One that cannot be watched is polled, which is logged once.
 func (d *directories) watch(dir string) {
-	if d.watcher == nil {
-		return
-	}
 	err := d.watcher.Add(dir)
 	switch {
 	case err == nil || notFound(err):
