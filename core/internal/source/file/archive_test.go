@@ -11,7 +11,7 @@ import (
 )
 
 func TestArchives(t *testing.T) {
-	// old gives a file a time at which nobody can be writing to it any more.
+	// old sets the time of a file so that it counts as complete.
 	old := func(e *env, name string) {
 		at := time.Now().Add(-time.Minute)
 		e.must(os.Chtimes(e.path(name), at, at))
@@ -91,13 +91,13 @@ func TestArchives(t *testing.T) {
 			e.write("x.jsonl", text(a...))
 			e.start().want(a...)
 			e.remove("x.jsonl")
-			e.until("a ghost", func() bool { return e.orphans("x.jsonl") == 1 })
+			e.until("an orphan", func() bool { return e.orphans("x.jsonl") == 1 })
 			e.write("x.jsonl.1.gz", string(packed([]byte(text(b[:3]...)))))
 			old(e, "x.jsonl.1.gz")
 			e.want(append(a[:len(a):len(a)], b[:3]...)...)
 			e.write("x.jsonl.2.gz", string(packed([]byte(text(a...)))))
 			old(e, "x.jsonl.2.gz")
-			e.until("the ghost to be found", func() bool { return e.orphans("x.jsonl") == 0 })
+			e.until("the orphan to be adopted", func() bool { return e.orphans("x.jsonl") == 0 })
 			e.want(append(a[:len(a):len(a)], b[:3]...)...)
 		}},
 		{"cut short", []string{"*.gz"}, func(e *env) {

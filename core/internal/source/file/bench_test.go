@@ -17,8 +17,8 @@ import (
 
 // BenchmarkRead reads the lines of 50 MB of Legion traffic in 20 files, from the page
 // cache: the bytes alone, in reads as large as the source's and into one buffer, and
-// with the source, which watches the files, keeps what it reads and cuts it. Cut is the
-// cutting alone, of the same lines in memory.
+// with the source, which watches the files, buffers and cuts. Cut is the cutting alone, of
+// the same lines in memory.
 func BenchmarkRead(b *testing.B) {
 	dir := b.TempDir()
 	if _, err := gen.Legion(gen.Options{Bytes: 50e6, Sessions: 20, Seed: 1}).Write(dir); err != nil {

@@ -13,8 +13,8 @@ import (
 // stateV is the version of state.
 const stateV = 1
 
-// state is what the checkpoint stores of a stream beside its key, origin and anchor. It
-// says which content the stream has; the sink knows how far it was read.
+// state is stored in the checkpoint with the key, origin and anchor of a stream. It
+// identifies the content; the sink knows how far it was read.
 type state struct {
 	V       int    `json:"v"`
 	Kind    kind   `json:"kind,omitempty"`
@@ -60,7 +60,7 @@ type checkpointed struct {
 }
 
 // isOf reports whether the stream was read from that inode, or from one of the same
-// number at the same path: devices are numbered anew when a machine starts.
+// number at the same path: a restart of the machine renumbers its devices.
 func (c *checkpointed) isOf(x found) bool {
 	return c.id.ino == x.id.ino && (c.id.dev == x.id.dev || c.origin == x.path)
 }

@@ -79,7 +79,7 @@ func (d *discovery) wants(x found) bool {
 	return s.byInode[x.id] != nil || len(s.orphans[rotationBase(x.path)]) > 0
 }
 
-// scan walks all directories. It finds whatever the notifications missed.
+// scan walks all directories. It finds the changes that the notifications missed.
 func (d *discovery) scan(ctx context.Context) (took time.Duration) {
 	began := time.Now()
 	d.scans++
@@ -189,7 +189,7 @@ func (d *discovery) notice(ctx context.Context, batch []event) (again bool) {
 	return again
 }
 
-// look finds out what is at a path now.
+// look tracks the file that is at a path now.
 func (d *discovery) look(ctx context.Context, path string) {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -226,7 +226,7 @@ func (d *discovery) lookAgain(path string) {
 	}
 }
 
-// answer does what the workers requested.
+// answer handles the requests of the workers.
 func (d *discovery) answer(ctx context.Context) {
 	d.files.mu.Lock()
 	requests := d.files.requests
@@ -241,8 +241,8 @@ func (d *discovery) answer(ctx context.Context) {
 	}
 }
 
-// seek finds out what is at the path of a file, which a worker did not find there, and
-// where the file went.
+// seek looks for a file that a worker did not find at its path, and tracks the one that is
+// there instead.
 func (d *discovery) seek(ctx context.Context, f *file) {
 	path, _ := d.files.name(f)
 	d.look(ctx, path)
@@ -320,7 +320,7 @@ func (d *discovery) track(x found) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.byInode[x.id] != f {
-		return // a worker dropped it meanwhile; the next scan sees what is there
+		return // a worker dropped it meanwhile; the next scan finds it if it is still there
 	}
 	push := renamed
 	switch {

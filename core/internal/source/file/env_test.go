@@ -31,8 +31,7 @@ type env struct {
 	stop     func()
 }
 
-// newEnv returns one that notices what happens by inotify alone, or by the poll
-// alone.
+// newEnv returns one whose source relies on inotify alone; see poll.
 func newEnv(t *testing.T, paths ...string) *env {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -199,14 +198,14 @@ func (e *env) wantTrouble(reasons ...string) {
 	}
 }
 
-// ghosts returns how many there are of a family.
+// orphans returns the number of orphans of a rotation set.
 func (e *env) orphans(name string) int {
 	e.src.files.mu.Lock()
 	defer e.src.files.mu.Unlock()
 	return len(e.src.files.orphans[e.path(name)])
 }
 
-// isPart reports whether a file of that size is known as a copy of another one.
+// isDuplicate reports whether a file was compared as a duplicate at that size.
 func (e *env) isDuplicate(name string, size int) bool {
 	e.src.files.mu.Lock()
 	defer e.src.files.mu.Unlock()

@@ -12,7 +12,7 @@ var (
 	b = numbered("b", 40)
 )
 
-// row is something that can happen to files, and what is to come of it.
+// row is a history of files with its expected lines.
 type row struct {
 	name  string
 	paths []string
@@ -27,7 +27,7 @@ func runRows(t *testing.T, rows []row) {
 	}
 }
 
-// TestFiles has a row for everything that can be there, or come to be there.
+// TestFiles has a row for each kind of file and entry that can exist or appear.
 func TestFiles(t *testing.T) {
 	runRows(t, []row{
 		{"globs at any depth", []string{"**/*.jsonl"}, func(e *env) {
@@ -201,7 +201,7 @@ func TestFiles(t *testing.T) {
 			e.start().want("x")
 			e.wantTrouble(ReasonDirectory, ReasonNotRegular, ReasonNotRegular)
 		}},
-		{"companions", []string{"**/*.jsonl"}, func(e *env) {
+		{"metadata files", []string{"**/*.jsonl"}, func(e *env) {
 			e.settings.MetadataFiles = []string{"*.meta.json", "notes/*.txt"}
 			e.write("s/x.jsonl", text("x"))
 			e.write("s/x.meta.json", "{\n}\n")
@@ -224,13 +224,13 @@ func TestFiles(t *testing.T) {
 			e.start().want(append(all, "zz")...)
 			e.wantStreams(6)
 		}},
-		{"a companion is rewound instead of closed", []string{"*.jsonl"}, func(e *env) {
+		{"a metadata file is rewound instead of closed", []string{"*.jsonl"}, func(e *env) {
 			e.settings.MetadataFiles = []string{"*.meta.json"}
 			e.sink.rewinds = 2
 			e.write("x.jsonl", text("x"))
 			e.write("x.meta.json", "meta")
 			e.start().want("x", "meta", "meta", "meta")
-			e.until("the companion to be closed", func() bool { return e.sink.stream(1).closes == 1 })
+			e.until("the metadata stream to be closed", func() bool { return e.sink.stream(1).closes == 1 })
 			e.wantTrouble()
 		}},
 		{"start at the end", []string{"**/*.jsonl"}, func(e *env) {

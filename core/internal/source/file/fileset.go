@@ -17,7 +17,7 @@ const (
 	metadata               // one frame
 )
 
-// file is one tracked inode, whatever its name. Every file below the patterns has one,
+// file is one tracked inode, under any name. Every file below the patterns has one,
 // so it is small.
 type file struct {
 	// The fileset's mu guards these.
@@ -82,7 +82,7 @@ type fileset struct {
 	wake chan struct{} // signals requests
 }
 
-// request is what a worker asks of the discovery.
+// request is a task that a worker has for the discovery.
 type request struct {
 	file     *file // look up its path, and where it went
 	copiesOf *file // look for copies of the content of this orphan
@@ -250,9 +250,9 @@ func (s *fileset) at(path string) *file {
 	return s.byPath[path]
 }
 
-// status returns what a worker has to know of a file when its turn begins, and resets
-// its failure. final says that it has all the content that it will have, and quietIn how
-// long until that is so of an orphan.
+// status returns the state of a file at the beginning of a worker's turn, and resets its
+// failure. A file is final when it has all the content that it will have; an orphan is
+// final after quietIn.
 func (s *fileset) status(f *file, quiet time.Duration) (st status) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -275,7 +275,7 @@ type status struct {
 	quietIn time.Duration
 }
 
-// unblock says that f has the content that is known of it, and returns its name.
+// unblock lets no other file wait for f, whose content is known, and returns its name.
 func (s *fileset) unblock(f *file) (path string, outside bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -328,7 +328,7 @@ func (s *fileset) advance(f *file, read lines, m fingerprint, at stamp) result {
 		st.cursor, st.fingerprint = read.to, m
 	}
 	st.size = at.size
-	f.partial = read.to.seen > read.to.line
+	f.partial = read.to.scanned > read.to.line
 	if read.eof {
 		f.initial = false
 		st.reachedEnd, st.end = true, max(st.end, read.to.pos-read.to.base)

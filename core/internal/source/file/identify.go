@@ -25,8 +25,7 @@ type identifier struct {
 
 // identify sets the stream of f: one that was read from it in an earlier run, the one of
 // an orphan, or a new one. f.stream stays nil while it cannot be decided, and of a
-// duplicate. at is the stamp of the file, and final says that it has all the content that
-// it will have.
+// duplicate. at is the stamp of the file; final: it has all the content that it will have.
 //
 // The answer depends on the content of the other files of the rotation set. So only one of
 // a set is identified at a time, and the result is discarded when another one lost its
@@ -118,7 +117,7 @@ func (i *identifier) decide(f *file, r io.ReaderAt, orphans []*file, candidate, 
 	return true, i.begin(f, r, at, final)
 }
 
-// named reports whether f still has its name, which says whose copy it may be. Otherwise it
+// named reports whether f still has its name, by which its originals are found. Otherwise it
 // asks the discovery for the present one. An orphan has no name any more.
 func (i *identifier) named(f *file) bool {
 	path, _ := i.files.name(f)

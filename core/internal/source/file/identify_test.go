@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// TestIdentify has what happens while it is found out what a file is. The source
-// does not notice by itself what the rows do, and x.jsonl.1 is not in its hands but
-// in those of the test.
+// TestIdentify changes files while one of their rotation set is identified. The source
+// does not notice the changes by itself, and the test processes x.jsonl.1 instead of a
+// worker.
 func TestIdentify(t *testing.T) {
 	tests := []struct {
 		name string
@@ -67,14 +67,14 @@ func TestIdentify(t *testing.T) {
 			e.start().want(append(a[:3:3], b[:3]...)...)
 			key := e.keyOf("x.jsonl")
 			e.write("x.jsonl-20260102")
-			e.notice("x.jsonl-20260102") // so that there is a ghost to compare with first
-			e.until("a ghost", func() bool { return e.orphans("x.jsonl") == 1 })
+			e.notice("x.jsonl-20260102") // so that there is an orphan to compare with first
+			e.until("an orphan", func() bool { return e.orphans("x.jsonl") == 1 })
 			e.copy("x.jsonl", "x.jsonl.1")
 			f := e.candidate("x.jsonl.1")
 			v := e.identify(f, func() {
 				e.write("x.jsonl", text(b[3]))
 				e.notice("x.jsonl")
-				e.until("another ghost", func() bool { return e.orphans("x.jsonl") == 2 })
+				e.until("another orphan", func() bool { return e.orphans("x.jsonl") == 2 })
 			})
 			if v.after == 0 {
 				e.Error("what was found out before is taken for true")
@@ -92,7 +92,7 @@ func TestIdentify(t *testing.T) {
 			f, g := e.candidate("x.jsonl.1"), e.candidate("x.jsonl.2")
 			e.identify(f, func() {
 				if v := e.identify(g, nil); v.after == 0 || g.stream != nil {
-					e.Error("another one of the family is identified meanwhile")
+					e.Error("another one of the set is identified meanwhile")
 				}
 			})
 			if f.stream == nil {
@@ -120,7 +120,7 @@ func TestIdentify(t *testing.T) {
 			e.src.files.mu.Lock()
 			defer e.src.files.mu.Unlock()
 			if n := len(e.src.files.rotations.blocked); n > 0 {
-				e.Errorf("%d families wait for ever", n)
+				e.Errorf("%d sets wait for ever", n)
 			}
 		}},
 		{"under another name than it was found", func(e *env) {
@@ -143,7 +143,7 @@ func TestIdentify(t *testing.T) {
 			x := e.src.files.byPath[e.path("x.jsonl")]
 			e.src.files.mu.Unlock()
 			e.discovery().lose([]*file{x}, false)
-			e.src.newTailer(e.sink, newProblems(e.sink)).confirm(x) // by who has it in hands
+			e.src.newTailer(e.sink, newProblems(e.sink)).confirm(x) // as its worker does
 			if v := e.identify(f, nil); v.after == 0 {
 				e.Error("it was not waited for the other one")
 			}

@@ -18,10 +18,9 @@ const inotifyMask = unix.IN_CREATE | unix.IN_MODIFY | unix.IN_ATTRIB | unix.IN_M
 	unix.IN_DELETE | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR
 
 // inotify watches directories. It is used directly because a directory can be
-// reached under several names, and its name can change: the kernel knows it as one
-// and gives the same descriptor for all, and an event has to be told under each.
-// Events come in the batches in which the kernel hands them out, and it merges those
-// that repeat while nobody reads.
+// reached under several names, and its name can change: the kernel returns the same
+// watch descriptor for all of them, and an event has to be reported under each.
+// Events arrive in the kernel's batches; it merges repeated ones that are not read yet.
 type inotify struct {
 	fd   *os.File
 	raw  int // its descriptor; File.Fd would make it blocking
@@ -98,7 +97,7 @@ func (w *inotify) read() {
 		case <-w.stop:
 			return
 		}
-		if err != nil { // never seen; the poll goes on
+		if err != nil { // the poll goes on
 			return
 		}
 	}
@@ -123,7 +122,7 @@ func (w *inotify) parse(b []byte) []event {
 	return events
 }
 
-// event appends what the kernel says. w.mu is held.
+// event appends the events for one record of the kernel. w.mu is held.
 func (w *inotify) event(events []event, wd int32, mask uint32, name []byte) []event {
 	if mask&unix.IN_Q_OVERFLOW != 0 {
 		return append(events, event{kind: overflowed})

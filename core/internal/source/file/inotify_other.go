@@ -2,6 +2,6 @@
 
 package file
 
-// newInotify reports that there is none. What other systems have needs an open
-// descriptor for every watched file.
+// newInotify reports that there is none. The interfaces of other systems need
+// an open descriptor for every watched file.
 func newInotify() (watcher, error) { return noWatcher() }

@@ -13,9 +13,8 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/source"
 )
 
-// ledger is a sink that can lose its memory: what it says it knows is what it knew
-// at some point before. What it got it keeps, and at one position of a stream it
-// accepts only what was there the first time.
+// ledger is a sink that can return to an earlier checkpoint. It keeps all frames, and fails
+// the test when a position of a stream gets a second content.
 type ledger struct {
 	t       *testing.T
 	mu      sync.Mutex
@@ -115,7 +114,7 @@ func (s *ledgerStream) Close(ctx context.Context, forget bool) error {
 	return nil
 }
 
-// checkpoint returns what is safe at this moment.
+// checkpoint returns the positions that are safe at this moment.
 func (l *ledger) checkpoint(r *rand.Rand) map[string]source.Known {
 	l.mu.Lock()
 	defer l.mu.Unlock()

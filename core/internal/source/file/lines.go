@@ -61,8 +61,8 @@ func (l *lines) release() {
 // next reads the lines after the stream's cursor, and makes sure that they belong to the
 // stream. It returns them with the fingerprint of the content up to their end. The
 // content before the cursor is compared after the new bytes were read: when it is still
-// the stream's, they are what follows it. That of an archive, which nobody writes to,
-// is compared before, since reading backward means to unpack it again. failed is the
+// the stream's, they follow it. That of an archive, which does not grow, is compared
+// before, since reading backward means to unpack it again. failed is the
 // error that ended the reading; with err, none of the lines belong to the stream.
 func (l *reader) next(st *stream, r io.ReaderAt, size int64, final bool) (read lines, m fingerprint, failed, err error) {
 	var buf [printLen]byte
@@ -72,10 +72,10 @@ func (l *reader) next(st *stream, r io.ReaderAt, size int64, final bool) (read l
 		if before, err = bytesBefore(r, st.fingerprint.off, buf[:]); err != nil {
 			return read, m, nil, err
 		}
-	} else if size < c.seen {
-		c.seen, c.head = c.line, nil // a part of the last line was truncated
+	} else if size < c.scanned {
+		c.scanned, c.head = c.line, nil // a part of the last line was truncated
 	}
-	if read = (lines{to: c, eof: true}); size > c.seen || final {
+	if read = (lines{to: c, eof: true}); size > c.scanned || final {
 		read, failed = l.readLines(r, c, size, final)
 	}
 	m = st.fingerprint
@@ -123,16 +123,16 @@ func (l *reader) readLines(r io.ReaderAt, p cursor, size int64, final bool) (lin
 		}
 	}
 	want = max(min(want, size-p.line), 1)
-	if p.seen > p.line {
+	if p.scanned > p.line {
 		end, q, eof, err := l.find(r, p, size)
-		n := q.seen - q.line
+		n := q.scanned - q.line
 		switch {
 		case err != nil:
 			return lines{to: q}, err
 		case end < 0 && !(eof && final):
 			return lines{to: q, eof: eof}, nil
 		case end < 0 && q.head != nil:
-			return l.long(q, q.seen, true), nil
+			return l.long(q, q.scanned, true), nil
 		case q.head != nil:
 			return l.long(q, end, false), nil
 		}
@@ -144,15 +144,15 @@ func (l *reader) readLines(r io.ReaderAt, p cursor, size int64, final bool) (lin
 // zeros reads one more buffer of a run of NUL bytes. more reports other bytes after
 // them.
 func (l *reader) zeros(r io.ReaderAt, p cursor, size int64, final bool) (rd lines, more bool, err error) {
-	c := l.buffers.get(int(max(min(int64(l.maxRead), size-p.seen), 1)))
+	c := l.buffers.get(int(max(min(int64(l.maxRead), size-p.scanned), 1)))
 	defer c.release()
-	n, eof, err := readAt(r, c.buf, p.seen)
+	n, eof, err := readAt(r, c.buf, p.scanned)
 	rest := bytes.TrimLeft(c.buf[:n], "\x00")
-	p.seen += int64(n - len(rest))
-	eof = len(rest) == 0 && (eof || p.seen >= size)
+	p.scanned += int64(n - len(rest))
+	eof = len(rest) == 0 && (eof || p.scanned >= size)
 	switch {
 	case len(rest) > 0 || eof && final:
-		p.skip(p.seen)
+		p.skip(p.scanned)
 	case eof:
 		p.skip(p.line) // read them again: they may be overwritten
 	}
@@ -162,30 +162,30 @@ func (l *reader) zeros(r io.ReaderAt, p cursor, size int64, final bool) (rd line
 // find searches one more buffer for the end of a line whose beginning is known.
 // end is the offset after the newline, or -1.
 func (l *reader) find(r io.ReaderAt, p cursor, size int64) (end int64, q cursor, eof bool, err error) {
-	c := l.buffers.get(int(max(min(int64(l.maxRead), size-p.seen), 1)))
+	c := l.buffers.get(int(max(min(int64(l.maxRead), size-p.scanned), 1)))
 	defer c.release()
-	n, eof, err := readAt(r, c.buf, p.seen)
+	n, eof, err := readAt(r, c.buf, p.scanned)
 	end = -1
 	if i := bytes.IndexByte(c.buf[:n], '\n'); i >= 0 {
-		end = p.seen + int64(i) + 1
+		end = p.scanned + int64(i) + 1
 		n = i
 	}
-	p.seen += int64(n)
-	if p.seen-p.line > int64(l.maxLine) && p.head == nil {
+	p.scanned += int64(n)
+	if p.scanned-p.line > int64(l.maxLine) && p.head == nil {
 		head := make([]byte, min(keptOfLong, l.maxLine))
 		if _, _, err := readAt(r, head, p.line); err != nil {
 			return -1, p, false, err
 		}
 		p.head = head
 	}
-	return end, p, eof || p.seen >= size, err
+	return end, p, eof || p.scanned >= size, err
 }
 
 // long returns the frame of a line beyond the limit, of which the head was kept.
 func (l *reader) long(p cursor, end int64, eof bool) lines {
 	c := l.buffers.get(len(p.head))
 	copy(c.buf, p.head)
-	c.frames = p.emit(c.frames, c.buf, p.seen-p.line, end, l.maxLine, l.now())
+	c.frames = p.emit(c.frames, c.buf, p.scanned-p.line, end, l.maxLine, l.now())
 	return lines{chunk: c, to: p, eof: eof}
 }
 
@@ -210,7 +210,7 @@ func (l *reader) fill(r io.ReaderAt, p cursor, want, size int64, final bool) (li
 			c = l.grow(c)
 			continue
 		}
-		p.seen = p.line + int64(got)
+		p.scanned = p.line + int64(got)
 		if got > l.maxLine {
 			p.head = bytes.Clone(c.buf[:min(keptOfLong, l.maxLine)])
 		}
@@ -232,15 +232,15 @@ func (l *reader) take(c *chunk, n int, p cursor, eof, final bool) lines {
 	at := l.now()
 	b := c.buf[:n]
 	frames, to := p.cut(c.frames, b, l.maxLine, at)
-	eof = eof && to.seen == p.line+int64(n)
+	eof = eof && to.scanned == p.line+int64(n)
 	rest := b[to.line-p.line:]
 	switch {
 	case eof && to.zeros && final:
-		to.skip(to.seen)
+		to.skip(to.scanned)
 	case eof && to.zeros, !eof && !to.zeros:
 		to.skip(to.line) // read it again from the beginning of the line
 	case eof && final && (len(rest) > l.maxLine || !blank(rest)):
-		frames = to.emit(frames, rest, int64(len(rest)), to.seen, l.maxLine, at)
+		frames = to.emit(frames, rest, int64(len(rest)), to.scanned, l.maxLine, at)
 	}
 	c.buf, c.frames = b[:to.line-p.line], frames
 	switch {
@@ -265,10 +265,10 @@ func readAt(r io.ReaderAt, p []byte, off int64) (n int, eof bool, err error) {
 
 // cursor is the position of a stream in a file, in offsets of the file.
 type cursor struct {
-	base int64 // the stream's position 0
-	pos  int64 // the next frame begins here
-	line int64 // the next line begins here; all between pos and line is blank
-	seen int64 // there is no newline between line and here
+	base    int64 // the stream's position 0
+	pos     int64 // the next frame begins here
+	line    int64 // the next line begins here; all between pos and line is blank
+	scanned int64 // there is no newline between line and here
 
 	// zeros: there are only NUL bytes between line and seen. They are skipped once other
 	// bytes follow: a writer that allocates its file in advance overwrites them with its
@@ -279,10 +279,10 @@ type cursor struct {
 }
 
 // at returns the cursor before the line at off.
-func (p cursor) at(off int64) cursor { return cursor{base: p.base, pos: off, line: off, seen: off} }
+func (p cursor) at(off int64) cursor { return cursor{base: p.base, pos: off, line: off, scanned: off} }
 
 // skip moves the beginning of the line to off.
-func (p *cursor) skip(off int64) { p.line, p.seen, p.zeros, p.head = off, off, false, nil }
+func (p *cursor) skip(off int64) { p.line, p.scanned, p.zeros, p.head = off, off, false, nil }
 
 // emit appends the frame of a line of n bytes that ends at end in the file. data is
 // the line, or its beginning when it is beyond the limit.
@@ -303,12 +303,12 @@ func (p *cursor) emit(frames []frame.Frame, data []byte, n, end int64, limit int
 // from p.line on.
 func (p cursor) cut(frames []frame.Frame, b []byte, limit int, at int64) ([]frame.Frame, cursor) {
 	start := p.line
-	known := min(int(p.seen-p.line), len(b)) // bytes known to hold no newline
+	known := min(int(p.scanned-p.line), len(b)) // bytes known to hold no newline
 	for rest := b; len(rest) > 0 && len(frames) < maxFrames; rest = b[p.line-start:] {
 		if rest[0] == 0 {
 			n := len(rest) - len(bytes.TrimLeft(rest, "\x00"))
 			if n == len(rest) {
-				p.seen, p.zeros = p.line+int64(n), true
+				p.scanned, p.zeros = p.line+int64(n), true
 				break
 			}
 			p.skip(p.line + int64(n))
@@ -317,7 +317,7 @@ func (p cursor) cut(frames []frame.Frame, b []byte, limit int, at int64) ([]fram
 		}
 		i := bytes.IndexByte(rest[known:], '\n')
 		if i < 0 {
-			p.seen = p.line + int64(len(rest))
+			p.scanned = p.line + int64(len(rest))
 			break
 		}
 		i += known

@@ -16,7 +16,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// plainCut is what cut does, for content that is all there, as plainly as can be.
+// plainCut is the plain form of cut, for a complete content.
 func plainCut(content string, limit int, final bool) []frame.Frame {
 	var out []frame.Frame
 	pos, line := 0, 0
@@ -54,7 +54,7 @@ func plainCut(content string, limit int, final bool) []frame.Frame {
 }
 
 // readAll reads r with a reader that stops and goes on as often as it can: size
-// grows by step, and the state between two calls is only the place.
+// grows by step, and the state between two calls is only the cursor.
 func readAll(t testing.TB, l *reader, content string, step int, forward bool) []frame.Frame {
 	t.Helper()
 	var out []frame.Frame
@@ -74,7 +74,7 @@ func readAll(t testing.TB, l *reader, content string, step int, forward bool) []
 			if err != nil {
 				t.Fatalf("next at %+v: %v", p, err)
 			}
-			if rd.to.line < p.line || rd.to.line == p.line && rd.to.seen <= p.seen && !rd.eof && rd.chunk == nil {
+			if rd.to.line < p.line || rd.to.line == p.line && rd.to.scanned <= p.scanned && !rd.eof && rd.chunk == nil {
 				t.Fatalf("no progress from %+v to %+v", p, rd.to)
 			}
 			if n := rd.to.line - p.line; rd.used != nil && string(rd.used) != content[p.line:p.line+n] && rd.to.head == nil && n == int64(len(rd.used)) {
@@ -136,7 +136,7 @@ func FuzzLines(f *testing.F) {
 	})
 }
 
-// TestLinesError delivers what could be read before an error.
+// TestLinesError delivers the lines before a read error.
 func TestLinesError(t *testing.T) {
 	l := newReader(100, minRead)
 	r := readerAt{iotest.DataErrReader(io.MultiReader(strings.NewReader("one\ntwo\nthr"), iotest.ErrReader(io.ErrClosedPipe)))}
@@ -146,7 +146,7 @@ func TestLinesError(t *testing.T) {
 	}
 }
 
-// readerAt reads forwards whatever the offset.
+// readerAt reads forward and ignores the offset.
 type readerAt struct{ r io.Reader }
 
 func (r readerAt) ReadAt(p []byte, off int64) (int, error) { return io.ReadFull(r.r, p) }
@@ -177,7 +177,7 @@ func (h holes) ReadAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// TestLongLine reads lines of 64 MiB and beyond, and sees what memory that takes.
+// TestLongLine reads lines of 64 MiB and beyond within a memory limit.
 func TestLongLine(t *testing.T) {
 	const limit = 64 << 20
 	sizes := []int64{10, limit, 10, limit + 1, 10, 100 << 20, 10, longest} // the last without a newline

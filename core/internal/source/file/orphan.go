@@ -15,7 +15,7 @@ type orphan struct {
 	lingerFrom time.Time // the lingering counts from here
 	expired    bool      // the lingering is over
 	unread     int64     // bytes that are lost with it, unless a copy is found
-	flushed    bool      // the stream's decoder has emitted what it held
+	flushed    bool      // the stream's decoder has emitted all it held
 }
 
 // orphans are the orphaned files by rotation set. The fileset's mu guards them.
@@ -57,7 +57,7 @@ func (t *tailer) trace(f *file) {
 		id, _, _ := describe(info)
 		found = id == f.id && !reused
 	case !notFound(err):
-		found = true // it cannot be seen, which does not mean that it is gone
+		found = true // an unreadable path does not mean that it is gone
 	}
 	if !found && !reused && f.fd != nil {
 		if name, ok := nameOf(f.fd, f.id); ok {
@@ -97,7 +97,7 @@ func (t *tailer) replaced(f *file) result {
 	return result{again: true}
 }
 
-// expire forgets an orphan and its stream, and reports what is lost with it.
+// expire forgets an orphan and its stream, and reports the losses.
 func (t *tailer) expire(ctx context.Context, g *file) error {
 	st := g.stream
 	if st != nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// patterns are the globs of a source, cut into segments, as an automaton: what
-// may match below a directory is a set of spots, and the name of an entry leads
-// from one set to the next. So a walk enters only directories in which something
-// can match, and knows it has seen one when directory and set are the same.
+// patterns are the globs of a source, cut into segments, as an automaton: a directory
+// has a set of spots, which are the segments that an entry of it may match, and the name of
+// an entry leads to its set. So a walk enters only directories in which something can match,
+// and recognizes a directory that it has walked with the same set.
 type patterns struct {
 	list     []pattern
 	metadata int // list[metadata:] are those of metadata files
@@ -146,7 +146,7 @@ func union(a, b []spot) []spot {
 }
 
 // step returns the spots of the directory of that name, none when nothing below
-// it can match, and what a file of that name is.
+// it can match, and the match of a file of that name.
 func (ps *patterns) step(at []spot, name string) (next []spot, m match) {
 	for _, s := range at {
 		p := ps.list[s.pattern]

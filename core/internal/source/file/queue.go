@@ -17,14 +17,14 @@ const (
 	processingAgain // and to be processed once more after that
 )
 
-// result is what a worker returns for a file that it has processed.
+// result is the result of processing a file.
 type result struct {
 	again bool          // there is more to do
 	eof   bool          // everything that is there was read
 	after time.Duration // there may be more to do then
 }
 
-// schedule says which file is processed next, and which files keep their descriptor
+// schedule decides which file is processed next, and which files keep their descriptor
 // open. The fileset's mu guards it.
 type schedule struct {
 	plain   queue

@@ -19,7 +19,7 @@ var (
 	stepsFlag = flag.Int("steps", 150, "of a random test")
 )
 
-// logger is a process that writes a log, and what rotates it.
+// logger is a process that writes a log, and its logrotate.
 type logger struct {
 	*env
 	r       *rand.Rand
@@ -66,7 +66,7 @@ func (w *logger) exists(name string) bool {
 	return err == nil
 }
 
-// logf says what was done, when a test fails.
+// note logs a step, for a test that fails.
 func (w *logger) note(what, name string) {
 	if info, err := os.Stat(w.path(name)); err == nil {
 		id, at, _ := describe(info)
@@ -126,7 +126,7 @@ func (w *logger) rotate() {
 // TestRandom has several processes write logs in pieces of random sizes, which are
 // rotated in random ways, and a reader that is killed at random and started again
 // with an old checkpoint. Nothing may be missed, and no position may hold two things.
-// Where the reader is not killed, nothing comes twice.
+// Where the reader is not killed, no line is delivered twice.
 func TestRandom(t *testing.T) {
 	seeds := []uint64{1, 2, 3, 4, 5, 6, 7, 8}
 	if *seedFlag != 0 {
@@ -227,7 +227,7 @@ func testRandom(t *testing.T, seed uint64, kill bool) {
 	}
 	for line := range l.lines {
 		if !slices.Contains(all, line) {
-			t.Errorf("nobody wrote %.80q", line)
+			t.Errorf("%.80q was never written", line)
 		}
 	}
 	if t.Failed() {
@@ -235,7 +235,7 @@ func testRandom(t *testing.T, seed uint64, kill bool) {
 	}
 }
 
-// list logs what there is, and what became of it.
+// list logs the directory and the state of the source.
 func (e *env) list() {
 	entries, err := os.ReadDir(e.dir)
 	e.must(err)
@@ -252,17 +252,17 @@ func (e *env) list() {
 		if f.stream != nil {
 			key = f.stream.key
 		}
-		e.Logf("tailed: %s %x %s sched %d open %v partial %v guest %v lost %v unsettled %q", f.path, f.id.ino, key, f.queued, f.fd != nil, f.partial, f.candidate, f.lost, f.blocks)
+		e.Logf("tailed: %s %x %s queued %d open %v partial %v candidate %v lost %v blocks %q", f.path, f.id.ino, key, f.queued, f.fd != nil, f.partial, f.candidate, f.lost, f.blocks)
 	}
-	e.Logf("pending %v delayed %d", e.src.files.rotations.blocked, e.src.files.schedule.delayed)
-	e.Logf("plain %d %d packed %d %d asks %d", e.src.files.schedule.plain.len(), e.src.files.schedule.plain.active, e.src.files.schedule.packed.len(), e.src.files.schedule.packed.active, len(e.src.files.requests))
+	e.Logf("blocked %v delayed %d", e.src.files.rotations.blocked, e.src.files.schedule.delayed)
+	e.Logf("plain %d %d packed %d %d requests %d", e.src.files.schedule.plain.len(), e.src.files.schedule.plain.active, e.src.files.schedule.packed.len(), e.src.files.schedule.packed.active, len(e.src.files.requests))
 	for _, gs := range e.src.files.orphans {
 		for _, g := range gs {
 			key := ""
 			if g.stream != nil {
 				key = g.stream.key
 			}
-			e.Logf("ghost: %s %x %s sched %d open %v unsettled %q", g.path, g.id.ino, key, g.queued, g.fd != nil, g.blocks)
+			e.Logf("orphan: %s %x %s queued %d open %v blocks %q", g.path, g.id.ino, key, g.queued, g.fd != nil, g.blocks)
 		}
 	}
 }

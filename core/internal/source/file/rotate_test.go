@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// alike begins two files that cannot be told from each other by their beginning.
+// alike begins two files that their heads do not distinguish.
 var alike = `{"header":"` + strings.Repeat("same ", 230) + `"}`
 
 // TestRotate has a row for every way in which a file gets another name, or a name
@@ -120,7 +120,7 @@ func TestRotate(t *testing.T) {
 			e.write("x.jsonl", text(alike, a[0], a[1], a[2]))
 			e.start().want(alike, a[0], a[1], a[2])
 			e.remove("x.jsonl")
-			e.until("a ghost", func() bool { return e.orphans("x.jsonl") == 1 })
+			e.until("an orphan", func() bool { return e.orphans("x.jsonl") == 1 })
 			e.write("x.jsonl.1", text(alike, b[0]))
 			e.want(alike, a[0], a[1], a[2], alike, b[0])
 		}},
@@ -128,11 +128,11 @@ func TestRotate(t *testing.T) {
 			e.write("x.jsonl", text(a[:3]...))
 			e.start().want(a[:3]...)
 			e.copy("x.jsonl", "x.jsonl.1")
-			e.until("the copy to be seen as one", func() bool { return e.isDuplicate("x.jsonl.1", len(text(a[:3]...))) })
+			e.until("the copy to be compared", func() bool { return e.isDuplicate("x.jsonl.1", len(text(a[:3]...))) })
 			e.add("x.jsonl", text(a[3]))
 			e.want(a[:4]...)
 			e.write("x.jsonl", text(b[0]))
-			e.until("the ghost to be found", func() bool { return e.sink.count() == 5 && e.orphans("x.jsonl") == 0 })
+			e.until("the orphan to be adopted", func() bool { return e.sink.count() == 5 && e.orphans("x.jsonl") == 0 })
 			e.stop()
 			e.start().want(append(a[:4:4], b[0])...)
 			e.wantStreams(2)

@@ -7,8 +7,8 @@ import (
 )
 
 // rotations groups the tracked files into rotation sets: files whose names differ only
-// by what rotation adds. A set is only where to look for copies and orphans; what the
-// files hold decides. Two files of different sets that begin alike are never compared.
+// by the suffixes of rotation. A set narrows the search for copies and orphans; the
+// contents decide. Two files of different sets that begin alike are never compared.
 //
 // One file of a set is identified at a time, and none while the content of another one
 // is unknown. The fileset's mu guards it.

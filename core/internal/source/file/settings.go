@@ -23,7 +23,7 @@ const (
 // Settings configure a source.
 type Settings struct {
 	Name string // of the source, for the log
-	// Paths are glob patterns of the files to tail; ** stands for any number of
+	// Paths are glob patterns of the files to tail; ** matches any number of
 	// directories. Relative ones are taken from the working directory.
 	Paths []string
 	// Exclude are patterns of paths to leave out. One without a slash is matched
@@ -62,7 +62,7 @@ func (s *Settings) setDefaults() {
 func (s *Settings) validate() error {
 	switch {
 	case len(s.Paths) == 0:
-		return errors.New("paths: none given")
+		return errors.New("paths: empty")
 	case s.StartAt != Beginning && s.StartAt != End:
 		return fmt.Errorf("start_at %q: neither %s nor %s", s.StartAt, Beginning, End)
 	case s.MaxLine < 0, s.MaxRead < 0, s.MaxOpen < 0:

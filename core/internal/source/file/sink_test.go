@@ -12,7 +12,7 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/source"
 )
 
-// fakeSink is a pipeline that keeps what it gets and checks that it may.
+// fakeSink is a pipeline that keeps all frames and checks the contract of source.Sink.
 type fakeSink struct {
 	t *testing.T
 
@@ -22,7 +22,7 @@ type fakeSink struct {
 	troubles []trouble
 	log      []delivery
 	gate     chan struct{} // nil: open; else one value lets one batch pass
-	opening  func()        // what happens when a stream is opened, once
+	opening  func()        // called once, when a stream is opened
 	backlog  []bool        // of each batch
 	rewinds  int           // so many Closes rewind their stream to its begin instead
 }
@@ -140,7 +140,7 @@ func (st *fakeStream) Deliver(ctx context.Context, b *frame.Batch) error {
 		st.next = f.End
 	}
 	for i := range b.Data {
-		b.Data[i] = 0xCC // whoever looks at it now is wrong
+		b.Data[i] = 0xCC // the source must not use it any more
 	}
 	b.Done()
 	return nil
@@ -188,7 +188,7 @@ func (k *fakeSink) again(key string, pos int64) {
 	rewind(pos)
 }
 
-// stopped says that the source's run ended.
+// stopped closes all streams when the source's run ends.
 func (k *fakeSink) stopped() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

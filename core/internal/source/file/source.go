@@ -21,7 +21,7 @@ type Source struct {
 	open    func(path string) (*os.File, error)
 	readDir func(path string) ([]os.DirEntry, error)
 	workers int           // the number of files that are read at the same time, beside one archive
-	quiet   time.Duration // a file that nobody has changed for so long is complete
+	quiet   time.Duration // a file without changes for so long is complete
 }
 
 var _ source.Source = (*Source)(nil)

@@ -19,7 +19,7 @@ func TestNew(t *testing.T) {
 		settings Settings
 		want     string
 	}{
-		{Settings{}, "paths: none given"},
+		{Settings{}, "paths: empty"},
 		{Settings{Paths: []string{"a/[x"}}, `pattern "a/[x": malformed`},
 		{Settings{Paths: []string{"a/{b/c,d}"}}, "braces span a slash"},
 		{Settings{Paths: []string{"a"}, Exclude: []string{"{"}}, `exclude: pattern "{": malformed`},
@@ -141,8 +141,7 @@ func (e *env) outside() int {
 	return n
 }
 
-// TestFairness delivers what is appended to one file while another has much to be
-// read.
+// TestFairness delivers appended lines of one file while another has many unread ones.
 func TestFairness(t *testing.T) {
 	e := newEnv(t, "*.jsonl")
 	e.settings.MaxRead = minRead
@@ -173,7 +172,7 @@ func TestFairness(t *testing.T) {
 	e.until("the rest", func() bool { return e.sink.count() == 3+10000 })
 }
 
-// TestOrder reads at the start what is above before what is below, and the oldest
+// TestOrder reads the files of the first scan from the top of the tree down, the oldest
 // first.
 func TestOrder(t *testing.T) {
 	e := newEnv(t, "**/*.jsonl")
@@ -218,8 +217,8 @@ func TestOrderOfLevels(t *testing.T) {
 	}
 }
 
-// TestKey gives the same content of the same file the same key, also when nothing
-// is remembered of it.
+// TestKey derives the same key from the same content of the same file without a
+// checkpoint.
 func TestKey(t *testing.T) {
 	e := newEnv(t, "*.jsonl")
 	e.write("x.jsonl", text(a...))
@@ -234,7 +233,7 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// TestStateUnreadable goes by the key when the state says nothing.
+// TestStateUnreadable recognizes a stream by its key when its state cannot be decoded.
 func TestStateUnreadable(t *testing.T) {
 	e := newEnv(t, "*.jsonl")
 	e.write("x.jsonl", text(a[:5]...))
@@ -271,8 +270,8 @@ func TestRewind(t *testing.T) {
 	e.write("x.jsonl", text(lines...))
 	e.write("y.gz", string(packed([]byte(text(lines...)))))
 	e.must(os.Chtimes(e.path("y.gz"), time.Now(), time.Now().Add(-time.Hour)))
-	e.write("x.meta", "companion")
-	want := append(append(slices.Clone(lines), lines...), "companion")
+	e.write("x.meta", "metadata")
+	want := append(append(slices.Clone(lines), lines...), "metadata")
 	e.start().want(want...)
 	keys := e.sink.live()
 	for i := range keys {
@@ -284,7 +283,7 @@ func TestRewind(t *testing.T) {
 				want = append(want, string(f.Data))
 			}
 		} else {
-			want = append(want, "companion")
+			want = append(want, "metadata")
 		}
 		e.sink.again(keys[i], st.frames[from].Pos)
 		e.want(want...)
@@ -363,7 +362,7 @@ func TestNotMounted(t *testing.T) {
 	e.wantStreams(1)
 }
 
-// TestGoneUnread says what was lost.
+// TestGoneUnread reports lost bytes.
 func TestGoneUnread(t *testing.T) {
 	e := newEnv(t, "*.jsonl").poll()
 	e.settings.Linger = time.Nanosecond

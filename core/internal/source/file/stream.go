@@ -28,7 +28,7 @@ type stream struct {
 	safe       int64 // position up to which an earlier run delivered it
 	size       int64 // of the file at the last read
 	reachedEnd bool  // the end of the file was read once
-	end        int64 // the last position that was the end: what follows was written while the file was tailed
+	end        int64 // the last position that was the end: later frames were written while the file was tailed
 }
 
 // id returns the identity of the stream for the sink, with the state of a stream that was
@@ -91,7 +91,7 @@ type streams struct {
 	files *fileset
 }
 
-// open opens a stream where the sink says.
+// open opens a stream and returns the position that the sink wants next.
 func (s *streams) open(ctx context.Context, f *file, st *stream, path string, outside bool) (pos int64, err error) {
 	st.rewind.clear()
 	out, pos, err := s.sink.Open(ctx, st.id(f, path, outside, st.fingerprint), func(pos int64) { s.files.rewind(st, pos) })
@@ -112,7 +112,7 @@ func (s *streams) openFinished(ctx context.Context, f *file, st *stream) error {
 	return nil
 }
 
-// flush closes the stream of an orphan, so that its decoder emits what it holds. The
+// flush closes the stream of an orphan, so that its decoder emits all it holds. The
 // checkpoint keeps the stream: it continues if its content is found again.
 func (s *streams) flush(ctx context.Context, g *file) error {
 	st := g.stream

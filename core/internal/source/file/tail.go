@@ -25,7 +25,7 @@ type tailer struct {
 	metadata *metadataReader
 	problems *problems
 	open     func(path string) (*os.File, error)
-	quiet    time.Duration // a file that nobody has changed for so long is complete
+	quiet    time.Duration // a file without changes for so long is complete
 	log      *slog.Logger
 }
 
@@ -219,7 +219,7 @@ func (t *tailer) reach(f *file) (at stamp, err error) {
 	return at, nil
 }
 
-// resultOf decides what an error means for a file.
+// resultOf turns an error into the result for a file: a report, a retry, an orphan.
 func (t *tailer) resultOf(ctx context.Context, f *file, res result, err error) result {
 	if err == nil {
 		return res

@@ -23,8 +23,8 @@ func (r *swapped) ReadAt(p []byte, off int64) (int, error) {
 	return bytes.NewReader(r.now).ReadAt(p, off)
 }
 
-// TestReplacedWhileRead replaces a content before every read there is: what is
-// taken for the stream's, and what the stream is recognized by, is the stream's.
+// TestReplacedWhileRead replaces a content before each of the reads: the accepted lines and
+// the fingerprint are always those of the stream.
 func TestReplacedWhileRead(t *testing.T) {
 	began := text(numbered("began", 40)...)
 	other := []byte(text(numbered("other", 400)...))
@@ -91,8 +91,8 @@ func TestReplacedWhileMoved(t *testing.T) {
 	}
 }
 
-// TestBacklog: what was in a file when its end was first reached was not heard live, and
-// neither is what is delivered a second time.
+// TestBacklog: frames that were in a file when its end was first reached are backlog, and
+// so are frames that are delivered again.
 func TestBacklog(t *testing.T) {
 	e := newEnv(t, "*.jsonl")
 	e.write("a.jsonl", text("one", "two"))

@@ -10,7 +10,7 @@ import (
 
 // watcher reports changes in directories. It may miss some: the poll finds those.
 type watcher interface {
-	// Add watches a directory, or gives the name it has now to one that is watched.
+	// Add watches a directory. One that is watched already gets its present name.
 	Add(dir string) error
 	Events() <-chan []event
 	Close() error
