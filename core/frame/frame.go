@@ -9,12 +9,11 @@ package frame
 
 import "fmt"
 
-// Lost is the Name of a Close frame that the host gives at the end of everything that
-// was heard live: the connection may have been lost. After a Close frame of the
-// protocol it says nothing new.
+// Lost is the Name of the Close frame that the host appends to every live stream: the
+// connection may have been lost. After a Close frame of the protocol it is redundant.
 const Lost = "lost"
 
-// Kind says how a frame was delimited.
+// Kind is how a frame was delimited.
 type Kind uint8
 
 // The kinds.
@@ -25,7 +24,7 @@ const (
 	Binary              // a WebSocket binary message
 	Body                // a whole HTTP response body, or a whole file that is one document
 	Request             // a whole HTTP request body: the prompt; Name is "METHOD path"
-	Close               // the stream ended here; no data. Name is Lost when its protocol did not say so
+	Close               // the stream ended here; no data. Name is Lost when its protocol did not end it
 )
 
 var kindNames = [...]string{"line", "event", "text", "binary", "body", "request", "close"}
@@ -51,8 +50,7 @@ func ParseKind(s string) (Kind, error) {
 // only until the batch is released.
 type Frame struct {
 	Kind Kind
-	// FromClient is set on what the client sent, for transports that carry both
-	// directions.
+	// FromClient: the client sent it, for transports that carry both directions.
 	FromClient bool
 	Name       string // SSE event type; "METHOD path" of a request; empty otherwise
 	ID         string // SSE id; empty when none
@@ -65,7 +63,7 @@ type Frame struct {
 	// stream. End is where a reader resumes after it.
 	Pos, End int64
 	// Dropped are bytes of this range that the source did not keep (the tail of a
-	// line beyond the limit), and Reason says why. A frame with a Reason is not
+	// line beyond the limit), and Reason is why. A frame with a Reason is not
 	// decoded but quarantined.
 	Dropped int64
 	Reason  string
@@ -79,9 +77,9 @@ type Batch struct {
 	// Written is when the frames were written at the latest, Unix ns: the last change of
 	// their file. Zero: when they were read.
 	Written int64
-	// Backlog says that they were there before their source listened.
+	// Backlog: the frames existed before their source listened.
 	Backlog bool
-	// Release gives the buffer back; nil when nobody wants it. It is called once,
+	// Release returns the buffer to its pool; nil when it has none. It is called once,
 	// when no Text aliases the buffer any more.
 	Release func()
 }

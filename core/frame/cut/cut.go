@@ -1,6 +1,6 @@
-// Package cut cuts a stream of bytes into frames where its form is plain: lines,
-// or one document. The third form, server-sent events, is package sse. All are
-// pure, and neither the cut of the chunks nor their pace changes a frame.
+// Package cut cuts a stream of bytes into lines, or into one document. Server-sent events
+// are package sse. All of them are pure: neither the sizes of the chunks nor their pace
+// changes a frame.
 package cut
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// keep is how much memory is kept for the next line.
+// keep is the maximum memory that is kept for the next line.
 const keep = 256 << 10
 
 // Lines cuts at \n. Blank lines are no frames; they belong to the range of the
@@ -44,7 +44,7 @@ func (l *Lines) Feed(b *frame.Batch, chunk []byte, at int64) {
 	}
 }
 
-// Finish adds the line that nothing has ended, if there is one.
+// Finish adds the last line, which no \n has ended, if there is one.
 func (l *Lines) Finish(b *frame.Batch, at int64) { l.end(b, at) }
 
 // Held is the number of bytes in memory that are in no frame yet.
@@ -71,8 +71,8 @@ func (l *Lines) end(b *frame.Batch, at int64) {
 	}
 }
 
-// Document takes everything as one Body frame, which Finish gives. It is not safe
-// for concurrent use.
+// Document cuts everything as one Body frame, which Finish adds. It is not safe for
+// concurrent use.
 type Document struct {
 	max     int
 	data    []byte

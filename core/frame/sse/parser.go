@@ -1,6 +1,5 @@
-// Package sse cuts a stream of server-sent events into frames. It is pure: bytes
-// go in as they come, frames come out, and neither the cut of the chunks nor
-// their pace changes a frame.
+// Package sse cuts a stream of server-sent events into frames. It is pure: neither the
+// sizes of the chunks nor their pace changes a frame.
 //
 // It follows the event stream interpretation of the WHATWG HTML standard: CR, LF
 // and CRLF end a line, a leading byte order mark is skipped, the data lines of an
@@ -9,19 +8,19 @@
 // from the standard where a recorder must:
 //
 //   - Data stays as it is. The standard replaces invalid UTF-8; here the decoder
-//     finds it and says so. Name and ID are made valid.
-//   - Name is empty when the stream gives no event field, not "message".
-//   - ID is the id that stands in the event itself. The standard lets it stick to
-//     the events that follow; then a frame would depend on where the reading began.
-//     LastEventID has the sticky one, for whoever connects again.
+//     finds and reports it. Name and ID are made valid.
+//   - Name is empty when the event has no event field, not "message".
+//   - ID is the id in the event itself. The standard applies it to the following events
+//     too; then a frame would depend on where the reading began. LastEventID has that one,
+//     for the next connection.
 //
 // # Ranges
 //
-// The ranges [Pos, End) of the frames cover the stream without gaps. What comes
-// between two events (blank lines, comments, fields without data) belongs to the
-// range of the second. An event ends with the byte that ends its blank line; the
-// LF of a CRLF there is the first byte of the next range, because nobody can know
-// whether it will come. Reading may be taken up at any End.
+// The ranges [Pos, End) of the frames cover the stream without gaps. Bytes between two
+// events (blank lines, comments, fields without data) belong to the range of the second.
+// An event ends with the byte that ends its blank line; the LF of a CRLF there is the first
+// byte of the next range, because it may arrive late or never. Reading may resume at any
+// End.
 //
 //	: hello\n  data: 1\r\n  \r      \n  data: 2\n  \n  data: 3
 //	|--------- frame 1 ------|-------- frame 2 ------|- Pending -
@@ -41,14 +40,14 @@ import (
 // DefaultMaxEvent is the limit of an event's data in bytes.
 const DefaultMaxEvent = 64 << 20
 
-// maxValue is the limit of an event's name and id; longer ones are of no
-// protocol. keep is how much memory is kept for the next event.
+// maxValue is the limit of an event's name and id; no protocol has longer ones. keep is the
+// maximum memory that is kept for the next event.
 const (
 	maxValue = 4 << 10
 	keep     = 256 << 10
 )
 
-// Counts are what a parser has seen so far.
+// Counts count the parts of a stream.
 type Counts struct {
 	Events   int64
 	Comments int64
@@ -119,7 +118,7 @@ func New(pos int64, maxEvent int) *Parser {
 	return p
 }
 
-// Feed takes the next bytes of the stream, read at the given time (Unix ns), and
+// Feed takes the next bytes of the stream, read at that time (Unix ns), and
 // appends the frames that they complete to b.
 func (p *Parser) Feed(b *frame.Batch, chunk []byte, at int64) {
 	ends := lineEnds{b: chunk, lf: -1, cr: -1}
@@ -154,8 +153,8 @@ func (p *Parser) Feed(b *frame.Batch, chunk []byte, at int64) {
 	}
 }
 
-// Finish is for a stream that has ended. The standard forgets an event that no
-// blank line ended; a recorder would rather have it, and Finish appends it to b.
+// Finish ends the stream. The standard drops an event that no blank line ended; a recorder
+// keeps it, so Finish appends it to b.
 func (p *Parser) Finish(b *frame.Batch, at int64) {
 	p.noMark()
 	if p.state != lineStart {
@@ -167,17 +166,17 @@ func (p *Parser) Finish(b *frame.Batch, at int64) {
 // Pending is the number of bytes since the End of the last frame.
 func (p *Parser) Pending() int64 { return p.pos - p.start }
 
-// LastEventID is what a client sends as Last-Event-ID when it connects again.
+// LastEventID is the Last-Event-ID to send with the next connection.
 func (p *Parser) LastEventID() string { return p.lastID }
 
-// Retry is the stream's last word on how long to wait before that; 0 when it gave
+// Retry is the stream's last retry field, the wait before that connection; 0 when it had
 // none.
 func (p *Parser) Retry() time.Duration { return p.retry }
 
 // Held is the number of bytes in memory that are in no frame yet.
 func (p *Parser) Held() int { return len(p.data) + len(p.value) + len(p.fname) }
 
-// Counts returns what has been seen so far.
+// Counts returns the counts so far.
 func (p *Parser) Counts() Counts { return p.counts }
 
 const byteOrderMark = "\xEF\xBB\xBF"
@@ -194,7 +193,7 @@ func (p *Parser) mark(c byte) bool {
 	return true
 }
 
-// noMark gives back what was taken for the beginning of a byte order mark.
+// noMark parses the bytes that seemed to begin a byte order mark.
 func (p *Parser) noMark() {
 	if n := p.bom; n >= 0 {
 		p.bom = -1
@@ -239,7 +238,7 @@ func (p *Parser) part(b []byte) {
 	}
 }
 
-// addName keeps no more of a field's name than tells it from the known ones.
+// addName keeps as much of a field's name as distinguishes it from the known ones.
 func (p *Parser) addName(b []byte) {
 	const longest = len("event")
 	p.fname = append(p.fname, b[:min(len(b), longest+1-min(len(p.fname), longest+1))]...)

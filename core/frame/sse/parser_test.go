@@ -23,7 +23,7 @@ func show(frames []frame.Frame) string {
 	return b.String()
 }
 
-// parse feeds the stream cut at the given places.
+// parse feeds the stream in chunks that end at those offsets.
 func parse(p *Parser, stream string, cuts ...int) []frame.Frame {
 	var b frame.Batch
 	from := 0
@@ -244,8 +244,7 @@ func randomCuts(stream string, seed uint64) []int {
 	return cuts
 }
 
-// A grammar finds what random bytes do not: streams made of the pieces that
-// matter.
+// Random pieces of the grammar reach states that random bytes rarely do.
 func TestRandomStreams(t *testing.T) {
 	pieces := []string{"\r", "\n", "\r\n", "\n\n", "data: a", "data", "data:", ":", " ", "event: e", "id: 1", "id", "retry: 5", "\xEF\xBB\xBF", "x", "\x00", "ü", "other: 1"}
 	r := rand.New(rand.NewPCG(7, 7))

@@ -7,9 +7,9 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// Facts are what a listener knows of a response beside its frames. They are fields
-// of the JSON object that it marks its recording with (Recording.Mark), whatever
-// else is in it, and so survive a restart like the frames.
+// Facts describe a response beside its frames. A listener stores them as fields of the JSON
+// object that it marks its recording with (Recording.Mark), beside fields of its own, so
+// that they survive a restart like the frames.
 type Facts struct {
 	Method      string    `json:"method,omitempty"`
 	Status      int64     `json:"status,omitempty"`
@@ -18,11 +18,11 @@ type Facts struct {
 	Timing      *msg.Pace `json:"timing,omitempty"` // once the response has ended
 }
 
-// Marshal gives what to mark a recording with.
+// Marshal returns the facts as the mark of a recording.
 func (f *Facts) Marshal() []byte {
 	b, err := json.Marshal(f)
 	if err != nil {
-		return nil // there is nothing in it that cannot be
+		return nil // every field of it has a JSON form
 	}
 	return b
 }
@@ -35,7 +35,7 @@ func ParseFacts(state []byte) (f Facts, ok bool) {
 	return f, f.Timing != nil || f.Traceparent != ""
 }
 
-// Remote takes the traceparent apart. Both ids are zero when it is not valid.
+// Remote parses the traceparent. Both ids are zero when it is not valid.
 //
 //	00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
 func (f *Facts) Remote() (trace msg.TraceID, span msg.SpanID) {

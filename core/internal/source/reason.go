@@ -3,8 +3,8 @@ package source
 // The reasons with which listeners record a hole (Recording.Gap) or set a frame
 // aside (frame.Frame.Reason).
 const (
-	// ReasonFull: what was heard came faster than it was recorded, and the copy had
-	// no room left. The traffic itself was not held up.
+	// ReasonFull: traffic arrived faster than it was recorded, and the copy's buffer was
+	// full. The traffic itself was not delayed.
 	ReasonFull = "listener_full"
 	// ReasonBroken: the connection ended in the middle of a frame.
 	ReasonBroken = "connection_lost"
@@ -13,6 +13,6 @@ const (
 	// ReasonProtocol: bytes that the protocol does not allow; nothing after them can
 	// be cut into frames.
 	ReasonProtocol = "protocol_error"
-	// ReasonRefused: the recorder did not take it.
+	// ReasonRefused: the recorder returned an error.
 	ReasonRefused = "not_recorded"
 )

@@ -6,8 +6,7 @@ import (
 	"net/url"
 )
 
-// Logger is the log of a source: log with the source's name, or one that drops
-// everything when log is nil.
+// Logger returns log with the source's name, or one that drops everything when log is nil.
 func Logger(log *slog.Logger, name string) *slog.Logger {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -15,7 +14,7 @@ func Logger(log *slog.Logger, name string) *slog.Logger {
 	return log.With("source", name)
 }
 
-// ParseURL parses the URL that a client is to connect to. Its scheme is to be scheme,
+// ParseURL parses the URL that a client is to connect to. Its scheme must be scheme,
 // or that with an s.
 func ParseURL(raw, scheme string) (*url.URL, error) {
 	u, err := url.Parse(raw)

@@ -1,6 +1,5 @@
-// Package source is the contract between the sources, which read bytes from the
-// world and cut them into frames, and the pipeline, which is all they see of the
-// rest. The sources themselves are the packages below it.
+// Package source is the contract between the sources, which read bytes and cut them into
+// frames, and the pipeline, which decodes the frames. The sources are the packages below it.
 package source
 
 import (
@@ -13,11 +12,11 @@ import (
 // Source reads one configured source until its context ends.
 type Source interface {
 	// Run opens streams at the sink and delivers their frames. It returns nil when
-	// ctx ends, and an error only for what the configuration got wrong for good; what
-	// may pass (a missing file, a refused connection) it waits out.
+	// ctx ends, and an error only for a permanent mistake of the configuration; it retries
+	// after others (a missing file, a refused connection).
 	Run(ctx context.Context, sink Sink) error
 	// Drained reports whether everything that is there to be read has been
-	// delivered: every file is at its end, no connection is open. It is asked from
+	// delivered: every file is at its end, no connection is open. It is called from
 	// another goroutine.
 	Drained() bool
 }
@@ -35,8 +34,8 @@ type Sink interface {
 	// Forget drops streams from the checkpoint that are not open: there will never be
 	// more of them.
 	Forget(keys ...string)
-	// Trouble reports what could not be read at all: a directory where a file was
-	// named, a file without permission. It ends in a dead letter and in the log, once
+	// Trouble reports an origin that cannot be read: a directory where a file was
+	// named, a file without permission. It becomes a dead letter and a log line, once
 	// per (origin, reason).
 	Trouble(origin, reason, detail string)
 }
@@ -47,11 +46,11 @@ type ID struct {
 	Key string
 	// Origin is the path or URL as it is known now.
 	Origin string
-	// Anchor is the time, in Unix ns, that stands in for the times of a protocol
+	// Anchor is the time, in Unix ns, that replaces the times of a protocol
 	// that has none: the file's modification time when it was first seen. The first
 	// Open of a key decides it.
 	Anchor int64
-	// State is the source's own memory of the stream, as Save last gave it.
+	// State is the source's own state of the stream, from the last Save.
 	State []byte
 }
 
@@ -59,38 +58,36 @@ type ID struct {
 type Known struct {
 	ID
 	Pos int64 // frames up to here are safe
-	// Closed says that the stream was closed, and that this is safe too: all of its
-	// frames, and what its decoder had open at the end.
+	// Closed: the stream was closed, and this is safe too: all of its frames, and the
+	// messages that its decoder had open at the end.
 	Closed bool
 }
 
 // Stream takes the frames of one stream, in order and without gaps: the first
 // frame's Pos is the position that Open returned or rewind named, every other
-// frame's is the End of the one before. Frames that it has already, which is what
-// a rewind may lead to, it leaves out.
+// frame's is the End of the one before. It skips frames that it has already, which a
+// rewind may lead to.
 type Stream interface {
 	// Deliver hands a batch over, and its buffer with it. It blocks while the
 	// pipeline has as much in flight as it may have.
 	Deliver(ctx context.Context, b *frame.Batch) error
-	// Save remembers the source's state of the stream with its next checkpoint.
+	// Save stores the source's state of the stream with its next checkpoint.
 	Save(id ID)
-	// Mark tells what the listener knew of a recording (Recording.Mark) when it had
-	// come to pos. It may be told before the frames up to there are delivered, and
-	// again after a restart or a rewind.
+	// Mark passes on the state that a listener had at pos (Recording.Mark). It may arrive
+	// before the frames up to there are delivered, and again after a restart or a rewind.
 	Mark(pos int64, state []byte)
-	// Close ends the stream: what its decoder has open is given as incomplete and its
+	// Close ends the stream: its decoder emits its open messages as incomplete and its
 	// runs are closed. It returns when everything that was delivered has been decoded,
 	// or with ErrRewound when some of it has to be delivered again: the stream is
-	// open as before, and is to be closed again later. ErrAwaited says that all is well
-	// but that it may have to be delivered again: it is to be closed again after a while.
+	// open as before, and is to be closed again later. ErrAwaited is no failure: the stream
+	// may have to be delivered again, and is to be closed again after a while.
 	// forget drops it from the checkpoint once everything is safe: there will never be
 	// more of it.
 	Close(ctx context.Context, forget bool) error
 }
 
-// ErrRewound says that a stream that was to be closed was rewound instead.
+// ErrRewound: the stream was rewound instead of closed.
 var ErrRewound = errors.New("stream rewound")
 
-// ErrAwaited says that a stream that was to be closed has a run whose parent is yet to be
-// heard.
+// ErrAwaited: the stream cannot be closed yet, since a run of it waits for its parent.
 var ErrAwaited = errors.New("stream awaits a parent")

@@ -87,8 +87,7 @@ func TestBrokenEnd(t *testing.T) {
 	}
 }
 
-// Random streams with random holes: every frame that is given whole is one that was
-// sent whole.
+// Random streams with random holes: every complete frame was sent as one.
 func TestRandomHoles(t *testing.T) {
 	for seed := range uint64(500) {
 		rng := rand.New(rand.NewPCG(seed, 9))

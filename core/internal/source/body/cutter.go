@@ -9,7 +9,7 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/source"
 )
 
-// cutter is what packages sse and cut have in common.
+// cutter is the common interface of packages sse and cut.
 type cutter interface {
 	Feed(b *frame.Batch, chunk []byte, at int64)
 	Finish(b *frame.Batch, at int64)
@@ -23,13 +23,13 @@ type Cutter struct {
 	cut   cutter
 
 	lost    bool  // a document has a hole
-	seeking bool  // for the next place where a frame can begin
+	seeking bool  // for the next beginning of a frame
 	ended   byte  // while seeking: the line end just seen, or 0
 	skipped int64 // while seeking
 }
 
 // New returns a cutter whose frames hold at most limit bytes. Opaque bodies are
-// taken as documents: whoever asks for one has said that a decoder reads it.
+// cut as documents: the caller knows a decoder that reads them.
 func New(shape Shape, limit int) *Cutter {
 	c := &Cutter{shape: shape, limit: limit}
 	c.begin()
@@ -57,8 +57,8 @@ func (c *Cutter) Feed(b *frame.Batch, chunk []byte, at int64) {
 	c.cut.Feed(b, chunk, at)
 }
 
-// Lost says that bytes are missing here. The frame in progress is given with
-// Reason, and what follows is taken up where the next frame begins.
+// Lost records a hole: bytes are missing here. The frame in progress is emitted with
+// Reason, and the bytes after the hole are skipped up to the next frame.
 func (c *Cutter) Lost(b *frame.Batch, at int64, reason string) {
 	if c.shape != Events && c.shape != Lines {
 		c.lost = true
@@ -70,7 +70,7 @@ func (c *Cutter) Lost(b *frame.Batch, at int64, reason string) {
 	c.seeking, c.ended = true, 0
 }
 
-// partial gives the frame in progress as one that is not to be decoded.
+// partial emits the frame in progress with a reason, so that it is not decoded.
 func (c *Cutter) partial(b *frame.Batch, at int64, reason string) {
 	n := len(b.Frames)
 	c.cut.Finish(b, at)
@@ -82,9 +82,8 @@ func (c *Cutter) partial(b *frame.Batch, at int64, reason string) {
 	c.begin()
 }
 
-// Finish ends the body. whole says that the peer ended it properly; then what is
-// open is a frame like any other, otherwise it is given with the reason
-// connection_lost.
+// Finish ends the body. If the peer ended it properly (whole), the frame in progress is
+// complete; otherwise it is emitted with the reason connection_lost.
 func (c *Cutter) Finish(b *frame.Batch, at int64, whole bool) {
 	switch {
 	case c.lost:
@@ -100,7 +99,7 @@ func (c *Cutter) Finish(b *frame.Batch, at int64, whole bool) {
 // Held is the number of bytes in memory that are in no frame yet.
 func (c *Cutter) Held() int { return c.cut.Held() }
 
-// Skipped returns the number of bytes passed over since it was last called.
+// Skipped returns the number of bytes skipped since its last call.
 func (c *Cutter) Skipped() int64 {
 	n := c.skipped
 	c.skipped = 0

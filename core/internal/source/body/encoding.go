@@ -14,23 +14,23 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// ErrEncoding is the error of content encodings that are not known.
+// ErrEncoding is the error for unknown content encodings.
 var ErrEncoding = errors.New("unknown content encoding")
 
 // maxWindow is the largest window of a zstd stream; RFC 8878 asks for 8 MiB.
 const maxWindow = 8 << 20
 
-// maxEncodings is how many encodings may lie over each other.
+// maxEncodings is the maximum number of nested encodings.
 const maxEncodings = 3
 
-// Plain reports whether bytes under that Content-Encoding stand for themselves.
+// Plain reports whether that Content-Encoding leaves the bytes as they are.
 func Plain(encoding string) bool {
 	encoding = strings.TrimSpace(encoding)
 	return encoding == "" || strings.EqualFold(encoding, "identity")
 }
 
-// Cost is about the memory that Decode takes for a Content-Encoding, in bytes. The
-// window of br may be up to four times that; nobody uses one so large for a stream.
+// Cost estimates the memory that Decode takes for a Content-Encoding, in bytes. The
+// window of br may be up to four times that; for streams it is never so large.
 func Cost(encoding string) int {
 	cost := 0
 	for name := range strings.SplitSeq(strings.ToLower(encoding), ",") {
@@ -44,9 +44,9 @@ func Cost(encoding string) int {
 	return cost
 }
 
-// Decode returns a reader of what the bytes of r say under a Content-Encoding:
-// gzip, deflate, br, zstd, or a list of them. It gives what has come so far as soon
-// as the sender has flushed it. It reads the first bytes of r, so it may wait for
+// Decode returns a reader of the decoded bytes of r under a Content-Encoding:
+// gzip, deflate, br, zstd, or a list of them. It returns bytes as soon as the sender has
+// flushed them. It reads the first bytes of r, so it may wait for
 // them. Errors of r are returned as they are.
 func Decode(encoding string, r io.Reader) (io.ReadCloser, error) {
 	names := strings.Split(encoding, ",")

@@ -2,9 +2,9 @@ package reassemble
 
 import "strings"
 
-// Agreed reads the Sec-WebSocket-Extensions of a server's answer, which says what
-// was agreed on for either direction. ok is false when an extension is among it that
-// changes the meaning of the bytes and is not known here.
+// Agreed parses the Sec-WebSocket-Extensions of a server's response: the agreement for each
+// direction. ok is false when it has an unknown extension, which may change the meaning of
+// the bytes.
 func Agreed(extensions []string) (client, server Deflate, ok bool) {
 	for _, header := range extensions {
 		for extension := range strings.SplitSeq(header, ",") {

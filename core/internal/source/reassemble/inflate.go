@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// windowSize is how far back deflate refers.
+// windowSize is the distance up to which deflate refers back.
 const windowSize = 32 << 10
 
-// maxRatio bounds the work on a message that inflates to much more than is kept of
-// it, in multiples of the limit.
+// maxRatio bounds the work on a message that inflates to much more than the limit, in
+// multiples of it.
 const maxRatio = 4
 
 // tail ends a message: the empty block that its sender left out, and a final one,
-// so that the reader comes to an end.
+// so that the reader ends.
 const tail = "\x00\x00\xff\xff\x01\x00\x00\xff\xff"
 
 // inflater inflates the messages of one direction.
@@ -26,7 +26,7 @@ type inflater struct {
 	limit    int
 
 	r      io.ReadCloser
-	window []byte // the last bytes of what was inflated, with takeover
+	window []byte // the last inflated bytes, with takeover
 	out    []byte
 }
 

@@ -1,15 +1,14 @@
 // Package reassemble puts the messages of a WebSocket together again from the
 // bytes of one direction, as a tap copies them (RFC 6455, and permessage-deflate of
-// RFC 7692). It takes no part in the protocol: it answers nothing and closes
-// nothing, and a peer's mistake ends only the reassembly.
+// RFC 7692). It is passive: it sends nothing and closes nothing, and a protocol error of a
+// peer ends only the reassembly.
 //
 //	 0               1               2 ...
 //	|F|R|R|R| opcode|M| length 7, 7+16 or 7+64 | mask 0 or 32 | payload
-//	         first frame of a message: R1 says that the message is compressed
+//	         first frame of a message: R1: the message is compressed
 //
-// Messages may be fragmented, with control frames between the fragments. Whether
-// the masks and opcodes are used as the RFC wants is not our business, except where
-// the bytes would mean something else.
+// Messages may be fragmented, with control frames between the fragments. Violations of the
+// RFC are accepted unless they change the meaning of the bytes.
 package reassemble
 
 import (
@@ -22,10 +21,10 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// Deflate is what the two sides have agreed on about permessage-deflate.
+// Deflate is the agreement on permessage-deflate for one direction.
 type Deflate struct {
 	On bool
-	// Takeover says that a message may refer to the ones before it, in this direction.
+	// Takeover: a message may refer to the ones before it, in this direction.
 	Takeover bool
 }
 
@@ -40,7 +39,7 @@ const (
 // maxControl is the longest payload of a control frame.
 const maxControl = 125
 
-// keep is how much memory is kept for the next message.
+// keep is the maximum memory that is kept for the next message.
 const keep = 64 << 10
 
 // Assembler reassembles one direction of one connection. It is not safe for
@@ -72,7 +71,7 @@ type Assembler struct {
 	err    error
 }
 
-// New returns an assembler of what the client, or the server, sends. Of a message
+// New returns an assembler of the bytes from the client, or from the server. Of a message
 // with more than limit bytes the head is kept, in a frame whose Reason is too_long.
 func New(limit int, fromClient bool, d Deflate) *Assembler {
 	a := &Assembler{limit: limit, fromClient: fromClient}
@@ -82,7 +81,7 @@ func New(limit int, fromClient bool, d Deflate) *Assembler {
 	return a
 }
 
-// Closed reports whether a close frame has come; what follows it is passed over.
+// Closed reports whether a close frame has arrived; later bytes are skipped.
 func (a *Assembler) Closed() bool { return a.closed }
 
 // Held is the number of bytes in memory that are in no frame yet.
@@ -97,7 +96,7 @@ func (a *Assembler) Held() int {
 func (a *Assembler) Open() bool { return a.open || a.inFrame || a.headLen > 0 }
 
 // Feed takes the next bytes, read at that time, and adds the messages they
-// complete. An error is for good: the bytes are not those of a WebSocket, or a
+// complete. An error is permanent: the bytes are not those of a WebSocket, or a
 // compressed message cannot be read. Nothing after it can be reassembled.
 func (a *Assembler) Feed(b *frame.Batch, chunk []byte, at int64) error {
 	for len(chunk) > 0 && a.err == nil && !a.closed {
@@ -230,11 +229,11 @@ func (a *Assembler) frameEnd(b *frame.Batch, at int64) {
 	case a.control || !a.final:
 		return
 	}
-	a.give(b, at, "")
+	a.emit(b, at, "")
 }
 
-// give gives the message in progress.
-func (a *Assembler) give(b *frame.Batch, at int64, reason string) {
+// emit emits the message in progress.
+func (a *Assembler) emit(b *frame.Batch, at int64, reason string) {
 	data, dropped := a.data, a.dropped
 	if a.compressed && reason == "" {
 		switch {
@@ -264,11 +263,11 @@ func (a *Assembler) give(b *frame.Batch, at int64, reason string) {
 	}
 }
 
-// Abandon gives the message in progress as one that is not to be decoded, and ends
+// Abandon emits the message in progress with a reason, so that it is not decoded, and ends
 // the reassembly.
 func (a *Assembler) Abandon(b *frame.Batch, at int64, reason string) {
 	if a.open && (len(a.data) > 0 || a.dropped > 0) {
-		a.give(b, at, reason)
+		a.emit(b, at, reason)
 	}
 	a.open = false
 	if a.err == nil {

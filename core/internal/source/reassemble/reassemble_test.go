@@ -287,7 +287,7 @@ func TestAgreed(t *testing.T) {
 	}
 }
 
-// Whatever the bytes: no panic, the same result for every cut, no more out than in
+// For all bytes: no panic, the same result for every cut, no more out than in
 // and agreed limits kept.
 func FuzzAssembler(f *testing.F) {
 	w := &writer{rng: rand.New(rand.NewPCG(1, 1)), deflate: Deflate{On: true, Takeover: true}}

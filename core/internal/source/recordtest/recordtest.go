@@ -1,5 +1,4 @@
-// Package recordtest has a recorder that keeps in memory what it is given, for the
-// tests of listeners.
+// Package recordtest has a recorder in memory, for the tests of listeners.
 package recordtest
 
 import (
@@ -21,7 +20,7 @@ type Gap struct {
 	Frames, Bytes int64
 }
 
-// Stream is what was recorded under one key.
+// Stream is the recording under one key.
 type Stream struct {
 	Key    string
 	Format string
@@ -99,8 +98,8 @@ func (r *Recorder) Fail(err error) {
 	r.mu.Unlock()
 }
 
-// Streams returns copies of what was recorded, in the order of their beginning. A
-// key that was begun again after Close is another stream.
+// Streams returns copies of the recordings, in the order of their beginning. A key that
+// was begun again after Close is another stream.
 func (r *Recorder) Streams() []Stream {
 	r.mu.Lock()
 	defer r.mu.Unlock()

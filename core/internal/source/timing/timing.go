@@ -1,7 +1,7 @@
-// Package timing measures the pace of one response as it is heard: how long until
-// it began, until its first event, how long it stalled. What it measures is a fact
-// about the host and the network and never reaches a decoder, so that replay stays
-// deterministic; a listener keeps it in its own state of the stream (source.Facts).
+// Package timing measures the pace of one response: how long until it began, until its
+// first event, how long it stalled. The times depend on the host and the network and never
+// reach a decoder, so that replay stays deterministic; a listener keeps them in its own state
+// of the stream (source.Facts).
 package timing
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// A response of fewer events, or one that began sooner, is not said to be buffered;
-// nor is one whose events took longer than one part in burst of the whole.
+// A response counts as buffered when it has so many events, when the first arrived so late,
+// and when all arrived in the last part of its duration (one in burst).
 const (
 	bufferedEvents = 16
 	bufferedWait   = 1e9
@@ -25,7 +25,7 @@ const (
 // concurrent use.
 type Meter struct {
 	f    msg.Pace
-	last int64      // when the last chunk came
+	last int64      // the arrival of the last chunk
 	gaps [40]uint32 // by bits.Len of the microseconds
 }
 
@@ -60,7 +60,7 @@ func (m *Meter) Events(at int64, n int) {
 	m.f.Events += int64(n)
 }
 
-// Pace returns what has been measured so far.
+// Pace returns the measurements so far.
 func (m *Meter) Pace() msg.Pace {
 	f := m.f
 	f.GapP50, f.GapP95 = m.quantile(50), m.quantile(95)
