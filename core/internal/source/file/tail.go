@@ -52,19 +52,19 @@ func (t *tailer) process(ctx context.Context, f *file) result {
 	}
 	var res result
 	var err error
-	switch gone := st.orphaned && f.fd == nil; {
-	case gone && st.expired:
+	switch {
+	case st.orphaned && f.fd == nil && st.expired:
 		err = t.expire(ctx, f)
-	case gone:
+	case st.orphaned && f.fd == nil:
 		err = t.streams.flush(ctx, f)
 	default:
 		res, err = t.read(ctx, f, st)
-		if res = t.resultOf(ctx, f, res, err); !st.expired || res.again || res.after > 0 || ctx.Err() != nil {
-			return res
-		}
-		res, err = result{}, t.expire(ctx, f) // all of it was read
 	}
-	return t.resultOf(ctx, f, res, err)
+	res = t.resultOf(ctx, f, res, err)
+	if st.expired && f.fd != nil && !res.again && res.after == 0 && ctx.Err() == nil { // all of it was read
+		return t.resultOf(ctx, f, result{}, t.expire(ctx, f))
+	}
+	return res
 }
 
 // read reads a part of a file, or all of one that is complete.
@@ -82,7 +82,7 @@ func (t *tailer) read(ctx context.Context, f *file, st status) (result, error) {
 		return t.unpack(ctx, f, at)
 	}
 	res, err := t.tail(ctx, f, at, st.final)
-	if f.partial && st.quietIn > 0 { // then its last line will not get a newline any more
+	if f.partial && st.quietIn > 0 { // then its last line is complete without a newline
 		res.after = max(res.after, st.quietIn)
 	}
 	return res, err
