@@ -18,7 +18,7 @@ func TestArchives(t *testing.T) {
 	}
 	big := numbered("big", 3000)
 	runRows(t, []row{
-		{"unknown", []string{"*.gz"}, func(e *env) {
+		{"archive without an original", []string{"*.gz"}, func(e *env) {
 			e.write("x.jsonl.gz", string(packed([]byte(text(big...)+"no newline"))))
 			old(e, "x.jsonl.gz")
 			e.start().want(append(big[:len(big):len(big)], "no newline")...)
@@ -37,7 +37,7 @@ func TestArchives(t *testing.T) {
 			e.until("the stream to be closed", func() bool { return e.sink.stream(0).closes == 1 })
 			e.wantTrouble()
 		}},
-		{"of a file that was read", []string{"*.jsonl*"}, func(e *env) {
+		{"archive of a read file", []string{"*.jsonl*"}, func(e *env) {
 			e.write("x.jsonl", text(a[:5]...))
 			e.start().want(a[:5]...)
 			e.rename("x.jsonl", "x.jsonl.1")
@@ -49,7 +49,7 @@ func TestArchives(t *testing.T) {
 			e.want(append(a[:5:5], b[0])...)
 			e.wantStreams(2)
 		}},
-		{"of a file that was read in part", []string{"*.jsonl*"}, func(e *env) {
+		{"archive of a partly read file", []string{"*.jsonl*"}, func(e *env) {
 			e.write("x.jsonl", text(big[:2000]...))
 			e.start().want(big[:2000]...)
 			e.stop()
@@ -63,7 +63,7 @@ func TestArchives(t *testing.T) {
 			e.want(big...)
 			e.wantStreams(1)
 		}},
-		{"of a file that was read in part, covered by no pattern", []string{"*.jsonl"}, func(e *env) {
+		{"archive of a partly read file, covered by no pattern", []string{"*.jsonl"}, func(e *env) {
 			e.write("x.jsonl", text(big[:2000]...))
 			e.write("y.jsonl", text(b[0]))
 			e.start().want(append(big[:2000:2000], b[0])...)
@@ -73,21 +73,21 @@ func TestArchives(t *testing.T) {
 			e.gzip("y.jsonl", "z.jsonl.1.gz") // not by its name
 			e.start().want(append(big[:len(big):len(big)], b[0])...)
 		}},
-		{"beside the file it is of", []string{"*.jsonl*"}, func(e *env) {
+		{"archive beside its original", []string{"*.jsonl*"}, func(e *env) {
 			e.write("x.jsonl", text(a[:5]...))
 			e.write("x.jsonl.1.gz", string(packed([]byte(text(a[:3]...)))))
 			old(e, "x.jsonl.1.gz")
 			e.start().want(a[:5]...)
 			e.wantStreams(1)
 		}},
-		{"with the beginning of another file", []string{"*.jsonl*"}, func(e *env) {
+		{"archive with the beginning of another file", []string{"*.jsonl*"}, func(e *env) {
 			e.write("x.jsonl", text(alike, b[0], b[1]))
 			e.write("x.jsonl.1.gz", string(packed([]byte(text(alike, a[0])))))
 			old(e, "x.jsonl.1.gz")
 			e.start().want(alike, b[0], b[1], alike, a[0])
 			e.wantStreams(2)
 		}},
-		{"of other lines, less than a file had that is gone", []string{"*.jsonl*"}, func(e *env) {
+		{"archive that is shorter than an orphan", []string{"*.jsonl*"}, func(e *env) {
 			e.write("x.jsonl", text(a...))
 			e.start().want(a...)
 			e.remove("x.jsonl")

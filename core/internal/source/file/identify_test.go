@@ -20,7 +20,7 @@ func TestIdentify(t *testing.T) {
 		name string
 		run  func(e *env)
 	}{
-		{"copy that is written when it has just been looked at", func(e *env) {
+		{"a copy grows after its size was taken", func(e *env) {
 			e.write("x.jsonl", text(a[:3]...))
 			e.start().want(a[:3]...)
 			e.write("x.jsonl.1")
@@ -31,17 +31,17 @@ func TestIdentify(t *testing.T) {
 			e.identify(f, nil)
 			e.wantStream(f, "")
 			if f.duplicate == nil {
-				e.Error("it is not known as a copy")
+				e.Error("it was not recorded as a duplicate")
 			}
 		}},
-		{"copy of what the original has now, before that was noticed", func(e *env) {
+		{"a copy of new content of the original that is not read yet", func(e *env) {
 			e.write("x.jsonl", text(a[:3]...))
 			e.start().want(a[:3]...)
 			e.write("x.jsonl", text(b[:2]...))
 			e.copy("x.jsonl", "x.jsonl.1")
 			f := e.candidate("x.jsonl.1")
 			if v := e.identify(f, nil); v.after == 0 {
-				e.Error("it was not waited for the original")
+				e.Error("the identification did not wait for the original")
 			}
 			e.want(append(a[:3:3], b[:2]...)...)
 			e.identify(f, nil)
@@ -54,7 +54,7 @@ func TestIdentify(t *testing.T) {
 			key := e.keyOf("x.jsonl")
 			f := e.candidate("x.jsonl.1")
 			if v := e.identify(f, func() { e.write("x.jsonl", text(b[0])) }); v.after == 0 {
-				e.Error("it was not waited for the original")
+				e.Error("the identification did not wait for the original")
 			}
 			e.want(append(a[:3:3], b[0])...)
 			e.identify(f, nil)
@@ -77,14 +77,14 @@ func TestIdentify(t *testing.T) {
 				e.until("another orphan", func() bool { return e.orphans("x.jsonl") == 2 })
 			})
 			if v.after == 0 {
-				e.Error("what was found out before is taken for true")
+				e.Error("an invalidated result was used")
 			}
 			e.wantStream(f, "")
 			e.want(append(a[:3:3], b[:4]...)...)
 			e.identify(f, nil)
 			e.wantStream(f, key)
 		}},
-		{"one at a time", func(e *env) {
+		{"one file of a set at a time", func(e *env) {
 			e.write("x.jsonl", text(a[:3]...))
 			e.start().want(a[:3]...)
 			e.write("x.jsonl.1", text(b[:3]...))
@@ -92,14 +92,14 @@ func TestIdentify(t *testing.T) {
 			f, g := e.candidate("x.jsonl.1"), e.candidate("x.jsonl.2")
 			e.identify(f, func() {
 				if v := e.identify(g, nil); v.after == 0 || g.stream != nil {
-					e.Error("another one of the set is identified meanwhile")
+					e.Error("another file of the set was identified meanwhile")
 				}
 			})
 			if f.stream == nil {
 				e.Error("it has no stream")
 			}
 		}},
-		{"of one that is gone, with a copy that was found first", func(e *env) {
+		{"an orphan whose copy was found first", func(e *env) {
 			e.settings.Paths = append(e.settings.Paths, e.path("*.2"))
 			e.write("x.jsonl.2", text(a[:3]...))
 			e.start().want(a[:3]...)
@@ -110,7 +110,7 @@ func TestIdentify(t *testing.T) {
 			e.identify(f, nil)
 			e.wantStream(f, "")
 		}},
-		{"lost, but nobody has it any more", func(e *env) {
+		{"a request for a file that is no longer tracked", func(e *env) {
 			e.write("x.jsonl", text(a[:3]...))
 			e.start().want(a[:3]...)
 			f := e.candidate("x.jsonl")
@@ -123,14 +123,14 @@ func TestIdentify(t *testing.T) {
 				e.Errorf("%d sets wait for ever", n)
 			}
 		}},
-		{"under another name than it was found", func(e *env) {
+		{"renamed since it was found", func(e *env) {
 			e.write("x.jsonl", text(a[:3]...))
 			e.start().want(a[:3]...)
 			e.copy("x.jsonl", "x.jsonl.1")
 			f := e.candidate("x.jsonl.1")
 			f.path = e.path("x.jsonl")
 			if v := e.identify(f, nil); v.after == 0 {
-				e.Error("it is taken for what it is not")
+				e.Error("it was identified under a stale name")
 			}
 		}},
 		{"while the name of another one is lost", func(e *env) {
@@ -145,7 +145,7 @@ func TestIdentify(t *testing.T) {
 			e.discovery().lose([]*file{x}, false)
 			e.src.newTailer(e.sink, newProblems(e.sink)).confirm(x) // as its worker does
 			if v := e.identify(f, nil); v.after == 0 {
-				e.Error("it was not waited for the other one")
+				e.Error("the identification did not wait for the other file")
 			}
 			e.src.files.pause(false)
 			e.idle()
@@ -154,7 +154,7 @@ func TestIdentify(t *testing.T) {
 				e.Error("it has no stream")
 			}
 		}},
-		{"of one that is gone, and its inode is used elsewhere", func(e *env) {
+		{"a copy of an orphan whose inode was reused", func(e *env) {
 			e.write("x.jsonl", text(a[:3]...))
 			e.start().want(a[:3]...)
 			e.copy("x.jsonl", "x.jsonl.1")

@@ -116,7 +116,7 @@ func TestRotate(t *testing.T) {
 			e.start().want(append(a[:3:3], b[:2]...)...)
 			e.wantStreams(2)
 		}},
-		{"rotated unread, with the beginning of one that is gone", []string{"*.jsonl*"}, func(e *env) {
+		{"rotated unread, with the beginning of an orphan", []string{"*.jsonl*"}, func(e *env) {
 			e.write("x.jsonl", text(alike, a[0], a[1], a[2]))
 			e.start().want(alike, a[0], a[1], a[2])
 			e.remove("x.jsonl")
@@ -244,7 +244,7 @@ func TestRotate(t *testing.T) {
 			e.want(append(lines, b[:3]...)...)
 			e.wantStreams(2)
 		}},
-		{"written anew with more at its end", []string{"*.jsonl"}, func(e *env) {
+		{"rewritten with more lines", []string{"*.jsonl"}, func(e *env) {
 			e.write("x.jsonl", text(a[:5]...))
 			e.start().want(a[:5]...)
 			e.write("tmp", text(a[:8]...))
