@@ -92,8 +92,10 @@ func (e archiveError) Error() string { return fmt.Sprintf("%v after %d bytes", e
 
 // corrupt returns an archiveError for an error that is none of the file system.
 func (g *gzReader) corrupt(err error) error {
-	var path *os.PathError
-	if err == nil || err == io.EOF || errors.As(err, &path) {
+	if err == nil || err == io.EOF {
+		return err
+	}
+	if path := (*os.PathError)(nil); errors.As(err, &path) {
 		return err
 	}
 	return archiveError{err, g.off}
