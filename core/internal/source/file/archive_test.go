@@ -141,7 +141,7 @@ func TestArchives(t *testing.T) {
 			e.want()
 		}},
 		{"while it is being written", []string{"*.gz"}, func(e *env) {
-			e.prepare = func(s *Source) { s.quiet = time.Hour }
+			e.prepare = func(s *Source) { s.completeAfter = time.Hour }
 			whole := packed([]byte(text(a...)))
 			e.start()
 			e.write("x.gz", string(whole[:20]))

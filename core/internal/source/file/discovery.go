@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	soon = 50 * time.Millisecond
-	// share bounds the processor time of scans: one part in this many.
-	share = 20
+	rescanDelay = 50 * time.Millisecond
+	// scanShare bounds the processor time of scans: one part in this many.
+	scanShare = 20
 )
 
 // discovery finds files and keeps their names up to date: by scans of everything below the
@@ -38,7 +38,7 @@ type discovery struct {
 // run finds files until ctx ends.
 func (d *discovery) run(ctx context.Context) {
 	took := d.scan(ctx)
-	timer := time.NewTimer(max(d.pollInterval, share*took))
+	timer := time.NewTimer(max(d.pollInterval, scanShare*took))
 	defer timer.Stop()
 	events := d.dirs.watcher.Events()
 	for {
@@ -55,16 +55,16 @@ func (d *discovery) run(ctx context.Context) {
 			d.answer(ctx)
 		case <-timer.C:
 			took = d.scan(ctx)
-			timer.Reset(max(d.pollInterval, share*took))
+			timer.Reset(max(d.pollInterval, scanShare*took))
 		}
 		if again {
-			timer.Reset(max(soon, share*took))
+			timer.Reset(max(rescanDelay, scanShare*took))
 		}
 	}
 }
 
 func (d *discovery) newWalk() *walk {
-	return &walk{patterns: d.patterns, wants: d.wants, trouble: d.problems.report, readDir: d.readDir, enter: d.dirs.enter}
+	return &walk{patterns: d.patterns, wants: d.wants, report: d.problems.report, readDir: d.readDir, enter: d.dirs.enter}
 }
 
 // wants reports whether a file is to be tracked: not one that was last modified long
@@ -199,7 +199,7 @@ func (d *discovery) look(ctx context.Context, path string) {
 		return
 	}
 	dir := filepath.Dir(path)
-	at, ok := d.dirs.spots[dir]
+	at, ok := d.dirs.states[dir]
 	if !ok {
 		d.lookAgain(path)
 		return
@@ -286,30 +286,7 @@ func (d *discovery) trackAll(files []found) {
 // track records a file that was found, under a name that is new or not, and schedules it
 // if there may be something to read.
 func (d *discovery) track(x found) {
-	s := d.files
-	s.mu.Lock()
-	f, taken := s.byInode[x.id], s.byPath[x.path]
-	var path string
-	if f != nil {
-		path = f.path
-	}
-	if taken == f || taken != nil && taken.path != x.path {
-		taken = nil
-	}
-	if f != nil && f.kind != kindOf(x) { // the inode was reused
-		delete(s.byInode, x.id)
-		f.lost = true
-		s.rotations.block(f)
-		s.schedule.push(f)
-		f = nil
-	}
-	s.mu.Unlock()
-
-	renamed := false
-	if f != nil && path != x.path {
-		at, ok := statFile(path)
-		renamed = !ok || at.id != x.id
-	}
+	f, renamed, taken := d.known(x)
 	if dir := filepath.Dir(x.target); x.target != "" && !d.dirs.has(dir) {
 		d.dirs.watch(dir)
 	}
@@ -317,6 +294,7 @@ func (d *discovery) track(x found) {
 		d.lose([]*file{taken}, true) // before f is read, which may be a copy of it
 	}
 
+	s := d.files
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.byInode[x.id] != f {
@@ -345,6 +323,34 @@ func (d *discovery) track(x found) {
 	if push {
 		s.schedule.push(f)
 	}
+}
+
+// known returns the tracked file with the inode of x, whether x.path is its new name, and
+// the other file that has had that name.
+func (d *discovery) known(x found) (f *file, renamed bool, taken *file) {
+	s := d.files
+	s.mu.Lock()
+	f, taken = s.byInode[x.id], s.byPath[x.path]
+	if taken == f || taken != nil && taken.path != x.path {
+		taken = nil
+	}
+	if f != nil && f.kind != kindOf(x) { // the inode was reused
+		delete(s.byInode, x.id)
+		f.lost = true
+		s.rotations.block(f)
+		s.schedule.push(f)
+		f = nil
+	}
+	var path string
+	if f != nil {
+		path = f.path
+	}
+	s.mu.Unlock()
+	if f != nil && path != x.path {
+		at, ok := statFile(path)
+		renamed = !ok || at.id != x.id
+	}
+	return f, renamed, taken
 }
 
 func kindOf(x found) kind {

@@ -64,7 +64,7 @@ func (e *env) start() *env {
 	if err != nil {
 		e.Fatal(err)
 	}
-	src.quiet = 20 * time.Millisecond
+	src.completeAfter = 20 * time.Millisecond
 	e.prepare(src)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

@@ -39,7 +39,7 @@ type file struct {
 	stream      *stream       // nil until it is identified
 	duplicate   *duplicate    // of a copy, which has no stream
 	orphan      *orphan       // of one without a name, or without its former content
-	place       *list.Element // in the list of idle descriptors
+	element     *list.Element // in the list of idle descriptors
 
 	// fd belongs to the worker that processes the file. Between turns the schedule closes
 	// it when too many are open.
@@ -252,8 +252,8 @@ func (s *fileset) at(path string) *file {
 
 // status returns the state of a file at the beginning of a worker's turn, and resets its
 // failure. A file is final when it has all the content that it will have; an orphan is
-// final after quietIn.
-func (s *fileset) status(f *file, quiet time.Duration) (st status) {
+// final after completeIn.
+func (s *fileset) status(f *file, completeAfter time.Duration) (st status) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f.failed = false
@@ -263,8 +263,8 @@ func (s *fileset) status(f *file, quiet time.Duration) (st status) {
 	}
 	st.orphaned, st.expired = true, f.orphan.expired
 	if !st.final {
-		st.quietIn = quiet - time.Since(f.orphan.since)
-		st.final = st.quietIn <= 0
+		st.completeIn = completeAfter - time.Since(f.orphan.since)
+		st.final = st.completeIn <= 0
 	}
 	return st
 }
@@ -272,7 +272,7 @@ func (s *fileset) status(f *file, quiet time.Duration) (st status) {
 type status struct {
 	lost, tracked, orphaned, expired, final bool
 
-	quietIn time.Duration
+	completeIn time.Duration
 }
 
 // unblock lets no other file wait for f, whose content is known, and returns its name.

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// shortly is how long a file waits for others of its rotation set.
-const shortly = 20 * time.Millisecond
+// retryDelay is how long a file waits for others of its rotation set.
+const retryDelay = 20 * time.Millisecond
 
 // identifier finds the stream that the content of a file belongs to.
 type identifier struct {
@@ -44,7 +44,7 @@ func (i *identifier) identify(f *file, r io.ReaderAt, at stamp, final bool) (res
 	}
 	s.mu.Unlock()
 	if !ok {
-		return result{after: shortly}, nil
+		return result{after: retryDelay}, nil
 	}
 	decided, err := i.decide(f, r, orphans, candidate, final)
 	s.mu.Lock()
@@ -57,7 +57,7 @@ func (i *identifier) identify(f *file, r io.ReaderAt, at stamp, final bool) (res
 	case err != nil || f.stream != nil:
 		return result{}, err
 	case !valid || !decided:
-		return result{after: shortly}, nil
+		return result{after: retryDelay}, nil
 	case candidate:
 		s.remove(f)
 	}
@@ -99,7 +99,7 @@ func (i *identifier) decide(f *file, r io.ReaderAt, orphans []*file, candidate, 
 		return false, err
 	}
 	_, at, _ := describe(info)
-	if !i.named(f) {
+	if !i.hasName(f) {
 		return false, nil
 	}
 	if f.kind == transcript {
@@ -117,9 +117,9 @@ func (i *identifier) decide(f *file, r io.ReaderAt, orphans []*file, candidate, 
 	return true, i.begin(f, r, at, final)
 }
 
-// named reports whether f still has its name, by which its originals are found. Otherwise it
+// hasName reports whether f still has its name, by which its originals are found. Otherwise it
 // asks the discovery for the present one. An orphan has no name any more.
-func (i *identifier) named(f *file) bool {
+func (i *identifier) hasName(f *file) bool {
 	path, _ := i.files.name(f)
 	if x, ok := statFile(path); f.orphan != nil || ok && x.id == f.id {
 		return true

@@ -12,9 +12,9 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// steady is how long a metadata file must be unchanged before it is read, so that no half
+// settleTime is how long a metadata file must be unchanged before it is read, so that no half
 // written one is.
-const steady = 50 * time.Millisecond
+const settleTime = 50 * time.Millisecond
 
 // metadataReader delivers each version of a metadata file as a stream of one frame.
 type metadataReader struct {
@@ -25,8 +25,8 @@ type metadataReader struct {
 
 // read delivers the present version of a file, and forgets the streams of older ones.
 func (m *metadataReader) read(ctx context.Context, f *file, at stamp) (result, error) {
-	if age := time.Since(time.Unix(0, at.mtime)); age >= 0 && age < steady {
-		return result{after: steady - age}, nil
+	if age := time.Since(time.Unix(0, at.mtime)); age >= 0 && age < settleTime {
+		return result{after: settleTime - age}, nil
 	}
 	older := m.resume(f, at)
 	if at.size == 0 || f.stream != nil && f.stream.exhausted(at) {
@@ -42,7 +42,7 @@ func (m *metadataReader) read(ctx context.Context, f *file, at stamp) (result, e
 		return result{}, err
 	}
 	if _, now, _ := describe(info); now != at {
-		return result{after: steady}, nil
+		return result{after: settleTime}, nil
 	}
 	st := f.stream
 	if st == nil || st.key != key {

@@ -80,7 +80,7 @@ func (t *tailer) trace(f *file) {
 // the reuse of its inode. The file is identified again.
 func (t *tailer) replaced(f *file) result {
 	if f.stream == nil { // replaced while it was identified
-		return result{after: shortly}
+		return result{after: retryDelay}
 	}
 	s := t.files
 	s.mu.Lock()

@@ -9,10 +9,10 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// patterns are the globs of a source, cut into segments, as an automaton: a directory
-// has a set of spots, which are the segments that an entry of it may match, and the name of
-// an entry leads to its set. So a walk enters only directories in which something can match,
-// and recognizes a directory that it has walked with the same set.
+// patterns are the globs of a source, cut into segments, as a nondeterministic automaton: a
+// directory has a set of states, which are the segments that an entry of it may match, and
+// the name of an entry leads to its set. So a walk enters only directories in which something
+// can match, and recognizes a directory that it has walked with the same set.
 type patterns struct {
 	list     []pattern
 	metadata int // list[metadata:] are those of metadata files
@@ -24,8 +24,8 @@ type pattern struct {
 	fixed    int // the number of leading segments without wildcards
 }
 
-// spot is a place in a pattern: the segment that the next name has to match.
-type spot struct{ pattern, segment uint16 }
+// matchState is a state of the automaton: the segment that the next name has to match.
+type matchState struct{ pattern, segment uint16 }
 
 // match is the result of matching a name with the patterns.
 type match uint8
@@ -95,35 +95,35 @@ func (ps *patterns) add(given, path string) error {
 // root returns the directory of the first n segments of the pattern.
 func (p pattern) root(n int) string { return "/" + strings.Join(p.segments[:n], "/") }
 
-// from adds the spot at segment i of pattern p, and those that follow it because
+// from adds the state at segment i of pattern p, and those that follow it because
 // ** may stand for no directory at all.
-func (ps *patterns) from(spots []spot, p, i int) []spot {
+func (ps *patterns) from(states []matchState, p, i int) []matchState {
 	for ; i < len(ps.list[p].segments); i++ {
-		if s := (spot{uint16(p), uint16(i)}); !slices.Contains(spots, s) {
-			spots = append(spots, s)
+		if s := (matchState{uint16(p), uint16(i)}); !slices.Contains(states, s) {
+			states = append(states, s)
 		}
 		if ps.list[p].segments[i] != "**" {
 			break
 		}
 	}
-	return spots
+	return states
 }
 
 // tailed returns the patterns of the files to tail.
 func (ps *patterns) tailed() []pattern { return ps.list[:ps.metadata] }
 
-// metadataSpots returns the first spots of the patterns of metadata files, which apply in a
+// metadataStates returns the first states of the patterns of metadata files, which apply in a
 // directory with a tailed file.
-func (ps *patterns) metadataSpots() []spot {
-	var spots []spot
+func (ps *patterns) metadataStates() []matchState {
+	var states []matchState
 	for p := ps.metadata; p < len(ps.list); p++ {
-		spots = ps.from(spots, p, 0)
+		states = ps.from(states, p, 0)
 	}
-	return spots
+	return states
 }
 
-// split divides spots into those of tailed files and those of metadata files.
-func (ps *patterns) split(at []spot) (transcripts, metadata []spot) {
+// split divides states into those of tailed files and those of metadata files.
+func (ps *patterns) split(at []matchState) (transcripts, metadata []matchState) {
 	for _, s := range at {
 		if int(s.pattern) < ps.metadata {
 			transcripts = append(transcripts, s)
@@ -134,8 +134,8 @@ func (ps *patterns) split(at []spot) (transcripts, metadata []spot) {
 	return transcripts, metadata
 }
 
-// union returns the spots that are in a or in b.
-func union(a, b []spot) []spot {
+// union returns the states that are in a or in b.
+func union(a, b []matchState) []matchState {
 	a = slices.Clip(a)
 	for _, s := range b {
 		if !slices.Contains(a, s) {
@@ -145,9 +145,9 @@ func union(a, b []spot) []spot {
 	return a
 }
 
-// step returns the spots of the directory of that name, none when nothing below
+// step returns the states of the directory of that name, none when nothing below
 // it can match, and the match of a file of that name.
-func (ps *patterns) step(at []spot, name string) (next []spot, m match) {
+func (ps *patterns) step(at []matchState, name string) (next []matchState, m match) {
 	for _, s := range at {
 		p := ps.list[s.pattern]
 		segment, last := p.segments[s.segment], int(s.segment) == len(p.segments)-1
@@ -192,7 +192,7 @@ func (ps *patterns) covers(path string) bool {
 	if ps.excluded(path) {
 		return false
 	}
-	var at []spot
+	var at []matchState
 	for p := range ps.metadata {
 		at = ps.from(at, p, 0)
 	}

@@ -153,14 +153,14 @@ type descriptors struct {
 
 // add keeps the descriptor of f open, and closes those over the maximum.
 func (d *descriptors) add(f *file) {
-	f.place = d.lru.PushFront(f)
+	f.element = d.lru.PushFront(f)
 	d.trim(d.max)
 }
 
 func (d *descriptors) remove(f *file) {
-	if f.place != nil {
-		d.lru.Remove(f.place)
-		f.place = nil
+	if f.element != nil {
+		d.lru.Remove(f.element)
+		f.element = nil
 	}
 }
 
@@ -168,7 +168,7 @@ func (d *descriptors) remove(f *file) {
 func (d *descriptors) trim(n int) {
 	for d.lru.Len() > n {
 		f := d.lru.Remove(d.lru.Back()).(*file)
-		f.place = nil
+		f.element = nil
 		f.close()
 	}
 }

@@ -154,7 +154,7 @@ func testRandom(t *testing.T, seed uint64, kill bool) {
 	start := func() {
 		src, err := New(e.settings)
 		e.must(err)
-		src.quiet = 200 * time.Millisecond
+		src.completeAfter = 200 * time.Millisecond
 		e.src = src
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error, 1)

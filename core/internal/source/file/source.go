@@ -17,11 +17,11 @@ type Source struct {
 	files    *fileset
 
 	// The tests replace these.
-	watch   func() (watcher, error)
-	open    func(path string) (*os.File, error)
-	readDir func(path string) ([]os.DirEntry, error)
-	workers int           // the number of files that are read at the same time, beside one archive
-	quiet   time.Duration // a file without changes for so long is complete
+	watch         func() (watcher, error)
+	open          func(path string) (*os.File, error)
+	readDir       func(path string) ([]os.DirEntry, error)
+	workers       int           // the number of files that are read at the same time, beside one archive
+	completeAfter time.Duration // a file without changes for so long is complete
 }
 
 var _ source.Source = (*Source)(nil)
@@ -38,14 +38,14 @@ func New(settings Settings) (*Source, error) {
 	}
 	settings.Logger = source.Logger(settings.Logger, settings.Name)
 	s := &Source{
-		settings: settings,
-		patterns: patterns,
-		files:    newFileset(patterns, settings.MaxOpen),
-		watch:    newInotify,
-		open:     openFile,
-		readDir:  os.ReadDir,
-		workers:  2,
-		quiet:    2 * time.Second,
+		settings:      settings,
+		patterns:      patterns,
+		files:         newFileset(patterns, settings.MaxOpen),
+		watch:         newInotify,
+		open:          openFile,
+		readDir:       os.ReadDir,
+		workers:       2,
+		completeAfter: 2 * time.Second,
 	}
 	if settings.PollOnly {
 		s.watch = noWatcher
@@ -93,7 +93,7 @@ func (s *Source) newTailer(sink source.Sink, problems *problems) *tailer {
 	return &tailer{
 		files: s.files, identity: s.newIdentifier(), reader: reader, streams: streams,
 		metadata: &metadataReader{files: s.files, streams: streams, reader: reader},
-		problems: problems, open: s.open, quiet: s.quiet, log: log,
+		problems: problems, open: s.open, completeAfter: s.completeAfter, log: log,
 	}
 }
 

@@ -18,15 +18,15 @@ var errMoved = errors.New("file was moved")
 // tailer processes files: it identifies each, reads its lines and delivers them to the
 // sink. Every method of it works on the one file that its worker has taken.
 type tailer struct {
-	files    *fileset
-	identity *identifier
-	reader   *reader
-	streams  *streams
-	metadata *metadataReader
-	problems *problems
-	open     func(path string) (*os.File, error)
-	quiet    time.Duration // a file without changes for so long is complete
-	log      *slog.Logger
+	files         *fileset
+	identity      *identifier
+	reader        *reader
+	streams       *streams
+	metadata      *metadataReader
+	problems      *problems
+	open          func(path string) (*os.File, error)
+	completeAfter time.Duration // a file without changes for so long is complete
+	log           *slog.Logger
 }
 
 // work processes files from a queue until ctx ends.
@@ -42,10 +42,10 @@ func (t *tailer) work(ctx context.Context, q *queue) {
 
 // process does the next step of the work on a file.
 func (t *tailer) process(ctx context.Context, f *file) result {
-	st := t.files.status(f, t.quiet)
+	st := t.files.status(f, t.completeAfter)
 	if st.lost {
 		t.trace(f)
-		st = t.files.status(f, t.quiet)
+		st = t.files.status(f, t.completeAfter)
 	}
 	if !st.tracked && !st.orphaned { // dropped meanwhile
 		return result{}
@@ -69,7 +69,7 @@ func (t *tailer) process(ctx context.Context, f *file) result {
 
 // read reads a part of a file, or all of one that is complete.
 func (t *tailer) read(ctx context.Context, f *file, st status) (result, error) {
-	at, err := t.reach(f)
+	at, err := t.ensureOpen(f)
 	if err != nil {
 		return result{}, err
 	}
@@ -82,8 +82,8 @@ func (t *tailer) read(ctx context.Context, f *file, st status) (result, error) {
 		return t.unpack(ctx, f, at)
 	}
 	res, err := t.tail(ctx, f, at, st.final)
-	if f.partial && st.quietIn > 0 { // then its last line is complete without a newline
-		res.after = max(res.after, st.quietIn)
+	if f.partial && st.completeIn > 0 { // then its last line is complete without a newline
+		res.after = max(res.after, st.completeIn)
 	}
 	return res, err
 }
@@ -107,8 +107,8 @@ func (t *tailer) tail(ctx context.Context, f *file, at stamp, final bool) (resul
 // unpack reads an archive to its end, in one turn: to take it up again would mean to
 // unpack it again.
 func (t *tailer) unpack(ctx context.Context, f *file, at stamp) (result, error) {
-	if age := time.Since(time.Unix(0, at.mtime)); age >= 0 && age < t.quiet {
-		return result{after: t.quiet - age}, nil // it is still being written
+	if age := time.Since(time.Unix(0, at.mtime)); age >= 0 && age < t.completeAfter {
+		return result{after: t.completeAfter - age}, nil // it is still being written
 	}
 	if f.stream != nil && f.stream.exhausted(at) {
 		return result{}, nil
@@ -197,8 +197,8 @@ func (t *tailer) confirm(f *file) (path string, outside bool) {
 	return path, outside
 }
 
-// reach opens a file if it is not open, and makes sure that it is the tracked one.
-func (t *tailer) reach(f *file) (at stamp, err error) {
+// ensureOpen opens a file if it is not open, and makes sure that it is the tracked one.
+func (t *tailer) ensureOpen(f *file) (at stamp, err error) {
 	path, _ := t.files.name(f)
 	if f.fd == nil {
 		if f.fd, err = t.open(path); err != nil {
@@ -230,14 +230,14 @@ func (t *tailer) resultOf(ctx context.Context, f *file, res result, err error) r
 	case errors.As(err, &refused) && ctx.Err() != nil:
 		return result{}
 	case errors.Is(err, source.ErrRewound): // it is to be closed again after that
-		return result{after: shortly}
+		return result{after: retryDelay}
 	case errors.As(err, &refused):
 		t.problems.report(t.files.markFailed(f), ReasonRefused, err.Error())
 	case errors.Is(err, errReplaced):
 		return t.replaced(f)
 	case errors.Is(err, errMoved), notFound(err): // its rotation set waits until it is found
 		t.files.locate(f)
-		return result{after: shortly}
+		return result{after: retryDelay}
 	case tooManyOpen(err):
 		t.files.closeIdle()
 		return result{after: time.Second}

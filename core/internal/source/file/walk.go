@@ -28,12 +28,12 @@ type walk struct {
 	// wants reports whether a file is to be tailed. Metadata files are looked for beside
 	// such files only.
 	wants   func(found) bool
-	enter   func(dir string, at []spot) // called before a directory is read
-	trouble func(path, reason, detail string)
+	enter   func(dir string, at []matchState) // called before a directory is read
+	report  func(path, reason, detail string)
 	readDir func(string) ([]os.DirEntry, error)
 
-	// links are the directories entered by a symbolic link, with their spots. Entering one
-	// again with the same spots would find nothing new, and never end in a loop.
+	// links are the directories entered by a symbolic link, with their states. Entering one
+	// again with the same states would find nothing new, and never end in a loop.
 	links map[string]struct{}
 	files []found
 }
@@ -41,7 +41,7 @@ type walk struct {
 // roots walks all patterns. A root that is not there yet is replaced by the
 // nearest directory above it that is, so that its creation is noticed.
 func (w *walk) roots(ctx context.Context) {
-	at := make(map[string][]spot)
+	at := make(map[string][]matchState)
 	for i, p := range w.patterns.tailed() {
 		n := p.fixed
 		for n > 0 {
@@ -57,8 +57,8 @@ func (w *walk) roots(ctx context.Context) {
 	}
 }
 
-// dir walks one directory with those spots.
-func (w *walk) dir(ctx context.Context, dir string, at []spot) {
+// dir walks one directory with those states.
+func (w *walk) dir(ctx context.Context, dir string, at []matchState) {
 	if ctx.Err() != nil {
 		return
 	}
@@ -66,12 +66,12 @@ func (w *walk) dir(ctx context.Context, dir string, at []spot) {
 	entries, err := w.readDir(dir)
 	if err != nil {
 		if !notFound(err) {
-			w.trouble(dir, reasonOf(err), err.Error())
+			w.report(dir, reasonOf(err), err.Error())
 		}
 		return
 	}
 	transcripts, metadata := w.patterns.split(at)
-	beside := w.patterns.metadataSpots()
+	beside := w.patterns.metadataStates()
 	active := false
 	var subs []subdir
 	for _, e := range entries {
@@ -103,9 +103,9 @@ func (w *walk) dir(ctx context.Context, dir string, at []spot) {
 }
 
 // one is dir for a single entry that appeared in it.
-func (w *walk) one(ctx context.Context, dir string, e os.DirEntry, at []spot) {
+func (w *walk) one(ctx context.Context, dir string, e os.DirEntry, at []matchState) {
 	next, m := w.patterns.step(at, e.Name())
-	beside := w.patterns.metadataSpots()
+	beside := w.patterns.metadataStates()
 	if _, c := w.patterns.step(beside, e.Name()); c != 0 {
 		m &^= tailed | named
 	}
@@ -127,12 +127,12 @@ func (w *walk) one(ctx context.Context, dir string, e os.DirEntry, at []spot) {
 
 type subdir struct {
 	found
-	at []spot
+	at []matchState
 }
 
 // metadata looks for metadata files among the entries of dir, and returns subs with the
 // directories added that may have more of them.
-func (w *walk) metadata(dir string, entries []os.DirEntry, at []spot, subs []subdir) []subdir {
+func (w *walk) metadata(dir string, entries []os.DirEntry, at []matchState, subs []subdir) []subdir {
 	if len(at) == 0 {
 		return subs
 	}
@@ -165,7 +165,7 @@ func (w *walk) look(dir string, e os.DirEntry, m match) (f found, isDir, ok bool
 	}
 	if e.IsDir() {
 		if m&named != 0 {
-			w.trouble(f.path, ReasonDirectory, "a directory where a file was named")
+			w.report(f.path, ReasonDirectory, "a directory where a file was named")
 		}
 		return f, true, false
 	}
@@ -181,7 +181,7 @@ func (w *walk) stat(path string, link bool, m match) (f found, isDir, ok bool) {
 	info, err := os.Stat(path)
 	if err != nil {
 		if !notFound(err) && !errors.Is(err, syscall.ELOOP) {
-			w.trouble(path, reasonOf(err), err.Error())
+			w.report(path, reasonOf(err), err.Error())
 		}
 		return f, false, false
 	}
@@ -192,27 +192,27 @@ func (w *walk) stat(path string, link bool, m match) (f found, isDir, ok bool) {
 	switch {
 	case info.IsDir():
 		if m&named != 0 {
-			w.trouble(path, ReasonDirectory, "a directory where a file was named")
+			w.report(path, ReasonDirectory, "a directory where a file was named")
 		}
 		return f, true, false
 	case !info.Mode().IsRegular():
 		if m != 0 {
-			w.trouble(path, ReasonNotRegular, "not a regular file: "+info.Mode().Type().String())
+			w.report(path, ReasonNotRegular, "not a regular file: "+info.Mode().Type().String())
 		}
 		return f, false, false
 	}
 	return f, false, true
 }
 
-// first reports whether a linked directory is entered with these spots for the first time.
+// first reports whether a linked directory is entered with these states for the first time.
 func (w *walk) first(s subdir) bool {
 	b := make([]byte, 0, 64)
 	b = binary.LittleEndian.AppendUint64(b, s.id.dev)
 	b = binary.LittleEndian.AppendUint64(b, s.id.ino)
-	spots := slices.SortedFunc(slices.Values(s.at), func(a, b spot) int {
+	states := slices.SortedFunc(slices.Values(s.at), func(a, b matchState) int {
 		return cmp.Or(cmp.Compare(a.pattern, b.pattern), cmp.Compare(a.segment, b.segment))
 	})
-	for _, p := range spots {
+	for _, p := range states {
 		b = binary.LittleEndian.AppendUint16(b, p.pattern)
 		b = binary.LittleEndian.AppendUint16(b, p.segment)
 	}
@@ -261,8 +261,8 @@ func List(ctx context.Context, paths, exclude []string, open func(path string) e
 	w := &walk{
 		patterns: ps,
 		wants:    func(found) bool { return true },
-		enter:    func(string, []spot) {},
-		trouble:  func(path, reason, detail string) { unread = append(unread, Unread{path, reason, detail}) },
+		enter:    func(string, []matchState) {},
+		report:   func(path, reason, detail string) { unread = append(unread, Unread{path, reason, detail}) },
 		readDir:  os.ReadDir,
 	}
 	w.roots(ctx)

@@ -44,11 +44,11 @@ func (polled) Close() error           { return nil }
 
 func noWatcher() (watcher, error) { return nil, errNoWatcher }
 
-// directories are the directories below the patterns, with the spots of the patterns
+// directories are the directories below the patterns, with the states of the patterns
 // there, and their watches.
 type directories struct {
 	watcher  watcher
-	spots    map[string][]spot
+	states   map[string][]matchState
 	full     bool          // the limit of watches is reached
 	interval time.Duration // of the poll
 	log      *slog.Logger
@@ -64,24 +64,24 @@ func newDirectories(ctx context.Context, open func() (watcher, error), interval 
 		log.Log(ctx, level, "files are polled", "interval", interval, "cause", err)
 		w = polled{}
 	}
-	return &directories{watcher: w, spots: make(map[string][]spot), interval: interval, log: log}
+	return &directories{watcher: w, states: make(map[string][]matchState), interval: interval, log: log}
 }
 
 func (d *directories) has(dir string) bool {
-	_, ok := d.spots[dir]
+	_, ok := d.states[dir]
 	return ok
 }
 
 // enter adds a directory that a walk enters.
-func (d *directories) enter(dir string, at []spot) {
+func (d *directories) enter(dir string, at []matchState) {
 	if !d.has(dir) {
 		d.watch(dir)
 	}
-	d.spots[dir] = at
+	d.states[dir] = at
 }
 
 // reset removes all directories before a walk adds those that there are now.
-func (d *directories) reset() { d.spots = make(map[string][]spot, len(d.spots)) }
+func (d *directories) reset() { d.states = make(map[string][]matchState, len(d.states)) }
 
 // watch watches a directory. One that cannot be watched is polled, which is logged once.
 func (d *directories) watch(dir string) {
