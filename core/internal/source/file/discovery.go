@@ -20,16 +20,13 @@ const (
 // discovery finds files and keeps their names up to date: by scans of everything below the
 // patterns, by notifications, and where a worker asks. All of it runs in one goroutine.
 type discovery struct {
+	*Settings
 	files      *fileset
 	patterns   *patterns
 	dirs       *directories
 	checkpoint checkpoint
 	problems   *problems
 	readDir    func(string) ([]os.DirEntry, error)
-
-	pollInterval    time.Duration
-	linger          time.Duration
-	ignoreOlderThan time.Duration
 
 	firstRun bool // the checkpoint was empty
 	scans    uint32
@@ -38,7 +35,7 @@ type discovery struct {
 // run finds files until ctx ends.
 func (d *discovery) run(ctx context.Context) {
 	took := d.scan(ctx)
-	timer := time.NewTimer(max(d.pollInterval, scanShare*took))
+	timer := time.NewTimer(max(d.PollInterval, scanShare*took))
 	defer timer.Stop()
 	events := d.dirs.watcher.Events()
 	for {
@@ -55,7 +52,7 @@ func (d *discovery) run(ctx context.Context) {
 			d.answer(ctx)
 		case <-timer.C:
 			took = d.scan(ctx)
-			timer.Reset(max(d.pollInterval, scanShare*took))
+			timer.Reset(max(d.PollInterval, scanShare*took))
 		}
 		if again {
 			timer.Reset(max(rescanDelay, scanShare*took))
@@ -70,7 +67,7 @@ func (d *discovery) newWalk() *walk {
 // wants reports whether a file is to be tracked: not one that was last modified long
 // before it was first seen.
 func (d *discovery) wants(x found) bool {
-	if d.ignoreOlderThan == 0 || time.Since(time.Unix(0, x.mtime)) <= d.ignoreOlderThan || len(d.checkpoint[x.id.ino]) > 0 {
+	if d.IgnoreOlderThan == 0 || time.Since(time.Unix(0, x.mtime)) <= d.IgnoreOlderThan || len(d.checkpoint[x.id.ino]) > 0 {
 		return true
 	}
 	s := d.files
@@ -150,7 +147,7 @@ func (d *discovery) sweepOrphans(seen []found) {
 			if waits {
 				g.orphan.lingerFrom = now
 			}
-			g.orphan.expired = now.Sub(g.orphan.lingerFrom) > d.linger
+			g.orphan.expired = now.Sub(g.orphan.lingerFrom) > d.Linger
 			if g.orphan.expired || g.fd != nil {
 				s.schedule.push(g)
 			}

@@ -283,20 +283,12 @@ func (s *fileset) unblock(f *file) (path string, outside bool) {
 	return f.path, f.outside
 }
 
-// markFailed has the next scan retry a file, and returns its name.
-func (s *fileset) markFailed(f *file) (path string) {
+// fail records that a file cannot be read, and returns its name. With retry the next scan
+// schedules it again; otherwise a change of the file does.
+func (s *fileset) fail(f *file, retry bool) (path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f.failed = true
-	return f.path
-}
-
-// abandon lets no other file wait for one that cannot be read, and returns its name.
-func (s *fileset) abandon(f *file) (path string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f.initial = false
-	s.rotations.unblock(f)
+	f.failed, f.initial = retry, false
 	return f.path
 }
 

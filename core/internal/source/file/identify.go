@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"io"
-	"log/slog"
 	"os"
 	"slices"
 	"time"
@@ -16,11 +15,9 @@ const retryDelay = 20 * time.Millisecond
 
 // identifier finds the stream that the content of a file belongs to.
 type identifier struct {
-	files   *fileset
-	open    func(path string) (*os.File, error)
-	maxRead int
-	startAt StartAt
-	log     *slog.Logger
+	*Settings
+	files *fileset
+	open  func(path string) (*os.File, error)
 }
 
 // identify sets the stream of f: one that was read from it in an earlier run, the one of
@@ -131,15 +128,11 @@ func (i *identifier) hasName(f *file) bool {
 // resume sets the stream of f to the one of an earlier run that was read from it. The
 // others that were read from it have another content, and are orphaned.
 func (i *identifier) resume(f *file, r io.ReaderAt, at stamp) error {
-	s := i.files
-	s.mu.Lock()
-	previous := f.previous
-	s.mu.Unlock()
-	if len(previous) == 0 {
+	if len(f.previous) == 0 {
 		return nil
 	}
 	var mine *stream
-	for _, st := range previous {
+	for _, st := range f.previous {
 		is, err := st.done == at && at != stamp{}, error(nil)
 		if !is {
 			is, err = st.fingerprint.in(r)
@@ -152,14 +145,15 @@ func (i *identifier) resume(f *file, r io.ReaderAt, at stamp) error {
 			break
 		}
 	}
+	s := i.files
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f.previous = nil
-	for _, st := range previous {
+	for _, st := range f.previous {
 		if st != mine {
 			s.addOrphan(&file{path: f.path, id: f.id, kind: f.kind, stream: st}, 0)
 		}
 	}
+	f.previous = nil
 	if mine != nil {
 		f.stream, mine.file = mine, f
 	}
@@ -190,7 +184,7 @@ func (i *identifier) adopt(f *file, orphans []*file, r io.ReaderAt, at stamp) er
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		i.log.Info("stream continues in another file", "stream", st.key, "from", g.path, "path", f.path)
+		i.Logger.Info("stream continues in another file", "stream", st.key, "from", g.path, "path", f.path)
 		s.dropOrphan(g)
 		g.stream = nil
 		f.stream, st.file, f.duplicate = st, f, nil
@@ -216,7 +210,7 @@ func (i *identifier) begin(f *file, r io.ReaderAt, at stamp, final bool) error {
 		return nil
 	}
 	st := &stream{anchor: at.mtime}
-	if f.preexisting && i.startAt == End {
+	if f.preexisting && i.StartAt == End {
 		if st.cursor.base, err = sizeOf(r, at); err == nil && f.kind != archive {
 			st.cursor.base, err = lastLine(r, at.size)
 		}
@@ -234,7 +228,7 @@ func (i *identifier) begin(f *file, r io.ReaderAt, at stamp, final bool) error {
 		return nil
 	}
 	st.key = s.keys.unused(f.id, digestOf(head))
-	i.log.Debug("new stream", "stream", st.key, "path", f.path)
+	i.Logger.Debug("new stream", "stream", st.key, "path", f.path)
 	f.stream, st.file, f.duplicate = st, f, nil
 	return nil
 }
@@ -341,7 +335,7 @@ func (i *identifier) compareWith(o relative, r io.ReaderAt, at stamp) (rel relat
 	}
 	var its io.ReaderAt = fd
 	if o.kind == archive {
-		its = newGzReader(fd, i.maxRead)
+		its = newGzReader(fd, i.MaxRead)
 	} else if rel := o.intact(fd); rel != isDuplicate { // before r is unpacked in vain
 		return rel, 0, nil
 	}

@@ -192,11 +192,15 @@ func TestCopyOfUnread(t *testing.T) {
 	e := newEnv(t, "*.jsonl*")
 	e.settings.PollOnly = true
 	var opened atomic.Int32 // times that the original was
-	truncated := make(chan struct{})
+	began, truncated := make(chan struct{}), make(chan struct{})
 	goOn := sync.OnceFunc(func() { close(truncated) })
 	e.prepare = func(s *Source) {
 		s.open = func(path string) (*os.File, error) {
-			if path == e.path("x.jsonl") && opened.Add(1) == 1 {
+			switch {
+			case path == e.path("x.jsonl.1"):
+				<-began // so that the comparison does not open the original first
+			case path == e.path("x.jsonl") && opened.Add(1) == 1:
+				close(began)
 				<-truncated // so that the next time is for the comparison
 			}
 			return openFile(path)

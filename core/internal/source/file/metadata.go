@@ -30,7 +30,7 @@ func (m *metadataReader) read(ctx context.Context, f *file, at stamp) (result, e
 	}
 	older := m.resume(f, at)
 	if at.size == 0 || f.stream != nil && f.stream.exhausted(at) {
-		return result{}, m.streams.forgetAll(ctx, f, older)
+		return result{}, m.streams.forget(ctx, f, older...)
 	}
 	body, key, err := m.body(f, at)
 	if err != nil {
@@ -57,7 +57,7 @@ func (m *metadataReader) read(ctx context.Context, f *file, at stamp) (result, e
 		}
 	}
 	older = slices.DeleteFunc(older, func(o *stream) bool { return o.key == key })
-	return result{}, m.streams.forgetAll(ctx, f, older)
+	return result{}, m.streams.forget(ctx, f, older...)
 }
 
 // resume sets the stream of f from those that an earlier run read from it: the one that

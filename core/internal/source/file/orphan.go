@@ -41,17 +41,15 @@ func (o orphans) metadata(base, key string) *file {
 }
 
 // trace finds out where a file is whose name leads elsewhere, and renames or detaches it.
-func (t *tailer) trace(f *file) {
-	s := t.files
-	s.mu.Lock()
-	path := f.path
-	reused := s.byInode[f.id] != f
-	s.mu.Unlock()
+// reused: another file has its inode now.
+func (t *tailer) trace(f *file, reused bool) {
 	if reused {
 		f.close()
 	}
-	now, found := path, false
-	info, err := os.Stat(path)
+	s := t.files
+	now, _ := s.name(f)
+	found := false
+	info, err := os.Stat(now)
 	switch {
 	case err == nil:
 		id, _, _ := describe(info)
@@ -86,7 +84,7 @@ func (t *tailer) replaced(f *file) result {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := f.stream
-	t.log.Info("file content was replaced", "path", f.path, "stream", st.key, "read", st.cursor.line)
+	t.Logger.Info("file content was replaced", "path", f.path, "stream", st.key, "read", st.cursor.line)
 	g := &file{path: f.path, id: f.id, kind: f.kind, stream: st}
 	f.stream, f.partial, f.initial, f.candidate = nil, false, false, f.outside
 	s.addOrphan(g, max(0, st.size-st.cursor.line))
@@ -99,8 +97,7 @@ func (t *tailer) replaced(f *file) result {
 
 // expire forgets an orphan and its stream, and reports the losses.
 func (t *tailer) expire(ctx context.Context, g *file) error {
-	st := g.stream
-	if st != nil {
+	if st := g.stream; st != nil {
 		if n := g.orphan.unread; n > 0 {
 			t.problems.report(g.path, ReasonUnread, fmt.Sprintf("%d bytes were not read before they were gone", n))
 		}
@@ -114,9 +111,6 @@ func (t *tailer) expire(ctx context.Context, g *file) error {
 	t.problems.clear(g.path)
 	t.files.mu.Lock()
 	defer t.files.mu.Unlock()
-	if st != nil {
-		delete(t.files.keys, st.key)
-	}
 	t.files.dropOrphan(g)
 	return nil
 }

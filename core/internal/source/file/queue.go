@@ -91,7 +91,7 @@ func (s *schedule) wakeAll() {
 	s.packed.cond.Broadcast()
 }
 
-// queue holds files to process, in two lanes that take turns. Files that were there at
+// queue holds files to process, in two lists that take turns. Files that were there at
 // the start are read one after the other, and none before those above it in the
 // directory tree are read: parents come before children, and few streams are half read
 // at a time. Files that grow are read one batch at a time, so that none starves the

@@ -12,7 +12,7 @@ import (
 
 // Source tails files. The package comment and design.md describe its parts.
 type Source struct {
-	settings Settings
+	settings *Settings
 	patterns *patterns
 	files    *fileset
 
@@ -38,7 +38,7 @@ func New(settings Settings) (*Source, error) {
 	}
 	settings.Logger = source.Logger(settings.Logger, settings.Name)
 	s := &Source{
-		settings:      settings,
+		settings:      &settings,
 		patterns:      patterns,
 		files:         newFileset(patterns, settings.MaxOpen),
 		watch:         newInotify,
@@ -57,7 +57,7 @@ func New(settings Settings) (*Source, error) {
 func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	dirs := newDirectories(ctx, s.watch, s.settings.PollInterval, s.settings.Logger)
+	dirs := newDirectories(ctx, s.settings, s.watch)
 	defer dirs.watcher.Close()
 	known := sink.Known()
 	checkpoint := loadCheckpoint(known, s.files.keys, s.settings.Logger)
@@ -80,28 +80,23 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 
 func (s *Source) newDiscovery(dirs *directories, problems *problems, checkpoint checkpoint, firstRun bool) *discovery {
 	return &discovery{
-		files: s.files, patterns: s.patterns, dirs: dirs, checkpoint: checkpoint, problems: problems,
-		readDir: s.readDir, pollInterval: s.settings.PollInterval, linger: s.settings.Linger,
-		ignoreOlderThan: s.settings.IgnoreOlderThan, firstRun: firstRun,
+		Settings: s.settings, files: s.files, patterns: s.patterns, dirs: dirs, checkpoint: checkpoint,
+		problems: problems, readDir: s.readDir, firstRun: firstRun,
 	}
 }
 
 func (s *Source) newTailer(sink source.Sink, problems *problems) *tailer {
-	log := s.settings.Logger
 	reader := newReader(s.settings.MaxLine, s.settings.MaxRead)
 	streams := &streams{sink: sink, files: s.files}
 	return &tailer{
-		files: s.files, identity: s.newIdentifier(), reader: reader, streams: streams,
+		Settings: s.settings, files: s.files, identity: s.newIdentifier(), reader: reader, streams: streams,
 		metadata: &metadataReader{files: s.files, streams: streams, reader: reader},
-		problems: problems, open: s.open, completeAfter: s.completeAfter, log: log,
+		problems: problems, open: s.open, completeAfter: s.completeAfter,
 	}
 }
 
 func (s *Source) newIdentifier() *identifier {
-	return &identifier{
-		files: s.files, open: s.open, maxRead: s.settings.MaxRead,
-		startAt: s.settings.StartAt, log: s.settings.Logger,
-	}
+	return &identifier{Settings: s.settings, files: s.files, open: s.open}
 }
 
 // Drained reports whether every file is at its end and delivered. A last line

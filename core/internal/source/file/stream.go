@@ -142,20 +142,15 @@ func (s *streams) complete(ctx context.Context, f *file, at stamp) error {
 	return s.close(ctx, st, false)
 }
 
-// forget closes a stream and drops it from the checkpoint.
-func (s *streams) forget(ctx context.Context, f *file, st *stream) error {
-	if st.out == nil {
-		if err := s.openFinished(ctx, f, st); err != nil {
-			return err
-		}
-	}
-	return s.close(ctx, st, true)
-}
-
-// forgetAll forgets streams that f had before, and frees their keys.
-func (s *streams) forgetAll(ctx context.Context, f *file, old []*stream) error {
+// forget closes streams of f, drops them from the checkpoint and frees their keys.
+func (s *streams) forget(ctx context.Context, f *file, old ...*stream) error {
 	for _, st := range old {
-		if err := s.forget(ctx, f, st); err != nil {
+		if st.out == nil {
+			if err := s.openFinished(ctx, f, st); err != nil {
+				return err
+			}
+		}
+		if err := s.close(ctx, st, true); err != nil {
 			return err
 		}
 		s.files.mu.Lock()

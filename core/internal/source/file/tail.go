@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"os"
 	"time"
 
@@ -18,6 +17,7 @@ var errMoved = errors.New("file was moved")
 // tailer processes files: it identifies each, reads its lines and delivers them to the
 // sink. Every method of it works on the one file that its worker has taken.
 type tailer struct {
+	*Settings
 	files         *fileset
 	identity      *identifier
 	reader        *reader
@@ -26,7 +26,6 @@ type tailer struct {
 	problems      *problems
 	open          func(path string) (*os.File, error)
 	completeAfter time.Duration // a file without changes for so long is complete
-	log           *slog.Logger
 }
 
 // work processes files from a queue until ctx ends.
@@ -44,7 +43,7 @@ func (t *tailer) work(ctx context.Context, q *queue) {
 func (t *tailer) process(ctx context.Context, f *file) result {
 	st := t.files.status(f, t.completeAfter)
 	if st.lost {
-		t.trace(f)
+		t.trace(f, !st.tracked)
 		st = t.files.status(f, t.completeAfter)
 	}
 	if !st.tracked && !st.orphaned { // dropped meanwhile
@@ -232,7 +231,7 @@ func (t *tailer) resultOf(ctx context.Context, f *file, res result, err error) r
 	case errors.Is(err, source.ErrRewound): // it is to be closed again after that
 		return result{after: retryDelay}
 	case errors.As(err, &refused):
-		t.problems.report(t.files.markFailed(f), ReasonRefused, err.Error())
+		t.problems.report(t.files.fail(f, true), ReasonRefused, err.Error())
 	case errors.Is(err, errReplaced):
 		return t.replaced(f)
 	case errors.Is(err, errMoved), notFound(err): // its rotation set waits until it is found
@@ -241,15 +240,13 @@ func (t *tailer) resultOf(ctx context.Context, f *file, res result, err error) r
 	case tooManyOpen(err):
 		t.files.closeIdle()
 		return result{after: time.Second}
-	case errors.As(err, &broken): // retried when it has changed
-		t.problems.report(t.files.abandon(f), ReasonArchive, err.Error())
-	default: // retried by the next scan
-		t.files.markFailed(f)
-		path := t.files.abandon(f)
-		if f.orphan == nil { // whose descriptor is the only way to it
+	case errors.As(err, &broken):
+		t.problems.report(t.files.fail(f, false), ReasonArchive, err.Error())
+	default:
+		if f.orphan == nil { // the descriptor of an orphan is the only way to it
 			f.close()
 		}
-		t.problems.report(path, reasonOf(err), err.Error())
+		t.problems.report(t.files.fail(f, true), reasonOf(err), err.Error())
 	}
 	return result{}
 }

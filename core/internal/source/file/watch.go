@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"syscall"
-	"time"
 )
 
 // watcher reports changes in directories. It may miss some: the poll finds those.
@@ -47,24 +46,23 @@ func noWatcher() (watcher, error) { return nil, errNoWatcher }
 // directories are the directories below the patterns, with the states of the patterns
 // there, and their watches.
 type directories struct {
-	watcher  watcher
-	states   map[string][]matchState
-	full     bool          // the limit of watches is reached
-	interval time.Duration // of the poll
-	log      *slog.Logger
+	*Settings
+	watcher watcher
+	states  map[string][]matchState
+	full    bool // the limit of watches is reached
 }
 
-func newDirectories(ctx context.Context, open func() (watcher, error), interval time.Duration, log *slog.Logger) *directories {
+func newDirectories(ctx context.Context, settings *Settings, open func() (watcher, error)) *directories {
 	w, err := open()
 	if err != nil {
 		level := slog.LevelWarn
 		if errors.Is(err, errNoWatcher) {
 			level = slog.LevelInfo
 		}
-		log.Log(ctx, level, "files are polled", "interval", interval, "cause", err)
+		settings.Logger.Log(ctx, level, "files are polled", "interval", settings.PollInterval, "cause", err)
 		w = polled{}
 	}
-	return &directories{watcher: w, states: make(map[string][]matchState), interval: interval, log: log}
+	return &directories{watcher: w, states: make(map[string][]matchState), Settings: settings}
 }
 
 func (d *directories) has(dir string) bool {
@@ -89,10 +87,10 @@ func (d *directories) watch(dir string) {
 	switch {
 	case err == nil || notFound(err):
 	case !errors.Is(err, syscall.ENOSPC):
-		d.log.Debug("directory is polled", "path", dir, "cause", err)
+		d.Logger.Debug("directory is polled", "path", dir, "cause", err)
 	case !d.full:
 		d.full = true
-		d.log.Warn("inotify watch limit reached: some directories are polled",
-			"interval", d.interval, "limit", "/proc/sys/fs/inotify/max_user_watches")
+		d.Logger.Warn("inotify watch limit reached: some directories are polled",
+			"interval", d.PollInterval, "limit", "/proc/sys/fs/inotify/max_user_watches")
 	}
 }
