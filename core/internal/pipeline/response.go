@@ -10,12 +10,12 @@ import (
 // mark is what a listener knew of a stream when it had come to a position.
 type mark struct {
 	pos   int64
-	facts source.Facts
+	facts source.ResponseInfo
 }
 
 // Mark implements source.Stream.
 func (s *stream) Mark(pos int64, state []byte) {
-	facts, ok := source.ParseFacts(state)
+	facts, ok := source.ParseResponseInfo(state)
 	if !ok {
 		return // the listener's own memory
 	}
@@ -41,7 +41,7 @@ func (c *core) reached(s *stream) {
 
 // heard takes what is known of a response: who asked for it, and, once it has ended,
 // how it came.
-func (c *core) heard(s *stream, f *source.Facts) {
+func (c *core) heard(s *stream, f *source.ResponseInfo) {
 	rec := &s.record
 	row := msg.Stream{
 		Tenant: s.feed.tenant, Source: rec.Source, Format: s.format.name, Stream: rec.Key, Origin: rec.Origin,

@@ -7,10 +7,10 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// Facts describe a response beside its frames. A listener stores them as fields of the JSON
+// ResponseInfo describe a response beside its frames. A listener stores them as fields of the JSON
 // object that it marks its recording with (Recording.Mark), beside fields of its own, so
 // that they survive a restart like the frames.
-type Facts struct {
+type ResponseInfo struct {
 	Method      string    `json:"method,omitempty"`
 	Status      int64     `json:"status,omitempty"`
 	Traceparent string    `json:"traceparent,omitempty"` // W3C trace context of the request
@@ -19,7 +19,7 @@ type Facts struct {
 }
 
 // Marshal returns the facts as the mark of a recording.
-func (f *Facts) Marshal() []byte {
+func (f *ResponseInfo) Marshal() []byte {
 	b, err := json.Marshal(f)
 	if err != nil {
 		return nil // every field of it has a JSON form
@@ -27,10 +27,10 @@ func (f *Facts) Marshal() []byte {
 	return b
 }
 
-// ParseFacts returns the facts of a mark; ok is false when there are none in it.
-func ParseFacts(state []byte) (f Facts, ok bool) {
+// ParseResponseInfo returns the facts of a mark; ok is false when there are none in it.
+func ParseResponseInfo(state []byte) (f ResponseInfo, ok bool) {
 	if json.Unmarshal(state, &f) != nil {
-		return Facts{}, false
+		return ResponseInfo{}, false
 	}
 	return f, f.Timing != nil || f.Traceparent != ""
 }
@@ -38,7 +38,7 @@ func ParseFacts(state []byte) (f Facts, ok bool) {
 // Remote parses the traceparent. Both ids are zero when it is not valid.
 //
 //	00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
-func (f *Facts) Remote() (trace msg.TraceID, span msg.SpanID) {
+func (f *ResponseInfo) Remote() (trace msg.TraceID, span msg.SpanID) {
 	const size = 2 + 1 + 32 + 1 + 16 + 1 + 2
 	s := f.Traceparent
 	// A later version may have more behind the flags, and ff is none.

@@ -10,7 +10,7 @@ func TestParseFacts(t *testing.T) {
 		``: false, `over`: false, `[]`: false, `{}`: false, `{"last_id":"7"}`: false, `{"timing":7}`: false,
 		`{"timing":{"start":1}}`: true, `{"traceparent":"x","last_id":"7"}`: true,
 	} {
-		if _, ok := ParseFacts([]byte(state)); ok != want {
+		if _, ok := ParseResponseInfo([]byte(state)); ok != want {
 			t.Errorf("%s: %v", state, ok)
 		}
 	}
@@ -32,7 +32,7 @@ func TestRemote(t *testing.T) {
 		"":                                                    false,
 		strings.Repeat("é", 40):                               false,
 	} {
-		f := Facts{Traceparent: in}
+		f := ResponseInfo{Traceparent: in}
 		gotTrace, gotSpan := f.Remote()
 		if ok := !gotTrace.IsZero() && !gotSpan.IsZero(); ok != want || gotTrace.IsZero() != gotSpan.IsZero() {
 			t.Errorf("%s: %v", in, ok)

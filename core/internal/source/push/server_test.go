@@ -162,7 +162,7 @@ func TestTraceparentIsKept(t *testing.T) {
 	f.want(f.post("", "application/json", strings.NewReader("{}"), "Traceparent: "+parent, "Tracestate: k=v"), `200 {"frames":1}`)
 	f.want(f.post("?stream=x", "application/json", strings.NewReader("{}"), "Traceparent: "+parent), `200 {"frames":1}`)
 	for i, s := range f.streams() {
-		facts, ok := source.ParseFacts(s.State)
+		facts, ok := source.ParseResponseInfo(s.State)
 		if want := i == 0; ok != want || want && (facts.Traceparent != parent || facts.Tracestate != "k=v" || facts.Method != "POST") {
 			t.Errorf("stream %d: facts %+v", i, facts)
 		}

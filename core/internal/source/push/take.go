@@ -89,7 +89,7 @@ func (s *Server) record(r *http.Request, in *input, shape body.Shape, data []byt
 	}
 	defer s.streams.give(st, s)
 	if trace := r.Header.Get("Traceparent"); trace != "" && name == "" && len(trace) <= maxKey {
-		facts := source.Facts{Method: r.Method, Traceparent: trace}
+		facts := source.ResponseInfo{Method: r.Method, Traceparent: trace}
 		if state := r.Header.Get("Tracestate"); len(state) <= maxTracestate {
 			facts.Tracestate = state
 		}

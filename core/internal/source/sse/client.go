@@ -113,7 +113,7 @@ func (c *Client) connect(ctx context.Context, s *stream) error {
 		}
 	}
 	s.meter.Head(time.Now().UnixNano())
-	s.state.Facts = source.Facts{Method: r.Method, Status: int64(res.StatusCode)}
+	s.state.ResponseInfo = source.ResponseInfo{Method: r.Method, Status: int64(res.StatusCode)}
 	if s.state.resumable() {
 		s.state.Method = "" // it only goes on with what another request began
 	}

@@ -22,7 +22,7 @@ type state struct {
 	Session string `json:"session,omitempty"`
 	Index   *int64 `json:"index,omitempty"` // event_index or seq_id of the last event that had one
 
-	source.Facts // of the last connection
+	source.ResponseInfo // of the last connection
 }
 
 func (s *state) marshal() []byte {

@@ -21,7 +21,7 @@ func cropped(s string) string { return s[:min(len(s), longest)] }
 type exchange struct {
 	tap     *Tap
 	request request
-	facts   source.Facts
+	facts   source.ResponseInfo
 	path    string
 	host    string
 	origin  string
@@ -49,7 +49,7 @@ func (t *Tap) newExchange(r *http.Request) *exchange {
 		path:    r.URL.Path,
 		host:    hostname(r.Host),
 		origin:  cropped(source.Address(&origin)),
-		facts: source.Facts{
+		facts: source.ResponseInfo{
 			Method:      cropped(r.Method),
 			Traceparent: cropped(r.Header.Get("Traceparent")),
 			Tracestate:  cropped(r.Header.Get("Tracestate")),

@@ -76,7 +76,7 @@ func TestEventsAreFlushedAndRecorded(t *testing.T) {
 	if s.Format != "fmt" || len(s.Gaps) != 0 {
 		t.Errorf("format %q, gaps %+v", s.Format, s.Gaps)
 	}
-	var facts source.Facts
+	var facts source.ResponseInfo
 	if err := json.Unmarshal(s.State, &facts); err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestFailedRequestIsHeard(t *testing.T) {
 	}
 	s := f.closed(1)
 	recordtest.Equal(t, "frames", show(s[0].Frames), "request< POST /runs {\"prompt\":\"x\"}\n")
-	facts, ok := source.ParseFacts(s[0].State)
+	facts, ok := source.ParseResponseInfo(s[0].State)
 	if !ok || facts.Status != 500 || facts.Timing.FirstByte <= 0 {
 		t.Errorf("facts %s", s[0].State)
 	}

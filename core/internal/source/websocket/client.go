@@ -38,9 +38,9 @@ type Client struct {
 
 // state is the State of a recording.
 type state struct {
-	Subprotocol  string                     `json:"subprotocol,omitempty"`
-	Seen         map[string]json.RawMessage `json:"seen,omitempty"` // what to resume from
-	source.Facts                            // of the last connection
+	Subprotocol         string                     `json:"subprotocol,omitempty"`
+	Seen                map[string]json.RawMessage `json:"seen,omitempty"` // what to resume from
+	source.ResponseInfo                            // of the last connection
 }
 
 func (s *state) marshal() []byte {
@@ -92,7 +92,7 @@ func (c *Client) connect(ctx context.Context, rec source.Recorder) error {
 	if err != nil {
 		return fmt.Errorf("record: %w", err)
 	}
-	s := state{Subprotocol: conn.Subprotocol(), Facts: source.Facts{Method: http.MethodGet, Status: http.StatusSwitchingProtocols}}
+	s := state{Subprotocol: conn.Subprotocol(), ResponseInfo: source.ResponseInfo{Method: http.MethodGet, Status: http.StatusSwitchingProtocols}}
 	if s.Seen, err = c.resume.seen(recording.State()); err != nil {
 		c.Logger.Warn("the state of a stream is not readable; it begins anew", "origin", c.origin, "error", err)
 	}
