@@ -41,7 +41,7 @@ type Recording interface {
 	// Gap records that frames were received and not recorded.
 	Gap(reason string, frames, bytes int64)
 	// Mark records the listener's own state of the stream, in order with its
-	// frames: where to resume after a restart, and the response's Facts.
+	// frames: where to resume after a restart, and the ResponseInfo.
 	Mark(state []byte) error
 	// State returns the state of the last Mark, in this process or an earlier one.
 	State() []byte

@@ -38,5 +38,5 @@
 // conversations that are pushed piece by piece. Without it a decoder cannot join
 // what one request begins and the next one ends.
 //
-// The traceparent of a request that is a stream is kept with it (source.Facts).
+// The traceparent of a request that is a stream is kept with it (source.ResponseInfo).
 package push

@@ -44,7 +44,7 @@
 // recorded behind what this tap has heard of it before: see resume.go. What is remembered
 // for that is bounded, and is gone after a restart.
 //
-// Beside its frames a stream has a State, which is the JSON of source.Facts: the
+// Beside its frames a stream has a State, which is the JSON of source.ResponseInfo: the
 // traceparent of the request, of which a span link can be made, the status, and how
 // the response was paced. It is marked when the stream begins, if there is a
 // traceparent, and when it ends.

@@ -1,7 +1,7 @@
 // Package timing measures the pace of one response: how long until it began, until its
 // first event, how long it stalled. The times depend on the host and the network and never
 // reach a decoder, so that replay stays deterministic; a listener keeps them in its own state
-// of the stream (source.Facts).
+// of the stream (source.ResponseInfo).
 package timing
 
 import (

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestParseFacts(t *testing.T) {
+func TestParseResponseInfo(t *testing.T) {
 	for state, want := range map[string]bool{
 		``: false, `over`: false, `[]`: false, `{}`: false, `{"last_id":"7"}`: false, `{"timing":7}`: false,
 		`{"timing":{"start":1}}`: true, `{"traceparent":"x","last_id":"7"}`: true,

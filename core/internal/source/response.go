@@ -7,9 +7,9 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// ResponseInfo describe a response beside its frames. A listener stores them as fields of the JSON
-// object that it marks its recording with (Recording.Mark), beside fields of its own, so
-// that they survive a restart like the frames.
+// ResponseInfo describes a response beside its frames. A listener stores it as fields of the
+// JSON object that it marks its recording with (Recording.Mark), beside fields of its own, so
+// that it survives a restart like the frames.
 type ResponseInfo struct {
 	Method      string    `json:"method,omitempty"`
 	Status      int64     `json:"status,omitempty"`
@@ -18,29 +18,29 @@ type ResponseInfo struct {
 	Timing      *msg.Pace `json:"timing,omitempty"` // once the response has ended
 }
 
-// Marshal returns the facts as the mark of a recording.
-func (f *ResponseInfo) Marshal() []byte {
-	b, err := json.Marshal(f)
+// Marshal returns the info as the mark of a recording.
+func (i *ResponseInfo) Marshal() []byte {
+	b, err := json.Marshal(i)
 	if err != nil {
 		return nil // every field of it has a JSON form
 	}
 	return b
 }
 
-// ParseResponseInfo returns the facts of a mark; ok is false when there are none in it.
-func ParseResponseInfo(state []byte) (f ResponseInfo, ok bool) {
-	if json.Unmarshal(state, &f) != nil {
+// ParseResponseInfo returns the info in a mark; ok is false when the mark has none.
+func ParseResponseInfo(state []byte) (info ResponseInfo, ok bool) {
+	if json.Unmarshal(state, &info) != nil {
 		return ResponseInfo{}, false
 	}
-	return f, f.Timing != nil || f.Traceparent != ""
+	return info, info.Timing != nil || info.Traceparent != ""
 }
 
 // Remote parses the traceparent. Both ids are zero when it is not valid.
 //
 //	00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01
-func (f *ResponseInfo) Remote() (trace msg.TraceID, span msg.SpanID) {
+func (i *ResponseInfo) Remote() (trace msg.TraceID, span msg.SpanID) {
 	const size = 2 + 1 + 32 + 1 + 16 + 1 + 2
-	s := f.Traceparent
+	s := i.Traceparent
 	// A later version may have more behind the flags, and ff is none.
 	if len(s) < size || s[2] != '-' || s[35] != '-' || s[52] != '-' || s[:2] == "ff" || len(s) > size && (s[:2] == "00" || s[size] != '-') {
 		return msg.TraceID{}, msg.SpanID{}
