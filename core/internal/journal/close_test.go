@@ -5,17 +5,19 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/earshot-dev/earshot/core/internal/segment"
 )
 
 // slowDisk takes its time for every sync, and fails at none.
 type slowDisk struct{ lazyDisk }
 
-func (d slowDisk) open(path string) (file, error) {
-	f, err := d.lazyDisk.open(path)
+func (d slowDisk) Open(path string) (segment.File, error) {
+	f, err := d.lazyDisk.Open(path)
 	return slowFile{f}, err
 }
 
-type slowFile struct{ file }
+type slowFile struct{ segment.File }
 
 func (slowFile) Sync() error {
 	time.Sleep(20 * time.Millisecond)

@@ -26,11 +26,11 @@ func TestKeep(t *testing.T) {
 	if before < 5 {
 		t.Fatalf("%d segments", before)
 	}
-	poll(t, "a few sweeps", func() bool { j.sweep(t.Context()); return true })
+	poll(t, "a few sweeps", func() bool { j.sweep(t); return true })
 	if n := len(files(t, s.Dir, "seg")); n != before {
 		t.Errorf("%d segments of %d are left", n, before)
 	}
-	if !j.release(nil) {
+	if !j.retention.release(nil) {
 		t.Error("nothing was released when the room was needed")
 	}
 	if n := len(files(t, s.Dir, "seg")); n >= before {

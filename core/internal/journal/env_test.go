@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/internal/segment"
 	"github.com/earshot-dev/earshot/core/internal/source"
 )
 
@@ -41,16 +42,16 @@ func (l logTo) Write(b []byte) (int, error) {
 
 // lazyDisk does not wait for the platter. What is tested with it is not whether
 // data is synced.
-type lazyDisk struct{ realDisk }
+type lazyDisk struct{ segment.OS }
 
-func (lazyDisk) syncDir(string) error { return nil }
+func (lazyDisk) SyncDir(string) error { return nil }
 
-func (d lazyDisk) open(path string) (file, error) {
-	f, err := d.realDisk.open(path)
+func (d lazyDisk) Open(path string) (segment.File, error) {
+	f, err := d.OS.Open(path)
 	return lazyFile{f}, err
 }
 
-type lazyFile struct{ file }
+type lazyFile struct{ segment.File }
 
 func (lazyFile) Sync() error { return nil }
 
@@ -84,6 +85,12 @@ func (j *Journal) mustClose(t *testing.T) {
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// sweep removes what is safe now.
+func (j *Journal) sweep(t *testing.T) {
+	s := sweeper{settings: j.settings, mu: j.mu, retention: j.retention, segments: j.segments, streams: j.streams, writer: j.writer}
+	s.sweep(t.Context())
 }
 
 // begin begins a recording of the source "s" in the format "f".
@@ -166,7 +173,7 @@ func copyDir(t *testing.T, from string) string {
 
 // brokenDisk is a disk on which things fail when they are told to.
 type brokenDisk struct {
-	realDisk
+	segment.OS
 	mu      sync.Mutex
 	write   error
 	sync    error
@@ -191,7 +198,7 @@ func (d *brokenDisk) count() int64 {
 	return d.bytes
 }
 
-func (d *brokenDisk) free(string) (int64, error) {
+func (d *brokenDisk) Free(string) (int64, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.left == 0 {
@@ -200,32 +207,32 @@ func (d *brokenDisk) free(string) (int64, error) {
 	return d.left, nil
 }
 
-func (d *brokenDisk) open(path string) (file, error) {
+func (d *brokenDisk) Open(path string) (segment.File, error) {
 	d.mu.Lock()
 	err := d.write
 	d.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
-	f, err := d.realDisk.open(path)
+	f, err := d.OS.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	n, err := f.size()
-	return &brokenFile{file: f, d: d, synced: n}, err
+	n, err := f.Size()
+	return &brokenFile{File: f, d: d, synced: n}, err
 }
 
-func (d *brokenDisk) read(path string) (file, error) {
-	f, err := d.realDisk.read(path)
+func (d *brokenDisk) Read(path string) (segment.File, error) {
+	f, err := d.OS.Read(path)
 	if err != nil {
 		return nil, err
 	}
-	return &brokenFile{file: f, d: d}, nil
+	return &brokenFile{File: f, d: d}, nil
 }
 
 // brokenFile loses what was not synced when a sync fails, as the page cache does.
 type brokenFile struct {
-	file
+	segment.File
 	d      *brokenDisk
 	synced int64
 	end    int64
@@ -236,11 +243,11 @@ func (f *brokenFile) WriteAt(b []byte, off int64) (int, error) {
 	err := f.d.write
 	f.d.mu.Unlock()
 	if err != nil {
-		n, _ := f.file.WriteAt(b[:len(b)/2], off) // half of it gets through
+		n, _ := f.File.WriteAt(b[:len(b)/2], off) // half of it gets through
 		return n, err
 	}
 	f.end = off + int64(len(b))
-	return f.file.WriteAt(b, off)
+	return f.File.WriteAt(b, off)
 }
 
 func (f *brokenFile) Sync() error {
@@ -256,11 +263,11 @@ func (f *brokenFile) Sync() error {
 		<-gate
 	}
 	if err != nil {
-		_, werr := f.file.WriteAt(make([]byte, max(f.end-f.synced, 0)), f.synced)
+		_, werr := f.File.WriteAt(make([]byte, max(f.end-f.synced, 0)), f.synced)
 		return errors.Join(err, werr)
 	}
 	f.synced = f.end
-	return f.file.Sync()
+	return f.File.Sync()
 }
 
 func (f *brokenFile) ReadAt(b []byte, off int64) (int, error) {
@@ -270,7 +277,7 @@ func (f *brokenFile) ReadAt(b []byte, off int64) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, err := f.file.ReadAt(b, off)
+	n, err := f.File.ReadAt(b, off)
 	f.d.mu.Lock()
 	f.d.bytes += int64(n)
 	f.d.mu.Unlock()

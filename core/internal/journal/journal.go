@@ -5,49 +5,47 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"time"
 
+	"github.com/earshot-dev/earshot/core/internal/segment"
 	"github.com/earshot-dev/earshot/core/internal/source"
 )
 
 // Journal is described in the package comment.
 type Journal struct {
-	settings Settings
-
-	mu       sync.Mutex
-	segments []*segment // oldest first; the last is the one that grows
-	open     map[uint64]*stream
-	byKey    map[string]*stream // by streamKey
-	full     map[string]*stream // by source and format: counts what is given up of streams that the disk never knew
-	readers  []*Reader
-	number   uint64 // of the next stream
-	changed  chan struct{}
-	closed   bool
-
-	// What is on its way to the disk.
-	groups    []*group // oldest first
-	writing   *group
-	spare     []byte
-	pending   int64 // bytes of groups and writing
-	appended  int64 // bytes ever
-	durable   int64 // bytes of them that are synced
-	urgent    int64 // up to where somebody waits in Sync
-	failing   error // why nothing can be written now
-	unsettled bool  // streams have something outstanding because of that
-	lost      bool  // the journal was closed before everything could be written
-
-	stats Stats
-	wake  chan struct{}
-	stop  context.CancelFunc
-	done  sync.WaitGroup
-
-	sealing sync.Mutex // held while segments are sealed and their files are closed
+	settings  Settings
+	mu        *lock
+	segments  *segments  // what is on the disk
+	retention *retention // which of it can go
+	writer    *writer    // what is on its way to the disk
+	streams   *streams   // the recordings
+	stop      context.CancelFunc
+	done      sync.WaitGroup
 }
 
-// group is what one write brings to one segment.
-type group struct {
-	segment *segment
-	buf     []byte
+// lock guards the state of the whole journal: a record changes its stream, the contents of
+// its segment and what is pending, and readers must see all three or none.
+type lock struct {
+	sync.Mutex
+	changed chan struct{} // closed, and another one made, at every change
+}
+
+// announce wakes every goroutine that waits for a change. The lock is held.
+func (l *lock) announce() {
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// await waits for a change. The lock is held before and after, not meanwhile.
+func (l *lock) await(ctx context.Context) error {
+	changed := l.changed
+	l.Unlock()
+	defer l.Lock()
+	select {
+	case <-changed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Stats are the journal's own figures.
@@ -64,9 +62,8 @@ type Stats struct {
 	Truncated int64 // bytes of an unfinished end, cut at Open
 }
 
-// Open opens or creates a journal. Its end is repaired; what an earlier process
-// left unfinished is known again. An error means that the directory cannot be
-// used.
+// Open opens or creates a journal. It repairs the journal's end and restores the recordings
+// that an earlier process left open. An error means that the directory cannot be used.
 func Open(s Settings) (*Journal, error) {
 	if err := s.defaults(); err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
@@ -74,62 +71,46 @@ func Open(s Settings) (*Journal, error) {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
-	j := &Journal{
-		settings: s,
-		open:     make(map[uint64]*stream),
-		byKey:    make(map[string]*stream),
-		full:     make(map[string]*stream),
-		changed:  make(chan struct{}),
-		wake:     make(chan struct{}, 1),
-		number:   uint64(time.Now().UnixNano()), // greater than any that a lost journal gave out
-	}
-	if err := j.load(); err != nil {
+	mu := &lock{changed: make(chan struct{})}
+	segs := &segments{dir: segment.Dir{Path: s.Dir, Disk: s.disk}, logger: s.Logger, mu: mu}
+	ret := &retention{settings: s, mu: mu, segments: segs}
+	w := &writer{settings: s, mu: mu, segments: segs, room: ret.room, wake: make(chan struct{}, 1)}
+	st := newStreams(s, mu, segs, w)
+	w.works = st.settleAll
+	j := &Journal{settings: s, mu: mu, segments: segs, retention: ret, writer: w, streams: st}
+	if err := segs.load(st.restore); err != nil {
 		return nil, fmt.Errorf("journal: %s: %w", s.Dir, err)
 	}
-	j.mu.Lock()
-	for _, st := range j.open {
-		if st.key == "" { // of a connection that ended with its process
-			j.end(st)
-		}
-	}
-	j.mu.Unlock()
+	st.endUnnamed()
 	ctx, cancel := context.WithCancel(context.Background())
 	j.stop = cancel
 	j.done.Add(2)
-	go func() { defer j.done.Done(); j.flush() }()
-	go func() { defer j.done.Done(); j.tidy(ctx) }()
+	go func() { defer j.done.Done(); w.run() }()
+	clean := &sweeper{settings: s, mu: mu, retention: ret, segments: segs, streams: st, writer: w}
+	go func() { defer j.done.Done(); clean.run(ctx) }()
 	return j, nil
 }
 
-// Close makes durable what was recorded, and ends. Recordings that are open go on
+// Close makes durable what was recorded, and ends. Recordings that are open continue
 // when the journal is opened again.
 func (j *Journal) Close() error {
-	j.mu.Lock()
-	if j.closed {
-		j.mu.Unlock()
+	if !j.writer.close() {
 		return nil
 	}
-	j.closed = true
-	j.announce()
-	j.mu.Unlock()
 	j.stop()
-	j.hurry()
 	j.done.Wait()
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.lost {
-		return fmt.Errorf("journal: %d bytes are lost: %w", j.pending, j.failing)
-	}
-	return nil
+	return j.writer.lost()
 }
 
 // Stats returns the journal's figures.
 func (j *Journal) Stats() Stats {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	s := j.stats
-	s.Pending, s.Streams = j.pending, len(j.open)
-	for _, g := range j.segments {
+	s := Stats{
+		Pending: j.writer.pending, Streams: len(j.streams.open), Syncs: j.writer.syncs, Failures: j.writer.failures,
+		GivenUp: j.retention.givenUp, Refused: j.streams.refused, Corrupt: j.segments.corrupt, Truncated: j.segments.truncated,
+	}
+	for _, g := range j.segments.all {
 		if !g.gone {
 			s.Segments++
 			s.Bytes += g.size
@@ -139,12 +120,12 @@ func (j *Journal) Stats() Stats {
 	return s
 }
 
-// Sources returns the pairs of source and format of which something may have to
-// be delivered yet, so that a sidecar can tell what nobody reads any more.
+// Sources returns the pairs of source and format of which something may still have to
+// be delivered, so that a sidecar can report the pairs that have no reader any more.
 func (j *Journal) Sources() ([][2]string, error) {
 	seen := make(map[[2]string]bool)
 	var out [][2]string
-	err := j.each(func(_ *segment, e *entry) {
+	err := j.segments.each(func(e *entry) {
 		if k := [2]string{e.source, e.format}; !seen[k] {
 			seen[k] = true
 			out = append(out, k)
@@ -153,59 +134,15 @@ func (j *Journal) Sources() ([][2]string, error) {
 	return out, err
 }
 
-// each gives what every segment has.
-func (j *Journal) each(give func(*segment, *entry)) error {
-	for _, g := range j.list() {
-		err := j.entries(g, func(e *entry) { give(g, e) })
-		if err != nil && !missing(err) {
-			return err
-		}
-	}
-	return nil
+// Recorder returns the recorder of one source's listener.
+func (j *Journal) Recorder(sourceName string) source.Recorder {
+	return &recorder{j.streams, sourceName}
 }
 
-// list returns the segments of this moment.
-func (j *Journal) list() []*segment {
+// drained reports whether a place is the end of the journal, and nothing waits to be written.
+func (j *Journal) drained(at place) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return append([]*segment(nil), j.segments...)
+	g := j.segments.newest()
+	return j.writer.pending == 0 && !j.streams.unsettled && at == place{g.id, g.size}
 }
-
-// entries gives what a segment has: from its index, or from memory. The entries
-// are copies.
-func (j *Journal) entries(g *segment, give func(*entry)) error {
-	j.mu.Lock()
-	if !g.sealed {
-		list := make([]entry, 0, len(g.contents))
-		for _, e := range g.contents {
-			list = append(list, *e)
-		}
-		j.mu.Unlock()
-		for i := range list {
-			give(&list[i])
-		}
-		return nil
-	}
-	j.mu.Unlock()
-	_, _, _, err := j.readIndex(g, give)
-	return err
-}
-
-// announce wakes whoever waits for a change. mu is held.
-func (j *Journal) announce() {
-	close(j.changed)
-	j.changed = make(chan struct{})
-}
-
-// hurry wakes the flusher.
-func (j *Journal) hurry() {
-	select {
-	case j.wake <- struct{}{}:
-	default:
-	}
-}
-
-func streamKey(sourceName, key string) string { return sourceName + "\x00" + key }
-
-// Recorder returns the journal as the listener of one source sees it.
-func (j *Journal) Recorder(sourceName string) source.Recorder { return &recorder{j, sourceName} }

@@ -75,7 +75,7 @@ func TestMarksOfManySegments(t *testing.T) {
 		sync_(t, r)
 		if givenUp {
 			j.mu.Lock()
-			for _, g := range j.segments[:len(j.segments)-1] {
+			for _, g := range j.segments.all[:len(j.segments.all)-1] {
 				g.gone = true
 			}
 			j.mu.Unlock()

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
+	"github.com/earshot-dev/earshot/core/internal/segment"
 	"github.com/earshot-dev/earshot/core/internal/source"
 )
 
@@ -20,21 +20,13 @@ type Reader struct {
 	format string
 	sink   source.Sink
 
-	mu         sync.Mutex
-	rewinds    map[uint64]int64
-	finished   map[uint64]bool // streams that were closed, until their segments are gone
-	retiring   []ending        // those of them whose segments are gone
-	shut       []uint64        // those of them whose tails are still there
-	unfinished map[uint64]bool // streams whose end was read and that are not closed yet
-	retries    []uint64        // streams that are to be closed again
-	resting    place           // where Run waits for more
-	wake       chan struct{}
+	inbox *inbox // what other goroutines report to Run
 
 	// Of Run.
 	tails   map[uint64]*tail
 	known   map[uint64]source.Known // as the checkpoint was when Run began
-	at      *segment
-	in      file
+	at      *seg
+	in      segment.File
 	version int               // of the segment's file
 	here    map[uint64]*entry // streams that the segment has named so far; nil: another reader's
 	window  window
@@ -44,9 +36,6 @@ type Reader struct {
 	slots   chan struct{}
 	errors  int // of reading, in a row
 }
-
-// ending is where a stream ended.
-type ending struct{ number, segment uint64 }
 
 // place is one in the journal; the zero value is none.
 type place struct {
@@ -64,18 +53,15 @@ const closersAtOnce = 256
 // checkpoint remembers of the source. There is to be one reader of each pair at a
 // time, made before the source's listener runs.
 func (j *Journal) Reader(sourceName, format string, known []source.Known) *Reader {
-	j.reconcile(known)
+	j.streams.reconcile(known)
 	r := &Reader{
 		j: j, source: sourceName, format: format,
-		rewinds:    make(map[uint64]int64),
-		finished:   make(map[uint64]bool),
-		unfinished: make(map[uint64]bool),
-		wake:       make(chan struct{}, 1),
-		tails:      make(map[uint64]*tail),
-		known:      make(map[uint64]source.Known),
-		here:       make(map[uint64]*entry),
-		names:      make(interned),
-		slots:      make(chan struct{}, closersAtOnce),
+		inbox: newInbox(),
+		tails: make(map[uint64]*tail),
+		known: make(map[uint64]source.Known),
+		here:  make(map[uint64]*entry),
+		names: make(interned),
+		slots: make(chan struct{}, closersAtOnce),
 	}
 	for _, k := range known {
 		if n, ok := numberOf(k.Key); ok {
@@ -86,41 +72,10 @@ func (j *Journal) Reader(sourceName, format string, known []source.Known) *Reade
 	return r
 }
 
-// reconcile ends streams that the checkpoint knows to be longer than they are:
-// the end of the newest segment was lost although the disk had claimed to have
-// it. What comes next would be taken for what was there. A stream with a key goes
-// on as a new one.
-func (j *Journal) reconcile(known []source.Known) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for _, k := range known {
-		n, ok := numberOf(k.Key)
-		s := j.open[n]
-		if !ok || s == nil || k.Pos <= s.to {
-			continue
-		}
-		j.settings.Logger.Error("journal lost the end of a stream that was delivered already", "stream", k.Key, "bytes", k.Pos-s.to)
-		j.end(s)
-		if s.key != "" {
-			again := j.begin(s.source, s.format, source.ID{Key: s.key, Origin: s.origin})
-			again.state, again.marked = s.state, s.state != nil
-			j.settle(again)
-		}
-	}
-}
-
 // Drained implements source.Source.
 func (r *Reader) Drained() bool {
-	r.mu.Lock()
-	at, busy := r.resting, len(r.rewinds)+len(r.unfinished) > 0
-	r.mu.Unlock()
-	if busy || at == (place{}) {
-		return false
-	}
-	r.j.mu.Lock()
-	defer r.j.mu.Unlock()
-	g := r.j.segments[len(r.j.segments)-1]
-	return r.j.pending == 0 && !r.j.unsettled && at == place{g.id, g.size}
+	at, busy := r.inbox.at()
+	return !busy && at != place{} && r.j.drained(at)
 }
 
 // Run implements source.Source.
@@ -129,10 +84,13 @@ func (r *Reader) Run(ctx context.Context, sink source.Sink) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer r.closers.Wait()
 	defer cancel()
-	r.j.mu.Lock()
-	r.j.readers = append(r.j.readers, r)
-	r.j.mu.Unlock()
-	defer r.leave()
+	r.j.retention.add(r)
+	defer func() {
+		r.j.retention.remove(r)
+		if r.in != nil {
+			_ = r.in.Close()
+		}
+	}()
 	err := r.start(ctx)
 	for err == nil && ctx.Err() == nil {
 		err = r.step(ctx)
@@ -143,25 +101,11 @@ func (r *Reader) Run(ctx context.Context, sink source.Sink) error {
 	return err
 }
 
-func (r *Reader) leave() {
-	r.j.mu.Lock()
-	for i, x := range r.j.readers {
-		if x == r {
-			r.j.readers = append(r.j.readers[:i:i], r.j.readers[i+1:]...)
-			break
-		}
-	}
-	r.j.mu.Unlock()
-	if r.in != nil {
-		_ = r.in.Close()
-	}
-}
-
 // start takes up what the checkpoint remembers, and has it forget what the
 // journal has no more.
 func (r *Reader) start(ctx context.Context) error {
 	absent := maps.Clone(r.known)
-	if err := r.j.each(func(_ *segment, e *entry) { delete(absent, e.number) }); err != nil {
+	if err := r.j.segments.each(func(e *entry) { delete(absent, e.number) }); err != nil {
 		return err
 	}
 	for _, k := range absent {
@@ -173,7 +117,7 @@ func (r *Reader) start(ctx context.Context) error {
 	// What was going on goes on, so that what its decoder has open is not forgotten.
 	var open []entry
 	r.j.mu.Lock()
-	for _, s := range r.j.open {
+	for _, s := range r.j.streams.open {
 		if k, ok := r.known[s.number]; ok && !k.Closed && s.source == r.source && s.format == r.format {
 			open = append(open, s.entry)
 		}
@@ -186,7 +130,7 @@ func (r *Reader) start(ctx context.Context) error {
 		}
 		t.mark(open[i].to, open[i].state)
 	}
-	return r.enter(r.j.list()[0])
+	return r.enter(r.j.segments.list()[0])
 }
 
 // step reads some more, or waits for it.
@@ -199,40 +143,34 @@ func (r *Reader) step(ctx context.Context) error {
 	}
 	j, g := r.j, r.at
 	j.mu.Lock()
-	limit, sealed, gone, version, changed := g.size, g.sealed, g.gone, g.version, j.changed
+	limit, sealed, gone, version, changed := g.size, g.sealed, g.gone, g.version, j.mu.changed
 	j.mu.Unlock()
 	switch {
 	case !gone && r.window.off < limit:
-		r.rest(place{})
+		r.inbox.rest(place{})
 		return r.read(ctx, limit, version)
 	case sealed || gone:
-		r.rest(place{})
+		r.inbox.rest(place{})
 		if err := r.settle(ctx, gone); err != nil {
 			return err
 		}
 		return r.enter(r.after(g))
 	}
-	r.rest(place{g.id, limit})
+	r.inbox.rest(place{g.id, limit})
 	select {
 	case <-changed:
-	case <-r.wake:
+	case <-r.inbox.wake:
 	case <-ctx.Done():
 	}
 	return nil
 }
 
-func (r *Reader) rest(at place) {
-	r.mu.Lock()
-	r.resting = at
-	r.mu.Unlock()
-}
-
 // after returns the segment after g, which may have been removed.
-func (r *Reader) after(g *segment) *segment { return r.from(g.id + 1) }
+func (r *Reader) after(g *seg) *seg { return r.from(g.id + 1) }
 
 // from returns the oldest segment that has at least that number.
-func (r *Reader) from(id uint64) *segment {
-	list := r.j.list()
+func (r *Reader) from(id uint64) *seg {
+	list := r.j.segments.list()
 	for _, g := range list {
 		if g.id >= id {
 			return g
@@ -243,10 +181,10 @@ func (r *Reader) from(id uint64) *segment {
 
 // enter begins to read a segment, or the first after it of which something is
 // needed.
-func (r *Reader) enter(g *segment) error {
-	for r.j.isSealed(g) {
+func (r *Reader) enter(g *seg) error {
+	for r.j.segments.isSealed(g) {
 		needed := false
-		if err := r.j.entries(g, func(e *entry) { needed = needed || r.needs(e) }); err != nil && !missing(err) {
+		if err := r.j.segments.entries(g, func(e *entry) { needed = needed || r.needs(e) }); err != nil && !missing(err) {
 			return err
 		}
 		if needed {
@@ -255,7 +193,7 @@ func (r *Reader) enter(g *segment) error {
 		g = r.after(g)
 	}
 	r.at = g
-	r.forget(g.id)
+	r.inbox.forget(g.id)
 	if r.in != nil {
 		_ = r.in.Close()
 		r.in = nil
@@ -267,7 +205,7 @@ func (r *Reader) enter(g *segment) error {
 
 // needs reports whether what a segment has of a stream is still to be delivered.
 func (r *Reader) needs(e *entry) bool {
-	if e.source != r.source || e.format != r.format || r.isFinished(e.number) {
+	if e.source != r.source || e.format != r.format || r.inbox.isFinished(e.number) {
 		return false
 	}
 	if t := r.tails[e.number]; t != nil {
@@ -279,37 +217,11 @@ func (r *Reader) needs(e *entry) bool {
 	return e.to > 0 || e.ended
 }
 
-func (r *Reader) isFinished(n uint64) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.finished[n]
-}
-
-// retired is told that a stream's last segment is gone. That it is finished is
-// forgotten when Run is past that segment: it may be in it again after a rewind.
-func (r *Reader) retired(n, segment uint64) {
-	r.mu.Lock()
-	r.retiring = append(r.retiring, ending{n, segment})
-	r.mu.Unlock()
-}
-
-// forget forgets the streams that ended before a segment that Run is in.
-func (r *Reader) forget(segment uint64) {
-	r.mu.Lock()
-	r.retiring = slices.DeleteFunc(r.retiring, func(e ending) bool {
-		if e.segment < segment {
-			delete(r.finished, e.number)
-		}
-		return e.segment < segment
-	})
-	r.mu.Unlock()
-}
-
 // read delivers what is in the next part of the segment.
 func (r *Reader) read(ctx context.Context, limit int64, version int) error {
 	if r.in == nil || r.version != version {
 		off := r.window.off
-		in, err := r.j.settings.disk.read(r.at.path)
+		in, err := r.j.segments.dir.Disk.Read(r.path())
 		if err != nil {
 			return r.unreadable(ctx, err, limit)
 		}
@@ -357,7 +269,7 @@ func (r *Reader) unreadable(ctx context.Context, err error, limit int64) error {
 		return nil
 	}
 	const patience, hop = 5, 64 << 10
-	r.sink.Trouble(filepath.Base(r.at.path), "journal_unreadable", err.Error())
+	r.sink.Trouble(filepath.Base(r.path()), "journal_unreadable", err.Error())
 	if r.errors++; r.errors > patience && r.in != nil {
 		r.errors = 0
 		n := min(hop, limit-r.window.off)
@@ -366,7 +278,7 @@ func (r *Reader) unreadable(ctx context.Context, err error, limit int64) error {
 		r.window.lost = lost
 		return nil
 	}
-	if r.errors > patience && r.j.isSealed(r.at) { // the file is not there
+	if r.errors > patience && r.j.segments.isSealed(r.at) { // the file is not there
 		r.j.mu.Lock()
 		r.at.gone = true
 		r.j.mu.Unlock()
@@ -382,16 +294,8 @@ func (r *Reader) unreadable(ctx context.Context, err error, limit int64) error {
 // damaged tells of bytes that no record was found in.
 func (r *Reader) damaged(off, n int64) {
 	r.window.lost = 0
-	j := r.j
-	j.mu.Lock()
-	first := off >= r.at.damaged
-	if first {
-		r.at.damaged = off + n
-		j.stats.Corrupt += n
-	}
-	j.mu.Unlock()
-	r.sink.Trouble(filepath.Base(r.at.path), ReasonCorrupt, fmt.Sprintf("%d bytes at offset %d", n, off))
-	if first {
-		j.settings.Logger.Error("journal is damaged", "segment", r.at.id, "offset", off, "bytes", n)
-	}
+	r.j.segments.addDamage(r.at, off, n)
+	r.sink.Trouble(filepath.Base(r.path()), ReasonCorrupt, fmt.Sprintf("%d bytes at offset %d", n, off))
 }
+
+func (r *Reader) path() string { return r.j.segments.dir.File(r.at.id, extData) }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"log/slog"
 	"time"
+
+	"github.com/earshot-dev/earshot/core/internal/segment"
 )
 
 // Policy is what the journal does when it is full.
@@ -31,7 +33,7 @@ type Settings struct {
 	sweep time.Duration // how often to look for segments that can go; 1 s
 	retry time.Duration // the first pause after a failed write; 50 ms
 	again time.Duration // how long a stream that could not be closed yet is left alone; 5 s
-	disk  disk
+	disk  segment.Disk
 }
 
 func (s *Settings) defaults() error {
@@ -67,7 +69,7 @@ func (s *Settings) defaults() error {
 		s.Logger = slog.New(slog.DiscardHandler)
 	}
 	if s.disk == nil {
-		s.disk = realDisk{}
+		s.disk = segment.OS{}
 	}
 	return nil
 }

@@ -38,15 +38,7 @@ func (r *Reader) tail(ctx context.Context, e *entry) (*tail, error) {
 		return t, nil
 	}
 	n := e.number
-	out, pos, err := r.sink.Open(ctx, e.id(), func(pos int64) {
-		r.mu.Lock()
-		r.rewinds[n] = pos
-		r.mu.Unlock()
-		select {
-		case r.wake <- struct{}{}:
-		default:
-		}
-	})
+	out, pos, err := r.sink.Open(ctx, e.id(), func(pos int64) { r.inbox.rewind(n, pos) })
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +129,7 @@ func (r *Reader) meet(ctx context.Context, rec *record) error {
 		r.damaged(r.window.at, int64(headSize+len(rec.payload)))
 		return nil
 	}
-	if e.source != r.source || e.format != r.format || r.isFinished(e.number) || r.known[e.number].Closed {
+	if e.source != r.source || e.format != r.format || r.inbox.isFinished(e.number) || r.known[e.number].Closed {
 		r.here[e.number] = nil
 		return nil
 	}
@@ -162,7 +154,7 @@ func (r *Reader) see(t *tail, pos int64) {
 		return
 	}
 	if len(t.spans) >= 64 {
-		first := r.j.list()[0].id
+		first := r.j.segments.list()[0].id
 		t.spans = slices.DeleteFunc(t.spans, func(s span) bool { return s.segment < first })
 	}
 	t.spans = append(t.spans, span{r.at.id, pos})
@@ -191,9 +183,7 @@ func (r *Reader) over(t *tail) {
 	}
 	r.touch(t)
 	t.ended, t.end = true, true
-	r.mu.Lock()
-	r.unfinished[t.number] = true
-	r.mu.Unlock()
+	r.inbox.ended(t.number)
 }
 
 func (r *Reader) touch(t *tail) {
@@ -255,46 +245,27 @@ func (r *Reader) close(ctx context.Context, t *tail) error {
 		err := t.out.Close(ctx, false)
 		<-r.slots
 		awaited := errors.Is(err, source.ErrAwaited)
-		r.mu.Lock()
-		if err == nil {
-			r.finished[t.number] = true
-			r.shut = append(r.shut, t.number)
-		}
-		if err == nil || awaited {
-			delete(r.unfinished, t.number)
-		}
-		r.mu.Unlock()
-		done <- err
+		r.inbox.update(func() {
+			if err == nil {
+				r.inbox.finished[t.number] = true
+				r.inbox.shut = append(r.inbox.shut, t.number)
+			}
+			if err == nil || awaited {
+				delete(r.inbox.unfinished, t.number)
+			}
+			done <- err // after finished is set: Run may read the stream's frames again
+		})
 		if awaited {
-			time.AfterFunc(r.j.settings.again, func() { r.retry(t.number) })
-		}
-		select {
-		case r.wake <- struct{}{}:
-		default:
+			time.AfterFunc(r.j.settings.again, func() { r.inbox.retry(t.number) })
 		}
 	}()
 	return nil
 }
 
-// retry has a stream closed that could not be closed yet.
-func (r *Reader) retry(number uint64) {
-	r.mu.Lock()
-	r.retries = append(r.retries, number)
-	r.mu.Unlock()
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
-}
-
 // closeLate closes the streams whose time has come. One that was rewound meanwhile is
 // closed when its end is read again.
 func (r *Reader) closeLate(ctx context.Context) error {
-	r.mu.Lock()
-	var list []uint64
-	list, r.retries = r.retries, nil
-	r.mu.Unlock()
-	for _, n := range list {
+	for _, n := range r.inbox.takeRetries() {
 		t := r.tails[n]
 		if t == nil || t.closing == nil {
 			continue
@@ -316,16 +287,10 @@ func (r *Reader) closeLate(ctx context.Context) error {
 // goBack does what rewinds ask for: it moves to the oldest segment that has
 // something to be delivered again. It also drops streams that are closed.
 func (r *Reader) goBack(ctx context.Context) error {
-	r.mu.Lock()
-	for _, n := range r.shut {
+	rewinds, shut := r.inbox.takeRewinds()
+	for _, n := range shut {
 		delete(r.tails, n)
 	}
-	r.shut = r.shut[:0]
-	var rewinds map[uint64]int64
-	if len(r.rewinds) > 0 {
-		rewinds, r.rewinds = r.rewinds, make(map[uint64]int64)
-	}
-	r.mu.Unlock()
 	back := r.at.id
 	move := false
 	for n, pos := range rewinds {
@@ -391,7 +356,7 @@ func (r *Reader) settle(ctx context.Context, gone bool) error {
 		reason = ReasonDropped
 	}
 	var list []*entry
-	if err := r.j.entries(r.at, func(e *entry) {
+	if err := r.j.segments.entries(r.at, func(e *entry) {
 		if r.needs(e) {
 			list = append(list, e)
 		}

@@ -1,16 +1,17 @@
-// Package spool keeps what an exporter cannot take now: a queue of byte strings in
-// a directory, first in, first out.
+// Package spool keeps the batches that an exporter cannot take now: a queue of records in a
+// directory, first in, first out.
 //
-// A queue is a row of segments (N.spool) of records, each with its length and a
-// checksum, and a cursor that says where the oldest record is that has not been
-// taken. Append returns when the record survives a power cut; the cursor does not
-// wait for the disk, so that after a power cut records may come a second time, and
-// never not at all. A segment whose records have been taken is removed.
+//	Append ──► N.spool, N+1.spool, … ──► Peek, Take
+//	            ▲ cursor: read index      ▲ write index: the end of the last segment
+//
+// A record has its length and a checksum. Append returns when the record survives a power
+// cut; the cursor is not synced, so that after a power cut records may come a second time,
+// but none is lost. A segment is removed when all of its records are taken.
 //
 // A crash can leave a part of a record at the end of the last segment. It was never
 // acknowledged, and Open cuts it off (Torn). Any other record that does not match its
-// checksum is damage: Peek reports it once, with the bytes that it cost, and goes on
-// with the next record. Where the damage is in a length, the next record is the first
+// checksum is damage: Peek reports it once, with the number of bytes that are lost, and goes
+// on with the next record. Where the damage is in a length, the next record is the first
 // offset from which lengths lead exactly to the end of the segment and whose checksum
 // is right.
 package spool
@@ -24,113 +25,101 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
 	"sync"
+
+	"github.com/earshot-dev/earshot/core/internal/segment"
 )
 
 const (
-	suffix     = ".spool"
-	cursorName = "cursor"
-	headSize   = 8        // length and checksum, both big endian
-	maxRecord  = 1 << 30  // a length beyond is damage
-	segment    = 16 << 20 // at which the next one is begun
+	ext         = "spool"
+	cursorName  = "cursor"
+	headSize    = 8        // length and checksum, both big endian
+	maxRecord   = 1 << 30  // a length beyond is damage
+	segmentSize = 16 << 20 // at which the next segment begins
 )
 
 var table = crc32.MakeTable(crc32.Castagnoli)
 
-// ErrDamaged says that records could not be read. They are dropped.
+// ErrDamaged means that records could not be read. They are dropped.
 var ErrDamaged = errors.New("spool: damaged")
 
-// ErrEmpty says that there is no record.
+// ErrEmpty means that there is no record.
 var ErrEmpty = errors.New("spool: empty")
 
 // Queue may be used by two goroutines, one that appends and one that takes.
 type Queue struct {
-	dir string
+	dir segment.Dir
 
-	mu    sync.Mutex
-	ids   []uint64 // of the segments, the oldest first
-	sizes map[uint64]int64
-	floor uint64   // the highest that the cursor can name: no segment takes its place
-	at    int64    // in the first segment: the oldest record
-	next  int64    // behind it, once it has been read
-	in    *os.File // the first segment; nil: not open
-	out   *os.File // the last one; nil: the next record begins another
-	most  int64
-	torn  int64
+	mu       sync.Mutex
+	segments []segment.Info // the oldest first
+	floor    uint64         // the highest number that the cursor can name: a new segment has a higher one
+	at       int64          // read index in the first segment: the oldest record
+	next     int64          // behind that record, once it has been read
+	in       segment.File   // the first segment; nil: not open
+	out      *segment.Writer
+	limit    int64 // bytes of a segment
+	torn     int64
 }
 
 // Open opens or creates the queue in the directory.
 func Open(dir string) (*Queue, error) {
-	q := &Queue{dir: dir, sizes: make(map[uint64]int64), most: segment}
+	q := &Queue{dir: segment.Dir{Path: dir, Disk: segment.OS{}}, limit: segmentSize}
 	if err := q.load(); err != nil {
 		return nil, fmt.Errorf("spool: %w", err)
 	}
 	return q, nil
 }
 
-func (q *Queue) path(id uint64) string {
-	return filepath.Join(q.dir, fmt.Sprintf("%012d%s", id, suffix))
-}
+func (q *Queue) path(id uint64) string { return q.dir.File(id, ext) }
 
 func (q *Queue) load() error {
-	if err := os.MkdirAll(q.dir, 0o700); err != nil {
+	if err := os.MkdirAll(q.dir.Path, 0o700); err != nil {
 		return err
 	}
-	entries, err := os.ReadDir(q.dir)
-	if err != nil {
+	var err error
+	if q.segments, err = q.dir.List(ext); err != nil {
 		return err
 	}
-	for _, e := range entries {
-		id, err := strconv.ParseUint(strings.TrimSuffix(e.Name(), suffix), 10, 64)
-		if err != nil || !strings.HasSuffix(e.Name(), suffix) {
-			continue
-		}
-		info, err := e.Info()
+	if n := len(q.segments); n > 0 {
+		last := &q.segments[n-1]
+		w, cut, err := q.dir.Recover(last.ID, ext, lastRecord)
 		if err != nil {
 			return err
 		}
-		q.ids = append(q.ids, id)
-		q.sizes[id] = info.Size()
+		q.torn, last.Size = cut, w.Size()
+		if err := w.Close(); err != nil {
+			return err
+		}
 	}
-	slices.Sort(q.ids)
-	if err := q.cut(); err != nil {
-		return err
-	}
-	b, err := os.ReadFile(filepath.Join(q.dir, cursorName))
+	return q.loadCursor()
+}
+
+// loadCursor drops the segments before the cursor.
+func (q *Queue) loadCursor() error {
+	b, err := os.ReadFile(filepath.Join(q.dir.Path, cursorName))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	var id uint64
 	var at int64
-	if _, err := fmt.Sscan(string(b), &id, &at); err == nil {
-		q.floor = id
-		for len(q.ids) > 0 && q.ids[0] < id {
-			if err := q.drop(); err != nil {
-				return err
-			}
+	if _, err := fmt.Sscan(string(b), &id, &at); err != nil {
+		return nil // there is none yet
+	}
+	q.floor = id
+	for len(q.segments) > 0 && q.segments[0].ID < id {
+		if err := q.drop(); err != nil {
+			return err
 		}
-		if len(q.ids) > 0 && q.ids[0] == id {
-			q.at = min(max(at, 0), q.sizes[id])
-		}
+	}
+	if len(q.segments) > 0 && q.segments[0].ID == id {
+		q.at = min(max(at, 0), q.segments[0].Size)
 	}
 	return nil
 }
 
-// cut removes the part of a record that a crash left at the end. What looks like a
-// whole record, or has records behind it, stays for Peek to report.
-func (q *Queue) cut() error {
-	if len(q.ids) == 0 {
-		return nil
-	}
-	id := q.last()
-	f, err := os.OpenFile(q.path(id), os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	size := q.sizes[id]
+// lastRecord returns the end of the last record of a segment. A record that is whole by its
+// length, or that other records follow, is kept for Peek to report.
+func lastRecord(f io.ReaderAt, size int64) (int64, error) {
 	end := int64(0)
 	for end < size {
 		b, err := readAt(f, end, size)
@@ -139,22 +128,18 @@ func (q *Queue) cut() error {
 			end += headSize + int64(len(b))
 			continue
 		case !errors.Is(err, ErrDamaged):
-			return errors.Join(err, f.Close())
+			return 0, err
 		}
 		next, whole, err := behind(f, end, size)
 		if err != nil {
-			return errors.Join(err, f.Close())
+			return 0, err
 		}
 		if next == size && !whole {
 			break
 		}
 		end = next
 	}
-	if q.torn = size - end; q.torn > 0 {
-		q.sizes[id] = end
-		err = f.Truncate(end)
-	}
-	return errors.Join(err, f.Close())
+	return end, nil
 }
 
 // Torn is how many bytes of a record that was never acknowledged Open cut off.
@@ -207,68 +192,46 @@ func (q *Queue) append(b []byte) error {
 	if len(b) > maxRecord {
 		return fmt.Errorf("record of %d bytes", len(b))
 	}
-	if q.out == nil || q.sizes[q.last()] >= q.most {
-		if err := q.begin(); err != nil {
+	if q.out == nil || q.out.Size() >= q.limit {
+		if err := q.roll(); err != nil {
 			return err
 		}
 	}
-	id := q.last()
-	end := q.sizes[id]
 	rec := make([]byte, headSize, headSize+len(b))
 	binary.BigEndian.PutUint32(rec, uint32(len(b)))
 	binary.BigEndian.PutUint32(rec[4:], sum(rec[:4], b))
-	_, err := q.out.WriteAt(append(rec, b...), end)
-	if err == nil {
-		err = q.out.Sync()
+	if err := q.out.Append(append(rec, b...)); err != nil {
+		// The record can go into another segment, which needs no copy of this one.
+		return errors.Join(err, q.closeOut())
 	}
-	if err != nil {
-		// Nobody knows what the file has now: it ends where it did, and the next record
-		// goes into another.
-		_ = q.out.Truncate(end)
-		err = errors.Join(err, q.out.Close())
-		q.out = nil
-		return err
-	}
-	q.sizes[id] = end + int64(len(rec)+len(b))
+	q.segments[len(q.segments)-1].Size = q.out.Size()
 	return nil
 }
 
-func (q *Queue) last() uint64 {
-	if len(q.ids) == 0 {
-		return 0
+// roll begins a segment.
+func (q *Queue) roll() error {
+	if err := q.closeOut(); err != nil {
+		return err
 	}
-	return q.ids[len(q.ids)-1]
-}
-
-// begin begins a segment.
-func (q *Queue) begin() error {
-	if q.out != nil {
-		err := q.out.Close()
-		q.out = nil
-		if err != nil {
-			return err
-		}
+	id := q.floor
+	if n := len(q.segments); n > 0 {
+		id = max(id, q.segments[n-1].ID)
 	}
-	id := max(q.last(), q.floor) + 1
-	f, err := os.OpenFile(q.path(id), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	w, err := q.dir.Create(id+1, ext)
 	if err != nil {
 		return err
 	}
-	if err := syncDir(q.dir); err != nil {
-		return errors.Join(err, f.Close(), os.Remove(q.path(id)))
-	}
-	q.out = f
-	q.ids = append(q.ids, id)
-	q.sizes[id] = 0
+	q.out = w
+	q.segments = append(q.segments, segment.Info{ID: id + 1})
 	return nil
 }
 
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
+func (q *Queue) closeOut() error {
+	w := q.out
+	if q.out = nil; w == nil {
+		return nil
 	}
-	return errors.Join(d.Sync(), d.Close())
+	return w.Close()
 }
 
 // Peek returns the oldest record. ErrEmpty: there is none. ErrDamaged: some could
@@ -276,86 +239,94 @@ func syncDir(dir string) error {
 func (q *Queue) Peek() ([]byte, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for {
-		if len(q.ids) == 0 {
-			return nil, ErrEmpty
-		}
-		id := q.ids[0]
-		if q.at >= q.sizes[id] {
-			if len(q.ids) == 1 && q.out != nil { // it may grow
-				return nil, ErrEmpty
+	b, err := q.peek()
+	if err != nil && !errors.Is(err, ErrEmpty) && !errors.Is(err, ErrDamaged) {
+		err = fmt.Errorf("spool: %w", err)
+	}
+	return b, err
+}
+
+func (q *Queue) peek() ([]byte, error) {
+	for len(q.segments) > 0 {
+		first := q.segments[0]
+		if q.at >= first.Size {
+			if len(q.segments) == 1 && q.out != nil { // it may grow
+				break
 			}
 			if err := q.drop(); err != nil {
-				return nil, fmt.Errorf("spool: %w", err)
+				return nil, err
 			}
 			continue
 		}
 		if q.in == nil {
-			f, err := os.Open(q.path(id))
+			f, err := q.dir.Disk.Read(q.path(first.ID))
 			if err != nil {
-				return nil, fmt.Errorf("spool: %w", err)
+				return nil, err
 			}
 			q.in = f
 		}
-		b, err := readAt(q.in, q.at, q.sizes[id])
+		b, err := readAt(q.in, q.at, first.Size)
 		if errors.Is(err, ErrDamaged) {
-			next, _, err := behind(q.in, q.at, q.sizes[id])
+			next, _, err := behind(q.in, q.at, first.Size)
 			if err != nil {
-				return nil, fmt.Errorf("spool: %w", err)
+				return nil, err
 			}
-			err = fmt.Errorf("%w: %s, %d bytes from %d on", ErrDamaged, q.path(id), next-q.at, q.at)
+			err = fmt.Errorf("%w: %s, %d bytes from %d on", ErrDamaged, q.path(first.ID), next-q.at, q.at)
 			q.at = next
 			return nil, err
 		}
 		if err != nil {
-			return nil, fmt.Errorf("spool: %w", err)
+			return nil, err
 		}
 		q.next = q.at + headSize + int64(len(b))
 		return b, nil
 	}
+	return nil, ErrEmpty
 }
 
 // Take removes the record that Peek returned.
 func (q *Queue) Take() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.at = q.next
-	if q.at >= q.sizes[q.ids[0]] { // nothing is left that a cursor would point to
-		if q.out != nil && len(q.ids) == 1 {
-			err := q.out.Close()
-			q.out = nil
-			if err != nil {
-				return fmt.Errorf("spool: %w", err)
-			}
-		}
-		if err := q.drop(); err != nil {
-			return fmt.Errorf("spool: %w", err)
-		}
-		return nil
-	}
-	tmp := filepath.Join(q.dir, cursorName+".tmp")
-	err := os.WriteFile(tmp, fmt.Appendf(nil, "%d %d\n", q.ids[0], q.at), 0o600)
-	if err == nil {
-		err = os.Rename(tmp, filepath.Join(q.dir, cursorName))
-	}
-	if err != nil {
-		return fmt.Errorf("spool: cursor: %w", err)
+	if err := q.take(); err != nil {
+		return fmt.Errorf("spool: %w", err)
 	}
 	return nil
 }
 
-// drop removes the first segment.
+func (q *Queue) take() error {
+	q.at = q.next
+	if q.at >= q.segments[0].Size { // no record is left to which a cursor would point
+		if len(q.segments) == 1 {
+			if err := q.closeOut(); err != nil {
+				return err
+			}
+		}
+		return q.drop()
+	}
+	tmp := filepath.Join(q.dir.Path, cursorName+".tmp")
+	err := os.WriteFile(tmp, fmt.Appendf(nil, "%d %d\n", q.segments[0].ID, q.at), 0o600)
+	if err == nil {
+		err = os.Rename(tmp, filepath.Join(q.dir.Path, cursorName))
+	}
+	if err != nil {
+		return fmt.Errorf("cursor: %w", err)
+	}
+	return nil
+}
+
+// drop removes the first segment. The removal is not synced: after a power cut the segment
+// may be there again, like records behind an old cursor.
 func (q *Queue) drop() error {
 	if q.in != nil {
 		_ = q.in.Close()
 		q.in = nil
 	}
-	id := q.ids[0]
-	if err := os.Remove(q.path(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	id := q.segments[0].ID
+	if err := q.dir.Disk.Remove(q.path(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	q.ids, q.floor = q.ids[1:], max(q.floor, id)
-	delete(q.sizes, id)
+	q.segments, q.floor = q.segments[1:], max(q.floor, id)
 	q.at, q.next = 0, 0
 	return nil
 }
@@ -364,8 +335,8 @@ func (q *Queue) drop() error {
 func (q *Queue) Size() (n int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, size := range q.sizes {
-		n += size
+	for _, s := range q.segments {
+		n += s.Size
 	}
 	return n
 }
@@ -374,13 +345,11 @@ func (q *Queue) Size() (n int64) {
 func (q *Queue) Close() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	var err error
-	for _, f := range []*os.File{q.in, q.out} {
-		if f != nil {
-			err = errors.Join(err, f.Close())
-		}
+	err := q.closeOut()
+	if q.in != nil {
+		err = errors.Join(err, q.in.Close())
+		q.in = nil
 	}
-	q.in, q.out = nil, nil
 	return err
 }
 

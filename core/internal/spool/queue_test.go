@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// model holds a queue to a slice.
+// model compares a queue with a slice.
 type model struct {
 	*testing.T
 	dir  string
@@ -29,8 +29,16 @@ func (m *model) open() {
 	m.Helper()
 	q, err := Open(m.dir)
 	m.must(err)
-	q.most = 200
+	q.limit = 200
 	m.q = q
+}
+
+// last returns the path of the last segment; empty: there is none.
+func (m *model) last() string {
+	if n := len(m.q.segments); n > 0 {
+		return m.q.path(m.q.segments[n-1].ID)
+	}
+	return ""
 }
 
 func (m *model) peek() {
@@ -48,8 +56,8 @@ func (m *model) peek() {
 	}
 }
 
-// TestRandom appends and takes, dies in the middle of an append and begins again:
-// everything comes, in order, once.
+// TestRandom appends, takes, dies in the middle of an append and opens the queue again:
+// every record comes once, in order.
 func TestRandom(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -71,10 +79,10 @@ func TestRandom(t *testing.T) {
 					m.must(m.q.Close())
 					m.open()
 				default: // a power cut in an append
-					last, has := m.q.last(), len(m.q.ids) > 0
+					last := m.last()
 					m.must(m.q.Close())
-					if has {
-						f, err := os.OpenFile(m.q.path(last), os.O_APPEND|os.O_WRONLY, 0)
+					if last != "" {
+						f, err := os.OpenFile(last, os.O_APPEND|os.O_WRONLY, 0)
 						m.must(err)
 						_, err = f.Write(bytes.Repeat([]byte{0, 0, 0, 9, 1}, 1+r.IntN(3))[:1+r.IntN(5)])
 						m.must(errors.Join(err, f.Close()))
@@ -114,9 +122,9 @@ func TestDamage(t *testing.T) {
 			for i := range 12 {
 				m.must(m.q.Append(bytes.Repeat([]byte{byte('a' + i)}, 50)))
 			}
-			segment, want := m.q.path(m.q.ids[0]), "acdefghijkl"
+			segment, want := m.q.path(m.q.segments[0].ID), "acdefghijkl"
 			if c.last {
-				segment, want = m.q.path(m.q.last()), "abcdefghikl"
+				segment, want = m.last(), "abcdefghikl"
 			}
 			m.must(m.q.Close())
 			b, err := os.ReadFile(segment)
@@ -142,7 +150,7 @@ func TestDamageAtTheEnd(t *testing.T) {
 	for _, s := range []string{"a", "b"} {
 		m.must(m.q.Append([]byte(s)))
 	}
-	last := m.q.path(m.q.last())
+	last := m.last()
 	m.must(m.q.Close())
 	b, err := os.ReadFile(last)
 	m.must(err)
@@ -174,14 +182,15 @@ func (m *model) rest() (got string, damaged int) {
 	}
 }
 
-// What a broken disk did not take is told, and the queue goes on when it is whole.
+// TestBrokenDisk has a disk that fails: Append reports it, and the queue continues when the
+// disk works again.
 func TestBrokenDisk(t *testing.T) {
 	m := &model{T: t, dir: t.TempDir()}
 	m.open()
 	m.must(m.q.Append([]byte("one")))
 	m.must(m.q.out.Close()) // as if the device were gone
 	if err := m.q.Append([]byte("two")); err == nil {
-		t.Fatal("taken by a closed file")
+		t.Fatal("a closed file accepted a record")
 	}
 	m.must(m.q.Append([]byte("three")))
 	m.want = []string{"one", "three"}

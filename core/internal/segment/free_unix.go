@@ -1,10 +1,11 @@
 //go:build linux || darwin
 
-package journal
+package segment
 
 import "golang.org/x/sys/unix"
 
-func (realDisk) free(dir string) (int64, error) {
+// Free implements Disk.
+func (OS) Free(dir string) (int64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
 		return 0, err

@@ -125,7 +125,7 @@ func TestSegmentsGoWhenSafe(t *testing.T) {
 		t.Fatalf("%d segments", n)
 	}
 	// Everything is read, nothing is safe.
-	j.sweep(t.Context())
+	j.sweep(t)
 	if got := len(files(t, dir, "seg")); got != n {
 		t.Fatalf("%d of %d segments are left before anything was safe", got, n)
 	}
@@ -144,7 +144,7 @@ func TestSegmentsGoWhenSafe(t *testing.T) {
 	k.safe[middle] = held
 	k.mu.Unlock()
 	for range 2 {
-		j.sweep(t.Context())
+		j.sweep(t)
 		if got := len(files(t, dir, "seg")); got >= n || got < 10 {
 			t.Errorf("%d segments of %d", got, n)
 		}
@@ -153,7 +153,7 @@ func TestSegmentsGoWhenSafe(t *testing.T) {
 	sync_(t, long)
 	poll(t, "drained", reader.Drained)
 	k.commit()
-	j.sweep(t.Context())
+	j.sweep(t)
 	if seg, idx := files(t, dir, "seg"), files(t, dir, "idx"); len(seg) != 1 || len(idx) != 0 {
 		t.Errorf("segments %q, indexes %q", seg, idx)
 	}
@@ -186,13 +186,13 @@ func TestIdleStreamsAreNotCarriedForEver(t *testing.T) {
 		sync_(t, rec)
 	}
 	poll(t, "drained", r.Drained)
-	newest := func() uint64 { l := j.list(); return l[len(l)-1].id }
+	newest := func() uint64 { l := j.segments.list(); return l[len(l)-1].id }
 	for range 20 {
-		j.sweep(t.Context())
+		j.sweep(t)
 	}
 	before := newest()
 	for range 20 {
-		j.sweep(t.Context())
+		j.sweep(t)
 	}
 	if after := newest(); after != before {
 		t.Errorf("segment %d, then %d", before, after)
@@ -252,7 +252,7 @@ func TestDropOldest(t *testing.T) {
 func indexed(j *Journal) (n int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for _, g := range j.segments {
+	for _, g := range j.segments.all {
 		n += g.indexed
 	}
 	return n
@@ -357,7 +357,7 @@ func TestDiskThatFails(t *testing.T) {
 					if i%50 == 0 && j.Stats().Failures == 0 {
 						if name == "little" {
 							j.mu.Lock()
-							j.failing = errFull // it is looked at once a second
+							j.writer.failing = errFull // it is looked at once a second
 							j.mu.Unlock()
 						} else {
 							poll(t, "the disk fails", func() bool { return j.Stats().Failures > 0 })

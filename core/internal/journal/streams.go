@@ -1,0 +1,263 @@
+package journal
+
+import (
+	"time"
+
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/internal/source"
+)
+
+// stream is one that has not ended. The journal's lock guards it.
+type stream struct {
+	entry        // to is the position of its next frame
+	segment *seg // the newest that names it; nil: none ever did
+	moved   bool // its origin is not recorded yet
+	lost    gap  // a gap that is not recorded yet
+	marked  bool // its state is not recorded yet
+	ending  bool // its end is not recorded yet
+	gone    bool // it has ended
+	givenUp bool // frames were, since the last Sync
+}
+
+// streams are the open recordings of a journal. The lock guards its fields, and is held in
+// all of its methods but restore, endUnnamed and reconcile.
+type streams struct {
+	settings Settings
+	segments *segments
+	writer   *writer
+
+	mu        *lock
+	open      map[uint64]*stream
+	byKey     map[string]*stream // by streamKey
+	full      map[string]*stream // by source and format: counts the frames given up of streams that the disk never knew
+	number    uint64             // of the next stream
+	unsettled bool               // streams have something outstanding, because the disk failed
+	refused   int64
+}
+
+func newStreams(settings Settings, mu *lock, segs *segments, w *writer) *streams {
+	return &streams{
+		settings: settings, segments: segs, writer: w, mu: mu,
+		open: make(map[uint64]*stream), byKey: make(map[string]*stream), full: make(map[string]*stream),
+		number: uint64(time.Now().UnixNano()), // greater than any number of a journal that was lost
+	}
+}
+
+func streamKey(sourceName, key string) string { return sourceName + "\x00" + key }
+
+// restore restores the streams that are open after a segment. Open calls it before anything
+// else runs.
+func (ss *streams) restore(g *seg, found contents) {
+	for _, e := range found {
+		ss.number = max(ss.number, e.number+1)
+		old := ss.open[e.number]
+		if e.ended {
+			if old != nil {
+				ss.drop(old)
+			}
+			continue
+		}
+		if old != nil {
+			e.from, e.to = old.from, max(e.to, old.to)
+		}
+		s := &stream{entry: *e, segment: g}
+		ss.open[e.number] = s
+		if e.key != "" {
+			ss.byKey[streamKey(e.source, e.key)] = s
+		}
+	}
+}
+
+// endUnnamed ends the streams without a key: their connections ended with their process.
+func (ss *streams) endUnnamed() {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	for _, s := range ss.open {
+		if s.key == "" {
+			ss.end(s)
+		}
+	}
+}
+
+// reconcile ends streams that the checkpoint knows to be longer than they are: the end of
+// the newest segment was lost although the disk had confirmed it. The next frames would be
+// taken for the lost ones. A stream with a key continues as a new one.
+func (ss *streams) reconcile(known []source.Known) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	for _, k := range known {
+		n, ok := numberOf(k.Key)
+		s := ss.open[n]
+		if !ok || s == nil || k.Pos <= s.to {
+			continue
+		}
+		ss.settings.Logger.Error("journal lost the end of a stream that was delivered already", "stream", k.Key, "bytes", k.Pos-s.to)
+		ss.end(s)
+		if s.key != "" {
+			next := ss.begin(s.source, s.format, source.ID{Key: s.key, Origin: s.origin})
+			next.state, next.marked = s.state, s.state != nil
+			ss.settle(next)
+		}
+	}
+}
+
+// recorder records for the listener of one source.
+// Begin implements source.Recorder.
+// begin makes a stream.
+func (ss *streams) begin(sourceName, format string, id source.ID) *stream {
+	if id.Anchor == 0 {
+		id.Anchor = time.Now().UnixNano()
+	}
+	s := &stream{entry: entry{number: ss.number, source: sourceName, format: format, key: id.Key, origin: id.Origin, anchor: id.Anchor}}
+	ss.number++
+	ss.open[s.number] = s
+	if s.key != "" {
+		ss.byKey[streamKey(sourceName, s.key)] = s
+	}
+	return s
+}
+
+// drop forgets a stream that has ended.
+func (ss *streams) drop(s *stream) {
+	s.gone = true
+	delete(ss.open, s.number)
+	if k := streamKey(s.source, s.key); ss.byKey[k] == s {
+		delete(ss.byKey, k)
+	}
+}
+
+// Record implements source.Recording.
+// Gap implements source.Recording.
+// Mark implements source.Recording.
+// Close implements source.Recording.
+// control changes a stream in a way that takes little room: it waits for none.
+// dropUnknown ends a stream that no segment names. Its frames, all given up, are counted
+// in one stream for all such, so that an outage of the disk takes no memory for each
+// connection that comes and goes meanwhile.
+func (ss *streams) dropUnknown(s *stream) {
+	ss.drop(s)
+	if s.lost.none() {
+		return
+	}
+	k := streamKey(s.source, s.format)
+	all := ss.full[k]
+	if all == nil || all.gone {
+		all = ss.begin(s.source, s.format, source.ID{Origin: s.origin})
+		ss.full[k] = all
+	}
+	all.lost.add(s.lost.reason, s.lost.frames, s.lost.bytes)
+	if ss.writer.crowded() {
+		ss.unsettled = true
+		return
+	}
+	ss.settle(all)
+}
+
+// State implements source.Recording.
+// Sync implements source.Recording.
+// settle records what is outstanding of a stream.
+func (ss *streams) settle(s *stream) {
+	if !s.lost.none() {
+		g := s.lost
+		s.lost = gap{}
+		ss.put(s, headSize+int64(len(g.reason))+32, func(dst []byte, seed uint32, now int64) []byte {
+			dst, s.to = appendGap(dst, seed, s.number, s.to, now, &g)
+			return dst
+		})
+	}
+	if s.marked {
+		s.marked = false
+		ss.put(s, headSize+int64(len(s.state)), func(dst []byte, seed uint32, now int64) []byte {
+			from := len(dst)
+			dst = append(beginRecord(dst), s.state...)
+			endRecord(dst, from, seed, &record{kind: kindMark, stream: s.number, pos: s.to, at: now})
+			return dst
+		})
+	}
+	if s.ending {
+		ss.end(s)
+	}
+}
+
+// end records the end of a stream.
+func (ss *streams) end(s *stream) {
+	ss.put(s, headSize, func(dst []byte, seed uint32, now int64) []byte {
+		from := len(dst)
+		dst = beginRecord(dst)
+		endRecord(dst, from, seed, &record{kind: kindEnd, stream: s.number, pos: s.to, at: now})
+		return dst
+	})
+	s.segment.contents[s.number].ended = true
+	ss.drop(s)
+}
+
+// settleAll records what is outstanding of all streams, when the disk works again.
+func (ss *streams) settleAll() {
+	if !ss.unsettled {
+		return
+	}
+	ss.unsettled = false
+	for _, s := range ss.open {
+		ss.settle(s)
+	}
+}
+
+func (ss *streams) record(s *stream, f *frame.Frame, need int64) {
+	ss.put(s, need, func(dst []byte, seed uint32, _ int64) []byte {
+		dst, s.to = appendFrame(dst, seed, s.number, s.to, f)
+		return dst
+	})
+}
+
+// put appends a record of a stream to the newest segment, behind one that names the stream
+// if the segment does not yet.
+func (ss *streams) put(s *stream, need int64, add func(dst []byte, seed uint32, now int64) []byte) {
+	now := time.Now().UnixNano()
+	g := ss.segments.newest()
+	if g.planned > 0 && g.planned+need > ss.settings.SegmentSize {
+		g = ss.segments.roll()
+	}
+	b := ss.writer.group(g)
+	before := len(b.buf)
+	if s.segment != g || s.moved {
+		b.buf = appendEntry(b.buf, kindBegin, g.seed, &s.entry, now)
+		s.segment, s.moved = g, false
+		if e := g.contents[s.number]; e != nil {
+			e.origin = s.origin
+		} else {
+			e := s.entry
+			e.from, e.ended = s.to, false
+			g.contents[s.number] = &e
+		}
+	}
+	b.buf = add(b.buf, g.seed, now)
+	e := g.contents[s.number]
+	e.to, e.state = s.to, s.state
+	n := int64(len(b.buf) - before)
+	g.planned += n
+	if g.first == 0 {
+		g.first = now
+	}
+	g.last = now
+	ss.writer.added(n)
+}
+
+// carry names again the open streams that no segment behind g names, so that g can be
+// removed.
+func (ss *streams) carry(g *seg) {
+	for _, s := range ss.open {
+		if s.segment == g {
+			ss.put(s, headSize, func(dst []byte, _ uint32, _ int64) []byte { return dst })
+		}
+	}
+}
+
+// carrySize is how many bytes carry would write.
+func (ss *streams) carrySize(g *seg) (n int64) {
+	for _, s := range ss.open {
+		if s.segment == g {
+			n += headSize + int64(len(s.source)+len(s.format)+len(s.key)+len(s.origin)+len(s.state))
+		}
+	}
+	return n
+}
