@@ -11,8 +11,8 @@ import (
 )
 
 // TestDamagedSpool has one bit of a spool flipped while the sidecar is down: the next
-// run delivers all other batches, says what was lost, leaves a dead letter, and ends
-// with status 1.
+// run delivers all other batches, logs what was lost, leaves a dead letter, and ends with
+// status 1. dlq resolve resolves the dead letter, which has no source to read again.
 func TestDamagedSpool(t *testing.T) {
 	h := newHome(t)
 	l, err := net.Listen("tcp", freeAddress(t))
@@ -65,6 +65,23 @@ func TestDamagedSpool(t *testing.T) {
 	}
 	if got := h.query("SELECT count(), any(reason), any(stage) FROM dead_letters"); got[0] != "1\tspool_damaged\texport" {
 		t.Errorf("dead letters: %q", got)
+	}
+
+	// It cannot be tried again, and doctor reports it until it is resolved.
+	if out := h.run("dlq", "retry"); out != "1 tried, 0 resolved\n" {
+		t.Errorf("retry: %q", out)
+	}
+	if found, _ := h.doctor(); !has(found, "fail losses spool of otlp") {
+		t.Errorf("doctor: %q", found)
+	}
+	if out := h.run("dlq", "resolve", h.query("SELECT dl_id FROM dead_letters")[0][:12]); out != "1 resolved\n" {
+		t.Errorf("resolve: %q", out)
+	}
+	if found, _ := h.doctor(); !has(found, "ok losses") {
+		t.Errorf("doctor: %q", found)
+	}
+	if out := h.run("dlq", "list"); out != "no dead letters\n" {
+		t.Errorf("list: %q", out)
 	}
 }
 

@@ -26,7 +26,7 @@ func newDLQ() *cobra.Command {
 with their bytes and where they came from.`,
 		Args: cobra.NoArgs,
 	}
-	c.AddCommand(newDLQList(), newDLQShow(), newDLQRetry())
+	c.AddCommand(newDLQList(), newDLQShow(), newDLQRetry(), newDLQResolve())
 	return c
 }
 
@@ -187,6 +187,53 @@ through is marked as resolved.`,
 				return err
 			}
 			return retry(c, cfg, args)
+		},
+	}
+	file.add(c)
+	return c
+}
+
+func newDLQResolve() *cobra.Command {
+	var file configFile
+	c := &cobra.Command{
+		Use:   "resolve ID...",
+		Short: "Mark dead letters as resolved without another try",
+		Long: `Mark dead letters as resolved, by their ids or the beginnings of them. This is for
+those that have nothing to try again: batches of a damaged spool, a decoder's state
+of input that is gone. earshot doctor then no longer reports them.`,
+		Example: `  earshot dlq resolve 5f0c2a`,
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			cfg, err := file.load(false)
+			if err != nil {
+				return err
+			}
+			r, err := openReader(c.Context(), cfg)
+			if err != nil {
+				return err
+			}
+			var rows []msg.DeadLetter
+			for _, id := range args {
+				list, e := inspect.DeadLetters(c.Context(), r, inspect.DeadLetterFilter{ID: id, Payload: true, Limit: -1})
+				if e == nil && len(list) == 0 {
+					e = fmt.Errorf("no unresolved dead letter %s", id)
+				}
+				err = errors.Join(err, e)
+				for _, l := range list {
+					rows = append(rows, letterRow(l))
+				}
+			}
+			if err = errors.Join(err, r.Close()); err != nil {
+				return err
+			}
+			err = writers(c.Context(), cfg, func(list []app.Exporter) error {
+				return errors.Join(app.ResolveRefused(cfg, rows), app.Resolve(c.Context(), list, rows))
+			})
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), "%d resolved\n", len(rows))
+			return err
 		},
 	}
 	file.add(c)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -23,7 +24,7 @@ func (d *doctor) losses(ctx context.Context, r *reader) {
 		}
 		for _, l := range list {
 			none = false
-			d.fail("losses "+l.Source, "%s (%s)", l.Detail, inspect.Stamp(l.Seen, time.UTC))
+			d.fail("losses "+cmp.Or(l.Source, l.Origin), "%s (%s; earshot dlq resolve %.12s when that is known)", l.Detail, inspect.Stamp(l.Seen, time.UTC), l.ID)
 		}
 	}
 	if none {

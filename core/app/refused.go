@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/config"
@@ -109,6 +110,30 @@ func RetryRefused(ctx context.Context, c *config.Config, exporters []Exporter, w
 		}
 	}
 	return resolved, nil
+}
+
+// ResolveRefused marks those of the dead letters as resolved that are in the local file.
+func ResolveRefused(c *config.Config, letters []msg.DeadLetter) (err error) {
+	list, err := deadletter.Read(c.DataDir)
+	if err != nil {
+		return err
+	}
+	log, err := deadletter.Open(c.DataDir, func(int) {})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
+	for i := range list {
+		e := &list[i]
+		if e.Resolved || !slices.ContainsFunc(letters, func(l msg.DeadLetter) bool { return l.ID == e.ID }) {
+			continue
+		}
+		e.Resolved, e.Ver = true, e.Ver+1
+		if err := log.Append(e); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Resolve marks dead letters as resolved in the table.
