@@ -1,31 +1,34 @@
 // Package delivery brings sealed batches to the exporters and then commits their
-// checkpoint.
+// checkpoint. Every exporter has a pipeline of its own, and takes batches in order:
 //
-//	            ┌─► memory (two batches) ─► exporter
-//	Submit ─────┤      │ a first failure
-//	            │      ▼
-//	            └─► spool (disk), while behind ─► exporter, tried for ever
+//	Submit ──► queue ─────────────► retry ─────────► split ────────────► Exporter
+//	           two batches in       plain errors:    a batch refused     accepts, refuses
+//	           memory, or the       for ever, with   for good: halves,   or fails
+//	           spool on the disk    backoff          down to one record
 //
-// Every exporter has a line of its own and takes batches in order. While an
-// exporter keeps up, batches go to it from memory and nothing is written to disk;
-// one that is slow holds up what is behind it. One that fails falls behind: what is
-// in its memory goes to its spool, and so does what follows, until it has caught
-// up. A batch in a spool counts as delivered, so an exporter that is away delays
-// neither the others nor the sources, until the spools have reached SpoolMax
-// together; then the sources wait.
+//	           ┌───┬───┬───┬───┬───┐
+//	spool      │ 5 │ 6 │ 7 │ 8 │ 9 │ ◄── write index: enqueue, spillMemory
+//	           └─▲─┴───┴───┴───┴───┘
+//	             └ read index: next reads it, remove moves it
 //
-// What may pass is tried again for ever, with jitter; a batch that an exporter
-// refuses for good is cut in halves until the record to blame is found, which is
-// set aside, and the rest goes through.
+// While an exporter keeps up, batches go to it from memory and nothing is written to the
+// disk; one that is slow blocks Submit. After the first failure the exporter is behind: the
+// batches in its memory go to its spool, and so do the following ones, until the spool is
+// empty again. A batch in a spool counts as accepted, so that an exporter that is down delays
+// neither the others nor the sources, until the spools have reached SpoolMax together; then
+// Submit blocks.
+//
+// A batch that an exporter refuses for good is cut in halves until the record that it
+// refuses is found. That record becomes a dead letter, and the rest is accepted.
 //
 // Order of acknowledgement. A batch's checkpoint is committed when every exporter
 // has accepted it or has it in its spool, synced, in the order of sealing. So the
-// checkpoint is never ahead of what exporters or spools have. After a crash a spool
-// is delivered first, and then what was decoded again behind the checkpoint: its
-// batches may be cut differently, and their rows have the ids and versions of those
-// that came before. Each exporter has a spool of its own, though two that are away
-// hold the same batches: what one has taken can then be removed without knowing
-// of the other. Decoding again for the one that is behind, instead of a spool,
+// checkpoint is never ahead of the exporters and spools. After a crash a spool
+// is delivered first, and then the frames that were decoded again behind the checkpoint:
+// their batches may be cut differently, and their rows have the ids and versions of those
+// that came before. Each exporter has a spool of its own, though two that are down
+// hold the same batches: the batches that one has accepted can then be removed without
+// regard to the other. Decoding again for the one that is behind, instead of a spool,
 // would need the checkpoint, the assembler's state and the decoders once for each
 // exporter, and sources that can still be read a day later.
 package delivery
@@ -36,6 +39,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -63,13 +67,13 @@ type Settings struct {
 	// SpoolDir has a directory for each exporter. SpoolMax bounds them together; 4 GiB.
 	SpoolDir string
 	SpoolMax int64
-	// Refused keeps a batch of one record that the exporter will never take, and why.
+	// Refused keeps a batch of one record that the exporter refuses for good, and the error.
 	// It is called again until it succeeds: the checkpoint moves past the record then.
 	Refused func(exporter string, b *export.Batch, why error) error
-	// Damaged, if set, is told of spooled batches that cannot be read and are lost.
+	// Damaged, if set, is called for spooled batches that cannot be read and are lost.
 	Damaged func(exporter string, err error)
-	// Committed, if set, is given each batch once its checkpoint is committed, in
-	// order, from one goroutine. The batch is not to be kept.
+	// Committed, if set, is called with each batch once its checkpoint is committed, in
+	// order, from one goroutine. It must not keep the batch.
 	Committed func(b *export.Batch)
 	Logger    *slog.Logger
 	Metrics   *telemetry.Metrics
@@ -79,33 +83,33 @@ type Settings struct {
 type Delivery struct {
 	settings Settings
 	commit   Committer
-	lines    []*line
-	order    chan *parcel
+	queues   []*queue
+	order    chan *inFlight
 	lost     atomic.Int64
 }
 
 // Lost is how often spooled batches could not be read.
 func (d *Delivery) Lost() int64 { return d.lost.Load() }
 
-// parcel is a batch on its way.
-type parcel struct {
-	batch  *export.Batch
-	delta  checkpoint.Delta
-	done   func()
-	sealed time.Time
-	left   atomic.Int32  // lines that have not taken it
-	all    chan struct{} // closed when there are none
+// inFlight is a batch that not every exporter has accepted.
+type inFlight struct {
+	batch     *export.Batch
+	delta     checkpoint.Delta
+	done      func()
+	sealed    time.Time
+	remaining atomic.Int32  // queues that have not accepted it, and Submit
+	all       chan struct{} // closed when there are none
 }
 
-// taken notes that n lines are done with the batch.
-func (p *parcel) taken(n int32) {
-	if p.left.Add(-n) == 0 {
+// accepted notes that n queues have accepted the batch.
+func (p *inFlight) accepted(n int32) {
+	if p.remaining.Add(-n) == 0 {
 		close(p.all)
 	}
 }
 
-// New returns a delivery to the targets. What their spools have from an earlier
-// run is delivered first.
+// New returns a delivery to the targets. The batches that an earlier run left in their
+// spools are delivered first.
 func New(s Settings, commit Committer, targets ...Target) (*Delivery, error) {
 	if s.RetryMin <= 0 {
 		s.RetryMin = 200 * time.Millisecond
@@ -122,35 +126,31 @@ func New(s Settings, commit Committer, targets ...Target) (*Delivery, error) {
 	if s.Metrics == nil {
 		s.Metrics = telemetry.New()
 	}
-	d := &Delivery{settings: s, commit: commit, order: make(chan *parcel, 1)}
+	d := &Delivery{settings: s, commit: commit, order: make(chan *inFlight, 1)}
 	for _, t := range targets {
-		q, err := spool.Open(filepath.Join(s.SpoolDir, t.Name))
+		sp, err := spool.Open(filepath.Join(s.SpoolDir, t.Name))
 		if err != nil {
 			d.Close()
 			return nil, fmt.Errorf("exporter %s: %w", t.Name, err)
 		}
-		if n := q.Torn(); n > 0 {
+		if n := sp.Torn(); n > 0 {
 			s.Logger.Warn("the end of the spool was cut: a batch that a crash interrupted, and that is decoded again", "exporter", t.Name, "bytes", n)
 		}
-		l := &line{Target: t, spool: q, behind: q.Size() > 0, wake: make(chan struct{}, 1), changed: make(chan struct{})}
-		d.lines = append(d.lines, l)
-		d.settings.Metrics.SpoolBytes.WithLabelValues(t.Name).Set(float64(q.Size()))
+		d.queues = append(d.queues, &queue{Target: t, spool: sp, behind: sp.Size() > 0, wake: make(chan struct{}, 1), changed: make(chan struct{})})
+		s.Metrics.SpoolBytes.WithLabelValues(t.Name).Set(float64(sp.Size()))
 	}
-	d.strangers()
+	d.warnOrphans()
 	return d, nil
 }
 
-// strangers warns of spools whose exporter is not configured any more.
-func (d *Delivery) strangers() {
+// warnOrphans warns of spools with batches for an exporter that is not configured any more.
+func (d *Delivery) warnOrphans() {
 	entries, err := os.ReadDir(d.settings.SpoolDir)
 	if err != nil {
 		return
 	}
 	for _, e := range entries {
-		known := false
-		for _, l := range d.lines {
-			known = known || l.Name == e.Name()
-		}
+		known := slices.ContainsFunc(d.queues, func(q *queue) bool { return q.Name == e.Name() })
 		if inside, _ := os.ReadDir(filepath.Join(d.settings.SpoolDir, e.Name())); !known && len(inside) > 0 {
 			d.settings.Logger.Warn("a spool has batches for an exporter that is not configured; they stay", "exporter", e.Name())
 		}
@@ -159,74 +159,75 @@ func (d *Delivery) strangers() {
 
 // Close closes the spools. Run has ended.
 func (d *Delivery) Close() {
-	for _, l := range d.lines {
-		_ = l.spool.Close()
+	for _, q := range d.queues {
+		_ = q.spool.Close()
 	}
 }
 
-// Settled reports whether every exporter has accepted everything.
+// Settled reports whether every exporter has accepted every batch.
 func (d *Delivery) Settled() bool {
-	for _, l := range d.lines {
-		if !l.settled() {
+	for _, q := range d.queues {
+		if !q.settled() {
 			return false
 		}
 	}
 	return true
 }
 
-// spooled is how many bytes the spools have together.
-func (d *Delivery) spooled() (n int64) {
-	for _, l := range d.lines {
-		n += l.spool.Size()
+// spoolBytes is how many bytes the spools have together.
+func (d *Delivery) spoolBytes() (n int64) {
+	for _, q := range d.queues {
+		n += q.spool.Size()
 	}
 	return n
 }
 
-// Submit implements pipeline.Outlet. It is called by one goroutine.
+// Submit queues a batch for every exporter, and blocks until each queue has room. done is
+// called when the batch's checkpoint is committed. One goroutine calls it.
 func (d *Delivery) Submit(ctx context.Context, b *export.Batch, delta checkpoint.Delta, done func()) error {
-	p := &parcel{batch: b, delta: delta, done: done, sealed: time.Now(), all: make(chan struct{})}
-	p.left.Store(int32(len(d.lines)) + 1)
-	defer p.taken(1)
+	p := &inFlight{batch: b, delta: delta, done: done, sealed: time.Now(), all: make(chan struct{})}
+	p.remaining.Store(int32(len(d.queues)) + 1)
+	defer p.accepted(1)
 	select {
 	case d.order <- p:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	if b.Len() == 0 {
-		p.taken(int32(len(d.lines)))
+		p.accepted(int32(len(d.queues)))
 		return nil
 	}
-	for _, l := range d.lines {
-		if err := d.offer(ctx, l, p); err != nil {
+	for _, q := range d.queues {
+		if err := d.enqueue(ctx, q, p); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Run delivers until ctx ends. Batches that are under way then and not in a spool
-// are neither committed nor lost: their frames are decoded again at the next start.
+// Run exports until ctx ends. Batches that are in flight then and not in a spool are
+// neither committed nor lost: their frames are decoded again at the next start.
 func (d *Delivery) Run(ctx context.Context) {
 	var wg sync.WaitGroup
-	for _, l := range d.lines {
+	for _, q := range d.queues {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			d.serve(ctx, l)
+			d.export(ctx, q)
 		}()
 	}
 	wg.Add(1)
 	go func() {
 		defer wg.Done()
-		d.commits(ctx)
+		d.commitInOrder(ctx)
 	}()
 	wg.Wait()
 }
 
-// commits commits what is delivered, in order.
-func (d *Delivery) commits(ctx context.Context) {
+// commitInOrder commits the checkpoints of the batches that all exporters have accepted.
+func (d *Delivery) commitInOrder(ctx context.Context) {
 	for {
-		var p *parcel
+		var p *inFlight
 		select {
 		case p = <-d.order:
 		case <-ctx.Done():

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// far is a destination that can be away, slow, or refuse a record.
+// far is an exporter that can be down or refuse a record.
 type far struct {
 	mu      sync.Mutex
 	away    bool
@@ -30,7 +30,7 @@ type far struct {
 	batches []string
 }
 
-var errAway = errors.New("nobody answers")
+var errAway = errors.New("connection refused")
 
 func (f *far) Export(_ context.Context, b *export.Batch) error {
 	f.mu.Lock()
@@ -56,15 +56,15 @@ func (f *far) set(away bool) { f.mu.Lock(); f.away = away; f.mu.Unlock() }
 
 func (f *far) count() int { f.mu.Lock(); defer f.mu.Unlock(); return len(f.got) }
 
-// rig is a delivery with what it commits.
+// rig is a delivery with its exporters and its checkpoint.
 type rig struct {
 	*testing.T
-	dir     string
-	near    *far
-	other   *far
-	max     int64
-	refused []string
-	told    []string // batches that Committed was called with
+	dir      string
+	near     *far
+	other    *far
+	max      int64
+	refused  []string
+	reported []string // batches that Committed was called with
 
 	mu        sync.Mutex
 	committed int
@@ -97,7 +97,7 @@ func (r *rig) start() *rig {
 		Committed: func(b *export.Batch) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			r.told = append(r.told, b.Messages[0].Key)
+			r.reported = append(r.reported, b.Messages[0].Key)
 		},
 	}, r, delivery.Target{Name: "near", Exporter: r.near}, delivery.Target{Name: "other", Exporter: r.other})
 	if err != nil {
@@ -110,7 +110,7 @@ func (r *rig) start() *rig {
 	return r
 }
 
-// submit gives batches whose texts lie in buffers that are overwritten once they
+// submit submits batches whose texts lie in buffers that are overwritten once they
 // are done, as a source's are.
 func (r *rig) submit(from, to int) {
 	r.Helper()
@@ -150,11 +150,11 @@ func want(n int) (out []string) {
 	return out
 }
 
-func (r *rig) until(what string, cond func() bool) {
+func (r *rig) until(event string, cond func() bool) {
 	r.Helper()
 	for end := time.Now().Add(time.Minute); !cond(); <-time.After(time.Millisecond) {
 		if time.Now().After(end) {
-			r.Fatal("still waiting for ", what)
+			r.Fatal("still waiting for ", event)
 		}
 	}
 }
@@ -172,7 +172,7 @@ func (r *rig) onDisk() (n int64) {
 	return n
 }
 
-// While exporters keep up, nothing is written.
+// TestNothingIsSpooled has exporters that keep up: nothing is written to the disk.
 func TestNothingIsSpooled(t *testing.T) {
 	r := (&rig{T: t, dir: t.TempDir(), near: &far{}, other: &far{}}).start()
 	r.submit(0, 50)
@@ -188,15 +188,15 @@ func TestNothingIsSpooled(t *testing.T) {
 	}
 }
 
-// An exporter that is away delays neither the other nor the checkpoint, and gets
-// everything, in order, when it is back: after restarts in between, too.
+// TestAwayForLong has an exporter that is down for several restarts. It delays neither the
+// other nor the checkpoint, and receives every batch in order when it is back.
 func TestAwayForLong(t *testing.T) {
 	r := (&rig{T: t, dir: t.TempDir(), near: &far{}, other: &far{away: true}}).start()
 	for life := range 3 {
 		r.submit(100*life, 100*(life+1))
 		r.until("the commits", func() bool { return r.commits() == 100*(life+1) && r.near.count() == 300*(life+1) })
 		if r.d.Settled() {
-			t.Error("settled, and an exporter is away")
+			t.Error("settled, and an exporter is down")
 		}
 		r.stop()
 		r.start()
@@ -206,17 +206,17 @@ func TestAwayForLong(t *testing.T) {
 	r.until("all of it", r.d.Settled)
 	r.stop()
 	if d := cmp.Diff(want(310), r.near.got); d != "" {
-		t.Errorf("the one that was there: %s", d)
+		t.Errorf("the exporter that was up: %s", d)
 	}
 	if d := cmp.Diff(want(310), r.other.got); d != "" {
-		t.Errorf("the one that was away: %s", d)
+		t.Errorf("the exporter that was down: %s", d)
 	}
 	if n := r.onDisk(); n != 0 {
 		t.Errorf("%d bytes are left in the spools", n)
 	}
 }
 
-// A full spool makes the sources wait, and loses nothing.
+// TestSpoolIsFull has a full spool: Submit blocks, and nothing is lost.
 func TestSpoolIsFull(t *testing.T) {
 	r := (&rig{T: t, dir: t.TempDir(), near: &far{}, other: &far{away: true}, max: 20 << 10}).start()
 	done := make(chan struct{})
@@ -245,11 +245,12 @@ func TestSpoolIsFull(t *testing.T) {
 	}
 }
 
-// A record that an exporter refuses for good is set aside, alone, from a spool too.
+// TestRefused has exporters that refuse one record for good, from memory and from a spool:
+// Refused is called with that record alone.
 func TestRefused(t *testing.T) {
 	r := (&rig{T: t, dir: t.TempDir(), near: &far{refuses: "3.1"}, other: &far{away: true, refuses: "4.2"}}).start()
 	r.submit(0, 10)
-	r.until("the one that is there", func() bool { return r.near.count() == 29 })
+	r.until("the exporter that is up", func() bool { return r.near.count() == 29 })
 	r.other.set(false)
 	r.until("the other", r.d.Settled)
 	r.stop()
@@ -261,13 +262,13 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// The checkpoint is committed in order, and never before what it stands for is
-// taken.
+// TestCommitFollows has a checkpoint that fails: it is committed in order, after the
+// exporters have accepted the batches that it covers.
 func TestCommitFollows(t *testing.T) {
 	r := (&rig{T: t, dir: t.TempDir(), near: &far{}, other: &far{}, failing: true}).start()
 	r.submit(0, 2)
 	r.until("the exporters", func() bool { return r.near.count() == 6 && r.other.count() == 6 })
-	if r.commits() != 0 || len(r.told) != 0 {
+	if r.commits() != 0 || len(r.reported) != 0 {
 		t.Error("committed")
 	}
 	r.mu.Lock()
@@ -275,7 +276,7 @@ func TestCommitFollows(t *testing.T) {
 	r.mu.Unlock()
 	r.until("the commits", func() bool { return r.commits() == 2 })
 	r.stop()
-	if d := cmp.Diff([]string{"0.0", "1.0"}, r.told); d != "" {
-		t.Errorf("told of: %s", d)
+	if d := cmp.Diff([]string{"0.0", "1.0"}, r.reported); d != "" {
+		t.Errorf("Committed was called with: %s", d)
 	}
 }

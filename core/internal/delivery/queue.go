@@ -13,113 +13,112 @@ import (
 	"github.com/earshot-dev/earshot/core/retry"
 )
 
-// depth is how many batches wait in memory for an exporter that keeps up, the one
-// that it is given included.
+// depth is how many batches wait in memory for an exporter that keeps up, with the one
+// that it is exporting.
 const depth = 2
 
-// line is an exporter with what waits for it: the spool's records first, then the
-// parcels in memory.
-type line struct {
+// queue has the batches of one exporter: first the spool's records, then those in memory.
+type queue struct {
 	Target
 	spool *spool.Queue
-	wake  chan struct{} // something to deliver
+	wake  chan struct{} // has a value when there is something to export
 
 	mu      sync.Mutex
-	memory  []*parcel
-	behind  bool          // what comes goes to the spool
+	memory  []*inFlight
+	behind  bool          // new batches go to the spool
 	changed chan struct{} // closed, and another one made, when there may be room
 }
 
-func (l *line) settled() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return !l.behind && len(l.memory) == 0
+func (q *queue) settled() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return !q.behind && len(q.memory) == 0
 }
 
-// notify tells those who wait for room. mu is held.
-func (l *line) notify() {
-	close(l.changed)
-	l.changed = make(chan struct{})
+// announce wakes enqueue. mu is held.
+func (q *queue) announce() {
+	close(q.changed)
+	q.changed = make(chan struct{})
 }
 
-func (l *line) wakeUp() {
+func (q *queue) wakeUp() {
 	select {
-	case l.wake <- struct{}{}:
+	case q.wake <- struct{}{}:
 	default:
 	}
 }
 
-// offer puts a parcel into a line, and waits until there is room.
-func (d *Delivery) offer(ctx context.Context, l *line, p *parcel) error {
+// enqueue adds a batch to a queue, and waits until there is room.
+func (d *Delivery) enqueue(ctx context.Context, q *queue, p *inFlight) error {
 	var record []byte
 	for {
-		l.mu.Lock()
-		changed := l.changed
+		q.mu.Lock()
+		changed := q.changed
 		switch {
-		case l.behind && len(l.memory) == 0:
+		case q.behind && len(q.memory) == 0:
 			if record == nil {
 				var err error
 				if record, err = encode(p); err != nil {
-					l.mu.Unlock()
+					q.mu.Unlock()
 					return err
 				}
 			}
-			if d.keep(l, record) {
-				l.mu.Unlock()
-				p.taken(1)
-				l.wakeUp()
+			if d.spill(q, record) {
+				q.mu.Unlock()
+				p.accepted(1)
+				q.wakeUp()
 				return nil
 			}
-		case !l.behind && len(l.memory) < depth:
-			l.memory = append(l.memory, p)
-			l.mu.Unlock()
-			l.wakeUp()
+		case !q.behind && len(q.memory) < depth:
+			q.memory = append(q.memory, p)
+			q.mu.Unlock()
+			q.wakeUp()
 			return nil
 		}
-		l.mu.Unlock()
+		q.mu.Unlock()
 		select {
 		case <-changed:
-		case <-time.After(time.Second): // another line's spool, or the disk, may have room
+		case <-time.After(time.Second): // another queue's spool, or the disk, may have room
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-// keep appends a record to a spool, if there is room. A disk that does not take it
-// is told of, and tried again by the caller.
-func (d *Delivery) keep(l *line, record []byte) bool {
-	if n := d.spooled(); n > 0 && n+int64(len(record)) > d.settings.SpoolMax {
-		d.tell(l, "the spools are full; the sources wait", "limit", d.settings.SpoolMax)
+// spill appends a record to a spool if there is room. An error of the disk is logged, and
+// the caller tries again.
+func (d *Delivery) spill(q *queue, record []byte) bool {
+	if n := d.spoolBytes(); n > 0 && n+int64(len(record)) > d.settings.SpoolMax {
+		d.warn(q, "the spools are full; the sources wait", "limit", d.settings.SpoolMax)
 		return false
 	}
-	if err := l.spool.Append(record); err != nil {
-		d.tell(l, "not spooled, trying again", "error", err)
+	if err := q.spool.Append(record); err != nil {
+		d.warn(q, "not spooled, trying again", "error", err)
 		return false
 	}
-	d.settings.Metrics.SpoolBytes.WithLabelValues(l.Name).Set(float64(l.spool.Size()))
+	d.settings.Metrics.SpoolBytes.WithLabelValues(q.Name).Set(float64(q.spool.Size()))
 	return true
 }
 
-func (d *Delivery) tell(l *line, what string, args ...any) {
-	d.settings.Logger.Warn(what, append([]any{"exporter", l.Name}, args...)...)
+func (d *Delivery) warn(q *queue, text string, args ...any) {
+	d.settings.Logger.Warn(text, append([]any{"exporter", q.Name}, args...)...)
 }
 
-// serve takes batches to one exporter.
-func (d *Delivery) serve(ctx context.Context, l *line) {
+// export sends the batches of a queue to its exporter.
+func (d *Delivery) export(ctx context.Context, q *queue) {
 	for {
-		p, b, sealed, err := d.head(ctx, l)
+		p, b, sealed, err := d.next(ctx, q)
 		if err != nil {
 			return
 		}
-		err = d.deliver(ctx, l, b, sealed, p != nil)
+		err = d.send(ctx, q, b, sealed, p != nil)
 		if ctx.Err() != nil {
 			return
 		}
-		if err != nil { // of a parcel in memory
-			d.settings.Logger.Warn("not delivered; what comes is spooled until it is", "to", l.Name, "error", err)
-			if !d.fallBehind(l) && d.deliver(ctx, l, b, sealed, false) == nil {
-				d.done(ctx, l, p)
+		if err != nil { // of a batch in memory: one of the spool is tried for ever
+			d.settings.Logger.Warn("not delivered; batches are spooled until the exporter accepts them", "to", q.Name, "error", err)
+			if !d.spillMemory(q) && d.send(ctx, q, b, sealed, false) == nil {
+				d.remove(ctx, q, p)
 				continue
 			}
 			first := retry.Backoff{Min: d.settings.RetryMin, Max: d.settings.RetryMin}
@@ -128,28 +127,28 @@ func (d *Delivery) serve(ctx context.Context, l *line) {
 			}
 			continue
 		}
-		d.done(ctx, l, p)
+		d.remove(ctx, q, p)
 	}
 }
 
-// head waits for the next batch of a line. Its parcel is nil when it is from the
-// spool. The error is ctx's.
-func (d *Delivery) head(ctx context.Context, l *line) (*parcel, *export.Batch, time.Time, error) {
+// next waits for the first batch of a queue. p is nil when it is from the spool. The error
+// is ctx's.
+func (d *Delivery) next(ctx context.Context, q *queue) (*inFlight, *export.Batch, time.Time, error) {
 	for {
-		l.mu.Lock()
-		record, err := l.spool.Peek()
+		q.mu.Lock()
+		record, err := q.spool.Peek()
 		if errors.Is(err, spool.ErrEmpty) {
-			if l.behind {
-				l.behind = false
-				l.notify()
+			if q.behind {
+				q.behind = false
+				q.announce()
 			}
-			if len(l.memory) > 0 {
-				p := l.memory[0]
-				l.mu.Unlock()
+			if len(q.memory) > 0 {
+				p := q.memory[0]
+				q.mu.Unlock()
 				return p, p.batch, p.sealed, nil
 			}
 		}
-		l.mu.Unlock()
+		q.mu.Unlock()
 		var after <-chan time.Time
 		switch {
 		case err == nil:
@@ -157,18 +156,18 @@ func (d *Delivery) head(ctx context.Context, l *line) (*parcel, *export.Batch, t
 			if err == nil {
 				return nil, b, sealed, nil
 			}
-			d.damaged(l, err)
-			d.done(ctx, l, nil)
+			d.damaged(q, err)
+			d.remove(ctx, q, nil)
 			continue
 		case errors.Is(err, spool.ErrDamaged):
-			d.damaged(l, err)
+			d.damaged(q, err)
 			continue
 		case !errors.Is(err, spool.ErrEmpty):
-			d.tell(l, "the spool cannot be read, trying again", "error", err)
+			d.warn(q, "the spool cannot be read, trying again", "error", err)
 			after = time.After(d.settings.RetryMin)
 		}
 		select {
-		case <-l.wake:
+		case <-q.wake:
 		case <-after:
 		case <-ctx.Done():
 			return nil, nil, time.Time{}, ctx.Err()
@@ -177,61 +176,61 @@ func (d *Delivery) head(ctx context.Context, l *line) (*parcel, *export.Batch, t
 }
 
 // damaged reports spooled batches that cannot be read.
-func (d *Delivery) damaged(l *line, err error) {
+func (d *Delivery) damaged(q *queue, err error) {
 	d.lost.Add(1)
 	if d.settings.Damaged != nil {
-		d.settings.Damaged(l.Name, err)
+		d.settings.Damaged(q.Name, err)
 	}
-	d.settings.Metrics.SpoolLost.WithLabelValues(l.Name).Inc()
-	d.settings.Logger.Error("spooled batches are lost; earshot backfill brings back what the sources still have", "exporter", l.Name, "error", err)
+	d.settings.Metrics.SpoolLost.WithLabelValues(q.Name).Inc()
+	d.settings.Logger.Error("spooled batches are lost; earshot backfill restores the rows of files that are still there", "exporter", q.Name, "error", err)
 }
 
-// done removes the head of a line.
-func (d *Delivery) done(ctx context.Context, l *line, p *parcel) {
-	d.settings.Metrics.ExporterLag.WithLabelValues(l.Name).Set(0)
+// remove removes the first batch of a queue, which the exporter has accepted.
+func (d *Delivery) remove(ctx context.Context, q *queue, p *inFlight) {
+	d.settings.Metrics.ExporterLag.WithLabelValues(q.Name).Set(0)
 	if p == nil {
-		if d.retry(ctx, "spool", l.spool.Take) != nil {
+		if d.retry(ctx, "spool", q.spool.Take) != nil {
 			return
 		}
-		d.settings.Metrics.SpoolBytes.WithLabelValues(l.Name).Set(float64(l.spool.Size()))
+		d.settings.Metrics.SpoolBytes.WithLabelValues(q.Name).Set(float64(q.spool.Size()))
 	}
-	l.mu.Lock()
+	q.mu.Lock()
 	if p != nil {
-		l.memory = append(l.memory[:0:0], l.memory[1:]...)
+		q.memory = append(q.memory[:0:0], q.memory[1:]...)
 	}
-	l.notify()
-	l.mu.Unlock()
+	q.announce()
+	q.mu.Unlock()
 	if p != nil {
-		p.taken(1)
+		p.accepted(1)
 	}
 }
 
-// fallBehind moves what a line has in memory to its spool. What finds no room stays
-// where it is, behind the spool; false when that is all of it.
-func (d *Delivery) fallBehind(l *line) bool {
+// spillMemory moves the batches in memory to the spool. Those that find no room stay in
+// memory, behind the spool; it returns false when none was moved.
+func (d *Delivery) spillMemory(q *queue) bool {
 	moved := false
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for len(l.memory) > 0 {
-		p := l.memory[0]
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.memory) > 0 {
+		p := q.memory[0]
 		record, err := encode(p)
 		if err != nil {
-			d.tell(l, "not spooled", "error", err)
+			d.warn(q, "not spooled", "error", err)
 			return moved
 		}
-		if !d.keep(l, record) {
+		if !d.spill(q, record) {
 			return moved
 		}
-		l.behind, moved = true, true
-		l.memory = append(l.memory[:0:0], l.memory[1:]...)
-		l.notify()
-		p.taken(1)
+		q.behind, moved = true, true
+		q.memory = append(q.memory[:0:0], q.memory[1:]...)
+		q.announce()
+		p.accepted(1)
 	}
 	return true
 }
 
-// encode makes a spool's record of a parcel: when it was sealed, and its batch.
-func encode(p *parcel) ([]byte, error) {
+// encode returns the spool's record of a batch: the time of its sealing, and the batch.
+func encode(p *inFlight) ([]byte, error) {
 	b, err := p.batch.MarshalBinary()
 	if err != nil {
 		return nil, fmt.Errorf("delivery: %w", err)
@@ -241,7 +240,7 @@ func encode(p *parcel) ([]byte, error) {
 
 func decode(record []byte) (*export.Batch, time.Time, error) {
 	if len(record) < 8 {
-		return nil, time.Time{}, errors.New("delivery: a record that is no batch")
+		return nil, time.Time{}, errors.New("delivery: a record is too short for a batch")
 	}
 	b := new(export.Batch)
 	err := b.UnmarshalBinary(record[8:])

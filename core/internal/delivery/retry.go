@@ -9,30 +9,30 @@ import (
 	"github.com/earshot-dev/earshot/core/retry"
 )
 
-// deliver gives a batch to an exporter until it is taken, or only once. The error
-// is ctx's or, of a single attempt, that of the exporter.
-func (d *Delivery) deliver(ctx context.Context, l *line, b *export.Batch, sealed time.Time, once bool) error {
+// send exports a batch until the exporter accepts it, or only once. The error is ctx's or, of
+// a single attempt, the exporter's. A batch that the exporter refuses for good is split.
+func (d *Delivery) send(ctx context.Context, q *queue, b *export.Batch, sealed time.Time, once bool) error {
 	m := d.settings.Metrics
 	var refused error
 	try := d.retry
 	if once {
 		try = func(_ context.Context, _ string, f func() error) error { return f() }
 	}
-	err := try(ctx, l.Name, func() error {
-		m.ExporterLag.WithLabelValues(l.Name).Set(time.Since(sealed).Seconds())
+	err := try(ctx, q.Name, func() error {
+		m.ExporterLag.WithLabelValues(q.Name).Set(time.Since(sealed).Seconds())
 		began := time.Now()
-		err := l.Exporter.Export(ctx, b)
+		err := q.Exporter.Export(ctx, b)
 		switch {
 		case err == nil:
-			m.BatchSeconds.WithLabelValues(l.Name).Observe(time.Since(began).Seconds())
-			m.Batches.WithLabelValues(l.Name, "ok").Inc()
-			m.Records.WithLabelValues(l.Name).Add(float64(b.Len()))
+			m.BatchSeconds.WithLabelValues(q.Name).Observe(time.Since(began).Seconds())
+			m.Batches.WithLabelValues(q.Name, "ok").Inc()
+			m.Records.WithLabelValues(q.Name).Add(float64(b.Len()))
 		case export.IsPermanent(err):
-			m.Batches.WithLabelValues(l.Name, "refused").Inc()
+			m.Batches.WithLabelValues(q.Name, "refused").Inc()
 			refused = err
 			return nil
 		default:
-			m.Batches.WithLabelValues(l.Name, "retry").Inc()
+			m.Batches.WithLabelValues(q.Name, "retry").Inc()
 		}
 		return err
 	})
@@ -40,23 +40,23 @@ func (d *Delivery) deliver(ctx context.Context, l *line, b *export.Batch, sealed
 		return err
 	}
 	if b.Len() <= 1 {
-		d.settings.Logger.Error("record refused", "exporter", l.Name, "error", refused)
+		d.settings.Logger.Error("record refused", "exporter", q.Name, "error", refused)
 		if d.settings.Refused == nil {
 			return nil
 		}
-		return d.retry(ctx, "dead letters", func() error { return d.settings.Refused(l.Name, b, refused) })
+		return d.retry(ctx, "dead letters", func() error { return d.settings.Refused(q.Name, b, refused) })
 	}
 	for _, half := range b.Halves() {
-		if err := d.deliver(ctx, l, half, sealed, once); err != nil {
+		if err := d.send(ctx, q, half, sealed, once); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// retry calls f until it succeeds or ctx ends.
-func (d *Delivery) retry(ctx context.Context, what string, f func() error) error {
-	backoff, told := retry.Backoff{Min: d.settings.RetryMin, Max: d.settings.RetryMax}, time.Time{}
+// retry calls f until it succeeds or ctx ends, and logs failures once a minute.
+func (d *Delivery) retry(ctx context.Context, to string, f func() error) error {
+	backoff, logged := retry.Backoff{Min: d.settings.RetryMin, Max: d.settings.RetryMax}, time.Time{}
 	for {
 		err := f()
 		if err == nil {
@@ -66,9 +66,9 @@ func (d *Delivery) retry(ctx context.Context, what string, f func() error) error
 			return ctx.Err()
 		}
 		pause := max(backoff.Next(), asked(err))
-		if time.Since(told) > time.Minute {
-			d.settings.Logger.Warn("not delivered, trying again", "to", what, "error", err, "next_in", pause)
-			told = time.Now()
+		if time.Since(logged) > time.Minute {
+			d.settings.Logger.Warn("not delivered, trying again", "to", to, "error", err, "next_in", pause)
+			logged = time.Now()
 		}
 		if !retry.Wait(ctx, pause) {
 			return ctx.Err()
