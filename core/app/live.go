@@ -61,7 +61,7 @@ func (r *runner) openJournal() error {
 	watch("pending_bytes", "Bytes that are not on disk yet.", func(s journal.Stats) int64 { return s.Pending })
 	watch("streams", "Recordings that are open.", func(s journal.Stats) int64 { return int64(s.Streams) })
 	watch("failures", "Writes and syncs that failed.", func(s journal.Stats) int64 { return s.Failures })
-	watch("given_up_bytes", "Bytes of segments that were removed before everything in them was safe.", func(s journal.Stats) int64 { return s.GivenUp })
+	watch("evicted_bytes", "Bytes of segments that were removed before everything in them was safe.", func(s journal.Stats) int64 { return s.Evicted })
 	watch("refused_bytes", "Bytes of frames that there was no room for.", func(s journal.Stats) int64 { return s.Refused })
 	watch("corrupt_bytes", "Damaged bytes that were skipped.", func(s journal.Stats) int64 { return s.Corrupt })
 	return nil

@@ -56,7 +56,7 @@ type Stats struct {
 	Streams   int   // open recordings
 	Syncs     int64 // groups that were written and synced
 	Failures  int64 // of the disk
-	GivenUp   int64 // bytes of segments given up before everything in them was safe
+	Evicted   int64 // bytes of segments given up before everything in them was safe
 	Refused   int64 // bytes of frames that there was no room for
 	Corrupt   int64 // damaged bytes that were skipped
 	Truncated int64 // bytes of an unfinished end, cut at Open
@@ -108,7 +108,7 @@ func (j *Journal) Stats() Stats {
 	defer j.mu.Unlock()
 	s := Stats{
 		Pending: j.writer.pending, Streams: len(j.streams.open), Syncs: j.writer.syncs, Failures: j.writer.failures,
-		GivenUp: j.retention.givenUp, Refused: j.streams.refused, Corrupt: j.segments.corrupt, Truncated: j.segments.truncated,
+		Evicted: j.retention.givenUp, Refused: j.streams.refused, Corrupt: j.segments.corrupt, Truncated: j.segments.truncated,
 	}
 	for _, g := range j.segments.all {
 		if !g.gone {

@@ -127,7 +127,7 @@ func (r *recording) Sync(ctx context.Context) error {
 	}
 	if s.givenUp {
 		s.givenUp = false
-		return ErrGivenUp
+		return ErrDropped
 	}
 	return nil
 }

@@ -217,8 +217,8 @@ func TestDropOldest(t *testing.T) {
 			size += 101 + 4
 			sync_(t, long)
 		}
-		if got := j.Stats(); got.Bytes-indexed(j) > 4000 || got.GivenUp == 0 {
-			t.Errorf("%d bytes on disk, %d given up", got.Bytes, got.GivenUp)
+		if got := j.Stats(); got.Bytes-indexed(j) > 4000 || got.Evicted == 0 {
+			t.Errorf("%d bytes on disk, %d given up", got.Bytes, got.Evicted)
 		}
 		if restart {
 			j.mustClose(t)
@@ -280,7 +280,7 @@ func TestDropWhileReading(t *testing.T) {
 	close(k.gate)
 	k.until("everything was read or counted", func() bool { n := k.names("a"); return len(n) == 1 && k.streams[n[0]].next == size })
 	stop()
-	if j.Stats().GivenUp == 0 {
+	if j.Stats().Evicted == 0 {
 		t.Error("nothing was given up")
 	}
 }
@@ -324,7 +324,7 @@ func TestBackpressure(t *testing.T) {
 	if got := k.content("a"); !slices.Equal(got, want) {
 		t.Errorf("%d frames, want %d", len(got), len(want))
 	}
-	if j.Stats().GivenUp != 0 {
+	if j.Stats().Evicted != 0 {
 		t.Error("something was given up")
 	}
 }
@@ -381,7 +381,7 @@ func TestDiskThatFails(t *testing.T) {
 					t.Errorf("begun anew: %v", err)
 				}
 				d.set(func() { how.mend(d) })
-				if err := r.Sync(t.Context()); !errors.Is(err, ErrGivenUp) {
+				if err := r.Sync(t.Context()); !errors.Is(err, ErrDropped) {
 					t.Errorf("Sync after frames were given up: %v", err)
 				}
 				put(t, r, "after")
@@ -445,7 +445,7 @@ func TestOldSegmentsGo(t *testing.T) {
 	r := begin(t, j, "")
 	put(t, r, "x")
 	closed(t, r)
-	poll(t, "its data is gone", func() bool { return j.Stats().GivenUp > 0 && len(files(t, dir, "seg")) == 0 })
+	poll(t, "its data is gone", func() bool { return j.Stats().Evicted > 0 && len(files(t, dir, "seg")) == 0 })
 	_, stop := follow(t, j, k)
 	defer stop()
 	k.until("its loss is counted", func() bool { n := k.names(""); return len(n) == 1 && k.streams[n[0]].closed })

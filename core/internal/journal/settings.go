@@ -78,8 +78,8 @@ func (s *Settings) defaults() error {
 var (
 	// ErrClosed means that the journal or the recording was closed.
 	ErrClosed = errors.New("journal closed")
-	// ErrGivenUp means that frames since the last Sync were counted as a gap: there
+	// ErrDropped means that frames since the last Sync were counted as a gap: there
 	// was no room for them.
-	ErrGivenUp = errors.New("journal full: frames were given up")
+	ErrDropped = errors.New("journal full: frames were given up")
 	errFull    = errors.New("journal full")
 )
