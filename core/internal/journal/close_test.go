@@ -52,7 +52,7 @@ func TestCloseWaitsForASlowDisk(t *testing.T) {
 // delivered again; its segments stay until it is closed.
 func TestStreamThatIsAwaited(t *testing.T) {
 	s := small(t, t.TempDir())
-	s.again, s.SegmentSize = 20*time.Millisecond, 1<<10
+	s.reclose, s.SegmentSize = 20*time.Millisecond, 1<<10
 	j := open(t, s)
 	a := begin(t, j, "a")
 	put(t, a, "one")

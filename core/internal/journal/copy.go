@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// Copy gives a directory that does not exist yet what a journal has, for another
-// process to open, while the first one goes on. A segment that is complete is
-// linked, where the file system can; of the one that is being written the copy ends
-// anywhere, and Open cuts it behind its last whole record.
+// Copy copies a journal to a directory that does not exist yet, for another process to
+// open, while the first one keeps writing. A segment that is complete is linked, where the
+// file system can; of the one that is being written the copy ends anywhere, and Open cuts it
+// behind its last whole record.
 func Copy(from, to string) error {
 	if err := os.MkdirAll(to, 0o700); err != nil {
 		return fmt.Errorf("copy the journal: %w", err)

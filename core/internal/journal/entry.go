@@ -9,9 +9,9 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/source"
 )
 
-// entry is a stream, and what a segment has of it.
+// entry is a stream, and the range of its positions in a segment.
 type entry struct {
-	number uint64 // unique for ever
+	number uint64 // unique over all journals of a data directory
 	source string
 	format string
 	key    string // empty: the stream does not outlive its process
@@ -19,12 +19,12 @@ type entry struct {
 	anchor int64
 	state  []byte // the listener's
 
-	from, to int64 // positions that the segment has
+	from, to int64 // positions in the segment
 	ended    bool
 }
 
 // name is the stream's key at the sink. A recording that begins after one of the
-// same key was closed is another stream.
+// same key was closed is a new stream.
 func (e *entry) name() string {
 	if e.key == "" {
 		return fmt.Sprintf("%016x", e.number)
@@ -91,8 +91,8 @@ func (e *entry) parse(r *record) error {
 // contents are the entries of a segment, by number.
 type contents map[uint64]*entry
 
-// add takes a record of the segment into account. ok is false for one that says
-// nothing, such as one of a stream that a corrupt record named.
+// add applies a record of the segment. ok is false for one that belongs to no entry, such
+// as one of a stream that a corrupt record named.
 func (c contents) add(r *record) (ok bool) {
 	switch r.kind {
 	case kindBegin:

@@ -8,7 +8,7 @@ import (
 
 // Reasons of frames without data, and of gaps.
 const (
-	ReasonDropped = "journal_dropped" // the segment was given up: too large, too old, no room
+	ReasonDropped = "journal_dropped" // the segment was evicted: too old, or the journal was too large
 	ReasonCorrupt = "journal_corrupt" // the segment is damaged
 	ReasonFull    = "journal_full"    // the frame could not be recorded
 	reasonTooLong = "too_long"
@@ -39,7 +39,7 @@ func appendFrame(dst []byte, seed uint32, stream uint64, pos int64, f *frame.Fra
 	return dst, pos + int64(len(data)) + dropped + 1
 }
 
-// sizeOf is an upper bound of what appendFrame appends.
+// sizeOf is an upper bound of the bytes that appendFrame appends.
 func sizeOf(f *frame.Frame) int64 {
 	return int64(headSize + len(f.Name) + len(f.ID) + len(f.Reason) + 4*binary.MaxVarintLen64 + min(len(f.Data), MaxFrame))
 }
@@ -55,7 +55,7 @@ func appendGap(dst []byte, seed uint32, stream uint64, pos, at int64, g *gap) ([
 	return dst, pos + max(g.bytes, 1)
 }
 
-// gap is what was heard and not recorded.
+// gap counts frames that were received and not recorded.
 type gap struct {
 	reason        string
 	frames, bytes int64
@@ -100,7 +100,7 @@ func (r *record) frame(intern interned) (frame.Frame, error) {
 	return f, nil
 }
 
-// interned keeps strings that come again and again.
+// interned keeps one copy of strings that are repeated.
 type interned map[string]string
 
 func (s interned) get(b []byte) string {

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// inbox is what other goroutines report to a Reader: rewinds of the pipeline, streams that
-// were closed, segments that were removed.
+// inbox holds the reports of other goroutines to a Reader: rewinds of the pipeline, streams
+// that were closed, segments that were removed.
 type inbox struct {
 	wake chan struct{} // has a value when Run has something to do
 

@@ -14,16 +14,16 @@ import (
 type Journal struct {
 	settings  Settings
 	mu        *lock
-	segments  *segments  // what is on the disk
-	retention *retention // which of it can go
-	writer    *writer    // what is on its way to the disk
+	segments  *segments  // the files on the disk
+	retention *retention // which of them can be removed
+	writer    *writer    // the bytes on their way to the disk
 	streams   *streams   // the recordings
 	stop      context.CancelFunc
 	done      sync.WaitGroup
 }
 
 // lock guards the state of the whole journal: a record changes its stream, the contents of
-// its segment and what is pending, and readers must see all three or none.
+// its segment and the pending bytes, and readers must see all three or none.
 type lock struct {
 	sync.Mutex
 	changed chan struct{} // closed, and another one made, at every change
@@ -56,7 +56,7 @@ type Stats struct {
 	Streams   int   // open recordings
 	Syncs     int64 // groups that were written and synced
 	Failures  int64 // of the disk
-	Evicted   int64 // bytes of segments given up before everything in them was safe
+	Evicted   int64 // bytes of segments that were removed before everything in them was safe
 	Refused   int64 // bytes of frames that there was no room for
 	Corrupt   int64 // damaged bytes that were skipped
 	Truncated int64 // bytes of an unfinished end, cut at Open
@@ -76,7 +76,7 @@ func Open(s Settings) (*Journal, error) {
 	ret := &retention{settings: s, mu: mu, segments: segs}
 	w := &writer{settings: s, mu: mu, segments: segs, room: ret.room, wake: make(chan struct{}, 1)}
 	st := newStreams(s, mu, segs, w)
-	w.works = st.settleAll
+	w.recovered = st.flushAll
 	j := &Journal{settings: s, mu: mu, segments: segs, retention: ret, writer: w, streams: st}
 	if err := segs.load(st.restore); err != nil {
 		return nil, fmt.Errorf("journal: %s: %w", s.Dir, err)
@@ -91,7 +91,7 @@ func Open(s Settings) (*Journal, error) {
 	return j, nil
 }
 
-// Close makes durable what was recorded, and ends. Recordings that are open continue
+// Close writes and syncs everything that was recorded. Recordings that are open continue
 // when the journal is opened again.
 func (j *Journal) Close() error {
 	if !j.writer.close() {
@@ -108,7 +108,7 @@ func (j *Journal) Stats() Stats {
 	defer j.mu.Unlock()
 	s := Stats{
 		Pending: j.writer.pending, Streams: len(j.streams.open), Syncs: j.writer.syncs, Failures: j.writer.failures,
-		Evicted: j.retention.givenUp, Refused: j.streams.refused, Corrupt: j.segments.corrupt, Truncated: j.segments.truncated,
+		Evicted: j.retention.evicted, Refused: j.streams.refused, Corrupt: j.segments.corrupt, Truncated: j.segments.truncated,
 	}
 	for _, g := range j.segments.all {
 		if !g.gone {
@@ -144,5 +144,5 @@ func (j *Journal) drained(at place) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	g := j.segments.newest()
-	return j.writer.pending == 0 && !j.streams.unsettled && at == place{g.id, g.size}
+	return j.writer.pending == 0 && !j.streams.outstanding && at == place{g.id, g.size}
 }

@@ -258,7 +258,7 @@ func TestManyStreamsOnePass(t *testing.T) {
 	r, stop := follow(t, j, k)
 	poll(t, "drained", r.Drained)
 	d.set(func() { d.bytes = 0 })
-	k.back(func(int) int { return 0 })
+	k.rewind(func(int) int { return 0 })
 	poll(t, "drained", r.Drained)
 	stop()
 	if got := k.content("m999"); len(got) != 2 {

@@ -85,7 +85,7 @@ func (h *history) step() {
 	case p < 88:
 		h.k.commit()
 	case p < 92:
-		h.k.back(func(n int) int { return rng.IntN(n) })
+		h.k.rewind(func(n int) int { return rng.IntN(n) })
 	case p < 95: // the pipeline ends, and begins where the checkpoint is
 		h.stop()
 		h.k.crash()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/internal/segment"
 	"github.com/earshot-dev/earshot/core/internal/source"
+	"github.com/earshot-dev/earshot/core/retry"
 )
 
 // Reader replays the streams of one source and format into the pipeline, and
@@ -20,7 +21,7 @@ type Reader struct {
 	format string
 	sink   source.Sink
 
-	inbox *inbox // what other goroutines report to Run
+	inbox *inbox // of reports by other goroutines
 
 	// Of Run.
 	tails   map[uint64]*tail
@@ -34,7 +35,7 @@ type Reader struct {
 	touched []*tail
 	closers sync.WaitGroup
 	slots   chan struct{}
-	errors  int // of reading, in a row
+	errors  int // consecutive ones of reading
 }
 
 // place is one in the journal; the zero value is none.
@@ -49,9 +50,9 @@ var _ source.Source = (*Reader)(nil)
 // the rest of one before its Close returns.
 const closersAtOnce = 256
 
-// Reader returns a reader of a source's streams of one format. known is what the
-// checkpoint remembers of the source. There is to be one reader of each pair at a
-// time, made before the source's listener runs.
+// Reader returns a reader of a source's streams of one format. known are the streams of the
+// source in the checkpoint. There must be one reader of each pair at a time, made before the
+// source's listener runs.
 func (j *Journal) Reader(sourceName, format string, known []source.Known) *Reader {
 	j.streams.reconcile(known)
 	r := &Reader{
@@ -101,8 +102,8 @@ func (r *Reader) Run(ctx context.Context, sink source.Sink) error {
 	return err
 }
 
-// start takes up what the checkpoint remembers, and has it forget what the
-// journal has no more.
+// start opens the streams that are open in the checkpoint and in the journal, and has the
+// checkpoint forget the streams that the journal does not have any more.
 func (r *Reader) start(ctx context.Context) error {
 	absent := maps.Clone(r.known)
 	if err := r.j.segments.each(func(e *entry) { delete(absent, e.number) }); err != nil {
@@ -114,7 +115,8 @@ func (r *Reader) start(ctx context.Context) error {
 		}
 		r.sink.Forget(k.Key)
 	}
-	// What was going on goes on, so that what its decoder has open is not forgotten.
+	// A stream that is still being recorded is opened at once, so that the pipeline does not
+	// take its decoder's open messages for abandoned.
 	var open []entry
 	r.j.mu.Lock()
 	for _, s := range r.j.streams.open {
@@ -133,12 +135,12 @@ func (r *Reader) start(ctx context.Context) error {
 	return r.enter(r.j.segments.list()[0])
 }
 
-// step reads some more, or waits for it.
+// step delivers the next part of the segments, or waits until there is one.
 func (r *Reader) step(ctx context.Context) error {
-	if err := r.goBack(ctx); err != nil {
+	if err := r.rewind(ctx); err != nil {
 		return err
 	}
-	if err := r.closeLate(ctx); err != nil {
+	if err := r.retryCloses(ctx); err != nil {
 		return err
 	}
 	j, g := r.j, r.at
@@ -151,7 +153,7 @@ func (r *Reader) step(ctx context.Context) error {
 		return r.read(ctx, limit, version)
 	case sealed || gone:
 		r.inbox.rest(place{})
-		if err := r.settle(ctx, gone); err != nil {
+		if err := r.deliverIndexed(ctx, gone); err != nil {
 			return err
 		}
 		return r.enter(r.after(g))
@@ -179,8 +181,7 @@ func (r *Reader) from(id uint64) *seg {
 	return list[len(list)-1]
 }
 
-// enter begins to read a segment, or the first after it of which something is
-// needed.
+// enter begins to read a segment, or the first after it with records that are needed.
 func (r *Reader) enter(g *seg) error {
 	for r.j.segments.isSealed(g) {
 		needed := false
@@ -203,7 +204,7 @@ func (r *Reader) enter(g *seg) error {
 	return nil
 }
 
-// needs reports whether what a segment has of a stream is still to be delivered.
+// needs reports whether a stream of a segment has frames or an end to be delivered.
 func (r *Reader) needs(e *entry) bool {
 	if e.source != r.source || e.format != r.format || r.inbox.isFinished(e.number) {
 		return false
@@ -217,7 +218,7 @@ func (r *Reader) needs(e *entry) bool {
 	return e.to > 0 || e.ended
 }
 
-// read delivers what is in the next part of the segment.
+// read delivers the next part of the segment: a buffer of records.
 func (r *Reader) read(ctx context.Context, limit int64, version int) error {
 	if r.in == nil || r.version != version {
 		off := r.window.off
@@ -236,7 +237,7 @@ func (r *Reader) read(ctx context.Context, limit int64, version int) error {
 	ok, err := r.window.next(&rec, limit, true)
 	for ok && err == nil {
 		if n := r.window.lost; n > 0 {
-			r.damaged(r.window.at-n, n)
+			r.reportDamage(r.window.at-n, n)
 		}
 		if err := r.take(ctx, &rec); err != nil {
 			return err
@@ -251,7 +252,7 @@ func (r *Reader) read(ctx context.Context, limit int64, version int) error {
 	}
 	r.errors = 0
 	if n := r.window.lost; n > 0 && r.window.off >= limit {
-		r.damaged(limit-n, n)
+		r.reportDamage(limit-n, n)
 	}
 	if r.window.off == from && r.window.off < limit {
 		return fmt.Errorf("journal: segment %d: no progress at %d", r.at.id, from)
@@ -259,8 +260,8 @@ func (r *Reader) read(ctx context.Context, limit int64, version int) error {
 	return nil
 }
 
-// unreadable waits after an error of the disk. What cannot be read for long is
-// treated as damaged.
+// unreadable waits after an error of the disk. A part that cannot be read several times is
+// skipped as damaged.
 func (r *Reader) unreadable(ctx context.Context, err error, limit int64) error {
 	r.j.mu.Lock()
 	gone := r.at.gone
@@ -284,15 +285,12 @@ func (r *Reader) unreadable(ctx context.Context, err error, limit int64) error {
 		r.j.mu.Unlock()
 		return nil
 	}
-	select {
-	case <-time.After(time.Duration(min(r.errors, 10)) * 100 * time.Millisecond):
-	case <-ctx.Done():
-	}
+	retry.Wait(ctx, time.Duration(min(r.errors, 10))*100*time.Millisecond)
 	return nil
 }
 
-// damaged tells of bytes that no record was found in.
-func (r *Reader) damaged(off, n int64) {
+// reportDamage reports bytes in which no record was found.
+func (r *Reader) reportDamage(off, n int64) {
 	r.window.lost = 0
 	r.j.segments.addDamage(r.at, off, n)
 	r.sink.Trouble(filepath.Base(r.path()), ReasonCorrupt, fmt.Sprintf("%d bytes at offset %d", n, off))

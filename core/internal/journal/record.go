@@ -26,7 +26,7 @@ const (
 	headSize = 48
 	// MaxFrame is the most bytes that a frame may have; the rest is dropped.
 	MaxFrame = 64 << 20
-	// maxPayload leaves room for what a frame has beside its data.
+	// maxPayload leaves room for a name, an id and a reason beside the data.
 	maxPayload = MaxFrame + 1<<20
 	// maxString bounds each of a frame's strings.
 	maxString = 64 << 10
@@ -39,10 +39,10 @@ type kind uint8
 const (
 	kindBegin   kind = 1 + iota // names a stream, at its position: before its first record in a segment
 	kindFrame                   //
-	kindGap                     // something that was heard and not recorded
+	kindGap                     // frames that were received and not recorded
 	kindMark                    // the listener's state
 	kindEnd                     // of a stream
-	kindEntry                   // in an index: what the segment has of a stream
+	kindEntry                   // in an index: a stream of the segment
 	kindTrailer                 // the last of an index: it is whole
 )
 
@@ -86,7 +86,7 @@ type state uint8
 
 const (
 	whole state = iota
-	short       // more bytes are needed to tell
+	short       // more bytes are needed
 	bad
 )
 
@@ -147,7 +147,7 @@ func appendBytes[T string | []byte](dst []byte, s T) []byte {
 // one of a newer version.
 var errPayload = errors.New("payload is not understood")
 
-// fields reads a payload. After the first error it gives zero values.
+// fields reads a payload. After the first error it returns zero values.
 type fields struct {
 	b   []byte
 	err error

@@ -53,13 +53,13 @@ func (r *recording) Record(ctx context.Context, f *frame.Frame) error {
 			return ErrClosed
 		case ss.writer.pending+need <= ss.settings.MaxPending || ss.writer.pending == 0 && ss.writer.failing == nil:
 			// Also when the disk fails: it may be back before memory is full.
-			ss.settle(s)
+			ss.flush(s)
 			ss.record(s, f, need)
 			return nil
 		case ss.writer.failing != nil && ss.settings.WhenFull == DropOldest:
 			n := int64(len(f.Data)) + f.Dropped + 1
 			s.lost.add(ReasonFull, 1, n)
-			s.givenUp, ss.unsettled = true, true
+			s.dropped, ss.outstanding = true, true
 			ss.refused += n
 			return nil
 		}
@@ -105,10 +105,10 @@ func (r *recording) control(change func(*stream)) error {
 		return nil
 	}
 	if ss.writer.crowded() {
-		ss.unsettled = true
+		ss.outstanding = true
 		return nil
 	}
-	ss.settle(s)
+	ss.flush(s)
 	return nil
 }
 
@@ -125,8 +125,8 @@ func (r *recording) Sync(ctx context.Context) error {
 	if err := ss.writer.sync(ctx, ss.writer.appended); err != nil {
 		return err
 	}
-	if s.givenUp {
-		s.givenUp = false
+	if s.dropped {
+		s.dropped = false
 		return ErrDropped
 	}
 	return nil

@@ -15,10 +15,10 @@ type retention struct {
 
 	mu      *lock
 	readers []*Reader
-	givenUp int64
+	evicted int64
 }
 
-// add adds a reader: its sink knows what is safe.
+// add adds a reader: its sink has the positions that are safe.
 func (r *retention) add(reader *Reader) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -43,12 +43,12 @@ func (r *retention) room(g *seg, n int64) error {
 		}
 		old := r.oldest(g)
 		switch {
-		case old == nil && over == overSize: // there is nothing but what comes in now
+		case old == nil && over == overSize: // the new frames alone are over the limit
 			return nil
 		case old == nil || r.settings.WhenFull == Backpressure:
 			return fmt.Errorf("%w: %s", errFull, over)
 		}
-		if err := r.giveUp(old, over); err != nil {
+		if err := r.evict(old, over); err != nil {
 			return err
 		}
 	}
@@ -99,8 +99,8 @@ func (r *retention) oldest(g *seg) *seg {
 	return nil
 }
 
-// giveUp removes a segment's data; its index stays, and tells what is lost.
-func (r *retention) giveUp(g *seg, why string) error {
+// evict removes a segment's data. Its index stays, for the readers to count the loss.
+func (r *retention) evict(g *seg, why string) error {
 	r.mu.Lock()
 	size, gone := g.size, g.gone
 	r.mu.Unlock()
@@ -111,9 +111,9 @@ func (r *retention) giveUp(g *seg, why string) error {
 		return err
 	}
 	r.mu.Lock()
-	r.givenUp += size
+	r.evicted += size
 	r.mu.Unlock()
-	r.settings.Logger.Warn("journal gave up a segment; what was not delivered is counted as dropped", "segment", g.id, "bytes", size, "limit", why)
+	r.settings.Logger.Warn("journal evicted a segment; its frames that were not delivered are counted as dropped", "segment", g.id, "bytes", size, "limit", why)
 	return nil
 }
 
@@ -143,8 +143,7 @@ func (r *retention) release(g *seg) (freed bool) {
 	return freed
 }
 
-// safety is what the checkpoint knows of each stream, by number, and who reads
-// them.
+// safety has the checkpoint's position of each stream, by number, and the readers.
 type safety struct {
 	known   map[uint64]source.Known
 	readers map[[2]string]*Reader
@@ -155,7 +154,7 @@ func (r *retention) safety() safety {
 	r.mu.Lock()
 	readers := slices.Clone(r.readers)
 	r.mu.Unlock()
-	asked := make(map[string]bool) // Known is of a source, whatever the format
+	asked := make(map[string]bool) // Known has the streams of a source in all formats
 	for _, reader := range readers {
 		out.readers[[2]string{reader.source, reader.format}] = reader
 		if asked[reader.source] {

@@ -18,13 +18,13 @@ const (
 	extIndex = "idx"
 )
 
-// seg is one segment of the journal. Its fields are guarded by the journal's lock unless
-// they say otherwise.
+// seg is one segment of the journal. Its fields are guarded by the journal's lock, but
+// for out.
 type seg struct {
 	id   uint64
 	seed uint32
 
-	size     int64    // bytes that are synced: what readers may read
+	size     int64    // bytes that are synced, and that readers may read
 	planned  int64    // with those in memory
 	contents contents // until it is sealed
 	first    int64    // time of its first record, Unix ns; 0: none yet
@@ -320,8 +320,8 @@ func (s *segments) loadSegment(g *seg, data, index, newest bool) (contents, erro
 	return found, nil
 }
 
-// recover reads a segment that has no index, and cuts off what was being written when the
-// process or the machine died: no reader has seen it, because it was not synced.
+// recover reads a segment that has no index, and cuts off the bytes that were being written
+// when the process or the machine died: no reader has seen them, because they were not synced.
 func (s *segments) recover(g *seg, newest bool) (contents, error) {
 	var unnamed int // records of streams that a corrupt record named
 	var lost int64

@@ -8,7 +8,7 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/segment"
 )
 
-// Policy is what the journal does when it is full.
+// Policy decides between new and old frames when the journal is full.
 type Policy string
 
 // The policies.
@@ -30,10 +30,10 @@ type Settings struct {
 	MaxPending    int64         // bytes in memory that are not on disk yet; 8 MiB
 	Logger        *slog.Logger
 
-	sweep time.Duration // how often to look for segments that can go; 1 s
-	retry time.Duration // the first pause after a failed write; 50 ms
-	again time.Duration // how long a stream that could not be closed yet is left alone; 5 s
-	disk  segment.Disk
+	sweep   time.Duration // how often to look for segments that can go; 1 s
+	retry   time.Duration // the first pause after a failed write; 50 ms
+	reclose time.Duration // the pause before a stream that could not be closed is closed again; 5 s
+	disk    segment.Disk
 }
 
 func (s *Settings) defaults() error {
@@ -57,7 +57,7 @@ func (s *Settings) defaults() error {
 	span(&s.FsyncInterval, 100*time.Millisecond)
 	span(&s.sweep, time.Second)
 	span(&s.retry, 50*time.Millisecond)
-	span(&s.again, 5*time.Second)
+	span(&s.reclose, 5*time.Second)
 	switch s.WhenFull {
 	case "":
 		s.WhenFull = DropOldest
@@ -80,6 +80,6 @@ var (
 	ErrClosed = errors.New("journal closed")
 	// ErrDropped means that frames since the last Sync were counted as a gap: there
 	// was no room for them.
-	ErrDropped = errors.New("journal full: frames were given up")
+	ErrDropped = errors.New("journal full: frames were dropped")
 	errFull    = errors.New("journal full")
 )

@@ -226,8 +226,8 @@ func (s *taken) Close(context.Context, bool) error {
 	return nil
 }
 
-// back has streams delivered again from some frame on.
-func (k *sink) back(pick func(n int) int) {
+// rewind has streams delivered again from some frame on.
+func (k *sink) rewind(pick func(n int) int) {
 	k.mu.Lock()
 	var calls []func()
 	for _, key := range slices.Sorted(maps.Keys(k.streams)) {

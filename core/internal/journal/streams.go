@@ -16,7 +16,7 @@ type stream struct {
 	marked  bool // its state is not recorded yet
 	ending  bool // its end is not recorded yet
 	gone    bool // it has ended
-	givenUp bool // frames were, since the last Sync
+	dropped bool // frames were, since the last Sync
 }
 
 // streams are the open recordings of a journal. The lock guards its fields, and is held in
@@ -26,13 +26,13 @@ type streams struct {
 	segments *segments
 	writer   *writer
 
-	mu        *lock
-	open      map[uint64]*stream
-	byKey     map[string]*stream // by streamKey
-	full      map[string]*stream // by source and format: counts the frames given up of streams that the disk never knew
-	number    uint64             // of the next stream
-	unsettled bool               // streams have something outstanding, because the disk failed
-	refused   int64
+	mu          *lock
+	open        map[uint64]*stream
+	byKey       map[string]*stream // by streamKey
+	full        map[string]*stream // by source and format: counts the dropped frames of streams that no segment names
+	number      uint64             // of the next stream
+	outstanding bool               // streams have something outstanding, because the disk failed
+	refused     int64
 }
 
 func newStreams(settings Settings, mu *lock, segs *segments, w *writer) *streams {
@@ -96,7 +96,7 @@ func (ss *streams) reconcile(known []source.Known) {
 		if s.key != "" {
 			next := ss.begin(s.source, s.format, source.ID{Key: s.key, Origin: s.origin})
 			next.state, next.marked = s.state, s.state != nil
-			ss.settle(next)
+			ss.flush(next)
 		}
 	}
 }
@@ -131,9 +131,9 @@ func (ss *streams) drop(s *stream) {
 // Mark implements source.Recording.
 // Close implements source.Recording.
 // control changes a stream in a way that takes little room: it waits for none.
-// dropUnknown ends a stream that no segment names. Its frames, all given up, are counted
+// dropUnknown ends a stream that no segment names. Its frames, all of them dropped, are counted
 // in one stream for all such, so that an outage of the disk takes no memory for each
-// connection that comes and goes meanwhile.
+// connection that begins and ends meanwhile.
 func (ss *streams) dropUnknown(s *stream) {
 	ss.drop(s)
 	if s.lost.none() {
@@ -147,27 +147,27 @@ func (ss *streams) dropUnknown(s *stream) {
 	}
 	all.lost.add(s.lost.reason, s.lost.frames, s.lost.bytes)
 	if ss.writer.crowded() {
-		ss.unsettled = true
+		ss.outstanding = true
 		return
 	}
-	ss.settle(all)
+	ss.flush(all)
 }
 
 // State implements source.Recording.
 // Sync implements source.Recording.
-// settle records what is outstanding of a stream.
-func (ss *streams) settle(s *stream) {
+// flush records the outstanding gap, mark and end of a stream.
+func (ss *streams) flush(s *stream) {
 	if !s.lost.none() {
 		g := s.lost
 		s.lost = gap{}
-		ss.put(s, headSize+int64(len(g.reason))+32, func(dst []byte, seed uint32, now int64) []byte {
+		ss.append(s, headSize+int64(len(g.reason))+32, func(dst []byte, seed uint32, now int64) []byte {
 			dst, s.to = appendGap(dst, seed, s.number, s.to, now, &g)
 			return dst
 		})
 	}
 	if s.marked {
 		s.marked = false
-		ss.put(s, headSize+int64(len(s.state)), func(dst []byte, seed uint32, now int64) []byte {
+		ss.append(s, headSize+int64(len(s.state)), func(dst []byte, seed uint32, now int64) []byte {
 			from := len(dst)
 			dst = append(beginRecord(dst), s.state...)
 			endRecord(dst, from, seed, &record{kind: kindMark, stream: s.number, pos: s.to, at: now})
@@ -181,7 +181,7 @@ func (ss *streams) settle(s *stream) {
 
 // end records the end of a stream.
 func (ss *streams) end(s *stream) {
-	ss.put(s, headSize, func(dst []byte, seed uint32, now int64) []byte {
+	ss.append(s, headSize, func(dst []byte, seed uint32, now int64) []byte {
 		from := len(dst)
 		dst = beginRecord(dst)
 		endRecord(dst, from, seed, &record{kind: kindEnd, stream: s.number, pos: s.to, at: now})
@@ -191,27 +191,27 @@ func (ss *streams) end(s *stream) {
 	ss.drop(s)
 }
 
-// settleAll records what is outstanding of all streams, when the disk works again.
-func (ss *streams) settleAll() {
-	if !ss.unsettled {
+// flushAll flushes all streams, when the disk works again.
+func (ss *streams) flushAll() {
+	if !ss.outstanding {
 		return
 	}
-	ss.unsettled = false
+	ss.outstanding = false
 	for _, s := range ss.open {
-		ss.settle(s)
+		ss.flush(s)
 	}
 }
 
 func (ss *streams) record(s *stream, f *frame.Frame, need int64) {
-	ss.put(s, need, func(dst []byte, seed uint32, _ int64) []byte {
+	ss.append(s, need, func(dst []byte, seed uint32, _ int64) []byte {
 		dst, s.to = appendFrame(dst, seed, s.number, s.to, f)
 		return dst
 	})
 }
 
-// put appends a record of a stream to the newest segment, behind one that names the stream
+// append appends a record of a stream to the newest segment, behind one that names the stream
 // if the segment does not yet.
-func (ss *streams) put(s *stream, need int64, add func(dst []byte, seed uint32, now int64) []byte) {
+func (ss *streams) append(s *stream, need int64, add func(dst []byte, seed uint32, now int64) []byte) {
 	now := time.Now().UnixNano()
 	g := ss.segments.newest()
 	if g.planned > 0 && g.planned+need > ss.settings.SegmentSize {
@@ -247,7 +247,7 @@ func (ss *streams) put(s *stream, need int64, add func(dst []byte, seed uint32, 
 func (ss *streams) carry(g *seg) {
 	for _, s := range ss.open {
 		if s.segment == g {
-			ss.put(s, headSize, func(dst []byte, _ uint32, _ int64) []byte { return dst })
+			ss.append(s, headSize, func(dst []byte, _ uint32, _ int64) []byte { return dst })
 		}
 	}
 }

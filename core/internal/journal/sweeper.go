@@ -26,7 +26,7 @@ func (s *sweeper) run(ctx context.Context) {
 	}
 }
 
-// age gives up segments that are too old, and ends one that grows slowly, so that
+// age evicts segments that are too old, and ends one that grows slowly, so that
 // it can become too old.
 func (s *sweeper) age(now time.Time) {
 	limit := now.Add(-s.settings.MaxAge).UnixNano()
@@ -49,15 +49,15 @@ func (s *sweeper) age(now time.Time) {
 		if !old {
 			continue
 		}
-		if err := s.retention.giveUp(g, overAge); err != nil {
+		if err := s.retention.evict(g, overAge); err != nil {
 			s.settings.Logger.Error("journal cannot remove a segment", "segment", g.id, "error", err)
 		}
 	}
 }
 
 // sweep removes segments in which everything is safe, oldest first. It returns how
-// long the checkpoint took to list what is safe: with many streams that is too expensive
-// for every tick.
+// long the checkpoint took to list the safe positions: with many streams that is too
+// expensive for every tick.
 func (s *sweeper) sweep(ctx context.Context) (took time.Duration) {
 	began := time.Now()
 	if g := s.segments.list()[0]; !s.segments.isSealed(g) || s.kept(g, began) {
@@ -65,7 +65,7 @@ func (s *sweeper) sweep(ctx context.Context) (took time.Duration) {
 	}
 	known := s.retention.safety()
 	took = time.Since(began)
-	retire := true // in order: what a segment ends, no older one may begin
+	retire := true // in order: a stream that ends in a segment must not begin in an older one
 	for _, g := range s.segments.list() {
 		if ctx.Err() != nil || !s.segments.isSealed(g) || s.kept(g, began) || !s.retention.safe(g, known) {
 			return took
@@ -100,9 +100,9 @@ func (s *sweeper) worth(g *seg) bool {
 	return s.streams.carrySize(g) <= g.size/2
 }
 
-// retire removes what is left of a safe segment whose data is gone: when no segment
-// depends on it any more, its index, and then what the checkpoint has of the streams that
-// ended in it. In this order a crash leaves nothing that would be decoded again.
+// retire removes the index of a safe segment whose data is gone, when no open stream
+// depends on it any more, and then has the checkpoint forget the streams that ended in it.
+// In this order a crash leaves nothing that would be decoded again.
 func (s *sweeper) retire(ctx context.Context, g *seg, known safety) error {
 	s.mu.Lock()
 	s.streams.carry(g)

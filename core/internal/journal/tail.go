@@ -20,10 +20,10 @@ type tail struct {
 	spans  []span
 	ended  bool // its end was read
 
-	frames  []frame.Frame // to be delivered next; their data lies in the reader's buffer
-	usual   int           // how many there were the last time
-	end     bool          // and then it is to be closed
-	closing chan error    // not nil while it is being closed
+	frames    []frame.Frame // to be delivered next; their data lies in the reader's buffer
+	lastLen   int           // how many there were in the batch before
+	closeNext bool          // close the stream behind them
+	closing   chan error    // not nil while it is being closed
 }
 
 // span is where a segment's part of a stream begins.
@@ -48,10 +48,10 @@ func (r *Reader) tail(ctx context.Context, e *entry) (*tail, error) {
 	return t, nil
 }
 
-// begun returns the stream, of which the segment has something at pos. One that is
-// opened for it is told what was marked before: a recording that has no frames and
-// no end is none.
-func (r *Reader) begun(ctx context.Context, e *entry, pos int64) (*tail, error) {
+// tailAt returns the stream of a record at pos. A stream that is opened for it gets its
+// last mark first. A mark alone does not open a stream: a recording without frames and
+// without an end does not exist for the pipeline.
+func (r *Reader) tailAt(ctx context.Context, e *entry, pos int64) (*tail, error) {
 	known := r.tails[e.number] != nil
 	t, err := r.tail(ctx, e)
 	if err != nil {
@@ -60,28 +60,28 @@ func (r *Reader) begun(ctx context.Context, e *entry, pos int64) (*tail, error) 
 	if !known {
 		t.mark(pos, e.state)
 	}
-	r.see(t, pos)
+	r.addSpan(t, pos)
 	return t, nil
 }
 
-// mark tells what was marked of the stream at a position.
+// mark passes the listener's state at a position on to the pipeline.
 func (t *tail) mark(pos int64, state []byte) {
 	if len(state) > 0 {
 		t.out.Mark(pos, state)
 	}
 }
 
-// take takes a record.
+// take handles a record.
 func (r *Reader) take(ctx context.Context, rec *record) error {
 	if rec.kind == kindBegin {
-		return r.meet(ctx, rec)
+		return r.takeBegin(ctx, rec)
 	}
 	e, named := r.here[rec.stream]
 	if !named {
-		// What named it is damaged. A stream that is open here is known all the same.
+		// The record that named it is damaged. A stream that is open here is known anyway.
 		t := r.tails[rec.stream]
 		if t == nil {
-			return nil // the index may know it
+			return nil // deliverIndexed counts it, if the index has it
 		}
 		e = &entry{number: t.number, source: r.source, format: r.format, origin: t.origin}
 		r.here[rec.stream] = e
@@ -93,17 +93,17 @@ func (r *Reader) take(ctx context.Context, rec *record) error {
 	case kindFrame, kindGap:
 		f, err := rec.frame(r.names)
 		if err != nil {
-			r.damaged(r.window.at, int64(headSize+len(rec.payload)))
+			r.reportDamage(r.window.at, int64(headSize+len(rec.payload)))
 			return nil
 		}
-		t, err := r.begun(ctx, e, f.Pos)
+		t, err := r.tailAt(ctx, e, f.Pos)
 		if err != nil {
 			return err
 		}
 		if f.End <= t.next {
 			return nil
 		}
-		r.hole(t, f.Pos, f.At, ReasonCorrupt)
+		r.addGap(t, f.Pos, f.At, ReasonCorrupt)
 		f.Pos = t.next
 		r.add(t, f)
 	case kindMark:
@@ -112,21 +112,21 @@ func (r *Reader) take(ctx context.Context, rec *record) error {
 			t.mark(rec.pos, e.state)
 		}
 	case kindEnd:
-		t, err := r.begun(ctx, e, rec.pos)
+		t, err := r.tailAt(ctx, e, rec.pos)
 		if err != nil {
 			return err
 		}
-		r.hole(t, rec.pos, rec.at, ReasonCorrupt)
-		r.over(t)
+		r.addGap(t, rec.pos, rec.at, ReasonCorrupt)
+		r.end(t)
 	}
 	return nil
 }
 
-// meet takes a record that names a stream.
-func (r *Reader) meet(ctx context.Context, rec *record) error {
+// takeBegin handles a record that names a stream.
+func (r *Reader) takeBegin(ctx context.Context, rec *record) error {
 	e := new(entry)
 	if e.parse(rec) != nil {
-		r.damaged(r.window.at, int64(headSize+len(rec.payload)))
+		r.reportDamage(r.window.at, int64(headSize+len(rec.payload)))
 		return nil
 	}
 	if e.source != r.source || e.format != r.format || r.inbox.isFinished(e.number) || r.known[e.number].Closed {
@@ -138,9 +138,9 @@ func (r *Reader) meet(ctx context.Context, rec *record) error {
 	if t == nil {
 		return nil
 	}
-	r.see(t, e.to)
+	r.addSpan(t, e.to)
 	t.mark(e.to, e.state)
-	r.hole(t, e.to, rec.at, ReasonCorrupt)
+	r.addGap(t, e.to, rec.at, ReasonCorrupt)
 	if t.origin != e.origin && e.to >= t.next {
 		t.origin = e.origin
 		t.out.Save(e.id())
@@ -148,8 +148,8 @@ func (r *Reader) meet(ctx context.Context, rec *record) error {
 	return nil
 }
 
-// see notes where a part of a stream begins.
-func (r *Reader) see(t *tail, pos int64) {
+// addSpan notes where a part of a stream begins.
+func (r *Reader) addSpan(t *tail, pos int64) {
 	if n := len(t.spans); n > 0 && t.spans[n-1].segment >= r.at.id {
 		return
 	}
@@ -160,50 +160,50 @@ func (r *Reader) see(t *tail, pos int64) {
 	t.spans = append(t.spans, span{r.at.id, pos})
 }
 
-// hole gives a frame without data for what is missing before pos.
-func (r *Reader) hole(t *tail, pos, at int64, reason string) {
+// addGap adds a frame without data for the bytes that are missing before pos.
+func (r *Reader) addGap(t *tail, pos, at int64, reason string) {
 	if pos > t.next {
 		r.add(t, frame.Frame{At: at, Pos: t.next, End: pos, Dropped: pos - t.next, Reason: reason})
 	}
 }
 
 func (r *Reader) add(t *tail, f frame.Frame) {
-	r.touch(t)
+	r.markTouched(t)
 	if t.frames == nil {
-		t.frames = make([]frame.Frame, 0, max(t.usual, 1))
+		t.frames = make([]frame.Frame, 0, max(t.lastLen, 1))
 	}
 	t.frames = append(t.frames, f)
 	t.next = f.End
 }
 
-// over has a stream closed after what was read of it.
-func (r *Reader) over(t *tail) {
+// end has a stream closed behind the frames that were read of it.
+func (r *Reader) end(t *tail) {
 	if t.closing != nil {
 		return
 	}
-	r.touch(t)
-	t.ended, t.end = true, true
+	r.markTouched(t)
+	t.ended, t.closeNext = true, true
 	r.inbox.ended(t.number)
 }
 
-func (r *Reader) touch(t *tail) {
-	if len(t.frames) == 0 && !t.end {
+func (r *Reader) markTouched(t *tail) {
+	if len(t.frames) == 0 && !t.closeNext {
 		r.touched = append(r.touched, t)
 	}
 }
 
-// deliver delivers what was taken: a batch for each stream.
+// deliver delivers the frames that were read, in a batch for each stream.
 func (r *Reader) deliver(ctx context.Context) error {
 	for i, t := range r.touched {
 		if len(t.frames) > 0 {
 			b := batch(t.frames)
-			t.usual, t.frames = len(t.frames), nil
+			t.lastLen, t.frames = len(t.frames), nil
 			if err := t.out.Deliver(ctx, b); err != nil {
 				return err
 			}
 		}
-		if t.end {
-			t.end = false
+		if t.closeNext {
+			t.closeNext = false
 			if err := r.close(ctx, t); err != nil {
 				return err
 			}
@@ -214,8 +214,8 @@ func (r *Reader) deliver(ctx context.Context) error {
 	return nil
 }
 
-// batch moves frames into a buffer of their own. One buffer for all streams would
-// have every decoder get every stream's bytes.
+// batch moves frames into a buffer of their own. With one buffer for all streams every
+// decoder would receive every stream's bytes.
 func batch(frames []frame.Frame) *frame.Batch {
 	n := 0
 	for i := range frames {
@@ -256,15 +256,15 @@ func (r *Reader) close(ctx context.Context, t *tail) error {
 			done <- err // after finished is set: Run may read the stream's frames again
 		})
 		if awaited {
-			time.AfterFunc(r.j.settings.again, func() { r.inbox.retry(t.number) })
+			time.AfterFunc(r.j.settings.reclose, func() { r.inbox.retry(t.number) })
 		}
 	}()
 	return nil
 }
 
-// closeLate closes the streams whose time has come. One that was rewound meanwhile is
-// closed when its end is read again.
-func (r *Reader) closeLate(ctx context.Context) error {
+// retryCloses closes the streams that could not be closed before. One that was rewound
+// meanwhile is closed when its end is read again.
+func (r *Reader) retryCloses(ctx context.Context) error {
 	for _, n := range r.inbox.takeRetries() {
 		t := r.tails[n]
 		if t == nil || t.closing == nil {
@@ -274,8 +274,8 @@ func (r *Reader) closeLate(ctx context.Context) error {
 		case err := <-t.closing:
 			t.closing = nil
 			if errors.Is(err, source.ErrAwaited) {
-				r.over(t)
-			} else if err := r.closed(t, err); err != nil {
+				r.end(t)
+			} else if err := r.handleClose(t, err); err != nil {
 				return err
 			}
 		default:
@@ -284,9 +284,9 @@ func (r *Reader) closeLate(ctx context.Context) error {
 	return r.deliver(ctx)
 }
 
-// goBack does what rewinds ask for: it moves to the oldest segment that has
-// something to be delivered again. It also drops streams that are closed.
-func (r *Reader) goBack(ctx context.Context) error {
+// rewind handles the pipeline's rewinds: it moves to the oldest segment with frames to be
+// delivered again. It also drops the streams that were closed.
+func (r *Reader) rewind(ctx context.Context) error {
 	rewinds, shut := r.inbox.takeRewinds()
 	for _, n := range shut {
 		delete(r.tails, n)
@@ -303,7 +303,7 @@ func (r *Reader) goBack(ctx context.Context) error {
 			select {
 			case err := <-t.closing:
 				t.closing = nil
-				if err := r.closed(t, err); err != nil {
+				if err := r.handleClose(t, err); err != nil {
 					return err
 				}
 			case <-ctx.Done():
@@ -336,8 +336,8 @@ func (t *tail) segmentOf(pos int64) uint64 {
 	return 0
 }
 
-// closed handles the result of a Close.
-func (r *Reader) closed(t *tail, err error) error {
+// handleClose handles the result of a Close.
+func (r *Reader) handleClose(t *tail, err error) error {
 	switch {
 	case err == nil:
 		delete(r.tails, t.number)
@@ -348,9 +348,9 @@ func (r *Reader) closed(t *tail, err error) error {
 	return err
 }
 
-// settle gives what a sealed segment has according to its index, and what could
-// not be read in it.
-func (r *Reader) settle(ctx context.Context, gone bool) error {
+// deliverIndexed delivers gaps for the ranges that a sealed segment has by its index and
+// that could not be read in it, and the ends.
+func (r *Reader) deliverIndexed(ctx context.Context, gone bool) error {
 	reason := ReasonCorrupt
 	if gone {
 		reason = ReasonDropped
@@ -365,14 +365,14 @@ func (r *Reader) settle(ctx context.Context, gone bool) error {
 	}
 	now := time.Now().UnixNano()
 	for _, e := range list {
-		t, err := r.begun(ctx, e, e.from)
+		t, err := r.tailAt(ctx, e, e.from)
 		if err != nil {
 			return err
 		}
 		t.mark(e.to, e.state)
-		r.hole(t, e.to, now, reason)
+		r.addGap(t, e.to, now, reason)
 		if e.ended {
-			r.over(t)
+			r.end(t)
 		}
 	}
 	return r.deliver(ctx)

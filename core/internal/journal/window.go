@@ -10,18 +10,18 @@ import (
 type window struct {
 	in   io.ReaderAt
 	seed uint32
-	buf  []byte // what was read and not given yet; buf[0] lies at off
+	buf  []byte // bytes that were read and not parsed yet; buf[0] lies at off
 	off  int64
 	at   int64 // where the last record began
-	lost int64 // damaged bytes since somebody set it to 0
+	lost int64 // damaged bytes since the caller set it to 0
 	mem  []byte
 }
 
 // windowSize is how much is read at once; more for a longer record.
 const windowSize = 1 << 20
 
-// next reads the next whole record before limit. Without more it stays with what
-// is in the buffer: then the payloads of the records before stay valid.
+// next parses the next whole record before limit. Without more it reads nothing from the
+// file, so that the payloads of the records before, which lie in the buffer, stay valid.
 func (w *window) next(r *record, limit int64, more bool) (ok bool, err error) {
 	for w.off < limit {
 		n, st := r.parse(w.buf, w.seed)
@@ -83,9 +83,9 @@ func (w *window) fill(need int, limit int64) error {
 	return err
 }
 
-// scan gives the records of a file's first size bytes. end is where the last whole
+// scan visits the records of a file's first size bytes. end is where the last whole
 // one ends, lost how many bytes before that are damaged.
-func scan(in io.ReaderAt, seed uint32, size int64, give func(*record) error) (end, lost int64, err error) {
+func scan(in io.ReaderAt, seed uint32, size int64, visit func(*record) error) (end, lost int64, err error) {
 	w := window{in: in, seed: seed}
 	var r record
 	for {
@@ -95,7 +95,7 @@ func scan(in io.ReaderAt, seed uint32, size int64, give func(*record) error) (en
 		}
 		lost += w.lost
 		w.lost, end = 0, w.off
-		if err := give(&r); err != nil {
+		if err := visit(&r); err != nil {
 			return end, lost, err
 		}
 	}

@@ -11,11 +11,11 @@ import (
 // writer brings recorded bytes from memory to the segments, in groups: one write and one
 // fsync for everything that was recorded meanwhile.
 type writer struct {
-	settings Settings
-	segments *segments
-	room     func(g *seg, n int64) error // makes room for n more bytes before a segment
-	works    func()                      // called when the disk works again; the lock is held
-	wake     chan struct{}
+	settings  Settings
+	segments  *segments
+	room      func(g *seg, n int64) error // makes room for n more bytes before a segment
+	recovered func()                      // called when the disk works again; the lock is held
+	wake      chan struct{}
 
 	mu       *lock
 	groups   []*group // oldest first
@@ -27,7 +27,7 @@ type writer struct {
 	urgent   int64 // up to where a caller waits in Sync
 	failing  error // why nothing can be written now
 	closed   bool
-	gaveUp   bool // the journal was closed before everything could be written
+	aborted  bool // the journal was closed before everything could be written
 	syncs    int64
 	failures int64
 }
@@ -67,13 +67,13 @@ func (w *writer) hurry() {
 	}
 }
 
-// sync returns when what was appended up to there is durable. The lock is held before and
+// sync returns when everything that was appended up to there is durable. The lock is held before and
 // after.
 func (w *writer) sync(ctx context.Context, upto int64) error {
 	w.urgent = max(w.urgent, upto)
 	w.hurry()
 	for w.durable < upto {
-		if w.gaveUp {
+		if w.aborted {
 			return ErrClosed
 		}
 		if err := w.mu.await(ctx); err != nil {
@@ -96,17 +96,17 @@ func (w *writer) close() bool {
 	return true
 }
 
-// lost returns an error when run gave up with bytes that were not written.
+// lost returns an error when run ended with bytes that were not written.
 func (w *writer) lost() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.gaveUp {
+	if w.aborted {
 		return fmt.Errorf("journal: %d bytes are lost: %w", w.pending, w.failing)
 	}
 	return nil
 }
 
-// run writes what is pending until the journal is closed.
+// run writes the pending groups until the journal is closed.
 func (w *writer) run() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -133,7 +133,7 @@ func (w *writer) run() {
 			ending = time.Now().Add(2 * time.Second)
 		case closed && time.Now().After(ending):
 			w.mu.Lock()
-			w.gaveUp = true
+			w.aborted = true
 			w.mu.announce()
 			w.mu.Unlock()
 			w.segments.close()
@@ -159,7 +159,7 @@ func (w *writer) run() {
 		}
 		backoff.Reset()
 		last = time.Now()
-		ending = time.Time{} // as long as it gets on
+		ending = time.Time{} // the two seconds begin again with each group that is written
 	}
 }
 
@@ -213,7 +213,7 @@ func (w *writer) settled(err error) {
 	if w.failing != nil {
 		w.settings.Logger.Info("journal writes again")
 		w.failing = nil
-		w.works()
+		w.recovered()
 	}
 }
 
