@@ -42,7 +42,7 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// count takes frames and counts their bytes.
+// count is a sink that counts the bytes of its frames.
 type count struct {
 	mu   sync.Mutex
 	n    int64

@@ -9,7 +9,7 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/segment"
 )
 
-// slowDisk takes its time for every sync, and fails at none.
+// slowDisk needs 20 ms for every sync, and never fails.
 type slowDisk struct{ lazyDisk }
 
 func (d slowDisk) Open(path string) (segment.File, error) {
@@ -24,7 +24,8 @@ func (slowFile) Sync() error {
 	return nil
 }
 
-// A journal that is closed gives up on a disk that fails, not on one that is slow.
+// TestCloseWaitsForASlowDisk closes a journal with a long backlog: Close aborts when the disk
+// fails, not when it is slow.
 func TestCloseWaitsForASlowDisk(t *testing.T) {
 	const frames = 150 // a segment each
 	s := still(t, t.TempDir())
@@ -48,8 +49,9 @@ func TestCloseWaitsForASlowDisk(t *testing.T) {
 	}
 }
 
-// A stream that awaits a parent is closed again later, holds nobody up meanwhile, and can be
-// delivered again; its segments stay until it is closed.
+// TestStreamThatIsAwaited has a stream that cannot be closed yet: it is closed again later,
+// blocks no other stream meanwhile, and can be delivered again; its segments stay until it
+// is closed.
 func TestStreamThatIsAwaited(t *testing.T) {
 	s := small(t, t.TempDir())
 	s.reclose, s.SegmentSize = 20*time.Millisecond, 1<<10

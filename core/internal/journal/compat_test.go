@@ -12,7 +12,7 @@ import (
 
 // TestOpensEarlierData opens a directory that commit e43ec3e wrote: a segment of which only
 // the index is left, two sealed ones, and the newest with the beginning of a record that a
-// crash interrupted. The readers deliver what that commit's delivered, from the beginning
+// crash interrupted. The readers deliver the same frames as that commit's, from the beginning
 // and from a position in the middle, and recording continues.
 func TestOpensEarlierData(t *testing.T) {
 	dir := t.TempDir()

@@ -39,7 +39,8 @@ func TestKeep(t *testing.T) {
 	stop()
 }
 
-// TestCopy opens a copy beside the journal, which goes on: each has what it had.
+// TestCopy opens a copy beside the journal, which keeps recording: the copy has the frames
+// of that moment, the journal all of them.
 func TestCopy(t *testing.T) {
 	from, to := t.TempDir(), filepath.Join(t.TempDir(), "copy")
 	s := small(t, from)

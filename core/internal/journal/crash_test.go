@@ -10,7 +10,7 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/source"
 )
 
-// written makes a journal with two interleaved streams and returns what each has.
+// written makes a journal with two interleaved streams and returns the frames of each.
 // The journal was not closed in an orderly way: its newest segment has no index.
 func written(t *testing.T, dir string, segment int64) map[string][]string {
 	t.Helper()
@@ -40,8 +40,8 @@ func isPrefix(got, want []string) bool {
 	return len(got) <= len(want) && slices.Equal(got, want[:len(got)])
 }
 
-// Whatever of the end of the newest segment a crash leaves, what is whole is
-// there, and what is recorded afterwards comes right behind it.
+// TestTornTail cuts the newest segment at every byte, as a crash may: its whole records are
+// read, and new records follow them without a gap.
 func TestTornTail(t *testing.T) {
 	dir := t.TempDir()
 	want := written(t, dir, 0)
@@ -72,7 +72,7 @@ func TestTornTail(t *testing.T) {
 			if a[len(a)-1] != "after" || !isPrefix(before, want["a"]) || !isPrefix(b, want["b"]) {
 				t.Fatalf("%s at %d: %q %q", name, n, a, b)
 			}
-			// A mark comes after its frame, and frames of b after the mark of a.
+			// A mark follows its frame, and frames of b after the mark of a.
 			if len(before) > 0 && state != before[len(before)-1] && state != prev(before) {
 				t.Fatalf("%s at %d: state %q after %q", name, n, state, before)
 			}
@@ -96,8 +96,8 @@ func prev(s []string) string {
 	return s[len(s)-2]
 }
 
-// accounted checks that what came of a stream is what was recorded, but for holes
-// of the right size.
+// accounted checks that a stream's frames are those that were recorded, but for gaps
+// of the right size. It returns the number of gaps.
 func accounted(t *testing.T, k *sink, key string, want []string) (holes int) {
 	t.Helper()
 	pos := int64(0)
@@ -135,8 +135,8 @@ func accounted(t *testing.T, k *sink, key string, want []string) (holes int) {
 	return holes
 }
 
-// A damaged byte anywhere in a segment that has an index costs the record that it
-// lies in, and nothing else; the loss is counted to the byte.
+// TestDamageInASegment damages each byte of a segment that has an index: the record that the
+// byte lies in is lost, and nothing else; the loss is counted to the byte.
 func TestDamageInASegment(t *testing.T) {
 	dir := t.TempDir()
 	want := written(t, dir, 400)
@@ -171,7 +171,7 @@ func TestDamageInASegment(t *testing.T) {
 		if !k.streams[k.names("b")[0]].closed {
 			t.Errorf("byte %d: b is open", n)
 		}
-		// The record that names a stream may cost what follows of it in the segment.
+		// Without the record that names a stream, its other records in the segment are lost.
 		if lost > 2 || len(k.troubles) == 0 {
 			t.Errorf("byte %d: %d frames lost, trouble %q", n, lost, k.troubles)
 		}
@@ -184,8 +184,8 @@ func TestDamageInASegment(t *testing.T) {
 	}
 }
 
-// A damaged byte in the newest segment, which has no index: what follows is found
-// again.
+// TestDamageWithoutAnIndex damages the newest segment, which has no index: the records behind
+// the damage are found.
 func TestDamageWithoutAnIndex(t *testing.T) {
 	dir := t.TempDir()
 	want := written(t, dir, 0)
@@ -216,8 +216,8 @@ func TestDamageWithoutAnIndex(t *testing.T) {
 	}
 }
 
-// What the disk loses although it had claimed to have it, and the checkpoint is
-// past, does not swallow what comes next.
+// TestLostWhatWasDelivered has a disk lose bytes that it had confirmed and that the checkpoint
+// is past: the frames that are recorded next are not taken for the lost ones.
 func TestLostWhatWasDelivered(t *testing.T) {
 	dir := t.TempDir()
 	want := written(t, dir, 0)
@@ -254,7 +254,7 @@ func TestLostWhatWasDelivered(t *testing.T) {
 	}
 }
 
-// An index that is damaged, or not there, is made again.
+// TestDamageInAnIndex damages or removes an index: it is written again.
 func TestDamageInAnIndex(t *testing.T) {
 	dir := t.TempDir()
 	want := written(t, dir, 400)
@@ -287,8 +287,8 @@ func TestDamageInAnIndex(t *testing.T) {
 	}
 }
 
-// What looks like a record inside of recorded traffic is none, not even when
-// damage has the journal looking for records there.
+// TestRecordsInsideOfFrames records traffic that contains a journal: its records are not
+// taken for the segment's, not even behind damage, where the journal searches for records.
 func TestRecordsInsideOfFrames(t *testing.T) {
 	inner := t.TempDir()
 	written(t, inner, 0)

@@ -22,12 +22,12 @@ const patience = 20 * time.Second
 
 func deadline() <-chan time.Time { return time.After(patience) }
 
-// poll waits for what nobody announces.
-func poll(t *testing.T, what string, ok func() bool) {
+// poll polls a condition that has no event to wait for.
+func poll(t *testing.T, condition string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !ok(); {
 		if time.Now().After(end) {
-			t.Fatalf("%s: not after %v", what, patience)
+			t.Fatalf("%s: not after %v", condition, patience)
 		}
 		<-time.After(200 * time.Microsecond)
 	}
@@ -40,8 +40,7 @@ func (l logTo) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// lazyDisk does not wait for the platter. What is tested with it is not whether
-// data is synced.
+// lazyDisk syncs nothing. It is for tests that do not depend on fsync.
 type lazyDisk struct{ segment.OS }
 
 func (lazyDisk) SyncDir(string) error { return nil }
@@ -55,7 +54,7 @@ type lazyFile struct{ segment.File }
 
 func (lazyFile) Sync() error { return nil }
 
-// small are settings under which everything happens soon.
+// small returns settings with intervals of a millisecond.
 func small(t *testing.T, dir string) Settings {
 	return Settings{
 		Dir: dir, FsyncInterval: time.Millisecond, sweep: time.Millisecond, retry: time.Millisecond, disk: lazyDisk{},
@@ -63,7 +62,7 @@ func small(t *testing.T, dir string) Settings {
 	}
 }
 
-// still are settings under which nothing is removed, and nothing is said.
+// still returns settings under which nothing is removed or logged.
 func still(t *testing.T, dir string) Settings {
 	s := small(t, dir)
 	s.Logger, s.sweep = nil, time.Hour
@@ -87,7 +86,7 @@ func (j *Journal) mustClose(t *testing.T) {
 	}
 }
 
-// sweep removes what is safe now.
+// sweep removes the segments that are safe now.
 func (j *Journal) sweep(t *testing.T) {
 	s := sweeper{settings: j.settings, mu: j.mu, retention: j.retention, segments: j.segments, streams: j.streams, writer: j.writer}
 	s.sweep(t.Context())
@@ -171,7 +170,7 @@ func copyDir(t *testing.T, from string) string {
 	return to
 }
 
-// brokenDisk is a disk on which things fail when they are told to.
+// brokenDisk is a disk that fails as its fields are set.
 type brokenDisk struct {
 	segment.OS
 	mu      sync.Mutex
@@ -230,7 +229,7 @@ func (d *brokenDisk) Read(path string) (segment.File, error) {
 	return &brokenFile{File: f, d: d}, nil
 }
 
-// brokenFile loses what was not synced when a sync fails, as the page cache does.
+// brokenFile loses the bytes that were not synced when a sync fails, as the page cache does.
 type brokenFile struct {
 	segment.File
 	d      *brokenDisk
@@ -284,7 +283,7 @@ func (f *brokenFile) ReadAt(b []byte, off int64) (int, error) {
 	return n, err
 }
 
-// content returns the data of a stream's frames; a hole is shown by its reason.
+// content returns the data of a stream's frames; a gap is shown by its reason.
 func (k *sink) content(key string) []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -17,7 +17,8 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/source"
 )
 
-// Everything that a frame has comes out again, over any number of processes.
+// TestFramesComeOutAsTheyWentIn compares every field of the frames that are delivered with
+// those that were recorded, over several processes.
 func TestFramesComeOutAsTheyWentIn(t *testing.T) {
 	dir := t.TempDir()
 	in := []frame.Frame{
@@ -75,8 +76,8 @@ func TestAFrameIsCopied(t *testing.T) {
 	}
 }
 
-// The reader follows: no timer of the journal's passes between a record and its
-// delivery.
+// TestTheReaderFollows records while a reader runs: no timer of the journal passes between a
+// record and its delivery.
 func TestTheReaderFollows(t *testing.T) {
 	j, k := open(t, small(t, t.TempDir())), newSink(t)
 	r := begin(t, j, "a")
@@ -134,7 +135,8 @@ func TestStateAndEnd(t *testing.T) {
 	}
 }
 
-// A recording without a key ends with its process; one with a key does not.
+// TestConnectionsEndWithTheProcess reopens a journal: a recording without a key has ended
+// with its process, one with a key has not.
 func TestConnectionsEndWithTheProcess(t *testing.T) {
 	dir := t.TempDir()
 	j := open(t, small(t, dir))
@@ -180,7 +182,8 @@ func TestBeginRefusesAnotherFormat(t *testing.T) {
 	}
 }
 
-// Sources and formats do not see each other's streams, whatever their keys.
+// TestReadersSeeTheirOwn has streams of two sources and formats with the same keys: each
+// reader delivers its own.
 func TestReadersSeeTheirOwn(t *testing.T) {
 	j := open(t, small(t, t.TempDir()))
 	pairs := [][2]string{{"s", "f"}, {"s", "g"}, {"t", "f"}}
@@ -214,7 +217,7 @@ func TestReadersSeeTheirOwn(t *testing.T) {
 	}
 }
 
-// A thousand streams that are interleaved are read in one pass.
+// TestManyStreamsOnePass reads a thousand interleaved streams in one pass.
 func TestManyStreamsOnePass(t *testing.T) {
 	const streams, rounds = 1000, 40
 	d := &brokenDisk{}

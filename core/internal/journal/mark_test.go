@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What a listener marks comes out with its place among the frames; of a stream of
-// which nothing was recorded, nothing does.
+// TestMarksAreRead delivers marks at their positions among the frames, and none of a stream
+// without frames.
 func TestMarksAreRead(t *testing.T) {
 	mark := func(r interface{ Mark([]byte) error }, state string) {
 		t.Helper()
@@ -44,7 +44,7 @@ func TestMarksAreRead(t *testing.T) {
 	k.mu.Unlock()
 	j.mustClose(t)
 
-	// A stream that goes on after a restart tells where it was.
+	// A stream that continues after a restart has its last mark.
 	k.crash()
 	j = open(t, still(t, dir))
 	drain(t, j, k)
@@ -55,8 +55,8 @@ func TestMarksAreRead(t *testing.T) {
 	}
 }
 
-// The last mark is read although the segment with it is another than that of the
-// frames, or is given up.
+// TestMarksOfManySegments has the last mark in another segment than the frames, or in an
+// evicted one: it is read.
 func TestMarksOfManySegments(t *testing.T) {
 	for _, givenUp := range []bool{false, true} {
 		s := still(t, t.TempDir())

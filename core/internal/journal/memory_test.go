@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A journal takes as much memory at its opening as is open in it and a little for each
-// segment, whatever its size and however many streams have ended in it.
+// TestOpeningTakesLittleMemory opens a journal with many ended streams: the memory grows with
+// the open streams and the number of segments, not with their size or the ended streams.
 func TestOpeningTakesLittleMemory(t *testing.T) {
 	inUse := func() int64 {
 		var m runtime.MemStats

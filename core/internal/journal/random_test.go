@@ -140,7 +140,7 @@ func (h *history) check() {
 	}
 }
 
-// Restarts anywhere, of any part, give every frame once, in order.
+// TestRandomHistories restarts any part at any point: every frame is delivered once, in order.
 func TestRandomHistories(t *testing.T) {
 	for seed := range uint64(24) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 )
 
-// Sync returns after the fsync, not before.
+// TestSyncWaits has an fsync that hangs: Sync returns after it.
 func TestSyncWaits(t *testing.T) {
 	d := &brokenDisk{gate: make(chan struct{}), waiting: make(chan struct{}, 1)}
 	s := small(t, t.TempDir())
@@ -48,7 +48,7 @@ func TestSyncWaits(t *testing.T) {
 	}
 }
 
-// A hundred who wait for Sync share a few fsyncs.
+// TestGroupCommit has a hundred goroutines wait in Sync: they share a few fsyncs.
 func TestGroupCommit(t *testing.T) {
 	d := &brokenDisk{gate: make(chan struct{}), waiting: make(chan struct{}, 1)}
 	s := small(t, t.TempDir())
@@ -78,8 +78,8 @@ func TestGroupCommit(t *testing.T) {
 	})
 }
 
-// Without anybody who waits, a sync comes at once after a pause, and then every
-// FsyncInterval.
+// TestFsyncInterval records without Sync: the journal syncs at once after a pause, and then
+// every FsyncInterval.
 func TestFsyncInterval(t *testing.T) {
 	d := &brokenDisk{}
 	s := small(t, t.TempDir())
@@ -101,7 +101,8 @@ func TestFsyncInterval(t *testing.T) {
 	}
 }
 
-// A segment goes when every stream is safe past it, and not before.
+// TestSegmentsGoWhenSafe advances the checkpoint: a segment is removed when every stream is
+// safe past it, and not before.
 func TestSegmentsGoWhenSafe(t *testing.T) {
 	dir := t.TempDir()
 	s := small(t, dir)
@@ -157,12 +158,12 @@ func TestSegmentsGoWhenSafe(t *testing.T) {
 	if seg, idx := files(t, dir, "seg"), files(t, dir, "idx"); len(seg) != 1 || len(idx) != 0 {
 		t.Errorf("segments %q, indexes %q", seg, idx)
 	}
-	// The checkpoint remembers nothing but the stream that goes on.
+	// The checkpoint remembers nothing but the stream that continues.
 	if known := k.Known(); len(known) != 1 || !strings.HasPrefix(known[0].Key, "long~") {
 		t.Errorf("known: %v", known)
 	}
 	stop()
-	// And it does go on, though the segment that it was in is gone.
+	// And it continues, though the segment that it was in is gone.
 	j.mustClose(t)
 	k.crash()
 	j = open(t, s)
@@ -173,7 +174,8 @@ func TestSegmentsGoWhenSafe(t *testing.T) {
 	}
 }
 
-// Streams that stay open do not have segments written again and again.
+// TestIdleStreamsAreNotCarriedForEver has idle open streams: they do not cause new segments
+// for ever.
 func TestIdleStreamsAreNotCarriedForEver(t *testing.T) {
 	s := small(t, t.TempDir())
 	s.SegmentSize, s.sweep = 300, time.Hour // by hand here
@@ -199,8 +201,8 @@ func TestIdleStreamsAreNotCarriedForEver(t *testing.T) {
 	}
 }
 
-// With drop_oldest the newest frames survive, and what does not is counted, also
-// for streams that ended in what was given up, and after a restart.
+// TestDropOldest fills a journal: the newest frames survive, and the dropped ones are counted,
+// also for streams that ended in an evicted segment, and after a restart.
 func TestDropOldest(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		dir := t.TempDir()
@@ -258,7 +260,7 @@ func indexed(j *Journal) (n int64) {
 	return n
 }
 
-// A reader that is in the middle of a segment when it is given up goes on.
+// TestDropWhileReading evicts a segment that a reader is in: the reader continues.
 func TestDropWhileReading(t *testing.T) {
 	s := small(t, t.TempDir())
 	s.SegmentSize, s.MaxSize = 3<<20, 6<<20
@@ -285,7 +287,7 @@ func TestDropWhileReading(t *testing.T) {
 	}
 }
 
-// With backpressure Record waits until there is room, and nothing is lost.
+// TestBackpressure fills a journal: Record waits until there is room, and nothing is lost.
 func TestBackpressure(t *testing.T) {
 	s := small(t, t.TempDir())
 	s.SegmentSize, s.MaxSize, s.MaxPending, s.WhenFull = 1000, 3000, 2000, Backpressure
@@ -329,8 +331,8 @@ func TestBackpressure(t *testing.T) {
 	}
 }
 
-// A disk that is full, or broken, ends nothing. While it is, memory is bounded,
-// and what there is no room for is counted.
+// TestDiskThatFails has a disk that is full, or broken: the journal continues, its memory is
+// bounded, and the frames that find no room are counted.
 func TestDiskThatFails(t *testing.T) {
 	for name, how := range map[string]struct{ breakIt, mend func(*brokenDisk) }{
 		"no space":  {func(d *brokenDisk) { d.write = syscall.ENOSPC }, func(d *brokenDisk) { d.write = nil }},
@@ -373,7 +375,7 @@ func TestDiskThatFails(t *testing.T) {
 				if err := r.Mark([]byte("state")); err != nil {
 					t.Fatal(err)
 				}
-				// What is closed meanwhile can be begun anew.
+				// A recording that was closed meanwhile can begin again.
 				twice := begin(t, j, "twice")
 				put(t, twice, "")
 				closed(t, twice)
@@ -389,7 +391,7 @@ func TestDiskThatFails(t *testing.T) {
 				drain(t, j, k)
 				j.mustClose(t)
 				got := k.content("a")
-				// With little room left, the oldest segment is given up first.
+				// With little room left, the oldest segment is evicted first.
 				if got[0] != "before" && (name != "little" || segment == 0) || got[len(got)-1] != "after" || len(got) < 20 {
 					t.Errorf("%.300q", got)
 				}
@@ -420,7 +422,7 @@ func TestDiskThatFails(t *testing.T) {
 	}
 }
 
-// A disk that cannot be read for a while costs nothing.
+// TestDiskThatCannotBeRead has reads fail for a while: nothing is lost.
 func TestDiskThatCannotBeRead(t *testing.T) {
 	d := &brokenDisk{}
 	s := small(t, t.TempDir())
@@ -455,8 +457,8 @@ func TestOldSegmentsGo(t *testing.T) {
 	poll(t, "its index is gone", func() bool { return len(files(t, dir, "idx")) == 0 })
 }
 
-// A journal that somebody removed does not swallow new frames, and the checkpoint
-// forgets what it was about.
+// TestJournalIsRemoved removes the files of a journal: new frames are delivered, and the
+// checkpoint forgets the streams that are gone.
 func TestJournalIsRemoved(t *testing.T) {
 	dir := t.TempDir()
 	j, k := open(t, small(t, dir)), newSink(t)

@@ -17,8 +17,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// sink is a pipeline of which the test decides what is safe. It holds its users to
-// the contract of source.Sink.
+// sink is a pipeline whose checkpoint the test controls. It fails the test when the reader
+// breaks the contract of source.Sink.
 type sink struct {
 	t *testing.T
 
@@ -33,7 +33,7 @@ type sink struct {
 	awaits   int // how many more times a stream cannot be closed yet
 }
 
-// taken is what came of a stream.
+// taken is a stream with the frames that were delivered.
 type taken struct {
 	sink   *sink
 	id     source.ID
@@ -43,7 +43,7 @@ type taken struct {
 	closed bool
 	frames []frame.Frame
 	rewind func(int64)
-	again  bool     // rewound: what is further on is refused
+	again  bool     // rewound: frames from a later position are refused
 	gone   bool     // forgotten
 	marks  []string // "pos state"
 }
@@ -75,7 +75,7 @@ func (k *sink) commitLocked() {
 	}
 }
 
-// crash goes back to what is safe.
+// crash goes back to the state of the checkpoint.
 func (k *sink) crash() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -253,7 +253,7 @@ func (k *sink) rewind(pick func(n int) int) {
 }
 
 // until waits for a condition.
-func (k *sink) until(what string, ok func() bool) {
+func (k *sink) until(condition string, ok func() bool) {
 	k.t.Helper()
 	for {
 		k.mu.Lock()
@@ -265,14 +265,14 @@ func (k *sink) until(what string, ok func() bool) {
 		select {
 		case <-moved:
 		case <-k.t.Context().Done():
-			k.t.Fatalf("%s: the test has ended", what)
+			k.t.Fatalf("%s: the test has ended", condition)
 		case <-deadline():
-			k.t.Fatalf("%s: not after %v\n%s", what, patience, k.dump())
+			k.t.Fatalf("%s: not after %v\n%s", condition, patience, k.dump())
 		}
 	}
 }
 
-// dump shows what came, without the numbers of the streams.
+// dump prints the delivered frames, without the numbers of the streams.
 func (k *sink) dump() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
