@@ -103,7 +103,7 @@ type runner struct {
 	delivery  *delivery.Delivery
 	pipeline  *pipeline.Pipeline
 	redactor  *redact.Redactor
-	peek      *livetail.Peek     // nil in a second decoding
+	peek      *livetail.Hub      // nil in a second decoding
 	journal   *journal.Journal   // nil: all sources are files
 	live      map[[2]string]bool // source and format of what the journal has readers of
 	sources   []*feed
@@ -223,7 +223,7 @@ func (r *runner) prepare(ctx context.Context) error {
 		return err
 	}
 	if r.again == nil {
-		r.peek = &livetail.Peek{}
+		r.peek = &livetail.Hub{}
 		frames, err := livetail.Listen(r.peek, r.sockets, r.Config.DataDir)
 		if err != nil {
 			return err

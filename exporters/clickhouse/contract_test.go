@@ -23,7 +23,7 @@ import (
 
 func TestContract(t *testing.T) {
 	exporttest.Check(t, exporttest.Subject{
-		New: func(t *testing.T, far *exporttest.Far) export.Exporter {
+		New: func(t *testing.T, far *exporttest.Destination) export.Exporter {
 			server := httptest.NewServer(&fakeServer{t: t, far: far, tokens: make(map[string][]string)})
 			t.Cleanup(server.Close)
 			x, err := New(t.Context(), Settings{Conn: ConnSettings{DSN: server.URL}, MaxInsertBytes: 10 << 10})
@@ -67,7 +67,7 @@ func takes(b *export.Batch) [][]string {
 // the real one it drops an insert whose token it has seen.
 type fakeServer struct {
 	t      *testing.T
-	far    *exporttest.Far
+	far    *exporttest.Destination
 	mu     sync.Mutex
 	tokens map[string][]string
 }

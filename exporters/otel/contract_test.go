@@ -16,7 +16,7 @@ import (
 func TestContract(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, protocol string) {
 		exporttest.Check(t, exporttest.Subject{
-			New: func(t *testing.T, far *exporttest.Far) export.Exporter {
+			New: func(t *testing.T, far *exporttest.Destination) export.Exporter {
 				r := &receiver{http: func(w http.ResponseWriter, q *http.Request, r received) { answerHTTP(w, q, far, r) }}
 				r.grpc = func(ctx context.Context, r received) (*coltracepb.ExportTraceServiceResponse, error) {
 					return answerGRPC(ctx, far, r)
@@ -44,7 +44,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-func answerHTTP(w http.ResponseWriter, q *http.Request, far *exporttest.Far, r received) {
+func answerHTTP(w http.ResponseWriter, q *http.Request, far *exporttest.Destination, r received) {
 	switch a := far.Answer(r.ids()); a {
 	case exporttest.Busy:
 		w.Header().Set("Retry-After", "1")
@@ -62,7 +62,7 @@ func answerHTTP(w http.ResponseWriter, q *http.Request, far *exporttest.Far, r r
 	}
 }
 
-func answerGRPC(ctx context.Context, far *exporttest.Far, r received) (*coltracepb.ExportTraceServiceResponse, error) {
+func answerGRPC(ctx context.Context, far *exporttest.Destination, r received) (*coltracepb.ExportTraceServiceResponse, error) {
 	switch a := far.Answer(r.ids()); a {
 	case exporttest.Busy:
 		return nil, status.Error(codes.Unavailable, "busy")

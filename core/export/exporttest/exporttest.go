@@ -41,9 +41,9 @@ func (a Answer) String() string {
 	return [...]string{"accepted", "busy", "refused", "lost", "hung"}[a]
 }
 
-// Far is the far side. The test's server asks it for the answer to each request,
+// Destination is the far side. The test's server asks it for the answer to each request,
 // from any goroutine, and tells it what it keeps.
-type Far struct {
+type Destination struct {
 	mu     sync.Mutex
 	answer func(request int, records []string) Answer
 	n      int
@@ -51,7 +51,7 @@ type Far struct {
 }
 
 // Answer returns the answer to a request that holds these records.
-func (f *Far) Answer(records []string) Answer {
+func (f *Destination) Answer(records []string) Answer {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.n++
@@ -60,7 +60,7 @@ func (f *Far) Answer(records []string) Answer {
 
 // Keep notes records that the far side has now, after whatever it does against
 // duplicates.
-func (f *Far) Keep(records []string) {
+func (f *Destination) Keep(records []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.kept = append(f.kept, records...)
@@ -70,7 +70,7 @@ func (f *Far) Keep(records []string) {
 type Subject struct {
 	// New returns the exporter and starts its far side, which asks far. What is
 	// started ends with t.
-	New func(t *testing.T, far *Far) export.Exporter
+	New func(t *testing.T, far *Destination) export.Exporter
 	// Takes are the records of a batch that the exporter delivers, each under the
 	// names of what it becomes at the far side.
 	Takes func(b *export.Batch) [][]string
@@ -119,7 +119,7 @@ func Check(t *testing.T, s Subject) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			far := &Far{}
+			far := &Destination{}
 			x := s.New(t, far)
 			batches := Batches(3, 40)
 			var sent [][]string
@@ -167,7 +167,7 @@ func Check(t *testing.T, s Subject) {
 	}
 	t.Run("stops with its context", func(t *testing.T) { checkStops(t, s) })
 	t.Run("nothing to deliver", func(t *testing.T) {
-		far := &Far{answer: func(int, []string) Answer { t.Error("there was a request"); return Accepted }}
+		far := &Destination{answer: func(int, []string) Answer { t.Error("there was a request"); return Accepted }}
 		x := s.New(t, far)
 		if err := x.Export(t.Context(), &export.Batch{ID: "empty"}); err != nil {
 			t.Error(err)
@@ -182,7 +182,7 @@ func Check(t *testing.T, s Subject) {
 func checkStops(t *testing.T, s Subject) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	far := &Far{answer: func(int, []string) Answer { cancel(); return Hung }}
+	far := &Destination{answer: func(int, []string) Answer { cancel(); return Hung }}
 	x := s.New(t, far)
 	done := make(chan error, 1)
 	b := Batches(1, 40)[0]

@@ -40,8 +40,8 @@ type Line struct {
 	Missed     int64     `json:"missed,omitempty"`      // frames before this one that were not shown
 }
 
-// Peek knows the watchers. The zero value has none.
-type Peek struct {
+// Hub knows the watchers. The zero value has none.
+type Hub struct {
 	watching atomic.Int32
 	mu       sync.Mutex
 	watchers map[*watcher]struct{}
@@ -60,7 +60,7 @@ func (w *watcher) wants(source, format string, f *frame.Frame) bool {
 }
 
 // Sink returns a sink that shows what s is given. A nil Peek shows nothing.
-func (p *Peek) Sink(name, format string, s source.Sink) source.Sink {
+func (p *Hub) Sink(name, format string, s source.Sink) source.Sink {
 	if p == nil {
 		return s
 	}
@@ -69,7 +69,7 @@ func (p *Peek) Sink(name, format string, s source.Sink) source.Sink {
 
 type sink struct {
 	source.Sink
-	peek         *Peek
+	peek         *Hub
 	name, format string
 }
 
@@ -96,7 +96,7 @@ func (s stream) Deliver(ctx context.Context, b *frame.Batch) error {
 	return s.Stream.Deliver(ctx, b)
 }
 
-func (p *Peek) show(name, format, origin string, b *frame.Batch) {
+func (p *Hub) show(name, format, origin string, b *frame.Batch) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range b.Frames {
@@ -130,7 +130,7 @@ func line(name, format, origin string, f *frame.Frame) Line {
 // ServeHTTP answers with a JSON object for each frame that comes from now on, a
 // line each, until the client has gone. The query's source, format and match, a
 // text that the frame contains, pick frames.
-func (p *Peek) ServeHTTP(w http.ResponseWriter, q *http.Request) {
+func (p *Hub) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	v := q.URL.Query()
 	me := &watcher{source: v.Get("source"), format: v.Get("format"), match: v.Get("match"), lines: make(chan Line, depth)}
 	p.mu.Lock()

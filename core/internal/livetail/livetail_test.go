@@ -44,7 +44,7 @@ func batch(texts ...string) *frame.Batch {
 	return b
 }
 
-func open(t *testing.T, p *Peek, k *taker, name, format string) source.Stream {
+func open(t *testing.T, p *Hub, k *taker, name, format string) source.Stream {
 	t.Helper()
 	s, _, err := p.Sink(name, format, k).Open(t.Context(), source.ID{Origin: "/o/" + name}, nil)
 	if err != nil {
@@ -53,7 +53,7 @@ func open(t *testing.T, p *Peek, k *taker, name, format string) source.Stream {
 	return s
 }
 
-func watch(t *testing.T, p *Peek, dir string, query url.Values) (*json.Decoder, func()) {
+func watch(t *testing.T, p *Hub, dir string, query url.Values) (*json.Decoder, func()) {
 	t.Helper()
 	before := p.watching.Load()
 	body, err := Watch(t.Context(), dir, query)
@@ -67,7 +67,7 @@ func watch(t *testing.T, p *Peek, dir string, query url.Values) (*json.Decoder, 
 }
 
 func TestFramesAreShown(t *testing.T) {
-	p, dir, k := &Peek{}, t.TempDir(), &taker{}
+	p, dir, k := &Hub{}, t.TempDir(), &taker{}
 	s, err := Listen(p, t.TempDir(), dir)
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func TestFramesAreShown(t *testing.T) {
 // TestSlowWatcherMisses: who does not read holds nobody up, and hears how much was
 // missed.
 func TestSlowWatcherMisses(t *testing.T) {
-	p, k := &Peek{}, &taker{}
+	p, k := &Hub{}, &taker{}
 	me := &watcher{lines: make(chan Line, depth)}
 	p.watchers = map[*watcher]struct{}{me: {}}
 	p.watching.Add(1)
@@ -130,7 +130,7 @@ func TestNobodyRuns(t *testing.T) {
 	if _, err := Watch(t.Context(), dir, nil); !errors.Is(err, ErrNotRunning) {
 		t.Error(err)
 	}
-	s, err := Listen(&Peek{}, sockets, dir)
+	s, err := Listen(&Hub{}, sockets, dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ type Server struct {
 
 // Listen serves p on a socket in a directory that is its own, and notes it in the
 // data directory.
-func Listen(p *Peek, sockets, dataDir string) (*Server, error) {
+func Listen(p *Hub, sockets, dataDir string) (*Server, error) {
 	path := filepath.Join(sockets, "frames.sock")
 	l, err := net.Listen("unix", path)
 	if err != nil {
