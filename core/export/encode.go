@@ -13,9 +13,8 @@ const encoding = 1
 // plain is Batch without its methods.
 type plain Batch
 
-// MarshalBinary encodes the batch so that it can be offered again later, by
-// another process too, as exactly what it was. A Text that lies in a frame is
-// copied.
+// MarshalBinary encodes the batch exactly, so that another process can export it later. A
+// Text that lies in a frame is copied.
 func (b *Batch) MarshalBinary() ([]byte, error) {
 	var out bytes.Buffer
 	out.WriteByte(encoding)
@@ -25,7 +24,7 @@ func (b *Batch) MarshalBinary() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// UnmarshalBinary decodes what MarshalBinary gave.
+// UnmarshalBinary decodes the bytes of MarshalBinary.
 func (b *Batch) UnmarshalBinary(data []byte) error {
 	if len(data) == 0 || data[0] != encoding {
 		return fmt.Errorf("batch: of another version of Earshot, or none")

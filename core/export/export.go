@@ -1,4 +1,4 @@
-// Package export is the contract between the pipeline and what it exports to.
+// Package export is the contract between the pipeline and its exporters.
 //
 // A Batch is immutable once it is sealed: it has an identity, the same batch may
 // be offered again after a failure whose outcome is unknown, and an exporter
@@ -16,11 +16,11 @@ import (
 // Exporter delivers batches to one destination. Export returns nil when the
 // destination has accepted all of it, so that the sources may forget it.
 //
-// Any other outcome is an error: a plain one may pass and the batch is offered
-// again, RetryAfter says when, and Permanent says that this batch will never be
-// accepted as it is; the pipeline then cuts it in halves to find the record that
-// is to blame. Export is called from one goroutine. The batch is not to be kept
-// once Export has returned: its lists are used again when every exporter has it.
+// Any other outcome is an error. After a plain one the same batch is exported again;
+// RetryAfter delays that, and Permanent means that this batch will never be accepted as it
+// is: the pipeline then cuts it in halves to find the record that is refused. Export is
+// called from one goroutine. It must not keep the batch once it has returned: the lists are
+// used again when every exporter has accepted it.
 type Exporter interface {
 	Export(ctx context.Context, b *Batch) error
 	Close(ctx context.Context) error
@@ -35,17 +35,16 @@ type Stored interface {
 	Reached(ctx context.Context) (map[Stream]int64, error)
 }
 
-// Superseder is an exporter in whose destination a record that is given again with another
+// Superseder is an exporter in whose destination a record that is exported again with another
 // time, or in another trace, lies beside its earlier version. Supersede leaves the newest
-// of the records of the formats.
+// version of each record of the formats.
 type Superseder interface {
 	Supersede(ctx context.Context, formats []string) error
 }
 
-// Batch is what the assembler gave in one epoch. The texts of its messages are
-// owned by the batch.
+// Batch has the records of one commit batch. It owns the texts of its messages.
 type Batch struct {
-	// ID is a hash of what the batch holds: 32 hex digits.
+	// ID is a hash of the records: 32 hex digits.
 	ID string
 
 	Messages    []msg.Message
@@ -97,8 +96,7 @@ func IsPermanent(err error) bool {
 	return errors.As(err, &p)
 }
 
-// RetryAfter is an error after which the destination asked to be left alone for
-// a while.
+// RetryAfter is an error with the pause that the destination asked for.
 type RetryAfter struct {
 	Err  error
 	Wait time.Duration

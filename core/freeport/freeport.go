@@ -1,10 +1,9 @@
 // Package freeport finds addresses for servers that are started later, or again.
 //
-// A port that the system chose and that was closed again is not kept: it lies among
-// those that outgoing connections are given, of which tests that run beside each other
-// open thousands. A client that keeps dialling a closed port of that kind is one
-// day given the same port for its own end and so connects to itself. Either makes the
-// server's listen fail.
+// A port that the system chose and that was closed again is in the range of the ephemeral
+// ports, of which tests that run in parallel open thousands for outgoing connections. A
+// client that keeps dialling a closed port of that range sooner or later has the same port at
+// its own end, and so connects to itself. Either makes the server's listen fail.
 package freeport
 
 import (
@@ -14,9 +13,8 @@ import (
 	"net"
 )
 
-// Loopback returns an address, 127.0.0.1:port, that nobody listens on and whose port is
-// below the range that Linux (from 32768), the BSDs, macOS and Windows (from 49152)
-// give to outgoing connections.
+// Loopback returns an address, 127.0.0.1:port, that no process listens on and whose port is
+// below the ephemeral range of Linux (from 32768), the BSDs, macOS and Windows (from 49152).
 func Loopback() (string, error) {
 	var failed error
 	for range 1000 {

@@ -10,13 +10,13 @@ import (
 	"github.com/earshot-dev/earshot/core/retry"
 )
 
-// Frames gives the frames of a recording, in batches; io.EOF ends it.
+// Frames reads the frames of a recording, in batches; io.EOF ends it.
 type Frames interface {
 	Next() (*frame.Batch, error)
 }
 
-// Play gives the frames one by one, at their own pace multiplied by speed: 2 is
-// twice as fast, 0 makes no pauses. Frames without a time come at once.
+// Play calls a function with each frame, at their own pace multiplied by speed: 2 is
+// twice as fast, 0 makes no pauses. Frames without a time follow at once.
 func Play(ctx context.Context, in Frames, speed float64, give func(*frame.Frame) error) error {
 	p := pace{speed: speed}
 	for {

@@ -30,19 +30,19 @@ type Recorder struct {
 var _ source.Recorder = (*Recorder)(nil)
 
 // NewRecorder returns a recorder that calls create for the nth file, from 0 on,
-// when the first frame of a stream has come.
+// for the first frame of a stream.
 func NewRecorder(create func(n int, origin string) (io.WriteCloser, error)) *Recorder {
 	return &Recorder{create: create, open: make(map[*recording]bool), byKey: make(map[string]*recording)}
 }
 
-// Count returns what was recorded so far: files, frames, and bytes of their data.
+// Count returns how many files, frames and bytes of data were recorded so far.
 func (r *Recorder) Count() (files int, frames, bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.files, r.frames, r.bytes
 }
 
-// Close ends all recordings. It returns what went wrong since the beginning.
+// Close ends all recordings. It returns the errors since the beginning.
 func (r *Recorder) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,7 +123,7 @@ func (s *recording) write(f *frame.Frame) (err error) {
 	}
 	s.r.frames++
 	s.r.bytes += int64(len(f.Data))
-	return s.buf.Flush() // what is on disk when it is interrupted
+	return s.buf.Flush() // so that an interrupted recording has every frame
 }
 
 // Gap implements source.Recording.

@@ -16,14 +16,14 @@ import (
 
 // Server answers every request with the recording, as the agent's server did: a
 // WebSocket handshake with messages, and any other request with an event stream,
-// lines of JSON or a document, after what the recording begins with. What clients
-// sent is left out. A Last-Event-ID that the recording has is resumed behind.
+// lines of JSON or a document, by the kind of the recording's first frame. Frames of clients
+// are left out. With a Last-Event-ID of the recording the response resumes behind that event.
 type Server struct {
 	// Open opens the recording, at least once for each request; the closer is called
 	// when its frames are not needed any more.
 	Open  func() (Frames, io.Closer, error)
 	Speed float64 // see Play
-	// Done, if set, is told how each request ended.
+	// Done, if set, is called at the end of each request.
 	Done func(r *http.Request, frames int, err error)
 }
 
@@ -74,7 +74,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) (n int, err error
 	return n, errors.Join(err, out.end(err))
 }
 
-// protocols are the subprotocols that the client offers: whatever it wants.
+// protocols returns the subprotocols that the client offers, to accept any of them.
 func protocols(r *http.Request) (out []string) {
 	for _, h := range r.Header.Values("Sec-WebSocket-Protocol") {
 		for p := range strings.SplitSeq(h, ",") {
@@ -84,8 +84,7 @@ func protocols(r *http.Request) (out []string) {
 	return out
 }
 
-// find returns how many frames a client has that saw the event of that id last; 0
-// when there is none.
+// find returns the number of frames up to the event of that id; 0 when there is none.
 func (s *Server) find(id string) (n int, err error) {
 	if id == "" {
 		return 0, nil
@@ -105,13 +104,13 @@ func (s *Server) find(id string) (n int, err error) {
 	return n, err
 }
 
-// answer is how frames go to the client.
+// answer sends frames to the client.
 type answer interface {
 	send(*frame.Frame) error
 	end(err error) error
 }
 
-// response is one over HTTP. Its first frame says what it is.
+// response is an answer over HTTP. The kind of its first frame decides the content type.
 type response struct {
 	w    http.ResponseWriter
 	rc   *http.ResponseController
@@ -152,7 +151,7 @@ func (a *response) send(f *frame.Frame) error {
 
 func (a *response) end(err error) error {
 	if !a.sent && err == nil {
-		a.w.WriteHeader(http.StatusNoContent) // also tells an event source to stop
+		a.w.WriteHeader(http.StatusNoContent) // an EventSource does not reconnect after 204
 	}
 	return nil
 }
@@ -173,7 +172,7 @@ func event(b *bytes.Buffer, f *frame.Frame) {
 	b.WriteByte('\n')
 }
 
-// socket is one over WebSocket.
+// socket is an answer over WebSocket.
 type socket struct {
 	c   *websocket.Conn
 	ctx context.Context

@@ -1,5 +1,5 @@
-// Package retry computes how long to wait before the next attempt. The callers loop: they
-// know which errors may pass, what to log and what ends the loop.
+// Package retry computes how long to wait before the next attempt. The loops are the
+// callers': they decide which errors to retry, log them, and end.
 package retry
 
 import (

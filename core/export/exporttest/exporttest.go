@@ -1,11 +1,11 @@
-// Package exporttest holds an exporter against the contract of package export.
+// Package exporttest checks an exporter against the contract of package export.
 //
-// The far side is played by the exporter's own tests, which know its protocol.
-// Check offers batches as the pipeline does: it tries again what may pass and
-// halves what is refused for good, until the records that are to blame are alone.
-// Then, whatever the far side answered:
+// The exporter's own tests simulate the destination, because they know its protocol. Check
+// exports batches as the pipeline does: it repeats those that failed, and halves those that
+// are refused for good, until the refused records are alone. Then, for every sequence of
+// answers:
 //
-//	accepted ∪ dropped = sent, nothing is kept twice, nothing is dropped without blame
+//	accepted ∪ dropped = sent, nothing is stored twice, only refused records are dropped
 package exporttest
 
 import (
@@ -23,12 +23,12 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// Answer is what the far side does with a request.
+// Answer is the destination's reaction to a request.
 type Answer int
 
-// The answers. A Busy far side refuses for now. Refused is for good, because of
-// a record in the request. Lost is a request that was accepted, and whose answer
-// never came. Hung is a request that is not answered as long as somebody waits.
+// The answers. A Busy destination refuses for now. Refused is for good, because of a record
+// in the request. A Lost request was accepted, and its response was lost. A Hung request is
+// not answered as long as the client waits.
 const (
 	Accepted Answer = iota
 	Busy
@@ -41,8 +41,8 @@ func (a Answer) String() string {
 	return [...]string{"accepted", "busy", "refused", "lost", "hung"}[a]
 }
 
-// Destination is the far side. The test's server asks it for the answer to each request,
-// from any goroutine, and tells it what it keeps.
+// Destination is the simulated destination. The test's server gets the answer to each request from it,
+// in any goroutine, and reports the records that it stores.
 type Destination struct {
 	mu     sync.Mutex
 	answer func(request int, records []string) Answer
@@ -58,8 +58,7 @@ func (f *Destination) Answer(records []string) Answer {
 	return f.answer(f.n, records)
 }
 
-// Keep notes records that the far side has now, after whatever it does against
-// duplicates.
+// Keep notes records that the destination has stored, after its own deduplication.
 func (f *Destination) Keep(records []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -68,15 +67,14 @@ func (f *Destination) Keep(records []string) {
 
 // Subject is the exporter that is tested.
 type Subject struct {
-	// New returns the exporter and starts its far side, which asks far. What is
-	// started ends with t.
-	New func(t *testing.T, far *Destination) export.Exporter
-	// Takes are the records of a batch that the exporter delivers, each under the
-	// names of what it becomes at the far side.
+	// New returns the exporter and starts its simulated destination, which ends with t.
+	New func(t *testing.T, dest *Destination) export.Exporter
+	// Takes returns the records of a batch that the exporter delivers, each as the list of
+	// names that it has at the destination.
 	Takes func(b *export.Batch) [][]string
-	// Replaces says that the far side keeps one of two that have the same name.
-	// Without it what is sent again, because an answer was lost or a batch was
-	// halved, may be there twice, and nothing else.
+	// Replaces means that the destination keeps one of two records of the same name.
+	// Without it a record may be there twice, but only if it was sent again because a
+	// response was lost or a batch was halved.
 	Replaces bool
 }
 
@@ -87,7 +85,7 @@ func Check(t *testing.T, s Subject) {
 		name   string
 		answer func(poison []string) func(int, []string) Answer
 		poison int
-		again  bool // something is sent again that is there already
+		again  bool // records are sent again that are stored already
 	}{
 		{name: "succeeds", answer: func([]string) func(int, []string) Answer { return never }},
 		{name: "busy at first", answer: func([]string) func(int, []string) Answer {
@@ -119,8 +117,8 @@ func Check(t *testing.T, s Subject) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			far := &Destination{}
-			x := s.New(t, far)
+			dest := &Destination{}
+			x := s.New(t, dest)
 			batches := Batches(3, 40)
 			var sent [][]string
 			for _, b := range batches {
@@ -132,7 +130,7 @@ func Check(t *testing.T, s Subject) {
 				poison = append(poison, record[i%len(record)])
 				blamed = append(blamed, record...)
 			}
-			far.answer = c.answer(poison)
+			dest.answer = c.answer(poison)
 
 			var dropped []string
 			for _, b := range batches {
@@ -150,12 +148,12 @@ func Check(t *testing.T, s Subject) {
 				t.Error(err)
 			}
 			same(t, "dropped", dropped, blamed)
-			kept := far.kept
+			kept := dest.kept
 			if s.Replaces || c.again {
 				slices.Sort(kept)
 				kept = slices.Compact(kept)
 			}
-			// What else a dropped record became may be kept, or not.
+			// The other names of a dropped record may be stored, or not.
 			blame := func(name string) bool { return slices.Contains(blamed, name) }
 			for _, p := range poison {
 				if slices.Contains(kept, p) {
@@ -167,8 +165,8 @@ func Check(t *testing.T, s Subject) {
 	}
 	t.Run("stops with its context", func(t *testing.T) { checkStops(t, s) })
 	t.Run("nothing to deliver", func(t *testing.T) {
-		far := &Destination{answer: func(int, []string) Answer { t.Error("there was a request"); return Accepted }}
-		x := s.New(t, far)
+		dest := &Destination{answer: func(int, []string) Answer { t.Error("there was a request"); return Accepted }}
+		x := s.New(t, dest)
 		if err := x.Export(t.Context(), &export.Batch{ID: "empty"}); err != nil {
 			t.Error(err)
 		}
@@ -182,29 +180,29 @@ func Check(t *testing.T, s Subject) {
 func checkStops(t *testing.T, s Subject) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	far := &Destination{answer: func(int, []string) Answer { cancel(); return Hung }}
-	x := s.New(t, far)
+	dest := &Destination{answer: func(int, []string) Answer { cancel(); return Hung }}
+	x := s.New(t, dest)
 	done := make(chan error, 1)
 	b := Batches(1, 40)[0]
 	go func() { done <- x.Export(ctx, b) }()
 	select {
 	case err := <-done:
 		if err == nil || export.IsPermanent(err) || !errors.Is(err, context.Canceled) {
-			t.Errorf("error %v, want one that says it was cancelled", err)
+			t.Errorf("error %v, want context.Canceled", err)
 		}
 	case <-time.After(20 * time.Second):
-		t.Fatal("Export goes on after its context has ended")
+		t.Fatal("Export continues after its context has ended")
 	}
-	far.mu.Lock()
-	far.answer = func(int, []string) Answer { return Accepted }
-	far.mu.Unlock()
+	dest.mu.Lock()
+	dest.answer = func(int, []string) Answer { return Accepted }
+	dest.mu.Unlock()
 	if err := x.Export(t.Context(), b); err != nil {
 		t.Errorf("after that: %v", err)
 	}
 	if err := x.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	same(t, "accepted", far.kept, slices.Concat(s.Takes(b)...))
+	same(t, "accepted", dest.kept, slices.Concat(s.Takes(b)...))
 }
 
 // refuses refuses a request that has a poisoned record.
@@ -226,7 +224,7 @@ func pick[T any](c bool, yes, no T) T {
 	return no
 }
 
-func same(t *testing.T, what string, got, want []string) {
+func same(t *testing.T, kind string, got, want []string) {
 	t.Helper()
 	got, want = slices.Clone(got), slices.Clone(want)
 	slices.Sort(got)
@@ -246,11 +244,11 @@ func same(t *testing.T, what string, got, want []string) {
 			extra = append(extra, r)
 		}
 	}
-	t.Errorf("%s: %d records, want %d; %d are missing, such as %v; %d too many, such as %v", what, len(got), len(want),
+	t.Errorf("%s: %d records, want %d; %d are missing, such as %v; %d too many, such as %v", kind, len(got), len(want),
 		len(missing), missing[:min(len(missing), 3)], len(extra), extra[:min(len(extra), 3)])
 }
 
-// deliver offers a batch until it is accepted, or its last record was refused.
+// deliver exports a batch until it is accepted, or its last record is refused.
 func deliver(ctx context.Context, x export.Exporter, b *export.Batch, takes func(*export.Batch) [][]string) (dropped [][]string, err error) {
 	for try := 0; ; try++ {
 		err := x.Export(ctx, b)
@@ -259,7 +257,7 @@ func deliver(ctx context.Context, x export.Exporter, b *export.Batch, takes func
 		case err == nil:
 			return nil, nil
 		case errors.As(err, &after) && after.Wait <= 0:
-			return nil, fmt.Errorf("told to wait for %s: %w", after.Wait, err)
+			return nil, fmt.Errorf("RetryAfter without a pause (%s): %w", after.Wait, err)
 		case export.IsPermanent(err) && b.Len() == 1:
 			return takes(b), nil
 		case export.IsPermanent(err):

@@ -1,12 +1,12 @@
 // Package deadletter keeps the rows that an exporter has refused for good: in a
-// local file first, because the table of dead letters may be what refuses, and the
+// local file first, because the table of dead letters may be the one that refuses, and the
 // row would be nowhere else once the checkpoint has moved past it. Input that
-// could not be decoded needs no such file: it travels with its epoch, and until
+// could not be decoded needs no such file: it is part of a commit batch, and until
 // that is stored it is read again.
 //
-// The file has one JSON object per line. It is rotated by size; what is beyond the
-// oldest file that is kept is counted and gone. A row that is refused again after
-// a crash is a line again, with the same id; the last line of an id stands.
+// The file has one JSON object per line. It is rotated by size; the lines of the oldest file
+// are counted and removed. A row that is refused again after a crash has another line with
+// the same id; the last line of an id is valid.
 package deadletter
 
 import (
@@ -27,7 +27,7 @@ import (
 
 const (
 	fileName = "dead-letters.jsonl"
-	// maxSize is that of one file, keep how many full ones there are.
+	// maxSize is the size of one file, keep the number of full ones.
 	maxSize = 16 << 20
 	keep    = 3
 )
@@ -37,7 +37,7 @@ type Entry struct {
 	msg.DeadLetter
 	Exporter string
 	Kind     string // of the row: message, span, letter, ledger
-	// Record is the row as export.Batch.MarshalBinary gives it, for another try.
+	// Record is the row, encoded by export.Batch.MarshalBinary, for another try.
 	Record []byte `json:",omitempty"`
 }
 
@@ -52,8 +52,8 @@ type Log struct {
 	most int64
 }
 
-// Open opens the file in the directory. lost is told of letters that rotation
-// removes.
+// Open opens the file in the directory. lost is called with the number of dead letters that
+// a rotation removes.
 func Open(dir string, lost func(n int)) (*Log, error) {
 	l := &Log{dir: dir, lost: lost, most: maxSize}
 	if err := l.open(); err != nil {
@@ -160,8 +160,8 @@ func (l *Log) Close() error {
 	return err
 }
 
-// Read returns the entries of a directory, the oldest first and each id once, as
-// its last line has it. Lines that are torn are left out.
+// Read returns the entries of a directory, the oldest first and each id once, by its last
+// line. Torn lines are left out.
 func Read(dir string) ([]Entry, error) {
 	var out []Entry
 	at := make(map[msg.ID]int)
@@ -188,12 +188,12 @@ func Read(dir string) ([]Entry, error) {
 	return out, nil
 }
 
-func entries(r io.Reader, give func(Entry)) error {
+func entries(r io.Reader, visit func(Entry)) error {
 	for in := bufio.NewReaderSize(r, 64<<10); ; {
 		line, err := in.ReadBytes('\n')
 		var e Entry
 		if len(line) > 0 && json.Unmarshal(line, &e) == nil {
-			give(e)
+			visit(e)
 		}
 		if errors.Is(err, io.EOF) {
 			return nil

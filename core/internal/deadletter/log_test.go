@@ -36,7 +36,7 @@ func TestLog(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// A crash tears the last line; what follows is whole.
+	// A crash tears the last line; the next one is whole.
 	if err := os.WriteFile(path(dir, 0), append(read(t, path(dir, 0)), `{"ID":"to`...), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestLog(t *testing.T) {
 	if err := batch.UnmarshalBinary(got[0].Record); err != nil || batch.Messages[0].Content.String() != "bad ÿ" {
 		t.Errorf("%v, %+v", err, batch)
 	}
-	// Beyond the last file that is kept, letters are counted.
+	// Beyond the last file that is kept, dead letters are counted.
 	l.most = 2 * int64(len(read(t, path(dir, 0)))) / 5
 	for n := range 20 {
 		e := refused(t, 10+n)

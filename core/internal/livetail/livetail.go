@@ -1,6 +1,7 @@
-// Package peek shows frames as they go to the decoders, redacted, to whoever asks.
-// Nobody waits for that: a watcher who is too slow misses frames, and is told how
-// many. While nobody watches it costs a load of an integer per batch.
+// Package livetail sends copies of the redacted frames on their way to the decoders to
+// watchers, such as `earshot tail`. The pipeline never waits for a watcher: one that is too
+// slow misses frames, and receives their number. Without watchers a batch costs one atomic
+// load.
 package livetail
 
 import (
@@ -19,11 +20,11 @@ import (
 )
 
 const (
-	depth   = 256     // lines that wait for a watcher
-	maxData = 1 << 20 // bytes of a frame that are shown
+	depth   = 256     // lines that wait in a watcher's queue
+	maxData = 1 << 20 // bytes of a frame that are sent
 )
 
-// Line is a frame as it is shown.
+// Line is a frame as a watcher receives it.
 type Line struct {
 	TS         time.Time `json:"ts"` // when it was read
 	Source     string    `json:"source"`
@@ -36,18 +37,18 @@ type Line struct {
 	Bytes      int       `json:"bytes"`
 	Reason     string    `json:"reason,omitempty"` // why it is not decoded
 	Data       string    `json:"data,omitempty"`
-	Base64     string    `json:"data_base64,omitempty"` // of what is not UTF-8
-	Missed     int64     `json:"missed,omitempty"`      // frames before this one that were not shown
+	Base64     string    `json:"data_base64,omitempty"` // instead of data, when that is not UTF-8
+	Missed     int64     `json:"missed,omitempty"`      // frames before this one that were not sent
 }
 
-// Hub knows the watchers. The zero value has none.
+// Hub is the set of watchers. The zero value is empty.
 type Hub struct {
 	watching atomic.Int32
 	mu       sync.Mutex
 	watchers map[*watcher]struct{}
 }
 
-// watcher is somebody who asked for frames.
+// watcher is one request, with its filter and its queue.
 type watcher struct {
 	source, format, match string
 	lines                 chan Line
@@ -59,7 +60,7 @@ func (w *watcher) wants(source, format string, f *frame.Frame) bool {
 		(w.match == "" || strings.Contains(string(f.Data), w.match))
 }
 
-// Sink returns a sink that shows what s is given. A nil Peek shows nothing.
+// Sink returns a sink that copies the frames for s to the watchers. A nil Hub returns s.
 func (p *Hub) Sink(name, format string, s source.Sink) source.Sink {
 	if p == nil {
 		return s
@@ -127,9 +128,8 @@ func line(name, format, origin string, f *frame.Frame) Line {
 	return l
 }
 
-// ServeHTTP answers with a JSON object for each frame that comes from now on, a
-// line each, until the client has gone. The query's source, format and match, a
-// text that the frame contains, pick frames.
+// ServeHTTP sends a line of JSON for each new frame until the client disconnects. The
+// query's source, format and match, a text that the frame contains, select frames.
 func (p *Hub) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	v := q.URL.Query()
 	me := &watcher{source: v.Get("source"), format: v.Get("format"), match: v.Get("match"), lines: make(chan Line, depth)}

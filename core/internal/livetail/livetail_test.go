@@ -106,8 +106,8 @@ func TestFramesAreShown(t *testing.T) {
 	}
 }
 
-// TestSlowWatcherMisses: who does not read holds nobody up, and hears how much was
-// missed.
+// TestSlowWatcherMisses has a watcher that does not read: it blocks nothing, and receives the
+// number of frames that it missed.
 func TestSlowWatcherMisses(t *testing.T) {
 	p, k := &Hub{}, &taker{}
 	me := &watcher{lines: make(chan Line, depth)}

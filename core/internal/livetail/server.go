@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// ErrNotRunning says that no sidecar runs on a data directory.
+// ErrNotRunning means that no sidecar runs on a data directory.
 var ErrNotRunning = errors.New("no sidecar runs there")
 
-// note is the file in the data directory that says where the socket is: the names
-// of sockets are short, and those of data directories need not be.
+// note is the file in the data directory with the path of the socket. The socket is not there
+// itself, because its path may have 108 bytes at most.
 const note = "frames.addr"
 
-// Server shows frames on a socket that only the sidecar's own user may open.
+// Server serves a Hub on a socket that only the sidecar's own user may open.
 type Server struct {
 	http *http.Server
 	note string
@@ -29,8 +29,8 @@ type Server struct {
 	done chan struct{}
 }
 
-// Listen serves p on a socket in a directory that is its own, and notes it in the
-// data directory.
+// Listen serves p on a socket in a directory of its own, and writes its path to the data
+// directory.
 func Listen(p *Hub, sockets, dataDir string) (*Server, error) {
 	path := filepath.Join(sockets, "frames.sock")
 	l, err := net.Listen("unix", path)
@@ -54,7 +54,7 @@ func Listen(p *Hub, sockets, dataDir string) (*Server, error) {
 	return s, nil
 }
 
-// Close ends it, and whoever watches.
+// Close ends the server and the requests of its watchers.
 func (s *Server) Close() {
 	s.stop()
 	_ = s.http.Close()
@@ -63,7 +63,7 @@ func (s *Server) Close() {
 }
 
 // Watch asks the sidecar on a data directory for frames; see ServeHTTP. It fails
-// with ErrNobody when there is none.
+// with ErrNotRunning when there is none.
 func Watch(ctx context.Context, dataDir string, query url.Values) (io.ReadCloser, error) {
 	path, err := os.ReadFile(filepath.Join(dataDir, note))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,12 +1,12 @@
 // Package segment keeps the files of a segmented log: numbered files in one directory, of
 // which the newest grows. The journal and the spools are built on it.
 //
-// The callers decide what a record is, when the next segment begins and which one is
-// removed. This package keeps the promises about the disk:
+// The callers define the records, begin segments and remove them. This package keeps the promises about the disk:
 //
 //   - When Create, Append and Replace return nil, the result survives a power cut.
-//   - When Append fails, the segment has what it had. The same Append can be repeated.
-//   - Recover cuts off what a crash left behind the last record; it was never acknowledged.
+//   - When Append fails, the segment is unchanged. The same Append can be repeated.
+//   - Recover cuts off the part of a record that a crash left at the end; it was never
+//     acknowledged.
 //
 // The framing of records is not here, because the two forms on the disk have nothing in
 // common but CRC-32C. A record of the journal has a magic number, by which the next one is
@@ -151,7 +151,7 @@ type Writer struct {
 	dir    Dir
 	path   string
 	file   File
-	size   int64 // what is synced
+	size   int64 // synced bytes
 	unsure bool  // an fsync failed: the file may have lost pages
 	copies int
 }
@@ -159,15 +159,15 @@ type Writer struct {
 // Size is how many bytes are in the segment.
 func (w *Writer) Size() int64 { return w.size }
 
-// Copies counts how often the segment was copied to a new file of the same name: whoever
-// reads it has to open it again.
+// Copies counts how often the segment was copied to a new file of the same name, which
+// readers have to open.
 func (w *Writer) Copies() int { return w.copies }
 
 // Append adds b to the segment and returns when it survives a power cut.
 //
 // After a failed fsync the kernel may have dropped the pages that it could not write and
 // marked them clean, so that a second fsync succeeds without them. The next Append then
-// copies what was synced before, which is on the disk, to a new file.
+// copies the bytes that were synced before, which are on the disk, to a new file.
 func (w *Writer) Append(b []byte) error {
 	if w.unsure {
 		if err := w.copy(b); err != nil {

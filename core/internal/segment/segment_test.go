@@ -32,7 +32,7 @@ func (f *faultyFile) WriteAt(b []byte, off int64) (int, error) {
 	return f.File.WriteAt(b, off)
 }
 
-// Sync loses what was written at the end, as the page cache does.
+// Sync loses bytes at the end of the file, as the page cache does.
 func (f *faultyFile) Sync() error {
 	if f.disk.sync == nil {
 		return f.File.Sync()
@@ -97,7 +97,7 @@ func TestAppendFails(t *testing.T) {
 	}
 }
 
-// TestRecover cuts off what is behind the last record, and removes the file of an
+// TestRecover cuts off the bytes behind the last record, and removes the file of an
 // interrupted Replace.
 func TestRecover(t *testing.T) {
 	d, _ := newDir(t)

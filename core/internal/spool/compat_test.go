@@ -8,7 +8,7 @@ import (
 
 // TestOpensEarlierData opens a queue that commit e43ec3e wrote: five of fourteen records
 // are taken, and the last segment ends with a record that a crash interrupted. The rest
-// comes in order, and what is appended follows it.
+// is read in order, and a new record behind it.
 func TestOpensEarlierData(t *testing.T) {
 	m := &model{T: t, dir: t.TempDir()}
 	m.must(os.CopyFS(m.dir, os.DirFS("testdata/e43ec3e")))

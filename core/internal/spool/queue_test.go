@@ -57,7 +57,7 @@ func (m *model) peek() {
 }
 
 // TestRandom appends, takes, dies in the middle of an append and opens the queue again:
-// every record comes once, in order.
+// every record is read once, in order.
 func TestRandom(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -163,8 +163,8 @@ func TestDamageAtTheEnd(t *testing.T) {
 	m.must(m.q.Close())
 }
 
-// rest takes what is left: the first byte of each record, and how often damage was
-// reported.
+// rest takes the remaining records. It returns the first byte of each, and how often damage
+// was reported.
 func (m *model) rest() (got string, damaged int) {
 	m.Helper()
 	for {

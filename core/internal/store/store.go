@@ -26,7 +26,7 @@ import (
 	"github.com/earshot-dev/earshot/core/retry"
 )
 
-// Settings say where the store is.
+// Settings of a store.
 type Settings struct {
 	Dir       string // its data
 	Binary    string // the executable; empty: beside this one, else in PATH
@@ -35,8 +35,7 @@ type Settings struct {
 	Logger    *slog.Logger
 }
 
-// Store is a store that answers. Its address does not change when it is started
-// again.
+// Store is a store that answers. Its address stays the same over restarts.
 type Store struct {
 	settings Settings
 	addr     string
@@ -55,7 +54,7 @@ type process struct {
 }
 
 // Open returns the store of the directory: the one that runs on it, or one that
-// it starts. The error of a store that does not start is the store's own sentence.
+// it starts. The error of a store that does not start is its own error text.
 func Open(ctx context.Context, s Settings) (*Store, error) {
 	if s.Logger == nil {
 		s.Logger = slog.New(slog.DiscardHandler)
@@ -71,7 +70,7 @@ func Open(ctx context.Context, s Settings) (*Store, error) {
 		if err == nil {
 			return st, nil
 		}
-		// Somebody else may be starting or stopping one.
+		// Another process may be starting or stopping one.
 		if !strings.Contains(err.Error(), "in use by another") || time.Now().After(deadline) || ctx.Err() != nil {
 			return nil, fmt.Errorf("store: %w", err)
 		}
@@ -88,9 +87,8 @@ func (s *Store) DSN(user, database string) string {
 	return "http://" + user + "@" + s.addr + "/" + database
 }
 
-// Supervise starts the store again whenever it dies, until ctx ends. One that
-// somebody else runs, a reader for the most part, is succeeded by our own when it has
-// ended.
+// Supervise restarts the store whenever it dies, until ctx ends. When the store belongs to
+// another process, usually a reading command, it starts one of its own after that has ended.
 func (s *Store) Supervise(ctx context.Context) {
 	backoff := retry.Backoff{Min: 100 * time.Millisecond, Max: 10 * time.Second}
 	for {
@@ -102,7 +100,7 @@ func (s *Store) Supervise(ctx context.Context) {
 			if !s.others(ctx) {
 				return
 			}
-			s.settings.Logger.Info("the store that somebody else ran has ended; starting our own")
+			s.settings.Logger.Info("the store of another process has ended; starting our own")
 		} else {
 			select {
 			case <-ctx.Done():
@@ -115,7 +113,7 @@ func (s *Store) Supervise(ctx context.Context) {
 			if stop {
 				return
 			}
-			s.settings.Logger.Error("store died, starting it again", "last_words", p.stderr.String())
+			s.settings.Logger.Error("store died, starting it again", "stderr", p.stderr.String())
 		}
 		if time.Since(began) > time.Minute {
 			backoff.Reset()
@@ -134,7 +132,7 @@ func (s *Store) Supervise(ctx context.Context) {
 	}
 }
 
-// others waits for the end of a store that somebody else runs. It returns false when
+// others waits until the store of another process has ended. It returns false when
 // ctx has ended before.
 func (s *Store) others(ctx context.Context) bool {
 	for missed := 0; missed < 2; {
@@ -169,10 +167,10 @@ func (s *Store) Close() {
 	}
 }
 
-// errSilent is how a store ends that is killed: one that cannot run says why.
-var errSilent = errors.New("ended without a word")
+// errSilent means that the store ended without an error text: it was killed.
+var errSilent = errors.New("ended without an error text")
 
-// begin starts the store, again if somebody kills it meanwhile.
+// begin starts the store, up to three times if it is killed meanwhile.
 func (s *Store) begin(ctx context.Context, listen string) error {
 	for n := 1; ; n++ {
 		err := s.start(ctx, listen)
@@ -237,8 +235,8 @@ func (s *Store) start(ctx context.Context, listen string) error {
 		addr, ok := strings.CutPrefix(strings.TrimSpace(l), "listening on http://")
 		if !ok {
 			<-p.exited
-			if words := p.stderr.String(); words != "" {
-				return errors.New(strings.TrimPrefix(words, "earshot-store: "))
+			if text := p.stderr.String(); text != "" {
+				return errors.New(strings.TrimPrefix(text, "earshot-store: "))
 			}
 			return fmt.Errorf("%s %w", binary, errSilent)
 		}
@@ -319,7 +317,7 @@ func running(ctx context.Context, dir string) (string, bool) {
 	return r.Addr, resp.StatusCode == http.StatusOK && bytes.HasPrefix(body, []byte("Ok."))
 }
 
-// tail keeps the end of what is written to it.
+// tail is a writer that keeps the last 4 KiB.
 type tail struct {
 	mu  sync.Mutex
 	buf []byte
