@@ -115,7 +115,7 @@ func asJSON(t *testing.T, v any) string {
 	return string(b)
 }
 
-// What clickhouse-go inserts it reads back, with every compression it knows.
+// clickhouse-go inserts rows and reads them back, with every compression that it has.
 func TestDriverEveryType(t *testing.T) {
 	for name, c := range compressions {
 		t.Run(name, func(t *testing.T) {

@@ -40,7 +40,7 @@ func writeAt(f *os.File, text string) error {
 	return err
 }
 
-// ready is what the ready file holds.
+// ready is the content of the ready file.
 type ready struct {
 	Addr    string `json:"addr"`    // 127.0.0.1:PORT
 	PID     int    `json:"pid"`     // of this process

@@ -158,7 +158,7 @@ func (s *store) rss(t *testing.T) int64 {
 	return kib << 10
 }
 
-// answer is what came back over HTTP.
+// answer is an HTTP response.
 type answer struct {
 	status int
 	header http.Header
@@ -214,7 +214,7 @@ func (s *store) do(t *testing.T, c call) answer {
 	return answer{resp.StatusCode, resp.Header, string(body), err}
 }
 
-// post runs sql with settings and other parameters given as name, value, ...
+// post runs sql with settings and other parameters as name, value, ...
 func (s *store) post(t *testing.T, sql string, params ...string) answer {
 	t.Helper()
 	return s.do(t, call{body: strings.NewReader(sql), params: values(params...)})

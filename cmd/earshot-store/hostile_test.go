@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Whatever a statement or a body looks like, the store answers and lives on.
+// The store answers every statement and body, and keeps running.
 func TestHostileInput(t *testing.T) {
 	db := database(t)
 	shared.query(t, "CREATE TABLE t (a UInt64, b String, c LowCardinality(String), d Map(LowCardinality(String), String)) ENGINE = MergeTree ORDER BY a", "database", db)

@@ -379,7 +379,7 @@ func TestInsertForms(t *testing.T) {
 	}
 }
 
-// A statement may be longer than the engine's default of 256 KiB when it says so.
+// A statement may be longer than the engine's default of 256 KiB if it sets max_query_size.
 func TestLongStatement(t *testing.T) {
 	sql := "SELECT length('" + strings.Repeat("x", 1<<20) + "')"
 	if a := shared.post(t, sql); a.code() != 62 {

@@ -99,7 +99,7 @@ func TestReadyFileAndSecondProcess(t *testing.T) {
 	if !ok || r.Addr != s.addr || r.PID != s.cmd.Process.Pid || !strings.HasPrefix(r.Version, "26.7") {
 		t.Errorf("ready file: %+v", r)
 	}
-	// With the same address too: what is wrong is the folder, and that is to be said.
+	// With the same address too: the error must name the folder.
 	_, stderr, code := try(t, nil, "--path", path, "--ready-file", file, "--listen", s.addr)
 	if code != 1 || !strings.Contains(stderr, "in use by another earshot-store (pid "+strconv.Itoa(s.cmd.Process.Pid)+")") {
 		t.Errorf("second process: exit %d, %q", code, stderr)
@@ -179,7 +179,7 @@ func TestTerminate(t *testing.T) {
 	}
 }
 
-// What outlives the timeout is killed, and tells its client so.
+// A statement that outlives the timeout is killed, and its client gets an error.
 func TestTerminateDoesNotWaitForEver(t *testing.T) {
 	s := start(t, t.TempDir(), "--shutdown-timeout", "300ms")
 	endless := make(chan answer, 1)

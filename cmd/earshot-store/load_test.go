@@ -131,8 +131,8 @@ func TestMemoryStaysFlat(t *testing.T) {
 		t.Errorf("a select of 600 MB took %d MiB", grown>>20)
 	}
 
-	// JSON cannot be streamed, so there is an end to it. What the engine has taken by
-	// then depends on how its allocator met the work before (200 to 590 MiB were seen);
+	// JSON cannot be streamed, so there is a limit. The engine's memory by then
+	// depends on the state of its allocator (200 to 590 MiB were seen);
 	// held whole, the text alone is 1,045 MiB and its buffer twice that.
 	const refused = 700 << 20
 	grown = peak(func(sample func()) {
@@ -176,7 +176,7 @@ func TestMemoryStaysFlat(t *testing.T) {
 	}
 }
 
-// When a client goes away its statement ends, whatever it was doing.
+// When a client disconnects, its statement ends.
 func TestClientGoesAway(t *testing.T) {
 	db := database(t)
 	shared.query(t, "CREATE TABLE t (a UInt64) ENGINE = MergeTree ORDER BY a", "database", db)

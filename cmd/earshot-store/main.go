@@ -2,8 +2,8 @@
 // loads the engine as a library (libchdb) and serves ClickHouse's HTTP interface
 // on loopback. It is the only program of Earshot that loads a C library.
 //
-// The traps of the engine are written down in internal/engine, what the HTTP
-// side does and does not do in internal/httpd.
+// Package internal/engine lists the traps of the engine, internal/httpd the differences from
+// ClickHouse's own HTTP interface.
 package main
 
 import (
@@ -81,7 +81,7 @@ func run(opt options) error {
 	if err != nil {
 		return err
 	}
-	// The lock comes before everything that another store on the folder would feel.
+	// The lock is taken before any effect on another store of the folder.
 	unlock, err := lockPath(opt.path)
 	if err != nil {
 		return err
@@ -126,12 +126,12 @@ func run(opt options) error {
 }
 
 // shutdown ends the statements and the engine. It never takes longer than the
-// timeout and four seconds: what hangs in the library is left to the process's end.
+// timeout and four seconds: a call that hangs in the library ends with the process.
 func shutdown(server *httpd.Server, eng *engine.Engine, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {
-		return errors.New("shutdown: a statement did not end in time; what it was writing is as after a crash")
+		return errors.New("shutdown: a statement did not end in time; its data is as after a crash")
 	}
 	closed := make(chan struct{})
 	go func() {

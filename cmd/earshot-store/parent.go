@@ -10,10 +10,10 @@ import (
 )
 
 // followParent returns a channel that is closed when the process pid, our
-// parent, has ended. pid 0 follows nobody.
+// parent, has ended. pid 0 follows no process.
 //
-// On Linux the kernel tells us at once; the poll beneath it is for systems that
-// do not, and for the moment before we asked. The kernel also tells us when only
+// On Linux the kernel signals it at once; the poll beneath it is for systems that
+// do not, and for the moment before we asked. The kernel also signals when only
 // the thread that started us ends, so the news is checked before it is believed.
 func followParent(ctx context.Context, pid int) (<-chan struct{}, error) {
 	ended := make(chan struct{})

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// What a reader tries against the running store must neither show the secret,
-// nor reach the network, nor leave anything behind.
+// TestReaderCannotEscape runs a reader's attacks against the running store: none shows the
+// secret, reaches the network or leaves anything behind.
 func TestReaderCannotEscape(t *testing.T) {
 	db := database(t)
 	shared.query(t, "CREATE TABLE t (a UInt64) ENGINE = MergeTree ORDER BY a", "database", db)

@@ -34,7 +34,7 @@ func fetch(ctx context.Context, pack packer, rel release.Release, dir string) (s
 		return lib, nil
 	}
 	if !rel.Pinned() {
-		return "", fmt.Errorf("engine: %s has no pinned integrity for %s: add what `npm view %s dist.integrity` prints to engine.lock",
+		return "", fmt.Errorf("engine: %s has no pinned integrity for %s: add the output of `npm view %s dist.integrity` to engine.lock",
 			rel.Spec(), rel.Platform, rel.Spec())
 	}
 	parent := filepath.Dir(dir)
@@ -84,7 +84,7 @@ func cached(rel release.Release, dir string) bool {
 	return err == nil && st.Mode().IsRegular()
 }
 
-// place renames ready to dir. What stood at dir is moved out of the way first;
+// place renames ready to dir. An earlier dir is moved out of the way first;
 // it is removed only when it looks like one of ours, so that a wrong
 // EARSHOT_ENGINE_DIR never costs anybody a folder.
 func place(ready, dir string) error {

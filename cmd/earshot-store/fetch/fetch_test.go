@@ -18,7 +18,7 @@ import (
 	"github.com/earshot-dev/earshot/cmd/earshot-store/internal/release"
 )
 
-// tarball writes an npm archive with the given members and returns its path and integrity.
+// tarball writes an npm archive with the members and returns its path and integrity.
 func tarball(t *testing.T, members map[string]string) (path, integrity string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "p.tgz")

@@ -9,7 +9,7 @@ import (
 // connection is one connection of the library. It is not safe for concurrent use.
 type connection struct {
 	lib  *library
-	ref  *handle // what chdb_connect returned; chdb_close_conn wants it back
+	ref  *handle // the result of chdb_connect, for chdb_close_conn
 	conn handle
 }
 
@@ -47,7 +47,7 @@ func (c *connection) run(sql, format string, params []Param) (*Result, error) {
 	return r, nil
 }
 
-// lines runs sql, which must give one column of plain words, and returns its rows.
+// lines runs sql, whose result must be one column of plain words, and returns its rows.
 func (c *connection) lines(sql string) ([]string, error) {
 	r, err := c.run(sql, "TSVRaw", nil)
 	if err != nil {
@@ -66,7 +66,7 @@ type Result struct {
 // Bytes is the output in the format that was asked for, in the library's memory.
 func (r *Result) Bytes() []byte { return bytesOf(r.lib, r.h) }
 
-// Stats says what the statement read and wrote.
+// Stats returns the rows and bytes that the statement read and wrote.
 func (r *Result) Stats() Stats { return statsOf(r.lib, r.h) }
 
 // Close frees the result.
@@ -77,7 +77,7 @@ func (r *Result) Close() {
 	}
 }
 
-// Stats counts what a statement did to tables, materialized views included.
+// Stats counts the rows and bytes of a statement in all tables, materialized views included.
 type Stats struct {
 	RowsRead, BytesRead, RowsWritten, BytesWritten uint64
 }

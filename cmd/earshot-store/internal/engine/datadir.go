@@ -20,8 +20,8 @@ func prepare(path string) error {
 	if err := os.MkdirAll(metadata, 0o700); err != nil {
 		return fmt.Errorf("engine: make data folder: %w", err)
 	}
-	// The overlay takes its UUID from this link, whatever its name, and the process
-	// aborts when "default" has the same one. The engine makes the link anew.
+	// The overlay takes its UUID from this link under any name, and the process
+	// aborts when "default" has the same one. The engine makes the link again.
 	link := filepath.Join(metadata, "default")
 	target, err := os.Readlink(link)
 	if err == nil {

@@ -10,11 +10,11 @@
 // valid until the next call on the same value. Every Session, Rows, Result and
 // Inserter is closed by the caller; Close is safe to call twice.
 //
-// Cancellation: the context given to Engine.Session covers everything done in
+// Cancellation: the context of Engine.Session covers everything done in
 // the session. When it ends, the running statement is killed and its call
 // returns the context's cause.
 //
-// # What the library does that one would not expect
+// # Traps of the library
 //
 // Measured with 26.7.3-stable.1 (it calls itself 26.7.2.1); the tests named after
 // these facts fail when a newer library behaves otherwise.
@@ -26,7 +26,7 @@
 //   - The query id is the library's own. Sessions are found in system.processes by
 //     the setting query_cache_tag, which does nothing else here (the query result
 //     cache has size 0).
-//   - Settings given to chdb_connect apply to that connection. A name it does not
+//   - Settings of chdb_connect apply to that connection. A name it does not
 //     know is dropped in silence, and a bad value fails the connect without a
 //     word. Session checks names against system.settings and asks for the reason.
 //   - chdb_stream_query takes SELECT only and fails with code 36 before it runs
@@ -38,13 +38,13 @@
 //   - An empty chunk ends a stream, so a format that writes nothing for a block of
 //     rows (RawBLOB of empty strings, Null) must not be streamed either.
 //   - chdb_classify_query_n recurses without looking at its stack, and a statement
-//     of 200,000 levels ends the process. The parser's own limit of 1,000 comes
-//     first unless max_parser_depth is raised, so sessions bound that setting.
+//     of 200,000 levels ends the process. The parser's own limit of 1,000
+//     prevents that unless max_parser_depth is raised, so sessions bound that setting.
 //   - chdb_query runs several statements separated by semicolons; streaming does not.
 //   - An INSERT with its rows in the statement text is cut at 256 KiB. Rows go
 //     through an Inserter.
-//   - An INSERT gathers blocks by rows, not by bytes, unless two settings say
-//     otherwise; every session sets them (64 MiB).
+//   - An INSERT gathers blocks by rows, not by bytes, unless two settings
+//     change that; every session sets them (64 MiB).
 //   - A connection that streams an INSERT refuses everything else meanwhile.
 //   - SYSTEM SHUTDOWN sends SIGTERM to the whole process group, a supervisor
 //     included; package sqltext refuses it.
@@ -52,7 +52,7 @@
 //     they are in the table, which is the stronger promise.
 //   - The database "default" is an overlay that also resolves table names as file
 //     names, below any readonly setting: SELECT * FROM `/etc/passwd` reads it.
-//     Open gives the overlay another name, drops it, and makes "default" an
+//     Open renames the overlay, drops it, and makes "default" an
 //     ordinary database.
 //   - INTO OUTFILE is carried out by the library itself, readonly or not, and so
 //     are the scalar function file() and DESCRIBE TABLE url(...). Package sqltext

@@ -14,7 +14,7 @@ import (
 	"unsafe"
 )
 
-// Config says what to open.
+// Config of an engine.
 type Config struct {
 	Library     string // path of libchdb.so
 	Path        string // data folder, made when it is not there
@@ -29,7 +29,7 @@ type Engine struct {
 	args     []string
 	version  string
 	timezone string
-	settings map[string]bool // what system.settings names
+	settings map[string]bool // names of system.settings
 	tables   []string        // see TableFunctions
 
 	slots chan struct{}
@@ -39,7 +39,7 @@ type Engine struct {
 	anchor *connection
 }
 
-// cacheBounds are what reading may add to the resident memory. A server's defaults
+// cacheBounds limit how much reading adds to the resident memory. A server's defaults
 // are up to 5 GiB for each. They save nothing while rows are written: that peak
 // is the memory of merges, and no setting that we tried lowers it.
 var cacheBounds = []string{
@@ -49,7 +49,7 @@ var cacheBounds = []string{
 	"--query_condition_cache_size=16777216",
 }
 
-// sessionDefaults hold for every session that does not say otherwise. Without the
+// sessionDefaults are the settings of every session that does not set them itself. Without the
 // block sizes an INSERT gathers a million rows, however long they are: 1.5 GB of
 // rows of 1 KB took 1.8 GiB, and take 0.2 to 0.45 GiB so, in a third of the time.
 var sessionDefaults = []string{
@@ -83,7 +83,7 @@ func Open(cfg Config) (*Engine, error) {
 		boot = append(boot, "--max_server_memory_usage="+strconv.FormatUint(cfg.MaxMemory, 10))
 	}
 	if e.anchor = e.connect(boot...); e.anchor == nil {
-		return nil, fmt.Errorf("engine: the library could not open %s (its reason, if it gave one, is above)", path)
+		return nil, fmt.Errorf("engine: the library could not open %s (its reason, if it printed one, is above)", path)
 	}
 	if err := e.boot(); err != nil {
 		e.Close()
@@ -135,7 +135,7 @@ func (e *Engine) Close() {
 	}
 }
 
-// connect opens a connection, or returns nil: the library gives no reason.
+// connect opens a connection, or returns nil: the library returns no reason.
 func (e *Engine) connect(args ...string) *connection {
 	args = append(e.args[:len(e.args):len(e.args)], args...)
 	var pin runtime.Pinner

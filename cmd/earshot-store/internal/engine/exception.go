@@ -55,7 +55,7 @@ var (
 
 // parseException takes the text apart. The library wraps some errors into
 // themselves ("Code: 164. DB::Exception: Code: 164. DB::Exception: ..."), once or
-// several times; what remains is the innermost message.
+// several times; the rest is the innermost message.
 func parseException(s string) *Exception {
 	e := &Exception{}
 	for {

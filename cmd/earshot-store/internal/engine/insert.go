@@ -30,7 +30,7 @@ func (i *Inserter) Write(p []byte) (int, error) {
 	if i.s.conn.lib.insertAppend(i.h, unsafe.Pointer(&p[0]), uintptr(len(p))) == 0 {
 		return len(p), nil
 	}
-	// The reason only comes out at the end.
+	// The library returns the reason only at the end.
 	_, err := i.Commit()
 	if err == nil {
 		err = BadArguments.New("The engine stopped reading the rows of this INSERT.")
@@ -49,7 +49,7 @@ func (i *Inserter) Commit() (Stats, error) {
 	return statsOf(lib, h), nil
 }
 
-// Close gives up an INSERT that was not committed, and frees it. Blocks that the
+// Close aborts an INSERT that was not committed, and frees it. Blocks that the
 // engine has already written stay, as in ClickHouse; a Native body of one block
 // is all or nothing.
 func (i *Inserter) Close() {

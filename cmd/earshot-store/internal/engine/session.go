@@ -17,11 +17,11 @@ type Setting struct{ Name, Value string }
 // field, as ClickHouse's HTTP interface takes it.
 type Param struct{ Name, Value string }
 
-// ErrNotStreamable is what Session.Stream returns for a statement that is not a
+// ErrNotStreamable is the error of Session.Stream for a statement that is not a
 // SELECT. Nothing has run then.
 var ErrNotStreamable = errors.New("engine: statement cannot be streamed")
 
-// SessionOptions says how a session starts.
+// SessionOptions of a session.
 type SessionOptions struct {
 	ID       string // shows in system.processes as Settings['query_cache_tag']
 	Database string // current database; "default" when empty
@@ -113,8 +113,8 @@ func (s *Session) Close() {
 	<-s.eng.slots
 }
 
-// failed prefers the reason why the session was cut short over what the killed
-// statement says about it.
+// failed prefers the reason why the session was cut short over the error of the killed
+// statement.
 func (s *Session) failed(err error) error {
 	if s.ctx.Err() != nil {
 		return context.Cause(s.ctx)
@@ -122,7 +122,7 @@ func (s *Session) failed(err error) error {
 	return err
 }
 
-// Exec runs one statement to its end. format is what a SELECT without FORMAT gives.
+// Exec runs one statement to its end. format is the format of a SELECT without FORMAT.
 func (s *Session) Exec(sql, format string, params []Param) (*Result, error) {
 	r, err := s.conn.run(sql, format, params)
 	if err != nil {
@@ -193,7 +193,7 @@ func (r *Rows) free() {
 	}
 }
 
-// Class is what a statement does, as the engine's own parser sees it.
+// Class is the kind of a statement, by the engine's own parser.
 type Class struct {
 	Statements int  // how many there are; 0 when the text does not parse
 	ReadOnly   bool // every one of them leaves no trace, not even a file

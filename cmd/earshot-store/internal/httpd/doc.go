@@ -8,12 +8,12 @@
 // Two users exist, with any password: default may do everything, reader is held
 // to reading (see sqltext.Guard). GET never changes anything, as in ClickHouse.
 //
-// What differs from a server: session_id, roles, external tables and
+// The differences from a server: session_id, roles, external tables and
 // INTO OUTFILE are refused with code 48 or 358, never ignored; progress headers
 // are not sent; query_id does not reach the engine, it shows in system.processes
 // as Settings['query_cache_tag'].
 //
-// Errors carry ClickHouse's text, code header and status. One that comes after
+// Errors carry ClickHouse's text, code header and status. One that occurs after
 // the first byte of the body is framed at its end as ClickHouse frames it,
 //
 //	\r\n__exception__\r\n<tag>\r\n<text>\n<length> <tag>\r\n__exception__\r\n

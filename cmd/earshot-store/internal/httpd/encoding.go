@@ -91,7 +91,7 @@ func decode(body io.Reader, contentEncoding string, blocks bool) (io.ReadCloser,
 }
 
 // wholeReader wants the end of the encoding to be the end of the body: zlib's
-// reader, for one, stops at its own end and says nothing of what follows.
+// reader, for one, stops at its own end and ignores the bytes behind it.
 type wholeReader struct {
 	io.ReadCloser
 	body *bufio.Reader
@@ -109,7 +109,7 @@ func (w wholeReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// blockReader gives the end of the blocks as a plain io.EOF.
+// blockReader returns a plain io.EOF at the end of the blocks.
 type blockReader struct{ r *compress.Reader }
 
 func (b blockReader) Read(p []byte) (int, error) {
@@ -123,7 +123,7 @@ func (b blockReader) Read(p []byte) (int, error) {
 // frame is how much a block of the answer's block compression holds at most.
 const frame = 1 << 20
 
-// blockWriter compresses what is written to it into ClickHouse's blocks.
+// blockWriter compresses its input into ClickHouse's blocks.
 type blockWriter struct {
 	dst io.Writer
 	c   *compress.Writer

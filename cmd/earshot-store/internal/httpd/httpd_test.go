@@ -284,7 +284,7 @@ func TestDecodersTakeAnyCut(t *testing.T) {
 			}
 			r.Close()
 		}
-		// And what stands behind its end is not overlooked.
+		// Bytes behind its end are an error.
 		r, err := decode(bytes.NewReader(append(bytes.Clone(whole), "junk"...)), name, false)
 		if err == nil {
 			_, err = io.ReadAll(r)

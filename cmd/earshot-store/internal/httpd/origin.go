@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// fromHere says why a request may be some web page's and not a local program's:
+// fromHere returns an error when a request may be a web page's and not a local program's:
 // a name that was rebound to 127.0.0.1 shows in Host, a foreign page in Origin or
 // Sec-Fetch-Site. It returns "" when all is well.
 func fromHere(r *http.Request) string {

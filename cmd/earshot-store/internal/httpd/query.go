@@ -97,7 +97,7 @@ func (s *Server) runReader(r *http.Request, req *request, resp *response, st sql
 	return answer(sess, req, resp, st, text)
 }
 
-// allow asks the engine's parser what the text is, and the guard whether a
+// allow asks the engine's parser for the class of the text, and the guard whether a
 // reader may run it. It returns the settings that the text carries.
 func (s *Server) allow(sess *engine.Session, req *request, text string) ([]engine.Setting, error) {
 	canonical, err := sess.Canonical(text)
@@ -125,7 +125,7 @@ func (s *Server) allow(sess *engine.Session, req *request, text string) ([]engin
 }
 
 // split reads the text of the statement: the query of the URL, a line break, and
-// the body. When it is an INSERT with rows, rows gives them, and text may end
+// the body. When it is an INSERT with rows, rows reads them, and text may end
 // anywhere behind the place where they begin.
 func split(query string, body io.Reader) (st sqltext.Statement, text string, rows io.Reader, err error) {
 	if query != "" {
@@ -190,14 +190,14 @@ func insert(sess *engine.Session, req *request, resp *response, st sqltext.State
 	return nil
 }
 
-// answer runs a statement whose text is complete and sends what it gives.
+// answer runs a statement whose text is complete and sends its result.
 func answer(sess *engine.Session, req *request, resp *response, st sqltext.Statement, text string) error {
 	class := sess.Classify(text)
 	if class.Statements > 1 {
 		return engine.SyntaxError.New("Syntax error (Multi-statements are not allowed).")
 	}
 	format := first(st.Format, req.format)
-	// What does not parse is given to the streaming call too: it only reports why,
+	// Text that does not parse goes to the streaming call too: it only reports why,
 	// where the other call would run the statements before the broken one.
 	if streamable(req, st, text) || class.Statements == 0 {
 		rows, err := sess.Stream(text, format, req.params)
@@ -236,7 +236,7 @@ const arrayOfRows = "output_format_json_array_of_rows"
 // heldLimit is the max_result_bytes of a result that the engine holds until it is
 // whole, unless the request names another. The formatted text is several times as
 // long, and does not count towards max_memory_usage. Constant columns count as
-// nothing here: what stops those is the limit on the whole process (--max-memory).
+// nothing here: those are stopped by the limit on the whole process (--max-memory).
 const heldLimit = "67108864" // 64 MiB; the peak is four to nine times that
 
 func copyRows(rows *engine.Rows, resp *response, format string) error {
@@ -254,7 +254,7 @@ func copyRows(rows *engine.Rows, resp *response, format string) error {
 	}
 }
 
-// idleReader gives up on a client that sends nothing for a while.
+// idleReader fails when the client sends nothing for a while.
 type idleReader struct {
 	r    io.Reader
 	ctl  *http.ResponseController
@@ -272,7 +272,7 @@ func (i *idleReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// drain reads what is left, for a time.
+// drain reads the rest of the body, for a limited time.
 func (i *idleReader) drain(limit time.Duration) {
 	if i.done {
 		return

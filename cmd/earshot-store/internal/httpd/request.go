@@ -13,7 +13,7 @@ import (
 	"github.com/earshot-dev/earshot/cmd/earshot-store/internal/engine"
 )
 
-// request is what the URL and the headers of a request ask for.
+// request has the parameters of a request, from its URL and headers.
 type request struct {
 	id       string
 	reader   bool
@@ -98,7 +98,7 @@ func (q *request) parameter(name, value string) error {
 	return nil
 }
 
-// setting is the value that will hold, "" when the request does not say.
+// setting is the value that will hold, "" when the request does not set it.
 func (q *request) setting(name string) string {
 	for _, s := range slices.Backward(q.settings) {
 		if s.Name == name {
@@ -108,7 +108,7 @@ func (q *request) setting(name string) string {
 	return ""
 }
 
-// isReader tells the two users apart. Passwords are not looked at: whoever can
+// isReader distinguishes the two users. Passwords are ignored: a program that can
 // connect to loopback can also read the data folder, or cannot read this port.
 func isReader(r *http.Request, values url.Values) (bool, error) {
 	basic, _, _ := r.BasicAuth()

@@ -15,11 +15,11 @@ import (
 	"github.com/earshot-dev/earshot/cmd/earshot-store/internal/native"
 )
 
-// idle is how long a client may neither take nor give a byte.
+// idle is how long a client may neither read nor write a byte.
 const idle = 60 * time.Second
 
 // response sends the answer. Nothing goes out before the first byte of a result,
-// so whatever fails until then still has a status of its own. Results pass
+// so an error until then still has a status of its own. Results pass
 //
 //	Native revision > block compression > content encoding > wire or spool
 //
@@ -74,7 +74,7 @@ func (r *response) open(format string) error {
 	return nil
 }
 
-// send passes on a piece of a result. Native comes in whole blocks.
+// send passes on a piece of a result. Native is sent in whole blocks.
 func (r *response) send(format string, p []byte) error {
 	if r.out == nil {
 		if err := r.open(format); err != nil {
@@ -108,7 +108,7 @@ func (r *response) finish() error {
 	return nil
 }
 
-// close frees what the response holds.
+// close releases the buffers and files of the response.
 func (r *response) close() {
 	if r.held != nil {
 		r.held.close()
@@ -116,7 +116,7 @@ func (r *response) close() {
 	r.ctl.SetWriteDeadline(time.Time{})
 }
 
-// wire is the client. It gives a slow one time for every piece, not for the whole.
+// wire is the client. It sets a deadline for every piece, not for the whole.
 type wire struct{ r *response }
 
 func (w wire) Write(p []byte) (int, error) {
@@ -132,7 +132,7 @@ func (w wire) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// summary tells what the statement did, in ClickHouse's header.
+// summary sets ClickHouse's header with the statement's figures.
 func (r *response) summary(st engine.Stats) {
 	b, _ := json.Marshal(map[string]string{
 		"read_rows": strconv.FormatUint(st.RowsRead, 10), "read_bytes": strconv.FormatUint(st.BytesRead, 10),
@@ -150,7 +150,7 @@ func (r *response) fail(err error) {
 	case errors.Is(err, errStopping):
 		e = engine.Cancelled.New("The store is shutting down.")
 	case errors.Is(err, context.Canceled) && !r.sent:
-		return // nobody is there to read it
+		return // the client is gone
 	default:
 		e = &engine.Exception{Code: 1002, Name: "UNKNOWN_EXCEPTION", Message: err.Error()}
 	}
@@ -179,7 +179,7 @@ func (r *response) fail(err error) {
 	panic(http.ErrAbortHandler)
 }
 
-// contentType is what ClickHouse announces for a format.
+// contentType is ClickHouse's media type of a format.
 func contentType(format string) string {
 	f := strings.ToLower(format)
 	switch {

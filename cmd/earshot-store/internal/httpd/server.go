@@ -46,7 +46,7 @@ func (s *Server) Serve(l net.Listener) error {
 }
 
 // Shutdown stops accepting and waits for the running statements, until ctx ends;
-// then it kills them, and gives them a moment to notice. An error means that one
+// then it kills them, and waits a moment for them to end. An error means that one
 // is still running.
 func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.http.Shutdown(ctx)

@@ -2,7 +2,7 @@ package httpd
 
 import "net/http"
 
-// statusOf maps an exception code to the HTTP status that ClickHouse gives it.
+// statusOf maps an exception code to the HTTP status that ClickHouse uses for it.
 func statusOf(code int) int {
 	switch code {
 	case 194: // REQUIRED_PASSWORD

@@ -5,7 +5,7 @@
 //	revision 0:  columns rows { name type data }...
 //	later:       info columns rows { name type flag data }...
 //
-// info is 8 bytes that say nothing here; flag, from revision 54454 on, says that
+// info is 8 bytes without a meaning here; flag, from revision 54454 on, means that
 // the column has no custom serialization. The data of a column is the same in
 // both and is copied as it is. The driver's own decoders are only used to find
 // where a column ends (1.5 GB/s on the development machine, see the benchmark).
@@ -26,10 +26,10 @@ import (
 // blockInfo is field 1 (is_overflows) = false, field 2 (bucket_num) = -1, end.
 var blockInfo = []byte{1, 0, 2, 0xff, 0xff, 0xff, 0xff, 0}
 
-// Writer raises what is written to it. Each Write must hold whole blocks.
+// Writer raises blocks to a revision. Each Write must hold whole blocks.
 type Writer struct {
 	dst     *bufio.Writer
-	flag    []byte   // what stands between the type and the data of a column
+	flag    []byte   // the bytes between the type and the data of a column
 	columns []finder // by position: the blocks of a result are alike
 }
 

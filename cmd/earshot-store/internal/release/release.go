@@ -1,4 +1,4 @@
-// Package release says which build of the engine library belongs to which
+// Package release knows which build of the engine library belongs to which
 // platform, and where the library lies on this machine.
 //
 // The pins are data (engine.lock). A platform without a pinned integrity is
@@ -23,7 +23,7 @@ const EnvDir = "EARSHOT_ENGINE_DIR"
 // LibraryName is the file inside the npm package and inside the cache.
 const LibraryName = "libchdb.so"
 
-// ErrMissing is what Find returns when the library is nowhere. Its text is the
+// ErrMissing is the error of Find when the library is nowhere. Its text is the
 // whole message for the user: one sentence with the command to type.
 var ErrMissing = errors.New("the ClickHouse engine library (" + LibraryName + ") is not on this machine: type `make engine` to fetch it")
 
@@ -38,7 +38,7 @@ type Release struct {
 	Integrity string // "sha512-<base64>", or "unpinned"
 }
 
-// Spec is what npm calls the release: name@version.
+// Spec is the release in npm's notation: name@version.
 func (r Release) Spec() string { return r.Package + "@" + r.Version }
 
 // Pinned reports whether an integrity is on record.
@@ -83,9 +83,9 @@ func (r Release) Dir(env func(string) string) (string, error) {
 	return filepath.Join(cache, "earshot", "engine", r.Version), nil
 }
 
-// Find returns the path of the library. lib, a file or a folder, wins when it is
-// given; then come EARSHOT_ENGINE_DIR, the cache, and the folder of the
-// executable. Nothing found is ErrMissing.
+// Find returns the path of the library: in lib, a file or a folder, unless that is empty;
+// else in EARSHOT_ENGINE_DIR, in the cache, or in the folder of the executable. The error
+// is ErrMissing when there is none.
 func Find(lib string, env func(string) string, executable string) (string, error) {
 	if lib != "" {
 		if path, ok := libraryIn(lib); ok {

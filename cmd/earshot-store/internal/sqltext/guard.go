@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Guard decides what a reader may run, beyond what the engine's readonly = 1
-// refuses by itself. It is given the statement as the engine's own parser prints
+// Guard refuses statements of readers that the engine's readonly = 1 allows. It checks
+// the statement as the engine's own parser prints
 // it (engine.Session.Canonical), so comments, heredocs, letter case and odd
 // quotes are gone, and there is no second opinion about where a string ends.
 type Guard struct {
@@ -14,7 +14,7 @@ type Guard struct {
 }
 
 // harmless are the table functions that stay inside the engine. All others are
-// refused, so one that a newer engine brings is refused until somebody looks.
+// refused, so one that a newer engine adds is refused until it is listed.
 var harmless = map[string]bool{
 	"numbers": true, "numbers_mt": true, "zeros": true, "zeros_mt": true, "primes": true,
 	"generateseries": true, "generate_series": true, "generaterandom": true,
@@ -46,7 +46,7 @@ func NewGuard(tableFunctions []string) *Guard {
 // Setting is a setting that the text of a statement carries.
 type Setting struct{ Name, Value string }
 
-// Check says why a reader may not run the canonical statement, or returns the
+// Check returns why a reader may not run the canonical statement, or else the
 // settings of its own that it carries: they must be in force before readonly is,
 // because the engine refuses to change them afterwards. params are the values of
 // the statement's placeholders.
@@ -144,7 +144,7 @@ func valueLen(tokens []token) int {
 	return len(tokens)
 }
 
-// readerSettings is the short list of what a reader may set: limits, output
+// readerSettings is the short list of settings for readers: limits, output
 // style, and filters.
 var readerSettings = map[string]bool{
 	"max_execution_time": true, "timeout_overflow_mode": true,
@@ -167,7 +167,7 @@ var readerStyles = []string{
 	"output_format_native_", "output_format_arrow_", "output_format_parquet_",
 }
 
-// CheckSetting says why a reader may not use a setting.
+// CheckSetting returns why a reader may not use a setting.
 func (g *Guard) CheckSetting(name, value string) error {
 	if name == "readonly" && (value == "1" || value == "2") {
 		return nil // more than that is in force anyway

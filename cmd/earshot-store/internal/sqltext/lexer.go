@@ -181,7 +181,7 @@ func spaceLen(s string) int {
 	return 0
 }
 
-// openQuote says what a quote at the start of s opens, and how long it is.
+// openQuote returns the kind of token that a quote at the start of s opens, and its length.
 func openQuote(s string) (kind, int) {
 	switch s[0] {
 	case '\'':

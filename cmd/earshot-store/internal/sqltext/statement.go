@@ -5,7 +5,7 @@ package sqltext
 
 import "strings"
 
-// Statement is what the text of a request turned out to be.
+// Statement is the parsed text of a request.
 type Statement struct {
 	// Insert means that rows follow the text: Head is the statement without its
 	// FORMAT or VALUES, Format is the format of the rows, and they begin at Data.
@@ -17,10 +17,10 @@ type Statement struct {
 	// the output; empty when it names none.
 	Format string
 
-	// Query means that it begins like something that gives rows and can be streamed.
+	// Query means that it begins like a statement with a result, which can be streamed.
 	Query bool
 
-	// Refuse says why the store does not serve the statement; empty when it does.
+	// Refuse is why the store does not serve the statement; empty when it does.
 	Refuse string
 }
 
@@ -31,7 +31,7 @@ const (
 	RefuseSignals  = "SYSTEM SHUTDOWN, KILL and SUSPEND signal the whole process group of the embedded engine: signal its process instead."
 )
 
-// Parse reads the beginning of text. What it says of an INSERT depends on the
+// Parse reads the beginning of text. Its result for an INSERT depends on the
 // text up to the rows only, so text may end anywhere behind that.
 func Parse(text string) Statement {
 	l := &lexer{s: text}
@@ -107,7 +107,7 @@ func target(l *lexer) token {
 	return t
 }
 
-// skipToRows passes over what ClickHouse passes over between the name of a
+// skipToRows skips the same bytes as ClickHouse between the name of a
 // format and its rows: a semicolon, spaces, and one line break.
 func skipToRows(s string, at int) int {
 	skip := func(c byte) bool {
@@ -167,8 +167,8 @@ func parseOther(text string) Statement {
 }
 
 // clause finds FORMAT name at the end of a statement, or before its SETTINGS.
-// Further back it is no clause but somebody's alias, and behind what an expression
-// has to follow it is a column of that name: ORDER BY format DESC.
+// Further back it is an alias, and behind a keyword that an expression must follow it is
+// a column of that name: ORDER BY format DESC.
 type clause struct {
 	name string
 	step int // 0: nothing, 1: behind FORMAT, 2: behind its name, 3: behind the clause
