@@ -6,10 +6,10 @@ import (
 	"math/bits"
 )
 
-// suspects reports whether b may hold a secret. It errs on the side of yes, and it
-// is what every byte goes through.
-func (r *Redactor) suspects(b []byte) bool {
-	if r.builtin && r.scent.suspectRun(b) {
+// mayHold reports whether b may hold a secret. It errs on the side of yes. Every byte of
+// every frame goes through it.
+func (r *Redactor) mayHold(b []byte) bool {
+	if r.builtin && r.prefilter.candidate(b) {
 		return true
 	}
 	if len(r.keys) > 0 && r.keys.in(b) {
@@ -37,8 +37,6 @@ const (
 	// shortest is the least length of a run that may be a builtin secret: then one
 	// of the eight-byte words at multiples of eight lies in it.
 	shortest = 15
-	// tail is how many bytes of a token follow what it begins with, at least.
-	tail = 16
 	// lowest is the least byte of a run: below it are controls, space, ! and ".
 	lowest = '#'
 	ones   = 0x0101010101010101
@@ -48,18 +46,18 @@ const (
 // breaks sets the high bit of each of the eight bytes of x that is below lowest.
 func breaks(x uint64) uint64 { return ^((x | highs) - lowest*ones) &^ x & highs }
 
-// reach is how far from the step in which a window ends the run may begin that it
-// makes suspect: suspectAfter looks 32 bytes back.
+// reach is how far from the step in which a window ends a candidate run may begin:
+// candidateAfter looks 32 bytes back.
 const reach = step + 40
 
-// suspectRun reports whether a run of at least 15 bytes without a break may be a
-// builtin secret, by what is in it or before it, or a URL may have a password. No
-// byte is looked at twice but for a fixed number of them, whatever b is made of.
-func (s *scent) suspectRun(b []byte) bool {
+// candidate reports whether a run of at least 15 bytes without a break may be a
+// builtin secret, by a mark in it or before it, or a URL may have a password. Every byte is
+// looked at once, but for a fixed number of them, so that no input takes quadratic time.
+func (p *prefilter) candidate(b []byte) bool {
 	done := 0  // up to where runs were looked at
 	read := 0  // up to where URLs were read
 	colon := 0 // the last one in these
-	for i := s.next(b, 0); i < len(b); i = s.next(b, i+step) {
+	for i := p.next(b, 0); i < len(b); i = p.next(b, i+step) {
 		near := max(i-2, 0)
 		at := near
 		for at > done && b[at-1] >= lowest {
@@ -70,21 +68,21 @@ func (s *scent) suspectRun(b []byte) bool {
 				continue
 			}
 			to := runEnd(b, at)
-			if to-at >= shortest && (suspectAfter(b[:at], to-at) || suspectIn(b[at:to])) {
+			if to-at >= shortest && (candidateAfter(b[:at], to-at) || p.candidateIn(b[at:to])) {
 				return true
 			}
 			at = to
 		}
 		done = at
-		for p := near; p < i+step && p+3 < len(b); p++ {
-			if b[p] != ':' || !slashes(b[p+1:p+4]) {
+		for url := near; url < i+step && url+3 < len(b); url++ {
+			if b[url] != ':' || !slashes(b[url+1:url+4]) {
 				continue
 			}
-			for read = max(read, p+3); read < len(b) && read < p+maxURL && inURL(b[read]); read++ {
+			for read = max(read, url+3); read < len(b) && read < url+maxURL && inURL(b[read]); read++ {
 				switch {
 				case b[read] == ':':
 					colon = read
-				case b[read] == '@' && colon >= p+3:
+				case b[read] == '@' && colon >= url+3:
 					return true
 				}
 			}
@@ -107,13 +105,13 @@ func runEnd(b []byte, i int) int {
 	return i
 }
 
-// suspectAfter reports whether a run of n bytes is suspect because of what stands
-// before it.
-func suspectAfter(b []byte, n int) bool {
+// candidateAfter reports whether a run of n bytes is a candidate because of the text before
+// it.
+func candidateAfter(b []byte, n int) bool {
 	if len(b) < 6 {
 		return false
 	}
-	if 40 <= n && n <= 44 { // a key of AWS looks like nothing
+	if 40 <= n && n <= 44 { // a key of AWS has no mark of its own
 		near := b[max(len(b)-32, 0):]
 		if bytes.Contains(near, []byte("ccess")) || bytes.Contains(near, []byte("CCESS")) {
 			return true
@@ -122,7 +120,7 @@ func suspectAfter(b []byte, n int) bool {
 	if b[len(b)-1] > ' ' {
 		return false
 	}
-	// Blanks of any kind, and more than one, may stand behind the word.
+	// Blanks of any kind, and more than one, may be behind the word.
 	word := bytes.TrimRight(b[max(len(b)-24, 0):], " \t\n\f\r")
 	if len(word) < 5 {
 		return false
@@ -149,12 +147,8 @@ func slashes(b []byte) bool {
 	return slash(b[0]) && slash(b[1]) && (b[0] == '/' && b[1] == '/' || slash(b[2]))
 }
 
-// rare are the bytes at which suspectIn looks closer: one of each beginning, and
-// none that UUIDs and times are made of. They are @ to O, and from g on.
-var rare = [256]bool{'I': true, 'J': true, 'K': true, 'g': true, 'h': true, 'k': true, 'p': true, 'x': true}
-
-// bright sets the high bit of each byte of x that may be rare: from @ to O, and
-// from g on.
+// bright sets the high bit of each byte of x that may be the rare byte of a mark: from @ to
+// O, and from g on. UUIDs and times have no such bytes.
 func bright(x uint64) uint64 {
 	above := ((x &^ highs) + (0x80-'g')*ones) &^ x
 	y := (x ^ '@'*ones) & (0xF0 * ones)
@@ -162,70 +156,37 @@ func bright(x uint64) uint64 {
 	return (above | caps) & highs
 }
 
-// suspectIn looks at one run, which has at least 8 bytes. What begins so late that
-// no token can follow is none.
-func suspectIn(run []byte) bool {
-	dot := len(run) // the last one, once somebody asks
-	for i := 0; i < len(run)-tail; i += 8 {
-		for m := bright(binary.LittleEndian.Uint64(run[i : i+8])); m != 0; m &= m - 1 {
-			at := i + bits.TrailingZeros64(m)>>3
-			if !rare[run[at]] || !suspectAt(run[:at], run[at], run[at+1:]) {
-				continue
+// candidateIn looks for a mark in one run, which has at least 8 bytes. A mark that no token
+// can follow is not looked at.
+func (p *prefilter) candidateIn(run []byte) bool {
+	dot := len(run) // the last one, once it is needed; -1: none
+	for i := 0; i < len(run)-minToken; i += 8 {
+		for found := bright(binary.LittleEndian.Uint64(run[i : i+8])); found != 0; found &= found - 1 {
+			at := i + bits.TrailingZeros64(found)>>3
+			if len(run)-at < minToken-1 {
+				return false
 			}
-			if run[at] != 'J' {
-				return true
-			}
-			if dot == len(run) {
-				dot = bytes.LastIndexByte(run, '.')
-			}
-			if dot > at { // a web token has one
-				return true
+			marks := p.marks[run[at]]
+			for k := range marks {
+				if m := &marks[k]; !m.in(run, at) {
+					continue
+				} else if !m.dot {
+					return true
+				}
+				if dot == len(run) {
+					dot = bytes.LastIndexByte(run, '.')
+				}
+				if dot > at {
+					return true
+				}
 			}
 		}
 	}
 	return false
 }
 
-// suspectAt reports whether a builtin secret may have its rare byte c between the
-// two.
-func suspectAt(before []byte, c byte, after []byte) bool {
-	if len(after) < tail-2 {
-		return false
-	}
-	next, prev := after[0], byte(0)
-	if len(before) > 0 {
-		prev = before[len(before)-1]
-	}
-	switch c {
-	case 'k', 'K':
-		return c == 'k' && prev == 's' && next == '-' && !wordBefore(before, 1) && tokens(after[1:], tail) || // sk-
-			next|0x20 == 'e' && endsIn(bytes.TrimSuffix(before, []byte("_")), "access") || // secret_access_key=
-			next == 'E' && bytes.HasPrefix(after, []byte("EY----"))
-	case 'g':
-		return next == 'h' && bytes.IndexByte([]byte("pousr"), after[1]) >= 0 && after[2] == '_' && tokens(after[3:], tail) || // ghp_
-			next == 'i' && bytes.HasPrefix(after, []byte("ithub_pat_")) || next == 'l' && bytes.HasPrefix(after, []byte("lpat-"))
-	case 'h':
-		return next == 'f' && bytes.HasPrefix(after, []byte("f_")) && tokens(after[2:], tail)
-	case 'p':
-		return prev == 'n' && bytes.HasPrefix(after, []byte("m_")) && tokens(after[2:], tail)
-	case 'x':
-		return next == 'o' && after[1] == 'x' && after[3] == '-'
-	case 'J':
-		return prev == 'y' && endsIn(before, "ey") && !wordBefore(before, 2)
-	case 'I':
-		return next == 'A' && len(before) > 1 && before[len(before)-2] == 'A' && tokens(after[1:], tail) || // AKIA, ASIA
-			prev == 'A' && bytes.HasPrefix(after, []byte("za"))
-	}
-	return false
-}
-
-// endsIn reports whether b ends in the word, in any letter case.
-func endsIn(b []byte, word string) bool {
-	return len(b) >= len(word) && bytes.EqualFold(b[len(b)-len(word):], []byte(word))
-}
-
-// tokens reports whether b begins with n bytes of a token.
-func tokens(b []byte, n int) bool {
+// isToken reports whether b begins with n bytes of a token.
+func isToken(b []byte, n int) bool {
 	if len(b) < n {
 		return false
 	}
@@ -237,17 +198,17 @@ func tokens(b []byte, n int) bool {
 	return true
 }
 
-// wordBefore reports whether a word goes on before the last n bytes.
-func wordBefore(b []byte, n int) bool {
-	// An escape such as \n may stand before a secret.
-	return len(b) > n && word(b[len(b)-n-1]) && (len(b) < n+2 || b[len(b)-n-2] != '\\')
+// wordBefore reports whether b ends within a word, unless that is an escape such as \n.
+func wordBefore(b []byte) bool {
+	n := len(b)
+	return n > 0 && word(b[n-1]) && (n < 2 || b[n-2] != '\\')
 }
 
 func word(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_'
 }
 
-// in reports whether one of the keys may stand in b, with a colon after it.
+// in reports whether one of the keys may be in b, with a colon after it.
 func (k keys) in(b []byte) bool {
 	for pos := 0; ; {
 		i := bytes.IndexByte(b[pos:], ':')

@@ -11,7 +11,7 @@ import (
 // deepest is how many JSON documents may lie in each other's strings.
 const deepest = 8
 
-// writer writes values anew, without secrets.
+// writer rewrites values without their secrets.
 type writer struct {
 	r     *Redactor
 	found finds
@@ -29,8 +29,7 @@ func (w *writer) value(b []byte, depth int) (out []byte, changed bool) {
 	if depth > 0 {
 		return w.text(b)
 	}
-	// Cut off, or several documents: there is less to be kept whole, and more to be
-	// found between the strings.
+	// Cut off, or several documents: secrets may also be between the strings.
 	out, changed = w.json(b, depth)
 	out, more := w.text(out)
 	return out, changed || more
@@ -108,7 +107,7 @@ func (w *writer) key(key []byte) string {
 	return ""
 }
 
-// between redacts what stands between strings: a number, or text that is no JSON.
+// between redacts the bytes between strings: a number, or text that is not JSON.
 func (w *writer) between(b []byte) (out []byte, changed bool) {
 	kept := 0
 	for pos := 0; pos < len(b); {
@@ -142,7 +141,7 @@ func structure(c byte) bool {
 	return false
 }
 
-// match is what a rule found.
+// match is one find of a rule.
 type match struct {
 	from, to int
 	name     string
@@ -151,7 +150,7 @@ type match struct {
 // text redacts text.
 func (w *writer) text(b []byte) (out []byte, changed bool) {
 	rules := w.r.patterns
-	if w.r.builtin && w.r.scent.suspectRun(b) {
+	if w.r.builtin && w.r.prefilter.candidate(b) {
 		rules = w.r.rules
 	}
 	var all []match
@@ -173,7 +172,7 @@ func (w *writer) text(b []byte) (out []byte, changed bool) {
 	kept := 0
 	for i := 0; i < len(all); {
 		m := all[i]
-		for i++; i < len(all) && all[i].from < m.to; i++ { // what overlaps goes together
+		for i++; i < len(all) && all[i].from < m.to; i++ { // overlapping matches are one
 			m.to = max(m.to, all[i].to)
 		}
 		out = append(out, b[kept:m.from]...)
@@ -242,7 +241,7 @@ func valueAt(b []byte, pos int) (from, to int) {
 	return from, pos
 }
 
-// scalarEnd is where a number, a boolean or a null ends that stands before pos.
+// scalarEnd is where the number, boolean or null before pos ends.
 func scalarEnd(b []byte, from, pos int) int {
 	text := bytes.TrimRight(b[from:pos], " \t\r\n")
 	if string(text) == "null" {
@@ -263,7 +262,7 @@ func whole(b []byte) ([]byte, bool) {
 }
 
 // unescape returns the text of a string. A lone surrogate becomes the three bytes
-// that UTF-8 would give it, so that quote can write it again.
+// that UTF-8 would have for it, so that quote can write it again.
 func unescape(b []byte) []byte {
 	i := bytes.IndexByte(b, '\\')
 	if i < 0 {

@@ -2,63 +2,72 @@ package redact
 
 import "encoding/binary"
 
-// scent finds where it is worth looking for a builtin secret. A text is read in
-// pairs of bytes that do not overlap. Secrets begin with three bytes or more that
-// are rare in this order, so whichever way the pairs fall, two that follow each
-// other give them away. Each pair costs one load whatever it holds, and one branch
-// is taken for sixteen bytes: that is what makes it fast.
+// prefilter finds the places where a builtin secret may be. A text is read in
+// pairs of bytes that do not overlap. The marks of secrets have three bytes or more that
+// are rare in this order, so whichever way the pairs fall, two adjacent pairs show a mark.
+// Each pair costs one load, and one branch is taken for sixteen bytes: that is why it is fast.
 //
-// The low byte of a pair's entry says in which groups of windows it is the first
-// half, the high byte in which it is the second.
-type scent [1 << 16]uint16
-
-// windows are what gives a beginning away: two for each, as it may begin with a
-// pair or within one. A dot is any byte, a question mark one of a URL or a token.
-// The windows of a group share a bit, so the first half of one may be followed by
-// the second half of another: they are grouped such that this is rare too.
-var windows = [8][]string{
-	{".sk-", ".hf_", ".xox", ".eyJ", ".AIz"},
-	{"?IA?", ".://", `.:/\`, `.:\/`, `.:\\`},
-	{"sk-?", "xox?", "eyJ?"},
-	{"hf_?", "hp_?", "ho_?", "hu_?", "hs_?", "hr_?", "pm_?"},
-	{"A?IA", "AIza", "KEY-", "EY--", "://?", `:/\/`, `:/\\`, `:\//`, `:\/\`, `:\\/`, `:\\\`},
-	{"glpa", "lpat", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "ub_p", "b_pa", "npm_"},
+// A window is four bytes, two pairs. The low byte of a pair's entry has a bit for each group
+// of windows in which it is the first half, the high byte for those in which it is the
+// second. The windows of a group share a bit, so the first half of one may be followed by the
+// second half of another: the groups of the marks are chosen such that this is rare too.
+type prefilter struct {
+	pairs [1 << 16]uint16
+	marks [256][]mark // by their rare byte, in both letter cases when they fold
 }
 
-// folded are windows in any letter case: of access, bearer and basic.
-var folded = [8][]string{
-	1: {".cce"},
-	6: {"cces", "eare", "basi"},
-	7: {"arer", "asic"},
-}
-
-func newScent() *scent {
-	s := new(scent)
-	for i := range windows {
-		for _, w := range windows[i] {
-			s.add(w[:2], 1<<i, false)
-			s.add(w[2:], 0x100<<i, false)
-		}
-		for _, w := range folded[i] {
-			s.add(w[:2], 1<<i, true)
-			s.add(w[2:], 0x100<<i, true)
+func newPrefilter(secrets []builtinRule) *prefilter {
+	p := new(prefilter)
+	for i := range secrets {
+		for _, m := range secrets[i].marks {
+			for k, windows := range m.windows() {
+				for _, w := range windows {
+					p.add(w[:2], 1<<m.groups[k], m.fold)
+					p.add(w[2:], 0x100<<m.groups[k], m.fold)
+				}
+			}
+			if m.rare != 0 {
+				p.marks[m.rare] = append(p.marks[m.rare], m)
+			}
+			if m.fold && m.rare != 0 {
+				upper := m.rare - 'a' + 'A'
+				p.marks[upper] = append(p.marks[upper], m)
+			}
 		}
 	}
-	return s
+	return p
 }
 
-// add sets the bits of every pair that the two bytes stand for.
-func (s *scent) add(w string, set uint16, fold bool) {
-	stands := func(w, c byte) bool {
+// windows returns the windows of a mark, as its text may begin with a pair or within
+// one. A dot is any byte, a question mark one of a URL or a token.
+func (m *mark) windows() [2][]string {
+	seek := m.seek
+	if seek == "" {
+		seek = m.text
+	}
+	switch {
+	case len(seek) == 3 && m.odd != nil:
+		return [2][]string{{"." + seek}, m.odd}
+	case len(seek) == 3:
+		return [2][]string{{"." + seek}, {seek + "?"}}
+	case len(seek) == 4:
+		return [2][]string{{seek}, {seek[1:] + "?"}}
+	}
+	return [2][]string{{seek[:4]}, {seek[1:5]}}
+}
+
+// add sets the bits of every pair that the two bytes match.
+func (p *prefilter) add(w string, set uint16, fold bool) {
+	matches := func(w, c byte) bool {
 		return w == '.' || w == '?' && inURL(c) || w == c || fold && w == lower(c)
 	}
 	for b := range 256 {
-		if !stands(w[1], byte(b)) {
+		if !matches(w[1], byte(b)) {
 			continue
 		}
 		for a := range 256 {
-			if stands(w[0], byte(a)) {
-				s[a|b<<8] |= set
+			if matches(w[0], byte(a)) {
+				p.pairs[a|b<<8] |= set
 			}
 		}
 	}
@@ -70,8 +79,9 @@ const step = 16
 // next returns the first step, from i on, in which a window ends, or that is not
 // whole; at least len(b) when there is none. A window begins up to two bytes before
 // its step.
-func (s *scent) next(b []byte, i int) int {
+func (p *prefilter) next(b []byte, i int) int {
 	const groups = 0x00FF00FF00FF00FF
+	s := &p.pairs
 	var last uint64 // the entry of the pair before
 	for ; i+step <= len(b); i += step {
 		c := b[i : i+step]

@@ -22,20 +22,20 @@ type Settings struct {
 	Patterns []Pattern
 	Builtin  bool
 	HashSalt []byte // not nil: replacements carry a keyed hash
-	// Count, if set, is told of each rule that found something, and how often. It is
-	// called from many goroutines.
+	// Count, if set, is called with each rule that found something, and how often, from
+	// many goroutines.
 	Count func(rule string, n int)
 }
 
 // Redactor is safe for concurrent use.
 type Redactor struct {
-	keys     keys
-	rules    []rule
-	builtin  bool
-	scent    *scent // of builtin secrets
-	patterns []rule // those of rules that the user gave
-	salt     []byte
-	count    func(string, int)
+	keys      keys
+	rules     []rule
+	builtin   bool
+	prefilter *prefilter // of builtin secrets
+	patterns  []rule     // the rules of the configuration, which rules has too
+	salt      []byte
+	count     func(string, int)
 }
 
 // New returns a redactor; an error is one of an expression. With nothing to
@@ -46,7 +46,11 @@ func New(s Settings) (*Redactor, error) {
 		r.count = func(string, int) {}
 	}
 	if s.Builtin {
-		r.rules, r.scent = append(r.rules, builtin()...), newScent()
+		secrets := builtin()
+		for i := range secrets {
+			r.rules = append(r.rules, secrets[i].rule())
+		}
+		r.prefilter = newPrefilter(secrets)
 	}
 	for _, k := range s.Keys {
 		if k == "" {
@@ -74,7 +78,7 @@ func New(s Settings) (*Redactor, error) {
 // Bytes returns b without its secrets: b itself when there are none, else a new
 // slice.
 func (r *Redactor) Bytes(b []byte) []byte {
-	if r == nil || !r.suspects(b) {
+	if r == nil || !r.mayHold(b) {
 		return b
 	}
 	found := make(finds)
@@ -97,10 +101,10 @@ func (r *Redactor) String(s string) string {
 	return string(r.Bytes([]byte(s)))
 }
 
-// finds counts what was found, by rule.
+// finds counts the replaced secrets by rule.
 type finds map[string]int
 
-// replacement is what stands for a secret.
+// replacement returns the text that replaces a secret.
 func (r *Redactor) replacement(name string, secret []byte) string {
 	if r.salt == nil {
 		return "[redacted:" + name + "]"

@@ -56,7 +56,7 @@ func quoted(t testing.TB, v any) string {
 	return string(b)
 }
 
-// Each builtin secret is found wherever it stands: in text, in a JSON string, as
+// TestBuiltinSecretsAreFound has each builtin secret in text, in a JSON string, as
 // a key, in JSON in a string in a string.
 func TestBuiltinSecretsAreFound(t *testing.T) {
 	r := newRedactor(t, Settings{Builtin: true})
@@ -145,7 +145,7 @@ func TestRedaction(t *testing.T) {
 	}
 }
 
-// What is no secret is not even copied.
+// TestInnocentBytesAreNotTouched has text without secrets: it is not copied.
 func TestInnocentBytesAreNotTouched(t *testing.T) {
 	r := newRedactor(t, Settings{Builtin: true, Keys: []string{"password"}})
 	for _, in := range []string{
@@ -161,8 +161,8 @@ func TestInnocentBytesAreNotTouched(t *testing.T) {
 		if out := r.Bytes(b); len(out) > 0 && &out[0] != &b[0] {
 			t.Errorf("%s was copied: %s", in, out)
 		}
-		if r.suspects(b) {
-			t.Errorf("%s is suspected", in)
+		if r.mayHold(b) {
+			t.Errorf("%s is a candidate", in)
 		}
 	}
 	b := []byte(strings.Repeat(`{"role":"assistant","content":"All is well with https://example.com/."}`+"\n", 100))
@@ -228,8 +228,7 @@ func TestLiterals(t *testing.T) {
 	}
 }
 
-// The steps of the search miss nothing, wherever a secret lies and whatever
-// surrounds it.
+// TestSearchMissesNothing has secrets at every offset of a step, in random text.
 func TestSearchMissesNothing(t *testing.T) {
 	r := newRedactor(t, Settings{Builtin: true})
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -251,7 +250,7 @@ func TestSearchMissesNothing(t *testing.T) {
 	}
 }
 
-// scattered are parts of secrets, and what may stand around them.
+// scattered are parts of secrets, and texts that may be around them.
 var scattered = []string{
 	"sk-", "sK-", "eyJ", "AKIA", "ASIA", "AIza", "ghp_", "gho_", "ghx_", "github_pat_", "glpat-", "hf_", "npm_", "xoxb-", "access", "ACCESS", "success",
 	"secret_access_key", "SecretAccessKey", "=", "KEY-----", "-----BEGIN PRIVATE KEY-----\n", "bearer ", "Basic ", "BEARER ", "://", `:\/\/`, `:\\/\\/`,
@@ -259,22 +258,22 @@ var scattered = []string{
 	"abcdefghijklmnopqrstuvwxyz0123456789ABCD", strings.Repeat("x", 1000),
 }
 
-// suspectSlowly is suspectRun that looks everywhere.
-func suspectSlowly(b []byte) bool {
+// searchEverywhere is candidate without the windows: it looks at every run.
+func searchEverywhere(p *prefilter, b []byte) bool {
 	for from := 0; from < len(b); from++ {
 		if to := runEnd(b, from); to > from {
-			if to-from >= shortest && (suspectAfter(b[:from], to-from) || suspectIn(b[from:to])) {
+			if to-from >= shortest && (candidateAfter(b[:from], to-from) || p.candidateIn(b[from:to])) {
 				return true
 			}
 			from = to
 		}
 	}
-	for p := 0; p+4 < len(b); p++ {
-		if b[p] != ':' || !slashes(b[p+1:p+4]) {
+	for url := 0; url+4 < len(b); url++ {
+		if b[url] != ':' || !slashes(b[url+1:url+4]) {
 			continue
 		}
 		colon := false
-		for q := p + 3; q < len(b) && inURL(b[q]) && q < p+maxURL; q++ {
+		for q := url + 3; q < len(b) && inURL(b[q]) && q < url+maxURL; q++ {
 			if b[q] == '@' && colon {
 				return true
 			}
@@ -284,9 +283,10 @@ func suspectSlowly(b []byte) bool {
 	return false
 }
 
-// The scent leads to everything that is suspect, whichever way the pairs fall.
-func TestScentMissesNothing(t *testing.T) {
-	s, rng, yes := newScent(), rand.New(rand.NewPCG(1, 3)), 0
+// TestPrefilterMissesNothing compares the prefilter with a search of every run: the windows
+// lead to every candidate, whichever way the pairs fall.
+func TestPrefilterMissesNothing(t *testing.T) {
+	p, rng, yes := newPrefilter(builtin()), rand.New(rand.NewPCG(1, 3)), 0
 	const n = 40_000
 	for range n {
 		var in []byte
@@ -296,27 +296,27 @@ func TestScentMissesNothing(t *testing.T) {
 				in = append(in, byte('!'+rng.IntN('~'-'!')))
 			}
 		}
-		want := suspectSlowly(in)
-		if s.suspectRun(in) != want {
-			t.Fatalf("%q is suspect: %v", in, want)
+		want := searchEverywhere(p, in)
+		if p.candidate(in) != want {
+			t.Fatalf("%q is a candidate: %v", in, want)
 		}
 		if want {
 			yes++
 		}
 	}
 	if yes < n/10 || yes > n*9/10 {
-		t.Errorf("%d of %d are suspect: that shows little", yes, n)
+		t.Errorf("%d of %d are candidates: that shows little", yes, n)
 	}
 }
 
-func FuzzScent(f *testing.F) {
-	s := newScent()
+func FuzzPrefilter(f *testing.F) {
+	p := newPrefilter(builtin())
 	for i := range scattered {
 		f.Add([]byte(scattered[i] + scattered[(i+7)%len(scattered)] + scattered[(i*5)%len(scattered)]))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
-		if got, want := s.suspectRun(in), suspectSlowly(in); got != want {
-			t.Errorf("%q is suspect: %v, want %v", in, got, want)
+		if got, want := p.candidate(in), searchEverywhere(p, in); got != want {
+			t.Errorf("%q is a candidate: %v, want %v", in, got, want)
 		}
 	})
 }
@@ -339,4 +339,15 @@ func FuzzBytes(f *testing.F) {
 			t.Fatalf("%q became %q", in, out)
 		}
 	})
+}
+
+// TestRareBytesAreBright checks the table of marks: candidateIn only looks at bright bytes.
+func TestRareBytesAreBright(t *testing.T) {
+	for _, b := range builtin() {
+		for _, m := range b.marks {
+			if m.rare != 0 && (m.offset() < 0 || bright(uint64(m.rare)) == 0) {
+				t.Errorf("%s: the rare byte %q of %q is not bright, or not in it", b.name, m.rare, m.text)
+			}
+		}
+	}
 }

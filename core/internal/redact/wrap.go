@@ -7,7 +7,7 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/source"
 )
 
-// Recorder returns a recorder that redacts before rec sees anything.
+// Recorder returns a recorder that redacts frames and passes them on to rec.
 func (r *Redactor) Recorder(rec source.Recorder) source.Recorder {
 	if r == nil {
 		return rec
@@ -54,7 +54,7 @@ func (r *Redactor) frame(f *frame.Frame) {
 	}
 }
 
-// Sink returns a sink that redacts before sink sees any frame.
+// Sink returns a sink that redacts frames and passes them on to sink.
 func (r *Redactor) Sink(sink source.Sink) source.Sink {
 	if r == nil {
 		return sink
@@ -76,7 +76,7 @@ func (k redacting) Open(ctx context.Context, id source.ID, rewind func(int64)) (
 	return stream{s, k.r}, pos, nil
 }
 
-// Trouble implements source.Sink. The detail may quote what was read.
+// Trouble implements source.Sink. The detail may quote input.
 func (k redacting) Trouble(origin, reason, detail string) {
 	k.Sink.Trouble(origin, reason, k.r.String(detail))
 }
@@ -97,7 +97,7 @@ func (r *Redactor) batch(b *frame.Batch) *frame.Batch {
 	for i := range b.Frames {
 		names = names || b.Frames[i].Name != "" || b.Frames[i].ID != ""
 	}
-	if !names && !r.suspects(b.Data) {
+	if !names && !r.mayHold(b.Data) {
 		return b
 	}
 	frames := make([]frame.Frame, len(b.Frames))

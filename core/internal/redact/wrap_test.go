@@ -51,8 +51,8 @@ func TestSinkPassesCleanBatchesOn(t *testing.T) {
 	}
 }
 
-// Only the data changes: positions, kinds and what was dropped stay, and the
-// source's buffer is given back.
+// TestSinkReplacesBatches has a batch with secrets: only the data of its frames changes, and
+// the source's buffer is released.
 func TestSinkReplacesBatches(t *testing.T) {
 	r := newRedactor(t, Settings{Builtin: true})
 	b, released := &frame.Batch{}, 0
