@@ -81,6 +81,14 @@ func endRecord(dst []byte, from int, seed uint32, r *record) {
 	binary.LittleEndian.PutUint32(head[4:], crc32.Update(seed, castagnoli, head[8:]))
 }
 
+// appendRecord appends a record whose payload is ready.
+func appendRecord(dst []byte, seed uint32, r *record) []byte {
+	from := len(dst)
+	dst = append(beginRecord(dst), r.payload...)
+	endRecord(dst, from, seed, r)
+	return dst
+}
+
 // state of a place in a segment.
 type state uint8
 

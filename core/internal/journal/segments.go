@@ -206,9 +206,7 @@ func (s *segments) writeIndex(g *seg) (int64, error) {
 	for _, e := range g.contents {
 		buf = appendEntry(buf, kindEntry, g.seed, e, 0)
 	}
-	from := len(buf)
-	buf = beginRecord(buf)
-	endRecord(buf, from, g.seed, &record{kind: kindTrailer, stream: uint64(len(g.contents)), pos: g.size, at: g.last})
+	buf = appendRecord(buf, g.seed, &record{kind: kindTrailer, stream: uint64(len(g.contents)), pos: g.size, at: g.last})
 	err := s.dir.Replace(s.dir.File(g.id, extIndex), func(f segment.File) error {
 		_, err := f.WriteAt(buf, 0)
 		return err

@@ -168,10 +168,7 @@ func (ss *streams) flush(s *stream) {
 	if s.marked {
 		s.marked = false
 		ss.append(s, headSize+int64(len(s.state)), func(dst []byte, seed uint32, now int64) []byte {
-			from := len(dst)
-			dst = append(beginRecord(dst), s.state...)
-			endRecord(dst, from, seed, &record{kind: kindMark, stream: s.number, pos: s.to, at: now})
-			return dst
+			return appendRecord(dst, seed, &record{kind: kindMark, stream: s.number, pos: s.to, at: now, payload: s.state})
 		})
 	}
 	if s.ending {
@@ -182,10 +179,7 @@ func (ss *streams) flush(s *stream) {
 // end records the end of a stream.
 func (ss *streams) end(s *stream) {
 	ss.append(s, headSize, func(dst []byte, seed uint32, now int64) []byte {
-		from := len(dst)
-		dst = beginRecord(dst)
-		endRecord(dst, from, seed, &record{kind: kindEnd, stream: s.number, pos: s.to, at: now})
-		return dst
+		return appendRecord(dst, seed, &record{kind: kindEnd, stream: s.number, pos: s.to, at: now})
 	})
 	s.segment.contents[s.number].ended = true
 	ss.drop(s)
