@@ -43,7 +43,7 @@ type Decoded struct {
 // what is still open at the end of the stream comes last, as incomplete.
 func DecodeStreams(ctx context.Context, d Decoders, c *config.Config, format, options string, inputs []Input, out Decoded) error {
 	return d.With(ctx, c, format, func(p *host.Process, _ host.Settings) error {
-		lane, err := p.Lane(ctx)
+		lane, err := p.Decode(ctx)
 		if err != nil {
 			return err
 		}
@@ -67,7 +67,7 @@ func DecodeStreams(ctx context.Context, d Decoders, c *config.Config, format, op
 
 // offline decodes streams one after another, without a store.
 type offline struct {
-	lane      *host.Lane
+	lane      *host.RPC
 	format    string
 	revision  uint32
 	assembler *assemble.Assembler

@@ -64,7 +64,7 @@ func BenchmarkDecode(b *testing.B) {
 						b.Fatal(err)
 					}
 					defer p.Kill()
-					l, err := p.Lane(b.Context())
+					l, err := p.Decode(b.Context())
 					if err != nil {
 						b.Fatal(err)
 					}
@@ -90,7 +90,7 @@ func TestBoundaryAllocates(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Kill()
-	l, err := p.Lane(t.Context())
+	l, err := p.Decode(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestBoundaryAllocates(t *testing.T) {
 }
 
 // through has a stream decoded, batch by batch, with so many requests under way.
-func through(l *Lane, id uint64, batches []*frame.Batch, ahead int, res *wire.Result) error {
+func through(l *RPC, id uint64, batches []*frame.Batch, ahead int, res *wire.Result) error {
 	send := func(i int) error {
 		r := wire.Batch{Stream: id, Data: batches[i].Data, Frames: batches[i].Frames, Close: i == len(batches)-1}
 		if i == 0 {

@@ -188,20 +188,20 @@ func (p *Process) Check(ctx context.Context, options string) ([]string, error) {
 // CallTimeout is how long a call may take.
 func (p *Process) CallTimeout() time.Duration { return p.settings.CallTimeout }
 
-// Lane opens a Decode call. Its streams are decoded one after another; lanes run
+// Decode opens a Decode call. Its streams are decoded one after another; lanes run
 // side by side.
-func (p *Process) Lane(ctx context.Context) (*Lane, error) {
+func (p *Process) Decode(ctx context.Context) (*RPC, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	s, err := p.conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, wire.Method)
 	if err != nil {
 		cancel()
 		return nil, fmt.Errorf("decoder %s: open lane: %w", p.settings.Name, err)
 	}
-	return &Lane{name: p.settings.Name, stream: s, cancel: cancel}, nil
+	return &RPC{name: p.settings.Name, stream: s, cancel: cancel}, nil
 }
 
-// Lane is one Decode call. Send and Recv may be called from two goroutines.
-type Lane struct {
+// RPC is one Decode call. Send and Recv may be called from two goroutines.
+type RPC struct {
 	name   string
 	stream grpc.ClientStream
 	cancel context.CancelFunc
@@ -209,7 +209,7 @@ type Lane struct {
 
 // Send sends a request. The buffers of its batches must stay as they are until
 // the response is there.
-func (l *Lane) Send(r *wire.Request) error {
+func (l *RPC) Send(r *wire.Request) error {
 	if err := l.stream.SendMsg(r); err != nil {
 		return fmt.Errorf("decoder %s: send: %w", l.name, err)
 	}
@@ -217,7 +217,7 @@ func (l *Lane) Send(r *wire.Request) error {
 }
 
 // Recv receives the response to the next request.
-func (l *Lane) Recv(r *wire.Response) error {
+func (l *RPC) Recv(r *wire.Response) error {
 	if err := l.stream.RecvMsg(r); err != nil {
 		return fmt.Errorf("decoder %s: receive: %w", l.name, err)
 	}
@@ -225,10 +225,10 @@ func (l *Lane) Recv(r *wire.Response) error {
 }
 
 // CloseSend says that no request follows.
-func (l *Lane) CloseSend() error { return l.stream.CloseSend() }
+func (l *RPC) CloseSend() error { return l.stream.CloseSend() }
 
 // Close ends the call; what is in flight is lost.
-func (l *Lane) Close() { l.cancel() }
+func (l *RPC) Close() { l.cancel() }
 
 func call[Resp any](ctx context.Context, p *Process, method string, req any) (*Resp, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.settings.CallTimeout)

@@ -56,8 +56,8 @@ func (p *Pipeline) AddFeed(sourceName, tenant, formatName, options string, journ
 	return feed, nil
 }
 
-// Of says which server the source listens to, host:port, before it is read.
-func (f *Feed) Of(server string) { f.server = server }
+// SetServer says which server the source listens to, host:port, before it is read.
+func (f *Feed) SetServer(server string) { f.server = server }
 
 // Format is the name of the format.
 func (f *Feed) Format() string { return f.format.name }

@@ -174,7 +174,7 @@ func (f *format) serve(run context.Context, proc *host.Process, p *Pipeline) (de
 	alone := new(sync.RWMutex)
 	for _, l := range f.lanes {
 		l.held = nil
-		rpc, err := proc.Lane(ctx)
+		rpc, err := proc.Decode(ctx)
 		if err != nil {
 			ends <- death{err: err}
 			break

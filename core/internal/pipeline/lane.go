@@ -40,7 +40,7 @@ type lane struct {
 
 // session is one life of a decoder process, as one lane sees it.
 type session struct {
-	rpc      *host.Lane
+	rpc      *host.RPC
 	snap     bool // its decoders give snapshots
 	deadline time.Duration
 	sent     chan request

@@ -271,9 +271,9 @@ func (p *Pipeline) Broken() []string {
 	return out
 }
 
-// Drain reports whether nothing that was delivered is still on its way to an
+// Drained reports whether nothing that was delivered is still on its way to an
 // exporter.
-func (p *Pipeline) Drain() bool {
+func (p *Pipeline) Drained() bool {
 	if p.outstanding.Load() != 0 {
 		return false
 	}

@@ -452,7 +452,7 @@ func (w *world) run(stop <-chan struct{}) {
 				return false
 			}
 		}
-		return p.Drain() && d.Settled()
+		return p.Drained() && d.Settled()
 	}
 	deadline := time.After(time.Minute)
 	for calm := 0; calm < 3; {
