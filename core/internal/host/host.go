@@ -188,14 +188,14 @@ func (p *Process) Check(ctx context.Context, options string) ([]string, error) {
 // CallTimeout is how long a call may take.
 func (p *Process) CallTimeout() time.Duration { return p.settings.CallTimeout }
 
-// Decode opens a Decode call. Its streams are decoded one after another; lanes run
-// side by side.
+// Decode opens an RPC on which the decoders of some streams work, one after another. RPCs
+// run side by side.
 func (p *Process) Decode(ctx context.Context) (*RPC, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	s, err := p.conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, wire.Method)
 	if err != nil {
 		cancel()
-		return nil, fmt.Errorf("decoder %s: open lane: %w", p.settings.Name, err)
+		return nil, fmt.Errorf("decoder %s: open Decode: %w", p.settings.Name, err)
 	}
 	return &RPC{name: p.settings.Name, stream: s, cancel: cancel}, nil
 }
@@ -207,28 +207,28 @@ type RPC struct {
 	cancel context.CancelFunc
 }
 
-// Send sends a request. The buffers of its batches must stay as they are until
-// the response is there.
-func (l *RPC) Send(r *wire.Request) error {
-	if err := l.stream.SendMsg(r); err != nil {
-		return fmt.Errorf("decoder %s: send: %w", l.name, err)
+// Send sends a request. The buffers of its batches must stay as they are until the response
+// is received.
+func (c *RPC) Send(r *wire.Request) error {
+	if err := c.stream.SendMsg(r); err != nil {
+		return fmt.Errorf("decoder %s: send: %w", c.name, err)
 	}
 	return nil
 }
 
 // Recv receives the response to the next request.
-func (l *RPC) Recv(r *wire.Response) error {
-	if err := l.stream.RecvMsg(r); err != nil {
-		return fmt.Errorf("decoder %s: receive: %w", l.name, err)
+func (c *RPC) Recv(r *wire.Response) error {
+	if err := c.stream.RecvMsg(r); err != nil {
+		return fmt.Errorf("decoder %s: receive: %w", c.name, err)
 	}
 	return nil
 }
 
-// CloseSend says that no request follows.
-func (l *RPC) CloseSend() error { return l.stream.CloseSend() }
+// CloseSend ends the requests.
+func (c *RPC) CloseSend() error { return c.stream.CloseSend() }
 
-// Close ends the call; what is in flight is lost.
-func (l *RPC) Close() { l.cancel() }
+// Close ends the call; requests in flight are lost.
+func (c *RPC) Close() { c.cancel() }
 
 func call[Resp any](ctx context.Context, p *Process, method string, req any) (*Resp, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.settings.CallTimeout)

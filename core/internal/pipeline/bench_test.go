@@ -36,8 +36,7 @@ func BenchmarkTail(b *testing.B) { ways(b, drop) }
 // with the decoder called in this one is what the boundary costs.
 func BenchmarkPipeline(b *testing.B) {
 	ways(b, func(ctx context.Context, p *Pipeline) (records int, err error) {
-		err = p.core.run(ctx)
-		close(p.stopped)
+		err = p.runCore(ctx)
 		return int(p.progress.frames.Load()), err
 	})
 }
@@ -65,7 +64,7 @@ func ways(b *testing.B, sink func(context.Context, *Pipeline) (int, error)) {
 			var size, records int64
 			for range b.N {
 				ctx, cancel := context.WithCancel(b.Context())
-				p := New(Settings{MaxInFlight: 16 << 20}, nothingKnown{}, letGo{})
+				p := New(Settings{MaxInFlight: 16 << 20}, nothingKnown{}, discardSink{})
 				pid, ended := way.decode(ctx, b, p)
 				feed, err := p.AddFeed("legion", "default", "legion", "", false)
 				if err != nil {
@@ -91,7 +90,7 @@ func ways(b *testing.B, sink func(context.Context, *Pipeline) (int, error)) {
 					}
 					records += int64(n)
 				})
-				for tick := time.NewTicker(time.Millisecond); !src.Drained() || p.outstanding.Load() > 0; <-tick.C {
+				for tick := time.NewTicker(time.Millisecond); !src.Drained() || p.inbox.pending.Load() > 0; <-tick.C {
 					if len(p.Broken()) > 0 || b.Failed() {
 						b.Fatal(p.Broken())
 					}
@@ -129,19 +128,17 @@ func inProcess(ctx context.Context, b *testing.B, p *Pipeline) (int, func()) {
 		b.Fatal(err)
 	}
 	done := make(chan struct{})
-	go func() { defer close(done); p.formats["legion"].run(ctx, p) }()
+	go func() { defer close(done); p.formats["legion"].run(ctx) }()
 	return pid, func() { <-done }
 }
 
 // inThisOne calls the decoder from a goroutine for each lane: no request is written, sent
 // or read, and no response.
 func inThisOne(ctx context.Context, _ *testing.B, p *Pipeline) (int, func()) {
-	f := &format{name: "legion", log: p.log, up: make(chan struct{}), undecoded: newBudget(p.settings.MaxInFlight / 4)}
+	f := p.newFormat("legion", decoder.Info{})
 	close(f.up)
 	var lanes sync.WaitGroup
-	for range p.settings.Lanes {
-		l := &lane{p: p, f: f, jobs: make(chan *job, requestJobs)}
-		f.lanes = append(f.lanes, l)
+	for _, l := range f.lanes {
 		lanes.Go(func() { l.decodeHere(ctx) })
 	}
 	p.formats["legion"] = f
@@ -149,22 +146,22 @@ func inThisOne(ctx context.Context, _ *testing.B, p *Pipeline) (int, func()) {
 }
 
 func (l *lane) decodeHere(ctx context.Context) {
-	factory, decoders, s := legion.New(), make(map[uint64]decoder.Decoder), &session{snap: true}
+	factory, decoders, conn := legion.New(), make(map[uint64]decoder.Decoder), &connection{snapshots: true}
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case j := <-l.jobs:
-			b, ok := l.batch(j, s)
+		case cmd := <-l.queue:
+			b, ok := conn.encode(cmd)
 			if !ok {
-				l.p.drop(j)
+				l.inbox.discard(cmd)
 				continue
 			}
-			r := l.p.result()
+			r := l.results.get()
 			if err := decodeBatch(factory, decoders, &b, r); err != nil {
 				r.Failure = &wire.Failure{Error: err.Error(), Permanent: true}
 			}
-			if !l.answer(ctx, j, r) {
+			if !l.answer(ctx, cmd, r) {
 				return
 			}
 		}
@@ -202,23 +199,24 @@ func decodeBatch(factory decoder.Factory, decoders map[uint64]decoder.Decoder, b
 	return nil
 }
 
-// drop stands where the core does. It counts the frames that were decoded and lets go of
-// what came of them.
+// drop stands in for the core. It counts the decoded frames and discards their messages.
 func drop(ctx context.Context, p *Pipeline) (records int, err error) {
-	defer close(p.stopped)
+	defer close(p.inbox.stopped)
 	for {
 		select {
 		case <-ctx.Done():
 			return records, nil
-		case d := <-p.decoded:
-			if d.result.Failure != nil {
-				return records, fmt.Errorf("decoder: %s", d.result.Failure.Error)
+		case r := <-p.inbox.results:
+			if r.decoded.Failure != nil {
+				return records, fmt.Errorf("decoder: %s", r.decoded.Failure.Error)
 			}
-			records += len(d.job.batch.Frames)
-			p.drop(d.job)
-			p.reuse(d.result)
-		case f := <-p.mailbox:
-			f()
+			if d, ok := r.command.(*decode); ok {
+				records += len(d.batch.Frames)
+			}
+			p.inbox.discard(r.command)
+			p.results.put(r.decoded)
+		case f := <-p.inbox.calls:
+			f(p.core)
 		}
 	}
 }
@@ -235,10 +233,10 @@ func (nothingKnown) OpenGroups() ([]string, error) { return nil, nil }
 func (nothingKnown) Commit(checkpoint.Delta) error { return nil }
 func (nothingKnown) Fresh() bool                   { return true }
 
-// letGo is an outlet that is done with everything at once.
-type letGo struct{}
+// discardSink commits every batch at once.
+type discardSink struct{}
 
-func (letGo) Submit(_ context.Context, _ *export.Batch, _ checkpoint.Delta, done func()) error {
-	done()
+func (discardSink) Submit(_ context.Context, _ *export.Batch, _ checkpoint.Delta, committed func()) error {
+	committed()
 	return nil
 }

@@ -28,7 +28,7 @@ func TestInferredTimesFollowTheProtocols(t *testing.T) {
 		for i, x := range list {
 			m, open := msg.Message{Time: x.time, Precision: msg.Nanos}, msg.Message{}
 			was := c
-			guess(&c, &open, x.at, 5*s)
+			infer(&c, &open, x.at, 5*s)
 			if c != was {
 				t.Errorf("%s: a flush moves the clock", name)
 			}

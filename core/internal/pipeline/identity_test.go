@@ -18,7 +18,6 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder/conformance"
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/frame"
-	"github.com/earshot-dev/earshot/core/internal/assemble"
 	"github.com/earshot-dev/earshot/core/internal/checkpoint"
 	"github.com/earshot-dev/earshot/core/internal/wire"
 	"github.com/earshot-dev/earshot/core/msg"
@@ -191,6 +190,7 @@ type heardStream struct {
 	come   int
 	closed bool
 	s      *stream
+	a      *account
 	d      decoder.Decoder
 }
 
@@ -203,25 +203,24 @@ func (w *listener) must(err error) {
 
 // begin begins a sidecar, or the next life of one.
 func (w *listener) begin() {
-	w.p = New(Settings{BatchRows: 64}, w.check, outlet{w})
+	w.p = New(Settings{BatchRows: 64, Lanes: 1}, w.check, memorySink{w})
 	info := w.streams[0].factory.Info()
-	f := &format{name: info.Name, info: info, log: w.p.log, up: make(chan struct{}), undecoded: newBudget(1 << 20)}
-	f.lanes = []*lane{{p: w.p, f: f, jobs: make(chan *job, 1)}}
+	f := w.p.newFormat(info.Name, info)
 	w.p.formats[f.name] = f
 	keys, err := w.check.OpenGroups()
 	w.must(err)
 	for _, k := range keys {
 		w.must(w.p.core.assembler.Resume(k, time.Now()))
 	}
-	for i, h := range w.streams {
+	for _, h := range w.streams {
 		if h.closed = w.check.streams[h.key].Closed; h.closed {
 			continue
 		}
 		feed, err := w.p.AddFeed("heard", "default", f.name, string(h.stream.Options), h.journalled)
 		w.must(err)
-		h.s = &stream{id: uint64(i + 1), name: nameOf("heard", h.key), feed: feed, format: f, lane: f.lanes[0], sessions: make(map[assemble.RunRef]struct{})}
-		h.s.record = checkpoint.Stream{Source: "heard", Key: h.key, Origin: h.stream.Origin, Anchor: 1_700_000_000e9}
-		w.must(w.p.core.open(h.s))
+		h.s = &stream{name: nameOf("heard", h.key), feed: feed}
+		w.must(w.p.core.open(h.s, checkpoint.Stream{Source: "heard", Key: h.key, Origin: h.stream.Origin, Anchor: 1_700_000_000e9}))
+		h.a = w.p.core.accounts.of[h.s]
 		w.open(h)
 	}
 }
@@ -232,7 +231,7 @@ func (w *listener) open(h *heardStream) {
 	h.stream.Source = "heard"
 	h.d, err = h.factory.New(h.stream)
 	w.must(err)
-	if b := h.s.resume.snapshot; len(b) > 0 {
+	if b := h.s.cursor.resume.snapshot; len(b) > 0 {
 		w.must(h.d.(decoder.Snapshotter).Restore(slices.Clone(b)))
 	}
 }
@@ -242,18 +241,19 @@ func (w *listener) deliver() {
 	for again := true; again; {
 		again = false
 		for _, h := range w.streams {
-			for frames := behind(h.frames[:h.come], h.s.next); len(frames) > 0 && !h.closed; frames = behind(h.frames[:h.come], h.s.next) {
+			for frames := behind(h.frames[:h.come], h.s.cursor.next); len(frames) > 0 && !h.closed; frames = behind(h.frames[:h.come], h.s.cursor.next) {
 				again = true
-				f, life := frames[0], h.s.life
+				f, generation := frames[0], h.a.generation
 				if f.At == 0 {
 					f.At = 1_700_000_000e9 + f.End*1e6
 				}
 				b := &frame.Batch{Data: slices.Clone(f.Data)}
 				f.Data = b.Data
 				b.Frames = []frame.Frame{f}
-				h.s.next = f.End
-				w.do(h, &job{batch: b})
-				if h.s.life != life { // it was rewound
+				t := h.ticket()
+				h.s.cursor.next = f.End
+				w.do(h, &decode{ticket: t, batch: b, held: lease{0, h.s.feed.format.undecoded, w.p.inFlight}}, b.Frames)
+				if h.a.generation != generation { // it was rewound
 					w.open(h)
 				}
 			}
@@ -261,15 +261,10 @@ func (w *listener) deliver() {
 	}
 }
 
-// do has the decoder and the core do a job.
-func (w *listener) do(h *heardStream, j *job) {
-	j.stream, j.life, j.pos = h.s, h.s.life, h.s.next
-	var frames []frame.Frame
-	if j.batch != nil {
-		frames = j.batch.Frames
-	} else if j.end != nil && h.journalled {
-		frames = []frame.Frame{{Kind: frame.Close, Name: frame.Lost, Pos: j.pos, End: j.pos}}
-	}
+func (h *heardStream) ticket() ticket { return ticket{h.s, h.a.generation, h.s.cursor.next} }
+
+// do has the decoder execute a command with frames, and the core apply it.
+func (w *listener) do(h *heardStream, cmd command, frames []frame.Frame) {
 	var out decoder.Output
 	for i := range frames {
 		out.Begin(int32(i))
@@ -277,7 +272,7 @@ func (w *listener) do(h *heardStream, j *job) {
 	}
 	out.Begin(int32(len(frames)) - 1)
 	r := &wire.Result{Stream: h.s.id}
-	if j.flush {
+	if cmd.encode(h.s.view()).Flush {
 		w.must(h.d.Flush(&out))
 	}
 	r.Messages, r.Problems = out.Messages, out.Problems
@@ -286,43 +281,44 @@ func (w *listener) do(h *heardStream, j *job) {
 		w.must(err)
 		r.Snapshot, r.HasSnapshot = slices.Clone(b), true
 	}
-	lives := make(map[*heardStream]int)
+	generations := make(map[*heardStream]int)
 	for _, o := range w.streams {
-		if o.s != nil {
-			lives[o] = o.s.life
+		if o.a != nil {
+			generations[o] = o.a.generation
 		}
 	}
-	w.p.outstanding.Add(1)
-	w.must(w.p.core.take(decoded{j, r}))
-	if len(w.p.core.relinks) > 0 {
-		w.must(w.p.core.relink())
+	w.p.inbox.pending.Add(1)
+	w.must(w.p.core.take(result{cmd, r}))
+	if len(w.p.core.replays) > 0 {
+		w.must(w.p.core.replay())
 	}
-	for o, life := range lives {
-		if o != h && o.s.life != life && !o.closed {
+	for o, generation := range generations {
+		if o != h && o.a.generation != generation && !o.closed {
 			w.open(o)
 		}
 	}
 }
 
-// end ends what was heard live and has come to its end.
+// end ends the journalled streams of which all frames were delivered.
 func (w *listener) end() {
 	for _, h := range w.streams {
 		if h.journalled && !h.closed && h.come == len(h.frames) {
-			w.do(h, &job{flush: true, snapshot: true, close: true, end: make(chan error, 1)})
+			cmd := &end{h.ticket(), make(chan error, 1)}
+			w.do(h, cmd, cmd.encode(h.s.view()).Frames)
 			h.closed = true
 		}
 	}
 }
 
-func (w *listener) flush(h *heardStream) { w.do(h, &job{flush: true, snapshot: true}) }
+func (w *listener) flush(h *heardStream) { w.do(h, &flush{ticket: h.ticket()}, nil) }
 
-func (w *listener) seal() { w.must(w.p.core.seal(w.t.Context(), nil)) }
+func (w *listener) seal() { w.must(w.p.core.commits.close(w.t.Context(), nil)) }
 
 // finish is the end of a run until idle.
 func (w *listener) finish() {
 	w.deliver()
 	for _, h := range w.streams {
-		if !h.closed && !h.s.flushed() {
+		if !h.closed && !h.a.flushed() {
 			w.flush(h)
 		}
 	}
@@ -358,15 +354,15 @@ func (k checkpoints) Commit(d checkpoint.Delta) error {
 	return nil
 }
 
-// outlet is done with everything at once.
-type outlet struct{ w *listener }
+// memorySink commits every batch at once.
+type memorySink struct{ w *listener }
 
-func (o outlet) Submit(_ context.Context, b *export.Batch, d checkpoint.Delta, done func()) error {
+func (o memorySink) Submit(_ context.Context, b *export.Batch, d checkpoint.Delta, committed func()) error {
 	o.w.tables.add(b)
 	if err := o.w.check.Commit(d); err != nil {
 		return err
 	}
-	done()
+	committed()
 	return nil
 }
 

@@ -60,8 +60,8 @@ func writeOpenSession(b *testing.B, dir string, messages int) {
 
 func openSessions(b *testing.B, pattern string, open int) {
 	ctx, cancel := context.WithCancel(b.Context())
-	outlet := &openSpans{ids: make(map[msg.SpanID]bool)}
-	p := New(Settings{MaxInFlight: 16 << 20}, nothingKnown{}, outlet)
+	sink := &openSpans{ids: make(map[msg.SpanID]bool)}
+	p := New(Settings{MaxInFlight: 16 << 20}, nothingKnown{}, sink)
 	_, ended := inThisOne(ctx, b, p)
 	feed, err := p.AddFeed("legion", "default", "legion", "", false)
 	if err != nil {
@@ -74,10 +74,9 @@ func openSessions(b *testing.B, pattern string, open int) {
 	memory, stops := lives(), gcStops()
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := p.core.run(ctx); err != nil {
+		if err := p.runCore(ctx); err != nil {
 			b.Error(err)
 		}
-		close(p.stopped)
 	})
 	running.Go(func() {
 		if err := src.Run(ctx, feed); err != nil {
@@ -90,9 +89,9 @@ func openSessions(b *testing.B, pattern string, open int) {
 	for read.IsZero() || time.Since(read) < 3*time.Second {
 		<-tick.C
 		asked := time.Now()
-		p.tellWait(func() {})
+		_ = p.inbox.call(ctx, func(*core) {})
 		longest = max(longest, time.Since(asked))
-		if read.IsZero() && src.Drained() && p.outstanding.Load() == 0 {
+		if read.IsZero() && src.Drained() && p.inbox.pending.Load() == 0 {
 			read = time.Now()
 		}
 	}
@@ -103,8 +102,8 @@ func openSessions(b *testing.B, pattern string, open int) {
 	cancel()
 	running.Wait()
 	ended()
-	if len(outlet.ids) < open {
-		b.Errorf("%d spans were open in %d sessions", len(outlet.ids), open)
+	if len(sink.ids) < open {
+		b.Errorf("%d spans were open in %d sessions", len(sink.ids), open)
 	}
 }
 
