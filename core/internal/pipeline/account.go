@@ -16,8 +16,8 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// account is a stream as the core sees it: its record in the checkpoint, and what follows
-// from its frames in this process.
+// account is the core's state of a stream: its record in the checkpoint, and the state that
+// ends with this process.
 type account struct {
 	stream        *stream
 	record        checkpoint.Stream
@@ -171,7 +171,7 @@ func (x *accounting) unframed(a *account, r *wire.Result, in intake) error {
 	return nil
 }
 
-// behindFrames stands in for the frame of a message that is of no frame.
+// behindFrames is the frame of a message that was decoded from no frame.
 func behindFrames(r *checkpoint.Stream) frame.Frame {
 	return frame.Frame{Pos: r.Pos, End: r.Pos + 1, At: r.Read}
 }
@@ -288,8 +288,8 @@ func (a *account) identify(m *msg.Message) {
 const maxSkew = 24 * time.Hour
 
 // alive is when the sender of a message was at work, as far as Earshot can know, Unix ns. A
-// record that was written while Earshot listened was written when it was read, whatever the
-// sender's clock shows. A record that was there before, or was read as a whole document, is
+// record that was written while Earshot listened was written when it was read, however wrong
+// the sender's clock is. A record that was there before, or was read as a whole document, is
 // as old as its own time, and at least as old as the last change of its file.
 func alive(m *msg.Message, f *frame.Frame, b *frame.Batch, now time.Time) int64 {
 	if b == nil { // no frame was read
@@ -340,7 +340,7 @@ func (x *accounting) deadLetter(a *account, f *frame.Frame, stage, reason, detai
 }
 
 // span adds a span of the assembler to the commit batch.
-func (x *accounting) span(s msg.Span) {
+func (x *accounting) span(s *msg.Span) {
 	x.commits.addSpan(s)
 	if s.State == msg.SpanOpen || s.Tombstone || s.Amends {
 		return

@@ -23,17 +23,17 @@ import (
 	"github.com/earshot-dev/earshot/plugins/legion"
 )
 
-// files is what the benchmarks tail; without it they make 50 MB of Legion traffic.
+// files are tailed by the benchmarks; without it they make 50 MB of Legion traffic.
 var files = flag.String("files", "", "pattern of the files that BenchmarkTail and BenchmarkPipeline read")
 
 // BenchmarkTail reads files with the source that tails them, cuts them into frames and
-// decodes those, in a process of its own as everywhere and in this one. The messages
-// are dropped as they come out of the boundary.
+// decodes those, in a process of its own as everywhere and in this one. The messages are
+// dropped as they leave the boundary.
 func BenchmarkTail(b *testing.B) { ways(b, drop) }
 
-// BenchmarkPipeline goes on where BenchmarkTail drops: account, spans, batches, which
-// an outlet takes and lets go of. What the decoder's process adds to the same pipeline
-// with the decoder called in this one is what the boundary costs.
+// BenchmarkPipeline goes on where BenchmarkTail drops: accounts, spans, commit batches, which
+// a sink discards. The difference to the same pipeline with the decoder called in this
+// process is the cost of the process boundary.
 func BenchmarkPipeline(b *testing.B) {
 	ways(b, func(ctx context.Context, p *Pipeline) (records int, err error) {
 		err = p.runCore(ctx)
@@ -41,8 +41,8 @@ func BenchmarkPipeline(b *testing.B) {
 	})
 }
 
-// ways reads the files with the decoder in its place and in this process. sink takes
-// the results until its context ends.
+// ways reads the files with the decoder in its own process and in this one. sink takes the
+// results until its context ends.
 func ways(b *testing.B, sink func(context.Context, *Pipeline) (int, error)) {
 	pattern := *files
 	if pattern == "" {
@@ -168,7 +168,7 @@ func (l *lane) decodeHere(ctx context.Context) {
 	}
 }
 
-// decodeBatch does what the SDK does in a decoder's process, but for its catching of panics.
+// decodeBatch decodes as the SDK does in a decoder's process, but for its catching of panics.
 func decodeBatch(factory decoder.Factory, decoders map[uint64]decoder.Decoder, b *wire.Batch, r *wire.Result) (err error) {
 	clear(r.Messages)
 	*r = wire.Result{Stream: b.Stream, Messages: r.Messages[:0], Problems: r.Problems[:0]}
@@ -199,7 +199,7 @@ func decodeBatch(factory decoder.Factory, decoders map[uint64]decoder.Decoder, b
 	return nil
 }
 
-// drop stands in for the core. It counts the decoded frames and discards their messages.
+// drop replaces the core. It counts the decoded frames and discards their messages.
 func drop(ctx context.Context, p *Pipeline) (records int, err error) {
 	defer close(p.inbox.stopped)
 	for {
@@ -221,7 +221,7 @@ func drop(ctx context.Context, p *Pipeline) (records int, err error) {
 	}
 }
 
-// nothingKnown is a checkpoint of a sidecar that starts for the first time.
+// nothingKnown is the checkpoint of a sidecar that starts for the first time.
 type nothingKnown struct{}
 
 func (nothingKnown) Streams(string) ([]checkpoint.Stream, error) { return nil, nil }

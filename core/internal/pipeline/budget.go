@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// lease is what a batch of frames holds of the memory budgets: of the format's until it is
-// decoded, of the pipeline's until its rows are committed.
+// lease is the share of a batch of frames in the memory budgets: in the format's until it is
+// decoded, in the pipeline's until its rows are committed.
 type lease struct {
 	bytes               int64
 	undecoded, inFlight *budget

@@ -9,8 +9,8 @@ import (
 // replay: the protocol's last time, and when frames were first read. at is when the message's
 // frame was; zero when a replay would read it at another time. The time that passed in
 // reading counts, not the clock by which it was read: an hour of yesterday that is read in
-// one second of today stays an hour of yesterday. first stands in where nothing is known;
-// Date reports whether it did.
+// one second of today stays an hour of yesterday. first is the time of a message before any
+// known time; Date reports whether it was used.
 func Date(c *checkpoint.Clock, m *msg.Message, at, first int64) bool {
 	if m.Time != 0 {
 		c.Last, c.Said = m.Time, at

@@ -24,15 +24,15 @@ type command interface {
 	encode(v view) wire.Batch
 	// data is the memory that texts of the result may lie in.
 	data() []byte
-	// attempt is what a process works on while it executes the command.
+	// attempt names the work of a process that executes the command.
 	attempt() attempt
 	// apply enters the result into the account of the stream, in the core.
 	apply(c *core, a *account, r *wire.Result) error
-	// discard releases what the command holds.
+	// discard releases the command's buffers and waiters.
 	discard()
 }
 
-// ticket is what all commands have.
+// ticket is the part that all commands have.
 type ticket struct {
 	stream     *stream
 	generation int   // a command of an earlier generation than the stream's is discarded
@@ -132,7 +132,7 @@ func (d *decode) apply(c *core, a *account, r *wire.Result) error {
 	return nil
 }
 
-// release gives the batch's buffer back to its source, when no row refers to it any more.
+// release returns the batch's buffer to its source, when no row refers to it any more.
 func (d *decode) release() {
 	d.batch.Done()
 	d.held.inFlight.release(d.held.bytes)

@@ -79,9 +79,9 @@ func (k *committer) addMessage(m *msg.Message) {
 	r.Messages = append(r.Messages, *m)
 }
 
-func (k *committer) addSpan(s msg.Span) {
+func (k *committer) addSpan(s *msg.Span) {
 	r := k.rows()
-	r.Spans = append(r.Spans, s)
+	r.Spans = append(r.Spans, *s)
 }
 
 func (k *committer) addDeadLetter(l msg.DeadLetter) {

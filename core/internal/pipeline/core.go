@@ -123,8 +123,8 @@ func (c *core) take(r result) error {
 	return r.command.apply(c, a, r.decoded)
 }
 
-// applied enters what all results have: the decoder worked up to a position without ending
-// its process, its snapshot, its failure.
+// applied enters the part that all results have: that the decoder has worked up to a position
+// and its process still runs, its snapshot, its failure.
 func (c *core) applied(a *account, worked int64, r *wire.Result) {
 	c.clearSuspect(a, worked)
 	c.takeSnapshot(a, r)
@@ -148,7 +148,7 @@ func (c *core) takeSnapshot(a *account, r *wire.Result) {
 }
 
 // starved reports whether the commit batch is all that is in flight, and sources wait for
-// what it holds: it will not become larger.
+// its bytes: it will not become larger.
 func (c *core) starved() bool {
 	return !c.commits.empty() && c.commits.submitted.Load() == 0 && c.inbox.pending.Load() == 0 && c.inFlight.exhausted()
 }
@@ -326,7 +326,7 @@ func (c *core) drained() bool {
 }
 
 // Span implements assemble.Emitter.
-func (c *core) Span(s msg.Span) { c.accounting.span(s) }
+func (c *core) Span(s msg.Span) { c.accounting.span(&s) }
 
 // Finding implements assemble.Emitter.
 func (c *core) Finding(format, kind string) {

@@ -23,7 +23,7 @@
 //	inbox.go       the way into the core: results of commands, calls of other goroutines
 //	core.go        the loop that owns all accounts: opens, flushes, closes, drains streams
 //	account.go     counts frames, dates messages (clock.go), passes them to the assembler
-//	response.go    adds to a stream what its listener recorded of the HTTP response
+//	response.go    adds the HTTP response's request and timing, as its listener recorded them
 //	commit.go      collects rows, closes the commit batch, submits it to the Sink
 //	replay.go      has a stream delivered again, after a crash or for a late link
 //	quarantine.go  finds the record that ends the decoder process, and withholds it
@@ -35,8 +35,8 @@
 // receiver for as long as its process runs; each format has one goroutine that supervises
 // the process. The core is one goroutine. It owns the accounts, the assembler and the open
 // commit batch, and it is the only one that waits for the Sink. The others reach it through
-// the inbox only. What a source, a lane and the core share of one stream is its cursor,
-// under a mutex that is never held while waiting.
+// the inbox only. A source, a lane and the core share one part of a stream, its cursor, under
+// a mutex that is never held while waiting.
 //
 // # Invariants
 //

@@ -30,8 +30,8 @@ type format struct {
 	info    decoder.Info
 	circuit circuit
 
-	// undecoded bounds what a format may hold of the pipeline's memory before it is
-	// decoded, so that a decoder that does not move leaves the rest to the others.
+	// undecoded bounds the format's share of the pipeline's memory for frames that are not
+	// decoded yet, so that a decoder that hangs leaves the rest to the others.
 	undecoded *budget
 	// inQuarantine counts the records that were quarantined in a row, none decoded between;
 	// of the core.
@@ -179,7 +179,7 @@ func (f *format) ready(ctx context.Context) error {
 }
 
 // serve runs the lanes until the process ends or run does. It returns how the process ended
-// and what it worked on.
+// and its unfinished attempts.
 func (f *format) serve(run context.Context, proc *host.Process) (exit, []attempt) {
 	ctx, cancel := context.WithCancel(run)
 	defer cancel()
@@ -237,8 +237,8 @@ func (f *format) watch(ctx context.Context, proc *host.Process) exit {
 	}
 }
 
-// explain adds how the process ended, and returns what may have been the cause: what it was
-// decoding, in the lane whose answer was late or wrong, or in all of them.
+// explain adds how the process ended, and returns the attempts that may be the cause: those
+// of the lane whose answer was late or wrong, or of all lanes.
 func (f *format) explain(proc *host.Process, e exit) (exit, []attempt) {
 	if e.err == nil {
 		return e, nil

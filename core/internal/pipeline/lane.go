@@ -27,8 +27,8 @@ type lane struct {
 	inbox   *inbox
 	results resultPool
 	queue   chan command
-	// unanswered is what the process worked on when it ended; of the receiver, until the
-	// format reads it.
+	// unanswered is the work of the process when it ended; of the receiver, until the format
+	// reads it.
 	unanswered []attempt
 }
 
@@ -42,7 +42,7 @@ type connection struct {
 	exclusive *sync.RWMutex
 }
 
-// request is what is sent at once.
+// request is a group of commands that is sent at once.
 type request struct {
 	commands []command
 	alone    bool // no other request is decoded at the same time

@@ -27,7 +27,7 @@ import (
 // is opened without a snapshot, or at record after record, has no more records quarantined.
 // It makes no progress, so that its circuit opens.
 
-// step is what a process did when it ended.
+// step is the kind of work that a process did when it ended.
 type step uint8
 
 const (
@@ -36,8 +36,8 @@ const (
 	atFlush
 )
 
-// attempt is what a process worked on in one stream: positions of frames, and the one behind
-// them for a command without frames.
+// attempt is a process's work on one stream: positions of frames, and the one behind them for
+// a command without frames.
 type attempt struct {
 	stream     *stream
 	generation int
@@ -105,7 +105,7 @@ func joined(attempts []attempt) []attempt {
 	return out
 }
 
-// quarantine is what a stream's lane withholds from the decoder.
+// quarantine names the frames that a stream's lane withholds from the decoder.
 type quarantine struct {
 	records map[int64]string // reasons, by position; it is replaced, never changed
 	stream  string           // the reason, when no frame is for the decoder any more
@@ -125,7 +125,7 @@ func (q *quarantine) mark(frames []frame.Frame) {
 	}
 }
 
-// setQuarantine changes what the lane withholds.
+// setQuarantine changes the quarantine that the lane reads.
 func (s *stream) setQuarantine(change func(*quarantine)) {
 	s.cursor.mu.Lock()
 	defer s.cursor.mu.Unlock()

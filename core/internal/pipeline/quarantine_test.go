@@ -25,8 +25,8 @@ func (t *table) lettersOf() []string {
 	return out
 }
 
-// A record that ends the decoder's process, in whatever way, is found and set
-// aside; all others are messages, those of other streams too.
+// TestDecoderIsEnded: a record that ends the decoder's process, by a crash, a hang, a stop or
+// its memory, is found and quarantined; all others are messages, those of other streams too.
 func TestDecoderIsEnded(t *testing.T) {
 	for _, c := range []struct {
 		do, reason string
@@ -57,7 +57,7 @@ func TestDecoderIsEnded(t *testing.T) {
 					t.Errorf("%+v", l)
 				}
 			}
-			// What was found is not looked for again.
+			// A quarantined record is not searched for again.
 			rows := w.table.rows
 			began := time.Now()
 			w.run(nil)
@@ -68,8 +68,8 @@ func TestDecoderIsEnded(t *testing.T) {
 	}
 }
 
-// A decoder that dies when it is asked for what it has open is not asked any more,
-// and one that dies of its own snapshot begins anew.
+// TestDecoderIsEndedBetweenFrames: a decoder that crashes when it is flushed is not flushed
+// any more.
 func TestDecoderIsEndedBetweenFrames(t *testing.T) {
 	all := corpus()
 	all[30] = []byte(`{"open":"crash "}`)
@@ -84,6 +84,8 @@ func TestDecoderIsEndedBetweenFrames(t *testing.T) {
 	}
 }
 
+// TestSnapshotThatKills: a decoder that crashes when it restores its snapshot begins at the
+// stream's beginning.
 func TestSnapshotThatKills(t *testing.T) {
 	trap := t.TempDir() + "/trap"
 	all := corpus()
@@ -102,8 +104,8 @@ func TestSnapshotThatKills(t *testing.T) {
 	}
 }
 
-// A decoder that only dies opens the circuit, which says so; once it lives, it is
-// closed and nothing is missing.
+// TestCircuit: a decoder that always crashes opens the circuit, and Broken names it; once the
+// decoder runs, the circuit is closed and no record is missing.
 func TestCircuit(t *testing.T) {
 	trap := t.TempDir() + "/trap"
 	w := &world{t: t, dir: t.TempDir(), table: newTable(), files: []*file{{name: "f", lines: corpus()}}, trap: trap}
@@ -139,14 +141,14 @@ func TestCircuit(t *testing.T) {
 
 // panicking has a panic at one line in a thousand.
 func panicking(n int) [][]byte {
-	all := lines(`{"n":%d,"run":"r","kind":"user","text":"what was said, at some length, as people do"}`, n)
+	all := lines(`{"n":%d,"run":"r","kind":"user","text":"a message of some length, as people write"}`, n)
 	for i := 500; i < n; i += 1000 {
 		all[i] = []byte(`{"panic":true}`)
 	}
 	return all
 }
 
-// A panic costs one record, and neither the process nor the others.
+// TestOneInAThousandPanics: a panic costs one record, and neither the process nor the others.
 func TestOneInAThousandPanics(t *testing.T) {
 	w := &world{t: t, dir: t.TempDir(), table: newTable(), files: []*file{{name: "f", lines: panicking(10_000)}}}
 	w.run(nil)

@@ -46,7 +46,7 @@ func (c *core) failed(a *account, f *wire.Failure) {
 
 func (c *core) countFailure(a *account, f *wire.Failure) {
 	format := a.stream.feed.format.name
-	c.log.Error("decoder gave up", "format", format, "origin", a.record.Origin, "error", f.Error, "permanent", f.Permanent)
+	c.log.Error("decoder failed", "format", format, "origin", a.record.Origin, "error", f.Error, "permanent", f.Permanent)
 	c.metrics.DecoderFailures.WithLabelValues(format).Inc()
 }
 
@@ -56,8 +56,8 @@ func (c *core) dropSnapshot(a *account) {
 	c.commits.touch(a)
 }
 
-// processEnded looks for the cause in what a format's process worked on, and has the
-// format's streams delivered again.
+// processEnded looks for the cause in the unfinished attempts of a format's process, and has
+// the format's streams delivered again.
 func (c *core) processEnded(f *format, e exit, attempts []attempt) {
 	c.findPoison(attempts, e)
 	for s, a := range c.accounts.of {

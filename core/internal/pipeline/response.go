@@ -5,7 +5,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// mark is what a listener knew of a response when it had recorded the stream up to a
+// mark is the listener's facts of a response when it had recorded the stream up to a
 // position.
 type mark struct {
 	pos   int64

@@ -178,7 +178,7 @@ func (s *stream) close() (t ticket, open bool, err error) {
 	return ticket{s, c.generation, c.next}, true, nil
 }
 
-// view is what the lane's sender needs of the cursor.
+// view is the part of the cursor that the lane's sender needs.
 type view struct {
 	generation int
 	resume     resume
