@@ -32,7 +32,7 @@ const laneDepth = 4
 // BenchmarkDecode decodes the same session in this process, and in one of its own by
 // the number of frames in a batch: with one request under way, as a call is, and with
 // as many as the pipeline streams. cpu-ns/frame is the processor time of both sides,
-// which says more than the time on a machine that does other things too.
+// which is a better measure than the time on a machine with other work.
 func BenchmarkDecode(b *testing.B) {
 	_, data, _ := gen.Legion(gen.Options{Sessions: 1, Bytes: 8e6, Seed: 1}).Session(0)
 	b.Run("inprocess", func(b *testing.B) {
@@ -81,8 +81,8 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// TestBoundaryAllocates holds what a frame costs at the boundary: strings of a
-// batch share an allocation, and contents come back as ranges of the frame.
+// TestBoundaryAllocates bounds the allocations of a frame at the boundary: strings of a batch
+// share an allocation, and contents are returned as ranges of the frame.
 func TestBoundaryAllocates(t *testing.T) {
 	_, data, _ := gen.Legion(gen.Options{Sessions: 1, Bytes: 2e6, Seed: 1}).Session(0)
 	p, err := Start(t.Context(), Settings{Name: "legion", Path: os.Args[0], Args: []string{"decoder"}, SocketDir: t.TempDir()})

@@ -13,7 +13,7 @@ import (
 // known time; Date reports whether it was used.
 func Date(c *checkpoint.Clock, m *msg.Message, at, first int64) bool {
 	if m.Time != 0 {
-		c.Last, c.Said = m.Time, at
+		c.Last, c.LastAt = m.Time, at
 		return false
 	}
 	return infer(c, m, at, first)
@@ -26,8 +26,8 @@ func infer(c *checkpoint.Clock, m *msg.Message, at, first int64) bool {
 	}
 	m.Precision = msg.Inferred
 	switch {
-	case c.Last != 0 && c.Said != 0 && at != 0:
-		m.Time = c.Last + max(at-c.Said, 0)
+	case c.Last != 0 && c.LastAt != 0 && at != 0:
+		m.Time = c.Last + max(at-c.LastAt, 0)
 	case at != 0:
 		m.Time = at
 	case c.Last != 0:
