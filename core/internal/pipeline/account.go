@@ -53,6 +53,19 @@ func (a *account) runRef(session string) assemble.RunRef {
 	return assemble.RunRef{Tenant: a.stream.feed.tenant, Format: a.stream.feed.format.name, Session: session}
 }
 
+// enqueue queues a command if nothing of the stream is under way and its lane has room.
+func (a *account) enqueue(cmd command) bool {
+	s := a.stream
+	s.cursor.mu.Lock()
+	defer s.cursor.mu.Unlock()
+	t, ok := s.at(a.record.Pos)
+	if !ok {
+		return false
+	}
+	*cmd.target() = t
+	return s.lane.tryPut(cmd)
+}
+
 // ledger is the row of the account.
 func (a *account) ledger(now, since int64) msg.Ledger {
 	r := &a.record

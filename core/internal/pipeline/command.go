@@ -114,7 +114,7 @@ func (d *decode) apply(c *core, a *account, r *wire.Result) error {
 		return err
 	}
 	a.decoded = d.batch.End()
-	c.clearSuspect(a, a.decoded)
+	a.clearSuspect(a.decoded)
 	c.takeSnapshot(a, r)
 	if aliased {
 		c.commits.hold(d)
@@ -216,7 +216,7 @@ func (f *flush) encode(v view) wire.Batch {
 func (f *flush) attempt() attempt { return f.at(atFlush) }
 
 func (f *flush) apply(c *core, a *account, r *wire.Result) error {
-	defer f.discard()
+	defer f.done()
 	if err := c.accounting.unframed(a, r, c.accounting.provisional); err != nil {
 		return err
 	}
@@ -226,7 +226,9 @@ func (f *flush) apply(c *core, a *account, r *wire.Result) error {
 	return nil
 }
 
-func (f *flush) discard() {
+func (f *flush) discard() { f.done() }
+
+func (f *flush) done() {
 	if f.waiting != nil {
 		f.waiting.Done()
 	}

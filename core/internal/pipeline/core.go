@@ -48,6 +48,24 @@ func (x *accounts) remove(a *account) {
 	delete(x.named, a.stream.name)
 }
 
+// settled reports whether nothing of a source is on its way to the core.
+func (x *accounts) settled(f *Feed) bool {
+	for s, a := range x.of {
+		if s.feed != f || a.stalled {
+			continue
+		}
+		s.cursor.mu.Lock()
+		// One that was rewound and whose source is gone is never delivered again up to its
+		// former position: the checkpoint's is enough.
+		waits := s.cursor.next > a.record.Pos
+		s.cursor.mu.Unlock()
+		if waits {
+			return false
+		}
+	}
+	return true
+}
+
 func newCore(p *Pipeline, sink Sink) *core {
 	c := &core{
 		settings: p.settings, check: p.check, log: p.log, metrics: p.metrics,
@@ -126,7 +144,7 @@ func (c *core) take(r result) error {
 // applied enters the part that all results have: that the decoder has worked up to a position
 // and its process still runs, its snapshot, its failure.
 func (c *core) applied(a *account, worked int64, r *wire.Result) {
-	c.clearSuspect(a, worked)
+	a.clearSuspect(worked)
 	c.takeSnapshot(a, r)
 	if r.Failure != nil {
 		c.failed(a, r.Failure)
@@ -190,24 +208,6 @@ func (c *core) open(s *stream, r checkpoint.Stream) error {
 	return nil
 }
 
-// settled reports whether nothing of a source is on its way to the core.
-func (c *core) settled(f *Feed) bool {
-	for s, a := range c.accounts.of {
-		if s.feed != f || a.stalled {
-			continue
-		}
-		s.cursor.mu.Lock()
-		// One that was rewound and whose source is gone is never delivered again up to its
-		// former position: the checkpoint's is enough.
-		waits := s.cursor.next > a.record.Pos
-		s.cursor.mu.Unlock()
-		if waits {
-			return false
-		}
-	}
-	return true
-}
-
 // detach drops a source's streams, as the end of the process would: the next source of that
 // name goes on where they are.
 func (c *core) detach(f *Feed) {
@@ -215,7 +215,7 @@ func (c *core) detach(f *Feed) {
 		if s.feed != f {
 			continue
 		}
-		c.enqueue(a, &closeDecoder{})
+		a.enqueue(&closeDecoder{})
 		s.cursor.mu.Lock()
 		s.cursor.closed = true
 		s.cursor.mu.Unlock()
@@ -248,10 +248,10 @@ func (c *core) idle(now time.Time) error {
 	for _, a := range c.accounts.of {
 		silent := now.Sub(a.touched)
 		if !a.flushed() && !a.flushing && silent >= c.settings.FlushIdle {
-			a.flushing = c.enqueue(a, &flush{})
+			a.flushing = a.enqueue(&flush{})
 		}
-		if a.flushed() && !a.decoderClosed && silent >= c.settings.ParkIdle && a.record.SnapPos == a.record.Pos {
-			a.decoderClosed = c.enqueue(a, &closeDecoder{})
+		if a.flushed() && !a.decoderClosed && silent >= c.settings.CloseIdle && a.record.SnapPos == a.record.Pos {
+			a.decoderClosed = a.enqueue(&closeDecoder{})
 		}
 	}
 	if every := c.settings.Heartbeat; every > 0 && now.Sub(c.commits.closed) >= every {
@@ -272,19 +272,6 @@ func (c *core) heartbeat() {
 	for _, a := range latest {
 		c.commits.touch(a)
 	}
-}
-
-// enqueue queues a command if nothing of the stream is under way and its lane has room.
-func (c *core) enqueue(a *account, cmd command) bool {
-	s := a.stream
-	s.cursor.mu.Lock()
-	defer s.cursor.mu.Unlock()
-	t, ok := s.at(a.record.Pos)
-	if !ok {
-		return false
-	}
-	*cmd.target() = t
-	return s.lane.tryPut(cmd)
 }
 
 // flushAll flushes every decoder, which takes its snapshot. It returns whether there was

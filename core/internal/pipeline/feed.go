@@ -122,7 +122,7 @@ func (f *Feed) Detach(ctx context.Context) error {
 	committed := make(chan struct{})
 	closed := func() (ok bool, err error) {
 		if e := f.inbox.call(ctx, func(c *core) {
-			if ok = c.settled(f); ok {
+			if ok = c.accounts.settled(f); ok {
 				err = c.commits.close(ctx, func() { close(committed) })
 			}
 		}); e != nil {

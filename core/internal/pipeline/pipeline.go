@@ -39,7 +39,7 @@ type Settings struct {
 	BatchBytes    int64         // bytes of frames in a commit batch; 8 MiB
 	MaxInFlight   int64         // bytes of frames between sources and exporters; 48 MiB
 	FlushIdle     time.Duration // without frames for this long, a decoder is flushed; 2 s
-	ParkIdle      time.Duration // without frames for this long, a decoder is closed; its snapshot opens it again; 1 min
+	CloseIdle     time.Duration // without frames for this long, a decoder is closed; its snapshot opens it again; 1 min
 	SnapEvery     time.Duration // how often the decoder of a stream that goes on takes a snapshot; 1 s
 	Heartbeat     time.Duration // how often an account is written although no frame is read; never
 	Lanes         int           // of a format; 2
@@ -57,7 +57,7 @@ func (s *Settings) defaults() {
 	}
 	set(&s.FlushInterval, 500*time.Millisecond)
 	set(&s.FlushIdle, 2*time.Second)
-	set(&s.ParkIdle, time.Minute)
+	set(&s.CloseIdle, time.Minute)
 	set(&s.SnapEvery, time.Second)
 	if s.BatchRows <= 0 {
 		s.BatchRows = 10_000

@@ -158,18 +158,18 @@ func (c *core) findPoison(attempts []attempt, e exit) {
 		if proven && c.withhold(a, v, e) {
 			next = next.found(v)
 		}
-		c.setSearch(a, next)
+		a.setSearch(next)
 	}
 }
 
 // clearSuspect ends the search when its range was decoded after all.
-func (c *core) clearSuspect(a *account, decoded int64) {
+func (a *account) clearSuspect(decoded int64) {
 	if a.search.crashes > 0 && decoded >= a.search.to {
-		c.setSearch(a, search{})
+		a.setSearch(search{})
 	}
 }
 
-func (c *core) setSearch(a *account, x search) {
+func (a *account) setSearch(x search) {
 	a.search = x
 	a.stream.setQuarantine(func(q *quarantine) { q.search = x })
 }
