@@ -90,12 +90,12 @@ func TestSlicesAreMadeAtOnce(t *testing.T) {
 func TestAlive(t *testing.T) {
 	const hour, now = int64(time.Hour), int64(1_800_000_000e9)
 	for name, x := range map[string]struct {
-		says  int64 // the record
+		time  int64 // of the record
 		kind  frame.Kind
 		batch *frame.Batch
 		want  int64
 	}{
-		"heard live":                  {now - hour, frame.Event, &frame.Batch{}, now},
+		"read live":                   {now - hour, frame.Event, &frame.Batch{}, now},
 		"a clock that is behind":      {now - 8*hour, frame.Line, &frame.Batch{Written: now - 2*hour}, now},
 		"a clock that is ahead":       {now + 8*hour, frame.Event, &frame.Batch{}, now},
 		"a copied transcript":         {now - 100*hour, frame.Line, &frame.Batch{Written: now}, now - 100*hour},
@@ -105,7 +105,7 @@ func TestAlive(t *testing.T) {
 		"history from the future":     {now + hour, frame.Line, &frame.Batch{Written: now - hour, Backlog: true}, now - hour},
 		"what a decoder had open":     {now - hour, frame.Line, nil, now - hour},
 	} {
-		if got := alive(&msg.Message{Time: x.says}, &frame.Frame{Kind: x.kind, At: now}, x.batch, time.Unix(0, now)); got != x.want {
+		if got := alive(&msg.Message{Time: x.time}, &frame.Frame{Kind: x.kind, At: now}, x.batch, time.Unix(0, now)); got != x.want {
 			t.Errorf("%s: %s ago", name, time.Duration(now-got))
 		}
 	}

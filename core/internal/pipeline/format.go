@@ -103,11 +103,11 @@ func (f *format) run(ctx context.Context) {
 			wait = backoff.Next()
 		}
 		if crashes >= crashesUntilOpen {
-			why := fmt.Sprintf("format %s: its decoder died %d times without getting anywhere: %v", f.name, crashes, err)
+			why := fmt.Sprintf("format %s: its decoder crashed %d times without progress: %v", f.name, crashes, err)
 			f.circuit.open.Store(&why)
 			f.metrics.DecoderCircuit.WithLabelValues(f.name).Set(1)
 		}
-		f.log.Error("decoder died", "format", f.name, "error", err, "deaths", crashes, "restart_in", wait)
+		f.log.Error("decoder crashed", "format", f.name, "error", err, "crashes", crashes, "restart_in", wait)
 		f.metrics.DecoderRestarts.WithLabelValues(f.name).Inc()
 		if !retry.Wait(ctx, wait) {
 			return

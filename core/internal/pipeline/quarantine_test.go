@@ -13,8 +13,8 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/pipeline"
 )
 
-// letters are the dead letters of a table.
-func (t *table) lettersOf() []string {
+// deadLetters are the dead letters of a table.
+func (t *table) deadLetters() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var out []string
@@ -46,7 +46,7 @@ func TestDecoderIsEnded(t *testing.T) {
 			w.run(nil)
 			set := "decode " + c.reason + " " + bad
 			want := []string{set, set, set, `decode invalid_json {"broken`, `decode invalid_json {"broken`}
-			if d := cmp.Diff(want, w.table.lettersOf()); d != "" {
+			if d := cmp.Diff(want, w.table.deadLetters()); d != "" {
 				t.Error(d)
 			}
 			if n := len(w.table.messages); n != 2*(400-1-4+2)-3 {
@@ -76,7 +76,7 @@ func TestDecoderIsEndedBetweenFrames(t *testing.T) {
 	all[310] = []byte(`{"n":310,"kind":"user"}`)
 	w := &world{t: t, dir: t.TempDir(), table: newTable(), files: []*file{{name: "f", lines: all}, {name: "g", lines: corpus()}}}
 	w.run(nil)
-	if got := w.table.lettersOf(); !slices.Contains(got, "read decoder_crash ") {
+	if got := w.table.deadLetters(); !slices.Contains(got, "read decoder_crash ") {
 		t.Errorf("%q", got)
 	}
 	if n := len(w.table.messages); n != 2*(400-1-4)+2+1 {
@@ -116,7 +116,7 @@ func TestCircuit(t *testing.T) {
 	w.during = func(p *pipeline.Pipeline) {
 		for end := time.Now().Add(time.Minute); !opened && time.Now().Before(end); <-time.After(5 * time.Millisecond) {
 			for _, why := range p.Broken() {
-				opened = strings.Contains(why, "format notes: its decoder died") && strings.Contains(why, "exit status 9")
+				opened = strings.Contains(why, "format notes: its decoder crashed") && strings.Contains(why, "exit status 9")
 			}
 		}
 		if err := os.Remove(trap); err != nil {
@@ -156,7 +156,7 @@ func TestOneInAThousandPanics(t *testing.T) {
 		t.Errorf("%d messages", n)
 	}
 	want := slices.Repeat([]string{`decode decoder_panic {"panic":true}`}, 10)
-	if d := cmp.Diff(want, w.table.lettersOf()); d != "" {
+	if d := cmp.Diff(want, w.table.deadLetters()); d != "" {
 		t.Error(d)
 	}
 }

@@ -4,7 +4,10 @@
 // the traffic.
 package telemetry
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
 
 // Metrics are the sidecar's own metrics.
 type Metrics struct {
@@ -46,19 +49,23 @@ type Metrics struct {
 
 // New returns metrics in a registry of their own.
 func New() *Metrics {
+	const namespace = "earshot"
+	registry := prometheus.NewRegistry()
+	register := promauto.With(registry)
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "earshot", Name: name, Help: help}, labels)
+		return register.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
 	}
 	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "earshot", Name: name, Help: help}, labels)
+		return register.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, labels)
 	}
-	pace := func(name, help string) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: "earshot", Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(0.001, 2, 19), // to four minutes
-		}, []string{"source", "format"})
+	seconds := func(name, help string, doublings int, labels ...string) *prometheus.HistogramVec { // from a millisecond
+		return register.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: namespace, Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(0.001, 2, doublings),
+		}, labels)
 	}
-	m := &Metrics{
-		registry:        prometheus.NewRegistry(),
+	pace := func(name, help string) *prometheus.HistogramVec { return seconds(name, help, 19, "source", "format") } // to four minutes
+	return &Metrics{
+		registry:        registry,
 		Bytes:           counter("source_bytes_total", "Bytes that were read, by their fate: decoded, quarantined or dropped.", "source", "fate"),
 		Frames:          counter("source_frames_total", "Frames that were read.", "source"),
 		Messages:        counter("messages_total", "Normalized messages.", "source", "format", "kind"),
@@ -77,22 +84,16 @@ func New() *Metrics {
 		Redacted:        counter("redacted_total", "Secrets that were redacted, by the rule that found them.", "rule"),
 		DecoderCircuit:  gauge("decoder_circuit_open", "1 while a format waits because its decoder crashes again and again.", "format"),
 		Batches:         counter("export_batches_total", "Batches offered to an exporter, by outcome.", "exporter", "outcome"),
-		Records:         counter("export_records_total", "Records that an exporter has accepted.", "exporter"),
-		BatchSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: "earshot", Name: "export_batch_seconds", Help: "Time in which an exporter accepted a batch.",
-			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15),
-		}, []string{"exporter"}),
+		Records:         counter("export_records_total", "Rows that an exporter has accepted.", "exporter"),
+		BatchSeconds:    seconds("export_batch_seconds", "Time in which an exporter accepted a batch.", 15, "exporter"),
 		ExporterLag:     gauge("export_lag_seconds", "Age of the oldest batch that an exporter has not accepted.", "exporter"),
 		Streams:         gauge("streams", "Streams that are open.", "source"),
-		InFlight:        prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "earshot", Name: "in_flight_bytes", Help: "Bytes of frames between sources and exporters."}),
+		InFlight:        gauge("in_flight_bytes", "Bytes of frames between sources and exporters.").WithLabelValues(),
 		SpoolBytes:      gauge("spool_bytes", "Bytes spooled on the disk for an exporter that is behind.", "exporter"),
 		SpoolLost:       counter("spool_lost_total", "Times that spooled batches could not be read.", "exporter"),
-		DeadLettersLost: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "earshot", Name: "dead_letters_rotated_total", Help: "Refused rows that rotation removed from the local file."}),
-		Commits:         prometheus.NewCounter(prometheus.CounterOpts{Namespace: "earshot", Name: "checkpoint_commits_total", Help: "Checkpoints that were committed."}),
+		DeadLettersLost: counter("dead_letters_rotated_total", "Refused rows that rotation removed from the local file.").WithLabelValues(),
+		Commits:         counter("checkpoint_commits_total", "Checkpoints that were committed.").WithLabelValues(),
 	}
-	m.registry.MustRegister(m.Bytes, m.Frames, m.Messages, m.Unknown, m.Problems, m.Spans, m.Findings, m.Responses, m.Buffered, m.FirstByte, m.FirstEvent, m.Gap, m.Stall, m.DecoderRestarts, m.DecoderFailures, m.DecoderCircuit, m.Redacted,
-		m.Batches, m.Records, m.BatchSeconds, m.ExporterLag, m.Streams, m.InFlight, m.Commits, m.DeadLettersLost, m.SpoolBytes, m.SpoolLost)
-	return m
 }
 
 // Watch adds a gauge whose value is computed when the metrics are read.
