@@ -41,11 +41,15 @@ type accounts struct {
 	named map[uint64]*account // by the name for the assembler
 }
 
-func (x *accounts) add(a *account) { x.of[a.stream], x.named[a.stream.name] = a, a }
+func (x *accounts) add(a *account) {
+	x.of[a.stream], x.named[a.stream.name] = a, a
+	a.stream.feed.counters.streams.Inc()
+}
 
 func (x *accounts) remove(a *account) {
 	delete(x.of, a.stream)
 	delete(x.named, a.stream.name)
+	a.stream.feed.counters.streams.Dec()
 }
 
 // settled reports whether nothing of a source is on its way to the core.

@@ -41,6 +41,7 @@ type Feed struct {
 // counters are a source's counters that every frame and message increments: to find one by
 // its labels costs as much as to hash a message's ids.
 type counters struct {
+	streams         prometheus.Gauge
 	frames, decoded prometheus.Counter
 	messages        map[msg.Kind]prometheus.Counter
 }
@@ -57,7 +58,8 @@ func (p *Pipeline) AddFeed(sourceName, tenant, formatName, options string, journ
 		source: sourceName, tenant: tenant, format: f, options: options, journalled: journalled, snapEvery: p.settings.SnapEvery,
 		inbox: p.inbox, inFlight: p.inFlight, progress: &p.progress, check: p.check, log: p.log,
 		counters: counters{
-			frames: p.metrics.Frames.WithLabelValues(sourceName), decoded: p.metrics.Bytes.WithLabelValues(sourceName, "decoded"),
+			streams: p.metrics.Streams.WithLabelValues(sourceName),
+			frames:  p.metrics.Frames.WithLabelValues(sourceName), decoded: p.metrics.Bytes.WithLabelValues(sourceName, "decoded"),
 			messages: make(map[msg.Kind]prometheus.Counter),
 		},
 	}

@@ -280,16 +280,7 @@ func TestResponse(t *testing.T) {
 	if runs != 3 {
 		t.Errorf("%d runs", runs)
 	}
-	got, err := w.settings.Metrics.Registry().Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	sums := make(map[string]float64)
-	for _, f := range got {
-		for _, m := range f.GetMetric() {
-			sums[f.GetName()] += m.GetCounter().GetValue() + m.GetHistogram().GetSampleSum()
-		}
-	}
+	sums := figures(t, w.settings.Metrics)
 	for name, want := range map[string]float64{
 		"earshot_responses_total": 2, "earshot_responses_buffered_total": 2, "earshot_response_first_byte_seconds": 0.01,
 	} {
@@ -297,6 +288,22 @@ func TestResponse(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, sums[name], want)
 		}
 	}
+}
+
+// figures are the metrics by name, added up over their labels.
+func figures(t *testing.T, m *telemetry.Metrics) map[string]float64 {
+	t.Helper()
+	families, err := m.Registry().Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums := make(map[string]float64)
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			sums[f.GetName()] += m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetHistogram().GetSampleSum()
+		}
+	}
+	return sums
 }
 
 // TestEndReachesTheDecoder: a decoder gets a Close frame when its stream has ended, also when

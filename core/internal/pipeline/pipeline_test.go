@@ -28,6 +28,7 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/host"
 	"github.com/earshot-dev/earshot/core/internal/pipeline"
 	"github.com/earshot-dev/earshot/core/internal/source"
+	"github.com/earshot-dev/earshot/core/internal/telemetry"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
@@ -523,7 +524,11 @@ func corpus() [][]byte {
 
 func TestEveryByteIsAccountedFor(t *testing.T) {
 	w := &world{t: t, dir: t.TempDir(), table: newTable(), files: []*file{{name: "f", lines: corpus()}}}
+	w.settings.Metrics = telemetry.New()
 	w.run(nil)
+	if n := figures(t, w.settings.Metrics)["earshot_streams"]; n != 1 {
+		t.Errorf("%v streams are open, want the file", n)
+	}
 	l := w.table.ledger["f"]
 	size := int64(len(bytes.Join(corpus(), []byte("\n"))) + 1)
 	if l.Read != size || l.Decoded+l.Quarantined+l.Dropped != size || l.Quarantined != int64(len(`{"broken`))+1 || l.Problems != 1 || l.Unknown != 1 {
