@@ -54,16 +54,12 @@ func (a *account) runRef(session string) assemble.RunRef {
 }
 
 // enqueue queues a command if nothing of the stream is under way and its lane has room.
-func (a *account) enqueue(cmd command) bool {
-	s := a.stream
-	s.cursor.mu.Lock()
-	defer s.cursor.mu.Unlock()
-	t, ok := s.at(a.record.Pos)
-	if !ok {
-		return false
-	}
-	*cmd.target() = t
-	return s.lane.tryPut(cmd)
+func (a *account) enqueue(cmd command) (queued bool) {
+	a.stream.at(a.record.Pos, func(t ticket) {
+		*cmd.target() = t
+		queued = a.stream.lane.tryPut(cmd)
+	})
+	return queued
 }
 
 // ledger is the row of the account.

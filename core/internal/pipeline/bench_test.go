@@ -152,7 +152,7 @@ func (l *lane) decodeHere(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case cmd := <-l.queue:
-			b, ok := conn.encode(cmd)
+			b, ok := conn.encode(cmd, cmd.target().stream.cursor.view())
 			if !ok {
 				l.inbox.discard(cmd)
 				continue

@@ -210,7 +210,7 @@ type flush struct {
 }
 
 func (f *flush) encode(v view) wire.Batch {
-	return wire.Batch{Flush: !v.noFlush, Snapshot: !v.noFlush}
+	return wire.Batch{Flush: !v.quarantine.noFlush, Snapshot: !v.quarantine.noFlush}
 }
 
 func (f *flush) attempt() attempt { return f.at(atFlush) }
@@ -276,8 +276,8 @@ type end struct {
 }
 
 func (e *end) encode(v view) wire.Batch {
-	b := wire.Batch{Flush: !v.noFlush, Snapshot: !v.noFlush, Close: true}
-	if e.stream.feed.journalled && !v.noFlush {
+	b := wire.Batch{Flush: !v.quarantine.noFlush, Snapshot: !v.quarantine.noFlush, Close: true}
+	if e.stream.feed.journalled && !v.quarantine.noFlush {
 		b.Frames = []frame.Frame{{Kind: frame.Close, Name: frame.Lost, Pos: e.pos, End: e.pos}}
 	}
 	return b

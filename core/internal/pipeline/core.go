@@ -58,12 +58,9 @@ func (x *accounts) settled(f *Feed) bool {
 		if s.feed != f || a.stalled {
 			continue
 		}
-		s.cursor.mu.Lock()
 		// One that was rewound and whose source is gone is never delivered again up to its
 		// former position: the checkpoint's is enough.
-		waits := s.cursor.next > a.record.Pos
-		s.cursor.mu.Unlock()
-		if waits {
+		if next, _ := s.cursor.position(); next > a.record.Pos {
 			return false
 		}
 	}
@@ -162,10 +159,7 @@ func (c *core) takeSnapshot(a *account, r *wire.Result) {
 		return
 	}
 	a.record.SnapPos, a.record.Snapshot = a.decoded, r.Snapshot
-	s := a.stream
-	s.cursor.mu.Lock()
-	s.cursor.resume = a.resume()
-	s.cursor.mu.Unlock()
+	a.stream.cursor.setResume(a.resume())
 	c.commits.touch(a)
 }
 
@@ -220,9 +214,7 @@ func (c *core) detach(f *Feed) {
 			continue
 		}
 		a.enqueue(&closeDecoder{})
-		s.cursor.mu.Lock()
-		s.cursor.closed = true
-		s.cursor.mu.Unlock()
+		s.cursor.setClosed(true)
 		c.accounts.remove(a)
 		delete(c.commits.changed, a)
 		c.assembler.ForgetResponse(s.name)
@@ -288,13 +280,10 @@ func (c *core) flushAll(waiting *sync.WaitGroup) (done bool) {
 			continue
 		}
 		done = false
-		s.cursor.mu.Lock()
-		t, ok := s.at(a.record.Pos)
-		s.cursor.mu.Unlock()
-		if ok {
+		s.at(a.record.Pos, func(t ticket) {
 			waiting.Add(1)
 			go func() { _ = s.lane.put(context.Background(), &flush{t, waiting}) }()
-		}
+		})
 	}
 	return done
 }
@@ -306,10 +295,7 @@ func (c *core) drained() bool {
 		return false
 	}
 	for s, a := range c.accounts.of {
-		s.cursor.mu.Lock()
-		behind := a.record.Pos < s.cursor.high // rewound, and not delivered again yet
-		s.cursor.mu.Unlock()
-		if behind && !a.stalled {
+		if _, high := s.cursor.position(); a.record.Pos < high && !a.stalled { // rewound, and not delivered again yet
 			return false
 		}
 	}

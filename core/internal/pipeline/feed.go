@@ -110,11 +110,7 @@ func (f *Feed) Open(ctx context.Context, id source.ID, rewind func(pos int64)) (
 	if err != nil {
 		return nil, 0, err
 	}
-	// A rewind before this one is in the position; later ones are called.
-	s.cursor.mu.Lock()
-	defer s.cursor.mu.Unlock()
-	s.cursor.rewind = rewind
-	return s, s.cursor.next, nil
+	return s, s.cursor.onRewind(rewind), nil
 }
 
 // Detach ends the use of a source that has ended: when it returns, everything that the

@@ -272,7 +272,7 @@ func (w *sidecar) do(h *testStream, cmd command, frames []frame.Frame) {
 	}
 	out.Begin(int32(len(frames)) - 1)
 	r := &wire.Result{Stream: h.s.id}
-	if cmd.encode(h.s.view()).Flush {
+	if cmd.encode(h.s.cursor.view()).Flush {
 		w.must(h.d.Flush(&out))
 	}
 	r.Messages, r.Problems = out.Messages, out.Problems
@@ -304,7 +304,7 @@ func (w *sidecar) end() {
 	for _, h := range w.streams {
 		if h.journalled && !h.closed && h.read == len(h.frames) {
 			cmd := &end{h.ticket(), make(chan error, 1)}
-			w.do(h, cmd, cmd.encode(h.s.view()).Frames)
+			w.do(h, cmd, cmd.encode(h.s.cursor.view()).Frames)
 			h.closed = true
 		}
 	}

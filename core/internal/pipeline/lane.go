@@ -155,8 +155,8 @@ func (l *lane) collect(conn *connection, cmd command) (out []request) {
 // frame is decoded alone. It returns nil for every other command.
 func (l *lane) isolate(conn *connection, cmd command) (out []request) {
 	t := cmd.target()
-	suspect, ok := t.stream.suspect()
-	if !ok {
+	suspect := t.stream.cursor.view().quarantine.search
+	if suspect.crashes < isolateAfter {
 		return nil
 	}
 	work := cmd.attempt()
@@ -181,14 +181,15 @@ func (l *lane) transmit(ctx context.Context, conn *connection, r request) bool {
 	req := &wire.Request{Batches: make([]wire.Batch, 0, len(r.commands))}
 	live := r.commands[:0]
 	for i, cmd := range r.commands {
-		if cmd.target().stream.withheld() {
+		v := cmd.target().stream.cursor.view()
+		if v.quarantine.stream != "" { // the decoder is not to be opened any more
 			if !l.answer(ctx, cmd, new(wire.Result)) {
 				l.inbox.discard(append(live, r.commands[i+1:]...)...)
 				return false
 			}
 			continue
 		}
-		if b, ok := conn.encode(cmd); ok {
+		if b, ok := conn.encode(cmd, v); ok {
 			req.Batches, live = append(req.Batches, b), append(live, cmd)
 		} else {
 			l.inbox.discard(cmd)
@@ -215,9 +216,8 @@ func (l *lane) transmit(ctx context.Context, conn *connection, r request) bool {
 
 // encode makes a command's part of a request; ok is false when the stream was rewound after
 // the command was queued.
-func (conn *connection) encode(cmd command) (b wire.Batch, ok bool) {
+func (conn *connection) encode(cmd command, v view) (b wire.Batch, ok bool) {
 	s := cmd.target().stream
-	v := s.view()
 	if cmd.target().generation != v.generation {
 		return b, false
 	}

@@ -125,28 +125,6 @@ func (q *quarantine) mark(frames []frame.Frame) {
 	}
 }
 
-// setQuarantine changes the quarantine that the lane reads.
-func (s *stream) setQuarantine(change func(*quarantine)) {
-	s.cursor.mu.Lock()
-	defer s.cursor.mu.Unlock()
-	change(&s.cursor.quarantine)
-}
-
-// suspect returns the search if its frames are to be decoded alone.
-func (s *stream) suspect() (search, bool) {
-	s.cursor.mu.Lock()
-	defer s.cursor.mu.Unlock()
-	x := s.cursor.quarantine.search
-	return x, x.crashes >= isolateAfter
-}
-
-// withheld reports whether the stream's decoder is not to be opened any more.
-func (s *stream) withheld() bool {
-	s.cursor.mu.Lock()
-	defer s.cursor.mu.Unlock()
-	return s.cursor.quarantine.stream != ""
-}
-
 // findPoison goes on with the search in the streams that a process worked on when it ended.
 func (c *core) findPoison(attempts []attempt, e exit) {
 	for _, v := range joined(attempts) {
@@ -171,7 +149,7 @@ func (a *account) clearSuspect(decoded int64) {
 
 func (a *account) setSearch(x search) {
 	a.search = x
-	a.stream.setQuarantine(func(q *quarantine) { q.search = x })
+	a.stream.cursor.setQuarantine(func(q *quarantine) { q.search = x })
 }
 
 // maxInRow is how many records of a format may be quarantined in a row.
@@ -192,7 +170,7 @@ func (c *core) withhold(a *account, v attempt, e exit) bool {
 		c.quarantine(a, v.from, e.reason)
 	case atFlush:
 		log.Error("decoder is not flushed any more: a flush ends its process")
-		a.stream.setQuarantine(func(q *quarantine) { q.noFlush = true })
+		a.stream.cursor.setQuarantine(func(q *quarantine) { q.noFlush = true })
 		c.unreadable(a.stream.feed, a.record.Origin, e.reason, "flush: "+e.err.Error())
 	case atOpen:
 		log.Error("snapshot dropped: it ends its decoder's process; the stream is decoded from its beginning")
@@ -214,7 +192,7 @@ func (c *core) quarantine(a *account, pos int64, reason string) {
 	records[pos] = reason
 	a.record.Poison = records
 	c.commits.touch(a)
-	a.stream.setQuarantine(func(q *quarantine) {
+	a.stream.cursor.setQuarantine(func(q *quarantine) {
 		q.records = records
 		if len(records) >= maxPoison {
 			q.stream = reason

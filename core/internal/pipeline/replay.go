@@ -13,13 +13,8 @@ import (
 func (c *core) rewind(a *account) {
 	a.generation++
 	a.decoded = a.record.SnapPos
-	s := a.stream
-	s.cursor.mu.Lock()
-	s.cursor.generation, s.cursor.next, s.cursor.resume = a.generation, a.decoded, a.resume()
-	rewound := s.cursor.rewind
-	s.cursor.mu.Unlock()
-	if rewound != nil {
-		go rewound(a.record.SnapPos)
+	if rewound := a.stream.cursor.rewindTo(a.generation, a.resume()); rewound != nil {
+		go rewound(a.decoded)
 	}
 }
 

@@ -47,6 +47,62 @@ type resume struct {
 	origin   string
 }
 
+// position returns the next position to be delivered, and the highest ever.
+func (c *cursor) position() (next, high int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.next, c.high
+}
+
+// onRewind sets the function that is called at a rewind, and returns the next position: an
+// earlier rewind is in it.
+func (c *cursor) onRewind(f func(pos int64)) (next int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rewind = f
+	return c.next
+}
+
+// rewindTo begins a generation, and returns the function to call; it may be nil.
+func (c *cursor) rewindTo(generation int, r resume) func(pos int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.generation, c.next, c.resume = generation, r.pos, r
+	return c.rewind
+}
+
+func (c *cursor) setResume(r resume) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.resume = r
+}
+
+func (c *cursor) setClosed(closed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = closed
+}
+
+// setQuarantine changes the quarantine that the lane reads.
+func (c *cursor) setQuarantine(change func(*quarantine)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change(&c.quarantine)
+}
+
+// view is the part of the cursor that the lane's sender needs.
+type view struct {
+	generation int
+	resume     resume
+	quarantine quarantine
+}
+
+func (c *cursor) view() view {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return view{c.generation, c.resume, c.quarantine}
+}
+
 // nameOf is a stream's name for the assembler, the same after a restart.
 func nameOf(source, key string) uint64 {
 	h := fnv.New64a()
@@ -156,9 +212,7 @@ func (s *stream) Close(ctx context.Context, drop bool) error {
 		return errStopped
 	}
 	if err != nil {
-		s.cursor.mu.Lock()
-		s.cursor.closed = false
-		s.cursor.mu.Unlock()
+		s.cursor.setClosed(false)
 	}
 	return err
 }
@@ -178,25 +232,15 @@ func (s *stream) close() (t ticket, open bool, err error) {
 	return ticket{s, c.generation, c.next}, true, nil
 }
 
-// view is the part of the cursor that the lane's sender needs.
-type view struct {
-	generation int
-	resume     resume
-	noFlush    bool // the decoder is not asked for its open messages
-}
-
-func (s *stream) view() view {
+// at calls f with the ticket of a command at pos, before another batch is admitted. It is not
+// called when the stream is closed or not there.
+func (s *stream) at(pos int64, f func(ticket)) {
 	c := &s.cursor
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return view{c.generation, c.resume, c.quarantine.noFlush}
-}
-
-// at returns the ticket of a command at pos; ok is false when the stream is closed or not
-// there. c.mu is held.
-func (s *stream) at(pos int64) (t ticket, ok bool) {
-	c := &s.cursor
-	return ticket{s, c.generation, c.next}, !c.closed && c.next == pos
+	if !c.closed && c.next == pos {
+		f(ticket{s, c.generation, c.next})
+	}
 }
 
 const (
