@@ -29,21 +29,21 @@ var files = flag.String("files", "", "pattern of the files that BenchmarkTail an
 // BenchmarkTail reads files with the source that tails them, cuts them into frames and
 // decodes those, in a process of its own as everywhere and in this one. The messages are
 // dropped as they leave the boundary.
-func BenchmarkTail(b *testing.B) { ways(b, drop) }
+func BenchmarkTail(b *testing.B) { eachProcess(b, drop) }
 
 // BenchmarkPipeline goes on where BenchmarkTail drops: accounts, spans, commit batches, which
 // a sink discards. The difference to the same pipeline with the decoder called in this
 // process is the cost of the process boundary.
 func BenchmarkPipeline(b *testing.B) {
-	ways(b, func(ctx context.Context, p *Pipeline) (records int, err error) {
+	eachProcess(b, func(ctx context.Context, p *Pipeline) (records int, err error) {
 		err = p.runCore(ctx)
 		return int(p.progress.frames.Load()), err
 	})
 }
 
-// ways reads the files with the decoder in its own process and in this one. sink takes the
+// eachProcess reads the files with the decoder in its own process and in this one. sink takes the
 // results until its context ends.
-func ways(b *testing.B, sink func(context.Context, *Pipeline) (int, error)) {
+func eachProcess(b *testing.B, sink func(context.Context, *Pipeline) (int, error)) {
 	pattern := *files
 	if pattern == "" {
 		dir := b.TempDir()
@@ -54,18 +54,18 @@ func ways(b *testing.B, sink func(context.Context, *Pipeline) (int, error)) {
 	}
 	// As a sidecar at its default settings, which has 16 MiB in flight and 58 beside it twice that.
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(90 << 20))
-	for _, way := range []struct {
+	for _, place := range []struct {
 		name   string
 		decode func(context.Context, *testing.B, *Pipeline) (pid int, ended func())
-	}{{"process", inProcess}, {"inprocess", inThisOne}} {
-		b.Run(way.name, func(b *testing.B) {
+	}{{"process", inOwnProcess}, {"inprocess", inThisProcess}} {
+		b.Run(place.name, func(b *testing.B) {
 			var spent time.Duration
 			var mallocs uint64
 			var size, records int64
 			for range b.N {
 				ctx, cancel := context.WithCancel(b.Context())
 				p := New(Settings{MaxInFlight: 16 << 20}, nothingKnown{}, discardSink{})
-				pid, ended := way.decode(ctx, b, p)
+				pid, ended := place.decode(ctx, b, p)
 				feed, err := p.AddFeed("legion", "default", "legion", "", false)
 				if err != nil {
 					b.Fatal(err)
@@ -114,8 +114,8 @@ func ways(b *testing.B, sink func(context.Context, *Pipeline) (int, error)) {
 	}
 }
 
-// inProcess starts the decoder as a sidecar does.
-func inProcess(ctx context.Context, b *testing.B, p *Pipeline) (int, func()) {
+// inOwnProcess starts the decoder as a sidecar does.
+func inOwnProcess(ctx context.Context, b *testing.B, p *Pipeline) (int, func()) {
 	pid, sockets := 0, b.TempDir()
 	_, err := p.AddFormat(ctx, "legion", func(ctx context.Context) (*host.Process, error) {
 		started, err := host.Start(ctx, host.Settings{Name: "legion", Path: os.Args[0], Args: []string{"decoder", "legion"}, SocketDir: sockets, Env: []string{"GOGC=30"}})
@@ -132,9 +132,9 @@ func inProcess(ctx context.Context, b *testing.B, p *Pipeline) (int, func()) {
 	return pid, func() { <-done }
 }
 
-// inThisOne calls the decoder from a goroutine for each lane: no request is written, sent
+// inThisProcess calls the decoder from a goroutine for each lane: no request is written, sent
 // or read, and no response.
-func inThisOne(ctx context.Context, _ *testing.B, p *Pipeline) (int, func()) {
+func inThisProcess(ctx context.Context, _ *testing.B, p *Pipeline) (int, func()) {
 	f := p.newFormat("legion", decoder.Info{})
 	close(f.up)
 	var lanes sync.WaitGroup

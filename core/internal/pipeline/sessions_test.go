@@ -62,7 +62,7 @@ func openSessions(b *testing.B, pattern string, open int) {
 	ctx, cancel := context.WithCancel(b.Context())
 	sink := &openSpans{ids: make(map[msg.SpanID]bool)}
 	p := New(Settings{MaxInFlight: 16 << 20}, nothingKnown{}, sink)
-	_, ended := inThisOne(ctx, b, p)
+	_, ended := inThisProcess(ctx, b, p)
 	feed, err := p.AddFeed("legion", "default", "legion", "", false)
 	if err != nil {
 		b.Fatal(err)
