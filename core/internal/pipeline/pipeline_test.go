@@ -179,6 +179,7 @@ type file struct {
 	mu      sync.Mutex
 	pos     int64
 	drained bool
+	opened  chan struct{} // closed when the stream is open in this run
 }
 
 func (s *file) Drained() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.drained }
@@ -194,6 +195,7 @@ func (s *file) Run(ctx context.Context, sink source.Sink) error {
 		default:
 		}
 	})
+	close(s.opened)
 	if err != nil {
 		return err
 	}
@@ -425,9 +427,10 @@ func (w *world) run(stop <-chan struct{}) {
 		}
 		src.Add(1)
 		f.mu.Lock()
-		f.drained = false
+		f.drained, f.opened = false, make(chan struct{})
 		f.mu.Unlock()
 		go func() { defer src.Done(); _ = f.Run(sources, feed) }()
+		<-f.opened // before the next one is read: a stream that is not open yet cannot be replayed
 	}
 	var live source.Source
 	if w.attach != nil {
