@@ -243,7 +243,7 @@ func TestRewindsAndOverlaps(t *testing.T) {
 	}
 }
 
-// TestResponse: a listener's facts of a response are in a row, on the span of the run that
+// TestResponse: a listener's description of a response is in a row, on the span of the run that
 // the request began, in a link to the sender's span, and in the metrics.
 func TestResponse(t *testing.T) {
 	lines := [][]byte{

@@ -5,11 +5,11 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// mark is the listener's facts of a response when it had recorded the stream up to a
+// mark is the listener's description of a response when it had recorded the stream up to a
 // position.
 type mark struct {
-	pos   int64
-	facts source.ResponseInfo
+	pos  int64
+	info source.ResponseInfo
 }
 
 // applyMarks applies the marks up to the position that is accounted for: the messages that
@@ -18,11 +18,11 @@ func (x *accounting) applyMarks(a *account) {
 	for len(a.marks) > 0 && a.marks[0].pos <= a.record.Pos {
 		m := a.marks[0]
 		a.marks = a.marks[1:]
-		x.setResponse(a, &m.facts)
+		x.setResponse(a, &m.info)
 	}
 }
 
-// setResponse applies the facts of a response: who asked for it, and, once it has ended, its
+// setResponse applies the description of a response: who asked for it, and, once it has ended, its
 // timing.
 func (x *accounting) setResponse(a *account, f *source.ResponseInfo) {
 	rec := &a.record

@@ -177,13 +177,13 @@ func (s *stream) Save(id source.ID) {
 
 // Mark implements source.Stream.
 func (s *stream) Mark(pos int64, state []byte) {
-	facts, ok := source.ParseResponseInfo(state)
+	info, ok := source.ParseResponseInfo(state)
 	if !ok {
 		return // the listener's own memory
 	}
 	s.feed.inbox.post(func(c *core) {
 		if a := c.accounts.of[s]; a != nil {
-			a.marks = append(a.marks, mark{pos, facts})
+			a.marks = append(a.marks, mark{pos, info})
 			c.accounting.applyMarks(a)
 		}
 	})
