@@ -362,7 +362,7 @@ func (r *runner) wait(ctx, work context.Context, listen func(*feed)) (idle bool)
 			if r.UntilIdle <= 0 {
 				continue
 			}
-			if p.Delivered != last || !r.drained() || !r.pipeline.Drain() || !r.delivery.Settled() {
+			if p.Delivered != last || !r.drained() || !r.pipeline.Drained() || !r.delivery.Settled() {
 				since, last = now, p.Delivered
 				continue
 			}
@@ -405,7 +405,7 @@ func (r *runner) drained() bool {
 func (r *runner) drain(ctx context.Context) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for !r.pipeline.Drain() {
+	for !r.pipeline.Drained() {
 		select {
 		case <-ctx.Done():
 			r.Logger.Warn("not everything that was read is with the exporters; it will be read again at the next start")

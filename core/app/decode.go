@@ -43,12 +43,12 @@ type Decoded struct {
 // what is still open at the end of the stream comes last, as incomplete.
 func DecodeStreams(ctx context.Context, d Decoders, c *config.Config, format, options string, inputs []Input, out Decoded) error {
 	return d.With(ctx, c, format, func(p *host.Process, _ host.Settings) error {
-		lane, err := p.Lane(ctx)
+		rpc, err := p.Decode(ctx)
 		if err != nil {
 			return err
 		}
-		defer lane.Close()
-		o := &offline{lane: lane, format: format, revision: p.Info().Revision, out: out}
+		defer rpc.Close()
+		o := &offline{rpc: rpc, format: format, revision: p.Info().Revision, out: out}
 		o.assembler = assemble.New(assemble.Settings{LocalIDs: func(string) bool { return p.Info().LocalIDs }}, noStore{}, o)
 		for i, in := range inputs {
 			if err := o.stream(uint64(i+1), options, in); err != nil {
@@ -67,7 +67,7 @@ func DecodeStreams(ctx context.Context, d Decoders, c *config.Config, format, op
 
 // offline decodes streams one after another, without a store.
 type offline struct {
-	lane      *host.Lane
+	rpc       *host.RPC
 	format    string
 	revision  uint32
 	assembler *assemble.Assembler
@@ -142,11 +142,11 @@ func (o *offline) stream(id uint64, options string, in Input) error {
 }
 
 func (o *offline) exchange(req *wire.Request, origin string) error {
-	if err := o.lane.Send(req); err != nil {
+	if err := o.rpc.Send(req); err != nil {
 		return err
 	}
 	var resp wire.Response
-	if err := o.lane.Recv(&resp); err != nil {
+	if err := o.rpc.Recv(&resp); err != nil {
 		return err
 	}
 	var r wire.Result

@@ -111,7 +111,7 @@ func (r *runner) addLive(ctx context.Context, c *config.Source) error {
 		if err != nil {
 			return err
 		}
-		sink.Of(c.Server())
+		sink.SetServer(c.Server())
 		r.live[[2]string{c.Name, format}] = true
 		reader := r.journal.Reader(c.Name, format, sink.Known())
 		f := &feed{config: *c, source: reader, sink: r.peek.Sink(c.Name, format, sink), feed: sink}

@@ -4,10 +4,10 @@
 //
 //	func main() { sdk.Serve(acme.New()) }
 //
-// The package and what it imports (decoder, frame, msg) are all that an author
-// needs; jsonv and when below it are the helpers that our own decoders use. The
-// process speaks the protocol of core/proto/PROTOCOL.md, which is open to any
-// language.
+// An author needs this package and its imports decoder, frame and msg; jsonv and when
+// below it are the helpers of our own decoders. Requests with frames enter the process and
+// responses with messages leave it, in the protocol of core/proto/PROTOCOL.md, which is
+// open to any language.
 package sdk
 
 import (
@@ -23,16 +23,14 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/wire"
 )
 
-// Serve serves decoders of the factory until the host ends the process's work,
-// and returns then. Started by anything but Earshot it says so and exits with
-// status 1.
+// Serve serves decoders of the factory until the host closes the connection. In a process
+// that was not started by Earshot it prints a notice and exits with status 1.
 func Serve(f decoder.Factory) {
 	log := hclog.New(&hclog.LoggerOptions{Name: f.Info().Name, Output: os.Stderr, Level: hclog.Info, JSONFormat: true})
 	goplugin.Serve(ServeConfig(f, log))
 }
 
-// ServeConfig is what Serve gives to go-plugin; tests serve it in their own
-// process.
+// ServeConfig is Serve's configuration for go-plugin; tests serve it in their own process.
 func ServeConfig(f decoder.Factory, log hclog.Logger) *goplugin.ServeConfig {
 	return &goplugin.ServeConfig{
 		HandshakeConfig: wire.Handshake(),

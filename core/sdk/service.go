@@ -37,7 +37,7 @@ func Register(s *grpc.Server, f decoder.Factory) {
 	}, struct{}{})
 }
 
-// unary makes a method of a function; none of them needs an interceptor.
+// unary makes a gRPC method of a function, without interceptors.
 func unary[Req, Resp any](name string, call func(context.Context, *Req) (*Resp, error)) grpc.MethodDesc {
 	return grpc.MethodDesc{MethodName: name, Handler: func(_ any, ctx context.Context, dec func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
 		req := new(Req)
@@ -82,10 +82,10 @@ func check(f decoder.Factory, options string) *pb.CheckResponse {
 	return out
 }
 
-// serve answers one Decode call. All its streams are decoded in this goroutine;
-// the host opens as many calls as it wants decoders to run side by side.
+// serve answers one Decode call. All its streams are decoded in this goroutine; the host
+// opens as many calls as decoders are to run side by side.
 func serve(f decoder.Factory, s grpc.ServerStream) error {
-	l := lane{factory: f, streams: make(map[uint64]decoder.Decoder)}
+	l := decodeCall{factory: f, streams: make(map[uint64]decoder.Decoder)}
 	var req wire.Request
 	var resp wire.Response
 	defer req.Free()

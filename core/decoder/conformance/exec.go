@@ -52,7 +52,7 @@ func (e *Exec) start(ctx context.Context) error {
 		return fmt.Errorf("%w%s", err, e.stderr.note())
 	}
 	e.process = p
-	c, err := p.Lane(context.Background())
+	c, err := p.Decode(context.Background())
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
-// Package checkpoint is the durable memory of a sidecar: how far every stream is
-// safe, the open state of its decoder, and the assembler's state, all of one
-// moment. A commit replaces what it names, at once and wholly.
+// Package checkpoint is the durable state of a sidecar: up to where every stream is
+// committed, the snapshot of its decoder, and the assembler's state, all of one moment.
+// Deltas enter, and after a restart streams and groups leave as the last commit left them.
+// A commit replaces all entries of its delta or none.
 //
 // It is a bbolt file. bbolt was chosen because it is one small, well-kept file
 // format with transactions and a lock on the file, and a sidecar commits about
@@ -8,7 +9,7 @@
 // opened without fsync, which this one is not.
 //
 // The states of sessions are JSON, and the file is mapped into memory: they are kept
-// compressed (S2), a quarter as large, at a tenth of what writing the rest costs.
+// compressed (S2), a quarter as large, at a tenth of the time to write the rest.
 package checkpoint
 
 import (
@@ -24,7 +25,7 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
-// Stream is what is known of one stream.
+// Stream is the record of one stream.
 type Stream struct {
 	Source string `json:"source"`
 	Key    string `json:"key"`
@@ -35,16 +36,16 @@ type Stream struct {
 	Pos      int64  `json:"pos"` // everything before it is with the exporters
 	SnapPos  int64  `json:"snap_pos,omitempty"`
 	Snapshot []byte `json:"snapshot,omitempty"`  // of the decoder, at SnapPos
-	FlushPos int64  `json:"flush_pos,omitempty"` // where what the decoder had open was given
+	FlushPos int64  `json:"flush_pos,omitempty"` // where the decoder was flushed
 	Clock
 	Closed bool `json:"closed,omitempty"` // its source has closed it
-	// Session and Run, of the top level, are those that it spoke of first.
+	// Session and Run are those of the first message with a run of the top level.
 	Session string `json:"session,omitempty"`
 	Run     string `json:"run,omitempty"`
-	// Response is the model's response that it speaks of, Several says that there are more.
+	// Response is the model response of its messages; Several: there are more than this one.
 	Response string `json:"response,omitempty"`
 	Several  bool   `json:"several,omitempty"`
-	// Poison are frames that no decoder is to see again, by position, and why.
+	// Poison are the quarantined frames, by position, with the reason.
 	Poison map[int64]string `json:"poison,omitempty"`
 
 	Decoded     int64 `json:"decoded,omitempty"`
@@ -55,17 +56,16 @@ type Stream struct {
 	Unknown     int64 `json:"unknown,omitempty"`
 	Problems    int64 `json:"problems,omitempty"`
 
-	// Replay is set while the stream is decoded again for the sake of some runs,
-	// whose place in the tree became known late: up to Until, nothing but their
-	// messages is given.
+	// Replay is set while the stream is decoded again because the parent of some runs
+	// was found late: up to Until, only the messages of these runs are emitted.
 	Replay *Replay `json:"replay,omitempty"`
 }
 
-// Clock is what is known of the time in a stream; Unix ns.
+// Clock is the last known times of a stream; Unix ns.
 type Clock struct {
-	Last int64 `json:"last_time,omitempty"` // that the protocol said
-	Said int64 `json:"said_at,omitempty"`   // when the frame was read that said so
-	Read int64 `json:"read_at,omitempty"`   // when the last frame was read
+	Last   int64 `json:"last_time,omitempty"` // in the protocol
+	LastAt int64 `json:"said_at,omitempty"`   // when the frame with Last was read
+	Read   int64 `json:"read_at,omitempty"`   // when the last frame was read
 }
 
 // Replay is an unfinished second decoding of a stream.
@@ -217,8 +217,8 @@ func (s *Store) OpenGroups() ([]string, error) {
 	return out, err
 }
 
-// pack returns what is kept of a group; it is the caller's, which is in a transaction
-// that writes.
+// pack returns the value of a group in its bucket. The caller is in a transaction that
+// writes.
 func (s *Store) pack(g *Group) []byte {
 	s.packed = s2.Encode(s.packed[:cap(s.packed)], g.State)
 	v := make([]byte, 1, len(s.packed)+1)

@@ -32,7 +32,7 @@ const laneDepth = 4
 // BenchmarkDecode decodes the same session in this process, and in one of its own by
 // the number of frames in a batch: with one request under way, as a call is, and with
 // as many as the pipeline streams. cpu-ns/frame is the processor time of both sides,
-// which says more than the time on a machine that does other things too.
+// which is a better measure than the time on a machine with other work.
 func BenchmarkDecode(b *testing.B) {
 	_, data, _ := gen.Legion(gen.Options{Sessions: 1, Bytes: 8e6, Seed: 1}).Session(0)
 	b.Run("inprocess", func(b *testing.B) {
@@ -64,7 +64,7 @@ func BenchmarkDecode(b *testing.B) {
 						b.Fatal(err)
 					}
 					defer p.Kill()
-					l, err := p.Lane(b.Context())
+					l, err := p.Decode(b.Context())
 					if err != nil {
 						b.Fatal(err)
 					}
@@ -81,8 +81,8 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// TestBoundaryAllocates holds what a frame costs at the boundary: strings of a
-// batch share an allocation, and contents come back as ranges of the frame.
+// TestBoundaryAllocates bounds the allocations of a frame at the boundary: strings of a batch
+// share an allocation, and contents are returned as ranges of the frame.
 func TestBoundaryAllocates(t *testing.T) {
 	_, data, _ := gen.Legion(gen.Options{Sessions: 1, Bytes: 2e6, Seed: 1}).Session(0)
 	p, err := Start(t.Context(), Settings{Name: "legion", Path: os.Args[0], Args: []string{"decoder"}, SocketDir: t.TempDir()})
@@ -90,7 +90,7 @@ func TestBoundaryAllocates(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Kill()
-	l, err := p.Lane(t.Context())
+	l, err := p.Decode(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestBoundaryAllocates(t *testing.T) {
 }
 
 // through has a stream decoded, batch by batch, with so many requests under way.
-func through(l *Lane, id uint64, batches []*frame.Batch, ahead int, res *wire.Result) error {
+func through(l *RPC, id uint64, batches []*frame.Batch, ahead int, res *wire.Result) error {
 	send := func(i int) error {
 		r := wire.Batch{Stream: id, Data: batches[i].Data, Frames: batches[i].Frames, Close: i == len(batches)-1}
 		if i == 0 {

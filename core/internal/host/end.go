@@ -8,20 +8,20 @@ import (
 // Exited reports whether the process has ended.
 func (p *Process) Exited() bool { return p.client.Exited() }
 
-// patience is how long a process that is asked to end may take.
-const patience = 5 * time.Second
+// killAfter is how long a process may take to end when it is asked to.
+const killAfter = 5 * time.Second
 
-// Kill asks the process to end, ends it if it does not, and waits. What it has
-// started ends with it.
+// Kill asks the process to end, ends it if it does not, and waits. Its children end with
+// it.
 func (p *Process) Kill() {
-	t := time.AfterFunc(patience, p.endGroup)
+	t := time.AfterFunc(killAfter, p.endGroup)
 	p.client.Kill()
 	t.Stop()
 	p.endGroup()
 }
 
-// Abort ends the process and everything that it has started, at once, and waits.
-// A process that is stopped or busy would let Kill wait for an answer for ever.
+// Abort ends the process and its children at once, and waits. A process that is stopped or
+// busy would let Kill wait for an answer for ever.
 func (p *Process) Abort() {
 	p.endGroup()
 	p.client.Kill()
@@ -35,9 +35,9 @@ func (p *Process) endGroup() {
 	}
 }
 
-// Died waits up to a second for the process to end and says how it did: "exit
-// status 2", "signal: killed". killed says that it was a signal that it did not
-// bring upon itself. It is empty for a process that goes on.
+// Died waits up to a second for the process to end and returns how it did: "exit status 2",
+// "signal: killed"; it is empty for a process that goes on. killed reports a signal from
+// outside of the process.
 func (p *Process) Died() (how string, killed bool) {
 	for end := time.Now().Add(time.Second); !p.client.Exited(); {
 		if time.Now().After(end) {
@@ -52,7 +52,7 @@ func (p *Process) Died() (how string, killed bool) {
 	return s.String(), endedFromOutside(s)
 }
 
-// OverLimit says that the process has more memory resident than it may have.
+// OverLimit returns an error when the process has more memory resident than it may have.
 func (p *Process) OverLimit() error {
 	limit := p.settings.MemoryLimit
 	if limit <= 0 {

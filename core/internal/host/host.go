@@ -1,23 +1,22 @@
-// Package host runs decoder processes: it finds and verifies the executable,
-// launches it over go-plugin, and gives the lanes on which frames are decoded.
-// It is the only part of Earshot that knows go-plugin's client.
+// Package host runs decoder processes: it verifies the executable, launches it over
+// go-plugin, and opens the RPCs on which frames are decoded. Settings enter, a running
+// Process leaves. It is the only package that uses go-plugin's client.
 //
-// What it does not leave at go-plugin's defaults, and why:
+// These settings differ from go-plugin's defaults:
 //
 //   - net/rpc is refused; gRPC is the only plugin mode.
-//   - The process does not inherit our environment, which holds secrets; it gets
-//     what the configuration lists.
+//   - The process does not inherit our environment, which holds secrets; it gets the
+//     variables that the configuration lists.
 //   - Message limits are set on both sides. go-plugin raises only the client's, so
 //     that a frame over 4 MiB would fail in the plugin.
 //   - The socket lies in a directory of mode 0700 of our own. go-plugin creates one
-//     only when a RunnerFunc is given; without it the socket lands in /tmp, so the
-//     directory goes to the process by the environment variable it reads.
-//     TLS on that socket would cost more than half of the throughput for nothing;
-//     AutoMTLS can be asked for.
-//   - What the process writes to its stderr is read here (stderr): go-plugin takes
-//     it apart with a type assertion that a plugin can make panic.
+//     only for a RunnerFunc; without it the socket lands in /tmp, so the process gets
+//     the directory in the environment variable that it reads. TLS on that socket
+//     would cost more than half of the throughput for nothing; AutoMTLS turns it on.
+//   - The stderr of the process is read here (stderr): go-plugin parses it with a type
+//     assertion that a plugin can make panic.
 //   - The process is in a group of its own, so that Ctrl-C in a terminal lets us
-//     drain first, and on Linux it dies with us whatever happens.
+//     drain first, and on Linux the kernel ends it when we end.
 package host
 
 import (
@@ -42,17 +41,17 @@ import (
 	pb "github.com/earshot-dev/earshot/core/proto/earshot/decoder/v1"
 )
 
-// Settings say how to run a decoder process.
+// Settings of a decoder process.
 type Settings struct {
 	Name         string   // the format, for messages
 	Path         string   // the executable
 	Args         []string // bundled decoders are this executable with arguments
 	SHA256       string   // hex; empty: not verified
-	Env          []string // KEY=VALUE; all that it gets besides the handshake
+	Env          []string // KEY=VALUE; its whole environment besides the handshake
 	SocketDir    string   // an existing directory that only we can enter
 	StartTimeout time.Duration
 	CallTimeout  time.Duration // of Describe and Check; 10 s
-	MemoryLimit  int64         // bytes resident at which OverLimit says so; 0: none
+	MemoryLimit  int64         // resident bytes above which OverLimit returns an error; 0: none
 	AutoMTLS     bool
 	Stderr       io.Writer // the process's own stderr, raw; nil drops it
 	Logger       *slog.Logger
@@ -66,15 +65,15 @@ type Process struct {
 	cmd      *exec.Cmd
 	info     decoder.Info
 	pid      int
-	// Snapshots says that its decoders resume from snapshots.
+	// snapshots: its decoders resume from snapshots.
 	snapshots bool
 }
 
-// attempts is how often a process is launched that ends before it has answered:
-// somebody may have killed it, and one that cannot run says so each time.
+// attempts is how often a process is launched that ends before it has answered: it may have
+// been killed, and one that cannot run fails each time with the same error.
 const attempts = 3
 
-// Start launches the process and asks it what it is.
+// Start launches the process and reads its Info.
 func Start(ctx context.Context, s Settings) (*Process, error) {
 	if s.Logger == nil {
 		s.Logger = slog.New(slog.DiscardHandler)
@@ -129,8 +128,7 @@ func launch(ctx context.Context, s Settings) (p *Process, exited bool, err error
 	p = &Process{settings: s, client: goplugin.NewClient(config), cmd: cmd}
 	began := time.Now()
 	if err := p.start(ctx); err != nil {
-		// Its pipes close before its end is seen, so what tells is that it did not
-		// take its time.
+		// Its pipes close before its end is seen: an early error shows that it exited.
 		exited = time.Since(began) < s.StartTimeout
 		p.Abort()
 		return nil, exited, fmt.Errorf("decoder %s: %w", s.Name, err)
@@ -166,7 +164,7 @@ func (p *Process) start(ctx context.Context) error {
 	return nil
 }
 
-// Info is what the process said of itself.
+// Info is the decoder's description of itself.
 func (p *Process) Info() decoder.Info { return p.info }
 
 // Snapshots reports whether its decoders resume from snapshots.
@@ -175,8 +173,7 @@ func (p *Process) Snapshots() bool { return p.snapshots }
 // Pid is the process id.
 func (p *Process) Pid() int { return p.pid }
 
-// Check returns what is wrong with a source's options; nothing when they are
-// valid.
+// Check returns the problems of a source's options; none when they are valid.
 func (p *Process) Check(ctx context.Context, options string) ([]string, error) {
 	r, err := call[pb.CheckResponse](ctx, p, "Check", &pb.CheckRequest{Options: options})
 	if err != nil {
@@ -188,47 +185,47 @@ func (p *Process) Check(ctx context.Context, options string) ([]string, error) {
 // CallTimeout is how long a call may take.
 func (p *Process) CallTimeout() time.Duration { return p.settings.CallTimeout }
 
-// Lane opens a Decode call. Its streams are decoded one after another; lanes run
-// side by side.
-func (p *Process) Lane(ctx context.Context) (*Lane, error) {
+// Decode opens an RPC on which the decoders of some streams work, one after another. RPCs
+// run side by side.
+func (p *Process) Decode(ctx context.Context) (*RPC, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	s, err := p.conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, wire.Method)
 	if err != nil {
 		cancel()
-		return nil, fmt.Errorf("decoder %s: open lane: %w", p.settings.Name, err)
+		return nil, fmt.Errorf("decoder %s: open Decode: %w", p.settings.Name, err)
 	}
-	return &Lane{name: p.settings.Name, stream: s, cancel: cancel}, nil
+	return &RPC{name: p.settings.Name, stream: s, cancel: cancel}, nil
 }
 
-// Lane is one Decode call. Send and Recv may be called from two goroutines.
-type Lane struct {
+// RPC is one Decode call. Send and Recv may be called from two goroutines.
+type RPC struct {
 	name   string
 	stream grpc.ClientStream
 	cancel context.CancelFunc
 }
 
-// Send sends a request. The buffers of its batches must stay as they are until
-// the response is there.
-func (l *Lane) Send(r *wire.Request) error {
-	if err := l.stream.SendMsg(r); err != nil {
-		return fmt.Errorf("decoder %s: send: %w", l.name, err)
+// Send sends a request. The buffers of its batches must stay as they are until the response
+// is received.
+func (c *RPC) Send(r *wire.Request) error {
+	if err := c.stream.SendMsg(r); err != nil {
+		return fmt.Errorf("decoder %s: send: %w", c.name, err)
 	}
 	return nil
 }
 
 // Recv receives the response to the next request.
-func (l *Lane) Recv(r *wire.Response) error {
-	if err := l.stream.RecvMsg(r); err != nil {
-		return fmt.Errorf("decoder %s: receive: %w", l.name, err)
+func (c *RPC) Recv(r *wire.Response) error {
+	if err := c.stream.RecvMsg(r); err != nil {
+		return fmt.Errorf("decoder %s: receive: %w", c.name, err)
 	}
 	return nil
 }
 
-// CloseSend says that no request follows.
-func (l *Lane) CloseSend() error { return l.stream.CloseSend() }
+// CloseSend ends the requests.
+func (c *RPC) CloseSend() error { return c.stream.CloseSend() }
 
-// Close ends the call; what is in flight is lost.
-func (l *Lane) Close() { l.cancel() }
+// Close ends the call; requests in flight are lost.
+func (c *RPC) Close() { c.cancel() }
 
 func call[Resp any](ctx context.Context, p *Process, method string, req any) (*Resp, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.settings.CallTimeout)
@@ -254,12 +251,12 @@ func verify(s Settings) error {
 		return fmt.Errorf("read %s: %w", s.Path, err)
 	}
 	if got := hex.EncodeToString(h.Sum(nil)); !strings.EqualFold(got, s.SHA256) {
-		return fmt.Errorf("%s: sha256 is %s, the configuration says %s", s.Path, got, s.SHA256)
+		return fmt.Errorf("%s: sha256 is %s, the configuration has %s", s.Path, got, s.SHA256)
 	}
 	return nil
 }
 
-// glue is the client's half of the go-plugin glue: it hands out the connection.
+// glue is the client's half of the go-plugin glue: it returns the connection.
 type glue struct {
 	goplugin.NetRPCUnsupportedPlugin
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// newBridge gives go-plugin a logger that writes to ours. go-plugin says at info
-// what nobody needs to read, so its lines are one level lower here.
+// newBridge returns go-plugin's logger, which writes to ours. Most of go-plugin's info lines
+// are of interest only in debugging, so its lines are one level lower here.
 func newBridge(l *slog.Logger, name string) *bridge {
 	if l == nil {
 		l = slog.New(slog.DiscardHandler)
@@ -19,7 +19,7 @@ func newBridge(l *slog.Logger, name string) *bridge {
 }
 
 type bridge struct {
-	hclog.Logger // the methods that nobody calls
+	hclog.Logger // the methods that go-plugin does not call
 	to           *slog.Logger
 }
 
@@ -34,7 +34,7 @@ func (b *bridge) Log(level hclog.Level, s string, args ...any) {
 	b.to.Log(context.Background(), to, s, args...)
 }
 
-// GetLevel keeps go-plugin's hands off the process's stderr: see stderr.
+// GetLevel keeps go-plugin from parsing the process's stderr: see stderr.
 func (b *bridge) GetLevel() hclog.Level { return hclog.Off }
 
 func (b *bridge) Trace(string, ...any)           {}

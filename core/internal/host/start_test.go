@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestStartRefusals has what is not a decoder, or not the one that is meant, told
-// apart in a sentence, and nothing of it left running.
+// TestStartRefusals: the error for an executable that is no decoder, or not the configured
+// one, names the reason, and none of its processes is left running.
 func TestStartRefusals(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -39,13 +39,13 @@ func TestStartRefusals(t *testing.T) {
 	}{
 		{"right checksum", Settings{Path: exe, Args: []string{"decoder"}, SHA256: hex.EncodeToString(sum[:])}, ""},
 		{"right checksum in capitals", Settings{Path: exe, Args: []string{"decoder"}, SHA256: strings.ToUpper(hex.EncodeToString(sum[:]))}, ""},
-		{"changed checksum", Settings{Path: exe, Args: []string{"decoder"}, SHA256: strings.Repeat("ab", 32)}, "the configuration says abab"},
+		{"changed checksum", Settings{Path: exe, Args: []string{"decoder"}, SHA256: strings.Repeat("ab", 32)}, "the configuration has abab"},
 		{"missing file", Settings{Path: filepath.Join(dir, "none")}, "no such file"},
 		{"missing file with a checksum", Settings{Path: filepath.Join(dir, "none"), SHA256: strings.Repeat("ab", 32)}, "no such file"},
 		{"not executable", Settings{Path: script("plain", "exit 0\n", 0o600)}, "permission denied"},
 		{"ends at once", Settings{Path: script("ends", "exit 3\n", 0o700)}, "start "},
-		{"says something else", Settings{Path: script("chats", "echo hello\nsleep 60\n", 0o700)}, "start "},
-		{"says nothing", Settings{Path: script("silent", "exec sleep 60\n", 0o700), StartTimeout: 300 * time.Millisecond}, "timeout"},
+		{"writes another line", Settings{Path: script("chats", "echo hello\nsleep 60\n", 0o700)}, "start "},
+		{"writes nothing", Settings{Path: script("silent", "exec sleep 60\n", 0o700), StartTimeout: 300 * time.Millisecond}, "timeout"},
 		{"another version", Settings{Path: script("old", "echo '1|99"+line+"'\nexec sleep 60\n", 0o700)}, "version"},
 		{"net/rpc", Settings{Path: script("rpc", "echo '1|1|unix|/nowhere|netrpc'\nexec sleep 60\n", 0o700)}, "start "},
 	} {

@@ -14,24 +14,22 @@ import (
 // maxLine is how much of a line of a process's stderr is logged as one.
 const maxLine = 64 << 10
 
-// stderr logs what a process writes to its standard error, and passes it on as
-// it is.
+// stderr logs the standard error of a process, and passes its bytes on as they are.
 //
-// go-plugin would do that too, but it takes "@message" for a string without
-// looking: a line {"@message":5} from a plugin would end the host. The logger
-// that it is given (bridge) is off for it, so that it does not look at all.
+// go-plugin would do that too, but it takes "@message" for a string without a check:
+// a line {"@message":5} from a plugin would end the host. Our logger (bridge) is off
+// for go-plugin, so that it does not parse lines at all.
 //
-// It is written to by one goroutine.
+// One goroutine writes to it.
 type stderr struct {
 	log  *bridge
-	tee  io.Writer // nil: nobody wants it raw
+	tee  io.Writer // gets the raw bytes; may be nil
 	line []byte
 	// panicking is set from the first line of a stack trace on.
 	panicking bool
 }
 
-// Write implements io.Writer. What the tee does not take is not the process's
-// trouble.
+// Write implements io.Writer. An error of the tee is not one of the process.
 func (s *stderr) Write(b []byte) (int, error) {
 	if s.tee != nil {
 		_, _ = s.tee.Write(b)

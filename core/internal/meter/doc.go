@@ -1,19 +1,19 @@
-// Package meter counts what agents do: the metrics of the GenAI convention, from
-// the spans and the tokens of what was committed. The same figures are read at
-// /metrics, with exemplars in OpenMetrics, and by the exporter over OTLP.
+// Package meter computes the metrics of the GenAI convention: committed batches enter, and
+// figures of their spans and tokens leave at /metrics, with exemplars in OpenMetrics, and
+// through the exporter over OTLP.
 //
-// # What is counted
+// # Which rows are counted
 //
 // Durations are those of spans that have ended; the counters of tokens are those
 // of usage messages, which v_usage adds up; the histogram of tokens has a response
 // as it was when it was first over. Record is called once for
 // each batch, after its checkpoint is committed. A sidecar that is killed
 // forgets its counters, as every process does, and its successor decodes again
-// what was not committed, which the first had not counted; so nothing is counted
-// twice across a restart, and at most the last commit is not counted. What is
-// told twice within one life (a stream that is decoded again because a late link
-// moved it) is counted the first time, as long as it is among the last 32,000
-// spans; of a usage message that says more later, the difference is counted.
+// the frames that were not committed, which the first had not counted; so nothing
+// is counted twice across a restart, and at most the last commit is not counted. A
+// span that one process emits twice (its stream is decoded again because a late link
+// moved it) is counted the first time, as long as it is among the last 32,000 spans;
+// of a usage message whose tokens grow later, the difference is counted.
 //
 // A run that silence had ended and that goes on after all keeps its first
 // duration here. ClickHouse has the exact picture.
@@ -24,7 +24,6 @@
 // # Bounds
 //
 // Names of models, agents, tools and classes of errors come from outside. Each
-// attribute has 100 values at the most, of 128 bytes; what comes later is
-// counted as _OTHER. The SDK's own limit of 2,000 combinations stands behind
-// that.
+// attribute has 100 values at the most, of 128 bytes; later values are counted as
+// _OTHER. The SDK's own limit of 2,000 combinations is above that.
 package meter

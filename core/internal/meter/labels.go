@@ -20,10 +20,10 @@ const (
 // classes are the values of semconv.KeyTokenClass.
 var classes = [...]string{"input", "output", "cache_read", "cache_write", "reasoning"}
 
-// labels makes sets of attributes, and makes each once.
+// labels makes sets of attributes, each of them once.
 type labels struct {
 	profile *semconv.Profile
-	known   map[string]map[string]string // by attribute: what its values are called
+	known   map[string]map[string]string // by attribute and value: the attribute's value
 	spans   map[spanKey]*spanSet
 	usages  map[usageKey]*usageSets
 }
@@ -54,9 +54,9 @@ type usageSets struct {
 	classes      [len(classes)]metric.MeasurementOption
 	largest      exemplars
 
-	// What the messages of a batch add to the counters, and which was the last.
+	// The tokens that the messages of a batch add to the counters, and the span of the last.
 	batch uint64
-	more  growth
+	added growth
 	trace msg.TraceID
 	span  msg.SpanID
 }
@@ -65,8 +65,8 @@ func newLabels(p *semconv.Profile) labels {
 	return labels{p, make(map[string]map[string]string), make(map[spanKey]*spanSet), make(map[usageKey]*usageSets)}
 }
 
-// value is what a value from outside is called: itself, if it is one of the first
-// hundred.
+// value is the attribute's value for a name from the traffic: the name, if it is one of the
+// first hundred.
 func (l *labels) value(key, v string) string {
 	values := l.known[key]
 	if values == nil {
@@ -84,7 +84,7 @@ func (l *labels) value(key, v string) string {
 	return values[v]
 }
 
-// clip bounds a value from outside.
+// clip bounds the length of a value from the traffic.
 func clip(s string) string { return s[:min(len(s), maxLength)] }
 
 // set collects attributes.
@@ -93,33 +93,33 @@ type set struct {
 	attrs  []attribute.KeyValue
 }
 
-// own adds what the configuration or the program names.
-func (s *set) own(key, v string) {
+// add adds an attribute whose values the configuration or the program bounds.
+func (s *set) add(key, v string) {
 	if v != "" {
 		s.attrs = append(s.attrs, attribute.String(key, v))
 	}
 }
 
-// value adds a value of the configuration.
+// value adds an attribute with a value of the configuration.
 func (s *set) value(key string, v semconv.Value) {
 	if v.Kind == semconv.IntValue {
 		s.attrs = append(s.attrs, attribute.Int64(key, v.Int))
 		return
 	}
-	s.own(key, v.Str)
+	s.add(key, v.Str)
 }
 
-// outside adds what the traffic names.
-func (s *set) outside(key, v string) {
+// bounded adds an attribute whose values are from the traffic.
+func (s *set) bounded(key, v string) {
 	if v != "" {
-		s.own(key, s.labels.value(key, v))
+		s.add(key, s.labels.value(key, v))
 	}
 }
 
-// models adds the model that was asked for and the one that answered.
+// models adds the requested model and the one of the response.
 func (s *set) models(m models) {
-	s.outside(semconv.KeyRequestModel, m.asked)
-	s.outside(semconv.KeyResponseModel, m.answered)
+	s.bounded(semconv.KeyRequestModel, m.requested)
+	s.bounded(semconv.KeyResponseModel, m.responded)
 }
 
 func (s *set) option(more ...attribute.KeyValue) metric.MeasurementOption {
@@ -149,16 +149,16 @@ func (l *labels) span(s *msg.Span) *spanSet {
 		return o
 	}
 	out := set{labels: l}
-	out.own(semconv.KeyOperation, semconv.Operation(s.Kind))
-	out.own(semconv.KeySource, k.source)
-	out.own(semconv.KeyFormat, k.format)
-	out.outside(semconv.KeyProvider, k.provider)
+	out.add(semconv.KeyOperation, semconv.Operation(s.Kind))
+	out.add(semconv.KeySource, k.source)
+	out.add(semconv.KeyFormat, k.format)
+	out.bounded(semconv.KeyProvider, k.provider)
 	out.models(k.models)
 	semconv.Server(k.server, out.value)
-	out.outside(semconv.KeyAgentName, k.agent)
-	out.outside(semconv.KeyToolName, k.tool)
-	out.outside(semconv.KeyDelegateTo, k.delegate)
-	out.outside(semconv.KeyErrorType, k.problem)
+	out.bounded(semconv.KeyAgentName, k.agent)
+	out.bounded(semconv.KeyToolName, k.tool)
+	out.bounded(semconv.KeyDelegateTo, k.delegate)
+	out.bounded(semconv.KeyErrorType, k.problem)
 	o := &spanSet{MeasurementOption: out.option()}
 	if len(l.spans) < maxSets {
 		l.spans[k.clone()] = o
@@ -166,14 +166,14 @@ func (l *labels) span(s *msg.Span) *spanSet {
 	return o
 }
 
-// models are those that a span names.
-type models struct{ asked, answered string }
+// models are the requested model of a span and the one of its response.
+type models struct{ requested, responded string }
 
 func modelsOf(s *msg.Span) models {
 	return models{clip(semconv.RequestModel(s)), clip(semconv.ResponseModel(s))}
 }
 
-// usageBy is the key of a usage message; of its response's models the span knows more.
+// usageBy is the key of a usage message; the span of its response may know more of the models.
 func (l *labels) usageBy(u *msg.Message, known models) usageKey {
 	s := msg.Span{Kind: kindOf(u.ResponseID != ""), Source: u.Host.Source, Format: u.Host.Format, Provider: u.Provider, Model: u.Model, Agent: u.Agent}
 	if known == (models{}) {
@@ -198,12 +198,12 @@ func (l *labels) usage(k usageKey) *usageSets {
 		return sets
 	}
 	out := set{labels: l}
-	out.own(semconv.KeyOperation, semconv.Operation(kindOf(k.chat)))
-	out.own(semconv.KeySource, k.source)
-	out.own(semconv.KeyFormat, k.format)
-	out.outside(semconv.KeyProvider, k.provider)
+	out.add(semconv.KeyOperation, semconv.Operation(kindOf(k.chat)))
+	out.add(semconv.KeySource, k.source)
+	out.add(semconv.KeyFormat, k.format)
+	out.bounded(semconv.KeyProvider, k.provider)
 	out.models(k.models)
-	out.outside(semconv.KeyAgentName, k.agent)
+	out.bounded(semconv.KeyAgentName, k.agent)
 	sets := &usageSets{
 		all: out.option(),
 		in:  out.option(attribute.String(semconv.KeyTokenType, "input")),
@@ -218,16 +218,16 @@ func (l *labels) usage(k usageKey) *usageSets {
 	return sets
 }
 
-// clone copies what lies in a batch.
+// clone copies the strings that lie in a batch.
 func (k spanKey) clone() spanKey {
-	for _, s := range []*string{&k.source, &k.format, &k.provider, &k.asked, &k.answered, &k.server, &k.agent, &k.tool, &k.delegate, &k.problem} {
+	for _, s := range []*string{&k.source, &k.format, &k.provider, &k.requested, &k.responded, &k.server, &k.agent, &k.tool, &k.delegate, &k.problem} {
 		*s = strings.Clone(*s)
 	}
 	return k
 }
 
 func (k usageKey) clone() usageKey {
-	for _, s := range []*string{&k.source, &k.format, &k.provider, &k.asked, &k.answered, &k.agent} {
+	for _, s := range []*string{&k.source, &k.format, &k.provider, &k.requested, &k.responded, &k.agent} {
 		*s = strings.Clone(*s)
 	}
 	return k

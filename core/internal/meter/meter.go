@@ -17,23 +17,38 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/internal/bounded"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/semconv"
 )
+
+// remembered is how many spans, responses and usage messages are known to be counted.
+const remembered = 1 << 15
+
+// memory is which rows were counted, by the first half of their ids.
+type memory struct {
+	spans     *bounded.Map[uint64, struct{}]
+	responses *bounded.Map[uint64, struct{}]   // whose tokens are in the histogram
+	models    *bounded.Map[uint64, models]     // of spans
+	usage     *bounded.Map[uint64, msg.Tokens] // of usage messages, as they were counted
+	observed  *bounded.Map[uint64, *spanSet]   // spans of responses from an observed server
+	pauses    *bounded.Map[uint64, struct{}]   // spans whose pauses were counted
+}
+
+func newMemory() memory {
+	return memory{
+		bounded.NewMap[uint64, struct{}](remembered), bounded.NewMap[uint64, struct{}](remembered), bounded.NewMap[uint64, models](remembered),
+		bounded.NewMap[uint64, msg.Tokens](remembered), bounded.NewMap[uint64, *spanSet](remembered), bounded.NewMap[uint64, struct{}](remembered),
+	}
+}
 
 // Meter is described in the package comment. One goroutine records.
 type Meter struct {
 	provider *sdk.MeterProvider
 	labels   labels
-	ended    recent[struct{}]   // spans
-	answered recent[struct{}]   // responses whose tokens are in the histogram
-	models   recent[models]     // of spans
-	spent    recent[msg.Tokens] // usage messages, and what was counted of each
-	batch    uint64             // how many were recorded
-	grown    []*usageSets       // of a batch: whose counters grow
-
-	heard recent[*spanSet] // of responses whose request was heard, by span
-	paced recent[struct{}] // of those whose pauses were counted
+	counted  memory       // the recent past
+	batch    uint64       // how many were recorded
+	grown    []*usageSets // of a batch: whose counters grow
 
 	chat, first, run, tool, delegation          metric.Float64Histogram
 	perChunk                                    metric.Float64Histogram
@@ -52,15 +67,15 @@ func New(p *semconv.Profile, registry prometheus.Registerer, readers ...sdk.Read
 	if err != nil {
 		return nil, fmt.Errorf("meter: %w", err)
 	}
-	// Every option is given, so that the OTEL_* of the environment, which are the
-	// agent's as often as not, change nothing.
+	// Every option is set, so that the OTEL_* of the environment, which are the agent's as
+	// often as not, change nothing.
 	options := []sdk.Option{
 		sdk.WithResource(resource.Empty()), sdk.WithExemplarFilter(exemplar.TraceBasedFilter), sdk.WithCardinalityLimit(2000), sdk.WithReader(scrape),
 	}
 	for _, r := range readers {
 		options = append(options, sdk.WithReader(r))
 	}
-	m := &Meter{provider: sdk.NewMeterProvider(options...), labels: newLabels(p)}
+	m := &Meter{provider: sdk.NewMeterProvider(options...), labels: newLabels(p), counted: newMemory()}
 	make := instruments{meter: m.provider.Meter(semconv.Scope, metric.WithSchemaURL(p.SchemaURL()))}
 	names := p.Metrics()
 	m.chat, m.first, m.run = make.seconds(names.Chat), make.seconds(names.FirstChunk), make.seconds(names.Run)
@@ -75,7 +90,7 @@ func New(p *semconv.Profile, registry prometheus.Registerer, readers ...sdk.Read
 	return m, nil
 }
 
-// Close gives the readers what they have not read, and ends them.
+// Close has the readers read for the last time, and ends them.
 func (m *Meter) Close(ctx context.Context) error {
 	if err := m.provider.Shutdown(ctx); err != nil {
 		return fmt.Errorf("meter: close: %w", err)
@@ -122,7 +137,7 @@ func (i *instruments) counter(d semconv.Metric) metric.Int64Counter {
 // Record counts a batch that is committed.
 func (m *Meter) Record(b *export.Batch) {
 	m.batch++
-	// A span that is told more than once counts as it was told last.
+	// A span that is in the batch more than once counts as it is in its last row.
 	for i := len(b.Spans) - 1; i >= 0; i-- {
 		if s := &b.Spans[i]; s.State != msg.SpanOpen && !s.Tombstone && !s.Amends {
 			m.span(s)
@@ -149,8 +164,8 @@ func within(t msg.TraceID, s msg.SpanID) context.Context {
 	}))
 }
 
-// exemplars chooses what a histogram names: of a batch, what exceeds all before it.
-// To offer every span took more than to count it.
+// exemplars chooses the spans that a histogram names: of a batch, those that exceed all before
+// them. To offer every span took more time than to count it.
 type exemplars struct {
 	batch uint64
 	most  float64
@@ -168,19 +183,19 @@ func (e *exemplars) of(batch uint64, v float64, t msg.TraceID, s msg.SpanID) con
 func (m *Meter) span(s *msg.Span) {
 	id := binary.BigEndian.Uint64(s.ID[:])
 	names := modelsOf(s)
-	if known, _ := m.models.get(id); known != names {
-		m.models.set(id, models{strings.Clone(names.asked), strings.Clone(names.answered)})
+	if known, _ := m.counted.models.Get(id); known != names {
+		m.counted.models.Set(id, models{strings.Clone(names.requested), strings.Clone(names.responded)})
 	}
-	if s.Kind == msg.SpanChat && !s.Usage.IsZero() && m.answered.add(id, struct{}{}) {
+	if s.Kind == msg.SpanChat && !s.Usage.IsZero() && m.counted.responses.Add(id, struct{}{}) {
 		m.response(s.TraceID, s.ID, m.labels.usage(m.labels.usageKey(s, names)), s.Usage)
 	}
-	if !m.ended.add(id, struct{}{}) {
+	if !m.counted.spans.Add(id, struct{}{}) {
 		return
 	}
 	d := float64(max(s.End-s.Start, 0)) / 1e9
 	with := m.labels.span(s)
 	if s.Kind == msg.SpanChat && s.Server != "" {
-		m.heard.set(id, with)
+		m.counted.observed.Set(id, with)
 	}
 	ctx := with.slowest.of(m.batch, d, s.TraceID, s.ID)
 	switch s.Kind {
@@ -202,14 +217,14 @@ func (m *Meter) span(s *msg.Span) {
 	}
 }
 
-// pauses counts those between the pieces of a response that was a stream of its own, once.
+// pauses counts the pauses between the chunks of a response that was a stream of its own, once.
 func (m *Meter) pauses(s *msg.Stream) {
 	if s.Chat.IsZero() || s.Pace.Gaps == "" {
 		return
 	}
 	id := binary.BigEndian.Uint64(s.Chat[:])
-	with, ok := m.heard.get(id)
-	if !ok || !m.paced.add(id, struct{}{}) {
+	with, ok := m.counted.observed.Get(id)
+	if !ok || !m.counted.pauses.Add(id, struct{}{}) {
 		return
 	}
 	s.Pace.EachGap(func(length int64, count int) {
@@ -219,7 +234,7 @@ func (m *Meter) pauses(s *msg.Stream) {
 	})
 }
 
-// response notes the tokens of a response in the histogram.
+// response adds the tokens of a response to the histogram.
 func (m *Meter) response(trace msg.TraceID, span msg.SpanID, with *usageSets, t msg.Tokens) {
 	if m.tokens != nil {
 		ctx := with.largest.of(m.batch, float64(t.Total()), trace, span)
@@ -228,33 +243,33 @@ func (m *Meter) response(trace msg.TraceID, span msg.SpanID, with *usageSets, t 
 	}
 }
 
-// usage notes what a usage message says beyond what its last version has said.
+// usage adds the tokens of a usage message beyond those of its last version.
 func (m *Meter) usage(u *msg.Message) {
 	id := binary.BigEndian.Uint64(u.Host.ID[:])
-	was, told := m.spent.get(id)
-	if told && u.Usage == was {
+	was, counted := m.counted.usage.Get(id)
+	if counted && u.Usage == was {
 		return
 	}
-	m.spent.set(id, u.Usage)
-	known, _ := m.models.get(binary.BigEndian.Uint64(u.Host.SpanID[:]))
+	m.counted.usage.Set(id, u.Usage)
+	known, _ := m.counted.models.Get(binary.BigEndian.Uint64(u.Host.SpanID[:]))
 	with := m.labels.usage(m.labels.usageBy(u, known))
-	if u.ResponseID == "" && !told { // of a run as a whole: no response has it
+	if u.ResponseID == "" && !counted { // of a run as a whole: no response has it
 		m.response(u.Host.TraceID, u.Host.SpanID, with, u.Usage)
 	}
 	if with.batch != m.batch {
-		with.batch, with.more = m.batch, growth{}
+		with.batch, with.added = m.batch, growth{}
 		m.grown = append(m.grown, with)
 	}
 	with.trace, with.span = u.Host.TraceID, u.Host.SpanID
 	now, before := figures(u.Usage), figures(was)
 	for i, n := range now {
 		if n > before[i] {
-			with.more[i] += n - before[i]
+			with.added[i] += n - before[i]
 		}
 	}
 }
 
-// growth is what the counters grow by: the named ones, then tokens by class.
+// growth is the tokens by which the counters grow: the named ones, then those by class.
 type growth [2 * len(classes)]uint64
 
 func figures(t msg.Tokens) growth {
@@ -264,8 +279,7 @@ func figures(t msg.Tokens) growth {
 	}
 }
 
-// count adds what the messages of a batch have said together; the exemplar is the
-// last of them.
+// count adds the tokens of the messages of a batch; the exemplar is the span of the last.
 func (m *Meter) count(with *usageSets) {
 	ctx := within(with.trace, with.span)
 	add := func(c metric.Int64Counter, n uint64, o metric.MeasurementOption) {
@@ -274,10 +288,10 @@ func (m *Meter) count(with *usageSets) {
 		}
 	}
 	for i, c := range [...]metric.Int64Counter{m.input, m.output, m.cacheRead, m.write, m.reasonings} {
-		add(c, with.more[i], with.all)
+		add(c, with.added[i], with.all)
 	}
 	for i := range classes {
-		add(m.classes, with.more[len(classes)+i], with.classes[i])
+		add(m.classes, with.added[len(classes)+i], with.classes[i])
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/internal/bounded"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/semconv"
 )
@@ -171,9 +172,9 @@ func TestFailuresHaveAClass(t *testing.T) {
 	}
 }
 
-// TestTokensCountOnce: a partial count is part of the full one, rows that are taken
-// back and what is told again count nowhere; the classes exclude each other, and
-// the convention's input contains what was cached.
+// TestTokensCountOnce: a partial count is part of the full one, tombstones
+// and rows that are emitted again are not counted; the classes exclude each other, and
+// the convention's input contains the cached tokens.
 func TestTokensCountOnce(t *testing.T) {
 	full := usage("u", msg.Tokens{Input: 10, Output: 20, CacheRead: 300, CacheWrite: 4000, Reasoning: 5})
 	partial, gone := usage("u", msg.Tokens{Input: 10, Output: 1}), usage("v", msg.Tokens{Input: 9})
@@ -206,9 +207,9 @@ func TestTokensCountOnce(t *testing.T) {
 	}
 }
 
-// TestToldAgainCountsOnce: a span that is given twice, in one batch or in two,
-// counts once, and as it stands last in the first of them.
-func TestToldAgainCountsOnce(t *testing.T) {
+// TestEmittedAgainCountsOnce: a span that is emitted twice, in one batch or in two, counts
+// once, with the last row of the first batch.
+func TestEmittedAgainCountsOnce(t *testing.T) {
 	m := newRig(t, "")
 	b := &export.Batch{Spans: []msg.Span{span(msg.SpanTool, "a", 1), span(msg.SpanTool, "a", 3)}}
 	m.Record(b)
@@ -245,19 +246,20 @@ func TestLabelsAreBounded(t *testing.T) {
 	}
 }
 
-// TestMemoryOfIdsIsBounded: what was counted is forgotten, the oldest first.
+// TestMemoryOfIdsIsBounded: the oldest counted spans are forgotten, the newest are not.
 func TestMemoryOfIdsIsBounded(t *testing.T) {
-	var r recent[struct{}]
-	for i := range uint64(3 * generation) {
-		if !r.add(i, struct{}{}) {
-			t.Fatalf("%d is new", i)
+	m := newRig(t, "")
+	known := m.counted.spans
+	for i := range uint64(3 * remembered) {
+		if !known.Add(i, struct{}{}) {
+			t.Fatalf("%d is known", i)
 		}
 	}
-	if len(r.young)+len(r.old) > 2*generation {
-		t.Errorf("%d ids", len(r.young)+len(r.old))
+	if known.Len() != remembered {
+		t.Errorf("%d ids", known.Len())
 	}
-	for i := uint64(2 * generation); i < 3*generation; i++ {
-		if r.add(i, struct{}{}) {
+	for i := uint64(2 * remembered); i < 3*remembered; i++ {
+		if known.Add(i, struct{}{}) {
 			t.Fatalf("%d was forgotten", i)
 		}
 	}
@@ -303,25 +305,25 @@ func BenchmarkRecord(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		m.ended, m.answered = recent[struct{}]{}, recent[struct{}]{}
+		m.counted.spans, m.counted.responses = bounded.NewMap[uint64, struct{}](remembered), bounded.NewMap[uint64, struct{}](remembered)
 		m.Record(batch)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1000, "ns/span")
 }
 
-// TestPausesOfAResponse counts the time between the pieces of a response whose request
-// was heard, once, and of no other.
+// TestPausesOfAResponse counts the time between the chunks of a response from an observed
+// server, once, and of no other.
 func TestPausesOfAResponse(t *testing.T) {
 	const name = "gen_ai.client.operation.time_per_output_chunk"
 	m := newRig(t, semconv.GenAI141)
-	heard, other := span(msg.SpanChat, "a", 1.5), span(msg.SpanChat, "b", 1.5)
-	heard.Server = "models.harbour:443"
+	observed, other := span(msg.SpanChat, "a", 1.5), span(msg.SpanChat, "b", 1.5)
+	observed.Server = "models.harbour:443"
 	stream := func(s *msg.Span) msg.Stream {
 		return msg.Stream{Chat: s.ID, Pace: msg.Pace{Chunks: 4, Gaps: "10:2 20:1"}}
 	}
-	m.Record(&export.Batch{Spans: []msg.Span{heard, other}})
-	m.Record(&export.Batch{Streams: []msg.Stream{stream(&heard), stream(&other), {Pace: msg.Pace{Gaps: "3:1"}}}})
-	m.Record(&export.Batch{Streams: []msg.Stream{stream(&heard)}})
+	m.Record(&export.Batch{Spans: []msg.Span{observed, other}})
+	m.Record(&export.Batch{Streams: []msg.Stream{stream(&observed), stream(&other), {Pace: msg.Pace{Gaps: "3:1"}}}})
+	m.Record(&export.Batch{Streams: []msg.Stream{stream(&observed)}})
 	n, sum := m.count(name)
 	if want := 2*0.75*1024e-6 + 0.75*1048576e-6; n != 3 || sum < want*0.999 || sum > want*1.001 {
 		t.Errorf("%d pauses of %g s together, want 3 of %g s", n, sum, want)

@@ -10,44 +10,136 @@ import (
 
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/internal/assemble"
+	"github.com/earshot-dev/earshot/core/internal/checkpoint"
+	"github.com/earshot-dev/earshot/core/internal/telemetry"
 	"github.com/earshot-dev/earshot/core/internal/wire"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// account counts a batch's frames, passes its messages on, and sets aside what
-// could not be decoded. kept says that something in the epoch now aliases the
-// batch.
-//
-// Frames before the record's position were accounted for before a restart: what
-// they give now is what they gave then, and is dropped.
-func (c *core) account(s *stream, j *job, r *wire.Result) (kept bool, err error) {
-	rec := &s.record
-	old := rec.Pos
-	var frames []frame.Frame
-	if j.batch != nil {
-		frames = j.batch.Frames
+// account is the core's state of a stream: its record in the checkpoint, and the state that
+// ends with this process.
+type account struct {
+	stream        *stream
+	record        checkpoint.Stream
+	generation    int
+	decoded       int64 // up to where its decoder has come
+	sessions      map[assemble.RunRef]struct{}
+	lastSession   string
+	anchored      bool       // its anchor is durable
+	stalled       bool       // its decoder cannot be opened
+	touched       time.Time  // when frames were last decoded
+	flushing      bool       // a flush is under way
+	decoderClosed bool       // its decoder is closed, or being closed
+	search        search     // for the record that ends its decoder's process
+	marks         []mark     // not reached yet
+	response      msg.Stream // the last row of a response
+}
+
+func (a *account) resume() resume {
+	return resume{a.record.SnapPos, a.record.Snapshot, a.record.Origin}
+}
+
+// flushed reports whether the decoder has emitted its open messages since its last frame.
+func (a *account) flushed() bool { return a.record.FlushPos == a.record.Pos }
+
+// replaying reports whether a frame that ends there was accounted for before a link had the
+// stream decoded again.
+func (a *account) replaying(end int64) bool {
+	r := a.record.Replay
+	return r != nil && end <= r.Until
+}
+
+func (a *account) runRef(session string) assemble.RunRef {
+	return assemble.RunRef{Tenant: a.stream.feed.tenant, Format: a.stream.feed.format.name, Session: session}
+}
+
+// enqueue queues a command if nothing of the stream is under way and its lane has room.
+func (a *account) enqueue(cmd command) (queued bool) {
+	a.stream.at(a.record.Pos, func(t ticket) {
+		*cmd.target() = t
+		queued = a.stream.lane.tryPut(cmd)
+	})
+	return queued
+}
+
+// ledger is the row of the account.
+func (a *account) ledger(now, since int64) msg.Ledger {
+	r := &a.record
+	read := r.Pos
+	if r.Replay != nil {
+		read = max(read, r.Replay.Until)
 	}
+	return msg.Ledger{
+		Tenant: a.stream.feed.tenant, Source: r.Source, Format: a.stream.feed.format.name, Stream: r.Key, Origin: r.Origin,
+		Read: read, Decoded: r.Decoded, Quarantined: r.Quarantined, Dropped: r.Dropped,
+		Frames: r.Frames, Messages: r.Messages, Unknown: r.Unknown, Problems: r.Problems,
+		Seen: now, Since: since, Ver: uint64(read),
+	}
+}
+
+// accounting enters decoded frames into the accounts of their streams, and their messages,
+// spans and dead letters into the commit batch.
+type accounting struct {
+	settings  *Settings
+	assembler *assemble.Assembler
+	commits   *committer
+	progress  *progress
+	metrics   *telemetry.Metrics
+	spans     map[spanKind]prometheus.Counter
+
+	final, provisional intake
+}
+
+// intake is how messages enter the assembler: from frames and at the end of a stream they are
+// final, from a flush in the midst of a stream provisional.
+type intake struct {
+	date  func(c *checkpoint.Clock, m *msg.Message, at, first int64) bool
+	apply func(m *msg.Message, stream uint64, revision uint32, now time.Time, alive int64) (int64, error)
+}
+
+type spanKind struct {
+	format  string
+	kind    msg.SpanKind
+	outcome msg.Outcome
+}
+
+func (x *accounting) init(s *Settings, assembler *assemble.Assembler, commits *committer, progress *progress) {
+	*x = accounting{
+		settings: s, assembler: assembler, commits: commits, progress: progress, metrics: s.Metrics,
+		spans: make(map[spanKind]prometheus.Counter),
+		final: intake{Date, assembler.Apply}, provisional: intake{infer, assembler.ApplyOpen},
+	}
+}
+
+// frames counts a batch's frames, passes its messages on and adds dead letters for frames
+// that could not be decoded. aliased reports whether the commit batch refers to the batch's
+// buffer now.
+//
+// Frames before the record's position were accounted for before a restart: their messages
+// are the same as then, and are dropped.
+func (x *accounting) frames(a *account, d *decode, r *wire.Result) (aliased bool, err error) {
+	rec, frames := &a.record, d.batch.Frames
+	old := rec.Pos
 	bad := make(map[int]bool, len(r.Problems))
 	for i := range r.Problems {
-		if at, ok := j.index(r.Problems[i].Frame); ok {
+		if at, ok := d.index(r.Problems[i].Frame); ok {
 			bad[at] = true
 		}
 	}
 	upto := len(frames)
 	if r.Failure != nil {
-		upto, _ = j.index(r.Failure.Frame) // what follows was not decoded
+		upto, _ = d.index(r.Failure.Frame) // the frames behind were not decoded
 	}
 	for i := range frames[:upto] {
 		if f := &frames[i]; f.End > old {
-			c.count(s, f, bad[i])
+			x.count(a, f, bad[i])
 			rec.Pos, rec.Read = f.End, max(rec.Read, f.At)
 		}
 	}
-	last, nth, now := int64(-1), 0, time.Now()
+	last, nth, now, behind := int64(-1), 0, time.Now(), behindFrames(rec)
 	for i := range r.Messages {
-		m := &r.Messages[i]
-		f := &frame.Frame{Pos: rec.Pos, End: rec.Pos + 1, At: rec.Read} // of a flush without frames
-		if at, ok := j.index(m.Frame); ok {
+		m, f := &r.Messages[i], &behind
+		if at, ok := d.index(m.Frame); ok {
 			if f = &frames[at]; f.End <= old {
 				continue
 			}
@@ -55,127 +147,161 @@ func (c *core) account(s *stream, j *job, r *wire.Result) (kept bool, err error)
 		if nth++; f.Pos != last {
 			last, nth = f.Pos, 0
 		}
-		took, err := c.message(s, m, f, nth, now, j)
+		entered, err := x.message(a, m, f, nth, now, d.batch, x.final)
 		if err != nil {
-			return kept, err
+			return aliased, err
 		}
-		kept = kept || took
+		aliased = aliased || entered
 	}
 	for i := range r.Problems {
 		pr := &r.Problems[i]
-		if at, ok := j.index(pr.Frame); ok && frames[at].End > old && !c.replaying(s, frames[at].End) {
-			c.letter(s, &frames[at], "decode", pr.Reason, pr.Detail)
+		if at, ok := d.index(pr.Frame); ok && frames[at].End > old && !a.replaying(frames[at].End) {
+			x.deadLetter(a, &frames[at], "decode", pr.Reason, pr.Detail)
 		}
 	}
 	if rec.Pos > old {
-		c.touch(s)
+		x.commits.touch(a)
 		if rec.Replay != nil && rec.Pos >= rec.Replay.Until {
 			rec.Replay = nil
 		}
-		c.reached(s)
+		x.applyMarks(a)
 	}
-	return kept, nil
+	return aliased, nil
 }
 
-// replaying reports whether what ends there was accounted for before a link had
-// the stream decoded again.
-func (c *core) replaying(s *stream, end int64) bool {
-	r := s.record.Replay
-	return r != nil && end <= r.Until
+// unframed passes on the messages of a command without frames.
+func (x *accounting) unframed(a *account, r *wire.Result, in intake) error {
+	now, f := time.Now(), behindFrames(&a.record)
+	for i := range r.Messages {
+		if _, err := x.message(a, &r.Messages[i], &f, i, now, nil, in); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// behindFrames is the frame of a message that was decoded from no frame.
+func behindFrames(r *checkpoint.Stream) frame.Frame {
+	return frame.Frame{Pos: r.Pos, End: r.Pos + 1, At: r.Read}
 }
 
 // count accounts for a frame: law 1.
-func (c *core) count(s *stream, f *frame.Frame, bad bool) {
-	if c.replaying(s, f.End) {
+func (x *accounting) count(a *account, f *frame.Frame, bad bool) {
+	if a.replaying(f.End) {
 		return
 	}
-	rec, n := &s.record, f.End-f.Pos
-	c.p.progress.bytes.Add(n)
-	c.p.progress.frames.Add(1)
+	rec, n, feed := &a.record, f.End-f.Pos, a.stream.feed
+	x.progress.bytes.Add(n)
+	x.progress.frames.Add(1)
 	rec.Frames++
-	s.format.advance(c.p)
-	s.feed.counters.frames.Inc()
+	feed.format.advance()
+	feed.counters.frames.Inc()
 	switch {
 	case f.Reason != "":
 		rec.Dropped += f.Dropped
 		rec.Quarantined += n - f.Dropped
-		c.p.metrics.Bytes.WithLabelValues(s.feed.source, "dropped").Add(float64(f.Dropped))
-		c.p.metrics.Bytes.WithLabelValues(s.feed.source, "quarantined").Add(float64(n - f.Dropped))
+		x.metrics.Bytes.WithLabelValues(feed.source, "dropped").Add(float64(f.Dropped))
+		x.metrics.Bytes.WithLabelValues(feed.source, "quarantined").Add(float64(n - f.Dropped))
 		stage := "read"
 		if strings.HasPrefix(f.Reason, "decoder_") {
 			stage = "decode"
 		}
-		c.letter(s, f, stage, f.Reason, "")
+		x.deadLetter(a, f, stage, f.Reason, "")
 	case bad:
 		rec.Quarantined += n
-		c.p.metrics.Bytes.WithLabelValues(s.feed.source, "quarantined").Add(float64(n))
+		x.metrics.Bytes.WithLabelValues(feed.source, "quarantined").Add(float64(n))
 	default:
-		s.format.condemned = 0
+		feed.format.inQuarantine = 0
 		rec.Decoded += n
-		s.feed.counters.decoded.Add(float64(n))
+		feed.counters.decoded.Add(float64(n))
 	}
 }
 
-// message gives the nth message of a frame of the job, which may be a flush, its place
-// and puts it into the epoch.
-func (c *core) message(s *stream, m *msg.Message, f *frame.Frame, nth int, now time.Time, j *job) (kept bool, err error) {
-	rec := &s.record
+// message dates the nth message of a frame, applies it and adds it to the commit batch. b is
+// nil for a message of no frame.
+func (x *accounting) message(a *account, m *msg.Message, f *frame.Frame, nth int, now time.Time, b *frame.Batch, in intake) (entered bool, err error) {
+	rec, feed := &a.record, a.stream.feed
 	if err := m.Validate(); err != nil {
-		if !c.replaying(s, f.End) {
-			c.letter(s, f, "decode", msg.ReasonInvalid, err.Error())
+		if !a.replaying(f.End) {
+			x.deadLetter(a, f, "decode", msg.ReasonInvalid, err.Error())
 		}
 		return false, nil
 	}
-	open := j.flush && j.end == nil
-	c.date(s, m, f, open)
-	if c.replaying(s, f.End) && !slices.Contains(rec.Replay.Runs, m.Run) {
+	at := int64(0)
+	if feed.journalled {
+		at = f.At
+	}
+	if in.date(&rec.Clock, m, at, rec.Anchor) && !a.anchored {
+		a.anchored = true
+		x.commits.anchors = append(x.commits.anchors, a)
+	}
+	if a.replaying(f.End) && !slices.Contains(rec.Replay.Runs, m.Run) {
 		return false, nil
 	}
 	pos := f.Pos + int64(nth)
 	m.Host = msg.Host{
-		Tenant: s.feed.tenant, Source: s.feed.source, Format: s.format.name, Server: s.feed.server,
+		Tenant: feed.tenant, Source: feed.source, Format: feed.format.name, Server: feed.server,
 		Seq: uint64(pos), Ver: uint64(f.End), Observed: f.At, Origin: rec.Origin, Offset: f.Pos,
 	}
-	apply := c.assembler.Apply
-	if open {
-		apply = c.assembler.ApplyOpen
-	}
-	was, err := apply(m, s.name, s.format.info.Revision, now, alive(m, f, j.batch, now))
+	was, err := in.apply(m, a.stream.name, feed.format.info.Revision, now, alive(m, f, b, now))
 	if err != nil {
 		return false, err
 	}
-	c.belongs(s, m)
+	a.identify(m)
 	if was != 0 {
 		gone := *m
 		gone.Time, gone.Content, gone.Tool.Arguments, gone.Delegation.Task, gone.Host.Tombstone = was, msg.Text{}, msg.Text{}, msg.Text{}, true
-		c.epoch.message(&gone)
+		x.commits.addMessage(&gone)
 	}
-	c.epoch.message(m)
-	if !c.replaying(s, f.End) {
-		if m.Complete > msg.Partial { // how often an unfinished one is given is a matter of pauses
+	x.commits.addMessage(m)
+	if !a.replaying(f.End) {
+		if m.Complete > msg.Partial { // how often a partial one is emitted depends on pauses
 			rec.Messages++
 		}
-		c.p.progress.messages.Add(1)
-		s.feed.said(m.Kind).Inc()
+		x.progress.messages.Add(1)
+		x.messages(feed, m.Kind).Inc()
 		if m.Kind == msg.Unknown {
 			rec.Unknown++
-			c.p.metrics.Unknown.WithLabelValues(s.format.name, label(m.Attr("type"))).Inc()
+			x.metrics.Unknown.WithLabelValues(feed.format.name, label(m.Attr("type"))).Inc()
 		}
 	}
-	c.touch(s)
+	x.commits.touch(a)
 	return true, nil
+}
+
+// identify notes the sessions of the stream's messages, and the first session, top-level run
+// and response.
+func (a *account) identify(m *msg.Message) {
+	rec := &a.record
+	if rec.Session == "" {
+		rec.Session = strings.Clone(m.Session)
+	}
+	if rec.Run == "" && m.Run != "" && m.ParentRun == "" && m.ParentCall == "" && m.Session == rec.Session {
+		rec.Run = strings.Clone(m.Run)
+	}
+	switch {
+	case m.ResponseID == "" || m.ResponseID == rec.Response:
+	case rec.Response == "" && m.Session == rec.Session:
+		rec.Response = strings.Clone(m.ResponseID)
+	default:
+		rec.Several = true
+	}
+	if a.lastSession != m.Session {
+		a.lastSession = strings.Clone(m.Session)
+		a.sessions[a.runRef(a.lastSession)] = struct{}{}
+	}
 }
 
 // maxSkew is by how much clocks are wrong: a time zone that is missing, not more. A
 // transcript that is copied while Earshot listens is older.
 const maxSkew = 24 * time.Hour
 
-// alive is when the sender of a message was at work, as far as Earshot can know, Unix
-// ns. What was written while Earshot listened was written when it came, whatever the
-// sender's clock says. What was there before, or came as a whole document, is as old as
-// it says, and at least as old as the last change of its file.
+// alive is when the sender of a message was at work, as far as Earshot can know, Unix ns. A
+// record that was written while Earshot listened was written when it was read, however wrong
+// the sender's clock is. A record that was there before, or was read as a whole document, is
+// as old as its own time, and at least as old as the last change of its file.
 func alive(m *msg.Message, f *frame.Frame, b *frame.Batch, now time.Time) int64 {
-	if b == nil { // a flush: nothing new came
+	if b == nil { // no frame was read
 		return min(m.Time, now.UnixNano())
 	}
 	if !b.Backlog && f.Kind != frame.Body && f.At-m.Time < int64(maxSkew) {
@@ -187,41 +313,17 @@ func alive(m *msg.Message, f *frame.Frame, b *frame.Batch, now time.Time) int64 
 	return min(m.Time, f.At)
 }
 
-// date gives a message a time if its protocol gives none.
-func (c *core) date(s *stream, m *msg.Message, f *frame.Frame, open bool) {
-	at, date := int64(0), Date
-	if s.feed.journalled {
-		at = f.At
-	}
-	if open {
-		date = guess
-	}
-	if date(&s.record.Clock, m, at, s.record.Anchor) && !s.registered {
-		s.registered = true
-		c.register = append(c.register, s)
-	}
-}
-
-// said is the counter of the source's messages of a kind.
-func (f *Feed) said(k msg.Kind) prometheus.Counter {
+// messages is the counter of the source's messages of a kind.
+func (x *accounting) messages(f *Feed, k msg.Kind) prometheus.Counter {
 	n := f.counters.messages[k]
 	if n == nil {
-		n = f.p.metrics.Messages.WithLabelValues(f.source, f.format.name, k.String())
+		n = x.metrics.Messages.WithLabelValues(f.source, f.format.name, k.String())
 		f.counters.messages[k] = n
 	}
 	return n
 }
 
-// belongs notes of which sessions the stream speaks.
-func (c *core) belongs(s *stream, m *msg.Message) {
-	s.speaksOf(m)
-	if s.lastSession != m.Session {
-		s.lastSession = strings.Clone(m.Session)
-		s.sessions[assemble.RunRef{Tenant: s.feed.tenant, Format: s.format.name, Session: s.lastSession}] = struct{}{}
-	}
-}
-
-// label bounds a metric label that comes from outside.
+// label bounds a metric label that is taken from the traffic.
 func label(s string) string {
 	const most = 48
 	s = strings.ToValidUTF8(s, "")
@@ -231,17 +333,33 @@ func label(s string) string {
 	return s
 }
 
-// letter sets a frame aside.
-func (c *core) letter(s *stream, f *frame.Frame, stage, reason, detail string) {
-	s.record.Problems++
-	c.p.progress.problems.Add(1)
-	c.p.metrics.Problems.WithLabelValues(s.feed.source, stage, label(reason)).Inc()
-	payload := f.Data[:min(len(f.Data), c.p.settings.MaxDeadLetter)]
-	c.epoch.add()
-	c.epoch.batch.DeadLetters = append(c.epoch.batch.DeadLetters, msg.DeadLetter{
-		ID:     msg.NewDeadLetterID(s.feed.tenant, s.feed.source, stage, s.record.Key, strconv.FormatInt(f.Pos, 10)),
-		Tenant: s.feed.tenant, Source: s.feed.source, Format: s.format.name, Session: s.lastSession,
-		Stage: stage, Reason: strings.Clone(reason), Detail: strings.Clone(detail), Origin: s.record.Origin, Offset: f.Pos,
-		Payload: slices.Clone(payload), Bytes: int64(len(f.Data)) + f.Dropped, Seen: f.At, Ver: uint64(s.format.info.Revision) + 1,
+// deadLetter keeps a frame that could not be decoded.
+func (x *accounting) deadLetter(a *account, f *frame.Frame, stage, reason, detail string) {
+	rec, feed := &a.record, a.stream.feed
+	rec.Problems++
+	x.progress.problems.Add(1)
+	x.metrics.Problems.WithLabelValues(feed.source, stage, label(reason)).Inc()
+	payload := f.Data[:min(len(f.Data), x.settings.MaxDeadLetter)]
+	x.commits.addDeadLetter(msg.DeadLetter{
+		ID:     msg.NewDeadLetterID(feed.tenant, feed.source, stage, rec.Key, strconv.FormatInt(f.Pos, 10)),
+		Tenant: feed.tenant, Source: feed.source, Format: feed.format.name, Session: a.lastSession,
+		Stage: stage, Reason: strings.Clone(reason), Detail: strings.Clone(detail), Origin: rec.Origin, Offset: f.Pos,
+		Payload: slices.Clone(payload), Bytes: int64(len(f.Data)) + f.Dropped, Seen: f.At, Ver: uint64(feed.format.info.Revision) + 1,
 	})
+}
+
+// span adds a span of the assembler to the commit batch.
+func (x *accounting) span(s *msg.Span) {
+	x.commits.addSpan(s)
+	if s.State == msg.SpanOpen || s.Tombstone || s.Amends {
+		return
+	}
+	x.progress.spans.Add(1)
+	key := spanKind{s.Format, s.Kind, s.Outcome}
+	n := x.spans[key]
+	if n == nil {
+		n = x.metrics.Spans.WithLabelValues(s.Format, s.Kind.String(), s.Outcome.String())
+		x.spans[key] = n
+	}
+	n.Inc()
 }

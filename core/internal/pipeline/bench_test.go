@@ -23,28 +23,27 @@ import (
 	"github.com/earshot-dev/earshot/plugins/legion"
 )
 
-// files is what the benchmarks tail; without it they make 50 MB of Legion traffic.
+// files are tailed by the benchmarks; without it they make 50 MB of Legion traffic.
 var files = flag.String("files", "", "pattern of the files that BenchmarkTail and BenchmarkPipeline read")
 
 // BenchmarkTail reads files with the source that tails them, cuts them into frames and
-// decodes those, in a process of its own as everywhere and in this one. The messages
-// are dropped as they come out of the boundary.
-func BenchmarkTail(b *testing.B) { ways(b, drop) }
+// decodes those, in a process of its own as everywhere and in this one. The messages are
+// dropped as they leave the boundary.
+func BenchmarkTail(b *testing.B) { eachProcess(b, drop) }
 
-// BenchmarkPipeline goes on where BenchmarkTail drops: account, spans, batches, which
-// an outlet takes and lets go of. What the decoder's process adds to the same pipeline
-// with the decoder called in this one is what the boundary costs.
+// BenchmarkPipeline goes on where BenchmarkTail drops: accounts, spans, commit batches, which
+// a sink discards. The difference to the same pipeline with the decoder called in this
+// process is the cost of the process boundary.
 func BenchmarkPipeline(b *testing.B) {
-	ways(b, func(ctx context.Context, p *Pipeline) (records int, err error) {
-		err = p.core.run(ctx)
-		close(p.stopped)
+	eachProcess(b, func(ctx context.Context, p *Pipeline) (records int, err error) {
+		err = p.runCore(ctx)
 		return int(p.progress.frames.Load()), err
 	})
 }
 
-// ways reads the files with the decoder in its place and in this process. sink takes
-// the results until its context ends.
-func ways(b *testing.B, sink func(context.Context, *Pipeline) (int, error)) {
+// eachProcess reads the files with the decoder in its own process and in this one. sink takes the
+// results until its context ends.
+func eachProcess(b *testing.B, sink func(context.Context, *Pipeline) (int, error)) {
 	pattern := *files
 	if pattern == "" {
 		dir := b.TempDir()
@@ -55,18 +54,18 @@ func ways(b *testing.B, sink func(context.Context, *Pipeline) (int, error)) {
 	}
 	// As a sidecar at its default settings, which has 16 MiB in flight and 58 beside it twice that.
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(90 << 20))
-	for _, way := range []struct {
+	for _, place := range []struct {
 		name   string
 		decode func(context.Context, *testing.B, *Pipeline) (pid int, ended func())
-	}{{"process", inProcess}, {"inprocess", inThisOne}} {
-		b.Run(way.name, func(b *testing.B) {
+	}{{"process", inOwnProcess}, {"inprocess", inThisProcess}} {
+		b.Run(place.name, func(b *testing.B) {
 			var spent time.Duration
 			var mallocs uint64
 			var size, records int64
 			for range b.N {
 				ctx, cancel := context.WithCancel(b.Context())
-				p := New(Settings{MaxInFlight: 16 << 20}, nothingKnown{}, letGo{})
-				pid, ended := way.decode(ctx, b, p)
+				p := New(Settings{MaxInFlight: 16 << 20}, nothingKnown{}, discardSink{})
+				pid, ended := place.decode(ctx, b, p)
 				feed, err := p.AddFeed("legion", "default", "legion", "", false)
 				if err != nil {
 					b.Fatal(err)
@@ -91,7 +90,7 @@ func ways(b *testing.B, sink func(context.Context, *Pipeline) (int, error)) {
 					}
 					records += int64(n)
 				})
-				for tick := time.NewTicker(time.Millisecond); !src.Drained() || p.outstanding.Load() > 0; <-tick.C {
+				for tick := time.NewTicker(time.Millisecond); !src.Drained() || p.inbox.pending.Load() > 0; <-tick.C {
 					if len(p.Broken()) > 0 || b.Failed() {
 						b.Fatal(p.Broken())
 					}
@@ -115,8 +114,8 @@ func ways(b *testing.B, sink func(context.Context, *Pipeline) (int, error)) {
 	}
 }
 
-// inProcess starts the decoder as a sidecar does.
-func inProcess(ctx context.Context, b *testing.B, p *Pipeline) (int, func()) {
+// inOwnProcess starts the decoder as a sidecar does.
+func inOwnProcess(ctx context.Context, b *testing.B, p *Pipeline) (int, func()) {
 	pid, sockets := 0, b.TempDir()
 	_, err := p.AddFormat(ctx, "legion", func(ctx context.Context) (*host.Process, error) {
 		started, err := host.Start(ctx, host.Settings{Name: "legion", Path: os.Args[0], Args: []string{"decoder", "legion"}, SocketDir: sockets, Env: []string{"GOGC=30"}})
@@ -129,19 +128,17 @@ func inProcess(ctx context.Context, b *testing.B, p *Pipeline) (int, func()) {
 		b.Fatal(err)
 	}
 	done := make(chan struct{})
-	go func() { defer close(done); p.formats["legion"].run(ctx, p) }()
+	go func() { defer close(done); p.formats["legion"].run(ctx) }()
 	return pid, func() { <-done }
 }
 
-// inThisOne calls the decoder from a goroutine for each lane: no request is written, sent
+// inThisProcess calls the decoder from a goroutine for each lane: no request is written, sent
 // or read, and no response.
-func inThisOne(ctx context.Context, _ *testing.B, p *Pipeline) (int, func()) {
-	f := &format{name: "legion", log: p.log, up: make(chan struct{}), undecoded: newBudget(p.settings.MaxInFlight / 4)}
+func inThisProcess(ctx context.Context, _ *testing.B, p *Pipeline) (int, func()) {
+	f := p.newFormat("legion", decoder.Info{})
 	close(f.up)
 	var lanes sync.WaitGroup
-	for range p.settings.Lanes {
-		l := &lane{p: p, f: f, jobs: make(chan *job, requestJobs)}
-		f.lanes = append(f.lanes, l)
+	for _, l := range f.lanes {
 		lanes.Go(func() { l.decodeHere(ctx) })
 	}
 	p.formats["legion"] = f
@@ -149,29 +146,29 @@ func inThisOne(ctx context.Context, _ *testing.B, p *Pipeline) (int, func()) {
 }
 
 func (l *lane) decodeHere(ctx context.Context) {
-	factory, decoders, s := legion.New(), make(map[uint64]decoder.Decoder), &session{snap: true}
+	factory, decoders, conn := legion.New(), make(map[uint64]decoder.Decoder), &connection{snapshots: true}
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case j := <-l.jobs:
-			b, ok := l.batch(j, s)
+		case cmd := <-l.queue:
+			b, ok := conn.encode(cmd, cmd.target().stream.cursor.view())
 			if !ok {
-				l.p.drop(j)
+				l.inbox.discard(cmd)
 				continue
 			}
-			r := l.p.result()
+			r := l.results.get()
 			if err := decodeBatch(factory, decoders, &b, r); err != nil {
 				r.Failure = &wire.Failure{Error: err.Error(), Permanent: true}
 			}
-			if !l.answer(ctx, j, r) {
+			if !l.answer(ctx, cmd, r) {
 				return
 			}
 		}
 	}
 }
 
-// decodeBatch does what the SDK does in a decoder's process, but for its catching of panics.
+// decodeBatch decodes as the SDK does in a decoder's process, but for its catching of panics.
 func decodeBatch(factory decoder.Factory, decoders map[uint64]decoder.Decoder, b *wire.Batch, r *wire.Result) (err error) {
 	clear(r.Messages)
 	*r = wire.Result{Stream: b.Stream, Messages: r.Messages[:0], Problems: r.Problems[:0]}
@@ -202,28 +199,29 @@ func decodeBatch(factory decoder.Factory, decoders map[uint64]decoder.Decoder, b
 	return nil
 }
 
-// drop stands where the core does. It counts the frames that were decoded and lets go of
-// what came of them.
+// drop replaces the core. It counts the decoded frames and discards their messages.
 func drop(ctx context.Context, p *Pipeline) (records int, err error) {
-	defer close(p.stopped)
+	defer close(p.inbox.stopped)
 	for {
 		select {
 		case <-ctx.Done():
 			return records, nil
-		case d := <-p.decoded:
-			if d.result.Failure != nil {
-				return records, fmt.Errorf("decoder: %s", d.result.Failure.Error)
+		case r := <-p.inbox.results:
+			if r.decoded.Failure != nil {
+				return records, fmt.Errorf("decoder: %s", r.decoded.Failure.Error)
 			}
-			records += len(d.job.batch.Frames)
-			p.drop(d.job)
-			p.reuse(d.result)
-		case f := <-p.mailbox:
-			f()
+			if d, ok := r.command.(*decode); ok {
+				records += len(d.batch.Frames)
+			}
+			p.inbox.discard(r.command)
+			p.results.put(r.decoded)
+		case f := <-p.inbox.calls:
+			f(p.core)
 		}
 	}
 }
 
-// nothingKnown is a checkpoint of a sidecar that starts for the first time.
+// nothingKnown is the checkpoint of a sidecar that starts for the first time.
 type nothingKnown struct{}
 
 func (nothingKnown) Streams(string) ([]checkpoint.Stream, error) { return nil, nil }
@@ -235,10 +233,10 @@ func (nothingKnown) OpenGroups() ([]string, error) { return nil, nil }
 func (nothingKnown) Commit(checkpoint.Delta) error { return nil }
 func (nothingKnown) Fresh() bool                   { return true }
 
-// letGo is an outlet that is done with everything at once.
-type letGo struct{}
+// discardSink commits every batch at once.
+type discardSink struct{}
 
-func (letGo) Submit(_ context.Context, _ *export.Batch, _ checkpoint.Delta, done func()) error {
-	done()
+func (discardSink) Submit(_ context.Context, _ *export.Batch, _ checkpoint.Delta, committed func()) error {
+	committed()
 	return nil
 }

@@ -5,13 +5,37 @@ import (
 	"sync"
 )
 
-// budget bounds the bytes that are on their way. One that is larger than the
-// whole budget may go when it is alone, so that no line is too long to pass.
+// lease is the share of a batch of frames in the memory budgets: in the format's until it is
+// decoded, in the pipeline's until its rows are committed.
+type lease struct {
+	bytes               int64
+	undecoded, inFlight *budget
+}
+
+// newLease waits until both budgets have room.
+func newLease(ctx context.Context, bytes int64, undecoded, inFlight *budget) (lease, error) {
+	if err := undecoded.acquire(ctx, bytes); err != nil {
+		return lease{}, err
+	}
+	if err := inFlight.acquire(ctx, bytes); err != nil {
+		undecoded.release(bytes)
+		return lease{}, err
+	}
+	return lease{bytes, undecoded, inFlight}, nil
+}
+
+func (l *lease) release() {
+	l.undecoded.release(l.bytes)
+	l.inFlight.release(l.bytes)
+}
+
+// budget bounds the bytes in flight. A request that is larger than the whole budget is
+// granted when nothing else is in flight, so that no line is too long to pass.
 type budget struct {
 	mu      sync.Mutex
-	most    int64
+	limit   int64
 	used    int64
-	waiters []*waiter // in the order in which they came
+	waiters []*waiter // first come, first served
 }
 
 type waiter struct {
@@ -19,7 +43,7 @@ type waiter struct {
 	ready chan struct{}
 }
 
-func newBudget(most int64) *budget { return &budget{most: most} }
+func newBudget(limit int64) *budget { return &budget{limit: limit} }
 
 func (b *budget) acquire(ctx context.Context, n int64) error {
 	b.mu.Lock()
@@ -57,7 +81,7 @@ func (b *budget) release(n int64) {
 	b.mu.Unlock()
 }
 
-func (b *budget) fits(n int64) bool { return b.used+n <= b.most || b.used == 0 }
+func (b *budget) fits(n int64) bool { return b.used+n <= b.limit || b.used == 0 }
 
 func (b *budget) wake() {
 	for len(b.waiters) > 0 && b.fits(b.waiters[0].n) {
@@ -68,15 +92,15 @@ func (b *budget) wake() {
 	}
 }
 
-// wanted reports whether somebody waits.
-func (b *budget) wanted() bool {
+// exhausted reports whether a request waits.
+func (b *budget) exhausted() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.waiters) > 0
 }
 
-// held returns the bytes that are on their way.
-func (b *budget) held() int64 {
+// inUse returns the bytes in flight.
+func (b *budget) inUse() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.used

@@ -7,183 +7,183 @@ import (
 	"encoding/hex"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/internal/assemble"
 	"github.com/earshot-dev/earshot/core/internal/checkpoint"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// epoch is what is collected between two checkpoints.
-type epoch struct {
-	batch *export.Batch
-	shelf *shelf // has the lists of the batch until the first record comes
-	jobs  []*job // whose buffers the batch's texts lie in
-	bytes int64
-	began time.Time
+// committer collects rows and changed accounts into a commit batch, and submits it with the
+// checkpoint that holds once its rows are with the exporters.
+type committer struct {
+	settings  *Settings
+	assembler *assemble.Assembler
+	check     Checkpoint
+	sink      Sink
+	inFlight  *budget
+	bytes     prometheus.Gauge // in flight
+	progress  *progress
+
+	batch     *commitBatch
+	pool      slicePool
+	changed   map[*account]struct{} // since the last batch was closed
+	forgotten []checkpoint.Stream
+	anchors   []*account   // whose anchor was used and is not durable yet
+	submitted atomic.Int32 // batches that are not committed yet
+	started   time.Time    // when the pipeline was made
+	closed    time.Time    // when a batch was closed last
 }
 
-func newEpoch(s *shelf) *epoch { return &epoch{batch: &export.Batch{}, shelf: s} }
+// messageBytes is how many bytes of frames make a message, or more.
+const messageBytes = 1 << 10
 
-// shelf keeps the lists of epochs that are done for those to come. A message takes
-// 750 bytes beside its text: lists that grew anew in every epoch were more than half
-// of all that a sidecar allocated.
-type shelf struct {
-	mu sync.Mutex
-	// spare is what one epoch had; nil lists when there is none. Epochs share what may be
-	// in flight: while one that is full is with the exporters, little more than nothing is
-	// in the one behind it, and lists that wait for it are as large as full ones.
-	spare lists
-	// What epochs had lately, and an eighth: lists that are made are made for as much,
-	// because growing to a size leaves four times of it behind.
-	messages, spans int
+func (k *committer) init(s *Settings, assembler *assemble.Assembler, check Checkpoint, sink Sink, inFlight *budget, progress *progress) {
+	k.settings, k.assembler, k.check, k.sink, k.inFlight, k.progress = s, assembler, check, sink, inFlight, progress
+	k.bytes = s.Metrics.InFlight
+	k.changed = make(map[*account]struct{})
+	// The part of the first slices that is not used is virtual memory only.
+	k.pool.messages = int(min(s.BatchBytes/messageBytes, int64(s.BatchRows)))
+	k.pool.spans = k.pool.messages / 2
+	k.batch = &commitBatch{}
+	k.started = time.Now()
+	k.closed = k.started
 }
 
-// take returns empty lists.
-func (s *shelf) take() lists {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.spare.messages == nil {
-		return lists{make([]msg.Message, 0, s.messages), make([]msg.Span, 0, s.spans)}
+// commitBatch is the rows of the frames between two checkpoints.
+type commitBatch struct {
+	rows   export.Batch
+	frames []*decode // whose buffers the rows refer to
+	bytes  int64     // of the frames
+	began  time.Time // when the first row was added
+}
+
+func (k *committer) empty() bool { return k.batch.began.IsZero() }
+
+// rows returns the rows of the open batch, for one to be added.
+func (k *committer) rows() *export.Batch {
+	b := k.batch
+	if b.began.IsZero() {
+		b.began = time.Now()
+		b.rows.Messages, b.rows.Spans = k.pool.take()
 	}
-	l := s.spare
-	s.spare = lists{}
-	return l
+	return &b.rows
 }
 
-type lists struct {
-	messages []msg.Message
-	spans    []msg.Span
+func (k *committer) addMessage(m *msg.Message) {
+	r := k.rows()
+	r.Messages = append(r.Messages, *m)
 }
 
-// note notes how large an epoch was.
-func (s *shelf) note(b *export.Batch) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.messages = max(len(b.Messages)*9/8, s.messages*7/8)
-	s.spans = max(len(b.Spans)*9/8, s.spans*7/8)
+func (k *committer) addSpan(s *msg.Span) {
+	r := k.rows()
+	r.Spans = append(r.Spans, *s)
 }
 
-// give takes the lists of a batch that nobody looks at any more. What they hold is
-// cleared: it keeps frames and responses alive.
-func (s *shelf) give(b *export.Batch) {
-	clear(b.Messages)
-	clear(b.Spans)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.spare.messages == nil {
-		s.spare = lists{b.Messages[:0], b.Spans[:0]}
+func (k *committer) addDeadLetter(l msg.DeadLetter) {
+	r := k.rows()
+	r.DeadLetters = append(r.DeadLetters, l)
+}
+
+func (k *committer) addStream(s msg.Stream) {
+	r := k.rows()
+	r.Streams = append(r.Streams, s)
+}
+
+// hold keeps a batch of frames until the rows that refer to its buffer are committed.
+func (k *committer) hold(d *decode) {
+	k.batch.frames = append(k.batch.frames, d)
+	k.batch.bytes += d.held.bytes
+}
+
+// touch has the account of a stream written with the batch.
+func (k *committer) touch(a *account) { k.changed[a] = struct{}{} }
+
+// forget drops a stream from the checkpoint with the batch.
+func (k *committer) forget(a *account) {
+	k.forgotten = append(k.forgotten, a.record)
+	delete(k.changed, a)
+}
+
+func (k *committer) full() bool {
+	return k.batch.bytes >= k.settings.BatchBytes || k.batch.rows.Len() >= k.settings.BatchRows
+}
+
+// due reports whether the batch is to be closed although it is not full. While one is with
+// the exporters the next would only wait behind it: it goes on being filled, so that a store
+// that is slow gets fewer and larger batches.
+func (k *committer) due(now time.Time) bool {
+	if k.submitted.Load() > 0 {
+		return false
 	}
-}
-
-func (e *epoch) empty() bool { return e.began.IsZero() }
-
-// add notes that a record is being added.
-func (e *epoch) add() {
-	if !e.empty() {
-		return
+	if k.empty() {
+		return len(k.changed) > 0 || len(k.forgotten) > 0 || k.assembler.Ended()
 	}
-	e.began = time.Now()
-	l := e.shelf.take()
-	e.batch.Messages, e.batch.Spans = l.messages, l.spans
+	return now.Sub(k.batch.began) >= k.settings.FlushInterval
 }
 
-func (e *epoch) message(m *msg.Message) {
-	e.add()
-	e.batch.Messages = append(e.batch.Messages, *m)
-}
-
-// keep holds a job's buffer until the epoch is with the exporters.
-func (e *epoch) keep(j *job) {
-	e.jobs = append(e.jobs, j)
-	e.bytes += j.size
-}
-
-func (e *epoch) full(s *Settings) bool {
-	return e.bytes >= s.BatchBytes || e.batch.Len() >= s.BatchRows
-}
-
-// starved reports whether the epoch is all that is on its way, and sources wait for
-// what it holds: it will not become larger.
-func (c *core) starved() bool {
-	return !c.epoch.empty() && c.sealed.Load() == 0 && c.p.outstanding.Load() == 0 && c.p.inFlight.wanted()
-}
-
-// seal ends the epoch: its records and the checkpoint that holds when they are
-// with the exporters go to delivery, together. then is called when that is so.
-func (c *core) seal(ctx context.Context, then func()) error {
+// close ends the batch: its rows and its checkpoint go to the sink, together. committed, if
+// not nil, is called when both are durable.
+func (k *committer) close(ctx context.Context, committed func()) error {
 	var d checkpoint.Delta
-	err := c.assembler.Commit(func(key string, open bool, state []byte) {
+	err := k.assembler.Commit(func(key string, open bool, state []byte) {
 		d.Groups = append(d.Groups, checkpoint.Group{Key: key, Open: open, State: state})
 	})
 	if err != nil {
 		return err
 	}
-	if err := c.anchor(); err != nil {
+	if err := k.commitAnchors(); err != nil {
 		return err
 	}
-	e := c.epoch
-	c.shelf.note(e.batch)
-	c.epoch = newEpoch(&c.shelf)
-	now := time.Now().UnixNano()
-	for s := range c.changed {
-		d.Streams = append(d.Streams, s.record)
-		e.batch.Ledger = append(e.batch.Ledger, s.ledger(now, c.began.UnixNano()))
+	b := k.batch
+	k.pool.note(&b.rows)
+	k.batch = &commitBatch{}
+	k.closed = time.Now()
+	for a := range k.changed {
+		d.Streams = append(d.Streams, a.record)
+		b.rows.Ledger = append(b.rows.Ledger, a.ledger(k.closed.UnixNano(), k.started.UnixNano()))
 	}
-	clear(c.changed)
-	c.drawn = time.Now()
-	d.Forget = append(d.Forget, c.forget...)
-	c.forget = nil
-	e.batch.ID = identity(e.batch)
-	c.sealed.Add(1)
-	c.p.metrics.InFlight.Set(float64(c.p.inFlight.held()))
-	return c.p.outlet.Submit(ctx, e.batch, d, func() {
-		c.p.progress.committed.Add(int64(e.batch.Len()))
-		// Before room is made, so that what comes finds the lists.
-		c.shelf.give(e.batch)
-		for _, j := range e.jobs {
-			c.free(j)
+	clear(k.changed)
+	d.Forget, k.forgotten = k.forgotten, nil
+	b.rows.ID = batchID(&b.rows)
+	k.submitted.Add(1)
+	k.bytes.Set(float64(k.inFlight.inUse()))
+	return k.sink.Submit(ctx, &b.rows, d, func() {
+		k.progress.committed.Add(int64(b.rows.Len()))
+		// Before the frames are released, so that the rows of the next find the slices.
+		k.pool.put(&b.rows)
+		for _, d := range b.frames {
+			d.release()
 		}
-		c.sealed.Add(-1)
-		if then != nil {
-			then()
+		k.submitted.Add(-1)
+		if committed != nil {
+			committed()
 		}
 	})
 }
 
-// anchor makes the anchors durable that stand in for times in this epoch, before
-// any row with such a time is anywhere: after a crash the file may have another
-// modification time, and the row would have another place.
-func (c *core) anchor() error {
-	if len(c.register) == 0 {
+// commitAnchors makes the anchors durable that stand in for times in this batch, before any
+// row with such a time is anywhere: after a crash the file may have another modification
+// time, and the row would have another place.
+func (k *committer) commitAnchors() error {
+	if len(k.anchors) == 0 {
 		return nil
 	}
 	var d checkpoint.Delta
-	for _, s := range c.register {
-		r := &s.record
+	for _, a := range k.anchors {
+		r := &a.record
 		d.Streams = append(d.Streams, checkpoint.Stream{Source: r.Source, Key: r.Key, Origin: r.Origin, Anchor: r.Anchor, State: r.State})
 	}
-	c.register = nil
-	return c.p.check.Commit(d)
+	k.anchors = nil
+	return k.check.Commit(d)
 }
 
-// ledger is the stream's account.
-func (s *stream) ledger(now, since int64) msg.Ledger {
-	r := &s.record
-	read := r.Pos
-	if r.Replay != nil {
-		read = max(read, r.Replay.Until)
-	}
-	return msg.Ledger{
-		Tenant: s.feed.tenant, Source: r.Source, Format: s.format.name, Stream: r.Key, Origin: r.Origin,
-		Read: read, Decoded: r.Decoded, Quarantined: r.Quarantined, Dropped: r.Dropped,
-		Frames: r.Frames, Messages: r.Messages, Unknown: r.Unknown, Problems: r.Problems,
-		Seen: now, Since: since, Ver: uint64(read),
-	}
-}
-
-// identity names a batch by what is in it.
-func identity(b *export.Batch) string {
+// batchID names a batch by its rows.
+func batchID(b *export.Batch) string {
 	h := sha256.New()
 	buf := make([]byte, 0, 64)
 	row := func(id []byte, ver uint64) {
@@ -207,9 +207,56 @@ func identity(b *export.Batch) string {
 	}
 	for i := range b.Ledger {
 		row([]byte(b.Ledger[i].Stream), b.Ledger[i].Ver)
-		if len(b.Ledger) == b.Len() { // it says only that Earshot lives, and when
+		if len(b.Ledger) == b.Len() { // a heartbeat: only its time differs
 			row(nil, uint64(b.Ledger[i].Seen))
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// slicePool keeps the slices of committed batches for the next. A message takes 750 bytes
+// beside its text: slices that grew from nothing in every batch were more than half of all
+// allocations of a sidecar.
+type slicePool struct {
+	mu sync.Mutex
+	// The slices of one batch; nil when there are none. Batches share the bytes in flight:
+	// while a full one is with the exporters, little more than nothing is in the one behind
+	// it, and slices that wait for it are as large as full ones.
+	spareMessages []msg.Message
+	spareSpans    []msg.Span
+	// The size of recent batches, and an eighth: slices are made for as much, because
+	// growing to a size leaves four times of it behind.
+	messages, spans int
+}
+
+// take returns empty slices.
+func (p *slicePool) take() ([]msg.Message, []msg.Span) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.spareMessages == nil {
+		return make([]msg.Message, 0, p.messages), make([]msg.Span, 0, p.spans)
+	}
+	messages, spans := p.spareMessages, p.spareSpans
+	p.spareMessages, p.spareSpans = nil, nil
+	return messages, spans
+}
+
+// note notes how large a batch was.
+func (p *slicePool) note(b *export.Batch) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.messages = max(len(b.Messages)*9/8, p.messages*7/8)
+	p.spans = max(len(b.Spans)*9/8, p.spans*7/8)
+}
+
+// put takes the slices of a committed batch. Their elements are cleared: they keep frames
+// and responses alive.
+func (p *slicePool) put(b *export.Batch) {
+	clear(b.Messages)
+	clear(b.Spans)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.spareMessages == nil {
+		p.spareMessages, p.spareSpans = b.Messages[:0], b.Spans[:0]
+	}
 }

@@ -10,94 +10,92 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// TestEpochsShareLists says that an epoch takes the lists of one that is done, and
-// finds nothing of it in them.
-func TestEpochsShareLists(t *testing.T) {
-	var s shelf
+// TestBatchesReuseSlices: a commit batch takes the slices of a committed one, and its
+// messages are not in them any more.
+func TestBatchesReuseSlices(t *testing.T) {
+	k := &committer{}
 	m := msg.Message{Key: "k", Session: "s", Content: msg.Raw([]byte("text"))}
 	fill := func() *export.Batch {
-		e := newEpoch(&s)
-		if e.batch.Len() != 0 {
-			t.Fatalf("a new epoch has %d records", e.batch.Len())
+		k.batch = &commitBatch{}
+		if n := k.batch.rows.Len(); n != 0 {
+			t.Fatalf("a new batch has %d rows", n)
 		}
 		for range 1000 {
-			e.message(&m)
+			k.addMessage(&m)
 		}
-		return e.batch
+		return &k.batch.rows
 	}
-	s.give(fill())
-	for _, left := range s.spare.messages[:1000] {
+	k.pool.put(fill())
+	for _, left := range k.pool.spareMessages[:1000] {
 		if left.Key != "" || !left.Content.IsZero() {
-			t.Fatal("a message of an epoch that is done is still there")
+			t.Fatal("a message of a committed batch is still there")
 		}
 	}
-	// The epoch, its batch and the batch on the shelf.
-	if n := testing.AllocsPerRun(20, func() { s.give(fill()) }); n > 3 {
-		t.Errorf("an epoch of 1,000 messages allocates %v times", n)
+	if n := testing.AllocsPerRun(20, func() { k.pool.put(fill()) }); n > 3 {
+		t.Errorf("a batch of 1,000 messages allocates %v times", n)
 	}
 }
 
-// TestShelfKeepsOne says that of the lists that come back one is kept, and that an
-// epoch without records, which has none, does not stand in for it.
-func TestShelfKeepsOne(t *testing.T) {
-	var s shelf
-	s.give(&export.Batch{Ledger: make([]msg.Ledger, 1)})
+// TestSlicePoolKeepsOne: of the slices that are put back the first are kept, and a batch
+// without rows, which has none, does not stand in for them.
+func TestSlicePoolKeepsOne(t *testing.T) {
+	var p slicePool
+	p.put(&export.Batch{Ledger: make([]msg.Ledger, 1)})
 	for n := range 3 {
-		s.give(&export.Batch{Messages: make([]msg.Message, 5+n)})
+		p.put(&export.Batch{Messages: make([]msg.Message, 5+n)})
 	}
 	for _, want := range []int{5, 0} {
-		if l := s.take(); cap(l.messages) != want {
-			t.Errorf("room for %d messages, want %d", cap(l.messages), want)
+		if messages, _ := p.take(); cap(messages) != want {
+			t.Errorf("room for %d messages, want %d", cap(messages), want)
 		}
 	}
 }
 
-// TestEpochWaitsForTheOneBefore says that an epoch is not sealed by time while
-// another is with the exporters.
-func TestEpochWaitsForTheOneBefore(t *testing.T) {
-	c := &core{p: &Pipeline{settings: Settings{FlushInterval: time.Second}}, assembler: assemble.New(assemble.Settings{}, nil, nil)}
-	c.epoch = newEpoch(&c.shelf)
+// TestBatchWaitsForTheOneBefore: a commit batch is not closed by time while another is with
+// the exporters.
+func TestBatchWaitsForTheOneBefore(t *testing.T) {
+	k := &committer{settings: &Settings{FlushInterval: time.Second}, assembler: assemble.New(assemble.Settings{}, nil, nil), batch: &commitBatch{}}
 	now := time.Now()
-	if c.due(now) {
-		t.Error("an empty epoch is due")
+	if k.due(now) {
+		t.Error("an empty batch is due")
 	}
-	c.changed = map[*stream]struct{}{{}: {}}
-	if !c.due(now) {
-		t.Error("the account of a stream that gave nothing is never due")
+	k.changed = map[*account]struct{}{{}: {}}
+	if !k.due(now) {
+		t.Error("the account of a stream without rows is never due")
 	}
-	c.epoch.message(&msg.Message{})
+	k.addMessage(&msg.Message{})
 	for _, x := range []struct {
-		age    time.Duration
-		sealed int32
-		want   bool
+		age       time.Duration
+		submitted int32
+		want      bool
 	}{{0, 0, false}, {2 * time.Second, 0, true}, {2 * time.Second, 1, false}, {time.Hour, 1, false}} {
-		c.sealed.Store(x.sealed)
-		if got := c.due(c.epoch.began.Add(x.age)); got != x.want {
-			t.Errorf("%s old, %d under way: due is %t", x.age, x.sealed, got)
+		k.submitted.Store(x.submitted)
+		if got := k.due(k.batch.began.Add(x.age)); got != x.want {
+			t.Errorf("%s old, %d submitted: due is %t", x.age, x.submitted, got)
 		}
 	}
 }
 
-// TestListsAreMadeAtOnce says that the lists of a new epoch have room for as much as
-// the one before had.
-func TestListsAreMadeAtOnce(t *testing.T) {
-	var s shelf
-	s.note(&export.Batch{Messages: make([]msg.Message, 800), Spans: make([]msg.Span, 400)})
-	if l := s.take(); cap(l.messages) != 900 || cap(l.spans) != 450 || len(l.messages)+len(l.spans) != 0 {
-		t.Errorf("room for %d messages and %d spans", cap(l.messages), cap(l.spans))
+// TestSlicesAreMadeAtOnce: the slices of a new batch have room for as much as the batch
+// before had.
+func TestSlicesAreMadeAtOnce(t *testing.T) {
+	var p slicePool
+	p.note(&export.Batch{Messages: make([]msg.Message, 800), Spans: make([]msg.Span, 400)})
+	if messages, spans := p.take(); cap(messages) != 900 || cap(spans) != 450 || len(messages)+len(spans) != 0 {
+		t.Errorf("room for %d messages and %d spans", cap(messages), cap(spans))
 	}
 }
 
-// TestAlive says from when on a sender's silence counts.
+// TestAlive: from which time on the silence of a message's sender counts.
 func TestAlive(t *testing.T) {
 	const hour, now = int64(time.Hour), int64(1_800_000_000e9)
 	for name, x := range map[string]struct {
-		says  int64 // the record
+		time  int64 // of the record
 		kind  frame.Kind
 		batch *frame.Batch
 		want  int64
 	}{
-		"heard live":                  {now - hour, frame.Event, &frame.Batch{}, now},
+		"read live":                   {now - hour, frame.Event, &frame.Batch{}, now},
 		"a clock that is behind":      {now - 8*hour, frame.Line, &frame.Batch{Written: now - 2*hour}, now},
 		"a clock that is ahead":       {now + 8*hour, frame.Event, &frame.Batch{}, now},
 		"a copied transcript":         {now - 100*hour, frame.Line, &frame.Batch{Written: now}, now - 100*hour},
@@ -107,7 +105,7 @@ func TestAlive(t *testing.T) {
 		"history from the future":     {now + hour, frame.Line, &frame.Batch{Written: now - hour, Backlog: true}, now - hour},
 		"what a decoder had open":     {now - hour, frame.Line, nil, now - hour},
 	} {
-		if got := alive(&msg.Message{Time: x.says}, &frame.Frame{Kind: x.kind, At: now}, x.batch, time.Unix(0, now)); got != x.want {
+		if got := alive(&msg.Message{Time: x.time}, &frame.Frame{Kind: x.kind, At: now}, x.batch, time.Unix(0, now)); got != x.want {
 			t.Errorf("%s: %s ago", name, time.Duration(now-got))
 		}
 	}

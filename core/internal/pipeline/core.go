@@ -3,66 +3,88 @@ package pipeline
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
+	"log/slog"
+	"sync"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/earshot-dev/earshot/core/internal/assemble"
 	"github.com/earshot-dev/earshot/core/internal/checkpoint"
-	"github.com/earshot-dev/earshot/core/internal/source"
+	"github.com/earshot-dev/earshot/core/internal/telemetry"
+	"github.com/earshot-dev/earshot/core/internal/wire"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// core is the one goroutine that keeps accounts, assembles and seals epochs.
+// core is the one goroutine that owns the accounts of all streams, the assembler and the
+// open commit batch.
 type core struct {
-	p         *Pipeline
-	assembler *assemble.Assembler
-	streams   map[uint64]*stream
-	names     map[uint64]*stream
-	register  []*stream            // whose anchor was used and is not durable yet
-	changed   map[*stream]struct{} // since the last seal
-	forget    []checkpoint.Stream
-	epoch     *epoch
-	shelf     shelf
-	relinks   []relink
-	troubles  map[string]bool
-	sealed    atomic.Int32 // epochs that are not committed yet
-	began     time.Time    // when the pipeline began to listen
-	drawn     time.Time    // when an account was drawn last
-	spans     map[spanKind]prometheus.Counter
+	settings    Settings
+	check       Checkpoint
+	log         *slog.Logger
+	metrics     *telemetry.Metrics
+	inbox       *inbox
+	results     resultPool
+	inFlight    *budget
+	deadLetters *deadLetters
+
+	assembler  *assemble.Assembler
+	accounts   accounts
+	accounting accounting
+	commits    committer
+	replays    []replay
+	reported   map[string]bool // inputs that could not be read, with the reason
+	opened     uint64          // streams so far
 }
 
-type spanKind struct {
-	format  string
-	kind    msg.SpanKind
-	outcome msg.Outcome
+// accounts are the open streams.
+type accounts struct {
+	of    map[*stream]*account
+	named map[uint64]*account // by the name for the assembler
 }
 
-func (c *core) init(p *Pipeline) {
-	c.p = p
-	c.streams = make(map[uint64]*stream)
-	c.names = make(map[uint64]*stream)
-	c.changed = make(map[*stream]struct{})
-	c.troubles = make(map[string]bool)
-	c.spans = make(map[spanKind]prometheus.Counter)
+func (x *accounts) add(a *account) {
+	x.of[a.stream], x.named[a.stream.name] = a, a
+	a.stream.feed.counters.streams.Inc()
+}
+
+func (x *accounts) remove(a *account) {
+	delete(x.of, a.stream)
+	delete(x.named, a.stream.name)
+	a.stream.feed.counters.streams.Dec()
+}
+
+// settled reports whether nothing of a source is on its way to the core.
+func (x *accounts) settled(f *Feed) bool {
+	for s, a := range x.of {
+		if s.feed != f || a.stalled {
+			continue
+		}
+		// One that was rewound and whose source is gone is never delivered again up to its
+		// former position: the checkpoint's is enough.
+		if next, _ := s.cursor.position(); next > a.record.Pos {
+			return false
+		}
+	}
+	return true
+}
+
+func newCore(p *Pipeline, sink Sink) *core {
+	c := &core{
+		settings: p.settings, check: p.check, log: p.log, metrics: p.metrics,
+		inbox: p.inbox, results: p.results, inFlight: p.inFlight, deadLetters: &p.deadLetters,
+		accounts: accounts{make(map[*stream]*account), make(map[uint64]*account)},
+		reported: make(map[string]bool),
+	}
 	rules := p.settings.Assemble
 	rules.Replay, rules.LocalIDs = !p.check.Fresh(), p.localIDs
 	c.assembler = assemble.New(rules, p.check, c)
-	// What is not used of the first lists is memory by name only.
-	c.shelf.messages = int(min(p.settings.BatchBytes/messageBytes, int64(p.settings.BatchRows)))
-	c.shelf.spans = c.shelf.messages / 2
-	c.epoch = newEpoch(&c.shelf)
-	c.began = time.Now()
-	c.drawn = c.began
+	c.commits.init(&c.settings, c.assembler, p.check, sink, p.inFlight, &p.progress)
+	c.accounting.init(&c.settings, c.assembler, &c.commits, &p.progress)
+	return c
 }
-
-// messageBytes is how many bytes of frames make a message, or more.
-const messageBytes = 1 << 10
 
 // run is the core's loop.
 func (c *core) run(ctx context.Context) error {
-	keys, err := c.p.check.OpenGroups()
+	keys, err := c.check.OpenGroups()
 	if err != nil {
 		return err
 	}
@@ -72,7 +94,7 @@ func (c *core) run(ctx context.Context) error {
 			return err
 		}
 	}
-	tick := time.NewTicker(max(c.p.settings.FlushInterval/5, 10*time.Millisecond))
+	tick := time.NewTicker(max(c.settings.FlushInterval/5, 10*time.Millisecond))
 	defer tick.Stop()
 	slow := time.NewTicker(time.Second)
 	defer slow.Stop()
@@ -80,24 +102,24 @@ func (c *core) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case d := <-c.p.decoded:
-			err = c.take(d)
-			c.p.reuse(d.result)
-		case f := <-c.p.mailbox:
-			f()
+		case r := <-c.inbox.results:
+			err = c.take(r)
+			c.results.put(r.decoded)
+		case f := <-c.inbox.calls:
+			f(c)
 		case now := <-tick.C:
-			c.collect()
-			if c.due(now) {
-				err = c.seal(ctx, nil)
+			c.collectDeadLetters()
+			if c.commits.due(now) {
+				err = c.commits.close(ctx, nil)
 			}
 		case now := <-slow.C:
 			err = c.idle(now)
 		}
-		if err == nil && (c.epoch.full(&c.p.settings) || c.starved()) {
-			err = c.seal(ctx, nil)
+		if err == nil && (c.commits.full() || c.starved()) {
+			err = c.commits.close(ctx, nil)
 		}
-		if err == nil && len(c.relinks) > 0 {
-			err = c.relink()
+		if err == nil && len(c.replays) > 0 {
+			err = c.replay()
 		}
 		if ctx.Err() != nil {
 			return nil
@@ -108,201 +130,184 @@ func (c *core) run(ctx context.Context) error {
 	}
 }
 
-// due reports whether the epoch is to be sealed although it is not full. While one is
-// with the exporters the next would only wait behind it: it goes on being filled, so
-// that a store that is slow gets fewer and larger batches.
-func (c *core) due(now time.Time) bool {
-	if c.sealed.Load() > 0 {
-		return false
+// take applies a result, unless its stream has ended or was rewound.
+func (c *core) take(r result) error {
+	c.inbox.pending.Add(-1)
+	t := r.command.target()
+	a := c.accounts.of[t.stream]
+	if a == nil || a.generation != t.generation {
+		r.command.discard()
+		return nil
 	}
-	if c.epoch.empty() {
-		return len(c.changed) > 0 || len(c.forget) > 0 || c.assembler.Ended()
-	}
-	return now.Sub(c.epoch.began) >= c.p.settings.FlushInterval
+	return r.command.apply(c, a, r.decoded)
 }
 
-// collect takes the letters of others into the epoch.
-func (c *core) collect() {
-	p := c.p
-	p.lettersMu.Lock()
-	letters := p.letters
-	p.letters = nil
-	p.lettersMu.Unlock()
-	for i := range letters {
-		c.epoch.add()
-		c.epoch.batch.DeadLetters = append(c.epoch.batch.DeadLetters, letters[i])
-		p.metrics.Problems.WithLabelValues(letters[i].Source, letters[i].Stage, letters[i].Reason).Inc()
+// applied enters the part that all results have: that the decoder has worked up to a position
+// and its process still runs, its snapshot, its failure.
+func (c *core) applied(a *account, worked int64, r *wire.Result) {
+	a.clearSuspect(worked)
+	c.takeSnapshot(a, r)
+	if r.Failure != nil {
+		c.failed(a, r.Failure)
+	}
+}
+
+// takeSnapshot keeps a decoder's state, at the position that the decoder has come to: after
+// a restart it lies behind the account's.
+func (c *core) takeSnapshot(a *account, r *wire.Result) {
+	if !r.HasSnapshot || r.Failure != nil {
+		return
+	}
+	a.record.SnapPos, a.record.Snapshot = a.decoded, r.Snapshot
+	a.stream.cursor.setResume(a.resume())
+	c.commits.touch(a)
+}
+
+// starved reports whether the commit batch is all that is in flight, and sources wait for
+// its bytes: it will not become larger.
+func (c *core) starved() bool {
+	return !c.commits.empty() && c.commits.submitted.Load() == 0 && c.inbox.pending.Load() == 0 && c.inFlight.exhausted()
+}
+
+// collectDeadLetters takes those of other components into the commit batch.
+func (c *core) collectDeadLetters() {
+	for _, l := range c.deadLetters.take() {
+		c.commits.addDeadLetter(l)
+		c.metrics.Problems.WithLabelValues(l.Source, l.Stage, l.Reason).Inc()
 	}
 }
 
 // open begins or resumes a stream.
-func (c *core) open(s *stream) error {
-	if c.names[s.name] != nil {
-		return fmt.Errorf("pipeline: stream %s is open already", s.record.Key)
+func (c *core) open(s *stream, r checkpoint.Stream) error {
+	if c.accounts.named[s.name] != nil {
+		return fmt.Errorf("pipeline: stream %s is open already", r.Key)
 	}
-	known, ok, err := c.p.check.Stream(s.record.Source, s.record.Key)
+	known, ok, err := c.check.Stream(r.Source, r.Key)
 	if err != nil {
 		return err
 	}
+	a := &account{stream: s, record: r, sessions: make(map[assemble.RunRef]struct{}), touched: time.Now(), decoderClosed: true}
 	if ok {
-		origin, state := s.record.Origin, s.record.State
-		s.record, s.registered = known, true
-		s.record.Origin = origin
-		s.poison = known.Poison
-		if state != nil {
-			s.record.State = state
+		a.record, a.anchored = known, true
+		a.record.Origin, a.record.Closed = r.Origin, false
+		if r.State != nil {
+			a.record.State = r.State
 		}
-		s.record.Closed = false
 		if known.Session != "" {
-			s.sessions[assemble.RunRef{Tenant: s.feed.tenant, Format: s.format.name, Session: known.Session}] = struct{}{}
+			a.sessions[a.runRef(known.Session)] = struct{}{}
 		}
 	}
-	c.names[s.name] = s
-	s.next, s.at = s.record.SnapPos, s.record.SnapPos
-	s.resume = resume{s.record.SnapPos, s.record.Snapshot, s.record.Origin}
-	s.touched, s.parked = time.Now(), true
-	c.streams[s.id] = s
-	c.touch(s)
+	a.decoded = a.record.SnapPos
+	c.opened++
+	s.id, s.lane = c.opened, s.feed.laneOf(c.opened)
+	s.cursor.next, s.cursor.resume, s.cursor.quarantine.records = a.decoded, a.resume(), a.record.Poison
+	c.accounts.add(a)
+	c.commits.touch(a)
 	return nil
 }
 
-func (c *core) touch(s *stream) { c.changed[s] = struct{}{} }
-
-// take takes the result of a job.
-func (c *core) take(d decoded) error {
-	j, s := d.job, d.job.stream
-	c.p.outstanding.Add(-1)
-	s.format.undecoded.release(j.size)
-	defer func() {
-		if j.waits != nil {
-			j.waits.Done()
+// detach drops a source's streams, as the end of the process would: the next source of that
+// name goes on where they are.
+func (c *core) detach(f *Feed) {
+	for s, a := range c.accounts.of {
+		if s.feed != f {
+			continue
 		}
-	}()
-	if c.streams[s.id] == nil || j.life != s.life { // it has ended, or begun again
-		c.free(j)
-		if j.end != nil {
-			j.end <- source.ErrRewound
-		}
-		return nil
+		a.enqueue(&closeDecoder{})
+		s.cursor.setClosed(true)
+		c.accounts.remove(a)
+		delete(c.commits.changed, a)
+		c.assembler.ForgetResponse(s.name)
 	}
-	kept, err := c.account(s, j, d.result)
-	if err != nil {
-		return err
-	}
-	if j.batch != nil {
-		s.at = j.batch.End()
-	}
-	c.clear(s, j)
-	if d.result.HasSnapshot && d.result.Failure == nil {
-		c.snapshot(s, d.result.Snapshot)
-	}
-	if kept {
-		c.epoch.keep(j)
-	} else {
-		c.free(j)
-	}
-	if f := d.result.Failure; f != nil {
-		c.failed(s, j, f)
-	}
-	if j.batch != nil {
-		s.touched, s.parked = time.Now(), false
-	}
-	if j.flush {
-		s.flushing, s.record.FlushPos = false, s.record.Pos
-		c.touch(s)
-	}
-	if j.end != nil {
-		return c.end(s, j)
-	}
-	return nil
 }
 
-// free gives a job's buffer back.
-func (c *core) free(j *job) {
-	if j.batch != nil {
-		j.batch.Done()
+// maxReported bounds the dead letters of inputs that cannot be read, and the memory of them.
+const maxReported = 10_000
+
+// unreadable adds a dead letter for an input that could not be read, once.
+func (c *core) unreadable(f *Feed, origin, reason, detail string) {
+	key := f.source + "\x00" + origin + "\x00" + reason
+	if c.reported[key] || len(c.reported) > maxReported {
+		return
 	}
-	c.p.inFlight.release(j.size)
+	c.reported[key] = true
+	c.metrics.Problems.WithLabelValues(f.source, "read", reason).Inc()
+	c.commits.addDeadLetter(msg.DeadLetter{
+		ID: msg.NewDeadLetterID(f.tenant, f.source, "read", origin, reason), Tenant: f.tenant, Source: f.source, Format: f.format.name,
+		Stage: "read", Reason: reason, Detail: detail, Origin: origin, Seen: time.Now().UnixNano(), Ver: 1,
+	})
 }
 
-// snapshot notes a decoder's state, at the position that the decoder has come to:
-// after a restart it lies behind the record's.
-func (c *core) snapshot(s *stream, snap []byte) {
-	s.record.SnapPos, s.record.Snapshot = s.at, snap
-	s.mu.Lock()
-	s.resume = resume{s.record.SnapPos, snap, s.record.Origin}
-	s.mu.Unlock()
-	c.touch(s)
+// idle flushes the decoders of streams without frames for a while, closes those of streams
+// without frames for long, and ends runs by their silence.
+func (c *core) idle(now time.Time) error {
+	for _, a := range c.accounts.of {
+		silent := now.Sub(a.touched)
+		if !a.flushed() && !a.flushing && silent >= c.settings.FlushIdle {
+			a.flushing = a.enqueue(&flush{})
+		}
+		if a.flushed() && !a.decoderClosed && silent >= c.settings.CloseIdle && a.record.SnapPos == a.record.Pos {
+			a.decoderClosed = a.enqueue(&closeDecoder{})
+		}
+	}
+	if every := c.settings.Heartbeat; every > 0 && now.Sub(c.commits.closed) >= every {
+		c.heartbeat()
+	}
+	return c.assembler.Idle(now, int(c.commits.submitted.Load()))
 }
 
-// awaitParent is how long a stream that has ended can be decoded again, when a run of it
-// is known to be a child and nothing has been heard of the call that caused it: who waits
-// for an answer is heard to the end after the one who gave it.
-const awaitParent = time.Minute
+// heartbeat has the account of one stream of each source written: its time shows that
+// Earshot is running and listening.
+func (c *core) heartbeat() {
+	latest := make(map[*Feed]*account)
+	for s, a := range c.accounts.of {
+		if was := latest[s.feed]; was == nil || a.touched.After(was.touched) {
+			latest[s.feed] = a
+		}
+	}
+	for _, a := range latest {
+		c.commits.touch(a)
+	}
+}
 
-// end closes a stream.
-func (c *core) end(s *stream, j *job) error {
-	c.heardOut(s)
-	sessions := make([]assemble.RunRef, 0, len(s.sessions))
-	for ref := range s.sessions {
-		sessions = append(sessions, ref)
-	}
-	if err := c.assembler.CloseStream(s.name, sessions); err != nil {
-		j.end <- err
-		return err
-	}
-	if !j.forget && s.feed.journalled && time.Since(s.touched) < awaitParent {
-		waits, err := c.assembler.Awaits(s.name, sessions)
-		if err != nil {
-			j.end <- err
-			return err
+// flushAll flushes every decoder, which takes its snapshot. It returns whether there was
+// nothing left to do: a stream that is being delivered again is not flushed, because its
+// decoder is not where it was.
+func (c *core) flushAll(waiting *sync.WaitGroup) (done bool) {
+	done = true
+	for s, a := range c.accounts.of {
+		if a.stalled || a.flushed() {
+			continue
 		}
-		if waits {
-			s.parked = true
-			j.end <- source.ErrAwaited
-			return nil
+		done = false
+		s.at(a.record.Pos, func(t ticket) {
+			waiting.Add(1)
+			go func() { _ = s.lane.put(context.Background(), &flush{t, waiting}) }()
+		})
+	}
+	return done
+}
+
+// drained reports whether every delivered frame is committed.
+func (c *core) drained() bool {
+	c.collectDeadLetters()
+	if c.inbox.pending.Load() != 0 || c.commits.submitted.Load() != 0 || !c.commits.empty() || len(c.commits.changed) != 0 || c.assembler.Ended() {
+		return false
+	}
+	for s, a := range c.accounts.of {
+		if _, high := s.cursor.position(); a.record.Pos < high && !a.stalled { // rewound, and not delivered again yet
+			return false
 		}
 	}
-	if j.forget && j.pos < s.record.Pos {
-		c.trouble(s.feed, s.record.Origin, msg.ReasonStateLost, fmt.Sprintf("%d bytes were decoded after the decoder's last snapshot, and are gone: what it held of them is lost", s.record.Pos-j.pos))
-	}
-	if j.forget {
-		c.forget = append(c.forget, s.record)
-		delete(c.changed, s)
-	} else {
-		s.record.Closed = true
-		c.touch(s)
-	}
-	delete(c.streams, s.id)
-	delete(c.names, s.name)
-	j.end <- nil
-	return nil
+	return true
 }
 
 // Span implements assemble.Emitter.
-func (c *core) Span(s msg.Span) {
-	c.epoch.add()
-	c.epoch.batch.Spans = append(c.epoch.batch.Spans, s)
-	if s.State != msg.SpanOpen && !s.Tombstone && !s.Amends {
-		c.p.progress.spans.Add(1)
-		c.ended(s.Format, s.Kind, s.Outcome).Inc()
-	}
-}
+func (c *core) Span(s msg.Span) { c.accounting.span(&s) }
 
-// ended is the counter of a format's spans.
-func (c *core) ended(format string, k msg.SpanKind, o msg.Outcome) prometheus.Counter {
-	key := spanKind{format, k, o}
-	n := c.spans[key]
-	if n == nil {
-		n = c.p.metrics.Spans.WithLabelValues(format, k.String(), o.String())
-		c.spans[key] = n
-	}
-	return n
-}
-
-// Found implements assemble.Emitter.
+// Finding implements assemble.Emitter.
 func (c *core) Finding(format, kind string) {
-	c.p.metrics.Findings.WithLabelValues(format, kind).Inc()
+	c.metrics.Findings.WithLabelValues(format, kind).Inc()
 }
 
 var _ assemble.Emitter = (*core)(nil)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/internal/host"
+	"github.com/earshot-dev/earshot/core/internal/telemetry"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/retry"
 )
@@ -18,97 +19,112 @@ import (
 // Launcher starts a decoder process of a format.
 type Launcher func(ctx context.Context) (*host.Process, error)
 
-// format is the decoders of one format: their process and its lanes.
+// format is one format's decoder process and its lanes.
 type format struct {
-	name  string
-	start Launcher
-	log   *slog.Logger
-	lanes []*lane
-	info  decoder.Info
+	name    string
+	start   Launcher
+	log     *slog.Logger
+	metrics *telemetry.Metrics
+	inbox   *inbox
+	lanes   []*lane
+	info    decoder.Info
+	circuit circuit
 
-	// undecoded bounds what a format may hold of the pipeline's memory before it is
-	// decoded, so that a decoder that does not move leaves the rest to the others.
+	// undecoded bounds the format's share of the pipeline's memory for frames that are not
+	// decoded yet, so that a decoder that hangs leaves the rest to the others.
 	undecoded *budget
-	// progress counts the frames that were accounted for, or condemned: a process that
-	// dies without any of that would die again.
-	progress  atomic.Int64
-	condemned int // records in a row, none decoded between; the core's
-
-	broken atomic.Pointer[string] // why the circuit is open; nil when it is not
+	// inQuarantine counts the records that were quarantined in a row, none decoded between;
+	// of the core.
+	inQuarantine int
 
 	mu      sync.Mutex
-	process *host.Process // started to be asked what it is
+	process *host.Process // started by AddFormat, for its Info
 	up      chan struct{} // closed while there is a process
 }
 
 const (
-	// deathsUntilOpen is how many deaths without progress open the circuit. A frame at
-	// which every process dies is found in fewer; see blame.
-	deathsUntilOpen = 8
-	restartMin      = 10 * time.Millisecond
-	restartMax      = 30 * time.Second
-	// memoryEvery is how often a process's memory is looked at, calm how long it has
-	// to live to count as one that works.
-	memoryEvery = 100 * time.Millisecond
-	calm        = 10 * time.Second
+	// crashesUntilOpen is how many crashes without progress open the circuit. A frame that
+	// ends every process is found in fewer; see quarantine.go.
+	crashesUntilOpen = 8
+	restartMin       = 10 * time.Millisecond
+	restartMax       = 30 * time.Second
+	// memoryEvery is how often a process's memory is measured; a process that has run for
+	// healthyAfter counts as progress.
+	memoryEvery  = 100 * time.Millisecond
+	healthyAfter = 10 * time.Second
 )
 
-// death is how a process ended.
-type death struct {
+// exit is how a process ended.
+type exit struct {
 	err    error
-	reason string // of what is set aside for it
-	// killed says that a signal from outside ended it, which proves less.
-	killed bool
-	hung   *lane // that gave no answer, or a wrong one; nil: the process as a whole
+	reason string // of the dead letters for it
+	killed bool   // by a signal from outside, which proves less
+	lane   *lane  // whose answer was late or wrong; nil: the process as a whole
 }
 
-// run keeps the format's process alive until ctx ends.
+// circuit is open while a format's process ends again and again without progress.
+type circuit struct {
+	// progress counts frames that were accounted for or quarantined: a process that ends
+	// without any would end again.
+	progress atomic.Int64
+	open     atomic.Pointer[string] // why; nil when it is closed
+}
+
+// advance notes progress, which closes the circuit.
+func (f *format) advance() {
+	f.circuit.progress.Add(1)
+	if f.circuit.open.Load() != nil && f.circuit.open.Swap(nil) != nil {
+		f.metrics.DecoderCircuit.WithLabelValues(f.name).Set(0)
+		f.log.Info("decoder works again", "format", f.name)
+	}
+}
+
+// run keeps the format's process running until ctx ends.
 //
-// A process that dies is started again, at once when it got anywhere. One that
-// dies again and again without getting anywhere opens the circuit: it is tried
-// with a long pause between, the sources of its format wait before they take any
-// of the pipeline's memory, and Broken names it. The first progress closes the
-// circuit.
-func (f *format) run(ctx context.Context, p *Pipeline) {
-	deaths, last := 0, f.progress.Load()
+// A process that ends is started again, at once when it made progress. One that ends again
+// and again without progress opens the circuit: it is started with long pauses, the sources
+// of its format wait before they take any of the pipeline's memory, and Broken names it.
+// The first progress closes the circuit.
+func (f *format) run(ctx context.Context) {
+	crashes, last := 0, f.circuit.progress.Load()
 	backoff := retry.Backoff{Min: restartMin, Max: restartMax}
 	for {
-		err := f.live(ctx, p)
+		err := f.runProcess(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if now := f.progress.Load(); now != last {
-			deaths, last = 0, now
+		if now := f.circuit.progress.Load(); now != last {
+			crashes, last = 0, now
 			backoff.Reset()
 		}
-		deaths++
+		crashes++
 		wait := time.Duration(0)
-		if deaths > 1 {
+		if crashes > 1 {
 			wait = backoff.Next()
 		}
-		if deaths >= deathsUntilOpen {
-			why := fmt.Sprintf("format %s: its decoder died %d times without getting anywhere: %v", f.name, deaths, err)
-			f.broken.Store(&why)
-			p.metrics.DecoderCircuit.WithLabelValues(f.name).Set(1)
+		if crashes >= crashesUntilOpen {
+			why := fmt.Sprintf("format %s: its decoder crashed %d times without progress: %v", f.name, crashes, err)
+			f.circuit.open.Store(&why)
+			f.metrics.DecoderCircuit.WithLabelValues(f.name).Set(1)
 		}
-		f.log.Error("decoder died", "format", f.name, "error", err, "deaths", deaths, "restart_in", wait)
-		p.metrics.DecoderRestarts.WithLabelValues(f.name).Inc()
+		f.log.Error("decoder crashed", "format", f.name, "error", err, "crashes", crashes, "restart_in", wait)
+		f.metrics.DecoderRestarts.WithLabelValues(f.name).Inc()
 		if !retry.Wait(ctx, wait) {
 			return
 		}
 	}
 }
 
-// live is one life of a process.
-func (f *format) live(ctx context.Context, p *Pipeline) error {
-	proc, err := f.take(ctx)
+// runProcess runs one process from its start to its end. Its streams are rewound then.
+func (f *format) runProcess(ctx context.Context) error {
+	proc, err := f.nextProcess(ctx)
 	if err != nil {
 		return err
 	}
 	f.mu.Lock()
 	close(f.up)
 	f.mu.Unlock()
-	d, spans := f.serve(ctx, proc, p)
+	e, attempts := f.serve(ctx, proc)
 	f.mu.Lock()
 	f.up = make(chan struct{})
 	f.mu.Unlock()
@@ -120,18 +136,15 @@ func (f *format) live(ctx context.Context, p *Pipeline) error {
 	for _, l := range f.lanes {
 		l.empty()
 	}
-	p.tellWait(func() {
-		p.core.blame(spans, d)
-		p.core.restart(f)
-	})
-	for _, l := range f.lanes { // what came meanwhile is of an earlier life
+	_ = f.inbox.call(context.Background(), func(c *core) { c.processEnded(f, e, attempts) })
+	for _, l := range f.lanes { // queued meanwhile, of an earlier generation
 		l.empty()
 	}
-	return d.err
+	return e.err
 }
 
-// take returns the process that was started to be asked what it is, or a new one.
-func (f *format) take(ctx context.Context) (*host.Process, error) {
+// nextProcess returns the process that AddFormat started, or a new one.
+func (f *format) nextProcess(ctx context.Context) (*host.Process, error) {
 	f.mu.Lock()
 	p := f.process
 	f.process = nil
@@ -140,6 +153,16 @@ func (f *format) take(ctx context.Context) (*host.Process, error) {
 		return p, nil
 	}
 	return f.start(ctx)
+}
+
+// kill ends the process that AddFormat started, if it never ran.
+func (f *format) kill() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.process != nil {
+		f.process.Kill()
+		f.process = nil
+	}
 }
 
 // ready waits until there is a process.
@@ -155,94 +178,83 @@ func (f *format) ready(ctx context.Context) error {
 	}
 }
 
-// advance notes progress, which closes the circuit.
-func (f *format) advance(p *Pipeline) {
-	f.progress.Add(1)
-	if f.broken.Load() != nil && f.broken.Swap(nil) != nil {
-		p.metrics.DecoderCircuit.WithLabelValues(f.name).Set(0)
-		f.log.Info("decoder works again", "format", f.name)
-	}
-}
-
-// serve runs the lanes until the process dies or run ends. It returns how it died
-// and what it had in its hands.
-func (f *format) serve(run context.Context, proc *host.Process, p *Pipeline) (death, []span) {
+// serve runs the lanes until the process ends or run does. It returns how the process ended
+// and its unfinished attempts.
+func (f *format) serve(run context.Context, proc *host.Process) (exit, []attempt) {
 	ctx, cancel := context.WithCancel(run)
 	defer cancel()
 	var wg sync.WaitGroup
-	ends := make(chan death, 2*len(f.lanes)+1)
-	alone := new(sync.RWMutex)
+	exits := make(chan exit, 2*len(f.lanes)+1)
+	exclusive := new(sync.RWMutex)
 	for _, l := range f.lanes {
-		l.held = nil
-		rpc, err := proc.Lane(ctx)
+		l.unanswered = nil
+		rpc, err := proc.Decode(ctx)
 		if err != nil {
-			ends <- death{err: err}
+			exits <- exit{err: err}
 			break
 		}
-		s := &session{rpc: rpc, snap: proc.Snapshots(), deadline: proc.CallTimeout(), sent: make(chan request, laneDepth), alone: alone}
-		wg.Add(2)
-		go func() { defer wg.Done(); l.send(ctx, s); ends <- death{} }()
-		go func() { defer wg.Done(); ends <- l.receive(ctx, s, cancel) }()
+		conn := &connection{rpc: rpc, snapshots: proc.Snapshots(), deadline: proc.CallTimeout(), sent: make(chan request, laneDepth), exclusive: exclusive}
+		wg.Go(func() { l.send(ctx, conn); exits <- exit{} })
+		wg.Go(func() { exits <- l.receive(ctx, conn, cancel) })
 	}
-	wg.Add(1)
-	go func() { defer wg.Done(); ends <- f.watch(ctx, proc, p) }()
-	var d death
-	for d.err == nil && run.Err() == nil {
+	wg.Go(func() { exits <- f.watch(ctx, proc) })
+	var e exit
+	for e.err == nil && run.Err() == nil {
 		select {
-		case d = <-ends:
-			if errors.Is(d.err, errOther) {
-				d = death{}
+		case e = <-exits:
+			if errors.Is(e.err, errOtherLane) {
+				e = exit{}
 			}
 		case <-run.Done():
 		}
 	}
 	cancel()
 	wg.Wait()
-	return f.verdict(proc, d)
-}
-
-// watch ends when the process has more memory than it may have.
-func (f *format) watch(ctx context.Context, proc *host.Process, p *Pipeline) death {
-	tick := time.NewTicker(memoryEvery)
-	defer tick.Stop()
-	works := time.After(calm)
-	for {
-		select {
-		case <-ctx.Done():
-			return death{}
-		case <-works:
-			f.advance(p)
-		case <-tick.C:
-			if err := proc.OverLimit(); err != nil {
-				return death{err: err, reason: msg.ReasonDecoderMemory}
-			}
-			if proc.Exited() { // without anything in its hands
-				return death{err: errEnded}
-			}
-		}
-	}
+	return f.explain(proc, e)
 }
 
 var errEnded = errors.New("it ended")
 
-// verdict says how the process died and what may have been the cause: what it was
-// decoding, in the lane that hung, or in all of them.
-func (f *format) verdict(proc *host.Process, d death) (death, []span) {
-	if d.err == nil {
-		return d, nil
+// watch returns when the process has more memory than it may have, or has ended.
+func (f *format) watch(ctx context.Context, proc *host.Process) exit {
+	tick := time.NewTicker(memoryEvery)
+	defer tick.Stop()
+	healthy := time.After(healthyAfter)
+	for {
+		select {
+		case <-ctx.Done():
+			return exit{}
+		case <-healthy:
+			f.advance()
+		case <-tick.C:
+			if err := proc.OverLimit(); err != nil {
+				return exit{err: err, reason: msg.ReasonDecoderMemory}
+			}
+			if proc.Exited() { // while it had no request
+				return exit{err: errEnded}
+			}
+		}
 	}
-	if d.reason == "" {
-		d.reason = msg.ReasonDecoderCrash
+}
+
+// explain adds how the process ended, and returns the attempts that may be the cause: those
+// of the lane whose answer was late or wrong, or of all lanes.
+func (f *format) explain(proc *host.Process, e exit) (exit, []attempt) {
+	if e.err == nil {
+		return e, nil
+	}
+	if e.reason == "" {
+		e.reason = msg.ReasonDecoderCrash
 		how, killed := proc.Died()
-		if d.killed = killed; how != "" {
-			d.err = fmt.Errorf("%s: %w", how, d.err)
+		if e.killed = killed; how != "" {
+			e.err = fmt.Errorf("%s: %w", how, e.err)
 		}
 	}
-	var spans []span
+	var attempts []attempt
 	for _, l := range f.lanes {
-		if d.hung == nil || d.hung == l {
-			spans = append(spans, l.held...)
+		if e.lane == nil || e.lane == l {
+			attempts = append(attempts, l.unanswered...)
 		}
 	}
-	return d, spans
+	return e, attempts
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder/conformance"
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/frame"
-	"github.com/earshot-dev/earshot/core/internal/assemble"
 	"github.com/earshot-dev/earshot/core/internal/checkpoint"
 	"github.com/earshot-dev/earshot/core/internal/wire"
 	"github.com/earshot-dev/earshot/core/msg"
@@ -43,12 +42,12 @@ var everyDecoder = map[string]decoder.Factory{
 	"llm-message": llmmessage.New(), "openai-chat": openaichat.New(), "openai-responses": openairesponses.New(),
 }
 
-// pauses is how a stream comes: what happens behind a frame. The zero value is a
-// stream that comes at once, as a backfill reads it.
+// pauses are the events behind a frame of a stream. The zero value is a stream that is read
+// without a pause, as a backfill reads it.
 type pauses struct {
 	name    string
-	flush   func(*rand.Rand) bool // it is silent for long enough that what is open is given
-	seal    func(*rand.Rand) bool // an epoch ends
+	flush   func(*rand.Rand) bool // it is silent for long enough to be flushed
+	commit  func(*rand.Rand) bool // a commit batch is closed
 	finish  func(*rand.Rand) bool // a run until idle ends here, and the next goes on
 	restart func(*rand.Rand) bool // the sidecar begins again from its checkpoint
 }
@@ -57,9 +56,9 @@ func always(*rand.Rand) bool { return true }
 
 func oneIn(n int) func(*rand.Rand) bool { return func(r *rand.Rand) bool { return r.IntN(n) == 0 } }
 
-// TestPausesDoNotShow is the law that a stored stream gives the same rows however it
-// was heard: with pauses in which what was open was given, in epochs, runs and lives
-// of any length, or from its beginning to its end in one go.
+// TestPausesDoNotShow is the law that the rows of a stored stream do not depend on how it was
+// read: with pauses in which its decoder was flushed, in commit batches, runs and processes of
+// any length, or from its beginning to its end without a pause.
 func TestPausesDoNotShow(t *testing.T) {
 	folders, err := os.ReadDir("../../../plugins")
 	if err != nil || len(folders) != len(everyDecoder) {
@@ -71,17 +70,17 @@ func TestPausesDoNotShow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var all []hearing
+		var all []recording
 		runs := make(map[string]bool)
 		for _, c := range cases {
-			heard := []hearing{{c.Name, factory, c.Stream, c.Frames, c.Frames[0].Kind != frame.Line}}
-			if !known(t, heard[0], runs) { // a run is of one stream
-				all = append(all, heard[0])
+			recordings := []recording{{c.Name, factory, c.Stream, c.Frames, c.Frames[0].Kind != frame.Line}}
+			if !known(t, recordings[0], runs) { // a run is of one stream
+				all = append(all, recordings[0])
 			}
 			if c.Reload != nil {
-				heard = append(heard, hearing{c.Name + "_reload", factory, c.ReloadStream, c.Reload, true})
+				recordings = append(recordings, recording{c.Name + "_reload", factory, c.ReloadStream, c.Reload, true})
 			}
-			for _, h := range heard {
+			for _, h := range recordings {
 				t.Run(name+"/"+h.name, func(t *testing.T) { law(t, h) })
 			}
 		}
@@ -91,8 +90,8 @@ func TestPausesDoNotShow(t *testing.T) {
 	}
 }
 
-// hearing is a recorded stream and where it was heard.
-type hearing struct {
+// recording is a recorded stream; journalled unless it is of a file.
+type recording struct {
 	name       string
 	factory    decoder.Factory
 	stream     decoder.Stream
@@ -100,8 +99,8 @@ type hearing struct {
 	journalled bool
 }
 
-// known reports whether the stream speaks of one of the runs, and notes its own.
-func known(t *testing.T, h hearing, runs map[string]bool) (known bool) {
+// known reports whether the stream has one of the runs, and adds its own.
+func known(t *testing.T, h recording, runs map[string]bool) (known bool) {
 	d, err := h.factory.New(h.stream)
 	var out decoder.Output
 	for i := 0; i < len(h.frames) && err == nil; i++ {
@@ -122,41 +121,41 @@ func known(t *testing.T, h hearing, runs map[string]bool) (known bool) {
 	return known
 }
 
-func law(t *testing.T, heard ...hearing) {
+func law(t *testing.T, recordings ...recording) {
 	t.Parallel()
-	want := hear(t, pauses{}, heard)
+	want := replayed(t, pauses{}, recordings)
 	for _, p := range []pauses{
-		{name: "a flush and an epoch after every frame", flush: always, seal: always},
-		{name: "flushes here and there", flush: oneIn(3), seal: oneIn(3)},
+		{name: "a flush and a commit after every frame", flush: always, commit: always},
+		{name: "flushes here and there", flush: oneIn(3), commit: oneIn(3)},
 		{name: "runs until idle", flush: oneIn(6), finish: oneIn(4)},
-		{name: "restarts", flush: oneIn(2), seal: oneIn(2), finish: oneIn(8), restart: oneIn(4)},
+		{name: "restarts", flush: oneIn(2), commit: oneIn(2), finish: oneIn(8), restart: oneIn(4)},
 	} {
-		if got := hear(t, p, heard); got != want {
-			t.Errorf("%s (-in one go +so):\n%s", p.name, differ(want, got))
+		if got := replayed(t, p, recordings); got != want {
+			t.Errorf("%s (-without a pause +so):\n%s", p.name, differ(want, got))
 		}
 	}
 }
 
-// hear has a sidecar hear the streams, in turns that do not depend on the pauses, and
-// returns what the tables show.
-func hear(t *testing.T, p pauses, heard []hearing) string {
+// replayed has a sidecar read the streams, in turns that do not depend on the pauses, and
+// returns the rows of the tables.
+func replayed(t *testing.T, p pauses, recordings []recording) string {
 	rng, turns := rand.New(rand.NewPCG(1, 7)), rand.New(rand.NewPCG(2, 7))
 	happens := func(f func(*rand.Rand) bool) bool { return f != nil && f(rng) }
-	w := &listener{t: t, tables: newShown(), check: checkpoints{streams: map[string]checkpoint.Stream{}, groups: map[string][]byte{}}}
-	for i, h := range heard {
-		w.streams = append(w.streams, &heardStream{hearing: h, key: fmt.Sprint(h.name, i)})
+	w := &sidecar{t: t, tables: newShown(), check: checkpoints{streams: map[string]checkpoint.Stream{}, groups: map[string][]byte{}}}
+	for i, h := range recordings {
+		w.streams = append(w.streams, &testStream{recording: h, key: fmt.Sprint(h.name, i)})
 	}
 	w.begin()
 	for left := slices.Clone(w.streams); len(left) > 0; {
 		i := turns.IntN(len(left))
 		s := left[i]
-		s.come++
+		s.read++
 		w.deliver()
 		if happens(p.flush) {
 			w.flush(s)
 		}
-		if happens(p.seal) {
-			w.seal()
+		if happens(p.commit) {
+			w.commit()
 		}
 		if happens(p.finish) {
 			w.finish()
@@ -166,7 +165,7 @@ func hear(t *testing.T, p pauses, heard []hearing) string {
 			w.deliver()
 			w.end()
 		}
-		if s.come == len(s.frames) {
+		if s.read == len(s.frames) {
 			left = slices.Delete(left, i, i+1)
 			w.end()
 		}
@@ -175,85 +174,86 @@ func hear(t *testing.T, p pauses, heard []hearing) string {
 	return w.tables.dump()
 }
 
-// listener is a sidecar in which everything happens in turn.
-type listener struct {
+// sidecar is one in which everything happens in turn.
+type sidecar struct {
 	t       *testing.T
 	tables  *shown
 	check   checkpoints
 	p       *Pipeline
-	streams []*heardStream
+	streams []*testStream
 }
 
-// heardStream is a stream of which so many frames have come.
-type heardStream struct {
-	hearing
+// testStream is a stream of which so many frames were read.
+type testStream struct {
+	recording
 	key    string
-	come   int
+	read   int
 	closed bool
 	s      *stream
+	a      *account
 	d      decoder.Decoder
 }
 
-func (w *listener) must(err error) {
+func (w *sidecar) must(err error) {
 	if err != nil {
 		w.t.Helper()
 		w.t.Fatal(err)
 	}
 }
 
-// begin begins a sidecar, or the next life of one.
-func (w *listener) begin() {
-	w.p = New(Settings{BatchRows: 64}, w.check, outlet{w})
+// begin starts a sidecar, or restarts it.
+func (w *sidecar) begin() {
+	w.p = New(Settings{BatchRows: 64, Lanes: 1}, w.check, memorySink{w})
 	info := w.streams[0].factory.Info()
-	f := &format{name: info.Name, info: info, log: w.p.log, up: make(chan struct{}), undecoded: newBudget(1 << 20)}
-	f.lanes = []*lane{{p: w.p, f: f, jobs: make(chan *job, 1)}}
+	f := w.p.newFormat(info.Name, info)
 	w.p.formats[f.name] = f
 	keys, err := w.check.OpenGroups()
 	w.must(err)
 	for _, k := range keys {
 		w.must(w.p.core.assembler.Resume(k, time.Now()))
 	}
-	for i, h := range w.streams {
+	for _, h := range w.streams {
 		if h.closed = w.check.streams[h.key].Closed; h.closed {
 			continue
 		}
-		feed, err := w.p.AddFeed("heard", "default", f.name, string(h.stream.Options), h.journalled)
+		feed, err := w.p.AddFeed("recorded", "default", f.name, string(h.stream.Options), h.journalled)
 		w.must(err)
-		h.s = &stream{id: uint64(i + 1), name: nameOf("heard", h.key), feed: feed, format: f, lane: f.lanes[0], sessions: make(map[assemble.RunRef]struct{})}
-		h.s.record = checkpoint.Stream{Source: "heard", Key: h.key, Origin: h.stream.Origin, Anchor: 1_700_000_000e9}
-		w.must(w.p.core.open(h.s))
+		h.s = &stream{name: nameOf("recorded", h.key), feed: feed}
+		w.must(w.p.core.open(h.s, checkpoint.Stream{Source: "recorded", Key: h.key, Origin: h.stream.Origin, Anchor: 1_700_000_000e9}))
+		h.a = w.p.core.accounts.of[h.s]
 		w.open(h)
 	}
 }
 
 // open opens a decoder where the stream goes on.
-func (w *listener) open(h *heardStream) {
+func (w *sidecar) open(h *testStream) {
 	var err error
-	h.stream.Source = "heard"
+	h.stream.Source = "recorded"
 	h.d, err = h.factory.New(h.stream)
 	w.must(err)
-	if b := h.s.resume.snapshot; len(b) > 0 {
+	if b := h.s.cursor.resume.snapshot; len(b) > 0 {
 		w.must(h.d.(decoder.Snapshotter).Restore(slices.Clone(b)))
 	}
 }
 
-// deliver delivers the frames that have come, as far as they were not.
-func (w *listener) deliver() {
+// deliver delivers the frames that were read and not delivered yet.
+func (w *sidecar) deliver() {
 	for again := true; again; {
 		again = false
 		for _, h := range w.streams {
-			for frames := behind(h.frames[:h.come], h.s.next); len(frames) > 0 && !h.closed; frames = behind(h.frames[:h.come], h.s.next) {
+			for frames := behind(h.frames[:h.read], h.s.cursor.next); len(frames) > 0 && !h.closed; frames = behind(h.frames[:h.read], h.s.cursor.next) {
 				again = true
-				f, life := frames[0], h.s.life
+				f, generation := frames[0], h.a.generation
 				if f.At == 0 {
 					f.At = 1_700_000_000e9 + f.End*1e6
 				}
 				b := &frame.Batch{Data: slices.Clone(f.Data)}
 				f.Data = b.Data
 				b.Frames = []frame.Frame{f}
-				h.s.next = f.End
-				w.do(h, &job{batch: b})
-				if h.s.life != life { // it was rewound
+				t := h.ticket()
+				h.s.cursor.next = f.End
+				w.do(h, &decode{ticket: t, batch: b, held: lease{0, h.s.feed.format.undecoded, w.p.inFlight}}, b.Frames)
+				if h.a.generation != generation { // it was rewound
 					w.open(h)
 				}
 			}
@@ -261,15 +261,10 @@ func (w *listener) deliver() {
 	}
 }
 
-// do has the decoder and the core do a job.
-func (w *listener) do(h *heardStream, j *job) {
-	j.stream, j.life, j.pos = h.s, h.s.life, h.s.next
-	var frames []frame.Frame
-	if j.batch != nil {
-		frames = j.batch.Frames
-	} else if j.end != nil && h.journalled {
-		frames = []frame.Frame{{Kind: frame.Close, Name: frame.Lost, Pos: j.pos, End: j.pos}}
-	}
+func (h *testStream) ticket() ticket { return ticket{h.s, h.a.generation, h.s.cursor.next} }
+
+// do has the decoder execute a command with frames, and the core apply it.
+func (w *sidecar) do(h *testStream, cmd command, frames []frame.Frame) {
 	var out decoder.Output
 	for i := range frames {
 		out.Begin(int32(i))
@@ -277,7 +272,7 @@ func (w *listener) do(h *heardStream, j *job) {
 	}
 	out.Begin(int32(len(frames)) - 1)
 	r := &wire.Result{Stream: h.s.id}
-	if j.flush {
+	if cmd.encode(h.s.cursor.view()).Flush {
 		w.must(h.d.Flush(&out))
 	}
 	r.Messages, r.Problems = out.Messages, out.Problems
@@ -286,48 +281,49 @@ func (w *listener) do(h *heardStream, j *job) {
 		w.must(err)
 		r.Snapshot, r.HasSnapshot = slices.Clone(b), true
 	}
-	lives := make(map[*heardStream]int)
+	generations := make(map[*testStream]int)
 	for _, o := range w.streams {
-		if o.s != nil {
-			lives[o] = o.s.life
+		if o.a != nil {
+			generations[o] = o.a.generation
 		}
 	}
-	w.p.outstanding.Add(1)
-	w.must(w.p.core.take(decoded{j, r}))
-	if len(w.p.core.relinks) > 0 {
-		w.must(w.p.core.relink())
+	w.p.inbox.pending.Add(1)
+	w.must(w.p.core.take(result{cmd, r}))
+	if len(w.p.core.replays) > 0 {
+		w.must(w.p.core.replay())
 	}
-	for o, life := range lives {
-		if o != h && o.s.life != life && !o.closed {
+	for o, generation := range generations {
+		if o != h && o.a.generation != generation && !o.closed {
 			w.open(o)
 		}
 	}
 }
 
-// end ends what was heard live and has come to its end.
-func (w *listener) end() {
+// end ends the journalled streams of which all frames were delivered.
+func (w *sidecar) end() {
 	for _, h := range w.streams {
-		if h.journalled && !h.closed && h.come == len(h.frames) {
-			w.do(h, &job{flush: true, snapshot: true, close: true, end: make(chan error, 1)})
+		if h.journalled && !h.closed && h.read == len(h.frames) {
+			cmd := &end{h.ticket(), make(chan error, 1)}
+			w.do(h, cmd, cmd.encode(h.s.cursor.view()).Frames)
 			h.closed = true
 		}
 	}
 }
 
-func (w *listener) flush(h *heardStream) { w.do(h, &job{flush: true, snapshot: true}) }
+func (w *sidecar) flush(h *testStream) { w.do(h, &flush{ticket: h.ticket()}, nil) }
 
-func (w *listener) seal() { w.must(w.p.core.seal(w.t.Context(), nil)) }
+func (w *sidecar) commit() { w.must(w.p.core.commits.close(w.t.Context(), nil)) }
 
 // finish is the end of a run until idle.
-func (w *listener) finish() {
+func (w *sidecar) finish() {
 	w.deliver()
 	for _, h := range w.streams {
-		if !h.closed && !h.s.flushed() {
+		if !h.closed && !h.a.flushed() {
 			w.flush(h)
 		}
 	}
 	w.must(w.p.core.assembler.Finish())
-	w.seal()
+	w.commit()
 }
 
 // checkpoints is a checkpoint in memory.
@@ -358,20 +354,20 @@ func (k checkpoints) Commit(d checkpoint.Delta) error {
 	return nil
 }
 
-// outlet is done with everything at once.
-type outlet struct{ w *listener }
+// memorySink commits every batch at once.
+type memorySink struct{ w *sidecar }
 
-func (o outlet) Submit(_ context.Context, b *export.Batch, d checkpoint.Delta, done func()) error {
+func (o memorySink) Submit(_ context.Context, b *export.Batch, d checkpoint.Delta, committed func()) error {
 	o.w.tables.add(b)
 	if err := o.w.check.Commit(d); err != nil {
 		return err
 	}
-	done()
+	committed()
 	return nil
 }
 
-// shown is what the tables show, by their sort keys: of two rows with one key the
-// higher version stands, of two with one version the later.
+// shown are the rows that the tables show, by their sort keys: of two rows with one key the
+// higher version, of two with one version the later.
 type shown struct {
 	messages, spans, calls, open map[string]row
 	starts                       map[string]int64
@@ -462,7 +458,7 @@ func (t *shown) dump() string {
 	return strings.Join(out, "\n")
 }
 
-// differ shows the first rows that differ, and in what.
+// differ returns the first rows that differ, and their different columns.
 func differ(want, got string) string {
 	var out []string
 	rows := func(dump string) map[string]map[string]any {

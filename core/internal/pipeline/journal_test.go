@@ -20,8 +20,8 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// recorded is a journal with streams of the same lines, interleaved; one of them
-// is of a connection that ended with its process.
+// recorded is a journal with streams of the same lines, interleaved; one of them is of a
+// connection that ended with its process.
 func recorded(t *testing.T, streams int, all [][]byte) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -40,7 +40,7 @@ func recorded(t *testing.T, streams int, all [][]byte) string {
 		}
 	}
 	for i, r := range recs {
-		if err := r.Mark([]byte(begun(i))); err != nil {
+		if err := r.Mark([]byte(firstMark(i))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -55,7 +55,7 @@ func recorded(t *testing.T, streams int, all [][]byte) string {
 		}
 	}
 	for i, r := range append(recs[2:], recs[0]) {
-		if err := r.Mark([]byte(strings.TrimSuffix(begun(i), "}") + `,"timing":{"start":1700000000000000001,"first_byte":5000000,"total":90000000,"events":9,"buffered":true}}`)); err != nil {
+		if err := r.Mark([]byte(strings.TrimSuffix(firstMark(i), "}") + `,"timing":{"start":1700000000000000001,"first_byte":5000000,"total":90000000,"events":9,"buffered":true}}`)); err != nil {
 			t.Fatal(err)
 		}
 		if err := r.Close(); err != nil {
@@ -68,13 +68,13 @@ func recorded(t *testing.T, streams int, all [][]byte) string {
 	return dir
 }
 
-// begun is what a listener marks a stream with at its beginning.
-func begun(i int) string {
+// firstMark is a listener's mark at the beginning of a stream.
+func firstMark(i int) string {
 	return fmt.Sprintf(`{"method":"POST","status":200,"traceparent":"00-0af7651916cd43dd8448eb211c8031%02x-b7ad6b7169203331-01","tracestate":"k=v"}`, i)
 }
 
-// hears has a world hear what a copy of the journal has.
-func (w *world) hears(dir string) *world {
+// replays has a world read a copy of the journal.
+func (w *world) replays(dir string) *world {
 	w.t.Helper()
 	own := w.t.TempDir()
 	if err := os.CopyFS(own, os.DirFS(dir)); err != nil {
@@ -86,25 +86,27 @@ func (w *world) hears(dir string) *world {
 			w.t.Fatal(err)
 		}
 		w.detach = func() { _ = j.Close() }
-		return &heard{j.Reader("live", "notes", f.Known()), j, w.quick}
+		return &journalSource{j.Reader("live", "notes", f.Known()), j, w.quick}
 	}
 	return w
 }
 
-// heard is drained when the journal has removed what is safe.
-type heard struct {
+// journalSource is drained when the journal has removed the committed segments.
+type journalSource struct {
 	*journal.Reader
 	j     *journal.Journal
 	quick bool
 }
 
-func (h *heard) Drained() bool { return h.Reader.Drained() && (h.quick || h.j.Stats().Segments <= 1) }
+func (h *journalSource) Drained() bool {
+	return h.Reader.Drained() && (h.quick || h.j.Stats().Segments <= 1)
+}
 
-// Laws 1 and 2 for what is heard: stopped anywhere, any number of times, the
-// tables come out as from one clean pass, and every byte is accounted for.
+// TestJournalStoppedAnywhere is laws 1 and 2 for journalled streams: stopped anywhere, any
+// number of times, the tables equal those of one clean pass, and every byte is accounted for.
 func TestJournalStoppedAnywhere(t *testing.T) {
 	dir := recorded(t, 6, corpus())
-	clean := (&world{t: t, dir: t.TempDir(), table: newTable()}).hears(dir)
+	clean := (&world{t: t, dir: t.TempDir(), table: newTable()}).replays(dir)
 	clean.run(nil)
 	want := clean.table.dump()
 	var read, added, dropped int64
@@ -117,7 +119,7 @@ func TestJournalStoppedAnywhere(t *testing.T) {
 	for seed := range uint64(2) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 9))
-			w := (&world{t: t, dir: t.TempDir(), table: newTable(), quick: true}).hears(dir)
+			w := (&world{t: t, dir: t.TempDir(), table: newTable(), quick: true}).replays(dir)
 			for range 5 {
 				stop := make(chan struct{})
 				after := time.AfterFunc(time.Duration(rng.IntN(80))*time.Millisecond, func() { close(stop) })
@@ -130,7 +132,7 @@ func TestJournalStoppedAnywhere(t *testing.T) {
 				t.Errorf("(-clean +stopped):\n%s", d)
 			}
 			rows := w.table.rows
-			w.run(nil) // nothing is left to be read again
+			w.run(nil) // nothing is left to be decoded again
 			if w.table.rows != rows {
 				t.Errorf("another run added %d rows", w.table.rows-rows)
 			}
@@ -145,8 +147,8 @@ func strs(lines [][]byte) (out []string) {
 	return out
 }
 
-// A decoder process that dies has all streams delivered again from the journal,
-// also when so many are under way that everything is full.
+// TestJournalWhenTheDecoderDies: after a crash of the decoder process all streams are
+// delivered again from the journal, also when so many are under way that everything is full.
 func TestJournalWhenTheDecoderDies(t *testing.T) {
 	for _, streams := range []int{3, 500} {
 		t.Run(fmt.Sprint(streams), func(t *testing.T) {
@@ -154,12 +156,12 @@ func TestJournalWhenTheDecoderDies(t *testing.T) {
 			all := corpus()[:1500/streams]
 			all[2] = []byte(`{"die":"` + trap + `"}`)
 			dir := recorded(t, streams, all)
-			clean := (&world{t: t, dir: t.TempDir(), table: newTable(), quick: true}).hears(dir)
+			clean := (&world{t: t, dir: t.TempDir(), table: newTable(), quick: true}).replays(dir)
 			clean.run(nil) // the trap is not set
 			if err := os.WriteFile(trap, nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			w := (&world{t: t, dir: t.TempDir(), table: newTable(), quick: true}).hears(dir)
+			w := (&world{t: t, dir: t.TempDir(), table: newTable(), quick: true}).replays(dir)
 			w.run(nil)
 			if _, err := os.Stat(trap); err == nil {
 				t.Fatal("the decoder did not die")
@@ -171,8 +173,7 @@ func TestJournalWhenTheDecoderDies(t *testing.T) {
 	}
 }
 
-// clumsy is a source that has a stream delivered again in every way that a rewind
-// may lead to.
+// clumsy is a source that delivers a stream again in every way that a rewind may lead to.
 type clumsy struct {
 	t       *testing.T
 	trap    string
@@ -209,11 +210,11 @@ func (c *clumsy) Run(ctx context.Context, sink source.Sink) error {
 		return err
 	}
 	pos := <-rewound
-	// It is closed before its source knows: that must not be the end of it.
+	// A Close before the source knows of the rewind must not end the stream.
 	if err := st.Close(ctx, false); !errors.Is(err, source.ErrRewound) {
 		c.t.Errorf("Close of a rewound stream: %v", err)
 	}
-	// Batches overlap with what was delivered.
+	// Batches overlap with delivered frames.
 	for to := int(pos) + 1; to <= 9; to++ {
 		if err := st.Deliver(ctx, batch(int(pos), to)); err != nil {
 			return err
@@ -242,15 +243,15 @@ func TestRewindsAndOverlaps(t *testing.T) {
 	}
 }
 
-// What a listener knows of a response comes out as a row, on the span of the run
-// that the request began, as a link to who sent it, and as metrics.
-func TestHeard(t *testing.T) {
+// TestResponse: a listener's description of a response is in a row, on the span of the run that
+// the request began, in a link to the sender's span, and in the metrics.
+func TestResponse(t *testing.T) {
 	lines := [][]byte{
 		[]byte(`{"n":1,"run":"a","kind":"user","t":1700000000}`),
 		[]byte(`{"n":2,"run":"b","parent":"a","kind":"assistant","t":1700000001}`),
 		[]byte(`{"n":3,"run":"a","kind":"assistant","t":1700000002}`),
 	}
-	w := (&world{t: t, dir: t.TempDir(), table: newTable(), quick: true}).hears(recorded(t, 3, lines))
+	w := (&world{t: t, dir: t.TempDir(), table: newTable(), quick: true}).replays(recorded(t, 3, lines))
 	w.settings.Metrics = telemetry.New()
 	w.run(nil)
 	if len(w.table.streams) != 2 {
@@ -279,16 +280,7 @@ func TestHeard(t *testing.T) {
 	if runs != 3 {
 		t.Errorf("%d runs", runs)
 	}
-	got, err := w.settings.Metrics.Registry().Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	sums := make(map[string]float64)
-	for _, f := range got {
-		for _, m := range f.GetMetric() {
-			sums[f.GetName()] += m.GetCounter().GetValue() + m.GetHistogram().GetSampleSum()
-		}
-	}
+	sums := figures(t, w.settings.Metrics)
 	for name, want := range map[string]float64{
 		"earshot_responses_total": 2, "earshot_responses_buffered_total": 2, "earshot_response_first_byte_seconds": 0.01,
 	} {
@@ -298,10 +290,27 @@ func TestHeard(t *testing.T) {
 	}
 }
 
-// A decoder is told that a stream has ended, also when a connection was lost or the
-// process died: what it holds back for an answer is given then.
+// figures are the metrics by name, added up over their labels.
+func figures(t *testing.T, m *telemetry.Metrics) map[string]float64 {
+	t.Helper()
+	families, err := m.Registry().Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums := make(map[string]float64)
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			sums[f.GetName()] += m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetHistogram().GetSampleSum()
+		}
+	}
+	return sums
+}
+
+// TestEndReachesTheDecoder: a decoder gets a Close frame when its stream has ended, also when
+// a connection was lost or the process crashed: it emits the messages then that it holds back
+// for an answer.
 func TestEndReachesTheDecoder(t *testing.T) {
-	w := (&world{t: t, dir: t.TempDir(), table: newTable(), quick: true}).hears(recorded(t, 3, [][]byte{[]byte(`{"held":"prompt"}`)}))
+	w := (&world{t: t, dir: t.TempDir(), table: newTable(), quick: true}).replays(recorded(t, 3, [][]byte{[]byte(`{"held":"prompt"}`)}))
 	w.run(nil)
 	var got []string
 	for _, m := range w.table.messages {

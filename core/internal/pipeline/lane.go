@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/internal/host"
 	"github.com/earshot-dev/earshot/core/internal/wire"
 	"github.com/earshot-dev/earshot/core/msg"
@@ -17,83 +16,112 @@ import (
 const (
 	// laneDepth is how many requests may be under way in a lane.
 	laneDepth = 4
-	// requestBytes and requestJobs bound what is put into one request.
-	requestBytes = 512 << 10
-	requestJobs  = 64
-	// snapEveryBytes is how much is decoded at most between two snapshots.
-	snapEveryBytes = 4 << 20
-	// A batch of up to smallBatch bytes of a file is followed by a snapshot as long as
-	// snapshots are small. It rides on the batch and its checkpoint. A file can be gone
-	// at the next start, and then the snapshot is all that there is; what was journalled
-	// is there until it is safe.
-	smallBatch    = 64 << 10
-	smallSnapshot = 16 << 10
+	// requestBytes and requestCommands bound one request.
+	requestBytes    = 512 << 10
+	requestCommands = 64
 )
 
 // lane decodes some of the format's streams, one after another.
 type lane struct {
-	p    *Pipeline
-	f    *format
-	jobs chan *job
-	held []span // what the process had in its hands when it died
+	format  string
+	inbox   *inbox
+	results resultPool
+	queue   chan command
+	// unanswered is the work of the process when it ended; of the receiver, until the format
+	// reads it.
+	unanswered []attempt
 }
 
-// session is one life of a decoder process, as one lane sees it.
-type session struct {
-	rpc      *host.Lane
-	snap     bool // its decoders give snapshots
-	deadline time.Duration
-	sent     chan request
-	alone    *sync.RWMutex // of all lanes: who decodes alone has it locked
+// connection is a lane's RPC with one decoder process.
+type connection struct {
+	rpc       *host.RPC
+	snapshots bool // the process's decoders take snapshots
+	deadline  time.Duration
+	sent      chan request
+	// exclusive is shared by all lanes: the request that is decoded alone holds it locked.
+	exclusive *sync.RWMutex
 }
 
-// request is what is sent at once.
+// request is a group of commands that is sent at once.
 type request struct {
-	jobs  []*job
-	alone bool
+	commands []command
+	alone    bool // no other request is decoded at the same time
 }
 
-// put queues a job.
-func (l *lane) put(ctx context.Context, j *job) error {
-	select {
-	case l.jobs <- j:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-l.p.stopped:
-		return errStopped
+// acquire waits until the request may be decoded beside those that are being decoded.
+func (conn *connection) acquire(r request) {
+	if r.alone {
+		conn.exclusive.Lock()
+	} else {
+		conn.exclusive.RLock()
 	}
 }
 
-// empty drops what is queued: its streams begin again.
+// release is called when the request was answered, or never will be.
+func (conn *connection) release(r request) {
+	if r.alone {
+		conn.exclusive.Unlock()
+	} else {
+		conn.exclusive.RUnlock()
+	}
+}
+
+// put queues a command, or discards it.
+func (l *lane) put(ctx context.Context, cmd command) (err error) {
+	l.inbox.pending.Add(1)
+	select {
+	case l.queue <- cmd:
+		return nil
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-l.inbox.stopped:
+		err = errStopped
+	}
+	l.inbox.discard(cmd)
+	return err
+}
+
+// tryPut queues a command if there is room.
+func (l *lane) tryPut(cmd command) bool {
+	l.inbox.pending.Add(1)
+	select {
+	case l.queue <- cmd:
+		return true
+	default:
+		l.inbox.pending.Add(-1)
+		return false
+	}
+}
+
+// empty discards the queued commands, whose streams are about to be rewound.
 func (l *lane) empty() {
 	for {
 		select {
-		case j := <-l.jobs:
-			l.p.drop(j)
+		case cmd := <-l.queue:
+			l.inbox.discard(cmd)
 		default:
 			return
 		}
 	}
 }
 
-// send sends queued jobs to the decoder until ctx ends. An error of the
-// connection is the receiver's to report.
-func (l *lane) send(ctx context.Context, s *session) {
-	defer close(s.sent)
-	defer func() { _ = s.rpc.CloseSend() }()
+// send sends queued commands to the decoder process until ctx ends. An error of the
+// connection is reported by the receiver.
+func (l *lane) send(ctx context.Context, conn *connection) {
+	defer close(conn.sent)
+	defer func() { _ = conn.rpc.CloseSend() }()
 	for {
 		var requests []request
 		select {
 		case <-ctx.Done():
 			return
-		case j := <-l.jobs:
-			requests = l.collect(s, j)
+		case cmd := <-l.queue:
+			requests = l.collect(conn, cmd)
 		}
 		for i, r := range requests {
-			if !l.transmit(ctx, s, r) {
+			if !l.transmit(ctx, conn, r) {
 				for _, r := range requests[i+1:] {
-					l.lose(r.jobs)
+					l.inbox.discard(r.commands...)
 				}
 				return
 			}
@@ -101,294 +129,222 @@ func (l *lane) send(ctx context.Context, s *session) {
 	}
 }
 
-// collect makes requests of a job and those that wait behind it.
-func (l *lane) collect(s *session, j *job) (out []request) {
+// collect makes requests of a command and those queued behind it.
+func (l *lane) collect(conn *connection, cmd command) (out []request) {
 	var r request
 	for size := 0; ; {
-		if parts := j.suspected(s); parts != nil {
-			if len(r.jobs) > 0 {
+		if isolated := l.isolate(conn, cmd); isolated != nil {
+			if len(r.commands) > 0 {
 				out = append(out, r)
 			}
-			for _, part := range parts {
-				out = append(out, request{jobs: []*job{part}, alone: part.alone})
-			}
-			return out
+			return append(out, isolated...)
 		}
-		r.jobs = append(r.jobs, j)
-		if size += j.bytes(); len(r.jobs) == requestJobs || size >= requestBytes {
+		r.commands = append(r.commands, cmd)
+		if size += len(cmd.data()); len(r.commands) == requestCommands || size >= requestBytes {
 			return append(out, r)
 		}
 		select {
-		case j = <-l.jobs:
+		case cmd = <-l.queue:
 		default:
 			return append(out, r)
 		}
 	}
 }
 
-// transmit sends a request. It returns false when the session has ended.
-func (l *lane) transmit(ctx context.Context, s *session, r request) bool {
-	req := &wire.Request{Batches: make([]wire.Batch, 0, len(r.jobs))}
-	live := r.jobs[:0]
-	for i, j := range r.jobs {
-		if j.stream.isRefused() {
-			if !l.answer(ctx, j, new(wire.Result)) {
-				l.lose(append(live, r.jobs[i+1:]...))
+// isolate returns the requests of a command that may have ended two processes: each suspect
+// frame is decoded alone. It returns nil for every other command.
+func (l *lane) isolate(conn *connection, cmd command) (out []request) {
+	t := cmd.target()
+	suspect := t.stream.cursor.view().quarantine.search
+	if suspect.crashes < isolateAfter {
+		return nil
+	}
+	work := cmd.attempt()
+	if work.to <= suspect.from || work.from >= suspect.to {
+		return nil
+	}
+	if !t.stream.decoder.openIn(conn, t.generation) {
+		first := ticket{t.stream, t.generation, work.from}
+		out = append(out, request{commands: []command{&openDecoder{first}}, alone: true})
+	}
+	if d, ok := cmd.(*decode); ok {
+		out = append(out, d.split(suspect.from, suspect.to)...)
+	} else {
+		out = append(out, request{commands: []command{cmd}, alone: true})
+	}
+	l.inbox.pending.Add(int64(len(out)) - 1)
+	return out
+}
+
+// transmit sends a request. It returns false when the connection has ended.
+func (l *lane) transmit(ctx context.Context, conn *connection, r request) bool {
+	req := &wire.Request{Batches: make([]wire.Batch, 0, len(r.commands))}
+	live := r.commands[:0]
+	for i, cmd := range r.commands {
+		v := cmd.target().stream.cursor.view()
+		if v.quarantine.stream != "" { // the decoder is not to be opened any more
+			if !l.answer(ctx, cmd, new(wire.Result)) {
+				l.inbox.discard(append(live, r.commands[i+1:]...)...)
 				return false
 			}
 			continue
 		}
-		if b, ok := l.batch(j, s); ok {
-			req.Batches, live = append(req.Batches, b), append(live, j)
+		if b, ok := conn.encode(cmd, v); ok {
+			req.Batches, live = append(req.Batches, b), append(live, cmd)
 		} else {
-			l.p.drop(j)
+			l.inbox.discard(cmd)
 		}
 	}
-	if r.jobs = live; len(live) == 0 {
+	if r.commands = live; len(live) == 0 {
 		return true
 	}
-	s.begin(r)
+	conn.acquire(r)
 	if ctx.Err() != nil {
-		s.end(r)
-		l.lose(r.jobs)
+		conn.release(r)
+		l.inbox.discard(r.commands...)
 		return false
 	}
 	select {
-	case s.sent <- r:
-		return s.rpc.Send(req) == nil // else the receiver loses the jobs
+	case conn.sent <- r:
+		return conn.rpc.Send(req) == nil // otherwise the receiver discards the commands
 	case <-ctx.Done():
-		s.end(r)
-		l.lose(r.jobs)
+		conn.release(r)
+		l.inbox.discard(r.commands...)
 		return false
 	}
 }
 
-// begin waits until the request may be decoded beside what is being decoded.
-func (s *session) begin(r request) {
-	if r.alone {
-		s.alone.Lock()
-	} else {
-		s.alone.RLock()
-	}
-}
-
-// end is called when the request was answered, or never will be.
-func (s *session) end(r request) {
-	if r.alone {
-		s.alone.Unlock()
-	} else {
-		s.alone.RUnlock()
-	}
-}
-
-func (j *job) bytes() int {
-	if j.batch == nil {
-		return 0
-	}
-	return len(j.batch.Data)
-}
-
-// batch makes a job's part of a request; ok is false when the stream was rewound
-// after the job was queued.
-func (l *lane) batch(j *job, s *session) (b wire.Batch, ok bool) {
-	st := j.stream
-	st.mu.Lock()
-	life, from, mute := st.life, st.resume, st.mute
-	st.mu.Unlock()
-	if j.life != life {
+// encode makes a command's part of a request; ok is false when the stream was rewound after
+// the command was queued.
+func (conn *connection) encode(cmd command, v view) (b wire.Batch, ok bool) {
+	s := cmd.target().stream
+	if cmd.target().generation != v.generation {
 		return b, false
 	}
-	b = wire.Batch{Stream: st.id, Flush: j.flush && !mute, Close: j.close, Snapshot: j.snapshot && !mute}
-	if j.batch != nil {
-		b.Data, b.Frames = j.batch.Data, j.batch.Frames
-		if hasReason(b.Frames) {
-			j.sent, b.Frames = decodable(b.Frames)
-		}
-		st.unsnapped += int64(len(b.Data))
-		small := !st.feed.journalled && len(b.Data) <= smallBatch && len(from.snapshot) <= smallSnapshot
-		b.Snapshot = b.Snapshot || small || st.unsnapped >= snapEveryBytes || time.Since(st.asked) >= l.p.settings.SnapEvery
+	b = cmd.encode(v)
+	b.Stream = s.id
+	if b.Snapshot = b.Snapshot && conn.snapshots; b.Snapshot {
+		s.decoder.unsnapped, s.decoder.asked = 0, time.Now()
 	}
-	if j.end != nil && st.feed.journalled && !mute {
-		b.Frames = []frame.Frame{{Kind: frame.Close, Name: frame.Lost, Pos: j.pos, End: j.pos}}
+	if !s.decoder.openIn(conn, v.generation) {
+		s.decoder.conn, s.decoder.generation = conn, v.generation
+		b.Open = &wire.Open{Origin: v.resume.origin, Options: s.feed.options, Snapshot: v.resume.snapshot, Source: s.feed.source}
 	}
-	if b.Snapshot = b.Snapshot && s.snap; b.Snapshot {
-		st.unsnapped, st.asked = 0, time.Now()
-	}
-	if st.opened != s || st.openedLife != life {
-		if j.batch == nil && !j.close && !j.flush && !j.open {
-			return b, false
-		}
-		st.opened, st.openedLife = s, life
-		b.Open = &wire.Open{Origin: from.origin, Options: st.feed.options, Snapshot: from.snapshot, Source: st.feed.source}
-	}
-	if j.close {
-		st.opened = nil
+	if b.Close {
+		s.decoder.conn = nil
 	}
 	return b, true
 }
 
-// hasReason reports whether a frame is not for the decoder.
-func hasReason(frames []frame.Frame) bool {
-	for i := range frames {
-		if frames[i].Reason != "" {
-			return true
-		}
-	}
-	return false
-}
-
-// decodable returns the frames that are for the decoder, and their indexes.
-func decodable(all []frame.Frame) (at []int32, frames []frame.Frame) {
-	at = []int32{}
-	for i := range all {
-		if all[i].Reason == "" {
-			at, frames = append(at, int32(i)), append(frames, all[i])
-		}
-	}
-	return at, frames
-}
-
-// receive takes results to the core. fail ends the sender, which may be waiting
-// for frames that will not come.
-func (l *lane) receive(ctx context.Context, s *session, fail func()) (d death) {
+// receive passes results to the core. fail ends the sender, which may be waiting for frames
+// that will not be delivered.
+func (l *lane) receive(ctx context.Context, conn *connection, fail func()) (e exit) {
 	resp := new(wire.Response)
-	for r := range s.sent {
-		if d.err == nil {
-			if d = l.await(ctx, s, r, resp); d.err != nil {
-				l.hold(r)
+	for r := range conn.sent {
+		if e.err == nil {
+			if e = l.await(ctx, conn, r, resp); e.err != nil {
+				l.suspect(r.commands, r.alone)
 			}
-		} else if d.reason == "" { // answers to earlier requests may have died with it
-			l.hold(r)
+		} else if e.reason == "" { // answers to earlier requests may have been lost with the process
+			l.suspect(r.commands, r.alone)
 		}
-		if d.err != nil {
+		if e.err != nil {
 			fail() // before another lane goes on
 		}
-		s.end(r)
-		if d.err != nil {
-			l.lose(r.jobs)
+		conn.release(r)
+		if e.err != nil {
+			l.inbox.discard(r.commands...)
 			continue
 		}
-		err := l.results(ctx, resp, r.jobs)
+		err := l.deliver(ctx, resp, r.commands)
 		resp.Reset()
 		if err != nil {
-			d = death{err: err, reason: msg.ReasonDecoderInvalid, hung: l}
+			e = exit{err: err, reason: msg.ReasonDecoderInvalid, lane: l}
 			fail()
 		}
 	}
-	return d
+	return e
 }
 
-// await waits for an answer. How long depends on how much is asked.
-func (l *lane) await(ctx context.Context, s *session, r request, resp *wire.Response) death {
+// errOtherLane is the error of a lane that ended because another did.
+var errOtherLane = errors.New("another lane ended")
+
+// await waits for a response. How long depends on the size of the request.
+func (l *lane) await(ctx context.Context, conn *connection, r request, resp *wire.Response) exit {
 	size := 0
-	for _, j := range r.jobs {
-		size += j.bytes()
+	for _, cmd := range r.commands {
+		size += len(cmd.data())
 	}
-	limit := s.deadline * time.Duration(1+size>>20)
-	var hung atomic.Bool
-	timer := time.AfterFunc(limit, func() { hung.Store(true); s.rpc.Close() })
-	err := s.rpc.Recv(resp)
+	limit := conn.deadline * time.Duration(1+size>>20)
+	var late atomic.Bool
+	timer := time.AfterFunc(limit, func() { late.Store(true); conn.rpc.Close() })
+	err := conn.rpc.Recv(resp)
 	timer.Stop()
-	if err == nil {
-		return death{}
+	switch {
+	case err == nil:
+		return exit{}
+	case late.Load():
+		return exit{err: fmt.Errorf("decoder %s: no answer in %s", l.format, limit), reason: msg.ReasonDecoderTimeout, lane: l}
+	case ctx.Err() != nil:
+		return exit{err: errOtherLane}
 	}
-	if hung.Load() {
-		return death{err: fmt.Errorf("decoder %s: no answer in %s", l.f.name, limit), reason: msg.ReasonDecoderTimeout, hung: l}
-	}
-	if ctx.Err() != nil { // because of another lane
-		return death{err: errOther}
-	}
-	return death{err: err}
+	return exit{err: err}
 }
 
-// hold notes what the process had in its hands.
-func (l *lane) hold(r request) {
-	for _, j := range r.jobs {
-		l.held = append(l.held, j.span(r.alone))
+// suspect notes that the process worked on the commands when it ended.
+func (l *lane) suspect(commands []command, alone bool) {
+	for _, cmd := range commands {
+		a := cmd.attempt()
+		a.alone = alone
+		l.unanswered = append(l.unanswered, a)
 	}
 }
 
-// errOther says that a lane ended because the session did.
-var errOther = errors.New("another lane ended")
-
-// results hands the results of one response over, in order. The error is one of
-// the protocol, or ctx's.
-func (l *lane) results(ctx context.Context, resp *wire.Response, jobs []*job) error {
-	held := make([]span, 0, len(jobs))
-	for _, j := range jobs {
-		held = append(held, j.span(false))
+// deliver hands the results of one response to the core, in order. The error is one of the
+// protocol, or ctx's.
+func (l *lane) deliver(ctx context.Context, resp *wire.Response, commands []command) error {
+	asked := make([]attempt, 0, len(commands)) // the core may have released the commands by then
+	for _, cmd := range commands {
+		asked = append(asked, cmd.attempt())
 	}
 	i := 0
 	err := resp.Results(func(raw []byte) error {
-		if i >= len(jobs) {
-			return fmt.Errorf("decoder %s: more results than batches", l.f.name)
+		if i >= len(commands) {
+			return fmt.Errorf("decoder %s: more results than batches", l.format)
 		}
-		j := jobs[i]
+		cmd := commands[i]
 		i++
-		r := l.p.result()
-		if err := r.Read(raw, j.data()); err != nil {
-			l.p.drop(j)
+		r := l.results.get()
+		if err := r.Read(raw, cmd.data()); err != nil {
+			l.inbox.discard(cmd)
 			return err
 		}
-		if r.Stream != j.stream.id {
-			l.p.drop(j)
-			return fmt.Errorf("decoder %s: result of stream %d, expected %d", l.f.name, r.Stream, j.stream.id)
+		if id := cmd.target().stream.id; r.Stream != id {
+			l.inbox.discard(cmd)
+			return fmt.Errorf("decoder %s: result of stream %d, expected %d", l.format, r.Stream, id)
 		}
-		if !l.answer(ctx, j, r) {
+		if !l.answer(ctx, cmd, r) {
 			return ctx.Err()
 		}
 		return nil
 	})
-	if err == nil && i < len(jobs) {
-		err = fmt.Errorf("decoder %s: %d results for %d batches", l.f.name, i, len(jobs))
+	if err == nil && i < len(commands) {
+		err = fmt.Errorf("decoder %s: %d results for %d batches", l.format, i, len(commands))
 	}
-	l.lose(jobs[i:])
+	l.inbox.discard(commands[i:]...)
 	if err != nil && ctx.Err() == nil {
-		l.held = held
+		l.unanswered = asked
 	}
 	return err
 }
 
-// result returns a result to read into. A sync.Pool would lose its memory in every
-// other collection of garbage, and there are many.
-func (p *Pipeline) result() *wire.Result {
+// answer hands a result to the core, which owns the command from then on.
+func (l *lane) answer(ctx context.Context, cmd command, r *wire.Result) bool {
 	select {
-	case r := <-p.results:
-		return r
-	default:
-		return new(wire.Result)
-	}
-}
-
-// reuse takes a result whose messages were taken.
-func (p *Pipeline) reuse(r *wire.Result) {
-	select {
-	case p.results <- r:
-	default:
-	}
-}
-
-// answer hands a result to the core, which takes the job with it.
-func (l *lane) answer(ctx context.Context, j *job, r *wire.Result) bool {
-	select {
-	case l.p.decoded <- decoded{j, r}:
+	case l.inbox.results <- result{cmd, r}:
 		return true
 	case <-ctx.Done():
-		l.p.drop(j)
+		l.inbox.discard(cmd)
 		return false
-	}
-}
-
-func (j *job) data() []byte {
-	if j.batch == nil {
-		return nil
-	}
-	return j.batch.Data
-}
-
-// lose drops jobs that were on their way when a process died.
-func (l *lane) lose(jobs []*job) {
-	for _, j := range jobs {
-		l.p.drop(j)
 	}
 }

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -13,13 +12,11 @@ import (
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/internal/assemble"
 	"github.com/earshot-dev/earshot/core/internal/checkpoint"
-	"github.com/earshot-dev/earshot/core/internal/source"
 	"github.com/earshot-dev/earshot/core/internal/telemetry"
-	"github.com/earshot-dev/earshot/core/internal/wire"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// Checkpoint is the durable memory, as the pipeline sees it.
+// Checkpoint is the durable state that a pipeline resumes from.
 type Checkpoint interface {
 	Streams(source string) ([]checkpoint.Stream, error)
 	Stream(source, key string) (checkpoint.Stream, bool, error)
@@ -29,22 +26,22 @@ type Checkpoint interface {
 	Fresh() bool
 }
 
-// Sink takes sealed epochs. Submit blocks while it has enough of them; done is
-// called when the epoch is with every exporter and its checkpoint is committed.
+// Sink takes closed commit batches. Submit blocks while it has enough of them; committed is
+// called when every exporter has the batch and its checkpoint is committed.
 type Sink interface {
-	Submit(ctx context.Context, b *export.Batch, d checkpoint.Delta, done func()) error
+	Submit(ctx context.Context, b *export.Batch, d checkpoint.Delta, committed func()) error
 }
 
 // Settings of a pipeline; the zero value of each is its default.
 type Settings struct {
-	FlushInterval time.Duration // how old a record may get before its epoch is sealed; 500 ms
-	BatchRows     int           // records in an epoch; 10,000
-	BatchBytes    int64         // bytes of frames in an epoch; 8 MiB
+	FlushInterval time.Duration // age of a row at which its commit batch is closed; 500 ms
+	BatchRows     int           // rows in a commit batch; 10,000
+	BatchBytes    int64         // bytes of frames in a commit batch; 8 MiB
 	MaxInFlight   int64         // bytes of frames between sources and exporters; 48 MiB
-	FlushIdle     time.Duration // silence after which what a decoder has open is given; 2 s
-	ParkIdle      time.Duration // silence after which a decoder is closed, to be opened again from its snapshot; 1 min
-	SnapEvery     time.Duration // how often a stream that goes on is asked for a snapshot; 1 s
-	Heartbeat     time.Duration // how often an account is drawn although nothing comes; never
+	FlushIdle     time.Duration // without frames for this long, a decoder is flushed; 2 s
+	CloseIdle     time.Duration // without frames for this long, a decoder is closed; its snapshot opens it again; 1 min
+	SnapEvery     time.Duration // how often the decoder of a stream that goes on takes a snapshot; 1 s
+	Heartbeat     time.Duration // how often an account is written although no frame is read; never
 	Lanes         int           // of a format; 2
 	MaxDeadLetter int           // bytes of a dead letter's payload; 1 MiB
 	Assemble      assemble.Settings
@@ -60,7 +57,7 @@ func (s *Settings) defaults() {
 	}
 	set(&s.FlushInterval, 500*time.Millisecond)
 	set(&s.FlushIdle, 2*time.Second)
-	set(&s.ParkIdle, time.Minute)
+	set(&s.CloseIdle, time.Minute)
 	set(&s.SnapEvery, time.Second)
 	if s.BatchRows <= 0 {
 		s.BatchRows = 10_000
@@ -85,35 +82,25 @@ func (s *Settings) defaults() {
 	}
 }
 
-var errStopped = errors.New("pipeline stopped")
-
 // Pipeline is described in the package comment.
 type Pipeline struct {
 	settings Settings
 	check    Checkpoint
-	outlet   Sink
 	metrics  *telemetry.Metrics
 	log      *slog.Logger
 
 	formatsMu sync.Mutex
 	formats   map[string]*format
 	running   context.Context // nil before Run
-	lives     sync.WaitGroup  // of the formats
+	processes sync.WaitGroup  // of the formats
+	feeds     atomic.Uint64   // of journalled sources so far
 
-	inFlight *budget
-	results  chan *wire.Result // that may be filled again
-
-	decoded     chan decoded
-	mailbox     chan func()
-	stopped     chan struct{}
-	outstanding atomic.Int64 // jobs that the core has not taken yet
-	nextID      atomic.Uint64
-
-	core     core
-	progress progress
-
-	lettersMu sync.Mutex
-	letters   []msg.DeadLetter // of others, for the next epoch
+	inFlight    *budget
+	results     resultPool
+	inbox       *inbox
+	core        *core
+	progress    progress
+	deadLetters deadLetters
 }
 
 // Progress is how far a pipeline has come since its start.
@@ -124,7 +111,7 @@ type Progress struct {
 	Messages  int64
 	Spans     int64
 	Problems  int64
-	Committed int64 // records that are with every exporter
+	Committed int64 // rows that are with every exporter
 }
 
 // progress counts for Progress; the core and the sources add to it.
@@ -141,30 +128,22 @@ func (p *Pipeline) Progress() Progress {
 	}
 }
 
-// decoded is a job with its result.
-type decoded struct {
-	job    *job
-	result *wire.Result
-}
-
 // New returns a pipeline; AddFormat and AddFeed complete it before Run.
-func New(s Settings, check Checkpoint, outlet Sink) *Pipeline {
+func New(s Settings, check Checkpoint, sink Sink) *Pipeline {
 	s.defaults()
 	p := &Pipeline{
-		settings: s, check: check, outlet: outlet, metrics: s.Metrics, log: s.Logger,
+		settings: s, check: check, metrics: s.Metrics, log: s.Logger,
 		formats:  make(map[string]*format),
 		inFlight: newBudget(s.MaxInFlight),
-		results:  make(chan *wire.Result, 2*laneDepth),
-		decoded:  make(chan decoded, 2*laneDepth),
-		mailbox:  make(chan func()),
-		stopped:  make(chan struct{}),
+		results:  make(resultPool, 2*laneDepth),
+		inbox:    newInbox(),
 	}
-	p.core.init(p)
+	p.core = newCore(p, sink)
 	return p
 }
 
-// AddFormat adds the decoders of a format, before Run or during it: their process
-// is started, asked what it is, and kept. An error is one of the configuration.
+// AddFormat adds the decoders of a format, before Run or during it: their process is
+// started for its Info, and kept. An error is one of the configuration.
 func (p *Pipeline) AddFormat(ctx context.Context, name string, start Launcher) (decoder.Info, error) {
 	if f := p.format(name); f != nil {
 		return f.info, nil
@@ -173,13 +152,8 @@ func (p *Pipeline) AddFormat(ctx context.Context, name string, start Launcher) (
 	if err != nil {
 		return decoder.Info{}, err
 	}
-	f := &format{
-		name: name, start: start, log: p.log, process: proc, info: proc.Info(), up: make(chan struct{}),
-		undecoded: newBudget(p.settings.MaxInFlight / 4),
-	}
-	for range p.settings.Lanes {
-		f.lanes = append(f.lanes, &lane{p: p, f: f, jobs: make(chan *job, requestJobs)})
-	}
+	f := p.newFormat(name, proc.Info())
+	f.start, f.process = start, proc
 	p.formatsMu.Lock()
 	defer p.formatsMu.Unlock()
 	p.formats[name] = f
@@ -188,16 +162,26 @@ func (p *Pipeline) AddFormat(ctx context.Context, name string, start Launcher) (
 			proc.Kill()
 			return f.info, errStopped
 		}
-		p.live(f)
+		p.run(f)
 	}
 	return f.info, nil
 }
 
-// live runs a format. formatsMu is held.
-func (p *Pipeline) live(f *format) {
+func (p *Pipeline) newFormat(name string, info decoder.Info) *format {
+	f := &format{
+		name: name, info: info, log: p.log, metrics: p.metrics, inbox: p.inbox, up: make(chan struct{}),
+		undecoded: newBudget(p.settings.MaxInFlight / 4),
+	}
+	for range p.settings.Lanes {
+		f.lanes = append(f.lanes, &lane{format: name, inbox: p.inbox, results: p.results, queue: make(chan command, requestCommands)})
+	}
+	return f
+}
+
+// run starts the supervision of a format's process. formatsMu is held.
+func (p *Pipeline) run(f *format) {
 	ctx := p.running
-	p.lives.Add(1)
-	go func() { defer p.lives.Done(); f.run(ctx, p) }()
+	p.processes.Go(func() { f.run(ctx) })
 }
 
 func (p *Pipeline) format(name string) *format {
@@ -212,11 +196,11 @@ func (p *Pipeline) localIDs(name string) bool {
 	return f != nil && f.info.LocalIDs
 }
 
-// Run moves frames until ctx ends. Then it stops at once: what is not committed
-// is decoded again at the next start.
+// Run moves frames until ctx ends. Then it stops at once: frames that are not committed are
+// decoded again at the next start.
 func (p *Pipeline) Run(ctx context.Context) error {
 	defer p.Close()
-	defer p.lives.Wait()
+	defer p.processes.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer func() {
 		p.formatsMu.Lock()
@@ -226,12 +210,15 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	p.formatsMu.Lock()
 	p.running = ctx
 	for _, f := range p.formats {
-		p.live(f)
+		p.run(f)
 	}
 	p.formatsMu.Unlock()
-	err := p.core.run(ctx)
-	close(p.stopped)
-	return err
+	return p.runCore(ctx)
+}
+
+func (p *Pipeline) runCore(ctx context.Context) error {
+	defer close(p.inbox.stopped)
+	return p.core.run(ctx)
 }
 
 // Close ends the decoder processes of a pipeline that is not run.
@@ -239,31 +226,21 @@ func (p *Pipeline) Close() {
 	p.formatsMu.Lock()
 	defer p.formatsMu.Unlock()
 	for _, f := range p.formats {
-		f.mu.Lock()
-		if f.process != nil {
-			f.process.Kill()
-			f.process = nil
-		}
-		f.mu.Unlock()
+		f.kill()
 	}
 }
 
-// AddDeadLetter has the next epoch take a dead letter along. It does not wait: an
-// exporter that refused a row calls it, and the core may be waiting for that.
-func (p *Pipeline) AddDeadLetter(l msg.DeadLetter) {
-	p.lettersMu.Lock()
-	p.letters = append(p.letters, l)
-	p.lettersMu.Unlock()
-}
+// AddDeadLetter adds a dead letter to the next commit batch. It does not wait: an exporter
+// that refused a row calls it, and the core may be waiting for that exporter.
+func (p *Pipeline) AddDeadLetter(l msg.DeadLetter) { p.deadLetters.add(l) }
 
-// Broken says which formats wait because their decoder dies again and again, and
-// why.
+// Broken returns, for each format whose circuit is open, a sentence with the reason.
 func (p *Pipeline) Broken() []string {
 	p.formatsMu.Lock()
 	defer p.formatsMu.Unlock()
 	var out []string
 	for _, f := range p.formats {
-		if why := f.broken.Load(); why != nil {
+		if why := f.circuit.open.Load(); why != nil {
 			out = append(out, *why)
 		}
 	}
@@ -271,124 +248,65 @@ func (p *Pipeline) Broken() []string {
 	return out
 }
 
-// Drain reports whether nothing that was delivered is still on its way to an
-// exporter.
-func (p *Pipeline) Drain() bool {
-	if p.outstanding.Load() != 0 {
+// Drained reports whether every delivered frame is committed.
+func (p *Pipeline) Drained() bool {
+	if p.inbox.pending.Load() != 0 {
 		return false
 	}
-	quiet := false
-	p.tellWait(func() { quiet = p.outstanding.Load() == 0 && p.core.quiet() })
-	return quiet
+	drained := false
+	_ = p.inbox.call(context.Background(), func(c *core) { drained = c.drained() })
+	return drained
 }
 
-// Finish gives everything that is open, as incomplete or as ended by rule, and
-// returns when it is with the exporters and committed. The sources have nothing
-// more to give, but they run: a decoder that dies needs its frames again.
+// Finish emits everything that is open, as incomplete or as ended by rule, and returns when
+// it is committed. The sources have delivered everything, but they run: a decoder that
+// crashes needs its frames again.
 func (p *Pipeline) Finish(ctx context.Context) error {
-	// What the decoders have open.
-	for tick := time.NewTicker(5 * time.Millisecond); ; {
-		var wait sync.WaitGroup
-		done := false
-		if err := p.tellCtx(ctx, func() { done = p.core.flushAll(&wait) }); err != nil {
-			return err
-		}
-		if err := waitCtx(ctx, &wait); err != nil {
-			return err
-		}
-		if done {
-			tick.Stop()
-			break
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	// The open messages of the decoders.
+	if err := poll(ctx, 5*time.Millisecond, func() (bool, error) { return p.flushAll(ctx) }); err != nil {
+		return err
 	}
-	// What the assembler has open.
-	done := make(chan struct{})
+	// The open runs and calls of the assembler.
+	committed := make(chan struct{})
 	var err error
-	p.tellWait(func() {
-		if err = p.core.assembler.Finish(); err == nil {
-			err = p.core.seal(ctx, func() { close(done) })
+	_ = p.inbox.call(context.Background(), func(c *core) {
+		if err = c.assembler.Finish(); err == nil {
+			err = c.commits.close(ctx, func() { close(committed) })
 		}
 	})
 	if err != nil {
 		return err
 	}
 	select {
-	case <-done:
+	case <-committed:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-p.stopped:
+	case <-p.inbox.stopped:
 		return errStopped
 	}
 }
 
-// Flush emits what the decoders hold, as partial messages, and takes their snapshots.
-// The sources have ended. Without it a transcript that is deleted before the next start
-// would take the state of its decoder along: the usage of a last response, say.
+// Flush emits the open messages of the decoders, as partial ones, and takes the decoders'
+// snapshots. The sources have ended. Without it a transcript that is deleted before the next
+// start would take the state of its decoder along: the usage of a last response, for example.
 func (p *Pipeline) Flush(ctx context.Context) error {
-	var wait sync.WaitGroup
-	if err := p.tellCtx(ctx, func() { p.core.flushAll(&wait) }); err != nil {
-		return err
-	}
-	return waitCtx(ctx, &wait)
+	_, err := p.flushAll(ctx)
+	return err
 }
 
-func waitCtx(ctx context.Context, wg *sync.WaitGroup) error {
-	done := make(chan struct{})
-	go func() { wg.Wait(); close(done) }()
+// flushAll flushes every decoder once, and reports whether there was none to flush.
+func (p *Pipeline) flushAll(ctx context.Context) (none bool, err error) {
+	var waiting sync.WaitGroup
+	if err := p.inbox.call(ctx, func(c *core) { none = c.flushAll(&waiting) }); err != nil {
+		return false, err
+	}
+	flushed := make(chan struct{})
+	go func() { waiting.Wait(); close(flushed) }()
 	select {
-	case <-done:
-		return nil
+	case <-flushed:
+		return none, nil
 	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// tell has the core do something.
-func (p *Pipeline) tell(f func()) {
-	select {
-	case p.mailbox <- f:
-	case <-p.stopped:
-	}
-}
-
-// tellWait has the core do something and waits until it has.
-func (p *Pipeline) tellWait(f func()) { _ = p.tellCtx(context.Background(), f) }
-
-func (p *Pipeline) tellCtx(ctx context.Context, f func()) error {
-	done := make(chan struct{})
-	select {
-	case p.mailbox <- func() { f(); close(done) }:
-	case <-p.stopped:
-		return errStopped
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	select {
-	case <-done:
-		return nil
-	case <-p.stopped:
-		return errStopped
-	}
-}
-
-// drop gives up a job: its stream begins again, or the pipeline has ended.
-func (p *Pipeline) drop(j *job) {
-	if j.batch != nil {
-		j.batch.Done()
-	}
-	j.stream.format.undecoded.release(j.size)
-	p.inFlight.release(j.size)
-	p.outstanding.Add(-1)
-	if j.end != nil {
-		j.end <- source.ErrRewound
-	}
-	if j.waits != nil {
-		j.waits.Done()
+		return false, ctx.Err()
 	}
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/host"
 	"github.com/earshot-dev/earshot/core/internal/pipeline"
 	"github.com/earshot-dev/earshot/core/internal/source"
+	"github.com/earshot-dev/earshot/core/internal/telemetry"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
@@ -102,10 +103,10 @@ func (d *note) Decode(f *frame.Frame, out *decoder.Output) error {
 		select {}
 	}
 	if v.Get("fail").Bool() {
-		return decoder.Permanent(errors.New("told to fail"))
+		return decoder.Permanent(errors.New("fails by order"))
 	}
 	if v.Get("panic").Bool() {
-		panic("told to panic")
+		panic("panics by order")
 	}
 	if held := v.Get("held").Str(); held != "" {
 		d.held = held
@@ -116,7 +117,7 @@ func (d *note) Decode(f *frame.Frame, out *decoder.Output) error {
 		return nil
 	}
 	if v.Get("shut").Bool() {
-		d.give(out, msg.Complete)
+		d.emit(out, msg.Complete)
 		d.open = ""
 		return nil
 	}
@@ -142,7 +143,7 @@ func (d *note) Decode(f *frame.Frame, out *decoder.Output) error {
 
 var ate []byte
 
-func (d *note) give(out *decoder.Output, c msg.Completeness) {
+func (d *note) emit(out *decoder.Output, c msg.Completeness) {
 	m := out.Add()
 	m.Key, m.Session, m.Run, m.Kind, m.Complete, m.Content = "open/"+d.origin+d.open[:5], d.origin, "a", msg.Assistant, c, msg.Plain(d.open)
 }
@@ -152,7 +153,7 @@ func (d *note) Flush(out *decoder.Output) error {
 		os.Exit(8)
 	}
 	if d.open != "" {
-		d.give(out, msg.Partial)
+		d.emit(out, msg.Partial)
 	}
 	return nil
 }
@@ -167,8 +168,8 @@ func (d *note) Restore(b []byte) error {
 	return nil
 }
 
-// file is a source with one stream: lines that are given in batches of random
-// size, again from wherever it is told.
+// file is a source with one stream: it delivers lines in batches of random size, and delivers
+// again from a position to which it is rewound.
 type file struct {
 	name  string
 	lines [][]byte
@@ -178,6 +179,7 @@ type file struct {
 	mu      sync.Mutex
 	pos     int64
 	drained bool
+	opened  chan struct{} // closed when the stream is open in this run
 }
 
 func (s *file) Drained() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.drained }
@@ -193,6 +195,7 @@ func (s *file) Run(ctx context.Context, sink source.Sink) error {
 		default:
 		}
 	})
+	close(s.opened)
 	if err != nil {
 		return err
 	}
@@ -231,7 +234,7 @@ func (s *file) Run(ctx context.Context, sink source.Sink) error {
 	return nil
 }
 
-// table is an exporter that keeps what a ClickHouse table would show.
+// table is an exporter that keeps the rows that a ClickHouse table would show.
 type table struct {
 	mu       sync.Mutex
 	messages map[msg.ID]msg.Message
@@ -363,7 +366,7 @@ type world struct {
 	trap     string                   // a file; while it is there, no decoder can be opened
 	during   func(*pipeline.Pipeline) // called beside the run
 	after    func(*pipeline.Pipeline) // called at its end
-	// attach, if set, makes a source that is heard; detach ends what it reads from.
+	// attach, if set, makes a journalled source; detach closes its journal.
 	attach func(*pipeline.Feed) source.Source
 	detach func()
 	quick  bool // do not wait until the journal is empty
@@ -424,9 +427,10 @@ func (w *world) run(stop <-chan struct{}) {
 		}
 		src.Add(1)
 		f.mu.Lock()
-		f.drained = false
+		f.drained, f.opened = false, make(chan struct{})
 		f.mu.Unlock()
 		go func() { defer src.Done(); _ = f.Run(sources, feed) }()
+		<-f.opened // before the next one is read: a stream that is not open yet cannot be replayed
 	}
 	var live source.Source
 	if w.attach != nil {
@@ -452,7 +456,7 @@ func (w *world) run(stop <-chan struct{}) {
 				return false
 			}
 		}
-		return p.Drain() && d.Settled()
+		return p.Drained() && d.Settled()
 	}
 	deadline := time.After(time.Minute)
 	for calm := 0; calm < 3; {
@@ -523,7 +527,11 @@ func corpus() [][]byte {
 
 func TestEveryByteIsAccountedFor(t *testing.T) {
 	w := &world{t: t, dir: t.TempDir(), table: newTable(), files: []*file{{name: "f", lines: corpus()}}}
+	w.settings.Metrics = telemetry.New()
 	w.run(nil)
+	if n := figures(t, w.settings.Metrics)["earshot_streams"]; n != 1 {
+		t.Errorf("%v streams are open, want the file", n)
+	}
 	l := w.table.ledger["f"]
 	size := int64(len(bytes.Join(corpus(), []byte("\n"))) + 1)
 	if l.Read != size || l.Decoded+l.Quarantined+l.Dropped != size || l.Quarantined != int64(len(`{"broken`))+1 || l.Problems != 1 || l.Unknown != 1 {
@@ -539,7 +547,8 @@ func TestEveryByteIsAccountedFor(t *testing.T) {
 	}
 }
 
-// Law 2: stopped anywhere, any number of times, the tables come out the same.
+// TestStoppedAnywhere is law 2: stopped anywhere, any number of times, the tables are the
+// same.
 func TestStoppedAnywhere(t *testing.T) {
 	clean := &world{t: t, dir: t.TempDir(), table: newTable(), files: []*file{{name: "f", lines: corpus()}}}
 	clean.run(nil)
@@ -578,7 +587,7 @@ func TestExporterThatFails(t *testing.T) {
 	}
 }
 
-// A decoder process that dies costs nothing: its streams begin again at their
+// TestDecoderDies: a crash of the decoder process costs no record: its streams go on from their
 // last snapshots.
 func TestDecoderDies(t *testing.T) {
 	all := corpus()
@@ -599,8 +608,8 @@ func TestDecoderDies(t *testing.T) {
 	}
 }
 
-// A frame at which a decoder gives up, and one at which it panics, are set aside
-// and the stream goes on.
+// TestDecoderFails: a frame at which a decoder fails, and one at which it panics, are
+// quarantined and the stream goes on.
 func TestDecoderFails(t *testing.T) {
 	all := corpus()
 	all[100], all[200] = []byte(`{"fail":true}`), []byte(`{"panic":true}`)
@@ -624,8 +633,8 @@ func TestDecoderFails(t *testing.T) {
 	}
 }
 
-// Law 2 and the tree: a child that is read before anything names its parent ends
-// in the same rows as one that is read after.
+// TestChildBeforeParent is law 2 for links: a child that is read before anything names its
+// parent ends in the same rows as one that is read after.
 func TestChildBeforeParent(t *testing.T) {
 	parent := [][]byte{
 		[]byte(`{"in":"s","n":1,"run":"a","kind":"user","t":1700000000}`),
@@ -660,8 +669,8 @@ func TestChildBeforeParent(t *testing.T) {
 	}
 }
 
-// Law 2 with an exporter that is away half of the time: both tables come out as
-// from one clean pass, wherever it was stopped.
+// TestStoppedWhileOneIsAway is law 2 with an exporter that is away half of the time: both
+// tables equal those of one clean pass.
 func TestStoppedWhileOneIsAway(t *testing.T) {
 	clean := &world{t: t, dir: t.TempDir(), table: newTable(), files: []*file{{name: "f", lines: corpus()}}}
 	clean.run(nil)
@@ -670,9 +679,9 @@ func TestStoppedWhileOneIsAway(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 10))
 			w := &world{t: t, dir: t.TempDir(), table: newTable(), second: newTable(), files: []*file{{name: "f", lines: corpus(), seed: seed}}}
-			for life := range 6 {
+			for n := range 6 {
 				w.second.fail = nil
-				if life%2 == 0 {
+				if n%2 == 0 {
 					w.second.fail = func(int) error { return errors.New("away") }
 				}
 				stop := make(chan struct{})

@@ -3,32 +3,31 @@ package pipeline
 import (
 	"maps"
 	"slices"
-	"sync/atomic"
 
 	"github.com/earshot-dev/earshot/core/frame"
 )
 
-// A process that dies takes with it what it was decoding, and what it was decoding
-// may be why it died. To find the record to blame without blaming another:
+// A process that ends takes with it the frames that it was decoding, and one of them may be
+// the poison record that ended it. To find that record without quarantining another:
 //
-//   - Each death puts what was sent and not answered under suspicion, as a range of
-//     its stream; of a process that gives no answer, what it was asked first. A range
+//   - Each crash makes the frames that were sent and not answered suspects, as a range of
+//     their stream; of a process that does not answer, those of its first request. A range
 //     that is decoded after all is cleared.
-//   - A stream that comes under suspicion twice for one range has that range decoded
-//     frame by frame, each frame alone in the whole process.
-//   - A frame with which alone the process died twice is set aside, and its position
-//     is kept in the checkpoint, so that no later process sees it. A signal from
-//     outside (kill -9, the kernel short of memory) proves less: then three times.
+//   - A stream whose range is suspect twice has the range decoded frame by frame, each frame
+//     alone in the whole process.
+//   - A frame with which alone the process crashed twice is quarantined: its position is
+//     kept in the checkpoint, so that no later process gets it. A signal from outside
+//     (kill -9, the kernel short of memory) proves less: then three times.
 //
-// Opening a decoder and having it give what it has open are treated like frames: a
-// snapshot that kills is given up, and the stream decoded from its beginning; a
-// decoder that dies when it is asked for what it has open is not asked any more.
+// To open a decoder and to flush it are treated like frames: a snapshot that ends the process
+// is dropped, and the stream decoded from its beginning; a decoder that crashes when it is
+// flushed is not flushed any more.
 //
-// A decoder that dies whatever it is given is not the records' fault: one that dies
-// when it is opened bare, or at record after record, has nothing more set aside. It
-// gets nowhere, so that its circuit opens.
+// A decoder that crashes with any input is not the records' fault: one that crashes when it
+// is opened without a snapshot, or at record after record, has no more records quarantined.
+// It makes no progress, so that its circuit opens.
 
-// step is what a process did when it died.
+// step is the kind of work that a process did when it ended.
 type step uint8
 
 const (
@@ -37,164 +36,66 @@ const (
 	atFlush
 )
 
-// span is what a process had in its hands of one stream: positions of frames, and
-// the one behind them for what was open.
-type span struct {
-	stream   *stream
-	life     int
-	step     step
-	from, to int64
-	alone    bool
+// attempt is a process's work on one stream: positions of frames, and the one behind them for
+// a command without frames.
+type attempt struct {
+	stream     *stream
+	generation int
+	step       step
+	from, to   int64
+	alone      bool
 }
 
-// suspicion is one of a stream. Its range is of positions.
-type suspicion struct {
-	from, to int64
-	deaths   int
-	step     step // what was done alone last, when the process died
-	at       int64
-	alone    int // deaths with it
+// search is the search for the poison record of a stream.
+type search struct {
+	from, to int64 // positions that the record is between
+	crashes  int   // with the range
+	step     step  // that was executed alone last, when the process crashed
+	at       int64 // and its position
+	alone    int   // crashes with it
 }
 
-// provesAlone is how many deaths with a frame alone prove it guilty.
+// isolateAfter is how many crashes with a range have its frames decoded alone; provenAfter
+// is how many crashes with a frame alone prove that it is poison.
 const (
-	provesAlone  = 2
-	provesKilled = 3
+	isolateAfter      = 2
+	provenAfter       = 2
+	provenAfterKilled = 3
 )
 
-func (j *job) span(alone bool) span {
-	s := span{stream: j.stream, life: j.life, alone: alone, from: j.pos, to: j.pos + 1}
+// crashed returns the search after a crash in an attempt, and whether the attempt is proven
+// to be the cause.
+func (x search) crashed(v attempt, killed bool) (search, bool) {
 	switch {
-	case j.open:
-		s.step = atOpen
-	case j.batch == nil:
-		s.step = atFlush
+	case v.alone:
+		if x.at != v.from || x.step != v.step {
+			x.at, x.step, x.alone = v.from, v.step, 0
+		}
+		x.alone++
+		return x, x.alone >= provenAfterKilled || !killed && x.alone >= provenAfter
+	case x.crashes > 0 && v.from < x.to && x.from < v.to:
+		x.from, x.to = max(x.from, v.from), min(x.to, v.to)
+		x.crashes++
 	default:
-		s.from, s.to = j.batch.Frames[0].Pos, j.batch.End()
+		x = search{from: v.from, to: v.to, crashes: 1}
 	}
-	return s
+	return x, false
 }
 
-// suspected returns the job in parts if its stream is to be decoded with care: what
-// is under suspicion is decoded alone. It is nil otherwise.
-func (j *job) suspected(s *session) []*job {
-	st := j.stream
-	st.mu.Lock()
-	sus := st.suspect
-	st.mu.Unlock()
-	if sus.deaths < 2 {
-		return nil
+// found returns the search behind an attempt whose cause is withheld from now on.
+func (x search) found(v attempt) search {
+	x.alone = 0
+	if v.step == atFrames {
+		x.from = v.to
 	}
-	own := j.span(false)
-	if own.to <= sus.from || own.from >= sus.to {
-		return nil
-	}
-	var parts []*job
-	if st.opened != s || st.openedLife != j.life {
-		parts = append(parts, &job{stream: st, life: j.life, pos: own.from, open: true, alone: true})
-		st.feed.p.outstanding.Add(1)
-	}
-	if own.step != atFrames {
-		j.alone = true
-		return append(parts, j)
-	}
-	return append(parts, j.split(sus.from, sus.to)...)
+	return x
 }
 
-// split cuts a job so that each frame of the range is a job of its own.
-func (j *job) split(from, to int64) []*job {
-	var parts []*job
-	frames := j.batch.Frames
-	add := func(frames []frame.Frame, alone bool) {
-		if len(frames) > 0 {
-			parts = append(parts, &job{stream: j.stream, life: j.life, alone: alone, batch: &frame.Batch{
-				Data: cover(j.batch.Data, frames), Frames: frames, Written: j.batch.Written, Backlog: j.batch.Backlog,
-			}})
-		}
-	}
-	first := slices.IndexFunc(frames, func(f frame.Frame) bool { return f.End > from })
-	last := first
-	for last < len(frames) && frames[last].Pos < to {
-		last++
-	}
-	add(frames[:first], false)
-	for i := first; i < last; i++ {
-		add(frames[i:i+1], true)
-	}
-	add(frames[last:], false)
-
-	var left atomic.Int32
-	left.Store(int32(len(parts)))
-	for _, part := range parts {
-		part.batch.Release = func() {
-			if left.Add(-1) == 0 {
-				j.batch.Done()
-			}
-		}
-	}
-	parts[0].size = j.size
-	j.stream.feed.p.outstanding.Add(int64(len(parts)) - 1)
-	return parts
-}
-
-// cover is the part of the data in which the frames lie.
-func cover(data []byte, frames []frame.Frame) []byte {
-	from, to := len(data), 0
-	for i := range frames {
-		d := frames[i].Data
-		if len(d) == 0 {
-			continue
-		}
-		off, ok := frame.Offset(data, d)
-		if !ok {
-			return data
-		}
-		from, to = min(from, off), max(to, off+len(d))
-	}
-	if from >= to {
-		return nil
-	}
-	return data[from:to]
-}
-
-// blame puts what a process held when it died under suspicion, or has it set aside.
-func (c *core) blame(spans []span, d death) {
-	for _, v := range joined(spans) {
-		s := v.stream
-		if c.streams[s.id] == nil || v.life != s.life {
-			continue
-		}
-		sus := s.suspect
-		switch {
-		case v.alone:
-			if sus.at != v.from || sus.step != v.step {
-				sus.at, sus.step, sus.alone = v.from, v.step, 0
-			}
-			sus.alone++
-			if sus.alone < provesAlone || d.killed && sus.alone < provesKilled {
-				break
-			}
-			if c.condemn(s, v, d) {
-				sus.alone = 0
-				if v.step == atFrames {
-					sus.from = v.to
-				}
-			}
-		case sus.deaths > 0 && v.from < sus.to && sus.from < v.to:
-			sus.from, sus.to = max(sus.from, v.from), min(sus.to, v.to)
-			sus.deaths++
-		default:
-			sus = suspicion{from: v.from, to: v.to, deaths: 1}
-		}
-		s.suspectNow(sus)
-	}
-}
-
-// joined makes one span of those of the same stream.
-func joined(spans []span) []span {
-	var out []span
-	for _, v := range spans {
-		i := slices.IndexFunc(out, func(o span) bool { return o.stream == v.stream && o.life == v.life })
+// joined makes one attempt of those in the same stream.
+func joined(attempts []attempt) []attempt {
+	var out []attempt
+	for _, v := range attempts {
+		i := slices.IndexFunc(out, func(o attempt) bool { return o.stream == v.stream && o.generation == v.generation })
 		if i < 0 {
 			out = append(out, v)
 			continue
@@ -204,89 +105,97 @@ func joined(spans []span) []span {
 	return out
 }
 
-// clear ends the suspicion of what was decoded after all.
-func (c *core) clear(s *stream, j *job) {
-	past := s.at
-	if j.batch == nil && !j.open {
-		past = j.pos + 1
-	}
-	if s.suspect.deaths > 0 && past >= s.suspect.to {
-		s.suspectNow(suspicion{})
+// quarantine names the frames that a stream's lane withholds from the decoder.
+type quarantine struct {
+	records map[int64]string // reasons, by position; it is replaced, never changed
+	stream  string           // the reason, when no frame is for the decoder any more
+	noFlush bool             // the decoder is not flushed
+	search  search           // a copy of the account's
+}
+
+// mark sets the reason of frames that are not for the decoder.
+func (q *quarantine) mark(frames []frame.Frame) {
+	for i := range frames {
+		f := &frames[i]
+		if reason, ok := q.records[f.Pos]; ok {
+			f.Reason = reason
+		} else if q.stream != "" && f.Reason == "" {
+			f.Reason = q.stream
+		}
 	}
 }
 
-func (s *stream) suspectNow(sus suspicion) {
-	s.mu.Lock()
-	s.suspect = sus
-	s.mu.Unlock()
+// findPoison goes on with the search in the streams that a process worked on when it ended.
+func (c *core) findPoison(attempts []attempt, e exit) {
+	for _, v := range joined(attempts) {
+		a := c.accounts.of[v.stream]
+		if a == nil || v.generation != a.generation {
+			continue
+		}
+		next, proven := a.search.crashed(v, e.killed)
+		if proven && c.withhold(a, v, e) {
+			next = next.found(v)
+		}
+		a.setSearch(next)
+	}
 }
 
-// maxCondemned is how many records a format may have set aside in a row.
-const maxCondemned = 64
+// clearSuspect ends the search when its range was decoded after all.
+func (a *account) clearSuspect(decoded int64) {
+	if a.search.crashes > 0 && decoded >= a.search.to {
+		a.setSearch(search{})
+	}
+}
 
-// condemn has a stream go on without what kills its decoder, unless it is the
-// decoder that is to blame.
-func (c *core) condemn(s *stream, v span, d death) bool {
-	f := s.format
-	if f.condemned++; f.condemned > maxCondemned || v.step == atOpen && s.record.Snapshot == nil {
+func (a *account) setSearch(x search) {
+	a.search = x
+	a.stream.cursor.setQuarantine(func(q *quarantine) { q.search = x })
+}
+
+// maxInRow is how many records of a format may be quarantined in a row.
+const maxInRow = 64
+
+// withhold has a stream go on without the cause of a crash. It returns false when the
+// decoder itself is the cause.
+func (c *core) withhold(a *account, v attempt, e exit) bool {
+	f := a.stream.feed.format
+	if f.inQuarantine++; f.inQuarantine > maxInRow || v.step == atOpen && a.record.Snapshot == nil {
 		return false
 	}
-	f.advance(c.p)
-	log := c.p.log.With("format", f.name, "origin", s.record.Origin, "reason", d.reason, "error", d.err)
+	f.advance()
+	log := c.log.With("format", f.name, "origin", a.record.Origin, "reason", e.reason, "error", e.err)
 	switch v.step {
 	case atFrames:
-		log.Error("a record that ends its decoder is set aside", "offset", v.from)
-		c.poison(s, v.from, d.reason)
+		log.Error("record quarantined: it ends its decoder's process", "offset", v.from)
+		c.quarantine(a, v.from, e.reason)
 	case atFlush:
-		log.Error("a decoder that ends when it is asked for what it has open is not asked any more")
-		s.mu.Lock()
-		s.mute = true
-		s.mu.Unlock()
-		c.trouble(s.feed, s.record.Origin, d.reason, "asked for what it has open: "+d.err.Error())
+		log.Error("decoder is not flushed any more: a flush ends its process")
+		a.stream.cursor.setQuarantine(func(q *quarantine) { q.noFlush = true })
+		c.unreadable(a.stream.feed, a.record.Origin, e.reason, "flush: "+e.err.Error())
 	case atOpen:
-		log.Error("a snapshot that ends its decoder is given up; the stream is decoded from its beginning")
-		c.forgetSnapshot(s)
+		log.Error("snapshot dropped: it ends its decoder's process; the stream is decoded from its beginning")
+		c.dropSnapshot(a)
 	}
 	return true
 }
 
-// forgetSnapshot has a stream decoded from its beginning. What was accounted for
-// stays so.
-func (c *core) forgetSnapshot(s *stream) {
-	s.record.SnapPos, s.record.Snapshot = 0, nil
-	c.touch(s)
-}
-
-// maxPoison is how many frames of a stream are set aside before all of it is.
+// maxPoison is how many frames of a stream are quarantined before all of it is.
 const maxPoison = 4096
 
-// poison sets a frame aside from now on. A replay of the stream from any position
-// is to leave out the same frames, so all of them are kept.
-func (c *core) poison(s *stream, pos int64, reason string) {
-	again := maps.Clone(s.record.Poison)
-	if again == nil {
-		again = make(map[int64]string)
+// quarantine withholds a frame from now on. A replay of the stream from any position is to
+// leave out the same frames, so all of them are kept.
+func (c *core) quarantine(a *account, pos int64, reason string) {
+	records := maps.Clone(a.record.Poison)
+	if records == nil {
+		records = make(map[int64]string)
 	}
-	again[pos] = reason
-	s.record.Poison = again
-	c.touch(s)
-	s.mu.Lock()
-	s.poison = again
-	s.mu.Unlock()
-	if len(again) >= maxPoison {
-		s.refuse(reason)
-	}
-}
-
-func (s *stream) refuse(reason string) {
-	s.mu.Lock()
-	s.refused = reason
-	s.mu.Unlock()
-}
-
-// isRefused reports whether the stream's decoder is not to be opened any more.
-func (s *stream) isRefused() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.refused != ""
+	records[pos] = reason
+	a.record.Poison = records
+	c.commits.touch(a)
+	a.stream.cursor.setQuarantine(func(q *quarantine) {
+		q.records = records
+		if len(records) >= maxPoison {
+			q.stream = reason
+		}
+	})
 }

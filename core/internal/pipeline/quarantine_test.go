@@ -13,8 +13,8 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/pipeline"
 )
 
-// letters are the dead letters of a table.
-func (t *table) lettersOf() []string {
+// deadLetters are the dead letters of a table.
+func (t *table) deadLetters() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var out []string
@@ -25,8 +25,8 @@ func (t *table) lettersOf() []string {
 	return out
 }
 
-// A record that ends the decoder's process, in whatever way, is found and set
-// aside; all others are messages, those of other streams too.
+// TestDecoderIsEnded: a record that ends the decoder's process, by a crash, a hang, a stop or
+// its memory, is found and quarantined; all others are messages, those of other streams too.
 func TestDecoderIsEnded(t *testing.T) {
 	for _, c := range []struct {
 		do, reason string
@@ -46,7 +46,7 @@ func TestDecoderIsEnded(t *testing.T) {
 			w.run(nil)
 			set := "decode " + c.reason + " " + bad
 			want := []string{set, set, set, `decode invalid_json {"broken`, `decode invalid_json {"broken`}
-			if d := cmp.Diff(want, w.table.lettersOf()); d != "" {
+			if d := cmp.Diff(want, w.table.deadLetters()); d != "" {
 				t.Error(d)
 			}
 			if n := len(w.table.messages); n != 2*(400-1-4+2)-3 {
@@ -57,7 +57,7 @@ func TestDecoderIsEnded(t *testing.T) {
 					t.Errorf("%+v", l)
 				}
 			}
-			// What was found is not looked for again.
+			// A quarantined record is not searched for again.
 			rows := w.table.rows
 			began := time.Now()
 			w.run(nil)
@@ -68,15 +68,15 @@ func TestDecoderIsEnded(t *testing.T) {
 	}
 }
 
-// A decoder that dies when it is asked for what it has open is not asked any more,
-// and one that dies of its own snapshot begins anew.
+// TestDecoderIsEndedBetweenFrames: a decoder that crashes when it is flushed is not flushed
+// any more.
 func TestDecoderIsEndedBetweenFrames(t *testing.T) {
 	all := corpus()
 	all[30] = []byte(`{"open":"crash "}`)
 	all[310] = []byte(`{"n":310,"kind":"user"}`)
 	w := &world{t: t, dir: t.TempDir(), table: newTable(), files: []*file{{name: "f", lines: all}, {name: "g", lines: corpus()}}}
 	w.run(nil)
-	if got := w.table.lettersOf(); !slices.Contains(got, "read decoder_crash ") {
+	if got := w.table.deadLetters(); !slices.Contains(got, "read decoder_crash ") {
 		t.Errorf("%q", got)
 	}
 	if n := len(w.table.messages); n != 2*(400-1-4)+2+1 {
@@ -84,6 +84,8 @@ func TestDecoderIsEndedBetweenFrames(t *testing.T) {
 	}
 }
 
+// TestSnapshotThatKills: a decoder that crashes when it restores its snapshot begins at the
+// stream's beginning.
 func TestSnapshotThatKills(t *testing.T) {
 	trap := t.TempDir() + "/trap"
 	all := corpus()
@@ -102,8 +104,8 @@ func TestSnapshotThatKills(t *testing.T) {
 	}
 }
 
-// A decoder that only dies opens the circuit, which says so; once it lives, it is
-// closed and nothing is missing.
+// TestCircuit: a decoder that always crashes opens the circuit, and Broken names it; once the
+// decoder runs, the circuit is closed and no record is missing.
 func TestCircuit(t *testing.T) {
 	trap := t.TempDir() + "/trap"
 	w := &world{t: t, dir: t.TempDir(), table: newTable(), files: []*file{{name: "f", lines: corpus()}}, trap: trap}
@@ -114,7 +116,7 @@ func TestCircuit(t *testing.T) {
 	w.during = func(p *pipeline.Pipeline) {
 		for end := time.Now().Add(time.Minute); !opened && time.Now().Before(end); <-time.After(5 * time.Millisecond) {
 			for _, why := range p.Broken() {
-				opened = strings.Contains(why, "format notes: its decoder died") && strings.Contains(why, "exit status 9")
+				opened = strings.Contains(why, "format notes: its decoder crashed") && strings.Contains(why, "exit status 9")
 			}
 		}
 		if err := os.Remove(trap); err != nil {
@@ -139,14 +141,14 @@ func TestCircuit(t *testing.T) {
 
 // panicking has a panic at one line in a thousand.
 func panicking(n int) [][]byte {
-	all := lines(`{"n":%d,"run":"r","kind":"user","text":"what was said, at some length, as people do"}`, n)
+	all := lines(`{"n":%d,"run":"r","kind":"user","text":"a message of some length, as people write"}`, n)
 	for i := 500; i < n; i += 1000 {
 		all[i] = []byte(`{"panic":true}`)
 	}
 	return all
 }
 
-// A panic costs one record, and neither the process nor the others.
+// TestOneInAThousandPanics: a panic costs one record, and neither the process nor the others.
 func TestOneInAThousandPanics(t *testing.T) {
 	w := &world{t: t, dir: t.TempDir(), table: newTable(), files: []*file{{name: "f", lines: panicking(10_000)}}}
 	w.run(nil)
@@ -154,7 +156,7 @@ func TestOneInAThousandPanics(t *testing.T) {
 		t.Errorf("%d messages", n)
 	}
 	want := slices.Repeat([]string{`decode decoder_panic {"panic":true}`}, 10)
-	if d := cmp.Diff(want, w.table.lettersOf()); d != "" {
+	if d := cmp.Diff(want, w.table.deadLetters()); d != "" {
 		t.Error(d)
 	}
 }

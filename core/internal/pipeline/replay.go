@@ -9,106 +9,105 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-type relink struct {
+// rewind has the source deliver again from the decoder's last snapshot.
+func (c *core) rewind(a *account) {
+	a.generation++
+	a.decoded = a.record.SnapPos
+	if rewound := a.stream.cursor.rewindTo(a.generation, a.resume()); rewound != nil {
+		go rewound(a.decoded)
+	}
+}
+
+// failedAt has a stream delivered again, without the frame at which its decoder failed.
+func (c *core) failedAt(a *account, pos int64, f *wire.Failure) {
+	c.countFailure(a, f)
+	c.quarantine(a, pos, msg.ReasonDecoderFailed)
+	c.rewind(a)
+}
+
+// failed has a stream delivered again whose decoder failed at no frame, without its
+// snapshot, which another version of the decoder may have written. One that fails without a
+// snapshot too would fail again: the stream stalls.
+func (c *core) failed(a *account, f *wire.Failure) {
+	c.countFailure(a, f)
+	if a.record.Snapshot != nil {
+		c.dropSnapshot(a)
+		c.rewind(a)
+		return
+	}
+	a.stalled = true
+	c.unreadable(a.stream.feed, a.record.Origin, msg.ReasonDecoderFailed, f.Error)
+}
+
+func (c *core) countFailure(a *account, f *wire.Failure) {
+	format := a.stream.feed.format.name
+	c.log.Error("decoder failed", "format", format, "origin", a.record.Origin, "error", f.Error, "permanent", f.Permanent)
+	c.metrics.DecoderFailures.WithLabelValues(format).Inc()
+}
+
+// dropSnapshot has a stream decoded from its beginning. Its account stays as it is.
+func (c *core) dropSnapshot(a *account) {
+	a.record.SnapPos, a.record.Snapshot = 0, nil
+	c.commits.touch(a)
+}
+
+// processEnded looks for the cause in the unfinished attempts of a format's process, and has
+// the format's streams delivered again.
+func (c *core) processEnded(f *format, e exit, attempts []attempt) {
+	c.findPoison(attempts, e)
+	for s, a := range c.accounts.of {
+		if s.feed.format == f {
+			c.rewind(a)
+		}
+	}
+}
+
+// replay is a run whose stream is decoded again from its beginning because the run's trace
+// has changed.
+type replay struct {
 	stream uint64
 	run    assemble.RunRef
 }
 
-// failed has a stream begin again, without the frame at which its decoder gave
-// up.
-func (c *core) failed(s *stream, j *job, f *wire.Failure) {
-	c.p.log.Error("decoder gave up", "format", s.format.name, "origin", s.record.Origin, "error", f.Error, "permanent", f.Permanent)
-	c.p.metrics.DecoderFailures.WithLabelValues(s.format.name).Inc()
-	i, ok := j.index(f.Frame)
-	if !ok && s.record.Snapshot != nil { // of another version of the decoder, perhaps
-		c.forgetSnapshot(s)
-		c.rewind(s)
-		return
-	}
-	if !ok { // it does not even begin: a replay would not help
-		s.stalled = true
-		c.trouble(s.feed, s.record.Origin, msg.ReasonDecoderFailed, f.Error)
-		return
-	}
-	c.poison(s, j.batch.Frames[i].Pos, msg.ReasonDecoderFailed)
-	c.rewind(s)
-}
-
-// index turns a decoder's index of a frame into the batch's.
-func (j *job) index(i int32) (int, bool) {
-	if j.batch == nil || i < 0 {
-		return 0, false
-	}
-	if j.sent != nil {
-		if int(i) >= len(j.sent) {
-			return 0, false
-		}
-		i = j.sent[i]
-	}
-	return int(i), int(i) < len(j.batch.Frames)
-}
-
-// rewind has the source deliver again from the decoder's last snapshot.
-func (c *core) rewind(s *stream) {
-	s.mu.Lock()
-	s.next, s.at = s.record.SnapPos, s.record.SnapPos
-	s.life++
-	s.resume = resume{s.record.SnapPos, s.record.Snapshot, s.record.Origin}
-	pos, call := s.next, s.rewind
-	s.mu.Unlock()
-	if call != nil {
-		go call(pos)
-	}
-}
-
-// restart has the streams of a format begin again after its process died.
-func (c *core) restart(f *format) {
-	for _, s := range c.streams {
-		if s.format == f {
-			c.rewind(s)
-		}
-	}
-}
-
-// Relink implements assemble.Emitter; it is done after the batch at hand.
+// ReplayChildren implements assemble.Emitter; it is done after the batch at hand.
 func (c *core) ReplayChildren(stream uint64, r assemble.RunRef) {
-	c.relinks = append(c.relinks, relink{stream, r})
+	c.replays = append(c.replays, replay{stream, r})
 }
 
 // Replayable implements assemble.Emitter.
-func (c *core) Replayable(stream uint64) bool { return c.names[stream] != nil }
+func (c *core) Replayable(stream uint64) bool { return c.accounts.named[stream] != nil }
 
 // Flush implements assemble.Emitter.
 func (c *core) Flush(stream uint64) {
-	if s := c.names[stream]; s != nil {
-		s.record.FlushPos = -1
-		c.touch(s)
+	if a := c.accounts.named[stream]; a != nil {
+		a.record.FlushPos = -1
+		c.commits.touch(a)
 	}
 }
 
-// relink has streams decoded again for the sake of runs whose trace has changed.
-func (c *core) relink() error {
-	for _, r := range c.relinks {
+// replay has the streams decoded again that the assembler has asked for.
+func (c *core) replay() error {
+	for _, r := range c.replays {
 		if err := c.assembler.ResetRun(r.run); err != nil {
 			return err
 		}
-		s := c.names[r.stream]
-		if s == nil {
-			c.p.log.Warn("a link came too late: its stream is gone", "session", r.run.Session, "run", r.run.Run)
+		a := c.accounts.named[r.stream]
+		if a == nil {
+			c.log.Warn("a link was found too late: its stream is gone", "session", r.run.Session, "run", r.run.Run)
 			continue
 		}
-		rec := &s.record
-		if rec.Replay == nil {
-			rec.Replay = &checkpoint.Replay{}
+		rec := &a.record
+		var next checkpoint.Replay
+		if rec.Replay != nil {
+			next = *rec.Replay
 		}
-		again := *rec.Replay
-		again.Runs = append(slices.Clone(again.Runs), r.run.Run)
-		again.Until = max(again.Until, rec.Pos)
-		rec.Replay = &again
+		next.Runs = append(slices.Clone(next.Runs), r.run.Run)
+		next.Until = max(next.Until, rec.Pos)
+		rec.Replay = &next
 		rec.Pos, rec.SnapPos, rec.Snapshot, rec.Clock, rec.FlushPos = 0, 0, nil, checkpoint.Clock{}, 0
-		c.touch(s)
-		c.rewind(s)
+		c.commits.touch(a)
+		c.rewind(a)
 	}
-	c.relinks = c.relinks[:0]
+	c.replays = c.replays[:0]
 	return nil
 }

@@ -1,93 +1,74 @@
 package pipeline
 
 import (
-	"strings"
-
 	"github.com/earshot-dev/earshot/core/internal/source"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// mark is what a listener knew of a stream when it had come to a position.
+// mark is the listener's description of a response when it had recorded the stream up to a
+// position.
 type mark struct {
-	pos   int64
-	facts source.ResponseInfo
+	pos  int64
+	info source.ResponseInfo
 }
 
-// Mark implements source.Stream.
-func (s *stream) Mark(pos int64, state []byte) {
-	facts, ok := source.ParseResponseInfo(state)
-	if !ok {
-		return // the listener's own memory
-	}
-	s.feed.p.tell(func() {
-		c := &s.feed.p.core
-		if c.streams[s.id] != s {
-			return
-		}
-		s.marks = append(s.marks, mark{pos, facts})
-		c.reached(s)
-	})
-}
-
-// reached takes the marks up to which everything is accounted for: then the messages
-// are there that they are about.
-func (c *core) reached(s *stream) {
-	for len(s.marks) > 0 && s.marks[0].pos <= s.record.Pos {
-		m := s.marks[0]
-		s.marks = s.marks[1:]
-		c.heard(s, &m.facts)
+// applyMarks applies the marks up to the position that is accounted for: the messages that
+// they are about are applied then.
+func (x *accounting) applyMarks(a *account) {
+	for len(a.marks) > 0 && a.marks[0].pos <= a.record.Pos {
+		m := a.marks[0]
+		a.marks = a.marks[1:]
+		x.setResponse(a, &m.info)
 	}
 }
 
-// heard takes what is known of a response: who asked for it, and, once it has ended,
-// how it came.
-func (c *core) heard(s *stream, f *source.ResponseInfo) {
-	rec := &s.record
+// setResponse applies the description of a response: who asked for it, and, once it has ended, its
+// timing.
+func (x *accounting) setResponse(a *account, f *source.ResponseInfo) {
+	rec := &a.record
 	row := msg.Stream{
-		Tenant: s.feed.tenant, Source: rec.Source, Format: s.format.name, Stream: rec.Key, Origin: rec.Origin,
-		Method: f.Method, Status: f.Status, Session: rec.Session, Run: rec.Run, Chat: s.chat(), RemoteState: f.Tracestate,
+		Tenant: a.stream.feed.tenant, Source: rec.Source, Format: a.stream.feed.format.name, Stream: rec.Key, Origin: rec.Origin,
+		Method: f.Method, Status: f.Status, Session: rec.Session, Run: rec.Run, Chat: a.chat(), RemoteState: f.Tracestate,
 	}
 	row.RemoteTrace, row.RemoteSpan = f.Remote()
 	if f.Timing != nil {
 		row.Pace = *f.Timing
 	}
-	if err := c.assembler.SetResponse(s.name, rec.Anchor, &row); err != nil {
-		c.p.log.Error("what was heard of a response has no place", "origin", rec.Origin, "error", err)
-	}
+	x.link(a, &row)
 	if f.Timing == nil {
 		return
 	}
 	row.Ver = uint64(max(row.Pace.End(), 0))
-	if s.last.Pace.Start != row.Pace.Start {
-		c.measure(&row)
+	if a.response.Pace.Start != row.Pace.Start {
+		x.observe(&row)
 	}
-	s.last = row
-	c.give(&row)
+	a.response = row
+	x.commits.addStream(row)
 }
 
-// heardOut gives the last response of a stream again if its decoder has told only at
-// the end which run it was.
-func (c *core) heardOut(s *stream) {
-	row := s.last
-	if row.Ver == 0 || row.Session == s.record.Session && row.Run == s.record.Run && row.Chat == s.chat() {
+// updateResponse adds the row of a stream's last response again if only the stream's end
+// has shown the run or the response.
+func (x *accounting) updateResponse(a *account) {
+	row := a.response
+	if row.Ver == 0 || row.Session == a.record.Session && row.Run == a.record.Run && row.Chat == a.chat() {
 		return
 	}
-	row.Session, row.Run, row.Chat = s.record.Session, s.record.Run, s.chat()
+	row.Session, row.Run, row.Chat = a.record.Session, a.record.Run, a.chat()
 	row.Ver++
-	if err := c.assembler.SetResponse(s.name, s.record.Anchor, &row); err != nil {
-		c.p.log.Error("what was heard of a response has no place", "origin", row.Origin, "error", err)
+	x.link(a, &row)
+	x.commits.addStream(row)
+}
+
+// link has the assembler put the response on the span that it belongs to.
+func (x *accounting) link(a *account, row *msg.Stream) {
+	if err := x.assembler.SetResponse(a.stream.name, a.record.Anchor, row); err != nil {
+		x.settings.Logger.Error("response has no span", "origin", row.Origin, "error", err)
 	}
-	c.give(&row)
 }
 
-func (c *core) give(row *msg.Stream) {
-	c.epoch.add()
-	c.epoch.batch.Streams = append(c.epoch.batch.Streams, *row)
-}
-
-// measure counts a response.
-func (c *core) measure(row *msg.Stream) {
-	m, p := c.p.metrics, &row.Pace
+// observe enters a response into the metrics.
+func (x *accounting) observe(row *msg.Stream) {
+	m, p := x.metrics, &row.Pace
 	seconds := func(ns int64) float64 { return float64(ns) / 1e9 }
 	m.Responses.WithLabelValues(row.Source, row.Format).Inc()
 	if p.Buffered {
@@ -103,30 +84,11 @@ func (c *core) measure(row *msg.Stream) {
 	}
 }
 
-// chat is the span of the response that the stream is, if it is one.
-func (s *stream) chat() msg.SpanID {
-	rec := &s.record
+// chat is the span of the model response that the stream is, if it is exactly one.
+func (a *account) chat() msg.SpanID {
+	rec := &a.record
 	if rec.Response == "" || rec.Several {
 		return msg.SpanID{}
 	}
-	return msg.NewSpanID(s.feed.tenant, s.format.name, rec.Session, msg.SpanChat, rec.Response)
-}
-
-// speaksOf notes the session and the top-level run that a stream speaks of first, and
-// the response.
-func (s *stream) speaksOf(m *msg.Message) {
-	rec := &s.record
-	if rec.Session == "" {
-		rec.Session = strings.Clone(m.Session)
-	}
-	if rec.Run == "" && m.Run != "" && m.ParentRun == "" && m.ParentCall == "" && m.Session == rec.Session {
-		rec.Run = strings.Clone(m.Run)
-	}
-	switch {
-	case m.ResponseID == "" || m.ResponseID == rec.Response:
-	case rec.Response == "" && m.Session == rec.Session:
-		rec.Response = strings.Clone(m.ResponseID)
-	default:
-		rec.Several = true
-	}
+	return msg.NewSpanID(a.stream.feed.tenant, a.stream.feed.format.name, rec.Session, msg.SpanChat, rec.Response)
 }

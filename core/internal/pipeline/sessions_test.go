@@ -20,11 +20,11 @@ import (
 )
 
 // BenchmarkSessions reads sessions that all go on, in a file each, and one of ten times
-// as many messages as there are sessions, and goes on for three seconds after that: they
-// have fallen silent then, and are asked for what they have open. longest-ms is how long
-// the core took no call at most, gc-ms how long the collector stopped everything at most,
-// and KiB/session what lives, for each of the sessions. The decoder is in this process,
-// so that all is counted.
+// as many messages as there are sessions, and goes on for three seconds after that: the
+// sessions are silent for long enough then to be flushed. longest-ms is the longest wait for
+// a call of the core, gc-ms the longest stop of the garbage collector, and KiB/session the
+// live memory divided by the sessions. The decoder is in this process, so that its memory is
+// counted too.
 func BenchmarkSessions(b *testing.B) {
 	for _, open := range []int{1000, 10_000} {
 		b.Run(fmt.Sprintf("open=%d", open), func(b *testing.B) {
@@ -60,9 +60,9 @@ func writeOpenSession(b *testing.B, dir string, messages int) {
 
 func openSessions(b *testing.B, pattern string, open int) {
 	ctx, cancel := context.WithCancel(b.Context())
-	outlet := &openSpans{ids: make(map[msg.SpanID]bool)}
-	p := New(Settings{MaxInFlight: 16 << 20}, nothingKnown{}, outlet)
-	_, ended := inThisOne(ctx, b, p)
+	sink := &openSpans{ids: make(map[msg.SpanID]bool)}
+	p := New(Settings{MaxInFlight: 16 << 20}, nothingKnown{}, sink)
+	_, ended := inThisProcess(ctx, b, p)
 	feed, err := p.AddFeed("legion", "default", "legion", "", false)
 	if err != nil {
 		b.Fatal(err)
@@ -71,13 +71,12 @@ func openSessions(b *testing.B, pattern string, open int) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	memory, stops := lives(), gcStops()
+	memory, stops := liveMemory(), gcStops()
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := p.core.run(ctx); err != nil {
+		if err := p.runCore(ctx); err != nil {
 			b.Error(err)
 		}
-		close(p.stopped)
 	})
 	running.Go(func() {
 		if err := src.Run(ctx, feed); err != nil {
@@ -90,25 +89,25 @@ func openSessions(b *testing.B, pattern string, open int) {
 	for read.IsZero() || time.Since(read) < 3*time.Second {
 		<-tick.C
 		asked := time.Now()
-		p.tellWait(func() {})
+		_ = p.inbox.call(ctx, func(*core) {})
 		longest = max(longest, time.Since(asked))
-		if read.IsZero() && src.Drained() && p.outstanding.Load() == 0 {
+		if read.IsZero() && src.Drained() && p.inbox.pending.Load() == 0 {
 			read = time.Now()
 		}
 	}
-	memory = lives() - memory
+	memory = liveMemory() - memory
 	b.ReportMetric(float64(memory)/1024/float64(open), "KiB/session")
 	b.ReportMetric(float64(longest.Microseconds())/1e3, "longest-ms")
 	b.ReportMetric(1e3*longestStop(stops, gcStops()), "gc-ms")
 	cancel()
 	running.Wait()
 	ended()
-	if len(outlet.ids) < open {
-		b.Errorf("%d spans were open in %d sessions", len(outlet.ids), open)
+	if len(sink.ids) < open {
+		b.Errorf("%d spans were open in %d sessions", len(sink.ids), open)
 	}
 }
 
-// openSpans is an outlet that remembers which spans were open.
+// openSpans is a sink that remembers the open spans.
 type openSpans struct{ ids map[msg.SpanID]bool }
 
 func (o *openSpans) Submit(_ context.Context, batch *export.Batch, _ checkpoint.Delta, done func()) error {
@@ -121,17 +120,17 @@ func (o *openSpans) Submit(_ context.Context, batch *export.Batch, _ checkpoint.
 	return nil
 }
 
-// lives is how many bytes live in this process.
-func lives() int64 {
+// liveMemory is the live memory of this process in bytes.
+func liveMemory() int64 {
 	var m runtime.MemStats
-	for range 3 { // pools give up what they keep in the second
+	for range 3 { // pools release their memory in the second
 		runtime.GC()
 	}
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc + m.StackInuse)
 }
 
-// gcStops are how often the collector has stopped everything, and how long.
+// gcStops is how often and for how long the garbage collector has stopped the process.
 func gcStops() *metrics.Float64Histogram {
 	s := []metrics.Sample{{Name: "/sched/pauses/total/gc:seconds"}}
 	metrics.Read(s)

@@ -10,7 +10,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// ended waits until a span of that kind has ended, and returns it.
+// ended waits until a span of the kind has ended, and returns it.
 func (t *table) ended(tb testing.TB, kind msg.SpanKind) msg.Span {
 	tb.Helper()
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
@@ -47,8 +47,8 @@ func TestSilenceEndsARunByItself(t *testing.T) {
 	w.run(nil)
 }
 
-// TestHistoryEndsAtOnce: what the records say was silent for long when it was read is
-// ended as soon as it is read, and what is written now runs.
+// TestHistoryEndsAtOnce: a run whose records are old when they are read ends as soon as they
+// are read; one whose records are of now runs.
 func TestHistoryEndsAtOnce(t *testing.T) {
 	then, now := time.Now().AddDate(-1, 0, 0).Unix(), time.Now().Unix()
 	called := func(at int64) [][]byte {
@@ -69,31 +69,32 @@ func TestHistoryEndsAtOnce(t *testing.T) {
 		defer w.table.mu.Unlock()
 		for _, s := range w.table.spans {
 			if s.Session == "/new" && s.Kind != msg.SpanChat {
-				t.Errorf("what was called a moment ago has ended: %s %s", s.Kind, s.State)
+				t.Errorf("a call of a moment ago has ended: %s %s", s.Kind, s.State)
 			}
 		}
 	}
 	w.run(nil)
 }
 
-// TestAnAccountIsDrawnAlthoughNothingComes: that one is drawn says that Earshot lives.
-func TestAnAccountIsDrawnAlthoughNothingComes(t *testing.T) {
+// TestHeartbeat: an account is written although no frame is read, which shows that Earshot
+// runs.
+func TestHeartbeat(t *testing.T) {
 	w := &world{t: t, dir: t.TempDir(), table: newTable(), files: []*file{{name: "quiet", lines: lines(`{"n":%d,"run":"a","kind":"user","t":1700000}`, 3)}}}
 	w.settings.Heartbeat = time.Millisecond
 	w.during = func(*pipeline.Pipeline) {
-		drawn := func() int {
+		written := func() int {
 			w.table.mu.Lock()
 			defer w.table.mu.Unlock()
 			return w.table.accounts
 		}
-		for end, was := time.Now().Add(10*time.Second), drawn(); drawn() < was+3; time.Sleep(10 * time.Millisecond) {
+		for end, was := time.Now().Add(10*time.Second), written(); written() < was+3; time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(end) {
-				t.Fatalf("%d accounts in ten seconds", drawn()-was)
+				t.Fatalf("%d accounts in ten seconds", written()-was)
 			}
 		}
 	}
 	w.run(nil)
 	if n := w.table.ledger["quiet"].Messages; n != 3 || len(w.table.messages) != 3 {
-		t.Errorf("the account says %d messages", n)
+		t.Errorf("the account has %d messages", n)
 	}
 }

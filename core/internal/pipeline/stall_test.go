@@ -7,8 +7,8 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/pipeline"
 )
 
-// An exporter that is away until everything between it and the source is full
-// holds up the pipeline, and no longer than it is away.
+// TestFullPipelineGoesOn: an exporter that is away until everything between it and the source
+// is full blocks the pipeline, and no longer than it is away.
 func TestFullPipelineGoesOn(t *testing.T) {
 	all := lines(`{"n":%d,"run":"r","kind":"user","text":"x"}`, 12000)
 	back := make(chan struct{})
@@ -31,8 +31,8 @@ func TestFullPipelineGoesOn(t *testing.T) {
 	}
 }
 
-// A batch that holds all that may be in flight is sent when the sources wait for it,
-// and not when its time has come.
+// TestBatchOfAllInFlightDoesNotWait: a commit batch that holds all bytes that may be in flight
+// is closed when the sources wait for it, not when it is due by time.
 func TestBatchOfAllInFlightDoesNotWait(t *testing.T) {
 	all := lines(`{"n":%d,"run":"r","kind":"user","text":"x"}`, 12000)
 	stop := make(chan struct{})

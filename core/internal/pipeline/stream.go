@@ -7,61 +7,108 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/core/frame"
-	"github.com/earshot-dev/earshot/core/internal/assemble"
-	"github.com/earshot-dev/earshot/core/internal/checkpoint"
 	"github.com/earshot-dev/earshot/core/internal/source"
-	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// stream is one stream on its way. Its parts belong to different goroutines and
-// are grouped so.
+// stream is one stream as its source and its lane see it; the core's side is account.
 type stream struct {
-	id     uint64 // in this process
-	name   uint64 // in all of them
-	feed   *Feed
-	format *format
-	lane   *lane
+	id   uint64 // in this process; set by the core
+	name uint64 // hash of source and key, the same in every process
+	feed *Feed
+	lane *lane // set by the core
 
-	// order is held by whoever queues jobs, while the lane may be full: two deliveries
-	// cannot change places. The core never takes it, because a lane may wait for the
-	// core.
-	order sync.Mutex
+	// order is held while a command is queued, also while the lane is full: two deliveries
+	// cannot change places. The core never takes it, because a lane may wait for the core.
+	order  sync.Mutex
+	cursor cursor
 
-	// Between the source and its lane, under mu, which nobody holds while waiting.
-	mu     sync.Mutex
-	next   int64 // position of the next frame to be delivered
-	high   int64 // up to where frames were ever delivered
-	rewind func(pos int64)
-	closed bool
-	life   int // counts rewinds: what was read in an earlier life is dropped
-	resume resume
-	poison map[int64]string // frames, by position, that are not for the decoder, and why; it is replaced, never changed
-	// refused is why no frame of the stream is for the decoder; empty when they are.
-	refused string
-	mute    bool      // the decoder is not asked for what it has open
-	suspect suspicion // written by the core
-
-	// Of the lane's sender.
-	opened     *session // the decoder session in which the decoder is open; nil when it is not
-	openedLife int
-	unsnapped  int64 // bytes sent since a snapshot was last asked for
-	asked      time.Time
-
-	// Of the core.
-	record      checkpoint.Stream
-	sessions    map[assemble.RunRef]struct{}
-	lastSession string
-	at          int64      // up to where its decoder has come
-	registered  bool       // its anchor is durable
-	stalled     bool       // its decoder does not begin
-	touched     time.Time  // when frames last came
-	flushing    bool       // what is open is being given
-	parked      bool       // its decoder is closed, or being closed
-	marks       []mark     // not reached yet
-	last        msg.Stream // the response of which a row was given last
+	decoder decoderState // of the lane's sender
 }
 
 var _ source.Stream = (*stream)(nil)
+
+// cursor is how far a stream was delivered, and from where its decoder begins. Source, lane
+// and core share it under its mutex, which is never held while waiting.
+type cursor struct {
+	mu         sync.Mutex
+	next       int64 // position of the next frame to be delivered
+	high       int64 // up to where frames were ever delivered
+	rewind     func(pos int64)
+	closed     bool
+	generation int // counts rewinds: frames read in an earlier generation are dropped
+	resume     resume
+	quarantine quarantine
+}
+
+// resume is where a decoder of the stream begins.
+type resume struct {
+	pos      int64
+	snapshot []byte
+	origin   string
+}
+
+// position returns the next position to be delivered, and the highest ever.
+func (c *cursor) position() (next, high int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.next, c.high
+}
+
+// onRewind sets the function that is called at a rewind, and returns the next position: an
+// earlier rewind is in it.
+func (c *cursor) onRewind(f func(pos int64)) (next int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rewind = f
+	return c.next
+}
+
+// rewindTo begins a generation, and returns the function to call; it may be nil.
+func (c *cursor) rewindTo(generation int, r resume) func(pos int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.generation, c.next, c.resume = generation, r.pos, r
+	return c.rewind
+}
+
+func (c *cursor) setResume(r resume) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.resume = r
+}
+
+func (c *cursor) setClosed(closed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = closed
+}
+
+// setQuarantine changes the quarantine that the lane reads.
+func (c *cursor) setQuarantine(change func(*quarantine)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change(&c.quarantine)
+}
+
+// view is the part of the cursor that the lane's sender needs.
+type view struct {
+	generation int
+	resume     resume
+	quarantine quarantine
+}
+
+func (c *cursor) view() view {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return view{c.generation, c.resume, c.quarantine}
+}
+
+// nameOf is a stream's name for the assembler, the same after a restart.
+func nameOf(source, key string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(source + "\x00" + key))
+	return h.Sum64()
+}
 
 // Deliver implements source.Stream.
 func (s *stream) Deliver(ctx context.Context, b *frame.Batch) error {
@@ -69,53 +116,45 @@ func (s *stream) Deliver(ctx context.Context, b *frame.Batch) error {
 		b.Done()
 		return nil
 	}
-	if err := s.format.ready(ctx); err != nil {
+	if err := s.feed.format.ready(ctx); err != nil {
 		b.Done()
 		return err
 	}
 	b = shrink(b)
-	size := int64(cap(b.Data)) + int64(len(b.Frames))*frameCost
-	if err := s.format.undecoded.acquire(ctx, size); err != nil {
-		b.Done()
-		return err
-	}
-	if err := s.feed.p.inFlight.acquire(ctx, size); err != nil {
-		s.format.undecoded.release(size)
+	held, err := newLease(ctx, int64(cap(b.Data))+int64(len(b.Frames))*frameCost, s.feed.format.undecoded, s.feed.inFlight)
+	if err != nil {
 		b.Done()
 		return err
 	}
 	s.order.Lock()
 	defer s.order.Unlock()
-	s.mu.Lock()
-	// A rewind may meet frames on their way that begin where it leads to: then some
-	// are there already when the source begins again.
-	b.Frames = behind(b.Frames, s.next)
-	if s.closed || len(b.Frames) == 0 || b.Frames[0].Pos != s.next {
-		// Read before a rewind that it does not know of yet.
-		s.mu.Unlock()
-		s.format.undecoded.release(size)
-		s.feed.p.inFlight.release(size)
+	at, ok := s.admit(b)
+	if !ok {
+		held.release()
 		b.Done()
 		return nil
 	}
-	s.next = b.End()
-	s.high = max(s.high, s.next)
-	for i := range b.Frames {
-		if why, bad := s.poison[b.Frames[i].Pos]; bad {
-			b.Frames[i].Reason = why
-		} else if s.refused != "" && b.Frames[i].Reason == "" {
-			b.Frames[i].Reason = s.refused
-		}
+	s.feed.progress.delivered.Add(b.End() - b.Frames[0].Pos)
+	return s.lane.put(ctx, &decode{ticket: at, batch: b, held: held})
+}
+
+// admit moves the cursor behind the batch, and marks the frames in quarantine. ok is false
+// when the batch was read before a rewind that its source does not know of yet.
+func (s *stream) admit(b *frame.Batch) (t ticket, ok bool) {
+	c := &s.cursor
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	// A rewind may meet frames in flight that begin where it leads to: then the source
+	// delivers some that are there already.
+	b.Frames = behind(b.Frames, c.next)
+	if c.closed || len(b.Frames) == 0 || b.Frames[0].Pos != c.next {
+		return ticket{}, false
 	}
-	j := &job{stream: s, batch: b, size: size, life: s.life}
-	s.feed.p.outstanding.Add(1)
-	s.feed.p.progress.delivered.Add(b.End() - b.Frames[0].Pos)
-	s.mu.Unlock()
-	err := s.lane.put(ctx, j)
-	if err != nil {
-		s.feed.p.drop(j)
-	}
-	return err
+	t = ticket{s, c.generation, c.next}
+	c.next = b.End()
+	c.high = max(c.high, c.next)
+	c.quarantine.mark(b.Frames)
+	return t, true
 }
 
 // behind returns the frames without those that end at pos or before.
@@ -128,69 +167,93 @@ func behind(frames []frame.Frame, pos int64) []frame.Frame {
 
 // Save implements source.Stream.
 func (s *stream) Save(id source.ID) {
-	s.feed.p.tell(func() {
-		s.record.Origin, s.record.State = id.Origin, id.State
-		s.feed.p.core.touch(s)
+	s.feed.inbox.post(func(c *core) {
+		if a := c.accounts.of[s]; a != nil {
+			a.record.Origin, a.record.State = id.Origin, id.State
+			c.commits.touch(a)
+		}
+	})
+}
+
+// Mark implements source.Stream.
+func (s *stream) Mark(pos int64, state []byte) {
+	info, ok := source.ParseResponseInfo(state)
+	if !ok {
+		return // the listener's own memory
+	}
+	s.feed.inbox.post(func(c *core) {
+		if a := c.accounts.of[s]; a != nil {
+			a.marks = append(a.marks, mark{pos, info})
+			c.accounting.applyMarks(a)
+		}
 	})
 }
 
 // Close implements source.Stream.
-func (s *stream) Close(ctx context.Context, forget bool) error {
+func (s *stream) Close(ctx context.Context, drop bool) error {
 	s.order.Lock()
-	s.mu.Lock()
-	switch {
-	case s.closed:
-		s.mu.Unlock()
+	t, open, err := s.close()
+	if err != nil || !open {
 		s.order.Unlock()
-		return nil
-	case s.next < s.high: // its source does not know yet, or has more to deliver again
-		s.mu.Unlock()
-		s.order.Unlock()
-		return source.ErrRewound
+		return err
 	}
-	s.closed = true
-	done := make(chan error, 1)
-	j := &job{stream: s, flush: true, snapshot: true, close: true, end: done, forget: forget, life: s.life, pos: s.next}
-	s.feed.p.outstanding.Add(1)
-	s.mu.Unlock()
-	err := s.lane.put(ctx, j)
+	ended := make(chan error, 1)
+	var last command = &end{ticket: t, result: ended}
+	if drop {
+		last = &forget{end{ticket: t, result: ended}}
+	}
+	_ = s.lane.put(ctx, last) // one that is not queued is discarded, with ErrRewound
 	s.order.Unlock()
-	if err != nil {
-		s.feed.p.drop(j)
-	}
 	select {
-	case err = <-done:
+	case err = <-ended:
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-s.feed.p.stopped:
+	case <-s.feed.inbox.stopped:
 		return errStopped
 	}
 	if err != nil {
-		s.mu.Lock()
-		s.closed = false
-		s.mu.Unlock()
+		s.cursor.setClosed(false)
 	}
 	return err
 }
 
-// resume is where a decoder of the stream begins.
-type resume struct {
-	pos      int64
-	snapshot []byte
-	origin   string
+// close has the cursor take no more frames; open is false when it did not before.
+func (s *stream) close() (t ticket, open bool, err error) {
+	c := &s.cursor
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return ticket{}, false, nil
+	}
+	if c.next < c.high { // its source does not know of the rewind, or has more to deliver again
+		return ticket{}, true, source.ErrRewound
+	}
+	c.closed = true
+	return ticket{s, c.generation, c.next}, true, nil
+}
+
+// at calls f with the ticket of a command at pos, before another batch is admitted. It is not
+// called when the stream is closed or not there.
+func (s *stream) at(pos int64, f func(ticket)) {
+	c := &s.cursor
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed && c.next == pos {
+		f(ticket{s, c.generation, c.next})
+	}
 }
 
 const (
-	// frameCost is what a frame takes beside its bytes.
+	// frameCost is the memory of a frame beside its bytes.
 	frameCost = 96
-	// roomy is the size of buffer from which a batch that fills it badly is moved
-	// to one of its own.
-	roomy = 16 << 10
+	// largeBuffer is the size from which a badly filled buffer is replaced by one of the
+	// batch's size.
+	largeBuffer = 16 << 10
 )
 
-// shrink moves a batch that fills little of its buffer into a buffer of its size:
-// it may have to be kept while an exporter is slow, and a thousand live files
-// must not hold a thousand large buffers for a line each.
+// shrink moves a batch that fills little of its buffer into a buffer of its size: it may
+// have to be kept while an exporter is slow, and a thousand live files must not hold a
+// thousand large buffers for a line each.
 func shrink(b *frame.Batch) *frame.Batch {
 	from, to := -1, 0
 	for i := range b.Frames {
@@ -204,7 +267,7 @@ func shrink(b *frame.Batch) *frame.Batch {
 	if from < 0 {
 		from = 0
 	}
-	if cap(b.Data) <= roomy || to-from > cap(b.Data)/2 {
+	if cap(b.Data) <= largeBuffer || to-from > cap(b.Data)/2 {
 		return b
 	}
 	data := make([]byte, to-from)
@@ -220,27 +283,34 @@ func shrink(b *frame.Batch) *frame.Batch {
 	return &frame.Batch{Data: data, Frames: frames, Written: b.Written, Backlog: b.Backlog}
 }
 
-// nameOf is a stream's name for the assembler, the same after a restart.
-func nameOf(source, key string) uint64 {
-	h := fnv.New64a()
-	h.Write([]byte(source + "\x00" + key))
-	return h.Sum64()
+// decoderState is the stream's decoder as the lane's sender knows it.
+type decoderState struct {
+	conn       *connection // in which the decoder is open; nil when it is closed
+	generation int         // in which it was opened
+	unsnapped  int64       // bytes sent since a snapshot was last asked for
+	asked      time.Time   // when a snapshot was last asked for
 }
 
-// job is a batch of a stream, or something to do after the batches before it.
-type job struct {
-	stream   *stream
-	batch    *frame.Batch // nil when there is none
-	size     int64        // what it holds of the in-flight budget
-	life     int          // the stream's when it was queued
-	pos      int64        // behind the frames before it
-	sent     []int32      // indexes of the batch's frames that the decoder gets; nil: all
-	alone    bool         // nothing else is decoded beside it
-	open     bool         // the decoder is opened, and that is all
-	flush    bool
-	snapshot bool
-	close    bool       // the decoder is closed; it may be opened again from its snapshot
-	end      chan error // the stream ends; takes nil when it has, ErrRewound when it has not
-	forget   bool
-	waits    *sync.WaitGroup // done when the job has been taken or dropped
+// openIn reports whether the decoder is open for commands of the generation.
+func (d *decoderState) openIn(conn *connection, generation int) bool {
+	return d.conn == conn && d.generation == generation
+}
+
+const (
+	// snapEveryBytes is how much is decoded at most between two snapshots.
+	snapEveryBytes = 4 << 20
+	// A batch of up to smallBatch bytes of a file is followed by a snapshot as long as
+	// snapshots are small. It rides on the batch and its checkpoint. A file can be gone
+	// at the next start, and then the snapshot is all that there is; journalled frames
+	// are there until they are committed.
+	smallBatch    = 64 << 10
+	smallSnapshot = 16 << 10
+)
+
+// snapshotDue notes that size bytes are sent, and reports whether a snapshot follows them.
+func (s *stream) snapshotDue(size int, last []byte) bool {
+	d := &s.decoder
+	d.unsnapped += int64(size)
+	small := !s.feed.journalled && size <= smallBatch && len(last) <= smallSnapshot
+	return small || d.unsnapped >= snapEveryBytes || time.Since(d.asked) >= s.feed.snapEvery
 }

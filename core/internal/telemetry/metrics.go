@@ -1,9 +1,13 @@
-// Package telemetry is what Earshot says of itself: its metrics. Labels are
-// bounded: formats, sources, stages, reasons and exporters by name, never a path,
-// a session or a text from outside.
+// Package telemetry has the sidecar's own metrics and the server of /metrics, /healthz,
+// /readyz and pprof. The components count, a scrape reads. Labels are bounded: names of
+// formats, sources, stages, reasons and exporters, never a path, a session or a text from
+// the traffic.
 package telemetry
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
 
 // Metrics are the sidecar's own metrics.
 type Metrics struct {
@@ -18,7 +22,7 @@ type Metrics struct {
 
 	Findings *prometheus.CounterVec // format, kind
 
-	// What was heard live; source, format.
+	// Of responses that were read live; source, format.
 	Responses  *prometheus.CounterVec
 	Buffered   *prometheus.CounterVec
 	FirstByte  *prometheus.HistogramVec
@@ -28,7 +32,7 @@ type Metrics struct {
 
 	DecoderRestarts *prometheus.CounterVec // format
 	DecoderFailures *prometheus.CounterVec // format
-	DecoderCircuit  *prometheus.GaugeVec   // format; 1 while its decoder dies without getting anywhere
+	DecoderCircuit  *prometheus.GaugeVec   // format; 1 while its decoder crashes without progress
 
 	Redacted        *prometheus.CounterVec // rule
 	DeadLettersLost prometheus.Counter
@@ -37,7 +41,7 @@ type Metrics struct {
 	Batches         *prometheus.CounterVec   // exporter, outcome: ok, retry, refused
 	BatchSeconds    *prometheus.HistogramVec // exporter
 	Records         *prometheus.CounterVec   // exporter
-	ExporterLag     *prometheus.GaugeVec     // exporter; seconds since its oldest waiting record was sealed
+	ExporterLag     *prometheus.GaugeVec     // exporter; age of its oldest waiting batch in seconds
 	Streams         *prometheus.GaugeVec     // source
 	InFlight        prometheus.Gauge         // bytes
 	Commits         prometheus.Counter
@@ -45,62 +49,60 @@ type Metrics struct {
 
 // New returns metrics in a registry of their own.
 func New() *Metrics {
+	const namespace = "earshot"
+	registry := prometheus.NewRegistry()
+	register := promauto.With(registry)
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "earshot", Name: name, Help: help}, labels)
+		return register.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
 	}
 	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "earshot", Name: name, Help: help}, labels)
+		return register.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, labels)
 	}
-	pace := func(name, help string) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: "earshot", Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(0.001, 2, 19), // to four minutes
-		}, []string{"source", "format"})
+	seconds := func(name, help string, doublings int, labels ...string) *prometheus.HistogramVec { // from a millisecond
+		return register.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: namespace, Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(0.001, 2, doublings),
+		}, labels)
 	}
-	m := &Metrics{
-		registry:        prometheus.NewRegistry(),
-		Bytes:           counter("source_bytes_total", "Bytes that were read, by what became of them.", "source", "fate"),
+	pace := func(name, help string) *prometheus.HistogramVec { return seconds(name, help, 19, "source", "format") } // to four minutes
+	return &Metrics{
+		registry:        registry,
+		Bytes:           counter("source_bytes_total", "Bytes that were read, by their fate: decoded, quarantined or dropped.", "source", "fate"),
 		Frames:          counter("source_frames_total", "Frames that were read.", "source"),
 		Messages:        counter("messages_total", "Normalized messages.", "source", "format", "kind"),
-		Unknown:         counter("unknown_total", "Messages that no decoder understood, by the type they name.", "format", "type"),
-		Problems:        counter("problems_total", "Input that was set aside as dead letters.", "source", "stage", "reason"),
+		Unknown:         counter("unknown_total", "Messages of a type that their decoder does not know, by type.", "format", "type"),
+		Problems:        counter("problems_total", "Dead letters: input that could not be read, decoded or stored.", "source", "stage", "reason"),
 		Spans:           counter("spans_total", "Spans that ended.", "format", "kind", "outcome"),
-		Findings:        counter("findings_total", "Loops, error storms, fan-outs and silences that were found in runs.", "format", "kind"),
-		Responses:       counter("responses_total", "Responses and connections that were heard to their end.", "source", "format"),
-		Buffered:        counter("responses_buffered_total", "Of them, those whose events something on the way seems to have held back.", "source", "format"),
+		Findings:        counter("findings_total", "Loops, error storms, fan-outs and silences that were detected in runs.", "format", "kind"),
+		Responses:       counter("responses_total", "Responses and connections that were read to their end.", "source", "format"),
+		Buffered:        counter("responses_buffered_total", "Responses whose events a proxy on the way seems to have buffered.", "source", "format"),
 		FirstByte:       pace("response_first_byte_seconds", "Time from a request to the head of its response."),
 		FirstEvent:      pace("response_first_event_seconds", "Time from a request to the first event of its response."),
 		Gap:             pace("response_gap_seconds", "Pause between two chunks that 95 % of a response's pauses do not exceed."),
 		Stall:           pace("response_stall_seconds", "Longest pause between two chunks of a response."),
-		DecoderRestarts: counter("decoder_restarts_total", "Decoder processes that died and were started again.", "format"),
-		DecoderFailures: counter("decoder_failures_total", "Streams whose decoder gave up and was opened again.", "format"),
-		Redacted:        counter("redacted_total", "Secrets that were taken out, by the rule that found them.", "rule"),
-		DecoderCircuit:  gauge("decoder_circuit_open", "1 while a format waits because its decoder dies again and again.", "format"),
+		DecoderRestarts: counter("decoder_restarts_total", "Decoder processes that crashed and were started again.", "format"),
+		DecoderFailures: counter("decoder_failures_total", "Failures of a stream's decoder, which was opened again.", "format"),
+		Redacted:        counter("redacted_total", "Secrets that were redacted, by the rule that found them.", "rule"),
+		DecoderCircuit:  gauge("decoder_circuit_open", "1 while a format waits because its decoder crashes again and again.", "format"),
 		Batches:         counter("export_batches_total", "Batches offered to an exporter, by outcome.", "exporter", "outcome"),
-		Records:         counter("export_records_total", "Records that an exporter has accepted.", "exporter"),
-		BatchSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: "earshot", Name: "export_batch_seconds", Help: "Time that an exporter took for a batch it accepted.",
-			Buckets: prometheus.ExponentialBuckets(0.001, 2, 15),
-		}, []string{"exporter"}),
+		Records:         counter("export_records_total", "Rows that an exporter has accepted.", "exporter"),
+		BatchSeconds:    seconds("export_batch_seconds", "Time in which an exporter accepted a batch.", 15, "exporter"),
 		ExporterLag:     gauge("export_lag_seconds", "Age of the oldest batch that an exporter has not accepted.", "exporter"),
 		Streams:         gauge("streams", "Streams that are open.", "source"),
-		InFlight:        prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "earshot", Name: "in_flight_bytes", Help: "Bytes of frames between sources and exporters."}),
-		SpoolBytes:      gauge("spool_bytes", "Bytes on the disk for an exporter that is behind.", "exporter"),
+		InFlight:        gauge("in_flight_bytes", "Bytes of frames between sources and exporters.").WithLabelValues(),
+		SpoolBytes:      gauge("spool_bytes", "Bytes spooled on the disk for an exporter that is behind.", "exporter"),
 		SpoolLost:       counter("spool_lost_total", "Times that spooled batches could not be read.", "exporter"),
-		DeadLettersLost: prometheus.NewCounter(prometheus.CounterOpts{Namespace: "earshot", Name: "dead_letters_rotated_total", Help: "Refused rows that rotation removed from the local file."}),
-		Commits:         prometheus.NewCounter(prometheus.CounterOpts{Namespace: "earshot", Name: "checkpoint_commits_total", Help: "Checkpoints that were committed."}),
+		DeadLettersLost: counter("dead_letters_rotated_total", "Refused rows that rotation removed from the local file.").WithLabelValues(),
+		Commits:         counter("checkpoint_commits_total", "Checkpoints that were committed.").WithLabelValues(),
 	}
-	m.registry.MustRegister(m.Bytes, m.Frames, m.Messages, m.Unknown, m.Problems, m.Spans, m.Findings, m.Responses, m.Buffered, m.FirstByte, m.FirstEvent, m.Gap, m.Stall, m.DecoderRestarts, m.DecoderFailures, m.DecoderCircuit, m.Redacted,
-		m.Batches, m.Records, m.BatchSeconds, m.ExporterLag, m.Streams, m.InFlight, m.Commits, m.DeadLettersLost, m.SpoolBytes, m.SpoolLost)
-	return m
 }
 
-// Watch adds a figure that is asked for when the metrics are read.
+// Watch adds a gauge whose value is computed when the metrics are read.
 func (m *Metrics) Watch(name, help string, value func() float64) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "earshot", Name: name, Help: help}, value))
 }
 
-// Count adds a counter of one source that is asked for when the metrics are read. A
-// source that begins again takes the place of its former self.
+// Count adds a counter of one source whose value is computed when the metrics are read. It
+// replaces the counter of the source's former configuration.
 func (m *Metrics) Count(name, help, source string, value func() int64) {
 	c := prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Namespace: "earshot", Name: name, Help: help, ConstLabels: prometheus.Labels{"source": source},
@@ -109,5 +111,5 @@ func (m *Metrics) Count(name, help, source string, value func() int64) {
 	m.registry.MustRegister(c)
 }
 
-// Registry has all of them.
+// Registry returns the registry with all metrics.
 func (m *Metrics) Registry() *prometheus.Registry { return m.registry }

@@ -8,8 +8,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestCountOfASource: a source that begins again counts in place of its former self,
-// and beside others.
+// TestCountOfASource: the counter of a source replaces the former one of the same source, and
+// is beside those of others.
 func TestCountOfASource(t *testing.T) {
 	m := New()
 	m.Count("tap_requests_total", "Requests.", "a", func() int64 { return 7 })

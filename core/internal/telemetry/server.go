@@ -14,13 +14,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Server answers /metrics, /healthz, /readyz and /debug/pprof/. A nil server answers nothing.
+// Server serves /metrics, /healthz, /readyz and /debug/pprof/. The methods of a nil server do
+// nothing.
 type Server struct {
-	http  *http.Server
-	addr  string
-	ready atomic.Bool
-	ills  atomic.Pointer[func() []string]
-	done  chan struct{}
+	http   *http.Server
+	addr   string
+	ready  atomic.Bool
+	checks atomic.Pointer[func() []string]
+	done   chan struct{}
 }
 
 // Listen serves the metrics on the address.
@@ -38,9 +39,9 @@ func Listen(addr string, m *Metrics) (*Server, error) {
 			http.Error(w, "not ready", http.StatusServiceUnavailable)
 			return
 		}
-		if ills := s.ills.Load(); ills != nil {
-			if list := (*ills)(); len(list) > 0 {
-				http.Error(w, strings.Join(list, "\n"), http.StatusServiceUnavailable)
+		if checks := s.checks.Load(); checks != nil {
+			if failed := (*checks)(); len(failed) > 0 {
+				http.Error(w, strings.Join(failed, "\n"), http.StatusServiceUnavailable)
 				return
 			}
 		}
@@ -58,7 +59,7 @@ func Listen(addr string, m *Metrics) (*Server, error) {
 	return s, nil
 }
 
-// Addr is where it listens.
+// Addr is the address that it listens on.
 func (s *Server) Addr() string {
 	if s == nil {
 		return ""
@@ -66,17 +67,18 @@ func (s *Server) Addr() string {
 	return s.addr
 }
 
-// SetReady says whether the sidecar is ready.
+// SetReady sets whether /readyz answers that the sidecar is ready.
 func (s *Server) SetReady(ready bool) {
 	if s != nil {
 		s.ready.Store(ready)
 	}
 }
 
-// SetReadinessChecks gives what /readyz asks: a sentence for each part that does not work.
-func (s *Server) SetReadinessChecks(ills func() []string) {
+// SetReadinessChecks sets the function that /readyz calls: it returns a sentence for each part
+// that does not work.
+func (s *Server) SetReadinessChecks(checks func() []string) {
 	if s != nil {
-		s.ills.Store(&ills)
+		s.checks.Store(&checks)
 	}
 }
 

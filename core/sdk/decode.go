@@ -11,47 +11,47 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/wire"
 )
 
-// lane decodes the streams of one Decode call.
-type lane struct {
+// decodeCall decodes the streams of one Decode calc.
+type decodeCall struct {
 	factory decoder.Factory
 	streams map[uint64]decoder.Decoder
 	out     decoder.Output
 }
 
-// batch decodes one batch and appends its result. A stream that failed is
-// forgotten: the host opens it again, or not.
-func (l *lane) batch(b *wire.Batch, resp *wire.Response) {
-	l.out.Reset()
-	snapshot, fail := l.decode(b)
+// batch decodes one batch and appends its result. A stream that failed is dropped: the host
+// opens it again, or does not.
+func (c *decodeCall) batch(b *wire.Batch, resp *wire.Response) {
+	c.out.Reset()
+	snapshot, fail := c.decode(b)
 	if fail != nil {
-		delete(l.streams, b.Stream)
+		delete(c.streams, b.Stream)
 	}
-	resp.Append(b, l.out.Messages, l.out.Problems, snapshot, fail)
+	resp.Append(b, c.out.Messages, c.out.Problems, snapshot, fail)
 	if b.Close {
-		delete(l.streams, b.Stream)
+		delete(c.streams, b.Stream)
 	}
 }
 
-func (l *lane) decode(b *wire.Batch) (snapshot []byte, fail *wire.Failure) {
+func (c *decodeCall) decode(b *wire.Batch) (snapshot []byte, fail *wire.Failure) {
 	if b.Open != nil {
-		d, err := l.open(b.Open)
+		d, err := c.open(b.Open)
 		if err != nil {
 			return nil, failure(err, -1)
 		}
-		l.streams[b.Stream] = d
+		c.streams[b.Stream] = d
 	}
-	d := l.streams[b.Stream]
+	d := c.streams[b.Stream]
 	if d == nil {
 		return nil, failure(fmt.Errorf("stream %d is not open", b.Stream), -1)
 	}
 	for i := range b.Frames {
-		if err := l.frame(d, &b.Frames[i], int32(i)); err != nil {
+		if err := c.frame(d, &b.Frames[i], int32(i)); err != nil {
 			return nil, failure(err, int32(i))
 		}
 	}
-	l.out.Begin(int32(len(b.Frames)) - 1)
+	c.out.Begin(int32(len(b.Frames)) - 1)
 	if b.Flush {
-		if err := d.Flush(&l.out); err != nil {
+		if err := d.Flush(&c.out); err != nil {
 			return nil, failure(fmt.Errorf("flush: %w", err), int32(len(b.Frames))-1)
 		}
 	}
@@ -68,12 +68,12 @@ func (l *lane) decode(b *wire.Batch) (snapshot []byte, fail *wire.Failure) {
 	return snapshot, nil
 }
 
-func (l *lane) open(o *wire.Open) (decoder.Decoder, error) {
+func (c *decodeCall) open(o *wire.Open) (decoder.Decoder, error) {
 	s := decoder.Stream{Origin: o.Origin, Source: o.Source}
 	if o.Options != "" {
 		s.Options = json.RawMessage(o.Options)
 	}
-	d, err := l.factory.New(s)
+	d, err := c.factory.New(s)
 	if err != nil {
 		return nil, decoder.Permanent(err)
 	}
@@ -82,7 +82,7 @@ func (l *lane) open(o *wire.Open) (decoder.Decoder, error) {
 	}
 	r, ok := d.(decoder.Snapshotter)
 	if !ok {
-		return nil, decoder.Permanent(fmt.Errorf("snapshot given to a decoder that takes none"))
+		return nil, decoder.Permanent(fmt.Errorf("the decoder does not take snapshots"))
 	}
 	if err := r.Restore(o.Snapshot); err != nil {
 		return nil, fmt.Errorf("restore: %w", err)
@@ -90,22 +90,22 @@ func (l *lane) open(o *wire.Open) (decoder.Decoder, error) {
 	return d, nil
 }
 
-// frame decodes one frame. A panic costs this frame, which the host keeps as a
-// problem, and not the process: what the decoder had added for the frame is
-// taken back, and it goes on with the state that the panic left.
-func (l *lane) frame(d decoder.Decoder, f *frame.Frame, i int32) (err error) {
-	l.out.Begin(i)
-	messages, problems := len(l.out.Messages), len(l.out.Problems)
+// frame decodes one frame. A panic costs this frame, which the host keeps as a problem, and
+// not the process: the messages that the decoder had added for the frame are removed, and it
+// goes on with the state that the panic left.
+func (c *decodeCall) frame(d decoder.Decoder, f *frame.Frame, i int32) (err error) {
+	c.out.Begin(i)
+	messages, problems := len(c.out.Messages), len(c.out.Problems)
 	defer func() {
 		if p := recover(); p != nil {
-			clear(l.out.Messages[messages:])
-			l.out.Messages, l.out.Problems = l.out.Messages[:messages], l.out.Problems[:problems]
-			l.out.Problem("decoder_panic", fmt.Sprint(p))
+			clear(c.out.Messages[messages:])
+			c.out.Messages, c.out.Problems = c.out.Messages[:messages], c.out.Problems[:problems]
+			c.out.Problem("decoder_panic", fmt.Sprint(p))
 			fmt.Fprintf(os.Stderr, "decoder panic: %v\n%s", p, debug.Stack())
 			err = nil
 		}
 	}()
-	return d.Decode(f, &l.out)
+	return d.Decode(f, &c.out)
 }
 
 func failure(err error, i int32) *wire.Failure {

@@ -1,0 +1,105 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/earshot-dev/earshot/core/internal/wire"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+var errStopped = errors.New("pipeline stopped")
+
+// inbox is the way of every other goroutine to the core.
+type inbox struct {
+	results chan result
+	calls   chan func(*core)
+	stopped chan struct{} // closed when the core has ended
+	pending atomic.Int64  // commands that were queued and neither taken by the core nor discarded
+}
+
+// result is a command with the decoder's answer.
+type result struct {
+	command command
+	decoded *wire.Result
+}
+
+func newInbox() *inbox {
+	return &inbox{results: make(chan result, 2*laneDepth), calls: make(chan func(*core)), stopped: make(chan struct{})}
+}
+
+// post has the core run f, and returns when the core has begun to.
+func (b *inbox) post(f func(*core)) {
+	select {
+	case b.calls <- f:
+	case <-b.stopped:
+	}
+}
+
+// call has the core run f, and returns when the core has.
+func (b *inbox) call(ctx context.Context, f func(*core)) error {
+	done := make(chan struct{})
+	select {
+	case b.calls <- func(c *core) { f(c); close(done) }:
+	case <-b.stopped:
+		return errStopped
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-done:
+		return nil
+	case <-b.stopped:
+		return errStopped
+	}
+}
+
+// discard ends a command that the core will not apply.
+func (b *inbox) discard(commands ...command) {
+	for _, c := range commands {
+		b.pending.Add(-1)
+		c.discard()
+	}
+}
+
+// resultPool keeps decoded results for reuse. A sync.Pool would lose them in every other
+// garbage collection, and there are many.
+type resultPool chan *wire.Result
+
+func (p resultPool) get() *wire.Result {
+	select {
+	case r := <-p:
+		return r
+	default:
+		return new(wire.Result)
+	}
+}
+
+func (p resultPool) put(r *wire.Result) {
+	select {
+	case p <- r:
+	default:
+	}
+}
+
+// deadLetters are those of other components, which wait for the next commit batch.
+type deadLetters struct {
+	mu   sync.Mutex
+	list []msg.DeadLetter
+}
+
+func (d *deadLetters) add(l msg.DeadLetter) {
+	d.mu.Lock()
+	d.list = append(d.list, l)
+	d.mu.Unlock()
+}
+
+func (d *deadLetters) take() []msg.DeadLetter {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	list := d.list
+	d.list = nil
+	return list
+}
