@@ -11,9 +11,10 @@ import (
 
 // table is a table that rows are written to.
 type table struct {
-	name   string
-	block  *native.Block
-	insert string // the statement, without its rows
+	name    string
+	block   *native.Block
+	insert  string // the statement, without its rows
+	scratch []byte // of a value while it is formatted
 }
 
 // writers build the rows of every table.
@@ -90,8 +91,8 @@ func (w *writers) jobs(b *export.Batch) []func() *job {
 		func() *job {
 			list := findings(b.Spans)
 			j := w.job(&w.findings.table, len(list), nil)
-			j.add = func(i int32) { w.findings.add(list[i]) }
-			j.period = func(i int32) int32 { return month(list[i].event.Time) }
+			j.add = func(i int32) { w.findings.add(&list[i]) }
+			j.period = func(i int32) int32 { return month(list[i].time) }
 			return j
 		},
 		func() *job {

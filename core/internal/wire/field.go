@@ -156,3 +156,11 @@ func end(dst []byte, from, room int) []byte {
 	dst[from-1] = byte(size)
 	return dst
 }
+
+func appendInt32(dst []byte, num protowire.Number, v int32) []byte {
+	return appendUint(dst, num, uint64(int64(v)))
+}
+
+// enum returns an enumerated value in one byte. A value that does not fit is of a newer
+// protocol, and msg.Validate refuses it.
+func enum(v value) uint8 { return uint8(min(v.num, 255)) }

@@ -1,11 +1,8 @@
 package wire
 
 import (
-	"fmt"
-
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
@@ -120,7 +117,7 @@ func (res *Result) Read(raw, data []byte) error {
 			} else {
 				res.Messages = append(res.Messages, msg.Message{})
 			}
-			return s.message(&res.Messages[n], v.bytes, data)
+			return s.readMessage(&res.Messages[n], v.bytes, data)
 		case resultProblems:
 			var p msg.Problem
 			err := fields(v.bytes, func(num protowire.Number, v value) error {
@@ -154,26 +151,4 @@ func (res *Result) Read(raw, data []byte) error {
 		}
 		return nil
 	})
-}
-
-// text gives the strings of a result: parts of one string with the same bytes.
-type text struct {
-	b []byte
-	s string
-}
-
-func (s text) of(part []byte) string {
-	off, ok := frame.Offset(s.b, part)
-	if !ok {
-		return string(part)
-	}
-	return s.s[off : off+len(part)]
-}
-
-func appendInt32(dst []byte, num protowire.Number, v int32) []byte {
-	return appendUint(dst, num, uint64(int64(v)))
-}
-
-func rangeError(what string, off, length uint64, size int) error {
-	return fmt.Errorf("wire: %s: range %d+%d of %d bytes", what, off, length, size)
 }

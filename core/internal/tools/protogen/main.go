@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"github.com/bufbuild/protocompile"
 	"google.golang.org/protobuf/proto"
@@ -47,7 +48,8 @@ func run(root, out, gen string, files []string) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(gen)
+	command := strings.Fields(gen)
+	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(in), os.Stderr
 	raw, err := cmd.Output()
 	if err != nil {

@@ -1447,49 +1447,90 @@ func (x *Range) GetQuoted() bool {
 	return false
 }
 
-// Message is core/msg.Message. Every text field has a twin that ends in _at; at
-// most one of the two is set.
+// Message is core/msg.Message. A text field has a second field that ends in _at, the range
+// of Batch.data that holds the text; at most one of the two is set.
 type Message struct {
-	state           protoimpl.MessageState `protogen:"open.v1"`
-	Frame           int32                  `protobuf:"varint,1,opt,name=frame,proto3" json:"frame,omitempty"`
-	Key             string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
-	Session         string                 `protobuf:"bytes,3,opt,name=session,proto3" json:"session,omitempty"`
-	Run             string                 `protobuf:"bytes,4,opt,name=run,proto3" json:"run,omitempty"`
-	Kind            Kind                   `protobuf:"varint,5,opt,name=kind,proto3,enum=earshot.decoder.v1.Kind" json:"kind,omitempty"`
-	Role            Role                   `protobuf:"varint,6,opt,name=role,proto3,enum=earshot.decoder.v1.Role" json:"role,omitempty"`
-	Content         string                 `protobuf:"bytes,7,opt,name=content,proto3" json:"content,omitempty"`
-	ContentAt       *Range                 `protobuf:"bytes,8,opt,name=content_at,json=contentAt,proto3" json:"content_at,omitempty"`
-	Time            int64                  `protobuf:"zigzag64,9,opt,name=time,proto3" json:"time,omitempty"`
-	Precision       Precision              `protobuf:"varint,10,opt,name=precision,proto3,enum=earshot.decoder.v1.Precision" json:"precision,omitempty"`
-	Complete        Completeness           `protobuf:"varint,11,opt,name=complete,proto3,enum=earshot.decoder.v1.Completeness" json:"complete,omitempty"`
-	AgentId         string                 `protobuf:"bytes,12,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	AgentName       string                 `protobuf:"bytes,13,opt,name=agent_name,json=agentName,proto3" json:"agent_name,omitempty"`
-	ToolCallId      string                 `protobuf:"bytes,14,opt,name=tool_call_id,json=toolCallId,proto3" json:"tool_call_id,omitempty"`
-	ToolName        string                 `protobuf:"bytes,15,opt,name=tool_name,json=toolName,proto3" json:"tool_name,omitempty"`
-	ToolArguments   string                 `protobuf:"bytes,16,opt,name=tool_arguments,json=toolArguments,proto3" json:"tool_arguments,omitempty"`
-	ToolArgumentsAt *Range                 `protobuf:"bytes,17,opt,name=tool_arguments_at,json=toolArgumentsAt,proto3" json:"tool_arguments_at,omitempty"`
-	ToolServer      string                 `protobuf:"bytes,18,opt,name=tool_server,json=toolServer,proto3" json:"tool_server,omitempty"`
-	ToolErrorType   string                 `protobuf:"bytes,19,opt,name=tool_error_type,json=toolErrorType,proto3" json:"tool_error_type,omitempty"`
-	ToolInternal    bool                   `protobuf:"varint,20,opt,name=tool_internal,json=toolInternal,proto3" json:"tool_internal,omitempty"`
-	AgentKind       AgentKind              `protobuf:"varint,21,opt,name=agent_kind,json=agentKind,proto3,enum=earshot.decoder.v1.AgentKind" json:"agent_kind,omitempty"`
-	ParentKey       string                 `protobuf:"bytes,22,opt,name=parent_key,json=parentKey,proto3" json:"parent_key,omitempty"`
-	ParentRun       string                 `protobuf:"bytes,23,opt,name=parent_run,json=parentRun,proto3" json:"parent_run,omitempty"`
-	ParentCall      string                 `protobuf:"bytes,24,opt,name=parent_call,json=parentCall,proto3" json:"parent_call,omitempty"`
-	Model           string                 `protobuf:"bytes,25,opt,name=model,proto3" json:"model,omitempty"`
-	Provider        string                 `protobuf:"bytes,26,opt,name=provider,proto3" json:"provider,omitempty"`
-	ResponseId      string                 `protobuf:"bytes,27,opt,name=response_id,json=responseId,proto3" json:"response_id,omitempty"`
-	FinishReason    string                 `protobuf:"bytes,28,opt,name=finish_reason,json=finishReason,proto3" json:"finish_reason,omitempty"`
-	IsError         bool                   `protobuf:"varint,29,opt,name=is_error,json=isError,proto3" json:"is_error,omitempty"`
-	Hidden          bool                   `protobuf:"varint,30,opt,name=hidden,proto3" json:"hidden,omitempty"`
-	Signal          Signal                 `protobuf:"varint,31,opt,name=signal,proto3,enum=earshot.decoder.v1.Signal" json:"signal,omitempty"`
-	Attrs           []*Attr                `protobuf:"bytes,32,rep,name=attrs,proto3" json:"attrs,omitempty"`
-	Attachments     []*Attachment          `protobuf:"bytes,33,rep,name=attachments,proto3" json:"attachments,omitempty"`
-	Usage           *Tokens                `protobuf:"bytes,34,opt,name=usage,proto3" json:"usage,omitempty"`
-	Delegation      *Delegate              `protobuf:"bytes,35,opt,name=delegation,proto3" json:"delegation,omitempty"`
-	// How long the call took as it was measured, in nanoseconds; on a result.
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Index, in the batch, of the frame that completed the message.
+	Frame int32 `protobuf:"varint,1,opt,name=frame,proto3" json:"frame,omitempty"`
+	// Names the message in its session: the same in every replay and form of the
+	// conversation. A later message with the same key replaces an earlier one that was less
+	// complete.
+	Key string `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
+	// The conversation; never empty.
+	Session string `protobuf:"bytes,3,opt,name=session,proto3" json:"session,omitempty"`
+	// One invocation of one agent; empty when the format has no runs.
+	Run string `protobuf:"bytes,4,opt,name=run,proto3" json:"run,omitempty"`
+	// The kind of the message.
+	Kind Kind `protobuf:"varint,5,opt,name=kind,proto3,enum=earshot.decoder.v1.Kind" json:"kind,omitempty"`
+	// The author, in the protocol's terms.
+	Role Role `protobuf:"varint,6,opt,name=role,proto3,enum=earshot.decoder.v1.Role" json:"role,omitempty"`
+	// The text: of a prompt or an answer, a tool's result, an error's message, the raw frame
+	// of an unknown message.
+	Content string `protobuf:"bytes,7,opt,name=content,proto3" json:"content,omitempty"`
+	// Range of content.
+	ContentAt *Range `protobuf:"bytes,8,opt,name=content_at,json=contentAt,proto3" json:"content_at,omitempty"`
+	// Unix nanoseconds by the protocol: the start of a call, the completion of an answer; 0
+	// when it has no time.
+	Time int64 `protobuf:"zigzag64,9,opt,name=time,proto3" json:"time,omitempty"`
+	// How precise time is.
+	Precision Precision `protobuf:"varint,10,opt,name=precision,proto3,enum=earshot.decoder.v1.Precision" json:"precision,omitempty"`
+	// Of two versions of a message the more complete one replaces the other.
+	Complete Completeness `protobuf:"varint,11,opt,name=complete,proto3,enum=earshot.decoder.v1.Completeness" json:"complete,omitempty"`
+	// Id of the agent that runs; on a user message by an agent, of that agent.
+	AgentId string `protobuf:"bytes,12,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// Its name.
+	AgentName string `protobuf:"bytes,13,opt,name=agent_name,json=agentName,proto3" json:"agent_name,omitempty"`
+	// Identifies the call in its session, in every form of the conversation; required on
+	// calls, results, delegations and their results.
+	ToolCallId string `protobuf:"bytes,14,opt,name=tool_call_id,json=toolCallId,proto3" json:"tool_call_id,omitempty"`
+	// The tool; required on complete calls and delegations.
+	ToolName string `protobuf:"bytes,15,opt,name=tool_name,json=toolName,proto3" json:"tool_name,omitempty"`
+	// Arguments of the call: JSON where the protocol has JSON.
+	ToolArguments string `protobuf:"bytes,16,opt,name=tool_arguments,json=toolArguments,proto3" json:"tool_arguments,omitempty"`
+	// Range of tool_arguments.
+	ToolArgumentsAt *Range `protobuf:"bytes,17,opt,name=tool_arguments_at,json=toolArgumentsAt,proto3" json:"tool_arguments_at,omitempty"`
+	// MCP server that has the tool, where the name or the protocol names one.
+	ToolServer string `protobuf:"bytes,18,opt,name=tool_server,json=toolServer,proto3" json:"tool_server,omitempty"`
+	// Short class of an error: timeout, denied, interrupted, tool_error.
+	ToolErrorType string `protobuf:"bytes,19,opt,name=tool_error_type,json=toolErrorType,proto3" json:"tool_error_type,omitempty"`
+	// The tool is the framework's own: think, analyze, delegation.
+	ToolInternal bool `protobuf:"varint,20,opt,name=tool_internal,json=toolInternal,proto3" json:"tool_internal,omitempty"`
+	// The kind of the agent.
+	AgentKind AgentKind `protobuf:"varint,21,opt,name=agent_kind,json=agentKind,proto3,enum=earshot.decoder.v1.AgentKind" json:"agent_kind,omitempty"`
+	// Key of the message that this one answers, where the protocol has it.
+	ParentKey string `protobuf:"bytes,22,opt,name=parent_key,json=parentKey,proto3" json:"parent_key,omitempty"`
+	// The run that caused this one, on the first message of a child run; "?" when the parent
+	// is not named.
+	ParentRun string `protobuf:"bytes,23,opt,name=parent_run,json=parentRun,proto3" json:"parent_run,omitempty"`
+	// tool_call_id of the call that caused the run, where it is known.
+	ParentCall string `protobuf:"bytes,24,opt,name=parent_call,json=parentCall,proto3" json:"parent_call,omitempty"`
+	// The model, as the protocol names it.
+	Model string `protobuf:"bytes,25,opt,name=model,proto3" json:"model,omitempty"`
+	// gen_ai.provider.name: anthropic, openai.
+	Provider string `protobuf:"bytes,26,opt,name=provider,proto3" json:"provider,omitempty"`
+	// The model's response that the message is part of: one chat span for each.
+	ResponseId string `protobuf:"bytes,27,opt,name=response_id,json=responseId,proto3" json:"response_id,omitempty"`
+	// Why the model stopped, or how the run ended.
+	FinishReason string `protobuf:"bytes,28,opt,name=finish_reason,json=finishReason,proto3" json:"finish_reason,omitempty"`
+	// The message reports a failure.
+	IsError bool `protobuf:"varint,29,opt,name=is_error,json=isError,proto3" json:"is_error,omitempty"`
+	// A user interface would not show it: handshakes, internal tools, bookkeeping.
+	Hidden bool `protobuf:"varint,30,opt,name=hidden,proto3" json:"hidden,omitempty"`
+	// An event of the run or the call, beside the kind.
+	Signal Signal `protobuf:"varint,31,opt,name=signal,proto3,enum=earshot.decoder.v1.Signal" json:"signal,omitempty"`
+	// Further facts of the protocol under its own names.
+	Attrs []*Attr `protobuf:"bytes,32,rep,name=attrs,proto3" json:"attrs,omitempty"`
+	// Bytes that are not kept: images, files.
+	Attachments []*Attachment `protobuf:"bytes,33,rep,name=attachments,proto3" json:"attachments,omitempty"`
+	// Tokens of one response; only on a message of kind USAGE.
+	Usage *Tokens `protobuf:"bytes,34,opt,name=usage,proto3" json:"usage,omitempty"`
+	// Work that is handed to another agent.
+	Delegation *Delegate `protobuf:"bytes,35,opt,name=delegation,proto3" json:"delegation,omitempty"`
+	// Nanoseconds that the call took as its framework measured it; on a result.
 	ToolDuration int64 `protobuf:"varint,36,opt,name=tool_duration,json=toolDuration,proto3" json:"tool_duration,omitempty"`
-	// The protocol's id of the call where tool_call_id is another; "?" where it may yet
-	// become known.
+	// The protocol's id of the call where tool_call_id is another; "?" where it may become
+	// known later.
 	ToolProtocolId string `protobuf:"bytes,40,opt,name=tool_protocol_id,json=toolProtocolId,proto3" json:"tool_protocol_id,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1784,10 +1825,13 @@ func (x *Message) GetToolProtocolId() string {
 	return ""
 }
 
+// Attr is a further fact of the protocol.
 type Attr struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	Value         string                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the fact.
+	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	// Its value.
+	Value         string `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1836,13 +1880,19 @@ func (x *Attr) GetValue() string {
 	return ""
 }
 
+// Attachment describes bytes that are not kept in a row.
 type Attachment struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	MediaType     string                 `protobuf:"bytes,2,opt,name=media_type,json=mediaType,proto3" json:"media_type,omitempty"`
-	Size          int64                  `protobuf:"varint,3,opt,name=size,proto3" json:"size,omitempty"`
-	Sha256        string                 `protobuf:"bytes,4,opt,name=sha256,proto3" json:"sha256,omitempty"`
-	Url           string                 `protobuf:"bytes,5,opt,name=url,proto3" json:"url,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// File name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// MIME type.
+	MediaType string `protobuf:"bytes,2,opt,name=media_type,json=mediaType,proto3" json:"media_type,omitempty"`
+	// Bytes, decoded.
+	Size int64 `protobuf:"varint,3,opt,name=size,proto3" json:"size,omitempty"`
+	// Hex; empty when the bytes were not in the stream.
+	Sha256 string `protobuf:"bytes,4,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	// Where the bytes are.
+	Url           string `protobuf:"bytes,5,opt,name=url,proto3" json:"url,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1912,15 +1962,22 @@ func (x *Attachment) GetUrl() string {
 	return ""
 }
 
-// Exclusive classes: none is part of another.
+// Tokens are the counts of one response.
 type Tokens struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Input         uint64                 `protobuf:"varint,1,opt,name=input,proto3" json:"input,omitempty"`
-	Output        uint64                 `protobuf:"varint,2,opt,name=output,proto3" json:"output,omitempty"`
-	CacheRead     uint64                 `protobuf:"varint,3,opt,name=cache_read,json=cacheRead,proto3" json:"cache_read,omitempty"`
-	CacheWrite    uint64                 `protobuf:"varint,4,opt,name=cache_write,json=cacheWrite,proto3" json:"cache_write,omitempty"`
-	Reasoning     uint64                 `protobuf:"varint,5,opt,name=reasoning,proto3" json:"reasoning,omitempty"`
-	Provenance    Provenance             `protobuf:"varint,6,opt,name=provenance,proto3,enum=earshot.decoder.v1.Provenance" json:"provenance,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Tokens of the request, neither read from nor written to a cache. The classes are
+	// exclusive: none is part of another.
+	Input uint64 `protobuf:"varint,1,opt,name=input,proto3" json:"input,omitempty"`
+	// Tokens of the answer, without reasoning.
+	Output uint64 `protobuf:"varint,2,opt,name=output,proto3" json:"output,omitempty"`
+	// Tokens read from a cache.
+	CacheRead uint64 `protobuf:"varint,3,opt,name=cache_read,json=cacheRead,proto3" json:"cache_read,omitempty"`
+	// Tokens written to a cache.
+	CacheWrite uint64 `protobuf:"varint,4,opt,name=cache_write,json=cacheWrite,proto3" json:"cache_write,omitempty"`
+	// Tokens of reasoning.
+	Reasoning uint64 `protobuf:"varint,5,opt,name=reasoning,proto3" json:"reasoning,omitempty"`
+	// Where the counts come from: of two counts of one response the stronger one is kept.
+	Provenance    Provenance `protobuf:"varint,6,opt,name=provenance,proto3,enum=earshot.decoder.v1.Provenance" json:"provenance,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1997,21 +2054,28 @@ func (x *Tokens) GetProvenance() Provenance {
 	return Provenance_PROVENANCE_NONE
 }
 
+// Delegate describes work that is handed to another agent.
 type Delegate struct {
-	state      protoimpl.MessageState `protogen:"open.v1"`
-	To         string                 `protobuf:"bytes,1,opt,name=to,proto3" json:"to,omitempty"`
-	Task       string                 `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
-	TaskAt     *Range                 `protobuf:"bytes,3,opt,name=task_at,json=taskAt,proto3" json:"task_at,omitempty"`
-	ChildRun   string                 `protobuf:"bytes,4,opt,name=child_run,json=childRun,proto3" json:"child_run,omitempty"`
-	Link       LinkMethod             `protobuf:"varint,5,opt,name=link,proto3,enum=earshot.decoder.v1.LinkMethod" json:"link,omitempty"`
-	Confidence uint32                 `protobuf:"varint,6,opt,name=confidence,proto3" json:"confidence,omitempty"`
-	Async      bool                   `protobuf:"varint,7,opt,name=async,proto3" json:"async,omitempty"`
-	// Names under which a call and the run that it causes in another session find
-	// each other, on a message of the call and on one of the run: one that is theirs
-	// alone, and one of what was asked and where, under which others may meet too.
-	CorrelationId     string `protobuf:"bytes,8,opt,name=correlation_id,json=correlationId,proto3" json:"correlation_id,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Display name of the delegate where any is known, else as the caller wrote it.
+	To string `protobuf:"bytes,1,opt,name=to,proto3" json:"to,omitempty"`
+	// The work that is handed over.
+	Task string `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
+	// Range of task.
+	TaskAt *Range `protobuf:"bytes,3,opt,name=task_at,json=taskAt,proto3" json:"task_at,omitempty"`
+	// The run that the delegation caused.
+	ChildRun string `protobuf:"bytes,4,opt,name=child_run,json=childRun,proto3" json:"child_run,omitempty"`
+	// The evidence by which the child run was found.
+	Link LinkMethod `protobuf:"varint,5,opt,name=link,proto3,enum=earshot.decoder.v1.LinkMethod" json:"link,omitempty"`
+	// Percent; 0 when the method alone grades the link.
+	Confidence uint32 `protobuf:"varint,6,opt,name=confidence,proto3" json:"confidence,omitempty"`
+	// The caller goes on; the result follows later.
+	Async bool `protobuf:"varint,7,opt,name=async,proto3" json:"async,omitempty"`
+	// A name that a call and the run that it causes in another session share, and no other.
+	CorrelationId string `protobuf:"bytes,8,opt,name=correlation_id,json=correlationId,proto3" json:"correlation_id,omitempty"`
+	// A name of the prompt and its place, which other calls and runs may share.
 	CorrelationPrompt string `protobuf:"bytes,9,opt,name=correlation_prompt,json=correlationPrompt,proto3" json:"correlation_prompt,omitempty"`
-	// The id of the delegate, where to is its display name.
+	// Id of the delegate, where to is its display name.
 	ToId          string `protobuf:"bytes,10,opt,name=to_id,json=toId,proto3" json:"to_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

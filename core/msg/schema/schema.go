@@ -1,0 +1,116 @@
+// Package schema describes, once, each field of a message and each column of a table: where
+// the value is in Go, its number in the protocol of decoder processes, its name and type in
+// ClickHouse, and what it means.
+//
+// go generate writes from it:
+//
+//	core/internal/wire/message_gen.go         the codec of messages
+//	core/proto/…/decoder.proto, PROTOCOL.md   the messages of the protocol, their table
+//	core/msg/row_gen.go                       a message as `earshot decode` prints it
+//	exporters/clickhouse/rows_gen.go          the writers of rows
+//
+// The migrations of exporters/clickhouse render the columns of their tables from it. A test
+// fails when a generated file is stale.
+//
+// A new message field takes three edits: core/msg/message.go, a line here, and, for a column
+// of its own, a migration. A new column of a span takes a line here and a migration.
+package schema
+
+//go:generate go run ./internal/generate ../../..
+//go:generate go -C ../../internal/tools run ./protogen -gen "go tool protoc-gen-go" -I ../../proto -out ../../proto earshot/decoder/v1/decoder.proto
+
+import "strings"
+
+// Record is a message of the protocol that carries a struct of package msg.
+type Record struct {
+	Name   string // in decoder.proto, and of the Go type
+	Doc    string
+	Fields []Field
+}
+
+// Field is one field of a Record.
+type Field struct {
+	Path    string // in the Go struct: Tool.CallID
+	Number  int    // in decoder.proto
+	Range   int    // of a msg.Text: the number of its range, NAME_at
+	Comment string
+	Type    string // in decoder.proto, where the Go type leaves a choice
+	Max     int    // greater values of a peer are cut to it
+}
+
+// Table is a table of ClickHouse that rows are written to.
+type Table struct {
+	Name    string
+	Rows    string // the Go type that writes its rows
+	Record  string // the parameter of its method add
+	Doc     string // of that type
+	Profile bool   // its columns depend on the semantic conventions in use
+	Columns []Column
+}
+
+// Column is one column of a Table.
+type Column struct {
+	Name string
+	Type string // with its codec
+	// From is the value of a row: a Go expression, or the name of a method in parentheses
+	// that appends to this column and its neighbours with the same From. It is empty where
+	// the server computes the value.
+	From    string
+	Comment string
+	// Row is the value in msg.Row, for messages only, where it is not From; "-" leaves the
+	// column out.
+	Row     string
+	Default string // DEFAULT, ALIAS or MATERIALIZED, and an expression
+	// Since is the migration that adds the column; zero is the first release's schema.
+	Since int
+}
+
+// SQLType is the column's type without its codec.
+func (c *Column) SQLType() string {
+	t, _, _ := strings.Cut(c.Type, " CODEC(")
+	return t
+}
+
+// Codec is the clause CODEC(…), or empty.
+func (c *Column) Codec() string {
+	if _, codec, ok := strings.Cut(c.Type, " CODEC("); ok {
+		return "CODEC(" + codec
+	}
+	return ""
+}
+
+// Attribute is a value of a message without a column: an entry of the column attributes.
+type Attribute struct {
+	Key  string
+	From string // a Go expression; the entry is left out when it is empty
+}
+
+// Of returns the table of that name.
+func Of(name string) (Table, bool) {
+	for _, t := range Tables {
+		if t.Name == name {
+			return t, true
+		}
+	}
+	return Table{}, false
+}
+
+// The types of columns. The codecs were measured with the first release's schema: T64 for
+// counts, Delta for times and versions, which ascend.
+const (
+	set      = "LowCardinality(String)"
+	setZ     = "LowCardinality(String) CODEC(ZSTD(1))"
+	text     = "String CODEC(ZSTD(1))"
+	nanos    = "DateTime64(9, 'UTC') CODEC(Delta(8), ZSTD(1))"
+	millis   = "DateTime64(3, 'UTC') CODEC(Delta(8), ZSTD(1))"
+	count    = "UInt64 CODEC(T64, ZSTD(1))"
+	size     = "UInt32 CODEC(T64, ZSTD(1))"
+	ordered  = "UInt64 CODEC(Delta(8), ZSTD(1))"
+	bytes    = "Int64 CODEC(ZSTD(1))"
+	flag     = "Bool"
+	deleted  = "UInt8 CODEC(ZSTD(1))"
+	spanHex  = "FixedString(16) CODEC(ZSTD(1))"
+	pairs    = "Map(LowCardinality(String), String) CODEC(ZSTD(1))"
+	pairList = "Array(Map(LowCardinality(String), String)) CODEC(ZSTD(1))"
+	textList = "Array(String) CODEC(ZSTD(1))"
+)

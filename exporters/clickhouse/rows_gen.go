@@ -1,0 +1,831 @@
+// Code generated from core/msg/schema; DO NOT EDIT.
+
+package clickhouse
+
+import (
+	"cmp"
+
+	"github.com/ClickHouse/ch-go/proto"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/semconv"
+	"github.com/earshot-dev/earshot/exporters/clickhouse/internal/native"
+)
+
+// messageRows builds rows of the table messages.
+type messageRows struct {
+	table
+
+	tenant           native.Dict
+	source           native.Dict
+	format           native.Dict
+	ts               native.Time
+	sessionID        native.Text
+	runID            native.Text
+	parentRunID      native.Text
+	messageID        native.Hex
+	seq              proto.ColUInt64
+	parentMessageID  native.Text
+	traceID          native.Text
+	spanID           native.Text
+	agentID          native.Text
+	agentName        native.Dict
+	agentKind        native.Dict
+	role             native.Dict
+	kind             native.Dict
+	provider         native.Dict
+	model            native.Dict
+	toolName         native.Dict
+	toolCallID       native.Text
+	toolArguments    native.Text
+	delegateTo       native.Dict
+	delegateTask     native.Text
+	childRunID       native.Text
+	linkMethod       native.Dict
+	finishReason     native.Dict
+	isError          proto.ColBool
+	complete         proto.ColBool
+	hidden           proto.ColBool
+	content          native.Text
+	contentBytes     proto.ColUInt32
+	inputTokens      proto.ColUInt64
+	outputTokens     proto.ColUInt64
+	cacheReadTokens  proto.ColUInt64
+	cacheWriteTokens proto.ColUInt64
+	reasoningTokens  proto.ColUInt64
+	attributes       native.Map
+	ver              proto.ColUInt64
+	isDeleted        proto.ColUInt8
+}
+
+func newMessageRows() *messageRows {
+	r := &messageRows{
+		ts:        native.Time{Zone: "UTC"},
+		messageID: native.Hex{N: 16},
+	}
+	r.table = table{name: "messages", block: native.NewBlock([]native.Named{
+		{Name: "tenant", Column: &r.tenant},
+		{Name: "source", Column: &r.source},
+		{Name: "format", Column: &r.format},
+		{Name: "ts", Column: &r.ts},
+		{Name: "session_id", Column: &r.sessionID},
+		{Name: "run_id", Column: &r.runID},
+		{Name: "parent_run_id", Column: &r.parentRunID},
+		{Name: "message_id", Column: &r.messageID},
+		{Name: "seq", Column: &r.seq},
+		{Name: "parent_message_id", Column: &r.parentMessageID},
+		{Name: "trace_id", Column: &r.traceID},
+		{Name: "span_id", Column: &r.spanID},
+		{Name: "agent_id", Column: &r.agentID},
+		{Name: "agent_name", Column: &r.agentName},
+		{Name: "agent_kind", Column: &r.agentKind},
+		{Name: "role", Column: &r.role},
+		{Name: "kind", Column: &r.kind},
+		{Name: "provider", Column: &r.provider},
+		{Name: "model", Column: &r.model},
+		{Name: "tool_name", Column: &r.toolName},
+		{Name: "tool_call_id", Column: &r.toolCallID},
+		{Name: "tool_arguments", Column: &r.toolArguments},
+		{Name: "delegate_to", Column: &r.delegateTo},
+		{Name: "delegate_task", Column: &r.delegateTask},
+		{Name: "child_run_id", Column: &r.childRunID},
+		{Name: "link_method", Column: &r.linkMethod},
+		{Name: "finish_reason", Column: &r.finishReason},
+		{Name: "is_error", Column: &r.isError},
+		{Name: "complete", Column: &r.complete},
+		{Name: "hidden", Column: &r.hidden},
+		{Name: "content", Column: &r.content},
+		{Name: "content_bytes", Column: &r.contentBytes},
+		{Name: "input_tokens", Column: &r.inputTokens},
+		{Name: "output_tokens", Column: &r.outputTokens},
+		{Name: "cache_read_tokens", Column: &r.cacheReadTokens},
+		{Name: "cache_write_tokens", Column: &r.cacheWriteTokens},
+		{Name: "reasoning_tokens", Column: &r.reasoningTokens},
+		{Name: "attributes", Column: &r.attributes},
+		{Name: "ver", Column: &r.ver},
+		{Name: "is_deleted", Column: &r.isDeleted},
+	})}
+	return r
+}
+
+// add appends a row.
+func (r *messageRows) add(m *msg.Message) {
+	r.tenant.Append(m.Host.Tenant)
+	r.source.Append(m.Host.Source)
+	r.format.Append(m.Host.Format)
+	r.ts.Append(m.Time)
+	r.sessionID.AppendString(m.Session)
+	r.runID.AppendString(m.Run)
+	r.parentRunID.AppendString(m.ParentRun)
+	r.messageID.Append(m.Host.ID[:])
+	r.seq.Append(m.Host.Seq)
+	r.parentMessageID.AppendHex(m.Host.Parent[:])
+	r.traceID.AppendHex(m.Host.TraceID[:])
+	r.spanID.AppendHex(m.Host.SpanID[:])
+	r.agentID.AppendString(m.Agent.ID)
+	r.agentName.Append(m.Agent.Name)
+	r.agentKind.Append(m.Agent.Kind.String())
+	r.role.Append(m.Role.String())
+	r.kind.Append(m.Kind.String())
+	r.provider.Append(m.Provider)
+	r.model.Append(m.Model)
+	r.toolName.Append(m.Tool.Name)
+	r.toolCallID.AppendString(m.Tool.ID())
+	r.toolArguments.Append(m.Tool.Arguments)
+	r.delegateTo.Append(m.Delegation.To)
+	r.delegateTask.Append(m.Delegation.Task)
+	r.childRunID.AppendString(m.Delegation.ChildRun)
+	r.linkMethod.Append(m.Delegation.Link.String())
+	r.finishReason.Append(m.FinishReason)
+	r.isError.Append(m.IsError)
+	r.complete.Append(m.Complete > msg.Partial)
+	r.hidden.Append(m.Hidden)
+	contentLen := r.content.Append(m.Content)
+	r.contentBytes.Append(uint32(contentLen))
+	r.inputTokens.Append(m.Usage.Input)
+	r.outputTokens.Append(m.Usage.Output)
+	r.cacheReadTokens.Append(m.Usage.CacheRead)
+	r.cacheWriteTokens.Append(m.Usage.CacheWrite)
+	r.reasoningTokens.Append(m.Usage.Reasoning)
+	r.appendAttributes(m)
+	r.ver.Append(rowVersion(m.Host.Ver, m.Host.Tombstone))
+	r.isDeleted.Append(flag(m.Host.Tombstone))
+}
+
+// spanRows builds rows of the table otel_traces: spans that have ended, and tombstones.
+//
+// The sort key is start, trace and span id. It leaves out the collector's ServiceName and
+// SpanName, which for us may change with a later version of a span: an agent's name becomes
+// known, the same conversation is read through another source.
+type spanRows struct {
+	table
+	profile *semconv.Profile
+
+	timestamp          native.Time
+	traceId            native.Text
+	spanId             native.Text
+	parentSpanId       native.Text
+	traceState         native.Text
+	spanName           native.Dict
+	spanKind           native.Dict
+	serviceName        native.Dict
+	resourceAttributes native.Map
+	scopeName          native.Text
+	scopeVersion       native.Text
+	spanAttributes     native.Map
+	duration           proto.ColUInt64
+	statusCode         native.Dict
+	statusMessage      native.Text
+	eventsTimestamp    *native.Array[*native.Time]
+	eventsName         *native.Array[*native.Dict]
+	eventsAttributes   *native.Array[*native.Map]
+	linksTraceId       *native.Array[*native.Text]
+	linksSpanId        *native.Array[*native.Text]
+	linksTraceState    *native.Array[*native.Text]
+	linksAttributes    *native.Array[*native.Map]
+	ver                proto.ColUInt64
+	isDeleted          proto.ColUInt8
+}
+
+func newSpanRows(p *semconv.Profile) *spanRows {
+	r := &spanRows{
+		eventsTimestamp:  native.NewArray(&native.Time{}),
+		eventsName:       native.NewArray(&native.Dict{}),
+		eventsAttributes: native.NewArray(&native.Map{}),
+		linksTraceId:     native.NewArray(&native.Text{}),
+		linksSpanId:      native.NewArray(&native.Text{}),
+		linksTraceState:  native.NewArray(&native.Text{}),
+		linksAttributes:  native.NewArray(&native.Map{}),
+		profile:          p,
+	}
+	r.table = table{name: "otel_traces", block: native.NewBlock([]native.Named{
+		{Name: "Timestamp", Column: &r.timestamp},
+		{Name: "TraceId", Column: &r.traceId},
+		{Name: "SpanId", Column: &r.spanId},
+		{Name: "ParentSpanId", Column: &r.parentSpanId},
+		{Name: "TraceState", Column: &r.traceState},
+		{Name: "SpanName", Column: &r.spanName},
+		{Name: "SpanKind", Column: &r.spanKind},
+		{Name: "ServiceName", Column: &r.serviceName},
+		{Name: "ResourceAttributes", Column: &r.resourceAttributes},
+		{Name: "ScopeName", Column: &r.scopeName},
+		{Name: "ScopeVersion", Column: &r.scopeVersion},
+		{Name: "SpanAttributes", Column: &r.spanAttributes},
+		{Name: "Duration", Column: &r.duration},
+		{Name: "StatusCode", Column: &r.statusCode},
+		{Name: "StatusMessage", Column: &r.statusMessage},
+		{Name: "Events.Timestamp", Column: r.eventsTimestamp},
+		{Name: "Events.Name", Column: r.eventsName},
+		{Name: "Events.Attributes", Column: r.eventsAttributes},
+		{Name: "Links.TraceId", Column: r.linksTraceId},
+		{Name: "Links.SpanId", Column: r.linksSpanId},
+		{Name: "Links.TraceState", Column: r.linksTraceState},
+		{Name: "Links.Attributes", Column: r.linksAttributes},
+		{Name: "Ver", Column: &r.ver},
+		{Name: "IsDeleted", Column: &r.isDeleted},
+	})}
+	return r
+}
+
+// add appends a row.
+func (r *spanRows) add(s *msg.Span) {
+	r.timestamp.Append(s.Start)
+	r.traceId.AppendHex(s.TraceID[:])
+	r.spanId.AppendHex(s.ID[:])
+	r.parentSpanId.AppendHex(s.Parent[:])
+	r.traceState.AppendString("")
+	r.spanName.Append(r.profile.Name(s))
+	r.spanKind.Append(r.profile.Kind(s).String())
+	r.serviceName.Append(semconv.ServiceName(s))
+	r.appendResource(s)
+	r.scopeName.AppendString(semconv.Scope)
+	r.scopeVersion.AppendString("")
+	r.appendAttributes(s)
+	r.duration.Append(uint64(max(s.End-s.Start, 0)))
+	r.appendStatus(s)
+	r.appendEvents(s)
+	r.appendLinks(s)
+	r.ver.Append(rowVersion(s.Ver, s.Tombstone))
+	r.isDeleted.Append(flag(s.Tombstone))
+}
+
+// callRows builds rows of the table tool_calls.
+//
+// A call's row has no trace in its key: a span that moves to another trace keeps its id and
+// has a higher version, which replaces the row. The tombstone of the earlier trace has a
+// lower version. The tombstone of an earlier start removes a row if the start was in
+// another hour.
+type callRows struct {
+	table
+
+	tenant           native.Dict
+	ts               native.Time
+	source           native.Dict
+	format           native.Dict
+	toolName         native.Dict
+	toolType         native.Dict
+	mcpServer        native.Dict
+	agentName        native.Dict
+	model            native.Dict
+	sessionID        native.Text
+	runID            native.Text
+	traceID          native.Text
+	spanID           native.Hex
+	toolCallID       native.Text
+	durationNs       proto.ColUInt64
+	status           native.Dict
+	errorType        native.Dict
+	argsBytes        proto.ColUInt32
+	resultBytes      proto.ColUInt32
+	isDelegation     proto.ColBool
+	internal         proto.ColBool
+	waitsFor         native.Dict
+	waitedNs         proto.ColUInt64
+	argsShape        native.Dict
+	attempt          proto.ColUInt16
+	resultTokens     proto.ColUInt32
+	resultTokensFrom native.Dict
+	ver              proto.ColUInt64
+	isDeleted        proto.ColUInt8
+}
+
+func newCallRows() *callRows {
+	r := &callRows{
+		ts:     native.Time{Zone: "UTC"},
+		spanID: native.Hex{N: 8},
+	}
+	r.table = table{name: "tool_calls", block: native.NewBlock([]native.Named{
+		{Name: "tenant", Column: &r.tenant},
+		{Name: "ts", Column: &r.ts},
+		{Name: "source", Column: &r.source},
+		{Name: "format", Column: &r.format},
+		{Name: "tool_name", Column: &r.toolName},
+		{Name: "tool_type", Column: &r.toolType},
+		{Name: "mcp_server", Column: &r.mcpServer},
+		{Name: "agent_name", Column: &r.agentName},
+		{Name: "model", Column: &r.model},
+		{Name: "session_id", Column: &r.sessionID},
+		{Name: "run_id", Column: &r.runID},
+		{Name: "trace_id", Column: &r.traceID},
+		{Name: "span_id", Column: &r.spanID},
+		{Name: "tool_call_id", Column: &r.toolCallID},
+		{Name: "duration_ns", Column: &r.durationNs},
+		{Name: "status", Column: &r.status},
+		{Name: "error_type", Column: &r.errorType},
+		{Name: "args_bytes", Column: &r.argsBytes},
+		{Name: "result_bytes", Column: &r.resultBytes},
+		{Name: "is_delegation", Column: &r.isDelegation},
+		{Name: "internal", Column: &r.internal},
+		{Name: "waits_for", Column: &r.waitsFor},
+		{Name: "waited_ns", Column: &r.waitedNs},
+		{Name: "args_shape", Column: &r.argsShape},
+		{Name: "attempt", Column: &r.attempt},
+		{Name: "result_tokens", Column: &r.resultTokens},
+		{Name: "result_tokens_from", Column: &r.resultTokensFrom},
+		{Name: "ver", Column: &r.ver},
+		{Name: "is_deleted", Column: &r.isDeleted},
+	})}
+	return r
+}
+
+// add appends a row.
+func (r *callRows) add(s *msg.Span) {
+	r.tenant.Append(s.Tenant)
+	r.ts.Append(s.Start)
+	r.source.Append(s.Source)
+	r.format.Append(s.Format)
+	r.toolName.Append(s.Tool.Name)
+	r.toolType.Append(semconv.ToolType(&s.Tool))
+	r.mcpServer.Append(s.Tool.Server)
+	r.agentName.Append(s.Agent.Name)
+	r.model.Append(s.Model)
+	r.sessionID.AppendString(s.Session)
+	r.runID.AppendString(s.Run)
+	r.traceID.AppendHex(s.TraceID[:])
+	r.spanID.Append(s.ID[:])
+	r.toolCallID.AppendString(s.Tool.ID())
+	r.durationNs.Append(duration(s))
+	r.status.Append(status(s))
+	r.errorType.Append(s.ErrorType)
+	r.argsBytes.Append(s.ArgumentBytes)
+	r.resultBytes.Append(s.ResultBytes)
+	r.isDelegation.Append(s.Kind == msg.SpanDelegation)
+	r.internal.Append(s.Tool.Internal)
+	r.waitsFor.Append(s.WaitsFor())
+	r.waitedNs.Append(uint64(s.Waited()))
+	r.argsShape.Append(s.ArgumentShape)
+	r.attempt.Append(s.Attempt)
+	r.resultTokens.Append(s.ResultTokens)
+	r.resultTokensFrom.Append(s.ResultTokensFrom.String())
+	r.ver.Append(rowVersion(s.Ver, s.Tombstone))
+	r.isDeleted.Append(flag(s.Tombstone))
+}
+
+// delegationRows builds rows of the table delegations.
+type delegationRows struct {
+	table
+
+	tenant         native.Dict
+	ts             native.Time
+	source         native.Dict
+	format         native.Dict
+	sessionID      native.Text
+	runID          native.Text
+	traceID        native.Text
+	spanID         native.Hex
+	toolCallID     native.Text
+	toolName       native.Dict
+	agentName      native.Dict
+	delegateTo     native.Dict
+	delegateID     native.Text
+	childRunID     native.Text
+	linkMethod     native.Dict
+	linkConfidence proto.ColUInt8
+	async          proto.ColBool
+	durationNs     proto.ColUInt64
+	status         native.Dict
+	errorType      native.Dict
+	argsBytes      proto.ColUInt32
+	resultBytes    proto.ColUInt32
+	ver            proto.ColUInt64
+	isDeleted      proto.ColUInt8
+}
+
+func newDelegationRows() *delegationRows {
+	r := &delegationRows{
+		ts:     native.Time{Zone: "UTC"},
+		spanID: native.Hex{N: 8},
+	}
+	r.table = table{name: "delegations", block: native.NewBlock([]native.Named{
+		{Name: "tenant", Column: &r.tenant},
+		{Name: "ts", Column: &r.ts},
+		{Name: "source", Column: &r.source},
+		{Name: "format", Column: &r.format},
+		{Name: "session_id", Column: &r.sessionID},
+		{Name: "run_id", Column: &r.runID},
+		{Name: "trace_id", Column: &r.traceID},
+		{Name: "span_id", Column: &r.spanID},
+		{Name: "tool_call_id", Column: &r.toolCallID},
+		{Name: "tool_name", Column: &r.toolName},
+		{Name: "agent_name", Column: &r.agentName},
+		{Name: "delegate_to", Column: &r.delegateTo},
+		{Name: "delegate_id", Column: &r.delegateID},
+		{Name: "child_run_id", Column: &r.childRunID},
+		{Name: "link_method", Column: &r.linkMethod},
+		{Name: "link_confidence", Column: &r.linkConfidence},
+		{Name: "async", Column: &r.async},
+		{Name: "duration_ns", Column: &r.durationNs},
+		{Name: "status", Column: &r.status},
+		{Name: "error_type", Column: &r.errorType},
+		{Name: "args_bytes", Column: &r.argsBytes},
+		{Name: "result_bytes", Column: &r.resultBytes},
+		{Name: "ver", Column: &r.ver},
+		{Name: "is_deleted", Column: &r.isDeleted},
+	})}
+	return r
+}
+
+// add appends a row.
+func (r *delegationRows) add(s *msg.Span) {
+	r.tenant.Append(s.Tenant)
+	r.ts.Append(s.Start)
+	r.source.Append(s.Source)
+	r.format.Append(s.Format)
+	r.sessionID.AppendString(s.Session)
+	r.runID.AppendString(s.Run)
+	r.traceID.AppendHex(s.TraceID[:])
+	r.spanID.Append(s.ID[:])
+	r.toolCallID.AppendString(s.Tool.ID())
+	r.toolName.Append(s.Tool.Name)
+	r.agentName.Append(s.Agent.Name)
+	r.delegateTo.Append(s.Delegate.To)
+	r.delegateID.AppendString(s.Delegate.ToID)
+	r.childRunID.AppendString(s.Delegate.ChildRun)
+	r.linkMethod.Append(s.Delegate.Link.String())
+	r.linkConfidence.Append(s.Delegate.Confidence)
+	r.async.Append(s.Delegate.Async)
+	r.durationNs.Append(worked(s))
+	r.status.Append(status(s))
+	r.errorType.Append(s.ErrorType)
+	r.argsBytes.Append(s.ArgumentBytes)
+	r.resultBytes.Append(s.ResultBytes)
+	r.ver.Append(rowVersion(s.Ver, s.Tombstone))
+	r.isDeleted.Append(flag(s.Tombstone))
+}
+
+// openRows builds rows of the table open_spans: spans that are running, and the end of
+// those that were shown there.
+type openRows struct {
+	table
+	profile *semconv.Profile
+
+	tenant       native.Dict
+	ts           native.Time
+	lastSeen     native.Time
+	aliveAt      native.Time
+	source       native.Dict
+	format       native.Dict
+	kind         native.Dict
+	name         native.Dict
+	sessionID    native.Text
+	runID        native.Text
+	traceID      native.Text
+	spanID       native.Hex
+	parentSpanID native.Text
+	agentName    native.Dict
+	toolName     native.Dict
+	toolCallID   native.Text
+	delegateTo   native.Dict
+	waitsFor     native.Dict
+	ver          proto.ColUInt64
+	isDeleted    proto.ColUInt8
+}
+
+func newOpenRows(p *semconv.Profile) *openRows {
+	r := &openRows{
+		ts:       native.Time{Zone: "UTC"},
+		lastSeen: native.Time{Zone: "UTC"},
+		aliveAt:  native.Time{Zone: "UTC"},
+		spanID:   native.Hex{N: 8},
+		profile:  p,
+	}
+	r.table = table{name: "open_spans", block: native.NewBlock([]native.Named{
+		{Name: "tenant", Column: &r.tenant},
+		{Name: "ts", Column: &r.ts},
+		{Name: "last_seen", Column: &r.lastSeen},
+		{Name: "alive_at", Column: &r.aliveAt},
+		{Name: "source", Column: &r.source},
+		{Name: "format", Column: &r.format},
+		{Name: "kind", Column: &r.kind},
+		{Name: "name", Column: &r.name},
+		{Name: "session_id", Column: &r.sessionID},
+		{Name: "run_id", Column: &r.runID},
+		{Name: "trace_id", Column: &r.traceID},
+		{Name: "span_id", Column: &r.spanID},
+		{Name: "parent_span_id", Column: &r.parentSpanID},
+		{Name: "agent_name", Column: &r.agentName},
+		{Name: "tool_name", Column: &r.toolName},
+		{Name: "tool_call_id", Column: &r.toolCallID},
+		{Name: "delegate_to", Column: &r.delegateTo},
+		{Name: "waits_for", Column: &r.waitsFor},
+		{Name: "ver", Column: &r.ver},
+		{Name: "is_deleted", Column: &r.isDeleted},
+	})}
+	return r
+}
+
+// add appends a row.
+func (r *openRows) add(s *msg.Span) {
+	r.tenant.Append(s.Tenant)
+	r.ts.Append(s.Start)
+	r.lastSeen.Append(s.LastSeen)
+	r.aliveAt.Append(cmp.Or(s.Alive, s.LastSeen))
+	r.source.Append(s.Source)
+	r.format.Append(s.Format)
+	r.kind.Append(s.Kind.String())
+	r.name.Append(r.profile.Name(s))
+	r.sessionID.AppendString(s.Session)
+	r.runID.AppendString(s.Run)
+	r.traceID.AppendHex(s.TraceID[:])
+	r.spanID.Append(s.ID[:])
+	r.parentSpanID.AppendHex(s.Parent[:])
+	r.agentName.Append(s.Agent.Name)
+	r.toolName.Append(s.Tool.Name)
+	r.toolCallID.AppendString(s.Tool.ID())
+	r.delegateTo.Append(s.Delegate.To)
+	r.waitsFor.Append(s.WaitsFor())
+	r.ver.Append(openVersion(s))
+	r.isDeleted.Append(flag(s.State != msg.SpanOpen))
+}
+
+// findingRows builds rows of the table findings.
+type findingRows struct {
+	table
+
+	tenant    native.Dict
+	ts        native.Time
+	source    native.Dict
+	format    native.Dict
+	kind      native.Dict
+	toolName  native.Dict
+	agentName native.Dict
+	count     proto.ColUInt64
+	sessionID native.Text
+	runID     native.Text
+	traceID   native.Text
+	spanID    native.Hex
+	ver       proto.ColUInt64
+}
+
+func newFindingRows() *findingRows {
+	r := &findingRows{
+		ts:     native.Time{Zone: "UTC"},
+		spanID: native.Hex{N: 8},
+	}
+	r.table = table{name: "findings", block: native.NewBlock([]native.Named{
+		{Name: "tenant", Column: &r.tenant},
+		{Name: "ts", Column: &r.ts},
+		{Name: "source", Column: &r.source},
+		{Name: "format", Column: &r.format},
+		{Name: "kind", Column: &r.kind},
+		{Name: "tool_name", Column: &r.toolName},
+		{Name: "agent_name", Column: &r.agentName},
+		{Name: "count", Column: &r.count},
+		{Name: "session_id", Column: &r.sessionID},
+		{Name: "run_id", Column: &r.runID},
+		{Name: "trace_id", Column: &r.traceID},
+		{Name: "span_id", Column: &r.spanID},
+		{Name: "ver", Column: &r.ver},
+	})}
+	return r
+}
+
+// add appends a row.
+func (r *findingRows) add(f *finding) {
+	r.tenant.Append(f.span.Tenant)
+	r.ts.Append(f.time)
+	r.source.Append(f.span.Source)
+	r.format.Append(f.span.Format)
+	r.kind.Append(f.kind)
+	r.toolName.Append(f.tool)
+	r.agentName.Append(f.span.Agent.Name)
+	r.count.Append(f.count)
+	r.sessionID.AppendString(f.span.Session)
+	r.runID.AppendString(f.span.Run)
+	r.traceID.AppendHex(f.span.TraceID[:])
+	r.spanID.Append(f.span.ID[:])
+	r.ver.Append(f.span.Ver)
+}
+
+// letterRows builds rows of the table dead_letters.
+type letterRows struct {
+	table
+
+	tenant       native.Dict
+	source       native.Dict
+	dlID         native.Hex
+	format       native.Dict
+	sessionID    native.Text
+	stage        native.Dict
+	reason       native.Dict
+	error        native.Text
+	origin       native.Text
+	originOffset proto.ColInt64
+	payload      native.Text
+	payloadBytes proto.ColUInt64
+	seenAt       native.Millis
+	resolved     proto.ColBool
+	ver          proto.ColUInt64
+}
+
+func newLetterRows() *letterRows {
+	r := &letterRows{
+		dlID:   native.Hex{N: 16},
+		seenAt: native.Millis{Zone: "UTC"},
+	}
+	r.table = table{name: "dead_letters", block: native.NewBlock([]native.Named{
+		{Name: "tenant", Column: &r.tenant},
+		{Name: "source", Column: &r.source},
+		{Name: "dl_id", Column: &r.dlID},
+		{Name: "format", Column: &r.format},
+		{Name: "session_id", Column: &r.sessionID},
+		{Name: "stage", Column: &r.stage},
+		{Name: "reason", Column: &r.reason},
+		{Name: "error", Column: &r.error},
+		{Name: "origin", Column: &r.origin},
+		{Name: "origin_offset", Column: &r.originOffset},
+		{Name: "payload", Column: &r.payload},
+		{Name: "payload_bytes", Column: &r.payloadBytes},
+		{Name: "seen_at", Column: &r.seenAt},
+		{Name: "resolved", Column: &r.resolved},
+		{Name: "ver", Column: &r.ver},
+	})}
+	return r
+}
+
+// add appends a row.
+func (r *letterRows) add(l *msg.DeadLetter) {
+	r.tenant.Append(l.Tenant)
+	r.source.Append(l.Source)
+	r.dlID.Append(l.ID[:])
+	r.format.Append(l.Format)
+	r.sessionID.AppendString(l.Session)
+	r.stage.Append(l.Stage)
+	r.reason.Append(l.Reason)
+	r.error.AppendString(l.Detail)
+	r.origin.AppendString(l.Origin)
+	r.originOffset.Append(l.Offset)
+	r.payload.AppendBytes(l.Payload)
+	r.payloadBytes.Append(uint64(max(l.Bytes, 0)))
+	r.seenAt.Append(l.Seen)
+	r.resolved.Append(l.Resolved)
+	r.ver.Append(l.Ver)
+}
+
+// ledgerRows builds rows of the table source_ledger.
+type ledgerRows struct {
+	table
+
+	tenant           native.Dict
+	source           native.Dict
+	stream           native.Text
+	format           native.Dict
+	origin           native.Text
+	readBytes        proto.ColInt64
+	decodedBytes     proto.ColInt64
+	quarantinedBytes proto.ColInt64
+	droppedBytes     proto.ColInt64
+	reason           native.Dict
+	frames           proto.ColInt64
+	messages         proto.ColInt64
+	unknown          proto.ColInt64
+	problems         proto.ColInt64
+	seenAt           native.Millis
+	since            native.Millis
+	ver              proto.ColUInt64
+}
+
+func newLedgerRows() *ledgerRows {
+	r := &ledgerRows{
+		seenAt: native.Millis{Zone: "UTC"},
+		since:  native.Millis{Zone: "UTC"},
+	}
+	r.table = table{name: "source_ledger", block: native.NewBlock([]native.Named{
+		{Name: "tenant", Column: &r.tenant},
+		{Name: "source", Column: &r.source},
+		{Name: "stream", Column: &r.stream},
+		{Name: "format", Column: &r.format},
+		{Name: "origin", Column: &r.origin},
+		{Name: "read_bytes", Column: &r.readBytes},
+		{Name: "decoded_bytes", Column: &r.decodedBytes},
+		{Name: "quarantined_bytes", Column: &r.quarantinedBytes},
+		{Name: "dropped_bytes", Column: &r.droppedBytes},
+		{Name: "reason", Column: &r.reason},
+		{Name: "frames", Column: &r.frames},
+		{Name: "messages", Column: &r.messages},
+		{Name: "unknown", Column: &r.unknown},
+		{Name: "problems", Column: &r.problems},
+		{Name: "seen_at", Column: &r.seenAt},
+		{Name: "since", Column: &r.since},
+		{Name: "ver", Column: &r.ver},
+	})}
+	return r
+}
+
+// add appends a row.
+func (r *ledgerRows) add(l *msg.Ledger) {
+	r.tenant.Append(l.Tenant)
+	r.source.Append(l.Source)
+	r.stream.AppendString(l.Stream)
+	r.format.Append(l.Format)
+	r.origin.AppendString(l.Origin)
+	r.readBytes.Append(l.Read)
+	r.decodedBytes.Append(l.Decoded)
+	r.quarantinedBytes.Append(l.Quarantined)
+	r.droppedBytes.Append(l.Dropped)
+	r.reason.Append(l.Reason)
+	r.frames.Append(l.Frames)
+	r.messages.Append(l.Messages)
+	r.unknown.Append(l.Unknown)
+	r.problems.Append(l.Problems)
+	r.seenAt.Append(l.Seen)
+	r.since.Append(l.Since)
+	r.ver.Append(l.Ver)
+}
+
+// streamRows builds rows of the table streams.
+type streamRows struct {
+	table
+
+	tenant         native.Dict
+	source         native.Dict
+	format         native.Dict
+	stream         native.Text
+	startedAt      native.Time
+	origin         native.Text
+	method         native.Dict
+	status         proto.ColUInt16
+	sessionID      native.Text
+	runID          native.Text
+	chatSpanID     native.Text
+	remoteTraceID  native.Text
+	remoteSpanID   native.Text
+	remoteState    native.Text
+	firstByteNs    proto.ColUInt64
+	firstChunkNs   proto.ColUInt64
+	firstEventNs   proto.ColUInt64
+	totalNs        proto.ColUInt64
+	chunks         proto.ColUInt64
+	bytes          proto.ColUInt64
+	events         proto.ColUInt64
+	longestStallNs proto.ColUInt64
+	gapP50Ns       proto.ColUInt64
+	gapP95Ns       proto.ColUInt64
+	buffered       proto.ColBool
+	ver            proto.ColUInt64
+}
+
+func newStreamRows() *streamRows {
+	r := &streamRows{
+		startedAt: native.Time{Zone: "UTC"},
+	}
+	r.table = table{name: "streams", block: native.NewBlock([]native.Named{
+		{Name: "tenant", Column: &r.tenant},
+		{Name: "source", Column: &r.source},
+		{Name: "format", Column: &r.format},
+		{Name: "stream", Column: &r.stream},
+		{Name: "started_at", Column: &r.startedAt},
+		{Name: "origin", Column: &r.origin},
+		{Name: "method", Column: &r.method},
+		{Name: "status", Column: &r.status},
+		{Name: "session_id", Column: &r.sessionID},
+		{Name: "run_id", Column: &r.runID},
+		{Name: "chat_span_id", Column: &r.chatSpanID},
+		{Name: "remote_trace_id", Column: &r.remoteTraceID},
+		{Name: "remote_span_id", Column: &r.remoteSpanID},
+		{Name: "remote_state", Column: &r.remoteState},
+		{Name: "first_byte_ns", Column: &r.firstByteNs},
+		{Name: "first_chunk_ns", Column: &r.firstChunkNs},
+		{Name: "first_event_ns", Column: &r.firstEventNs},
+		{Name: "total_ns", Column: &r.totalNs},
+		{Name: "chunks", Column: &r.chunks},
+		{Name: "bytes", Column: &r.bytes},
+		{Name: "events", Column: &r.events},
+		{Name: "longest_stall_ns", Column: &r.longestStallNs},
+		{Name: "gap_p50_ns", Column: &r.gapP50Ns},
+		{Name: "gap_p95_ns", Column: &r.gapP95Ns},
+		{Name: "buffered", Column: &r.buffered},
+		{Name: "ver", Column: &r.ver},
+	})}
+	return r
+}
+
+// add appends a row.
+func (r *streamRows) add(s *msg.Stream) {
+	r.tenant.Append(s.Tenant)
+	r.source.Append(s.Source)
+	r.format.Append(s.Format)
+	r.stream.AppendString(s.Stream)
+	r.startedAt.Append(s.Pace.Start)
+	r.origin.AppendString(s.Origin)
+	r.method.Append(s.Method)
+	r.status.Append(uint16(s.Status))
+	r.sessionID.AppendString(s.Session)
+	r.runID.AppendString(s.Run)
+	r.chatSpanID.AppendHex(s.Chat[:])
+	r.remoteTraceID.AppendHex(s.RemoteTrace[:])
+	r.remoteSpanID.AppendHex(s.RemoteSpan[:])
+	r.remoteState.AppendString(s.RemoteState)
+	r.firstByteNs.Append(uint64(max(s.Pace.FirstByte, 0)))
+	r.firstChunkNs.Append(uint64(max(s.Pace.FirstChunk, 0)))
+	r.firstEventNs.Append(uint64(max(s.Pace.FirstEvent, 0)))
+	r.totalNs.Append(uint64(max(s.Pace.Total, 0)))
+	r.chunks.Append(uint64(max(s.Pace.Chunks, 0)))
+	r.bytes.Append(uint64(max(s.Pace.Bytes, 0)))
+	r.events.Append(uint64(max(s.Pace.Events, 0)))
+	r.longestStallNs.Append(uint64(max(s.Pace.LongestStall, 0)))
+	r.gapP50Ns.Append(uint64(max(s.Pace.GapP50, 0)))
+	r.gapP95Ns.Append(uint64(max(s.Pace.GapP95, 0)))
+	r.buffered.Append(s.Pace.Buffered)
+	r.ver.Append(s.Ver)
+}
