@@ -7,43 +7,66 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/earshot-dev/earshot/core/msg/schema"
 	"github.com/earshot-dev/earshot/core/semconv"
 )
 
 // tableTTL finds the rows' TTL in the text of a table's engine.
 var tableTTL = regexp.MustCompile(` TTL (.+?)(?: SETTINGS |$)`)
 
-// retain compares the retention of every table with what is configured and
-// returns the statements that set it right.
-func (s Schema) retain(ctx context.Context, c *Conn) ([]string, error) {
+// adjust compares the retention of every table with the configured one, and the comments of
+// columns with those of core/msg/schema, and returns the statements that correct them. A
+// comment is not part of a migration: a reworded one reaches the databases that are there.
+func (s Schema) adjust(ctx context.Context, c *Conn) ([]string, error) {
 	tables, err := s.engines(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	columns := make(map[string]map[string]described)
+	var comments []string
+	for _, t := range schema.Tables {
+		if _, there := tables[t.Name]; !there {
+			continue // its migration is pending
+		}
+		names := []string{s.local(t.Name)}
+		if s.Cluster != "" {
+			names = append(names, s.name(t.Name))
+		}
+		for _, name := range names {
+			have, err := s.columns(ctx, c, name)
+			if err != nil {
+				return nil, err
+			}
+			columns[name] = have
+			var list []string
+			for _, col := range t.Columns {
+				if is, there := have[col.Name]; there && is.comment != col.Comment {
+					list = append(list, "COMMENT COLUMN "+quoteName(col.Name)+" "+quoteText(col.Comment))
+				}
+			}
+			if len(list) > 0 {
+				comments = append(comments, "ALTER TABLE "+name+s.onCluster()+" "+strings.Join(list, ", "))
+			}
+		}
+	}
 	var out []string
 	for _, r := range retentions() {
 		engine, there := tables[r.table]
 		if !there {
-			continue // its migration is pending, and says it
+			continue
 		}
 		have := ""
 		if m := tableTTL.FindStringSubmatch(engine); m != nil {
 			have = m[1]
 		}
 		if r.column != "" {
-			if columns[r.table] == nil {
-				if columns[r.table], err = s.columns(ctx, c, r.table); err != nil {
-					return nil, err
-				}
-			}
-			have = columns[r.table][r.column].ttl
+			have = columns[s.local(r.table)][r.column].ttl
 		}
 		if want := r.expression(s.TTL); want != have {
 			out = append(out, s.modify(r, want))
 		}
 	}
-	return out, nil
+	return append(out, comments...), nil
 }
 
 // engines returns the full text of the engine of every table that has rows, by
@@ -72,21 +95,24 @@ func (s Schema) engines(ctx context.Context, c *Conn) (map[string]string, error)
 	return out, nil
 }
 
-type described struct{ kind, ttl string }
+// described is a line of DESCRIBE TABLE.
+type described struct{ kind, comment, ttl string }
 
+// columns describes the columns of a table, by name.
 func (s Schema) columns(ctx context.Context, c *Conn, table string) (map[string]described, error) {
-	rows, err := c.db.Query(ctx, "DESCRIBE TABLE "+s.local(table))
+	rows, err := c.db.Query(ctx, "DESCRIBE TABLE "+table)
 	if err != nil {
 		return nil, fmt.Errorf("describe %s: %w", table, err)
 	}
 	defer rows.Close()
 	out := make(map[string]described)
 	for rows.Next() {
-		var name, kind, ignore, ttl string
-		if err := rows.Scan(&name, &kind, &ignore, &ignore, &ignore, &ignore, &ttl); err != nil {
+		var name, ignore string
+		var d described
+		if err := rows.Scan(&name, &d.kind, &ignore, &ignore, &d.comment, &ignore, &d.ttl); err != nil {
 			return nil, fmt.Errorf("describe %s: %w", table, err)
 		}
-		out[name] = described{kind, ttl}
+		out[name] = d
 	}
 	if err := rows.Err(); err != nil {
 		return nil, fmt.Errorf("describe %s: %w", table, err)
@@ -94,10 +120,10 @@ func (s Schema) columns(ctx context.Context, c *Conn, table string) (map[string]
 	return out, nil
 }
 
-// Diff writes what separates the database from this program: the statements that
-// Apply would run, and columns that rows are written to and that are not there
-// or of another type, which no migration explains: somebody changed a table by
-// hand. It reports whether there was anything.
+// Diff writes how the database differs from this program: the statements that Apply would
+// run, and columns that rows are written to and that are missing or of another type, which
+// no migration explains: a person changed the table. It reports whether there is a
+// difference.
 func (s Schema) Diff(ctx context.Context, c *Conn, w io.Writer) (bool, error) {
 	p, err := s.Plan(ctx, c)
 	if err != nil {
@@ -132,7 +158,7 @@ func (s Schema) byHand(ctx context.Context, c *Conn) ([]string, error) {
 	}
 	var out []string
 	for _, t := range newWriters(profile, s).tables() {
-		have, err := s.columns(ctx, c, t.name)
+		have, err := s.columns(ctx, c, s.local(t.name))
 		if err != nil {
 			return nil, err
 		}

@@ -20,16 +20,24 @@ const MinServer = "26.2"
 // it stays so until somebody changes something. Nothing is lost: the rows wait.
 var ErrSchema = errors.New("schema does not fit")
 
+// The schema of the first release has the number of the last of the 28 steps in which it was
+// developed: a database that has taken them is what it makes, and has lastStep as its
+// checksum.
+const (
+	baseline = 28
+	lastStep = "52d866ba87a19be6b30080be036082ee945b661c1119a7dbbe96dab8fcfab31a"
+)
+
 // Plan is what has to be done to a database.
 type Plan struct {
 	Server  string      // its version
 	Applied int         // the last migration that the database has
 	Pending []Migration // in order
-	Retain  []string    // statements that bring the retention to what is configured
+	Adjust  []string    // statements that bring retention and comments to those of this program
 }
 
 // Empty reports whether there is nothing to do.
-func (p Plan) Empty() bool { return len(p.Pending) == 0 && len(p.Retain) == 0 }
+func (p Plan) Empty() bool { return len(p.Pending) == 0 && len(p.Adjust) == 0 }
 
 // Statements are what Apply would run, in order, without the notes in
 // schema_migrations.
@@ -38,7 +46,7 @@ func (p Plan) Statements() []string {
 	for _, m := range p.Pending {
 		out = append(out, m.Statements...)
 	}
-	return append(out, p.Retain...)
+	return append(out, p.Adjust...)
 }
 
 // Plan looks at the database and says what is missing. It changes nothing. It
@@ -78,12 +86,17 @@ func (s Schema) missing(ctx context.Context, c *Conn) (Plan, error) {
 	for version := range applied {
 		p.Applied = max(p.Applied, version)
 	}
+	if p.Applied > 0 && p.Applied < baseline {
+		return p, fmt.Errorf("%w: the database has migration %d, of before the first release, and this program upgrades from %d on: "+
+			"run a build that has migration %d once, or drop database %s, or configure another one, and every source is read again",
+			ErrSchema, p.Applied, baseline, p.Applied+1, s.withDefaults().Database)
+	}
 	for _, m := range migrations {
 		a, done := applied[m.Version]
 		switch {
 		case !done:
 			p.Pending = append(p.Pending, m)
-		case m.Checksum != a.checksum:
+		case m.Checksum != a.checksum && (m.Version != baseline || a.checksum != lastStep):
 			return p, fmt.Errorf("%w: migration %d (%s) was applied in another form: this program is not the release that made the tables", ErrSchema, m.Version, a.name)
 		}
 	}
@@ -91,7 +104,7 @@ func (s Schema) missing(ctx context.Context, c *Conn) (Plan, error) {
 		return p, fmt.Errorf("%w: the database has migration %d, this program knows %d: upgrade earshot", ErrSchema, p.Applied, last)
 	}
 	if len(applied) > 0 {
-		p.Retain, err = s.retain(ctx, c)
+		p.Adjust, err = s.adjust(ctx, c)
 	}
 	return p, err
 }
@@ -124,9 +137,9 @@ func (s Schema) Apply(ctx context.Context, c *Conn) (Plan, error) {
 			return p, fmt.Errorf("clickhouse: schema: migration %d (%s): %w", m.Version, m.Name, err)
 		}
 	}
-	for _, sql := range p.Retain {
+	for _, sql := range p.Adjust {
 		if err := c.change(ctx, sql); err != nil {
-			return p, fmt.Errorf("clickhouse: schema: retention: %w", err)
+			return p, fmt.Errorf("clickhouse: schema: retention and comments: %w", err)
 		}
 	}
 	return p, nil

@@ -10,8 +10,8 @@ import (
 	"github.com/earshot-dev/earshot/core/price"
 )
 
-// ofProgram is the version of rows of model_prices that a program wrote. Those that
-// people insert have the time as theirs, and stand.
+// ofProgram is the version of rows of model_prices that a program wrote. Rows that people
+// insert have the time as their version, and precedence.
 const ofProgram = 1
 
 type priceKey struct {
@@ -19,9 +19,9 @@ type priceKey struct {
 	from  int64 // Unix seconds
 }
 
-// writePrices brings model_prices to what the settings say, which is what the
-// commands compute with. Rows that people have inserted stay, and stand before
-// those of the same model and day.
+// writePrices sets model_prices to the prices of the settings, which the commands compute
+// with. Rows that people have inserted stay, and have precedence over those of the same
+// model and day.
 func (x *Exporter) writePrices(ctx context.Context) error {
 	want := make(map[priceKey]price.Price)
 	var values []string
@@ -32,13 +32,15 @@ func (x *Exporter) writePrices(ctx context.Context) error {
 		values = append(values, fmt.Sprintf("(%s, %d, %s, %s, %s, %s, 'earshot', %d)", quoteText(k.model), k.from,
 			number(r.Input), number(r.Output), number(r.CacheRead), number(r.CacheWrite), ofProgram))
 	}
-	same, err := x.hasPrices(ctx, want)
+	same, written, err := x.hasPrices(ctx, want)
 	if err != nil || same {
 		return err
 	}
 	table := x.schema.name("model_prices")
-	if err := x.conn.db.Exec(ctx, fmt.Sprintf("ALTER TABLE %s DELETE WHERE ver <= %d SETTINGS mutations_sync = 2", table, ofProgram)); err != nil {
-		return err
+	if written { // a new database is spared the mutation
+		if err := x.conn.db.Exec(ctx, fmt.Sprintf("ALTER TABLE %s DELETE WHERE ver <= %d SETTINGS mutations_sync = 2", table, ofProgram)); err != nil {
+			return err
+		}
 	}
 	if len(values) == 0 {
 		return nil
@@ -47,33 +49,30 @@ func (x *Exporter) writePrices(ctx context.Context) error {
 		table, strings.Join(values, ", ")))
 }
 
-// hasPrices reports whether the table says what it should.
-func (x *Exporter) hasPrices(ctx context.Context, want map[priceKey]price.Price) (bool, error) {
+// hasPrices reports whether the table has the wanted prices and no other ones that a program
+// wrote, and whether it has any that a program wrote.
+func (x *Exporter) hasPrices(ctx context.Context, want map[priceKey]price.Price) (same, written bool, err error) {
 	rows, err := x.conn.db.Query(ctx, "SELECT model, valid_from, input_usd_per_m, output_usd_per_m, cache_read_usd_per_m, cache_write_usd_per_m, ver FROM "+x.schema.name("model_prices")+" FINAL")
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	defer rows.Close()
-	found := 0
+	found, stale := 0, false
 	for rows.Next() {
 		var k priceKey
 		var from time.Time
 		var p price.Price
 		var ver uint64
 		if err := rows.Scan(&k.model, &from, &p.Input, &p.Output, &p.CacheRead, &p.CacheWrite, &ver); err != nil {
-			return false, err
+			return false, false, err
 		}
 		k.from = from.Unix()
 		wanted, ok := want[k]
-		switch {
-		case ver > ofProgram && ok:
-			found++
-		case ver > ofProgram:
-		case ver < ofProgram || !ok || wanted != p:
-			return false, rows.Err()
-		default:
+		written = written || ver <= ofProgram
+		stale = stale || ver < ofProgram || ver == ofProgram && (!ok || wanted != p)
+		if ok {
 			found++
 		}
 	}
-	return found == len(want), rows.Err()
+	return found == len(want) && !stale, written, rows.Err()
 }

@@ -49,8 +49,8 @@ type Schema struct {
 	Replicated bool
 }
 
-// Migration is a numbered step. A released one never changes. Numbers ascend; one
-// that is missing was never released.
+// Migration is a numbered step. A released one never changes. Numbers ascend; the first
+// is the schema of the first release.
 type Migration struct {
 	Version    int
 	Name       string
@@ -230,7 +230,10 @@ func (s Schema) functions() template.FuncMap {
 			}
 			return set + ", non_replicated_deduplication_window = 1000"
 		},
-		"ttl": s.ttlClause,
+		"ttl":      s.ttlClause,
+		"columns":  s.columnList,
+		"comments": comments,
+		"add":      s.addColumn,
 		"distributed": func(table, shardBy string) string {
 			if s.Cluster == "" {
 				return ""

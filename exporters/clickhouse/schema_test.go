@@ -5,11 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/msg"
@@ -59,6 +65,133 @@ func TestSchemaIsAppliedByManyAtOnce(t *testing.T) {
 	}
 	if err := schema.Verify(t.Context(), conn); err != nil {
 		t.Error(err)
+	}
+}
+
+// objects returns how the server would make each table and view of the database anew,
+// without its comments, which change with the words of the program.
+func objects(t *testing.T, c *Conn, database string) map[string]string {
+	t.Helper()
+	list, err := c.Query(t.Context(), "SELECT name, create_table_query FROM system.tables WHERE database = {db:String}", Params{"db": database})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer list.Close()
+	comment := regexp.MustCompile(` COMMENT '(?:[^'\\]|\\.)*'`)
+	out := make(map[string]string)
+	for list.Next() {
+		sql := strings.ReplaceAll(fmt.Sprint(list.Values()[1]), database+".", "earshot.")
+		out[fmt.Sprint(list.Values()[0])] = comment.ReplaceAllString(sql, "")
+	}
+	if err := list.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// firstRelease returns the tables and views of the first release's schema, as objects does.
+// The file was written from a database that had taken the 28 steps before it, with testTTL.
+func firstRelease(t *testing.T) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile("testdata/schema_28.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := regexp.MustCompile(`^CREATE [A-Z ]+ earshot\.(\w+)`)
+	out := make(map[string]string)
+	for sql := range strings.Lines(string(text)) {
+		out[name.FindStringSubmatch(sql)[1]] = strings.TrimSpace(sql)
+	}
+	return out
+}
+
+// TestFirstReleaseIsFixed holds the first migration, and the columns of core/msg/schema that
+// it renders, to the schema of the first release.
+func TestFirstReleaseIsFixed(t *testing.T) {
+	conn, s := database(t)
+	schema := Schema{Database: s.Database, TTL: testTTL}
+	migrations, err := schema.Migrations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if migrations[0].Version != baseline {
+		t.Fatalf("the first migration is %d", migrations[0].Version)
+	}
+	for _, sql := range append(schema.bootstrap(), migrations[0].Statements...) {
+		if err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%v in:\n%s", err, sql)
+		}
+	}
+	if d := cmp.Diff(firstRelease(t), objects(t, conn, s.Database)); d != "" {
+		t.Errorf("(-released +now):\n%s", d)
+	}
+	if got := count(t, conn, "SELECT groupArray((name, after_ms, ver)) FROM (SELECT * FROM "+schema.name("thresholds")+" ORDER BY name)"); got != "[('silent',60000,0),('stuck',600000,0)]" {
+		t.Errorf("thresholds: %s", got)
+	}
+}
+
+// TestStoreOfTheFirstReleaseUpgrades has a database as the 28 steps made it: nothing is
+// pending but what was added since, and then it is what a new one is.
+func TestStoreOfTheFirstReleaseUpgrades(t *testing.T) {
+	conn, s := database(t)
+	schema := Schema{Database: s.Database, TTL: testTTL}
+	if err := conn.Exec(t.Context(), schema.bootstrap()[0]); err != nil {
+		t.Fatal(err)
+	}
+	released := firstRelease(t)
+	for _, name := range slices.Sorted(maps.Keys(released)) {
+		if err := conn.Exec(t.Context(), strings.ReplaceAll(released[name], "earshot.", s.Database+".")); err != nil {
+			t.Fatalf("%v in:\n%s", err, released[name])
+		}
+	}
+	for version := 1; version <= baseline; version++ {
+		if err := conn.Exec(t.Context(), schema.record(Migration{Version: version, Name: "step", Checksum: lastStep})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	migrations, err := schema.Migrations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := schema.Apply(t.Context(), conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(migrations[1:], done.Pending, cmpopts.EquateEmpty()); d != "" {
+		t.Errorf("pending (-want +got):\n%s", d)
+	}
+	if p, err := schema.Plan(t.Context(), conn); err != nil || !p.Empty() {
+		t.Errorf("error %v, still to do: %s", err, p.Statements())
+	}
+	fresh := Schema{Database: s.Database + "_fresh", TTL: testTTL}
+	t.Cleanup(func() {
+		_ = conn.Exec(context.Background(), "DROP DATABASE IF EXISTS "+quoteName(fresh.Database)+" SYNC")
+	})
+	if _, err := fresh.Apply(t.Context(), conn); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(objects(t, conn, fresh.Database), objects(t, conn, s.Database)); d != "" {
+		t.Errorf("(-new +upgraded):\n%s", d)
+	}
+	comments := func(database string) []map[string]any {
+		var names []string
+		for _, w := range newWriters(nil, schema).tables() {
+			names = append(names, quoteText(w.name))
+		}
+		return rows(t, conn, fmt.Sprintf("SELECT table, name, comment FROM system.columns WHERE database = %s AND table IN (%s) ORDER BY table, name",
+			quoteText(database), strings.Join(names, ", ")))
+	}
+	if d := cmp.Diff(comments(fresh.Database), comments(s.Database)); d != "" {
+		t.Errorf("comments (-new +upgraded):\n%s", d)
+	}
+	x, err := New(t.Context(), Settings{Conn: s, TTL: testTTL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close(context.Background())
+	export1(t, x, &export.Batch{Messages: sampleMessages(3), Spans: []msg.Span{sampleSpan()}})
+	if got := count(t, conn, "SELECT count() FROM "+schema.name("v_messages")); got != "3" {
+		t.Errorf("%s rows in an upgraded database", got)
 	}
 }
 
@@ -118,9 +251,15 @@ func TestSchemaRefusals(t *testing.T) {
 	if err := conn.Exec(t.Context(), "TRUNCATE TABLE "+schema.name("schema_migrations")); err != nil {
 		t.Fatal(err)
 	}
-	note(1, migrations[0].Name, "00")
+	note(baseline, migrations[0].Name, "00")
 	_, err = schema.Plan(t.Context(), conn)
-	refused("another migration 1", "another form", err)
+	refused("another first migration", "another form", err)
+	if err := conn.Exec(t.Context(), "TRUNCATE TABLE "+schema.name("schema_migrations")); err != nil {
+		t.Fatal(err)
+	}
+	note(baseline-1, "of_before", "00")
+	_, err = schema.Apply(t.Context(), conn)
+	refused("a database of before the first release", "run a build that has migration 28 once", err)
 }
 
 func TestServerVersions(t *testing.T) {
@@ -174,7 +313,7 @@ func TestDiffNamesWhatWasChangedByHand(t *testing.T) {
 		}
 		return b.String()
 	}
-	if got := diff(); !strings.Contains(got, "-- migration 1 (messages) is not applied") || !strings.Contains(got, "CREATE TABLE") {
+	if got := diff(); !strings.Contains(got, "-- migration 28 (schema) is not applied") || !strings.Contains(got, "CREATE TABLE") {
 		t.Errorf("before the first apply:\n%.500s", got)
 	}
 	if _, err := schema.Apply(t.Context(), conn); err != nil {
