@@ -3,6 +3,8 @@ package clickhouse
 import (
 	"strconv"
 
+	"github.com/ClickHouse/ch-go/proto"
+
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/semconv"
 )
@@ -115,7 +117,7 @@ func (r *spanRows) appendStatus(s *msg.Span) {
 func (r *spanRows) appendEvents(s *msg.Span) {
 	for i := range s.Events {
 		e := &s.Events[i]
-		r.eventsTimestamp.Of.Append(e.Time)
+		r.eventsTimestamp.Of.AppendRaw(proto.DateTime64(e.Time))
 		r.eventsName.Of.Append(r.profile.EventName(e))
 		for _, a := range e.Attrs {
 			r.eventsAttributes.Of.Append(a.Key, a.Value)

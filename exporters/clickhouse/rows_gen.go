@@ -4,6 +4,8 @@ package clickhouse
 
 import (
 	"cmp"
+	"encoding/hex"
+	"time"
 
 	"github.com/ClickHouse/ch-go/proto"
 
@@ -19,11 +21,11 @@ type messageRows struct {
 	tenant           native.Dict
 	source           native.Dict
 	format           native.Dict
-	ts               native.Time
+	ts               proto.ColDateTime64
 	sessionID        native.Text
 	runID            native.Text
 	parentRunID      native.Text
-	messageID        native.Hex
+	messageID        proto.ColFixedStr
 	seq              proto.ColUInt64
 	parentMessageID  native.Text
 	traceID          native.Text
@@ -60,8 +62,8 @@ type messageRows struct {
 
 func newMessageRows() *messageRows {
 	r := &messageRows{
-		ts:        native.Time{Zone: "UTC"},
-		messageID: native.Hex{N: 16},
+		ts:        proto.ColDateTime64{Precision: 9, PrecisionSet: true, Location: time.UTC},
+		messageID: proto.ColFixedStr{Size: 32},
 	}
 	r.table = table{name: "messages", block: native.NewBlock([]native.Named{
 		{Name: "tenant", Column: &r.tenant},
@@ -113,11 +115,11 @@ func (r *messageRows) add(m *msg.Message) {
 	r.tenant.Append(m.Host.Tenant)
 	r.source.Append(m.Host.Source)
 	r.format.Append(m.Host.Format)
-	r.ts.Append(m.Time)
+	r.ts.AppendRaw(proto.DateTime64(m.Time))
 	r.sessionID.AppendString(m.Session)
 	r.runID.AppendString(m.Run)
 	r.parentRunID.AppendString(m.ParentRun)
-	r.messageID.Append(m.Host.ID[:])
+	r.messageID.Buf = hex.AppendEncode(r.messageID.Buf, m.Host.ID[:])
 	r.seq.Append(m.Host.Seq)
 	r.parentMessageID.AppendHex(m.Host.Parent[:])
 	r.traceID.AppendHex(m.Host.TraceID[:])
@@ -161,7 +163,7 @@ type spanRows struct {
 	table
 	profile *semconv.Profile
 
-	timestamp          native.Time
+	timestamp          proto.ColDateTime64
 	traceId            native.Text
 	spanId             native.Text
 	parentSpanId       native.Text
@@ -176,7 +178,7 @@ type spanRows struct {
 	duration           proto.ColUInt64
 	statusCode         native.Dict
 	statusMessage      native.Text
-	eventsTimestamp    *native.Array[*native.Time]
+	eventsTimestamp    *native.Array[*proto.ColDateTime64]
 	eventsName         *native.Array[*native.Dict]
 	eventsAttributes   *native.Array[*native.Map]
 	linksTraceId       *native.Array[*native.Text]
@@ -189,7 +191,8 @@ type spanRows struct {
 
 func newSpanRows(p *semconv.Profile) *spanRows {
 	r := &spanRows{
-		eventsTimestamp:  native.NewArray(&native.Time{}),
+		timestamp:        proto.ColDateTime64{Precision: 9, PrecisionSet: true},
+		eventsTimestamp:  native.NewArray(&proto.ColDateTime64{Precision: 9, PrecisionSet: true}),
 		eventsName:       native.NewArray(&native.Dict{}),
 		eventsAttributes: native.NewArray(&native.Map{}),
 		linksTraceId:     native.NewArray(&native.Text{}),
@@ -229,7 +232,7 @@ func newSpanRows(p *semconv.Profile) *spanRows {
 
 // add appends a row.
 func (r *spanRows) add(s *msg.Span) {
-	r.timestamp.Append(s.Start)
+	r.timestamp.AppendRaw(proto.DateTime64(s.Start))
 	r.traceId.AppendHex(s.TraceID[:])
 	r.spanId.AppendHex(s.ID[:])
 	r.parentSpanId.AppendHex(s.Parent[:])
@@ -259,7 +262,7 @@ type callRows struct {
 	table
 
 	tenant           native.Dict
-	ts               native.Time
+	ts               proto.ColDateTime64
 	source           native.Dict
 	format           native.Dict
 	toolName         native.Dict
@@ -270,7 +273,7 @@ type callRows struct {
 	sessionID        native.Text
 	runID            native.Text
 	traceID          native.Text
-	spanID           native.Hex
+	spanID           proto.ColFixedStr
 	toolCallID       native.Text
 	durationNs       proto.ColUInt64
 	status           native.Dict
@@ -291,8 +294,8 @@ type callRows struct {
 
 func newCallRows() *callRows {
 	r := &callRows{
-		ts:     native.Time{Zone: "UTC"},
-		spanID: native.Hex{N: 8},
+		ts:     proto.ColDateTime64{Precision: 9, PrecisionSet: true, Location: time.UTC},
+		spanID: proto.ColFixedStr{Size: 16},
 	}
 	r.table = table{name: "tool_calls", block: native.NewBlock([]native.Named{
 		{Name: "tenant", Column: &r.tenant},
@@ -331,7 +334,7 @@ func newCallRows() *callRows {
 // add appends a row.
 func (r *callRows) add(s *msg.Span) {
 	r.tenant.Append(s.Tenant)
-	r.ts.Append(s.Start)
+	r.ts.AppendRaw(proto.DateTime64(s.Start))
 	r.source.Append(s.Source)
 	r.format.Append(s.Format)
 	r.toolName.Append(s.Tool.Name)
@@ -342,7 +345,7 @@ func (r *callRows) add(s *msg.Span) {
 	r.sessionID.AppendString(s.Session)
 	r.runID.AppendString(s.Run)
 	r.traceID.AppendHex(s.TraceID[:])
-	r.spanID.Append(s.ID[:])
+	r.spanID.Buf = hex.AppendEncode(r.spanID.Buf, s.ID[:])
 	r.toolCallID.AppendString(s.Tool.ID())
 	r.durationNs.Append(duration(s))
 	r.status.Append(status(s))
@@ -366,13 +369,13 @@ type delegationRows struct {
 	table
 
 	tenant         native.Dict
-	ts             native.Time
+	ts             proto.ColDateTime64
 	source         native.Dict
 	format         native.Dict
 	sessionID      native.Text
 	runID          native.Text
 	traceID        native.Text
-	spanID         native.Hex
+	spanID         proto.ColFixedStr
 	toolCallID     native.Text
 	toolName       native.Dict
 	agentName      native.Dict
@@ -393,8 +396,8 @@ type delegationRows struct {
 
 func newDelegationRows() *delegationRows {
 	r := &delegationRows{
-		ts:     native.Time{Zone: "UTC"},
-		spanID: native.Hex{N: 8},
+		ts:     proto.ColDateTime64{Precision: 9, PrecisionSet: true, Location: time.UTC},
+		spanID: proto.ColFixedStr{Size: 16},
 	}
 	r.table = table{name: "delegations", block: native.NewBlock([]native.Named{
 		{Name: "tenant", Column: &r.tenant},
@@ -428,13 +431,13 @@ func newDelegationRows() *delegationRows {
 // add appends a row.
 func (r *delegationRows) add(s *msg.Span) {
 	r.tenant.Append(s.Tenant)
-	r.ts.Append(s.Start)
+	r.ts.AppendRaw(proto.DateTime64(s.Start))
 	r.source.Append(s.Source)
 	r.format.Append(s.Format)
 	r.sessionID.AppendString(s.Session)
 	r.runID.AppendString(s.Run)
 	r.traceID.AppendHex(s.TraceID[:])
-	r.spanID.Append(s.ID[:])
+	r.spanID.Buf = hex.AppendEncode(r.spanID.Buf, s.ID[:])
 	r.toolCallID.AppendString(s.Tool.ID())
 	r.toolName.Append(s.Tool.Name)
 	r.agentName.Append(s.Agent.Name)
@@ -460,9 +463,9 @@ type openRows struct {
 	profile *semconv.Profile
 
 	tenant       native.Dict
-	ts           native.Time
-	lastSeen     native.Time
-	aliveAt      native.Time
+	ts           proto.ColDateTime64
+	lastSeen     proto.ColDateTime64
+	aliveAt      proto.ColDateTime64
 	source       native.Dict
 	format       native.Dict
 	kind         native.Dict
@@ -470,7 +473,7 @@ type openRows struct {
 	sessionID    native.Text
 	runID        native.Text
 	traceID      native.Text
-	spanID       native.Hex
+	spanID       proto.ColFixedStr
 	parentSpanID native.Text
 	agentName    native.Dict
 	toolName     native.Dict
@@ -483,10 +486,10 @@ type openRows struct {
 
 func newOpenRows(p *semconv.Profile) *openRows {
 	r := &openRows{
-		ts:       native.Time{Zone: "UTC"},
-		lastSeen: native.Time{Zone: "UTC"},
-		aliveAt:  native.Time{Zone: "UTC"},
-		spanID:   native.Hex{N: 8},
+		ts:       proto.ColDateTime64{Precision: 9, PrecisionSet: true, Location: time.UTC},
+		lastSeen: proto.ColDateTime64{Precision: 9, PrecisionSet: true, Location: time.UTC},
+		aliveAt:  proto.ColDateTime64{Precision: 9, PrecisionSet: true, Location: time.UTC},
+		spanID:   proto.ColFixedStr{Size: 16},
 		profile:  p,
 	}
 	r.table = table{name: "open_spans", block: native.NewBlock([]native.Named{
@@ -517,9 +520,9 @@ func newOpenRows(p *semconv.Profile) *openRows {
 // add appends a row.
 func (r *openRows) add(s *msg.Span) {
 	r.tenant.Append(s.Tenant)
-	r.ts.Append(s.Start)
-	r.lastSeen.Append(s.LastSeen)
-	r.aliveAt.Append(cmp.Or(s.Alive, s.LastSeen))
+	r.ts.AppendRaw(proto.DateTime64(s.Start))
+	r.lastSeen.AppendRaw(proto.DateTime64(s.LastSeen))
+	r.aliveAt.AppendRaw(proto.DateTime64(cmp.Or(s.Alive, s.LastSeen)))
 	r.source.Append(s.Source)
 	r.format.Append(s.Format)
 	r.kind.Append(s.Kind.String())
@@ -527,7 +530,7 @@ func (r *openRows) add(s *msg.Span) {
 	r.sessionID.AppendString(s.Session)
 	r.runID.AppendString(s.Run)
 	r.traceID.AppendHex(s.TraceID[:])
-	r.spanID.Append(s.ID[:])
+	r.spanID.Buf = hex.AppendEncode(r.spanID.Buf, s.ID[:])
 	r.parentSpanID.AppendHex(s.Parent[:])
 	r.agentName.Append(s.Agent.Name)
 	r.toolName.Append(s.Tool.Name)
@@ -543,7 +546,7 @@ type findingRows struct {
 	table
 
 	tenant    native.Dict
-	ts        native.Time
+	ts        proto.ColDateTime64
 	source    native.Dict
 	format    native.Dict
 	kind      native.Dict
@@ -553,14 +556,14 @@ type findingRows struct {
 	sessionID native.Text
 	runID     native.Text
 	traceID   native.Text
-	spanID    native.Hex
+	spanID    proto.ColFixedStr
 	ver       proto.ColUInt64
 }
 
 func newFindingRows() *findingRows {
 	r := &findingRows{
-		ts:     native.Time{Zone: "UTC"},
-		spanID: native.Hex{N: 8},
+		ts:     proto.ColDateTime64{Precision: 9, PrecisionSet: true, Location: time.UTC},
+		spanID: proto.ColFixedStr{Size: 16},
 	}
 	r.table = table{name: "findings", block: native.NewBlock([]native.Named{
 		{Name: "tenant", Column: &r.tenant},
@@ -583,7 +586,7 @@ func newFindingRows() *findingRows {
 // add appends a row.
 func (r *findingRows) add(f *finding) {
 	r.tenant.Append(f.span.Tenant)
-	r.ts.Append(f.time)
+	r.ts.AppendRaw(proto.DateTime64(f.time))
 	r.source.Append(f.span.Source)
 	r.format.Append(f.span.Format)
 	r.kind.Append(f.kind)
@@ -593,7 +596,7 @@ func (r *findingRows) add(f *finding) {
 	r.sessionID.AppendString(f.span.Session)
 	r.runID.AppendString(f.span.Run)
 	r.traceID.AppendHex(f.span.TraceID[:])
-	r.spanID.Append(f.span.ID[:])
+	r.spanID.Buf = hex.AppendEncode(r.spanID.Buf, f.span.ID[:])
 	r.ver.Append(f.span.Ver)
 }
 
@@ -603,7 +606,7 @@ type letterRows struct {
 
 	tenant       native.Dict
 	source       native.Dict
-	dlID         native.Hex
+	dlID         proto.ColFixedStr
 	format       native.Dict
 	sessionID    native.Text
 	stage        native.Dict
@@ -613,15 +616,15 @@ type letterRows struct {
 	originOffset proto.ColInt64
 	payload      native.Text
 	payloadBytes proto.ColUInt64
-	seenAt       native.Millis
+	seenAt       proto.ColDateTime64
 	resolved     proto.ColBool
 	ver          proto.ColUInt64
 }
 
 func newLetterRows() *letterRows {
 	r := &letterRows{
-		dlID:   native.Hex{N: 16},
-		seenAt: native.Millis{Zone: "UTC"},
+		dlID:   proto.ColFixedStr{Size: 32},
+		seenAt: proto.ColDateTime64{Precision: 3, PrecisionSet: true, Location: time.UTC},
 	}
 	r.table = table{name: "dead_letters", block: native.NewBlock([]native.Named{
 		{Name: "tenant", Column: &r.tenant},
@@ -647,7 +650,7 @@ func newLetterRows() *letterRows {
 func (r *letterRows) add(l *msg.DeadLetter) {
 	r.tenant.Append(l.Tenant)
 	r.source.Append(l.Source)
-	r.dlID.Append(l.ID[:])
+	r.dlID.Buf = hex.AppendEncode(r.dlID.Buf, l.ID[:])
 	r.format.Append(l.Format)
 	r.sessionID.AppendString(l.Session)
 	r.stage.Append(l.Stage)
@@ -657,7 +660,7 @@ func (r *letterRows) add(l *msg.DeadLetter) {
 	r.originOffset.Append(l.Offset)
 	r.payload.AppendBytes(l.Payload)
 	r.payloadBytes.Append(uint64(max(l.Bytes, 0)))
-	r.seenAt.Append(l.Seen)
+	r.seenAt.AppendRaw(proto.DateTime64(l.Seen / 1e6))
 	r.resolved.Append(l.Resolved)
 	r.ver.Append(l.Ver)
 }
@@ -680,15 +683,15 @@ type ledgerRows struct {
 	messages         proto.ColInt64
 	unknown          proto.ColInt64
 	problems         proto.ColInt64
-	seenAt           native.Millis
-	since            native.Millis
+	seenAt           proto.ColDateTime64
+	since            proto.ColDateTime64
 	ver              proto.ColUInt64
 }
 
 func newLedgerRows() *ledgerRows {
 	r := &ledgerRows{
-		seenAt: native.Millis{Zone: "UTC"},
-		since:  native.Millis{Zone: "UTC"},
+		seenAt: proto.ColDateTime64{Precision: 3, PrecisionSet: true, Location: time.UTC},
+		since:  proto.ColDateTime64{Precision: 3, PrecisionSet: true, Location: time.UTC},
 	}
 	r.table = table{name: "source_ledger", block: native.NewBlock([]native.Named{
 		{Name: "tenant", Column: &r.tenant},
@@ -728,8 +731,8 @@ func (r *ledgerRows) add(l *msg.Ledger) {
 	r.messages.Append(l.Messages)
 	r.unknown.Append(l.Unknown)
 	r.problems.Append(l.Problems)
-	r.seenAt.Append(l.Seen)
-	r.since.Append(l.Since)
+	r.seenAt.AppendRaw(proto.DateTime64(l.Seen / 1e6))
+	r.since.AppendRaw(proto.DateTime64(l.Since / 1e6))
 	r.ver.Append(l.Ver)
 }
 
@@ -741,7 +744,7 @@ type streamRows struct {
 	source         native.Dict
 	format         native.Dict
 	stream         native.Text
-	startedAt      native.Time
+	startedAt      proto.ColDateTime64
 	origin         native.Text
 	method         native.Dict
 	status         proto.ColUInt16
@@ -767,7 +770,7 @@ type streamRows struct {
 
 func newStreamRows() *streamRows {
 	r := &streamRows{
-		startedAt: native.Time{Zone: "UTC"},
+		startedAt: proto.ColDateTime64{Precision: 9, PrecisionSet: true, Location: time.UTC},
 	}
 	r.table = table{name: "streams", block: native.NewBlock([]native.Named{
 		{Name: "tenant", Column: &r.tenant},
@@ -806,7 +809,7 @@ func (r *streamRows) add(s *msg.Stream) {
 	r.source.Append(s.Source)
 	r.format.Append(s.Format)
 	r.stream.AppendString(s.Stream)
-	r.startedAt.Append(s.Pace.Start)
+	r.startedAt.AppendRaw(proto.DateTime64(s.Pace.Start))
 	r.origin.AppendString(s.Origin)
 	r.method.Append(s.Method)
 	r.status.Append(uint16(s.Status))

@@ -2,6 +2,7 @@ package native
 
 import (
 	"bytes"
+	"encoding/hex"
 	"fmt"
 	"strings"
 	"testing"
@@ -103,14 +104,14 @@ func TestDictWidths(t *testing.T) {
 
 func TestNested(t *testing.T) {
 	var m Map
-	times, names, maps, texts := NewArray(&Time{}), NewArray(&Dict{}), NewArray(&Map{}), NewArray(&Text{})
+	times, names, maps, texts := NewArray(&chproto.ColDateTime64{Precision: 9, PrecisionSet: true}), NewArray(&Dict{}), NewArray(&Map{}), NewArray(&Text{})
 	b := NewBlock([]Named{{"m", &m}, {"times", times}, {"names", names}, {"maps", maps}, {"texts", texts}})
 	for round := range 2 {
 		for row := range 3 {
 			for i := range row {
 				k, v := fmt.Sprint("k", i), fmt.Sprint("v", row, i)
 				m.Append(k, v)
-				times.Of.Append(int64(row*10 + i))
+				times.Of.AppendRaw(chproto.DateTime64(row*10 + i))
 				names.Of.Append(k)
 				maps.Of.Append(k, v)
 				maps.Of.EndRow()
@@ -139,12 +140,14 @@ func TestNested(t *testing.T) {
 }
 
 func TestFixed(t *testing.T) {
-	ts, ms, id := Time{Zone: "UTC"}, Millis{Zone: "UTC"}, Hex{N: 2}
+	ts := chproto.ColDateTime64{Precision: 9, PrecisionSet: true, Location: time.UTC}
+	ms := chproto.ColDateTime64{Precision: 3, PrecisionSet: true, Location: time.UTC}
+	id := chproto.ColFixedStr{Size: 4}
 	b := NewBlock([]Named{{"ts", &ts}, {"ms", &ms}, {"id", &id}})
 	when := time.Date(2026, 2, 3, 4, 5, 6, 789123456, time.UTC)
-	ts.Append(when.UnixNano())
-	ms.Append(when.UnixNano())
-	id.Append([]byte{0xbe, 0xef})
+	ts.AppendRaw(chproto.DateTime64(when.UnixNano()))
+	ms.AppendRaw(chproto.DateTime64(when.UnixNano() / 1e6))
+	id.Buf = hex.AppendEncode(id.Buf, []byte{0xbe, 0xef})
 	want := map[string][]any{"ts": {when}, "ms": {when.Truncate(time.Millisecond)}, "id": {"beef"}}
 	if d := cmp.Diff(want, decode(t, b)); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -195,4 +198,44 @@ func FuzzText(f *testing.F) {
 			t.Errorf("length %d, got %q for %q", n, got, x.String())
 		}
 	})
+}
+
+// BenchmarkColumns appends and encodes the names and the texts of 2,000 rows: with the
+// columns of this package, and with those of ch-go.
+func BenchmarkColumns(b *testing.B) {
+	const rows = 2000
+	names := []string{"", "read_tide_table", "ask", "write_log"}
+	body := msg.Quoted([]byte(strings.Repeat(`low water at \"noon\"\n`, 70)))
+	run := func(name string, once func(i int), encode func(*chproto.Buffer), reset func()) {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			var buf chproto.Buffer
+			for b.Loop() {
+				buf.Reset()
+				reset()
+				for i := range rows {
+					once(i)
+				}
+				encode(&buf)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/rows, "ns/row")
+		})
+	}
+	var dict Dict
+	run("Dict", func(i int) { dict.Append(names[i*7%4]) }, dict.EncodeColumn, dict.Reset)
+	low := chproto.NewLowCardinality[string](new(chproto.ColStr))
+	run("ColLowCardinality", func(i int) { low.Append(names[i*7%4]) }, func(buf *chproto.Buffer) {
+		if err := low.Prepare(); err != nil {
+			b.Fatal(err)
+		}
+		low.EncodeColumn(buf)
+	}, low.Reset)
+	var text Text
+	run("Text", func(int) { text.Append(body) }, text.EncodeColumn, text.Reset)
+	var str chproto.ColStr
+	var scratch []byte
+	run("ColStr", func(int) {
+		scratch = body.Append(scratch[:0])
+		str.AppendBytes(scratch)
+	}, str.EncodeColumn, str.Reset)
 }

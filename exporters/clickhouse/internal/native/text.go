@@ -81,27 +81,3 @@ func (c *Text) Reset() {
 	}
 	c.buf = c.buf[:0]
 }
-
-// Hex is a column of type FixedString(2n) that holds the hex form of ids of n
-// bytes.
-type Hex struct {
-	N   int // bytes of an id
-	buf []byte
-}
-
-// Append appends id in hex.
-func (c *Hex) Append(id []byte) { c.buf = hex.AppendEncode(c.buf, id) }
-
-// Type implements Column.
-func (c *Hex) Type() proto.ColumnType {
-	return proto.ColumnTypeFixedString.With(itoa(2 * c.N))
-}
-
-// Rows implements Column.
-func (c *Hex) Rows() int { return len(c.buf) / (2 * c.N) }
-
-// EncodeColumn implements Column.
-func (c *Hex) EncodeColumn(b *proto.Buffer) { b.Buf = append(b.Buf, c.buf...) }
-
-// Reset implements Column.
-func (c *Hex) Reset() { c.buf = c.buf[:0] }

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg/schema"
@@ -16,11 +15,14 @@ func writers(g goTypes) string {
 		g.writer(&b, t)
 	}
 	body := b.String()
-	imports := ""
-	if strings.Contains(body, "cmp.") {
-		imports = "\"cmp\"\n\n"
-	}
-	return "package clickhouse\n\nimport (\n" + imports + `"github.com/ClickHouse/ch-go/proto"
+	return `package clickhouse
+
+import (
+	"cmp"
+	"encoding/hex"
+	"time"
+
+	"github.com/ClickHouse/ch-go/proto"
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/semconv"
@@ -65,7 +67,7 @@ func (g goTypes) writer(b *strings.Builder, t schema.Table) {
 			continue
 		}
 		value = lengthOf.ReplaceAllString(c.From, "${1}Len")
-		call := fmt.Sprintf("r.%s.%s(%s)", field, g.appendMethod(t, c), value)
+		call := g.appendCall(t, c, "r."+field, value)
 		if slices.Contains(lengths, c.Name) {
 			call = c.Name + "Len := " + call
 		}
@@ -90,48 +92,52 @@ func (g goTypes) writer(b *strings.Builder, t schema.Table) {
 // columnType returns the Go type of a column of that type, and its value where the zero
 // value will not do.
 func columnType(t string) (kind, value string) {
-	zone := ""
-	if strings.Contains(t, "'UTC'") {
-		zone = `Zone: "UTC"`
-	}
+	inner := func(prefix string) string { return strings.TrimSuffix(strings.TrimPrefix(t, prefix+"("), ")") }
 	switch {
 	case t == "LowCardinality(String)":
 		return "native.Dict", ""
 	case t == "String":
 		return "native.Text", ""
 	case strings.HasPrefix(t, "FixedString("):
-		n, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(t, "FixedString("), ")"))
-		if err != nil {
-			panic(t)
+		return "proto.ColFixedStr", "proto.ColFixedStr{Size: " + inner("FixedString") + "}"
+	case strings.HasPrefix(t, "DateTime64("):
+		precision, zone, _ := strings.Cut(inner("DateTime64"), ", ")
+		value = "Precision: " + precision + ", PrecisionSet: true"
+		if zone == "'UTC'" {
+			value += ", Location: time.UTC"
 		}
-		return "native.Hex", fmt.Sprintf("native.Hex{N: %d}", n/2)
-	case strings.HasPrefix(t, "DateTime64(9"):
-		if zone == "" {
-			return "native.Time", ""
-		}
-		return "native.Time", "native.Time{" + zone + "}"
-	case strings.HasPrefix(t, "DateTime64(3"):
-		return "native.Millis", "native.Millis{" + zone + "}"
+		return "proto.ColDateTime64", "proto.ColDateTime64{" + value + "}"
 	case strings.HasPrefix(t, "Map("):
 		return "native.Map", ""
 	case strings.HasPrefix(t, "Array("):
-		of, _ := columnType(strings.TrimSuffix(strings.TrimPrefix(t, "Array("), ")"))
-		return "*native.Array[*" + of + "]", "native.NewArray(&" + of + "{})"
+		of, value := columnType(inner("Array"))
+		if value == "" {
+			value = of + "{}"
+		}
+		return "*native.Array[*" + of + "]", "native.NewArray(&" + value + ")"
 	case t == "Bool", strings.HasPrefix(t, "UInt"), strings.HasPrefix(t, "Int"):
 		return "proto.Col" + t, ""
 	}
 	panic("no column for the type " + t)
 }
 
-// appendMethod is the method of the column that takes the value.
-func (g goTypes) appendMethod(t schema.Table, c schema.Column) string {
-	switch {
-	case c.SQLType() != "String", g.column(t, c) == "Text":
-		return "Append"
-	case strings.HasSuffix(c.From, "[:]"):
-		return "AppendHex"
+// appendCall returns the statement that appends a value to a column. Times are nanoseconds.
+func (g goTypes) appendCall(t schema.Table, c schema.Column, column, value string) string {
+	method := "Append"
+	switch kind := c.SQLType(); {
+	case strings.HasPrefix(kind, "DateTime64(3"):
+		return column + ".AppendRaw(proto.DateTime64(" + value + " / 1e6))"
+	case strings.HasPrefix(kind, "DateTime64("):
+		return column + ".AppendRaw(proto.DateTime64(" + value + "))"
+	case strings.HasPrefix(kind, "FixedString("):
+		return column + ".Buf = hex.AppendEncode(" + column + ".Buf, " + value + ")"
+	case kind != "String", g.column(t, c) == "Text":
+	case strings.HasSuffix(value, "[:]"):
+		method = "AppendHex"
 	case g.column(t, c) == "[]byte":
-		return "AppendBytes"
+		method = "AppendBytes"
+	default:
+		method = "AppendString"
 	}
-	return "AppendString"
+	return column + "." + method + "(" + value + ")"
 }
