@@ -492,3 +492,18 @@ func TestRefusedStatements(t *testing.T) {
 		t.Errorf("a server that is not there refuses nothing: %v", err)
 	}
 }
+
+func TestAddColumn(t *testing.T) {
+	for cluster, want := range map[string]string{
+		"":  "ALTER TABLE `earshot`.`tool_calls` ADD COLUMN IF NOT EXISTS `attempt` ",
+		"c": "ALTER TABLE `earshot`.`tool_calls_local` ON CLUSTER 'c' ADD COLUMN IF NOT EXISTS `attempt` UInt16 DEFAULT 1 COMMENT ",
+	} {
+		sql, err := (Schema{Cluster: cluster}).addColumn("tool_calls", "attempt")
+		if err != nil || !strings.HasPrefix(sql, want) || !strings.HasSuffix(sql, " CODEC(T64, ZSTD(1)) AFTER `args_shape`") || strings.Count(sql, "ALTER") != 1+len(cluster) {
+			t.Errorf("cluster %q: %v in\n%s", cluster, err, sql)
+		}
+	}
+	if _, err := (Schema{}).addColumn("tool_calls", "no_such"); err == nil {
+		t.Error("an unknown column was added")
+	}
+}

@@ -12,8 +12,14 @@
 // The migrations of exporters/clickhouse render the columns of their tables from it. A test
 // fails when a generated file is stale.
 //
-// A new message field takes three edits: core/msg/message.go, a line here, and, for a column
-// of its own, a migration. A new column of a span takes a line here and a migration.
+// A new field of a message takes three edits: core/msg/message.go; message.go here, its line
+// of the record and, unless it is an attribute, of the table; and, for a column, a migration.
+// A new column of a span that a field or an expression has takes two: a line in tables.go,
+// with the number of its migration as Since, and the migration:
+//
+//	{{add "tool_calls" "attempt"}}
+//
+// in exporters/clickhouse/migrations/NNNN_name.sql. Then go generate ./core/msg/schema.
 package schema
 
 //go:generate go run ./internal/generate ../../..
