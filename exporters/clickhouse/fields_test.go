@@ -11,6 +11,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/msg/msgtest"
+	"github.com/earshot-dev/earshot/core/semconv"
 )
 
 // leftOut are the fields of a message that no column holds.
@@ -73,5 +74,55 @@ func TestRowsAreThoseOfDecode(t *testing.T) {
 	}
 	if !maps.Equal(want, got) {
 		t.Errorf("columns %v, want %v", got, want)
+	}
+}
+
+// constant are the columns of spans that have the same value in every row.
+var constant = map[string]bool{"TraceState": true, "ScopeName": true, "ScopeVersion": true}
+
+// TestEveryColumnOfASpanDependsOnIt changes one field of a span at a time and looks for the
+// columns of each table that differ: every one of them does for some field.
+func TestEveryColumnOfASpanDependsOnIt(t *testing.T) {
+	profile, err := semconv.New("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWriters(profile, Schema{})
+	for _, c := range []struct {
+		*table
+		add func(*msg.Span)
+	}{{&w.spans.table, w.spans.add}, {&w.calls.table, w.calls.add}, {&w.delegations.table, w.delegations.add}, {&w.open.table, w.open.add}} {
+		columns := func(s *msg.Span) (out [][]byte) {
+			c.block.Reset()
+			c.add(s)
+			for _, col := range c.block.Columns {
+				var buf proto.Buffer
+				col.EncodeColumn(&buf)
+				out = append(out, buf.Buf)
+			}
+			return out
+		}
+		depends := maps.Clone(constant)
+		base := sampleSpan()
+		waiting, open, chat, local := base, base, base, base
+		waiting.Events = []msg.SpanEvent{{Time: base.Start, Name: msg.WaitStart.String()}}
+		open.State, chat.Kind, local.Tool.Server = msg.SpanOpen, msg.SpanChat, ""
+		first := columns(&base)
+		differs := func(_ string, changed msg.Span) {
+			for i, encoded := range columns(&changed) {
+				if !bytes.Equal(first[i], encoded) {
+					depends[c.block.Columns[i].Name] = true
+				}
+			}
+		}
+		for _, s := range []msg.Span{waiting, open, chat, local} {
+			differs("", s)
+		}
+		msgtest.EachField(base, differs)
+		for _, col := range c.block.Columns {
+			if !depends[col.Name] {
+				t.Errorf("%s.%s is the same for every span", c.name, col.Name)
+			}
+		}
 	}
 }

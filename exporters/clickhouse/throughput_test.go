@@ -43,7 +43,7 @@ func TestInsertCostsLessThanTheDriver(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i := range messages[at : at+batch] {
-				if err := b.Append(driverRow(&messages[at+i])...); err != nil {
+				if err := b.Append(driverRow(x.writers.messages, &messages[at+i])...); err != nil {
 					t.Fatal(err)
 				}
 			}
