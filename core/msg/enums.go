@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Kind says what a message is. The zero value is Unknown: input that no decoder
+// Kind is the kind of a message. The zero value is Unknown: input that no decoder
 // understood, kept raw.
 type Kind uint8
 
@@ -49,7 +49,7 @@ const (
 
 var roleNames = names{"", "user", "assistant", "tool", "system"}
 
-// AgentKind says what sort of actor an Agent is.
+// AgentKind is the kind of actor that an Agent is.
 type AgentKind uint8
 
 // The sorts of actors.
@@ -63,12 +63,12 @@ const (
 
 var agentKindNames = names{"", "agent", "team", "workflow", "human"}
 
-// Precision is how finely the protocol gave a time.
+// Precision is the precision of a time in the protocol.
 type Precision uint8
 
-// The precisions. Inferred marks a time that the protocol did not give: the host took the
-// stream's last time, moved on by what has passed since in reading what is heard live, or
-// when its first frame was read.
+// The precisions. Inferred marks a time that is not the protocol's: the host took the
+// stream's last time, on a stream that is read live plus the time since then, or the time at
+// which its first frame was read.
 const (
 	Inferred Precision = iota
 	Seconds
@@ -80,12 +80,12 @@ const (
 var precisionNames = names{"inferred", "s", "ms", "us", "ns"}
 
 // Completeness orders the versions of one message: of two with the same key the
-// more complete one stands.
+// more complete one replaces the other.
 type Completeness uint8
 
 // A Partial message is still open or was cut off. A Summary is complete but was
 // rebuilt from a form that drops detail (a reload without events, a snapshot).
-// Complete is everything the protocol has to say.
+// Complete is everything that the protocol has.
 const (
 	Partial Completeness = iota
 	Summary
@@ -94,7 +94,7 @@ const (
 
 var completenessNames = names{"partial", "summary", "complete"}
 
-// Signal is what a message tells the span assembler beyond its kind.
+// Signal is an event for the span assembler, beside the kind of the message.
 type Signal uint8
 
 // The signals. Each concerns the message's run; the Wait and Retry signals
@@ -103,14 +103,14 @@ type Signal uint8
 const (
 	NoSignal   Signal = iota
 	RunStart          // the run begins at Time
-	RunEnd            // the run ends at Time; IsError and FinishReason say how
+	RunEnd            // the run ends at Time; with the outcome of IsError and FinishReason
 	RunPause          // the run waits for a human or for an outside result
 	RunResume         // it goes on
 	ModelStart        // a request to the model leaves at Time
 	ModelEnd          // its response is complete at Time
 	FirstToken        // its first token arrived at Time
 	WaitStart         // a tool call waits for permission
-	WaitEnd           // permission was given or refused
+	WaitEnd           // permission was granted or refused
 	Retry             // a request failed and is tried again
 	Link              // only carries Delegation.ChildRun or ParentCall
 	Compaction        // the context was summarized
@@ -121,7 +121,7 @@ var signalNames = names{
 	"wait_start", "wait_end", "retry", "link", "compaction",
 }
 
-// LinkMethod says how a child run was found to belong to a delegation.
+// LinkMethod is the evidence by which a child run was linked to a delegation.
 type LinkMethod uint8
 
 // The methods, strongest last; Confidence of Delegation grades them further.
@@ -138,13 +138,13 @@ const (
 
 var linkNames = names{"", "prompt", "order", "parent_run", "traceparent", "fork_id", "meta_file", "native_id"}
 
-// Provenance says where token counts come from.
+// Provenance is the origin of token counts.
 type Provenance uint8
 
-// The provenances. Of two counts of one response the stronger one stands.
+// The provenances. Of two counts of one response the stronger one is kept.
 const (
 	NoProvenance      Provenance = iota
-	Estimated                    // computed by somebody, not by the provider
+	Estimated                    // computed, not by the provider
 	TranscriptPartial            // the last snapshot that a transcript kept, perhaps before the end
 	TranscriptFinal              // the transcript's final value
 	Provider                     // the provider's own final usage

@@ -1,8 +1,8 @@
 package msg
 
-// Fold merges messages by session and key in the order given: the first
-// occurrence decides the place, the most complete version stands, and of two
-// equally incomplete ones the later. It is the reference for what a reader of
+// Fold merges messages by session and key in the order of the list: the first
+// occurrence decides the place, the most complete version is kept, and of two
+// equally incomplete ones the later. It is the reference for the view of a reader of
 // the tables sees, used by tests and by the conformance suite.
 func Fold(in []Message) []Message {
 	type place struct{ session, key string }

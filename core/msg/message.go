@@ -5,19 +5,19 @@ import (
 	"fmt"
 )
 
-// Message is one normalized message: what somebody said, a tool call or its
-// result, a delegation or its result, or something the run reported of itself.
+// Message is one normalized message: a prompt or an answer, a tool call or its
+// result, a delegation or its result, or a status that the run reported.
 //
 // The first part is filled by the decoder, which sees only the protocol. Host is
 // filled by the sidecar.
 type Message struct {
 	// Key names the message in its session: the protocol's own id where it has
-	// one, else a hash of what the protocol says, never a position. It is the
+	// one, else a hash of protocol facts, never a position. It is the
 	// same in a replay and in every form of the conversation. A later message
 	// with the same key replaces the earlier one if that was less complete.
 	Key string
 	// ParentKey is the key of the message this one answers, where the protocol
-	// tells (parentUuid of Claude Code). Empty otherwise.
+	// has it (parentUuid of Claude Code). Empty otherwise.
 	ParentKey string
 
 	Session string // the conversation; never empty
@@ -26,14 +26,14 @@ type Message struct {
 	// child; UnknownRun on a child whose protocol does not name its parent.
 	ParentRun string
 	// ParentCall is the Tool.CallID of the call that caused Run, where it is
-	// known; Delegation.Link and Confidence then say how.
+	// known, by the evidence of Delegation.Link and Confidence.
 	ParentCall string
 
 	Agent Agent
 	Kind  Kind
 	Role  Role
 
-	// Content is the text: what was said, a tool's result, an error's message,
+	// Content is the text: of a prompt or an answer, a tool's result, an error's message,
 	// the raw frame of an unknown message.
 	Content     Text
 	Attachments []Attachment
@@ -49,12 +49,12 @@ type Message struct {
 	IsError      bool
 
 	// Time is when it happened by the protocol: the start of a call, the
-	// completion of an answer. Zero when the protocol does not say.
+	// completion of an answer. Zero when the protocol has no time.
 	Time      int64
 	Precision Precision
 
 	Complete Completeness
-	Hidden   bool // what a user interface would not show: handshakes, internal tools, bookkeeping
+	Hidden   bool // a user interface would not show it: handshakes, internal tools, bookkeeping
 	Signal   Signal
 	Attrs    []Attr
 
@@ -69,12 +69,12 @@ type Message struct {
 const UnknownRun = "?"
 
 // History is the attribute "type" of a message that a form of the conversation repeats
-// without its run. Where the session's runs are told, they tell it.
+// without its run. Where the runs of the session are known, their messages have it too.
 const History = "chat_history"
 
-// InferredCall is the Tool.CallID of a delegation that nothing tells of but the run that
-// it caused: the form of the conversation has no calls. It stands in for the call itself,
-// and yields to it where another form has that.
+// InferredCall is the Tool.CallID of a delegation that is known only by the run that it
+// caused: the form of the conversation has no calls. It is a placeholder for the call, which
+// replaces it where another form has it.
 func InferredCall(childRun string) string { return childRun + "/delegation" }
 
 // Agent is an actor of the conversation. For the messages of a run it is who
@@ -85,7 +85,7 @@ type Agent struct {
 	Kind AgentKind
 }
 
-// Attachment stands for bytes that are not kept in a row.
+// Attachment describes bytes that are not kept in a row.
 type Attachment struct {
 	Name      string
 	MediaType string
@@ -96,15 +96,15 @@ type Attachment struct {
 
 // Tool describes the tool call that a message begins, ends or concerns.
 type Tool struct {
-	CallID    string // what tells the call from all others of the session: the protocol's id, as a rule
+	CallID    string // identifies the call in its session: the protocol's id, as a rule
 	Name      string
 	Arguments Text   // JSON where the protocol has JSON
-	Server    string // MCP server, where the name or the protocol tells
+	Server    string // MCP server, where the name or the protocol has it
 	ErrorType string // a short class: timeout, denied, interrupted, tool_error, ...
 	Internal  bool   // the framework's own machinery (think, analyze, delegation)
 	// ProtocolID is the protocol's id of the call where CallID is another, because one form
-	// of the conversation does not have the id or it comes again. UnknownID says that it
-	// may yet become known: a complete message of the call, or of its result, then tells it.
+	// of the conversation does not have the id or reuses it. UnknownID means that it may become
+	// known later: a complete message of the call, or of its result, then has it.
 	ProtocolID string
 	// Duration is how long the call took as its framework measured it, or as far as its
 	// delegate worked, in nanoseconds; on a result, and zero when only times are known. It
@@ -124,29 +124,29 @@ func (t *Tool) ID() string {
 	return t.ProtocolID
 }
 
-// Delegate describes work that is handed to another agent. On a delegation it says
-// to whom; on any message of the parent it may add the child's run; on messages
-// of the child it says how ParentCall was found.
+// Delegate describes work that is handed to another agent. On a delegation it names
+// the delegate; on any message of the parent it may add the child's run; on messages
+// of the child it has the evidence for ParentCall.
 type Delegate struct {
 	To         string // the delegate's display name where any is known, else as the caller wrote it
 	ToID       string // its id, where To is a name
 	Task       Text
 	ChildRun   string
 	Link       LinkMethod
-	Confidence uint8 // percent; 0 means that the method's own strength says it all
-	Async      bool  // the caller goes on; the result comes later
-	// CorrelationID and CorrelationPrompt are names under which a call and the run that it causes in
-	// another session, of another format as a rule, find each other: the same on a
-	// message of the call and on one of the run, in whatever order they are heard. The
-	// first is theirs alone and makes a link by native id; under the second, of what was
-	// asked and where, others may meet too: a call then has one run of each agent that the
-	// message with the name says. On a message that begins a run, or that is of no call,
-	// they are the run's. See the package sdk/spawn.
+	Confidence uint8 // percent; 0 when the method alone grades the link
+	Async      bool  // the caller goes on; the result follows later
+	// CorrelationID and CorrelationPrompt are names under which a call and the run that it
+	// causes in another session, as a rule of another format, are linked: the same on a
+	// message of the call and on one of the run, in any order. The first is of that pair
+	// alone and makes a link by native id. The second names the prompt and its place, which
+	// other calls and runs may share: a call then has one run of each agent whose message has
+	// the name. On a message that begins a run, or that is of no call, they are the run's.
+	// See the package sdk/spawn.
 	CorrelationID     string
 	CorrelationPrompt string
 }
 
-// Tokens are exclusive classes: their sum is what was processed. A protocol's
+// Tokens are exclusive classes: their sum is the number of tokens processed. A protocol's
 // inclusive totals (OpenAI's prompt_tokens contain the cached ones) are taken
 // apart by the decoder.
 type Tokens struct {
@@ -184,7 +184,7 @@ func (t Tokens) Add(u Tokens) Tokens {
 // Attr is a further fact of the protocol, under its own name.
 type Attr struct{ Key, Value string }
 
-// Host is what the sidecar adds to a message.
+// Host is the part of a message that the sidecar adds.
 type Host struct {
 	Tenant string
 	Source string
@@ -198,15 +198,15 @@ type Host struct {
 	Server  string // host:port of the server that the source listens to; empty for files and pushes
 
 	Seq       uint64 // order in the stream; breaks ties of Time
-	Ver       uint64 // of two rows with the same ID the higher one stands
+	Ver       uint64 // of two rows with the same ID the higher one is valid
 	Observed  int64  // ns; when the frame was read. Left out of every comparison
-	Tombstone bool   // takes back a version that was stored under another time
+	Tombstone bool   // removes a version that was stored under another time
 	Origin    string // file path, URL
 	Offset    int64  // where in Origin the frame begins
 }
 
 // AttrUnknownFields is the attribute, and the type of the message of kind unknown, that
-// keeps what a decoder did not understand of a frame: a JSON object, from paths to values.
+// keeps the parts of a frame that a decoder does not know: a JSON object from paths to values.
 const AttrUnknownFields = "unknown_fields"
 
 // Attr returns the value of the first attribute with that key.
@@ -256,21 +256,21 @@ type Problem struct {
 	Frame  int32  // index in the batch; -1 when no frame is to blame
 }
 
-// The reasons that more than one part of Earshot gives.
+// The reasons that more than one package reports.
 const (
 	ReasonInvalidJSON    = "invalid_json"
 	ReasonInvalidUTF8    = "invalid_utf8"
 	ReasonWrongType      = "wrong_type"
 	ReasonTooLong        = "too_long"
 	ReasonInvalid        = "invalid_message" // a decoder broke its contract
-	ReasonDecoderFailed  = "decoder_failed"  // it gave up at the frame
+	ReasonDecoderFailed  = "decoder_failed"  // it failed at the frame
 	ReasonDecoderCrash   = "decoder_crash"   // its process died with the frame
 	ReasonDecoderTimeout = "decoder_timeout" // it did not answer
 	ReasonDecoderMemory  = "decoder_memory"  // it went over its memory limit
 	ReasonDecoderInvalid = "decoder_invalid" // its answer broke the protocol
 	ReasonRefusedByDB    = "refused_by_store"
 	ReasonStreamLimits   = "limit"
-	ReasonStateLost      = "state_lost"       // what a decoder held of input that is gone
-	ReasonStoreBehind    = "missing_in_store" // what a store had accepted and has not
+	ReasonStateLost      = "state_lost"       // state of a decoder about input that is gone
+	ReasonStoreBehind    = "missing_in_store" // rows that a store had accepted and does not have
 	ReasonSpoolDamaged   = "spool_damaged"    // batches that an exporter had not taken
 )

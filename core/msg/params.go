@@ -24,18 +24,18 @@ const (
 // that a request offers: JSON, as the GenAI convention has gen_ai.tool.definitions.
 const TypeTools = "tool_definitions"
 
-// SessionFrom is an attribute of a message with the signal ModelStart: what the session is
-// named after, where the protocol has no id of the conversation.
+// SessionFrom is an attribute of a message with the signal ModelStart: the name that the session is
+// derived from, where the protocol has no id of the conversation.
 const SessionFrom = "session_from"
 
 // FinishReasonOf is an attribute of a message whose FinishReason is not the model's: run,
 // when it is how the run ended.
 const FinishReasonOf = "finish_reason_of"
 
-// paramPrefix is what the names of parameters have in common.
+// paramPrefix is the common prefix of the names of parameters.
 const paramPrefix = "request."
 
-// Params are the parameters of the request that m tells of; nil when it was not heard.
+// Params returns the parameters of the request that m begins; nil when the request is not known.
 func (m *Message) Params() []Attr {
 	if m.Signal != ModelStart {
 		return nil

@@ -37,7 +37,7 @@ func (m *Message) result() string {
 	return ""
 }
 
-// attributes returns what EachAttribute emits; nil when that is nothing.
+// attributes returns the entries of EachAttribute; nil when there are none.
 func (m *Message) attributes() (all map[string]string) {
 	m.EachAttribute(func(k, v string) {
 		if all == nil {

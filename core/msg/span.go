@@ -1,6 +1,6 @@
 package msg
 
-// SpanKind says what work a span stands for.
+// SpanKind is the kind of work of a span.
 type SpanKind uint8
 
 // The kinds of spans. A run is one invocation of an agent, a chat one response
@@ -18,7 +18,7 @@ var spanKindNames = names{"run", "chat", "tool", "delegation", "workflow"}
 
 func (k SpanKind) String() string { return spanKindNames.at(uint8(k)) }
 
-// SpanState says how final a span is.
+// SpanState is how final a span is.
 type SpanState uint8
 
 // An Open span has begun and not ended. An Idle one was closed by rule: its run
@@ -37,7 +37,7 @@ func (s SpanState) String() string { return spanStateNames.at(uint8(s)) }
 // Outcome is how the work of a span ended.
 type Outcome uint8
 
-// The outcomes. Unset is an open span, or one whose protocol does not say.
+// The outcomes. Unset is an open span, or one whose protocol has no outcome.
 const (
 	OutcomeUnset Outcome = iota
 	OutcomeOK
@@ -62,11 +62,11 @@ type Span struct {
 
 	Start, End int64 // Unix ns; End is zero while open
 	Ver        uint64
-	// Tombstone takes back a span that was stored under another trace before a late link put
-	// it where it belongs, or with another start.
+	// Tombstone removes a span that was stored under another trace before a late link moved
+	// it, or with another start.
 	Tombstone bool
-	// Shown says that the span, which has ended now, was given as open before, or may
-	// have been: a row of what is open has to go.
+	// Shown means that the span, which has ended now, was emitted as open before, or may
+	// have been: its row in open_spans has to be removed.
 	Shown bool
 
 	Session   string
@@ -75,21 +75,21 @@ type Span struct {
 	Agent     Agent
 
 	// Model is the one that answered, AskedModel the one that was asked for; each is empty
-	// where the protocol does not tell which it names.
+	// where the protocol does not distinguish them.
 	Model      string
 	AskedModel string
 	Provider   string
 	ResponseID string
-	// FinishReasons say why the model stopped; of a run, why it did in the last response.
+	// FinishReasons are why the model stopped; of a run, in the last response.
 	FinishReasons []string
 	// Ended is how the run ended, in the protocol's own words: completed, cancelled, ...
 	Ended string
-	// Request are the parameters of the request, where that was heard; see Params.
+	// Request are the parameters of the request, where that was seen; see Params.
 	Request []Attr
 	// Server is host:port of the server that was listened to: on a top-level run, and on a
-	// chat whose own request was heard.
+	// chat whose own request was seen.
 	Server string
-	// Unnamed says that Session is no id of the protocol: a file's name, a hash, the run's id.
+	// Unnamed means that Session is no id of the protocol: a file's name, a hash, the run's id.
 	Unnamed    bool
 	Usage      Tokens
 	FirstToken int64 // Unix ns of the first output; zero when unknown
@@ -98,20 +98,20 @@ type Span struct {
 	ArgumentBytes uint32
 	ArgumentShape string // names and types of the arguments: "command:string timeout:number"
 	// Attempt is 1, and more for a call that was made after calls of its tool had failed
-	// one after the other: the how manyth it is.
+	// one after the other: the number of the try.
 	Attempt     uint16
 	ResultBytes uint32
 	// ResultTokens is by how much the result of a call made every later request of its
-	// run longer; unknown while ResultTokensFrom, the provenance of the counts that say
-	// so, is NoProvenance.
+	// run longer; unknown while ResultTokensFrom, the provenance of these counts, is
+	// NoProvenance.
 	ResultTokens     uint32
 	ResultTokensFrom Provenance
-	// Amends says that the span was given before, as it ended, and only its ResultTokens
-	// are new. Nobody who has a span's times and outcome needs it.
+	// Amends means that the span was emitted before, as it ended, and only its ResultTokens
+	// are new: an exporter of times and outcomes skips it.
 	Amends   bool
 	Delegate Delegate // of a delegation; Task is not kept here
 	// Worked is when the run that a delegation caused ended, Unix ns, where that is not
-	// End: later if the caller did not wait for it, earlier if the result was told later.
+	// End: later if the caller did not wait for it, earlier if the result was reported later.
 	// Zero when it is not known. The caller's time goes to End.
 	Worked int64
 
@@ -119,7 +119,7 @@ type Span struct {
 	ErrorType     string
 	StatusMessage string
 
-	// Pace is that of the response in which the run was heard; zero when its request
+	// Pace is that of the response in which the run was streamed; zero when its request
 	// was not, or began something else.
 	Pace Pace
 
@@ -127,8 +127,8 @@ type Span struct {
 	Links  []SpanLink
 
 	LastSeen int64 // Unix ns of the last event that belongs to it
-	// Alive is when whoever does the work gave its last sign of life, by Earshot's clock
-	// where it was heard live: Unix ns. It is LastSeen unless the sender's clock is wrong.
+	// Alive is when the last sign of life of the work arrived, by Earshot's clock where the
+	// stream was read live: Unix ns. It is LastSeen unless the sender's clock is wrong.
 	Alive int64
 }
 
@@ -140,7 +140,7 @@ type SpanEvent struct {
 }
 
 // EventFinding is the event of a run in which something was found: a loop, a storm
-// of errors, a silence. Its attributes say what, of which tool, and how often.
+// of errors, a silence. Its attributes are the kind, the tool and the count.
 const (
 	EventFinding = "finding"
 	FindingKind  = "earshot.finding.kind"

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Pace is how one response was heard: how long until it began, until its first
+// Pace is the timing of one response that was read live: how long until it began, until its first
 // event, and how long it stalled. Times are nanoseconds.
 type Pace struct {
 	Start int64 `json:"start"` // Unix; when the request was sent
@@ -30,7 +30,7 @@ type Pace struct {
 	// 2^12 to 2^13 microseconds and two of the next power.
 	Gaps string `json:"gaps,omitempty"`
 
-	// Buffered says that the events of a slow response came all at once at its end:
+	// Buffered means that the events of a slow response arrived all at once at its end:
 	// something between the agent and us seems to hold them back, and FirstEvent is
 	// not the agent's.
 	Buffered bool `json:"buffered,omitempty"`
@@ -52,8 +52,8 @@ func (p *Pace) EachGap(f func(length int64, count int)) {
 // End is when the last byte came, in Unix ns.
 func (p *Pace) End() int64 { return p.Start + p.Total }
 
-// Stream is one response, or one connection, that was heard live: beside what was
-// said in it, how it came.
+// Stream is one HTTP response, or one connection, that was read live: its request, its
+// timing, and the run that it belongs to.
 type Stream struct {
 	Tenant string
 	Source string
@@ -64,7 +64,7 @@ type Stream struct {
 	Method string
 	Status int64 // of HTTP; zero when unknown
 
-	// Session and Run are those that it spoke of first; Run is a run of the top level.
+	// Session and Run are the first in it; Run is a run of the top level.
 	Session string
 	Run     string
 	// Chat is the span of the model's response that it was; zero when it was several, or
@@ -80,7 +80,7 @@ type Stream struct {
 	Ver  uint64
 }
 
-// Remote is the link to the span of whoever sent the request; ok is false when the
+// Remote is the link to the span of the caller that sent the request; ok is false when the
 // request named none.
 func (s *Stream) Remote() (l SpanLink, ok bool) {
 	if s.RemoteTrace.IsZero() || s.RemoteSpan.IsZero() {
@@ -93,7 +93,7 @@ func (s *Stream) Remote() (l SpanLink, ok bool) {
 }
 
 // Starts reports whether the request may have started a run, and did not only ask
-// for what is there: a GET is a reload, or a stream that is taken up again.
+// for stored data: a GET is a reload, or a stream that is resumed.
 func (s *Stream) Starts() bool {
 	return s.Socket() || s.Method != "" && s.Method != "GET" && s.Method != "HEAD"
 }

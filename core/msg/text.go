@@ -11,7 +11,7 @@ import (
 // range (Raw, Quoted) and the bytes are copied once, into the row.
 //
 // A Text made by Raw or Quoted aliases the frame and is valid no longer than
-// the frame's bytes are; Own gives a copy that may be kept. The zero value is
+// the frame's bytes are; Own returns a copy that may be kept. The zero value is
 // the empty text.
 type Text struct {
 	s      string
@@ -25,8 +25,8 @@ func Plain(s string) Text { return Text{s: s} }
 // Raw returns a text that is the bytes b as they are; it aliases b.
 func Raw(b []byte) Text { return Text{raw: b} }
 
-// Quoted returns the text of a valid JSON string whose body (what stands
-// between the quotes, escapes and all) is b; it aliases b.
+// Quoted returns the text of a valid JSON string whose body (between
+// the quotes, escapes and all) is b; it aliases b.
 func Quoted(b []byte) Text {
 	return Text{raw: b, quoted: bytes.IndexByte(b, '\\') >= 0}
 }
@@ -111,7 +111,7 @@ func (t *Text) UnmarshalBinary(b []byte) error {
 }
 
 // appendUnquoted appends the value of the body of a JSON string. The body is
-// known to be valid JSON; what is not (a cut escape) is kept as it stands, and
+// known to be valid JSON; an invalid part (a cut escape) is kept unchanged, and
 // half of a surrogate pair becomes U+FFFD, as in encoding/json.
 func appendUnquoted(dst, b []byte) []byte {
 	for {

@@ -1,6 +1,6 @@
 package msg
 
-// A wait is told by signals (WaitStart, WaitEnd of a call, RunPause, RunResume of a
+// A wait is reported by signals (WaitStart, WaitEnd of a call, RunPause, RunResume of a
 // run), which a span keeps as events. A person is waited for unless the message's
 // attribute AttrWaitsFor names something else, a reviewer that is a model or a tool
 // that runs elsewhere; the event then has it as its attribute EventWaitsFor.
@@ -45,9 +45,8 @@ func (e *SpanEvent) waitsFor() string {
 	return ForPerson
 }
 
-// WaitsFor says what a span waits for: of an open one what has to happen before it
-// goes on, of one that has ended what it waited for at any time of it. It is ForPerson
-// or empty.
+// WaitsFor is the cause of a span's wait: of an open one, that of the present wait; of one
+// that has ended, that of any wait in it. It is ForPerson or empty.
 func (s *Span) WaitsFor() string {
 	waits := WaitsForPerson(s.Events)
 	if n := len(waits); n > 0 && (s.State != SpanOpen || waits[n-1].To == 0) {

@@ -50,7 +50,7 @@ func TestProtocolNamesWhatTheCodeDoes(t *testing.T) {
 	}
 }
 
-// The example's text and bytes say the same, to generated code and to ours.
+// The example's text and bytes are equal to generated code and to ours.
 func TestProtocolExample(t *testing.T) {
 	text := protocol(t)
 	blocks := regexp.MustCompile("(?s)```(textproto|hex)\n(.*?)```").FindAllStringSubmatch(text, -1)
@@ -95,7 +95,7 @@ func TestProtocolExample(t *testing.T) {
 	}
 }
 
-// bytesOf reads a hex dump whose text column stands after three spaces.
+// bytesOf reads a hex dump whose text column follows three spaces.
 func bytesOf(t *testing.T, dump string) []byte {
 	t.Helper()
 	var out []byte

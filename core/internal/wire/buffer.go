@@ -12,7 +12,7 @@ import (
 const keep = 4 << 20
 
 // buffer holds one message after another. gRPC's own pool has buffers up to 1 MiB
-// and, for what is larger, a heap of any sizes that grows for as long as messages
+// and, for larger ones, a heap of any sizes that grows for as long as messages
 // differ.
 type buffer []byte
 

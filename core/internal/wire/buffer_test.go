@@ -9,7 +9,7 @@ import (
 )
 
 // TestBufferIsUsedAgain receives requests of sizes that differ, as a decoder does for
-// hours: what it allocates does not grow with their number, and a giant one does not
+// hours: its allocations do not grow with their number, and a giant one does not
 // stay.
 func TestBufferIsUsedAgain(t *testing.T) {
 	var req Request
@@ -49,8 +49,8 @@ func TestBufferIsUsedAgain(t *testing.T) {
 	}
 }
 
-// TestResponseIsNotCopied says that what gRPC sends is the response's own buffer, that
-// the response goes on with another, and that the first comes back once it is sent.
+// TestResponseIsNotCopied checks that gRPC sends the response's own buffer, that the
+// response goes on with another, and that the first is reused once it is sent.
 func TestResponseIsNotCopied(t *testing.T) {
 	c := NewCodec()
 	var resp Response
@@ -81,7 +81,7 @@ func TestResponseIsNotCopied(t *testing.T) {
 		resp.Reset()
 	}
 	runtime.ReadMemStats(&after)
-	// Under the race detector a pool forgets some of what it is given.
+	// Under the race detector a pool drops some of its buffers.
 	if n := after.TotalAlloc - before.TotalAlloc; n > 40<<20 {
 		t.Errorf("50 messages of 1 MiB took %d MiB", n>>20)
 	}

@@ -12,7 +12,7 @@ import (
 const Method = "/earshot.decoder.v1.Decoder/Decode"
 
 // MaxMessage is the largest gRPC message that either side sends or accepts: a
-// line of 64 MiB, given back three times its size when every byte of it had to
+// line of 64 MiB, returned at three times its size when every byte of it had to
 // be replaced, and some room.
 const MaxMessage = 256 << 20
 

@@ -1,4 +1,4 @@
-// Package wire encodes and decodes what crosses the boundary between the sidecar and a
+// Package wire encodes and decodes the messages that cross the boundary between the sidecar and a
 // decoder process: the protocol buffers of core/proto/earshot/decoder/v1 for the call Decode.
 // Frames enter in a Request, messages return in a Response.
 //

@@ -59,7 +59,7 @@ func fields(in []byte, f func(protowire.Number, value) error) error {
 	return nil
 }
 
-// varint is protowire.ConsumeVarint with a short way for what is short, as nearly
+// varint is protowire.ConsumeVarint with a short path for short values, as nearly
 // everything is.
 func varint(in []byte) (v uint64, n int) {
 	switch {
@@ -88,7 +88,7 @@ func appendBool(dst []byte, num protowire.Number, v bool) []byte {
 	return appendVarint(dst, num, 1)
 }
 
-// appendString replaces what is no valid UTF-8.
+// appendString appends a string and replaces bytes that are not valid UTF-8.
 func appendString(dst []byte, num protowire.Number, s string) []byte {
 	if s == "" {
 		return dst

@@ -5,7 +5,7 @@ import goplugin "github.com/hashicorp/go-plugin"
 // PluginName is the name under which a decoder process dispenses its service.
 const PluginName = "decoder"
 
-// Handshake is what both sides must agree on before anything else. It guards
+// Handshake is the agreement of both sides before anything else. It guards
 // against starting a program that is no decoder; it is not a secret.
 func Handshake() goplugin.HandshakeConfig {
 	return goplugin.HandshakeConfig{

@@ -151,7 +151,7 @@ func (r *Request) Unmarshal(in mem.BufferSlice) error {
 	})
 }
 
-// Free says that nothing of the request is used any more.
+// Free marks the request as unused: its buffer is reused.
 func (r *Request) Free() { r.buf.trim() }
 
 func (b *Batch) unmarshal(in []byte) error {

@@ -25,7 +25,7 @@ const (
 	problemDetail = 3
 )
 
-// Failure says that a decoder cannot go on with a stream.
+// Failure reports that a decoder cannot go on with a stream.
 type Failure struct {
 	Error     string
 	Permanent bool

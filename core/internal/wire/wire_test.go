@@ -17,7 +17,7 @@ import (
 )
 
 // full is a message in which every field that crosses the wire is set; fill
-// fails the test when somebody adds a field and not its wire form.
+// fails the test when a field is added and not its wire form.
 func full(t *testing.T, data []byte) msg.Message {
 	t.Helper()
 	var m msg.Message
@@ -96,7 +96,7 @@ func TestEveryFieldCrosses(t *testing.T) {
 	}
 }
 
-// Generated code must read what this codec writes, and the other way round: a
+// Generated code must read the bytes of this codec, and the other way round: a
 // decoder in another language has nothing else.
 func TestResponseIsPlainProtobuf(t *testing.T) {
 	data := []byte(`{"\u00e4bc":[12,34]}  `)

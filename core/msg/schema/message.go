@@ -1,6 +1,6 @@
 package schema
 
-// Messages are the messages of the protocol that carry msg.Message and what is in it. A
+// Messages are the messages of the protocol that carry msg.Message and its parts. A
 // field is encoded in the order of this list.
 var Messages = []Record{
 	{Name: "Message", Doc: "Message is core/msg.Message. A text field has a second field that ends in _at, the range of Batch.data that holds the text; at most one of the two is set.", Fields: []Field{

@@ -1,6 +1,6 @@
 // Package schema describes, once, each field of a message and each column of a table: where
 // the value is in Go, its number in the protocol of decoder processes, its name and type in
-// ClickHouse, and what it means.
+// ClickHouse, and its meaning.
 //
 // go generate writes from it:
 //

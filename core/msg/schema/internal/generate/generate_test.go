@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestGeneratedFilesAreCurrent fails when a file is not what the schema describes.
+// TestGeneratedFilesAreCurrent fails when a file does not follow from the schema.
 func TestGeneratedFilesAreCurrent(t *testing.T) {
 	const root = "../../../../.."
 	g, err := readTypes(filepath.Join(root, "core/msg"))
