@@ -15,7 +15,7 @@ import (
 )
 
 // sampleMessages returns n messages with a content of about 1.6 kB, half of it
-// in texts that still carry their JSON escapes, as decoders give them.
+// in texts that still carry their JSON escapes, as decoders emit them.
 func sampleMessages(n int) []msg.Message {
 	kinds := []msg.Kind{msg.User, msg.Assistant, msg.ToolCall, msg.ToolResult}
 	roles := []msg.Role{msg.RoleUser, msg.RoleAssistant, msg.RoleAssistant, msg.RoleTool}

@@ -14,7 +14,7 @@ import (
 
 var errStopped = errors.New("insert is over")
 
-// wire is what encoding needs, kept from one insert to the next.
+// wire has the compressor and the buffer of encoding, kept from one insert to the next.
 type wire struct {
 	compress *compress.Writer // nil when nothing is compressed
 	buf      proto.Buffer
@@ -34,7 +34,7 @@ func newWire(method chgo.CompressionMethod) *wire {
 // encoded when the one before it has been read.
 //
 // net/http reads it from a goroutine of its own, and may go on after the request
-// has failed. The rows, and the wire, are not ours by then: stop waits for a Read
+// has failed. The exporter uses the rows, and the wire, again by then: stop waits for a Read
 // that is under way and refuses all others.
 type body struct {
 	mu    sync.Mutex
@@ -76,8 +76,8 @@ func (b *body) encode() error {
 	return nil
 }
 
-// stop ends the body's use of the rows, and returns what went wrong in building
-// the blocks, if anything did.
+// stop ends the body's use of the rows, and returns the error of building
+// the blocks, if there was one.
 func (b *body) stop() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 )
 
 // bodyOf returns a body of that many blocks of one message each, and the bytes
-// that it should give.
+// that it should return.
 func bodyOf(t *testing.T, blocks int) (*body, []byte) {
 	t.Helper()
 	r := newMessageRows()
@@ -36,7 +36,7 @@ func bodyOf(t *testing.T, blocks int) (*body, []byte) {
 	}}, want.Buf
 }
 
-func TestBodyGivesEveryBlock(t *testing.T) {
+func TestBodyReturnsEveryBlock(t *testing.T) {
 	b, want := bodyOf(t, 5)
 	if err := iotest.TestReader(b, want); err != nil {
 		t.Error(err)
@@ -47,7 +47,7 @@ func TestBodyGivesEveryBlock(t *testing.T) {
 }
 
 // TestAStoppedBodyLeavesTheRowsAlone is net/http reading on after the request
-// has failed and the rows have been given back.
+// has failed and the rows have been released.
 func TestAStoppedBodyLeavesTheRowsAlone(t *testing.T) {
 	b, _ := bodyOf(t, 5)
 	if _, err := io.ReadFull(b, make([]byte, 10)); err != nil {
@@ -78,7 +78,7 @@ func TestStopWaitsForARead(t *testing.T) {
 		read <- err
 	}()
 	<-reading
-	if b.mu.TryLock() { // which is what stop waits for
+	if b.mu.TryLock() { // stop waits for it
 		t.Error("a Read does not keep stop out")
 	}
 	close(goOn)
@@ -90,7 +90,7 @@ func TestStopWaitsForARead(t *testing.T) {
 	}
 }
 
-func TestABrokenBlockIsTold(t *testing.T) {
+func TestABrokenBlockIsReported(t *testing.T) {
 	b, _ := bodyOf(t, 1)
 	next := b.next
 	b.next = func() bool {

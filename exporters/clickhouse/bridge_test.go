@@ -19,7 +19,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/proto"
 )
 
-// revision is what the driver speaks.
+// revision is the driver's revision of the protocol.
 const revision = proto.DBMS_TCP_PROTOCOL_VERSION
 
 // bridge speaks the native protocol to the driver and HTTP to the store, which
@@ -121,7 +121,7 @@ func (b *bridge) query(conn net.Conn, in *chproto.Reader, out *chproto.Buffer, d
 		settings.Set("param_"+p.Key, strings.Trim(p.Value, "'"))
 	}
 	compressed := q.Compression == chproto.CompressionEnabled
-	if _, err := b.data(in, compressed); err != nil { // what ends the external tables
+	if _, err := b.data(in, compressed); err != nil { // the end of the external tables
 		return err
 	}
 	if !strings.HasPrefix(q.Body, "INSERT INTO") || strings.Contains(q.Body, "VALUES (") || strings.Contains(q.Body, "\nSELECT ") {

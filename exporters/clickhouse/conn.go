@@ -23,7 +23,7 @@ const (
 	CompressionZSTD = "zstd"
 )
 
-// ConnSettings say where a ClickHouse is and how to talk to it.
+// ConnSettings are the address of a ClickHouse and how to connect to it.
 type ConnSettings struct {
 	// DSN names the server and the way there: http://user:pass@host:8123/db and
 	// https:// for the HTTP interface, clickhouse://user:pass@host:9000/db for the
@@ -33,9 +33,9 @@ type ConnSettings struct {
 	// Database is where the tables are; the DSN's when empty, else DefaultDatabase.
 	Database string
 	// Compression on the wire: auto, lz4, zstd or none, which is also the default. With
-	// auto, what the DSN says comes first.
+	// auto, the DSN has precedence.
 	Compression string
-	// Final reads every table as it stands: of several versions of a row the last.
+	// Final reads only the last of several versions of a row.
 	Final bool
 	// Timeout of a connection being made; 10 s when zero.
 	DialTimeout time.Duration
@@ -102,7 +102,7 @@ func options(s ConnSettings) (*chgo.Options, error) {
 	}
 	switch scheme {
 	case "http", "clickhouse", "tcp":
-	case "https": // the driver wants to hear it twice
+	case "https": // the driver wants it twice
 		if _, query, _ := strings.Cut(rest, "?"); !strings.Contains("&"+query, "&secure=") {
 			sep := "?"
 			if strings.Contains(rest, "?") {

@@ -34,7 +34,7 @@ func TestContract(t *testing.T) {
 			return x
 		},
 		Takes:    takes,
-		Replaces: true, // by FINAL; what a token is for has its own test
+		Replaces: true, // by FINAL; tokens have their own test
 	})
 }
 
@@ -125,7 +125,7 @@ func (f *fakeServer) keep(token string, records []string) {
 	f.far.Keep(records)
 }
 
-// idColumns are the columns by which rows are told apart.
+// idColumns are the columns that identify rows.
 var idColumns = map[string]string{
 	"messages": "message_id", "otel_traces": "SpanId", "tool_calls": "span_id", "delegations": "span_id", "open_spans": "span_id",
 	"dead_letters": "dl_id", "source_ledger": "stream", "streams": "stream",
@@ -153,7 +153,7 @@ func (f *fakeServer) read(table string, r *http.Request) ([]string, error) {
 	}
 }
 
-// hello answers what the driver asks on a new connection.
+// hello answers the query that the driver sends on a new connection.
 func (f *fakeServer) hello(w http.ResponseWriter, r *http.Request) {
 	sql, err := io.ReadAll(r.Body)
 	if err != nil || !strings.HasPrefix(string(sql), "SELECT displayName()") {

@@ -1,5 +1,12 @@
 // Package clickhouse stores batches in ClickHouse and reads them back.
 //
+// Export makes a job of the rows that a batch has for each table (jobs.go), cuts it into
+// inserts (split.go) and sends their rows block by block (insert.go, package native). The
+// columns of tables are described in core/msg/schema, from which the writers of rows
+// (rows_gen.go) and the columns in the migrations follow; rows.go has the values that are
+// more than a field. The schema is applied by numbered migrations, of which the first is the
+// schema of the first release.
+//
 // # Once
 //
 // A row is stored once, however often it is offered, by two means.
@@ -13,12 +20,12 @@
 // A replay brings the same rows in other batches. Their sort keys are identities
 // of the protocol (ids, and times that never change), so ReplacingMergeTree
 // keeps the row with the highest ver, or none when that one is deleted. It does
-// so when it merges; until then both rows are there, and a reader says FINAL, or
-// reads the views v_*. What is not identity, a name that becomes known later, is
-// never part of a key. The rollup counts distinct span ids, which a replay does
+// so when it merges; until then both rows are there, and a reader uses FINAL, or
+// reads the views v_*. A value that is not identity, such as a name that becomes known
+// later, is never part of a key. The rollup counts distinct span ids, which a replay does
 // not change.
 //
-// # What an insert costs
+// # The cost of an insert
 //
 // Measured on the embedded engine with messages of 1.2 kB of varied text in
 // batches of 10,000, processor time of the server for 60,000 rows:
@@ -44,8 +51,8 @@
 //   - The driver wants https:// and secure=true both; the DSN here need not.
 //   - TTLs count from when a row was stored. Counted from when it happened, the
 //     first merge after a backfill would drop the backfill.
-//   - One code (252) says that a table has too many parts, which passes, and that
-//     one insert has too many partitions, which does not.
+//   - One code (252) is for a table with too many parts, which passes, and for an
+//     insert with too many partitions, which does not.
 //
 // # Limits
 //

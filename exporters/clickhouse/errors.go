@@ -14,9 +14,9 @@ import (
 
 // Codes of ClickHouse that blame the rows. Everything else may pass: the network,
 // a server that is full, busy, read-only, being restarted or without a quorum, a
-// schema or a password that somebody will set right. What may pass is offered
-// again for ever, because refusing it would drop rows for a fault that is not
-// theirs.
+// schema or a password that a person will correct. A batch with such an error is
+// offered again without end, because refusing it would drop rows for a fault that
+// is not theirs.
 const (
 	codeParseText        = 6
 	codeParseQuotedText  = 26
@@ -107,8 +107,8 @@ func SchemaDiffers(err error) bool {
 	return false
 }
 
-// classify makes the error of an insert what the contract of export.Exporter
-// says. The outcome of an insert whose answer was lost is not known; the token
+// classify marks the error of an insert as permanent or passing, as the contract of
+// export.Exporter has it. The outcome of an insert whose answer was lost is not known; the token
 // makes it safe to run again, so that is an error that may pass.
 func (c *Conn) classify(ctx context.Context, err error) error {
 	var ex *chgo.Exception
@@ -127,7 +127,7 @@ func (c *Conn) classify(ctx context.Context, err error) error {
 	return c.mayPass(ctx, err)
 }
 
-// mayPass says when to try again, if the server did.
+// mayPass adds when to try again, if the server sent that.
 func (c *Conn) mayPass(ctx context.Context, err error) error {
 	var u *url.Error
 	if errors.As(err, &u) { // its URL has every setting of the insert

@@ -27,11 +27,11 @@ type Settings struct {
 	Timeout time.Duration
 	// MaxInsertBytes bounds one insert, about; 64 MiB when zero.
 	MaxInsertBytes int
-	// Prices are what model_prices has, beside what people insert; the default ones
-	// when nil.
+	// Prices are written to model_prices, beside the rows that people insert; the default
+	// ones when nil.
 	Prices *price.Table
-	// SilentAfter and StuckAfter are from when on silent work is called so; 1 and 10
-	// minutes when zero.
+	// SilentAfter and StuckAfter are the silence after which a span is called silent or stuck;
+	// 1 and 10 minutes when zero.
 	SilentAfter, StuckAfter time.Duration
 	// Profile names the spans; the default one when nil.
 	Profile *semconv.Profile
@@ -107,14 +107,14 @@ func (x *Exporter) Prepare(ctx context.Context) error {
 	return nil
 }
 
-// prepared does what rows do not wait for.
+// prepared writes the tables of settings: rows can be stored without them.
 func (x *Exporter) prepared(ctx context.Context) {
 	x.ready = true
 	if err := x.writePrices(ctx); err != nil {
-		x.settings.Logger.Warn("clickhouse: model_prices is not what is configured", "error", err)
+		x.settings.Logger.Warn("clickhouse: write model_prices", "error", err)
 	}
 	if err := x.writeThresholds(ctx); err != nil {
-		x.settings.Logger.Warn("clickhouse: thresholds is not what is configured", "error", err)
+		x.settings.Logger.Warn("clickhouse: write thresholds", "error", err)
 	}
 }
 
@@ -145,13 +145,13 @@ func (x *Exporter) Reached(ctx context.Context) (map[export.Stream]int64, error)
 }
 
 // Export stores a batch, one table after the other. The account of the streams
-// comes last, so that it never claims a row that is not there.
+// is written last, so that it never claims a row that is not there.
 func (x *Exporter) Export(ctx context.Context, b *export.Batch) error {
 	if b.Len() == 0 {
 		return nil
 	}
 	if err := x.Prepare(ctx); err != nil {
-		return x.conn.mayPass(ctx, err) // whatever it is, the rows are not to blame
+		return x.conn.mayPass(ctx, err) // the rows are not to blame for any of it
 	}
 	if b.ID != x.batch {
 		x.batch, x.accepted = b.ID, make(map[string]struct{})
@@ -165,7 +165,7 @@ func (x *Exporter) Export(ctx context.Context, b *export.Batch) error {
 }
 
 // run inserts the parts of a job that the server does not have yet. A batch that
-// is offered again goes on where it stopped: were it begun anew, a server that
+// is offered again goes on where it stopped: from its beginning, a server that
 // fails every tenth insert would never get through a batch of twenty.
 func (x *Exporter) run(ctx context.Context, batch string, j *job) error {
 	defer j.block.Reset()

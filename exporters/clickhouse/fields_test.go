@@ -59,8 +59,8 @@ func TestEveryFieldIsStored(t *testing.T) {
 	}
 }
 
-// TestRowsAreThoseOfDecode holds the columns against msg.Row, which is what
-// earshot decode prints: the same names.
+// TestRowsAreThoseOfDecode holds the columns against msg.Row, which earshot decode
+// prints: the same names.
 func TestRowsAreThoseOfDecode(t *testing.T) {
 	want := map[string]bool{"is_deleted": true}
 	for i := range reflect.TypeFor[msg.Row]().NumField() {

@@ -19,7 +19,7 @@ var ErrFormat = errors.New("unknown format")
 var trailingFormat = regexp.MustCompile(`(?is)^(.*\S)\s+FORMAT\s+([a-z][a-z0-9]*)\s*;?\s*$`)
 
 // Format runs a statement and writes its result in a format of ClickHouse's,
-// "Pretty" when none is given. A FORMAT clause in the statement wins.
+// "Pretty" when it is empty. A FORMAT clause in the statement has precedence.
 //
 // Over HTTP the server writes the result and every format it has is there. The
 // native protocol has none: there, TabSeparated, CSV (both also WithNames),

@@ -11,12 +11,12 @@ import (
 )
 
 // chunk is the size of a block, about. An insert is a sequence of blocks, which
-// the server puts together again, so that what is held here is one block however
+// the server puts together again, so that one block is in memory however
 // large a batch is. A row is never cut.
 const chunk = 1 << 20
 
-// blocks gives the rows of an insert block by block: it fills the encoder's
-// block and reports whether there are any rows in it.
+// blocks iterates over the rows of an insert: it fills the block with the next of them and
+// reports whether there are any.
 type blocks func() bool
 
 // insert runs one INSERT. The token makes it safe to run again after a failure
@@ -25,10 +25,10 @@ func (x *Exporter) insert(ctx context.Context, j *job, next blocks, token string
 	settings := chgo.Settings{
 		"async_insert":               0, // an answer means that the rows are stored
 		"insert_deduplication_token": token,
-		// A retry must not count twice in what is fed by materialized views either.
+		// A retry must not count twice in the tables of materialized views either.
 		"deduplicate_blocks_in_dependent_materialized_views": 1,
 		// The indexes of a small part are thrown away by the first merge, which builds its
-		// own. Building the full-text one here as well doubled what an insert costs, and the
+		// own. Building the full-text one here as well doubled the cost of an insert, and the
 		// others are two files each, up to half of the files of a part.
 		"materialize_skip_indexes_on_insert": 0,
 		// Rows of one key are put together by the next merge and by FINAL. Doing so in
@@ -60,12 +60,12 @@ func (x *Exporter) insertNative(ctx context.Context, j *job, next blocks) (err e
 	}
 	defer func() {
 		if err != nil {
-			_ = batch.Abort() // the error that is returned says more
+			_ = batch.Abort() // the returned error has more detail
 		}
 	}()
 	into := batch.Columns()
 	if len(into) != len(j.block.Columns) {
-		return fmt.Errorf("server gives %d columns for %d", len(into), len(j.block.Columns))
+		return fmt.Errorf("server has %d columns for %d", len(into), len(j.block.Columns))
 	}
 	for i, col := range j.block.Columns {
 		if have, want := into[i].Type(), col.Type().String(); string(have) != want {

@@ -53,7 +53,7 @@ func (w *writers) tables() []*table {
 	}
 }
 
-// job is what a batch has for one table.
+// job is the rows of a batch for one table.
 type job struct {
 	*table
 	rows   []int32             // indexes of records, in the order in which they are written
@@ -62,10 +62,10 @@ type job struct {
 	period func(i int32) int32 // partition of a record; nil when there is one for all
 }
 
-// fixed is about what the ids and the columns of fixed width take in a row.
+// fixed is about the size of the ids and the columns of fixed width of a row.
 const fixed = 512
 
-// jobs returns what the batch has for each table. They share scratch memory: one
+// jobs returns the jobs of a batch, one for each table. They share scratch memory: one
 // is done before the next is asked for.
 func (w *writers) jobs(b *export.Batch) []func() *job {
 	spans := func(t *table, takes func(*msg.Span) bool, add func(*msg.Span), period func(int64) int32) func() *job {
@@ -126,7 +126,7 @@ func (w *writers) job(t *table, n int, takes func(i int32) bool) *job {
 	return &job{table: t, rows: w.scratch, size: func(int32) int { return fixed }}
 }
 
-// messageSize is about what a message takes on the wire, without unescaping it.
+// messageSize is about the size of a message on the wire, without unescaping it.
 func messageSize(m *msg.Message) int {
 	return fixed + textSize(m.Content) + textSize(m.Tool.Arguments) + textSize(m.Delegation.Task)
 }

@@ -15,20 +15,20 @@ import (
 // deduplicates inserts into materialized views by itself. Tested with 26.7.
 const MinServer = "26.2"
 
-// ErrSchema is wrapped by every error that says that the database and this
-// program do not fit each other, or that the server refuses to have it otherwise:
-// it stays so until somebody changes something. Nothing is lost: the rows wait.
+// ErrSchema is wrapped by every error of a database that does not fit this program, or of a
+// server that refuses to change it: it persists until a person changes something. Nothing is
+// lost: the rows wait.
 var ErrSchema = errors.New("schema does not fit")
 
 // The schema of the first release has the number of the last of the 28 steps in which it was
-// developed: a database that has taken them is what it makes, and has lastStep as its
-// checksum.
+// developed: a database that has taken them has the same tables and views, and lastStep as
+// its checksum.
 const (
 	baseline = 28
 	lastStep = "52d866ba87a19be6b30080be036082ee945b661c1119a7dbbe96dab8fcfab31a"
 )
 
-// Plan is what has to be done to a database.
+// Plan is the difference between a database and this program.
 type Plan struct {
 	Server  string      // its version
 	Applied int         // the last migration that the database has
@@ -39,7 +39,7 @@ type Plan struct {
 // Empty reports whether there is nothing to do.
 func (p Plan) Empty() bool { return len(p.Pending) == 0 && len(p.Adjust) == 0 }
 
-// Statements are what Apply would run, in order, without the notes in
+// Statements are those that Apply would run, in order, without the records in
 // schema_migrations.
 func (p Plan) Statements() []string {
 	var out []string
@@ -49,7 +49,7 @@ func (p Plan) Statements() []string {
 	return append(out, p.Adjust...)
 }
 
-// Plan looks at the database and says what is missing. It changes nothing. It
+// Plan reads the database and returns the missing steps. It changes nothing. It
 // refuses, with ErrSchema, a server that is too old, a database that a newer
 // program has migrated, and a migration that is not the one that was applied.
 func (s Schema) Plan(ctx context.Context, c *Conn) (Plan, error) {
@@ -109,8 +109,8 @@ func (s Schema) missing(ctx context.Context, c *Conn) (Plan, error) {
 	return p, err
 }
 
-// Apply brings the database to where this program needs it, and returns what it
-// did. Every step can be done twice, so two programs may do this at one time.
+// Apply changes the database to the schema of this program, and returns the steps that it
+// took. Every step can be done twice, so two programs may do this at one time.
 func (s Schema) Apply(ctx context.Context, c *Conn) (Plan, error) {
 	s, p, err := s.plan(ctx, c)
 	if err != nil {

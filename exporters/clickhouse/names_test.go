@@ -10,7 +10,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// TestSessionsAndModelsOfSpans has what the columns read of spans whose conversation has no
+// TestSessionsAndModelsOfSpans checks the columns of spans whose conversation has no
 // id, of models that were asked for and that answered, and of rows from before there was an
 // attribute of our own for the session.
 func TestSessionsAndModelsOfSpans(t *testing.T) {

@@ -26,7 +26,7 @@ func TestNativeStoresTheSame(t *testing.T) {
 				x.batch = ""
 				export1(t, x, batch)
 			}
-			got := stands(t, reader)
+			got := visible(t, reader)
 			if want == "" {
 				want = got
 			}

@@ -11,8 +11,8 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// TestWhatGoesOnNow: v_open_spans says in one word what each piece of work does, by the
-// thresholds of the settings; what waits for something below it does what that does.
+// TestWhatGoesOnNow: v_open_spans has a state for each span, by the thresholds of the
+// settings; a span that waits for a child has the state of the child.
 func TestWhatGoesOnNow(t *testing.T) {
 	x, c := exporter(t, nil)
 	now := time.Now()
@@ -69,7 +69,7 @@ func TestWhatGoesOnNow(t *testing.T) {
 	}
 }
 
-// TestInferredTimesAreNoTimes: bookkeeping, and messages whose time nobody wrote down, do
+// TestInferredTimesAreNoTimes: bookkeeping, and messages without a time of their own, do
 // not make a conversation older, newer or longer.
 func TestInferredTimesAreNoTimes(t *testing.T) {
 	x, c := exporter(t, nil)

@@ -16,7 +16,7 @@ import (
 const someRows = "SELECT concat(model, ' ', toString(toDate(valid_from)), ' ', toString(input_usd_per_m)) FROM model_prices FINAL ORDER BY model, valid_from"
 
 // TestPricesAreThoseOfTheSettings: the table has the prices that the program
-// computes with, and follows when they change; what a person has inserted stands.
+// computes with, and follows when they change; a row that a person inserted stays valid.
 func TestPricesAreThoseOfTheSettings(t *testing.T) {
 	table := func(text string) *price.Table {
 		p, err := price.Parse(strings.NewReader("model,from,input,output,cache_read,cache_write\n" + text))

@@ -60,7 +60,7 @@ func (r *Rows) Next() bool {
 	if r.err != nil || !r.rows.Next() {
 		return false
 	}
-	for _, p := range r.into { // a null leaves what is there
+	for _, p := range r.into { // a null does not overwrite
 		reflect.ValueOf(p).Elem().SetZero()
 	}
 	if err := r.rows.Scan(r.into...); err != nil {
@@ -78,7 +78,7 @@ func (r *Rows) Next() bool {
 // is valid until Next.
 func (r *Rows) Values() []any { return r.values }
 
-// Err is what ended the rows early.
+// Err is the error that ended the rows early.
 func (r *Rows) Err() error {
 	if r.err != nil {
 		return r.err

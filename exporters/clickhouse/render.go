@@ -159,7 +159,7 @@ func writeVertical(w *bufio.Writer, r *Rows) error {
 	return nil
 }
 
-// text is a value as ClickHouse prints it; what is nested is JSON.
+// text is a value as ClickHouse prints it; a nested value is JSON.
 func text(c Column, v any, null string) string {
 	switch v := jsonable(c, v).(type) {
 	case nil:

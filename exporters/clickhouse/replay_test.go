@@ -32,8 +32,8 @@ func fullBatch(id string, calls int) *export.Batch {
 	return b
 }
 
-// stands is what a reader of the tables sees, in one line per question.
-func stands(t *testing.T, c *Conn) string {
+// visible is a reader's view of the tables, in one line per question.
+func visible(t *testing.T, c *Conn) string {
 	t.Helper()
 	var b strings.Builder
 	for _, sql := range []string{
@@ -61,12 +61,12 @@ func stands(t *testing.T, c *Conn) string {
 var stored = []string{"messages", "otel_traces", "tool_calls", "delegations", "open_spans", "dead_letters", "source_ledger", "streams"}
 
 // TestABatchIsStoredOnce is a retry: the answer to an insert was lost, and the
-// same batch comes again. No table gets a row twice, FINAL or not.
+// same batch is sent again. No table gets a row twice, FINAL or not.
 func TestABatchIsStoredOnce(t *testing.T) {
 	x, c := exporter(t, nil)
 	b := fullBatch("batch-1", 300)
 	export1(t, x, b)
-	once := stands(t, c)
+	once := visible(t, c)
 	rows := make(map[string]string)
 	for _, table := range stored {
 		if rows[table] = count(t, c, "SELECT count() FROM "+table); rows[table] == "0" {
@@ -85,7 +85,7 @@ func TestABatchIsStoredOnce(t *testing.T) {
 	if again := count(t, c, "SELECT count() FROM tool_usage_1h"); again != rollup {
 		t.Errorf("the rollup has %s rows after retries, had %s", again, rollup)
 	}
-	if got := stands(t, c); got != once {
+	if got := visible(t, c); got != once {
 		t.Errorf("after retries:\n%s\nbefore:\n%s", got, once)
 	}
 }
@@ -96,7 +96,7 @@ func TestAReplayChangesNothing(t *testing.T) {
 	x, c := exporter(t, nil)
 	whole := fullBatch("batch-1", 300)
 	export1(t, x, whole)
-	once := stands(t, c)
+	once := visible(t, c)
 	if !strings.Contains(once, "Task\t270\t90\t") { // 300 calls, of which 30 run; a third of the others failed
 		t.Errorf("rollup:\n%s", once)
 	}
@@ -111,7 +111,7 @@ func TestAReplayChangesNothing(t *testing.T) {
 	again := *whole
 	again.ID = "replay-whole"
 	export1(t, x, &again)
-	if got := stands(t, c); got != once {
+	if got := visible(t, c); got != once {
 		t.Errorf("after a replay:\n%s\nbefore:\n%s", got, once)
 	}
 	if raw := count(t, c, "SELECT count() FROM messages"); raw != "7000" {
@@ -119,7 +119,7 @@ func TestAReplayChangesNothing(t *testing.T) {
 	}
 }
 
-// TestTheNewestVersionStands gives versions out of order and takes some back.
+// TestTheNewestVersionStands stores versions out of order, and tombstones for some.
 func TestTheNewestVersionStands(t *testing.T) {
 	x, c := exporter(t, nil)
 	base := sampleMessages(1)[0]
@@ -153,8 +153,8 @@ func TestTheNewestVersionStands(t *testing.T) {
 	}
 }
 
-// TestASpanThatMovesStandsOnce is a link that comes late: the span's row under
-// the old trace goes, and the tables whose key has no trace have it once.
+// TestASpanThatMovesStandsOnce is a late link: the span's row under the old trace is
+// removed, and the tables whose key has no trace have it once.
 func TestASpanThatMovesStandsOnce(t *testing.T) {
 	x, c := exporter(t, nil)
 	alone := sampleSpan()
@@ -180,8 +180,7 @@ func TestASpanThatMovesStandsOnce(t *testing.T) {
 	}
 }
 
-// TestASpanThatBeginsElsewhereStandsOnce is a span whose start was not what it was shown
-// as: in the same second, in the same hour, and on another day.
+// TestASpanThatBeginsElsewhereStandsOnce is a span that was shown with another start: in the same second, in the same hour, and on another day.
 func TestASpanThatBeginsElsewhereStandsOnce(t *testing.T) {
 	for _, move := range []time.Duration{time.Millisecond, time.Minute, 26 * time.Hour} {
 		x, c := exporter(t, nil)

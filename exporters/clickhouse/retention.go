@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// retention says which of the TTLs applies to a table, or to a column of it, and
-// from which column it counts.
+// retention is the TTL that applies to a table, or to a column of it, and the column that it
+// counts from.
 type retention struct {
 	table, column string // column is empty for rows
 	from          string
@@ -36,7 +36,7 @@ func retentions() []retention {
 	}
 }
 
-// expression is the TTL expression in the form that the server gives it back;
+// expression is the TTL expression in the form that the server returns it;
 // empty when rows are kept for ever.
 func (r retention) expression(t TTL) string {
 	d := r.of(t)
@@ -54,7 +54,7 @@ func (r retention) expression(t TTL) string {
 	return from + " + " + interval
 }
 
-// ttlClause is what a migration says for "table" or "table.column".
+// ttlClause is the clause of a migration for "table" or "table.column".
 func (s Schema) ttlClause(what string) (string, error) {
 	table, column, _ := strings.Cut(what, ".")
 	for _, r := range retentions() {

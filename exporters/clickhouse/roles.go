@@ -28,7 +28,7 @@ func (s Schema) Roles() []string {
 		// 2: reads and its own settings, which Grafana's plugin sends with queries.
 		"CREATE SETTINGS PROFILE IF NOT EXISTS earshot_reader" + on + " SETTINGS readonly = 2, final = 1, max_execution_time = 60, max_memory_usage = 4000000000 TO earshot_reader",
 	}
-	if s.Cluster != "" { // for ON CLUSTER, and for what Distributed tables do
+	if s.Cluster != "" { // for ON CLUSTER, and for Distributed tables
 		out = append(out, grant("CLUSTER, REMOTE ON *.*", "earshot_writer"), grant("REMOTE ON *.*", "earshot_reader"))
 	}
 	return out

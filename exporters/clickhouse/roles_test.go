@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestRolesAreSQL: the embedded engine gives nobody rights; its parser reads them.
+// TestRolesAreSQL: the embedded engine has no grants; its parser reads them.
 func TestRolesAreSQL(t *testing.T) {
 	conn, _ := database(t)
 	for _, s := range []Schema{{}, {Database: "o`dd"}, {Cluster: "it's"}} {

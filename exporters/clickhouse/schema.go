@@ -17,8 +17,8 @@ import (
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
 
-// DefaultDatabase is where the tables are unless the DSN or the settings say
-// otherwise.
+// DefaultDatabase is where the tables are unless the DSN or the settings name
+// another one.
 const DefaultDatabase = "earshot"
 
 // TTL is how long rows are kept, counted from when they were stored, so that a
@@ -44,8 +44,8 @@ type Schema struct {
 	TTL      TTL
 
 	// Replicated is for a database of the engine Replicated, which carries every
-	// statement to its replicas and gives tables their paths. Plan and Apply find it
-	// out; Print does not look.
+	// statement to its replicas and sets the paths of tables. Plan and Apply detect it;
+	// Print does not look.
 	Replicated bool
 }
 
@@ -54,7 +54,7 @@ type Schema struct {
 type Migration struct {
 	Version    int
 	Name       string
-	Checksum   string // of the template, in hex: the same whatever it is rendered for
+	Checksum   string // of the template, in hex: the same for every server and cluster
 	Statements []string
 }
 
@@ -194,7 +194,7 @@ func (s Schema) onCluster() string {
 	return " ON CLUSTER " + quoteText(s.Cluster)
 }
 
-// functions are what the templates of migrations call.
+// functions are called by the templates of migrations.
 func (s Schema) functions() template.FuncMap {
 	engine := func(name string) func(args ...string) string {
 		return func(args ...string) string {
@@ -220,7 +220,7 @@ func (s Schema) functions() template.FuncMap {
 		"aggregating": engine("AggregatingMergeTree"),
 		"settings": func() string {
 			// Statistics of columns are for joins and the order of conditions; gathering them in
-			// every part is a tenth of what an insert costs, and nothing here is planned by them.
+			// every part is a tenth of the cost of an insert, and no plan here uses them.
 			//
 			// A merge takes about ten parts instead of five, so that a row is written again half
 			// as often. Parts that grow old are merged as ever.

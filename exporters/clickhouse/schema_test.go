@@ -68,8 +68,8 @@ func TestSchemaIsAppliedByManyAtOnce(t *testing.T) {
 	}
 }
 
-// objects returns how the server would make each table and view of the database anew,
-// without its comments, which change with the words of the program.
+// objects returns the statement with which the server would create each table and view of
+// the database, without its comments, which change with the words of the program.
 func objects(t *testing.T, c *Conn, database string) map[string]string {
 	t.Helper()
 	list, err := c.Query(t.Context(), "SELECT name, create_table_query FROM system.tables WHERE database = {db:String}", Params{"db": database})
@@ -131,7 +131,7 @@ func TestFirstReleaseIsFixed(t *testing.T) {
 }
 
 // TestStoreOfTheFirstReleaseUpgrades has a database as the 28 steps made it: nothing is
-// pending but what was added since, and then it is what a new one is.
+// pending but later migrations, and after them it equals a new database.
 func TestStoreOfTheFirstReleaseUpgrades(t *testing.T) {
 	conn, s := database(t)
 	schema := Schema{Database: s.Database, TTL: testTTL}
@@ -339,7 +339,7 @@ func TestDiffNamesWhatWasChangedByHand(t *testing.T) {
 }
 
 // TestClusterSchema has no cluster to run on: it checks that the server can read
-// every statement, that each says ON CLUSTER, and that nothing is written past
+// every statement, that each has ON CLUSTER, and that nothing is written past
 // the Distributed tables.
 func TestClusterSchema(t *testing.T) {
 	conn, s := database(t)
@@ -450,8 +450,8 @@ func TestPrepareWithoutPermissionToChange(t *testing.T) {
 	}
 }
 
-// TestRefusedStatements: what a server will refuse for as long as nobody changes
-// something says so, with the statement and in the server's words.
+// TestRefusedStatements: a refusal that persists until a person changes something is
+// reported, with the statement and the server's error.
 func TestRefusedStatements(t *testing.T) {
 	_, s := database(t)
 	reader := s

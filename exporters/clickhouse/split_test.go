@@ -51,7 +51,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestSplitKeepsEveryRow checks what every split must have, over random jobs:
+// TestSplitKeepsEveryRow checks the invariants of a split, over random jobs:
 // each row once, the limits kept, and the same parts when it is done again.
 func TestSplitKeepsEveryRow(t *testing.T) {
 	for seed := range uint64(60) {

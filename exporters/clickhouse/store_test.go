@@ -21,7 +21,7 @@ import (
 // test_* are then made and dropped).
 var store = sync.OnceValues(startStore)
 
-// stopStore ends what store has started.
+// stopStore ends the process that store has started.
 var stopStore = func() {}
 
 func TestMain(m *testing.M) {

@@ -247,8 +247,8 @@ func TestCallsAndDelegationsAreStored(t *testing.T) {
 	}
 }
 
-// A call that waits for a person says so in open_spans, and in tool_calls how long it
-// did once it has ended.
+// A call that waits for a person is marked so in open_spans, and tool_calls has how long
+// it waited once it has ended.
 func TestWaitsAreStored(t *testing.T) {
 	x, c := exporter(t, nil)
 	asked := sampleSpan()

@@ -14,8 +14,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg/msgtest"
 )
 
-// TestStreamsAreStored gives a response twice: the second time its decoder has told
-// which run it was.
+// TestStreamsAreStored exports a response twice: the second time its run is known.
 func TestStreamsAreStored(t *testing.T) {
 	x, c := exporter(t, nil)
 	start := time.Date(2026, 3, 1, 0, 0, 0, 5, time.UTC).UnixNano()

@@ -11,8 +11,8 @@ import (
 
 var _ export.Superseder = (*Exporter)(nil)
 
-// identity is what names the record of a table, and where its row lies beside that. A
-// record whose time has changed lies elsewhere than the version before.
+// identity is the columns that identify the record of a table, and the others of the sort
+// key. A record whose time has changed has another sort key than the version before.
 type identity struct {
 	table, only string
 	id, place   []string
@@ -41,8 +41,8 @@ var identities = []identity{
 }
 
 // Supersede implements export.Superseder. Rows with one sort key replace each other; of
-// those of one record that have several, because the decoder that read it again gives it
-// another time, all but the newest are taken back.
+// those of one record that have several, because the decoder that read it again found
+// another time, tombstones remove all but the newest.
 func (x *Exporter) Supersede(ctx context.Context, formats []string) error {
 	if len(formats) == 0 {
 		return nil
@@ -53,14 +53,14 @@ func (x *Exporter) Supersede(ctx context.Context, formats []string) error {
 	}
 	for i := range identities {
 		if err := x.conn.Exec(ctx, identities[i].statement(x.schema, strings.Join(quoted, ", "))); err != nil {
-			return fmt.Errorf("%w: what newer rows of %s replace stays beside them", err, identities[i].table)
+			return fmt.Errorf("%w: rows of %s that newer rows replace stay beside them", err, identities[i].table)
 		}
 	}
 	return nil
 }
 
-// statement takes back all but the newest rows of each record of the formats. What takes
-// a row back has its place and a version above it.
+// statement writes tombstones for all but the newest rows of each record of the formats. A
+// tombstone has the sort key of its row and a version above it.
 func (t *identity) statement(s Schema, formats string) string {
 	id, place := strings.Join(t.id, ", "), strings.Join(t.place, ", ")
 	at := make([]string, len(t.place))

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// writeThresholds brings thresholds to what the settings say. v_open_spans judges by
-// them, and everything that shows what goes on asks v_open_spans.
+// writeThresholds sets thresholds to those of the settings. v_open_spans derives the state
+// of a span from them, and every view of open work reads v_open_spans.
 func (x *Exporter) writeThresholds(ctx context.Context) error {
 	for name, after := range map[string]time.Duration{"silent": x.settings.SilentAfter, "stuck": x.settings.StuckAfter} {
 		var is uint64

@@ -9,13 +9,13 @@ import (
 )
 
 // throttle remembers for how long a server, or a proxy before it, last asked to
-// be left alone. The driver's errors do not say.
+// be spared. The driver's errors do not have it.
 type throttle struct{ wait atomic.Int64 }
 
 // take returns the wait and forgets it.
 func (t *throttle) take() time.Duration { return time.Duration(t.wait.Swap(0)) }
 
-// writeBuffer is what a connection collects before it writes. With net/http's 4 KiB
+// writeBuffer is the size at which a connection writes. With net/http's 4 KiB
 // every 32 KiB of rows took two system calls.
 const writeBuffer = 128 << 10
 
@@ -29,7 +29,7 @@ type throttled struct {
 	throttle *throttle
 }
 
-// CloseIdleConnections is what http.Client looks for.
+// CloseIdleConnections is called by http.Client.
 func (t *throttled) CloseIdleConnections() { t.next.CloseIdleConnections() }
 
 func (t *throttled) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -55,7 +55,7 @@ func TestSessionsAreSummedUp(t *testing.T) {
 	}
 }
 
-// TestSearchFindsWords: the index is built by merges, and what it says does not
+// TestSearchFindsWords: the index is built by merges, and the result does not
 // depend on whether one has happened.
 func TestSearchFindsWords(t *testing.T) {
 	x, c := exporter(t, nil)

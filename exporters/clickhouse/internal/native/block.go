@@ -28,7 +28,7 @@ type Block struct {
 	wire []wireColumn
 }
 
-// wireColumn is what a column says before its values: its name, type and state.
+// wireColumn is the part of a column before its values: its name, type and state.
 type wireColumn struct {
 	head  []byte
 	state proto.StateEncoder

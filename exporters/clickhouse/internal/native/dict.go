@@ -14,7 +14,7 @@ type Dict struct {
 	at    map[string]uint32
 	keys  []uint32
 
-	// What comes after a text is as a rule what came after it before: the same one in a
+	// The successor of a text is as a rule the one that it had before: the same text in a
 	// column of names, the next one in a map whose keys come in an order of their own.
 	last uint32
 	next []uint32 // by text
@@ -58,7 +58,7 @@ func (c *Dict) Type() proto.ColumnType {
 func (c *Dict) Rows() int { return len(c.keys) }
 
 // The head of LowCardinality data: the version of the keys, and a word whose low
-// byte is the width of the keys and whose flags say that the dictionary is here.
+// byte is the width of the keys and whose flags mean that the dictionary follows.
 const (
 	sharedDictionaries = 1
 	dictionaryIsHere   = 1<<9 | 1<<10
