@@ -1,5 +1,5 @@
-// The contract between Earshot and a decoder process. What the fields mean for
-// an author is told in core/proto/PROTOCOL.md; the rules (D1 to D12) are those of
+// The contract between Earshot and a decoder process. core/proto/PROTOCOL.md describes
+// it for an author; the rules (D1 to D12) are those of
 // the Go package core/decoder.
 //
 // Additions that an old peer may ignore are made here; anything else is v2.
@@ -881,12 +881,12 @@ type Batch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Chosen by the host; unique among the streams that are open on this call.
 	Stream uint64 `protobuf:"varint,1,opt,name=stream,proto3" json:"stream,omitempty"`
-	// Set on the first batch of a stream, and whenever the host begins it anew.
+	// Set on the first batch of a stream, and whenever the host starts it from the beginning.
 	Open *Open `protobuf:"bytes,2,opt,name=open,proto3" json:"open,omitempty"`
 	// The bytes of all frames, in order, perhaps with delimiters between them.
 	Data   []byte   `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
 	Frames []*Frame `protobuf:"bytes,4,rep,name=frames,proto3" json:"frames,omitempty"`
-	// After the frames: give what is open, as incomplete messages.
+	// After the frames: emit open messages, as incomplete ones.
 	Flush bool `protobuf:"varint,5,opt,name=flush,proto3" json:"flush,omitempty"`
 	// After the frames: send a snapshot.
 	Snapshot bool `protobuf:"varint,6,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
@@ -980,7 +980,7 @@ type Open struct {
 	Origin string                 `protobuf:"bytes,1,opt,name=origin,proto3" json:"origin,omitempty"`
 	// A JSON object, or empty.
 	Options string `protobuf:"bytes,2,opt,name=options,proto3" json:"options,omitempty"`
-	// A snapshot that this decoder gave; empty for a stream from its beginning.
+	// A snapshot that this decoder made; empty for a stream from its beginning.
 	Snapshot []byte `protobuf:"bytes,3,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
 	// The name of the source that the stream is of.
 	Source        string `protobuf:"bytes,4,opt,name=source,proto3" json:"source,omitempty"`
