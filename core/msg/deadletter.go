@@ -1,6 +1,6 @@
 package msg
 
-// DeadLetter is input, or a row, that could go no further. Its bytes are kept so
+// DeadLetter is input, or a row, that could not be decoded or stored. Its bytes are kept so
 // that it can be tried again after an upgrade.
 type DeadLetter struct {
 	ID      ID
@@ -15,20 +15,20 @@ type DeadLetter struct {
 	Offset  int64  // where in Origin the bytes begin
 	Payload []byte // the bytes, cut at the configured limit
 	Bytes   int64  // how many there were
-	Seen    int64  // ns; when it was set aside
+	Seen    int64  // ns; when it was quarantined
 	Ver     uint64
 	// Resolved is set when a later try succeeded.
 	Resolved bool
 }
 
-// NewDeadLetterID returns the id of the letter for that place: the same bytes at the
-// same place are one letter however often they are replayed.
+// NewDeadLetterID returns the id of the dead letter for that place: the same bytes at the
+// same place are one dead letter however often they are replayed.
 func NewDeadLetterID(tenant, source, stage, origin string, offset string) ID {
 	s := sum("letter", tenant, source, stage, origin, offset)
 	return ID(s[:16])
 }
 
-// Ledger is the account of one stream up to a position: every byte that was read
+// Ledger is the ledger of one stream up to a position: every byte that was read
 // was decoded, quarantined or dropped for a stated reason.
 //
 //	Read = Decoded + Quarantined + Dropped
@@ -51,6 +51,6 @@ type Ledger struct {
 	Problems int64
 
 	Seen  int64 // ns
-	Since int64 // when the sidecar that drew it began to listen, ns
+	Since int64 // when the sidecar that wrote it started to listen, ns
 	Ver   uint64
 }

@@ -119,8 +119,8 @@ type Span struct {
 	ErrorType     string
 	StatusMessage string
 
-	// Pace is that of the response in which the run was streamed; zero when its request
-	// was not, or began something else.
+	// Pace is that of the response in which the run was streamed; zero when its request was
+	// not seen, or began another run.
 	Pace Pace
 
 	Events []SpanEvent

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Pace is the timing of one response that was read live: how long until it began, until its first
-// event, and how long it stalled. Times are nanoseconds.
+// Pace is the timing of one response that was read live: how long until it began, until its
+// first event, and how long it stalled. Times are nanoseconds.
 type Pace struct {
 	Start int64 `json:"start"` // Unix; when the request was sent
 	// FirstByte is the time from Start to the response's head, FirstChunk to the first
@@ -31,8 +31,8 @@ type Pace struct {
 	Gaps string `json:"gaps,omitempty"`
 
 	// Buffered means that the events of a slow response arrived all at once at its end:
-	// something between the agent and us seems to hold them back, and FirstEvent is
-	// not the agent's.
+	// a proxy between the agent and us seems to buffer them, and FirstEvent is not the
+	// agent's.
 	Buffered bool `json:"buffered,omitempty"`
 }
 

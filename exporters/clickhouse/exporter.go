@@ -118,7 +118,7 @@ func (x *Exporter) prepared(ctx context.Context) {
 	}
 }
 
-// Reached implements export.Stored: by the account of the streams, which is the last
+// Reached implements export.Stored: by the ledger of the streams, which is the last
 // that is written of a batch.
 func (x *Exporter) Reached(ctx context.Context) (map[export.Stream]int64, error) {
 	if err := x.Prepare(ctx); err != nil {
@@ -144,7 +144,7 @@ func (x *Exporter) Reached(ctx context.Context) (map[export.Stream]int64, error)
 	return out, nil
 }
 
-// Export stores a batch, one table after the other. The account of the streams
+// Export stores a batch, one table after the other. The ledger of the streams
 // is written last, so that it never claims a row that is not there.
 func (x *Exporter) Export(ctx context.Context, b *export.Batch) error {
 	if b.Len() == 0 {

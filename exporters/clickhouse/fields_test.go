@@ -18,12 +18,12 @@ import (
 var leftOut = map[string]string{
 	"Key":           "hashed into message_id",
 	"ParentKey":     "hashed into parent_message_id",
-	"Tool.Duration": "duration_ns of the call says it",
-	"Frame":         "a place in a batch that is gone",
+	"Tool.Duration": "duration_ns of the call has it",
+	"Frame":         "an index in a batch that is gone",
 	"Host.Observed": "differs between replays",
-	"Host.Origin":   "of a letter, and of a stream in source_ledger",
-	"Host.Offset":   "of a letter",
-	"Host.Chat":     "response_id, or the spans, say it",
+	"Host.Origin":   "of a dead letter, and of a stream in source_ledger",
+	"Host.Offset":   "of a dead letter",
+	"Host.Chat":     "response_id, or the spans, have it",
 	"Host.Server":   "server.address of the spans",
 }
 

@@ -25,7 +25,7 @@ type writers struct {
 	delegations *delegationRows
 	open        *openRows
 	findings    *findingRows
-	letters     *letterRows
+	deadLetters *deadLetterRows
 	ledger      *ledgerRows
 	streams     *streamRows
 
@@ -35,7 +35,7 @@ type writers struct {
 func newWriters(p *semconv.Profile, s Schema) *writers {
 	w := &writers{
 		messages: newMessageRows(), spans: newSpanRows(p), calls: newCallRows(), delegations: newDelegationRows(),
-		open: newOpenRows(p), findings: newFindingRows(), letters: newLetterRows(), ledger: newLedgerRows(), streams: newStreamRows(),
+		open: newOpenRows(p), findings: newFindingRows(), deadLetters: newDeadLetterRows(), ledger: newLedgerRows(), streams: newStreamRows(),
 	}
 	for _, t := range w.tables() {
 		names := make([]string, len(t.block.Columns))
@@ -49,7 +49,7 @@ func newWriters(p *semconv.Profile, s Schema) *writers {
 
 func (w *writers) tables() []*table {
 	return []*table{
-		&w.messages.table, &w.spans.table, &w.calls.table, &w.delegations.table, &w.open.table, &w.findings.table, &w.letters.table, &w.ledger.table, &w.streams.table,
+		&w.messages.table, &w.spans.table, &w.calls.table, &w.delegations.table, &w.open.table, &w.findings.table, &w.deadLetters.table, &w.ledger.table, &w.streams.table,
 	}
 }
 
@@ -96,8 +96,8 @@ func (w *writers) jobs(b *export.Batch) []func() *job {
 			return j
 		},
 		func() *job {
-			j := w.job(&w.letters.table, len(b.DeadLetters), nil)
-			j.add = func(i int32) { w.letters.add(&b.DeadLetters[i]) }
+			j := w.job(&w.deadLetters.table, len(b.DeadLetters), nil)
+			j.add = func(i int32) { w.deadLetters.add(&b.DeadLetters[i]) }
 			j.size = func(i int32) int { return fixed + len(b.DeadLetters[i].Payload) }
 			return j
 		},

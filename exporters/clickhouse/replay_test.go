@@ -138,7 +138,7 @@ func TestTheNewestVersionStands(t *testing.T) {
 		t.Fatalf("%q stands", got)
 	}
 	// It is completed at another time: in the same hour, where it is one row with
-	// the version that it takes back, and in another one, where it is not.
+	// the version that it removes, and in another one, where it is not.
 	for _, move := range []time.Duration{time.Minute, 26 * time.Hour} {
 		final := version(9+uint64(move), move, "moved")
 		back := version(final.Host.Ver, 0, "")

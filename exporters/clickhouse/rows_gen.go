@@ -600,8 +600,8 @@ func (r *findingRows) add(f *finding) {
 	r.ver.Append(f.span.Ver)
 }
 
-// letterRows builds rows of the table dead_letters.
-type letterRows struct {
+// deadLetterRows builds rows of the table dead_letters.
+type deadLetterRows struct {
 	table
 
 	tenant       native.Dict
@@ -621,8 +621,8 @@ type letterRows struct {
 	ver          proto.ColUInt64
 }
 
-func newLetterRows() *letterRows {
-	r := &letterRows{
+func newDeadLetterRows() *deadLetterRows {
+	r := &deadLetterRows{
 		dlID:   proto.ColFixedStr{Size: 32},
 		seenAt: proto.ColDateTime64{Precision: 3, PrecisionSet: true, Location: time.UTC},
 	}
@@ -647,7 +647,7 @@ func newLetterRows() *letterRows {
 }
 
 // add appends a row.
-func (r *letterRows) add(l *msg.DeadLetter) {
+func (r *deadLetterRows) add(l *msg.DeadLetter) {
 	r.tenant.Append(l.Tenant)
 	r.source.Append(l.Source)
 	r.dlID.Buf = hex.AppendEncode(r.dlID.Buf, l.ID[:])

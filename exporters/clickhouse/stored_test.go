@@ -266,7 +266,7 @@ func TestWaitsAreStored(t *testing.T) {
 	}
 }
 
-func TestLettersAndLedgerAreStored(t *testing.T) {
+func TestDeadLettersAndLedgerAreStored(t *testing.T) {
 	x, c := exporter(t, nil)
 	seen := time.Date(2026, 3, 1, 0, 0, 0, 5e6, time.UTC).UnixNano()
 	letter := msg.DeadLetter{
@@ -299,7 +299,7 @@ func TestLettersAndLedgerAreStored(t *testing.T) {
 	}
 	// Every field of both is a column: a field that is added must be stored too.
 	for typ, columns := range map[reflect.Type]int{
-		reflect.TypeFor[msg.DeadLetter](): len(newLetterRows().block.Columns),
+		reflect.TypeFor[msg.DeadLetter](): len(newDeadLetterRows().block.Columns),
 		reflect.TypeFor[msg.Ledger]():     len(newLedgerRows().block.Columns),
 	} {
 		if typ.NumField() != columns {

@@ -192,8 +192,8 @@ version. The tombstone of an earlier start removes a row if the start was in ano
 		},
 	},
 	{
-		Name: "dead_letters", Rows: "letterRows", Record: "l *msg.DeadLetter",
-		Doc: "letterRows builds rows of the table dead_letters.",
+		Name: "dead_letters", Rows: "deadLetterRows", Record: "l *msg.DeadLetter",
+		Doc: "deadLetterRows builds rows of the table dead_letters.",
 		Columns: []Column{
 			{Name: "tenant", Type: set, From: "l.Tenant", Comment: ofTenant},
 			{Name: "source", Type: set, From: "l.Source", Comment: ofSource},
