@@ -43,7 +43,7 @@ type call struct {
 //	local_shell_call  {action: {command, …}, call_id | id}
 //	tool_search_call  {arguments: {…}, call_id}
 func (d *thread) call(r *record, typ string) {
-	c := &call{ID: ident(first(r.p, "call_id", "id")), Name: ident(r.p.Get("name"))}
+	c := &call{ID: ident(r.p.First("call_id", "id")), Name: ident(r.p.Get("name"))}
 	var arguments jsonv.Value
 	switch typ {
 	case "local_shell_call":
@@ -51,7 +51,7 @@ func (d *thread) call(r *record, typ string) {
 	case "tool_search_call":
 		c.Name, arguments = "tool_search", r.p.Get("arguments")
 	default:
-		arguments = first(r.p, "arguments", "input")
+		arguments = r.p.First("arguments", "input")
 	}
 	if c.ID == "" || c.Name == "" {
 		d.unknown(r, "response_item/"+typ)
@@ -139,7 +139,7 @@ func (d *thread) served(r *record, typ string) {
 func (d *thread) subject(r *record, name string) uint64 {
 	h := hash(hashBasis, name)
 	if name == "image_generation" {
-		return hash(h, body(first(r.p, "id", "call_id")))
+		return hash(h, body(r.p.First("id", "call_id")))
 	}
 	action := r.p.Get("action")
 	for _, v := range [...]jsonv.Value{action, r.p} {
@@ -159,7 +159,7 @@ func (d *thread) subject(r *record, name string) uint64 {
 func (d *thread) serve(r *record, name, id string) {
 	m := d.part(r, msg.ToolCall, id, "call:"+id)
 	m.Tool.CallID, m.Tool.Name = id, name
-	m.Tool.Arguments = first(r.p, "action", "revised_prompt").JSON()
+	m.Tool.Arguments = r.p.First("action", "revised_prompt").JSON()
 	c := &call{ID: id, Name: name, Run: d.Run}
 	m = d.about(r, c, msg.ToolResult, "result:"+id)
 	m.Role = msg.RoleTool

@@ -31,7 +31,7 @@ func parts(content jsonv.Value) iter.Seq[part] {
 			p := part{text: b.Get("text")}
 			switch typ := b.Get("type"); {
 			case typ.Equal("input_image"), typ.Equal("input_audio"), typ.Equal("input_file"):
-				p.file = first(b, "image_url", "audio_url", "file_data", "file_url", "data")
+				p.file = b.First("image_url", "audio_url", "file_data", "file_url", "data")
 				if !p.file.Is(jsonv.String) {
 					continue
 				}
@@ -54,7 +54,7 @@ func (d *thread) content(v jsonv.Value, m *msg.Message) msg.Text {
 	case jsonv.String:
 		return v.Text()
 	case jsonv.Object: // one part, or an object around the content
-		if inner := first(v, "text", "content", "output"); inner.Is(jsonv.String) {
+		if inner := v.First("text", "content", "output"); inner.Is(jsonv.String) {
 			return inner.Text()
 		} else if inner.Is(jsonv.Array) {
 			return d.content(inner, m)

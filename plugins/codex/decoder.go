@@ -116,7 +116,7 @@ func (d *thread) Decode(f *frame.Frame, out *decoder.Output) error {
 // named marks the ids as read that name the thread and the turn that go on.
 func (d *thread) named(p jsonv.Value) {
 	p.Get("turn_id").In(d.Turn, d.Run, d.Ended)
-	first(p, "internal_chat_message_metadata_passthrough", "metadata").Get("turn_id").In(d.Turn, d.Run)
+	p.First("internal_chat_message_metadata_passthrough", "metadata").Get("turn_id").In(d.Turn, d.Run)
 	for _, name := range [...]string{"thread_id", "sender_thread_id"} {
 		p.Get(name).In(d.Thread, d.session())
 	}

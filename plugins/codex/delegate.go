@@ -31,11 +31,11 @@ func (d *thread) hands(c *call, arguments jsonv.Value) (task string) {
 		v = d.inner.Root()
 	}
 	if c.Spawn {
-		c.To = ident(first(v, "task_name", "agent_type", "role"))
+		c.To = ident(v.First("task_name", "agent_type", "role"))
 	} else {
-		c.To = ident(first(v, "target", "id", "to"))
+		c.To = ident(v.First("target", "id", "to"))
 	}
-	task = first(v, "message", "prompt").Str()
+	task = v.First("message", "prompt").Str()
 	if task == "" {
 		var texts []string
 		for item := range v.Get("items").Elems() {
@@ -198,7 +198,7 @@ func (d *thread) notified(r *record, text jsonv.Value, key string) {
 	if d.inner.Parse([]byte(body)) == nil {
 		v := d.inner.Root()
 		if status, answer, final := outcomeOf(v.Get("status")); final {
-			d.done(r, ident(first(v, "agent_id", "agent_path")), status, answer, msg.Text{})
+			d.done(r, ident(v.First("agent_id", "agent_path")), status, answer, msg.Text{})
 		}
 	}
 	d.aside(r, key, "<subagent_notification>").Content = text.Text()

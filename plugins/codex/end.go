@@ -67,14 +67,14 @@ func (d *thread) end(r *record, typ string, p jsonv.Value) {
 }
 
 func endingOf(typ string, p jsonv.Value) ending {
-	e := ending{id: ident(first(p, "call_id", "callId", "id"))}
+	e := ending{id: ident(p.First("call_id", "callId", "id"))}
 	status := p.Get("status")
 	e.failed = status.Equal("failed")
 	e.refused = status.Equal("declined")
 	switch typ {
 	case "exec_command_end", "CommandExecution":
 		e.name, e.arguments = "exec_command", p.Get("command")
-		e.output = first(p, "aggregated_output", "formatted_output", "stdout")
+		e.output = p.First("aggregated_output", "formatted_output", "stdout")
 		e.exit = number(p.Get("exit_code"))
 	case "mcp_tool_call_end", "McpToolCall":
 		call := p
@@ -90,7 +90,7 @@ func endingOf(typ string, p jsonv.Value) ending {
 		if ok := result.Get("Ok"); ok.Exists() {
 			result = ok
 		}
-		if fault := first(result, "Err"); fault.Exists() {
+		if fault := result.First("Err"); fault.Exists() {
 			e.failed, result = true, fault
 		} else if fault := p.Path("error", "message"); fault.Exists() {
 			e.failed, result = true, fault
@@ -107,7 +107,7 @@ func endingOf(typ string, p jsonv.Value) ending {
 	case "dynamic_tool_call_response":
 		e.name, e.arguments = ident(p.Get("tool")), p.Get("arguments")
 		e.failed = p.Get("success").Is(jsonv.False)
-		e.output = first(p, "error", "content_items")
+		e.output = p.First("error", "content_items")
 	case "view_image_tool_call":
 		e.name, e.arguments = "view_image", p.Get("path")
 	}
@@ -146,7 +146,7 @@ func (d *thread) files(r *record, id string, p jsonv.Value) {
 		}
 		m := d.give(r, msg.File, key)
 		m.Tool.CallID = id
-		m.Content = first(change, "unified_diff", "content").Text()
+		m.Content = change.First("unified_diff", "content").Text()
 		m.Attachments = append(m.Attachments, msg.Attachment{Name: path[strings.LastIndexAny(path, `/\`)+1:], URL: path})
 		m.SetAttr("change", ident(change.Get("type")))
 		m.SetAttr("move_path", ident(change.Get("move_path")))
@@ -186,7 +186,7 @@ func (d *thread) completed(r *record) {
 	case "CommandExecution", "McpToolCall", "FileChange":
 		d.end(r, typ, item)
 	case "SubAgentActivity":
-		d.activity(r, "item_completed/"+typ, first(item, "event_id", "call_id", "id"), item.Get("agent_thread_id"), item.Get("kind").Equal("started"))
+		d.activity(r, "item_completed/"+typ, item.First("event_id", "call_id", "id"), item.Get("agent_thread_id"), item.Get("kind").Equal("started"))
 	case "Extension", "WebSearch", "ImageGeneration", "ImageView", "Sleep", "ContextCompaction", "HookPrompt", "EnteredReviewMode",
 		"ExitedReviewMode", "CollabAgentToolCall", "DynamicToolCall":
 		m := d.status(r, r.id(), "item_completed/"+typ)

@@ -95,7 +95,7 @@ func note(p jsonv.Value, typ string) (text jsonv.Value, ok bool) {
 	case "exited_review_mode":
 		return p.Get("review_output"), true
 	case "warning", "guardian_warning", "background_event", "deprecation_notice", "undo_completed", "model_reroute":
-		return first(p, "message", "summary"), true
+		return p.First("message", "summary"), true
 	case "thread_settings_applied", "thread_rolled_back", "context_compacted", "collab_agent_interaction_end", "collab_resume_end",
 		"collab_agent_spawn_begin", "collab_agent_interaction_begin", "collab_waiting_begin", "collab_close_begin",
 		"dynamic_tool_call_request", "exec_command_begin", "exec_command_output_delta", "terminal_interaction", "mcp_tool_call_begin",
@@ -117,7 +117,7 @@ func (d *thread) fault(r *record) {
 	}
 	m.Content = text.Text()
 	if m.Tool.ErrorType = errorInfo(r.p.Get("codex_error_info")); m.Tool.ErrorType == "" {
-		m.Tool.ErrorType = ident(first(inner, "kind", "type", "code"))
+		m.Tool.ErrorType = ident(inner.First("kind", "type", "code"))
 	}
 }
 

@@ -46,7 +46,7 @@ func (d *thread) meta(r *record) (copied bool) {
 	}
 	m := d.status(r, r.id(), "session_meta")
 	d.describe(m, p)
-	if text := first(p.Get("base_instructions"), "text"); !again && text.Is(jsonv.String) {
+	if text := p.Get("base_instructions").First("text"); !again && text.Is(jsonv.String) {
 		m = d.give(r, msg.System, "instructions:"+d.Thread)
 		m.Role, m.Hidden, m.Content = msg.RoleSystem, true, text.Text()
 	}
@@ -63,7 +63,7 @@ func (d *thread) identify(p jsonv.Value, id string) {
 		d.Thread = d.origin
 	}
 	spawn := p.Path("source", "subagent", "thread_spawn")
-	d.Parent = ident(first(p, "parent_thread_id"))
+	d.Parent = ident(p.First("parent_thread_id"))
 	if d.Parent == "" {
 		d.Parent = ident(spawn.Get("parent_thread_id"))
 	}
@@ -74,7 +74,7 @@ func (d *thread) identify(p jsonv.Value, id string) {
 			d.Session = d.Parent
 		}
 	}
-	d.Path = ident(first(p, "agent_path"))
+	d.Path = ident(p.First("agent_path"))
 	if d.Path == "" {
 		d.Path = peek(spawn.Get("agent_path"))
 	}
@@ -135,5 +135,5 @@ func (d *thread) context(r *record) {
 	for _, name := range [...]string{"cwd", "effort", "approval_policy", "personality", "multi_agent_version"} {
 		m.SetAttr(name, ident(r.p.Get(name)))
 	}
-	m.SetAttr("sandbox", ident(first(r.p.Get("sandbox_policy"), "type", "mode")))
+	m.SetAttr("sandbox", ident(r.p.Get("sandbox_policy").First("type", "mode")))
 }

@@ -19,7 +19,7 @@ func (d *thread) output(r *record) {
 		return
 	}
 	d.close()
-	output := first(r.p, "output", "tools")
+	output := r.p.First("output", "tools")
 	c := d.find(id)
 	switch {
 	case c == nil && d.over(id):
@@ -69,7 +69,7 @@ func (d *thread) output(r *record) {
 // opening is the beginning of an output.
 func opening(output jsonv.Value) string {
 	if output.Is(jsonv.Object) {
-		output = first(output, "text", "content", "output")
+		output = output.First("text", "content", "output")
 	}
 	for p := range parts(output) {
 		return head(p.text)

@@ -45,7 +45,7 @@ func (r *record) turnID() jsonv.Value {
 	if id := r.p.Get("turn_id"); id.Is(jsonv.String) {
 		return id
 	}
-	return first(r.p, "internal_chat_message_metadata_passthrough", "metadata").Get("turn_id")
+	return r.p.First("internal_chat_message_metadata_passthrough", "metadata").Get("turn_id")
 }
 
 // give adds a message of the run that goes on.

@@ -172,7 +172,7 @@ func (d *thread) reasoning(r *record) {
 
 // heard decodes an event that shows what was said.
 func (d *thread) heard(r *record, typ string) {
-	text := first(r.p, "message", "text")
+	text := r.p.First("message", "text")
 	switch typ {
 	case "user_message":
 		d.asked(r, text, byEvent)

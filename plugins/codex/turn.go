@@ -103,7 +103,7 @@ func (d *thread) ended(r *record, typ, reason string) {
 	m.Hidden, m.FinishReason, m.Signal = true, reason, msg.RunEnd
 	if fault := r.p.Get("error"); fault.Exists() {
 		m.IsError, m.FinishReason, m.Hidden = true, "error", false
-		m.Content = first(fault, "message").Text()
+		m.Content = fault.First("message").Text()
 		m.Tool.ErrorType = errorInfo(fault.Get("codex_error_info"))
 	} else {
 		m.IsError = reason != stopped

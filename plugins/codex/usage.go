@@ -133,8 +133,8 @@ func (d *thread) tokens(r *record) {
 // limits adds how much of its allowance the account has used.
 func (d *thread) limits(m *msg.Message, r *record) {
 	v := r.p.Get("rate_limits")
-	m.SetAttr("primary_used_percent", number(first(v.Get("primary"), "used_percent")))
-	m.SetAttr("secondary_used_percent", number(first(v.Get("secondary"), "used_percent")))
+	m.SetAttr("primary_used_percent", number(v.Get("primary").First("used_percent")))
+	m.SetAttr("secondary_used_percent", number(v.Get("secondary").First("used_percent")))
 	m.SetAttr("rate_limit_reached", ident(v.Get("rate_limit_reached_type")))
 }
 

@@ -16,7 +16,6 @@ const (
 	maxIntents = 16       // actions that the model wrote and that have not been seen to run
 	maxIntent  = 64 << 10 // bytes of such an action
 	maxText    = 1 << 20  // bytes of a question, or of an answer in the making
-	maxIdent   = 256      // bytes of an id
 	maxAttr    = 4 << 10  // bytes of JSON that is kept as an attribute
 	maxGoal    = 1 << 10  // bytes of the question that a delegation repeats
 )

@@ -23,7 +23,6 @@ const (
 	maxPhases   = 256
 	maxWaits    = 64
 	maxDraft    = 1 << 20 // bytes of an answer in the making
-	maxIdent    = 256     // bytes of an id
 	maxAttr     = 4 << 10 // bytes of JSON that is kept as an attribute
 )
 

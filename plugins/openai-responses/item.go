@@ -34,10 +34,10 @@ func give(x *exchange.Exchange, item jsonv.Value, out *decoder.Output) {
 		say(x, id, msg.Reasoning, "", said, out)
 	case typ == "function_call", typ == "custom_tool_call":
 		x.Waits = true
-		call(x, id, item, exchange.Ident(item.Get("name")), first(item, "arguments", "input"), out)
+		call(x, id, item, exchange.Ident(item.Get("name")), item.First("arguments", "input"), out)
 	case typ == "local_shell_call", typ == "shell_call", typ == "apply_patch_call", typ == "computer_call":
 		x.Waits = true
-		call(x, id, item, strings.TrimSuffix(typ, "_call"), first(item, "action", "operation"), out)
+		call(x, id, item, strings.TrimSuffix(typ, "_call"), item.First("action", "operation"), out)
 	case strings.HasSuffix(typ, "_call"): // the provider runs it
 		ran(x, id, item, strings.TrimSuffix(typ, "_call"), out)
 	default:
@@ -81,11 +81,11 @@ func ran(x *exchange.Exchange, id string, item jsonv.Value, tool string, out *de
 	if name := exchange.Ident(item.Get("name")); name != "" { // of a tool on an MCP server
 		tool = name
 	}
-	call(x, id, item, tool, first(item, "arguments", "action", "queries", "code"), out)
+	call(x, id, item, tool, item.First("arguments", "action", "queries", "code"), out)
 	m := x.Message(out, msg.ToolResult, "result:"+id)
 	m.Role, m.Tool.CallID, m.Tool.Name, m.ParentKey = msg.RoleTool, id, tool, "call:"+id
 	m.Tool.Server = exchange.Ident(item.Get("server_label"))
-	m.Content = first(item, "output", "results", "outputs").Text()
+	m.Content = item.First("output", "results", "outputs").Text()
 	if picture := item.Get("result"); picture.Is(jsonv.String) {
 		m.Attachments = append(m.Attachments, exchange.Base64(picture, ""))
 	}
@@ -109,7 +109,7 @@ func first(v jsonv.Value, names ...string) jsonv.Value {
 // text is the text of a list of parts.
 func text(v jsonv.Value) (t msg.Text) {
 	for p := range v.Elems() {
-		if s := first(p, "text", "refusal"); s.Exists() {
+		if s := p.First("text", "refusal"); s.Exists() {
 			t = exchange.Join(t, s.Text())
 		}
 	}

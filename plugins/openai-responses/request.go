@@ -119,7 +119,7 @@ func content(v jsonv.Value) (text msg.Text, files []msg.Attachment) {
 		case "input_image", "computer_screenshot":
 			files = append(files, exchange.Link(p.Get("image_url")))
 		case "input_file":
-			a := exchange.Link(first(p, "file_data", "file_url"))
+			a := exchange.Link(p.First("file_data", "file_url"))
 			a.Name = exchange.Ident(p.Get("filename"))
 			files = append(files, a)
 		default:

@@ -90,6 +90,36 @@ func (v Value) PeekStr() string {
 	return v.text().String()
 }
 
+// Chars returns the text of a string as bytes, nil for any other kind. They alias the input
+// unless the string has escapes. It does not count as read.
+func (v Value) Chars() []byte {
+	n := v.node()
+	switch {
+	case n.kind != String:
+		return nil
+	case n.escaped:
+		return v.text().Append(nil)
+	}
+	return v.d.data[n.start:n.end]
+}
+
+// Escaped returns the bytes between the quotes of a string, with its escapes as they are in
+// the input; nil for any other kind. It does not count as read.
+func (v Value) Escaped() []byte {
+	n := v.node()
+	if n.kind != String {
+		return nil
+	}
+	return v.d.data[n.start:n.end]
+}
+
+// HasPrefix reports whether the value is a string that begins with prefix, which has no
+// character that JSON escapes. It does not count as read.
+func (v Value) HasPrefix(prefix string) bool {
+	b := v.Escaped()
+	return len(b) >= len(prefix) && string(b[:len(prefix)]) == prefix
+}
+
 // Equal reports whether the value is the string s, without copying it. It counts as
 // read if it is: then all of it is known.
 func (v Value) Equal(s string) bool {
@@ -191,6 +221,17 @@ func (v Value) Get(key string) Value {
 		}
 	}
 	return found
+}
+
+// First returns the first of the members that is there and is not null; Missing when there is
+// none.
+func (v Value) First(keys ...string) Value {
+	for _, key := range keys {
+		if m := v.Get(key); m.Exists() {
+			return m
+		}
+	}
+	return Value{}
 }
 
 // Path is Get for each key in turn.
