@@ -28,6 +28,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/exchange"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/openai"
 	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
@@ -50,15 +51,11 @@ func New() decoder.Factory {
 // answer decodes a chunk, or a whole response.
 func answer(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	if fault := v.Get("error"); fault.Exists() {
-		text := fault.Get("message").Text()
+		class, text := openai.Fault(fault)
 		if text.IsZero() {
 			text = fault.Text()
 		}
-		typ := exchange.Ident(fault.Get("code"))
-		if typ == "" {
-			typ = exchange.Ident(fault.Get("type"))
-		}
-		x.Fail(out, typ, text)
+		x.Fail(out, class, text)
 		return
 	}
 	if !v.Get("object").In("chat.completion.chunk", "chat.completion") && v.Get("object").Equal("list") { // of models, of embeddings
@@ -87,7 +84,9 @@ func answer(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 			finish(x, n, out)
 		}
 	}
-	usage(x, v.Get("usage"))
+	if u := v.Get("usage"); u.Is(jsonv.Object) { // the counts of later chunks include the earlier ones
+		x.Counted, x.Usage = true, openai.Tokens(openai.Usage(u), msg.NoProvenance)
+	}
 }
 
 // pieces adds those of a chunk to the parts of the n-th answer.
@@ -186,11 +185,7 @@ func call(x *exchange.Exchange, n int64, name string, c jsonv.Value, out *decode
 	} else {
 		fn.Get("name").Equal(p.Tool)
 	}
-	piece := fn.Get("arguments")
-	if !piece.Exists() {
-		piece = fn.Get("input")
-	}
-	x.Add(out, p, piece.Text())
+	x.Add(out, p, fn.First("arguments", "input").Text())
 }
 
 func named(n int64, name string) string { return strconv.FormatInt(n, 10) + " " + name }
@@ -219,19 +214,6 @@ func finish(x *exchange.Exchange, n int64, out *decoder.Output) {
 func message(x *exchange.Exchange, n int64, m jsonv.Value, out *decoder.Output) {
 	pieces(x, n, m, out)
 	finish(x, n, out)
-}
-
-// usage takes the counts apart. Those of later chunks include the earlier ones.
-func usage(x *exchange.Exchange, u jsonv.Value) {
-	if !u.Is(jsonv.Object) {
-		return
-	}
-	x.Counted = true
-	prompt, completion := u.Get("prompt_tokens").Uint(), u.Get("completion_tokens").Uint()
-	cached := max(u.Path("prompt_tokens_details", "cached_tokens").Uint(), u.Get("prompt_cache_hit_tokens").Uint())
-	thought := min(u.Path("completion_tokens_details", "reasoning_tokens").Uint(), completion)
-	cached = min(cached, prompt)
-	x.Usage = msg.Tokens{Input: prompt - cached, CacheRead: cached, Output: completion - thought, Reasoning: thought}
 }
 
 func end(x *exchange.Exchange, out *decoder.Output) {

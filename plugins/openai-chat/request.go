@@ -7,6 +7,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/exchange"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/openai"
 )
 
 // request decodes what is sent to the model.
@@ -25,17 +26,17 @@ func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 			it.Who = exchange.Other
 		case role.In("system", "developer"):
 			it.Who = exchange.Instructions
-			it.Text, it.Attachments = content(m.Get("content"))
+			it.Text, it.Attachments = openai.Content(m.Get("content"))
 		case role.Equal("tool"):
 			it.Who, it.CallID = exchange.Result, exchange.Ident(m.Get("tool_call_id"))
-			it.Text, it.Attachments = content(m.Get("content"))
+			it.Text, it.Attachments = openai.Content(m.Get("content"))
 		default:
 			it.Who = exchange.Prompt
-			it.Text, it.Attachments = content(m.Get("content"))
+			it.Text, it.Attachments = openai.Content(m.Get("content"))
 		}
 		items = append(items, it)
 	}
-	ask := exchange.Ask{Session: session(v), Model: exchange.Ident(v.Get("model")), Items: items}
+	ask := exchange.Ask{Session: openai.Session(v.Get("metadata")), Model: exchange.Ident(v.Get("model")), Items: items}
 	params(&ask, v)
 	x.Request(out, ask)
 }
@@ -62,38 +63,4 @@ func params(ask *exchange.Ask, v jsonv.Value) {
 		def := t.Get(typ) // function, custom
 		ask.Tools.Add(typ, exchange.Ident(def.Get("name")), def.Get("description"), def.Get("parameters"))
 	}
-}
-
-// session is the conversation as the client calls it.
-func session(v jsonv.Value) string {
-	for _, name := range [...]string{"session_id", "conversation_id", "thread_id"} {
-		if id := exchange.Ident(v.Path("metadata", name)); id != "" {
-			return id
-		}
-	}
-	return ""
-}
-
-// content is the text of a content, and the files in it.
-func content(v jsonv.Value) (text msg.Text, files []msg.Attachment) {
-	if !v.Is(jsonv.Array) {
-		return v.Text(), nil
-	}
-	for b := range v.Elems() {
-		switch b.Get("type").Str() {
-		case "text":
-			text = exchange.Join(text, b.Get("text").Text())
-		case "image_url":
-			files = append(files, exchange.Link(b.Path("image_url", "url")))
-		case "input_audio":
-			files = append(files, exchange.Base64(b.Path("input_audio", "data"), "audio/"+exchange.Ident(b.Path("input_audio", "format"))))
-		case "file":
-			a := exchange.Link(b.Path("file", "file_data"))
-			a.Name = exchange.Ident(b.Path("file", "filename"))
-			files = append(files, a)
-		default:
-			text = exchange.Join(text, b.JSON())
-		}
-	}
-	return text, files
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/exchange"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/openai"
 	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
@@ -147,7 +148,9 @@ func whole(x *exchange.Exchange, r jsonv.Value, out *decoder.Output) {
 	default:
 		x.Stop = exchange.Ident(status)
 	}
-	usage(x, r.Get("usage"))
+	if u := r.Get("usage"); u.Is(jsonv.Object) {
+		x.Counted, x.Usage = true, openai.Tokens(openai.Usage(u), msg.NoProvenance)
+	}
 	x.End(out, x.Waits)
 }
 
@@ -156,20 +159,6 @@ func fail(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	if !fault.Is(jsonv.Object) {
 		fault = v
 	}
-	typ := exchange.Ident(fault.Get("code"))
-	if typ == "" {
-		typ = exchange.Ident(fault.Get("type"))
-	}
-	x.Fail(out, typ, fault.Get("message").Text())
-}
-
-func usage(x *exchange.Exchange, u jsonv.Value) {
-	if !u.Is(jsonv.Object) {
-		return
-	}
-	x.Counted = true
-	input, output := u.Get("input_tokens").Uint(), u.Get("output_tokens").Uint()
-	cached := min(u.Path("input_tokens_details", "cached_tokens").Uint(), input)
-	thought := min(u.Path("output_tokens_details", "reasoning_tokens").Uint(), output)
-	x.Usage = msg.Tokens{Input: input - cached, CacheRead: cached, Output: output - thought, Reasoning: thought}
+	class, text := openai.Fault(fault)
+	x.Fail(out, class, text)
 }

@@ -97,15 +97,6 @@ func ran(x *exchange.Exchange, id string, item jsonv.Value, tool string, out *de
 	}
 }
 
-func first(v jsonv.Value, names ...string) jsonv.Value {
-	for _, name := range names {
-		if m := v.Get(name); m.Exists() {
-			return m
-		}
-	}
-	return jsonv.Value{}
-}
-
 // text is the text of a list of parts.
 func text(v jsonv.Value) (t msg.Text) {
 	for p := range v.Elems() {

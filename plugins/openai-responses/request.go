@@ -9,6 +9,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/exchange"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/openai"
 )
 
 // request decodes what is sent to the model.
@@ -57,7 +58,7 @@ func said(v jsonv.Value) (it exchange.Item) {
 		if role.Equal("assistant") {
 			return exchange.Item{Who: exchange.Model}
 		}
-		it.Text, it.Attachments = content(v.Get("content"))
+		it.Text, it.Attachments = openai.Content(v.Get("content"))
 		switch {
 		case role.In("system", "developer"):
 			it.Who = exchange.Instructions
@@ -67,7 +68,7 @@ func said(v jsonv.Value) (it exchange.Item) {
 	case output(typ):
 		v.Get("type").MarkRead()
 		it.Who, it.CallID = exchange.Result, exchange.Ident(v.Get("call_id"))
-		it.Text, it.Attachments = content(v.Get("output"))
+		it.Text, it.Attachments = openai.Content(v.Get("output"))
 		it.Failed = v.Get("status").In("failed", "incomplete")
 	case typ == "reasoning", typ == "item_reference", typ == "compaction", strings.HasSuffix(typ, "_call"):
 		it.Who = exchange.Model
@@ -93,10 +94,8 @@ func session(v jsonv.Value) (id, from string) {
 	if id := exchange.Ident(conversation); id != "" {
 		return id, ""
 	}
-	for _, name := range [...]string{"session_id", "conversation_id", "thread_id"} {
-		if id := exchange.Ident(v.Path("metadata", name)); id != "" {
-			return id, ""
-		}
+	if id := openai.Session(v.Get("metadata")); id != "" {
+		return id, ""
 	}
 	if id := v.Get("prompt_cache_key"); uuid.MatchString(id.PeekStr()) {
 		return exchange.Ident(id), "prompt_cache_key"
@@ -105,26 +104,4 @@ func session(v jsonv.Value) (id, from string) {
 		return id, "previous_response_id"
 	}
 	return "", ""
-}
-
-// content is the text of a content, and the files in it.
-func content(v jsonv.Value) (text msg.Text, files []msg.Attachment) {
-	if !v.Is(jsonv.Array) {
-		return v.Text(), nil
-	}
-	for p := range v.Elems() {
-		switch typ := p.Get("type").Str(); typ {
-		case "input_text", "output_text", "text":
-			text = exchange.Join(text, p.Get("text").Text())
-		case "input_image", "computer_screenshot":
-			files = append(files, exchange.Link(p.Get("image_url")))
-		case "input_file":
-			a := exchange.Link(p.First("file_data", "file_url"))
-			a.Name = exchange.Ident(p.Get("filename"))
-			files = append(files, a)
-		default:
-			text = exchange.Join(text, p.JSON())
-		}
-	}
-	return text, files
 }

@@ -176,6 +176,16 @@ func (v Value) Int() int64 {
 // Uint is Int with 0 for what is negative.
 func (v Value) Uint() uint64 { return uint64(max(v.Int(), 0)) }
 
+// Digits returns a number as it is written, for an attribute; "" for any other kind and for a
+// number of more than 32 bytes. It does not count as read.
+func (v Value) Digits() string {
+	const most = 32
+	if raw := v.Peek(); v.Is(Number) && len(raw) <= most {
+		return string(raw)
+	}
+	return ""
+}
+
 // Float returns a number's value; 0 for any other kind.
 func (v Value) Float() float64 {
 	if v.Kind() != Number {
