@@ -8,6 +8,8 @@ import (
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 )
 
 // TestMemoryIsBounded: what a transcript leaves open is forgotten beyond the limits.
@@ -38,7 +40,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			size = snapshotSize(t, d)
 		}
 	}
-	if n := snapshotSize(t, d); n > size+size/10 || n > 4*maxCalls*maxIdent {
+	if n := snapshotSize(t, d); n > size+size/10 || n > 4*conversation.MaxCalls*ident.Max {
 		t.Errorf("snapshot of %d bytes after %d rounds, %d after %d", size, rounds/2, n, rounds)
 	}
 }

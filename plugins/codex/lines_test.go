@@ -10,8 +10,8 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// TestEveryLineIsAccountedFor: a line gives messages, or it is a part of a copied
-// history, of which one message tells how long it was.
+// TestEveryLineIsAccountedFor: a line has messages, or it is a part of a copied history, whose
+// length is in one message.
 func TestEveryLineIsAccountedFor(t *testing.T) {
 	copied := map[string]int{"child_forked": 6, "forked": 6, "resumed_copy": 6}
 	for _, name := range cases(t) {
@@ -24,11 +24,11 @@ func TestEveryLineIsAccountedFor(t *testing.T) {
 				if err := d.doc.Parse(l); err != nil {
 					t.Fatal(err)
 				}
-				rule := d.record(d.doc.Root(), &out)
-				if (len(out.Messages) == 0) != (rule == ruleCopied) {
-					t.Errorf("line %d gives %d messages by the rule %q", i+1, len(out.Messages), rule)
+				copied := d.record(d.doc.Root(), &out)
+				if (len(out.Messages) == 0) != copied {
+					t.Errorf("line %d has %d messages, copied %t", i+1, len(out.Messages), copied)
 				}
-				if rule == ruleCopied {
+				if copied {
 					left++
 				}
 				for _, m := range out.Messages {
