@@ -27,6 +27,7 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/exchange"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/openai"
 	"github.com/earshot-dev/earshot/core/sdk/unknown"
@@ -38,7 +39,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "openai-chat", Revision: 3, Provider: "openai",
+		Name: "openai-chat", Revision: 4, Provider: "openai",
 		Summary: "Chat Completions API of OpenAI and its like: requests, event streams and whole responses.",
 		Request: request, Event: answer, Done: end, Rest: unknown.NewKeeper(leavesOut),
 		Whole: func(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
@@ -63,7 +64,7 @@ func answer(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		return
 	}
 	if !v.Get("choices").Is(jsonv.Array) {
-		x.Unknown(out, exchange.Ident(v.Get("object")), v.Raw())
+		x.Unknown(out, ident.Of(v.Get("object")), v.Raw())
 		return
 	}
 	if v.Get("choices").Len() == 0 && v.Get("id").Equal("") { // Azure's judgement of the prompt
@@ -79,7 +80,7 @@ func answer(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		}
 		if stop := c.Get("finish_reason"); stop.Is(jsonv.String) {
 			if n == 0 && x.Once("stop") || x.Stop == "" {
-				x.Stop = exchange.Ident(stop)
+				x.Stop = ident.Of(stop)
 			}
 			finish(x, n, out)
 		}
@@ -119,7 +120,7 @@ func pieces(x *exchange.Exchange, n int64, delta jsonv.Value, out *decoder.Outpu
 	for c := range delta.Get("tool_calls").Elems() {
 		name := "call " + string(c.Get("index").Peek())
 		if c.Get("index").Kind() == jsonv.Missing {
-			name = "call " + exchange.Ident(c.Get("id"))
+			name = "call " + ident.Of(c.Get("id"))
 		}
 		call(x, n, name, c, out)
 	}
@@ -171,7 +172,7 @@ func call(x *exchange.Exchange, n int64, name string, c jsonv.Value, out *decode
 	}
 	p := x.Part(named(n, name))
 	if p == nil {
-		id := exchange.Ident(c.Get("id"))
+		id := ident.Of(c.Get("id"))
 		if id == "" {
 			id = x.ID + "/" + named(n, name)
 		}
@@ -181,7 +182,7 @@ func call(x *exchange.Exchange, n int64, name string, c jsonv.Value, out *decode
 	}
 	c.Get("id").Equal(p.CallID)
 	if p.Tool == "" {
-		p.Tool = exchange.Ident(fn.Get("name"))
+		p.Tool = ident.Of(fn.Get("name"))
 	} else {
 		fn.Get("name").Equal(p.Tool)
 	}

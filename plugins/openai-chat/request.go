@@ -6,6 +6,7 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/exchange"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/openai"
 )
@@ -28,7 +29,7 @@ func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 			it.Who = exchange.Instructions
 			it.Text, it.Attachments = openai.Content(m.Get("content"))
 		case role.Equal("tool"):
-			it.Who, it.CallID = exchange.Result, exchange.Ident(m.Get("tool_call_id"))
+			it.Who, it.CallID = exchange.Result, ident.Of(m.Get("tool_call_id"))
 			it.Text, it.Attachments = openai.Content(m.Get("content"))
 		default:
 			it.Who = exchange.Prompt
@@ -36,7 +37,7 @@ func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		}
 		items = append(items, it)
 	}
-	ask := exchange.Ask{Session: openai.Session(v.Get("metadata")), Model: exchange.Ident(v.Get("model")), Items: items}
+	ask := exchange.Ask{Session: openai.Session(v.Get("metadata")), Model: ident.Of(v.Get("model")), Items: items}
 	params(&ask, v)
 	x.Request(out, ask)
 }
@@ -59,8 +60,8 @@ func params(ask *exchange.Ask, v jsonv.Value) {
 	ask.Stops(v.Get("stop"))
 	ask.Output(v.Path("response_format", "type"))
 	for t := range v.Get("tools").Elems() {
-		typ := exchange.Ident(t.Get("type"))
+		typ := ident.Of(t.Get("type"))
 		def := t.Get(typ) // function, custom
-		ask.Tools.Add(typ, exchange.Ident(def.Get("name")), def.Get("description"), def.Get("parameters"))
+		ask.Tools.Add(typ, ident.Of(def.Get("name")), def.Get("description"), def.Get("parameters"))
 	}
 }

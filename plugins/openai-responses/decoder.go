@@ -24,6 +24,7 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/exchange"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/openai"
 	"github.com/earshot-dev/earshot/core/sdk/unknown"
@@ -35,7 +36,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "openai-responses", Revision: 3, Provider: "openai",
+		Name: "openai-responses", Revision: 4, Provider: "openai",
 		Summary: "OpenAI Responses API: requests, event streams and whole responses.",
 		Request: request, Event: event, Rest: unknown.NewKeeper(leavesOut),
 	}.Factory()
@@ -101,7 +102,7 @@ func echo(v jsonv.Value, typ string) bool {
 // open begins an item of which pieces will come.
 func open(x *exchange.Exchange, item jsonv.Value, out *decoder.Output) {
 	x.First(out)
-	name := exchange.Ident(item.Get("id"))
+	name := ident.Of(item.Get("id"))
 	if name == "" || x.Part(name) != nil {
 		return
 	}
@@ -111,8 +112,8 @@ func open(x *exchange.Exchange, item jsonv.Value, out *decoder.Output) {
 	case typ.Equal("reasoning"):
 		x.Open(name, msg.Reasoning, "")
 	case typ.In("function_call", "custom_tool_call"):
-		if p := x.Open(name, msg.ToolCall, exchange.Ident(item.Get("call_id"))); p != nil {
-			p.Tool = exchange.Ident(item.Get("name"))
+		if p := x.Open(name, msg.ToolCall, ident.Of(item.Get("call_id"))); p != nil {
+			p.Tool = ident.Of(item.Get("name"))
 		}
 	}
 }
@@ -125,7 +126,7 @@ func delta(x *exchange.Exchange, typ string, v jsonv.Value, out *decoder.Output)
 	default:
 		return false
 	}
-	p := x.Part(exchange.Ident(v.Get("item_id")))
+	p := x.Part(ident.Of(v.Get("item_id")))
 	if p != nil {
 		x.Add(out, p, v.Get("delta").Text())
 	}
@@ -144,9 +145,9 @@ func whole(x *exchange.Exchange, r jsonv.Value, out *decoder.Output) {
 	case status.Equal("failed"):
 		fail(x, r, out)
 	case status.Equal("incomplete"):
-		x.Stop = exchange.Ident(r.Path("incomplete_details", "reason"))
+		x.Stop = ident.Of(r.Path("incomplete_details", "reason"))
 	default:
-		x.Stop = exchange.Ident(status)
+		x.Stop = ident.Of(status)
 	}
 	if u := r.Get("usage"); u.Is(jsonv.Object) {
 		x.Counted, x.Usage = true, openai.Tokens(openai.Usage(u), msg.NoProvenance)

@@ -8,6 +8,7 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/exchange"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/openai"
 )
@@ -31,7 +32,7 @@ func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		item.From = it
 		items = append(items, item)
 	}
-	ask := exchange.Ask{Model: exchange.Ident(v.Get("model")), Items: items}
+	ask := exchange.Ask{Model: ident.Of(v.Get("model")), Items: items}
 	ask.Session, ask.From = session(v)
 	params(&ask, v)
 	x.Request(out, ask)
@@ -46,7 +47,7 @@ func params(ask *exchange.Ask, v jsonv.Value) {
 	ask.Param(msg.ParamReasoning, v.Path("reasoning", "effort"))
 	ask.Output(v.Path("text", "format", "type"))
 	for t := range v.Get("tools").Elems() {
-		ask.Tools.Add(exchange.Ident(t.Get("type")), exchange.Ident(t.Get("name")), t.Get("description"), t.Get("parameters"))
+		ask.Tools.Add(ident.Of(t.Get("type")), ident.Of(t.Get("name")), t.Get("description"), t.Get("parameters"))
 	}
 }
 
@@ -67,7 +68,7 @@ func said(v jsonv.Value) (it exchange.Item) {
 		}
 	case output(typ):
 		v.Get("type").MarkRead()
-		it.Who, it.CallID = exchange.Result, exchange.Ident(v.Get("call_id"))
+		it.Who, it.CallID = exchange.Result, ident.Of(v.Get("call_id"))
 		it.Text, it.Attachments = openai.Content(v.Get("output"))
 		it.Failed = v.Get("status").In("failed", "incomplete")
 	case typ == "reasoning", typ == "item_reference", typ == "compaction", strings.HasSuffix(typ, "_call"):
@@ -91,16 +92,16 @@ func session(v jsonv.Value) (id, from string) {
 	if conversation.Is(jsonv.Object) {
 		conversation = conversation.Get("id")
 	}
-	if id := exchange.Ident(conversation); id != "" {
+	if id := ident.Of(conversation); id != "" {
 		return id, ""
 	}
 	if id := openai.Session(v.Get("metadata")); id != "" {
 		return id, ""
 	}
 	if id := v.Get("prompt_cache_key"); uuid.MatchString(id.PeekStr()) {
-		return exchange.Ident(id), "prompt_cache_key"
+		return ident.Of(id), "prompt_cache_key"
 	}
-	if id := exchange.Ident(v.Get("previous_response_id")); id != "" {
+	if id := ident.Of(v.Get("previous_response_id")); id != "" {
 		return id, "previous_response_id"
 	}
 	return "", ""

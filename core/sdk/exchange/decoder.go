@@ -9,6 +9,8 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
@@ -67,7 +69,7 @@ func options(raw json.RawMessage) (agent string, err error) {
 			return "", err
 		}
 	}
-	if o.Agent == "" || len(o.Agent) > maxIdent {
+	if o.Agent == "" || len(o.Agent) > ident.Max {
 		return "", errors.New("agent: expected a name of up to 256 bytes")
 	}
 	return o.Agent, nil
@@ -108,7 +110,7 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 		}
 		return nil
 	}
-	v, ok := d.parse(f.Data, out)
+	v, ok := conversation.ParseObject(&d.doc, f.Data, out)
 	if !ok {
 		return nil
 	}
@@ -123,23 +125,4 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 	}
 	d.api.Rest.Keep(&d.doc, out, before, func(m *msg.Message) { d.x.of(m) })
 	return nil
-}
-
-// parse parses a frame, or reports what is wrong with it.
-func (d *stream) parse(data []byte, out *decoder.Output) (jsonv.Value, bool) {
-	if err := d.doc.Parse(data); err != nil {
-		reason := msg.ReasonInvalidJSON
-		var syntax *jsonv.SyntaxError
-		if errors.As(err, &syntax) && syntax.UTF8 {
-			reason = msg.ReasonInvalidUTF8
-		}
-		out.Problem(reason, err.Error())
-		return jsonv.Value{}, false
-	}
-	root := d.doc.Root()
-	if !root.Is(jsonv.Object) {
-		out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
-		return jsonv.Value{}, false
-	}
-	return root, true
 }

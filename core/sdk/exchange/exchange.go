@@ -25,6 +25,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -110,7 +111,7 @@ func (e *Exchange) Answer(out *decoder.Output, id, model jsonv.Value) {
 		m := e.status(out, "begun:"+e.ID, "response_begun")
 		m.Model, m.Provider, m.ResponseID = e.Model, e.Provider, e.ID
 	}
-	e.Begin(Ident(id), Ident(model))
+	e.Begin(ident.Of(id), ident.Of(model))
 }
 
 // Once reports whether a part is told for the first time.

@@ -74,25 +74,6 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-func TestLink(t *testing.T) {
-	var doc jsonv.Doc
-	if err := doc.Parse([]byte(`["https://a.example/x.png", "data:text/plain;base64,YWJj", "data:image/png;base64,***"]`)); err != nil {
-		t.Fatal(err)
-	}
-	want := []msg.Attachment{
-		{URL: "https://a.example/x.png"},
-		{MediaType: "text/plain", Size: 3, SHA256: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
-		{MediaType: "image/png"},
-	}
-	i := 0
-	for v := range doc.Root().Elems() {
-		if got := Link(v); got != want[i] {
-			t.Errorf("%s: %+v", v.Raw(), got)
-		}
-		i++
-	}
-}
-
 func TestOptions(t *testing.T) {
 	for raw, ok := range map[string]bool{``: true, `{"agent":"pilot"}`: true, `{"agent":""}`: false, `{"agents":"x"}`: false, `[]`: false} {
 		if _, err := options([]byte(raw)); (err == nil) != ok {

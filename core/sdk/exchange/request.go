@@ -6,6 +6,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -196,7 +197,7 @@ func delegate(m *msg.Message) {
 		return
 	}
 	m.Kind = msg.Delegation
-	m.Delegation.To, m.Delegation.Task = Ident(to), msg.Plain(task.Str())
+	m.Delegation.To, m.Delegation.Task = ident.Of(to), msg.Plain(task.Str())
 }
 
 // server is the MCP server in a tool's name: mcp__<server>__<tool>.
