@@ -1,17 +1,17 @@
-// Package codexexec decodes what `codex exec --json` writes on its standard output:
-// the events of one thread, as lines of JSON.
+// Package codexexec decodes the standard output of `codex exec --json`: the events of one
+// thread, as lines of JSON.
 //
 // Facts of the format that are easy to get wrong, and that this decoder is built
 // around:
 //
 //   - It has no times, no ids of turns, and neither the prompt nor the model. Ids of
-//     items (item_0) begin anew with every process. A turn is therefore named by a
-//     hash of its thread, of the turn before it and of the first thing that it says.
+//     items (item_0) restart with each process. The id of a turn is therefore a hash
+//     of its thread, of the turn before it and of its first event.
 //   - The usage of turn.completed is the sum over the thread, the turns before a
-//     `codex exec resume` included. What a turn took is the difference to the turn
-//     before, where that is in the same stream.
-//   - Input counts include what came from the cache. Reasoning is counted, if at all,
-//     as a part of the output.
+//     `codex exec resume` included. The usage of a turn is the difference to the turn
+//     before, if that is in the same stream.
+//   - Input counts include the cached tokens. Reasoning is counted, if at all, as a part
+//     of the output.
 //   - Reasoning, answers and most changes of files come as item.completed alone.
 //   - Warnings are items of the type error, and may come before the turn.
 package codexexec

@@ -110,8 +110,8 @@ func (d *stream) tool(id, typ string, v jsonv.Value, done bool) {
 	}
 }
 
-// begin adds a call. The answer of an agent that it begins comes later, in the states of
-// another call.
+// begin adds a call. The answer of an agent that it begins follows in the states of another
+// call.
 func (d *stream) begin(c *codex.Call, typ, arguments string, v jsonv.Value) {
 	kind := msg.ToolCall
 	if typ == "collab_tool_call" && (c.Name == "spawn_agent" || c.Name == "send_input") {

@@ -40,7 +40,7 @@ func play(t *testing.T, name string) []msg.Message {
 	return msg.Fold(out.Messages)
 }
 
-// TestTurnsOfAThread: the usage of a turn is what the thread's sum has grown by,
+// TestTurnsOfAThread: the usage of a turn is the growth of the thread's sum,
 // and turns that begin with the same words are not one.
 func TestTurnsOfAThread(t *testing.T) {
 	var got []string

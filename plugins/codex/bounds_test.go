@@ -12,7 +12,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 )
 
-// TestMemoryIsBounded: what a transcript leaves open is forgotten beyond the limits.
+// TestMemoryIsBounded: calls, turns and texts are forgotten beyond the limits.
 func TestMemoryIsBounded(t *testing.T) {
 	d := open(t, "")
 	var out decoder.Output
@@ -54,8 +54,8 @@ func snapshotSize(t *testing.T, d *thread) int {
 	return len(b)
 }
 
-// FuzzLines: any lines decode without a panic, to valid messages, and a decoder
-// restored before each of them says the same as the one that was not.
+// FuzzLines: any lines decode without a panic, to valid messages, and a decoder that is
+// restored before each line emits the same messages.
 func FuzzLines(f *testing.F) {
 	for _, name := range cases(f) {
 		all, origin := lines(f, name)

@@ -354,7 +354,7 @@ func (d *thread) files(id string, p jsonv.Value) {
 //	image_generation_call  {id, status, revised_prompt, result: base64}
 func (d *thread) served(r *record, typ string) {
 	name := strings.TrimSuffix(typ, "_call")
-	if d.told(subject(r.p, name), byItem) {
+	if d.repeats(subject(r.p, name), byItem) {
 		d.repeated(r, "item:"+r.id(), typ, r.p.Get("action"))
 		return
 	}
@@ -365,7 +365,7 @@ func (d *thread) served(r *record, typ string) {
 func (d *thread) serveEnd(r *record, typ string) {
 	name := strings.TrimSuffix(typ, "_end")
 	id := ident.Of(r.p.Get("call_id"))
-	if id == "" || d.told(subject(r.p, name), byEvent) {
+	if id == "" || d.repeats(subject(r.p, name), byEvent) {
 		m := d.Status(r.id(), typ)
 		if results := r.p.Get("results"); results.Is(jsonv.Array) {
 			m.Content = results.JSON()

@@ -5,24 +5,24 @@
 // Facts of the format that are easy to get wrong, and that this decoder is built
 // around:
 //
-//   - What is said stands there up to three times: as a response_item (what goes to
-//     the model and comes from it), as an event_msg (what a user interface shows) and,
-//     in some modes of keeping history, as an item_completed event. The order changed
-//     between versions. Whichever comes first is the message; the others are noted.
-//   - A transcript has no ids of model responses. A response is what the model gave
-//     between two inputs, and takes the key of its first part for its id.
-//   - token_count comes behind the items of its response, or, up to 0.40, before them.
-//   - token_count tells the sum over the thread and the counts of the last response. It
-//     is repeated whenever a rate limit changes, and its last_token_usage becomes an
-//     estimate after a compaction. It counts when the sum has moved, and only then.
-//   - Input counts include what came from the cache, output counts the reasoning.
+//   - A text occurs up to three times: as a response_item (an input or an output of the
+//     model), as an event_msg (for the user interface) and, in some modes of keeping
+//     history, as an item_completed event. The order changed between versions. The first
+//     occurrence is the message, the others are hidden statuses.
+//   - A transcript has no ids of model responses. A response is the output of the model
+//     between two inputs, and its id is the key of its first part.
+//   - token_count follows the items of its response, or, up to 0.40, precedes them.
+//   - token_count has the sum over the thread and the counts of the last response. It
+//     is repeated when a rate limit changes, and its last_token_usage becomes an
+//     estimate after a compaction. It counts if and only if the sum has moved.
+//   - Input counts include the cached tokens, output counts the reasoning.
 //   - A user message is not always a user's: instructions, the environment, notices
 //     of sub-agents and of aborted turns are injected as such.
-//   - A fork, a sub-agent that was given its parent's history and some resumed threads
-//     begin with a copy of another thread's records, stamped anew with the instant of
-//     the copy, and with a second session_meta. The copy counts nowhere.
-//   - The session_id of a sub-agent is that of the thread that leads it, its own id
-//     stands in id. Newer versions encrypt what agents tell each other.
+//   - A fork, a sub-agent with the history of its parent and some resumed threads begin
+//     with a copy of another thread's records, whose times are the instant of the copy,
+//     and with a second session_meta. The copy counts nowhere.
+//   - The session_id of a sub-agent is that of the thread that leads it, its own id is
+//     the field id. Newer versions encrypt the messages between agents.
 package codex
 
 import (
@@ -96,7 +96,7 @@ type local struct {
 	Compacted bool      `json:",omitempty"` // and the model has not answered since
 
 	Ended bounded.Set[uint64] `json:",omitzero"`  // hashes of the ids of calls that have ended
-	Texts []telling           `json:",omitempty"` // that another family of records may repeat, oldest first
+	Texts []knownText         `json:",omitempty"` // that another family of records may repeat, oldest first
 }
 
 // stateVersion rises when the state's form changes, see package snapshot.

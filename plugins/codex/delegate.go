@@ -11,7 +11,7 @@ import (
 )
 
 // delegate sets the fields of a call that hands work to another agent, and returns the
-// task. The call returns at once: the answer comes in a record of its own.
+// task. The call returns at once: the answer is in a record of its own.
 //
 //	spawn_agent    {message, agent_type?}              0.143 and before
 //	spawn_agent    {message, task_name, agent_type?}   later; the message is encrypted
@@ -65,8 +65,8 @@ func (d *thread) spawned(c *codex.Call, output jsonv.Value) {
 	m.Content = content(output, m)
 }
 
-// activity decodes sub_agent_activity and the records of other versions that say which
-// thread a call began.
+// activity decodes sub_agent_activity and the records of other versions that link a call to
+// the thread that it began.
 func (d *thread) activity(r *record, typ string, id, child jsonv.Value, began bool) {
 	c := d.Calls.GetOpen(ident.Of(id))
 	if c == nil {
@@ -146,7 +146,7 @@ func (d *thread) notified(text jsonv.Value, key string) {
 //	…
 func (d *thread) agentMessage(r *record) {
 	said := r.p.Get("content")
-	if d.told(fingerprint('l', said), byItem) {
+	if d.repeats(fingerprint('l', said), byItem) {
 		d.repeated(r, "item:"+r.id(), "agent_message")
 		return
 	}
@@ -167,7 +167,7 @@ func (d *thread) agentMessage(r *record) {
 // same messages: {author, recipient, content, encrypted_content?, trigger_turn}.
 func (d *thread) communication(r *record) {
 	text := r.p.Get("content")
-	if d.told(fingerprint('l', text), byEvent) {
+	if d.repeats(fingerprint('l', text), byEvent) {
 		d.repeated(r, r.id(), "inter_agent_communication")
 		return
 	}

@@ -44,9 +44,8 @@ func TestEveryLineIsAccountedFor(t *testing.T) {
 	}
 }
 
-// TestWhatIsSaidIsSaidOnce: however many families of records tell it, in whatever
-// order.
-func TestWhatIsSaidIsSaidOnce(t *testing.T) {
+// TestTextsAreEmittedOnce: in each order and number of the families that have a text.
+func TestTextsAreEmittedOnce(t *testing.T) {
 	want := map[string][]string{
 		"older":    {"user List the beds.", "reasoning **Listing beds**", "assistant There are two beds: north and south.", "user Thanks.", "assistant You are welcome."},
 		"items":    {"user Check the pump.", "reasoning ", "assistant The pump is stuck; there is a valve in the shed."},
@@ -71,7 +70,7 @@ func TestWhatIsSaidIsSaidOnce(t *testing.T) {
 	}
 }
 
-// TestSameTextTwice: what one family tells twice was said twice.
+// TestSameTextTwice: a text that one family has twice occurred twice.
 func TestSameTextTwice(t *testing.T) {
 	const item = `{"timestamp":"2026-03-04T09:10:1%d.000Z","type":"response_item","payload":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Done."}]}}`
 	const event = `{"timestamp":"2026-03-04T09:10:1%d.000Z","type":"event_msg","payload":{"type":"agent_message","message":"Done."}}`

@@ -26,7 +26,7 @@ func threadOf(path string) string {
 
 // meta decodes session_meta, with which a thread begins. A second one of another thread,
 // right after the first, heads a copy of the history of that thread; it is copied itself.
-// One that comes later belongs to another thread that was appended.
+// A later one belongs to another thread that was appended.
 func (d *thread) meta(r *record) (copied bool) {
 	p := r.p
 	id := ident.Of(p.Get("id"))

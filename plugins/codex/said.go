@@ -47,7 +47,7 @@ func (d *thread) message(r *record) {
 	case role.Equal("user"):
 		d.user(r, said)
 	case role.Equal("assistant"):
-		if d.told(fingerprint('a', said), byItem) {
+		if d.repeats(fingerprint('a', said), byItem) {
 			d.repeated(r, "item:"+r.id(), "message", said)
 			return
 		}
@@ -78,7 +78,7 @@ func (d *thread) user(r *record, said jsonv.Value) {
 		d.unknown(r, "response_item/message")
 		return
 	}
-	again := words > 0 && d.told(fingerprint('u', said), byItem)
+	again := words > 0 && d.repeats(fingerprint('u', said), byItem)
 	if again {
 		d.repeated(r, "item:"+r.id(), "message", said)
 	} else if words > 0 {
@@ -157,7 +157,7 @@ func (d *thread) reasoning(r *record) {
 				continue
 			}
 			key := conversation.Ordinal(r.id()+list.key, &n)
-			if d.told(fingerprint(list.seed, text), byItem) {
+			if d.repeats(fingerprint(list.seed, text), byItem) {
 				text.MarkRead()
 				again++
 				continue
@@ -199,7 +199,7 @@ func (d *thread) asked(r *record, text jsonv.Value) {
 		d.Status(r.id(), "user_message")
 		return
 	}
-	if d.told(fingerprint('u', text), byEvent) {
+	if d.repeats(fingerprint('u', text), byEvent) {
 		d.repeated(r, r.id(), "user_message", text)
 		return
 	}
@@ -217,7 +217,7 @@ func (d *thread) asked(r *record, text jsonv.Value) {
 
 // answered decodes an output of the model as it is shown.
 func (d *thread) answered(r *record, kind msg.Kind, seed byte, text jsonv.Value) {
-	if len(text.Escaped()) == 0 || d.told(fingerprint(seed, text), byEvent) {
+	if len(text.Escaped()) == 0 || d.repeats(fingerprint(seed, text), byEvent) {
 		d.repeated(r, r.id(), r.p.Get("type").Str(), text)
 		return
 	}
@@ -229,7 +229,7 @@ func (d *thread) answered(r *record, kind msg.Kind, seed byte, text jsonv.Value)
 // completedText decodes a completed item that has a text of the conversation.
 func (d *thread) completedText(r *record, seed byte, said jsonv.Value) {
 	h := fingerprint(seed, said)
-	if h == hash(hashBasis, []byte{seed}) || d.told(h, byDone) {
+	if h == hash(hashBasis, []byte{seed}) || d.repeats(h, byDone) {
 		d.repeated(r, r.id(), "item_completed", said)
 		return
 	}
@@ -319,15 +319,15 @@ const (
 // maxTexts is the number of texts of a turn that are compared with the following ones.
 const maxTexts = 64
 
-// telling is a text, and the families in which it was read.
-type telling struct {
+// knownText is the hash of a text, and the families that had it.
+type knownText struct {
 	Hash uint64
 	By   uint8
 }
 
-// told reports whether another family had the text before, and notes that this one has it.
+// repeats reports whether another family had the text before, and records that this one has it.
 // A text that one family has twice occurred twice.
-func (d *thread) told(text uint64, by uint8) bool {
+func (d *thread) repeats(text uint64, by uint8) bool {
 	for i := range d.Texts {
 		if t := &d.Texts[i]; t.Hash == text && t.By&by == 0 {
 			t.By |= by
@@ -337,13 +337,13 @@ func (d *thread) told(text uint64, by uint8) bool {
 	if len(d.Texts) == maxTexts {
 		d.Texts = slices.Delete(d.Texts, 0, 1)
 	}
-	d.Texts = append(d.Texts, telling{text, by})
+	d.Texts = append(d.Texts, knownText{text, by})
 	return false
 }
 
-// isTold reports whether a text is among the last ones.
-func (d *thread) isTold(text uint64) bool {
-	return slices.ContainsFunc(d.Texts, func(t telling) bool { return t.Hash == text })
+// hasText reports whether a text is among the last ones.
+func (d *thread) hasText(text uint64) bool {
+	return slices.ContainsFunc(d.Texts, func(t knownText) bool { return t.Hash == text })
 }
 
 // fingerprint is a hash of the texts of a content that are a person's or a model's words, as

@@ -10,8 +10,8 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 )
 
-// TestTokensAreThoseOfTheThread: what the usage messages of a file sum up to is the
-// last total that the CLI itself told, less what was copied from another thread.
+// TestTokensAreThoseOfTheThread: the sum of the usage messages of a file is the last total
+// of the CLI, less the total that was copied from another thread.
 func TestTokensAreThoseOfTheThread(t *testing.T) {
 	for name, want := range map[string]conversation.Counts{
 		"turn":         {Input: 16400, Output: 250, CacheRead: 14720, CacheWrite: 0, Reasoning: 64},
@@ -44,8 +44,7 @@ func TestTokensAreThoseOfTheThread(t *testing.T) {
 	}
 }
 
-// TestTotalsAlone: a version that tells nothing but the sum is counted by how it
-// moves.
+// TestTotalsAlone: the usage of a version that writes totals only is their growth.
 func TestTotalsAlone(t *testing.T) {
 	var all [][]byte
 	for i, total := range []string{"100", "100", "250"} {

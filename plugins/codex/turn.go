@@ -63,7 +63,7 @@ const stopped = "stop"
 
 // ended decodes task_complete and turn_aborted, which end a turn.
 func (d *thread) ended(r *record, typ, reason string) {
-	if last := r.p.Get("last_agent_message"); d.isTold(fingerprint('a', last)) {
+	if last := r.p.Get("last_agent_message"); d.hasText(fingerprint('a', last)) {
 		last.MarkRead()
 	}
 	turn, run := ident.Peek(r.p.Get("turn_id")), d.Run

@@ -1,22 +1,22 @@
 // Package openaichat decodes exchanges with the Chat Completions API of OpenAI, and of
-// the many servers that speak it, as a tap hears them: the request, and the response
+// the many servers that implement it, as a tap records them: the request, and the response
 // as a stream of chunks or as one body.
 //
 // Facts of the format that are easy to get wrong, and that this decoder is built
 // around:
 //
-//   - A call's pieces are told apart by their index; only the first has the id and the
+//   - The pieces of calls are distinguished by their index; only the first has the id and the
 //     name. Some servers leave the index out, and send a call whole.
 //   - Usage is there only if it was asked for (stream_options.include_usage), and then in
 //     a chunk of its own behind the last choice; some servers repeat it in every chunk,
-//     as it stands. prompt_tokens has the cached ones in it, completion_tokens the
+//     as it is so far. prompt_tokens includes the cached ones, completion_tokens the
 //     reasoning.
-//   - Reasoning is no part of the standard; servers that give it call it
+//   - Reasoning is no part of the standard; servers that send it call it
 //     reasoning_content or reasoning.
 //   - content is a string, or a list of parts: so Mistral's models think, {type: thinking,
 //     thinking: [{type: text, text}]}.
 //   - [DONE] is not JSON. Azure begins with a chunk without id and without choices.
-//   - With n > 1 there are several answers. Each is given; the first decides how the
+//   - With n > 1 there are several answers. Each is emitted; the first decides how the
 //     response ended.
 package openaichat
 
@@ -99,7 +99,7 @@ func pieces(x *exchange.Exchange, n int64, delta jsonv.Value, out *decoder.Outpu
 	if thought.Is(jsonv.String) {
 		think(x, n, thought.Text(), out)
 		delta.Get("reasoning").Equal(thought.PeekStr())
-		delta.Get("reasoning_details").MarkRead() // says it once more
+		delta.Get("reasoning_details").MarkRead() // repeats it
 	}
 	switch content := delta.Get("content"); content.Kind() {
 	case jsonv.String:
@@ -199,7 +199,7 @@ func part(x *exchange.Exchange, n int64, name string, kind msg.Kind) *exchange.P
 	return x.Open(name, kind, "")
 }
 
-// finish gives the parts of the n-th answer, which is over.
+// finish emits the parts of the n-th answer, which has ended.
 func finish(x *exchange.Exchange, n int64, out *decoder.Output) {
 	prefix := strconv.FormatInt(n, 10) + " "
 	for i := 0; i < len(x.Parts); {
@@ -211,7 +211,7 @@ func finish(x *exchange.Exchange, n int64, out *decoder.Output) {
 	}
 }
 
-// message gives an answer that is whole.
+// message emits an answer that arrives whole.
 func message(x *exchange.Exchange, n int64, m jsonv.Value, out *decoder.Output) {
 	pieces(x, n, m, out)
 	finish(x, n, out)

@@ -11,7 +11,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/openai"
 )
 
-// request decodes what is sent to the model.
+// request decodes a request to the model.
 func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	if !v.Get("messages").Is(jsonv.Array) {
 		x.PassOver(v)
@@ -42,7 +42,7 @@ func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	x.Request(out, ask)
 }
 
-// params notes what is asked for beyond the words.
+// params adds the parameters and the tools of a request.
 func params(ask *exchange.Ask, v jsonv.Value) {
 	ask.Is(msg.ParamStream, strconv.FormatBool(v.Get("stream").Bool()))
 	limit := v.Get("max_completion_tokens")

@@ -1,15 +1,15 @@
-// Package openairesponses decodes exchanges with OpenAI's Responses API as a tap hears
+// Package openairesponses decodes exchanges with OpenAI's Responses API as a tap records
 // them: the request, and the response as a stream of events or as one body.
 //
 // Facts of the format that are easy to get wrong, and that this decoder is built
 // around:
 //
-//   - A response is a list of items. Each is told in pieces and then whole
-//     (response.output_item.done), and all of them again when the response is over. An
-//     item counts when it is told whole; its pieces only until then.
+//   - A response is a list of items. Each arrives in pieces and then whole
+//     (response.output_item.done), and all of them again at the end of the response. An
+//     item counts when it arrives whole; its pieces only until then.
 //   - An item has an id, and a call has a call_id beside it: results name the call_id.
 //   - input_tokens has the cached ones in it, output_tokens the reasoning.
-//   - A request with previous_response_id has only what is new. Its conversation is named
+//   - A request with previous_response_id has new items only. Its conversation is named
 //     by that response then, unless the client names it: by conversation, or, as Codex
 //     does, by a UUID in prompt_cache_key. So of a chain of three, the third begins a
 //     session of its own.
@@ -72,7 +72,7 @@ func event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	case typ == "response.output_item.added":
 		open(x, v.Get("item"), out)
 	case typ == "response.output_item.done":
-		give(x, v.Get("item"), out)
+		emit(x, v.Get("item"), out)
 	case strings.HasPrefix(typ, "response.") && (delta(x, typ, v, out) || echo(v, typ)):
 	default:
 		x.Unknown(out, typ, v.Raw())
@@ -83,8 +83,8 @@ func begin(x *exchange.Exchange, r jsonv.Value, out *decoder.Output) {
 	x.Answer(out, r.Get("id"), r.Get("model"))
 }
 
-// echoes are events of which the item that they name has everything: ends of pieces, and
-// what a tool of the provider is doing.
+// echo reports whether an event repeats parts of its item: the end of a piece, or the
+// progress of a tool of the provider.
 func echo(v jsonv.Value, typ string) bool {
 	switch stem, end := typ[:strings.LastIndexByte(typ, '.')], typ[strings.LastIndexByte(typ, '.')+1:]; {
 	case end == "done", stem == "response.content_part", stem == "response.reasoning_summary_part", stem == "response.output_text.annotation":
@@ -133,11 +133,11 @@ func delta(x *exchange.Exchange, typ string, v jsonv.Value, out *decoder.Output)
 	return p != nil
 }
 
-// whole ends a response: it has all items, and what they took.
+// whole ends a response: it has all items, and the usage.
 func whole(x *exchange.Exchange, r jsonv.Value, out *decoder.Output) {
 	begin(x, r, out)
 	for item := range r.Get("output").Elems() {
-		give(x, item, out)
+		emit(x, item, out)
 	}
 	switch status := r.Get("status"); {
 	case status.In("queued", "in_progress"): // an answer that is still to be asked for

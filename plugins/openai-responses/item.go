@@ -11,8 +11,8 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/media"
 )
 
-// give gives an item that is whole, once.
-func give(x *exchange.Exchange, item jsonv.Value, out *decoder.Output) {
+// emit emits an item that arrives whole, once.
+func emit(x *exchange.Exchange, item jsonv.Value, out *decoder.Output) {
 	id := ident.Of(item.Get("id"))
 	if id == "" {
 		id = ident.Of(item.Get("call_id"))
@@ -47,7 +47,7 @@ func give(x *exchange.Exchange, item jsonv.Value, out *decoder.Output) {
 	}
 }
 
-// say gives a text. Its pieces, if there were any, are not needed any more.
+// say emits a text, which replaces its pieces.
 func say(x *exchange.Exchange, id string, kind msg.Kind, callID string, t msg.Text, out *decoder.Output) {
 	p := x.Part(id)
 	if p == nil {
@@ -61,7 +61,7 @@ func say(x *exchange.Exchange, id string, kind msg.Kind, callID string, t msg.Te
 	x.Close(out, p)
 }
 
-// call gives a call.
+// call emits a call.
 func call(x *exchange.Exchange, id string, item jsonv.Value, tool string, arguments jsonv.Value, out *decoder.Output) {
 	p := x.Part(id)
 	if p == nil {
@@ -78,7 +78,7 @@ func call(x *exchange.Exchange, id string, item jsonv.Value, tool string, argume
 	say(x, id, msg.ToolCall, p.CallID, arguments.Text(), out)
 }
 
-// ran gives a call that the provider has run, and its result.
+// ran emits a call that the provider has run, and its result.
 func ran(x *exchange.Exchange, id string, item jsonv.Value, tool string, out *decoder.Output) {
 	if name := ident.Of(item.Get("name")); name != "" { // of a tool on an MCP server
 		tool = name

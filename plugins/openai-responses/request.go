@@ -13,7 +13,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/openai"
 )
 
-// request decodes what is sent to the model.
+// request decodes a request to the model.
 func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	input := v.Get("input")
 	if !input.Exists() {
@@ -28,7 +28,7 @@ func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		items = append(items, exchange.Item{Who: exchange.Prompt, Text: input.Text()})
 	}
 	for it := range input.Elems() {
-		item := said(it)
+		item := inputItem(it)
 		item.From = it
 		items = append(items, item)
 	}
@@ -38,7 +38,7 @@ func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	x.Request(out, ask)
 }
 
-// params notes what is asked for beyond the words.
+// params adds the parameters and the tools of a request.
 func params(ask *exchange.Ask, v jsonv.Value) {
 	ask.Is(msg.ParamStream, strconv.FormatBool(v.Get("stream").Bool()))
 	ask.Param(msg.ParamMaxTokens, v.Get("max_output_tokens"))
@@ -51,8 +51,8 @@ func params(ask *exchange.Ask, v jsonv.Value) {
 	}
 }
 
-// said is one item of the input.
-func said(v jsonv.Value) (it exchange.Item) {
+// inputItem decodes one item of the input.
+func inputItem(v jsonv.Value) (it exchange.Item) {
 	typ, role := v.Get("type").PeekStr(), v.Get("role")
 	switch {
 	case typ == "message" || typ == "" && role.Exists():
@@ -86,7 +86,7 @@ func output(typ string) bool {
 
 var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)
 
-// session is the conversation as the client calls it; from is what stands in for its id.
+// session is the client's id of the conversation; from is the field that replaces it.
 func session(v jsonv.Value) (id, from string) {
 	conversation := v.Get("conversation")
 	if conversation.Is(jsonv.Object) {

@@ -15,21 +15,21 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
-// API is a provider's own: how its requests and responses are written.
+// API is the format of a provider: how it writes requests and responses.
 type API struct {
 	Name     string // of the format
 	Revision uint32
 	Summary  string
 	Provider string // gen_ai.provider.name
-	// Request takes up a request body, which is an object.
+	// Request decodes a request body, which is an object.
 	Request func(x *Exchange, v jsonv.Value, out *decoder.Output)
-	// Event takes an event of a response.
+	// Event decodes an event of a response.
 	Event func(x *Exchange, v jsonv.Value, out *decoder.Output)
-	// Whole takes a response that is one body; nil: Event does.
+	// Whole decodes a response that is one body; nil: Event does.
 	Whole func(x *Exchange, v jsonv.Value, out *decoder.Output)
-	// Done is what [DONE] means; nil: nothing.
+	// Done handles [DONE]; nil: it is ignored.
 	Done func(x *Exchange, out *decoder.Output)
-	// Rest keeps what none of them has read.
+	// Rest keeps the fields that none of them reads.
 	Rest *unknown.Keeper
 }
 
@@ -55,9 +55,9 @@ func (f factory) New(s decoder.Stream) (decoder.Decoder, error) {
 	return &stream{api: f.api, x: Exchange{Agent: agent, Provider: f.api.Provider, Source: s.Source}}, nil
 }
 
-const schema = `{"type":"object","additionalProperties":false,"properties":{"agent":{"type":"string","maxLength":256,"description":"who speaks to the provider; the traffic does not tell"}}}`
+const schema = `{"type":"object","additionalProperties":false,"properties":{"agent":{"type":"string","maxLength":256,"description":"name of the agent, which the traffic does not have"}}}`
 
-// options reads a source's options: who speaks to the provider.
+// options reads the options of a source: the name of the agent.
 func options(raw json.RawMessage) (agent string, err error) {
 	o := struct {
 		Agent string `json:"agent"`

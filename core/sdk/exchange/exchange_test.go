@@ -12,8 +12,8 @@ import (
 
 func prompt(s string) Item { return Item{Who: Prompt, Text: msg.Plain(s)} }
 
-// TestConversation has the requests of one conversation, each of which repeats what
-// was said before: what is given is what is new, and a run goes from prompt to prompt.
+// TestConversation has the requests of one conversation, each of which repeats the messages
+// before it: only new messages are emitted, and a run goes from prompt to prompt.
 func TestConversation(t *testing.T) {
 	system := Item{Who: Instructions, Text: msg.Plain("be brief")}
 	result := Item{Who: Result, CallID: "c1", Text: msg.Plain("4 m")}
@@ -50,7 +50,7 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// TestBounds has more parts and more bytes than are kept: what is given says so.
+// TestBounds has more parts and bytes than the limits: the emitted part is marked as cut.
 func TestBounds(t *testing.T) {
 	x := Exchange{}
 	x.Begin("r", "m")
@@ -82,9 +82,9 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestWhatIsAskedFor has the parameters of a request and its tools, which are said once for
-// a prompt.
-func TestWhatIsAskedFor(t *testing.T) {
+// TestRequestParameters has the parameters of a request and its tools, which are emitted once
+// for a prompt.
+func TestRequestParameters(t *testing.T) {
 	var doc jsonv.Doc
 	if err := doc.Parse([]byte(`{"limit": 64, "warm": 0.5, "stream": true, "stop": "ebb", "none": null, "object": {}, "format": "json_schema",
 		"says": "tides", "schema": {"type": "object"}}`)); err != nil {

@@ -8,8 +8,8 @@ import (
 )
 
 // Value is a value of a document, valid as long as the document is. The methods
-// never fail: asked for something that it is not, a value gives the zero value,
-// so that a decoder reads past what a peer got wrong.
+// never fail: a method for another kind returns the zero value, so that a decoder
+// reads past the errors of a peer.
 type Value struct {
 	d *Doc
 	i int32
@@ -51,7 +51,7 @@ func (v Value) Peek() []byte {
 }
 
 // Text returns a string's text, or the JSON of any other value; nothing for null
-// and for what is not there. It aliases the input.
+// and for a missing value. It aliases the input.
 func (v Value) Text() msg.Text {
 	v.MarkRead()
 	return v.text()
@@ -71,7 +71,7 @@ func (v Value) text() msg.Text {
 }
 
 // JSON returns the value's JSON as a text that aliases the input; nothing for
-// what is not there.
+// a missing value.
 func (v Value) JSON() msg.Text { return msg.Raw(v.Raw()) }
 
 // Str returns a copy of a string's text, and "" for any other kind.
@@ -173,7 +173,7 @@ func (v Value) Int() int64 {
 	return 0
 }
 
-// Uint is Int with 0 for what is negative.
+// Uint is Int with 0 for a negative number.
 func (v Value) Uint() uint64 { return uint64(max(v.Int(), 0)) }
 
 // Digits returns a number as it is written, for an attribute; "" for any other kind and for a
