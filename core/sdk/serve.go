@@ -4,10 +4,10 @@
 //
 //	func main() { sdk.Serve(acme.New()) }
 //
-// An author needs this package and its imports decoder, frame and msg; jsonv and when
-// below it are the helpers of our own decoders. Requests with frames enter the process and
-// responses with messages leave it, in the protocol of core/proto/PROTOCOL.md, which is
-// open to any language.
+// An author needs this package and its imports decoder, frame and msg; the packages below
+// it, from conversation to when, are shared by our own decoders. Requests with frames enter
+// the process and responses with messages leave it, in the protocol of
+// core/proto/PROTOCOL.md, which is open to any language.
 package sdk
 
 import (

@@ -327,7 +327,7 @@ func (r *run) delegation(u use) (to string, task msg.Text, many, ok bool) {
 	if to == "" && kind == toMany {
 		to = everyone
 	}
-	switch task = glimpse(first(u.args, "task", "task_description", "expected_output")); {
+	switch task = glimpse(u.args.First("task", "task_description", "expected_output")); {
 	case !task.IsZero():
 	case u.args.Get("task_id").Exists():
 		task = msg.Plain(r.taskText(glance(u.args.Get("task_id"))))

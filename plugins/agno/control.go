@@ -25,7 +25,7 @@ func (s *stream) control(e *event) {
 	h := held{Kind: heldControl, Type: string(e.name), Data: glance(e.v.Get("status")), Run: ident(e.run)}
 	known(e.session, s.session)
 	h.Failed = h.Type == "error" || h.Type == "auth_error"
-	h.Text = first(e.v, "message", "error").Text().String()
+	h.Text = e.v.First("message", "error").Text().String()
 	s.heard(h)
 }
 

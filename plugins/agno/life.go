@@ -155,7 +155,7 @@ func (s *stream) fail(r *run, e *event) {
 func (s *stream) wrong(r *run, e *event, at stamp) {
 	m := s.add(r, msg.Error, "error", at)
 	m.IsError = true
-	m.Content = written(first(e.v, "content", "error"))
+	m.Content = written(e.v.First("content", "error"))
 	m.Tool.ErrorType = ident(e.v.Get("error_type"))
 	m.SetAttr("error_id", ident(e.v.Get("error_id")))
 }
@@ -165,7 +165,7 @@ func (s *stream) cancel(r *run, e *event) {
 	s.rest(r)
 	s.close(r, "", e.at, msg.Partial)
 	if m := s.end(r, e, "cancelled"); m != nil {
-		m.SetAttr("reason", written(first(e.v, "reason", "content")).String())
+		m.SetAttr("reason", written(e.v.First("reason", "content")).String())
 	}
 }
 

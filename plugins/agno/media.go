@@ -1,15 +1,11 @@
 package agno
 
 import (
-	"bytes"
 	"cmp"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/hex"
-	"io"
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/media"
 )
 
 // attachments describes the media of an event:
@@ -32,19 +28,14 @@ func attachments(v jsonv.Value) []msg.Attachment {
 
 func attachment(v jsonv.Value) msg.Attachment {
 	a := msg.Attachment{
-		Name:      ident(first(v, "name", "filename", "filepath", "id")),
+		Name:      ident(v.First("name", "filename", "filepath", "id")),
 		MediaType: cmp.Or(ident(v.Get("mime_type")), ident(v.Get("format"))),
 		URL:       v.Get("url").Str(),
 		Size:      max(v.Get("size").Int(), 0),
 	}
 	if c := v.Get("content"); c.Is(jsonv.String) {
-		raw := chars(c)
-		h := sha256.New()
-		size, err := io.Copy(h, base64.NewDecoder(base64.StdEncoding, bytes.NewReader(raw)))
-		if a.Size = size; err == nil {
-			c.MarkRead()
-			a.SHA256 = hex.EncodeToString(h.Sum(nil))
-		}
+		whole := media.Base64(c, a.MediaType)
+		a.Size, a.SHA256 = whole.Size, whole.SHA256
 	}
 	return a
 }

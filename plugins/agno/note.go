@@ -114,7 +114,7 @@ func (s *stream) note(r *run, e *event) {
 	switch name {
 	case "TaskCreated":
 		r.learnTask(e.v)
-		m.Content = first(e.v, "title", "description").Text()
+		m.Content = e.v.First("title", "description").Text()
 	case "TaskUpdated":
 		m.Content = e.v.Get("title").Text()
 	case "StepStarted", "StepContinued":
@@ -143,7 +143,7 @@ func (s *stream) stepContent(r *run, e *event) msg.Text {
 // as JSON.
 func useful(v jsonv.Value) msg.Text {
 	if v.Is(jsonv.Object) {
-		if t := first(v, "summary", "content", "memory"); t.Is(jsonv.String) {
+		if t := v.First("summary", "content", "memory"); t.Is(jsonv.String) {
 			return t.Text()
 		}
 	}
@@ -173,7 +173,7 @@ func (s *stream) thought(r *run, e *event) {
 	}
 	text := msg.Plain(b.String())
 	if text.IsZero() {
-		text = written(first(e.v, "content", "reasoning_content"))
+		text = written(e.v.First("content", "reasoning_content"))
 	}
 	m := s.add(r, msg.Reasoning, "step/"+e.second()+"/"+msg.HashKey(text.String())[:16], e.at)
 	m.Role, m.Content = msg.RoleAssistant, text

@@ -145,7 +145,7 @@ func (s *stream) decide(r *run, c *call, decided jsonv.Value, at stamp) {
 		m.SetAttr("decision", "allow")
 	case u.refused:
 		m.SetAttr("decision", "deny")
-		u.result = first(t, "confirmation_note", "result")
+		u.result = t.First("confirmation_note", "result")
 		s.result(r, u, at)
 	case t.Get("external_execution_required").Bool() && !blank(u.result):
 		s.result(r, u, at)

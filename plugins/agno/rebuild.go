@@ -115,7 +115,7 @@ func (s *stream) rebuild(v jsonv.Value, parent *run) {
 	r := s.begin(ident(v.Get("run_id")))
 	r.Session = s.sessionFor(v.Get("session_id"))
 	r.Agent = s.owner(v)
-	r.Parent = ident(first(v, "parent_run_id", "workflow_run_id"))
+	r.Parent = ident(v.First("parent_run_id", "workflow_run_id"))
 	if r.Parent == r.ID {
 		r.Parent = ""
 	}

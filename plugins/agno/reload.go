@@ -123,7 +123,7 @@ func newBook(list jsonv.Value) *book {
 		if _, ok := b.objects[id]; !ok {
 			b.objects[id] = v
 		}
-		if p := glance(first(v, "parent_run_id", "workflow_run_id")); p != "" && p != id {
+		if p := glance(v.First("parent_run_id", "workflow_run_id")); p != "" && p != id {
 			b.children[p] = append(b.children[p], v)
 		}
 		for e := range v.Get("events").Elems() {
@@ -171,7 +171,7 @@ func (b *book) isTop(v jsonv.Value) bool {
 	if b.inEvents[glance(v.Get("run_id"))] {
 		return false
 	}
-	_, here := b.objects[glance(first(v, "parent_run_id", "workflow_run_id"))]
+	_, here := b.objects[glance(v.First("parent_run_id", "workflow_run_id"))]
 	return !here
 }
 
@@ -200,11 +200,11 @@ func (s *stream) sessionNote(v jsonv.Value) {
 	m.Kind, m.Hidden, m.Complete = msg.Status, true, msg.Complete
 	m.Session = s.sessionFor(v.Get("session_id"))
 	name := ident(v.Get("session_name"))
-	summary := useful(first(v, "session_summary", "summary"))
+	summary := useful(v.First("session_summary", "summary"))
 	m.Content = summary
-	updated := stampOf(first(v, "updated_at", "created_at"))
+	updated := stampOf(v.First("updated_at", "created_at"))
 	m.Time, m.Precision = updated.NS, updated.Precision
-	m.Key = "session:" + msg.HashKey(name, summary.String(), string(first(v, "updated_at", "created_at").Peek()))
+	m.Key = "session:" + msg.HashKey(name, summary.String(), string(v.First("updated_at", "created_at").Peek()))
 	m.SetAttr("type", "session")
 	m.SetAttr("session_name", name)
 	m.SetAttr("total_tokens", number(v.Get("total_tokens")))

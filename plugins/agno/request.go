@@ -86,7 +86,7 @@ func (s *stream) form(body []byte) (b form) {
 	case body[0] == '{':
 		s.read(body, func(root jsonv.Value) {
 			b = form{
-				message: written(first(root, "message", "input")).String(), session: ident(root.Get("session_id")),
+				message: written(root.First("message", "input")).String(), session: ident(root.Get("session_id")),
 				user: ident(root.Get("user_id")), tools: asJSON(root.Get("tools")), ok: true,
 			}
 		})

@@ -75,7 +75,7 @@ func (s *stream) command(root jsonv.Value) {
 	case "":
 		s.unknown("", root)
 	case "start-workflow", "start-agent", "start-team":
-		h.Kind, h.Text = heldRequest, written(first(root, "message", "input")).String()
+		h.Kind, h.Text = heldRequest, written(root.First("message", "input")).String()
 		s.hold(h)
 	case "authenticate", "reconnect", "ping", "cancel":
 		s.heard(h)

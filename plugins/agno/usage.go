@@ -36,7 +36,7 @@ func (s *stream) copied(r *run) bool {
 	if s.book == nil {
 		return false
 	}
-	from := ident(first(s.book.objects[r.ID], "forked_from_session_id", "fork_id"))
+	from := ident(s.book.objects[r.ID].First("forked_from_session_id", "fork_id"))
 	return from != "" && from != r.Session
 }
 

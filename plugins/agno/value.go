@@ -52,16 +52,6 @@ func glance(v jsonv.Value) string {
 	return id
 }
 
-// first returns the first of the members that is there.
-func first(v jsonv.Value, names ...string) jsonv.Value {
-	for _, name := range names {
-		if m := v.Get(name); m.Exists() {
-			return m
-		}
-	}
-	return jsonv.Value{}
-}
-
 // stamp is a time of the protocol.
 type stamp struct {
 	NS        int64

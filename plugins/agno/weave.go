@@ -88,7 +88,7 @@ func (b *book) assign(own []storedEvent, kids []*strand) {
 		}
 	}
 	task := func(args jsonv.Value) string {
-		return glimpse(first(args, "task", "task_description", "expected_output")).String()
+		return glimpse(args.First("task", "task_description", "expected_output")).String()
 	}
 	find(msg.ByPrompt, func(args, child jsonv.Value) bool { t := task(args); return t != "" && inputOf(child).String() == t })
 	find(msg.ByPrompt, func(args, child jsonv.Value) bool {

@@ -25,6 +25,7 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/exchange"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
@@ -35,7 +36,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "anthropic-sse", Revision: 3, Provider: "anthropic",
+		Name: "anthropic-sse", Revision: 4, Provider: "anthropic",
 		Summary: "Anthropic Messages API: requests, event streams and whole responses.",
 		Request: request, Event: event, Rest: unknown.NewKeeper(leavesOut),
 	}.Factory()
@@ -65,7 +66,7 @@ func event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	case "message_delta":
 		usage(x, v.Get("usage"))
 		if stop := v.Path("delta", "stop_reason"); stop.Is(jsonv.String) {
-			x.Stop = exchange.Ident(stop)
+			x.Stop = ident.Of(stop)
 		}
 	case "message_stop":
 		end(x, out)
@@ -76,7 +77,7 @@ func event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		}
 	case "error":
 		fault := v.Get("error")
-		x.Fail(out, exchange.Ident(fault.Get("type")), fault.Get("message").Text())
+		x.Fail(out, ident.Of(fault.Get("type")), fault.Get("message").Text())
 	case "message":
 		whole(x, v, out)
 	default:
@@ -114,9 +115,9 @@ func start(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		piecesOf(x, p, b.Get("thinking"), out)
 	case call(typ):
 		x.First(out)
-		id := exchange.Ident(b.Get("id"))
+		id := ident.Of(b.Get("id"))
 		if p = x.Open(index(v), msg.ToolCall, id); p != nil {
-			p.Tool, p.Server = exchange.Ident(b.Get("name")), exchange.Ident(b.Get("server_name"))
+			p.Tool, p.Server = ident.Of(b.Get("name")), ident.Of(b.Get("server_name"))
 			if input := b.Get("input"); input.Len() > 0 { // whole, and no pieces follow
 				x.Add(out, p, input.JSON())
 			}
@@ -147,7 +148,7 @@ func whole(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		block(x, b, out)
 	}
 	usage(x, v.Get("usage"))
-	x.Stop = exchange.Ident(v.Get("stop_reason"))
+	x.Stop = ident.Of(v.Get("stop_reason"))
 	end(x, out)
 }
 
@@ -167,8 +168,8 @@ func block(x *exchange.Exchange, b jsonv.Value, out *decoder.Output) {
 		m.Hidden = true
 		m.SetAttr("redacted", "true")
 	case call(typ):
-		if p := x.Open("whole", msg.ToolCall, exchange.Ident(b.Get("id"))); p != nil {
-			p.Tool, p.Server = exchange.Ident(b.Get("name")), exchange.Ident(b.Get("server_name"))
+		if p := x.Open("whole", msg.ToolCall, ident.Of(b.Get("id"))); p != nil {
+			p.Tool, p.Server = ident.Of(b.Get("name")), ident.Of(b.Get("server_name"))
 			p.Text = b.Get("input").JSON().Append(nil)
 			x.Bytes += len(p.Text)
 			x.Close(out, p)
@@ -182,11 +183,11 @@ func block(x *exchange.Exchange, b jsonv.Value, out *decoder.Output) {
 
 // result gives the result of a tool that the provider ran within the response.
 func result(x *exchange.Exchange, b jsonv.Value, out *decoder.Output) {
-	id := exchange.Ident(b.Get("tool_use_id"))
+	id := ident.Of(b.Get("tool_use_id"))
 	m := x.Message(out, msg.ToolResult, "result:"+id)
 	m.Role, m.Tool.CallID, m.ParentKey = msg.RoleTool, id, "call:"+id
 	m.Content = b.Get("content").Text()
-	m.SetAttr("block", exchange.Ident(b.Get("type")))
+	m.SetAttr("block", ident.Of(b.Get("type")))
 	if b.Path("content", "error_code").Exists() || b.Get("is_error").Bool() {
 		m.IsError, m.Tool.ErrorType = true, "tool_error"
 	}

@@ -6,7 +6,9 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/exchange"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/media"
 )
 
 // request decodes what is sent to the model.
@@ -27,7 +29,7 @@ func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		}
 		items = said(items, m)
 	}
-	ask := exchange.Ask{Session: session(v.Path("metadata", "user_id")), Model: exchange.Ident(v.Get("model")), Items: items}
+	ask := exchange.Ask{Session: session(v.Path("metadata", "user_id")), Model: ident.Of(v.Get("model")), Items: items}
 	params(&ask, v)
 	x.Request(out, ask)
 }
@@ -43,11 +45,11 @@ func params(ask *exchange.Ask, v jsonv.Value) {
 	}
 	ask.Param(msg.ParamReasoning, v.Path("output_config", "effort"))
 	for t := range v.Get("tools").Elems() {
-		typ := exchange.Ident(t.Get("type"))
+		typ := ident.Of(t.Get("type"))
 		if typ == "custom" {
 			typ = "function"
 		}
-		ask.Tools.Add(typ, exchange.Ident(t.Get("name")), t.Get("description"), t.Get("input_schema"))
+		ask.Tools.Add(typ, ident.Of(t.Get("name")), t.Get("description"), t.Get("input_schema"))
 	}
 }
 
@@ -62,7 +64,7 @@ func said(items []exchange.Item, from jsonv.Value) []exchange.Item {
 		text, files := content(b.Get("content"))
 		items = append(items, exchange.Item{
 			Who: exchange.Result, Text: text, Attachments: files,
-			CallID: exchange.Ident(b.Get("tool_use_id")), Failed: b.Get("is_error").Bool(), From: from,
+			CallID: ident.Of(b.Get("tool_use_id")), Failed: b.Get("is_error").Bool(), From: from,
 		})
 	}
 	if text, files := content(v); !text.IsZero() || len(files) > 0 {
@@ -88,9 +90,9 @@ func content(v jsonv.Value) (text msg.Text, files []msg.Attachment) {
 			source := b.Get("source")
 			switch source.Get("type").Str() {
 			case "base64":
-				files = append(files, exchange.Base64(source.Get("data"), exchange.Ident(source.Get("media_type"))))
+				files = append(files, media.Base64(source.Get("data"), ident.Of(source.Get("media_type"))))
 			case "url":
-				files = append(files, exchange.Link(source.Get("url")))
+				files = append(files, media.URL(source.Get("url")))
 			default:
 				text = exchange.Join(text, b.JSON())
 			}

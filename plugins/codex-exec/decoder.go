@@ -1,35 +1,37 @@
-// Package codexexec decodes what `codex exec --json` writes on its standard output:
-// the events of one thread, as lines of JSON.
+// Package codexexec decodes the standard output of `codex exec --json`: the events of one
+// thread, as lines of JSON.
 //
 // Facts of the format that are easy to get wrong, and that this decoder is built
 // around:
 //
 //   - It has no times, no ids of turns, and neither the prompt nor the model. Ids of
-//     items (item_0) begin anew with every process. A turn is therefore named by a
-//     hash of its thread, of the turn before it and of the first thing that it says.
+//     items (item_0) restart with each process. The id of a turn is therefore a hash
+//     of its thread, of the turn before it and of its first event.
 //   - The usage of turn.completed is the sum over the thread, the turns before a
-//     `codex exec resume` included. What a turn took is the difference to the turn
-//     before, where that is in the same stream.
-//   - Input counts include what came from the cache. Reasoning is counted, if at all,
-//     as a part of the output.
+//     `codex exec resume` included. The usage of a turn is the difference to the turn
+//     before, if that is in the same stream.
+//   - Input counts include the cached tokens. Reasoning is counted, if at all, as a part
+//     of the output.
 //   - Reasoning, answers and most changes of files come as item.completed alone.
 //   - Warnings are items of the type error, and may come before the turn.
 package codexexec
 
 import (
 	_ "embed"
-	"encoding/json"
-	"errors"
-	"fmt"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/codex"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/openai"
+	"github.com/earshot-dev/earshot/core/sdk/snapshot"
 	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
-// rest keeps what was not read.
+// rest keeps the fields that the decoder does not read.
 var rest = unknown.NewKeeper(leavesOut)
 
 //go:embed testdata/leaves-out.json
@@ -44,7 +46,7 @@ func (factory) Info() decoder.Info {
 	return decoder.Info{
 		Name:       "codex-exec",
 		Version:    "1.0.0",
-		Revision:   2,
+		Revision:   3,
 		Summary:    "Events of codex exec --json: threads, turns and items.",
 		Transports: []frame.Kind{frame.Line, frame.Event, frame.Text},
 	}
@@ -52,24 +54,44 @@ func (factory) Info() decoder.Info {
 
 // New returns a decoder for one stream. There are no options.
 func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	if len(s.Options) > 0 {
-		var options map[string]json.RawMessage
-		if err := json.Unmarshal(s.Options, &options); err != nil {
-			return nil, fmt.Errorf("codex-exec: options: %w", err)
-		}
-		for name := range options {
-			return nil, fmt.Errorf("codex-exec: option %q: there are no options", name)
-		}
+	if err := conversation.NoOptions("codex-exec", s.Options); err != nil {
+		return nil, err
 	}
-	return &stream{origin: nameOf(s.Origin)}, nil
+	return &stream{Thread: codex.Thread{Origin: codex.Name(s.Origin, ".json")}}, nil
 }
 
 // stream decodes the events of one stream.
 type stream struct {
-	doc    jsonv.Doc
-	origin string // what the stream is called, for threads that do not name themselves
-	out    *decoder.Output
-	state
+	doc jsonv.Doc
+	codex.Thread
+	local
+}
+
+// local is the part of the state that codex does not have.
+type local struct {
+	Last    string `json:",omitempty"` // the last turn of the thread in this stream
+	Opening bool   `json:",omitempty"` // a turn has begun and has no item yet
+}
+
+// stateVersion rises when the state's form changes, see package snapshot.
+const stateVersion = 2
+
+type state struct {
+	codex.State
+	local
+}
+
+// Snapshot implements decoder.Snapshotter.
+func (d *stream) Snapshot() ([]byte, error) {
+	return snapshot.Of(stateVersion, &state{d.State, d.local})
+}
+
+// Restore implements decoder.Snapshotter.
+func (d *stream) Restore(b []byte) error {
+	var s state
+	err := snapshot.Restore(stateVersion, b, &s)
+	d.State, d.local = s.State, s.local
+	return err
 }
 
 var (
@@ -82,47 +104,40 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 	if f.Kind == frame.Close {
 		return nil
 	}
-	if err := d.doc.Parse(f.Data); err != nil {
-		reason := msg.ReasonInvalidJSON
-		var syntax *jsonv.SyntaxError
-		if errors.As(err, &syntax) && syntax.UTF8 {
-			reason = msg.ReasonInvalidUTF8
-		}
-		out.Problem(reason, err.Error())
+	root, ok := conversation.ParseObject(&d.doc, f.Data, out)
+	if !ok {
 		return nil
 	}
-	root := d.doc.Root()
-	if !root.Is(jsonv.Object) {
-		out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
-		return nil
-	}
-	d.out = out
+	d.Out = out
 	before := len(out.Messages)
 	d.event(root)
-	root.Path("item", "sender_thread_id").Equal(d.Thread)
-	rest.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session, m.Run = d.session(), d.Run })
-	d.out = nil
+	root.Path("item", "sender_thread_id").Equal(d.ID)
+	rest.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session, m.Run = d.SessionID(), d.Run })
+	d.Out = nil
 	return nil
 }
 
-// Flush gives nothing: what is open has been given as far as it is known.
+// Flush adds no message: an open item was emitted with the content it has so far.
 func (d *stream) Flush(*decoder.Output) error { return nil }
 
 func (d *stream) event(root jsonv.Value) {
 	typ := root.Get("type").Str()
 	switch typ {
 	case "thread.started":
-		d.thread(root)
+		d.threadStarted(ident.Of(root.Get("thread_id")))
 	case "turn.started":
 		d.Run = ""
-		d.status("turn_started:"+msg.HashKey(d.session(), d.Last), typ)
+		d.Status("turn_started:"+msg.HashKey(d.SessionID(), d.Last), typ)
 		d.Opening = true
 	case "turn.completed":
-		d.completed(root)
+		d.completed(root.Get("usage"))
 	case "turn.failed":
-		d.failed(root)
+		text := root.Path("error", "message")
+		d.wake("failed", string(text.Peek()))
+		m := d.stop("error")
+		m.IsError, m.Content = true, text.Text()
 	case "error":
-		d.fault(root)
+		d.fault(root.Get("message"))
 	case "item.started", "item.updated", "item.completed":
 		item := root.Get("item")
 		if !d.item(item, typ == "item.completed") {
@@ -134,5 +149,59 @@ func (d *stream) event(root jsonv.Value) {
 		}
 	default:
 		d.unknown(typ, root)
+	}
+}
+
+func (d *stream) unknown(typ string, root jsonv.Value) {
+	d.Unknown(msg.HashKey(d.Run, string(root.Peek())), typ, root)
+}
+
+// threadStarted decodes thread.started. A thread that is resumed begins again.
+func (d *stream) threadStarted(id string) {
+	if id != d.ID {
+		d.State, d.local = codex.State{ID: id}, local{}
+	}
+	d.Run, d.Opening, d.Calls.Open = "", false, nil
+	d.Status("thread:"+d.SessionID(), "thread.started")
+}
+
+// wake begins the run of the turn. Its id is a hash of the thread, of the turn before it
+// and of the first event.
+func (d *stream) wake(first ...string) {
+	if d.Run != "" {
+		return
+	}
+	d.Run = "turn:" + msg.HashKey(append([]string{d.SessionID(), d.Last}, first...)...)
+	d.Last, d.Opening, d.Calls.Open = d.Run, false, nil
+}
+
+// stop ends the run of the turn.
+func (d *stream) stop(reason string) *msg.Message {
+	m := d.Add(msg.Stop, "stop:"+d.Run)
+	m.Signal, m.FinishReason = msg.RunEnd, reason
+	d.Run = ""
+	return m
+}
+
+// completed decodes turn.completed: {usage: {input_tokens, cached_input_tokens, output_tokens}}.
+func (d *stream) completed(usage jsonv.Value) {
+	d.wake("completed", string(usage.Peek()))
+	if usage.Is(jsonv.Object) {
+		m := d.Add(msg.Usage, "usage:"+d.Run)
+		m.Hidden, m.Usage = true, openai.Tokens(d.Grow(openai.Usage(usage)), msg.Provider)
+	}
+	d.stop("stop").Hidden = true
+}
+
+// fault decodes error: {message}. The CLI writes it for each attempt to connect again too.
+func (d *stream) fault(text jsonv.Value) {
+	if d.Opening {
+		d.wake("error", string(text.Peek()))
+	}
+	m := d.Add(msg.Error, "error:"+msg.HashKey(d.SessionID(), d.Run, string(text.Peek())))
+	m.IsError, m.Content = true, text.Text()
+	if text.HasPrefix("Reconnecting...") {
+		m.Kind, m.IsError, m.Hidden, m.Signal = msg.Status, false, true, msg.Retry
+		m.SetAttr("type", "reconnecting")
 	}
 }

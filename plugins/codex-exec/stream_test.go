@@ -13,6 +13,8 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 )
 
 func play(t *testing.T, name string) []msg.Message {
@@ -38,7 +40,7 @@ func play(t *testing.T, name string) []msg.Message {
 	return msg.Fold(out.Messages)
 }
 
-// TestTurnsOfAThread: the usage of a turn is what the thread's sum has grown by,
+// TestTurnsOfAThread: the usage of a turn is the growth of the thread's sum,
 // and turns that begin with the same words are not one.
 func TestTurnsOfAThread(t *testing.T) {
 	var got []string
@@ -84,7 +86,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	long := strings.Repeat("x", 1<<12)
 	var out decoder.Output
-	for i := range 3 * maxCalls {
+	for i := range 3 * conversation.MaxCalls {
 		out.Reset()
 		line := fmt.Appendf(nil, `{"type":"item.started","item":{"id":"%d%s","type":"collab_tool_call","tool":"spawn_agent","receiver_thread_ids":["%s"]}}`, i, long, long)
 		if err := d.Decode(&frame.Frame{Data: line}, &out); err != nil {
@@ -92,10 +94,10 @@ func TestMemoryIsBounded(t *testing.T) {
 		}
 	}
 	s := d.(*stream)
-	if b, err := s.Snapshot(); err != nil || len(b) > 2*maxCalls*maxIdent || len(s.Calls) > maxCalls {
-		t.Errorf("%d calls in a snapshot of %d bytes: %v", len(s.Calls), len(b), err)
+	if b, err := s.Snapshot(); err != nil || len(b) > 2*conversation.MaxCalls*ident.Max || len(s.Calls.Open) > conversation.MaxCalls {
+		t.Errorf("%d calls in a snapshot of %d bytes: %v", len(s.Calls.Open), len(b), err)
 	}
-	if err := d.Decode(&frame.Frame{Data: []byte(`{"type":"thread.started","thread_id":"t"}`)}, &out); err != nil || len(s.Calls) > 0 {
-		t.Errorf("%d calls are left of the thread before: %v", len(s.Calls), err)
+	if err := d.Decode(&frame.Frame{Data: []byte(`{"type":"thread.started","thread_id":"t"}`)}, &out); err != nil || len(s.Calls.Open) > 0 {
+		t.Errorf("%d calls are left of the thread before: %v", len(s.Calls.Open), err)
 	}
 }

@@ -8,9 +8,11 @@ import (
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 )
 
-// TestMemoryIsBounded: what a transcript leaves open is forgotten beyond the limits.
+// TestMemoryIsBounded: calls, turns and texts are forgotten beyond the limits.
 func TestMemoryIsBounded(t *testing.T) {
 	d := open(t, "")
 	var out decoder.Output
@@ -38,7 +40,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			size = snapshotSize(t, d)
 		}
 	}
-	if n := snapshotSize(t, d); n > size+size/10 || n > 4*maxCalls*maxIdent {
+	if n := snapshotSize(t, d); n > size+size/10 || n > 4*conversation.MaxCalls*ident.Max {
 		t.Errorf("snapshot of %d bytes after %d rounds, %d after %d", size, rounds/2, n, rounds)
 	}
 }
@@ -52,8 +54,8 @@ func snapshotSize(t *testing.T, d *thread) int {
 	return len(b)
 }
 
-// FuzzLines: any lines decode without a panic, to valid messages, and a decoder
-// restored before each of them says the same as the one that was not.
+// FuzzLines: any lines decode without a panic, to valid messages, and a decoder that is
+// restored before each line emits the same messages.
 func FuzzLines(f *testing.F) {
 	for _, name := range cases(f) {
 		all, origin := lines(f, name)

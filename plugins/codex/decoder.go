@@ -5,40 +5,42 @@
 // Facts of the format that are easy to get wrong, and that this decoder is built
 // around:
 //
-//   - What is said stands there up to three times: as a response_item (what goes to
-//     the model and comes from it), as an event_msg (what a user interface shows) and,
-//     in some modes of keeping history, as an item_completed event. The order changed
-//     between versions. Whichever comes first is the message; the others are noted.
-//   - A transcript has no ids of model responses. A response is what the model gave
-//     between two inputs, and takes the key of its first part for its id.
-//   - token_count comes behind the items of its response, or, up to 0.40, before them.
-//   - token_count tells the sum over the thread and the counts of the last response. It
-//     is repeated whenever a rate limit changes, and its last_token_usage becomes an
-//     estimate after a compaction. It counts when the sum has moved, and only then.
-//   - Input counts include what came from the cache, output counts the reasoning.
+//   - A text occurs up to three times: as a response_item (an input or an output of the
+//     model), as an event_msg (for the user interface) and, in some modes of keeping
+//     history, as an item_completed event. The order changed between versions. The first
+//     occurrence is the message, the others are hidden statuses.
+//   - A transcript has no ids of model responses. A response is the output of the model
+//     between two inputs, and its id is the key of its first part.
+//   - token_count follows the items of its response, or, up to 0.40, precedes them.
+//   - token_count has the sum over the thread and the counts of the last response. It
+//     is repeated when a rate limit changes, and its last_token_usage becomes an
+//     estimate after a compaction. It counts if and only if the sum has moved.
+//   - Input counts include the cached tokens, output counts the reasoning.
 //   - A user message is not always a user's: instructions, the environment, notices
 //     of sub-agents and of aborted turns are injected as such.
-//   - A fork, a sub-agent that was given its parent's history and some resumed threads
-//     begin with a copy of another thread's records, stamped anew with the instant of
-//     the copy, and with a second session_meta. The copy counts nowhere.
-//   - The session_id of a sub-agent is that of the thread that leads it, its own id
-//     stands in id. Newer versions encrypt what agents tell each other.
+//   - A fork, a sub-agent with the history of its parent and some resumed threads begin
+//     with a copy of another thread's records, whose times are the instant of the copy,
+//     and with a second session_meta. The copy counts nowhere.
+//   - The session_id of a sub-agent is that of the thread that leads it, its own id is
+//     the field id. Newer versions encrypt the messages between agents.
 package codex
 
 import (
 	_ "embed"
-	"encoding/json"
-	"errors"
-	"fmt"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
+	"github.com/earshot-dev/earshot/core/sdk/codex"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/snapshot"
 	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
-// rest keeps what was not read.
+// rest keeps the fields that the decoder does not read.
 var rest = unknown.NewKeeper(leavesOut)
 
 //go:embed testdata/leaves-out.json
@@ -53,7 +55,7 @@ func (factory) Info() decoder.Info {
 	return decoder.Info{
 		Name:       "codex",
 		Version:    "1.0.0",
-		Revision:   2,
+		Revision:   3,
 		Summary:    "Transcripts (rollout files) of Codex CLI threads and their sub-agents.",
 		Transports: []frame.Kind{frame.Line},
 	}
@@ -61,24 +63,61 @@ func (factory) Info() decoder.Info {
 
 // New returns a decoder for one file. There are no options.
 func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	if len(s.Options) > 0 {
-		var options map[string]json.RawMessage
-		if err := json.Unmarshal(s.Options, &options); err != nil {
-			return nil, fmt.Errorf("codex: options: %w", err)
-		}
-		for name := range options {
-			return nil, fmt.Errorf("codex: option %q: there are no options", name)
-		}
+	if err := conversation.NoOptions("codex", s.Options); err != nil {
+		return nil, err
 	}
-	return &thread{origin: threadOf(s.Origin)}, nil
+	return &thread{Thread: codex.Thread{Origin: threadOf(s.Origin)}}, nil
 }
 
 // thread decodes the lines of one file.
 type thread struct {
-	doc    jsonv.Doc
-	inner  jsonv.Doc // of JSON in a string
-	origin string    // the thread that the file's name names
-	state
+	doc   jsonv.Doc
+	inner jsonv.Doc // of JSON in a string
+	codex.Thread
+	local
+}
+
+// local is the part of the state that codex-exec does not have.
+type local struct {
+	Path     string `json:",omitempty"` // of the thread in the tree: /root/reviewer
+	Provider string `json:",omitempty"`
+	Model    string `json:",omitempty"`
+	Dir      string `json:",omitempty"` // working directory
+
+	Own  bool     `json:",omitempty"` // a record beside session_meta was read that is no copy
+	Copy *history `json:",omitempty"` // the copied history that the records belong to
+
+	Turn      string    `json:",omitempty"` // the protocol's id of the turn, which is the run's unless a prompt came first
+	Stopped   string    `json:",omitempty"` // the last turn whose end was read
+	Lifecycle bool      `json:",omitempty"` // the format version has records of turns (task_started)
+	Prompted  bool      `json:",omitempty"` // the run has a prompt
+	Replied   bool      `json:",omitempty"` // the model has answered in the run
+	Response  *response `json:",omitempty"`
+	Compacted bool      `json:",omitempty"` // and the model has not answered since
+
+	Ended bounded.Set[uint64] `json:",omitzero"`  // hashes of the ids of calls that have ended
+	Texts []knownText         `json:",omitempty"` // that another family of records may repeat, oldest first
+}
+
+// stateVersion rises when the state's form changes, see package snapshot.
+const stateVersion = 2
+
+type state struct {
+	codex.State
+	local
+}
+
+// Snapshot implements decoder.Snapshotter.
+func (d *thread) Snapshot() ([]byte, error) {
+	return snapshot.Of(stateVersion, &state{d.State, d.local})
+}
+
+// Restore implements decoder.Snapshotter.
+func (d *thread) Restore(b []byte) error {
+	var s state
+	err := snapshot.Restore(stateVersion, b, &s)
+	d.State, d.local = s.State, s.local
+	return err
 }
 
 var (
@@ -91,82 +130,114 @@ func (d *thread) Decode(f *frame.Frame, out *decoder.Output) error {
 	if f.Kind == frame.Close {
 		return nil
 	}
-	if err := d.doc.Parse(f.Data); err != nil {
-		reason := msg.ReasonInvalidJSON
-		var syntax *jsonv.SyntaxError
-		if errors.As(err, &syntax) && syntax.UTF8 {
-			reason = msg.ReasonInvalidUTF8
-		}
-		out.Problem(reason, err.Error())
-		return nil
-	}
-	root := d.doc.Root()
-	if !root.Is(jsonv.Object) {
-		out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
+	root, ok := conversation.ParseObject(&d.doc, f.Data, out)
+	if !ok {
 		return nil
 	}
 	before := len(out.Messages)
-	if d.record(root, out) == "" {
-		d.named(root.Get("payload"))
-		rest.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session, m.Run = d.session(), d.Run })
+	if !d.record(root, out) {
+		d.markNames(root.Get("payload"))
+		rest.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session, m.Run = d.SessionID(), d.Run })
 	}
+	d.Out = nil
 	return nil
 }
 
-// named marks the ids as read that name the thread and the turn that go on.
-func (d *thread) named(p jsonv.Value) {
-	p.Get("turn_id").In(d.Turn, d.Run, d.Ended)
-	first(p, "internal_chat_message_metadata_passthrough", "metadata").Get("turn_id").In(d.Turn, d.Run)
+// markNames marks the ids of the active thread and turn as read.
+func (d *thread) markNames(p jsonv.Value) {
+	p.Get("turn_id").In(d.Turn, d.Run, d.Stopped)
+	p.First("internal_chat_message_metadata_passthrough", "metadata").Get("turn_id").In(d.Turn, d.Run)
 	for _, name := range [...]string{"thread_id", "sender_thread_id"} {
-		p.Get(name).In(d.Thread, d.session())
+		p.Get(name).In(d.ID, d.SessionID())
 	}
 }
 
-// Flush gives nothing: a line is complete, and so is what it says.
+// Flush adds no message: each line is complete.
 func (d *thread) Flush(*decoder.Output) error { return nil }
 
-// ruleCopied is the one rule by which a record gives no message.
-const ruleCopied = "copied history"
+// record is one line while it is decoded: {timestamp, type, payload}.
+type record struct {
+	root, p jsonv.Value
+	typ     jsonv.Value
+	key     string // computed on the first call of id
+}
 
-// record decodes one line. It returns the rule by which the line gave no message,
-// if it gave none.
-func (d *thread) record(root jsonv.Value, out *decoder.Output) (rule string) {
-	r := newRecord(root, out)
-	typ := root.Get("type")
+// record decodes one line. It reports whether the line belongs to a copied history, the one
+// reason for which a line has no message.
+func (d *thread) record(root jsonv.Value, out *decoder.Output) (copied bool) {
+	r := &record{root: root, p: root.Get("payload"), typ: root.Get("type")}
+	d.Out, d.At = out, conversation.TimeOf(root.Get("timestamp"))
+	meta := r.typ.Equal("session_meta")
 	switch {
 	case !r.p.Is(jsonv.Object):
-		d.unknown(&r, typ.Str())
-		return ""
-	case typ.Equal("session_meta"):
-		if d.meta(&r) {
-			return ruleCopied
-		}
-		return ""
-	case !known(typ):
-		d.unknown(&r, typ.Str())
-		return ""
-	case d.copied(&r):
-		return ruleCopied
+		d.unknown(r, r.typ.Str())
+		return false
+	case meta:
+		return d.meta(r)
+	case !r.typ.In("response_item", "event_msg", "turn_context", "compacted", "world_state", "inter_agent_communication", "inter_agent_communication_metadata"):
+		d.unknown(r, r.typ.Str())
+		return false
+	case d.copied(r):
+		return true
 	}
 	d.Own = true
 	switch {
-	case typ.Equal("response_item"):
-		d.item(&r)
-	case typ.Equal("event_msg"):
-		d.event(&r)
-	case typ.Equal("turn_context"):
-		d.context(&r)
-	case typ.Equal("compacted"):
-		d.compacted(&r)
-	case typ.Equal("inter_agent_communication"):
-		d.communication(&r)
+	case r.typ.Equal("response_item"):
+		d.item(r)
+	case r.typ.Equal("event_msg"):
+		d.event(r)
+	case r.typ.Equal("turn_context"):
+		d.context(r)
+	case r.typ.Equal("compacted"):
+		d.compacted(r)
+	case r.typ.Equal("inter_agent_communication"):
+		d.communication(r)
 	default:
-		d.status(&r, r.id(), typ.Str())
+		d.Status(r.id(), r.typ.Str())
 	}
-	return ""
+	return false
 }
 
-func known(typ jsonv.Value) bool {
-	return typ.Equal("response_item") || typ.Equal("event_msg") || typ.Equal("turn_context") || typ.Equal("compacted") ||
-		typ.Equal("world_state") || typ.Equal("inter_agent_communication") || typ.Equal("inter_agent_communication_metadata")
+// id is the record's own key: the id of its item, or a hash of the record.
+func (r *record) id() string {
+	if r.key == "" {
+		if id := r.p.Get("id"); r.typ.Equal("response_item") && len(id.Escaped()) > 0 {
+			r.key = ident.Of(id)
+		} else {
+			r.key = "line:" + msg.HashKey(string(r.root.Get("timestamp").Peek()), r.typ.PeekStr(), string(r.p.Peek()))
+		}
+	}
+	return r.key
+}
+
+// turn is the turn that the record names; empty when it names none.
+func (r *record) turn() string {
+	id := r.p.Get("turn_id")
+	if !id.Is(jsonv.String) {
+		id = r.p.First("internal_chat_message_metadata_passthrough", "metadata").Get("turn_id")
+	}
+	return ident.Peek(id)
+}
+
+// repeated adds a hidden message for a record whose facts are in other messages.
+func (d *thread) repeated(r *record, key, typ string, facts ...jsonv.Value) {
+	for _, v := range facts {
+		v.MarkRead()
+	}
+	d.Status(key, typ)
+}
+
+func (d *thread) unknown(r *record, typ string) {
+	d.Unknown(msg.HashKey(string(r.root.Peek())), typ, r.root)
+}
+
+// parse parses JSON that may be in a string, and returns null for a string that has none.
+func (d *thread) parse(v jsonv.Value) jsonv.Value {
+	if !v.Is(jsonv.String) {
+		return v
+	}
+	if d.inner.Parse([]byte(v.Str())) != nil {
+		return jsonv.Value{}
+	}
+	return d.inner.Root()
 }

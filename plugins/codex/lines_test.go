@@ -10,8 +10,8 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// TestEveryLineIsAccountedFor: a line gives messages, or it is a part of a copied
-// history, of which one message tells how long it was.
+// TestEveryLineIsAccountedFor: a line has messages, or it is a part of a copied history, whose
+// length is in one message.
 func TestEveryLineIsAccountedFor(t *testing.T) {
 	copied := map[string]int{"child_forked": 6, "forked": 6, "resumed_copy": 6}
 	for _, name := range cases(t) {
@@ -24,11 +24,11 @@ func TestEveryLineIsAccountedFor(t *testing.T) {
 				if err := d.doc.Parse(l); err != nil {
 					t.Fatal(err)
 				}
-				rule := d.record(d.doc.Root(), &out)
-				if (len(out.Messages) == 0) != (rule == ruleCopied) {
-					t.Errorf("line %d gives %d messages by the rule %q", i+1, len(out.Messages), rule)
+				copied := d.record(d.doc.Root(), &out)
+				if (len(out.Messages) == 0) != copied {
+					t.Errorf("line %d has %d messages, copied %t", i+1, len(out.Messages), copied)
 				}
-				if rule == ruleCopied {
+				if copied {
 					left++
 				}
 				for _, m := range out.Messages {
@@ -44,9 +44,8 @@ func TestEveryLineIsAccountedFor(t *testing.T) {
 	}
 }
 
-// TestWhatIsSaidIsSaidOnce: however many families of records tell it, in whatever
-// order.
-func TestWhatIsSaidIsSaidOnce(t *testing.T) {
+// TestTextsAreEmittedOnce: in each order and number of the families that have a text.
+func TestTextsAreEmittedOnce(t *testing.T) {
 	want := map[string][]string{
 		"older":    {"user List the beds.", "reasoning **Listing beds**", "assistant There are two beds: north and south.", "user Thanks.", "assistant You are welcome."},
 		"items":    {"user Check the pump.", "reasoning ", "assistant The pump is stuck; there is a valve in the shed."},
@@ -71,7 +70,7 @@ func TestWhatIsSaidIsSaidOnce(t *testing.T) {
 	}
 }
 
-// TestSameTextTwice: what one family tells twice was said twice.
+// TestSameTextTwice: a text that one family has twice occurred twice.
 func TestSameTextTwice(t *testing.T) {
 	const item = `{"timestamp":"2026-03-04T09:10:1%d.000Z","type":"response_item","payload":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Done."}]}}`
 	const event = `{"timestamp":"2026-03-04T09:10:1%d.000Z","type":"event_msg","payload":{"type":"agent_message","message":"Done."}}`

@@ -1,139 +1,220 @@
 package codex
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/codex"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/openai"
 )
 
-// threadOf is the thread that a file's name names:
+// threadOf returns the thread that the name of a file has:
 //
 //	rollout-2026-03-04T09-10-11-019c1a2b-....jsonl
 func threadOf(path string) string {
 	const uuid = 36
-	// A path need not be text, but an id that is taken from it must be.
-	path = strings.ToValidUTF8(path, "\uFFFD")
-	name := path[strings.LastIndexAny(path, `/\`)+1:]
-	if i := strings.Index(name, ".jsonl"); i >= 0 { // what follows is a rotation's number or .gz
-		name = name[:i]
-	}
+	name := codex.Name(path, ".jsonl") // followed by the number of a rotation or .gz
 	if strings.HasPrefix(name, "rollout-") && len(name) > uuid {
 		return name[len(name)-uuid:]
 	}
 	return name
 }
 
-// meta decodes session_meta, with which a thread begins. A second one of another
-// thread, right after the first, heads a copy of that thread's history; it is
-// copied itself. One that comes later is of another thread that was appended.
+// meta decodes session_meta, with which a thread begins. A second one of another thread,
+// right after the first, heads a copy of the history of that thread; it is copied itself.
+// A later one belongs to another thread that was appended.
 func (d *thread) meta(r *record) (copied bool) {
 	p := r.p
-	id := ident(p.Get("id"))
+	id := ident.Of(p.Get("id"))
 	if id == "" {
-		id = ident(p.Get("session_id"))
+		id = ident.Of(p.Get("session_id"))
 	}
-	if d.Thread != "" && id != d.Thread {
+	if d.ID != "" && id != d.ID {
 		if d.Copy != nil || !d.Own {
 			d.copying(r)
 			return true
 		}
-		d.state = state{}
+		d.State, d.local = codex.State{}, local{}
 	}
-	again := d.Thread != ""
+	again := d.ID != ""
 	if !again {
 		d.identify(p, id)
 	}
-	m := d.status(r, r.id(), "session_meta")
-	d.describe(m, p)
-	if text := first(p.Get("base_instructions"), "text"); !again && text.Is(jsonv.String) {
-		m = d.give(r, msg.System, "instructions:"+d.Thread)
+	d.describe(d.Status(r.id(), "session_meta"), p)
+	if text := p.Path("base_instructions", "text"); !again && text.Is(jsonv.String) {
+		m := d.Add(msg.System, "instructions:"+d.ID)
 		m.Role, m.Hidden, m.Content = msg.RoleSystem, true, text.Text()
 	}
 	if from := p.Get("forked_from_id"); !again && from.Is(jsonv.String) {
-		d.Copy = &history{From: ident(from)}
+		d.Copy = &history{From: ident.Of(from)}
 	}
 	return false
 }
 
-// identify takes over who the thread is.
+// identify reads the identity of the thread.
 func (d *thread) identify(p jsonv.Value, id string) {
-	d.Thread, d.Session = id, ident(p.Get("session_id"))
-	if d.Thread == "" {
-		d.Thread = d.origin
-	}
-	spawn := p.Path("source", "subagent", "thread_spawn")
-	d.Parent = ident(first(p, "parent_thread_id"))
-	if d.Parent == "" {
-		d.Parent = ident(spawn.Get("parent_thread_id"))
+	d.ID, d.Session = id, ident.Of(p.Get("session_id"))
+	if d.ID == "" {
+		d.ID = d.Origin
 	}
 	sub := p.Path("source", "subagent")
+	spawn := sub.Get("thread_spawn")
+	if d.Parent = ident.Of(p.Get("parent_thread_id")); d.Parent == "" {
+		d.Parent = ident.Of(spawn.Get("parent_thread_id"))
+	}
 	if d.Child = d.Parent != "" || sub.Exists(); d.Child {
-		d.Run = d.Thread
-		if d.Session == "" { // of versions before session_id
+		d.Run = d.ID
+		if d.Session == "" { // before session_id was added
 			d.Session = d.Parent
 		}
 	}
-	d.Path = ident(first(p, "agent_path"))
-	if d.Path == "" {
-		d.Path = peek(spawn.Get("agent_path"))
+	if d.Path = ident.Of(p.Get("agent_path")); d.Path == "" {
+		d.Path = ident.Peek(spawn.Get("agent_path"))
 	}
 	for _, name := range [...]jsonv.Value{
 		p.Get("agent_nickname"), spawn.Get("agent_nickname"), p.Get("agent_role"), spawn.Get("agent_role"), sub, sub.Get("other"),
 	} {
-		if d.Name = ident(name); d.Name != "" {
+		if d.Name = ident.Of(name); d.Name != "" {
 			break
 		}
 	}
 	if d.Name == "" {
 		d.Name = d.Path[strings.LastIndexByte(d.Path, '/')+1:]
 	}
-	d.Provider = provider(ident(p.Get("model_provider")))
-	d.Dir = ident(p.Get("cwd"))
-	d.Manual = p.Get("source").Equal("cli") || p.Get("source").Equal("vscode")
+	switch d.Provider = ident.Of(p.Get("model_provider")); d.Provider { // by the names of the GenAI conventions
+	case "azure":
+		d.Provider = "azure.ai.openai"
+	case "amazon-bedrock":
+		d.Provider = "aws.bedrock"
+	}
+	d.Dir = ident.Of(p.Get("cwd"))
+	d.Manual = p.Get("source").In("cli", "vscode")
 }
 
 func (d *thread) describe(m *msg.Message, p jsonv.Value) {
-	for _, name := range [...]string{
-		"cwd", "originator", "cli_version", "thread_source", "history_mode", "forked_from_id", "parent_thread_id", "agent_path", "agent_role",
-	} {
-		m.SetAttr(name, ident(p.Get(name)))
-	}
-	if id := ident(p.Get("id")); id != d.session() {
+	setIDs(m, p, "cwd", "originator", "cli_version", "thread_source", "history_mode", "forked_from_id", "parent_thread_id", "agent_path", "agent_role")
+	if id := ident.Of(p.Get("id")); id != d.SessionID() {
 		m.SetAttr("thread_id", id)
 	}
-	m.SetAttr("source", ident(p.Get("source")))
-	m.SetAttr("git_branch", ident(p.Path("git", "branch")))
-	m.SetAttr("git_commit", ident(p.Path("git", "commit_hash")))
-	p.Path("source", "subagent", "thread_spawn", "agent_path").Equal(p.Get("agent_path").PeekStr())
-	m.SetAttr("depth", number(p.Path("source", "subagent", "thread_spawn", "depth")))
+	setIDs(m, p, "source")
+	m.SetAttr("git_branch", ident.Of(p.Path("git", "branch")))
+	m.SetAttr("git_commit", ident.Of(p.Path("git", "commit_hash")))
+	spawn := p.Path("source", "subagent", "thread_spawn")
+	spawn.Get("agent_path").Equal(p.Get("agent_path").PeekStr())
+	m.SetAttr("depth", spawn.Get("depth").Digits())
 }
 
-// provider is the name under which the GenAI conventions know a provider of the
-// CLI's configuration.
-func provider(id string) string {
-	switch id {
-	case "azure":
-		return "azure.ai.openai"
-	case "amazon-bedrock":
-		return "aws.bedrock"
+// setIDs sets members that are ids or names as attributes.
+func setIDs(m *msg.Message, v jsonv.Value, names ...string) {
+	for _, name := range names {
+		m.SetAttr(name, ident.Of(v.Get(name)))
 	}
-	return id
 }
 
-// context decodes turn_context: under which settings a turn runs.
+// context decodes turn_context: the settings of a turn.
 func (d *thread) context(r *record) {
-	if model := ident(r.p.Get("model")); model != "" {
+	if model := ident.Of(r.p.Get("model")); model != "" {
 		d.Model = model
 	}
-	if dir := ident(r.p.Get("cwd")); dir != "" {
+	if dir := ident.Of(r.p.Get("cwd")); dir != "" {
 		d.Dir = dir
 	}
-	d.enter(ident(r.p.Get("turn_id")))
-	m := d.status(r, r.id(), "turn_context")
+	d.enter(ident.Of(r.p.Get("turn_id")))
+	m := d.Status(r.id(), "turn_context")
 	m.Model, m.Provider = d.Model, d.Provider
-	for _, name := range [...]string{"cwd", "effort", "approval_policy", "personality", "multi_agent_version"} {
-		m.SetAttr(name, ident(r.p.Get(name)))
+	setIDs(m, r.p, "cwd", "effort", "approval_policy", "personality", "multi_agent_version")
+	m.SetAttr("sandbox", ident.Of(r.p.Get("sandbox_policy").First("type", "mode")))
+}
+
+// history is the copied history with which a thread begins. Its records have the instant of
+// the copy as their time; the first record that was written later ends it.
+type history struct {
+	From    string // the thread that was copied
+	Begun   bool   `json:",omitempty"`
+	Instant int64  `json:",omitempty"` // of the last copied record
+	Records int    `json:",omitempty"`
+}
+
+const (
+	// straddle is the longest time between two records of a copy: it is written at once, but
+	// a millisecond may end meanwhile.
+	straddle = 5e6
+	// late is how long after the copy a record still counts as a part of it if its turn is
+	// older than the thread.
+	late = 1e9
+)
+
+// copying counts a copied record, and keeps the total and the model that it has.
+func (d *thread) copying(r *record) {
+	if d.Copy == nil {
+		d.Copy = &history{From: ident.Of(r.p.Get("id"))}
 	}
-	m.SetAttr("sandbox", ident(first(r.p.Get("sandbox_policy"), "type", "mode")))
+	h := d.Copy
+	h.Begun, h.Records = true, h.Records+1
+	if d.At.Nanos != 0 {
+		h.Instant = d.At.Nanos
+	}
+	if info := r.p.Get("info"); info.Is(jsonv.Object) && r.p.Get("type").Equal("token_count") {
+		if total := openai.Usage(info.Get("total_token_usage")); total != (conversation.Counts{}) {
+			d.Total = total
+		}
+	}
+	if model := r.p.Get("model"); model.Is(jsonv.String) && r.typ.Equal("turn_context") {
+		d.Model = ident.Of(model)
+	}
+}
+
+// copied reports whether the record is a part of the copied history.
+func (d *thread) copied(r *record) bool {
+	h := d.Copy
+	if h == nil {
+		return false
+	}
+	if h.includes(r.turn(), d.ID, d.At.Nanos) {
+		d.copying(r)
+		return true
+	}
+	if h.Begun {
+		m := d.Status("copied:"+d.ID, "copied_history")
+		m.SetAttr("from", h.From)
+		m.SetAttr("records", strconv.Itoa(h.Records))
+	}
+	d.Copy = nil
+	return false
+}
+
+// includes reports whether a record of that turn and time is a part of the copy.
+func (h *history) includes(turn, thread string, at int64) bool {
+	of, dated := madeAt(turn)
+	ours, known := madeAt(thread)
+	dated = dated && known
+	older := dated && of < ours
+	if !h.Begun { // there was no second session_meta: a record is copied only if it is older than the thread
+		return older
+	}
+	switch gap := at - h.Instant; {
+	case gap == 0 || at == 0:
+		return true
+	case gap < 0 || gap > late:
+		return false
+	case dated:
+		return older
+	default:
+		return gap <= straddle
+	}
+}
+
+// madeAt is the time of an id in milliseconds, if the id is a UUID of version 7, which
+// begins with it.
+func madeAt(id string) (ms uint64, ok bool) {
+	const text = 36
+	if len(id) != text || id[14] != '7' || id[8] != '-' {
+		return 0, false
+	}
+	ms, err := strconv.ParseUint(id[:8]+id[9:13], 16, 64)
+	return ms, err == nil
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// TestTokensBeforeTheItems: where a response's tokens are told before its items, as up to
-// 0.40, it is one response, and has them all.
+// TestTokensBeforeTheItems: a response whose usage precedes its items, as up to 0.40, is one
+// response with all of both.
 func TestTokensBeforeTheItems(t *testing.T) {
 	parts, tokens := make(map[string]int), make(map[string]msg.Tokens)
 	var all msg.Tokens

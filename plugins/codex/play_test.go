@@ -51,7 +51,7 @@ func open(t testing.TB, origin string) *thread {
 	return d.(*thread)
 }
 
-// play decodes lines and returns what they fold to.
+// play decodes lines and returns the folded messages.
 func play(t testing.TB, origin string, all ...[]byte) []msg.Message {
 	t.Helper()
 	d := open(t, origin)

@@ -7,22 +7,23 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 )
 
-// TestTokensAreThoseOfTheThread: what the usage messages of a file sum up to is the
-// last total that the CLI itself told, less what was copied from another thread.
+// TestTokensAreThoseOfTheThread: the sum of the usage messages of a file is the last total
+// of the CLI, less the total that was copied from another thread.
 func TestTokensAreThoseOfTheThread(t *testing.T) {
-	for name, want := range map[string]counts{
-		"turn":         {16400, 14720, 0, 250, 64},
-		"older":        {4200, 2900, 0, 55, 12},
-		"aborted":      {1500, 600, 0, 25, 0},
-		"spawn_v1":     {7000, 4400, 0, 160, 0},
-		"spawn_v2":     {9800, 6200, 512, 132, 20},
-		"compaction":   {487100, 200000, 0, 948, 10},
-		"child_forked": {6500, 6100, 0, 31, 5},
-		"resumed_copy": {450, 400, 0, 5, 0},
-		"forked":       {150, 100, 0, 4, 0},
-		"two_turns":    {2000, 0, 0, 20, 0},
+	for name, want := range map[string]conversation.Counts{
+		"turn":         {Input: 16400, Output: 250, CacheRead: 14720, CacheWrite: 0, Reasoning: 64},
+		"older":        {Input: 4200, Output: 55, CacheRead: 2900, CacheWrite: 0, Reasoning: 12},
+		"aborted":      {Input: 1500, Output: 25, CacheRead: 600, CacheWrite: 0, Reasoning: 0},
+		"spawn_v1":     {Input: 7000, Output: 160, CacheRead: 4400, CacheWrite: 0, Reasoning: 0},
+		"spawn_v2":     {Input: 9800, Output: 132, CacheRead: 6200, CacheWrite: 512, Reasoning: 20},
+		"compaction":   {Input: 487100, Output: 948, CacheRead: 200000, CacheWrite: 0, Reasoning: 10},
+		"child_forked": {Input: 6500, Output: 31, CacheRead: 6100, CacheWrite: 0, Reasoning: 5},
+		"resumed_copy": {Input: 450, Output: 5, CacheRead: 400, CacheWrite: 0, Reasoning: 0},
+		"forked":       {Input: 150, Output: 4, CacheRead: 100, CacheWrite: 0, Reasoning: 0},
+		"two_turns":    {Input: 2000, Output: 20, CacheRead: 0, CacheWrite: 0, Reasoning: 0},
 	} {
 		var sum msg.Tokens
 		responses := make(map[string]bool)
@@ -36,31 +37,14 @@ func TestTokensAreThoseOfTheThread(t *testing.T) {
 			}
 			responses[m.ResponseID] = true
 		}
-		got := counts{sum.Input + sum.CacheRead + sum.CacheWrite, sum.CacheRead, sum.CacheWrite, sum.Output + sum.Reasoning, sum.Reasoning}
+		got := conversation.Counts{Input: sum.Input + sum.CacheRead + sum.CacheWrite, Output: sum.Output + sum.Reasoning, CacheRead: sum.CacheRead, CacheWrite: sum.CacheWrite, Reasoning: sum.Reasoning}
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
 		}
 	}
 }
 
-func TestExclusive(t *testing.T) {
-	for _, c := range []struct {
-		in   counts
-		want msg.Tokens
-	}{
-		{counts{Input: 100, CacheRead: 60, CacheWrite: 30, Output: 20, Reasoning: 5}, msg.Tokens{Input: 10, CacheRead: 60, CacheWrite: 30, Output: 15, Reasoning: 5}},
-		{counts{Input: 10, CacheRead: 60, CacheWrite: 5, Output: 2, Reasoning: 5}, msg.Tokens{CacheRead: 10, Reasoning: 2}},
-		{counts{}, msg.Tokens{}},
-	} {
-		c.want.Provenance = msg.TranscriptFinal
-		if got := c.in.exclusive(); got != c.want {
-			t.Errorf("%+v: got %+v, want %+v", c.in, got, c.want)
-		}
-	}
-}
-
-// TestTotalsAlone: a version that tells nothing but the sum is counted by how it
-// moves.
+// TestTotalsAlone: the usage of a version that writes totals only is their growth.
 func TestTotalsAlone(t *testing.T) {
 	var all [][]byte
 	for i, total := range []string{"100", "100", "250"} {

@@ -6,8 +6,8 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// TestFilesOfASessionFitTogether: what a parent's file and its child's say of the
-// child names one session, one call and one run.
+// TestFilesOfASessionFitTogether: the file of a parent and that of its child name one
+// session, one call and one run.
 func TestFilesOfASessionFitTogether(t *testing.T) {
 	for _, c := range []struct{ parent, child, call, parentRun string }{
 		{"spawn_v1", "child_v1", "call_spawn2", msg.UnknownRun},
@@ -38,8 +38,8 @@ func TestFilesOfASessionFitTogether(t *testing.T) {
 	}
 }
 
-// TestAnswersAreGivenOnce: an agent's answer is told by a notice, by what waits for
-// it and by events, and is one result.
+// TestAnswersAreGivenOnce: the answer of an agent is in a notice, in the output of the call
+// that waits for it and in events, and is one result.
 func TestAnswersAreGivenOnce(t *testing.T) {
 	results := make(map[string]int)
 	for _, m := range playCase(t, "spawn_v1") {
@@ -54,8 +54,8 @@ func TestAnswersAreGivenOnce(t *testing.T) {
 	}
 }
 
-// TestOlderPromptsBeginRuns: where nothing tells of turns, a prompt begins a run,
-// and its other telling does not.
+// TestOlderPromptsBeginRuns: without records of turns, a prompt begins a run, and its
+// repetition does not.
 func TestOlderPromptsBeginRuns(t *testing.T) {
 	starts := 0
 	for _, m := range playCase(t, "older") {

@@ -1,126 +1,104 @@
 package codex
 
 import (
+	"strconv"
+
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
-	"github.com/earshot-dev/earshot/core/sdk/spawn"
+	"github.com/earshot-dev/earshot/core/sdk/openai"
 )
 
-// enter begins the run of a turn that is named, unless it goes on already. The
-// run of a prompt that came before anything named its turn keeps its id. A
-// sub-agent has one run, whatever its turns.
+// enter begins the run of a named turn, unless it is active. The run of a prompt that came
+// before anything named its turn keeps its id. A sub-agent has one run for all its turns.
 func (d *thread) enter(turn string) {
 	switch {
 	case turn == "" || turn == d.Turn:
-	case d.Child:
-		d.Turn = turn
-	case d.Run != "" && d.Turn == "" && d.Prompted && !d.Answered:
+	case d.Child, d.Run != "" && d.Turn == "" && d.Prompted && !d.Replied:
 		d.Turn = turn
 	default:
-		d.begin(turn)
-		d.Turn = turn
+		d.begin(turn, turn)
 	}
 }
 
 // begin begins a run of the thread, and with that ends the one before.
-func (d *thread) begin(id string) {
-	d.Run, d.Turn, d.Prompted, d.Answered = id, "", false, false
+func (d *thread) begin(id, turn string) {
+	d.Run, d.Turn, d.Prompted, d.Replied = id, turn, false, false
 	d.close()
 }
 
-// prompt notes that the record asks something of the agent. Where turns are not
-// told of, a prompt begins one.
+// prompt handles a prompt to the agent. A version without records of turns begins one with
+// each prompt.
 func (d *thread) prompt(r *record) {
-	if !d.Child && (d.Run == "" || !d.Lifecycle && (d.Prompted || d.Answered)) {
-		d.begin(r.id())
-		d.Turn = r.turn()
+	if !d.Child && (d.Run == "" || !d.Lifecycle && (d.Prompted || d.Replied)) {
+		d.begin(r.id(), r.turn())
 	}
 	d.Prompted = true
 	d.close()
 }
 
-// wake begins a run with the record if none goes on.
+// wake begins a run with the record if none is active.
 func (d *thread) wake(r *record) {
 	if d.Run != "" {
 		return
 	}
 	turn := r.turn()
-	if turn == "" {
-		turn = r.id()
+	id := turn
+	if id == "" {
+		id = r.id()
 	}
-	d.begin(turn)
-	d.Turn = r.turn()
-}
-
-// introduce completes the first message of a run. A child's parent is a turn of
-// another thread, which the thread's id names only if it is a child itself.
-func (d *thread) introduce(m *msg.Message) {
-	if m.Run == "" || m.Run != d.Run || m.Run == d.Last {
-		return
-	}
-	d.Last = m.Run
-	m.Signal = msg.RunStart
-	if !d.Child {
-		if !d.Manual {
-			m.Delegation.CorrelationID = spawn.ID(spawn.Codex, d.Thread)
-		}
-		return
-	}
-	m.ParentRun = msg.UnknownRun
-	if d.Parent != "" && d.Parent != d.Session {
-		m.ParentRun, m.Delegation.Link = d.Parent, msg.ByParent
-	}
+	d.begin(id, turn)
 }
 
 // started decodes task_started.
 func (d *thread) started(r *record) {
 	d.Lifecycle = true
-	d.enter(peek(r.p.Get("turn_id")))
-	m := d.status(r, r.id(), "task_started")
-	m.SetAttr("context_window", number(r.p.Get("model_context_window")))
+	d.enter(ident.Peek(r.p.Get("turn_id")))
+	d.Status(r.id(), "task_started").SetAttr("context_window", r.p.Get("model_context_window").Digits())
 }
+
+// stopped is the finish reason of a turn that was not interrupted.
+const stopped = "stop"
 
 // ended decodes task_complete and turn_aborted, which end a turn.
 func (d *thread) ended(r *record, typ, reason string) {
-	if last := r.p.Get("last_agent_message"); d.heardBefore(fingerprint('a', last)) {
+	if last := r.p.Get("last_agent_message"); d.hasText(fingerprint('a', last)) {
 		last.MarkRead()
 	}
-	turn, run := peek(r.p.Get("turn_id")), d.Run
+	turn, run := ident.Peek(r.p.Get("turn_id")), d.Run
 	other := !d.Child && turn != "" && (d.Run == "" || d.Turn != "" && turn != d.Turn)
-	if other { // not the one that goes on
+	if other { // than the active one
 		run = turn
 	}
 	key := turn
 	if key == "" {
 		key = r.id()
 	}
-	if run == "" || key == d.Ended {
-		d.status(r, r.id(), typ)
+	if run == "" || key == d.Stopped {
+		d.Status(r.id(), typ)
 		return
 	}
-	d.Ended = key
-	m := d.giveIn(r, run, msg.Stop, "stop:"+key)
+	d.Stopped = key
+	m := d.AddTo(run, msg.Stop, "stop:"+key)
 	m.Hidden, m.FinishReason, m.Signal = true, reason, msg.RunEnd
 	if fault := r.p.Get("error"); fault.Exists() {
 		m.IsError, m.FinishReason, m.Hidden = true, "error", false
-		m.Content = first(fault, "message").Text()
+		m.Content = fault.Get("message").Text()
 		m.Tool.ErrorType = errorInfo(fault.Get("codex_error_info"))
 	} else {
 		m.IsError = reason != stopped
 	}
-	m.SetAttr("duration_ms", number(r.p.Get("duration_ms")))
-	m.SetAttr("time_to_first_token_ms", number(r.p.Get("time_to_first_token_ms")))
+	m.SetAttr("duration_ms", r.p.Get("duration_ms").Digits())
+	m.SetAttr("time_to_first_token_ms", r.p.Get("time_to_first_token_ms").Digits())
 	if other {
 		return
 	}
-	d.Turn, d.Prompted, d.Answered, d.Twins = "", false, false, nil
+	d.Turn, d.Prompted, d.Replied, d.Texts = "", false, false, nil
 	if !d.Child {
 		d.Run = ""
 	}
 }
-
-// stopped is the finish reason of a turn that came to its end.
-const stopped = "stop"
 
 // errorInfo is the class of an error: a string, or an object of one member.
 //
@@ -128,21 +106,119 @@ const stopped = "stop"
 //	{"http_connection_failed": {"http_status_code": 502}}
 func errorInfo(v jsonv.Value) string {
 	for name := range v.Members() {
-		if s := name.String(); len(s) <= maxIdent {
+		if s := name.String(); len(s) <= ident.Max {
 			return s
 		}
 	}
-	return ident(v)
+	return ident.Of(v)
 }
 
-// compacted notes that the context was replaced by a summary. What it was
-// replaced with has been said before and counts nowhere.
+// compacted decodes the replacement of the context by a summary. The items of the new
+// context are in earlier records and count nowhere.
 func (d *thread) compacted(r *record) {
 	d.close()
 	d.Compacted = true
-	m := d.status(r, r.id(), "compacted")
+	m := d.Status(r.id(), "compacted")
 	m.Hidden, m.Signal = false, msg.Compaction
 	m.Content = r.p.Get("message").Text()
-	m.SetAttr("replaced_items", count(r.p.Get("replacement_history").Len()))
-	m.SetAttr("window_number", number(r.p.Get("window_number")))
+	if n := r.p.Get("replacement_history").Len(); n > 0 {
+		m.SetAttr("replaced_items", strconv.Itoa(n))
+	}
+	m.SetAttr("window_number", r.p.Get("window_number").Digits())
+}
+
+// response is the output of the model between two inputs. The format has no id for it; the
+// key of its first part is used.
+type response struct {
+	ID      string
+	Run     string
+	Last    string `json:",omitempty"` // key of its last part
+	Closed  bool   `json:",omitempty"` // the model got another input since
+	Counted bool   `json:",omitempty"` // its usage was emitted
+	Items   bool   `json:",omitempty"` // response_items of it were read
+	Early   bool   `json:",omitempty"` // its usage came before its response_items, as in 0.40
+}
+
+// part adds a part of the open response, or of a new one. id is the key of the item that
+// the part belongs to.
+func (d *thread) part(r *record, kind msg.Kind, id, key string) *msg.Message {
+	d.wake(r)
+	d.Replied, d.Compacted = true, false
+	item := r.typ.Equal("response_item")
+	if !d.Response.takes(item) {
+		d.Response = &response{ID: id, Run: d.Run}
+	}
+	d.Response.Items = d.Response.Items || item
+	m := d.Add(kind, key)
+	m.Role = msg.RoleAssistant
+	m.Model, m.Provider, m.ResponseID = d.Model, d.Provider, d.Response.ID
+	m.ParentKey, d.Response.Last = d.Response.Last, key
+	return m
+}
+
+// takes reports whether a part belongs to the response. A response with usage is complete,
+// unless its response_items are still to come.
+func (p *response) takes(item bool) bool {
+	return p != nil && !p.Closed && (!p.Counted || p.Early && item)
+}
+
+// close closes the open response, because the model has a new input.
+func (d *thread) close() {
+	if d.Response != nil {
+		d.Response.Closed = true
+	}
+}
+
+// tokens decodes token_count:
+//
+//	{"info": {"total_token_usage": {…}, "last_token_usage": {…}, "model_context_window": n} | null, "rate_limits": {…}}
+//
+// It is the usage of one response if the total has moved. A version without a total writes
+// the record once for each response.
+func (d *thread) tokens(r *record) {
+	info := r.p.Get("info")
+	total, last := openai.Usage(info.Get("total_token_usage")), openai.Usage(info.Get("last_token_usage"))
+	none := conversation.Counts{}
+	moved := total != d.Total
+	if total == none {
+		moved = last != none
+	} else if grown := d.Grow(total); last == none {
+		last = grown
+	}
+	if !moved || last == none {
+		m := d.Status(r.id(), "token_count")
+		d.limits(m, r)
+		if info.Is(jsonv.Object) && !info.Get("total_token_usage").Exists() {
+			m.Content = info.JSON() // of an unknown form
+		}
+		return
+	}
+	run, key, p := d.Run, r.id(), d.Response
+	switch {
+	case p != nil && !p.Counted:
+		run, key = p.Run, p.ID
+		p.Early = !p.Items && !p.Closed
+	case run != "" && (p == nil || p.Closed) && !d.Compacted: // a response whose parts are still to come
+		p = &response{ID: key, Run: run, Early: true}
+		d.Response = p
+	default:
+		p = nil // a request of the CLI's own, to compact the context
+	}
+	m := d.AddTo(run, msg.Usage, "usage:"+key)
+	m.Hidden, m.Model, m.Provider = true, d.Model, d.Provider
+	m.Usage = openai.Tokens(last, msg.TranscriptFinal)
+	if p != nil {
+		p.Counted = true
+		m.ResponseID, m.ParentKey = p.ID, p.Last
+	}
+	m.SetAttr("context_window", info.Get("model_context_window").Digits())
+	d.limits(m, r)
+}
+
+// limits adds the used part of the account's allowance.
+func (d *thread) limits(m *msg.Message, r *record) {
+	v := r.p.Get("rate_limits")
+	m.SetAttr("primary_used_percent", v.Path("primary", "used_percent").Digits())
+	m.SetAttr("secondary_used_percent", v.Path("secondary", "used_percent").Digits())
+	m.SetAttr("rate_limit_reached", ident.Of(v.Get("rate_limit_reached_type")))
 }

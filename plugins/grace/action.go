@@ -5,6 +5,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -36,7 +37,7 @@ func (d *stream) act(r *record) {
 		d.progress(r)
 		return
 	case "chat":
-		if pid := id(r.get("pid")); pid != "" && r.task == "" {
+		if pid := ident.OrNumber(r.get("pid")); pid != "" && r.task == "" {
 			d.chatRow(r, pid)
 			return
 		}
@@ -112,14 +113,14 @@ func (d *stream) end(m *msg.Message, reason string, failed bool) {
 
 // asks decodes a question, which only the database has.
 func (d *stream) asks(r *record) {
-	pid := id(r.get("pid"))
+	pid := ident.OrNumber(r.get("pid"))
 	a := &ask{Hash: r.hash(), Text: keep(r.content()), At: r.at, Files: d.files(r)}
 	if key := "asked:" + a.Hash; d.Shown == key || !d.listed {
 		a.Key = key // rows are all there is: only the last can be without an answer
 	}
 	d.waits(r.out)
 	d.Ask, d.Asked, d.Fresh = a, nil, true
-	if row := id(r.v.Get("id")); row != "" && (r.action == "chat" || pid != "") {
+	if row := ident.OrNumber(r.v.Get("id")); row != "" && (r.action == "chat" || pid != "") {
 		d.begin(chatRun(row))
 		d.question(r.at, r.out)
 	}
@@ -127,7 +128,7 @@ func (d *stream) asks(r *record) {
 
 // chatRow decodes a chat answer as the database has it.
 func (d *stream) chatRow(r *record, question string) {
-	row := id(r.v.Get("id"))
+	row := ident.OrNumber(r.v.Get("id"))
 	d.begin(chatRun(question))
 	d.question(r.at, r.out)
 	if found := r.meta.Get("content"); row != "" && peek(found) != "" {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -89,16 +90,16 @@ func files(list jsonv.Value) []msg.Attachment {
 	const most = 256
 	var out []msg.Attachment
 	for v := range list.Elems() {
-		path, name := v.Get("filepath"), first(v, "filename", "name")
+		path, name := v.Get("filepath"), v.First("filename", "name")
 		if path.PeekStr() == "" && name.PeekStr() == "" || len(out) == most {
 			continue
 		}
-		a := msg.Attachment{Size: max(first(v, "filesize", "size").Int(), 0)}
+		a := msg.Attachment{Size: max(v.First("filesize", "size").Int(), 0)}
 		if a.URL = brief(text(v.Get("url"))); strings.HasSuffix(path.PeekStr(), a.URL) { // none, or relative
 			a.URL = brief(text(path))
 		}
-		if a.Name = limited(text(name), maxIdent); a.Name == "" {
-			a.Name = cut(base(path.PeekStr()), maxIdent)
+		if a.Name = limited(text(name), ident.Max); a.Name == "" {
+			a.Name = cut(base(path.PeekStr()), ident.Max)
 		}
 		out = append(out, a)
 	}

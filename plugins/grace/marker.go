@@ -6,6 +6,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -54,7 +55,7 @@ func (d *stream) marker(p []byte, out *decoder.Output) (rest []byte) {
 			break
 		}
 		if mode := v.Get("mode"); mode.Is(jsonv.String) {
-			d.Mode, d.Fresh = peekIdent(mode), true
+			d.Mode, d.Fresh = ident.Peek(mode), true
 			if d.Mode == "agent" {
 				d.again()
 			}
@@ -65,7 +66,7 @@ func (d *stream) marker(p []byte, out *decoder.Output) (rest []byte) {
 		if !ok {
 			break
 		}
-		d.answered(id(v.Get("message_id")), id(v.Get("pid")), out)
+		d.answered(ident.OrNumber(v.Get("message_id")), ident.OrNumber(v.Get("pid")), out)
 		return rest
 	case begins(p, chatMarker):
 		if rest, ok := d.aside(p, out); ok {

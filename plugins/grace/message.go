@@ -3,6 +3,7 @@ package grace
 import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/when"
 )
@@ -38,19 +39,19 @@ func (d *stream) message(v jsonv.Value, out *decoder.Output) {
 	from := len(out.Messages)
 	r := &record{v: v, meta: inside(&d.inner, v.Get("meta")), out: out}
 	r.json = inside(&d.other, r.get("json"))
-	r.action = ident(r.get("action_type"))
-	r.status = peekIdent(v.Get("status"))
-	r.uuid = ident(v.Get("uuid"))
-	t := first(v, "timestamp", "create_at", "created_at")
+	r.action = ident.Of(r.get("action_type"))
+	r.status = ident.Peek(v.Get("status"))
+	r.uuid = ident.Of(v.Get("uuid"))
+	t := v.First("timestamp", "create_at", "created_at")
 	r.at.Time, r.at.Precision, _ = when.Value(t)
 	for _, name := range [...]string{"create_at", "update_at"} { // of a row, later than the message
 		_, _, _ = when.Value(v.Get(name))
 	}
-	if s := ident(v.Get("conversation_id")); s != "" {
+	if s := ident.Of(v.Get("conversation_id")); s != "" {
 		d.Session = s
 	}
 	of := r.get("task_id")
-	switch r.task = peekID(of); {
+	switch r.task = ident.PeekOrNumber(of); {
 	case d.isTask(r.task):
 		if v.Get("role").Equal("user") || ofTurn(r.action) {
 			r.task = ""
@@ -63,8 +64,8 @@ func (d *stream) message(v jsonv.Value, out *decoder.Output) {
 	case r.task == d.session():
 		r.task = ""
 	}
-	if s := peekID(of); s == r.task || s == d.session() {
-		id(of)
+	if s := ident.PeekOrNumber(of); s == r.task || s == d.session() {
+		ident.OrNumber(of)
 	}
 	d.act(r)
 	d.leftover(&d.inner, from, out)
@@ -94,7 +95,7 @@ func (r *record) again() {
 
 // states adds the message's status to what is given for it.
 func (r *record) states(m *msg.Message) {
-	m.SetAttr("status", ident(r.v.Get("status")))
+	m.SetAttr("status", ident.Of(r.v.Get("status")))
 }
 
 // id is the message's key.
@@ -166,7 +167,7 @@ func (d *stream) say(r *record, kind msg.Kind, key string) *msg.Message {
 
 // unknown keeps an object that is no message.
 func (d *stream) unknown(v jsonv.Value, out *decoder.Output) {
-	typ := ident(first(v, "type", "event", "action_type", "object"))
+	typ := ident.Of(v.First("type", "event", "action_type", "object"))
 	if typ == "" {
 		typ = "none"
 	}
@@ -201,6 +202,6 @@ func (d *stream) session() string {
 // name notes the conversation.
 func (d *stream) name(session string) {
 	if session != "" {
-		d.Session = cut(session, maxIdent)
+		d.Session = cut(session, ident.Max)
 	}
 }

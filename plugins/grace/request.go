@@ -9,6 +9,7 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -49,8 +50,8 @@ func (d *stream) request(f *frame.Frame, out *decoder.Output) {
 	if !ok {
 		return
 	}
-	d.name(ident(root.Get("conversation_id")))
-	text := first(root, "question", "goal", "message", "content")
+	d.name(ident.Of(root.Get("conversation_id")))
+	text := root.First("question", "goal", "message", "content")
 	facts := []string{path, peek(text)}
 	for _, name := range [...]string{"conversation_id", "mode", "pid", "model_id", "agent_id", "fileIds"} {
 		facts = append(facts, string(root.Get(name).Peek()))
@@ -65,7 +66,7 @@ func (d *stream) request(f *frame.Frame, out *decoder.Output) {
 	d.waits(out)
 	d.Ask = &ask{
 		Hash: hash, Key: "request:" + hash, Text: keep(text.Text()),
-		Mode: ident(root.Get("mode")), Model: id(root.Get("model_id")), Agent: id(root.Get("agent_id")),
+		Mode: ident.Of(root.Get("mode")), Model: ident.OrNumber(root.Get("model_id")), Agent: ident.OrNumber(root.Get("agent_id")),
 	}
 	d.Asked, d.Fresh = d.Ask, true
 }

@@ -2,6 +2,7 @@ package grace
 
 import (
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -12,12 +13,12 @@ func (d *stream) reply(r *record) {
 	if result := s.Get("result"); result.Exists() {
 		text = result.Text()
 	}
-	if to := ident(s.Get("specialist")); to != "" {
+	if to := ident.Of(s.Get("specialist")); to != "" {
 		d.delegated(r, s, to, text)
 	}
 	m := d.say(r, msg.Assistant, r.id())
 	m.Content = text
-	m.SetAttr("task_type", ident(s.Get("taskType")))
+	m.SetAttr("task_type", ident.Of(s.Get("taskType")))
 	mark(m, r)
 	d.modelText(m)
 }
@@ -50,7 +51,7 @@ func (d *stream) delegated(r *record, s jsonv.Value, to string, text msg.Text) {
 	m.Hidden = true
 	m.Tool.CallID, m.Tool.Name, m.Delegation.To = call, "specialist", to
 	m.Delegation.Task = msg.Plain(d.Turn.Goal)
-	m.SetAttr("task_type", ident(s.Get("taskType")))
+	m.SetAttr("task_type", ident.Of(s.Get("taskType")))
 	m = d.say(r, msg.DelegationResult, "result:"+call)
 	m.Hidden, m.Content = true, text
 	m.Tool.CallID, m.Tool.Name, m.Delegation.To = call, "specialist", to

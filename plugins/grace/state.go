@@ -1,11 +1,8 @@
 package grace
 
-import (
-	"encoding/json"
-	"fmt"
-)
+import "github.com/earshot-dev/earshot/core/sdk/snapshot"
 
-// stateVersion rises when the state's form changes.
+// stateVersion rises when the state's form changes, see package snapshot.
 const stateVersion = 1
 
 // Limits of what is remembered. What is forgotten is the oldest.
@@ -16,14 +13,12 @@ const (
 	maxIntents = 16       // actions that the model wrote and that have not been seen to run
 	maxIntent  = 64 << 10 // bytes of such an action
 	maxText    = 1 << 20  // bytes of a question, or of an answer in the making
-	maxIdent   = 256      // bytes of an id
 	maxAttr    = 4 << 10  // bytes of JSON that is kept as an attribute
 	maxGoal    = 1 << 10  // bytes of the question that a delegation repeats
 )
 
 // state is what the decoder knows of the frames before.
 type state struct {
-	Version int
 	Session string  `json:",omitempty"` // the conversation, when something names it
 	Framing framing `json:",omitempty"`
 	Mode    string  `json:",omitempty"` // chat, agent or twins; empty before the first marker
@@ -48,25 +43,8 @@ type turn struct {
 	Goal   string `json:",omitempty"` // the beginning of the question
 }
 
-// Snapshot returns the state.
-func (d *stream) Snapshot() ([]byte, error) {
-	d.Version = stateVersion
-	b, err := json.Marshal(&d.state)
-	if err != nil {
-		return nil, fmt.Errorf("grace: snapshot: %w", err)
-	}
-	return b, nil
-}
+// Snapshot implements decoder.Snapshotter.
+func (d *stream) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
 
-// Restore takes up where Snapshot was taken.
-func (d *stream) Restore(snapshot []byte) error {
-	var s state
-	if err := json.Unmarshal(snapshot, &s); err != nil {
-		return fmt.Errorf("grace: snapshot: %w", err)
-	}
-	if s.Version != stateVersion {
-		return fmt.Errorf("grace: snapshot of version %d, want %d", s.Version, stateVersion)
-	}
-	d.state = s
-	return nil
-}
+// Restore implements decoder.Snapshotter.
+func (d *stream) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -55,8 +56,8 @@ func (d *stream) tasks(list jsonv.Value, known []task) {
 	}
 	for v := range list.Elems() {
 		t := task{
-			ID: peekID(v.Get("id")), Title: cut(first(v, "title", "requirement", "description").PeekStr(), maxIdent),
-			Text: cut(first(v, "requirement", "description", "title").PeekStr(), maxGoal),
+			ID: ident.PeekOrNumber(v.Get("id")), Title: cut(v.First("title", "requirement", "description").PeekStr(), ident.Max),
+			Text: cut(v.First("requirement", "description", "title").PeekStr(), maxGoal),
 		}
 		if t.ID == "" || len(d.Tasks) == maxTasks || of(d.Tasks, t.ID) >= 0 {
 			continue
@@ -144,7 +145,7 @@ func (d *stream) closes(r *record) {
 	case "pause_for_user_input":
 		m.Signal = msg.RunPause
 	case "revise_plan":
-		m.SetAttr("mode", ident(json.Get("mode")))
+		m.SetAttr("mode", ident.Of(json.Get("mode")))
 		m.SetAttr("reason", brief(json.Get("reason")))
 		m.Attrs = appendPlan(m.Attrs, json.Get("tasks"))
 		d.tasks(json.Get("tasks"), nil)

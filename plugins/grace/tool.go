@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -144,7 +145,7 @@ func (d *stream) written(r *record, c *call) {
 	}
 	m := d.ofCall(r, c, msg.File, "file:"+c.ID)
 	m.Content = text.Text()
-	m.Attachments = []msg.Attachment{{Name: cut(base(path), maxIdent), Size: int64(m.Content.Len()), URL: cut(path, maxGoal)}}
+	m.Attachments = []msg.Attachment{{Name: cut(base(path), ident.Max), Size: int64(m.Content.Len()), URL: cut(path, maxGoal)}}
 }
 
 // more keeps what is said of a call beside its beginning and its result.

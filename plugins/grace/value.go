@@ -10,49 +10,6 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// first returns the first of the members that is there.
-func first(v jsonv.Value, names ...string) jsonv.Value {
-	for _, name := range names {
-		if m := v.Get(name); m.Exists() {
-			return m
-		}
-	}
-	return jsonv.Value{}
-}
-
-// ident is the name or the id in v, "" if v is no string; a hash of it if it is
-// too long to be remembered.
-func ident(v jsonv.Value) string {
-	if v.Is(jsonv.String) {
-		v.MarkRead()
-	}
-	return peekIdent(v)
-}
-
-// peekIdent is ident of what is only compared: it does not count as read.
-func peekIdent(v jsonv.Value) string {
-	if raw := v.Peek(); v.Is(jsonv.String) && len(raw) > maxIdent {
-		return "long:" + msg.HashKey(string(raw))
-	}
-	return v.PeekStr()
-}
-
-// id is an id that may be a number.
-func id(v jsonv.Value) string {
-	if v.Is(jsonv.Number) || v.Is(jsonv.String) {
-		v.MarkRead()
-	}
-	return peekID(v)
-}
-
-// peekID is id of what is only compared: it does not count as read.
-func peekID(v jsonv.Value) string {
-	if v.Is(jsonv.Number) {
-		return cut(string(v.Peek()), maxIdent)
-	}
-	return peekIdent(v)
-}
-
 // peek is the text of v, or the JSON of another value, for who only compares it: it does
 // not count as read.
 func peek(v jsonv.Value) string {

@@ -67,39 +67,6 @@ func TestHeadline(t *testing.T) {
 	}
 }
 
-func TestReprBecomesJSON(t *testing.T) {
-	for in, want := range map[string]string{
-		`[TextBlock(text='a'), ThinkingBlock(thinking="it's", signature='')]`: `[{"text":"a"},{"thinking":"it's","signature":""}]`,
-		`B(x={'k': [1, -2.5, 1e-07], 'n': None, 't': True, 'f': False})`:      `{"x":{"k":[1,-2.5,1e-07],"n":null,"t":true,"f":false}}`,
-		`('a', )`:                             `["a"]`,
-		`'\n\t\r\\\'\"\x41\u00e9\U0001f600é'`: `"\n\t\r\\'\"Aé😀é"`,
-		`[]`:                                  `[]`, `{}`: `{}`, `None`: `null`,
-	} {
-		got, ok := jsonOfRepr([]byte(in))
-		if !ok || string(got) != want {
-			t.Errorf("%s: got %s %v, want %s", in, got, ok, want)
-		}
-	}
-	for _, in := range []string{
-		``, `[`, `[1,`, `[1 2]`, `[1,,2]`, `{1: 2}`, `{'a' 1}`, `B(`, `B(1)`, `B(a=)`, `B.c(a=1)`, `'a`, `'a\`, `'\x4'`, `'\q'`, "'a\nb'",
-		`'a' + 'b'`, `__import__('os').system('x')`, `b'a'`, `f'{x}'`, `0x10`, `1_000`, `lambda: 1`, `[1] # c`, `'\ud800'`[:6], "'\xff'",
-		strings.Repeat("[", 100) + strings.Repeat("]", 100),
-	} {
-		if got, ok := jsonOfRepr([]byte(in)); ok {
-			t.Errorf("%s: taken for %s", in, got)
-		}
-	}
-}
-
-func FuzzRepr(f *testing.F) {
-	f.Add(`[TextBlock(text='a\n'), ToolUseBlock(id="t", name='n', input={'p': [1.5, None, (True,)]})]`)
-	f.Fuzz(func(t *testing.T, in string) {
-		if got, ok := jsonOfRepr([]byte(in)); ok && !json.Valid(got) {
-			t.Errorf("%q becomes %q", in, got)
-		}
-	})
-}
-
 // The result line repeats the turn's last text, perhaps escaped in another way.
 func TestResultRepeatsTheLastText(t *testing.T) {
 	long := strings.Repeat("é", maxKept)

@@ -1,6 +1,9 @@
 package legion
 
-import "github.com/earshot-dev/earshot/core/sdk/jsonv"
+import (
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/pyrepr"
+)
 
 // rescue takes what a record of generation 1 says from metadata.raw_sdk_message,
 // when the writer took nothing out of it. It is the agent's own message as JSON,
@@ -20,7 +23,7 @@ func (r *record) rescue(raw jsonv.Value, response string) {
 	var doc jsonv.Doc
 	if doc.Parse(data) != nil {
 		var ok bool
-		if data, ok = jsonOfRepr(data); !ok || doc.Parse(data) != nil {
+		if data, ok = pyrepr.JSON(data); !ok || doc.Parse(data) != nil {
 			return
 		}
 	}

@@ -2,6 +2,7 @@ package letta
 
 import (
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -31,12 +32,12 @@ type decision struct {
 // decisions reads a response to requests for approval.
 func (d *stream) decisions(v jsonv.Value) []decision {
 	var out []decision
-	list := first(v, "approvals", "tool_returns")
+	list := v.First("approvals", "tool_returns")
 	for e := range list.Elems() {
 		id := e.Get("tool_call_id")
 		if returned := e.Get("tool_return"); returned.Exists() {
 			content, files := contentOf(returned)
-			out = append(out, decision{CallID: ident(id), Returned: true, Content: content.String(), Failed: e.Get("status").Equal("error"), Files: files})
+			out = append(out, decision{CallID: ident.Of(id), Returned: true, Content: content.String(), Failed: e.Get("status").Equal("error"), Files: files})
 			continue
 		}
 		out = append(out, d.decided(e, id)...)
@@ -50,7 +51,7 @@ func (d *stream) decisions(v jsonv.Value) []decision {
 // decided reads one decision. Older servers name the message that asked instead of the
 // call, or of the calls.
 func (d *stream) decided(v, id jsonv.Value) []decision {
-	one := decision{CallID: ident(id), Reason: v.Get("reason").Str()}
+	one := decision{CallID: ident.Of(id), Reason: v.Get("reason").Str()}
 	if approve := v.Get("approve"); approve.Is(jsonv.True) || approve.Is(jsonv.False) {
 		one.Approved = string(approve.Peek())
 	}

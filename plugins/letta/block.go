@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -46,14 +47,14 @@ func (b *block) goes(v jsonv.Value, kind partKind) bool {
 		return false
 	}
 	if otid := v.Get("otid"); b.Otid != "" && otid.Is(jsonv.String) {
-		return same(otid, b.Otid)
+		return ident.Is(otid, b.Otid)
 	}
-	return same(v.Get("id"), b.ID) || b.ID == "" && !v.Get("id").Is(jsonv.String)
+	return ident.Is(v.Get("id"), b.ID) || b.ID == "" && !v.Get("id").Is(jsonv.String)
 }
 
 // begin returns a block that begins with v.
 func (d *stream) begin(r *run, v jsonv.Value, kind partKind) *block {
-	b := &block{Kind: kind, Otid: ident(v.Get("otid")), ID: ident(v.Get("id")), Cut: r.Late && !r.Begun && !d.whole}
+	b := &block{Kind: kind, Otid: ident.Of(v.Get("otid")), ID: ident.Of(v.Get("id")), Cut: r.Late && !r.Begun && !d.whole}
 	var step string
 	b.Base, step = baseOf(v, b.Otid, b.ID)
 	if b.Base == "" { // nothing names it
@@ -71,7 +72,7 @@ func (d *stream) begin(r *run, v jsonv.Value, kind partKind) *block {
 		b.Response = b.Base
 	}
 	if id := v.Get("sender_id"); agentID(id) {
-		b.From = d.agent(ident(id), ident(v.Get("name")))
+		b.From = d.agent(ident.Of(id), ident.Of(v.Get("name")))
 	}
 	r.Begun = true
 	return b
@@ -85,9 +86,9 @@ func agentID(v jsonv.Value) bool { return bytes.HasPrefix(v.Peek(), []byte(`"age
 // another in every piece goes by its otid, which is then no number of a block within
 // the id.
 func baseOf(v jsonv.Value, otid, id string) (base, step string) {
-	step = ident(v.Get("step_id"))
+	step = ident.Of(v.Get("step_id"))
 	switch {
-	case step != "" && ident(v.Get("run_id")) != "":
+	case step != "" && ident.Of(v.Get("run_id")) != "":
 		return step, step
 	case otid != "" && !within(otid, id):
 		return otid, step
@@ -191,19 +192,19 @@ func (b *block) describe(v jsonv.Value) {
 	switch b.Kind {
 	case thinking:
 		if source := v.Get("source"); b.Source == "" {
-			b.Source = ident(source)
+			b.Source = ident.Of(source)
 		} else {
 			source.Equal(b.Source)
 		}
 	case hidden:
-		b.State = ident(v.Get("state"))
+		b.State = ident.Of(v.Get("state"))
 		if sealed := v.Get("hidden_reasoning"); sealed.Is(jsonv.String) {
 			b.Size += sealed.Text().Len()
 		}
 	}
 	if b.From.ID != "" {
-		same(v.Get("sender_id"), b.From.ID)
-		same(v.Get("name"), b.From.Name)
+		ident.Is(v.Get("sender_id"), b.From.ID)
+		ident.Is(v.Get("name"), b.From.Name)
 	}
 }
 

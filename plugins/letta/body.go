@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -104,7 +105,7 @@ func newestFirst(list []jsonv.Value) bool {
 	}
 	for i, v := range list[1:] {
 		a, b := list[i].Get("otid"), v.Get("otid")
-		if same(list[i].Get("id"), ident(v.Get("id"))) && a.Is(jsonv.String) && b.Is(jsonv.String) {
+		if ident.Is(list[i].Get("id"), ident.Of(v.Get("id"))) && a.Is(jsonv.String) && b.Is(jsonv.String) {
 			count(string(a.Peek()) < string(b.Peek()))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 )
 
 const ids = `"date":"2026-04-02T09:00:00+00:00","run_id":"run-%d","step_id":"step-%d","otid":"o%d","id":"m%d"`
@@ -140,7 +141,7 @@ func TestHugeValues(t *testing.T) {
 					`{"message_type":"tool_call_message","tool_call":{"name":"a","arguments":"{}",`+long+`}}`,
 					`{"message_type":"stop_reason",`+long+`}`))
 				for _, m := range got {
-					if len(m.Key) > 2*maxIdent {
+					if len(m.Key) > 2*ident.Max {
 						t.Fatalf("a key of %d bytes", len(m.Key))
 					}
 				}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -38,7 +39,7 @@ type call struct {
 func (d *stream) calls(r *run, v jsonv.Value, approval bool) {
 	list, one := v.Get("tool_calls"), v.Get("tool_call")
 	if !one.Is(jsonv.Object) {
-		one = first(v, "tool_calls", "function_call")
+		one = v.First("tool_calls", "function_call")
 	}
 	whole := list.Is(jsonv.Array) && list.Len() > 0
 	switch again := v.Get("tool_call"); {
@@ -101,20 +102,20 @@ func (b *block) beside(other *block) bool {
 // written returns a call as the oldest servers put it: name(arguments), without an id.
 func written(b *block, s string) *call {
 	name, args, _ := strings.Cut(s, "(")
-	return &call{ID: b.Base, Name: bounded(name), Args: []byte(strings.TrimSuffix(args, ")")), Time: b.Time, Prec: b.Prec}
+	return &call{ID: b.Base, Name: ident.Bounded(name), Args: []byte(strings.TrimSuffix(args, ")")), Time: b.Time, Prec: b.Prec}
 }
 
 // callPiece decodes what a message says of one call.
 func (d *stream) callPiece(r *run, b *block, v jsonv.Value) {
-	name, args, id := v.Get("name"), v.Get("arguments"), first(v, "tool_call_id", "function_call_id", "id")
+	name, args, id := v.Get("name"), v.Get("arguments"), v.First("tool_call_id", "function_call_id", "id")
 	c := b.call(id)
 	if c == nil {
-		c = &call{ID: ident(id)}
+		c = &call{ID: ident.Of(id)}
 		if c.ID == "" {
 			c.ID = b.Base
 		}
 		if p := r.known(0, calling, hash(c.ID)); p != nil && p.Sum != 0 && !d.whole {
-			if canon, _ := d.arguments(args.Text().Append(nil)); p.Sum != sumCall(ident(name), canon) {
+			if canon, _ := d.arguments(args.Text().Append(nil)); p.Sum != sumCall(ident.Of(name), canon) {
 				d.keep(v, "late_piece")
 			}
 			return
@@ -124,12 +125,12 @@ func (d *stream) callPiece(r *run, b *block, v jsonv.Value) {
 	}
 	c.Time, c.Prec = b.Time, b.Prec
 	if c.Name == "" {
-		c.Name = ident(name)
+		c.Name = ident.Of(name)
 		if c.Name == sayTool && c.Key == "" {
 			c.Key = d.sayKey(r, b, c)
 		}
 	} else if name.Is(jsonv.String) {
-		same(name, c.Name)
+		ident.Is(name, c.Name)
 		if n := len(c.Args); n > 1 && c.Args[n-1] == '}' && len(args.Peek()) > n && args.Equal(string(c.Args)) {
 			return // the whole call once more
 		}
@@ -150,11 +151,11 @@ func (b *block) call(id jsonv.Value) *call {
 		return last
 	}
 	if last.ID == b.Base { // its id comes after its name
-		last.ID = ident(id)
+		last.ID = ident.Of(id)
 		return last
 	}
 	for _, c := range slices.Backward(b.Calls) {
-		if same(id, c.ID) {
+		if ident.Is(id, c.ID) {
 			return c
 		}
 	}

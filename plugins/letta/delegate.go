@@ -5,7 +5,9 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/pyrepr"
 )
 
 // The tools by which one agent writes to others.
@@ -27,7 +29,7 @@ func hand(m *msg.Message, args jsonv.Value) {
 	task := m.Delegation.Task.String()
 	switch m.Tool.Name {
 	case askTool, tellTool:
-		m.Delegation.To = ident(args.Get("other_agent_id"))
+		m.Delegation.To = ident.Of(args.Get("other_agent_id"))
 		m.Delegation.CorrelationPrompt = sentTo(m.Delegation.To, task)
 	case groupTool:
 		m.Delegation.To = "group"
@@ -41,7 +43,7 @@ func hand(m *msg.Message, args jsonv.Value) {
 			}
 			m.SetAttr(field, string(compact(nil, args.Get(field))))
 		}
-		m.Delegation.To = bounded("tags:" + strings.Join(tags, ","))
+		m.Delegation.To = ident.Bounded("tags:" + strings.Join(tags, ","))
 	}
 }
 
@@ -62,7 +64,7 @@ func (d *stream) answered(m *msg.Message, returned msg.Text) bool {
 	raw := returned.Append(nil)
 	if d.inner.Parse(raw) != nil {
 		var ok bool
-		if raw, ok = jsonOfRepr(raw); !ok || d.inner.Parse(raw) != nil {
+		if raw, ok = pyrepr.JSON(raw); !ok || d.inner.Parse(raw) != nil {
 			return false
 		}
 	}
@@ -82,14 +84,14 @@ func (d *stream) answered(m *msg.Message, returned msg.Text) bool {
 	case root.Get("agent_id").Exists() && root.Get("error").Is(jsonv.String):
 		m.IsError = true
 		m.Content = root.Get("error").Text().Own()
-		m.SetAttr("error_class", ident(root.Get("type")))
-		same(root.Get("agent_id"), m.Delegation.To)
+		m.SetAttr("error_class", ident.Of(root.Get("type")))
+		ident.Is(root.Get("agent_id"), m.Delegation.To)
 		return true
 	case root.Get("response").Is(jsonv.Array):
 		if m.Delegation.To == "" {
-			m.Delegation.To = ident(root.Get("agent_id"))
+			m.Delegation.To = ident.Of(root.Get("agent_id"))
 		}
-		same(root.Get("agent_id"), m.Delegation.To)
+		ident.Is(root.Get("agent_id"), m.Delegation.To)
 		answer := lines(root.Get("response"))
 		if answer == noResponse {
 			answer = ""
@@ -137,7 +139,7 @@ func letterOf(s string) (l letter, ok bool) {
 	}
 	if _, id, named := strings.Cut(head, "agent with ID '"); named {
 		id, _, _ = strings.Cut(id, "'")
-		l.from = bounded(id)
+		l.from = ident.Bounded(id)
 	}
 	l.text = rest
 	if half := len(rest) / 2; len(rest)%2 == 1 && rest[half] == '\n' && strings.ToLower(rest[:half]) == rest[half+1:] {

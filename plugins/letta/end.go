@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -33,7 +34,7 @@ func outcomeOf(reason string) outcome {
 
 // stop decodes why a run stops.
 func (d *stream) stop(v jsonv.Value) {
-	reason := ident(v.Get("stop_reason"))
+	reason := ident.Of(v.Get("stop_reason"))
 	if reason == "" {
 		reason = "unknown"
 	}
@@ -155,15 +156,15 @@ func (d *stream) used(ids jsonv.Value) *run {
 	named := last
 	for id := range ids.Elems() {
 		if last == nil {
-			if ident(id) == "" {
+			if ident.Of(id) == "" {
 				return nil
 			}
-			return d.named(ident(id))
+			return d.named(ident.Of(id))
 		}
-		if same(id, last.ID) {
+		if ident.Is(id, last.ID) {
 			return last
 		}
-		if r := d.find(ident(id)); r != nil {
+		if r := d.find(ident.Of(id)); r != nil {
 			named = r
 		}
 	}
@@ -196,11 +197,11 @@ func (d *stream) failure(v jsonv.Value) {
 	if r != nil {
 		d.cut(r)
 	}
-	typ := ident(first(v, "error_type", "code"))
+	typ := ident.Of(v.First("error_type", "code"))
 	if typ == "" {
 		typ = "error"
 	}
-	content := first(v, "message", "error", "detail")
+	content := v.First("message", "error", "detail")
 	key := "error:" + msg.HashKey(d.runID(r), typ, string(content.Peek()))
 	if typ == "cleanup_error" && r != nil && r.Ended && outcomeOf(r.Stop) == fine {
 		m := d.status(r, key, typ)

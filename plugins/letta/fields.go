@@ -5,41 +5,10 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/when"
 )
-
-// first returns the first of the members that is there.
-func first(v jsonv.Value, names ...string) jsonv.Value {
-	for _, name := range names {
-		if m := v.Get(name); m.Exists() {
-			return m
-		}
-	}
-	return jsonv.Value{}
-}
-
-// maxIdent is how long an id or a name may be. Ids are remembered, and must not be
-// a way to make the decoder remember a lot.
-const maxIdent = 256
-
-// ident is the id or the name in v, "" if v is no string; a hash of it if it is too
-// long.
-func ident(v jsonv.Value) string {
-	if !v.Is(jsonv.String) {
-		return ""
-	}
-	if raw := v.Peek(); len(raw) > maxIdent {
-		v.MarkRead()
-		return "long:" + msg.HashKey(string(raw))
-	}
-	return v.Str()
-}
-
-// same reports whether v is the id s, without a copy.
-func same(v jsonv.Value, s string) bool {
-	return v.Equal(s) || len(v.Peek()) > maxIdent && ident(v) == s
-}
 
 // head is the first element of a list.
 func head(list jsonv.Value) jsonv.Value {
@@ -56,14 +25,6 @@ func repeats(v, said jsonv.Value) {
 			again.MarkRead()
 		}
 	}
-}
-
-// bounded is ident for a string.
-func bounded(s string) string {
-	if len(s) > maxIdent {
-		return "long:" + msg.HashKey(s)
-	}
-	return s
 }
 
 // hash is 64 bits of FNV-1a: enough to tell the few things apart that are
@@ -93,7 +54,7 @@ type dates struct {
 
 func (d *dates) read(v jsonv.Value) (int64, msg.Precision) {
 	raw := v.Peek()
-	if len(raw) == 0 || len(raw) > maxIdent {
+	if len(raw) == 0 || len(raw) > ident.Max {
 		return 0, 0
 	}
 	if string(raw) != string(d.raw) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
@@ -65,9 +66,9 @@ func (d *stream) request(f *frame.Frame, v jsonv.Value) {
 
 // bodyPlace is the place that a request names beside its path.
 func bodyPlace(v jsonv.Value) place {
-	agent := ident(v.Get("agent_id"))
+	agent := ident.Of(v.Get("agent_id"))
 	p := place{Session: agent, Agent: agent}
-	if id := ident(v.Get("conversation_id")); id != "" && id != "default" {
+	if id := ident.Of(v.Get("conversation_id")); id != "" && id != "default" {
 		p.Session = id
 	}
 	return p
@@ -76,7 +77,7 @@ func bodyPlace(v jsonv.Value) place {
 // asked reads one message of a request.
 func (d *stream) asked(v jsonv.Value) {
 	if typ := v.Get("type"); typ.Equal("approval") || typ.Equal("tool_return") || v.Get("approvals").Is(jsonv.Array) {
-		d.pend(&input{Decisions: d.decisions(v), Otid: ident(v.Get("otid")), Level: d.level})
+		d.pend(&input{Decisions: d.decisions(v), Otid: ident.Of(v.Get("otid")), Level: d.level})
 		return
 	}
 	role, err := msg.ParseRole(v.Get("role").PeekStr())
@@ -92,13 +93,13 @@ func (d *stream) asked(v jsonv.Value) {
 func (d *stream) inputOf(v jsonv.Value, role msg.Role, content jsonv.Value) *input {
 	t, files := contentOf(content)
 	in := &input{
-		Role: role, ID: ident(v.Get("id")), Otid: ident(v.Get("otid")), Text: t.String(), Files: files,
+		Role: role, ID: ident.Of(v.Get("id")), Otid: ident.Of(v.Get("otid")), Text: t.String(), Files: files,
 		Level: d.level,
 	}
 	in.Time, in.Prec = d.date.read(v.Get("date"))
 	switch role {
 	case msg.RoleUser:
-		in.Author = msg.Agent{ID: ident(v.Get("sender_id")), Name: ident(v.Get("name")), Kind: msg.KindHuman}
+		in.Author = msg.Agent{ID: ident.Of(v.Get("sender_id")), Name: ident.Of(v.Get("name")), Kind: msg.KindHuman}
 		d.unpack(in)
 		if agentID(v.Get("sender_id")) {
 			in.Author = d.agent(in.Author.ID, in.Author.Name)
@@ -106,8 +107,8 @@ func (d *stream) inputOf(v jsonv.Value, role msg.Role, content jsonv.Value) *inp
 	case msg.RoleSystem:
 		if l, ok := letterOf(in.Text); ok {
 			in.Letter, in.Text = true, l.text
-			in.Author = d.agent(l.from, ident(v.Get("name")))
-			same(v.Get("sender_id"), l.from)
+			in.Author = d.agent(l.from, ident.Of(v.Get("name")))
+			ident.Is(v.Get("sender_id"), l.from)
 		}
 	}
 	return in
@@ -134,7 +135,7 @@ func (d *stream) unpack(in *input) {
 		case k.Is("time") && v.Is(jsonv.String):
 			in.Sent = v.Str()
 		case k.Is("name") && in.Author.Name == "" && v.Is(jsonv.String):
-			in.Author.Name = ident(v)
+			in.Author.Name = ident.Of(v)
 		default:
 			more = compact(append(appendString(append(more, ','), k.String()), ':'), v)
 		}
@@ -168,13 +169,13 @@ func (d *stream) heard(v jsonv.Value) {
 	if v.Get("message_type").Equal("system_message") {
 		role = msg.RoleSystem
 	}
-	content := first(v, "content", "message")
+	content := v.First("content", "message")
 	if d.notice(v, content) {
 		return
 	}
 	in := d.inputOf(v, role, content)
 	switch {
-	case ident(v.Get("run_id")) != "":
+	case ident.Of(v.Get("run_id")) != "":
 		d.said(d.runOf(v), in)
 	case role == msg.RoleSystem && !in.Letter: // the agent's prompt
 		d.said(nil, in)
@@ -185,9 +186,9 @@ func (d *stream) heard(v jsonv.Value) {
 
 // approved decodes a stored response to a request for approval.
 func (d *stream) approved(v jsonv.Value) {
-	in := &input{ID: ident(v.Get("id")), Decisions: d.decisions(v), Level: d.level}
+	in := &input{ID: ident.Of(v.Get("id")), Decisions: d.decisions(v), Level: d.level}
 	in.Time, in.Prec = d.date.read(v.Get("date"))
-	if ident(v.Get("run_id")) != "" {
+	if ident.Of(v.Get("run_id")) != "" {
 		d.said(d.runOf(v), in)
 		return
 	}
@@ -213,13 +214,13 @@ func (d *stream) notice(v, content jsonv.Value) bool {
 	if r != nil {
 		d.close(r)
 	}
-	key := ident(v.Get("id"))
+	key := ident.Of(v.Get("id"))
 	if key == "" {
 		key = msg.HashKey(d.runID(r), string(raw[1:len(raw)-1]))
 	}
 	m := d.status(r, key, typ.Str())
 	m.Role = msg.RoleUser
-	m.Content = first(root, "reason", "message", "last_login").Text().Own()
+	m.Content = root.First("reason", "message", "last_login").Text().Own()
 	m.SetAttr("sent", root.Get("time").Str())
 	d.stamp(m, v)
 	d.leftover(&d.inner, len(d.out.Messages)-1)

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -47,7 +48,7 @@ func (d *stream) background(r *run, ids jsonv.Value) {
 	const most = 64
 	n := 0
 	for v := range ids.Elems() {
-		id := ident(v)
+		id := ident.Of(v)
 		if id == "" || id == r.ID || d.find(id) != nil { // one that is known was there before
 			continue
 		}

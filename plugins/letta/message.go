@@ -2,6 +2,7 @@ package letta
 
 import (
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -137,11 +138,11 @@ func (d *stream) message(v jsonv.Value, event string) {
 func (d *stream) content(r *run, v jsonv.Value, t what) {
 	switch t {
 	case isReasoning:
-		d.piece(r, v, thinking, first(v, "reasoning", "internal_monologue"))
+		d.piece(r, v, thinking, v.First("reasoning", "internal_monologue"))
 	case isHidden:
 		d.piece(r, v, hidden, jsonv.Value{})
 	case isText:
-		d.piece(r, v, text, first(v, "content", "assistant_message", "message"))
+		d.piece(r, v, text, v.First("content", "assistant_message", "message"))
 	case isCall, isApprovalRequest:
 		d.calls(r, v, t == isApprovalRequest)
 	case isResult:
@@ -177,7 +178,7 @@ func (d *stream) status(r *run, key, typ string) *msg.Message {
 // unknown keeps a frame or an element of a list that is not understood; event is the
 // name of the frame.
 func (d *stream) unknown(v jsonv.Value, event string) {
-	typ := ident(first(v, "message_type", "type"))
+	typ := ident.Of(v.First("message_type", "type"))
 	if typ == "" {
 		typ = event
 	}
@@ -203,14 +204,14 @@ func (d *stream) keep(v jsonv.Value, typ string) {
 // compaction decodes what is said of a context that was summarized.
 func (d *stream) compaction(r *run, v jsonv.Value, t what) {
 	d.close(r)
-	typ, content := "compact_summary", first(v, "summary", "content")
+	typ, content := "compact_summary", v.First("summary", "content")
 	if t == isEvent {
 		typ, content = "event", v.Get("event_data")
-		if name := ident(v.Get("event_type")); name != "" {
+		if name := ident.Of(v.Get("event_type")); name != "" {
 			typ = name
 		}
 	}
-	key := ident(v.Get("id"))
+	key := ident.Of(v.Get("id"))
 	if key == "" {
 		key = msg.HashKey(r.ID, typ, string(v.Get("date").Peek()), string(content.Peek()))
 	}

@@ -3,6 +3,8 @@ package letta
 import (
 	"net/url"
 	"strings"
+
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 )
 
 // place is what is known of where messages belong before any of them says so.
@@ -47,13 +49,13 @@ func placeOf(address string) place {
 		stem, _, _ := strings.Cut(part, ".")
 		switch {
 		case before == "agents":
-			agent = bounded(part)
+			agent = ident.Bounded(part)
 		case (before == "conversations" || before == "groups") && part != "default":
-			conversation = bounded(part)
+			conversation = ident.Bounded(part)
 		case strings.HasPrefix(part, "agent-"):
-			agent = bounded(stem)
+			agent = ident.Bounded(stem)
 		case strings.HasPrefix(part, "conv-"):
-			conversation = bounded(stem)
+			conversation = ident.Bounded(stem)
 		}
 		before = part
 	}
@@ -63,7 +65,7 @@ func placeOf(address string) place {
 			name string
 		}{{&agent, "agent_id"}, {&conversation, "conversation_id"}} {
 			if v := values.Get(f.name); v != "" && *f.to == "" {
-				*f.to = bounded(strings.ToValidUTF8(v, "\uFFFD"))
+				*f.to = ident.Bounded(strings.ToValidUTF8(v, "\uFFFD"))
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -25,11 +26,11 @@ func (d *stream) results(r *run, v jsonv.Value) {
 
 // result decodes what one tool returned; v is the message that says so.
 func (d *stream) result(r *run, v, e jsonv.Value) {
-	id := ident(first(e, "tool_call_id", "function_call_id"))
+	id := ident.Of(e.First("tool_call_id", "function_call_id"))
 	if id == "" {
 		id = d.lastCall(r, v)
 	}
-	returned := first(e, "tool_return", "function_return")
+	returned := e.First("tool_return", "function_return")
 	if !d.whole { // it may be told again
 		facts := max(1, hash(returned.Peek()))
 		if p := r.part(0, resulting, hash(id)); p.Sum == 0 {
@@ -50,7 +51,7 @@ func (d *stream) result(r *run, v, e jsonv.Value) {
 	if name == "" {
 		name = toolName(v.Get("name"))
 	} else {
-		same(v.Get("name"), name)
+		ident.Is(v.Get("name"), name)
 	}
 	kind := msg.ToolResult
 	switch {
@@ -63,7 +64,7 @@ func (d *stream) result(r *run, v, e jsonv.Value) {
 	m.ParentKey, m.Role = "call:"+id, msg.RoleTool
 	m.Tool.CallID, m.Tool.Name = id, name
 	if id := v.Get("sender_id"); agentID(id) {
-		m.Agent = d.agent(ident(id), "")
+		m.Agent = d.agent(ident.Of(id), "")
 	}
 	m.IsError = e.Get("status").Equal("error") || v.Get("is_err").Bool()
 	d.stamp(m, v)
@@ -98,10 +99,10 @@ func (d *stream) lastCall(r *run, v jsonv.Value) string {
 			return d.Calls[i].ID
 		}
 	}
-	if id := ident(v.Get("id")); id != "" {
+	if id := ident.Of(v.Get("id")); id != "" {
 		return id
 	}
-	return msg.HashKey(r.ID, string(v.Get("date").Peek()), string(first(v, "tool_return", "function_return").Peek()))
+	return msg.HashKey(r.ID, string(v.Get("date").Peek()), string(v.First("tool_return", "function_return").Peek()))
 }
 
 // toolName is the name that a result gives its tool. Some servers put the word tool
@@ -110,7 +111,7 @@ func toolName(v jsonv.Value) string {
 	if v.Equal("tool") {
 		return ""
 	}
-	return ident(v)
+	return ident.Of(v)
 }
 
 // errorType classifies what a tool's error says.

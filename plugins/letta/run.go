@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -52,12 +53,12 @@ func (d *stream) runOf(v jsonv.Value) *run {
 		if r := d.find(d.Run); r != nil && !r.Ended && len(d.Pending) == 0 {
 			return r
 		}
-		d.Run = ident(first(v, "id", "otid"))
+		d.Run = ident.Of(v.First("id", "otid"))
 		if d.Run == "" {
 			d.Run = "run:" + msg.HashKey(string(v.Get("date").Peek()), string(v.Get("message_type").Peek()))
 		}
-	case !same(id, d.Run):
-		d.Run = ident(id)
+	case !ident.Is(id, d.Run):
+		d.Run = ident.Of(id)
 	}
 	r := d.open(d.Run)
 	d.dated(r, v)
@@ -74,7 +75,7 @@ func (d *stream) dated(r *run, v jsonv.Value) {
 // mentioned returns the run of a frame that has no place of its own in it (the end
 // of it, an error): the one that the frame names, or else the last. It may be nil.
 func (d *stream) mentioned(v jsonv.Value) *run {
-	s := ident(v.Get("run_id"))
+	s := ident.Of(v.Get("run_id"))
 	if s == "" {
 		r := d.find(d.Run)
 		if r != nil {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -33,8 +34,8 @@ func (d *stream) thinking(e *event) {
 		kind = msg.Reasoning
 	}
 	m := d.speak(e, kind, e.text())
-	m.Model = ident(e.meta.Get("model"))
-	m.SetAttr("step", id(e.meta.Get("step")))
+	m.Model = ident.Of(e.meta.Get("model"))
+	m.SetAttr("step", ident.OrNumber(e.meta.Get("step")))
 }
 
 // speak gives a text of the assistant. If a snapshot was faster, it is the same one.

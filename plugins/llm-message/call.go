@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -48,7 +49,7 @@ func delegate(tool string, args jsonv.Value) (to string, work msg.Text) {
 	if tool != "task" || !args.Get("description").Is(jsonv.String) {
 		return "", msg.Text{}
 	}
-	return ident(args.Get("subagent_type")), msg.Plain(args.Get("description").Str())
+	return ident.Of(args.Get("subagent_type")), msg.Plain(args.Get("description").Str())
 }
 
 // baseOf is what an event and a snapshot both say of a call: its tool, and its
@@ -81,10 +82,10 @@ func arguments(doc *jsonv.Doc, args jsonv.Value) jsonv.Value {
 // toolCall decodes the beginning of a call.
 func (d *stream) toolCall(e *event) {
 	e.wake()
-	name := ident(first(e.meta, "tool", "tool_name"))
+	name := ident.Of(e.meta.First("tool", "tool_name"))
 	args := e.meta.Get("args")
 	if name == "" { // as the documents have it
-		name, args = ident(first(e.content, "tool_name", "tool")), e.content.Get("arguments")
+		name, args = ident.Of(e.content.First("tool_name", "tool")), e.content.Get("arguments")
 	}
 	if name == "" {
 		d.strange(e)
@@ -189,12 +190,12 @@ func stepNumber(step string) int {
 func (d *stream) toolResult(e *event) {
 	s := e.s
 	i := slices.IndexFunc(s.Calls, func(c call) bool { return slices.Contains(c.Steps, e.step) })
-	tool := first(e.meta, "tool", "tool_name")
+	tool := e.meta.First("tool", "tool_name")
 	if i < 0 {
 		if s.Turn.Run == "" {
 			e.wake()
 		}
-		c := call{ID: "step:" + s.Turn.Run + "/" + e.step, Name: ident(tool), Run: s.Turn.Run, Agent: s.Agent}
+		c := call{ID: "step:" + s.Turn.Run + "/" + e.step, Name: ident.Of(tool), Run: s.Turn.Run, Agent: s.Agent}
 		if e.step == "" {
 			c.ID = e.key()
 		}
@@ -258,7 +259,7 @@ func (d *stream) result(e *event, c *call) {
 	}
 	e.s.Done.add(h, maxDone)
 	m := e.ended(c)
-	status, result := first(e.meta, "status"), e.content
+	status, result := e.meta.First("status"), e.content
 	if result.Is(jsonv.Object) { // as the documents have it
 		result = e.content.Get("result")
 		if !status.Exists() {

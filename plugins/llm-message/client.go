@@ -2,6 +2,7 @@ package llmmessage
 
 import (
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -26,8 +27,8 @@ func (d *stream) user(e *event, what string) {
 		case "cancel":
 			m.Content = e.content.Get("reason").Text()
 		}
-		m.SetAttr("task_id", id(e.content.Get("task_id")))
-		m.SetAttr("last_seq", id(first(e.content, "last_seq", "last_event_id")))
+		m.SetAttr("task_id", ident.OrNumber(e.content.Get("task_id")))
+		m.SetAttr("last_seq", ident.OrNumber(e.content.First("last_seq", "last_event_id")))
 	}
 }
 

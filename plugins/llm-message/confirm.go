@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -22,7 +23,7 @@ func (d *stream) confirm(e *event) {
 	m := e.status()
 	m.Hidden = false
 	m.Signal, m.Content = msg.WaitStart, e.text()
-	if tool := ident(e.meta.Get("tool_name")); tool != "" {
+	if tool := ident.Of(e.meta.Get("tool_name")); tool != "" {
 		base := d.baseOf(tool, e.meta.Get("tool_args"))
 		same := func(c call) bool { return c.Base == base && !c.HasDone }
 		i := slices.IndexFunc(s.Calls, same)
@@ -37,7 +38,7 @@ func (d *stream) confirm(e *event) {
 	}
 	m.SetAttr("step_id", e.step)
 	m.SetAttr("tool_description", excerpt(e.meta.Get("tool_description")))
-	m.SetAttr("scope", ident(e.meta.Get("scope")))
+	m.SetAttr("scope", ident.Of(e.meta.Get("scope")))
 	if len(s.Waits) == maxWaits {
 		s.Waits = slices.Delete(s.Waits, 0, 1)
 	}
@@ -48,8 +49,8 @@ func (d *stream) confirm(e *event) {
 func (d *stream) answered(e *event) {
 	i := slices.IndexFunc(e.s.Waits, func(w wait) bool { return w.Step == e.step })
 	m := e.status()
-	m.Content = first(e.content, "feedback", "reason").Text()
-	yes := first(e.content, "confirmed", "approved")
+	m.Content = e.content.First("feedback", "reason").Text()
+	yes := e.content.First("confirmed", "approved")
 	if yes.Is(jsonv.True) || yes.Is(jsonv.False) {
 		m.SetAttr("confirmed", string(yes.Raw()))
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -32,19 +33,19 @@ func (d *stream) event(root jsonv.Value, out *decoder.Output) {
 			d.bare(root, m, out)
 			return
 		}
-		d.unknown(root, out, ident(root.Get("type")))
+		d.unknown(root, out, ident.Of(root.Get("type")))
 		return
 	}
 	e := &event{root: root, content: root.Get("content"), meta: root.Get("metadata"), out: out}
-	e.name = known(ident(name))
-	e.at, e.seq, e.step = clock(root.Get("timestamp"), d.zone), root.Get("seq").Int(), ident(root.Get("step_id"))
+	e.name = known(ident.Of(name))
+	e.at, e.seq, e.step = clock(root.Get("timestamp"), d.zone), root.Get("seq").Int(), ident.Of(root.Get("step_id"))
 	if d.again(e) {
 		root.MarkRead()
 		return
 	}
 	if e.name == "" {
 		e.s = d.session(root.Get("session_id"))
-		e.name = ident(name)
+		e.name = ident.Of(name)
 		d.strange(e).Run = ""
 		return
 	}
@@ -58,9 +59,9 @@ func (d *stream) event(root jsonv.Value, out *decoder.Output) {
 // again finds the event's identity and reports whether it was decoded before: a
 // connection that is taken up again repeats events, under new numbers.
 func (d *stream) again(e *event) bool {
-	e.id = ident(e.meta.Get("orig_event_id"))
+	e.id = ident.Of(e.meta.Get("orig_event_id"))
 	if e.id == "" {
-		e.id = ident(e.root.Get("event_id"))
+		e.id = ident.Of(e.root.Get("event_id"))
 	}
 	numbered := e.id != ""
 	if !numbered {
@@ -206,7 +207,7 @@ func (e *event) key() string { return "event:" + e.id }
 // in it.
 func (e *event) text() msg.Text {
 	if e.content.Is(jsonv.Object) {
-		if v := first(e.content, "message", "answer", "error_message", "error", "content", "text"); v.Is(jsonv.String) {
+		if v := e.content.First("message", "answer", "error_message", "error", "content", "text"); v.Is(jsonv.String) {
 			return v.Text()
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -55,7 +56,7 @@ func (g *giving) item(place int, v jsonv.Value) {
 			return
 		}
 		raw := v.Raw()
-		typ := ident(role)
+		typ := ident.Of(role)
 		if typ == "" {
 			typ = "none"
 		}
@@ -207,7 +208,7 @@ func (g *giving) assistant(v jsonv.Value) {
 // that was told.
 func (g *giving) call(c jsonv.Value) {
 	s, function := g.e.s, c.Get("function")
-	name, id := lookup(function.Get("name")), lookup(c.Get("id"))
+	name, id := ident.Peek(function.Get("name")), ident.Peek(c.Get("id"))
 	if name == "" {
 		if !g.old {
 			m := g.e.out.Unknown("tool_call", c.Raw())
@@ -235,8 +236,8 @@ func (g *giving) call(c jsonv.Value) {
 	if g.old {
 		return
 	}
-	ident(function.Get("name"))
-	ident(c.Get("id"))
+	ident.Of(function.Get("name"))
+	ident.Of(c.Get("id"))
 	var known *call
 	if given {
 		if known = s.nameless(key); known == nil || id == "" {
@@ -294,7 +295,7 @@ func (g *giving) shown(id, base string) int {
 		for _, v := range g.items {
 			for c := range v.Get("tool_calls").Elems() {
 				f := c.Get("function")
-				g.calling[modelCall{lookup(c.Get("id")), g.d.baseOf(lookup(f.Get("name")), f.Get("arguments"))}]++
+				g.calling[modelCall{ident.Peek(c.Get("id")), g.d.baseOf(ident.Peek(f.Get("name")), f.Get("arguments"))}]++
 			}
 		}
 	}
@@ -304,8 +305,8 @@ func (g *giving) shown(id, base string) int {
 // tool gives the result of a call that no event told of, or says under which id the
 // model knows one that was told.
 func (g *giving) tool(v jsonv.Value) {
-	s, id := g.e.s, ident(v.Get("tool_call_id"))
-	c := g.calls("id:"+id, lookup(v.Get("name")), id)
+	s, id := g.e.s, ident.Of(v.Get("tool_call_id"))
+	c := g.calls("id:"+id, ident.Peek(v.Get("name")), id)
 	for _, n := range slices.Backward(s.IDs) {
 		if n.ID == id {
 			c.ID, c.To = n.Call, n.To
@@ -319,7 +320,7 @@ func (g *giving) tool(v jsonv.Value) {
 	h := g.d.hash([]byte(c.ID))
 	if s.Done.has(h) {
 		if strings.HasPrefix(c.ID, c.Name+":") {
-			ident(v.Get("name"))
+			ident.Of(v.Get("name"))
 		}
 		g.again(c.ID, text)
 		return
@@ -330,7 +331,7 @@ func (g *giving) tool(v jsonv.Value) {
 		return
 	}
 	s.Calls = slices.DeleteFunc(s.Calls, func(o call) bool { return o.ID == c.ID })
-	ident(v.Get("name"))
+	ident.Of(v.Get("name"))
 	m := g.e.ended(&c)
 	m.Content, m.Attachments = text, attach(v.Get("base64_image"))
 	if failed {

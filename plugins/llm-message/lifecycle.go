@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 )
 
 // lifecycle decodes what happens to a session: that it begins, fails, stops and
@@ -31,9 +32,9 @@ func (d *stream) lifecycle(e *event, what string) {
 			m.Kind = msg.Stop
 			e.end(m, "session_end", false)
 		}
-		m.SetAttr("reason", ident(e.meta.Get("reason")))
+		m.SetAttr("reason", ident.Of(e.meta.Get("reason")))
 	case "session_created":
-		if name := ident(e.meta.Get("agent_name")); name != "" {
+		if name := ident.Of(e.meta.Get("agent_name")); name != "" {
 			e.s.Agent = name
 		}
 		m := e.status()
@@ -41,17 +42,17 @@ func (d *stream) lifecycle(e *event, what string) {
 	default: // the state of a session, exported and restored
 		m := e.status()
 		m.Content = e.text()
-		m.SetAttr("original_session_id", ident(e.meta.Get("original_session_id")))
-		if is := ident(e.root.Get("session_id")); is != e.s.ID {
+		m.SetAttr("original_session_id", ident.Of(e.meta.Get("original_session_id")))
+		if is := ident.Of(e.root.Get("session_id")); is != e.s.ID {
 			m.SetAttr("restored_session_id", is)
 		}
-		m.SetAttr("message_count", id(e.meta.Get("message_count")))
+		m.SetAttr("message_count", ident.OrNumber(e.meta.Get("message_count")))
 	}
 }
 
 // restored notes that a session goes on under another id.
 func (d *stream) restored(e *event) {
-	was, is := ident(e.meta.Get("original_session_id")), ident(e.root.Get("session_id"))
+	was, is := ident.Of(e.meta.Get("original_session_id")), ident.Of(e.root.Get("session_id"))
 	if was == "" || is == "" || was == is {
 		return
 	}
@@ -67,7 +68,7 @@ func (d *stream) restored(e *event) {
 	if len(s.Lanes) == 0 { // what it remembers was heard on another connection
 		s.Old = true
 	}
-	if name := ident(e.meta.Get("agent_name")); name != "" {
+	if name := ident.Of(e.meta.Get("agent_name")); name != "" {
 		s.Agent = name
 	}
 }
@@ -107,7 +108,7 @@ func (d *stream) mistake(e *event, class string) *msg.Message {
 	if !e.s.Turn.Open {
 		m.Run = ""
 	}
-	m.SetAttr("error_code", ident(e.meta.Get("error_code")))
+	m.SetAttr("error_code", ident.Of(e.meta.Get("error_code")))
 	if e.name != "agent.error" {
 		m.SetAttr("type", e.name)
 	}
@@ -118,7 +119,7 @@ func (d *stream) mistake(e *event, class string) *msg.Message {
 func (d *stream) trouble(e *event, what string) {
 	switch what {
 	case "execution", "timeout", "validation", "recovery_failed":
-		class := ident(e.meta.Get("error_type"))
+		class := ident.Of(e.meta.Get("error_type"))
 		if class == "" {
 			class = what
 		}
@@ -129,8 +130,8 @@ func (d *stream) trouble(e *event, what string) {
 		if what == "retry" || what == "recovery_started" {
 			m.Signal = msg.Retry
 		}
-		m.SetAttr("attempt", id(e.meta.Get("attempt")))
-		m.SetAttr("delay_ms", id(first(e.meta, "delay_ms", "backoff_ms")))
+		m.SetAttr("attempt", ident.OrNumber(e.meta.Get("attempt")))
+		m.SetAttr("delay_ms", ident.OrNumber(e.meta.First("delay_ms", "backoff_ms")))
 		m.SetAttr("error", excerpt(e.meta.Get("error")))
 	}
 }
@@ -145,6 +146,6 @@ func (d *stream) system(e *event, what string) {
 	m := e.status()
 	m.Run, m.Agent = "", msg.Agent{}
 	m.Content = e.text()
-	m.SetAttr("action", ident(e.meta.Get("action")))
-	m.SetAttr("task_id", id(e.meta.Get("task_id")))
+	m.SetAttr("action", ident.Of(e.meta.Get("action")))
+	m.SetAttr("task_id", ident.OrNumber(e.meta.Get("task_id")))
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -61,14 +62,14 @@ func (d *stream) single(e *event) {
 	default:
 		role.Equal("assistant")
 		m := d.speak(e, msg.Assistant, e.content.Text())
-		m.Model = ident(e.meta.Get("model"))
+		m.Model = ident.Of(e.meta.Get("model"))
 	}
 }
 
 // snapshot gives what a memory holds that was not given before, and what its metadata
 // say of the agent.
 func (d *stream) snapshot(e *event, list, meta jsonv.Value) {
-	agent, from := lookup(meta.Get("agent_name")), len(e.out.Messages)
+	agent, from := ident.Peek(meta.Get("agent_name")), len(e.out.Messages)
 	var items []jsonv.Value
 	var sums []uint64
 	for v := range list.Elems() {
@@ -122,7 +123,7 @@ func (d *stream) snapshot(e *event, list, meta jsonv.Value) {
 	}
 	d.finish(e, l, meta)
 	if told || slices.ContainsFunc(e.out.Messages[from:], func(m msg.Message) bool { return m.Agent.Name == agent }) {
-		ident(meta.Get("agent_name"))
+		ident.Of(meta.Get("agent_name"))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -57,7 +58,7 @@ func (s *session) phase(task string) *phase {
 // begins begins a piece of work.
 func (e *event) begins(name, task, title string) phase {
 	s := e.s
-	p := phase{Task: task, Title: cut(title, maxIdent), Tool: name == "aggregate"}
+	p := phase{Task: task, Title: cut(title, ident.Max), Tool: name == "aggregate"}
 	key := s.Turn.Run + "/" + task
 	i := slices.IndexFunc(s.Tries, func(t try) bool { return t.Task == key })
 	if i < 0 {

@@ -2,6 +2,7 @@ package llmmessage
 
 import (
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -19,7 +20,7 @@ func (d *stream) planning(e *event, what string) {
 	case "completed":
 		p, _ := e.take("plan", task)
 		d.statistics(e, e.content.Get("statistics"), &p)
-		summary := first(e.content, "plan_summary")
+		summary := e.content.First("plan_summary")
 		if !summary.Exists() {
 			summary = e.meta.Get("plan_summary")
 		}
@@ -57,11 +58,11 @@ func (d *stream) solving(e *event, what string) {
 		d.step(e)
 		return
 	}
-	task := "task:" + id(t.Get("id"))
+	task := "task:" + ident.OrNumber(t.Get("id"))
 	if task == "task:" {
 		task += msg.HashKey(string(t.Peek()))[:16]
 	}
-	title := first(t, "title", "name", "objective", "description")
+	title := t.First("title", "name", "objective", "description")
 	if p := e.s.phase(task); p != nil {
 		title.Equal(p.Title)
 		if d.hash(t.Peek()) == p.Sum {
@@ -82,9 +83,9 @@ func (d *stream) solving(e *event, what string) {
 	case "completed":
 		p, _ := e.take("solve", task)
 		r := e.content.Get("result")
-		p.Agent = ident(r.Get("agent_name"))
+		p.Agent = ident.Of(r.Get("agent_name"))
 		d.statistics(e, r.Get("statistics"), &p)
-		text := first(r, "summary", "output")
+		text := r.First("summary", "output")
 		if !r.Is(jsonv.Object) {
 			text = r
 		}
@@ -93,7 +94,7 @@ func (d *stream) solving(e *event, what string) {
 			to = "solver"
 		}
 		m := e.back("solve", p, to, text.Text(), "stop", false)
-		m.Model = ident(r.Get("model"))
+		m.Model = ident.Of(r.Get("model"))
 		m.SetAttr("output", small(r.Get("output")))
 	case "cancelled":
 		p, _ := e.take("solve", task)
@@ -103,7 +104,7 @@ func (d *stream) solving(e *event, what string) {
 		if p := e.s.phase(task); p != nil {
 			e.into(m, p)
 		}
-		m.SetAttr("task_id", id(t.Get("id")))
+		m.SetAttr("task_id", ident.OrNumber(t.Get("id")))
 	}
 }
 
@@ -118,7 +119,7 @@ func (d *stream) step(e *event) *msg.Message {
 		m.Signal = msg.Retry
 	}
 	m.SetAttr("step_id", e.step)
-	m.SetAttr("progress_percent", id(e.meta.Get("progress_percent")))
+	m.SetAttr("progress_percent", ident.OrNumber(e.meta.Get("progress_percent")))
 	d.statistics(e, e.meta.Get("statistics"), nil)
 	return m
 }

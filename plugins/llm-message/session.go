@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -44,7 +45,7 @@ func (s *session) agent() msg.Agent { return msg.Agent{Name: s.Agent, Kind: msg.
 
 // session finds the session that an event names, or the one that it must belong to.
 func (d *stream) session(v jsonv.Value) *session {
-	name := ident(v)
+	name := ident.Of(v)
 	if was, ok := d.Alias[name]; ok {
 		name = was
 	}
@@ -105,4 +106,4 @@ func (e *event) late() bool {
 	return !t.Open && e.seq > 0 && e.seq < t.Seq && e.conn() == t.Conn
 }
 
-func (e *event) conn() string { return ident(e.meta.Get("connection_id")) }
+func (e *event) conn() string { return ident.Of(e.meta.Get("connection_id")) }

@@ -1,11 +1,8 @@
 package llmmessage
 
-import (
-	"encoding/json"
-	"fmt"
-)
+import "github.com/earshot-dev/earshot/core/sdk/snapshot"
 
-// stateVersion rises when the state's form changes.
+// stateVersion rises when the state's form changes, see package snapshot.
 const stateVersion = 1
 
 // Limits of what is remembered. What is forgotten is the oldest.
@@ -23,13 +20,11 @@ const (
 	maxPhases   = 256
 	maxWaits    = 64
 	maxDraft    = 1 << 20 // bytes of an answer in the making
-	maxIdent    = 256     // bytes of an id
 	maxAttr     = 4 << 10 // bytes of JSON that is kept as an attribute
 )
 
 // state is what the decoder knows of the events before.
 type state struct {
-	Version  int
 	Last     string            `json:",omitempty"` // the session that an event last named
 	Alias    map[string]string `json:",omitempty"` // restored sessions, and which they were
 	Sessions []*session        `json:",omitempty"` // least recently used first
@@ -37,31 +32,8 @@ type state struct {
 	Heard    heard             `json:",omitzero"`
 }
 
-// Snapshot returns the state.
-func (d *stream) Snapshot() ([]byte, error) {
-	d.Version = stateVersion
-	b, err := json.Marshal(&d.state)
-	if err != nil {
-		return nil, fmt.Errorf("llm-message: snapshot: %w", err)
-	}
-	return b, nil
-}
+// Snapshot implements decoder.Snapshotter.
+func (d *stream) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
 
-// Restore takes up where Snapshot was taken.
-func (d *stream) Restore(snapshot []byte) error {
-	var s state
-	if err := json.Unmarshal(snapshot, &s); err != nil {
-		return fmt.Errorf("llm-message: snapshot: %w", err)
-	}
-	if s.Version != stateVersion {
-		return fmt.Errorf("llm-message: snapshot of version %d, want %d", s.Version, stateVersion)
-	}
-	for _, one := range s.Sessions {
-		if one == nil {
-			return fmt.Errorf("llm-message: snapshot: a session is missing")
-		}
-		one.Given.index()
-	}
-	d.state = s
-	return nil
-}
+// Restore implements decoder.Snapshotter.
+func (d *stream) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }

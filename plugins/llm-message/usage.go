@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -18,14 +19,14 @@ func (d *stream) statistics(e *event, v jsonv.Value, p *phase) {
 	list := v
 	if v.Is(jsonv.Object) {
 		if list = v.Get("calls"); !list.Is(jsonv.Array) {
-			d.tokens(e, v, ident(v.Get("model")), p)
+			d.tokens(e, v, ident.Of(v.Get("model")), p)
 			return
 		}
 	}
 	for c := range list.Elems() {
-		model := ident(c.Get("model"))
+		model := ident.Of(c.Get("model"))
 		if model == "" {
-			model = ident(v.Get("model"))
+			model = ident.Of(v.Get("model"))
 		}
 		d.tokens(e, c, model, p)
 	}
@@ -33,7 +34,7 @@ func (d *stream) statistics(e *event, v jsonv.Value, p *phase) {
 
 // tokens gives the tokens of one call, unless they were given.
 func (d *stream) tokens(e *event, c jsonv.Value, model string, p *phase) {
-	in, out := first(c, "input_tokens", "total_input_tokens"), first(c, "output_tokens", "total_output_tokens")
+	in, out := c.First("input_tokens", "total_input_tokens"), c.First("output_tokens", "total_output_tokens")
 	if !in.Exists() && !out.Exists() {
 		return
 	}
@@ -42,7 +43,7 @@ func (d *stream) tokens(e *event, c jsonv.Value, model string, p *phase) {
 	h := d.hash([]byte(response))
 	if e.s.Done.has(h) {
 		for _, name := range [...]string{"timestamp", "call_type", "model", "agent", "origin"} {
-			ident(c.Get(name))
+			ident.Of(c.Get(name))
 		}
 		return
 	}
@@ -61,9 +62,9 @@ func (d *stream) tokens(e *event, c jsonv.Value, model string, p *phase) {
 	if c.Get("stream").Bool() { // counted by the agent
 		m.Usage.Provenance = msg.Estimated
 	}
-	if name := ident(c.Get("agent")); name != "" && p == nil {
+	if name := ident.Of(c.Get("agent")); name != "" && p == nil {
 		m.Agent.Name = name
 	}
-	m.SetAttr("call_type", ident(c.Get("call_type")))
-	m.SetAttr("origin", ident(c.Get("origin")))
+	m.SetAttr("call_type", ident.Of(c.Get("call_type")))
+	m.SetAttr("origin", ident.Of(c.Get("origin")))
 }

@@ -9,41 +9,16 @@ import (
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/media"
 )
 
-// first returns the first of the members that is there.
-func first(v jsonv.Value, names ...string) jsonv.Value {
-	for _, name := range names {
-		if m := v.Get(name); m.Exists() {
-			return m
-		}
+// attach describes an image by its bytes: the protocol names no type, and its documents
+// guess JPEG for all.
+func attach(v jsonv.Value) []msg.Attachment {
+	if len(v.Escaped()) == 0 {
+		return nil
 	}
-	return jsonv.Value{}
-}
-
-// ident is the name or the id in v, "" if v is no string; a hash of it if it is
-// too long to be remembered.
-func ident(v jsonv.Value) string {
-	if len(v.Peek()) <= maxIdent {
-		return v.Str()
-	}
-	return lookup(v)
-}
-
-// lookup is ident for who only looks for what has that name: it does not count as read.
-func lookup(v jsonv.Value) string {
-	if raw := v.Peek(); v.Is(jsonv.String) && len(raw) > maxIdent {
-		return "long:" + msg.HashKey(string(raw))
-	}
-	return v.PeekStr()
-}
-
-// id is an id that may be a number.
-func id(v jsonv.Value) string {
-	if v.Is(jsonv.Number) {
-		return cut(string(v.Raw()), maxIdent)
-	}
-	return ident(v)
+	return []msg.Attachment{media.Sniffed(v)}
 }
 
 // cut is the beginning of a text.

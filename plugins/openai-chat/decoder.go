@@ -1,22 +1,22 @@
 // Package openaichat decodes exchanges with the Chat Completions API of OpenAI, and of
-// the many servers that speak it, as a tap hears them: the request, and the response
+// the many servers that implement it, as a tap records them: the request, and the response
 // as a stream of chunks or as one body.
 //
 // Facts of the format that are easy to get wrong, and that this decoder is built
 // around:
 //
-//   - A call's pieces are told apart by their index; only the first has the id and the
+//   - The pieces of calls are distinguished by their index; only the first has the id and the
 //     name. Some servers leave the index out, and send a call whole.
 //   - Usage is there only if it was asked for (stream_options.include_usage), and then in
 //     a chunk of its own behind the last choice; some servers repeat it in every chunk,
-//     as it stands. prompt_tokens has the cached ones in it, completion_tokens the
+//     as it is so far. prompt_tokens includes the cached ones, completion_tokens the
 //     reasoning.
-//   - Reasoning is no part of the standard; servers that give it call it
+//   - Reasoning is no part of the standard; servers that send it call it
 //     reasoning_content or reasoning.
 //   - content is a string, or a list of parts: so Mistral's models think, {type: thinking,
 //     thinking: [{type: text, text}]}.
 //   - [DONE] is not JSON. Azure begins with a chunk without id and without choices.
-//   - With n > 1 there are several answers. Each is given; the first decides how the
+//   - With n > 1 there are several answers. Each is emitted; the first decides how the
 //     response ended.
 package openaichat
 
@@ -27,7 +27,9 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/exchange"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/openai"
 	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
@@ -37,7 +39,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "openai-chat", Revision: 3, Provider: "openai",
+		Name: "openai-chat", Revision: 4, Provider: "openai",
 		Summary: "Chat Completions API of OpenAI and its like: requests, event streams and whole responses.",
 		Request: request, Event: answer, Done: end, Rest: unknown.NewKeeper(leavesOut),
 		Whole: func(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
@@ -50,15 +52,11 @@ func New() decoder.Factory {
 // answer decodes a chunk, or a whole response.
 func answer(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	if fault := v.Get("error"); fault.Exists() {
-		text := fault.Get("message").Text()
+		class, text := openai.Fault(fault)
 		if text.IsZero() {
 			text = fault.Text()
 		}
-		typ := exchange.Ident(fault.Get("code"))
-		if typ == "" {
-			typ = exchange.Ident(fault.Get("type"))
-		}
-		x.Fail(out, typ, text)
+		x.Fail(out, class, text)
 		return
 	}
 	if !v.Get("object").In("chat.completion.chunk", "chat.completion") && v.Get("object").Equal("list") { // of models, of embeddings
@@ -66,7 +64,7 @@ func answer(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		return
 	}
 	if !v.Get("choices").Is(jsonv.Array) {
-		x.Unknown(out, exchange.Ident(v.Get("object")), v.Raw())
+		x.Unknown(out, ident.Of(v.Get("object")), v.Raw())
 		return
 	}
 	if v.Get("choices").Len() == 0 && v.Get("id").Equal("") { // Azure's judgement of the prompt
@@ -82,12 +80,14 @@ func answer(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		}
 		if stop := c.Get("finish_reason"); stop.Is(jsonv.String) {
 			if n == 0 && x.Once("stop") || x.Stop == "" {
-				x.Stop = exchange.Ident(stop)
+				x.Stop = ident.Of(stop)
 			}
 			finish(x, n, out)
 		}
 	}
-	usage(x, v.Get("usage"))
+	if u := v.Get("usage"); u.Is(jsonv.Object) { // the counts of later chunks include the earlier ones
+		x.Counted, x.Usage = true, openai.Tokens(openai.Usage(u), msg.NoProvenance)
+	}
 }
 
 // pieces adds those of a chunk to the parts of the n-th answer.
@@ -99,7 +99,7 @@ func pieces(x *exchange.Exchange, n int64, delta jsonv.Value, out *decoder.Outpu
 	if thought.Is(jsonv.String) {
 		think(x, n, thought.Text(), out)
 		delta.Get("reasoning").Equal(thought.PeekStr())
-		delta.Get("reasoning_details").MarkRead() // says it once more
+		delta.Get("reasoning_details").MarkRead() // repeats it
 	}
 	switch content := delta.Get("content"); content.Kind() {
 	case jsonv.String:
@@ -120,7 +120,7 @@ func pieces(x *exchange.Exchange, n int64, delta jsonv.Value, out *decoder.Outpu
 	for c := range delta.Get("tool_calls").Elems() {
 		name := "call " + string(c.Get("index").Peek())
 		if c.Get("index").Kind() == jsonv.Missing {
-			name = "call " + exchange.Ident(c.Get("id"))
+			name = "call " + ident.Of(c.Get("id"))
 		}
 		call(x, n, name, c, out)
 	}
@@ -172,7 +172,7 @@ func call(x *exchange.Exchange, n int64, name string, c jsonv.Value, out *decode
 	}
 	p := x.Part(named(n, name))
 	if p == nil {
-		id := exchange.Ident(c.Get("id"))
+		id := ident.Of(c.Get("id"))
 		if id == "" {
 			id = x.ID + "/" + named(n, name)
 		}
@@ -182,15 +182,11 @@ func call(x *exchange.Exchange, n int64, name string, c jsonv.Value, out *decode
 	}
 	c.Get("id").Equal(p.CallID)
 	if p.Tool == "" {
-		p.Tool = exchange.Ident(fn.Get("name"))
+		p.Tool = ident.Of(fn.Get("name"))
 	} else {
 		fn.Get("name").Equal(p.Tool)
 	}
-	piece := fn.Get("arguments")
-	if !piece.Exists() {
-		piece = fn.Get("input")
-	}
-	x.Add(out, p, piece.Text())
+	x.Add(out, p, fn.First("arguments", "input").Text())
 }
 
 func named(n int64, name string) string { return strconv.FormatInt(n, 10) + " " + name }
@@ -203,7 +199,7 @@ func part(x *exchange.Exchange, n int64, name string, kind msg.Kind) *exchange.P
 	return x.Open(name, kind, "")
 }
 
-// finish gives the parts of the n-th answer, which is over.
+// finish emits the parts of the n-th answer, which has ended.
 func finish(x *exchange.Exchange, n int64, out *decoder.Output) {
 	prefix := strconv.FormatInt(n, 10) + " "
 	for i := 0; i < len(x.Parts); {
@@ -215,23 +211,10 @@ func finish(x *exchange.Exchange, n int64, out *decoder.Output) {
 	}
 }
 
-// message gives an answer that is whole.
+// message emits an answer that arrives whole.
 func message(x *exchange.Exchange, n int64, m jsonv.Value, out *decoder.Output) {
 	pieces(x, n, m, out)
 	finish(x, n, out)
-}
-
-// usage takes the counts apart. Those of later chunks include the earlier ones.
-func usage(x *exchange.Exchange, u jsonv.Value) {
-	if !u.Is(jsonv.Object) {
-		return
-	}
-	x.Counted = true
-	prompt, completion := u.Get("prompt_tokens").Uint(), u.Get("completion_tokens").Uint()
-	cached := max(u.Path("prompt_tokens_details", "cached_tokens").Uint(), u.Get("prompt_cache_hit_tokens").Uint())
-	thought := min(u.Path("completion_tokens_details", "reasoning_tokens").Uint(), completion)
-	cached = min(cached, prompt)
-	x.Usage = msg.Tokens{Input: prompt - cached, CacheRead: cached, Output: completion - thought, Reasoning: thought}
 }
 
 func end(x *exchange.Exchange, out *decoder.Output) {

@@ -6,10 +6,12 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/exchange"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/openai"
 )
 
-// request decodes what is sent to the model.
+// request decodes a request to the model.
 func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	if !v.Get("messages").Is(jsonv.Array) {
 		x.PassOver(v)
@@ -25,22 +27,22 @@ func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 			it.Who = exchange.Other
 		case role.In("system", "developer"):
 			it.Who = exchange.Instructions
-			it.Text, it.Attachments = content(m.Get("content"))
+			it.Text, it.Attachments = openai.Content(m.Get("content"))
 		case role.Equal("tool"):
-			it.Who, it.CallID = exchange.Result, exchange.Ident(m.Get("tool_call_id"))
-			it.Text, it.Attachments = content(m.Get("content"))
+			it.Who, it.CallID = exchange.Result, ident.Of(m.Get("tool_call_id"))
+			it.Text, it.Attachments = openai.Content(m.Get("content"))
 		default:
 			it.Who = exchange.Prompt
-			it.Text, it.Attachments = content(m.Get("content"))
+			it.Text, it.Attachments = openai.Content(m.Get("content"))
 		}
 		items = append(items, it)
 	}
-	ask := exchange.Ask{Session: session(v), Model: exchange.Ident(v.Get("model")), Items: items}
+	ask := exchange.Ask{Session: openai.Session(v.Get("metadata")), Model: ident.Of(v.Get("model")), Items: items}
 	params(&ask, v)
 	x.Request(out, ask)
 }
 
-// params notes what is asked for beyond the words.
+// params adds the parameters and the tools of a request.
 func params(ask *exchange.Ask, v jsonv.Value) {
 	ask.Is(msg.ParamStream, strconv.FormatBool(v.Get("stream").Bool()))
 	limit := v.Get("max_completion_tokens")
@@ -58,42 +60,8 @@ func params(ask *exchange.Ask, v jsonv.Value) {
 	ask.Stops(v.Get("stop"))
 	ask.Output(v.Path("response_format", "type"))
 	for t := range v.Get("tools").Elems() {
-		typ := exchange.Ident(t.Get("type"))
+		typ := ident.Of(t.Get("type"))
 		def := t.Get(typ) // function, custom
-		ask.Tools.Add(typ, exchange.Ident(def.Get("name")), def.Get("description"), def.Get("parameters"))
+		ask.Tools.Add(typ, ident.Of(def.Get("name")), def.Get("description"), def.Get("parameters"))
 	}
-}
-
-// session is the conversation as the client calls it.
-func session(v jsonv.Value) string {
-	for _, name := range [...]string{"session_id", "conversation_id", "thread_id"} {
-		if id := exchange.Ident(v.Path("metadata", name)); id != "" {
-			return id
-		}
-	}
-	return ""
-}
-
-// content is the text of a content, and the files in it.
-func content(v jsonv.Value) (text msg.Text, files []msg.Attachment) {
-	if !v.Is(jsonv.Array) {
-		return v.Text(), nil
-	}
-	for b := range v.Elems() {
-		switch b.Get("type").Str() {
-		case "text":
-			text = exchange.Join(text, b.Get("text").Text())
-		case "image_url":
-			files = append(files, exchange.Link(b.Path("image_url", "url")))
-		case "input_audio":
-			files = append(files, exchange.Base64(b.Path("input_audio", "data"), "audio/"+exchange.Ident(b.Path("input_audio", "format"))))
-		case "file":
-			a := exchange.Link(b.Path("file", "file_data"))
-			a.Name = exchange.Ident(b.Path("file", "filename"))
-			files = append(files, a)
-		default:
-			text = exchange.Join(text, b.JSON())
-		}
-	}
-	return text, files
 }

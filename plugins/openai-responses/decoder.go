@@ -1,15 +1,15 @@
-// Package openairesponses decodes exchanges with OpenAI's Responses API as a tap hears
+// Package openairesponses decodes exchanges with OpenAI's Responses API as a tap records
 // them: the request, and the response as a stream of events or as one body.
 //
 // Facts of the format that are easy to get wrong, and that this decoder is built
 // around:
 //
-//   - A response is a list of items. Each is told in pieces and then whole
-//     (response.output_item.done), and all of them again when the response is over. An
-//     item counts when it is told whole; its pieces only until then.
+//   - A response is a list of items. Each arrives in pieces and then whole
+//     (response.output_item.done), and all of them again at the end of the response. An
+//     item counts when it arrives whole; its pieces only until then.
 //   - An item has an id, and a call has a call_id beside it: results name the call_id.
 //   - input_tokens has the cached ones in it, output_tokens the reasoning.
-//   - A request with previous_response_id has only what is new. Its conversation is named
+//   - A request with previous_response_id has new items only. Its conversation is named
 //     by that response then, unless the client names it: by conversation, or, as Codex
 //     does, by a UUID in prompt_cache_key. So of a chain of three, the third begins a
 //     session of its own.
@@ -24,7 +24,9 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/exchange"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/openai"
 	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
@@ -34,7 +36,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "openai-responses", Revision: 3, Provider: "openai",
+		Name: "openai-responses", Revision: 4, Provider: "openai",
 		Summary: "OpenAI Responses API: requests, event streams and whole responses.",
 		Request: request, Event: event, Rest: unknown.NewKeeper(leavesOut),
 	}.Factory()
@@ -70,7 +72,7 @@ func event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	case typ == "response.output_item.added":
 		open(x, v.Get("item"), out)
 	case typ == "response.output_item.done":
-		give(x, v.Get("item"), out)
+		emit(x, v.Get("item"), out)
 	case strings.HasPrefix(typ, "response.") && (delta(x, typ, v, out) || echo(v, typ)):
 	default:
 		x.Unknown(out, typ, v.Raw())
@@ -81,8 +83,8 @@ func begin(x *exchange.Exchange, r jsonv.Value, out *decoder.Output) {
 	x.Answer(out, r.Get("id"), r.Get("model"))
 }
 
-// echoes are events of which the item that they name has everything: ends of pieces, and
-// what a tool of the provider is doing.
+// echo reports whether an event repeats parts of its item: the end of a piece, or the
+// progress of a tool of the provider.
 func echo(v jsonv.Value, typ string) bool {
 	switch stem, end := typ[:strings.LastIndexByte(typ, '.')], typ[strings.LastIndexByte(typ, '.')+1:]; {
 	case end == "done", stem == "response.content_part", stem == "response.reasoning_summary_part", stem == "response.output_text.annotation":
@@ -100,7 +102,7 @@ func echo(v jsonv.Value, typ string) bool {
 // open begins an item of which pieces will come.
 func open(x *exchange.Exchange, item jsonv.Value, out *decoder.Output) {
 	x.First(out)
-	name := exchange.Ident(item.Get("id"))
+	name := ident.Of(item.Get("id"))
 	if name == "" || x.Part(name) != nil {
 		return
 	}
@@ -110,8 +112,8 @@ func open(x *exchange.Exchange, item jsonv.Value, out *decoder.Output) {
 	case typ.Equal("reasoning"):
 		x.Open(name, msg.Reasoning, "")
 	case typ.In("function_call", "custom_tool_call"):
-		if p := x.Open(name, msg.ToolCall, exchange.Ident(item.Get("call_id"))); p != nil {
-			p.Tool = exchange.Ident(item.Get("name"))
+		if p := x.Open(name, msg.ToolCall, ident.Of(item.Get("call_id"))); p != nil {
+			p.Tool = ident.Of(item.Get("name"))
 		}
 	}
 }
@@ -124,18 +126,18 @@ func delta(x *exchange.Exchange, typ string, v jsonv.Value, out *decoder.Output)
 	default:
 		return false
 	}
-	p := x.Part(exchange.Ident(v.Get("item_id")))
+	p := x.Part(ident.Of(v.Get("item_id")))
 	if p != nil {
 		x.Add(out, p, v.Get("delta").Text())
 	}
 	return p != nil
 }
 
-// whole ends a response: it has all items, and what they took.
+// whole ends a response: it has all items, and the usage.
 func whole(x *exchange.Exchange, r jsonv.Value, out *decoder.Output) {
 	begin(x, r, out)
 	for item := range r.Get("output").Elems() {
-		give(x, item, out)
+		emit(x, item, out)
 	}
 	switch status := r.Get("status"); {
 	case status.In("queued", "in_progress"): // an answer that is still to be asked for
@@ -143,11 +145,13 @@ func whole(x *exchange.Exchange, r jsonv.Value, out *decoder.Output) {
 	case status.Equal("failed"):
 		fail(x, r, out)
 	case status.Equal("incomplete"):
-		x.Stop = exchange.Ident(r.Path("incomplete_details", "reason"))
+		x.Stop = ident.Of(r.Path("incomplete_details", "reason"))
 	default:
-		x.Stop = exchange.Ident(status)
+		x.Stop = ident.Of(status)
 	}
-	usage(x, r.Get("usage"))
+	if u := r.Get("usage"); u.Is(jsonv.Object) {
+		x.Counted, x.Usage = true, openai.Tokens(openai.Usage(u), msg.NoProvenance)
+	}
 	x.End(out, x.Waits)
 }
 
@@ -156,20 +160,6 @@ func fail(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	if !fault.Is(jsonv.Object) {
 		fault = v
 	}
-	typ := exchange.Ident(fault.Get("code"))
-	if typ == "" {
-		typ = exchange.Ident(fault.Get("type"))
-	}
-	x.Fail(out, typ, fault.Get("message").Text())
-}
-
-func usage(x *exchange.Exchange, u jsonv.Value) {
-	if !u.Is(jsonv.Object) {
-		return
-	}
-	x.Counted = true
-	input, output := u.Get("input_tokens").Uint(), u.Get("output_tokens").Uint()
-	cached := min(u.Path("input_tokens_details", "cached_tokens").Uint(), input)
-	thought := min(u.Path("output_tokens_details", "reasoning_tokens").Uint(), output)
-	x.Usage = msg.Tokens{Input: input - cached, CacheRead: cached, Output: output - thought, Reasoning: thought}
+	class, text := openai.Fault(fault)
+	x.Fail(out, class, text)
 }

@@ -6,14 +6,16 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/exchange"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/media"
 )
 
-// give gives an item that is whole, once.
-func give(x *exchange.Exchange, item jsonv.Value, out *decoder.Output) {
-	id := exchange.Ident(item.Get("id"))
+// emit emits an item that arrives whole, once.
+func emit(x *exchange.Exchange, item jsonv.Value, out *decoder.Output) {
+	id := ident.Of(item.Get("id"))
 	if id == "" {
-		id = exchange.Ident(item.Get("call_id"))
+		id = ident.Of(item.Get("call_id"))
 	}
 	if id == "" {
 		id = msg.HashKey(string(item.Peek()))
@@ -34,10 +36,10 @@ func give(x *exchange.Exchange, item jsonv.Value, out *decoder.Output) {
 		say(x, id, msg.Reasoning, "", said, out)
 	case typ == "function_call", typ == "custom_tool_call":
 		x.Waits = true
-		call(x, id, item, exchange.Ident(item.Get("name")), first(item, "arguments", "input"), out)
+		call(x, id, item, ident.Of(item.Get("name")), item.First("arguments", "input"), out)
 	case typ == "local_shell_call", typ == "shell_call", typ == "apply_patch_call", typ == "computer_call":
 		x.Waits = true
-		call(x, id, item, strings.TrimSuffix(typ, "_call"), first(item, "action", "operation"), out)
+		call(x, id, item, strings.TrimSuffix(typ, "_call"), item.First("action", "operation"), out)
 	case strings.HasSuffix(typ, "_call"): // the provider runs it
 		ran(x, id, item, strings.TrimSuffix(typ, "_call"), out)
 	default:
@@ -45,7 +47,7 @@ func give(x *exchange.Exchange, item jsonv.Value, out *decoder.Output) {
 	}
 }
 
-// say gives a text. Its pieces, if there were any, are not needed any more.
+// say emits a text, which replaces its pieces.
 func say(x *exchange.Exchange, id string, kind msg.Kind, callID string, t msg.Text, out *decoder.Output) {
 	p := x.Part(id)
 	if p == nil {
@@ -59,11 +61,11 @@ func say(x *exchange.Exchange, id string, kind msg.Kind, callID string, t msg.Te
 	x.Close(out, p)
 }
 
-// call gives a call.
+// call emits a call.
 func call(x *exchange.Exchange, id string, item jsonv.Value, tool string, arguments jsonv.Value, out *decoder.Output) {
 	p := x.Part(id)
 	if p == nil {
-		callID := exchange.Ident(item.Get("call_id"))
+		callID := ident.Of(item.Get("call_id"))
 		if callID == "" {
 			callID = id
 		}
@@ -72,22 +74,22 @@ func call(x *exchange.Exchange, id string, item jsonv.Value, tool string, argume
 		}
 	}
 	item.Get("call_id").Equal(p.CallID)
-	p.Tool, p.Server = tool, exchange.Ident(item.Get("server_label"))
+	p.Tool, p.Server = tool, ident.Of(item.Get("server_label"))
 	say(x, id, msg.ToolCall, p.CallID, arguments.Text(), out)
 }
 
-// ran gives a call that the provider has run, and its result.
+// ran emits a call that the provider has run, and its result.
 func ran(x *exchange.Exchange, id string, item jsonv.Value, tool string, out *decoder.Output) {
-	if name := exchange.Ident(item.Get("name")); name != "" { // of a tool on an MCP server
+	if name := ident.Of(item.Get("name")); name != "" { // of a tool on an MCP server
 		tool = name
 	}
-	call(x, id, item, tool, first(item, "arguments", "action", "queries", "code"), out)
+	call(x, id, item, tool, item.First("arguments", "action", "queries", "code"), out)
 	m := x.Message(out, msg.ToolResult, "result:"+id)
 	m.Role, m.Tool.CallID, m.Tool.Name, m.ParentKey = msg.RoleTool, id, tool, "call:"+id
-	m.Tool.Server = exchange.Ident(item.Get("server_label"))
-	m.Content = first(item, "output", "results", "outputs").Text()
+	m.Tool.Server = ident.Of(item.Get("server_label"))
+	m.Content = item.First("output", "results", "outputs").Text()
 	if picture := item.Get("result"); picture.Is(jsonv.String) {
-		m.Attachments = append(m.Attachments, exchange.Base64(picture, ""))
+		m.Attachments = append(m.Attachments, media.Base64(picture, ""))
 	}
 	if fault := item.Get("error"); fault.Exists() || item.Get("status").Equal("failed") {
 		m.IsError, m.Tool.ErrorType = true, "tool_error"
@@ -97,19 +99,10 @@ func ran(x *exchange.Exchange, id string, item jsonv.Value, tool string, out *de
 	}
 }
 
-func first(v jsonv.Value, names ...string) jsonv.Value {
-	for _, name := range names {
-		if m := v.Get(name); m.Exists() {
-			return m
-		}
-	}
-	return jsonv.Value{}
-}
-
 // text is the text of a list of parts.
 func text(v jsonv.Value) (t msg.Text) {
 	for p := range v.Elems() {
-		if s := first(p, "text", "refusal"); s.Exists() {
+		if s := p.First("text", "refusal"); s.Exists() {
 			t = exchange.Join(t, s.Text())
 		}
 	}

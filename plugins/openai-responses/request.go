@@ -8,10 +8,12 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/exchange"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/openai"
 )
 
-// request decodes what is sent to the model.
+// request decodes a request to the model.
 func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	input := v.Get("input")
 	if !input.Exists() {
@@ -26,17 +28,17 @@ func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		items = append(items, exchange.Item{Who: exchange.Prompt, Text: input.Text()})
 	}
 	for it := range input.Elems() {
-		item := said(it)
+		item := inputItem(it)
 		item.From = it
 		items = append(items, item)
 	}
-	ask := exchange.Ask{Model: exchange.Ident(v.Get("model")), Items: items}
+	ask := exchange.Ask{Model: ident.Of(v.Get("model")), Items: items}
 	ask.Session, ask.From = session(v)
 	params(&ask, v)
 	x.Request(out, ask)
 }
 
-// params notes what is asked for beyond the words.
+// params adds the parameters and the tools of a request.
 func params(ask *exchange.Ask, v jsonv.Value) {
 	ask.Is(msg.ParamStream, strconv.FormatBool(v.Get("stream").Bool()))
 	ask.Param(msg.ParamMaxTokens, v.Get("max_output_tokens"))
@@ -45,19 +47,19 @@ func params(ask *exchange.Ask, v jsonv.Value) {
 	ask.Param(msg.ParamReasoning, v.Path("reasoning", "effort"))
 	ask.Output(v.Path("text", "format", "type"))
 	for t := range v.Get("tools").Elems() {
-		ask.Tools.Add(exchange.Ident(t.Get("type")), exchange.Ident(t.Get("name")), t.Get("description"), t.Get("parameters"))
+		ask.Tools.Add(ident.Of(t.Get("type")), ident.Of(t.Get("name")), t.Get("description"), t.Get("parameters"))
 	}
 }
 
-// said is one item of the input.
-func said(v jsonv.Value) (it exchange.Item) {
+// inputItem decodes one item of the input.
+func inputItem(v jsonv.Value) (it exchange.Item) {
 	typ, role := v.Get("type").PeekStr(), v.Get("role")
 	switch {
 	case typ == "message" || typ == "" && role.Exists():
 		if role.Equal("assistant") {
 			return exchange.Item{Who: exchange.Model}
 		}
-		it.Text, it.Attachments = content(v.Get("content"))
+		it.Text, it.Attachments = openai.Content(v.Get("content"))
 		switch {
 		case role.In("system", "developer"):
 			it.Who = exchange.Instructions
@@ -66,8 +68,8 @@ func said(v jsonv.Value) (it exchange.Item) {
 		}
 	case output(typ):
 		v.Get("type").MarkRead()
-		it.Who, it.CallID = exchange.Result, exchange.Ident(v.Get("call_id"))
-		it.Text, it.Attachments = content(v.Get("output"))
+		it.Who, it.CallID = exchange.Result, ident.Of(v.Get("call_id"))
+		it.Text, it.Attachments = openai.Content(v.Get("output"))
 		it.Failed = v.Get("status").In("failed", "incomplete")
 	case typ == "reasoning", typ == "item_reference", typ == "compaction", strings.HasSuffix(typ, "_call"):
 		it.Who = exchange.Model
@@ -84,47 +86,23 @@ func output(typ string) bool {
 
 var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`)
 
-// session is the conversation as the client calls it; from is what stands in for its id.
+// session is the client's id of the conversation; from is the field that replaces it.
 func session(v jsonv.Value) (id, from string) {
 	conversation := v.Get("conversation")
 	if conversation.Is(jsonv.Object) {
 		conversation = conversation.Get("id")
 	}
-	if id := exchange.Ident(conversation); id != "" {
+	if id := ident.Of(conversation); id != "" {
 		return id, ""
 	}
-	for _, name := range [...]string{"session_id", "conversation_id", "thread_id"} {
-		if id := exchange.Ident(v.Path("metadata", name)); id != "" {
-			return id, ""
-		}
+	if id := openai.Session(v.Get("metadata")); id != "" {
+		return id, ""
 	}
 	if id := v.Get("prompt_cache_key"); uuid.MatchString(id.PeekStr()) {
-		return exchange.Ident(id), "prompt_cache_key"
+		return ident.Of(id), "prompt_cache_key"
 	}
-	if id := exchange.Ident(v.Get("previous_response_id")); id != "" {
+	if id := ident.Of(v.Get("previous_response_id")); id != "" {
 		return id, "previous_response_id"
 	}
 	return "", ""
-}
-
-// content is the text of a content, and the files in it.
-func content(v jsonv.Value) (text msg.Text, files []msg.Attachment) {
-	if !v.Is(jsonv.Array) {
-		return v.Text(), nil
-	}
-	for p := range v.Elems() {
-		switch typ := p.Get("type").Str(); typ {
-		case "input_text", "output_text", "text":
-			text = exchange.Join(text, p.Get("text").Text())
-		case "input_image", "computer_screenshot":
-			files = append(files, exchange.Link(p.Get("image_url")))
-		case "input_file":
-			a := exchange.Link(first(p, "file_data", "file_url"))
-			a.Name = exchange.Ident(p.Get("filename"))
-			files = append(files, a)
-		default:
-			text = exchange.Join(text, p.JSON())
-		}
-	}
-	return text, files
 }

@@ -9,25 +9,27 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
-// API is a provider's own: how its requests and responses are written.
+// API is the format of a provider: how it writes requests and responses.
 type API struct {
 	Name     string // of the format
 	Revision uint32
 	Summary  string
 	Provider string // gen_ai.provider.name
-	// Request takes up a request body, which is an object.
+	// Request decodes a request body, which is an object.
 	Request func(x *Exchange, v jsonv.Value, out *decoder.Output)
-	// Event takes an event of a response.
+	// Event decodes an event of a response.
 	Event func(x *Exchange, v jsonv.Value, out *decoder.Output)
-	// Whole takes a response that is one body; nil: Event does.
+	// Whole decodes a response that is one body; nil: Event does.
 	Whole func(x *Exchange, v jsonv.Value, out *decoder.Output)
-	// Done is what [DONE] means; nil: nothing.
+	// Done handles [DONE]; nil: it is ignored.
 	Done func(x *Exchange, out *decoder.Output)
-	// Rest keeps what none of them has read.
+	// Rest keeps the fields that none of them reads.
 	Rest *unknown.Keeper
 }
 
@@ -53,9 +55,9 @@ func (f factory) New(s decoder.Stream) (decoder.Decoder, error) {
 	return &stream{api: f.api, x: Exchange{Agent: agent, Provider: f.api.Provider, Source: s.Source}}, nil
 }
 
-const schema = `{"type":"object","additionalProperties":false,"properties":{"agent":{"type":"string","maxLength":256,"description":"who speaks to the provider; the traffic does not tell"}}}`
+const schema = `{"type":"object","additionalProperties":false,"properties":{"agent":{"type":"string","maxLength":256,"description":"name of the agent, which the traffic does not have"}}}`
 
-// options reads a source's options: who speaks to the provider.
+// options reads the options of a source: the name of the agent.
 func options(raw json.RawMessage) (agent string, err error) {
 	o := struct {
 		Agent string `json:"agent"`
@@ -67,7 +69,7 @@ func options(raw json.RawMessage) (agent string, err error) {
 			return "", err
 		}
 	}
-	if o.Agent == "" || len(o.Agent) > maxIdent {
+	if o.Agent == "" || len(o.Agent) > ident.Max {
 		return "", errors.New("agent: expected a name of up to 256 bytes")
 	}
 	return o.Agent, nil
@@ -108,7 +110,7 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 		}
 		return nil
 	}
-	v, ok := d.parse(f.Data, out)
+	v, ok := conversation.ParseObject(&d.doc, f.Data, out)
 	if !ok {
 		return nil
 	}
@@ -123,23 +125,4 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 	}
 	d.api.Rest.Keep(&d.doc, out, before, func(m *msg.Message) { d.x.of(m) })
 	return nil
-}
-
-// parse parses a frame, or reports what is wrong with it.
-func (d *stream) parse(data []byte, out *decoder.Output) (jsonv.Value, bool) {
-	if err := d.doc.Parse(data); err != nil {
-		reason := msg.ReasonInvalidJSON
-		var syntax *jsonv.SyntaxError
-		if errors.As(err, &syntax) && syntax.UTF8 {
-			reason = msg.ReasonInvalidUTF8
-		}
-		out.Problem(reason, err.Error())
-		return jsonv.Value{}, false
-	}
-	root := d.doc.Root()
-	if !root.Is(jsonv.Object) {
-		out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
-		return jsonv.Value{}, false
-	}
-	return root, true
 }

@@ -1,21 +1,21 @@
-// Package exchange is what decoders of model providers' APIs have in common. There
-// an exchange is one request and its response, and a conversation is a row of
-// exchanges, each of which repeats all that was said before and adds to it. None has
-// a name for the conversation that may be relied on, and each is a stream of its own,
-// so whatever joins them has to follow from the request alone:
+// Package exchange has the parts that decoders of model providers' APIs share. An exchange
+// is one request and its response; a conversation is a sequence of exchanges, each of which
+// repeats all messages before it and adds to them. No API has a reliable id of the
+// conversation, and each exchange is a stream of its own, so that ids are computed from the
+// request alone:
 //
-//   - The session is what the client calls it, where it does; else a hash of how the
-//     conversation began, its instructions and its first prompt, and of the source. Two
-//     of one source that begin with the same words are taken for one; each answer to
-//     them is kept (see core/internal/assemble, claims.go).
-//   - The run is the work on one prompt: a hash of the session, of how many prompts
-//     there were, and of the last. Tool results are no prompts.
-//   - Of what a request repeats nothing is given: what follows the last word of the
-//     model is new, and everything before it was in an exchange of its own. Of a
-//     conversation that is joined late, the beginning is missing.
+//   - The session is the client's id of the conversation, if it sends one; else a hash of
+//     the instructions, of the first prompt and of the source. Two conversations of one
+//     source that begin with the same words are one session; each answer to them is kept
+//     (see core/internal/assemble, claims.go).
+//   - The run is the work on one prompt: a hash of the session, of the number of prompts,
+//     and of the last one. Tool results are no prompts.
+//   - Repeated messages are not emitted: the messages after the model's last one are new,
+//     and all before it were in exchanges of their own. Of a conversation that is observed
+//     late, the beginning is missing.
 //
-// Nothing here has a time: the provider tells none, or only the second in which a
-// response began. The sidecar knows when each part came.
+// No message has a time: a provider writes none, or only the second in which a response
+// began. The sidecar has the time of arrival of each part.
 package exchange
 
 import (
@@ -25,28 +25,28 @@ import (
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
 const (
 	maxParts = 4096
 	maxGiven = 1024
-	maxBytes = 16 << 20 // of a response's texts while they come
+	maxBytes = 16 << 20 // of the open texts of a response
 )
 
-// Exchange is one exchange while it goes on: a decoder's state, which its snapshot
-// may hold as JSON.
+// Exchange is the state of one exchange. Its JSON is the snapshot of a decoder.
 type Exchange struct {
 	Session  string `json:",omitempty"`
 	Run      string `json:",omitempty"`
 	Agent    string `json:",omitempty"`
 	Provider string `json:",omitempty"`
-	Source   string `json:",omitempty"` // that hears the stream; see decoder.Stream
+	Source   string `json:",omitempty"` // of the stream; see decoder.Stream
 
 	ID    string `json:",omitempty"` // of the response; empty before it
 	Model string `json:",omitempty"`
 	Stop  string `json:",omitempty"`
-	// Usage is given when the response is over; Counted says that there is one.
+	// Usage is emitted at the end of the response, if Counted is set.
 	Usage   msg.Tokens `json:",omitzero"`
 	Counted bool       `json:",omitempty"`
 	Over    bool       `json:",omitempty"`
@@ -58,29 +58,28 @@ type Exchange struct {
 	Begun    bool    `json:",omitempty"` // the first piece of it has come
 	Last     string  `json:",omitempty"` // key of the last part
 
-	Given []string `json:",omitempty"` // parts that were given, of an API that tells them twice
-	Waits bool     `json:",omitempty"` // one of its calls waits for the client
+	Given []string `json:",omitempty"` // emitted parts, of an API that sends them twice
+	Waits bool     `json:",omitempty"` // a call of the response is executed by the client
 }
 
-// Part is a part of a response of which pieces have come.
+// Part is a part of a response that arrives in pieces.
 type Part struct {
-	Name   string   // what its pieces call it
+	Name   string   // by which its pieces name it
 	Kind   msg.Kind // Assistant, Reasoning or ToolCall
 	Key    string
 	CallID string `json:",omitempty"`
 	Tool   string `json:",omitempty"`
 	Server string `json:",omitempty"`
 	Text   []byte `json:",omitempty"`
-	Cut    bool   `json:",omitempty"` // some of it was too much to keep
+	Cut    bool   `json:",omitempty"` // text was dropped beyond the limit
 }
 
-// fresh is the state before anything was heard.
+// fresh returns the state before the first frame.
 func (e *Exchange) fresh() Exchange {
 	return Exchange{Agent: e.Agent, Provider: e.Provider, Source: e.Source}
 }
 
-// Begin begins a response. Without a request that was heard before, it is a
-// conversation of its own.
+// Begin begins a response. Without a request before it, it is a conversation of its own.
 func (e *Exchange) Begin(id, model string) {
 	switch {
 	case e.ID == id && id != "":
@@ -88,7 +87,7 @@ func (e *Exchange) Begin(id, model string) {
 	case id == "":
 		id = "response:" + msg.HashKey(e.Session, e.Run, e.Last, model)
 	}
-	if e.Over { // another one of the same stream, which had no request
+	if e.Over { // another response of the same stream, without a request
 		*e = e.fresh()
 	}
 	e.ID, e.Given, e.Waits, e.Begun = id, nil, false, false
@@ -100,20 +99,20 @@ func (e *Exchange) Begin(id, model string) {
 	}
 }
 
-// Answer is Begin with the values of a response, of which every event may repeat them.
+// Answer is Begin with the values of a response, which each event may repeat.
 func (e *Exchange) Answer(out *decoder.Output, id, model jsonv.Value) {
 	if e.ID != "" && id.Equal(e.ID) {
 		model.Equal(e.Model)
 		return
 	}
-	if e.ID != "" && !e.Begun && !e.Over { // nothing came of the response before
+	if e.ID != "" && !e.Begun && !e.Over { // the response before it had no part
 		m := e.status(out, "begun:"+e.ID, "response_begun")
 		m.Model, m.Provider, m.ResponseID = e.Model, e.Provider, e.ID
 	}
-	e.Begin(Ident(id), Ident(model))
+	e.Begin(ident.Of(id), ident.Of(model))
 }
 
-// Once reports whether a part is told for the first time.
+// Once reports whether a part arrives for the first time.
 func (e *Exchange) Once(id string) bool {
 	if slices.Contains(e.Given, id) {
 		return false
@@ -134,8 +133,8 @@ func (e *Exchange) Part(name string) *Part {
 	return nil
 }
 
-// Open opens a part. A call is known by its id, the n-th text by n. It returns nil
-// when there are too many.
+// Open opens a part. The key of a call has its id, that of the n-th text has n. It returns
+// nil when there are too many.
 func (e *Exchange) Open(name string, kind msg.Kind, callID string) *Part {
 	if len(e.Parts) == maxParts {
 		return nil
@@ -160,7 +159,7 @@ func (e *Exchange) key(kind msg.Kind, callID string) string {
 	return e.ID + what + "/" + strconv.Itoa(*n-1)
 }
 
-// Add adds a piece to a part. The first piece of a response is told of.
+// Add adds a piece to a part. The first piece of a response has a message of its own.
 func (e *Exchange) Add(out *decoder.Output, p *Part, piece msg.Text) {
 	e.First(out)
 	if p == nil {
@@ -175,7 +174,7 @@ func (e *Exchange) Add(out *decoder.Output, p *Part, piece msg.Text) {
 	e.Bytes += len(p.Text) - before
 }
 
-// First tells of the first piece of the response, once.
+// First emits the arrival of the first piece of the response, once.
 func (e *Exchange) First(out *decoder.Output) {
 	if e.Begun {
 		return
@@ -185,7 +184,7 @@ func (e *Exchange) First(out *decoder.Output) {
 	m.Signal, m.Model, m.Provider, m.ResponseID = msg.FirstToken, e.Model, e.Provider, e.ID
 }
 
-// Close gives a part that is whole.
+// Close emits a complete part.
 func (e *Exchange) Close(out *decoder.Output, p *Part) {
 	for i, o := range e.Parts {
 		if o == p {
@@ -202,14 +201,14 @@ func (e *Exchange) Close(out *decoder.Output, p *Part) {
 
 func (p *Part) empty() bool { return len(p.Text) == 0 && p.Kind != msg.ToolCall }
 
-// give adds a message of a part; one without a text is none.
+// give adds the message of a part, unless the part is empty.
 func (e *Exchange) give(out *decoder.Output, p *Part, c msg.Completeness, parent string) {
 	if p.empty() {
 		return
 	}
 	if p.Kind == msg.ToolCall && (p.Tool == "" || p.CallID == "") {
 		m := e.unknown(out, "tool_call", []byte(string(p.Text)))
-		m.Key = "unknown:" + msg.HashKey(e.ID, p.Name) // its pieces are still coming
+		m.Key = "unknown:" + msg.HashKey(e.ID, p.Name) // more pieces may arrive
 		m.Tool.CallID, m.Tool.Name, m.Complete = p.CallID, p.Tool, c
 		return
 	}
@@ -231,12 +230,12 @@ func (e *Exchange) give(out *decoder.Output, p *Part, c msg.Completeness, parent
 	delegate(m)
 }
 
-// spoken says that a message is a part of the response.
+// spoken makes a message a part of the response.
 func (e *Exchange) spoken(m *msg.Message) {
 	m.Role, m.Model, m.Provider, m.ResponseID = msg.RoleAssistant, e.Model, e.Provider, e.ID
 }
 
-// Say gives a part that has come as a whole.
+// Say adds the message of a part that arrives whole.
 func (e *Exchange) Say(out *decoder.Output, kind msg.Kind, callID string) *msg.Message {
 	m := e.Message(out, kind, e.key(kind, callID))
 	e.spoken(m)
@@ -245,8 +244,8 @@ func (e *Exchange) Say(out *decoder.Output, kind msg.Kind, callID string) *msg.M
 	return m
 }
 
-// End ends the response: what is open is given, then its tokens, and the end of the
-// run unless the model waits for a tool.
+// End ends the response: it emits the open parts, the usage, and the end of the run unless
+// the model waits for a tool.
 func (e *Exchange) End(out *decoder.Output, waits bool) {
 	if e.Over || e.ID == "" {
 		return
@@ -264,7 +263,7 @@ func (e *Exchange) End(out *decoder.Output, waits bool) {
 	}
 }
 
-// Fail gives an error of the provider. The run may go on: clients try again.
+// Fail emits an error of the provider. The run continues: clients retry.
 func (e *Exchange) Fail(out *decoder.Output, typ string, text msg.Text) {
 	m := e.Message(out, msg.Error, "error:"+msg.HashKey(e.ID, e.Run, typ, text.String()))
 	m.Role, m.IsError, m.Content, m.Tool.ErrorType = msg.RoleAssistant, true, text, typ
@@ -272,7 +271,7 @@ func (e *Exchange) Fail(out *decoder.Output, typ string, text msg.Text) {
 	e.Stop = cmp.Or(e.Stop, "error")
 }
 
-// Flush gives what is open, as it is so far.
+// Flush emits the open parts as incomplete.
 func (e *Exchange) Flush(out *decoder.Output) {
 	if e.Over || e.ID == "" {
 		return
@@ -285,7 +284,7 @@ func (e *Exchange) Flush(out *decoder.Output) {
 		}
 	}
 	e.usage(out, msg.Partial)
-	if e.Stop != "" && e.Stop != "error" { // the response says that it is over, and its stream does not
+	if e.Stop != "" && e.Stop != "error" { // the response has its finish reason, but its stream has not ended
 		m := e.status(out, "end:"+e.ID, "response_end")
 		m.Kind, m.Complete = msg.Stop, msg.Partial
 		m.Model, m.Provider, m.ResponseID, m.FinishReason = e.Model, e.Provider, e.ID, e.Stop
@@ -313,7 +312,7 @@ func (e *Exchange) Message(out *decoder.Output, kind msg.Kind, key string) *msg.
 	return m
 }
 
-// of says whose message it is.
+// of sets the session, the run and the agent of a message.
 func (e *Exchange) of(m *msg.Message) {
 	m.Session, m.Run = e.Session, e.Run
 	if m.Session == "" {
@@ -329,7 +328,7 @@ func (e *Exchange) status(out *decoder.Output, key, typ string) *msg.Message {
 	return m
 }
 
-// Unknown keeps what the decoder does not understand.
+// Unknown keeps an unknown frame or part as it is.
 func (e *Exchange) Unknown(out *decoder.Output, typ string, raw []byte) {
 	e.unknown(out, typ, raw)
 }

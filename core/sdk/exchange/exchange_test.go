@@ -12,8 +12,8 @@ import (
 
 func prompt(s string) Item { return Item{Who: Prompt, Text: msg.Plain(s)} }
 
-// TestConversation has the requests of one conversation, each of which repeats what
-// was said before: what is given is what is new, and a run goes from prompt to prompt.
+// TestConversation has the requests of one conversation, each of which repeats the messages
+// before it: only new messages are emitted, and a run goes from prompt to prompt.
 func TestConversation(t *testing.T) {
 	system := Item{Who: Instructions, Text: msg.Plain("be brief")}
 	result := Item{Who: Result, CallID: "c1", Text: msg.Plain("4 m")}
@@ -50,7 +50,7 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// TestBounds has more parts and more bytes than are kept: what is given says so.
+// TestBounds has more parts and bytes than the limits: the emitted part is marked as cut.
 func TestBounds(t *testing.T) {
 	x := Exchange{}
 	x.Begin("r", "m")
@@ -74,25 +74,6 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-func TestLink(t *testing.T) {
-	var doc jsonv.Doc
-	if err := doc.Parse([]byte(`["https://a.example/x.png", "data:text/plain;base64,YWJj", "data:image/png;base64,***"]`)); err != nil {
-		t.Fatal(err)
-	}
-	want := []msg.Attachment{
-		{URL: "https://a.example/x.png"},
-		{MediaType: "text/plain", Size: 3, SHA256: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
-		{MediaType: "image/png"},
-	}
-	i := 0
-	for v := range doc.Root().Elems() {
-		if got := Link(v); got != want[i] {
-			t.Errorf("%s: %+v", v.Raw(), got)
-		}
-		i++
-	}
-}
-
 func TestOptions(t *testing.T) {
 	for raw, ok := range map[string]bool{``: true, `{"agent":"pilot"}`: true, `{"agent":""}`: false, `{"agents":"x"}`: false, `[]`: false} {
 		if _, err := options([]byte(raw)); (err == nil) != ok {
@@ -101,9 +82,9 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestWhatIsAskedFor has the parameters of a request and its tools, which are said once for
-// a prompt.
-func TestWhatIsAskedFor(t *testing.T) {
+// TestRequestParameters has the parameters of a request and its tools, which are emitted once
+// for a prompt.
+func TestRequestParameters(t *testing.T) {
 	var doc jsonv.Doc
 	if err := doc.Parse([]byte(`{"limit": 64, "warm": 0.5, "stream": true, "stop": "ebb", "none": null, "object": {}, "format": "json_schema",
 		"says": "tides", "schema": {"type": "object"}}`)); err != nil {

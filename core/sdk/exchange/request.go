@@ -6,36 +6,36 @@ import (
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// Item is one thing that was said before, as a request repeats it.
+// Item is one message of the conversation, as a request repeats it.
 type Item struct {
 	Who  Who
 	Text msg.Text
-	// Of a result: the call, and what the request says of it.
+	// Of a result: the call, and whether it failed.
 	CallID      string
 	Failed      bool
 	Attachments []msg.Attachment
-	// From is where it was read. What a request repeats is marked as read there.
+	// From is the JSON of the item. Repeated items are marked as read there.
 	From jsonv.Value
 }
 
-// Who said it.
+// Who is the author of an item.
 type Who uint8
 
-// Beside is what a client puts next to a tool's result: no prompt.
+// Beside is a text that a client adds to a tool's result: no prompt.
 const (
 	Model Who = iota
 	Instructions
 	Prompt
 	Result
 	Beside
-	Other // nothing that is understood
+	Other // unknown
 )
 
-// PassOver takes up a request that is none to the model: to count tokens, for a list
-// of models.
+// PassOver handles a request that is not for the model: to count tokens, to list models.
 func (e *Exchange) PassOver(v jsonv.Value) {
 	*e = e.fresh()
 	for _, name := range [...]string{"model", "messages", "system", "instructions", "input", "tools"} {
@@ -46,7 +46,7 @@ func (e *Exchange) PassOver(v jsonv.Value) {
 // Ask is a request to a model.
 type Ask struct {
 	Session string // as the client calls it; empty if it does not
-	From    string // what Session is of, if that is no id of a conversation
+	From    string // the field that Session was read from, if that is no id of a conversation
 	Model   string
 	Items   []Item // in order
 	Tools   Tools
@@ -56,8 +56,8 @@ type Ask struct {
 // maxParam bounds a parameter of a request, in bytes.
 const maxParam = 4096
 
-// Param notes a parameter of the request under its name in msg, one of msg.Param*.
-// What is missing, null or no scalar and no list is none.
+// Param adds a parameter of the request under its name in msg, one of msg.Param*.
+// A missing value, null and an object are no parameter.
 func (a *Ask) Param(name string, v jsonv.Value) {
 	text := ""
 	switch v.Kind() {
@@ -71,14 +71,14 @@ func (a *Ask) Param(name string, v jsonv.Value) {
 	}
 }
 
-// Is notes a parameter that the request says otherwise.
+// Is adds a parameter whose value the decoder computed.
 func (a *Ask) Is(name, value string) {
 	if value != "" {
 		a.params = append(a.params, msg.Attr{Key: name, Value: value})
 	}
 }
 
-// Stops notes at which texts the model is to stop: one, or a list.
+// Stops adds the stop sequences: one, or a list.
 func (a *Ask) Stops(v jsonv.Value) {
 	if v.Is(jsonv.String) {
 		a.Is(msg.ParamStopSequences, "["+string(v.Raw())+"]")
@@ -87,7 +87,7 @@ func (a *Ask) Stops(v jsonv.Value) {
 	a.Param(msg.ParamStopSequences, v)
 }
 
-// Output notes which type of answer is asked for, by OpenAI's name of its format.
+// Output adds the requested output type, by OpenAI's name of the format.
 func (a *Ask) Output(v jsonv.Value) {
 	switch v.Str() {
 	case "text":
@@ -97,7 +97,7 @@ func (a *Ask) Output(v jsonv.Value) {
 	}
 }
 
-// Request takes up a request. What is new in it is given.
+// Request handles a request and emits its new items.
 func (e *Exchange) Request(out *decoder.Output, a Ask) {
 	session, model, items := a.Session, a.Model, a.Items
 	*e = e.fresh()
@@ -196,7 +196,7 @@ func delegate(m *msg.Message) {
 		return
 	}
 	m.Kind = msg.Delegation
-	m.Delegation.To, m.Delegation.Task = Ident(to), msg.Plain(task.Str())
+	m.Delegation.To, m.Delegation.Task = ident.Of(to), msg.Plain(task.Str())
 }
 
 // server is the MCP server in a tool's name: mcp__<server>__<tool>.

@@ -17,7 +17,7 @@ type tool struct {
 	Parameters  json.RawMessage `json:"parameters,omitempty"` // a JSON schema
 }
 
-// maxTools bounds what a request may offer.
+// maxTools is the number of tools of a request that are kept.
 const maxTools = 1024
 
 // Add adds a tool; one without a name goes by its type.

@@ -84,6 +84,26 @@ func TestSyntaxErrors(t *testing.T) {
 	}
 }
 
+func TestParts(t *testing.T) {
+	v := parse(t, `{"a":null,"b":"x\ny","c":"plain","d":[1],"e":-1.50,"f":`+strings.Repeat("1", 33)+`}`)
+	for _, c := range []struct{ what, got, want string }{
+		{"first", string(v.First("nope", "a", "c", "b").Peek()), `"plain"`},
+		{"none", v.First("nope", "a").Kind().String(), "nothing"},
+		{"chars", string(v.Get("b").Chars()), "x\ny"},
+		{"escaped", string(v.Get("b").Escaped()), `x\ny`},
+		{"of an array", string(v.Get("d").Chars()) + string(v.Get("d").Escaped()), ""},
+		{"digits", v.Get("e").Digits() + v.Get("c").Digits() + v.Get("f").Digits(), "-1.50"},
+		{"prefix", fmt.Sprint(v.Get("c").HasPrefix("pl"), v.Get("c").HasPrefix("plains"), v.Get("d").HasPrefix("")), "true false true"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: got %q, want %q", c.what, c.got, c.want)
+		}
+	}
+	if n := len(v.d.Unread(1, func([]string) bool { return false })); n == 0 {
+		t.Error("a look counts as read")
+	}
+}
+
 // Every strict prefix of a document is an error, never a panic.
 func TestNoShortRead(t *testing.T) {
 	in := `{"a":[1.5e-3,"x\u00e4\\",{"b":null},true],"c":"日本語 and more text"}`

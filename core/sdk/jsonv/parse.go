@@ -56,7 +56,7 @@ type node struct {
 	read       bool // its bytes were asked for; of a container, all that is in it
 }
 
-// SyntaxError says where a document stops being JSON. UTF8 is set when the bytes
+// SyntaxError has the offset at which a document is no JSON. UTF8 is set when the bytes
 // are not even text.
 type SyntaxError struct {
 	Offset int
@@ -148,7 +148,7 @@ func (d *Doc) parse() error {
 			d.leaf(kind, i, i+n, false)
 			i += n
 		}
-		// A value has ended before i: close what it ends, or go on to the next.
+		// A value has ended before i: close its containers, or go on to the next value.
 		for {
 			i = space(b, i)
 			if len(d.stack) == 0 {
@@ -287,7 +287,7 @@ func special(w uint64) uint64 {
 }
 
 // str reads the string whose first byte after the quote is at i and returns
-// where its closing quote stands.
+// the index of its closing quote.
 func str(b []byte, i int) (end int, escaped bool, err error) {
 	start, text := i, uint64(accept)
 	for len(b)-i >= 8 {

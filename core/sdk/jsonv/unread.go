@@ -9,7 +9,7 @@ func (v Value) MarkRead() {
 	}
 }
 
-// Unread is a value that nobody has read: a string, or a container in which nothing was
+// Unread is a value that was not read: a string, or a container in which nothing was
 // read and that has such strings.
 type Unread struct {
 	// Path is where it is: the keys, and * for the elements of an array.
@@ -17,7 +17,7 @@ type Unread struct {
 	Value Value
 }
 
-// Unread returns what has strings of at least size bytes that were not read, the
+// Unread returns the values with unread strings of at least size bytes, the
 // outermost containers in which nothing was read, in order. Strings for whose path skip
 // returns true do not count.
 func (d *Doc) Unread(size int, skip func(path []string) bool) []Unread {
@@ -29,7 +29,7 @@ func (d *Doc) Unread(size int, skip func(path []string) bool) []Unread {
 	return w.found
 }
 
-// hasUnread is what most documents end with: one pass over the nodes, without paths. Most
+// hasUnread is enough for most documents: one pass over the nodes, without paths. Most
 // nodes are short, keys among them, so that is asked first.
 func (d *Doc) hasUnread(size int) bool {
 	nodes, least := d.nodes, uint32(size)
@@ -57,7 +57,7 @@ type unreader struct {
 	found []Unread
 }
 
-// walk looks through the node i. untouched says that nothing in it was read.
+// walk looks through the node i. untouched is true if nothing in it was read.
 func (w *unreader) walk(i int32) (untouched bool) {
 	n := &w.d.nodes[i]
 	if n.read {

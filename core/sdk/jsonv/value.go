@@ -8,8 +8,8 @@ import (
 )
 
 // Value is a value of a document, valid as long as the document is. The methods
-// never fail: asked for something that it is not, a value gives the zero value,
-// so that a decoder reads past what a peer got wrong.
+// never fail: a method for another kind returns the zero value, so that a decoder
+// reads past the errors of a peer.
 type Value struct {
 	d *Doc
 	i int32
@@ -51,7 +51,7 @@ func (v Value) Peek() []byte {
 }
 
 // Text returns a string's text, or the JSON of any other value; nothing for null
-// and for what is not there. It aliases the input.
+// and for a missing value. It aliases the input.
 func (v Value) Text() msg.Text {
 	v.MarkRead()
 	return v.text()
@@ -71,7 +71,7 @@ func (v Value) text() msg.Text {
 }
 
 // JSON returns the value's JSON as a text that aliases the input; nothing for
-// what is not there.
+// a missing value.
 func (v Value) JSON() msg.Text { return msg.Raw(v.Raw()) }
 
 // Str returns a copy of a string's text, and "" for any other kind.
@@ -88,6 +88,36 @@ func (v Value) PeekStr() string {
 		return ""
 	}
 	return v.text().String()
+}
+
+// Chars returns the text of a string as bytes, nil for any other kind. They alias the input
+// unless the string has escapes. It does not count as read.
+func (v Value) Chars() []byte {
+	n := v.node()
+	switch {
+	case n.kind != String:
+		return nil
+	case n.escaped:
+		return v.text().Append(nil)
+	}
+	return v.d.data[n.start:n.end]
+}
+
+// Escaped returns the bytes between the quotes of a string, with its escapes as they are in
+// the input; nil for any other kind. It does not count as read.
+func (v Value) Escaped() []byte {
+	n := v.node()
+	if n.kind != String {
+		return nil
+	}
+	return v.d.data[n.start:n.end]
+}
+
+// HasPrefix reports whether the value is a string that begins with prefix, which has no
+// character that JSON escapes. It does not count as read.
+func (v Value) HasPrefix(prefix string) bool {
+	b := v.Escaped()
+	return len(b) >= len(prefix) && string(b[:len(prefix)]) == prefix
 }
 
 // Equal reports whether the value is the string s, without copying it. It counts as
@@ -143,8 +173,18 @@ func (v Value) Int() int64 {
 	return 0
 }
 
-// Uint is Int with 0 for what is negative.
+// Uint is Int with 0 for a negative number.
 func (v Value) Uint() uint64 { return uint64(max(v.Int(), 0)) }
+
+// Digits returns a number as it is written, for an attribute; "" for any other kind and for a
+// number of more than 32 bytes. It does not count as read.
+func (v Value) Digits() string {
+	const most = 32
+	if raw := v.Peek(); v.Is(Number) && len(raw) <= most {
+		return string(raw)
+	}
+	return ""
+}
 
 // Float returns a number's value; 0 for any other kind.
 func (v Value) Float() float64 {
@@ -191,6 +231,17 @@ func (v Value) Get(key string) Value {
 		}
 	}
 	return found
+}
+
+// First returns the first of the members that is there and is not null; Missing when there is
+// none.
+func (v Value) First(keys ...string) Value {
+	for _, key := range keys {
+		if m := v.Get(key); m.Exists() {
+			return m
+		}
+	}
+	return Value{}
 }
 
 // Path is Get for each key in turn.

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// word is a word of a command line. A fixed one is what the program gets; in others
-// the shell puts in what nobody knows here.
+// word is a word of a command line. The program receives a fixed one as it is; the shell
+// expands others to a text that is unknown here.
 type word struct {
 	text  string
 	fixed bool
@@ -24,7 +24,7 @@ func Shell(command, dir string) (Spawn, bool) {
 			dir = join(dir, words[1].text)
 			continue
 		}
-		tries := 0 // the name may be an argument of what runs it: env, timeout, npx
+		tries := 0 // the name may be an argument of the program that runs it: env, timeout, npx
 		for i, w := range words {
 			if path.Base(w.text) == Codex && tries < 4 {
 				tries++
@@ -89,8 +89,10 @@ func takesValue(flag string) bool {
 	return false
 }
 
-// commands splits a command line into simple commands, as far as that goes without
-// being a shell: no expansions, no control structures.
+// commands splits a command line into simple commands, without expansions and control
+// structures. It reads each byte once and keeps no nesting, because a command line is
+// written by a model: mvdan.cc/sh (v3.14.1) takes 4 s and 512 MB of stack for 128 KiB of
+// nested "(", and 512 KiB of them overflow the stack, which ends the process.
 func commands(s string) (out [][]word) {
 	var words []word
 	var w word
@@ -182,9 +184,9 @@ func target(s string, i int) int {
 	return i
 }
 
-// double reads what stands in double quotes, up to and with the closing one, and
-// returns how long that is; -1 when it does not close. Of what a shell puts in only
-// a text that stands there is known: $(cat <<'EOF' … EOF).
+// double reads a text in double quotes, up to and with the closing one, and returns
+// its length; -1 when it does not close. The one expansion whose text is known is a
+// literal: $(cat <<'EOF' … EOF).
 func double(s string) (text string, fixed bool, length int) {
 	var b strings.Builder
 	fixed = true
@@ -217,7 +219,7 @@ func double(s string) (text string, fixed bool, length int) {
 	return "", false, -1
 }
 
-// here reads $(cat <<'TAG' … TAG) and returns what is between, and the length of all.
+// here reads $(cat <<'TAG' … TAG) and returns the text between the tags, and the length of all.
 func here(s string) (body string, length int) {
 	rest := s[len("$(cat <<'"):]
 	tag, rest, ok := strings.Cut(rest, "'\n")

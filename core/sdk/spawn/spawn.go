@@ -1,18 +1,18 @@
 // Package spawn recognizes calls by which an agent runs the command line of another
 // agent, and names under which the call and the run that it causes find each other
-// (msg.Delegate.CorrelationID, CorrelationPrompt). A decoder of the caller's format and one of the
-// run's give the same names, and know nothing of each other.
+// (msg.Delegate.CorrelationID, CorrelationPrompt). A decoder of the caller's format and
+// one of the run's compute the same names, independently of each other.
 //
 // The one agent that is known is Codex, in three forms:
 //
-//   - codex exec PROMPT in a shell. Its header, on stderr, says "session id: …", and
+//   - codex exec PROMPT in a shell. Its header, on stderr, has "session id: …", and
 //     with --json its first event is {"type":"thread.started","thread_id":"…"}. Many
 //     send stderr away, so that only the prompt and the place are known.
 //   - the MCP tools codex and codex-reply of codex mcp-server. The result has a threadId
 //     since early 2026; before, nothing.
 //   - a script that does the first of these: it is known by its output alone.
 //
-// Systems whose agents write to each other have a name for what was sent (Sent).
+// Systems whose agents write to each other have a name for each text that was sent (Sent).
 package spawn
 
 import (
@@ -30,13 +30,13 @@ const Codex = "codex"
 // Spawn is a call that runs another agent.
 type Spawn struct {
 	Agent string
-	Task  string // what it is asked; empty when the command does not say
+	Task  string // the prompt; empty when it is not in the command
 
 	CorrelationID     string // when a thread is taken up again that has a name already
 	CorrelationPrompt string
 }
 
-// On puts what is known of the spawn into the call's message.
+// On sets the fields of the call's message that describe the spawn.
 func (s Spawn) On(m *msg.Message) {
 	m.Kind = msg.Delegation
 	m.Delegation.To, m.Delegation.Task = s.Agent, msg.Plain(s.Task)
@@ -60,7 +60,7 @@ func Prompt(agent, dir, prompt string) string {
 	return agent + ":asked:" + msg.HashKey(agent, path.Clean(dir), prompt)
 }
 
-// Sent is the name under which a run is found that begins with what another agent of
+// Sent is the name under which a run is found that begins with a text of another agent of
 // that system sent: the text is all that both sides know.
 func Sent(system, text string) string {
 	if text = strings.TrimSpace(text); text == "" {
@@ -82,7 +82,7 @@ func Call(tool, dir string, input jsonv.Value) (Spawn, bool) {
 }
 
 // Tool recognizes the MCP tools of Codex. name is the tool's, as its server calls it or
-// with the server's name before it (mcp__<server>__<tool>), argument gives an argument
+// with the server's name before it (mcp__<server>__<tool>), argument returns an argument
 // that is a string, and dir is where the caller is.
 func Tool(name, dir string, argument func(name string) string) (Spawn, bool) {
 	name = name[strings.LastIndex(name, "__")+1:]
@@ -104,7 +104,7 @@ func Tool(name, dir string, argument func(name string) string) (Spawn, bool) {
 	return s, true
 }
 
-// join is the directory that a program is in that was told to go to another.
+// join is the directory of a program that changes from dir to another one.
 func join(dir, to string) string {
 	if path.IsAbs(to) {
 		return to
@@ -112,10 +112,10 @@ func join(dir, to string) string {
 	return path.Join(dir, to)
 }
 
-// Output finds, in what a call gave, the name of the thread that it ran; empty when
+// Output finds, in the output of a call, the name of the thread that it ran; empty when
 // there is none. The text may be quoted as in JSON.
 func Output(text []byte) (meetID string) {
-	const most = 1 << 20 // the name comes first
+	const most = 1 << 20 // the name is at the beginning
 	text = text[:min(len(text), most)]
 	for _, mark := range [...]string{"session id: ", "thread.started", "threadId"} {
 		for rest := text; ; {
@@ -133,14 +133,14 @@ func Output(text []byte) (meetID string) {
 }
 
 // Script puts into the message of a result whether the call has run the agent after all,
-// by what it gave.
+// by its output.
 func Script(m *msg.Message, output []byte) {
 	if id := Output(output); id != "" {
 		m.Delegation.To, m.Delegation.CorrelationID = Codex, id
 	}
 }
 
-// uuid is the UUID that stands at the beginning of b, or a few characters on.
+// uuid is the UUID at the beginning of b, or a few characters after it.
 func uuid(b []byte) string {
 	const length, near = 36, 32
 	for i := 0; i <= near && i+length <= len(b); i++ {

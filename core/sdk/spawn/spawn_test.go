@@ -106,7 +106,7 @@ func TestPromptIsOfAPlace(t *testing.T) {
 	}
 }
 
-// A command is as long as a model makes it. What is read of it is read once.
+// TestLongCommands: a model may write a command of any length; each byte is read once.
 func TestLongCommands(t *testing.T) {
 	const most = 4 << 20
 	for name, unit := range map[string]string{

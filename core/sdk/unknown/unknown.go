@@ -1,18 +1,17 @@
-// Package unknown keeps what a decoder did not read of a frame (D7). A peer that is
-// newer than its decoder adds fields, or sends a list where there was a string, in the
-// middle of a frame that is known otherwise; what nobody asked for would be lost without
-// a word.
+// Package unknown keeps the fields of a frame that its decoder does not read (D7). A peer
+// that is newer than its decoder adds fields, or sends a list in the place of a string, in a
+// frame whose type is known; those fields would be lost silently.
 //
 // A Keeper looks at a document once its frame is decoded. Strings of at least MinSize
 // bytes that were not read (see jsonv.Value.MarkRead) are kept raw, with the containers
-// in which nothing was read: as the attribute Attr of the frame's first message, or, of a
-// frame that gave none and of what is large, as the content of a message of kind unknown
+// in which nothing was read: as the attribute Attr of the frame's first message, or, if the
+// frame has no message or the fields are large, as the content of a message of kind unknown
 // and of the type Attr. Either is a JSON object, from paths to values:
 //
 //	{"/message/content/*/citations": [...], "/message/container/id": "..."}
 //
-// What is not to be kept is named, with the reason, in a list that the conformance suite
-// reads too (check C14).
+// Fields that are left out on purpose are named, with the reason, in a list that the
+// conformance suite reads too (check C14).
 package unknown
 
 import (
@@ -28,8 +27,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// Attr is the name of the attribute, and the type of the message, that keeps what was not
-// read.
+// Attr is the name of the attribute, and the type of the message, that keeps unread fields.
 const Attr = msg.AttrUnknownFields
 
 // MinSize is how many bytes a string has at least that is kept.
@@ -38,13 +36,13 @@ const MinSize = 16
 // maxAttr is how many bytes are an attribute at most; more are a message.
 const maxAttr = 2 << 10
 
-// LeftOut is what a decoder leaves out on purpose.
+// LeftOut is a field that a decoder leaves out on purpose.
 type LeftOut struct {
 	// Path is where it is, with all that is below: keys with a slash before each, * for
 	// any one key or element, ** for any number of them.
 	Path string `json:"path"`
 	Why  string `json:"why"`
-	// Partly says that it is left out in some cases only, which the decoder knows: it
+	// Partly is set if it is left out in some cases only, which the decoder knows: it
 	// marks those values as read, and the others are kept.
 	Partly bool `json:"partly,omitempty"`
 	// Texts are the only strings that are left out there, where not all are: phrases that
@@ -54,7 +52,7 @@ type LeftOut struct {
 	Cases []string `json:"cases,omitempty"`
 }
 
-// List is a parsed list of what is left out. The zero value leaves out nothing.
+// List is a parsed list of left-out fields. The zero value leaves out nothing.
 type List struct {
 	Entries  []LeftOut
 	patterns [][]string
@@ -135,10 +133,10 @@ func matches(pattern, path []string) bool {
 	return true
 }
 
-// Keeper keeps what was not read.
+// Keeper keeps unread fields.
 type Keeper struct{ skip func(path []string) bool }
 
-// NewKeeper returns a Keeper that leaves out what the list names, which was compiled into
+// NewKeeper returns a Keeper that leaves out the fields of the list, which was compiled into
 // the program: a list that cannot be read panics.
 func NewKeeper(list []byte) *Keeper {
 	l, err := Parse(list)
@@ -155,7 +153,7 @@ func NewKeeper(list []byte) *Keeper {
 	return &Keeper{always.Has} // bound once: a method value is an allocation in every frame
 }
 
-// Keep keeps what was not read of the document of a frame whose messages are those of out
+// Keep keeps the unread fields of the document of a frame whose messages are those of out
 // from the index from on. Of a message that it adds, fill sets the session, and the run
 // if there is one.
 func (k *Keeper) Keep(doc *jsonv.Doc, out *decoder.Output, from int, fill func(*msg.Message)) {
@@ -177,7 +175,7 @@ func (k *Keeper) Keep(doc *jsonv.Doc, out *decoder.Output, from int, fill func(*
 	m.Key = Attr + ":" + msg.HashKey(m.Session, string(raw))
 }
 
-// object is the JSON object of what was found. Values of one path are a list.
+// object is the JSON object of the unread fields. Values of one path are a list.
 func object(found []jsonv.Unread) []byte {
 	var paths []string
 	values := make(map[string][][]byte)

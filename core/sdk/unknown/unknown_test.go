@@ -9,8 +9,8 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// What was not read is kept: beside the frame's message where it has one and it is small,
-// else as a message; what the list names is not.
+// Unread fields are kept: in the frame's message if it has one and they are small, else as a
+// message; those of the list are not.
 func TestKeep(t *testing.T) {
 	k := NewKeeper([]byte(`[{"path":"/**/signature","why":"it means nothing to a reader"}]`))
 	long := strings.Repeat("x", maxAttr)

@@ -1,11 +1,11 @@
 // Package when reads the times that agents write: ISO 8601 in its variants, and
-// numbers whose unit nobody states.
+// numbers without a unit.
 //
 // A number is taken for seconds, milliseconds, microseconds or nanoseconds by
-// its size: each reading gives the years 2001 to 2286 and no two of them overlap.
+// its size: each unit has the years 2001 to 2286 and no two of them overlap.
 // A decimal number of seconds is read digit by digit, because a float64 holds a
 // time of today only to a quarter of a microsecond. A time without a zone is
-// taken for UTC; whoever knows better says so before.
+// taken for UTC.
 package when
 
 import (
@@ -83,7 +83,7 @@ func Number(s string) (ns int64, p msg.Precision, ok bool) {
 	for i := range len(frac) {
 		c := frac[i]
 		if c < '0' || c > '9' {
-			return 0, 0, false // an exponent: nobody writes times so
+			return 0, 0, false // an exponent: no writer of times has one
 		}
 		if c != '0' {
 			exact = i + 1

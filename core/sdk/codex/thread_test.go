@@ -1,0 +1,107 @@
+package codex
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// TestRunStarts: the first message of a run starts it, with the parent or with the id by
+// which a caller in another format is linked. An unknown record starts none.
+func TestRunStarts(t *testing.T) {
+	for name, c := range map[string]struct {
+		state State
+		want  string
+	}{
+		"a thread":              {State{ID: "t"}, "run_start codex  t codex:t "},
+		"begun by a person":     {State{ID: "t", Manual: true}, "run_start codex  t  "},
+		"a child":               {State{ID: "t", Session: "s", Parent: "s", Child: true, Name: "Ada"}, "run_start Ada ? s  "},
+		"the child of a child":  {State{ID: "t", Session: "s", Parent: "p", Child: true}, "run_start  p s  parent_run"},
+		"a thread without name": {State{}, "run_start codex  file  "},
+	} {
+		var out decoder.Output
+		d := Thread{State: c.state, Origin: "file", Out: &out}
+		d.Run = "r"
+		d.Unknown("hash", "", jsonv.Value{})
+		d.AddTo("other", msg.Status, "a")
+		d.Add(msg.Status, "b")
+		d.Add(msg.Status, "c")
+		for i, m := range out.Messages {
+			got := fmt.Sprintf("%s %s %s %s %s %s", m.Signal, m.Agent.Name, m.ParentRun, m.Session, m.Delegation.CorrelationID, m.Delegation.Link)
+			if i == 2 && got != c.want || i != 2 && m.Signal != msg.NoSignal {
+				t.Errorf("%s: message %d: %q, want %q", name, i, got, c.want)
+			}
+		}
+	}
+}
+
+// TestAnswerOnce: the answer of an agent is the result of the call that began it, once.
+func TestAnswerOnce(t *testing.T) {
+	var got []string
+	for _, state := range []string{"completed", "errored", "shutdown", "not_found", "interrupted"} {
+		var out decoder.Output
+		d := Thread{State: State{ID: "t", Run: "r", Started: "r"}, Out: &out}
+		c := d.NewCall("c", "spawn_agent")
+		c.Spawn, c.Delegation, c.To = true, true, "scout"
+		d.Calls.Add(c)
+		d.Link(c, "child", "/root/scout", "ack:c", "spawned")
+		if d.Answer("", state, msg.Plain("no")) != nil || d.Answer("stranger", state, msg.Plain("no")) != nil {
+			t.Error("an answer of an unknown agent")
+		}
+		if d.Answer("/root/scout", state, msg.Plain("seven")) != c || d.Answer("child", state, msg.Plain("eight")) != nil {
+			t.Errorf("%s: not answered once", state)
+		}
+		for _, m := range out.Messages {
+			got = append(got, fmt.Sprintf("%s %s %s %s %s", m.Key, m.Delegation.ChildRun, m.Delegation.To, m.Content, m.Tool.ErrorType))
+		}
+	}
+	var want []string
+	for _, class := range []string{"", "tool_error", "cancelled", "not_found", "interrupted"} {
+		want = append(want, "ack:c child   ", "result:c child scout seven "+class)
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+func TestGrow(t *testing.T) {
+	var d Thread
+	var got []uint64
+	for _, n := range []uint64{100, 100, 250, 30, 40} {
+		got = append(got, d.Grow(conversation.Counts{Input: n, Output: n}).Output)
+	}
+	if d := cmp.Diff([]uint64{100, 0, 150, 30, 10}, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestFile(t *testing.T) {
+	var out decoder.Output
+	d := Thread{Out: &out}
+	long := "/srv/" + strings.Repeat("x", ident.Max) + "/a.txt"
+	for _, path := range []string{"/srv/a b.txt", `C:\a\b.txt`, long} {
+		a := d.File("c", path, jsonv.Value{}, jsonv.Value{}).Attachments[0]
+		if !strings.HasSuffix(path, a.URL) || len(a.URL) > ident.Max || !strings.HasSuffix(a.Name, ".txt") || strings.ContainsAny(a.Name, `/\`) {
+			t.Errorf("%+v", a)
+		}
+	}
+	if k := out.Messages[2].Key; len(k) > ident.Max {
+		t.Errorf("a key of %d bytes", len(k))
+	}
+}
+
+func TestName(t *testing.T) {
+	for in, want := range map[string]string{"": "", "/a/b.jsonl": "b", "/a/b.jsonl.gz": "b", `C:\a\b.json`: "b", "b": "b", "a/\xff.json": "\uFFFD", ".json": ".json"} {
+		if got := Name(in, ".json"); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}

@@ -1,0 +1,34 @@
+// Package conversation holds the concepts that formats of agent conversations share, so
+// that a decoder states its format and not the bookkeeping. A decoder keeps these values
+// in its state, reads records, and passes the messages that it adds to decoder.Output
+// through them. All of them are plain data: a snapshot is their JSON.
+//
+//   - Run is one invocation of an agent: where it begins, which input wakes it after its
+//     end, which call caused it.
+//   - Response is one response of the model: the keys of its parts and its tokens.
+//   - Calls is the bounded table of tool calls.
+//   - Deltas assembles parts from their pieces, and drops a part when the whole arrives.
+//   - LastText recognizes the record that repeats the last text of a run.
+//   - Time is a time with the precision of the protocol.
+//
+// Invariants, each with a test of that name:
+//
+//   - A run starts once (TestRunStartsOnce) and names its parent once, on the first message
+//     after the parent is known (TestRunNamesItsParentOnce). Input after the end of a run
+//     begins another one; input before it does not (TestWake).
+//   - The tokens of a response are emitted once as complete; the usage has the
+//     highest count of each class over all records, in any order (TestUsageOnce,
+//     TestHighestCountWins).
+//   - Token classes are exclusive in a message and the sum is the processed total
+//     (TestTokenClassesAreExclusive).
+//   - The n-th text of a response has the same key in each form of the conversation
+//     (TestPartsHaveTheSameKeysInEachForm), so that a stream and its reload fold to the same
+//     messages (TestStreamEqualsReload).
+//   - The last text of a run is recognized however it is escaped (TestLastText).
+//   - A table of calls keeps at most MaxCalls open calls and counts the evicted ones
+//     (TestCallsAreBounded); a repeated call is one call (TestCallOnce); a result may
+//     precede its call (TestEarlyResult); calls without ids are matched to results by name and
+//     order (TestCallsWithoutIDs).
+//   - Parts keep at most MaxParts open parts and MaxBytes of text; a part that lost
+//     text is marked as cut (TestDeltasAreBounded).
+package conversation

@@ -1,0 +1,116 @@
+package conversation
+
+import (
+	"strconv"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// Counts are the tokens of a response as providers count them: Input excludes the cached
+// classes, Output includes Reasoning.
+type Counts struct {
+	Input      uint64 `json:",omitempty"`
+	Output     uint64 `json:",omitempty"`
+	CacheRead  uint64 `json:",omitempty"`
+	CacheWrite uint64 `json:",omitempty"`
+	Reasoning  uint64 `json:",omitempty"`
+}
+
+// Max returns the higher count of each class.
+func (c Counts) Max(o Counts) Counts {
+	return Counts{max(c.Input, o.Input), max(c.Output, o.Output), max(c.CacheRead, o.CacheRead), max(c.CacheWrite, o.CacheWrite), max(c.Reasoning, o.Reasoning)}
+}
+
+// Add returns the sum of each class.
+func (c Counts) Add(o Counts) Counts {
+	return Counts{c.Input + o.Input, c.Output + o.Output, c.CacheRead + o.CacheRead, c.CacheWrite + o.CacheWrite, c.Reasoning + o.Reasoning}
+}
+
+// Sub returns c without o; ok is false when o is higher in a class. Reasoning, which not
+// each count has, does not decide.
+func (c Counts) Sub(o Counts) (rest Counts, ok bool) {
+	if c.Input < o.Input || c.Output < o.Output || c.CacheRead < o.CacheRead || c.CacheWrite < o.CacheWrite {
+		return Counts{}, false
+	}
+	rest = Counts{c.Input - o.Input, c.Output - o.Output, c.CacheRead - o.CacheRead, c.CacheWrite - o.CacheWrite, 0}
+	if c.Reasoning > o.Reasoning {
+		rest.Reasoning = c.Reasoning - o.Reasoning
+	}
+	return rest, true
+}
+
+// Tokens returns the counts in exclusive classes.
+func (c Counts) Tokens(p msg.Provenance) msg.Tokens {
+	reasoning := min(c.Reasoning, c.Output)
+	return msg.Tokens{Input: c.Input, Output: c.Output - reasoning, CacheRead: c.CacheRead, CacheWrite: c.CacheWrite, Reasoning: reasoning, Provenance: p}
+}
+
+// Response is one response of the model, which a format may spread over several records
+// that repeat its id and its tokens.
+type Response struct {
+	ID       string
+	Model    string `json:",omitempty"`
+	Provider string `json:",omitempty"`
+	Stop     string `json:",omitempty"` // finish reason
+
+	Run  string `json:",omitempty"`
+	Last string `json:",omitempty"` // key of the last part
+	At   Time   `json:",omitzero"`  // of the last record
+
+	Texts    int `json:",omitempty"` // parts of each kind, for their keys
+	Thoughts int `json:",omitempty"`
+
+	Counts     Counts         `json:",omitzero"`  // the highest of all records
+	Provenance msg.Provenance `json:",omitempty"` // of Counts; none: there is no usage
+	Done       bool           `json:",omitempty"` // the usage was emitted as complete
+}
+
+// Key returns the key of the next text or thought of the response.
+func (r *Response) Key(kind msg.Kind) string {
+	if kind == msg.Reasoning {
+		return Ordinal(r.ID+"/thinking", &r.Thoughts)
+	}
+	return Ordinal(r.ID+"/text", &r.Texts)
+}
+
+// Ordinal returns the key of the next part of a kind: key, key/1, key/2, ...
+func Ordinal(key string, n *int) string {
+	*n++
+	if *n == 1 {
+		return key
+	}
+	return key + "/" + strconv.Itoa(*n-1)
+}
+
+// Mark makes the message a part of the response.
+func (r *Response) Mark(m *msg.Message) {
+	m.Model, m.Provider, m.ResponseID = r.Model, r.Provider, r.ID
+}
+
+// Count adds the counts of a record, which repeat those of the records before it or exceed
+// them. The strongest provenance counts.
+func (r *Response) Count(c Counts, p msg.Provenance) {
+	r.Counts, r.Provenance = r.Counts.Max(c), max(r.Provenance, p)
+}
+
+// Usage adds the usage message of the response, unless there are no counts or it was
+// emitted as complete before; it returns nil then. The caller sets session and agent.
+func (r *Response) Usage(out *decoder.Output, complete msg.Completeness) *msg.Message {
+	if r.Done || r.Provenance == msg.NoProvenance {
+		return nil
+	}
+	m := out.Add()
+	m.Kind, m.Key, m.ParentKey = msg.Usage, "usage:"+r.ID, r.Last
+	m.Run, m.Complete, m.Hidden = r.Run, complete, true
+	r.At.Set(m)
+	r.Mark(m)
+	m.FinishReason = r.Stop
+	p := r.Provenance
+	if p == msg.TranscriptPartial && r.Stop != "" {
+		p = msg.TranscriptFinal
+	}
+	m.Usage = r.Counts.Tokens(p)
+	r.Done = complete == msg.Complete
+	return m
+}

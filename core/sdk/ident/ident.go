@@ -1,0 +1,58 @@
+// Package ident reads ids and names, which decoders remember. An id is at most Max bytes of
+// JSON; a longer one is replaced by a hash of it, so that a peer cannot make a decoder
+// remember a lot, and equal ids stay equal.
+package ident
+
+import (
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// Max is the length in bytes up to which an id is kept, its quotes included.
+const Max = 256
+
+// Of returns the id in v, which then counts as read; "" if v is no string.
+func Of(v jsonv.Value) string {
+	if v.Is(jsonv.String) {
+		v.MarkRead()
+	}
+	return Peek(v)
+}
+
+// Peek is Of for an id that is only compared: v does not count as read.
+func Peek(v jsonv.Value) string {
+	if raw := v.Peek(); len(raw) > Max && v.Is(jsonv.String) {
+		return Bounded(string(raw))
+	}
+	return v.PeekStr()
+}
+
+// OrNumber is Of for an id that may be a number.
+func OrNumber(v jsonv.Value) string {
+	if v.Is(jsonv.Number) || v.Is(jsonv.String) {
+		v.MarkRead()
+	}
+	return PeekOrNumber(v)
+}
+
+// PeekOrNumber is OrNumber for an id that is only compared.
+func PeekOrNumber(v jsonv.Value) string {
+	if v.Is(jsonv.Number) {
+		raw := v.Peek()
+		return string(raw[:min(len(raw), Max)])
+	}
+	return Peek(v)
+}
+
+// Bounded returns s, or a hash of it if it is too long for an id.
+func Bounded(s string) string {
+	if len(s) > Max {
+		return "long:" + msg.HashKey(s)
+	}
+	return s
+}
+
+// Is reports whether v is the id s. It counts as read if it is.
+func Is(v jsonv.Value, s string) bool {
+	return v.Equal(s) || len(v.Peek()) > Max && Of(v) == s
+}

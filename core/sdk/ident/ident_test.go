@@ -1,0 +1,54 @@
+package ident
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+func TestIDs(t *testing.T) {
+	long := strings.Repeat("x", Max)
+	hash := "long:" + msg.HashKey(`"`+long+`"`)
+	for in, want := range map[string][2]string{ // Of, OrNumber
+		`"a"`:                                  {"a", "a"},
+		`"caf\u00e9"`:                          {"café", "café"},
+		`""`:                                   {},
+		`null`:                                 {},
+		`{"a":1}`:                              {},
+		`[` + strings.Repeat("1,", Max) + `1]`: {},
+		`7`:                                    {"", "7"},
+		strings.Repeat("7", 2*Max):             {"", strings.Repeat("7", Max)},
+		`"` + long + `"`:                       {hash, hash},
+		`"` + long[:Max-2] + `"`:               {long[:Max-2], long[:Max-2]},
+	} {
+		var doc jsonv.Doc
+		if err := doc.Parse([]byte(in)); err != nil {
+			t.Fatal(err)
+		}
+		v := doc.Root()
+		if got := [...]string{Peek(v), PeekOrNumber(v)}; got != want {
+			t.Errorf("%.20s: peeked %q, want %q", in, got, want)
+		}
+		if v.Is(jsonv.String) && v.Len() == 0 && len(want[0]) > 16 && len(doc.Unread(16, func([]string) bool { return false })) == 0 {
+			t.Errorf("%.20s: counts as read", in)
+		}
+		if got := [...]string{Of(v), OrNumber(v)}; got != want {
+			t.Errorf("%.20s: %q, want %q", in, got, want)
+		}
+		if len(doc.Unread(16, func([]string) bool { return false })) > 0 && v.Is(jsonv.String) {
+			t.Errorf("%.20s: does not count as read", in)
+		}
+		if v.Is(jsonv.String) && (!Is(v, want[0]) || Is(v, want[0]+"x")) {
+			t.Errorf("%.20s is not %q", in, want[0])
+		}
+	}
+}
+
+func TestBounded(t *testing.T) {
+	long := strings.Repeat("x", Max+1)
+	if Bounded(long[1:]) != long[1:] || Bounded(long) != "long:"+msg.HashKey(long) {
+		t.Error(Bounded(long))
+	}
+}

@@ -1,0 +1,143 @@
+// Package openai reads the parts that OpenAI's formats share: the Chat Completions and the
+// Responses API, and the transcripts and events of Codex, which are built of the items of
+// the Responses API.
+package openai
+
+import (
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/media"
+)
+
+// Usage reads the counts of a response or of a thread as the provider writes them: Input
+// includes the cached tokens and Output the reasoning. The names are those of
+//
+//	Responses  input_tokens, output_tokens, input_tokens_details.cached_tokens, output_tokens_details.reasoning_tokens
+//	Chat       prompt_tokens, completion_tokens, prompt_tokens_details.cached_tokens, completion_tokens_details.reasoning_tokens
+//	DeepSeek   prompt_cache_hit_tokens
+//	Codex      input_tokens, output_tokens, cached_input_tokens, cache_write_input_tokens, reasoning_output_tokens
+func Usage(v jsonv.Value) (c conversation.Counts) {
+	for k, n := range v.Members() {
+		switch string(k.Bytes()) {
+		case "input_tokens", "prompt_tokens":
+			c.Input = n.Uint()
+		case "output_tokens", "completion_tokens":
+			c.Output = n.Uint()
+		case "cached_input_tokens", "prompt_cache_hit_tokens":
+			c.CacheRead = max(c.CacheRead, n.Uint())
+		case "cache_write_input_tokens":
+			c.CacheWrite = n.Uint()
+		case "reasoning_output_tokens":
+			c.Reasoning = n.Uint()
+		case "input_tokens_details", "prompt_tokens_details":
+			c.CacheRead = max(c.CacheRead, n.Get("cached_tokens").Uint())
+		case "output_tokens_details", "completion_tokens_details":
+			c.Reasoning = n.Get("reasoning_tokens").Uint()
+		}
+	}
+	return c
+}
+
+// Tokens returns the counts in exclusive classes, so that their sum is the processed total.
+func Tokens(c conversation.Counts, p msg.Provenance) msg.Tokens {
+	c.CacheRead = min(c.CacheRead, c.Input)
+	c.CacheWrite = min(c.CacheWrite, c.Input-c.CacheRead)
+	c.Input -= c.CacheRead + c.CacheWrite
+	return c.Tokens(p)
+}
+
+// Fault reads an error: {code, type, message}.
+func Fault(v jsonv.Value) (class string, text msg.Text) {
+	if class = ident.Of(v.Get("code")); class == "" {
+		class = ident.Of(v.Get("type")) // which is read only then: the other one is kept as unknown
+	}
+	return class, v.Get("message").Text()
+}
+
+// Session returns the id of the conversation that a client put into the metadata of a
+// request; "" when there is none.
+func Session(metadata jsonv.Value) string {
+	for _, name := range [...]string{"session_id", "conversation_id", "thread_id"} {
+		if id := ident.Of(metadata.Get(name)); id != "" {
+			return id
+		}
+	}
+	return ""
+}
+
+// File describes a part of a content that is a file; ok is false for any other part.
+//
+//	{type: image_url, image_url: {url}}  {type: file, file: {file_data, filename}}  {type: input_audio, input_audio: {data, format}}
+//	{type: input_image, image_url}  {type: input_file, file_data | file_url, filename}  {type: input_audio, audio_url | data}
+func File(part jsonv.Value) (a msg.Attachment, ok bool) {
+	typ := part.Get("type")
+	if !typ.In("image_url", "file", "input_audio", "input_image", "input_file", "computer_screenshot") {
+		return msg.Attachment{}, false
+	}
+	if inner := part.Get(typ.PeekStr()); inner.Is(jsonv.Object) {
+		part = inner
+	}
+	if format := part.Get("format"); format.Exists() {
+		return media.Base64(part.Get("data"), "audio/"+ident.Of(format)), true
+	}
+	where := Location(part)
+	if !where.Is(jsonv.String) {
+		return msg.Attachment{}, false
+	}
+	a = media.URL(where)
+	a.Name = ident.Of(part.Get("filename"))
+	return a, true
+}
+
+// Location returns the URL of a part that is a file, which may be a data URL.
+func Location(part jsonv.Value) jsonv.Value {
+	return part.First("url", "image_url", "audio_url", "file_data", "file_url", "data")
+}
+
+// Content returns the text of a content, which is a string or a list of parts, and its
+// files. A part that is neither a text nor a file is in the text as JSON.
+func Content(v jsonv.Value) (text msg.Text, files []msg.Attachment) {
+	if !v.Is(jsonv.Array) {
+		return v.Text(), nil
+	}
+	var t Texts
+	for p := range v.Elems() {
+		if f, ok := File(p); ok {
+			files = append(files, f)
+		} else if p.Get("type").In("text", "input_text", "output_text") {
+			t.Add(p.Get("text").Text())
+		} else {
+			t.Add(p.JSON())
+		}
+	}
+	return t.Joined(), files
+}
+
+// Texts joins texts by newlines. One text is not copied.
+type Texts struct {
+	N      int
+	one    msg.Text
+	joined []byte
+}
+
+// Add appends a text.
+func (t *Texts) Add(text msg.Text) {
+	switch t.N++; t.N {
+	case 1:
+		t.one = text
+	case 2:
+		t.joined = text.Append(append(t.one.Append(nil), '\n'))
+	default:
+		t.joined = text.Append(append(t.joined, '\n'))
+	}
+}
+
+// Joined returns the texts.
+func (t *Texts) Joined() msg.Text {
+	if t.N > 1 {
+		return msg.Plain(string(t.joined))
+	}
+	return t.one
+}

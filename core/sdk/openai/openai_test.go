@@ -1,0 +1,96 @@
+package openai
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+func parse(t *testing.T, s string) jsonv.Value {
+	t.Helper()
+	var doc jsonv.Doc
+	if err := doc.Parse([]byte(s)); err != nil {
+		t.Fatal(err)
+	}
+	return doc.Root()
+}
+
+func TestUsage(t *testing.T) {
+	want := conversation.Counts{Input: 100, Output: 20, CacheRead: 60, Reasoning: 5}
+	for _, in := range []string{
+		`{"input_tokens":100,"output_tokens":20,"input_tokens_details":{"cached_tokens":60},"output_tokens_details":{"reasoning_tokens":5},"total_tokens":120}`,
+		`{"prompt_tokens":100,"completion_tokens":20,"prompt_tokens_details":{"cached_tokens":60},"completion_tokens_details":{"reasoning_tokens":5}}`,
+		`{"prompt_tokens":100,"completion_tokens":20,"prompt_cache_hit_tokens":60,"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":5}}`,
+		`{"input_tokens":100,"cached_input_tokens":60,"output_tokens":20,"reasoning_output_tokens":5}`,
+	} {
+		if got := Usage(parse(t, in)); got != want {
+			t.Errorf("%s: %+v", in, got)
+		}
+	}
+	for _, in := range []string{`null`, `{}`, `{"input_tokens":-1,"prompt_tokens_details":null}`, `[]`} {
+		if got := Usage(parse(t, in)); got != (conversation.Counts{}) {
+			t.Errorf("%s: %+v", in, got)
+		}
+	}
+}
+
+func TestTokens(t *testing.T) {
+	for _, c := range []struct {
+		in   conversation.Counts
+		want msg.Tokens
+	}{
+		{conversation.Counts{Input: 100, CacheRead: 60, CacheWrite: 30, Output: 20, Reasoning: 5}, msg.Tokens{Input: 10, CacheRead: 60, CacheWrite: 30, Output: 15, Reasoning: 5}},
+		{conversation.Counts{Input: 10, CacheRead: 60, CacheWrite: 5, Output: 2, Reasoning: 5}, msg.Tokens{CacheRead: 10, Reasoning: 2}},
+		{conversation.Counts{}, msg.Tokens{}},
+	} {
+		c.want.Provenance = msg.TranscriptFinal
+		if got := Tokens(c.in, msg.TranscriptFinal); got != c.want {
+			t.Errorf("%+v: got %+v, want %+v", c.in, got, c.want)
+		}
+	}
+}
+
+func TestContent(t *testing.T) {
+	const abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+	for _, c := range []struct {
+		in, text string
+		files    []msg.Attachment
+	}{
+		{`"a\nb"`, "a\nb", nil},
+		{`null`, "", nil},
+		{`[]`, "", nil},
+		{`[{"type":"text","text":"a"}]`, "a", nil},
+		{`[{"type":"input_text","text":"a"},{"type":"output_text","text":"b\"c"},{"type":"text","text":"d"}]`, "a\nb\"c\nd", nil},
+		{`[{"type":"new","x":1}]`, `{"type":"new","x":1}`, nil},
+		{`[{"type":"image_url","image_url":{"url":"https://a.example/x"}},{"type":"input_image","image_url":"https://a.example/y"}]`, "",
+			[]msg.Attachment{{URL: "https://a.example/x"}, {URL: "https://a.example/y"}}},
+		{`[{"type":"file","file":{"file_data":"data:text/plain;base64,YWJj","filename":"x.txt"}},{"type":"input_audio","input_audio":{"data":"YWJj","format":"wav"}}]`, "",
+			[]msg.Attachment{{Name: "x.txt", MediaType: "text/plain", Size: 3, SHA256: abc}, {MediaType: "audio/wav", Size: 3, SHA256: abc}}},
+		{`[{"type":"input_file","file_id":"file-7"}]`, `{"type":"input_file","file_id":"file-7"}`, nil},
+	} {
+		text, files := Content(parse(t, c.in))
+		if text.String() != c.text {
+			t.Errorf("%s: %s", c.in, text)
+		}
+		if d := cmp.Diff(c.files, files); d != "" {
+			t.Errorf("%s: %s", c.in, d)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	class, text := Fault(parse(t, `{"code":"rate_limit","type":"requests","message":"slow"}`))
+	if class != "rate_limit" || text.String() != "slow" {
+		t.Errorf("%s %s", class, text)
+	}
+	if class, _ = Fault(parse(t, `{"code":null,"type":"requests"}`)); class != "requests" {
+		t.Error(class)
+	}
+	if id := Session(parse(t, `{"thread_id":"t","conversation_id":"c"}`)); id != "c" {
+		t.Error(id)
+	}
+}
