@@ -7,6 +7,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 )
 
 // TestMemoryIsBounded: what a transcript leaves open (calls without results,
@@ -49,8 +50,8 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Errorf("snapshot of %d bytes after %d rounds, %d after %d", size, rounds/2, len(b), rounds)
 	}
 	for what, n := range map[string][2]int{
-		"lanes": {len(d.lanes), maxLanes}, "calls": {len(d.calls), maxCalls},
-		"responses": {len(d.recent), maxRecent}, "notices": {len(d.notified), maxNotified},
+		"lanes": {len(d.Lanes), 64}, "calls": {len(d.Calls.Open), conversation.MaxCalls},
+		"responses": {len(d.Recent), 32}, "notices": {len(d.Notified), maxNotified},
 	} {
 		if n[0] > n[1] {
 			t.Errorf("%d %s are remembered, want %d at most", n[0], what, n[1])

@@ -1,47 +1,42 @@
 // Package claudecode decodes the transcripts that Claude Code keeps of its
 // sessions: ~/.claude/projects/<directory>/<session>.jsonl, the transcripts of
 // sub-agents beside and below it, and the small agent-<id>.meta.json files that
-// say which call caused a sub-agent.
+// name the call that caused a sub-agent. Package sdk/claude decodes the records
+// of type assistant and user; this one knows the files: their envelope, lanes,
+// forks, notices, and the records beside the conversation.
 //
-// Facts of the format that are easy to get wrong, and that this decoder is built
-// around:
+// Facts of the format that are easy to get wrong:
 //
-//   - One response of the model is several lines, one for each content block, and
-//     each repeats the token usage as it stood when the line was written. Counts
-//     are therefore taken per response (message.id and requestId), the highest of
-//     each class, and given once, when the response is known to be over. Lines of
-//     a response may have tool results of its first calls between them, and in
-//     some versions all of them carry the stop reason, so that neither ends it.
-//   - The final count is often missing: what is given then is a lower bound, with
-//     provenance transcript_partial.
-//   - Byte order is the order of things. Times run backwards in a fifth of the
+//   - One response is several lines, which may have tool results of its first calls
+//     between them. In some versions all of them carry the stop reason, so that
+//     neither ends the response. The final count is often missing: the count is
+//     then a lower bound, with provenance transcript_partial.
+//   - Byte order is the order of events. Times run backwards in a fifth of the
 //     files and are passed on as they are.
-//   - A tool_result line is a user line. So are injected texts (isMeta), summaries
-//     of a compacted context, echoes of local commands, notices of background work
-//     and interrupts; only what is left is a prompt, and begins a run.
 //   - Sub-agents were lines of the main file up to about version 1, known only by
 //     the text of their prompt; later they have files of their own, whose lines
 //     name the root's session and not the call that caused them.
-//   - The end of a background task is told up to four times (queue-operation,
+//   - The end of a background task is written up to four times (queue-operation,
 //     attachment, user line, and again in a fork), each time as pseudo-XML.
-//   - A fork begins with a copy of its origin's lines. They are given under the
+//   - A fork begins with a copy of its origin's lines. Their messages have the
 //     origin's session and keys, so that they are the same messages and count once.
 package claudecode
 
 import (
 	_ "embed"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/claude"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
-// rest keeps what was not read.
+// rest keeps the members that the decoder did not read.
 var rest = unknown.NewKeeper(leavesOut)
 
 //go:embed testdata/leaves-out.json
@@ -56,7 +51,7 @@ func (factory) Info() decoder.Info {
 	return decoder.Info{
 		Name:          "claude-code",
 		Version:       "1.0.0",
-		Revision:      2,
+		Revision:      3,
 		Summary:       "Transcripts of Claude Code sessions and their sub-agents.",
 		Transports:    []frame.Kind{frame.Line, frame.Body},
 		MetadataFiles: []string{"agent-*.meta.json"},
@@ -65,117 +60,122 @@ func (factory) Info() decoder.Info {
 
 // New returns a decoder for one file. There are no options.
 func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	if len(s.Options) > 0 {
-		var options map[string]json.RawMessage
-		if err := json.Unmarshal(s.Options, &options); err != nil {
-			return nil, fmt.Errorf("claude-code: options: %w", err)
-		}
-		for name := range options {
-			return nil, fmt.Errorf("claude-code: option %q: there are no options", name)
-		}
-	}
-	return &transcript{file: parseOrigin(s.Origin)}, nil
+	return &transcript{file: parseOrigin(s.Origin)}, conversation.NoOptions("claude-code", s.Options)
 }
 
 // transcript decodes the lines of one file.
 type transcript struct {
 	doc  jsonv.Doc
 	file origin
-
-	session  string      // of the last line that named one
-	lanes    []*lane     // least recently used first
-	calls    []*call     // open ones, oldest first
-	recent   []*response // responses that are over, oldest first
-	notified []uint64    // hashes of the notices that were given, oldest first
+	line claude.Line // the record that is being decoded
+	state
 }
+
+// state is the decoder's state; its JSON is the snapshot.
+type state struct {
+	Version int
+	claude.State
+	Notified []uint64 `json:",omitempty"` // digests of the notices that were emitted, oldest first
+}
+
+// stateVersion rises when the state's form changes. The host decodes a stream from its
+// beginning when Restore fails.
+const stateVersion = 2
 
 var (
 	_ decoder.Decoder     = (*transcript)(nil)
 	_ decoder.Snapshotter = (*transcript)(nil)
+	_ claude.Form         = (*transcript)(nil)
 )
 
-// Decode decodes one line, or a whole companion file.
+// Snapshot implements decoder.Snapshotter.
+func (d *transcript) Snapshot() ([]byte, error) {
+	if d.Session == "" && len(d.Lanes) == 0 && len(d.Notified) == 0 {
+		return nil, nil
+	}
+	d.Version = stateVersion
+	return json.Marshal(&d.state)
+}
+
+// Restore implements decoder.Snapshotter.
+func (d *transcript) Restore(snapshot []byte) error {
+	if err := json.Unmarshal(snapshot, &d.state); err != nil {
+		return fmt.Errorf("claude-code: snapshot: %w", err)
+	}
+	if d.Version != stateVersion {
+		return fmt.Errorf("claude-code: snapshot of version %d, want %d", d.Version, stateVersion)
+	}
+	return nil
+}
+
+// Decode decodes one line, or a whole metadata file.
 func (d *transcript) Decode(f *frame.Frame, out *decoder.Output) error {
 	if f.Kind == frame.Close {
 		return nil
 	}
-	if err := d.doc.Parse(f.Data); err != nil {
-		reason := msg.ReasonInvalidJSON
-		var syntax *jsonv.SyntaxError
-		if errors.As(err, &syntax) && syntax.UTF8 {
-			reason = msg.ReasonInvalidUTF8
-		}
-		out.Problem(reason, err.Error())
+	root, ok := conversation.ParseObject(&d.doc, f.Data, out)
+	if !ok {
 		return nil
 	}
-	root := d.doc.Root()
-	before, repeated := len(out.Messages), false
-	switch {
-	case !root.Is(jsonv.Object):
-		out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
-	case f.Kind == frame.Body:
-		d.companion(root, out)
-	default:
-		repeated = d.record(root, out) == ruleRepeated
-	}
-	if repeated {
+	before := len(out.Messages)
+	if f.Kind == frame.Body {
+		d.metadata(root, out)
+	} else if d.record(root, out) == claude.RuleRepeated {
 		return nil
 	}
-	rest.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session = d.sessionOf(root.Get("sessionId")) })
+	rest.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session = d.SessionOf(root.Get("sessionId"), d.file.session) })
 	return nil
 }
 
-// Flush gives the usage of the responses that may still go on.
+// Flush emits the usage of the open responses.
 func (d *transcript) Flush(out *decoder.Output) error {
-	for _, l := range d.lanes {
-		l.usage(out, msg.Partial)
-	}
+	d.State.Flush(out)
 	return nil
 }
 
-// The rules by which a line gives no message of its own.
-const (
-	ruleRepeated  = "repeated line"     // the same line of a response once more
-	ruleUsageOnly = "nothing but usage" // adds to the response's counts
-)
+// begin makes root the record that is being decoded.
+func (d *transcript) begin(root jsonv.Value, out *decoder.Output) *claude.Line {
+	d.line = claude.Line{State: &d.State, Form: d, Root: root, Out: out, UUID: root.Get("uuid"), Chained: true}
+	return &d.line
+}
 
-// record decodes one line. It returns the rule by which the line gave no
-// message, if it gave none.
+// record decodes one line. It returns the rule by which the line has no message,
+// if it has none.
 func (d *transcript) record(root jsonv.Value, out *decoder.Output) (rule string) {
-	ln := line{root: root, out: out, uuid: root.Get("uuid")}
+	ln := d.begin(root, out)
 	typ := root.Get("type")
-	if !ln.uuid.Is(jsonv.String) && !chained(typ) {
-		d.flat(&ln)
-		d.sidecar(&ln, typ.Str())
+	if !ln.UUID.Is(jsonv.String) && !chained(typ) {
+		d.flat(ln)
+		d.beside(ln, typ.Str())
 	} else {
-		d.envelope(&ln)
-		_, again := ln.lane.follows(ln.uuid)
+		d.envelope(ln)
+		_, repeated := follows(ln.Lane, ln.UUID)
 		switch {
 		case typ.Equal("assistant"):
-			rule = d.assistant(&ln)
-		case again:
-			return ruleRepeated
+			rule = ln.Assistant()
+		case repeated:
+			return claude.RuleRepeated
 		case typ.Equal("user"):
-			d.user(&ln)
+			ln.User()
 		case typ.Equal("system"):
-			d.system(&ln)
+			d.system(ln)
 		case typ.Equal("progress"):
-			d.progress(&ln)
+			d.progress(ln)
 		case typ.Equal("attachment"):
-			d.attachment(&ln)
+			d.attachment(ln)
 		default:
-			d.sidecar(&ln, typ.Str())
+			d.beside(ln, typ.Str())
 		}
 	}
-	if ln.given == 0 && rule == "" {
-		d.unknown(&ln, typ.Str(), root)
+	if ln.Emitted == 0 && rule == "" {
+		ln.Unknown(typ.Str(), root)
 	}
-	ln.remember()
+	remember(ln)
 	return rule
 }
 
 // chained reports whether records of the type are links of the conversation,
 // which name the one before them.
 func chained(typ jsonv.Value) bool {
-	return typ.Equal("assistant") || typ.Equal("user") || typ.Equal("system") || typ.Equal("progress") || typ.Equal("attachment")
+	return typ.In("assistant", "user", "system", "progress", "attachment")
 }

@@ -3,207 +3,239 @@ package claudecode
 import (
 	"slices"
 
+	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/anthropic"
+	"github.com/earshot-dev/earshot/core/sdk/claude"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-const (
-	maxLanes = 64 // conversations of one file that are remembered; the least recently used is given up
-	maxTail  = 32 // lines of a lane that a later line can name as its parent
-)
+// maxTail is the number of lines of a lane that a later line can name as its parent.
+const maxTail = 32
 
-// lane is one conversation of a file: the main one, or that of a sub-agent. Its
-// exported fields are its state.
-type lane struct {
-	Session string
-	Agent   string `json:",omitempty"` // id of a sub-agent
-	Root    string `json:",omitempty"` // uuid of the first line of a sub-agent without an id
-	Name    string `json:",omitempty"`
-	From    string `json:",omitempty"` // the session of which this one is a fork
-
-	Run        string         `json:",omitempty"`
-	ParentRun  string         `json:",omitempty"`
-	ParentCall string         `json:",omitempty"`
-	Link       msg.LinkMethod `json:",omitempty"`
-	Confidence uint8          `json:",omitempty"`
-
-	Begun    bool      `json:",omitempty"` // a message of Run was given
-	Told     bool      `json:",omitempty"` // and one with its parent
-	Prompted bool      `json:",omitempty"` // the sub-agent has its task
-	Ended    bool      `json:",omitempty"` // Run is over
-	Failed   bool      `json:",omitempty"` // the last thing heard of the model is an error
-	Stop     string    `json:",omitempty"` // why the last response stopped
-	Response *response `json:",omitempty"` // the one that goes on
-	Tail     []step    `json:",omitempty"` // oldest first
-}
-
-// step is a line that a later one may follow.
-type step struct {
-	UUID uint64
-	Key  string `json:",omitempty"`
-}
-
-func (l *lane) child() bool { return l.Agent != "" || l.Root != "" }
-
-func (l *lane) agent() msg.Agent {
-	a := msg.Agent{ID: l.Agent, Name: l.Name, Kind: msg.KindAgent}
-	if a.Name == "" && !l.child() {
-		a.Name = "claude-code"
+// envelope reads the members that user, assistant, system, progress and attachment
+// lines have in common, and finds the lane of the line.
+func (d *transcript) envelope(ln *claude.Line) {
+	session, fork := ln.Root.Get("sessionId"), ln.Root.Get("forkedFrom")
+	if from := ident.Of(fork.Get("sessionId")); from != "" && ident.Of(session) != from {
+		ln.Copied, ln.Name = true, from
+		d.forked(ln, ident.Of(session), from)
+		if id := fork.Get("messageUuid"); id.Is(jsonv.String) {
+			ln.UUID = id
+		}
+	} else {
+		ln.Name = d.SessionOf(session, d.file.session)
 	}
-	return a
+	ln.Time = conversation.TimeOf(ln.Root.Get("timestamp"))
+	parent := ln.Root.First("parentUuid", "logicalParentUuid")
+	ln.Lane = d.laneOf(ln, parent)
+	if !ln.Lane.Ended {
+		ln.Run = ln.Lane.ID
+	}
+	if key, ok := follows(ln.Lane, parent); ok {
+		ln.Parent = key
+	}
+}
+
+// flat reads the envelope of a record that is part of no chain.
+func (d *transcript) flat(ln *claude.Line) {
+	ln.Name = d.SessionOf(ln.Root.Get("sessionId"), d.file.session)
+	t := ln.Root.Get("timestamp")
+	if !t.Exists() {
+		t = ln.Root.Path("snapshot", "timestamp")
+	}
+	ln.Time = conversation.TimeOf(t)
 }
 
 // laneOf finds the lane of a line, or begins it.
-func (d *transcript) laneOf(ln *line, parent jsonv.Value) *lane {
-	side := ln.root.Get("isSidechain").Bool()
-	agent := d.file.agent
-	if id := ln.root.Get("agentId"); id.Is(jsonv.String) && (side || agent != "") && !id.Equal(agent) {
-		agent = ident(id)
+func (d *transcript) laneOf(ln *claude.Line, parent jsonv.Value) *claude.Lane {
+	side, agent := ln.Root.Get("isSidechain").Bool(), d.file.agent
+	if id := ln.Root.Get("agentId"); id.Is(jsonv.String) && (side || agent != "") && !id.Equal(agent) {
+		agent = ident.Of(id)
 	}
 	inline := side && agent == ""
-	for i := len(d.lanes) - 1; i >= 0; i-- {
-		l := d.lanes[i]
-		if l.Session != ln.session || l.Agent != agent || inline != (l.Root != "") {
-			continue
+	if l := d.Lane(func(l *claude.Lane) bool {
+		if l.Session != ln.Name || l.Agent != agent || inline != (l.Root != "") {
+			return false
 		}
-		if inline {
-			if _, ok := l.follows(parent); !ok {
-				continue
-			}
-		}
-		if i < len(d.lanes)-1 {
-			d.lanes = append(slices.Delete(d.lanes, i, i+1), l)
-		}
+		_, ok := follows(l, parent)
+		return ok || !inline
+	}); l != nil {
 		if l.Name == "" {
-			l.name(ln.root)
+			setName(l, ln.Root)
 		}
 		return l
 	}
-	l := &lane{Session: ln.session, Agent: agent, Name: label(agent), Tail: make([]step, 0, maxTail)}
-	l.name(ln.root)
+	l := &claude.Lane{Session: ln.Name, Agent: agent, Name: helper(agent), Tail: make([]claude.Step, 0, maxTail)}
+	setName(l, ln.Root)
 	switch {
 	case agent != "":
-		l.Run = agent
+		l.Run = conversation.Run{ID: agent, Child: true}
 		if d.file.workflow != "" {
-			l.ParentRun, l.Link = d.file.workflow, msg.ByParent
+			l.Parent, l.Link = d.file.workflow, msg.ByParent
 		}
-		d.bind(l, d.callOfChild(agent))
+		l.CausedBy(d.CallOfChild(agent))
 	case inline:
-		l.Root = ln.id()
-		l.Run = l.Root
+		l.Root = ln.ID()
+		l.Run = conversation.Run{ID: l.Root, Child: true}
 	}
-	d.keep(ln, l)
+	d.AddLane(ln, l)
 	return l
 }
 
-// keep adds a lane, and gives one up when there are too many.
-func (d *transcript) keep(ln *line, l *lane) {
-	d.lanes = append(d.lanes, l)
-	if len(d.lanes) <= maxLanes {
-		return
-	}
-	i := slices.IndexFunc(d.lanes, (*lane).child)
-	if i < 0 || d.lanes[i] == l {
-		i = 0
-	}
-	d.finish(ln, d.lanes[i])
-	d.lanes = slices.Delete(d.lanes, i, i+1)
-}
-
-// name takes the agent's name from a line that has it.
-func (l *lane) name(root jsonv.Value) {
+// setName takes the agent's name from a line that has it.
+func setName(l *claude.Lane, root jsonv.Value) {
 	for _, field := range [...]string{"agentName", "attributionAgent"} {
 		if v := root.Get(field); v.Is(jsonv.String) {
-			l.Name = ident(v)
+			l.Name = ident.Of(v)
 			return
 		}
 	}
 }
 
-// forked notes that a session is a fork of another.
-func (d *transcript) forked(ln *line, session, from string) {
+// forked records that a session is a fork of another.
+func (d *transcript) forked(ln *claude.Line, session, from string) {
 	if session == "" {
 		return
 	}
-	for _, l := range d.lanes {
-		if l.Session == session && !l.child() {
+	for _, l := range d.Lanes {
+		if l.Session == session && !l.Child {
 			l.From = from
 			return
 		}
 	}
-	d.keep(ln, &lane{Session: session, From: from})
+	d.AddLane(ln, &claude.Lane{Session: session, From: from})
 }
 
 // follows reports whether a line with that parent follows one of the lane, and
-// returns the key of what it follows.
-func (l *lane) follows(parent jsonv.Value) (key string, ok bool) {
+// returns the key of the line that it follows.
+func follows(l *claude.Lane, parent jsonv.Value) (key string, ok bool) {
 	if !parent.Is(jsonv.String) {
 		return "", false
 	}
-	h := hash(parent.Peek())
-	for i := len(l.Tail) - 1; i >= 0; i-- {
-		if l.Tail[i].UUID == h {
-			return l.Tail[i].Key, true
+	h := claude.Digest(parent.Peek())
+	for _, s := range slices.Backward(l.Tail) {
+		if s.UUID == h {
+			return s.Key, true
 		}
 	}
 	return "", false
 }
 
-func (l *lane) follow(uuid jsonv.Value, key string) {
+// remember lets later lines name this one as their parent.
+func remember(ln *claude.Line) {
+	l := ln.Lane
+	if l == nil || !ln.UUID.Is(jsonv.String) {
+		return
+	}
+	if ln.Last == "" {
+		ln.Last = ln.Parent
+	}
 	if len(l.Tail) == maxTail {
 		l.Tail = slices.Delete(l.Tail, 0, 1)
 	}
-	l.Tail = append(l.Tail, step{hash(uuid.Peek()), key})
+	l.Tail = append(l.Tail, claude.Step{UUID: claude.Digest(ln.UUID.Peek()), Key: ln.Last})
 }
 
-// begin begins a run of the main conversation, whose id is that of the line that
-// the agent answers. A sub-agent goes on with the run it has.
-func (d *transcript) begin(ln *line, id string) {
-	l := ln.lane
-	l.Ended = false
-	if !l.child() {
-		d.finish(ln, l)
-		for _, o := range d.lanes {
-			if o.Session != l.Session { // of the history with which a fork began
-				d.finish(ln, o)
-			}
-		}
-		l.Run, l.Begun, l.Failed, l.Stop = id, false, false, ""
-	}
-	ln.run = l.Run
+// Facts implements claude.Form.
+func (*transcript) Facts() []string {
+	return []string{"type", "subtype", "timestamp", "message", "content", "attachment", "data"}
 }
 
-// wake begins a run with the line if none goes on.
-func (d *transcript) wake(ln *line) {
-	if ln.run == "" {
-		d.begin(ln, ln.id())
+// Cause implements claude.Form: a run that begins with an answer is named by the line that
+// it answers.
+func (*transcript) Cause(ln *claude.Line, answer bool) string {
+	if answer {
+		if id := ident.Of(ln.Root.Get("parentUuid")); id != "" {
+			return id
+		}
+	}
+	return ln.ID()
+}
+
+// Started implements claude.Form.
+func (*transcript) Started(ln *claude.Line, m *msg.Message) {
+	for _, field := range [...]string{"cwd", "gitBranch", "version", "entrypoint", "permissionMode", "teamName"} {
+		m.SetAttr(field, ln.Root.Get(field).Str())
+	}
+	if v := ln.Root.Get("session_id"); !v.Equal(ln.Lane.Session) {
+		m.SetAttr("resumed_from", v.Str())
+	}
+	m.SetAttr("forked_from", ln.Lane.From)
+	if ln.Lane.Child {
+		m.SetAttr("sidechain", "true")
 	}
 }
 
-// introduce completes the first message of a run with what is said of the run.
-func (l *lane) introduce(m *msg.Message, root jsonv.Value) {
-	if !l.Begun {
-		l.Begun = true
-		m.Signal = msg.RunStart
-		for _, field := range [...]string{"cwd", "gitBranch", "version", "entrypoint", "permissionMode", "teamName"} {
-			if v := root.Get(field); v.Is(jsonv.String) {
-				m.SetAttr(field, v.Str())
-			}
-		}
-		if v := root.Get("session_id"); v.Is(jsonv.String) && !v.Equal(l.Session) {
-			m.SetAttr("resumed_from", v.Str())
-		}
-		m.SetAttr("forked_from", l.From)
-		if l.child() {
-			m.SetAttr("sidechain", "true")
-			if l.ParentRun == "" {
-				m.ParentRun = msg.UnknownRun
-			}
-		}
+// Finishing implements claude.Form.
+func (*transcript) Finishing(*claude.Line, *claude.Lane) {}
+
+// Interrupted implements claude.Form: the interrupt ends the run.
+func (d *transcript) Interrupted(ln *claude.Line, text jsonv.Value) {
+	l := ln.Lane
+	ln.Finish(ln, l)
+	m := ln.Emit(msg.Stop, ln.ID())
+	m.Role, m.Run = msg.RoleUser, l.ID
+	m.Content = text.Text()
+	m.IsError, m.FinishReason = true, "interrupted"
+	if m.Run != "" {
+		m.Signal = msg.RunEnd
 	}
-	if l.ParentRun != "" && !l.Told {
-		l.Told = true
-		m.ParentRun, m.ParentCall = l.ParentRun, l.ParentCall
-		m.Delegation.Link, m.Delegation.Confidence = l.Link, l.Confidence
+	l.Ended = true
+}
+
+// Launched implements claude.Form: it begins the run of a workflow script, whose agents have
+// files of their own that name it and nothing else.
+func (d *transcript) Launched(ln *claude.Line, extra jsonv.Value, c *claude.Call) {
+	if c.Name != claude.WorkflowTool {
+		return
 	}
+	if c.To == "" {
+		c.To = ident.Of(extra.Get("workflowName"))
+	}
+	m := ln.About(c, "", msg.Status, "workflow:"+c.Child)
+	m.Hidden = true
+	m.SetAttr("type", "workflow")
+	m.Run, m.ParentRun, m.ParentCall = c.Child, c.Run, c.ID
+	m.Delegation.Link, m.Signal, m.Agent = msg.ByNativeID, msg.RunStart, workflow(c)
+}
+
+// workflow is the actor of the run that a workflow call caused.
+func workflow(c *claude.Call) msg.Agent {
+	return msg.Agent{ID: c.Child, Name: c.To, Kind: msg.KindWorkflow}
+}
+
+// metadata decodes agent-<id>.meta.json, which names the call that caused the
+// sub-agent:
+//
+//	{"agentType":"Explore","description":"…","toolUseId":"toolu_…","spawnDepth":1,"parentAgentId":"…"}
+//
+// The agents of a workflow have an agentType and nothing else: their parent is
+// the workflow's run, which their path names. The message belongs to no run,
+// because it has no time of its own and must not begin one.
+func (d *transcript) metadata(root jsonv.Value, out *decoder.Output) {
+	ln := d.begin(root, out)
+	d.flat(ln)
+	call, typ := ident.Of(root.Get("toolUseId")), root.Get("agentType")
+	if d.file.agent == "" || call == "" && !typ.Is(jsonv.String) {
+		name := "companion"
+		if t := root.Get("type").Str(); t != "" {
+			name = t
+		}
+		ln.Unknown(name, root)
+		return
+	}
+	m := ln.Status("link:"+d.file.agent, "agent_meta")
+	m.Content = root.Get("description").Text()
+	m.Delegation.To, m.Delegation.ChildRun = ident.Of(typ), d.file.agent
+	m.ParentRun = ident.Of(root.Get("parentAgentId"))
+	switch {
+	case call != "":
+		m.Signal, m.Tool.CallID, m.Delegation.Link = msg.Link, call, msg.ByMetaFile
+	case d.file.workflow != "":
+		m.ParentRun, m.Delegation.Link = d.file.workflow, msg.ByParent
+	}
+	m.SetAttr("spawn_depth", anthropic.Number(root.Get("spawnDepth")))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/claude"
 )
 
 // account decodes a stream line by line and says what became of each line: how
@@ -46,8 +47,8 @@ func account(t *testing.T, s stream) map[string]int {
 // stated rule, and no rule takes more than it should.
 func TestEveryLineIsAccountedFor(t *testing.T) {
 	consumed := map[string]map[string]int{
-		"broken_arguments": {ruleUsageOnly: 1},
-		"gateway_ids":      {ruleRepeated: 2},
+		"broken_arguments": {claude.RuleUsageOnly: 1},
+		"gateway_ids":      {claude.RuleRepeated: 2},
 		"unknown":          {},
 	}
 	for _, s := range streams(t) {

@@ -5,57 +5,51 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/claude"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// maxNotified is how many notices are remembered, so that their echoes are known.
+// maxNotified is the number of notices that are remembered, to recognize their copies.
 const maxNotified = 64
 
-const noticeTag = "<task-notification>"
-
-// notice reports whether a text is, or wraps, the notice of a background task.
-func notice(text jsonv.Value) bool {
-	return begins(text, noticeTag) || begins(text, "[SYSTEM NOTIFICATION") && strings.Contains(text.Str(), noticeTag)
-}
-
-// notices decodes what a line tells of background tasks. The CLI tells the same
-// up to four times, when it is queued, when it is attached to a running turn,
-// when it wakes the agent; the first counts and the others are noted.
+// Notice implements claude.Form: it decodes the notices of background tasks in a line. The
+// CLI writes each up to four times, when it is queued, when it is attached to a running
+// turn, when it wakes the agent; the first counts and the others are statuses.
 //
 //	<task-notification>
 //	<task-id>a17…</task-id>
 //	<tool-use-id>toolu_…</tool-use-id>
 //	<status>completed</status>          or failed, killed; none while it goes on
 //	<summary>Agent "…" finished</summary>
-//	<result>…</result>                  what a sub-agent answered
+//	<result>…</result>                  the answer of a sub-agent
 //	</task-notification>
-func (d *transcript) notices(ln *line, text jsonv.Value) {
-	before := ln.given
-	_, rest, more := strings.Cut(text.Str(), noticeTag)
+func (d *transcript) Notice(ln *claude.Line, text jsonv.Value) {
+	before := ln.Emitted
+	_, rest, more := strings.Cut(text.Str(), claude.NoticeTag)
 	for more {
 		var body string
 		body, rest, more = cutNotice(rest)
 		d.notice(ln, body)
 	}
-	if ln.given == before || ln.run == ln.id() {
-		m := d.status(ln, ln.id(), "task-notification")
+	if ln.Emitted == before || ln.Run == ln.ID() {
+		m := ln.Status(ln.ID(), "task-notification")
 		m.Content = text.Text()
-		m.SetAttr("task_id", tag(text.Str(), "task-id"))
+		m.SetAttr("task_id", claude.Tag(text.Str(), "task-id"))
 	}
 }
 
-// cutNotice returns the inside of the notice with which s begins, and what
-// follows the opening of the next one. An answer that is told may quote a notice.
+// cutNotice returns the body of the notice at the beginning of s, and the text after the
+// opening of the next one. The answer in a notice may quote a notice.
 func cutNotice(s string) (body, rest string, more bool) {
 	const end = "</task-notification>"
 	body = s
 	for at := 0; ; {
-		i := strings.Index(s[at:], "\n"+noticeTag)
+		i := strings.Index(s[at:], "\n"+claude.NoticeTag)
 		if i < 0 {
 			break
 		}
 		if at += i + 1; strings.Contains(s[:at], end) {
-			body, rest, more = s[:at], s[at+len(noticeTag):], true
+			body, rest, more = s[:at], s[at+len(claude.NoticeTag):], true
 			break
 		}
 	}
@@ -65,82 +59,63 @@ func cutNotice(s string) (body, rest string, more bool) {
 	return body, rest, more
 }
 
-// notice gives what one notice says: the answer of a sub-agent that was launched
-// in the background, or else a status.
-func (d *transcript) notice(ln *line, body string) {
-	h := hash(body)
-	if slices.Contains(d.notified, h) {
+// notice emits one notice: the answer of a sub-agent in the background, or else a status.
+func (d *transcript) notice(ln *claude.Line, body string) {
+	h := claude.Digest([]byte(body))
+	if slices.Contains(d.Notified, h) {
 		return
 	}
-	if len(d.notified) == maxNotified {
-		d.notified = slices.Delete(d.notified, 0, 1)
+	if len(d.Notified) == maxNotified {
+		d.Notified = slices.Delete(d.Notified, 0, 1)
 	}
-	d.notified = append(d.notified, h)
+	d.Notified = append(d.Notified, h)
 
 	head, result := body, ""
 	if i, j := strings.Index(body, "<result>"), strings.LastIndex(body, "</result>"); i >= 0 && i < j {
 		head, result = body[:i]+body[j:], strings.TrimSpace(body[i+len("<result>"):j])
 	}
-	task, status, summary := tag(head, "task-id"), tag(head, "status"), tag(head, "summary")
-	c := d.callOfTask(tag(head, "tool-use-id"), task)
-	over := status == "completed" || status == "failed" || status == "killed" || status == "stopped"
+	task, status, summary := claude.Tag(head, "task-id"), claude.Tag(head, "status"), claude.Tag(head, "summary")
+	c := d.CallOfTask(claude.Tag(head, "tool-use-id"), task)
+	ended := claude.Ended(status)
 	var m *msg.Message
-	if c != nil && c.Delegation && over {
-		d.take(c.ID)
-		d.childDone(ln, c)
-		if c.Name == workflowTool && c.Child != "" { // its agents have files, it has none
-			m = d.about(ln, c, "", msg.Stop, "stop:"+c.Child)
-			m.Run, m.Agent, m.Hidden, m.Signal = c.Child, c.workflow(), true, msg.RunEnd
-			m.IsError, m.FinishReason = status != "completed", status
-		}
-		m = d.about(ln, c, c.ID, msg.DelegationResult, "result:"+c.ID)
-		m.Role = msg.RoleTool
-		m.Delegation = msg.Delegate{To: c.To, ChildRun: c.Child, Link: c.Link, Confidence: c.Confidence, Async: true}
-		m.IsError = status != "completed"
-		switch status {
-		case "failed":
-			m.Tool.ErrorType = "tool_error"
-		case "killed", "stopped":
-			m.Tool.ErrorType = "cancelled"
-		}
+	if c != nil && c.Delegation && ended {
+		m = d.notified(ln, c, status)
 	} else {
-		id := tag(head, "tool-use-id")
+		id := claude.Tag(head, "tool-use-id")
 		if c != nil {
 			id = c.ID
 		}
-		m = d.about(ln, c, id, msg.Status, "notice:"+msg.HashKey(body))
+		m = ln.About(c, id, msg.Status, "notice:"+msg.HashKey(body))
 		m.SetAttr("type", "task-notification")
-		if over {
-			d.take(id)
+		m.SetAttr("task_status", status)
+		if ended {
+			d.Calls.Take(id)
 		}
 	}
-	switch {
+	switch event := claude.Tag(head, "event"); {
 	case result != "":
 		m.Content = msg.Plain(result)
 		m.SetAttr("summary", summary)
-	case tag(head, "event") != "":
-		m.Content = msg.Plain(tag(head, "event"))
+	case event != "":
+		m.Content = msg.Plain(event)
 		m.SetAttr("summary", summary)
 	default:
 		m.Content = msg.Plain(summary)
 	}
 	m.SetAttr("task_id", task)
-	m.SetAttr("task_status", status)
-	m.SetAttr("output_file", tag(head, "output-file"))
-	m.SetAttr("child_duration_ms", tag(head, "duration_ms"))
-	m.SetAttr("child_tool_uses", tag(head, "tool_uses"))
+	m.SetAttr("output_file", claude.Tag(head, "output-file"))
+	m.SetAttr("child_duration_ms", claude.Tag(head, "duration_ms"))
+	m.SetAttr("child_tool_uses", claude.Tag(head, "tool_uses"))
 }
 
-// callOfTask finds the open call of a background task, by its own id or by the
-// task's.
-func (d *transcript) callOfTask(id, task string) *call {
-	if c := d.find(id); c != nil || task == "" {
-		return c
+// notified emits the result of a delegation in the background. A workflow's run ends with it:
+// its agents have files, it has none.
+func (d *transcript) notified(ln *claude.Line, c *claude.Call, status string) *msg.Message {
+	if c.Name == claude.WorkflowTool && c.Child != "" {
+		ln.ChildDone(c.ID)
+		m := ln.About(c, "", msg.Stop, "stop:"+c.Child)
+		m.Run, m.Agent, m.Hidden, m.Signal = c.Child, workflow(c), true, msg.RunEnd
+		m.IsError, m.FinishReason = status != "completed", status
 	}
-	for _, c := range d.calls {
-		if c.Task == task || c.Child == task {
-			return c
-		}
-	}
-	return nil
+	return ln.Notified(c, status)
 }

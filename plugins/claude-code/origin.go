@@ -46,9 +46,9 @@ func parseOrigin(path string) origin {
 	return o
 }
 
-// label is the name that Claude Code gives to helpers it runs for itself, which
-// is part of their id: acompact-946d2b compacts the context.
-func label(agent string) string {
+// helper is the name that Claude Code gives to a helper that it runs for itself, which
+// is part of the id: acompact-946d2b compacts the context.
+func helper(agent string) string {
 	i := strings.LastIndexByte(agent, '-')
 	if i < 2 || agent[0] != 'a' {
 		return ""

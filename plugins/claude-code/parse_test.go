@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/sdk/anthropic"
+	"github.com/earshot-dev/earshot/core/sdk/claude"
 )
 
 func TestParseOrigin(t *testing.T) {
@@ -35,8 +37,8 @@ func TestCutNotice(t *testing.T) {
 	}{
 		{"one", "\na\n" + end, "\na\n", "", false},
 		{"cut off", "\na", "\na", "", false},
-		{"two", "1" + end + "\n" + noticeTag + "2" + end, "1", "2" + end, true},
-		{"quoted", "<result>x\n" + noticeTag + "y" + end + "</result>" + end, "<result>x\n" + noticeTag + "y" + end + "</result>", "", false},
+		{"two", "1" + end + "\n" + claude.NoticeTag + "2" + end, "1", "2" + end, true},
+		{"quoted", "<result>x\n" + claude.NoticeTag + "y" + end + "</result>" + end, "<result>x\n" + claude.NoticeTag + "y" + end + "</result>", "", false},
 	} {
 		body, rest, more := cutNotice(c.in)
 		if body != c.body || rest != c.rest || more != c.more {
@@ -47,12 +49,12 @@ func TestCutNotice(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	for agent, want := range map[string]string{"acompact-946d2b": "compact", "aprompt_suggestion-1": "prompt_suggestion", "a1b2c3": "", "-": "", "": "", "x-1": ""} {
-		if got := label(agent); got != want {
-			t.Errorf("label(%q) = %q, want %q", agent, got, want)
+		if got := helper(agent); got != want {
+			t.Errorf("helper(%q) = %q, want %q", agent, got, want)
 		}
 	}
 	for tool, want := range map[string]string{"mcp__barn__open": "barn", "mcp__barn": "barn", "Bash": "", "mcp__a__b__c": "a"} {
-		if got := server(tool); got != want {
+		if got := anthropic.Server(tool); got != want {
 			t.Errorf("server(%q) = %q, want %q", tool, got, want)
 		}
 	}

@@ -1,0 +1,209 @@
+// Package anthropic reads the content blocks and the usage of Anthropic's Messages API, as
+// the API itself, Claude Code and the programs around it write them. Values enter, texts,
+// attachments and counts leave; nothing is remembered.
+package anthropic
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/media"
+)
+
+// Usage reads a usage object. Its input excludes the cached classes; its output includes the
+// reasoning. Some writers break the written cache down by lifetime and leave out the sum.
+func Usage(u jsonv.Value) (c conversation.Counts) {
+	for k, v := range u.Members() {
+		switch string(k.Bytes()) {
+		case "input_tokens":
+			c.Input = v.Uint()
+		case "output_tokens":
+			c.Output = v.Uint()
+		case "cache_read_input_tokens":
+			c.CacheRead = v.Uint()
+		case "cache_creation_input_tokens":
+			c.CacheWrite = max(c.CacheWrite, v.Uint())
+		case "cache_creation":
+			c.CacheWrite = max(c.CacheWrite, v.Get("ephemeral_5m_input_tokens").Uint()+v.Get("ephemeral_1h_input_tokens").Uint())
+		case "output_tokens_details":
+			c.Reasoning = v.Get("thinking_tokens").Uint()
+		}
+	}
+	return c
+}
+
+// Extra yields the counts of a usage object that have no token class, under the names of
+// their attributes.
+func Extra(u jsonv.Value, add func(name string, n uint64)) {
+	add("cache_write_1h_tokens", u.Path("cache_creation", "ephemeral_1h_input_tokens").Uint())
+	server := u.Get("server_tool_use")
+	add("web_search_requests", server.Get("web_search_requests").Uint())
+	add("web_fetch_requests", server.Get("web_fetch_requests").Uint())
+}
+
+// Provider returns who served the model, by the prefix of the response's id. Other services
+// behind a client leave no trace.
+func Provider(responseID, model string) string {
+	switch {
+	case strings.HasPrefix(responseID, "msg_bdrk_"):
+		return "aws.bedrock"
+	case strings.HasPrefix(responseID, "msg_vrtx_"):
+		return "gcp.vertex_ai"
+	case strings.Contains(model, "claude"):
+		return "anthropic"
+	}
+	return ""
+}
+
+// Server returns the MCP server in the name of a tool: mcp__<server>__<tool>.
+func Server(tool string) string {
+	rest, ok := strings.CutPrefix(tool, "mcp__")
+	if !ok {
+		return ""
+	}
+	server, _, _ := strings.Cut(rest, "__")
+	return server
+}
+
+// IsCall reports whether the type of a block is that of a tool call.
+func IsCall(typ jsonv.Value) bool { return typ.In("tool_use", "server_tool_use", "mcp_tool_use") }
+
+// Arguments writes the input of a tool_use block into the message. Claude Code wraps input
+// that the model wrote as broken JSON.
+func Arguments(m *msg.Message, input jsonv.Value) {
+	if broken := input.Get("__unparsedToolInput"); broken.Exists() {
+		m.Tool.Arguments = broken.Text()
+		m.SetAttr("unparsed_arguments", "true")
+		return
+	}
+	m.Tool.Arguments = input.JSON()
+}
+
+// Thinking writes a thinking or redacted_thinking block into the message: a thought without
+// a text is encrypted for the provider.
+func Thinking(m *msg.Message, b jsonv.Value) {
+	if m.Content = b.Get("thinking").Text(); m.Content.IsZero() {
+		m.Hidden = true
+		m.SetAttr("redacted", "true")
+	}
+}
+
+// ServerResult writes the result of a tool that the provider ran within the response, for
+// example a web_search_tool_result block, into the message.
+func ServerResult(m *msg.Message, b jsonv.Value) {
+	content := b.Get("content")
+	m.Role = msg.RoleTool
+	m.SetAttr("block", ident.Of(b.Get("type")))
+	m.Content, m.Attachments = Content(content)
+	if content.Get("error_code").Exists() || b.Get("is_error").Bool() {
+		m.IsError, m.Tool.ErrorType = true, "tool_error"
+	}
+}
+
+// Content returns the text and the files of a content, which is a string or a list of
+// blocks.
+func Content(v jsonv.Value) (msg.Text, []msg.Attachment) {
+	if !v.Is(jsonv.Array) {
+		return v.Text(), nil
+	}
+	var c Blocks
+	for b := range v.Elems() {
+		c.Add(b)
+	}
+	return c.Text(), c.Files
+}
+
+// Blocks joins the texts of content blocks by newlines and collects their files. A block of
+// an unknown type is text: its JSON.
+type Blocks struct {
+	Files  []msg.Attachment
+	one    msg.Text
+	joined []byte
+	texts  int
+}
+
+// Add adds a block.
+func (c *Blocks) Add(b jsonv.Value) {
+	var t msg.Text
+	switch typ := b.Get("type"); {
+	case typ.Equal("text"):
+		t = b.Get("text").Text()
+	case typ.Equal("image"), typ.Equal("document"):
+		if f, ok := File(b); ok {
+			c.Files = append(c.Files, f)
+			return
+		}
+		t = b.JSON()
+	case typ.Equal("tool_reference"):
+		t = b.Get("tool_name").Text()
+	default:
+		t = b.Text()
+	}
+	switch c.texts++; c.texts {
+	case 1:
+		c.one = t
+	case 2:
+		c.joined = t.Append(append(c.one.Append(nil), '\n'))
+	default:
+		c.joined = t.Append(append(c.joined, '\n'))
+	}
+}
+
+// Text returns the texts of the blocks so far; a single one aliases the frame.
+func (c *Blocks) Text() msg.Text {
+	if c.texts > 1 {
+		return msg.Plain(string(c.joined))
+	}
+	return c.one
+}
+
+// File describes the file in an image or document block:
+//
+//	{"type":"image","source":{"type":"base64","media_type":"image/png","data":"…"}}
+//	{"type":"image","source":{"type":"url","url":"…"}}
+//
+// ok is false when the block has neither, for example a document that is plain text.
+func File(b jsonv.Value) (f msg.Attachment, ok bool) {
+	source := b.Get("source")
+	switch data := source.Get("data"); {
+	case source.Get("url").Is(jsonv.String):
+		f = media.URL(source.Get("url"))
+	case data.Is(jsonv.String) && !source.Get("type").Equal("text"):
+		f = media.Base64(data, ident.Of(source.Get("media_type")))
+	default:
+		return f, false
+	}
+	f.Name = ident.Of(b.First("title", "name", "filename"))
+	if f.MediaType == "" {
+		f.MediaType = ident.Of(source.Get("media_type"))
+	}
+	return f, true
+}
+
+// Number returns a number as the value of an attribute; "" when v is none.
+func Number(v jsonv.Value) string {
+	const most = 32
+	if raw := v.Peek(); v.Is(jsonv.Number) && len(raw) <= most {
+		return string(raw)
+	}
+	return ""
+}
+
+// SetCount sets the attribute to a count that is not zero, in the place that it has.
+func SetCount(attrs []msg.Attr, name string, n uint64) []msg.Attr {
+	if n == 0 {
+		return attrs
+	}
+	value := strconv.FormatUint(n, 10)
+	for i := range attrs {
+		if attrs[i].Key == name {
+			attrs[i].Value = value
+			return attrs
+		}
+	}
+	return append(attrs, msg.Attr{Key: name, Value: value})
+}

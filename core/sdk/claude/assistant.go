@@ -1,0 +1,267 @@
+package claude
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/anthropic"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// The rules by which a record has no message of its own.
+const (
+	RuleRepeated  = "repeated line"     // the same record of a response
+	RuleUsageOnly = "nothing but usage" // adds to the counts of the response
+)
+
+// Response is one response of the model. The ID of the conversation.Response is Message,
+// unless two requests share that.
+type Response struct {
+	conversation.Response
+	conversation.Deltas // pieces of its parts, of a stream
+
+	Session string
+	Message string     // id by the protocol
+	Request string     `json:",omitempty"`
+	Lines   []uint64   `json:",omitempty"` // digests of the uuids of its records
+	Copied  bool       `json:",omitempty"`
+	Began   bool       `json:",omitempty"` // its first piece has come
+	Extra   []msg.Attr `json:",omitempty"` // counts without a token class
+}
+
+// Assistant decodes a record of a response. It returns the rule by which the record has no
+// message, if it has none.
+func (ln *Line) Assistant() (rule string) {
+	m := ln.Root.Get("message")
+	if !m.Is(jsonv.Object) {
+		return ""
+	}
+	if m.Get("model").Equal("<synthetic>") || ln.Root.Get("isApiErrorMessage").Bool() {
+		ln.synthetic(m)
+		return ""
+	}
+	ln.Wake(true)
+	ln.Lane.Failed = false
+	r := ln.Open(m)
+	usage := m.Get("usage")
+	r.Count(ln, usage)
+	r.StopFor(ln.Lane, m.Get("stop_reason"))
+	if r.repeats(ln.UUID) {
+		return RuleRepeated
+	}
+	content := m.Get("content")
+	if content.Is(jsonv.String) {
+		ln.text(r, content)
+	}
+	for b := range content.Elems() {
+		ln.block(r, b)
+	}
+	if ln.Emitted == 0 && usage.Is(jsonv.Object) {
+		return RuleUsageOnly
+	}
+	return ""
+}
+
+// Open returns the response that the message m of a record belongs to.
+func (ln *Line) Open(m jsonv.Value) *Response {
+	l := ln.Lane
+	id, request, model := m.Get("id"), ln.Root.Get("requestId"), m.Get("model")
+	if l.Response == nil || !l.Response.is(ln.Name, id, request) {
+		ln.Finish(ln, l)
+		l.Response = ln.open(id, request)
+	}
+	r := l.Response
+	if r.Model == "" {
+		r.Model = ident.Of(model)
+		r.Provider = anthropic.Provider(r.Message, r.Model)
+	}
+	model.Equal(r.Model) // counts as read
+	return r
+}
+
+// is reports whether a record with that message id and request id belongs to r.
+func (r *Response) is(session string, id, request jsonv.Value) bool {
+	switch {
+	case r.Session != session:
+		return false
+	case !id.Is(jsonv.String):
+		return r.Message == r.Request && request.Is(jsonv.String) && ident.Is(request, r.Request)
+	}
+	return ident.Is(id, r.Message) && (r.Request == "" || !request.Is(jsonv.String) || ident.Is(request, r.Request))
+}
+
+// open begins a response, or opens one again that has ended. Some gateways number the
+// messages of each request from 1, so that an id alone does not name one.
+func (ln *Line) open(id, request jsonv.Value) *Response {
+	taken := false
+	for i := len(ln.Recent) - 1; i >= 0; i-- {
+		r := ln.Recent[i]
+		if r.is(ln.Name, id, request) {
+			ln.Recent = slices.Delete(ln.Recent, i, i+1)
+			return r
+		}
+		taken = taken || r.Session == ln.Name && ident.Is(id, r.Message)
+	}
+	r := &Response{Session: ln.Name, Request: ident.Of(request), Copied: ln.Copied}
+	r.Message = cmp.Or(ident.Of(id), r.Request)
+	if r.Message == "" {
+		r.Message = ln.ID()
+	}
+	r.Run = ln.Run
+	if r.ID = r.Message; taken {
+		r.ID += ":" + r.Request
+	}
+	return r
+}
+
+// repeats reports whether the response has a record of that uuid.
+func (r *Response) repeats(uuid jsonv.Value) bool {
+	h := Digest(uuid.Peek())
+	if uuid.Is(jsonv.String) && slices.Contains(r.Lines, h) {
+		return true
+	}
+	if len(r.Lines) < maxLines {
+		r.Lines = append(r.Lines, h)
+	}
+	return false
+}
+
+// Count adds the counts of a record.
+func (r *Response) Count(ln *Line, usage jsonv.Value) {
+	r.At = ln.Time
+	if !usage.Is(jsonv.Object) {
+		return
+	}
+	r.Response.Count(anthropic.Usage(usage), msg.TranscriptPartial)
+	anthropic.Extra(usage, func(name string, n uint64) { r.Extra = anthropic.SetCount(r.Extra, name, n) })
+}
+
+// StopFor records why the response stopped.
+func (r *Response) StopFor(l *Lane, reason jsonv.Value) {
+	if reason.Is(jsonv.String) {
+		r.Stop = ident.Of(reason)
+		l.Stop = r.Stop
+	}
+}
+
+// Finish ends the open response of a lane and emits its usage.
+func (s *State) Finish(ln *Line, l *Lane) {
+	r := l.Response
+	if r == nil {
+		return
+	}
+	ln.Form.Finishing(ln, l)
+	complete := msg.Complete
+	if r.Copied {
+		complete = msg.Summary
+	}
+	l.usage(ln.Out, complete)
+	l.Response = nil
+	if len(s.Recent) == maxRecent {
+		s.Recent = slices.Delete(s.Recent, 0, 1)
+	}
+	r.Done, r.Extra, r.Deltas = true, nil, conversation.Deltas{}
+	s.Recent = append(s.Recent, r)
+}
+
+// usage emits the tokens of the open response.
+func (l *Lane) usage(out *decoder.Output, complete msg.Completeness) {
+	r := l.Response
+	if r == nil {
+		return
+	}
+	if m := r.Usage(out, complete); m != nil {
+		m.Session, m.Agent = l.Session, l.Actor()
+		m.SetAttr("request_id", r.Request)
+		m.Attrs = append(m.Attrs, r.Extra...)
+	}
+}
+
+// part adds a part of the response.
+func (ln *Line) part(r *Response, kind msg.Kind, key string) *msg.Message {
+	parent := ln.Parent
+	if !ln.Chained {
+		ln.Parent = r.Last
+	}
+	m := ln.Emit(kind, key)
+	m.Role = msg.RoleAssistant
+	r.Mark(m)
+	if ln.Parent = parent; ln.Chained {
+		ln.Parent = key
+	}
+	r.Last = key
+	return m
+}
+
+// block decodes one content block of a response.
+func (ln *Line) block(r *Response, b jsonv.Value) {
+	typ := b.Get("type")
+	switch {
+	case typ.Equal("text"):
+		ln.text(r, b.Get("text"))
+	case typ.Equal("thinking"), typ.Equal("redacted_thinking"):
+		r.Whole(msg.Reasoning)
+		anthropic.Thinking(ln.part(r, msg.Reasoning, r.Key(msg.Reasoning)), b)
+	case anthropic.IsCall(typ):
+		ln.call(r, b)
+	case b.Get("tool_use_id").Is(jsonv.String): // web_search_tool_result and its like
+		id := ident.Of(b.Get("tool_use_id"))
+		m := ln.part(r, msg.ToolResult, "result:"+id)
+		m.Tool.CallID = id
+		if c := ln.Calls.Take(id); c != nil {
+			m.Tool.Name = c.Name
+		}
+		anthropic.ServerResult(m, b)
+	default:
+		ln.Unknown("assistant/"+cmp.Or(typ.Str(), b.Kind().String()), b)
+	}
+}
+
+// text emits a text of the model. Some models begin with nothing but newlines.
+func (ln *Line) text(r *Response, v jsonv.Value) {
+	r.Whole(msg.Assistant)
+	m := ln.part(r, msg.Assistant, r.Key(msg.Assistant))
+	m.Content = v.Text()
+	if m.Hidden = blank(m.Content); !m.Hidden && ln.Lane.Text != nil {
+		ln.Lane.Text.Set(m.Content)
+	}
+}
+
+func blank(t msg.Text) bool {
+	const most = 32 // more than newlines, escaped
+	raw, _ := t.Alias()
+	return len(raw) <= most && strings.TrimSpace(t.String()) == ""
+}
+
+// synthetic decodes a record that the CLI wrote in place of a response: an error of the API,
+// or a phrase that stands for no answer at all ("No response requested.").
+func (ln *Line) synthetic(m jsonv.Value) {
+	content, kind := m.Get("content"), ident.Of(ln.Root.Get("error"))
+	failed := ln.Root.Get("isApiErrorMessage").Bool() || kind != ""
+	for b := range content.Elems() {
+		failed = failed || b.Get("text").HasPrefix("API Error")
+	}
+	if !failed {
+		ln.Status(ln.ID(), "synthetic")
+		return
+	}
+	ln.Wake(true)
+	ln.Finish(ln, ln.Lane)
+	ln.Lane.Failed = true
+	e := ln.Emit(msg.Error, ln.ID())
+	e.Role, e.IsError = msg.RoleAssistant, true
+	e.Content, e.Attachments = anthropic.Content(content)
+	e.Tool.ErrorType = cmp.Or(kind, "api_error") // rate_limit, authentication_failed, server_error, ...
+	if ln.Lane.Text != nil {
+		for b := range content.Elems() {
+			ln.Lane.Text.Set(b.Get("text").Text())
+		}
+	}
+	e.SetAttr("status_code", anthropic.Number(ln.Root.Get("apiErrorStatus")))
+	e.SetAttr("request_id", ln.Root.Get("requestId").Str())
+}

@@ -1,0 +1,145 @@
+package claude
+
+import (
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// Line is one record while it is decoded. The format sets the first group of fields.
+type Line struct {
+	*State
+	Form Form
+	Root jsonv.Value
+	Out  *decoder.Output
+	UUID jsonv.Value
+	Time conversation.Time
+	Name string // session
+	Lane *Lane  // nil of a record beside the conversation
+	Run  string // of the record's messages; empty between two turns
+	// Chained says that records name the one before them, and Parent is the key of that
+	// one's last message.
+	Chained bool
+	Parent  string
+	Copied  bool // a fork's copy of a record
+
+	Emitted int    // messages
+	Last    string // key of the last of them
+	key     string
+}
+
+// ID returns the key of the record: its uuid, or a hash of its facts.
+func (ln *Line) ID() string {
+	if ln.key == "" {
+		if ln.key = ident.Of(ln.UUID); ln.key == "" {
+			ln.key = "line:" + ln.Hash(ln.Form.Facts()...)
+		}
+	}
+	return ln.key
+}
+
+// Hash returns a hash of members of the record. Other members do not count, because a later
+// version may add some to a record that it repeats.
+func (ln *Line) Hash(names ...string) string {
+	parts := make([]string, len(names))
+	for i, name := range names {
+		parts[i] = string(ln.Root.Get(name).Peek())
+	}
+	return msg.HashKey(parts...)
+}
+
+// Begin begins a run of the main conversation. A sub-agent has one run.
+func (ln *Line) Begin(id string) {
+	l := ln.Lane
+	if !l.Child {
+		ln.Finish(ln, l)
+		for _, o := range ln.Lanes {
+			if ln.Chained && o.Session != l.Session { // of the history at the beginning of a fork
+				ln.Finish(ln, o)
+			}
+		}
+		l.Init = ""
+		if l.Text != nil {
+			l.Text.Set(msg.Text{})
+		}
+	}
+	l.Run.Begin(id)
+	ln.Run = l.Run.ID
+}
+
+// Wake begins a run with the record unless one is active.
+func (ln *Line) Wake(answer bool) {
+	if ln.Run == "" {
+		ln.Begin(ln.Form.Cause(ln, answer))
+	}
+}
+
+// Emit adds a message of the record's run.
+func (ln *Line) Emit(kind msg.Kind, key string) *msg.Message {
+	m := ln.Out.Add()
+	m.Kind, m.Key, m.ParentKey, m.Session = kind, key, ln.Parent, ln.Name
+	ln.Time.Set(m)
+	if m.Complete = msg.Complete; ln.Copied {
+		m.Complete = msg.Summary // the original replaces it
+	}
+	if ln.Lane != nil {
+		m.Agent = ln.Lane.Actor()
+		if ln.Run != "" && ln.Lane.Mark(m) {
+			ln.Form.Started(ln, m)
+		}
+	}
+	ln.Emitted++
+	ln.Last = key
+	return m
+}
+
+// Status adds a hidden message of that type.
+func (ln *Line) Status(key, typ string) *msg.Message {
+	m := ln.Emit(msg.Status, key)
+	m.Hidden = true
+	m.SetAttr("type", typ)
+	return m
+}
+
+// Unknown keeps v, the record or a part of it, as it is.
+func (ln *Line) Unknown(typ string, v jsonv.Value) {
+	if typ == "" {
+		typ = "none"
+	}
+	var key string
+	switch {
+	case v != ln.Root:
+		key = msg.HashKey(ln.ID(), string(v.Peek()))
+	case ln.Chained && ln.UUID.Is(jsonv.String):
+		key = ln.ID()
+	default:
+		key = msg.HashKey(string(v.Peek()))
+	}
+	m := ln.Emit(msg.Unknown, "unknown:"+key)
+	m.Hidden, m.Content = true, msg.Raw(v.Raw())
+	m.SetAttr("type", typ)
+}
+
+// Digest is 64 bits of FNV-1a: enough to distinguish the few records that are remembered at a
+// time, and the same in each process.
+func Digest(s []byte) uint64 {
+	h := uint64(14695981039346656037)
+	for _, c := range s {
+		h = (h ^ uint64(c)) * 1099511628211
+	}
+	return h
+}
+
+// Tag returns the text between the first <name> and the next </name>.
+func Tag(s, name string) string {
+	_, s, _ = strings.Cut(s, "<"+name+">")
+	s, _, ok := strings.Cut(s, "</"+name+">")
+	if !ok {
+		return ""
+	}
+	return strings.TrimSpace(s)
+}

@@ -1,0 +1,318 @@
+package claude
+
+import (
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/anthropic"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/spawn"
+)
+
+// interruptText is the beginning of the record by which the CLI reports that the user stopped
+// the agent.
+const interruptText = "[Request interrupted by user"
+
+// NoticeTag opens the notice of a background task.
+const NoticeTag = "<task-notification>"
+
+// IsNotice reports whether a text is, or wraps, the notice of a background task.
+func IsNotice(text jsonv.Value) bool {
+	return text.HasPrefix(NoticeTag) || text.HasPrefix("[SYSTEM NOTIFICATION") && strings.Contains(text.Str(), NoticeTag)
+}
+
+// User decodes a user record.
+func (ln *Line) User() {
+	content := ln.Root.Path("message", "content")
+	if !content.Exists() {
+		return
+	}
+	results := 0
+	for b := range content.Elems() {
+		if b.Get("type").Equal("tool_result") {
+			results++
+		}
+	}
+	if results > 0 {
+		ln.results(content, results == 1)
+		return
+	}
+	ln.input(content, Opening(content))
+}
+
+// results decodes a record with results of tools, and its other blocks.
+func (ln *Line) results(content jsonv.Value, single bool) {
+	var extra jsonv.Value
+	if single {
+		extra = ln.Root.First("toolUseResult", "tool_use_result")
+	}
+	asides := 0
+	for b := range content.Elems() {
+		if b.Get("type").Equal("tool_result") {
+			ln.result(b, extra)
+			continue
+		}
+		if text := b.Get("text"); text.HasPrefix(interruptText) {
+			ln.Form.Interrupted(ln, text)
+			continue
+		}
+		setBlock(ln.aside(&asides), b)
+	}
+}
+
+// input decodes a record without results; text is its first text.
+func (ln *Line) input(content, text jsonv.Value) {
+	origin := ln.Root.Path("origin", "kind")
+	switch {
+	case ln.Root.Get("isCompactSummary").Bool():
+		m := ln.Status(ln.ID(), "compact_summary")
+		m.Content, m.Attachments = anthropic.Content(content)
+	case text.HasPrefix(interruptText):
+		ln.Form.Interrupted(ln, text)
+	case origin.Equal("task-notification"), !origin.Exists() && IsNotice(text):
+		ln.Wake(false)
+		ln.Form.Notice(ln, text)
+	case text.HasPrefix("<command-name>"), text.HasPrefix("<bash-input>"), text.HasPrefix("<bash-std"), text.HasPrefix("<local-command-"):
+		m := ln.Status(ln.ID(), "local_command")
+		m.Content, m.Attachments = anthropic.Content(content)
+	case FromAgent(origin, text):
+		ln.Relayed(content, text, ln.Root.Get("origin"))
+	case ln.Root.Get("isMeta").Bool(), ln.Root.Get("isSynthetic").Bool():
+		ln.Injected(content)
+	case ln.Lane.Child:
+		ln.Wake(false)
+		ln.Say(content, ln.task(text))
+	default:
+		ln.Begin(ln.ID())
+		ln.Say(content, msg.Agent{Kind: msg.KindHuman})
+	}
+}
+
+// Injected emits a text that the CLI put into the context.
+func (ln *Line) Injected(content jsonv.Value) {
+	m := ln.Emit(msg.System, ln.ID())
+	m.Role, m.Hidden = msg.RoleUser, true
+	m.Content, m.Attachments = anthropic.Content(content)
+}
+
+// Opening returns the first text of a content.
+func Opening(content jsonv.Value) jsonv.Value {
+	for b := range content.Elems() {
+		if b.Get("type").Equal("text") {
+			return b.Get("text")
+		}
+	}
+	return content
+}
+
+// Say emits the input of a run: a message for each text, picture or document. Text that an
+// editor or the CLI put beside the words is a hidden message.
+func (ln *Line) Say(content jsonv.Value, author msg.Agent) {
+	if content.Is(jsonv.String) {
+		m := ln.prompt(ln.ID(), author)
+		m.Content = content.Text()
+		setCommand(m, content)
+		return
+	}
+	prompts, asides := 0, 0
+	for b := range content.Elems() {
+		if !b.Exists() {
+			continue
+		}
+		text := b.Get("text")
+		if text.HasPrefix("<system-reminder>") || text.HasPrefix("<ide_") {
+			setBlock(ln.aside(&asides), b)
+			continue
+		}
+		m := ln.prompt(conversation.Ordinal(ln.ID(), &prompts), author)
+		setBlock(m, b)
+		setCommand(m, text)
+	}
+}
+
+func (ln *Line) prompt(key string, author msg.Agent) *msg.Message {
+	m := ln.Emit(msg.User, key)
+	m.Role, m.Agent = msg.RoleUser, author
+	return m
+}
+
+// aside adds a message for text beside the words of a user record.
+func (ln *Line) aside(n *int) *msg.Message {
+	m := ln.Emit(msg.System, conversation.Ordinal(ln.ID()+"/aside", n))
+	m.Role, m.Hidden = msg.RoleUser, true
+	return m
+}
+
+// setBlock makes one block of a user record the content of a message.
+func setBlock(m *msg.Message, b jsonv.Value) {
+	if f, ok := anthropic.File(b); ok {
+		m.Attachments = append(m.Attachments, f)
+		return
+	}
+	if b.Get("type").Equal("text") {
+		m.Content = b.Get("text").Text()
+		return
+	}
+	m.Content = b.Text()
+}
+
+// setCommand writes a prompt that is a command of the user's own as it was typed: /name and
+// its arguments. The echo of a command that the CLI answers itself begins with the name and
+// is no prompt.
+func setCommand(m *msg.Message, text jsonv.Value) {
+	if !text.HasPrefix("<command-message>") {
+		return
+	}
+	s := text.Str()
+	name := Tag(s, "command-name")
+	if name == "" {
+		return
+	}
+	m.SetAttr("command", name)
+	m.SetAttr("command_message", Tag(s, "command-message"))
+	m.Content = msg.Plain(strings.TrimSpace(name + " " + Tag(s, "command-args")))
+}
+
+// FromAgent reports whether another agent wrote the record.
+func FromAgent(origin, text jsonv.Value) bool {
+	return origin.In("coordinator", "peer", "teammate", "channel") ||
+		text.HasPrefix("<teammate-message") || text.HasPrefix("<cross-session-message") || text.HasPrefix("Another Claude session sent a message")
+}
+
+// Relayed emits a message of another agent (SendMessage). The CLI does not name the call that
+// sent it.
+func (ln *Line) Relayed(content, text, origin jsonv.Value) {
+	ln.Wake(false)
+	author := msg.Agent{ID: origin.Get("from").Str(), Name: origin.Get("name").Str(), Kind: msg.KindAgent}
+	if author == (msg.Agent{Kind: msg.KindAgent}) {
+		author.Name = attribute(text.Str(), "teammate_id")
+	}
+	kind := origin.Get("kind").Str()
+	if kind == "" {
+		kind = "peer"
+	}
+	before := len(ln.Out.Messages)
+	ln.Say(content, author)
+	for i := before; i < len(ln.Out.Messages); i++ {
+		ln.Out.Messages[i].SetAttr("origin", kind)
+	}
+}
+
+// attribute returns the value of an attribute of the first element in s.
+func attribute(s, name string) string {
+	_, s, _ = strings.Cut(s, " "+name+`="`)
+	s, _, ok := strings.Cut(s, `"`)
+	if !ok {
+		return ""
+	}
+	return s
+}
+
+// task links a sub-agent to the call that handed over its first prompt, if that call is in
+// the same stream, and returns the author of the prompt. Later prompts are of any agent that
+// leads it.
+func (ln *Line) task(text jsonv.Value) (author msg.Agent) {
+	author = msg.Agent{Kind: msg.KindAgent}
+	l := ln.Lane
+	if l.Prompted {
+		return author
+	}
+	l.Prompted = true
+	if l.Call == "" && l.Link != msg.ByParent {
+		c := ln.CallOfChild(l.ID)
+		if c == nil {
+			var confidence uint8
+			if c, confidence = ln.callOfPrompt(l.Session, text.Str()); c != nil {
+				c.Child, c.Link, c.Confidence = l.ID, msg.ByPrompt, confidence
+			}
+		}
+		l.CausedBy(c)
+	}
+	if c := ln.Calls.Get(l.Call); c != nil {
+		return c.Agent
+	}
+	return author
+}
+
+// result decodes a tool_result block. extra is the record's toolUseResult: the tool's own
+// account, an object, an array, or a string about an error; missing where the record has
+// several results.
+func (ln *Line) result(b, extra jsonv.Value) {
+	id := ident.Of(b.Get("tool_use_id"))
+	if id == "" {
+		ln.Unknown("user/tool_result", b)
+		return
+	}
+	c := ln.Calls.Get(id)
+	child := ident.Of(extra.First("agentId", "agent_id"))
+	if c != nil && c.Delegation || c == nil && child != "" {
+		if !b.Get("is_error").Bool() && inBackground(extra) {
+			ln.launched(id, b, extra, c)
+			return
+		}
+		ln.Calls.Take(id)
+		ln.answered(id, child, b, extra, c)
+		return
+	}
+	if c != nil && c.Human {
+		ln.wait(c, msg.WaitEnd, "waited")
+	}
+	task := ident.Of(extra.Get("backgroundTaskId"))
+	if task != "" && c != nil {
+		c.Task = task // the call has ended, its command has not: a notice will report that
+	} else {
+		ln.Calls.Take(id)
+	}
+	m := ln.About(c, id, msg.ToolResult, "result:"+id)
+	outcome(m, b, extra)
+	m.Content, m.Attachments = anthropic.Content(b.Get("content"))
+	if c != nil && c.Name == "Bash" { // perhaps a script that runs an agent
+		spawn.Script(m, b.Get("content").Peek())
+	}
+	m.SetAttr("background_task_id", task)
+	m.SetAttr("persisted_output_path", ident.Of(extra.Get("persistedOutputPath")))
+}
+
+// outcome records how a call ended.
+func outcome(m *msg.Message, b, extra jsonv.Value) {
+	m.Role = msg.RoleTool
+	interrupted := extra.Get("interrupted").Bool()
+	if m.IsError = b.Get("is_error").Bool() || interrupted; !m.IsError {
+		return
+	}
+	m.Tool.ErrorType = "interrupted"
+	if !interrupted {
+		m.Tool.ErrorType = errorType(head(b.Get("content")))
+	}
+}
+
+// errorType returns the class of a tool's error.
+func errorType(s string) string {
+	s = strings.TrimPrefix(s, "<tool_use_error>")
+	for _, known := range [...]struct{ part, class string }{
+		{"The user doesn't want to", "denied"},
+		{"Permission prompt was aborted", "denied"},
+		{"Permission to use", "denied"},
+		{"Claude requested permissions", "denied"},
+		{interruptText, "interrupted"},
+		{"Sibling tool call errored", "cancelled"},
+		{"Cancelled:", "cancelled"},
+		{"InputValidationError", "validation"},
+		{"No such tool available", "not_found"},
+		{"timed out", "timeout"},
+	} {
+		if strings.Contains(s, known.part) {
+			return known.class
+		}
+	}
+	return "tool_error"
+}
+
+// head returns the beginning of a result, without a copy of the rest.
+func head(content jsonv.Value) string {
+	const most = 240
+	raw := Opening(content).Escaped()
+	return msg.Quoted(raw[:min(len(raw), most)]).String()
+}
