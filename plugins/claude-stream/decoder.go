@@ -1,40 +1,43 @@
 // Package claudestream decodes what `claude -p --output-format stream-json` writes on
 // its standard output: the messages of one or several turns, as lines of JSON, and
-// the same as one JSON array, into which some wrappers put them.
+// the same as one JSON array, into which some wrappers put them. Package sdk/claude
+// decodes the records of type assistant and user; this one knows their framing: the
+// pieces, the records of the CLI's own, and the result line.
 //
-// Facts of the format that are easy to get wrong, and that this decoder is built
-// around:
+// Facts of the format that are easy to get wrong:
 //
 //   - Ids of messages, calls and lines are those of the transcript that the CLI keeps
-//     of the same session (format claude-code), and so are the keys that are given
-//     here. Names are written otherwise: session_id, tool_use_result. Lines have no time.
+//     of the same session (format claude-code), and so are the keys. Members have other
+//     names: session_id, tool_use_result. Lines have no time.
 //   - The prompt is not in the stream unless it is asked for, so that a turn begins
-//     with what the model says. It takes the id of the prompt, else of system/init.
-//   - One response of the model is several lines, one for each content block, which
-//     repeat its token usage as it stood: the output is a lower bound. The final count
-//     is in the partial messages, where those are on, and for the turn as a whole in
-//     the result line, which leaves out sub-agents. What a turn's responses are short
-//     of is given as tokens of the turn.
-//   - With partial messages every text comes twice: in pieces, and whole.
-//   - A sub-agent's lines stand among those of its leader and name the call that caused
-//     it (parent_tool_use_id). Its own id is told by task_started, or with its answer.
+//     with the first message of the model. Its run has the id of the prompt, else of
+//     system/init.
+//   - One response is several lines, which repeat its token usage as it was then: the
+//     output is a lower bound. The final count is in the partial messages, where those
+//     are on, and for the turn as a whole in the result line, which excludes
+//     sub-agents. The difference is emitted as tokens of the turn.
+//   - With partial messages each text arrives in pieces and as a whole.
+//   - A sub-agent's lines are among those of its leader and name the call that caused
+//     it (parent_tool_use_id). Its own id is in task_started, or in its answer.
 //   - The result line repeats the last text.
 package claudestream
 
 import (
 	_ "embed"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/claude"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
-// rest keeps what was not read.
+// rest keeps the members that the decoder did not read.
 var rest = unknown.NewKeeper(leavesOut)
 
 //go:embed testdata/leaves-out.json
@@ -49,7 +52,7 @@ func (factory) Info() decoder.Info {
 	return decoder.Info{
 		Name:       "claude-stream",
 		Version:    "1.0.0",
-		Revision:   2,
+		Revision:   3,
 		Summary:    "Output of claude -p --output-format stream-json, with or without partial messages.",
 		Transports: []frame.Kind{frame.Line, frame.Event, frame.Text, frame.Body},
 	}
@@ -57,46 +60,75 @@ func (factory) Info() decoder.Info {
 
 // New returns a decoder for one stream. There are no options.
 func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	if len(s.Options) > 0 {
-		var options map[string]json.RawMessage
-		if err := json.Unmarshal(s.Options, &options); err != nil {
-			return nil, fmt.Errorf("claude-stream: options: %w", err)
-		}
-		for name := range options {
-			return nil, fmt.Errorf("claude-stream: option %q: there are no options", name)
+	return &stream{origin: nameOf(s.Origin)}, conversation.NoOptions("claude-stream", s.Options)
+}
+
+// nameOf returns the last element of a path without its ending.
+func nameOf(path string) string {
+	path = strings.ToValidUTF8(path, "\uFFFD") // a path need not be text, but an id must be
+	name := path[strings.LastIndexAny(path, `/\`)+1:]
+	for _, end := range [...]string{".json", ".ndjson"} {
+		if i := strings.Index(name, end); i > 0 {
+			return name[:i]
 		}
 	}
-	return &stream{origin: nameOf(s.Origin)}, nil
+	return name
 }
 
 // stream decodes the lines of one stream.
 type stream struct {
-	doc     jsonv.Doc
-	origin  string // what the stream is called, for lines that name no session
-	scratch []byte // a text without its escapes
+	doc    jsonv.Doc
+	origin string      // name of the stream, for lines that name no session
+	line   claude.Line // the record that is being decoded
 	state
 }
+
+// state is the decoder's state; its JSON is the snapshot.
+type state struct {
+	Version int
+	claude.State
+	Asked []asked `json:",omitempty"` // requests without an answer, oldest first
+}
+
+// stateVersion rises when the state's form changes. The host decodes a stream from its
+// beginning when Restore fails.
+const stateVersion = 2
 
 var (
 	_ decoder.Decoder     = (*stream)(nil)
 	_ decoder.Snapshotter = (*stream)(nil)
+	_ claude.Form         = (*stream)(nil)
 )
+
+// Snapshot implements decoder.Snapshotter.
+func (d *stream) Snapshot() ([]byte, error) {
+	if len(d.Lanes) == 0 { // each record has a lane
+		return nil, nil
+	}
+	d.Version = stateVersion
+	return json.Marshal(&d.state)
+}
+
+// Restore implements decoder.Snapshotter.
+func (d *stream) Restore(snapshot []byte) error {
+	if err := json.Unmarshal(snapshot, &d.state); err != nil {
+		return fmt.Errorf("claude-stream: snapshot: %w", err)
+	}
+	if d.Version != stateVersion {
+		return fmt.Errorf("claude-stream: snapshot of version %d, want %d", d.Version, stateVersion)
+	}
+	return nil
+}
 
 // Decode decodes one line, or a whole array of them.
 func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 	if f.Kind == frame.Close {
 		return nil
 	}
-	if err := d.doc.Parse(f.Data); err != nil {
-		reason := msg.ReasonInvalidJSON
-		var syntax *jsonv.SyntaxError
-		if errors.As(err, &syntax) && syntax.UTF8 {
-			reason = msg.ReasonInvalidUTF8
-		}
-		out.Problem(reason, err.Error())
+	root, ok := conversation.Parse(&d.doc, f.Data, out)
+	if !ok {
 		return nil
 	}
-	root := d.doc.Root()
 	before := len(out.Messages)
 	switch {
 	case root.Is(jsonv.Object):
@@ -116,40 +148,40 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 	default:
 		out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
 	}
-	rest.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session = d.session() })
+	rest.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session = d.SessionOf(jsonv.Value{}, d.origin) })
 	return nil
 }
 
-// Flush gives the texts and the usage of the responses that may still go on.
+// Flush emits the pieces and the usage of the open responses.
 func (d *stream) Flush(out *decoder.Output) error {
 	for _, l := range d.Lanes {
-		l.pieces(out, false)
-		l.usage(out, msg.Partial)
+		emitPieces(out, l, false)
 	}
+	d.State.Flush(out)
 	return nil
 }
 
 // record decodes one line.
 func (d *stream) record(root jsonv.Value, out *decoder.Output) {
-	ln := line{root: root, out: out, uuid: root.Get("uuid")}
-	typ := root.Get("type")
-	d.envelope(&ln)
+	d.line = claude.Line{State: &d.State, Form: d, Root: root, Out: out, UUID: root.Get("uuid")}
+	ln, typ, rule := &d.line, root.Get("type"), ""
+	d.envelope(ln)
 	switch {
 	case typ.Equal("assistant"):
-		d.assistant(&ln)
+		rule = ln.Assistant()
 	case typ.Equal("user"):
-		d.user(&ln)
+		ln.User()
 	case typ.Equal("stream_event"):
-		d.partial(&ln)
+		d.partial(ln)
 		return
 	case typ.Equal("system"):
-		d.system(&ln)
+		d.system(ln)
 	case typ.Equal("result"):
-		d.over(&ln)
-	case typ.Equal("control_request"), typ.Equal("control_response"), typ.Equal("control_cancel_request"):
-		d.control(&ln, typ.Str())
+		d.result(ln)
+	case typ.In("control_request", "control_response", "control_cancel_request"):
+		d.control(ln, typ.Str())
 	}
-	if ln.given == 0 && !ln.known {
-		d.unknown(&ln, typ.Str(), root)
+	if ln.Emitted == 0 && rule == "" {
+		ln.Unknown(typ.Str(), root)
 	}
 }

@@ -80,17 +80,23 @@ func (ln *Line) Wake(answer bool) {
 
 // Emit adds a message of the record's run.
 func (ln *Line) Emit(kind msg.Kind, key string) *msg.Message {
+	m := ln.add(kind, key)
+	if ln.Run != "" && ln.Lane != nil && ln.Lane.Mark(m) {
+		ln.Form.Started(ln, m)
+	}
+	return m
+}
+
+// add adds a message that does not start the record's run.
+func (ln *Line) add(kind msg.Kind, key string) *msg.Message {
 	m := ln.Out.Add()
-	m.Kind, m.Key, m.ParentKey, m.Session = kind, key, ln.Parent, ln.Name
+	m.Kind, m.Key, m.ParentKey, m.Session, m.Run = kind, key, ln.Parent, ln.Name, ln.Run
 	ln.Time.Set(m)
 	if m.Complete = msg.Complete; ln.Copied {
 		m.Complete = msg.Summary // the original replaces it
 	}
 	if ln.Lane != nil {
 		m.Agent = ln.Lane.Actor()
-		if ln.Run != "" && ln.Lane.Mark(m) {
-			ln.Form.Started(ln, m)
-		}
 	}
 	ln.Emitted++
 	ln.Last = key
@@ -105,7 +111,7 @@ func (ln *Line) Status(key, typ string) *msg.Message {
 	return m
 }
 
-// Unknown keeps v, the record or a part of it, as it is.
+// Unknown keeps v, the record or a part of it, as it is. It starts no run.
 func (ln *Line) Unknown(typ string, v jsonv.Value) {
 	if typ == "" {
 		typ = "none"
@@ -119,7 +125,7 @@ func (ln *Line) Unknown(typ string, v jsonv.Value) {
 	default:
 		key = msg.HashKey(string(v.Peek()))
 	}
-	m := ln.Emit(msg.Unknown, "unknown:"+key)
+	m := ln.add(msg.Unknown, "unknown:"+key)
 	m.Hidden, m.Content = true, msg.Raw(v.Raw())
 	m.SetAttr("type", typ)
 }
