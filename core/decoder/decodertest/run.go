@@ -4,9 +4,10 @@
 //	func FuzzDecode(f *testing.F)       { decodertest.Fuzz(f, New()) }
 //	func BenchmarkDecode(b *testing.B)  { decodertest.Bench(b, New()) }
 //
-// The cases lie in testdata; package conformance says what is in a case and what
-// is checked. go test -update rewrites the want.jsonl of every case and then
-// fails, so that nobody keeps what he has not read.
+// The cases are in testdata; package conformance describes the files of a case and the checks.
+// go test -update rewrites the want.jsonl of each case and then fails, so that each change is
+// read before it is kept. It also writes testdata/revision.json, which ties the goldens to the
+// decoder's Revision: when the same frames have other messages, Revision must rise.
 package decodertest
 
 import (
@@ -59,7 +60,13 @@ func Run(t *testing.T, f decoder.Factory) {
 	local := conformance.NewLocal(f)
 	if *update {
 		rewrite(ctx, t, local, cases)
+		if err := checkRevision(dir, f.Info().Revision, true); err != nil {
+			t.Error(err)
+		}
 		return
+	}
+	if err := checkRevision(dir, f.Info().Revision, false); err != nil {
+		t.Error(err)
 	}
 	remote, err := conformance.NewGRPC(ctx, f)
 	if err != nil {

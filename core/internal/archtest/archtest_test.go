@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -200,6 +201,30 @@ func TestSDKStaysSmall(t *testing.T) {
 	}
 }
 
+// Every folder in plugins runs the conformance suite.
+func TestEveryDecoderRunsTheSuite(t *testing.T) {
+	folders, err := os.ReadDir(filepath.Join(root(t), "plugins"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs := regexp.MustCompile(`(?m)^func Test\w*\(t \*testing\.T\) +\{\s*decodertest\.Run\(t, New\(\)\)`)
+	for _, f := range folders {
+		if !f.IsDir() {
+			continue
+		}
+		tests, err := filepath.Glob(filepath.Join(root(t), "plugins", f.Name(), "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(tests, func(path string) bool {
+			src, err := os.ReadFile(path)
+			return err == nil && runs.Match(src)
+		}) {
+			t.Errorf("plugins/%s has no test that calls decodertest.Run(t, New())", f.Name())
+		}
+	}
+}
+
 // The bundled decoders are those that have a folder.
 func TestEveryDecoderIsBundled(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join(root(t), "cmd/earshot/bundled.go"))
@@ -219,7 +244,7 @@ func TestEveryDecoderIsBundled(t *testing.T) {
 		if !bytes.Contains(b, []byte(`"`+module+"plugins/"+f.Name()+`"`)) || !bytes.Contains(b, []byte(`"`+f.Name()+`":`)) {
 			t.Errorf("plugins/%s is not in cmd/earshot/bundled.go: run go generate ./cmd/earshot", f.Name())
 		}
-		for _, need := range []string{"README.md", "testdata", "testdata/leaves-out.json"} {
+		for _, need := range []string{"README.md", "testdata", "testdata/leaves-out.json", "testdata/revision.json"} {
 			if _, err := os.Stat(filepath.Join(root(t), "plugins", f.Name(), need)); err != nil {
 				t.Errorf("plugins/%s has no %s", f.Name(), need)
 			}
