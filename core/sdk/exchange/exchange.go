@@ -21,19 +21,16 @@ package exchange
 import (
 	"cmp"
 	"slices"
-	"strconv"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-const (
-	maxParts = 4096
-	maxGiven = 1024
-	maxBytes = 16 << 20 // of the open texts of a response
-)
+// maxGiven is the number of parts that are recognized when they are repeated.
+const maxGiven = 1024
 
 // Exchange is the state of one exchange. Its JSON is the snapshot of a decoder.
 type Exchange struct {
@@ -51,28 +48,18 @@ type Exchange struct {
 	Counted bool       `json:",omitempty"`
 	Over    bool       `json:",omitempty"`
 
-	Parts    []*Part `json:",omitempty"` // open ones, in order
-	Texts    int     `json:",omitempty"`
-	Thoughts int     `json:",omitempty"`
-	Bytes    int     `json:",omitempty"` // of the open parts
-	Begun    bool    `json:",omitempty"` // the first piece of it has come
-	Last     string  `json:",omitempty"` // key of the last part
+	conversation.Deltas
+	Texts    int    `json:",omitempty"`
+	Thoughts int    `json:",omitempty"`
+	Begun    bool   `json:",omitempty"` // the first piece of it has come
+	Last     string `json:",omitempty"` // key of the last part
 
 	Given []string `json:",omitempty"` // emitted parts, of an API that sends them twice
 	Waits bool     `json:",omitempty"` // a call of the response is executed by the client
 }
 
 // Part is a part of a response that arrives in pieces.
-type Part struct {
-	Name   string   // by which its pieces name it
-	Kind   msg.Kind // Assistant, Reasoning or ToolCall
-	Key    string
-	CallID string `json:",omitempty"`
-	Tool   string `json:",omitempty"`
-	Server string `json:",omitempty"`
-	Text   []byte `json:",omitempty"`
-	Cut    bool   `json:",omitempty"` // text was dropped beyond the limit
-}
+type Part = conversation.Part
 
 // fresh returns the state before the first frame.
 func (e *Exchange) fresh() Exchange {
@@ -123,24 +110,13 @@ func (e *Exchange) Once(id string) bool {
 	return true
 }
 
-// Part is the open part of that name; nil when there is none.
-func (e *Exchange) Part(name string) *Part {
-	for _, p := range e.Parts {
-		if p.Name == name {
-			return p
-		}
-	}
-	return nil
-}
-
 // Open opens a part. The key of a call has its id, that of the n-th text has n. It returns
 // nil when there are too many.
 func (e *Exchange) Open(name string, kind msg.Kind, callID string) *Part {
-	if len(e.Parts) == maxParts {
-		return nil
+	p := e.Deltas.Open(name, kind)
+	if p != nil {
+		p.CallID, p.Key = callID, e.key(kind, callID)
 	}
-	p := &Part{Name: name, Kind: kind, CallID: callID, Key: e.key(kind, callID)}
-	e.Parts = append(e.Parts, p)
 	return p
 }
 
@@ -152,26 +128,13 @@ func (e *Exchange) key(kind msg.Kind, callID string) string {
 	case msg.ToolCall:
 		return "call:" + callID
 	}
-	*n++
-	if *n == 1 {
-		return e.ID + what
-	}
-	return e.ID + what + "/" + strconv.Itoa(*n-1)
+	return conversation.Ordinal(e.ID+what, n)
 }
 
 // Add adds a piece to a part. The first piece of a response has a message of its own.
 func (e *Exchange) Add(out *decoder.Output, p *Part, piece msg.Text) {
 	e.First(out)
-	if p == nil {
-		return
-	}
-	if e.Bytes+piece.Len() > maxBytes {
-		p.Cut = true
-		return
-	}
-	before := len(p.Text)
-	p.Text = piece.Append(p.Text)
-	e.Bytes += len(p.Text) - before
+	e.Append(p, piece, conversation.MaxBytes)
 }
 
 // First emits the arrival of the first piece of the response, once.
@@ -186,24 +149,18 @@ func (e *Exchange) First(out *decoder.Output) {
 
 // Close emits a complete part.
 func (e *Exchange) Close(out *decoder.Output, p *Part) {
-	for i, o := range e.Parts {
-		if o == p {
-			e.Parts = append(e.Parts[:i:i], e.Parts[i+1:]...)
-			e.Bytes -= len(p.Text)
-			e.give(out, p, msg.Complete, e.Last)
-			if !p.empty() {
-				e.Last = p.Key
-			}
-			return
-		}
+	if !e.Drop(p) {
+		return
+	}
+	e.give(out, p, msg.Complete, e.Last)
+	if !p.Empty() {
+		e.Last = p.Key
 	}
 }
 
-func (p *Part) empty() bool { return len(p.Text) == 0 && p.Kind != msg.ToolCall }
-
 // give adds the message of a part, unless the part is empty.
 func (e *Exchange) give(out *decoder.Output, p *Part, c msg.Completeness, parent string) {
-	if p.empty() {
+	if p.Empty() {
 		return
 	}
 	if p.Kind == msg.ToolCall && (p.Tool == "" || p.CallID == "") {
@@ -223,10 +180,7 @@ func (e *Exchange) give(out *decoder.Output, p *Part, c msg.Completeness, parent
 		return
 	}
 	m.Tool.CallID, m.Tool.Name, m.Tool.Server = p.CallID, p.Tool, cmp.Or(p.Server, server(p.Tool))
-	m.Tool.Arguments = msg.Plain(string(p.Text))
-	if len(p.Text) == 0 {
-		m.Tool.Arguments = msg.Plain("{}")
-	}
+	m.Tool.Arguments = p.Arguments()
 	delegate(m)
 }
 
@@ -279,7 +233,7 @@ func (e *Exchange) Flush(out *decoder.Output) {
 	last := e.Last
 	for _, p := range e.Parts {
 		e.give(out, p, msg.Partial, last)
-		if !p.empty() {
+		if !p.Empty() {
 			last = p.Key
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -55,10 +56,10 @@ func TestBounds(t *testing.T) {
 	x := Exchange{}
 	x.Begin("r", "m")
 	var out decoder.Output
-	for range maxParts + 10 {
+	for range conversation.MaxParts + 10 {
 		x.Add(&out, x.Open("p", msg.Assistant, ""), msg.Plain("x"))
 	}
-	if len(x.Parts) != maxParts {
+	if len(x.Parts) != conversation.MaxParts {
 		t.Errorf("%d parts", len(x.Parts))
 	}
 	x = Exchange{}
@@ -69,7 +70,7 @@ func TestBounds(t *testing.T) {
 	}
 	out.Reset()
 	x.End(&out, false)
-	if m := out.Messages[0]; m.Content.Len() > maxBytes || m.Attr("cut") != "true" || x.Bytes != 0 {
+	if m := out.Messages[0]; m.Content.Len() > conversation.MaxBytes || m.Attr("cut") != "true" || x.Bytes != 0 {
 		t.Errorf("%d bytes, cut %q, %d left", m.Content.Len(), m.Attr("cut"), x.Bytes)
 	}
 }
