@@ -51,7 +51,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	for what, n := range map[string][2]int{
 		"lanes": {len(d.Lanes), 64}, "calls": {len(d.Calls.Open), conversation.MaxCalls},
-		"responses": {len(d.Recent), 32}, "notices": {len(d.Notified), maxNotified},
+		"responses": {len(d.Recent), 32}, "notices": {d.Notified.Len(), maxNotified},
 	} {
 		if n[0] > n[1] {
 			t.Errorf("%d %s are remembered, want %d at most", n[0], what, n[1])

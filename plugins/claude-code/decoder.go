@@ -24,15 +24,15 @@ package claudecode
 
 import (
 	_ "embed"
-	"encoding/json"
-	"fmt"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/claude"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/snapshot"
 	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
@@ -73,13 +73,12 @@ type transcript struct {
 
 // state is the decoder's state; its JSON is the snapshot.
 type state struct {
-	Version int
 	claude.State
-	Notified []uint64 `json:",omitempty"` // digests of the notices that were emitted, oldest first
+	Notified bounded.Set[uint64] `json:",omitzero"` // digests of the notices that were emitted, oldest first
 }
 
-// stateVersion rises when the state's form changes. The host decodes a stream from its
-// beginning when Restore fails.
+// stateVersion is that of package snapshot. The host decodes a stream whose snapshot is of
+// another version from its beginning.
 const stateVersion = 2
 
 var (
@@ -89,24 +88,10 @@ var (
 )
 
 // Snapshot implements decoder.Snapshotter.
-func (d *transcript) Snapshot() ([]byte, error) {
-	if d.Session == "" && len(d.Lanes) == 0 && len(d.Notified) == 0 {
-		return nil, nil
-	}
-	d.Version = stateVersion
-	return json.Marshal(&d.state)
-}
+func (d *transcript) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
 
 // Restore implements decoder.Snapshotter.
-func (d *transcript) Restore(snapshot []byte) error {
-	if err := json.Unmarshal(snapshot, &d.state); err != nil {
-		return fmt.Errorf("claude-code: snapshot: %w", err)
-	}
-	if d.Version != stateVersion {
-		return fmt.Errorf("claude-code: snapshot of version %d, want %d", d.Version, stateVersion)
-	}
-	return nil
-}
+func (d *transcript) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }
 
 // Decode decodes one line, or a whole metadata file.
 func (d *transcript) Decode(f *frame.Frame, out *decoder.Output) error {

@@ -1,7 +1,6 @@
 package claudecode
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
@@ -61,15 +60,9 @@ func cutNotice(s string) (body, rest string, more bool) {
 
 // notice emits one notice: the answer of a sub-agent in the background, or else a status.
 func (d *transcript) notice(ln *claude.Line, body string) {
-	h := claude.Digest([]byte(body))
-	if slices.Contains(d.Notified, h) {
+	if !d.Notified.Add(claude.Digest([]byte(body)), maxNotified) {
 		return
 	}
-	if len(d.Notified) == maxNotified {
-		d.Notified = slices.Delete(d.Notified, 0, 1)
-	}
-	d.Notified = append(d.Notified, h)
-
 	head, result := body, ""
 	if i, j := strings.Index(body, "<result>"), strings.LastIndex(body, "</result>"); i >= 0 && i < j {
 		head, result = body[:i]+body[j:], strings.TrimSpace(body[i+len("<result>"):j])

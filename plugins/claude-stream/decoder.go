@@ -24,7 +24,6 @@ package claudestream
 
 import (
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -34,6 +33,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/claude"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/snapshot"
 	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
@@ -85,13 +85,12 @@ type stream struct {
 
 // state is the decoder's state; its JSON is the snapshot.
 type state struct {
-	Version int
 	claude.State
 	Asked []asked `json:",omitempty"` // requests without an answer, oldest first
 }
 
-// stateVersion rises when the state's form changes. The host decodes a stream from its
-// beginning when Restore fails.
+// stateVersion is that of package snapshot. The host decodes a stream whose snapshot is of
+// another version from its beginning.
 const stateVersion = 2
 
 var (
@@ -101,24 +100,10 @@ var (
 )
 
 // Snapshot implements decoder.Snapshotter.
-func (d *stream) Snapshot() ([]byte, error) {
-	if len(d.Lanes) == 0 { // each record has a lane
-		return nil, nil
-	}
-	d.Version = stateVersion
-	return json.Marshal(&d.state)
-}
+func (d *stream) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
 
 // Restore implements decoder.Snapshotter.
-func (d *stream) Restore(snapshot []byte) error {
-	if err := json.Unmarshal(snapshot, &d.state); err != nil {
-		return fmt.Errorf("claude-stream: snapshot: %w", err)
-	}
-	if d.Version != stateVersion {
-		return fmt.Errorf("claude-stream: snapshot of version %d, want %d", d.Version, stateVersion)
-	}
-	return nil
-}
+func (d *stream) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }
 
 // Decode decodes one line, or a whole array of them.
 func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {

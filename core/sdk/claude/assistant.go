@@ -8,6 +8,7 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/anthropic"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
@@ -26,12 +27,12 @@ type Response struct {
 	conversation.Deltas // pieces of its parts, of a stream
 
 	Session string
-	Message string     // id by the protocol
-	Request string     `json:",omitempty"`
-	Lines   []uint64   `json:",omitempty"` // digests of the uuids of its records
-	Copied  bool       `json:",omitempty"`
-	Began   bool       `json:",omitempty"` // its first piece has come
-	Extra   []msg.Attr `json:",omitempty"` // counts without a token class
+	Message string              // id by the protocol
+	Request string              `json:",omitempty"`
+	Lines   bounded.Set[uint64] `json:",omitzero"` // digests of the uuids of its records
+	Copied  bool                `json:",omitempty"`
+	Began   bool                `json:",omitempty"` // its first piece has come
+	Extra   []msg.Attr          `json:",omitempty"` // counts without a token class
 }
 
 // Assistant decodes a record of a response. It returns the rule by which the record has no
@@ -51,7 +52,7 @@ func (ln *Line) Assistant() (rule string) {
 	usage := m.Get("usage")
 	r.Count(ln, usage)
 	r.StopFor(ln.Lane, m.Get("stop_reason"))
-	if r.repeats(ln.UUID) {
+	if ln.UUID.Is(jsonv.String) && !r.Lines.Add(Digest(ln.UUID.Peek()), maxLines) {
 		return RuleRepeated
 	}
 	content := m.Get("content")
@@ -117,18 +118,6 @@ func (ln *Line) open(id, request jsonv.Value) *Response {
 		r.ID += ":" + r.Request
 	}
 	return r
-}
-
-// repeats reports whether the response has a record of that uuid.
-func (r *Response) repeats(uuid jsonv.Value) bool {
-	h := Digest(uuid.Peek())
-	if uuid.Is(jsonv.String) && slices.Contains(r.Lines, h) {
-		return true
-	}
-	if len(r.Lines) < maxLines {
-		r.Lines = append(r.Lines, h)
-	}
-	return false
 }
 
 // Count adds the counts of a record.
