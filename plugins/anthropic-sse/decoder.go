@@ -24,6 +24,8 @@ import (
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/anthropic"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/exchange"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
@@ -104,16 +106,16 @@ func piece(delta jsonv.Value) (t msg.Text, ok bool) {
 func start(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	b := v.Get("content_block")
 	var p *exchange.Part
-	switch typ := b.Get("type").Str(); {
+	switch typ := b.Get("type"); {
 	case x.ID == "":
 		x.Unknown(out, "content_block_start", v.Raw())
-	case typ == "text":
+	case typ.Equal("text"):
 		p = x.Open(index(v), msg.Assistant, "")
 		piecesOf(x, p, b.Get("text"), out)
-	case typ == "thinking":
+	case typ.Equal("thinking"):
 		p = x.Open(index(v), msg.Reasoning, "")
 		piecesOf(x, p, b.Get("thinking"), out)
-	case call(typ):
+	case anthropic.IsCall(typ):
 		x.First(out)
 		id := ident.Of(b.Get("id"))
 		if p = x.Open(index(v), msg.ToolCall, id); p != nil {
@@ -137,10 +139,6 @@ func piecesOf(x *exchange.Exchange, p *exchange.Part, v jsonv.Value, out *decode
 	}
 }
 
-func call(typ string) bool {
-	return typ == "tool_use" || typ == "server_tool_use" || typ == "mcp_tool_use"
-}
-
 // whole decodes a response that came as one body.
 func whole(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	x.Answer(out, v.Get("id"), v.Get("model"))
@@ -154,42 +152,32 @@ func whole(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 
 // block gives a content block that is whole.
 func block(x *exchange.Exchange, b jsonv.Value, out *decoder.Output) {
-	switch typ := b.Get("type").Str(); {
-	case typ == "text":
+	switch typ := b.Get("type"); {
+	case typ.Equal("text"):
 		if text := b.Get("text").Text(); !text.IsZero() {
 			x.Say(out, msg.Assistant, "").Content = text
 		}
-	case typ == "thinking":
+	case typ.Equal("thinking"):
 		if text := b.Get("thinking").Text(); !text.IsZero() {
 			x.Say(out, msg.Reasoning, "").Content = text
 		}
-	case typ == "redacted_thinking":
-		m := x.Say(out, msg.Reasoning, "")
-		m.Hidden = true
-		m.SetAttr("redacted", "true")
-	case call(typ):
+	case typ.Equal("redacted_thinking"):
+		anthropic.Thinking(x.Say(out, msg.Reasoning, ""), b)
+	case anthropic.IsCall(typ):
 		if p := x.Open("whole", msg.ToolCall, ident.Of(b.Get("id"))); p != nil {
 			p.Tool, p.Server = ident.Of(b.Get("name")), ident.Of(b.Get("server_name"))
 			p.Text = b.Get("input").JSON().Append(nil)
 			x.Bytes += len(p.Text)
 			x.Close(out, p)
 		}
-	case b.Get("tool_use_id").Is(jsonv.String): // web_search_tool_result and its like: the provider ran the tool
-		result(x, b, out)
+	case b.Get("tool_use_id").Is(jsonv.String): // web_search_tool_result and its like
+		id := ident.Of(b.Get("tool_use_id"))
+		m := x.Message(out, msg.ToolResult, "result:"+id)
+		m.Tool.CallID, m.ParentKey = id, "call:"+id
+		anthropic.ServerResult(m, b)
+		m.Content = b.Get("content").Text()
 	default:
-		x.Unknown(out, "content_block/"+typ, b.Raw())
-	}
-}
-
-// result gives the result of a tool that the provider ran within the response.
-func result(x *exchange.Exchange, b jsonv.Value, out *decoder.Output) {
-	id := ident.Of(b.Get("tool_use_id"))
-	m := x.Message(out, msg.ToolResult, "result:"+id)
-	m.Role, m.Tool.CallID, m.ParentKey = msg.RoleTool, id, "call:"+id
-	m.Content = b.Get("content").Text()
-	m.SetAttr("block", ident.Of(b.Get("type")))
-	if b.Path("content", "error_code").Exists() || b.Get("is_error").Bool() {
-		m.IsError, m.Tool.ErrorType = true, "tool_error"
+		x.Unknown(out, "content_block/"+typ.Str(), b.Raw())
 	}
 }
 
@@ -197,31 +185,18 @@ func end(x *exchange.Exchange, out *decoder.Output) {
 	x.End(out, x.Stop == "tool_use" || x.Stop == "pause_turn")
 }
 
-// usage takes running totals.
+// usage takes running totals, of which the highest count.
 func usage(x *exchange.Exchange, u jsonv.Value) {
-	if !u.Is(jsonv.Object) {
-		return
+	if u.Is(jsonv.Object) {
+		x.Counted = true
+		x.Usage = conversation.CountsOf(x.Usage).Max(anthropic.Usage(u)).Tokens(msg.NoProvenance)
 	}
-	t := &x.Usage
-	x.Counted = true
-	thought := u.Path("output_tokens_details", "thinking_tokens").Uint()
-	output := max(t.Output+t.Reasoning, u.Get("output_tokens").Uint())
-	t.Reasoning = min(max(t.Reasoning, thought), output)
-	t.Output = output - t.Reasoning
-	t.Input = max(t.Input, u.Get("input_tokens").Uint())
-	t.CacheRead = max(t.CacheRead, u.Get("cache_read_input_tokens").Uint())
-	parts := u.Get("cache_creation")
-	t.CacheWrite = max(t.CacheWrite, u.Get("cache_creation_input_tokens").Uint(),
-		parts.Get("ephemeral_5m_input_tokens").Uint()+parts.Get("ephemeral_1h_input_tokens").Uint())
 }
-
-// maxIdent is how long a session's name is at most.
-const maxIdent = 256
 
 // session is the conversation as the client calls it.
 func session(v jsonv.Value) string {
 	text := v.PeekStr() // the account, or what else it names, is kept as it is
-	if len(text) <= maxIdent {
+	if len(text) <= ident.Max {
 		if _, after, ok := strings.Cut(text, "_session_"); ok {
 			return after
 		}
@@ -229,7 +204,7 @@ func session(v jsonv.Value) string {
 	var named struct {
 		Session string `json:"session_id"`
 	}
-	if json.Unmarshal([]byte(text), &named) == nil && len(named.Session) <= maxIdent {
+	if json.Unmarshal([]byte(text), &named) == nil && len(named.Session) <= ident.Max {
 		return named.Session
 	}
 	return ""

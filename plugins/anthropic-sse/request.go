@@ -5,10 +5,10 @@ import (
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/anthropic"
 	"github.com/earshot-dev/earshot/core/sdk/exchange"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
-	"github.com/earshot-dev/earshot/core/sdk/media"
 )
 
 // request decodes what is sent to the model.
@@ -19,7 +19,7 @@ func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		return
 	}
 	var items []exchange.Item
-	if text, files := content(v.Get("system")); !text.IsZero() {
+	if text, files := anthropic.Content(v.Get("system")); !text.IsZero() {
 		items = append(items, exchange.Item{Who: exchange.Instructions, Text: text, Attachments: files, From: v.Get("system")})
 	}
 	for m := range v.Get("messages").Elems() {
@@ -61,13 +61,13 @@ func said(items []exchange.Item, from jsonv.Value) []exchange.Item {
 			continue
 		}
 		who = exchange.Beside
-		text, files := content(b.Get("content"))
+		text, files := anthropic.Content(b.Get("content"))
 		items = append(items, exchange.Item{
 			Who: exchange.Result, Text: text, Attachments: files,
 			CallID: ident.Of(b.Get("tool_use_id")), Failed: b.Get("is_error").Bool(), From: from,
 		})
 	}
-	if text, files := content(v); !text.IsZero() || len(files) > 0 {
+	if text, files := input(v); !text.IsZero() || len(files) > 0 {
 		items = append(items, exchange.Item{Who: who, Text: text, Attachments: files, From: from})
 	}
 	if len(items) == before {
@@ -76,29 +76,16 @@ func said(items []exchange.Item, from jsonv.Value) []exchange.Item {
 	return items
 }
 
-// content is the text of a content, and the files in it. Tool results are not in it.
-func content(v jsonv.Value) (text msg.Text, files []msg.Attachment) {
+// input returns the text and the files of a user message beside its tool results.
+func input(v jsonv.Value) (msg.Text, []msg.Attachment) {
 	if !v.Is(jsonv.Array) {
 		return v.Text(), nil
 	}
+	var blocks anthropic.Blocks
 	for b := range v.Elems() {
-		switch typ := b.Get("type").Str(); typ {
-		case "text":
-			text = exchange.Join(text, b.Get("text").Text())
-		case "tool_result":
-		case "image", "document":
-			source := b.Get("source")
-			switch source.Get("type").Str() {
-			case "base64":
-				files = append(files, media.Base64(source.Get("data"), ident.Of(source.Get("media_type"))))
-			case "url":
-				files = append(files, media.URL(source.Get("url")))
-			default:
-				text = exchange.Join(text, b.JSON())
-			}
-		default:
-			text = exchange.Join(text, b.JSON())
+		if !b.Get("type").Equal("tool_result") {
+			blocks.Add(b)
 		}
 	}
-	return text, files
+	return blocks.Text(), blocks.Files
 }

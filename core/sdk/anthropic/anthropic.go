@@ -92,14 +92,12 @@ func Thinking(m *msg.Message, b jsonv.Value) {
 	}
 }
 
-// ServerResult writes the result of a tool that the provider ran within the response, for
-// example a web_search_tool_result block, into the message.
+// ServerResult writes the outcome of a tool that the provider ran within the response, for
+// example of a web_search_tool_result block, into the message. The caller sets the content.
 func ServerResult(m *msg.Message, b jsonv.Value) {
-	content := b.Get("content")
 	m.Role = msg.RoleTool
 	m.SetAttr("block", ident.Of(b.Get("type")))
-	m.Content, m.Attachments = Content(content)
-	if content.Get("error_code").Exists() || b.Get("is_error").Bool() {
+	if b.Path("content", "error_code").Exists() || b.Get("is_error").Bool() {
 		m.IsError, m.Tool.ErrorType = true, "tool_error"
 	}
 }

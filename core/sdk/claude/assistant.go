@@ -206,6 +206,7 @@ func (ln *Line) block(r *Response, b jsonv.Value) {
 			m.Tool.Name = c.Name
 		}
 		anthropic.ServerResult(m, b)
+		m.Content, m.Attachments = anthropic.Content(b.Get("content"))
 	default:
 		ln.Unknown("assistant/"+cmp.Or(typ.Str(), b.Kind().String()), b)
 	}

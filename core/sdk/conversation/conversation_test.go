@@ -112,6 +112,9 @@ func TestTokenClassesAreExclusive(t *testing.T) {
 		if got, want := c.Tokens(msg.Provider).Total(), c.Input+c.Output+c.CacheRead+c.CacheWrite; got != want {
 			t.Errorf("%+v: the sum is %d, want %d", c, got, want)
 		}
+		if got := CountsOf(c.Tokens(msg.Provider)); got.Tokens(msg.Provider) != c.Tokens(msg.Provider) {
+			t.Errorf("%+v becomes %+v", c, got)
+		}
 	}
 	if _, ok := (Counts{Input: 1}).Sub(Counts{Input: 2}); ok {
 		t.Error("1 - 2")

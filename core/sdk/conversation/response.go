@@ -17,6 +17,11 @@ type Counts struct {
 	Reasoning  uint64 `json:",omitempty"`
 }
 
+// CountsOf returns the counts of exclusive classes.
+func CountsOf(t msg.Tokens) Counts {
+	return Counts{t.Input, t.Output + t.Reasoning, t.CacheRead, t.CacheWrite, t.Reasoning}
+}
+
 // Max returns the higher count of each class.
 func (c Counts) Max(o Counts) Counts {
 	return Counts{max(c.Input, o.Input), max(c.Output, o.Output), max(c.CacheRead, o.CacheRead), max(c.CacheWrite, o.CacheWrite), max(c.Reasoning, o.Reasoning)}
