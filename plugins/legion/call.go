@@ -3,38 +3,34 @@ package legion
 import (
 	"bytes"
 	"cmp"
-	"maps"
-	"slices"
-	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/anthropic"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/spawn"
 )
 
-// call is a tool call that may yet be spoken of. Exported fields are its state.
+// call is a tool call of which a record may follow.
 type call struct {
-	id string
+	conversation.Call
+	Issued bool   `json:",omitempty"` // its message was emitted; else only a result or a sub-agent named it
+	To     string `json:",omitempty"` // of a delegation
+	Run    string `json:",omitempty"`
+	Parent string `json:",omitempty"` // run
+	Caused string `json:",omitempty"` // the call by which its run exists
 
-	Seq    uint64 `json:"seq"`
-	Issued bool   `json:"issued,omitempty"` // its message was given; else only a result or a sub-agent told of it
-	Name   string `json:"name,omitempty"`
-	To     string `json:"to,omitempty"` // of a delegation
-	Run    string `json:"run,omitempty"`
-	Parent string `json:"parent,omitempty"` // run
-	Caused string `json:"caused,omitempty"` // by which call its run exists
+	Delegates bool      `json:",omitempty"`
+	Launched  bool      `json:",omitempty"` // its sub-agent works in the background; the result follows
+	Task      string    `json:",omitempty"` // the sub-agent's id
+	Wait      waitState `json:",omitempty"`
+	Request   string    `json:",omitempty"` // for permission
+	Denied    bool      `json:",omitempty"`
+	Done      doneState `json:",omitempty"`
+	Ended     int64     `json:",omitempty"` // ns
+	Error     string    `json:",omitempty"`
 
-	Delegates bool      `json:"delegates,omitempty"`
-	Launched  bool      `json:"launched,omitempty"` // its sub-agent works in the background; the result comes later
-	Task      string    `json:"task,omitempty"`     // the sub-agent's id
-	Wait      waitState `json:"wait,omitempty"`
-	Request   string    `json:"request,omitempty"` // for permission
-	Denied    bool      `json:"denied,omitempty"`
-	Done      doneState `json:"done,omitempty"`
-	Ended     int64     `json:"ended,omitempty"` // ns
-	Error     string    `json:"error,omitempty"`
-
-	Child *lane `json:"child,omitempty"` // the sub-agent's run
+	Child *lane `json:",omitempty"` // the sub-agent's run
 }
 
 type waitState uint8
@@ -49,108 +45,84 @@ type doneState uint8
 
 const (
 	ongoing doneState = iota
-	endOnly           // it is over, but its result was not told
+	endOnly           // it has ended, and no record had its result
 	done
 )
 
-// meet returns a call that is spoken of for the first time.
-func (r *record) meet(id string) *call {
-	s := r.s
-	if len(s.Calls) >= maxOpen+maxDone {
-		r.forget(s.oldest())
-	}
-	r.d.clock++
-	c := r.sc.newCall()
-	*c = call{id: id, Seq: r.d.clock, Run: s.Top.Run}
-	s.Calls[id] = c
+// of makes the message one of the run that made the call.
+func (c *call) of(m *msg.Message) {
+	m.Run, m.ParentRun, m.ParentCall = c.Run, c.Parent, c.Caused
+	m.Tool.CallID, m.Tool.Name = c.ID, c.Name
+}
+
+// in records the run that made the call.
+func (c *call) in(l *lane) { c.Run, c.Parent, c.Caused = l.ID, l.Parent, l.Call }
+
+// addCall adds a call of which this is the first record.
+func (r *record) addCall(id string) *call {
+	c := &call{Call: conversation.Call{ID: id}, Run: r.s.Top.ID}
+	_, evicted := r.s.Calls.Add(c)
+	r.drop(evicted)
 	return c
 }
 
-func (s *session) oldest() (found *call) {
-	for _, c := range s.Calls {
-		if found == nil || c.Seq < found.Seq {
-			found = c
-		}
-	}
-	return found
-}
-
-// inOrder returns the calls, the oldest first.
-func (s *session) inOrder() []*call {
-	return slices.SortedFunc(maps.Values(s.Calls), func(a, b *call) int { return cmp.Compare(a.Seq, b.Seq) })
-}
-
-// forget drops a call, after giving the tokens of its sub-agent that were not
-// given yet.
-func (r *record) forget(c *call) {
-	if c.Child != nil {
+// drop emits the tokens of the sub-agent of a call that the table has dropped.
+func (r *record) drop(c *call) {
+	if c != nil && c.Child != nil {
 		c.Child.settle(r.out, r.s)
 	}
-	s := r.s
-	delete(s.Calls, c.id)
-	if len(s.Done) > 0 && s.Done[0] == c.id {
-		s.Done = s.Done[1:]
-	} else if i := slices.Index(s.Done, c.id); i > 0 {
-		s.Done = slices.Delete(s.Done, i, i+1)
-	}
-	r.sc.release(c)
 }
 
-// laneOf returns the run of the sub-agent that the call caused; the turn for no
-// call.
+// laneOf returns the run of the sub-agent that the call caused; the turn for no call.
 func (r *record) laneOf(parent jsonv.Value) *lane {
-	id := peek(parent)
+	id := parent.Chars()
 	if len(id) == 0 {
 		return &r.s.Top
 	}
-	c := r.s.Calls[string(id)]
+	c := r.s.Calls.Get(string(id))
 	if c == nil {
-		c = r.meet(string(id))
+		c = r.addCall(string(id))
 		r.parent = parent
 	} else {
 		parent.MarkRead()
 	}
 	if c.Child == nil {
-		c.Child = &lane{Run: c.id, Parent: c.Run, Call: c.id, Agent: c.To}
+		c.Child = &lane{Run: conversation.Run{ID: c.ID, Child: true, Parent: c.Run, Call: c.ID, Link: msg.ByNativeID}, Agent: c.To}
 	}
 	return c.Child
 }
 
-// issue gives a tool call, or the delegation that it is, when it is first told.
+// issue emits a tool call, or the delegation that it is, with its first record.
 func (r *record) issue(id, name, input jsonv.Value, at stamp, response string) *call {
-	known := chars(id)
-	if len(known) == 0 {
+	callID := read(id)
+	if len(callID) == 0 {
 		return nil
 	}
-	c := r.s.Calls[string(known)]
-	if c != nil && c.Issued { // told again
+	c := r.s.Calls.Get(string(callID))
+	if c != nil && c.Issued { // repeated
 		name.Equal(c.Name)
 		input.MarkRead()
 		return c
 	}
-	r.speak()
+	r.wake()
 	m := r.add(msg.ToolCall, msg.RoleAssistant)
-	m.Key = "call:" + string(known) // the id in it is remembered
+	m.Key = "call:" + string(callID) // the id in it is remembered
 	m.Tool.CallID = m.Key[len("call:"):]
-	m.Tool.Name = r.sc.name(name)
-	if m.Tool.Name == "" {
-		m.Tool.Name = "unknown"
-	}
-	m.Tool.Server = serverOf(m.Tool.Name)
+	m.Tool.Name = cmp.Or(r.sc.name(name), "unknown")
+	m.Tool.Server = anthropic.Server(m.Tool.Name)
 	m.Tool.Arguments = input.JSON()
-	m.Model, m.Provider, m.ResponseID = r.lane.Model, providerOf(r.lane.Model), response
-	at = at.or(r.at)
-	m.Time, m.Precision = at.ns, at.precision
+	r.lane.answer(m, response)
+	at.or(r.at).Set(m)
 	if c == nil {
-		c = r.meet(m.Tool.CallID)
+		c = r.addCall(m.Tool.CallID)
 	}
 	c.Issued, c.Name = true, m.Tool.Name
-	c.Run, c.Parent, c.Caused = r.lane.Run, r.lane.Parent, r.lane.Call
+	c.in(r.lane)
 	if d, ok := r.sc.delegation(c.Name, input); ok {
 		d.Link = m.Delegation.Link
 		m.Kind, m.Delegation = msg.Delegation, d
 		c.Delegates, c.To = true, d.To
-		if c.Child != nil { // it spoke before its call was told
+		if c.Child != nil { // its messages precede the call
 			c.Child.Agent, c.Child.Parent = d.To, c.Run
 		}
 	} else if s, ok := spawn.Call(c.Name, r.s.Dir, input); ok {
@@ -165,79 +137,62 @@ type outcome struct {
 	text      msg.Text
 	files     []msg.Attachment
 	failed    bool
-	errorType string // where the protocol says
-	bare      bool   // only that it ended is told; a record with the text may follow
+	errorType string // by the protocol
+	bare      bool   // only the end is known; a record with the text may follow
 	at        stamp
 }
 
-// finish gives a call's result, once: the first that has a text, or one without
-// until then.
+// finish emits a call's result once: the first with a text, or one without until then.
 func (r *record) finish(id []byte, o outcome) {
-	c := r.s.Calls[string(id)]
-	if c == nil { // an orphan
-		c = r.meet(string(id))
-		c.Run, c.Parent, c.Caused = r.lane.Run, r.lane.Parent, r.lane.Call
+	c := r.s.Calls.Get(string(id))
+	if c == nil { // the call precedes the stream
+		c = r.addCall(string(id))
+		c.in(r.lane)
 	}
 	if c.Done == done || c.Done == endOnly && o.bare {
 		return
 	}
 	if c.Done == ongoing {
-		r.over(c)
+		r.drop(c) // its sub-agent has ended too
+		r.drop(r.s.Calls.End(c))
 	}
 	m := r.out.Add()
-	m.Session, m.Kind, m.Role = r.s.id, msg.ToolResult, msg.RoleTool
+	m.Session, m.Kind, m.Role = r.s.ID, msg.ToolResult, msg.RoleTool
 	r.sc.key = append(append(r.sc.key[:0], "result:"...), id...)
 	m.Key = r.sc.str(r.sc.key)
-	m.Tool.CallID, m.Tool.Name, m.Tool.Server = c.id, c.Name, serverOf(c.Name)
-	m.Run, m.ParentRun, m.ParentCall = c.Run, c.Parent, c.Caused
+	c.of(m)
+	m.Tool.Server = anthropic.Server(c.Name)
 	if c.Caused != "" {
 		m.Delegation.Link = msg.ByNativeID
 	}
 	m.Content, m.Attachments = o.text, o.files
-	o.at = o.at.or(r.at)
-	m.Time, m.Precision = o.at.ns, o.at.precision
-	if c.Done == endOnly { // the end was told before: it stands
+	o.at.or(r.at).Set(m)
+	if c.Done == endOnly { // the end that was recorded before counts
 		o.failed, o.errorType = o.failed || c.Error != "", cmp.Or(c.Error, o.errorType)
 		m.Time = c.Ended
 	}
 	if m.IsError = o.failed; o.failed {
 		m.Tool.ErrorType = cmp.Or(o.errorType, c.errorType(o.text))
 	}
-	m.Complete = msg.Complete
+	c.Done, m.Complete = done, msg.Complete
 	if o.bare {
-		m.Complete = msg.Summary
+		c.Done, m.Complete = endOnly, msg.Summary
 	}
 	if c.Delegates {
 		m.Kind = msg.DelegationResult
 		m.Delegation.To = c.To
 		if c.Child != nil {
-			m.Delegation.ChildRun, m.Delegation.Link = c.Child.Run, msg.ByNativeID
+			m.Delegation.ChildRun, m.Delegation.Link = c.Child.ID, msg.ByNativeID
 		}
 		if c.To == spawn.Codex {
 			raw, _ := o.text.Alias()
 			m.Delegation.CorrelationID = spawn.Output(raw)
 		}
 	}
-	c.Ended, c.Error, c.Done = m.Time, m.Tool.ErrorType, done
-	if m.Complete == msg.Summary {
-		c.Done = endOnly
-	}
+	c.Ended, c.Error = m.Time, m.Tool.ErrorType
 }
 
-// over is what the end of a call brings: its sub-agent has ended too, and the
-// call may be forgotten after a while.
-func (r *record) over(c *call) {
-	if c.Child != nil {
-		c.Child.settle(r.out, r.s)
-	}
-	s := r.s
-	if len(s.Done) >= maxDone {
-		r.forget(s.Calls[s.Done[0]])
-	}
-	s.Done = append(s.Done, c.id)
-}
-
-// errorType classes a failure that the protocol only calls an error.
+// errorType returns the class of a failure that the protocol only calls an error.
 func (c *call) errorType(text msg.Text) string {
 	head := opening(text)
 	switch {
@@ -253,12 +208,12 @@ func (c *call) errorType(text msg.Text) string {
 	return "tool_error"
 }
 
-// ask and answer are the wait for a permission.
+// ask begins the wait for a permission, and answer ends it.
 func (r *record) ask(c *call, request jsonv.Value, at stamp) {
 	if c.Wait != notAsked || c.Done != ongoing {
 		return
 	}
-	c.Wait, c.Request = waiting, string(chars(request))
+	c.Wait, c.Request = waiting, string(read(request))
 	r.wait(c, msg.WaitStart, "wait:", at)
 }
 
@@ -276,29 +231,10 @@ func (r *record) answer(c *call, granted bool, at stamp) {
 
 func (r *record) wait(c *call, signal msg.Signal, prefix string, at stamp) *msg.Message {
 	m := r.add(msg.Status, msg.NoRole)
-	m.Key = prefix + c.id
-	m.Run, m.ParentRun, m.ParentCall = c.Run, c.Parent, c.Caused
+	m.Key = prefix + c.ID
+	c.of(m)
 	m.Signal, m.Hidden = signal, true
-	m.Tool.CallID, m.Tool.Name = c.id, c.Name
-	at = at.or(r.at)
-	m.Time, m.Precision = at.ns, at.precision
+	at.or(r.at).Set(m)
 	m.SetAttr("type", "permission")
 	return m
-}
-
-// serverOf returns the server of an MCP tool, mcp__<server>__<tool>.
-func serverOf(tool string) string {
-	rest, ok := strings.CutPrefix(tool, "mcp__")
-	if !ok {
-		return ""
-	}
-	server, _, _ := strings.Cut(rest, "__")
-	return server
-}
-
-func providerOf(model string) string {
-	if strings.HasPrefix(model, "claude") {
-		return "anthropic"
-	}
-	return ""
 }

@@ -19,9 +19,9 @@ const (
 // are one message. The same text stands in the sender's session as a delegation
 // and in the receiver's as a user message, and no id joins them.
 func (r *record) comm(c jsonv.Value) {
-	r.s, r.lane = &session{id: r.d.origin.legion}, &lane{}
+	r.s, r.lane = &session{ID: r.d.origin.legion}, &lane{}
 	if id := scalar(r.root.Get("legion_id")); id != "" {
-		r.s.id = id
+		r.s.ID = id
 	}
 	r.at = stampOf(c.Get("timestamp")).or(r.at)
 	m := r.add(msg.User, msg.RoleUser)
@@ -41,7 +41,7 @@ func (r *record) comm(c jsonv.Value) {
 	if reply := scalar(c.Get("in_reply_to")); reply != "" {
 		m.ParentKey = "comm:" + reply
 	}
-	to := scalar(first(c, "to_minion_name", "to_channel_name", "to_minion_id", "to_channel_id"))
+	to := scalar(c.First("to_minion_name", "to_channel_name", "to_minion_id", "to_channel_id"))
 	if to == "" && c.Get("to_user").Bool() {
 		to = userName
 	}

@@ -13,29 +13,28 @@
 //
 // Facts that are easily missed:
 //
-//   - A tool call is told up to five times: as a block of the assistant's
-//     message, as pending, awaiting_permission and running, and when it is over,
-//     when the result also stands in a user message. It is one call with one
-//     result; whichever record comes first counts, and a result that came
-//     without its text (denied) is completed by the one that has it.
-//   - A timestamp is an ISO string or a float of seconds, whatever the type.
-//   - Where a message had no text the writer put a phrase in ("Assistant
-//     response", "Tool results: 2 results"). Nobody said that.
+//   - A tool call has up to five records: a block of the assistant's message,
+//     pending, awaiting_permission and running, and its end, when the result is also
+//     in a user message. It is one call with one result; the first record counts, and
+//     a result without a text (denied) is completed by the record that has it.
+//   - A timestamp is an ISO string or a float of seconds, in records of any type.
+//   - Where a message had no text the writer put a phrase ("Assistant response",
+//     "Tool results: 2 results"). It is no message.
 //   - role user is not a human: minions write to each other as user messages
 //     with a headline ("**📋 Task from Minion #ada:** …"). No id joins it with the
 //     call by which it was sent, only the text.
-//   - A minion's own file does not say how it is called; state.json beside it does,
-//     and the others, when they write to it and hear from it.
-//   - The user's prompt stays a record of generation 1 in the newest files, so a
-//     text in a generation 2 user message while a turn is running was put there by
+//   - A minion's own file does not have its name; state.json beside it does, and the
+//     files of others, when they write to it and receive from it.
+//   - The user's prompt is still a record of generation 1 in the newest files, so a
+//     text in a generation 2 user message while a turn is active was put there by
 //     the agent's own machinery, and begins no turn.
 //   - usage on an assistant message is a snapshot from the beginning of its
 //     response; only the result line has the final count, of the whole turn. So
-//     the tokens of a turn stand on one usage message, from the result when there
+//     the tokens of a turn are on one usage message, from the result when there
 //     is one. Its total_cost_usd and duration_api_ms grow over the session.
 //   - The result line repeats the turn's last text.
 //   - A sub-agent in the background has its call answered at once ("Async agent
-//     launched"); the answer comes with a task notification, perhaps turns later,
+//     launched"); the answer arrives with a task notification, perhaps turns later,
 //     and the turn that takes it up has no prompt.
 //
 // Lines without an id of their own are named by a hash of their type, their
@@ -45,29 +44,28 @@ package legion
 import (
 	"bytes"
 	_ "embed"
-	"errors"
+	"slices"
 	"sync"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/snapshot"
 	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
-// rest keeps what was not read.
+// rest keeps the members that the decoder did not read.
 var rest = unknown.NewKeeper(leavesOut)
 
 //go:embed testdata/leaves-out.json
 var leavesOut []byte
 
-// Limits of what a decoder remembers.
+// Limits of the state, beside those of package conversation.
 const (
 	maxSessions = 64   // of one stream; a file has one
-	maxOpen     = 1024 // calls without a result, of a session
-	maxDone     = 32   // calls whose result may be told again, of a session: the next records do
-	maxKept     = 4096 // bytes of a turn's last text, of a session
-	maxNames    = 512  // strings that come again and again: models, tools
+	maxNames    = 512  // strings that are repeated: models, tools
 	maxDir      = 1024 // bytes of a session's directory
 	maxScratch  = 1 << 20
 )
@@ -91,88 +89,102 @@ func (factory) Info() decoder.Info {
 	}
 }
 
+// New returns a decoder for one stream. There are no options.
 func (f factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	return &Decoder{scratch: f.scratch, origin: originOf(s.Origin), sessions: make(map[string]*session)}, nil
+	return &Decoder{scratch: f.scratch, origin: originOf(s.Origin)}, nil
 }
 
 // Decoder decodes one stream.
 type Decoder struct {
-	scratch  *sync.Pool
-	origin   origin
-	sessions map[string]*session
-	last     *session // that of the last record
-	clock    uint64   // counts sessions' uses and calls, to find the oldest
+	scratch *sync.Pool
+	origin  origin
+	state
 }
+
+// state is the decoder's state; its JSON is the snapshot.
+type state struct {
+	Sessions []*session `json:",omitempty"` // least recently used first
+}
+
+// stateVersion is that of package snapshot. The host decodes a stream whose snapshot is of
+// another version from its beginning.
+const stateVersion = 2
 
 var _ decoder.Snapshotter = (*Decoder)(nil)
 
-// Decode takes one record.
+// Snapshot implements decoder.Snapshotter.
+func (d *Decoder) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
+
+// Restore implements decoder.Snapshotter.
+func (d *Decoder) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }
+
+// Decode decodes one record.
 func (d *Decoder) Decode(f *frame.Frame, out *decoder.Output) error {
 	if len(bytes.TrimSpace(f.Data)) == 0 { // a blank line, or the end of the stream
 		return nil
 	}
 	sc := d.scratch.Get().(*scratch)
 	defer d.scratch.Put(sc)
-	if err := sc.doc.Parse(f.Data); err != nil {
-		reason := msg.ReasonInvalidJSON
-		if s := (*jsonv.SyntaxError)(nil); errors.As(err, &s) && s.UTF8 {
-			reason = msg.ReasonInvalidUTF8
-		}
-		out.Problem(reason, err.Error())
+	root, ok := conversation.ParseObject(&sc.doc, f.Data, out)
+	switch {
+	case !ok:
 		return nil
-	}
-	root := sc.doc.Root()
-	if !root.Is(jsonv.Object) {
-		out.Problem(msg.ReasonWrongType, "a record is an object, not "+root.Kind().String())
-		return nil
-	}
-	if f.Kind == frame.Body {
-		d.companion(out, root)
-	} else {
+	case f.Kind == frame.Body:
+		d.metadata(out, root)
+	default:
 		d.record(sc, out, f.Data, root)
 	}
 	sc.trim()
 	return nil
 }
 
-// Flush gives the tokens of turns that have not ended.
+// Flush emits the tokens of the turns that have not ended.
 func (d *Decoder) Flush(out *decoder.Output) error {
-	for _, s := range d.inOrder() {
-		s.tell(out, msg.Partial)
+	for _, s := range d.Sessions {
+		s.emitTokens(out, msg.Partial)
 	}
 	return nil
 }
 
-// chars returns the text of a string, in place where it can be; nil for any
-// other kind.
-func chars(v jsonv.Value) []byte {
-	noted(v)
-	return peek(v)
+// session returns the session of a record: the one that it names, or else the last one, or
+// the one that the file is named after. known reports that it is not new.
+func (d *Decoder) session(out *decoder.Output, h *head, envelope jsonv.Value) (s *session, known bool) {
+	id := h.session.Chars()
+	if len(id) == 0 {
+		id = envelope.Chars()
+	}
+	last := len(d.Sessions) - 1
+	if last >= 0 && (len(id) == 0 || string(id) == d.Sessions[last].ID) {
+		return d.Sessions[last], true
+	}
+	if len(id) == 0 {
+		id = h.metadata.Get("session_id").Chars()
+	}
+	if len(id) == 0 {
+		id = []byte(d.origin.session)
+	}
+	if i := slices.IndexFunc(d.Sessions, func(s *session) bool { return s.ID == string(id) }); i >= 0 {
+		s = d.Sessions[i]
+		d.Sessions = append(slices.Delete(d.Sessions, i, i+1), s)
+		return s, true
+	}
+	s = &session{ID: string(id)}
+	if d.Sessions = append(d.Sessions, s); len(d.Sessions) > maxSessions {
+		d.Sessions[0].emitTokens(out, msg.Complete)
+		d.Sessions = slices.Delete(d.Sessions, 0, 1)
+	}
+	return s, false
 }
 
-// noted counts a string as read.
-func noted(v jsonv.Value) {
+// read returns the text of a string, which then counts as read; nil for any other kind.
+func read(v jsonv.Value) []byte {
+	known(v)
+	return v.Chars()
+}
+
+// known counts a string as read.
+func known(v jsonv.Value) {
 	if v.Is(jsonv.String) {
 		v.MarkRead()
 	}
-}
-
-// peek is chars for who only looks for what has that name: it does not count as read.
-func peek(v jsonv.Value) []byte {
-	raw := body(v)
-	if bytes.IndexByte(raw, '\\') >= 0 {
-		return []byte(v.PeekStr())
-	}
-	return raw
-}
-
-// body returns what stands between a string's quotes, escapes and all; nil for
-// any other kind. It is enough for a look at words without anything to escape, and does
-// not count as read.
-func body(v jsonv.Value) []byte {
-	if !v.Is(jsonv.String) {
-		return nil
-	}
-	raw := v.Peek()
-	return raw[1 : len(raw)-1]
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 )
 
 // A line without an id is named after what it says, however its text is escaped.
@@ -69,7 +70,7 @@ func TestHeadline(t *testing.T) {
 
 // The result line repeats the turn's last text, perhaps escaped in another way.
 func TestResultRepeatsTheLastText(t *testing.T) {
-	long := strings.Repeat("é", maxKept)
+	long := strings.Repeat("é", 4096)
 	for _, c := range []struct{ said, told, want string }{
 		{`"a\u00e9"`, `"aé"`, ""},
 		{`"a"`, `"b"`, "b"},
@@ -105,7 +106,7 @@ func TestTokensOfUnnamedResponses(t *testing.T) {
 
 // What is forgotten takes no tokens with it.
 func TestForgettingLosesNoTokens(t *testing.T) {
-	const sessions, agents = maxSessions + 10, maxOpen + maxDone + 10
+	const sessions, agents = maxSessions + 10, conversation.MaxCalls + conversation.MaxEnded + 10
 	var lines []string
 	for i := range sessions {
 		lines = append(lines, fmt.Sprintf(`{"_type":"AssistantMessage","session_id":"s%d","timestamp":%d,"data":{"content":[],"message_id":"m","usage":{"input_tokens":1}}}`, i, 1772442000+i))
@@ -133,7 +134,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		return len(b)
 	}
 	half := 0
-	const rounds = 4 * maxOpen
+	const rounds = 4 * conversation.MaxCalls
 	for i := range rounds {
 		for _, line := range []string{
 			`{"type":"user","session_id":"s%[2]d","content":"prompt %[1]d"}`,
@@ -154,7 +155,7 @@ func TestMemoryIsBounded(t *testing.T) {
 }
 
 func TestRestoreRefusesWhatItCannotRead(t *testing.T) {
-	for _, in := range []string{``, `x`, `{"sessions":{"s":null}}`, `{"sessions":{"s":{"calls":{"c":null}}}}`, `{"sessions":3}`} {
+	for _, in := range []string{``, `x`, `{"sessions":{}}`, `{"Version":2,"Sessions":[null]}`, `{"Version":2,"Sessions":[{"Calls":{"Open":[null]}}]}`, `{"Version":2,"Sessions":3}`} {
 		if err := open(t, decoder.Stream{}).(*Decoder).Restore([]byte(in)); err == nil {
 			t.Errorf("%s: taken", in)
 		}

@@ -1,7 +1,6 @@
 package legion
 
 import (
-	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -122,25 +121,4 @@ func answerOf(v jsonv.Value) (a answer) {
 		}
 	}
 	return a
-}
-
-// tokensOf reads Anthropic's usage, whose input leaves out what was cached.
-func tokensOf(u jsonv.Value) (t msg.Tokens) {
-	for k, m := range u.Members() {
-		switch string(k.Bytes()) {
-		case "input_tokens":
-			t.Input = m.Uint()
-		case "output_tokens":
-			t.Output = m.Uint()
-		case "cache_read_input_tokens":
-			t.CacheRead = m.Uint()
-		case "cache_creation_input_tokens":
-			t.CacheWrite = m.Uint()
-		case "output_tokens_details":
-			t.Reasoning = m.Get("thinking_tokens").Uint()
-		}
-	}
-	t.Reasoning = min(t.Reasoning, t.Output)
-	t.Output -= t.Reasoning
-	return t
 }

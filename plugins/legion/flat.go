@@ -5,6 +5,7 @@ import (
 	"cmp"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/anthropic"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -17,7 +18,7 @@ func (r *record) flat() {
 	}
 	r.lane = r.laneOf(a.parent)
 	r.names(&a)
-	switch name := chars(r.head.typ); string(name) {
+	switch name := read(r.head.typ); string(name) {
 	case "assistant":
 		r.typ = "assistant"
 		r.flatAssistant(&a)
@@ -38,30 +39,30 @@ func (r *record) flat() {
 		r.permission(meta)
 	case "thinking":
 		r.typ = "assistant"
-		r.speak()
+		r.wake()
 		thought := r.head.content
-		if len(body(thought)) == 0 {
+		if len(thought.Escaped()) == 0 {
 			thought = a.thinkingContent
-		} else if bytes.Equal(body(thought), body(a.thinkingContent)) {
+		} else if bytes.Equal(thought.Escaped(), a.thinkingContent.Escaped()) {
 			a.thinkingContent.MarkRead()
 		}
 		r.thought(thought, "", r.at)
 	case "tool_use":
 		r.typ = "assistant"
-		if c := r.issue(first(meta, "tool_id", "id", "tool_use_id"), first(meta, "tool_name", "name"), first(meta, "tool_input", "input"), r.at, ""); c == nil {
+		if c := r.issue(meta.First("tool_id", "id", "tool_use_id"), meta.First("tool_name", "name"), meta.First("tool_input", "input"), r.at, ""); c == nil {
 			r.unknown("tool_use", r.raw)
 		} else {
 			r.head.content.Equal("Using tool: " + c.Name)
 		}
 	case "tool_result", "tool_error":
 		r.typ = "user"
-		id := chars(first(meta, "tool_use_id", "tool_id"))
+		id := read(meta.First("tool_use_id", "tool_id"))
 		if len(id) == 0 {
 			r.unknown(string(name), r.raw)
 			break
 		}
 		o := outcome{failed: meta.Get("is_error").Bool() || string(name) == "tool_error"}
-		o.text, o.files = contentOf(r.head.content)
+		o.text, o.files = anthropic.Content(r.head.content)
 		r.finish(id, o)
 	case "error", "exception", "warning":
 		r.typ = string(name)
@@ -111,7 +112,7 @@ func (r *record) flatAssistant(a *answer) {
 	}
 	r.tools(a, response)
 	if len(r.out.Messages) == gave {
-		r.rescue(a.sdk, response)
+		r.sdkMessage(a.sdk, response)
 	} else {
 		a.sdk.MarkRead()
 	}
@@ -122,18 +123,18 @@ func (r *record) flatUser(a *answer) {
 	given := r.tools(a, "")
 	switch {
 	case content.Is(jsonv.Array):
-		r.heardBlocks(content, false, !given)
+		r.inputBlocks(content, false, !given)
 		a.sdk.MarkRead()
-	case countsResults(body(content)) && (given || r.head.metadata.Get("has_tool_results").Bool()):
+	case countsResults(content.Escaped()) && (given || r.head.metadata.Get("has_tool_results").Bool()):
 		content.MarkRead()
 		if !given {
-			r.rescue(a.sdk, "")
+			r.sdkMessage(a.sdk, "")
 		} else {
 			a.sdk.MarkRead()
 		}
 	default:
 		a.sdk.MarkRead()
-		r.heard(content.Text(), r.head.metadata, !given)
+		r.input(content.Text(), r.head.metadata, !given)
 	}
 }
 
@@ -148,7 +149,7 @@ func (r *record) tools(a *answer, response string) (given bool) {
 	}
 	for v := range a.toolResults.Elems() {
 		b := blockOf(v)
-		if len(chars(b.toolUse)) > 0 {
+		if len(read(b.toolUse)) > 0 {
 			r.returned(&b, false)
 			given = true
 		} else if v.Is(jsonv.Object) {
@@ -174,17 +175,17 @@ func countsResults(b []byte) bool {
 
 // respond notes what is said of a response of the model and returns its id.
 func (r *record) respond(a *answer) (response string) {
-	r.speak()
+	r.wake()
 	if model := r.sc.name(a.model); model != "" {
 		r.lane.Model = model
 	}
-	response = r.lane.response(a.response)
+	response = r.lane.responseID(a.response)
 	if a.usage.Exists() {
 		part := response
 		if part == "" { // then each record is a response of its own
 			part = "@" + string(r.id) + string(r.at.raw)
 		}
-		r.lane.Tally.count(part, tokensOf(a.usage), r.at)
+		r.lane.Tokens.count(part, anthropic.Usage(a.usage), r.at.Time)
 	}
 	return response
 }
@@ -196,7 +197,7 @@ func (r *record) say(text msg.Text, response string, fault jsonv.Value) {
 	}
 	l := r.lane
 	if l == &r.s.Top {
-		r.s.Said.set(r.sc, text)
+		r.s.Text.Set(text)
 	}
 	if fault.Exists() || l.Model == "<synthetic>" {
 		m := r.add(msg.Error, msg.RoleAssistant)
@@ -208,7 +209,7 @@ func (r *record) say(text msg.Text, response string, fault jsonv.Value) {
 	}
 	m := r.add(msg.Assistant, msg.RoleAssistant)
 	m.Key, m.Content = r.key("/text", r.texts, text), text
-	m.Model, m.Provider, m.ResponseID = l.Model, providerOf(l.Model), response
+	l.answer(m, response)
 	r.texts++
 }
 
@@ -220,28 +221,17 @@ func (r *record) thought(v jsonv.Value, response string, at stamp) {
 	}
 	m := r.add(msg.Reasoning, msg.RoleAssistant)
 	m.Key, m.Content = r.key("/thinking", r.thoughts, text), text
-	m.Model, m.Provider, m.ResponseID = r.lane.Model, providerOf(r.lane.Model), response
-	at = at.or(r.at)
-	m.Time, m.Precision = at.ns, at.precision
+	r.lane.answer(m, response)
+	at.or(r.at).Set(m)
 	r.thoughts++
-}
-
-// first returns the first of the members that is there.
-func first(v jsonv.Value, keys ...string) jsonv.Value {
-	for _, k := range keys {
-		if m := v.Get(k); m.Exists() {
-			return m
-		}
-	}
-	return jsonv.Value{}
 }
 
 // fault gives an error, or a warning, which is one that ended nothing.
 func (r *record) fault(meta jsonv.Value) {
 	text := r.head.content.Text()
 	if text.IsZero() {
-		text = first(r.root, "error_message", "message", "error").Text()
-	} else if again := first(r.root, "error_message", "message", "error"); bytes.Equal(body(again), body(r.head.content)) {
+		text = r.root.First("error_message", "message", "error").Text()
+	} else if again := r.root.First("error_message", "message", "error"); bytes.Equal(again.Escaped(), r.head.content.Escaped()) {
 		again.MarkRead()
 	}
 	kind := msg.Error

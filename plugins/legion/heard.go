@@ -12,7 +12,7 @@ import (
 // heard gives a text with the role user: a prompt, which begins a turn, another
 // minion's message, which does too, or something that the agent's own machinery
 // put there. prompt is false where the record cannot be one.
-func (r *record) heard(text msg.Text, meta jsonv.Value, prompt bool) {
+func (r *record) input(text msg.Text, meta jsonv.Value, prompt bool) {
 	if text.IsZero() {
 		return
 	}
@@ -63,7 +63,7 @@ func (r *record) sender(m *msg.Message, head []byte, meta jsonv.Value) {
 	headed := ok
 	c := meta.Get("comm")
 	if c.Is(jsonv.Object) {
-		if from := first(c, "from_display_name", "from_name"); !ok && from.Exists() {
+		if from := c.First("from_display_name", "from_name"); !ok && from.Exists() {
 			h.from = scalar(from)
 			ok = h.from != ""
 		} else {

@@ -2,6 +2,7 @@ package legion
 
 import (
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/anthropic"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -11,12 +12,12 @@ import (
 //	pending ─ awaiting_permission ─ running ─ completed | failed
 //	                              ╲ denied      interrupted
 func (r *record) lifecycle(data jsonv.Value) {
-	id := chars(data.Get("tool_use_id"))
+	id := read(data.Get("tool_use_id"))
 	response := data.Get("turn_id")
 	if !response.Exists() && data != r.root { // there it is the record's own id
 		response = data.Get("message_id")
 	}
-	c := r.issue(data.Get("tool_use_id"), data.Get("name"), data.Get("input"), stampOf(data.Get("created_at")), r.lane.response(response))
+	c := r.issue(data.Get("tool_use_id"), data.Get("name"), data.Get("input"), stampOf(data.Get("created_at")), r.lane.responseID(response))
 	if c == nil {
 		r.unknown("tool_call", r.raw)
 		return
@@ -26,19 +27,19 @@ func (r *record) lifecycle(data jsonv.Value) {
 	if c.Wait != notAsked {
 		data.Get("permission").MarkRead()
 	}
-	switch status := chars(data.Get("status")); string(status) {
+	switch status := read(data.Get("status")); string(status) {
 	case "pending":
 	case "awaiting_permission", "permission_required":
 		at := stampOf(cause.Get("timestamp"))
-		r.ask(c, first(cause.Get("data"), "request_id"), at)
+		r.ask(c, cause.Get("data").First("request_id"), at)
 	case "running", "executing":
 		r.granted(c, data)
 	case "completed", "failed", "denied", "interrupted", "orphaned":
 		r.granted(c, data)
 		o := outcome{at: stampOf(data.Get("completed_at")), failed: string(status) != "completed"}
-		o.text, o.files = contentOf(first(data, "result", "error"))
+		o.text, o.files = anthropic.Content(data.First("result", "error"))
 		if o.failed {
-			o.text, o.files = contentOf(first(data, "error", "result"))
+			o.text, o.files = anthropic.Content(data.First("error", "result"))
 			o.errorType = endings(string(status))
 		}
 		o.bare = o.text.IsZero() && len(o.files) == 0
@@ -64,7 +65,7 @@ func (r *record) granted(c *call, data jsonv.Value) {
 	if c.Wait != waiting {
 		return
 	}
-	at := stampOf(first(data, "permission_response_at", "started_at", "completed_at"))
+	at := stampOf(data.First("permission_response_at", "started_at", "completed_at"))
 	yes := !data.Get("permission_granted").Is(jsonv.False) && !data.Get("status").Equal("denied")
 	r.answer(c, yes, at)
 }
@@ -80,11 +81,11 @@ func (r *record) permission(f jsonv.Value) {
 		}
 		return jsonv.Value{}
 	}
-	c := r.s.Calls[string(peek(field("tool_use_id")))]
+	c := r.s.Calls.Get(string(field("tool_use_id").Chars()))
 	request := field("request_id")
 	if r.typ == "permission_request" {
 		if c == nil {
-			c = r.s.newest(func(c *call) bool { return c.Wait == notAsked && field("tool_name").Equal(c.Name) })
+			c = r.newest(func(c *call) bool { return c.Wait == notAsked && field("tool_name").Equal(c.Name) })
 		}
 		if c != nil {
 			r.ask(c, request, r.at)
@@ -94,7 +95,7 @@ func (r *record) permission(f jsonv.Value) {
 		}
 	} else {
 		if c == nil {
-			c = r.s.newest(func(c *call) bool { return c.Wait == waiting && (!request.Exists() || request.Equal(c.Request)) })
+			c = r.newest(func(c *call) bool { return c.Wait == waiting && (!request.Exists() || request.Equal(c.Request)) })
 		}
 		decision := field("decision")
 		if !decision.Exists() {
@@ -117,18 +118,13 @@ func (r *record) permission(f jsonv.Value) {
 
 // asked counts as read what a permission says of a call that is known.
 func (r *record) asked(c *call, field func(string) jsonv.Value) {
-	field("tool_use_id").Equal(c.id)
+	field("tool_use_id").Equal(c.ID)
 	field("tool_name").Equal(c.Name)
-	noted(field("request_id"))
+	known(field("request_id"))
 	field("content").Equal("Permission requested for tool: " + c.Name)
 }
 
 // newest returns the open call that was issued last of those that fit.
-func (s *session) newest(fits func(*call) bool) (found *call) {
-	for _, c := range s.Calls {
-		if c.Issued && c.Done == ongoing && fits(c) && (found == nil || c.Seq > found.Seq) {
-			found = c
-		}
-	}
-	return found
+func (r *record) newest(fits func(*call) bool) *call {
+	return r.s.Calls.Newest(func(c *call) bool { return c.Issued && c.Done == ongoing && fits(c) })
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// companion decodes state.json, which the writer keeps beside messages.jsonl:
+// metadata decodes state.json, which the writer keeps beside messages.jsonl:
 //
 //	{"session_id":"…","name":"heron","created_at":"2026-03-02T09:00:00+00:00","is_minion":true,…}
 //
 // It is rewritten with every change of the session's state and holds tokens and
 // prompts; only who the minion is and since when is taken from it. The message belongs
 // to no run: it says whose session this is.
-func (d *Decoder) companion(out *decoder.Output, root jsonv.Value) {
+func (d *Decoder) metadata(out *decoder.Output, root jsonv.Value) {
 	if !root.Get("session_id").Is(jsonv.String) {
 		m := out.Unknown("companion", root.Raw())
 		m.Session, m.Key = d.origin.session, "unknown:"+msg.HashKey(string(root.Raw()))
@@ -29,7 +29,7 @@ func (d *Decoder) companion(out *decoder.Output, root jsonv.Value) {
 	m.Session = cmp.Or(scalar(root.Get("session_id")), d.origin.session)
 	m.Key, m.Kind, m.Hidden, m.Complete = "minion:"+m.Session, msg.Status, true, msg.Complete
 	m.Agent = msg.Agent{ID: m.Session, Name: name, Kind: msg.KindAgent}
-	m.Time, m.Precision = stampOf(root.Get("created_at")).time()
+	stampOf(root.Get("created_at")).Set(m)
 	m.SetAttr("type", "minion")
 	m.SetAttr("parent_minion_id", scalar(root.Get("parent_overseer_id")))
 }

@@ -6,37 +6,35 @@ import (
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/when"
 )
 
-// stamp is a time as the protocol wrote it.
+// stamp is a time and its text in the record.
 type stamp struct {
-	ns        int64
-	precision msg.Precision
-	raw       []byte // as written, for keys
+	conversation.Time
+	raw []byte // as written, for keys
 }
 
 func stampOf(v jsonv.Value) (t stamp) {
 	switch v.Kind() {
 	case jsonv.String:
 		var ok bool
-		t.raw = peek(v)
-		if t.ns, t.precision, ok = when.Parse(string(t.raw)); ok {
+		t.raw = v.Chars()
+		if t.Nanos, t.Precision, ok = when.Parse(string(t.raw)); ok {
 			v.MarkRead()
 		}
 	case jsonv.Number:
 		t.raw = v.Peek()
-		t.ns, t.precision, _ = when.Number(string(t.raw))
+		t.Nanos, t.Precision, _ = when.Number(string(t.raw))
 	}
 	return t
 }
 
-func (t stamp) time() (int64, msg.Precision) { return t.ns, t.precision }
-
-// or returns t, or the other where t is no time.
+// or returns t, or the other when t is no time.
 func (t stamp) or(other stamp) stamp {
-	if t.ns == 0 {
+	if t.Nanos == 0 {
 		return other
 	}
 	return t
@@ -59,7 +57,7 @@ type record struct {
 
 	parent jsonv.Value // the call of that run, if the record is the first that names it
 
-	texts, thoughts int // how many it has given
+	texts, thoughts int // parts of each kind so far
 }
 
 // record takes one object, in an envelope or not.
@@ -71,52 +69,52 @@ func (d *Decoder) record(sc *scratch, out *decoder.Output, raw []byte, root json
 		envelope, r.root = r.head, r.head.data
 		r.head = headOf(r.root)
 	}
-	r.id = chars(r.head.id)
+	r.id = read(r.head.id)
 	r.at = stampOf(r.head.timestamp)
-	if sent := stampOf(envelope.timestamp); r.at.ns == 0 {
-		r.at.ns, r.at.precision = sent.time() // raw stays: the file's line has no envelope
+	if sent := stampOf(envelope.timestamp); r.at.Nanos == 0 {
+		r.at.Time = sent.Time // raw is kept: the file's line has no envelope
 	}
 	if r.head.comm.Exists() {
 		r.comm(r.root)
 	} else {
-		var known bool
-		r.s, known = d.session(out, &r.head, envelope.session)
+		var old bool
+		r.s, old = d.session(out, &r.head, envelope.session)
 		r.lane = &r.s.Top
 		if r.head.stored.Is(jsonv.String) {
 			r.stored()
 		} else {
 			r.flat()
 		}
-		r.given(out.Messages[before:], known, envelope.session)
+		r.markNames(out.Messages[before:], old, envelope.session)
 	}
-	rest.Keep(&sc.doc, out, before, func(m *msg.Message) { m.Session = r.s.id })
+	rest.Keep(&sc.doc, out, before, func(m *msg.Message) { m.Session = r.s.ID })
 }
 
-// given counts as read what names the session and the run, if the messages do, or others
-// did before.
-func (r *record) given(messages []msg.Message, known bool, envelope jsonv.Value) {
-	if known || len(messages) > 0 {
-		noted(r.head.session) // if it is a string, the session is called so
-		envelope.Equal(r.s.id)
+// markNames counts the members that name the session and the run as read, if the messages of
+// the record have those names, or earlier messages had.
+func (r *record) markNames(messages []msg.Message, old bool, envelope jsonv.Value) {
+	if old || len(messages) > 0 {
+		known(r.head.session) // if it is a string, the session is called so
+		envelope.Equal(r.s.ID)
 	}
 	if r.parent.Exists() && slices.ContainsFunc(messages, func(m msg.Message) bool { return m.ParentCall == r.lane.Call }) {
 		r.parent.MarkRead()
 	}
 }
 
-// add gives a message of the record's run.
+// add adds a message of the record's run.
 func (r *record) add(k msg.Kind, role msg.Role) *msg.Message {
 	m := r.out.Add()
-	m.Session = r.s.id
+	m.Session = r.s.ID
 	m.Kind, m.Role = k, role
-	m.Time, m.Precision = r.at.ns, r.at.precision
+	r.at.Set(m)
 	m.Complete = msg.Complete
 	r.lane.mark(m)
 	return m
 }
 
 // key names the part of the record with that text: after the record's id, or by
-// a hash of what the record says. n counts the parts of one sort.
+// a hash of the record's facts. n counts the parts of one kind.
 func (r *record) key(part string, n int, text msg.Text) string {
 	sc := r.sc
 	if len(r.id) > 0 {
@@ -131,24 +129,24 @@ func (r *record) key(part string, n int, text msg.Text) string {
 	return sc.str(sc.key)
 }
 
-// unknown keeps the record, or a part of it, as it stands.
+// unknown keeps the record, or a part of it, as it is.
 func (r *record) unknown(typ string, raw []byte) {
 	if typ == "" {
 		typ = "untyped"
 	}
 	m := r.out.Unknown(typ, raw)
-	m.Session, m.Key = r.s.id, "unknown:"+msg.HashKey(string(raw))
+	m.Session, m.Key = r.s.ID, "unknown:"+msg.HashKey(string(raw))
 	if len(raw) < len(r.raw) { // a part may come again in another record
 		m.Key = "unknown:" + msg.HashKey(string(raw), string(r.at.raw))
 	}
 	if len(raw) == len(r.raw) {
 		r.sc.doc.Root().MarkRead()
 	}
-	m.Time, m.Precision = r.at.ns, r.at.precision
+	r.at.Set(m)
 	r.lane.mark(m)
 }
 
-// status gives a hidden message about the run itself.
+// status adds a hidden message about the run itself.
 func (r *record) status(text msg.Text) *msg.Message {
 	m := r.add(msg.Status, msg.NoRole)
 	m.Key = r.key("", 0, text)

@@ -5,11 +5,11 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/pyrepr"
 )
 
-// rescue takes what a record of generation 1 says from metadata.raw_sdk_message,
+// sdkMessage takes what a record of generation 1 says from metadata.raw_sdk_message,
 // when the writer took nothing out of it. It is the agent's own message as JSON,
 // or as Python prints it; what is neither from its first byte to its last is left
 // alone.
-func (r *record) rescue(raw jsonv.Value, response string) {
+func (r *record) sdkMessage(raw jsonv.Value, response string) {
 	if !raw.Exists() {
 		raw = r.root.Get("raw_sdk_message")
 	}

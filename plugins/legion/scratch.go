@@ -21,7 +21,6 @@ type scratch struct {
 	sum  [sha256.Size]byte
 
 	names map[string]string // strings that come again and again
-	free  []*call
 	chunk strings.Builder
 }
 
@@ -54,7 +53,7 @@ func (sc *scratch) str(b []byte) string {
 }
 
 // name returns a string that is likely to come again.
-func (sc *scratch) name(v jsonv.Value) string { return sc.intern(chars(v)) }
+func (sc *scratch) name(v jsonv.Value) string { return sc.intern(read(v)) }
 
 func (sc *scratch) intern(b []byte) string {
 	if len(b) == 0 {
@@ -74,23 +73,6 @@ func (sc *scratch) intern(b []byte) string {
 func (sc *scratch) joined(a, b string) string {
 	sc.key = append(append(append(sc.key[:0], a...), '/'), b...)
 	return sc.intern(sc.key)
-}
-
-func (sc *scratch) newCall() *call {
-	if n := len(sc.free); n > 0 {
-		c := sc.free[n-1]
-		sc.free = sc.free[:n-1]
-		return c
-	}
-	return new(call)
-}
-
-// release takes back a call that nobody refers to.
-func (sc *scratch) release(c *call) {
-	if len(sc.free) < maxDone {
-		*c = call{}
-		sc.free = append(sc.free, c)
-	}
 }
 
 // hashKey is msg.HashKey of the parts, without a copy of the text. The text is

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/anthropic"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -13,11 +14,11 @@ func (r *record) stored() {
 	data := r.head.data
 	a := answerOf(data)
 	if len(r.id) == 0 {
-		r.id = peek(a.uuid)
+		r.id = a.uuid.Chars()
 	}
 	r.lane = r.laneOf(a.parent)
 	r.names(&a)
-	switch name := chars(r.head.stored); string(name) {
+	switch name := read(r.head.stored); string(name) {
 	case "AssistantMessage":
 		r.typ = "assistant"
 		r.storedAssistant(&a)
@@ -55,23 +56,23 @@ func (r *record) storedAssistant(a *answer) {
 
 // names counts as read what names the record or the session in each line.
 func (r *record) names(a *answer) {
-	noted(a.uuid)
-	noted(a.session)
+	known(a.uuid)
+	known(a.session)
 }
 
 func (r *record) storedUser(a *answer) {
 	content := a.content
 	launched := a.toolUseResult.Get("isAsync").Bool() || a.toolUseResult.Get("status").Equal("async_launched")
 	if content.Is(jsonv.Array) {
-		r.heardBlocks(content, launched, !r.s.Open)
+		r.inputBlocks(content, launched, !r.s.Open)
 		return
 	}
-	r.heard(content.Text(), r.head.metadata, !r.s.Open)
+	r.input(content.Text(), r.head.metadata, !r.s.Open)
 }
 
-// heardBlocks gives the blocks of a user message, which is no prompt if it has
+// inputBlocks gives the blocks of a user message, which is no prompt if it has
 // the result of a call.
-func (r *record) heardBlocks(list jsonv.Value, launched, prompt bool) {
+func (r *record) inputBlocks(list jsonv.Value, launched, prompt bool) {
 	for b := range list.Elems() {
 		prompt = prompt && !b.Get("tool_use_id").Exists()
 	}
@@ -94,16 +95,16 @@ func (r *record) block(v jsonv.Value, response string, fault jsonv.Value, launch
 	switch {
 	case v.Is(jsonv.String):
 		r.part(v.Text(), response, fault, prompt)
-	case len(body(b.toolUse)) > 0:
+	case len(b.toolUse.Escaped()) > 0:
 		r.returned(&b, launched)
 	case b.text.Is(jsonv.String):
 		r.part(b.text.Text(), response, fault, prompt)
 	case b.thinking.Is(jsonv.String):
 		r.thought(b.thinking, response, r.at)
-	case len(body(b.id)) > 0 && b.name.Is(jsonv.String):
+	case len(b.id.Escaped()) > 0 && b.name.Is(jsonv.String):
 		r.issue(b.id, b.name, b.input, stampOf(b.timestamp), response)
 	case b.source.Is(jsonv.Object):
-		if a, ok := attachmentOf(v); ok {
+		if a, ok := anthropic.File(v); ok {
 			m := r.add(msg.File, roleOf(r.typ))
 			m.Key = r.key("/file", r.texts, msg.Plain(a.SHA256))
 			m.Attachments = []msg.Attachment{a}
@@ -118,8 +119,8 @@ func (r *record) block(v jsonv.Value, response string, fault jsonv.Value, launch
 // returned gives a call's result, or notes that its sub-agent was launched.
 func (r *record) returned(b *block, launched bool) {
 	o := outcome{failed: b.isError.Bool(), at: stampOf(b.timestamp)}
-	o.text, o.files = contentOf(b.content)
-	r.finishOrLaunch(chars(b.toolUse), o, launched)
+	o.text, o.files = anthropic.Content(b.content)
+	r.finishOrLaunch(read(b.toolUse), o, launched)
 }
 
 // part gives a text of either side.
@@ -128,7 +129,7 @@ func (r *record) part(text msg.Text, response string, fault jsonv.Value, prompt 
 		r.say(text, response, fault)
 		return
 	}
-	r.heard(text, r.head.metadata, prompt)
+	r.input(text, r.head.metadata, prompt)
 }
 
 func roleOf(typ string) msg.Role {
@@ -141,7 +142,7 @@ func roleOf(typ string) msg.Role {
 // finishOrLaunch gives a call's result, or, where it only says that a sub-agent
 // works in the background now, notes that.
 func (r *record) finishOrLaunch(id []byte, o outcome, launched bool) {
-	c := r.s.Calls[string(id)]
+	c := r.s.Calls.Get(string(id))
 	if c == nil || !c.Delegates || o.failed {
 		r.finish(id, o)
 		return
@@ -153,9 +154,8 @@ func (r *record) finishOrLaunch(id []byte, o outcome, launched bool) {
 	case !c.Launched && c.Done == ongoing:
 		c.Launched = true
 		m := r.status(o.text)
-		m.Key = "launched:" + c.id
-		m.Run, m.ParentRun, m.ParentCall = c.Run, c.Parent, c.Caused
-		m.Tool.CallID, m.Tool.Name = c.id, c.Name
+		m.Key = "launched:" + c.ID
+		c.of(m)
 		m.SetAttr("subtype", "launched")
 	}
 }

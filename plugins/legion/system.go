@@ -16,7 +16,7 @@ func (r *record) system(f, inner, content jsonv.Value) {
 		sub = r.sc.name(r.root.Get("subtype"))
 	}
 	text := content.Text()
-	if stands(body(content), sub) {
+	if stands(content.Escaped(), sub) {
 		text = msg.Text{}
 	}
 	r.typ = r.sc.joined("system", sub)
@@ -26,18 +26,18 @@ func (r *record) system(f, inner, content jsonv.Value) {
 		return
 	case "interrupt_success":
 		m := r.notice(msg.Stop, sub, text)
-		r.lane.stop(r, m)
+		r.end(m)
 		m.FinishReason, m.Tool.ErrorType, m.IsError = "interrupted", "interrupted", true
 		r.s.Cut = true
 		return
 	case "session_failed":
 		m := r.notice(msg.Error, sub, text)
 		m.IsError, m.FinishReason = true, "error"
-		m.Tool.ErrorType = r.sc.name(first(f, "error_subtype", "error_type"))
+		m.Tool.ErrorType = r.sc.name(f.First("error_subtype", "error_type"))
 		if m.Content.IsZero() {
 			m.Content = f.Get("error_details").Text()
 		}
-		r.lane.stop(r, m)
+		r.end(m)
 		return
 	}
 
@@ -61,19 +61,19 @@ func (r *record) system(f, inner, content jsonv.Value) {
 		m.Signal = msg.Compaction
 	case "api_retry", "tengu_api_retry":
 		m.Hidden, m.Signal = true, msg.Retry
-		m.SetAttr("attempt", scalar(first(inner, "attempt", "attemptNumber")))
+		m.SetAttr("attempt", scalar(inner.First("attempt", "attemptNumber")))
 	case "status", "status_update", "thinking_tokens":
 		m.Hidden = true
 		m.SetAttr("status", scalar(inner.Get("status")))
 		m.SetAttr("permission_mode", scalar(inner.Get("permissionMode")))
 	case "hook_started", "hook_response":
 		m.Hidden = true
-		m.SetAttr("hook", scalar(first(inner, "hook_name", "hookName")))
-		m.SetAttr("hook_event", scalar(first(inner, "hook_event", "hookEvent")))
+		m.SetAttr("hook", scalar(inner.First("hook_name", "hookName")))
+		m.SetAttr("hook_event", scalar(inner.First("hook_event", "hookEvent")))
 		m.SetAttr("outcome", scalar(inner.Get("outcome")))
-		m.SetAttr("exit_code", scalar(first(inner, "exit_code", "exitCode")))
+		m.SetAttr("exit_code", scalar(inner.First("exit_code", "exitCode")))
 		if m.Content.IsZero() {
-			m.Content = first(inner, "message", "stderr", "stdout").Text()
+			m.Content = inner.First("message", "stderr", "stdout").Text()
 		}
 	default:
 		if !text.IsZero() {
@@ -119,20 +119,20 @@ func (r *record) task(sub string, f, inner jsonv.Value, text msg.Text) {
 		status = f.Path("patch", "status")
 	}
 	of := f.Get("tool_use_id")
-	c := r.s.Calls[string(peek(of))]
+	c := r.s.Calls.Get(string(of.Chars()))
 	if c != nil {
-		noted(of)
+		known(of)
 	}
 	if c == nil && id.Exists() {
-		c = r.s.newest(func(c *call) bool { return c.Task != "" && id.Equal(c.Task) })
+		c = r.newest(func(c *call) bool { return c.Task != "" && id.Equal(c.Task) })
 	}
 	if c != nil && c.Delegates {
 		if c.Task == "" {
-			c.Task = string(chars(id))
+			c.Task = string(read(id))
 		}
 		to := inner.Get("subagent_type")
 		if c.To == "" {
-			c.To = string(peek(to))
+			c.To = string(to.Chars())
 		} else {
 			to.Equal(c.To)
 		}
@@ -143,23 +143,23 @@ func (r *record) task(sub string, f, inner jsonv.Value, text msg.Text) {
 		if o.failed {
 			o.errorType = "tool_error"
 		}
-		switch string(peek(status)) {
+		switch string(status.Chars()) {
 		case "killed", "stopped", "cancelled":
 			o.errorType = "cancelled"
 		}
 		switch {
 		case sub == "task_notification":
 			o.text = f.Get("summary").Text()
-			r.finish([]byte(c.id), o)
+			r.finish([]byte(c.ID), o)
 			return
 		case sub == "task_updated" && o.errorType == "cancelled": // a notification may never come
 			o.bare = true
-			r.finish([]byte(c.id), o)
+			r.finish([]byte(c.ID), o)
 			return
 		}
 	}
 	if text.IsZero() {
-		text = first(f, "summary", "description").Text()
+		text = f.First("summary", "description").Text()
 	}
 	m := r.notice(msg.Status, sub, text)
 	m.Hidden = true
@@ -167,7 +167,6 @@ func (r *record) task(sub string, f, inner jsonv.Value, text msg.Text) {
 	m.SetAttr("status", scalar(status))
 	m.SetAttr("last_tool", scalar(f.Get("last_tool_name")))
 	if c != nil {
-		m.Run, m.ParentRun, m.ParentCall = c.Run, c.Parent, c.Caused
-		m.Tool.CallID, m.Tool.Name = c.id, c.Name
+		c.of(m)
 	}
 }
