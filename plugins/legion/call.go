@@ -60,15 +60,24 @@ func (c *call) in(l *lane) { c.Run, c.Parent, c.Caused = l.ID, l.Parent, l.Call 
 
 // addCall adds a call of which this is the first record.
 func (r *record) addCall(id string) *call {
-	c := &call{Call: conversation.Call{ID: id}, Run: r.s.Top.ID}
+	c := r.sc.newCall()
+	*c = call{Call: conversation.Call{ID: id}, Run: r.s.Top.ID}
 	_, evicted := r.s.Calls.Add(c)
 	r.drop(evicted)
 	return c
 }
 
-// drop emits the tokens of the sub-agent of a call that the table has dropped.
+// drop takes back a call that the table has dropped, if any.
 func (r *record) drop(c *call) {
-	if c != nil && c.Child != nil {
+	if c != nil {
+		r.childDone(c)
+		r.sc.free = append(r.sc.free, c)
+	}
+}
+
+// childDone emits the tokens of the sub-agent of a call.
+func (r *record) childDone(c *call) {
+	if c.Child != nil {
 		c.Child.settle(r.out, r.s)
 	}
 }
@@ -153,7 +162,7 @@ func (r *record) finish(id []byte, o outcome) {
 		return
 	}
 	if c.Done == ongoing {
-		r.drop(c) // its sub-agent has ended too
+		r.childDone(c)
 		r.drop(r.s.Calls.End(c))
 	}
 	m := r.out.Add()

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -20,7 +21,8 @@ type scratch struct {
 	hash hash.Hash
 	sum  [sha256.Size]byte
 
-	names map[string]string // strings that come again and again
+	names map[string]string // strings that are repeated
+	free  []*call           // that were dropped
 	chunk strings.Builder
 }
 
@@ -32,6 +34,9 @@ func newScratch() *scratch {
 func (sc *scratch) trim() {
 	if cap(sc.text) > maxScratch {
 		sc.text = nil
+	}
+	if len(sc.free) > conversation.MaxEnded {
+		sc.free = nil
 	}
 }
 
@@ -73,6 +78,17 @@ func (sc *scratch) intern(b []byte) string {
 func (sc *scratch) joined(a, b string) string {
 	sc.key = append(append(append(sc.key[:0], a...), '/'), b...)
 	return sc.intern(sc.key)
+}
+
+// newCall returns a call that was dropped, or a new one.
+func (sc *scratch) newCall() *call {
+	n := len(sc.free)
+	if n == 0 {
+		return new(call)
+	}
+	c := sc.free[n-1]
+	sc.free = sc.free[:n-1]
+	return c
 }
 
 // hashKey is msg.HashKey of the parts, without a copy of the text. The text is

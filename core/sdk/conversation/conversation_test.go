@@ -184,6 +184,8 @@ func TestLastText(t *testing.T) {
 		want    bool
 	}{
 		{`"a\u00e9"`, `"aé"`, true},
+		{`"\ud83d\ude00\n\u00e9\/x\ud800"`, "\"😀\\né/x\ufffd\"", true},
+		{`"` + long + `\ud83d\ude00"`, `"` + long + `😀"`, true},
 		{`"a"`, `"b"`, false},
 		{`""`, `""`, true},
 		{`"` + long + `"`, `"` + strings.ReplaceAll(long, "é", `\u00e9`) + `"`, true},

@@ -3,8 +3,9 @@ package conversation
 import (
 	"bytes"
 	"encoding/json"
-	"hash/fnv"
+	"hash/crc32"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/earshot-dev/earshot/core/msg"
 )
@@ -112,7 +113,7 @@ const maxKept = 4096
 // texts are never compared.
 type LastText struct {
 	Bytes int    `json:",omitempty"` // decoded
-	Sum   uint64 `json:",omitempty"`
+	Sum   uint32 `json:",omitempty"`
 
 	raw    []byte
 	quoted bool
@@ -163,15 +164,40 @@ func (l LastText) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(l))
 }
 
-func sum(t msg.Text) (size int, s uint64) {
+// sum returns the size and the checksum of the decoded text, without a copy of it.
+func sum(t msg.Text) (size int, s uint32) {
 	raw, quoted := t.Alias()
-	if raw == nil || quoted {
-		raw = t.Append(nil)
+	if raw == nil {
+		raw = []byte(t.String())
 	}
-	if len(raw) == 0 {
-		return 0, 0
+	var room [utf8.UTFMax]byte
+	for len(raw) > 0 {
+		plain := len(raw)
+		if quoted {
+			if i := bytes.IndexByte(raw, '\\'); i >= 0 {
+				plain = i
+			}
+		}
+		size, s = size+plain, crc32.Update(s, crc32.IEEETable, raw[:plain])
+		if raw = raw[plain:]; len(raw) == 0 {
+			break
+		}
+		n := escape(raw)
+		one := msg.Quoted(raw[:n]).Append(room[:0])
+		size, s, raw = size+len(one), crc32.Update(s, crc32.IEEETable, one), raw[n:]
 	}
-	h := fnv.New64a()
-	h.Write(raw)
-	return len(raw), h.Sum64()
+	return size, s
+}
+
+// escape returns the length of the escape at the beginning of b: of both halves when it is a
+// surrogate pair.
+func escape(b []byte) int {
+	const unit = len(`\uXXXX`)
+	switch {
+	case len(b) < 2 || b[1] != 'u':
+		return min(2, len(b))
+	case len(b) >= 2*unit && (b[2]|0x20) == 'd' && bytes.HasPrefix(b[unit:], []byte(`\u`)) && len(msg.Quoted(b[:2*unit]).String()) == utf8.UTFMax:
+		return 2 * unit
+	}
+	return min(unit, len(b))
 }
