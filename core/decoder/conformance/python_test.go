@@ -57,7 +57,7 @@ func TestPython(t *testing.T) {
 // Without the services that the protocol calls optional everything works, but the
 // process has to be killed at the end.
 func TestPythonWithTheDecoderServiceAlone(t *testing.T) {
-	t.Setenv("PARROT_BARE", "1")
+	t.Setenv("REFERENCE_BARE", "1")
 	cases, err := conformance.Load(os.DirFS("internal/mutants/testdata"))
 	if err != nil {
 		t.Fatal(err)

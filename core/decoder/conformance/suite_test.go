@@ -76,16 +76,16 @@ func TestReloadLacks(t *testing.T) {
 // A process that dies, or that never answers, fails the check that it did it in,
 // and the next one finds a new process.
 func TestProcessesThatDie(t *testing.T) {
-	keeper := filepath.Join(t.TempDir(), "servemutant")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", keeper, "./internal/servemutant").CombinedOutput(); err != nil {
+	server := filepath.Join(t.TempDir(), "servemutant")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", server, "./internal/servemutant").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	cases, err := conformance.Load(fstest.MapFS{"c/in.jsonl": {Data: []byte(live)}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for animal, want := range map[string]string{"mayfly": "the mayfly's day is over", "tortoise": "no answer: context deadline exceeded"} {
-		e, err := conformance.NewExec(t.Context(), keeper, animal)
+	for mutant, want := range map[string]string{"exits": "exits, as it must", "never-answers": "no answer: context deadline exceeded"} {
+		e, err := conformance.NewExec(t.Context(), server, mutant)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,12 +94,12 @@ func TestProcessesThatDie(t *testing.T) {
 		s.Run(t.Context(), func(r conformance.Result) {
 			got = append(got, r.Check+" "+string(r.Status))
 			if r.Status == conformance.Fail && (r.Rule != "D7" || !strings.Contains(r.Reason, want)) {
-				t.Errorf("%s: %s %s", animal, r.Rule, r.Reason)
+				t.Errorf("%s: %s %s", mutant, r.Rule, r.Reason)
 			}
 		})
 		e.Close()
 		if s := strings.Join(got, ", "); s != "C7 pass, C9 fail, C12 pass" {
-			t.Errorf("%s: %s", animal, s)
+			t.Errorf("%s: %s", mutant, s)
 		}
 	}
 }

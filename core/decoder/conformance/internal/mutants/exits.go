@@ -8,19 +8,19 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 )
 
-// Exits are animals that only a process of their own can hold: they end it, or
-// never answer. end ends the process.
+// Exits returns a mutant that needs a process of its own: it ends the process, or
+// never answers. end ends the process.
 func Exits(name string, stderr io.Writer, end func()) (*Factory, error) {
-	habit := map[string]func(*decoder.Output) error{
-		"mayfly": func(*decoder.Output) error {
-			fmt.Fprintln(stderr, "the mayfly's day is over")
+	fault := map[string]func(*decoder.Output) error{
+		"exits": func(*decoder.Output) error {
+			fmt.Fprintln(stderr, "exits, as it must")
 			end()
 			return errors.New("unreachable")
 		},
-		"tortoise": func(*decoder.Output) error { select {} },
+		"never-answers": func(*decoder.Output) error { select {} },
 	}[name]
-	if habit == nil {
-		return nil, fmt.Errorf("zoo: there is no animal %q", name)
+	if fault == nil {
+		return nil, fmt.Errorf("mutants: there is no mutant %q", name)
 	}
-	return Mutant{Name: name, tame: onUnknown(habit)}.Factory(), nil
+	return Mutant{Name: name, mutate: onUnknown(fault)}.Factory(), nil
 }

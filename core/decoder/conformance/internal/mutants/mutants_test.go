@@ -14,39 +14,39 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
-// The suite rejects every animal, names the rule that it breaks, and blames
-// nothing but what the habit shows as.
-func TestTheSuiteRejectsEveryAnimal(t *testing.T) {
+// The suite rejects each mutant, names the rule that it breaks, and reports no failure
+// that does not follow from the fault.
+func TestTheSuiteRejectsEveryMutant(t *testing.T) {
 	want := map[string]string{
-		"sheep":      "C1 D5, C3 D4, C5 D2, C6 D1, C7 D3, C9 D5, C10 D5, C11 D1, C12 D4+D5",
-		"goldfish":   "C5 D2",
-		"packrat":    "C7 D3",
-		"rooster":    "C1 D4, C12 D4",
-		"heron":      "C1 D4, C12 D4",
-		"rabbit":     "C11 D4",
-		"squirrel":   "C1 D5, C12 D5",
-		"mole":       "C1 D5, C3 D5, C4 D5, C9 D5, C11 D5, C12 D5",
-		"centipede":  "C1 D5, C2 D5, C3 D5, C4 D5, C9 D5, C10 D5, C11 D5",
-		"woodpecker": "C1 D5, C2 D5, C4 D5",
-		"chameleon":  "C4 D5",
-		"snail":      "C1 D5, C3 D5, C11 D5",
-		"magpie":     "C3 D6",
-		"bat":        "C1 D4, C9 D7, C14 D7",
-		"swallow":    "C14 D7",
-		"oyster":     "C1 D9, C9 D7, C10 D8, C14 D7",
-		"cat":        "C1 D9, C10 D8, C14 D7",
-		"dog":        "C1 D8, C10 D8",
-		"goat":       "C1 D8, C10 D8",
-		"opossum":    "C1 D8, C10 D8, C14 D8",
-		"deer":       "C10 D8, C14 D8",
-		"ostrich":    "C1 D4, C10 D8, C14 D7",
-		"sloth":      "C1 D9, C3 D9, C10 D8, C11 D9, C14 D7",
-		"lemming":    "C11 D10",
-		"peacock":    "C1 D10, C3 D10, C10 D10, C11 D10, C14 D10",
-		"elephant":   "C13 D11",
-		"hamster":    "C13 D11",
-		"crab":       "C1 D4, C7 D12, C14 D7",
-		"cuckoo":     "C1 D4, C7 D12, C14 D7",
+		"one-state":             "C1 D5, C3 D4, C5 D2, C6 D1, C7 D3, C9 D5, C10 D5, C11 D1, C12 D4+D5",
+		"snapshot-drops-open":   "C5 D2",
+		"keeps-frame":           "C7 D3",
+		"reads-clock":           "C1 D4, C12 D4",
+		"time-of-reading":       "C1 D4, C12 D4",
+		"leaks-goroutine":       "C11 D4",
+		"random-keys":           "C1 D5, C12 D5",
+		"position-keys":         "C1 D5, C3 D5, C4 D5, C9 D5, C11 D5, C12 D5",
+		"counted-keys":          "C1 D5, C2 D5, C3 D5, C4 D5, C9 D5, C10 D5, C11 D5",
+		"message-per-delta":     "C1 D5, C2 D5, C4 D5",
+		"other-keys-in-reload":  "C4 D5",
+		"other-keys-while-open": "C1 D5, C3 D5, C11 D5",
+		"changes-complete":      "C3 D6",
+		"drops-unknown":         "C1 D4, C9 D7, C14 D7",
+		"drops-other-types":     "C14 D7",
+		"fails-on-unknown":      "C1 D9, C9 D7, C10 D8, C14 D7",
+		"fails-on-bad-frame":    "C1 D9, C10 D8, C14 D7",
+		"two-problems":          "C1 D8, C10 D8",
+		"no-problem":            "C1 D8, C10 D8",
+		"panics-on-bad-frame":   "C1 D8, C10 D8, C14 D8",
+		"panics-on-other-type":  "C10 D8, C14 D8",
+		"forgets-on-bad-frame":  "C1 D4, C10 D8, C14 D7",
+		"fails-on-open":         "C1 D9, C3 D9, C10 D8, C11 D9, C14 D7",
+		"flush-forgets":         "C11 D10",
+		"flush-completes":       "C1 D10, C3 D10, C10 D10, C11 D10, C14 D10",
+		"grows-snapshot":        "C13 D11",
+		"grows-memory":          "C13 D11",
+		"reuses-text":           "C1 D4, C7 D12, C14 D7",
+		"reuses-attributes":     "C1 D4, C7 D12, C14 D7",
 	}
 	rules := make(map[string]bool)
 	for _, a := range Mutants() {
@@ -60,16 +60,16 @@ func TestTheSuiteRejectsEveryAnimal(t *testing.T) {
 			}
 			got := verdict(t, s)
 			if got != want[a.Name] {
-				t.Errorf("%s (%s): got %q, want %q", a.Habit, a.Rule, got, want[a.Name])
+				t.Errorf("%s (%s): got %q, want %q", a.Fault, a.Rule, got, want[a.Name])
 			}
 			if !slices.Contains(strings.FieldsFunc(got, func(c rune) bool { return strings.ContainsRune(" ,+", c) }), a.Rule) {
-				t.Errorf("%s: the rule %s is not named", a.Habit, a.Rule)
+				t.Errorf("%s: the rule %s is not named", a.Fault, a.Rule)
 			}
 		})
 	}
 	for n := 1; n <= 12; n++ {
 		if !rules[fmt.Sprint("D", n)] {
-			t.Errorf("no animal breaks rule D%d", n)
+			t.Errorf("no mutant breaks rule D%d", n)
 		}
 	}
 }
@@ -77,17 +77,17 @@ func TestTheSuiteRejectsEveryAnimal(t *testing.T) {
 // quick are the checks without C13, which takes most of the time.
 var quick = []string{"C1", "C2", "C3", "C4", "C5", "C6", "C7", "C8", "C9", "C10", "C11", "C12", "C14"}
 
-// The same animals as processes: what go-plugin carries is judged as what is
-// called directly, as far as it can be seen from outside.
-func TestTheSuiteRejectsAnimalsInProcessesOfTheirOwn(t *testing.T) {
-	keeper := build(t)
+// The suite judges mutants as processes as it judges them in process, as far as a fault is
+// visible from outside.
+func TestTheSuiteRejectsMutantProcesses(t *testing.T) {
+	server := build(t)
 	for name, want := range map[string]string{
-		"parrot": "", "goldfish": "C5 D2", "rooster": "C1 D4, C12 D4", "squirrel": "C1 D5, C12 D5", "magpie": "C3 D6",
-		"bat": "C1 D4, C9 D7, C14 D7", "dog": "C1 D8, C10 D8", "opossum": "C1 D8, C10 D8, C14 D8", "sloth": "C1 D9, C3 D9, C10 D8, C11 D9, C14 D7",
-		"lemming": "C11 D10",
+		"reference": "", "snapshot-drops-open": "C5 D2", "reads-clock": "C1 D4, C12 D4", "random-keys": "C1 D5, C12 D5", "changes-complete": "C3 D6",
+		"drops-unknown": "C1 D4, C9 D7, C14 D7", "two-problems": "C1 D8, C10 D8", "panics-on-bad-frame": "C1 D8, C10 D8, C14 D8", "fails-on-open": "C1 D9, C3 D9, C10 D8, C11 D9, C14 D7",
+		"flush-forgets": "C11 D10",
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, err := conformance.NewExec(t.Context(), keeper, name)
+			e, err := conformance.NewExec(t.Context(), server, name)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -101,16 +101,16 @@ func TestTheSuiteRejectsAnimalsInProcessesOfTheirOwn(t *testing.T) {
 
 // What `earshot plugin test` prints and decides.
 func TestReport(t *testing.T) {
-	keeper := build(t)
-	for animal, c := range map[string]struct {
+	server := build(t)
+	for mutant, c := range map[string]struct {
 		failed bool
 		says   []string
 	}{
-		"parrot": {false, []string{"case       C1    C2\n", "cut        ok    -\n", "talk       ok    ok\n", "C2 recut: the case has no deltas.json", "5 passed, 0 failed, 1 skipped (seed 5)"}},
-		"rooster": {true, []string{"cut        FAIL  -\n", "C1 golden, talk: D4 is broken: the output is not that of want.jsonl", "kitchen u-1: ts: want \"2026-",
+		"reference": {false, []string{"case       C1    C2\n", "cut        ok    -\n", "talk       ok    ok\n", "C2 recut: the case has no deltas.json", "5 passed, 0 failed, 1 skipped (seed 5)"}},
+		"reads-clock": {true, []string{"cut        FAIL  -\n", "C1 golden, talk: D4 is broken: the output is not that of want.jsonl", "kitchen u-1: ts: want \"2026-",
 			"skipped:", "see C12 (3)", "0 passed, 3 failed, 3 skipped (seed 5)"}},
 	} {
-		results, err := conformance.Test(t.Context(), os.DirFS("testdata"), 5, []string{"C1", "C2"}, keeper, animal)
+		results, err := conformance.Test(t.Context(), os.DirFS("testdata"), 5, []string{"C1", "C2"}, server, mutant)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,17 +120,17 @@ func TestReport(t *testing.T) {
 		}
 		for _, want := range c.says {
 			if !strings.Contains(out.String(), want) {
-				t.Errorf("%s: no %q in\n%s", animal, want, out.String())
+				t.Errorf("%s: no %q in\n%s", mutant, want, out.String())
 			}
 		}
 		if conformance.Failed(results) != c.failed {
-			t.Errorf("%s: failed %t", animal, !c.failed)
+			t.Errorf("%s: failed %t", mutant, !c.failed)
 		}
 	}
-	if _, err := conformance.Test(t.Context(), os.DirFS("testdata"), 1, []string{"C99"}, keeper); err == nil {
+	if _, err := conformance.Test(t.Context(), os.DirFS("testdata"), 1, []string{"C99"}, server); err == nil {
 		t.Error("an unknown check was accepted")
 	}
-	if _, err := conformance.Test(t.Context(), os.DirFS("testdata"), 1, nil, keeper, "unicorn"); err == nil || !strings.Contains(err.Error(), `there is no animal "unicorn"`) {
+	if _, err := conformance.Test(t.Context(), os.DirFS("testdata"), 1, nil, server, "unicorn"); err == nil || !strings.Contains(err.Error(), `there is no mutant "unicorn"`) {
 		t.Errorf("the process's own words are lost: %v", err)
 	}
 }
@@ -166,7 +166,7 @@ func verdict(t *testing.T, s *conformance.Suite) string {
 	return strings.Join(out, ", ")
 }
 
-// build builds the executable that serves the animals.
+// build builds the executable that serves the mutants.
 func build(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "servemutant")

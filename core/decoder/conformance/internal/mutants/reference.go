@@ -1,7 +1,7 @@
-// Package zoo keeps the decoders that the conformance suite is tested with: one
-// that keeps every rule, and animals that each break one of them.
+// Package mutants has the decoders with which the conformance suite is tested: the
+// reference decoder, which keeps each rule, and mutants, which break one rule each.
 //
-// They decode a small invented format, parrot. Each frame is a JSON object:
+// They decode a small invented format, "reference". Each frame is a JSON object:
 //
 //	{"type":"user","chat":"c","id":"u1","at":"2026-03-01T10:00:00Z","text":"..."}   begins a run
 //	{"type":"delta","chat":"c","id":"m1","text":"..."}                               a piece of an answer
@@ -28,29 +28,29 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/when"
 )
 
-// rest keeps what a parrot does not read. It leaves out nothing.
+// rest keeps the members that the reference decoder does not read. It leaves out nothing.
 var rest = unknown.NewKeeper([]byte("[]"))
 
-// Reference is the factory of the good decoder.
+// Reference is the factory of the reference decoder.
 type Reference struct{}
 
 // Info implements decoder.Factory.
 func (Reference) Info() decoder.Info {
 	return decoder.Info{
-		Name: "parrot", Version: "1.0.0", Revision: 1, Summary: "Decodes an invented format.", Reload: true,
+		Name: "reference", Version: "1.0.0", Revision: 1, Summary: "Decodes an invented format.", Reload: true,
 		Transports: []frame.Kind{frame.Line, frame.Event, frame.Text},
 	}
 }
 
 // New implements decoder.Factory.
-func (Reference) New(s decoder.Stream) (decoder.Decoder, error) { return newParrot(s) }
+func (Reference) New(s decoder.Stream) (decoder.Decoder, error) { return newReference(s) }
 
-// state is what a parrot remembers; it is its snapshot.
+// state is the decoder's state, which its snapshot has as JSON.
 type state struct {
-	Chat string
-	Run  string
-	Open []answer
-	Legs int `json:",omitempty"` // the centipede's
+	Chat   string
+	Run    string
+	Open   []answer
+	Frames int `json:",omitempty"` // of counted-keys
 }
 
 // answer is an answer in progress.
@@ -59,26 +59,26 @@ type answer struct {
 	Text          []byte
 }
 
-type parrot struct {
+type referenceDecoder struct {
 	state
 	doc jsonv.Doc
 }
 
-func newParrot(s decoder.Stream) (*parrot, error) {
+func newReference(s decoder.Stream) (*referenceDecoder, error) {
 	if s.Options != nil {
 		return nil, errors.New("options: there are none")
 	}
-	return &parrot{state: state{Chat: s.Origin}}, nil
+	return &referenceDecoder{state: state{Chat: s.Origin}}, nil
 }
 
 // Snapshot implements decoder.Snapshotter.
-func (p *parrot) Snapshot() ([]byte, error) { return json.Marshal(p.state) }
+func (p *referenceDecoder) Snapshot() ([]byte, error) { return json.Marshal(p.state) }
 
 // Restore implements decoder.Snapshotter.
-func (p *parrot) Restore(b []byte) error { return json.Unmarshal(b, &p.state) }
+func (p *referenceDecoder) Restore(b []byte) error { return json.Unmarshal(b, &p.state) }
 
 // Decode implements decoder.Decoder.
-func (p *parrot) Decode(f *frame.Frame, out *decoder.Output) error {
+func (p *referenceDecoder) Decode(f *frame.Frame, out *decoder.Output) error {
 	if f.Kind == frame.Close {
 		return nil
 	}
@@ -105,7 +105,7 @@ func (p *parrot) Decode(f *frame.Frame, out *decoder.Output) error {
 	return nil
 }
 
-func (p *parrot) message(v jsonv.Value, typ string, f *frame.Frame, out *decoder.Output) {
+func (p *referenceDecoder) message(v jsonv.Value, typ string, f *frame.Frame, out *decoder.Output) {
 	id := v.Get("id").Str()
 	switch typ {
 	case "user", "delta", "end", "answer", "call", "result":
@@ -151,7 +151,7 @@ func (p *parrot) message(v jsonv.Value, typ string, f *frame.Frame, out *decoder
 	}
 }
 
-func (p *parrot) answer(out *decoder.Output, v jsonv.Value, id string, text msg.Text) {
+func (p *referenceDecoder) answer(out *decoder.Output, v jsonv.Value, id string, text msg.Text) {
 	m := p.add(out, v, id, msg.Assistant)
 	m.Role, m.Content, m.ResponseID = msg.RoleAssistant, text, id
 	u := p.add(out, v, "usage:"+id, msg.Usage)
@@ -159,19 +159,19 @@ func (p *parrot) answer(out *decoder.Output, v jsonv.Value, id string, text msg.
 	u.Usage = msg.Tokens{Input: v.Get("in").Uint(), Output: v.Get("out").Uint(), Provenance: msg.Provider}
 }
 
-func (p *parrot) add(out *decoder.Output, v jsonv.Value, key string, kind msg.Kind) *msg.Message {
+func (p *referenceDecoder) add(out *decoder.Output, v jsonv.Value, key string, kind msg.Kind) *msg.Message {
 	m := out.Add()
 	m.Key, m.Session, m.Run, m.Kind, m.Complete = key, p.Chat, p.Run, kind, msg.Complete
 	m.Time, m.Precision, _ = when.Value(v.Get("at"))
 	return m
 }
 
-func (p *parrot) find(id string) int {
+func (p *referenceDecoder) find(id string) int {
 	return slices.IndexFunc(p.Open, func(a answer) bool { return a.ID == id && a.Chat == p.Chat })
 }
 
 // Flush implements decoder.Decoder.
-func (p *parrot) Flush(out *decoder.Output) error {
+func (p *referenceDecoder) Flush(out *decoder.Output) error {
 	for _, a := range p.Open {
 		m := out.Add()
 		m.Key, m.Session, m.Run, m.Kind, m.Role = a.ID, a.Chat, a.Run, msg.Assistant, msg.RoleAssistant

@@ -1,8 +1,8 @@
-// Command servemutant serves one animal of the zoo as a decoder process: the one
-// named by its argument or by ZOO_ANIMAL, or the good parrot.
+// Command servemutant serves one mutant as a decoder process: the one named by its
+// argument or by the environment variable MUTANT, or the reference decoder.
 //
 //	go build -o servemutant ./core/decoder/conformance/internal/servemutant
-//	ZOO_ANIMAL=goldfish earshot plugin test --exec ./servemutant --testdata core/decoder/conformance/internal/mutants/testdata
+//	MUTANT=snapshot-drops-open earshot plugin test --exec ./servemutant --testdata core/decoder/conformance/internal/mutants/testdata
 package main
 
 import (
@@ -15,12 +15,12 @@ import (
 )
 
 func main() {
-	name := os.Getenv("ZOO_ANIMAL")
+	name := os.Getenv("MUTANT")
 	if len(os.Args) > 1 {
 		name = os.Args[1]
 	}
 	var f decoder.Factory = mutants.Reference{}
-	if name != "" && name != "parrot" {
+	if name != "" && name != "reference" {
 		var err error
 		if f, err = find(name); err != nil {
 			fmt.Fprintln(os.Stderr, err)

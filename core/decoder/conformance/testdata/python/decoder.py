@@ -1,4 +1,4 @@
-"""A decoder of the invented format "parrot", written against PROTOCOL.md.
+"""A decoder of the invented format "reference", written against PROTOCOL.md.
 
 It needs Debian's python3-grpcio and python3-protobuf. decoder_pb2.py is made by
 protoc -I core/proto/earshot/decoder/v1 --python_out=. decoder.proto
@@ -13,7 +13,7 @@ COOKIE = ("EARSHOT_DECODER", "a77f6c1e5f0b4b3d9c1f")
 LIMIT = 256 << 20
 
 
-class Parrot:
+class Reference:
     """Decodes one stream: frames in, messages and problems out (D1 to D12)."""
 
     def __init__(self, opened):
@@ -141,7 +141,7 @@ def answer(streams, batch, out):
         if batch.open.options:
             out.failure.MergeFrom(pb.Failure(error="options: there are none", permanent=True, frame=-1))
             return
-        streams[batch.stream] = Parrot(batch.open)
+        streams[batch.stream] = Reference(batch.open)
     d, at = streams[batch.stream], 0
     for i, f in enumerate(batch.frames):
         at += f.skip
@@ -182,16 +182,16 @@ def main():
     to_bytes = lambda m: m.SerializeToString()
     serve("earshot.decoder.v1.Decoder", {
         "Describe": unary(lambda r: pb.DescribeResponse(
-            name="parrot", version="1.0.0", revision=1, summary="Decodes an invented format.", reload=True, snapshots=True,
+            name="reference", version="1.0.0", revision=1, summary="Decodes an invented format.", reload=True, snapshots=True,
             transports=[pb.FRAME_KIND_LINE, pb.FRAME_KIND_EVENT, pb.FRAME_KIND_TEXT]), response=to_bytes),
         "Check": unary(lambda r: pb.CheckResponse(problems=["options: there are none"] if r.options else []),
                        pb.CheckRequest.FromString, to_bytes),
         "Decode": grpc.stream_stream_rpc_method_handler(decode, pb.DecodeRequest.FromString, to_bytes),
     })
-    if not os.environ.get("PARROT_BARE"):  # the services that PROTOCOL.md calls optional
+    if not os.environ.get("REFERENCE_BARE"):  # the services that PROTOCOL.md calls optional
         serve("grpc.health.v1.Health", {"Check": unary(lambda _: b"\x08\x01")})  # SERVING
         serve("plugin.GRPCController", {"Shutdown": unary(lambda _: done.set() or b"")})
-    path = os.path.join(os.environ.get("PLUGIN_UNIX_SOCKET_DIR") or tempfile.mkdtemp(), "parrot-%d" % os.getpid())
+    path = os.path.join(os.environ.get("PLUGIN_UNIX_SOCKET_DIR") or tempfile.mkdtemp(), "reference-%d" % os.getpid())
     server.add_insecure_port("unix:" + path)
     server.start()
     print("1|1|unix|%s|grpc" % path, flush=True)

@@ -13,9 +13,9 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
-// packrat leaves the first piece of an answer where it lies.
-func packrat(p *parrot, _ *herd) *animal {
-	return &animal{parrot: p, decode: func(f *frame.Frame, out *decoder.Output) error {
+// keepsFrame keeps the first piece of an answer as an alias of the frame.
+func keepsFrame(p *referenceDecoder, _ *shared) *mutantDecoder {
+	return &mutantDecoder{referenceDecoder: p, decode: func(f *frame.Frame, out *decoder.Output) error {
 		n := len(p.Open)
 		err := p.Decode(f, out)
 		if len(p.Open) > n {
@@ -27,23 +27,23 @@ func packrat(p *parrot, _ *herd) *animal {
 	}}
 }
 
-// centipede gives each message the number of its frame.
-func centipede(p *parrot, _ *herd) *animal {
-	return &animal{parrot: p, decode: func(f *frame.Frame, out *decoder.Output) error {
+// countedKeys makes keys of the number of the frame.
+func countedKeys(p *referenceDecoder, _ *shared) *mutantDecoder {
+	return &mutantDecoder{referenceDecoder: p, decode: func(f *frame.Frame, out *decoder.Output) error {
 		n := len(out.Messages)
 		err := p.Decode(f, out)
-		p.Legs++
+		p.Frames++
 		for i := range out.Messages[n:] {
 			m := &out.Messages[n+i]
-			m.Key = fmt.Sprint(m.Kind, p.Legs)
+			m.Key = fmt.Sprint(m.Kind, p.Frames)
 		}
 		return err
 	}}
 }
 
-// woodpecker gives each delta as a message of its own.
-func woodpecker(p *parrot, _ *herd) *animal {
-	return &animal{parrot: p, decode: func(f *frame.Frame, out *decoder.Output) error {
+// messagePerDelta emits each delta as a message of its own.
+func messagePerDelta(p *referenceDecoder, _ *shared) *mutantDecoder {
+	return &mutantDecoder{referenceDecoder: p, decode: func(f *frame.Frame, out *decoder.Output) error {
 		n := len(out.Messages)
 		err := p.Decode(f, out)
 		var doc jsonv.Doc
@@ -58,10 +58,9 @@ func woodpecker(p *parrot, _ *herd) *animal {
 	}}
 }
 
-// chameleon makes keys of what it sees: a whole answer has another than one that
-// came in pieces.
-func chameleon(p *parrot, _ *herd) *animal {
-	return &animal{parrot: p, decode: func(f *frame.Frame, out *decoder.Output) error {
+// otherKeysInReload has one key for a whole answer and another for one in pieces.
+func otherKeysInReload(p *referenceDecoder, _ *shared) *mutantDecoder {
+	return &mutantDecoder{referenceDecoder: p, decode: func(f *frame.Frame, out *decoder.Output) error {
 		n := len(out.Messages)
 		err := p.Decode(f, out)
 		if bytes.Contains(f.Data, []byte(`"answer"`)) {
@@ -73,10 +72,10 @@ func chameleon(p *parrot, _ *herd) *animal {
 	}}
 }
 
-// magpie takes a call for failed, and says so, when its result is an error.
-func magpie(p *parrot, _ *herd) *animal {
+// changesComplete emits a call again as failed when its result is an error.
+func changesComplete(p *referenceDecoder, _ *shared) *mutantDecoder {
 	calls := make(map[string]msg.Message)
-	return &animal{parrot: p, decode: func(f *frame.Frame, out *decoder.Output) error {
+	return &mutantDecoder{referenceDecoder: p, decode: func(f *frame.Frame, out *decoder.Output) error {
 		n := len(out.Messages)
 		err := p.Decode(f, out)
 		for _, m := range out.Messages[n:] {
@@ -94,9 +93,9 @@ func magpie(p *parrot, _ *herd) *animal {
 	}}
 }
 
-// ostrich drops everything that is open when a frame is bad.
-func ostrich(p *parrot, _ *herd) *animal {
-	return &animal{parrot: p, decode: func(f *frame.Frame, out *decoder.Output) error {
+// forgetsOnBadFrame drops the open answers when a frame is bad.
+func forgetsOnBadFrame(p *referenceDecoder, _ *shared) *mutantDecoder {
+	return &mutantDecoder{referenceDecoder: p, decode: func(f *frame.Frame, out *decoder.Output) error {
 		n := len(out.Problems)
 		err := p.Decode(f, out)
 		if len(out.Problems) > n {
@@ -106,11 +105,11 @@ func ostrich(p *parrot, _ *herd) *animal {
 	}}
 }
 
-// hoard remembers the key of every message.
-func hoard(open bool) func(*parrot, *herd) *animal {
-	return func(p *parrot, _ *herd) *animal {
+// grows remembers the key of every message.
+func grows(open bool) func(*referenceDecoder, *shared) *mutantDecoder {
+	return func(p *referenceDecoder, _ *shared) *mutantDecoder {
 		seen := make(map[string]bool)
-		a := &animal{parrot: p, decode: func(f *frame.Frame, out *decoder.Output) error {
+		a := &mutantDecoder{referenceDecoder: p, decode: func(f *frame.Frame, out *decoder.Output) error {
 			n := len(out.Messages)
 			err := p.Decode(f, out)
 			for _, m := range out.Messages[n:] {
@@ -130,10 +129,10 @@ func hoard(open bool) func(*parrot, *herd) *animal {
 	}
 }
 
-// crab builds every text in one buffer.
-func crab(p *parrot, _ *herd) *animal {
+// reusesText builds every text in one buffer.
+func reusesText(p *referenceDecoder, _ *shared) *mutantDecoder {
 	var buf []byte
-	return &animal{parrot: p, decode: func(f *frame.Frame, out *decoder.Output) error {
+	return &mutantDecoder{referenceDecoder: p, decode: func(f *frame.Frame, out *decoder.Output) error {
 		n := len(out.Messages)
 		err := p.Decode(f, out)
 		for i := range out.Messages[n:] {
@@ -146,14 +145,14 @@ func crab(p *parrot, _ *herd) *animal {
 	}}
 }
 
-// cuckoo puts its attributes into one slice.
-func cuckoo(p *parrot, _ *herd) *animal {
+// reusesAttributes puts its attributes into one slice.
+func reusesAttributes(p *referenceDecoder, _ *shared) *mutantDecoder {
 	attrs := make([]msg.Attr, 1)
 	count := func(m *msg.Message) {
 		attrs[0] = msg.Attr{Key: "kind_of", Value: m.Kind.String()}
 		m.Attrs = attrs
 	}
-	return &animal{parrot: p, decode: func(f *frame.Frame, out *decoder.Output) error {
+	return &mutantDecoder{referenceDecoder: p, decode: func(f *frame.Frame, out *decoder.Output) error {
 		n := len(out.Messages)
 		err := p.Decode(f, out)
 		for i := range out.Messages[n:] {
@@ -165,9 +164,9 @@ func cuckoo(p *parrot, _ *herd) *animal {
 	}}
 }
 
-// deer takes for granted that a text is a string.
-func deer(p *parrot, _ *herd) *animal {
-	return &animal{parrot: p, decode: func(f *frame.Frame, out *decoder.Output) error {
+// panicsOnOtherType panics when a text is no string.
+func panicsOnOtherType(p *referenceDecoder, _ *shared) *mutantDecoder {
+	return &mutantDecoder{referenceDecoder: p, decode: func(f *frame.Frame, out *decoder.Output) error {
 		var v struct{ Text any }
 		if json.Unmarshal(f.Data, &v) == nil && v.Text != nil {
 			_ = v.Text.(string)
@@ -176,9 +175,9 @@ func deer(p *parrot, _ *herd) *animal {
 	}}
 }
 
-// swallow takes a text where it is a string, and nothing else.
-func swallow(p *parrot, _ *herd) *animal {
-	return &animal{parrot: p, decode: func(f *frame.Frame, out *decoder.Output) error {
+// dropsOtherTypes drops a text that is no string, and unknown members.
+func dropsOtherTypes(p *referenceDecoder, _ *shared) *mutantDecoder {
+	return &mutantDecoder{referenceDecoder: p, decode: func(f *frame.Frame, out *decoder.Output) error {
 		n := len(out.Messages)
 		err := p.Decode(f, out)
 		given := out.Messages[n:]
