@@ -1,10 +1,10 @@
-// Package anthropicsse decodes exchanges with Anthropic's Messages API as a tap hears
+// Package anthropicsse decodes exchanges with Anthropic's Messages API as a tap records
 // them: the request, and the response as a stream of events or as one body.
 //
 // Facts of the format that are easy to get wrong, and that this decoder is built
 // around:
 //
-//   - Usage is told twice: message_start has the input's classes and the first output
+//   - Usage is sent twice: message_start has the input's classes and the first output
 //     tokens, message_delta the output as it is in the end, and, since 2025, the input
 //     again. The counts are running totals, never to be added.
 //   - A call's arguments come as pieces of JSON text; a call without arguments has no
@@ -13,7 +13,7 @@
 //     the model for the most part: they are no prompts.
 //   - An event named error may come in the midst of a stream whose status was 200.
 //   - ping events and spaces behind the JSON mean nothing.
-//   - What names the conversation is metadata.user_id, if anything: Claude Code puts the
+//   - The name of the conversation is in metadata.user_id, if anywhere: Claude Code puts the
 //     session into it, as text that ends in _session_ID and, later, as JSON.
 package anthropicsse
 
@@ -55,7 +55,7 @@ func event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	case "content_block_delta":
 		p := x.Part(index(v))
 		switch text, ok := piece(v.Get("delta")); {
-		case !ok: // a signature, a citation, or what nobody knows
+		case !ok: // a signature, a citation, or an unknown delta
 		case x.ID == "", p == nil:
 			x.Unknown(out, typ, v.Raw())
 		default:
@@ -74,7 +74,7 @@ func event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 		end(x, out)
 	case "ping":
 	case "":
-		if v.Get("input_tokens").Kind() != jsonv.Number { // what count_tokens says
+		if v.Get("input_tokens").Kind() != jsonv.Number { // the answer of count_tokens
 			x.Unknown(out, typ, v.Raw())
 		}
 	case "error":
@@ -89,7 +89,7 @@ func event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 
 func index(v jsonv.Value) string { return string(v.Get("index").Peek()) }
 
-// piece is the text of a piece; ok is false of what has none.
+// piece returns the text of a piece; ok is false when it has none.
 func piece(delta jsonv.Value) (t msg.Text, ok bool) {
 	for _, c := range [...]struct{ typ, name string }{
 		{"text_delta", "text"}, {"thinking_delta", "thinking"}, {"input_json_delta", "partial_json"},
@@ -150,7 +150,7 @@ func whole(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	end(x, out)
 }
 
-// block gives a content block that is whole.
+// block emits a content block that is whole.
 func block(x *exchange.Exchange, b jsonv.Value, out *decoder.Output) {
 	switch typ := b.Get("type"); {
 	case typ.Equal("text"):
@@ -195,7 +195,7 @@ func usage(x *exchange.Exchange, u jsonv.Value) {
 
 // session is the conversation as the client calls it.
 func session(v jsonv.Value) string {
-	text := v.PeekStr() // the account, or what else it names, is kept as it is
+	text := v.PeekStr() // the account, or another name in it, is kept as it is
 	if len(text) <= ident.Max {
 		if _, after, ok := strings.Cut(text, "_session_"); ok {
 			return after

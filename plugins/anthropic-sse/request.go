@@ -11,7 +11,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// request decodes what is sent to the model.
+// request decodes a request to the model.
 func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 	// count_tokens has messages too, and no answer of the model.
 	if !v.Get("messages").Is(jsonv.Array) || v.Get("max_tokens").Kind() == jsonv.Missing {
@@ -27,14 +27,14 @@ func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
 			items = append(items, exchange.Item{Who: exchange.Model, From: m})
 			continue
 		}
-		items = said(items, m)
+		items = userItems(items, m)
 	}
 	ask := exchange.Ask{Session: session(v.Path("metadata", "user_id")), Model: ident.Of(v.Get("model")), Items: items}
 	params(&ask, v)
 	x.Request(out, ask)
 }
 
-// params notes what is asked for beyond the words.
+// params adds the parameters of the request.
 func params(ask *exchange.Ask, v jsonv.Value) {
 	ask.Is(msg.ParamStream, strconv.FormatBool(v.Get("stream").Bool()))
 	for _, p := range [...]struct{ name, member string }{
@@ -53,8 +53,8 @@ func params(ask *exchange.Ask, v jsonv.Value) {
 	}
 }
 
-// said adds a user message: results, and what stands beside them, or a prompt.
-func said(items []exchange.Item, from jsonv.Value) []exchange.Item {
+// userItems adds a user message: results, and the text beside them, or a prompt.
+func userItems(items []exchange.Item, from jsonv.Value) []exchange.Item {
 	v, who, before := from.Get("content"), exchange.Prompt, len(items)
 	for b := range v.Elems() {
 		if !b.Get("type").Equal("tool_result") {

@@ -10,7 +10,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 )
 
-// TestMemoryIsBounded: what a transcript leaves open (calls without results,
+// TestMemoryIsBounded: open state of a transcript (calls without results,
 // sub-agents that never end, notices, responses) is forgotten beyond the limits.
 func TestMemoryIsBounded(t *testing.T) {
 	d := open(t, "/p/s.jsonl")
@@ -57,7 +57,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			t.Errorf("%d %s are remembered, want %d at most", n[0], what, n[1])
 		}
 	}
-	// The main conversation is not among what was given up.
+	// The main conversation was not evicted.
 	feed(`{"type":"assistant","uuid":"last","parentUuid":"p%d","sessionId":"s","message":{"id":"mlast","content":[{"type":"text","text":"x"}]}}`, rounds-1)
 	if got, want := out.Messages[len(out.Messages)-1].Run, fmt.Sprintf("p%d", rounds-1); got != want {
 		t.Errorf("the main conversation is in run %q, want %q", got, want)

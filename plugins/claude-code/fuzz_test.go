@@ -63,7 +63,7 @@ func FuzzLines(f *testing.F) {
 	})
 }
 
-// consumed reports whether a line may give nothing: one of a response that only
+// consumed reports whether a line may have no message: one of a response that only
 // repeats, or any link of the chain that was there a few lines before.
 func consumed(line []byte) bool {
 	return bytes.Contains(line, []byte("uuid")) || bytes.Contains(line, []byte("assistant"))

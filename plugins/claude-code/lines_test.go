@@ -12,8 +12,8 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/claude"
 )
 
-// account decodes a stream line by line and says what became of each line: how
-// many gave messages of their own, and how many gave none, by the rule. A line
+// account decodes a stream line by line and counts the lines with messages
+// of their own, and by rule the lines with none. A line
 // that vanishes is an error.
 func account(t *testing.T, s stream) map[string]int {
 	t.Helper()

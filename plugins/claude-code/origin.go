@@ -2,14 +2,14 @@ package claudecode
 
 import "strings"
 
-// origin is what a file's path says, for lines that say less than their file:
+// origin has the facts in a file's path, which its lines may lack:
 //
 //	<project>/<session>.jsonl
 //	<project>/agent-<agent>.jsonl                       about version 2.0
 //	<project>/<session>/subagents/agent-<agent>.jsonl   with agent-<agent>.meta.json
 //	<project>/<session>/subagents/workflows/<workflow>/agent-<agent>.jsonl, journal.jsonl
 type origin struct {
-	session  string // empty when the path does not say
+	session  string // empty when the path has none
 	agent    string // of a sub-agent's file
 	workflow string // the run of a workflow script to which the file belongs
 }
@@ -24,7 +24,7 @@ func parseOrigin(path string) origin {
 	var o origin
 	name := parts[len(parts)-1]
 	for _, end := range [...]string{".jsonl", ".meta.json", ".json"} {
-		if i := strings.Index(name, end); i > 0 { // what follows is a rotation's number or .gz
+		if i := strings.Index(name, end); i > 0 { // the rest is a rotation's number or .gz
 			name = name[:i]
 			break
 		}
@@ -46,8 +46,8 @@ func parseOrigin(path string) origin {
 	return o
 }
 
-// helper is the name that Claude Code gives to a helper that it runs for itself, which
-// is part of the id: acompact-946d2b compacts the context.
+// helper returns the name of a helper that Claude Code runs for itself, which is part of
+// the id: acompact-946d2b compacts the context.
 func helper(agent string) string {
 	i := strings.LastIndexByte(agent, '-')
 	if i < 2 || agent[0] != 'a' {

@@ -62,7 +62,7 @@ func open(t testing.TB, origin string) *transcript {
 	return d.(*transcript)
 }
 
-// play decodes a stream and returns what it folds to, what is open included.
+// play decodes a stream and returns its folded messages, open ones included.
 func play(t testing.TB, s stream) []msg.Message {
 	t.Helper()
 	d := open(t, s.origin)

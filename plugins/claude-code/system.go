@@ -34,7 +34,7 @@ func (d *transcript) system(ln *claude.Line) {
 	if subtype == "" {
 		subtype = "system"
 	}
-	if subtype == "stop_hook_summary" { // hooks of this kind run when the model has nothing more to say
+	if subtype == "stop_hook_summary" { // hooks of this kind run at the end of the response
 		ln.Finish(ln, ln.Lane)
 	}
 	m := ln.Status(ln.ID(), subtype)
@@ -111,9 +111,8 @@ func (d *transcript) retry(ln *claude.Line) {
 	m.SetAttr("wait_ms", anthropic.Number(ln.Root.Get("retryInMs")))
 }
 
-// progress decodes a sign of life of a tool, a hook or a sub-agent. What it
-// shows of a sub-agent is a part of what the sub-agent's own file says, so that
-// only the link is taken from it.
+// progress decodes a sign of life of a tool, a hook or a sub-agent. Its excerpt of a
+// sub-agent's messages is in the sub-agent's own file, so that only the link is taken from it.
 func (d *transcript) progress(ln *claude.Line) {
 	data := ln.Root.Get("data")
 	m := ln.Status(ln.ID(), "progress")
@@ -145,7 +144,7 @@ func callID(v jsonv.Value) string {
 	return ""
 }
 
-// attachment decodes what the CLI adds to the context: a command that was queued
+// attachment decodes an addition to the context by the CLI: a command that was queued
 // while the agent worked, the outcome of a hook, a reminder, a file.
 func (d *transcript) attachment(ln *claude.Line) {
 	a := ln.Root.Get("attachment")
@@ -180,7 +179,7 @@ func (d *transcript) attachment(ln *claude.Line) {
 	m.Content, m.Attachments = anthropic.Content(content)
 }
 
-// queued decodes what reached the agent while it worked.
+// queued decodes input that reached the agent while it worked.
 func (d *transcript) queued(ln *claude.Line, a jsonv.Value) {
 	prompt, origin := a.Get("prompt"), a.Path("origin", "kind")
 	text := claude.Opening(prompt)
@@ -193,13 +192,12 @@ func (d *transcript) queued(ln *claude.Line, a jsonv.Value) {
 	case a.Get("isMeta").Bool():
 		ln.Injected(prompt)
 	default:
-		ln.Say(prompt, msg.Agent{Kind: msg.KindHuman})
+		ln.EmitInput(prompt, msg.Agent{Kind: msg.KindHuman})
 	}
 }
 
-// sidecar decodes the records that stand beside the conversation. Of those that
-// name accounts and machines only the type is given; of those that repeat what
-// other records say as well.
+// beside decodes the records beside the conversation. Only the type of a record is kept
+// when it names accounts or machines, or repeats facts of other records.
 func (d *transcript) beside(ln *claude.Line, typ string) {
 	var text jsonv.Value
 	switch typ {

@@ -40,7 +40,7 @@ func TestTokensOfKnownShapes(t *testing.T) {
 		{"partial_usage", "msg_01Crate002", 7, msg.TranscriptPartial},  // ten times 7, a result between them
 		{"gateway_ids", "msg_1", 5, msg.TranscriptPartial},             // one id,
 		{"gateway_ids", "msg_1:req_B", 6, msg.TranscriptPartial},       // two requests
-		{"gateway_ids", "msg_bdrk_01Third", 70, msg.TranscriptPartial}, // a line told twice
+		{"gateway_ids", "msg_bdrk_01Third", 70, msg.TranscriptPartial}, // a repeated line
 		{"inline_sidechain", "msg_03Soil001", 19, msg.TranscriptFinal}, // of a child's child
 		{"thinking", "msg_01Think01", 45, msg.TranscriptFinal},         // 120, of which 75 were thoughts
 	} {

@@ -8,9 +8,9 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// TestFilesOfASessionFitTogether: what the main file, the sub-agents' files and
-// their companions say of one child names the same session, call and run, so that
-// the tree can be put together from whichever of them is there.
+// TestFilesOfASessionFitTogether: the main file, the sub-agents' files and their
+// metadata files name the same session, call and run of a child, so that the tree can be
+// built from any of them.
 func TestFilesOfASessionFitTogether(t *testing.T) {
 	const session = "5e550000-0000-4000-8000-0000000000a1"
 	for _, c := range []struct{ parent, child, companion, call string }{
@@ -59,8 +59,8 @@ func TestFilesOfASessionFitTogether(t *testing.T) {
 	}
 }
 
-// TestForkRepeatsItsOrigin: a fork's copy of a line gives the messages of the
-// line itself, under the same session and keys, and the original stands.
+// TestForkRepeatsItsOrigin: a fork's copy of a line has the messages of the
+// line itself, under the same session and keys, and the original replaces them.
 func TestForkRepeatsItsOrigin(t *testing.T) {
 	s := load(t, "forked")
 	d := open(t, "/p/5e550000-0000-4000-8000-0000000000a1.jsonl")
@@ -85,7 +85,7 @@ func TestForkRepeatsItsOrigin(t *testing.T) {
 	}
 }
 
-// TestNoticeIsGivenOnce: a task's end is told four times and is one result.
+// TestNoticeIsGivenOnce: the end of a task is written four times and is one result.
 func TestNoticeIsGivenOnce(t *testing.T) {
 	results := make(map[string]int)
 	for _, m := range play(t, load(t, "background")) {

@@ -1,5 +1,5 @@
-// Package claudestream decodes what `claude -p --output-format stream-json` writes on
-// its standard output: the messages of one or several turns, as lines of JSON, and
+// Package claudestream decodes the standard output of `claude -p --output-format
+// stream-json`: the messages of one or several turns, as lines of JSON, and
 // the same as one JSON array, into which some wrappers put them. Package sdk/claude
 // decodes the records of type assistant and user; this one knows their framing: the
 // pieces, the records of the CLI's own, and the result line.

@@ -33,7 +33,7 @@ func open(t testing.TB) *stream {
 	return d.(*stream)
 }
 
-// play decodes lines and returns what they fold to, what is open included.
+// play decodes lines and returns the folded messages, open ones included.
 func play(t testing.TB, all ...[]byte) []msg.Message {
 	t.Helper()
 	d := open(t)
@@ -49,7 +49,7 @@ func play(t testing.TB, all ...[]byte) []msg.Message {
 	return msg.Fold(out.Messages)
 }
 
-// TestKeysAreThoseOfTheTranscript: the keys of what is said, of calls, results and
+// TestKeysAreThoseOfTheTranscript: the keys of texts, of calls, results and
 // usage are made of the ids that the transcript of the same session has, in the
 // same way as the decoder claude-code makes them.
 func TestKeysAreThoseOfTheTranscript(t *testing.T) {
@@ -69,8 +69,8 @@ func TestKeysAreThoseOfTheTranscript(t *testing.T) {
 	}
 }
 
-// TestPartialMessagesChangeNothing: a stream with partial messages says what it
-// says without them, to the first response that comes in pieces only.
+// TestPartialMessagesChangeNothing: a stream has the same messages with partial
+// messages as without them, up to the first response of which only pieces have come.
 func TestPartialMessagesChangeNothing(t *testing.T) {
 	var whole [][]byte
 	for _, l := range lines(t, "partial_messages") {
@@ -96,16 +96,16 @@ func TestPartialMessagesChangeNothing(t *testing.T) {
 type counts [5]uint64
 
 // TestTokensAreThoseOfTheResult: the usage of a turn's main conversation sums up to
-// what the result line says, however little its responses tell, and whether that
-// sums up the turn or all turns so far.
+// the count of the result line, however low the counts of its responses are, and whether
+// that line sums up the turn or all turns so far.
 func TestTokensAreThoseOfTheResult(t *testing.T) {
 	for name, want := range map[string][]counts{
 		"turn":               {{15, 96, 3000, 3120, 0}},
 		"partial_messages":   {{15, 73, 1850, 0, 0}},
 		"agents":             {{22, 60, 500, 540, 0}},
 		"agents_unannounced": {{22, 30, 0, 0, 0}},
-		"prompts":            {{10, 20, 0, 100, 0}, {11, 30, 100, 5, 0}, {12, 40, 105, 5, 0}}, // told as 20, 50, 90
-		"failures":           {{10, 12, 0, 0, 0}, {5, 8, 0, 0, 0}, {5, 2, 0, 0, 0}},           // told turn by turn
+		"prompts":            {{10, 20, 0, 100, 0}, {11, 30, 100, 5, 0}, {12, 40, 105, 5, 0}}, // as totals: 20, 50, 90
+		"failures":           {{10, 12, 0, 0, 0}, {5, 8, 0, 0, 0}, {5, 2, 0, 0, 0}},           // turn by turn
 	} {
 		var runs []string
 		sum := make(map[string]counts)
@@ -191,7 +191,7 @@ func TestEveryLineIsAccountedFor(t *testing.T) {
 	}
 }
 
-// TestMemoryIsBounded: what a stream leaves open is forgotten beyond the limits.
+// TestMemoryIsBounded: open state is evicted beyond the limits.
 func TestMemoryIsBounded(t *testing.T) {
 	d := open(t)
 	var out decoder.Output

@@ -75,7 +75,7 @@ func (d *stream) compacted(ln *claude.Line, subtype string) {
 	m.SetAttr("post_tokens", anthropic.Number(meta.First("post_tokens", "postTokens")))
 }
 
-// task decodes what is told of a task: a sub-agent, a command or a workflow that
+// task decodes a record about a task: a sub-agent, a command or a workflow that
 // may go on in the background.
 //
 //	task_started       {task_id, tool_use_id, task_type: local_agent | local_bash | local_workflow, subagent_type, is_backgrounded}
@@ -127,7 +127,7 @@ const maxAsked = 64
 // asked is a question to the host, whether a call may be made.
 type asked struct{ Request, Call string }
 
-// control decodes what CLI and host ask of each other:
+// control decodes requests between CLI and host, and their answers:
 //
 //	control_request   {request_id, request: {subtype: can_use_tool, tool_name, tool_use_id, input}}
 //	control_response  {response: {subtype: success, request_id, response: {behavior: allow | deny}}}

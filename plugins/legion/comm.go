@@ -13,10 +13,10 @@ const (
 	systemID = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 )
 
-// comm decodes a record of comms.jsonl: what one minion wrote to another, to a
+// comm decodes a record of comms.jsonl: a message of one minion to another, to a
 // channel or to the user. The writer keeps up to three copies (the sender's, the
 // receiver's, the channel's); they have one id and belong to the legion, so they
-// are one message. The same text stands in the sender's session as a delegation
+// are one message. The same text is in the sender's session as a delegation
 // and in the receiver's as a user message, and no id joins them.
 func (r *record) comm(c jsonv.Value) {
 	r.s, r.lane = &session{ID: r.d.origin.legion}, &lane{}

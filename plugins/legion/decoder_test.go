@@ -14,7 +14,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 )
 
-// A line without an id is named after what it says, however its text is escaped.
+// The key of a line without an id is a hash of its facts, however its text is escaped.
 func TestKeyIsAHashOfWhatTheLineSays(t *testing.T) {
 	for _, c := range []struct{ line, typ, at, text string }{
 		{`{"type":"user","content":"caf\u00e9 \"noir\"","timestamp":1772442000.25}`, "user", "1772442000.25", `café "noir"`},
@@ -104,7 +104,7 @@ func TestTokensOfUnnamedResponses(t *testing.T) {
 	}
 }
 
-// What is forgotten takes no tokens with it.
+// A call or a session that is evicted loses no tokens.
 func TestForgettingLosesNoTokens(t *testing.T) {
 	const sessions, agents = maxSessions + 10, conversation.MaxCalls + conversation.MaxEnded + 10
 	var lines []string
@@ -123,7 +123,7 @@ func TestForgettingLosesNoTokens(t *testing.T) {
 	}
 }
 
-// What a peer leaves open is forgotten beyond the limits.
+// Calls and sessions that a peer leaves open are evicted beyond the limits.
 func TestMemoryIsBounded(t *testing.T) {
 	d := open(t, decoder.Stream{}).(*Decoder)
 	size := func() int {

@@ -8,11 +8,11 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/spawn"
 )
 
-// delegation says to whom a call hands work, if it does: to a sub-agent, whose
-// answer is the call's result, or to another minion, whose answer, if any, comes
-// as a message of its own (async). What one minion sends to another begins a turn
-// there; what goes to a channel begins one at each of its members, or at none, and
-// what is told to the user is no work for an agent.
+// delegation returns the delegation in a call, if it is one: to a sub-agent, whose
+// answer is the call's result, or to another minion, whose answer, if any, arrives
+// as a message of its own (async). A message to a minion begins a turn there; one to a
+// channel begins one at each of its members, or at none, and one to the user is no work
+// for an agent.
 func (sc *scratch) delegation(tool string, input jsonv.Value) (d msg.Delegate, ok bool) {
 	switch tool {
 	case "Task", "Agent":
@@ -36,12 +36,12 @@ func (sc *scratch) delegation(tool string, input jsonv.Value) (d msg.Delegate, o
 // system is the name of the system in which minions write to each other.
 const system = "legion"
 
-// footers are what the writer adds to what a minion is sent.
+// footers are the texts that the writer adds below a message to a minion.
 var footers = [...]string{
 	"\n\n---\n**Please respond using the `send_comm", "\n\n---\nAlways send messages to ", "\n\n---\nAttached files (use Read tool",
 }
 
-// withoutFooter returns what was sent, without what the writer put below it.
+// withoutFooter returns a sent message without the text that the writer put below it.
 func withoutFooter(text []byte) []byte {
 	for _, f := range footers {
 		text, _, _ = bytes.Cut(text, []byte(f))
@@ -49,8 +49,8 @@ func withoutFooter(text []byte) []byte {
 	return text
 }
 
-// sentText returns what a minion was sent, without the headline, which has a summary
-// of it, and the footer.
+// sentText returns a received message without the headline, which has a summary of it, and
+// the footer.
 func sentText(text []byte, headed bool) []byte {
 	text = withoutFooter(text)
 	if !headed {

@@ -74,8 +74,8 @@ func blockOf(v jsonv.Value) (b block) {
 	return b
 }
 
-// answer has the members of what the model said: of metadata in generation 1,
-// of data in generation 2.
+// answer has the members of a message of the model: of metadata in generation 1, of data in
+// generation 2.
 type answer struct {
 	model, response, parent, uuid, usage, fault, content   jsonv.Value
 	toolUses, toolResults, thinkingBlocks, thinkingContent jsonv.Value

@@ -46,7 +46,7 @@ func (r *record) flat() {
 		} else if bytes.Equal(thought.Escaped(), a.thinkingContent.Escaped()) {
 			a.thinkingContent.MarkRead()
 		}
-		r.thought(thought, "", r.at)
+		r.emitThought(thought, "", r.at)
 	case "tool_use":
 		r.typ = "assistant"
 		if c := r.issue(meta.First("tool_id", "id", "tool_use_id"), meta.First("tool_name", "name"), meta.First("tool_input", "input"), r.at, ""); c == nil {
@@ -66,7 +66,7 @@ func (r *record) flat() {
 		r.finish(id, o)
 	case "error", "exception", "warning":
 		r.typ = string(name)
-		r.fault(meta)
+		r.emitError(meta)
 	case "comm":
 		for _, key := range [...]string{"comm", "data"} {
 			if c := r.root.Get(key); c.Get("comm_id").Exists() {
@@ -92,15 +92,15 @@ func (r *record) flat() {
 }
 
 func (r *record) flatAssistant(a *answer) {
-	response := r.respond(a)
+	response := r.openResponse(a)
 	gave := len(r.out.Messages)
 
 	for v := range a.thinkingBlocks.Elems() {
 		b := blockOf(v)
-		r.thought(b.content, response, stampOf(b.timestamp))
+		r.emitThought(b.content, response, stampOf(b.timestamp))
 	}
 	if len(r.out.Messages) == gave { // else it is the same again
-		r.thought(a.thinkingContent, response, r.at)
+		r.emitThought(a.thinkingContent, response, r.at)
 	}
 	a.thinkingContent.MarkRead()
 	content := r.head.content
@@ -108,7 +108,7 @@ func (r *record) flatAssistant(a *answer) {
 	case content.Is(jsonv.Array):
 		r.blocks(content, response, jsonv.Value{})
 	case !content.Equal("Assistant response"):
-		r.say(content.Text(), response, a.fault)
+		r.emitText(content.Text(), response, a.fault)
 	}
 	r.tools(a, response)
 	if len(r.out.Messages) == gave {
@@ -138,8 +138,7 @@ func (r *record) flatUser(a *answer) {
 	}
 }
 
-// tools gives the calls and results of a record and reports whether there were
-// results.
+// tools emits the calls and results of a record and reports whether it has results.
 func (r *record) tools(a *answer, response string) (given bool) {
 	for v := range a.toolUses.Elems() {
 		b := blockOf(v)
@@ -160,7 +159,7 @@ func (r *record) tools(a *answer, response string) (given bool) {
 }
 
 // countsResults reports whether the text is the writer's "Tool results: N
-// results", which stands in for a text.
+// results", which replaces a missing text.
 func countsResults(b []byte) bool {
 	rest, ok := bytes.CutPrefix(b, []byte("Tool results: "))
 	if !ok {
@@ -173,8 +172,8 @@ func countsResults(b []byte) bool {
 	return ok && len(rest) > 0
 }
 
-// respond notes what is said of a response of the model and returns its id.
-func (r *record) respond(a *answer) (response string) {
+// openResponse reads the model and the usage of a response and returns its id.
+func (r *record) openResponse(a *answer) (response string) {
 	r.wake()
 	if model := r.sc.name(a.model); model != "" {
 		r.lane.Model = model
@@ -190,8 +189,8 @@ func (r *record) respond(a *answer) (response string) {
 	return response
 }
 
-// say gives a text of the model, or the error that stands in its place.
-func (r *record) say(text msg.Text, response string, fault jsonv.Value) {
+// emitText emits a text of the model, or the error in its place.
+func (r *record) emitText(text msg.Text, response string, fault jsonv.Value) {
 	if text.IsZero() {
 		return
 	}
@@ -213,8 +212,8 @@ func (r *record) say(text msg.Text, response string, fault jsonv.Value) {
 	r.texts++
 }
 
-// thought gives a text that the model thought.
-func (r *record) thought(v jsonv.Value, response string, at stamp) {
+// emitThought emits a reasoning text.
+func (r *record) emitThought(v jsonv.Value, response string, at stamp) {
 	text := v.Text()
 	if text.IsZero() {
 		return
@@ -226,8 +225,8 @@ func (r *record) thought(v jsonv.Value, response string, at stamp) {
 	r.thoughts++
 }
 
-// fault gives an error, or a warning, which is one that ended nothing.
-func (r *record) fault(meta jsonv.Value) {
+// emitError emits an error, or a warning, which is an error that ended nothing.
+func (r *record) emitError(meta jsonv.Value) {
 	text := r.head.content.Text()
 	if text.IsZero() {
 		text = r.root.First("error_message", "message", "error").Text()

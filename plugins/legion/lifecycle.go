@@ -116,7 +116,7 @@ func (r *record) permission(f jsonv.Value) {
 	m.SetAttr("tool", tool)
 }
 
-// asked counts as read what a permission says of a call that is known.
+// asked counts the facts of a permission about a known call as read.
 func (r *record) asked(c *call, field func(string) jsonv.Value) {
 	field("tool_use_id").Equal(c.ID)
 	field("tool_name").Equal(c.Name)

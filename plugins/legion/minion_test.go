@@ -11,8 +11,8 @@ import (
 )
 
 // TestSentAndHeardHaveOneName: a call of send_comm and the prompt that it becomes at the
-// other minion give one name, as every version of the writer has written it; what the
-// user, the system or a channel sent has none, and neither has what is sent to them.
+// other minion have one name, as each version of the writer has written it; messages of the
+// user, the system or a channel have none, and neither have messages to them.
 func TestSentAndHeardHaveOneName(t *testing.T) {
 	call := func(tool, to, summary, content string) msg.Message {
 		line := fmt.Sprintf(`{"type":"assistant","timestamp":1772442000,"metadata":{"tool_uses":[{"id":"t","name":"mcp__legion__%s","input":{"to_minion_name":%q,"channel_name":%q,"summary":%q,"content":%q}}]}}`,
@@ -62,8 +62,8 @@ func TestSentAndHeardHaveOneName(t *testing.T) {
 	}
 }
 
-// TestStateNamesTheMinion: state.json beside the file says whose session it is, with
-// nothing else of what stands in it, and says the same however often it is rewritten.
+// TestStateNamesTheMinion: state.json beside the file names the minion of the session, no
+// other member is kept, and the message is the same however often the file is rewritten.
 func TestStateNamesTheMinion(t *testing.T) {
 	state := func(text string) []msg.Message {
 		var out decoder.Output

@@ -13,7 +13,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// What the generator meant is what the decoder finds: every message, every call,
+// The decoder finds the messages that the generator counted: every message, every call,
 // every token, every byte of text.
 func TestFindsWhatTheGeneratorMeant(t *testing.T) {
 	for name, o := range map[string]gen.Options{
@@ -36,8 +36,7 @@ func TestFindsWhatTheGeneratorMeant(t *testing.T) {
 	}
 }
 
-// audit decodes a session as a sidecar would and counts what the tables would
-// have.
+// audit decodes a session as a sidecar would and counts the rows of the tables.
 func audit(t *testing.T, id string, data []byte) (a gen.Account) {
 	t.Helper()
 	d := open(t, decoder.Stream{Origin: "sessions/" + id + "/messages.jsonl"})

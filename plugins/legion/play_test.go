@@ -9,7 +9,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// play decodes lines and flushes, and folds what comes of it.
+// play decodes lines and flushes, and folds the messages.
 func play(t testing.TB, s decoder.Stream, lines ...string) []msg.Message {
 	t.Helper()
 	d := open(t, s)

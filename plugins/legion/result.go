@@ -21,7 +21,7 @@ func (r *record) result(f, content jsonv.Value) {
 	}
 	m := r.add(msg.Stop, msg.NoRole)
 	part := ""
-	if len(r.id) == 0 { // tells two results of one instant apart
+	if len(r.id) == 0 { // distinguishes two results of one instant
 		part = "/" + scalar(f.Get("duration_ms")) + "/" + scalar(f.Get("num_turns"))
 	}
 	m.Key = r.key(part, 0, text)

@@ -30,7 +30,7 @@ func newScratch() *scratch {
 	return &scratch{hash: sha256.New(), names: make(map[string]string)}
 }
 
-// trim gives up what an unusual record left behind.
+// trim frees the memory that an unusual record needed.
 func (sc *scratch) trim() {
 	if cap(sc.text) > maxScratch {
 		sc.text = nil
@@ -40,9 +40,8 @@ func (sc *scratch) trim() {
 	}
 }
 
-// str returns a copy of b. Copies made one after the other lie in one piece of
-// memory, so they are for messages, which come and go together; what is
-// remembered is cloned.
+// str returns a copy of b. Successive copies share one piece of memory, so they are for
+// messages, which have the same lifetime; a string that is remembered is cloned.
 func (sc *scratch) str(b []byte) string {
 	const size = 4096
 	if len(b) > size/8 {

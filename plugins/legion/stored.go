@@ -46,15 +46,15 @@ func (r *record) stored() {
 }
 
 func (r *record) storedAssistant(a *answer) {
-	response := r.respond(a)
+	response := r.openResponse(a)
 	if a.content.Is(jsonv.String) {
-		r.say(a.content.Text(), response, a.fault)
+		r.emitText(a.content.Text(), response, a.fault)
 	} else {
 		r.blocks(a.content, response, a.fault)
 	}
 }
 
-// names counts as read what names the record or the session in each line.
+// names counts the names of the record and the session in each line as read.
 func (r *record) names(a *answer) {
 	known(a.uuid)
 	known(a.session)
@@ -70,8 +70,8 @@ func (r *record) storedUser(a *answer) {
 	r.input(content.Text(), r.head.metadata, !r.s.Open)
 }
 
-// inputBlocks gives the blocks of a user message, which is no prompt if it has
-// the result of a call.
+// inputBlocks emits the blocks of a user message, which is no prompt if it has the result of
+// a call.
 func (r *record) inputBlocks(list jsonv.Value, launched, prompt bool) {
 	for b := range list.Elems() {
 		prompt = prompt && !b.Get("tool_use_id").Exists()
@@ -81,15 +81,15 @@ func (r *record) inputBlocks(list jsonv.Value, launched, prompt bool) {
 	}
 }
 
-// blocks gives the content blocks of a message of the model.
+// blocks emits the content blocks of a message of the model.
 func (r *record) blocks(list jsonv.Value, response string, fault jsonv.Value) {
 	for b := range list.Elems() {
 		r.block(b, response, fault, false, false)
 	}
 }
 
-// block gives one content block. Most have no tag: they are told apart by their
-// members, and so are those that have one.
+// block emits one content block. Most have no type: their members distinguish them, and so
+// they do where there is one.
 func (r *record) block(v jsonv.Value, response string, fault jsonv.Value, launched, prompt bool) {
 	b := blockOf(v)
 	switch {
@@ -100,7 +100,7 @@ func (r *record) block(v jsonv.Value, response string, fault jsonv.Value, launch
 	case b.text.Is(jsonv.String):
 		r.part(b.text.Text(), response, fault, prompt)
 	case b.thinking.Is(jsonv.String):
-		r.thought(b.thinking, response, r.at)
+		r.emitThought(b.thinking, response, r.at)
 	case len(b.id.Escaped()) > 0 && b.name.Is(jsonv.String):
 		r.issue(b.id, b.name, b.input, stampOf(b.timestamp), response)
 	case b.source.Is(jsonv.Object):
@@ -116,17 +116,17 @@ func (r *record) block(v jsonv.Value, response string, fault jsonv.Value, launch
 	}
 }
 
-// returned gives a call's result, or notes that its sub-agent was launched.
+// returned emits a call's result, or records that its sub-agent was launched.
 func (r *record) returned(b *block, launched bool) {
 	o := outcome{failed: b.isError.Bool(), at: stampOf(b.timestamp)}
 	o.text, o.files = anthropic.Content(b.content)
 	r.finishOrLaunch(read(b.toolUse), o, launched)
 }
 
-// part gives a text of either side.
+// part emits a text of either side.
 func (r *record) part(text msg.Text, response string, fault jsonv.Value, prompt bool) {
 	if r.typ != "user" {
-		r.say(text, response, fault)
+		r.emitText(text, response, fault)
 		return
 	}
 	r.input(text, r.head.metadata, prompt)
@@ -139,8 +139,8 @@ func roleOf(typ string) msg.Role {
 	return msg.RoleAssistant
 }
 
-// finishOrLaunch gives a call's result, or, where it only says that a sub-agent
-// works in the background now, notes that.
+// finishOrLaunch emits a call's result, or, where it only reports that a sub-agent works in
+// the background now, records that.
 func (r *record) finishOrLaunch(id []byte, o outcome, launched bool) {
 	c := r.s.Calls.Get(string(id))
 	if c == nil || !c.Delegates || o.failed {

@@ -8,15 +8,15 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// system decodes a notice. f has its fields (metadata, or data), inner what the
-// agent itself wrote (init_data, or data within data).
+// system decodes a notice. f has its fields (metadata, or data), inner the agent's own
+// message (init_data, or data within data).
 func (r *record) system(f, inner, content jsonv.Value) {
 	sub := r.sc.name(f.Get("subtype"))
 	if sub == "" {
 		sub = r.sc.name(r.root.Get("subtype"))
 	}
 	text := content.Text()
-	if stands(content.Escaped(), sub) {
+	if placeholder(content.Escaped(), sub) {
 		text = msg.Text{}
 	}
 	r.typ = r.sc.joined("system", sub)
@@ -80,12 +80,11 @@ func (r *record) system(f, inner, content jsonv.Value) {
 			m.Kind, m.Role = msg.System, msg.RoleSystem
 			break
 		}
-		m.Hidden, m.Content = true, inner.Text() // whatever it is, it is kept
+		m.Hidden, m.Content = true, inner.Text() // an unknown notice is kept
 	}
 }
 
-// notice gives a message of a system record. Between two turns it belongs to no
-// run.
+// notice emits a message of a system record. Between two turns it belongs to no run.
 func (r *record) notice(k msg.Kind, sub string, text msg.Text) *msg.Message {
 	m := r.add(k, msg.NoRole)
 	m.Key, m.Content = r.key("", 0, text), text
@@ -98,9 +97,9 @@ func (r *record) notice(k msg.Kind, sub string, text msg.Text) *msg.Message {
 	return m
 }
 
-// stands reports whether the text only stands in for one: "System init: <id>",
+// placeholder reports whether the text only fills in for a missing one: "System init: <id>",
 // "System message".
-func stands(text []byte, sub string) bool {
+func placeholder(text []byte, sub string) bool {
 	rest, ok := bytes.CutPrefix(text, []byte("System "))
 	if !ok {
 		return false
@@ -112,7 +111,7 @@ func stands(text []byte, sub string) bool {
 	return ok && bytes.HasPrefix(rest, []byte(": ")) && bytes.IndexByte(rest[2:], ' ') < 0
 }
 
-// task decodes what is told of a sub-agent: it started, works, has an answer.
+// task decodes a notice about a sub-agent: it started, works, has an answer.
 func (r *record) task(sub string, f, inner jsonv.Value, text msg.Text) {
 	id, status := f.Get("task_id"), f.Get("status")
 	if !status.Exists() {

@@ -13,8 +13,8 @@ import (
 
 // Fuzz feeds a decoder with damaged streams, beginning with those of ./testdata.
 // The input is a recording in the form of frames.jsonl, or of jsonl where it is
-// none. Whatever comes, the decoder does not panic, gives a frame one problem at
-// most, gives messages that are valid, and no more text than it was given.
+// none. For any input the decoder does not panic, reports at most one problem for a frame,
+// emits valid messages, and no more text than 16 times the input.
 func Fuzz(f *testing.F, factory decoder.Factory) {
 	f.Helper()
 	cases, err := conformance.Load(os.DirFS(dir))
@@ -60,14 +60,14 @@ func decode(t *testing.T, factory decoder.Factory, frames []frame.Frame) {
 		out.Begin(int32(i))
 		given += len(frames[i].Data) + len(frames[i].Name) + len(frames[i].ID)
 		if err := d.Decode(&frames[i], &out); err != nil {
-			return // it gives up, and says so
+			return // it fails, which is allowed (D9)
 		}
 		if len(out.Problems) > 1 {
-			t.Errorf("frame %d gives %d problems", i, len(out.Problems))
+			t.Errorf("frame %d has %d problems", i, len(out.Problems))
 		}
 		all = append(all, keep(t, out.Messages, &taken)...)
 	}
-	// What is open is built of what was given; Flush may say it once more.
+	// Open messages are built of the input; Flush may emit it once more.
 	out.Reset()
 	if err := d.Flush(&out); err != nil {
 		t.Fatalf("flush: %v", err)
@@ -75,7 +75,7 @@ func decode(t *testing.T, factory decoder.Factory, frames []frame.Frame) {
 	all = append(all, keep(t, out.Messages, &taken)...)
 	const factor, constant = 16, 64 << 10
 	if taken > factor*given+constant {
-		t.Errorf("%d bytes of input give %d bytes of text", given, taken)
+		t.Errorf("%d bytes of input become %d bytes of text", given, taken)
 	}
 	once := msg.Fold(all)
 	if n := len(msg.Fold(once)); n != len(once) {

@@ -1,4 +1,4 @@
-// Package decodertest gives a decoder its tests, in one line each:
+// Package decodertest has the tests of a decoder, in one line each:
 //
 //	func TestDecoder(t *testing.T)      { decodertest.Run(t, New()) }
 //	func FuzzDecode(f *testing.F)       { decodertest.Fuzz(f, New()) }
@@ -36,8 +36,8 @@ var (
 )
 
 // Run makes every check of the suite, as a subtest each, with every case of
-// ./testdata: on the decoder in this process, and again behind gRPC. What they
-// give is held against the decoder as a process of its own, for which the test
+// ./testdata: on the decoder in this process, and again behind gRPC. Their
+// output is compared with that of the decoder as a process of its own, for which the test
 // binary is started again as go-plugin starts any decoder.
 //
 // It must be called by a test directly: the process runs that test only.
@@ -83,14 +83,14 @@ func Run(t *testing.T, f decoder.Factory) {
 		only = strings.Split(*checks, ",")
 	}
 	run(ctx, t, &conformance.Suite{Subject: local, Twins: []conformance.Subject{remote, process}, Cases: cases, LeavesOut: leaves, Seed: *seed, Checks: only})
-	// What a decoder leaves behind in memory, and what it leaves out, is the same behind gRPC.
+	// C13 (memory) and C14 (members that are left out) are the same behind gRPC.
 	only = slices.DeleteFunc(only, func(c string) bool { return c == "C13" || c == "C14" })
 	if len(only) > 0 {
 		run(ctx, t, &conformance.Suite{Subject: remote, Cases: cases, Seed: *seed, Checks: only})
 	}
 }
 
-// named checks that the decoder's README names what the decoder leaves out.
+// named checks that the decoder's README names the paths that the decoder leaves out.
 func named(t *testing.T, leaves *unknown.List) {
 	if leaves == nil || len(leaves.Entries) == 0 {
 		return

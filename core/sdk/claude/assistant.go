@@ -229,7 +229,7 @@ func blank(t msg.Text) bool {
 }
 
 // synthetic decodes a record that the CLI wrote in place of a response: an error of the API,
-// or a phrase that stands for no answer at all ("No response requested.").
+// or a phrase in place of no answer at all ("No response requested.").
 func (ln *Line) synthetic(m jsonv.Value) {
 	content, kind := m.Get("content"), ident.Of(ln.Root.Get("error"))
 	failed := ln.Root.Get("isApiErrorMessage").Bool() || kind != ""

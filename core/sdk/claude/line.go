@@ -21,7 +21,7 @@ type Line struct {
 	Name string // session
 	Lane *Lane  // nil of a record beside the conversation
 	Run  string // of the record's messages; empty between two turns
-	// Chained says that records name the one before them, and Parent is the key of that
+	// Chained is set when records name the one before them, and Parent is the key of that
 	// one's last message.
 	Chained bool
 	Parent  string

@@ -39,8 +39,8 @@ const (
 type Form interface {
 	// Facts are the members that identify a record without a uuid.
 	Facts() []string
-	// Cause returns the id of a run that begins with the record without a prompt. answer says
-	// that the record is of the model.
+	// Cause returns the id of a run that begins with the record without a prompt. answer is
+	// set when the record is of the model.
 	Cause(ln *Line, answer bool) string
 	// Started completes the first message of a run.
 	Started(ln *Line, m *msg.Message)

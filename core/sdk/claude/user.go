@@ -83,10 +83,10 @@ func (ln *Line) input(content, text jsonv.Value) {
 		ln.Injected(content)
 	case ln.Lane.Child:
 		ln.Wake(false)
-		ln.Say(content, ln.task(text))
+		ln.EmitInput(content, ln.task(text))
 	default:
 		ln.Begin(ln.ID())
-		ln.Say(content, msg.Agent{Kind: msg.KindHuman})
+		ln.EmitInput(content, msg.Agent{Kind: msg.KindHuman})
 	}
 }
 
@@ -107,9 +107,9 @@ func Opening(content jsonv.Value) jsonv.Value {
 	return content
 }
 
-// Say emits the input of a run: a message for each text, picture or document. Text that an
+// EmitInput emits the input of a run: a message for each text, picture or document. Text that an
 // editor or the CLI put beside the words is a hidden message.
-func (ln *Line) Say(content jsonv.Value, author msg.Agent) {
+func (ln *Line) EmitInput(content jsonv.Value, author msg.Agent) {
 	if content.Is(jsonv.String) {
 		m := ln.prompt(ln.ID(), author)
 		m.Content = content.Text()
@@ -194,7 +194,7 @@ func (ln *Line) Relayed(content, text, origin jsonv.Value) {
 		kind = "peer"
 	}
 	before := len(ln.Out.Messages)
-	ln.Say(content, author)
+	ln.EmitInput(content, author)
 	for i := before; i < len(ln.Out.Messages); i++ {
 		ln.Out.Messages[i].SetAttr("origin", kind)
 	}

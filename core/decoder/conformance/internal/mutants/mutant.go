@@ -20,7 +20,7 @@ type Mutant struct {
 // shared is the state that the decoders of one factory share.
 type shared struct {
 	state *referenceDecoder // D1
-	done  chan struct{}     // ends what outlives a decoder
+	done  chan struct{}     // ends the goroutines that outlive a decoder
 }
 
 // mutantDecoder is a reference decoder of which methods are replaced.

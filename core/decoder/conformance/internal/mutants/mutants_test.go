@@ -99,7 +99,7 @@ func TestTheSuiteRejectsMutantProcesses(t *testing.T) {
 	}
 }
 
-// What `earshot plugin test` prints and decides.
+// The output and the verdict of `earshot plugin test`.
 func TestReport(t *testing.T) {
 	server := build(t)
 	for mutant, c := range map[string]struct {

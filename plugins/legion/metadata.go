@@ -14,7 +14,7 @@ import (
 //
 // It is rewritten with every change of the session's state and holds tokens and
 // prompts; only who the minion is and since when is taken from it. The message belongs
-// to no run: it says whose session this is.
+// to no run: it names the minion of the session.
 func (d *Decoder) metadata(out *decoder.Output, root jsonv.Value) {
 	if !root.Get("session_id").Is(jsonv.String) {
 		m := out.Unknown("companion", root.Raw())

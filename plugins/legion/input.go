@@ -9,9 +9,9 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/spawn"
 )
 
-// heard gives a text with the role user: a prompt, which begins a turn, another
-// minion's message, which does too, or something that the agent's own machinery
-// put there. prompt is false where the record cannot be one.
+// input emits a text with the role user: a prompt, which begins a turn, a message of another
+// minion, which does too, or a text that the agent's own machinery put there. prompt is false
+// where the record cannot be one.
 func (r *record) input(text msg.Text, meta jsonv.Value, prompt bool) {
 	if text.IsZero() {
 		return
@@ -56,7 +56,7 @@ func (r *record) input(text msg.Text, meta jsonv.Value, prompt bool) {
 	}
 }
 
-// sender says which minion wrote a message to another, and under which name its call
+// sender records which minion wrote a message to another, and the name under which its call
 // is found.
 func (r *record) sender(m *msg.Message, head []byte, meta jsonv.Value) {
 	h, ok := headline(head)

@@ -5,10 +5,9 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/pyrepr"
 )
 
-// sdkMessage takes what a record of generation 1 says from metadata.raw_sdk_message,
-// when the writer took nothing out of it. It is the agent's own message as JSON,
-// or as Python prints it; what is neither from its first byte to its last is left
-// alone.
+// sdkMessage decodes metadata.raw_sdk_message of a record of generation 1 from which the
+// writer took nothing else. It is the agent's own message as JSON, or as Python prints it;
+// any other text is left alone.
 func (r *record) sdkMessage(raw jsonv.Value, response string) {
 	if !raw.Exists() {
 		raw = r.root.Get("raw_sdk_message")
