@@ -60,7 +60,9 @@ func (factory) Info() decoder.Info {
 
 // New returns a decoder for one file. There are no options.
 func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	return &transcript{file: parseOrigin(s.Origin)}, conversation.NoOptions("claude-code", s.Options)
+	d := &transcript{file: parseOrigin(s.Origin)}
+	d.line = claude.Line{State: &d.State, Form: d, Chained: true}
+	return d, conversation.NoOptions("claude-code", s.Options)
 }
 
 // transcript decodes the lines of one file.
@@ -118,23 +120,20 @@ func (d *transcript) Flush(out *decoder.Output) error {
 	return nil
 }
 
-// begin makes root the record that is being decoded.
-func (d *transcript) begin(root jsonv.Value, out *decoder.Output) *claude.Line {
-	d.line = claude.Line{State: &d.State, Form: d, Root: root, Out: out, UUID: root.Get("uuid"), Chained: true}
-	return &d.line
-}
-
 // record decodes one line. It returns the rule by which the line has no message,
 // if it has none.
 func (d *transcript) record(root jsonv.Value, out *decoder.Output) (rule string) {
-	ln := d.begin(root, out)
-	typ := root.Get("type")
+	ln, typ := &d.line, root.Get("type")
+	ln.Reset(root, out)
 	if !ln.UUID.Is(jsonv.String) && !chained(typ) {
 		d.flat(ln)
 		d.beside(ln, typ.Str())
 	} else {
 		d.envelope(ln)
-		_, repeated := follows(ln.Lane, ln.UUID)
+		repeated := false
+		if ln.UUID.Is(jsonv.String) {
+			_, repeated = find(ln.Lane, ln.Digest())
+		}
 		switch {
 		case typ.Equal("assistant"):
 			rule = ln.Assistant()

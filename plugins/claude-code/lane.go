@@ -60,8 +60,11 @@ func (d *transcript) laneOf(ln *claude.Line, parent jsonv.Value) *claude.Lane {
 		if l.Session != ln.Name || l.Agent != agent || inline != (l.Root != "") {
 			return false
 		}
+		if !inline {
+			return true
+		}
 		_, ok := follows(l, parent)
-		return ok || !inline
+		return ok
 	}); l != nil {
 		if l.Name == "" {
 			setName(l, ln.Root)
@@ -115,10 +118,14 @@ func follows(l *claude.Lane, parent jsonv.Value) (key string, ok bool) {
 	if !parent.Is(jsonv.String) {
 		return "", false
 	}
-	h := claude.Digest(parent.Peek())
-	for _, s := range slices.Backward(l.Tail) {
-		if s.UUID == h {
-			return s.Key, true
+	return find(l, claude.Digest(parent.Peek()))
+}
+
+// find returns the key of the line of that digest among the last lines of the lane.
+func find(l *claude.Lane, digest uint64) (key string, ok bool) {
+	for i := len(l.Tail) - 1; i >= 0; i-- {
+		if l.Tail[i].UUID == digest {
+			return l.Tail[i].Key, true
 		}
 	}
 	return "", false
@@ -136,7 +143,7 @@ func remember(ln *claude.Line) {
 	if len(l.Tail) == maxTail {
 		l.Tail = slices.Delete(l.Tail, 0, 1)
 	}
-	l.Tail = append(l.Tail, claude.Step{UUID: claude.Digest(ln.UUID.Peek()), Key: ln.Last})
+	l.Tail = append(l.Tail, claude.Step{UUID: ln.Digest(), Key: ln.Last})
 }
 
 // Facts implements claude.Form.
@@ -216,7 +223,8 @@ func workflow(c *claude.Call) msg.Agent {
 // the workflow's run, which their path names. The message belongs to no run,
 // because it has no time of its own and must not begin one.
 func (d *transcript) metadata(root jsonv.Value, out *decoder.Output) {
-	ln := d.begin(root, out)
+	ln := &d.line
+	ln.Reset(root, out)
 	d.flat(ln)
 	call, typ := ident.Of(root.Get("toolUseId")), root.Get("agentType")
 	if d.file.agent == "" || call == "" && !typ.Is(jsonv.String) {

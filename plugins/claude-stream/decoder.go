@@ -60,7 +60,9 @@ func (factory) Info() decoder.Info {
 
 // New returns a decoder for one stream. There are no options.
 func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	return &stream{origin: nameOf(s.Origin)}, conversation.NoOptions("claude-stream", s.Options)
+	d := &stream{origin: nameOf(s.Origin)}
+	d.line = claude.Line{State: &d.State, Form: d}
+	return d, conversation.NoOptions("claude-stream", s.Options)
 }
 
 // nameOf returns the last element of a path without its ending.
@@ -148,8 +150,8 @@ func (d *stream) Flush(out *decoder.Output) error {
 
 // record decodes one line.
 func (d *stream) record(root jsonv.Value, out *decoder.Output) {
-	d.line = claude.Line{State: &d.State, Form: d, Root: root, Out: out, UUID: root.Get("uuid")}
 	ln, typ, rule := &d.line, root.Get("type"), ""
+	ln.Reset(root, out)
 	d.envelope(ln)
 	switch {
 	case typ.Equal("assistant"):

@@ -16,7 +16,23 @@ import (
 
 // Usage reads a usage object. Its input excludes the cached classes; its output includes the
 // reasoning. Some writers break the written cache down by lifetime and leave out the sum.
-func Usage(u jsonv.Value) (c conversation.Counts) {
+func Usage(u jsonv.Value) conversation.Counts {
+	c, _ := UsageAndExtra(u)
+	return c
+}
+
+// Extra has the counts of a usage object that have no token class.
+type Extra struct{ CacheWrite1h, WebSearch, WebFetch uint64 }
+
+// Set sets the attributes of the counts that are not zero.
+func (x Extra) Set(attrs []msg.Attr) []msg.Attr {
+	attrs = setCount(attrs, "cache_write_1h_tokens", x.CacheWrite1h)
+	attrs = setCount(attrs, "web_search_requests", x.WebSearch)
+	return setCount(attrs, "web_fetch_requests", x.WebFetch)
+}
+
+// UsageAndExtra reads all counts of a usage object, in one pass.
+func UsageAndExtra(u jsonv.Value) (c conversation.Counts, x Extra) {
 	for k, v := range u.Members() {
 		switch string(k.Bytes()) {
 		case "input_tokens":
@@ -28,21 +44,15 @@ func Usage(u jsonv.Value) (c conversation.Counts) {
 		case "cache_creation_input_tokens":
 			c.CacheWrite = max(c.CacheWrite, v.Uint())
 		case "cache_creation":
-			c.CacheWrite = max(c.CacheWrite, v.Get("ephemeral_5m_input_tokens").Uint()+v.Get("ephemeral_1h_input_tokens").Uint())
+			x.CacheWrite1h = v.Get("ephemeral_1h_input_tokens").Uint()
+			c.CacheWrite = max(c.CacheWrite, v.Get("ephemeral_5m_input_tokens").Uint()+x.CacheWrite1h)
 		case "output_tokens_details":
 			c.Reasoning = v.Get("thinking_tokens").Uint()
+		case "server_tool_use":
+			x.WebSearch, x.WebFetch = v.Get("web_search_requests").Uint(), v.Get("web_fetch_requests").Uint()
 		}
 	}
-	return c
-}
-
-// Extra yields the counts of a usage object that have no token class, under the names of
-// their attributes.
-func Extra(u jsonv.Value, add func(name string, n uint64)) {
-	add("cache_write_1h_tokens", u.Path("cache_creation", "ephemeral_1h_input_tokens").Uint())
-	server := u.Get("server_tool_use")
-	add("web_search_requests", server.Get("web_search_requests").Uint())
-	add("web_fetch_requests", server.Get("web_fetch_requests").Uint())
+	return c, x
 }
 
 // Provider returns who served the model, by the prefix of the response's id. Other services
@@ -191,8 +201,8 @@ func Number(v jsonv.Value) string {
 	return ""
 }
 
-// SetCount sets the attribute to a count that is not zero, in the place that it has.
-func SetCount(attrs []msg.Attr, name string, n uint64) []msg.Attr {
+// setCount sets the attribute to a count that is not zero, in the place that it has.
+func setCount(attrs []msg.Attr, name string, n uint64) []msg.Attr {
 	if n == 0 {
 		return attrs
 	}

@@ -52,7 +52,7 @@ func (ln *Line) Assistant() (rule string) {
 	usage := m.Get("usage")
 	r.Count(ln, usage)
 	r.StopFor(ln.Lane, m.Get("stop_reason"))
-	if ln.UUID.Is(jsonv.String) && !r.Lines.Add(Digest(ln.UUID.Peek()), maxLines) {
+	if ln.UUID.Is(jsonv.String) && !r.Lines.Add(ln.Digest(), maxLines) {
 		return RuleRepeated
 	}
 	content := m.Get("content")
@@ -126,8 +126,9 @@ func (r *Response) Count(ln *Line, usage jsonv.Value) {
 	if !usage.Is(jsonv.Object) {
 		return
 	}
-	r.Response.Count(anthropic.Usage(usage), msg.TranscriptPartial)
-	anthropic.Extra(usage, func(name string, n uint64) { r.Extra = anthropic.SetCount(r.Extra, name, n) })
+	c, extra := anthropic.UsageAndExtra(usage)
+	r.Response.Count(c, msg.TranscriptPartial)
+	r.Extra = extra.Set(r.Extra)
 }
 
 // StopFor records why the response stopped.

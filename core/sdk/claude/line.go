@@ -10,7 +10,8 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// Line is one record while it is decoded. The format sets the first group of fields.
+// Line is one record while it is decoded. A decoder has one, with its State and Form, and
+// resets it for each record; it sets the other fields of the first group.
 type Line struct {
 	*State
 	Form Form
@@ -30,6 +31,14 @@ type Line struct {
 	Emitted int    // messages
 	Last    string // key of the last of them
 	key     string
+	digest  uint64
+}
+
+// Reset makes ln the line of a record.
+func (ln *Line) Reset(root jsonv.Value, out *decoder.Output) {
+	ln.Root, ln.Out, ln.UUID = root, out, root.Get("uuid") // by field: a copy of the struct costs write barriers
+	ln.Time, ln.Name, ln.Lane, ln.Run, ln.Parent, ln.Copied = conversation.Time{}, "", nil, "", "", false
+	ln.Emitted, ln.Last, ln.key, ln.digest = 0, "", "", 0
 }
 
 // ID returns the key of the record: its uuid, or a hash of its facts.
@@ -40,6 +49,14 @@ func (ln *Line) ID() string {
 		}
 	}
 	return ln.key
+}
+
+// Digest returns the digest of the uuid, which the envelope has settled.
+func (ln *Line) Digest() uint64 {
+	if ln.digest == 0 {
+		ln.digest = Digest(ln.UUID.Peek())
+	}
+	return ln.digest
 }
 
 // Hash returns a hash of members of the record. Other members do not count, because a later
