@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/earshot-dev/earshot/core/decoder"
-	"github.com/earshot-dev/earshot/core/sdk/anthropic"
 	"github.com/earshot-dev/earshot/core/sdk/claude"
 )
 
@@ -51,11 +50,6 @@ func TestNames(t *testing.T) {
 	for agent, want := range map[string]string{"acompact-946d2b": "compact", "aprompt_suggestion-1": "prompt_suggestion", "a1b2c3": "", "-": "", "": "", "x-1": ""} {
 		if got := helper(agent); got != want {
 			t.Errorf("helper(%q) = %q, want %q", agent, got, want)
-		}
-	}
-	for tool, want := range map[string]string{"mcp__barn__open": "barn", "mcp__barn": "barn", "Bash": "", "mcp__a__b__c": "a"} {
-		if got := anthropic.Server(tool); got != want {
-			t.Errorf("server(%q) = %q, want %q", tool, got, want)
 		}
 	}
 }
