@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/earshot-dev/earshot/core/internal/detect"
+	"github.com/earshot-dev/earshot/core/internal/anomaly"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
@@ -198,7 +198,7 @@ type run struct {
 	Chats    []chatStart     `json:"chats,omitempty"` // for responses that are told again
 	First    *chatStart      `json:"first,omitempty"` // the first token of a response that nothing else is heard of yet
 	Events   []msg.SpanEvent `json:"events,omitempty"`
-	Detect   detect.State    `json:"detect,omitzero"`
+	Detect   anomaly.State    `json:"detect,omitzero"`
 	// Delegating is how many of its delegations are at work.
 	Delegating int             `json:"delegating,omitempty"`
 	Found      []msg.SpanEvent `json:"found,omitempty"` // what the detectors found

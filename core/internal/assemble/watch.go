@@ -6,13 +6,13 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/earshot-dev/earshot/core/internal/detect"
+	"github.com/earshot-dev/earshot/core/internal/anomaly"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
 // finder notes what the detectors find in a run.
-func (g *group) finder(out Emitter, r *run) func(detect.Finding) {
-	return func(f detect.Finding) {
+func (g *group) finder(out Emitter, r *run) func(anomaly.Finding) {
+	return func(f anomaly.Finding) {
 		if !g.flushing { // it will be found again
 			out.Finding(g.key.format, f.Kind)
 		}
@@ -39,7 +39,7 @@ func (g *group) watchResult(out Emitter, r *run, c *call, e outcome) {
 	if r == nil || c.Internal || c.Delegation {
 		return
 	}
-	r.Detect.Result(detect.Result{
+	r.Detect.Result(anomaly.Result{
 		Call: c.ID, Tool: c.Tool, Arguments: c.Hash, Content: e.Hash, Failed: e.Outcome != msg.OutcomeOK, Begun: c.Start, Ended: e.Time,
 	}, g.finder(out, r))
 }

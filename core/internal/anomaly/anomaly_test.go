@@ -1,4 +1,4 @@
-package detect
+package anomaly
 
 import (
 	"encoding/json"

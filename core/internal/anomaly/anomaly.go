@@ -1,4 +1,4 @@
-// Package detect finds runs that go nowhere, from their messages alone: no model
+// Package anomaly finds runs that go nowhere, from their messages alone: no model
 // is asked and no clock is read, so a replay finds the same. It is pure.
 //
 // What is found, and what looks like it and is not:
@@ -17,7 +17,7 @@
 //
 // Each is found again when it has doubled, so that a loop of 1,500 calls is some
 // nine findings.
-package detect
+package anomaly
 
 import "slices"
 
