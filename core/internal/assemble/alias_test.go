@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/earshot-dev/earshot/core/internal/assemble/link"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
@@ -45,12 +46,12 @@ func TestNamesThatComeLate(t *testing.T) {
 
 // TestManyNames: a session remembers no more names than it may.
 func TestManyNames(t *testing.T) {
-	g, err := openGroup(groupKey{"default", "f", "s"}, nil)
+	g, err := openGroup(link.Key{Tenant: "default", Format: "f", Session: "s"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 1000 {
-		g.count(fmt.Sprint("agent ", i), 1)
+		g.countAlias(fmt.Sprint("agent ", i), 1)
 	}
 	if len(g.Aliases) != maxAliases {
 		t.Errorf("%d names", len(g.Aliases))

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/earshot-dev/earshot/core/internal/assemble/link"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
@@ -21,7 +22,7 @@ func TestSilentWhileNothingIsCommitted(t *testing.T) {
 	w.apply(user("b", 10))
 	w.idle(time.Unix(0, t0).Add(10*time.Hour), 1)
 	w.seal()
-	if g := w.a.groups[groupKey{"default", "f", "s"}]; g == nil || g.Runs["b"] == nil || g.Runs["b"].Prev != "a" {
+	if g := w.a.groups[link.Key{Tenant: "default", Format: "f", Session: "s"}]; g == nil || g.Runs["b"] == nil || g.Runs["b"].Previous != "a" {
 		t.Error("the turn before is forgotten")
 	}
 	if w.idle(time.Unix(0, t0).Add(20*time.Hour), 0); len(w.a.groups) != 0 {
@@ -47,7 +48,7 @@ func TestOpenSessionsAreNotHeld(t *testing.T) {
 		w := newWorld(t)
 		w.apply(user("a", 0), called("a", "c1", "Sleep", 1))
 		w.seal()
-		for _, d := range []time.Duration{holdOver, holdOpen - 1, holdOpen} {
+		for _, d := range []time.Duration{holdEnded, holdOpen - 1, holdOpen} {
 			w.idle(at(d), 0)
 			if held := len(w.a.groups) == 1; held != (d < holdOpen) {
 				t.Fatalf("after %s: held %v", d, held)
@@ -75,7 +76,7 @@ func TestOpenSessionsAreNotHeld(t *testing.T) {
 		}
 		w.idle(at(7*time.Hour), 0)
 		w.want(ended)
-		if w.idle(at(8*time.Hour), 0); len(w.a.groups)+len(w.a.asleep) != 0 {
+		if w.idle(at(8*time.Hour), 0); len(w.a.groups)+len(w.a.evicted) != 0 {
 			t.Error("it is over and held")
 		}
 	})
@@ -103,15 +104,15 @@ func TestOpenSessionsAreNotHeld(t *testing.T) {
 // nothing else is taken meanwhile.
 func TestManyWakeInTurn(t *testing.T) {
 	w := newWorld(t)
-	const open = 3*mostWoken - 1
+	const open = 3*maxReloaded - 1
 	for i := range open {
-		if err := w.a.Resume(groupKey{"default", "f", strconv.Itoa(i)}.String(), time.Unix(0, t0)); err != nil {
+		if err := w.a.Resume("default\x00f\x00"+strconv.Itoa(i), time.Unix(0, t0)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for n, want := range []int{2*mostWoken - 1, mostWoken - 1, 0} {
-		if w.idle(time.Unix(0, t0).Add(time.Hour), 0); len(w.a.asleep) != want {
-			t.Errorf("look %d: %d of %d are asleep, want %d", n, len(w.a.asleep), open, want)
+	for n, want := range []int{2*maxReloaded - 1, maxReloaded - 1, 0} {
+		if w.idle(time.Unix(0, t0).Add(time.Hour), 0); len(w.a.evicted) != want {
+			t.Errorf("look %d: %d of %d are asleep, want %d", n, len(w.a.evicted), open, want)
 		}
 	}
 }
@@ -184,7 +185,7 @@ func TestSilenceCountsFromTheSender(t *testing.T) {
 		w.seal()
 		w.idle(at(year+settled), 0)
 		w.seal()
-		if _, open := w.open[w.a.groups[groupKey{"default", "f", "s"}].span(msg.SpanTool, "c1")]; open || len(w.open) != 2 {
+		if _, open := w.open[w.a.groups[link.Key{Tenant: "default", Format: "f", Session: "s"}].ids.span(msg.SpanTool, "c1")]; open || len(w.open) != 2 {
 			t.Errorf("%d open, the old call: %t", len(w.open), open)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/earshot-dev/earshot/core/internal/assemble/link"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
@@ -56,7 +57,7 @@ func TestLoopIsFound(t *testing.T) {
 		w.apply(with(`{\"job\":7}`, called("a", id, "poll", 10*i+1)), with("pending", result("a", id, 10*i+2)))
 		w.restart()
 	}
-	if len(w.found) != 1 || !w.open[w.a.mustGroup(t).span(msg.SpanRun, "a")] {
+	if len(w.found) != 1 || !w.open[w.a.mustGroup(t).ids.span(msg.SpanRun, "a")] {
 		t.Errorf("found %v while it runs", w.found)
 	}
 	w.apply(runEnd)
@@ -64,7 +65,7 @@ func TestLoopIsFound(t *testing.T) {
 }
 
 func (a *Assembler) mustGroup(t *testing.T) *group {
-	g, err := a.group("default", "f", "s")
+	g, err := a.group(link.Key{Tenant: "default", Format: "f", Session: "s"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 func TestShapesOfArguments(t *testing.T) {
-	var s shapes
+	var s signatures
 	for raw, want := range map[string]string{
 		`{}`: "", `{ "b" : 1, "a":"x\"y" }`: "a:string b:number", `{"o":{"x":[1,"]"]},"l":[],"t":true,"n":null,"f":-1.5e3}`: "f:number l:array n:null o:object t:bool",
 		`{"path":"C:\\","more":"\\\""}`: "more:string path:string", ` {"a":1` + "\n}": "a:number",
@@ -30,7 +30,7 @@ func TestShapesOfArguments(t *testing.T) {
 func FuzzShape(f *testing.F) {
 	f.Add([]byte(`{"a":"\\","b":[{"c":1}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var s shapes
+		var s signatures
 		if got := s.of(msg.Raw(b)); len(got) > maxMembers*(3*maxMember+8) {
 			t.Errorf("%d bytes", len(got))
 		}

@@ -20,7 +20,7 @@ const (
 //	{"command": "make test", "timeout": 60}   command:string timeout:number
 //
 // Calls of one tool have few shapes, so that equal ones share their text.
-type shapes struct {
+type signatures struct {
 	known map[string]string
 	buf   []byte
 	list  []member
@@ -32,7 +32,7 @@ type member struct {
 }
 
 // of returns the shape of a call's arguments; empty when they are no JSON object.
-func (s *shapes) of(t msg.Text) string {
+func (s *signatures) of(t msg.Text) string {
 	raw, quoted := t.Alias()
 	if quoted || raw == nil {
 		raw = []byte(t.String())
@@ -60,7 +60,7 @@ func (s *shapes) of(t msg.Text) string {
 }
 
 // members reads the members of an object and reports whether it is one.
-func (s *shapes) members(b []byte) bool {
+func (s *signatures) members(b []byte) bool {
 	s.list = s.list[:0]
 	if b = blank(b); len(b) == 0 || b[0] != '{' {
 		return false

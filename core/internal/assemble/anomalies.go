@@ -1,0 +1,68 @@
+package assemble
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/internal/anomaly"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// minPause is the shortest pause of a run that may be an anomaly.
+const minPause = int64(time.Minute)
+
+// findings returns the receiver of the anomalies that are detected in a run.
+func (g *group) findings(r *run) func(anomaly.Finding) {
+	return func(f anomaly.Finding) {
+		if !g.flushing { // it will be detected again
+			g.out.finding(g.key.Format, f.Kind)
+		}
+		if len(r.Findings) >= maxFindings {
+			return
+		}
+		e := msg.SpanEvent{Time: f.Time, Name: msg.EventFinding, Attrs: []msg.Attr{
+			{Key: msg.FindingKind, Value: f.Kind}, {Key: msg.FindingCount, Value: strconv.FormatInt(f.Count, 10)},
+		}}
+		if f.Tool != "" {
+			e.Attrs = append(e.Attrs, msg.Attr{Key: msg.FindingTool, Value: strings.Clone(f.Tool)})
+		}
+		r.Findings = append(r.Findings, e)
+		r.touch()
+	}
+}
+
+// detectResult checks a call that has its result.
+func (g *group) detectResult(r *run, c *call, e callResult) {
+	r.Anomalies.Result(anomaly.Result{
+		Call: c.ID, Tool: c.Tool, Arguments: c.Hash, Content: e.Hash, Failed: e.Outcome != msg.OutcomeOK, Begun: c.Start, Ended: e.Time,
+	}, g.findings(r))
+}
+
+// detectFanOut checks a delegation that begins.
+func (g *group) detectFanOut(r *run, c *call, m *msg.Message) {
+	r.Delegations++
+	r.Anomalies.Delegated(m.Tool.Name, r.Delegations, m.Time, g.findings(r))
+}
+
+// detectSilence checks a message of a run's model after a pause. The run was silent only if
+// it waited for nothing: no call, no person.
+func (g *group) detectSilence(r *run, m *msg.Message) {
+	switch m.Kind {
+	case msg.Assistant, msg.Reasoning, msg.ToolCall, msg.Delegation:
+	default:
+		return
+	}
+	if r.Ended > bySilence {
+		return
+	}
+	for _, c := range g.Open {
+		if c.Run == r.ID {
+			return
+		}
+	}
+	if n := len(r.Events); n > 0 && (r.Events[n-1].Name == msg.RunPause.String() || r.Events[n-1].Name == msg.WaitStart.String()) {
+		return
+	}
+	r.Anomalies.Gap(r.Last, m.Time, g.findings(r))
+}
