@@ -1,10 +1,10 @@
-// Package anomaly finds runs that go nowhere, from their messages alone: no model
-// is asked and no clock is read, so a replay finds the same. It is pure.
+// Package anomaly detects runs that make no progress, from their messages alone: it asks no
+// model and reads no clock, so a replay detects the same. It is pure.
 //
-// What is found, and what looks like it and is not:
+// The anomalies, and what looks like one and is not:
 //
-//	repeat       the same call with the same arguments had the same result 5 times
-//	             running. A poll whose result changes makes progress.
+//	repeat       the same call with the same arguments had the same result 5 times in
+//	             a row. A poll whose result changes makes progress.
 //	ping_pong    two calls, each with its own arguments and result, took turns for 6
 //	             results. Edit and test take turns too, with other results each time.
 //	error_storm  5 calls of one tool failed one after the other, each made after the
@@ -12,11 +12,11 @@
 //	             side that fail together were one attempt.
 //	fan_out      16 delegations of one run at work at the same time. Any number, one
 //	             after the other, is none.
-//	silence      nothing was heard of a run for 5 minutes and then it went on, though
-//	             it waited for no tool, no other agent and no person.
+//	silence      a run had no message for 5 minutes and then it went on, though it
+//	             waited for no tool, no other agent and no person.
 //
-// Each is found again when it has doubled, so that a loop of 1,500 calls is some
-// nine findings.
+// Each is reported again when it has doubled, so that a loop of 1,500 calls has some nine
+// findings.
 package anomaly
 
 import "slices"
@@ -30,7 +30,7 @@ const (
 	Silence    = "silence"
 )
 
-// Where findings begin.
+// The counts at which an anomaly is reported first.
 const (
 	repeats  = 5
 	turns    = 6
@@ -39,7 +39,7 @@ const (
 	silence  = int64(5 * 60 * 1e9) // ns
 )
 
-// Finding is something found.
+// Finding is an anomaly that was detected.
 type Finding struct {
 	Kind  string
 	Time  int64  // Unix ns; of the message that completed it
@@ -49,7 +49,7 @@ type Finding struct {
 
 // Result is a call that has its result.
 type Result struct {
-	Call      string // id; a result that is told again does not count again
+	Call      string // id; a repeated result does not count again
 	Tool      string
 	Arguments uint64 // hash
 	Content   uint64 // hash
@@ -62,31 +62,31 @@ type Result struct {
 type State struct {
 	Last   uint64 `json:"last,omitempty"`   // the last call with its result
 	Prev   uint64 `json:"prev,omitempty"`   // the one before
-	Same   int64  `json:"same,omitempty"`   // how often Last came running
+	Same   int64  `json:"same,omitempty"`   // how often Last came in a row
 	Turns  int64  `json:"turns,omitempty"`  // how many results two calls have taken turns for
 	Tool   string `json:"tool,omitempty"`   // that failed last
-	Failed int64  `json:"failed,omitempty"` // how often running
+	Failed int64  `json:"failed,omitempty"` // how often in a row
 	At     int64  `json:"at,omitempty"`     // when it last failed
-	Fan    int64  `json:"fan,omitempty"`    // the number of delegations that was told last
+	Fan    int64  `json:"fan,omitempty"`    // the number of delegations that was reported last
 
 	Calls []uint64 `json:"calls,omitempty"` // the last calls that counted, oldest first
 }
 
-// remembered is how many calls a State remembers: a protocol tells again what it
-// has just told.
+// remembered is the number of calls that a State remembers: a protocol repeats its last
+// results.
 const remembered = 16
 
-// Result takes a result, in the order of the stream, and gives what it completes.
-func (s *State) Result(r Result, found func(Finding)) {
-	id := text(r.Call)
+// Result takes a result, in the order of the stream, and returns what it completes.
+func (s *State) Result(r Result) (found []Finding) {
+	id := hash(r.Call)
 	if slices.Contains(s.Calls, id) {
-		return
+		return nil
 	}
 	if len(s.Calls) >= remembered {
 		s.Calls = slices.Delete(s.Calls, 0, 1)
 	}
 	s.Calls = append(s.Calls, id)
-	call := mix(mix(text(r.Tool), r.Arguments), r.Content)
+	call := hash(r.Tool, r.Arguments, r.Content)
 	switch {
 	case call == s.Last:
 		s.Same++
@@ -97,16 +97,12 @@ func (s *State) Result(r Result, found func(Finding)) {
 	default:
 		s.Prev, s.Last, s.Same, s.Turns = s.Last, call, 1, 0
 	}
-	if told(s.Same, repeats) {
-		found(Finding{Repeat, r.Ended, r.Tool, s.Same})
+	if s.Same >= repeats && doubles(s.Same, repeats) {
+		found = append(found, Finding{Repeat, r.Ended, r.Tool, s.Same})
 	}
-	if told(s.Turns, turns) {
-		found(Finding{PingPong, r.Ended, r.Tool, s.Turns})
+	if s.Turns >= turns && doubles(s.Turns, turns) {
+		found = append(found, Finding{PingPong, r.Ended, r.Tool, s.Turns})
 	}
-	s.failure(r, found)
-}
-
-func (s *State) failure(r Result, found func(Finding)) {
 	switch {
 	case !r.Failed && s.Tool == r.Tool:
 		s.Tool, s.Failed, s.At = "", 0, 0
@@ -116,51 +112,52 @@ func (s *State) failure(r Result, found func(Finding)) {
 	case r.Begun >= s.At:
 		s.Failed++
 		s.At = r.Ended
-		if told(s.Failed, failures) {
-			found(Finding{ErrorStorm, r.Ended, r.Tool, s.Failed})
+		if doubles(s.Failed, failures) {
+			found = append(found, Finding{ErrorStorm, r.Ended, r.Tool, s.Failed})
 		}
 	}
+	return found
 }
 
-// Delegated takes the number of delegations that are at work, with the one that
-// was begun just now.
-func (s *State) Delegated(tool string, atWork int, t int64, found func(Finding)) {
+// Delegated takes the number of delegations that are at work, with the one that has just
+// begun.
+func (s *State) Delegated(tool string, atWork int, t int64) []Finding {
 	n := int64(atWork)
 	if n <= fan/2 {
 		s.Fan = 0 // a new wave
 	}
-	if n > s.Fan && told(n, fan) {
-		s.Fan = n
-		found(Finding{FanOut, t, tool, n})
+	if n <= s.Fan || n < fan || !doubles(n, fan) {
+		return nil
 	}
+	s.Fan = n
+	return []Finding{{FanOut, t, tool, n}}
 }
 
-// Gap takes two times between which nothing was heard and nothing was waited for.
-func (s *State) Gap(from, to int64, found func(Finding)) {
-	if from > 0 && to-from >= silence {
-		found(Finding{Silence, to, "", (to - from) / 1e9})
+// Gap takes two times between which the run had no message and waited for nothing.
+func Gap(from, to int64) []Finding {
+	if from <= 0 || to-from < silence {
+		return nil
 	}
+	return []Finding{{Silence, to, "", (to - from) / 1e9}}
 }
 
-// told reports whether n is first, or first doubled some times.
-func told(n, first int64) bool {
+// doubles reports whether n is first, or first doubled some times.
+func doubles(n, first int64) bool {
 	for first < n {
 		first *= 2
 	}
 	return n == first
 }
 
-// text hashes a short text (FNV-1a).
-func text(s string) uint64 {
+// hash hashes a short text (FNV-1a) and other hashes, in their order.
+func hash(s string, others ...uint64) uint64 {
 	h := uint64(14695981039346656037)
 	for i := range len(s) {
 		h = (h ^ uint64(s[i])) * 1099511628211
 	}
+	for _, o := range others {
+		h = (h ^ o>>31 ^ o*0x9e3779b97f4a7c15) * 0xff51afd7ed558ccd
+		h = (h ^ h>>32) | 1 // never zero
+	}
 	return h
-}
-
-// mix makes one hash of two, in their order. It is never zero.
-func mix(a, b uint64) uint64 {
-	h := (a ^ b>>31 ^ b*0x9e3779b97f4a7c15) * 0xff51afd7ed558ccd
-	return (h ^ h>>32) | 1
 }

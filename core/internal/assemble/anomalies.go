@@ -12,14 +12,14 @@ import (
 // minPause is the shortest pause of a run that may be an anomaly.
 const minPause = int64(time.Minute)
 
-// findings returns the receiver of the anomalies that are detected in a run.
-func (g *group) findings(r *run) func(anomaly.Finding) {
-	return func(f anomaly.Finding) {
+// report adds the anomalies that were detected in a run to its span.
+func (g *group) report(r *run, found []anomaly.Finding) {
+	for _, f := range found {
 		if !g.flushing { // it will be detected again
 			g.out.finding(g.key.Format, f.Kind)
 		}
 		if len(r.Findings) >= maxFindings {
-			return
+			continue
 		}
 		e := msg.SpanEvent{Time: f.Time, Name: msg.EventFinding, Attrs: []msg.Attr{
 			{Key: msg.FindingKind, Value: f.Kind}, {Key: msg.FindingCount, Value: strconv.FormatInt(f.Count, 10)},
@@ -34,15 +34,18 @@ func (g *group) findings(r *run) func(anomaly.Finding) {
 
 // detectResult checks a call that has its result.
 func (g *group) detectResult(r *run, c *call, e callResult) {
-	r.Anomalies.Result(anomaly.Result{
+	found := r.Anomalies.Result(anomaly.Result{
 		Call: c.ID, Tool: c.Tool, Arguments: c.Hash, Content: e.Hash, Failed: e.Outcome != msg.OutcomeOK, Begun: c.Start, Ended: e.Time,
-	}, g.findings(r))
+	})
+	if found != nil {
+		g.report(r, found)
+	}
 }
 
 // detectFanOut checks a delegation that begins.
 func (g *group) detectFanOut(r *run, c *call, m *msg.Message) {
 	r.Delegations++
-	r.Anomalies.Delegated(m.Tool.Name, r.Delegations, m.Time, g.findings(r))
+	g.report(r, r.Anomalies.Delegated(m.Tool.Name, r.Delegations, m.Time))
 }
 
 // detectSilence checks a message of a run's model after a pause. The run was silent only if
@@ -64,5 +67,5 @@ func (g *group) detectSilence(r *run, m *msg.Message) {
 	if n := len(r.Events); n > 0 && (r.Events[n-1].Name == msg.RunPause.String() || r.Events[n-1].Name == msg.WaitStart.String()) {
 		return
 	}
-	r.Anomalies.Gap(r.Last, m.Time, g.findings(r))
+	g.report(r, anomaly.Gap(r.Last, m.Time))
 }

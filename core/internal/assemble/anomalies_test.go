@@ -57,7 +57,7 @@ func TestLoopIsFound(t *testing.T) {
 		w.apply(with(`{\"job\":7}`, called("a", id, "poll", 10*i+1)), with("pending", result("a", id, 10*i+2)))
 		w.restart()
 	}
-	if len(w.found) != 1 || !w.open[w.a.mustGroup(t).ids.span(msg.SpanRun, "a")] {
+	if len(w.found) != 1 || !w.open[w.a.mustGroup(t).ids.of(msg.SpanRun, "a")] {
 		t.Errorf("found %v while it runs", w.found)
 	}
 	w.apply(runEnd)

@@ -62,7 +62,7 @@ type Assembler struct {
 	out        outbox
 	groups     map[link.Key]*group
 	evicted    map[link.Key]idleTimer
-	last       *group              // of the message before
+	last       *group              // that was used last
 	exchanges  map[uint64]exchange // by stream
 	signatures signatures
 	commits    int  // how often Commit was called
@@ -91,9 +91,11 @@ func New(s Settings, store Store, out Emitter) *Assembler {
 // alive is when the message's sender was at work, Unix ns: silence counts from there. It may
 // be long before now, when the message is read.
 func (a *Assembler) Apply(m *msg.Message, stream uint64, revision uint32, now time.Time, alive int64) (was int64, err error) {
-	g, err := a.groupOf(m)
-	if err != nil {
-		return 0, err
+	g, key := a.last, link.Key{Tenant: m.Host.Tenant, Format: m.Host.Format, Session: m.Session}
+	if g == nil || g.key != key { // most messages are of the session of the message before
+		if g, err = a.group(key); err != nil {
+			return 0, err
+		}
 	}
 	if g.local && g.Claims.Claim(m, stream) {
 		a.out.finding(m.Host.Format, link.ReusedID)
@@ -108,7 +110,7 @@ func (a *Assembler) Apply(m *msg.Message, stream uint64, revision uint32, now ti
 // ApplyOpen is Apply for the messages of a flush. Their spans are provisional: the assembler
 // withdraws them before the stream goes on.
 func (a *Assembler) ApplyOpen(m *msg.Message, stream uint64, revision uint32, now time.Time, alive int64) (was int64, err error) {
-	g, err := a.groupOf(m)
+	g, err := a.group(link.Key{Tenant: m.Host.Tenant, Format: m.Host.Format, Session: m.Session})
 	if err != nil {
 		return 0, err
 	}
@@ -152,7 +154,7 @@ func (a *Assembler) apply(g *group, m *msg.Message, stream uint64, revision uint
 		a.setExchange(g, m, stream)
 	}
 	if final && m.Tool.CallID != "" && m.Signal != msg.RunStart {
-		if c := g.get(m.Tool.CallID); c != nil && c.correlates() {
+		if c := g.get(m.Tool.CallID); c != nil && (c.CorrelationID != "" || c.CorrelationPrompt != "") {
 			if err := a.correlateCall(g, m.Run, c, now); err != nil {
 				return 0, err
 			}
@@ -160,7 +162,7 @@ func (a *Assembler) apply(g *group, m *msg.Message, stream uint64, revision uint
 	}
 	h.Ver = Version(revision, m.Complete, linked, int64(h.Ver))
 	if r := g.Runs[m.Run]; r != nil && r.Moves > 0 {
-		h.Ver |= movesBits(r.Moves)
+		h.Ver |= uint64(min(r.Moves, 3)) << movesShift
 	}
 	if len(g.ends) > 0 {
 		if err := a.passEnds(g); err != nil {
@@ -170,19 +172,8 @@ func (a *Assembler) apply(g *group, m *msg.Message, stream uint64, revision uint
 	if m.Complete == msg.Partial || len(g.Partial) > 0 {
 		was = g.replaced(m)
 	}
-	if !a.out.empty() {
-		a.out.emit()
-	}
+	a.out.emit()
 	return was, nil
-}
-
-// groupOf returns the session of a message.
-func (a *Assembler) groupOf(m *msg.Message) (*group, error) {
-	key := link.Key{Tenant: m.Host.Tenant, Format: m.Host.Format, Session: m.Session}
-	if g := a.last; g != nil && g.key == key {
-		return g, nil
-	}
-	return a.group(key)
 }
 
 // group returns a group, which it reads from the store if need be.

@@ -324,7 +324,7 @@ func (g *group) endCall(r *run, m *msg.Message) msg.SpanID {
 			g.addEarly(resultOf(m))
 		}
 		if known || m.Kind == msg.ToolResult {
-			return g.ids.span(msg.SpanTool, m.Tool.CallID)
+			return g.ids.of(msg.SpanTool, m.Tool.CallID)
 		}
 		return msg.SpanID{}
 	}
@@ -363,7 +363,7 @@ func (g *group) complete(c *call, e callResult) {
 	}
 	delete(g.Open, c.ID)
 	if r != nil {
-		g.out.add(pending{kind: callCompleted, group: g, run: r, call: t})
+		g.out.pending = append(g.out.pending, pending{kind: callCompleted, group: g, run: r, call: t})
 		switch {
 		case c.Delegation:
 			r.Delegations--
@@ -432,7 +432,7 @@ func (g *group) worked(id string, end int64) (changed bool) {
 func (g *group) setRecord(id string, d record) {
 	if r := g.Runs[d.Run]; d.Told != nil && r != nil {
 		d.Told.Call.Edge = d.Edge
-		g.out.add(pending{kind: callChanged, group: g, run: r, call: *d.Told})
+		g.out.pending = append(g.out.pending, pending{kind: callChanged, group: g, run: r, call: *d.Told})
 		d.compact()
 	}
 	g.Done[id] = d

@@ -114,7 +114,7 @@ func (g *group) output(r *run, m *msg.Message) *chat {
 func (g *group) closeChat(r *run) {
 	c := r.Chat
 	r.StopReason, r.Chat = c.Finish, nil
-	g.out.add(pending{kind: chatClosed, group: g, run: r, chat: c})
+	g.out.pending = append(g.out.pending, pending{kind: chatClosed, group: g, run: r, chat: c})
 }
 
 // startChat begins a response when the model last got input; one that the stream repeats
@@ -330,6 +330,6 @@ func (g *group) attribute(r *run, c *chat, used msg.Tokens) {
 			}
 			t.Call.Edge = d.Edge
 		}
-		g.out.add(pending{kind: tokensKnown, group: g, run: r, call: *t})
+		g.out.pending = append(g.out.pending, pending{kind: tokensKnown, group: g, run: r, call: *t})
 	}
 }

@@ -54,6 +54,9 @@ func (a *Assembler) correlate(g *group, run, id, prompt string, fresh bool, now 
 			continue
 		}
 		at.dirty, at.read = true, now
+		if len(at.Correlation.Calls) == 0 {
+			continue
+		}
 		if err := a.pair(at, g, run, fresh, now); err != nil {
 			return err
 		}

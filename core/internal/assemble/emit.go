@@ -45,8 +45,6 @@ const (
 	runEvicted
 )
 
-func (o *outbox) add(p pending) { o.pending = append(o.pending, p) }
-
 // replay requests that a stream is decoded again for the sake of a run.
 func (o *outbox) replay(stream uint64, r RunRef) { o.replays = append(o.replays, replay{stream, r}) }
 
@@ -60,11 +58,6 @@ func (o *outbox) finding(format, kind string) {
 
 // Replayable reports whether the stream can be decoded again.
 func (o *outbox) Replayable(stream uint64) bool { return o.emitter.Replayable(stream) }
-
-// empty reports whether there is nothing to emit.
-func (o *outbox) empty() bool {
-	return len(o.pending)+len(o.replays)+len(o.flushes)+len(o.findings) == 0
-}
 
 // emit renders and emits what the handlers have marked.
 func (o *outbox) emit() {
@@ -114,7 +107,7 @@ func (g *group) emit(s msg.Span, r *run, moves int) {
 	}
 	s.Ver = spanVersion(g.Revision, &s, r.Linked, r.Moves+moves, r.Remote != nil)
 	s.Shown = s.Shown || g.replays && s.State != msg.SpanOpen && !s.Amends
-	if len(g.Spans) > 0 || g.flushing || r.Before != nil || r.Inferred {
+	if len(g.Spans) > 0 || g.flushing || r.Before != nil || r.Inferred && s.State != msg.SpanClosed || r.Inferred && ofRunKind(s.Kind) {
 		g.replaceProvisional(&s, r)
 	}
 	g.out.emitter.Span(s)

@@ -119,10 +119,9 @@ func (g *group) add(r *run) {
 		if waits == nil && old.Ended > bySilence {
 			waits = g.waiting(false)
 		}
-		if old.Ended > bySilence && !waits[id] || len(g.Order)-i > maxRuns {
-			if !g.evict(old) {
-				continue
-			}
+		settled := old.Stub && g.Stubs <= maxStubs
+		if !settled && (old.Ended > bySilence && !waits[id] || len(g.Order)-i > maxRuns) && !g.evict(old) {
+			continue
 		}
 		g.Order[kept] = id
 		kept++
@@ -132,13 +131,10 @@ func (g *group) add(r *run) {
 
 // evict drops a run, whose span is emitted if it was not. It reports whether a stub stays.
 func (g *group) evict(r *run) bool {
-	if r.Stub && g.Stubs <= maxStubs {
-		return true
-	}
 	if !r.Emitted && r.Start != 0 {
 		g.ended(r)
 		last := *r
-		g.out.add(pending{kind: runEvicted, group: g, run: &last})
+		g.out.pending = append(g.out.pending, pending{kind: runEvicted, group: g, run: &last})
 		r.Emitted, r.Shown = true, false
 	}
 	if !g.stubbed(r) {

@@ -25,7 +25,9 @@ func (g *group) handle(m *msg.Message, stream uint64) (linked bool) {
 	}
 	r.describe(m)
 	if m.Agent.Name == "" && m.Kind != msg.User { // in a user message it is who wrote
-		m.Agent.Name = g.names.of(r)
+		if m.Agent.Name = r.Agent.Name; m.Agent.Name == "" {
+			m.Agent.Name = g.names.of(r)
+		}
 	}
 	var id msg.SpanID
 	if r.Full && m.Complete == msg.Summary {
@@ -90,7 +92,7 @@ func (g *group) handleKind(r *run, m *msg.Message) (id msg.SpanID) {
 func (g *group) summarized(m *msg.Message) msg.SpanID {
 	switch m.Kind {
 	case msg.ToolCall, msg.ToolResult, msg.Delegation, msg.DelegationResult:
-		return g.ids.span(msg.SpanTool, m.Tool.CallID)
+		return g.ids.of(msg.SpanTool, m.Tool.CallID)
 	}
 	return msg.SpanID{}
 }

@@ -185,7 +185,7 @@ func TestSilenceCountsFromTheSender(t *testing.T) {
 		w.seal()
 		w.idle(at(year+settled), 0)
 		w.seal()
-		if _, open := w.open[w.a.groups[link.Key{Tenant: "default", Format: "f", Session: "s"}].ids.span(msg.SpanTool, "c1")]; open || len(w.open) != 2 {
+		if _, open := w.open[w.a.groups[link.Key{Tenant: "default", Format: "f", Session: "s"}].ids.of(msg.SpanTool, "c1")]; open || len(w.open) != 2 {
 			t.Errorf("%d open, the old call: %t", len(w.open), open)
 		}
 	})

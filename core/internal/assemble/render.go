@@ -19,8 +19,6 @@ const (
 	positionMask  = 1<<movesShift - 1
 )
 
-func movesBits(n int) uint64 { return uint64(min(n, 3)) << movesShift }
-
 // Version is the Ver of a message's row: the decoder's revision, how complete the message
 // is, whether its trace is final, and where in the stream it was completed. A version is the
 // same in every replay.
@@ -38,7 +36,7 @@ func Linked(ver uint64) bool { return ver&linkedBit != 0 }
 // spanVersion is the Ver of a span's row. Of two versions of a delegation, and of a run below
 // a call of another session, the one with the stronger link is the higher.
 func spanVersion(revision uint32, s *msg.Span, linked bool, moves int, remote bool) uint64 {
-	v := uint64(revision&0xff)<<revisionShift | uint64(s.State)<<completeShift | movesBits(moves) | uint64(max(s.LastSeen, 0)/1000)&positionMask
+	v := uint64(revision&0xff)<<revisionShift | uint64(s.State)<<completeShift | uint64(min(moves, 3))<<movesShift | uint64(max(s.LastSeen, 0)/1000)&positionMask
 	if s.Kind == msg.SpanDelegation || remote {
 		v += uint64(s.Delegate.Link)
 	}
@@ -69,15 +67,15 @@ func (i *ids) trace(root string) msg.TraceID {
 	return i.last
 }
 
-// span is the id of the span of a run, a response or a call.
-func (i *ids) span(kind msg.SpanKind, native string) msg.SpanID {
+// of is the id of the span of a run, a response or a call.
+func (i *ids) of(kind msg.SpanKind, native string) msg.SpanID {
 	return msg.NewSpanID(i.key.Tenant, i.key.Format, i.key.Session, kind, native)
 }
 
 // run is the id of a run's span.
 func (i *ids) run(r *run) msg.SpanID {
 	if r.span.IsZero() {
-		r.span = i.span(msg.SpanRun, r.ID)
+		r.span = msg.NewSpanID(i.key.Tenant, i.key.Format, i.key.Session, msg.SpanRun, r.ID)
 	}
 	return r.span
 }
@@ -85,7 +83,7 @@ func (i *ids) run(r *run) msg.SpanID {
 // chat is the id of a response's span.
 func (i *ids) chat(c *chat) msg.SpanID {
 	if c.span.IsZero() {
-		c.span = i.span(msg.SpanChat, c.ID)
+		c.span = msg.NewSpanID(i.key.Tenant, i.key.Format, i.key.Session, msg.SpanChat, c.ID)
 	}
 	return c.span
 }
@@ -93,7 +91,7 @@ func (i *ids) chat(c *chat) msg.SpanID {
 // call is the id of a call's span: one, whether it turns out to be a tool or a delegation.
 func (i *ids) call(c *call) msg.SpanID {
 	if c.span.IsZero() {
-		c.span = i.span(msg.SpanTool, c.ID)
+		c.span = msg.NewSpanID(i.key.Tenant, i.key.Format, i.key.Session, msg.SpanTool, c.ID)
 	}
 	return c.span
 }
@@ -191,9 +189,9 @@ func (r *run) render(ids *ids) msg.Span {
 	case r.Remote != nil:
 		r.Remote.Place(ids.key.Tenant, &s)
 	case r.Call != "" && r.Linked:
-		s.Parent = ids.span(msg.SpanTool, r.Call)
+		s.Parent = ids.of(msg.SpanTool, r.Call)
 	case r.Parent != "" && r.Linked:
-		s.Parent = ids.span(msg.SpanRun, r.Parent)
+		s.Parent = ids.of(msg.SpanRun, r.Parent)
 	}
 	if x := r.Exchange; x != nil {
 		s.Pace = x.Pace
@@ -206,7 +204,7 @@ func (r *run) render(ids *ids) msg.Span {
 	}
 	if r.Previous != "" {
 		s.Links = append(s.Links, msg.SpanLink{
-			TraceID: ids.trace(r.PreviousRoot), SpanID: ids.span(msg.SpanRun, r.Previous),
+			TraceID: ids.trace(r.PreviousRoot), SpanID: ids.of(msg.SpanRun, r.Previous),
 			Attrs: []msg.Attr{{Key: "earshot.link", Value: "previous_turn"}},
 		})
 	}

@@ -67,10 +67,7 @@ type emission struct {
 }
 
 // touch marks a change of the run or the call, whose span the next commit emits.
-func (e *emission) touch() {
-	e.touchOpen()
-	e.touchEnded()
-}
+func (e *emission) touch() { e.changed, e.Emitted = true, false }
 
 // touchOpen marks a change that only the open span shows.
 func (e *emission) touchOpen() { e.changed = true }

@@ -7,19 +7,19 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// Limits of a shape: what a tool is called with is for its caller to decide.
+// Limits of a signature: the caller decides how many arguments a tool is called with.
 const (
-	maxMembers = 24
-	maxMember  = 48   // bytes of a name
-	maxShapes  = 4096 // that are shared
+	maxMembers    = 24
+	maxMember     = 48   // bytes of a name
+	maxSignatures = 4096 // that are shared
 )
 
-// shapes says which arguments calls have, without their values: the members of the
-// object with their types, sorted.
+// signatures makes the signatures of calls: the members of their arguments with their types,
+// sorted, without the values.
 //
 //	{"command": "make test", "timeout": 60}   command:string timeout:number
 //
-// Calls of one tool have few shapes, so that equal ones share their text.
+// Calls of one tool have few signatures, so that equal ones share their text.
 type signatures struct {
 	known map[string]string
 	buf   []byte
@@ -31,13 +31,13 @@ type member struct {
 	kind string
 }
 
-// of returns the shape of a call's arguments; empty when they are no JSON object.
+// of returns the signature of a call's arguments; empty when they are no JSON object.
 func (s *signatures) of(t msg.Text) string {
 	raw, quoted := t.Alias()
 	if quoted || raw == nil {
 		raw = []byte(t.String())
 	}
-	if !s.members(raw) {
+	if !s.scan(raw) {
 		return ""
 	}
 	slices.SortFunc(s.list, func(a, b member) int { return bytes.Compare(a.name, b.name) })
@@ -52,57 +52,88 @@ func (s *signatures) of(t msg.Text) string {
 		return known
 	}
 	text := string(bytes.ToValidUTF8(s.buf, []byte("\uFFFD")))
-	if s.known == nil || len(s.known) >= maxShapes {
+	if s.known == nil || len(s.known) >= maxSignatures {
 		s.known = make(map[string]string)
 	}
 	s.known[string(s.buf)] = text
 	return text
 }
 
-// members reads the members of an object and reports whether it is one.
-func (s *signatures) members(b []byte) bool {
+// scan lists the members of an object and reports whether b is one. It is a state machine
+// over the tokens of the object's own level; a value is one token.
+func (s *signatures) scan(b []byte) bool {
+	const (
+		object = iota // {
+		name          // or } in an empty object
+		colon
+		value
+		comma // or }
+	)
 	s.list = s.list[:0]
-	if b = blank(b); len(b) == 0 || b[0] != '{' {
-		return false
-	}
-	for b = blank(b[1:]); ; b = blank(b[1:]) {
-		if len(b) > 0 && b[0] == '}' && len(s.list) == 0 {
+	var m member
+	for state, i := object, 0; i < len(b); {
+		c, length := b[i], 1
+		if c == '"' {
+			if length = stringLen(b[i:]); length == 0 {
+				return false
+			}
+		}
+		switch {
+		case c == ' ' || c == '\n' || c == '\r' || c == '\t':
+		case state == object && c == '{':
+			state = name
+		case state == name && c == '"':
+			m.name = b[i+1 : i+length-1]
+			state = colon
+		case state == colon && c == ':':
+			state = value
+		case state == value:
+			if m.kind = "string"; c != '"' {
+				m.kind, length = scanValue(b[i:])
+			}
+			if length == 0 {
+				return false
+			}
+			if len(s.list) < maxMembers {
+				m.name = m.name[:min(len(m.name), maxMember)]
+				s.list = append(s.list, m)
+			}
+			state = comma
+		case state == comma && c == ',':
+			state = name
+		case c == '}' && (state == comma || state == name && len(s.list) == 0):
 			return true
-		}
-		end := str(b)
-		if end < 2 {
+		default:
 			return false
 		}
-		name := b[1 : end-1]
-		if b = blank(b[end:]); len(b) == 0 || b[0] != ':' {
-			return false
-		}
-		b = blank(b[1:])
-		kind, n := value(b)
-		if n == 0 {
-			return false
-		}
-		if len(s.list) < maxMembers {
-			s.list = append(s.list, member{name[:min(len(name), maxMember)], kind})
-		}
-		if b = blank(b[n:]); len(b) == 0 || b[0] != ',' {
-			return len(b) > 0 && b[0] == '}'
-		}
+		i += length
 	}
+	return false
 }
 
-func blank(b []byte) []byte {
-	for len(b) > 0 && (b[0] == ' ' || b[0] == '\n' || b[0] == '\r' || b[0] == '\t') {
-		b = b[1:]
+// scanValue returns the type and the length of the value, other than a string, that b begins
+// with; 0 when it is none.
+func scanValue(b []byte) (kind string, length int) {
+	switch c := b[0]; {
+	case c == '{':
+		return "object", nestedLen(b)
+	case c == '[':
+		return "array", nestedLen(b)
+	case c == 't' || c == 'f':
+		kind = "bool"
+	case c == 'n':
+		kind = "null"
+	case c == '-' || '0' <= c && c <= '9':
+		kind = "number"
+	default:
+		return "", 0
 	}
-	return b
+	return kind, max(0, bytes.IndexAny(b, ",} \n\r\t"))
 }
 
-// str is the length of the string that b begins with, quotes and all; 0 when it is none.
-func str(b []byte) int {
-	if len(b) == 0 || b[0] != '"' {
-		return 0
-	}
+// stringLen is the length of the string that b begins with, quotes and all; 0 when it does
+// not end.
+func stringLen(b []byte) int {
 	for i := 1; ; {
 		n := bytes.IndexByte(b[i:], '"')
 		if n < 0 {
@@ -119,42 +150,14 @@ func str(b []byte) int {
 	}
 }
 
-// value is the type and the length of the value that b begins with; 0 when it is none.
-func value(b []byte) (kind string, length int) {
-	if len(b) == 0 {
-		return "", 0
-	}
-	switch c := b[0]; {
-	case c == '"':
-		return "string", str(b)
-	case c == '{' || c == '[':
-		if kind = "object"; c == '[' {
-			kind = "array"
-		}
-		return kind, nested(b)
-	case c == 't' || c == 'f':
-		kind = "bool"
-	case c == 'n':
-		kind = "null"
-	case c == '-' || '0' <= c && c <= '9':
-		kind = "number"
-	default:
-		return "", 0
-	}
-	if length = bytes.IndexAny(b, ",} \n\r\t"); length < 0 {
-		length = 0
-	}
-	return kind, length
-}
-
-// nested is the length of the object or the array that b begins with; 0 when it does
-// not end.
-func nested(b []byte) int {
+// nestedLen is the length of the object or the array that b begins with; 0 when it does not
+// end.
+func nestedLen(b []byte) int {
 	depth := 0
 	for i := 0; i < len(b); i++ {
 		switch b[i] {
 		case '"':
-			n := str(b[i:])
+			n := stringLen(b[i:])
 			if n == 0 {
 				return 0
 			}
