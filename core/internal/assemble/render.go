@@ -187,7 +187,7 @@ func (r *run) render(ids *ids) msg.Span {
 	}
 	switch {
 	case r.Remote != nil:
-		r.Remote.Place(ids.key.Tenant, &s)
+		r.Remote.Apply(ids.key.Tenant, &s)
 	case r.Call != "" && r.Linked:
 		s.Parent = ids.of(msg.SpanTool, r.Call)
 	case r.Parent != "" && r.Linked:

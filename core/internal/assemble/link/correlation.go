@@ -97,8 +97,8 @@ func (c *CallSite) sameSession(r *Candidate) bool {
 // Is reports whether the call is in the candidate's run.
 func (c *CallSite) Is(r *Candidate, run string) bool { return c.sameSession(r) && run == r.Run }
 
-// Place puts the span of the run below the call, or links the two if the run is apart.
-func (u *Remote) Place(tenant string, s *msg.Span) {
+// Apply puts the span of the run below the call, or links the two if the run is apart.
+func (u *Remote) Apply(tenant string, s *msg.Span) {
 	s.Delegate = msg.Delegate{Link: u.Link, Confidence: u.Confidence}
 	if !u.Apart {
 		s.Parent = u.Span(tenant)
