@@ -1,14 +1,14 @@
 // Package anomaly detects runs that make no progress, from their messages alone: it asks no
 // model and reads no clock, so a replay detects the same. It is pure.
 //
-// The anomalies, and what looks like one and is not:
+// The anomalies, and patterns that resemble them and are none:
 //
 //	repeat       the same call with the same arguments had the same result 5 times in
 //	             a row. A poll whose result changes makes progress.
 //	ping_pong    two calls, each with its own arguments and result, took turns for 6
 //	             results. Edit and test take turns too, with other results each time.
 //	error_storm  5 calls of one tool failed one after the other, each made after the
-//	             failure before it, whatever their arguments. Calls made side by
+//	             failure before it, with any arguments. Calls made side by
 //	             side that fail together were one attempt.
 //	fan_out      16 delegations of one run at work at the same time. Any number, one
 //	             after the other, is none.
@@ -58,7 +58,7 @@ type Result struct {
 	Ended     int64
 }
 
-// State is what is remembered of a run. Its fields are exported to be kept.
+// State is the memory of a run. Its fields are exported to be stored.
 type State struct {
 	Last   uint64 `json:"last,omitempty"`   // the last call with its result
 	Prev   uint64 `json:"prev,omitempty"`   // the one before
@@ -76,7 +76,7 @@ type State struct {
 // results.
 const remembered = 16
 
-// Result takes a result, in the order of the stream, and returns what it completes.
+// Result takes a result, in the order of the stream, and returns the anomalies that it completes.
 func (s *State) Result(r Result) (found []Finding) {
 	id := hash(r.Call)
 	if slices.Contains(s.Calls, id) {

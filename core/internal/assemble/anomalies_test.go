@@ -22,9 +22,9 @@ func with(text string, m msg.Message) msg.Message {
 
 func failed(m msg.Message) msg.Message { m.IsError = true; return m }
 
-// findings are the findings on the spans, as a table would show them.
-func (w *world) findings() (out []string) {
-	w.seal()
+// findings are the findings on the spans, as a table shows them.
+func (w *harness) findings() (out []string) {
+	w.commit()
 	for _, s := range w.rows {
 		for _, e := range s.Events {
 			if e.Name == "finding" && !s.Tombstone {
@@ -39,7 +39,7 @@ func (w *world) findings() (out []string) {
 	return out
 }
 
-func (w *world) wantFindings(want ...string) {
+func (w *harness) wantFindings(want ...string) {
 	w.t.Helper()
 	if d := cmp.Diff(want, w.findings()); d != "" {
 		w.t.Errorf("findings (-want +got):\n%s", d)
@@ -50,7 +50,7 @@ var runEnd = msg.Message{Kind: msg.Stop, Run: "a", Time: 9000, Signal: msg.RunEn
 
 // TestLoopIsFound has a loop that a restart cuts in two.
 func TestLoopIsFound(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.apply(user("a", 0))
 	for i := range int64(5) {
 		id := fmt.Sprint("c", i)
@@ -73,7 +73,7 @@ func (a *Assembler) mustGroup(t *testing.T) *group {
 }
 
 func TestProgressIsNoLoop(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.apply(user("a", 0))
 	for i := range int64(20) {
 		id := fmt.Sprint("c", i)
@@ -90,7 +90,7 @@ func TestProgressIsNoLoop(t *testing.T) {
 }
 
 func TestErrorStormIsFound(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.apply(user("a", 0))
 	for i := range int64(5) { // side by side
 		w.apply(called("a", fmt.Sprint("p", i), "read", 1))
@@ -107,7 +107,7 @@ func TestErrorStormIsFound(t *testing.T) {
 }
 
 func TestFanOutIsFound(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.apply(user("a", 0))
 	for i := range int64(30) { // one after the other
 		id := fmt.Sprint("c", i)
@@ -121,11 +121,11 @@ func TestFanOutIsFound(t *testing.T) {
 }
 
 func TestSilenceIsFound(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.apply(
 		user("a", 0), said("a", "r1", 290), // a slow model
 		called("a", "c1", "build", 300), result("a", "c1", 1300), // a slow tool
-		user("a", 2000), // a person who comes back
+		user("a", 2000), // a person who returns
 		said("a", "r2", 2300), said("a", "r3", 2310),
 		msg.Message{Kind: msg.Status, Run: "a", Time: 2320, Signal: msg.RunPause},
 		said("a", "r4", 3000), // a person was asked

@@ -10,7 +10,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// Emitter receives what the assembler emits.
+// Emitter receives the spans and the requests of the assembler.
 type Emitter interface {
 	// Span receives a span that ended, was ended by rule, changed, or (State Open) is still
 	// running at a commit.
@@ -46,9 +46,9 @@ type Settings struct {
 	// IdleRun ends a run with nothing open, IdleCall a call without a result and the run
 	// that waits for it.
 	IdleRun, IdleCall time.Duration
-	// Replay is set if an earlier process used the same store. If that was killed, what it
-	// emitted last may be with the exporters and not in the store: spans that were open then
-	// and end now, at once, have to be closed where they were shown.
+	// Replay is set if an earlier process used the same store. If that was killed, its last
+	// spans may be with the exporters and not in the store: spans that were open then and end
+	// now, at once, have to be closed where they were shown.
 	Replay bool
 	// LocalIDs reports whether ids of a format are unique in their stream only; nil: none
 	// are. See link.Claims.
@@ -132,8 +132,8 @@ func (a *Assembler) ApplyOpen(m *msg.Message, stream uint64, revision uint32, no
 	return was, err
 }
 
-// apply applies a message to its session, links it across sessions, and emits what that
-// completed.
+// apply applies a message to its session, links it across sessions, and emits the spans that
+// it completed.
 func (a *Assembler) apply(g *group, m *msg.Message, stream uint64, revision uint32, now time.Time, alive int64) (was int64, err error) {
 	g.dirty, g.read, g.Revision, g.alive = true, now, revision, alive
 	h := &m.Host
@@ -187,7 +187,7 @@ func (a *Assembler) group(key link.Key) (*group, error) {
 		if g, err = openGroup(key, state); err != nil {
 			return nil, fmt.Errorf("assemble: session %s: %w", key.Session, err)
 		}
-		g.signatures, g.out, g.replays = &a.signatures, &a.out, a.settings.Replay
+		g.signatures, g.out, g.restarted = &a.signatures, &a.out, a.settings.Replay
 		g.local = g.Claims.InUse() || a.settings.LocalIDs != nil && a.settings.LocalIDs(key.Format)
 		g.read = a.evicted[key].read
 		delete(a.evicted, key)
@@ -229,7 +229,7 @@ func (a *Assembler) Awaits(stream uint64, sessions []RunRef) (bool, error) {
 	return false, nil
 }
 
-// Commit emits the spans of runs that ended and of what is open and changed. Then it passes
+// Commit emits the runs that ended and the open runs and calls that changed. Then it passes
 // the state of every group that changed to the caller, with whether anything in it is open.
 // The state is valid with exactly the messages that were applied before.
 func (a *Assembler) Commit(state func(key string, open bool, state []byte)) error {
@@ -253,7 +253,7 @@ func (a *Assembler) Commit(state func(key string, open bool, state []byte)) erro
 	return nil
 }
 
-// emitChanged emits what changed in all groups. A run that ends may change the call of
+// emitChanged emits the changes of all groups. A run that ends may change the call of
 // another session that caused it.
 func (a *Assembler) emitChanged() error {
 	for changed := slices.Collect(maps.Values(a.groups)); len(changed) > 0; {
@@ -282,8 +282,7 @@ func (a *Assembler) emitChanged() error {
 	return nil
 }
 
-// ResetRun drops what is known of a run except its place, before its stream is decoded
-// again.
+// ResetRun drops the state of a run except its place, before its stream is decoded again.
 func (a *Assembler) ResetRun(r RunRef) error {
 	g, err := a.group(r.key())
 	if err != nil {

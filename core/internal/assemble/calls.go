@@ -64,7 +64,7 @@ func (c *call) identify(id string) {
 }
 
 // delegateTo records to whom the call hands work. A later message may have the name where
-// the first one had what the caller wrote.
+// the first one had the caller's word for it.
 func (c *call) delegateTo(d *msg.Delegate) {
 	if d.ToID != "" && d.To != c.To {
 		c.To = strings.Clone(d.To)
@@ -122,22 +122,22 @@ type completed struct {
 	From   msg.Provenance `json:"from,omitempty"`
 }
 
-// record is what is remembered of a completed call that caused a run, or may have.
+// record is the memory of a completed call that caused a run, or may have.
 type record struct {
 	Run  string `json:"run"`
 	Root string `json:"root"`
 	To   string `json:"to,omitempty"`
 	link.Edge
-	// Told is the completed call as long as a message may change it: a file beside the
-	// child's transcript that is read late, or a child that the caller does not wait for.
-	Told *completed `json:"told,omitempty"`
+	// Call is kept as long as a message may change it: a file beside the child's transcript
+	// that is read late, or a child that the caller does not wait for.
+	Call *completed `json:"told,omitempty"`
 }
 
 // compact drops the call when nothing can change it any more: its child is certain, and the
 // caller has waited for it.
 func (d *record) compact() {
-	if d.Link >= msg.ByNativeID && !d.Told.Call.Async && !d.Told.Call.correlates() {
-		d.Told = nil
+	if d.Link >= msg.ByNativeID && !d.Call.Call.Async && !d.Call.Call.correlates() {
+		d.Call = nil
 	}
 }
 
@@ -161,8 +161,8 @@ func (cs *calls) get(id string) *call {
 	if c := cs.Open[id]; c != nil {
 		return c
 	}
-	if d := cs.Done[id]; d.Told != nil {
-		return &d.Told.Call
+	if d := cs.Done[id]; d.Call != nil {
+		return &d.Call.Call
 	}
 	return nil
 }
@@ -246,8 +246,8 @@ func (g *group) newCall(r *run, m *msg.Message) *call {
 	}
 	if d, ok := g.Done[id]; ok && d.Run == r.ID { // repeated after its end
 		c.Edge = d.Edge
-		if d.Told != nil {
-			c.Worked, c.Moves = d.Told.Call.Worked, d.Told.Call.Moves
+		if d.Call != nil {
+			c.Worked, c.Moves = d.Call.Call.Worked, d.Call.Call.Moves
 		}
 	}
 	if r.Anomalies.Tool == m.Tool.Name {
@@ -264,7 +264,7 @@ func (g *group) newCall(r *run, m *msg.Message) *call {
 	return c
 }
 
-// delegate adds what a message states of the work that the call hands over; ofRun is set if
+// delegate adds a message's facts about the work that the call hands over; ofRun is set if
 // the message's correlation belongs to its run.
 func (c *call) delegate(d *msg.Delegate, ofRun bool) {
 	if d.To != "" || d.ToID != "" {
@@ -297,10 +297,10 @@ func (g *group) identified(m *msg.Message) (msg.SpanID, bool) {
 		return g.ids.call(c), true
 	}
 	d, ok := g.Done[m.Tool.CallID]
-	if !ok || d.Told == nil || d.Told.Call.ProtocolID == "" {
+	if !ok || d.Call == nil || d.Call.Call.ProtocolID == "" {
 		return msg.SpanID{}, false
 	}
-	c := &d.Told.Call
+	c := &d.Call.Call
 	span := g.ids.call(c)
 	if c.ProtocolID == msg.UnknownID {
 		c.identify(id)
@@ -381,7 +381,7 @@ func (g *group) complete(c *call, e callResult) {
 func (g *group) remember(t *completed) {
 	c := &t.Call
 	kept := *t // on the heap, where other completed calls are not
-	d := record{Run: c.Run, Root: c.Run, To: c.To, Edge: c.Edge, Told: &kept}
+	d := record{Run: c.Run, Root: c.Run, To: c.To, Edge: c.Edge, Call: &kept}
 	d.compact()
 	if r := g.Runs[c.Run]; r != nil {
 		d.Root = r.Root
@@ -396,7 +396,7 @@ func (g *group) remember(t *completed) {
 
 // workedBefore is when the run that a delegation caused ended, if the protocol stated so
 // before the result, which followed later: results of calls that were made together are
-// often reported together. Only what precedes it in the same stream counts: a replay may
+// often reported together. Only an end before it in the same stream counts: a replay may
 // read streams in another order.
 func (g *group) workedBefore(c *call, result int64) (at int64) {
 	caller := g.Runs[c.Run]
@@ -420,25 +420,25 @@ func (g *group) worked(id string, end int64) (changed bool) {
 		return true
 	}
 	d, ok := g.Done[id]
-	if !ok || d.Told == nil || !d.Told.Call.Async || end <= d.Told.Call.Worked {
+	if !ok || d.Call == nil || !d.Call.Call.Async || end <= d.Call.Call.Worked {
 		return false
 	}
-	d.Told.Call.Worked = end
+	d.Call.Call.Worked = end
 	g.setRecord(id, d)
 	return true
 }
 
 // setRecord replaces the record of a completed call, whose span is emitted again.
 func (g *group) setRecord(id string, d record) {
-	if r := g.Runs[d.Run]; d.Told != nil && r != nil {
-		d.Told.Call.Edge = d.Edge
-		g.out.pending = append(g.out.pending, pending{kind: callChanged, group: g, run: r, call: *d.Told})
+	if r := g.Runs[d.Run]; d.Call != nil && r != nil {
+		d.Call.Call.Edge = d.Edge
+		g.out.pending = append(g.out.pending, pending{kind: callChanged, group: g, run: r, call: *d.Call})
 		d.compact()
 	}
 	g.Done[id] = d
 }
 
-// hash tells texts apart. Texts of one run have one form, so that the body of a JSON string
+// hash distinguishes texts. Texts of one run have one form, so that the body of a JSON string
 // need not be unescaped.
 func hash(t msg.Text) uint64 {
 	if raw, _ := t.Alias(); raw != nil {

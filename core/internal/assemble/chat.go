@@ -9,7 +9,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// usage is what the run's model was asked, what it answered, and what that cost.
+// usage is the run's traffic with its model: the request, the responses and their tokens.
 type usage struct {
 	Model      string     `json:"model,omitempty"`   // the one that answered first
 	AskedModel string     `json:"asked,omitempty"`   // of the last request
@@ -52,7 +52,7 @@ type chat struct {
 	span msg.SpanID // see ids
 }
 
-// chatStart is what a response that the stream repeats has to have again.
+// chatStart is the memory of a response, for one that the stream repeats.
 type chatStart struct {
 	ID         string     `json:"id"`
 	Start      int64      `json:"start"`
@@ -83,9 +83,8 @@ func (g *group) input(r *run, t int64) {
 	}
 }
 
-// byModel reports whether a model wrote the message. What a workflow reports of itself and
-// the calls of the framework name neither a model nor a response. A call without a response
-// id is part of the open response, if there is one, and does not begin another.
+// byModel reports whether a model wrote the message. The messages of a workflow and the calls
+// of the framework name neither a model nor a response. A call without a response id is part of the open response, if there is one, and does not begin another.
 func (r *run) byModel(m *msg.Message) bool {
 	if m.Model != "" || m.ResponseID != "" {
 		return true
@@ -174,7 +173,7 @@ func (r *run) setFirstToken(t int64) {
 	}
 }
 
-// describe adds what a part of the response states of it.
+// describe adds the facts that a part of the response states.
 func (c *chat) describe(m *msg.Message) {
 	if c.Model == "" && m.Model != "" {
 		c.Model = strings.Clone(m.Model)
@@ -190,8 +189,8 @@ func (c *chat) describe(m *msg.Message) {
 	}
 }
 
-// count counts the tokens of a response, once however often and in whatever forms the
-// protocol repeats them, and returns the id of the span that they belong to.
+// count counts the tokens of a response, once however often the protocol repeats them, and
+// returns the id of the span that they belong to.
 func (g *group) count(r *run, m *msg.Message) msg.SpanID {
 	id := binary.BigEndian.Uint64(m.Host.ID[:])
 	if m.ResponseID == "" && m.Complete == msg.Summary && len(r.Seen) > 0 {
@@ -247,9 +246,9 @@ func (u *usage) count(id uint64, t msg.Tokens, complete bool) {
 
 // The result of a call is part of every later request of its run. The protocols do not state
 // how many tokens that is; but a request is as long as the one before, the answer to that,
-// and what followed since. So, for two consecutive responses of one model:
+// and the input since. So, for two consecutive responses of one model:
 //
-//	input(next) - input(before) - output(before) = results in between, and whatever else was added
+//	input(next) - input(before) - output(before) = results in between, and anything else that was added
 //
 // where input is all of it, cached or not, and output contains the reasoning, which goes
 // back to the model as long as it calls tools. Several results share this by their size.
@@ -324,9 +323,9 @@ func (g *group) attribute(r *run, c *chat, used msg.Tokens) {
 		left, bytes = left-share, bytes-uint64(t.Result)
 		t.Tokens, t.From = uint32(share), from
 		if d, ok := g.Done[t.Call.ID]; ok { // a delegation's child may be known by now
-			if d.Told != nil {
-				d.Told.Tokens, d.Told.From = t.Tokens, t.From
-				t.Call = d.Told.Call
+			if d.Call != nil {
+				d.Call.Tokens, d.Call.From = t.Tokens, t.From
+				t.Call = d.Call.Call
 			}
 			t.Call.Edge = d.Edge
 		}

@@ -74,8 +74,8 @@ func addCall(t *link.Correlation, g *group, c *call) bool {
 	site := link.CallSite{
 		Format: g.key.Format, Session: g.key.Session, Run: r.ID, Call: c.ID, Root: r.Root, Delegate: c.To, Start: c.Start, Inferred: c.Inferred, Async: c.Async,
 	}
-	if d := g.Done[c.ID]; d.Told != nil {
-		site.End = d.Told.End
+	if d := g.Done[c.ID]; d.Call != nil {
+		site.End = d.Call.End
 	}
 	t.AddCall(site)
 	return true
@@ -153,8 +153,8 @@ func (a *Assembler) pair(at, g *group, run string, fresh bool, now time.Time) er
 	return nil
 }
 
-// setAliases names the agents of the callers and of the runs after what they call each
-// other, where the pair is certain enough. Of the run fresh nothing was emitted yet.
+// setAliases names the agents of the callers and of the runs by their names for each other,
+// where the pair is certain enough. Of the run fresh nothing was emitted yet.
 func setAliases(t *link.Correlation, pairs []link.Pair, callers, children []*group, fresh string) {
 	byCall := make([]string, len(t.Calls))
 	for i := range t.Runs {
@@ -201,7 +201,7 @@ func (a *Assembler) members(at *group) (callers, children []*group, err error) {
 	return callers, children, nil
 }
 
-// pairBelow moves the runs below the calls of a run that has moved, in whatever sessions, so
+// pairBelow moves the runs below the calls of a run that has moved, in all sessions, so
 // that a long chain is decoded again once and not once for each of its links.
 func (a *Assembler) pairBelow(g *group, run string, now time.Time) error {
 	for _, c := range g.correlated(g.Runs[run]) {

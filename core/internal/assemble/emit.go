@@ -6,11 +6,12 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// Handlers change state and mark what they changed. The assembler emits at two places only:
-// when a message has been applied, the spans that it completed (outbox), and with a commit,
-// the runs and the open calls that changed (emitChanged).
+// Handlers change state and mark the changes. The assembler emits at two moments only: when a
+// message has been applied, the spans that it completed (outbox.emit), and with a commit, the
+// runs and the open calls that changed (group.emitChanged).
 
-// outbox has what the handlers of one message request. Its Emitter is used nowhere else.
+// outbox has the spans and the requests of the message at hand, until they are emitted. Only
+// this file uses its Emitter.
 type outbox struct {
 	emitter  Emitter
 	pending  []pending
@@ -59,7 +60,7 @@ func (o *outbox) finding(format, kind string) {
 // Replayable reports whether the stream can be decoded again.
 func (o *outbox) Replayable(stream uint64) bool { return o.emitter.Replayable(stream) }
 
-// emit renders and emits what the handlers have marked.
+// emit renders and emits the pending spans, and passes the requests on.
 func (o *outbox) emit() {
 	for i := range o.pending {
 		p := &o.pending[i]
@@ -89,8 +90,8 @@ func (o *outbox) emit() {
 	o.replays, o.flushes, o.findings = o.replays[:0], o.flushes[:0], o.findings[:0]
 }
 
-// emit emits a span of a run, with what every span has, and the tombstones of the spans that
-// it replaces. moves counts what changed it beside the moves of its run.
+// emit completes and emits a span of a run, and the tombstones of the spans that it replaces.
+// moves counts the moves of the span itself, beside those of its run.
 func (g *group) emit(s msg.Span, r *run, moves int) {
 	s.Tenant, s.Format, s.Session, s.Source = g.key.Tenant, g.key.Format, g.key.Session, r.Source
 	s.TraceID = g.ids.trace(r.Root)
@@ -106,7 +107,7 @@ func (g *group) emit(s msg.Span, r *run, moves int) {
 		s.ParentRun = r.Remote.Run
 	}
 	s.Ver = spanVersion(g.Revision, &s, r.Linked, r.Moves+moves, r.Remote != nil)
-	s.Shown = s.Shown || g.replays && s.State != msg.SpanOpen && !s.Amends
+	s.Shown = s.Shown || g.restarted && s.State != msg.SpanOpen && !s.Amends
 	if len(g.Spans) > 0 || g.flushing || r.Before != nil || r.Inferred && s.State != msg.SpanClosed || r.Inferred && ofRunKind(s.Kind) {
 		g.replaceProvisional(&s, r)
 	}
@@ -121,7 +122,7 @@ func (g *group) emit(s msg.Span, r *run, moves int) {
 }
 
 // emitChanged emits the runs that ended, and the open runs and calls that changed since the
-// last commit, except what is past.
+// last commit, except past runs and their calls.
 func (g *group) emitChanged(past map[string]bool) {
 	for _, r := range g.Runs {
 		switch {
@@ -166,8 +167,8 @@ func (g *group) emitEnded(r *run) {
 	g.dropStale(r)
 }
 
-// replaceProvisional makes a span replace the provisional one that was emitted in its place,
-// whatever start and version that has.
+// replaceProvisional makes a span replace the provisional one that was emitted in its place, of
+// any start and version.
 func (g *group) replaceProvisional(s *msg.Span, r *run) {
 	state, isRun := final, ofRunKind(s.Kind)
 	switch {

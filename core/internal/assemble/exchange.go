@@ -13,12 +13,12 @@ type exchange struct {
 	Pace   msg.Pace      `json:"pace,omitzero"`
 }
 
-// SetResponse records what is known of the response that a stream is: before its first
-// message, of who sent the request, and at its end, of its pace. at is the time of the
+// SetResponse records the response that a stream is: before its first message, the sender of
+// the request, and at its end, the pace. at is the time of the
 // request, and s is not kept.
 //
 // Of all requests that may have begun a run and whose streams have it at the top level, the
-// earliest counts, in whatever order their streams are read. The run gets a link to the
+// earliest counts, in any order of their streams. The run gets a link to the
 // sender of the request and, unless many runs share one connection, the pace. A response
 // that ends after its run changes the run's span, which is emitted again under a higher
 // version.
@@ -50,7 +50,7 @@ func (a *Assembler) SetResponse(stream uint64, at int64, s *msg.Stream) error {
 	return nil
 }
 
-// ForgetResponse forgets what SetResponse recorded of a stream that is read no more.
+// ForgetResponse drops the response of a stream that is read no more.
 func (a *Assembler) ForgetResponse(stream uint64) { delete(a.exchanges, stream) }
 
 // setExchange records which request began the message's run.

@@ -11,8 +11,8 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// Limits of what a group remembers. The order of messages alone decides what is forgotten,
-// never when a batch was committed, so that a replay forgets the same.
+// Limits of a group's memory. The order of messages alone decides which entry is dropped,
+// never the time of a commit, so that a replay drops the same.
 const (
 	maxEndedRuns = 16   // besides those that wait for a call
 	maxRuns      = 4096 // of any kind
@@ -36,7 +36,7 @@ type group struct {
 	ids        ids
 	signatures *signatures
 	out        *outbox
-	replays    bool // Settings.Replay
+	restarted  bool // Settings.Replay
 	local      bool // Settings.LocalIDs
 
 	dirty     bool      // changed since the last commit
@@ -45,8 +45,8 @@ type group struct {
 	alive     int64     // when the sender of the message at hand was at work
 	ends      []remoteEnd
 
-	// While a message of a flush is applied: flushing, and what its run was before, if it was
-	// not known.
+	// While a message of a flush is applied: flushing, and the absence of its run before, if
+	// it was not known.
 	flushing bool
 	fresh    *before
 	foreseen *foreseen

@@ -176,7 +176,7 @@ func (g *group) date(r *run, t int64) {
 	}
 }
 
-// signal applies what a message signals beside its kind.
+// signal applies the signal that a message has beside its kind.
 func (g *group) signal(r *run, m *msg.Message) {
 	switch m.Signal {
 	case msg.RunEnd:
@@ -238,7 +238,7 @@ func (g *group) signalEnd(r *run, m *msg.Message) {
 	g.endRun(r, byProtocol)
 }
 
-// awaited is the attribute of a wait's event that names what is waited for, unless it is a
+// awaited is the attribute of a wait's event that names the awaited party, unless it is a
 // person.
 func awaited(m *msg.Message) []msg.Attr {
 	if m.Signal != msg.WaitStart && m.Signal != msg.RunPause {

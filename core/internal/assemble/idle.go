@@ -23,8 +23,8 @@ const settled = 5 * time.Second
 // a restart are due at the same moment.
 const maxReloaded = 100
 
-// idleTimer is what is held of an evicted session in which something is open: when it was
-// read last, and when it is due because of that.
+// idleTimer is held for an evicted session in which something is open: when it was read last,
+// and when it is due because of that.
 type idleTimer struct{ read, due time.Time }
 
 // Resume records that in a group of the store something is open, so that it ends when it is
@@ -44,8 +44,8 @@ func (a *Assembler) settles() time.Duration {
 }
 
 // Idle ends the runs and calls that have been silent for as long as the settings allow, and
-// evicts the groups that are silent. The store does not have yet what the last uncommitted
-// calls of Commit returned.
+// evicts the groups that are silent. The store does not have the states of the last
+// uncommitted calls of Commit yet.
 func (a *Assembler) Idle(now time.Time, uncommitted int) error {
 	reloaded := 0
 	for key, n := range a.evicted {
@@ -105,8 +105,8 @@ func (a *Assembler) Finish() error {
 	return nil
 }
 
-// idle ends what has been silent for long enough: runs that wait for nothing, and calls and
-// the runs that wait for them. It returns when the next is due, Unix ns; zero when nothing
+// idle ends the runs and calls that have been silent for long enough: runs that wait for
+// nothing, and calls and the runs that wait for them. It returns when the next is due, Unix ns; zero when nothing
 // is open.
 func (g *group) idle(now int64, s *Settings) (next int64) {
 	due := func(since int64, after time.Duration) bool {

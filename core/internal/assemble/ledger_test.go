@@ -9,14 +9,14 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// usageOf is what a response cost as a protocol tells it, perhaps not yet in full.
+// usageOf is the usage of a response, perhaps not yet complete.
 func usageOf(run, resp string, t int64, c msg.Completeness, u msg.Tokens) msg.Message {
 	return msg.Message{Key: "usage:" + resp, Kind: msg.Usage, Run: run, ResponseID: resp, Time: t, Complete: c, Usage: u}
 }
 
 // runUsage is the tokens on the spans of runs, by run.
-func (w *world) runUsage() map[string]msg.Tokens {
-	w.seal()
+func (w *harness) runUsage() map[string]msg.Tokens {
+	w.commit()
 	out := make(map[string]msg.Tokens)
 	for _, s := range w.rows {
 		if s.Kind == msg.SpanRun && !s.Tombstone {
@@ -63,7 +63,7 @@ func TestTokensAreTrue(t *testing.T) {
 	} {
 		for _, restart := range []bool{false, true} {
 			t.Run(fmt.Sprint(c.name, " restart=", restart), func(t *testing.T) {
-				w := newWorld(t)
+				w := newHarness(t)
 				w.apply(user("a", 0))
 				for _, m := range c.play {
 					w.apply(m)

@@ -100,14 +100,14 @@ func (g *group) adopt(r *run) {
 	}
 }
 
-// join adds what a message states of an orphan's parent, and attaches it.
+// join adds the parent that a message names to an orphan, and attaches it.
 func (g *group) join(r *run, parent, call string, by msg.LinkMethod, confidence uint8) {
 	r.Join(parent, call, by, confidence)
 	g.attach(r)
 }
 
 // attach moves an orphan, and the runs below it, into its parent's trace, if the parent is
-// known and in its place. What was emitted of them is decoded again.
+// known and in its place. Their streams are decoded again.
 func (g *group) attach(r *run) {
 	for _, id := range link.Attach(tree{g}, r.ID) {
 		c := g.Runs[id]
@@ -187,8 +187,8 @@ func (g *group) link(callID string, d *msg.Delegate) {
 }
 
 // moveBelow puts a top-level run below a call of another session, or back into its own trace
-// if up is nil, and with it the runs below it. What was emitted of them is decoded again,
-// except for the run itself if it is fresh: nothing of it was emitted yet.
+// if up is nil, and with it the runs below it. Their streams are decoded again, except that
+// of the run itself if it is fresh: nothing of it was emitted yet.
 func (g *group) moveBelow(run, correlation string, up *link.Remote, fresh bool) (changed bool) {
 	r := g.Runs[run]
 	if r == nil || !r.Accepts(correlation, up) {
@@ -261,13 +261,13 @@ func (g *group) pairCall(id string, e link.Edge) (changed bool) {
 		return true
 	}
 	d, ok := g.Done[id]
-	if !ok || d.Settles(e, d.Told != nil && d.Told.Call.Named) {
+	if !ok || d.Settles(e, d.Call != nil && d.Call.Call.Named) {
 		return false
 	}
-	if d.Told != nil {
-		d.Told.Call.pair(next)
+	if d.Call != nil {
+		d.Call.Call.pair(next)
 		if e.Child != "" { // until now the tool was not known to delegate
-			d.Told.Call.Delegation = true
+			d.Call.Call.Delegation = true
 		}
 	}
 	d.Edge = next
@@ -288,8 +288,8 @@ func (g *group) correlated(r *run) (list []*call) {
 		}
 	}
 	for _, d := range g.Done {
-		if d.Told != nil && in(&d.Told.Call) {
-			list = append(list, &d.Told.Call)
+		if d.Call != nil && in(&d.Call.Call) {
+			list = append(list, &d.Call.Call)
 		}
 	}
 	slices.SortFunc(list, compareStart)

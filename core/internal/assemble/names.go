@@ -141,8 +141,8 @@ func (g *group) learn(id, name string) {
 		if d.To != id {
 			continue
 		}
-		if d.To = name; d.Told != nil {
-			d.Told.Call.To, d.Told.Call.ToID = name, id
+		if d.To = name; d.Call != nil {
+			d.Call.Call.To, d.Call.Call.ToID = name, id
 		}
 		g.setRecord(call, d)
 	}

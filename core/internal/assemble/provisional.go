@@ -9,15 +9,15 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// A flush emits what is open: a text that goes on, arguments that are cut. Spans made of it
-// are provisional: they show what is going on while nothing else is known, and nothing is
-// built on them. When the stream goes on, its runs are first restored to what they were. So
-// the pauses of a stream do not show: its spans are those of a replay, which has none.
+// A flush emits open messages: a text that goes on, arguments that are cut. Their spans are
+// provisional: they show the work that is going on while nothing else is known, and nothing
+// is built on them. When the stream goes on, its runs are first restored. So the pauses of a
+// stream do not show: its spans are those of a replay, which has none.
 
 // maxProvisional is the number of provisional spans that a group remembers.
 const maxProvisional = 256
 
-// provisional is what a group remembers of flushes.
+// provisional is a group's memory of flushes.
 type provisional struct {
 	Kept  []string          `json:"kept,omitempty"`  // the runs that are provisional
 	Spans []provisionalSpan `json:"given,omitempty"` // that were emitted of such runs
@@ -55,7 +55,7 @@ const (
 
 // keep copies the run as it is, before the open messages of its stream are applied to it.
 func (g *group) keep(r *run, stream, pos uint64) error {
-	if r.Before != nil { // what was applied since was provisional too
+	if r.Before != nil { // the messages since were provisional too
 		return nil
 	}
 	story := new(run)
@@ -104,8 +104,8 @@ func (g *group) foresee(m *msg.Message, stream uint64) error {
 	return nil
 }
 
-// suspend copies what the message of a flush may change, and restores what an earlier flush
-// of the stream has changed.
+// suspend copies the run that the message of a flush may change, and restores those that an
+// earlier flush of the stream has changed.
 func (g *group) suspend(m *msg.Message, stream uint64) error {
 	pos := m.Host.Ver
 	g.restore(func(b *before) bool { return b.Stream == stream && b.Pos != pos })
@@ -125,8 +125,8 @@ func (g *group) suspend(m *msg.Message, stream uint64) error {
 	return nil
 }
 
-// resume restores what was provisional, because a stream goes on or another one has a
-// message of one of its runs; then the open messages of the first are to be flushed again.
+// resume restores provisional runs, because a stream goes on or another one has a message of
+// one of its runs; then the open messages of the first are to be flushed again.
 func (g *group) resume(m *msg.Message, stream uint64) {
 	if r := g.Runs[m.Run]; r != nil && r.Before != nil && r.Before.Stream != stream {
 		if other := r.Before.Stream; g.out.Replayable(other) {
@@ -139,7 +139,7 @@ func (g *group) resume(m *msg.Message, stream uint64) {
 	g.restore(func(b *before) bool { return b.Stream == stream })
 }
 
-// restore restores provisional runs to what they were before their flush.
+// restore restores provisional runs to their state before the flush.
 func (g *group) restore(which func(*before) bool) {
 	if len(g.Kept) == 0 {
 		return
@@ -192,8 +192,8 @@ func (g *group) restoreRun(r *run) {
 	g.endByCall(r)
 }
 
-// restoreCalls restores the open calls of a run; completed ones stay so, and what other
-// streams stated of a call stays.
+// restoreCalls restores the open calls of a run; completed ones stay so, and the facts that
+// other streams stated of a call stay.
 func (g *group) restoreCalls(r *run, calls []*call) {
 	for id, c := range g.Open {
 		if c.Run != r.ID {

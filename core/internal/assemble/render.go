@@ -195,7 +195,7 @@ func (r *run) render(ids *ids) msg.Span {
 	}
 	if x := r.Exchange; x != nil {
 		s.Pace = x.Pace
-		if x.Pace.Total > 0 { // later than the last message, so that an exporter tells the versions apart
+		if x.Pace.Total > 0 { // later than the last message: exporters distinguish versions by it
 			s.LastSeen = max(s.LastSeen, x.Pace.End())
 		}
 		if x.Remote != nil {

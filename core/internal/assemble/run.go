@@ -35,7 +35,7 @@ type identity struct {
 	Exchange *exchange `json:"begun,omitempty"`
 }
 
-// progress is what happened in the run, and when.
+// progress has the times, the outcome and the events of the run.
 type progress struct {
 	Start    int64   `json:"start"`
 	Inferred bool    `json:"inferred,omitempty"` // the protocol has stated no time yet
@@ -59,7 +59,7 @@ type progress struct {
 	Delegations int             `json:"delegating,omitempty"` // its delegations that are at work
 }
 
-// emission is what has been emitted of a run or a call.
+// emission is the state of a run's or a call's span at the Emitter.
 type emission struct {
 	Emitted bool `json:"given,omitempty"` // as ended, and nothing has changed since
 	Shown   bool `json:"shown,omitempty"` // as open
@@ -123,7 +123,7 @@ func (r *run) moveTo(root string) {
 	r.touch()
 }
 
-// describe adds what a message states of its run.
+// describe adds the facts that a message states of its run.
 func (r *run) describe(m *msg.Message) {
 	if m.Kind != msg.User { // the Agent of a user message is the one that wrote it
 		if r.Agent.ID == "" {

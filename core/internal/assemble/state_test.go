@@ -87,10 +87,10 @@ func halves() (first, second []msg.Message) {
 // TestStateOfMainGoesOn continues a session from the state that main encoded.
 func TestStateOfMainGoesOn(t *testing.T) {
 	first, second := halves()
-	now := newWorld(t)
+	now := newHarness(t)
 	now.apply(first...)
-	now.seal()
-	before := newWorld(t)
+	now.commit()
+	before := newHarness(t)
 	for key, row := range now.rows {
 		before.rows[key] = row
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// exchangeOf is what a decoder of a provider's format says of one exchange: the prompt,
-// an answer or an error under the response id, and nothing else.
+// exchangeOf has the messages of one exchange of a provider's format: the prompt, and an answer
+// or an error under the response id.
 func exchangeOf(run, response string, kind msg.Kind) []msg.Message {
 	return []msg.Message{
 		{Session: "s", Run: run, Kind: msg.User, Key: "prompt:" + run, Signal: msg.RunStart},
@@ -53,7 +53,7 @@ func TestClaims(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range 2 { // the state is what a restart has
+		for range 2 { // the second time from the stored state
 			if got, want := strings.Join(claimed(&ids, 2, exchangeOf(c.run, c.resp, msg.Assistant)), "|"), strings.Join(c.want, "|"); got != want {
 				t.Errorf("%s:\n got %s\nwant %s", c.name, got, want)
 			}
@@ -89,7 +89,7 @@ func last(t *testing.T, c *Claims, stream uint64, list []msg.Message) (m msg.Mes
 	return m
 }
 
-// TestClaimsAreBounded uses more ids than are remembered.
+// TestClaimsAreBounded uses more ids than Claims remembers.
 func TestClaimsAreBounded(t *testing.T) {
 	var ids Claims
 	for i := range uint64(2 * maxClaims) {

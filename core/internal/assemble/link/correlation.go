@@ -13,7 +13,7 @@ const (
 	maxCorrelated = 64
 
 	// slack is how far clocks and the writing of files may be apart: a run that a call caused
-	// begins while the call is open, give or take this much.
+	// begins while the call is open, plus or minus this much.
 	slack = int64(5 * time.Second)
 
 	// longestCall is how long a call may be open and still cause a run.
@@ -151,7 +151,7 @@ type Pair struct {
 	Confidence uint8 // percent; 0 if the correlation's own name identifies the call
 }
 
-// Sure reports whether each side of the pair may be named after what the other calls it.
+// Sure reports whether the name that one side of the pair has for the other is reliable.
 func (p Pair) Sure() bool {
 	return p.Call >= 0 && (p.Confidence == 0 || p.Confidence >= promptConfidence)
 }

@@ -6,6 +6,6 @@
 //	Correlation  pairs calls with runs of other sessions by an id or a prompt that both print
 //	Claims       renames the ids of formats whose servers repeat them
 //
-// What it decides depends on the facts that the messages state and never on their order: of
-// two links the stronger method wins, and a correlation is paired as a set.
+// Its decisions depend on the facts that the messages state and never on their order: of two
+// links the stronger method wins, and a correlation is paired as a set.
 package link

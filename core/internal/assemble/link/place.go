@@ -34,7 +34,7 @@ type Place struct {
 	Linked bool    `json:"linked,omitempty"` // its trace is final, as far as its session knows
 	Remote *Remote `json:"above,omitempty"`  // the call of another session that caused it
 	// Moves counts how often Remote, or a name that another session has for the agent,
-	// changed what was emitted.
+	// changed emitted spans.
 	Moves int `json:"moved,omitempty"`
 	// Correlates is set if a call of another session may have caused the run, or one of its
 	// calls a run there.
@@ -57,8 +57,8 @@ func (e Edge) Weaker(new Edge) bool {
 }
 
 // Settles reports whether the edge stays as it is when a correlation pairs its call with
-// new; without a child new removes what the same correlation paired. named reports that
-// the protocol names the child.
+// new; without a child new removes the pair of the same correlation. named reports that the
+// protocol names the child.
 func (e Edge) Settles(new Edge, named bool) bool {
 	if new.Child == "" {
 		return e.Child == "" || e.Link != new.Link || named
@@ -72,7 +72,7 @@ type Fact struct {
 	Edge
 }
 
-// Call is what linking reads of a call, open or completed.
+// Call has the facts of a call, open or completed, that linking reads.
 type Call struct {
 	ID, Run  string // Run is the caller
 	Delegate string // the agent's name, as the caller wrote it
@@ -98,7 +98,7 @@ func (p *Place) LeftRoots() (roots []string) {
 	return roots
 }
 
-// Join adds what a message states of the parent, where nothing is known yet.
+// Join adds the parent that a message names, where none is known yet.
 func (p *Place) Join(parent, call string, by msg.LinkMethod, confidence uint8) {
 	if call != "" && p.Call == "" {
 		p.Call, p.Link, p.Confidence = strings.Clone(call), by, confidence
@@ -127,7 +127,7 @@ func (p *Place) Accepts(correlation string, up *Remote) bool {
 	return *up != *old
 }
 
-// Tree is what linking reads of a session's runs and calls.
+// Tree has the runs and calls of a session, for linking to read.
 type Tree interface {
 	// Place returns the place of a run; nil when the run is not known.
 	Place(run string) *Place
