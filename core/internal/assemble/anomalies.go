@@ -13,7 +13,7 @@ import (
 const minPause = int64(time.Minute)
 
 // report adds the anomalies that were detected in a run to its span.
-func (g *group) report(r *run, found []anomaly.Finding) {
+func (g handler) report(r *run, found []anomaly.Finding) {
 	for _, f := range found {
 		if !g.flushing { // it will be detected again
 			g.out.finding(g.key.Format, f.Kind)
@@ -33,7 +33,7 @@ func (g *group) report(r *run, found []anomaly.Finding) {
 }
 
 // detectResult checks a call that has its result.
-func (g *group) detectResult(r *run, c *call, e callResult) {
+func (g handler) detectResult(r *run, c *call, e callResult) {
 	found := r.Anomalies.Result(anomaly.Result{
 		Call: c.ID, Tool: c.Tool, Arguments: c.Hash, Content: e.Hash, Failed: e.Outcome != msg.OutcomeOK, Begun: c.Start, Ended: e.Time,
 	})
@@ -43,14 +43,14 @@ func (g *group) detectResult(r *run, c *call, e callResult) {
 }
 
 // detectFanOut checks a delegation that begins.
-func (g *group) detectFanOut(r *run, c *call, m *msg.Message) {
+func (g handler) detectFanOut(r *run, c *call, m *msg.Message) {
 	r.Delegations++
 	g.report(r, r.Anomalies.Delegated(m.Tool.Name, r.Delegations, m.Time))
 }
 
 // detectSilence checks a message of a run's model after a pause. The run was silent only if
 // it waited for nothing: no call, no person.
-func (g *group) detectSilence(r *run, m *msg.Message) {
+func (g handler) detectSilence(r *run, m *msg.Message) {
 	switch m.Kind {
 	case msg.Assistant, msg.Reasoning, msg.ToolCall, msg.Delegation:
 	default:

@@ -102,7 +102,7 @@ func (a *Assembler) Apply(m *msg.Message, stream uint64, revision uint32, now ti
 	}
 	g.foreseen = nil
 	if len(g.Kept) > 0 {
-		g.resume(m, stream)
+		restorer{g}.resume(m, stream)
 	}
 	return a.apply(g, m, stream, revision, now, alive)
 }
@@ -115,11 +115,11 @@ func (a *Assembler) ApplyOpen(m *msg.Message, stream uint64, revision uint32, no
 		return 0, err
 	}
 	if g.local {
-		if err := g.foresee(m, stream); err != nil {
+		if err := (restorer{g}).foresee(m, stream); err != nil {
 			return 0, err
 		}
 	}
-	if err := g.suspend(m, stream); err != nil {
+	if err := (restorer{g}).suspend(m, stream); err != nil {
 		return 0, err
 	}
 	g.flushing = true
@@ -144,12 +144,12 @@ func (a *Assembler) apply(g *group, m *msg.Message, stream uint64, revision uint
 	final := m.Run != "" && !g.flushing // a call whose arguments are cut is not made yet
 	if d := &m.Delegation; final && (d.CorrelationID != "" || d.CorrelationPrompt != "") && ofRun(m) {
 		fresh := g.Runs[m.Run] == nil // before anything of it is emitted
-		g.runOf(m, stream).Correlates = true
+		handler{g}.runOf(m, stream).Correlates = true
 		if err := a.correlateRun(g, m, fresh, now); err != nil {
 			return 0, err
 		}
 	}
-	linked := g.handle(m, stream)
+	linked := handler{g}.handle(m, stream)
 	if len(a.exchanges) > 0 {
 		a.setExchange(g, m, stream)
 	}
@@ -274,7 +274,7 @@ func (a *Assembler) emitChanged() error {
 			if err := a.passEnds(g); err != nil {
 				return err
 			}
-			g.emitChanged(past)
+			a.out.emitChanged(g, past)
 			a.out.emit()
 		}
 		changed = next

@@ -213,7 +213,7 @@ func (cs *calls) addFact(f link.Fact) {
 
 // startCall applies a message that makes a call; a repeated one completes the first. It
 // returns the id of the call's span.
-func (g *group) startCall(r *run, m *msg.Message) msg.SpanID {
+func (g handler) startCall(r *run, m *msg.Message) msg.SpanID {
 	c := g.Open[m.Tool.CallID]
 	if c == nil {
 		c = g.newCall(r, m)
@@ -238,7 +238,7 @@ func (g *group) startCall(r *run, m *msg.Message) msg.SpanID {
 }
 
 // newCall opens a call.
-func (g *group) newCall(r *run, m *msg.Message) *call {
+func (g handler) newCall(r *run, m *msg.Message) *call {
 	id := strings.Clone(m.Tool.CallID)
 	c := &call{
 		ID: id, Run: r.ID, Start: m.Time, Inferred: m.Precision == msg.Inferred, Last: m.Time,
@@ -257,7 +257,7 @@ func (g *group) newCall(r *run, m *msg.Message) *call {
 		c.delegateTo(&m.Delegation) // before orphans that wait for the call take the name
 	}
 	g.Open[id] = c
-	g.linkNew(c)
+	linker{g.group}.linkNew(c)
 	if c.Delegation {
 		g.detectFanOut(r, c, m)
 	}
@@ -283,7 +283,7 @@ func (c *call) delegate(d *msg.Delegate, ofRun bool) {
 
 // identified applies a message that repeats a call, or the result of one that has
 // completed, now with the protocol's id: nothing but the call's span changes.
-func (g *group) identified(m *msg.Message) (msg.SpanID, bool) {
+func (g handler) identified(m *msg.Message) (msg.SpanID, bool) {
 	id := m.Tool.ProtocolID
 	if id == msg.UnknownID || m.Complete != msg.Complete {
 		return msg.SpanID{}, false
@@ -313,11 +313,11 @@ func (g *group) identified(m *msg.Message) (msg.SpanID, bool) {
 // endCall applies the result of a call and returns the id of the call's span. A result whose
 // call has not been read waits for it: a conversation may be in several streams, which are
 // not read in the order in which they were written.
-func (g *group) endCall(r *run, m *msg.Message) msg.SpanID {
+func (g handler) endCall(r *run, m *msg.Message) msg.SpanID {
 	c := g.Open[m.Tool.CallID]
 	if c == nil {
 		if m.Kind == msg.DelegationResult {
-			g.link(m.Tool.CallID, &m.Delegation)
+			linker{g.group}.link(m.Tool.CallID, &m.Delegation)
 		}
 		_, known := g.Done[m.Tool.CallID]
 		if !known && m.Complete > msg.Partial {
@@ -333,7 +333,7 @@ func (g *group) endCall(r *run, m *msg.Message) msg.SpanID {
 	}
 	d := &m.Delegation
 	if d.ChildRun != "" {
-		g.link(c.ID, d)
+		linker{g.group}.link(c.ID, d)
 	}
 	if d.CorrelationID != "" || d.To != "" || d.ToID != "" {
 		fill(field{&c.CorrelationID, d.CorrelationID})
@@ -352,7 +352,7 @@ func (g *group) endCall(r *run, m *msg.Message) msg.SpanID {
 }
 
 // complete completes a call. Its span is emitted when the message at hand has been applied.
-func (g *group) complete(c *call, e callResult) {
+func (g handler) complete(c *call, e callResult) {
 	r := g.Runs[c.Run]
 	t := completed{Call: *c, End: max(e.Time, c.Start), Result: e.Bytes, Outcome: e.Outcome, Error: e.Error, Message: e.Message}
 	if e.Took > 0 {
@@ -363,7 +363,7 @@ func (g *group) complete(c *call, e callResult) {
 	}
 	delete(g.Open, c.ID)
 	if r != nil {
-		g.out.pending = append(g.out.pending, pending{kind: callCompleted, group: g, run: r, call: t})
+		g.out.pending = append(g.out.pending, pending{kind: callCompleted, group: g.group, run: r, call: t})
 		switch {
 		case c.Delegation:
 			r.Delegations--
@@ -378,7 +378,7 @@ func (g *group) complete(c *call, e callResult) {
 }
 
 // remember keeps the record of a completed call and ends the run that it caused.
-func (g *group) remember(t *completed) {
+func (g handler) remember(t *completed) {
 	c := &t.Call
 	kept := *t // on the heap, where other completed calls are not
 	d := record{Run: c.Run, Root: c.Run, To: c.To, Edge: c.Edge, Call: &kept}
@@ -398,7 +398,7 @@ func (g *group) remember(t *completed) {
 // before the result, which followed later: results of calls that were made together are
 // often reported together. Only an end before it in the same stream counts: a replay may
 // read streams in another order.
-func (g *group) workedBefore(c *call, result int64) (at int64) {
+func (g handler) workedBefore(c *call, result int64) (at int64) {
 	caller := g.Runs[c.Run]
 	for _, r := range g.Runs {
 		if caller != nil && r.Linked && r.Call == c.ID && r.Stream == caller.Stream && c.Start < r.End && r.End < result {

@@ -73,7 +73,7 @@ type counted struct {
 
 // input records that the model got something to answer. An open response without an id ends
 // with it; one with an id may go on, because tools start while a response is streaming.
-func (g *group) input(r *run, t int64) {
+func (g handler) input(r *run, t int64) {
 	if r.Chat != nil && !r.Chat.Named {
 		g.closeChat(r)
 	}
@@ -94,7 +94,7 @@ func (r *run) byModel(m *msg.Message) bool {
 }
 
 // output adds a part to the response of the message.
-func (g *group) output(r *run, m *msg.Message) *chat {
+func (g handler) output(r *run, m *msg.Message) *chat {
 	if c := r.Chat; c != nil && m.ResponseID != "" && c.ID != m.ResponseID {
 		g.closeChat(r)
 		r.Input = max(r.Input, c.Last)
@@ -191,7 +191,7 @@ func (c *chat) describe(m *msg.Message) {
 
 // count counts the tokens of a response, once however often the protocol repeats them, and
 // returns the id of the span that they belong to.
-func (g *group) count(r *run, m *msg.Message) msg.SpanID {
+func (g handler) count(r *run, m *msg.Message) msg.SpanID {
 	id := binary.BigEndian.Uint64(m.Host.ID[:])
 	if m.ResponseID == "" && m.Complete == msg.Summary && len(r.Seen) > 0 {
 		if _, seen := slices.BinarySearch(r.Seen, id); !seen {
@@ -289,7 +289,7 @@ func (u *usage) dropResults() {
 
 // attribute divides the growth of the prompt between two responses among the results in
 // between, whose spans are emitted again with their tokens.
-func (g *group) attribute(r *run, c *chat, used msg.Tokens) {
+func (g handler) attribute(r *run, c *chat, used msg.Tokens) {
 	before := r.Prompt
 	now := prompt{Response: c.Ordinal, Model: c.Model, Input: used.Input + used.CacheRead + used.CacheWrite, Output: used.Output + used.Reasoning, From: used.Provenance}
 	if c.Ordinal == 0 || c.Ordinal < before.Response {
@@ -329,6 +329,6 @@ func (g *group) attribute(r *run, c *chat, used msg.Tokens) {
 			}
 			t.Call.Edge = d.Edge
 		}
-		g.out.pending = append(g.out.pending, pending{kind: tokensKnown, group: g, run: r, call: *t})
+		g.out.pending = append(g.out.pending, pending{kind: tokensKnown, group: g.group, run: r, call: *t})
 	}
 }

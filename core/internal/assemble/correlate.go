@@ -121,7 +121,7 @@ func (a *Assembler) pair(at, g *group, run string, fresh bool, now time.Time) er
 				up, pairs[i].Call = nil, -1
 			}
 		}
-		if !child.moveBelow(r.Run, at.key.Session, up, fresh && child == g && r.Run == run) {
+		if !(linker{child}).moveBelow(r.Run, at.key.Session, up, fresh && child == g && r.Run == run) {
 			continue
 		}
 		child.dirty, child.read = true, now
@@ -136,7 +136,7 @@ func (a *Assembler) pair(at, g *group, run string, fresh bool, now time.Time) er
 		if at >= 0 {
 			e.Child, e.Confidence = t.Runs[at].Run, pairs[at].Confidence
 		}
-		changed := parent.pairCall(c.Call, e)
+		changed := linker{parent}.pairCall(c.Call, e)
 		if at >= 0 {
 			if r := children[at].Runs[e.Child]; r != nil && r.Ended > running {
 				changed = parent.worked(c.Call, r.until()) || changed
@@ -204,7 +204,7 @@ func (a *Assembler) members(at *group) (callers, children []*group, err error) {
 // pairBelow moves the runs below the calls of a run that has moved, in all sessions, so
 // that a long chain is decoded again once and not once for each of its links.
 func (a *Assembler) pairBelow(g *group, run string, now time.Time) error {
-	for _, c := range g.correlated(g.Runs[run]) {
+	for _, c := range (linker{g}).correlated(g.Runs[run]) {
 		for _, name := range [...]string{c.CorrelationID, c.CorrelationPrompt} {
 			if name == "" {
 				continue
@@ -233,7 +233,7 @@ func (a *Assembler) loops(tenant string, r *link.Candidate, c *link.CallSite) (b
 		if err != nil {
 			return false, err
 		}
-		top, p := link.Top(tree{g}, at.Run)
+		top, p := link.Top(linker{g}, at.Run)
 		if p == nil {
 			return false, nil
 		}

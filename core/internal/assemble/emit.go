@@ -7,8 +7,8 @@ import (
 )
 
 // Handlers change state and mark the changes. The assembler emits at two moments only: when a
-// message has been applied, the spans that it completed (outbox.emit), and with a commit, the
-// runs and the open calls that changed (group.emitChanged).
+// message has been applied, the spans that it completed (emit), and with a commit, the
+// runs and the open calls that changed (emitChanged).
 
 // outbox has the spans and the requests of the message at hand, until they are emitted. Only
 // this file uses its Emitter.
@@ -67,13 +67,13 @@ func (o *outbox) emit() {
 		g, r := p.group, p.run
 		switch p.kind {
 		case chatClosed:
-			g.emit(p.chat.render(&g.ids, r, msg.SpanClosed), r, 0)
+			o.span(g, p.chat.render(&g.ids, r, msg.SpanClosed), r, 0)
 		case runEvicted:
-			g.emitEnded(r)
+			o.ended(g, r)
 		default:
 			s := p.call.render(&g.ids, r)
 			s.Shown, s.Amends = p.kind == callCompleted && p.call.Call.Shown, p.kind == tokensKnown
-			g.emit(s, r, p.call.Call.Moves)
+			o.span(g, s, r, p.call.Call.Moves)
 		}
 	}
 	clear(o.pending)
@@ -90,9 +90,9 @@ func (o *outbox) emit() {
 	o.replays, o.flushes, o.findings = o.replays[:0], o.flushes[:0], o.findings[:0]
 }
 
-// emit completes and emits a span of a run, and the tombstones of the spans that it replaces.
+// span completes and emits a span of a run, and the tombstones of the spans that it replaces.
 // moves counts the moves of the span itself, beside those of its run.
-func (g *group) emit(s msg.Span, r *run, moves int) {
+func (o *outbox) span(g *group, s msg.Span, r *run, moves int) {
 	s.Tenant, s.Format, s.Session, s.Source = g.key.Tenant, g.key.Format, g.key.Session, r.Source
 	s.TraceID = g.ids.trace(r.Root)
 	s.Run, s.ParentRun = r.ID, r.Parent
@@ -109,29 +109,29 @@ func (g *group) emit(s msg.Span, r *run, moves int) {
 	s.Ver = spanVersion(g.Revision, &s, r.Linked, r.Moves+moves, r.Remote != nil)
 	s.Shown = s.Shown || g.restarted && s.State != msg.SpanOpen && !s.Amends
 	if len(g.Spans) > 0 || g.flushing || r.Before != nil || r.Inferred && s.State != msg.SpanClosed || r.Inferred && ofRunKind(s.Kind) {
-		g.replaceProvisional(&s, r)
+		o.replaceProvisional(g, &s, r)
 	}
-	g.out.emitter.Span(s)
+	o.emitter.Span(s)
 	if r.PriorRoot == "" || s.Amends {
 		return
 	}
 	for _, root := range r.LeftRoots() {
 		s.TraceID, s.Tombstone = g.ids.trace(root), true
-		g.out.emitter.Span(s)
+		o.emitter.Span(s)
 	}
 }
 
 // emitChanged emits the runs that ended, and the open runs and calls that changed since the
 // last commit, except past runs and their calls.
-func (g *group) emitChanged(past map[string]bool) {
+func (o *outbox) emitChanged(g *group, past map[string]bool) {
 	for _, r := range g.Runs {
 		switch {
 		case r.Start == 0:
 		case r.Ended != running && !r.Emitted:
-			g.emitEnded(r)
+			o.ended(g, r)
 			r.Emitted, r.Shown = true, false
 		case r.Ended == running && r.changed && !past[r.ID]:
-			g.emit(r.render(&g.ids), r, 0)
+			o.span(g, r.render(&g.ids), r, 0)
 			r.Shown = true
 		}
 	}
@@ -139,10 +139,10 @@ func (g *group) emitChanged(past map[string]bool) {
 		r := g.Runs[c.Run]
 		switch {
 		case (!c.Emitted || r.changed) && (c.Lost || r.Ended != running && r.Ended != byTurn):
-			g.emit(c.renderLost(&g.ids, r), r, c.Moves) // a result, if one follows, replaces it
+			o.span(g, c.renderLost(&g.ids, r), r, c.Moves) // a result, if one follows, replaces it
 			c.Emitted, c.Shown = true, false
 		case r.Ended == running && c.changed && !past[r.ID]:
-			g.emit(c.render(&g.ids, r), r, c.Moves)
+			o.span(g, c.render(&g.ids, r), r, c.Moves)
 			c.Shown = true
 		}
 		c.changed = false
@@ -152,24 +152,24 @@ func (g *group) emitChanged(past map[string]bool) {
 	}
 }
 
-// emitEnded emits a run that ended, and the response that it left open.
-func (g *group) emitEnded(r *run) {
+// ended emits a run that ended, and the response that it left open.
+func (o *outbox) ended(g *group, r *run) {
 	state := msg.SpanClosed
 	if r.Ended == bySilence {
 		state = msg.SpanIdle
 	}
 	if r.Chat != nil {
-		g.emit(r.Chat.render(&g.ids, r, state), r, 0)
+		o.span(g, r.Chat.render(&g.ids, r, state), r, 0)
 	}
 	s := r.render(&g.ids)
 	s.State, s.End, s.Shown = state, r.until(), r.Shown
-	g.emit(s, r, 0)
-	g.dropStale(r)
+	o.span(g, s, r, 0)
+	o.dropStale(g, r)
 }
 
 // replaceProvisional makes a span replace the provisional one that was emitted in its place, of
 // any start and version.
-func (g *group) replaceProvisional(s *msg.Span, r *run) {
+func (o *outbox) replaceProvisional(g *group, s *msg.Span, r *run) {
 	state, isRun := final, ofRunKind(s.Kind)
 	switch {
 	case (g.flushing || r.Before != nil) && (s.State != msg.SpanClosed || s.Kind == msg.SpanChat || isRun): // no flush completes a call
@@ -198,7 +198,7 @@ func (g *group) replaceProvisional(s *msg.Span, r *run) {
 	if e.Start != s.Start {
 		gone := *s
 		gone.Start, gone.Tombstone = e.Start, true
-		g.out.emitter.Span(gone)
+		o.emitter.Span(gone)
 	}
 	e.Start, e.Seen, e.Ver, e.State = s.Start, s.LastSeen, s.Ver, state
 	if higher && state == final { // so does everything that follows
@@ -210,7 +210,7 @@ func (g *group) replaceProvisional(s *msg.Span, r *run) {
 func ofRunKind(k msg.SpanKind) bool { return k == msg.SpanRun || k == msg.SpanWorkflow }
 
 // dropStale emits tombstones for the provisional spans of a run that ended without them.
-func (g *group) dropStale(r *run) {
+func (o *outbox) dropStale(g *group, r *run) {
 	if r.Before != nil {
 		return
 	}
@@ -220,7 +220,7 @@ func (g *group) dropStale(r *run) {
 			continue
 		}
 		e.Ver, e.State = e.Ver+2, final // above the version that it removes, and any that replaced it
-		g.out.emitter.Span(msg.Span{
+		o.emitter.Span(msg.Span{
 			Tenant: g.key.Tenant, Format: g.key.Format, Session: g.key.Session, Source: r.Source, TraceID: g.ids.trace(r.Root), Run: r.ID,
 			ID: e.ID, Kind: e.Kind, State: msg.SpanClosed, Start: e.Start, End: e.Start, LastSeen: e.Seen, Ver: e.Ver, Tombstone: true, Shown: true,
 		})

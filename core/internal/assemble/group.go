@@ -232,7 +232,7 @@ func (g *group) replaced(m *msg.Message) int64 {
 
 // closeStream ends the runs of a stream where they are.
 func (g *group) closeStream(stream uint64) {
-	g.keepOpen(stream)
+	restorer{g}.keepOpen(stream)
 	delete(g.Turns, stream)
 	if g.local {
 		g.Claims.Close(stream)

@@ -7,14 +7,17 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
+// handler applies messages to a session: it changes the state and marks the changes.
+type handler struct{ *group }
+
 // handle applies a message to the session and sets its trace and span. It reports whether
 // the message's trace is final.
-func (g *group) handle(m *msg.Message, stream uint64) (linked bool) {
+func (g handler) handle(m *msg.Message, stream uint64) (linked bool) {
 	if m.Run == "" {
 		return g.handleSession(m, stream)
 	}
 	if m.ParentCall != "" || m.Delegation.ChildRun != "" {
-		g.preferCall(m)
+		linker{g.group}.preferCall(m)
 	}
 	r := g.runOf(m, stream)
 	r.Stream = stream
@@ -50,7 +53,7 @@ func (g *group) handle(m *msg.Message, stream uint64) (linked bool) {
 
 // handleKind applies a message by its kind and returns the id of the span that it belongs
 // to; zero for that of its run.
-func (g *group) handleKind(r *run, m *msg.Message) (id msg.SpanID) {
+func (g handler) handleKind(r *run, m *msg.Message) (id msg.SpanID) {
 	h := &m.Host
 	switch m.Kind {
 	case msg.User:
@@ -89,7 +92,7 @@ func (g *group) handleKind(r *run, m *msg.Message) (id msg.SpanID) {
 
 // summarized returns the span of a message in a form with less detail, of a run that the
 // full form has ended: it changes none of the run's spans, and its times are rougher.
-func (g *group) summarized(m *msg.Message) msg.SpanID {
+func (g handler) summarized(m *msg.Message) msg.SpanID {
 	switch m.Kind {
 	case msg.ToolCall, msg.ToolResult, msg.Delegation, msg.DelegationResult:
 		return g.ids.of(msg.SpanTool, m.Tool.CallID)
@@ -99,7 +102,7 @@ func (g *group) summarized(m *msg.Message) msg.SpanID {
 
 // handleSession applies a message that belongs to no run. It has no trace: the order in
 // which streams are read decides which turn is going on.
-func (g *group) handleSession(m *msg.Message, stream uint64) (final bool) {
+func (g handler) handleSession(m *msg.Message, stream uint64) (final bool) {
 	if m.Attr("type") == msg.History {
 		if len(g.Order) > 0 { // the session's runs have the message
 			m.Hidden = true
@@ -112,14 +115,14 @@ func (g *group) handleSession(m *msg.Message, stream uint64) (final bool) {
 		g.Alive = max(g.Alive, g.alive)
 	}
 	if m.Signal == msg.Link {
-		g.link(m.Tool.CallID, &m.Delegation)
+		linker{g.group}.link(m.Tool.CallID, &m.Delegation)
 	}
 	g.setAgent(m)
 	return true
 }
 
 // runOf returns the message's run, begun if need be.
-func (g *group) runOf(m *msg.Message, stream uint64) *run {
+func (g handler) runOf(m *msg.Message, stream uint64) *run {
 	r := g.Runs[m.Run]
 	if r == nil {
 		r = g.newRun(m, stream)
@@ -135,13 +138,13 @@ func (g *group) runOf(m *msg.Message, stream uint64) *run {
 		g.date(r, m.Time)
 	}
 	if !r.Linked && (m.ParentCall != "" || m.ParentRun != "" && m.ParentRun != msg.UnknownRun) {
-		g.join(r, m.ParentRun, m.ParentCall, m.Delegation.Link, m.Delegation.Confidence)
+		linker{g.group}.join(r, m.ParentRun, m.ParentCall, m.Delegation.Link, m.Delegation.Confidence)
 	}
 	return r
 }
 
 // newRun adds the run of its first message.
-func (g *group) newRun(m *msg.Message, stream uint64) *run {
+func (g handler) newRun(m *msg.Message, stream uint64) *run {
 	id := strings.Clone(m.Run)
 	r := &run{identity: identity{ID: id}, Place: link.Place{Root: id}}
 	g.add(r)
@@ -151,15 +154,15 @@ func (g *group) newRun(m *msg.Message, stream uint64) *run {
 		}
 		g.History = 0
 	}
-	g.resolve(r, m, stream)
-	g.adopt(r)
+	linker{g.group}.resolve(r, m, stream)
+	linker{g.group}.adopt(r)
 	return r
 }
 
 // date takes the first time that the protocol states in a run. The time that was inferred
 // before is when the run was read: if that is later by more than clocks may be apart, the
 // run is history.
-func (g *group) date(r *run, t int64) {
+func (g handler) date(r *run, t int64) {
 	r.Inferred = false
 	if t >= r.Start-link.Slack {
 		return
@@ -177,7 +180,7 @@ func (g *group) date(r *run, t int64) {
 }
 
 // signal applies the signal that a message has beside its kind.
-func (g *group) signal(r *run, m *msg.Message) {
+func (g handler) signal(r *run, m *msg.Message) {
 	switch m.Signal {
 	case msg.RunEnd:
 		g.signalEnd(r, m)
@@ -204,7 +207,7 @@ func (g *group) signal(r *run, m *msg.Message) {
 			r.event(m.Time, m.Signal.String(), awaited(m)...)
 		}
 	case msg.Link:
-		g.link(m.Tool.CallID, &m.Delegation)
+		linker{g.group}.link(m.Tool.CallID, &m.Delegation)
 	case msg.Compaction:
 		r.Prompt, r.Results = prompt{}, nil
 		r.event(m.Time, m.Signal.String())
@@ -212,7 +215,7 @@ func (g *group) signal(r *run, m *msg.Message) {
 }
 
 // signalEnd ends the run by the protocol.
-func (g *group) signalEnd(r *run, m *msg.Message) {
+func (g handler) signalEnd(r *run, m *msg.Message) {
 	if c := r.Chat; c != nil && m.ResponseID != "" && m.ResponseID == c.ID { // it ends the response with the run
 		c.describe(m)
 	}

@@ -116,7 +116,7 @@ func (g *group) idle(now int64, s *Settings) (next int64) {
 		}
 		return t <= now
 	}
-	alive, waits := g.lastAlive(), g.waiting(true)
+	alive, waits := g.lastAlive(g.Alive), g.waiting(true)
 	for _, c := range g.Open {
 		if c.pending() && due(alive[c.Run], s.IdleCall) {
 			g.lose(c)
@@ -142,7 +142,7 @@ func (s *Settings) limit(waits bool) time.Duration {
 // silence is going to end them: nothing of them goes on now.
 func (g *group) past(s *Settings) map[string]bool {
 	var past map[string]bool
-	alive, waits := g.lastAlive(), g.waiting(true)
+	alive, waits := g.lastAlive(g.Alive), g.waiting(true)
 	for _, r := range g.Runs {
 		if r.Ended == running && g.read.UnixNano()-alive[r.ID] >= int64(s.limit(waits[r.ID])) {
 			if past == nil {
@@ -169,18 +169,19 @@ func (g *group) silence(r *run) {
 	}
 }
 
-// lastAlive returns when each run, or one below it, was alive last.
-func (g *group) lastAlive() map[string]int64 {
-	alive := make(map[string]int64, len(g.Runs))
-	for _, r := range g.Runs {
+// lastAlive returns when each run, or one below it, was alive last; since is the time of the
+// last message without a run, which keeps all running ones alive.
+func (rs *runs) lastAlive(since int64) map[string]int64 {
+	alive := make(map[string]int64, len(rs.Runs))
+	for _, r := range rs.Runs {
 		t := r.Alive
 		if t == 0 { // a state of an older version
 			t = r.Last
 		}
 		if r.Ended == running {
-			t = max(t, g.Alive)
+			t = max(t, since)
 		}
-		for up := r; up != nil && alive[up.ID] < t; up = g.Runs[up.Parent] {
+		for up := r; up != nil && alive[up.ID] < t; up = rs.Runs[up.Parent] {
 			alive[up.ID] = t
 		}
 	}

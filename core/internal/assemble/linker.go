@@ -8,20 +8,21 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// tree is the session as package link reads it.
-type tree struct{ g *group }
+// linker links the runs of a session. The decisions are those of package link, which reads the
+// session as a link.Tree; the linker applies them, marks the changes and requests replays.
+type linker struct{ *group }
 
 // Place implements link.Tree.
-func (t tree) Place(run string) *link.Place {
-	if r := t.g.Runs[run]; r != nil {
+func (g linker) Place(run string) *link.Place {
+	if r := g.Runs[run]; r != nil {
 		return &r.Place
 	}
 	return nil
 }
 
 // Places implements link.Tree.
-func (t tree) Places(f func(run string, p *link.Place) bool) {
-	for id, r := range t.g.Runs {
+func (g linker) Places(f func(run string, p *link.Place) bool) {
+	for id, r := range g.Runs {
 		if !f(id, &r.Place) {
 			return
 		}
@@ -29,27 +30,27 @@ func (t tree) Places(f func(run string, p *link.Place) bool) {
 }
 
 // Call implements link.Tree.
-func (t tree) Call(id string) (link.Call, bool) {
-	if c := t.g.Open[id]; c != nil {
+func (g linker) Call(id string) (link.Call, bool) {
+	if c := g.Open[id]; c != nil {
 		return link.Call{ID: id, Run: c.Run, Delegate: c.To, Edge: c.Edge}, true
 	}
-	d, ok := t.g.Done[id]
-	return link.Call{ID: id, Run: d.Run, Delegate: d.To, Edge: d.Edge, Completed: true}, ok
+	d, ok := g.Done[id]
+	return link.Call{ID: id, Run: d.Run, Delegate: d.To, Edge: d.Edge}, ok
 }
 
 // CauseOf implements link.Tree.
-func (t tree) CauseOf(run string) (link.Call, bool) {
-	for _, c := range t.g.Open {
+func (g linker) CauseOf(run string) (link.Call, bool) {
+	for _, c := range g.Open {
 		if c.Child == run {
 			return link.Call{ID: c.ID, Run: c.Run, Edge: c.Edge}, true
 		}
 	}
-	for id, d := range t.g.Done {
+	for id, d := range g.Done {
 		if d.Child == run {
-			return link.Call{ID: id, Run: d.Run, Edge: d.Edge, Completed: true}, true
+			return link.Call{ID: id, Run: d.Run, Edge: d.Edge}, true
 		}
 	}
-	for _, f := range t.g.Facts {
+	for _, f := range g.Facts {
 		if f.Child == run {
 			return link.Call{ID: f.Call, Edge: f.Edge}, true
 		}
@@ -59,8 +60,8 @@ func (t tree) CauseOf(run string) (link.Call, bool) {
 
 // resolve finds the place of a new run: a turn of its stream, below a parent that is known,
 // or for now an orphan in a trace of its own.
-func (g *group) resolve(r *run, m *msg.Message, stream uint64) {
-	if link.Resolve(tree{g}, r.ID, &r.Place, m.ParentRun, m.ParentCall, m.Delegation.Link, m.Delegation.Confidence) {
+func (g linker) resolve(r *run, m *msg.Message, stream uint64) {
+	if link.Resolve(g, r.ID, &r.Place, m.ParentRun, m.ParentCall, m.Delegation.Link, m.Delegation.Confidence) {
 		g.endByCall(r)
 		return
 	}
@@ -92,7 +93,7 @@ func (g *group) endRun(r *run, by endedBy) {
 }
 
 // adopt attaches the orphans that waited for r.
-func (g *group) adopt(r *run) {
+func (g linker) adopt(r *run) {
 	for _, c := range g.Runs {
 		if !c.Linked && c != r && c.Parent == r.ID {
 			g.attach(c)
@@ -101,15 +102,15 @@ func (g *group) adopt(r *run) {
 }
 
 // join adds the parent that a message names to an orphan, and attaches it.
-func (g *group) join(r *run, parent, call string, by msg.LinkMethod, confidence uint8) {
+func (g linker) join(r *run, parent, call string, by msg.LinkMethod, confidence uint8) {
 	r.Join(parent, call, by, confidence)
 	g.attach(r)
 }
 
 // attach moves an orphan, and the runs below it, into its parent's trace, if the parent is
 // known and in its place. Their streams are decoded again.
-func (g *group) attach(r *run) {
-	for _, id := range link.Attach(tree{g}, r.ID) {
+func (g linker) attach(r *run) {
+	for _, id := range link.Attach(g, r.ID) {
 		c := g.Runs[id]
 		c.touch()
 		g.endByCall(c)
@@ -129,7 +130,7 @@ func (g *group) ref(run string) RunRef {
 
 // linkNew applies the facts that were known of a call before it was made, and attaches the
 // orphans that waited for it.
-func (g *group) linkNew(c *call) {
+func (g linker) linkNew(c *call) {
 	g.Facts = slices.DeleteFunc(g.Facts, func(f link.Fact) bool {
 		if f.Call == c.ID {
 			c.Edge = f.Edge
@@ -152,7 +153,7 @@ func (g *group) linkNew(c *call) {
 }
 
 // link applies a message that states which run a call caused.
-func (g *group) link(callID string, d *msg.Delegate) {
+func (g linker) link(callID string, d *msg.Delegate) {
 	if callID == "" {
 		return
 	}
@@ -189,7 +190,7 @@ func (g *group) link(callID string, d *msg.Delegate) {
 // moveBelow puts a top-level run below a call of another session, or back into its own trace
 // if up is nil, and with it the runs below it. Their streams are decoded again, except that
 // of the run itself if it is fresh: nothing of it was emitted yet.
-func (g *group) moveBelow(run, correlation string, up *link.Remote, fresh bool) (changed bool) {
+func (g linker) moveBelow(run, correlation string, up *link.Remote, fresh bool) (changed bool) {
 	r := g.Runs[run]
 	if r == nil || !r.Accepts(correlation, up) {
 		return false
@@ -218,7 +219,7 @@ func (g *group) moveBelow(run, correlation string, up *link.Remote, fresh bool) 
 }
 
 // moveTrace moves a top-level run, and the runs below it, into another trace.
-func (g *group) moveTrace(r *run, root string) {
+func (g linker) moveTrace(r *run, root string) {
 	old := r.Root
 	r.Delegate = ""
 	if r.Remote != nil {
@@ -246,7 +247,7 @@ func (g *group) moveTrace(r *run, root string) {
 }
 
 // pairCall sets the run of another session that a call caused; none if the edge has no child.
-func (g *group) pairCall(id string, e link.Edge) (changed bool) {
+func (g linker) pairCall(id string, e link.Edge) (changed bool) {
 	next := e
 	if e.Child == "" {
 		next = link.Edge{Confidence: e.Confidence}
@@ -277,7 +278,7 @@ func (g *group) pairCall(id string, e link.Edge) (changed bool) {
 
 // correlated are the calls in the trace of a run that may have caused runs of other
 // sessions, by their start.
-func (g *group) correlated(r *run) (list []*call) {
+func (g linker) correlated(r *run) (list []*call) {
 	in := func(c *call) bool {
 		of := g.Runs[c.Run]
 		return c.correlates() && of != nil && of.Root == r.Root
@@ -299,7 +300,7 @@ func (g *group) correlated(r *run) (list []*call) {
 // preferCall hides an inferred delegation, or its result, whose call another form of the
 // conversation has, and puts the child below that call. A form that has runs and no calls
 // lets a decoder infer delegations: each child run was handed work (msg.InferredCall).
-func (g *group) preferCall(m *msg.Message) {
+func (g linker) preferCall(m *msg.Message) {
 	if m.ParentCall != "" && m.ParentCall == msg.InferredCall(m.Run) {
 		if call, ok := g.statedCause(m.Run); ok {
 			m.ParentCall = call
@@ -316,7 +317,7 @@ func (g *group) preferCall(m *msg.Message) {
 }
 
 // statedCause returns the call that caused a run, unless it was inferred.
-func (g *group) statedCause(run string) (string, bool) {
+func (g linker) statedCause(run string) (string, bool) {
 	inferred := msg.InferredCall(run)
 	if r := g.Runs[run]; r != nil && r.Call != "" && r.Call != inferred {
 		return r.Call, true

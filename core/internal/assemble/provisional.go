@@ -53,8 +53,11 @@ const (
 	final                    // it was emitted again, from messages of the stream
 )
 
+// restorer copies the runs of a session before a flush, and restores them.
+type restorer struct{ *group }
+
 // keep copies the run as it is, before the open messages of its stream are applied to it.
-func (g *group) keep(r *run, stream, pos uint64) error {
+func (g restorer) keep(r *run, stream, pos uint64) error {
 	if r.Before != nil { // the messages since were provisional too
 		return nil
 	}
@@ -92,7 +95,7 @@ type foreseen struct {
 }
 
 // foresee renames the ids of a flush's message as their claim would.
-func (g *group) foresee(m *msg.Message, stream uint64) error {
+func (g restorer) foresee(m *msg.Message, stream uint64) error {
 	if f := g.foreseen; f == nil || f.stream != stream || f.pos != m.Host.Ver {
 		f = &foreseen{stream: stream, pos: m.Host.Ver}
 		if err := clone(&g.Claims, &f.claims); err != nil {
@@ -106,7 +109,7 @@ func (g *group) foresee(m *msg.Message, stream uint64) error {
 
 // suspend copies the run that the message of a flush may change, and restores those that an
 // earlier flush of the stream has changed.
-func (g *group) suspend(m *msg.Message, stream uint64) error {
+func (g restorer) suspend(m *msg.Message, stream uint64) error {
 	pos := m.Host.Ver
 	g.restore(func(b *before) bool { return b.Stream == stream && b.Pos != pos })
 	if m.Run == "" {
@@ -127,7 +130,7 @@ func (g *group) suspend(m *msg.Message, stream uint64) error {
 
 // resume restores provisional runs, because a stream goes on or another one has a message of
 // one of its runs; then the open messages of the first are to be flushed again.
-func (g *group) resume(m *msg.Message, stream uint64) {
+func (g restorer) resume(m *msg.Message, stream uint64) {
 	if r := g.Runs[m.Run]; r != nil && r.Before != nil && r.Before.Stream != stream {
 		if other := r.Before.Stream; g.out.Replayable(other) {
 			g.out.flush(other)
@@ -140,7 +143,7 @@ func (g *group) resume(m *msg.Message, stream uint64) {
 }
 
 // restore restores provisional runs to their state before the flush.
-func (g *group) restore(which func(*before) bool) {
+func (g restorer) restore(which func(*before) bool) {
 	if len(g.Kept) == 0 {
 		return
 	}
@@ -159,7 +162,7 @@ func (g *group) restore(which func(*before) bool) {
 
 // restoreRun restores a run in the place that it has by now, which other streams may have
 // changed.
-func (g *group) restoreRun(r *run) {
+func (g restorer) restoreRun(r *run) {
 	b := r.Before
 	g.restoreCalls(r, b.Calls)
 	for i := range g.Spans {
@@ -194,7 +197,7 @@ func (g *group) restoreRun(r *run) {
 
 // restoreCalls restores the open calls of a run; completed ones stay so, and the facts that
 // other streams stated of a call stay.
-func (g *group) restoreCalls(r *run, calls []*call) {
+func (g restorer) restoreCalls(r *run, calls []*call) {
 	for id, c := range g.Open {
 		if c.Run != r.ID {
 			continue
@@ -215,7 +218,7 @@ func (g *group) restoreCalls(r *run, calls []*call) {
 }
 
 // keepOpen makes the provisional runs of a stream final: it has ended.
-func (g *group) keepOpen(stream uint64) {
+func (g restorer) keepOpen(stream uint64) {
 	g.Kept = slices.DeleteFunc(g.Kept, func(id string) bool {
 		r := g.Runs[id]
 		if r != nil && r.Before != nil && r.Before.Stream != stream {
