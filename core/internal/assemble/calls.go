@@ -257,7 +257,7 @@ func (g handler) newCall(r *run, m *msg.Message) *call {
 		c.delegateTo(&m.Delegation) // before orphans that wait for the call take the name
 	}
 	g.Open[id] = c
-	linker{g.group}.linkNew(c)
+	linker(g).linkNew(c)
 	if c.Delegation {
 		g.detectFanOut(r, c, m)
 	}
@@ -317,7 +317,7 @@ func (g handler) endCall(r *run, m *msg.Message) msg.SpanID {
 	c := g.Open[m.Tool.CallID]
 	if c == nil {
 		if m.Kind == msg.DelegationResult {
-			linker{g.group}.link(m.Tool.CallID, &m.Delegation)
+			linker(g).link(m.Tool.CallID, &m.Delegation)
 		}
 		_, known := g.Done[m.Tool.CallID]
 		if !known && m.Complete > msg.Partial {
@@ -333,7 +333,7 @@ func (g handler) endCall(r *run, m *msg.Message) msg.SpanID {
 	}
 	d := &m.Delegation
 	if d.ChildRun != "" {
-		linker{g.group}.link(c.ID, d)
+		linker(g).link(c.ID, d)
 	}
 	if d.CorrelationID != "" || d.To != "" || d.ToID != "" {
 		fill(field{&c.CorrelationID, d.CorrelationID})

@@ -9,8 +9,8 @@
 //	assemble.go, exchange.go, idle.go   entry points: Apply, Commit, SetResponse, Idle
 //	correlate.go                        linking across sessions
 //	handle.go, chat.go, calls.go,       handlers: they change state and mark the changes
-//	linker.go, names.go, anomalies.go,
-//	provisional.go
+//	linker.go, names.go, ending.go,
+//	anomalies.go, provisional.go
 //	group.go, run.go                    state, as a store keeps it
 //	emit.go                             emits the marked changes, the one place that does
 //	render.go, signature.go             state as spans, ids and versions

@@ -1,10 +1,8 @@
 package assemble
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/internal/assemble/link"
@@ -104,46 +102,6 @@ func openGroup(key link.Key, state []byte) (*group, error) {
 
 func (g *group) encode() ([]byte, error) { return json.Marshal(g) }
 
-// add adds a run, and evicts the oldest that ended.
-func (g *group) add(r *run) {
-	g.Runs[r.ID] = r
-	g.Order = append(g.Order, r.ID)
-	if g.flushing { // a replay evicts with the run's first message
-		return
-	}
-	ended := max(len(g.Order)-g.Stubs-maxEndedRuns, 0) + g.Stubs
-	var waits map[string]bool
-	kept := 0
-	for i, id := range g.Order[:ended] {
-		old := g.Runs[id]
-		if waits == nil && old.Ended > bySilence {
-			waits = g.waiting(false)
-		}
-		settled := old.Stub && g.Stubs <= maxStubs
-		if !settled && (old.Ended > bySilence && !waits[id] || len(g.Order)-i > maxRuns) && !g.evict(old) {
-			continue
-		}
-		g.Order[kept] = id
-		kept++
-	}
-	g.Order = slices.Delete(g.Order, kept, ended)
-}
-
-// evict drops a run, whose span is emitted if it was not. It reports whether a stub stays.
-func (g *group) evict(r *run) bool {
-	if !r.Emitted && r.Start != 0 {
-		g.ended(r)
-		last := *r
-		g.out.pending = append(g.out.pending, pending{kind: runEvicted, group: g, run: &last})
-		r.Emitted, r.Shown = true, false
-	}
-	if !g.stubbed(r) {
-		delete(g.Runs, r.ID)
-		return false
-	}
-	return true
-}
-
 // waiting returns the runs that wait for a call, or only for one with a result pending, and
 // the runs above them.
 func (g *group) waiting(pending bool) map[string]bool {
@@ -162,40 +120,6 @@ func (g *group) waiting(pending bool) map[string]bool {
 		}
 	}
 	return waits
-}
-
-// ended passes the end of a run on to the call that caused it.
-func (g *group) ended(r *run) {
-	if r.Chat != nil {
-		r.StopReason = r.Chat.Finish
-	}
-	if r.Call != "" && r.Linked {
-		g.worked(r.Call, r.until())
-	}
-	if r.Remote != nil {
-		g.ends = append(g.ends, remoteEnd{r.Remote.CallSite, r.until()})
-	}
-}
-
-// endRuns passes the ends of the runs on that ended since they were emitted, and drops the
-// open calls of runs that were evicted.
-func (g *group) endRuns() {
-	for _, r := range g.Runs {
-		if r.Start != 0 && r.Ended != running && !r.Emitted {
-			g.ended(r)
-		}
-	}
-	for _, c := range g.Open {
-		if g.Runs[c.Run] == nil {
-			delete(g.Open, c.ID)
-		}
-	}
-}
-
-// remoteEnd is the end of a run that a call of another session caused.
-type remoteEnd struct {
-	call link.CallSite
-	end  int64
 }
 
 // open reports whether anything of the group is still running.
@@ -230,21 +154,6 @@ func (g *group) replaced(m *msg.Message) int64 {
 	return was
 }
 
-// closeStream ends the runs of a stream where they are.
-func (g *group) closeStream(stream uint64) {
-	restorer{g}.keepOpen(stream)
-	delete(g.Turns, stream)
-	if g.local {
-		g.Claims.Close(stream)
-		g.dirty = true
-	}
-	for _, r := range g.Runs {
-		if r.Stream == stream {
-			g.silence(r)
-		}
-	}
-}
-
 // reset drops a run's own story; its place stays.
 func (g *group) reset(id string) {
 	r := g.Runs[id]
@@ -259,8 +168,4 @@ func (g *group) reset(id string) {
 		}
 	}
 	g.dirty = true
-}
-
-func compareStart(x, y *call) int {
-	return cmp.Or(cmp.Compare(x.Start, y.Start), cmp.Compare(x.ID, y.ID))
 }

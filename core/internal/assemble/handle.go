@@ -17,7 +17,7 @@ func (g handler) handle(m *msg.Message, stream uint64) (linked bool) {
 		return g.handleSession(m, stream)
 	}
 	if m.ParentCall != "" || m.Delegation.ChildRun != "" {
-		linker{g.group}.preferCall(m)
+		linker(g).preferCall(m)
 	}
 	r := g.runOf(m, stream)
 	r.Stream = stream
@@ -115,7 +115,7 @@ func (g handler) handleSession(m *msg.Message, stream uint64) (final bool) {
 		g.Alive = max(g.Alive, g.alive)
 	}
 	if m.Signal == msg.Link {
-		linker{g.group}.link(m.Tool.CallID, &m.Delegation)
+		linker(g).link(m.Tool.CallID, &m.Delegation)
 	}
 	g.setAgent(m)
 	return true
@@ -138,7 +138,7 @@ func (g handler) runOf(m *msg.Message, stream uint64) *run {
 		g.date(r, m.Time)
 	}
 	if !r.Linked && (m.ParentCall != "" || m.ParentRun != "" && m.ParentRun != msg.UnknownRun) {
-		linker{g.group}.join(r, m.ParentRun, m.ParentCall, m.Delegation.Link, m.Delegation.Confidence)
+		linker(g).join(r, m.ParentRun, m.ParentCall, m.Delegation.Link, m.Delegation.Confidence)
 	}
 	return r
 }
@@ -154,8 +154,8 @@ func (g handler) newRun(m *msg.Message, stream uint64) *run {
 		}
 		g.History = 0
 	}
-	linker{g.group}.resolve(r, m, stream)
-	linker{g.group}.adopt(r)
+	linker(g).resolve(r, m, stream)
+	linker(g).adopt(r)
 	return r
 }
 
@@ -207,7 +207,7 @@ func (g handler) signal(r *run, m *msg.Message) {
 			r.event(m.Time, m.Signal.String(), awaited(m)...)
 		}
 	case msg.Link:
-		linker{g.group}.link(m.Tool.CallID, &m.Delegation)
+		linker(g).link(m.Tool.CallID, &m.Delegation)
 	case msg.Compaction:
 		r.Prompt, r.Results = prompt{}, nil
 		r.event(m.Time, m.Signal.String())

@@ -105,6 +105,21 @@ func (a *Assembler) Finish() error {
 	return nil
 }
 
+// closeStream ends the runs of a stream where they are.
+func (g *group) closeStream(stream uint64) {
+	restorer{g}.keepOpen(stream)
+	delete(g.Turns, stream)
+	if g.local {
+		g.Claims.Close(stream)
+		g.dirty = true
+	}
+	for _, r := range g.Runs {
+		if r.Stream == stream {
+			g.silence(r)
+		}
+	}
+}
+
 // idle ends the runs and calls that have been silent for long enough: runs that wait for
 // nothing, and calls and the runs that wait for them. It returns when the next is due, Unix ns; zero when nothing
 // is open.

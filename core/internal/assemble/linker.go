@@ -1,6 +1,7 @@
 package assemble
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -72,24 +73,6 @@ func (g linker) resolve(r *run, m *msg.Message, stream uint64) {
 		g.endRun(prev, byTurn)
 	}
 	g.Turns[stream] = r.ID
-}
-
-// endByCall ends a run whose delegation has its result.
-func (g *group) endByCall(r *run) {
-	if _, ok := g.Done[r.Call]; ok && r.Call != "" {
-		r.end(byCall)
-	}
-}
-
-// endRun ends a run by a message of its own stream: its open response ends with it. Another
-// reason, silence or the result of its delegation, leaves the response open, because the
-// order in which files are read decides whether the last parts of it precede or follow.
-func (g *group) endRun(r *run, by endedBy) {
-	if c := r.Chat; c != nil {
-		g.closeChat(r)
-		r.Input = max(r.Input, c.Last)
-	}
-	r.end(by)
 }
 
 // adopt attaches the orphans that waited for r.
@@ -293,7 +276,7 @@ func (g linker) correlated(r *run) (list []*call) {
 			list = append(list, &d.Call.Call)
 		}
 	}
-	slices.SortFunc(list, compareStart)
+	slices.SortFunc(list, func(x, y *call) int { return cmp.Or(cmp.Compare(x.Start, y.Start), cmp.Compare(x.ID, y.ID)) })
 	return list
 }
 
