@@ -236,7 +236,7 @@ func (g linker) pairCall(id string, e link.Edge) (changed bool) {
 		next = link.Edge{Confidence: e.Confidence}
 	}
 	if c := g.Open[id]; c != nil {
-		if c.Settles(e, c.Named) {
+		if c.Keeps(e, c.Named) {
 			return false
 		}
 		c.pair(next)
@@ -245,7 +245,7 @@ func (g linker) pairCall(id string, e link.Edge) (changed bool) {
 		return true
 	}
 	d, ok := g.Done[id]
-	if !ok || d.Settles(e, d.Call != nil && d.Call.Call.Named) {
+	if !ok || d.Keeps(e, d.Call != nil && d.Call.Call.Named) {
 		return false
 	}
 	if d.Call != nil {

@@ -12,9 +12,9 @@ const (
 	// maxCorrelated is the number of calls, and of runs, that a correlation remembers.
 	maxCorrelated = 64
 
-	// slack is how far clocks and the writing of files may be apart: a run that a call caused
+	// Slack is how far clocks and the writing of files may be apart: a run that a call caused
 	// begins while the call is open, plus or minus this much.
-	slack = int64(5 * time.Second)
+	Slack = int64(5 * time.Second)
 
 	// longestCall is how long a call may be open and still cause a run.
 	longestCall = int64(6 * time.Hour)
@@ -26,9 +26,6 @@ const (
 	// that asked the same at the time.
 	promptConfidence = 80
 )
-
-// Slack is the difference between two clocks, in nanoseconds, that linking ignores.
-const Slack = slack
 
 // Correlation is a name that calls and the runs that they cause in other sessions, as a rule
 // of other formats, both print (msg.Delegate.CorrelationID, CorrelationPrompt). Which run
@@ -171,7 +168,7 @@ func (t *Correlation) Pairs() (pairs []Pair) {
 			if c.End == 0 && !c.Async {
 				end = c.Start + longestCall
 			}
-			if c.sameSession(&r) || r.Start < c.Start-slack || r.Start > end+slack {
+			if c.sameSession(&r) || r.Start < c.Start-Slack || r.Start > end+Slack {
 				continue
 			}
 			fit++

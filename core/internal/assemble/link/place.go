@@ -50,20 +50,20 @@ type Edge struct {
 	Confidence uint8          `json:"confidence,omitempty"`
 }
 
-// Weaker reports whether new replaces e: an edge without a child, or the same child by
+// Weaker reports whether next replaces e: an edge without a child, or the same child by
 // weaker evidence. The order in which the two become known does not matter.
-func (e Edge) Weaker(new Edge) bool {
-	return e.Child == "" || e.Child == new.Child && new.Link > e.Link
+func (e Edge) Weaker(next Edge) bool {
+	return e.Child == "" || e.Child == next.Child && next.Link > e.Link
 }
 
-// Settles reports whether the edge stays as it is when a correlation pairs its call with
-// new; without a child new removes the pair of the same correlation. named reports that the
+// Keeps reports whether the edge stays as it is when a correlation pairs its call with
+// next; without a child next removes the pair of the same correlation. named reports that the
 // protocol names the child.
-func (e Edge) Settles(new Edge, named bool) bool {
-	if new.Child == "" {
-		return e.Child == "" || e.Link != new.Link || named
+func (e Edge) Keeps(next Edge, named bool) bool {
+	if next.Child == "" {
+		return e.Child == "" || e.Link != next.Link || named
 	}
-	return e.Child != "" && e.Link > new.Link || e == new
+	return e.Child != "" && e.Link > next.Link || e == next
 }
 
 // Fact is an edge of a call.
@@ -77,7 +77,6 @@ type Call struct {
 	ID, Run  string // Run is the caller
 	Delegate string // the agent's name, as the caller wrote it
 	Edge
-	Completed bool
 }
 
 // MoveTo moves the run to another root.

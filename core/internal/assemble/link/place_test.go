@@ -154,8 +154,8 @@ func TestEdges(t *testing.T) {
 		{"another correlation's pair stays", native, Edge{Link: msg.ByPrompt}, false, true},
 		{"the protocol's child stays", native, Edge{Link: msg.ByNativeID}, true, true},
 	} {
-		if got := c.old.Settles(c.new, c.named); got != c.want {
-			t.Errorf("%s: settles %t", c.name, got)
+		if got := c.old.Keeps(c.new, c.named); got != c.want {
+			t.Errorf("%s: keeps %t", c.name, got)
 		}
 	}
 }
