@@ -20,7 +20,7 @@
 //     lost, or the sidecar was killed before it recorded the response, and after earshot
 //     backfill.
 //
-// Nothing else is exported twice: core/internal/assemble TestSpansAreGivenOnce has the
+// Nothing else is exported twice: core/internal/assemble TestSpansAreEmittedOnce has the
 // cases, TestABatchSendsASpanOnce the case within a batch. Receivers that keep one span
 // per id (ClickHouse with ReplacingMergeTree, most others when they compact) show one;
 // receivers that append show two.

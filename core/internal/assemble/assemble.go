@@ -6,33 +6,38 @@ import (
 	"slices"
 	"time"
 
+	"github.com/earshot-dev/earshot/core/internal/assemble/link"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// Emitter takes what the assembler gives.
+// Emitter receives the spans and the requests of the assembler.
 type Emitter interface {
-	// Span takes a span that ended, was ended by rule, changed, or (State Open) is
-	// still running at the end of an epoch.
+	// Span receives a span that ended, was ended by rule, changed, or (State Open) is still
+	// running at a commit.
 	Span(s msg.Span)
-	// ReplayChildren asks for the run's stream to be decoded again from its beginning,
-	// because its trace has changed. Before the first frame, ResetRun is called.
+	// ReplayChildren requests that the run's stream is decoded again from its beginning,
+	// because its trace has changed. Before the first frame, the caller calls ResetRun.
 	ReplayChildren(stream uint64, r RunRef)
 	// Replayable reports whether the stream can be decoded again.
 	Replayable(stream uint64) bool
-	// Flush asks for what the stream has open to be given again, to ApplyOpen: what was
-	// made of it is gone.
+	// Flush requests that the open messages of the stream are passed to ApplyOpen again:
+	// their spans were withdrawn.
 	Flush(stream uint64)
-	// Finding takes the kind of something that was found; it is an event of the run's
-	// span as well. A stream that is decoded again finds it again.
+	// Finding receives the kind of an anomaly that was detected; it is an event of the run's
+	// span as well. A stream that is decoded again has it again.
 	Finding(format, kind string)
 }
 
 // RunRef names a run.
 type RunRef struct{ Tenant, Format, Session, Run string }
 
-// Store is the assembler's memory of groups that it does not hold.
+func (r *RunRef) key() link.Key {
+	return link.Key{Tenant: r.Tenant, Format: r.Format, Session: r.Session}
+}
+
+// Store has the groups that the assembler does not hold.
 type Store interface {
-	// Group returns the state that Seal gave for the key; nil when there is none.
+	// Group returns the state that Commit returned for the key; nil when there is none.
 	Group(key string) ([]byte, error)
 }
 
@@ -41,34 +46,30 @@ type Settings struct {
 	// IdleRun ends a run with nothing open, IdleCall a call without a result and the run
 	// that waits for it.
 	IdleRun, IdleCall time.Duration
-	// Replay says that there was a life before this one. What it gave last may be with
-	// the exporters and not in the store, if it was killed: spans that were open then
-	// and end now, in one go, have to be closed where it had shown them.
+	// Replay is set if an earlier process used the same store. If that was killed, its last
+	// spans may be with the exporters and not in the store: spans that were open then and end
+	// now, at once, have to be closed where they were shown.
 	Replay bool
-	// LocalIDs reports whether ids of a format are unique in their stream only; nil:
-	// none are. See claims.go.
+	// LocalIDs reports whether ids of a format are unique in their stream only; nil: none
+	// are. See link.Claims.
 	LocalIDs func(format string) bool
 }
 
 // Assembler holds the open state of all sessions. It is used by one goroutine.
 type Assembler struct {
-	settings Settings
-	store    Store
-	out      Emitter
-	groups   map[groupKey]*group
-	asleep   map[groupKey]nap
-	last     *group
-	heard    map[uint64]exchange // by stream
-	shapes   shapes
-	seals    int  // how often Seal was called
-	ended    bool // silence has ended something since
+	settings   Settings
+	store      Store
+	out        outbox
+	groups     map[link.Key]*group
+	evicted    map[link.Key]idleTimer
+	last       *group              // that was used last
+	exchanges  map[uint64]exchange // by stream
+	signatures signatures
+	commits    int  // how often Commit was called
+	ended      bool // silence has ended something since
 }
 
-type groupKey struct{ tenant, format, session string }
-
-func (k groupKey) String() string { return k.tenant + "\x00" + k.format + "\x00" + k.session }
-
-// New returns an assembler that remembers nothing but what is in the store.
+// New returns an assembler whose state is in the store.
 func New(s Settings, store Store, out Emitter) *Assembler {
 	if s.IdleRun <= 0 {
 		s.IdleRun = 30 * time.Minute
@@ -76,68 +77,49 @@ func New(s Settings, store Store, out Emitter) *Assembler {
 	if s.IdleCall <= 0 {
 		s.IdleCall = 6 * time.Hour
 	}
-	return &Assembler{settings: s, store: store, out: out, groups: make(map[groupKey]*group), asleep: make(map[groupKey]nap), heard: make(map[uint64]exchange)}
-}
-
-// Revision and position of a message make its version; see Version. Two bits below
-// count how often a run has moved to the trace of another session, up to three.
-const (
-	revisionShift = 56
-	completeShift = 54
-	linkedBit     = 1 << 53
-	movedShift    = 51
-)
-
-func moves(n int) uint64 { return uint64(min(n, 3)) << movedShift }
-
-// Version is the Ver of a message's row: the decoder's revision, how complete
-// the message is, whether its trace is final, and where in the stream it was
-// completed. A version is the same in every replay.
-func Version(revision uint32, c msg.Completeness, linked bool, pos int64) uint64 {
-	v := uint64(revision&0xff)<<revisionShift | uint64(c)<<completeShift | uint64(pos)&(1<<movedShift-1)
-	if linked {
-		v |= linkedBit
+	return &Assembler{
+		settings: s, store: store, out: outbox{emitter: out},
+		groups: make(map[link.Key]*group), evicted: make(map[link.Key]idleTimer), exchanges: make(map[uint64]exchange),
 	}
-	return v
 }
 
-// Linked reports whether the version is of a message whose trace is final.
-func Linked(ver uint64) bool { return ver&linkedBit != 0 }
-
-// Apply takes the next message of a stream, whose name is the same after a
-// restart, and gives it its place: Host.ID,
-// Parent, TraceID, SpanID and Ver, which on entry holds the position. Tenant,
-// Format, Source, Time and Observed are set by the caller. was is the time under
-// which an incomplete version of the message was given before, if that was
-// another one; that row is to be taken back.
+// Apply takes the next message of a stream, whose name is the same after a restart, and sets
+// Host.ID, Parent, TraceID, SpanID and Ver, which on entry holds the position. The caller
+// sets Tenant, Format, Source, Time and Observed. was is the time under which an incomplete
+// version of the message was emitted, if that was another one; that row needs a tombstone.
 //
-// alive is when its sender was at work, Unix ns: silence counts from there. It may be
-// long before now, when the message is read.
+// alive is when the message's sender was at work, Unix ns: silence counts from there. It may
+// be long before now, when the message is read.
 func (a *Assembler) Apply(m *msg.Message, stream uint64, revision uint32, now time.Time, alive int64) (was int64, err error) {
-	g, err := a.group(m.Host.Tenant, m.Host.Format, m.Session)
-	if err != nil {
-		return 0, err
+	g, key := a.last, link.Key{Tenant: m.Host.Tenant, Format: m.Host.Format, Session: m.Session}
+	if g == nil || g.key != key { // most messages are of the session of the message before
+		if g, err = a.group(key); err != nil {
+			return 0, err
+		}
 	}
-	if g.local && g.Claims.claim(m, stream) {
-		a.out.Finding(m.Host.Format, findingReusedID)
+	if g.local && g.Claims.Claim(m, stream) {
+		a.out.finding(m.Host.Format, link.ReusedID)
 	}
-	g.resume(a.out, m, stream)
+	g.foreseen = nil
+	if len(g.Kept) > 0 {
+		restorer{g}.resume(m, stream)
+	}
 	return a.apply(g, m, stream, revision, now, alive)
 }
 
-// ApplyOpen is Apply for what a flush gives. The spans that it makes are provisional:
-// they are put back before the stream goes on.
+// ApplyOpen is Apply for the messages of a flush. Their spans are provisional: the assembler
+// withdraws them before the stream goes on.
 func (a *Assembler) ApplyOpen(m *msg.Message, stream uint64, revision uint32, now time.Time, alive int64) (was int64, err error) {
-	g, err := a.group(m.Host.Tenant, m.Host.Format, m.Session)
+	g, err := a.group(link.Key{Tenant: m.Host.Tenant, Format: m.Host.Format, Session: m.Session})
 	if err != nil {
 		return 0, err
 	}
 	if g.local {
-		if err := g.foresee(m, stream); err != nil {
+		if err := (restorer{g}).foresee(m, stream); err != nil {
 			return 0, err
 		}
 	}
-	if err := g.suspend(a.out, m, stream); err != nil {
+	if err := (restorer{g}).suspend(m, stream); err != nil {
 		return 0, err
 	}
 	g.flushing = true
@@ -150,87 +132,77 @@ func (a *Assembler) ApplyOpen(m *msg.Message, stream uint64, revision uint32, no
 	return was, err
 }
 
+// apply applies a message to its session, links it across sessions, and emits the spans that
+// it completed.
 func (a *Assembler) apply(g *group, m *msg.Message, stream uint64, revision uint32, now time.Time, alive int64) (was int64, err error) {
-	g.dirty, g.touched, g.Revision, g.alive = true, now, revision, alive
+	g.dirty, g.read, g.Revision, g.alive = true, now, revision, alive
 	h := &m.Host
 	h.ID = msg.NewID(h.Tenant, h.Format, m.Session, m.Key)
 	if m.ParentKey != "" {
 		h.Parent = msg.NewID(h.Tenant, h.Format, m.Session, m.ParentKey)
 	}
-	if d := &m.Delegation; !g.flushing && m.Run != "" && ofRun(m) && (d.CorrelationID != "" || d.CorrelationPrompt != "") { // before anything is given of the run, if it is new
-		old := g.Runs[m.Run]
-		g.runOf(a.out, m, stream).Meets = true
-		if err := a.meet(g, m, old == nil, now); err != nil {
+	final := m.Run != "" && !g.flushing // a call whose arguments are cut is not made yet
+	if d := &m.Delegation; final && (d.CorrelationID != "" || d.CorrelationPrompt != "") && ofRun(m) {
+		fresh := g.Runs[m.Run] == nil // before anything of it is emitted
+		handler{g}.runOf(m, stream).Correlates = true
+		if err := a.correlateRun(g, m, fresh, now); err != nil {
 			return 0, err
 		}
 	}
-	linked := g.apply(a.out, m, stream)
-	a.begun(g, m, stream)
-	if !g.flushing && m.Run != "" && !ofRun(m) { // a call whose arguments are cut is not made yet
-		if err := a.meet(g, m, false, now); err != nil {
-			return 0, err
+	linked := handler{g}.handle(m, stream)
+	if len(a.exchanges) > 0 {
+		a.setExchange(g, m, stream)
+	}
+	if final && m.Tool.CallID != "" && m.Signal != msg.RunStart {
+		if c := g.get(m.Tool.CallID); c != nil && (c.CorrelationID != "" || c.CorrelationPrompt != "") {
+			if err := a.correlateCall(g, m.Run, c, now); err != nil {
+				return 0, err
+			}
 		}
 	}
 	h.Ver = Version(revision, m.Complete, linked, int64(h.Ver))
-	if r := g.Runs[m.Run]; r != nil {
-		h.Ver |= moves(r.Moved)
+	if r := g.Runs[m.Run]; r != nil && r.Moves > 0 {
+		h.Ver |= uint64(min(r.Moves, 3)) << movesShift
 	}
-	if err := a.tellCallers(g); err != nil {
-		return 0, err
+	if len(g.ends) > 0 {
+		if err := a.passEnds(g); err != nil {
+			return 0, err
+		}
 	}
-	return g.replaced(m), nil
+	if m.Complete == msg.Partial || len(g.Partial) > 0 {
+		was = g.replaced(m)
+	}
+	a.out.emit()
+	return was, nil
 }
 
-// replaced remembers an incomplete message, and returns the time of the version
-// that m replaces if it was given under another.
-func (g *group) replaced(m *msg.Message) int64 {
-	if m.Complete != msg.Partial && len(g.Partial) == 0 {
-		return 0
-	}
-	id := m.Host.ID.String()
-	was := g.Partial[id]
-	switch {
-	case m.Complete != msg.Partial:
-		delete(g.Partial, id)
-	case was != 0 || len(g.Partial) < maxPartial:
-		g.Partial[id] = m.Time
-	}
-	if was == m.Time {
-		return 0
-	}
-	return was
-}
-
-func (a *Assembler) group(tenant, format, session string) (*group, error) {
-	if g := a.last; g != nil && g.key.session == session && g.key.format == format && g.key.tenant == tenant {
-		return g, nil
-	}
-	key := groupKey{tenant, format, session}
+// group returns a group, which it reads from the store if need be.
+func (a *Assembler) group(key link.Key) (*group, error) {
 	g := a.groups[key]
 	if g == nil {
 		state, err := a.store.Group(key.String())
 		if err != nil {
-			return nil, fmt.Errorf("assemble: session %s: %w", session, err)
+			return nil, fmt.Errorf("assemble: session %s: %w", key.Session, err)
 		}
 		if g, err = openGroup(key, state); err != nil {
-			return nil, fmt.Errorf("assemble: session %s: %w", session, err)
+			return nil, fmt.Errorf("assemble: session %s: %w", key.Session, err)
 		}
-		g.shapes, g.again = &a.shapes, a.settings.Replay
-		g.local = len(g.Claims.Runs.Of) > 0 || a.settings.LocalIDs != nil && a.settings.LocalIDs(format)
-		g.touched = a.asleep[key].touched
-		delete(a.asleep, key)
+		g.signatures, g.out, g.restarted = &a.signatures, &a.out, a.settings.Replay
+		g.local = g.Claims.InUse() || a.settings.LocalIDs != nil && a.settings.LocalIDs(key.Format)
+		g.read = a.evicted[key].read
+		delete(a.evicted, key)
 		a.groups[g.key] = g
 	}
 	a.last = g
 	return g, nil
 }
 
-// CloseStream says that the stream will give no more: its runs end where they
-// are. sessions are those that it spoke of.
+// CloseStream ends the runs of a stream where they are: it has no more messages. sessions
+// are those of its messages.
 func (a *Assembler) CloseStream(stream uint64, sessions []RunRef) error {
 	a.ForgetResponse(stream)
 	for _, s := range sessions {
-		g, err := a.group(s.Tenant, s.Format, s.Session)
+		g, err := a.group(s.key())
 		if err != nil {
 			return err
 		}
@@ -239,11 +211,12 @@ func (a *Assembler) CloseStream(stream uint64, sessions []RunRef) error {
 	return nil
 }
 
-// Awaits reports whether the stream has a run that is known to be a child, and no more: to
-// be put below its call it has to be decoded again. sessions are those that it spoke of.
+// Awaits reports whether the stream has an orphan that is known to be a child, and no more:
+// the stream has to be decoded again to put it below its call. sessions are those of its
+// messages.
 func (a *Assembler) Awaits(stream uint64, sessions []RunRef) (bool, error) {
 	for _, s := range sessions {
-		g, err := a.group(s.Tenant, s.Format, s.Session)
+		g, err := a.group(s.key())
 		if err != nil {
 			return false, err
 		}
@@ -256,24 +229,23 @@ func (a *Assembler) Awaits(stream uint64, sessions []RunRef) (bool, error) {
 	return false, nil
 }
 
-// Commit gives the spans that the end of an epoch brings out (runs that ended,
-// and what is open and changed) and then the state of every group that changed,
-// with whether anything in it is open. The state is valid with exactly the
-// messages that were applied before.
+// Commit emits the runs that ended and the open runs and calls that changed. Then it passes
+// the state of every group that changed to the caller, with whether anything in it is open.
+// The state is valid with exactly the messages that were applied before.
 func (a *Assembler) Commit(state func(key string, open bool, state []byte)) error {
-	a.seals++
+	a.commits++
 	a.ended = false
-	if err := a.giveEnded(); err != nil {
+	if err := a.emitChanged(); err != nil {
 		return err
 	}
 	for _, g := range a.groups {
 		if !g.dirty {
 			continue
 		}
-		g.sealed = a.seals
+		g.committed = a.commits
 		b, err := g.encode()
 		if err != nil {
-			return fmt.Errorf("assemble: session %s: %w", g.key.session, err)
+			return fmt.Errorf("assemble: session %s: %w", g.key.Session, err)
 		}
 		g.dirty = false
 		state(g.key.String(), g.open(), b)
@@ -281,36 +253,38 @@ func (a *Assembler) Commit(state func(key string, open bool, state []byte)) erro
 	return nil
 }
 
-// giveEnded gives the spans of all groups that changed. A run that ends may change the
-// call of another session that caused it.
-func (a *Assembler) giveEnded() error {
+// emitChanged emits the changes of all groups. A run that ends may change the call of
+// another session that caused it.
+func (a *Assembler) emitChanged() error {
 	for changed := slices.Collect(maps.Values(a.groups)); len(changed) > 0; {
 		var next []*group
 		for _, g := range changed {
 			if !g.dirty {
 				continue
 			}
-			g.seal(a.out, &a.settings)
-			for _, e := range g.endings {
-				parent, err := a.group(g.key.tenant, e.caller.Format, e.caller.Session)
+			past := g.past(&a.settings)
+			g.endRuns()
+			for _, e := range g.ends {
+				parent, err := a.group(e.call.Key(g.key.Tenant))
 				if err != nil {
 					return err
 				}
 				next = append(next, parent)
 			}
-			if err := a.tellCallers(g); err != nil {
+			if err := a.passEnds(g); err != nil {
 				return err
 			}
+			a.out.emitChanged(g, past)
+			a.out.emit()
 		}
 		changed = next
 	}
 	return nil
 }
 
-// ResetRun forgets what is known of a run but its place, before its stream is
-// decoded again.
+// ResetRun drops the state of a run except its place, before its stream is decoded again.
 func (a *Assembler) ResetRun(r RunRef) error {
-	g, err := a.group(r.Tenant, r.Format, r.Session)
+	g, err := a.group(r.key())
 	if err != nil {
 		return err
 	}

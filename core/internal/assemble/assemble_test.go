@@ -12,36 +12,36 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// world applies messages and keeps what a table would hold: of each (trace,
-// span) the row with the highest version, without those taken back.
-type world struct {
-	t       *testing.T
-	a       *Assembler
-	state   map[string][]byte
-	rows    map[string]msg.Span
-	open    map[msg.SpanID]bool
-	relinks []string
-	replay  []RunRef
-	streams []uint64 // of replay
-	found   []string
-	gone    bool     // streams cannot be decoded again
-	flushed []uint64 // streams, as asked for
-	at      uint64   // of the last flush
-	given   func(msg.Span)
-	host    msg.Host // of every message, beside what they all have
+// harness applies messages and keeps the rows of a table: of each (trace, span) the row with
+// the highest version, with tombstones.
+type harness struct {
+	t        *testing.T
+	a        *Assembler
+	state    map[string][]byte
+	rows     map[string]msg.Span
+	open     map[msg.SpanID]bool
+	replayed []string
+	replay   []RunRef
+	streams  []uint64 // of replay
+	found    []string
+	gone     bool     // streams cannot be decoded again
+	flushed  []uint64 // streams, as asked for
+	at       uint64   // of the last flush
+	emitted  func(msg.Span)
+	host     msg.Host // of every message, beside the common fields
 }
 
-func newWorld(t *testing.T) *world {
-	w := &world{t: t, state: map[string][]byte{}, rows: map[string]msg.Span{}, open: map[msg.SpanID]bool{}}
+func newHarness(t *testing.T) *harness {
+	w := &harness{t: t, state: map[string][]byte{}, rows: map[string]msg.Span{}, open: map[msg.SpanID]bool{}}
 	w.a = New(Settings{}, w, w)
 	return w
 }
 
-func (w *world) Group(key string) ([]byte, error) { return w.state[key], nil }
+func (w *harness) Group(key string) ([]byte, error) { return w.state[key], nil }
 
-func (w *world) Span(s msg.Span) {
-	if w.given != nil {
-		w.given(s)
+func (w *harness) Span(s msg.Span) {
+	if w.emitted != nil {
+		w.emitted(s)
 	}
 	if s.State == msg.SpanOpen {
 		w.open[s.ID] = true
@@ -56,28 +56,28 @@ func (w *world) Span(s msg.Span) {
 	}
 }
 
-func (w *world) ReplayChildren(stream uint64, r RunRef) {
-	w.relinks = append(w.relinks, r.Run)
+func (w *harness) ReplayChildren(stream uint64, r RunRef) {
+	w.replayed = append(w.replayed, r.Run)
 	w.streams = append(w.streams, stream)
 	w.replay = append(w.replay, r)
 }
 
-func (w *world) Replayable(uint64) bool { return !w.gone }
+func (w *harness) Replayable(uint64) bool { return !w.gone }
 
-func (w *world) Flush(stream uint64) { w.flushed = append(w.flushed, stream) }
+func (w *harness) Flush(stream uint64) { w.flushed = append(w.flushed, stream) }
 
-func (w *world) Finding(_, kind string) { w.found = append(w.found, kind) }
+func (w *harness) Finding(_, kind string) { w.found = append(w.found, kind) }
 
-// restart throws the assembler away and goes on from what was sealed.
-func (w *world) restart() {
-	w.seal()
+// restart drops the assembler and goes on from the committed state.
+func (w *harness) restart() {
+	w.commit()
 	w.killed()
 }
 
-// killed does so in the middle of an epoch, which the exporters may have had.
-func (w *world) killed() { w.a = New(Settings{Replay: true}, w, w) }
+// killed does so in the middle of a batch, which the exporters may have.
+func (w *harness) killed() { w.a = New(Settings{Replay: true}, w, w) }
 
-func (w *world) seal() {
+func (w *harness) commit() {
 	if err := w.a.Commit(func(key string, _ bool, b []byte) { w.state[key] = b }); err != nil {
 		w.t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func (w *world) seal() {
 const sec = int64(time.Second)
 const t0 = 1700000000 * sec
 
-func (w *world) apply(list ...msg.Message) {
+func (w *harness) apply(list ...msg.Message) {
 	w.t.Helper()
 	for i, m := range list {
 		m.Session, m.Host = "s", w.host
@@ -104,9 +104,9 @@ func (w *world) apply(list ...msg.Message) {
 	}
 }
 
-// tree draws the rows as trees: name, from-to in seconds, what is worth seeing.
-func (w *world) tree() string {
-	w.seal()
+// tree draws the rows as trees: name, from-to in seconds, and other facts.
+func (w *harness) tree() string {
+	w.commit()
 	var all []msg.Span
 	for _, s := range w.rows {
 		if !s.Tombstone {
@@ -164,7 +164,7 @@ func label(s msg.Span) string {
 	return l
 }
 
-func (w *world) want(want string) {
+func (w *harness) want(want string) {
 	w.t.Helper()
 	want = strings.TrimPrefix(strings.ReplaceAll(want, "\n\t\t", "\n"), "\n")
 	want = strings.TrimRight(want, "\t\n") + "\n"
@@ -196,7 +196,7 @@ func answered(run, id string, t int64) msg.Message {
 func in(resp string, m msg.Message) msg.Message { m.ResponseID = resp; return m }
 
 func TestTurnWithParallelTools(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.apply(user("a", 0), said("a", "r1", 2), in("r1", called("a", "c1", "Read", 3)), in("r1", called("a", "c2", "Grep", 3)),
 		tokens("a", "r1", 3, 10), result("a", "c2", 4), result("a", "c1", 6), said("a", "r2", 9), tokens("a", "r2", 9, 5),
 		user("b", 20), said("b", "r3", 21), msg.Message{Kind: msg.Stop, Run: "b", Time: 22, Signal: msg.RunEnd, FinishReason: "end_turn"})
@@ -211,10 +211,10 @@ func TestTurnWithParallelTools(t *testing.T) {
 		`)
 }
 
-// TestCallsOfNoResponse: a call of which the protocol tells neither a response nor a
-// model is a part of the response that is open, and makes none up.
+// TestCallsOfNoResponse: a call whose message names neither a response nor a model is a part
+// of the open response, and begins none.
 func TestCallsOfNoResponse(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.apply(user("a", 0), called("a", "c", "Read", 2), result("a", "c", 3), said("a", "", 5), called("a", "d", "Read", 6), result("a", "d", 7),
 		msg.Message{Kind: msg.Stop, Run: "a", Time: 8, Signal: msg.RunEnd})
 	w.want(`
@@ -225,10 +225,10 @@ func TestCallsOfNoResponse(t *testing.T) {
 		`)
 }
 
-// TestTokensBeforeTheResponse: the parts of a response whose tokens were told before
-// them are of the same span, which keeps them.
+// TestTokensBeforeTheResponse: the parts of a response that follow its tokens are of the same
+// span, which keeps them.
 func TestTokensBeforeTheResponse(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.apply(user("a", 0), used("r1", 2, 7, 0, 3), in("r1", called("a", "c", "Read", 3)))
 	w.restart()
 	w.apply(result("a", "c", 4), used("r2", 6, 9, 0, 1), said("a", "r2", 7), stop("a", 8))
@@ -249,7 +249,7 @@ func TestWhatNoModelMade(t *testing.T) {
 	start := user("a", 0)
 	step := said("a", "", 11)
 	step.Agent, step.Model = final.Agent, "tern-2"
-	w := newWorld(t)
+	w := newHarness(t)
 	begin := msg.Message{Kind: msg.Status, Run: "a", Time: 0, Signal: msg.RunStart, Agent: final.Agent}
 	w.apply(start, begin, internal(delegated("a", "d", "planner", 1)), answered("a", "d", 4),
 		internal(called("a", "c", "aggregate", 5)), result("a", "c", 6), step, final,
@@ -261,7 +261,7 @@ func TestWhatNoModelMade(t *testing.T) {
 		  chat - 6-11
 		`)
 	// A tool of the framework that the model asked for is part of its response.
-	w = newWorld(t)
+	w = newHarness(t)
 	think := internal(called("b", "c", "think", 2))
 	think.Model = "tern-2"
 	w.apply(user("b", 0), think, result("b", "c", 3), msg.Message{Kind: msg.Stop, Run: "b", Time: 4, Signal: msg.RunEnd})
@@ -273,8 +273,8 @@ func TestWhatNoModelMade(t *testing.T) {
 }
 
 // firstTokens are the seconds to the first token of the chats, by response.
-func (w *world) firstTokens() map[string]int64 {
-	w.seal()
+func (w *harness) firstTokens() map[string]int64 {
+	w.commit()
 	out := make(map[string]int64)
 	for _, s := range w.rows {
 		if s.Kind == msg.SpanChat && !s.Tombstone && s.FirstToken != 0 {
@@ -284,8 +284,8 @@ func (w *world) firstTokens() map[string]int64 {
 	return out
 }
 
-// TestFirstTokenComesFirst: the first token is heard of before what it begins, and
-// belongs to that response; one that is told again keeps it.
+// TestFirstTokenComesFirst: the first token precedes every other message of its response, and
+// belongs to it; a repeated response keeps it.
 func TestFirstTokenComesFirst(t *testing.T) {
 	first := func(resp string, at int64) msg.Message {
 		return msg.Message{Kind: msg.Status, Run: "a", ResponseID: resp, Time: at, Signal: msg.FirstToken}
@@ -299,10 +299,10 @@ func TestFirstTokenComesFirst(t *testing.T) {
 		{"named", []msg.Message{user("a", 0), first("r1", 2), said("a", "r1", 5), end}, map[string]int64{"r1": 2}},
 		{"not named", []msg.Message{user("a", 0), first("", 2), said("a", "", 5), end}, map[string]int64{"": 2}},
 		{"while another is open", []msg.Message{user("a", 0), said("a", "r1", 3), first("r2", 6), said("a", "r1", 7), said("a", "r2", 8), end}, map[string]int64{"r2": 6}},
-		{"told again", []msg.Message{user("a", 0), first("r1", 2), said("a", "r1", 3), said("a", "r2", 5), tokens("a", "r1", 6, 1), end}, map[string]int64{"r1": 2}},
+		{"repeated", []msg.Message{user("a", 0), first("r1", 2), said("a", "r1", 3), said("a", "r2", 5), tokens("a", "r1", 6, 1), end}, map[string]int64{"r1": 2}},
 		{"of a response that never came", []msg.Message{user("a", 0), first("", 2), user("a", 9), said("a", "", 12), end}, map[string]int64{}},
 	} {
-		w := newWorld(t)
+		w := newHarness(t)
 		for _, m := range c.play {
 			w.apply(m)
 			w.restart()
@@ -314,7 +314,7 @@ func TestFirstTokenComesFirst(t *testing.T) {
 }
 
 func TestNestedDelegation(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	child := func(run, call string, t int64) msg.Message {
 		m := user(run, t)
 		m.ParentCall, m.Delegation.Link = call, msg.ByNativeID
@@ -340,7 +340,7 @@ func TestNestedDelegation(t *testing.T) {
 		`)
 }
 
-// Whatever is heard first, parent or child, the rows are the same in the end.
+// The order in which parent and child are read does not change the rows.
 func TestLateLink(t *testing.T) {
 	parent := []msg.Message{user("a", 0), in("r", delegated("a", "d1", "x", 1)), tokens("a", "r", 1, 1),
 		{Kind: msg.Status, Time: 1, Signal: msg.Link, Tool: msg.Tool{CallID: "d1"}, Delegation: msg.Delegate{ChildRun: "x", Link: msg.ByMetaFile}},
@@ -356,18 +356,18 @@ func TestLateLink(t *testing.T) {
 		      chat rx 2-3 tokens=7
 		`
 	t.Run("parent first", func(t *testing.T) {
-		w := newWorld(t)
+		w := newHarness(t)
 		w.apply(parent...)
 		w.apply(child...)
 		w.a.Finish()
 		w.want(want)
-		if len(w.relinks) != 0 {
-			t.Error("relinked", w.relinks)
+		if len(w.replayed) != 0 {
+			t.Error("relinked", w.replayed)
 		}
 	})
 	t.Run("link first of all", func(t *testing.T) {
 		for name, order := range map[string][][]msg.Message{"then parent": {parent, child}, "then child": {child, parent}} {
-			w := newWorld(t)
+			w := newHarness(t)
 			w.apply(parent[3])
 			w.restart()
 			w.apply(order[0]...)
@@ -383,19 +383,19 @@ func TestLateLink(t *testing.T) {
 			w.want(want)
 		}
 	})
-	for name, between := range map[string]func(*world){
-		"child first":           func(*world) {},
-		"child given in epochs": func(w *world) { w.seal() },
-		"child given as orphan": func(w *world) { w.a.Finish(); w.seal() },
-		"restart between":       func(w *world) { w.a.Finish(); w.restart() },
+	for name, between := range map[string]func(*harness){
+		"child first":               func(*harness) {},
+		"child committed early":     func(w *harness) { w.commit() },
+		"child committed as orphan": func(w *harness) { w.a.Finish(); w.commit() },
+		"restart between":           func(w *harness) { w.a.Finish(); w.restart() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newHarness(t)
 			w.apply(child...)
 			between(w)
 			w.apply(parent...)
-			if len(w.relinks) != 1 {
-				t.Fatal("relinks:", w.relinks)
+			if len(w.replayed) != 1 {
+				t.Fatal("relinks:", w.replayed)
 			}
 			if err := w.a.ResetRun(w.replay[0]); err != nil {
 				t.Fatal(err)
@@ -408,7 +408,7 @@ func TestLateLink(t *testing.T) {
 }
 
 func TestReplayCountsOnce(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	list := []msg.Message{user("a", 0), said("a", "r1", 2), tokens("a", "r1", 2, 10), called("a", "c1", "Read", 3), result("a", "c1", 4),
 		said("a", "r2", 5), tokens("a", "r2", 5, 7)}
 	want := `
@@ -420,13 +420,13 @@ func TestReplayCountsOnce(t *testing.T) {
 	w.apply(list...)
 	w.a.Finish()
 	w.want(want)
-	w.apply(list...) // the same conversation, heard again from another source
+	w.apply(list...) // the same conversation, read again from another source
 	w.a.Finish()
 	w.want(want)
 }
 
 func TestPartialUsageIsReplaced(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	part := tokens("a", "r1", 2, 3)
 	part.Complete = msg.Partial
 	w.apply(user("a", 0), said("a", "r1", 2), part)
@@ -440,7 +440,7 @@ func TestPartialUsageIsReplaced(t *testing.T) {
 }
 
 func TestEndings(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	bad := result("a", "c1", 3)
 	bad.IsError, bad.Content = true, msg.Plain("permission denied")
 	w.apply(user("a", 0), called("a", "c1", "Bash", 1), bad, called("a", "c2", "Sleep", 4),
@@ -454,7 +454,7 @@ func TestEndings(t *testing.T) {
 	if len(w.open) != 2 {
 		t.Errorf("%d open spans, want the run b and its call", len(w.open))
 	}
-	w.apply(result("a", "c2", 12)) // it came after all
+	w.apply(result("a", "c2", 12)) // it is late
 	w.a.Finish()
 	w.want(`
 		run a 0-6 cancelled:interrupted
@@ -468,41 +468,41 @@ func TestEndings(t *testing.T) {
 	}
 }
 
-// What was given as open and is over when the next life reads it again, in one go, is
-// open no more. A first life has nothing to close.
+// A span that was emitted as open and has ended when the next process reads it again, at once,
+// is open no more. A first process has nothing to close.
 func TestOpenInALifeThatWasKilled(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	first := []msg.Message{user("a", 0), called("a", "c1", "Bash", 1)}
 	w.apply(first...)
-	w.seal()
+	w.commit()
 	if len(w.open) != 2 {
 		t.Fatalf("%d open spans", len(w.open))
 	}
 	clear(w.state) // the exporters have it, and the checkpoint has not
 	w.killed()
 	closed := 0
-	w.given = func(s msg.Span) {
+	w.emitted = func(s msg.Span) {
 		if s.Shown {
 			closed++
 		}
 	}
 	all := append(first, result("a", "c1", 5), msg.Message{Kind: msg.Stop, Run: "a", Time: 6, Signal: msg.RunEnd})
 	w.apply(all...)
-	w.seal()
+	w.commit()
 	if len(w.open) != 0 || closed == 0 {
 		t.Errorf("%d spans are open for ever", len(w.open))
 	}
 	closed, w.state, w.a = 0, map[string][]byte{}, New(Settings{}, w, w)
 	w.apply(all...)
-	w.seal()
+	w.commit()
 	if closed != 0 {
 		t.Errorf("%d spans are closed that nobody had opened", closed)
 	}
 }
 
-// A background delegation outlives its turn and ends when its result comes.
+// A background delegation outlives its turn and ends with its result.
 func TestBackgroundDelegation(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	d := delegated("a", "d1", "x", 1)
 	d.Delegation.Async = true
 	w.apply(user("a", 0), d, said("a", "r", 2), user("b", 5), said("b", "r2", 6))
@@ -519,7 +519,7 @@ func TestBackgroundDelegation(t *testing.T) {
 }
 
 func TestParentsNeverFormACycle(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	x, y := user("x", 1), user("y", 2)
 	x.ParentRun, y.ParentRun = "y", "x"
 	w.apply(x, y)
@@ -530,7 +530,7 @@ func TestParentsNeverFormACycle(t *testing.T) {
 }
 
 func TestSilence(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.apply(user("a", 0), called("a", "c1", "Sleep", 1))
 	w.idle(time.Unix(0, t0).Add(time.Hour), 0)
 	if got := w.tree(); got != "" {
@@ -543,15 +543,15 @@ func TestSilence(t *testing.T) {
 		`)
 }
 
-// A tool call knows the model that asked for it, across a restart as well.
+// A tool call has the model that made it, across a restart as well.
 func TestCallsNameTheirModel(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	call := msg.Message{Kind: msg.ToolCall, Run: "r", Time: 1, Model: "tern-2"}
 	call.Tool = msg.Tool{CallID: "c", Name: "sound"}
 	w.apply(call)
 	w.restart()
 	w.apply(msg.Message{Kind: msg.ToolResult, Run: "r", Time: 2, Tool: msg.Tool{CallID: "c"}})
-	w.seal()
+	w.commit()
 	for _, s := range w.rows {
 		if s.Kind == msg.SpanTool && s.Model == "tern-2" {
 			return
@@ -560,16 +560,15 @@ func TestCallsNameTheirModel(t *testing.T) {
 	t.Errorf("no call of tern-2 in %+v", w.rows)
 }
 
-// Of two ways in which a call's child was found the stronger is told, whichever
-// file happens to be read first.
+// Of two links between a call and its child the stronger wins, whichever file is read first.
 func TestStrongerLinkStands(t *testing.T) {
 	call := msg.Message{Kind: msg.Delegation, Run: "r", Time: 1, Tool: msg.Tool{CallID: "c", Name: "send"}}
 	weak := msg.Message{Kind: msg.Status, Run: "r", Time: 2, Signal: msg.Link, Tool: msg.Tool{CallID: "c"}, Delegation: msg.Delegate{ChildRun: "k", Link: msg.ByMetaFile}}
 	result := msg.Message{Kind: msg.DelegationResult, Run: "r", Time: 3, Tool: msg.Tool{CallID: "c"}, Delegation: msg.Delegate{ChildRun: "k", Link: msg.ByNativeID}}
 	for name, list := range map[string][]msg.Message{"call first": {call, weak, result}, "link first": {weak, call, result}} {
-		w := newWorld(t)
+		w := newHarness(t)
 		w.apply(list...)
-		w.seal()
+		w.commit()
 		for _, s := range w.rows {
 			if s.Kind == msg.SpanDelegation && (s.Delegate.Link != msg.ByNativeID || s.Delegate.ChildRun != "k") {
 				t.Errorf("%s: linked to %s by %s", name, s.Delegate.ChildRun, s.Delegate.Link)
@@ -578,15 +577,15 @@ func TestStrongerLinkStands(t *testing.T) {
 	}
 }
 
-// TestIDThatComesLate: events of a call do not have the protocol's id, and a snapshot
-// that tells of it has nothing else. It is one span, with the times of the events and
-// the id, and nothing of it is told twice.
+// TestIDThatComesLate: events of a call do not have the protocol's id, and a snapshot of the
+// same call has nothing else. It is one span, with the times of the events and the id, and
+// each of its rows appears once.
 func TestIDThatComesLate(t *testing.T) {
 	for name, c := range map[string]struct {
 		when string
 		want string
 	}{"the call is over": {"over", "call_7"}, "the call is open": {"open", "call_7"}, "never": {"", "t"}} {
-		w := newWorld(t)
+		w := newHarness(t)
 		begin, end := called("a", "t", "Grep", 1), result("a", "t", 4)
 		begin.Tool.ProtocolID, end.Tool.ProtocolID = msg.UnknownID, msg.UnknownID
 		begin.Complete, end.Complete = msg.Summary, msg.Summary

@@ -45,7 +45,7 @@ func session(tb testing.TB) (messages []msg.Message, size int) {
 	return out.Messages, len(data)
 }
 
-// applyAll gives the messages their places, and returns how many spans there were.
+// applyAll applies the messages, and returns the number of spans.
 func applyAll(tb testing.TB, messages []msg.Message) int {
 	var spans countSpans
 	now := time.Unix(0, 0)
@@ -60,8 +60,8 @@ func applyAll(tb testing.TB, messages []msg.Message) int {
 	return int(spans)
 }
 
-// BenchmarkApply gives the messages of one session their places. Bytes are those of
-// the session's lines, so that stages compare.
+// BenchmarkApply applies the messages of one session. Bytes are those of the session's lines,
+// so that stages compare.
 func BenchmarkApply(b *testing.B) {
 	messages, size := session(b)
 	b.SetBytes(int64(size))
@@ -75,8 +75,8 @@ func BenchmarkApply(b *testing.B) {
 	b.ReportMetric(float64(len(messages)), "records/op")
 }
 
-// TestApplyAllocates holds what a message costs: the ids of what is open, and no span
-// on the heap.
+// TestApplyAllocates limits the memory of a message: the ids of open spans, and no span on the
+// heap.
 func TestApplyAllocates(t *testing.T) {
 	messages, _ := session(t)
 	spans := applyAll(t, messages)

@@ -11,7 +11,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// script is what one session says, part by part.
+// script has the messages of one session, part by part.
 type script struct {
 	format, session string
 	parts           [][]msg.Message
@@ -19,24 +19,24 @@ type script struct {
 
 // how a script is played.
 type how struct {
-	restarts bool // the sidecar starts anew after each part
+	restarts bool // the sidecar restarts after each part
 	gone     bool // no stream can be decoded again
-	late     bool // what is to be decoded again comes when all else has been heard
+	late     bool // streams are decoded again after everything else
 }
 
-// behind is what a stream has to have decoded again: of some runs, what came before.
+// behind is the part of a stream that is to be decoded again: of some runs, up to a position.
 type behind struct {
 	runs  map[string]bool
 	until int
 }
 
-// play applies the parts in the order of names ("0.1" is part 1 of script 0), with
-// every decoding again that is asked for, and returns the rows that stand.
+// play applies the parts in the order of names ("0.1" is part 1 of script 0), decodes again as
+// requested, and returns the rows.
 func play(t *testing.T, scripts []script, order []string, h how) map[string]msg.Span {
 	t.Helper()
-	w := newWorld(t)
+	w := newHarness(t)
 	w.gone = h.gone
-	heard, due := make([]int, len(scripts)), make([]int, len(scripts))
+	read, due := make([]int, len(scripts)), make([]int, len(scripts))
 	waits := make(map[int]*behind)
 	say := func(at int, list []msg.Message, only map[string]bool) {
 		s := scripts[at]
@@ -61,8 +61,8 @@ func play(t *testing.T, scripts []script, order []string, h how) map[string]msg.
 		for _, p := range scripts[at].parts[:b.until] {
 			say(at, p, b.runs)
 		}
-		for ; heard[at] < due[at]; heard[at]++ {
-			say(at, scripts[at].parts[heard[at]], nil)
+		for ; read[at] < due[at]; read[at]++ {
+			say(at, scripts[at].parts[read[at]], nil)
 		}
 	}
 	again := func() {
@@ -79,7 +79,7 @@ func play(t *testing.T, scripts []script, order []string, h how) map[string]msg.
 					waits[at] = &behind{runs: make(map[string]bool)}
 				}
 				waits[at].runs[r.Run] = true
-				waits[at].until = max(waits[at].until, heard[at])
+				waits[at].until = max(waits[at].until, read[at])
 			}
 			w.replay, w.streams = w.replay[:0], w.streams[:0]
 			if h.late {
@@ -95,8 +95,8 @@ func play(t *testing.T, scripts []script, order []string, h how) map[string]msg.
 		if _, err := fmt.Sscanf(name, "%d.%d", &at, &part); err != nil {
 			t.Fatal(err)
 		}
-		if due[at]++; waits[at] == nil { // else it comes behind what is decoded again
-			heard[at]++
+		if due[at]++; waits[at] == nil { // else it is behind the part that is decoded again
+			read[at]++
 			say(at, scripts[at].parts[part], nil)
 		}
 		again()
@@ -139,8 +139,7 @@ func stop(run string, at int64) msg.Message {
 	return msg.Message{Kind: msg.Stop, Run: run, Time: at, Signal: msg.RunEnd}
 }
 
-// hires is a call at from that ends at to, and that says under which names the run that
-// it causes is found.
+// hires is a call at from that ends at to, with the correlation of the run that it causes.
 func hires(run, call, id, prompt string, from, to int64) (begin, end msg.Message) {
 	begin, end = delegated(run, call, "codex", from), answered(run, call, to)
 	begin.Delegation.CorrelationPrompt, end.Delegation.CorrelationID = prompt, id
@@ -155,9 +154,8 @@ func hired(run, id, prompt string, at int64) []msg.Message {
 	return []msg.Message{start, asked}
 }
 
-// TestSpawnAcrossSessions: an agent's call runs an agent of another format. Whatever is
-// read first, and however often the sidecar starts anew, it is one tree, and the rows are
-// the same.
+// TestSpawnAcrossSessions: an agent's call runs an agent of another format. In any order of
+// reading, and however often the sidecar restarts, it is one tree with the same rows.
 func TestSpawnAcrossSessions(t *testing.T) {
 	for name, c := range map[string]struct {
 		id, prompt string
@@ -216,8 +214,8 @@ func oneTree(t *testing.T, name string, rows map[string]msg.Span, link msg.LinkM
 	}
 }
 
-// TestSamePromptTwice: two calls ask the same at once. Their runs are paired by order,
-// and a thread that is named puts that right, whatever is heard first.
+// TestSamePromptTwice: two calls ask the same at once. Their runs are paired by order, and a
+// thread that is named corrects that, in any order of reading.
 func TestSamePromptTwice(t *testing.T) {
 	b1, e1 := hires("a", "d1", "codex 2", "codex p", 1, 9)
 	b2, e2 := hires("a", "d2", "", "codex p", 2, 9)
@@ -243,8 +241,8 @@ func TestSamePromptTwice(t *testing.T) {
 	}
 }
 
-// TestMovesTwice: two agents ask the same at once; a thread seems to be the first one's
-// until the second names it. What was given under either trace is taken back.
+// TestMovesTwice: two agents ask the same at once; a thread seems to be the first one's until
+// the second names it. The spans under either trace get tombstones.
 func TestMovesTwice(t *testing.T) {
 	b1, e1 := hires("a", "d1", "", "codex p", 1, 9)
 	b2, e2 := hires("b", "d2", "codex 1", "codex p", 2, 9)
@@ -272,8 +270,8 @@ func TestMovesTwice(t *testing.T) {
 	}
 }
 
-// TestSpawnByAScript: nothing in a call says that it runs an agent, but its output names
-// a thread. If a run of that name began meanwhile, the tool was a delegation.
+// TestSpawnByAScript: no part of a call shows that it runs an agent, but its output names a
+// thread. If a run of that name began meanwhile, the tool was a delegation.
 func TestSpawnByAScript(t *testing.T) {
 	end := result("a", "c", 9)
 	end.Delegation = msg.Delegate{To: "codex", CorrelationID: "codex 1"}
@@ -348,7 +346,7 @@ func TestNotSpawned(t *testing.T) {
 	}
 }
 
-// TestSpawnWhoseStreamIsGone: what cannot be decoded again stays in its own trace, and
+// TestSpawnWhoseStreamIsGone: a run that cannot be decoded again stays in its own trace, and
 // points to its call; the call names it all the same.
 func TestSpawnWhoseStreamIsGone(t *testing.T) {
 	begin, end := hires("a", "d", "codex 1", "", 1, 9)

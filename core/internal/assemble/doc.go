@@ -1,42 +1,56 @@
-// Package assemble turns messages into spans. It is pure: no clock, no input or
-// output, no goroutine; time comes with the messages, and silence is told to it.
+// Package assemble turns messages into spans. It is pure: no clock, no input or output, no
+// goroutine. Messages carry the time, and the caller reports silence (Idle, CloseStream).
 //
-// A session is a group of runs; a run is one invocation of one agent, and its
-// spans are the run itself, a chat for each response of a model, a tool or a
-// delegation for each call, and below a delegation the run that it caused:
+// Messages of decoders enter by Apply, in the order of their stream, and get their trace and
+// span. Spans leave through the Emitter, and with each Commit the state of the groups that
+// changed, valid with exactly the messages applied before. The files follow the way of a
+// message, and depend on each other in this order only:
+//
+//	assemble.go, exchange.go, idle.go   entry points: Apply, Commit, SetResponse, Idle
+//	correlate.go                        linking across sessions
+//	handle.go, chat.go, calls.go,       handlers: they change state and mark the changes
+//	linker.go, names.go, ending.go,
+//	anomalies.go, provisional.go
+//	group.go, run.go                    state, as a store keeps it
+//	emit.go                             emits the marked changes, the one place that does
+//	render.go, signature.go             state as spans, ids and versions
+//
+// The package link below decides which call caused which run, on values.
+//
+// A session is a group of runs; a run is one invocation of one agent, and its spans are the
+// run itself, a chat for each response of a model, a tool or a delegation for each call, and
+// below a delegation the run that it caused:
 //
 //	run (invoke_agent)                      one trace per top-level run
 //	├── chat                                from the last input to the end of the response
 //	├── tool (execute_tool)                 from call to result
 //	└── delegation (execute_tool)
-//	    └── run (invoke_agent)              the child, from whatever stream it comes
+//	    └── run (invoke_agent)              the child, of any stream
 //
-// Several streams may feed one session. What a span says is a function of its
-// own run's messages, which come from one stream in order; only its place in the
-// tree depends on others. A child that is heard before anything names its call
-// begins as the root of a trace of its own. When the link comes, its stream is
-// decoded again (Emitter.Relink): the spans come out under the right trace with a
-// higher version, and the old ones are taken back. So the order in which files
-// happen to be read does not show in the tables.
+// Several streams may feed one session. A span is a function of its own run's messages, which
+// are in one stream, in order; only its place in the tree depends on others. A child that is
+// read before a message names its call is an orphan in a trace of its own. When the link is
+// known, its stream is decoded again (Emitter.ReplayChildren): the spans are emitted under
+// the right trace with a higher version, and the old ones get tombstones. So the order in
+// which files are read does not show in the tables.
 //
-// A call may also run another agent's program, whose own files or streams are a session
-// of another format, or write to an agent that has a session of its own. Decoders of both
-// sides give a name under which the two find each other (meet.go), and the run moves below
-// the call in the same way, with all that stands below its own calls. If its stream cannot
-// be decoded again, it stays in a trace of its own, with a link to the call. One that is
-// known to be a child has its stream kept for a while after its end (Awaits).
+// A call may also run another agent's program, whose own files or streams are a session of
+// another format, or write to an agent that has a session of its own. The decoders of both
+// sides print a correlation id or prompt (correlate.go), and the run moves below the call in
+// the same way, with the runs below its own calls. If its stream cannot be decoded again, it
+// stays in a trace of its own, with a link to the call. The stream of a run that is known to
+// be a child is kept for a while after its end (Awaits).
 //
-// An agent whose messages do not name it has the name that its session says, or that the
-// callers and the called have for it (alias.go). One that becomes known late is put into
-// rows that were given before by decoding their stream again.
+// An agent whose messages do not name it has the name that its session states, or that
+// callers and delegates have for it (names.go). A name that becomes known late changes rows
+// that were emitted before: their stream is decoded again.
 //
-// What a flush gives makes provisional spans (provisional.go): they show what is going on
-// until the stream goes on, and nothing that follows is built on them, so that pauses do
-// not show.
+// A flush makes provisional spans (provisional.go): they show the work that is going on until the
+// stream goes on, and nothing that follows is built on them, so that pauses do not show.
 //
-// Starts are fixed when a span begins, because they are part of the row's
-// identity: a row that was given under another start, provisional or of a time that was
-// inferred, is taken back. Transcripts whose times run backwards (a fifth of Claude Code's do)
-// therefore get spans of zero length rather than negative ones. A run that ends
-// without saying so ends at its last event.
+// A start is fixed when its span begins, because it is part of the row's identity: a row that
+// was emitted under another start, provisional or of an inferred time, gets a tombstone.
+// Transcripts whose times run backwards (a fifth of Claude Code's do) therefore get spans of
+// zero length rather than negative ones. A run without an end in the protocol ends at its
+// last event.
 package assemble

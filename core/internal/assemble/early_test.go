@@ -9,8 +9,8 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// TestResultBeforeItsCall has results that are read before what they answer, as it
-// happens when a conversation is in several streams: the calls' rows are the same.
+// TestResultBeforeItsCall has results that are read before their calls, as it happens when a
+// conversation is in several streams: the calls' rows are the same.
 func TestResultBeforeItsCall(t *testing.T) {
 	call := func(id string, at int64) msg.Message {
 		return msg.Message{Run: "a", Kind: msg.ToolCall, ResponseID: "r", Tool: msg.Tool{CallID: id, Name: "look"}, Time: at}
@@ -22,9 +22,9 @@ func TestResultBeforeItsCall(t *testing.T) {
 	task := msg.Message{Run: "a", Kind: msg.Delegation, ResponseID: "r", Tool: msg.Tool{CallID: "3", Name: "Task"}, Delegation: msg.Delegate{To: "b"}, Time: 4}
 	done := msg.Message{Run: "a", Kind: msg.DelegationResult, Tool: msg.Tool{CallID: "3"}, Time: 9}
 	stop := msg.Message{Run: "a", Kind: msg.Stop, Signal: msg.RunEnd, Time: 10}
-	in := newWorld(t)
+	in := newHarness(t)
 	in.apply(prompt, call("1", 2), call("2", 3), task, result("1", 5, false), result("2", 6, true), done, stop)
-	calls := func(w *world) (out []string) {
+	calls := func(w *harness) (out []string) {
 		for l := range strings.Lines(w.tree()) {
 			if l = strings.TrimSpace(l); strings.HasPrefix(l, "tool") || strings.HasPrefix(l, "delegation") {
 				out = append(out, l)
@@ -41,7 +41,7 @@ func TestResultBeforeItsCall(t *testing.T) {
 		"mixed":         {prompt, result("2", 6, true), call("1", 2), done, call("2", 3), result("1", 5, false), task},
 	} {
 		for _, restart := range []bool{false, true} {
-			out := newWorld(t)
+			out := newHarness(t)
 			for _, m := range append(list, stop) {
 				out.apply(m)
 				if restart {

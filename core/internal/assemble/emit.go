@@ -1,260 +1,148 @@
 package assemble
 
 import (
-	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// recent are ids that were made last. Most messages belong to the run, the response
-// and the call of the message before, and hashing their names again was two fifths
-// of what assembling costs.
-type recent struct {
-	root  string
-	trace msg.TraceID
-	spans [msg.SpanWorkflow + 1]named // by kind
+// Handlers change state and mark the changes. The assembler emits at two moments only: when a
+// message has been applied, the spans that it completed (emit), and with a commit, the
+// runs and the open calls that changed (emitChanged).
+
+// outbox has the spans and the requests of the message at hand, until they are emitted. Only
+// this file uses its Emitter.
+type outbox struct {
+	emitter  Emitter
+	pending  []pending
+	replays  []replay
+	flushes  []uint64
+	findings []finding
 }
 
-type named struct {
-	native string
-	id     msg.SpanID
+type replay struct {
+	stream uint64
+	run    RunRef
 }
 
-func (g *group) trace(root string) msg.TraceID {
-	if root != g.recent.root || g.recent.trace.IsZero() {
-		g.recent.root = strings.Clone(root)
-		g.recent.trace = traceOf(g.key, root)
+type finding struct{ format, kind string }
+
+// pending is a span to be emitted.
+type pending struct {
+	kind  pendingKind
+	group *group
+	run   *run
+	chat  *chat     // of chatClosed
+	call  completed // of callCompleted, callChanged and tokensKnown
+}
+
+type pendingKind uint8
+
+const (
+	chatClosed pendingKind = iota
+	callCompleted
+	callChanged // after it completed
+	tokensKnown // of a completed call
+	runEvicted
+)
+
+// replay requests that a stream is decoded again for the sake of a run.
+func (o *outbox) replay(stream uint64, r RunRef) { o.replays = append(o.replays, replay{stream, r}) }
+
+// flush requests that a stream is flushed again.
+func (o *outbox) flush(stream uint64) { o.flushes = append(o.flushes, stream) }
+
+// finding reports an anomaly.
+func (o *outbox) finding(format, kind string) {
+	o.findings = append(o.findings, finding{format, kind})
+}
+
+// Replayable reports whether the stream can be decoded again.
+func (o *outbox) Replayable(stream uint64) bool { return o.emitter.Replayable(stream) }
+
+// emit renders and emits the pending spans, and passes the requests on.
+func (o *outbox) emit() {
+	for i := range o.pending {
+		p := &o.pending[i]
+		g, r := p.group, p.run
+		switch p.kind {
+		case chatClosed:
+			o.span(g, p.chat.render(&g.ids, r, msg.SpanClosed), r, 0)
+		case runEvicted:
+			o.ended(g, r)
+		default:
+			s := p.call.render(&g.ids, r)
+			s.Shown, s.Amends = p.kind == callCompleted && p.call.Call.Shown, p.kind == tokensKnown
+			o.span(g, s, r, p.call.Call.Moves)
+		}
 	}
-	return g.recent.trace
+	clear(o.pending)
+	o.pending = o.pending[:0]
+	for _, r := range o.replays {
+		o.emitter.ReplayChildren(r.stream, r.run)
+	}
+	for _, s := range o.flushes {
+		o.emitter.Flush(s)
+	}
+	for _, f := range o.findings {
+		o.emitter.Finding(f.format, f.kind)
+	}
+	o.replays, o.flushes, o.findings = o.replays[:0], o.flushes[:0], o.findings[:0]
 }
 
-func (g *group) span(kind msg.SpanKind, native string) msg.SpanID {
-	if kind == msg.SpanDelegation {
-		kind = msg.SpanTool // a call is one span, whatever it turns out to be
-	}
-	n := &g.recent.spans[kind]
-	if n.native != native || n.id.IsZero() {
-		*n = named{strings.Clone(native), msg.NewSpanID(g.key.tenant, g.key.format, g.key.session, kind, native)} // native lies in a message
-	}
-	return n.id
-}
-
-// give gives a span of run r, with what every span has, and takes back the one
-// that was given under another trace.
-func (g *group) give(out Emitter, s msg.Span, r *run) { g.giveMoved(out, s, r, 0) }
-
-// giveCall gives a call's span.
-func (g *group) giveCall(out Emitter, s msg.Span, r *run, c *call) { g.giveMoved(out, s, r, c.Moved) }
-
-// giveMoved gives a span that has changed so often beside its run.
-func (g *group) giveMoved(out Emitter, s msg.Span, r *run, moved int) {
-	s.Tenant, s.Format, s.Session, s.Source = g.key.tenant, g.key.format, g.key.session, r.Source
-	s.TraceID = g.trace(r.Root)
+// span completes and emits a span of a run, and the tombstones of the spans that it replaces.
+// moves counts the moves of the span itself, beside those of its run.
+func (o *outbox) span(g *group, s msg.Span, r *run, moves int) {
+	s.Tenant, s.Format, s.Session, s.Source = g.key.Tenant, g.key.Format, g.key.Session, r.Source
+	s.TraceID = g.ids.trace(r.Root)
 	s.Run, s.ParentRun = r.ID, r.Parent
 	if s.Agent == (msg.Agent{}) {
 		s.Agent = r.Agent
 	}
 	if s.Agent.Name == "" {
-		s.Agent.Name = g.nameOf(r)
+		s.Agent.Name = g.names.of(r)
 	}
 	s.Unnamed = r.Unnamed
-	if r.Above != nil && s.ParentRun == "" {
-		s.ParentRun = r.Above.Run
+	if r.Remote != nil && s.ParentRun == "" {
+		s.ParentRun = r.Remote.Run
 	}
-	s.Ver = uint64(g.Revision&0xff)<<revisionShift | uint64(s.State)<<completeShift | moves(r.Moved+moved) | uint64(max(s.LastSeen, 0)/1000)&(1<<movedShift-1)
-	if s.Kind == msg.SpanDelegation || r.Above != nil { // of two links the stronger one stands
-		s.Ver += uint64(s.Delegate.Link)
+	s.Ver = spanVersion(g.Revision, &s, r.Linked, r.Moves+moves, r.Remote != nil)
+	s.Shown = s.Shown || g.restarted && s.State != msg.SpanOpen && !s.Amends
+	if len(g.Spans) > 0 || g.flushing || r.Before != nil || r.Inferred && s.State != msg.SpanClosed || r.Inferred && ofRunKind(s.Kind) {
+		o.replaceProvisional(g, &s, r)
 	}
-	if s.ResultTokensFrom != msg.NoProvenance {
-		s.Ver += 1 << 3 // above every link
-	}
-	if r.Linked {
-		s.Ver |= linkedBit
-	}
-	s.Shown = s.Shown || g.again && s.State != msg.SpanOpen && !s.Amends
-	g.reconcile(out, &s, r)
-	out.Span(s)
-	if s.Amends {
+	o.emitter.Span(s)
+	if r.PriorRoot == "" || s.Amends {
 		return
 	}
-	if r.Was != "" {
-		g.takeBack(out, s, r)
+	for _, root := range r.LeftRoots() {
+		s.TraceID, s.Tombstone = g.ids.trace(root), true
+		o.emitter.Span(s)
 	}
 }
 
-// takeBack takes a span back from the traces that its run has left.
-func (g *group) takeBack(out Emitter, s msg.Span, r *run) {
-	for _, root := range append(r.Left[:len(r.Left):len(r.Left)], r.Was) {
-		if root != r.Root {
-			s.TraceID, s.Tombstone = g.trace(root), true
-			out.Span(s)
-		}
-	}
-}
-
-// leaves moves a run to another root.
-func (r *run) leaves(root string) {
-	if r.Was != "" && !slices.Contains(r.Left, r.Was) && len(r.Left) < maxLeft {
-		r.Left = append(r.Left, r.Was)
-	}
-	r.Was, r.Root, r.changed, r.Given = r.Root, root, true, false
-}
-
-func (g *group) giveChat(out Emitter, r *run, state msg.SpanState) {
-	c := r.Chat
-	s := msg.Span{
-		ID: g.span(msg.SpanChat, c.ID), Parent: g.span(msg.SpanRun, r.ID), Kind: msg.SpanChat, State: state,
-		Start: c.Start, End: max(c.Last, c.Start), LastSeen: c.Last, FirstToken: c.FirstToken,
-		Model: c.Model, AskedModel: c.Asked, Request: c.Request, Provider: cmp.Or(c.Provider, r.Provider), Usage: c.Usage,
-	}
-	if c.Named {
-		s.ResponseID = cmp.Or(c.Native, c.ID)
-	}
-	if len(c.Request) > 0 {
-		s.Server = r.Server
-	}
-	r.Stop = c.Finish
-	if c.Finish != "" {
-		s.FinishReasons = []string{c.Finish}
-	}
-	s.Outcome = msg.OutcomeOK
-	if c.Error != "" {
-		s.Outcome, s.ErrorType = msg.OutcomeError, c.Error
-	}
-	g.give(out, s, r)
-}
-
-func (g *group) callSpan(c *call) msg.Span {
-	var to, id string
-	if c.Delegation { // of a tool it says what its output looks like
-		to, id = c.To, c.ToID
-	}
-	return msg.Span{
-		ID: g.span(c.kind(), c.ID), Parent: g.span(msg.SpanRun, c.Run), Kind: c.kind(), State: msg.SpanOpen,
-		Start: c.Start, LastSeen: c.Last, Alive: c.Alive, ArgumentBytes: c.Arguments, ArgumentShape: c.Shape, Attempt: uint16(min(c.Failures+1, 1<<16-1)), Model: c.Model,
-		Tool:     msg.Tool{CallID: c.ID, ProtocolID: c.ProtocolID, Name: c.Tool, Server: c.Server, Internal: c.Internal},
-		Delegate: msg.Delegate{To: to, ToID: id, ChildRun: c.Child, Link: c.Link, Confidence: c.Confidence, Async: c.Async},
-		Events:   slices.Clone(c.Events),
-	}
-}
-
-func (g *group) toldSpan(t *told) msg.Span {
-	s := g.callSpan(&t.Call)
-	s.State, s.End, s.LastSeen, s.ResultBytes = msg.SpanClosed, t.End, t.End, t.Result
-	s.Outcome, s.ErrorType, s.StatusMessage = t.Outcome, t.Error, t.Message
-	s.ResultTokens, s.ResultTokensFrom = t.Tokens, t.From
-	if t.Call.Async {
-		t.Call.goesOn(&s)
-	} else {
-		s.Worked = t.Call.Worked
-	}
-	return s
-}
-
-// goesOn notes on the span of an ended delegation that its work went on.
-func (c *call) goesOn(s *msg.Span) {
-	if c.Worked > s.End {
-		s.Worked, s.LastSeen = c.Worked, c.Worked
-	}
-}
-
-// worked tells a delegation when the run that it caused ended.
-func (g *group) worked(out Emitter, id string, end int64) (changed bool) {
-	if c := g.Open[id]; c != nil {
-		if end <= c.Worked {
-			return false
-		}
-		c.Worked, c.Given = end, false
-		return true
-	}
-	d, ok := g.Done[id]
-	if !ok || d.Told == nil || !d.Told.Call.Async || end <= d.Told.Call.Worked {
-		return false
-	}
-	d.Told.Call.Worked = end
-	g.retell(out, &d)
-	g.Done[id] = d
-	return true
-}
-
-func (g *group) runSpan(r *run) msg.Span {
-	s := msg.Span{
-		ID: g.span(msg.SpanRun, r.ID), Kind: msg.SpanRun, State: msg.SpanOpen,
-		Start: r.Start, LastSeen: r.Last, Alive: r.Alive, Agent: r.Agent,
-		Model: r.Model, AskedModel: r.Asked, Provider: r.Provider, Usage: r.Usage, Ended: r.Finish,
-		Outcome: r.Outcome, ErrorType: r.Error, StatusMessage: r.Message,
-		Delegate: msg.Delegate{Link: r.Link, Confidence: r.Confidence},
-		Events:   slices.Concat(r.Events, r.Found),
-	}
-	if r.Agent.Kind == msg.KindWorkflow {
-		s.Kind = msg.SpanWorkflow
-	}
-	if r.Stop != "" {
-		s.FinishReasons = []string{r.Stop}
-	}
-	if r.Parent == "" && r.Call == "" && r.Above == nil {
-		s.Server = r.Server
-	}
-	switch {
-	case r.Above != nil:
-		r.Above.over(g.key.tenant, &s)
-	case r.Call != "" && r.Linked:
-		s.Parent = g.span(msg.SpanDelegation, r.Call)
-	case r.Parent != "" && r.Linked:
-		s.Parent = g.span(msg.SpanRun, r.Parent)
-	}
-	if x := r.Begun; x != nil {
-		s.Pace = x.Pace
-		if x.Pace.Total > 0 { // more than what was said: an exporter tells the versions apart by it
-			s.LastSeen = max(s.LastSeen, x.Pace.End())
-		}
-		if x.Remote != nil {
-			s.Links = append(s.Links, *x.Remote)
-		}
-	}
-	if r.Prev != "" {
-		s.Links = append(s.Links, msg.SpanLink{
-			TraceID: g.trace(r.PrevRoot), SpanID: g.span(msg.SpanRun, r.Prev),
-			Attrs: []msg.Attr{{Key: "earshot.link", Value: "previous_turn"}},
-		})
-	}
-	return s
-}
-
-// seal gives the runs that are over and what is open and has changed.
-func (g *group) seal(out Emitter, settings *Settings) {
-	bygone := g.bygone(settings)
+// emitChanged emits the runs that ended, and the open runs and calls that changed since the
+// last commit, except past runs and their calls.
+func (o *outbox) emitChanged(g *group, past map[string]bool) {
 	for _, r := range g.Runs {
 		switch {
 		case r.Start == 0:
-		case r.Ended != running && !r.Given:
-			g.giveRun(out, r)
-		case r.Ended == running && r.changed && !bygone[r.ID]:
-			g.give(out, g.runSpan(r), r)
+		case r.Ended != running && !r.Emitted:
+			o.ended(g, r)
+			r.Emitted, r.Shown = true, false
+		case r.Ended == running && r.changed && !past[r.ID]:
+			o.span(g, r.render(&g.ids), r, 0)
 			r.Shown = true
 		}
 	}
 	for _, c := range g.Open {
 		r := g.Runs[c.Run]
-		if r == nil {
-			delete(g.Open, c.ID)
-			continue
-		}
 		switch {
-		case (!c.Given || r.changed) && (c.Lost || r.Ended != running && r.Ended != byTurn):
-			// Nobody will bring its result; if somebody does, it is given again.
-			s := g.callSpan(c)
-			s.State, s.End = msg.SpanIdle, max(r.Last, c.Start)
-			s.LastSeen = s.End // a later end stands
-			s.Outcome, s.ErrorType = msg.OutcomeCancelled, "no_result"
-			s.Shown, c.Shown = c.Shown, false
-			c.goesOn(&s)
-			g.giveCall(out, s, r, c)
-			c.Given = true
-		case r.Ended == running && c.changed && !bygone[r.ID]:
-			g.giveCall(out, g.callSpan(c), r, c)
+		case (!c.Emitted || r.changed) && (c.Lost || r.Ended != running && r.Ended != byTurn):
+			o.span(g, c.renderLost(&g.ids, r), r, c.Moves) // a result, if one follows, replaces it
+			c.Emitted, c.Shown = true, false
+		case r.Ended == running && c.changed && !past[r.ID]:
+			o.span(g, c.render(&g.ids, r), r, c.Moves)
 			c.Shown = true
 		}
 		c.changed = false
@@ -264,86 +152,77 @@ func (g *group) seal(out Emitter, settings *Settings) {
 	}
 }
 
-// giveRun gives a run that is over, and the chat that it left open.
-func (g *group) giveRun(out Emitter, r *run) {
-	if r.Chat != nil {
-		state := msg.SpanClosed
-		if r.Ended == bySilence {
-			state = msg.SpanIdle
-		}
-		g.giveChat(out, r, state)
-	}
-	s := g.runSpan(r)
-	s.State, s.End = msg.SpanClosed, r.until()
+// ended emits a run that ended, and the response that it left open.
+func (o *outbox) ended(g *group, r *run) {
+	state := msg.SpanClosed
 	if r.Ended == bySilence {
-		s.State = msg.SpanIdle
+		state = msg.SpanIdle
 	}
-	s.Shown, r.Shown = r.Shown, false
-	g.give(out, s, r)
-	r.Given = true
-	g.takeBackStale(out, r)
-	if r.Call != "" && r.Linked {
-		g.worked(out, r.Call, s.End)
+	if r.Chat != nil {
+		o.span(g, r.Chat.render(&g.ids, r, state), r, 0)
 	}
-	g.endedAbove(r, s.End)
+	s := r.render(&g.ids)
+	s.State, s.End, s.Shown = state, r.until(), r.Shown
+	o.span(g, s, r, 0)
+	o.dropStale(g, r)
 }
 
-// until is when the run ended, or was heard last.
-func (r *run) until() int64 {
-	if r.End != 0 {
-		return max(r.End, r.Start)
+// replaceProvisional makes a span replace the provisional one that was emitted in its place, of
+// any start and version.
+func (o *outbox) replaceProvisional(g *group, s *msg.Span, r *run) {
+	state, isRun := final, ofRunKind(s.Kind)
+	switch {
+	case (g.flushing || r.Before != nil) && (s.State != msg.SpanClosed || s.Kind == msg.SpanChat || isRun): // no flush completes a call
+		state = ofFlush
+	case r.Inferred && (s.State != msg.SpanClosed || isRun):
+		state = undated
 	}
-	return max(r.Last, r.Start)
-}
-
-func (g *group) closeStream(stream uint64) {
-	g.commit(stream)
-	delete(g.Turns, stream)
-	if g.local {
-		g.Claims.closed(stream)
-		g.dirty = true
-	}
-	for _, r := range g.Runs {
-		if r.Stream == stream {
-			g.silence(r)
+	at := slices.IndexFunc(g.Spans, func(e provisionalSpan) bool { return e.ID == s.ID })
+	if at < 0 {
+		if state == final {
+			return
 		}
-	}
-}
-
-// place is a run without its own story: its place in the tree, who it is of, and how it
-// ended.
-func (r *run) place() *run {
-	return &run{
-		ID: r.ID, Parent: r.Parent, Call: r.Call, Link: r.Link, Confidence: r.Confidence, Root: r.Root, Was: r.Was, Left: r.Left,
-		Prev: r.Prev, PrevRoot: r.PrevRoot, Alive: r.Alive, Begun: r.Begun, Above: r.Above, Moved: r.Moved, Linked: r.Linked, Meets: r.Meets,
-		Agent: r.Agent, To: r.To, Source: r.Source, Server: r.Server, Unnamed: r.Unnamed, Stream: r.Stream, Ended: min(r.Ended, byCall), Shown: r.Shown,
-	}
-}
-
-// reset forgets a run's own story; its place in the tree stays.
-func (g *group) reset(id string) {
-	r := g.Runs[id]
-	if r == nil {
+		if len(g.Spans) >= maxProvisional {
+			g.Spans = slices.Delete(g.Spans, 0, 1)
+		}
+		g.Spans = append(g.Spans, provisionalSpan{ID: s.ID, Run: s.Run, Kind: s.Kind, Start: s.Start, Seen: s.LastSeen, Ver: s.Ver, State: state})
 		return
 	}
-	g.remember(r)
-	g.Runs[id] = r.place()
-	for _, c := range g.Open {
-		if c.Run == id {
-			delete(g.Open, c.ID)
-		}
+	e := &g.Spans[at]
+	higher := s.Ver > e.Ver || e.State == undated && e.Start == s.Start // it replaces the row anyway
+	if !higher {
+		s.Ver = e.Ver + 1
 	}
-	g.dirty = true
+	s.LastSeen = max(s.LastSeen, e.Seen)
+	s.Shown = s.Shown || s.State != msg.SpanOpen
+	if e.Start != s.Start {
+		gone := *s
+		gone.Start, gone.Tombstone = e.Start, true
+		o.emitter.Span(gone)
+	}
+	e.Start, e.Seen, e.Ver, e.State = s.Start, s.LastSeen, s.Ver, state
+	if higher && state == final { // so does everything that follows
+		g.Spans = slices.Delete(g.Spans, at, at+1)
+	}
 }
 
-// retold returns the run with another story, in its place in the tree.
-func (r *run) retold(story *run) *run {
-	s := *story
-	s.ID, s.Parent, s.Call, s.Link, s.Confidence, s.Root, s.Was, s.Left = r.ID, r.Parent, r.Call, r.Link, r.Confidence, r.Root, r.Was, r.Left
-	s.Prev, s.PrevRoot, s.Begun, s.Above, s.Moved, s.Linked, s.To, s.Shown, s.Alive, s.Meets = r.Prev, r.PrevRoot, r.Begun, r.Above, r.Moved, r.Linked, r.To, r.Shown, r.Alive, r.Meets
-	s.Before = nil
-	if s.Stream == 0 {
-		s.Stream = r.Stream
+// ofRunKind reports whether a span of that kind is a run's own.
+func ofRunKind(k msg.SpanKind) bool { return k == msg.SpanRun || k == msg.SpanWorkflow }
+
+// dropStale emits tombstones for the provisional spans of a run that ended without them.
+func (o *outbox) dropStale(g *group, r *run) {
+	if r.Before != nil {
+		return
 	}
-	return &s
+	for i := range g.Spans {
+		e := &g.Spans[i]
+		if e.Run != r.ID || e.State != stale || ofRunKind(e.Kind) {
+			continue
+		}
+		e.Ver, e.State = e.Ver+2, final // above the version that it removes, and any that replaced it
+		o.emitter.Span(msg.Span{
+			Tenant: g.key.Tenant, Format: g.key.Format, Session: g.key.Session, Source: r.Source, TraceID: g.ids.trace(r.Root), Run: r.ID,
+			ID: e.ID, Kind: e.Kind, State: msg.SpanClosed, Start: e.Start, End: e.Start, LastSeen: e.Seen, Ver: e.Ver, Tombstone: true, Shown: true,
+		})
+	}
 }

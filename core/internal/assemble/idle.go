@@ -1,35 +1,40 @@
 package assemble
 
-import "time"
+import (
+	"fmt"
+	"time"
 
-// A session that is silent is not held in memory: its state is in the store, and is
-// read when its next message comes. Reading it takes a millisecond or two, so that one
-// in which something is open, and which may go on at any moment, is held for longer.
-const (
-	holdOver = 5 * time.Second
-	holdOpen = time.Minute
+	"github.com/earshot-dev/earshot/core/internal/assemble/link"
 )
 
-// settled is how long nothing of a session must have been read before it is looked at
-// whether it is silent: of history that is being read the rest may follow.
+// A session that is silent is evicted from memory: its state is in the store, and is reloaded
+// with its next message. Reading it takes a millisecond or two, so that one in which
+// something is open, and which may go on at any moment, is held for longer.
+const (
+	holdEnded = 5 * time.Second
+	holdOpen  = time.Minute
+)
+
+// settled is how long no message of a session must have been read before the session may be
+// silent: of history that is being read the rest may follow.
 const settled = 5 * time.Second
 
-// mostWoken is how many sessions one look at what is silent reads: all that were open
-// at a restart come due in the same moment.
-const mostWoken = 100
+// maxReloaded is the number of sessions that one call of Idle reloads: all that were open at
+// a restart are due at the same moment.
+const maxReloaded = 100
 
-// nap is what is held of a session in which something is open: when it was read
-// last, and when it has to be looked at because of that.
-type nap struct{ touched, until time.Time }
+// idleTimer is held for an evicted session in which something is open: when it was read last,
+// and when it is due because of that.
+type idleTimer struct{ read, due time.Time }
 
-// Resume notes that in a group of the store something is open, so that it is ended
-// when it is silent.
+// Resume records that in a group of the store something is open, so that it ends when it is
+// silent.
 func (a *Assembler) Resume(key string, now time.Time) error {
-	k, err := parseKey(key)
+	k, err := link.ParseKey(key)
 	if err != nil {
-		return err
+		return fmt.Errorf("assemble: %w", err)
 	}
-	a.asleep[k] = nap{now, now.Add(a.settles())}
+	a.evicted[k] = idleTimer{now, now.Add(a.settles())}
 	return nil
 }
 
@@ -38,37 +43,37 @@ func (a *Assembler) settles() time.Duration {
 	return min(settled, a.settings.IdleRun, a.settings.IdleCall)
 }
 
-// Idle ends the runs and calls that have been silent for as long as the settings say,
-// and lets go of the memory of groups that are silent. What the last so many calls of
-// Seal gave is not in the store yet.
+// Idle ends the runs and calls that have been silent for as long as the settings allow, and
+// evicts the groups that are silent. The store does not have the states of the last
+// uncommitted calls of Commit yet.
 func (a *Assembler) Idle(now time.Time, uncommitted int) error {
-	woken := 0
-	for key, n := range a.asleep {
-		if now.Before(n.until) {
+	reloaded := 0
+	for key, n := range a.evicted {
+		if now.Before(n.due) {
 			continue
 		}
-		if woken++; woken > mostWoken {
+		if reloaded++; reloaded > maxReloaded {
 			break
 		}
-		if _, err := a.group(key.tenant, key.format, key.session); err != nil {
+		if _, err := a.group(key); err != nil {
 			return err
 		}
 	}
 	for key, g := range a.groups {
-		unread := now.Sub(g.touched)
+		unread := now.Sub(g.read)
 		if unread < a.settles() {
 			continue
 		}
 		next := g.idle(now.UnixNano(), &a.settings)
 		a.ended = a.ended || g.dirty
-		if g.dirty || unread < holdOver || g.sealed > a.seals-uncommitted {
+		if g.dirty || unread < holdEnded || g.committed > a.commits-uncommitted {
 			continue
 		}
 		if next != 0 {
 			if unread < holdOpen {
 				continue
 			}
-			a.asleep[g.key] = nap{g.touched, time.Unix(0, next)}
+			a.evicted[g.key] = idleTimer{g.read, time.Unix(0, next)}
 		}
 		delete(a.groups, key)
 		if a.last == g {
@@ -78,14 +83,14 @@ func (a *Assembler) Idle(now time.Time, uncommitted int) error {
 	return nil
 }
 
-// Ended reports whether silence has ended something that Seal has not given yet.
+// Ended reports whether silence has ended something that no commit has emitted yet.
 func (a *Assembler) Ended() bool { return a.ended }
 
-// Finish ends everything that is open, by rule; the spans come with the next
-// Seal. A later message opens its run again.
+// Finish ends everything that is open, by rule; the next commit emits the spans. A later
+// message opens its run again.
 func (a *Assembler) Finish() error {
-	for key := range a.asleep {
-		if _, err := a.group(key.tenant, key.format, key.session); err != nil {
+	for key := range a.evicted {
+		if _, err := a.group(key); err != nil {
 			return err
 		}
 	}
@@ -100,9 +105,24 @@ func (a *Assembler) Finish() error {
 	return nil
 }
 
-// idle ends what has been silent for long enough: runs that wait for nothing, and
-// calls and the runs that wait for them. It returns when the next is due, Unix ns;
-// zero when nothing is open.
+// closeStream ends the runs of a stream where they are.
+func (g *group) closeStream(stream uint64) {
+	restorer{g}.keepOpen(stream)
+	delete(g.Turns, stream)
+	if g.local {
+		g.Claims.Close(stream)
+		g.dirty = true
+	}
+	for _, r := range g.Runs {
+		if r.Stream == stream {
+			g.silence(r)
+		}
+	}
+}
+
+// idle ends the runs and calls that have been silent for long enough: runs that wait for
+// nothing, and calls and the runs that wait for them. It returns when the next is due, Unix ns; zero when nothing
+// is open.
 func (g *group) idle(now int64, s *Settings) (next int64) {
 	due := func(since int64, after time.Duration) bool {
 		t := min(since, now) + int64(after)
@@ -111,45 +131,45 @@ func (g *group) idle(now int64, s *Settings) (next int64) {
 		}
 		return t <= now
 	}
-	alive, waits := g.signs(), g.waiting(true)
+	alive, waits := g.lastAlive(g.Alive), g.waiting(true)
 	for _, c := range g.Open {
 		if c.pending() && due(alive[c.Run], s.IdleCall) {
 			g.lose(c)
 		}
 	}
 	for _, r := range g.Runs {
-		after := s.IdleRun
-		if waits[r.ID] {
-			after = s.IdleCall
-		}
-		if r.Ended == running && due(alive[r.ID], after) {
+		if r.Ended == running && due(alive[r.ID], s.limit(waits[r.ID])) {
 			g.silence(r)
 		}
 	}
 	return next
 }
 
-// bygone are the running runs that had been silent for so long when they were read that
-// silence is going to end them: nothing of them goes on now.
-func (g *group) bygone(s *Settings) map[string]bool {
-	var old map[string]bool
-	alive, waits := g.signs(), g.waiting(true)
-	for _, r := range g.Runs {
-		after := s.IdleRun
-		if waits[r.ID] {
-			after = s.IdleCall
-		}
-		if r.Ended == running && g.touched.UnixNano()-alive[r.ID] >= int64(after) {
-			if old == nil {
-				old = make(map[string]bool)
-			}
-			old[r.ID] = true
-		}
+// limit is the longest silence of a run, which may wait for a call.
+func (s *Settings) limit(waits bool) time.Duration {
+	if waits {
+		return s.IdleCall
 	}
-	return old
+	return s.IdleRun
 }
 
-// lose gives the result of a call up.
+// past returns the running runs that had been silent for so long when they were read that
+// silence is going to end them: nothing of them goes on now.
+func (g *group) past(s *Settings) map[string]bool {
+	var past map[string]bool
+	alive, waits := g.lastAlive(g.Alive), g.waiting(true)
+	for _, r := range g.Runs {
+		if r.Ended == running && g.read.UnixNano()-alive[r.ID] >= int64(s.limit(waits[r.ID])) {
+			if past == nil {
+				past = make(map[string]bool)
+			}
+			past[r.ID] = true
+		}
+	}
+	return past
+}
+
+// lose stops the wait for the result of a call.
 func (g *group) lose(c *call) {
 	if !c.Lost {
 		c.Lost, g.dirty = true, true
@@ -159,23 +179,24 @@ func (g *group) lose(c *call) {
 // silence ends a run by silence.
 func (g *group) silence(r *run) {
 	if r.Ended == running {
-		r.over(bySilence)
+		r.end(bySilence)
 		g.dirty = true
 	}
 }
 
-// signs has when each run, or one below it, gave its last sign of life.
-func (g *group) signs() map[string]int64 {
-	alive := make(map[string]int64, len(g.Runs))
-	for _, r := range g.Runs {
+// lastAlive returns when each run, or one below it, was alive last; since is the time of the
+// last message without a run, which keeps all running ones alive.
+func (rs *runs) lastAlive(since int64) map[string]int64 {
+	alive := make(map[string]int64, len(rs.Runs))
+	for _, r := range rs.Runs {
 		t := r.Alive
-		if t == 0 { // of a state that does not have it
+		if t == 0 { // a state of an older version
 			t = r.Last
 		}
 		if r.Ended == running {
-			t = max(t, g.Alive)
+			t = max(t, since)
 		}
-		for up := r; up != nil && alive[up.ID] < t; up = g.Runs[up.Parent] {
+		for up := r; up != nil && alive[up.ID] < t; up = rs.Runs[up.Parent] {
 			alive[up.ID] = t
 		}
 	}

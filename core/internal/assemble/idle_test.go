@@ -5,23 +5,24 @@ import (
 	"testing"
 	"time"
 
+	"github.com/earshot-dev/earshot/core/internal/assemble/link"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// While a store takes no batch, the state that Seal gave is not in the checkpoint: a
-// session that falls silent then goes on as if nothing had been forgotten.
+// While a store takes no batch, the state of the last commit is not in the checkpoint: a
+// session that falls silent then goes on as if it had never been evicted.
 func TestSilentWhileNothingIsCommitted(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.apply(user("a", 0), called("a", "c1", "Read", 1), result("a", "c1", 2))
 	w.a.Finish()
-	if err := w.a.Commit(func(string, bool, []byte) {}); err != nil { // and nobody keeps it
+	if err := w.a.Commit(func(string, bool, []byte) {}); err != nil { // and no store keeps it
 		t.Fatal(err)
 	}
 	w.idle(time.Unix(0, t0).Add(time.Hour), 1)
 	w.apply(user("b", 10))
 	w.idle(time.Unix(0, t0).Add(10*time.Hour), 1)
-	w.seal()
-	if g := w.a.groups[groupKey{"default", "f", "s"}]; g == nil || g.Runs["b"] == nil || g.Runs["b"].Prev != "a" {
+	w.commit()
+	if g := w.a.groups[link.Key{Tenant: "default", Format: "f", Session: "s"}]; g == nil || g.Runs["b"] == nil || g.Runs["b"].Previous != "a" {
 		t.Error("the turn before is forgotten")
 	}
 	if w.idle(time.Unix(0, t0).Add(20*time.Hour), 0); len(w.a.groups) != 0 {
@@ -29,25 +30,25 @@ func TestSilentWhileNothingIsCommitted(t *testing.T) {
 	}
 	w.apply(user("c", 20))
 	w.a.Finish()
-	w.seal()
+	w.commit()
 	if r := w.rows[spanKey(w, "c")]; len(r.Links) != 1 {
 		t.Errorf("what was stored is not read back: %+v", r)
 	}
 }
 
-// An open session is not held in memory for as long as it may stay silent. What comes
-// of it is what would have come of one that is.
+// An open session is evicted long before silence ends it. Its rows are those of a session that
+// stays in memory.
 func TestOpenSessionsAreNotHeld(t *testing.T) {
 	at := func(d time.Duration) time.Time { return time.Unix(0, t0).Add(d) }
 	const ended = `
 		run a 0-1 idle
 		  tool Sleep 1-1 idle cancelled:no_result
 		`
-	asleep := func(t *testing.T) *world {
-		w := newWorld(t)
+	evicted := func(t *testing.T) *harness {
+		w := newHarness(t)
 		w.apply(user("a", 0), called("a", "c1", "Sleep", 1))
-		w.seal()
-		for _, d := range []time.Duration{holdOver, holdOpen - 1, holdOpen} {
+		w.commit()
+		for _, d := range []time.Duration{holdEnded, holdOpen - 1, holdOpen} {
 			w.idle(at(d), 0)
 			if held := len(w.a.groups) == 1; held != (d < holdOpen) {
 				t.Fatalf("after %s: held %v", d, held)
@@ -56,7 +57,7 @@ func TestOpenSessionsAreNotHeld(t *testing.T) {
 		return w
 	}
 	t.Run("goes on", func(t *testing.T) {
-		w := asleep(t)
+		w := evicted(t)
 		w.apply(result("a", "c1", 300))
 		w.a.Finish()
 		w.want(`
@@ -65,7 +66,7 @@ func TestOpenSessionsAreNotHeld(t *testing.T) {
 		`)
 	})
 	t.Run("ends by silence", func(t *testing.T) {
-		w := asleep(t)
+		w := evicted(t)
 		w.idle(at(time.Hour), 0)
 		if got := w.tree(); got != "" {
 			t.Errorf("a run that waits for a call was ended after an hour:\n%s", got)
@@ -75,19 +76,19 @@ func TestOpenSessionsAreNotHeld(t *testing.T) {
 		}
 		w.idle(at(7*time.Hour), 0)
 		w.want(ended)
-		if w.idle(at(8*time.Hour), 0); len(w.a.groups)+len(w.a.asleep) != 0 {
+		if w.idle(at(8*time.Hour), 0); len(w.a.groups)+len(w.a.evicted) != 0 {
 			t.Error("it is over and held")
 		}
 	})
 	t.Run("is ended", func(t *testing.T) {
-		w := asleep(t)
+		w := evicted(t)
 		if err := w.a.Finish(); err != nil {
 			t.Fatal(err)
 		}
 		w.want(ended)
 	})
 	t.Run("after a restart", func(t *testing.T) {
-		w := asleep(t)
+		w := evicted(t)
 		w.restart()
 		for key := range w.state {
 			if err := w.a.Resume(key, at(0)); err != nil {
@@ -99,31 +100,31 @@ func TestOpenSessionsAreNotHeld(t *testing.T) {
 	})
 }
 
-// Sessions whose time is over at once, as after a restart, are not all read at once:
-// nothing else is taken meanwhile.
-func TestManyWakeInTurn(t *testing.T) {
-	w := newWorld(t)
-	const open = 3*mostWoken - 1
+// Sessions that are due at the same moment, as after a restart, are reloaded in turn: other
+// messages are applied meanwhile.
+func TestManyReloadInTurn(t *testing.T) {
+	w := newHarness(t)
+	const open = 3*maxReloaded - 1
 	for i := range open {
-		if err := w.a.Resume(groupKey{"default", "f", strconv.Itoa(i)}.String(), time.Unix(0, t0)); err != nil {
+		if err := w.a.Resume("default\x00f\x00"+strconv.Itoa(i), time.Unix(0, t0)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for n, want := range []int{2*mostWoken - 1, mostWoken - 1, 0} {
-		if w.idle(time.Unix(0, t0).Add(time.Hour), 0); len(w.a.asleep) != want {
-			t.Errorf("look %d: %d of %d are asleep, want %d", n, len(w.a.asleep), open, want)
+	for n, want := range []int{2*maxReloaded - 1, maxReloaded - 1, 0} {
+		if w.idle(time.Unix(0, t0).Add(time.Hour), 0); len(w.a.evicted) != want {
+			t.Errorf("look %d: %d of %d are evicted, want %d", n, len(w.a.evicted), open, want)
 		}
 	}
 }
 
-func (w *world) idle(now time.Time, uncommitted int) {
+func (w *harness) idle(now time.Time, uncommitted int) {
 	w.t.Helper()
 	if err := w.a.Idle(now, uncommitted); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-func spanKey(w *world, run string) string {
+func spanKey(w *harness, run string) string {
 	for k, s := range w.rows {
 		if s.Kind == msg.SpanRun && s.Run == run {
 			return k
@@ -132,11 +133,11 @@ func spanKey(w *world, run string) string {
 	return ""
 }
 
-// Silence counts from when the sender was at work, not from when its words are read, and
-// the state keeps it.
+// Silence counts from when the sender was at work, not from when its messages are read, and the
+// state keeps that.
 func TestSilenceCountsFromTheSender(t *testing.T) {
 	at := func(d time.Duration) time.Time { return time.Unix(0, t0).Add(d) }
-	put := func(w *world, read, alive time.Time, list ...msg.Message) {
+	put := func(w *harness, read, alive time.Time, list ...msg.Message) {
 		for _, m := range list {
 			m.Session, m.Host, m.Complete = "s", msg.Host{Tenant: "default", Format: "f", Source: "src"}, msg.Complete
 			m.Key, m.Time = string(m.Kind.String()+m.Run+m.Tool.CallID), t0+m.Time*sec
@@ -147,9 +148,9 @@ func TestSilenceCountsFromTheSender(t *testing.T) {
 	}
 	year := 365 * 24 * time.Hour
 	t.Run("history", func(t *testing.T) {
-		w := newWorld(t)
+		w := newHarness(t)
 		put(w, at(year), at(0), user("a", 0), called("a", "c1", "Sleep", 1))
-		w.seal()
+		w.commit()
 		if w.idle(at(year+settled-1), 0); w.a.Ended() {
 			t.Error("it was ended while the rest of it may be on its way")
 		}
@@ -166,9 +167,9 @@ func TestSilenceCountsFromTheSender(t *testing.T) {
 	})
 	t.Run("clocks", func(t *testing.T) {
 		for name, clock := range map[string]time.Duration{"behind": -8 * time.Hour, "ahead": 8 * time.Hour} {
-			w := newWorld(t)
+			w := newHarness(t)
 			put(w, at(-clock), at(-clock), user("a", 0), called("a", "c1", "Sleep", 1)) // by the sender's clock it is t0
-			w.seal()
+			w.commit()
 			if w.idle(at(-clock+time.Hour), 0); w.a.Ended() {
 				t.Errorf("%s: a call that waits is ended", name)
 			}
@@ -178,18 +179,18 @@ func TestSilenceCountsFromTheSender(t *testing.T) {
 		}
 	})
 	t.Run("a turn that was interrupted last year", func(t *testing.T) {
-		w := newWorld(t)
+		w := newHarness(t)
 		put(w, at(year), at(0), user("a", 0), called("a", "c1", "Sleep", 1))
 		put(w, at(year), at(year), user("b", int64(year/time.Second)), called("b", "c2", "Read", int64(year/time.Second)))
-		w.seal()
+		w.commit()
 		w.idle(at(year+settled), 0)
-		w.seal()
-		if _, open := w.open[w.a.groups[groupKey{"default", "f", "s"}].span(msg.SpanTool, "c1")]; open || len(w.open) != 2 {
+		w.commit()
+		if _, open := w.open[w.a.groups[link.Key{Tenant: "default", Format: "f", Session: "s"}].ids.of(msg.SpanTool, "c1")]; open || len(w.open) != 2 {
 			t.Errorf("%d open, the old call: %t", len(w.open), open)
 		}
 	})
 	t.Run("after a restart", func(t *testing.T) {
-		w := newWorld(t)
+		w := newHarness(t)
 		put(w, at(0), at(0), user("a", 0))
 		w.restart()
 		for key := range w.state {
@@ -202,7 +203,7 @@ func TestSilenceCountsFromTheSender(t *testing.T) {
 		}
 	})
 	t.Run("bookkeeping", func(t *testing.T) {
-		w := newWorld(t)
+		w := newHarness(t)
 		put(w, at(year), at(0), user("a", 0))
 		put(w, at(year), at(year), msg.Message{Kind: msg.Status, Precision: msg.Inferred})
 		if w.idle(at(year+settled), 0); !w.a.Ended() {
@@ -211,22 +212,22 @@ func TestSilenceCountsFromTheSender(t *testing.T) {
 	})
 }
 
-// History that is read is never shown as open: what had been silent for long enough when
-// it was read is not going on, and is about to be ended.
+// History that is read is never shown as open: a run that had been silent for long enough when
+// it was read is not going on, and is about to end.
 func TestHistoryIsNeverOpen(t *testing.T) {
 	read := time.Unix(0, t0).Add(1000 * time.Hour)
 	for name, c := range map[string]struct {
 		ago  time.Duration
 		open bool
 	}{"a year ago": {900 * time.Hour, false}, "a moment ago": {time.Second, true}, "while a call runs": {time.Hour, true}} {
-		w := newWorld(t)
+		w := newHarness(t)
 		for _, m := range []msg.Message{user("a", 0), called("a", "c1", "Bash", 1)} {
 			m.Host.Tenant, m.Host.Format = "t", "f"
 			if _, err := w.a.Apply(&m, 1, 1, read, read.Add(-c.ago).UnixNano()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		w.seal()
+		w.commit()
 		if got := len(w.open) > 0; got != c.open {
 			t.Errorf("%s: open %t", name, got)
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// placed applies a message and returns it as it is given.
-func (w *world) placed(m msg.Message) msg.Message {
+// placed applies a message and returns it as the assembler has filled it.
+func (w *harness) placed(m msg.Message) msg.Message {
 	w.t.Helper()
 	m.Session, m.Host, m.Time = "s", msg.Host{Tenant: "default", Format: "f", Source: "src"}, t0+m.Time*sec
 	if m.Key == "" {
@@ -20,7 +20,7 @@ func (w *world) placed(m msg.Message) msg.Message {
 	return m
 }
 
-// inferred is a delegation, or its result, of which only the child tells.
+// inferred is a delegation, or its result, that is known from the child only.
 func inferred(kind msg.Kind, run, child string, at int64) msg.Message {
 	m := msg.Message{Kind: kind, Run: run, Time: at, Complete: msg.Summary}
 	m.Tool = msg.Tool{CallID: msg.InferredCall(child), Name: "delegate", Internal: true}
@@ -35,14 +35,13 @@ func below(run, parent, call string, at int64) msg.Message {
 	return m
 }
 
-// TestInferredDelegationYields: a delegation that was inferred from its child is a span
-// where nothing else tells of it, and none where the call itself was told, also by a
-// stream that came before a restart.
+// TestInferredDelegationYields: a delegation that was inferred from its child is a span where
+// no other message has the call, and none where one has it, also in a stream before a restart.
 func TestInferredDelegationYields(t *testing.T) {
-	alone := newWorld(t)
+	alone := newHarness(t)
 	alone.apply(user("a", 0), inferred(msg.Delegation, "a", "x", 1), below("x", "a", msg.InferredCall("x"), 1), inferred(msg.DelegationResult, "a", "x", 4))
-	count := func(w *world) (n int) {
-		w.seal()
+	count := func(w *harness) (n int) {
+		w.commit()
 		for _, s := range w.rows {
 			if s.Kind == msg.SpanDelegation && !s.Tombstone {
 				n++
@@ -53,14 +52,14 @@ func TestInferredDelegationYields(t *testing.T) {
 	if n := count(alone); n != 1 {
 		t.Errorf("alone: %d delegations:\n%s", n, alone.tree())
 	}
-	w := newWorld(t)
+	w := newHarness(t)
 	done := answered("a", "d", 5)
 	done.Delegation.ChildRun, done.Delegation.Link = "x", msg.ByParent
 	w.apply(user("a", 0), delegated("a", "d", "scout", 1), below("x", "a", "d", 2), done)
 	w.restart()
 	for _, m := range []msg.Message{inferred(msg.Delegation, "a", "x", 2), inferred(msg.DelegationResult, "a", "x", 5)} {
 		if got := w.placed(m); got.Kind != msg.Status || !got.Hidden {
-			t.Errorf("%s beside the call that was told is a %s", m.Kind, got.Kind)
+			t.Errorf("%s beside the stated call is a %s", m.Kind, got.Kind)
 		}
 	}
 	if got := w.placed(below("x", "a", msg.InferredCall("x"), 2)); got.ParentCall != "d" {
@@ -71,10 +70,10 @@ func TestInferredDelegationYields(t *testing.T) {
 	}
 }
 
-// TestSummaryAddsNothing: what a poorer form says of a run that was told to its end
-// changes no span.
+// TestSummaryAddsNothing: a form with less detail changes no span of a run that the full form
+// has ended.
 func TestSummaryAddsNothing(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.apply(user("a", 0), called("a", "c", "Grep", 1), result("a", "c", 3), said("a", "", 6),
 		msg.Message{Kind: msg.Stop, Run: "a", Time: 6, Signal: msg.RunEnd, FinishReason: "completed"})
 	want := w.tree()
@@ -89,12 +88,12 @@ func TestSummaryAddsNothing(t *testing.T) {
 	}
 }
 
-// TestCancelledRunIsNoError: a run that says it was cancelled is cancelled, also if its
-// end is no error.
+// TestCancelledRunIsNoError: a run that ends as cancelled is cancelled, also if its end is no
+// error.
 func TestCancelledRunIsNoError(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.apply(user("a", 0), msg.Message{Kind: msg.Stop, Run: "a", Time: 6, Signal: msg.RunEnd, FinishReason: "cancelled"})
-	w.seal()
+	w.commit()
 	for _, s := range w.rows {
 		if s.Outcome != msg.OutcomeCancelled {
 			t.Errorf("the run is %s", s.Outcome)
@@ -102,15 +101,15 @@ func TestCancelledRunIsNoError(t *testing.T) {
 	}
 }
 
-// TestCallLastsAsMeasured: the span of a call whose duration was measured lasts that long,
-// whenever its result was reported, and also if the result is heard first.
+// TestCallLastsAsMeasured: the span of a call whose duration was measured lasts that long, at
+// any time of its result, and also if the result is read first.
 func TestCallLastsAsMeasured(t *testing.T) {
 	call, done := called("a", "c", "Grep", 1), result("a", "c", 9)
 	done.Tool.Duration = 4_000_001_000
 	for name, list := range map[string][]msg.Message{"call first": {user("a", 0), call, done}, "result first": {user("a", 0), done, call}} {
-		w := newWorld(t)
+		w := newHarness(t)
 		w.apply(list...)
-		w.seal()
+		w.commit()
 		for _, s := range w.rows {
 			if s.Kind == msg.SpanTool && s.End-s.Start != 4_000_001_000 {
 				t.Errorf("%s: the call lasted %d ns", name, s.End-s.Start)
@@ -119,8 +118,8 @@ func TestCallLastsAsMeasured(t *testing.T) {
 	}
 }
 
-// TestDelegateIsOneAgent: a delegation by the id of an agent has the agent's name, whether
-// the name is heard before the call, while it is open, or after it.
+// TestDelegateIsOneAgent: a delegation by the id of an agent has the agent's name, whether the
+// name is read before the call, while it is open, or after it.
 func TestDelegateIsOneAgent(t *testing.T) {
 	named := said("x", "r", 3)
 	named.Agent = msg.Agent{ID: "scout-1", Name: "The Scout"}
@@ -130,9 +129,9 @@ func TestDelegateIsOneAgent(t *testing.T) {
 		"while":  {user("a", 0), call, named, answered("a", "d", 4)},
 		"after":  {user("a", 0), call, answered("a", "d", 4), named},
 	} {
-		w := newWorld(t)
+		w := newHarness(t)
 		w.apply(list...)
-		w.seal()
+		w.commit()
 		n := 0
 		for _, s := range w.rows {
 			if s.Kind != msg.SpanDelegation {
@@ -146,7 +145,7 @@ func TestDelegateIsOneAgent(t *testing.T) {
 			t.Errorf("%s: %d delegations", name, n)
 		}
 	}
-	w := newWorld(t)
+	w := newHarness(t)
 	w.apply(named)
 	w.restart()
 	bare := said("y", "q", 5)
@@ -156,12 +155,12 @@ func TestDelegateIsOneAgent(t *testing.T) {
 	}
 }
 
-// TestHistoryYieldsToRuns: messages that come without their run are hidden where runs are
-// told, and given again, hidden, when runs come later.
+// TestHistoryYieldsToRuns: messages without a run are hidden where the session has runs, and
+// emitted again, hidden, when runs follow later.
 func TestHistoryYieldsToRuns(t *testing.T) {
 	line := msg.Message{Kind: msg.User, Time: 1, Complete: msg.Summary, Key: "h"}
 	line.SetAttr("type", msg.History)
-	w := newWorld(t)
+	w := newHarness(t)
 	first := w.placed(line)
 	w.restart()
 	w.apply(user("a", 1))

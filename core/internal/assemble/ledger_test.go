@@ -9,14 +9,14 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// usage is what a response cost as a protocol tells it, perhaps not yet in full.
-func usage(run, resp string, t int64, c msg.Completeness, u msg.Tokens) msg.Message {
+// usageOf is the usage of a response, perhaps not yet complete.
+func usageOf(run, resp string, t int64, c msg.Completeness, u msg.Tokens) msg.Message {
 	return msg.Message{Key: "usage:" + resp, Kind: msg.Usage, Run: run, ResponseID: resp, Time: t, Complete: c, Usage: u}
 }
 
 // runUsage is the tokens on the spans of runs, by run.
-func (w *world) runUsage() map[string]msg.Tokens {
-	w.seal()
+func (w *harness) runUsage() map[string]msg.Tokens {
+	w.commit()
 	out := make(map[string]msg.Tokens)
 	for _, s := range w.rows {
 		if s.Kind == msg.SpanRun && !s.Tombstone {
@@ -41,29 +41,29 @@ func TestTokensAreTrue(t *testing.T) {
 		want map[string]msg.Tokens
 	}{
 		{"the first snapshot of a stream is not its end", []msg.Message{
-			usage("a", "r1", 1, msg.Partial, out(1)), usage("a", "r1", 2, msg.Partial, out(40)), usage("a", "r1", 3, msg.Complete, out(200)),
+			usageOf("a", "r1", 1, msg.Partial, out(1)), usageOf("a", "r1", 2, msg.Partial, out(40)), usageOf("a", "r1", 3, msg.Complete, out(200)),
 		}, map[string]msg.Tokens{"a": out(200)}},
 		{"snapshots of two responses, mixed", []msg.Message{
-			usage("a", "r1", 1, msg.Partial, out(1)), usage("a", "r2", 2, msg.Partial, out(2)), usage("a", "r1", 3, msg.Complete, out(200)), usage("a", "r2", 4, msg.Complete, out(300)),
+			usageOf("a", "r1", 1, msg.Partial, out(1)), usageOf("a", "r2", 2, msg.Partial, out(2)), usageOf("a", "r1", 3, msg.Complete, out(200)), usageOf("a", "r2", 4, msg.Complete, out(300)),
 		}, map[string]msg.Tokens{"a": {Input: 200, Output: 500}}},
 		{"a row for each block of one response", []msg.Message{
-			usage("a", "r1", 1, msg.Complete, out(200)), usage("a", "r1", 1, msg.Complete, out(200)), usage("a", "r1", 1, msg.Complete, out(200)),
+			usageOf("a", "r1", 1, msg.Complete, out(200)), usageOf("a", "r1", 1, msg.Complete, out(200)), usageOf("a", "r1", 1, msg.Complete, out(200)),
 		}, map[string]msg.Tokens{"a": out(200)}},
 		{"rows of one response around another", []msg.Message{
-			usage("a", "r1", 1, msg.Complete, out(200)), usage("a", "r2", 2, msg.Complete, out(10)), usage("a", "r1", 3, msg.Complete, out(200)),
+			usageOf("a", "r1", 1, msg.Complete, out(200)), usageOf("a", "r2", 2, msg.Complete, out(10)), usageOf("a", "r1", 3, msg.Complete, out(200)),
 		}, map[string]msg.Tokens{"a": {Input: 200, Output: 210}}},
 		{"children that cost the same", []msg.Message{
 			delegated("a", "d-x", "scout", 1), delegated("a", "d-y", "scout", 1), child("x"), child("y"),
-			usage("x", "r1", 3, msg.Complete, in(7)), usage("y", "r2", 3, msg.Complete, in(7)),
+			usageOf("x", "r1", 3, msg.Complete, in(7)), usageOf("y", "r2", 3, msg.Complete, in(7)),
 		}, map[string]msg.Tokens{"a": {}, "x": in(7), "y": in(7)}},
 		{"classes stay apart", []msg.Message{
-			usage("a", "r1", 1, msg.Complete, msg.Tokens{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Reasoning: 5}),
-			usage("a", "r2", 2, msg.Complete, msg.Tokens{Input: 10, CacheRead: 30}),
+			usageOf("a", "r1", 1, msg.Complete, msg.Tokens{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Reasoning: 5}),
+			usageOf("a", "r2", 2, msg.Complete, msg.Tokens{Input: 10, CacheRead: 30}),
 		}, map[string]msg.Tokens{"a": {Input: 11, Output: 2, CacheRead: 33, CacheWrite: 4, Reasoning: 5}}},
 	} {
 		for _, restart := range []bool{false, true} {
 			t.Run(fmt.Sprint(c.name, " restart=", restart), func(t *testing.T) {
-				w := newWorld(t)
+				w := newHarness(t)
 				w.apply(user("a", 0))
 				for _, m := range c.play {
 					w.apply(m)

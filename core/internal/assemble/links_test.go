@@ -9,8 +9,8 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// TestStrongestLinkStands: a file beside the transcript and the call's result both
-// name the child. In whatever order they are read, the stronger way stands.
+// TestStrongestLinkStands: a file beside the transcript and the call's result both name the
+// child. In any order of reading the stronger link wins.
 func TestStrongestLinkStands(t *testing.T) {
 	meta := msg.Message{Key: "meta", Kind: msg.Status, Time: 2, Signal: msg.Link, Tool: msg.Tool{CallID: "d"},
 		Delegation: msg.Delegate{ChildRun: "x", Link: msg.ByMetaFile}}
@@ -30,7 +30,7 @@ func TestStrongestLinkStands(t *testing.T) {
 	}
 	all := orders(len(steps), func(step int, done []int) bool { return step != 3 || slices.Contains(done, 1) })
 	for _, order := range all {
-		w := newWorld(t)
+		w := newHarness(t)
 		name := ""
 		for _, i := range order {
 			name += " " + steps[i].name
@@ -46,7 +46,7 @@ func TestStrongestLinkStands(t *testing.T) {
 			w.restart()
 		}
 		w.apply(msg.Message{Kind: msg.Stop, Run: "x", Time: 8, Signal: msg.RunEnd}, msg.Message{Kind: msg.Stop, Run: "a", Time: 9, Signal: msg.RunEnd})
-		w.seal()
+		w.commit()
 		seen := 0
 		for _, s := range w.rows {
 			if !s.Tombstone && (s.Kind == msg.SpanDelegation || s.Kind == msg.SpanRun && s.Run == "x") {
@@ -64,9 +64,9 @@ func TestStrongestLinkStands(t *testing.T) {
 	}
 }
 
-// rowsOf are the rows that stand, without their versions.
-func (w *world) rowsOf() map[string]msg.Span {
-	w.seal()
+// rowsOf are the rows of the table, without their versions.
+func (w *harness) rowsOf() map[string]msg.Span {
+	w.commit()
 	out := make(map[string]msg.Span)
 	for k, s := range w.rows {
 		if !s.Tombstone {
@@ -77,8 +77,7 @@ func (w *world) rowsOf() map[string]msg.Span {
 	return out
 }
 
-// orders are all orders of the numbers below n in which each stands behind what it
-// needs.
+// orders are all orders of the numbers below n in which each is behind those that it needs.
 func orders(n int, needs func(step int, done []int) bool) (out [][]int) {
 	var permute func(done []int)
 	permute = func(done []int) {
@@ -111,7 +110,7 @@ func TestLinkAfterTheEnd(t *testing.T) {
 		all := orders(len(steps), func(step int, done []int) bool { return step != 3 || slices.Contains(done, 1) })
 		for _, order := range all {
 			for _, restarts := range []bool{false, true} {
-				w := newWorld(t)
+				w := newHarness(t)
 				for _, i := range order {
 					w.apply(steps[i]...)
 					for len(w.replay) > 0 {
@@ -147,9 +146,8 @@ func TestLinkAfterTheEnd(t *testing.T) {
 	}
 }
 
-// TestDelegationThatNobodyWaitedFor: one that goes on in the background, or that
-// silence closed, lasts as long as the run that it caused, in whatever order the
-// two are heard.
+// TestDelegationThatNobodyWaitedFor: one that goes on in the background, or that silence
+// closed, lasts as long as the run that it caused, in any order of reading the two.
 func TestDelegationThatNobodyWaitedFor(t *testing.T) {
 	for _, async := range []bool{false, true} {
 		begin, first := delegated("a", "d", "scout", 1), user("x", 2)
@@ -161,7 +159,7 @@ func TestDelegationThatNobodyWaitedFor(t *testing.T) {
 		}
 		child := []msg.Message{first, said("x", "r", 40), {Kind: msg.Stop, Run: "x", Time: 50, Signal: msg.RunEnd}}
 		for name, play := range map[string][][]msg.Message{"parent first": {parent, child}, "child first": {child, parent}} {
-			w := newWorld(t)
+			w := newHarness(t)
 			for _, part := range play {
 				w.apply(part...)
 				w.a.Finish()
@@ -190,10 +188,10 @@ func TestDelegationThatNobodyWaitedFor(t *testing.T) {
 	}
 }
 
-// TestDoneBeforeItsResult: results of delegations that were made together are told
+// TestDoneBeforeItsResult: results of delegations that were made together are reported
 // together; each worked until its own run ended.
 func TestDoneBeforeItsResult(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	child := func(run, call string, end int64) []msg.Message {
 		first := user(run, 2)
 		first.ParentRun, first.ParentCall = "a", call
@@ -204,7 +202,7 @@ func TestDoneBeforeItsResult(t *testing.T) {
 	w.apply(child("y", "d2", 20)...)
 	w.apply(answered("a", "d1", 21), answered("a", "d2", 21))
 	w.a.Finish()
-	w.seal()
+	w.commit()
 	got := make(map[string]int64)
 	for _, s := range w.rowsOf() {
 		if s.Kind == msg.SpanDelegation {

@@ -8,8 +8,8 @@ import (
 )
 
 // agents are the names on the spans of a run.
-func (w *world) agents(run string) map[string]bool {
-	w.seal()
+func (w *harness) agents(run string) map[string]bool {
+	w.commit()
 	names := make(map[string]bool)
 	for _, s := range w.rows {
 		if s.Run == run && !s.Tombstone {
@@ -19,8 +19,8 @@ func (w *world) agents(run string) map[string]bool {
 	return names
 }
 
-// TestChildHasTheNameOfItsCall: an agent that has no name of its own has the one
-// that it was called by, in whatever order its run and its call are heard.
+// TestChildHasTheNameOfItsCall: an agent that has no name of its own has the one that it was
+// called by, in any order of reading its run and its call.
 func TestChildHasTheNameOfItsCall(t *testing.T) {
 	child := func(run string, name string) []msg.Message {
 		first := user(run, 2)
@@ -47,7 +47,7 @@ func TestChildHasTheNameOfItsCall(t *testing.T) {
 		{"a name of its own", "ranger", [][]msg.Message{begin, call("x"), child("x", "ranger"), end("x")}, "ranger"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newHarness(t)
 			for _, part := range c.play {
 				if part == nil { // the stream of the child is decoded again
 					for _, r := range w.replay {
@@ -68,7 +68,7 @@ func TestChildHasTheNameOfItsCall(t *testing.T) {
 }
 
 func TestMessagesHaveTheNameOfTheirRun(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	first := user("x", 2)
 	first.ParentRun, first.ParentCall = "a", "d"
 	w.apply(user("a", 0), delegated("a", "d", "scout", 1), first)

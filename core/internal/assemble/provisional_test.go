@@ -12,8 +12,8 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// byStart keeps spans as a table does whose sort key has the start, and a take-back just
-// below the version that stands.
+// byStart keeps spans as a table does whose sort key has the start, and a tombstone just below
+// the current version.
 type byStart map[string]msg.Span
 
 func (t byStart) add(s msg.Span) {
@@ -40,7 +40,7 @@ func (t byStart) shows() []string {
 	return out
 }
 
-func (w *world) flush(stream uint64, list ...msg.Message) {
+func (w *harness) flush(stream uint64, list ...msg.Message) {
 	w.t.Helper()
 	w.at++
 	for _, m := range list {
@@ -55,15 +55,15 @@ func (w *world) flush(stream uint64, list ...msg.Message) {
 	}
 }
 
-func (w *world) finish() {
+func (w *harness) finish() {
 	if err := w.a.Finish(); err != nil {
 		w.t.Fatal(err)
 	}
-	w.seal()
+	w.commit()
 }
 
-// TestProvisional gives what is open in the middle of each story, with and without an end
-// by silence and a restart, and compares the rows with those of the story alone.
+// TestProvisional flushes the open messages in the middle of each story, with and without an
+// end by silence and a restart, and compares the rows with those of the story alone.
 func TestProvisional(t *testing.T) {
 	part := func(m msg.Message, tokens uint64) msg.Message {
 		m.Usage.Input = tokens
@@ -105,13 +105,13 @@ func TestProvisional(t *testing.T) {
 			[]msg.Message{user("a", 1)}, []msg.Message{{Kind: msg.Error, Run: "a", Time: 2}}, []msg.Message{said("a", "r1", 3), end},
 		},
 	} {
-		for between, do := range map[string]func(*world){
-			"nothing": func(*world) {}, "an epoch": (*world).seal, "an end": (*world).finish,
-			"a restart": (*world).restart, "an end and a restart": func(w *world) { w.finish(); w.restart() },
+		for between, do := range map[string]func(*harness){
+			"nothing": func(*harness) {}, "a commit": (*harness).commit, "an end": (*harness).finish,
+			"a restart": (*harness).restart, "an end and a restart": func(w *harness) { w.finish(); w.restart() },
 		} {
 			tell := func(flush bool) (rows []string, open map[msg.SpanID]bool) {
-				w, table := newWorld(t), byStart{}
-				w.given = table.add
+				w, table := newHarness(t), byStart{}
+				w.emitted = table.add
 				w.apply(c.before...)
 				do(w)
 				if flush {
@@ -133,10 +133,10 @@ func TestProvisional(t *testing.T) {
 	}
 }
 
-// TestProvisionalOfAnotherStream has a stream speak of a run in which another one has
-// something open: that is asked for again.
+// TestProvisionalOfAnotherStream: a stream has a message of a run in which another one has an
+// open message: the assembler requests that again.
 func TestProvisionalOfAnotherStream(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.apply(user("a", 1))
 	w.flush(2, said("a", "r1", 3))
 	w.apply(said("a", "r2", 5))
@@ -158,12 +158,12 @@ func TestProvisionalOfAnotherStream(t *testing.T) {
 	}
 }
 
-// TestHistoryBeganThen has a run whose first messages say no time, so that they have the
-// time at which they were read, an hour or a moment later.
+// TestHistoryBeganThen has a run whose first messages state no time, so that they have the time
+// at which they were read, an hour or a moment later.
 func TestHistoryBeganThen(t *testing.T) {
 	for late, want := range map[int64]string{3600: "10", 2: "12"} {
-		w, table := newWorld(t), byStart{}
-		w.given = table.add
+		w, table := newHarness(t), byStart{}
+		w.emitted = table.add
 		undated := user("a", 10+late)
 		undated.Precision = msg.Inferred
 		call := called("a", "c", "look", 10+late)

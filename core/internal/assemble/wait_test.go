@@ -6,8 +6,8 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// A call that waits for a person says so while it is open and once it has ended; one
-// that waits for a program outside does not.
+// A call that waits for a person shows that while it is open and once it has ended; one that
+// waits for a program outside does not.
 func TestCallsThatWaitForAPerson(t *testing.T) {
 	signal := func(run, call string, s msg.Signal, at int64, attrs ...msg.Attr) msg.Message {
 		m := user(run, at)
@@ -15,17 +15,17 @@ func TestCallsThatWaitForAPerson(t *testing.T) {
 		m.Tool.CallID = call
 		return m
 	}
-	w := newWorld(t)
+	w := newHarness(t)
 	spans := make(map[string]msg.Span)
-	w.given = func(s msg.Span) { spans[s.Tool.CallID] = s }
+	w.emitted = func(s msg.Span) { spans[s.Tool.CallID] = s }
 	w.apply(user("a", 0), called("a", "c1", "AskUserQuestion", 1), signal("a", "c1", msg.WaitStart, 1))
 	w.apply(called("a", "c2", "deploy", 1), signal("a", "c2", msg.WaitStart, 1, msg.Attr{Key: msg.AttrWaitsFor, Value: msg.ForOutside}))
-	w.seal()
+	w.commit()
 	if a, b := spans["c1"], spans["c2"]; a.WaitsFor() != msg.ForPerson || b.WaitsFor() != "" {
 		t.Errorf("open: the question waits for %q, the deployment for %q", a.WaitsFor(), b.WaitsFor())
 	}
 	w.apply(signal("a", "c1", msg.WaitEnd, 61), result("a", "c1", 61), signal("a", "c2", msg.WaitEnd, 9), result("a", "c2", 9))
-	w.seal()
+	w.commit()
 	a, b := spans["c1"], spans["c2"]
 	if a.WaitsFor() != msg.ForPerson || a.Waited() != a.End-a.Start || a.Waited() == 0 {
 		t.Errorf("the question waited %d of %d ns for %q", a.Waited(), a.End-a.Start, a.WaitsFor())

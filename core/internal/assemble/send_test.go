@@ -17,7 +17,7 @@ func sends(run, call, to, text string, at int64) []msg.Message {
 	return []msg.Message{begin, end}
 }
 
-// gets is the beginning of a run by what another agent sent.
+// gets is the beginning of a run by the text of another agent.
 func gets(run, from, text string, at int64) msg.Message {
 	m := user(run, at)
 	m.Precision, m.Signal, m.Delegation.CorrelationPrompt = msg.Millis, msg.RunStart, text
@@ -54,8 +54,8 @@ func tracesOf(rows map[string]msg.Span) int {
 	return len(traces)
 }
 
-// TestSentWorkLastsAsLongAsItsRun: nobody waits for what was sent; the call lasts as long
-// as the run in the other session, whatever is read first, and all is one tree.
+// TestSentWorkLastsAsLongAsItsRun: the sender does not wait; the call lasts as long as the run
+// in the other session, in any order of reading, and all is one tree.
 func TestSentWorkLastsAsLongAsItsRun(t *testing.T) {
 	rows := sameRows(t, []script{
 		{"legion", "s1", [][]msg.Message{append([]msg.Message{user("a", 0)}, sends("a", "d", "wren", "count", 1)...), {stop("a", 3)}}},
@@ -79,8 +79,8 @@ func TestSentWorkLastsAsLongAsItsRun(t *testing.T) {
 	}
 }
 
-// TestSentTwice: what is sent twice at different times is paired in the order of time,
-// and what nobody took up has caused nothing.
+// TestSentTwice: equal texts at different times are paired in the order of time, and one that
+// no agent took up has caused no run.
 func TestSentTwice(t *testing.T) {
 	pairs := func(rows map[string]msg.Span) map[string]string {
 		out := make(map[string]string)
@@ -118,9 +118,9 @@ func TestSentTwice(t *testing.T) {
 	}
 }
 
-// TestSentInCircles: two agents send each other one thing after another. It is one tree,
-// of runs that are long forgotten when the other side is read, and nothing is left of
-// the traces that they were in before.
+// TestSentInCircles: two agents send each other one text after another. It is one tree, of
+// runs that were evicted long before the other side is read, and each trace that they left has
+// tombstones only.
 func TestSentInCircles(t *testing.T) {
 	const rounds = 30
 	texts := func(n int) string { return fmt.Sprint("text ", n) }

@@ -10,9 +10,9 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// lettered is the beginning of a run of an agent that a letter causes: by itself it is
+// writtenTo is the beginning of a run that the message of another agent causes: by itself it is
 // known to be a child, and no more.
-func lettered(run, agent, toOne, toMany string, at int64) []msg.Message {
+func writtenTo(run, agent, toOne, toMany string, at int64) []msg.Message {
 	asked := user(run, at)
 	asked.Precision, asked.ParentRun, asked.Delegation.CorrelationPrompt = msg.Millis, msg.UnknownRun, toOne
 	note := msg.Message{
@@ -22,14 +22,14 @@ func lettered(run, agent, toOne, toMany string, at int64) []msg.Message {
 	return []msg.Message{asked, note}
 }
 
-// TestLetterToMany: one call asks several agents the same. Each of their runs stands below
-// it, and a second run of one of them, which the call did not cause, does not.
-func TestLetterToMany(t *testing.T) {
+// TestMessageToMany: one call asks several agents the same. Each of their runs is below it, and
+// a second run of one of them, which the call did not cause, is not.
+func TestMessageToMany(t *testing.T) {
 	begin, end := hires("a", "d", "", "by a", 1, 9)
 	scripts := []script{
 		{"letta", "s", [][]msg.Message{{user("a", 0), begin}, {end, stop("a", 10)}}},
-		{"letta", "b", [][]msg.Message{append(lettered("x", "agent-b", "to b", "by a", 2), stop("x", 5)), append(lettered("z", "agent-b", "to b", "by a", 6), stop("z", 7))}},
-		{"letta", "c", [][]msg.Message{append(lettered("y", "agent-c", "to c", "by a", 3), stop("y", 8))}},
+		{"letta", "b", [][]msg.Message{append(writtenTo("x", "agent-b", "to b", "by a", 2), stop("x", 5)), append(writtenTo("z", "agent-b", "to b", "by a", 6), stop("z", 7))}},
+		{"letta", "c", [][]msg.Message{append(writtenTo("y", "agent-c", "to c", "by a", 3), stop("y", 8))}},
 	}
 	var want map[string]msg.Span
 	for _, order := range interleavings(scripts) {
@@ -55,15 +55,15 @@ func TestLetterToMany(t *testing.T) {
 	}
 }
 
-// TestChainOfLetters: an agent that was written to writes to a third. Whatever is read
-// first, all three are one tree; without the first, the other two are.
-func TestChainOfLetters(t *testing.T) {
+// TestChainOfMessages: an agent that was written to writes to a third. In any order of reading
+// all three are one tree; without the first, the other two are.
+func TestChainOfMessages(t *testing.T) {
 	b1, e1 := hires("a", "d1", "", "to b", 1, 9)
 	b2, e2 := hires("x", "d2", "", "to c", 3, 8)
 	scripts := []script{
 		{"letta", "s", [][]msg.Message{{user("a", 0), b1}, {e1, stop("a", 10)}}},
-		{"letta", "b", [][]msg.Message{append(lettered("x", "agent-b", "to b", "by a", 2), b2), {e2, stop("x", 9)}}},
-		{"letta", "c", [][]msg.Message{append(lettered("y", "agent-c", "to c", "by x", 4), stop("y", 7))}},
+		{"letta", "b", [][]msg.Message{append(writtenTo("x", "agent-b", "to b", "by a", 2), b2), {e2, stop("x", 9)}}},
+		{"letta", "c", [][]msg.Message{append(writtenTo("y", "agent-c", "to c", "by x", 4), stop("y", 7))}},
 	}
 	for n, list := range [][]script{scripts, scripts[1:]} {
 		root := []msg.TraceID{msg.NewTraceID("default", "letta", "s", "a"), msg.NewTraceID("default", "letta", "b", "x")}[n]
@@ -77,11 +77,11 @@ func TestChainOfLetters(t *testing.T) {
 	}
 }
 
-// TestAwaitsItsParent: a stream with a run that a letter began is awaited until the call
-// that sent it is heard, and one with a turn of its own is not.
+// TestAwaitsItsParent: a stream with a run that another agent's message began is awaited until
+// the call that sent it is read, and one with a turn of its own is not.
 func TestAwaitsItsParent(t *testing.T) {
 	begin, end := hires("a", "d", "", "to b", 1, 9)
-	w := newWorld(t)
+	w := newHarness(t)
 	say := func(session string, stream uint64, list ...msg.Message) {
 		for i, m := range list {
 			m.Session, m.Host = session, msg.Host{Tenant: "default", Format: "letta", Ver: uint64(i)}
@@ -99,7 +99,7 @@ func TestAwaitsItsParent(t *testing.T) {
 		}
 		return waits
 	}
-	say("b", 2, lettered("x", "agent-b", "to b", "by a", 2)...)
+	say("b", 2, writtenTo("x", "agent-b", "to b", "by a", 2)...)
 	if !awaits("b", 2) || awaits("b", 3) {
 		t.Errorf("before the call: awaited %v, another stream of the session %v", awaits("b", 2), awaits("b", 3))
 	}
@@ -109,8 +109,8 @@ func TestAwaitsItsParent(t *testing.T) {
 	}
 }
 
-// TestRunNamedByItsCause: a call names the run that it causes, which is of its own session
-// or of another one. Either way the run stands below it.
+// TestRunNamedByItsCause: a call names the run that it causes, which is of its own session or
+// of another one. Either way the run is below it.
 func TestRunNamedByItsCause(t *testing.T) {
 	begin, end := hires("a", "d", "run x", "", 1, 1)
 	begin.Delegation.CorrelationID, begin.Delegation.ChildRun, begin.Delegation.Link, begin.Delegation.Async = "run x", "x", msg.ByNativeID, true

@@ -1,4 +1,4 @@
-package assemble
+package link
 
 import (
 	"encoding/binary"
@@ -9,37 +9,32 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// Formats whose ids are local (decoder.Info.LocalIDs) take them from servers that
-// repeat them: Ollama draws a response id from 999 numbers, others use the Unix
-// second, and call_0 is the first call of every response of some. One exchange with
-// such a server is one stream, so an id is unique together with its stream and with
-// nothing less.
-//
-// The first stream that uses an id in a session keeps it as it is, so that a recording
-// decoded elsewhere has the same ids. What another stream says under that id is
-// something else: it gets the id with a suffix that is a hash of the stream's name,
-// which is the same after a restart and in a backfill.
-//
-// A run is named after its prompt, because each exchange repeats it. The same prompt
-// sent again, after it was answered or while it still is being answered, begins another
-// run; a request that follows a failure is a retry and goes on with the run. An exchange
-// that brings results of calls belongs to the run that made the newest of these calls.
-
 const (
-	maxClaims  = 4096 // of each kind, in a session; the oldest are forgotten
-	maxCallers = 64   // of one call id
+	maxClaims    = 4096 // of each kind, in a session; the oldest are evicted
+	maxExchanges = 64   // of one call id
 )
 
-// reusedID is the attribute with the response id as the protocol has it, on messages
-// of a response whose id another one had before.
-const reusedID = findingReusedID
+// ReusedID is the attribute with the response id as the protocol has it, on messages of a
+// response whose id another one had before.
+const ReusedID = "reused_id"
 
-// findingReusedID counts messages of responses whose id was in use, in the metric of
-// findings.
-const findingReusedID = "reused_id"
-
-// claims are the ids of a session and the streams that used them first.
-type claims struct {
+// Claims are the ids of a session and the streams that used them first.
+//
+// Formats whose ids are local (decoder.Info.LocalIDs) take them from servers that repeat
+// them: Ollama draws a response id from 999 numbers, others use the Unix second, and call_0
+// is the first call of every response of some. One exchange with such a server is one
+// stream, so an id is unique together with its stream and with nothing less.
+//
+// The first stream that uses an id in a session keeps it as it is, so that a recording
+// decoded elsewhere has the same ids. Another stream that uses the id means something else:
+// its id gets a suffix that is a hash of the stream's name, which is the same after a
+// restart and in a backfill.
+//
+// A run is named after its prompt, because each exchange repeats it. The same prompt sent
+// again, after it was answered or while it is still being answered, begins another run; a
+// request that follows a failure is a retry and goes on with the run. An exchange that
+// brings results of calls belongs to the run that made the newest of these calls.
+type Claims struct {
 	Responses table[uint64]    `json:"responses,omitzero"` // by response id: the stream
 	Calls     table[[]madeBy]  `json:"calls,omitzero"`     // by call id, oldest first
 	Runs      table[instance]  `json:"runs,omitzero"`      // by run: the newest instance
@@ -65,7 +60,7 @@ type instance struct {
 	Keys map[string]string `json:"keys,omitempty"`
 }
 
-// table is a bounded map; the oldest entry is evicted first.
+// table is a bounded map; it evicts the oldest entry first.
 type table[V any] struct {
 	Of    map[string]V `json:"of,omitempty"`
 	Order []string     `json:"order,omitempty"`
@@ -100,9 +95,12 @@ func suffixOf(stream uint64) string {
 	return "#" + hex.EncodeToString(b[:])
 }
 
-// claim renames the ids of m that other streams of the session use for something else.
-// It reports whether the message is of a response whose id was in use.
-func (c *claims) claim(m *msg.Message, stream uint64) (reused bool) {
+// InUse reports whether the session has claims.
+func (c *Claims) InUse() bool { return len(c.Runs.Of) > 0 }
+
+// Claim renames the ids of m that other streams of the session use for something else.
+// It reports whether the message belongs to a response whose id was in use.
+func (c *Claims) Claim(m *msg.Message, stream uint64) (reused bool) {
 	if m.Run == "" {
 		return false
 	}
@@ -126,7 +124,7 @@ func (c *claims) claim(m *msg.Message, stream uint64) (reused bool) {
 	return reused
 }
 
-// renamed notes the suffix of a message key of the stream.
+// renamed records the suffix of a message key of the stream.
 func (in *instance) renamed(key, suffix string) {
 	if suffix == "" || len(in.Keys) >= maxClaims {
 		return
@@ -137,13 +135,12 @@ func (in *instance) renamed(key, suffix string) {
 	in.Keys[strings.Clone(key)] = suffix
 }
 
-// response claims the ids of a part of a response, and adds what its key needs beside
-// the run's suffix.
-func (c *claims) response(m *msg.Message, in *instance, stream uint64, suffix *string) (reused bool) {
+// response claims the ids of a part of a response, and sets the suffix of its key.
+func (c *Claims) response(m *msg.Message, in *instance, stream uint64, suffix *string) (reused bool) {
 	if owner, taken := c.Responses.Of[m.ResponseID]; !taken {
 		c.Responses.put(m.ResponseID, stream)
 	} else if owner != stream {
-		m.SetAttr(reusedID, m.ResponseID)
+		m.SetAttr(ReusedID, m.ResponseID)
 		m.ResponseID += suffixOf(stream)
 		*suffix, reused = suffixOf(stream), true
 	}
@@ -157,7 +154,7 @@ func (c *claims) response(m *msg.Message, in *instance, stream uint64, suffix *s
 				by.Call = suffixOf(stream)
 				by.Key = by.Call
 			}
-			if len(list) >= maxCallers {
+			if len(list) >= maxExchanges {
 				list = slices.Delete(list, 0, 1)
 			}
 			list = append(list, by)
@@ -169,12 +166,15 @@ func (c *claims) response(m *msg.Message, in *instance, stream uint64, suffix *s
 	}
 	if !in.Answered && m.Kind != msg.Error {
 		in.Answered = true
-		c.settle(in)
+		if last, ok := c.Runs.Of[in.Run]; ok && last.Suffix == in.Suffix {
+			last.Answered = true
+			c.Runs.put(in.Run, last)
+		}
 	}
 	return reused
 }
 
-// renameCall gives the call of m an id of its own. The protocol's stays what people see.
+// renameCall makes the id of m's call unique. People still see the protocol's id.
 func renameCall(m *msg.Message, suffix string) {
 	if suffix != "" {
 		m.Tool.ProtocolID = m.Tool.ID()
@@ -182,9 +182,9 @@ func renameCall(m *msg.Message, suffix string) {
 	}
 }
 
-// made is the exchange that made the call to which a result belongs: the newest of the
-// run, or the newest of all.
-func (c *claims) made(call, run string) *madeBy {
+// made returns the exchange that made the call of a result: the newest of the run, or the
+// newest of all.
+func (c *Claims) made(call, run string) *madeBy {
 	list := c.Calls.Of[call]
 	for i := len(list) - 1; i >= 0; i-- {
 		if list[i].Run == run {
@@ -198,7 +198,7 @@ func (c *claims) made(call, run string) *madeBy {
 }
 
 // join finds the instance of the run that the stream belongs to.
-func (c *claims) join(m *msg.Message, stream uint64) *instance {
+func (c *Claims) join(m *msg.Message, stream uint64) *instance {
 	name := suffixOf(stream)
 	if in := c.Streams.Of[name]; in != nil && in.Run == m.Run {
 		return in
@@ -225,13 +225,5 @@ func (c *claims) join(m *msg.Message, stream uint64) *instance {
 	return in
 }
 
-// settle notes that an instance has an answer.
-func (c *claims) settle(in *instance) {
-	if last, ok := c.Runs.Of[in.Run]; ok && last.Suffix == in.Suffix {
-		last.Answered = true
-		c.Runs.put(in.Run, last)
-	}
-}
-
-// closed notes that a stream has ended.
-func (c *claims) closed(stream uint64) { c.Streams.drop(suffixOf(stream)) }
+// Close ends the claims of a stream on the runs that it is in.
+func (c *Claims) Close(stream uint64) { c.Streams.drop(suffixOf(stream)) }

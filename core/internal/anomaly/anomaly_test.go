@@ -1,4 +1,4 @@
-package detect
+package anomaly
 
 import (
 	"encoding/json"
@@ -17,7 +17,6 @@ const sec = int64(1e9)
 // before them were begun together with the one before.
 func story(s *State, steps string, again int) string {
 	var out []string
-	found := func(f Finding) { out = append(out, fmt.Sprintf("%s %s %d", f.Kind, f.Tool, f.Count)) }
 	now := 1000 * sec
 	for range again {
 		for _, wave := range strings.Split(steps, "|") {
@@ -26,8 +25,10 @@ func story(s *State, steps string, again int) string {
 				f := strings.Fields(step)
 				now += sec
 				r := Result{Call: fmt.Sprint(now), Tool: strings.TrimPrefix(f[0], "!"), Failed: f[0][0] == '!', Begun: begun, Ended: now}
-				r.Arguments, r.Content = text(f[1]), text(f[2])
-				s.Result(r, found)
+				r.Arguments, r.Content = hash(f[1]), hash(f[2])
+				for _, f := range s.Result(r) {
+					out = append(out, fmt.Sprintf("%s %s %d", f.Kind, f.Tool, f.Count))
+				}
 			}
 		}
 	}
@@ -64,30 +65,40 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// TestToldAgain: a transcript that is resumed tells its last calls again.
-func TestToldAgain(t *testing.T) {
+// TestRepeatedResult: a transcript that is resumed repeats its last calls.
+func TestRepeatedResult(t *testing.T) {
 	var s State
 	for range 20 {
-		s.Result(Result{Call: "c1", Tool: "poll"}, func(f Finding) { t.Errorf("found %+v", f) })
+		if found := s.Result(Result{Call: "c1", Tool: "poll"}); found != nil {
+			t.Errorf("found %+v", found)
+		}
 	}
+}
+
+// counts are the counts of findings.
+func counts(found []Finding) (n []int64) {
+	for _, f := range found {
+		n = append(n, f.Count)
+	}
+	return n
 }
 
 func TestFanOut(t *testing.T) {
 	var s State
 	var got []int64
-	found := func(f Finding) { got = append(got, f.Count) }
+	delegate := func(atWork int) { got = append(got, counts(s.Delegated("Task", atWork, sec))...) }
 	for range 100 { // one after the other
-		s.Delegated("Task", 1, sec, found)
+		delegate(1)
 	}
 	for n := range 40 {
-		s.Delegated("Task", n+1, sec, found)
+		delegate(n + 1)
 	}
-	s.Delegated("Task", 32, sec, found) // some ended, and it is 32 again
+	delegate(32) // some ended, and it is 32 again
 	if d := cmp.Diff([]int64{16, 32}, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	for n := range 16 {
-		s.Delegated("Task", n+1, sec, found)
+		delegate(n + 1)
 	}
 	if d := cmp.Diff([]int64{16, 32, 16}, got); d != "" {
 		t.Errorf("a new wave (-want +got):\n%s", d)
@@ -95,19 +106,20 @@ func TestFanOut(t *testing.T) {
 }
 
 func TestSilence(t *testing.T) {
-	var s State
 	var got []int64
-	found := func(f Finding) { got = append(got, f.Count) }
-	s.Gap(0, 1000*sec, found) // nothing was heard before
-	s.Gap(1000*sec, 1299*sec, found)
-	s.Gap(1000*sec, 1300*sec, found)
-	s.Gap(2000*sec, 1000*sec, found) // a transcript whose times run backwards
+	for _, gap := range [][2]int64{
+		{0, 1000}, // no message before
+		{1000, 1299}, {1000, 1300},
+		{2000, 1000}, // a transcript whose times run backwards
+	} {
+		got = append(got, counts(Gap(gap[0]*sec, gap[1]*sec))...)
+	}
 	if d := cmp.Diff([]int64{300}, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 }
 
-// TestRestart keeps the state and takes it up again between any two results.
+// TestRestart stores and reloads the state between any two results.
 func TestRestart(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -115,8 +127,7 @@ func TestRestart(t *testing.T) {
 		var a, b []Finding
 		for i := range 60 {
 			x := Result{Call: fmt.Sprint(i - r.IntN(2)), Tool: string(rune('a' + r.IntN(2))), Arguments: uint64(r.IntN(2)), Failed: r.IntN(2) == 0, Begun: int64(i), Ended: int64(i + r.IntN(3))}
-			whole.Result(x, func(f Finding) { a = append(a, f) })
-			cut.Result(x, func(f Finding) { b = append(b, f) })
+			a, b = append(a, whole.Result(x)...), append(b, cut.Result(x)...)
 			kept, err := json.Marshal(cut)
 			if err != nil {
 				t.Fatal(err)

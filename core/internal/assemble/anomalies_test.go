@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/earshot-dev/earshot/core/internal/assemble/link"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
@@ -21,9 +22,9 @@ func with(text string, m msg.Message) msg.Message {
 
 func failed(m msg.Message) msg.Message { m.IsError = true; return m }
 
-// findings are the findings on the spans, as a table would show them.
-func (w *world) findings() (out []string) {
-	w.seal()
+// findings are the findings on the spans, as a table shows them.
+func (w *harness) findings() (out []string) {
+	w.commit()
 	for _, s := range w.rows {
 		for _, e := range s.Events {
 			if e.Name == "finding" && !s.Tombstone {
@@ -38,7 +39,7 @@ func (w *world) findings() (out []string) {
 	return out
 }
 
-func (w *world) wantFindings(want ...string) {
+func (w *harness) wantFindings(want ...string) {
 	w.t.Helper()
 	if d := cmp.Diff(want, w.findings()); d != "" {
 		w.t.Errorf("findings (-want +got):\n%s", d)
@@ -49,14 +50,14 @@ var runEnd = msg.Message{Kind: msg.Stop, Run: "a", Time: 9000, Signal: msg.RunEn
 
 // TestLoopIsFound has a loop that a restart cuts in two.
 func TestLoopIsFound(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.apply(user("a", 0))
 	for i := range int64(5) {
 		id := fmt.Sprint("c", i)
 		w.apply(with(`{\"job\":7}`, called("a", id, "poll", 10*i+1)), with("pending", result("a", id, 10*i+2)))
 		w.restart()
 	}
-	if len(w.found) != 1 || !w.open[w.a.mustGroup(t).span(msg.SpanRun, "a")] {
+	if len(w.found) != 1 || !w.open[w.a.mustGroup(t).ids.of(msg.SpanRun, "a")] {
 		t.Errorf("found %v while it runs", w.found)
 	}
 	w.apply(runEnd)
@@ -64,7 +65,7 @@ func TestLoopIsFound(t *testing.T) {
 }
 
 func (a *Assembler) mustGroup(t *testing.T) *group {
-	g, err := a.group("default", "f", "s")
+	g, err := a.group(link.Key{Tenant: "default", Format: "f", Session: "s"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,7 @@ func (a *Assembler) mustGroup(t *testing.T) *group {
 }
 
 func TestProgressIsNoLoop(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.apply(user("a", 0))
 	for i := range int64(20) {
 		id := fmt.Sprint("c", i)
@@ -89,7 +90,7 @@ func TestProgressIsNoLoop(t *testing.T) {
 }
 
 func TestErrorStormIsFound(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.apply(user("a", 0))
 	for i := range int64(5) { // side by side
 		w.apply(called("a", fmt.Sprint("p", i), "read", 1))
@@ -106,7 +107,7 @@ func TestErrorStormIsFound(t *testing.T) {
 }
 
 func TestFanOutIsFound(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.apply(user("a", 0))
 	for i := range int64(30) { // one after the other
 		id := fmt.Sprint("c", i)
@@ -120,11 +121,11 @@ func TestFanOutIsFound(t *testing.T) {
 }
 
 func TestSilenceIsFound(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.apply(
 		user("a", 0), said("a", "r1", 290), // a slow model
 		called("a", "c1", "build", 300), result("a", "c1", 1300), // a slow tool
-		user("a", 2000), // a person who comes back
+		user("a", 2000), // a person who returns
 		said("a", "r2", 2300), said("a", "r3", 2310),
 		msg.Message{Kind: msg.Status, Run: "a", Time: 2320, Signal: msg.RunPause},
 		said("a", "r4", 3000), // a person was asked

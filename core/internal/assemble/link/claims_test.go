@@ -1,4 +1,4 @@
-package assemble
+package link
 
 import (
 	"encoding/json"
@@ -9,8 +9,8 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// exchangeOf is what a decoder of a provider's format says of one exchange: the prompt,
-// an answer or an error under the response id, and nothing else.
+// exchangeOf has the messages of one exchange of a provider's format: the prompt, and an answer
+// or an error under the response id.
 func exchangeOf(run, response string, kind msg.Kind) []msg.Message {
 	return []msg.Message{
 		{Session: "s", Run: run, Kind: msg.User, Key: "prompt:" + run, Signal: msg.RunStart},
@@ -19,9 +19,9 @@ func exchangeOf(run, response string, kind msg.Kind) []msg.Message {
 }
 
 // claimed returns run, key, parent and response id after the claims.
-func claimed(c *claims, stream uint64, list []msg.Message) (out []string) {
+func claimed(c *Claims, stream uint64, list []msg.Message) (out []string) {
 	for _, m := range list {
-		c.claim(&m, stream)
+		c.Claim(&m, stream)
 		out = append(out, strings.Join([]string{m.Run, m.Key, m.ParentKey, m.ResponseID}, " "))
 	}
 	return out
@@ -42,22 +42,22 @@ func TestClaims(t *testing.T) {
 		{"asked twice at once", msg.Error, false, "r", "y", []string{"r" + two + " prompt:r" + two + "  ", "r" + two + " y/text" + two + " prompt:r" + two + " y"}},
 		{"another prompt, the same id", msg.Assistant, true, "q", "x", []string{"q prompt:q  ", "q x/text" + two + " prompt:q x" + two}},
 	} {
-		var ids claims
+		var ids Claims
 		if got := strings.Join(claimed(&ids, 1, exchangeOf("r", "x", c.first)), "|"); strings.Contains(got, one) {
 			t.Errorf("%s: the first stream got %s", c.name, got)
 		}
 		if c.closed {
-			ids.closed(1)
+			ids.Close(1)
 		}
 		again, err := json.Marshal(ids)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range 2 { // the state is what a restart has
+		for range 2 { // the second time from the stored state
 			if got, want := strings.Join(claimed(&ids, 2, exchangeOf(c.run, c.resp, msg.Assistant)), "|"), strings.Join(c.want, "|"); got != want {
 				t.Errorf("%s:\n got %s\nwant %s", c.name, got, want)
 			}
-			ids = claims{}
+			ids = Claims{}
 			if err := json.Unmarshal(again, &ids); err != nil {
 				t.Fatal(err)
 			}
@@ -65,33 +65,33 @@ func TestClaims(t *testing.T) {
 	}
 
 	// Results belong to the run whose call they answer.
-	var ids claims
+	var ids Claims
 	call := func(stream uint64) msg.Message {
 		list := exchangeOf("r", "x", msg.ToolCall)
 		list[1].Key, list[1].Tool.CallID = "call:c", "c"
 		return last(t, &ids, stream, list)
 	}
 	a := call(1)
-	ids.closed(1)
+	ids.Close(1)
 	b := call(2)
-	ids.closed(2)
+	ids.Close(2)
 	result := last(t, &ids, 3, []msg.Message{{Session: "s", Run: "r", Kind: msg.ToolResult, Key: "result:c", ParentKey: "call:c", Tool: msg.Tool{CallID: "c"}}})
 	if a.Tool.CallID != "c" || b.Tool.CallID != "c"+two || result.Tool.CallID != b.Tool.CallID || result.Run != b.Run || result.ParentKey != b.Key || strings.Contains(result.Key, three) {
 		t.Errorf("calls %q of %q and %q of %q, result of %q in %q below %q", a.Tool.CallID, a.Run, b.Tool.CallID, b.Run, result.Tool.CallID, result.Run, result.ParentKey)
 	}
 }
 
-func last(t *testing.T, c *claims, stream uint64, list []msg.Message) (m msg.Message) {
+func last(t *testing.T, c *Claims, stream uint64, list []msg.Message) (m msg.Message) {
 	t.Helper()
 	for _, m = range list {
-		c.claim(&m, stream)
+		c.Claim(&m, stream)
 	}
 	return m
 }
 
-// TestClaimsAreBounded uses more ids than are remembered.
+// TestClaimsAreBounded uses more ids than Claims remembers.
 func TestClaimsAreBounded(t *testing.T) {
-	var ids claims
+	var ids Claims
 	for i := range uint64(2 * maxClaims) {
 		claimed(&ids, i, exchangeOf(fmt.Sprint("r", i), fmt.Sprint("x", i), msg.Assistant))
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// used is the usage of a response, told by the provider.
+// used is the usage of a response, as the provider states it.
 func used(resp string, at int64, input, read, output uint64) msg.Message {
 	return msg.Message{
 		Key: "usage:" + resp, Kind: msg.Usage, Run: "a", ResponseID: resp, Model: "m", Time: at, Complete: msg.Complete,
@@ -17,7 +17,7 @@ func used(resp string, at int64, input, read, output uint64) msg.Message {
 	}
 }
 
-func gave(id string, at int64, bytes int) msg.Message {
+func returned(id string, at int64, bytes int) msg.Message {
 	m := result("a", id, at)
 	m.Content = msg.Plain(fmt.Sprintf("%*s", bytes, "x"))
 	return m
@@ -29,10 +29,10 @@ func asks(resp, id string, at int64) msg.Message {
 	return m
 }
 
-// carriedBy are the tokens of each call, of the row that stands; "-" when unknown. No
-// span but the row of the call says them.
-func (w *world) carriedBy() map[string]string {
-	w.seal()
+// addedBy are the tokens of each call, of its row; "-" when unknown. Only the row of the call
+// has them.
+func (w *harness) addedBy() map[string]string {
+	w.commit()
 	out := make(map[string]string)
 	for _, s := range w.rows {
 		if s.Tool.CallID != "" && !s.Tombstone {
@@ -45,12 +45,12 @@ func (w *world) carriedBy() map[string]string {
 	return out
 }
 
-// TestTokensThatResultsAdd: what the results of a step add to the requests behind it,
-// told as transcripts tell it (the usage of a response behind its results) and as
-// providers do (before them), wherever epochs end and the sidecar starts anew.
+// TestTokensThatResultsAdd: the tokens that the results of a step add to the requests behind
+// it, in the order of transcripts (the usage of a response behind its results) and of
+// providers (before them), with commits and restarts anywhere.
 func TestTokensThatResultsAdd(t *testing.T) {
 	first := []msg.Message{user("a", 0), asks("r1", "c1", 1), asks("r1", "c2", 1)}
-	one, two, usage := gave("c1", 3, 300), gave("c2", 4, 100), used("r1", 2, 100, 900, 50)
+	one, two, usage := returned("c1", 3, 300), returned("c2", 4, 100), used("r1", 2, 100, 900, 50)
 	compact := msg.Message{Kind: msg.Status, Run: "a", Time: 5, Signal: msg.Compaction}
 	other := used("r2", 6, 250, 1000, 10)
 	other.Model = "small"
@@ -62,8 +62,8 @@ func TestTokensThatResultsAdd(t *testing.T) {
 	}{
 		"usage before results": {[]msg.Message{usage, one, two, said("a", "r2", 6), used("r2", 6, 250, 1000, 10)}, map[string]string{"c1": "150 provider", "c2": "50 provider"}},
 		"usage behind results": {[]msg.Message{one, two, usage, said("a", "r2", 6), used("r2", 6, 250, 1000, 10)}, map[string]string{"c1": "150 provider", "c2": "50 provider"}},
-		"three steps": {[]msg.Message{one, usage, asks("r2", "c3", 4), two, gave("c3", 5, 40), used("r2", 5, 250, 900, 10), said("a", "r3", 6), used("r3", 6, 1000, 300, 9)},
-			// c2 came while r2 was being given, and was first read by r3.
+		"three steps": {[]msg.Message{one, usage, asks("r2", "c3", 4), two, returned("c3", 5, 40), used("r2", 5, 250, 900, 10), said("a", "r3", 6), used("r3", 6, 1000, 300, 9)},
+			// c2 arrived while r2 was streaming, and was first read by r3.
 			map[string]string{"c1": "100 provider", "c2": "100 provider", "c3": "40 provider"}},
 		"partial counts":          {[]msg.Message{usage, one, two, said("a", "r2", 6), partial}, map[string]string{"c1": "150 transcript_partial", "c2": "50 transcript_partial"}},
 		"the last of a run":       {[]msg.Message{usage, one, two}, map[string]string{"c1": "-", "c2": "-"}},
@@ -72,18 +72,18 @@ func TestTokensThatResultsAdd(t *testing.T) {
 		"a compaction":            {[]msg.Message{usage, one, two, compact, said("a", "r2", 6), used("r2", 6, 250, 1000, 10)}, map[string]string{"c1": "-", "c2": "-"}},
 		"a context that shrank":   {[]msg.Message{usage, one, two, said("a", "r2", 6), used("r2", 6, 250, 0, 10)}, map[string]string{"c1": "-", "c2": "-"}},
 		"another model":           {[]msg.Message{usage, one, two, said("a", "r2", 6), other}, map[string]string{"c1": "-", "c2": "-"}},
-		"results that are empty":  {[]msg.Message{usage, gave("c1", 3, 0), gave("c2", 4, 0), said("a", "r2", 6), used("r2", 6, 250, 801, 10)}, map[string]string{"c1": "0 provider", "c2": "1 provider"}},
+		"results that are empty":  {[]msg.Message{usage, returned("c1", 3, 0), returned("c2", 4, 0), said("a", "r2", 6), used("r2", 6, 250, 801, 10)}, map[string]string{"c1": "0 provider", "c2": "1 provider"}},
 		"usage that comes to end": {[]msg.Message{usage, one, two, said("a", "r2", 6), used("r2", 6, 250, 1000, 10), used("r2", 7, 250, 1000, 90)}, map[string]string{"c1": "150 provider", "c2": "50 provider"}},
 	} {
 		for _, restarts := range []bool{false, true} {
-			w := newWorld(t)
+			w := newHarness(t)
 			for _, m := range append(first[:len(first):len(first)], c.then...) {
 				w.apply(m)
 				if restarts {
 					w.restart()
 				}
 			}
-			if d := cmp.Diff(c.want, w.carriedBy()); d != "" {
+			if d := cmp.Diff(c.want, w.addedBy()); d != "" {
 				t.Errorf("%s, restarts %t: -want +got:\n%s", name, restarts, d)
 			}
 		}

@@ -11,10 +11,10 @@ func asked(trace byte, method string, status int64) *msg.Stream {
 	return &msg.Stream{Tenant: "default", Format: "f", Method: method, Status: status, RemoteTrace: msg.TraceID{trace}, RemoteSpan: msg.SpanID{trace}}
 }
 
-// span is the span of a run as it stands.
-func (w *world) span(run string) msg.Span {
+// span is the current span of a run.
+func (w *harness) span(run string) msg.Span {
 	w.t.Helper()
-	w.seal()
+	w.commit()
 	for _, s := range w.rows {
 		if s.Kind == msg.SpanRun && s.Run == run && !s.Tombstone {
 			return s
@@ -24,19 +24,19 @@ func (w *world) span(run string) msg.Span {
 	return msg.Span{}
 }
 
-func (w *world) heard(stream uint64, at int64, s *msg.Stream) {
+func (w *harness) setResponse(stream uint64, at int64, s *msg.Stream) {
 	w.t.Helper()
 	if err := w.a.SetResponse(stream, at, s); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-// A run is linked to who asked for it and has the pace of its response, also when
-// the response ends after the run, in another process.
+// A run is linked to the sender of its request and has the pace of its response, also when the
+// response ends after the run, in another process.
 func TestHeardTellsOfItsRun(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	x := asked(7, "POST", 200)
-	w.heard(1, t0, x)
+	w.setResponse(1, t0, x)
 	w.apply(user("a", 0), delegated("a", "d", "scout", 1))
 	child := user("b", 1)
 	child.ParentCall = "d"
@@ -47,7 +47,7 @@ func TestHeardTellsOfItsRun(t *testing.T) {
 	}
 	w.restart()
 	x.Session, x.Run, x.Pace = "s", "a", msg.Pace{Start: t0, Total: 5 * sec, LongestStall: 2 * sec}
-	w.heard(1, t0, x)
+	w.setResponse(1, t0, x)
 	after := w.span("a")
 	if after.Pace != x.Pace || len(after.Links) != 1 || after.End != before.End || after.Ver <= before.Ver {
 		t.Errorf("version %x after %x, end %d after %d, links %+v, pace %+v", after.Ver, before.Ver, after.End, before.End, after.Links, after.Pace)
@@ -55,21 +55,21 @@ func TestHeardTellsOfItsRun(t *testing.T) {
 	if s := w.span("b"); len(s.Links) != 0 || s.Pace != (msg.Pace{}) {
 		t.Errorf("the child has links %+v, pace %+v", s.Links, s.Pace)
 	}
-	// A second telling of the same changes nothing.
-	w.heard(1, t0, x)
+	// The same response again changes nothing.
+	w.setResponse(1, t0, x)
 	if err := w.a.Commit(func(string, bool, []byte) { t.Error("the group has changed") }); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// Of those who may have begun a run the earliest did, in whatever order their
-// streams are read; who reads it again did not.
+// Of the requests that may have begun a run the earliest did, in any order of their streams;
+// one that reads the run again did not.
 func TestEarliestRequestBeganTheRun(t *testing.T) {
 	for _, order := range [][]uint64{{1, 2, 3}, {3, 2, 1}, {2, 1, 3}} {
-		w := newWorld(t)
-		w.heard(1, t0+sec, asked(1, "POST", 200))
-		w.heard(2, t0+2*sec, asked(2, "POST", 200))
-		w.heard(3, t0, asked(3, "GET", 200))
+		w := newHarness(t)
+		w.setResponse(1, t0+sec, asked(1, "POST", 200))
+		w.setResponse(2, t0+2*sec, asked(2, "POST", 200))
+		w.setResponse(3, t0, asked(3, "GET", 200))
 		for _, stream := range order {
 			m := user("a", 0)
 			m.Session, m.Key, m.Complete, m.Time, m.Host = "s", "u", msg.Complete, t0, msg.Host{Tenant: "default", Format: "f", Source: "src", Ver: stream}
@@ -84,15 +84,14 @@ func TestEarliestRequestBeganTheRun(t *testing.T) {
 	}
 }
 
-// Many runs share one WebSocket: each is linked to who opened it, and none has its
-// pace.
+// Many runs share one WebSocket: each is linked to its opener, and none has its pace.
 func TestRunsOfASocket(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	x := asked(9, "GET", 101)
-	w.heard(1, t0, x)
+	w.setResponse(1, t0, x)
 	w.apply(user("a", 0), said("a", "r", 1), user("b", 2), said("b", "r2", 3))
 	x.Session, x.Run, x.Pace = "s", "a", msg.Pace{Start: t0, Total: 9 * sec}
-	w.heard(1, t0, x)
+	w.setResponse(1, t0, x)
 	w.a.Finish()
 	for _, run := range []string{"a", "b"} {
 		remote := 0

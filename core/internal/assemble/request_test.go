@@ -8,7 +8,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// TestUnnamedSessions tells the ids of conversations from what stands in for one.
+// TestUnnamedSessions distinguishes ids of conversations from their substitutes.
 func TestUnnamedSessions(t *testing.T) {
 	for _, c := range []struct {
 		format, origin, session, run string
@@ -17,8 +17,8 @@ func TestUnnamedSessions(t *testing.T) {
 		{"agno", "http://127.0.0.1:7777/sessions/s1/runs", "s1", "r1", false},
 		{"agno", "http://127.0.0.1:7777/sessions/s1", "s1", "r1", false},
 		{"agno", "http://127.0.0.1:7777/teams/t/runs", "teams/t/runs", "r1", true},
-		{"agno", "/tmp/heard/team.sse", "team", "r1", true},
-		{"agno", "/tmp/heard/team.sse", "7d0c", "r1", false},
+		{"agno", "/tmp/recorded/team.sse", "team", "r1", true},
+		{"agno", "/tmp/recorded/team.sse", "7d0c", "r1", false},
 		{"agno", "", "agno", "r1", true},
 		{"grace", "chats/plan.sse", "plan", "turn", true},
 		{"grace", `C:\chats\plan.sse`, "plan", "turn", true},
@@ -39,16 +39,16 @@ func TestUnnamedSessions(t *testing.T) {
 	}
 }
 
-// requested is what the spans of a run say of its requests.
+// requested are the facts of the requests on the spans of a run.
 type requested struct {
 	Asked, Answered, Server, Reasons, Ended string
 	Params                                  int
 	Unnamed                                 bool
 }
 
-// TestRequestsOfAChat has two exchanges of a run: each chat has the request that it
-// answers, whose model is another one; the run has what was asked last and why the model
-// stopped last, apart from how it ended.
+// TestRequestsOfAChat has two exchanges of a run: each chat has the request that it answers,
+// whose model is another one; the run has the model of the last request and the last stop
+// reason, apart from how it ended.
 func TestRequestsOfAChat(t *testing.T) {
 	request := func(model, limit string, at int64) msg.Message {
 		return msg.Message{
@@ -61,7 +61,7 @@ func TestRequestsOfAChat(t *testing.T) {
 		text.Model, used.Model, used.FinishReason = "tern-2026", "tern-2026", reason
 		return []msg.Message{text, used}
 	}
-	w := newWorld(t)
+	w := newHarness(t)
 	w.host = msg.Host{Server: "models.internal:443"}
 	w.apply(user("a", 0), request("tern", "64", 1))
 	w.apply(answer("r1", 2, "tool_use")...)
@@ -71,7 +71,7 @@ func TestRequestsOfAChat(t *testing.T) {
 	end := stop("a", 7)
 	end.FinishReason = "completed"
 	w.apply(end)
-	w.seal()
+	w.commit()
 	got := make(map[string]requested)
 	for _, s := range w.rows {
 		r := requested{Asked: s.AskedModel, Answered: s.Model, Server: s.Server, Ended: s.Ended, Params: len(s.Request), Unnamed: s.Unnamed}
@@ -90,10 +90,10 @@ func TestRequestsOfAChat(t *testing.T) {
 	}
 }
 
-// TestStateOfARunIsNoReason has a run that says only that it is completed: why its model
-// stopped is unknown. A chat whose request was not heard has no server.
+// TestStateOfARunIsNoReason has a run whose end states only that it is completed: why its
+// model stopped is unknown. A chat whose request is unknown has no server.
 func TestStateOfARunIsNoReason(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.host = msg.Host{Server: "agents.internal:7777"}
 	start, end := user("a", 0), stop("a", 3)
 	start.Signal, end.FinishReason = msg.RunStart, "completed"
@@ -101,7 +101,7 @@ func TestStateOfARunIsNoReason(t *testing.T) {
 	text.Model, text.FinishReason = "tern", "completed"
 	text.SetAttr(msg.FinishReasonOf, "run")
 	w.apply(start, text, end)
-	w.seal()
+	w.commit()
 	for _, s := range w.rows {
 		if len(s.FinishReasons) > 0 {
 			t.Errorf("%s stopped because of %q", s.Kind, s.FinishReasons)
@@ -114,11 +114,11 @@ func TestStateOfARunIsNoReason(t *testing.T) {
 
 // TestAnAnswerThatEndsItsRun has the reason of the run on the answer itself.
 func TestAnAnswerThatEndsItsRun(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	text := said("a", "", 2)
 	text.Signal, text.FinishReason = msg.RunEnd, "stop"
 	w.apply(user("a", 0), text)
-	w.seal()
+	w.commit()
 	for _, s := range w.rows {
 		if len(s.FinishReasons) > 0 || (s.Ended == "stop") != (s.Kind == msg.SpanRun) {
 			t.Errorf("a %s stopped because of %q and ended by %q", s.Kind, s.FinishReasons, s.Ended)
@@ -127,18 +127,18 @@ func TestAnAnswerThatEndsItsRun(t *testing.T) {
 }
 
 // TestModelsOfTurns has a first message of a turn that is a response's, with the model that
-// answered, and a second turn that says nothing of the model that is asked for.
+// answered, and a second turn that does not name the model that is asked for.
 func TestModelsOfTurns(t *testing.T) {
 	begins := said("a", "r1", 1)
 	begins.Signal, begins.Model = msg.RunStart, "tern-2026"
-	w := newWorld(t)
+	w := newHarness(t)
 	w.apply(begins)
-	w.seal()
+	w.commit()
 	w.apply(msg.Message{Kind: msg.Status, Run: "a", Time: 2, Model: "tern"})
 	second := said("b", "r2", 5)
 	second.Model = "tern"
 	w.apply(user("b", 4), second, stop("b", 6))
-	w.seal()
+	w.commit()
 	for _, s := range w.rows {
 		want := map[string][2]string{"chat r1": {"", "tern-2026"}, "run a": {"tern", "tern-2026"}, "chat r2": {"tern", "tern"}, "run b": {"tern", "tern"}}[s.Kind.String()+" "+first(s.ResponseID, s.Run)]
 		if got := [2]string{s.AskedModel, s.Model}; got != want {
@@ -149,11 +149,11 @@ func TestModelsOfTurns(t *testing.T) {
 
 // TestAgentsGoByTheirID has a run whose agent has an id and no name.
 func TestAgentsGoByTheirID(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	text := said("a", "r1", 2)
 	text.Agent.ID = "agent-7"
 	w.apply(user("a", 0), text, stop("a", 3))
-	w.seal()
+	w.commit()
 	for _, s := range w.rows {
 		if s.Agent.Name != "agent-7" {
 			t.Errorf("the agent of a %s is called %q", s.Kind, s.Agent.Name)

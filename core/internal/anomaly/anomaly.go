@@ -1,0 +1,163 @@
+// Package anomaly detects runs that make no progress, from their messages alone: it asks no
+// model and reads no clock, so a replay detects the same. It is pure.
+//
+// The anomalies, and patterns that resemble them and are none:
+//
+//	repeat       the same call with the same arguments had the same result 5 times in
+//	             a row. A poll whose result changes makes progress.
+//	ping_pong    two calls, each with its own arguments and result, took turns for 6
+//	             results. Edit and test take turns too, with other results each time.
+//	error_storm  5 calls of one tool failed one after the other, each made after the
+//	             failure before it, with any arguments. Calls made side by
+//	             side that fail together were one attempt.
+//	fan_out      16 delegations of one run at work at the same time. Any number, one
+//	             after the other, is none.
+//	silence      a run had no message for 5 minutes and then it went on, though it
+//	             waited for no tool, no other agent and no person.
+//
+// Each is reported again when it has doubled, so that a loop of 1,500 calls has some nine
+// findings.
+package anomaly
+
+import "slices"
+
+// The kinds of findings.
+const (
+	Repeat     = "repeat"
+	PingPong   = "ping_pong"
+	ErrorStorm = "error_storm"
+	FanOut     = "fan_out"
+	Silence    = "silence"
+)
+
+// The counts at which an anomaly is reported first.
+const (
+	repeats  = 5
+	turns    = 6
+	failures = 5
+	fan      = 16
+	silence  = int64(5 * 60 * 1e9) // ns
+)
+
+// Finding is an anomaly that was detected.
+type Finding struct {
+	Kind  string
+	Time  int64  // Unix ns; of the message that completed it
+	Tool  string // the tool that was called last; empty for silence
+	Count int64  // calls, delegations, or seconds of silence
+}
+
+// Result is a call that has its result.
+type Result struct {
+	Call      string // id; a repeated result does not count again
+	Tool      string
+	Arguments uint64 // hash
+	Content   uint64 // hash
+	Failed    bool
+	Begun     int64 // Unix ns
+	Ended     int64
+}
+
+// State is the memory of a run. Its fields are exported to be stored.
+type State struct {
+	Last   uint64 `json:"last,omitempty"`   // the last call with its result
+	Prev   uint64 `json:"prev,omitempty"`   // the one before
+	Same   int64  `json:"same,omitempty"`   // how often Last came in a row
+	Turns  int64  `json:"turns,omitempty"`  // how many results two calls have taken turns for
+	Tool   string `json:"tool,omitempty"`   // that failed last
+	Failed int64  `json:"failed,omitempty"` // how often in a row
+	At     int64  `json:"at,omitempty"`     // when it last failed
+	Fan    int64  `json:"fan,omitempty"`    // the number of delegations that was reported last
+
+	Calls []uint64 `json:"calls,omitempty"` // the last calls that counted, oldest first
+}
+
+// remembered is the number of calls that a State remembers: a protocol repeats its last
+// results.
+const remembered = 16
+
+// Result takes a result, in the order of the stream, and returns the anomalies that it completes.
+func (s *State) Result(r Result) (found []Finding) {
+	id := hash(r.Call)
+	if slices.Contains(s.Calls, id) {
+		return nil
+	}
+	if len(s.Calls) >= remembered {
+		s.Calls = slices.Delete(s.Calls, 0, 1)
+	}
+	s.Calls = append(s.Calls, id)
+	call := hash(r.Tool, r.Arguments, r.Content)
+	switch {
+	case call == s.Last:
+		s.Same++
+		s.Turns = 0
+	case call == s.Prev && s.Same == 1:
+		s.Turns = max(s.Turns, 2) + 1
+		s.Prev, s.Last = s.Last, call
+	default:
+		s.Prev, s.Last, s.Same, s.Turns = s.Last, call, 1, 0
+	}
+	if s.Same >= repeats && doubles(s.Same, repeats) {
+		found = append(found, Finding{Repeat, r.Ended, r.Tool, s.Same})
+	}
+	if s.Turns >= turns && doubles(s.Turns, turns) {
+		found = append(found, Finding{PingPong, r.Ended, r.Tool, s.Turns})
+	}
+	switch {
+	case !r.Failed && s.Tool == r.Tool:
+		s.Tool, s.Failed, s.At = "", 0, 0
+	case !r.Failed:
+	case s.Tool != r.Tool:
+		s.Tool, s.Failed, s.At = r.Tool, 1, r.Ended
+	case r.Begun >= s.At:
+		s.Failed++
+		s.At = r.Ended
+		if doubles(s.Failed, failures) {
+			found = append(found, Finding{ErrorStorm, r.Ended, r.Tool, s.Failed})
+		}
+	}
+	return found
+}
+
+// Delegated takes the number of delegations that are at work, with the one that has just
+// begun.
+func (s *State) Delegated(tool string, atWork int, t int64) []Finding {
+	n := int64(atWork)
+	if n <= fan/2 {
+		s.Fan = 0 // a new wave
+	}
+	if n <= s.Fan || n < fan || !doubles(n, fan) {
+		return nil
+	}
+	s.Fan = n
+	return []Finding{{FanOut, t, tool, n}}
+}
+
+// Gap takes two times between which the run had no message and waited for nothing.
+func Gap(from, to int64) []Finding {
+	if from <= 0 || to-from < silence {
+		return nil
+	}
+	return []Finding{{Silence, to, "", (to - from) / 1e9}}
+}
+
+// doubles reports whether n is first, or first doubled some times.
+func doubles(n, first int64) bool {
+	for first < n {
+		first *= 2
+	}
+	return n == first
+}
+
+// hash hashes a short text (FNV-1a) and other hashes, in their order.
+func hash(s string, others ...uint64) uint64 {
+	h := uint64(14695981039346656037)
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * 1099511628211
+	}
+	for _, o := range others {
+		h = (h ^ o>>31 ^ o*0x9e3779b97f4a7c15) * 0xff51afd7ed558ccd
+		h = (h ^ h>>32) | 1 // never zero
+	}
+	return h
+}

@@ -1,0 +1,259 @@
+package assemble
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/internal/anomaly"
+	"github.com/earshot-dev/earshot/core/internal/assemble/link"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// run is one invocation of an agent. Its own stream determines everything but its place,
+// which the messages of other runs may change.
+type run struct {
+	identity
+	link.Place
+	progress
+	usage
+	emission
+
+	Before *before `json:"before,omitempty"` // set while the run is provisional
+
+	span msg.SpanID // see ids
+}
+
+// identity is whose run it is and where its messages are read.
+type identity struct {
+	ID      string    `json:"id"`
+	Stream  uint64    `json:"stream"`
+	Source  string    `json:"source,omitempty"`
+	Server  string    `json:"server,omitempty"`
+	Unnamed bool      `json:"unnamed,omitempty"` // see unnamed
+	Agent   msg.Agent `json:"agent,omitzero"`
+	// Exchange is the request that began the run.
+	Exchange *exchange `json:"begun,omitempty"`
+}
+
+// progress has the times, the outcome and the events of the run.
+type progress struct {
+	Start    int64   `json:"start"`
+	Inferred bool    `json:"inferred,omitempty"` // the protocol has stated no time yet
+	Last     int64   `json:"last"`
+	Alive    int64   `json:"alive,omitempty"` // when its sender was at work last, by Earshot's clock; Unix ns
+	End      int64   `json:"end,omitempty"`   // by the protocol
+	Ended    endedBy `json:"ended,omitempty"`
+	// Full is set when a complete message of the protocol has ended the run.
+	Full bool `json:"sure,omitempty"`
+	// Stub is set if only the place of the run is remembered.
+	Stub bool `json:"forgotten,omitempty"`
+
+	Outcome msg.Outcome `json:"outcome,omitempty"`
+	Error   string      `json:"error,omitempty"`
+	Message string      `json:"message,omitempty"`
+	Finish  string      `json:"finish,omitempty"` // how it ended, in the protocol's words
+
+	Events      []msg.SpanEvent `json:"events,omitempty"`
+	Anomalies   anomaly.State   `json:"detect,omitzero"`
+	Findings    []msg.SpanEvent `json:"found,omitempty"`
+	Delegations int             `json:"delegating,omitempty"` // its delegations that are at work
+}
+
+// emission is the state of a run's or a call's span at the Emitter.
+type emission struct {
+	Emitted bool `json:"given,omitempty"` // as ended, and nothing has changed since
+	Shown   bool `json:"shown,omitempty"` // as open
+	changed bool // since the last commit
+}
+
+// touch marks a change of the run or the call, whose span the next commit emits.
+func (e *emission) touch() { e.changed, e.Emitted = true, false }
+
+// touchOpen marks a change that only the open span shows.
+func (e *emission) touchOpen() { e.changed = true }
+
+// touchEnded marks a change that only the ended span shows.
+func (e *emission) touchEnded() { e.Emitted = false }
+
+// endedBy is the reason why a run ended; a higher reason replaces a lower one.
+type endedBy uint8
+
+const (
+	running    endedBy = iota
+	bySilence          // idle, or the end of its stream
+	byTurn             // the next turn began
+	byCall             // the delegation that caused it has its result
+	byProtocol         // the protocol states it
+)
+
+// observe records a message of the run at t.
+func (r *run) observe(t, alive int64) {
+	r.touch()
+	r.Last, r.Alive = max(r.Last, t), max(r.Alive, alive)
+	if r.Ended == bySilence {
+		r.Ended = running
+	}
+}
+
+// end ends the run, unless it has ended for a higher reason.
+func (r *run) end(by endedBy) {
+	if by > r.Ended {
+		r.Ended = by
+		r.touch()
+	}
+}
+
+// until is when the run ended, or the time of its last message.
+func (r *run) until() int64 {
+	if r.End != 0 {
+		return max(r.End, r.Start)
+	}
+	return max(r.Last, r.Start)
+}
+
+func (r *run) event(t int64, name string, attrs ...msg.Attr) {
+	if len(r.Events) < maxEvents {
+		r.Events = append(r.Events, msg.SpanEvent{Time: t, Name: name, Attrs: attrs})
+	}
+}
+
+// moveTo moves the run to another root.
+func (r *run) moveTo(root string) {
+	r.MoveTo(root)
+	r.touch()
+}
+
+// describe adds the facts that a message states of its run.
+func (r *run) describe(m *msg.Message) {
+	if m.Kind != msg.User { // the Agent of a user message is the one that wrote it
+		if r.Agent.ID == "" {
+			r.Agent.ID = strings.Clone(m.Agent.ID)
+		}
+		if r.Agent.Name == "" || r.Agent.Name == r.Agent.ID { // the id stood in for the name
+			r.Agent.Name = strings.Clone(m.Agent.Name)
+		}
+		if r.Agent.Kind == 0 {
+			r.Agent.Kind = m.Agent.Kind
+		}
+	}
+	if r.Provider == "" {
+		r.Provider = strings.Clone(m.Provider)
+	}
+	switch {
+	case m.Model == "":
+	case m.ResponseID == "" && (m.Signal == msg.RunStart || m.Signal == msg.ModelStart || m.Kind == msg.Status || m.Kind == msg.Error):
+		r.AskedModel = strings.Clone(m.Model) // the message is of a request or of the run
+	case r.Model == "":
+		r.Model = strings.Clone(m.Model)
+	}
+}
+
+// stub returns the run without its own story: its place, its identity, and how it ended.
+func (r *run) stub() *run {
+	return &run{
+		identity: r.identity, Place: r.Place,
+		progress: progress{Alive: r.Alive, Ended: min(r.Ended, byCall)}, emission: emission{Shown: r.Shown},
+	}
+}
+
+// withStory returns the run with another story, in its own place.
+func (r *run) withStory(story *run) *run {
+	s := *story
+	s.ID, s.Exchange, s.Place, s.Alive, s.Shown, s.Before = r.ID, r.Exchange, r.Place, r.Alive, r.Shown, nil
+	if s.Stream == 0 {
+		s.Stream = r.Stream
+	}
+	return &s
+}
+
+// runs are the runs of a session.
+type runs struct {
+	Turns map[uint64]string `json:"turns,omitempty"` // by stream: the latest top-level run
+	Runs  map[string]*run   `json:"runs,omitempty"`
+	Order []string          `json:"order,omitempty"`  // of Runs, oldest first
+	Stubs int               `json:"places,omitempty"` // the number of stubs among Runs
+}
+
+// revive ends a run's state of being a stub.
+func (rs *runs) revive(r *run) {
+	if r.Stub {
+		r.Stub = false
+		rs.Stubs--
+	}
+}
+
+// setTurn sets the latest top-level run of a stream; none if run is empty.
+func (rs *runs) setTurn(stream uint64, run string) {
+	if run == "" {
+		delete(rs.Turns, stream)
+		return
+	}
+	rs.Turns[stream] = run
+}
+
+// drop forgets a run.
+func (rs *runs) drop(id string) {
+	delete(rs.Runs, id)
+	rs.Order = slices.DeleteFunc(rs.Order, func(other string) bool { return other == id })
+}
+
+// isolated reports whether no other run and no other session depends on the place of r.
+func (rs *runs) isolated(r *run) bool {
+	if r.Remote != nil || r.PriorRoot != "" {
+		return false
+	}
+	for _, c := range rs.Runs {
+		if c != r && (c.Parent == r.ID || c.Root == r.ID) {
+			return false
+		}
+	}
+	return true
+}
+
+// correlates reports whether the run, or one above it, is correlated with other sessions.
+func (rs *runs) correlates(r *run) bool {
+	for range maxRuns {
+		if r == nil || r.Correlates {
+			break
+		}
+		r = rs.Runs[r.Parent]
+	}
+	return r != nil && r.Correlates
+}
+
+// stubbed reports whether an old run is to be kept as a stub: another session, which is read
+// later, may yet refer to it or to its calls, or its stream is about to be decoded again.
+// It drops the oldest stubs when there are too many.
+func (rs *runs) stubbed(r *run) bool {
+	switch {
+	case r.Stub && rs.Stubs > maxStubs:
+		rs.Stubs--
+		return false
+	case r.Stub:
+		return true
+	case r.Start != 0 && !rs.correlates(r) || rs.Stubs > maxStubs:
+		return false
+	}
+	p := r.stub()
+	p.End, p.Ended = r.until(), r.Ended
+	p.Stub, p.Emitted = true, true
+	rs.Runs[r.ID] = p
+	rs.Stubs++
+	return true
+}
+
+// field is a string field and a value for it.
+type field struct {
+	to    *string
+	value string
+}
+
+// fill sets the fields that are empty to copies of the values, whose memory belongs to the
+// message.
+func fill(fields ...field) {
+	for _, f := range fields {
+		if *f.to == "" && f.value != "" {
+			*f.to = strings.Clone(f.value)
+		}
+	}
+}
