@@ -10,7 +10,7 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 )
 
-// BenchmarkDeltas is what most of a stream is made of: pieces of a text, of a few
+// BenchmarkDeltas decodes the most frequent events of a stream: pieces of a text, of a few
 // bytes each in an envelope of four hundred.
 func BenchmarkDeltas(b *testing.B) {
 	const envelope = `{"created_at":1790000000,"event":%q,"agent_id":"web-researcher","agent_name":"Web Researcher","run_id":"b4c6839d-f672-4f06-a7a2-4146278ff794","parent_run_id":"935ba8ab-0fbd-45b0-b317-41807fa49b85","session_id":"1266aaef-00f9-4536-8ff9-255ab4f2eea2"%s}`
@@ -26,12 +26,12 @@ func BenchmarkDeltas(b *testing.B) {
 	bench(b, frames)
 }
 
-// BenchmarkReload is a session of fifty turns, each of a team and its members, that
-// is fetched whole.
+// BenchmarkReload decodes the whole body of a session of fifty turns, each of a team and its
+// members.
 func BenchmarkReload(b *testing.B) {
 	var runs []map[string]any
 	for seed := range uint64(50) {
-		runs = append(runs, newGrove(seed).stored...)
+		runs = append(runs, newGenerator(seed).stored...)
 	}
 	body, err := json.Marshal(runs)
 	if err != nil {

@@ -31,8 +31,8 @@ func feed(t *testing.T) *feeder {
 	return &feeder{t: t, s: d.(*stream)}
 }
 
-// give decodes a frame and returns what it gave.
-func (f *feeder) give(kind frame.Kind, name, format string, args ...any) []msg.Message {
+// decode decodes a frame and returns the emitted messages.
+func (f *feeder) decode(kind frame.Kind, name, format string, args ...any) []msg.Message {
 	f.t.Helper()
 	f.out.Reset()
 	if err := f.s.Decode(&frame.Frame{Kind: kind, Name: name, Data: fmt.Appendf(nil, format, args...)}, &f.out); err != nil {
@@ -46,7 +46,7 @@ func (f *feeder) give(kind frame.Kind, name, format string, args ...any) []msg.M
 
 func (f *feeder) event(format string, args ...any) []msg.Message {
 	f.t.Helper()
-	return f.give(frame.Event, "", format, args...)
+	return f.decode(frame.Event, "", format, args...)
 }
 
 func (f *feeder) flush() []msg.Message {
@@ -67,8 +67,8 @@ func (f *feeder) snapshot() int {
 	return len(b)
 }
 
-// TestTenThousandOpenRuns: what is being said is there, and given when the stream
-// ends in the middle.
+// TestTenThousandOpenRuns: Flush emits the open text of every run when the stream ends in the
+// middle.
 func TestTenThousandOpenRuns(t *testing.T) {
 	f := feed(t)
 	const n = 10000
@@ -89,18 +89,18 @@ func TestTenThousandOpenRuns(t *testing.T) {
 	}
 }
 
-// TestMemoryIsBounded: runs, calls, requests and connections that never end are
-// given up beyond the limits, and not without a word.
+// TestMemoryIsBounded: runs, calls, requests and connections that never end are evicted
+// beyond the limits, and each eviction emits its item.
 func TestMemoryIsBounded(t *testing.T) {
 	f := feed(t)
-	given := 0
+	emitted := 0
 	for i := range maxRuns + maxRuns/4 {
 		for range 2 {
-			given += len(f.event(`{"event":"RunContent","run_id":"r%d","session_id":"s","content":"text","content_type":"str"}`, i))
+			emitted += len(f.event(`{"event":"RunContent","run_id":"r%d","session_id":"s","content":"text","content_type":"str"}`, i))
 		}
 	}
-	if len(f.s.runs) > maxRuns || given == 0 || given+len(f.s.runs) < maxRuns+maxRuns/4 {
-		t.Errorf("%d runs go on and %d texts were given up", len(f.s.runs), given)
+	if len(f.s.runs) > maxRuns || emitted == 0 || emitted+len(f.s.runs) < maxRuns+maxRuns/4 {
+		t.Errorf("%d runs are open and %d texts were evicted", len(f.s.runs), emitted)
 	}
 
 	f = feed(t)
@@ -111,47 +111,47 @@ func TestMemoryIsBounded(t *testing.T) {
 		f.event(`{"event":"TeamMemoryUpdateStarted","event_index":%d,"run_id":"top","session_id":"s"}`, 2*i)
 	}
 	r := f.s.runs["top"]
-	for what, n := range map[string][2]int{
+	for name, n := range map[string][2]int{
 		"open calls": {len(r.Calls), maxCalls}, "calls that are over": {len(r.Over), maxCalls}, "early results": {len(r.Early), maxCalls},
 		"delegations": {len(r.Handed), maxCalls}, "tasks": {len(r.Tasks), maxTasks}, "ranges of indexes": {len(r.Index), maxSpans},
 	} {
 		if n[0] > n[1] || n[0] == 0 {
-			t.Errorf("%d %s are remembered, want %d at most", n[0], what, n[1])
+			t.Errorf("%d %s are remembered, want %d at most", n[0], name, n[1])
 		}
 	}
 
 	f = feed(t)
-	given = 0
-	for i := range 4 * maxHeld {
-		given += len(f.give(frame.Request, "POST /agents/a/runs", `{"message":"question %d","session_id":"s"}`, i))
-		given += len(f.give(frame.Text, "", `{"event":"connected","message":"hello %d"}`, i))
+	emitted = 0
+	for i := range 4 * maxPending {
+		emitted += len(f.decode(frame.Request, "POST /agents/a/runs", `{"message":"question %d","session_id":"s"}`, i))
+		emitted += len(f.decode(frame.Text, "", `{"event":"connected","message":"hello %d"}`, i))
 	}
-	if len(f.s.held) > maxHeld || given+len(f.s.held) != 8*maxHeld {
-		t.Errorf("%d are held and %d were given", len(f.s.held), given)
+	if len(f.s.pending) > maxPending || emitted+len(f.s.pending) != 8*maxPending {
+		t.Errorf("%d are pending and %d were emitted", len(f.s.pending), emitted)
 	}
-	f.give(frame.Close, "", "")
-	if len(f.s.held) > 0 {
-		t.Errorf("%d are held after the end", len(f.s.held))
+	f.decode(frame.Close, "", "")
+	if len(f.s.pending) > 0 {
+		t.Errorf("%d are pending after the end", len(f.s.pending))
 	}
 }
 
-// TestNothingIsLeftBehind: a conversation that is over leaves ids and no more.
-func TestNothingIsLeftBehind(t *testing.T) {
+// TestNoStateIsLeaked: a conversation that is over leaves ids and no more.
+func TestNoStateIsLeaked(t *testing.T) {
 	f := feed(t)
 	for seed := range uint64(40) {
-		g := newGrove(seed)
+		g := newGenerator(seed)
 		for _, fr := range g.frames {
 			f.event("%s", fr.Data)
 		}
-		f.give(frame.Body, "", "%s", document(t, g.stored).Data)
+		f.decode(frame.Body, "", "%s", document(t, g.stored).Data)
 	}
-	if len(f.s.runs) > 0 || f.s.text != 0 || len(f.s.held) > 0 || f.s.book != nil {
-		t.Errorf("%d runs, %d bytes of text, %d held, book %v", len(f.s.runs), f.s.text, len(f.s.held), f.s.book)
+	if len(f.s.runs) > 0 || f.s.text != 0 || len(f.s.pending) > 0 || f.s.index != nil {
+		t.Errorf("%d runs, %d bytes of text, %d pending, index %v", len(f.s.runs), f.s.text, len(f.s.pending), f.s.index)
 	}
 }
 
-// TestLongTexts: a text that is too long to wait for is given in parts; a value of
-// ten megabytes is not.
+// TestLongTexts: a text beyond the limit is emitted in parts; a value of ten megabytes is
+// not.
 func TestLongTexts(t *testing.T) {
 	f := feed(t)
 	long := strings.Repeat("0123456789abcdef", 10<<20/16)
@@ -180,7 +180,7 @@ func TestLongTexts(t *testing.T) {
 	}
 	take(f.event(`{"event":"RunContent","run_id":"other","session_id":"s","content":"short","content_type":"str"}`))
 	if parts > 1 && f.s.runs["other"].Said.Spilled > 0 {
-		t.Error("a short text is given in parts, because another one is long")
+		t.Error("a short text is emitted in parts, because another one is long")
 	}
 	take(f.event(`{"event":"RunCompleted","run_id":"r","session_id":"s"}`))
 	if want := (maxText/len(long) + 2) * len(long); parts < 2 || len(keys) != parts || all.Len() != want {
@@ -188,7 +188,7 @@ func TestLongTexts(t *testing.T) {
 	}
 }
 
-// TestLongIdsAreNotRemembered: an id is as long as its sender likes.
+// TestLongIdsAreNotRemembered: the state has the hash of an id beyond maxID.
 func TestLongIdsAreNotRemembered(t *testing.T) {
 	f := feed(t)
 	long := strings.Repeat("x", 1<<14)
@@ -207,8 +207,8 @@ func TestLongIdsAreNotRemembered(t *testing.T) {
 	}
 }
 
-// TestHostileBodies: the work on a body grows with its size and no faster, whatever
-// its runs say of one another.
+// TestHostileBodies: the work on a body grows no faster than its size, for any references
+// among its runs.
 func TestHostileBodies(t *testing.T) {
 	const n = 5000
 	list := func(make func(i int) string) string {
@@ -224,7 +224,7 @@ func TestHostileBodies(t *testing.T) {
 	sprintf := func(format string) func(int) string {
 		return func(i int) string { return fmt.Sprintf(format, i) }
 	}
-	for what, body := range map[string]string{
+	for name, body := range map[string]string{
 		"one id, its own parent's child": `[` + list(func(i int) string {
 			return fmt.Sprintf(`{"run_id":"r%d","parent_run_id":"r%d","messages":[]}`, i%3, (i+1)%3)
 		}) + `]`,
@@ -240,21 +240,21 @@ func TestHostileBodies(t *testing.T) {
 	} {
 		begin := time.Now()
 		f := feed(t)
-		got := f.give(frame.Body, "", "%s", body)
+		got := f.decode(frame.Body, "", "%s", body)
 		if len(got) == 0 {
-			t.Errorf("%s: no messages", what)
+			t.Errorf("%s: no messages", name)
 		}
 		if took := time.Since(begin); took > time.Minute {
-			t.Errorf("%s: %v for %d bytes", what, took, len(body))
+			t.Errorf("%s: %v for %d bytes", name, took, len(body))
 		}
 	}
 }
 
-// TestAnyOrder: frames that come twice or in another order cost what their order
-// told, and neither calls nor results that came before the end of their run.
+// TestAnyOrder: frames that are repeated or reordered lose the facts that depend on the
+// order, but no calls and no results before the end of their run.
 func TestAnyOrder(t *testing.T) {
 	for seed := range uint64(60) {
-		g := newGrove(seed)
+		g := newGenerator(seed)
 		rnd := rand.New(rand.NewPCG(seed, 2))
 		frames := slices.DeleteFunc(slices.Clone(g.frames), func(f frame.Frame) bool { return bytes.Contains(f.Data, []byte("RunCompleted")) })
 		want := calls(play(t, frames...))
@@ -278,7 +278,7 @@ func calls(messages []msg.Message) []string {
 	return keys
 }
 
-// TestSpans: a set of numbers, whatever their order.
+// TestSpans: add returns true once for each number, in any order.
 func TestSpans(t *testing.T) {
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 3))
@@ -294,10 +294,11 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// TestSnapshotInTheMiddle: of random conversations; the suite does it of every case.
+// TestSnapshotInTheMiddle: a decoder restored from any snapshot of a random conversation
+// emits the same messages; the suite does the same for every case.
 func TestSnapshotInTheMiddle(t *testing.T) {
 	for seed := range uint64(40) {
-		g := newGrove(seed)
+		g := newGenerator(seed)
 		f := feed(t)
 		var all []msg.Message
 		for i, fr := range g.frames {

@@ -16,20 +16,20 @@ type call struct {
 	ID        string
 	Name      string
 	At        stamp
-	Delegates bool   `json:",omitempty"`
-	Many      bool   `json:",omitempty"` // hands work to several members at once
-	To        string `json:",omitempty"` // as the model wrote it
-	Task      string `json:",omitempty"`
-	Children  []kid  `json:",omitempty"`
-	Waits     bool   `json:",omitempty"` // for a person, or for a result from outside
-	Nameless  bool   `json:",omitempty"` // the protocol gave it no id
-	Args      hash   `json:",omitempty"` // of the arguments
-	Draft     *draft `json:",omitempty"` // of a delegation that is not complete
-	Inferred  bool   `json:",omitempty"` // nothing tells of it but its child
-	Beside    bool   `json:",omitempty"` // another delegation of its run was open at the same time
+	Delegates bool       `json:",omitempty"`
+	Many      bool       `json:",omitempty"` // delegates to several members at once
+	To        string     `json:",omitempty"` // as the model wrote it
+	Task      string     `json:",omitempty"`
+	Children  []childRun `json:",omitempty"`
+	Waits     bool       `json:",omitempty"` // for a person, or for a result from outside
+	Nameless  bool       `json:",omitempty"` // the protocol has no id for it
+	Args      hash       `json:",omitempty"` // of the arguments
+	Draft     *draft     `json:",omitempty"` // of a delegation that is not complete
+	Inferred  bool       `json:",omitempty"` // derived from its child run; the stored form has no such call
+	Beside    bool       `json:",omitempty"` // another delegation of its run was open at the same time
 }
 
-// use is a tool call as an event or a stored message tells it.
+// use is a tool call in an event or a stored message.
 type use struct {
 	id        jsonv.Value
 	name      string
@@ -38,7 +38,7 @@ type use struct {
 	result    jsonv.Value
 	text      func(jsonv.Value) msg.Text // of the result
 	failed    bool
-	refused   bool // a person said no
+	refused   bool // a person denied it
 	metrics   jsonv.Value
 	confirmed jsonv.Value
 }
@@ -50,11 +50,11 @@ type use struct {
 func useOf(tool jsonv.Value) use {
 	return use{
 		id:        tool.Get("tool_call_id"),
-		name:      cmp.Or(glance(tool.Get("tool_name")), "unknown"),
+		name:      cmp.Or(peekID(tool.Get("tool_name")), "unknown"),
 		named:     tool.Get("tool_name"),
 		args:      tool.Get("tool_args"),
 		result:    tool.Get("result"),
-		text:      written,
+		text:      asText,
 		failed:    tool.Get("tool_call_error").Bool(),
 		refused:   tool.Get("confirmed").Is(jsonv.False),
 		metrics:   tool.Get("metrics"),
@@ -62,7 +62,7 @@ func useOf(tool jsonv.Value) use {
 	}
 }
 
-func (s *stream) toolStarted(r *run, e *event) { s.issue(r, useOf(e.tool), e.at) }
+func (s *stream) toolStarted(r *run, e *event) { s.startCall(r, useOf(e.tool), e.at) }
 
 func (s *stream) toolCompleted(r *run, e *event, failed bool) {
 	u := useOf(e.tool)
@@ -72,42 +72,42 @@ func (s *stream) toolCompleted(r *run, e *event, failed bool) {
 	}
 	made := u.name + "("
 	if c := e.content; strings.HasPrefix(c.PeekStr(), made) && strings.Contains(c.PeekStr(), ") completed") {
-		c.MarkRead() // made of the call
+		c.MarkRead() // a sentence made of the call
 	}
-	m := s.result(r, u, e.at)
-	if m == nil { // told before
-		leave(e.tool, "tool_call_id", "tool_name", "tool_args", "result")
-		leave(e.v, "error")
+	m := s.emitResult(r, u, e.at)
+	if m == nil { // emitted before
+		markCopies(e.tool, "tool_call_id", "tool_name", "tool_args", "result")
+		markCopies(e.v, "error")
 		return
 	}
 	m.Attachments = attachments(e.v)
-	s.repeats(e.v.Get("error"), s.hashOf(m.Content))
+	s.markRepeat(e.v.Get("error"), s.hashOf(m.Content))
 }
 
-// issue gives a call when it is first told.
-func (s *stream) issue(r *run, u use, at stamp) *call {
+// startCall emits a call at its first event. It returns nil for a call that is known.
+func (s *stream) startCall(r *run, u use, at stamp) *call {
 	id, nameless := r.callID(u)
 	early := slices.Index(r.Early, id)
 	if early < 0 && r.knows(id) {
-		s.recall(r, u, id)
+		s.markCall(r, u, id)
 		return nil
 	}
-	u.mark()
-	s.close(r, id, at, msg.Complete)
-	r.after(id)
+	u.markRead()
+	s.closePiece(r, id, at, msg.Complete)
+	r.setAfter(id)
 	if nameless {
 		r.Nameless++
 	}
 	c := &call{ID: id, Name: u.name, Nameless: nameless, At: at}
-	c.Args = s.hashOf(glimpse(u.args))
-	if to, task, many, ok := r.delegation(u); ok {
+	c.Args = s.hashOf(peekText(u.args))
+	if to, task, many, ok := r.readDelegation(u); ok {
 		c.Delegates, c.Many, c.To, c.Task = true, many, to, task.String()
-		c.Draft = &draft{Arguments: written(u.args).String(), Model: r.Model, Provider: r.Provider, Reply: r.Reply}
-		s.hand(r, c)
-		s.delegation(r, c, early >= 0 || many)
+		c.Draft = &draft{Arguments: asText(u.args).String(), Model: r.Model, Provider: r.Provider, Reply: r.Reply}
+		s.rememberDelegation(r, c)
+		s.emitDelegation(r, c, early >= 0 || many)
 	} else {
-		m := s.called(r, c)
-		m.Tool.Arguments = written(u.args)
+		m := s.addCall(r, c)
+		m.Tool.Arguments = asText(u.args)
 		m.Tool.Internal = isInternal(u.name)
 		m.Hidden = m.Tool.Internal
 		m.Model, m.Provider, m.ResponseID = r.Model, r.Provider, r.Reply
@@ -117,47 +117,47 @@ func (s *stream) issue(r *run, u use, at stamp) *call {
 		return nil
 	}
 	if len(r.Calls) >= maxCalls {
-		s.delegation(r, r.Calls[0], true)
+		s.emitDelegation(r, r.Calls[0], true)
 		r.Calls = r.Calls[1:]
 	}
 	r.Calls = append(r.Calls, c)
 	return c
 }
 
-// called adds a call.
-func (s *stream) called(r *run, c *call) *msg.Message {
-	m := s.add(r, msg.ToolCall, "", c.At)
+// addCall adds a call.
+func (s *stream) addCall(r *run, c *call) *msg.Message {
+	m := s.addMessage(r, msg.ToolCall, "", c.At)
 	m.Key, m.Role = "call:"+c.ID, msg.RoleAssistant
 	m.Tool.CallID, m.Tool.Name = c.ID, c.Name
 	return m
 }
 
-// result gives a call's result when it is first told.
-func (s *stream) result(r *run, u use, at stamp) *msg.Message {
-	c := s.open(r, u)
+// emitResult emits the result of a call. It returns nil for a result that was emitted before.
+func (s *stream) emitResult(r *run, u use, at stamp) *msg.Message {
+	c := s.openCall(r, u)
 	if c != nil {
-		s.recall(r, u, c.ID)
+		s.markCall(r, u, c.ID)
 	} else {
 		id, nameless := r.callID(u)
 		if nameless || r.knows(id) {
-			return nil // told before: a failed call is told twice
+			return nil // emitted before: 2.9 reports a failed call twice
 		}
-		u.mark()
+		u.markRead()
 		c = &call{ID: id, Name: u.name, At: at}
-		c.To, _, c.Many, c.Delegates = r.delegation(u)
+		c.To, _, c.Many, c.Delegates = r.readDelegation(u)
 		if len(r.Early) >= maxCalls {
 			r.Early = r.Early[1:]
 		}
 		r.Early = append(r.Early, id)
 		if r.Joined && r.Said.size() == 0 {
-			r.after(id) // the first of the calls, as results come in their order
+			r.setAfter(id) // the first of the calls, as results arrive in their order
 		}
 	}
 	text := u.text(u.result)
 	if c.Delegates {
-		s.returned(r, c, text, at)
+		s.endDelegation(r, c, text, at)
 	}
-	m := s.add(r, msg.ToolResult, "", at)
+	m := s.addMessage(r, msg.ToolResult, "", at)
 	m.Key, m.Role = "result:"+c.ID, msg.RoleTool
 	m.Tool.CallID, m.Tool.Name = c.ID, c.Name
 	m.Tool.Internal = isInternal(c.Name)
@@ -171,20 +171,20 @@ func (s *stream) result(r *run, u use, at stamp) *msg.Message {
 	}
 	took := measured(u.metrics)
 	if c.Delegates {
-		s.answer(r, c, m)
-		took = c.worked(took, at)
-		if to := glance(u.args.Get("member_id")); m.Delegation.ChildRun == "" && to != "" && slug(to) != slug(c.To) {
-			m.Delegation.To, m.Delegation.ToID = s.member(to) // who answers, where it is not who was asked
+		s.fillDelegationResult(r, c, m)
+		took = c.delegationDuration(took, at)
+		if to := peekID(u.args.Get("member_id")); m.Delegation.ChildRun == "" && to != "" && slug(to) != slug(c.To) {
+			m.Delegation.To, m.Delegation.ToID = s.memberName(to) // the member that answers, where it is another than the one asked
 		}
 	} else {
 		m.SetAttr("duration", number(u.metrics.Get("duration")))
 	}
 	m.Tool.Duration = took
-	r.settle(c)
+	r.closeCall(c)
 	return m
 }
 
-// measured is how long a call took by its metrics, in nanoseconds, to the microsecond:
+// measured is the duration of a call in its metrics, in nanoseconds, to the microsecond:
 //
 //	{"duration":0.004}    {"start_time":1770000000.25,"end_time":1770000005.15,"duration":4.9}
 func measured(metrics jsonv.Value) int64 {
@@ -198,8 +198,8 @@ func measured(metrics jsonv.Value) int64 {
 	return max(int64(math.Round(seconds*1e6)), 1) * 1e3
 }
 
-// settle notes that the call is over.
-func (r *run) settle(c *call) {
+// closeCall notes that the call is over.
+func (r *run) closeCall(c *call) {
 	r.Calls = slices.DeleteFunc(r.Calls, func(o *call) bool { return o == c })
 	if len(r.Over) >= maxCalls {
 		r.Over = r.Over[1:]
@@ -207,10 +207,10 @@ func (r *run) settle(c *call) {
 	r.Over = append(r.Over, c.ID)
 }
 
-// open returns the open call that a result is of. One without an id is of the call with
-// the same arguments, else of the one to the same member, else of the oldest.
-func (s *stream) open(r *run, u use) *call {
-	if id := glance(u.id); id != "" {
+// openCall returns the open call of a result: by id; without an id the call with the same
+// arguments, else the one to the same member, else the oldest.
+func (s *stream) openCall(r *run, u use) *call {
+	if id := peekID(u.id); id != "" {
 		id = r.unique(id)
 		for _, c := range r.Calls {
 			if c.ID == id {
@@ -223,13 +223,13 @@ func (s *stream) open(r *run, u use) *call {
 	if len(calls) == 0 {
 		return nil
 	}
-	args := s.hashOf(glimpse(u.args))
+	args := s.hashOf(peekText(u.args))
 	for _, c := range calls {
 		if c.Args == args {
 			return c
 		}
 	}
-	to, _, _, _ := r.delegation(u)
+	to, _, _, _ := r.readDelegation(u)
 	for _, c := range calls {
 		if to != "" && slug(c.To) == slug(to) {
 			return c
@@ -238,21 +238,21 @@ func (s *stream) open(r *run, u use) *call {
 	return calls[0]
 }
 
-// recall marks what a report of an open call says of it and the call has said.
-func (s *stream) recall(r *run, u use, id string) {
+// markCall marks the fields that a later report of an open call repeats as read.
+func (s *stream) markCall(r *run, u use, id string) {
 	for _, c := range r.Calls {
 		if c.ID == id {
 			ident(u.id)
 			u.named.Equal(c.Name)
-			if c.Args == 0 || s.hashOf(glimpse(u.args)) == c.Args { // 0: of a snapshot that has none
+			if c.Args == 0 || s.hashOf(peekText(u.args)) == c.Args { // 0: the snapshot has no hash
 				u.args.MarkRead()
 			}
 		}
 	}
 }
 
-// mark marks the call's id and name, which are given.
-func (u *use) mark() {
+// markRead marks the call's id and name as read, because the message has both.
+func (u *use) markRead() {
 	ident(u.id)
 	ident(u.named)
 }
@@ -264,17 +264,17 @@ func (r *run) knows(id string) bool {
 	return slices.Contains(r.Over, id) || slices.ContainsFunc(r.Calls, func(c *call) bool { return c.ID == id })
 }
 
-// callID returns the id of a call, or one by its order in the run when the
-// protocol gives none.
+// callID returns the id of a call. A call without an id has one made of its run and its
+// ordinal.
 func (r *run) callID(u use) (id string, nameless bool) {
-	if id = glance(u.id); id != "" {
+	if id = peekID(u.id); id != "" {
 		return r.unique(id), false
 	}
 	return r.ID + "/call/" + strconv.Itoa(r.Nameless), true
 }
 
-// unique makes a call's id unique in the session. Most providers' are; some count
-// the calls of a run (functions.search:0).
+// unique makes a call's id unique in the session. Most providers' ids are; some count the
+// calls of a run (functions.search:0).
 func (r *run) unique(id string) string {
 	if len(id) < 12 || strings.ContainsAny(id, ".:") {
 		return r.ID + "/" + id
@@ -289,19 +289,19 @@ func isInternal(tool string) bool {
 		"create_task", "update_task_status", "list_tasks", "add_task_note", "mark_all_complete":
 		return true
 	}
-	return delegates(tool) != toNobody
+	return delegates(tool) != toNone
 }
 
-// reach is how many members a delegation tool hands work to.
+// reach is the number of members that a tool delegates to.
 type reach uint8
 
 const (
-	toNobody reach = iota
+	toNone reach = iota
 	toOne
 	toMany
 )
 
-// delegates tells the delegation tools of all versions.
+// delegates returns how many members the tool delegates to, for the tools of all versions.
 func delegates(tool string) reach {
 	switch tool {
 	case "delegate_task_to_member", // 2.0 on
@@ -311,43 +311,43 @@ func delegates(tool string) reach {
 	case "delegate_task_to_members", "run_member_agents", "execute_tasks_parallel":
 		return toMany
 	}
-	return toNobody
+	return toNone
 }
 
-// everyone stands for the members that a call does not name.
+// everyone is the member of a call that names none.
 const everyone = "*"
 
-// delegation reads to whom a call hands what.
-func (r *run) delegation(u use) (to string, task msg.Text, many, ok bool) {
+// readDelegation returns the member and the task of a call, and whether it delegates.
+func (r *run) readDelegation(u use) (to string, task msg.Text, many, ok bool) {
 	kind := delegates(u.name)
-	if kind == toNobody {
+	if kind == toNone {
 		return "", msg.Text{}, false, false
 	}
-	to = glance(u.args.Get("member_id"))
+	to = peekID(u.args.Get("member_id"))
 	if to == "" && kind == toMany {
 		to = everyone
 	}
-	switch task = glimpse(u.args.First("task", "task_description", "expected_output")); {
+	switch task = peekText(u.args.First("task", "task_description", "expected_output")); {
 	case !task.IsZero():
 	case u.args.Get("task_id").Exists():
-		task = msg.Plain(r.taskText(glance(u.args.Get("task_id"))))
+		task = msg.Plain(r.taskText(peekID(u.args.Get("task_id"))))
 	case u.args.Get("task_ids").Exists():
 		var all []string
 		for id := range u.args.Get("task_ids").Elems() {
-			all = append(all, r.taskText(glance(id)))
+			all = append(all, r.taskText(peekID(id)))
 		}
 		task = msg.Plain(strings.Join(all, "\n"))
 	}
 	return to, task, kind == toMany, true
 }
 
-// task is one of a team that works by a list of tasks.
+// task is an entry in the task list of a team.
 type task struct {
 	ID   string
 	Text string
 }
 
-// taskText returns what a task is, or its id when that was not told.
+// taskText returns the text of a task, or its id when no event described the task.
 func (r *run) taskText(id string) string {
 	for _, t := range r.Tasks {
 		if t.ID == id {

@@ -19,23 +19,23 @@ func isControl(name []byte) bool {
 	return false
 }
 
-// control gives an event of the connection. One that comes before any event that
-// names the session waits for that.
+// control emits an event of the connection. One that precedes the first event with a session
+// waits for that session.
 func (s *stream) control(e *event) {
-	h := held{Kind: heldControl, Type: string(e.name), Data: glance(e.v.Get("status")), Run: ident(e.run)}
-	known(e.session, s.session)
+	h := pending{Kind: pendingControl, Type: string(e.name), Data: peekID(e.v.Get("status")), Run: ident(e.run)}
+	markKnown(e.session, s.session)
 	h.Failed = h.Type == "error" || h.Type == "auth_error"
 	h.Text = e.v.First("message", "error").Text().String()
-	s.heard(h)
+	s.emitControl(h)
 }
 
-func (s *stream) connection(h *held) {
+func (s *stream) emitConnection(h *pending) {
 	m := s.out.Add()
 	m.Kind, m.Hidden, m.Complete = msg.Status, true, msg.Complete
 	m.Key = h.Kind + ":" + msg.HashKey(h.Run, h.Type, h.Data, h.Text)
 	m.Session = s.sessionFor(jsonv.Value{})
 	if r := s.runs[h.Run]; r != nil {
-		m.Session, m.Run, m.ParentRun, m.ParentCall, m.Agent = r.Session, r.ID, r.above(), r.Call, r.Agent
+		m.Session, m.Run, m.ParentRun, m.ParentCall, m.Agent = r.Session, r.ID, r.parentRun(), r.Call, r.Agent
 	} else {
 		if h.Session != "" {
 			m.Session = h.Session
@@ -48,20 +48,20 @@ func (s *stream) connection(h *held) {
 	m.SetAttr("user_id", h.User)
 }
 
-// repeated reports whether an event of a resumable stream was here before. The
-// top run's stream numbers the events of all runs below it.
+// repeated reports whether an event of a resumable stream arrived before. The top run's
+// stream numbers the events of all runs below it.
 func (s *stream) repeated(r *run, index jsonv.Value) bool {
-	if !index.Is(jsonv.Number) || s.book != nil {
+	if !index.Is(jsonv.Number) || s.index != nil {
 		return false
 	}
 	n := index.Int()
 	return n >= 0 && !s.top(r).Index.add(n)
 }
 
-// spans is a set of numbers that come almost in order: ranges, from and to.
+// spans is a set of numbers that arrive almost in order: ranges, both ends included.
 type spans [][2]int64
 
-// maxSpans is how many ranges are kept apart; gaps below are then taken for seen.
+// maxSpans limits the ranges; beyond it the lowest gap counts as seen.
 const maxSpans = 64
 
 // add adds a number, and reports whether it is new.

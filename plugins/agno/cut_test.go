@@ -8,12 +8,12 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// TestCutStreams: a connection that breaks is two streams, of which the second
-// begins in the middle of runs. What both give together has all calls and results,
-// and every text, whole or in two parts.
+// TestCutStreams: a connection that breaks is two streams, of which the second begins in the
+// middle of runs. The messages of both have all calls and results, and every text, whole or
+// in two parts.
 func TestCutStreams(t *testing.T) {
 	for seed := range uint64(40) {
-		g := newGrove(seed)
+		g := newGenerator(seed)
 		all := play(t, g.frames...)
 		for at := 1; at < len(g.frames); at += 1 + len(g.frames)/12 {
 			both := msg.Fold(slices.Concat(play(t, g.frames[:at]...), play(t, g.frames[at:]...)))
@@ -22,7 +22,7 @@ func TestCutStreams(t *testing.T) {
 			}
 			for i := range all {
 				m := &all[i]
-				if (m.Kind == msg.Assistant || m.Kind == msg.Reasoning) && !holds(both, m.Run, m.Content.String()) {
+				if (m.Kind == msg.Assistant || m.Kind == msg.Reasoning) && !containsText(both, m.Run, m.Content.String()) {
 					t.Fatalf("seed %d, cut at %d: %s is lost: %q", seed, at, m.Key, m.Content)
 				}
 			}
@@ -30,8 +30,8 @@ func TestCutStreams(t *testing.T) {
 	}
 }
 
-// holds reports whether messages of a run have the text, or two parts of it.
-func holds(messages []msg.Message, run, text string) bool {
+// containsText reports whether messages of a run have the text, or two parts of it.
+func containsText(messages []msg.Message, run, text string) bool {
 	var texts []string
 	for i := range messages {
 		if messages[i].Run == run {

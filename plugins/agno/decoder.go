@@ -5,21 +5,20 @@
 // Facts of the format that are easy to get wrong, and that this decoder is built
 // around:
 //
-//   - Times have whole seconds, and a reload lists children before their parents
-//     and has no deltas. So a key is made of ids (run, call) and never of a time
-//     where an id will do, and the order of messages is the order of events.
-//   - The text of a run comes in pieces between its tool calls. The last event
-//     repeats all pieces in one string, without separators; it is not the final
-//     answer, only its end is.
-//   - A reloaded team run keeps the events of its descendants among its own, each
-//     child keeps them again, and the team's last event embeds whole child runs a
-//     third time. A reload is therefore the top run's events, played through the
-//     same code as a stream, with the texts that the deltas would have brought
-//     taken from the stored messages.
-//   - A child is known by the parent_run_id of its own events. The child_run_id of
-//     a call is null when it starts, and later that of whichever child ended last.
-//   - 2.9 tells a failed call twice (ToolCallCompleted and ToolCallError), and
-//     resumed streams repeat events under their old event_index.
+//   - Times have whole seconds. A reload lists children before their parents and has no
+//     deltas. So a key is made of ids (run, call), never of a time where an id exists,
+//     and messages have the order of the events.
+//   - The text of a run arrives in pieces between its tool calls. The last event repeats
+//     all pieces in one string, without separators: only the end of that string is the
+//     final answer.
+//   - A reloaded team run keeps the events of its descendants among its own, each child
+//     keeps them again, and the team's last event embeds whole child runs a third time.
+//     So the decoder replays the events of the top run through the code of the stream and
+//     takes the texts, which the stream has in deltas, from the stored messages.
+//   - The parent_run_id of a child's own events is its parent. The child_run_id of a call
+//     is null when the call starts, and later the id of the child that ended last.
+//   - 2.9 reports a failed call twice (ToolCallCompleted and ToolCallError), and a
+//     resumed stream repeats events under their old event_index.
 //   - Members have their own token counts; a team's do not contain them.
 package agno
 
@@ -64,27 +63,27 @@ func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
 	return &stream{origin: sessionOf(s.Origin), runs: make(map[string]*run)}, nil
 }
 
-// stream decodes one stream. What it remembers is bounded: see the limits in
-// run.go, hold.go and reload.go.
+// stream decodes one stream. Its state is bounded: see the limits in run.go, pending.go and
+// reload.go.
 type stream struct {
 	doc   jsonv.Doc // of the frame
 	inner jsonv.Doc // of JSON that is a string in the frame
 	out   *decoder.Output
 	buf   []byte
-	bad   bool // the current frame has its problem
+	bad   bool // a problem of the current frame is reported
 
-	origin  string // the session, by where the stream comes from
+	origin  string // the session that the stream's origin names
 	session string // of the last event that named one
 
-	runs  map[string]*run // those that go on
-	count uint64          // of runs that began
-	ended recent          // ids of runs that are over
-	text  int             // bytes of text that is still being said
-	held  []held
-	told  digests
-	names roster
+	runs     map[string]*run // open
+	count    uint64          // of runs that began
+	ended    recent          // ids of runs that are over
+	text     int             // bytes of text that is not emitted yet, of all runs
+	pending  []pending
+	reloaded digests
+	agents   agentNames
 
-	book *book // what a reloaded body says beside its events; nil for a stream
+	index *bodyIndex // the runs of a reloaded body; nil for a stream
 }
 
 var (
@@ -97,7 +96,7 @@ func (s *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 	s.out, s.bad = out, false
 	switch f.Kind {
 	case frame.Close:
-		s.release(true)
+		s.releasePending(true)
 	case frame.Request:
 		s.request(f)
 	case frame.Text:
@@ -109,18 +108,18 @@ func (s *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 	return nil
 }
 
-// Flush gives the texts that are still being said and the counts that wait for
-// their response to end.
+// Flush emits the open texts and the token counts of open responses as partial messages. The
+// state does not change.
 func (s *stream) Flush(out *decoder.Output) error {
 	s.out = out
 	for _, r := range s.inOrder() {
-		s.unfinished(r)
+		s.emitOpen(r)
 	}
 	s.out = nil
 	return nil
 }
 
-// parse parses a document; one that is none is the frame's problem.
+// parse parses a document, or reports a problem of the frame.
 func (s *stream) parse(data []byte) (root jsonv.Value, ok bool) {
 	if err := s.doc.Parse(data); err != nil {
 		reason := msg.ReasonInvalidJSON
@@ -142,7 +141,7 @@ func (s *stream) problem(reason, detail string) {
 	}
 }
 
-// document decodes a JSON document: an event, or what a session is reloaded from.
+// document decodes a JSON document: an event, or a body that a session is reloaded from.
 func (s *stream) document(f *frame.Frame, root jsonv.Value) {
 	switch {
 	case root.Is(jsonv.Object) && root.Get("event").Is(jsonv.String) && !root.Get("messages").Is(jsonv.Array):
@@ -156,7 +155,7 @@ func (s *stream) document(f *frame.Frame, root jsonv.Value) {
 	}
 }
 
-// unknown keeps a document that is not understood.
+// unknown keeps a document that the decoder does not know.
 func (s *stream) unknown(typ string, v jsonv.Value) *msg.Message {
 	for _, name := range [...]string{"event", "type", "action"} {
 		if typ == "" {
@@ -169,8 +168,8 @@ func (s *stream) unknown(typ string, v jsonv.Value) *msg.Message {
 	m := s.out.Unknown(typ, v.Raw())
 	m.Session = s.sessionFor(v.Get("session_id"))
 	m.Key = "unknown:" + msg.HashKey(s.canonical(v))
-	if r := s.runs[string(chars(v.Get("run_id")))]; r != nil {
-		m.Run, m.ParentRun, m.ParentCall, m.Agent = r.ID, r.above(), r.Call, r.Agent
+	if r := s.runs[string(rawString(v.Get("run_id")))]; r != nil {
+		m.Run, m.ParentRun, m.ParentCall, m.Agent = r.ID, r.parentRun(), r.Call, r.Agent
 	}
 	at := stampOf(v.Get("created_at"))
 	m.Time, m.Precision = at.NS, at.Precision

@@ -13,8 +13,8 @@ import (
 //	{"created_at":1770000000,"event":"TeamRunContent","team_id":"…","team_name":"…",
 //	 "run_id":"…","parent_run_id":"…","session_id":"…","content":"…","content_type":"str"}
 //
-// An agent's event has agent_id instead of team_id and no Team in its name; a
-// workflow's has workflow_id. Of the fields that are null none is sent.
+// An agent's event has agent_id instead of team_id and no Team in its name; a workflow's has
+// workflow_id. Null fields are omitted.
 type event struct {
 	v    jsonv.Value
 	name []byte // without Team
@@ -77,28 +77,28 @@ func (e *event) read(v jsonv.Value) {
 }
 
 // eventName returns the name of an event without Team.
-func eventName(v jsonv.Value) []byte { return bytes.TrimPrefix(chars(v), []byte("Team")) }
+func eventName(v jsonv.Value) []byte { return bytes.TrimPrefix(rawString(v), []byte("Team")) }
 
-// event decodes one event. in is the stored run that keeps it, where one does: an event
-// that names no run is of that one.
+// event decodes one event. in is the stored run that keeps it, if any: an event without a run
+// id belongs to that run.
 func (s *stream) event(v, in jsonv.Value) {
 	var e event
 	e.read(v)
-	e.within(in)
-	s.learn(&e)
+	e.inherit(in)
+	s.setSession(&e)
 	if isControl(e.name) && e.created.Kind() == jsonv.Missing {
 		s.control(&e)
 		return
 	}
-	if len(chars(e.run)) == 0 {
-		if what(e.name) == isError {
-			s.refused(&e)
+	if len(rawString(e.run)) == 0 {
+		if kindOf(e.name) == isError {
+			s.requestError(&e)
 		} else {
 			s.unknown("", v)
 		}
 		return
 	}
-	kind := what(e.name)
+	kind := kindOf(e.name)
 	if kind == isUnknown {
 		s.unknown("", v)
 		return
@@ -106,17 +106,17 @@ func (s *stream) event(v, in jsonv.Value) {
 	v.Get("event").MarkRead()
 	r := s.runOf(&e, kind)
 	if r == nil || s.repeated(r, e.index) {
-		v.MarkRead() // told before
+		v.MarkRead() // a repetition
 		return
 	}
-	s.envelope(r, &e)
+	s.markEnvelope(r, &e)
 	e.at = stampOf(e.created).or(r.Last)
 	r.Last = e.at
 	if !r.Started && !r.Met && !kind.begins() {
-		s.unannounced(r, e.at)
+		s.startUnannounced(r, e.at)
 	}
-	if kind == isContent { // the one that comes most often, and gives nothing yet
-		s.say(r, &e)
+	if kind == isContent { // the most frequent event, which emits no message
+		s.addDelta(r, &e)
 		return
 	}
 	s.handle(r, &e, kind)
@@ -129,7 +129,7 @@ func (s *stream) handle(r *run, e *event, kind kind) {
 	case isContinued:
 		s.resume(r, e)
 	case isDraft:
-		s.draft(r, e)
+		s.addDraft(r, e)
 	case isCompleted:
 		s.complete(r, e)
 	case isError:
@@ -147,13 +147,13 @@ func (s *stream) handle(r *run, e *event, kind kind) {
 	case isResponse:
 		s.modelResponse(r, e)
 	case isStep:
-		s.thought(r, e)
+		s.reasoningStep(r, e)
 	case isNote:
 		s.note(r, e)
 	}
 }
 
-// kind is what an event means to the decoder.
+// kind is the meaning of an event to the decoder.
 type kind uint8
 
 const (
@@ -173,15 +173,15 @@ const (
 	isResponse
 	isStep
 	isNote
-	isDelta // of something that another event has whole
+	isDelta // another event has the whole value
 )
 
-// begins reports whether such an event may come before its run's start, or is that.
+// begins reports whether such an event is, or may precede, its run's start.
 func (k kind) begins() bool { return k == isStarted || k == isContinued || k == isNote }
 
-// what returns the meaning of an event's name. Those of workflows mean the same
-// as those of agents where they have the same part.
-func what(name []byte) kind {
+// kindOf returns the kind of an event by its name. An event of a workflow has the kind of the
+// agent's event with the same role.
+func kindOf(name []byte) kind {
 	switch string(name) {
 	case "RunContent", "ReasoningContentDelta":
 		return isContent
@@ -220,20 +220,20 @@ func what(name []byte) kind {
 	return isUnknown
 }
 
-// learn notes the session that an event names, and lets go what waited for it.
-func (s *stream) learn(e *event) {
-	b := chars(e.session)
+// setSession notes the session of an event, and releases the pending items that waited for
+// it.
+func (s *stream) setSession(e *event) {
+	b := rawString(e.session)
 	if len(b) == 0 || string(b) == s.session {
 		return
 	}
-	s.session = glance(e.session)
-	s.release(false)
+	s.session = peekID(e.session)
+	s.releasePending(false)
 }
 
-// sessionFor returns the session that a value names, else the last one, else that
-// of the stream's origin.
+// sessionFor returns the session in v, else the last one, else that of the stream's origin.
 func (s *stream) sessionFor(v jsonv.Value) string {
-	switch b := chars(v); {
+	switch b := rawString(v); {
 	case len(b) > 0 && string(b) != s.session:
 		return ident(v)
 	case s.session != "":
@@ -242,9 +242,9 @@ func (s *stream) sessionFor(v jsonv.Value) string {
 	return s.origin
 }
 
-// within takes over from the stored run that keeps the event what the event does not say.
-func (e *event) within(run jsonv.Value) {
-	if len(chars(e.run)) > 0 || !run.Exists() {
+// inherit sets the fields that the event lacks from the stored run that keeps it.
+func (e *event) inherit(run jsonv.Value) {
+	if len(rawString(e.run)) > 0 || !run.Exists() {
 		return
 	}
 	var of event
@@ -255,7 +255,7 @@ func (e *event) within(run jsonv.Value) {
 	}
 }
 
-// actor returns who an event is of.
+// actor returns the agent, team or workflow of an event.
 func (e *event) actor() msg.Agent {
 	switch {
 	case e.agent.Is(jsonv.String):

@@ -12,10 +12,10 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// object is what the tests of this file make up: an event, or a stored run.
+// object is a JSON object that a test makes: an event, or a stored run.
 type object = map[string]any
 
-const dawn = 1780000000 // 20:26:40
+const baseTime = 1780000000 // 20:26:40
 
 // of returns an event of a run.
 func of(run, parent, who string, team bool, name string, at int, more object) object {
@@ -24,7 +24,7 @@ func of(run, parent, who string, team bool, name string, at int, more object) ob
 		kind, name = "team", "Team"+name
 	}
 	e := object{
-		"event": name, "created_at": dawn + at, "run_id": run, "session_id": "mill", kind + "_id": who,
+		"event": name, "created_at": baseTime + at, "run_id": run, "session_id": "mill", kind + "_id": who,
 		kind + "_name": strings.ToUpper(who[:1]) + strings.ReplaceAll(who[1:], "-", " "),
 	}
 	if parent != "" {
@@ -87,10 +87,10 @@ func visible(messages []msg.Message) []string {
 	return out
 }
 
-func equal(t *testing.T, what string, got, want []string) {
+func equal(t *testing.T, name string, got, want []string) {
 	t.Helper()
 	if !slices.Equal(got, want) {
-		t.Errorf("%s:\n got\n%s\nwant\n%s", what, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("%s:\n got\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 
@@ -112,8 +112,8 @@ func TestRequestOfAnotherPath(t *testing.T) {
 	equal(t, "tap", visible(play(t, append([]frame.Frame{ask}, events...)...)), []string{"26:40 user : Is there flour?", "26:42 assistant Mill: Yes."})
 }
 
-// five are streams of nothing but calls, results, content, and the team's end.
-func five() []object {
+// fiveEvents is a stream of nothing but calls, results, content, and the team's end.
+func fiveEvents() []object {
 	return []object{
 		of("a", "", "mill", true, "ToolCallStarted", 5, delegate("", "stone-team", "Grind", nil)),
 		of("b", "a", "stone-team", true, "ToolCallStarted", 7, delegate("", "miller", "Turn the stone", nil)),
@@ -127,10 +127,10 @@ func five() []object {
 	}
 }
 
-// TestFiveEvents: a member that no event begins or ends has said what it said when its
-// last delta came, before the result of its delegation and the team's answer.
+// TestFiveEvents: the text of a member without start and end events has the time of its last
+// delta, and precedes the result of its delegation and the team's answer.
 func TestFiveEvents(t *testing.T) {
-	got := play(t, eventsOf(t, five()...)...)
+	got := play(t, eventsOf(t, fiveEvents()...)...)
 	equal(t, "stream", visible(got), []string{
 		"26:45 delegation Mill → Stone team [stone-team]: Grind",
 		"26:47 delegation Stone team → Miller [miller]: Turn the stone",
@@ -145,12 +145,12 @@ func TestFiveEvents(t *testing.T) {
 		t.Errorf("the member's run lasts %d s", d)
 	}
 	if call := find(t, got, "call:b/call/0"); begin.ParentCall != call.Tool.CallID || call.Delegation.ChildRun != "c" {
-		t.Errorf("the member stands below %q, %q caused %q", begin.ParentCall, call.Tool.CallID, call.Delegation.ChildRun)
+		t.Errorf("the member is below %q, %q caused %q", begin.ParentCall, call.Tool.CallID, call.Delegation.ChildRun)
 	}
 }
 
-// TestPrintedReload: a stored run whose events say nothing of the run, whose question is
-// in run_input, and whose answer is in content.
+// TestPrintedReload: a stored run whose events name no run, whose question is in run_input,
+// and whose answer is in content.
 func TestPrintedReload(t *testing.T) {
 	tool := func(to, task, result string) object {
 		x := object{"tool_name": "delegate_task_to_member", "tool_args": object{"member_id": to, "task_description": task}}
@@ -162,9 +162,9 @@ func TestPrintedReload(t *testing.T) {
 	body := []object{{
 		"run_id": "a", "parent_run_id": "", "team_id": "mill", "content": "Rye will do.", "run_input": "Which grain?", "created_at": "2026-05-28T20:26:40Z",
 		"events": []object{
-			{"event": "TeamToolCallStarted", "created_at": dawn + 6, "tool": tool("grain-team", "Judge the grain", "")},
-			{"event": "TeamToolCallCompleted", "created_at": dawn + 30, "tool": tool("taster", "Taste it", "The rye is dry.")},
-			{"event": "TeamRunCompleted", "created_at": dawn + 80},
+			{"event": "TeamToolCallStarted", "created_at": baseTime + 6, "tool": tool("grain-team", "Judge the grain", "")},
+			{"event": "TeamToolCallCompleted", "created_at": baseTime + 30, "tool": tool("taster", "Taste it", "The rye is dry.")},
+			{"event": "TeamRunCompleted", "created_at": baseTime + 80},
 		},
 	}}
 	got := play(t, document(t, body))
@@ -179,15 +179,15 @@ func TestPrintedReload(t *testing.T) {
 			t.Errorf("%s is a %s of run %q", m.Key, m.Kind, m.Run)
 		}
 	}
-	if begin := find(t, got, "a/start"); begin.Time != dawn*1e9 || begin.Signal != msg.RunStart {
+	if begin := find(t, got, "a/start"); begin.Time != baseTime*1e9 || begin.Signal != msg.RunStart {
 		t.Errorf("the run begins at %d", begin.Time)
 	}
 }
 
-// members is a turn of a team with two members at work at the same time.
-func members() []object {
+// parallelMembers is a turn of a team with two members that work in parallel.
+func parallelMembers() []object {
 	started := func(id, to string) object { return delegate(id, to, "Ask "+to, nil) }
-	done := func(id, to, said string) object { return delegate(id, to, "Ask "+to, object{"result": said}) }
+	done := func(id, to, result string) object { return delegate(id, to, "Ask "+to, object{"result": result}) }
 	return []object{
 		of("a", "", "mill", true, "RunStarted", 0, nil),
 		of("a", "", "mill", true, "ToolCallStarted", 1, started("call-0000-first", "east-wing")),
@@ -226,19 +226,19 @@ func ownEvents(list []object) func(run string) any {
 // TestOwnEventsAlone: runs that were stored with their own events alone have the links,
 // names, order and times of the stream.
 func TestOwnEventsAlone(t *testing.T) {
-	live := play(t, eventsOf(t, members()...)...)
-	again := play(t, document(t, storedRuns(ownEvents(members()))))
-	same(t, "own events", live, again)
-	if d := find(t, again, "call:call-0000-second").Delegation; d.ChildRun != "c" || d.To != "West wing" || d.ToID != "west-wing" || d.Link != msg.ByParent || d.Confidence != byMember {
+	live := play(t, eventsOf(t, parallelMembers()...)...)
+	reloaded := play(t, document(t, storedRuns(ownEvents(parallelMembers()))))
+	same(t, "own events", live, reloaded)
+	if d := find(t, reloaded, "call:call-0000-second").Delegation; d.ChildRun != "c" || d.To != "West wing" || d.ToID != "west-wing" || d.Link != msg.ByParent || d.Confidence != byMember {
 		t.Errorf("the second delegation: %+v", d)
 	}
 }
 
-// TestRandomTreesWithOwnEvents: that holds for any team, but for members of one second
-// that nothing but their tasks tells apart.
+// TestRandomTreesWithOwnEvents: the same holds for any team, except for members of the same
+// second that differ in nothing but their tasks.
 func TestRandomTreesWithOwnEvents(t *testing.T) {
 	for seed := range uint64(40) {
-		g := newGrove(seed)
+		g := newGenerator(seed)
 		live := play(t, g.frames...)
 		for _, run := range g.stored {
 			run["events"] = slices.DeleteFunc(slices.Clone(run["events"].([]any)), func(e any) bool {
@@ -248,8 +248,8 @@ func TestRandomTreesWithOwnEvents(t *testing.T) {
 				return json.Unmarshal(e.(json.RawMessage), &head) != nil || head.Run != run["run_id"]
 			})
 		}
-		again := play(t, document(t, g.stored))
-		for _, list := range []*[]msg.Message{&live, &again} {
+		reloaded := play(t, document(t, g.stored))
+		for _, list := range []*[]msg.Message{&live, &reloaded} {
 			for i := range *list {
 				if m := &(*list)[i]; g.crowded {
 					m.ParentCall, m.Delegation = "", msg.Delegate{}
@@ -257,52 +257,52 @@ func TestRandomTreesWithOwnEvents(t *testing.T) {
 			}
 			slices.SortStableFunc(*list, func(a, b msg.Message) int { return strings.Compare(a.Key, b.Key) })
 		}
-		same(t, fmt.Sprintf("seed %d", seed), live, again)
+		same(t, fmt.Sprintf("seed %d", seed), live, reloaded)
 		if t.Failed() {
 			return
 		}
 	}
 }
 
-// TestBareReloadAfterStream: a list of runs without events and messages says nothing twice
-// that a stream said, whichever is heard first.
+// TestBareReloadAfterStream: a list of runs without events and messages duplicates no message
+// of the stream, whichever is decoded first.
 func TestBareReloadAfterStream(t *testing.T) {
 	nothing := func(string) any { return nil }
-	for name, stream := range map[string][]object{"five events": five(), "members": members()} {
+	for name, stream := range map[string][]object{"five events": fiveEvents(), "members": parallelMembers()} {
 		runs := storedRuns(nothing)
 		if name == "five events" {
 			runs = []object{
-				{"run_id": "c", "parent_run_id": "b", "agent_id": "miller", "run_input": "Turn the stone", "content": "It turns.", "session_id": "mill", "created_at": dawn + 9},
-				{"run_id": "b", "parent_run_id": "a", "team_id": "stone-team", "run_input": "Grind", "content": "Ground.", "session_id": "mill", "created_at": dawn + 7},
-				{"run_id": "a", "team_id": "mill", "run_input": "Flour?", "content": "Done.", "session_id": "mill", "created_at": dawn + 5},
+				{"run_id": "c", "parent_run_id": "b", "agent_id": "miller", "run_input": "Turn the stone", "content": "It turns.", "session_id": "mill", "created_at": baseTime + 9},
+				{"run_id": "b", "parent_run_id": "a", "team_id": "stone-team", "run_input": "Grind", "content": "Ground.", "session_id": "mill", "created_at": baseTime + 7},
+				{"run_id": "a", "team_id": "mill", "run_input": "Flour?", "content": "Done.", "session_id": "mill", "created_at": baseTime + 5},
 			}
 		}
 		live, bare := play(t, eventsOf(t, stream...)...), play(t, document(t, runs))
 		for order, both := range map[string][]msg.Message{"after": slices.Concat(live, bare), "before": slices.Concat(bare, live)} {
-			said := make(map[string]int)
+			texts := make(map[string]int)
 			for _, m := range msg.Fold(both) {
 				if m.Kind == msg.Assistant && !m.Hidden {
-					said[m.Run+": "+m.Content.String()]++
+					texts[m.Run+": "+m.Content.String()]++
 				}
 			}
-			if len(said) != 3 {
-				t.Errorf("%s, %s: %v", name, order, said)
+			if len(texts) != 3 {
+				t.Errorf("%s, %s: %v", name, order, texts)
 			}
-			for what, n := range said {
+			for text, n := range texts {
 				if n != 1 {
-					t.Errorf("%s, %s: %d times %q", name, order, n, what)
+					t.Errorf("%s, %s: %d times %q", name, order, n, text)
 				}
 			}
 		}
 	}
 }
 
-// TestInferredDelegation: a team of which nothing but runs below it is stored handed work
-// to them. One whose calls are told did not do so twice.
+// TestInferredDelegation: a stored team without calls delegated work to the runs below it. A
+// team with stored calls gets no second delegation.
 func TestInferredDelegation(t *testing.T) {
 	for name, events := range map[string]func(string) any{
 		"no events":          func(string) any { return nil },
-		"the members' alone": func(run string) any { return map[bool]any{false: ownEvents(members())(run)}[run == "a"] },
+		"the members' alone": func(run string) any { return map[bool]any{false: ownEvents(parallelMembers())(run)}[run == "a"] },
 	} {
 		got := play(t, document(t, storedRuns(events)))
 		for run, to := range map[string]string{"b": "east-wing", "c": "west-wing"} {
@@ -315,22 +315,22 @@ func TestInferredDelegation(t *testing.T) {
 				t.Errorf("%s: %+v", name, result)
 			}
 			if start := find(t, got, run+"/start"); start.ParentCall != call.Tool.CallID {
-				t.Errorf("%s: run %s stands below %q", name, run, start.ParentCall)
+				t.Errorf("%s: run %s is below %q", name, run, start.ParentCall)
 			}
 		}
 	}
-	for _, m := range play(t, document(t, storedRuns(ownEvents(members())))) {
+	for _, m := range play(t, document(t, storedRuns(ownEvents(parallelMembers())))) {
 		if m.Attr("inferred") != "" {
-			t.Errorf("%s is inferred beside the call that is told", m.Key)
+			t.Errorf("%s is inferred beside a stored call", m.Key)
 		}
 	}
 }
 
-// TestDelegateHasItsName: a member is called by its display name, with its id beside it,
-// before and after it is heard, and by its id alone where nothing names it.
+// TestDelegateHasItsName: a member has its display name, with its id beside it, before and
+// after its first event, and its id alone where no event names it.
 func TestDelegateHasItsName(t *testing.T) {
 	for name, got := range map[string][]msg.Message{
-		"stream": play(t, eventsOf(t, members()...)...), "reload": play(t, document(t, storedRuns(ownEvents(members())))),
+		"stream": play(t, eventsOf(t, parallelMembers()...)...), "reload": play(t, document(t, storedRuns(ownEvents(parallelMembers())))),
 	} {
 		for _, key := range []string{"call:call-0000-first", "result:call-0000-first"} {
 			if d := find(t, got, key).Delegation; d.To != "East wing" || d.ToID != "east-wing" {
@@ -344,8 +344,8 @@ func TestDelegateHasItsName(t *testing.T) {
 	}
 }
 
-// TestMeasuredDuration: how long a tool took is what AGNO measured, to the microsecond,
-// and not the seconds of events.
+// TestMeasuredDuration: a tool's duration is the one that AGNO measured, to the microsecond,
+// not the whole seconds between events.
 func TestMeasuredDuration(t *testing.T) {
 	for metrics, want := range map[string]int64{
 		`{"duration":0.004}`:  4e6,
@@ -368,20 +368,20 @@ func TestMeasuredDuration(t *testing.T) {
 			of("a", "", "sieve", false, "ToolCallCompleted", 6, tool(object{"result": "fine", "metrics": json.RawMessage(metrics)})),
 			of("a", "", "sieve", false, "RunCompleted", 7, object{"content": "Sifted."}),
 		}
-		stored := []object{{"run_id": "a", "agent_id": "sieve", "run_input": "Sift", "content": "Sifted.", "created_at": dawn, "session_id": "mill", "events": events}}
+		stored := []object{{"run_id": "a", "agent_id": "sieve", "run_input": "Sift", "content": "Sifted.", "created_at": baseTime, "session_id": "mill", "events": events}}
 		for name, got := range map[string][]msg.Message{"stream": play(t, eventsOf(t, events...)...), "reload": play(t, document(t, stored))} {
 			m := find(t, got, "result:call-0000-sift")
-			if m.Tool.Duration != want || m.Time != (dawn+6)*1e9 {
+			if m.Tool.Duration != want || m.Time != (baseTime+6)*1e9 {
 				t.Errorf("%s: %s: took %d ns, want %d; reported at %d", name, metrics, m.Tool.Duration, want, m.Time)
 			}
 		}
 	}
 }
 
-// TestParallelCallsWithoutIDs: of calls that the protocol gives no ids, a result is that of
-// the one with its arguments, or to its member.
+// TestParallelCallsWithoutIDs: of calls without ids, a result belongs to the one with its
+// arguments, or to its member.
 func TestParallelCallsWithoutIDs(t *testing.T) {
-	for name, task := range map[string]string{"same arguments": "Ask b", "arguments that were worded anew": "Please ask b"} {
+	for name, task := range map[string]string{"same arguments": "Ask b", "reworded arguments": "Please ask b"} {
 		events := []object{
 			of("r", "", "mill", true, "RunStarted", 0, nil),
 			of("r", "", "mill", true, "ToolCallStarted", 1, delegate("", "a", "Ask a", nil)),
@@ -398,8 +398,8 @@ func TestParallelCallsWithoutIDs(t *testing.T) {
 	}
 }
 
-// TestAnswerOfRunJoinedMidway: of a run that is joined midway, the last event has the
-// answer, also if no part of it was heard.
+// TestAnswerOfRunJoinedMidway: of a run that is joined midway, the last event has the answer,
+// even when every delta is missing.
 func TestAnswerOfRunJoinedMidway(t *testing.T) {
 	call := func(more object) object {
 		t := object{"tool_call_id": "call-0000-weigh", "tool_name": "weigh"}
@@ -413,15 +413,15 @@ func TestAnswerOfRunJoinedMidway(t *testing.T) {
 		of("a", "", "mill", true, "RunCompleted", 5, object{"content": "Let me weigh it.Nine kilos."}),
 	}
 	got := visible(play(t, eventsOf(t, events...)...))
-	equal(t, "result heard", got, []string{"26:43 tool_result Mill: 9 kg", "26:45 assistant Mill: Let me weigh it.Nine kilos."})
+	equal(t, "result in the stream", got, []string{"26:43 tool_result Mill: 9 kg", "26:45 assistant Mill: Let me weigh it.Nine kilos."})
 	got = visible(play(t, eventsOf(t, events[1])...))
-	equal(t, "end heard", got, []string{"26:45 assistant Mill: Let me weigh it.Nine kilos."})
+	equal(t, "end in the stream", got, []string{"26:45 assistant Mill: Let me weigh it.Nine kilos."})
 }
 
 // TestCancelledTurn: a turn that a person stops is no failure, and its delegations keep the
 // runs that they caused.
 func TestCancelledTurn(t *testing.T) {
-	events := append(members()[:5:5],
+	events := append(parallelMembers()[:5:5],
 		of("b", "a", "east-wing", false, "RunCancelled", 8, object{"reason": "stopped"}),
 		of("c", "a", "west-wing", false, "RunCancelled", 8, object{"reason": "stopped"}),
 		of("a", "", "mill", true, "RunCancelled", 8, object{"reason": "stopped"}))
@@ -445,10 +445,10 @@ func TestCancelledTurn(t *testing.T) {
 // lasted until its member was done.
 func TestParallelDelegationsLast(t *testing.T) {
 	for name, got := range map[string][]msg.Message{
-		"stream": play(t, eventsOf(t, members()...)...), "reload": play(t, document(t, storedRuns(ownEvents(members())))),
+		"stream": play(t, eventsOf(t, parallelMembers()...)...), "reload": play(t, document(t, storedRuns(ownEvents(parallelMembers())))),
 	} {
 		for key, want := range map[string]int64{"result:call-0000-first": 15e9, "result:call-0000-second": 0} { // 0: until it is reported
-			if m := find(t, got, key); m.Tool.Duration != want || m.Time != (dawn+22)*1e9 {
+			if m := find(t, got, key); m.Tool.Duration != want || m.Time != (baseTime+22)*1e9 {
 				t.Errorf("%s: %s took %d ns, want %d; reported at %d", name, key, m.Tool.Duration, want, m.Time)
 			}
 		}
@@ -463,16 +463,16 @@ func TestParallelDelegationsLast(t *testing.T) {
 	got := play(t, eventsOf(t, measured...)...)
 	for key, want := range map[string]int64{"result:call-0000-first": 14250e6, "result:call-0000-second": 0} { // the latter is streamed: the moment it took to begin
 		if m := find(t, got, key); m.Tool.Duration != want {
-			t.Errorf("members that were not heard: %s took %d ns, want %d", key, m.Tool.Duration, want)
+			t.Errorf("members without events: %s took %d ns, want %d", key, m.Tool.Duration, want)
 		}
 	}
 }
 
-// TestStepsAreRuns: what a workflow does in steps, by functions, beside each other and in
-// loops, are runs below its own, and agents stand below their step.
+// TestStepsAreRuns: the steps of a workflow, by functions, in parallel and in loops, are runs
+// below its own, and agents are below their step.
 func TestStepsAreRuns(t *testing.T) {
 	w := func(name string, at int, more object) object {
-		e := object{"event": name, "created_at": dawn + at, "run_id": "w", "session_id": "mill", "workflow_id": "bake", "workflow_name": "Bake"}
+		e := object{"event": name, "created_at": baseTime + at, "run_id": "w", "session_id": "mill", "workflow_id": "bake", "workflow_name": "Bake"}
 		for k, v := range more {
 			e[k] = v
 		}
@@ -517,12 +517,12 @@ func TestStepsAreRuns(t *testing.T) {
 			}
 			r := all[m.Run]
 			if r == nil {
-				r = &span{name: m.Agent.Name, parent: m.ParentRun, from: m.Time/1e9 - dawn}
+				r = &span{name: m.Agent.Name, parent: m.ParentRun, from: m.Time/1e9 - baseTime}
 				all[m.Run] = r
 				order = append(order, m.Run)
 			}
 			if m.Signal == msg.RunEnd {
-				r.to, r.finish = m.Time/1e9-dawn, m.FinishReason
+				r.to, r.finish = m.Time/1e9-baseTime, m.FinishReason
 			}
 		}
 		var out []string
@@ -546,22 +546,22 @@ func TestStepsAreRuns(t *testing.T) {
 		"w/l/2/d < w/l/2: Dough 27-30 cancelled",
 	}
 	equal(t, "stream", runs(play(t, eventsOf(t, events...)...)), want)
-	stored := []object{{"run_id": "w", "workflow_id": "bake", "run_input": "Bake", "created_at": dawn, "status": "CANCELLED", "events": events}}
+	stored := []object{{"run_id": "w", "workflow_id": "bake", "run_input": "Bake", "created_at": baseTime, "status": "CANCELLED", "events": events}}
 	equal(t, "reload", runs(play(t, document(t, stored))), want)
 }
 
 // TestWorkflowWithoutEvents: a stored workflow without events has the runs of its agents.
 func TestWorkflowWithoutEvents(t *testing.T) {
 	stored := []object{{
-		"run_id": "w", "workflow_id": "bake", "run_input": "Bake", "content": "Bread.", "created_at": dawn, "status": "COMPLETED", "session_id": "mill", "events": nil,
+		"run_id": "w", "workflow_id": "bake", "run_input": "Bake", "content": "Bread.", "created_at": baseTime, "status": "COMPLETED", "session_id": "mill", "events": nil,
 		"step_executor_runs": []object{{
-			"run_id": "x", "agent_id": "baker", "agent_name": "Baker", "workflow_run_id": "w", "session_id": "mill", "content": "Hot.", "status": "COMPLETED", "created_at": dawn + 3,
+			"run_id": "x", "agent_id": "baker", "agent_name": "Baker", "workflow_run_id": "w", "session_id": "mill", "content": "Hot.", "status": "COMPLETED", "created_at": baseTime + 3,
 			"metrics": object{"input_tokens": 30, "output_tokens": 4, "total_tokens": 34},
 			"messages": []object{
-				{"role": "user", "content": "Heat it", "created_at": dawn + 3},
-				{"role": "assistant", "created_at": dawn + 4, "tool_calls": []object{{"id": "call-0000-light", "function": object{"name": "light", "arguments": "{}"}}}},
-				{"role": "tool", "tool_call_id": "call-0000-light", "tool_name": "light", "content": "lit", "created_at": dawn + 6, "metrics": object{"duration": 1.5}},
-				{"role": "assistant", "content": "Hot.", "created_at": dawn + 7},
+				{"role": "user", "content": "Heat it", "created_at": baseTime + 3},
+				{"role": "assistant", "created_at": baseTime + 4, "tool_calls": []object{{"id": "call-0000-light", "function": object{"name": "light", "arguments": "{}"}}}},
+				{"role": "tool", "tool_call_id": "call-0000-light", "tool_name": "light", "content": "lit", "created_at": baseTime + 6, "metrics": object{"duration": 1.5}},
+				{"role": "assistant", "content": "Hot.", "created_at": baseTime + 7},
 			},
 		}},
 	}}
@@ -580,13 +580,13 @@ func TestWorkflowWithoutEvents(t *testing.T) {
 // TestChatHistory: a session that is stored without its runs has its messages.
 func TestChatHistory(t *testing.T) {
 	session := object{"session_id": "mill", "team_id": "mill", "session_name": "Flour", "chat_history": []object{
-		{"role": "system", "content": "Be brief.", "created_at": dawn}, {"role": "user", "content": "Is there flour?", "created_at": dawn},
-		{"role": "tool", "content": "40 sacks", "created_at": dawn + 2}, {"role": "assistant", "content": "Plenty.", "created_at": dawn + 3},
+		{"role": "system", "content": "Be brief.", "created_at": baseTime}, {"role": "user", "content": "Is there flour?", "created_at": baseTime},
+		{"role": "tool", "content": "40 sacks", "created_at": baseTime + 2}, {"role": "assistant", "content": "Plenty.", "created_at": baseTime + 3},
 	}}
 	equal(t, "session", visible(play(t, document(t, session))), []string{"26:40 user : Is there flour?", "26:43 assistant mill: Plenty."})
 }
 
-// TestSnapshotOfEarlierRevision: a stream goes on from what the revision before knew of it.
+// TestSnapshotOfEarlierRevision: a stream continues from a snapshot of the revision before.
 func TestSnapshotOfEarlierRevision(t *testing.T) {
 	const state = `{"Version":1,"Session":"mill","Count":1,"Runs":[{"ID":"a","Seq":1,"Session":"mill","Agent":{"ID":"mill","Name":"Mill","Kind":2},
 		"Started":true,"Told":true,"Said":{"Len":0,"Hash":14695981039346656037},
@@ -609,7 +609,7 @@ func TestSnapshotOfEarlierRevision(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	equal(t, "what follows", visible(out.Messages), []string{
+	equal(t, "next messages", visible(out.Messages), []string{
 		"26:44 assistant East wing: East.", "26:45 delegation_result Mill → East wing [east-wing]: East.", "26:46 assistant Mill: Done.",
 	})
 	if m := find(t, out.Messages, "result:call-0000-first"); m.Delegation.ChildRun != "b" || m.Tool.Duration != 0 {
@@ -617,8 +617,9 @@ func TestSnapshotOfEarlierRevision(t *testing.T) {
 	}
 }
 
-// TestWhatDiffersIsKept: what repeats something is left out only where it is the same.
-func TestWhatDiffersIsKept(t *testing.T) {
+// TestDifferingCopiesAreKept: a value that repeats another is left out only where both are
+// equal.
+func TestDifferingCopiesAreKept(t *testing.T) {
 	call := func(id string, more object) object {
 		c := object{"tool_call_id": id, "tool_name": "grind", "tool_args": object{"grain": "a sack of old spelt"}}
 		for k, v := range more {

@@ -7,43 +7,43 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// Which of a team's open calls a member's run answers is not on the wire: the run
-// names the team's run and no call. With one open call there is nothing to choose.
-// With several (a model may delegate in parallel) the member that a call names
-// decides, then their order; the answer of a call, which repeats what its child
-// said, puts right what the order got wrong, as far as it is not already told.
+// The wire does not link a member's run to one of the team's open calls: the run names the
+// team's run and no call. One open call is the caller. Of several (a model may delegate in
+// parallel) the member that a call names decides, then their order. The result of a call
+// repeats the text of its child, so it corrects the order for delegations that are not
+// emitted as complete yet.
 
-// kid is a run that a delegation caused.
-type kid struct {
+// childRun is a run that a delegation caused.
+type childRun struct {
 	Run        string
 	Name       string         `json:",omitempty"`
 	Link       msg.LinkMethod `json:",omitempty"`
 	Confidence uint8          `json:",omitempty"`
 	Guess      bool           `json:",omitempty"`
-	Answer     hash           `json:",omitempty"` // of what it said, when it is over
+	Answer     hash           `json:",omitempty"` // of its text, when it is over
 	End        int64          `json:",omitempty"` // Unix ns, when it is over
 	ID         string         `json:",omitempty"` // the agent's
 }
 
-// handed is a delegation, for children that are only told at the end of the team's
-// run.
-type handed struct {
+// delegationRef is a delegation, for children that appear only in the last event of the
+// team's run.
+type delegationRef struct {
 	Call  string
 	To    string
 	Task  hash
 	Many  bool `json:",omitempty"`
-	Child bool `json:",omitempty"` // has one
+	Child bool `json:",omitempty"` // its child is known
 }
 
 // Confidence in percent of the ways to find a child's call.
 const (
 	byMember = 95 // the only open call that names the member
-	byAnswer = 90 // the call's result is what the child said
+	byAnswer = 90 // the call's result is the child's text
 	byGuess  = 50
 )
 
-// pair finds the call of the parent p that caused r.
-func (s *stream) pair(p, r *run) {
+// linkCall finds the call of the parent p that caused r.
+func (s *stream) linkCall(p, r *run) {
 	r.Link = msg.ByParent
 	open := p.delegations(func(c *call) bool { return true })
 	free := p.delegations(func(c *call) bool { return c.Many || len(c.Children) == 0 })
@@ -53,7 +53,7 @@ func (s *stream) pair(p, r *run) {
 	if len(free) == 0 {
 		free = open
 	}
-	fits := pick(free, func(c *call) bool { return names(c.To, r.Agent) })
+	fits := pick(free, func(c *call) bool { return namesAgent(c.To, r.Agent) })
 	if len(fits) == 0 {
 		fits = pick(free, func(c *call) bool { return c.Many })
 	}
@@ -61,11 +61,11 @@ func (s *stream) pair(p, r *run) {
 		fits = free
 	}
 	c := fits[0]
-	known := s.assigned(p, r)
+	known := s.assignedCall(p, r)
 	if known != nil && slices.Contains(fits, known) {
 		c = known
 	}
-	// A call that order gave to another child of the same name may be this one's.
+	// A call that has another child of the same name by order alone may be this run's call.
 	n := len(fits) + len(p.delegations(func(o *call) bool {
 		return !slices.Contains(fits, o) && len(o.Children) > 0 && o.Children[0].Guess && slug(o.To) == slug(c.To)
 	}))
@@ -73,7 +73,7 @@ func (s *stream) pair(p, r *run) {
 	case len(open) == 1:
 	case n == 1:
 		r.Confidence = byMember
-	case known == c && s.book.answers[r.ID].by == msg.ByPrompt:
+	case known == c && s.index.calls[r.ID].by == msg.ByPrompt:
 		r.Link = msg.ByPrompt
 	default:
 		r.Link, r.Guess, r.Confidence = msg.ByOrder, true, uint8(100/n)
@@ -84,47 +84,47 @@ func (s *stream) pair(p, r *run) {
 			p.Handed[i].Child = true
 		}
 	}
-	s.adopt(p, c, r)
+	s.attachChild(p, c, r)
 }
 
-// assigned returns the call that a stored child was found to answer, if it is open.
-func (s *stream) assigned(p, r *run) *call {
-	if s.book == nil {
+// assignedCall returns the call that was assigned to a stored child, if it is open.
+func (s *stream) assignedCall(p, r *run) *call {
+	if s.index == nil {
 		return nil
 	}
-	a, ok := s.book.answers[r.ID]
+	a, ok := s.index.calls[r.ID]
 	if !ok {
 		return nil
 	}
-	return s.open(p, useOf(a.tool))
+	return s.openCall(p, useOf(a.tool))
 }
 
-// delegations returns the open delegations that are so.
-func (r *run) delegations(so func(*call) bool) []*call {
-	return pick(r.Calls, func(c *call) bool { return c.Delegates && !c.Inferred && so(c) })
+// delegations returns the open delegations that match.
+func (r *run) delegations(match func(*call) bool) []*call {
+	return pick(r.Calls, func(c *call) bool { return c.Delegates && !c.Inferred && match(c) })
 }
 
-func pick(calls []*call, so func(*call) bool) []*call {
+func pick(calls []*call, match func(*call) bool) []*call {
 	var out []*call
 	for _, c := range calls {
-		if so(c) {
+		if match(c) {
 			out = append(out, c)
 		}
 	}
 	return out
 }
 
-// match finds the call of a run that is rebuilt: here its task is known, and the
-// calls of its parent may be over.
-func (s *stream) match(p, r *run, input msg.Text) {
+// linkStored finds the call of a run that is decoded from messages: its task is known, and
+// the calls of its parent may be over.
+func (s *stream) linkStored(p, r *run, input msg.Text) {
 	r.Link = msg.ByParent
 	open := p.delegations(func(*call) bool { return true })
 	if len(open) == 1 {
-		s.pair(p, r)
+		s.linkCall(p, r)
 		return
 	}
-	said := s.hashOf(input)
-	find := func(by msg.LinkMethod, confidence uint8, ok func(*handed) bool) {
+	task := s.hashOf(input)
+	find := func(by msg.LinkMethod, confidence uint8, ok func(*delegationRef) bool) {
 		for i := range p.Handed {
 			if h := &p.Handed[i]; r.Call == "" && (!h.Child || h.Many) && ok(h) {
 				h.Child = true
@@ -132,47 +132,47 @@ func (s *stream) match(p, r *run, input msg.Text) {
 			}
 		}
 	}
-	find(msg.ByPrompt, 0, func(h *handed) bool { return h.Task == said })
-	find(msg.ByParent, byMember, func(h *handed) bool { return names(h.To, r.Agent) })
-	find(msg.ByOrder, byGuess, func(*handed) bool { return true })
+	find(msg.ByPrompt, 0, func(h *delegationRef) bool { return h.Task == task })
+	find(msg.ByParent, byMember, func(h *delegationRef) bool { return namesAgent(h.To, r.Agent) })
+	find(msg.ByOrder, byGuess, func(*delegationRef) bool { return true })
 	for _, c := range open {
 		if c.ID == r.Call {
-			s.adopt(p, c, r)
+			s.attachChild(p, c, r)
 			return
 		}
 	}
-	s.linked(p, r)
+	s.emitLink(p, r)
 }
 
-// linked says of a call that is over which run it caused.
-func (s *stream) linked(p, r *run) {
-	i := slices.IndexFunc(p.Handed, func(h handed) bool { return h.Call == r.Call })
+// emitLink emits the child run of a call that is over.
+func (s *stream) emitLink(p, r *run) {
+	i := slices.IndexFunc(p.Handed, func(h delegationRef) bool { return h.Call == r.Call })
 	if i < 0 || p.Handed[i].Many {
 		return
 	}
-	m := s.status(p, "", "link", p.Last)
+	m := s.addStatus(p, "", "link", p.Last)
 	m.Key, m.Tool.CallID, m.Signal = "link:"+r.Call, r.Call, msg.Link
-	m.Delegation.To, m.Delegation.ToID = s.delegate(&call{To: p.Handed[i].To, Children: []kid{{ID: r.Agent.ID, Name: r.Agent.Name}}})
+	m.Delegation.To, m.Delegation.ToID = s.delegateOf(&call{To: p.Handed[i].To, Children: []childRun{{ID: r.Agent.ID, Name: r.Agent.Name}}})
 	m.Delegation.ChildRun, m.Delegation.Link, m.Delegation.Confidence = r.ID, r.Link, r.Confidence
 }
 
-// adopt notes a child of the call of p.
-func (s *stream) adopt(p *run, c *call, r *run) {
+// attachChild adds a child to the call of p.
+func (s *stream) attachChild(p *run, c *call, r *run) {
 	if len(c.Children) >= maxCalls {
 		c.Children = c.Children[1:]
 	}
-	c.Children = append(c.Children, kid{Run: r.ID, ID: r.Agent.ID, Name: r.Agent.Name, Link: r.Link, Confidence: r.Confidence, Guess: r.Guess})
-	s.delegation(p, c, true)
+	c.Children = append(c.Children, childRun{Run: r.ID, ID: r.Agent.ID, Name: r.Agent.Name, Link: r.Link, Confidence: r.Confidence, Guess: r.Guess})
+	s.emitDelegation(p, c, true)
 }
 
-// names reports whether work for that member is addressed to the agent.
-func names(member string, a msg.Agent) bool {
+// namesAgent reports whether member is the id or the name of the agent.
+func namesAgent(member string, a msg.Agent) bool {
 	to := slug(member)
 	return to != "" && (to == slug(a.ID) || to == slug(a.Name))
 }
 
-// hand remembers a delegation.
-func (s *stream) hand(r *run, c *call) {
+// rememberDelegation adds a delegation to the run's state.
+func (s *stream) rememberDelegation(r *run, c *call) {
 	if len(r.Handed) >= maxCalls {
 		r.Handed = r.Handed[1:]
 	}
@@ -181,11 +181,11 @@ func (s *stream) hand(r *run, c *call) {
 			o.Beside, c.Beside = true, true
 		}
 	}
-	r.Handed = append(r.Handed, handed{Call: c.ID, To: c.To, Task: noText.add([]byte(c.Task)), Many: c.Many})
+	r.Handed = append(r.Handed, delegationRef{Call: c.ID, To: c.To, Task: noText.add([]byte(c.Task)), Many: c.Many})
 }
 
-// childOver notes what a child said, in the call that caused it.
-func (s *stream) childOver(r *run, answer hash, at stamp) {
+// recordChildEnd notes the text and the end of a child in the call that caused it.
+func (s *stream) recordChildEnd(r *run, answer hash, at stamp) {
 	p := s.runs[r.Parent]
 	if p == nil {
 		return
@@ -205,10 +205,10 @@ func (s *stream) childOver(r *run, answer hash, at stamp) {
 	}
 }
 
-// answer makes a result the result of a delegation.
-func (s *stream) answer(r *run, c *call, m *msg.Message) {
+// fillDelegationResult makes m the result of a delegation.
+func (s *stream) fillDelegationResult(r *run, c *call, m *msg.Message) {
 	m.Kind, m.Hidden, m.Tool.Internal = msg.DelegationResult, false, true
-	m.Delegation.To, m.Delegation.ToID = s.delegate(c)
+	m.Delegation.To, m.Delegation.ToID = s.delegateOf(c)
 	switch len(c.Children) {
 	case 0:
 		if text := m.Content.String(); strings.HasPrefix(text, "Member with ID ") && strings.Contains(text, " not found") {
@@ -220,17 +220,17 @@ func (s *stream) answer(r *run, c *call, m *msg.Message) {
 	}
 }
 
-// confirm holds the child that order gave to a call against the call's result, and
-// gives it the one that said so.
-func (r *run) confirm(c *call, said hash) {
+// confirmChild compares the call's result with the text of the child that order chose. When
+// another call's child has that text, the two calls swap their children.
+func (r *run) confirmChild(c *call, answer hash) {
 	mine := &c.Children[0]
-	if mine.Answer == said {
+	if mine.Answer == answer {
 		mine.Confidence, mine.Guess = byAnswer, false
 		return
 	}
-	var other *kid
+	var other *childRun
 	for _, o := range r.Calls {
-		if o != c && len(o.Children) == 1 && o.Children[0].Guess && o.Children[0].Answer == said {
+		if o != c && len(o.Children) == 1 && o.Children[0].Guess && o.Children[0].Answer == answer {
 			if other != nil {
 				return
 			}

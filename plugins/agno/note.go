@@ -7,14 +7,14 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// note says how an event that only reports something becomes a message.
+// note describes how an event that only reports something becomes a message.
 type note struct {
 	kind    msg.Kind
 	shown   bool
 	signal  msg.Signal
-	content string // the field with the useful text
-	// names are the fields that tell such events of one second apart; they become
-	// part of the key, and attributes. attrs only become attributes.
+	content string // the field with the text
+	// names are the fields that distinguish such events of one second; they become part of the
+	// key, and attributes. attrs only become attributes.
 	names string
 	attrs string
 }
@@ -80,17 +80,17 @@ func noteOf(name []byte) (note, bool) {
 	return note{}, false
 }
 
-// note gives an event that only reports something.
+// note emits an event that only reports something.
 func (s *stream) note(r *run, e *event) {
 	n, _ := noteOf(e.name)
 	name := string(e.name)
-	if name == "ReasoningCompleted" { // what a reasoning model thought ends here
-		s.give(r, e.at, msg.Complete, msg.Plain(string(r.Said.Text)))
-		e.stepsTold(r)
+	if name == "ReasoningCompleted" { // ends the text of a reasoning model
+		s.emitPiece(r, e.at, msg.Complete, msg.Plain(string(r.Said.Text)))
+		e.markSteps(r)
 	}
 	var parts []string
 	for field := range strings.FieldsSeq(n.names) {
-		if v := written(e.v.Get(field)).String(); v != "" {
+		if v := asText(e.v.Get(field)).String(); v != "" {
 			parts = append(parts, field+"="+v)
 		}
 	}
@@ -98,17 +98,17 @@ func (s *stream) note(r *run, e *event) {
 	if len(parts) > 0 {
 		key += "/" + msg.HashKey(parts...)[:16]
 	}
-	m := s.add(r, msg.Status, key, e.at)
+	m := s.addMessage(r, msg.Status, key, e.at)
 	if n.kind != msg.Unknown {
 		m.Kind = n.kind
 	}
 	m.Hidden, m.Signal = !n.shown, n.signal
 	m.SetAttr("type", name)
 	for field := range strings.FieldsSeq(n.names + " " + n.attrs) {
-		m.SetAttr(field, written(e.v.Get(field)).String())
+		m.SetAttr(field, asText(e.v.Get(field)).String())
 	}
 	if n.content != "" {
-		m.Content = useful(e.v.Get(n.content))
+		m.Content = summaryText(e.v.Get(n.content))
 	}
 	s.step(r, e, m)
 	switch name {
@@ -126,22 +126,22 @@ func (s *stream) note(r *run, e *event) {
 	}
 }
 
-// stepContent returns what a step gave, unless the agent that did it has just
-// said so.
+// stepContent returns the output of a step, unless it repeats the last text of the step's
+// agent.
 func (s *stream) stepContent(r *run, e *event) msg.Text {
-	text := written(e.content)
-	said := s.hashOf(text)
+	text := asText(e.content)
+	sum := s.hashOf(text)
 	for _, h := range r.Steps {
-		if h == said {
+		if h == sum {
 			return msg.Text{}
 		}
 	}
 	return text
 }
 
-// useful returns the text of a session's summary or of memories, and other values
+// summaryText returns the text of a session's summary or of memories, and other values
 // as JSON.
-func useful(v jsonv.Value) msg.Text {
+func summaryText(v jsonv.Value) msg.Text {
 	if v.Is(jsonv.Object) {
 		if t := v.First("summary", "content", "memory"); t.Is(jsonv.String) {
 			return t.Text()
@@ -150,16 +150,16 @@ func useful(v jsonv.Value) msg.Text {
 	if v.Is(jsonv.Array) && v.Len() == 0 {
 		return msg.Text{}
 	}
-	return written(v)
+	return asText(v)
 }
 
-// thought gives a step of reasoning:
+// reasoningStep emits a step of reasoning:
 //
 //	{"event":"ReasoningStep","content":{"title":"…","reasoning":"…","action":"…","result":"…","confidence":0.9},
 //	 "content_type":"ReasoningStep","reasoning_content":"all steps so far"}
 //
-// The text of all steps so far is what the run's last event repeats.
-func (s *stream) thought(r *run, e *event) {
+// The run's last event repeats the text of all steps so far.
+func (s *stream) reasoningStep(r *run, e *event) {
 	var b strings.Builder
 	for _, p := range [...]struct{ field, label string }{
 		{"title", ""}, {"reasoning", ""}, {"action", "Action: "}, {"result", "Result: "},
@@ -173,9 +173,9 @@ func (s *stream) thought(r *run, e *event) {
 	}
 	text := msg.Plain(b.String())
 	if text.IsZero() {
-		text = written(e.v.First("content", "reasoning_content"))
+		text = asText(e.v.First("content", "reasoning_content"))
 	}
-	m := s.add(r, msg.Reasoning, "step/"+e.second()+"/"+msg.HashKey(text.String())[:16], e.at)
+	m := s.addMessage(r, msg.Reasoning, "step/"+e.second()+"/"+msg.HashKey(text.String())[:16], e.at)
 	m.Role, m.Content = msg.RoleAssistant, text
 	m.Model, m.Provider, m.ResponseID = r.Model, r.Provider, r.Reply
 	m.SetAttr("type", "ReasoningStep")

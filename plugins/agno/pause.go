@@ -7,10 +7,10 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// pause: the run waits for a person, or for results from outside. Calls that need
-// permission have not been started, so they are told here.
+// pause: the run waits for a person, or for results from outside. Calls that need permission
+// have no start event, so they are emitted here.
 func (s *stream) pause(r *run, e *event) {
-	s.close(r, "", e.at, msg.Complete)
+	s.closePiece(r, "", e.at, msg.Complete)
 	tools := e.v.Get("tools")
 	var waits []jsonv.Value
 	for t := range tools.Elems() {
@@ -18,7 +18,7 @@ func (s *stream) pause(r *run, e *event) {
 	}
 	if len(waits) == 0 {
 		for q := range e.v.Get("requirements").Elems() {
-			if member := glance(q.Get("member_run_id")); member == "" || member == r.ID {
+			if member := peekID(q.Get("member_run_id")); member == "" || member == r.ID {
 				if t := q.Get("tool_execution"); t.Is(jsonv.Object) {
 					waits = append(waits, t)
 				}
@@ -29,51 +29,51 @@ func (s *stream) pause(r *run, e *event) {
 	for _, t := range waits {
 		outside = outside && reasonOf(t) == "external_execution"
 		u := useOf(t)
-		s.issue(r, u, e.at)
-		c := s.open(r, u)
-		if c == nil || c.Waits || !asks(t) {
+		s.startCall(r, u, e.at)
+		c := s.openCall(r, u)
+		if c == nil || c.Waits || !needsDecision(t) {
 			continue
 		}
 		c.Waits = true
-		m := s.wait(r, c, msg.WaitStart, "wait:", e.at)
+		m := s.addWait(r, c, msg.WaitStart, "wait:", e.at)
 		m.SetAttr("for", reasonOf(t))
-		awaits(m, reasonOf(t) == "external_execution")
+		markWaitsFor(m, reasonOf(t) == "external_execution")
 	}
 	for q := range e.v.Get("requirements").Elems() {
 		s.requirement(r, q)
 	}
-	s.repeats(e.content, r.Said.Hash)
-	s.counted(r)
-	m := s.status(r, "pause/"+e.second(), "pause", e.at)
+	s.markRepeat(e.content, r.Said.Hash)
+	s.flushUsage(r)
+	m := s.addStatus(r, "pause/"+e.second(), "pause", e.at)
 	m.Signal = msg.RunPause
-	awaits(m, outside)
+	markWaitsFor(m, outside)
 	r.Said.Len, r.Said.Hash = 0, noText
 }
 
-// requirement marks what a requirement says of a call that its run has told.
+// requirement marks the fields of a requirement that repeat a call of its run as read.
 func (s *stream) requirement(r *run, q jsonv.Value) {
 	stampOf(q.Get("created_at"))
-	if of := s.runs[glance(q.Get("member_run_id"))]; of != nil {
+	if of := s.runs[peekID(q.Get("member_run_id"))]; of != nil {
 		r = of
 		q.Get("member_run_id").MarkRead()
-		known(q.Get("member_agent_id"), r.Agent.ID)
-		known(q.Get("member_agent_name"), r.Agent.Name)
+		markKnown(q.Get("member_agent_id"), r.Agent.ID)
+		markKnown(q.Get("member_agent_name"), r.Agent.Name)
 	}
 	u := useOf(q.Get("tool_execution"))
 	id, _ := r.callID(u)
-	s.recall(r, u, id)
+	s.markCall(r, u, id)
 }
 
-// awaits says that a wait is for a program outside, which runs a call, not for a
+// markWaitsFor marks a wait for an external program that runs the call, as opposed to a
 // person.
-func awaits(m *msg.Message, outside bool) {
+func markWaitsFor(m *msg.Message, outside bool) {
 	if outside {
 		m.SetAttr(msg.AttrWaitsFor, msg.ForOutside)
 	}
 }
 
-// asks reports whether a call waits for something.
-func asks(tool jsonv.Value) bool { return reasonOf(tool) != "" }
+// needsDecision reports whether a call waits for a person or for an external result.
+func needsDecision(tool jsonv.Value) bool { return reasonOf(tool) != "" }
 
 func reasonOf(tool jsonv.Value) string {
 	switch {
@@ -87,34 +87,34 @@ func reasonOf(tool jsonv.Value) string {
 	return ""
 }
 
-func (s *stream) wait(r *run, c *call, signal msg.Signal, prefix string, at stamp) *msg.Message {
-	m := s.status(r, "", "permission", at)
+func (s *stream) addWait(r *run, c *call, signal msg.Signal, prefix string, at stamp) *msg.Message {
+	m := s.addStatus(r, "", "permission", at)
 	m.Key = prefix + c.ID
 	m.Signal = signal
 	m.Tool.CallID, m.Tool.Name = c.ID, c.Name
 	return m
 }
 
-// resume: a paused run goes on, perhaps in another stream than the one that it
-// began in. What it says from here is named by this moment, so that both give the
-// same keys.
+// resume: a paused run continues, perhaps in another stream than the one that it began in.
+// The keys of its next messages contain this time, so that both streams produce the same
+// keys.
 func (s *stream) resume(r *run, e *event) {
-	s.give(r, e.at, msg.Complete, msg.Plain(string(r.Said.Text)))
+	s.emitPiece(r, e.at, msg.Complete, msg.Plain(string(r.Said.Text)))
 	r.Started, r.Joined = true, false
 	r.Leg = e.second()
 	r.Said.Len, r.Said.Hash = 0, noText
 	r.Replies, r.Reply, r.Waits = 0, "", false
 	r.Said.After = r.Leg
 	from := len(s.out.Messages)
-	m := s.status(r, "resume/"+r.Leg, "resume", e.at)
+	m := s.addStatus(r, "resume/"+r.Leg, "resume", e.at)
 	m.Signal = msg.RunResume
 	decided := s.decisions(r)
 	for _, c := range slices.Clone(r.Calls) {
 		if c.Waits {
-			s.decide(r, c, decided, e.at)
+			s.endWait(r, c, decided, e.at)
 		}
 	}
-	if s.book != nil {
+	if s.index != nil {
 		return
 	}
 	defer s.keepDecisions(r, decided, from)
@@ -123,36 +123,36 @@ func (s *stream) resume(r *run, e *event) {
 		if id != "" && d.Get("confirmed").Exists() && !r.knows(r.unique(id)) {
 			c := &call{ID: r.unique(id), Name: useOf(d).name, Args: noText}
 			r.Calls = append(r.Calls, c)
-			s.decide(r, c, decided, e.at)
+			s.endWait(r, c, decided, e.at)
 		}
 	}
 }
 
-// decide ends the wait of a call, and gives its result when the decision is one.
-func (s *stream) decide(r *run, c *call, decided jsonv.Value, at stamp) {
+// endWait ends the wait of a call, and emits the call's result when the decision contains it.
+func (s *stream) endWait(r *run, c *call, decided jsonv.Value, at stamp) {
 	c.Waits = false
 	var t jsonv.Value
 	for d := range decided.Elems() {
-		if r.unique(glance(d.Get("tool_call_id"))) == c.ID {
+		if r.unique(peekID(d.Get("tool_call_id"))) == c.ID {
 			t = d
 		}
 	}
 	u := useOf(t)
-	s.recall(r, u, c.ID)
-	m := s.wait(r, c, msg.WaitEnd, "waited:", at)
+	s.markCall(r, u, c.ID)
+	m := s.addWait(r, c, msg.WaitEnd, "waited:", at)
 	switch {
 	case u.confirmed.Is(jsonv.True):
 		m.SetAttr("decision", "allow")
 	case u.refused:
 		m.SetAttr("decision", "deny")
 		u.result = t.First("confirmation_note", "result")
-		s.result(r, u, at)
+		s.emitResult(r, u, at)
 	case t.Get("external_execution_required").Bool() && !blank(u.result):
-		s.result(r, u, at)
+		s.emitResult(r, u, at)
 	}
 }
 
-// keepDecisions keeps what was not read of the decisions that a request brought.
+// keepDecisions keeps the unread fields of the decisions in a request.
 func (s *stream) keepDecisions(r *run, decided jsonv.Value, from int) {
 	if decided.Exists() {
 		rest.Keep(&s.inner, s.out, from, func(m *msg.Message) { m.Session, m.Run = r.Session, r.ID })

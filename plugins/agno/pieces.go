@@ -8,8 +8,8 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// pieces are the texts of a stored run, in order, named as in a stream. What was
-// used is taken out.
+// pieces are the texts of a stored run that are not emitted yet, in order, with the keys of a
+// stream.
 type pieces struct {
 	list []piece
 	any  bool
@@ -17,18 +17,18 @@ type pieces struct {
 
 type piece struct {
 	after  string
-	last   string        // call before it
+	last   string        // the call before it
 	before []string      // the calls of the message that has the piece, or the next that has any
 	from   []jsonv.Value // messages
 }
 
-// maxAhead is how many pieces are looked at for the one that is over. The next one
-// is, unless the run was told with gaps.
+// maxAhead limits the search for the piece that ends now. It is the next one, unless the
+// run's events have gaps.
 const maxAhead = 256
 
-// own yields the messages that belong to a run: not those of its history, nor those
+// ownMessages yields the messages that belong to a run: not those of its history, nor those
 // of the run that it was forked from.
-func own(v jsonv.Value) iter.Seq[jsonv.Value] {
+func ownMessages(v jsonv.Value) iter.Seq[jsonv.Value] {
 	return func(yield func(jsonv.Value) bool) {
 		skip := v.Get("forked_from_message_index").Int()
 		for m := range v.Get("messages").Elems() {
@@ -48,11 +48,11 @@ func own(v jsonv.Value) iter.Seq[jsonv.Value] {
 func (r *run) piecesOf(v jsonv.Value) *pieces {
 	p := &pieces{}
 	after, latest, open := "", "", false
-	for m := range own(v) {
+	for m := range ownMessages(v) {
 		if role := m.Get("role"); !role.Equal("assistant") && !role.Equal("model") {
 			continue
 		}
-		if hasText(m.Get("content")) || !glimpse(m.Get("reasoning_content")).IsZero() {
+		if hasText(m.Get("content")) || !peekText(m.Get("reasoning_content")).IsZero() {
 			if !open {
 				p.list = append(p.list, piece{after: after, last: latest})
 				after, open = "", true
@@ -80,14 +80,14 @@ func (r *run) piecesOf(v jsonv.Value) *pieces {
 	return p
 }
 
-// take takes out the piece that is over: with that call, or with no more calls.
+// take removes and returns the piece that is over: with that call, or with no more calls.
 func (p *pieces) take(r *run, call string) (x piece, ok bool) {
 	leg := r.Leg != "" && r.Said.After == r.Leg
 	for i := range min(len(p.list), maxAhead) {
 		x = p.list[i]
 		switch {
 		case x.after != r.Said.After && !leg:
-		case x.last != "" && !r.knows(x.last): // comes later: the run has paused
+		case x.last != "" && !r.knows(x.last): // follows later: the run has paused
 		case call != "" && !slices.Contains(x.before, call):
 		case call == "" && slices.ContainsFunc(x.before, r.knows):
 		default:
@@ -101,7 +101,7 @@ func (p *pieces) take(r *run, call string) (x piece, ok bool) {
 // textOf returns a message's text: a string, or the text parts of a list.
 func textOf(v jsonv.Value) msg.Text {
 	if !v.Is(jsonv.Array) {
-		return written(v)
+		return asText(v)
 	}
 	var all []byte
 	for p := range v.Elems() {
@@ -117,7 +117,7 @@ func textOf(v jsonv.Value) msg.Text {
 // hasText reports whether a message's content has text.
 func hasText(v jsonv.Value) bool {
 	if !v.Is(jsonv.Array) {
-		return !glimpse(v).IsZero()
+		return !peekText(v).IsZero()
 	}
 	for p := range v.Elems() {
 		if p.PeekStr() != "" || p.Get("text").PeekStr() != "" {
@@ -127,47 +127,46 @@ func hasText(v jsonv.Value) bool {
 	return false
 }
 
-// fill puts in what the deltas would have brought, when a stored run's events are
-// played. call is the one that ends the piece.
-func (s *stream) fill(r *run, call string) {
-	if s.book.summary || len(r.Said.Text)+len(r.Said.Thinking) > 0 {
+// fillText sets the text of the open piece from the stored messages when a stored run's
+// events are replayed: a stream has it in deltas. call is the one that ends the piece.
+func (s *stream) fillText(r *run, call string) {
+	if s.index.summary || len(r.Said.Text)+len(r.Said.Thinking) > 0 {
 		return
 	}
-	v, ok := s.book.objects[r.ID]
+	v, ok := s.index.runs[r.ID]
 	if !ok {
 		return
 	}
-	p := s.book.pieces[r.ID]
+	p := s.index.pieces[r.ID]
 	if p == nil {
 		p = r.piecesOf(v)
-		s.book.pieces[r.ID] = p
+		s.index.pieces[r.ID] = p
 	}
 	if x, ok := p.take(r, call); ok {
 		for _, m := range x.from {
-			s.hear(r, textOf(m.Get("content")), m.Get("reasoning_content").Text())
+			s.appendText(r, textOf(m.Get("content")), m.Get("reasoning_content").Text())
 		}
 	}
 }
 
-// apart reports whether the texts of a stored run are told as they came between its
-// calls.
-func (s *stream) apart(r *run) bool {
-	p := s.book.pieces[r.ID]
+// splitByCalls reports whether the texts of a stored run were emitted between its calls.
+func (s *stream) splitByCalls(r *run) bool {
+	p := s.index.pieces[r.ID]
 	if p == nil || !p.any {
 		return len(r.Over) == 0
 	}
 	return len(p.list) == 0
 }
 
-// bookPrompt gives what a stored run was asked.
-func (s *stream) bookPrompt(r *run, at stamp) {
-	v, ok := s.book.objects[r.ID]
+// emitStoredPrompt emits the prompt of a stored run.
+func (s *stream) emitStoredPrompt(r *run, at stamp) {
+	v, ok := s.index.runs[r.ID]
 	if !ok {
 		return
 	}
-	for m := range own(v) {
+	for m := range ownMessages(v) {
 		if role := m.Get("role"); role.Equal("system") || role.Equal("developer") {
-			m2 := s.add(r, msg.System, "system", at)
+			m2 := s.addMessage(r, msg.System, "system", at)
 			m2.Role, m2.Hidden, m2.Content = msg.RoleSystem, true, textOf(m.Get("content"))
 			break
 		}
@@ -180,20 +179,20 @@ func (s *stream) bookPrompt(r *run, at stamp) {
 	if p := s.runs[r.Parent]; p != nil {
 		by = p.Agent
 	}
-	m := s.input(r, at, text, by)
+	m := s.addInput(r, at, text, by)
 	if r.Parent == "" {
 		m.Agent.Kind = msg.KindHuman
 		m.SetAttr("user_id", ident(v.Get("user_id")))
 	}
 }
 
-// inputOf returns what a stored run was asked.
+// inputOf returns the prompt of a stored run.
 func inputOf(v jsonv.Value) msg.Text {
 	if t := v.Get("run_input"); t.Exists() {
-		return written(t)
+		return asText(t)
 	}
 	if in := v.Get("input"); in.Is(jsonv.Object) && in.Get("input_content").Kind() != jsonv.Missing {
-		return written(in.Get("input_content"))
+		return asText(in.Get("input_content"))
 	}
-	return written(v.Get("input"))
+	return asText(v.Get("input"))
 }

@@ -7,13 +7,12 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// A session is reloaded as a list of runs (GET /sessions/{id}/runs), one run, or a
-// stored session with its runs. Children come before their parents, and the events
-// of a run are there up to three times: in the run, in every run above it, and in
-// the child runs that a team's last event embeds. Each tree of runs is told once,
-// from its top:
+// A session is reloaded as a list of runs (GET /sessions/{id}/runs), one run, or a stored
+// session with its runs. Children precede their parents, and the body has the events of a run
+// up to three times: in the run, in every run above it, and in the child runs that a team's
+// last event embeds. Each tree of runs is decoded once, from its top:
 //
-//	runs: [child {events: c…}, top {events: t c… t}]    told: t c… t
+//	runs: [child {events: c…}, top {events: t c… t}]    decoded: t c… t
 
 // reloads reports whether an object is something that a session is reloaded from.
 func reloads(v jsonv.Value) bool {
@@ -22,7 +21,7 @@ func reloads(v jsonv.Value) bool {
 
 // isRun reports whether an object is a stored run.
 func isRun(v jsonv.Value) bool {
-	if len(chars(v.Get("run_id"))) == 0 {
+	if len(rawString(v.Get("run_id"))) == 0 {
 		return false
 	}
 	for _, field := range [...]string{"run_input", "input", "messages", "status", "metrics", "events", "run_response_format"} {
@@ -33,23 +32,23 @@ func isRun(v jsonv.Value) bool {
 	return false
 }
 
-// book is what a reloaded body says beside its events.
-type book struct {
-	objects  map[string]jsonv.Value   // runs by id
-	children map[string][]jsonv.Value // of the list, by parent
-	untold   map[string][]jsonv.Value // of those, the ones that no call was found for yet
-	inEvents map[string]bool          // runs of which another run of the list has events
-	says     map[string]jsonv.Value   // the first event of each run
-	order    []jsonv.Value            // the runs of the list
-	pieces   map[string]*pieces       // texts of runs, as far as they were needed
-	placed   map[string]bool          // runs that were told
-	woven    map[string]bool          // runs whose events are told among their parent's
-	answers  map[string]assigned      // the calls of those
-	metrics  map[string]map[string]jsonv.Value
-	embeds   map[string]jsonv.Value // runs that others embed: with names and models, which the list has not
-	until    stamp                  // when the run that is told was over at the latest, where its caller says so
-	summary  bool                   // what is told is rebuilt from messages
-	depth    int
+// bodyIndex has the runs of a reloaded body by id, and the state of their replay.
+type bodyIndex struct {
+	runs       map[string]jsonv.Value   // runs by id
+	children   map[string][]jsonv.Value // by parent, of the list
+	unmatched  map[string][]jsonv.Value // children that match no call yet, by parent
+	inEvents   map[string]bool          // runs whose events another run of the list keeps
+	firstEvent map[string]jsonv.Value   // the first event of each run
+	order      []jsonv.Value            // the runs of the list
+	pieces     map[string]*pieces       // texts of runs, filled when needed
+	decoded    map[string]bool          // runs that were decoded
+	merged     map[string]bool          // runs whose events are merged into their parent's
+	calls      map[string]assigned      // the call of each merged run
+	metrics    map[string]map[string]jsonv.Value
+	embedded   map[string]jsonv.Value // runs that others embed: with names and models, which the list lacks
+	latestEnd  stamp                  // upper bound of the run's end, when its caller has one
+	summary    bool                   // the run is decoded from messages, not from events
+	depth      int
 }
 
 // reload decodes a body.
@@ -61,18 +60,18 @@ func (s *stream) reload(root jsonv.Value) {
 	switch {
 	case root.Get("runs").Is(jsonv.Array):
 		list = root.Get("runs")
-		leave(root, "chat_history")
-		s.sessionNote(root)
+		markCopies(root, "chat_history")
+		s.emitSession(root)
 	case root.Get("chat_history").Is(jsonv.Array):
-		s.sessionNote(root)
-		s.history(root)
+		s.emitSession(root)
+		s.emitHistory(root)
 		return
 	}
-	// What goes on in the stream is nothing to the body, which is whole.
+	// The body is complete and independent of the stream's open runs.
 	runs, ended, text := s.runs, s.ended, s.text
 	s.runs, s.ended, s.text = make(map[string]*run), recent{}, 0
-	s.book = newBook(list)
-	for _, v := range s.book.order {
+	s.index = newBodyIndex(list)
+	for _, v := range s.index.order {
 		if s.learnSession(v) {
 			break
 		}
@@ -82,17 +81,17 @@ func (s *stream) reload(root jsonv.Value) {
 			s.stray(v)
 		}
 	}
-	for _, v := range s.book.order {
-		if s.book.isTop(v) {
-			s.tree(v)
+	for _, v := range s.index.order {
+		if s.index.isTop(v) {
+			s.reloadTree(v)
 		}
 	}
-	for _, v := range s.book.order { // whose parents go in a circle
-		s.object(v, nil)
+	for _, v := range s.index.order { // whose parents form a cycle
+		s.reloadRun(v, nil)
 	}
-	s.book = nil
+	s.index = nil
 	s.runs, s.ended, s.text = runs, ended, text
-	s.release(false)
+	s.releasePending(false)
 }
 
 // stray keeps an element of a list that is no run.
@@ -104,11 +103,11 @@ func (s *stream) stray(v jsonv.Value) {
 	}
 }
 
-func newBook(list jsonv.Value) *book {
-	b := &book{
-		objects: make(map[string]jsonv.Value), children: make(map[string][]jsonv.Value),
-		untold: make(map[string][]jsonv.Value), inEvents: make(map[string]bool), says: make(map[string]jsonv.Value), pieces: make(map[string]*pieces), placed: make(map[string]bool),
-		woven: make(map[string]bool), answers: make(map[string]assigned), metrics: make(map[string]map[string]jsonv.Value), embeds: make(map[string]jsonv.Value),
+func newBodyIndex(list jsonv.Value) *bodyIndex {
+	b := &bodyIndex{
+		runs: make(map[string]jsonv.Value), children: make(map[string][]jsonv.Value),
+		unmatched: make(map[string][]jsonv.Value), inEvents: make(map[string]bool), firstEvent: make(map[string]jsonv.Value), pieces: make(map[string]*pieces), decoded: make(map[string]bool),
+		merged: make(map[string]bool), calls: make(map[string]assigned), metrics: make(map[string]map[string]jsonv.Value), embedded: make(map[string]jsonv.Value),
 	}
 	if list.Is(jsonv.Object) {
 		b.order = append(b.order, list)
@@ -119,17 +118,17 @@ func newBook(list jsonv.Value) *book {
 		}
 	}
 	for _, v := range b.order {
-		id := glance(v.Get("run_id"))
-		if _, ok := b.objects[id]; !ok {
-			b.objects[id] = v
+		id := peekID(v.Get("run_id"))
+		if _, ok := b.runs[id]; !ok {
+			b.runs[id] = v
 		}
-		if p := glance(v.First("parent_run_id", "workflow_run_id")); p != "" && p != id {
+		if p := peekID(v.First("parent_run_id", "workflow_run_id")); p != "" && p != id {
 			b.children[p] = append(b.children[p], v)
 		}
 		for e := range v.Get("events").Elems() {
-			of := cmp.Or(glance(e.Get("run_id")), id)
-			if b.says[of].Kind() == jsonv.Missing {
-				b.says[of] = e
+			of := cmp.Or(peekID(e.Get("run_id")), id)
+			if b.firstEvent[of].Kind() == jsonv.Missing {
+				b.firstEvent[of] = e
 			}
 			if of != "" && of != id {
 				b.inEvents[of] = true
@@ -137,54 +136,53 @@ func newBook(list jsonv.Value) *book {
 		}
 	}
 	for _, v := range b.order {
-		b.embedded(v)
+		b.addEmbedded(v)
 	}
 	return b
 }
 
-// embedded notes the runs that a run embeds.
-func (b *book) embedded(v jsonv.Value) {
+// addEmbedded adds the runs that a run embeds.
+func (b *bodyIndex) addEmbedded(v jsonv.Value) {
 	for e := range v.Get("events").Elems() {
-		b.members(e)
+		b.addMembers(e)
 	}
-	b.members(v)
+	b.addMembers(v)
 }
 
-func (b *book) members(v jsonv.Value) {
+func (b *bodyIndex) addMembers(v jsonv.Value) {
 	for _, field := range [...]string{"member_responses", "step_executor_runs"} {
 		for m := range v.Get(field).Elems() {
-			id := glance(m.Get("run_id"))
-			if b.embeds[id].Kind() == jsonv.Missing {
-				b.embeds[id] = m
+			id := peekID(m.Get("run_id"))
+			if b.embedded[id].Kind() == jsonv.Missing {
+				b.embedded[id] = m
 			}
-			if _, known := b.objects[id]; id != "" && !known {
-				b.objects[id] = m
-				b.embedded(m)
+			if _, known := b.runs[id]; id != "" && !known {
+				b.runs[id] = m
+				b.addEmbedded(m)
 			}
 		}
 	}
 }
 
-// isTop reports whether a run of the list stands at the top: nothing above it is
-// here, and no other run has its events.
-func (b *book) isTop(v jsonv.Value) bool {
-	if b.inEvents[glance(v.Get("run_id"))] {
+// isTop reports whether a run of the list is a root: the body has no run above it, and no
+// other run keeps its events.
+func (b *bodyIndex) isTop(v jsonv.Value) bool {
+	if b.inEvents[peekID(v.Get("run_id"))] {
 		return false
 	}
-	_, here := b.objects[glance(v.First("parent_run_id", "workflow_run_id"))]
+	_, here := b.runs[peekID(v.First("parent_run_id", "workflow_run_id"))]
 	return !here
 }
 
-// learnSession takes the session from a run or its events. The runs of the API do
-// not name it.
+// learnSession takes the session from a run or its events. The runs of the API lack it.
 func (s *stream) learnSession(v jsonv.Value) bool {
 	if id := v.Get("session_id"); id.Is(jsonv.String) {
-		s.session = glance(id)
+		s.session = peekID(id)
 		return true
 	}
 	for e := range v.Get("events").Elems() {
 		if id := e.Get("session_id"); id.Is(jsonv.String) {
-			s.session = glance(id)
+			s.session = peekID(id)
 			return true
 		}
 	}
@@ -194,13 +192,13 @@ func (s *stream) learnSession(v jsonv.Value) bool {
 	return false
 }
 
-// sessionNote gives what a stored session says of itself.
-func (s *stream) sessionNote(v jsonv.Value) {
+// emitSession emits the name and the summary of a stored session.
+func (s *stream) emitSession(v jsonv.Value) {
 	m := s.out.Add()
 	m.Kind, m.Hidden, m.Complete = msg.Status, true, msg.Complete
 	m.Session = s.sessionFor(v.Get("session_id"))
 	name := ident(v.Get("session_name"))
-	summary := useful(v.First("session_summary", "summary"))
+	summary := summaryText(v.First("session_summary", "summary"))
 	m.Content = summary
 	updated := stampOf(v.First("updated_at", "created_at"))
 	m.Time, m.Precision = updated.NS, updated.Precision
@@ -210,13 +208,12 @@ func (s *stream) sessionNote(v jsonv.Value) {
 	m.SetAttr("total_tokens", number(v.Get("total_tokens")))
 }
 
-// history gives the messages of a stored session that comes without its runs:
+// emitHistory emits the messages of a stored session without runs:
 //
 //	{"session_id":"…","team_id":"…","chat_history":[{"role":"user","content":"…","created_at":1770000000}, …]}
 //
-// They repeat those of runs and do not say of which, so that they yield to the runs where
-// those are told.
-func (s *stream) history(v jsonv.Value) {
+// They repeat the messages of runs without naming a run, so they yield to those of the runs.
+func (s *stream) emitHistory(v jsonv.Value) {
 	agent, session := s.owner(v), s.sessionFor(v.Get("session_id"))
 	for x := range v.Get("chat_history").Elems() {
 		text := textOf(x.Get("content"))
@@ -243,17 +240,17 @@ func (s *stream) history(v jsonv.Value) {
 	}
 }
 
-// digests are hashes of trees of runs that were told, so that a body that is
-// fetched again and again gives only what is new.
+// digests are hashes of the decoded trees of runs, so that a body that is fetched again emits
+// only new trees.
 type digests struct {
 	Of    map[string]hash `json:",omitempty"`
 	Order []string        `json:",omitempty"`
 }
 
-// maxDigests is how many trees are remembered.
+// maxDigests limits the digests in the state.
 const maxDigests = 4096
 
-// seen notes the tree, and reports whether it was told before as it is now.
+// seen notes the tree, and reports whether it was decoded before in the same state.
 func (d *digests) seen(top string, h hash) bool {
 	old, ok := d.Of[top]
 	if ok && old == h {
@@ -272,37 +269,37 @@ func (d *digests) seen(top string, h hash) bool {
 	return false
 }
 
-// tree tells the run at the top of a tree, and what is below it.
-func (s *stream) tree(v jsonv.Value) {
+// reloadTree decodes the run at the top of a tree, and the runs below it.
+func (s *stream) reloadTree(v jsonv.Value) {
 	h := noText.add([]byte(s.session))
-	all := s.book.below(v)
+	all := s.index.subtree(v)
 	for _, r := range all {
 		h = h.add(r.Peek())
 	}
-	if s.told.seen(glance(v.Get("run_id")), h) {
+	if s.reloaded.seen(peekID(v.Get("run_id")), h) {
 		for _, r := range all {
-			s.book.placed[glance(r.Get("run_id"))] = true
+			s.index.decoded[peekID(r.Get("run_id"))] = true
 			r.MarkRead()
 		}
 		return
 	}
-	s.object(v, nil)
-	for _, r := range s.inOrder() { // those that go on
-		s.unfinished(r)
+	s.reloadRun(v, nil)
+	for _, r := range s.inOrder() { // those that are still open
+		s.emitOpen(r)
 		s.forget(r)
 	}
 	for _, r := range all {
-		s.copies(r)
+		s.markStored(r)
 	}
 }
 
-// below returns the run and those of the list below it. An id may come any number of
-// times, and parents may go in a circle.
-func (b *book) below(top jsonv.Value) []jsonv.Value {
+// subtree returns the run and those of the list below it. An id may occur any number of
+// times, and parents may form a cycle.
+func (b *bodyIndex) subtree(top jsonv.Value) []jsonv.Value {
 	all := []jsonv.Value{top}
 	seen := make(map[string]bool)
 	for i := 0; i < len(all); i++ {
-		if id := glance(all[i].Get("run_id")); !seen[id] {
+		if id := peekID(all[i].Get("run_id")); !seen[id] {
 			seen[id] = true
 			all = append(all, b.children[id]...)
 		}

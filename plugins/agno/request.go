@@ -17,10 +17,10 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
-// form is what a request says.
+// form has the fields of a request.
 type form struct {
 	message, session, user, tools string
-	more                          map[string]string // fields that are not known
+	more                          map[string]string // unknown fields
 	files                         []msg.Attachment
 	ok                            bool
 }
@@ -28,22 +28,22 @@ type form struct {
 // request decodes the body of a request:
 //
 //	POST /teams/{id}/runs, …/run           message, session_id, user_id, files
-//	POST /agents/{id}/runs/{run}/continue  tools: what was decided about the calls that wait
+//	POST /agents/{id}/runs/{run}/continue  tools: the decisions on the calls that wait
 //	POST /…/runs/{run}/cancel
 //
-// It starts nothing by itself: the run that answers it has the id.
+// A request starts no run by itself: its id is in the events of the answer.
 func (s *stream) request(f *frame.Frame) {
 	method, path, _ := strings.Cut(valid(f.Name), " ")
 	path, _, _ = strings.Cut(path, "?")
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	at := -1
 	for i, p := range parts {
-		if p == "runs" || p == "run" && i == len(parts)-1 && i > 1 { // what stands before AgentOS may call it so
+		if p == "runs" || p == "run" && i == len(parts)-1 && i > 1 { // a proxy before AgentOS may use this path
 			at = i
 		}
 	}
 	if method != "POST" || at < 0 {
-		return // asks for something; what comes back is decoded
+		return // a read; its response is decoded
 	}
 	b := s.form(f.Data)
 	if !b.ok {
@@ -53,31 +53,31 @@ func (s *stream) request(f *frame.Frame) {
 		return
 	}
 	s.keepFields(&b)
-	h := held{Kind: heldRequest, Type: strings.Join(parts[max(at-2, 0):], "/"), Session: b.session, User: b.user, Text: b.message, Files: b.files}
+	h := pending{Kind: pendingRequest, Type: strings.Join(parts[max(at-2, 0):], "/"), Session: b.session, User: b.user, Text: b.message, Files: b.files}
 	switch rest := parts[at+1:]; {
 	case len(rest) == 0:
-		s.hold(h)
+		s.addPending(h)
 	case len(rest) == 2 && rest[1] == "continue":
-		h.Kind, h.Run, h.Data = heldDecision, rest[0], b.tools
-		s.hold(h)
+		h.Kind, h.Run, h.Data = pendingDecision, rest[0], b.tools
+		s.addPending(h)
 	default: // cancel, resume
-		h.Kind = heldControl
+		h.Kind = pendingControl
 		h.Run = rest[0]
 		h.Type = rest[len(rest)-1]
-		s.heard(h)
+		s.emitControl(h)
 	}
 }
 
-// heard gives an event of the connection now, or when its session is known.
-func (s *stream) heard(h held) {
+// emitControl emits an event of the connection now, or when its session is known.
+func (s *stream) emitControl(h pending) {
 	if s.runs[h.Run] == nil && h.Session == "" && s.session == "" {
-		s.hold(h)
+		s.addPending(h)
 		return
 	}
-	s.connection(&h)
+	s.emitConnection(&h)
 }
 
-// form reads a body. Its content type is not told, but shows.
+// form reads a body. The content type is not in the frame; the first bytes show it.
 func (s *stream) form(body []byte) (b form) {
 	body = bytes.TrimLeft(body, " \t\r\n")
 	switch {
@@ -86,7 +86,7 @@ func (s *stream) form(body []byte) (b form) {
 	case body[0] == '{':
 		s.read(body, func(root jsonv.Value) {
 			b = form{
-				message: written(root.First("message", "input")).String(), session: ident(root.Get("session_id")),
+				message: asText(root.First("message", "input")).String(), session: ident(root.Get("session_id")),
 				user: ident(root.Get("user_id")), tools: asJSON(root.Get("tools")), ok: true,
 			}
 		})
@@ -108,7 +108,7 @@ func (s *stream) form(body []byte) (b form) {
 	return b
 }
 
-// add adds a field that is not known.
+// add adds an unknown field.
 func (b *form) add(name, value string) {
 	if len(value) < unknown.MinSize {
 		return
@@ -119,7 +119,7 @@ func (b *form) add(name, value string) {
 	b.more[valid(name)] = valid(value)
 }
 
-// keepFields keeps the fields of a form that are not known.
+// keepFields keeps the unknown fields of a form.
 func (s *stream) keepFields(b *form) {
 	if len(b.more) == 0 {
 		return
@@ -135,7 +135,7 @@ func (s *stream) keepFields(b *form) {
 	m.Key = unknown.Attr + ":" + msg.HashKey(m.Session, string(raw))
 }
 
-// valid returns what somebody typed as UTF-8.
+// valid returns typed text as UTF-8.
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // asJSON returns a value that may be JSON in a string.
@@ -153,10 +153,10 @@ func short(id string) string {
 	return id
 }
 
-// maxField is how much of a form's field is kept.
+// maxField limits the kept bytes of a form's field.
 const maxField = 8 << 20
 
-// parts reads a multipart form. A body that breaks off gives the parts before.
+// parts reads a multipart form. A truncated body yields the parts before the cut.
 func parts(body []byte) (b form) {
 	line, _, _ := bytes.Cut(body, []byte("\n"))
 	boundary := string(bytes.TrimSpace(line[2:]))

@@ -58,7 +58,7 @@ func (s *stream) socketEvent(data []byte) {
 	}
 }
 
-// command decodes what a WebSocket client sends:
+// command decodes a message of a WebSocket client:
 //
 //	{"action":"authenticate","token":"…"}
 //	{"action":"start-workflow","workflow_id":"…","message":"…","session_id":"…","user_id":"…"}
@@ -67,18 +67,18 @@ func (s *stream) socketEvent(data []byte) {
 // A token is no part of the conversation.
 func (s *stream) command(root jsonv.Value) {
 	action := ident(root.Get("action"))
-	h := held{
-		Kind: heldControl, Type: action, Session: ident(root.Get("session_id")), Run: ident(root.Get("run_id")),
+	h := pending{
+		Kind: pendingControl, Type: action, Session: ident(root.Get("session_id")), Run: ident(root.Get("run_id")),
 		User: ident(root.Get("user_id")), Data: number(root.Get("last_event_index")),
 	}
 	switch action {
 	case "":
 		s.unknown("", root)
 	case "start-workflow", "start-agent", "start-team":
-		h.Kind, h.Text = heldRequest, written(root.First("message", "input")).String()
-		s.hold(h)
+		h.Kind, h.Text = pendingRequest, asText(root.First("message", "input")).String()
+		s.addPending(h)
 	case "authenticate", "reconnect", "ping", "cancel":
-		s.heard(h)
+		s.emitControl(h)
 	default:
 		s.unknown("", root)
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// A step of a workflow may be done by an agent, which has a run, or by a function, which
-// has none; steps may stand in loops and beside each other. Each is a run of its own here,
-// below the workflow's, so that what took how long shows:
+// A step of a workflow may be done by an agent, which has a run, or by a function, which has
+// none; steps may be in loops and in parallel. Each is a run of its own here, below the
+// workflow's, so that the duration of each is a span:
 //
 //	workflow
 //	├── Weigh                  StepStarted … StepCompleted
@@ -23,18 +23,18 @@ import (
 //	    └── Refine 1           LoopIterationStarted … Completed
 //	        └── Taste
 
-// step is one that goes on.
+// step is an open step.
 type step struct {
-	Run    string // that stands for it
+	Run    string // the step's own run
 	Parent string // run
-	Kind   string // the event's name, without what it says of it: Step, LoopIteration
+	Kind   string // the event's name without its ending: Step, LoopIteration
 	ID     string `json:",omitempty"`
 	Name   string `json:",omitempty"`
 	Index  string `json:",omitempty"`
 	Turn   string `json:",omitempty"` // of a loop
 }
 
-// stepOf returns what sort of step an event begins or ends.
+// stepOf returns the kind of step that an event begins or ends.
 func stepOf(event string) (kind string, begins, ok bool) {
 	for _, kind := range [...]string{"Step", "ParallelExecution", "LoopExecution", "LoopIteration", "ConditionExecution", "RouterExecution", "StepsExecution"} {
 		switch rest, has := strings.CutPrefix(event, kind); {
@@ -48,7 +48,7 @@ func stepOf(event string) (kind string, begins, ok bool) {
 	return "", false, false
 }
 
-// step makes the message of an event one of the step's own run.
+// step assigns the message of an event to the step's own run.
 func (s *stream) step(r *run, e *event, m *msg.Message) {
 	kind, begins, ok := stepOf(string(e.name))
 	if !ok {
@@ -56,13 +56,13 @@ func (s *stream) step(r *run, e *event, m *msg.Message) {
 	}
 	x := step{
 		Kind: kind, ID: ident(e.v.Get("step_id")), Name: ident(e.v.Get("step_name")),
-		Index: written(e.v.Get("step_index")).String(), Turn: ident(e.v.Get("iteration")),
+		Index: asText(e.v.Get("step_index")).String(), Turn: ident(e.v.Get("iteration")),
 	}
 	at := slices.IndexFunc(r.Open, func(o step) bool { return o.same(&x) })
 	switch {
 	case begins && at < 0:
 		x.Parent = r.ID
-		if up := r.around(&x, ident(e.v.Get("parent_step_id"))); up != nil {
+		if up := r.enclosing(&x, ident(e.v.Get("parent_step_id"))); up != nil {
 			x.Parent = up.Run
 		}
 		x.Run = x.Parent + "/" + x.name()
@@ -73,7 +73,7 @@ func (s *stream) step(r *run, e *event, m *msg.Message) {
 		m.Signal = msg.RunStart
 	case begins:
 		x = r.Open[at]
-	case at < 0: // its start was not heard
+	case at < 0: // its start is missing
 		return
 	default:
 		x = r.Open[at]
@@ -83,10 +83,10 @@ func (s *stream) step(r *run, e *event, m *msg.Message) {
 			m.FinishReason = "error"
 		}
 	}
-	x.owns(m)
+	x.assign(m)
 }
 
-// name names a step among those that stand beside it.
+// name returns the name of a step among its siblings.
 func (x *step) name() string {
 	switch {
 	case x.Kind == "LoopIteration":
@@ -97,8 +97,8 @@ func (x *step) name() string {
 	return x.Kind + ":" + x.Name
 }
 
-// owns makes a message one of the step's run.
-func (x *step) owns(m *msg.Message) {
+// assign assigns a message to the step's run.
+func (x *step) assign(m *msg.Message) {
 	m.Run, m.ParentRun, m.ParentCall = x.Run, x.Parent, ""
 	m.Agent = msg.Agent{Name: x.Name, Kind: msg.KindWorkflow}
 	if x.Kind == "LoopIteration" {
@@ -117,9 +117,9 @@ func (x *step) same(o *step) bool {
 	return x.Name == o.Name && x.Index == o.Index
 }
 
-// around returns the step that another one stands in: the one it names, else the one whose
-// place is the beginning of its own, else the innermost that has steps.
-func (r *run) around(x *step, parent string) *step {
+// enclosing returns the step around another one: the one it names, else the one whose index
+// is the prefix of its own, else the innermost that has steps.
+func (r *run) enclosing(x *step, parent string) *step {
 	for i := len(r.Open) - 1; i >= 0; i-- {
 		if parent != "" && r.Open[i].ID == parent {
 			return &r.Open[i]
@@ -140,8 +140,8 @@ func (r *run) around(x *step, parent string) *step {
 	return nil
 }
 
-// cutIndex parts the place of a nested step, [1,0], into that of the step around it, which
-// is written as a number where it is not nested itself, and the rest.
+// cutIndex splits the index of a nested step, [1,0], into that of the enclosing step, which
+// is a number unless it is nested itself, and the rest.
 func cutIndex(index string) (outer, rest string, nested bool) {
 	list, ok := strings.CutPrefix(index, "[")
 	i := strings.LastIndexByte(list, ',')
@@ -155,8 +155,8 @@ func cutIndex(index string) (outer, rest string, nested bool) {
 	return outer, rest, true
 }
 
-// under returns the run of the step that an agent works in; empty when it is not known.
-func (r *run) under(v jsonv.Value) string {
+// stepRun returns the run of the step that an agent works in; empty when it is not known.
+func (r *run) stepRun(v jsonv.Value) string {
 	if len(r.Open) == 0 {
 		return ""
 	}
@@ -170,13 +170,13 @@ func (r *run) under(v jsonv.Value) string {
 	return ""
 }
 
-// unstep ends the steps that a workflow leaves open.
-func (s *stream) unstep(r *run, at stamp, reason string) {
+// endSteps ends the steps that a workflow leaves open.
+func (s *stream) endSteps(r *run, at stamp, reason string) {
 	for i := len(r.Open) - 1; i >= 0; i-- {
-		m := s.status(r, "", "step_left", at)
+		m := s.addStatus(r, "", "step_left", at)
 		m.Key = r.Open[i].Run + "/end"
 		m.Signal, m.FinishReason, m.IsError = msg.RunEnd, reason, reason == "error"
-		r.Open[i].owns(m)
+		r.Open[i].assign(m)
 	}
 	r.Open = nil
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// Tokens are counted by response where the stream tells of requests
-// (ModelRequestCompleted, as 2.9 does), and else once for the run, by its last event.
-// The run's total is then only a sum of what was counted.
+// Tokens are counted by response where the stream has requests (ModelRequestCompleted, since
+// 2.9), and else once for the run, by its last event. With counts by response, the run's
+// total is only their sum.
 
-// cost is what a response took. It is given when the response is over: its calls
-// come after the request's end.
+// cost is the usage of a response. It is emitted when the response is over: the response's
+// calls follow the end of the request.
 type cost struct {
 	Tokens msg.Tokens
 	At     stamp
@@ -22,21 +22,21 @@ type cost struct {
 
 // modelRequest begins a response.
 func (s *stream) modelRequest(r *run, e *event) {
-	s.counted(r)
-	r.uses(e.v)
+	s.flushUsage(r)
+	r.setModel(e.v)
 	r.Waits = true
 	r.Reply = r.response(r.Replies)
-	m := s.status(r, strings.TrimPrefix(r.Reply, r.ID+"/")+"/request", "ModelRequestStarted", e.at)
+	m := s.addStatus(r, strings.TrimPrefix(r.Reply, r.ID+"/")+"/request", "ModelRequestStarted", e.at)
 	m.Signal, m.Model, m.Provider = msg.ModelStart, r.Model, r.Provider
 }
 
-// copied reports whether a stored run is a copy that came with a forked session:
-// what it took was counted there.
-func (s *stream) copied(r *run) bool {
-	if s.book == nil {
+// isFork reports whether a stored run is a copy in a forked session: its tokens were counted
+// in the original.
+func (s *stream) isFork(r *run) bool {
+	if s.index == nil {
 		return false
 	}
-	from := ident(s.book.objects[r.ID].First("forked_from_session_id", "fork_id"))
+	from := ident(s.index.runs[r.ID].First("forked_from_session_id", "fork_id"))
 	return from != "" && from != r.Session
 }
 
@@ -49,13 +49,13 @@ func (r *run) response(n int) string {
 	return id + "r" + strconv.Itoa(n)
 }
 
-// modelResponse ends a response but for its calls.
+// modelResponse ends a response except for its calls.
 func (s *stream) modelResponse(r *run, e *event) {
 	if !r.Waits && r.Replies > 0 && r.Cost != nil && r.Cost.At == e.at && r.Cost.Tokens == tokens(e.v, r.Provider, r.Model) {
-		return // the frame came twice
+		return // a repetition
 	}
-	s.counted(r)
-	r.uses(e.v)
+	s.flushUsage(r)
+	r.setModel(e.v)
 	r.Reply = r.response(r.Replies)
 	r.Replies++
 	r.Waits = false
@@ -63,53 +63,52 @@ func (s *stream) modelResponse(r *run, e *event) {
 	r.Counted = r.Counted || !r.Cost.Tokens.IsZero()
 }
 
-// counted gives the counts of a response that is over.
-func (s *stream) counted(r *run) {
+// flushUsage emits the counts of a response that is over.
+func (s *stream) flushUsage(r *run) {
 	if r.Cost != nil {
-		s.tokens(r, msg.Complete)
+		s.emitUsage(r, msg.Complete)
 	}
 }
 
-// tokens gives the counts of the response that is going on, or was last.
-func (s *stream) tokens(r *run, c msg.Completeness) {
-	if s.copied(r) {
+// emitUsage emits the counts of the open or last response.
+func (s *stream) emitUsage(r *run, c msg.Completeness) {
+	if s.isFork(r) {
 		r.Cost = nil
 		return
 	}
-	m := s.usage(r, r.Reply, r.Cost.Tokens, r.Cost.At)
+	m := s.addUsage(r, r.Reply, r.Cost.Tokens, r.Cost.At)
 	m.Complete = min(c, m.Complete)
 	m.ResponseID = r.Reply
 	m.SetAttr("time_to_first_token", r.Cost.First)
 	r.Cost = nil
 }
 
-func (s *stream) usage(r *run, of string, t msg.Tokens, at stamp) *msg.Message {
-	m := s.add(r, msg.Usage, "", at)
+func (s *stream) addUsage(r *run, of string, t msg.Tokens, at stamp) *msg.Message {
+	m := s.addMessage(r, msg.Usage, "", at)
 	m.Key, m.Hidden, m.Usage = "usage:"+of, true, t
 	m.Model, m.Provider = r.Model, r.Provider
 	return m
 }
 
-// total gives the counts of a run whose responses were not counted.
-func (s *stream) total(r *run, e *event) {
-	s.counted(r)
+// emitTotal emits the counts of a run whose responses were not counted.
+func (s *stream) emitTotal(r *run, e *event) {
+	s.flushUsage(r)
 	metrics := e.v.Get("metrics")
-	if s.book != nil && !metrics.Exists() {
-		metrics = s.book.objects[r.ID].Get("metrics")
+	if s.index != nil && !metrics.Exists() {
+		metrics = s.index.runs[r.ID].Get("metrics")
 	}
 	switch t := tokens(metrics, r.Provider, r.Model); {
-	case t.IsZero() || s.copied(r):
+	case t.IsZero() || s.isFork(r):
 	case r.Counted && !r.Begun:
 	case r.Counted:
-		s.stand(r, "usage:"+r.ID, "counted_by_response", e.at)
+		s.addPlaceholder(r, "usage:"+r.ID, "counted_by_response", e.at)
 	default:
-		s.usage(r, r.ID, t, e.at) // the sum of all legs of a paused run
+		s.addUsage(r, r.ID, t, e.at) // the sum of all legs of a paused run
 	}
 }
 
-// tokens reads the counts of a request or a run and takes them apart: AGNO passes
-// on what the provider says, and most providers count cached tokens as input and
-// reasoning as output.
+// tokens reads the counts of a request or a run and separates them: AGNO copies the
+// provider's counts, and most providers count cached tokens as input and reasoning as output.
 func tokens(v jsonv.Value, provider, model string) msg.Tokens {
 	t := msg.Tokens{
 		Input: v.Get("input_tokens").Uint(), Output: v.Get("output_tokens").Uint(), Reasoning: v.Get("reasoning_tokens").Uint(),
@@ -119,7 +118,7 @@ func tokens(v jsonv.Value, provider, model string) msg.Tokens {
 		return t
 	}
 	t.Provenance = msg.Provider
-	if cached := t.CacheRead + t.CacheWrite; cached <= t.Input && !apart(provider, model) {
+	if cached := t.CacheRead + t.CacheWrite; cached <= t.Input && !cacheBesideInput(provider, model) {
 		t.Input -= cached
 	}
 	if total := v.Get("total_tokens").Uint(); t.Reasoning <= t.Output && (total == 0 || total < t.Input+t.CacheRead+t.CacheWrite+t.Output+t.Reasoning) {
@@ -128,8 +127,8 @@ func tokens(v jsonv.Value, provider, model string) msg.Tokens {
 	return t
 }
 
-// apart reports whether a provider counts cached tokens beside the input.
-func apart(provider, model string) bool {
+// cacheBesideInput reports whether a provider counts cached tokens beside the input.
+func cacheBesideInput(provider, model string) bool {
 	switch provider {
 	case "anthropic", "aws.bedrock":
 		return true

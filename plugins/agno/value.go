@@ -11,13 +11,12 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/when"
 )
 
-// maxID is how long an id may be; a longer one is replaced by its hash, because
-// ids are remembered.
+// maxID limits the length of an id in the state; a longer one is replaced by its hash.
 const maxID = 200
 
-// chars returns a string's bytes, which alias the document unless it has escapes. The
+// rawString returns a string's bytes, which alias the document unless it has escapes. The
 // value does not count as read.
-func chars(v jsonv.Value) []byte {
+func rawString(v jsonv.Value) []byte {
 	if !v.Is(jsonv.String) {
 		return nil
 	}
@@ -30,15 +29,15 @@ func chars(v jsonv.Value) []byte {
 
 // ident returns a copy of an id, a name or a number.
 func ident(v jsonv.Value) string {
-	id := glance(v)
+	id := peekID(v)
 	if id != "" {
 		v.MarkRead()
 	}
 	return id
 }
 
-// glance is ident for what is only compared: the value does not count as read.
-func glance(v jsonv.Value) string {
+// peekID is ident for a comparison: the value does not count as read.
+func peekID(v jsonv.Value) string {
 	var id string
 	switch v.Kind() {
 	case jsonv.String:
@@ -66,7 +65,7 @@ func stampOf(v jsonv.Value) stamp {
 	return stamp{ns, p}
 }
 
-// or returns the time, or else the other one.
+// or returns the time; if it is not set, the other one.
 func (t stamp) or(other stamp) stamp {
 	if t.NS == 0 {
 		return other
@@ -74,18 +73,17 @@ func (t stamp) or(other stamp) stamp {
 	return t
 }
 
-// written returns a value as the text of a message: a string's text, and any
-// other value as JSON without white space. The forms of a conversation are
-// formatted differently, and the text is to be the same.
-func written(v jsonv.Value) msg.Text {
+// asText returns a value as the text of a message: a string's text, and any other value as
+// JSON without white space, because the forms of a conversation differ in it.
+func asText(v jsonv.Value) msg.Text {
 	if v.Is(jsonv.Array) || v.Is(jsonv.Object) {
 		return compact(v)
 	}
 	return v.Text()
 }
 
-// glimpse is written for what is only compared: the value does not count as read.
-func glimpse(v jsonv.Value) msg.Text {
+// peekText is asText for a comparison: the value does not count as read.
+func peekText(v jsonv.Value) msg.Text {
 	switch v.Kind() {
 	case jsonv.Missing, jsonv.Null:
 		return msg.Text{}
@@ -99,18 +97,18 @@ func glimpse(v jsonv.Value) msg.Text {
 func compact(v jsonv.Value) msg.Text { return compacted(v.Raw()) }
 
 func compacted(raw []byte) msg.Text {
-	if gap(raw) == len(raw) {
+	if firstSpace(raw) == len(raw) {
 		return msg.Raw(raw)
 	}
 	return msg.Plain(string(appendCompact(make([]byte, 0, len(raw)), raw)))
 }
 
-// gap returns where the first white space outside of strings is.
-func gap(raw []byte) int {
+// firstSpace returns the index of the first white space outside of strings.
+func firstSpace(raw []byte) int {
 	for i := 0; i < len(raw); i++ {
 		switch raw[i] {
 		case '"':
-			i = past(raw, i) - 1
+			i = stringEnd(raw, i) - 1
 		case ' ', '\t', '\n', '\r':
 			return i
 		}
@@ -118,8 +116,8 @@ func gap(raw []byte) int {
 	return len(raw)
 }
 
-// past returns where the string that begins at i is over.
-func past(raw []byte, i int) int {
+// stringEnd returns the index after the string that begins at i.
+func stringEnd(raw []byte, i int) int {
 	for i++; i < len(raw); i++ {
 		switch raw[i] {
 		case '\\':
@@ -133,16 +131,15 @@ func past(raw []byte, i int) int {
 
 func appendCompact(dst, raw []byte) []byte {
 	for len(raw) > 0 {
-		n := gap(raw)
+		n := firstSpace(raw)
 		dst = append(dst, raw[:n]...)
 		raw = bytes.TrimLeft(raw[n:], " \t\r\n")
 	}
 	return dst
 }
 
-// canonical returns an object's JSON without white space and without the place
-// that a resumable stream gave it, so that the same event has the same text in
-// every form.
+// canonical returns an object's JSON without white space and without the index of a resumable
+// stream, so that the same event has the same text in every form.
 func (s *stream) canonical(v jsonv.Value) string {
 	if !v.Get("event_index").Exists() {
 		return compact(v).String()
@@ -188,9 +185,8 @@ func slug(name string) string {
 	}), "-")
 }
 
-// sessionOf derives a session from the stream's origin, for what comes before an
-// event that names one: the id in /sessions/<id>/runs, else the file's name or
-// the URL's path.
+// sessionOf derives a session from the stream's origin, for messages before the first event
+// with a session: the id in /sessions/<id>/runs, else the file's name or the URL's path.
 func sessionOf(origin string) string {
 	p, _, _ := strings.Cut(origin, "?")
 	_, url, isURL := strings.Cut(p, "://")

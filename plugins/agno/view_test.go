@@ -11,9 +11,8 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// TestTurn: a chat that shows what was asked, who handed what to whom and what came
-// back, and the answer, needs nothing but the messages that are not hidden, in
-// their order, whichever form they come from.
+// TestTurn: a chat that shows the prompt, each delegation with its task and result, and the
+// answer needs only the messages that are not hidden, in their order, in both forms.
 func TestTurn(t *testing.T) {
 	want := []string{
 		"20:26:40 ? Is the north pier safe to moor at tonight?",
@@ -44,7 +43,7 @@ func at(list []string, i int) string {
 	return ""
 }
 
-// view is a turn as a person reads it.
+// view returns the visible lines of a turn.
 func view(messages []msg.Message) []string {
 	var out []string
 	for i := range messages {

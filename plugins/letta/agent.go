@@ -6,14 +6,14 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// maxNames is of how many agents the names are remembered.
+// maxNames limits the agents whose names are in the state.
 const maxNames = 64
 
-// agentName is the name that a message has given an agent.
+// agentName is the display name of an agent in an earlier message.
 type agentName struct{ ID, Name string }
 
-// agent returns the agent with that id, by its display name where a message has given
-// one, else by its id: what agents are grouped by is never empty while anything is known.
+// agent returns the agent with that id. Its name is the display name of this or an earlier
+// message, else its id: dashboards group by the name, so it is empty only without an id.
 func (d *stream) agent(id, name string) msg.Agent {
 	at := slices.IndexFunc(d.Names, func(n agentName) bool { return n.ID == id })
 	switch {

@@ -6,8 +6,8 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// wait says that a call waits for approval.
-func (d *stream) wait(r *run, b *block, c *call) {
+// emitWait emits that a call waits for approval.
+func (d *stream) emitWait(r *run, b *block, c *call) {
 	m := d.status(r, "wait:"+c.ID, "approval_request")
 	m.Signal = msg.WaitStart
 	m.ParentKey = "call:" + c.ID
@@ -16,8 +16,8 @@ func (d *stream) wait(r *run, b *block, c *call) {
 	at(m, c.Time, c.Prec)
 }
 
-// decision is what a person has decided on one call, or what a tool returned that
-// the client ran itself.
+// decision is a person's decision on one call, or the result of a tool that the client ran
+// itself.
 type decision struct {
 	CallID   string
 	Approved string `json:",omitempty"` // true, false
@@ -40,17 +40,17 @@ func (d *stream) decisions(v jsonv.Value) []decision {
 			out = append(out, decision{CallID: ident.Of(id), Returned: true, Content: content.String(), Failed: e.Get("status").Equal("error"), Files: files})
 			continue
 		}
-		out = append(out, d.decided(e, id)...)
+		out = append(out, d.readDecision(e, id)...)
 	}
 	if len(out) == 0 {
-		out = d.decided(v, v.Get("approval_request_id"))
+		out = d.readDecision(v, v.Get("approval_request_id"))
 	}
 	return out
 }
 
-// decided reads one decision. Older servers name the message that asked instead of the
-// call, or of the calls.
-func (d *stream) decided(v, id jsonv.Value) []decision {
+// readDecision reads one decision. Older servers name the request's message instead of the
+// call or the calls.
+func (d *stream) readDecision(v, id jsonv.Value) []decision {
 	one := decision{CallID: ident.Of(id), Reason: v.Get("reason").Str()}
 	if approve := v.Get("approve"); approve.Is(jsonv.True) || approve.Is(jsonv.False) {
 		one.Approved = string(approve.Peek())
@@ -69,8 +69,8 @@ func (d *stream) decided(v, id jsonv.Value) []decision {
 	return out
 }
 
-// decide gives a decision as a message of the run that it set going.
-func (d *stream) decide(r *run, in *input, one decision) {
+// emitDecision emits a decision as a message of the run that it started.
+func (d *stream) emitDecision(r *run, in *input, one decision) {
 	key := "waited:" + one.CallID
 	if one.CallID == "" {
 		key += msg.HashKey(d.runID(r), one.Approved, one.Reason)
@@ -78,7 +78,7 @@ func (d *stream) decide(r *run, in *input, one decision) {
 	m := d.status(r, key, "approval_response")
 	m.Signal, m.Role = msg.WaitEnd, msg.RoleUser
 	m.Tool.CallID = one.CallID
-	r.date(m, in)
+	r.setTime(m, in)
 	m.SetAttr("approved", one.Approved)
 	m.SetAttr("reason", one.Reason)
 	if one.CallID == "" {
@@ -86,15 +86,15 @@ func (d *stream) decide(r *run, in *input, one decision) {
 	}
 	m.ParentKey = "call:" + one.CallID
 	name := ""
-	if c := d.called(one.CallID); c != nil {
+	if c := d.findCall(one.CallID); c != nil {
 		name = c.Name
 	}
 	m.Tool.Name = name
 	if !one.Returned {
 		return
 	}
-	// The server repeats it as the call's result; until then this is it.
-	m = d.give(r, msg.ToolResult, "result:"+one.CallID)
+	// The server repeats it as the call's result; until then this is the result.
+	m = d.addMessage(r, msg.ToolResult, "result:"+one.CallID)
 	m.Complete = min(m.Complete, msg.Summary)
 	m.ParentKey, m.Role = "call:"+one.CallID, msg.RoleTool
 	m.Tool.CallID, m.Tool.Name = one.CallID, name
@@ -102,5 +102,5 @@ func (d *stream) decide(r *run, in *input, one decision) {
 	if one.Failed {
 		m.Tool.ErrorType = errorType(m.Content)
 	}
-	r.date(m, in)
+	r.setTime(m, in)
 }

@@ -11,22 +11,21 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// maxText is how long the text of one block may become, in bytes; what comes after
-// that is kept as it is.
+// maxText limits the text of one block, in bytes; later pieces are kept raw.
 const maxText = 64 << 20
 
-// block is a message of which more may come.
+// block is a message that later pieces may continue.
 type block struct {
 	Kind partKind
 	Otid string `json:",omitempty"`
 	ID   string `json:",omitempty"` // of its first piece
-	Base string // what the keys of its response's parts are made of
-	Key  string `json:",omitempty"` // empty until it says something
-	Cut  bool   `json:",omitempty"` // its beginning was missed, or its end
+	Base string // the common prefix of the keys of its response's parts
+	Key  string `json:",omitempty"` // empty until it has content
+	Cut  bool   `json:",omitempty"` // its beginning or its end is missing
 	Text []byte `json:",omitempty"`
 
-	Response string    // id of the model's response that it is a part of
-	From     msg.Agent `json:",omitzero"` // who says it, in a group of agents
+	Response string    // id of the model's response that contains it
+	From     msg.Agent `json:",omitzero"` // the agent of the message, in a group of agents
 
 	Source string           `json:",omitempty"`
 	State  string           `json:",omitempty"` // of hidden reasoning: redacted, omitted
@@ -41,8 +40,8 @@ type block struct {
 	Prec msg.Precision
 }
 
-// goes reports whether v, which says something of that kind, goes on with b.
-func (b *block) goes(v jsonv.Value, kind partKind) bool {
+// continuedBy reports whether v, a piece of that kind, continues b.
+func (b *block) continuedBy(v jsonv.Value, kind partKind) bool {
 	if b == nil || b.Kind != kind {
 		return false
 	}
@@ -52,8 +51,8 @@ func (b *block) goes(v jsonv.Value, kind partKind) bool {
 	return ident.Is(v.Get("id"), b.ID) || b.ID == "" && !v.Get("id").Is(jsonv.String)
 }
 
-// begin returns a block that begins with v.
-func (d *stream) begin(r *run, v jsonv.Value, kind partKind) *block {
+// beginBlock returns a block that begins with v.
+func (d *stream) beginBlock(r *run, v jsonv.Value, kind partKind) *block {
 	b := &block{Kind: kind, Otid: ident.Of(v.Get("otid")), ID: ident.Of(v.Get("id")), Cut: r.Late && !r.Begun && !d.whole}
 	var step string
 	b.Base, step = baseOf(v, b.Otid, b.ID)
@@ -81,24 +80,23 @@ func (d *stream) begin(r *run, v jsonv.Value, kind partKind) *block {
 // agentID reports whether v is the id of an agent.
 func agentID(v jsonv.Value) bool { return bytes.HasPrefix(v.Peek(), []byte(`"agent-`)) }
 
-// baseOf returns what the parts of a response go by in all forms: its step, where
-// the server names steps in streams too, or else its message. A message whose id is
-// another in every piece goes by its otid, which is then no number of a block within
-// the id.
+// baseOf returns the prefix of the keys of a response's parts, which is the same in all
+// forms: its step, where the server names steps in streams too, or else its message. Where
+// every piece has another message id, it is the otid, which is then not derived from the id.
 func baseOf(v jsonv.Value, otid, id string) (base, step string) {
 	step = ident.Of(v.Get("step_id"))
 	switch {
 	case step != "" && ident.Of(v.Get("run_id")) != "":
 		return step, step
-	case otid != "" && !within(otid, id):
+	case otid != "" && !sameMessage(otid, id):
 		return otid, step
 	}
 	return id, step
 }
 
-// within reports whether an otid is that of a block of the message: the uuid of the
+// sameMessage reports whether an otid is that of a block of the message: the uuid of the
 // message with the number of the block in its last seven bits.
-func within(otid, id string) bool {
+func sameMessage(otid, id string) bool {
 	id = strings.TrimPrefix(id, "message-")
 	if len(otid) != 36 || len(id) != 36 || !strings.EqualFold(otid[:34], id[:34]) {
 		return false
@@ -108,7 +106,7 @@ func within(otid, id string) bool {
 	return errA == nil && errB == nil && a>>7 == b>>7
 }
 
-// name is what tells the block from others of its kind in the response.
+// name returns a hash that distinguishes the block from others of its kind in the response.
 func (b *block) name() uint64 {
 	if b.Otid != "" {
 		return hash(b.Otid)
@@ -116,39 +114,38 @@ func (b *block) name() uint64 {
 	return hash(b.ID)
 }
 
-// piece decodes a message that says something, or a part of one. What is hidden has
-// nothing to say.
+// piece decodes a whole message or a piece of one. Hidden reasoning has no content.
 func (d *stream) piece(r *run, v jsonv.Value, kind partKind, content jsonv.Value) {
 	b := r.Block
-	if !b.goes(v, kind) {
-		d.close(r)
-		b = d.begin(r, v, kind)
+	if !b.continuedBy(v, kind) {
+		d.closeBlocks(r)
+		b = d.beginBlock(r, v, kind)
 	}
-	said, files := contentOf(content)
-	if !d.hears(r, b, v, said) {
+	delta, files := contentOf(content)
+	if !d.assignKey(r, b, v, delta) {
 		return
 	}
 	b.describe(v)
 	b.Time, b.Prec = d.date.read(v.Get("date"))
 	b.Files = append(b.Files, files...)
 	if b.Key != "" {
-		d.begins(r, b)
+		d.signalFirstToken(r, b)
 	}
 	if d.whole {
-		d.part(r, b, trim(kind, said))
+		d.emitPart(r, b, trim(kind, delta))
 		return
 	}
-	b.Text = said.Append(b.Text)
+	b.Text = delta.Append(b.Text)
 	if r.Block = b; len(b.Text) > maxText {
-		d.close(r)
+		d.closeBlocks(r)
 	}
 }
 
-// begins signals the first piece of a response, at the date of the piece: a run, and a
-// response, begin there, however long the first block takes and whenever it is flushed. Of a
-// response that was not heard from its beginning it is only noted that it was heard.
-func (d *stream) begins(r *run, b *block) {
-	if d.whole || r.known(hash(b.Response), beginning, 0) != nil {
+// signalFirstToken signals the first piece of a response, at the date of the piece: a run and
+// a response begin there, however late the first block is complete or flushed. A response
+// whose beginning is missing has no signal; it is only noted.
+func (d *stream) signalFirstToken(r *run, b *block) {
+	if d.whole || r.findPart(hash(b.Response), beginning, 0) != nil {
 		return
 	}
 	r.part(hash(b.Response), beginning, 0)
@@ -156,7 +153,7 @@ func (d *stream) begins(r *run, b *block) {
 	m.ResponseID = b.Response
 	at(m, b.Time, b.Prec)
 	if !r.Named {
-		r.meets(m)
+		r.setCorrelationID(m)
 	}
 	if b.From.ID != "" {
 		m.Agent = b.From
@@ -168,17 +165,16 @@ func (d *stream) begins(r *run, b *block) {
 	}
 }
 
-// hears makes sure that a block that says something has its key. It reports false
-// of what was complete before: told again it is nothing new, and a piece that comes
-// too late can only be kept as it is.
-func (d *stream) hears(r *run, b *block, v jsonv.Value, said msg.Text) bool {
-	if b.Key != "" || said.IsZero() && b.Kind != hidden {
+// assignKey sets the key of a block with content. It returns false for a block that was
+// complete before: a repetition is ignored, and a late piece is kept raw.
+func (d *stream) assignKey(r *run, b *block, v jsonv.Value, delta msg.Text) bool {
+	if b.Key != "" || delta.IsZero() && b.Kind != hidden {
 		return true
 	}
 	base := hash(b.Base)
-	if p := r.known(base, b.Kind, b.name()); p != nil && p.Sum != 0 && !d.whole {
-		if p.Sum != sum(trim(b.Kind, said)) {
-			d.keep(v, "late_piece")
+	if p := r.findPart(base, b.Kind, b.name()); p != nil && p.Sum != 0 && !d.whole {
+		if p.Sum != sum(trim(b.Kind, delta)) {
+			d.keepRaw(v, "late_piece")
 		}
 		return false
 	}
@@ -186,7 +182,7 @@ func (d *stream) hears(r *run, b *block, v jsonv.Value, said msg.Text) bool {
 	return true
 }
 
-// describe takes over what a piece says of its block.
+// describe sets the block's fields from a piece.
 func (b *block) describe(v jsonv.Value) {
 	b.Failed = b.Failed || v.Get("is_err").Bool()
 	switch b.Kind {
@@ -217,35 +213,36 @@ func partKey(base string, p *part) string {
 	return key
 }
 
-// cutAll ends what is being said in any run, because nothing more can come of it.
+// cutAll closes the open blocks of all runs as partial, because no later frame can continue
+// them.
 func (d *stream) cutAll() {
 	for _, r := range d.Runs {
-		d.cut(r)
+		d.cutRun(r)
 	}
 }
 
-// cut ends what the run is saying before it is said.
-func (d *stream) cut(r *run) {
+// cutRun closes the open blocks of a run as partial.
+func (d *stream) cutRun(r *run) {
 	for b := range r.blocks() {
 		b.Cut = true
 	}
-	d.close(r)
+	d.closeBlocks(r)
 }
 
-// close ends what the run is saying, because it says something else.
-func (d *stream) close(r *run) {
+// closeBlocks emits the open blocks of a run, because another message begins.
+func (d *stream) closeBlocks(r *run) {
 	level := d.level
 	for b := range r.blocks() {
 		if d.level = level; b.Cut {
 			d.level = msg.Partial
 		}
-		d.giveBlock(r, b, true)
+		d.emitBlock(r, b, true)
 	}
 	d.level = level
 	r.Block, r.Beside = nil, nil
 }
 
-// blocks are those of which more may come, in the order in which they began.
+// blocks yields the open blocks, in the order in which they began.
 func (r *run) blocks() iter.Seq[*block] {
 	return func(yield func(*block) bool) {
 		for _, b := range r.Beside {
@@ -259,34 +256,34 @@ func (r *run) blocks() iter.Seq[*block] {
 	}
 }
 
-// giveBlock gives what a block has said, as complete as the level says. over says that
-// nothing will be added to it.
-func (d *stream) giveBlock(r *run, b *block, over bool) {
+// emitBlock emits the content of a block, as complete as the level. over means that the block
+// is closed.
+func (d *stream) emitBlock(r *run, b *block, over bool) {
 	if b.Kind == calling {
 		for _, c := range b.Calls {
-			if over || c.ID != b.Base { // the id of a call may come after its name
-				d.giveCall(r, b, c, over)
+			if over || c.ID != b.Base { // the id of a call may follow its name
+				d.emitCall(r, b, c, over)
 			}
 		}
 		return
 	}
-	d.part(r, b, trim(b.Kind, msg.Plain(string(b.Text))))
+	d.emitPart(r, b, trim(b.Kind, msg.Plain(string(b.Text))))
 }
 
-// part gives a block that is no call. One that says nothing is none.
-func (d *stream) part(r *run, b *block, said msg.Text) {
-	if b.Key == "" || b.Kind != hidden && said.IsZero() && len(b.Files) == 0 {
+// emitPart emits a block that is not a call. It ignores an empty one.
+func (d *stream) emitPart(r *run, b *block, content msg.Text) {
+	if b.Key == "" || b.Kind != hidden && content.IsZero() && len(b.Files) == 0 {
 		return
 	}
 	if d.level > msg.Partial && !d.whole {
-		r.part(hash(b.Base), b.Kind, b.name()).Sum = sum(said)
+		r.part(hash(b.Base), b.Kind, b.name()).Sum = sum(content)
 	}
 	kind := msg.Assistant
 	if b.Kind != text {
 		kind = msg.Reasoning
 	}
-	m := d.spoken(r, b, kind, b.Key)
-	m.Content, m.Attachments = said, b.Files
+	m := d.addModelMessage(r, b, kind, b.Key)
+	m.Content, m.Attachments = content, b.Files
 	m.SetAttr("source", b.Source)
 	if b.Kind == hidden {
 		m.Hidden = true
@@ -297,9 +294,9 @@ func (d *stream) part(r *run, b *block, said msg.Text) {
 	}
 }
 
-// spoken adds a message for what the model says in a block.
-func (d *stream) spoken(r *run, b *block, kind msg.Kind, key string) *msg.Message {
-	m := d.give(r, kind, key)
+// addModelMessage adds a message of the model in a block.
+func (d *stream) addModelMessage(r *run, b *block, kind msg.Kind, key string) *msg.Message {
+	m := d.addMessage(r, kind, key)
 	m.Role = msg.RoleAssistant
 	m.ResponseID = b.Response
 	if b.From.ID != "" {
@@ -310,7 +307,7 @@ func (d *stream) spoken(r *run, b *block, kind msg.Kind, key string) *msg.Messag
 	return m
 }
 
-// trim takes the blanks from around reasoning, as the server does when it stores it.
+// trim removes the blanks around reasoning, as the server does when it stores it.
 func trim(kind partKind, t msg.Text) msg.Text {
 	if raw, quoted := t.Alias(); kind != thinking || raw != nil && !blankEdge(raw, quoted) {
 		return t
@@ -318,7 +315,7 @@ func trim(kind partKind, t msg.Text) msg.Text {
 	return msg.Plain(strings.TrimSpace(t.String()))
 }
 
-// blankEdge reports whether what raw stands for may begin or end with a blank.
+// blankEdge reports whether the text of raw may begin or end with a blank.
 func blankEdge(raw []byte, quoted bool) bool {
 	if len(raw) == 0 {
 		return false

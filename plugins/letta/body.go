@@ -8,8 +8,8 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// list decodes stored messages. They lack what a run says of itself, so that what its
-// stream has said stands.
+// list decodes stored messages. They lack the run's own records, so they yield to the
+// messages of its stream.
 func (d *stream) list(v jsonv.Value) {
 	d.level = msg.Summary
 	d.cutAll()
@@ -19,7 +19,7 @@ func (d *stream) list(v jsonv.Value) {
 		slices.Reverse(messages)
 	}
 	d.messages(messages)
-	d.abandon()
+	d.emitUnanswered()
 	d.Run = ""
 }
 
@@ -29,7 +29,7 @@ func (d *stream) messages(list []jsonv.Value) {
 	}
 }
 
-// body decodes a document that is no list: the answer to a request that did not stream,
+// body decodes a document that is not a list: the answer to a request that did not stream,
 // one stored message, or an error.
 func (d *stream) body(v jsonv.Value) {
 	messages := v.Get("messages")
@@ -41,7 +41,7 @@ func (d *stream) body(v jsonv.Value) {
 	case typeOf(v, "") != isUnknown:
 		d.level = msg.Summary
 		d.message(v, "")
-		d.abandon()
+		d.emitUnanswered()
 	case v.Get("detail").Exists() || v.Get("error").Exists():
 		d.cutAll()
 		d.Run = ""
@@ -51,7 +51,7 @@ func (d *stream) body(v jsonv.Value) {
 	}
 }
 
-// answer decodes a run that was answered at once:
+// answer decodes the answer to a request that did not stream:
 //
 //	{"messages": [...], "stop_reason": {"message_type": "stop_reason", ...}, "usage": {...}}
 func (d *stream) answer(v, messages jsonv.Value) {
@@ -59,7 +59,7 @@ func (d *stream) answer(v, messages jsonv.Value) {
 	d.Run = ""
 	d.messages(slices.Collect(messages.Elems()))
 	if d.Run == "" {
-		if r := d.abandon(); r != nil {
+		if r := d.emitUnanswered(); r != nil {
 			d.Run = r.ID
 		}
 	}
@@ -75,9 +75,9 @@ func (d *stream) answer(v, messages jsonv.Value) {
 	d.Run = ""
 }
 
-// newestFirst reports whether a list runs backwards, as it does unless the client has
-// asked for something else. Dates tell, or in a second's time the numbers of the blocks
-// of one message, a call and its result, and who speaks first.
+// newestFirst reports whether a list runs backwards, which is the default order. The dates
+// decide; within a second the numbers of the blocks of one message, the order of call and
+// result, and whether the first message is a user's.
 func newestFirst(list []jsonv.Value) bool {
 	if len(list) < 2 {
 		return false

@@ -15,7 +15,7 @@ import (
 
 const ids = `"date":"2026-04-02T09:00:00+00:00","run_id":"run-%d","step_id":"step-%d","otid":"o%d","id":"m%d"`
 
-// snapshotSize is the size of what the decoder remembers.
+// snapshotSize is the size of the decoder's state.
 func snapshotSize(t *testing.T, d *stream) int {
 	t.Helper()
 	b, err := d.Snapshot()
@@ -25,8 +25,8 @@ func snapshotSize(t *testing.T, d *stream) int {
 	return len(b)
 }
 
-// TestTenThousandOpen: what is begun and never ends is forgotten beyond the limits,
-// whatever it is, and none of it is lost.
+// TestTenThousandOpen: messages that begin and never end are evicted beyond the limits, for
+// every kind, and each of them is emitted.
 func TestTenThousandOpen(t *testing.T) {
 	const n = 10000
 	for name, c := range map[string]struct {
@@ -64,7 +64,7 @@ func TestTenThousandOpen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := open(t, "/v1/agents/agent-1/messages")
 			var out decoder.Output
-			given := make(map[string]bool)
+			emitted := make(map[string]bool)
 			half := 0
 			take := func() {
 				for i := range out.Messages {
@@ -73,7 +73,7 @@ func TestTenThousandOpen(t *testing.T) {
 						t.Fatal(err)
 					}
 					if m.Kind == c.kind {
-						given[m.Key] = true
+						emitted[m.Key] = true
 					}
 				}
 				out.Reset()
@@ -94,8 +94,8 @@ func TestTenThousandOpen(t *testing.T) {
 				t.Fatal(err)
 			}
 			take()
-			if len(given) != n {
-				t.Errorf("%d of %d messages were given", len(given), n)
+			if len(emitted) != n {
+				t.Errorf("%d of %d messages were emitted", len(emitted), n)
 			}
 			if size := snapshotSize(t, d); size > half+half/4+1<<10 {
 				t.Errorf("the snapshot has %d bytes after %d, %d after %d", half, n/2, size, n)
@@ -117,7 +117,7 @@ func TestHugeValues(t *testing.T) {
 		{"result", `{"message_type":"tool_return_message",` + head + `,"tool_return":"` + huge + `","status":"error","tool_call_id":"call_1"}`},
 		{"answer of an agent", `{"message_type":"tool_return_message",` + head + `,"name":"` + askTool + `","tool_return":"{'agent_id': 'a', 'response': ['` + huge + `']}","status":"success","tool_call_id":"call_1"}`},
 		{"prompt", `{"message_type":"user_message",` + head + `,"content":"` + huge + `"}`},
-		{"letter", `{"message_type":"system_message",` + head + `,"content":"[Incoming message from agent with ID 'a' - x] ` + huge + `\n` + huge + `"}`},
+		{"message of an agent", `{"message_type":"system_message",` + head + `,"content":"[Incoming message from agent with ID 'a' - x] ` + huge + `\n` + huge + `"}`},
 		{"summary", `{"message_type":"summary_message",` + head + `,"summary":"` + huge + `"}`},
 		{"error", `{"message_type":"error_message","run_id":"run-1","message":"` + huge + `"}`},
 		{"type", `{"message_type":"` + huge + `",` + head + `}`},
@@ -153,13 +153,13 @@ func TestHugeValues(t *testing.T) {
 	}
 }
 
-// TestEndlessText: a text that never ends is given when it reaches the limit, and what
-// comes after is kept as it is.
+// TestEndlessText: a text that never ends is emitted when it reaches the limit, and later
+// pieces are kept raw.
 func TestEndlessText(t *testing.T) {
 	d := open(t, "")
 	mebibyte := strings.Repeat("x", 1<<20)
 	var out decoder.Output
-	var given, kept int
+	var emitted, kept int
 	for range maxText>>20 + 3 {
 		f := frame.Frame{Kind: frame.Event, Data: []byte(`{"message_type":"assistant_message","id":"m1","content":"` + mebibyte + `"}`)}
 		out.Reset()
@@ -169,19 +169,19 @@ func TestEndlessText(t *testing.T) {
 		for i := range out.Messages {
 			switch m := &out.Messages[i]; m.Kind {
 			case msg.Assistant:
-				given += m.Content.Len()
+				emitted += m.Content.Len()
 			case msg.Unknown:
 				kept++
 			}
 		}
 	}
-	if given <= maxText || given > maxText+len(mebibyte) || kept != 2 {
-		t.Errorf("%d bytes of text and %d pieces were given, want %d bytes and one piece more, and 2 pieces", given, kept, maxText)
+	if emitted <= maxText || emitted > maxText+len(mebibyte) || kept != 2 {
+		t.Errorf("%d bytes of text and %d pieces were emitted, want %d bytes and one piece more, and 2 pieces", emitted, kept, maxText)
 	}
 }
 
-// TestDisorder: frames that come twice, in another order or not at all give valid
-// messages and no panic, and a complete message still never changes.
+// TestDisorder: repeated, reordered or missing frames result in valid messages and no panic,
+// and a complete message never changes.
 func TestDisorder(t *testing.T) {
 	var frames []frame.Frame
 	for _, f := range runs(3) {

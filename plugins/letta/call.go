@@ -10,28 +10,27 @@ import (
 )
 
 const (
-	maxCalls = 1024 // without a result that are remembered; the oldest are forgotten
+	maxCalls = 1024 // without a result; beyond it the oldest is evicted
 	maxBlock = 1024 // of one block
 )
 
-// sayTool is the tool by which agents of the older kind speak. Servers write its call
-// as an assistant_message and keep its result to themselves, unless they are asked
-// not to.
-const sayTool = "send_message"
+// speechTool is the tool by which agents of the older kind speak. By default servers write
+// its call as an assistant_message and omit its result.
+const speechTool = "send_message"
 
-// call is a call of a tool, first while it is said and then until its result is here.
+// call is a tool call: first while its pieces arrive, then until its result arrives.
 type call struct {
 	ID   string
 	Name string `json:",omitempty"`
-	Args []byte `json:",omitempty"` // until they are given
-	Key  string `json:",omitempty"` // of what is said by it, if it is sayTool
+	Args []byte `json:",omitempty"` // until the call is emitted
+	Key  string `json:",omitempty"` // of the assistant message, for a call of speechTool
 
 	Time int64 `json:",omitempty"`
 	Prec msg.Precision
 
 	Run     string `json:",omitempty"`
-	Request string `json:",omitempty"` // id of the message that asks for approval
-	To      string `json:",omitempty"` // the agent to which it hands work
+	Request string `json:",omitempty"` // id of the request for approval
+	To      string `json:",omitempty"` // the agent that it delegates to
 }
 
 // calls decodes a message that calls tools: one piece of one call, or a list of whole
@@ -42,24 +41,24 @@ func (d *stream) calls(r *run, v jsonv.Value, approval bool) {
 		one = v.First("tool_calls", "function_call")
 	}
 	whole := list.Is(jsonv.Array) && list.Len() > 0
-	switch again := v.Get("tool_call"); {
+	switch single := v.Get("tool_call"); {
 	case whole:
-		repeats(again, head(list))
-	case again.Is(jsonv.Object):
-		repeats(list, again)
+		markRepeated(single, head(list))
+	case single.Is(jsonv.Object):
+		markRepeated(list, single)
 	}
 	if !whole && !one.Is(jsonv.Object) && !one.Is(jsonv.String) {
 		d.unknown(v, "")
 		return
 	}
-	b := r.writes(v, approval)
+	b := r.callBlock(v, approval)
 	if whole || b == nil || len(b.Calls) >= maxBlock {
-		b = d.begin(r, v, calling)
+		b = d.beginBlock(r, v, calling)
 		b.Approval = approval
-		if !whole && b.beside(r.Block) && len(r.Beside) < maxBlock {
+		if !whole && b.parallelTo(r.Block) && len(r.Beside) < maxBlock {
 			r.Beside = append(r.Beside, r.Block)
 		} else {
-			d.close(r)
+			d.closeBlocks(r)
 		}
 		r.Block = b
 	}
@@ -72,40 +71,40 @@ func (d *stream) calls(r *run, v jsonv.Value, approval bool) {
 			d.callPiece(r, b, e)
 		}
 	case one.Is(jsonv.String):
-		d.begins(r, b)
-		b.Calls = append(b.Calls, written(b, one.Str()))
+		d.signalFirstToken(r, b)
+		b.Calls = append(b.Calls, parseCall(b, one.Str()))
 	default:
 		d.callPiece(r, b, one)
 	}
 	if whole || d.whole {
-		d.close(r)
+		d.closeBlocks(r)
 	}
 }
 
-// writes returns the calls with which v goes on, or nil.
-func (r *run) writes(v jsonv.Value, approval bool) *block {
+// callBlock returns the open block of calls that v continues, or nil.
+func (r *run) callBlock(v jsonv.Value, approval bool) *block {
 	for b := range r.blocks() {
-		if b.Approval == approval && b.goes(v, calling) {
+		if b.Approval == approval && b.continuedBy(v, calling) {
 			return b
 		}
 	}
 	return nil
 }
 
-// beside reports whether the calls of b are written at the same time as those of other:
-// each call of a response may have its own otid, and their pieces come in turns.
-func (b *block) beside(other *block) bool {
+// parallelTo reports whether the calls of b are written at the same time as those of other:
+// each call of a response may have its own otid, and their pieces interleave.
+func (b *block) parallelTo(other *block) bool {
 	return other != nil && other.Kind == calling && other.Response == b.Response && other.Approval == b.Approval &&
 		other.Otid != "" && b.Otid != "" && other.Otid != b.Otid
 }
 
-// written returns a call as the oldest servers put it: name(arguments), without an id.
-func written(b *block, s string) *call {
+// parseCall parses a call in the form of the oldest servers: name(arguments), without an id.
+func parseCall(b *block, s string) *call {
 	name, args, _ := strings.Cut(s, "(")
 	return &call{ID: b.Base, Name: ident.Bounded(name), Args: []byte(strings.TrimSuffix(args, ")")), Time: b.Time, Prec: b.Prec}
 }
 
-// callPiece decodes what a message says of one call.
+// callPiece decodes a piece of one call.
 func (d *stream) callPiece(r *run, b *block, v jsonv.Value) {
 	name, args, id := v.Get("name"), v.Get("arguments"), v.First("tool_call_id", "function_call_id", "id")
 	c := b.call(id)
@@ -114,25 +113,25 @@ func (d *stream) callPiece(r *run, b *block, v jsonv.Value) {
 		if c.ID == "" {
 			c.ID = b.Base
 		}
-		if p := r.known(0, calling, hash(c.ID)); p != nil && p.Sum != 0 && !d.whole {
+		if p := r.findPart(0, calling, hash(c.ID)); p != nil && p.Sum != 0 && !d.whole {
 			if canon, _ := d.arguments(args.Text().Append(nil)); p.Sum != sumCall(ident.Of(name), canon) {
-				d.keep(v, "late_piece")
+				d.keepRaw(v, "late_piece")
 			}
 			return
 		}
-		d.begins(r, b)
+		d.signalFirstToken(r, b)
 		b.Calls = append(b.Calls, c)
 	}
 	c.Time, c.Prec = b.Time, b.Prec
 	if c.Name == "" {
 		c.Name = ident.Of(name)
-		if c.Name == sayTool && c.Key == "" {
-			c.Key = d.sayKey(r, b, c)
+		if c.Name == speechTool && c.Key == "" {
+			c.Key = d.speechKey(r, b, c)
 		}
 	} else if name.Is(jsonv.String) {
 		ident.Is(name, c.Name)
 		if n := len(c.Args); n > 1 && c.Args[n-1] == '}' && len(args.Peek()) > n && args.Equal(string(c.Args)) {
-			return // the whole call once more
+			return // a repetition of the whole call
 		}
 	}
 	if len(c.Args) < maxText {
@@ -140,8 +139,8 @@ func (d *stream) callPiece(r *run, b *block, v jsonv.Value) {
 	}
 }
 
-// call returns the call of the block that a piece belongs to: the last one if the
-// piece does not say.
+// call returns the call of the block that a piece belongs to: the last one if the piece has
+// no id.
 func (b *block) call(id jsonv.Value) *call {
 	if len(b.Calls) == 0 {
 		return nil
@@ -150,7 +149,7 @@ func (b *block) call(id jsonv.Value) *call {
 	if !id.Is(jsonv.String) {
 		return last
 	}
-	if last.ID == b.Base { // its id comes after its name
+	if last.ID == b.Base { // its id follows its name
 		last.ID = ident.Of(id)
 		return last
 	}
@@ -162,8 +161,8 @@ func (b *block) call(id jsonv.Value) *call {
 	return nil
 }
 
-// sayKey is the key of what is said by a call: that of the text which it becomes.
-func (d *stream) sayKey(r *run, b *block, c *call) string {
+// speechKey returns the key of the assistant message that a call of speechTool becomes.
+func (d *stream) speechKey(r *run, b *block, c *call) string {
 	base, name := hash(b.Base), b.name()
 	for _, other := range b.Calls {
 		if other != c && other.Key != "" {
@@ -173,7 +172,7 @@ func (d *stream) sayKey(r *run, b *block, c *call) string {
 	return partKey(b.Base, r.part(base, text, name))
 }
 
-// arguments returns arguments as they are given, and whether they are JSON.
+// arguments returns the arguments in canonical form, and whether they are JSON.
 func (d *stream) arguments(raw []byte) (canon string, valid bool) {
 	if d.inner.Parse(raw) != nil {
 		return string(raw), false
@@ -183,31 +182,30 @@ func (d *stream) arguments(raw []byte) (canon string, valid bool) {
 
 func sumCall(name, arguments string) uint64 { return max(1, hash(name+"\x00"+arguments)) }
 
-// giveCall gives a call, as complete as the level says. over says that nothing will be
-// added to it.
-func (d *stream) giveCall(r *run, b *block, c *call, over bool) {
+// emitCall emits a call, as complete as the level. over means that the call is closed.
+func (d *stream) emitCall(r *run, b *block, c *call, over bool) {
 	if over && len(c.Args) == 0 {
 		c.Args = []byte("{}")
 	}
 	args, valid := d.arguments(c.Args)
 	if c.Key != "" {
-		d.say(r, b, c, args, valid)
+		d.emitSpeech(r, b, c, args, valid)
 	} else {
 		kind := msg.ToolCall
 		if delegates(c.Name) {
 			kind = msg.Delegation
 		}
-		m := d.spoken(r, b, kind, "call:"+c.ID)
+		m := d.addModelMessage(r, b, kind, "call:"+c.ID)
 		at(m, c.Time, c.Prec)
 		m.Tool.CallID, m.Tool.Name, m.Tool.Arguments = c.ID, c.Name, msg.Plain(args)
 		if c.Name == "" && m.Complete == msg.Complete {
-			m.Complete = msg.Summary // its beginning was missed
+			m.Complete = msg.Summary // its beginning is missing
 		}
 		if over && !valid {
 			m.SetAttr("unparsed_arguments", "true")
 		}
 		if kind == msg.Delegation && valid {
-			hand(m, d.inner.Root())
+			fillDelegation(m, d.inner.Root())
 		}
 		if over {
 			c.To = m.Delegation.To
@@ -222,23 +220,23 @@ func (d *stream) giveCall(r *run, b *block, c *call, over bool) {
 	c.Args, c.Run = nil, r.ID
 	if b.Approval {
 		c.Request = b.ID
-		d.wait(r, b, c)
+		d.emitWait(r, b, c)
 	}
 	d.remember(c)
 }
 
-// say gives what an agent says by calling sayTool.
-func (d *stream) say(r *run, b *block, c *call, args string, valid bool) {
-	m := d.spoken(r, b, msg.Assistant, c.Key)
+// emitSpeech emits the assistant message of a call of speechTool.
+func (d *stream) emitSpeech(r *run, b *block, c *call, args string, valid bool) {
+	m := d.addModelMessage(r, b, msg.Assistant, c.Key)
 	at(m, c.Time, c.Prec)
-	if said := d.inner.Root().Get("message"); valid && said.Exists() {
-		m.Content = said.Text().Own()
+	if speech := d.inner.Root().Get("message"); valid && speech.Exists() {
+		m.Content = speech.Text().Own()
 	} else if d.level > msg.Partial {
 		m.Content = msg.Plain(args)
 	}
 }
 
-// remember keeps a call until its result is here.
+// remember keeps a call until its result arrives.
 func (d *stream) remember(c *call) {
 	if i := slices.IndexFunc(d.Calls, func(o *call) bool { return o.ID == c.ID }); i >= 0 {
 		d.Calls[i] = c
@@ -250,8 +248,8 @@ func (d *stream) remember(c *call) {
 	d.Calls = append(d.Calls, c)
 }
 
-// called returns the call with that id, or nil.
-func (d *stream) called(id string) *call {
+// findCall returns the call with that id, or nil.
+func (d *stream) findCall(id string) *call {
 	for _, c := range slices.Backward(d.Calls) {
 		if c.ID == id {
 			return c
@@ -260,9 +258,9 @@ func (d *stream) called(id string) *call {
 	return nil
 }
 
-// take is called, and forgets the call.
-func (d *stream) take(id string) *call {
-	c := d.called(id)
+// takeCall returns the call with that id and removes it from the state.
+func (d *stream) takeCall(id string) *call {
+	c := d.findCall(id)
 	if c != nil {
 		d.Calls = slices.DeleteFunc(d.Calls, func(o *call) bool { return o == c })
 	}

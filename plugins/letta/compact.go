@@ -6,9 +6,9 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// compact appends v as JSON without spacing and without escapes that it does not
-// need. A model spaces and escapes arguments as it likes, and the server writes them
-// in its own way when it stores them: so they are the same again.
+// compact appends v as JSON without spacing and without escapes that it does not need. A
+// model spaces and escapes arguments as it likes, and the server rewrites them when it stores
+// them: in this form both are equal.
 func compact(dst []byte, v jsonv.Value) []byte {
 	switch v.Kind() {
 	case jsonv.Object:

@@ -1,34 +1,33 @@
-// Package letta decodes what a Letta server says of its agents: the event stream
-// of a run, the list of an agent's or a conversation's messages, the answer to a
-// request that did not stream, and the requests themselves.
+// Package letta decodes the traffic of a Letta server: the event stream of a run, the list of
+// an agent's or a conversation's messages, the answer to a request that did not stream, and
+// the requests themselves.
 //
 // Facts of the format that are easy to get wrong, and that this decoder is built
 // around:
 //
-//   - A frame of a stream is a whole message or a piece of one, and nothing says
-//     which. Pieces are therefore put together until something else comes; a
-//     message that came whole is then one of one piece.
-//   - The pieces of one block share their otid. Servers give every block of a
-//     response the same id; others give every piece an id of its own.
-//   - The name of a tool comes with the first piece of its call and never again,
-//     in some versions the id of the call too.
-//   - A request for approval has another id than the response that it is part of
-//     (one less), and in a list the reasoning before it has that id too. Only the
-//     step names them both, so keys are made of it where a message names its run;
-//     servers that name no run in a stream name no step there either.
-//   - Calls of one response may be written at the same time: their pieces come in
-//     turns, told apart by otid.
-//   - What the user said is not echoed. A request has no ids at all: its messages
-//     wait until the answer names the run, and are known by run and text.
-//   - A list is newest first unless it was asked for otherwise, down to the parts
-//     of one message.
-//   - stop_reason and usage_statistics have no id, no time and, in a stream that
-//     can be resumed, no number: they come again when it is read again.
-//   - A count that is null is not known; it is not 0.
-//   - An agent to which work was handed and that failed has its error in the result
-//     of a call that succeeded.
-//   - The arguments of a call lose their spacing when they are stored, and
-//     reasoning the blanks around it. Both are given without, in every form.
+//   - A frame of a stream is a whole message or a piece of one, without a mark of which.
+//     So the decoder joins pieces until another message begins; a message that arrived
+//     whole has one piece.
+//   - The pieces of one block share their otid. With some servers every block of a
+//     response has the same id; with others every piece has an id of its own.
+//   - Only the first piece of a call has the tool's name, in some versions only it has
+//     the id of the call.
+//   - A request for approval has another id than the response that contains it (one
+//     less), and in a list the reasoning before it has that id too. Only the step is
+//     common to both, so keys contain it where a message names its run; servers that name
+//     no run in a stream name no step there either.
+//   - Calls of one response may be written at the same time: their pieces interleave, and
+//     only the otid distinguishes them.
+//   - A stream does not echo the user's messages. A request has no ids at all: its
+//     messages wait until the answer names the run, and their keys are made of run and
+//     text.
+//   - A list is newest first by default, down to the parts of one message.
+//   - stop_reason and usage_statistics have no id, no time and, in a resumable stream, no
+//     number: a second reading of the stream repeats them.
+//   - A count that is null is unknown; it is not 0.
+//   - A delegate that failed has its error in the result of a call that succeeded.
+//   - The server normalizes the spacing of a call's arguments and trims reasoning when it
+//     stores them. The decoder does the same in every form.
 package letta
 
 import (
@@ -45,7 +44,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
-// rest keeps what was not read.
+// rest keeps the unread values.
 var rest = unknown.NewKeeper(leavesOut)
 
 //go:embed testdata/leaves-out.json
@@ -79,7 +78,7 @@ func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
 			return nil, fmt.Errorf("letta: options: %w", err)
 		}
 	}
-	return &stream{origin: placeOf(s.Origin).or(named(options.Session))}, nil
+	return &stream{origin: scopeOf(s.Origin).override(sessionScope(options.Session))}, nil
 }
 
 // stream decodes one stream.
@@ -87,23 +86,23 @@ type stream struct {
 	doc    jsonv.Doc // the frame
 	inner  jsonv.Doc // JSON in a string of the frame
 	date   dates
-	origin place // what the source is known to be of
+	origin scope // of the source
 
 	out   *decoder.Output // of the call
 	level msg.Completeness
-	whole bool // nothing is added later to what the frame says
+	whole bool // the frame is complete: no later frame continues it
 
 	state
 }
 
-// state is what is remembered from frame to frame.
+// state is the state between frames.
 type state struct {
-	Place   place       // of the last request
-	Run     string      `json:",omitempty"` // to which frames belong that name none
-	Runs    []*run      `json:",omitempty"` // least recently heard of first
+	Place   scope       // of the last request
+	Run     string      `json:",omitempty"` // of frames without a run id
+	Runs    []*run      `json:",omitempty"` // least recently used first
 	Calls   []*call     `json:",omitempty"` // without a result, oldest first
-	Pending []*input    `json:",omitempty"` // said, and not yet answered by a run
-	Held    string      `json:",omitempty"` // a reason to stop, of a run that nothing has named
+	Pending []*input    `json:",omitempty"` // messages to the agent that no run has answered yet
+	Held    string      `json:",omitempty"` // a stop reason before any frame has named its run
 	Names   []agentName `json:",omitempty"` // of agents
 }
 
@@ -117,7 +116,7 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 	d.out, d.level, d.whole = out, msg.Complete, f.Kind == frame.Body
 	switch {
 	case f.Kind == frame.Close:
-		d.abandon()
+		d.emitUnanswered()
 		return nil
 	case f.Kind == frame.Request && len(bytes.TrimSpace(f.Data)) == 0:
 		d.request(f, jsonv.Value{})
@@ -149,37 +148,36 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 	default:
 		d.message(root, f.Name)
 	}
-	d.leftover(&d.doc, before)
+	d.keepUnread(&d.doc, before)
 	return nil
 }
 
-// leftover keeps what was not read of a document; the messages that it has given begin
-// with from.
-func (d *stream) leftover(doc *jsonv.Doc, from int) {
+// keepUnread keeps the unread values of a document, whose messages begin with index from.
+func (d *stream) keepUnread(doc *jsonv.Doc, from int) {
 	rest.Keep(doc, d.out, from, func(m *msg.Message) { m.Run, m.Session = d.Run, d.session(d.Run) })
 }
 
-// Flush gives the messages whose end has not come. What was said to an agent that
-// has not answered yet waits for the answer, without which it has no key.
+// Flush emits the open messages as partial. A message to an agent that has not answered yet
+// waits for the answer, because its key contains the run.
 func (d *stream) Flush(out *decoder.Output) error {
 	d.out, d.level = out, msg.Partial
 	for _, r := range d.Runs {
 		for b := range r.blocks() {
-			d.giveBlock(r, b, false)
+			d.emitBlock(r, b, false)
 		}
 	}
 	return nil
 }
 
-// sentinel takes the words that end a stream and are no JSON: [DONE], which comes
-// twice in some streams, and the [DONE_GEN] and [DONE_STEP] of older servers.
+// sentinel handles the words that end a stream and are not JSON: [DONE], which some streams
+// send twice, and the [DONE_GEN] and [DONE_STEP] of older servers.
 func (d *stream) sentinel(data []byte) bool {
 	switch string(bytes.TrimSpace(data)) {
 	case "[DONE]":
 		d.done()
 	case "[DONE_GEN]", "[DONE_STEP]":
 		if r := d.find(d.Run); r != nil {
-			d.close(r)
+			d.closeBlocks(r)
 		}
 	default:
 		return false

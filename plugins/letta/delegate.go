@@ -10,25 +10,25 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/pyrepr"
 )
 
-// The tools by which one agent writes to others.
+// The tools by which one agent sends messages to others.
 const (
 	askTool   = "send_message_to_agent_and_wait_for_reply"
-	tellTool  = "send_message_to_agent_async"
+	asyncTool = "send_message_to_agent_async"
 	tagsTool  = "send_message_to_agents_matching_tags"
 	groupTool = "send_message_to_all_agents_in_group"
 )
 
 func delegates(tool string) bool {
-	return tool == askTool || tool == tellTool || tool == tagsTool || tool == groupTool
+	return tool == askTool || tool == asyncTool || tool == tagsTool || tool == groupTool
 }
 
-// hand says what a delegation hands over, and to whom.
-func hand(m *msg.Message, args jsonv.Value) {
+// fillDelegation sets the task and the delegate of a delegation.
+func fillDelegation(m *msg.Message, args jsonv.Value) {
 	m.Delegation.Task = args.Get("message").Text().Own()
-	m.Delegation.Async = m.Tool.Name == tellTool
+	m.Delegation.Async = m.Tool.Name == asyncTool
 	task := m.Delegation.Task.String()
 	switch m.Tool.Name {
-	case askTool, tellTool:
+	case askTool, asyncTool:
 		m.Delegation.To = ident.Of(args.Get("other_agent_id"))
 		m.Delegation.CorrelationPrompt = sentTo(m.Delegation.To, task)
 	case groupTool:
@@ -47,16 +47,16 @@ func hand(m *msg.Message, args jsonv.Value) {
 	}
 }
 
-// answered takes the agents' answers out of what a delegation returned:
+// fillAnswer extracts the agents' answers from the result of a delegation:
 //
 //	{'agent_id': 'agent-1', 'response': ['...']}      one agent
 //	[{'agent_id': ..., 'response': [...]}, ...]       those with a tag
 //
-// which is Python's way to write them, or JSON. One agent's answer is its text; the
-// answers of several are JSON. What is neither is the result as it stands. An agent
-// that has failed has an error in the place of its response, and the status of the
-// call is success all the same. It reports whether it has taken from d.inner only a part.
-func (d *stream) answered(m *msg.Message, returned msg.Text) bool {
+// as the Python repr or as JSON. One agent's answer is its text; the answers of several are
+// JSON. Any other result is kept as the text. An agent that failed has an error in the place
+// of its response, while the status of the call is success. fillAnswer reports whether it
+// used only a part of d.inner.
+func (d *stream) fillAnswer(m *msg.Message, returned msg.Text) bool {
 	m.Content = returned
 	if m.IsError {
 		return false
@@ -103,10 +103,11 @@ func (d *stream) answered(m *msg.Message, returned msg.Text) bool {
 	return false
 }
 
-// received names the run that a letter begins, so that the call that sent it finds it:
-// under the name of a letter to one agent, and under that of a letter to many.
-func (d *stream) received(r *run, in *input, m *msg.Message) {
-	m.Delegation.CorrelationPrompt = sentTo(d.place().Agent, in.Text)
+// correlateMessage sets the correlation prompts of the run that a message from another agent
+// begins, so that the sender's call is linked to it: one prompt for a message to one agent,
+// and one for a message to many.
+func (d *stream) correlateMessage(r *run, in *input, m *msg.Message) {
+	m.Delegation.CorrelationPrompt = sentTo(d.scope().Agent, in.Text)
 	by := sentBy(in.Author.ID, in.Text)
 	if r == nil || by == "" {
 		return
@@ -114,21 +115,22 @@ func (d *stream) received(r *run, in *input, m *msg.Message) {
 	m = d.status(r, "letter:"+msg.HashKey(r.ID, in.Text), "letter")
 	m.ParentRun = msg.UnknownRun
 	m.Delegation.CorrelationPrompt = by
-	r.date(m, in)
+	r.setTime(m, in)
 }
 
-// noResponse stands where an agent has answered nothing.
+// noResponse is the server's text for an empty answer.
 const noResponse = "<no response>"
 
-// letter is a message that another agent has sent.
-type letter struct{ from, text string }
+// agentMessage is a message from another agent.
+type agentMessage struct{ from, text string }
 
-// letterOf takes a letter out of the system message in which the server puts it:
+// agentMessageOf extracts an agent's message from the system message in which the server
+// wraps it:
 //
 //	[Incoming message from agent with ID 'agent-1' - your response will be ...] text
 //
-// The text may stand in it a second time, in lower case.
-func letterOf(s string) (l letter, ok bool) {
+// The text may follow a second time, in lower case.
+func agentMessageOf(s string) (l agentMessage, ok bool) {
 	rest, ok := strings.CutPrefix(s, "[Incoming message from ")
 	if !ok {
 		return l, false

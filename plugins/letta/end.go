@@ -9,13 +9,13 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// outcome is what a reason to stop means.
+// outcome is the meaning of a stop reason.
 type outcome uint8
 
 const (
 	fine   outcome = iota
-	failed         // the run failed, after it had said what it wanted
-	broken         // it failed while it was saying something
+	failed         // the run failed after its last message
+	broken         // it failed in the middle of a message
 	paused
 )
 
@@ -32,37 +32,36 @@ func outcomeOf(reason string) outcome {
 	return fine
 }
 
-// stop decodes why a run stops.
+// stop decodes a stop reason.
 func (d *stream) stop(v jsonv.Value) {
 	reason := ident.Of(v.Get("stop_reason"))
 	if reason == "" {
 		reason = "unknown"
 	}
-	r := d.mentioned(v)
-	if r == nil { // what comes next may name it
+	r := d.runOrLast(v)
+	if r == nil { // the next frame may name it
 		d.Held = reason
 		return
 	}
 	d.stopped(r, reason)
 }
 
-// stopped ends a run. It can end once; an error while it is cleaned up says that it
-// stops a second time.
+// stopped ends a run, once; an error in its cleanup sends a second stop reason.
 func (d *stream) stopped(r *run, reason string) {
 	o := outcomeOf(reason)
 	if o == broken {
-		d.cut(r)
+		d.cutRun(r)
 	}
-	d.close(r)
+	d.closeBlocks(r)
 	if r.Ended {
 		if r.Stop != reason {
 			m := d.status(r, "stop:"+r.ID+"/"+reason, "stop_reason")
-			m.FinishReason, m.Time = reason, r.first(m.Key)
+			m.FinishReason, m.Time = reason, r.undatedTime(m.Key)
 		}
 		return
 	}
 	r.Ended, r.Stop = true, reason
-	m := d.give(r, msg.Stop, "stop:"+r.ID)
+	m := d.addMessage(r, msg.Stop, "stop:"+r.ID)
 	m.FinishReason = reason
 	m.Signal = msg.RunEnd
 	switch o {
@@ -74,18 +73,18 @@ func (d *stream) stopped(r *run, reason string) {
 	}
 }
 
-// done ends a stream. Servers that give no reason to stop end the run with it.
+// done ends a stream. The run of a server without stop reasons ends with it.
 func (d *stream) done() {
-	d.abandon()
+	d.emitUnanswered()
 	if r := d.find(d.Run); r != nil {
-		d.close(r)
+		d.closeBlocks(r)
 		if !r.Ended {
 			d.stopped(r, "")
 		}
 	}
 }
 
-// usage decodes what a run took, over all its responses. The classes of the protocol
+// usage decodes the token usage of a run, over all its responses. The classes of the protocol
 // contain each other.
 func (d *stream) usage(v jsonv.Value) {
 	v.Get("message_type").Equal("usage_statistics")
@@ -94,24 +93,24 @@ func (d *stream) usage(v jsonv.Value) {
 		d.unknown(v, "usage_statistics")
 		return
 	}
-	r := d.used(v.Get("run_ids"))
+	r := d.runOfUsage(v.Get("run_ids"))
 	if r == nil {
-		r = d.abandon()
+		r = d.emitUnanswered()
 	}
 	if r != nil {
-		d.close(r)
+		d.closeBlocks(r)
 	}
-	read := either(v.Get("cached_input_tokens"), v.Path("prompt_tokens_details", "cached_tokens"))
-	write := either(v.Get("cache_write_tokens"), v.Path("prompt_tokens_details", "cache_creation_tokens"))
-	reasoning := either(v.Get("reasoning_tokens"), v.Path("completion_tokens_details", "reasoning_tokens"))
-	took := msg.Tokens{
+	read := firstNumber(v.Get("cached_input_tokens"), v.Path("prompt_tokens_details", "cached_tokens"))
+	write := firstNumber(v.Get("cache_write_tokens"), v.Path("prompt_tokens_details", "cache_creation_tokens"))
+	reasoning := firstNumber(v.Get("reasoning_tokens"), v.Path("completion_tokens_details", "reasoning_tokens"))
+	tokens := msg.Tokens{
 		CacheRead:  min(read.Uint(), prompt.Uint()),
 		Reasoning:  min(reasoning.Uint(), completion.Uint()),
 		Provenance: msg.Provider,
 	}
-	took.CacheWrite = min(write.Uint(), prompt.Uint()-took.CacheRead)
-	took.Input = prompt.Uint() - took.CacheRead - took.CacheWrite
-	took.Output = completion.Uint() - took.Reasoning
+	tokens.CacheWrite = min(write.Uint(), prompt.Uint()-tokens.CacheRead)
+	tokens.Input = prompt.Uint() - tokens.CacheRead - tokens.CacheWrite
+	tokens.Output = completion.Uint() - tokens.Reasoning
 	facts := msg.HashKey(string(prompt.Peek()), string(completion.Peek()), string(read.Peek()), string(write.Peek()), string(reasoning.Peek()))
 	key := facts
 	if r != nil {
@@ -120,16 +119,16 @@ func (d *stream) usage(v jsonv.Value) {
 		case "":
 			r.Usage = facts
 		case facts:
-			return // told again
-		default: // the first count stands, and counts once
+			return // a repetition
+		default: // the first count is final
 			m := d.status(r, "usage:"+r.ID+"/"+facts, "usage_statistics")
-			m.Content, m.Time = v.JSON(), r.first(m.Key)
+			m.Content, m.Time = v.JSON(), r.undatedTime(m.Key)
 			return
 		}
 	}
-	m := d.give(r, msg.Usage, "usage:"+key)
+	m := d.addMessage(r, msg.Usage, "usage:"+key)
 	m.Hidden = true
-	m.Usage = took
+	m.Usage = tokens
 	m.SetAttr("step_count", digits(v.Get("step_count")))
 	m.SetAttr("context_tokens", digits(v.Get("context_tokens")))
 	var unreported []string
@@ -145,13 +144,13 @@ func (d *stream) usage(v jsonv.Value) {
 	}
 	m.SetAttr("unreported", strings.Join(unreported, " "))
 	if r != nil {
-		d.background(r, v.Get("run_ids"))
+		d.sleeptimeRuns(r, v.Get("run_ids"))
 	}
 }
 
-// used returns the run of a count: the last run, unless the count names others only,
-// of which one is known. It may be nil.
-func (d *stream) used(ids jsonv.Value) *run {
+// runOfUsage returns the run of a count: the last run, unless the count names other runs
+// only, of which one is known. It may be nil.
+func (d *stream) runOfUsage(ids jsonv.Value) *run {
 	last := d.find(d.Run)
 	named := last
 	for id := range ids.Elems() {
@@ -159,7 +158,7 @@ func (d *stream) used(ids jsonv.Value) *run {
 			if ident.Of(id) == "" {
 				return nil
 			}
-			return d.named(ident.Of(id))
+			return d.openNamed(ident.Of(id))
 		}
 		if ident.Is(id, last.ID) {
 			return last
@@ -171,15 +170,15 @@ func (d *stream) used(ids jsonv.Value) *run {
 	return named
 }
 
-// either returns v if it is a number, and other otherwise.
-func either(v, other jsonv.Value) jsonv.Value {
+// firstNumber returns v if it is a number, and other otherwise.
+func firstNumber(v, other jsonv.Value) jsonv.Value {
 	if v.Is(jsonv.Number) {
 		return v
 	}
 	return other
 }
 
-// digits is a number as an attribute's value; empty when v is none.
+// digits returns a number as an attribute's value; empty for any other value.
 func digits(v jsonv.Value) string {
 	if !v.Is(jsonv.Number) {
 		return ""
@@ -187,15 +186,15 @@ func digits(v jsonv.Value) string {
 	return strconv.FormatInt(v.Int(), 10)
 }
 
-// failure decodes an error. One that came up while a run that had ended well was
-// cleaned up is no error of the run.
+// failure decodes an error. An error in the cleanup of a run that succeeded is not the run's
+// error.
 func (d *stream) failure(v jsonv.Value) {
-	r := d.mentioned(v)
+	r := d.runOrLast(v)
 	if r == nil {
-		r = d.abandon()
+		r = d.emitUnanswered()
 	}
 	if r != nil {
-		d.cut(r)
+		d.cutRun(r)
 	}
 	typ := ident.Of(v.First("error_type", "code"))
 	if typ == "" {
@@ -205,12 +204,12 @@ func (d *stream) failure(v jsonv.Value) {
 	key := "error:" + msg.HashKey(d.runID(r), typ, string(content.Peek()))
 	if typ == "cleanup_error" && r != nil && r.Ended && outcomeOf(r.Stop) == fine {
 		m := d.status(r, key, typ)
-		m.Content, m.Time = content.Text(), r.first(key)
+		m.Content, m.Time = content.Text(), r.undatedTime(key)
 		return
 	}
-	m := d.give(r, msg.Error, key)
+	m := d.addMessage(r, msg.Error, key)
 	if r != nil {
-		m.Time = r.first(key)
+		m.Time = r.undatedTime(key)
 	}
 	m.IsError = true
 	m.Tool.ErrorType = typ

@@ -8,21 +8,21 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// TestUsageGoesToItsRun: a count belongs to the run that it names, if that has said
-// something, and to the last run otherwise.
+// TestUsageGoesToItsRun: a count belongs to the run that it names, if that has a message, and
+// to the last run otherwise.
 func TestUsageGoesToItsRun(t *testing.T) {
-	said := func(run string) string {
+	message := func(run string) string {
 		return `{"message_type":"assistant_message","id":"m-` + run + `","run_id":"` + run + `","step_id":"s-` + run + `","content":"tick"}`
 	}
 	for _, c := range []struct{ name, ids, want string }{
 		{"the last", `["b"]`, "b"},
 		{"one before", `["a"]`, "a"},
 		{"both", `["b","a"]`, "b"},
-		{"one that said nothing", `["c"]`, "b"},
+		{"one without a message", `["c"]`, "b"},
 		{"none", `null`, "b"},
 		{"no id", `[7,null,{}]`, "b"},
 	} {
-		got, _ := play(t, open(t, ""), events(said("a"), said("b"),
+		got, _ := play(t, open(t, ""), events(message("a"), message("b"),
 			`{"message_type":"usage_statistics","prompt_tokens":3,"completion_tokens":2,"run_ids":`+c.ids+`}`))
 		var counts []string
 		for _, m := range got {
@@ -36,8 +36,8 @@ func TestUsageGoesToItsRun(t *testing.T) {
 	}
 }
 
-// TestTokens: the classes of the protocol contain each other, those of a message do
-// not; and what was not counted is not 0.
+// TestTokens: the classes of the protocol contain each other, those of a message do not; and
+// an unreported count is not 0.
 func TestTokens(t *testing.T) {
 	for _, c := range []struct {
 		counts     string

@@ -31,7 +31,7 @@ func request(agent, text string) frame.Frame {
 	return frame.Frame{Kind: frame.Request, Name: "POST /v1/agents/" + agent + "/messages/stream", Data: fmt.Appendf(nil, `{"messages":[{"role":"user","content":%q}]}`, text)}
 }
 
-// all returns every message that frames give, flushed after each if so wished.
+// all returns every emitted message of the frames, flushed after each if flush is set.
 func all(t *testing.T, d *stream, frames []frame.Frame, flush bool) []msg.Message {
 	t.Helper()
 	var out decoder.Output
@@ -61,10 +61,9 @@ func ofKind(kind msg.Kind) func(*msg.Message) bool {
 	return func(m *msg.Message) bool { return m.Kind == kind }
 }
 
-// TestTurnBeginsWithItsFirstPiece: the first thing that is given of a run has the date of
-// its first piece, and so has the first token of each response, although the first block is
-// complete much later. When the stream is flushed changes nothing of that, and nothing of
-// any complete message.
+// TestTurnBeginsWithItsFirstPiece: the first message of a run has the date of its first
+// piece, and so has the first token of each response, although the first block is complete
+// much later. Flushes change neither that nor any complete message.
 func TestTurnBeginsWithItsFirstPiece(t *testing.T) {
 	frames := events(
 		frameOf("reasoning_message", "r", "s1", "o1", 3, `"reasoning":"The barometer"`),
@@ -97,8 +96,8 @@ func TestTurnBeginsWithItsFirstPiece(t *testing.T) {
 	}
 }
 
-// TestPromptHasTheTimeOfItsRun: a request has no date. What it says was said when its run
-// began, at the latest, whenever the stream is read.
+// TestPromptHasTheTimeOfItsRun: a request has no date. Its messages have the time at which
+// its run began, whenever the stream is read.
 func TestPromptHasTheTimeOfItsRun(t *testing.T) {
 	frames := append([]frame.Frame{request("agent-1", "Will it rain?")}, events(
 		`{"message_type":"ping","id":"ping","run_id":"run-r","date":"`+second(1).Format(time.RFC3339)+`"}`,
@@ -109,8 +108,8 @@ func TestPromptHasTheTimeOfItsRun(t *testing.T) {
 	}
 }
 
-// TestCallsInTurns: the model writes two calls at once; their pieces come in turns, each
-// with the otid of its call, and only the first has its name.
+// TestCallsInTurns: the model writes two calls at once; their pieces interleave, each with
+// the otid of its call, and only the first has its name.
 func TestCallsInTurns(t *testing.T) {
 	piece := func(otid, call string) string {
 		return frameOf("tool_call_message", "r", "s1", otid, 1, `"tool_call":{`+call+`}`)
@@ -148,9 +147,9 @@ func TestCallWhoseIDComesLater(t *testing.T) {
 	}
 }
 
-// TestPackedPrompt: older servers store a prompt as JSON with its time; it is its text, as
-// in the request, and under the same key. What the server says to itself in that way is
-// still no prompt.
+// TestPackedPrompt: older servers store a prompt as JSON with its time; the message is its
+// text, as in the request, and under the same key. Notices of the server in such JSON are not
+// prompts.
 func TestPackedPrompt(t *testing.T) {
 	live := only(all(t, open(t, ""), append([]frame.Frame{request("agent-1", "Is it \"calm\"?")}, events(textOf("r", "s1", "o1", 2, "Yes."), `[DONE]`)...), false), ofKind(msg.User))
 	list := `[{"message_type":"user_message","id":"message-u","run_id":"run-r","date":"2026-05-04T07:00:00+00:00","content":"{\"type\": \"user_message\", \"message\": \"Is it \\\"calm\\\"?\", \"time\": \"2026-05-04 07:00:00 AM UTC+0000\", \"name\": \"Ada\"}"},
@@ -168,18 +167,18 @@ func TestPackedPrompt(t *testing.T) {
 	}
 }
 
-// letterTo is what the list of an agent says of a run that a letter began.
-func letterTo(run, from, text string) frame.Frame {
+// incomingList is the list of an agent whose run began with a message of another agent.
+func incomingList(run, from, text string) frame.Frame {
 	list := fmt.Sprintf(`[{"message_type":"system_message","id":"message-l","run_id":"run-%s","date":%q,"content":%q},
 		{"message_type":"assistant_message","id":"message-a","step_id":"step-%s","run_id":"run-%s","date":%q,"content":"Done."}]`,
 		run, second(5).Format(time.RFC3339), "[Incoming message from agent with ID '"+from+"' - your response goes to the sender] "+text, run, run, second(6).Format(time.RFC3339))
 	return frame.Frame{Kind: frame.Body, Data: []byte(list)}
 }
 
-// TestLetterAndItsRunMeet: a call that writes to another agent, or to many, and each run
-// that it begins there go by the same name; a letter of another text, or to another agent,
-// by another one.
-func TestLetterAndItsRunMeet(t *testing.T) {
+// TestMessageToAgentIsCorrelatedWithItsRun: a call that sends a message to another agent, or
+// to many, and each run that it begins there have the same correlation prompt; a message with
+// another text, or to another agent, has another one.
+func TestMessageToAgentIsCorrelatedWithItsRun(t *testing.T) {
 	names := func(frames []frame.Frame, origin string) (out []string) {
 		for _, m := range all(t, open(t, origin), frames, true) {
 			if m.Delegation.CorrelationPrompt != "" && !slices.Contains(out, m.Delegation.CorrelationPrompt) {
@@ -192,14 +191,14 @@ func TestLetterAndItsRunMeet(t *testing.T) {
 		return names(events(frameOf("tool_call_message", "p", "s1", "o1", 4, fmt.Sprintf(`"tool_call":{"name":%q,"arguments":%q,"tool_call_id":"c1"}`, tool, args)), `[DONE]`), "/v1/agents/agent-1/messages")
 	}
 	run := func(agent, from, text string) []string {
-		return names([]frame.Frame{letterTo("q", from, text)}, "/v1/agents/"+agent+"/messages")
+		return names([]frame.Frame{incomingList("q", from, text)}, "/v1/agents/"+agent+"/messages")
 	}
 	for _, c := range []struct {
 		name, tool, args, agent, from, text string
 		meet                                bool
 	}{
 		{"one", askTool, `{"message":"Sound the horn.","other_agent_id":"agent-2"}`, "agent-2", "agent-1", "Sound the horn.", true},
-		{"one, without waiting", tellTool, `{"message":"Sound the horn.","other_agent_id":"agent-2"}`, "agent-2", "agent-1", "Sound the horn.", true},
+		{"one, without waiting", asyncTool, `{"message":"Sound the horn.","other_agent_id":"agent-2"}`, "agent-2", "agent-1", "Sound the horn.", true},
 		{"many", tagsTool, `{"message":"Sound the horn.","match_all":["pier"],"match_some":[]}`, "agent-3", "agent-1", "Sound the horn.", true},
 		{"a group", groupTool, `{"message":"Sound the horn."}`, "agent-3", "agent-1", "Sound the horn.", true},
 		{"another text", askTool, `{"message":"Sound the horn.","other_agent_id":"agent-2"}`, "agent-2", "agent-1", "Sound the bell.", false},
@@ -208,13 +207,13 @@ func TestLetterAndItsRunMeet(t *testing.T) {
 	} {
 		calls, runs := call(c.tool, c.args), run(c.agent, c.from, c.text)
 		if len(calls) != 1 || slices.Contains(runs, calls[0]) != c.meet {
-			t.Errorf("%s: the call goes by %v, the run by %v", c.name, calls, runs)
+			t.Errorf("%s: the call has the prompts %v, the run %v", c.name, calls, runs)
 		}
 	}
 }
 
-// TestAgentIsNamed: what an agent does is under its display name where a message has one,
-// else under its id, and its user's messages are not.
+// TestAgentIsNamed: the messages of an agent have its display name where a message has one,
+// else its id, and its user's messages have neither.
 func TestAgentIsNamed(t *testing.T) {
 	frames := append([]frame.Frame{request("agent-1", "Who is there?")}, events(
 		textOf("r", "s1", "o1", 1, "I am."),
@@ -237,8 +236,8 @@ func TestAgentIsNamed(t *testing.T) {
 	}
 }
 
-// TestSleeptimeRunIsLinked: a run that another run's count names is a delegation of it, for
-// which nobody waits; its own messages, in whatever session, go by the same name.
+// TestSleeptimeRunIsLinked: a run in another run's count is an asynchronous delegation of it;
+// its own messages, in any session, have the same correlation id.
 func TestSleeptimeRunIsLinked(t *testing.T) {
 	const usage = `{"message_type":"usage_statistics","prompt_tokens":9,"completion_tokens":4,"run_ids":["run-r","run-z"]}`
 	parent := all(t, open(t, "agent-1.sse"), events(textOf("r", "s1", "o1", 1, "Noted."), `{"message_type":"stop_reason","stop_reason":"end_turn"}`, usage, usage, `[DONE]`), true)
@@ -252,13 +251,13 @@ func TestSleeptimeRunIsLinked(t *testing.T) {
 	}
 	child := all(t, open(t, "/v1/runs/run-z/stream"), events(textOf("z", "s2", "o2", 2, "Remembered.")), true)
 	if got := child[0].Delegation.CorrelationID; got == "" || got != m.Delegation.CorrelationID {
-		t.Errorf("the run goes by %q, the call by %q", got, m.Delegation.CorrelationID)
+		t.Errorf("the run has the correlation id %q, the call %q", got, m.Delegation.CorrelationID)
 	}
 }
 
-// TestUndatedRecordsOfAStoredStream: why a run stops, what it took, an error and what is not
-// understood have no date. They have the time of the last dated frame of their run, a ping
-// included, and are said to be inferred.
+// TestUndatedRecordsOfAStoredStream: stop reasons, usage, errors and unknown records have no
+// date. They have the time of the last dated frame of their run, a ping included, with
+// precision inferred.
 func TestUndatedRecordsOfAStoredStream(t *testing.T) {
 	frames := events(
 		textOf("r", "s1", "o1", 1, "Reef"), textOf("r", "s1", "o1", 9, " the sail."),
@@ -284,9 +283,9 @@ func TestUndatedRecordsOfAStoredStream(t *testing.T) {
 	}
 }
 
-// TestResumedThroughATap: a run in the background is broken off and taken up again by
-// another request, whose recording has what was heard before in front of it. Whichever of
-// the recordings is decoded first, both are one run of one session, whose text is there once.
+// TestResumedThroughATap: a background run breaks off and is resumed by another request,
+// whose recording begins with the earlier frames. In either order of decoding, both
+// recordings are one run of one session, with its text once.
 func TestResumedThroughATap(t *testing.T) {
 	piece := func(seq, n int, text string) string {
 		return strings.Replace(textOf("r", "s1", "o1", n, text), "{", fmt.Sprintf(`{"seq_id":%d,`, seq), 1)
@@ -295,7 +294,7 @@ func TestResumedThroughATap(t *testing.T) {
 	began := append([]frame.Frame{request("agent-1", "Count.")}, events(ping, piece(2, 2, "One,"), piece(3, 3, " two,"))...)
 	const ended, count = `{"message_type":"stop_reason","stop_reason":"end_turn"}`, `{"message_type":"usage_statistics","prompt_tokens":3,"completion_tokens":3,"run_ids":["run-r"]}`
 	rest := events(piece(3, 3, " two,"), piece(4, 4, " three."), ended, count, `[DONE]`)
-	for name, again := range map[string][]frame.Frame{
+	for name, resumed := range map[string][]frame.Frame{
 		"GET":  nil,
 		"POST": {{Kind: frame.Request, Name: "POST /v1/runs/run-r/stream", Data: []byte(`{"starting_after":2}`)}},
 	} {
@@ -303,7 +302,7 @@ func TestResumedThroughATap(t *testing.T) {
 			return all(t, open(t, origin), append(slices.Concat(parts...), frame.Frame{Kind: frame.Close, Name: frame.Lost}), true)
 		}
 		first := decode("http://h/v1/agents/agent-1/messages/stream", began)
-		second := decode("http://h/v1/runs/run-r/stream?starting_after=2", began, again, rest)
+		second := decode("http://h/v1/runs/run-r/stream?starting_after=2", began, resumed, rest)
 		for order, list := range map[string][]msg.Message{"first, second": slices.Concat(first, second), "second, first": slices.Concat(second, first)} {
 			var got []string
 			for _, m := range msg.Fold(list) {

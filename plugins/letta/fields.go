@@ -18,17 +18,17 @@ func head(list jsonv.Value) jsonv.Value {
 	return jsonv.Value{}
 }
 
-// repeats marks as read what the members of v say once more of what those of said say.
-func repeats(v, said jsonv.Value) {
-	for k, m := range said.Members() {
-		if again := v.Get(string(k.Bytes())); bytes.Equal(again.Peek(), m.Peek()) {
-			again.MarkRead()
+// markRepeated marks the members of v that equal those of first as read.
+func markRepeated(v, first jsonv.Value) {
+	for k, m := range first.Members() {
+		if repeated := v.Get(string(k.Bytes())); bytes.Equal(repeated.Peek(), m.Peek()) {
+			repeated.MarkRead()
 		}
 	}
 }
 
-// hash is 64 bits of FNV-1a: enough to tell the few things apart that are
-// remembered at a time, and the same in every process.
+// hash is 64 bits of FNV-1a: enough for the few entries of the state, and the same in every
+// process.
 func hash[T string | []byte](s T) uint64 {
 	h := uint64(14695981039346656037)
 	for i := range len(s) {
@@ -45,7 +45,7 @@ func sum(t msg.Text) uint64 {
 	return 1
 }
 
-// dates reads dates. Those of neighbours are mostly the same.
+// dates parses dates, and caches the last one because neighbours mostly have the same date.
 type dates struct {
 	raw  []byte
 	ns   int64
@@ -67,8 +67,8 @@ func (d *dates) read(v jsonv.Value) (int64, msg.Precision) {
 	return d.ns, d.prec
 }
 
-// contentOf returns the text of a content, which is a string or a list of parts, and
-// the pictures in it. A part of another kind stands in the text as its JSON.
+// contentOf returns the text of a content, which is a string or a list of parts, and the
+// pictures in it. A part of another kind is its JSON in the text.
 func contentOf(v jsonv.Value) (msg.Text, []msg.Attachment) {
 	if v.Is(jsonv.Object) && v.Get("type").Equal("text") {
 		return v.Get("text").Text(), nil

@@ -15,11 +15,11 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// TestFiveForms: one turn as a stream of pieces, a stream of whole messages, an answer,
-// a list and a file of lines is the same messages in the same order: keys, contents,
-// arguments, times, runs and responses. Only what a run says of itself is missing in a
-// list, when a response began in a list and an answer, and what the user said in a stream
-// without its request.
+// TestFiveForms: one turn as a stream of pieces, a stream of whole messages, an answer, a
+// list and a file of lines has the same messages in the same order: keys, contents,
+// arguments, times, runs and responses. A list lacks the run's own records, a list and an
+// answer lack the start of a response, and a stream without its request lacks the user's
+// messages.
 func TestFiveForms(t *testing.T) {
 	cases, err := conformance.Load(os.DirFS("testdata"))
 	if err != nil {
@@ -65,9 +65,9 @@ func TestFiveForms(t *testing.T) {
 	}
 }
 
-// TestPromptIsItself: a prompt is told from another one in another run by the run, and
-// is the same in the request and in the list.
-func TestPromptIsItself(t *testing.T) {
+// TestPromptHasOneKeyInAllForms: a prompt has another key than the same prompt in another
+// run, and one key in the request and in the list.
+func TestPromptHasOneKeyInAllForms(t *testing.T) {
 	ask := func(run string) []frame.Frame {
 		return append([]frame.Frame{{Kind: frame.Request, Name: "POST /v1/agents/a/messages/stream", Data: []byte(`{"messages":[{"role":"user","content":"yes"}]}`)}},
 			events(`{"message_type":"ping","run_id":"`+run+`"}`, `{"message_type":"assistant_message","id":"m-`+run+`","run_id":"`+run+`","step_id":"s-`+run+`","content":"done"}`, `[DONE]`)...)
@@ -128,8 +128,8 @@ func TestNewestFirst(t *testing.T) {
 	}
 }
 
-func TestLetterOf(t *testing.T) {
-	for in, want := range map[string]letter{
+func TestAgentMessageOf(t *testing.T) {
+	for in, want := range map[string]agentMessage{
 		"[Incoming message from agent with ID 'agent-1' - your response will be delivered to the sender] Wind it.":           {"agent-1", "Wind it."},
 		"[Incoming message from agent with ID 'agent-1' - your response will be delivered to the sender] Wind it.\nwind it.": {"agent-1", "Wind it."},
 		"[Incoming message from agent with ID 'agent-1' - x] wind it.\nwind it":                                              {"agent-1", "wind it.\nwind it"},
@@ -140,14 +140,14 @@ func TestLetterOf(t *testing.T) {
 		"Incoming message from agent with ID 'agent-1'":                                                                      {},
 		"": {},
 	} {
-		got, ok := letterOf(in)
-		if got != want && ok || ok != (want != letter{}) {
+		got, ok := agentMessageOf(in)
+		if got != want && ok || ok != (want != agentMessage{}) {
 			t.Errorf("%q: got %+v %v, want %+v", in, got, ok, want)
 		}
 	}
 }
 
-// TestSeen: a number that came before is known, in any order.
+// TestSeen: a repeated number is recognized, in any order.
 func TestSeen(t *testing.T) {
 	var r run
 	var doc jsonv.Doc
@@ -155,7 +155,7 @@ func TestSeen(t *testing.T) {
 		if err := doc.Parse(fmt.Appendf(nil, "%d", n)); err != nil {
 			t.Fatal(err)
 		}
-		return r.again(doc.Root())
+		return r.isRepeated(doc.Root())
 	}
 	for _, n := range []int{1, 2, 3, 7, 5, 9, 6, 4, 8, 12, 0} {
 		if seen(n) {
@@ -178,7 +178,7 @@ func TestSeen(t *testing.T) {
 	}
 }
 
-// TestRepeatedWordIsNoRepetition: two pieces that are the same are two pieces.
+// TestRepeatedWordIsNoRepetition: two equal pieces without numbers are two pieces.
 func TestRepeatedWordIsNoRepetition(t *testing.T) {
 	const piece = `{"message_type":"assistant_message","id":"m","otid":"o","content":"ha"}`
 	got, _ := play(t, open(t, ""), events(piece, piece, piece))
@@ -187,26 +187,26 @@ func TestRepeatedWordIsNoRepetition(t *testing.T) {
 	}
 }
 
-// TestTwoRunsInTurns: runs whose frames come in turns do not cut each other off.
+// TestTwoRunsInTurns: runs with interleaved frames do not cut each other off.
 func TestTwoRunsInTurns(t *testing.T) {
 	piece := func(run, text string) string {
 		return `{"message_type":"assistant_message","id":"m-` + run + `","otid":"o-` + run + `","run_id":"` + run + `","step_id":"s-` + run + `","content":"` + text + `"}`
 	}
 	got, _ := play(t, open(t, ""), events(piece("a", "tick"), piece("b", "ding"), piece("a", " tock"), piece("b", " dong"), `[DONE]`))
-	said := make(map[string]string)
+	texts := make(map[string]string)
 	for _, m := range got {
 		if m.Kind == msg.Assistant {
-			said[m.Run] = m.Content.String()
+			texts[m.Run] = m.Content.String()
 		}
 	}
-	if want := map[string]string{"a": "tick tock", "b": "ding dong"}; !cmp.Equal(said, want) {
-		t.Errorf("got %v, want %v", said, want)
+	if want := map[string]string{"a": "tick tock", "b": "ding dong"}; !cmp.Equal(texts, want) {
+		t.Errorf("got %v, want %v", texts, want)
 	}
 }
 
-// TestNothingLostOnTheWay: what stands beside the text that is taken out of an object, of
-// a dict or of a decision is kept, and a field that nobody knows.
-func TestNothingLostOnTheWay(t *testing.T) {
+// TestFieldsBesideTheTextAreKept: the fields beside the text of an object, a dict or a
+// decision are kept, and so is an unknown field.
+func TestFieldsBesideTheTextAreKept(t *testing.T) {
 	const date = `"date":"2026-04-02T09:15:00+00:00","run_id":"run-1"`
 	for name, c := range map[string]struct {
 		frames []frame.Frame
@@ -221,8 +221,8 @@ func TestNothingLostOnTheWay(t *testing.T) {
 			[]string{"Damp.", "9:15", "the lower gallery"},
 		},
 		"answer of another agent": {
-			events(`{"message_type":"tool_return_message","id":"message-3","name":"` + askTool + `",` + date + `,"tool_call_id":"call_1","status":"success","tool_return":"{'agent_id': 'agent-9', 'response': ['Yes.'], 'note': 'said in a whisper'}"}`),
-			[]string{"Yes.", "agent-9", "said in a whisper"},
+			events(`{"message_type":"tool_return_message","id":"message-3","name":"` + askTool + `",` + date + `,"tool_call_id":"call_1","status":"success","tool_return":"{'agent_id': 'agent-9', 'response': ['Yes.'], 'note': 'spoken in a whisper'}"}`),
+			[]string{"Yes.", "agent-9", "spoken in a whisper"},
 		},
 		"picture that a client's tool returned": {
 			[]frame.Frame{{Kind: frame.Request, Name: "POST /v1/agents/agent-1/messages", Data: []byte(

@@ -12,9 +12,9 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// FuzzFrames: any events, requests and bodies, in any order, decode to valid messages,
-// and a decoder that is restored before each frame says the same as the one that was
-// not. A line of the input is a frame: R before it makes it a request, B a body.
+// FuzzFrames: any events, requests and bodies, in any order, decode to valid messages, and a
+// decoder that is restored before each frame emits the same as the original. A line of the
+// input is a frame: R before it makes it a request, B a body.
 func FuzzFrames(f *testing.F) {
 	cases, err := conformance.Load(os.DirFS("testdata"))
 	if err != nil {
@@ -48,21 +48,21 @@ func FuzzFrames(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			again := open(t, "")
+			restored := open(t, "")
 			if snapshot != nil {
-				if err := again.Restore(snapshot); err != nil {
+				if err := restored.Restore(snapshot); err != nil {
 					t.Fatal(err)
 				}
 			}
-			got, other := rows(t, d, fr), rows(t, again, fr)
+			got, other := rows(t, d, fr), rows(t, restored, fr)
 			if !bytes.Equal(got, other) {
-				t.Fatalf("frame %s\ngives    %s\nrestored %s", fr.Data, got, other)
+				t.Fatalf("frame %s\nemitted  %s\nrestored %s", fr.Data, got, other)
 			}
 		}
 	})
 }
 
-// rows decodes a frame and returns what it gives, and what is then open.
+// rows decodes a frame and returns its messages and those of a flush.
 func rows(t *testing.T, d *stream, f frame.Frame) []byte {
 	var out decoder.Output
 	if err := d.Decode(&f, &out); err != nil {
@@ -82,7 +82,7 @@ func rows(t *testing.T, d *stream, f frame.Frame) []byte {
 			t.Fatal(err)
 		}
 		if i >= n && m.Complete != msg.Partial {
-			t.Fatalf("flush gives %s as %s", m.Key, m.Complete)
+			t.Fatalf("flush emits %s as %s", m.Key, m.Complete)
 		}
 		row, err := json.Marshal(m.Row())
 		if err != nil {

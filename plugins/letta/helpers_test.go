@@ -18,8 +18,8 @@ func open(t testing.TB, origin string) *stream {
 	return d.(*stream)
 }
 
-// play decodes events and returns what they fold to, what is open included, and the
-// problems. Every message must be valid.
+// play decodes events and returns the folded messages, open ones included, and the problems.
+// Every message must be valid.
 func play(t testing.TB, d *stream, frames []frame.Frame) ([]msg.Message, []msg.Problem) {
 	t.Helper()
 	var out decoder.Output

@@ -12,10 +12,10 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
-// maxPending is how many messages wait for an answer.
+// maxPending limits the messages that wait for an answer.
 const maxPending = 64
 
-// input is something that was said to an agent.
+// input is a message to an agent.
 type input struct {
 	Role      msg.Role
 	ID        string           `json:",omitempty"` // of a stored message
@@ -23,24 +23,24 @@ type input struct {
 	Text      string           `json:",omitempty"`
 	Files     []msg.Attachment `json:",omitempty"`
 	Author    msg.Agent
-	Letter    bool       `json:",omitempty"` // another agent has sent it
+	Letter    bool       `json:",omitempty"` // from another agent
 	Decisions []decision `json:",omitempty"`
-	Sent      string     `json:",omitempty"` // the time that stood beside the text
-	Packed    string     `json:",omitempty"` // what else stood there, as a JSON object
+	Sent      string     `json:",omitempty"` // the time beside the text
+	Packed    string     `json:",omitempty"` // the other fields beside the text, as a JSON object
 
 	Time  int64 `json:",omitempty"`
 	Prec  msg.Precision
 	Level msg.Completeness
 }
 
-// request decodes what a client asks of the server. What it says to an agent waits
-// until the answer names the run.
+// request decodes a client's request. Its messages to an agent wait until the answer names
+// the run.
 func (d *stream) request(f *frame.Frame, v jsonv.Value) {
-	d.abandon()
+	d.emitUnanswered()
 	_, path, _ := strings.Cut(f.Name, " ")
-	here := placeOf(path)
+	here := scopeOf(path)
 	if here.Session == d.Place.Session || here.Session == "" && d.find(runIn(path)) != nil {
-		here = d.Place.or(here)
+		here = d.Place.override(here)
 	}
 	d.Place, d.Run = here, ""
 	if !v.Exists() || d.find(runIn(path)) != nil { // it may resume a stream
@@ -51,33 +51,33 @@ func (d *stream) request(f *frame.Frame, v jsonv.Value) {
 		d.unknown(v, "request")
 		return
 	}
-	d.Place = bodyPlace(v).or(d.Place)
+	d.Place = bodyScope(v).override(d.Place)
 	before := len(d.Pending)
 	for e := range v.Get("messages").Elems() {
-		d.asked(e)
+		d.requestMessage(e)
 	}
 	if content := v.Get("input"); content.Exists() {
-		d.pend(d.inputOf(v, msg.RoleUser, content))
+		d.addPending(d.inputOf(v, msg.RoleUser, content))
 	}
 	if len(d.Pending) == before {
 		d.unknown(v, "request")
 	}
 }
 
-// bodyPlace is the place that a request names beside its path.
-func bodyPlace(v jsonv.Value) place {
+// bodyScope is the scope that a request's body names.
+func bodyScope(v jsonv.Value) scope {
 	agent := ident.Of(v.Get("agent_id"))
-	p := place{Session: agent, Agent: agent}
+	p := scope{Session: agent, Agent: agent}
 	if id := ident.Of(v.Get("conversation_id")); id != "" && id != "default" {
 		p.Session = id
 	}
 	return p
 }
 
-// asked reads one message of a request.
-func (d *stream) asked(v jsonv.Value) {
+// requestMessage reads one message of a request.
+func (d *stream) requestMessage(v jsonv.Value) {
 	if typ := v.Get("type"); typ.Equal("approval") || typ.Equal("tool_return") || v.Get("approvals").Is(jsonv.Array) {
-		d.pend(&input{Decisions: d.decisions(v), Otid: ident.Of(v.Get("otid")), Level: d.level})
+		d.addPending(&input{Decisions: d.decisions(v), Otid: ident.Of(v.Get("otid")), Level: d.level})
 		return
 	}
 	role, err := msg.ParseRole(v.Get("role").PeekStr())
@@ -86,10 +86,10 @@ func (d *stream) asked(v jsonv.Value) {
 	} else {
 		v.Get("role").MarkRead()
 	}
-	d.pend(d.inputOf(v, role, v.Get("content")))
+	d.addPending(d.inputOf(v, role, v.Get("content")))
 }
 
-// inputOf reads what v says to an agent.
+// inputOf reads a message to an agent.
 func (d *stream) inputOf(v jsonv.Value, role msg.Role, content jsonv.Value) *input {
 	t, files := contentOf(content)
 	in := &input{
@@ -105,7 +105,7 @@ func (d *stream) inputOf(v jsonv.Value, role msg.Role, content jsonv.Value) *inp
 			in.Author = d.agent(in.Author.ID, in.Author.Name)
 		}
 	case msg.RoleSystem:
-		if l, ok := letterOf(in.Text); ok {
+		if l, ok := agentMessageOf(in.Text); ok {
 			in.Letter, in.Text = true, l.text
 			in.Author = d.agent(l.from, ident.Of(v.Get("name")))
 			ident.Is(v.Get("sender_id"), l.from)
@@ -114,8 +114,8 @@ func (d *stream) inputOf(v jsonv.Value, role msg.Role, content jsonv.Value) *inp
 	return in
 }
 
-// unpack takes what a user said out of the JSON object in which older servers put it, with
-// the time and perhaps the user's name and place:
+// unpack extracts a user's message from the JSON object in which older servers pack it, with
+// the time and perhaps the user's name and location:
 //
 //	{"type": "user_message", "message": "...", "time": "...", "name": "..."}
 func (d *stream) unpack(in *input) {
@@ -123,11 +123,11 @@ func (d *stream) unpack(in *input) {
 		return
 	}
 	root := d.inner.Root()
-	said := root.Get("message")
-	if !root.Get("type").Equal("user_message") || !said.Is(jsonv.String) || !root.Get("time").Exists() {
+	text := root.Get("message")
+	if !root.Get("type").Equal("user_message") || !text.Is(jsonv.String) || !root.Get("time").Exists() {
 		return
 	}
-	in.Text = said.Str()
+	in.Text = text.Str()
 	var more []byte
 	for k, v := range root.Members() {
 		switch {
@@ -145,26 +145,26 @@ func (d *stream) unpack(in *input) {
 	}
 }
 
-// pend keeps what was said until something answers it.
-func (d *stream) pend(in *input) {
+// addPending keeps a message to an agent until a run answers it.
+func (d *stream) addPending(in *input) {
 	if len(d.Pending) == maxPending {
-		d.said(d.ownRun(d.Pending[0]), d.Pending[0])
+		d.emitInput(d.ownRun(d.Pending[0]), d.Pending[0])
 		d.Pending = slices.Delete(d.Pending, 0, 1)
 	}
 	d.Pending = append(d.Pending, in)
 }
 
-// stored calls f for a message to an agent as the server has stored it: what the
-// request has said of it stands.
-func (d *stream) stored(f func(jsonv.Value), v jsonv.Value) {
+// asSummary calls f for a stored message to an agent, which yields to the message of its
+// request.
+func (d *stream) asSummary(f func(jsonv.Value), v jsonv.Value) {
 	level := d.level
 	d.level = min(level, msg.Summary)
 	f(v)
 	d.level = level
 }
 
-// heard decodes a stored message to an agent.
-func (d *stream) heard(v jsonv.Value) {
+// storedInput decodes a stored message to an agent.
+func (d *stream) storedInput(v jsonv.Value) {
 	role := msg.RoleUser
 	if v.Get("message_type").Equal("system_message") {
 		role = msg.RoleSystem
@@ -176,27 +176,27 @@ func (d *stream) heard(v jsonv.Value) {
 	in := d.inputOf(v, role, content)
 	switch {
 	case ident.Of(v.Get("run_id")) != "":
-		d.said(d.runOf(v), in)
+		d.emitInput(d.runOf(v), in)
 	case role == msg.RoleSystem && !in.Letter: // the agent's prompt
-		d.said(nil, in)
+		d.emitInput(nil, in)
 	default:
-		d.pend(in)
+		d.addPending(in)
 	}
 }
 
-// approved decodes a stored response to a request for approval.
-func (d *stream) approved(v jsonv.Value) {
+// storedApproval decodes a stored response to a request for approval.
+func (d *stream) storedApproval(v jsonv.Value) {
 	in := &input{ID: ident.Of(v.Get("id")), Decisions: d.decisions(v), Level: d.level}
 	in.Time, in.Prec = d.date.read(v.Get("date"))
 	if ident.Of(v.Get("run_id")) != "" {
-		d.said(d.runOf(v), in)
+		d.emitInput(d.runOf(v), in)
 		return
 	}
-	d.pend(in)
+	d.addPending(in)
 }
 
-// notice takes what the server itself puts into the place of a user's message, as a
-// JSON object in a string, to make the agent go on or to tell it something:
+// notice decodes a notice that the server itself puts in the place of a user's message, as a
+// JSON object in a string, to make the agent continue or to inform it:
 //
 //	{"type": "heartbeat", "reason": "...", "time": "..."}
 func (d *stream) notice(v, content jsonv.Value) bool {
@@ -210,9 +210,9 @@ func (d *stream) notice(v, content jsonv.Value) bool {
 		return false
 	}
 	content.MarkRead()
-	r := d.mentioned(v)
+	r := d.runOrLast(v)
 	if r != nil {
-		d.close(r)
+		d.closeBlocks(r)
 	}
 	key := ident.Of(v.Get("id"))
 	if key == "" {
@@ -223,14 +223,14 @@ func (d *stream) notice(v, content jsonv.Value) bool {
 	m.Content = root.First("reason", "message", "last_login").Text().Own()
 	m.SetAttr("sent", root.Get("time").Str())
 	d.stamp(m, v)
-	d.leftover(&d.inner, len(d.out.Messages)-1)
+	d.keepUnread(&d.inner, len(d.out.Messages)-1)
 	return true
 }
 
-// placed gives what was said before a run began to the run that answers it.
-func (d *stream) placed(r *run) {
+// emitPending emits the messages that precede a run as messages of the run that answers them.
+func (d *stream) emitPending(r *run) {
 	for _, in := range d.Pending {
-		d.said(r, in)
+		d.emitInput(r, in)
 	}
 	d.Pending = nil
 	if d.Held != "" {
@@ -240,8 +240,8 @@ func (d *stream) placed(r *run) {
 	}
 }
 
-// abandon gives what nothing has answered, in a run of its own, and returns that.
-func (d *stream) abandon() *run {
+// emitUnanswered emits the pending messages in a run of their own, and returns that run.
+func (d *stream) emitUnanswered() *run {
 	if len(d.Pending) == 0 && d.Held == "" {
 		return nil
 	}
@@ -251,11 +251,11 @@ func (d *stream) abandon() *run {
 	} else {
 		r = d.open("stop:" + d.Held)
 	}
-	d.placed(r)
+	d.emitPending(r)
 	return r
 }
 
-// ownRun is the run of something that nothing has answered.
+// ownRun is the run of a message without an answer.
 func (d *stream) ownRun(in *input) *run {
 	id := in.ID
 	if id == "" {
@@ -271,20 +271,20 @@ func (d *stream) runID(r *run) string {
 	return r.ID
 }
 
-// date sets the time of what was said to an agent. A request has none: it came before the
-// first frame that names the run.
-func (r *run) date(m *msg.Message, in *input) {
+// setTime sets the time of a message to an agent. A request has none: it precedes the first
+// frame of the run.
+func (r *run) setTime(m *msg.Message, in *input) {
 	if r != nil && in.Time == 0 {
-		m.Time = r.first(m.Key)
+		m.Time = r.undatedTime(m.Key)
 	}
 	at(m, in.Time, in.Prec)
 }
 
-// said gives what was said to an agent. In a run it goes by its text, because only
+// emitInput emits a message to an agent. In a run its key is made of its text, because only
 // stored messages have ids.
-func (d *stream) said(r *run, in *input) {
+func (d *stream) emitInput(r *run, in *input) {
 	if r != nil {
-		d.close(r)
+		d.closeBlocks(r)
 		r.Response = ""
 	}
 	level := d.level
@@ -292,7 +292,7 @@ func (d *stream) said(r *run, in *input) {
 	defer func() { d.level = level }()
 	if in.Decisions != nil {
 		for _, one := range in.Decisions {
-			d.decide(r, in, one)
+			d.emitDecision(r, in, one)
 		}
 		return
 	}
@@ -307,7 +307,7 @@ func (d *stream) said(r *run, in *input) {
 	case in.Role == msg.RoleAssistant:
 		kind = msg.Assistant
 	}
-	m := d.give(r, kind, key)
+	m := d.addMessage(r, kind, key)
 	m.Role = in.Role
 	if in.Author != (msg.Agent{}) {
 		m.Agent = in.Author
@@ -316,13 +316,13 @@ func (d *stream) said(r *run, in *input) {
 	m.Content, m.Attachments = msg.Plain(in.Text), in.Files
 	m.SetAttr("sent", in.Sent)
 	m.SetAttr(unknown.Attr, in.Packed)
-	r.date(m, in)
+	r.setTime(m, in)
 	if r != nil && kind == msg.User {
-		r.meets(m)
+		r.setCorrelationID(m)
 	}
 	if in.Letter {
 		m.ParentRun = msg.UnknownRun
 		m.SetAttr("origin", "agent")
-		d.received(r, in, m)
+		d.correlateMessage(r, in, m)
 	}
 }

@@ -6,11 +6,11 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// what a frame is, whatever its version calls it.
-type what uint8
+// frameKind is the kind of a frame, the same for all names that versions have for it.
+type frameKind uint8
 
 const (
-	isUnknown what = iota
+	isUnknown frameKind = iota
 	isReasoning
 	isHidden
 	isText
@@ -27,9 +27,9 @@ const (
 	isError
 )
 
-// typeOf returns what v is. The oldest servers did not say, and are understood by
-// the field that holds the message.
-func typeOf(v jsonv.Value, event string) what {
+// typeOf returns the kind of v. Frames of the oldest servers have no type; the field that
+// holds the message decides.
+func typeOf(v jsonv.Value, event string) frameKind {
 	t := v.Get("message_type")
 	if !t.Exists() {
 		switch {
@@ -56,8 +56,8 @@ func typeOf(v jsonv.Value, event string) what {
 	return isUnknown
 }
 
-// typeNamed returns what a message of that type is.
-func typeNamed(typ jsonv.Value) what {
+// typeNamed returns the kind of a message type.
+func typeNamed(typ jsonv.Value) frameKind {
 	if !typ.Is(jsonv.String) {
 		return isUnknown
 	}
@@ -94,7 +94,7 @@ func typeNamed(typ jsonv.Value) what {
 	return isUnknown
 }
 
-// envelope marks the ids as read of which keys are made.
+// envelope marks the ids that keys are made of as read.
 func envelope(v jsonv.Value) {
 	for k, m := range v.Members() {
 		switch string(k.Bytes()) {
@@ -121,12 +121,12 @@ func (d *stream) message(v jsonv.Value, event string) {
 	case isUnknown:
 		d.unknown(v, event)
 	case isInput:
-		d.stored(d.heard, v)
+		d.asSummary(d.storedInput, v)
 	case isApproval:
-		d.stored(d.approved, v)
+		d.asSummary(d.storedApproval, v)
 	default:
 		r := d.runOf(v)
-		if r.again(v.Get("seq_id")) {
+		if r.isRepeated(v.Get("seq_id")) {
 			v.MarkRead()
 			return
 		}
@@ -134,8 +134,8 @@ func (d *stream) message(v jsonv.Value, event string) {
 	}
 }
 
-// content decodes what a run says.
-func (d *stream) content(r *run, v jsonv.Value, t what) {
+// content decodes the content of a run.
+func (d *stream) content(r *run, v jsonv.Value, t frameKind) {
 	switch t {
 	case isReasoning:
 		d.piece(r, v, thinking, v.First("reasoning", "internal_monologue"))
@@ -152,10 +152,10 @@ func (d *stream) content(r *run, v jsonv.Value, t what) {
 	}
 }
 
-// give adds a message of a run; r is nil for what stands outside of all runs. Until it
-// gets a date of its own it has that of the run's last frame: whenever the stream is
-// read, what has no date was sent right after what has one.
-func (d *stream) give(r *run, kind msg.Kind, key string) *msg.Message {
+// addMessage adds a message of a run; r is nil for a message outside of all runs. Its default
+// time is that of the run's last dated frame: the server sends undated records right after
+// dated ones.
+func (d *stream) addMessage(r *run, kind msg.Kind, key string) *msg.Message {
 	m := d.out.Add()
 	m.Kind, m.Key, m.Complete = kind, key, d.level
 	if r != nil {
@@ -163,20 +163,20 @@ func (d *stream) give(r *run, kind msg.Kind, key string) *msg.Message {
 		m.Time, m.Precision = r.Last, msg.Inferred
 	}
 	m.Session = d.session(m.Run)
-	m.Agent = d.agent(d.place().Agent, "")
+	m.Agent = d.agent(d.scope().Agent, "")
 	return m
 }
 
-// status adds a message that a user would not see.
+// status adds a hidden status.
 func (d *stream) status(r *run, key, typ string) *msg.Message {
-	m := d.give(r, msg.Status, key)
+	m := d.addMessage(r, msg.Status, key)
 	m.Hidden = true
 	m.SetAttr("type", typ)
 	return m
 }
 
-// unknown keeps a frame or an element of a list that is not understood; event is the
-// name of the frame.
+// unknown keeps a frame or an element of a list of unknown type; event is the name of the
+// frame.
 func (d *stream) unknown(v jsonv.Value, event string) {
 	typ := ident.Of(v.First("message_type", "type"))
 	if typ == "" {
@@ -185,25 +185,25 @@ func (d *stream) unknown(v jsonv.Value, event string) {
 	if typ == "" {
 		typ = "none"
 	}
-	d.keep(v, typ)
+	d.keepRaw(v, typ)
 }
 
-// keep keeps v as it is.
-func (d *stream) keep(v jsonv.Value, typ string) {
+// keepRaw keeps v raw.
+func (d *stream) keepRaw(v jsonv.Value, typ string) {
 	raw := v.Raw()
 	m := d.out.Unknown(typ, raw)
 	m.Key = "unknown:" + msg.HashKey(string(raw))
 	m.Run = d.Run
 	m.Session = d.session(d.Run)
 	if r := d.find(d.Run); r != nil {
-		m.Time = r.first(m.Key)
+		m.Time = r.undatedTime(m.Key)
 	}
 	d.stamp(m, v)
 }
 
-// compaction decodes what is said of a context that was summarized.
-func (d *stream) compaction(r *run, v jsonv.Value, t what) {
-	d.close(r)
+// compaction decodes the summary of a context, or an event.
+func (d *stream) compaction(r *run, v jsonv.Value, t frameKind) {
+	d.closeBlocks(r)
 	typ, content := "compact_summary", v.First("summary", "content")
 	if t == isEvent {
 		typ, content = "event", v.Get("event_data")
@@ -223,7 +223,7 @@ func (d *stream) compaction(r *run, v jsonv.Value, t what) {
 	d.stamp(m, v)
 }
 
-// stamp sets the message's time to the date that v names, if any.
+// stamp sets the message's time to the date of v, if any.
 func (d *stream) stamp(m *msg.Message, v jsonv.Value) {
 	t, p := d.date.read(v.Get("date"))
 	at(m, t, p)

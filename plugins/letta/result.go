@@ -8,42 +8,42 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// results decodes what tools returned. The fields of the message itself repeat the
-// first of the list, where there is one.
+// results decodes the results of tools. The fields of the message itself repeat the first of
+// the list, if any.
 func (d *stream) results(r *run, v jsonv.Value) {
-	d.close(r)
+	d.closeBlocks(r)
 	r.Begun, r.Response = true, ""
 	list := v.Get("tool_returns")
 	if list.Len() == 0 || !list.Is(jsonv.Array) {
 		d.result(r, v, v)
 		return
 	}
-	repeats(v, head(list))
+	markRepeated(v, head(list))
 	for e := range list.Elems() {
 		d.result(r, v, e)
 	}
 }
 
-// result decodes what one tool returned; v is the message that says so.
+// result decodes the result of one tool; v is the message that contains it.
 func (d *stream) result(r *run, v, e jsonv.Value) {
 	id := ident.Of(e.First("tool_call_id", "function_call_id"))
 	if id == "" {
 		id = d.lastCall(r, v)
 	}
 	returned := e.First("tool_return", "function_return")
-	if !d.whole { // it may be told again
+	if !d.whole { // the stream may repeat it
 		facts := max(1, hash(returned.Peek()))
 		if p := r.part(0, resulting, hash(id)); p.Sum == 0 {
 			p.Sum = facts
 		} else {
 			if p.Sum != facts {
-				d.keep(v, "late_piece")
+				d.keepRaw(v, "late_piece")
 			}
 			e.MarkRead()
 			return
 		}
 	}
-	c := d.take(id)
+	c := d.takeCall(id)
 	name := ""
 	if c != nil {
 		name = c.Name
@@ -56,11 +56,11 @@ func (d *stream) result(r *run, v, e jsonv.Value) {
 	kind := msg.ToolResult
 	switch {
 	case c != nil && c.Key != "":
-		kind = msg.Status // what is said by a call has no result in other forms
+		kind = msg.Status // other forms have no result of speechTool
 	case delegates(name):
 		kind = msg.DelegationResult
 	}
-	m := d.give(r, kind, "result:"+id)
+	m := d.addMessage(r, kind, "result:"+id)
 	m.ParentKey, m.Role = "call:"+id, msg.RoleTool
 	m.Tool.CallID, m.Tool.Name = id, name
 	if id := v.Get("sender_id"); agentID(id) {
@@ -76,23 +76,23 @@ func (d *stream) result(r *run, v, e jsonv.Value) {
 	switch kind {
 	case msg.Status:
 		m.ParentKey, m.Hidden = c.Key, true
-		m.SetAttr("type", sayTool)
+		m.SetAttr("type", speechTool)
 	case msg.DelegationResult:
 		if c != nil {
 			m.Delegation.To = c.To
 		}
-		m.Delegation.Async = name == tellTool
-		unpacked = d.answered(m, content)
+		m.Delegation.Async = name == asyncTool
+		unpacked = d.fillAnswer(m, content)
 	}
 	if m.IsError {
 		m.Tool.ErrorType = errorType(content)
 	}
 	if unpacked {
-		d.leftover(&d.inner, len(d.out.Messages)-1)
+		d.keepUnread(&d.inner, len(d.out.Messages)-1)
 	}
 }
 
-// lastCall is the id of the run's last open call, for a result that names none.
+// lastCall is the id of the run's last open call, for a result without an id.
 func (d *stream) lastCall(r *run, v jsonv.Value) string {
 	for i := len(d.Calls) - 1; i >= 0; i-- {
 		if d.Calls[i].Run == r.ID {
@@ -105,8 +105,7 @@ func (d *stream) lastCall(r *run, v jsonv.Value) string {
 	return msg.HashKey(r.ID, string(v.Get("date").Peek()), string(v.First("tool_return", "function_return").Peek()))
 }
 
-// toolName is the name that a result gives its tool. Some servers put the word tool
-// there.
+// toolName returns the tool's name in a result. Some servers write the word tool instead.
 func toolName(v jsonv.Value) string {
 	if v.Equal("tool") {
 		return ""
@@ -114,7 +113,7 @@ func toolName(v jsonv.Value) string {
 	return ident.Of(v)
 }
 
-// errorType classifies what a tool's error says.
+// errorType classifies the text of a tool's error.
 func errorType(t msg.Text) string {
 	const most = 400
 	s := t.String()

@@ -9,43 +9,43 @@ import (
 )
 
 const (
-	maxRuns  = 32  // that are remembered at a time; of the others it is forgotten what they said
-	maxParts = 256 // of one run, by which what is said again is recognized
-	maxSpans = 64  // of numbers of frames
+	maxRuns  = 32  // in the state at a time; the parts of evicted runs are forgotten
+	maxParts = 256 // of one run, to recognize repetitions
+	maxSpans = 64  // ranges of frame numbers
 )
 
-// run is what is remembered of one run.
+// run is the state of one run.
 type run struct {
 	ID    string
-	Block *block `json:",omitempty"` // which the next frame may continue
-	// Beside are the calls that the model writes at the same time as those of Block, in
-	// the order in which they began: their pieces may come in turns.
+	Block *block `json:",omitempty"` // the next frame may continue it
+	// Beside are the calls that the model writes at the same time as those of Block, in the
+	// order in which they began: their pieces may interleave.
 	Beside []*block `json:",omitempty"`
 	Parts  []part   `json:",omitempty"` // oldest first
 
-	// Response goes by its first block where the server names neither steps nor
-	// messages; what is said to the model next ends it.
+	// Response is the base of its first block where the server names neither steps nor messages;
+	// the next result or user message ends it.
 	Response string `json:",omitempty"`
-	Named    bool   `json:",omitempty"` // a message with the name of the run was given
-	// Last is the latest date of the run's frames. What has none was sent right after.
+	Named    bool   `json:",omitempty"` // a message with the run's correlation id was emitted
+	// Last is the latest date of the run's frames, and the time of its undated records.
 	Last int64 `json:",omitempty"`
 
-	Heard bool   `json:",omitempty"` // a frame with a number has come
-	Late  bool   `json:",omitempty"` // the first of them was not the run's first
-	Begun bool   `json:",omitempty"` // it has said something
+	Heard bool   `json:",omitempty"` // a numbered frame arrived
+	Late  bool   `json:",omitempty"` // the first numbered frame was not the run's first
+	Begun bool   `json:",omitempty"` // it has content
 	Seen  []span `json:",omitempty"` // numbers of frames, in order
 
 	Ended bool   `json:",omitempty"`
 	Stop  string `json:",omitempty"` // why
-	Usage string `json:",omitempty"` // hash of what it took, once that was given
+	Usage string `json:",omitempty"` // hash of its usage, once that was emitted
 }
 
 // span is a range of numbers of frames, both ends included.
 type span struct{ From, To int64 }
 
-// runOf returns the run of a frame that says something, and hands it what was said
-// to the agent before. Where no frame names its run, it goes by the first message
-// of the stream, or after what was said.
+// runOf returns the run of a frame with content, and emits the pending messages to the agent
+// in it. Where no frame names its run, the run has the id of the first message of the stream,
+// or of the first after a message to the agent.
 func (d *stream) runOf(v jsonv.Value) *run {
 	id := v.Get("run_id")
 	switch {
@@ -62,7 +62,7 @@ func (d *stream) runOf(v jsonv.Value) *run {
 	}
 	r := d.open(d.Run)
 	d.dated(r, v)
-	d.placed(r)
+	d.emitPending(r)
 	return r
 }
 
@@ -72,9 +72,9 @@ func (d *stream) dated(r *run, v jsonv.Value) {
 	r.Last = max(r.Last, t)
 }
 
-// mentioned returns the run of a frame that has no place of its own in it (the end
-// of it, an error): the one that the frame names, or else the last. It may be nil.
-func (d *stream) mentioned(v jsonv.Value) *run {
+// runOrLast returns the run of a frame that belongs to a run without being its content (an
+// end, an error): the one that the frame names, or else the last. It may be nil.
+func (d *stream) runOrLast(v jsonv.Value) *run {
 	s := ident.Of(v.Get("run_id"))
 	if s == "" {
 		r := d.find(d.Run)
@@ -84,14 +84,14 @@ func (d *stream) mentioned(v jsonv.Value) *run {
 		return r
 	}
 	d.dated(d.open(s), v)
-	return d.named(s)
+	return d.openNamed(s)
 }
 
-// named returns the run with that id, which a frame has named.
-func (d *stream) named(id string) *run {
+// openNamed returns the run with an id that a frame names.
+func (d *stream) openNamed(id string) *run {
 	d.Run = id
 	r := d.open(id)
-	d.placed(r)
+	d.emitPending(r)
 	return r
 }
 
@@ -104,7 +104,7 @@ func (d *stream) find(id string) *run {
 	return nil
 }
 
-// open returns the run with that id, begun if need be, as the last heard of.
+// open returns the run with that id, as the most recently used, and creates it if need be.
 func (d *stream) open(id string) *run {
 	for i := len(d.Runs) - 1; i >= 0; i-- {
 		if r := d.Runs[i]; r.ID == id {
@@ -115,7 +115,7 @@ func (d *stream) open(id string) *run {
 		}
 	}
 	if len(d.Runs) == maxRuns {
-		d.cut(d.Runs[0])
+		d.cutRun(d.Runs[0])
 		d.Runs = slices.Delete(d.Runs, 0, 1)
 	}
 	r := &run{ID: id}
@@ -123,15 +123,14 @@ func (d *stream) open(id string) *run {
 	return r
 }
 
-// again reports whether the frame with that number has come before, as it does when
-// a stream is resumed, and notes it otherwise. Streams in the foreground number
-// nothing.
-func (r *run) again(seq jsonv.Value) bool {
+// isRepeated reports whether a frame with that number arrived before, as in a resumed stream,
+// and records the number otherwise. Streams in the foreground have no numbers.
+func (r *run) isRepeated(seq jsonv.Value) bool {
 	if !seq.Is(jsonv.Number) {
 		return false
 	}
 	n := seq.Int()
-	r.hear(n)
+	r.noteNumber(n)
 	at, found := slices.BinarySearchFunc(r.Seen, n, func(s span, n int64) int {
 		switch {
 		case s.To < n:
@@ -160,9 +159,9 @@ func (r *run) again(seq jsonv.Value) bool {
 	return false
 }
 
-// hear notes whether the run is heard from its beginning: its frames are numbered
+// noteNumber records whether the first frame of the run is there: its frames are numbered
 // from 1.
-func (r *run) hear(n int64) {
+func (r *run) noteNumber(n int64) {
 	if !r.Heard {
 		r.Heard, r.Late = true, n > 1
 	}
@@ -170,20 +169,20 @@ func (r *run) hear(n int64) {
 
 // ping names the run. It repeats the number of the last frame.
 func (d *stream) ping(v jsonv.Value) {
-	if r := d.mentioned(v); r != nil {
+	if r := d.runOrLast(v); r != nil {
 		if seq := v.Get("seq_id"); seq.Is(jsonv.Number) {
-			r.hear(seq.Int())
+			r.noteNumber(seq.Int())
 		}
 	}
 }
 
-// part is a part of a response that was given, or is being said.
+// part is a part of a response that is open or was emitted.
 type part struct {
-	Base uint64 // hash of what the parts of a response have in common
+	Base uint64 // hash of the common prefix of a response's parts
 	Kind partKind
-	Name uint64 // hash of what names it among these
+	Name uint64 // hash that distinguishes it among these
 	N    int    // ordinal among those of its kind
-	Sum  uint64 `json:",omitempty"` // hash of what it says, once that is complete
+	Sum  uint64 `json:",omitempty"` // hash of its content, once that is complete
 }
 
 // partKind is the kind of a part.
@@ -195,7 +194,7 @@ const (
 	hidden    partKind = "hidden"
 	calling   partKind = "call"
 	resulting partKind = "result"
-	beginning partKind = "first" // of a response, which is signalled once
+	beginning partKind = "first" // of a response, which has one signal
 	undated   partKind = "undated"
 )
 
@@ -217,9 +216,9 @@ func (r *run) part(base uint64, kind partKind, name uint64) *part {
 	return &r.Parts[len(r.Parts)-1]
 }
 
-// first is the time of a message without a date, which keeps it however often the message
-// comes again.
-func (r *run) first(key string) int64 {
+// undatedTime is the time of a message without a date. It stays the same when the message is
+// repeated.
+func (r *run) undatedTime(key string) int64 {
 	p := r.part(0, undated, hash(key))
 	if p.Sum == 0 {
 		p.Sum = uint64(max(r.Last, 1))
@@ -230,8 +229,8 @@ func (r *run) first(key string) int64 {
 	return int64(p.Sum)
 }
 
-// known returns the part with that name, or nil.
-func (r *run) known(base uint64, kind partKind, name uint64) *part {
+// findPart returns the part with that name, or nil.
+func (r *run) findPart(base uint64, kind partKind, name uint64) *part {
 	for i := range r.Parts {
 		if p := &r.Parts[i]; p.Base == base && p.Kind == kind && p.Name == name {
 			return p

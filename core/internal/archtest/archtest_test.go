@@ -22,7 +22,7 @@ const module = "github.com/earshot-dev/earshot/"
 var rooms = []string{
 	"core/msg", "core/frame", "core/decoder/conformance", "core/decoder/decodertest", "core/decoder/scaffold", "core/decoder",
 	"core/proto", "core/sdk/jsonv", "core/sdk/bounded", "core/sdk/ident", "core/sdk/codex", "core/sdk/media", "core/sdk/openai", "core/sdk/pyrepr", "core/sdk/snapshot", "core/sdk/when", "core/sdk/anthropic", "core/sdk/claude", "core/sdk/conversation", "core/sdk/exchange", "core/sdk/spawn", "core/sdk/unknown", "core/sdk", "core/export/exporttest", "core/export", "core/config", "core/semconv", "core/blame", "core/price", "core/inspect", "core/ui", "core/replay", "core/freeport", "core/retry", "core/app",
-	"core/internal/wire", "core/internal/host", "core/internal/source", "core/internal/assemble", "core/internal/detect", "core/internal/checkpoint", "core/internal/assemble/link", "core/internal/anomaly",
+	"core/internal/wire", "core/internal/host", "core/internal/source", "core/internal/assemble/link", "core/internal/assemble", "core/internal/anomaly", "core/internal/checkpoint",
 	"core/internal/journal", "core/internal/redact", "core/internal/deadletter", "core/internal/delivery", "core/internal/pipeline", "core/internal/segment", "core/internal/spool", "core/internal/store", "core/internal/telemetry", "core/internal/meter", "core/internal/livetail", "core/internal/bounded",
 	"exporters/clickhouse", "exporters/otel", "plugins", "dashboards", "cmd/earshot-store", "cmd/earshot", "bench",
 }

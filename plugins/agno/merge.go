@@ -9,13 +9,13 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// A team that does not stream its members' events keeps only its own, and each member
-// keeps its own again:
+// A team that does not stream its members' events keeps only its own, and each member keeps
+// its own:
 //
-//	runs: [child {events: c c}, top {events: t call result t}]    told: t call c c result t
+//	runs: [child {events: c c}, top {events: t call result t}]    decoded: t call c c result t
 //
-// The stories are woven into one: a child's events come between the call that caused it
-// and that call's result, by their times.
+// The events are merged into one timeline: a child's events lie between the call that caused
+// it and that call's result, by their times.
 
 // storedEvent is an event with the stored run that keeps it.
 type storedEvent struct {
@@ -23,23 +23,23 @@ type storedEvent struct {
 	at         int64
 }
 
-// strand is the story of a child that is woven into its parent's.
-type strand struct {
+// childEvents are the events of a child that are merged into its parent's.
+type childEvents struct {
 	id      string
-	story   []storedEvent
+	events  []storedEvent
 	call    int // index of the parent's delegation; -1 when none fits
 	started bool
 }
 
-// assigned is the call that a stored child was found to answer.
+// assigned is the call of a stored child.
 type assigned struct {
 	tool jsonv.Value
 	by   msg.LinkMethod
 }
 
-// story returns the events of a stored run with those of the children that keep their
+// timeline returns the events of a stored run with those of the children that keep their
 // own; nil when it has none.
-func (b *book) story(v jsonv.Value, depth int) []storedEvent {
+func (b *bodyIndex) timeline(v jsonv.Value, depth int) []storedEvent {
 	var own []storedEvent
 	for e := range v.Get("events").Elems() {
 		if e.Is(jsonv.Object) {
@@ -49,28 +49,28 @@ func (b *book) story(v jsonv.Value, depth int) []storedEvent {
 	if len(own) == 0 || depth > maxDepth {
 		return own
 	}
-	var kids []*strand
-	for _, c := range b.children[glance(v.Get("run_id"))] {
-		id := glance(c.Get("run_id"))
-		if b.placed[id] || b.inEvents[id] || b.woven[id] || c.Get("events").Len() == 0 {
+	var kids []*childEvents
+	for _, c := range b.children[peekID(v.Get("run_id"))] {
+		id := peekID(c.Get("run_id"))
+		if b.decoded[id] || b.inEvents[id] || b.merged[id] || c.Get("events").Len() == 0 {
 			continue
 		}
-		b.woven[id] = true
-		kids = append(kids, &strand{id: id, story: b.story(c, depth+1), call: -1})
+		b.merged[id] = true
+		kids = append(kids, &childEvents{id: id, events: b.timeline(c, depth+1), call: -1})
 	}
 	if len(kids) == 0 {
 		return own
 	}
 	b.assign(own, kids)
-	return weave(own, kids)
+	return mergeEvents(own, kids)
 }
 
 // assign finds the delegation of each child: by its task, by the member that is named,
 // and else by order.
-func (b *book) assign(own []storedEvent, kids []*strand) {
+func (b *bodyIndex) assign(own []storedEvent, kids []*childEvents) {
 	var calls []int // of own
 	for i, t := range own {
-		if what(nameOf(t.event)) == isToolStarted && delegates(glance(t.event.Path("tool", "tool_name"))) != toNobody {
+		if kindOf(nameOf(t.event)) == isToolStarted && delegates(peekID(t.event.Path("tool", "tool_name"))) != toNone {
 			calls = append(calls, i)
 		}
 	}
@@ -79,16 +79,16 @@ func (b *book) assign(own []storedEvent, kids []*strand) {
 		for _, k := range kids {
 			for _, i := range calls {
 				tool := own[i].event.Get("tool")
-				many := delegates(glance(tool.Get("tool_name"))) == toMany
-				if k.call < 0 && (many || !taken[i]) && fits(tool.Get("tool_args"), b.objects[k.id]) {
+				many := delegates(peekID(tool.Get("tool_name"))) == toMany
+				if k.call < 0 && (many || !taken[i]) && fits(tool.Get("tool_args"), b.runs[k.id]) {
 					k.call, taken[i] = i, true
-					b.answers[k.id] = assigned{tool, by}
+					b.calls[k.id] = assigned{tool, by}
 				}
 			}
 		}
 	}
 	task := func(args jsonv.Value) string {
-		return glimpse(args.First("task", "task_description", "expected_output")).String()
+		return peekText(args.First("task", "task_description", "expected_output")).String()
 	}
 	find(msg.ByPrompt, func(args, child jsonv.Value) bool { t := task(args); return t != "" && inputOf(child).String() == t })
 	find(msg.ByPrompt, func(args, child jsonv.Value) bool {
@@ -98,22 +98,22 @@ func (b *book) assign(own []storedEvent, kids []*strand) {
 	find(msg.ByOrder, func(args, child jsonv.Value) bool {
 		var e event
 		e.read(child)
-		return names(glance(args.Get("member_id")), e.actor())
+		return namesAgent(peekID(args.Get("member_id")), e.actor())
 	})
 	find(msg.ByOrder, func(jsonv.Value, jsonv.Value) bool { return true })
 }
 
-// weave puts the events of children where they were heard in a stream: after their call,
-// before its result, and at the same second behind what the parent began, before what it
-// ended.
-func weave(own []storedEvent, kids []*strand) []storedEvent {
+// mergeEvents puts the events of children at the place that they have in a stream: after
+// their call, before its result, and at the same second after the parent's starts and before
+// its ends.
+func mergeEvents(own []storedEvent, kids []*childEvents) []storedEvent {
 	var out []storedEvent
 	begun := make(map[int]bool)
-	next := func(until int64, only int) bool { // gives the earliest event of a child
-		var k *strand
+	next := func(until int64, only int) bool { // appends the earliest event of a child
+		var k *childEvents
 		for _, o := range kids {
-			ready := len(o.story) > 0 && (o.started || o.call < 0 || begun[o.call]) && (only < 0 || o.call == only)
-			if ready && o.story[0].at <= until && (k == nil || cmp.Or(cmp.Compare(o.story[0].at, k.story[0].at), cmp.Compare(o.call, k.call)) < 0) {
+			ready := len(o.events) > 0 && (o.started || o.call < 0 || begun[o.call]) && (only < 0 || o.call == only)
+			if ready && o.events[0].at <= until && (k == nil || cmp.Or(cmp.Compare(o.events[0].at, k.events[0].at), cmp.Compare(o.call, k.call)) < 0) {
 				k = o
 			}
 		}
@@ -121,12 +121,12 @@ func weave(own []storedEvent, kids []*strand) []storedEvent {
 			return false
 		}
 		k.started = true
-		out = append(out, k.story[0])
-		k.story = k.story[1:]
+		out = append(out, k.events[0])
+		k.events = k.events[1:]
 		return true
 	}
 	for i, t := range own {
-		switch kind := what(nameOf(t.event)); kind {
+		switch kind := kindOf(nameOf(t.event)); kind {
 		case isToolStarted:
 			for next(t.at-1, -1) {
 			}
@@ -149,28 +149,28 @@ func weave(own []storedEvent, kids []*strand) []storedEvent {
 	}
 	rest := slices.Clone(out)
 	for _, k := range kids {
-		rest = append(rest, k.story...)
+		rest = append(rest, k.events...)
 	}
 	return rest
 }
 
 const forever = int64(1<<63 - 1)
 
-// callOf returns the event that began the call which a tool object ends, or -1.
+// callOf returns the index of the start event of the call that a tool object ends, or -1.
 func callOf(own []storedEvent, tool jsonv.Value) int {
-	id, name, member := glance(tool.Get("tool_call_id")), glance(tool.Get("tool_name")), glance(tool.Path("tool_args", "member_id"))
+	id, name, member := peekID(tool.Get("tool_call_id")), peekID(tool.Get("tool_name")), peekID(tool.Path("tool_args", "member_id"))
 	found := -1
 	for i, t := range own {
-		if what(nameOf(t.event)) != isToolStarted {
+		if kindOf(nameOf(t.event)) != isToolStarted {
 			continue
 		}
 		of := t.event.Get("tool")
 		switch {
 		case id != "":
-			if glance(of.Get("tool_call_id")) == id {
+			if peekID(of.Get("tool_call_id")) == id {
 				return i
 			}
-		case glance(of.Get("tool_name")) == name && cmp.Or(glance(of.Path("tool_args", "member_id")), member) == member:
+		case peekID(of.Get("tool_name")) == name && cmp.Or(peekID(of.Path("tool_args", "member_id")), member) == member:
 			found = i
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 )
 
-func TestPlaceOf(t *testing.T) {
-	for address, want := range map[string]place{
+func TestScopeOf(t *testing.T) {
+	for address, want := range map[string]scope{
 		"":                                                           {},
 		"http://h:8283/v1/runs/run-1/stream":                         {},
 		"/v1/agents/agent-1/messages/stream":                         {"agent-1", "agent-1"},
@@ -27,28 +27,28 @@ func TestPlaceOf(t *testing.T) {
 		"/v1/agents/agent-1/messages?conversation_id=conv-1&limit=1": {"conv-1", "agent-1"},
 		"/v1/agents/agent-1/messages?conversation_id=default":        {"agent-1", "agent-1"},
 	} {
-		if got := placeOf(address); got != want {
+		if got := scopeOf(address); got != want {
 			t.Errorf("%s: got %+v, want %+v", address, got, want)
 		}
 	}
 }
 
-// TestSession: the path of the request says where a message belongs, or else the
-// option, the origin, the run.
+// TestSession: the session of a message is that of the request's path, else of the option,
+// the origin, the run.
 func TestSession(t *testing.T) {
 	const origin, options = "/v1/agents/agent-origin/messages", `{"session":"conv-option"}`
 	request := frame.Frame{Kind: frame.Request, Name: "POST /v1/agents/agent-request/messages/stream", Data: []byte(`{"input":"hi"}`)}
-	said := events(`{"message_type":"assistant_message","id":"m","run_id":"run-1","content":"x"}`)
+	content := events(`{"message_type":"assistant_message","id":"m","run_id":"run-1","content":"x"}`)
 	for _, c := range []struct {
 		name, origin, options string
 		frames                []frame.Frame
 		session, agent        string
 	}{
-		{"request", origin, options, append([]frame.Frame{request}, said...), "agent-request", "agent-request"},
-		{"option", origin, options, said, "conv-option", "agent-origin"},
-		{"option names an agent", "", `{"session":"agent-option"}`, said, "agent-option", "agent-option"},
-		{"origin", origin, "", said, "agent-origin", "agent-origin"},
-		{"run", "in.sse", "", said, "run-1", ""},
+		{"request", origin, options, append([]frame.Frame{request}, content...), "agent-request", "agent-request"},
+		{"option", origin, options, content, "conv-option", "agent-origin"},
+		{"option names an agent", "", `{"session":"agent-option"}`, content, "agent-option", "agent-option"},
+		{"origin", origin, "", content, "agent-origin", "agent-origin"},
+		{"run", "in.sse", "", content, "run-1", ""},
 		{"first message", "in.sse", "", events(`{"message_type":"assistant_message","id":"m","content":"x"}`), "m", ""},
 		{"nothing", "in.sse", "", events(`{"message_type":"assistant_message","content":"x"}`), "run:", ""},
 		{"not even a run", "in.sse", "", events(`{"message_type":"whatever"}`), "unknown", ""},
@@ -81,7 +81,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-func TestWithin(t *testing.T) {
+func TestSameMessage(t *testing.T) {
 	const id = "message-0b1c2d3e-0000-4000-8000-0000000001f5"
 	for otid, want := range map[string]bool{
 		"0b1c2d3e-0000-4000-8000-0000000001f5":  true,
@@ -94,7 +94,7 @@ func TestWithin(t *testing.T) {
 		"":                                      false,
 		"message-0b1c2d3e-0000-4000-8000-00000": false,
 	} {
-		if got := within(otid, id); got != want {
+		if got := sameMessage(otid, id); got != want {
 			t.Errorf("%s: %v, want %v", otid, got, want)
 		}
 	}

@@ -7,14 +7,14 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 )
 
-// place is what is known of where messages belong before any of them says so.
-type place struct {
+// scope is the default session and agent of messages that name neither.
+type scope struct {
 	Session string `json:",omitempty"`
 	Agent   string `json:",omitempty"`
 }
 
-// or fills in what q knows better: q was said on purpose.
-func (p place) or(q place) place {
+// override replaces the fields of p by those that q has.
+func (p scope) override(q scope) scope {
 	if q.Session != "" {
 		p.Session = q.Session
 	}
@@ -24,25 +24,25 @@ func (p place) or(q place) place {
 	return p
 }
 
-// named is the place of a conversation: the conversation without a name of its own
-// goes by the name of its agent.
-func named(session string) place {
-	p := place{Session: session}
+// sessionScope is the scope of a session id. The default conversation of an agent has the
+// agent's id.
+func sessionScope(session string) scope {
+	p := scope{Session: session}
 	if strings.HasPrefix(session, "agent-") {
 		p.Agent = session
 	}
 	return p
 }
 
-// placeOf reads the path of an address, or of a file that is named after an agent
+// scopeOf reads the path of an address, or of a file that is named after an agent
 // or a conversation:
 //
 //	/v1/agents/{agent}/messages/stream
 //	/v1/conversations/{conversation}/messages?agent_id={agent}
 //	captures/agent-0c3e.jsonl
 //
-// A conversation tells more than an agent, which may have many.
-func placeOf(address string) place {
+// A conversation is more specific than an agent, which may have many.
+func scopeOf(address string) scope {
 	path, query, _ := strings.Cut(address, "?")
 	var agent, conversation, before string
 	for part := range strings.FieldsFuncSeq(strings.ToValidUTF8(path, "\uFFFD"), func(c rune) bool { return c == '/' || c == '\\' }) {
@@ -69,7 +69,7 @@ func placeOf(address string) place {
 			}
 		}
 	}
-	p := named(agent)
+	p := sessionScope(agent)
 	if conversation != "" && conversation != "default" {
 		p.Session = conversation
 		if strings.HasPrefix(conversation, "agent-") && p.Agent == "" {
@@ -82,7 +82,7 @@ func placeOf(address string) place {
 	return p
 }
 
-// runIn is the run that a path names.
+// runIn returns the run that a path names.
 func runIn(path string) string {
 	_, id, _ := strings.Cut(path, "/runs/")
 	id, _, _ = strings.Cut(id, "?")
@@ -90,13 +90,13 @@ func runIn(path string) string {
 	return id
 }
 
-// place returns where the messages of the frame belong.
-func (d *stream) place() place { return d.origin.or(d.Place) }
+// scope returns the scope of the frame's messages.
+func (d *stream) scope() scope { return d.origin.override(d.Place) }
 
-// session returns the session of a run's messages. Without a place it is the run,
-// which is the same in all forms.
+// session returns the session of a run's messages. Without a scope it is the run, which is
+// the same in all forms.
 func (d *stream) session(run string) string {
-	if p := d.place(); p.Session != "" {
+	if p := d.scope(); p.Session != "" {
 		return p.Session
 	}
 	if run != "" {

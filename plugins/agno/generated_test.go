@@ -15,13 +15,13 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// TestRandomTrees: whatever a team does, the stream and the reload tell the same.
+// TestRandomTrees: the stream and the reload of any team produce the same messages.
 func TestRandomTrees(t *testing.T) {
 	for seed := range uint64(40) {
-		g := newGrove(seed)
+		g := newGenerator(seed)
 		live := play(t, g.frames...)
-		for what, body := range map[string]any{"all runs": g.stored, "top runs": g.top(), "top runs with events": g.topEvents()} {
-			same(t, fmt.Sprintf("seed %d, %s", seed, what), live, play(t, document(t, body)))
+		for name, body := range map[string]any{"all runs": g.stored, "top runs": g.top(), "top runs with events": g.topEvents()} {
+			same(t, fmt.Sprintf("seed %d, %s", seed, name), live, play(t, document(t, body)))
 		}
 		if t.Failed() {
 			return
@@ -29,12 +29,11 @@ func TestRandomTrees(t *testing.T) {
 	}
 }
 
-// TestRandomTreesWithoutEvents: a reload without events has the same messages, but
-// for what only events tell, and members that spoke at the same time one after the
-// other.
+// TestRandomTreesWithoutEvents: a reload without events has the same messages, except for
+// facts that only events have, and members that worked in parallel, which follow each other.
 func TestRandomTreesWithoutEvents(t *testing.T) {
 	for seed := range uint64(40) {
-		g := newGrove(seed)
+		g := newGenerator(seed)
 		if g.paused { // has no trace in messages
 			continue
 		}
@@ -42,9 +41,9 @@ func TestRandomTreesWithoutEvents(t *testing.T) {
 		for _, run := range g.stored {
 			run["events"] = nil
 		}
-		again := play(t, document(t, g.stored))
+		reloaded := play(t, document(t, g.stored))
 		byKey := func(a, b msg.Message) int { return strings.Compare(a.Key, b.Key) }
-		for _, list := range []*[]msg.Message{&live, &again} {
+		for _, list := range []*[]msg.Message{&live, &reloaded} {
 			*list = slices.DeleteFunc(*list, func(m msg.Message) bool { return m.Kind == msg.Status })
 			for i := range *list {
 				m := &(*list)[i]
@@ -55,14 +54,14 @@ func TestRandomTreesWithoutEvents(t *testing.T) {
 			}
 			slices.SortFunc(*list, byKey)
 		}
-		same(t, fmt.Sprintf("seed %d", seed), live, again)
+		same(t, fmt.Sprintf("seed %d", seed), live, reloaded)
 		if t.Failed() {
 			return
 		}
 	}
 }
 
-// play decodes frames and folds what they give.
+// play decodes frames and folds the messages.
 func play(t *testing.T, frames ...frame.Frame) []msg.Message {
 	t.Helper()
 	d, err := New().New(decoder.Stream{Origin: "http://h/sessions/grove/runs"})
@@ -99,9 +98,9 @@ func document(t *testing.T, v any) frame.Frame {
 	return frame.Frame{Kind: frame.Body, Data: b}
 }
 
-// same compares what two forms tell of a conversation. What was asked and the
-// system prompts are not in a stream.
-func same(t *testing.T, what string, live, again []msg.Message) {
+// same compares the messages of two forms of a conversation. A stream has no prompts and no
+// system prompts.
+func same(t *testing.T, name string, live, reloaded []msg.Message) {
 	t.Helper()
 	lines := func(in []msg.Message) []string {
 		var out []string
@@ -116,7 +115,7 @@ func same(t *testing.T, what string, live, again []msg.Message) {
 		}
 		return out
 	}
-	a, b := lines(live), lines(again)
+	a, b := lines(live), lines(reloaded)
 	for i := range max(len(a), len(b)) {
 		if i >= len(a) || i >= len(b) || a[i] != b[i] {
 			at := func(l []string) string {
@@ -125,31 +124,31 @@ func same(t *testing.T, what string, live, again []msg.Message) {
 				}
 				return "nothing"
 			}
-			t.Errorf("%s: message %d of %d and %d differs:\nlive   %s\nreload %s", what, i, len(a), len(b), at(a), at(b))
+			t.Errorf("%s: message %d of %d and %d differs:\nlive   %s\nreload %s", name, i, len(a), len(b), at(a), at(b))
 			return
 		}
 	}
 	if len(a) == 0 {
-		t.Errorf("%s: no messages", what)
+		t.Errorf("%s: no messages", name)
 	}
 }
 
-// grove makes up conversations with a team, in both forms.
-type grove struct {
+// generator makes random conversations with a team, in both forms.
+type generator struct {
 	rand    *rand.Rand
 	seed    uint64
 	now     int64
 	ids     int
 	new     bool // AGNO 2.9
-	crowded bool // work was handed to several members at once
+	crowded bool // a call delegated to several members at once
 	paused  bool // a run waited
 	frames  []frame.Frame
 	stored  []map[string]any // runs, in the order in which they ended
 }
 
-// tree is a run that goes on.
-type tree struct {
-	up       *tree
+// generatedRun is an open run.
+type generatedRun struct {
+	up       *generatedRun
 	who      string
 	team     bool
 	run      map[string]any
@@ -162,11 +161,11 @@ type tree struct {
 	in, out  int
 }
 
-func newGrove(seed uint64) *grove {
-	g := &grove{seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), now: 1790000000}
+func newGenerator(seed uint64) *generator {
+	g := &generator{seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), now: 1790000000}
 	g.new = g.rand.IntN(2) == 0
 	for range 1 + g.rand.IntN(2) {
-		for range g.grow(nil, 1+g.rand.IntN(3), fmt.Sprint("turn ", g.id("q"))) {
+		for range g.run(nil, 1+g.rand.IntN(3), fmt.Sprint("turn ", g.id("q"))) {
 		}
 		g.now += 10
 	}
@@ -174,12 +173,12 @@ func newGrove(seed uint64) *grove {
 }
 
 // top returns the runs that the API lists when members' runs are not stored apart.
-func (g *grove) top() []map[string]any {
+func (g *generator) top() []map[string]any {
 	return slices.DeleteFunc(slices.Clone(g.stored), func(r map[string]any) bool { return r["parent_run_id"] != "" })
 }
 
 // topEvents returns all runs as they are stored when only the team keeps events.
-func (g *grove) topEvents() []map[string]any {
+func (g *generator) topEvents() []map[string]any {
 	var out []map[string]any
 	for _, r := range g.stored {
 		if r["parent_run_id"] != "" {
@@ -191,19 +190,19 @@ func (g *grove) topEvents() []map[string]any {
 	return out
 }
 
-func (g *grove) id(prefix string) string {
+func (g *generator) id(prefix string) string {
 	g.ids++
 	return fmt.Sprintf("%s-%04d-4000-%08d", prefix, g.seed, g.ids)
 }
 
-func (g *grove) words(n int) string {
+func (g *generator) words(n int) string {
 	return strings.Repeat(fmt.Sprintf("w%d ", g.rand.IntN(100)), n)
 }
 
-// grow is one run; it yields after each of its events, so that runs can mix.
-func (g *grove) grow(up *tree, depth int, task string) iter.Seq[*tree] {
-	return func(yield func(*tree) bool) {
-		r := &tree{up: up, who: fmt.Sprintf("member-%d", g.rand.IntN(3)), team: depth > 0}
+// run makes one run; it yields after each of its events, so that runs can interleave.
+func (g *generator) run(up *generatedRun, depth int, task string) iter.Seq[*generatedRun] {
+	return func(yield func(*generatedRun) bool) {
+		r := &generatedRun{up: up, who: fmt.Sprintf("member-%d", g.rand.IntN(3)), team: depth > 0}
 		r.run = map[string]any{"run_id": g.id("run"), "parent_run_id": "", "run_input": task, "created_at": g.now, "run_response_format": "text"}
 		if up != nil {
 			r.run["parent_run_id"] = up.run["run_id"]
@@ -226,16 +225,16 @@ func (g *grove) grow(up *tree, depth int, task string) iter.Seq[*tree] {
 				emit("RunContent", map[string]any{"reasoning_content": m["reasoning_content"], "content_type": "str"})
 			}
 			if last == 0 || g.rand.IntN(2) == 0 {
-				said := ""
+				text := ""
 				for range 1 + g.rand.IntN(3) {
-					said += g.words(1)
-					emit("RunContent", map[string]any{"content": said[len(said)-len(g.lastWord(said)):], "content_type": "str", "reasoning_content": ""})
+					text += g.words(1)
+					emit("RunContent", map[string]any{"content": text[len(text)-len(g.lastWord(text)):], "content_type": "str", "reasoning_content": ""})
 					if !yield(r) {
 						return
 					}
 				}
-				m["content"] = said
-				r.text += said
+				m["content"] = text
+				r.text += text
 			}
 			i, o := 1+g.rand.IntN(50), 1+g.rand.IntN(50)
 			r.in, r.out = r.in+i, r.out+o
@@ -273,20 +272,20 @@ func (g *grove) grow(up *tree, depth int, task string) iter.Seq[*tree] {
 	}
 }
 
-func (g *grove) lastWord(said string) string {
-	return said[strings.LastIndexByte(strings.TrimRight(said, " "), ' ')+1:]
+func (g *generator) lastWord(text string) string {
+	return text[strings.LastIndexByte(strings.TrimRight(text, " "), ' ')+1:]
 }
 
-func (r *tree) kind() string {
+func (r *generatedRun) kind() string {
 	if r.team {
 		return "team"
 	}
 	return "agent"
 }
 
-func (r *tree) name() string { return "The " + r.who }
+func (r *generatedRun) name() string { return "The " + r.who }
 
-func (g *grove) emit(r *tree, name string, fields map[string]any) {
+func (g *generator) emit(r *generatedRun, name string, fields map[string]any) {
 	if r.team {
 		name = "Team" + name
 	}
@@ -308,14 +307,14 @@ func (g *grove) emit(r *tree, name string, fields map[string]any) {
 	}
 }
 
-// calls are those of one response: tools one after the other, or members, alone or
-// at the same time.
-func (g *grove) calls(r *tree, m map[string]any, depth int, yield func(*tree) bool) bool {
+// calls makes the calls of one response: tools one after the other, or members, alone or in
+// parallel.
+func (g *generator) calls(r *generatedRun, m map[string]any, depth int, yield func(*generatedRun) bool) bool {
 	type made struct {
 		id, name string
 		args     map[string]any
 		result   string
-		child    iter.Seq[*tree]
+		child    iter.Seq[*generatedRun]
 	}
 	var all []made
 	for range 1 + g.rand.IntN(2) {
@@ -326,7 +325,7 @@ func (g *grove) calls(r *tree, m map[string]any, depth int, yield func(*tree) bo
 			if g.rand.IntN(5) == 0 {
 				c.args["member_id"] = "nobody"
 			} else {
-				c.child = g.grow(r, depth-1, task)
+				c.child = g.run(r, depth-1, task)
 			}
 		}
 		all = append(all, c)
@@ -348,7 +347,7 @@ func (g *grove) calls(r *tree, m map[string]any, depth int, yield func(*tree) bo
 		}
 	}
 	m["tool_calls"] = calls
-	var next []func() (*tree, bool)
+	var next []func() (*generatedRun, bool)
 	members := 0
 	for _, c := range all {
 		if c.args["member_id"] != nil {
@@ -392,8 +391,8 @@ func tool(id, name string, args map[string]any) map[string]any {
 	return map[string]any{"tool_call_id": id, "tool_name": name, "tool_args": args, "tool_call_error": nil, "result": nil}
 }
 
-// wait has a call wait until a person allows it.
-func (g *grove) wait(r *tree, tool map[string]any, yield func(*tree) bool) bool {
+// wait makes a call wait until a person allows it.
+func (g *generator) wait(r *generatedRun, tool map[string]any, yield func(*generatedRun) bool) bool {
 	g.paused = true
 	tool["requires_confirmation"] = true
 	g.emit(r, "RunPaused", map[string]any{"tools": []any{tool}})
@@ -409,8 +408,8 @@ func (g *grove) wait(r *tree, tool map[string]any, yield func(*tree) bool) bool 
 	return true
 }
 
-// answer is what the run with that task said.
-func (g *grove) answer(r *tree, task string) string {
+// answer is the text of the run with that task.
+func (g *generator) answer(r *generatedRun, task string) string {
 	for _, s := range g.stored {
 		if s["run_input"] == task && s["parent_run_id"] == r.run["run_id"] {
 			return s["content"].(string)
