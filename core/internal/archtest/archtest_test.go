@@ -23,7 +23,7 @@ var rooms = []string{
 	"core/msg", "core/frame", "core/decoder/conformance", "core/decoder/decodertest", "core/decoder/scaffold", "core/decoder",
 	"core/proto", "core/sdk/jsonv", "core/sdk/bounded", "core/sdk/ident", "core/sdk/codex", "core/sdk/media", "core/sdk/openai", "core/sdk/pyrepr", "core/sdk/snapshot", "core/sdk/when", "core/sdk/anthropic", "core/sdk/claude", "core/sdk/conversation", "core/sdk/exchange", "core/sdk/spawn", "core/sdk/unknown", "core/sdk", "core/export/exporttest", "core/export", "core/config", "core/semconv", "core/blame", "core/price", "core/inspect", "core/ui", "core/replay", "core/freeport", "core/retry", "core/app",
 	"core/internal/wire", "core/internal/host", "core/internal/source", "core/internal/assemble/link", "core/internal/assemble", "core/internal/anomaly", "core/internal/checkpoint",
-	"core/internal/journal", "core/internal/redact", "core/internal/deadletter", "core/internal/delivery", "core/internal/pipeline", "core/internal/segment", "core/internal/spool", "core/internal/store", "core/internal/telemetry", "core/internal/meter", "core/internal/livetail", "core/internal/bounded",
+	"core/internal/journal", "core/internal/redact", "core/internal/deadletter", "core/internal/delivery", "core/internal/pipeline", "core/internal/segment", "core/internal/spool", "core/internal/store", "core/internal/telemetry", "core/internal/meter", "core/internal/livetail",
 	"exporters/clickhouse", "exporters/otel", "plugins", "dashboards", "cmd/earshot-store", "cmd/earshot", "bench",
 }
 
@@ -74,8 +74,7 @@ var may = map[string][]string{
 	"core/replay":              {"core/frame", "core/internal/source", "core/retry"},
 	"core/internal/telemetry":  {},
 	"core/internal/livetail":   {"core/frame", "core/internal/source"},
-	"core/internal/bounded":    {},
-	"core/internal/meter":      {"core/msg", "core/export", "core/semconv", "core/internal/bounded"},
+	"core/internal/meter":      {"core/msg", "core/export", "core/semconv", "core/sdk/bounded"},
 	"core/internal/store":      {"core/retry"},
 	"core/internal/deadletter": {"core/export", "core/msg"},
 	"core/internal/spool":      {"core/internal/segment"},

@@ -16,8 +16,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/earshot-dev/earshot/core/export"
-	"github.com/earshot-dev/earshot/core/internal/bounded"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/semconv"
 )
 

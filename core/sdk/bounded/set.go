@@ -1,5 +1,6 @@
-// Package bounded has a set that forgets its oldest members. A decoder recognizes repeated
-// ids and texts with it, and its memory is bounded (D11).
+// Package bounded has a set and a map that evict their oldest entries, so that the memory of
+// a process that runs for months does not grow with the ids it has seen. A decoder's state
+// uses Set (rule D11), the meter Map.
 package bounded
 
 import (

@@ -1,9 +1,7 @@
-// Package bounded has a map of limited size: the memory of a sidecar that runs for months must
-// not grow with the ids that it has seen. The oldest entry is evicted first; an entry that is
-// set again keeps its place. A map is used by one goroutine.
 package bounded
 
-// Map is a map of at most limit entries.
+// Map is a map of at most limit entries. The oldest entry is evicted first; an entry that
+// is set again keeps its place. One goroutine uses it.
 type Map[K comparable, V any] struct {
 	limit  int
 	values map[K]V
