@@ -321,14 +321,14 @@ func (d *doctor) formats(ctx context.Context, r *reader) {
 
 // files compares the ledger with the files on disk; denied files may not be read.
 func (d *doctor) files(accounts []inspect.Account, denied int) {
-	types := make(map[string]string)
+	files := make(map[string]bool)
 	for i := range d.cfg.Sources {
-		types[d.cfg.Sources[i].Name] = d.cfg.Sources[i].Type
+		files[d.cfg.Sources[i].Name] = app.Rereadable(&d.cfg.Sources[i])
 	}
 	unread, n, shorter, gone := int64(0), 0, 0, 0
 	for i := range accounts {
 		a := &accounts[i]
-		if types[a.Source] != config.TypeFile || strings.HasSuffix(a.Origin, ".gz") {
+		if !files[a.Source] || strings.HasSuffix(a.Origin, ".gz") {
 			continue
 		}
 		info, err := os.Stat(a.Origin)

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/earshot-dev/earshot/core/app"
-	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/frame/fixture"
 	"github.com/earshot-dev/earshot/core/replay"
 )
@@ -93,7 +92,7 @@ func (o *recordOptions) complete(*cobra.Command, []string, string) ([]string, co
 	}
 	var names []string
 	for i := range cfg.Sources {
-		if cfg.Sources[i].Type != config.TypeFile {
+		if !app.Rereadable(&cfg.Sources[i]) {
 			names = append(names, cfg.Sources[i].Name)
 		}
 	}

@@ -61,7 +61,7 @@ server refuses to have the tables made.`,
 				Config: cfg, Decoders: decoders(), UntilIdle: idle, Logger: log, Reload: file.watch(ctx, log),
 				Progress: func(n app.Progress) { last = n; p.show(n) },
 				Exporters: func(ctx context.Context, dsn string) ([]app.Exporter, error) {
-					list, err := exporters(ctx, cfg, dsn, log)
+					list, err := newExporters(ctx, cfg, dsn, log)
 					for i := range list {
 						if store, ok := list[i].Exporter.(*clickhouse.Exporter); ok && idle > 0 {
 							list[i].Exporter = &ending{store, stop}
@@ -69,7 +69,7 @@ server refuses to have the tables made.`,
 					}
 					return list, err
 				},
-				Readers: func(ctx context.Context) ([]sdkmetric.Reader, error) { return metricsReaders(ctx, cfg, log) },
+				Readers: func(ctx context.Context) ([]sdkmetric.Reader, error) { return newReaders(ctx, cfg, log) },
 				Ready: func(r app.Running) {
 					log.Info("running", "sources", len(cfg.Sources), "store", r.StoreURL, "metrics", r.Metrics)
 					surveyed.Go(func() { survey(c.Context(), cfg, log) })
@@ -97,16 +97,7 @@ server refuses to have the tables made.`,
 func knownFormats(cfg *config.Config) error {
 	for i := range cfg.Sources {
 		s := &cfg.Sources[i]
-		formats := []string{s.Format}
-		if s.Tap != nil {
-			for _, route := range s.Tap.Routes {
-				formats = append(formats, route.Format)
-			}
-		}
-		for _, f := range formats {
-			if f == "" {
-				continue
-			}
+		for _, f := range s.Formats() {
 			if err := decoders().Has(cfg, f); err != nil {
 				return usageError{fmt.Errorf("source %s: %w", s.Name, err)}
 			}

@@ -40,7 +40,7 @@ nothing are warnings: the configuration is valid with them.`,
 			if _, err := price.Load(cfg.Prices); err != nil {
 				return usageError{err}
 			}
-			if cfg.Exporters.ClickHouse != nil {
+			if !cfg.Embedded() {
 				r, err := openReader(c.Context(), cfg)
 				if err == nil {
 					err = errors.Join(r.conn.Ping(c.Context()), r.Close())

@@ -26,7 +26,6 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/pipeline"
 	"github.com/earshot-dev/earshot/core/internal/redact"
 	"github.com/earshot-dev/earshot/core/internal/source"
-	"github.com/earshot-dev/earshot/core/internal/source/tap"
 	"github.com/earshot-dev/earshot/core/internal/store"
 	"github.com/earshot-dev/earshot/core/internal/telemetry"
 )
@@ -83,7 +82,7 @@ func Run(ctx context.Context, s Settings) error {
 	if s.Logger == nil {
 		s.Logger = slog.New(slog.DiscardHandler)
 	}
-	r := &runner{Settings: s, metrics: telemetry.New(), live: make(map[[2]string]bool)}
+	r := newRunner(s, nil)
 	defer r.close()
 	if err := r.prepare(ctx); err != nil {
 		return err
@@ -94,24 +93,24 @@ func Run(ctx context.Context, s Settings) error {
 // runner is a sidecar in the making.
 type runner struct {
 	Settings
-	metrics   *telemetry.Metrics
-	dir       string // what this run keeps is in here
-	sockets   string
-	check     *checkpoint.Store
-	store     *store.Store
-	exporters []Exporter
-	delivery  *delivery.Delivery
-	pipeline  *pipeline.Pipeline
-	redactor  *redact.Redactor
-	peek      *livetail.Hub      // nil in a second decoding
-	journal   *journal.Journal   // nil: all sources are files
-	live      map[[2]string]bool // source and format of what the journal has readers of
-	sources   []*feed
-	loops     *tap.Loops // of all taps
-	server    *telemetry.Server
-	closers   []func()
-	refused   *deadletter.Log
-	again     *again // a second decoding; nil in a sidecar
+	metrics     *telemetry.Metrics
+	dir         string // what this run keeps is in here
+	sockets     string
+	check       *checkpoint.Store
+	store       *store.Store
+	exporters   []Exporter
+	delivery    *delivery.Delivery
+	pipeline    *pipeline.Pipeline
+	redactor    *redact.Redactor
+	peek        *livetail.Hub      // nil in a second decoding
+	journal     *journal.Journal   // nil: all sources are files
+	live        map[[2]string]bool // source and format of what the journal has readers of
+	sources     []*feed
+	connections *source.Connections // of all sources
+	server      *telemetry.Server
+	closers     []func()
+	refused     *deadletter.Log
+	again       *again // a second decoding; nil in a sidecar
 }
 
 // feed is a source with its sink.
@@ -122,6 +121,10 @@ type feed struct {
 	feed   *pipeline.Feed
 	stop   context.CancelFunc // of a source that runs
 	done   chan struct{}      // closed when it has ended
+}
+
+func newRunner(s Settings, a *again) *runner {
+	return &runner{Settings: s, again: a, metrics: telemetry.New(), live: make(map[[2]string]bool), connections: source.NewConnections()}
 }
 
 func (r *runner) close() {
@@ -164,7 +167,7 @@ func (r *runner) prepare(ctx context.Context) error {
 	r.later(func() { _ = os.RemoveAll(r.sockets) })
 
 	dsn := ""
-	if r.Config.Exporters.ClickHouse == nil {
+	if r.Config.Embedded() {
 		r.store, err = store.Open(ctx, StoreSettings(r.Config, r.Logger))
 		if err != nil {
 			return err

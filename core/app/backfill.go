@@ -8,11 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/internal/source"
-	"github.com/earshot-dev/earshot/core/internal/telemetry"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
@@ -37,12 +35,10 @@ func Backfill(ctx context.Context, s Settings, sources []string, letter func(*ms
 	for _, src := range s.Config.Sources {
 		switch {
 		case len(sources) > 0 && !slices.Contains(sources, src.Name):
-		case src.Type == config.TypeFile:
-			f := *src.File
-			f.StartAt, f.IgnoreOlderThan = config.StartAtBeginning, 0
-			src.File = &f
-			c.Sources = append(c.Sources, src)
 		default:
+			if all, ok := src.Section.(source.Rereadable); ok {
+				src.Section = all.FromBeginning()
+			}
 			c.Sources = append(c.Sources, src)
 		}
 	}
@@ -59,7 +55,7 @@ func Backfill(ctx context.Context, s Settings, sources []string, letter func(*ms
 		s.UntilIdle = time.Second
 	}
 	s.Config = &c
-	r := &runner{Settings: s, metrics: telemetry.New(), live: make(map[[2]string]bool), again: &again{name: fmt.Sprintf("%x", time.Now().UnixNano()), letters: letter}}
+	r := newRunner(s, &again{name: fmt.Sprintf("%x", time.Now().UnixNano()), letters: letter})
 	defer r.close()
 	if err := r.prepare(ctx); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/core/config"
+	"github.com/earshot-dev/earshot/core/config/spec"
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/internal/host"
 )
@@ -144,7 +145,7 @@ func (d Decoders) Check(ctx context.Context, c *config.Config) ([]config.Problem
 		s := &c.Sources[i]
 		at := fmt.Sprintf("sources[%d].", i)
 		if err := d.Has(c, s.Format); err != nil {
-			out = append(out, c.Problem(at+"format", err.Error(), config.DidYouMean(s.Format, d.Names)))
+			out = append(out, c.Problem(at+"format", err.Error(), spec.DidYouMean(s.Format, d.Names)))
 			continue
 		}
 		err := d.With(ctx, c, s.Format, func(p *host.Process, _ host.Settings) error {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/config"
@@ -85,21 +84,21 @@ func (r *runner) unread() error {
 }
 
 // addLive adds a source that is heard: what it hears goes through the journal.
-func (r *runner) addLive(ctx context.Context, c *config.Source) error {
+func (r *runner) addLive(ctx context.Context, c *config.Source, section source.Live) error {
 	if err := r.openJournal(); err != nil {
 		return err
 	}
 	var listener source.Listener
 	if r.again == nil {
 		var err error
-		if listener, err = r.listen(c); err != nil {
+		if listener, err = section.NewListener(r.env(c)); err != nil {
 			return err
 		}
 	}
 	if t, ok := listener.(*tap.Tap); ok {
 		r.count(c.Name, t)
 	}
-	for i, format := range formats(c) {
+	for i, format := range c.Formats() {
 		options := ""
 		if format == c.Format {
 			options = string(c.Options)
@@ -111,7 +110,9 @@ func (r *runner) addLive(ctx context.Context, c *config.Source) error {
 		if err != nil {
 			return err
 		}
-		sink.SetServer(c.Server())
+		if s, ok := section.(source.Remote); ok {
+			sink.SetServer(s.Server())
+		}
 		r.live[[2]string{c.Name, format}] = true
 		reader := r.journal.Reader(c.Name, format, sink.Known())
 		f := &feed{config: *c, source: reader, sink: r.peek.Sink(c.Name, format, sink), feed: sink}
@@ -135,22 +136,6 @@ func (r *runner) count(source string, t *tap.Tap) {
 	count("recorded", "Requests whose response a tap recorded.", func(c tap.Counts) int64 { return c.Recorded })
 	count("failed", "Requests for which the upstream gave no response.", func(c tap.Counts) int64 { return c.Failed })
 	count("lost_bytes", "Bytes that a tap passed on and should have recorded, but did not.", func(c tap.Counts) int64 { return c.Lost })
-}
-
-// formats are those of a source's traffic, its own first.
-func formats(c *config.Source) []string {
-	var out []string
-	if c.Format != "" {
-		out = append(out, c.Format)
-	}
-	if c.Tap != nil {
-		for _, route := range c.Tap.Routes {
-			if !slices.Contains(out, route.Format) {
-				out = append(out, route.Format)
-			}
-		}
-	}
-	return out
 }
 
 // live is a listener together with the reader of what it records.

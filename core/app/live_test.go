@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/core/config"
+	"github.com/earshot-dev/earshot/core/config/spec"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/internal/journal"
 	"github.com/earshot-dev/earshot/core/internal/source"
+	"github.com/earshot-dev/earshot/core/internal/source/tap"
 )
 
 // heard is a listener that hears a few frames, and what the pipeline is told.
@@ -119,11 +121,11 @@ func TestListenerThatFails(t *testing.T) {
 }
 
 func TestFormatsOfASource(t *testing.T) {
-	tap := &config.TapSource{Routes: []config.Route{{Format: "a"}, {Format: "b"}, {Format: "a"}}}
+	routes := &tap.Config{Routes: []tap.Route{{Format: "a"}, {Format: "b"}, {Format: "a"}}}
 	for want, c := range map[string]config.Source{
-		"x": {Format: "x"}, "x a b": {Format: "x", Tap: tap}, "a b": {Tap: tap}, "b a": {Format: "b", Tap: tap},
+		"x": {Format: "x"}, "x a b": {Format: "x", Section: routes}, "a b": {Section: routes}, "b a": {Format: "b", Section: routes},
 	} {
-		if got := formats(&c); strings.Join(got, " ") != want || !slices.Equal(got, strings.Fields(want)) {
+		if got := c.Formats(); strings.Join(got, " ") != want || !slices.Equal(got, strings.Fields(want)) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
@@ -131,7 +133,7 @@ func TestFormatsOfASource(t *testing.T) {
 
 func TestRedactorOfAConfiguration(t *testing.T) {
 	c := config.Default()
-	c.Redact = config.Redact{Keys: []string{"pw"}, Patterns: []config.Pattern{{Name: "n", Regex: "E-[0-9]+"}}, Mode: config.RedactHash, HashSalt: config.NewSecret("salt")}
+	c.Redact = config.Redact{Keys: []string{"pw"}, Patterns: []config.Pattern{{Name: "n", Regex: "E-[0-9]+"}}, Mode: config.RedactHash, HashSalt: spec.NewSecret("salt")}
 	var found []string
 	r, err := redactor(c, func(rule string, _ int) { found = append(found, rule) })
 	if err != nil {

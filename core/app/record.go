@@ -19,15 +19,15 @@ func Record(ctx context.Context, c *config.Config, name string, rec *replay.Reco
 	if err != nil {
 		return err
 	}
-	if src.Type == config.TypeFile {
+	section, ok := src.Section.(source.Live)
+	if !ok {
 		return fmt.Errorf("source %s: is a file, which is its own recording", name)
 	}
 	secrets, err := redactor(c, func(string, int) {})
 	if err != nil {
 		return err
 	}
-	r := &runner{Settings: Settings{Config: c, Logger: log}}
-	listener, err := r.listen(src)
+	listener, err := section.NewListener(source.Env{Name: src.Name, Format: src.Format, Logger: log})
 	if err != nil {
 		return fmt.Errorf("source %s: %w", name, err)
 	}

@@ -3,21 +3,25 @@ package app
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/internal/host"
-	"github.com/earshot-dev/earshot/core/internal/source/file"
+	"github.com/earshot-dev/earshot/core/internal/source"
 )
 
 // add adds a configured source.
 func (r *runner) add(ctx context.Context, c *config.Source) error {
-	add := r.addLive
-	if c.Type == config.TypeFile {
-		add = r.addFile
+	var err error
+	switch section := c.Section.(type) {
+	case source.Rereadable:
+		err = r.addRereadable(ctx, c, section)
+	case source.Live:
+		err = r.addLive(ctx, c, section)
+	default:
+		err = fmt.Errorf("type %q: not a source", c.Type)
 	}
-	if err := add(ctx, c); err != nil {
+	if err != nil {
 		return fmt.Errorf("source %s: %w", c.Name, err)
 	}
 	return nil
@@ -32,19 +36,16 @@ func (r *runner) decoder(ctx context.Context, format string) (decoder.Info, erro
 	return r.pipeline.AddFormat(ctx, format, func(ctx context.Context) (*host.Process, error) { return host.Start(ctx, launch) })
 }
 
-// addFile adds a source of files, which are read again from where they are: what
-// is redacted is so on the way.
-func (r *runner) addFile(ctx context.Context, c *config.Source) error {
+// addRereadable adds a source that is its own journal. Its frames are redacted on the way
+// to the pipeline.
+func (r *runner) addRereadable(ctx context.Context, c *config.Source, section source.Rereadable) error {
 	info, err := r.decoder(ctx, c.Format)
 	if err != nil {
 		return err
 	}
-	f := c.File
-	src, err := file.New(file.Settings{
-		Name: c.Name, Paths: f.Paths, Exclude: f.Exclude, StartAt: file.StartAt(f.StartAt), MaxLine: int(f.MaxLine),
-		PollInterval: time.Duration(f.PollInterval), IgnoreOlderThan: time.Duration(f.IgnoreOlderThan),
-		MetadataFiles: info.MetadataFiles, Logger: r.Logger,
-	})
+	env := r.env(c)
+	env.MetadataFiles = info.MetadataFiles
+	src, err := section.NewSource(env)
 	if err != nil {
 		return err
 	}
@@ -54,4 +55,9 @@ func (r *runner) addFile(ctx context.Context, c *config.Source) error {
 	}
 	r.sources = append(r.sources, &feed{config: *c, source: src, sink: r.redactor.Sink(r.peek.Sink(c.Name, c.Format, sink)), feed: sink})
 	return nil
+}
+
+// env is what a source gets from the sidecar.
+func (r *runner) env(c *config.Source) source.Env {
+	return source.Env{Name: c.Name, Format: c.Format, Connections: r.connections, Logger: r.Logger}
 }

@@ -78,11 +78,12 @@ func Surveys(ctx context.Context, d Decoders, c *config.Config, decode bool, ope
 	var out []Survey
 	for i := range c.Sources {
 		src := &c.Sources[i]
-		if src.Type != config.TypeFile {
+		paths, ok := src.Section.(*file.Config)
+		if !ok {
 			continue
 		}
 		s := Survey{Source: src.Name, Format: src.Format}
-		files, unread, err := file.List(ctx, src.File.Paths, src.File.Exclude, open)
+		files, unread, err := file.List(ctx, paths.Paths, paths.Exclude, open)
 		if err != nil {
 			return nil, fmt.Errorf("source %s: %w", src.Name, err)
 		}

@@ -22,7 +22,7 @@ func TestSurvey(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cfg, err := config.Parse("e.yaml", []byte("data_dir: "+dir+"/data\nsources:\n"+
+	cfg, err := config.Types{Sources: SourceTypes()}.Parse("e.yaml", []byte("data_dir: "+dir+"/data\nsources:\n"+
 		"  - {name: well, type: file, format: codex, paths: ['"+dir+"/a.jsonl']}\n"+
 		"  - {name: denied, type: file, format: codex, paths: ['"+dir+"/*.jsonl']}\n"+
 		"  - {name: none, type: file, format: codex, paths: ['"+dir+"/none/**']}\n"), func(string) (string, bool) { return "", false })

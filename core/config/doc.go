@@ -27,3 +27,5 @@
 //   - Anchors, aliases and "<<" work. What stands behind them is checked at every
 //     place that uses it.
 package config
+
+//go:generate go run ./internal/writeexample ../../config.example.yaml

@@ -5,10 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/earshot-dev/earshot/core/config/spec"
 )
 
 // options reads a mapping that only the decoder understands. It becomes canonical
@@ -17,7 +18,7 @@ import (
 func (l *loader) options(path string, n *yaml.Node, dst *json.RawMessage) {
 	tree := map[string]any{}
 	for _, p := range l.pairs(path, n) {
-		tree[p.key] = l.option(join(path, p.key), p.value)
+		tree[p.key] = l.option(spec.Join(path, p.key), p.value)
 	}
 	if len(tree) == 0 {
 		return
@@ -49,13 +50,13 @@ func (l *loader) option(path string, n *yaml.Node) any {
 	case yaml.MappingNode:
 		tree := map[string]any{}
 		for _, p := range l.pairs(path, n) {
-			tree[p.key] = l.option(join(path, p.key), p.value)
+			tree[p.key] = l.option(spec.Join(path, p.key), p.value)
 		}
 		return tree
 	case yaml.SequenceNode:
 		list := make([]any, len(n.Content))
 		for i, item := range n.Content {
-			list[i] = l.option(path+"["+strconv.Itoa(i)+"]", item)
+			list[i] = l.option(spec.Index(path, i), item)
 		}
 		return list
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/earshot-dev/earshot/core/config/spec"
 )
 
 // pair is a key of a mapping and its value.
@@ -43,7 +45,7 @@ func (l *loader) pairs(path string, n *yaml.Node) []pair {
 			continue
 		}
 		if f := first[name.Value]; f != nil {
-			l.problem(keyNode, join(path, name.Value), fmt.Sprintf("duplicate key, first given in line %d", f.Line), "")
+			l.problem(keyNode, spec.Join(path, name.Value), fmt.Sprintf("duplicate key, first given in line %d", f.Line), "")
 			continue
 		}
 		first[name.Value] = keyNode

@@ -88,28 +88,3 @@ func find(at map[string]place, path string) place {
 		path = path[:max(strings.LastIndexAny(path, ".["), 0)]
 	}
 }
-
-// join appends a key to a path. A key that is not a plain word is quoted, so that
-// a path is one line and says which dots are its own.
-func join(path, key string) string {
-	if !isWord(key) {
-		key = quote(key)
-	}
-	if path == "" {
-		return key
-	}
-	return path + "." + key
-}
-
-func isWord(s string) bool {
-	return s != "" && len(s) <= 64 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == ""
-}
-
-// quote quotes what a file has, cut to what fits in a line.
-func quote(s string) string {
-	const most = 60
-	if r := []rune(s); len(r) > most {
-		return fmt.Sprintf("%q...", string(r[:most]))
-	}
-	return fmt.Sprintf("%q", s)
-}

@@ -9,13 +9,15 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/earshot-dev/earshot/core/config/spec"
 )
 
 // parseYAML returns the root value of the one document that the data holds, nil
 // when it holds none, or the problem that makes it no YAML.
 func parseYAML(data []byte) (*yaml.Node, *Problem) {
 	if len(data) > maxFile {
-		return nil, problemAt(data, 0, fmt.Sprintf("the file is larger than %s", Size(maxFile)), "")
+		return nil, problemAt(data, 0, fmt.Sprintf("the file is larger than %s", spec.Size(maxFile)), "")
 	}
 	if i, message, hint := stray(data); message != "" {
 		return nil, problemAt(data, i, message, hint)

@@ -52,9 +52,9 @@ func (p *Poller) get(ctx context.Context, u *url.URL, before seen) (*answer, err
 	r.Header.Set("Accept", "application/json, application/x-ndjson;q=0.9")
 	for k, v := range p.Headers {
 		if strings.EqualFold(k, "Host") {
-			r.Host = v
+			r.Host = v.Reveal()
 		}
-		r.Header.Set(k, v)
+		r.Header.Set(k, v.Reveal())
 	}
 	if before.ETag != "" && p.Method == http.MethodGet {
 		r.Header.Set("If-None-Match", before.ETag)
@@ -136,7 +136,7 @@ func items(data []byte) (all []json.RawMessage, totalPages int) {
 
 // next says what follows a page: of AGNO the number of pages, of Letta the id after
 // which the next page begins, empty when this one is not full.
-func next(pages Pages, data []byte, limit int) (next string, empty bool) {
+func next(pages string, data []byte, limit int) (next string, empty bool) {
 	all, total := items(data)
 	if pages == AGNO {
 		if total > 0 {

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/earshot-dev/earshot/core/internal/source"
 	"github.com/earshot-dev/earshot/core/retry"
@@ -16,6 +17,7 @@ import (
 type Poller struct {
 	Settings
 	url      *url.URL
+	interval time.Duration
 	http     *http.Client
 	backoff  retry.Backoff
 	rec      source.Recorder
@@ -41,12 +43,12 @@ func (p *Poller) Run(ctx context.Context, rec source.Recorder) error {
 		err := p.round(ctx)
 		p.asked.Store(true)
 		p.asking.Store(false)
-		pause := p.Interval
+		pause := p.interval
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
-			pause = max(p.backoff.Next(), p.Interval)
+			pause = max(p.backoff.Next(), p.interval)
 			if busy := (*statusError)(nil); errors.As(err, &busy) {
 				pause = max(pause, busy.after)
 			}

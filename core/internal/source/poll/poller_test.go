@@ -14,6 +14,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/earshot-dev/earshot/core/config/spec"
+	"github.com/earshot-dev/earshot/core/internal/source"
 	"github.com/earshot-dev/earshot/core/internal/source/recordtest"
 )
 
@@ -121,7 +123,7 @@ func TestChanges(t *testing.T) {
 			a := newAPI(t)
 			a.etags = etags
 			rec := recordtest.New()
-			s := Settings{URL: a.URL + "/x?token=hush&a=1"}
+			s := Settings{Config: Config{URL: a.URL + "/x?token=hush&a=1"}}
 			p := poller(t, rec, s)
 			for _, text := range []string{"[1]", "[1]", "[1,2]", "[1,2]"} {
 				a.set("/x?token=hush&a=1", text)
@@ -148,7 +150,7 @@ func TestPagesOfAGNO(t *testing.T) {
 	a.set("/l?limit=2&page=1", `{"data":[1,2],"meta":{"page":1,"total_pages":2}}`)
 	a.set("/l?limit=2&page=2", `{"data":[3],"meta":{"page":2,"total_pages":2}}`)
 	rec := recordtest.New()
-	p := poller(t, rec, Settings{URL: a.URL + "/l?limit=2", Pages: AGNO})
+	p := poller(t, rec, Settings{Config: Config{URL: a.URL + "/l?limit=2", Pages: AGNO}})
 	round(t, p)
 	round(t, p)
 	a.set("/l?limit=2&page=2", `{"data":[3,4],"meta":{"page":2,"total_pages":2}}`)
@@ -163,7 +165,7 @@ func TestPagesOfAGNO(t *testing.T) {
 	b.set("/r?page=1", "[1]")
 	b.set("/r?page=2", "[1]")
 	rec = recordtest.New()
-	p = poller(t, rec, Settings{URL: b.URL + "/r", Pages: AGNO})
+	p = poller(t, rec, Settings{Config: Config{URL: b.URL + "/r", Pages: AGNO}})
 	round(t, p)
 	round(t, p)
 	recordtest.Equal(t, "frames", answers(rec), "body [1]\n")
@@ -180,7 +182,7 @@ func TestPagesOfLetta(t *testing.T) {
 	a.set(base+"limit=2&order=asc", `[{"id":"m1"},{"id":"m2"}]`)
 	a.set(base+"after=m2&limit=2&order=asc", `[{"id":"m3"}]`)
 	rec := recordtest.New()
-	s := Settings{URL: a.URL + base + "limit=2", Pages: Letta}
+	s := Settings{Config: Config{URL: a.URL + base + "limit=2", Pages: Letta}}
 	p := poller(t, rec, s)
 	round(t, p)
 	recordtest.Equal(t, "requests", a.requests(), base+"limit=2&order=asc\n"+base+"after=m2&limit=2&order=asc")
@@ -204,7 +206,7 @@ func TestBackfill(t *testing.T) {
 		a.set("/sessions/"+id+"/runs?type=team", `[{"run_id":"r-`+id+`"}]`)
 	}
 	rec := recordtest.New()
-	s := Settings{URL: a.URL + "/sessions?type=team", Pages: AGNO}
+	s := Settings{Config: Config{URL: a.URL + "/sessions?type=team", Pages: AGNO}}
 	p := poller(t, rec, s)
 	round(t, p)
 	recordtest.Equal(t, "frames", answers(rec), "body [{\"run_id\":\"r-s%201\"}]\nbody [{\"run_id\":\"r-s2\"}]\nbody [{\"run_id\":\"r-s3\"}]\n")
@@ -274,7 +276,7 @@ func TestFailures(t *testing.T) {
 				_, _ = io.WriteString(w, c.body)
 			}))
 			defer srv.Close()
-			p := poller(t, recordtest.New(), Settings{URL: srv.URL})
+			p := poller(t, recordtest.New(), Settings{Config: Config{URL: srv.URL}})
 			err := p.round(t.Context())
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v", err)
@@ -292,7 +294,7 @@ func TestAnswerBeyondTheLimit(t *testing.T) {
 	a := newAPI(t)
 	a.set("/x", `["`+strings.Repeat("x", 5000)+`"]`)
 	rec := recordtest.New()
-	round(t, poller(t, rec, Settings{URL: a.URL + "/x", MaxBody: 1000}))
+	round(t, poller(t, rec, Settings{Config: Config{URL: a.URL + "/x"}, MaxBody: 1000}))
 	f := rec.Streams()[1].Frames[0]
 	if f.Reason != "too_long" || len(f.Data) != 1000 || f.Dropped != 4004 {
 		t.Errorf("%s, %d bytes, %d dropped", f.Reason, len(f.Data), f.Dropped)
@@ -304,7 +306,7 @@ func TestRecorderFails(t *testing.T) {
 	a := newAPI(t)
 	a.set("/x", "[1]")
 	rec := recordtest.New()
-	p := poller(t, rec, Settings{URL: a.URL + "/x"})
+	p := poller(t, rec, Settings{Config: Config{URL: a.URL + "/x"}})
 	round(t, p)
 	a.set("/x", "[2]")
 	rec.Fail(errors.New("disk on fire"))
@@ -320,7 +322,7 @@ func TestRun(t *testing.T) {
 	a := newAPI(t)
 	a.set("/x", "[1]")
 	rec := recordtest.New()
-	p, err := New(Settings{URL: a.URL + "/x", Format: "fmt", Interval: time.Millisecond})
+	p, err := New(Settings{Env: source.Env{Format: "fmt"}, Config: Config{URL: a.URL + "/x", Interval: spec.Duration(time.Millisecond)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,7 +346,7 @@ func TestRun(t *testing.T) {
 
 func TestSettings(t *testing.T) {
 	for want, s := range map[string]Settings{
-		"url": {URL: "ftp://h"}, "pages": {URL: "http://h", Pages: "x"}, "limit": {URL: "http://h", MaxBody: -1}, "method": {URL: "http://h", Method: "a b"},
+		"url": {Config: Config{URL: "ftp://h"}}, "pages": {Config: Config{URL: "http://h", Pages: "x"}}, "limit": {Config: Config{URL: "http://h"}, MaxBody: -1}, "method": {Config: Config{URL: "http://h", Method: "a b"}},
 	} {
 		if _, err := New(s); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)

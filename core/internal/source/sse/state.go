@@ -43,7 +43,7 @@ type numbered struct {
 }
 
 // note takes note of an event.
-func (s *state) note(resume Resume, f *frame.Frame) {
+func (s *state) note(resume string, f *frame.Frame) {
 	if resume != AGNO && resume != Letta {
 		return
 	}
@@ -120,9 +120,9 @@ func (c *Client) request(s *state) (*http.Request, error) {
 	}
 	for k, v := range c.Headers {
 		if strings.EqualFold(k, "Host") {
-			r.Host = v
+			r.Host = v.Reveal()
 		}
-		r.Header.Set(k, v)
+		r.Header.Set(k, v.Reveal())
 	}
 	if contentType != "" {
 		r.Header.Set("Content-Type", contentType)

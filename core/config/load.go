@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,6 +11,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/earshot-dev/earshot/core/config/spec"
 )
 
 // Limits on a file. They are far above what a person writes and keep a file of
@@ -22,10 +23,13 @@ const (
 	maxValues = 100_000
 )
 
-// Load reads a configuration file. Variables come from env, which is os.LookupEnv
-// but in tests. When the error is an *Error, the Config is what could be made of
-// the file: good for further checks, not for a run.
-func Load(path string, env func(string) (string, bool)) (*Config, error) {
+// Types are the components that a file may name, in the order in which problems list them.
+type Types struct{ Sources, Exporters []spec.Type }
+
+// Load reads a configuration file. Variables are from env, which is os.LookupEnv except in
+// tests. When the error is an *Error, the Config holds every value that could be read:
+// enough for further checks, not for a run.
+func (t Types) Load(path string, env func(string) (string, bool)) (*Config, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("config: %w", err)
@@ -39,22 +43,22 @@ func Load(path string, env func(string) (string, bool)) (*Config, error) {
 	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() { // not a pipe or standard input
 		dir = filepath.Dir(path)
 	}
-	return parse(path, dir, data, env)
+	return t.parse(path, dir, data, env)
 }
 
 // Parse is Load for a file's content; name is the file's name in problems. Relative
 // paths stay as they are. The error is nil or an *Error.
-func Parse(name string, data []byte, env func(string) (string, bool)) (*Config, error) {
-	return parse(name, "", data, env)
+func (t Types) Parse(name string, data []byte, env func(string) (string, bool)) (*Config, error) {
+	return t.parse(name, "", data, env)
 }
 
-func parse(name, dir string, data []byte, env func(string) (string, bool)) (*Config, error) {
+func (t Types) parse(name, dir string, data []byte, env func(string) (string, bool)) (*Config, error) {
 	if dir == "." {
 		dir = ""
 	}
 	c := Default()
 	l := &loader{
-		file: name, dir: dir, env: env,
+		types: t, file: name, dir: dir, env: env,
 		at:        map[string]place{"": {1, 1}},
 		variables: map[string]string{},
 		bad:       map[string]bool{},
@@ -73,12 +77,16 @@ func parse(name, dir string, data []byte, env func(string) (string, bool)) (*Con
 		return c, asError(l.problems)
 	}
 	l.resolve(c)
-	l.validate(c)
+	for i := range c.Sources {
+		l.validateSource(spec.Index("sources", i), &c.Sources[i])
+	}
+	c.validate(spec.NewCheck(l, "", ""))
 	return c, asError(l.problems)
 }
 
 // loader fills structs from the nodes of a file and collects what is wrong.
 type loader struct {
+	types    Types
 	file     string
 	dir      string // that relative paths are relative to; empty: the working directory
 	env      func(string) (string, bool)
@@ -106,7 +114,7 @@ func (l *loader) enter(path string, n *yaml.Node) (*yaml.Node, bool) {
 	}
 	if n.Kind == yaml.AliasNode {
 		if l.open[n.Alias] {
-			l.problem(n, path, "the anchor "+quote(n.Value)+" contains itself", "")
+			l.problem(n, path, "the anchor "+spec.Quote(n.Value)+" contains itself", "")
 			return nil, false
 		}
 		n = n.Alias
@@ -119,7 +127,7 @@ func (l *loader) enter(path string, n *yaml.Node) (*yaml.Node, bool) {
 		return nil, false
 	}
 	if tag := n.ShortTag(); strings.HasPrefix(tag, "!") && !strings.HasPrefix(tag, "!!") || tag == "!!binary" {
-		l.problem(n, path, "the YAML tag "+quote(tag)+" has no meaning here", "")
+		l.problem(n, path, "the YAML tag "+spec.Quote(tag)+" has no meaning here", "")
 		return nil, false
 	}
 	if n.Kind != yaml.ScalarNode {
@@ -152,16 +160,19 @@ func (l *loader) value(path string, n *yaml.Node, v reflect.Value) {
 	case *json.RawMessage:
 		l.options(path, n, dst)
 		return
-	case *Secret:
+	case *spec.Secret:
 		if text, ok := l.text(path, n, "a string"); ok {
-			*dst = NewSecret(text)
+			*dst = spec.NewSecret(text)
 		}
 		return
-	case encoding.TextUnmarshaler:
+	case spec.Unit:
 		l.unit(path, n, dst)
 		return
 	case *Source:
 		l.source(path, n, dst)
+		return
+	case *Exporters:
+		l.exporters(path, n, dst)
 		return
 	}
 	switch v.Kind() {
@@ -170,7 +181,7 @@ func (l *loader) value(path string, n *yaml.Node, v reflect.Value) {
 	case reflect.Pointer:
 		if !isNull(n) {
 			v.Set(reflect.New(v.Type().Elem()))
-			initialize(v.Interface())
+			setDefaults(v)
 			l.structure(path, n, v.Elem())
 		}
 	case reflect.Slice:
@@ -202,23 +213,20 @@ func (l *loader) value(path string, n *yaml.Node, v reflect.Value) {
 func (l *loader) structure(path string, n *yaml.Node, v reflect.Value) {
 	fields := fieldsOf(v.Type())
 	for _, p := range l.pairs(path, n) {
-		at := join(path, p.key)
+		at := spec.Join(path, p.key)
 		f, ok := named(fields, p.key)
 		if !ok {
-			l.problem(p.keyNode, at, "unknown key", DidYouMean(p.key, keys(fields)))
+			l.problem(p.keyNode, at, "unknown key", spec.DidYouMean(p.key, keys(fields)))
 			continue
 		}
 		l.value(at, p.value, v.Field(f.index))
 	}
 }
 
-func named(fields []field, key string) (field, bool) {
-	for _, f := range fields {
-		if f.key == key {
-			return f, true
-		}
+func setDefaults(pointer reflect.Value) {
+	if d, ok := pointer.Interface().(defaults); ok {
+		d.setDefaults()
 	}
-	return field{}, false
 }
 
 func (l *loader) list(path string, n *yaml.Node, v reflect.Value) {
@@ -236,8 +244,8 @@ func (l *loader) list(path string, n *yaml.Node, v reflect.Value) {
 	for i, item := range n.Content {
 		v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
 		e := v.Index(i)
-		initialize(e.Addr().Interface())
-		l.value(path+"["+strconv.Itoa(i)+"]", item, e)
+		setDefaults(e.Addr())
+		l.value(spec.Index(path, i), item, e)
 	}
 }
 
@@ -247,8 +255,8 @@ func (l *loader) mapping(path string, n *yaml.Node, v reflect.Value) {
 			v.Set(reflect.MakeMap(v.Type()))
 		}
 		e := reflect.New(v.Type().Elem())
-		initialize(e.Interface())
-		l.value(join(path, p.key), p.value, e.Elem())
+		setDefaults(e)
+		l.value(spec.Join(path, p.key), p.value, e.Elem())
 		v.SetMapIndex(reflect.ValueOf(p.key), e.Elem())
 	}
 }
@@ -287,29 +295,25 @@ func (l *loader) boolean(path string, n *yaml.Node, text string, v reflect.Value
 	}
 }
 
-func (l *loader) unit(path string, n *yaml.Node, dst encoding.TextUnmarshaler) {
-	want := errDuration
-	if _, ok := dst.(*Size); ok {
-		want = errSize
-	}
-	text, ok := l.text(path, n, strings.TrimPrefix(want.Error(), "expected "))
+func (l *loader) unit(path string, n *yaml.Node, dst spec.Unit) {
+	text, ok := l.text(path, n, dst.Expected())
 	if !ok {
 		return
 	}
 	if err := dst.UnmarshalText([]byte(text)); err != nil {
 		hint := ""
-		if want == errDuration && strings.HasSuffix(text, "d") {
+		if _, ok := dst.(*spec.Duration); ok && strings.HasSuffix(text, "d") {
 			hint = "a day is 24h"
 		}
 		l.problem(n, path, err.Error()+", got "+l.got(path, n), hint)
 	}
 }
 
-// got says what stands where something else was expected. It never shows what a
-// variable stands for.
+// got describes the value of a node for a message. It never shows the value of a
+// variable.
 func (l *loader) got(path string, n *yaml.Node) string {
 	if raw, ok := l.variables[path]; ok {
-		return "the value of " + quote(raw)
+		return "the value of " + spec.Quote(raw)
 	}
 	switch n.ShortTag() {
 	case "!!map":
@@ -319,9 +323,9 @@ func (l *loader) got(path string, n *yaml.Node) string {
 	case "!!null":
 		return "nothing"
 	case "!!int", "!!float":
-		return "the number " + strings.Trim(quote(n.Value), `"`)
+		return "the number " + strings.Trim(spec.Quote(n.Value), `"`)
 	}
-	return quote(n.Value)
+	return spec.Quote(n.Value)
 }
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }

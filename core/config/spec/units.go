@@ -1,6 +1,7 @@
-package config
+package spec
 
 import (
+	"encoding"
 	"errors"
 	"math/big"
 	"strconv"
@@ -8,12 +9,22 @@ import (
 	"time"
 )
 
+// Unit is a value with a unit.
+type Unit interface {
+	encoding.TextUnmarshaler
+	// Expected describes the values of the type.
+	Expected() string
+}
+
 // Duration is a length of time, written like a Go duration: "500ms", "1h30m", or
 // a plain 0. It prints in the largest unit that holds it exactly ("90m"), so the
 // common forms come back as they were written.
 type Duration time.Duration
 
-var errDuration = errors.New(`expected a duration like "5s"`)
+// Expected describes the values of the type.
+func (Duration) Expected() string { return `a duration like "5s"` }
+
+var errDuration = errors.New("expected " + Duration(0).Expected())
 
 // UnmarshalText parses a duration.
 func (d *Duration) UnmarshalText(text []byte) error {
@@ -53,7 +64,10 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil
 // TB of 1000. It prints in the unit that needs the fewest.
 type Size int64
 
-var errSize = errors.New(`expected a size like "64MiB"`)
+// Expected describes the values of the type.
+func (Size) Expected() string { return `a size like "64MiB"` }
+
+var errSize = errors.New("expected " + Size(0).Expected())
 
 var sizeUnits = []struct {
 	suffix string

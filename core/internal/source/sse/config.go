@@ -1,0 +1,120 @@
+package sse
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/config/spec"
+	"github.com/earshot-dev/earshot/core/internal/source"
+	"github.com/earshot-dev/earshot/core/retry"
+)
+
+// Config is a source of type sse: a client of a server-sent event stream.
+type Config struct {
+	// URL of the stream, http:// or https://.
+	URL string `yaml:"url"`
+	// Method of the request.
+	Method string `yaml:"method"`
+	// Headers of the request. The values are never printed.
+	Headers spec.Headers `yaml:"headers"`
+	// Body of the request.
+	Body string `yaml:"body"`
+	// How to go on after a broken connection: last_event_id (the SSE standard), agno
+	// (last_event_index), letta (starting_after), or empty to begin anew.
+	Resume string `yaml:"resume"`
+}
+
+// How a stream is resumed.
+const (
+	None        = ""
+	LastEventID = "last_event_id"
+	AGNO        = "agno"
+	Letta       = "letta"
+)
+
+// Type is the type sse.
+func Type() spec.Type {
+	return spec.Type{
+		Name: "sse",
+		New:  func() spec.Section { return &Config{Method: http.MethodGet} },
+		Example: spec.Example{
+			Name: "letta", Format: "letta",
+			Off: func(s spec.Section) { s.(*Config).URL = "http://127.0.0.1:8283/v1/runs/r1/stream" },
+			On:  func(s spec.Section) { s.(*Config).Headers = spec.ExampleHeaders() },
+		},
+	}
+}
+
+// Validate implements spec.Section.
+func (c *Config) Validate(check *spec.Check) {
+	check.Request(c.URL, c.Method, c.Headers, c.Body)
+	check.OneOf("resume", c.Resume, None, LastEventID, AGNO, Letta)
+}
+
+// Server implements source.Remote.
+func (c *Config) Server() string { return source.ServerOf(c.URL) }
+
+// NewListener implements source.Live.
+func (c *Config) NewListener(env source.Env) (source.Listener, error) {
+	return New(Settings{Config: *c, Env: env})
+}
+
+var _ source.Live = (*Config)(nil)
+
+// Settings are the configuration of a client, and limits that no file can change.
+type Settings struct {
+	Config
+	source.Env
+	MaxEvent    int           // bytes of an event that are kept; 0: 64 MiB
+	IdleTimeout time.Duration // 0: 5 min
+	RetryMin    time.Duration // 0: 1 s
+	RetryMax    time.Duration // 0: 30 s
+	_           struct{}
+}
+
+func (s *Settings) setDefaults() {
+	if s.Method == "" {
+		s.Method = http.MethodGet
+	}
+	if s.MaxEvent == 0 {
+		s.MaxEvent = 64 << 20
+	}
+	if s.IdleTimeout == 0 {
+		s.IdleTimeout = 5 * time.Minute
+	}
+	if s.RetryMin == 0 {
+		s.RetryMin = time.Second
+	}
+	if s.RetryMax == 0 {
+		s.RetryMax = 30 * time.Second
+	}
+	s.Logger = s.Log()
+}
+
+// New returns a client, or an error that names the bad setting.
+func New(settings Settings) (*Client, error) {
+	settings.setDefaults()
+	err := spec.Validate(&settings.Config)
+	if settings.MaxEvent < 0 || settings.IdleTimeout < 0 || settings.RetryMin < 0 || settings.RetryMax < settings.RetryMin {
+		err = errors.Join(err, errors.New("a limit is negative, or retry_max below retry_min"))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("sse %s: %w", settings.Name, err)
+	}
+	u, err := url.Parse(settings.URL)
+	if err != nil {
+		return nil, fmt.Errorf("sse %s: url: %w", settings.Name, err)
+	}
+	return &Client{
+		Settings: settings, url: u, origin: source.Address(u),
+		backoff: retry.Backoff{Min: settings.RetryMin, Max: settings.RetryMax},
+		http: &http.Client{Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, DisableCompression: true, ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second,
+		}},
+	}, nil
+}
+
+var _ source.Listener = (*Client)(nil)
