@@ -68,7 +68,7 @@ func (o *recordOptions) run(c *cobra.Command, _ []string) error {
 		}
 		return f, err
 	})
-	err = app.Record(c.Context(), cfg, o.source, rec, o.idle, logger(cfg, c.ErrOrStderr()))
+	err = app.Record(c.Context(), decoders(), cfg, o.source, rec, o.idle, logger(cfg, c.ErrOrStderr()))
 	err = errors.Join(err, rec.Close())
 	files, frames, n := rec.Count()
 	fmt.Fprintf(c.ErrOrStderr(), "%d frames, %s, in %d files\n", frames, byteSize(n), files)

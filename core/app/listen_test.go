@@ -13,6 +13,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/config/spec"
+	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/internal/source"
 	"github.com/earshot-dev/earshot/core/internal/source/poll"
 	"github.com/earshot-dev/earshot/core/internal/source/push"
@@ -20,6 +21,8 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/source/tap"
 	"github.com/earshot-dev/earshot/core/internal/source/websocket"
 	"github.com/earshot-dev/earshot/core/internal/telemetry"
+	"github.com/earshot-dev/earshot/plugins/agno"
+	"github.com/earshot-dev/earshot/plugins/letta"
 )
 
 const listeners = `
@@ -30,10 +33,10 @@ sources:
     upstream: "http://127.0.0.1:7777/base"
     max_body: 1MiB
     routes: [{path: "/v1/**", host: h, content_type: application/json, format: f1}]
-  - {name: s, type: sse, format: f2, url: "http://h/x", method: POST, headers: {Authorization: "Bearer x"}, body: "b", resume: agno}
+  - {name: s, type: sse, format: f2, url: "http://h/x", method: POST, headers: {Authorization: "Bearer x"}, body: "b", resume: last_event_id}
   - {name: w, type: websocket, format: f3, url: "ws://h/x", headers: {Cookie: c}, subprotocols: [a], send: [hi], resume: "from {{n}}"}
   - {name: p, type: http, format: f4, listen: "127.0.0.1:7802", path: /in, token: secret, max_body: 2MiB}
-  - {name: q, type: poll, format: f5, url: "http://h/y", method: POST, headers: {Accept: z}, body: "{}", interval: 7s, pages: letta}
+  - {name: q, type: poll, format: f5, url: "http://h/y", method: POST, headers: {Accept: z}, body: "{}", interval: 7s, page_request: {after: after, cursor: id, limit: limit}}
 `
 
 // What a tap has done is among the metrics.
@@ -68,7 +71,7 @@ func TestListen(t *testing.T) {
 	r := newRunner(Settings{Config: c, Logger: slog.New(slog.DiscardHandler)}, nil)
 	var all []source.Listener
 	for i := range c.Sources {
-		l, err := c.Sources[i].Section.(source.Live).NewListener(r.env(&c.Sources[i]))
+		l, err := c.Sources[i].Section.(source.Live).NewListener(r.env(&c.Sources[i], nil))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +86,7 @@ func TestListen(t *testing.T) {
 			Routes: []tap.Route{{Path: "/v1/**", Host: "h", ContentType: "application/json", Format: "f1"}},
 		}},
 		{all[1].(*sse.Client).Settings.Config, sse.Config{
-			URL: "http://h/x", Method: "POST", Headers: spec.Headers{"Authorization": spec.NewSecret("Bearer x")}, Body: "b", Resume: sse.AGNO,
+			URL: "http://h/x", Method: "POST", Headers: spec.Headers{"Authorization": spec.NewSecret("Bearer x")}, Body: "b", Resume: sse.LastEventID,
 		}},
 		{all[2].(*websocket.Client).Settings.Config, websocket.Config{
 			URL: "ws://h/x", Headers: spec.Headers{"Cookie": spec.NewSecret("c")}, Subprotocols: []string{"a"}, Send: []string{"hi"}, Resume: "from {{n}}",
@@ -92,7 +95,7 @@ func TestListen(t *testing.T) {
 			Listen: "127.0.0.1:7802", Path: "/in", Token: spec.NewSecret("secret"), MaxBody: 2 << 20,
 		}},
 		{all[4].(*poll.Poller).Settings.Config, poll.Config{
-			URL: "http://h/y", Method: "POST", Headers: spec.Headers{"Accept": spec.NewSecret("z")}, Body: "{}", Interval: spec.Duration(7 * time.Second), Pages: poll.Letta,
+			URL: "http://h/y", Method: "POST", Headers: spec.Headers{"Accept": spec.NewSecret("z")}, Body: "{}", Interval: spec.Duration(7 * time.Second), PageRequest: &poll.Pages{After: "after", Cursor: "id", Limit: "limit", Size: 100},
 		}},
 	}
 	for i, w := range want {
@@ -102,6 +105,30 @@ func TestListen(t *testing.T) {
 		env := reflect.ValueOf(all[i]).Elem().FieldByName("Env").Interface().(source.Env)
 		if s := &c.Sources[i]; env.Name != s.Name || env.Format != s.Format || env.Connections != r.connections {
 			t.Errorf("%s: %+v", s.Name, env)
+		}
+	}
+}
+
+// The descriptions that the bundled decoders have of their servers are those that sources
+// with auto take.
+func TestDescribedFormats(t *testing.T) {
+	described := map[string]source.Format{}
+	for _, f := range []decoder.Factory{agno.New(), letta.New()} {
+		info := f.Info()
+		described[info.Name] = source.Format{Resume: info.Resume, Pages: info.Pages}
+	}
+	r := newRunner(Settings{Logger: slog.New(slog.DiscardHandler)}, nil)
+	for format := range described {
+		for _, section := range []source.Live{
+			&sse.Config{URL: "http://h/x", Method: "GET", Resume: sse.Auto},
+			&poll.Config{URL: "http://h/x", Method: "GET", Interval: spec.Duration(time.Second), Pages: poll.Auto},
+		} {
+			if _, err := section.NewListener(r.env(&config.Source{Name: "s", Format: format}, described)); err != nil {
+				t.Errorf("%s: %v", format, err)
+			}
+			if _, err := section.NewListener(r.env(&config.Source{Name: "s", Format: format}, nil)); err == nil {
+				t.Errorf("%s: auto without a description", format)
+			}
 		}
 	}
 }

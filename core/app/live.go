@@ -88,10 +88,13 @@ func (r *runner) addLive(ctx context.Context, c *config.Source, section source.L
 	if err := r.openJournal(); err != nil {
 		return err
 	}
+	described, err := r.decoders(ctx, c)
+	if err != nil {
+		return err
+	}
 	var listener source.Listener
 	if r.again == nil {
-		var err error
-		if listener, err = section.NewListener(r.env(c)); err != nil {
+		if listener, err = section.NewListener(r.env(c, described)); err != nil {
 			return err
 		}
 	}
@@ -102,9 +105,6 @@ func (r *runner) addLive(ctx context.Context, c *config.Source, section source.L
 		options := ""
 		if format == c.Format {
 			options = string(c.Options)
-		}
-		if _, err := r.decoder(ctx, format); err != nil {
-			return err
 		}
 		sink, err := r.pipeline.AddFeed(c.Name, c.Tenant, format, options, true)
 		if err != nil {

@@ -36,6 +36,19 @@ func (r *runner) decoder(ctx context.Context, format string) (decoder.Info, erro
 	return r.pipeline.AddFormat(ctx, format, func(ctx context.Context) (*host.Process, error) { return host.Start(ctx, launch) })
 }
 
+// decoders starts the decoders of a source's formats, and returns how they describe them.
+func (r *runner) decoders(ctx context.Context, c *config.Source) (map[string]source.Format, error) {
+	out := make(map[string]source.Format)
+	for _, format := range c.Formats() {
+		info, err := r.decoder(ctx, format)
+		if err != nil {
+			return nil, err
+		}
+		out[format] = described(&info)
+	}
+	return out, nil
+}
+
 // addRereadable adds a source that is its own journal. Its frames are redacted on the way
 // to the pipeline.
 func (r *runner) addRereadable(ctx context.Context, c *config.Source, section source.Rereadable) error {
@@ -43,9 +56,7 @@ func (r *runner) addRereadable(ctx context.Context, c *config.Source, section so
 	if err != nil {
 		return err
 	}
-	env := r.env(c)
-	env.MetadataFiles = info.MetadataFiles
-	src, err := section.NewSource(env)
+	src, err := section.NewSource(r.env(c, map[string]source.Format{c.Format: described(&info)}))
 	if err != nil {
 		return err
 	}
@@ -58,6 +69,11 @@ func (r *runner) addRereadable(ctx context.Context, c *config.Source, section so
 }
 
 // env is what a source gets from the sidecar.
-func (r *runner) env(c *config.Source) source.Env {
-	return source.Env{Name: c.Name, Format: c.Format, Connections: r.connections, Logger: r.Logger}
+func (r *runner) env(c *config.Source, formats map[string]source.Format) source.Env {
+	return source.Env{Name: c.Name, Format: c.Format, Formats: formats, Connections: r.connections, Logger: r.Logger}
+}
+
+// described is how a decoder describes the traffic of its format.
+func described(info *decoder.Info) source.Format {
+	return source.Format{MetadataFiles: info.MetadataFiles, Resume: info.Resume, Pages: info.Pages}
 }

@@ -57,14 +57,11 @@ type Config struct {
 // Default returns the configuration of an empty file: everything but sources.
 func Default() *Config {
 	c := &Config{DataDir: "./earshot-data"}
-	for _, section := range []defaults{&c.Store, &c.Delivery, &c.Now, &c.Journal, &c.Redact, &c.Telemetry, &c.Log} {
-		section.setDefaults()
+	for _, section := range []spec.Defaults{&c.Store, &c.Delivery, &c.Now, &c.Journal, &c.Redact, &c.Telemetry, &c.Log} {
+		section.SetDefaults()
 	}
 	return c
 }
-
-// defaults is a section whose keys have defaults.
-type defaults interface{ setDefaults() }
 
 // validate reports everything that can be known from the file alone.
 func (c *Config) validate(check *spec.Check) {
@@ -167,11 +164,12 @@ type Plugin struct {
 
 // DefaultPlugin is how the decoder of a format runs that plugins does not name.
 func DefaultPlugin() (p Plugin) {
-	p.setDefaults()
+	p.SetDefaults()
 	return p
 }
 
-func (p *Plugin) setDefaults() {
+// SetDefaults implements spec.Defaults.
+func (p *Plugin) SetDefaults() {
 	*p = Plugin{MemoryLimit: 1 << 30, Timeout: spec.Duration(30 * time.Second)}
 }
 
@@ -209,7 +207,8 @@ type Source struct {
 	Section spec.Section
 }
 
-func (s *Source) setDefaults() { *s = Source{Tenant: "default"} }
+// SetDefaults implements spec.Defaults.
+func (s *Source) SetDefaults() { *s = Source{Tenant: "default"} }
 
 // Formats are the formats of the source's traffic, its own first.
 func (s *Source) Formats() []string {

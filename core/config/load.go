@@ -224,8 +224,8 @@ func (l *loader) structure(path string, n *yaml.Node, v reflect.Value) {
 }
 
 func setDefaults(pointer reflect.Value) {
-	if d, ok := pointer.Interface().(defaults); ok {
-		d.setDefaults()
+	if d, ok := pointer.Interface().(spec.Defaults); ok {
+		d.SetDefaults()
 	}
 }
 

@@ -61,12 +61,12 @@ func TestEveryTypeOfSource(t *testing.T) {
 sources:
   - {name: a, type: tap, listen: ":7801", upstream: "https://h:7777/api", upstream_tls: {insecure_skip_verify: true},
      routes: [{path: "/v1/**", format: anthropic-sse}, {content_type: "text/event-stream", host: h, format: agno}]}
-  - {name: b, type: sse, format: letta, url: "https://h/stream", method: POST, body: "{}", resume: letta,
+  - {name: b, type: sse, format: letta, url: "https://h/stream", method: POST, body: "{}", resume: auto,
      headers: {Authorization: "Bearer ${PASSWORD}", X-Team: 7}}
   - {name: c, type: websocket, format: manus, url: "wss://h", subprotocols: [v1, v2], send: ["hello"]}
   - {name: d, type: http, format: grace, listen: "[::1]:7802", path: /push, token: abc, max_body: 1MiB,
      tls: {cert_file: ~/c.pem, key_file: ~/k.pem}}
-  - {name: e, type: poll, format: agno, url: "http://h/runs", interval: 1m, pages: agno, tenant: acme}
+  - {name: e, type: poll, format: agno, url: "http://h/runs", interval: 1m, pages: auto, tenant: acme}
 `)
 	secret := func(s string) spec.Secret { return spec.NewSecret(s) }
 	want := []config.Source{
@@ -75,7 +75,7 @@ sources:
 			Routes: []tap.Route{{Path: "/v1/**", Format: "anthropic-sse"}, {ContentType: "text/event-stream", Host: "h", Format: "agno"}},
 		}},
 		{Name: "b", Type: "sse", Format: "letta", Tenant: "default", Section: &sse.Config{
-			URL: "https://h/stream", Method: "POST", Body: "{}", Resume: "letta",
+			URL: "https://h/stream", Method: "POST", Body: "{}", Resume: "auto",
 			Headers: spec.Headers{"Authorization": secret("Bearer sw0rdf1sh"), "X-Team": secret("7")},
 		}},
 		{Name: "c", Type: "websocket", Format: "manus", Tenant: "default", Section: &websocket.Config{
@@ -86,7 +86,7 @@ sources:
 			TLS: &spec.ServerTLS{CertFile: "/home/ada/c.pem", KeyFile: "/home/ada/k.pem"},
 		}},
 		{Name: "e", Type: "poll", Format: "agno", Tenant: "acme", Section: &poll.Config{
-			URL: "http://h/runs", Method: "GET", Interval: spec.Duration(time.Minute), Pages: "agno",
+			URL: "http://h/runs", Method: "GET", Interval: spec.Duration(time.Minute), Pages: "auto",
 		}},
 	}
 	if diff := cmp.Diff(want, c.Sources); diff != "" {

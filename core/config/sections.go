@@ -21,7 +21,8 @@ type Store struct {
 	Binary string `yaml:"binary" kind:"path"`
 }
 
-func (s *Store) setDefaults() { *s = Store{Listen: "127.0.0.1:0", MaxMemory: 2 << 30} }
+// SetDefaults implements spec.Defaults.
+func (s *Store) SetDefaults() { *s = Store{Listen: "127.0.0.1:0", MaxMemory: 2 << 30} }
 
 func (s *Store) validate(c *spec.Check) {
 	if c.Required("listen", s.Listen) && c.Address("listen", s.Listen) {
@@ -57,7 +58,8 @@ type Delivery struct {
 	IdleCall spec.Duration `yaml:"idle_call"`
 }
 
-func (d *Delivery) setDefaults() {
+// SetDefaults implements spec.Defaults.
+func (d *Delivery) SetDefaults() {
 	*d = Delivery{
 		FlushInterval: spec.Duration(500 * time.Millisecond),
 		BatchRows:     50_000,
@@ -101,7 +103,8 @@ type Now struct {
 	StuckAfter spec.Duration `yaml:"stuck_after"`
 }
 
-func (n *Now) setDefaults() {
+// SetDefaults implements spec.Defaults.
+func (n *Now) SetDefaults() {
 	*n = Now{SilentAfter: spec.Duration(time.Minute), StuckAfter: spec.Duration(10 * time.Minute)}
 }
 
@@ -139,7 +142,8 @@ type Journal struct {
 	FsyncInterval spec.Duration `yaml:"fsync_interval"`
 }
 
-func (j *Journal) setDefaults() {
+// SetDefaults implements spec.Defaults.
+func (j *Journal) SetDefaults() {
 	*j = Journal{
 		MaxSize:       4 << 30,
 		MaxAge:        spec.Duration(168 * time.Hour),
@@ -185,7 +189,8 @@ type Redact struct {
 	Mode string `yaml:"mode"`
 }
 
-func (r *Redact) setDefaults() { *r = Redact{Builtin: true, Mode: RedactMask} }
+// SetDefaults implements spec.Defaults.
+func (r *Redact) SetDefaults() { *r = Redact{Builtin: true, Mode: RedactMask} }
 
 func (r *Redact) validate(c *spec.Check) {
 	for i, key := range r.Keys {
@@ -225,7 +230,8 @@ type Telemetry struct {
 	Listen string `yaml:"listen"`
 }
 
-func (t *Telemetry) setDefaults() { *t = Telemetry{Listen: "127.0.0.1:9464"} }
+// SetDefaults implements spec.Defaults.
+func (t *Telemetry) SetDefaults() { *t = Telemetry{Listen: "127.0.0.1:9464"} }
 
 func (t *Telemetry) validate(c *spec.Check) {
 	if t.Listen != "" {
@@ -241,7 +247,8 @@ type Log struct {
 	Format string `yaml:"format"`
 }
 
-func (l *Log) setDefaults() { *l = Log{Level: "info", Format: "text"} }
+// SetDefaults implements spec.Defaults.
+func (l *Log) SetDefaults() { *l = Log{Level: "info", Format: "text"} }
 
 func (l *Log) validate(c *spec.Check) {
 	c.OneOf("level", l.Level, "debug", "info", "warn", "error")

@@ -13,6 +13,9 @@ type Section interface {
 	Validate(*Check)
 }
 
+// Defaults is a Section, or a part of one, whose keys have defaults.
+type Defaults interface{ SetDefaults() }
+
 // Resolver is a Section with defaults that depend on other keys. Resolve fills them in
 // after the file was read and before Validate.
 type Resolver interface{ Resolve() }

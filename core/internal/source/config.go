@@ -1,6 +1,7 @@
 package source
 
 import (
+	"encoding/json"
 	"log/slog"
 	"net"
 	"net/url"
@@ -10,11 +11,17 @@ import (
 
 // Env is what a source gets from the sidecar beside its own configuration.
 type Env struct {
-	Name          string // of the source
-	Format        string
-	MetadataFiles []string     // of the format; see decoder.Info
-	Connections   *Connections // of the process; nil: none is shared
-	Logger        *slog.Logger // nil: none
+	Name        string // of the source
+	Format      string
+	Formats     map[string]Format // of the traffic
+	Connections *Connections      // of the process; nil: none is shared
+	Logger      *slog.Logger      // nil: none
+}
+
+// Format is how the decoder of a format describes its traffic; see decoder.Info.
+type Format struct {
+	MetadataFiles []string
+	Resume, Pages json.RawMessage
 }
 
 // Log is the log of the source: with its name, or one that drops everything.

@@ -56,7 +56,7 @@ func (c *Config) NewSource(env source.Env) (source.Source, error) {
 	return New(Settings{
 		Name: env.Name, Paths: c.Paths, Exclude: c.Exclude, StartAt: StartAt(c.StartAt), MaxLine: int(c.MaxLine),
 		PollInterval: time.Duration(c.PollInterval), IgnoreOlderThan: time.Duration(c.IgnoreOlderThan),
-		MetadataFiles: env.MetadataFiles, Logger: env.Logger,
+		MetadataFiles: env.Formats[env.Format].MetadataFiles, Logger: env.Logger,
 	})
 }
 

@@ -24,16 +24,17 @@ type Config struct {
 	Body string `yaml:"body"`
 	// Pause between two requests.
 	Interval spec.Duration `yaml:"interval"`
-	// How to turn pages: agno (page=), letta (after=), or empty when one answer has
-	// everything.
+	// How to turn pages: auto (as the decoder describes its format), or empty: one answer
+	// has everything.
 	Pages string `yaml:"pages"`
+	// The request of a page, for a server whose format does not describe it.
+	PageRequest *Pages `yaml:"page_request"`
 }
 
 // How an API divides its answer.
 const (
-	None  = ""
-	AGNO  = "agno"
-	Letta = "letta"
+	None = ""
+	Auto = "auto"
 )
 
 // Type is the type poll.
@@ -46,7 +47,14 @@ func Type() spec.Type {
 		Example: spec.Example{
 			Name: "backfill", Format: "agno",
 			Off: func(s spec.Section) { s.(*Config).URL = "http://127.0.0.1:7777/sessions/s1/runs" },
-			On:  func(s spec.Section) { s.(*Config).Headers = spec.ExampleHeaders() },
+			On: func(s spec.Section) {
+				c := s.(*Config)
+				c.Headers = spec.ExampleHeaders()
+				c.PageRequest = &Pages{
+					Items: "data", Number: "page", Total: "meta.total_pages", Size: 100,
+					Each: &Each{List: "/sessions", ID: "session_id", Path: "/{{id}}/runs", Without: []string{"page", "limit"}},
+				}
+			},
 		},
 	}
 }
@@ -57,7 +65,13 @@ const defaultInterval = 30 * time.Second
 func (c *Config) Validate(check *spec.Check) {
 	check.Request(c.URL, c.Method, c.Headers, c.Body)
 	check.Positive("interval", c.Interval)
-	check.OneOf("pages", c.Pages, None, AGNO, Letta)
+	check.OneOf("pages", c.Pages, None, Auto)
+	if c.PageRequest != nil {
+		if c.Pages != None {
+			check.Report("pages", "excludes page_request", "leave one of them out")
+		}
+		c.PageRequest.Validate(check.In("page_request"))
+	}
 }
 
 // Server implements source.Remote.
@@ -108,13 +122,20 @@ func New(settings Settings) (*Poller, error) {
 	if err != nil {
 		return nil, fmt.Errorf("poll %s: %w", settings.Name, err)
 	}
+	pages := settings.PageRequest
+	if settings.Pages == Auto {
+		pages = new(Pages)
+		if err := source.ParsePreset(settings.Formats[settings.Format].Pages, pages); err != nil {
+			return nil, fmt.Errorf("poll %s: pages: auto: %w", settings.Name, err)
+		}
+	}
 	u, err := url.Parse(settings.URL)
 	if err != nil {
 		return nil, fmt.Errorf("poll %s: url: %w", settings.Name, err)
 	}
 	interval := time.Duration(settings.Interval)
 	return &Poller{
-		Settings: settings, url: u, interval: interval,
+		Settings: settings, url: u, interval: interval, pages: pages,
 		backoff: retry.Backoff{Min: interval, Max: max(maxPause, interval)},
 		http:    &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second}},
 	}, nil

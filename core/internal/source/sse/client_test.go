@@ -21,6 +21,20 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// The descriptions of two servers: one takes parameters in a form at a path of its own and
+// ends a stream by closing it; the other takes a number in the query or in JSON, and may
+// close a stream that goes on.
+var (
+	inForm = &source.Resume{
+		Run: "run_id", Nested: "parent_run_id", Session: "session_id", Number: "event_index", Path: "/runs/{{run}}/resume", Method: "POST",
+		Parameters: map[string]string{"last_event_index": "{{number}}", "session_id": "{{session}}"}, In: source.InForm, End: source.EndClose,
+	}
+	inJSON = &source.Resume{
+		Run: "run_id", Nested: "parent_run_id", Number: "seq_id", Path: "/v1/runs/{{run}}/stream", Method: "POST",
+		Parameters: map[string]string{"starting_after": "{{number}}"}, In: source.InJSON, End: source.EndEmpty,
+	}
+)
+
 // server answers each request with the next script, and the last one for ever.
 type server struct {
 	*httptest.Server
@@ -203,7 +217,7 @@ func TestDoneEndsAStream(t *testing.T) {
 	recordtest.Equal(t, "requests", srv.requests(), "GET /")
 }
 
-func TestAGNO(t *testing.T) {
+func TestResumeInAForm(t *testing.T) {
 	ev := func(i int, more string) string {
 		return fmt.Sprintf("event: RunContent\ndata: {\"run_id\":\"r 1\",\"session_id\":\"s1\",\"event_index\":%d%s}\n\n", i, more)
 	}
@@ -213,7 +227,7 @@ func TestAGNO(t *testing.T) {
 		says(ev(4, "")),
 	)
 	rec := recordtest.New()
-	c, stop := run(t, rec, Settings{Config: Config{URL: srv.URL + "/teams/t1/runs", Method: "POST", Body: "message=hi&stream=true", Resume: AGNO, Headers: spec.Headers{"Content-Type": spec.NewSecret("application/x-www-form-urlencoded"), "Authorization": spec.NewSecret("x")}}})
+	c, stop := run(t, rec, Settings{Config: Config{URL: srv.URL + "/teams/t1/runs", Method: "POST", Body: "message=hi&stream=true", ResumeRequest: inForm, Headers: spec.Headers{"Content-Type": spec.NewSecret("application/x-www-form-urlencoded"), "Authorization": spec.NewSecret("x")}}})
 	s := wait(t, rec, "end", closed)
 	if got := s[0].Text(); strings.Count(got, "event {") != 6 || strings.Contains(got, "hal\n") || !strings.HasSuffix(got, "close \n") {
 		t.Errorf("frames: %s", got)
@@ -226,7 +240,7 @@ func TestAGNO(t *testing.T) {
 		t.Error("not idle at the end")
 	}
 	// A stream that is over is not asked for again.
-	again, _ := run(t, rec, Settings{Config: Config{URL: c.URL, Method: c.Method, Body: c.Body, Resume: AGNO}})
+	again, _ := run(t, rec, Settings{Config: Config{URL: c.URL, Method: c.Method, Body: c.Body, ResumeRequest: inForm}})
 	for deadline := time.Now().Add(time.Minute); !again.Idle() && time.Now().Before(deadline); {
 		runtime.Gosched()
 	}
@@ -239,10 +253,10 @@ func TestAGNO(t *testing.T) {
 }
 
 // A run that cannot be resumed is not begun again.
-func TestAGNOWithoutIndex(t *testing.T) {
+func TestRunWithoutNumbers(t *testing.T) {
 	srv := serve(t, dies("data: {\"run_id\":\"r1\"}\n\ndata: {\"ha"), says("data: {}\n\n"))
 	rec := recordtest.New()
-	run(t, rec, Settings{Config: Config{URL: srv.URL + "/agents/a/runs", Method: "POST", Body: "message=hi", Resume: AGNO}})
+	run(t, rec, Settings{Config: Config{URL: srv.URL + "/agents/a/runs", Method: "POST", Body: "message=hi", ResumeRequest: inForm}})
 	s := wait(t, rec, "end", closed)
 	recordtest.Equal(t, "frames", s[0].Text(), "event {\"run_id\":\"r1\"}\nevent {\"ha !connection_lost\n")
 	if strings.Contains(srv.requests(), "\n") {
@@ -250,7 +264,7 @@ func TestAGNOWithoutIndex(t *testing.T) {
 	}
 }
 
-func TestLetta(t *testing.T) {
+func TestResumeInQueryOrJSON(t *testing.T) {
 	ev := func(i int) string { return fmt.Sprintf("data: {\"run_id\":\"run-1\",\"seq_id\":%d}\n\n", i) }
 	for name, c := range map[string]struct {
 		method, path, body, want string
@@ -262,7 +276,7 @@ func TestLetta(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			srv := serve(t, dies(ev(1)+ev(2)), says("data: {\"run_id\":\"run-1\",\"seq_id\":3}\n\ndata: [DONE]\n\ndata: [DONE]\n\n"))
 			rec := recordtest.New()
-			run(t, rec, Settings{Config: Config{URL: srv.URL + c.path, Method: c.method, Body: c.body, Resume: Letta}})
+			run(t, rec, Settings{Config: Config{URL: srv.URL + c.path, Method: c.method, Body: c.body, ResumeRequest: inJSON}})
 			s := wait(t, rec, "end", closed)
 			if got := s[0].Text(); strings.Count(got, "seq_id") != 3 || !strings.HasSuffix(got, "close \n") {
 				t.Errorf("frames: %s", got)
@@ -360,6 +374,8 @@ func TestSettings(t *testing.T) {
 		"url":    {Config: Config{URL: "ws://h"}},
 		"resume": {Config: Config{URL: "http://h", Resume: "maybe"}},
 		"limit":  {Config: Config{URL: "http://h"}, MaxEvent: -1},
+		"auto":   {Config: Config{URL: "http://h", Resume: Auto}},
+		"path":   {Config: Config{URL: "http://h", ResumeRequest: &source.Resume{Run: "r", Number: "n", Path: "/{{run}}", Method: "GET", In: "query", End: "close"}}},
 		"method": {Config: Config{URL: "http://h", Method: "A B"}},
 	} {
 		if _, err := New(s); err == nil || !strings.Contains(err.Error(), want) {

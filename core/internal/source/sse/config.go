@@ -22,17 +22,19 @@ type Config struct {
 	Headers spec.Headers `yaml:"headers"`
 	// Body of the request.
 	Body string `yaml:"body"`
-	// How to go on after a broken connection: last_event_id (the SSE standard), agno
-	// (last_event_index), letta (starting_after), or empty to begin anew.
+	// How to continue after a broken connection: last_event_id (the SSE standard), auto (as
+	// the decoder describes its format), or empty: each connection is its own stream.
 	Resume string `yaml:"resume"`
+	// The request that continues the stream, for a server whose format does not describe
+	// it.
+	ResumeRequest *source.Resume `yaml:"resume_request"`
 }
 
 // How a stream is resumed.
 const (
 	None        = ""
 	LastEventID = "last_event_id"
-	AGNO        = "agno"
-	Letta       = "letta"
+	Auto        = "auto"
 )
 
 // Type is the type sse.
@@ -43,7 +45,15 @@ func Type() spec.Type {
 		Example: spec.Example{
 			Name: "letta", Format: "letta",
 			Off: func(s spec.Section) { s.(*Config).URL = "http://127.0.0.1:8283/v1/runs/r1/stream" },
-			On:  func(s spec.Section) { s.(*Config).Headers = spec.ExampleHeaders() },
+			On: func(s spec.Section) {
+				c := s.(*Config)
+				c.Headers = spec.ExampleHeaders()
+				c.ResumeRequest = &source.Resume{
+					Run: "run_id", Nested: "parent_run_id", Session: "session_id", Number: "seq_id",
+					Path: "/v1/runs/{{run}}/stream", Method: http.MethodGet, Parameters: map[string]string{"starting_after": "{{number}}"},
+					In: source.InQuery, End: source.EndEmpty,
+				}
+			},
 		},
 	}
 }
@@ -51,7 +61,13 @@ func Type() spec.Type {
 // Validate implements spec.Section.
 func (c *Config) Validate(check *spec.Check) {
 	check.Request(c.URL, c.Method, c.Headers, c.Body)
-	check.OneOf("resume", c.Resume, None, LastEventID, AGNO, Letta)
+	check.OneOf("resume", c.Resume, None, LastEventID, Auto)
+	if c.ResumeRequest != nil {
+		if c.Resume != None {
+			check.Report("resume", "excludes resume_request", "leave one of them out")
+		}
+		c.ResumeRequest.Validate(check.In("resume_request"))
+	}
 }
 
 // Server implements source.Remote.
@@ -104,12 +120,18 @@ func New(settings Settings) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sse %s: %w", settings.Name, err)
 	}
+	resume := settings.ResumeRequest
+	if settings.Resume == Auto {
+		if resume, err = source.ParseResume(settings.Formats[settings.Format].Resume); err != nil {
+			return nil, fmt.Errorf("sse %s: resume: auto: %w", settings.Name, err)
+		}
+	}
 	u, err := url.Parse(settings.URL)
 	if err != nil {
 		return nil, fmt.Errorf("sse %s: url: %w", settings.Name, err)
 	}
 	return &Client{
-		Settings: settings, url: u, origin: source.Address(u),
+		Settings: settings, url: u, resume: resume, origin: source.Address(u),
 		backoff: retry.Backoff{Min: settings.RetryMin, Max: settings.RetryMax},
 		http: &http.Client{Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, DisableCompression: true, ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second,

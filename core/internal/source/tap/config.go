@@ -181,7 +181,17 @@ func New(settings Settings) (*Tap, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tap %s: %w", settings.Name, err)
 	}
-	t := &Tap{Settings: settings, upstream: upstream, ready: make(chan struct{})}
+	t := &Tap{Settings: settings, upstream: upstream, ready: make(chan struct{}), resume: make(map[string]*source.Resume)}
+	for name, f := range settings.Formats {
+		if len(f.Resume) == 0 {
+			continue
+		}
+		// The traffic does not depend on it.
+		if t.resume[name], err = source.ParseResume(f.Resume); err != nil {
+			delete(t.resume, name)
+			t.Logger.Warn("resumed runs of the format are recorded in pieces", "format", name, "error", err)
+		}
+	}
 	t.memory.free.Store(settings.MaxMemory)
 	t.proxy = t.newProxy()
 	return t, nil

@@ -22,14 +22,15 @@ type stream struct {
 	held      int   // bytes of memory taken for what is in no frame yet
 	missing   int64 // bytes of the hole in progress
 	why       string
-	past      *history // of the run that it speaks of, while it may be taken up again
-	probes    int      // events that did not name it
+	resume    *source.Resume // how a run of the format is resumed; nil: it is not
+	past      *history       // of the run that its events name, while it may be resumed
+	probes    int            // events that did not name it
 }
 
 // run records until the response has ended.
 func (s *stream) run() {
-	if s.shape == body.Events && !s.failed {
-		s.retell()
+	if s.resume = s.tap.resume[s.format]; s.resume != nil && s.shape == body.Events && !s.failed {
+		s.replay()
 		s.past = new(history)
 	}
 	s.prompt()
