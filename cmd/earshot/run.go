@@ -109,7 +109,7 @@ func knownFormats(cfg *config.Config) error {
 // survey logs the sources without files, and files that are not of their source's format.
 // The file source itself logs files that it may not read.
 func survey(ctx context.Context, cfg *config.Config, log *slog.Logger) {
-	surveys, err := app.Surveys(ctx, decoders(), cfg, true, nil)
+	surveys, err := app.ReportFiles(ctx, decoders(), cfg, true, nil)
 	if err != nil {
 		if ctx.Err() == nil {
 			log.Warn("the sources were not looked at", "error", err)
@@ -117,7 +117,7 @@ func survey(ctx context.Context, cfg *config.Config, log *slog.Logger) {
 		return
 	}
 	for i := range surveys {
-		for _, text := range surveys[i].SaysRest() {
+		for _, text := range surveys[i].OtherWarnings() {
 			log.Warn(text)
 		}
 	}

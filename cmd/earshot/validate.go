@@ -49,12 +49,12 @@ nothing are warnings: the configuration is valid with them.`,
 					return fmt.Errorf("exporters.clickhouse: %w", err)
 				}
 			}
-			surveys, err := app.Surveys(c.Context(), decoders(), cfg, true, nil)
+			surveys, err := app.ReportFiles(c.Context(), decoders(), cfg, true, nil)
 			if err != nil {
 				return err
 			}
 			for i := range surveys {
-				for _, text := range surveys[i].Says() {
+				for _, text := range surveys[i].Warnings() {
 					fmt.Fprintln(c.ErrOrStderr(), "warning: "+text)
 				}
 			}

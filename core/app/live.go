@@ -33,7 +33,7 @@ func (r *runner) openJournal() error {
 	}
 	c := r.Config.Journal
 	dir := filepath.Join(r.Config.DataDir, "journal")
-	if r.again != nil { // the sidecar's own may be in use
+	if r.backfill != nil { // the sidecar's own may be in use
 		to := filepath.Join(r.dir, "journal")
 		if err := journal.Copy(dir, to); err != nil {
 			return err
@@ -48,7 +48,7 @@ func (r *runner) openJournal() error {
 		return err
 	}
 	r.journal = j
-	r.later(func() {
+	r.onClose(func() {
 		if err := j.Close(); err != nil {
 			r.Logger.Error("close journal", "error", err)
 		}
@@ -66,8 +66,8 @@ func (r *runner) openJournal() error {
 	return nil
 }
 
-// unread warns of what the journal has and nobody reads any more.
-func (r *runner) unread() error {
+// warnUnread warns of what the journal has and nobody reads any more.
+func (r *runner) warnUnread() error {
 	if r.journal == nil {
 		return nil
 	}
@@ -76,7 +76,7 @@ func (r *runner) unread() error {
 		return err
 	}
 	for _, s := range list {
-		if !r.live[s] {
+		if !r.read[s] {
 			r.Logger.Warn("the journal has traffic of a source that is not configured; it stays until max_age", "source", s[0], "format", s[1])
 		}
 	}
@@ -93,7 +93,7 @@ func (r *runner) addLive(ctx context.Context, c *config.Source, section source.L
 		return err
 	}
 	var listener source.Listener
-	if r.again == nil {
+	if r.backfill == nil {
 		if listener, err = section.NewListener(r.env(c, described)); err != nil {
 			return err
 		}
@@ -113,12 +113,12 @@ func (r *runner) addLive(ctx context.Context, c *config.Source, section source.L
 		if s, ok := section.(source.Remote); ok {
 			sink.SetServer(s.Server())
 		}
-		r.live[[2]string{c.Name, format}] = true
+		r.read[[2]string{c.Name, format}] = true
 		reader := r.journal.Reader(c.Name, format, sink.Known())
-		f := &feed{config: *c, source: reader, sink: r.peek.Sink(c.Name, format, sink), feed: sink}
+		f := &feed{config: *c, source: reader, sink: r.liveTail.Sink(c.Name, format, sink), pipeline: sink}
 		switch {
-		case r.again != nil:
-			f.sink = &wholes{sink, r.Logger}
+		case r.backfill != nil:
+			f.sink = &wholeStreams{sink, r.Logger}
 		case i == 0:
 			f.source = &live{listener, r.redactor.Recorder(r.journal.Recorder(c.Name)), reader}
 		}
@@ -170,9 +170,9 @@ func (l *live) Run(ctx context.Context, sink source.Sink) error {
 // Drained implements source.Source.
 func (l *live) Drained() bool { return l.listener.Idle() && l.reader.Drained() }
 
-// bound waits until those that can be connected to have their ports, so that who is
+// waitListening waits until those that can be connected to have their ports, so that who is
 // told that the sidecar runs may connect at once.
-func (r *runner) bound(ctx, work context.Context) {
+func (r *runner) waitListening(ctx, work context.Context) {
 	work, cancel := context.WithCancel(work)
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()

@@ -10,9 +10,9 @@ import (
 	"github.com/earshot-dev/earshot/core/config"
 )
 
-// room is what a sidecar takes beside what is in flight, which it holds twice: as
+// headroom is what a sidecar takes beside what is in flight, which it holds twice: as
 // frames, and as the messages and spans that were made of them.
-const room = 58 << 20
+const headroom = 58 << 20
 
 // BoundMemory has the garbage collector work when this process has come to a size,
 // and not with every so many percent that its heap has grown: a heap that is small
@@ -24,7 +24,7 @@ func BoundMemory(ctx context.Context, c *config.Config) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
-	least := room + 2*int64(c.Delivery.MaxInFlight)
+	least := headroom + 2*int64(c.Delivery.MaxInFlight)
 	debug.SetMemoryLimit(least)
 	go func() {
 		// The limit is one on all that the runtime holds. What is not heap, or is lost between

@@ -21,7 +21,7 @@ func TestMemoryLimitFollowsWhatLives(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", "")
 	c := config.Default()
 	c.Delivery.MaxInFlight = 16 << 20
-	least := int64(room + 32<<20)
+	least := int64(headroom + 32<<20)
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

@@ -35,12 +35,12 @@ func (r *runner) listenMetrics(dir string) (err error) {
 	if err != nil {
 		return fmt.Errorf("telemetry: %w", err)
 	}
-	r.later(r.server.Close)
+	r.onClose(r.server.Close)
 	note := filepath.Join(dir, metricsFile)
 	if err := os.WriteFile(note, []byte(r.server.Addr()+"\n"), 0o600); err != nil {
 		return fmt.Errorf("telemetry: %w", err)
 	}
-	r.later(func() { _ = os.Remove(note) })
+	r.onClose(func() { _ = os.Remove(note) })
 	return nil
 }
 

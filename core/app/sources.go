@@ -64,7 +64,7 @@ func (r *runner) addRereadable(ctx context.Context, c *config.Source, section so
 	if err != nil {
 		return err
 	}
-	r.sources = append(r.sources, &feed{config: *c, source: src, sink: r.redactor.Sink(r.peek.Sink(c.Name, c.Format, sink)), feed: sink})
+	r.sources = append(r.sources, &feed{config: *c, source: src, sink: r.redactor.Sink(r.liveTail.Sink(c.Name, c.Format, sink)), pipeline: sink})
 	return nil
 }
 

@@ -5,10 +5,18 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 
 	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/internal/store"
 )
+
+// StoreSettings are the settings of the configuration's embedded store.
+func StoreSettings(c *config.Config, log *slog.Logger) store.Settings {
+	return store.Settings{
+		Dir: filepath.Join(c.DataDir, "store"), Binary: c.Store.Binary, Listen: c.Store.Listen, MaxMemory: int64(c.Store.MaxMemory), Logger: log,
+	}
+}
 
 // OpenStore returns the DSN of the embedded store for a reader, and what closes
 // it. A store that runs already is used; else one is started, and close stops it.

@@ -16,40 +16,40 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// Survey is what there is to read for one file source.
-type Survey struct {
+// FileReport is what there is to read for one file source.
+type FileReport struct {
 	Source, Format string
 	Files          int
 	Unread         []file.Unread // what matches and may not be read
-	Fit            Fit           // of its beginnings; zero if they were not decoded
+	Match          FormatMatch   // of its beginnings; zero if they were not decoded
 	// Better is a bundled format that decodes them, where the source's own does not.
 	Better string
 }
 
-// Fit is how much of some traffic a decoder understands.
-type Fit struct{ Messages, Unknown int }
+// FormatMatch is how much of some traffic a decoder understands.
+type FormatMatch struct{ Messages, Unknown int }
 
-// Misfit reports whether next to nothing is understood: not a stray unknown event, and
+// Mismatch reports whether next to nothing is understood: not a stray unknown event, and
 // not a file of two lines.
-func (f Fit) Misfit() bool { return f.Messages >= 3 && f.Unknown*10 >= f.Messages*9 }
+func (f FormatMatch) Mismatch() bool { return f.Messages >= 3 && f.Unknown*10 >= f.Messages*9 }
 
-// Says is what is wrong, a sentence each.
-func (s *Survey) Says() []string { return append(s.SaysUnread(), s.SaysRest()...) }
+// Warnings is what is wrong, a sentence each.
+func (s *FileReport) Warnings() []string { return append(s.UnreadableWarnings(), s.OtherWarnings()...) }
 
-// SaysRest is Says without what may not be read.
-func (s *Survey) SaysRest() []string {
+// OtherWarnings is Says without what may not be read.
+func (s *FileReport) OtherWarnings() []string {
 	var out []string
 	if s.Files == 0 && len(s.Unread) == 0 {
 		out = append(out, fmt.Sprintf("source %s: no file matches its paths", s.Source))
 	}
-	if s.Fit.Misfit() {
-		out = append(out, s.Fit.Says(s.Source, s.Format, s.Better))
+	if s.Match.Mismatch() {
+		out = append(out, s.Match.Warning(s.Source, s.Format, s.Better))
 	}
 	return out
 }
 
-// SaysUnread is a sentence for each file that may not be read, of which there is a bound.
-func (s *Survey) SaysUnread() []string {
+// UnreadableWarnings is a sentence for each file that may not be read, of which there is a bound.
+func (s *FileReport) UnreadableWarnings() []string {
 	var out []string
 	const most = 5
 	for i, u := range s.Unread {
@@ -62,8 +62,8 @@ func (s *Survey) SaysUnread() []string {
 	return out
 }
 
-// Says is the sentence of a misfit.
-func (f Fit) Says(source, format, better string) string {
+// Warning is the sentence of a misfit.
+func (f FormatMatch) Warning(source, format, better string) string {
 	text := fmt.Sprintf("source %s: %d of %d messages are unknown to %s: is the format right?", source, f.Unknown, f.Messages, format)
 	if better != "" {
 		text += fmt.Sprintf(" (%s decodes them)", better)
@@ -71,25 +71,25 @@ func (f Fit) Says(source, format, better string) string {
 	return text
 }
 
-// Surveys looks at what the file sources have. With decode, the beginnings of some files are
+// ReportFiles looks at what the file sources have. With decode, the beginnings of some files are
 // decoded, by their source's decoder and, if that understands nothing, by the bundled ones.
 // open is nil, or says whether a file may be read.
-func Surveys(ctx context.Context, d Decoders, c *config.Config, decode bool, open func(path string) error) ([]Survey, error) {
-	var out []Survey
+func ReportFiles(ctx context.Context, d Decoders, c *config.Config, decode bool, open func(path string) error) ([]FileReport, error) {
+	var out []FileReport
 	for i := range c.Sources {
 		src := &c.Sources[i]
 		paths, ok := src.Section.(*file.Config)
 		if !ok {
 			continue
 		}
-		s := Survey{Source: src.Name, Format: src.Format}
+		s := FileReport{Source: src.Name, Format: src.Format}
 		files, unread, err := file.List(ctx, paths.Paths, paths.Exclude, open)
 		if err != nil {
 			return nil, fmt.Errorf("source %s: %w", src.Name, err)
 		}
 		s.Files, s.Unread = len(files), unread
 		if decode && len(files) > 0 {
-			if err := s.fit(ctx, d, c, string(src.Options), files); err != nil {
+			if err := s.match(ctx, d, c, string(src.Options), files); err != nil {
 				return nil, err
 			}
 		}
@@ -98,12 +98,12 @@ func Surveys(ctx context.Context, d Decoders, c *config.Config, decode bool, ope
 	return out, nil
 }
 
-// fit decodes the beginnings of the newest files.
-func (s *Survey) fit(ctx context.Context, d Decoders, c *config.Config, options string, files []string) error {
+// match decodes the beginnings of the newest files.
+func (s *FileReport) match(ctx context.Context, d Decoders, c *config.Config, options string, files []string) error {
 	const most = 4
 	heads := make(map[string][]byte)
 	for _, path := range slices.Backward(files) {
-		if b := head(path); len(b) > 0 {
+		if b := firstLines(path); len(b) > 0 {
 			heads[path] = b
 		}
 		if len(heads) == most {
@@ -114,24 +114,24 @@ func (s *Survey) fit(ctx context.Context, d Decoders, c *config.Config, options 
 		return nil
 	}
 	var err error
-	if s.Fit, err = fitOf(ctx, d, c, s.Format, options, heads); err != nil || !s.Fit.Misfit() {
+	if s.Match, err = matchFormat(ctx, d, c, s.Format, options, heads); err != nil || !s.Match.Mismatch() {
 		return err
 	}
-	var best Fit
+	var best FormatMatch
 	for _, name := range d.Names {
 		if name == s.Format {
 			continue
 		}
 		// One that needs options, or does not start, is no candidate.
-		if f, err := fitOf(ctx, d, c, name, "", heads); err == nil && !f.Misfit() && f.Messages-f.Unknown > best.Messages-best.Unknown {
+		if f, err := matchFormat(ctx, d, c, name, "", heads); err == nil && !f.Mismatch() && f.Messages-f.Unknown > best.Messages-best.Unknown {
 			best, s.Better = f, name
 		}
 	}
 	return ctx.Err()
 }
 
-// head is the whole lines at the beginning of a file; nothing of an archive.
-func head(path string) []byte {
+// firstLines is the whole lines at the beginning of a file; nothing of an archive.
+func firstLines(path string) []byte {
 	const size = 128 << 10
 	f, err := os.Open(path)
 	if err != nil || strings.HasSuffix(path, ".gz") {
@@ -145,8 +145,8 @@ func head(path string) []byte {
 	return b[:bytes.LastIndexByte(b, '\n')+1]
 }
 
-func fitOf(ctx context.Context, d Decoders, c *config.Config, format, options string, heads map[string][]byte) (Fit, error) {
-	var f Fit
+func matchFormat(ctx context.Context, d Decoders, c *config.Config, format, options string, heads map[string][]byte) (FormatMatch, error) {
+	var f FormatMatch
 	inputs := make([]Input, 0, len(heads))
 	for path, b := range heads {
 		frames, err := fixture.NewReader(bytes.NewReader(b), fixture.JSONL)

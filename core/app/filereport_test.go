@@ -36,13 +36,13 @@ func TestSurvey(t *testing.T) {
 		}
 		return nil
 	}
-	surveys, err := Surveys(t.Context(), Decoders{}, cfg, false, denied)
+	surveys, err := ReportFiles(t.Context(), Decoders{}, cfg, false, denied)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var says []string
 	for i := range surveys {
-		says = append(says, surveys[i].Says()...)
+		says = append(says, surveys[i].Warnings()...)
 	}
 	want := []string{
 		"source denied: DIR/b.jsonl is not read: open DIR/b.jsonl: permission denied",
@@ -62,8 +62,8 @@ func TestSurvey(t *testing.T) {
 // TestMisfit: a few unknown events are no sign of a wrong format, and neither is a file
 // of two lines.
 func TestMisfit(t *testing.T) {
-	for f, want := range map[Fit]bool{{}: false, {2, 2}: false, {3, 3}: true, {343, 343}: true, {100, 90}: true, {100, 89}: false} {
-		if f.Misfit() != want {
+	for f, want := range map[FormatMatch]bool{{}: false, {2, 2}: false, {3, 3}: true, {343, 343}: true, {100, 90}: true, {100, 89}: false} {
+		if f.Mismatch() != want {
 			t.Errorf("%+v: %t", f, !want)
 		}
 	}
