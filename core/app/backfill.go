@@ -14,20 +14,20 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// backfill is a second decoding of what was decoded before.
+// backfill is a second decoding of streams that were decoded before.
 type backfill struct {
 	name        string // of this one, in the names of its batches
 	deadLetters func(*msg.DeadLetter)
 }
 
-// Backfill decodes everything that the file sources have, from the beginning, and
-// what the journal still has of the others (journal.keep), with the decoders of
-// today. A recorded stream whose beginning is gone is left as it was decoded. The rows have the ids that they have, and a version that
-// says which decoder gave them, so that the tables converge on the newest; a
-// sidecar may run beside it. The account of the sources stays that of the sidecar.
+// Backfill decodes all files of the file sources from the beginning, and the recordings of
+// the other sources that the journal still has (journal.keep), with the present decoders. A
+// recording whose beginning is gone is left as it was decoded. The rows keep their ids, and
+// their version is the decoder's revision, so that the tables converge on the newest; a
+// sidecar may run beside it. The ledger of the sources stays the sidecar's.
 //
-// sources are the names of those to read; all when empty. letter, if set, is told
-// of what still cannot be decoded.
+// sources are the names of those to read; all when empty. letter, if set, receives every
+// dead letter.
 func Backfill(ctx context.Context, s Settings, sources []string, letter func(*msg.DeadLetter)) error {
 	c := *s.Config
 	c.Telemetry.Listen = ""
@@ -69,8 +69,8 @@ func Backfill(ctx context.Context, s Settings, sources []string, letter func(*ms
 	return r.supersede(ctx)
 }
 
-// supersede leaves the newest of the records that were decoded again: the decoder of today
-// may give them another time than the one before it.
+// supersede leaves the newest version of the records that were decoded again: their time may
+// differ from the time that the earlier decoder read.
 func (r *runner) supersede(ctx context.Context) error {
 	var formats []string
 	for i := range r.Config.Sources {
@@ -88,8 +88,8 @@ func (r *runner) supersede(ctx context.Context) error {
 	return nil
 }
 
-// wholeStreams is a sink that takes recorded streams from their beginning or not at all:
-// what a decoder makes of the rest of one is less than what it made of the whole.
+// wholeStreams is a sink that takes recordings from their beginning or not at all: the end of
+// a stream alone decodes to fewer messages than the whole had.
 type wholeStreams struct {
 	source.Sink
 	log *slog.Logger

@@ -14,7 +14,7 @@ import (
 
 // storedCheck is an exporter that asks its destination, before the first batch, how far it
 // has the streams. A store that was emptied, replaced or restored from a backup has less
-// than the checkpoint says, and after a few batches its accounts would look right again.
+// than the checkpoint has, and after a few batches its accounts would look right again.
 type storedCheck struct {
 	export.Exporter
 	name   string

@@ -50,7 +50,7 @@ func Environment(ctx context.Context, c *config.Config) (problems []string) {
 		return problems
 	}
 	for _, a := range c.Listeners() {
-		if !c.Given(a.Key) || a.Address == "" { // a default that is taken has a substitute
+		if !c.IsSet(a.Key) || a.Address == "" { // a default that is taken has a substitute
 			continue
 		}
 		var lc net.ListenConfig

@@ -16,27 +16,27 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// FileReport is what there is to read for one file source.
+// FileReport is the state of the files of one file source.
 type FileReport struct {
 	Source, Format string
 	Files          int
-	Unread         []file.Unread // what matches and may not be read
+	Unread         []file.Unread // files that match and may not be read
 	Match          FormatMatch   // of its beginnings; zero if they were not decoded
 	// Better is a bundled format that decodes them, where the source's own does not.
 	Better string
 }
 
-// FormatMatch is how much of some traffic a decoder understands.
+// FormatMatch counts how much of some traffic a decoder understands.
 type FormatMatch struct{ Messages, Unknown int }
 
 // Mismatch reports whether next to nothing is understood: not a stray unknown event, and
 // not a file of two lines.
 func (f FormatMatch) Mismatch() bool { return f.Messages >= 3 && f.Unknown*10 >= f.Messages*9 }
 
-// Warnings is what is wrong, a sentence each.
+// Warnings returns a sentence for each problem.
 func (s *FileReport) Warnings() []string { return append(s.UnreadableWarnings(), s.OtherWarnings()...) }
 
-// OtherWarnings is Says without what may not be read.
+// OtherWarnings is Warnings without the files that may not be read.
 func (s *FileReport) OtherWarnings() []string {
 	var out []string
 	if s.Files == 0 && len(s.Unread) == 0 {
@@ -48,7 +48,7 @@ func (s *FileReport) OtherWarnings() []string {
 	return out
 }
 
-// UnreadableWarnings is a sentence for each file that may not be read, of which there is a bound.
+// UnreadableWarnings returns a sentence for each file that may not be read, up to a bound.
 func (s *FileReport) UnreadableWarnings() []string {
 	var out []string
 	const most = 5
@@ -62,7 +62,7 @@ func (s *FileReport) UnreadableWarnings() []string {
 	return out
 }
 
-// Warning is the sentence of a misfit.
+// Warning is the sentence of a mismatch.
 func (f FormatMatch) Warning(source, format, better string) string {
 	text := fmt.Sprintf("source %s: %d of %d messages are unknown to %s: is the format right?", source, f.Unknown, f.Messages, format)
 	if better != "" {
@@ -71,9 +71,9 @@ func (f FormatMatch) Warning(source, format, better string) string {
 	return text
 }
 
-// ReportFiles looks at what the file sources have. With decode, the beginnings of some files are
-// decoded, by their source's decoder and, if that understands nothing, by the bundled ones.
-// open is nil, or says whether a file may be read.
+// ReportFiles reports on the files of the file sources. With decode, the beginnings of some
+// files are decoded, by their source's decoder and, if that understands nothing, by the
+// bundled ones. open, if set, returns an error for a file that may not be read.
 func ReportFiles(ctx context.Context, d Decoders, c *config.Config, decode bool, open func(path string) error) ([]FileReport, error) {
 	var out []FileReport
 	for i := range c.Sources {

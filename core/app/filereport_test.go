@@ -13,8 +13,8 @@ import (
 	"github.com/earshot-dev/earshot/core/config"
 )
 
-// TestSurvey says of each file source what it does not read: paths that nothing matches,
-// and each file that may not be read, once.
+// TestSurvey: the report of a file source has the paths that nothing matches, and each file
+// that may not be read, once.
 func TestSurvey(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a.jsonl", "b.jsonl", "c.jsonl"} {

@@ -39,7 +39,7 @@ sources:
   - {name: q, type: poll, format: f5, url: "http://h/y", method: POST, headers: {Accept: z}, body: "{}", interval: 7s, page_request: {after: after, cursor: id, limit: limit}}
 `
 
-// What a tap has done is among the metrics.
+// The counts of a tap are among the metrics.
 func TestTapIsCounted(t *testing.T) {
 	listener, err := tap.New(tap.Settings{Env: source.Env{Name: "t", Format: "f"}, Config: tap.Config{Listen: "127.0.0.1:0", Upstream: "http://127.0.0.1:7777"}})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/source/tap"
 )
 
-// redactor is what the configuration wants taken out; nil when that is nothing.
+// redactor makes the redactor that the configuration describes; nil when it redacts nothing.
 func redactor(c *config.Config, count func(rule string, n int)) (*redact.Redactor, error) {
 	s := redact.Settings{Keys: c.Redact.Keys, Builtin: c.Redact.Builtin, Count: count}
 	for _, p := range c.Redact.Patterns {
@@ -66,7 +66,7 @@ func (r *runner) openJournal() error {
 	return nil
 }
 
-// warnUnread warns of what the journal has and nobody reads any more.
+// warnUnread warns of recordings in the journal that no configured source reads.
 func (r *runner) warnUnread() error {
 	if r.journal == nil {
 		return nil
@@ -83,7 +83,7 @@ func (r *runner) warnUnread() error {
 	return nil
 }
 
-// addLive adds a source that is heard: what it hears goes through the journal.
+// addLive adds a source whose listener records its traffic in the journal.
 func (r *runner) addLive(ctx context.Context, c *config.Source, section source.Live) error {
 	if err := r.openJournal(); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (r *runner) addLive(ctx context.Context, c *config.Source, section source.L
 	return nil
 }
 
-// count shows what a tap has done.
+// count exports the counts of a tap as metrics.
 func (r *runner) count(source string, t *tap.Tap) {
 	count := func(name, help string, of func(tap.Counts) int64) {
 		r.metrics.Count("tap_"+name+"_total", help, source, func() int64 { return of(t.Counts()) })
@@ -138,7 +138,7 @@ func (r *runner) count(source string, t *tap.Tap) {
 	count("lost_bytes", "Bytes that a tap passed on and should have recorded, but did not.", func(c tap.Counts) int64 { return c.Lost })
 }
 
-// live is a listener together with the reader of what it records.
+// live is a listener together with the reader of its recordings.
 type live struct {
 	listener source.Listener
 	recorder source.Recorder
@@ -170,8 +170,8 @@ func (l *live) Run(ctx context.Context, sink source.Sink) error {
 // Drained implements source.Source.
 func (l *live) Drained() bool { return l.listener.Idle() && l.reader.Drained() }
 
-// waitListening waits until those that can be connected to have their ports, so that who is
-// told that the sidecar runs may connect at once.
+// waitListening waits until the listeners that accept connections have their ports: a client
+// may connect as soon as Ready was called.
 func (r *runner) waitListening(ctx, work context.Context) {
 	work, cancel := context.WithCancel(work)
 	defer cancel()

@@ -11,8 +11,8 @@ import (
 	"github.com/earshot-dev/earshot/core/semconv"
 )
 
-// meter returns what counts committed batches. A second decoding counts nothing:
-// the first has.
+// meter returns the function that counts committed batches. A backfill counts nothing: the
+// first decoding has.
 func (r *runner) meter(ctx context.Context) (func(*export.Batch), error) {
 	if r.backfill != nil {
 		return nil, nil

@@ -12,7 +12,7 @@ import (
 	"github.com/earshot-dev/earshot/core/replay"
 )
 
-// Record hears one configured source and writes it to rec, redacted, until ctx
+// Record runs the listener of one source and writes its frames to rec, redacted, until ctx
 // ends, or until nothing is open and nothing has come for untilIdle, if that is
 // not zero. Nothing is decoded, stored or remembered.
 func Record(ctx context.Context, d Decoders, c *config.Config, name string, rec *replay.Recorder, untilIdle time.Duration, log *slog.Logger) error {

@@ -38,7 +38,7 @@ func (r *runner) deadLetterDamaged(exporter string, why error) {
 	})
 }
 
-// mirrorDeadLetters has the table take what is in the file and may not be in the table: the
+// mirrorDeadLetters sends the rows of the local file to the table, which may lack them: the
 // sidecar may have died between both.
 func (r *runner) mirrorDeadLetters() error {
 	if r.backfill != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/earshot-dev/earshot/core/config"
 )
 
-// settleTime is how long what a source delivered may take to be with the exporters
+// settleTime is how long the frames of a source may take to be with the exporters
 // or in their spools.
 const settleTime = 30 * time.Second
 

@@ -65,7 +65,7 @@ func (r *runner) run(ctx context.Context) error {
 	drain, cancel := context.WithTimeout(work, r.Drain)
 	defer cancel()
 	if idle {
-		// Everything is read and accepted; what is still open is given now.
+		// Everything is read and accepted; the open messages are emitted now.
 		err := r.pipeline.Finish(drain)
 		stopReading()
 		reading.Wait()
@@ -84,19 +84,19 @@ func (r *runner) run(ctx context.Context) error {
 	reading.Wait()
 	r.drain(drain)
 	if err := r.pipeline.Flush(drain); err != nil {
-		r.Logger.Warn("not every decoder gave what it holds; it is decoded again at the next start", "error", err)
+		r.Logger.Warn("decoders did not emit all open messages; they are decoded again at the next start", "error", err)
 	}
 	r.drain(drain)
 	return r.lost()
 }
 
-// lost is an error when spooled batches could not be read: what ends well has to have
+// lost is an error when spooled batches could not be read: a run that ends well has
 // everything where it belongs.
 func (r *runner) lost() error {
 	if r.delivery.Lost() == 0 {
 		return nil
 	}
-	return errors.New("spooled batches were damaged and are lost (see the dead letters); earshot backfill brings back what the sources still have")
+	return errors.New("spooled batches were damaged and are lost (see the dead letters); earshot backfill restores the records that the sources still have")
 }
 
 // wait waits for the end of ctx, an error of work, or idleness.
@@ -140,7 +140,7 @@ func (r *runner) wait(ctx, work context.Context, listen func(*feed)) (idle bool)
 // last line without its newline.
 type finisher interface{ Finish() }
 
-// finish says to the sources that nothing more is going to come.
+// finish makes the sources deliver the last lines that have no newline.
 func (r *runner) finish() {
 	for _, f := range r.sources {
 		if s, ok := f.source.(finisher); ok {
@@ -158,7 +158,7 @@ func (r *runner) drained() bool {
 	return true
 }
 
-// drain waits until what was read is with the exporters, or until ctx ends: then
+// drain waits until the exporters have everything that was read, or until ctx ends: then
 // the rest is read again at the next start.
 func (r *runner) drain(ctx context.Context) {
 	tick := time.NewTicker(20 * time.Millisecond)

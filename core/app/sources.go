@@ -68,7 +68,7 @@ func (r *runner) addRereadable(ctx context.Context, c *config.Source, section so
 	return nil
 }
 
-// env is what a source gets from the sidecar.
+// env is the part of the sidecar that a source sees.
 func (r *runner) env(c *config.Source, formats map[string]source.Format) source.Env {
 	return source.Env{Name: c.Name, Format: c.Format, Formats: formats, Connections: r.connections, Logger: r.Logger}
 }

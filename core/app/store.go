@@ -18,7 +18,7 @@ func StoreSettings(c *config.Config, log *slog.Logger) store.Settings {
 	}
 }
 
-// OpenStore returns the DSN of the embedded store for a reader, and what closes
+// OpenStore returns the DSN of the embedded store for a reader, and the function that closes
 // it. A store that runs already is used; else one is started, and close stops it.
 func OpenStore(ctx context.Context, c *config.Config, log *slog.Logger) (dsn string, closeStore func(), err error) {
 	settings := StoreSettings(c, log)

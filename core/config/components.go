@@ -244,8 +244,8 @@ func (l *loader) Report(path, message, hint string) {
 	})
 }
 
-// Given implements spec.File.
-func (l *loader) Given(path string) bool {
+// IsSet implements spec.File.
+func (l *loader) IsSet(path string) bool {
 	_, ok := l.at[path]
 	return ok
 }

@@ -191,8 +191,8 @@ func (p *Plugin) validate(c *spec.Check) {
 // Source is one source: the keys that all types have, and those of its own type. In the
 // file both are keys of one mapping.
 type Source struct {
-	// Unique name: letters a-z, digits, _ and -. It is part of the identity of what
-	// is stored: a renamed source is a new one.
+	// Unique name: letters a-z, digits, _ and -. It is part of the identity of the
+	// stored rows: a renamed source is a new one.
 	Name string `yaml:"name"`
 	// file, tap, sse, websocket, http or poll.
 	Type string `yaml:"type"`
@@ -234,7 +234,7 @@ func (s *Source) validate(c *spec.Check, types []string) {
 		c.Report("name", "a name is made of a-z, 0-9, _ and -, got "+c.Quote("name", s.Name), "")
 	}
 	c.Required("tenant", s.Tenant)
-	if s.Type == "" && !c.Given("type") {
+	if s.Type == "" && !c.IsSet("type") {
 		c.Report("type", "required", spec.Enumerate(types, "or"))
 	} else {
 		c.OneOf("type", s.Type, types...)

@@ -15,7 +15,7 @@ import (
 	"github.com/earshot-dev/earshot/core/config/spec"
 )
 
-// Limits on a file. They are far above what a person writes and keep a file of
+// Limits on a file. They are far above any file that a person writes and keep a file of
 // aliases of aliases from growing without bound.
 const (
 	maxFile   = 1 << 20
@@ -84,7 +84,7 @@ func (t Types) parse(name, dir string, data []byte, env func(string) (string, bo
 	return c, asError(l.problems)
 }
 
-// loader fills structs from the nodes of a file and collects what is wrong.
+// loader fills structs from the nodes of a file and collects the problems.
 type loader struct {
 	types    Types
 	file     string
@@ -92,7 +92,7 @@ type loader struct {
 	env      func(string) (string, bool)
 	problems []Problem
 
-	at        map[string]place    // where each value stands, by path
+	at        map[string]place    // where each value begins, by path
 	variables map[string]string   // texts that had variables in them, as the file has them
 	bad       map[string]bool     // paths that have a problem already
 	open      map[*yaml.Node]bool // collections being read, which no alias may name

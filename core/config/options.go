@@ -63,8 +63,8 @@ func (l *loader) option(path string, n *yaml.Node) any {
 	return l.scalar(path, n)
 }
 
-// scalar gives an option the type that YAML sees in it once its variables are
-// replaced; what is quoted stays text.
+// scalar returns an option with the type that YAML sees in it once its variables are
+// replaced; a quoted text stays a text.
 func (l *loader) scalar(path string, n *yaml.Node) any {
 	text, changed, err := expand(n.Value, l.env)
 	if err != nil {
@@ -73,7 +73,7 @@ func (l *loader) scalar(path string, n *yaml.Node) any {
 	}
 	r := &yaml.Node{Kind: yaml.ScalarNode, Tag: n.Tag, Style: n.Style, Value: text}
 	if changed && n.Style == 0 {
-		r.Tag = "" // to be seen anew
+		r.Tag = "" // it is resolved again
 	}
 	v, err := scalarTree(r)
 	if err != nil {
@@ -84,7 +84,7 @@ func (l *loader) scalar(path string, n *yaml.Node) any {
 
 var errNoJSON = errors.New("JSON has no such value")
 
-// scalarTree gives a scalar as what encoding/json writes.
+// scalarTree returns a scalar as a value for encoding/json.
 func scalarTree(n *yaml.Node) (any, error) {
 	switch n.ShortTag() {
 	case "!!int", "!!float":

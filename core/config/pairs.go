@@ -60,7 +60,7 @@ func (l *loader) pairs(path string, n *yaml.Node) []pair {
 	return own
 }
 
-// merge returns what the value of a "<<" stands for: the keys of a mapping, or of
+// merge returns the keys that the value of a "<<" merges: those of a mapping, or of
 // each of a list of mappings.
 func (l *loader) merge(path string, n *yaml.Node) []pair {
 	n, ok := l.enter(path, n)

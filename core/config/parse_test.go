@@ -26,7 +26,7 @@ import (
 	"github.com/earshot-dev/earshot/exporters/otel"
 )
 
-// positions are not part of what a configuration says.
+// ignorePositions compares values, not their places in the file.
 var ignorePositions = cmpopts.IgnoreUnexported(config.Config{})
 
 func mustParse(t *testing.T, text string) *config.Config {
@@ -228,7 +228,7 @@ sources:
 	}
 }
 
-// TestErrorComesWithTheRest: validate goes on with what could be read.
+// TestErrorComesWithTheRest: validate continues with the values that could be read.
 func TestErrorComesWithTheRest(t *testing.T) {
 	c, err := types.Parse("f", []byte("data_dir: [x]\nlog: {level: debug}\n"+oneSource), nil)
 	var e *config.Error

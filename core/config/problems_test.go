@@ -18,8 +18,8 @@ var update = flag.Bool("update", false, "rewrite testdata/problems.txt, and fail
 // types are all sources and exporters.
 var types = config.Types{Sources: app.SourceTypes(), Exporters: exporters.Types()}
 
-// TestProblems reads bad files and compares every problem with what
-// testdata/problems.txt says of it.
+// TestProblems reads bad files and compares every problem with
+// testdata/problems.txt.
 func TestProblems(t *testing.T) {
 	const file = "testdata/problems.txt"
 	text, err := os.ReadFile(file)

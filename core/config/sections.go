@@ -51,8 +51,8 @@ type Delivery struct {
 	RetryMax spec.Duration `yaml:"retry_max"`
 	// Batches kept on disk for exporters that are down. Sources wait at this limit.
 	SpoolMax spec.Size `yaml:"spool_max"`
-	// Silence after which a run that never ended is closed. It counts from what the
-	// records say, or from when they came, not from when Earshot read them.
+	// Silence after which a run that never ended is closed. It counts from the
+	// times in the records, or from their arrival, not from when Earshot read them.
 	IdleClose spec.Duration `yaml:"idle_close"`
 	// The same for a call without a result, and for the run that waits for it.
 	IdleCall spec.Duration `yaml:"idle_call"`
@@ -93,7 +93,7 @@ func (d *Delivery) validate(c *spec.Check) {
 	c.Positive("idle_call", d.IdleCall)
 }
 
-// Now is when work that goes on is called what.
+// Now is the silence after which unfinished work has another name.
 type Now struct {
 	// Silence after which work that waits for nothing below it, and for no person, is
 	// called silent.
@@ -115,7 +115,7 @@ func (n *Now) validate(c *spec.Check) {
 	}
 }
 
-// What the journal does when it is full.
+// How the journal behaves when it is full.
 const (
 	WhenFullDropOldest   = "drop_oldest"
 	WhenFullBackpressure = "backpressure"
@@ -125,9 +125,9 @@ const (
 type Journal struct {
 	// Largest size on disk, all sources together.
 	MaxSize spec.Size `yaml:"max_size"`
-	// Segments older than this are deleted, delivered or not; what was not is counted.
+	// Segments older than this are deleted, delivered or not; undelivered bytes are counted.
 	MaxAge spec.Duration `yaml:"max_age"`
-	// How long what is delivered stays, while there is room, so that earshot backfill
+	// How long delivered segments stay, while there is room, so that earshot backfill
 	// can decode it again. Every recorded stream of that time has a place in the
 	// checkpoint.
 	Keep spec.Duration `yaml:"keep"`
@@ -167,17 +167,17 @@ func (j *Journal) validate(c *spec.Check) {
 	c.Positive("fsync_interval", j.FsyncInterval)
 }
 
-// What takes the place of a redacted value.
+// How a redacted value is replaced.
 const (
 	RedactMask = "mask"
 	RedactHash = "hash"
 )
 
-// Redact is what never reaches disk, log, span or table.
+// Redact describes the values that never reach disk, log, span or table.
 type Redact struct {
 	// JSON keys whose values are redacted wherever they stand.
 	Keys []string `yaml:"keys"`
-	// Regular expressions (Go syntax); what they match is redacted.
+	// Regular expressions (Go syntax) whose matches are redacted.
 	Patterns []Pattern `yaml:"patterns"`
 	// The bundled patterns: API keys, tokens, private keys, credentials in URLs.
 	Builtin bool `yaml:"builtin"`

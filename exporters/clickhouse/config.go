@@ -86,7 +86,7 @@ var (
 // Validate implements spec.Section.
 func (c *Config) Validate(check *spec.Check) {
 	if c.DSN.Reveal() == "" {
-		if check.Given("dsn") {
+		if check.IsSet("dsn") {
 			check.Report("dsn", "must not be empty", "leave exporters.clickhouse out for the embedded store")
 		} else {
 			check.Report("dsn", "exporters.clickhouse is given without a dsn", "leave it out for the embedded store")
@@ -98,7 +98,7 @@ func (c *Config) Validate(check *spec.Check) {
 	}
 	if !databaseName.MatchString(c.Database) {
 		at := "dsn"
-		if check.Given("database") {
+		if check.IsSet("database") {
 			at = "database"
 		}
 		check.Report(at, "the name of a database is made of letters, digits and _", "")

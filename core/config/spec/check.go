@@ -19,22 +19,22 @@ type File interface {
 	// Report adds a problem at a path, unless the path has one: a value that could not be
 	// read is not also missing.
 	Report(path, message, hint string)
-	// Given reports whether the file has a value at the path.
-	Given(path string) bool
-	// Quote quotes a value for a message, unless the file takes it from a variable: what
-	// that stands for may be secret.
+	// IsSet reports whether the file has a value at the path.
+	IsSet(path string) bool
+	// Quote quotes a value for a message, unless the file takes it from a variable, whose
+	// value may be secret.
 	Quote(path, value string) string
 }
 
-// Check reports what is wrong with a section of a file. Its methods take keys of the
+// Check reports the problems of a section of a file. Its methods take keys of the
 // section, or paths below it such as "paths[2]".
 type Check struct {
 	file  File
 	path  string
-	owner string // what requires the keys of the section
+	owner string // requires the keys of the section: "type file"
 }
 
-// NewCheck returns the check of the section at the path; owner names what requires its
+// NewCheck returns the check of the section at the path; owner requires its
 // keys ("type file") and may be empty.
 func NewCheck(file File, path, owner string) *Check { return &Check{file, path, owner} }
 
@@ -57,8 +57,8 @@ func Index(key string, i int) string { return key + "[" + strconv.Itoa(i) + "]" 
 // Report adds a problem.
 func (c *Check) Report(key, message, hint string) { c.file.Report(c.at(key), message, hint) }
 
-// Given reports whether the file has the key.
-func (c *Check) Given(key string) bool { return c.file.Given(c.at(key)) }
+// IsSet reports whether the file has the key.
+func (c *Check) IsSet(key string) bool { return c.file.IsSet(c.at(key)) }
 
 // Quote quotes a value for a message, or names the variable that it is from.
 func (c *Check) Quote(key, value string) string { return c.file.Quote(c.at(key), value) }
@@ -66,12 +66,12 @@ func (c *Check) Quote(key, value string) string { return c.file.Quote(c.at(key),
 // Required reports whether value is there.
 func (c *Check) Required(key, value string) bool { return c.RequiredBy(key, value, c.owner) }
 
-// RequiredBy is Required of a key that can be left out otherwise; by names what requires it.
+// RequiredBy is Required of a key that can be left out otherwise; by requires it.
 func (c *Check) RequiredBy(key, value, by string) bool {
 	switch {
 	case value != "":
 		return true
-	case c.Given(key):
+	case c.IsSet(key):
 		c.Report(key, "must not be empty", "")
 	case by == "":
 		c.Report(key, "required", "")
@@ -162,7 +162,7 @@ func (c *Check) URL(key, value string, schemes ...string) {
 	}
 }
 
-// hideUser cuts from a text that is no URL what may be a password in it.
+// hideUser cuts the part of a text that may hold a password, when the text is no URL.
 func hideUser(s string) string {
 	if i := strings.LastIndexByte(s, '@'); i >= 0 {
 		return "..." + s[i:]
@@ -270,7 +270,7 @@ func (f *first) Report(path, message, hint string) {
 	f.err = errors.New(path + ": " + message)
 }
 
-func (f *first) Given(string) bool            { return false }
+func (f *first) IsSet(string) bool            { return false }
 func (f *first) Quote(_, value string) string { return Quote(value) }
 
 // Request checks the keys of an HTTP request: url, method, headers and body.

@@ -8,10 +8,10 @@ import (
 const redacted = "[redacted]"
 
 // Secret is a text that does not print: every fmt verb, slog, JSON, YAML and
-// text encoding give [redacted], or nothing when it is empty. Reveal gives the
+// text encoding print [redacted], or nothing when it is empty. Reveal returns the
 // text itself.
 //
-// The text stands behind a pointer because methods are not enough: fmt calls none
+// The text is behind a pointer because methods are not enough: fmt calls none
 // for a value in an unexported field, nor for a verb that does not fit (%p), and
 // would print a string as it is.
 type Secret struct{ text *string }
@@ -38,7 +38,7 @@ func (s Secret) String() string {
 	return redacted
 }
 
-// Format prints what String returns for every verb, %x and %d among them.
+// Format prints String for every verb, %x and %d among them.
 func (s Secret) Format(f fmt.State, verb rune) {
 	format := "%s"
 	if verb == 'q' || verb == 'v' && f.Flag('#') {
@@ -47,5 +47,5 @@ func (s Secret) Format(f fmt.State, verb rune) {
 	_, _ = io.WriteString(f, fmt.Sprintf(format, s.String()))
 }
 
-// MarshalText encodes what String returns; JSON and YAML follow it.
+// MarshalText encodes String; JSON and YAML follow it.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

@@ -1,15 +1,15 @@
-// Package spec is what a source or an exporter describes its configuration with.
+// Package spec has the types with which a source or an exporter describes its configuration.
 //
 // A component has a struct whose fields are its keys: the tag is the key's name in the
 // file, the comment its text in config.example.yaml, the type how a value is read and
 // checked (Duration, Size, Secret, ...). Its package has a Type that makes the struct
-// with its defaults, and a constructor. What reads files is core/config; it gets the
+// with its defaults, and a constructor. core/config reads the file; it gets the
 // Types as a list and knows no component by name.
 package spec
 
 // Section is a struct that a mapping of the file is read into.
 type Section interface {
-	// Validate reports every value that is wrong as far as the file alone can tell.
+	// Validate reports every value that is wrong by the file alone.
 	Validate(*Check)
 }
 

@@ -56,7 +56,7 @@ func (d Duration) String() string {
 	return "" // not reached: every duration is a number of nanoseconds
 }
 
-// MarshalText encodes what String returns.
+// MarshalText encodes String.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // Size is a number of bytes, written with its unit: "64MiB", "10GB", "1.5GiB",
@@ -99,8 +99,8 @@ func (s *Size) UnmarshalText(text []byte) error {
 	return errSize
 }
 
-// times multiplies a decimal number, exactly. It refuses what is not a whole
-// number of bytes, or more of them than an int64 holds.
+// times multiplies a decimal number, exactly. It refuses a number of bytes
+// that is not whole, or more than an int64 holds.
 func times(number string, unit int64) (int64, bool) {
 	if number == "" || len(number) > 32 || strings.Trim(number, "0123456789.") != "" {
 		return 0, false
@@ -129,5 +129,5 @@ func (s Size) String() string {
 	return strconv.FormatInt(best, 10) + suffix
 }
 
-// MarshalText encodes what String returns.
+// MarshalText encodes String.
 func (s Size) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

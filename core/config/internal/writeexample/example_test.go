@@ -24,7 +24,7 @@ func exampleText(t *testing.T) string {
 	return string(text)
 }
 
-// TestExampleFile fails when config.example.yaml is not what the structs describe.
+// TestExampleFile fails when config.example.yaml differs from the structs.
 func TestExampleFile(t *testing.T) {
 	file, err := os.ReadFile("../../../../config.example.yaml")
 	if err != nil {

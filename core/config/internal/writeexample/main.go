@@ -1,4 +1,4 @@
-// Command writeexample writes config.example.yaml to the file that it is given: every key
+// Command writeexample writes config.example.yaml to the file in its argument: every key
 // of core/config, of the sources and of the exporters, with its default and its comment.
 package main
 
