@@ -36,7 +36,7 @@ type runner struct {
 	sources     []*feed
 	connections *source.Connections // of all sources
 	redactor    *redact.Redactor
-	liveTail    *livetail.Hub     // nil in a backfill
+	liveTail    *livetail.Hub      // nil in a backfill
 	journal     *journal.Journal   // nil: all sources are files
 	read        map[[2]string]bool // source and format of the recordings that are read
 	pipeline    *pipeline.Pipeline
