@@ -16,9 +16,16 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/earshot-dev/earshot/core/app"
 	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/dashboards/internal/boards"
+	"github.com/earshot-dev/earshot/exporters"
 )
+
+// configTypes are the components that a configuration may name.
+func configTypes() config.Types {
+	return config.Types{Sources: app.SourceTypes(), Exporters: exporters.Types()}
+}
 
 // The rest of the files of docker compose: nothing here runs containers, so the
 // files are held against each other.
@@ -225,7 +232,7 @@ func clickhouseUsers(t *testing.T) []string {
 
 func TestSidecarsConfigurationLoads(t *testing.T) {
 	sidecar := compose(t)["earshot"]
-	c, err := config.Load("../deploy/earshot.yaml", func(name string) (string, bool) {
+	c, err := configTypes().Load("../deploy/earshot.yaml", func(name string) (string, bool) {
 		v, ok := sidecar.Environment[name]
 		if _, otherwise, found := strings.Cut(v, ":-"); found { // ${NAME:-otherwise}
 			v = strings.TrimSuffix(otherwise, "}")
@@ -235,7 +242,7 @@ func TestSidecarsConfigurationLoads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(c.Sources) == 0 || c.Exporters.ClickHouse == nil {
+	if len(c.Sources) == 0 || c.Embedded() {
 		t.Errorf("%+v", c)
 	}
 	if sidecar.mountedAt("deploy/earshot.yaml") != "/etc/earshot/earshot.yaml" {

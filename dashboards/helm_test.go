@@ -13,8 +13,6 @@ import (
 	"text/template"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/earshot-dev/earshot/core/config"
 )
 
 const chartDir = "../deploy/helm/earshot"
@@ -98,7 +96,7 @@ func TestChart(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := config.Load(file, func(name string) (string, bool) { return "x", name == "CLICKHOUSE_WRITER_PASSWORD" }); err != nil {
+	if _, err := configTypes().Load(file, func(name string) (string, bool) { return "x", name == "CLICKHOUSE_WRITER_PASSWORD" }); err != nil {
 		t.Error(err)
 	}
 	pod := at[map[string]any](t, objects[1], "spec", "template", "spec")
@@ -159,7 +157,7 @@ func TestSidecarPod(t *testing.T) {
 	mountsAreThere(t, spec)
 	container := at[[]any](t, spec, "containers")[1]
 	variables := at[[]any](t, container, "env")
-	c, err := config.Load(file, func(name string) (string, bool) {
+	c, err := configTypes().Load(file, func(name string) (string, bool) {
 		return "x", slices.ContainsFunc(variables, func(v any) bool { return at[string](t, v, "name") == name })
 	})
 	if err != nil {

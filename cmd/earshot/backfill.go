@@ -70,7 +70,7 @@ func backfill(c *cobra.Command, cfg *config.Config, sources []string, letter fun
 	err = app.Backfill(c.Context(), app.Settings{
 		Config: cfg, Decoders: decoders(), Logger: log,
 		Progress:  func(n app.Progress) { last = n; p.show(n) },
-		Exporters: func(ctx context.Context, dsn string) ([]app.Exporter, error) { return exporters(ctx, cfg, dsn, log) },
+		Exporters: func(ctx context.Context, dsn string) ([]app.Exporter, error) { return newExporters(ctx, cfg, dsn, log) },
 	}, sources, letter)
 	return last, err
 }
@@ -78,7 +78,7 @@ func backfill(c *cobra.Command, cfg *config.Config, sources []string, letter fun
 // writers opens the exporters, and the embedded store if it is one of them.
 func writers(ctx context.Context, cfg *config.Config, f func([]app.Exporter) error) error {
 	log, dsn := slog.New(slog.DiscardHandler), ""
-	if cfg.Exporters.ClickHouse == nil {
+	if cfg.Embedded() {
 		var stop func()
 		var err error
 		if dsn, stop, err = app.OpenStoreToWrite(ctx, cfg, log); err != nil {
@@ -86,7 +86,7 @@ func writers(ctx context.Context, cfg *config.Config, f func([]app.Exporter) err
 		}
 		defer stop()
 	}
-	list, err := exporters(ctx, cfg, dsn, log)
+	list, err := newExporters(ctx, cfg, dsn, log)
 	if err != nil {
 		return err
 	}

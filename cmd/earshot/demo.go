@@ -76,7 +76,7 @@ func (d *demo) run(ctx context.Context) error {
 		return fmt.Errorf("demo: %w", err)
 	}
 	file := filepath.Join(d.dir, "earshot.yaml")
-	cfg, err := config.Load(file, os.LookupEnv)
+	cfg, err := types().Load(file, os.LookupEnv)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (d *demo) run(ctx context.Context) error {
 				talked = errors.Join(talked, d.talk(ctx, a))
 			}
 		},
-		Exporters: func(ctx context.Context, dsn string) ([]app.Exporter, error) { return exporters(ctx, cfg, dsn, log) },
+		Exporters: func(ctx context.Context, dsn string) ([]app.Exporter, error) { return newExporters(ctx, cfg, dsn, log) },
 	})
 	p.end()
 	if err := errors.Join(err, talked); err != nil {

@@ -269,7 +269,7 @@ func retry(c *cobra.Command, cfg *config.Config, ids []string) error {
 	}
 	var readable []string
 	for i := range cfg.Sources {
-		if s := &cfg.Sources[i]; sources[s.Name] && s.Type == config.TypeFile {
+		if s := &cfg.Sources[i]; sources[s.Name] && app.Rereadable(s) {
 			readable = append(readable, s.Name)
 			delete(sources, s.Name)
 		}

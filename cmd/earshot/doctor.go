@@ -283,7 +283,7 @@ func (d *doctor) positions(accounts []inspect.Account, state app.State) {
 // unread reports the files of file sources that are not read at all, with the reason, and
 // returns their number.
 func (d *doctor) unread(ctx context.Context, accounts []inspect.Account) int {
-	surveys, err := app.Surveys(ctx, decoders(), d.cfg, false, nil)
+	surveys, err := app.ReportFiles(ctx, decoders(), d.cfg, false, nil)
 	if err != nil {
 		d.fail("files", "%v", err)
 		return 1
@@ -292,11 +292,11 @@ func (d *doctor) unread(ctx context.Context, accounts []inspect.Account) int {
 	for i := range surveys {
 		s := &surveys[i]
 		n += len(s.Unread)
-		for _, text := range s.SaysUnread() {
+		for _, text := range s.UnreadableWarnings() {
 			d.fail("files", "%s", text)
 		}
 		before := slices.ContainsFunc(accounts, func(a inspect.Account) bool { return a.Source == s.Source })
-		for _, text := range s.SaysRest() {
+		for _, text := range s.OtherWarnings() {
 			if before { // the files that it had are gone: see below
 				d.note("files", "%s any more", text)
 			} else {
@@ -321,14 +321,14 @@ func (d *doctor) formats(ctx context.Context, r *reader) {
 
 // files compares the ledger with the files on disk; denied files may not be read.
 func (d *doctor) files(accounts []inspect.Account, denied int) {
-	types := make(map[string]string)
+	files := make(map[string]bool)
 	for i := range d.cfg.Sources {
-		types[d.cfg.Sources[i].Name] = d.cfg.Sources[i].Type
+		files[d.cfg.Sources[i].Name] = app.Rereadable(&d.cfg.Sources[i])
 	}
 	unread, n, shorter, gone := int64(0), 0, 0, 0
 	for i := range accounts {
 		a := &accounts[i]
-		if types[a.Source] != config.TypeFile || strings.HasSuffix(a.Origin, ".gz") {
+		if !files[a.Source] || strings.HasSuffix(a.Origin, ".gz") {
 			continue
 		}
 		info, err := os.Stat(a.Origin)

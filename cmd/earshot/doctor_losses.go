@@ -5,7 +5,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/earshot-dev/earshot/core/config"
+	"github.com/earshot-dev/earshot/core/app"
 	"github.com/earshot-dev/earshot/core/inspect"
 	"github.com/earshot-dev/earshot/core/msg"
 )
@@ -42,7 +42,7 @@ func (d *doctor) suspects(accounts []inspect.Account, rows map[string]inspect.St
 	}
 	for i := range d.cfg.Sources {
 		s := &d.cfg.Sources[i]
-		if s.Type == config.TypeFile && messages[s.Name] > int64(rows[s.Name].Messages) && bytes[s.Name] <= affordable {
+		if app.Rereadable(s) && messages[s.Name] > int64(rows[s.Name].Messages) && bytes[s.Name] <= affordable {
 			names = append(names, s.Name)
 		}
 	}

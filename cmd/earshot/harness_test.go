@@ -80,9 +80,11 @@ func newHome(t *testing.T) *home {
 		t.Fatalf("%v (without the engine: make engine)", err)
 	}
 	t.Cleanup(stop)
-	if h.x, err = clickhouse.New(t.Context(), clickhouseSettings(cfg, dsn, log)); err != nil {
+	list, err := newExporters(t.Context(), cfg, dsn, log)
+	if err != nil {
 		t.Fatal(err)
 	}
+	h.x = list[0].Exporter.(*clickhouse.Exporter)
 	t.Cleanup(func() {
 		if err := h.x.Close(context.Background()); err != nil {
 			t.Error(err)

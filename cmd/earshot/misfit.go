@@ -13,16 +13,16 @@ import (
 // judged by the stored rows.
 func misfits(ctx context.Context, cfg *config.Config, stored []inspect.Fit) []string {
 	var out []string
-	var surveys []app.Survey
+	var surveys []app.FileReport
 	for _, f := range stored {
-		fit := app.Fit{Messages: int(f.Messages), Unknown: int(f.Unknown)}
+		fit := app.FormatMatch{Messages: int(f.Messages), Unknown: int(f.Unknown)}
 		now := slices.ContainsFunc(cfg.Sources, func(s config.Source) bool { return s.Name == f.Source && s.Format == f.Format })
-		if !fit.Misfit() || !now && len(cfg.Sources) > 0 { // of a source that is no more, or has another format by now
+		if !fit.Mismatch() || !now && len(cfg.Sources) > 0 { // of a source that is no more, or has another format by now
 			continue
 		}
 		if surveys == nil {
 			// Without one there is no better format to name.
-			surveys, _ = app.Surveys(ctx, decoders(), cfg, true, nil)
+			surveys, _ = app.ReportFiles(ctx, decoders(), cfg, true, nil)
 		}
 		better := ""
 		for i := range surveys {
@@ -30,7 +30,7 @@ func misfits(ctx context.Context, cfg *config.Config, stored []inspect.Fit) []st
 				better = surveys[i].Better
 			}
 		}
-		out = append(out, fit.Says(f.Source, f.Format, better))
+		out = append(out, fit.Warning(f.Source, f.Format, better))
 	}
 	return out
 }
@@ -43,12 +43,12 @@ func nothingToShow(ctx context.Context, cfg *config.Config, q inspect.Querier) (
 		return nil, err
 	}
 	out := misfits(ctx, cfg, fits)
-	surveys, err := app.Surveys(ctx, decoders(), cfg, false, nil)
+	surveys, err := app.ReportFiles(ctx, decoders(), cfg, false, nil)
 	if err != nil {
 		return nil, err
 	}
 	for i := range surveys {
-		out = append(out, surveys[i].Says()...)
+		out = append(out, surveys[i].Warnings()...)
 	}
 	return out, nil
 }

@@ -33,8 +33,8 @@ func openReader(ctx context.Context, c *config.Config) (*reader, error) {
 	}
 	r := &reader{close: func() {}, prices: prices}
 	s := clickhouse.ConnSettings{}
-	if x := c.Exporters.ClickHouse; x != nil {
-		s = connSettings(x, log)
+	if x := clickhouseConfig(c); x != nil {
+		s = x.Conn(log)
 	} else {
 		dsn, stop, err := app.OpenStore(ctx, c, log)
 		if err != nil {

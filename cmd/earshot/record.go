@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/earshot-dev/earshot/core/app"
-	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/frame/fixture"
 	"github.com/earshot-dev/earshot/core/replay"
 )
@@ -69,7 +68,7 @@ func (o *recordOptions) run(c *cobra.Command, _ []string) error {
 		}
 		return f, err
 	})
-	err = app.Record(c.Context(), cfg, o.source, rec, o.idle, logger(cfg, c.ErrOrStderr()))
+	err = app.Record(c.Context(), decoders(), cfg, o.source, rec, o.idle, logger(cfg, c.ErrOrStderr()))
 	err = errors.Join(err, rec.Close())
 	files, frames, n := rec.Count()
 	fmt.Fprintf(c.ErrOrStderr(), "%d frames, %s, in %d files\n", frames, byteSize(n), files)
@@ -93,7 +92,7 @@ func (o *recordOptions) complete(*cobra.Command, []string, string) ([]string, co
 	}
 	var names []string
 	for i := range cfg.Sources {
-		if cfg.Sources[i].Type != config.TypeFile {
+		if !app.Rereadable(&cfg.Sources[i]) {
 			names = append(names, cfg.Sources[i].Name)
 		}
 	}

@@ -112,7 +112,7 @@ func (f *configFile) load(optional bool) (*config.Config, error) {
 			return nil, usageError{errors.New("no configuration: name one with -c FILE, or write earshot.yaml (config.example.yaml shows how)")}
 		}
 	}
-	c, err := config.Load(path, os.LookupEnv)
+	c, err := types().Load(path, os.LookupEnv)
 	if err != nil {
 		return nil, usageError{err}
 	}

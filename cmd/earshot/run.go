@@ -61,7 +61,7 @@ server refuses to have the tables made.`,
 				Config: cfg, Decoders: decoders(), UntilIdle: idle, Logger: log, Reload: file.watch(ctx, log),
 				Progress: func(n app.Progress) { last = n; p.show(n) },
 				Exporters: func(ctx context.Context, dsn string) ([]app.Exporter, error) {
-					list, err := exporters(ctx, cfg, dsn, log)
+					list, err := newExporters(ctx, cfg, dsn, log)
 					for i := range list {
 						if store, ok := list[i].Exporter.(*clickhouse.Exporter); ok && idle > 0 {
 							list[i].Exporter = &ending{store, stop}
@@ -69,7 +69,7 @@ server refuses to have the tables made.`,
 					}
 					return list, err
 				},
-				Readers: func(ctx context.Context) ([]sdkmetric.Reader, error) { return metricsReaders(ctx, cfg, log) },
+				Readers: func(ctx context.Context) ([]sdkmetric.Reader, error) { return newReaders(ctx, cfg, log) },
 				Ready: func(r app.Running) {
 					log.Info("running", "sources", len(cfg.Sources), "store", r.StoreURL, "metrics", r.Metrics)
 					surveyed.Go(func() { survey(c.Context(), cfg, log) })
@@ -97,16 +97,7 @@ server refuses to have the tables made.`,
 func knownFormats(cfg *config.Config) error {
 	for i := range cfg.Sources {
 		s := &cfg.Sources[i]
-		formats := []string{s.Format}
-		if s.Tap != nil {
-			for _, route := range s.Tap.Routes {
-				formats = append(formats, route.Format)
-			}
-		}
-		for _, f := range formats {
-			if f == "" {
-				continue
-			}
+		for _, f := range s.Formats() {
 			if err := decoders().Has(cfg, f); err != nil {
 				return usageError{fmt.Errorf("source %s: %w", s.Name, err)}
 			}
@@ -118,7 +109,7 @@ func knownFormats(cfg *config.Config) error {
 // survey logs the sources without files, and files that are not of their source's format.
 // The file source itself logs files that it may not read.
 func survey(ctx context.Context, cfg *config.Config, log *slog.Logger) {
-	surveys, err := app.Surveys(ctx, decoders(), cfg, true, nil)
+	surveys, err := app.ReportFiles(ctx, decoders(), cfg, true, nil)
 	if err != nil {
 		if ctx.Err() == nil {
 			log.Warn("the sources were not looked at", "error", err)
@@ -126,7 +117,7 @@ func survey(ctx context.Context, cfg *config.Config, log *slog.Logger) {
 		return
 	}
 	for i := range surveys {
-		for _, text := range surveys[i].SaysRest() {
+		for _, text := range surveys[i].OtherWarnings() {
 			log.Warn(text)
 		}
 	}

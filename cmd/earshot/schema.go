@@ -112,8 +112,8 @@ func newSchemaDiff() *cobra.Command {
 func schema(c *config.Config, cluster string) (clickhouse.Schema, clickhouse.ConnSettings) {
 	var s clickhouse.Schema
 	var conn clickhouse.ConnSettings
-	if x := c.Exporters.ClickHouse; x != nil {
-		s, conn = schemaOf(x), connSettings(x, slog.New(slog.DiscardHandler))
+	if x := clickhouseConfig(c); x != nil {
+		s, conn = x.Schema(), x.Conn(slog.New(slog.DiscardHandler))
 	}
 	if cluster != "" {
 		s.Cluster = cluster

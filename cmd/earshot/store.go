@@ -25,7 +25,7 @@ Grafana's ClickHouse data source work against it.`,
 			if err != nil {
 				return err
 			}
-			if cfg.Exporters.ClickHouse != nil {
+			if !cfg.Embedded() {
 				return usageError{fmt.Errorf("the configuration names a ClickHouse server; there is no embedded store")}
 			}
 			return app.RunStore(c.Context(), cfg, slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil)), func(url string) {

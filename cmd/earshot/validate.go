@@ -40,7 +40,7 @@ nothing are warnings: the configuration is valid with them.`,
 			if _, err := price.Load(cfg.Prices); err != nil {
 				return usageError{err}
 			}
-			if cfg.Exporters.ClickHouse != nil {
+			if !cfg.Embedded() {
 				r, err := openReader(c.Context(), cfg)
 				if err == nil {
 					err = errors.Join(r.conn.Ping(c.Context()), r.Close())
@@ -49,12 +49,12 @@ nothing are warnings: the configuration is valid with them.`,
 					return fmt.Errorf("exporters.clickhouse: %w", err)
 				}
 			}
-			surveys, err := app.Surveys(c.Context(), decoders(), cfg, true, nil)
+			surveys, err := app.ReportFiles(c.Context(), decoders(), cfg, true, nil)
 			if err != nil {
 				return err
 			}
 			for i := range surveys {
-				for _, text := range surveys[i].Says() {
+				for _, text := range surveys[i].Warnings() {
 					fmt.Fprintln(c.ErrOrStderr(), "warning: "+text)
 				}
 			}

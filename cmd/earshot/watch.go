@@ -43,7 +43,7 @@ func (f *configFile) watch(ctx context.Context, log *slog.Logger) <-chan *config
 				continue
 			}
 			last = now
-			c, err := config.Load(path, os.LookupEnv)
+			c, err := types().Load(path, os.LookupEnv)
 			if err != nil {
 				log.Error("the configuration is not reloaded", "error", err)
 				continue

@@ -8,28 +8,26 @@ import (
 	"slices"
 	"time"
 
-	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/internal/source"
-	"github.com/earshot-dev/earshot/core/internal/telemetry"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// again is a second decoding of what was decoded before.
-type again struct {
-	name    string // of this one, in the names of its batches
-	letters func(*msg.DeadLetter)
+// backfill is a second decoding of streams that were decoded before.
+type backfill struct {
+	name        string // of this one, in the names of its batches
+	deadLetters func(*msg.DeadLetter)
 }
 
-// Backfill decodes everything that the file sources have, from the beginning, and
-// what the journal still has of the others (journal.keep), with the decoders of
-// today. A recorded stream whose beginning is gone is left as it was decoded. The rows have the ids that they have, and a version that
-// says which decoder gave them, so that the tables converge on the newest; a
-// sidecar may run beside it. The account of the sources stays that of the sidecar.
+// Backfill decodes all files of the file sources from the beginning, and the recordings of
+// the other sources that the journal still has (journal.keep), with the present decoders. A
+// recording whose beginning is gone is left as it was decoded. The rows keep their ids, and
+// their version is the decoder's revision, so that the tables converge on the newest; a
+// sidecar may run beside it. The ledger of the sources stays the sidecar's.
 //
-// sources are the names of those to read; all when empty. letter, if set, is told
-// of what still cannot be decoded.
+// sources are the names of those to read; all when empty. letter, if set, receives every
+// dead letter.
 func Backfill(ctx context.Context, s Settings, sources []string, letter func(*msg.DeadLetter)) error {
 	c := *s.Config
 	c.Telemetry.Listen = ""
@@ -37,12 +35,10 @@ func Backfill(ctx context.Context, s Settings, sources []string, letter func(*ms
 	for _, src := range s.Config.Sources {
 		switch {
 		case len(sources) > 0 && !slices.Contains(sources, src.Name):
-		case src.Type == config.TypeFile:
-			f := *src.File
-			f.StartAt, f.IgnoreOlderThan = config.StartAtBeginning, 0
-			src.File = &f
-			c.Sources = append(c.Sources, src)
 		default:
+			if all, ok := src.Section.(source.Rereadable); ok {
+				src.Section = all.FromBeginning()
+			}
 			c.Sources = append(c.Sources, src)
 		}
 	}
@@ -59,7 +55,7 @@ func Backfill(ctx context.Context, s Settings, sources []string, letter func(*ms
 		s.UntilIdle = time.Second
 	}
 	s.Config = &c
-	r := &runner{Settings: s, metrics: telemetry.New(), live: make(map[[2]string]bool), again: &again{name: fmt.Sprintf("%x", time.Now().UnixNano()), letters: letter}}
+	r := newRunner(s, &backfill{name: fmt.Sprintf("%x", time.Now().UnixNano()), deadLetters: letter})
 	defer r.close()
 	if err := r.prepare(ctx); err != nil {
 		return err
@@ -73,8 +69,8 @@ func Backfill(ctx context.Context, s Settings, sources []string, letter func(*ms
 	return r.supersede(ctx)
 }
 
-// supersede leaves the newest of the records that were decoded again: the decoder of today
-// may give them another time than the one before it.
+// supersede leaves the newest version of the records that were decoded again: their time may
+// differ from the time that the earlier decoder read.
 func (r *runner) supersede(ctx context.Context) error {
 	var formats []string
 	for i := range r.Config.Sources {
@@ -92,57 +88,57 @@ func (r *runner) supersede(ctx context.Context) error {
 	return nil
 }
 
-// wholes is a sink that takes recorded streams from their beginning or not at all:
-// what a decoder makes of the rest of one is less than what it made of the whole.
-type wholes struct {
+// wholeStreams is a sink that takes recordings from their beginning or not at all: the end of
+// a stream alone decodes to fewer messages than the whole had.
+type wholeStreams struct {
 	source.Sink
 	log *slog.Logger
 }
 
 // Open implements source.Sink.
-func (w *wholes) Open(ctx context.Context, id source.ID, rewind func(int64)) (source.Stream, int64, error) {
+func (w *wholeStreams) Open(ctx context.Context, id source.ID, rewind func(int64)) (source.Stream, int64, error) {
 	st, pos, err := w.Sink.Open(ctx, id, rewind)
-	return &whole{Stream: st, log: w.log, id: id}, pos, err
+	return &wholeStream{Stream: st, log: w.log, id: id}, pos, err
 }
 
-// whole is a stream of wholes.
-type whole struct {
+// wholeStream is a stream of wholes.
+type wholeStream struct {
 	source.Stream
-	log       *slog.Logger
-	id        source.ID
-	begun, no bool
+	log           *slog.Logger
+	id            source.ID
+	started, skip bool
 }
 
 // Deliver implements source.Stream.
-func (w *whole) Deliver(ctx context.Context, b *frame.Batch) error {
-	if !w.begun && len(b.Frames) > 0 {
-		w.begun = true
-		if w.no = b.Frames[0].Pos > 0 || b.Frames[0].Reason != ""; w.no {
+func (w *wholeStream) Deliver(ctx context.Context, b *frame.Batch) error {
+	if !w.started && len(b.Frames) > 0 {
+		w.started = true
+		if w.skip = b.Frames[0].Pos > 0 || b.Frames[0].Reason != ""; w.skip {
 			w.log.Warn("the beginning of a stream is gone from the journal; it is not decoded again", "stream", w.id.Key, "origin", w.id.Origin)
 		}
 	}
-	if w.no {
+	if w.skip {
 		b.Done()
 		return nil
 	}
 	return w.Stream.Deliver(ctx, b)
 }
 
-func (a *again) wrap(x export.Exporter) export.Exporter { return &secondHand{x, a} }
+func (a *backfill) wrap(x export.Exporter) export.Exporter { return &backfillExporter{x, a} }
 
-// secondHand passes batches on without the ledger of the sources. They have names
+// backfillExporter passes batches on without the ledger of the sources. They have names
 // of their own: a store that has seen the first decoding must not take the second
 // for a repetition of it.
-type secondHand struct {
+type backfillExporter struct {
 	export.Exporter
-	again *again
+	backfill *backfill
 }
 
-func (x *secondHand) Export(ctx context.Context, b *export.Batch) error {
-	if x.again.letters != nil {
+func (x *backfillExporter) Export(ctx context.Context, b *export.Batch) error {
+	if x.backfill.deadLetters != nil {
 		for i := range b.DeadLetters {
-			x.again.letters(&b.DeadLetters[i])
+			x.backfill.deadLetters(&b.DeadLetters[i])
 		}
 	}
-	return x.Exporter.Export(ctx, &export.Batch{ID: b.ID + "-" + x.again.name, Messages: b.Messages, Spans: b.Spans, DeadLetters: b.DeadLetters, Streams: b.Streams})
+	return x.Exporter.Export(ctx, &export.Batch{ID: b.ID + "-" + x.backfill.name, Messages: b.Messages, Spans: b.Spans, DeadLetters: b.DeadLetters, Streams: b.Streams})
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// verified is an exporter that asks its destination, before the first batch, how far it
+// storedCheck is an exporter that asks its destination, before the first batch, how far it
 // has the streams. A store that was emptied, replaced or restored from a backup has less
-// than the checkpoint says, and after a few batches its accounts would look right again.
-type verified struct {
+// than the checkpoint has, and after a few batches its accounts would look right again.
+type storedCheck struct {
 	export.Exporter
 	name   string
 	stored export.Stored
@@ -25,22 +25,22 @@ type verified struct {
 	done   bool
 }
 
-// verify wraps an exporter that can be asked. One with something in its spool has less
+// checkStored wraps an exporter that can be asked. One with something in its spool has less
 // for a good reason.
-func (r *runner) verify(e Exporter) (export.Exporter, error) {
+func (r *runner) checkStored(e Exporter) (export.Exporter, error) {
 	stored, ok := e.Exporter.(export.Stored)
-	if !ok || r.again != nil {
+	if !ok || r.backfill != nil {
 		return e.Exporter, nil
 	}
 	state, err := spooled(r.Config.DataDir)
 	if err != nil || state[e.Name] > 0 {
 		return e.Exporter, err
 	}
-	streams, err := r.check.Streams("")
+	streams, err := r.checkpoint.Streams("")
 	if err != nil || len(streams) == 0 {
 		return e.Exporter, err
 	}
-	v := &verified{
+	v := &storedCheck{
 		Exporter: e.Exporter, name: e.Name, stored: stored, want: make(map[export.Stream]int64), log: r.Logger,
 		report: func(l msg.DeadLetter) { r.pipeline.AddDeadLetter(l) },
 	}
@@ -53,7 +53,7 @@ func (r *runner) verify(e Exporter) (export.Exporter, error) {
 }
 
 // Export implements export.Exporter.
-func (v *verified) Export(ctx context.Context, b *export.Batch) error {
+func (v *storedCheck) Export(ctx context.Context, b *export.Batch) error {
 	if !v.done {
 		has, err := v.stored.Reached(ctx)
 		if err != nil {
@@ -66,7 +66,7 @@ func (v *verified) Export(ctx context.Context, b *export.Batch) error {
 }
 
 // compare reports, for each source, the streams of which the destination has less.
-func (v *verified) compare(has map[export.Stream]int64) {
+func (v *storedCheck) compare(has map[export.Stream]int64) {
 	streams, bytes := make(map[string]int), make(map[string]int64)
 	for s, pos := range v.want {
 		if n := pos - has[s]; n > 0 {

@@ -17,7 +17,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// Frames gives the frames of one recorded stream, in batches; io.EOF ends it.
+// Frames reads the frames of one recorded stream in batches; io.EOF ends it.
 type Frames interface {
 	Next() (*frame.Batch, error)
 }
@@ -25,12 +25,12 @@ type Frames interface {
 // Input is one recorded stream to decode.
 type Input struct {
 	Origin string // path or URL, for formats that read the session's name from it
-	Anchor int64  // ns; stands in for times that the protocol does not give
+	Anchor int64  // ns; replaces times that the protocol does not have
 	Frames Frames
 	Source string // by whose name the stream was stored; see decoder.Stream
 }
 
-// Decoded takes what DecodeStreams gives.
+// Decoded receives the output of DecodeStreams.
 type Decoded struct {
 	Message func(*msg.Message) error
 	Problem func(origin string, offset int64, p msg.Problem, data []byte)
@@ -38,9 +38,9 @@ type Decoded struct {
 }
 
 // DecodeStreams decodes recorded streams with the decoder of a format, in a
-// process of its own like everywhere, and gives each message once: those that a
+// process of its own like everywhere, and emits each message once: those that a
 // decoder completes later than it begins them come when they are complete, and
-// what is still open at the end of the stream comes last, as incomplete.
+// messages that are open at the end of the stream are the last, as incomplete.
 func DecodeStreams(ctx context.Context, d Decoders, c *config.Config, format, options string, inputs []Input, out Decoded) error {
 	return d.With(ctx, c, format, func(p *host.Process, _ host.Settings) error {
 		rpc, err := p.Decode(ctx)
@@ -74,7 +74,7 @@ type offline struct {
 	out       Decoded
 	pos       int64
 	clock     checkpoint.Clock
-	first     int64 // stands in for a time that nothing says
+	first     int64 // replaces a time that the stream does not have
 }
 
 type noStore struct{}
@@ -88,10 +88,10 @@ func (o *offline) Span(s msg.Span) {
 	}
 }
 
-// Found implements assemble.Emitter; what was found is on the spans.
+// Finding implements assemble.Emitter; the spans have the findings.
 func (o *offline) Finding(string, string) {}
 
-// Relink implements assemble.Emitter. Recorded streams are given in an order in
+// ReplayChildren implements assemble.Emitter. Recorded streams are decoded in an order in
 // which parents come first; a child that came before its parent stays where it
 // is.
 func (o *offline) ReplayChildren(uint64, assemble.RunRef) {}
@@ -122,7 +122,7 @@ func (o *offline) stream(id uint64, options string, in Input) error {
 			}
 			o.out.Problem(in.Origin, f.Pos, msg.Problem{Reason: f.Reason, Detail: fmt.Sprintf("%d bytes left out", f.Dropped)}, f.Data)
 		}
-		if end { // as of what is heard live
+		if end { // like the end of a live stream
 			pos := o.pos
 			if n := len(good); n > 0 {
 				pos = good[n-1].End
@@ -184,7 +184,7 @@ func (o *offline) exchange(req *wire.Request, origin string) error {
 			o.pos = b.Frames[n-1].End
 		}
 		if r.Failure != nil {
-			return fmt.Errorf("decoder gave up: %s", r.Failure.Error)
+			return fmt.Errorf("decoder failed: %s", r.Failure.Error)
 		}
 		return nil
 	})
@@ -197,7 +197,7 @@ func (o *offline) message(m *msg.Message, f *frame.Frame, nth int64, origin stri
 	}
 	at := f.At
 	switch f.Kind {
-	case frame.Line: // when a file is read says nothing
+	case frame.Line: // the time of reading a file is no time of its lines
 		at = 0
 	case frame.Close:
 		at = o.clock.Read

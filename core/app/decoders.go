@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/core/config"
+	"github.com/earshot-dev/earshot/core/config/spec"
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/internal/host"
 )
@@ -31,12 +32,12 @@ type Decoder struct {
 }
 
 // gcPercent is how far the heap of a decoder written in Go may grow between two
-// collections. Most of what lives is buffers of frames, which have no pointers and cost
+// collections. Most of the live heap is buffers of frames, which have no pointers and cost
 // a collection nothing, and little is allocated for a message, so it is done sooner than
 // usual: a sidecar is a guest on the machine of the agent.
 const gcPercent = 30
 
-// launch says how to start the decoder of a format.
+// launch returns the settings with which the decoder of a format is started.
 func (d Decoders) launch(c *config.Config, name, sockets string, log *slog.Logger) (host.Settings, error) {
 	p, ok := c.Plugins[name]
 	if !ok {
@@ -46,7 +47,7 @@ func (d Decoders) launch(c *config.Config, name, sockets string, log *slog.Logge
 		Name: name, SHA256: p.SHA256, SocketDir: sockets, StartTimeout: time.Duration(p.Timeout), CallTimeout: time.Duration(p.Timeout),
 		MemoryLimit: int64(p.MemoryLimit), AutoMTLS: p.AutoMTLS, Logger: log,
 	}
-	s.Env = append(s.Env, fmt.Sprintf("GOGC=%d", gcPercent)) // of decoders written in Go; Env may say otherwise
+	s.Env = append(s.Env, fmt.Sprintf("GOGC=%d", gcPercent)) // of decoders written in Go; Env may override it
 	for _, key := range p.Env {
 		if v, ok := os.LookupEnv(key); ok {
 			s.Env = append(s.Env, key+"="+v)
@@ -77,14 +78,14 @@ func (d Decoders) launch(c *config.Config, name, sockets string, log *slog.Logge
 	return s, nil
 }
 
-// Has says why there is no decoder of a format.
+// Has returns the reason why there is no decoder of a format.
 func (d Decoders) Has(c *config.Config, name string) error {
 	_, err := d.launch(c, name, "", nil)
 	return err
 }
 
-// List starts every decoder, bundled and in plugin_dir, and returns what each
-// says of itself.
+// List starts every decoder, bundled and in plugin_dir, and returns how each
+// describes itself.
 func (d Decoders) List(ctx context.Context, c *config.Config) ([]Decoder, error) {
 	names := slices.Clone(d.Names)
 	if c.PluginDir != "" {
@@ -144,7 +145,7 @@ func (d Decoders) Check(ctx context.Context, c *config.Config) ([]config.Problem
 		s := &c.Sources[i]
 		at := fmt.Sprintf("sources[%d].", i)
 		if err := d.Has(c, s.Format); err != nil {
-			out = append(out, c.Problem(at+"format", err.Error(), config.DidYouMean(s.Format, d.Names)))
+			out = append(out, c.Problem(at+"format", err.Error(), spec.DidYouMean(s.Format, d.Names)))
 			continue
 		}
 		err := d.With(ctx, c, s.Format, func(p *host.Process, _ host.Settings) error {

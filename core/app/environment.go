@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -42,7 +41,7 @@ func Environment(ctx context.Context, c *config.Config) (problems []string) {
 	if err != nil {
 		problems = append(problems, fmt.Sprintf("data_dir: %v", err))
 	}
-	if c.Exporters.ClickHouse == nil {
+	if c.Embedded() {
 		if err := store.Check(ctx, c.Store.Binary); err != nil {
 			problems = append(problems, fmt.Sprintf("store: %v", err))
 		}
@@ -50,36 +49,17 @@ func Environment(ctx context.Context, c *config.Config) (problems []string) {
 	if state, err := ReadState(c); err == nil && state.Running {
 		return problems
 	}
-	for _, a := range addresses(c) {
+	for _, a := range c.Listeners() {
+		if !c.IsSet(a.Key) || a.Address == "" { // a default that is taken has a substitute
+			continue
+		}
 		var lc net.ListenConfig
-		l, err := lc.Listen(ctx, "tcp", a.address)
+		l, err := lc.Listen(ctx, "tcp", a.Address)
 		if err != nil {
-			problems = append(problems, fmt.Sprintf("%s: %v", a.key, err))
+			problems = append(problems, fmt.Sprintf("%s: %v", a.Key, err))
 			continue
 		}
 		_ = l.Close()
 	}
 	return problems
-}
-
-type address struct{ key, address string }
-
-// addresses are those that a run listens on and that the file names.
-func addresses(c *config.Config) (list []address) {
-	for i := range c.Sources {
-		key := "sources[" + strconv.Itoa(i) + "].listen"
-		switch s := &c.Sources[i]; {
-		case s.Tap != nil:
-			list = append(list, address{key, s.Tap.Listen})
-		case s.HTTP != nil:
-			list = append(list, address{key, s.HTTP.Listen})
-		}
-	}
-	if c.Telemetry.Listen != "" && c.Given("telemetry.listen") {
-		list = append(list, address{"telemetry.listen", c.Telemetry.Listen})
-	}
-	if c.Exporters.ClickHouse == nil && c.Given("store.listen") {
-		list = append(list, address{"store.listen", c.Store.Listen})
-	}
-	return list
 }

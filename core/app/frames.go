@@ -9,7 +9,7 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/livetail"
 )
 
-// ErrNotRunning says that no sidecar runs on a data directory.
+// ErrNotRunning is the error when no sidecar runs on a data directory.
 var ErrNotRunning = livetail.ErrNotRunning
 
 // FrameFilter picks frames; the zero value picks all.
@@ -21,8 +21,8 @@ type FrameFilter struct {
 // Frame is a frame as a decoder gets it, redacted.
 type Frame = livetail.Line
 
-// Watch follows what the sidecar of a configuration reads: a Frame as a JSON
-// object on each line, until it is closed. It fails with ErrNobody when no sidecar
+// Watch follows the frames that the sidecar of a configuration reads: a Frame as a JSON
+// object on each line, until it is closed. It fails with ErrNotRunning when no sidecar
 // runs.
 func Watch(ctx context.Context, c *config.Config, f FrameFilter) (io.ReadCloser, error) {
 	v := url.Values{}

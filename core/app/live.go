@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/config"
@@ -15,7 +14,7 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/source/tap"
 )
 
-// redactor is what the configuration wants taken out; nil when that is nothing.
+// redactor makes the redactor that the configuration describes; nil when it redacts nothing.
 func redactor(c *config.Config, count func(rule string, n int)) (*redact.Redactor, error) {
 	s := redact.Settings{Keys: c.Redact.Keys, Builtin: c.Redact.Builtin, Count: count}
 	for _, p := range c.Redact.Patterns {
@@ -34,7 +33,7 @@ func (r *runner) openJournal() error {
 	}
 	c := r.Config.Journal
 	dir := filepath.Join(r.Config.DataDir, "journal")
-	if r.again != nil { // the sidecar's own may be in use
+	if r.backfill != nil { // the sidecar's own may be in use
 		to := filepath.Join(r.dir, "journal")
 		if err := journal.Copy(dir, to); err != nil {
 			return err
@@ -49,7 +48,7 @@ func (r *runner) openJournal() error {
 		return err
 	}
 	r.journal = j
-	r.later(func() {
+	r.onClose(func() {
 		if err := j.Close(); err != nil {
 			r.Logger.Error("close journal", "error", err)
 		}
@@ -67,8 +66,8 @@ func (r *runner) openJournal() error {
 	return nil
 }
 
-// unread warns of what the journal has and nobody reads any more.
-func (r *runner) unread() error {
+// warnUnread warns of recordings in the journal that no configured source reads.
+func (r *runner) warnUnread() error {
 	if r.journal == nil {
 		return nil
 	}
@@ -77,47 +76,49 @@ func (r *runner) unread() error {
 		return err
 	}
 	for _, s := range list {
-		if !r.live[s] {
+		if !r.read[s] {
 			r.Logger.Warn("the journal has traffic of a source that is not configured; it stays until max_age", "source", s[0], "format", s[1])
 		}
 	}
 	return nil
 }
 
-// addLive adds a source that is heard: what it hears goes through the journal.
-func (r *runner) addLive(ctx context.Context, c *config.Source) error {
+// addLive adds a source whose listener records its traffic in the journal.
+func (r *runner) addLive(ctx context.Context, c *config.Source, section source.Live) error {
 	if err := r.openJournal(); err != nil {
 		return err
 	}
+	described, err := r.decoders(ctx, c)
+	if err != nil {
+		return err
+	}
 	var listener source.Listener
-	if r.again == nil {
-		var err error
-		if listener, err = r.listen(c); err != nil {
+	if r.backfill == nil {
+		if listener, err = section.NewListener(r.env(c, described)); err != nil {
 			return err
 		}
 	}
 	if t, ok := listener.(*tap.Tap); ok {
 		r.count(c.Name, t)
 	}
-	for i, format := range formats(c) {
+	for i, format := range c.Formats() {
 		options := ""
 		if format == c.Format {
 			options = string(c.Options)
-		}
-		if _, err := r.decoder(ctx, format); err != nil {
-			return err
 		}
 		sink, err := r.pipeline.AddFeed(c.Name, c.Tenant, format, options, true)
 		if err != nil {
 			return err
 		}
-		sink.SetServer(c.Server())
-		r.live[[2]string{c.Name, format}] = true
+		if s, ok := section.(source.Remote); ok {
+			sink.SetServer(s.Server())
+		}
+		r.read[[2]string{c.Name, format}] = true
 		reader := r.journal.Reader(c.Name, format, sink.Known())
-		f := &feed{config: *c, source: reader, sink: r.peek.Sink(c.Name, format, sink), feed: sink}
+		f := &feed{config: *c, source: reader, sink: r.liveTail.Sink(c.Name, format, sink), pipeline: sink}
 		switch {
-		case r.again != nil:
-			f.sink = &wholes{sink, r.Logger}
+		case r.backfill != nil:
+			f.sink = &wholeStreams{sink, r.Logger}
 		case i == 0:
 			f.source = &live{listener, r.redactor.Recorder(r.journal.Recorder(c.Name)), reader}
 		}
@@ -126,7 +127,7 @@ func (r *runner) addLive(ctx context.Context, c *config.Source) error {
 	return nil
 }
 
-// count shows what a tap has done.
+// count exports the counts of a tap as metrics.
 func (r *runner) count(source string, t *tap.Tap) {
 	count := func(name, help string, of func(tap.Counts) int64) {
 		r.metrics.Count("tap_"+name+"_total", help, source, func() int64 { return of(t.Counts()) })
@@ -137,23 +138,7 @@ func (r *runner) count(source string, t *tap.Tap) {
 	count("lost_bytes", "Bytes that a tap passed on and should have recorded, but did not.", func(c tap.Counts) int64 { return c.Lost })
 }
 
-// formats are those of a source's traffic, its own first.
-func formats(c *config.Source) []string {
-	var out []string
-	if c.Format != "" {
-		out = append(out, c.Format)
-	}
-	if c.Tap != nil {
-		for _, route := range c.Tap.Routes {
-			if !slices.Contains(out, route.Format) {
-				out = append(out, route.Format)
-			}
-		}
-	}
-	return out
-}
-
-// live is a listener together with the reader of what it records.
+// live is a listener together with the reader of its recordings.
 type live struct {
 	listener source.Listener
 	recorder source.Recorder
@@ -185,9 +170,9 @@ func (l *live) Run(ctx context.Context, sink source.Sink) error {
 // Drained implements source.Source.
 func (l *live) Drained() bool { return l.listener.Idle() && l.reader.Drained() }
 
-// bound waits until those that can be connected to have their ports, so that who is
-// told that the sidecar runs may connect at once.
-func (r *runner) bound(ctx, work context.Context) {
+// waitListening waits until the listeners that accept connections have their ports: a client
+// may connect as soon as Ready was called.
+func (r *runner) waitListening(ctx, work context.Context) {
 	work, cancel := context.WithCancel(work)
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()

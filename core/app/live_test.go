@@ -9,13 +9,15 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/core/config"
+	"github.com/earshot-dev/earshot/core/config/spec"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/internal/journal"
 	"github.com/earshot-dev/earshot/core/internal/source"
+	"github.com/earshot-dev/earshot/core/internal/source/tap"
 )
 
-// heard is a listener that hears a few frames, and what the pipeline is told.
-type heard struct {
+// scripted is a listener that records a few frames, and the pipeline that receives them.
+type scripted struct {
 	source.Sink
 	source.Stream
 	says []string
@@ -24,7 +26,7 @@ type heard struct {
 	got  chan string
 }
 
-func (h *heard) Run(ctx context.Context, rec source.Recorder) error {
+func (h *scripted) Run(ctx context.Context, rec source.Recorder) error {
 	r, err := rec.Begin(ctx, "f", source.ID{Origin: "/o"})
 	if err != nil {
 		return err
@@ -45,7 +47,7 @@ func (h *heard) Run(ctx context.Context, rec source.Recorder) error {
 	return nil
 }
 
-func (h *heard) Idle() bool {
+func (h *scripted) Idle() bool {
 	select {
 	case <-h.idle:
 		return true
@@ -54,24 +56,24 @@ func (h *heard) Idle() bool {
 	}
 }
 
-func (h *heard) Known() []source.Known { return nil }
-func (h *heard) Forget(...string)      {}
-func (h *heard) Open(context.Context, source.ID, func(int64)) (source.Stream, int64, error) {
+func (h *scripted) Known() []source.Known { return nil }
+func (h *scripted) Forget(...string)      {}
+func (h *scripted) Open(context.Context, source.ID, func(int64)) (source.Stream, int64, error) {
 	return h, 0, nil
 }
-func (h *heard) Close(context.Context, bool) error { return nil }
-func (h *heard) Deliver(_ context.Context, b *frame.Batch) error {
+func (h *scripted) Close(context.Context, bool) error { return nil }
+func (h *scripted) Deliver(_ context.Context, b *frame.Batch) error {
 	for i := range b.Frames {
 		h.got <- string(b.Frames[i].Data)
 	}
 	return nil
 }
 
-// What is heard goes through redaction and the journal, in this order, to the
+// Recorded frames go through redaction and the journal, in this order, to the
 // pipeline; and it is drained when the listener is idle and the journal is read.
 func TestWhatIsHeardGoesThroughTheJournal(t *testing.T) {
 	secret := "AKIA" + "ABCDEFGHIJ234567"
-	h := &heard{says: []string{"one", "two " + secret}, idle: make(chan struct{}), got: make(chan string, 10)}
+	h := &scripted{says: []string{"one", "two " + secret}, idle: make(chan struct{}), got: make(chan string, 10)}
 	c := config.Default()
 	secrets, err := redactor(c, func(string, int) {})
 	if err != nil {
@@ -106,7 +108,7 @@ func TestWhatIsHeardGoesThroughTheJournal(t *testing.T) {
 // A listener that cannot listen ends its reader too.
 func TestListenerThatFails(t *testing.T) {
 	inUse := errors.New("address in use")
-	h := &heard{fail: inUse, idle: make(chan struct{}), got: make(chan string, 10)}
+	h := &scripted{fail: inUse, idle: make(chan struct{}), got: make(chan string, 10)}
 	j, err := journal.Open(journal.Settings{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
@@ -119,11 +121,11 @@ func TestListenerThatFails(t *testing.T) {
 }
 
 func TestFormatsOfASource(t *testing.T) {
-	tap := &config.TapSource{Routes: []config.Route{{Format: "a"}, {Format: "b"}, {Format: "a"}}}
+	routes := &tap.Config{Routes: []tap.Route{{Format: "a"}, {Format: "b"}, {Format: "a"}}}
 	for want, c := range map[string]config.Source{
-		"x": {Format: "x"}, "x a b": {Format: "x", Tap: tap}, "a b": {Tap: tap}, "b a": {Format: "b", Tap: tap},
+		"x": {Format: "x"}, "x a b": {Format: "x", Section: routes}, "a b": {Section: routes}, "b a": {Format: "b", Section: routes},
 	} {
-		if got := formats(&c); strings.Join(got, " ") != want || !slices.Equal(got, strings.Fields(want)) {
+		if got := c.Formats(); strings.Join(got, " ") != want || !slices.Equal(got, strings.Fields(want)) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
@@ -131,7 +133,7 @@ func TestFormatsOfASource(t *testing.T) {
 
 func TestRedactorOfAConfiguration(t *testing.T) {
 	c := config.Default()
-	c.Redact = config.Redact{Keys: []string{"pw"}, Patterns: []config.Pattern{{Name: "n", Regex: "E-[0-9]+"}}, Mode: config.RedactHash, HashSalt: config.NewSecret("salt")}
+	c.Redact = config.Redact{Keys: []string{"pw"}, Patterns: []config.Pattern{{Name: "n", Regex: "E-[0-9]+"}}, Mode: config.RedactHash, HashSalt: spec.NewSecret("salt")}
 	var found []string
 	r, err := redactor(c, func(rule string, _ int) { found = append(found, rule) })
 	if err != nil {

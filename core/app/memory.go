@@ -10,24 +10,24 @@ import (
 	"github.com/earshot-dev/earshot/core/config"
 )
 
-// room is what a sidecar takes beside what is in flight, which it holds twice: as
-// frames, and as the messages and spans that were made of them.
-const room = 58 << 20
+// headroom is the memory that a sidecar takes beside the bytes in flight, which it holds
+// twice: as frames, and as the messages and spans that were made of them.
+const headroom = 58 << 20
 
 // BoundMemory has the garbage collector work when this process has come to a size,
 // and not with every so many percent that its heap has grown: a heap that is small
 // between two batches need not be kept small, and while one is full there is
-// nothing to gain. The size follows max_in_flight, and what lives where that is
+// nothing to gain. The size follows max_in_flight, and the live heap where that is
 // more, as with ten thousand open sessions. It returns at once and goes on until
 // ctx ends; GOGC or GOMEMLIMIT in the environment have it do nothing.
 func BoundMemory(ctx context.Context, c *config.Config) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
-	least := room + 2*int64(c.Delivery.MaxInFlight)
+	least := headroom + 2*int64(c.Delivery.MaxInFlight)
 	debug.SetMemoryLimit(least)
 	go func() {
-		// The limit is one on all that the runtime holds. What is not heap, or is lost between
+		// The limit is one on all that the runtime holds. Memory that is not heap, or is lost between
 		// objects of it, is not there for the taking: with a thousand streams it was more than
 		// the third.
 		live, beside := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}, []metrics.Sample{
@@ -53,7 +53,7 @@ func BoundMemory(ctx context.Context, c *config.Config) {
 }
 
 // memoryLimit is the limit with so many bytes alive, and so many beside them: a third
-// more than live, so that what lives does not make the collector work without end.
+// more than live, so that the live heap does not make the collector work without end.
 func memoryLimit(least, live, beside int64) int64 { return max(least, live+live/3+beside) }
 
 func sum(samples []metrics.Sample) (n int64) {

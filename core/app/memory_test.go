@@ -12,8 +12,8 @@ import (
 	"github.com/earshot-dev/earshot/core/config"
 )
 
-// TestMemoryLimitFollowsWhatLives says that a process that needs more than its limit
-// gets more, and gives it back.
+// TestMemoryLimitFollowsWhatLives: a process that needs more than its limit gets more, and
+// returns it.
 func TestMemoryLimitFollowsWhatLives(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	defer debug.SetMemoryLimit(before)
@@ -21,7 +21,7 @@ func TestMemoryLimitFollowsWhatLives(t *testing.T) {
 	t.Setenv("GOMEMLIMIT", "")
 	c := config.Default()
 	c.Delivery.MaxInFlight = 16 << 20
-	least := int64(room + 32<<20)
+	least := int64(headroom + 32<<20)
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -45,7 +45,7 @@ func TestMemoryLimitFollowsWhatLives(t *testing.T) {
 	})
 }
 
-// TestMemoryLimitLeavesRoom says that what lives has a third of it to spare, whatever the
+// TestMemoryLimitLeavesRoom: the live heap has a third of it to spare, however much the
 // stacks and the runtime's own tables take: they count in the limit, and with the streams of
 // a thousand clients they took all the room there was.
 func TestMemoryLimitLeavesRoom(t *testing.T) {
@@ -92,7 +92,7 @@ func deep(n int, there func(), stay chan struct{}) byte {
 	return frame[0]
 }
 
-// TestMemoryIsLeftToTheEnvironment says that who sets the runtime's own variables is
+// TestMemoryIsLeftToTheEnvironment: an operator who sets the runtime's own variables is
 // obeyed.
 func TestMemoryIsLeftToTheEnvironment(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)

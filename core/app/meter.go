@@ -11,10 +11,10 @@ import (
 	"github.com/earshot-dev/earshot/core/semconv"
 )
 
-// meter returns what counts committed batches. A second decoding counts nothing:
-// the first has.
+// meter returns the function that counts committed batches. A backfill counts nothing: the
+// first decoding has.
 func (r *runner) meter(ctx context.Context) (func(*export.Batch), error) {
-	if r.again != nil {
+	if r.backfill != nil {
 		return nil, nil
 	}
 	profile, err := semconv.New(r.Config.Exporters.Semconv)
@@ -31,7 +31,7 @@ func (r *runner) meter(ctx context.Context) (func(*export.Batch), error) {
 	if err != nil {
 		return nil, err
 	}
-	r.later(func() {
+	r.onClose(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		if err := m.Close(ctx); err != nil {

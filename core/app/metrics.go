@@ -25,7 +25,7 @@ func (r *runner) listenMetrics(dir string) (err error) {
 	}
 	r.server, err = telemetry.Listen(addr, r.metrics)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		if r.Config.Given("telemetry.listen") {
+		if r.Config.IsSet("telemetry.listen") {
 			return fmt.Errorf("telemetry: %s is taken: telemetry.listen names another address, or \"\" for none", addr)
 		}
 		if r.server, err = telemetry.Listen("127.0.0.1:0", r.metrics); err == nil {
@@ -35,12 +35,12 @@ func (r *runner) listenMetrics(dir string) (err error) {
 	if err != nil {
 		return fmt.Errorf("telemetry: %w", err)
 	}
-	r.later(r.server.Close)
+	r.onClose(r.server.Close)
 	note := filepath.Join(dir, metricsFile)
 	if err := os.WriteFile(note, []byte(r.server.Addr()+"\n"), 0o600); err != nil {
 		return fmt.Errorf("telemetry: %w", err)
 	}
-	r.later(func() { _ = os.Remove(note) })
+	r.onClose(func() { _ = os.Remove(note) })
 	return nil
 }
 

@@ -7,27 +7,42 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/core/config"
+	"github.com/earshot-dev/earshot/core/internal/host"
 	"github.com/earshot-dev/earshot/core/internal/source"
 	"github.com/earshot-dev/earshot/core/replay"
 )
 
-// Record hears one configured source and writes it to rec, redacted, until ctx
+// Record runs the listener of one source and writes its frames to rec, redacted, until ctx
 // ends, or until nothing is open and nothing has come for untilIdle, if that is
 // not zero. Nothing is decoded, stored or remembered.
-func Record(ctx context.Context, c *config.Config, name string, rec *replay.Recorder, untilIdle time.Duration, log *slog.Logger) error {
+func Record(ctx context.Context, d Decoders, c *config.Config, name string, rec *replay.Recorder, untilIdle time.Duration, log *slog.Logger) error {
 	src, err := sourceNamed(c, name)
 	if err != nil {
 		return err
 	}
-	if src.Type == config.TypeFile {
+	section, ok := src.Section.(source.Live)
+	if !ok {
 		return fmt.Errorf("source %s: is a file, which is its own recording", name)
 	}
 	secrets, err := redactor(c, func(string, int) {})
 	if err != nil {
 		return err
 	}
-	r := &runner{Settings: Settings{Config: c, Logger: log}}
-	listener, err := r.listen(src)
+	formats := make(map[string]source.Format)
+	for _, format := range src.Formats() {
+		if d.Has(c, format) != nil {
+			continue // nothing is decoded, and nothing describes the format
+		}
+		err := d.With(ctx, c, format, func(p *host.Process, _ host.Settings) error {
+			info := p.Info()
+			formats[format] = described(&info)
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("source %s: %w", name, err)
+		}
+	}
+	listener, err := section.NewListener(source.Env{Name: src.Name, Format: src.Format, Formats: formats, Logger: log})
 	if err != nil {
 		return fmt.Errorf("source %s: %w", name, err)
 	}

@@ -13,14 +13,14 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// setAside keeps a row that an exporter refused: in the local file, and then in
+// deadLetterRefused keeps a row that an exporter refused: in the local file, and then in
 // the table.
-func (r *runner) setAside(exporter string, b *export.Batch, why error) error {
+func (r *runner) deadLetterRefused(exporter string, b *export.Batch, why error) error {
 	e, err := deadletter.Refused(exporter, b, why, time.Now().UnixNano())
 	if err != nil {
 		return err
 	}
-	if err := r.refused.Append(&e); err != nil {
+	if err := r.deadLetters.Append(&e); err != nil {
 		return err
 	}
 	if e.Kind != "letter" { // one that was refused would be refused again
@@ -29,8 +29,8 @@ func (r *runner) setAside(exporter string, b *export.Batch, why error) error {
 	return nil
 }
 
-// spoolDamaged makes a dead letter of spooled batches that cannot be read.
-func (r *runner) spoolDamaged(exporter string, why error) {
+// deadLetterDamaged makes a dead letter of spooled batches that cannot be read.
+func (r *runner) deadLetterDamaged(exporter string, why error) {
 	const stage = "export"
 	r.pipeline.AddDeadLetter(msg.DeadLetter{
 		ID:    msg.NewDeadLetterID("", "", stage, exporter, why.Error()),
@@ -38,10 +38,10 @@ func (r *runner) spoolDamaged(exporter string, why error) {
 	})
 }
 
-// mirror has the table take what is in the file and may not be in the table: the
+// mirrorDeadLetters sends the rows of the local file to the table, which may lack them: the
 // sidecar may have died between both.
-func (r *runner) mirror() error {
-	if r.again != nil {
+func (r *runner) mirrorDeadLetters() error {
+	if r.backfill != nil {
 		return nil
 	}
 	list, err := deadletter.Read(r.Config.DataDir)
@@ -56,7 +56,7 @@ func (r *runner) mirror() error {
 	return nil
 }
 
-func (r *runner) rotated(n int) {
+func (r *runner) deadLettersLost(n int) {
 	r.metrics.DeadLettersLost.Add(float64(n))
 	r.Logger.Warn("the oldest refused rows are gone from the local file; the table of dead letters has them", "rows", n)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/earshot-dev/earshot/core/config"
 )
 
-// settleTime is how long what a source delivered may take to be with the exporters
+// settleTime is how long the frames of a source may take to be with the exporters
 // or in their spools.
 const settleTime = 30 * time.Second
 
@@ -41,13 +41,13 @@ func (r *runner) reload(ctx context.Context, c *config.Config, listen func(*feed
 	for _, f := range end {
 		<-f.done
 		within, cancel := context.WithTimeout(ctx, settleTime)
-		err := f.feed.Detach(within)
+		err := f.pipeline.Detach(within)
 		cancel()
 		if err != nil {
 			r.Logger.Error("a source that ended is not settled", "source", f.config.Name, "error", err)
 			return
 		}
-		r.Logger.Info("source ended", "source", f.config.Name, "format", f.feed.Format())
+		r.Logger.Info("source ended", "source", f.config.Name, "format", f.pipeline.Format())
 	}
 	r.sources = stay
 	for i := range c.Sources {

@@ -3,21 +3,25 @@ package app
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/internal/host"
-	"github.com/earshot-dev/earshot/core/internal/source/file"
+	"github.com/earshot-dev/earshot/core/internal/source"
 )
 
 // add adds a configured source.
 func (r *runner) add(ctx context.Context, c *config.Source) error {
-	add := r.addLive
-	if c.Type == config.TypeFile {
-		add = r.addFile
+	var err error
+	switch section := c.Section.(type) {
+	case source.Rereadable:
+		err = r.addRereadable(ctx, c, section)
+	case source.Live:
+		err = r.addLive(ctx, c, section)
+	default:
+		err = fmt.Errorf("type %q: not a source", c.Type)
 	}
-	if err := add(ctx, c); err != nil {
+	if err != nil {
 		return fmt.Errorf("source %s: %w", c.Name, err)
 	}
 	return nil
@@ -32,19 +36,27 @@ func (r *runner) decoder(ctx context.Context, format string) (decoder.Info, erro
 	return r.pipeline.AddFormat(ctx, format, func(ctx context.Context) (*host.Process, error) { return host.Start(ctx, launch) })
 }
 
-// addFile adds a source of files, which are read again from where they are: what
-// is redacted is so on the way.
-func (r *runner) addFile(ctx context.Context, c *config.Source) error {
+// decoders starts the decoders of a source's formats, and returns how they describe them.
+func (r *runner) decoders(ctx context.Context, c *config.Source) (map[string]source.Format, error) {
+	out := make(map[string]source.Format)
+	for _, format := range c.Formats() {
+		info, err := r.decoder(ctx, format)
+		if err != nil {
+			return nil, err
+		}
+		out[format] = described(&info)
+	}
+	return out, nil
+}
+
+// addRereadable adds a source that is its own journal. Its frames are redacted on the way
+// to the pipeline.
+func (r *runner) addRereadable(ctx context.Context, c *config.Source, section source.Rereadable) error {
 	info, err := r.decoder(ctx, c.Format)
 	if err != nil {
 		return err
 	}
-	f := c.File
-	src, err := file.New(file.Settings{
-		Name: c.Name, Paths: f.Paths, Exclude: f.Exclude, StartAt: file.StartAt(f.StartAt), MaxLine: int(f.MaxLine),
-		PollInterval: time.Duration(f.PollInterval), IgnoreOlderThan: time.Duration(f.IgnoreOlderThan),
-		MetadataFiles: info.MetadataFiles, Logger: r.Logger,
-	})
+	src, err := section.NewSource(r.env(c, map[string]source.Format{c.Format: described(&info)}))
 	if err != nil {
 		return err
 	}
@@ -52,6 +64,16 @@ func (r *runner) addFile(ctx context.Context, c *config.Source) error {
 	if err != nil {
 		return err
 	}
-	r.sources = append(r.sources, &feed{config: *c, source: src, sink: r.redactor.Sink(r.peek.Sink(c.Name, c.Format, sink)), feed: sink})
+	r.sources = append(r.sources, &feed{config: *c, source: src, sink: r.redactor.Sink(r.liveTail.Sink(c.Name, c.Format, sink)), pipeline: sink})
 	return nil
+}
+
+// env is the part of the sidecar that a source sees.
+func (r *runner) env(c *config.Source, formats map[string]source.Format) source.Env {
+	return source.Env{Name: c.Name, Format: c.Format, Formats: formats, Connections: r.connections, Logger: r.Logger}
+}
+
+// described is how a decoder describes the traffic of its format.
+func described(info *decoder.Info) source.Format {
+	return source.Format{MetadataFiles: info.MetadataFiles, Resume: info.Resume, Pages: info.Pages}
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// StreamState is what the checkpoint has of a stream.
+// StreamState is the position of a stream in the checkpoint.
 type StreamState struct {
 	Source, Stream, Origin string
 	Pos                    int64 // everything before it is with the exporters or in a spool
 }
 
-// State is what a data directory has beside the store.
+// State is the content of a data directory beside the store.
 type State struct {
-	// Running says that a sidecar runs; then the streams are not known.
+	// Running is set when a sidecar runs; then the streams are unknown.
 	Running bool
 	Streams []StreamState
 	Spooled map[string]int64 // bytes, by exporter
@@ -69,8 +69,8 @@ func spooled(dir string) (map[string]int64, error) {
 	return out, err
 }
 
-// Expected decodes what the file sources have and returns the ids of the messages
-// that this gives, by source, and how many dead letters. Nothing is stored.
+// Expected decodes the files of the file sources and returns the ids of their messages, by
+// source. Nothing is stored.
 func Expected(ctx context.Context, s Settings, sources []string) (map[string]map[msg.ID]struct{}, error) {
 	c := &collector{ids: make(map[string]map[msg.ID]struct{})}
 	s.Exporters = func(context.Context, string) ([]Exporter, error) { return []Exporter{{"doctor", c}}, nil }

@@ -5,12 +5,20 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 
 	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/internal/store"
 )
 
-// OpenStore returns the DSN of the embedded store for a reader, and what closes
+// StoreSettings are the settings of the configuration's embedded store.
+func StoreSettings(c *config.Config, log *slog.Logger) store.Settings {
+	return store.Settings{
+		Dir: filepath.Join(c.DataDir, "store"), Binary: c.Store.Binary, Listen: c.Store.Listen, MaxMemory: int64(c.Store.MaxMemory), Logger: log,
+	}
+}
+
+// OpenStore returns the DSN of the embedded store for a reader, and the function that closes
 // it. A store that runs already is used; else one is started, and close stops it.
 func OpenStore(ctx context.Context, c *config.Config, log *slog.Logger) (dsn string, closeStore func(), err error) {
 	settings := StoreSettings(c, log)

@@ -7,8 +7,8 @@ import (
 )
 
 // expand replaces ${VAR} and ${VAR:-default} in the text of a scalar, where $$ is
-// a literal $ and any other $ stands for itself. The default also takes the place
-// of an empty variable, as in a shell. changed says that a variable was replaced.
+// a literal $ and any other $ is kept. The default also takes the place
+// of an empty variable, as in a shell. changed reports that a variable was replaced.
 // The errors name variables, never their values.
 func expand(text string, env func(string) (string, bool)) (out string, changed bool, err error) {
 	if !strings.Contains(text, "$") {
@@ -43,7 +43,7 @@ func expand(text string, env func(string) (string, bool)) (out string, changed b
 	}
 }
 
-// errVariable does not quote what it found: it may be part of a password.
+// errVariable does not quote the text: it may be part of a password.
 var errVariable = errors.New("${ is not followed by a variable: write ${NAME}, ${NAME:-default}, or $${ for a literal ${")
 
 func lookup(inner string, env func(string) (string, bool)) (string, error) {

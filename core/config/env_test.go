@@ -28,7 +28,7 @@ func TestExpand(t *testing.T) {
 		{"${_A1:-x}", "x", true},
 		{"${INJECT}", "x\nlog: {level: debug}", true},
 	} {
-		got, changed, err := expand(c.text, environment)
+		got, changed, err := expand(c.text, Environment)
 		if got != c.want || changed != c.changed || err != nil {
 			t.Errorf("expand(%q) = %q, %v, %v; want %q, %v", c.text, got, changed, err, c.want, c.changed)
 		}
@@ -52,19 +52,12 @@ func TestExpandRefuses(t *testing.T) {
 		"$${A}${":            errVariable.Error(),
 		"${EMPTY}${NOWHERE}": "variable NOWHERE is not set",
 	} {
-		_, _, err := expand(text, environment)
-		if got := errorText(err); got != want {
+		_, _, err := expand(text, Environment)
+		if got := ErrorText(err); got != want {
 			t.Errorf("expand(%q): %q, want %q", text, got, want)
 		}
 	}
-	if _, _, err := expand("${HOME}", nil); errorText(err) != "variable HOME is not set" {
-		t.Errorf("without an environment: %v", err)
+	if _, _, err := expand("${HOME}", nil); ErrorText(err) != "variable HOME is not set" {
+		t.Errorf("without an Environment: %v", err)
 	}
-}
-
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }

@@ -1,21 +1,20 @@
-package config
+package config_test
 
 import (
-	"encoding/json"
 	"errors"
 	"os"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
-	"go.yaml.in/yaml/v3"
+	"github.com/earshot-dev/earshot/core/config"
 )
 
-// FuzzParse: no file makes Parse panic or hang; an error is an *Error whose
-// problems lie within the file and take one line each; what passes can be written.
+// FuzzParse: no file makes Parse panic or hang; an error is an *config.Error whose
+// problems lie within the file and take one line each.
 func FuzzParse(f *testing.F) {
-	f.Add(Example())
-	f.Add([]byte(switchOn(Example())))
+	f.Add([]byte(example(f)))
+	f.Add([]byte(switchOn(example(f))))
 	text, err := os.ReadFile("testdata/problems.txt")
 	if err != nil {
 		f.Fatal(err)
@@ -26,17 +25,11 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(input))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := Parse("f", data, environment)
+		c, err := types.Parse("f", data, config.Environment)
 		if err == nil {
-			if _, err := yaml.Marshal(c); err != nil {
-				t.Errorf("to YAML: %v", err)
-			}
-			if _, err := json.Marshal(c); err != nil {
-				t.Errorf("to JSON: %v", err)
-			}
 			return
 		}
-		var e *Error
+		var e *config.Error
 		if !errors.As(err, &e) || len(e.Problems) == 0 || c == nil {
 			t.Fatalf("%T %v", err, err)
 		}

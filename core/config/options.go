@@ -5,10 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/earshot-dev/earshot/core/config/spec"
 )
 
 // options reads a mapping that only the decoder understands. It becomes canonical
@@ -17,7 +18,7 @@ import (
 func (l *loader) options(path string, n *yaml.Node, dst *json.RawMessage) {
 	tree := map[string]any{}
 	for _, p := range l.pairs(path, n) {
-		tree[p.key] = l.option(join(path, p.key), p.value)
+		tree[p.key] = l.option(spec.Join(path, p.key), p.value)
 	}
 	if len(tree) == 0 {
 		return
@@ -49,21 +50,21 @@ func (l *loader) option(path string, n *yaml.Node) any {
 	case yaml.MappingNode:
 		tree := map[string]any{}
 		for _, p := range l.pairs(path, n) {
-			tree[p.key] = l.option(join(path, p.key), p.value)
+			tree[p.key] = l.option(spec.Join(path, p.key), p.value)
 		}
 		return tree
 	case yaml.SequenceNode:
 		list := make([]any, len(n.Content))
 		for i, item := range n.Content {
-			list[i] = l.option(path+"["+strconv.Itoa(i)+"]", item)
+			list[i] = l.option(spec.Index(path, i), item)
 		}
 		return list
 	}
 	return l.scalar(path, n)
 }
 
-// scalar gives an option the type that YAML sees in it once its variables are
-// replaced; what is quoted stays text.
+// scalar returns an option with the type that YAML sees in it once its variables are
+// replaced; a quoted text stays a text.
 func (l *loader) scalar(path string, n *yaml.Node) any {
 	text, changed, err := expand(n.Value, l.env)
 	if err != nil {
@@ -72,7 +73,7 @@ func (l *loader) scalar(path string, n *yaml.Node) any {
 	}
 	r := &yaml.Node{Kind: yaml.ScalarNode, Tag: n.Tag, Style: n.Style, Value: text}
 	if changed && n.Style == 0 {
-		r.Tag = "" // to be seen anew
+		r.Tag = "" // it is resolved again
 	}
 	v, err := scalarTree(r)
 	if err != nil {
@@ -83,7 +84,7 @@ func (l *loader) scalar(path string, n *yaml.Node) any {
 
 var errNoJSON = errors.New("JSON has no such value")
 
-// scalarTree gives a scalar as what encoding/json writes.
+// scalarTree returns a scalar as a value for encoding/json.
 func scalarTree(n *yaml.Node) (any, error) {
 	switch n.ShortTag() {
 	case "!!int", "!!float":

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/earshot-dev/earshot/core/config/spec"
 )
 
 // pair is a key of a mapping and its value.
@@ -43,7 +45,7 @@ func (l *loader) pairs(path string, n *yaml.Node) []pair {
 			continue
 		}
 		if f := first[name.Value]; f != nil {
-			l.problem(keyNode, join(path, name.Value), fmt.Sprintf("duplicate key, first given in line %d", f.Line), "")
+			l.problem(keyNode, spec.Join(path, name.Value), fmt.Sprintf("duplicate key, first given in line %d", f.Line), "")
 			continue
 		}
 		first[name.Value] = keyNode
@@ -58,7 +60,7 @@ func (l *loader) pairs(path string, n *yaml.Node) []pair {
 	return own
 }
 
-// merge returns what the value of a "<<" stands for: the keys of a mapping, or of
+// merge returns the keys that the value of a "<<" merges: those of a mapping, or of
 // each of a list of mappings.
 func (l *loader) merge(path string, n *yaml.Node) []pair {
 	n, ok := l.enter(path, n)

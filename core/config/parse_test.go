@@ -1,4 +1,4 @@
-package config
+package config_test
 
 import (
 	"encoding/json"
@@ -13,14 +13,25 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/earshot-dev/earshot/core/config"
+	"github.com/earshot-dev/earshot/core/config/spec"
+	"github.com/earshot-dev/earshot/core/internal/source/file"
+	"github.com/earshot-dev/earshot/core/internal/source/poll"
+	"github.com/earshot-dev/earshot/core/internal/source/push"
+	"github.com/earshot-dev/earshot/core/internal/source/sse"
+	"github.com/earshot-dev/earshot/core/internal/source/tap"
+	"github.com/earshot-dev/earshot/core/internal/source/websocket"
+	"github.com/earshot-dev/earshot/exporters/clickhouse"
+	"github.com/earshot-dev/earshot/exporters/otel"
 )
 
-// positions are not part of what a configuration says.
-var ignorePositions = cmpopts.IgnoreUnexported(Config{})
+// ignorePositions compares values, not their places in the file.
+var ignorePositions = cmpopts.IgnoreUnexported(config.Config{})
 
-func mustParse(t *testing.T, text string) *Config {
+func mustParse(t *testing.T, text string) *config.Config {
 	t.Helper()
-	c, err := Parse("earshot.yaml", []byte(text), environment)
+	c, err := types.Parse("earshot.yaml", []byte(text), config.Environment)
 	if err != nil {
 		t.Fatalf("%s\n%v", text, err)
 	}
@@ -32,12 +43,12 @@ func TestSmallestFile(t *testing.T) {
 sources:
   - {name: legion, type: file, format: legion, paths: ["sessions/*/messages.jsonl"]}
 `)
-	want := Default()
-	want.Sources = []Source{{
-		Name: "legion", Type: TypeFile, Format: "legion", Tenant: "default",
-		File: &FileSource{
-			Paths: []string{"sessions/*/messages.jsonl"}, StartAt: StartAtBeginning,
-			MaxLine: 64 << 20, PollInterval: Duration(5 * time.Second),
+	want := config.Default()
+	want.Sources = []config.Source{{
+		Name: "legion", Type: "file", Format: "legion", Tenant: "default",
+		Section: &file.Config{
+			Paths: []string{"sessions/*/messages.jsonl"}, StartAt: string(file.Beginning),
+			MaxLine: 64 << 20, PollInterval: spec.Duration(5 * time.Second),
 		},
 	}}
 	if diff := cmp.Diff(want, c, ignorePositions); diff != "" {
@@ -50,38 +61,45 @@ func TestEveryTypeOfSource(t *testing.T) {
 sources:
   - {name: a, type: tap, listen: ":7801", upstream: "https://h:7777/api", upstream_tls: {insecure_skip_verify: true},
      routes: [{path: "/v1/**", format: anthropic-sse}, {content_type: "text/event-stream", host: h, format: agno}]}
-  - {name: b, type: sse, format: letta, url: "https://h/stream", method: POST, body: "{}", resume: letta,
+  - {name: b, type: sse, format: letta, url: "https://h/stream", method: POST, body: "{}", resume: auto,
      headers: {Authorization: "Bearer ${PASSWORD}", X-Team: 7}}
   - {name: c, type: websocket, format: manus, url: "wss://h", subprotocols: [v1, v2], send: ["hello"]}
   - {name: d, type: http, format: grace, listen: "[::1]:7802", path: /push, token: abc, max_body: 1MiB,
      tls: {cert_file: ~/c.pem, key_file: ~/k.pem}}
-  - {name: e, type: poll, format: agno, url: "http://h/runs", interval: 1m, pages: agno, tenant: acme}
+  - {name: e, type: poll, format: agno, url: "http://h/runs", interval: 1m, pages: auto, tenant: acme}
 `)
-	secret := func(s string) Secret { return NewSecret(s) }
-	want := []Source{
-		{Name: "a", Type: TypeTap, Tenant: "default", Tap: &TapSource{
-			Listen: ":7801", Upstream: "https://h:7777/api", UpstreamTLS: &ClientTLS{InsecureSkipVerify: true}, MaxBody: 64 << 20,
-			Routes: []Route{{Path: "/v1/**", Format: "anthropic-sse"}, {ContentType: "text/event-stream", Host: "h", Format: "agno"}},
+	secret := func(s string) spec.Secret { return spec.NewSecret(s) }
+	want := []config.Source{
+		{Name: "a", Type: "tap", Tenant: "default", Section: &tap.Config{
+			Listen: ":7801", Upstream: "https://h:7777/api", UpstreamTLS: &spec.ClientTLS{InsecureSkipVerify: true}, MaxBody: 64 << 20,
+			Routes: []tap.Route{{Path: "/v1/**", Format: "anthropic-sse"}, {ContentType: "text/event-stream", Host: "h", Format: "agno"}},
 		}},
-		{Name: "b", Type: TypeSSE, Format: "letta", Tenant: "default", SSE: &SSESource{
-			URL: "https://h/stream", Method: "POST", Body: "{}", Resume: ResumeLetta,
-			Headers: map[string]Secret{"Authorization": secret("Bearer sw0rdf1sh"), "X-Team": secret("7")},
+		{Name: "b", Type: "sse", Format: "letta", Tenant: "default", Section: &sse.Config{
+			URL: "https://h/stream", Method: "POST", Body: "{}", Resume: "auto",
+			Headers: spec.Headers{"Authorization": secret("Bearer sw0rdf1sh"), "X-Team": secret("7")},
 		}},
-		{Name: "c", Type: TypeWebSocket, Format: "manus", Tenant: "default", WebSocket: &WebSocketSource{
+		{Name: "c", Type: "websocket", Format: "manus", Tenant: "default", Section: &websocket.Config{
 			URL: "wss://h", Subprotocols: []string{"v1", "v2"}, Send: []string{"hello"},
 		}},
-		{Name: "d", Type: TypeHTTP, Format: "grace", Tenant: "default", HTTP: &HTTPSource{
+		{Name: "d", Type: "http", Format: "grace", Tenant: "default", Section: &push.Config{
 			Listen: "[::1]:7802", Path: "/push", Token: secret("abc"), MaxBody: 1 << 20,
-			TLS: &ServerTLS{CertFile: "/home/ada/c.pem", KeyFile: "/home/ada/k.pem"},
+			TLS: &spec.ServerTLS{CertFile: "/home/ada/c.pem", KeyFile: "/home/ada/k.pem"},
 		}},
-		{Name: "e", Type: TypePoll, Format: "agno", Tenant: "acme", Poll: &PollSource{
-			URL: "http://h/runs", Method: "GET", Interval: Duration(time.Minute), Pages: PagesAGNO,
+		{Name: "e", Type: "poll", Format: "agno", Tenant: "acme", Section: &poll.Config{
+			URL: "http://h/runs", Method: "GET", Interval: spec.Duration(time.Minute), Pages: "auto",
 		}},
 	}
 	if diff := cmp.Diff(want, c.Sources); diff != "" {
 		t.Error(diff)
 	}
 }
+
+func otlp(c *config.Config) *otel.Config {
+	x, _ := c.Exporters.Sections["otlp"].(*otel.Config)
+	return x
+}
+
+func files(c *config.Config) *file.Config { return c.Sources[0].Section.(*file.Config) }
 
 const oneSource = "sources: [{name: a, type: file, format: legion, paths: [x]}]\n"
 
@@ -96,9 +114,9 @@ journal:
 exporters:
   otlp: {endpoint: "http://${HOST}:4317", content: "${ON}", headers: {a: "$$${ROWS}"}}
 `+oneSource)
-	if c.DataDir != "/var/earshot" || c.Delivery.BatchRows != 500 || c.Delivery.FlushInterval != Duration(2*time.Second) ||
-		c.Telemetry.Listen != ":7801" || c.Redact.Builtin || c.Journal.MaxSize != 1<<30 || !c.Exporters.OTLP.Content ||
-		c.Exporters.OTLP.Headers["a"].Reveal() != "$500" {
+	if c.DataDir != "/var/earshot" || c.Delivery.BatchRows != 500 || c.Delivery.FlushInterval != spec.Duration(2*time.Second) ||
+		c.Telemetry.Listen != ":7801" || c.Redact.Builtin || c.Journal.MaxSize != 1<<30 || !otlp(c).Content ||
+		otlp(c).Headers["a"].Reveal() != "$500" {
 		t.Errorf("%+v", c)
 	}
 }
@@ -113,7 +131,7 @@ exporters:
 	want := map[string]string{
 		"a": "1.10", "b": "no", "c": "007", "d": "true", "e": "2026-01-02", "f": "0x1F", "g": "", "h": "null",
 	}
-	if diff := cmp.Diff(want, c.Exporters.OTLP.Resource); diff != "" {
+	if diff := cmp.Diff(want, otlp(c).Resource); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -150,15 +168,15 @@ sources:
 `)
 	for i, want := range []struct{ name, tenant, path string }{{"a", "acme", "x"}, {"b", "acme", "y"}, {"c", "first", "x"}} {
 		s := c.Sources[i]
-		if s.Name != want.name || s.Tenant != want.tenant || s.File.Paths[0] != want.path || s.File.MaxLine != 1<<20 {
-			t.Errorf("source %d: %+v %+v", i, s, s.File)
+		if s.Name != want.name || s.Tenant != want.tenant || s.Section.(*file.Config).Paths[0] != want.path || s.Section.(*file.Config).MaxLine != 1<<20 {
+			t.Errorf("source %d: %+v %+v", i, s, s.Section.(*file.Config))
 		}
 	}
 }
 
 func TestSectionsWithoutValueAreDefaults(t *testing.T) {
 	c := mustParse(t, "store:\nexporters:\n  clickhouse:\n  otlp:\nplugins:\nredact: {keys: , patterns: }\n"+oneSource)
-	want := Default()
+	want := config.Default()
 	want.Sources = c.Sources
 	if diff := cmp.Diff(want, c, ignorePositions); diff != "" {
 		t.Error(diff)
@@ -178,12 +196,12 @@ func TestDefaultsThatDependOnOtherKeys(t *testing.T) {
 		{"otlp: {endpoint: 'https://h'}", "", "http"},
 		{"otlp: {endpoint: 'http://h:4317', protocol: http}", "", "http"},
 	} {
-		e := mustParse(t, "exporters: {"+c.exporters+"}\n"+oneSource).Exporters
-		if e.ClickHouse != nil && e.ClickHouse.Database != c.database {
-			t.Errorf("%s: database %q, want %q", c.exporters, e.ClickHouse.Database, c.database)
+		cfg := mustParse(t, "exporters: {"+c.exporters+"}\n"+oneSource)
+		if x, ok := cfg.Exporters.Sections["clickhouse"].(*clickhouse.Config); ok != (c.database != "") || ok && x.Database != c.database {
+			t.Errorf("%s: database %+v, want %q", c.exporters, x, c.database)
 		}
-		if e.OTLP != nil && e.OTLP.Protocol != c.protocol {
-			t.Errorf("%s: protocol %q, want %q", c.exporters, e.OTLP.Protocol, c.protocol)
+		if x := otlp(cfg); (x != nil) != (c.protocol != "") || x != nil && x.Protocol != c.protocol {
+			t.Errorf("%s: protocol %+v, want %q", c.exporters, x, c.protocol)
 		}
 	}
 }
@@ -198,26 +216,26 @@ exporters: {otlp: {endpoint: "https://h", tls: {ca_file: ~/ca.pem}}}
 sources:
   - {name: a, type: file, format: x, paths: [~/a, ~bob/b, ./~/c], exclude: [~/d]}
 `)
-	got := append([]string{c.DataDir, c.PluginDir, c.Store.Binary, c.Prices, c.Exporters.OTLP.TLS.CAFile}, c.Sources[0].File.Paths...)
-	got = append(got, c.Sources[0].File.Exclude...)
+	got := append([]string{c.DataDir, c.PluginDir, c.Store.Binary, c.Prices, otlp(c).TLS.CAFile}, files(c).Paths...)
+	got = append(got, files(c).Exclude...)
 	want := []string{"/home/ada/data", "/home/ada", "/home/ada/bin/earshot-store", "/home/ada/prices.csv", "/home/ada/ca.pem", "/home/ada/a", "~bob/b", "./~/c", "/home/ada/d"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	_, err := Parse("f", []byte("data_dir: ~/x\n"+oneSource), nil)
-	if want := "f:1:11: data_dir: ~ has no meaning: HOME is not set"; errorText(err) != want {
+	_, err := types.Parse("f", []byte("data_dir: ~/x\n"+oneSource), nil)
+	if want := "f:1:11: data_dir: ~ has no meaning: HOME is not set"; config.ErrorText(err) != want {
 		t.Errorf("without HOME: %v, want %s", err, want)
 	}
 }
 
-// TestErrorComesWithTheRest: validate goes on with what could be read.
+// TestErrorComesWithTheRest: validate continues with the values that could be read.
 func TestErrorComesWithTheRest(t *testing.T) {
-	c, err := Parse("f", []byte("data_dir: [x]\nlog: {level: debug}\n"+oneSource), nil)
-	var e *Error
+	c, err := types.Parse("f", []byte("data_dir: [x]\nlog: {level: debug}\n"+oneSource), nil)
+	var e *config.Error
 	if !errors.As(err, &e) || len(e.Problems) != 1 {
 		t.Fatalf("%v", err)
 	}
-	if c.DataDir != Default().DataDir || c.Log.Level != "debug" || len(c.Sources) != 1 {
+	if c.DataDir != config.Default().DataDir || c.Log.Level != "debug" || len(c.Sources) != 1 {
 		t.Errorf("%+v", c)
 	}
 }
@@ -237,7 +255,7 @@ func TestProblemStandsWhereItsPathStands(t *testing.T) {
 			t.Errorf("%s\n got %s\nwant %s", path, got, want)
 		}
 	}
-	if got, want := Default().Problem("sources", "m", "").String(), ":1:1: sources: m"; got != want {
+	if got, want := config.Default().Problem("sources", "m", "").String(), ":1:1: sources: m"; got != want {
 		t.Errorf("without a file: %s, want %s", got, want)
 	}
 }
@@ -255,7 +273,7 @@ func TestWhatIsNoText(t *testing.T) {
 		"data_dir: x\ndata_dir: \xff": "f:2:11: byte 0xFF is not UTF-8 (save the file as UTF-8)",
 		"\xff\xfed\x00a\x00":          "f:1:1: byte 0xFF is not UTF-8 (save the file as UTF-8)",
 	} {
-		if _, err := Parse("f", []byte(text), nil); errorText(err) != want {
+		if _, err := types.Parse("f", []byte(text), nil); config.ErrorText(err) != want {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
@@ -266,22 +284,22 @@ func TestFilesOfOtherEditors(t *testing.T) {
 	if c.DataDir != "x" || c.Log.Level != "debug" {
 		t.Errorf("%+v", c)
 	}
-	_, err := Parse("f", []byte("\ufeffdata_dir: x\r\nlog:\r\n  lvel: debug\r\n"+oneSource), nil)
-	if want := `f:3:3: log.lvel: unknown key (did you mean "level"?)`; errorText(err) != want {
+	_, err := types.Parse("f", []byte("\ufeffdata_dir: x\r\nlog:\r\n  lvel: debug\r\n"+oneSource), nil)
+	if want := `f:3:3: log.lvel: unknown key (did you mean "level"?)`; config.ErrorText(err) != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 }
 
 func TestLimits(t *testing.T) {
 	problem := func(text string) string {
-		_, err := Parse("f", []byte(text), nil)
-		var e *Error
+		_, err := types.Parse("f", []byte(text), nil)
+		var e *config.Error
 		if !errors.As(err, &e) {
 			t.Fatalf("%.60s: %v", text, err)
 		}
 		return e.Problems[len(e.Problems)-1].Message
 	}
-	if got, want := problem(strings.Repeat("#", maxFile+1)), "the file is larger than 1MiB"; got != want {
+	if got, want := problem(strings.Repeat("#", config.MaxFile+1)), "the file is larger than 1MiB"; got != want {
 		t.Errorf("large file: %s", got)
 	}
 	if got := problem("data_dir: \"" + strings.Repeat("é ", 10_000)); got != "yaml: found unexpected end of stream" {
@@ -307,7 +325,7 @@ func TestLimits(t *testing.T) {
 		t.Errorf("merges of merges: %s", got)
 	}
 	var keys strings.Builder
-	for i := range maxValues + 1 {
+	for i := range config.MaxValues + 1 {
 		fmt.Fprintf(&keys, "%d:\n", i)
 	}
 	if got := problem(keys.String()); got != tooMany {
@@ -324,27 +342,27 @@ func TestLoad(t *testing.T) {
 	if err := os.WriteFile(file, []byte("data_dir: x\n"+oneSource), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, err := Load(file, environment)
+	c, err := types.Load(file, config.Environment)
 	if err != nil || c.DataDir != filepath.Join(dir, "x") {
 		t.Errorf("%+v, %v", c, err)
 	}
-	if _, err := Load(filepath.Join(dir, "missing.yaml"), environment); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := types.Load(filepath.Join(dir, "missing.yaml"), config.Environment); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("missing file: %v", err)
 	}
-	if _, err := Load(dir, environment); err == nil {
+	if _, err := types.Load(dir, config.Environment); err == nil {
 		t.Error("a directory was read")
 	}
 	if err := os.WriteFile(file, []byte("dta_dir: x\n"+oneSource), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var e *Error
-	if _, err := Load(file, environment); !errors.As(err, &e) || e.Problems[0].File != file || e.Problems[0].Hint != `did you mean "data_dir"?` {
+	var e *config.Error
+	if _, err := types.Load(file, config.Environment); !errors.As(err, &e) || e.Problems[0].File != file || e.Problems[0].Hint != `did you mean "data_dir"?` {
 		t.Errorf("bad file: %v", err)
 	}
-	if err := os.WriteFile(file, make([]byte, maxFile+100), 0o600); err != nil {
+	if err := os.WriteFile(file, make([]byte, config.MaxFile+100), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(file, environment); !errors.As(err, &e) {
+	if _, err := types.Load(file, config.Environment); !errors.As(err, &e) {
 		t.Errorf("large file: %v", err)
 	}
 }

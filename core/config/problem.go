@@ -13,7 +13,7 @@ type Problem struct {
 	Line, Col int    // from 1; columns count characters
 	Path      string // the key: sources[1].format; empty for the file as a whole
 	Message   string
-	Hint      string // what to do about it; may be empty
+	Hint      string // how to correct it; may be empty
 }
 
 // String renders the problem the way compilers do:
@@ -59,16 +59,16 @@ func asError(problems []Problem) error {
 }
 
 // Problem makes a problem of a check that needs more than the file: whether a
-// format is known, whether an option suits its decoder. It stands where the path
-// ("sources[0].format") stands in the file that c was read from or, when the file
-// does not have it, where the nearest key around it stands.
+// format is known, whether an option suits its decoder. Its position is that of
+// the path ("sources[0].format") in the file that c was read from or, when the file
+// does not have it, that of the nearest key around it.
 func (c *Config) Problem(path, message, hint string) Problem {
 	at := find(c.at, path)
 	return Problem{File: c.file, Line: at.line, Col: at.col, Path: path, Message: message, Hint: hint}
 }
 
-// Given reports whether the file has a value at the path.
-func (c *Config) Given(path string) bool {
+// IsSet reports whether the file has a value at the path.
+func (c *Config) IsSet(path string) bool {
 	_, ok := c.at[path]
 	return ok
 }
@@ -76,7 +76,7 @@ func (c *Config) Given(path string) bool {
 // place is where a value begins.
 type place struct{ line, col int }
 
-// find returns where path stands, or what encloses it.
+// find returns the place of a path, or of the nearest path around it.
 func find(at map[string]place, path string) place {
 	for {
 		if p, ok := at[path]; ok {
@@ -87,29 +87,4 @@ func find(at map[string]place, path string) place {
 		}
 		path = path[:max(strings.LastIndexAny(path, ".["), 0)]
 	}
-}
-
-// join appends a key to a path. A key that is not a plain word is quoted, so that
-// a path is one line and says which dots are its own.
-func join(path, key string) string {
-	if !isWord(key) {
-		key = quote(key)
-	}
-	if path == "" {
-		return key
-	}
-	return path + "." + key
-}
-
-func isWord(s string) bool {
-	return s != "" && len(s) <= 64 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == ""
-}
-
-// quote quotes what a file has, cut to what fits in a line.
-func quote(s string) string {
-	const most = 60
-	if r := []rune(s); len(r) > most {
-		return fmt.Sprintf("%q...", string(r[:most]))
-	}
-	return fmt.Sprintf("%q", s)
 }

@@ -1,4 +1,4 @@
-package config
+package config_test
 
 import (
 	"flag"
@@ -7,21 +7,19 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/earshot-dev/earshot/core/app"
+	"github.com/earshot-dev/earshot/core/config"
+	"github.com/earshot-dev/earshot/exporters"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/problems.txt, and fail")
 
-// environment is what the tests have for one.
-func environment(name string) (string, bool) {
-	value, set := map[string]string{
-		"HOME": "/home/ada", "EMPTY": "", "PORT": "7801", "ROWS": "500", "WAIT": "2s", "ON": "true",
-		"HOST": "db.internal", "PASSWORD": "sw0rdf1sh", "INJECT": "x\nlog: {level: debug}",
-	}[name]
-	return value, set
-}
+// types are all sources and exporters.
+var types = config.Types{Sources: app.SourceTypes(), Exporters: exporters.Types()}
 
-// TestProblems reads bad files and compares every problem with what
-// testdata/problems.txt says of it.
+// TestProblems reads bad files and compares every problem with
+// testdata/problems.txt.
 func TestProblems(t *testing.T) {
 	const file = "testdata/problems.txt"
 	text, err := os.ReadFile(file)
@@ -39,7 +37,7 @@ func TestProblems(t *testing.T) {
 		}
 		want = strings.TrimRight(want, "\n")
 		got := ""
-		if _, err := Parse("earshot.yaml", []byte(input), environment); err != nil {
+		if _, err := types.Parse("earshot.yaml", []byte(input), config.Environment); err != nil {
 			got = err.Error()
 		}
 		rewritten += "=== " + title + "\n" + input + "----\n" + got + "\n\n"

@@ -1,4 +1,4 @@
-package config
+package config_test
 
 import (
 	"os"
@@ -21,11 +21,11 @@ func TestPathsAreRelativeToTheFile(t *testing.T) {
 	env := func(name string) (string, bool) { return "/home/me", name == "HOME" }
 	check := func(path, base string) {
 		t.Helper()
-		c, err := Load(path, env)
+		c, err := types.Load(path, env)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := append([]string{c.DataDir}, c.Sources[0].File.Paths...)
+		got := append([]string{c.DataDir}, files(c).Paths...)
 		for i, want := range []string{filepath.Join(base, "data"), filepath.Join(base, "in/*.jsonl"), "/abs/*.jsonl", "/home/me/x/*.jsonl"} {
 			if got[i] != want {
 				t.Errorf("%s: got %s, want %s", path, got[i], want)
@@ -37,7 +37,7 @@ func TestPathsAreRelativeToTheFile(t *testing.T) {
 	check("conf/earshot.yaml", "conf")
 	t.Chdir(filepath.Join(dir, "conf"))
 	check("earshot.yaml", "")
-	if c, err := Load("earshot.yaml", env); err != nil || c.DataDir != "data" {
+	if c, err := types.Load("earshot.yaml", env); err != nil || c.DataDir != "data" {
 		t.Errorf("%v, %v", c.DataDir, err)
 	}
 }

@@ -1,4 +1,4 @@
-package config
+package config_test
 
 import (
 	"bytes"
@@ -10,6 +10,13 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/earshot-dev/earshot/core/config"
+	"github.com/earshot-dev/earshot/core/config/spec"
+	"github.com/earshot-dev/earshot/core/internal/source/push"
+	"github.com/earshot-dev/earshot/core/internal/source/sse"
+	"github.com/earshot-dev/earshot/exporters/clickhouse"
+	"github.com/earshot-dev/earshot/exporters/otel"
 )
 
 const password = "hunter2-p4ssw0rd"
@@ -31,24 +38,26 @@ func mustNotTell(t *testing.T, how, text string) {
 // TestSecretNeverPrints prints a secret, alone and inside of everything that a
 // program would put it in, with every verb and flag that fmt knows of and others.
 func TestSecretNeverPrints(t *testing.T) {
-	s := NewSecret(password)
-	type hidden struct{ secret Secret }
+	s := spec.NewSecret(password)
+	type hidden struct{ secret spec.Secret }
 	type nested struct {
-		Secret  Secret
-		Pointer *Secret
+		Secret  spec.Secret
+		Pointer *spec.Secret
 		hidden  hidden
-		config  Config
+		config  config.Config
 	}
-	c := Default()
-	c.Exporters.ClickHouse = &ClickHouse{DSN: NewSecret("clickhouse://u:" + password + "@h/d")}
-	c.Exporters.OTLP = &OTLP{Headers: map[string]Secret{"Authorization": s}}
+	c := config.Default()
+	c.Exporters.Sections = map[string]spec.Section{
+		"clickhouse": &clickhouse.Config{DSN: spec.NewSecret("clickhouse://u:" + password + "@h/d")},
+		"otlp":       &otel.Config{Headers: spec.Headers{"Authorization": s}},
+	}
 	c.Redact.HashSalt = s
-	c.Sources = []Source{{Type: TypeHTTP, HTTP: &HTTPSource{Token: s}}, {Type: TypeSSE, SSE: &SSESource{Headers: map[string]Secret{"A": s}}}}
+	c.Sources = []config.Source{{Type: "http", Section: &push.Config{Token: s}}, {Type: "sse", Section: &sse.Config{Headers: spec.Headers{"A": s}}}}
 	values := map[string]any{
-		"secret": s, "pointer": &s, "slice": []Secret{s}, "array": [1]Secret{s}, "map": map[string]Secret{"k": s},
-		"key": map[Secret]int{s: 1}, "any": []any{s}, "hidden": hidden{s}, "pointer to hidden": &hidden{s},
+		"secret": s, "pointer": &s, "slice": []spec.Secret{s}, "array": [1]spec.Secret{s}, "map": map[string]spec.Secret{"k": s},
+		"key": map[spec.Secret]int{s: 1}, "any": []any{s}, "hidden": hidden{s}, "pointer to hidden": &hidden{s},
 		"nested": nested{Secret: s, Pointer: &s, hidden: hidden{s}, config: *c}, "config": c, "config value": *c,
-		"source": c.Sources[0], "clickhouse": c.Exporters.ClickHouse, "error": fmt.Errorf("dial: %w: %v", errors.New("refused"), s),
+		"source": c.Sources[0], "clickhouse": c.Exporters.Sections, "error": fmt.Errorf("dial: %w: %v", errors.New("refused"), s),
 	}
 	for name, v := range values {
 		for verb := rune('A'); verb <= 'z'; verb++ {
@@ -72,7 +81,7 @@ func TestSecretNeverPrints(t *testing.T) {
 }
 
 func TestSecretPrintsThatItIsThere(t *testing.T) {
-	s, none := NewSecret(password), Secret{}
+	s, none := spec.NewSecret(password), spec.Secret{}
 	for format, want := range map[string]string{
 		"%v": "[redacted]|", "%+v": "[redacted]|", "%s": "[redacted]|", "%q": `"[redacted]"|""`, "%#v": `"[redacted]"|""`, "%d": "[redacted]|",
 	} {
@@ -80,14 +89,14 @@ func TestSecretPrintsThatItIsThere(t *testing.T) {
 			t.Errorf("%s: %s, want %s", format, got, want)
 		}
 	}
-	text, err := json.Marshal(map[string]Secret{"a": s, "b": none})
+	text, err := json.Marshal(map[string]spec.Secret{"a": s, "b": none})
 	if got := string(text); err != nil || got != `{"a":"[redacted]","b":""}` {
 		t.Errorf("JSON: %s, %v", got, err)
 	}
 	if s.Reveal() != password || none.Reveal() != "" {
 		t.Error("Reveal does not give the text")
 	}
-	if !s.Equal(NewSecret(password)) || s.Equal(none) {
+	if !s.Equal(spec.NewSecret(password)) || s.Equal(none) {
 		t.Error("Equal does not compare the texts")
 	}
 }
@@ -112,7 +121,7 @@ func TestProblemsDoNotTell(t *testing.T) {
 			"sources: [{type: sse, headers: {'x y': '%s'}}]",
 			"redact: {hash_salt: ['%s']}",
 		} {
-			_, err := Parse("f", []byte(strings.ReplaceAll(strings.ReplaceAll(file, "%q", "'"+secret+"'"), "%s", secret)), env)
+			_, err := types.Parse("f", []byte(strings.ReplaceAll(strings.ReplaceAll(file, "%q", "'"+secret+"'"), "%s", secret)), env)
 			if err == nil {
 				t.Errorf("%s: passed", file)
 				continue

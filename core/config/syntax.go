@@ -9,13 +9,15 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/earshot-dev/earshot/core/config/spec"
 )
 
 // parseYAML returns the root value of the one document that the data holds, nil
 // when it holds none, or the problem that makes it no YAML.
 func parseYAML(data []byte) (*yaml.Node, *Problem) {
 	if len(data) > maxFile {
-		return nil, problemAt(data, 0, fmt.Sprintf("the file is larger than %s", Size(maxFile)), "")
+		return nil, problemAt(data, 0, fmt.Sprintf("the file is larger than %s", spec.Size(maxFile)), "")
 	}
 	if i, message, hint := stray(data); message != "" {
 		return nil, problemAt(data, i, message, hint)
@@ -41,7 +43,7 @@ func parseYAML(data []byte) (*yaml.Node, *Problem) {
 	return root, nil
 }
 
-// stray returns where data has what YAML does not take for text, or takes for a
+// stray returns where data has a character that YAML does not allow, or takes for a
 // line break although editors do not (a carriage return alone, U+2028): from
 // there on its lines would not be the reader's.
 func stray(data []byte) (offset int, message, hint string) {
@@ -62,7 +64,7 @@ func stray(data []byte) (offset int, message, hint string) {
 
 // syntaxProblem finds where the syntax error is. The library names a line, and
 // that is often the one where the enclosing block began; so the place is found
-// here: the beginning of the run of prefixes, up to where the library gave up,
+// here: the beginning of the run of prefixes, up to where the library stopped,
 // that all fail with the same message. Where a quote or bracket is never closed
 // that is the opening one.
 func syntaxProblem(data []byte, err error) *Problem {
@@ -155,7 +157,7 @@ func (o *oneByte) Read(p []byte) (int, error) {
 	return 1, nil
 }
 
-// decodeAll reads all documents and returns what ended that, io.EOF at best.
+// decodeAll reads all documents and returns the error that ended it, io.EOF at best.
 func decodeAll(r io.Reader) error {
 	decoder := yaml.NewDecoder(r)
 	for {
@@ -177,7 +179,7 @@ func reason(err error) string {
 	return message
 }
 
-// syntaxHint says what usually is the cause, given the message and the rest of
+// syntaxHint names the usual cause by the message and the rest of
 // the line from where the error is.
 func syntaxHint(message, rest string) string {
 	switch {

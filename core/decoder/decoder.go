@@ -74,6 +74,13 @@ type Info struct {
 	// ids of responses and calls are unique in it and not beyond: servers of the format
 	// repeat them. The host then tells two exchanges with one id apart.
 	LocalIDs bool
+	// Resume is how a server of the format continues the stream of a run after a broken
+	// connection: a JSON object with the keys that resume_request has in the configuration
+	// of an sse source; nil when it cannot.
+	Resume json.RawMessage
+	// Pages is how a server of the format divides a list into pages: a JSON object with the
+	// keys that page_request has in the configuration of a poll source; nil when it does not.
+	Pages json.RawMessage
 }
 
 // Output collects what a call of Decode or Flush gives.

@@ -53,6 +53,7 @@ func describe(f decoder.Factory) (*pb.DescribeResponse, error) {
 	out := &pb.DescribeResponse{
 		Name: info.Name, Version: info.Version, Revision: info.Revision, Summary: info.Summary,
 		MetadataFiles: info.MetadataFiles, OptionsSchema: string(info.Options), Reload: info.Reload, LocalIds: info.LocalIDs,
+		Resume: string(info.Resume), Pages: string(info.Pages),
 	}
 	for _, k := range info.Transports {
 		out.Transports = append(out.Transports, pb.FrameKind(k))

@@ -87,10 +87,7 @@ func (s *Settings) check() (*url.URL, error) {
 	}
 	switch s.Protocol {
 	case "":
-		s.Protocol = ProtocolHTTP
-		if u.Port() == "4317" {
-			s.Protocol = ProtocolGRPC
-		}
+		s.Protocol = protocolOf(s.Endpoint)
 	case ProtocolGRPC, ProtocolHTTP:
 	default:
 		return nil, fmt.Errorf("protocol %q: want grpc or http", s.Protocol)

@@ -46,6 +46,10 @@ func (factory) Info() decoder.Info {
 		Summary:    "Runs of AGNO agents, teams and workflows: event streams and reloaded sessions.",
 		Transports: []frame.Kind{frame.Event, frame.Text, frame.Body, frame.Request, frame.Line},
 		Reload:     true,
+		Resume: json.RawMessage(`{"run":"run_id","nested":"parent_run_id","session":"session_id","number":"event_index","path":"/runs/{{run}}/resume",` +
+			`"method":"POST","parameters":{"last_event_index":"{{number}}","session_id":"{{session}}"},"in":"form","end":"close"}`),
+		Pages: json.RawMessage(`{"items":"data","number":"page","total":"meta.total_pages","each":{"list":"/sessions","id":"session_id",` +
+			`"path":"/{{id}}/runs","without":["page","limit","sort_by","sort_order","session_name"]}}`),
 	}
 }
 

@@ -65,6 +65,9 @@ func (factory) Info() decoder.Info {
 		Options: json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{` +
 			`"session":{"type":"string","description":"the conversation's id, or the agent's; for streams whose URL does not name it"}}}`),
 		Reload: true,
+		Resume: json.RawMessage(`{"run":"run_id","nested":"parent_run_id","number":"seq_id","path":"/v1/runs/{{run}}/stream",` +
+			`"method":"POST","parameters":{"starting_after":"{{number}}"},"in":"json","end":"empty"}`),
+		Pages: json.RawMessage(`{"items":"data","after":"after","cursor":"id","limit":"limit","size":100,"query":{"order":"asc"}}`),
 	}
 }
 

@@ -9,12 +9,13 @@ import (
 	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/sdk"
+	"github.com/earshot-dev/earshot/exporters"
 	"github.com/earshot-dev/earshot/plugins/legion"
 )
 
 // discard is the sidecar with an exporter that takes everything.
 func discard(ctx context.Context, path string) error {
-	c, err := config.Load(path, os.LookupEnv)
+	c, err := config.Types{Sources: app.SourceTypes(), Exporters: exporters.Types()}.Load(path, os.LookupEnv)
 	if err != nil {
 		return err
 	}

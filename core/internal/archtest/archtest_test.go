@@ -21,10 +21,10 @@ const module = "github.com/earshot-dev/earshot/"
 // rooms are the parts of the house, the most specific first.
 var rooms = []string{
 	"core/msg", "core/frame", "core/decoder/conformance", "core/decoder/decodertest", "core/decoder/scaffold", "core/decoder",
-	"core/proto", "core/sdk/jsonv", "core/sdk/bounded", "core/sdk/ident", "core/sdk/codex", "core/sdk/media", "core/sdk/openai", "core/sdk/pyrepr", "core/sdk/snapshot", "core/sdk/when", "core/sdk/anthropic", "core/sdk/claude", "core/sdk/conversation", "core/sdk/exchange", "core/sdk/spawn", "core/sdk/unknown", "core/sdk", "core/export/exporttest", "core/export", "core/config", "core/semconv", "core/blame", "core/price", "core/inspect", "core/ui", "core/replay", "core/freeport", "core/retry", "core/app",
+	"core/proto", "core/sdk/jsonv", "core/sdk/bounded", "core/sdk/ident", "core/sdk/codex", "core/sdk/media", "core/sdk/openai", "core/sdk/pyrepr", "core/sdk/snapshot", "core/sdk/when", "core/sdk/anthropic", "core/sdk/claude", "core/sdk/conversation", "core/sdk/exchange", "core/sdk/spawn", "core/sdk/unknown", "core/sdk", "core/export/exporttest", "core/export", "core/config/spec", "core/config/internal/writeexample", "core/config", "core/semconv", "core/blame", "core/price", "core/inspect", "core/ui", "core/replay", "core/freeport", "core/retry", "core/app",
 	"core/internal/wire", "core/internal/host", "core/internal/source", "core/internal/assemble/link", "core/internal/assemble", "core/internal/anomaly", "core/internal/checkpoint",
 	"core/internal/journal", "core/internal/redact", "core/internal/deadletter", "core/internal/delivery", "core/internal/pipeline", "core/internal/segment", "core/internal/spool", "core/internal/store", "core/internal/telemetry", "core/internal/meter", "core/internal/livetail",
-	"exporters/clickhouse", "exporters/otel", "plugins", "dashboards", "cmd/earshot-store", "cmd/earshot", "bench",
+	"exporters/clickhouse", "exporters/otel", "plugins", "dashboards", "cmd/earshot-store", "cmd/earshot", "bench", "exporters",
 }
 
 // may says what a room may import, beside itself, the standard library and other
@@ -53,9 +53,9 @@ var may = map[string][]string{
 	"core/decoder/conformance": {"core/msg", "core/frame", "core/decoder", "core/proto", "core/sdk", "core/sdk/jsonv", "core/sdk/unknown", "core/sdk/when", "core/internal/wire", "core/internal/host"},
 	"core/decoder/decodertest": {"core/msg", "core/frame", "core/decoder", "core/decoder/conformance", "core/sdk", "core/sdk/unknown", "core/internal/wire"},
 	"core/decoder/scaffold":    {"core/decoder/conformance"},
-	"core/export":              {"core/msg"},
+	"core/export":              {"core/msg", "core/config/spec", "core/price", "core/semconv"},
 	"core/export/exporttest":   {"core/msg", "core/export"},
-	"core/config":              {},
+	"core/config":              {"core/config/spec"},
 	"core/semconv":             {"core/msg"},
 	"core/blame":               {"core/msg"},
 	"core/inspect":             {"core/blame", "core/price"},
@@ -65,7 +65,7 @@ var may = map[string][]string{
 	"core/ui":                  {"core/blame", "core/inspect"},
 	"core/internal/wire":       {"core/msg", "core/frame", "core/decoder", "core/proto"},
 	"core/internal/host":       {"core/frame", "core/decoder", "core/proto", "core/internal/wire"},
-	"core/internal/source":     {"core/msg", "core/frame", "core/retry"},
+	"core/internal/source":     {"core/msg", "core/frame", "core/retry", "core/config/spec"},
 	"core/internal/anomaly":    {},
 	"core/internal/assemble":   {"core/msg", "core/internal/anomaly", "core/internal/assemble/link"},
 	"core/internal/checkpoint": {},
@@ -80,6 +80,11 @@ var may = map[string][]string{
 	"core/internal/spool":      {"core/internal/segment"},
 	"core/internal/segment":    {},
 	"core/internal/delivery":   {"core/export", "core/msg", "core/internal/checkpoint", "core/internal/spool", "core/internal/telemetry", "core/retry"},
+	// The configuration knows no source and no exporter: it gets their types as a list, and they
+	// see only the package that describes types.
+	"core/config/spec":                  {},
+	"core/config/internal/writeexample": {"core/app", "core/config", "core/config/spec", "exporters"},
+	"core/internal/bounded":             {},
 	"core/internal/assemble/link": {
 		"core/msg",
 	},
@@ -88,21 +93,22 @@ var may = map[string][]string{
 		"core/internal/assemble", "core/internal/checkpoint", "core/internal/telemetry", "core/internal/meter", "core/retry",
 	},
 	"core/app": {
-		"core/msg", "core/frame", "core/decoder", "core/export", "core/config", "core/internal/wire", "core/internal/host", "core/internal/source", "core/internal/journal", "core/internal/redact", "core/replay",
+		"core/msg", "core/frame", "core/decoder", "core/export", "core/config", "core/config/spec", "core/internal/wire", "core/internal/host", "core/internal/source", "core/internal/journal", "core/internal/redact", "core/replay",
 		"core/internal/assemble", "core/internal/checkpoint", "core/internal/deadletter", "core/internal/delivery", "core/internal/pipeline", "core/internal/store", "core/internal/telemetry", "core/internal/meter", "core/internal/livetail", "core/semconv", "core/internal/meter",
 	},
-	"exporters/clickhouse": {"core/msg", "core/export", "core/semconv", "core/price", "core/retry"},
-	"exporters/otel":       {"core/msg", "core/export", "core/semconv", "core/retry"},
+	"exporters":            {"core/config/spec", "exporters/clickhouse", "exporters/otel"},
+	"exporters/clickhouse": {"core/msg", "core/config/spec", "core/export", "core/semconv", "core/price", "core/retry"},
+	"exporters/otel":       {"core/msg", "core/config/spec", "core/export", "core/semconv", "core/retry"},
 	"plugins":              {"core/msg", "core/frame", "core/decoder", "core/sdk", "core/sdk/anthropic", "core/sdk/claude", "core/sdk/conversation", "core/sdk/exchange", "core/sdk/bounded", "core/sdk/codex", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/media", "core/sdk/openai", "core/sdk/pyrepr", "core/sdk/snapshot", "core/sdk/spawn", "core/sdk/unknown", "core/sdk/when"},
 	"dashboards":           {},
 	"cmd/earshot-store":    {},
 	"cmd/earshot": {
 		"core/app", "core/replay", "core/freeport", "core/config", "core/export", "core/msg", "core/frame", "core/decoder", "core/decoder/conformance", "core/decoder/scaffold",
-		"core/sdk", "core/semconv", "core/blame", "core/price", "core/inspect", "core/ui", "exporters/clickhouse", "exporters/otel", "plugins", "dashboards",
+		"core/sdk", "core/semconv", "core/blame", "core/price", "core/inspect", "core/ui", "exporters", "exporters/clickhouse", "exporters/otel", "plugins", "dashboards",
 	},
 	// A decoder for the tests of the whole product is a stranger's: it sees the SDK.
 	// The benchmark has a sidecar of its own without exporters.
-	"bench": {"core/msg", "core/frame", "core/decoder", "core/decoder/conformance", "core/app", "core/config", "core/export", "core/freeport", "core/sdk", "core/sdk/jsonv", "plugins"},
+	"bench": {"core/msg", "core/frame", "core/decoder", "core/decoder/conformance", "core/app", "core/config", "core/export", "core/freeport", "core/sdk", "core/sdk/jsonv", "exporters", "plugins"},
 }
 
 type listed struct {
@@ -254,6 +260,25 @@ func TestEveryDecoderIsBundled(t *testing.T) {
 	}
 	if got := bytes.Count(b, []byte(module+"plugins/")); got != n {
 		t.Errorf("cmd/earshot/bundled.go has %d decoders, plugins has %d folders", got, n)
+	}
+}
+
+// A source and an exporter are a folder with a config.go and a line in the list of its kind.
+func TestEveryComponentIsListed(t *testing.T) {
+	for dir, list := range map[string]string{"core/internal/source": "core/app/types.go", "exporters": "exporters/exporters.go"} {
+		b, err := os.ReadFile(filepath.Join(root(t), list))
+		if err != nil {
+			t.Fatal(err)
+		}
+		folders, err := filepath.Glob(filepath.Join(root(t), dir, "*", "config.go"))
+		if err != nil || len(folders) == 0 {
+			t.Fatalf("%s: no components: %v", dir, err)
+		}
+		for _, f := range folders {
+			if name := filepath.Base(filepath.Dir(f)); !bytes.Contains(b, []byte("\t"+name+".Type(),\n")) {
+				t.Errorf("%s/%s is not in %s", dir, name, list)
+			}
+		}
 	}
 }
 

@@ -24,6 +24,15 @@ func Address(u *url.URL) string {
 	return clean.String()
 }
 
+// Origin is Address of a URL that was validated before.
+func Origin(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return Address(u)
+}
+
 func secret(name string) bool {
 	name = strings.ToLower(name)
 	for _, word := range [...]string{"key", "token", "secret", "password", "passwd", "auth", "signature", "sig", "credential", "jwt"} {

@@ -2,13 +2,11 @@ package poll
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -52,9 +50,9 @@ func (p *Poller) get(ctx context.Context, u *url.URL, before seen) (*answer, err
 	r.Header.Set("Accept", "application/json, application/x-ndjson;q=0.9")
 	for k, v := range p.Headers {
 		if strings.EqualFold(k, "Host") {
-			r.Host = v
+			r.Host = v.Reveal()
 		}
-		r.Header.Set(k, v)
+		r.Header.Set(k, v.Reveal())
 	}
 	if before.ETag != "" && p.Method == http.MethodGet {
 		r.Header.Set("If-None-Match", before.ETag)
@@ -84,7 +82,7 @@ func (p *Poller) get(ctx context.Context, u *url.URL, before seen) (*answer, err
 func (p *Poller) read(res *http.Response, shape body.Shape, u *url.URL) (*answer, error) {
 	cutter := body.New(shape, p.MaxBody)
 	var b frame.Batch
-	h := newHash()
+	h := newDigest()
 	for buf := make([]byte, 64<<10); ; {
 		n, err := res.Body.Read(buf)
 		_, _ = h.Write(buf[:n])
@@ -105,53 +103,11 @@ func (p *Poller) read(res *http.Response, shape body.Shape, u *url.URL) (*answer
 	if len(b.Frames) == 1 && b.Frames[0].Reason == "" {
 		a.data = b.Frames[0].Data
 	}
-	if p.Pages != None && a.data != nil {
-		a.Next, a.empty = next(p.Pages, a.data, limit(u.Query()))
+	if p.pages != nil && a.data != nil {
+		a.Next, a.empty = p.pages.next(a.data, u.Query())
 	}
 	return a, nil
 }
 
 // maxETag is the longest ETag that is remembered.
 const maxETag = 1 << 10
-
-// list is an answer that has items.
-type list struct {
-	Data []json.RawMessage `json:"data"`
-	Meta struct {
-		TotalPages int `json:"total_pages"`
-	} `json:"meta"`
-}
-
-// items returns the items of an answer, which is an array or an object with one.
-func items(data []byte) (all []json.RawMessage, totalPages int) {
-	if json.Unmarshal(data, &all) == nil {
-		return all, 0
-	}
-	var l list
-	if json.Unmarshal(data, &l) != nil {
-		return nil, 0
-	}
-	return l.Data, l.Meta.TotalPages
-}
-
-// next says what follows a page: of AGNO the number of pages, of Letta the id after
-// which the next page begins, empty when this one is not full.
-func next(pages Pages, data []byte, limit int) (next string, empty bool) {
-	all, total := items(data)
-	if pages == AGNO {
-		if total > 0 {
-			next = strconv.Itoa(total)
-		}
-		return next, len(all) == 0
-	}
-	if len(all) < limit {
-		return "", len(all) == 0
-	}
-	var last struct {
-		ID string `json:"id"`
-	}
-	if json.Unmarshal(all[len(all)-1], &last) != nil {
-		return "", false
-	}
-	return last.ID, false
-}

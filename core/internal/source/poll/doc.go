@@ -1,28 +1,31 @@
-// Package poll asks a reload API again and again and records its answers when they
-// have changed: with If-None-Match where the server gives an ETag, and by a hash of
-// the answer where it does not.
+// Package poll requests a reload API again and again and records its answers when they
+// have changed: with If-None-Match where the server sends an ETag, and by a hash of the
+// answer where it does not.
 //
 // Each answer that has changed is a stream of one Body frame (of NDJSON, a Line for
-// each line), so that a decoder sees it as a whole. What was seen is the State of a
-// recording without frames, and so remembered over restarts. A crash between the two
+// each line), so that a decoder sees it as a whole. The ETags and hashes are the State of a
+// recording without frames, the ledger, and so survive a restart. A crash between the two
 // records an answer twice, which changes no table.
 //
 // # Pages
 //
-//	agno   page=1, 2, ... until meta.total_pages, an empty page, or one that repeats
-//	       the page before (a server that knows no pages)
-//	letta  after=ID of the last item of a full page, limit= and order=asc when the
-//	       URL does not say otherwise. A full page is not asked for again: the API
-//	       only appends. What is changed in one later is not heard.
+// The configuration (page_request), or the decoder's description of the format (pages: auto),
+// describes how the API divides a list; see Pages:
 //
-// # Backfill of AGNO
+//	number  page=1, 2, ... until the total, an empty page, or one that repeats the page
+//	        before (a server without pages)
+//	after   the cursor behind a full page, which is either a field of the page's last item
+//	        or named by the answer. A full page is not requested again: the API only
+//	        appends. A later change in one is missed.
 //
-// A URL that ends in /sessions with pages agno is a list of sessions. It is not
-// recorded; for each session whose entry is new or has changed, SESSION/runs is asked
-// and recorded, with the list's parameters but its pages. So the whole history of an
-// AgentOS is read once, and then what changes. The list is read every interval, the
-// sessions one after the other.
+// # Items of a list
 //
-// A failure is tried again after the interval, or after what Retry-After says, and
-// later and later up to five minutes.
+// With Pages.Each, a URL that ends like Each.List is a list of which each item has a URL of
+// its own, such as the sessions of a server. The list is not recorded; for each item whose
+// entry is new or has changed, its URL is requested and recorded, with the list's parameters
+// but its pages. So the whole history is read once, and then the changes. The list is read
+// every interval, the items one after the other.
+//
+// A failure is retried after the interval, or after Retry-After, with pauses that double up
+// to five minutes.
 package poll

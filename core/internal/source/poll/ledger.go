@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	gohash "hash"
 	"net/url"
 	"time"
 
@@ -44,22 +46,22 @@ func (p *Poller) recordAnswer(ctx context.Context, u *url.URL, a *answer) error 
 	return r.Close()
 }
 
-// sessions are the entries of a list that were seen, as hashes of id and entry. As a
+// seenItems are the items of a list that were recorded, as hashes of id and entry. As a
 // State they are 12 bytes each, and the oldest are left out: they are read again
 // after a restart.
-type sessions struct {
+type seenItems struct {
 	entry map[uint64]uint32
 	order []uint64 // as they were last changed
 	dirty int      // changed since they were last marked
 }
 
-// markEvery is how many sessions may have to be read again after a crash.
+// markEvery is how many items may have to be read again after a crash.
 const markEvery = 100
 
 const entrySize = 12
 
-func readSessions(state []byte) *sessions {
-	s := &sessions{entry: make(map[uint64]uint32, len(state)/entrySize)}
+func readSeenItems(state []byte) *seenItems {
+	s := &seenItems{entry: make(map[uint64]uint32, len(state)/entrySize)}
 	for ; len(state) >= entrySize; state = state[entrySize:] {
 		s.set(binary.LittleEndian.Uint64(state), binary.LittleEndian.Uint32(state[8:]))
 	}
@@ -67,7 +69,7 @@ func readSessions(state []byte) *sessions {
 	return s
 }
 
-func (s *sessions) set(id uint64, entry uint32) {
+func (s *seenItems) set(id uint64, entry uint32) {
 	s.entry[id] = entry
 	s.order = append(s.order, id)
 	s.dirty++
@@ -77,7 +79,7 @@ func (s *sessions) set(id uint64, entry uint32) {
 }
 
 // latest returns the ids that were last changed, at most n, the oldest first.
-func (s *sessions) latest(n int) []uint64 {
+func (s *seenItems) latest(n int) []uint64 {
 	out := make([]uint64, min(n, len(s.entry)))
 	had := make(map[uint64]struct{}, len(out))
 	at := len(out)
@@ -91,7 +93,7 @@ func (s *sessions) latest(n int) []uint64 {
 	return out[at:]
 }
 
-func (s *sessions) state() []byte {
+func (s *seenItems) state() []byte {
 	var b []byte
 	for _, id := range s.latest(maxState / entrySize) {
 		b = binary.LittleEndian.AppendUint64(b, id)
@@ -99,6 +101,13 @@ func (s *sessions) state() []byte {
 	}
 	return b
 }
+
+// digest is a hash of an answer as it arrives.
+type digest struct{ gohash.Hash }
+
+func newDigest() digest { return digest{sha256.New()} }
+
+func (d digest) sum() string { return hex.EncodeToString(d.Sum(nil)[:8]) }
 
 func hash64(b []byte) uint64 {
 	sum := sha256.Sum256(b)

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/earshot-dev/earshot/core/internal/source"
 	"github.com/earshot-dev/earshot/core/retry"
@@ -15,14 +15,16 @@ import (
 // Poller asks one API.
 type Poller struct {
 	Settings
-	url      *url.URL
-	http     *http.Client
-	backoff  retry.Backoff
-	rec      source.Recorder
-	whole    *target // of the URL itself
-	ledger   source.Recording
-	sessions *sessions // of a list of them
-	trouble  string    // what was last complained of
+	url       *url.URL
+	interval  time.Duration
+	http      *http.Client
+	backoff   retry.Backoff
+	rec       source.Recorder
+	whole     *target // of the URL itself
+	ledger    source.Recording
+	pages     *Pages     // nil: one answer has everything
+	seenItems *seenItems // of a list whose items are requested
+	trouble   string     // what was last complained of
 
 	asked  atomic.Bool // one round at least
 	asking atomic.Bool
@@ -41,12 +43,12 @@ func (p *Poller) Run(ctx context.Context, rec source.Recorder) error {
 		err := p.round(ctx)
 		p.asked.Store(true)
 		p.asking.Store(false)
-		pause := p.Interval
+		pause := p.interval
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
-			pause = max(p.backoff.Next(), p.Interval)
+			pause = max(p.backoff.Next(), p.interval)
 			if busy := (*statusError)(nil); errors.As(err, &busy) {
 				pause = max(pause, busy.after)
 			}
@@ -66,8 +68,8 @@ func (p *Poller) Run(ctx context.Context, rec source.Recorder) error {
 
 // round asks for everything once.
 func (p *Poller) round(ctx context.Context) error {
-	if p.Pages == AGNO && strings.HasSuffix(strings.TrimSuffix(p.url.Path, "/"), "/sessions") {
-		return p.backfill(ctx)
+	if p.pages.lists(p.url) {
+		return p.items(ctx)
 	}
 	if p.whole == nil {
 		p.whole = &target{url: p.url}

@@ -14,6 +14,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/earshot-dev/earshot/core/config/spec"
+	"github.com/earshot-dev/earshot/core/internal/source"
 	"github.com/earshot-dev/earshot/core/internal/source/recordtest"
 )
 
@@ -72,6 +74,16 @@ func (a *api) requests() string {
 	return s
 }
 
+// The descriptions of two APIs: one numbers its pages, and has a list of sessions whose runs
+// are requested one by one; the other has a cursor.
+var (
+	numbered = &Pages{
+		Items: "data", Number: "page", Total: "meta.total_pages", Size: 100,
+		Each: &Each{List: "/sessions", ID: "session_id", Path: "/{{id}}/runs", Without: []string{"page", "limit"}},
+	}
+	byCursor = &Pages{After: "after", Cursor: "id", Limit: "limit", Size: 100, Query: map[string]string{"order": "asc"}}
+)
+
 // poller returns one whose rounds the test makes.
 func poller(t *testing.T, rec *recordtest.Recorder, s Settings) *Poller {
 	t.Helper()
@@ -121,7 +133,7 @@ func TestChanges(t *testing.T) {
 			a := newAPI(t)
 			a.etags = etags
 			rec := recordtest.New()
-			s := Settings{URL: a.URL + "/x?token=hush&a=1"}
+			s := Settings{Config: Config{URL: a.URL + "/x?token=hush&a=1"}}
 			p := poller(t, rec, s)
 			for _, text := range []string{"[1]", "[1]", "[1,2]", "[1,2]"} {
 				a.set("/x?token=hush&a=1", text)
@@ -143,12 +155,12 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-func TestPagesOfAGNO(t *testing.T) {
+func TestPagesByNumber(t *testing.T) {
 	a := newAPI(t)
 	a.set("/l?limit=2&page=1", `{"data":[1,2],"meta":{"page":1,"total_pages":2}}`)
 	a.set("/l?limit=2&page=2", `{"data":[3],"meta":{"page":2,"total_pages":2}}`)
 	rec := recordtest.New()
-	p := poller(t, rec, Settings{URL: a.URL + "/l?limit=2", Pages: AGNO})
+	p := poller(t, rec, Settings{Config: Config{URL: a.URL + "/l?limit=2", PageRequest: numbered}})
 	round(t, p)
 	round(t, p)
 	a.set("/l?limit=2&page=2", `{"data":[3,4],"meta":{"page":2,"total_pages":2}}`)
@@ -163,7 +175,7 @@ func TestPagesOfAGNO(t *testing.T) {
 	b.set("/r?page=1", "[1]")
 	b.set("/r?page=2", "[1]")
 	rec = recordtest.New()
-	p = poller(t, rec, Settings{URL: b.URL + "/r", Pages: AGNO})
+	p = poller(t, rec, Settings{Config: Config{URL: b.URL + "/r", PageRequest: numbered}})
 	round(t, p)
 	round(t, p)
 	recordtest.Equal(t, "frames", answers(rec), "body [1]\n")
@@ -174,13 +186,13 @@ func TestPagesOfAGNO(t *testing.T) {
 	recordtest.Equal(t, "frames", answers(rec), "body [1]\nbody [2]\n")
 }
 
-func TestPagesOfLetta(t *testing.T) {
+func TestPagesByCursor(t *testing.T) {
 	a := newAPI(t)
 	const base = "/v1/agents/a/messages?"
 	a.set(base+"limit=2&order=asc", `[{"id":"m1"},{"id":"m2"}]`)
 	a.set(base+"after=m2&limit=2&order=asc", `[{"id":"m3"}]`)
 	rec := recordtest.New()
-	s := Settings{URL: a.URL + base + "limit=2", Pages: Letta}
+	s := Settings{Config: Config{URL: a.URL + base + "limit=2", PageRequest: byCursor}}
 	p := poller(t, rec, s)
 	round(t, p)
 	recordtest.Equal(t, "requests", a.requests(), base+"limit=2&order=asc\n"+base+"after=m2&limit=2&order=asc")
@@ -196,7 +208,22 @@ func TestPagesOfLetta(t *testing.T) {
 	recordtest.Equal(t, "frames", answers(rec), "body [{\"id\":\"m1\"},{\"id\":\"m2\"}]\nbody [{\"id\":\"m3\"}]\nbody [{\"id\":\"m3\"},{\"id\":\"m4\"}]\n")
 }
 
-func TestBackfill(t *testing.T) {
+// A server that names the next cursor itself.
+func TestPagesByNext(t *testing.T) {
+	a := newAPI(t)
+	a.set("/l", `{"list":{"items":[1,2]},"paging":{"next":"c2"}}`)
+	a.set("/l?cursor=c2", `{"list":{"items":[3]},"paging":{"next":null}}`)
+	rec := recordtest.New()
+	p := poller(t, rec, Settings{Config: Config{URL: a.URL + "/l", PageRequest: &Pages{Items: "list.items", After: "cursor", Next: "paging.next", Size: 100}}})
+	round(t, p)
+	round(t, p)
+	recordtest.Equal(t, "requests", a.requests(), "/l\n/l?cursor=c2\n/l?cursor=c2")
+	if got := answers(rec); strings.Count(got, "\n") != 2 {
+		t.Errorf("frames: %s", got)
+	}
+}
+
+func TestItemsOfAList(t *testing.T) {
 	a := newAPI(t)
 	a.set("/sessions?page=1&type=team", `{"data":[{"session_id":"s 1","updated_at":1},{"session_id":"s2","updated_at":1}],"meta":{"total_pages":2}}`)
 	a.set("/sessions?page=2&type=team", `{"data":[{"session_id":"s3","updated_at":1}],"meta":{"total_pages":2}}`)
@@ -204,7 +231,7 @@ func TestBackfill(t *testing.T) {
 		a.set("/sessions/"+id+"/runs?type=team", `[{"run_id":"r-`+id+`"}]`)
 	}
 	rec := recordtest.New()
-	s := Settings{URL: a.URL + "/sessions?type=team", Pages: AGNO}
+	s := Settings{Config: Config{URL: a.URL + "/sessions?type=team", PageRequest: numbered}}
 	p := poller(t, rec, s)
 	round(t, p)
 	recordtest.Equal(t, "frames", answers(rec), "body [{\"run_id\":\"r-s%201\"}]\nbody [{\"run_id\":\"r-s2\"}]\nbody [{\"run_id\":\"r-s3\"}]\n")
@@ -234,9 +261,9 @@ func TestBackfill(t *testing.T) {
 	}
 }
 
-// A State has the latest sessions, and no more than a recorder takes.
-func TestSessionsState(t *testing.T) {
-	s := readSessions(nil)
+// A State has the latest items, and no more than a recorder takes.
+func TestStateOfItems(t *testing.T) {
+	s := readSeenItems(nil)
 	for i := range uint64(20_000) {
 		s.set(i, uint32(i))
 		s.set(i/2, uint32(i)) // changed again
@@ -245,7 +272,7 @@ func TestSessionsState(t *testing.T) {
 	if len(b) > maxState || len(b) < maxState-entrySize {
 		t.Errorf("%d bytes", len(b))
 	}
-	again := readSessions(b)
+	again := readSeenItems(b)
 	if again.entry[19_999] != 19_999 || len(again.entry) != maxState/entrySize || again.dirty != 0 {
 		t.Errorf("%d entries", len(again.entry))
 	}
@@ -274,7 +301,7 @@ func TestFailures(t *testing.T) {
 				_, _ = io.WriteString(w, c.body)
 			}))
 			defer srv.Close()
-			p := poller(t, recordtest.New(), Settings{URL: srv.URL})
+			p := poller(t, recordtest.New(), Settings{Config: Config{URL: srv.URL}})
 			err := p.round(t.Context())
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v", err)
@@ -292,7 +319,7 @@ func TestAnswerBeyondTheLimit(t *testing.T) {
 	a := newAPI(t)
 	a.set("/x", `["`+strings.Repeat("x", 5000)+`"]`)
 	rec := recordtest.New()
-	round(t, poller(t, rec, Settings{URL: a.URL + "/x", MaxBody: 1000}))
+	round(t, poller(t, rec, Settings{Config: Config{URL: a.URL + "/x"}, MaxBody: 1000}))
 	f := rec.Streams()[1].Frames[0]
 	if f.Reason != "too_long" || len(f.Data) != 1000 || f.Dropped != 4004 {
 		t.Errorf("%s, %d bytes, %d dropped", f.Reason, len(f.Data), f.Dropped)
@@ -304,7 +331,7 @@ func TestRecorderFails(t *testing.T) {
 	a := newAPI(t)
 	a.set("/x", "[1]")
 	rec := recordtest.New()
-	p := poller(t, rec, Settings{URL: a.URL + "/x"})
+	p := poller(t, rec, Settings{Config: Config{URL: a.URL + "/x"}})
 	round(t, p)
 	a.set("/x", "[2]")
 	rec.Fail(errors.New("disk on fire"))
@@ -320,7 +347,7 @@ func TestRun(t *testing.T) {
 	a := newAPI(t)
 	a.set("/x", "[1]")
 	rec := recordtest.New()
-	p, err := New(Settings{URL: a.URL + "/x", Format: "fmt", Interval: time.Millisecond})
+	p, err := New(Settings{Env: source.Env{Format: "fmt"}, Config: Config{URL: a.URL + "/x", Interval: spec.Duration(time.Millisecond)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,7 +371,7 @@ func TestRun(t *testing.T) {
 
 func TestSettings(t *testing.T) {
 	for want, s := range map[string]Settings{
-		"url": {URL: "ftp://h"}, "pages": {URL: "http://h", Pages: "x"}, "limit": {URL: "http://h", MaxBody: -1}, "method": {URL: "http://h", Method: "a b"},
+		"url": {Config: Config{URL: "ftp://h"}}, "pages": {Config: Config{URL: "http://h", Pages: "x"}}, "auto": {Config: Config{URL: "http://h", Pages: Auto}}, "cursor": {Config: Config{URL: "http://h", PageRequest: &Pages{After: "a", Size: 1}}}, "limit": {Config: Config{URL: "http://h"}, MaxBody: -1}, "method": {Config: Config{URL: "http://h", Method: "a b"}},
 	} {
 		if _, err := New(s); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)

@@ -24,7 +24,7 @@ type target struct {
 // state is what was seen of a target.
 type state struct {
 	Pages map[string]seen `json:"pages,omitempty"`
-	After string          `json:"after,omitempty"` // Letta: the last item of the last full page
+	After string          `json:"after,omitempty"` // the cursor behind the last full page
 }
 
 // seen is what is remembered of a page.
@@ -55,20 +55,22 @@ func (p *Poller) ask(ctx context.Context, t *target) error {
 		switch {
 		case a.Hash == before && page > 1:
 			return nil // the same page again: the server knows no pages
-		case p.Pages == AGNO:
+		case p.pages == nil:
+		case p.pages.numbered():
 			more = !a.empty && (a.Next == "" || page < atoi(a.Next))
-		case p.Pages == Letta:
+		default:
 			more = a.Next != "" && a.Next != t.state.After
 		}
+		turned := more && !p.pages.numbered() // the cursor moves
 		before = a.Hash
-		if changed := a.Hash != t.state.Pages[name].Hash && !a.empty; changed || a.ETag != t.state.Pages[name].ETag || more && p.Pages == Letta {
+		if changed := a.Hash != t.state.Pages[name].Hash && !a.empty; changed || a.ETag != t.state.Pages[name].ETag || turned {
 			if t.state.Pages == nil {
 				t.state.Pages = make(map[string]seen)
 			}
 			t.state.Pages[name] = a.seen
-			if more && p.Pages == Letta {
+			if turned {
 				t.state.After = a.Next
-				t.state.Pages = nil // it is not asked for again
+				t.state.Pages = nil // it is not requested again
 			}
 			if err := p.record(ctx, t, a, changed); err != nil {
 				t.known = false // and neither is the state
@@ -78,7 +80,7 @@ func (p *Poller) ask(ctx context.Context, t *target) error {
 		if !more {
 			return nil
 		}
-		if page >= maxPages && p.Pages == AGNO {
+		if page >= maxPages && p.pages.numbered() {
 			p.Logger.Warn("there are more pages than are asked for", "url", source.Address(t.url), "pages", maxPages)
 			return nil
 		}
@@ -95,34 +97,13 @@ func atoi(s string) int {
 
 // page returns the URL of a page, and its name in the state.
 func (p *Poller) page(t *target, page int) (*url.URL, string) {
-	u := *t.url
-	q := u.Query()
-	switch p.Pages {
-	case None:
-		return &u, ""
-	case AGNO:
-		name := strconv.Itoa(page)
-		q.Set("page", name)
-		u.RawQuery = q.Encode()
-		return &u, name
+	switch {
+	case p.pages == nil:
+		return t.url, ""
+	case p.pages.numbered():
+		return p.pages.page(*t.url, page, ""), strconv.Itoa(page)
 	}
-	q.Set("limit", strconv.Itoa(limit(q)))
-	if !q.Has("order") {
-		q.Set("order", "asc")
-	}
-	if t.state.After != "" {
-		q.Set("after", t.state.After)
-	}
-	u.RawQuery = q.Encode()
-	return &u, "last"
-}
-
-// limit is how many items a page of Letta has.
-func limit(q url.Values) int {
-	if n := atoi(q.Get("limit")); n > 0 {
-		return n
-	}
-	return 100
+	return p.pages.page(*t.url, 0, t.state.After), "last"
 }
 
 // recall reads what was seen by a process before this one.

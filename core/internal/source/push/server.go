@@ -59,7 +59,7 @@ func (s *Server) Run(ctx context.Context, rec source.Recorder) error {
 	defer stop()
 	server := &http.Server{
 		Handler:           http.HandlerFunc(s.serve),
-		TLSConfig:         s.TLS,
+		TLSConfig:         s.ServerTLS,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
@@ -68,7 +68,7 @@ func (s *Server) Run(ctx context.Context, rec source.Recorder) error {
 	}
 	served := make(chan error, 1)
 	go func() {
-		if s.TLS != nil {
+		if s.ServerTLS != nil {
 			served <- server.ServeTLS(listener, "", "")
 		} else {
 			served <- server.Serve(listener)
@@ -144,7 +144,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 // admit returns why a request is not taken, before its body is read.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request) *answer {
 	switch {
-	case s.Token != "" && !s.authorized(r):
+	case s.Token.Reveal() != "" && !s.authorized(r):
 		w.Header().Set("WWW-Authenticate", `Bearer realm="earshot"`)
 		return refuse(http.StatusUnauthorized, "the bearer token is missing or wrong")
 	case r.URL.Path != s.Path:
@@ -153,7 +153,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) *answer {
 		w.Header().Set("Allow", http.MethodPost)
 		return refuse(http.StatusMethodNotAllowed, "only POST is taken")
 	case r.ContentLength > int64(s.MaxBody):
-		return tooLarge(s.MaxBody)
+		return tooLarge(int(s.MaxBody))
 	}
 	return nil
 }

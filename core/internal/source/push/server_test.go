@@ -17,6 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/earshot-dev/earshot/core/config/spec"
 	"github.com/earshot-dev/earshot/core/internal/source"
 	"github.com/earshot-dev/earshot/core/internal/source/recordtest"
 )
@@ -46,7 +47,7 @@ type fixture struct {
 
 func start(t *testing.T, rec *recordtest.Recorder, change ...func(*Settings)) *fixture {
 	t.Helper()
-	s := Settings{Name: "push", Format: "fmt", Listen: "127.0.0.1:0", Path: "/in", Grace: 50 * time.Millisecond}
+	s := Settings{Env: source.Env{Name: "push", Format: "fmt"}, Config: Config{Listen: "127.0.0.1:0", Path: "/in"}, Grace: 50 * time.Millisecond}
 	for _, c := range change {
 		c(&s)
 	}
@@ -181,7 +182,7 @@ func TestAnsweredWhenSafe(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	f := start(t, recordtest.New(), func(s *Settings) { s.Token, s.MaxBody = "s3cret", 1000 })
+	f := start(t, recordtest.New(), func(s *Settings) { s.Token, s.MaxBody = spec.NewSecret("s3cret"), 1000 })
 	long := strings.Repeat("x", 1001)
 	const auth = "Authorization: Bearer s3cret"
 	f.want(f.post("", "application/json", strings.NewReader("{}"), auth), `200 {"frames":1}`)
@@ -394,7 +395,8 @@ func TestMemoryIsBounded(t *testing.T) {
 
 func TestSettings(t *testing.T) {
 	for want, s := range map[string]Settings{
-		"listen": {}, "path": {Listen: ":0", Path: "x"}, "limit": {Listen: ":0", MaxBody: -1},
+		"listen": {}, "path": {Config: Config{Listen: ":0", Path: "x"}}, "max_body": {Config: Config{Listen: ":0", MaxBody: -1}},
+		"limit": {Config: Config{Listen: ":0"}, MaxMemory: -1},
 	} {
 		if _, err := New(s); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)

@@ -97,7 +97,7 @@ func (s *Server) record(r *http.Request, in *input, shape body.Shape, data []byt
 			return in.refused(recordError{err})
 		}
 	}
-	t := &taking{server: s, stream: st, cut: body.New(shape, s.MaxBody)}
+	t := &taking{server: s, stream: st, cut: body.New(shape, int(s.MaxBody))}
 	a := t.body(r.Context(), in, data)
 	if a.Error != "" {
 		return a
@@ -191,7 +191,7 @@ type input struct {
 // open begins to read.
 func (in *input) open(w http.ResponseWriter) error {
 	_ = in.control.SetReadDeadline(time.Now().Add(in.server.BodyTimeout))
-	raw := http.MaxBytesReader(w, in.request.Body, int64(in.server.MaxBody))
+	raw := http.MaxBytesReader(w, in.request.Body, int64(int(in.server.MaxBody)))
 	decoded, err := body.Decode(in.request.Header.Get("Content-Encoding"), raw)
 	if err != nil {
 		return err
@@ -205,8 +205,8 @@ var errTooLarge = errors.New("too large")
 
 func (in *input) Read(p []byte) (int, error) {
 	n, err := in.decoded.Read(p)
-	if in.read += n; in.read > in.server.MaxBody {
-		return max(n-(in.read-in.server.MaxBody), 0), errTooLarge
+	if in.read += n; in.read > int(in.server.MaxBody) {
+		return max(n-(in.read-int(in.server.MaxBody)), 0), errTooLarge
 	}
 	return n, err
 }
@@ -268,7 +268,7 @@ func (in *input) refused(err error) *answer {
 		in.server.Logger.Warn("a request is not recorded", "error", err)
 		return refuse(http.StatusServiceUnavailable, "it cannot be recorded now")
 	case errors.As(err, &tooBig), errors.Is(err, errTooLarge):
-		return tooLarge(in.server.MaxBody)
+		return tooLarge(int(in.server.MaxBody))
 	case errors.Is(err, body.ErrEncoding):
 		return refuse(http.StatusUnsupportedMediaType, "%v", err)
 	case errors.Is(err, os.ErrDeadlineExceeded):

@@ -20,6 +20,7 @@ import (
 type Client struct {
 	Settings
 	url     *url.URL
+	resume  *source.Resume // the request that continues the stream; nil: there is none
 	origin  string
 	http    *http.Client
 	backoff retry.Backoff
@@ -35,6 +36,9 @@ type Client struct {
 // Idle implements source.Listener: the client has tried to connect and is not
 // connected.
 func (c *Client) Idle() bool { return c.tried.Load() && !c.connected.Load() }
+
+// resumes reports whether all connections are one stream.
+func (c *Client) resumes() bool { return c.Resume != None || c.resume != nil }
 
 // errOver says that there is no more to hear.
 var errOver = errors.New("the stream is over")
@@ -63,7 +67,7 @@ func (c *Client) Run(ctx context.Context, rec source.Recorder) error {
 		case err != nil && ctx.Err() == nil:
 			c.complain(err)
 		}
-		if c.Resume == None {
+		if !c.resumes() {
 			s.close()
 			s = nil
 		}
@@ -114,7 +118,7 @@ func (c *Client) connect(ctx context.Context, s *stream) error {
 	}
 	s.meter.Head(time.Now().UnixNano())
 	s.state.ResponseInfo = source.ResponseInfo{Method: r.Method, Status: int64(res.StatusCode)}
-	if s.state.resumable() {
+	if c.resume != nil && s.state.Known() {
 		s.state.Method = "" // it only goes on with what another request began
 	}
 	buf := make([]byte, 32<<10)
@@ -153,7 +157,7 @@ func (c *Client) check(res *http.Response, s *stream) error {
 	switch media := body.Media(res.Header.Get("Content-Type")); {
 	case res.StatusCode == http.StatusNoContent:
 		return errOver
-	case (res.StatusCode == http.StatusNotFound || res.StatusCode == http.StatusGone) && s.state.resumable() && c.Resume != LastEventID:
+	case (res.StatusCode == http.StatusNotFound || res.StatusCode == http.StatusGone) && c.resume != nil && s.state.Known():
 		return errOver // the run is forgotten
 	case res.StatusCode != http.StatusOK:
 		return fmt.Errorf("the server answered %s", res.Status)

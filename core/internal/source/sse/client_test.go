@@ -14,11 +14,26 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/earshot-dev/earshot/core/config/spec"
 	"github.com/earshot-dev/earshot/core/internal/source"
 	"github.com/earshot-dev/earshot/core/internal/source/recordtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// The descriptions of two servers: one takes parameters in a form at a path of its own and
+// ends a stream by closing it; the other takes a number in the query or in JSON, and may
+// close a stream that goes on.
+var (
+	inForm = &source.Resume{
+		Run: "run_id", Nested: "parent_run_id", Session: "session_id", Number: "event_index", Path: "/runs/{{run}}/resume", Method: "POST",
+		Parameters: map[string]string{"last_event_index": "{{number}}", "session_id": "{{session}}"}, In: source.InForm, End: source.EndClose,
+	}
+	inJSON = &source.Resume{
+		Run: "run_id", Nested: "parent_run_id", Number: "seq_id", Path: "/v1/runs/{{run}}/stream", Method: "POST",
+		Parameters: map[string]string{"starting_after": "{{number}}"}, In: source.InJSON, End: source.EndEmpty,
+	}
+)
 
 // server answers each request with the next script, and the last one for ever.
 type server struct {
@@ -131,7 +146,7 @@ func TestLastEventID(t *testing.T) {
 		hangs("data: 4\n\n"),
 	)
 	rec := recordtest.New()
-	c, stop := run(t, rec, Settings{URL: srv.URL + "/events?token=hush&agent_id=7", Resume: LastEventID})
+	c, stop := run(t, rec, Settings{Config: Config{URL: srv.URL + "/events?token=hush&agent_id=7", Resume: LastEventID}})
 	s := wait(t, rec, "events", first(4))
 	if c.Idle() {
 		t.Error("idle while connected")
@@ -148,7 +163,7 @@ func TestLastEventID(t *testing.T) {
 	again := serve(t, hangs("id: d\ndata: 5\n\n"))
 	t.Run("restart", func(t *testing.T) {
 		rec2 := recordtest.New()
-		cl, err := New(Settings{URL: again.URL, Resume: LastEventID})
+		cl, err := New(Settings{Config: Config{URL: again.URL, Resume: LastEventID}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +174,7 @@ func TestLastEventID(t *testing.T) {
 		if err := r.Mark([]byte(`{"last_id":"c"}`)); err != nil {
 			t.Fatal(err)
 		}
-		run(t, rec2, Settings{URL: again.URL, Resume: LastEventID})
+		run(t, rec2, Settings{Config: Config{URL: again.URL, Resume: LastEventID}})
 		wait(t, rec2, "event", first(1))
 		recordtest.Equal(t, "requests", again.requests(), "GET / last=c")
 	})
@@ -170,7 +185,7 @@ func TestLastEventID(t *testing.T) {
 func TestWithoutResumption(t *testing.T) {
 	srv := serve(t, dies("data: 1\n\ndata: {\"ha"), says("data: 2\n\ndata: 3"), status(200, "text/html", "<p>"), status(204, "", ""))
 	rec := recordtest.New()
-	c, _ := run(t, rec, Settings{URL: srv.URL, Method: "POST", Body: `{"q":1}`, Headers: map[string]string{"Authorization": "Bearer x", "Content-Type": "application/json"}})
+	c, _ := run(t, rec, Settings{Config: Config{URL: srv.URL, Method: "POST", Body: `{"q":1}`, Headers: spec.Headers{"Authorization": spec.NewSecret("Bearer x"), "Content-Type": spec.NewSecret("application/json")}}})
 	s := wait(t, rec, "two streams", func(s []recordtest.Stream) bool { return len(s) == 2 && s[1].Closed })
 	recordtest.Equal(t, "first", s[0].Text(), "event 1\nevent {\"ha !connection_lost\n")
 	recordtest.Equal(t, "second", s[1].Text(), "event 2\nevent 3\nclose \n")
@@ -196,13 +211,13 @@ func TestWithoutResumption(t *testing.T) {
 func TestDoneEndsAStream(t *testing.T) {
 	srv := serve(t, says("data: 1\n\ndata: [DONE]\n\n"), says("data: never\n\n"))
 	rec := recordtest.New()
-	run(t, rec, Settings{URL: srv.URL})
+	run(t, rec, Settings{Config: Config{URL: srv.URL}})
 	s := wait(t, rec, "end", closed)
 	recordtest.Equal(t, "frames", s[0].Text(), "event 1\nevent [DONE]\nclose \n")
 	recordtest.Equal(t, "requests", srv.requests(), "GET /")
 }
 
-func TestAGNO(t *testing.T) {
+func TestResumeInAForm(t *testing.T) {
 	ev := func(i int, more string) string {
 		return fmt.Sprintf("event: RunContent\ndata: {\"run_id\":\"r 1\",\"session_id\":\"s1\",\"event_index\":%d%s}\n\n", i, more)
 	}
@@ -212,8 +227,7 @@ func TestAGNO(t *testing.T) {
 		says(ev(4, "")),
 	)
 	rec := recordtest.New()
-	c, stop := run(t, rec, Settings{URL: srv.URL + "/teams/t1/runs", Method: "POST", Body: "message=hi&stream=true", Resume: AGNO,
-		Headers: map[string]string{"Content-Type": "application/x-www-form-urlencoded", "Authorization": "x"}})
+	c, stop := run(t, rec, Settings{Config: Config{URL: srv.URL + "/teams/t1/runs", Method: "POST", Body: "message=hi&stream=true", ResumeRequest: inForm, Headers: spec.Headers{"Content-Type": spec.NewSecret("application/x-www-form-urlencoded"), "Authorization": spec.NewSecret("x")}}})
 	s := wait(t, rec, "end", closed)
 	if got := s[0].Text(); strings.Count(got, "event {") != 6 || strings.Contains(got, "hal\n") || !strings.HasSuffix(got, "close \n") {
 		t.Errorf("frames: %s", got)
@@ -226,7 +240,7 @@ func TestAGNO(t *testing.T) {
 		t.Error("not idle at the end")
 	}
 	// A stream that is over is not asked for again.
-	again, _ := run(t, rec, Settings{URL: c.URL, Method: c.Method, Body: c.Body, Resume: AGNO})
+	again, _ := run(t, rec, Settings{Config: Config{URL: c.URL, Method: c.Method, Body: c.Body, ResumeRequest: inForm}})
 	for deadline := time.Now().Add(time.Minute); !again.Idle() && time.Now().Before(deadline); {
 		runtime.Gosched()
 	}
@@ -239,10 +253,10 @@ func TestAGNO(t *testing.T) {
 }
 
 // A run that cannot be resumed is not begun again.
-func TestAGNOWithoutIndex(t *testing.T) {
+func TestRunWithoutNumbers(t *testing.T) {
 	srv := serve(t, dies("data: {\"run_id\":\"r1\"}\n\ndata: {\"ha"), says("data: {}\n\n"))
 	rec := recordtest.New()
-	run(t, rec, Settings{URL: srv.URL + "/agents/a/runs", Method: "POST", Body: "message=hi", Resume: AGNO})
+	run(t, rec, Settings{Config: Config{URL: srv.URL + "/agents/a/runs", Method: "POST", Body: "message=hi", ResumeRequest: inForm}})
 	s := wait(t, rec, "end", closed)
 	recordtest.Equal(t, "frames", s[0].Text(), "event {\"run_id\":\"r1\"}\nevent {\"ha !connection_lost\n")
 	if strings.Contains(srv.requests(), "\n") {
@@ -250,7 +264,7 @@ func TestAGNOWithoutIndex(t *testing.T) {
 	}
 }
 
-func TestLetta(t *testing.T) {
+func TestResumeInQueryOrJSON(t *testing.T) {
 	ev := func(i int) string { return fmt.Sprintf("data: {\"run_id\":\"run-1\",\"seq_id\":%d}\n\n", i) }
 	for name, c := range map[string]struct {
 		method, path, body, want string
@@ -262,7 +276,7 @@ func TestLetta(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			srv := serve(t, dies(ev(1)+ev(2)), says("data: {\"run_id\":\"run-1\",\"seq_id\":3}\n\ndata: [DONE]\n\ndata: [DONE]\n\n"))
 			rec := recordtest.New()
-			run(t, rec, Settings{URL: srv.URL + c.path, Method: c.method, Body: c.body, Resume: Letta})
+			run(t, rec, Settings{Config: Config{URL: srv.URL + c.path, Method: c.method, Body: c.body, ResumeRequest: inJSON}})
 			s := wait(t, rec, "end", closed)
 			if got := s[0].Text(); strings.Count(got, "seq_id") != 3 || !strings.HasSuffix(got, "close \n") {
 				t.Errorf("frames: %s", got)
@@ -284,7 +298,7 @@ func TestFailuresAreTriedAgain(t *testing.T) {
 		hangs("data: ok\n\n"),
 	)
 	rec := recordtest.New()
-	run(t, rec, Settings{URL: srv.URL})
+	run(t, rec, Settings{Config: Config{URL: srv.URL}})
 	s := wait(t, rec, "event", first(1))
 	if len(s) != 1 {
 		t.Errorf("%d streams; failures are none", len(s))
@@ -296,7 +310,7 @@ func TestFailuresAreTriedAgain(t *testing.T) {
 func TestHalfOpenPeer(t *testing.T) {
 	srv := serve(t, hangs("id: 1\ndata: 1\n\n"), hangs("data: 2\n\n"))
 	rec := recordtest.New()
-	run(t, rec, Settings{URL: srv.URL, Resume: LastEventID, IdleTimeout: 50 * time.Millisecond})
+	run(t, rec, Settings{Config: Config{URL: srv.URL, Resume: LastEventID}, IdleTimeout: 50 * time.Millisecond})
 	wait(t, rec, "both", first(2))
 	if got := srv.requests(); !strings.HasPrefix(got, "GET /\nGET / last=1") {
 		t.Errorf("requests: %s", got)
@@ -321,7 +335,7 @@ func TestBackpressure(t *testing.T) {
 	}, status(204, "", ""))
 	rec := recordtest.New()
 	release := rec.Hold()
-	run(t, rec, Settings{URL: srv.URL})
+	run(t, rec, Settings{Config: Config{URL: srv.URL}})
 	if n := <-sent; n > 64<<20 {
 		t.Errorf("%d MiB went somewhere", n>>20)
 	}
@@ -343,7 +357,7 @@ func TestEndlessEvent(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	run(t, rec, Settings{URL: srv.URL, MaxEvent: 1 << 20})
+	run(t, rec, Settings{Config: Config{URL: srv.URL}, MaxEvent: 1 << 20})
 	s := wait(t, rec, "end", closed)
 	runtime.GC()
 	runtime.ReadMemStats(&after)
@@ -357,10 +371,12 @@ func TestEndlessEvent(t *testing.T) {
 
 func TestSettings(t *testing.T) {
 	for want, s := range map[string]Settings{
-		"url":    {URL: "ws://h"},
-		"resume": {URL: "http://h", Resume: "maybe"},
-		"limit":  {URL: "http://h", MaxEvent: -1},
-		"method": {URL: "http://h", Method: "A B"},
+		"url":    {Config: Config{URL: "ws://h"}},
+		"resume": {Config: Config{URL: "http://h", Resume: "maybe"}},
+		"limit":  {Config: Config{URL: "http://h"}, MaxEvent: -1},
+		"auto":   {Config: Config{URL: "http://h", Resume: Auto}},
+		"path":   {Config: Config{URL: "http://h", ResumeRequest: &source.Resume{Run: "r", Number: "n", Path: "/{{run}}", Method: "GET", In: "query", End: "close"}}},
+		"method": {Config: Config{URL: "http://h", Method: "A B"}},
 	} {
 		if _, err := New(s); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)

@@ -1,35 +1,31 @@
-// Package sse listens to a stream of server-sent events as a client: by GET, and by
-// POST, which is how agents are asked.
+// Package sse is a client of a stream of server-sent events: by GET, and by POST, which is
+// how agents are called. A frame is an event; a stream is one response, or all responses of a
+// run that is resumed.
 //
-// It connects again for ever, after a pause that grows from one second to thirty
-// with every failure, or that the server has asked for (retry:); half of it is
-// random. An answer that is no event stream is a failure like a refused
-// connection, with a clear word in the log. It stops for good when the server
-// answers 204, as the standard says, and when a stream has ended with the event
-// [DONE], by which agents say that there is no more.
+// The client reconnects for ever, after a pause that doubles from one second to thirty with
+// every failure, or that the server requests (retry:); half of it is random. A response that
+// is no event stream is a failure like a refused connection, logged with its reason. The
+// client stops for good when the server answers 204, as the standard demands, and when a stream
+// has ended with the event [DONE].
 //
-// A connection on which nothing is heard for Settings.IdleTimeout, not even a
-// comment, is taken for half open and given up.
+// A connection without a byte for Settings.IdleTimeout, not even a comment, counts as half
+// open and is closed.
 //
 // # Resumption
 //
-// Without Resume every connection is a stream of its own. With it all connections
-// are one stream, over restarts too; its State, marked after every read, says where
-// to go on:
+// Without resume and resume_request every connection is a stream of its own. With one of
+// them all connections are one stream, over restarts too; its State, marked after every read,
+// has the position from which the next request continues:
 //
-//	last_event_id  the Last-Event-ID header of the standard
-//	agno           POST .../runs/{run_id}/resume with the form fields
-//	               last_event_index and session_id, for events that carry a run_id
-//	               and an event_index
-//	letta          starting_after, the seq_id of the last event: as a parameter of a
-//	               GET, in the JSON body of a POST. A stream that was begun elsewhere
-//	               is resumed at POST .../runs/{run_id}/stream.
+//	last_event_id   the Last-Event-ID header of the standard
+//	auto            the request that the decoder describes for its format (decoder.Info)
+//	resume_request  the request that the configuration describes (source.Resume)
 //
-// The last two are streams of one run: they are over when the server ends them
-// properly or no longer knows the run. A run whose events carry no number cannot be
-// resumed; it is not asked for again, because asking would start another.
+// The last two are streams of one run. A run ends when the server ends it by its protocol
+// (Resume.End) or answers 404 or 410. A run whose events have no number cannot be resumed; it
+// is not requested again, because that would start another run.
 //
-// What follows the last whole event when a connection breaks is not recorded when
-// the stream is resumed, since it comes again; otherwise it is set aside with the
-// reason connection_lost.
+// When a connection breaks, the bytes after the last whole event are dropped if the stream is
+// resumed, since the server sends them again; otherwise they are a frame with the reason
+// connection_lost.
 package sse

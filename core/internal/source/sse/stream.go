@@ -37,7 +37,7 @@ type stream struct {
 func (c *Client) begin(ctx context.Context) (*stream, error) {
 	s := &stream{Client: c}
 	s.hash.SetSeed(seed)
-	if c.Resume == None {
+	if !c.resumes() {
 		return s, nil
 	}
 	var err error
@@ -109,7 +109,9 @@ func (s *stream) give(ctx context.Context) error {
 		if f.Kind == frame.Event {
 			s.done = isDone(f)
 			s.events++
-			s.state.note(s.Resume, f)
+			if s.resume != nil {
+				s.resume.Advance(&s.state.Position, f.Data)
+			}
 			_, _ = s.hash.Write(f.Data)
 		}
 	}
@@ -117,7 +119,7 @@ func (s *stream) give(ctx context.Context) error {
 }
 
 func (s *stream) mark() error {
-	if s.Resume == None {
+	if !s.resumes() {
 		return nil
 	}
 	s.state.LastID = lastID(s.parser, s.state.LastID)
@@ -145,7 +147,7 @@ func (s *stream) ended(ctx context.Context, why error, stopped bool) error {
 	over := !stopped && s.isOver(why)
 	// An event without its blank line is whole only at a proper end, and comes again
 	// in a stream that is taken up again.
-	if s.Resume == None || over {
+	if !s.resumes() || over {
 		s.parser.Finish(&s.batch, s.at)
 		if why == nil {
 			s.batch.Append(frame.Frame{Kind: frame.Close, At: s.at}, nil)
@@ -166,7 +168,7 @@ func (s *stream) ended(ctx context.Context, why error, stopped bool) error {
 		return errOver
 	}
 	// A server that tells the same story every time is asked less and less often.
-	if h := s.hash.Sum64(); s.events > 0 && (s.Resume != None || h != s.last) {
+	if h := s.hash.Sum64(); s.events > 0 && (s.resumes() || h != s.last) {
 		s.backoff.Reset()
 		s.last = h
 	}
@@ -178,11 +180,11 @@ func (s *stream) isOver(why error) bool {
 	switch {
 	case s.done:
 		return true
-	case s.Resume == AGNO || s.Resume == Letta:
-		if !s.state.resumable() {
+	case s.resume != nil:
+		if !s.state.Known() {
 			return why == nil || s.events > 0
 		}
-		return why == nil && (s.Resume == AGNO || s.events == 0)
+		return why == nil && (s.resume.End == source.EndClose || s.events == 0)
 	}
 	return false
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/andybalholm/brotli"
 
+	"github.com/earshot-dev/earshot/core/internal/source"
 	"github.com/earshot-dev/earshot/core/internal/source/recordtest"
 )
 
@@ -382,7 +383,7 @@ func TestLoop(t *testing.T) {
 	addr := l.Addr().String()
 	_ = l.Close()
 	for _, upstream := range []string{"http://" + addr, "http://" + strings.Replace(addr, "127.0.0.1", "localhost", 1) + "/x"} {
-		tap, err := New(Settings{Listen: addr, Upstream: upstream, Format: "f"})
+		tap, err := New(Settings{Env: source.Env{Format: "f"}, Config: Config{Listen: addr, Upstream: upstream}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -394,8 +395,8 @@ func TestLoop(t *testing.T) {
 	}
 
 	t.Run("through another tap", func(t *testing.T) {
-		loops := NewLoops()
-		through := func(s *Settings) { s.Loops = loops }
+		loops := source.NewConnections()
+		through := func(s *Settings) { s.Connections = loops }
 		// The first one is given a free port: not the second one's.
 		taken, err := net.Listen("tcp", addr)
 		if err != nil {
@@ -412,20 +413,9 @@ func TestLoop(t *testing.T) {
 		}
 	})
 
-	// The port of a connection to the upstream may be that of a client, because the
-	// other end differs.
-	t.Run("same port, other end", func(t *testing.T) {
-		loops := NewLoops()
-		a, b, c := &net.TCPAddr{Port: 1}, &net.TCPAddr{Port: 2}, &net.TCPAddr{Port: 3}
-		loops.conns[ends(a, b)] = chain{nil: {}}
-		if loops.through(fakeConn{local: b, remote: a}) == nil || loops.through(fakeConn{local: c, remote: a}) != nil {
-			t.Error("taken for one another")
-		}
-	})
-
 	t.Run("two taps in a row", func(t *testing.T) {
-		loops := NewLoops()
-		through := func(s *Settings) { s.Loops = loops }
+		loops := source.NewConnections()
+		through := func(s *Settings) { s.Connections = loops }
 		inner := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "ok") }), through)
 		outer := startAt(t, inner.url, through)
 		for range 3 {
@@ -435,20 +425,11 @@ func TestLoop(t *testing.T) {
 		}
 		outer.stop()
 		inner.stop()
-		if len(loops.conns) != 0 {
-			t.Errorf("%d connections are not forgotten", len(loops.conns))
+		if n := loops.Len(); n != 0 {
+			t.Errorf("%d connections are not forgotten", n)
 		}
 	})
 }
-
-// fakeConn is a connection with addresses.
-type fakeConn struct {
-	local, remote net.Addr
-	net.Conn
-}
-
-func (c fakeConn) LocalAddr() net.Addr  { return c.local }
-func (c fakeConn) RemoteAddr() net.Addr { return c.remote }
 
 // The panic of whoever records does not reach the traffic.
 func TestPanicInRecorder(t *testing.T) {

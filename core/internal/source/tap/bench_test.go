@@ -79,7 +79,7 @@ func BenchmarkSSE(b *testing.B) {
 	proxy := httptest.NewServer(reverse)
 	defer proxy.Close()
 	rec := &nothing{}
-	tap, err := New(Settings{Listen: "127.0.0.1:0", Upstream: up.URL, Format: "f", Grace: 10 * time.Millisecond})
+	tap, err := New(Settings{Env: source.Env{Format: "f"}, Config: Config{Listen: "127.0.0.1:0", Upstream: up.URL}, Grace: 10 * time.Millisecond})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -40,9 +40,8 @@
 // (gzip, deflate, br, zstd) and of permessage-deflate; what is passed on is not
 // touched.
 //
-// A run in the background that a second request takes up again (…/runs/{run}/stream) is
-// recorded behind what this tap has heard of it before: see resume.go. What is remembered
-// for that is bounded, and is gone after a restart.
+// A response that resumes a run in the background is recorded behind the frames that this
+// tap remembers of the run: see resume.go. That memory is bounded, and lost at a restart.
 //
 // Beside its frames a stream has a State, which is the JSON of source.ResponseInfo: the
 // traceparent of the request, of which a span link can be made, the status, and how

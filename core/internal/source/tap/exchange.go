@@ -58,7 +58,7 @@ func (t *Tap) newExchange(r *http.Request) *exchange {
 	}
 	x.request = request{
 		name: x.facts.Method + " " + cropped(r.URL.EscapedPath()), encoding: r.Header.Get("Content-Encoding"),
-		limit: t.MaxBody, memory: &t.memory, ended: make(chan struct{}),
+		limit: int(t.MaxBody), memory: &t.memory, ended: make(chan struct{}),
 		bare: r.Method == http.MethodGet || r.Method == http.MethodHead,
 	}
 	if r.Body == nil || r.Body == http.NoBody {
@@ -113,7 +113,7 @@ func (t *Tap) answered(res *http.Response) error {
 	limit := t.MaxQueue
 	if x.shape == body.Document || x.shape == body.Opaque {
 		// A document is recorded as a whole, so nothing is gained by losing it sooner.
-		limit = max(limit, 2*t.MaxBody)
+		limit = max(limit, 2*int(t.MaxBody))
 	}
 	x.queue = newQueue(limit, &t.memory)
 	res.Body = &teeBody{ReadCloser: res.Body, queue: x.queue}

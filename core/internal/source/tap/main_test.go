@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/internal/source"
 	"github.com/earshot-dev/earshot/core/internal/source/recordtest"
 )
 
@@ -43,7 +44,7 @@ func start(t *testing.T, h http.Handler, change ...func(*Settings)) *fixture {
 // startAt starts a tap in front of an upstream.
 func startAt(t *testing.T, upstream string, change ...func(*Settings)) *fixture {
 	t.Helper()
-	s := Settings{Name: "agent", Listen: "127.0.0.1:0", Upstream: upstream, Format: "fmt", Grace: 100 * time.Millisecond}
+	s := Settings{Env: source.Env{Name: "agent", Format: "fmt"}, Config: Config{Listen: "127.0.0.1:0", Upstream: upstream}, Grace: 100 * time.Millisecond}
 	for _, c := range change {
 		c(&s)
 	}
@@ -78,7 +79,7 @@ func startAt(t *testing.T, upstream string, change ...func(*Settings)) *fixture 
 		t.Fatal("the tap does not listen")
 	}
 	scheme := "http://"
-	if s.TLS != nil {
+	if s.ServerTLS != nil {
 		scheme = "https://"
 	}
 	f.url = scheme + addr.String()

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/earshot-dev/earshot/core/internal/source"
 )
 
 // newProxy returns the proxy to the upstream.
@@ -43,11 +45,11 @@ func (t *Tap) transport(p *http.Protocols) *http.Transport {
 			if err != nil {
 				return nil, err
 			}
-			through, _ := ctx.Value(throughKey).(chain)
-			return t.Loops.track(c, t, through), nil
+			through, _ := ctx.Value(throughKey).(source.Chain)
+			return t.Connections.Track(c, t, through), nil
 		},
 		Protocols:             p,
-		TLSClientConfig:       t.UpstreamTLS.Clone(),
+		TLSClientConfig:       t.ClientTLS.Clone(),
 		TLSHandshakeTimeout:   10 * time.Second,
 		DisableCompression:    true, // what was asked for, by whoever asked
 		MaxIdleConnsPerHost:   1024,

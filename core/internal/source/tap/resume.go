@@ -2,28 +2,24 @@ package tap
 
 import (
 	"bytes"
-	"encoding/json"
-	"net/url"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/earshot-dev/earshot/core/frame"
 )
 
-// A run that goes on in the background may be taken up again by another request, which
-// gets what comes after a number:
+// A run in the background may be resumed by another request, whose response has the events
+// behind a number. The decoder of the format describes the fields and the path
+// (source.Resume):
 //
 //	POST …/messages/stream                 {run_id: R, seq_id: 1, …}  {run_id: R, seq_id: 2, …}
 //	GET  …/runs/R/stream?starting_after=2  {run_id: R, seq_id: 3, …}
 //
-// AgentOS has POST …/runs/R/resume for it, and event_index for the number.
-//
-// By itself the second response begins in the middle of a sentence, and does not say of
-// what conversation it is. So it is recorded behind what was heard of the run before, and
-// its decoder leaves out what comes twice.
+// By itself the second response begins in the middle of a sentence and does not name its
+// conversation. So the tap records it behind the frames that it remembers of the run, and the
+// decoder drops the duplicates.
 
-// Limits of what is remembered of runs that may be taken up again.
+// Limits of the memory of runs that may be resumed.
 const (
 	mostRuns    = 64
 	mostHistory = 1 << 20 // bytes of one run; a longer one is forgotten
@@ -31,23 +27,23 @@ const (
 	probed      = 4 // events by which a response has to name its run
 )
 
-// histories are the runs that were heard last, the latest last.
+// histories are the runs that were recorded last, the latest last.
 type histories struct {
 	mu   sync.Mutex
 	runs []*history
 	size int
 }
 
-// history is what was heard of a run: the request that began it, and its events.
+// history is the request that began a run, and its events.
 type history struct {
 	run    string
 	frames []frame.Frame
 	size   int
 }
 
-// retell records what was heard before of the run that the request takes up again.
-func (s *stream) retell() {
-	run := resumed(s.path)
+// replay records the frames of the run that the request resumes.
+func (s *stream) replay() {
+	run := s.resume.RunOf(s.path)
 	if run == "" {
 		return
 	}
@@ -56,27 +52,8 @@ func (s *stream) retell() {
 	}
 }
 
-// resumed is the run of a path …/runs/{run}/stream or /resume; empty when it is another
-// path.
-func resumed(path string) string {
-	path = strings.TrimSuffix(path, "/")
-	rest, ok := strings.CutSuffix(path, "/stream")
-	if !ok {
-		rest, ok = strings.CutSuffix(path, "/resume")
-	}
-	at := strings.LastIndex(rest, "/runs/")
-	if !ok || at < 0 {
-		return ""
-	}
-	run := rest[at+len("/runs/"):]
-	if name, err := url.PathUnescape(run); err == nil {
-		run = name
-	}
-	return run
-}
-
-// remember notes a frame of a run that may be taken up again: one whose events are
-// numbered. A response whose first events are not is none.
+// remember notes a frame of a run that may be resumed: one whose events are numbered. A
+// response whose first events are not has no such run.
 func (s *stream) remember(f *frame.Frame) {
 	switch {
 	case s.past == nil || f.Reason != "":
@@ -90,7 +67,7 @@ func (s *stream) remember(f *frame.Frame) {
 		return
 	}
 	if s.past.run == "" {
-		s.past.run = numberedRun(f.Data)
+		s.past.run = s.resume.NumberedRun(f.Data)
 	}
 	if s.past.run == "" {
 		if s.probes++; s.probes >= probed {
@@ -99,22 +76,6 @@ func (s *stream) remember(f *frame.Frame) {
 		return
 	}
 	s.tap.histories.add(s.past, f)
-}
-
-// numberedRun is the run of an event that has a number in it; empty when it is none.
-func numberedRun(data []byte) string {
-	if !bytes.Contains(data, []byte(`"seq_id"`)) && !bytes.Contains(data, []byte(`"event_index"`)) {
-		return ""
-	}
-	var e struct {
-		Run   string `json:"run_id"`
-		Seq   *int64 `json:"seq_id"`
-		Index *int64 `json:"event_index"`
-	}
-	if json.Unmarshal(data, &e) != nil || e.Seq == nil && e.Index == nil {
-		return ""
-	}
-	return e.Run
 }
 
 func (h *history) add(f *frame.Frame) {
@@ -135,8 +96,8 @@ func (l *histories) of(run string) []frame.Frame {
 	return nil
 }
 
-// add notes a frame of a run. Several responses may speak of it, and the first that does
-// has its request.
+// add notes a frame of a run. Several responses may have events of it; the first one has the
+// request.
 func (l *histories) add(h *history, f *frame.Frame) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

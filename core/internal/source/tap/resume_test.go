@@ -8,8 +8,16 @@ import (
 	"testing"
 
 	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/internal/source"
 	"github.com/earshot-dev/earshot/core/internal/source/recordtest"
 )
+
+// resumes describes how runs of the format are resumed.
+func resumes(description string) func(*Settings) {
+	return func(s *Settings) {
+		s.Formats = map[string]source.Format{s.Format: {Resume: []byte(description)}}
+	}
+}
 
 // TestResumedRunIsRecordedWhole: a run in the background is taken up again by a second
 // request, by a third from its beginning, and while the first response goes on. Each
@@ -31,7 +39,7 @@ func TestResumedRunIsRecordedWhole(t *testing.T) {
 		default:
 			_, _ = io.WriteString(w, event("run-2", 9))
 		}
-	}))
+	}), resumes(`{"run":"run_id","number":"seq_id","path":"/v1/runs/{{run}}/stream"}`))
 	f.do(f.request("POST", "/v1/agents/a/messages/stream", strings.NewReader(`{"background":true}`)))
 	f.closed(1)
 	f.do(f.request("GET", "/v1/runs/run-1/stream?starting_after=2", nil))
@@ -69,7 +77,7 @@ func TestResumedAgentRunIsRecordedWhole(t *testing.T) {
 			return
 		}
 		_, _ = io.WriteString(w, "event: catch_up\ndata: {\"event\":\"catch_up\",\"run_id\":\"top\"}\n\n"+event("member", 2)+event("top", 3))
-	}))
+	}), resumes(`{"run":"run_id","number":"event_index","path":"/runs/{{run}}/resume"}`))
 	f.do(f.request("POST", "/teams/mill/runs", strings.NewReader("message=hi&background=true")))
 	f.closed(1)
 	f.do(f.request("POST", "/teams/mill/runs/top/resume", strings.NewReader("last_event_index=1")))

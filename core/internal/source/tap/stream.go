@@ -22,14 +22,15 @@ type stream struct {
 	held      int   // bytes of memory taken for what is in no frame yet
 	missing   int64 // bytes of the hole in progress
 	why       string
-	past      *history // of the run that it speaks of, while it may be taken up again
-	probes    int      // events that did not name it
+	resume    *source.Resume // how a run of the format is resumed; nil: it is not
+	past      *history       // of the run that its events name, while it may be resumed
+	probes    int            // events that did not name it
 }
 
 // run records until the response has ended.
 func (s *stream) run() {
-	if s.shape == body.Events && !s.failed {
-		s.retell()
+	if s.resume = s.tap.resume[s.format]; s.resume != nil && s.shape == body.Events && !s.failed {
+		s.replay()
 		s.past = new(history)
 	}
 	s.prompt()
@@ -96,19 +97,19 @@ func (s *stream) decoded(data []byte) (out []byte, dropped int64, reason string)
 		return data, 0, source.ReasonEncoding
 	}
 	defer func() { _ = r.Close() }()
-	out, err = io.ReadAll(io.LimitReader(r, int64(s.tap.MaxBody)+1))
+	out, err = io.ReadAll(io.LimitReader(r, int64(int(s.tap.MaxBody))+1))
 	switch {
 	case err != nil:
 		return data, 0, source.ReasonEncoding
-	case len(out) > s.tap.MaxBody:
-		return out[:s.tap.MaxBody], 1, msg.ReasonTooLong // how much more is not worth finding out
+	case len(out) > int(s.tap.MaxBody):
+		return out[:int(s.tap.MaxBody)], 1, msg.ReasonTooLong // how much more is not worth finding out
 	}
 	return out, 0, ""
 }
 
 // plain records a body that stands for itself.
 func (s *stream) plain() {
-	c := body.New(s.shape, s.tap.MaxBody)
+	c := body.New(s.shape, int(s.tap.MaxBody))
 	last := s.started
 	for s.queue.take(&s.load) {
 		off := 0
@@ -133,7 +134,7 @@ func (s *stream) plain() {
 // encoded records a body whose encoding is undone first.
 func (s *stream) encoded() {
 	pieces := &pieceReader{s: s, at: s.started}
-	c := body.New(s.shape, s.tap.MaxBody)
+	c := body.New(s.shape, int(s.tap.MaxBody))
 	cost := body.Cost(s.encoding)
 	if !s.queue.memory.take(cost) {
 		s.lost(source.ReasonFull, pieces.skip())

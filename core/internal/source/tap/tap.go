@@ -36,6 +36,7 @@ type Tap struct {
 	down      atomic.Bool    // the upstream did not answer last
 	counts    counts
 	histories histories
+	resume    map[string]*source.Resume // by format
 }
 
 // Counts are what a tap has done so far.
@@ -72,7 +73,7 @@ func (t *Tap) Idle() bool { return t.open.Load() == 0 }
 type contextKey int
 
 const (
-	throughKey contextKey = iota // chain
+	throughKey contextKey = iota // source.Chain
 	exchangeKey
 )
 
@@ -96,7 +97,7 @@ func (t *Tap) Run(ctx context.Context, rec source.Recorder) error {
 
 	server := &http.Server{
 		Handler:   http.HandlerFunc(t.serve),
-		TLSConfig: t.TLS,
+		TLSConfig: t.ServerTLS,
 		Protocols: protocols(true, true, true),
 		// An answer to OPTIONS * is the upstream's to give.
 		DisableGeneralOptionsHandler: true,
@@ -105,7 +106,7 @@ func (t *Tap) Run(ctx context.Context, rec source.Recorder) error {
 		ErrorLog:                     slog.NewLogLogger(t.Logger.Handler(), slog.LevelDebug),
 		BaseContext:                  func(net.Listener) context.Context { return serve },
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			if through := t.Loops.through(c); through != nil {
+			if through := t.Connections.Through(c); through != nil {
 				return context.WithValue(ctx, throughKey, through)
 			}
 			return ctx
@@ -113,7 +114,7 @@ func (t *Tap) Run(ctx context.Context, rec source.Recorder) error {
 	}
 	served := make(chan error, 1)
 	go func() {
-		if t.TLS != nil {
+		if t.ServerTLS != nil {
 			served <- server.ServeTLS(listener, "", "")
 		} else {
 			served <- server.Serve(listener)
@@ -156,7 +157,7 @@ func (t *Tap) serve(w http.ResponseWriter, r *http.Request) {
 	defer t.serving.Done()
 	defer t.open.Add(-1)
 	t.counts.requests.Add(1)
-	if through, ok := r.Context().Value(throughKey).(chain); ok {
+	if through, ok := r.Context().Value(throughKey).(source.Chain); ok {
 		if _, again := through[t]; again {
 			t.counts.failed.Add(1)
 			t.Logger.Warn("a request came back through its own tap", "path", r.URL.Path)

@@ -409,14 +409,15 @@ func TestUpstreamDown(t *testing.T) {
 }
 
 func TestSettings(t *testing.T) {
-	good := Settings{Listen: "127.0.0.1:0", Upstream: "http://h", Format: "f"}
+	good := Settings{Env: source.Env{Format: "f"}, Config: Config{Listen: "127.0.0.1:0", Upstream: "http://h"}}
 	for want, change := range map[string]func(*Settings){
 		"upstream":   func(s *Settings) { s.Upstream = "ftp://h" },
 		"query":      func(s *Settings) { s.Upstream = "http://h?x" },
 		"listen":     func(s *Settings) { s.Listen = "" },
 		"format":     func(s *Settings) { s.Format = "" },
 		"not a glob": func(s *Settings) { s.Routes = []Route{{Path: "/[", Format: "f"}} },
-		"negative":   func(s *Settings) { s.MaxBody = -1 },
+		"max_body":   func(s *Settings) { s.MaxBody = -1 },
+		"negative":   func(s *Settings) { s.MaxQueue = -1 },
 	} {
 		s := good
 		change(&s)

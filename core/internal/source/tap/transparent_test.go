@@ -272,9 +272,9 @@ func TestProtocols(t *testing.T) {
 			}
 			f := startAt(t, upstream, func(s *Settings) {
 				if c.front {
-					s.TLS = &tls.Config{Certificates: []tls.Certificate{cert}}
+					s.ServerTLS = &tls.Config{Certificates: []tls.Certificate{cert}}
 				}
-				s.UpstreamTLS = &tls.Config{RootCAs: trust}
+				s.ClientTLS = &tls.Config{RootCAs: trust}
 			})
 			transport := &http.Transport{Protocols: c.protocols, TLSClientConfig: &tls.Config{RootCAs: trust}}
 			defer transport.CloseIdleConnections()

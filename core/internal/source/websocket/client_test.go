@@ -14,6 +14,7 @@ import (
 	"github.com/coder/websocket"
 	"go.uber.org/goleak"
 
+	"github.com/earshot-dev/earshot/core/config/spec"
 	"github.com/earshot-dev/earshot/core/internal/source/recordtest"
 )
 
@@ -88,10 +89,7 @@ func TestMessages(t *testing.T) {
 		},
 	)
 	rec := recordtest.New()
-	c, stop := run(t, rec, Settings{
-		URL: u + "/ws?token=hush", Headers: map[string]string{"Authorization": "Bearer x"}, Subprotocols: []string{"v3", "v2"},
-		Send: []string{`{"subscribe":"all"}`, "hi"},
-	})
+	c, stop := run(t, rec, Settings{Config: Config{URL: u + "/ws?token=hush", Headers: spec.Headers{"Authorization": spec.NewSecret("Bearer x")}, Subprotocols: []string{"v3", "v2"}, Send: []string{`{"subscribe":"all"}`, "hi"}}})
 	s := rec.Want(t, "two connections", func(s []recordtest.Stream) bool { return len(s) == 2 && len(s[1].Frames) == 1 })
 	if got := s[0].Text(); got != "text {\"n\":1}\nbinary \x00\x01\ntext \nclose \n" {
 		t.Errorf("first: %q", got)
@@ -121,7 +119,7 @@ func TestMessageBeyondTheLimit(t *testing.T) {
 		silent(c)
 	})
 	rec := recordtest.New()
-	run(t, rec, Settings{URL: u, MaxMessage: 1000})
+	run(t, rec, Settings{Config: Config{URL: u}, MaxMessage: 1000})
 	s := rec.Want(t, "both", func(s []recordtest.Stream) bool { return len(s) == 1 && len(s[0].Frames) == 2 })
 	f := s[0].Frames[0]
 	if f.Reason != "too_long" || f.Dropped != 2000 || !bytes.Equal(f.Data, bytes.Repeat([]byte("x"), 1000)) || string(s[0].Frames[1].Data) != "ok" {
@@ -141,7 +139,7 @@ func TestServerDiesMidMessage(t *testing.T) {
 		_ = c.CloseNow()
 	})
 	rec := recordtest.New()
-	run(t, rec, Settings{URL: u})
+	run(t, rec, Settings{Config: Config{URL: u}})
 	s := rec.Want(t, "connection", func(s []recordtest.Stream) bool { return len(s) > 0 && s[0].Closed })
 	if len(s[0].Frames) != 1 || s[0].Frames[0].Reason != "connection_lost" {
 		t.Errorf("%d frames, %+v", len(s[0].Frames), s[0].Gaps)
@@ -157,7 +155,7 @@ func TestHalfOpenPeer(t *testing.T) {
 			silent(c)
 		})
 	rec := recordtest.New()
-	run(t, rec, Settings{URL: u, PingInterval: 10 * time.Millisecond, PingTimeout: 200 * time.Millisecond})
+	run(t, rec, Settings{Config: Config{URL: u}, PingInterval: 10 * time.Millisecond, PingTimeout: 200 * time.Millisecond})
 	rec.Want(t, "second connection", func(s []recordtest.Stream) bool {
 		return len(s) > 1 && len(s[1].Frames)+len(s[len(s)-1].Frames) > 0
 	})
@@ -182,7 +180,7 @@ func TestBackpressure(t *testing.T) {
 	}, nil)
 	rec := recordtest.New()
 	release := rec.Hold()
-	run(t, rec, Settings{URL: u})
+	run(t, rec, Settings{Config: Config{URL: u}})
 	if n := <-sent; n > 64<<20 {
 		t.Errorf("%d MiB went somewhere", n>>20)
 	}
@@ -191,11 +189,11 @@ func TestBackpressure(t *testing.T) {
 
 func TestSettings(t *testing.T) {
 	for want, s := range map[string]Settings{
-		"url":            {URL: "http://h"},
-		"subprotocol":    {URL: "ws://h", Subprotocols: []string{"a b"}},
-		"limit":          {URL: "ws://h", MaxMessage: -1},
-		"no {{field}}":   {URL: "ws://h", Resume: `{"action":"reconnect"}`},
-		"names no field": {URL: "ws://h", Resume: `{"run":{{}}}`},
+		"url":            {Config: Config{URL: "http://h"}},
+		"subprotocol":    {Config: Config{URL: "ws://h", Subprotocols: []string{"a b"}}},
+		"limit":          {Config: Config{URL: "ws://h"}, MaxMessage: -1},
+		"no {{field}}":   {Config: Config{URL: "ws://h", Resume: `{"action":"reconnect"}`}},
+		"names no field": {Config: Config{URL: "ws://h", Resume: `{"run":{{}}}`}},
 	} {
 		if _, err := New(s); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)

@@ -27,12 +27,12 @@ func newResumption(text string) (r resumption, err error) {
 	r.text = text
 	for _, m := range placeholder.FindAllStringSubmatch(text, -1) {
 		if m[1] == "" {
-			return r, errors.New("resume: {{}} names no field")
+			return r, errors.New("{{}} names no field")
 		}
 		r.fields = append(r.fields, m[1])
 	}
 	if len(r.fields) == 0 {
-		return r, errors.New("resume: no {{field}} says where to go on")
+		return r, errors.New("no {{field}} in it names where to resume")
 	}
 	slices.Sort(r.fields)
 	r.fields = slices.Compact(r.fields)

@@ -47,7 +47,7 @@ func TestResume(t *testing.T) {
 			silent(c)
 		},
 	)
-	settings := Settings{URL: u, Send: []string{"hello"}, Resume: `{"go":{"on":{{run}}},"after":{{index}}}`}
+	settings := Settings{Config: Config{URL: u, Send: []string{"hello"}, Resume: `{"go":{"on":{{run}}},"after":{{index}}}`}}
 	rec := recordtest.New()
 	_, stop := run(t, rec, settings)
 	want := func(texts ...string) {

@@ -637,7 +637,13 @@ type DescribeResponse struct {
 	// The decoder resumes streams from snapshots.
 	Snapshots bool `protobuf:"varint,9,opt,name=snapshots,proto3" json:"snapshots,omitempty"`
 	// Ids of responses and calls are not unique beyond the stream that they came in.
-	LocalIds      bool `protobuf:"varint,10,opt,name=local_ids,json=localIds,proto3" json:"local_ids,omitempty"`
+	LocalIds bool `protobuf:"varint,10,opt,name=local_ids,json=localIds,proto3" json:"local_ids,omitempty"`
+	// How a server of the format continues the stream of a run: a JSON object with the keys of
+	// resume_request, or empty.
+	Resume string `protobuf:"bytes,11,opt,name=resume,proto3" json:"resume,omitempty"`
+	// How a server of the format divides a list: a JSON object with the keys of page_request, or
+	// empty.
+	Pages         string `protobuf:"bytes,12,opt,name=pages,proto3" json:"pages,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -740,6 +746,20 @@ func (x *DescribeResponse) GetLocalIds() bool {
 		return x.LocalIds
 	}
 	return false
+}
+
+func (x *DescribeResponse) GetResume() string {
+	if x != nil {
+		return x.Resume
+	}
+	return ""
+}
+
+func (x *DescribeResponse) GetPages() string {
+	if x != nil {
+		return x.Pages
+	}
+	return ""
 }
 
 type CheckRequest struct {
@@ -2186,7 +2206,7 @@ var File_earshot_decoder_v1_decoder_proto protoreflect.FileDescriptor
 const file_earshot_decoder_v1_decoder_proto_rawDesc = "" +
 	"\n" +
 	" earshot/decoder/v1/decoder.proto\x12\x12earshot.decoder.v1\"\x11\n" +
-	"\x0fDescribeRequest\"\xd6\x02\n" +
+	"\x0fDescribeRequest\"\x84\x03\n" +
 	"\x10DescribeResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x1a\n" +
@@ -2200,7 +2220,9 @@ const file_earshot_decoder_v1_decoder_proto_rawDesc = "" +
 	"\x06reload\x18\b \x01(\bR\x06reload\x12\x1c\n" +
 	"\tsnapshots\x18\t \x01(\bR\tsnapshots\x12\x1b\n" +
 	"\tlocal_ids\x18\n" +
-	" \x01(\bR\blocalIds\"(\n" +
+	" \x01(\bR\blocalIds\x12\x16\n" +
+	"\x06resume\x18\v \x01(\tR\x06resume\x12\x14\n" +
+	"\x05pages\x18\f \x01(\tR\x05pages\"(\n" +
 	"\fCheckRequest\x12\x18\n" +
 	"\aoptions\x18\x01 \x01(\tR\aoptions\"+\n" +
 	"\rCheckResponse\x12\x1a\n" +

@@ -1,0 +1,174 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// run runs until ctx ends or everything is idle, and drains.
+func (r *runner) run(ctx context.Context) error {
+	// The sources stop first, then the pipeline; a signal begins that.
+	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(nil)
+	read, stopReading := context.WithCancel(work)
+	defer stopReading()
+
+	var wg, reading sync.WaitGroup
+	start := func(f func()) { wg.Add(1); go func() { defer wg.Done(); f() }() }
+	defer wg.Wait()
+	defer stop(nil)
+	if r.store != nil {
+		start(func() { r.store.Supervise(work) })
+	}
+	start(func() { r.delivery.Run(work) })
+	start(func() {
+		if err := r.pipeline.Run(work); err != nil {
+			stop(err)
+		}
+	})
+	listen := func(f *feed) {
+		ctx, cancel := context.WithCancel(read)
+		f.stop, f.done = cancel, make(chan struct{})
+		reading.Add(1)
+		go func() {
+			defer reading.Done()
+			defer close(f.done)
+			if err := f.source.Run(ctx, f.sink); err != nil && ctx.Err() == nil {
+				stop(fmt.Errorf("source %s: %w", f.config.Name, err))
+			}
+		}()
+	}
+	for _, f := range r.sources {
+		listen(f)
+	}
+	r.server.SetReadinessChecks(r.pipeline.Broken)
+	r.waitListening(ctx, work)
+	r.server.SetReady(true)
+	if r.Ready != nil {
+		run := Running{Metrics: r.server.Addr()}
+		if r.store != nil {
+			run.StoreURL = r.store.URL()
+		}
+		r.Ready(run)
+	}
+
+	idle := r.wait(ctx, work, listen)
+	if err := context.Cause(work); work.Err() != nil && err != nil && !errors.Is(err, context.Canceled) {
+		stopReading()
+		reading.Wait()
+		return err
+	}
+	r.server.SetReady(false)
+	drain, cancel := context.WithTimeout(work, r.Drain)
+	defer cancel()
+	if idle {
+		// Everything is read and accepted; the open messages are emitted now.
+		err := r.pipeline.Finish(drain)
+		stopReading()
+		reading.Wait()
+		for err == nil && !r.delivery.Settled() { // a spool
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-work.Done():
+				return context.Cause(work)
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+		return errors.Join(err, r.lost())
+	}
+	stopReading()
+	reading.Wait()
+	r.drain(drain)
+	if err := r.pipeline.Flush(drain); err != nil {
+		r.Logger.Warn("decoders did not emit all open messages; they are decoded again at the next start", "error", err)
+	}
+	r.drain(drain)
+	return r.lost()
+}
+
+// lost is an error when spooled batches could not be read: a run that ends well has
+// everything where it belongs.
+func (r *runner) lost() error {
+	if r.delivery.Lost() == 0 {
+		return nil
+	}
+	return errors.New("spooled batches were damaged and are lost (see the dead letters); earshot backfill restores the records that the sources still have")
+}
+
+// wait waits for the end of ctx, an error of work, or idleness.
+func (r *runner) wait(ctx, work context.Context, listen func(*feed)) (idle bool) {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	since, last, finished := time.Now(), int64(-1), false
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-work.Done():
+			return false
+		case c := <-r.Reload:
+			r.reload(ctx, c, listen)
+		case now := <-tick.C:
+			p := r.pipeline.Progress()
+			if r.Progress != nil {
+				r.Progress(p)
+			}
+			if r.UntilIdle <= 0 {
+				continue
+			}
+			if p.Delivered != last || !r.drained() || !r.pipeline.Drained() || !r.delivery.Settled() {
+				since, last = now, p.Delivered
+				continue
+			}
+			if now.Sub(since) < r.UntilIdle {
+				continue
+			}
+			if finished {
+				return true
+			}
+			r.finish()
+			finished, since = true, now.Add(-r.UntilIdle)
+		}
+	}
+}
+
+// finisher is a source that holds something back because more of it may come: a
+// last line without its newline.
+type finisher interface{ Finish() }
+
+// finish makes the sources deliver the last lines that have no newline.
+func (r *runner) finish() {
+	for _, f := range r.sources {
+		if s, ok := f.source.(finisher); ok {
+			s.Finish()
+		}
+	}
+}
+
+func (r *runner) drained() bool {
+	for _, f := range r.sources {
+		if !f.source.Drained() {
+			return false
+		}
+	}
+	return true
+}
+
+// drain waits until the exporters have everything that was read, or until ctx ends: then
+// the rest is read again at the next start.
+func (r *runner) drain(ctx context.Context) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !r.pipeline.Drained() {
+		select {
+		case <-ctx.Done():
+			r.Logger.Warn("not everything that was read is with the exporters; it will be read again at the next start")
+			return
+		case <-tick.C:
+		}
+	}
+}

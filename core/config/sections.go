@@ -1,0 +1,256 @@
+package config
+
+import (
+	"net"
+	"net/netip"
+	"regexp"
+	"regexp/syntax"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/config/spec"
+)
+
+// Store is the embedded ClickHouse.
+type Store struct {
+	// Loopback address of its HTTP interface. Port 0 takes a free one.
+	Listen string `yaml:"listen"`
+	// Memory that queries and merges may take together.
+	MaxMemory spec.Size `yaml:"max_memory"`
+	// The earshot-store executable. Empty: beside the earshot executable, else in
+	// PATH.
+	Binary string `yaml:"binary" kind:"path"`
+}
+
+// SetDefaults implements spec.Defaults.
+func (s *Store) SetDefaults() { *s = Store{Listen: "127.0.0.1:0", MaxMemory: 2 << 30} }
+
+func (s *Store) validate(c *spec.Check) {
+	if c.Required("listen", s.Listen) && c.Address("listen", s.Listen) {
+		host, _, _ := net.SplitHostPort(s.Listen)
+		ip, err := netip.ParseAddr(host)
+		if host != "localhost" && (err != nil || !ip.IsLoopback()) {
+			c.Report("listen", "the embedded store listens on loopback only, got "+c.Quote("listen", s.Listen), "use 127.0.0.1")
+		}
+	}
+	c.PositiveSize("max_memory", s.MaxMemory)
+}
+
+// Delivery is how batches are made and retried.
+type Delivery struct {
+	// Age at which a batch is sent, however small it is.
+	FlushInterval spec.Duration `yaml:"flush_interval"`
+	// Rows at which a batch is sent before its time.
+	BatchRows int `yaml:"batch_rows"`
+	// Bytes at which a batch is sent before its time.
+	BatchBytes spec.Size `yaml:"batch_bytes"`
+	// Bytes between the sources and the spool. Sources wait at this limit.
+	MaxInFlight spec.Size `yaml:"max_in_flight"`
+	// Pause after the first failed attempt. It doubles with each further one.
+	RetryMin spec.Duration `yaml:"retry_min"`
+	// Longest pause between two attempts. They never end.
+	RetryMax spec.Duration `yaml:"retry_max"`
+	// Batches kept on disk for exporters that are down. Sources wait at this limit.
+	SpoolMax spec.Size `yaml:"spool_max"`
+	// Silence after which a run that never ended is closed. It counts from the
+	// times in the records, or from their arrival, not from when Earshot read them.
+	IdleClose spec.Duration `yaml:"idle_close"`
+	// The same for a call without a result, and for the run that waits for it.
+	IdleCall spec.Duration `yaml:"idle_call"`
+}
+
+// SetDefaults implements spec.Defaults.
+func (d *Delivery) SetDefaults() {
+	*d = Delivery{
+		FlushInterval: spec.Duration(500 * time.Millisecond),
+		BatchRows:     50_000,
+		BatchBytes:    16 << 20,
+		MaxInFlight:   16 << 20,
+		RetryMin:      spec.Duration(200 * time.Millisecond),
+		RetryMax:      spec.Duration(30 * time.Second),
+		SpoolMax:      4 << 30,
+		IdleClose:     spec.Duration(10 * time.Minute),
+		IdleCall:      spec.Duration(6 * time.Hour),
+	}
+}
+
+func (d *Delivery) validate(c *spec.Check) {
+	c.Positive("flush_interval", d.FlushInterval)
+	if d.BatchRows <= 0 {
+		c.Report("batch_rows", "must be greater than 0", "")
+	}
+	c.PositiveSize("batch_bytes", d.BatchBytes)
+	if c.PositiveSize("max_in_flight", d.MaxInFlight) && d.MaxInFlight < d.BatchBytes {
+		c.Report("max_in_flight", "is smaller than batch_bytes, so no batch could fill", "")
+	}
+	c.Positive("retry_min", d.RetryMin)
+	if c.Positive("retry_max", d.RetryMax) && d.RetryMax < d.RetryMin {
+		c.Report("retry_max", "is less than retry_min", "")
+	}
+	if c.PositiveSize("spool_max", d.SpoolMax) && d.SpoolMax < d.BatchBytes {
+		c.Report("spool_max", "is smaller than batch_bytes, so no batch would fit", "")
+	}
+	c.Positive("idle_close", d.IdleClose)
+	c.Positive("idle_call", d.IdleCall)
+}
+
+// Now is the silence after which unfinished work has another name.
+type Now struct {
+	// Silence after which work that waits for nothing below it, and for no person, is
+	// called silent.
+	SilentAfter spec.Duration `yaml:"silent_after"`
+	// Silence after which it is called stuck: in top, on the page, on the boards and by
+	// the alert.
+	StuckAfter spec.Duration `yaml:"stuck_after"`
+}
+
+// SetDefaults implements spec.Defaults.
+func (n *Now) SetDefaults() {
+	*n = Now{SilentAfter: spec.Duration(time.Minute), StuckAfter: spec.Duration(10 * time.Minute)}
+}
+
+func (n *Now) validate(c *spec.Check) {
+	c.Positive("silent_after", n.SilentAfter)
+	if c.Positive("stuck_after", n.StuckAfter) && n.StuckAfter < n.SilentAfter {
+		c.Report("stuck_after", "is less than silent_after", "")
+	}
+}
+
+// How the journal behaves when it is full.
+const (
+	WhenFullDropOldest   = "drop_oldest"
+	WhenFullBackpressure = "backpressure"
+)
+
+// Journal bounds the journal.
+type Journal struct {
+	// Largest size on disk, all sources together.
+	MaxSize spec.Size `yaml:"max_size"`
+	// Segments older than this are deleted, delivered or not; undelivered bytes are counted.
+	MaxAge spec.Duration `yaml:"max_age"`
+	// How long delivered segments stay, while there is room, so that earshot backfill
+	// can decode it again. Every recorded stream of that time has a place in the
+	// checkpoint.
+	Keep spec.Duration `yaml:"keep"`
+	// The journal counts as full when the disk has less than this left.
+	MinFreeDisk spec.Size `yaml:"min_free_disk"`
+	// drop_oldest loses the oldest segments and counts them. backpressure makes the
+	// sources wait, except a tap, whose traffic flows on unrecorded and is counted.
+	WhenFull string `yaml:"when_full"`
+	// Size at which a segment is closed and the next one begun.
+	SegmentSize spec.Size `yaml:"segment_size"`
+	// How much time a power cut may cost.
+	FsyncInterval spec.Duration `yaml:"fsync_interval"`
+}
+
+// SetDefaults implements spec.Defaults.
+func (j *Journal) SetDefaults() {
+	*j = Journal{
+		MaxSize:       4 << 30,
+		MaxAge:        spec.Duration(168 * time.Hour),
+		MinFreeDisk:   1 << 30,
+		WhenFull:      WhenFullDropOldest,
+		SegmentSize:   64 << 20,
+		FsyncInterval: spec.Duration(100 * time.Millisecond),
+	}
+}
+
+func (j *Journal) validate(c *spec.Check) {
+	c.PositiveSize("max_size", j.MaxSize)
+	if c.Positive("max_age", j.MaxAge) && j.Keep >= j.MaxAge {
+		c.Report("keep", "must be shorter than max_age", "")
+	}
+	c.NotNegative("keep", j.Keep)
+	c.OneOf("when_full", j.WhenFull, WhenFullDropOldest, WhenFullBackpressure)
+	if c.PositiveSize("segment_size", j.SegmentSize) && j.SegmentSize > j.MaxSize {
+		c.Report("segment_size", "is larger than max_size", "")
+	}
+	c.Positive("fsync_interval", j.FsyncInterval)
+}
+
+// How a redacted value is replaced.
+const (
+	RedactMask = "mask"
+	RedactHash = "hash"
+)
+
+// Redact describes the values that never reach disk, log, span or table.
+type Redact struct {
+	// JSON keys whose values are redacted wherever they stand.
+	Keys []string `yaml:"keys"`
+	// Regular expressions (Go syntax) whose matches are redacted.
+	Patterns []Pattern `yaml:"patterns"`
+	// The bundled patterns: API keys, tokens, private keys, credentials in URLs.
+	Builtin bool `yaml:"builtin"`
+	// Key of the hashes of mode hash. Keep it: with another one the same value
+	// hashes differently.
+	HashSalt spec.Secret `yaml:"hash_salt"`
+	// mask writes [redacted:name]; hash writes a keyed hash too, so that equal
+	// values can still be joined.
+	Mode string `yaml:"mode"`
+}
+
+// SetDefaults implements spec.Defaults.
+func (r *Redact) SetDefaults() { *r = Redact{Builtin: true, Mode: RedactMask} }
+
+func (r *Redact) validate(c *spec.Check) {
+	for i, key := range r.Keys {
+		c.Required(spec.Index("keys", i), key)
+	}
+	for i, p := range r.Patterns {
+		at := c.In(spec.Index("patterns", i))
+		at.Required("name", p.Name)
+		if !at.Required("regex", p.Regex) {
+			continue
+		}
+		if _, err := regexp.Compile(p.Regex); err != nil {
+			reason := "it cannot be compiled"
+			if e, ok := err.(*syntax.Error); ok {
+				reason = e.Code.String()
+			}
+			at.Report("regex", "not a regular expression: "+reason, "")
+		}
+	}
+	c.OneOf("mode", r.Mode, RedactMask, RedactHash)
+	if r.Mode == RedactHash && r.HashSalt.Reveal() == "" {
+		c.Report("hash_salt", "required by mode hash", "without one a short secret is found by trying")
+	}
+}
+
+// Pattern is a named regular expression.
+type Pattern struct {
+	// Name in the replacement text and in the metrics.
+	Name string `yaml:"name"`
+	// The expression. A literal $ before a { is written $$.
+	Regex string `yaml:"regex"`
+}
+
+// Telemetry is Earshot's own HTTP endpoint.
+type Telemetry struct {
+	// Address of /metrics, /healthz and /readyz. Empty turns it off.
+	Listen string `yaml:"listen"`
+}
+
+// SetDefaults implements spec.Defaults.
+func (t *Telemetry) SetDefaults() { *t = Telemetry{Listen: "127.0.0.1:9464"} }
+
+func (t *Telemetry) validate(c *spec.Check) {
+	if t.Listen != "" {
+		c.Address("listen", t.Listen)
+	}
+}
+
+// Log is Earshot's own log.
+type Log struct {
+	// debug, info, warn or error.
+	Level string `yaml:"level"`
+	// text or json.
+	Format string `yaml:"format"`
+}
+
+// SetDefaults implements spec.Defaults.
+func (l *Log) SetDefaults() { *l = Log{Level: "info", Format: "text"} }
+
+func (l *Log) validate(c *spec.Check) {
+	c.OneOf("level", l.Level, "debug", "info", "warn", "error")
+	c.OneOf("format", l.Format, "text", "json")
+}

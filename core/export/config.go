@@ -1,0 +1,26 @@
+package export
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/config/spec"
+	"github.com/earshot-dev/earshot/core/price"
+	"github.com/earshot-dev/earshot/core/semconv"
+)
+
+// Config is the configuration of an exporter.
+type Config interface {
+	spec.Section
+	NewExporter(context.Context, Env) (Exporter, error)
+}
+
+// Env is what an exporter gets from the sidecar beside its own configuration.
+type Env struct {
+	StoreDSN                string           // of the embedded store; empty when none runs
+	Profile                 *semconv.Profile // names the spans
+	Prices                  *price.Table
+	SilentAfter, StuckAfter time.Duration // see config.Now
+	Logger                  *slog.Logger
+}

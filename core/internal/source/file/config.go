@@ -1,0 +1,70 @@
+package file
+
+import (
+	"time"
+
+	"github.com/earshot-dev/earshot/core/config/spec"
+	"github.com/earshot-dev/earshot/core/internal/source"
+)
+
+// Config is a source of type file: it follows jsonl files.
+type Config struct {
+	// Globs of the files to follow; ** stands for any number of directories.
+	Paths []string `yaml:"paths" kind:"path"`
+	// Globs of files to leave alone although paths match them.
+	Exclude []string `yaml:"exclude" kind:"path"`
+	// Where to start in a file never seen before: beginning or end.
+	StartAt string `yaml:"start_at"`
+	// Longer lines are quarantined, cut to this.
+	MaxLine spec.Size `yaml:"max_line"`
+	// How often to look for changes that the kernel did not report.
+	PollInterval spec.Duration `yaml:"poll_interval"`
+	// Do not begin files whose last change is older than this. 0s: begin all.
+	IgnoreOlderThan spec.Duration `yaml:"ignore_older_than"`
+}
+
+// Type is the type file.
+func Type() spec.Type {
+	return spec.Type{
+		Name: "file",
+		New: func() spec.Section {
+			return &Config{StartAt: string(Beginning), MaxLine: 64 << 20, PollInterval: spec.Duration(5 * time.Second)}
+		},
+		Example: spec.Example{
+			Name: "legion", Format: "legion",
+			Off: func(s spec.Section) { s.(*Config).Paths = []string{"sessions/*/messages.jsonl"} },
+			On:  func(s spec.Section) { s.(*Config).Exclude = []string{"sessions/*/tmp-*"} },
+		},
+	}
+}
+
+// Validate implements spec.Section.
+func (c *Config) Validate(check *spec.Check) {
+	if len(c.Paths) == 0 {
+		check.Required("paths", "")
+	}
+	check.Globs("paths", c.Paths)
+	check.Globs("exclude", c.Exclude)
+	check.OneOf("start_at", c.StartAt, string(Beginning), string(End))
+	check.PositiveSize("max_line", c.MaxLine)
+	check.Positive("poll_interval", c.PollInterval)
+	check.NotNegative("ignore_older_than", c.IgnoreOlderThan)
+}
+
+// NewSource implements source.Rereadable.
+func (c *Config) NewSource(env source.Env) (source.Source, error) {
+	return New(Settings{
+		Name: env.Name, Paths: c.Paths, Exclude: c.Exclude, StartAt: StartAt(c.StartAt), MaxLine: int(c.MaxLine),
+		PollInterval: time.Duration(c.PollInterval), IgnoreOlderThan: time.Duration(c.IgnoreOlderThan),
+		MetadataFiles: env.Formats[env.Format].MetadataFiles, Logger: env.Logger,
+	})
+}
+
+// FromBeginning implements source.Rereadable.
+func (c *Config) FromBeginning() source.Rereadable {
+	all := *c
+	all.StartAt, all.IgnoreOlderThan = string(Beginning), 0
+	return &all
+}
+
+var _ source.Rereadable = (*Config)(nil)
