@@ -57,33 +57,33 @@ func (t *ClientTLS) Validate(c *Check, of, rawURL string) {
 	}
 }
 
-// Load reads the files that c names; nil for a nil c.
-func (c *ClientTLS) Load() (*tls.Config, error) {
-	if c == nil {
+// Load reads the files that t names; nil for a nil t.
+func (t *ClientTLS) Load() (*tls.Config, error) {
+	if t == nil {
 		return nil, nil
 	}
-	out := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.ServerName, InsecureSkipVerify: c.InsecureSkipVerify}
+	out := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName, InsecureSkipVerify: t.InsecureSkipVerify}
 	var err error
-	if out.RootCAs, err = authorities(c.CAFile); err != nil {
+	if out.RootCAs, err = authorities(t.CAFile); err != nil {
 		return nil, err
 	}
-	if out.Certificates, err = certificate(c.CertFile, c.KeyFile); err != nil {
+	if out.Certificates, err = certificate(t.CertFile, t.KeyFile); err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
-// Load reads the files that c names; nil for a nil c.
-func (c *ServerTLS) Load() (*tls.Config, error) {
-	if c == nil {
+// Load reads the files that t names; nil for a nil t.
+func (t *ServerTLS) Load() (*tls.Config, error) {
+	if t == nil {
 		return nil, nil
 	}
 	out := &tls.Config{MinVersion: tls.VersionTLS12}
 	var err error
-	if out.Certificates, err = certificate(c.CertFile, c.KeyFile); err != nil {
+	if out.Certificates, err = certificate(t.CertFile, t.KeyFile); err != nil {
 		return nil, err
 	}
-	if out.ClientCAs, err = authorities(c.ClientCAFile); err != nil {
+	if out.ClientCAs, err = authorities(t.ClientCAFile); err != nil {
 		return nil, err
 	}
 	if out.ClientCAs != nil {

@@ -30,9 +30,6 @@ func Version(revision uint32, c msg.Completeness, linked bool, pos int64) uint64
 	return v
 }
 
-// Linked reports whether the version is of a message whose trace is final.
-func Linked(ver uint64) bool { return ver&linkedBit != 0 }
-
 // spanVersion is the Ver of a span's row. Of two versions of a delegation, and of a run below
 // a call of another session, the one with the stronger link is the higher.
 func spanVersion(revision uint32, s *msg.Span, linked bool, moves int, remote bool) uint64 {
