@@ -13,17 +13,17 @@ import (
 // A decoder whose open state is worth more than a replay of the stream also
 // implements Snapshotter.
 type Decoder interface {
-	// Decode takes the next frame and adds what it completes to out. Most frames
-	// of a delta stream complete nothing. The error is for a decoder that cannot
-	// go on (D9); a frame that cannot be decoded is out.Problem.
+	// Decode decodes the next frame and adds the messages that it completes to out.
+	// Most frames of a delta stream complete none. The error is for a decoder that
+	// cannot continue (D9); a frame that cannot be decoded is reported by out.Problem.
 	Decode(f *frame.Frame, out *Output) error
-	// Flush adds what is open, as incomplete messages, and changes nothing.
+	// Flush adds the open messages, as incomplete, and changes no state.
 	Flush(out *Output) error
 }
 
 // Snapshotter lets the host resume a stream in its middle. Snapshot returns the
 // open state, in any encoding that its own Restore reads; nil when nothing is
-// open and a fresh decoder would go on just as well. Restore is called at most
+// open and a fresh decoder would continue just as well. Restore is called at most
 // once, on a fresh decoder, before the first frame. A snapshot that it cannot
 // read is an error, and the host then replays the stream from its beginning.
 type Snapshotter interface {
@@ -38,12 +38,12 @@ type Factory interface {
 	New(Stream) (Decoder, error)
 }
 
-// Stream is what a decoder is told about its stream before the first frame.
+// Stream describes a stream to its decoder before the first frame.
 type Stream struct {
 	// Origin is the path of the file or the URL, as the source knows it now. A
 	// format whose sessions are named by their file reads the name from here.
 	Origin string
-	// Source is the name of the source that the stream is of; empty in a recording that
+	// Source is the name of the source of the stream; empty in a recording that
 	// is decoded without one. Only a format that has no name for a conversation makes it
 	// part of an id, because two agents may begin with the same words.
 	Source string
@@ -55,7 +55,7 @@ type Stream struct {
 type Info struct {
 	Name    string // the format's name
 	Version string // the decoder's own version, for people
-	// Revision rises whenever the same frames give other messages; rows of a
+	// Revision rises whenever the same frames decode to other messages; rows of a
 	// higher revision replace those of a lower one when a stream is decoded again.
 	Revision uint32
 	Summary  string // one sentence
@@ -67,12 +67,12 @@ type Info struct {
 	MetadataFiles []string
 	// Options is the JSON Schema of the options; nil when there are none.
 	Options json.RawMessage
-	// Reload says that the format has a reloaded form, so that the law "streaming
-	// equals reload" can be checked.
+	// Reload is set when the format has a reloaded form: the suite then checks that
+	// the stream and its reload fold to the same messages.
 	Reload bool
-	// LocalIDs says that a stream is one exchange, a request and its response, and that
+	// LocalIDs is set when a stream is one exchange, a request and its response, and
 	// ids of responses and calls are unique in it and not beyond: servers of the format
-	// repeat them. The host then tells two exchanges with one id apart.
+	// repeat them. The host then keeps exchanges that repeat an id distinct.
 	LocalIDs bool
 	// Resume is how a server of the format continues the stream of a run after a broken
 	// connection: a JSON object with the keys that resume_request has in the configuration
@@ -83,15 +83,15 @@ type Info struct {
 	Pages json.RawMessage
 }
 
-// Output collects what a call of Decode or Flush gives.
+// Output collects the messages and problems of a call of Decode or Flush.
 type Output struct {
 	Messages []msg.Message
 	Problems []msg.Problem
 	frame    int32
 }
 
-// Begin says which frame of its batch the coming calls belong to. The SDK calls
-// it; decoders do not.
+// Begin sets the index, in its batch, of the frame that the next calls belong to.
+// The SDK calls it; decoders do not.
 func (o *Output) Begin(frame int32) { o.frame = frame }
 
 // Reset empties the output and keeps its memory.
@@ -127,7 +127,7 @@ func (o *Output) Problem(reason, detail string) {
 }
 
 // Unknown keeps a frame that the decoder does not understand (D7). The caller
-// sets Key, Session and what else it knows.
+// sets Key, Session and any other field that it knows.
 func (o *Output) Unknown(typ string, data []byte) *msg.Message {
 	m := o.Add()
 	m.Kind, m.Complete, m.Hidden = msg.Unknown, msg.Complete, true

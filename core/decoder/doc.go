@@ -7,7 +7,7 @@
 // broken.
 //
 //	D1  One Decoder per stream, called from one goroutine at a time.
-//	D2  Frames come in the order of the stream. After a restart the stream is
+//	D2  Frames arrive in the order of the stream. After a restart the stream is
 //	    resumed from a snapshot, or from its beginning when there is none.
 //	D3  Frame.Data is valid only during the call. A Text may alias it; anything
 //	    kept beyond the call is copied (Text.Own, string conversion).
@@ -15,17 +15,17 @@
 //	    no randomness, no input or output, no goroutines, no globals.
 //	D5  Every message has a key that is unique in its session and the same in
 //	    every replay, cut and form of the conversation: the protocol's id first,
-//	    else a hash of what the protocol says. Times come from the protocol.
-//	D6  A complete message never changes. An incomplete one may be given again
-//	    with the same key until it is complete.
+//	    else a hash of the frame's content. Times are those of the protocol.
+//	D6  A complete message never changes. An incomplete one may be emitted
+//	    again with the same key until it is complete.
 //	D7  Unknown input is kept raw, as a message of kind unknown whose attribute
-//	    "type" names it, and is never an error. What is unknown in a frame that is
-//	    known otherwise is kept too (package sdk/unknown), or left out by name.
-//	D8  A bad frame gives exactly one problem, and the stream goes on.
-//	D9  A returned error means that this decoder cannot go on; Permanent says
-//	    that a replay would not help.
-//	D10 Flush gives what is open as incomplete messages. It changes nothing, may
+//	    "type" names it, and is never an error. Unknown fields of a known
+//	    frame are kept too (package sdk/unknown), or left out by name.
+//	D8  A bad frame is reported as exactly one problem, and decoding continues.
+//	D9  A returned error means that this decoder cannot continue; Permanent marks
+//	    an error that a replay would repeat.
+//	D10 Flush emits the open messages as incomplete. It changes no state and may
 //	    be called at any time and any number of times.
-//	D11 Memory is bounded by what is open in the protocol.
+//	D11 Memory is bounded by the open calls, runs and messages of the protocol.
 //	D12 Messages belong to the host once they are returned.
 package decoder

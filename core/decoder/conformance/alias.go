@@ -2,10 +2,10 @@ package conformance
 
 import "context"
 
-// aliasing is C7. A buffer is somebody else's as soon as the batch is done, and
-// messages are read only then.
+// aliasing is C7. The host reuses a frame's buffer once the batch is decoded, and
+// reads the messages only then.
 func aliasing(ctx context.Context, r *runner) error {
-	poisoned, err := r.play(ctx, r.suite.Subject, r.c.Stream, r.c.Frames, how{poison: true})
+	poisoned, err := r.play(ctx, r.suite.Subject, r.c.Stream, r.c.Frames, playOptions{poison: true})
 	if err != nil {
 		return err
 	}
@@ -14,12 +14,12 @@ func aliasing(ctx context.Context, r *runner) error {
 		return err
 	}
 	for _, size := range []func() int{whole, r.sizes(3), r.sizes(40)} {
-		late, err := r.play(ctx, r.suite.Subject, r.c.Stream, r.c.Frames, how{batch: size})
+		late, err := r.play(ctx, r.suite.Subject, r.c.Stream, r.c.Frames, playOptions{batch: size})
 		if err != nil {
 			return err
 		}
-		if err := (rules{"D12", "D12"}).differ("messages change after they were returned: read after the batch they are not what they were",
-			r.base.said, late.said); err != nil {
+		if err := (rules{"D12", "D12"}).differ("messages change after they were returned: those read after the batch differ",
+			r.base.emitted, late.emitted); err != nil {
 			return err
 		}
 	}

@@ -10,13 +10,13 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 )
 
-// badFrames is C10. Each bad frame costs itself and nothing else.
+// badFrames is C10. A bad frame does not affect the other frames.
 func badFrames(ctx context.Context, r *runner) error {
 	if _, ok := addMember(r.like(0).Data, `"x":0`, true); !ok {
 		return skipped("the frames are not JSON: the suite does not know how to damage them")
 	}
 	for _, d := range []struct {
-		what   string
+		name   string
 		damage func(data []byte) []byte
 	}{
 		{"truncated JSON", func(data []byte) []byte { return data[:len(data)/2] }},
@@ -34,22 +34,22 @@ func badFrames(ctx context.Context, r *runner) error {
 			like.Data = d.damage(like.Data)
 			return like
 		})
-		got, err := r.play(ctx, r.suite.Subject, r.c.Stream, frames, how{})
+		got, err := r.play(ctx, r.suite.Subject, r.c.Stream, frames, playOptions{})
 		if err != nil {
-			return otherRule("D8", err)
+			return withRule("D8", err)
 		}
-		if err := r.oneEach(d.what, got, added); err != nil {
+		if err := r.oneProblemEach(d.name, got, added); err != nil {
 			return err
 		}
 	}
 	if err := wrongTypes(ctx, r); err != nil {
 		return err
 	}
-	return monsters(ctx, r)
+	return hugeValues(ctx, r)
 }
 
-// wrongTypes: a value of another type than expected, anywhere in a frame, is read
-// past, or makes the frame a bad one. What is given in spite of it is valid.
+// wrongTypes checks values of another type than expected, anywhere in a frame. The
+// decoder ignores such a value or reports the frame as bad; all its messages are valid.
 func wrongTypes(ctx context.Context, r *runner) error {
 	const rounds = 24
 	others := []string{`null`, `true`, `7`, `-1.5e300`, `""`, `"x"`, `[]`, `{}`, `[{}]`, `{"a":[1]}`}
@@ -64,26 +64,26 @@ func wrongTypes(ctx context.Context, r *runner) error {
 			at := all[r.rand.IntN(len(all))]
 			frames[i].Data = slices.Concat(data[:at[0]], []byte(others[r.rand.IntN(len(others))]), data[at[1]:])
 		}
-		got, err := r.play(ctx, r.suite.Subject, r.c.Stream, frames, how{})
+		got, err := r.play(ctx, r.suite.Subject, r.c.Stream, frames, playOptions{})
 		if err != nil {
-			return otherRule("D8", err)
+			return withRule("D8", err)
 		}
 		for i := 1; i < len(got.problems); i++ {
 			if f := got.problems[i].Frame; f == got.problems[i-1].Frame {
-				return &broken{"D8", "a frame with a value of an unexpected type gives two problems", string(frames[f].Data)}
+				return &violation{"D8", "a frame with a value of an unexpected type has two problems", string(frames[f].Data)}
 			}
 		}
 		if err := wellFormed(got); err != nil {
-			err.reason = "a value of an unexpected type gives an invalid message: " + err.reason
+			err.reason = "a value of an unexpected type leads to an invalid message: " + err.reason
 			return err
 		}
 	}
 	return nil
 }
 
-// oneEach checks that each bad frame gave one problem and everything else is as
-// it was.
-func (r *runner) oneEach(what string, got *run, added map[int]bool) error {
+// oneProblemEach checks that each bad frame has one problem and that the rest of the
+// output is unchanged.
+func (r *runner) oneProblemEach(damage string, got *run, added map[int]bool) error {
 	count := make(map[int]int)
 	others := 0
 	for _, p := range got.problems {
@@ -94,19 +94,19 @@ func (r *runner) oneEach(what string, got *run, added map[int]bool) error {
 	}
 	for i := range added {
 		if n := count[i]; n != 1 {
-			return breaks("D8", "%s: a bad frame gives %d problems, want exactly one", what, n)
+			return violates("D8", "%s: a bad frame has %d problems, want exactly one", damage, n)
 		}
 	}
 	if others != len(r.base.problems) {
-		return breaks("D8", "%s: bad frames between the others make %d problems of those, which had %d", what, others, len(r.base.problems))
+		return violates("D8", "%s: with bad frames inserted the other frames have %d problems, want %d", damage, others, len(r.base.problems))
 	}
-	return rules{keys: "D5", rest: "D8"}.differ(what+": the stream does not go on as if the bad frames were not there",
+	return rules{keys: "D5", rest: "D8"}.differ(damage+": inserting bad frames changes the output of the other frames",
 		r.base.folded(), got.folded())
 }
 
-// monsters: a value of 10 MB, and one that is nested beyond reason, is decoded or
-// is one problem. One case is enough.
-func monsters(ctx context.Context, r *runner) error {
+// hugeValues checks that a value of 10 MB and one nested 100,000 deep are each decoded
+// or reported as one problem. It checks the first case with JSON objects only.
+func hugeValues(ctx context.Context, r *runner) error {
 	for i := range r.suite.Cases {
 		other := &runner{c: &r.suite.Cases[i]}
 		if _, ok := addMember(other.like(0).Data, `"x":0`, true); ok {
@@ -117,18 +117,18 @@ func monsters(ctx context.Context, r *runner) error {
 		}
 	}
 	const deep = 100_000
-	for _, m := range []struct{ what, value string }{
+	for _, m := range []struct{ name, value string }{
 		{"a value of 10 MB", `"` + strings.Repeat("0123456789abcdef", 10<<20/16) + `"`},
 		{"a value nested 100,000 deep", strings.Repeat("[", deep) + strings.Repeat("]", deep)},
 	} {
-		if err := r.monster(ctx, m.what, `"`+extra+`_monster":`+m.value); err != nil {
+		if err := r.hugeValue(ctx, m.name, `"`+extra+`_huge":`+m.value); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *runner) monster(ctx context.Context, what, member string) error {
+func (r *runner) hugeValue(ctx context.Context, name, member string) error {
 	frames := append([]frame.Frame(nil), r.c.Frames...)
 	var at []int
 	for i := range frames {
@@ -138,9 +138,9 @@ func (r *runner) monster(ctx context.Context, what, member string) error {
 	}
 	i := at[r.rand.IntN(len(at))]
 	frames[i].Data, _ = addMember(frames[i].Data, member, false)
-	got, err := r.play(ctx, r.suite.Subject, r.c.Stream, frames, how{})
+	got, err := r.play(ctx, r.suite.Subject, r.c.Stream, frames, playOptions{})
 	if err != nil {
-		return otherRule("D8", err)
+		return withRule("D8", err)
 	}
 	problems := 0
 	for _, p := range got.problems {
@@ -150,19 +150,19 @@ func (r *runner) monster(ctx context.Context, what, member string) error {
 	}
 	switch {
 	case problems > 1:
-		return breaks("D8", "%s gives %d problems, want none or one", what, problems)
+		return violates("D8", "%s has %d problems, want none or one", name, problems)
 	case problems == 1:
 		return nil
 	}
-	return rules{keys: "D5", rest: "D8"}.differ("a field with "+what+" changes the output", withoutNoise(r.base), withoutNoise(got))
+	return rules{keys: "D5", rest: "D8"}.differ("a field with "+name+" changes the output", withoutNoise(r.base), withoutNoise(got))
 }
 
-// otherRule says of a decoder that failed that it broke the rule of the check at
-// hand, which forbids to fail.
-func otherRule(rule string, err error) error {
-	var b *broken
+// withRule replaces D9 by the rule of the current check when the decoder failed:
+// that rule forbids the failure.
+func withRule(rule string, err error) error {
+	var b *violation
 	if errors.As(err, &b) && b.rule == "D9" {
-		return &broken{rule, b.reason, b.detail}
+		return &violation{rule, b.reason, b.detail}
 	}
 	return err
 }

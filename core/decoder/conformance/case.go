@@ -15,7 +15,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
-// Case is a recorded stream and what it must give.
+// Case is a recorded stream and its expected output.
 type Case struct {
 	Name   string
 	Stream decoder.Stream
@@ -32,7 +32,7 @@ type Case struct {
 }
 
 // Load reads the cases of a directory: every folder in it but "fuzz", where the
-// go command keeps what fuzzing found.
+// go command keeps the inputs that fuzzing found.
 func Load(dir fs.FS) ([]Case, error) {
 	entries, err := fs.ReadDir(dir, ".")
 	if err != nil {
@@ -55,8 +55,8 @@ func Load(dir fs.FS) ([]Case, error) {
 	return cases, nil
 }
 
-// LeavesOut reads what the decoder leaves out on purpose: the file leaves-out.json beside
-// the cases; nil when there is none.
+// LeavesOut reads the list of fields that the decoder leaves out on purpose, the file
+// leaves-out.json beside the cases; nil when there is none.
 func LeavesOut(dir fs.FS) (*unknown.List, error) {
 	b, err := fs.ReadFile(dir, "leaves-out.json")
 	if errors.Is(err, fs.ErrNotExist) {

@@ -11,7 +11,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// line is the message as a line of want.jsonl: its key, the key of the message
+// line returns the message as a line of want.jsonl: its key, the key of the message
 // it answers, and its row.
 func line(m *msg.Message) string {
 	head, err := marshal(struct {
@@ -28,8 +28,8 @@ func line(m *msg.Message) string {
 	return string(head[:len(head)-1]) + "," + string(row[1:])
 }
 
-// problemLine is the problem as a line of want.jsonl. Its detail is for a person
-// and may be told in other words by the same decoder in another language.
+// problemLine returns the problem as a line of want.jsonl, without its detail: that is
+// for a person, and the same decoder in another language may word it differently.
 func problemLine(p *msg.Problem) string {
 	b, err := marshal(struct {
 		Problem string `json:"problem"`
@@ -49,7 +49,7 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimSpace(buf.Bytes()), err
 }
 
-// item is a message as it is compared.
+// item is a message in the form in which runs are compared.
 type item struct {
 	id, line string
 	complete msg.Completeness
@@ -64,30 +64,30 @@ func items(messages []msg.Message) []item {
 	return out
 }
 
-// fold is msg.Fold.
+// fold applies msg.Fold to items.
 func fold(lists ...[]item) []item {
 	all := slices.Concat(lists...)
-	stand := make([]msg.Message, len(all))
+	stubs := make([]msg.Message, len(all))
 	for i := range all {
-		stand[i] = msg.Message{Key: all[i].id, Complete: all[i].complete, Frame: int32(i)}
+		stubs[i] = msg.Message{Key: all[i].id, Complete: all[i].complete, Frame: int32(i)}
 	}
-	stand = msg.Fold(stand)
-	out := make([]item, len(stand))
-	for i := range stand {
-		out[i] = all[stand[i].Frame]
+	stubs = msg.Fold(stubs)
+	out := make([]item, len(stubs))
+	for i := range stubs {
+		out[i] = all[stubs[i].Frame]
 	}
 	return out
 }
 
-// sorted returns the items in an order that does not depend on theirs.
+// sorted returns the items sorted by id.
 func sorted(in []item) []item {
 	out := slices.Clone(in)
 	slices.SortStableFunc(out, func(a, b item) int { return cmp.Compare(a.id, b.id) })
 	return out
 }
 
-// rules say what is broken when two outputs differ: there are messages with keys
-// that nobody expected, or else messages are missing or say something else.
+// rules names the rule that is broken when two outputs differ: keys when a message has
+// an unexpected key, rest when a message is missing or has other content.
 type rules struct{ keys, rest string }
 
 // differ compares two outputs, in order. It returns nil when they are the same.
@@ -105,7 +105,7 @@ func (r rules) differ(reason string, want, got []item) error {
 			rule = r.keys
 		}
 	}
-	return &broken{rule, reason, diff(want, got)}
+	return &violation{rule, reason, diff(want, got)}
 }
 
 const (
@@ -113,7 +113,7 @@ const (
 	maxText  = 300
 )
 
-// diff says where two outputs differ, message by message and field by field.
+// diff lists the differences of two outputs, message by message and field by field.
 func diff(want, got []item) string {
 	var out []string
 	left := make(map[string][]item)

@@ -8,19 +8,19 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// determinism is C12. The same frames read again, an hour later and from another
-// place of the file, give the same.
+// determinism is C12. The same frames, read an hour later and from another position in
+// the file, have the same output.
 func determinism(ctx context.Context, r *runner) error {
-	again := func(what string) error {
-		other, err := r.play(ctx, r.suite.Subject, r.c.Stream, r.c.Frames, how{})
+	again := func(reason string) error {
+		other, err := r.play(ctx, r.suite.Subject, r.c.Stream, r.c.Frames, playOptions{})
 		if err != nil {
 			return err
 		}
-		return same(what, r.base, other)
+		return sameRun(reason, r.base, other)
 	}
-	// Maps are walked in another order each time, so one more run is not enough.
+	// The order of a map changes with each iteration, so one more run is not enough.
 	for range 4 {
-		if err := again("a second run over the same frames gives something else"); err != nil {
+		if err := again("a second run over the same frames has other output"); err != nil {
 			return err
 		}
 	}
@@ -31,28 +31,28 @@ func determinism(ctx context.Context, r *runner) error {
 		f.Pos += 1 << 40
 		f.End += 1 << 40
 	}
-	other, err := r.play(ctx, r.suite.Subject, r.c.Stream, moved, how{})
+	other, err := r.play(ctx, r.suite.Subject, r.c.Stream, moved, playOptions{})
 	if err != nil {
 		return err
 	}
-	return same("frames read at another time, from another place, give something else", r.base, other)
+	return sameRun("the output depends on the time of reading or on the position in the file", r.base, other)
 }
 
-// same compares two runs in everything.
-func same(reason string, want, got *run) error {
+// sameRun compares the messages, problems and frame numbers of two runs.
+func sameRun(reason string, want, got *run) error {
 	out := rules{keys: "D5", rest: "D4"}
-	if err := out.differ(reason, want.said, got.said); err != nil {
+	if err := out.differ(reason, want.emitted, got.emitted); err != nil {
 		return err
 	}
-	if err := out.differ(reason, want.left, got.left); err != nil {
+	if err := out.differ(reason, want.flushed, got.flushed); err != nil {
 		return err
 	}
-	if err := out.differ(reason, want.complaints(), got.complaints()); err != nil {
+	if err := out.differ(reason, want.problemItems(), got.problemItems()); err != nil {
 		return err
 	}
 	frame := func(a, b msg.Message) bool { return a.Frame == b.Frame }
 	if !slices.EqualFunc(want.messages, got.messages, frame) {
-		return breaks("D4", "%s: messages name another frame", reason)
+		return violates("D4", "%s: messages name another frame", reason)
 	}
 	return nil
 }

@@ -20,8 +20,8 @@ func parse(data []byte) jsonv.Value {
 }
 
 // addMember adds a member ("name":value) to a JSON object, as its first or last;
-// in an array of objects, to each of them. ok is false when there is nothing to
-// add it to.
+// in an array of objects, to each of them. ok is false when data has
+// no such object.
 func addMember(data []byte, member string, first bool) (out []byte, ok bool) {
 	root := parse(data)
 	var objects []jsonv.Value
@@ -76,8 +76,8 @@ func values(data []byte) [][2]int {
 	return out
 }
 
-// Delta names a string that a sender may cut as it likes: the JSON pointer to it,
-// and what other strings of the frame must be for it to be one.
+// Delta names a string that a sender may split at any character: the JSON pointer to it,
+// and the values that other strings of the frame must have.
 //
 //	{"at": "/delta/text", "when": {"/type": "content_block_delta"}}
 type Delta struct {
@@ -87,7 +87,7 @@ type Delta struct {
 
 // delta is such a string of a frame.
 type delta struct {
-	before, after []byte // what stands around the JSON string
+	before, after []byte // the data around the JSON string
 	text          string
 }
 

@@ -20,7 +20,7 @@ type Exec struct {
 	dir     string
 	stderr  tail
 	process *host.Process
-	lane    lane
+	rpc     rpc
 	desc    Description
 }
 
@@ -56,21 +56,21 @@ func (e *Exec) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.lane = lane{conn: c, note: func() string {
-		p.Died() // that the connection is gone may be known before what it wrote last is read
+	e.rpc = rpc{conn: c, note: func() string {
+		p.Died() // the connection may end before the last output of the process is read
 		return e.stderr.note()
 	}}
 	return nil
 }
 
 func (e *Exec) stop() {
-	if e.lane.conn != nil {
-		e.lane.conn.Close()
+	if e.rpc.conn != nil {
+		e.rpc.conn.Close()
 	}
 	if e.process != nil {
 		e.process.Kill()
 	}
-	e.lane, e.process = lane{}, nil
+	e.rpc, e.process = rpc{}, nil
 }
 
 // Describe implements Subject.
@@ -78,12 +78,12 @@ func (e *Exec) Describe() Description { return e.desc }
 
 // Open implements Subject.
 func (e *Exec) Open(ctx context.Context, s decoder.Stream, snapshot []byte) (Stream, error) {
-	if e.process == nil || e.lane.dead != nil || e.process.Exited() {
+	if e.process == nil || e.rpc.err != nil || e.process.Exited() {
 		if err := e.start(ctx); err != nil {
 			return nil, err
 		}
 	}
-	return e.lane.open(ctx, s, snapshot)
+	return e.rpc.open(ctx, s, snapshot)
 }
 
 // Close ends the process and removes its socket's directory.
@@ -92,7 +92,7 @@ func (e *Exec) Close() {
 	_ = os.RemoveAll(e.dir)
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the last tailSize bytes that are written to it.
 type tail struct {
 	mu  sync.Mutex
 	buf []byte
@@ -110,7 +110,7 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// note is what an error message adds about the process.
+// note returns the stderr of the process, to be added to an error.
 func (t *tail) note() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

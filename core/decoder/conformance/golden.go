@@ -10,15 +10,14 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// Golden returns what want.jsonl must hold for the case: each message of the
+// Golden returns the content of want.jsonl for the case: each message of the
 // folded output as one line of JSON (key, parent_key where there is one, then the
 // columns of its row), and after them each problem ({"problem", "frame"}).
 //
-// The error names the rule that the decoder broke on the way; such output is not
-// to be kept.
+// The error names the rule that the decoder broke; its output is not a golden then.
 func Golden(ctx context.Context, s Subject, c Case) ([]byte, error) {
 	r := &runner{suite: &Suite{Subject: s}, c: &c}
-	base, err := r.play(ctx, s, c.Stream, c.Frames, how{})
+	base, err := r.play(ctx, s, c.Stream, c.Frames, playOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +25,7 @@ func Golden(ctx context.Context, s Subject, c Case) ([]byte, error) {
 		return nil, err
 	}
 	var out bytes.Buffer
-	for _, it := range append(base.folded(), base.complaints()...) {
+	for _, it := range append(base.folded(), base.problemItems()...) {
 		out.WriteString(it.line)
 		out.WriteByte('\n')
 	}
@@ -39,15 +38,15 @@ func golden(_ context.Context, r *runner) error {
 		return err
 	}
 	if r.c.Want == nil {
-		return breaks("D4", "there is no want.jsonl: write it with `go test -update` or `earshot plugin test --update`, and read what it wrote")
+		return violates("D4", "there is no want.jsonl: write it with `go test -update` or `earshot plugin test --update`, and read what it wrote")
 	}
 	want, err := parseGolden(r.c.Want)
 	if err != nil {
-		return breaks("D4", "want.jsonl: %v", err)
+		return violates("D4", "want.jsonl: %v", err)
 	}
 	messages, problems := want, []item(nil)
 	for i, it := range want {
-		if strings.HasPrefix(it.id, complaint) {
+		if strings.HasPrefix(it.id, problemPrefix) {
 			messages, problems = want[:i], want[i:]
 			break
 		}
@@ -56,16 +55,16 @@ func golden(_ context.Context, r *runner) error {
 	if err := (rules{keys: "D5", rest: "D4"}).differ(reason, messages, r.base.folded()); err != nil {
 		return err
 	}
-	return rules{keys: "D8", rest: "D8"}.differ(reason, problems, r.base.complaints())
+	return rules{keys: "D8", rest: "D8"}.differ(reason, problems, r.base.problemItems())
 }
 
-const complaint = "problem at frame "
+const problemPrefix = "problem at frame "
 
-// complaints are the problems, as they are compared.
-func (r *run) complaints() []item {
+// problemItems returns the problems as items.
+func (r *run) problemItems() []item {
 	var out []item
 	for i := range r.problems {
-		out = append(out, item{id: fmt.Sprint(complaint, r.problems[i].Frame), line: problemLine(&r.problems[i])})
+		out = append(out, item{id: fmt.Sprint(problemPrefix, r.problems[i].Frame), line: problemLine(&r.problems[i])})
 	}
 	return out
 }
@@ -87,15 +86,15 @@ func parseGolden(want []byte) ([]item, error) {
 		}
 		it := item{id: id.Session + " " + id.Key, line: l}
 		if id.Problem != "" {
-			it.id = fmt.Sprint(complaint, id.Frame)
+			it.id = fmt.Sprint(problemPrefix, id.Frame)
 		}
 		out = append(out, it)
 	}
 	return out, nil
 }
 
-// validate checks what must be true of every message by itself, and that keys are
-// unique.
+// validate checks that each message is well formed, that keys are unique and that reasons
+// are codes.
 func validate(r *run) error {
 	if err := wellFormed(r); err != nil {
 		return err
@@ -105,24 +104,24 @@ func validate(r *run) error {
 		m := &r.messages[i]
 		id := m.Session + " " + m.Key
 		if before := seen[id]; before != nil && before.Kind != m.Kind {
-			return &broken{"D5", "two messages have the same key", line(before) + "\n" + line(m)}
+			return &violation{"D5", "two messages have the same key", line(before) + "\n" + line(m)}
 		}
 		seen[id] = m
 	}
 	for i := range r.problems {
 		if p := &r.problems[i]; !isCode(p.Reason) {
-			return breaks("D8", "the reason %q of a problem is no code: want lower case letters, digits and _", p.Reason)
+			return violates("D8", "the reason %q of a problem is not a code: want lower case letters, digits and _", p.Reason)
 		}
 	}
 	return nil
 }
 
 // wellFormed checks each message by itself.
-func wellFormed(r *run) *broken {
+func wellFormed(r *run) *violation {
 	for _, list := range [][]msg.Message{r.messages, r.open} {
 		for i := range list {
 			if err := list[i].Validate(); err != nil {
-				return &broken{"D5", err.Error(), line(&list[i])}
+				return &violation{"D5", err.Error(), line(&list[i])}
 			}
 		}
 	}

@@ -21,7 +21,7 @@ import (
 type GRPC struct {
 	server *grpc.Server
 	client *grpc.ClientConn
-	lane   lane
+	rpc    rpc
 	desc   Description
 }
 
@@ -33,7 +33,7 @@ func NewGRPC(ctx context.Context, f decoder.Factory) (*GRPC, error) {
 	g := &GRPC{server: grpc.NewServer(sdk.ServerOptions()...)}
 	sdk.Register(g.server, f)
 	go func() {
-		// It ends with ErrServerStopped, by Close.
+		// Serve returns ErrServerStopped after Close.
 		_ = g.server.Serve(l)
 	}()
 	if err := g.dial(ctx, l); err != nil {
@@ -77,20 +77,20 @@ func (g *GRPC) Describe() Description { return g.desc }
 
 // Open implements Subject.
 func (g *GRPC) Open(ctx context.Context, s decoder.Stream, snapshot []byte) (Stream, error) {
-	if g.lane.conn == nil || g.lane.dead != nil {
-		c, err := newCall(g.client)
+	if g.rpc.conn == nil || g.rpc.err != nil {
+		c, err := newGRPCConn(g.client)
 		if err != nil {
 			return nil, err
 		}
-		g.lane = lane{conn: c}
+		g.rpc = rpc{conn: c}
 	}
-	return g.lane.open(ctx, s, snapshot)
+	return g.rpc.open(ctx, s, snapshot)
 }
 
 // Close ends the client and the server.
 func (g *GRPC) Close() {
-	if g.lane.conn != nil {
-		g.lane.conn.Close()
+	if g.rpc.conn != nil {
+		g.rpc.conn.Close()
 	}
 	if g.client != nil {
 		_ = g.client.Close()
@@ -98,22 +98,22 @@ func (g *GRPC) Close() {
 	g.server.Stop()
 }
 
-// call is a Decode call over a plain connection.
-type call struct {
+// grpcConn is one Decode RPC over a plain connection.
+type grpcConn struct {
 	stream grpc.ClientStream
 	cancel context.CancelFunc
 }
 
-func newCall(c *grpc.ClientConn) (*call, error) {
+func newGRPCConn(c *grpc.ClientConn) (*grpcConn, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s, err := c.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, wire.Method)
 	if err != nil {
 		cancel()
 		return nil, err
 	}
-	return &call{stream: s, cancel: cancel}, nil
+	return &grpcConn{stream: s, cancel: cancel}, nil
 }
 
-func (c *call) Send(r *wire.Request) error  { return c.stream.SendMsg(r) }
-func (c *call) Recv(r *wire.Response) error { return c.stream.RecvMsg(r) }
-func (c *call) Close()                      { c.cancel() }
+func (c *grpcConn) Send(r *wire.Request) error  { return c.stream.SendMsg(r) }
+func (c *grpcConn) Recv(r *wire.Response) error { return c.stream.RecvMsg(r) }
+func (c *grpcConn) Close()                      { c.cancel() }

@@ -8,12 +8,13 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 )
 
-// lifecycle is C11.
+// lifecycle is C11. Flush changes no state, a close frame is not a bad frame, and decoders
+// share no state.
 func lifecycle(ctx context.Context, r *runner) error {
-	if err := fresh(ctx, r); err != nil || !r.steady {
+	if err := checkFresh(ctx, r); err != nil || !r.steady {
 		return err
 	}
-	for _, step := range []func(context.Context, *runner) error{flushing, closing, leaving} {
+	for _, step := range []func(context.Context, *runner) error{checkFlush, checkCloseFrames, checkGoroutines} {
 		if err := step(ctx, r); err != nil {
 			return err
 		}
@@ -21,9 +22,9 @@ func lifecycle(ctx context.Context, r *runner) error {
 	return nil
 }
 
-// fresh: a decoder has nothing to say before its first frame, whatever another
-// one has seen.
-func fresh(ctx context.Context, r *runner) error {
+// checkFresh checks that a decoder has no open message before its first frame, even
+// after another decoder of the process has decoded the case.
+func checkFresh(ctx context.Context, r *runner) error {
 	first, err := r.open(ctx, r.suite.Subject, r.c.Stream, nil)
 	if err != nil {
 		return err
@@ -43,30 +44,30 @@ func fresh(ctx context.Context, r *runner) error {
 			return err
 		}
 		if len(open) > 0 {
-			return &broken{"D1", "a decoder that has seen no frame gives a message", line(&open[0])}
+			return &violation{"D1", "Flush emits a message of a decoder that has decoded no frame", line(&open[0])}
 		}
 	}
 	return nil
 }
 
-// flushing: Flush changes nothing, and says the same twice.
-func flushing(ctx context.Context, r *runner) error {
-	often, err := r.play(ctx, r.suite.Subject, r.c.Stream, r.c.Frames, how{flushes: true})
+// checkFlush checks that Flush changes no state and that a second call emits the same.
+func checkFlush(ctx context.Context, r *runner) error {
+	often, err := r.play(ctx, r.suite.Subject, r.c.Stream, r.c.Frames, playOptions{flushes: true})
 	if err != nil {
 		return err
 	}
-	const changed = "calling Flush after each frame changes what comes later"
+	const changed = "calling Flush after each frame changes the later output"
 	same := rules{"D5", "D10"}
-	if err := same.differ(changed, r.base.said, often.said); err != nil {
+	if err := same.differ(changed, r.base.emitted, often.emitted); err != nil {
 		return err
 	}
-	if err := same.differ(changed, r.base.left, often.left); err != nil {
+	if err := same.differ(changed, r.base.flushed, often.flushed); err != nil {
 		return err
 	}
-	// What an early Flush gave is replaced by what is complete later, or by what
-	// the last Flush gives.
-	late := fold(often.early, often.said, often.left)
-	if err := same.differ("messages of an early Flush are left over", sorted(r.base.folded()), sorted(late)); err != nil {
+	// A later complete message or the last Flush replaces each message of an early
+	// Flush.
+	late := fold(often.flushedEarly, often.emitted, often.flushed)
+	if err := same.differ("messages of an early Flush are never replaced", sorted(r.base.folded()), sorted(late)); err != nil {
 		return err
 	}
 	st, err := r.open(ctx, r.suite.Subject, r.c.Stream, nil)
@@ -82,16 +83,16 @@ func flushing(ctx context.Context, r *runner) error {
 		if err != nil {
 			return err
 		}
-		if err := same.differ("Flush says something else when it is called again", r.base.left, items(open)); err != nil {
+		if err := same.differ("a second call of Flush emits other messages", r.base.flushed, items(open)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// closing: the frames that say that the stream ended have no data to be bad. They may
-// complete what is open.
-func closing(ctx context.Context, r *runner) error {
+// checkCloseFrames checks that a frame for the end of the stream, which has no data, is
+// not a bad frame. It may complete open messages.
+func checkCloseFrames(ctx context.Context, r *runner) error {
 	last := r.c.Frames[len(r.c.Frames)-1]
 	if last.Kind != frame.Event && last.Kind != frame.Text {
 		return nil
@@ -100,40 +101,40 @@ func closing(ctx context.Context, r *runner) error {
 	lost := end
 	lost.Name = frame.Lost
 	for _, ends := range [][]frame.Frame{{end}, {lost}, {end, lost}} {
-		closed, err := r.play(ctx, r.suite.Subject, r.c.Stream, append(r.c.Frames[:len(r.c.Frames):len(r.c.Frames)], ends...), how{})
+		closed, err := r.play(ctx, r.suite.Subject, r.c.Stream, append(r.c.Frames[:len(r.c.Frames):len(r.c.Frames)], ends...), playOptions{})
 		if err != nil {
 			return err
 		}
 		if len(closed.problems) > len(r.base.problems) {
-			return breaks("D8", "a close frame, which has no data, gives the problem %s", closed.problems[len(closed.problems)-1].Reason)
+			return violates("D8", "a close frame, which has no data, is reported as the problem %s", closed.problems[len(closed.problems)-1].Reason)
 		}
-		if err := complete(append(r.base.said[:len(r.base.said):len(r.base.said)], closed.said...)); err != nil {
+		if err := completeUnchanged(append(r.base.emitted[:len(r.base.emitted):len(r.base.emitted)], closed.emitted...)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// leaving: a decoder starts nothing that goes on without it. Goroutines are seen
-// only in this process, and others come and go in it: one that comes with every
-// decoder is meant.
-func leaving(ctx context.Context, r *runner) error {
+// checkGoroutines checks that no goroutine outlives its decoder. The suite can count
+// goroutines of this process only, where others start and end too: it reports a leak
+// when each decoder leaves at least one.
+func checkGoroutines(ctx context.Context, r *runner) error {
 	if _, ok := r.suite.Subject.(*Local); !ok {
 		return nil
 	}
 	const decoders = 20
 	before := runtime.NumGoroutine()
 	for range decoders {
-		if _, err := r.play(ctx, r.suite.Subject, r.c.Stream, r.c.Frames[:1], how{}); err != nil {
+		if _, err := r.play(ctx, r.suite.Subject, r.c.Stream, r.c.Frames[:1], playOptions{}); err != nil {
 			return err
 		}
 	}
-	// One that is on its way out is given the time to go.
-	late := time.After(500 * time.Millisecond)
+	// A goroutine that is about to end has 500 ms to do so.
+	timeout := time.After(500 * time.Millisecond)
 	for runtime.NumGoroutine() >= before+decoders {
 		select {
-		case <-late:
-			return breaks("D4", "%d decoders leave %d goroutines behind", decoders, runtime.NumGoroutine()-before)
+		case <-timeout:
+			return violates("D4", "%d decoders leave %d goroutines behind", decoders, runtime.NumGoroutine()-before)
 		case <-time.After(time.Millisecond):
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// Local runs the decoders of a factory in this process. It is the plainest way
-// to call them, and what the other ways are held against.
+// Local runs the decoders of a factory in this process. It is the simplest way
+// to call them, and the reference for the others.
 type Local struct {
 	factory decoder.Factory
 	desc    Description
@@ -40,14 +40,14 @@ func (l *Local) Open(_ context.Context, s decoder.Stream, snapshot []byte) (Stre
 	if len(snapshot) > 0 {
 		r, ok := d.(decoder.Snapshotter)
 		if !ok {
-			return nil, errors.New("a decoder without snapshots was given one")
+			return nil, errors.New("a snapshot for a decoder without snapshots")
 		}
-		// The decoder may keep nothing of what it is given.
-		given := append([]byte(nil), snapshot...)
-		if err := r.Restore(given); err != nil {
+		// The decoder must not keep a reference to the snapshot: poison a copy.
+		data := append([]byte(nil), snapshot...)
+		if err := r.Restore(data); err != nil {
 			return nil, fmt.Errorf("restore: %w", err)
 		}
-		fill(given)
+		poisonBytes(data)
 	}
 	return &localStream{d: d}, nil
 }
@@ -88,8 +88,8 @@ func (s *localStream) Decode(_ context.Context, b Batch) (Answer, error) {
 		}
 	}
 	if b.Poison {
-		fill(in.Data)
-		scribble(out.Messages)
+		poisonBytes(in.Data)
+		poisonMessages(out.Messages)
 	}
 	return a, nil
 }
@@ -120,23 +120,23 @@ func failure(err error, i int) *Failure {
 	return &Failure{Err: err.Error(), Permanent: decoder.IsPermanent(err), Frame: i}
 }
 
-func fill(b []byte) {
+func poisonBytes(b []byte) {
 	for i := range b {
 		b[i] = poison
 	}
 }
 
-// scribble writes over messages that the host owns: a decoder that still looks at
-// them will say something else from now on.
-func scribble(messages []msg.Message) {
+// poisonMessages overwrites messages that the host owns: a decoder that still reads them
+// has other output from now on.
+func poisonMessages(messages []msg.Message) {
 	for i := range messages {
 		m := &messages[i]
 		for j := range m.Attrs {
-			m.Attrs[j] = msg.Attr{Key: "scribbled", Value: "scribbled"}
+			m.Attrs[j] = msg.Attr{Key: "poisoned", Value: "poisoned"}
 		}
 		for j := range m.Attachments {
-			m.Attachments[j] = msg.Attachment{Name: "scribbled"}
+			m.Attachments[j] = msg.Attachment{Name: "poisoned"}
 		}
-		*m = msg.Message{Key: "scribbled", Session: "scribbled"}
+		*m = msg.Message{Key: "poisoned", Session: "poisoned"}
 	}
 }

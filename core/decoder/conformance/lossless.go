@@ -18,14 +18,14 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/when"
 )
 
-// minText is how many characters a string has at least that must not be lost.
+// minText is the length, in characters, from which a string must not be lost.
 const minText = 16
 
-// lossless is C14. What came in comes out, or its frame is a bad one, or leaves-out.json
-// names its path.
+// lossless is C14. Each string of the input is in the output, in a bad frame, or at a path
+// that leaves-out.json names.
 func lossless(ctx context.Context, r *runner) error {
 	if r.suite.LeavesOut == nil {
-		return skipped("there is no leaves-out.json, by which the decoder says that it leaves out nothing else")
+		return skipped("there is no leaves-out.json, the list of all fields that the decoder leaves out")
 	}
 	lost, err := r.lostTexts(ctx)
 	if err != nil {
@@ -48,22 +48,22 @@ func lossless(ctx context.Context, r *runner) error {
 	if n > maxDiffs {
 		lost = append(lost[:maxDiffs], fmt.Sprintf("and %d more", n-maxDiffs))
 	}
-	return &broken{"D7", fmt.Sprintf("%d texts are in no message, in no problem, and not in leaves-out.json", n), strings.Join(lost, "\n")}
+	return &violation{"D7", fmt.Sprintf("%d texts are in no message, in no problem, and not in leaves-out.json", n), strings.Join(lost, "\n")}
 }
 
-// lostTexts looks for every text of the case.
+// lostTexts returns the texts of the case that are not in the output.
 func (r *runner) lostTexts(ctx context.Context) (lost []string, err error) {
-	bad, leaves := badOnes(r.base), r.suite.LeavesOut.In(r.c.Name)
-	there := r.base.texts()
+	bad, leaves := badIndexes(r.base), r.suite.LeavesOut.In(r.c.Name)
+	output := r.base.texts()
 	for i := range r.c.Frames {
 		if bad[i] {
 			continue
 		}
-		for _, s := range strs(r.c.Frames[i].Data) {
-			if utf8.RuneCountInString(s.text) < minText || leaves.HasText(s.path, s.text) || there.have(s) {
+		for _, s := range jsonStrings(r.c.Frames[i].Data) {
+			if utf8.RuneCountInString(s.text) < minText || leaves.HasText(s.path, s.text) || output.covers(s) {
 				continue
 			}
-			known, err := r.knows(ctx, i, s)
+			known, err := r.understands(ctx, i, s)
 			if err != nil {
 				return nil, err
 			}
@@ -75,9 +75,9 @@ func (r *runner) lostTexts(ctx context.Context) (lost []string, err error) {
 	return lost, nil
 }
 
-// knows reports whether a text is a word or a time of the format, which the decoder has
-// understood and need not repeat: another one in its place is kept.
-func (r *runner) knows(ctx context.Context, i int, s str) (bool, error) {
+// understands reports whether a text is a word or a time of the format, which the decoder
+// need not repeat: it keeps another text in the same place.
+func (r *runner) understands(ctx context.Context, i int, s jsonString) (bool, error) {
 	const longest = 64
 	if _, _, time := when.Parse(s.text); !time && (len(s.text) > longest || strings.ContainsAny(s.text, " \n<>{}")) {
 		return false, nil
@@ -86,42 +86,42 @@ func (r *runner) knows(ctx context.Context, i int, s str) (bool, error) {
 	data := r.c.Frames[i].Data
 	frames := slices.Clone(r.c.Frames)
 	frames[i].Data = slices.Concat(data[:s.from], []byte(mark), data[s.from+len(s.raw):])
-	got, err := r.play(ctx, r.suite.Subject, r.c.Stream, frames, how{batch: r.pace()})
+	got, err := r.play(ctx, r.suite.Subject, r.c.Stream, frames, playOptions{batch: r.cautiousSizes()})
 	if err != nil {
-		return false, otherRule("D7", err)
+		return false, withRule("D7", err)
 	}
-	return badOnes(got)[i] || got.texts().contain(mark), nil
+	return badIndexes(got)[i] || got.texts().contain(mark), nil
 }
 
-// maxMarks is how often a case is marked at most.
+// maxMarks is the largest number of marks in a case.
 const maxMarks = 400
 
-// lostMarks puts a text of which there is no other in the place of values, one at a time:
-// as it is, in an object, in a list, and as a member that nobody knows.
+// lostMarks replaces values by a unique mark, one at a time: as a string, in an object,
+// in a list, and as an unknown member. It returns the marks that are not in the output.
 func (r *runner) lostMarks(ctx context.Context, st decoder.Stream, in []frame.Frame) (lost []string, err error) {
-	all, leaves := spots(in), r.suite.LeavesOut.In(r.c.Name)
+	all, leaves := targets(in), r.suite.LeavesOut.In(r.c.Name)
 	r.rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	for n, s := range all[:min(len(all), maxMarks)] {
 		mark := fmt.Sprintf("Earshot mark %04d/%s", n, msg.HashKey(s.where)[:6])
-		what, path, data := s.marked(in[s.frame].Data, mark)
+		change, path, data := s.marked(in[s.frame].Data, mark)
 		if leaves.Has(path) {
 			continue
 		}
 		frames := slices.Clone(in)
 		frames[s.frame].Data = data
-		got, err := r.play(ctx, r.suite.Subject, st, frames, how{batch: r.pace()})
+		got, err := r.play(ctx, r.suite.Subject, st, frames, playOptions{batch: r.cautiousSizes()})
 		if err != nil {
-			return nil, otherRule("D7", err)
+			return nil, withRule("D7", err)
 		}
-		if !badOnes(got)[s.frame] && !got.texts().contain(mark) {
-			lost = append(lost, fmt.Sprintf("frame %d, /%s, %s", s.frame, strings.Join(path, "/"), what))
+		if !badIndexes(got)[s.frame] && !got.texts().contain(mark) {
+			lost = append(lost, fmt.Sprintf("frame %d, /%s, %s", s.frame, strings.Join(path, "/"), change))
 		}
 	}
 	return lost, nil
 }
 
-// badOnes are the frames that are kept whole because they are bad.
-func badOnes(r *run) map[int]bool {
+// badIndexes returns the frames with a problem: the host keeps them whole.
+func badIndexes(r *run) map[int]bool {
 	bad := make(map[int]bool)
 	for i := range r.problems {
 		bad[int(r.problems[i].Frame)] = true
@@ -129,29 +129,29 @@ func badOnes(r *run) map[int]bool {
 	return bad
 }
 
-// spot is a value of a frame.
-type spot struct {
+// target is a value of a frame that C14 marks.
+type target struct {
 	frame    int
 	path     []string
-	where    string // path, and of what types
+	where    string // path, and the types of the objects on it
 	from, to int
-	way      way
+	marking  marking
 }
 
-// way is how a value is marked.
-type way uint8
+// marking is a way to mark a value.
+type marking uint8
 
 const (
-	asString way = iota
+	asString marking = iota
 	asObject
 	asList
-	asMember // of the object that it is
+	asMember // a new member of an object
 )
 
-// spots returns the values of frames that differ in their path and in the types of what
-// they are in, once for each way to mark them.
-func spots(frames []frame.Frame) []spot {
-	var out []spot
+// targets returns the values of frames that differ in their path or in the types of the
+// objects around them, once for each way to mark them.
+func targets(frames []frame.Frame) []target {
+	var out []target
 	seen := make(map[string]bool)
 	for i := range frames {
 		data := frames[i].Data
@@ -169,7 +169,7 @@ func spots(frames []frame.Frame) []spot {
 				at, _ := frame.Offset(data, raw)
 				for w := asString; w <= asMember; w++ {
 					if w == asMember && v.Is(jsonv.Object) || w != asMember && len(path) > 0 {
-						out = append(out, spot{i, slices.Clone(path), where, at, at + len(raw), w})
+						out = append(out, target{i, slices.Clone(path), where, at, at + len(raw), w})
 					}
 				}
 			}
@@ -185,41 +185,41 @@ func spots(frames []frame.Frame) []spot {
 	return out
 }
 
-// marked puts the mark at the spot.
-func (s *spot) marked(data []byte, mark string) (what string, path []string, out []byte) {
+// marked returns the data with the mark at the target.
+func (s *target) marked(data []byte, mark string) (change string, path []string, out []byte) {
 	const extra = "earshot_field"
-	if s.way == asMember {
+	if s.marking == asMember {
 		inner, _ := addMember(data[s.from:s.to], `"`+extra+`":"`+mark+`"`, false)
 		return "a new member", append(slices.Clone(s.path), extra), slices.Concat(data[:s.from], inner, data[s.to:])
 	}
 	value := `"` + mark + `"`
-	what = "a string in its place"
-	switch s.way {
+	change = "a string in its place"
+	switch s.marking {
 	case asObject:
-		what, value = "an object in its place", `{"`+extra+`":{"`+extra+`":"`+mark+`"}}`
+		change, value = "an object in its place", `{"`+extra+`":{"`+extra+`":"`+mark+`"}}`
 	case asList:
-		what, value = "a list in its place", `[{"type":"`+extra+`","`+extra+`":"`+mark+`"}]`
+		change, value = "a list in its place", `[{"type":"`+extra+`","`+extra+`":"`+mark+`"}]`
 	}
-	return what, s.path, slices.Concat(data[:s.from], []byte(value), data[s.to:])
+	return change, s.path, slices.Concat(data[:s.from], []byte(value), data[s.to:])
 }
 
-// str is a string of a document.
-type str struct {
+// jsonString is a string of a document.
+type jsonString struct {
 	path []string
 	text string
-	raw  string // as it stands in the document, without the quotes
-	from int    // where that is
+	raw  string // as in the document, with escapes and without quotes
+	from int    // the offset of raw
 }
 
-// strs returns the strings of a document.
-func strs(data []byte) []str {
-	var out []str
+// jsonStrings returns the strings of a document.
+func jsonStrings(data []byte) []jsonString {
+	var out []jsonString
 	var walk func(v jsonv.Value, path []string)
 	walk = func(v jsonv.Value, path []string) {
 		if v.Is(jsonv.String) {
 			raw := v.Peek()
 			at, _ := frame.Offset(data, raw)
-			out = append(out, str{slices.Clone(path), v.PeekStr(), string(raw[1 : len(raw)-1]), at + 1})
+			out = append(out, jsonString{slices.Clone(path), v.PeekStr(), string(raw[1 : len(raw)-1]), at + 1})
 		}
 		for k, m := range v.Members() {
 			walk(m, append(path[:len(path):len(path)], k.String()))
@@ -232,7 +232,7 @@ func strs(data []byte) []str {
 	return out
 }
 
-// texts is everything that a run says.
+// texts has all strings of the messages of a run.
 type texts string
 
 func (r *run) texts() texts {
@@ -262,16 +262,16 @@ func (r *run) texts() texts {
 
 func (t texts) contain(s string) bool { return strings.Contains(string(t), s) }
 
-// have reports whether a string is there: as it is; as JSON; what is in it,
-// where it is JSON or Base64 itself; the hash of the bytes that it stands for; or, where
-// it was taken apart, its lines and what stands between its tags.
-func (t texts) have(s str) bool {
+// covers reports whether the texts contain a string: decoded or as raw JSON; the content of
+// a string that is JSON or Base64 itself; the hash of its decoded bytes; or each of its
+// lines and each text between its tags, when the decoder split it.
+func (t texts) covers(s jsonString) bool {
 	text := strings.TrimSpace(s.text)
 	if t.contain(text) || t.contain(s.raw) || utf8.RuneCountInString(text) < minText {
 		return true
 	}
-	if inner := strs([]byte(text)); len(inner) > 0 && !parse([]byte(text)).Is(jsonv.String) {
-		return !slices.ContainsFunc(inner, func(s str) bool { return !t.have(s) })
+	if inner := jsonStrings([]byte(text)); len(inner) > 0 && !parse([]byte(text)).Is(jsonv.String) {
+		return !slices.ContainsFunc(inner, func(s jsonString) bool { return !t.covers(s) })
 	}
 	encoded := text
 	if strings.HasPrefix(text, "data:") {
@@ -279,11 +279,11 @@ func (t texts) have(s str) bool {
 	}
 	if b, err := base64.StdEncoding.DecodeString(encoded); err == nil {
 		sum := sha256.Sum256(b)
-		return t.contain(hex.EncodeToString(sum[:])) || utf8.Valid(b) && t.have(str{text: string(b), raw: string(b)})
+		return t.contain(hex.EncodeToString(sum[:])) || utf8.Valid(b) && t.covers(jsonString{text: string(b), raw: string(b)})
 	}
-	parts := seams.Split(text, -1)
-	return len(parts) > 1 && !slices.ContainsFunc(parts, func(p string) bool { return !t.have(str{text: p, raw: p}) })
+	parts := separators.Split(text, -1)
+	return len(parts) > 1 && !slices.ContainsFunc(parts, func(p string) bool { return !t.covers(jsonString{text: p, raw: p}) })
 }
 
-// seams is where a text that has parts is taken apart.
-var seams = regexp.MustCompile(`\n|</?[A-Za-z][A-Za-z0-9_-]*>`)
+// separators splits a text into its lines and the texts between its tags.
+var separators = regexp.MustCompile(`\n|</?[A-Za-z][A-Za-z0-9_-]*>`)

@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	exchanges = 10000
-	// slack is what the heap of this process may grow by for reasons of its own.
+	repetitions = 10000
+	// slack is the growth of the heap that the process itself may cause.
 	slack = 256 << 10
 )
 
-// memory is C13. A conversation of ten thousand exchanges, each complete and with
-// ids of its own, leaves no more behind than one of five thousand. What a decoder
-// remembers of what is over must have reached its limit by then.
+// memory is C13. After 10,000 repetitions of a complete case, each with ids of its own,
+// the decoder retains no more than after 5,000: any state that it keeps of completed
+// messages must have reached its limit by then.
 func memory(ctx context.Context, r *runner) error {
-	best, names, err := r.exchange(ctx)
+	best, names, err := r.chooseRepeated(ctx)
 	if err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func memory(ctx context.Context, r *runner) error {
 	}
 	pieces := make([][][]byte, len(best.Frames))
 	for i, f := range best.Frames {
-		pieces[i] = split(f.Data, names)
+		pieces[i] = splitAtIDs(f.Data, names)
 	}
 	stream, err := r.open(ctx, r.suite.Subject, best.Stream, nil)
 	if err != nil {
@@ -39,12 +39,12 @@ func memory(ctx context.Context, r *runner) error {
 	defer stream.Close()
 	var half, full footprint
 	var frames []frame.Frame
-	for n := 1; n <= exchanges; n++ {
+	for n := 1; n <= repetitions; n++ {
 		for i, f := range best.Frames {
 			f.Data = bytes.Join(pieces[i], fmt.Appendf(nil, "-%d\"", n))
 			frames = append(frames, f)
 		}
-		if len(frames) < 256 && n%(exchanges/2) != 0 {
+		if len(frames) < 256 && n%(repetitions/2) != 0 {
 			continue
 		}
 		if _, err := r.decode(ctx, stream, Batch{Frames: frames}, 0); err != nil {
@@ -52,9 +52,9 @@ func memory(ctx context.Context, r *runner) error {
 		}
 		frames = frames[:0]
 		switch n {
-		case exchanges / 2:
+		case repetitions / 2:
 			half, err = r.measure(ctx, stream, local)
-		case exchanges:
+		case repetitions:
 			full, err = r.measure(ctx, stream, local)
 		}
 		if err != nil {
@@ -64,11 +64,11 @@ func memory(ctx context.Context, r *runner) error {
 	runtime.KeepAlive(stream)
 	switch {
 	case full.snapshot > half.snapshot+half.snapshot/10+1<<10:
-		return breaks("D11", "the snapshot grows with what is over: %d bytes after %d exchanges (case %s), %d after %d",
-			half.snapshot, exchanges/2, best.Name, full.snapshot, exchanges)
+		return violates("D11", "the snapshot grows with completed messages: %d bytes after %d repetitions (case %s), %d after %d",
+			half.snapshot, repetitions/2, best.Name, full.snapshot, repetitions)
 	case full.heap > half.heap+slack:
-		return breaks("D11", "memory grows with what is over: by %d bytes between exchange %d and %d (case %s)",
-			full.heap-half.heap, exchanges/2, exchanges, best.Name)
+		return violates("D11", "memory grows with completed messages: by %d bytes between repetition %d and %d (case %s)",
+			full.heap-half.heap, repetitions/2, repetitions, best.Name)
 	}
 	return nil
 }
@@ -87,21 +87,20 @@ func (r *runner) measure(ctx context.Context, s Stream, local bool) (f footprint
 	if local {
 		var stats runtime.MemStats
 		runtime.GC()
-		runtime.GC() // what finalizers and pools still held
+		runtime.GC() // the first left memory of finalizers and pools
 		runtime.ReadMemStats(&stats)
 		f.heap = stats.HeapAlloc
 	}
 	return f, nil
 }
 
-// exchange chooses the case to repeat: one that leaves nothing open, short, and
-// with as many ids as there are. It returns the ids, quoted, without the last
-// quote.
-func (r *runner) exchange(ctx context.Context) (best *Case, names [][]byte, err error) {
+// chooseRepeated returns the case to repeat: one without open messages and problems, short,
+// and with the most ids. It returns the ids as JSON strings without the last quote.
+func (r *runner) chooseRepeated(ctx context.Context) (best *Case, names [][]byte, err error) {
 	const long = 12
 	for i := range r.suite.Cases {
 		c := &r.suite.Cases[i]
-		out, err := r.play(ctx, r.suite.Subject, c.Stream, c.Frames, how{})
+		out, err := r.play(ctx, r.suite.Subject, c.Stream, c.Frames, playOptions{})
 		if err != nil || len(out.open) > 0 || len(out.problems) > 0 {
 			continue
 		}
@@ -114,17 +113,17 @@ func (r *runner) exchange(ctx context.Context) (best *Case, names [][]byte, err 
 		}
 	}
 	if best == nil {
-		return nil, nil, skipped("every case leaves something open or has a bad frame: there is no exchange to repeat")
+		return nil, nil, skipped("every case ends with open messages or has a bad frame: there is none to repeat")
 	}
 	if len(names) == 0 {
-		return nil, nil, skipped("the messages have no ids that stand in the frames: every exchange would be the same")
+		return nil, nil, skipped("no id of a message occurs in the frames: all repetitions would be the same")
 	}
 	return best, names, nil
 }
 
-// ids returns the ids of runs, calls and responses that stand in the frames as
-// JSON strings. An id has a digit; so words of the protocol are not taken for one.
-// The session stays: it is one long conversation.
+// ids returns the ids of runs, calls and responses that the frames contain as JSON
+// strings. An id has a digit, which excludes words of the protocol. The session is
+// excluded: all repetitions are one conversation.
 func ids(frames []frame.Frame, out *run) [][]byte {
 	seen := make(map[string]bool)
 	var found [][]byte
@@ -157,8 +156,8 @@ func ids(frames []frame.Frame, out *run) [][]byte {
 	return found
 }
 
-// split cuts data before the closing quote of each id, and takes the quote away.
-func split(data []byte, names [][]byte) [][]byte {
+// splitAtIDs splits data before the closing quote of each id, and removes the quote.
+func splitAtIDs(data []byte, names [][]byte) [][]byte {
 	var out [][]byte
 	from := 0
 	for i := 0; i < len(data); i++ {

@@ -11,7 +11,7 @@ import (
 )
 
 // noise is C9. The peer may be newer than the decoder: events of unknown types
-// and unknown fields are to be expected everywhere.
+// and unknown fields may occur anywhere.
 func noise(ctx context.Context, r *runner) error {
 	if err := noisyEvents(ctx, r); err != nil {
 		return err
@@ -28,9 +28,9 @@ func noisyEvents(ctx context.Context, r *runner) error {
 		like.Data = fmt.Appendf(nil, `{"type":"earshot_noise","earshot_noise":{"n":%d,"words":["\u00fc",null,1.5e3]}}`, i)
 		return like
 	})
-	got, err := r.play(ctx, r.suite.Subject, r.c.Stream, frames, how{})
+	got, err := r.play(ctx, r.suite.Subject, r.c.Stream, frames, playOptions{})
 	if err != nil {
-		return otherRule("D7", err)
+		return withRule("D7", err)
 	}
 	if err := validate(got); err != nil {
 		return err
@@ -41,25 +41,25 @@ func noisyEvents(ctx context.Context, r *runner) error {
 		if added[int(m.Frame)] && m.Kind == msg.Unknown {
 			unknown = append(unknown, m)
 		} else {
-			known = append(known, got.said[i])
+			known = append(known, got.emitted[i])
 		}
 	}
 	if len(got.problems) > len(r.base.problems) {
-		return breaks("D7", "an unknown event gives a problem: %s: %s", got.problems[0].Reason, got.problems[0].Detail)
+		return violates("D7", "an unknown event is reported as a problem: %s: %s", got.problems[0].Reason, got.problems[0].Detail)
 	}
-	if err := (rules{keys: "D5", rest: "D7"}).differ("unknown events between the frames change what the known ones give",
-		r.base.folded(), fold(known, got.left)); err != nil {
+	if err := (rules{keys: "D5", rest: "D7"}).differ("unknown events between the frames change the output of the known ones",
+		r.base.folded(), fold(known, got.flushed)); err != nil {
 		return err
 	}
-	return kept(frames, added, unknown)
+	return unknownsKept(frames, added, unknown)
 }
 
-// kept checks that every unknown event is there, raw, under a key of its own.
-func kept(frames []frame.Frame, added map[int]bool, unknown []msg.Message) error {
+// unknownsKept checks that the output has every unknown event, raw, under its own key.
+func unknownsKept(frames []frame.Frame, added map[int]bool, unknown []msg.Message) error {
 	if n, m := len(unknown), len(added); n < m {
-		return breaks("D7", "unknown input is dropped: of %d unknown events %d are kept as messages of kind unknown", m, n)
+		return violates("D7", "unknown input is dropped: of %d unknown events %d are kept as messages of kind unknown", m, n)
 	} else if n > m {
-		return breaks("D7", "%d unknown events give %d messages of kind unknown", m, n)
+		return violates("D7", "%d unknown events become %d messages of kind unknown", m, n)
 	}
 	ids := make(map[string]bool)
 	for i := range unknown {
@@ -67,11 +67,11 @@ func kept(frames []frame.Frame, added map[int]bool, unknown []msg.Message) error
 		f := &frames[m.Frame]
 		switch {
 		case m.Content.String() != string(f.Data):
-			return &broken{"D7", "an unknown event is not kept raw", "- " + string(f.Data) + "\n+ " + m.Content.String()}
+			return &violation{"D7", "an unknown event is not kept raw", "- " + string(f.Data) + "\n+ " + m.Content.String()}
 		case m.Attr("type") == "":
-			return &broken{"D7", `an unknown event has no attribute "type" that names it`, line(m)}
+			return &violation{"D7", `an unknown event has no attribute "type" that names it`, line(m)}
 		case ids[m.Key]:
-			return &broken{"D5", "two unknown events have the same key", line(m)}
+			return &violation{"D5", "two unknown events have the same key", line(m)}
 		}
 		ids[m.Key] = true
 	}
@@ -90,13 +90,13 @@ func noisyFields(ctx context.Context, r *runner) error {
 			}
 		}
 		if !changed {
-			return skipped("no frame is a JSON object: there is nothing to add a field to")
+			return skipped("no frame is a JSON object: a field cannot be added")
 		}
-		got, err := r.play(ctx, r.suite.Subject, r.c.Stream, frames, how{})
+		got, err := r.play(ctx, r.suite.Subject, r.c.Stream, frames, playOptions{})
 		if err != nil {
-			return otherRule("D7", err)
+			return withRule("D7", err)
 		}
-		if err := (rules{keys: "D5", rest: "D7"}).differ("an unknown field in the frames changes what they give",
+		if err := (rules{keys: "D5", rest: "D7"}).differ("an unknown field in the frames changes the output",
 			withoutNoise(r.base), withoutNoise(got)); err != nil {
 			return err
 		}
@@ -104,8 +104,9 @@ func noisyFields(ctx context.Context, r *runner) error {
 	return nil
 }
 
-// withoutNoise leaves out what an unknown field may show in: raw frames and their
-// keys, attributes of its name, and what keeps unknown fields (package unknown).
+// withoutNoise removes the parts of the output that may contain an unknown field: raw
+// frames and their keys, attributes of its name, and the attribute and the messages of
+// package unknown.
 func withoutNoise(r *run) []item {
 	var out []msg.Message
 	for _, m := range r.foldedMessages() {
@@ -127,13 +128,13 @@ func withoutNoise(r *run) []item {
 	return items(out)
 }
 
-// insert puts a frame before every frame of the case and after the last, made to
-// be like its neighbour, and returns where they are.
-func (r *runner) insert(make1 func(i int, like frame.Frame) frame.Frame) (frames []frame.Frame, added map[int]bool) {
+// insert adds a frame before every frame of the case and after the last, which build
+// makes from its neighbour, and returns the indexes of the added frames.
+func (r *runner) insert(build func(i int, like frame.Frame) frame.Frame) (frames []frame.Frame, added map[int]bool) {
 	added = make(map[int]bool)
 	add := func(i int) {
 		added[len(frames)] = true
-		frames = append(frames, make1(i, r.like(i)))
+		frames = append(frames, build(i, r.like(i)))
 	}
 	for i, f := range r.c.Frames {
 		add(i)
@@ -143,8 +144,8 @@ func (r *runner) insert(make1 func(i int, like frame.Frame) frame.Frame) (frames
 	return frames, added
 }
 
-// like returns the frame from i on, or else before i, that carries the stream's
-// own traffic, by preference a JSON object.
+// like returns the first frame with data of the stream, from i on or else before i;
+// it prefers a JSON object.
 func (r *runner) like(i int) frame.Frame {
 	var plain *frame.Frame
 	for _, part := range [][]frame.Frame{r.c.Frames[i:], r.c.Frames[:i]} {

@@ -11,44 +11,45 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// run is what a decoder gave for frames.
+// run is the output of a decoder for frames.
 type run struct {
 	messages []msg.Message // Frame is the index among all frames
 	problems []msg.Problem
-	open     []msg.Message // what Flush gave at the end
-	// said and left are messages and open as they are compared, early is what Flush
-	// gave before, when it was called after each batch.
-	said, left, early []item
-	snapshots         [][]byte // after each batch, when asked for
+	open     []msg.Message // the messages of the last Flush
+	// emitted and flushed are the items of messages and open; flushedEarly those of every
+	// earlier Flush, when flushes is set.
+	emitted, flushed, flushedEarly []item
+	snapshots                      [][]byte // after each batch, when asked for
 }
 
-// folded is what a reader of the tables sees.
-func (r *run) folded() []item { return fold(r.said, r.left) }
+// folded returns the messages that remain in the tables.
+func (r *run) folded() []item { return fold(r.emitted, r.flushed) }
 
-// foldedMessages is the same, for who changes them before they are compared.
+// foldedMessages returns the same as messages, which a check may change before it
+// compares them.
 func (r *run) foldedMessages() []msg.Message {
 	return msg.Fold(append(r.messages[:len(r.messages):len(r.messages)], r.open...))
 }
 
-// before returns what the frames before i gave.
+// before returns the messages of the frames before i.
 func (r *run) before(i int) []item {
 	n := sort.Search(len(r.messages), func(j int) bool { return int(r.messages[j].Frame) >= i })
-	return r.said[:n]
+	return r.emitted[:n]
 }
 
-// how says how frames are played. The zero value gives them one by one.
-type how struct {
+// playOptions control how play decodes frames. The zero value decodes them one by one.
+type playOptions struct {
 	batch     func() int // the number of frames of the next batch
 	poison    bool
-	flushes   bool // Flush after each batch
-	snapshots bool // a snapshot after each batch
-	restart   bool // resume from that snapshot after each batch
-	from      []byte
+	flushes   bool   // Flush after each batch
+	snapshots bool   // a snapshot after each batch
+	restart   bool   // resume from that snapshot after each batch
+	from      []byte // the snapshot to open the stream from
 }
 
 // play opens a stream, decodes the frames, flushes and closes. The error names
 // the rule that the decoder broke by failing.
-func (r *runner) play(ctx context.Context, s Subject, st decoder.Stream, frames []frame.Frame, h how) (*run, error) {
+func (r *runner) play(ctx context.Context, s Subject, st decoder.Stream, frames []frame.Frame, h playOptions) (*run, error) {
 	stream, err := r.open(ctx, s, st, h.from)
 	if err != nil {
 		return nil, err
@@ -72,7 +73,7 @@ func (r *runner) play(ctx context.Context, s Subject, st decoder.Stream, frames 
 			if err != nil {
 				return nil, err
 			}
-			out.early = append(out.early, items(open)...)
+			out.flushedEarly = append(out.flushedEarly, items(open)...)
 		}
 		if h.snapshots {
 			out.snapshots = append(out.snapshots, a.Snapshot)
@@ -88,7 +89,7 @@ func (r *runner) play(ctx context.Context, s Subject, st decoder.Stream, frames 
 		at += n
 	}
 	out.open, err = r.flush(ctx, stream)
-	out.said, out.left = items(out.messages), items(out.open)
+	out.emitted, out.flushed = items(out.messages), items(out.open)
 	return out, err
 }
 
@@ -101,25 +102,25 @@ func (r *runner) open(ctx context.Context, s Subject, st decoder.Stream, from []
 		if from != nil {
 			rule = "D2"
 		}
-		return nil, breaks(rule, "a stream cannot be opened: %v", err)
+		return nil, violates(rule, "a stream cannot be opened: %v", err)
 	}
 	return stream, nil
 }
 
-// decode decodes a batch whose first frame has the index at, and numbers what
-// comes of it from there.
+// decode decodes a batch whose first frame has the index at, and adds at to the frame
+// numbers of the output.
 func (r *runner) decode(ctx context.Context, s Stream, b Batch, at int) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.suite.timeout())
 	defer cancel()
 	a, err := s.Decode(ctx, b)
 	if err != nil {
-		return a, died(err, at)
+		return a, callError(err, at)
 	}
 	last := int32(-1)
 	for i := range a.Messages {
 		f := &a.Messages[i].Frame
 		if n := int32(len(b.Frames)); n > 0 && (*f < max(last, 0) || *f >= n) {
-			return a, breaks("D2", "a message names frame %d, after %d, in a batch of %d frames", *f, last, n)
+			return a, violates("D2", "a message names frame %d, after %d, in a batch of %d frames", *f, last, n)
 		}
 		last = *f
 		*f += int32(at)
@@ -128,59 +129,59 @@ func (r *runner) decode(ctx context.Context, s Stream, b Batch, at int) (Answer,
 		p := &a.Problems[i]
 		p.Frame += int32(at)
 		if p.Reason == reasonPanic {
-			return a, breaks("D8", "panics at frame %d: %s", p.Frame, p.Detail)
+			return a, violates("D8", "panics at frame %d: %s", p.Frame, p.Detail)
 		}
 	}
 	return a, nil
 }
 
-// flush asks for what is open.
+// flush returns the open messages.
 func (r *runner) flush(ctx context.Context, s Stream) ([]msg.Message, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.suite.timeout())
 	defer cancel()
 	a, err := s.Decode(ctx, Batch{Flush: true})
 	if err != nil {
-		return nil, died(err, 0)
+		return nil, callError(err, 0)
 	}
 	if len(a.Problems) > 0 {
-		return nil, breaks("D10", "Flush gives a problem: %s", a.Problems[0].Reason)
+		return nil, violates("D10", "Flush reports a problem: %s", a.Problems[0].Reason)
 	}
 	for i := range a.Messages {
 		m := &a.Messages[i]
 		m.Frame = 0
 		if m.Complete != msg.Partial {
-			return nil, &broken{"D10", "Flush gives a message that is not incomplete", line(m)}
+			return nil, &violation{"D10", "Flush emits a message that is not incomplete", line(m)}
 		}
 	}
 	return a.Messages, nil
 }
 
-func died(err error, at int) error {
+func callError(err error, at int) error {
 	var f *Failure
 	if errors.As(err, &f) {
 		moved := *f
 		moved.Frame += at
-		return breaks("D9", "gives up %v", &moved)
+		return violates("D9", "returns an error %v", &moved)
 	}
-	return breaks("D9", "is gone: %v", err)
+	return violates("D9", "fails to answer: %v", err)
 }
 
-// pace returns batch sizes for checks that need not care: frames come one by one
-// where that costs nothing, so that a decoder whose messages do not survive a
-// batch (C7) fails there and not everywhere.
-func (r *runner) pace() func() int {
+// cautiousSizes returns batch sizes for checks that do not depend on them: single frames
+// where that is cheap, so that a decoder whose messages change within a batch fails C7
+// only and not every check.
+func (r *runner) cautiousSizes() func() int {
 	if _, ok := r.suite.Subject.(*Local); ok {
 		return nil
 	}
 	return r.sizes(8)
 }
 
-// sizes returns batch sizes for how.batch: random ones up to n.
+// sizes returns random batch sizes up to n, for playOptions.batch.
 func (r *runner) sizes(n int) func() int { return func() int { return 1 + r.rand.IntN(n) } }
 
 func whole() int { return 1 << 30 }
 
-// sample returns up to n of the numbers 0 to limit, in order, with the ends.
+// sample returns up to n of the numbers 0 to limit, in order, with both ends.
 func (r *runner) sample(limit, n int) []int {
 	if limit < n {
 		out := make([]int, limit+1)

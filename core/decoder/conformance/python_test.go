@@ -34,8 +34,8 @@ func python(t *testing.T) string {
 	return ""
 }
 
-// A decoder in another language, which knows the protocol by PROTOCOL.md alone,
-// passes the suite and gives what the Go decoder of its format gives.
+// A decoder in another language, written from PROTOCOL.md alone, passes the suite and has
+// the output of the Go decoder of its format.
 func TestPython(t *testing.T) {
 	cases, err := conformance.Load(os.DirFS("internal/mutants/testdata"))
 	if err != nil {
@@ -79,7 +79,7 @@ func TestPythonWithTheDecoderServiceAlone(t *testing.T) {
 	}
 }
 
-// What a decoder must refuse it refuses in words.
+// The decoder refuses an invalid environment with a message.
 func TestPythonRefusals(t *testing.T) {
 	for env, want := range map[string]string{
 		"EARSHOT_DECODER=other": "earshot starts it",
@@ -94,7 +94,7 @@ func TestPythonRefusals(t *testing.T) {
 	}
 }
 
-// The generated Python is that of the .proto file as it stands.
+// The generated Python is that of the current .proto file.
 func TestPythonIsGeneratedFromTheProto(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), python(t), "-c", "import decoder_pb2; print(decoder_pb2.DESCRIPTOR.serialized_pb.hex())")
 	cmd.Dir = filepath.Join("testdata", "python")
@@ -120,7 +120,7 @@ func TestPythonIsGeneratedFromTheProto(t *testing.T) {
 	}
 }
 
-// plain takes out of a descriptor what compilers add or leave out as they like.
+// plain removes the optional parts of a descriptor, which differ between compilers.
 func plain(d *descriptorpb.FileDescriptorProto) {
 	d.SourceCodeInfo = nil
 	for _, m := range d.MessageType {

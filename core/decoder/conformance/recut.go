@@ -11,10 +11,10 @@ import (
 	"github.com/earshot-dev/earshot/core/frame/fixture"
 )
 
-// recut is C2. Neither how the network cut the bytes nor how the sender cut a
-// text may show.
+// recut is C2. The output depends neither on how the network splits the bytes nor on how
+// the sender splits a text.
 func recut(ctx context.Context, r *runner) error {
-	// Bytes are cut into frames before a decoder sees them, wherever it runs.
+	// Every transport splits bytes into frames in the host, so one subject is enough.
 	_, local := r.suite.Subject.(*Local)
 	cutBytes := local && r.c.transport != fixture.Frames
 	if cutBytes {
@@ -36,22 +36,22 @@ func recut(ctx context.Context, r *runner) error {
 		}
 	}
 	if !found {
-		return breaks("D5", "deltas.json: no frame has a string at any of %v", r.c.Deltas)
+		return violates("D5", "deltas.json: no frame has a string at any of %v", r.c.Deltas)
 	}
 	always := func() bool { return true }
 	never := func() bool { return false }
 	perhaps := func() bool { return r.rand.IntN(2) == 0 }
 	for _, p := range []struct {
-		what        string
+		change      string
 		join, split func() bool
 	}{
-		{"joined", always, never}, {"cut in two", never, always}, {"cut anew", perhaps, perhaps}, {"cut anew", perhaps, perhaps},
+		{"joined", always, never}, {"cut in two", never, always}, {"cut at random", perhaps, perhaps}, {"cut at random", perhaps, perhaps},
 	} {
-		other, err := r.play(ctx, r.suite.Subject, r.c.Stream, r.recutDeltas(p.join, p.split), how{})
+		other, err := r.play(ctx, r.suite.Subject, r.c.Stream, r.recutDeltas(p.join, p.split), playOptions{})
 		if err != nil {
 			return err
 		}
-		reason := "the output changes when deltas are " + p.what
+		reason := "the output changes when deltas are " + p.change
 		if err := (rules{"D5", "D5"}).differ(reason, r.base.folded(), other.folded()); err != nil {
 			return err
 		}
@@ -59,8 +59,8 @@ func recut(ctx context.Context, r *runner) error {
 	return nil
 }
 
-// recutBytes cuts the input in two at every place when it is short, and in many
-// pieces at random, and compares the frames.
+// recutBytes compares the frames when the input is cut in two at every byte, if it is
+// short, and in many pieces at random.
 func (r *runner) recutBytes() error {
 	var cuts [][]int
 	if len(r.c.raw) <= 2<<10 {
@@ -86,7 +86,7 @@ func (r *runner) recutBytes() error {
 			return bytes.Equal(a.Data, b.Data) && fmt.Sprint(x) == fmt.Sprint(y)
 		}
 		if !slices.EqualFunc(got, r.c.Frames, same) {
-			return breaks("D5", "the frames change when the bytes are cut at %v", k)
+			return violates("D5", "the frames change when the bytes are cut at %v", k)
 		}
 	}
 	return nil

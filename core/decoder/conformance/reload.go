@@ -10,8 +10,8 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// Lacks says what the two forms of a conversation cannot carry, and why. It is
-// the file reload.lacks.json of a case:
+// Lacks lists the messages and columns that one of the two forms of a conversation does
+// not have, each with the reason. It is the file reload.lacks.json of a case:
 //
 //	{"reload": {"status": "runs keep no events",
 //	            "assistant.model": "only the run has a model",
@@ -20,17 +20,16 @@ import (
 //	            "order": "members are listed one after the other"},
 //	 "live": {}}
 //
-// A name stands for all messages of a kind, for one column of a kind or of all
-// (the names of want.jsonl), for the message with a key, or for the order of
-// messages. A form that carries what it is said to lack is an error too: the list
-// is a fact of the format, and the README may quote it.
+// A name means all messages of a kind, one column of a kind or of all (the names of
+// want.jsonl), the message with a key, or the order of messages. An entry that the form
+// does have is an error too: the list is a fact of the format, and the README may quote
+// it.
 type Lacks struct {
 	Reload map[string]string `json:"reload,omitempty"`
 	Live   map[string]string `json:"live,omitempty"`
 }
 
-// reloadAny is C4 for all cases together: a format that has a reloaded form shows
-// it.
+// reloadAny is C4 for all cases together: a format with a reloaded form has a case of it.
 func reloadAny(_ context.Context, r *runner) error {
 	if !r.suite.Subject.Describe().Info.Reload {
 		return skipped("the format has no reloaded form")
@@ -40,10 +39,10 @@ func reloadAny(_ context.Context, r *runner) error {
 			return nil
 		}
 	}
-	return breaks("D5", "Info says that the format has a reloaded form, and no case has one")
+	return violates("D5", "Info.Reload is set, but no case has a reloaded form")
 }
 
-// reloadCase is C4.
+// reloadCase is C4. The live stream and its reloaded form fold to the same messages.
 func reloadCase(ctx context.Context, r *runner) error {
 	switch known := r.suite.Subject.Describe().Info.Reload; {
 	case r.c.Reload == nil && !known:
@@ -51,9 +50,9 @@ func reloadCase(ctx context.Context, r *runner) error {
 	case r.c.Reload == nil:
 		return skipped("the case has no reloaded form")
 	case !known:
-		return breaks("D5", "the case has a reloaded form, and Info says that the format has none")
+		return violates("D5", "the case has a reloaded form, but Info.Reload is not set")
 	}
-	again, err := r.play(ctx, r.suite.Subject, r.c.ReloadStream, r.c.Reload, how{})
+	again, err := r.play(ctx, r.suite.Subject, r.c.ReloadStream, r.c.Reload, playOptions{})
 	if err != nil {
 		return err
 	}
@@ -62,10 +61,10 @@ func reloadCase(ctx context.Context, r *runner) error {
 	}
 	if len(again.problems) > len(r.base.problems) {
 		p := again.problems[len(again.problems)-1]
-		return breaks("D5", "the reloaded form gives the problem %s at frame %d: %s", p.Reason, p.Frame, p.Detail)
+		return violates("D5", "the reloaded form has the problem %s at frame %d: %s", p.Reason, p.Frame, p.Detail)
 	}
-	live, reload := understood(r.base.foldedMessages()), understood(again.foldedMessages())
-	level(live, reload)
+	live, reload := withoutUnknown(r.base.foldedMessages()), withoutUnknown(again.foldedMessages())
+	normalize(live, reload)
 	a, b := forms(live), forms(reload)
 	unordered := false
 	for _, side := range []struct {
@@ -73,14 +72,14 @@ func reloadCase(ctx context.Context, r *runner) error {
 		lacks map[string]string
 		other *[]form
 	}{{"reload", r.c.Lacks.Reload, &a}, {"live", r.c.Lacks.Live, &b}} {
-		for _, what := range slices.Sorted(maps.Keys(side.lacks)) {
-			if what == "order" {
+		for _, name := range slices.Sorted(maps.Keys(side.lacks)) {
+			if name == "order" {
 				unordered = true
 				continue
 			}
 			var found bool
-			if *side.other, found = lack(*side.other, what); !found {
-				return breaks("D5", "reload.lacks.json: %s: %q: the other form has no such thing either", side.name, what)
+			if *side.other, found = removeLacking(*side.other, name); !found {
+				return violates("D5", "reload.lacks.json: %s: %q: the other form does not have it either", side.name, name)
 			}
 		}
 	}
@@ -88,16 +87,16 @@ func reloadCase(ctx context.Context, r *runner) error {
 	equal := rules{"D5", "D5"}
 	if unordered {
 		if equal.differ("", want, got) == nil {
-			return breaks("D5", `reload.lacks.json: "order": the order is the same`)
+			return violates("D5", `reload.lacks.json: "order": the order is the same`)
 		}
 		want, got = sorted(want), sorted(got)
 	}
 	return equal.differ("the stream and its reloaded form do not fold to the same messages", want, got)
 }
 
-// level brings the times of the same message to the coarser of their precisions, leaves
-// out one that a decoder inferred, and takes a summary for as complete as what it sums up.
-func level(live, reload []msg.Message) {
+// normalize rounds the times of the same message to the coarser of their precisions, removes
+// both when a decoder inferred one, and treats a summarized message as complete.
+func normalize(live, reload []msg.Message) {
 	type id struct{ session, key string }
 	other := make(map[id]*msg.Message)
 	for i := range reload {
@@ -135,15 +134,15 @@ func unit(p msg.Precision) int64 {
 	return 1
 }
 
-// form is a message of one of the forms, by its columns.
+// form is a message of the live or the reloaded form, by its columns.
 type form struct {
 	id      string
 	columns map[string]any
 }
 
-// understood leaves out what is kept of fields that the decoder does not know: each form
-// has its own.
-func understood(messages []msg.Message) []msg.Message {
+// withoutUnknown removes the unknown fields that the decoder kept: they differ between the
+// forms.
+func withoutUnknown(messages []msg.Message) []msg.Message {
 	var out []msg.Message
 	for _, m := range messages {
 		if m.Kind == msg.Unknown && m.Attr("type") == msg.AttrUnknownFields {
@@ -175,11 +174,11 @@ func formItems(in []form) []item {
 	return out
 }
 
-// lack takes out of a form what the other one lacks, and reports whether it was
-// there.
-func lack(in []form, what string) (out []form, found bool) {
-	key, byKey := strings.CutPrefix(what, "key:")
-	kind, column, byColumn := strings.Cut(what, ".")
+// removeLacking removes from a form the messages or the column that the other one lacks,
+// and reports whether it had them.
+func removeLacking(in []form, name string) (out []form, found bool) {
+	key, byKey := strings.CutPrefix(name, "key:")
+	kind, column, byColumn := strings.Cut(name, ".")
 	for _, f := range in {
 		switch {
 		case byKey:
@@ -191,7 +190,7 @@ func lack(in []form, what string) (out []form, found bool) {
 			if kind == "*" || f.columns["kind"] == kind {
 				found = f.drop(column) || found
 			}
-		case f.columns["kind"] == what:
+		case f.columns["kind"] == name:
 			found = true
 			continue
 		}
@@ -200,7 +199,7 @@ func lack(in []form, what string) (out []form, found bool) {
 	return out, found
 }
 
-// drop removes a column and those that are made of it.
+// drop removes a column and the columns derived from it.
 func (f form) drop(column string) bool {
 	if name, ok := strings.CutPrefix(column, "attributes."); ok {
 		attributes, _ := f.columns["attributes"].(map[string]any)

@@ -11,8 +11,8 @@ import (
 )
 
 // Test runs the suite against an executable, with the cases of a directory. It is
-// `earshot plugin test --exec BIN --testdata DIR`. The error is for what kept the
-// suite from running; a broken rule is a result.
+// `earshot plugin test --exec BIN --testdata DIR`. The error is for a suite that could
+// not run; a broken rule is a result.
 func Test(ctx context.Context, dir fs.FS, seed uint64, only []string, path string, args ...string) ([]Result, error) {
 	for _, name := range only {
 		if all := CheckNames(); !slices.Contains(all, name) {
@@ -43,14 +43,14 @@ func Failed(results []Result) bool {
 	return slices.ContainsFunc(results, func(r Result) bool { return r.Status == Fail })
 }
 
-// Report writes results for a person: a table of checks by case, then what is
-// broken, then why checks were skipped.
+// Report writes results for a person: a table of checks by case, then the failures, then
+// the reasons of skipped checks.
 //
 //	case       C1    C2    C3    C4    C5
 //	talk       ok    ok    FAIL  ok    -
 func Report(w io.Writer, results []Result, seed uint64) error {
 	var b strings.Builder
-	table(&b, results)
+	writeTable(&b, results)
 	for _, r := range results {
 		if r.Status == Fail {
 			fmt.Fprintf(&b, "\n%s %s, %s: %s is broken: %s\n", r.Check, r.Title, where(r), r.Rule, r.Reason)
@@ -59,7 +59,7 @@ func Report(w io.Writer, results []Result, seed uint64) error {
 			}
 		}
 	}
-	skips(&b, results)
+	writeSkips(&b, results)
 	var counts = map[Status]int{}
 	for _, r := range results {
 		counts[r.Status]++
@@ -76,15 +76,15 @@ func where(r Result) string {
 	return r.Case
 }
 
-func table(b *strings.Builder, results []Result) {
+func writeTable(b *strings.Builder, results []Result) {
 	var rows, columns []string
 	cells := make(map[[2]string]string)
-	wide := len("case")
+	width := len("case")
 	for _, r := range results {
 		row := where(r)
 		if !slices.Contains(rows, row) {
 			rows = append(rows, row)
-			wide = max(wide, len(row))
+			width = max(width, len(row))
 		}
 		if !slices.Contains(columns, r.Check) {
 			columns = append(columns, r.Check)
@@ -95,7 +95,7 @@ func table(b *strings.Builder, results []Result) {
 		return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
 	})
 	line := func(first string, cell func(column string) string) {
-		l := fmt.Sprintf("%-*s", wide+2, first)
+		l := fmt.Sprintf("%-*s", width+2, first)
 		for _, c := range columns {
 			l += fmt.Sprintf("%-6s", cell(c))
 		}
@@ -107,8 +107,8 @@ func table(b *strings.Builder, results []Result) {
 	}
 }
 
-// skips says once why a check was skipped, and for how many cases.
-func skips(b *strings.Builder, results []Result) {
+// writeSkips writes each reason of a skipped check once, with the number of cases.
+func writeSkips(b *strings.Builder, results []Result) {
 	var order []string
 	count := make(map[string]int)
 	for _, r := range results {

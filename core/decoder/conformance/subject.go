@@ -16,7 +16,7 @@ type Subject interface {
 	Open(ctx context.Context, s decoder.Stream, snapshot []byte) (Stream, error)
 }
 
-// Description says what a subject is.
+// Description describes a subject.
 type Description struct {
 	Where     string // "in process", "grpc", "executable"
 	Info      decoder.Info
@@ -25,23 +25,23 @@ type Description struct {
 
 // Stream is an open stream.
 type Stream interface {
-	// Decode decodes a batch. The error is a *Failure when it is the decoder's own
-	// word, and anything else when the decoder is gone.
+	// Decode decodes a batch. The error is a *Failure when the decoder returned it, and
+	// any other when the call itself failed.
 	Decode(ctx context.Context, b Batch) (Answer, error)
 	Close()
 }
 
-// Batch is what a stream is asked: to decode the frames, and after them what the
-// flags say.
+// Batch is one request to a stream: the frames to decode, and whether to flush and to take
+// a snapshot after them.
 type Batch struct {
 	Frames   []frame.Frame
 	Flush    bool
 	Snapshot bool
-	// Poison overwrites the frames' bytes as soon as the answer is there.
+	// Poison overwrites the frames' bytes once the answer is read.
 	Poison bool
 }
 
-// Answer is what came of a batch. Messages own their texts.
+// Answer is the output of a batch. Messages own their texts.
 type Answer struct {
 	Messages []msg.Message
 	Problems []msg.Problem
@@ -62,10 +62,10 @@ func (f *Failure) Error() string {
 	return fmt.Sprintf("at frame %d: %s", f.Frame, f.Err)
 }
 
-// reasonPanic is the problem that the SDK makes of a panic.
+// reasonPanic is the reason of the problem that the SDK reports for a panic.
 const reasonPanic = "decoder_panic"
 
-// poison is what a released buffer is overwritten with.
+// poison is the byte that overwrites released buffers.
 const poison = 0xCC
 
 // pack copies the frames into one buffer, as a source would have read them, with

@@ -18,8 +18,8 @@ type Suite struct {
 	// Twins are the same decoder reached in other ways; C8 compares with them.
 	Twins []Subject
 	Cases []Case
-	// LeavesOut is what the decoder leaves out on purpose, for C14; nil when it does not
-	// say.
+	// LeavesOut lists the fields that the decoder leaves out on purpose, for C14; nil when
+	// it has no list.
 	LeavesOut *unknown.List
 	// Seed decides every random choice. The same seed makes the same choices.
 	Seed uint64
@@ -29,7 +29,7 @@ type Suite struct {
 	Timeout time.Duration
 }
 
-// Status is how a check ended.
+// Status is the outcome of a check.
 type Status string
 
 // The statuses.
@@ -39,7 +39,7 @@ const (
 	Skip Status = "skip"
 )
 
-// Result is how one check ended for one case.
+// Result is the outcome of one check for one case.
 type Result struct {
 	Check  string `json:"check"`          // "C7"
 	Title  string `json:"title"`          // "aliasing"
@@ -51,10 +51,10 @@ type Result struct {
 	Detail string `json:"detail,omitempty"` // of a failure: the difference, over several lines
 }
 
-// broken says that a rule is broken.
-type broken struct{ rule, reason, detail string }
+// violation is the error of a broken rule.
+type violation struct{ rule, reason, detail string }
 
-func (b *broken) Error() string {
+func (b *violation) Error() string {
 	s := b.rule + ": " + b.reason
 	if b.detail != "" {
 		s += "\n" + b.detail
@@ -62,11 +62,11 @@ func (b *broken) Error() string {
 	return s
 }
 
-func breaks(rule, format string, args ...any) error {
-	return &broken{rule: rule, reason: fmt.Sprintf(format, args...)}
+func violates(rule, format string, args ...any) error {
+	return &violation{rule: rule, reason: fmt.Sprintf(format, args...)}
 }
 
-// skipped says why a check could not be made.
+// skipped is the reason why a check could not run.
 type skipped string
 
 func (s skipped) Error() string { return string(s) }
@@ -77,8 +77,8 @@ type check struct {
 	name, title, rules string
 	each               func(context.Context, *runner) error
 	once               func(context.Context, *runner) error
-	// first says that each is made even when the same frames give something else
-	// the second time: the other checks compare and would only say so again.
+	// first is set for checks that run even when a second run over the same frames has
+	// other output: the other checks compare, and would only repeat that failure.
 	first bool
 }
 
@@ -115,8 +115,8 @@ func checks() []check {
 type runner struct {
 	suite *Suite
 	c     *Case
-	base  *run // what the subject gives for the case
-	// steady says that a second run gave the same.
+	base  *run // the output of the subject for the case
+	// steady is set when a second run had the same output.
 	steady bool
 	rand   *rand.Rand
 }
@@ -137,7 +137,7 @@ func (s *Suite) Run(ctx context.Context, report func(Result)) {
 			case err != nil:
 				report(c.result(r.c.Name, skipped("the case does not decode: see C1")))
 			case !r.steady && !c.first:
-				report(c.result(r.c.Name, skipped("the same frames do not give the same twice: see C12")))
+				report(c.result(r.c.Name, skipped("two runs over the same frames differ: see C12")))
 			default:
 				r.seed(c.name)
 				report(c.result(r.c.Name, c.each(ctx, r)))
@@ -156,11 +156,11 @@ func (s *Suite) Run(ctx context.Context, report func(Result)) {
 // begin decodes the case, twice.
 func (r *runner) begin(ctx context.Context) error {
 	var err error
-	if r.base, err = r.play(ctx, r.suite.Subject, r.c.Stream, r.c.Frames, how{}); err != nil {
+	if r.base, err = r.play(ctx, r.suite.Subject, r.c.Stream, r.c.Frames, playOptions{}); err != nil {
 		return err
 	}
-	second, err := r.play(ctx, r.suite.Subject, r.c.Stream, r.c.Frames, how{})
-	r.steady = err == nil && same("", r.base, second) == nil
+	second, err := r.play(ctx, r.suite.Subject, r.c.Stream, r.c.Frames, playOptions{})
+	r.steady = err == nil && sameRun("", r.base, second) == nil
 	return nil
 }
 
@@ -175,7 +175,7 @@ func (r *runner) seed(check string) {
 
 func (c *check) result(name string, err error) Result {
 	res := Result{Check: c.name, Title: c.title, Case: name, Status: Pass, Rules: c.rules}
-	var b *broken
+	var b *violation
 	var why skipped
 	switch {
 	case err == nil:
@@ -183,7 +183,7 @@ func (c *check) result(name string, err error) Result {
 		res.Status, res.Reason = Skip, string(why)
 	case errors.As(err, &b):
 		res.Status, res.Rule, res.Reason, res.Detail = Fail, b.rule, b.reason, b.detail
-	default: // the decoder is gone, or the suite itself has failed
+	default: // the call of the decoder or the suite itself failed
 		res.Status, res.Rule, res.Reason = Fail, "D9", err.Error()
 	}
 	return res

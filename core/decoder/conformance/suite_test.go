@@ -23,8 +23,8 @@ const (
 `
 )
 
-// What the two forms of a conversation cannot carry is listed, and the list is
-// true.
+// A difference between the two forms of a conversation must be listed in
+// reload.lacks.json, and each entry of the list must be true.
 func TestReloadLacks(t *testing.T) {
 	drop := func(s, line string) string {
 		var out string
@@ -50,9 +50,9 @@ func TestReloadLacks(t *testing.T) {
 		"another order":              {lines[0] + lines[2] + lines[1], ``, "the order differs"},
 		"another order, listed":      {lines[0] + lines[2] + lines[1], `{"reload":{"order":"why"}}`, ""},
 		"listed, and yet the same":   {coarse, `{"reload":{"order":"why"}}`, "the order is the same"},
-		"listed, and nothing of it":  {coarse, `{"reload":{"delegation":"why"}}`, "no such thing"},
+		"listed, and nothing of it":  {coarse, `{"reload":{"delegation":"why"}}`, "does not have it either"},
 		"listed, and yet there":      {coarse, `{"reload":{"tool_result":"why"}}`, "+ {"},
-		"a bad frame in the reload":  {coarse + "{", ``, "gives the problem invalid_json"},
+		"a bad frame in the reload":  {coarse + "{", ``, "has the problem invalid_json"},
 		"other keys in the reloaded": {strings.ReplaceAll(coarse, "u-1", "u-2"), ``, "u-2"},
 	} {
 		dir := fstest.MapFS{"c/in.jsonl": {Data: []byte(live)}, "c/reload.jsonl": {Data: []byte(c.reload)}}
@@ -73,8 +73,8 @@ func TestReloadLacks(t *testing.T) {
 	}
 }
 
-// A process that dies, or that never answers, fails the check that it did it in,
-// and the next one finds a new process.
+// A process that exits or never answers fails the check in which it does so, and the next
+// check starts a new process.
 func TestProcessesThatDie(t *testing.T) {
 	server := filepath.Join(t.TempDir(), "servemutant")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", server, "./internal/servemutant").CombinedOutput(); err != nil {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// transport is C8. How a decoder is reached changes nothing.
+// transport is C8. The output does not depend on how the host reaches the decoder.
 func transport(ctx context.Context, r *runner) error {
 	if len(r.suite.Twins) == 0 {
 		return skipped("the decoder is reached in one way only")
@@ -14,21 +14,21 @@ func transport(ctx context.Context, r *runner) error {
 	for _, twin := range r.suite.Twins {
 		got := twin.Describe()
 		if a, b := fmt.Sprintf("%+v %t", want.Info, want.Snapshots), fmt.Sprintf("%+v %t", got.Info, got.Snapshots); a != b {
-			return &broken{"D4", fmt.Sprintf("it describes itself otherwise: %s, %s", want.Where, got.Where), "- " + a + "\n+ " + b}
+			return &violation{"D4", fmt.Sprintf("the descriptions differ: %s, %s", want.Where, got.Where), "- " + a + "\n+ " + b}
 		}
 		for _, size := range []func() int{nil, whole, r.sizes(5)} {
-			other, err := r.play(ctx, twin, r.c.Stream, r.c.Frames, how{batch: size, poison: true})
+			other, err := r.play(ctx, twin, r.c.Stream, r.c.Frames, playOptions{batch: size, poison: true})
 			if err != nil {
 				return err
 			}
-			if err := same(fmt.Sprintf("the output differs: %s, %s", want.Where, got.Where), r.base, other); err != nil {
+			if err := sameRun(fmt.Sprintf("the output differs: %s, %s", want.Where, got.Where), r.base, other); err != nil {
 				return err
 			}
 		}
 		if !want.Snapshots {
 			continue
 		}
-		other, err := r.play(ctx, twin, r.c.Stream, r.c.Frames, how{restart: true, batch: r.sizes(5)})
+		other, err := r.play(ctx, twin, r.c.Stream, r.c.Frames, playOptions{restart: true, batch: r.sizes(5)})
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,5 @@
-// Package scaffold writes the beginnings of a decoder: a folder with a Go program
-// that passes the conformance suite as it is, and that its author turns into a
-// decoder of his own format.
+// Package scaffold writes a new decoder: a folder with a Go program that passes the
+// conformance suite unchanged, and that its author adapts to another format.
 package scaffold
 
 import (
@@ -20,14 +19,14 @@ import (
 //go:embed all:template
 var files embed.FS
 
-// Settings say what to write.
+// Settings are the values that the templates use.
 type Settings struct {
 	// Name is the format's name: lower case letters, digits and dashes.
 	Name string
 	// Module is the path of the new module; Name when empty.
 	Module string
-	// Version is that of github.com/earshot-dev/earshot which go.mod asks for. When it
-	// is empty `go mod tidy` takes the newest.
+	// Version is the version of github.com/earshot-dev/earshot that go.mod requires.
+	// When it is empty `go mod tidy` takes the newest.
 	Version string
 	// Replace is a folder with the source of github.com/earshot-dev/earshot, for a
 	// program that was built between releases; empty for none.
@@ -35,11 +34,11 @@ type Settings struct {
 }
 
 // Write writes the folder Name into dir and returns the paths of the files. It
-// fails when the folder is there.
+// fails when the folder exists.
 //
 //	NAME/go.mod main.go decoder.go decoder_test.go README.md testdata/{leaves-out.json,hello/{in,want}.jsonl}
 //
-// What is left to do is `go mod tidy`, and then the work.
+// The author runs `go mod tidy` next.
 func Write(dir string, s Settings) ([]string, error) {
 	if err := s.check(); err != nil {
 		return nil, err

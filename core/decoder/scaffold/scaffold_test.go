@@ -11,9 +11,8 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder/conformance"
 )
 
-// What is written builds, passes its own tests, and passes the suite as an
-// executable, in a module of its own that knows nothing of this one but its
-// public packages.
+// The scaffold builds, passes its own tests, and passes the suite as an executable,
+// in a module of its own that imports only public packages of this one.
 func TestTheScaffoldPassesTheSuite(t *testing.T) {
 	dir := t.TempDir()
 	written, err := Write(dir, Settings{Name: "my-format", Module: "example.org/my-format", Version: "v0.0.0"})
@@ -44,8 +43,8 @@ func TestTheScaffoldPassesTheSuite(t *testing.T) {
 	}
 }
 
-// A golden that is wrong or missing fails the test, -update repairs it and fails
-// once more, so that nobody keeps what he has not read.
+// A golden that is wrong or missing fails the test; -update repairs it and fails
+// once more, so that the author reads each change before keeping it.
 func TestUpdateRewritesAndFails(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := Write(dir, Settings{Name: "acme", Version: "v0.0.0"}); err != nil {
@@ -61,11 +60,11 @@ func TestUpdateRewritesAndFails(t *testing.T) {
 	if err := os.WriteFile(golden, bytes.Replace(right, []byte("kettle"), []byte("bottle"), 1), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	fails := func(says string, args ...string) {
+	fails := func(message string, args ...string) {
 		t.Helper()
 		out, err := command(t, root, "go", append([]string{"test", "-count=1", "-run=TestDecoder", "."}, args...)...)
-		if err == nil || !strings.Contains(out, says) {
-			t.Errorf("%v: %v, no %q in\n%s", args, err, says, out)
+		if err == nil || !strings.Contains(out, message) {
+			t.Errorf("%v: %v, no %q in\n%s", args, err, message, out)
 		}
 	}
 	fails(`porch u-1: content: want "Is the bottle on?", got "Is the kettle on?"`, "-conformance.checks=C1")
@@ -80,7 +79,7 @@ func TestUpdateRewritesAndFails(t *testing.T) {
 	run(t, root, "go", "test", "-count=1", "-run=TestDecoder", "-conformance.checks=C1", ".")
 }
 
-// attach makes the new module use this one as it lies here.
+// attach replaces earshot in the new module by this working copy.
 func attach(t *testing.T, root string) {
 	t.Helper()
 	here := strings.TrimSpace(run(t, ".", "go", "list", "-m", "-f", "{{.Dir}}"))

@@ -64,11 +64,11 @@ func Parse(data []byte) (List, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&l.Entries); err != nil {
-		return List{}, fmt.Errorf("what is left out: %w", err)
+		return List{}, fmt.Errorf("left-out fields: %w", err)
 	}
 	for _, e := range l.Entries {
 		if !strings.HasPrefix(e.Path, "/") || e.Path == "/" || e.Why == "" {
-			return List{}, fmt.Errorf("what is left out: %q: %w", e.Path, errors.New("expected a path with a slash before each key, and the reason why"))
+			return List{}, fmt.Errorf("left-out fields: %q: %w", e.Path, errors.New("expected a path with a slash before each key, and the reason why"))
 		}
 		l.patterns = append(l.patterns, strings.Split(e.Path[1:], "/"))
 	}

@@ -27,7 +27,7 @@ func keepsFrame(p *referenceDecoder, _ *shared) *mutantDecoder {
 	}}
 }
 
-// countedKeys makes keys of the number of the frame.
+// countedKeys uses the number of the frame as the key.
 func countedKeys(p *referenceDecoder, _ *shared) *mutantDecoder {
 	return &mutantDecoder{referenceDecoder: p, decode: func(f *frame.Frame, out *decoder.Output) error {
 		n := len(out.Messages)
@@ -58,7 +58,7 @@ func messagePerDelta(p *referenceDecoder, _ *shared) *mutantDecoder {
 	}}
 }
 
-// otherKeysInReload has one key for a whole answer and another for one in pieces.
+// otherKeysInReload uses one key for a whole answer and another for one in deltas.
 func otherKeysInReload(p *referenceDecoder, _ *shared) *mutantDecoder {
 	return &mutantDecoder{referenceDecoder: p, decode: func(f *frame.Frame, out *decoder.Output) error {
 		n := len(out.Messages)
@@ -164,7 +164,7 @@ func reusesAttributes(p *referenceDecoder, _ *shared) *mutantDecoder {
 	}}
 }
 
-// panicsOnOtherType panics when a text is no string.
+// panicsOnOtherType panics when a text is not a string.
 func panicsOnOtherType(p *referenceDecoder, _ *shared) *mutantDecoder {
 	return &mutantDecoder{referenceDecoder: p, decode: func(f *frame.Frame, out *decoder.Output) error {
 		var v struct{ Text any }
@@ -175,14 +175,14 @@ func panicsOnOtherType(p *referenceDecoder, _ *shared) *mutantDecoder {
 	}}
 }
 
-// dropsOtherTypes drops a text that is no string, and unknown members.
+// dropsOtherTypes drops a text that is not a string, and unknown members.
 func dropsOtherTypes(p *referenceDecoder, _ *shared) *mutantDecoder {
 	return &mutantDecoder{referenceDecoder: p, decode: func(f *frame.Frame, out *decoder.Output) error {
 		n := len(out.Messages)
 		err := p.Decode(f, out)
-		given := out.Messages[n:]
+		emitted := out.Messages[n:]
 		out.Messages = out.Messages[:n]
-		for _, m := range given {
+		for _, m := range emitted {
 			if m.Kind == msg.Unknown && m.Attr("type") == unknown.Attr {
 				continue
 			}

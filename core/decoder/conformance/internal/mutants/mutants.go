@@ -27,10 +27,10 @@ func Mutants() []Mutant {
 			}}
 		}},
 		{"keeps-frame", "D3", "keeps a frame's data beyond the call", keepsFrame},
-		{"reads-clock", "D4", "looks at the clock", after(func(_ *frame.Frame, m *msg.Message) {
+		{"reads-clock", "D4", "reads the clock", after(func(_ *frame.Frame, m *msg.Message) {
 			m.Time = time.Now().UnixNano()
 		})},
-		{"time-of-reading", "D4", "takes the time of reading for the time of the event", after(func(f *frame.Frame, m *msg.Message) {
+		{"time-of-reading", "D4", "uses the time of reading as the time of the event", after(func(f *frame.Frame, m *msg.Message) {
 			m.Time = f.At + 1
 		})},
 		{"leaks-goroutine", "D4", "leaves a goroutine behind", func(p *referenceDecoder, sh *shared) *mutantDecoder {
@@ -94,8 +94,8 @@ func Mutants() []Mutant {
 		{"flush-completes", "D10", "Flush emits open answers as complete", func(p *referenceDecoder, _ *shared) *mutantDecoder {
 			return &mutantDecoder{referenceDecoder: p, flush: flushed(p, func(m *msg.Message) { m.Complete = msg.Complete })}
 		}},
-		{"grows-snapshot", "D11", "remembers every message for ever", grows(true)},
-		{"grows-memory", "D11", "remembers every message for ever, and not in its snapshot", grows(false)},
+		{"grows-snapshot", "D11", "keeps every key for ever", grows(true)},
+		{"grows-memory", "D11", "keeps every key for ever, and not in its snapshot", grows(false)},
 		{"reuses-text", "D12", "writes over the text that it returned", reusesText},
 		{"reuses-attributes", "D12", "changes the attributes that it returned", reusesAttributes},
 	}

@@ -104,7 +104,7 @@ func TestReport(t *testing.T) {
 	server := build(t)
 	for mutant, c := range map[string]struct {
 		failed bool
-		says   []string
+		lines  []string
 	}{
 		"reference": {false, []string{"case       C1    C2\n", "cut        ok    -\n", "talk       ok    ok\n", "C2 recut: the case has no deltas.json", "5 passed, 0 failed, 1 skipped (seed 5)"}},
 		"reads-clock": {true, []string{"cut        FAIL  -\n", "C1 golden, talk: D4 is broken: the output is not that of want.jsonl", "kitchen u-1: ts: want \"2026-",
@@ -118,7 +118,7 @@ func TestReport(t *testing.T) {
 		if err := conformance.Report(&out, results, 5); err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range c.says {
+		for _, want := range c.lines {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("%s: no %q in\n%s", mutant, want, out.String())
 			}
@@ -131,7 +131,7 @@ func TestReport(t *testing.T) {
 		t.Error("an unknown check was accepted")
 	}
 	if _, err := conformance.Test(t.Context(), os.DirFS("testdata"), 1, nil, server, "unicorn"); err == nil || !strings.Contains(err.Error(), `there is no mutant "unicorn"`) {
-		t.Errorf("the process's own words are lost: %v", err)
+		t.Errorf("the stderr of the process is missing: %v", err)
 	}
 }
 

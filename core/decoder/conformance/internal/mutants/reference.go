@@ -10,7 +10,7 @@
 //	{"type":"call","chat":"c","id":"t1","at":"...","tool":"grep","args":{...}}
 //	{"type":"result","chat":"c","id":"t1","at":"...","text":"...","error":false}
 //
-// An answer that is not complete is open; so is nothing else. A frame of these
+// Only an answer that is not complete is open. A frame of these
 // types without an id, or a call without a tool, is a bad frame.
 package mutants
 

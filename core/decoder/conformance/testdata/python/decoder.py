@@ -39,7 +39,7 @@ class Reference:
             return
         self.chat = text(v, "chat") or self.chat
         kind, key = text(v, "type"), text(v, "id")
-        given = len(out.messages)
+        first = len(out.messages)
         if kind in ("user", "delta", "end", "answer", "call", "result") and not (key and (text(v, "tool") or kind != "call")):
             out.problems.add(frame=at, reason="wrong_type", detail="a %s without its id or tool" % kind)
             return
@@ -62,8 +62,8 @@ class Reference:
             pieces = [a[3] for a in self.answers if a[0] == self.chat and a[2] == key]
             if kind == "end":
                 self.answers = [a for a in self.answers if a[0] != self.chat or a[2] != key]
-            said = text(v, "text") if kind == "answer" else "".join(pieces)
-            add(key, pb.KIND_ASSISTANT, role=pb.ROLE_ASSISTANT, content=said, response_id=key)
+            content = text(v, "text") if kind == "answer" else "".join(pieces)
+            add(key, pb.KIND_ASSISTANT, role=pb.ROLE_ASSISTANT, content=content, response_id=key)
             add("usage:" + key, pb.KIND_USAGE, response_id=key, hidden=True,
                 usage=pb.Tokens(input=count(v, "in"), output=count(v, "out"), provenance=pb.PROVENANCE_PROVIDER))
         elif kind == "call":
@@ -76,25 +76,25 @@ class Reference:
                              complete=pb.COMPLETENESS_COMPLETE, content_at=pb.Range(offset=offset, length=len(data)),
                              attrs=[pb.Attr(key="type", value=kind or "?")])
             return
-        self.keep(at, v, out, given)
+        self.keep(at, v, out, first)
 
-    def keep(self, at, v, out, given):
-        """D7: what was not read of a known frame, if there is a text in it, is kept beside its first message, or in one."""
+    def keep(self, at, v, out, first):
+        """D7: unread fields of a known frame, if one has a text, are kept as an attribute of its first message, or as a message."""
         known = {"type": str, "chat": str, "id": str, "tool": str, "text": str, "at": (str, int), "args": object, "error": bool, "in": int, "out": int}
         rest = {"/" + k: x for k, x in v.items() if not isinstance(x, known.get(k, ())) or k == "at" and not when(x)[0]}
         if not any(len(s) >= 16 for s in texts(rest)):
             return
         raw = json.dumps(rest, ensure_ascii=True)
-        if len(out.messages) > given and len(raw) <= 2048:
-            out.messages[given].attrs.add(key="unknown_fields", value=raw)
+        if len(out.messages) > first and len(raw) <= 2048:
+            out.messages[first].attrs.add(key="unknown_fields", value=raw)
             return
         out.messages.add(frame=at, key="unknown_fields:" + hash_key((self.chat + raw).encode()), session=self.chat, run=self.run, kind=pb.KIND_UNKNOWN,
                          hidden=True, complete=pb.COMPLETENESS_COMPLETE, content=raw, attrs=[pb.Attr(key="type", value="unknown_fields")])
 
     def flush(self, at, out):
-        for chat, run, key, said in self.answers:
+        for chat, run, key, content in self.answers:
             out.messages.add(frame=at, key=key, session=chat, run=run, kind=pb.KIND_ASSISTANT, role=pb.ROLE_ASSISTANT,
-                             content=said, response_id=key)
+                             content=content, response_id=key)
 
 
 def texts(v):
@@ -116,7 +116,7 @@ def count(v, name):
 
 
 def when(at):
-    """Unix nanoseconds, and how finely they were given."""
+    """Unix nanoseconds, and their precision."""
     if type(at) is int and 10**9 <= at < 10**10:
         return at * 10**9, pb.PRECISION_SECONDS
     found = re.fullmatch(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?Z", at) if isinstance(at, str) else None

@@ -10,49 +10,49 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/wire"
 )
 
-// conn is one Decode call.
+// conn is one Decode RPC.
 type conn interface {
 	Send(*wire.Request) error
 	Recv(*wire.Response) error
 	Close()
 }
 
-// lane multiplexes streams over one Decode call.
-type lane struct {
+// rpc multiplexes streams over one Decode RPC.
+type rpc struct {
 	conn conn
 	next uint64
-	dead error
-	// note, when set, adds to an error what else is known of the decoder's end.
+	err  error // ended the RPC
+	// note, when set, returns a text about the process that is added to an error.
 	note func() string
 }
 
-// ask sends the batches in one request and reads the results.
-func (l *lane) ask(ctx context.Context, batches []wire.Batch) ([]wire.Result, error) {
-	if l.dead != nil {
-		return nil, l.dead
+// call sends the batches in one request and reads the results. An error ends the RPC.
+func (r *rpc) call(ctx context.Context, batches []wire.Batch) ([]wire.Result, error) {
+	if r.err != nil {
+		return nil, r.err
 	}
-	results, err := l.exchange(ctx, batches)
+	results, err := r.roundTrip(ctx, batches)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			err = fmt.Errorf("no answer: %w", cause)
 		}
-		if l.note != nil {
-			err = fmt.Errorf("%w%s", err, l.note())
+		if r.note != nil {
+			err = fmt.Errorf("%w%s", err, r.note())
 		}
-		l.dead = err
-		l.conn.Close()
+		r.err = err
+		r.conn.Close()
 	}
 	return results, err
 }
 
-func (l *lane) exchange(ctx context.Context, batches []wire.Batch) ([]wire.Result, error) {
-	stop := context.AfterFunc(ctx, l.conn.Close)
+func (r *rpc) roundTrip(ctx context.Context, batches []wire.Batch) ([]wire.Result, error) {
+	stop := context.AfterFunc(ctx, r.conn.Close)
 	defer stop()
-	if err := l.conn.Send(&wire.Request{Batches: batches}); err != nil {
+	if err := r.conn.Send(&wire.Request{Batches: batches}); err != nil {
 		return nil, err
 	}
 	var resp wire.Response
-	if err := l.conn.Recv(&resp); err != nil {
+	if err := r.conn.Recv(&resp); err != nil {
 		return nil, err
 	}
 	var results []wire.Result
@@ -76,14 +76,14 @@ func (l *lane) exchange(ctx context.Context, batches []wire.Batch) ([]wire.Resul
 	return results, err
 }
 
-func (l *lane) open(ctx context.Context, s decoder.Stream, snapshot []byte) (Stream, error) {
+func (r *rpc) open(ctx context.Context, s decoder.Stream, snapshot []byte) (Stream, error) {
 	if s.Options != nil && !json.Valid(s.Options) {
 		return nil, errors.New("options are not JSON")
 	}
-	l.next++
-	st := &laneStream{lane: l, id: l.next}
+	r.next++
+	st := &rpcStream{rpc: r, id: r.next}
 	open := &wire.Open{Origin: s.Origin, Options: string(s.Options), Snapshot: snapshot}
-	res, err := l.ask(ctx, []wire.Batch{{Stream: st.id, Open: open}})
+	res, err := r.call(ctx, []wire.Batch{{Stream: st.id, Open: open}})
 	if err != nil {
 		return nil, err
 	}
@@ -93,34 +93,34 @@ func (l *lane) open(ctx context.Context, s decoder.Stream, snapshot []byte) (Str
 	return st, nil
 }
 
-// laneStream is a stream of a lane.
-type laneStream struct {
-	lane *lane
-	id   uint64
+// rpcStream is a stream of an rpc.
+type rpcStream struct {
+	rpc *rpc
+	id  uint64
 }
 
-var _ Stream = (*laneStream)(nil)
+var _ Stream = (*rpcStream)(nil)
 
-func (s *laneStream) Decode(ctx context.Context, b Batch) (Answer, error) {
-	answers, err := group(ctx, []Stream{s}, []Batch{b})
+func (s *rpcStream) Decode(ctx context.Context, b Batch) (Answer, error) {
+	answers, err := decodeGroup(ctx, []Stream{s}, []Batch{b})
 	if err != nil {
 		return Answer{}, err
 	}
 	return answers[0], nil
 }
 
-// Close has the decoder forget the stream.
-func (s *laneStream) Close() {
-	if s.lane.dead == nil {
-		// Whether that works is seen by whoever asks next.
-		_, _ = s.lane.ask(context.Background(), []wire.Batch{{Stream: s.id, Close: true}})
+// Close closes the stream in the decoder.
+func (s *rpcStream) Close() {
+	if s.rpc.err == nil {
+		// The next call returns the error.
+		_, _ = s.rpc.call(context.Background(), []wire.Batch{{Stream: s.id, Close: true}})
 	}
 }
 
-// group decodes batches of several streams at once: in one request when they are
-// streams of one lane, and one after the other otherwise.
-func group(ctx context.Context, streams []Stream, batches []Batch) ([]Answer, error) {
-	first, ok := streams[0].(*laneStream)
+// decodeGroup decodes batches of several streams at once: in one request when they are
+// streams of one RPC, and one after the other otherwise.
+func decodeGroup(ctx context.Context, streams []Stream, batches []Batch) ([]Answer, error) {
+	first, ok := streams[0].(*rpcStream)
 	if !ok {
 		out := make([]Answer, len(streams))
 		for i, s := range streams {
@@ -135,10 +135,10 @@ func group(ctx context.Context, streams []Stream, batches []Batch) ([]Answer, er
 	for i, b := range batches {
 		in := pack(b.Frames)
 		req[i] = wire.Batch{
-			Stream: streams[i].(*laneStream).id, Data: in.Data, Frames: in.Frames, Flush: b.Flush, Snapshot: b.Snapshot,
+			Stream: streams[i].(*rpcStream).id, Data: in.Data, Frames: in.Frames, Flush: b.Flush, Snapshot: b.Snapshot,
 		}
 	}
-	results, err := first.lane.ask(ctx, req)
+	results, err := first.rpc.call(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func group(ctx context.Context, streams []Stream, batches []Batch) ([]Answer, er
 		}
 		out[i] = Answer{Messages: r.Messages, Problems: r.Problems, Snapshot: r.Snapshot}
 		if batches[i].Poison {
-			fill(req[i].Data)
+			poisonBytes(req[i].Data)
 		}
 	}
 	return out, nil

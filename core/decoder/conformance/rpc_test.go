@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// peer answers requests as it likes.
+// peer answers each request with the response that answer builds.
 type peer struct {
 	answer func(*wire.Response, []wire.Batch) error
 	last   []wire.Batch
@@ -46,8 +46,8 @@ func (p *peer) Close() {
 	}
 }
 
-// A peer that answers beside the question is not believed.
-func TestLaneRefusesWrongAnswers(t *testing.T) {
+// A response that does not match the request ends the RPC with an error.
+func TestRPCRefusesWrongAnswers(t *testing.T) {
 	for want, answer := range map[string]func(*wire.Response, []wire.Batch) error{
 		"0 results for 1 batches": func(*wire.Response, []wire.Batch) error { return nil },
 		"more results than the 1": func(r *wire.Response, b []wire.Batch) error {
@@ -66,19 +66,19 @@ func TestLaneRefusesWrongAnswers(t *testing.T) {
 		},
 		"broken pipe": func(*wire.Response, []wire.Batch) error { return errors.New("broken pipe") },
 	} {
-		l := &lane{conn: newPeer(answer), note: func() string { return " (its last words)" }}
+		l := &rpc{conn: newPeer(answer), note: func() string { return " (its last words)" }}
 		_, err := l.open(t.Context(), decoder.Stream{}, nil)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "its last words") {
 			t.Errorf("got %v, want %q", err, want)
 		}
 		if _, again := l.open(t.Context(), decoder.Stream{}, nil); again == nil || again.Error() != err.Error() {
-			t.Errorf("a lane that is dead answers %v", again)
+			t.Errorf("an RPC that has ended answers %v", again)
 		}
 	}
 }
 
-func TestLaneGivesUpOnSilence(t *testing.T) {
-	l := &lane{conn: newPeer(nil)}
+func TestRPCTimesOut(t *testing.T) {
+	l := &rpc{conn: newPeer(nil)}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	if _, err := l.open(ctx, decoder.Stream{}, nil); err == nil || !strings.Contains(err.Error(), "no answer: context deadline exceeded") {
@@ -86,9 +86,9 @@ func TestLaneGivesUpOnSilence(t *testing.T) {
 	}
 }
 
-func TestLaneTellsFailuresFromItsOwn(t *testing.T) {
+func TestRPCDistinguishesFailuresOfTheDecoder(t *testing.T) {
 	opened := false
-	l := &lane{conn: newPeer(func(r *wire.Response, b []wire.Batch) error {
+	l := &rpc{conn: newPeer(func(r *wire.Response, b []wire.Batch) error {
 		var f *wire.Failure
 		if opened {
 			f = &wire.Failure{Error: "no more", Permanent: true, Frame: 1}
@@ -103,8 +103,8 @@ func TestLaneTellsFailuresFromItsOwn(t *testing.T) {
 	}
 	_, err = s.Decode(t.Context(), Batch{Frames: []frame.Frame{{Data: []byte("a")}, {Data: []byte("b")}}})
 	var f *Failure
-	if !errors.As(err, &f) || !f.Permanent || f.Err != "no more" || f.Frame != 1 || l.dead != nil {
-		t.Errorf("got %v, dead %v", err, l.dead)
+	if !errors.As(err, &f) || !f.Permanent || f.Err != "no more" || f.Frame != 1 || l.err != nil {
+		t.Errorf("got %v, RPC error %v", err, l.err)
 	}
 	if _, err := l.open(t.Context(), decoder.Stream{Options: []byte("{")}, nil); err == nil {
 		t.Error("options that are not JSON were sent")
