@@ -15,7 +15,7 @@ import (
 	"github.com/earshot-dev/earshot/core/retry"
 )
 
-// answer is what a page says.
+// answer is one page as the server returned it.
 type answer struct {
 	seen
 	empty  bool
@@ -23,7 +23,7 @@ type answer struct {
 	data   []byte // of the first frame
 }
 
-// statusError is an answer that is none.
+// statusError is an answer whose status is not 200.
 type statusError struct {
 	status string
 	after  time.Duration
@@ -34,7 +34,7 @@ func (e *statusError) Error() string { return "the server answered " + e.status 
 // maxRetryAfter bounds the pause that a server can ask for.
 const maxRetryAfter = time.Hour
 
-// get asks for one page. One that has not changed is returned as it was remembered.
+// get requests one page. An unchanged page is returned as before, without frames.
 func (p *Poller) get(ctx context.Context, u *url.URL, before seen) (*answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()

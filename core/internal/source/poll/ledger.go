@@ -17,8 +17,8 @@ import (
 // maxState is the longest State that a recorder takes, with something to spare.
 const maxState = 60 << 10
 
-// openLedger opens the recording that has no frames. Its State is what was seen,
-// over restarts: the recordings of answers are closed, and then forgotten.
+// openLedger opens the recording without frames. Its State has the pages and items that are
+// recorded already, over restarts: the recording of an answer is closed and loses its State.
 func (p *Poller) openLedger(ctx context.Context) error {
 	if p.ledger != nil {
 		return nil

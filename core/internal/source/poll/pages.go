@@ -129,8 +129,8 @@ func (p *Pages) items(answer []byte) []json.RawMessage {
 	return all
 }
 
-// next returns what follows a page: the number of pages, empty when the answer does not have
-// it, or the cursor behind a full page. empty reports a page without items.
+// next returns the number of pages, empty when the answer does not have it, or the cursor
+// behind a full page. empty reports a page without items.
 func (p *Pages) next(answer []byte, q url.Values) (next string, empty bool) {
 	all := p.items(answer)
 	switch {

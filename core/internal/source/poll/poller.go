@@ -12,7 +12,7 @@ import (
 	"github.com/earshot-dev/earshot/core/retry"
 )
 
-// Poller asks one API.
+// Poller polls one URL.
 type Poller struct {
 	Settings
 	url       *url.URL
@@ -24,25 +24,24 @@ type Poller struct {
 	ledger    source.Recording
 	pages     *Pages     // nil: one answer has everything
 	seenItems *seenItems // of a list whose items are requested
-	trouble   string     // what was last complained of
+	logged    string     // the last failure that was logged
 
-	asked  atomic.Bool // one round at least
-	asking atomic.Bool
+	polled  atomic.Bool // one round at least
+	polling atomic.Bool
 }
 
-// Idle implements source.Listener: everything has been asked for, and the next round
-// has not begun.
-func (p *Poller) Idle() bool { return p.asked.Load() && !p.asking.Load() }
+// Idle implements source.Listener: a round has ended, and the next one has not begun.
+func (p *Poller) Idle() bool { return p.polled.Load() && !p.polling.Load() }
 
 // Run implements source.Listener. It may be called once.
 func (p *Poller) Run(ctx context.Context, rec source.Recorder) error {
 	defer p.http.CloseIdleConnections()
 	p.rec = rec
 	for {
-		p.asking.Store(true)
+		p.polling.Store(true)
 		err := p.round(ctx)
-		p.asked.Store(true)
-		p.asking.Store(false)
+		p.polled.Store(true)
+		p.polling.Store(false)
 		pause := p.interval
 		switch {
 		case ctx.Err() != nil:
@@ -52,13 +51,13 @@ func (p *Poller) Run(ctx context.Context, rec source.Recorder) error {
 			if busy := (*statusError)(nil); errors.As(err, &busy) {
 				pause = max(pause, busy.after)
 			}
-			if text := err.Error(); text != p.trouble {
-				p.trouble = text
+			if text := err.Error(); text != p.logged {
+				p.logged = text
 				p.Logger.Warn("not answered; it is asked again", "url", source.Address(p.url), "error", err)
 			}
 		default:
 			p.backoff.Reset()
-			p.trouble = ""
+			p.logged = ""
 		}
 		if !retry.Wait(ctx, pause) {
 			return nil
@@ -66,7 +65,7 @@ func (p *Poller) Run(ctx context.Context, rec source.Recorder) error {
 	}
 }
 
-// round asks for everything once.
+// round requests everything once.
 func (p *Poller) round(ctx context.Context) error {
 	if p.pages.lists(p.url) {
 		return p.items(ctx)
@@ -74,5 +73,5 @@ func (p *Poller) round(ctx context.Context) error {
 	if p.whole == nil {
 		p.whole = &target{url: p.url}
 	}
-	return p.ask(ctx, p.whole)
+	return p.pollTarget(ctx, p.whole)
 }

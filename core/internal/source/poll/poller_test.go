@@ -65,7 +65,7 @@ func (a *api) set(uri, text string) {
 	a.answers[uri] = text
 }
 
-// requests returns what was asked since the last call.
+// requests returns the requests since the last call.
 func (a *api) requests() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -170,7 +170,7 @@ func TestPagesByNumber(t *testing.T) {
 	}
 	recordtest.Equal(t, "requests", a.requests(), strings.TrimSuffix(strings.Repeat("/l?limit=2&page=1\n/l?limit=2&page=2\n", 3), "\n"))
 
-	// A server that knows no pages gives the same one.
+	// A server without pages answers every page number alike.
 	b := newAPI(t)
 	b.set("/r?page=1", "[1]")
 	b.set("/r?page=2", "[1]")
@@ -179,7 +179,7 @@ func TestPagesByNumber(t *testing.T) {
 	round(t, p)
 	round(t, p)
 	recordtest.Equal(t, "frames", answers(rec), "body [1]\n")
-	// And one that does ends with an empty one.
+	// A server with pages answers an empty page at the end.
 	b.set("/r?page=2", "[2]")
 	b.set("/r?page=3", "[]")
 	round(t, p)
@@ -238,7 +238,7 @@ func TestItemsOfAList(t *testing.T) {
 	recordtest.Equal(t, "origin", origins(rec)[0], a.URL+"/sessions/s%201/runs?type=team")
 	a.requests()
 
-	// What has not changed is not asked for again, after a restart neither.
+	// An unchanged item is not requested again, not even after a restart.
 	p = poller(t, rec, s)
 	round(t, p)
 	recordtest.Equal(t, "requests", a.requests(), "/sessions?page=1&type=team\n/sessions?page=2&type=team")
@@ -250,7 +250,7 @@ func TestItemsOfAList(t *testing.T) {
 		t.Errorf("frames: %s", got)
 	}
 
-	// One that cannot be read holds up none of the others, and is asked again.
+	// An item that cannot be read delays no other item, and is requested again.
 	a.set("/sessions?page=1&type=team", `{"data":[{"session_id":"gone"},{"session_id":"s2","updated_at":3}],"meta":{"total_pages":1}}`)
 	a.set("/sessions/s2/runs?type=team", `[]`)
 	if err := p.round(t.Context()); err == nil || !strings.Contains(err.Error(), "404") {

@@ -11,27 +11,27 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/source"
 )
 
-// maxPages is how many pages of one URL are asked for.
+// maxPages is the number of pages of one URL that are requested.
 const maxPages = 500
 
 // target is one URL with all its pages.
 type target struct {
 	url   *url.URL
-	known bool // state is what the ledger has
+	known bool // state is the ledger's
 	state state
 }
 
-// state is what was seen of a target.
+// state is the State of the ledger: the pages of a target that are recorded.
 type state struct {
 	Pages map[string]seen `json:"pages,omitempty"`
 	After string          `json:"after,omitempty"` // the cursor behind the last full page
 }
 
-// seen is what is remembered of a page.
+// seen identifies the last answer of a page.
 type seen struct {
 	ETag string `json:"etag,omitempty"`
 	Hash string `json:"hash"`
-	Next string `json:"next,omitempty"` // what the page said of the next one
+	Next string `json:"next,omitempty"` // the number of pages or the next cursor; see Pages.next
 }
 
 func hash(b []byte) string {
@@ -39,9 +39,9 @@ func hash(b []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// ask asks for all pages of the target and records those that have changed.
-func (p *Poller) ask(ctx context.Context, t *target) error {
-	if err := p.recall(ctx, t); err != nil {
+// pollTarget requests all pages of the target and records those that have changed.
+func (p *Poller) pollTarget(ctx context.Context, t *target) error {
+	if err := p.loadState(ctx, t); err != nil {
 		return err
 	}
 	before := ""
@@ -106,8 +106,8 @@ func (p *Poller) page(t *target, page int) (*url.URL, string) {
 	return p.pages.page(*t.url, 0, t.state.After), "last"
 }
 
-// recall reads what was seen by a process before this one.
-func (p *Poller) recall(ctx context.Context, t *target) error {
+// loadState reads the State that an earlier process left in the ledger.
+func (p *Poller) loadState(ctx context.Context, t *target) error {
 	if t.known {
 		return nil
 	}
@@ -117,7 +117,7 @@ func (p *Poller) recall(ctx context.Context, t *target) error {
 	t.state = state{}
 	if b := p.ledger.State(); len(b) > 0 {
 		if err := json.Unmarshal(b, &t.state); err != nil {
-			p.Logger.Warn("the state of a stream is not readable; it is read anew", "url", source.Address(t.url), "error", err)
+			p.Logger.Warn("the state of a stream is not readable; all its pages are recorded again", "url", source.Address(t.url), "error", err)
 			t.state = state{}
 		}
 	}
@@ -125,7 +125,7 @@ func (p *Poller) recall(ctx context.Context, t *target) error {
 	return nil
 }
 
-// record records an answer that has changed, and then what is known now.
+// record records an answer that has changed, and marks the ledger with the new state.
 func (p *Poller) record(ctx context.Context, t *target, a *answer, changed bool) error {
 	if changed {
 		if err := p.recordAnswer(ctx, t.url, a); err != nil {

@@ -25,9 +25,9 @@ type Client struct {
 	http    *http.Client
 	backoff retry.Backoff
 	rec     source.Recorder
-	pause   time.Duration // what the server has asked for; 0: nothing
+	pause   time.Duration // the pause that the server requests (retry:); 0: none
 	last    uint64        // hash of the events of the connection before
-	trouble string        // what was last complained of
+	logged  string        // the last failure that was logged
 
 	tried     atomic.Bool // to connect at least once
 	connected atomic.Bool
@@ -40,7 +40,7 @@ func (c *Client) Idle() bool { return c.tried.Load() && !c.connected.Load() }
 // resumes reports whether all connections are one stream.
 func (c *Client) resumes() bool { return c.Resume != None || c.resume != nil }
 
-// errOver says that there is no more to hear.
+// errOver ends a stream for good: it is not requested again.
 var errOver = errors.New("the stream is over")
 
 // Run implements source.Listener. It may be called once.
@@ -65,7 +65,7 @@ func (c *Client) Run(ctx context.Context, rec source.Recorder) error {
 			<-ctx.Done()
 			return nil
 		case err != nil && ctx.Err() == nil:
-			c.complain(err)
+			c.logFailure(err)
 		}
 		if !c.resumes() {
 			s.close()
@@ -77,16 +77,16 @@ func (c *Client) Run(ctx context.Context, rec source.Recorder) error {
 	}
 }
 
-// complain logs a failure, and the ones after it only when they differ.
-func (c *Client) complain(err error) {
-	if text := err.Error(); text != c.trouble {
-		c.trouble = text
+// logFailure logs a failure unless it repeats the last one.
+func (c *Client) logFailure(err error) {
+	if text := err.Error(); text != c.logged {
+		c.logged = text
 		c.Logger.Warn("not connected; it is tried again", "origin", c.origin, "error", err)
 	}
 }
 
-// connect makes one connection and hears it to its end. The error is nil when the
-// server has ended it properly.
+// connect makes one connection and reads it to its end. The error is nil when the
+// server has ended it by the protocol.
 func (c *Client) connect(ctx context.Context, s *stream) error {
 	if s.over {
 		return errOver
@@ -95,13 +95,13 @@ func (c *Client) connect(ctx context.Context, s *stream) error {
 	if err != nil {
 		return err
 	}
-	// Whoever says nothing for too long is gone.
+	// A server that sends no byte for IdleTimeout counts as half open.
 	alive, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silence := time.AfterFunc(c.IdleTimeout, func() { cancel(fmt.Errorf("nothing was heard for %s", c.IdleTimeout)) })
+	silence := time.AfterFunc(c.IdleTimeout, func() { cancel(fmt.Errorf("no byte was received for %s", c.IdleTimeout)) })
 	defer silence.Stop()
 	c.connected.Store(true)
-	s.begun(time.Now().UnixNano())
+	s.startConnection(time.Now().UnixNano())
 	res, err := c.http.Do(r.WithContext(alive))
 	if err != nil {
 		return c.cause(alive, err)
@@ -110,7 +110,7 @@ func (c *Client) connect(ctx context.Context, s *stream) error {
 	if err := c.check(res, s); err != nil {
 		return err
 	}
-	c.trouble = ""
+	c.logged = ""
 	if s.recording == nil {
 		if err := s.record(ctx, ""); err != nil {
 			return err
@@ -119,7 +119,7 @@ func (c *Client) connect(ctx context.Context, s *stream) error {
 	s.meter.Head(time.Now().UnixNano())
 	s.state.ResponseInfo = source.ResponseInfo{Method: r.Method, Status: int64(res.StatusCode)}
 	if c.resume != nil && s.state.Known() {
-		s.state.Method = "" // it only goes on with what another request began
+		s.state.Method = "" // this request only continues the run of an earlier one
 	}
 	buf := make([]byte, 32<<10)
 	for {
@@ -127,20 +127,20 @@ func (c *Client) connect(ctx context.Context, s *stream) error {
 		n, err := res.Body.Read(buf)
 		silence.Stop() // recording may take its time
 		if n > 0 {
-			if err := s.heard(ctx, buf[:n], time.Now().UnixNano()); err != nil {
+			if err := s.feed(ctx, buf[:n], time.Now().UnixNano()); err != nil {
 				return err
 			}
 		}
 		switch {
 		case err == io.EOF:
-			return s.ended(ctx, nil, false)
+			return s.endConnection(ctx, nil, false)
 		case err != nil:
-			return s.ended(context.WithoutCancel(ctx), c.cause(alive, err), ctx.Err() != nil)
+			return s.endConnection(context.WithoutCancel(ctx), c.cause(alive, err), ctx.Err() != nil)
 		}
 	}
 }
 
-// cause says why a request was given up, if it was we who did.
+// cause returns why the client canceled a request, or err if it did not.
 func (c *Client) cause(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -152,13 +152,13 @@ func (c *Client) cause(ctx context.Context, err error) error {
 	return err
 }
 
-// check looks at the head of an answer.
+// check checks the head of an answer.
 func (c *Client) check(res *http.Response, s *stream) error {
 	switch media := body.Media(res.Header.Get("Content-Type")); {
 	case res.StatusCode == http.StatusNoContent:
 		return errOver
 	case (res.StatusCode == http.StatusNotFound || res.StatusCode == http.StatusGone) && c.resume != nil && s.state.Known():
-		return errOver // the run is forgotten
+		return errOver // the server has dropped the run
 	case res.StatusCode != http.StatusOK:
 		return fmt.Errorf("the server answered %s", res.Status)
 	case media != "text/event-stream":
@@ -170,5 +170,5 @@ func (c *Client) check(res *http.Response, s *stream) error {
 	return nil
 }
 
-// recorded is the number of bytes that a frame stands for.
+// recorded returns the number of bytes of a frame, with the dropped ones.
 func recorded(f *frame.Frame) int64 { return int64(len(f.Data)) + f.Dropped }

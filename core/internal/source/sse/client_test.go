@@ -35,12 +35,12 @@ var (
 	}
 )
 
-// server answers each request with the next script, and the last one for ever.
+// server answers each request with the next script, and all after it with the last one.
 type server struct {
 	*httptest.Server
 	mu      sync.Mutex
 	scripts []func(w http.ResponseWriter, r *http.Request)
-	asked   []string // what the requests said, as text
+	asked   []string // the requests, as text
 	more    chan struct{}
 }
 
@@ -72,9 +72,9 @@ func (s *server) requests() string {
 	return strings.Join(s.asked, "\n")
 }
 
-// says answers with the text and ends; dies breaks off after it; hangs goes on
-// without a word.
-func says(text string) func(http.ResponseWriter, *http.Request) {
+// sends answers with the text and ends the response; dies breaks it off after the text;
+// hangs keeps it open.
+func sends(text string) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 		_, _ = io.WriteString(w, text)
@@ -84,14 +84,14 @@ func says(text string) func(http.ResponseWriter, *http.Request) {
 
 func dies(text string) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, r *http.Request) {
-		says(text)(w, r)
+		sends(text)(w, r)
 		panic(http.ErrAbortHandler)
 	}
 }
 
 func hangs(text string) func(http.ResponseWriter, *http.Request) {
 	return func(w http.ResponseWriter, r *http.Request) {
-		says(text)(w, r)
+		sends(text)(w, r)
 		<-r.Context().Done()
 	}
 }
@@ -117,13 +117,13 @@ func run(t *testing.T, rec *recordtest.Recorder, s Settings) (c *Client, stop fu
 
 func wait(t *testing.T, rec *recordtest.Recorder, what string, wanted func([]recordtest.Stream) bool) []recordtest.Stream {
 	t.Helper()
-	return heard(rec.Want(t, what, func(s []recordtest.Stream) bool { return wanted(heard(s)) }))
+	return withoutLedger(rec.Want(t, what, func(s []recordtest.Stream) bool { return wanted(withoutLedger(s)) }))
 }
 
 func idOf(c *Client) source.ID { return source.ID{Key: c.key()} }
 
-// heard are the streams without the ledger.
-func heard(all []recordtest.Stream) (out []recordtest.Stream) {
+// withoutLedger returns the streams without the ledger.
+func withoutLedger(all []recordtest.Stream) (out []recordtest.Stream) {
 	for _, s := range all {
 		if !strings.HasSuffix(s.Key, "-over") {
 			out = append(out, s)
@@ -141,7 +141,7 @@ func closed(s []recordtest.Stream) bool { return len(s) > 0 && s[0].Closed }
 func TestLastEventID(t *testing.T) {
 	srv := serve(t,
 		dies("retry: 1\nid: a\ndata: 1\n\ndata: 2\n\nid: b\ndata: half"),
-		says("id: c\ndata: 3\n\n: comment\n\n"),
+		sends("id: c\ndata: 3\n\n: comment\n\n"),
 		status(503, "text/plain", "busy"),
 		hangs("data: 4\n\n"),
 	)
@@ -155,11 +155,11 @@ func TestLastEventID(t *testing.T) {
 	recordtest.Equal(t, "requests", srv.requests(), strings.ReplaceAll("GET /e\nGET /e last=a\nGET /e last=c\nGET /e last=c", "/e", "/events?token=hush&agent_id=7"))
 	recordtest.Equal(t, "origin", s[0].ID.Origin, srv.URL+"/events?agent_id=7")
 	stop()
-	if s := heard(rec.Streams()); len(s) != 1 || s[0].Closed || len(s[0].Gaps) != 0 {
+	if s := withoutLedger(rec.Streams()); len(s) != 1 || s[0].Closed || len(s[0].Gaps) != 0 {
 		t.Errorf("%+v", s)
 	}
 
-	// After a restart the stream goes on where it was.
+	// After a restart the stream continues where it was.
 	again := serve(t, hangs("id: d\ndata: 5\n\n"))
 	t.Run("restart", func(t *testing.T) {
 		rec2 := recordtest.New()
@@ -181,9 +181,9 @@ func TestLastEventID(t *testing.T) {
 }
 
 // Without resumption each connection is a stream, a broken event is set aside, and
-// a server that tells the same again and again is asked less often.
+// a server that repeats the same events is requested less often.
 func TestWithoutResumption(t *testing.T) {
-	srv := serve(t, dies("data: 1\n\ndata: {\"ha"), says("data: 2\n\ndata: 3"), status(200, "text/html", "<p>"), status(204, "", ""))
+	srv := serve(t, dies("data: 1\n\ndata: {\"ha"), sends("data: 2\n\ndata: 3"), status(200, "text/html", "<p>"), status(204, "", ""))
 	rec := recordtest.New()
 	c, _ := run(t, rec, Settings{Config: Config{URL: srv.URL, Method: "POST", Body: `{"q":1}`, Headers: spec.Headers{"Authorization": spec.NewSecret("Bearer x"), "Content-Type": spec.NewSecret("application/json")}}})
 	s := wait(t, rec, "two streams", func(s []recordtest.Stream) bool { return len(s) == 2 && s[1].Closed })
@@ -209,7 +209,7 @@ func TestWithoutResumption(t *testing.T) {
 }
 
 func TestDoneEndsAStream(t *testing.T) {
-	srv := serve(t, says("data: 1\n\ndata: [DONE]\n\n"), says("data: never\n\n"))
+	srv := serve(t, sends("data: 1\n\ndata: [DONE]\n\n"), sends("data: never\n\n"))
 	rec := recordtest.New()
 	run(t, rec, Settings{Config: Config{URL: srv.URL}})
 	s := wait(t, rec, "end", closed)
@@ -224,7 +224,7 @@ func TestResumeInAForm(t *testing.T) {
 	srv := serve(t,
 		dies(ev(0, "")+ev(1, "")+`data: {"run_id":"child","parent_run_id":"r 1","event_index":2}`+"\n\ndata: {\"hal"),
 		dies("event: catch_up\ndata: {\"event\":\"catch_up\",\"run_id\":\"r 1\"}\n\n"+ev(3, "")),
-		says(ev(4, "")),
+		sends(ev(4, "")),
 	)
 	rec := recordtest.New()
 	c, stop := run(t, rec, Settings{Config: Config{URL: srv.URL + "/teams/t1/runs", Method: "POST", Body: "message=hi&stream=true", ResumeRequest: inForm, Headers: spec.Headers{"Content-Type": spec.NewSecret("application/x-www-form-urlencoded"), "Authorization": spec.NewSecret("x")}}})
@@ -239,12 +239,12 @@ func TestResumeInAForm(t *testing.T) {
 	if !c.Idle() {
 		t.Error("not idle at the end")
 	}
-	// A stream that is over is not asked for again.
+	// A stream that is over is not requested again.
 	again, _ := run(t, rec, Settings{Config: Config{URL: c.URL, Method: c.Method, Body: c.Body, ResumeRequest: inForm}})
 	for deadline := time.Now().Add(time.Minute); !again.Idle() && time.Now().Before(deadline); {
 		runtime.Gosched()
 	}
-	if !again.Idle() || len(heard(rec.Streams())) != 1 {
+	if !again.Idle() || len(withoutLedger(rec.Streams())) != 1 {
 		t.Errorf("idle %v, %+v", again.Idle(), rec.Streams())
 	}
 	if n := strings.Count(srv.requests(), "\n"); n != 2 {
@@ -252,9 +252,9 @@ func TestResumeInAForm(t *testing.T) {
 	}
 }
 
-// A run that cannot be resumed is not begun again.
+// A run that cannot be resumed is not requested again.
 func TestRunWithoutNumbers(t *testing.T) {
-	srv := serve(t, dies("data: {\"run_id\":\"r1\"}\n\ndata: {\"ha"), says("data: {}\n\n"))
+	srv := serve(t, dies("data: {\"run_id\":\"r1\"}\n\ndata: {\"ha"), sends("data: {}\n\n"))
 	rec := recordtest.New()
 	run(t, rec, Settings{Config: Config{URL: srv.URL + "/agents/a/runs", Method: "POST", Body: "message=hi", ResumeRequest: inForm}})
 	s := wait(t, rec, "end", closed)
@@ -274,7 +274,7 @@ func TestResumeInQueryOrJSON(t *testing.T) {
 		"begun": {"POST", "/v1/agents/a1/messages/stream", `{"background":true}`, "POST /v1/agents/a1/messages/stream application/json {\"background\":true}\nPOST /v1/runs/run-1/stream application/json {\"starting_after\":2}"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			srv := serve(t, dies(ev(1)+ev(2)), says("data: {\"run_id\":\"run-1\",\"seq_id\":3}\n\ndata: [DONE]\n\ndata: [DONE]\n\n"))
+			srv := serve(t, dies(ev(1)+ev(2)), sends("data: {\"run_id\":\"run-1\",\"seq_id\":3}\n\ndata: [DONE]\n\ndata: [DONE]\n\n"))
 			rec := recordtest.New()
 			run(t, rec, Settings{Config: Config{URL: srv.URL + c.path, Method: c.method, Body: c.body, ResumeRequest: inJSON}})
 			s := wait(t, rec, "end", closed)
@@ -286,14 +286,14 @@ func TestResumeInQueryOrJSON(t *testing.T) {
 	}
 }
 
-// What is no event stream is a failure that is tried again, for ever.
+// A response that is no event stream is a failure, which is retried for ever.
 func TestFailuresAreTriedAgain(t *testing.T) {
 	srv := serve(t,
 		status(500, "text/plain", "no"), status(200, "application/json", "{}"), status(401, "text/plain", ""), status(200, "", ""),
 		func(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) },
 		func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
-			says("data: 1\n\n")(w, r)
+			sends("data: 1\n\n")(w, r)
 		},
 		hangs("data: ok\n\n"),
 	)
@@ -306,7 +306,7 @@ func TestFailuresAreTriedAgain(t *testing.T) {
 	recordtest.Equal(t, "frames", s[0].Text(), "event ok\n")
 }
 
-// A peer that says nothing any more is given up.
+// The client closes a connection on which the server goes silent.
 func TestHalfOpenPeer(t *testing.T) {
 	srv := serve(t, hangs("id: 1\ndata: 1\n\n"), hangs("data: 2\n\n"))
 	rec := recordtest.New()
@@ -317,7 +317,7 @@ func TestHalfOpenPeer(t *testing.T) {
 	}
 }
 
-// A recorder that holds everything up holds up the server, and takes no memory.
+// A recorder that blocks stops the reading from the server, and no memory fills.
 func TestBackpressure(t *testing.T) {
 	sent := make(chan int, 1)
 	srv := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -346,7 +346,7 @@ func TestBackpressure(t *testing.T) {
 // An event without end takes no memory beyond the limit.
 func TestEndlessEvent(t *testing.T) {
 	srv := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		says("data: ")(w, r)
+		sends("data: ")(w, r)
 		chunk := strings.Repeat("x", 64<<10)
 		for range 512 {
 			_, _ = io.WriteString(w, chunk)

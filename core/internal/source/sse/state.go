@@ -23,7 +23,7 @@ type state struct {
 func (s *state) marshal() []byte {
 	b, err := json.Marshal(s)
 	if err != nil {
-		return nil // there is nothing in it that cannot be
+		return nil // every field can be marshaled
 	}
 	return b
 }
@@ -35,7 +35,7 @@ func (c *Client) key() string {
 	return "sse-" + hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// request is the next request of the stream.
+// request returns the next request of the stream.
 func (c *Client) request(s *state) (*http.Request, error) {
 	method, u, body := c.Method, *c.url, c.Body
 	contentType := ""

@@ -18,7 +18,7 @@ import (
 type stream struct {
 	*Client
 	recording source.Recording
-	ledger    source.Recording // has no frames; its state says that the stream is over
+	ledger    source.Recording // has no frames; its State marks that the stream is over
 	over      bool
 	state     state
 
@@ -32,8 +32,8 @@ type stream struct {
 	at     int64
 }
 
-// begin returns the stream of the next connection. One that is resumed begins with
-// what is remembered; another is recorded once there is an answer.
+// begin returns the stream of the next connection. A resumed stream continues from the
+// State of its recording; the recording of any other begins with its response.
 func (c *Client) begin(ctx context.Context) (*stream, error) {
 	s := &stream{Client: c}
 	s.hash.SetSeed(seed)
@@ -52,7 +52,7 @@ func (c *Client) begin(ctx context.Context) (*stream, error) {
 	}
 	if b := s.recording.State(); len(b) > 0 {
 		if err := json.Unmarshal(b, &s.state); err != nil {
-			c.Logger.Warn("the state of a stream is not readable; it begins anew", "origin", c.origin, "error", err)
+			c.Logger.Warn("the state of a stream is not readable; it is not resumed", "origin", c.origin, "error", err)
 			s.state = state{}
 		}
 	}
@@ -69,8 +69,8 @@ func (s *stream) record(ctx context.Context, key string) error {
 	return nil
 }
 
-// begun begins a connection.
-func (s *stream) begun(at int64) {
+// startConnection resets the fields of the connection.
+func (s *stream) startConnection(at int64) {
 	s.parser, s.meter, s.events, s.done, s.at = sse.New(0, s.MaxEvent), timing.Start(at), 0, false, at
 	s.batch.Reset()
 	s.hash.Reset()
@@ -79,22 +79,22 @@ func (s *stream) begun(at int64) {
 // seed is one for the process, since only hashes of one run are compared.
 var seed = maphash.MakeSeed()
 
-// heard takes the next bytes.
-func (s *stream) heard(ctx context.Context, chunk []byte, at int64) error {
+// feed parses and records the next bytes.
+func (s *stream) feed(ctx context.Context, chunk []byte, at int64) error {
 	s.at = at
 	s.parser.Feed(&s.batch, chunk, at)
 	s.meter.Chunk(at, len(chunk), len(s.batch.Frames))
 	if len(s.batch.Frames) == 0 {
 		return nil
 	}
-	if err := s.give(ctx); err != nil {
+	if err := s.flush(ctx); err != nil {
 		return err
 	}
 	return s.mark()
 }
 
-// give records the batch.
-func (s *stream) give(ctx context.Context) error {
+// flush records the frames of the batch and empties it.
+func (s *stream) flush(ctx context.Context) error {
 	defer s.batch.Reset()
 	for i := range s.batch.Frames {
 		f := &s.batch.Frames[i]
@@ -102,7 +102,7 @@ func (s *stream) give(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return err
 			}
-			// It comes again only if the stream can be taken up here.
+			// The server sends the event again only if the stream can be resumed here.
 			s.recording.Gap(source.ReasonRefused, 1, recorded(f))
 			return fmt.Errorf("record: %w", err)
 		}
@@ -129,8 +129,8 @@ func (s *stream) mark() error {
 	return nil
 }
 
-// lastID is the id to resume after: one that a connection has not given is that of
-// the connection before.
+// lastID returns the id to resume after: the last one of this connection, or before when
+// the connection has none.
 func lastID(p *sse.Parser, before string) string {
 	if id := p.LastEventID(); id != "" {
 		return id
@@ -138,15 +138,15 @@ func lastID(p *sse.Parser, before string) string {
 	return before
 }
 
-// ended ends a connection; why is nil when the server did it properly. stopped says
-// that it was we who ended it, to go on after a restart.
-func (s *stream) ended(ctx context.Context, why error, stopped bool) error {
+// endConnection ends a connection; why is nil when the server did it by the protocol. stopped
+// means that the client ended it, to continue after a restart.
+func (s *stream) endConnection(ctx context.Context, why error, stopped bool) error {
 	if pause := min(s.parser.Retry(), s.RetryMax); pause > 0 {
 		s.pause = pause
 	}
 	over := !stopped && s.isOver(why)
-	// An event without its blank line is whole only at a proper end, and comes again
-	// in a stream that is taken up again.
+	// An event without its blank line is complete only when the response ends by the
+	// protocol. The server sends it again in a stream that is resumed.
 	if !s.resumes() || over {
 		s.parser.Finish(&s.batch, s.at)
 		if why == nil {
@@ -156,7 +156,7 @@ func (s *stream) ended(ctx context.Context, why error, stopped bool) error {
 				s.batch.Frames[i].Reason = source.ReasonBroken
 			}
 		}
-		if err := s.give(ctx); err != nil {
+		if err := s.flush(ctx); err != nil {
 			return err
 		}
 	}
@@ -167,7 +167,7 @@ func (s *stream) ended(ctx context.Context, why error, stopped bool) error {
 	if over {
 		return errOver
 	}
-	// A server that tells the same story every time is asked less and less often.
+	// A server that repeats the same events is requested less and less often.
 	if h := s.hash.Sum64(); s.events > 0 && (s.resumes() || h != s.last) {
 		s.backoff.Reset()
 		s.last = h
@@ -189,8 +189,8 @@ func (s *stream) isOver(why error) bool {
 	return false
 }
 
-// finish ends the stream for good. A recording that is closed is forgotten, so it
-// is the ledger that remembers.
+// finish ends the stream for good. A closed recording loses its State, so the ledger
+// keeps the mark.
 func (s *stream) finish() {
 	if s.ledger != nil && !s.over {
 		if err := s.ledger.Mark([]byte("over")); err != nil {

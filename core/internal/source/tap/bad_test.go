@@ -19,8 +19,8 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/source/recordtest"
 )
 
-// A recorder that takes nothing holds up nothing: all bytes pass, what fits the
-// queue is recorded later, and the hole is counted.
+// A recorder that blocks delays no traffic: all bytes pass, those that fit the queue are
+// recorded later, and the hole is counted.
 func TestFailOpen(t *testing.T) {
 	const n = 300
 	event := func(i int) string {
@@ -46,7 +46,7 @@ func TestFailOpen(t *testing.T) {
 		send(i)
 	}
 	release()
-	// What comes after the hole is recorded again.
+	// The events after the hole are recorded.
 	f.rec.Wait(f.deadline(), func(s []recordtest.Stream) bool { return len(s) == 1 && s[0].Missing() > 0 })
 	for i := range 5 {
 		send(n + i)
@@ -76,7 +76,7 @@ func TestFailOpen(t *testing.T) {
 	}
 }
 
-// A recorder that fails is counted, and nobody notices.
+// The bytes that a recorder refuses are counted, and the traffic passes.
 func TestRecorderFails(t *testing.T) {
 	f := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -168,7 +168,7 @@ func TestEndlessInput(t *testing.T) {
 				}
 				f.closed(1)
 			})
-			if grown > total*2/3 { // 6 to 17 MiB were seen: what is garbage while it is measured counts
+			if grown > total*2/3 { // 6 to 17 MiB were seen: garbage counts while it is measured
 				t.Errorf("the heap grew by %d MiB", grown>>20)
 			}
 		})
@@ -176,7 +176,7 @@ func TestEndlessInput(t *testing.T) {
 }
 
 // An event longer than the limit is set aside with its head, and its length is
-// told; the ones around it are whole.
+// recorded; the ones around it are whole.
 func TestEventBeyondTheLimit(t *testing.T) {
 	long := strings.Repeat("x", 5000)
 	f := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -299,7 +299,7 @@ func TestThousandIdleStreams(t *testing.T) {
 	}
 }
 
-// A client that does not read holds up its own response only, and no memory fills.
+// A client that does not read delays its own response only, and no memory fills.
 func TestSlowClient(t *testing.T) {
 	sent := make(chan int, 1)
 	f := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -373,8 +373,8 @@ func TestHeaderSmuggling(t *testing.T) {
 	}
 }
 
-// A tap in front of itself does not start; one that comes back to itself on another
-// way says so, and its client gets an answer.
+// A tap in front of itself does not start; one whose request returns to it another way
+// logs the loop, and the client receives an answer.
 func TestLoop(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -397,7 +397,7 @@ func TestLoop(t *testing.T) {
 	t.Run("through another tap", func(t *testing.T) {
 		loops := source.NewConnections()
 		through := func(s *Settings) { s.Connections = loops }
-		// The first one is given a free port: not the second one's.
+		// The first tap listens on a free port, not on the second one's.
 		taken, err := net.Listen("tcp", addr)
 		if err != nil {
 			t.Fatal(err)
@@ -426,12 +426,12 @@ func TestLoop(t *testing.T) {
 		outer.stop()
 		inner.stop()
 		if n := loops.Len(); n != 0 {
-			t.Errorf("%d connections are not forgotten", n)
+			t.Errorf("%d connections are still tracked", n)
 		}
 	})
 }
 
-// The panic of whoever records does not reach the traffic.
+// A panic of the recorder does not reach the traffic.
 func TestPanicInRecorder(t *testing.T) {
 	f := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		flood("text/event-stream", "", "data: 1\n\n", "", 1<<20)(w, r)

@@ -26,16 +26,16 @@ import (
 
 const benchStreams = 1000
 
-// nothing is a recorder that takes everything and keeps nothing.
-type nothing struct{ frames atomic.Int64 }
+// discard is a recorder that accepts every frame and keeps none.
+type discard struct{ frames atomic.Int64 }
 
-func (n *nothing) Begin(context.Context, string, source.ID) (source.Recording, error) { return n, nil }
-func (n *nothing) Record(context.Context, *frame.Frame) error                         { n.frames.Add(1); return nil }
-func (n *nothing) Gap(string, int64, int64)                                           {}
-func (n *nothing) Mark([]byte) error                                                  { return nil }
-func (n *nothing) State() []byte                                                      { return nil }
-func (n *nothing) Sync(context.Context) error                                         { return nil }
-func (n *nothing) Close() error                                                       { return nil }
+func (n *discard) Begin(context.Context, string, source.ID) (source.Recording, error) { return n, nil }
+func (n *discard) Record(context.Context, *frame.Frame) error                         { n.frames.Add(1); return nil }
+func (n *discard) Gap(string, int64, int64)                                           {}
+func (n *discard) Mark([]byte) error                                                  { return nil }
+func (n *discard) State() []byte                                                      { return nil }
+func (n *discard) Sync(context.Context) error                                         { return nil }
+func (n *discard) Close() error                                                       { return nil }
 
 // agent is a server whose open streams the benchmark drives.
 type agent struct{ joined chan chan string }
@@ -57,13 +57,13 @@ func (a *agent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// BenchmarkSSE measures what stands between a client and an agent server: the time
+// BenchmarkSSE measures the delay between an agent server and its clients: the time
 // from the server's write of an event until the client has it, with 1,000 open
 // streams each: direct, through a bare reverse proxy, and through the tap. One
 // operation is an event on every stream of each, a fifth of a second for each in
-// turn, evenly paced. So what else the machine does meets all three alike, and what
-// is to be looked at is the ratios. p50 and p99 are of a round's events, in the median of
-// the rounds; added is what comes on top of direct.
+// turn, evenly paced. Other load of the machine so affects all three alike, and the
+// ratios are the result. p50 and p99 are of a round's events, in the median of
+// the rounds; added is the delay beyond that of direct.
 func BenchmarkSSE(b *testing.B) {
 	a := &agent{joined: make(chan chan string)}
 	up := httptest.NewServer(a)
@@ -78,7 +78,7 @@ func BenchmarkSSE(b *testing.B) {
 	reverse.Transport = transport
 	proxy := httptest.NewServer(reverse)
 	defer proxy.Close()
-	rec := &nothing{}
+	rec := &discard{}
 	tap, err := New(Settings{Env: source.Env{Format: "f"}, Config: Config{Listen: "127.0.0.1:0", Upstream: up.URL}, Grace: 10 * time.Millisecond})
 	if err != nil {
 		b.Fatal(err)
@@ -201,7 +201,7 @@ func (s *subject) close() {
 	s.clients.Wait()
 }
 
-// median is in microseconds. What else the machine did in some rounds is not in it.
+// median is in microseconds. It leaves out the rounds that other load disturbed.
 func median(of []time.Duration) float64 {
 	slices.Sort(of)
 	return float64(of[len(of)/2].Nanoseconds()) / 1e3

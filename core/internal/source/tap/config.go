@@ -142,7 +142,7 @@ type Settings struct {
 
 // How long the request of a response may take to arrive once the response has
 // begun, before it is recorded without its end.
-const requestPatience = time.Second
+const requestTimeout = time.Second
 
 func (s *Settings) setDefaults() {
 	if s.MaxBody == 0 {

@@ -1,28 +1,27 @@
-// Package tap is a reverse proxy that stands in front of an agent server and
-// records what it passes on. Neither side is to notice.
+// Package tap is a reverse proxy in front of an agent server that records the
+// traffic. Neither side is to notice.
 //
-// # What is passed on
+// # Traffic
 //
 // Method, request target as it was written, host, status, headers, trailers,
 // informational responses and the bytes of the bodies, flushed at every read. A
 // client that goes away cancels the request at the agent server; a server that dies
-// in the middle of a response breaks the client's too. HTTP/1.1 is spoken to the
-// agent server with those who speak it to us, and HTTP/2, with or without TLS, with
-// those who speak that. An upgraded connection is copied in both directions.
+// in the middle of a response breaks the client's too. The tap uses the client's
+// version of HTTP towards the agent server: 1.1, or 2 with or without TLS. An
+// upgraded connection is copied in both directions.
 //
-// What is not the same: net/http writes the names of headers in their canonical
-// case and sorts them, which no HTTP implementation may care about; what is defined
-// hop by hop (Connection, Keep-Alive, TE, Transfer-Encoding, Proxy-…) belongs to
-// either connection; a server that cannot be reached is a 502 with a text instead
-// of a refused connection. A host that is an address or localhost is replaced by
+// The differences: net/http writes the names of headers in their canonical case and
+// sorts them, on which no HTTP implementation may depend; each connection has its own
+// hop-by-hop headers (Connection, Keep-Alive, TE, Transfer-Encoding, Proxy-…); a server
+// that cannot be reached is a 502 with a text instead of a refused connection. A host that is an address or localhost is replaced by
 // the upstream's name when that is https, because certificates and virtual hosts go
 // by name. Requests that net/http finds ambiguous, as smuggling needs them (two
 // lengths, a length beside chunks, a space before a colon), are refused with 400
-// and never reach the agent server. A connection on which no request's head comes
-// within a minute is closed; a peer that is gone without a word is found by
-// TCP's keep-alives.
+// and never reach the agent server. A connection that sends no request's head
+// within a minute is closed; TCP's keep-alives detect a peer that is gone without
+// closing its connection.
 //
-// # What is recorded
+// # Recordings
 //
 // A stream for each response that a route, or the source's format, wants: its
 // origin is the upstream URL of the request, its frames are
@@ -35,10 +34,9 @@
 //	Close       when the response, or the WebSocket, ended by its own protocol
 //
 // Without a route that names its content type, a response that no decoder can read
-// (HTML, an image) is not recorded; if it is an error, the request's body is all the
-// same. The copy is undone of its content encoding
-// (gzip, deflate, br, zstd) and of permessage-deflate; what is passed on is not
-// touched.
+// (HTML, an image) is not recorded; if it is an error, the request's body is
+// recorded without it. The content encoding (gzip, deflate, br, zstd) and
+// permessage-deflate are decoded in the copy only.
 //
 // A response that resumes a run in the background is recorded behind the frames that this
 // tap remembers of the run: see resume.go. That memory is bounded, and lost at a restart.
@@ -50,19 +48,18 @@
 //
 // # Fail-open
 //
-// The traffic only ever appends to a bounded queue. What decodes and records takes
-// from it on a goroutine of its own, and may be slow, blocked or dead. When a
+// The traffic only ever appends to a bounded queue. A goroutine of each stream takes
+// from it, decodes and records, and may be slow, blocked or dead. When a
 // stream's queue or the memory of the whole tap is full, the copy has a hole: it is
 // recorded with Gap, the frame that it cut is recorded with a Reason, and recording
 // goes on with the next event or line. A compressed body, a document and a
-// WebSocket cannot be taken up again in their middle; the rest of them is part of
-// the hole.
+// WebSocket cannot be resumed in their middle; the rest of them is part of the hole.
 //
 // # Loops
 //
-// A tap whose upstream is its own address refuses to start. One that is reached
-// again by its own request in a roundabout way answers 508: it knows both addresses
-// of each of its connections to the upstream, and so do the taps with which it shares
-// its Loops. So no header is needed. A loop through another process, or through an
+// A tap whose upstream is its own address refuses to start. A tap that its own
+// request reaches again through another tap answers 508: it knows both addresses of
+// each of its connections to the upstream, and so do the taps with which it shares
+// its Connections. So no header is needed. A loop through another process, or through an
 // address that is translated on the way, is not seen.
 package tap

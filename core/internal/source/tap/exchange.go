@@ -12,22 +12,22 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/source/timing"
 )
 
-// longest is how much of a header or a path is kept.
-const longest = 8 << 10
+// maxHeader is the number of bytes of a header or a path that are kept.
+const maxHeader = 8 << 10
 
-func cropped(s string) string { return s[:min(len(s), longest)] }
+func cropped(s string) string { return s[:min(len(s), maxHeader)] }
 
 // exchange is one request with its response.
 type exchange struct {
-	tap     *Tap
-	request request
-	facts   source.ResponseInfo
-	path    string
-	host    string
-	origin  string
-	started int64
-	queue   *queue // once the response is recorded
-	failed  bool   // the request is recorded, and of its response that it is an error
+	tap         *Tap
+	request     request
+	facts       source.ResponseInfo
+	path        string
+	host        string
+	origin      string
+	started     int64
+	queue       *queue // once the response is recorded
+	requestOnly bool   // only the request is recorded: the response is an error that no decoder reads
 
 	// Of the response, once it is recorded.
 	format   string
@@ -72,17 +72,17 @@ func (x *exchange) end() {
 	x.request.end(false)
 	switch {
 	case x.queue != nil:
-	case x.failed:
+	case x.requestOnly:
 		x.record()
 		return
 	default:
 		x.request.release()
 		return
 	}
-	x.queue.close(false) // if nobody has before
+	x.queue.close(false) // unless the end of the body has closed it
 }
 
-// answered looks at the response's head and decides whether to record it.
+// answered reads the response's head and decides whether to record it.
 func (t *Tap) answered(res *http.Response) error {
 	if t.down.Load() && t.down.Swap(false) {
 		t.Logger.Info("the upstream answers again", "upstream", source.Address(t.upstream))
@@ -101,9 +101,9 @@ func (t *Tap) answered(res *http.Response) error {
 		return nil
 	}
 	if x.format, x.shape = t.pick(x.path, x.host, res.Header.Get("Content-Type")); x.format == "" {
-		// What was asked is worth knowing although the answer is "Internal Server Error".
+		// The request of a response like "Internal Server Error" is recorded without it.
 		if x.format = t.pickSocket(x.path, x.host); x.format != "" && res.StatusCode >= http.StatusBadRequest && !x.request.bare {
-			x.failed = true
+			x.requestOnly = true
 			return nil
 		}
 		x.request.release()
@@ -121,7 +121,7 @@ func (t *Tap) answered(res *http.Response) error {
 	return nil
 }
 
-// record begins to record.
+// record starts the goroutine that records the exchange.
 func (x *exchange) record() {
 	t := x.tap
 	t.counts.recorded.Add(1)
@@ -132,7 +132,7 @@ func (x *exchange) record() {
 		defer t.open.Add(-1)
 		s := &stream{exchange: x}
 		defer s.release()
-		// What breaks here must not break the traffic, which is in the same process.
+		// A panic here must not break the traffic, which is in the same process.
 		defer func() {
 			if why := recover(); why != nil {
 				t.Logger.Error("the recording of a response has failed", "origin", x.origin, "error", why, "stack", string(debug.Stack()))

@@ -2,11 +2,11 @@ package tap
 
 import "sync/atomic"
 
-// memory is what the copies of all streams may take.
+// memory limits the bytes of the copies of all streams.
 type memory struct{ free atomic.Int64 }
 
-// take takes n bytes if they are free.
-func (m *memory) take(n int) bool {
+// reserve reserves n bytes if they are free.
+func (m *memory) reserve(n int) bool {
 	for {
 		free := m.free.Load()
 		if free < int64(n) {
@@ -18,4 +18,4 @@ func (m *memory) take(n int) bool {
 	}
 }
 
-func (m *memory) give(n int) { m.free.Add(int64(n)) }
+func (m *memory) release(n int) { m.free.Add(int64(n)) }

@@ -51,32 +51,32 @@ func (t *Tap) transport(p *http.Protocols) *http.Transport {
 		Protocols:             p,
 		TLSClientConfig:       t.ClientTLS.Clone(),
 		TLSHandshakeTimeout:   10 * time.Second,
-		DisableCompression:    true, // what was asked for, by whoever asked
+		DisableCompression:    true, // the client decides on the encoding
 		MaxIdleConnsPerHost:   1024,
 		IdleConnTimeout:       90 * time.Second,
 		ExpectContinueTimeout: time.Second,
 	}
 }
 
-// mirror speaks to the upstream what the client speaks.
+// mirror uses the client's version of HTTP towards the upstream.
 type mirror struct {
 	one, two *http.Transport
 	tls      bool // two can speak both
 }
 
 func (m mirror) RoundTrip(r *http.Request) (*http.Response, error) {
-	// HTTP/2 that was agreed on in TLS says nothing about an upstream without.
+	// A client that agreed on HTTP/2 in TLS does not imply an upstream that speaks h2c.
 	if r.ProtoMajor == 2 && (m.tls || r.TLS == nil) {
 		return m.two.RoundTrip(r)
 	}
 	return m.one.RoundTrip(r)
 }
 
-// forwarded are the headers that the proxy takes away, so that clients cannot lie
-// in them; they are not ours to judge.
+// forwarded are the headers that httputil.ReverseProxy removes because clients can forge
+// them. The tap passes them on.
 var forwarded = [...]string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}
 
-// rewrite makes the request what it would be without the tap.
+// rewrite builds the request that the client would send without the tap.
 func (t *Tap) rewrite(p *httputil.ProxyRequest) {
 	in, out := p.In, p.Out
 	out.URL = t.target(in)
@@ -88,16 +88,16 @@ func (t *Tap) rewrite(p *httputil.ProxyRequest) {
 			out.Header[name] = v
 		}
 	}
-	if _, said := in.Header["Content-Length"]; said && in.ContentLength == 0 {
-		// How net/http is made to say that there is no body, whatever the method (but
-		// not for GET and HEAD, where nobody says so).
+	if _, present := in.Header["Content-Length"]; present && in.ContentLength == 0 {
+		// This makes net/http write Content-Length: 0 for every method but GET and HEAD,
+		// whose clients do not send it.
 		out.Body, out.TransferEncoding = http.NoBody, []string{"identity"}
 	}
 	// The same map, which the end of the body fills.
 	out.Trailer = in.Trailer
 }
 
-// hopByHop reports whether the Connection header names that one.
+// hopByHop reports whether the Connection header names the header.
 func hopByHop(h http.Header, name string) bool {
 	for _, v := range h["Connection"] {
 		for token := range strings.SplitSeq(v, ",") {
@@ -156,10 +156,10 @@ func (w writer) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap gives http.ResponseController what it needs to flush and hijack.
+// Unwrap lets http.ResponseController flush and hijack.
 func (w writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// buffers are those of the bodies that are being copied.
+// buffers is the pool of the buffers that copy bodies.
 type buffers struct{ pool sync.Pool }
 
 const bufferSize = 16 << 10

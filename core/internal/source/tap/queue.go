@@ -22,8 +22,8 @@ type piece struct {
 	lost int64 // bytes that were not kept
 }
 
-// queue carries the copy of one stream from the traffic to whoever records it. put
-// never waits: what has no room leaves a hole.
+// queue carries the copy of one stream from the traffic to the goroutine that records it.
+// put never waits: bytes without room leave a hole.
 type queue struct {
 	limit  int
 	memory *memory
@@ -41,8 +41,8 @@ func newQueue(limit int, m *memory) *queue {
 	return &queue{limit: limit, memory: m, more: make(chan struct{}, 1)}
 }
 
-// put appends a copy of p. It wakes nobody: the traffic does that once it has
-// passed p on.
+// put appends a copy of p. It does not wake the recording goroutine: the traffic does that
+// once it has passed p on.
 func (q *queue) put(from int, p []byte) {
 	at := time.Now().UnixNano()
 	q.mu.Lock()
@@ -50,7 +50,7 @@ func (q *queue) put(from int, p []byte) {
 	cost := len(p) + pieceCost
 	switch {
 	case q.closed:
-	case q.cost+cost > q.limit || !q.memory.take(cost):
+	case q.cost+cost > q.limit || !q.memory.reserve(cost):
 		// Holes of the two directions may alternate.
 		for i := len(q.pieces) - 1; i >= max(len(q.pieces)-2, 0) && q.pieces[i].n == 0; i-- {
 			if q.pieces[i].from == from {
@@ -66,7 +66,7 @@ func (q *queue) put(from int, p []byte) {
 	}
 }
 
-// wake tells the other side that there is more.
+// wake wakes the recording goroutine.
 func (q *queue) wake() {
 	select {
 	case q.more <- struct{}{}:
@@ -74,7 +74,7 @@ func (q *queue) wake() {
 	}
 }
 
-// close says that nothing more comes. whole says that the stream ended by itself.
+// close closes the queue; whole reports that the stream ended by itself.
 func (q *queue) close(whole bool) {
 	q.mu.Lock()
 	if !q.closed {
@@ -84,7 +84,7 @@ func (q *queue) close(whole bool) {
 	q.wake()
 }
 
-// load is what was taken from a queue at once.
+// load is the content of a queue, as take returns it.
 type load struct {
 	buf    []byte
 	pieces []piece
@@ -94,10 +94,10 @@ type load struct {
 // keepLoad is how much memory a stream keeps between two bursts.
 const keepLoad = 16 << 10
 
-// take waits for what has come since the last call and swaps it with l, whose
-// memory is given back. It returns false at the end.
+// take waits for pieces after those of the last call and swaps them with l, whose memory
+// it releases. It returns false at the end.
 func (q *queue) take(l *load) bool {
-	q.memory.give(l.cost)
+	q.memory.release(l.cost)
 	l.cost = 0
 	if cap(l.buf) > keepLoad {
 		l.buf = nil
@@ -124,11 +124,11 @@ func (q *queue) take(l *load) bool {
 	}
 }
 
-// abandon forgets what waits and everything that comes: nobody takes it any more.
+// abandon drops the pieces in the queue and all later ones: no goroutine takes them.
 func (q *queue) abandon() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.memory.give(q.cost)
+	q.memory.release(q.cost)
 	q.closed, q.buf, q.pieces, q.cost = true, nil, nil, 0
 }
 

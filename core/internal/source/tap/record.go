@@ -7,8 +7,8 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/source"
 )
 
-// give records the frames of the batch and empties it.
-func (s *stream) give() {
+// flush records the frames of the batch and empties it.
+func (s *stream) flush() {
 	if len(s.batch.Frames) == 0 {
 		return
 	}
@@ -20,23 +20,23 @@ func (s *stream) give() {
 	}
 }
 
-// record records a frame; what the recorder refuses is counted.
+// record records a frame. A frame that the recorder refuses is a hole.
 func (s *stream) record(f *frame.Frame) {
 	if !s.begin() {
 		s.tap.counts.lost.Add(int64(len(f.Data)) + f.Dropped)
 		return
 	}
-	s.hole()
+	s.recordHole()
 	s.remember(f)
 	if err := s.recording.Record(s.tap.keep, f); err != nil {
 		if s.why != source.ReasonRefused { // once for all of a run
 			s.tap.Logger.Warn("frames are not recorded", "origin", s.origin, "error", err)
 		}
-		s.lost(source.ReasonRefused, int64(len(f.Data))+f.Dropped)
+		s.addHole(source.ReasonRefused, int64(len(f.Data))+f.Dropped)
 	}
 }
 
-// begin begins the recording if it has not begun.
+// begin begins the recording unless it has begun.
 func (s *stream) begin() bool {
 	if s.recording != nil {
 		return true
@@ -60,20 +60,20 @@ func (s *stream) begin() bool {
 	return true
 }
 
-// lost adds to the hole in progress.
-func (s *stream) lost(reason string, n int64) {
+// addHole adds to the hole in progress.
+func (s *stream) addHole(reason string, n int64) {
 	if n == 0 {
 		return
 	}
 	if s.why != reason {
-		s.hole()
+		s.recordHole()
 	}
 	s.why = reason
 	s.missing += n
 }
 
-// hole records the hole in progress.
-func (s *stream) hole() {
+// recordHole records the hole in progress.
+func (s *stream) recordHole() {
 	n := s.missing
 	if n == 0 {
 		return

@@ -16,9 +16,9 @@ type request struct {
 	mu       sync.Mutex
 	data     []byte
 	dropped  int64
-	whole    bool // its end has come
+	whole    bool // it was read to its end
 	released bool
-	ended    chan struct{} // closed when nothing more comes
+	ended    chan struct{} // closed by end
 	once     sync.Once
 }
 
@@ -56,14 +56,14 @@ func (q *request) add(p []byte) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := min(len(p), q.limit-len(q.data))
-	if q.released || n > 0 && !q.memory.take(n) {
+	if q.released || n > 0 && !q.memory.reserve(n) {
 		n = 0
 	}
 	q.data = append(q.data, p[:n]...)
 	q.dropped += int64(len(p) - n)
 }
 
-// end says that nothing more comes; whole, that the body's end has come.
+// end ends the copy; whole reports that the body was read to its end.
 func (q *request) end(whole bool) {
 	q.once.Do(func() {
 		q.mu.Lock()
@@ -73,20 +73,20 @@ func (q *request) end(whole bool) {
 	})
 }
 
-// heard returns what there is of the body.
-func (q *request) heard() (data []byte, dropped int64, whole bool) {
+// content returns the bytes that are copied so far.
+func (q *request) content() (data []byte, dropped int64, whole bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.data, q.dropped, q.whole
 }
 
-// release gives the memory back, and takes no more.
+// release releases the memory and ends the copying.
 func (q *request) release() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.released {
 		q.released = true
-		q.memory.give(len(q.data))
+		q.memory.release(len(q.data))
 		q.data = nil
 	}
 }

@@ -21,10 +21,10 @@ import (
 
 // Limits of the memory of runs that may be resumed.
 const (
-	mostRuns    = 64
-	mostHistory = 1 << 20 // bytes of one run; a longer one is forgotten
-	mostOfAll   = 8 << 20
-	probed      = 4 // events by which a response has to name its run
+	maxRuns      = 64
+	maxHistory   = 1 << 20 // bytes of one run; a longer one is evicted
+	maxHistories = 8 << 20
+	maxProbes    = 4 // events by which a response has to name its run
 )
 
 // histories are the runs that were recorded last, the latest last.
@@ -47,7 +47,7 @@ func (s *stream) replay() {
 	if run == "" {
 		return
 	}
-	for _, f := range s.tap.histories.of(run) {
+	for _, f := range s.tap.histories.framesOf(run) {
 		s.record(&f)
 	}
 }
@@ -59,7 +59,7 @@ func (s *stream) remember(f *frame.Frame) {
 	case s.past == nil || f.Reason != "":
 		return
 	case f.Kind == frame.Request:
-		if s.past.add(f); s.past.size > mostHistory {
+		if s.past.add(f); s.past.size > maxHistory {
 			s.past = nil
 		}
 		return
@@ -70,7 +70,7 @@ func (s *stream) remember(f *frame.Frame) {
 		s.past.run = s.resume.NumberedRun(f.Data)
 	}
 	if s.past.run == "" {
-		if s.probes++; s.probes >= probed {
+		if s.probes++; s.probes >= maxProbes {
 			s.past = nil
 		}
 		return
@@ -84,8 +84,8 @@ func (h *history) add(f *frame.Frame) {
 	h.frames, h.size = append(h.frames, kept), h.size+len(f.Data)
 }
 
-// of returns the frames of a run.
-func (l *histories) of(run string) []frame.Frame {
+// framesOf returns the frames of a run.
+func (l *histories) framesOf(run string) []frame.Frame {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, h := range l.runs {
@@ -103,7 +103,7 @@ func (l *histories) add(h *history, f *frame.Frame) {
 	defer l.mu.Unlock()
 	at := slices.IndexFunc(l.runs, func(o *history) bool { return o.run == h.run })
 	switch {
-	case at < 0 && len(h.frames) == 0 && h.size > 0: // it was forgotten
+	case at < 0 && len(h.frames) == 0 && h.size > 0: // it was evicted
 		return
 	case at < 0:
 		l.size += h.size
@@ -114,16 +114,16 @@ func (l *histories) add(h *history, f *frame.Frame) {
 	h.add(f)
 	l.size += len(f.Data)
 	l.runs = append(l.runs, h)
-	for len(l.runs) > mostRuns || l.size > mostOfAll {
-		l.forget(0)
+	for len(l.runs) > maxRuns || l.size > maxHistories {
+		l.evict(0)
 	}
-	if h.size > mostHistory && len(l.runs) > 0 {
-		l.forget(len(l.runs) - 1)
+	if h.size > maxHistory && len(l.runs) > 0 {
+		l.evict(len(l.runs) - 1)
 	}
 }
 
-// forget drops a run. Its responses do not begin it again in their middle.
-func (l *histories) forget(at int) {
+// evict evicts a run. Its later events do not add it again, without its beginning.
+func (l *histories) evict(at int) {
 	h := l.runs[at]
 	l.runs = slices.Delete(l.runs, at, at+1)
 	l.size -= h.size

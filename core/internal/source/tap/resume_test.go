@@ -46,7 +46,7 @@ func TestResumedRunIsRecordedWhole(t *testing.T) {
 	f.closed(2)
 	f.do(f.request("GET", "/v1/runs/run-1/stream", nil))
 	f.closed(3)
-	f.do(f.request("GET", "/v1/runs/run-2/stream?starting_after=8", nil)) // heard by nobody before
+	f.do(f.request("GET", "/v1/runs/run-2/stream?starting_after=8", nil)) // a run that is not recorded before
 	const (
 		began  = "request< POST /v1/agents/a/messages/stream {\"background\":true}\n"
 		first  = "event {\"run_id\":\"run-1\",\"seq_id\":1}\n"
@@ -64,7 +64,7 @@ func TestResumedRunIsRecordedWhole(t *testing.T) {
 }
 
 // TestResumedAgentRunIsRecordedWhole: so is a run of AgentOS, which numbers the events of
-// all runs below it and tells of the connection first.
+// the runs below it too and begins a resumed response with an event without a number.
 func TestResumedAgentRunIsRecordedWhole(t *testing.T) {
 	event := func(run string, index int) string {
 		return fmt.Sprintf("event: RunContent\ndata: {\"run_id\":%q,\"event_index\":%d}\n\n", run, index)
@@ -87,19 +87,19 @@ func TestResumedAgentRunIsRecordedWhole(t *testing.T) {
 		"event catch_up {\"event\":\"catch_up\",\"run_id\":\"top\"}\nevent RunContent {\"run_id\":\"member\",\"event_index\":2}\nevent RunContent {\"run_id\":\"top\",\"event_index\":3}\nclose \n")
 }
 
-// TestHistoriesAreBounded: what is remembered of runs stays within its limits, and a run
-// that was forgotten is not remembered from its middle on.
+// TestHistoriesAreBounded: the histories of runs stay within their limits, and a run that was
+// evicted is not added again from its middle on.
 func TestHistoriesAreBounded(t *testing.T) {
 	var l histories
 	long := &history{run: "long"}
-	big := eventOf(strings.Repeat("x", mostHistory/4))
+	big := eventOf(strings.Repeat("x", maxHistory/4))
 	for range 8 {
 		l.add(long, &big)
 	}
-	if got := l.of("long"); got != nil {
+	if got := l.framesOf("long"); got != nil {
 		t.Errorf("%d frames of a run that is too long", len(got))
 	}
-	for i := range 4 * mostRuns {
+	for i := range 4 * maxRuns {
 		h := &history{run: fmt.Sprint("run-", i)}
 		for range 3 {
 			l.add(h, &big)
@@ -109,10 +109,10 @@ func TestHistoriesAreBounded(t *testing.T) {
 	for _, h := range l.runs {
 		size += h.size
 	}
-	if len(l.runs) > mostRuns || size > mostOfAll || size != l.size {
-		t.Errorf("%d runs of %d bytes, said to be %d", len(l.runs), size, l.size)
+	if len(l.runs) > maxRuns || size > maxHistories || size != l.size {
+		t.Errorf("%d runs of %d bytes, counted as %d", len(l.runs), size, l.size)
 	}
-	if got := l.of(fmt.Sprint("run-", 4*mostRuns-1)); len(got) != 3 {
+	if got := l.framesOf(fmt.Sprint("run-", 4*maxRuns-1)); len(got) != 3 {
 		t.Errorf("%d frames of the last run", len(got))
 	}
 }

@@ -89,8 +89,8 @@ func TestWebSocket(t *testing.T) {
 	}
 }
 
-// switching answers an upgrade with what the test says, and then hands the
-// connection over.
+// switching answers an upgrade with the head, and then passes the connection to the
+// test.
 func switching(head string, then func(net.Conn, *bufio.Reader)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c, rw, err := http.NewResponseController(w).Hijack()
@@ -110,7 +110,7 @@ const upgrade = "GET /ws HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: 
 const switched = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"
 
 // Upgrades that are none end as they would without the tap, or with an error, and
-// the tap goes on.
+// the tap serves the next request.
 func TestInvalidUpgrade(t *testing.T) {
 	for name, c := range map[string]struct {
 		request, answer, want string

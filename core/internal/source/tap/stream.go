@@ -19,7 +19,7 @@ type stream struct {
 	refused   bool             // the recorder does not take this stream
 	batch     frame.Batch
 	load      load
-	held      int   // bytes of memory taken for what is in no frame yet
+	held      int   // bytes of memory reserved for incomplete frames
 	missing   int64 // bytes of the hole in progress
 	why       string
 	resume    *source.Resume // how a run of the format is resumed; nil: it is not
@@ -29,13 +29,13 @@ type stream struct {
 
 // run records until the response has ended.
 func (s *stream) run() {
-	if s.resume = s.tap.resume[s.format]; s.resume != nil && s.shape == body.Events && !s.failed {
+	if s.resume = s.tap.resume[s.format]; s.resume != nil && s.shape == body.Events && !s.requestOnly {
 		s.replay()
 		s.past = new(history)
 	}
-	s.prompt()
+	s.recordRequest()
 	switch {
-	case s.failed:
+	case s.requestOnly:
 	case s.socket[fromServer] != nil:
 		s.messages()
 	case body.Plain(s.encoding):
@@ -43,37 +43,37 @@ func (s *stream) run() {
 	default:
 		s.encoded()
 	}
-	s.hole()
+	s.recordHole()
 	s.facts.Timing = new(s.meter.Pace())
 	if s.recording == nil {
 		return
 	}
 	if err := s.recording.Mark(s.facts.Marshal()); err != nil {
-		s.tap.Logger.Warn("what is known of a stream is not recorded", "origin", s.origin, "error", err)
+		s.tap.Logger.Warn("the response info of a stream is not recorded", "origin", s.origin, "error", err)
 	}
 	if err := s.recording.Close(); err != nil {
 		s.tap.Logger.Warn("a recording is not closed", "origin", s.origin, "error", err)
 	}
 }
 
-// release gives back all memory.
+// release releases all memory of the stream.
 func (s *stream) release() {
 	if s.queue != nil {
 		s.queue.abandon()
 	}
-	s.tap.memory.give(s.load.cost + s.held)
+	s.tap.memory.release(s.load.cost + s.held)
 	s.request.release()
 }
 
-// prompt records the request's body.
-func (s *stream) prompt() {
-	patience := time.NewTimer(requestPatience)
+// recordRequest records the request's body.
+func (s *stream) recordRequest() {
+	patience := time.NewTimer(requestTimeout)
 	defer patience.Stop()
 	select {
 	case <-s.request.ended:
 	case <-patience.C:
 	}
-	data, dropped, whole := s.request.heard()
+	data, dropped, whole := s.request.content()
 	defer s.request.release()
 	if s.request.bare && len(data) == 0 && dropped == 0 {
 		return
@@ -107,7 +107,7 @@ func (s *stream) decoded(data []byte) (out []byte, dropped int64, reason string)
 	return out, 0, ""
 }
 
-// plain records a body that stands for itself.
+// plain records a body without content encoding.
 func (s *stream) plain() {
 	c := body.New(s.shape, int(s.tap.MaxBody))
 	last := s.started
@@ -118,15 +118,15 @@ func (s *stream) plain() {
 			if p.n == 0 {
 				s.meter.Chunk(p.at, int(p.lost), 0)
 				c.Lost(&s.batch, p.at, source.ReasonFull)
-				s.give()
-				s.lost(source.ReasonFull, p.lost)
+				s.flush()
+				s.addHole(source.ReasonFull, p.lost)
 				continue
 			}
 			c.Feed(&s.batch, s.load.buf[off:off+p.n], p.at)
 			off += p.n
 			s.fed(c, p.at, p.n)
 		}
-		s.hole()
+		s.recordHole()
 	}
 	s.finish(c, last)
 }
@@ -136,11 +136,11 @@ func (s *stream) encoded() {
 	pieces := &pieceReader{s: s, at: s.started}
 	c := body.New(s.shape, int(s.tap.MaxBody))
 	cost := body.Cost(s.encoding)
-	if !s.queue.memory.take(cost) {
-		s.lost(source.ReasonFull, pieces.skip())
+	if !s.queue.memory.reserve(cost) {
+		s.addHole(source.ReasonFull, pieces.skip())
 		return
 	}
-	defer s.queue.memory.give(cost)
+	defer s.queue.memory.release(cost)
 	in, err := body.Decode(s.encoding, pieces)
 	if err == nil {
 		defer func() { _ = in.Close() }()
@@ -152,11 +152,11 @@ func (s *stream) encoded() {
 				s.meter.Events(pieces.at, events)
 				pieces.read = 0
 			}
-			s.hole()
+			s.recordHole()
 		}
 	}
 	if errors.Is(err, io.EOF) && pieces.failed == nil {
-		pieces.skip() // behind the end of what was encoded
+		pieces.skip() // bytes behind the end of the encoded body
 		s.finish(c, pieces.at)
 		return
 	}
@@ -169,8 +169,8 @@ func (s *stream) encoded() {
 	}
 	c.Lost(&s.batch, pieces.at, reason)
 	c.Finish(&s.batch, pieces.at, false)
-	s.give()
-	s.lost(reason, pieces.read+pieces.skip())
+	s.flush()
+	s.addHole(reason, pieces.read+pieces.skip())
 }
 
 // messages records the messages of a WebSocket.
@@ -201,17 +201,17 @@ func (s *stream) messages() {
 				s.meter.Chunk(p.at, p.n+int(p.lost), len(s.batch.Frames)-events)
 			}
 			if broken[p.from] != "" {
-				s.give()
-				s.lost(broken[p.from], p.lost+int64(len(data)))
+				s.flush()
+				s.addHole(broken[p.from], p.lost+int64(len(data)))
 				continue
 			}
 			if !s.hold(s.socket[fromServer].Held() + s.socket[fromClient].Held()) {
 				a.Abandon(&s.batch, p.at, source.ReasonFull)
 				broken[p.from] = source.ReasonFull
 			}
-			s.give()
+			s.flush()
 		}
-		s.hole()
+		s.recordHole()
 	}
 	for _, a := range s.socket {
 		a.Abandon(&s.batch, last, source.ReasonBroken)
@@ -219,11 +219,11 @@ func (s *stream) messages() {
 	if s.socket[fromServer].Closed() || s.socket[fromClient].Closed() {
 		s.batch.Append(frame.Frame{Kind: frame.Close, At: last}, nil)
 	}
-	s.give()
+	s.flush()
 }
 
-// fed takes note of what a cutter holds and records what it gave. It returns the
-// number of frames.
+// fed accounts for the bytes that a cutter holds and records the frames that it cut. It
+// returns the number of frames.
 func (s *stream) fed(c *body.Cutter, at int64, n int) int {
 	events := len(s.batch.Frames)
 	if n > 0 {
@@ -232,12 +232,12 @@ func (s *stream) fed(c *body.Cutter, at int64, n int) int {
 	if !s.hold(c.Held()) {
 		held := c.Held()
 		c.Lost(&s.batch, at, source.ReasonFull)
-		s.give()
-		s.lost(source.ReasonFull, int64(held))
+		s.flush()
+		s.addHole(source.ReasonFull, int64(held))
 		s.hold(c.Held())
 	}
-	s.give()
-	s.lost(source.ReasonFull, c.Skipped())
+	s.flush()
+	s.addHole(source.ReasonFull, c.Skipped())
 	return events
 }
 
@@ -252,18 +252,18 @@ func (s *stream) finish(c *body.Cutter, at int64) {
 	if whole && (len(s.batch.Frames) > 0 || s.recording != nil) {
 		s.batch.Append(frame.Frame{Kind: frame.Close, At: at}, nil)
 	}
-	s.give()
-	s.lost(source.ReasonFull, c.Skipped())
+	s.flush()
+	s.addHole(source.ReasonFull, c.Skipped())
 }
 
-// hold accounts for the memory of what is in no frame yet. It reports false when
-// there is none left.
+// hold accounts for the memory of incomplete frames. It reports false when there is none
+// left.
 func (s *stream) hold(n int) bool {
-	if n > s.held && !s.queue.memory.take(n-s.held) {
+	if n > s.held && !s.queue.memory.reserve(n-s.held) {
 		return false
 	}
 	if n < s.held {
-		s.queue.memory.give(s.held - n)
+		s.queue.memory.release(s.held - n)
 	}
 	s.held = n
 	return true

@@ -39,17 +39,17 @@ type Tap struct {
 	resume    map[string]*source.Resume // by format
 }
 
-// Counts are what a tap has done so far.
+// Counts counts the requests of a tap and the bytes that it lost.
 type Counts struct {
 	Requests int64 // passed on
 	Recorded int64 // of them, those whose response was recorded
-	Failed   int64 // for which the upstream gave no response
+	Failed   int64 // without a response of the upstream
 	Lost     int64 // bytes that were passed on and should have been recorded, but were not
 }
 
 type counts struct{ requests, recorded, failed, lost atomic.Int64 }
 
-// Counts returns what the tap has done so far.
+// Counts returns the counts since the start.
 func (t *Tap) Counts() Counts {
 	c := &t.counts
 	return Counts{c.requests.Load(), c.recorded.Load(), c.failed.Load(), c.lost.Load()}
@@ -69,7 +69,7 @@ func (t *Tap) Addr(ctx context.Context) net.Addr {
 // being recorded.
 func (t *Tap) Idle() bool { return t.open.Load() == 0 }
 
-// contextKey are the keys of what a request's context carries.
+// contextKey is the type of the keys in a request's context.
 type contextKey int
 
 const (
@@ -99,7 +99,7 @@ func (t *Tap) Run(ctx context.Context, rec source.Recorder) error {
 		Handler:   http.HandlerFunc(t.serve),
 		TLSConfig: t.ServerTLS,
 		Protocols: protocols(true, true, true),
-		// An answer to OPTIONS * is the upstream's to give.
+		// The upstream answers OPTIONS *.
 		DisableGeneralOptionsHandler: true,
 		ReadHeaderTimeout:            time.Minute,
 		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: 10_000},
@@ -132,7 +132,7 @@ func (t *Tap) Run(ctx context.Context, rec source.Recorder) error {
 		cancel()
 		<-served
 	}
-	stopServing() // ends what is left, upgraded connections too
+	stopServing() // ends the requests in progress, upgraded connections too
 	_ = server.Close()
 	t.serving.Wait()
 	t.close()

@@ -42,8 +42,8 @@ func events(in <-chan string) http.HandlerFunc {
 	}
 }
 
-// Every event is with the client before the next one is sent, and what is recorded
-// is the request, the events and the end.
+// The client receives every event before the server sends the next one, and the recording
+// has the request, the events and the end.
 func TestEventsAreFlushedAndRecorded(t *testing.T) {
 	in := make(chan string)
 	f := start(t, events(in))
@@ -121,7 +121,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// What no decoder reads passes and leaves nothing.
+// A response that no decoder reads passes and leaves no recording.
 func TestNotRecorded(t *testing.T) {
 	f := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -152,8 +152,8 @@ func TestNotRecorded(t *testing.T) {
 	}
 }
 
-// What was asked is recorded also when the answer is an error that no decoder reads.
-func TestFailedRequestIsHeard(t *testing.T) {
+// The request is recorded also when the answer is an error that no decoder reads.
+func TestFailedRequestIsRecorded(t *testing.T) {
 	f := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		http.Error(w, "Internal Server Error", http.StatusInternalServerError)

@@ -75,7 +75,7 @@ func (c *teeConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write copies first: the answer to what it writes may be read before it returns.
+// Write copies p first: the answer to p may be read before Write returns.
 func (c *teeConn) Write(p []byte) (int, error) {
 	c.queue.put(fromClient, p)
 	n, err := c.ReadWriteCloser.Write(p)

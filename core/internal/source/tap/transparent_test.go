@@ -19,8 +19,8 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/source/recordtest"
 )
 
-// echo is an agent server whose answer says all it was sent, and takes any form
-// that the request asks for.
+// echo is an agent server whose answer repeats the request, in any form that the request
+// asks for.
 type echo struct{ t *testing.T }
 
 func (e echo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -170,7 +170,7 @@ func raw(rng *rand.Rand, host string, n int) string {
 	return b.String()
 }
 
-// answer reads what comes back, as it is on the wire but for the cut into chunks.
+// answer reads an answer as it is on the wire, but for the cut into chunks.
 func answer(conn *reader, method string) (string, error) {
 	var b bytes.Buffer
 	for {
@@ -192,7 +192,7 @@ func answer(conn *reader, method string) (string, error) {
 }
 
 // Requests of every kind are answered through the tap as they are around it, and
-// the server hears the same.
+// the server receives the same.
 func TestByteCompare(t *testing.T) {
 	requests := 10_000
 	if raceEnabled || testing.Short() {

@@ -30,7 +30,7 @@ type Client struct {
 	http    *http.Client
 	backoff retry.Backoff
 	resume  resumption
-	trouble string // what was last complained of
+	logged  string // the last failure that was logged
 
 	tried     atomic.Bool // to connect at least once
 	connected atomic.Bool
@@ -39,14 +39,14 @@ type Client struct {
 // state is the State of a recording.
 type state struct {
 	Subprotocol         string                     `json:"subprotocol,omitempty"`
-	Seen                map[string]json.RawMessage `json:"seen,omitempty"` // what to resume from
+	Seen                map[string]json.RawMessage `json:"seen,omitempty"` // the last values of the fields of Resume
 	source.ResponseInfo                            // of the last connection
 }
 
 func (s *state) marshal() []byte {
 	b, err := json.Marshal(s)
 	if err != nil {
-		return nil // what is seen was parsed
+		return nil // the values of Seen are parsed JSON
 	}
 	return b
 }
@@ -68,8 +68,8 @@ func (c *Client) Run(ctx context.Context, rec source.Recorder) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if text := fmt.Sprint(err); text != c.trouble {
-			c.trouble = text
+		if text := fmt.Sprint(err); text != c.logged {
+			c.logged = text
 			c.Logger.Warn("not connected; it is tried again", "origin", c.origin, "error", err)
 		}
 		if !retry.Wait(ctx, c.backoff.Next()) {
@@ -78,7 +78,7 @@ func (c *Client) Run(ctx context.Context, rec source.Recorder) error {
 	}
 }
 
-// connect makes one connection and hears it to its end.
+// connect makes one connection and records it to its end.
 func (c *Client) connect(ctx context.Context, rec source.Recorder) error {
 	c.connected.Store(true)
 	meter := timing.Start(time.Now().UnixNano())
@@ -94,9 +94,9 @@ func (c *Client) connect(ctx context.Context, rec source.Recorder) error {
 	}
 	s := state{Subprotocol: conn.Subprotocol(), ResponseInfo: source.ResponseInfo{Method: http.MethodGet, Status: http.StatusSwitchingProtocols}}
 	if s.Seen, err = c.resume.seen(recording.State()); err != nil {
-		c.Logger.Warn("the state of a stream is not readable; it begins anew", "origin", c.origin, "error", err)
+		c.Logger.Warn("the state of a stream is not readable; it is not resumed", "origin", c.origin, "error", err)
 	}
-	err = c.hear(ctx, conn, recording, meter, &s)
+	err = c.receive(ctx, conn, recording, meter, &s)
 	s.Timing = new(meter.Pace())
 	err = errors.Join(err, recording.Mark(s.marshal()))
 	if c.Resume == "" {
@@ -105,7 +105,7 @@ func (c *Client) connect(ctx context.Context, rec source.Recorder) error {
 	return err
 }
 
-// key names a stream that is taken up again, in this process and the next.
+// key names a stream that is resumed, in this process and the next.
 func (c *Client) key() string {
 	if c.Resume == "" {
 		return ""
@@ -130,12 +130,12 @@ func (c *Client) dial(ctx context.Context) (*websocket.Conn, error) {
 	case err != nil:
 		return nil, err
 	}
-	conn.SetReadLimit(-1) // the limit is kept here
+	conn.SetReadLimit(-1) // message enforces the limit
 	return conn, nil
 }
 
-// hear records what comes until the connection ends.
-func (c *Client) hear(ctx context.Context, conn *websocket.Conn, recording source.Recording, meter *timing.Meter, s *state) error {
+// receive sends the configured messages and records each message of the server until the connection ends.
+func (c *Client) receive(ctx context.Context, conn *websocket.Conn, recording source.Recording, meter *timing.Meter, s *state) error {
 	send := c.Send
 	again, resumes := c.resume.message(s.Seen)
 	if resumes {
@@ -157,7 +157,7 @@ func (c *Client) hear(ctx context.Context, conn *websocket.Conn, recording sourc
 	for {
 		f, err := c.message(alive, conn, data[:0])
 		if f != nil && f.Reason == source.ReasonBroken && len(s.Seen) > 0 {
-			f = nil // it comes again
+			f = nil // the server sends it again
 		}
 		if f != nil {
 			f.At = time.Now().UnixNano()
@@ -172,8 +172,8 @@ func (c *Client) hear(ctx context.Context, conn *websocket.Conn, recording sourc
 				}
 			}
 			c.backoff.Reset()
-			c.trouble = ""
-			if data = f.Data; cap(data) > keep {
+			c.logged = ""
+			if data = f.Data; cap(data) > maxReused {
 				data = nil
 			}
 		}
@@ -185,7 +185,7 @@ func (c *Client) hear(ctx context.Context, conn *websocket.Conn, recording sourc
 		}
 		if status := websocket.CloseStatus(err); status >= 0 {
 			if c.Resume != "" {
-				return fmt.Errorf("the server closed the connection: %w", err) // the stream goes on
+				return fmt.Errorf("the server closed the connection: %w", err) // the stream continues
 			}
 			if e := recording.Record(ctx, &frame.Frame{Kind: frame.Close, At: time.Now().UnixNano()}); e != nil {
 				return fmt.Errorf("record: %w", e)
@@ -196,11 +196,11 @@ func (c *Client) hear(ctx context.Context, conn *websocket.Conn, recording sourc
 	}
 }
 
-// keep is how much memory is kept for the next message.
-const keep = 256 << 10
+// maxReused is the largest buffer that is reused for the next message.
+const maxReused = 256 << 10
 
-// message reads one message into buf. With an error there may be the beginning of
-// one.
+// message reads one message into buf. With an error it returns the beginning of a
+// message, or nil.
 func (c *Client) message(ctx context.Context, conn *websocket.Conn, buf []byte) (*frame.Frame, error) {
 	kind, r, err := conn.Reader(ctx)
 	if err != nil {
@@ -226,7 +226,7 @@ func (c *Client) message(ctx context.Context, conn *websocket.Conn, buf []byte) 
 	return f, err
 }
 
-// appendAll appends everything that r has.
+// appendAll appends r to its end.
 func appendAll(buf []byte, r io.Reader) ([]byte, error) {
 	for {
 		if len(buf) == cap(buf) {
@@ -234,7 +234,7 @@ func appendAll(buf []byte, r io.Reader) ([]byte, error) {
 		}
 		n, err := r.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
-		if err == io.EOF { // as it is: a broken connection is one that wraps it
+		if err == io.EOF { // not errors.Is: the error of a broken connection wraps io.EOF
 			return buf, nil
 		}
 		if err != nil {
@@ -243,7 +243,7 @@ func appendAll(buf []byte, r io.Reader) ([]byte, error) {
 	}
 }
 
-// ping asks the server now and then whether it is there.
+// ping pings the server every PingInterval, and calls gone when it does not answer.
 func (c *Client) ping(ctx context.Context, conn *websocket.Conn, gone context.CancelCauseFunc) {
 	for retry.Wait(ctx, c.PingInterval) {
 		answer, cancel := context.WithTimeout(ctx, c.PingTimeout)

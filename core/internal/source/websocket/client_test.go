@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// serve gives each connection to the next script, and the last one for ever.
+// serve passes each connection to the next script, and all after it to the last one.
 func serve(t *testing.T, scripts ...func(*websocket.Conn, *http.Request)) string {
 	var mu sync.Mutex
 	n := 0
@@ -55,11 +55,11 @@ func run(t *testing.T, rec *recordtest.Recorder, s Settings) (*Client, func()) {
 	return c, rec.Run(t, c)
 }
 
-func say(c *websocket.Conn, kind websocket.MessageType, text string) {
+func send(c *websocket.Conn, kind websocket.MessageType, text string) {
 	_ = c.Write(context.Background(), kind, []byte(text))
 }
 
-// silent reads and says nothing until the client goes.
+// silent reads and sends nothing until the client disconnects.
 func silent(c *websocket.Conn) {
 	for {
 		if _, _, err := c.Read(context.Background()); err != nil {
@@ -77,14 +77,14 @@ func TestMessages(t *testing.T) {
 				asked <- string(b)
 			}
 			asked <- r.Header.Get("Authorization") + " " + c.Subprotocol()
-			say(c, websocket.MessageText, `{"n":1}`)
-			say(c, websocket.MessageBinary, "\x00\x01")
-			say(c, websocket.MessageText, "")
+			send(c, websocket.MessageText, `{"n":1}`)
+			send(c, websocket.MessageBinary, "\x00\x01")
+			send(c, websocket.MessageText, "")
 			_ = c.Close(websocket.StatusGoingAway, "restart")
 		},
 		nil, nil,
 		func(c *websocket.Conn, r *http.Request) {
-			say(c, websocket.MessageText, `{"n":2}`)
+			send(c, websocket.MessageText, `{"n":2}`)
 			silent(c)
 		},
 	)
@@ -114,8 +114,8 @@ func TestMessages(t *testing.T) {
 // A message beyond the limit is set aside, and the connection goes on.
 func TestMessageBeyondTheLimit(t *testing.T) {
 	u := serve(t, func(c *websocket.Conn, r *http.Request) {
-		say(c, websocket.MessageText, strings.Repeat("x", 3000))
-		say(c, websocket.MessageText, "ok")
+		send(c, websocket.MessageText, strings.Repeat("x", 3000))
+		send(c, websocket.MessageText, "ok")
 		silent(c)
 	})
 	rec := recordtest.New()
@@ -127,7 +127,7 @@ func TestMessageBeyondTheLimit(t *testing.T) {
 	}
 }
 
-// A server that dies in the middle of a message leaves what came of it.
+// A server that dies in the middle of a message leaves a frame with the beginning.
 func TestServerDiesMidMessage(t *testing.T) {
 	u := serve(t, func(c *websocket.Conn, r *http.Request) {
 		w, err := c.Writer(context.Background(), websocket.MessageText)
@@ -146,12 +146,12 @@ func TestServerDiesMidMessage(t *testing.T) {
 	}
 }
 
-// A server that does not answer pings is given up.
+// The client closes a connection whose server does not answer pings.
 func TestHalfOpenPeer(t *testing.T) {
 	hold := make(chan struct{})
 	u := serve(t, func(c *websocket.Conn, r *http.Request) { <-hold }, // reads nothing, so answers nothing
 		func(c *websocket.Conn, r *http.Request) {
-			say(c, websocket.MessageText, "back")
+			send(c, websocket.MessageText, "back")
 			silent(c)
 		})
 	rec := recordtest.New()
@@ -162,7 +162,7 @@ func TestHalfOpenPeer(t *testing.T) {
 	close(hold)
 }
 
-// A recorder without room holds up the server, and takes no memory.
+// A recorder without room stops the reading from the server, and no memory fills.
 func TestBackpressure(t *testing.T) {
 	sent := make(chan int, 1)
 	u := serve(t, func(c *websocket.Conn, r *http.Request) {

@@ -11,7 +11,7 @@ import (
 )
 
 // errEnd is the end of a TCP connection. The library takes io.EOF in the middle of
-// a message for the message's end, and would give a message that was cut off as a
+// a message for the message's end, and would return a truncated message as a
 // whole one.
 var errEnd = errors.New("the connection ended")
 

@@ -1,15 +1,16 @@
-// Package websocket listens to a WebSocket as a client.
+// Package websocket is a client of a WebSocket and records the messages of the server.
 //
-// Each connection is a stream, unless Settings.Resume makes one of all of them: its frames are the messages that the server sends,
-// Text or Binary, and Close when the server closed the connection by the protocol.
-// What the client itself sends after connecting is configuration and not recorded.
+// Each connection is a stream, unless Settings.Resume makes all connections one stream. Its
+// frames are the messages that the server sends, Text or Binary, and Close when the server
+// closed the connection by the protocol. The messages that the client sends after connecting
+// are configuration and not recorded.
 //
-// It connects again for ever, after a pause that grows from one second to thirty
-// with every failure; half of it is random. A connection on which a message came is
-// no failure, however it ended. The server is pinged; one that does not answer is
-// given up. Messages are taken from the connection only as fast as they are
-// recorded, so a recorder without room holds up the server and no memory fills.
+// The client reconnects for ever, after a pause that grows from one second to thirty with
+// every failure; half of it is random. A connection that received a message is no failure,
+// however it ended. The client pings the server and closes a connection whose server does not
+// answer. It reads messages only as fast as the recorder accepts them, so a recorder without
+// room delays the server and no memory fills.
 //
-// Of a message longer than the limit the head is kept and set aside, and the
-// connection goes on.
+// Of a message longer than the limit the head is recorded with a Reason, and the connection
+// continues.
 package websocket

@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// placeholder stands in Settings.Resume for the JSON value that a field of a message
-// had last: {{event_index}}.
+// placeholder matches {{event_index}} in Settings.Resume: the JSON value that this field
+// of a message had last.
 var placeholder = regexp.MustCompile(`\{\{([^{}]*)\}\}`)
 
-// resumption is how a connection is taken up where the one before ended.
+// resumption continues a stream on the next connection.
 type resumption struct {
-	text   string // empty: it is not
+	text   string // empty: the stream is not resumed
 	fields []string
 }
 
@@ -39,11 +39,11 @@ func newResumption(text string) (r resumption, err error) {
 	return r, nil
 }
 
-// longest is the longest value that is remembered of a field.
-const longest = 1 << 10
+// maxField is the longest value of a field that is kept.
+const maxField = 1 << 10
 
-// note remembers the fields of a message, if it is a JSON object. It reports whether
-// anything has changed.
+// note keeps the values of the fields of a message, if it is a JSON object. It reports whether
+// any of them has changed.
 func (r *resumption) note(seen map[string]json.RawMessage, message []byte) (changed bool) {
 	var object map[string]json.RawMessage
 	if r.text == "" || json.Unmarshal(message, &object) != nil {
@@ -51,7 +51,7 @@ func (r *resumption) note(seen map[string]json.RawMessage, message []byte) (chan
 	}
 	for _, name := range r.fields {
 		v, ok := object[name]
-		if !ok || string(v) == "null" || len(v) > longest || string(v) == string(seen[name]) {
+		if !ok || string(v) == "null" || len(v) > maxField || string(v) == string(seen[name]) {
 			continue
 		}
 		seen[name], changed = v, true
@@ -59,8 +59,8 @@ func (r *resumption) note(seen map[string]json.RawMessage, message []byte) (chan
 	return changed
 }
 
-// message is what to send to go on; ok is false while there is nothing to go on
-// from.
+// message returns the message that resumes the stream; ok is false while a field has no
+// value.
 func (r *resumption) message(seen map[string]json.RawMessage) (text string, ok bool) {
 	if r.text == "" {
 		return "", false
@@ -73,7 +73,7 @@ func (r *resumption) message(seen map[string]json.RawMessage) (text string, ok b
 	return placeholder.ReplaceAllStringFunc(r.text, func(m string) string { return string(seen[strings.Trim(m, "{}")]) }), true
 }
 
-// seen are the values that a recording was marked with last.
+// seen returns the values in the State of a recording.
 func (r *resumption) seen(state []byte) (map[string]json.RawMessage, error) {
 	out := make(map[string]json.RawMessage)
 	if r.text == "" || len(state) == 0 {

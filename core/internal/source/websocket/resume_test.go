@@ -10,8 +10,8 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/source/recordtest"
 )
 
-// A stream that is resumed is one, over all connections and processes: the server is
-// told where to go on, and what was cut off comes again.
+// A stream that is resumed is one, over all connections and processes: the client sends
+// the position, and the server sends a truncated message again.
 func TestResume(t *testing.T) {
 	asked := make(chan string, 10)
 	read := func(c *websocket.Conn) {
@@ -21,9 +21,9 @@ func TestResume(t *testing.T) {
 	u := serve(t,
 		func(c *websocket.Conn, _ *http.Request) {
 			read(c)
-			say(c, websocket.MessageText, `{"run":"r \"1\"","index":0}`)
-			say(c, websocket.MessageText, `{"run":null,"index":7,"nested":{"index":9}}`)
-			say(c, websocket.MessageText, `[1]`)
+			send(c, websocket.MessageText, `{"run":"r \"1\"","index":0}`)
+			send(c, websocket.MessageText, `{"run":null,"index":7,"nested":{"index":9}}`)
+			send(c, websocket.MessageText, `[1]`)
 			w, err := c.Writer(context.Background(), websocket.MessageText)
 			if err != nil {
 				t.Error(err)
@@ -38,7 +38,7 @@ func TestResume(t *testing.T) {
 		func(c *websocket.Conn, _ *http.Request) {
 			read(c)
 			read(c)
-			say(c, websocket.MessageText, `{"index":8}`)
+			send(c, websocket.MessageText, `{"index":8}`)
 			_ = c.Close(websocket.StatusNormalClosure, "")
 		},
 		func(c *websocket.Conn, _ *http.Request) {
