@@ -36,8 +36,8 @@ func chromium(t *testing.T) string {
 type tab struct {
 	ctx context.Context
 
-	mu         sync.Mutex
-	complaints []string // what its console said that was no information
+	mu      sync.Mutex
+	console []string // messages of its console above information
 }
 
 func newTab(t *testing.T) *tab {
@@ -54,10 +54,10 @@ func newTab(t *testing.T) *tab {
 		defer b.mu.Unlock()
 		switch e := event.(type) {
 		case *runtime.EventExceptionThrown:
-			b.complaints = append(b.complaints, e.ExceptionDetails.Text)
+			b.console = append(b.console, e.ExceptionDetails.Text)
 		case *log.EventEntryAdded:
 			if e.Entry.Level == log.EntryLevelError || e.Entry.Level == log.EntryLevelWarning {
-				b.complaints = append(b.complaints, fmt.Sprint(e.Entry.Text, " ", e.Entry.URL))
+				b.console = append(b.console, fmt.Sprint(e.Entry.Text, " ", e.Entry.URL))
 			}
 		}
 	})
@@ -67,7 +67,7 @@ func newTab(t *testing.T) *tab {
 	return b
 }
 
-// run runs an action within a time that nothing here needs.
+// run runs an action with a generous time limit.
 func run[T any](t *testing.T, b *tab, a chromedp.Action[T]) T {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, time.Minute)
@@ -90,8 +90,8 @@ func eval[T any](t *testing.T, b *tab, js string) T {
 	return run(t, b, chromedp.Evaluate[T](js))
 }
 
-// press presses keys, one after the other. The driver's own KeyEvent types a
-// character even where the page has taken the key for itself.
+// press presses keys, one after the other. The driver's own KeyEvent types a character even if
+// the page has handled the key itself.
 func (b *tab) press(t *testing.T, keys string) {
 	t.Helper()
 	for _, r := range keys {
@@ -112,7 +112,7 @@ func (b *tab) press(t *testing.T, keys string) {
 	}
 }
 
-// until waits for an expression to be true, on this page or the one that comes.
+// until waits for an expression to be true, on this page or the next one.
 func (b *tab) until(t *testing.T, js string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, time.Minute)
@@ -136,17 +136,17 @@ func (b *tab) until(t *testing.T, js string) {
 	}
 }
 
-// complained returns what the console said since the last call.
-func (b *tab) complained() []string {
+// consoleErrors returns the console's messages since the last call.
+func (b *tab) consoleErrors() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	out := b.complaints
-	b.complaints = nil
+	out := b.console
+	b.console = nil
 	return out
 }
 
-// look sets what the reader prefers, and the size of the window.
-func (b *tab) look(t *testing.T, scheme string, width, height int64) {
+// setAppearance sets the preferred color scheme and the size of the window.
+func (b *tab) setAppearance(t *testing.T, scheme string, width, height int64) {
 	t.Helper()
 	run(t, b, chromedp.EmulateViewport(width, height))
 	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
@@ -157,7 +157,7 @@ func (b *tab) look(t *testing.T, scheme string, width, height int64) {
 	}
 }
 
-// shot leaves a picture for people, if they asked for it.
+// shot saves a screenshot if SHOTS names a directory.
 func (b *tab) shot(t *testing.T, name string) {
 	t.Helper()
 	dir := os.Getenv("SHOTS")

@@ -11,14 +11,14 @@ func TestUI(t *testing.T) {
 	w := open(t)
 	b := newTab(t)
 	t.Run("pages", func(t *testing.T) { everyPage(t, w, b) })
-	b.look(t, "light", 1280, 900)
+	b.setAppearance(t, "light", 1280, 900)
 	t.Run("keyboard", func(t *testing.T) { byKeyboard(t, w, b) })
 	t.Run("live", func(t *testing.T) { live(t, w, b) })
-	t.Run("answers", func(t *testing.T) { answers(t, w) })
+	t.Run("statusCodes", func(t *testing.T) { statusCodes(t, w) })
 }
 
-// everyPage visits every page as every reader might: nothing sticks out of the
-// window, nothing is too pale, nothing complains, nothing takes long.
+// everyPage visits every page in each appearance: no element overflows the window, no text has
+// too little contrast, the console has no errors, and no page takes long.
 func everyPage(t *testing.T, w *world, b *tab) {
 	pages := []struct{ name, path, has string }{
 		{"conversations", "/", "The checkout test fails"},
@@ -33,10 +33,10 @@ func everyPage(t *testing.T, w *world, b *tab) {
 		{"now", "/now", "1 stuck"},
 	}
 	b.open(t, w.url+"/now")
-	b.until(t, `document.body.innerText.includes("1 stuck")`) // the sidecar has read it, and the page told without being asked
+	b.until(t, `document.body.innerText.includes("1 stuck")`) // the sidecar has read it, and has notified the page
 	for _, scheme := range []string{"light", "dark"} {
 		for _, size := range [][2]int64{{1440, 900}, {390, 844}} {
-			b.look(t, scheme, size[0], size[1])
+			b.setAppearance(t, scheme, size[0], size[1])
 			for _, p := range pages {
 				name := fmt.Sprintf("%s-%s-%d", p.name, scheme, size[0])
 				began := time.Now()
@@ -47,14 +47,14 @@ func everyPage(t *testing.T, w *world, b *tab) {
 				if !eval[bool](t, b, fmt.Sprintf(`document.body.innerText.includes(%q)`, p.has)) {
 					t.Errorf("%s: no %q", name, p.has)
 				}
-				if out := eval[[]string](t, b, sticksOut); len(out) > 0 {
-					t.Errorf("%s: sticks out of the window: %q", name, out)
+				if out := eval[[]string](t, b, overflowing); len(out) > 0 {
+					t.Errorf("%s: overflow the window: %q", name, out)
 				}
-				if pale := eval[[]string](t, b, tooPale); len(pale) > 0 {
+				if pale := eval[[]string](t, b, lowContrast); len(pale) > 0 {
 					t.Errorf("%s: hard to read: %q", name, pale)
 				}
-				if bad := b.complained(); len(bad) > 0 {
-					t.Errorf("%s: the console says %q", name, bad)
+				if bad := b.consoleErrors(); len(bad) > 0 {
+					t.Errorf("%s: console: %q", name, bad)
 				}
 				if limit := 15 * time.Second; took > limit { // about one on an idle machine
 					t.Errorf("%s: took %s, want %s", name, took, limit)
@@ -65,15 +65,15 @@ func everyPage(t *testing.T, w *world, b *tab) {
 	}
 }
 
-// sticksOut lists what makes the page scroll sideways.
-const sticksOut = `(() => {
+// overflowing lists the elements that make the page scroll sideways.
+const overflowing = `(() => {
 	const wide = document.documentElement.clientWidth;
 	if (document.documentElement.scrollWidth <= wide) return [];
 	return Array.from(document.querySelectorAll("body *")).filter(e => e.getBoundingClientRect().right > wide + 1).slice(0, 5).map(e => e.outerHTML.slice(0, 120));
 })()`
 
-// tooPale lists texts whose contrast is less than 4.5 to 1, the AA of WCAG.
-const tooPale = `(() => {
+// lowContrast lists texts whose contrast is less than 4.5 to 1, the AA of WCAG.
+const lowContrast = `(() => {
 	const rgb = (c) => (c.match(/[\\d.]+/g) || []).map(Number);
 	const light = (c) => { const [r, g, b] = rgb(c).slice(0, 3).map(v => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
 	const paper = (e) => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor; if (rgb(c)[3] !== 0) return c; } return "rgb(255,255,255)"; };
@@ -86,7 +86,7 @@ const tooPale = `(() => {
 	return Object.entries(seen).map(String);
 })()`
 
-// byKeyboard goes where a person goes without a mouse.
+// byKeyboard navigates without a mouse.
 func byKeyboard(t *testing.T, w *world, b *tab) {
 	at := func(path string) string {
 		return fmt.Sprintf(`document.readyState === "complete" && location.pathname + location.search === %q`, path)
@@ -113,15 +113,15 @@ func byKeyboard(t *testing.T, w *world, b *tab) {
 	b.until(t, at("/now"))
 	b.press(t, "u")
 	b.until(t, at("/"))
-	// Where the browser's own keys go there is something to see.
+	// The browser's own keyboard focus is visible.
 	b.press(t, "\t\t")
 	b.until(t, `getComputedStyle(document.activeElement).outlineStyle === "solid"`)
-	if bad := b.complained(); len(bad) > 0 {
-		t.Errorf("the console says %q", bad)
+	if bad := b.consoleErrors(); len(bad) > 0 {
+		t.Errorf("console: %q", bad)
 	}
 }
 
-// live looks at a page while an agent says something.
+// live watches a page while an agent writes a message.
 func live(t *testing.T, w *world, b *tab) {
 	b.open(t, w.url+"/now")
 	b.until(t, `document.querySelector("[data-live] table")`)
@@ -130,15 +130,15 @@ func live(t *testing.T, w *world, b *tab) {
 	w.write(t, session, stuck(session, time.Now()))
 	b.until(t, `Array.from(document.querySelectorAll("a")).some(a => a.pathname === "/session/`+session+`")`)
 	if !eval[bool](t, b, `window.before`) {
-		t.Error("the page was loaded anew")
+		t.Error("the page was loaded again")
 	}
-	if bad := b.complained(); len(bad) > 0 {
-		t.Errorf("the console says %q", bad)
+	if bad := b.consoleErrors(); len(bad) > 0 {
+		t.Errorf("console: %q", bad)
 	}
 }
 
-// answers asks for what is not there.
-func answers(t *testing.T, w *world) {
+// statusCodes requests pages that exist and pages that do not.
+func statusCodes(t *testing.T, w *world) {
 	for path, want := range map[string]int{"/": 200, "/session/nope": 404, "/elsewhere": 404, "/session/" + longSession + "?turn=99": 200} {
 		r, err := http.Get(w.url + path)
 		if err != nil {

@@ -25,13 +25,13 @@ const (
 	longSteps    = 10_000
 )
 
-// world is a running `earshot ui`.
+// world is a running `earshot ui` with its configuration and traffic.
 type world struct {
 	url, config, traffic string
 }
 
-// open lets traffic through the real binaries into an embedded store, and starts
-// the pages over it.
+// open sends traffic through the real binaries into an embedded store, and starts the pages
+// over it.
 func open(t *testing.T) *world {
 	t.Helper()
 	dir := t.TempDir()
@@ -50,14 +50,14 @@ func open(t *testing.T) *world {
 
 	line, err := bufio.NewReader(start(t, "ui", "-c", w.config, "--listen", "127.0.0.1:0")).ReadString('\n')
 	if w.url = strings.TrimSpace(line); err != nil || !strings.HasPrefix(w.url, "http://") {
-		t.Fatalf("earshot ui said %q: %v", line, err)
+		t.Fatalf("earshot ui printed %q: %v", line, err)
 	}
-	start(t, "run", "-c", w.config) // work is stuck only while somebody listens
+	start(t, "run", "-c", w.config) // work is stuck only while a sidecar runs
 	return w
 }
 
-// start starts a command of the built binary, which is interrupted when the test
-// ends, and returns what it prints.
+// start starts a command of the built binary, which is interrupted when the test ends, and
+// returns its output.
 func start(t *testing.T, args ...string) io.Reader {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(root, "bin", "earshot"), args...)

@@ -23,12 +23,12 @@ type Options struct {
 	Dir      string // an empty one
 	Seed     uint64
 	Duration time.Duration
-	// Away has the store away for the first half.
+	// Away keeps the store stopped for the first half.
 	Away bool
 	Log  io.Writer
 }
 
-// Report is what came of a run.
+// Report is the outcome of a run.
 type Report struct {
 	Seed                                 uint64
 	Lines, Torn                          int
@@ -42,15 +42,15 @@ type Report struct {
 	CaughtUp                             time.Duration
 }
 
-// Faults are what a run has to have fired.
+// faults are the faults that a run must have fired.
 var faults = []string{"sidecar", "decoder", "stopped decoder", "store", "store away", "full disk"}
 
-// Err says what is wrong with the outcome.
+// Err returns the faults of the outcome.
 func (r *Report) Err() error {
 	var all []error
-	zero := func(what string, n int64) {
+	zero := func(name string, n int64) {
 		if n != 0 {
-			all = append(all, fmt.Errorf("%d %s", n, what))
+			all = append(all, fmt.Errorf("%d %s", n, name))
 		}
 	}
 	zero("lost", int64(r.Lost))
@@ -60,19 +60,19 @@ func (r *Report) Err() error {
 	zero("bytes left in spools", r.LeftOnTheDisk)
 	for _, f := range faults {
 		if r.Kills[f] == 0 {
-			all = append(all, fmt.Errorf("the fault %q never fired: give it longer", f))
+			all = append(all, fmt.Errorf("the fault %q never fired: run it longer", f))
 		}
 	}
 	if r.Renames == 0 || r.Copies == 0 {
-		all = append(all, errors.New("no file was replaced: give it longer"))
+		all = append(all, errors.New("no file was replaced: run it longer"))
 	}
 	return errors.Join(all...)
 }
 
-// String is the report for a person.
+// String formats the report.
 func (r *Report) String() string {
 	var b strings.Builder
-	row := func(what string, v any) { fmt.Fprintf(&b, "%-22s %v\n", what, v) }
+	row := func(name string, v any) { fmt.Fprintf(&b, "%-22s %v\n", name, v) }
 	row("seed", r.Seed)
 	for _, f := range faults {
 		row(f, fmt.Sprint(r.Kills[f], " times"))
@@ -105,10 +105,10 @@ type run struct {
 	store       *process
 	report      Report
 	full        bool // the disk
-	refusals    int  // that there were before
+	refusals    int  // refused writes before it was full
 }
 
-// Run lets it happen.
+// Run runs the traffic and the faults, lets the sidecar catch up, and compares the tables.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	r := &run{
 		Options: o, exe: filepath.Join(o.Bin, "earshot"), rng: rand.New(rand.NewPCG(o.Seed, 1)),
@@ -129,10 +129,10 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	if err := r.storm(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.calm(); err != nil {
+	if err := r.drain(); err != nil {
 		return nil, err
 	}
-	return &r.report, r.count()
+	return &r.report, r.countRows()
 }
 
 func (r *run) prepare() error {
@@ -160,14 +160,14 @@ func (r *run) startStore() (err error) {
 	return err
 }
 
-// stopStore kills the store and those who would start it again.
+// stopStore kills the store and the process that would restart it.
 func (r *run) stopStore() {
 	r.store.signal("earshot-store", syscall.SIGKILL)
 	r.store.kill()
 	r.store = nil
 }
 
-// storm writes and breaks until the time is over.
+// storm writes traffic and fires faults until the time is over.
 func (r *run) storm(ctx context.Context) error {
 	began := time.Now()
 	half := began.Add(r.Duration / 2)
@@ -199,7 +199,7 @@ func (r *run) storm(ctx context.Context) error {
 			}
 		}
 		if r.full && now.After(space) {
-			r.empty()
+			r.freeDisk()
 		}
 		if now.Before(next) {
 			continue
@@ -209,7 +209,7 @@ func (r *run) storm(ctx context.Context) error {
 		fired := false
 		switch fault {
 		case "sidecar":
-			r.empty()
+			r.freeDisk()
 			r.sidecar.kill()
 			fired = true
 			if err := r.startSidecar(); err != nil {
@@ -227,8 +227,8 @@ func (r *run) storm(ctx context.Context) error {
 				back = now.Add(time.Duration(500+r.rng.IntN(2500)) * time.Millisecond)
 			}
 		case "full disk":
-			r.empty()
-			r.full, r.refusals = r.sidecar.fill(true), r.sidecar.refusals()
+			r.freeDisk()
+			r.full, r.refusals = r.sidecar.setDiskFull(true), r.sidecar.refusals()
 			space = now.Add(time.Duration(200+r.rng.IntN(1500)) * time.Millisecond)
 		}
 		if fired {
@@ -239,19 +239,19 @@ func (r *run) storm(ctx context.Context) error {
 	return nil
 }
 
-// empty ends that the disk is full. It was, if a write was refused meanwhile.
-func (r *run) empty() {
+// freeDisk ends a full disk. It counts as fired if a write was refused meanwhile.
+func (r *run) freeDisk() {
 	if !r.full {
 		return
 	}
 	r.full = false
-	r.sidecar.fill(false)
+	r.sidecar.setDiskFull(false)
 	if r.sidecar.refusals() > r.refusals {
 		r.report.Kills["full disk"]++
 	}
 }
 
-// measure notes the peaks.
+// measure updates the peaks.
 func (r *run) measure() {
 	r.report.PeakMemory = max(r.report.PeakMemory, r.sidecar.resident())
 	r.report.PeakSpool = max(r.report.PeakSpool, r.spooled())
@@ -269,29 +269,29 @@ func (r *run) spooled() (n int64) {
 	return n
 }
 
-// calm leaves everything alone until it has caught up.
-func (r *run) calm() error {
+// drain runs the sidecar without faults until it has caught up.
+func (r *run) drain() error {
 	if r.store == nil {
 		if err := r.startStore(); err != nil {
 			return err
 		}
 	}
-	r.empty()
+	r.freeDisk()
 	r.sidecar.kill()
 	began := time.Now()
 	var err error
 	if r.sidecar, err = start(r.exe, "run", "-c", r.config, "--until-idle", "3s"); err != nil {
 		return err
 	}
-	if err := r.sidecar.end(3 * time.Minute); err != nil {
+	if err := r.sidecar.stop(3 * time.Minute); err != nil {
 		return fmt.Errorf("it does not catch up: %w\n%s", err, r.sidecar.out.tail())
 	}
 	r.report.CaughtUp = time.Since(began)
 	return nil
 }
 
-// count compares what was written with what is stored.
-func (r *run) count() error {
+// countRows compares the written lines with the stored rows.
+func (r *run) countRows() error {
 	p := &r.report
 	t := &r.traffic
 	p.Lines, p.Torn, p.Bytes, p.Renames, p.Copies = t.lines, t.torn, t.bytes, t.Renames, t.Copies
@@ -304,7 +304,7 @@ func (r *run) count() error {
 	for _, row := range rows {
 		var n int
 		if _, err := fmt.Sscan(row, &n); err != nil || n < 0 || n >= len(seen) {
-			return fmt.Errorf("a row that nobody wrote: %q", row)
+			return fmt.Errorf("a row of no written line: %q", row)
 		}
 		if seen[n]++; seen[n] > 1 {
 			p.Duplicates++

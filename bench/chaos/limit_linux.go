@@ -2,8 +2,8 @@ package chaos
 
 import "golang.org/x/sys/unix"
 
-// fill makes every write of p to a file fail, or ends that.
-func (p *process) fill(full bool) bool {
+// setDiskFull makes every write of p to a file fail, or ends that.
+func (p *process) setDiskFull(full bool) bool {
 	limit := unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}
 	if full {
 		limit.Cur = 0

@@ -38,8 +38,8 @@ func (p *process) kill() {
 	<-p.done
 }
 
-// end waits for the end, or brings it about.
-func (p *process) end(within time.Duration) error {
+// stop waits for the process to end within a time, and kills it otherwise.
+func (p *process) stop(within time.Duration) error {
 	select {
 	case <-p.done:
 		return p.err
@@ -74,7 +74,7 @@ func (p *process) children(with string) []int {
 	return found
 }
 
-// signal sends a signal to those children, and says whether there was one.
+// signal sends a signal to those children, and reports whether there was one.
 func (p *process) signal(with string, sig syscall.Signal) bool {
 	pids := p.children(with)
 	for _, pid := range pids {
@@ -83,7 +83,7 @@ func (p *process) signal(with string, sig syscall.Signal) bool {
 	return len(pids) > 0
 }
 
-// resident is how much memory p has, in bytes.
+// resident is the resident memory of p in bytes.
 func (p *process) resident() int64 {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.cmd.Process.Pid))
 	if err != nil {
@@ -97,10 +97,10 @@ func (p *process) resident() int64 {
 	return n * int64(os.Getpagesize())
 }
 
-// refusals is how often p has said that the disk takes no more.
+// refusals is the number of writes that p has logged as refused by a full disk.
 func (p *process) refusals() int { return strings.Count(p.out.String(), "file too large") }
 
-// buffer keeps the end of what is written to it.
+// buffer keeps the end of the bytes that are written to it.
 type buffer struct {
 	mu sync.Mutex
 	b  []byte

@@ -25,9 +25,9 @@ import (
 	"github.com/earshot-dev/earshot/core/freeport"
 )
 
-// tables are what is compared, without what says when it was stored. A request whose
-// answer was lost is sent again, and recorded again where it had been recorded before:
-// its messages are the same, and come from further on in the stream.
+// tables are the tables that are compared, without the columns of the time of storing. A
+// request whose answer was lost is sent and recorded again: its messages are the same, at a
+// later position of the stream.
 var tables = []struct{ name, except string }{
 	{"messages", "ingest_ts, ver) REPLACE (if(source = 'push', 0, seq) AS seq"}, {"tool_calls", "ingest_ts, ver"}, {"delegations", "ingest_ts, ver"}, {"otel_traces", "IngestTs, Ver"},
 	{"dead_letters", "dl_id, seen_at, ver"},
@@ -42,7 +42,7 @@ var conversation = []string{
 {"event":"agent.final_answer","timestamp":"2026-11-02T10:00:05.000000","session_id":"c0ffee00-0000-4000-8000-000000000001","content":"The last ferry leaves at 22:40.","metadata":{"connection_id":"q-1"},"seq":5,"event_id":"q-1-5"}
 `}
 
-// script is a little traffic of every kind with all that it goes through.
+// script is a little traffic of every kind, with the processes and endpoints that handle it.
 type script struct {
 	exe, dir, in, config string
 	store                *process
@@ -96,9 +96,9 @@ func (s *script) close() {
 	s.collector.Close()
 }
 
-// pass is two lives on a fresh data directory and database: one that is killed, with
-// the collector away, and one that ends when everything is stored. It returns what is
-// stored then, by table, and what the first life has met: nil if not the target.
+// pass runs two sidecars on a fresh data directory and database: one that is killed, with the
+// collector down, and one that ends when everything is stored. It returns the stored rows by
+// table, and the hits of the first sidecar: nil if it was not killed at the target.
 func (s *script) pass(ctx context.Context, at *target) (stored map[string]string, hits map[string]int, err error) {
 	s.databases++
 	db := fmt.Sprintf("pass%d", s.databases)
@@ -129,7 +129,7 @@ sources:
 	pushed := make(chan struct{})
 	go func() { defer close(pushed); s.pushAll(pushing) }()
 	defer func() { stop(); <-pushed }()
-	if hits, err = s.life(ctx, at, pushed); err != nil {
+	if hits, err = s.runSidecar(ctx, at, pushed); err != nil {
 		return nil, nil, err
 	}
 	s.collector.here.Store(true)
@@ -158,7 +158,7 @@ func (s *script) earshot(args ...string) error {
 	if err != nil {
 		return err
 	}
-	if err := p.end(time.Minute); err != nil {
+	if err := p.stop(time.Minute); err != nil {
 		return fmt.Errorf("%v: %w\n%s", args, err, p.out.tail())
 	}
 	return nil
@@ -213,7 +213,7 @@ func (s *script) pushAll(ctx context.Context) {
 	}
 }
 
-// collector is an OTLP receiver that may be away.
+// collector is an OTLP receiver that may be down.
 type collector struct {
 	*httptest.Server
 	here  atomic.Bool
@@ -234,7 +234,8 @@ func (c *collector) reset() {
 	clear(c.spans)
 }
 
-// ServeHTTP takes spans over HTTP. What comes twice has the same ids, and counts once.
+// ServeHTTP receives spans over HTTP. A span that arrives twice has the same ids, and counts
+// once.
 func (c *collector) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	if !c.here.Load() {
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -258,7 +259,7 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	w.Header().Set("Content-Type", "application/x-protobuf")
 }
 
-// text is what has come.
+// text is the received spans as text.
 func (c *collector) text() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -24,25 +24,25 @@ type SweepOptions struct {
 	Log   io.Writer
 }
 
-// SweepReport is what came of a sweep.
+// SweepReport is the outcome of a sweep.
 type SweepReport struct {
 	Points  map[string]int // how often a sidecar was killed at each
-	Missed  int            // lives that ended otherwise, because a hit did not come again
-	Differs []string       // what was not as after one clean pass, and where it was killed
+	Missed  int            // sidecars that were not killed, because the hit did not occur again
+	Differs []string       // tables that differ from those of a clean pass, and where the sidecar was killed
 	Took    time.Duration
 }
 
-// must are the points that a sweep has to have hit, or it proves nothing of them.
-var must = []string{
+// requiredPoints are the points that a sweep must have hit, or it proves nothing of them.
+var requiredPoints = []string{
 	"read a source", "write the journal", "sync the journal", "write to the decoder", "read from the decoder",
 	"write the spool", "sync the spool", "write to the store", "read from the store", "write the checkpoint", "sync the checkpoint",
 	"read from a client", "write to a client",
 }
 
-// Err says what is wrong with the outcome.
+// Err returns the faults of the outcome.
 func (r *SweepReport) Err() error {
 	var all []string
-	for _, p := range must {
+	for _, p := range requiredPoints {
 		for _, side := range []string{"before", "after"} {
 			if strings.HasPrefix(p, "read") && side == "before" {
 				continue // nothing has happened
@@ -58,7 +58,7 @@ func (r *SweepReport) Err() error {
 	return nil
 }
 
-// String is the report for a person.
+// String formats the report.
 func (r *SweepReport) String() string {
 	var b strings.Builder
 	total := 0
@@ -71,10 +71,10 @@ func (r *SweepReport) String() string {
 	return b.String()
 }
 
-// Sweep kills a sidecar at each of the system calls by which it reads, keeps or
-// passes on what agents wrote, before the call and after it: one life for each. The
-// life after it has to leave the tables, and the spans at a collector that was away
-// in the first life, as one clean pass leaves them.
+// Sweep kills a sidecar at each of the system calls by which it reads, stores or sends the
+// agents' traffic, before the call and after it: one process for each. The next process must
+// leave the tables, and the spans at a collector that was down for the first one, as one clean
+// pass leaves them.
 func Sweep(ctx context.Context, o SweepOptions) (*SweepReport, error) {
 	began := time.Now()
 	s, err := newScript(o.Bin, o.Dir)
@@ -142,13 +142,13 @@ func difference(want, got string) string {
 	return b.String()
 }
 
-// life runs the sidecar, killed at the target, or when nothing more comes of it.
-// hits counts what it has met; nil when it was killed somewhere else.
-func (s *script) life(ctx context.Context, at *target, pushed <-chan struct{}) (map[string]int, error) {
+// runSidecar runs the sidecar until it is killed at the target, or until it is idle. It returns
+// the hits of each point; nil if the sidecar was killed somewhere else.
+func (s *script) runSidecar(ctx context.Context, at *target, pushed <-chan struct{}) (map[string]int, error) {
 	hits := make(map[string]int)
-	where := &places{script: s, sockets: make(map[string]string)}
+	where := &pointNamer{script: s, sockets: make(map[string]string)}
 	stop, beat := make(chan struct{}), make(chan struct{}, 1)
-	out, err := os.CreateTemp(s.dir, "life")
+	out, err := os.CreateTemp(s.dir, "sidecar")
 	if err != nil {
 		return nil, err
 	}
@@ -204,14 +204,14 @@ func (s *script) life(ctx context.Context, at *target, pushed <-chan struct{}) (
 	return hits, nil
 }
 
-// places gives system calls the names of points.
-type places struct {
+// pointNamer maps system calls to names of points.
+type pointNamer struct {
 	*script
 	sockets map[string]string // by inode
 }
 
 // name is the point of a call, or nothing.
-func (p *places) name(c trace.Call) string {
+func (p *pointNamer) name(c trace.Call) string {
 	side := "before: "
 	if c.After {
 		side = "after: "
@@ -242,15 +242,15 @@ func (p *places) name(c trace.Call) string {
 	return ""
 }
 
-func (p *places) storage(side, call, what string) string {
+func (p *pointNamer) storage(side, call, file string) string {
 	if call == "read" {
 		return "" // reading back changes nothing
 	}
-	return side + call + " " + what
+	return side + call + " " + file
 }
 
-// peer is who is at the other end of a socket.
-func (p *places) peer(inode string) string {
+// peer is the process at the other end of a socket.
+func (p *pointNamer) peer(inode string) string {
 	kind, ok := p.sockets[inode]
 	if !ok {
 		all := trace.Sockets()
@@ -266,7 +266,7 @@ func (p *places) peer(inode string) string {
 	case remote == p.storePort:
 		return "the store"
 	}
-	return "" // the collector, which is away
+	return "" // the collector, which is down
 }
 
 // port of an address.

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// traffic is what agents write.
+// traffic writes the agents' files.
 type traffic struct {
 	dir             string
 	rng             *rand.Rand
@@ -30,7 +30,7 @@ func (t *traffic) step() error {
 	case k == 0 && t.written[name] > 0:
 		return t.rename(name)
 	case k == 1 && t.written[name] > 0:
-		return t.copyAway(name)
+		return t.copyTruncate(name)
 	}
 	var b strings.Builder
 	for range 1 + t.rng.IntN(20) {
@@ -58,7 +58,7 @@ func (t *traffic) step() error {
 	return err
 }
 
-// rename is what logrotate does with create.
+// rename does the same as logrotate with create.
 func (t *traffic) rename(name string) error {
 	t.Renames++
 	t.copies++
@@ -66,8 +66,8 @@ func (t *traffic) rename(name string) error {
 	return os.Rename(name, fmt.Sprintf("%s.%d", name, t.copies))
 }
 
-// copyAway is what logrotate does with copytruncate.
-func (t *traffic) copyAway(name string) error {
+// copyTruncate does the same as logrotate with copytruncate.
+func (t *traffic) copyTruncate(name string) error {
 	in, err := os.Open(name)
 	if err != nil {
 		return err

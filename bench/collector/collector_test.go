@@ -19,8 +19,8 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 )
 
-// bin is where the executables are: the collector, the sidecar and its store. They
-// are built once.
+// bin is the directory of the executables: the collector, the sidecar and its store. They are
+// built once.
 var bin string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -43,7 +43,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// buffer is what a process prints.
+// buffer is the output of a process.
 type buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -72,11 +72,11 @@ func write(t *testing.T, path, text string) {
 }
 
 // until waits for a condition.
-func until(t *testing.T, what string, cond func() bool) {
+func until(t *testing.T, condition string, cond func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !cond(); <-time.After(20 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("still waiting for ", what)
+			t.Fatal("still waiting for ", condition)
 		}
 	}
 }
@@ -130,8 +130,8 @@ service:
 	return grpc, http
 }
 
-// The session: a turn that calls a tool, which fails, and hands work to an agent,
-// which answers; and a second turn.
+// The session: a turn that calls a tool, which fails, and delegates to an agent, which answers;
+// and a second turn.
 const session = "5e550000-0000-4000-8000-00000000c011"
 
 func line(kind string, n int, rest string) string {
@@ -162,7 +162,7 @@ func pilot() string {
 			Replace(answer("msg_05", `{"type":"text","text":"At noon."}`, "end_turn")))
 }
 
-// sidecar reads the session once, with its spans and metrics to the endpoint.
+// sidecar reads the session once and exports its spans and metrics to the endpoint.
 func sidecar(t *testing.T, endpoint, protocol string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -180,15 +180,15 @@ exporters: {otlp: {endpoint: %q, protocol: %s, resource: {deployment.environment
 	}
 }
 
-// TestRealCollector has a sidecar send to a collector, over gRPC and over HTTP,
-// and looks at what comes out of it.
+// TestRealCollector has a sidecar export to a collector, over gRPC and over HTTP, and checks
+// the collector's own export.
 func TestRealCollector(t *testing.T) {
 	for _, protocol := range []string{"grpc", "http"} {
 		t.Run(protocol, func(t *testing.T) {
 			r := newSink(t)
 			grpc, http := collector(t, r.url)
 			sidecar(t, map[string]string{"grpc": grpc, "http": http}[protocol], protocol)
-			// The collector passes on before it answers: everything is here.
+			// The collector exports before it answers: everything has arrived.
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			checkSpans(t, r)
@@ -250,10 +250,10 @@ func checkSpans(t *testing.T, r *sink) {
 		"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "pilot", "gen_ai.conversation.id": session,
 	})
 	if s := r.named("execute_tool mcp__almanac__tide_table")[0]; s.Status.GetCode() != tracepb.Status_STATUS_CODE_ERROR || s.Status.GetMessage() != "no such port" {
-		t.Errorf("status of what failed: %v", s.Status)
+		t.Errorf("status of the failed call: %v", s.Status)
 	}
 	if s := r.named("execute_tool Agent")[0]; s.Status.GetCode() != tracepb.Status_STATUS_CODE_UNSET {
-		t.Errorf("status of what did not: %v", s.Status)
+		t.Errorf("status of the other call: %v", s.Status)
 	}
 	child, call := r.named("invoke_agent pilot")[0], r.named("execute_tool Agent")[0]
 	if !bytes.Equal(child.ParentSpanId, call.SpanId) || !bytes.Equal(child.TraceId, call.TraceId) {

@@ -1,7 +1,7 @@
-// Command collector is an OpenTelemetry Collector with an OTLP receiver, which
-// passes on what it takes over OTLP/HTTP, composed as the collector's own builder
-// does it. The test beside it puts it between a sidecar and itself. It is a module
-// of its own so that Earshot's has none of its dependencies.
+// Command collector is an OpenTelemetry Collector with an OTLP receiver, which exports the
+// received data over OTLP/HTTP, composed as the collector's own builder does it. The test
+// beside it puts it between a sidecar and itself. It is a module of its own so that Earshot's
+// has none of its dependencies.
 package main
 
 import (

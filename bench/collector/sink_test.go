@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// span and metric are what the collector passed on, with their resources.
+// span and metric are the collector's exports, with their resources.
 type span struct {
 	*tracepb.Span
 	resource map[string]any
@@ -31,12 +31,12 @@ type metric struct {
 	resource map[string]any
 }
 
-// sink is where the collector sends to.
+// sink is the OTLP endpoint to which the collector exports.
 type sink struct {
 	url string
 
 	mu      sync.Mutex
-	spans   map[string]span // by span id; of one that is sent again the last stands
+	spans   map[string]span // by span id; of one that is sent again the last version
 	metrics map[string]metric
 }
 

@@ -11,16 +11,16 @@ import (
 	"testing"
 )
 
-// A body is what somebody said, at most once: a prompt, what a tool was asked and
-// what it gave, an answer.
-type spoken struct{ prompt, arguments, result, answer string }
+// conversationStep has the bodies of a step, each of them unique: a prompt, the arguments and
+// the result of a tool, an answer.
+type conversationStep struct{ prompt, arguments, result, answer string }
 
 type object = map[string]any
 type list = []any
 
-// spoke invents a conversation. Its words are drawn at random, so that a store
-// cannot compress them because we repeat ourselves.
-func spoke(turns int) (instructions string, said []spoken) {
+// inventConversation generates a conversation. Its words are random, so that a store cannot
+// compress repetitions of ours.
+func inventConversation(turns int) (instructions string, steps []conversationStep) {
 	rng := rand.New(rand.NewPCG(7, 60))
 	words := func(n int) string {
 		var b strings.Builder
@@ -31,16 +31,16 @@ func spoke(turns int) (instructions string, said []spoken) {
 	}
 	instructions = words(12_000)
 	for range turns {
-		said = append(said, spoken{words(300), `{"where": "` + words(100) + `"}`, words(800), words(900)})
+		steps = append(steps, conversationStep{words(300), `{"where": "` + words(100) + `"}`, words(800), words(900)})
 	}
-	return instructions, said
+	return instructions, steps
 }
 
-// snapshots are what a format sends of that conversation: with every step all that
-// was said before. Each is a request to path, and the body of its response.
+// snapshot is one transfer of a format, which repeats the whole conversation so far: a request
+// to path, and the body of its response.
 type snapshot struct{ request, response any }
 
-func anthropic(instructions string, said []spoken) (out []snapshot) {
+func anthropic(instructions string, steps []conversationStep) (out []snapshot) {
 	var memory list
 	ask := func(id, stop string, content ...any) {
 		out = append(out, snapshot{
@@ -49,7 +49,7 @@ func anthropic(instructions string, said []spoken) (out []snapshot) {
 		})
 		memory = append(memory, object{"role": "assistant", "content": content})
 	}
-	for n, s := range said {
+	for n, s := range steps {
 		call := fmt.Sprint("toolu_", n)
 		memory = append(memory, object{"role": "user", "content": s.prompt})
 		ask(fmt.Sprint("msg_a", n), "tool_use", object{"type": "tool_use", "id": call, "name": "chart", "input": json.RawMessage(s.arguments)})
@@ -59,7 +59,7 @@ func anthropic(instructions string, said []spoken) (out []snapshot) {
 	return out
 }
 
-func chat(instructions string, said []spoken) (out []snapshot) {
+func chat(instructions string, steps []conversationStep) (out []snapshot) {
 	memory := list{object{"role": "system", "content": instructions}}
 	ask := func(id, finish string, message object) {
 		message["role"] = "assistant"
@@ -70,7 +70,7 @@ func chat(instructions string, said []spoken) (out []snapshot) {
 		})
 		memory = append(memory, message)
 	}
-	for n, s := range said {
+	for n, s := range steps {
 		call := fmt.Sprint("call_", n)
 		memory = append(memory, object{"role": "user", "content": s.prompt})
 		ask(fmt.Sprint("chatcmpl-a", n), "tool_calls", object{"content": nil, "tool_calls": list{object{"id": call, "type": "function", "function": object{"name": "chart", "arguments": s.arguments}}}})
@@ -80,7 +80,7 @@ func chat(instructions string, said []spoken) (out []snapshot) {
 	return out
 }
 
-func responses(instructions string, said []spoken) (out []snapshot) {
+func responses(instructions string, steps []conversationStep) (out []snapshot) {
 	var input list
 	ask := func(id string, item object) {
 		out = append(out, snapshot{
@@ -90,7 +90,7 @@ func responses(instructions string, said []spoken) (out []snapshot) {
 		})
 		input = append(input, item)
 	}
-	for n, s := range said {
+	for n, s := range steps {
 		call := fmt.Sprint("call_", n)
 		input = append(input, object{"type": "message", "role": "user", "content": list{object{"type": "input_text", "text": s.prompt}}})
 		ask(fmt.Sprint("resp_a", n), object{"id": fmt.Sprint("fc_", n), "type": "function_call", "status": "completed", "call_id": call, "name": "chart", "arguments": s.arguments})
@@ -101,13 +101,13 @@ func responses(instructions string, said []spoken) (out []snapshot) {
 }
 
 // memories are the snapshots of myagent's memory, which has no instructions.
-func memories(_ string, said []spoken) (out []snapshot) {
+func memories(_ string, steps []conversationStep) (out []snapshot) {
 	var memory list
 	send := func(event string, content any) {
 		out = append(out, snapshot{request: object{"event": event, "timestamp": fmt.Sprintf("2026-03-02T09:%02d:%02d.1", len(out)/60, len(out)%60), "session_id": "s", "content": content, "seq": len(out) + 1}})
 	}
 	send("agent.session_created", "Session created successfully")
-	for n, s := range said {
+	for n, s := range steps {
 		call := fmt.Sprint("call_", n)
 		memory = append(memory, object{"role": "user", "content": s.prompt},
 			object{"role": "assistant", "tool_calls": list{object{"id": call, "type": "function", "function": object{"name": "chart", "arguments": s.arguments}}}})
@@ -118,11 +118,11 @@ func memories(_ string, said []spoken) (out []snapshot) {
 	return out
 }
 
-// reloads are the runs of a session, fetched again after every tenth. A run has
-// its instructions, and all that was said before, as history.
-func reloads(instructions string, said []spoken) (out []snapshot) {
+// reloads are the runs of a session, fetched again after every tenth. A run has its
+// instructions, and the whole conversation so far as history.
+func reloads(instructions string, steps []conversationStep) (out []snapshot) {
 	var runs, history list
-	for n, s := range said {
+	for n, s := range steps {
 		id, at := fmt.Sprint("run-", n), 1780000000+60*n
 		message := func(part, role string, more object) object {
 			more["id"], more["role"], more["created_at"], more["from_history"] = id+part, role, at, false
@@ -154,18 +154,17 @@ func reloads(instructions string, said []spoken) (out []snapshot) {
 	return out
 }
 
-// TestBodiesAreStoredOnce sends a conversation of sixty turns in every format that
-// repeats what was said with each step, through the whole sidecar, and weighs what
-// is in the tables: what was said, not the sum of what was sent. Only instructions
-// come again, with each prompt; they lie beside each other, and take next to no room.
-// The last columns are what the bodies take on disk, and what they would take if
-// each were stored once under its hash.
+// TestBodiesAreStoredOnce sends a conversation of sixty turns, in every format that repeats it
+// with each step, through the whole sidecar, and measures the tables: they have the bytes of
+// the conversation, not the sum of the transfers. Only the instructions repeat, with each
+// prompt; they are adjacent, and take almost no space. The last columns are the bytes of the
+// bodies on disk, and their bytes if each were stored once under its hash.
 func TestBodiesAreStoredOnce(t *testing.T) {
 	const turns = 60
-	instructions, said := spoke(turns)
+	instructions, steps := inventConversation(turns)
 	formats := []struct {
 		name, path string
-		send       func(string, []spoken) []snapshot
+		send       func(string, []conversationStep) []snapshot
 	}{
 		{"anthropic-sse", "/v1/messages", anthropic},
 		{"openai-chat", "/v1/chat/completions", chat},
@@ -183,11 +182,11 @@ func TestBodiesAreStoredOnce(t *testing.T) {
 	tap, memory, reload := freeAddress(t), freeAddress(t), freeAddress(t)
 	h.configure("sources:", providers(tap, upstream), fmt.Sprintf(`  - {name: memory, type: http, format: llm-message, listen: %q}
   - {name: reload, type: http, format: agno, listen: %q}`, memory, reload))
-	p := h.running()
+	p := h.startRunning()
 	sent := make(map[string]int)
 	for _, f := range formats {
 		var stream []byte
-		for _, s := range f.send(instructions, said) {
+		for _, s := range f.send(instructions, steps) {
 			request, err := json.Marshal(s.request)
 			h.must(err)
 			response, err := json.Marshal(s.response)
@@ -209,7 +208,7 @@ func TestBodiesAreStoredOnce(t *testing.T) {
 		}
 	}
 	h.must(p.Process.Signal(os.Interrupt))
-	h.ends(p)
+	h.waitExit(p)
 	h.drain()
 
 	var scratch []string // tables of one format's messages: all, and of those with the same content one
@@ -222,13 +221,13 @@ func TestBodiesAreStoredOnce(t *testing.T) {
 	h.admin(scratch...)
 	defer h.store()()
 	var table strings.Builder
-	fmt.Fprintf(&table, "%-18s%12s%12s%12s%12s%12s%12s\n", "format", "sent", "said", "stored", "sent/stored", "on disk", "by hash")
+	fmt.Fprintf(&table, "%-18s%12s%12s%12s%12s%12s%12s\n", "format", "sent", "unique", "stored", "sent/stored", "on disk", "by hash")
 	for _, f := range formats {
 		once, again := 0, turns*len(instructions)
 		if f.name == "llm-message" {
 			again = 0 // it sends none
 		}
-		for _, s := range said {
+		for _, s := range steps {
 			once += len(s.prompt) + len(s.arguments) + len(s.result) + len(s.answer)
 		}
 		var stored, disk, hashed int
@@ -239,7 +238,7 @@ func TestBodiesAreStoredOnce(t *testing.T) {
 		h.must(err)
 		fmt.Fprintf(&table, "%-18s%12d%12d%12d%12.1f%12d%12d\n", f.name, sent[f.name], once+again/turns, stored, float64(sent[f.name])/float64(stored), disk, hashed)
 		if want := once + again; stored > want*105/100 || stored < want*95/100 {
-			t.Errorf("%s: %d bytes are stored of %d that were said", f.name, stored, want)
+			t.Errorf("%s: %d bytes are stored, want %d", f.name, stored, want)
 		}
 		if disk == 0 || disk > hashed*12/10 {
 			t.Errorf("%s: bodies take %d bytes on disk, and %d if each were stored once", f.name, disk, hashed)

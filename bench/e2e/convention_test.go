@@ -69,7 +69,7 @@ func (r *signals) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	}
 }
 
-// named is the only span whose name begins like this and that has the attribute.
+// named is the only span with a name of this prefix and with the attribute.
 func (r *signals) named(prefix, key, value string) map[string]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,8 +97,8 @@ func plain(v *commonpb.AnyValue) string {
 	return v.String()
 }
 
-// TestWhatIsAskedOfAModel hears a request to a model and its streamed answer through a
-// tap: over OTLP the span has what was asked for, of whom, what was said, and its event;
+// TestWhatIsAskedOfAModel sends a request to a model and its streamed answer through a tap:
+// over OTLP the span has the request's parameters, the provider, the messages, and its event;
 // the pauses of the stream are a metric. The environment chooses the newest names.
 func TestWhatIsAskedOfAModel(t *testing.T) {
 	for _, c := range []struct{ optIn, perChunk, cacheWrite string }{
@@ -121,7 +121,7 @@ func TestWhatIsAskedOfAModel(t *testing.T) {
 			receiver := h.agent(r.ServeHTTP)
 			line, tap := h.tap("anthropic-sse", upstream)
 			h.configure("exporters: {otlp: {endpoint: \""+receiver+"\", content: true, metrics_interval: 200ms}}", "sources:", line)
-			p := h.running()
+			p := h.startRunning()
 			h.post(tap+"/v1/messages", "application/json", turn.request)
 			h.until("the spans, their events and the pauses", func() bool {
 				r.mu.Lock()
@@ -129,7 +129,7 @@ func TestWhatIsAskedOfAModel(t *testing.T) {
 				return len(r.events) == 1 && len(r.spans) > 0 && r.metrics[c.perChunk]
 			})
 			h.must(p.Process.Signal(os.Interrupt))
-			h.ends(p)
+			h.waitExit(p)
 
 			host, port, err := net.SplitHostPort(strings.TrimPrefix(upstream, "http://"))
 			h.must(err)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestDemo runs what a newcomer runs first: it ends with a table of sessions, the
-// tree of a delegation and the address of the store.
+// TestDemo runs a newcomer's first command: it ends with a table of sessions, the tree of a
+// delegation and the address of the store.
 func TestDemo(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "demo")
 	for range 2 { // the second finds the first one's directory

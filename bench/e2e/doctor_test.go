@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// doctor runs the doctor and returns what it found, "status check detail" each,
-// and whether it was content.
+// doctor runs the doctor and returns its findings, "status check detail" each, and whether it
+// passed.
 func (h *home) doctor(args ...string) (found []string, well bool) {
 	h.Helper()
 	c := exec.CommandContext(h.Context(), filepath.Join(bin, "earshot"), append([]string{"doctor", "-o", "json", "-c", h.path("earshot.yaml")}, args...)...)
@@ -34,7 +34,7 @@ func has(found []string, prefix string) bool {
 	return false
 }
 
-// TestDoctor has nothing to say of what is well, explains what is not yet, and
+// TestDoctor: the doctor passes a healthy installation, explains data that is not read yet, and
 // finds each thing that is broken.
 func TestDoctor(t *testing.T) {
 	h := newHome(t).notes(1)

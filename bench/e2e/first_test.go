@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// typed runs earshot as a person types it, in a directory, and returns what is printed
-// and the exit code.
-func (h *home) typed(dir string, args ...string) (out string, code int) {
+// runIn runs earshot in a directory, with a user's arguments, and returns its output and exit
+// code.
+func (h *home) runIn(dir string, args ...string) (out string, code int) {
 	h.Helper()
 	c := exec.CommandContext(h.Context(), filepath.Join(bin, "earshot"), args...)
 	c.Dir = dir
@@ -36,32 +36,32 @@ func TestTimesAreLocal(t *testing.T) {
 		{[]string{"sessions"}, "STARTED (EST)"}, {[]string{"sessions"}, "2026-11-02 05:00"}, {[]string{"sessions", "--utc"}, "STARTED (UTC)"}, {[]string{"sessions", "--utc"}, "2026-11-02 10:00"},
 		{[]string{"show", "s"}, "2026-11-02 05:00:00 EST"}, {[]string{"show", "s", "--utc"}, "2026-11-02 10:00:00 UTC"}, {[]string{"tail", "--once"}, "2026-11-02 05:00"},
 	} {
-		out, code := h.typed(h.dir, append(c.args, "-c", h.path("earshot.yaml"))...)
+		out, code := h.runIn(h.dir, append(c.args, "-c", h.path("earshot.yaml"))...)
 		if code != 0 || !strings.Contains(out, c.want) {
 			t.Errorf("%v: exit %d, no %q in\n%s", c.args, code, c.want, out)
 		}
 	}
 }
 
-// TestSameStoreFromAnyDirectory runs with a relative data_dir and asks from elsewhere.
+// TestSameStoreFromAnyDirectory runs with a relative data_dir and queries from elsewhere.
 func TestSameStoreFromAnyDirectory(t *testing.T) {
 	h := newHome(t)
 	h.write("conf/earshot.yaml", "data_dir: ./earshot-data\ntelemetry: {listen: \"\"}\nsources: [{name: c, type: file, format: claude-code, paths: [\"../projects/*/*.jsonl\"]}]\n")
 	h.write("projects/p/s.jsonl", transcript("s", 1))
-	if out, code := h.typed(t.TempDir(), "run", "--until-idle", "300ms", "-c", h.path("conf/earshot.yaml")); code != 0 {
+	if out, code := h.runIn(t.TempDir(), "run", "--until-idle", "300ms", "-c", h.path("conf/earshot.yaml")); code != 0 {
 		t.Fatalf("exit %d\n%s", code, out)
 	}
 	h.Setenv("EARSHOT_CONFIG", h.path("conf/earshot.yaml"))
 	for _, dir := range []string{h.dir, t.TempDir(), h.path("conf")} {
-		if out, code := h.typed(dir, "sessions"); code != 0 || !strings.Contains(out, "how many?") {
+		if out, code := h.runIn(dir, "sessions"); code != 0 || !strings.Contains(out, "how many?") {
 			t.Errorf("from %s: exit %d\n%s", dir, code, out)
 		}
 	}
 }
 
-// TestDefaultMetricsAddressIsTaken starts beside another program on the default port of
-// the metrics: they are elsewhere, it is said, and top finds them. An address that the
-// file names is an error with its key.
+// TestDefaultMetricsAddressIsTaken starts beside another program on the default port of the
+// metrics: the sidecar uses and logs another one, and top finds them. An address from the file
+// is an error with its key.
 func TestDefaultMetricsAddressIsTaken(t *testing.T) {
 	if l, err := net.Listen("tcp", "127.0.0.1:9464"); err == nil { // else it is taken already
 		defer l.Close()
@@ -72,24 +72,24 @@ func TestDefaultMetricsAddressIsTaken(t *testing.T) {
 	p := h.start("run")
 	h.until("it runs", func() bool { return strings.Contains(p.out.String(), "msg=running") })
 	if out := p.out.String(); !strings.Contains(out, "telemetry.listen decides it") {
-		t.Errorf("nothing is said:\n%s", out)
+		t.Errorf("the other address is not logged:\n%s", out)
 	}
-	if out, code := h.typed(h.dir, "top", "-c", h.path("earshot.yaml")); code != 0 || !strings.Contains(out, "sidecar: ") {
+	if out, code := h.runIn(h.dir, "top", "-c", h.path("earshot.yaml")); code != 0 || !strings.Contains(out, "sidecar: ") {
 		t.Errorf("top: exit %d\n%s", code, out)
 	}
 	h.must(p.Process.Signal(os.Interrupt))
-	h.ends(p)
-	if out, code := h.typed(h.dir, "top", "-c", h.path("earshot.yaml")); code != 0 || !strings.Contains(out, "no sidecar runs") {
+	h.waitExit(p)
+	if out, code := h.runIn(h.dir, "top", "-c", h.path("earshot.yaml")); code != 0 || !strings.Contains(out, "no sidecar runs") {
 		t.Errorf("top without a sidecar: exit %d\n%s", code, out)
 	}
 	h.add("earshot.yaml", "telemetry: {listen: \"127.0.0.1:9464\"}\n")
-	if out, code := h.typed(h.dir, "run", "--until-idle", "300ms", "-c", h.path("earshot.yaml")); code != 1 || !strings.Contains(out, "telemetry.listen names another address") {
+	if out, code := h.runIn(h.dir, "run", "--until-idle", "300ms", "-c", h.path("earshot.yaml")); code != 1 || !strings.Contains(out, "telemetry.listen names another address") {
 		t.Errorf("a named address: exit %d\n%s", code, out)
 	}
 }
 
 // TestValidateLooksAtTheMachine has a port taken, a data directory that is a file and no
-// engine: validate names each with its key, and is content when all is well.
+// engine: validate reports each with its key, and passes when all is well.
 func TestValidateLooksAtTheMachine(t *testing.T) {
 	l, err := net.Listen("tcp", freeAddress(t))
 	if err != nil {
@@ -100,18 +100,18 @@ func TestValidateLooksAtTheMachine(t *testing.T) {
 	h.write("file", "")
 	tap := fmt.Sprintf("  - {name: t, type: tap, format: agno, listen: %q, upstream: \"http://127.0.0.1:1\"}", l.Addr())
 	h.write("earshot.yaml", "data_dir: file/data\nsources:\n"+tap+"\n")
-	out, code := h.typed(h.dir, "validate", "-c", h.path("earshot.yaml"))
+	out, code := h.runIn(h.dir, "validate", "-c", h.path("earshot.yaml"))
 	if code != 1 || !strings.Contains(out, "data_dir: ") || !strings.Contains(out, "sources[0].listen: ") {
 		t.Errorf("exit %d\n%s", code, out)
 	}
 	h.Setenv("EARSHOT_ENGINE_DIR", h.dir)
 	h.write("earshot.yaml", "data_dir: data\nstore: {binary: "+h.path("file")+"}\nsources:\n"+strings.Replace(tap, l.Addr().String(), freeAddress(t), 1)+"\n")
-	if out, code := h.typed(h.dir, "validate", "-c", h.path("earshot.yaml")); code != 1 || !strings.Contains(out, "store: ") || strings.Contains(out, "listen") {
+	if out, code := h.runIn(h.dir, "validate", "-c", h.path("earshot.yaml")); code != 1 || !strings.Contains(out, "store: ") || strings.Contains(out, "listen") {
 		t.Errorf("exit %d\n%s", code, out)
 	}
 	os.Unsetenv("EARSHOT_ENGINE_DIR")
 	h.write("earshot.yaml", "data_dir: data\nsources:\n"+strings.Replace(tap, l.Addr().String(), freeAddress(t), 1)+"\n")
-	if out, code := h.typed(h.dir, "validate", "-c", h.path("earshot.yaml")); code != 0 || !strings.Contains(out, "valid") {
+	if out, code := h.runIn(h.dir, "validate", "-c", h.path("earshot.yaml")); code != 0 || !strings.Contains(out, "valid") {
 		t.Errorf("exit %d\n%s", code, out)
 	}
 }
@@ -120,7 +120,7 @@ func TestValidateLooksAtTheMachine(t *testing.T) {
 // the exit code of a wrong configuration.
 func TestUnknownFormatMakesNothing(t *testing.T) {
 	h := newHome(t).configure("sources:", `  - {name: x, type: file, format: claud-code, paths: ["DIR/*.jsonl"]}`)
-	out, code := h.typed(h.dir, "run", "-c", h.path("earshot.yaml"))
+	out, code := h.runIn(h.dir, "run", "-c", h.path("earshot.yaml"))
 	if code != 2 || !strings.Contains(out, "claud-code") {
 		t.Errorf("exit %d\n%s", code, out)
 	}
@@ -135,7 +135,7 @@ func TestNewPlugin(t *testing.T) {
 	h := newHome(t)
 	here, err := filepath.Abs("../..")
 	h.must(err)
-	if out, code := h.typed(h.dir, "plugin", "new", "acme", "--replace", here); code != 0 || !strings.Contains(out, "go mod tidy && go test") {
+	if out, code := h.runIn(h.dir, "plugin", "new", "acme", "--replace", here); code != 0 || !strings.Contains(out, "go mod tidy && go test") {
 		t.Fatalf("exit %d\n%s", code, out)
 	}
 	for _, args := range [][]string{{"mod", "tidy"}, {"test"}, {"build", "-o", "acme", "."}} {
@@ -147,13 +147,13 @@ func TestNewPlugin(t *testing.T) {
 	}
 	h.must(os.Remove(h.path("acme/testdata/hello/want.jsonl")))
 	test := []string{"plugin", "test", "--exec", "./acme", "--testdata", "testdata"}
-	if out, code := h.typed(h.path("acme"), test...); code != 1 || !strings.Contains(out, "--update") {
+	if out, code := h.runIn(h.path("acme"), test...); code != 1 || !strings.Contains(out, "--update") {
 		t.Errorf("without a golden file: exit %d\n%s", code, out)
 	}
-	if out, code := h.typed(h.path("acme"), append(test, "--update")...); code != 0 {
+	if out, code := h.runIn(h.path("acme"), append(test, "--update")...); code != 0 {
 		t.Errorf("--update: exit %d\n%s", code, out)
 	}
-	if out, code := h.typed(h.path("acme"), test...); code != 0 {
+	if out, code := h.runIn(h.path("acme"), test...); code != 0 {
 		t.Errorf("with it: exit %d\n%s", code, out)
 	}
 }

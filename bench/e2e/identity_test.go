@@ -15,30 +15,30 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestBackfillGivesTheSameRows hears streams in every way in which they come, with
-// pauses in which what is open is shown: through a tap, by clients, by push, from a file
-// that grows. A backfill, which hears no pauses, changes no row, and decode, which reads
-// the recording alone, says the same spans.
+// TestBackfillGivesTheSameRows reads streams from every transport, with pauses after which open
+// messages are flushed: through a tap, by clients, by push, from a file that grows. A backfill,
+// which has no pauses, changes no row, and decode, which reads the recording alone, prints the
+// same spans.
 func TestBackfillGivesTheSameRows(t *testing.T) {
 	h := newHome(t)
 	agno := h.paced(fixture(t, "agno/testdata/team_nested/frames.jsonl"))
-	letta := h.paced(h.server(fixture(t, "letta/testdata/turn/frames.jsonl")))
-	grace := h.paced(h.server(fixture(t, "grace/testdata/agent/frames.jsonl")))
+	letta := h.paced(h.serverSide(fixture(t, "letta/testdata/turn/frames.jsonl")))
+	grace := h.paced(h.serverSide(fixture(t, "grace/testdata/agent/frames.jsonl")))
 	claude := h.paced(fixture(t, "anthropic-sse/testdata/turn/frames.jsonl"))
 	chat := h.paced(fixture(t, "openai-chat/testdata/turn/frames.jsonl"))
 	lines, err := os.ReadFile(fixture(t, "legion/testdata/delegation_task/in.jsonl"))
 	h.must(err)
 
-	agnoTap, agnoURL := h.tap("agno", "http://"+h.plays(agno))
-	claudeTap, claudeURL := h.tap("anthropic-sse", "http://"+h.plays(claude))
-	chatTap, chatURL := h.tap("openai-chat", "http://"+h.plays(chat))
+	agnoTap, agnoURL := h.tap("agno", "http://"+h.replay(agno))
+	claudeTap, claudeURL := h.tap("anthropic-sse", "http://"+h.replay(claude))
+	chatTap, chatURL := h.tap("openai-chat", "http://"+h.replay(chat))
 	socket, push := fixture(t, "llm-message/testdata/turn/in.ws.jsonl"), freeAddress(t)
 	h.configure("journal: {keep: 1h}", "sources:", agnoTap, claudeTap, chatTap, files("legion", "s/*/messages.jsonl"),
-		fmt.Sprintf("  - {name: letta, type: sse, format: letta, url: %q}", "http://"+h.plays(letta)+"/v1/runs/r1/stream"),
-		fmt.Sprintf("  - {name: manus, type: websocket, format: llm-message, url: %q}", "ws://"+h.serve(socket)),
+		fmt.Sprintf("  - {name: letta, type: sse, format: letta, url: %q}", "http://"+h.replay(letta)+"/v1/runs/r1/stream"),
+		fmt.Sprintf("  - {name: manus, type: websocket, format: llm-message, url: %q}", "ws://"+h.serveRecording(socket)),
 		fmt.Sprintf("  - {name: push, type: http, format: grace, listen: %q}", push))
 	h.write("s/one/messages.jsonl", "")
-	p := h.running()
+	p := h.startRunning()
 	done := make(chan struct{}, 4)
 	ask := func(url, kind, recording string) {
 		h.post(url, kind, firstRequest(t, recording))
@@ -49,7 +49,7 @@ func TestBackfillGivesTheSameRows(t *testing.T) {
 	go ask(chatURL+"/v1/chat/completions", "application/json", chat)
 	go func() {
 		defer func() { done <- struct{}{} }()
-		r, err := http.Post("http://"+h.plays(grace)+"/", "application/json", nil)
+		r, err := http.Post("http://"+h.replay(grace)+"/", "application/json", nil)
 		if err != nil {
 			return
 		}
@@ -70,11 +70,11 @@ func TestBackfillGivesTheSameRows(t *testing.T) {
 	for format, file := range map[string]string{"letta": letta, "llm-message": socket, "grace": grace, "agno": agno} {
 		want := h.decode(format, file)
 		h.until(format, func() bool {
-			return len(h.try("SELECT message_id FROM messages FINAL WHERE complete AND format = '"+format+"'")) >= len(want)
+			return len(h.tryQuery("SELECT message_id FROM messages FINAL WHERE complete AND format = '"+format+"'")) >= len(want)
 		})
 	}
 	h.must(p.Process.Signal(os.Interrupt))
-	h.ends(p)
+	h.waitExit(p)
 	once := h.tables()
 	delete(once, "dead_letters")
 	for _, format := range []string{"agno", "letta"} {
@@ -117,7 +117,7 @@ func (h *home) paced(file string) string {
 	return h.path(name)
 }
 
-// wantSpans wants the spans of a format to be those that decode says.
+// wantSpans compares the spans of a format with those that decode prints.
 func (h *home) wantSpans(format, file string) {
 	h.Helper()
 	var want []string

@@ -11,14 +11,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// said is a line of Legion's with a text.
-func said(n int, text string) string {
+// legionLine is a line of Legion with a text.
+func legionLine(n int, text string) string {
 	return fmt.Sprintf(`{"type":"assistant","timestamp":"2026-11-02T10:%02d:%02d.000Z","session_id":"s1","content":%q,"has_tool_calls":false,"has_tool_results":false,"metadata":{"uuid":"a%d"}}`, n/60%60, n%60, text, n)
 }
 
-// TestBadInput holds lines that no decoder can read between lines that it can:
-// the good ones are messages, the bad ones dead letters with their bytes and
-// where they were.
+// TestBadInput mixes lines that no decoder can read with good ones: the good ones are messages,
+// the bad ones dead letters with their bytes and positions.
 func TestBadInput(t *testing.T) {
 	long := strings.Repeat("x", 100<<20)
 	h := newHome(t).configure("sources:", "  - {name: legion, type: file, format: legion, paths: [\"DIR/s/*.jsonl\", \"DIR/named\"]}")
@@ -32,11 +31,11 @@ func TestBadInput(t *testing.T) {
 	var file strings.Builder
 	var want []string
 	for i, b := range bad {
-		file.WriteString(said(i, fmt.Sprint("good ", i)) + "\n")
+		file.WriteString(legionLine(i, fmt.Sprint("good ", i)) + "\n")
 		want = append(want, fmt.Sprintf("%s\t%d\t%d", b.reason, file.Len(), len(b.line)))
 		file.WriteString(b.line + "\n")
 	}
-	file.WriteString(said(59, "the last") + "\n")
+	file.WriteString(legionLine(59, "the last") + "\n")
 	h.write("s/messages.jsonl", file.String())
 	h.must(os.Mkdir(h.path("named"), 0o755))
 	h.drain()
@@ -53,10 +52,10 @@ func TestBadInput(t *testing.T) {
 		t.Errorf("the payload with a NUL is %q", got)
 	}
 	if got := h.query("SELECT reason FROM dead_letters WHERE origin LIKE '%/named'"); len(got) != 1 || got[0] != "is_directory" {
-		t.Errorf("a directory that was named as a file gives %q", got)
+		t.Errorf("a directory that was named as a file: %q", got)
 	}
 	if got := h.query("SELECT sum(read_bytes) - sum(decoded_bytes + quarantined_bytes + dropped_bytes), sum(read_bytes), sum(unaccounted_bytes) FROM source_ledger WHERE reason = ''"); got[0] != fmt.Sprintf("0\t%d\t0", file.Len()) {
-		t.Errorf("the ledger says %q", got)
+		t.Errorf("ledger %q", got)
 	}
 }
 
@@ -66,47 +65,49 @@ func TestReplacedWhileRead(t *testing.T) {
 	h := newHome(t).configure("sources:", files("legion", "s/*.jsonl"))
 	var lines []string
 	for i := range 3000 {
-		lines = append(lines, said(i, fmt.Sprintf("line %d %s", i, strings.Repeat("y", i%700))))
+		lines = append(lines, legionLine(i, fmt.Sprintf("line %d %s", i, strings.Repeat("y", i%700))))
 	}
 	h.write("s/m.jsonl", strings.Join(lines[:1000], "\n")+"\n")
 	p := h.start("run", "--until-idle", "3s")
 	h.write("s/next", strings.Join(lines[1000:2000], "\n")+"\n")
 	h.must(os.Rename(h.path("s/m.jsonl"), h.path("s/m.jsonl.1")))
 	h.must(os.Rename(h.path("s/next"), h.path("s/m.jsonl")))
-	h.runs(p, 20*time.Millisecond)
+	h.waitRunning(p, 20*time.Millisecond)
 	h.add("s/m.jsonl", strings.Join(lines[2000:], "\n")+"\n")
-	h.ends(p)
-	// The first file was renamed out of the glob; whether it was open by then is a
-	// race, and what was open is read to its end.
+	h.waitExit(p)
+	// The first file was renamed out of the glob. Whether it was open by then is a race; an
+	// open file is read to its end.
 	got := h.query("SELECT countIf(n >= 1000), countIf(n < 1000) IN (0, 1000), count() - uniqExact(n) FROM (SELECT toUInt32(extract(content, '^line (\\\\d+)')) AS n FROM messages WHERE kind = 'assistant')")
 	if diff := cmp.Diff([]string{"2000\t1\t0"}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
-// TestStoreThatIsNotThere starts a sidecar whose ClickHouse comes up later, goes
-// down in the middle and comes up again: everything arrives.
+// TestStoreThatIsNotThere starts a sidecar whose ClickHouse starts later, stops in the middle
+// and starts again: every row arrives.
 func TestStoreThatIsNotThere(t *testing.T) {
 	addr := freeAddress(t)
 	// A second home has the server: its store, at an address known beforehand.
 	server := newHome(t).configure("store: {listen: \""+addr+"\"}", "sources:", files("legion", "none/*.jsonl"))
 	h := newHome(t).configure("exporters: {clickhouse: {dsn: \"http://default@"+addr+"/earshot\", compression: none}}",
 		"delivery: {retry_min: 50ms, retry_max: 200ms}", "sources:", files("legion", "s/*.jsonl"))
-	h.write("s/m.jsonl", said(1, "before")+"\n")
+	h.write("s/m.jsonl", legionLine(1, "before")+"\n")
 
 	p := h.start("run")
-	h.until("the sidecar to say that nobody is there", func() bool { return strings.Contains(p.out.String(), "clickhouse is not reachable yet") })
+	h.until("the log of the missing store", func() bool { return strings.Contains(p.out.String(), "clickhouse is not reachable yet") })
 	first := server.start("store")
-	h.until("the first line", func() bool { return len(h.try("SELECT content FROM earshot.messages WHERE content = 'before'")) == 1 })
+	h.until("the first line", func() bool {
+		return len(h.tryQuery("SELECT content FROM earshot.messages WHERE content = 'before'")) == 1
+	})
 	first.kill()
-	h.add("s/m.jsonl", said(2, "while it is down")+"\n")
+	h.add("s/m.jsonl", legionLine(2, "while it is down")+"\n")
 	h.until("the sidecar to notice", func() bool { return strings.Contains(p.out.String(), "not delivered") })
 	defer server.store()()
 	h.until("the second line", func() bool {
-		return len(h.try("SELECT content FROM earshot.messages WHERE content = 'while it is down'")) == 1
+		return len(h.tryQuery("SELECT content FROM earshot.messages WHERE content = 'while it is down'")) == 1
 	})
 	h.must(p.Process.Signal(os.Interrupt))
-	h.ends(p)
+	h.waitExit(p)
 	if diff := cmp.Diff([]string{"before", "while it is down"}, h.query("SELECT content FROM messages WHERE kind = 'assistant' ORDER BY ts")); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -117,7 +118,7 @@ func TestStoreThatIsNotThere(t *testing.T) {
 func TestLargeFrames(t *testing.T) {
 	h := newHome(t).configure("sources:", files("legion", "s/*.jsonl"))
 	large, larger := strings.Repeat("fog ", 5<<20), strings.Repeat("surf", 15<<20)
-	h.write("s/m.jsonl", said(1, large)+"\n"+said(2, larger)+"\n"+said(3, "small")+"\n")
+	h.write("s/m.jsonl", legionLine(1, large)+"\n"+legionLine(2, larger)+"\n"+legionLine(3, "small")+"\n")
 	h.drain()
 	defer h.store()()
 	want := []string{
@@ -136,16 +137,18 @@ func TestLargeFrames(t *testing.T) {
 // reader end: the sidecar goes on with a store of its own.
 func TestStoreOfAReader(t *testing.T) {
 	h := newHome(t).configure("delivery: {retry_min: 50ms, retry_max: 200ms}", "sources:", files("legion", "s/*.jsonl"))
-	h.write("s/m.jsonl", said(1, "with the reader's")+"\n")
+	h.write("s/m.jsonl", legionLine(1, "with the reader's")+"\n")
 	stop := h.store()
 	p := h.start("run")
 	h.until("the first line", func() bool {
-		return len(h.try("SELECT content FROM messages WHERE content = 'with the reader''s'")) == 1
+		return len(h.tryQuery("SELECT content FROM messages WHERE content = 'with the reader''s'")) == 1
 	})
 	stop()
-	h.add("s/m.jsonl", said(2, "with its own")+"\n")
+	h.add("s/m.jsonl", legionLine(2, "with its own")+"\n")
 	h.until("a store of its own", func() bool { return len(p.children("earshot-store")) == 1 })
-	h.until("the second line", func() bool { return len(h.try("SELECT content FROM messages WHERE content = 'with its own'")) == 1 })
+	h.until("the second line", func() bool {
+		return len(h.tryQuery("SELECT content FROM messages WHERE content = 'with its own'")) == 1
+	})
 	h.must(p.Process.Signal(os.Interrupt))
-	h.ends(p)
+	h.waitExit(p)
 }

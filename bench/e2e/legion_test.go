@@ -34,7 +34,7 @@ func legion(t *testing.T, o gen.Options) (*home, gen.Account) {
 	return h, oracle.Total
 }
 
-// wantOracle compares the tables with what the generator meant.
+// wantOracle compares the tables with the generator's account.
 func (h *home) wantOracle(a gen.Account) {
 	h.Helper()
 	defer h.store()()
@@ -64,8 +64,7 @@ func (h *home) wantOracle(a gen.Account) {
 	}
 }
 
-// tables are what the tables say, each row a string; without what says when it was
-// stored.
+// tables are the rows of the tables as strings, without the columns of the time of storing.
 func (h *home) tables() map[string][]string {
 	h.Helper()
 	defer h.store()()
@@ -92,8 +91,8 @@ func (h *home) wantTables(want map[string][]string) {
 	}
 }
 
-// TestMainJob is the product's main job: what agents wrote is in the tables, all
-// of it, once, and reading it again changes nothing.
+// TestMainJob is the product's main job: the agents' traffic is in the tables, all of it, once,
+// and reading it again changes nothing.
 func TestMainJob(t *testing.T) {
 	h, want := legion(t, gen.Options{Sessions: 100, Bytes: 6e6, Seed: 3, Broken: 0.002, Repeated: 0.002})
 	h.drain()
@@ -127,7 +126,7 @@ func TestKilled(t *testing.T) {
 				p := h.start("run", "--until-idle", "300ms")
 				// At once, before the sidecar can be done, and later, if it is not.
 				victims := c.find(p)
-				h.until("somebody to kill", func() bool { victims = c.find(p); return len(victims) > 0 })
+				h.until("a process to kill", func() bool { victims = c.find(p); return len(victims) > 0 })
 				time.Sleep(time.Duration(round*r.IntN(60)) * time.Millisecond)
 				killAll(victims)
 				select {
@@ -138,13 +137,13 @@ func TestKilled(t *testing.T) {
 				if c.name == "sidecar" {
 					p.kill()
 				} else {
-					h.ends(p)
+					h.waitExit(p)
 				}
 			}
 			h.drain()
 			h.wantOracle(want)
 			// Where the data directories are differs.
-			h.wantTables(moved(once, clean.dir, h.dir))
+			h.wantTables(replaceDir(once, clean.dir, h.dir))
 		})
 	}
 }
@@ -155,9 +154,9 @@ func killAll(pids []int) {
 	}
 }
 
-// moved replaces one directory by another in the rows, which stay sorted because
-// all paths have the same one in front.
-func moved(tables map[string][]string, from, to string) map[string][]string {
+// replaceDir replaces one directory by another in the rows, which stay sorted because all paths
+// have the same prefix.
+func replaceDir(tables map[string][]string, from, to string) map[string][]string {
 	out := make(map[string][]string, len(tables))
 	for table, rows := range tables {
 		for _, row := range rows {

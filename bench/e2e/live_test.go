@@ -20,34 +20,34 @@ import (
 	"github.com/earshot-dev/earshot/core/freeport"
 )
 
-// TestEveryFormatLive hears every format in the way it travels, over real sockets
-// through the journal and a decoder process, and compares the table with what
-// decode says of the same recording.
+// TestEveryFormatLive sends every format over its own transport, over real sockets through the
+// journal and a decoder process, and compares the table with the output of decode for the same
+// recording.
 func TestEveryFormatLive(t *testing.T) {
 	h := newHome(t)
 	agno := fixture(t, "agno/testdata/team_nested/frames.jsonl")
 	reload := fixture(t, "agno/testdata/team_parallel/reload.json")
-	letta := h.server(fixture(t, "letta/testdata/turn/frames.jsonl"))
-	grace := h.server(fixture(t, "grace/testdata/agent/frames.jsonl"))
+	letta := h.serverSide(fixture(t, "letta/testdata/turn/frames.jsonl"))
+	grace := h.serverSide(fixture(t, "grace/testdata/agent/frames.jsonl"))
 	socket := fixture(t, "llm-message/testdata/turn/in.ws.jsonl")
 
-	upstream, tap, push := h.serve(agno), freeAddress(t), freeAddress(t)
+	upstream, tap, push := h.serveRecording(agno), freeAddress(t), freeAddress(t)
 	h.configure("sources:",
 		fmt.Sprintf("  - {name: agno, type: tap, format: agno, listen: %q, upstream: %q}", tap, "http://"+upstream),
-		fmt.Sprintf("  - {name: stored, type: poll, format: agno, url: %q, tenant: reload}", "http://"+h.serve(reload)+"/sessions/s1/runs"),
-		fmt.Sprintf("  - {name: letta, type: sse, format: letta, url: %q}", "http://"+h.serve(letta)+"/v1/runs/r1/stream"),
-		fmt.Sprintf("  - {name: manus, type: websocket, format: llm-message, url: %q}", "ws://"+h.serve(socket)),
+		fmt.Sprintf("  - {name: stored, type: poll, format: agno, url: %q, tenant: reload}", "http://"+h.serveRecording(reload)+"/sessions/s1/runs"),
+		fmt.Sprintf("  - {name: letta, type: sse, format: letta, url: %q}", "http://"+h.serveRecording(letta)+"/v1/runs/r1/stream"),
+		fmt.Sprintf("  - {name: manus, type: websocket, format: llm-message, url: %q}", "ws://"+h.serveRecording(socket)),
 		fmt.Sprintf("  - {name: push, type: http, format: grace, listen: %q}", push))
-	p := h.running()
+	p := h.startRunning()
 
-	// The tap's client gets what the agent server says, byte for byte.
+	// The tap's client receives the agent server's response, byte for byte.
 	request := firstRequest(t, agno)
 	straight := h.post("http://"+upstream+"/teams/harbour/runs", "multipart/form-data; boundary=----lantern7d1", request)
 	if tapped := h.post("http://"+tap+"/teams/harbour/runs", "multipart/form-data; boundary=----lantern7d1", request); !bytes.Equal(tapped, straight) {
 		t.Errorf("the tap passes %d bytes on, the server sends %d", len(tapped), len(straight))
 	}
-	// What is pushed is an event stream like the one that a client would see.
-	h.post("http://"+push+"/", "text/event-stream", h.post("http://"+h.serve(grace)+"/", "application/json", nil))
+	// The pushed body is an event stream like a client's.
+	h.post("http://"+push+"/", "text/event-stream", h.post("http://"+h.serveRecording(grace)+"/", "application/json", nil))
 
 	for _, c := range []struct{ format, tenant, file string }{
 		{"agno", "default", agno}, {"agno", "reload", reload}, {"letta", "default", letta}, {"grace", "default", grace}, {"llm-message", "default", socket},
@@ -55,13 +55,13 @@ func TestEveryFormatLive(t *testing.T) {
 		want := h.decode(c.format, c.file)
 		sql := fmt.Sprintf("SELECT kind, role, agent_name, tool_name, delegate_to, hex(MD5(content)) FROM messages WHERE format = '%s' AND tenant = '%s' AND complete ORDER BY ALL", c.format, c.tenant)
 		var got []string
-		h.until(c.format+" in the table", func() bool { got = h.try(sql); return len(got) >= len(want) })
+		h.until(c.format+" in the table", func() bool { got = h.tryQuery(sql); return len(got) >= len(want) })
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s of %s (-decode +table):\n%s", c.format, c.tenant, tail(diff))
 		}
 	}
 	h.must(p.Process.Signal(os.Interrupt))
-	h.ends(p)
+	h.waitExit(p)
 	if got := h.query("SELECT count() FROM otel_traces WHERE ParentSpanId != '' AND SpanName LIKE 'invoke_agent%'"); len(got) != 1 || got[0] == "0" {
 		t.Errorf("no agent was invoked by another: %q", got)
 	}
@@ -79,8 +79,8 @@ func fixture(t *testing.T, name string) string {
 
 var fromClient = regexp.MustCompile(`"from_client":\s*true`)
 
-// server is a recording without what the client says.
-func (h *home) server(file string) string {
+// serverSide is a recording without the client's messages.
+func (h *home) serverSide(file string) string {
 	h.Helper()
 	data, err := os.ReadFile(file)
 	h.must(err)
@@ -112,11 +112,11 @@ func firstRequest(t *testing.T, file string) []byte {
 	return nil
 }
 
-// serve plays a recording to whoever asks, and returns its address.
-func (h *home) serve(file string) string { return h.plays(file, "--speed", "0") }
+// serveRecording serves a recording without pauses, and returns its address.
+func (h *home) serveRecording(file string) string { return h.replay(file, "--speed", "0") }
 
-// plays does so at the recording's own pace.
-func (h *home) plays(file string, flags ...string) string {
+// replay serves a recording at its own pace.
+func (h *home) replay(file string, flags ...string) string {
 	h.Helper()
 	p := &process{Cmd: exec.Command(filepath.Join(bin, "earshot"), append([]string{"replay", file, "--serve", "127.0.0.1:0"}, flags...)...), done: make(chan struct{})}
 	p.Stdout, p.Stderr = &p.out, &p.out
@@ -142,8 +142,8 @@ func (h *home) post(url, kind string, body []byte) []byte {
 	return out
 }
 
-// decode returns who says what in a recording, sorted: not the ids, which follow
-// from the tenant and, in a format without sessions, from where it was heard.
+// decode returns the messages of a recording, sorted and without their ids, which depend on the
+// tenant and, in a format without sessions, on the origin.
 func (h *home) decode(format, file string) []string {
 	h.Helper()
 	out, err := exec.CommandContext(h.Context(), filepath.Join(bin, "earshot"), "decode", "--format", format, file).Output()

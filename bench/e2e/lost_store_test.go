@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestLostStore empties the store behind the checkpoint, or a part of it: the next run
-// says so, doctor fails, and dead letters that are tried again bring everything back.
+// TestLostStore empties the store behind the checkpoint, or a part of it: the next run reports
+// it, doctor fails, and a retry of the dead letters restores everything.
 func TestLostStore(t *testing.T) {
 	h := newHome(t).notes(1)
 	lines := func(from, to int) string {
@@ -22,7 +22,7 @@ func TestLostStore(t *testing.T) {
 	h.admin("DROP DATABASE earshot SYNC")
 	h.add("in/a.jsonl", lines(150, 160))
 	if out := h.drain(); !strings.Contains(out, "rows are missing") {
-		t.Errorf("the run says nothing of it:\n%s", out)
+		t.Errorf("the run does not report it:\n%s", out)
 	}
 	if found, well := h.doctor(); well || !has(found, "fail losses notes clickhouse does not have the last") {
 		t.Errorf("doctor: %q", found)
@@ -34,7 +34,7 @@ func TestLostStore(t *testing.T) {
 	if found, _ := h.doctor(); has(found, "fail losses") {
 		t.Errorf("doctor after a retry: %q", found)
 	}
-	// A run over a store that has everything says nothing.
+	// A run over a complete store reports nothing.
 	h.add("in/b.jsonl", lines(160, 170))
 	if out := h.drain(); strings.Contains(out, "rows are missing") {
 		t.Errorf("a store that is whole:\n%s", out)

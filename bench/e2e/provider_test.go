@@ -65,7 +65,7 @@ func TestAgentAtAProvider(t *testing.T) {
 	defer server.Close()
 	tap := freeAddress(t)
 	h.configure("sources:", providers(tap, server.URL))
-	p := h.running()
+	p := h.startRunning()
 
 	paths := map[string]string{"anthropic-sse": "/v1/messages", "openai-chat": "/v1/chat/completions", "openai-responses": "/v1/responses"}
 	for format, path := range paths {
@@ -84,15 +84,15 @@ func TestAgentAtAProvider(t *testing.T) {
 		sum(input_tokens), sum(output_tokens + reasoning_tokens) FROM messages GROUP BY format ORDER BY format`
 	var got []string
 	defer func() { t.Log(got) }()
-	h.until("all messages", func() bool { got = h.try(sql); return cmp.Equal(want, got) })
+	h.until("all messages", func() bool { got = h.tryQuery(sql); return cmp.Equal(want, got) })
 	// Calls have ended with their results; a run is one span, and so is each turn of the model.
 	h.until("the calls", func() bool {
-		got = h.try("SELECT format, count() FROM tool_calls WHERE status IN ('ok', 'error') GROUP BY format ORDER BY format")
+		got = h.tryQuery("SELECT format, count() FROM tool_calls WHERE status IN ('ok', 'error') GROUP BY format ORDER BY format")
 		return cmp.Equal([]string{"anthropic-sse\t2", "openai-chat\t2", "openai-responses\t1"}, got)
 	})
 	h.must(p.Process.Signal(os.Interrupt))
-	h.ends(p)
-	// How each response came is a row of its own, and names the turn of the model that it was.
+	h.waitExit(p)
+	// The transport facts of each response are a row of its own, which names its model turn.
 	if got := h.query(`SELECT count(), uniqExact(chat_span_id), countIf(chat_span_id IN (SELECT SpanId FROM otel_traces WHERE Operation = 'chat')), uniqExact(run_id) FROM v_streams`); !cmp.Equal([]string{"6\t6\t6\t3"}, got) {
 		t.Errorf("responses, their spans, those that are there, runs: %q", got)
 	}
@@ -103,7 +103,7 @@ func TestAgentAtAProvider(t *testing.T) {
 	}
 }
 
-// providers is a tap that stands before all of them.
+// providers is a tap in front of all of them.
 func providers(tap, upstream string) string {
 	return fmt.Sprintf(`  - name: providers
     type: tap

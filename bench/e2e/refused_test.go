@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestRefusedSchemaEndsTheRun: a run that is to end does not wait for a store that
-// refuses to have its tables made, and says what was refused.
+// TestRefusedSchemaEndsTheRun: a run with --until-idle does not wait for a store that refuses
+// to create its tables, and reports the refusal.
 func TestRefusedSchemaEndsTheRun(t *testing.T) {
 	h := newHome(t).configure("sources:", files("legion", "none/*.jsonl"))
 	store := h.start("store")

@@ -14,26 +14,26 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestTwoSidecars starts a second sidecar on a data directory: it says so and
-// exits with status 1, and the first one does not notice.
+// TestTwoSidecars starts a second sidecar on a data directory: it reports that and exits with
+// status 1, and the first one is not affected.
 func TestTwoSidecars(t *testing.T) {
 	h := newHome(t).notes(1)
 	h.write("in/a.jsonl", note(1, ""))
 	first := h.start("run")
-	h.runs(first, 20*time.Millisecond)
+	h.waitRunning(first, 20*time.Millisecond)
 	second := h.start("run")
 	<-second.done
 	var exit *exec.ExitError
 	if !errors.As(second.err, &exit) || exit.ExitCode() != 1 || !strings.Contains(second.out.String(), "in use by another earshot process") {
 		t.Errorf("%v: %s", second.err, second.out.String())
 	}
-	h.until("the message", func() bool { return len(h.try("SELECT 1 FROM messages")) == 1 })
+	h.until("the message", func() bool { return len(h.tryQuery("SELECT 1 FROM messages")) == 1 })
 	h.must(first.Process.Signal(syscall.SIGTERM))
-	h.ends(first)
+	h.waitExit(first)
 }
 
-// TestReload changes the configuration of a running sidecar: sources come and go,
-// one that has not changed is not opened again, and nothing is read twice.
+// TestReload changes the configuration of a running sidecar: sources start and stop, one that
+// has not changed is not opened again, and nothing is read twice.
 func TestReload(t *testing.T) {
 	named := func(name, glob string) string {
 		return "  - {name: " + name + ", type: file, format: notes, poll_interval: 1s, paths: [\"DIR/" + glob + "\"]}"
@@ -44,19 +44,19 @@ func TestReload(t *testing.T) {
 	h.write("c/1.jsonl", note(3, ""))
 	has := func(n string) func() bool {
 		return func() bool {
-			got := h.try("SELECT count(), uniqExact(message_id) FROM messages")
+			got := h.tryQuery("SELECT count(), uniqExact(message_id) FROM messages")
 			return len(got) == 1 && got[0] == n+"\t"+n
 		}
 	}
 	p := h.start("run")
 	h.until("two messages", has("2"))
-	// b goes, c comes; the file is found to be another by itself.
+	// b is removed, c is added; the file is recognized as another one.
 	h.notes(1, named("c", "c/*.jsonl"))
 	h.until("the message of c", has("3"))
 	h.write("b/2.jsonl", note(4, ""))
 	h.add("in/1.jsonl", note(5, ""))
 	h.until("the message of the one that stayed", has("4"))
-	// A configuration that is not valid changes nothing, one with b again goes on.
+	// A configuration that is not valid changes nothing; with b again b continues.
 	good, err := os.ReadFile(h.path("earshot.yaml"))
 	h.must(err)
 	h.write("earshot.yaml", string(good)+"nonsense: 1\n")
@@ -69,7 +69,7 @@ func TestReload(t *testing.T) {
 		t.Errorf("%s", out)
 	}
 	h.must(p.Process.Signal(syscall.SIGTERM))
-	h.ends(p)
+	h.waitExit(p)
 	h.drain()
 	if diff := cmp.Diff([]string{"5\t5"}, h.query("SELECT count(), uniqExact(message_id) FROM messages")); diff != "" {
 		t.Error(diff)
@@ -79,7 +79,7 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestRunningListens connects to everything as soon as the sidecar says that it runs.
+// TestRunningListens connects to everything as soon as the sidecar logs that it runs.
 func TestRunningListens(t *testing.T) {
 	h := newHome(t)
 	lines := []string{"sources:"}
@@ -90,7 +90,7 @@ func TestRunningListens(t *testing.T) {
 	}
 	h.configure(lines...)
 	p := h.start("run")
-	h.runs(p, time.Millisecond)
+	h.waitRunning(p, time.Millisecond)
 	for _, addr := range addrs {
 		c, err := net.Dial("tcp", addr)
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// bin is where the executables are: they are built once.
+// bin is the directory of the executables, which are built once.
 var bin string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -68,7 +68,7 @@ func (h *home) add(name, data string) {
 	h.must(errors.Join(err, f.Close()))
 }
 
-// configure writes the configuration: sources, and whatever else there is to say.
+// configure writes the configuration: sources and other lines.
 func (h *home) configure(lines ...string) *home {
 	h.Helper()
 	h.write("earshot.yaml", "data_dir: "+h.path("data")+"\ntelemetry: {listen: \"\"}\n"+
@@ -107,8 +107,8 @@ func (p *process) kill() {
 	<-p.done
 }
 
-// ends waits for the end and returns what was printed.
-func (h *home) ends(p *process) string {
+// waitExit waits until the process exits and returns its output.
+func (h *home) waitExit(p *process) string {
 	h.Helper()
 	select {
 	case <-p.done:
@@ -125,15 +125,15 @@ func (h *home) ends(p *process) string {
 // drain runs the sidecar until everything is stored.
 func (h *home) drain() string {
 	h.Helper()
-	return h.ends(h.start("run", "--until-idle", "300ms"))
+	return h.waitExit(h.start("run", "--until-idle", "300ms"))
 }
 
 // until waits for a condition.
-func (h *home) until(what string, cond func() bool) {
+func (h *home) until(condition string, cond func() bool) {
 	h.Helper()
 	for end := time.Now().Add(time.Minute); !cond(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
-			h.Fatal("still waiting for ", what)
+			h.Fatal("still waiting for ", condition)
 		}
 	}
 }
@@ -141,20 +141,20 @@ func (h *home) until(what string, cond func() bool) {
 // query returns the rows of a query, a string each with tabs between the columns.
 func (h *home) query(sql string) []string {
 	h.Helper()
-	rows, err := h.ask(sql)
+	rows, err := h.runQuery(sql)
 	if err != nil {
 		h.Fatal(err)
 	}
 	return rows
 }
 
-// try is query while there may be nobody to answer: there are no rows then.
-func (h *home) try(sql string) []string {
-	rows, _ := h.ask(sql)
+// tryQuery is query without an error: there are no rows while no store runs.
+func (h *home) tryQuery(sql string) []string {
+	rows, _ := h.runQuery(sql)
 	return rows
 }
 
-func (h *home) ask(sql string) ([]string, error) {
+func (h *home) runQuery(sql string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(h.Context(), time.Minute)
 	defer cancel()
 	c := exec.CommandContext(ctx, filepath.Join(bin, "earshot"), "query", "-c", h.path("earshot.yaml"), "--format", "TabSeparated", sql)
@@ -171,7 +171,7 @@ func (h *home) ask(sql string) ([]string, error) {
 	return strings.Split(text, "\n"), nil
 }
 
-// store has the store run, so that the queries that follow need not start it.
+// store starts the store, so that the queries that follow need not start it.
 func (h *home) store() (stop func()) {
 	h.Helper()
 	p := h.start("store")
@@ -182,7 +182,7 @@ func (h *home) store() (stop func()) {
 	}
 }
 
-// children are the processes that p has started, by what their command line has.
+// children are the child processes of p with a text in their command line.
 func (p *process) children(with string) []int {
 	var found []int
 	entries, _ := os.ReadDir("/proc")

@@ -10,17 +10,17 @@ import (
 	"testing"
 )
 
-// spawner is a session of Claude Code that has Codex do something, in a shell; what the
-// shell gave back is output.
-func spawner(session, prompt, output string) string {
+// claudeSession is a session of Claude Code that runs Codex in a shell; output is the shell's
+// output.
+func claudeSession(session, prompt, output string) string {
 	use := fmt.Sprintf(`{"type":"tool_use","id":"toolu_%s","name":"Bash","input":{"command":%q}}`, session, `codex exec --full-auto "`+prompt+`" 2>&1`)
-	return asked(session, 1, "Ask Codex.") + reply(session, 2, "m_"+session, use, "tool_use", 10, 0, 0, 50) +
+	return claudePrompt(session, 1, "Ask Codex.") + reply(session, 2, "m_"+session, use, "tool_use", 10, 0, 0, 50) +
 		claude(session, "user", 40, fmt.Sprintf(`"isSidechain":false,"message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_%s","content":%q}]},"toolUseResult":{"stdout":%q,"stderr":""}`, session, output, output)) +
 		reply(session, 41, "n_"+session, text("Done."), "end_turn", 10, 75, 0, 3) + claude(session, "system", 42, `"isSidechain":false,"subtype":"turn_duration","durationMs":1000`)
 }
 
-// spawned is the thread that did it.
-func spawned(thread, turn string) string {
+// codexThread is the thread that it runs.
+func codexThread(thread, turn string) string {
 	s := strings.Replace(codexMeta(3, thread, ""), `"source":"cli"`, `"source":"exec"`, 1) + codexTurn(4, turn, "At noon.", 0, 1000, 0, 20)
 	return strings.ReplaceAll(s, "T11:00:", "T10:00:")
 }
@@ -35,10 +35,10 @@ func TestClaudeCodeRunsCodex(t *testing.T) {
 	id := func(n int) string { return fmt.Sprintf(thread, n) }
 	header := func(n int) string { return "OpenAI Codex v0.146.0\nsession id: " + id(n) + "\nAt noon." }
 	parent := func(n int, output string) {
-		h.write(fmt.Sprintf("c/caller%d.jsonl", n), spawner(fmt.Sprint("caller", n), fmt.Sprintf("When is ebb%d?", n), output))
+		h.write(fmt.Sprintf("c/caller%d.jsonl", n), claudeSession(fmt.Sprint("caller", n), fmt.Sprintf("When is ebb%d?", n), output))
 	}
 	child := func(n int) {
-		h.write("x/rollout-2026-11-02T10-00-03-"+id(n)+".jsonl", spawned(id(n), fmt.Sprint("ebb", n)))
+		h.write("x/rollout-2026-11-02T10-00-03-"+id(n)+".jsonl", codexThread(id(n), fmt.Sprint("ebb", n)))
 	}
 	child(1)
 	parent(2, header(2))
@@ -76,7 +76,7 @@ func TestClaudeCodeRunsCodex(t *testing.T) {
 		}
 		h.must(json.Unmarshal(h.command("slow", "--since", "87600h", "--session", fmt.Sprint("caller", n), "-o", "json"), &slow))
 		if len(slow) != 1 || slow[0].DelegateTo != "codex" || slow[0].Spent.Tokens.Input != 1000 || slow[0].BlameMS["sub_agent"] == 38000 {
-			t.Errorf("%d: slow says %+v", n, slow)
+			t.Errorf("%d: slow -o json: %+v", n, slow)
 		}
 		turn := string(h.command("show", id(n)))
 		if !strings.Contains(turn, "At noon.") || !strings.Contains(turn, fmt.Sprintf("When is ebb%d?", n)) {
@@ -92,7 +92,7 @@ func TestClaudeCodeRunsCodex(t *testing.T) {
 	}
 }
 
-// command runs earshot and returns what it prints.
+// command runs earshot and returns its output.
 func (h *home) command(args ...string) []byte {
 	h.Helper()
 	var stderr bytes.Buffer

@@ -10,22 +10,22 @@ import (
 	"testing"
 )
 
-// TestDamagedSpool has one bit of a spool flipped while the sidecar is down: the next
-// run delivers all other batches, logs what was lost, leaves a dead letter, and ends with
-// status 1. dlq resolve resolves the dead letter, which has no source to read again.
+// TestDamagedSpool flips one bit of a spool while the sidecar is down: the next run delivers
+// all other batches, logs the loss, leaves a dead letter, and exits with status 1. dlq resolve
+// resolves the dead letter, which has no source to read again.
 func TestDamagedSpool(t *testing.T) {
 	h := newHome(t)
 	l, err := net.Listen("tcp", freeAddress(t))
 	h.must(err)
 	addr := l.Addr().String()
-	h.must(l.Close()) // nobody listens
+	h.must(l.Close()) // no collector listens
 	h.configure("sources:", `  - {name: files, type: file, format: legion, paths: ["DIR/logs/*.jsonl"]}`,
 		fmt.Sprintf("exporters: {otlp: {endpoint: %q}}", "http://"+addr), "delivery: {flush_interval: 100ms}")
 	h.write("logs/a.jsonl", legionTurn("s", 0))
-	p := h.running()
+	p := h.startRunning()
 	for n := range 4 { // a batch each
 		h.until("the rows", func() bool {
-			got := h.try("SELECT uniqExact(content) FROM messages WHERE kind = 'user'")
+			got := h.tryQuery("SELECT uniqExact(content) FROM messages WHERE kind = 'user'")
 			return len(got) == 1 && got[0] == fmt.Sprint(n+1)
 		})
 		if n < 3 {
@@ -33,7 +33,7 @@ func TestDamagedSpool(t *testing.T) {
 		}
 	}
 	h.must(p.Process.Signal(os.Interrupt))
-	h.ends(p)
+	h.waitExit(p)
 
 	spools, err := filepath.Glob(h.path("data/spool/otlp/*.spool"))
 	h.must(err)

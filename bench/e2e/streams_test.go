@@ -27,22 +27,22 @@ func (h *home) agent(handler http.HandlerFunc) (url string) {
 	return s.URL
 }
 
-// tap is a source that stands before that agent server, and its address.
+// tap is a source in front of that agent server, and its address.
 func (h *home) tap(format, upstream string) (line, url string) {
 	at := freeAddress(h.T)
 	return fmt.Sprintf("  - {name: %s, type: tap, format: %s, listen: %q, upstream: %q}", format, format, at, upstream), "http://" + at
 }
 
-// running starts the sidecar and waits until it runs.
-func (h *home) running() *process {
+// startRunning starts the sidecar and waits until it runs.
+func (h *home) startRunning() *process {
 	h.Helper()
 	p := h.start("run")
-	h.runs(p, 20*time.Millisecond)
+	h.waitRunning(p, 20*time.Millisecond)
 	return p
 }
 
-// runs waits until the sidecar says that it runs, looking this often.
-func (h *home) runs(p *process, every time.Duration) {
+// waitRunning waits until the sidecar logs that it runs.
+func (h *home) waitRunning(p *process, every time.Duration) {
 	h.Helper()
 	for end := time.After(time.Minute); !strings.Contains(p.out.String(), "msg=running"); {
 		select {
@@ -55,16 +55,16 @@ func (h *home) runs(p *process, every time.Duration) {
 	}
 }
 
-// TestWhoAskedAndHowItCame follows what is known of a response beside what was said
-// in it: it is a row, and on the span of the run that its request began, which has a
-// link to whoever asked. A backfill of the journal gives the row again.
+// TestWhoAskedAndHowItCame follows the transport facts of a response: they are a row, and
+// attributes on the span of the run that its request began, which has a link to the client's
+// span. A backfill of the journal restores the row.
 func TestWhoAskedAndHowItCame(t *testing.T) {
 	const trace, span = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 	h := newHome(t)
 	agno := fixture(t, "agno/testdata/team_nested/frames.jsonl")
-	line, tap := h.tap("agno", "http://"+h.serve(agno))
+	line, tap := h.tap("agno", "http://"+h.serveRecording(agno))
 	h.configure("sources:", line, "journal: {keep: 1h}")
-	p := h.running()
+	p := h.startRunning()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, tap+"/teams/harbour/runs", bytes.NewReader(firstRequest(t, agno)))
 	h.must(err)
 	r.Header.Set("Content-Type", "multipart/form-data; boundary=----lantern7d1")
@@ -77,7 +77,7 @@ func TestWhoAskedAndHowItCame(t *testing.T) {
 	h.must(res.Body.Close())
 	var got []string
 	h.until("the row", func() bool {
-		got = h.try("SELECT s.remote_trace_id, s.remote_span_id, s.method, s.status, s.events > 10, s.duration_ms >= s.first_event_ms, t.agents FROM v_streams AS s " +
+		got = h.tryQuery("SELECT s.remote_trace_id, s.remote_span_id, s.method, s.status, s.events > 10, s.duration_ms >= s.first_event_ms, t.agents FROM v_streams AS s " +
 			"JOIN (SELECT session_id, run_id, uniqExact(agent_name) > 0 AS agents FROM v_messages GROUP BY ALL) AS t USING (session_id, run_id)")
 		return len(got) > 0
 	})
@@ -86,13 +86,13 @@ func TestWhoAskedAndHowItCame(t *testing.T) {
 	}
 	spans := "SELECT ParentSpanId = '', has(Links.TraceId, '" + trace + "'), has(Links.SpanId, '" + span + "'), has(Links.TraceState, 'k=v'), SpanAttributes['earshot.response.events'] != '' " +
 		"FROM otel_traces FINAL WHERE has(Links.TraceId, '" + trace + "') OR SpanAttributes['earshot.response.events'] != ''"
-	h.until("the span", func() bool { got = h.try(spans); return len(got) > 0 && strings.HasSuffix(got[0], "1") })
+	h.until("the span", func() bool { got = h.tryQuery(spans); return len(got) > 0 && strings.HasSuffix(got[0], "1") })
 	if want := []string{"1\t1\t1\t1\t1"}; fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("spans %q, want %q", got, want)
 	}
 	h.must(p.Process.Signal(os.Interrupt))
-	h.ends(p)
-	// It is made again from the journal.
+	h.waitExit(p)
+	// The journal restores the row.
 	rows := "SELECT * FROM v_streams ORDER BY ALL"
 	before := h.stored(rows)
 	h.admin("TRUNCATE TABLE earshot.streams")
@@ -102,15 +102,15 @@ func TestWhoAskedAndHowItCame(t *testing.T) {
 	}
 }
 
-// stored asks the store of a sidecar that does not run.
+// stored queries the store of a sidecar that does not run.
 func (h *home) stored(sql string) []string {
 	h.Helper()
 	defer h.store()()
 	return h.query(sql)
 }
 
-// TestLostExchange has an agent server and then the sidecar die before anything is
-// answered: what was asked is in the table.
+// TestLostExchange kills an agent server and then the sidecar before a response: the request is
+// in the table.
 func TestLostExchange(t *testing.T) {
 	h := newHome(t)
 	began := make(chan struct{}, 2)
@@ -126,7 +126,7 @@ func TestLostExchange(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	h.configure("sources:", line, "journal: {fsync_interval: 1ms}")
-	p := h.running()
+	p := h.startRunning()
 	asked := func(text string) {
 		body := fmt.Sprintf(`{"messages":[{"role":"user","content":[{"type":"text","text":%q}]}]}`, text)
 		res, err := http.Post(tap+"/v1/agents/agent-1/messages/stream", "application/json", strings.NewReader(body))
@@ -136,7 +136,7 @@ func TestLostExchange(t *testing.T) {
 		}
 	}
 	rows := func() []string {
-		return h.try("SELECT kind, content, count() FROM v_messages WHERE kind = 'user' GROUP BY ALL ORDER BY ALL")
+		return h.tryQuery("SELECT kind, content, count() FROM v_messages WHERE kind = 'user' GROUP BY ALL ORDER BY ALL")
 	}
 	asked("the first prompt")
 	<-began
@@ -155,7 +155,7 @@ func TestLostExchange(t *testing.T) {
 	}
 }
 
-// journal is everything that the journal has.
+// journal is the content of the journal.
 func (h *home) journal() []byte {
 	names, err := filepath.Glob(h.path("data/journal/*.seg"))
 	h.must(err)
@@ -169,13 +169,13 @@ func (h *home) journal() []byte {
 	return all
 }
 
-// TestRecordLive records what a tap hears; the recording says what the traffic did.
+// TestRecordLive records the traffic of a tap; the recording decodes to the same messages.
 func TestRecordLive(t *testing.T) {
 	h := newHome(t)
 	agno := fixture(t, "agno/testdata/team_nested/frames.jsonl")
-	line, tap := h.tap("agno", "http://"+h.serve(agno))
+	line, tap := h.tap("agno", "http://"+h.serveRecording(agno))
 	h.configure("sources:", line)
-	p := h.start("record", "--source", "agno", "--until-idle", "300ms", "-o", h.path("heard.frames.jsonl"))
+	p := h.start("record", "--source", "agno", "--until-idle", "300ms", "-o", h.path("recorded.frames.jsonl"))
 	request := firstRequest(t, agno)
 	h.until("the tap", func() bool {
 		res, err := http.Post(tap+"/teams/harbour/runs", "multipart/form-data; boundary=----lantern7d1", bytes.NewReader(request))
@@ -186,15 +186,15 @@ func TestRecordLive(t *testing.T) {
 		_, err = io.Copy(io.Discard, res.Body)
 		return err == nil
 	})
-	h.ends(p)
-	if diff := cmp.Diff(h.decode("agno", agno), h.decode("agno", h.path("heard.frames.jsonl"))); diff != "" {
+	h.waitExit(p)
+	if diff := cmp.Diff(h.decode("agno", agno), h.decode("agno", h.path("recorded.frames.jsonl"))); diff != "" {
 		t.Errorf("(-traffic +recording):\n%s", tail(diff))
 	}
 }
 
-// TestKilledWhileStreaming kills the sidecar over and over while agents stream
-// through a tap: what the journal had accepted is in the table once, nothing else is,
-// and the books balance.
+// TestKilledWhileStreaming kills the sidecar over and over while agents stream through a tap:
+// each request that the journal had accepted is in the table once, no other is, and the ledger
+// balances.
 func TestKilledWhileStreaming(t *testing.T) {
 	h := newHome(t).notes(1)
 	var sent sync.Map // note by its text
@@ -223,7 +223,7 @@ func TestKilledWhileStreaming(t *testing.T) {
 	}
 	rng := rand.New(rand.NewPCG(11, 0))
 	for round := range 4 {
-		p := h.running()
+		p := h.startRunning()
 		ctx, cancel := context.WithCancel(t.Context())
 		var clients sync.WaitGroup
 		for i := range 16 {

@@ -17,9 +17,9 @@ func TestStuckNow(t *testing.T) {
 	metrics := freeAddress(t)
 	h := newHome(t)
 	h.write("earshot.yaml", "data_dir: "+h.path("data")+"\ntelemetry: {listen: "+metrics+"}\nsources:\n"+strings.ReplaceAll(files("claude-code", "c/*.jsonl"), "DIR", h.dir)+"\n")
-	// Two hours ago: history that is older is over.
+	// Two hours ago: older history has ended.
 	hours := strings.NewReplacer("2026-11-02T10:00:", time.Now().Add(-2*time.Hour).UTC().Format("2006-01-02T15:04:"))
-	lines := asked("stuck", 0, "Wait for the tide.")
+	lines := claudePrompt("stuck", 0, "Wait for the tide.")
 	for n := range 5 {
 		call := fmt.Sprintf(`{"type":"tool_use","id":"toolu_poll%d","name":"Bash","input":{"command":"tide"}}`, n)
 		lines += reply("stuck", 2*n+1, fmt.Sprint("m_poll", n), call, "tool_use", 10, 0, 0, 5) +
@@ -29,10 +29,10 @@ func TestStuckNow(t *testing.T) {
 	open := `SELECT kind, delegate_to, state, age_ms > 7000000, silent_ms > 7000000 FROM v_open_spans WHERE kind = 'delegation'`
 	want := "delegation\tpilot\tstuck\ttrue\ttrue"
 	shown := func() bool {
-		got := h.try(open)
+		got := h.tryQuery(open)
 		return len(got) == 1 && strings.ReplaceAll(got[0], "\t1\t1", "\ttrue\ttrue") == want
 	}
-	p := h.running()
+	p := h.startRunning()
 	h.until("the open delegation", shown)
 	h.until("the loop's metric", func() bool {
 		r, err := http.Get("http://" + metrics + "/metrics")
@@ -44,11 +44,11 @@ func TestStuckNow(t *testing.T) {
 		return strings.Contains(string(text), `earshot_findings_total{format="claude-code",kind="repeat"} 1`)
 	})
 	h.until("the loop's row", func() bool {
-		got := h.try("SELECT kind, tool_name, count FROM v_findings")
+		got := h.tryQuery("SELECT kind, tool_name, count FROM v_findings")
 		return len(got) == 1 && got[0] == "repeat\tBash\t5"
 	})
 	p.kill()
-	p = h.running()
+	p = h.startRunning()
 	h.until("the delegation to be open still", shown)
 	h.add("c/stuck.jsonl", hours.Replace(claude("stuck", "user", 40, `"isSidechain":false,"message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_ask","content":"At noon."}]},"toolUseResult":{"status":"completed"}`)+
 		reply("stuck", 41, "m_done", text("At noon."), "end_turn", 20, 0, 0, 3)+claude("stuck", "system", 42, `"isSidechain":false,"subtype":"turn_duration","durationMs":42000`)))
@@ -59,12 +59,12 @@ func TestStuckNow(t *testing.T) {
 		}
 	})
 	h.until("everything to be over", func() bool {
-		left = h.try("SELECT *, ver FROM open_spans ORDER BY ALL")
-		got = h.try("SELECT (SELECT count() FROM v_open_spans), (SELECT countIf(status = 'ok') FROM v_delegations), (SELECT count() FROM v_spans WHERE kind = 'run')")
+		left = h.tryQuery("SELECT *, ver FROM open_spans ORDER BY ALL")
+		got = h.tryQuery("SELECT (SELECT count() FROM v_open_spans), (SELECT countIf(status = 'ok') FROM v_delegations), (SELECT count() FROM v_spans WHERE kind = 'run')")
 		return len(got) == 1 && got[0] == "0\t1\t1"
 	})
 	h.must(p.Process.Signal(os.Interrupt))
-	h.ends(p)
+	h.waitExit(p)
 	if got := h.query(`SELECT countIf(Operation = 'invoke_agent'), countIf(ToolName = 'Agent'), arrayCount(n -> n = 'earshot.finding', anyIf(Events.Name, Operation = 'invoke_agent')) FROM otel_traces FINAL`); len(got) != 1 || got[0] != "1\t1\t1" {
 		t.Errorf("runs, delegations, findings on the run's span: %q", got)
 	}

@@ -6,18 +6,18 @@ import (
 	"testing"
 )
 
-// TestTailRaw looks on while a sidecar reads a file: frames come redacted, those
-// that no decoder understands among them, and end with the sidecar.
+// TestTailRaw follows a sidecar that reads a file: the frames are redacted, include those that
+// no decoder understands, and end with the sidecar.
 func TestTailRaw(t *testing.T) {
 	h := newHome(t).configure("redact: {keys: [berth_code]}", "sources:", files("legion", "s/*.jsonl"))
-	h.write("s/m.jsonl", said(1, "before anybody looks")+"\n")
-	p := h.running()
+	h.write("s/m.jsonl", legionLine(1, "before anybody looks")+"\n")
+	p := h.startRunning()
 	all, some := h.start("tail", "--raw", "-o", "json"), h.start("tail", "--raw", "--source", "legion", "--match", "ferry")
-	// Who looks on sees what comes from then on, so lines come until both have begun.
+	// tail shows frames from its start on, so lines are added until both have started.
 	n := 1
 	h.until("the first frames", func() bool {
 		n++
-		h.add("s/m.jsonl", said(n, "the ferry leaves")+"\n")
+		h.add("s/m.jsonl", legionLine(n, "the ferry leaves")+"\n")
 		return strings.Contains(all.out.String(), "ferry") && strings.Contains(some.out.String(), "ferry")
 	})
 	h.add("s/m.jsonl", "not json\n"+`{"type":"assistant","berth_code":"hunter2hunter2"}`+"\n")

@@ -2,11 +2,11 @@ package gen
 
 import "time"
 
-// call is a tool call in the making.
+// call is a tool call while it is generated.
 type call struct {
 	*session
 	id, tool string
-	delegate bool // it hands work on
+	delegate bool // it delegates
 	sub      bool // to a sub-agent, whose run it causes
 	async    bool
 	parent   *call // the sub-agent that made it
@@ -17,7 +17,7 @@ type call struct {
 	granted bool
 	text    []byte // the result
 	failed  bool
-	worked  bool   // its sub-agent was heard
+	hasRun  bool   // its sub-agent has a run
 	tokens  tokens // of its sub-agent
 }
 
@@ -28,7 +28,7 @@ func (c *call) kind() string {
 	return "tool"
 }
 
-// call invents one.
+// call generates a call.
 func (s *session) call() *call {
 	c := &call{session: s, id: s.name("toolu_"), failed: s.chance(0.06)}
 	arg := func(pairs ...any) func(l *line) {
@@ -83,8 +83,8 @@ func (c *call) fields(l *line, id string) {
 	l.close('}')
 }
 
-// told counts the call when a line tells of it.
-func (c *call) told() {
+// countCall counts the call when the first line has it.
+func (c *call) countCall() {
 	c.born = c.now
 	kind := "tool_call"
 	if c.delegate {
@@ -100,15 +100,15 @@ func (c *call) update(status string) *line {
 	l := c.store("ToolCallUpdate")
 	l.str("session_id", []byte(c.session.id))
 	c.fields(l, "tool_use_id")
-	l.str("status", []byte(status)).time("created_at", c.born).raw("requires_permission", yes(c.waits))
+	l.str("status", []byte(status)).time("created_at", c.born).raw("requires_permission", boolString(c.waits))
 	if c.parent != nil {
 		l.str("parent_tool_use_id", []byte(c.parent.id))
 	}
 	return l
 }
 
-// pend tells of the call's states until it runs.
-func (c *call) pend() {
+// writeStates writes the states of a call before it runs.
+func (c *call) writeStates() {
 	if !c.stored() || !c.lifecycle {
 		return
 	}
@@ -123,13 +123,13 @@ func (c *call) pend() {
 	}
 }
 
-// settle answers a wait, if one is going on.
-func (c *call) settle() {
+// endWait ends the wait for a permission, if there is one.
+func (c *call) endWait() {
 	if !c.waits {
 		return
 	}
 	c.waits = false
-	c.pass(5 * time.Second)
+	c.advance(5 * time.Second)
 	if c.granted {
 		l := c.update("running")
 		l.raw("permission_granted", "true").time("started_at", c.now).close('}')
@@ -143,25 +143,25 @@ func (c *call) settle() {
 	c.account.Message("status", nil)
 }
 
-// answer gives the calls their results, in one line of the user's.
+// answer writes the results of the calls, in one line of the user's.
 func (t *turn) answer(calls ...*call) {
 	for _, c := range calls {
-		c.settle()
+		c.endWait()
 		c.text = t.text(900, !c.delegate)
 		if t.chance(0.02) {
 			c.text = nil // a tool may return nothing
 		}
 	}
-	t.pass(400 * time.Millisecond)
+	t.advance(400 * time.Millisecond)
 	t.answerLine(calls)
 	for _, c := range calls {
-		c.close()
+		c.endRun()
 		t.account.Message(c.kind()+"_result", c.text)
 		if c.failed {
 			t.account.Errors++
 		}
 		if t.stored() && t.lifecycle {
-			c.echo()
+			c.repeatEnd()
 		}
 	}
 }
@@ -205,7 +205,7 @@ func (t *turn) answerLine(calls []*call) {
 	t.end()
 }
 
-// resultFields writes a result; of what did not fail, is_error is false or null.
+// resultFields writes a result; is_error is false or null if the call did not fail.
 func (c *call) resultFields(l *line) {
 	l.str("tool_use_id", []byte(c.id))
 	if c.stored() && c.chance(0.2) && c.text != nil {
@@ -223,8 +223,8 @@ func (c *call) resultFields(l *line) {
 	}
 }
 
-// echo tells the end of the call once more.
-func (c *call) echo() {
+// repeatEnd repeats the end of the call as an update.
+func (c *call) repeatEnd() {
 	status := "completed"
 	key := "result"
 	if c.failed {
@@ -235,14 +235,14 @@ func (c *call) echo() {
 	c.end()
 }
 
-// close ends the run of the call's sub-agent.
-func (c *call) close() {
+// endRun ends the run of the call's sub-agent.
+func (c *call) endRun() {
 	c.count(c.tokens)
 	c.tokens = tokens{}
 }
 
-// launch answers a call whose sub-agent works in the background.
-func (c *call) launch() {
+// startBackground answers a call whose sub-agent works in the background.
+func (c *call) startBackground() {
 	l := c.store("TaskStartedMessage")
 	l.str("subtype", []byte("task_started")).str("task_id", []byte("a"+c.id[6:16])).str("description", []byte("Counts species")).str("tool_use_id", []byte(c.id)).close('}')
 	c.end()
@@ -258,14 +258,14 @@ func (c *call) launch() {
 	c.end()
 	c.account.Message("status", text)
 	if c.lifecycle {
-		c.echo()
+		c.repeatEnd()
 	}
 	c.failed = failed
 }
 
-// notify tells the answer of a sub-agent in the background.
+// notify writes the answer of a sub-agent in the background.
 func (c *call) notify() {
-	c.pass(time.Minute)
+	c.advance(time.Minute)
 	text := c.session.text(400, false)
 	status := "completed"
 	if c.failed {
@@ -276,19 +276,19 @@ func (c *call) notify() {
 	l.str("subtype", []byte("task_notification")).str("task_id", []byte("a"+c.id[6:16])).str("status", []byte(status))
 	l.str("summary", text).str("tool_use_id", []byte(c.id)).close('}')
 	c.end()
-	c.close()
+	c.endRun()
 	c.account.Message("delegation_result", text)
 }
 
-// work lets the sub-agent speak.
-func (c *call) work(steps int) {
-	if !c.worked {
-		c.worked = true
+// runSubAgent writes responses of the call's sub-agent.
+func (c *call) runSubAgent(steps int) {
+	if !c.hasRun {
+		c.hasRun = true
 		c.account.Runs++
 	}
 	t := &turn{session: c.session}
 	for range steps {
-		c.pass(2 * time.Second)
+		c.advance(2 * time.Second)
 		r := response{session: c.session, parent: c, text: c.session.text(250, false)}
 		if c.chance(0.6) {
 			sub := c.session.call()
@@ -299,7 +299,7 @@ func (c *call) work(steps int) {
 			r.calls = append(r.calls, sub)
 		}
 		r.write()
-		c.tokens.add(r.told)
+		c.tokens.add(r.reported)
 		t.run(r.calls)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Options say what to make. The zero value of a field is its default.
+// Options are the properties of a corpus. The zero value of a field is its default.
 type Options struct {
 	Sessions   int     `json:"sessions"`    // 100
 	Bytes      int64   `json:"bytes"`       // of all sessions together, about; 500e6
@@ -66,7 +66,7 @@ func (c *Corpus) Sessions() int { return c.options.Sessions }
 func (c *Corpus) Session(n int) (id string, data []byte, a Account) {
 	rng := rand.New(rand.NewPCG(c.options.Seed, uint64(n)+1))
 	s := newSession(c.options, c.pool, rng, n)
-	s.play(c.options.Bytes / int64(c.options.Sessions))
+	s.generate(c.options.Bytes / int64(c.options.Sessions))
 	return s.id, s.out, s.account
 }
 

@@ -60,7 +60,7 @@ func TestCorpusIsLikeTraffic(t *testing.T) {
 		}
 	}
 	for _, f := range []struct {
-		what          string
+		name          string
 		got, min, max int
 	}{
 		{"bytes of a line", size / lines, 1600, 2000},
@@ -71,7 +71,7 @@ func TestCorpusIsLikeTraffic(t *testing.T) {
 		{"lines of generation 3, percent", updates * 100 / lines, 5, 30},
 	} {
 		if f.got < f.min || f.got > f.max {
-			t.Errorf("%s: %d, want %d to %d", f.what, f.got, f.min, f.max)
+			t.Errorf("%s: %d, want %d to %d", f.name, f.got, f.min, f.max)
 		}
 	}
 }
@@ -105,7 +105,7 @@ func TestWriteLeavesFilesAndOracle(t *testing.T) {
 	}
 }
 
-// Torn lines are never JSON, whatever they were torn from.
+// Torn lines are never JSON, whichever line they were torn from.
 func TestTornLinesAreBroken(t *testing.T) {
 	c := Legion(Options{Sessions: 4, Bytes: 2e6, Broken: 1})
 	for n := range c.Sessions() {

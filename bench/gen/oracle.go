@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// Oracle is what a reader must find.
+// Oracle is the expected content of the tables.
 type Oracle struct {
 	Options  Options            `json:"options"`
 	Total    Account            `json:"total"`
@@ -25,7 +25,7 @@ func (o *Oracle) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-// Account counts what was meant.
+// Account counts the generated traffic.
 type Account struct {
 	Lines  int   `json:"lines"` // blank and broken ones included
 	Bytes  int64 `json:"bytes"`

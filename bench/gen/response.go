@@ -3,13 +3,13 @@ package gen
 // response is one response of the model.
 type response struct {
 	*session
-	parent   *call // the sub-agent whose it is; nil for the turn's own
+	parent   *call // the sub-agent that made it; nil for the turn's own
 	thoughts [][]byte
 	text     []byte
 	calls    []*call
 
-	id   string
-	told tokens // what its lines tell of its tokens, at last
+	id       string
+	reported tokens // the last tokens that its lines have
 }
 
 // write writes it as one line of generation 1, or as blocks.
@@ -26,7 +26,7 @@ func (r *response) write() {
 		r.flat()
 	}
 	for _, c := range r.calls {
-		c.told()
+		c.countCall()
 	}
 }
 
@@ -61,7 +61,7 @@ func (r *response) flat() {
 		}
 		l.close(']').str("thinking_content", all)
 	}
-	l.raw("has_tool_uses", yes(r.calls != nil)).raw("has_thinking", yes(r.thoughts != nil)).raw("has_tool_results", "false")
+	l.raw("has_tool_uses", boolString(r.calls != nil)).raw("has_thinking", boolString(r.thoughts != nil)).raw("has_tool_results", "false")
 	l.str("model", r.model).str("session_id", []byte(r.session.id)).close('}')
 	r.end()
 }
@@ -107,7 +107,7 @@ func (r *response) blocks() {
 	for _, c := range r.calls {
 		block(func(l *line) { c.fields(r.tag(l, "tool_use"), "id") })
 	}
-	r.told = u
+	r.reported = u
 }
 
 func (s *session) tag(l *line, typ string) *line {
@@ -117,7 +117,7 @@ func (s *session) tag(l *line, typ string) *line {
 	return l
 }
 
-func yes(b bool) string {
+func boolString(b bool) string {
 	if b {
 		return "true"
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// session invents one minion's conversation.
+// session generates one minion's conversation.
 type session struct {
 	o    Options
 	pool *pool
@@ -46,8 +46,8 @@ func newSession(o Options, p *pool, rng *rand.Rand, n int) *session {
 
 func (s *session) stored() bool { return s.turns > s.upgrade }
 
-// play goes on until the session has that many bytes.
-func (s *session) play(bytes int64) {
+// generate continues until the session has that many bytes.
+func (s *session) generate(bytes int64) {
 	s.system("client_launched", "Claude Code Launched", "status", true)
 	for int64(len(s.out)) < bytes {
 		s.turn()
@@ -55,10 +55,10 @@ func (s *session) play(bytes int64) {
 	s.account.Bytes = int64(len(s.out))
 }
 
-// turn is a prompt and what comes of it.
+// turn writes a prompt, the responses to it, and the end.
 func (s *session) turn() {
 	s.turns++
-	s.pass(4 * time.Second)
+	s.advance(4 * time.Second)
 	s.account.Runs++
 	s.prompt()
 	t := &turn{session: s}
@@ -69,23 +69,23 @@ func (s *session) turn() {
 	switch share := s.rng.Float64(); {
 	case share < 0.03:
 		t.interrupt()
-	case share < 0.05 && s.background == nil: // the next prompt comes before the end
-		t.settle()
+	case share < 0.05 && s.background == nil: // the next prompt arrives before the end
+		t.countTokens()
 	default:
 		t.respond(false)
 		t.result()
 	}
 	if s.background != nil {
-		s.takeUp()
+		s.resume()
 	}
 }
 
-// takeUp is the turn without a prompt that begins when a sub-agent in the
-// background has its answer.
-func (s *session) takeUp() {
+// resume writes the turn without a prompt that begins when a sub-agent in the background has
+// its answer.
+func (s *session) resume() {
 	c := s.background
 	s.background = nil
-	c.work(1 + s.rng.IntN(2))
+	c.runSubAgent(1 + s.rng.IntN(2))
 	c.notify()
 	s.account.Runs++
 	t := &turn{session: s}
@@ -96,7 +96,7 @@ func (s *session) takeUp() {
 
 var minions = []string{"heron", "wren", "old crow", "newt", "Größe", "灯塔"}
 
-// prompt is what a human, or another minion, says.
+// prompt writes a message of a human or of another minion.
 func (s *session) prompt() {
 	text := s.text(150, false)
 	if s.chance(0.25) {
@@ -111,21 +111,21 @@ func (s *session) prompt() {
 }
 
 // system writes a notice of generation 1.
-func (s *session) system(subtype, text, kind string, told bool) {
+func (s *session) system(subtype, text, kind string, shown bool) {
 	l := s.begin("system", s.chance(0.8))
 	l.str("content", []byte(text)).key("metadata").open('{')
 	l.str("subtype", []byte(subtype)).str("session_id", []byte(s.id))
 	l.raw("tools", "[]").raw("model", "null").raw("has_tool_uses", "false").close('}')
 	s.end()
 	var content []byte
-	if told {
+	if shown {
 		content = []byte(text)
 	}
 	s.account.Message(kind, content)
 }
 
-// odd writes now and then what a reader meets rarely.
-func (s *session) odd() {
+// rareLine writes one of the rare lines, now and then.
+func (s *session) rareLine() {
 	switch n := s.rng.IntN(400); n {
 	case 0, 1:
 		s.system("hook_response", "", "status", false)
@@ -146,7 +146,7 @@ func (s *session) odd() {
 	}
 }
 
-// begin starts a record of generation 1; iso says how its time is written.
+// begin starts a record of generation 1; with iso its time is a string.
 func (s *session) begin(typ string, iso bool) *line {
 	l := s.start()
 	l.str("type", []byte(typ)).str("session_id", []byte(s.id))
@@ -170,12 +170,12 @@ func (s *session) store(typ string) *line {
 }
 
 func (s *session) start() *line {
-	s.pass(20 * time.Millisecond)
+	s.advance(20 * time.Millisecond)
 	s.line = line{b: s.line.b[:0], ascii: s.chance(0.06)}
 	return s.line.open('{')
 }
 
-// end writes the line, and what may follow it.
+// end writes the line, and sometimes a repetition, a torn line or a blank one.
 func (s *session) end() {
 	b := append(s.line.close('}').b, '\n')
 	s.line.b = b
@@ -195,7 +195,7 @@ func (s *session) end() {
 	}
 }
 
-// tear writes a line that is none.
+// tear writes a line that is not JSON.
 func (s *session) tear(b []byte) {
 	n := 1 + s.rng.IntN(len(b)-3)
 	switch s.rng.IntN(3) {
@@ -211,8 +211,8 @@ func (s *session) tear(b []byte) {
 	s.account.Broken++
 }
 
-// pass lets about that time go by.
-func (s *session) pass(about time.Duration) {
+// advance lets about that much time pass.
+func (s *session) advance(about time.Duration) {
 	s.now += int64(time.Millisecond) + int64(s.rng.ExpFloat64()*float64(about))
 }
 

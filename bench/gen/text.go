@@ -25,8 +25,8 @@ var scripts = []struct {
 	{2, strings.Fields("🌊 ⚓ 🏮 🌿 🪵 🔧 👩‍🌾 🇮🇸 ✅ 🚧 📈 🐸")},
 }
 
-// codeLines is what tools read and print. About every fiftieth byte of the
-// whole corpus is an escape, as in transcripts of real work.
+// codeLines are lines that tools read and print. About every fiftieth byte of the whole corpus
+// is an escape, as in transcripts of real work.
 var codeLines = []string{
 	"\tif err != nil {\n\t\treturn fmt.Errorf(\"gauge: %w\", err)\n\t}\n",
 	"    for lamp in sorted(lamps, key=lambda lamp: (lamp.pier, lamp.number)):\n        print(f\"{lamp.name} {lamp.level:.2f} of {lamp.capacity:.2f}\")\n",

@@ -4,15 +4,14 @@ import (
 	"time"
 )
 
-// turn is one user turn in the making.
+// turn is one user turn while it is generated.
 type turn struct {
 	*session
 	last   []byte // the last text
-	tokens tokens // of its responses, where they were told
+	tokens tokens // of its responses, if their lines have them
 }
 
-// tokens are counted as the protocol tells them: output includes what was
-// thought.
+// tokens are counted as the protocol does: output includes the reasoning.
 type tokens struct{ input, output, read, write, thought uint64 }
 
 func (t *tokens) add(u tokens) {
@@ -45,7 +44,7 @@ func (s *session) usage() tokens {
 	return tokens{uint64(2 + s.rng.IntN(900)), uint64(20 + s.rng.IntN(3000)), uint64(s.rng.IntN(60000)), uint64(s.rng.IntN(4000)), 0}
 }
 
-// preamble is what newer writers put before the first response.
+// preamble writes the lines that newer writers put before the first response.
 func (t *turn) preamble() {
 	if !t.stored() {
 		return
@@ -64,10 +63,10 @@ func (t *turn) preamble() {
 	}
 }
 
-// respond is a response of the model, with tools or as the last of its turn.
+// respond writes a response of the model, with tools or as the last of its turn.
 func (t *turn) respond(tools bool) {
-	t.odd()
-	t.pass(3 * time.Second)
+	t.rareLine()
+	t.advance(3 * time.Second)
 	r := response{session: t.session}
 	if t.chance(0.25) {
 		for range 1 + t.rng.IntN(2) {
@@ -90,23 +89,23 @@ func (t *turn) respond(tools bool) {
 	if r.text != nil {
 		t.last = r.text
 	}
-	t.tokens.add(r.told)
+	t.tokens.add(r.reported)
 	t.run(r.calls)
 }
 
-// run lets the calls do their work and answers them.
+// run runs the calls and writes their results.
 func (t *turn) run(calls []*call) {
 	for _, c := range calls {
-		c.pend()
+		c.writeStates()
 	}
 	for _, c := range calls {
 		if c.tool == "Agent" && c.async && t.background == nil {
 			t.background = c
-			c.launch()
+			c.startBackground()
 			continue
 		}
 		if c.sub && t.stored() && t.chance(0.7) {
-			c.work(1 + t.rng.IntN(3))
+			c.runSubAgent(1 + t.rng.IntN(3))
 		}
 	}
 	t.rng.Shuffle(len(calls), func(i, j int) { calls[i], calls[j] = calls[j], calls[i] })
@@ -130,9 +129,9 @@ func (t *turn) interrupt() {
 	r := response{session: t.session, calls: []*call{t.call()}}
 	r.calls[0].async = false
 	r.write()
-	t.tokens.add(r.told)
+	t.tokens.add(r.reported)
 	c := r.calls[0]
-	c.pend()
+	c.writeStates()
 	t.system("interrupt", "Interrupt sent", "status", true)
 	if t.stored() && t.lifecycle {
 		l := c.update("interrupted")
@@ -148,18 +147,18 @@ func (t *turn) interrupt() {
 	}
 	t.system("interrupt_success", "The keeper rang the bell", "stop", true)
 	t.account.Errors++
-	t.settle()
+	t.countTokens()
 }
 
-// settle counts the tokens of a turn without a result.
-func (t *turn) settle() {
+// countTokens counts the tokens of a turn without a result.
+func (t *turn) countTokens() {
 	t.count(t.tokens)
 	t.tokens = tokens{}
 }
 
-// result is the line that ends the turn.
+// result writes the line that ends the turn.
 func (t *turn) result() {
-	t.pass(50 * time.Millisecond)
+	t.advance(50 * time.Millisecond)
 	u := t.usage()
 	if t.chance(0.3) {
 		u.thought = u.output / 3

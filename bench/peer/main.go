@@ -1,6 +1,5 @@
-// Command peer is what Earshot is measured against: an OpenTelemetry Collector
-// with just the components of the comparison, composed as the collector's own
-// builder does it.
+// Command peer is the OpenTelemetry Collector against which Earshot is measured, with just the
+// components of the comparison, composed as the collector's own builder does it.
 package main
 
 import (

@@ -1,5 +1,4 @@
-// Package proc says how much processor time processes have used, user and system. It
-// is for benchmarks.
+// Package proc measures the processor time of processes, user and system. It is for benchmarks.
 package proc
 
 import (
@@ -20,9 +19,9 @@ func Own() time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// Of is the time of a process's threads; false when it is not there, or the system has
-// no /proc. /proc/pid/stat counts it in ticks, which are a hundredth of a second, and
-// schedstat leaves out threads that have ended.
+// Of is the time of a process's threads; false when there is no such process, or no /proc.
+// /proc/pid/stat counts it in ticks, which are a hundredth of a second, and schedstat leaves
+// out threads that have ended.
 func Of(pid int) (time.Duration, bool) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

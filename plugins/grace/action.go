@@ -9,14 +9,14 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// ofRun reports whether messages of the action belong to the run as a whole, unless they
-// name a task: what stands in their task_id is the conversation.
+// ofRun reports whether messages of the action belong to the run as a whole, unless they name a
+// task: the task_id of such a message is the conversation.
 func ofRun(action string) bool {
 	return ofTurn(action) || action == "question" || action == "chat" || action == "progress"
 }
 
-// ofTurn reports whether messages of the action belong to the run as a whole, whatever
-// they name.
+// ofTurn reports whether messages of the action belong to the run as a whole even when they
+// name a task.
 func ofTurn(action string) bool {
 	switch action {
 	case "coding", "coding_complete", "auto_reply", "plan", "continue":
@@ -25,11 +25,11 @@ func ofTurn(action string) bool {
 	return false
 }
 
-// act decodes a message by its action.
-func (d *stream) act(r *record) {
+// byAction decodes a message by its action.
+func (d *stream) byAction(r *record) {
 	role := r.v.Get("role")
 	if role.Equal("user") {
-		d.asks(r)
+		d.userRow(r)
 		return
 	}
 	switch r.action {
@@ -46,34 +46,34 @@ func (d *stream) act(r *record) {
 		r.action = "auto_reply"
 	}
 	if d.Fresh || d.Turn.Run == "" || d.Turn.Ended && r.action == "auto_reply" {
-		d.opens(r)
+		d.startTurn(r)
 	}
 	switch r.action {
 	case "auto_reply":
-		d.reply(r)
+		d.autoReply(r)
 	case "plan":
 		d.plan(r)
 	case "task":
-		d.closes(r)
+		d.taskStatus(r)
 	case "finish":
 		d.finish(r)
 	case "finish_summery":
 		d.answer(r)
 	case "error":
-		d.fails(r)
+		d.runError(r)
 	case "stop":
-		d.stops(r)
+		d.runStop(r)
 	case "continue":
 		d.plan(r)
 	case "chat":
-		m := d.say(r, msg.Assistant, r.id())
+		m := d.addFor(r, msg.Assistant, r.id())
 		m.Content, m.Attachments = r.content(), d.files(r)
 		d.modelText(m)
 		if r.task == "" {
-			d.end(m, "stop", false)
+			d.endRun(m, "stop", false)
 		}
 	case "", "question": // the agent asks
-		m := d.say(r, msg.Assistant, r.id())
+		m := d.addFor(r, msg.Assistant, r.id())
 		m.Content, m.Attachments = r.content(), d.files(r)
 		d.modelText(m)
 	default:
@@ -81,19 +81,19 @@ func (d *stream) act(r *record) {
 	}
 }
 
-// opens begins a turn with the first message of its answer. Its time is the one
-// fact that tells the turn from all others on the stream and in the rows.
-func (d *stream) opens(r *record) {
+// startTurn starts a turn with the first message of its answer. The time of that message is the
+// only fact that identifies the turn both on the stream and in the rows.
+func (d *stream) startTurn(r *record) {
 	run := "turn-" + strconv.FormatInt(r.at.Time/1e6, 10)
 	if r.at.Time == 0 {
 		run = "turn-" + r.hash()
 	}
-	d.begin(run)
-	d.question(r.at, r.out)
+	d.setRun(run)
+	d.addQuestion(r.at, r.out)
 }
 
-// begin begins a turn.
-func (d *stream) begin(run string) {
+// setRun makes run the current turn.
+func (d *stream) setRun(run string) {
 	d.Fresh = false
 	if run == d.Turn.Run {
 		return
@@ -105,70 +105,71 @@ func (d *stream) begin(run string) {
 	}
 }
 
-// end says with m how the turn ended.
-func (d *stream) end(m *msg.Message, reason string, failed bool) {
+// endRun makes m the end of the run.
+func (d *stream) endRun(m *msg.Message, reason string, failed bool) {
 	m.Signal, m.FinishReason, m.IsError = msg.RunEnd, reason, failed
 	d.Turn.Ended = true
 }
 
-// asks decodes a question, which only the database has.
-func (d *stream) asks(r *record) {
+// userRow decodes a user's question, which is on no stream: only the rows of the database have
+// it.
+func (d *stream) userRow(r *record) {
 	pid := ident.OrNumber(r.get("pid"))
-	a := &ask{Hash: r.hash(), Text: keep(r.content()), At: r.at, Files: d.files(r)}
+	a := &question{Hash: r.hash(), Text: limitText(r.content()), At: r.at, Files: d.files(r)}
 	if key := "asked:" + a.Hash; d.Shown == key || !d.listed {
 		a.Key = key // rows are all there is: only the last can be without an answer
 	}
-	d.waits(r.out)
+	d.addUnanswered(r.out)
 	d.Ask, d.Asked, d.Fresh = a, nil, true
 	if row := ident.OrNumber(r.v.Get("id")); row != "" && (r.action == "chat" || pid != "") {
-		d.begin(chatRun(row))
-		d.question(r.at, r.out)
+		d.setRun(chatRun(row))
+		d.addQuestion(r.at, r.out)
 	}
 }
 
-// chatRow decodes a chat answer as the database has it.
+// chatRow decodes the row of a chat answer.
 func (d *stream) chatRow(r *record, question string) {
 	row := ident.OrNumber(r.v.Get("id"))
-	d.begin(chatRun(question))
-	d.question(r.at, r.out)
-	if found := r.meta.Get("content"); row != "" && peek(found) != "" {
-		d.searched(r.out, row, msg.Text{}, found.Text(), short(r.json), r.at)
+	d.setRun(chatRun(question))
+	d.addQuestion(r.at, r.out)
+	if found := r.meta.Get("content"); row != "" && peekText(found) != "" {
+		d.addSearch(r.out, row, msg.Text{}, found.Text(), short(r.json), r.at)
 	}
 	key := "message:" + row
 	if row == "" {
 		key = r.id()
 	}
-	m := d.say(r, msg.Assistant, key)
+	m := d.addFor(r, msg.Assistant, key)
 	m.Content, m.Attachments = r.content(), d.files(r)
 	if active := r.get("is_active"); active.Is(jsonv.False) { // it was written again
 		m.Hidden = true
 		m.SetAttr("is_active", "false")
 	}
 	d.modelText(m)
-	d.end(m, "stop", false)
+	d.endRun(m, "stop", false)
 }
 
-// progress decodes what only keeps the user waiting.
+// progress decodes a notice that the user reads while the agent works.
 func (d *stream) progress(r *record) {
 	if d.Fresh { // of a turn that has not begun
 		r.task = ""
 	}
-	m := d.say(r, msg.Status, r.id())
+	m := d.addFor(r, msg.Status, r.id())
 	if d.Fresh {
 		m.Run = ""
 	}
 	m.Content, m.Hidden = r.content(), r.action == "update_status"
 	m.SetAttr("type", r.action)
-	r.states(m)
+	r.setStatus(m)
 	m.Attachments = d.files(r)
 }
 
-// closed ends the turn with the stream, if nothing else did.
-func (d *stream) closed(out *decoder.Output) {
+// streamClosed ends the turn with the stream, if nothing else did.
+func (d *stream) streamClosed(out *decoder.Output) {
 	if d.Turn.Run == "" || d.Turn.Ended || d.Fresh {
 		return
 	}
-	m := d.give(out, msg.Stop, "closed:"+d.Turn.Run)
+	m := d.addMessage(out, msg.Stop, "closed:"+d.Turn.Run)
 	m.Hidden = true
-	d.end(m, "closed", d.Turn.Failed)
+	d.endRun(m, "closed", d.Turn.Failed)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// TestEveryActionIsKnown: the actions that the documents and the sources name give
-// messages of a kind of their own, with a uuid and without.
+// TestEveryActionIsKnown: each action that the documents or the sources name produces messages
+// of a kind of its own, with a uuid and without.
 func TestEveryActionIsKnown(t *testing.T) {
 	for action, want := range map[string]msg.Kind{
 		"plan": msg.Plan, "task": msg.Task, "auto_reply": msg.Assistant, "finish": msg.Status, "search": msg.ToolCall, "file": msg.ToolCall,
@@ -21,27 +21,27 @@ func TestEveryActionIsKnown(t *testing.T) {
 		"write_file": msg.ToolCall, "evaluation": msg.ToolCall, "patch_code": msg.ToolCall,
 	} {
 		for _, uuid := range []string{"", "u-1"} {
-			got := play(t, lines(message(t, action, "success", uuid, "9_0001", "text")))
+			got := decodeFrames(t, lines(message(t, action, "success", uuid, "9_0001", "text")))
 			if len(got) == 0 || got[0].Kind != want {
 				t.Errorf("%s with uuid %q: %s", action, uuid, rowsOf(t, got))
 			}
 		}
 	}
 	// Of the names of tools there is no list: a uuid and a status make one.
-	if got := play(t, lines(message(t, "sonar", "running", "u-2", "", "ping"))); got[0].Kind != msg.ToolCall || got[0].Tool.Name != "sonar" {
+	if got := decodeFrames(t, lines(message(t, "sonar", "running", "u-2", "", "ping"))); got[0].Kind != msg.ToolCall || got[0].Tool.Name != "sonar" {
 		t.Errorf("a tool that nobody knows: %s", rowsOf(t, got))
 	}
-	if got := play(t, lines(message(t, "sonar", "success", "", "", "ping"))); got[0].Kind != msg.Unknown {
+	if got := decodeFrames(t, lines(message(t, "sonar", "success", "", "", "ping"))); got[0].Kind != msg.Unknown {
 		t.Errorf("an action that nobody knows: %s", rowsOf(t, got))
 	}
 }
 
-// TestTasksAreChildRuns: what carries a task stands below the turn, in a run that
-// begins with the first of it and ends with the task message.
+// TestTasksAreChildRuns: a message with a task belongs to a child run of the turn, which begins
+// with the first such message and ends with the task message.
 func TestTasksAreChildRuns(t *testing.T) {
 	turn := ""
 	ends := make(map[string]string)
-	for _, m := range play(t, load(t, "agent", "frames.jsonl")) {
+	for _, m := range decodeFrames(t, load(t, "agent", "frames.jsonl")) {
 		if turn == "" {
 			turn = m.Run
 		}
@@ -64,27 +64,27 @@ func TestTasksAreChildRuns(t *testing.T) {
 	}
 }
 
-// TestErrorsAreJudgedByTheirAction, not by a status that says success.
+// TestErrorsAreJudgedByTheirAction: an error whose status is success is an error.
 func TestErrorsAreJudgedByTheirAction(t *testing.T) {
-	got := play(t, lines(message(t, "auto_reply", "success", "", "", "On it."), message(t, "error", "success", "", "", "out of fuel")))
+	got := decodeFrames(t, lines(message(t, "auto_reply", "success", "", "", "On it."), message(t, "error", "success", "", "", "out of fuel")))
 	if m := got[1]; !m.IsError || m.Kind != msg.Error || m.Signal != msg.RunEnd || m.Run != got[0].Run {
 		t.Errorf("an error with the status success: %s", rowsOf(t, got))
 	}
 }
 
-// TestToldTwiceIsOnce: frames that come again, and frames that change places, add
-// nothing and lose nothing.
-func TestToldTwiceIsOnce(t *testing.T) {
+// TestRepeatedFramesChangeNothing: frames that are repeated, or that change places, add and
+// lose no message.
+func TestRepeatedFramesChangeNothing(t *testing.T) {
 	run, done := message(t, "read_file", "running", "u-1", "1", "log.txt"), message(t, "read_file", "success", "u-1", "1", "ahoy")
-	want := rowsOf(t, play(t, lines(run, done)))
+	want := rowsOf(t, decodeFrames(t, lines(run, done)))
 	for name, p := range map[string][]string{
 		"running twice": {run, run, done}, "all twice": {run, done, run, done}, "everything twice": {run, run, done, done},
 	} {
-		if got := rowsOf(t, play(t, lines(p...))); got != want {
+		if got := rowsOf(t, decodeFrames(t, lines(p...))); got != want {
 			t.Errorf("%s:\n%swant\n%s", name, got, want)
 		}
 	}
-	swapped := play(t, lines(done, run))
+	swapped := decodeFrames(t, lines(done, run))
 	kinds := []msg.Kind{msg.ToolCall, msg.ToolResult, msg.Status}
 	if len(swapped) != 3 {
 		t.Fatalf("changed places:\n%s", rowsOf(t, swapped))
@@ -107,16 +107,17 @@ func TestToldTwiceIsOnce(t *testing.T) {
 			for _, f := range frames {
 				twice = append(twice, f, f)
 			}
-			if want, got := rowsOf(t, play(t, frames)), rowsOf(t, play(t, twice)); got != want {
+			if want, got := rowsOf(t, decodeFrames(t, frames)), rowsOf(t, decodeFrames(t, twice)); got != want {
 				t.Errorf("%s: each frame twice:\n%swant\n%s", c, got, want)
 			}
 		}
 	}
 }
 
-// TestMemoryIsBounded: whatever is left open is forgotten beyond the limits.
+// TestMemoryIsBounded: calls, intents and questions that stay open are evicted beyond the
+// limits.
 func TestMemoryIsBounded(t *testing.T) {
-	d := open(t, "x.jsonl")
+	d := newStream(t, "x.jsonl")
 	var out decoder.Output
 	feed := func(frames ...frame.Frame) {
 		t.Helper()
@@ -156,8 +157,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 	feed(lines("__lemon_out_end__{\"message_id\":\"2\",\"pid\":\"1\"}")...)
 	m := out.Messages[len(out.Messages)-1]
-	if want := 600*3<<10 - m.Content.Len(); m.Attr("truncated_bytes") != count(want) {
-		t.Errorf("%s bytes are said to be left out of an answer, want %d", m.Attr("truncated_bytes"), want)
+	if want := 600*3<<10 - m.Content.Len(); m.Attr("truncated_bytes") != nonZero(want) {
+		t.Errorf("%s bytes are left out of an answer according to truncated_bytes, want %d", m.Attr("truncated_bytes"), want)
 	}
 }
 

@@ -8,21 +8,21 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// finish decodes the end of a task as the model told it; the task message that
-// follows says it again. Without a task it is the answer.
+// finish decodes the model's own report that a task is done; the task message that follows
+// repeats it. Without a task it is the answer.
 func (d *stream) finish(r *record) {
 	if r.task == "" {
 		d.answer(r)
 		return
 	}
-	m := d.say(r, msg.Status, r.id())
+	m := d.addFor(r, msg.Status, r.id())
 	m.Hidden, m.Content = true, r.content()
 	m.SetAttr("type", "finish")
 	m.SetAttr("comments", brief(r.v.Get("comments")))
 }
 
-// answer decodes the final answer of a turn, with the files that it made. GRACE
-// gives one for a task too, and then the turn goes on.
+// answer decodes the final answer of a turn, with the files that it made. GRACE also sends one
+// for a single task, and then the turn goes on.
 func (d *stream) answer(r *record) {
 	text := r.content()
 	kind := msg.Assistant
@@ -35,46 +35,47 @@ func (d *stream) answer(r *record) {
 	if r.uuid != "" {
 		key = "message:" + r.uuid
 	}
-	m := d.say(r, kind, key)
+	m := d.addFor(r, kind, key)
 	m.Content, m.Attachments = text, d.files(r)
 	m.SetAttr("task_id", of)
 	if kind == msg.Assistant {
 		d.modelText(m)
 	}
 	if of == "" {
-		d.end(m, "stop", d.Turn.Failed)
+		d.endRun(m, "stop", d.Turn.Failed)
 	}
 }
 
-// fails decodes an error: of a task, or of the whole run. Its status is no help.
-func (d *stream) fails(r *record) {
-	m := d.say(r, msg.Error, r.id())
+// runError decodes an error of a task or of the whole run. Its status is success and does not
+// help.
+func (d *stream) runError(r *record) {
+	m := d.addFor(r, msg.Error, r.id())
 	m.IsError, m.Content, m.Attachments = true, r.content(), d.files(r)
 	m.SetAttr("error_type", "agent_error")
-	r.states(m)
+	r.setStatus(m)
 	m.SetAttr("comments", brief(r.json.Get("comments")))
 	m.Signal, m.FinishReason = msg.RunEnd, "error"
 	d.Turn.Failed = true
 	if r.task == "" {
 		d.Turn.Ended = true
 	} else {
-		d.describe(m, r.task)
-		d.returns(r, true)
+		d.setTitle(m, r.task)
+		d.addDelegationResult(r, true)
 	}
 }
 
-// stops decodes the end that a user, or a task that failed, gave to the run.
-func (d *stream) stops(r *record) {
+// runStop decodes the stop of a run, by the user or after a failed task.
+func (d *stream) runStop(r *record) {
 	of := r.task
 	r.task = ""
-	m := d.say(r, msg.Stop, r.id())
+	m := d.addFor(r, msg.Stop, r.id())
 	m.SetAttr("task_id", of)
 	m.Content, m.Attachments = r.content(), d.files(r)
 	reason := "interrupted"
 	if d.Turn.Failed {
 		reason = "error"
 	}
-	d.end(m, reason, true)
+	d.endRun(m, reason, true)
 }
 
 // files are the files that the message names.
@@ -95,10 +96,10 @@ func files(list jsonv.Value) []msg.Attachment {
 			continue
 		}
 		a := msg.Attachment{Size: max(v.First("filesize", "size").Int(), 0)}
-		if a.URL = brief(text(v.Get("url"))); strings.HasSuffix(path.PeekStr(), a.URL) { // none, or relative
-			a.URL = brief(text(path))
+		if a.URL = brief(stringOnly(v.Get("url"))); strings.HasSuffix(path.PeekStr(), a.URL) { // none, or relative
+			a.URL = brief(stringOnly(path))
 		}
-		if a.Name = limited(text(name), ident.Max); a.Name == "" {
+		if a.Name = limited(stringOnly(name), ident.Max); a.Name == "" {
 			a.Name = cut(base(path.PeekStr()), ident.Max)
 		}
 		out = append(out, a)

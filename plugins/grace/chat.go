@@ -8,14 +8,14 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// chat is the answer in the making: pieces of text until a marker says under
-// which ids it was stored.
+// chat is a chat answer that is still open: pieces of text until the end marker names the rows
+// under which it was stored.
 type chat struct {
 	Text    []byte `json:",omitempty"`
 	Dropped int    `json:",omitempty"` // bytes beyond the limit
-	Search  string `json:",omitempty"` // what was found for it
-	Source  string `json:",omitempty"` // where
-	Links   string `json:",omitempty"` // to what, as JSON
+	Search  string `json:",omitempty"` // results of the web search
+	Source  string `json:",omitempty"` // name of the search
+	Links   string `json:",omitempty"` // its links as JSON
 }
 
 // chatting reports whether payloads are pieces of an answer's text.
@@ -43,9 +43,9 @@ func (d *stream) delta(p []byte, out *decoder.Output) {
 	c.Dropped += len(p) - n
 }
 
-// answered gives a chat answer, whose row and whose question's row are named: with
-// these ids the database tells of both.
-func (d *stream) answered(answer, question string, out *decoder.Output) {
+// endChat emits a chat answer once its row and its question's row are named: the database has
+// both under these ids.
+func (d *stream) endChat(answer, question string, out *decoder.Output) {
 	c, draft := d.chat(), d.draftKey()
 	d.Chat = nil
 	if len(c.Text) > 0 {
@@ -56,32 +56,31 @@ func (d *stream) answered(answer, question string, out *decoder.Output) {
 	if question == "" {
 		question = answer
 	}
-	d.begin(chatRun(question))
-	d.question(at{}, out)
-	d.searched(out, cmp.Or(answer, draft), msg.Plain(c.Source), msg.Plain(c.Search), c.Links, at{})
+	d.setRun(chatRun(question))
+	d.addQuestion(at{}, out)
+	d.addSearch(out, cmp.Or(answer, draft), msg.Plain(c.Source), msg.Plain(c.Search), c.Links, at{})
 	key := "message:" + answer
 	if answer == "" {
 		key = draft + "/text"
 	}
-	m := d.give(out, msg.Assistant, key)
+	m := d.addMessage(out, msg.Assistant, key)
 	m.Role, m.Content = msg.RoleAssistant, msg.Plain(string(c.Text))
-	m.SetAttr("truncated_bytes", count(c.Dropped))
+	m.SetAttr("truncated_bytes", nonZero(c.Dropped))
 	d.modelText(m)
-	d.end(m, "stop", false)
+	d.endRun(m, "stop", false)
 }
 
-// searched gives the search on which a chat answer is based. Its query is not on
-// the wire.
-func (d *stream) searched(out *decoder.Output, answer string, source, found msg.Text, links string, t at) {
+// addSearch emits the search on which a chat answer is based. Its query is not on the wire.
+func (d *stream) addSearch(out *decoder.Output, answer string, source, found msg.Text, links string, t at) {
 	if answer == "" || found.IsZero() && links == "" {
 		return
 	}
 	call := "search:" + answer
-	m := d.give(out, msg.ToolCall, "call:"+call)
+	m := d.addMessage(out, msg.ToolCall, "call:"+call)
 	m.Tool.CallID, m.Tool.Name = call, "web_search"
 	m.Time, m.Precision = t.Time, t.Precision
 	m.SetAttr("source", source.String())
-	m = d.give(out, msg.ToolResult, "result:"+call)
+	m = d.addMessage(out, msg.ToolResult, "result:"+call)
 	m.Role = msg.RoleTool
 	m.Tool.CallID, m.Tool.Name, m.Content = call, "web_search", found
 	m.Time, m.Precision = t.Time, t.Precision
@@ -91,7 +90,7 @@ func (d *stream) searched(out *decoder.Output, answer string, source, found msg.
 // chatRun is the run of a chat answer: that of the question's row.
 func chatRun(question string) string { return "chat-" + question }
 
-// draftKey names the answer while nobody knows its row.
+// draftKey is the key of an answer whose row is not known yet.
 func (d *stream) draftKey() string {
 	asked := d.origin
 	if d.Asked != nil {
@@ -100,8 +99,8 @@ func (d *stream) draftKey() string {
 	return "draft:" + msg.HashKey(asked, d.Turn.Run)
 }
 
-// draftAnswer gives the text of an answer that is still being written.
-func (d *stream) draftAnswer(out *decoder.Output) {
+// addDraftAnswer emits the text of an answer that is still being written.
+func (d *stream) addDraftAnswer(out *decoder.Output) {
 	m := out.Add()
 	m.Kind, m.Role, m.Key, m.Session = msg.Assistant, msg.RoleAssistant, d.draftKey(), d.session()
 	m.Agent = agent()

@@ -1,10 +1,8 @@
-// Package grace decodes what Lemon AI, and the GRACE terminal that grew out of
-// it, say of their work: the answer of POST /api/agent/run as server-sent events,
-// the same as JSON over a WebSocket or in a log, and the rows of the database that
-// GET /api/message/list returns.
+// Package grace decodes the traffic of Lemon AI and of the GRACE terminal that grew out of it:
+// the answer of POST /api/agent/run as server-sent events, the same messages as JSON over a
+// WebSocket or in a log, and the rows of the database that GET /api/message/list returns.
 //
-// Facts of the format that are easy to get wrong, and that this decoder is built
-// around:
+// Facts of the format that are easy to get wrong, and that this decoder is built around:
 //
 //   - The data of an event is base64, unless responseType asked for something
 //     else: chunks of an OpenAI completion whose delta holds the payload, or bytes
@@ -12,17 +10,17 @@
 //   - A payload is a message (a JSON object), a marker (__lemon_mode__{…}), or a
 //     piece of text. In chat mode it is text even when it looks like JSON; the mode
 //     marker decides. GRACE guesses a mode first and sends messages before the one
-//     that counts, so what has the shape of a message is one in every mode.
+//     that counts, so an object with the shape of a message is one in every mode.
 //   - No message names its conversation or its run. The request does, and so do the
-//     rows. A run is therefore named by what both forms say: the time of the first
-//     message of its answer, or the row of the question that a chat answers.
+//     rows. A run is therefore named by a fact that both forms have: the time of the
+//     first message of its answer, or the row of the question that a chat answers.
 //   - A tool call is two messages with one uuid, running and then something else.
 //     Some versions send the first twice. The arguments are not on the wire, only a
 //     short description; the reason of a failure is lost too, its content is empty.
-//   - Errors of the run have the status success. action_type tells.
-//   - finish says what the task message after it says again. finish_summery (sic) is
-//     the answer; GRACE also gives one for a single task, and one without content to
-//     say that a specialist's reply was all.
+//   - Errors of the run have the status success; action_type identifies them.
+//   - The task message after finish repeats it. finish_summery (sic) is the answer;
+//     GRACE also sends one for a single task, and one without content when the reply
+//     of a specialist was the whole answer.
 //   - The question of the user is a row, but never on the stream.
 //   - meta is an object on the stream and a JSON string in a row; GRACE's logs leave
 //     it out and put its fields beside the others. task_id may be a task, null, empty,
@@ -42,8 +40,8 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
-// rest keeps what was not read.
-var rest = unknown.NewKeeper(leavesOut)
+// unread keeps the fields that the decoder did not read.
+var unread = unknown.NewKeeper(leavesOut)
 
 //go:embed testdata/leaves-out.json
 var leavesOut []byte
@@ -80,8 +78,8 @@ func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
 
 // stream decodes one stream.
 type stream struct {
-	doc    jsonv.Doc // of the frame, then of what it wraps; see reads
-	from   int       // where the messages that doc gives begin
+	doc    jsonv.Doc // of the frame, then of the payload inside it; see parseNext
+	from   int       // index of the first message decoded from doc
 	inner  jsonv.Doc // of a meta that is JSON in a string
 	other  jsonv.Doc // of a list of files or tasks that is
 	text   jsonv.Doc // of a content that is
@@ -101,7 +99,7 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 	switch f.Kind {
 	case frame.Close:
 		if f.Name != frame.Lost { // the work may go on without us
-			d.closed(out)
+			d.streamClosed(out)
 		}
 	case frame.Request:
 		d.request(f, out)
@@ -115,47 +113,47 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 	if len(out.Problems) > problems { // the frame is kept whole
 		d.doc.Root().MarkRead()
 	}
-	d.leftover(&d.doc, d.from, out)
+	d.keepUnread(&d.doc, d.from, out)
 	return nil
 }
 
-// leftover keeps what was not read of a document; the messages that it has given begin
-// with from.
-func (d *stream) leftover(doc *jsonv.Doc, from int, out *decoder.Output) {
-	rest.Keep(doc, out, from, func(m *msg.Message) { m.Session, m.Run = d.session(), d.Turn.Run })
+// keepUnread keeps the fields of a document that the decoder did not read; the document's
+// messages begin at index from.
+func (d *stream) keepUnread(doc *jsonv.Doc, from int, out *decoder.Output) {
+	unread.Keep(doc, out, from, func(m *msg.Message) { m.Session, m.Run = d.session(), d.Turn.Run })
 }
 
-// reads parses data as the document that is read next. What was not read of the one
-// before, which may have wrapped it, is kept.
-func (d *stream) reads(data []byte, out *decoder.Output) error {
-	d.leftover(&d.doc, d.from, out)
+// parseNext parses data as the next document, after it has kept the unread fields of the
+// previous one, which may have wrapped it.
+func (d *stream) parseNext(data []byte, out *decoder.Output) error {
+	d.keepUnread(&d.doc, d.from, out)
 	d.from = len(out.Messages)
 	return d.doc.Parse(data)
 }
 
-// Flush gives the question and the chat answer that are still open.
+// Flush emits the question and the chat answer that are still open.
 func (d *stream) Flush(out *decoder.Output) error {
 	if d.Ask != nil && d.Ask.Key != "" {
-		d.draftQuestion(out)
+		d.addDraftQuestion(out)
 	}
 	if d.Chat != nil && len(d.Chat.Text) > 0 {
-		d.draftAnswer(out)
+		d.addDraftAnswer(out)
 	}
 	return nil
 }
 
-// parse parses data as the frame's document. ok is false when it is no JSON; the
-// problem has been given then.
+// parse parses data as the frame's document. When it is no JSON, parse reports the problem and
+// returns false.
 func (d *stream) parse(data []byte, out *decoder.Output) (root jsonv.Value, ok bool) {
-	if err := d.reads(data, out); err != nil {
-		bad(out, err)
+	if err := d.parseNext(data, out); err != nil {
+		reportInvalid(out, err)
 		return jsonv.Value{}, false
 	}
 	return d.doc.Root(), true
 }
 
-// bad says that the frame is no JSON.
-func bad(out *decoder.Output, err error) {
+// reportInvalid reports that the frame is no JSON.
+func reportInvalid(out *decoder.Output, err error) {
 	reason := msg.ReasonInvalidJSON
 	var syntax *jsonv.SyntaxError
 	if errors.As(err, &syntax) && syntax.UTF8 {

@@ -12,8 +12,8 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// said is a message of the conversation "harbour", n seconds into it.
-func said(role, action, status, task string, n int, content, list string) string {
+// rowAt is a message of the conversation "harbour", n seconds into it.
+func rowAt(role, action, status, task string, n int, content, list string) string {
 	if list == "" {
 		list = "[]"
 	}
@@ -27,30 +27,30 @@ const (
 	chart        = `[{"filepath":"/workspace/chart.pdf","filename":"chart.pdf","url":"chart.pdf","filesize":7}]`
 )
 
-// survey is a turn of two tasks, the first of which is interrupted by the words of said.
+// survey is a turn of two tasks, the first of which is interrupted by the messages in between.
 func survey(words ...string) []string {
 	out := []string{
-		said("assistant", "auto_reply", "success", "", 0, "I will survey it.", ""),
-		said("assistant", "plan", "success", "", 1, "", planOfTwo),
+		rowAt("assistant", "auto_reply", "success", "", 0, "I will survey it.", ""),
+		rowAt("assistant", "plan", "success", "", 1, "", planOfTwo),
 		tool("running", "u1", taskA, 2, "lead.sh"), tool("success", "u1", taskA, 5, "12 m"),
 	}
 	out = append(out, words...)
 	return append(out,
 		tool("running", "u2", taskA, 8, "lead.sh -n"), tool("success", "u2", taskA, 9, "14 m"),
-		said("assistant", "task", "completed", taskA, 10, "Sounded", "{}"),
+		rowAt("assistant", "task", "completed", taskA, 10, "Sounded", "{}"),
 		tool("running", "u3", taskB, 11, "draw.sh"), tool("failure", "u3", taskB, 12, ""),
-		said("assistant", "error", "failed", taskB, 13, "No ink", "{}"),
-		said("assistant", "finish_summery", "success", "", 14, "Half of it is done.", ""))
+		rowAt("assistant", "error", "failed", taskB, 13, "No ink", "{}"),
+		rowAt("assistant", "finish_summery", "success", "", 14, "Half of it is done.", ""))
 }
 
 func tool(status, uuid, task string, n int, content string) string {
-	return strings.Replace(said("assistant", "terminal_run", status, task, n, content, ""), `"uuid":""`, `"uuid":"`+uuid+`"`, 1)
+	return strings.Replace(rowAt("assistant", "terminal_run", status, task, n, content, ""), `"uuid":""`, `"uuid":"`+uuid+`"`, 1)
 }
 
-// TestTasksAreCalledByTheirTitle: the run of a task goes by the task's title, and the agent
-// hands it over under that name: from its first message to its end, with what came of it.
-func TestTasksAreCalledByTheirTitle(t *testing.T) {
-	got := play(t, lines(survey()...))
+// TestTasksAreNamedByTheirTitle: the run of a task is named by the task's title, and the agent
+// delegates to that name, from the task's first message to its end, which has the result.
+func TestTasksAreNamedByTheirTitle(t *testing.T) {
+	got := decodeFrames(t, lines(survey()...))
 	const turn = "turn-1772445600000"
 	agents := make(map[string]map[string]bool)
 	type handed struct {
@@ -94,13 +94,13 @@ func TestTasksAreCalledByTheirTitle(t *testing.T) {
 	}
 }
 
-// TestPlanTakenUpAgain: a task that was handed over is not handed over again when the plan
-// is told once more, and one that a revision adds has its title.
-func TestPlanTakenUpAgain(t *testing.T) {
+// TestRepeatedPlanDelegatesOnce: a repeated plan does not delegate a task again, and a task that a
+// revision adds has its title.
+func TestRepeatedPlanDelegatesOnce(t *testing.T) {
 	revised := `{"mode":"append","tasks":[{"id":"1772445601_0003","title":"Mix ink"}]}`
-	got := play(t, lines(survey(
-		said("assistant", "continue", "success", "", 6, "", planOfTwo),
-		said("assistant", "task", "revise_plan", taskA, 7, "More to do", revised),
+	got := decodeFrames(t, lines(survey(
+		rowAt("assistant", "continue", "success", "", 6, "", planOfTwo),
+		rowAt("assistant", "task", "revise_plan", taskA, 7, "More to do", revised),
 		tool("running", "u9", "1772445601_0003", 7, "mix.sh"))...))
 	var to []string
 	for _, m := range got {
@@ -113,13 +113,13 @@ func TestPlanTakenUpAgain(t *testing.T) {
 	}
 }
 
-// TestFilesOfEveryAnswer: the files that come with a message of the agent are kept, whatever
-// its action, on the stream and in a row.
+// TestFilesOfEveryAnswer: the files of a message of the agent are kept, whichever action it
+// has, on the stream and in a row.
 func TestFilesOfEveryAnswer(t *testing.T) {
 	for _, action := range []string{"chat", "question", "progress", "finish_summery"} {
-		got := play(t, lines(said("assistant", action, "success", "", 1, "Here it is.", chart)))
-		row := strings.Replace(said("assistant", action, "success", "", 1, "Here it is.", chart), `"pid":""`, `"pid":"41"`, 1)
-		got = append(got, play(t, []frame.Frame{{Kind: frame.Body, Data: []byte(`{"data":[` + strings.Replace(row, `{"role"`, `{"id":42,"conversation_id":"harbour","role"`, 1) + `]}`)}})...)
+		got := decodeFrames(t, lines(rowAt("assistant", action, "success", "", 1, "Here it is.", chart)))
+		row := strings.Replace(rowAt("assistant", action, "success", "", 1, "Here it is.", chart), `"pid":""`, `"pid":"41"`, 1)
+		got = append(got, decodeFrames(t, []frame.Frame{{Kind: frame.Body, Data: []byte(`{"data":[` + strings.Replace(row, `{"role"`, `{"id":42,"conversation_id":"harbour","role"`, 1) + `]}`)}})...)
 		files := 0
 		for _, m := range got {
 			for _, a := range m.Attachments {
@@ -134,13 +134,13 @@ func TestFilesOfEveryAnswer(t *testing.T) {
 	}
 }
 
-// TestTaskIsNoSession: the agent asks, tells or reports something within a task and names
-// it. That is of the task; the session stays, the task ends, and its calls stay with it.
+// TestTaskIsNoSession: a question, chat or progress message of the agent that names a task
+// belongs to the task; the session stays, the task ends, and its calls stay with it.
 func TestTaskIsNoSession(t *testing.T) {
 	for _, action := range []string{"question", "progress", "chat"} {
-		for name, first := range map[string][]string{"after the plan": nil, "before anything": {said("assistant", action, "success", taskA, -1, "Ahoy", "")}} {
-			frames := lines(append(first, survey(said("assistant", action, "success", taskA, 6, "Which pier?", ""))...)...)
-			d := open(t, "http://h/api/agent/run")
+		for name, first := range map[string][]string{"after the plan": nil, "before anything": {rowAt("assistant", action, "success", taskA, -1, "Ahoy", "")}} {
+			frames := lines(append(first, survey(rowAt("assistant", action, "success", taskA, 6, "Which pier?", ""))...)...)
+			d := newStream(t, "http://h/api/agent/run")
 			var out decoder.Output
 			for i := range frames {
 				if err := d.Decode(&frames[i], &out); err != nil {
@@ -173,20 +173,19 @@ func TestTaskIsNoSession(t *testing.T) {
 	}
 }
 
-// TestQuestionIsShownWhileItWaits: a question that nothing has answered is given when the
-// stream is flushed, is not lost when the next one comes, and is the turn's once it is
-// answered.
-func TestQuestionIsShownWhileItWaits(t *testing.T) {
-	ask := func(n int, text string) string { return said("user", "question", "success", "harbour", n, text, "") }
+// TestUnansweredQuestionIsEmitted: a question without an answer is emitted when the stream is
+// flushed, is not lost when the next one arrives, and joins the turn once it is answered.
+func TestUnansweredQuestionIsEmitted(t *testing.T) {
+	ask := func(n int, text string) string { return rowAt("user", "question", "success", "harbour", n, text, "") }
 	prompts := func(frames []frame.Frame) (out []string) {
-		for _, m := range play(t, frames) {
+		for _, m := range decodeFrames(t, frames) {
 			if m.Kind == msg.User {
 				out = append(out, fmt.Sprint(m.Content, " ", m.Complete, " ", m.Run, " ", m.Time/1e9-1772445600))
 			}
 		}
 		return out
 	}
-	reply := said("assistant", "auto_reply", "success", "", 5, "Deep.", "")
+	reply := rowAt("assistant", "auto_reply", "success", "", 5, "Deep.", "")
 	for name, c := range map[string]struct {
 		frames []frame.Frame
 		want   []string

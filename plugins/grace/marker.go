@@ -22,15 +22,15 @@ const (
 	chatMarker  = "__lemon_chat_"
 )
 
-// begins reports whether p begins with the marker.
-func begins(p []byte, marker string) bool {
+// hasPrefix reports whether p begins with the marker.
+func hasPrefix(p []byte, marker string) bool {
 	return len(p) >= len(marker) && string(p[:len(marker)]) == marker
 }
 
 // isMarker reports whether p begins with a marker. In chat mode only those that are
 // known are no text.
 func (d *stream) isMarker(p []byte) bool {
-	return begins(p, markerStart) && (!d.chatting() || begins(p, modeMarker) || begins(p, endMarker) || begins(p, chatMarker))
+	return hasPrefix(p, markerStart) && (!d.chatting() || hasPrefix(p, modeMarker) || hasPrefix(p, endMarker) || hasPrefix(p, chatMarker))
 }
 
 // nextMarker returns where the next marker begins, or -1.
@@ -46,30 +46,30 @@ func (d *stream) nextMarker(p []byte) int {
 	}
 }
 
-// marker decodes the marker at the start of p and returns what follows it.
+// marker decodes the marker at the start of p and returns the bytes after it.
 func (d *stream) marker(p []byte, out *decoder.Output) (rest []byte) {
 	switch {
-	case begins(p, modeMarker):
-		v, rest, ok := d.operand(p[len(modeMarker):], out)
+	case hasPrefix(p, modeMarker):
+		v, rest, ok := d.markerValue(p[len(modeMarker):], out)
 		if !ok {
 			break
 		}
 		if mode := v.Get("mode"); mode.Is(jsonv.String) {
 			d.Mode, d.Fresh = ident.Peek(mode), true
 			if d.Mode == "agent" {
-				d.again()
+				d.reopenQuestion()
 			}
 		}
 		return rest
-	case begins(p, endMarker):
-		v, rest, ok := d.operand(p[len(endMarker):], out)
+	case hasPrefix(p, endMarker):
+		v, rest, ok := d.markerValue(p[len(endMarker):], out)
 		if !ok {
 			break
 		}
-		d.answered(ident.OrNumber(v.Get("message_id")), ident.OrNumber(v.Get("pid")), out)
+		d.endChat(ident.OrNumber(v.Get("message_id")), ident.OrNumber(v.Get("pid")), out)
 		return rest
-	case begins(p, chatMarker):
-		if rest, ok := d.aside(p, out); ok {
+	case hasPrefix(p, chatMarker):
+		if rest, ok := d.chatMarker(p, out); ok {
 			return rest
 		}
 	}
@@ -79,39 +79,39 @@ func (d *stream) marker(p []byte, out *decoder.Output) (rest []byte) {
 	return nil
 }
 
-// operand parses the JSON object after a marker.
-func (d *stream) operand(p []byte, out *decoder.Output) (v jsonv.Value, rest []byte, ok bool) {
+// markerValue parses the JSON object after a marker.
+func (d *stream) markerValue(p []byte, out *decoder.Output) (v jsonv.Value, rest []byte, ok bool) {
 	n := objectEnd(p)
-	if n < 0 || d.reads(p[:n], out) != nil {
+	if n < 0 || d.parseNext(p[:n], out) != nil {
 		return v, nil, false
 	}
 	return d.doc.Root(), bytes.TrimLeft(p[n:], "\n"), true
 }
 
-// aside decodes what a chat answer was based on: a search and its results.
-func (d *stream) aside(p []byte, out *decoder.Output) (rest []byte, ok bool) {
+// chatMarker decodes the sources of a chat answer: a search and its results.
+func (d *stream) chatMarker(p []byte, out *decoder.Output) (rest []byte, ok bool) {
 	kind, body, found := bytes.Cut(p[len(chatMarker):], []byte("_start__"))
 	if !found {
 		return nil, false
 	}
-	v, rest, ok := d.operand(bytes.TrimLeft(body, "\n"), out)
+	v, rest, ok := d.markerValue(bytes.TrimLeft(body, "\n"), out)
 	if !ok {
 		return nil, false
 	}
 	end := []byte(chatMarker + string(kind) + "_end__")
 	rest = bytes.TrimPrefix(rest, end)
 	c := d.chat()
-	if c.Search == "" && c.Links == "" { // what is found later is kept as it is
-		c.Search, c.Links = keep(v.Get("content").Text()), short(v.Get("json"))
+	if c.Search == "" && c.Links == "" { // a later search is kept raw
+		c.Search, c.Links = limitText(v.Get("content").Text()), short(v.Get("json"))
 	}
 	c.Source = strings.ToLower(string(bytes.ToValidUTF8(kind[:min(len(kind), 32)], nil)))
 	return rest, true
 }
 
-// raw decodes bytes that hold payloads one after another without any delimiter,
-// as responseType stream sends them and as they stand in a log: JSON objects up to
-// their closing brace, text up to the next marker. Text cannot be told from an
-// object that follows it in chat mode, and stays one piece.
+// raw decodes payloads that follow one another without a delimiter, as responseType stream
+// sends them and as a log has them: JSON objects up to their closing brace, text up to the next
+// marker. In chat mode text cannot be separated from an object that follows it, and stays one
+// piece.
 func (d *stream) raw(p []byte, line bool, out *decoder.Output) {
 	for len(p) > 0 {
 		switch {
@@ -121,7 +121,7 @@ func (d *stream) raw(p []byte, line bool, out *decoder.Output) {
 			p = d.rawText(p, line, out)
 		default:
 			var ok bool
-			if p, ok = d.rawValue(p, out); !ok { // where the next one begins is anybody's guess
+			if p, ok = d.rawValue(p, out); !ok { // nothing marks where the next one begins
 				return
 			}
 		}
@@ -147,13 +147,13 @@ func (d *stream) rawText(p []byte, line bool, out *decoder.Output) (rest []byte)
 // false after a problem.
 func (d *stream) rawValue(p []byte, out *decoder.Output) (rest []byte, ok bool) {
 	p = bytes.TrimLeft(p, " \t\r\n")
-	err := d.reads(p, out)
+	err := d.parseNext(p, out)
 	if n := objectEnd(p); err != nil && n > 0 && n < len(p) {
 		p, rest = p[:n], bytes.TrimLeft(p[n:], " \t\r\n")
-		err = d.reads(p, out)
+		err = d.parseNext(p, out)
 	}
 	if err != nil {
-		bad(out, err)
+		reportInvalid(out, err)
 		return nil, false
 	}
 	problems := len(out.Problems)

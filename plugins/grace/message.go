@@ -11,7 +11,7 @@ import (
 // agent is who runs: the format does not name it.
 func agent() msg.Agent { return msg.Agent{Name: "grace", Kind: msg.KindAgent} }
 
-// at is a time, with the precision that the protocol gave it.
+// at is a time with the precision of its notation.
 type at struct {
 	Time      int64
 	Precision msg.Precision
@@ -20,25 +20,25 @@ type at struct {
 // record is one message of the protocol while it is decoded.
 type record struct {
 	v, meta jsonv.Value
-	json    jsonv.Value // files, tasks, what a tool returned; out of the string in which it may be
+	json    jsonv.Value // files, tasks or a tool's result; parsed when it is a string of JSON
 	action  string
 	status  string
 	uuid    string
 	task    string // the task it belongs to; empty when it is the run's own
 	at      at
 	out     *decoder.Output
-	sum     string // hash, once somebody asked for it
+	sum     string // result of hash, computed at its first call
 }
 
-// message decodes an object that is a message, or that nobody knows.
+// message decodes an object that is a message, or keeps one of an unknown shape.
 func (d *stream) message(v jsonv.Value, out *decoder.Output) {
 	if !isMessage(v) {
 		d.unknown(v, out)
 		return
 	}
 	from := len(out.Messages)
-	r := &record{v: v, meta: inside(&d.inner, v.Get("meta")), out: out}
-	r.json = inside(&d.other, r.get("json"))
+	r := &record{v: v, meta: unquoted(&d.inner, v.Get("meta")), out: out}
+	r.json = unquoted(&d.other, r.get("json"))
 	r.action = ident.Of(r.get("action_type"))
 	r.status = ident.Peek(v.Get("status"))
 	r.uuid = ident.Of(v.Get("uuid"))
@@ -58,7 +58,7 @@ func (d *stream) message(v jsonv.Value, out *decoder.Output) {
 		}
 	case ofRun(r.action): // the conversation, if anything
 		if d.Session == "" {
-			d.name(r.task)
+			d.setSession(r.task)
 		}
 		r.task = ""
 	case r.task == d.session():
@@ -67,10 +67,10 @@ func (d *stream) message(v jsonv.Value, out *decoder.Output) {
 	if s := ident.PeekOrNumber(of); s == r.task || s == d.session() {
 		ident.OrNumber(of)
 	}
-	d.act(r)
-	d.leftover(&d.inner, from, out)
-	d.leftover(&d.other, from, out)
-	d.leftover(&d.text, from, out)
+	d.byAction(r)
+	d.keepUnread(&d.inner, from, out)
+	d.keepUnread(&d.other, from, out)
+	d.keepUnread(&d.text, from, out)
 }
 
 // get is a member of the message's meta, or of the message itself where it has
@@ -82,37 +82,36 @@ func (r *record) get(name string) jsonv.Value {
 	return r.v.Get(name)
 }
 
-// content is the message's text. An object that stands where the text belongs is
-// kept as JSON.
+// content is the message's text. An object in its place is kept as JSON.
 func (r *record) content() msg.Text { return r.v.Get("content").Text() }
 
-// again marks the message as read: it was told before.
-func (r *record) again() {
+// markRead marks the message as read: it repeats an earlier one.
+func (r *record) markRead() {
 	for _, v := range [...]jsonv.Value{r.v, r.meta, r.json} {
 		v.MarkRead()
 	}
 }
 
-// states adds the message's status to what is given for it.
-func (r *record) states(m *msg.Message) {
+// setStatus adds the record's status to m.
+func (r *record) setStatus(m *msg.Message) {
 	m.SetAttr("status", ident.Of(r.v.Get("status")))
 }
 
 // id is the message's key.
 func (r *record) id() string { return "message:" + r.hash() }
 
-// hash is a hash of what a stream and a row both say of the message.
+// hash is a hash of the fields that are equal on the stream and in the row of a message.
 func (r *record) hash() string {
 	if r.sum == "" {
-		r.sum = msg.HashKey(r.v.Get("role").PeekStr(), r.action, r.status, r.task, peek(r.v.Get("timestamp")), r.uuid, peek(r.v.Get("content")))
+		r.sum = msg.HashKey(r.v.Get("role").PeekStr(), r.action, r.status, r.task, peekText(r.v.Get("timestamp")), r.uuid, peekText(r.v.Get("content")))
 	}
 	return r.sum
 }
 
-// inside is the value of JSON in a string, and v itself when it is none: meta is
-// an object on the stream and a string in a row. The texts of what it returns lie
-// in memory of their own; the value is valid until doc is used again.
-func inside(doc *jsonv.Doc, v jsonv.Value) jsonv.Value {
+// unquoted is the value of JSON in a string, and v itself when it is none: meta is an object on
+// the stream and a string in a row. The texts of the result lie in memory of their own; the
+// value is valid until doc is used again.
+func unquoted(doc *jsonv.Doc, v jsonv.Value) jsonv.Value {
 	if !v.Is(jsonv.String) {
 		return v
 	}
@@ -124,8 +123,8 @@ func inside(doc *jsonv.Doc, v jsonv.Value) jsonv.Value {
 	return doc.Root()
 }
 
-// give adds a message of the turn.
-func (d *stream) give(out *decoder.Output, kind msg.Kind, key string) *msg.Message {
+// addMessage adds a message of the turn.
+func (d *stream) addMessage(out *decoder.Output, kind msg.Kind, key string) *msg.Message {
 	m := out.Add()
 	m.Kind, m.Key, m.Session, m.Run = kind, key, d.session(), d.Turn.Run
 	m.Agent, m.Complete = agent(), msg.Complete
@@ -141,13 +140,13 @@ func (d *stream) status(out *decoder.Output, key, typ string) *msg.Message {
 	return m
 }
 
-// say adds a message of the record, in the run of its task or of the turn.
-func (d *stream) say(r *record, kind msg.Kind, key string) *msg.Message {
+// addFor adds a message of the record, in the run of its task or of the turn.
+func (d *stream) addFor(r *record, kind msg.Kind, key string) *msg.Message {
 	inTask := r.task != "" && d.Turn.Run != ""
 	if inTask {
-		d.hands(r)
+		d.addDelegation(r)
 	}
-	m := d.give(r.out, kind, key)
+	m := d.addMessage(r.out, kind, key)
 	m.Time, m.Precision = r.at.Time, r.at.Precision
 	said := r.v.Get("role")
 	if role, err := msg.ParseRole(said.PeekStr()); err == nil && said.Is(jsonv.String) {
@@ -181,14 +180,14 @@ func (d *stream) keepRaw(out *decoder.Output, typ string, v jsonv.Value) *msg.Me
 	return m
 }
 
-// bareText gives a string that stands where a message belongs.
+// bareText emits a string in place of a message.
 func (d *stream) bareText(v jsonv.Value, out *decoder.Output) {
-	m := d.give(out, msg.Assistant, "message:"+msg.HashKey("bare", v.Str()))
+	m := d.addMessage(out, msg.Assistant, "message:"+msg.HashKey("bare", v.Str()))
 	m.Role, m.Content = msg.RoleAssistant, v.Text()
 	m.SetAttr("bare", "true")
 }
 
-// session is the conversation, or what stands in for it.
+// session is the conversation, or else the stream's origin.
 func (d *stream) session() string {
 	switch {
 	case d.Session != "":
@@ -199,8 +198,8 @@ func (d *stream) session() string {
 	return "unknown"
 }
 
-// name notes the conversation.
-func (d *stream) name(session string) {
+// setSession sets the conversation.
+func (d *stream) setSession(session string) {
 	if session != "" {
 		d.Session = cut(session, ident.Max)
 	}

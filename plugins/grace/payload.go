@@ -32,7 +32,7 @@ func (d *stream) event(f *frame.Frame, out *decoder.Output) {
 	case d.Framing == inChunks:
 		d.chunk(f.Data, out)
 	case looksPlain(f.Data):
-		d.unwrapped(f.Data, out)
+		d.notBase64(f.Data, out)
 	case d.Framing == inBase64 || f.Kind == frame.Event:
 		d.encoded(f, out)
 	default:
@@ -43,13 +43,13 @@ func (d *stream) event(f *frame.Frame, out *decoder.Output) {
 // looksPlain reports whether data begins as nothing in base64 does.
 func looksPlain(data []byte) bool {
 	data = bytes.TrimLeft(data, " \t\r\n")
-	return len(data) > 0 && (bytes.IndexByte([]byte(`{["`), data[0]) >= 0 || begins(data, markerStart))
+	return len(data) > 0 && (bytes.IndexByte([]byte(`{["`), data[0]) >= 0 || hasPrefix(data, markerStart))
 }
 
-// unwrapped decodes data that is not base64, while it is open what the stream
-// wraps its payloads in, or although it is base64.
-func (d *stream) unwrapped(data []byte, out *decoder.Output) {
-	if begins(data, markerStart) {
+// notBase64 decodes data that is not base64, while the stream's framing is undecided or
+// although it is base64.
+func (d *stream) notBase64(data []byte, out *decoder.Output) {
+	if hasPrefix(data, markerStart) {
 		if d.Framing == undecided {
 			d.Framing = plain
 		}
@@ -61,7 +61,7 @@ func (d *stream) unwrapped(data []byte, out *decoder.Output) {
 	case !ok:
 	case d.Framing == undecided && isChunk(root):
 		d.Framing = inChunks
-		d.wrapped(root, out)
+		d.chunkContent(root, out)
 	case d.Framing == undecided && isMessage(root):
 		d.Framing = plain
 		d.message(root, out)
@@ -90,7 +90,7 @@ func (d *stream) encoded(f *frame.Frame, out *decoder.Output) {
 		out.Problem(msg.ReasonInvalidUTF8, "the payload is not text")
 		return
 	}
-	// Upstream gives events of this framing a name, and those of the others none.
+	// Upstream names the events of this framing and no others.
 	if looksPlain(decoded) || f.Name == "message" {
 		d.Framing = inBase64
 	}
@@ -125,11 +125,11 @@ func (d *stream) chunk(data []byte, out *decoder.Output) {
 		d.unknown(root, out)
 		return
 	}
-	d.wrapped(root, out)
+	d.chunkContent(root, out)
 }
 
-// wrapped decodes what a chunk holds.
-func (d *stream) wrapped(root jsonv.Value, out *decoder.Output) {
+// chunkContent decodes the payload in a chunk.
+func (d *stream) chunkContent(root jsonv.Value, out *decoder.Output) {
 	if id := root.Get("id"); id.Is(jsonv.String) { // of the completion that it is dressed as
 		id.MarkRead()
 	}
@@ -141,8 +141,8 @@ func (d *stream) wrapped(root jsonv.Value, out *decoder.Output) {
 	}
 }
 
-// payload decodes one payload. Bare says that it came without any wrapping: then
-// JSON with a type of its own is no text, whatever the mode.
+// payload decodes one payload. Bare means that it arrived without any wrapping: then JSON with
+// a type of its own is no text, in every mode.
 func (d *stream) payload(p []byte, bare bool, out *decoder.Output) {
 	if d.isMarker(p) {
 		d.marker(p, out)
@@ -175,7 +175,7 @@ func (d *stream) value(root jsonv.Value, out *decoder.Output) {
 // whether it is. Nearly all text is no object, and is not worth a parse.
 func (d *stream) object(p []byte, events bool, out *decoder.Output) bool {
 	t := bytes.TrimSpace(p)
-	if len(t) < 2 || t[0] != '{' || t[len(t)-1] != '}' || d.reads(t, out) != nil {
+	if len(t) < 2 || t[0] != '{' || t[len(t)-1] != '}' || d.parseNext(t, out) != nil {
 		return false
 	}
 	root := d.doc.Root()
@@ -201,7 +201,7 @@ func isMessage(v jsonv.Value) bool {
 	return action && (role || t || v.Get("status").Is(jsonv.String))
 }
 
-// isEvent reports whether the object says what it is. No text does in one piece.
+// isEvent reports whether the object has a type. No piece of text does.
 func isEvent(v jsonv.Value) bool {
 	return v.Get("type").Is(jsonv.String) || v.Get("event").Is(jsonv.String)
 }

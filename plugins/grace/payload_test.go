@@ -29,7 +29,7 @@ func payloads(t testing.TB) []string {
 // delimiters are the same conversation.
 func TestFramingDoesNotMatter(t *testing.T) {
 	p := payloads(t)
-	want := rowsOf(t, play(t, encoded(p...)))
+	want := rowsOf(t, decodeFrames(t, encoded(p...)))
 	if n := strings.Count(want, "\n"); n != 7 {
 		t.Errorf("%d messages, want 7:\n%s", n, want)
 	}
@@ -47,7 +47,7 @@ func TestFramingDoesNotMatter(t *testing.T) {
 		"chunks": chunked(t, p...), "websocket": lines(p...), "plain events": events, "lines": jsonl,
 		"bytes": {{Kind: frame.Body, Data: []byte(strings.Join(p, ""))}},
 	} {
-		got := rowsOf(t, play(t, frames))
+		got := rowsOf(t, decodeFrames(t, frames))
 		if name == "lines" {
 			got = strings.Replace(strings.Replace(got, ` today.\n"`, ` today."`, 1), `"content_bytes":33`, `"content_bytes":32`, 1)
 		}
@@ -57,8 +57,8 @@ func TestFramingDoesNotMatter(t *testing.T) {
 	}
 }
 
-// TestTextMayBeCutAnyhow: how a model's text was cut into pieces does not show.
-func TestTextMayBeCutAnyhow(t *testing.T) {
+// TestTextIsCutAtAnyByte: how a model's text was cut into pieces does not show.
+func TestTextIsCutAtAnyByte(t *testing.T) {
 	const text = "潮 is at 18:40, {\"h\": 4.7} metres. <b>Mind</b> the __lemon__ buoy.\n\n"
 	want := ""
 	random := rand.New(rand.NewPCG(1, 2))
@@ -69,7 +69,7 @@ func TestTextMayBeCutAnyhow(t *testing.T) {
 			p, rest = append(p, string(rest[:n])), rest[n:]
 		}
 		p = append(p, "__lemon_out_end__{\"message_id\":\"2\",\"pid\":\"1\"}")
-		got := rowsOf(t, play(t, encoded(p...)))
+		got := rowsOf(t, decodeFrames(t, encoded(p...)))
 		if want == "" {
 			want = got
 		}
@@ -101,7 +101,7 @@ func TestBadEvents(t *testing.T) {
 		"a cut request":        {"agent", frame.Frame{Kind: frame.Request, Name: "POST /api/agent/run", Data: []byte(`{"question":`)}, msg.ReasonInvalidJSON},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := open(t, "x.sse")
+			d := newStream(t, "x.sse")
 			var out decoder.Output
 			first := encoded("__lemon_mode__{\"mode\":\"" + c.mode + "\"}\n\n")[0]
 			last := encoded(message(t, "auto_reply", "success", "", "", "On it."))[0]
@@ -120,8 +120,8 @@ func TestBadEvents(t *testing.T) {
 	}
 }
 
-// A field that nobody knows is kept wherever it stands: in a message, in its meta, in a
-// meta that is a string, in a marker, and in the chunk that wraps a payload.
+// A field that the decoder does not know is kept wherever it is: in a message, in its meta, in
+// a meta that is a string, in a marker, and in the chunk that wraps a payload.
 func TestUnknownFieldIsKept(t *testing.T) {
 	const extra = `"mood":"rather melancholic"`
 	said := message(t, "auto_reply", "success", "", "", "On my way.")
@@ -141,7 +141,7 @@ func TestUnknownFieldIsKept(t *testing.T) {
 		"search":  lines(`__lemon_mode__{"mode":"chat"}`, `__lemon_chat_SEARCH_start__`+"\n"+`{"content":"found","json":[],`+extra+`}`+"\n"+`__lemon_chat_SEARCH_end__`),
 		"chunk":   chunk,
 	} {
-		if rows := rowsOf(t, play(t, frames)); !strings.Contains(rows, "rather melancholic") {
+		if rows := rowsOf(t, decodeFrames(t, frames)); !strings.Contains(rows, "rather melancholic") {
 			t.Errorf("%s: not in\n%s", name, rows)
 		}
 	}

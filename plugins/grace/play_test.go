@@ -15,7 +15,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-func open(t testing.TB, origin string) *stream {
+func newStream(t testing.TB, origin string) *stream {
 	t.Helper()
 	d, err := New().New(decoder.Stream{Origin: origin})
 	if err != nil {
@@ -24,10 +24,10 @@ func open(t testing.TB, origin string) *stream {
 	return d.(*stream)
 }
 
-// play decodes frames and returns what they fold to, what is open included.
-func play(t testing.TB, frames []frame.Frame) []msg.Message {
+// decodeFrames decodes frames and returns the folded messages, open ones included.
+func decodeFrames(t testing.TB, frames []frame.Frame) []msg.Message {
 	t.Helper()
-	d := open(t, "/srv/lerrin.jsonl")
+	d := newStream(t, "/srv/lerrin.jsonl")
 	var out decoder.Output
 	for i := range frames {
 		if err := d.Decode(&frames[i], &out); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// ask is a question whose answer, and with it its run, is still to come.
-type ask struct {
+// question is a question whose run is not known yet: its answer has not begun.
+type question struct {
 	Hash  string
 	Key   string           `json:",omitempty"` // under which it is shown while it waits; empty when it is not
 	Text  string           `json:",omitempty"`
@@ -30,12 +30,12 @@ type ask struct {
 //	POST /api/agent/run {"question":"…","conversation_id":"…","mode":"auto","model_id":3,"agent_id":7}
 //	GET /api/message/list?conversation_id=…
 //
-// The documents say goal where the routes read question.
+// The documents write goal where the routes read question.
 func (d *stream) request(f *frame.Frame, out *decoder.Output) {
 	_, path, _ := strings.Cut(f.Name, " ")
 	path, query, _ := strings.Cut(path, "?")
 	if values, err := url.ParseQuery(query); err == nil {
-		d.name(values.Get("conversation_id"))
+		d.setSession(values.Get("conversation_id"))
 	}
 	data := bytes.TrimSpace(f.Data)
 	if len(data) == 0 {
@@ -50,9 +50,9 @@ func (d *stream) request(f *frame.Frame, out *decoder.Output) {
 	if !ok {
 		return
 	}
-	d.name(ident.Of(root.Get("conversation_id")))
+	d.setSession(ident.Of(root.Get("conversation_id")))
 	text := root.First("question", "goal", "message", "content")
-	facts := []string{path, peek(text)}
+	facts := []string{path, peekText(text)}
 	for _, name := range [...]string{"conversation_id", "mode", "pid", "model_id", "agent_id", "fileIds"} {
 		facts = append(facts, string(root.Get(name).Peek()))
 	}
@@ -63,17 +63,17 @@ func (d *stream) request(f *frame.Frame, out *decoder.Output) {
 		m.SetAttr("path", path)
 		return
 	}
-	d.waits(out)
-	d.Ask = &ask{
-		Hash: hash, Key: "request:" + hash, Text: keep(text.Text()),
+	d.addUnanswered(out)
+	d.Ask = &question{
+		Hash: hash, Key: "request:" + hash, Text: limitText(text.Text()),
 		Mode: ident.Of(root.Get("mode")), Model: ident.OrNumber(root.Get("model_id")), Agent: ident.OrNumber(root.Get("agent_id")),
 	}
 	d.Asked, d.Fresh = d.Ask, true
 }
 
-// question gives the user's question, now that its run is known. The request has
-// no time; by is when it was asked at the latest.
-func (d *stream) question(by at, out *decoder.Output) {
+// addQuestion emits the user's question, now that its run is known. The request has no time;
+// the question was asked at by at the latest.
+func (d *stream) addQuestion(by at, out *decoder.Output) {
 	a := d.Ask
 	if a == nil {
 		return
@@ -90,7 +90,7 @@ func (d *stream) question(by at, out *decoder.Output) {
 	if a.Text == "" && len(a.Files) == 0 { // an answer is written again
 		return
 	}
-	m := d.give(out, msg.User, "question:"+d.Turn.Run)
+	m := d.addMessage(out, msg.User, "question:"+d.Turn.Run)
 	m.Role, m.Agent, m.Signal = msg.RoleUser, msg.Agent{Kind: msg.KindHuman}, msg.RunStart
 	m.Content, m.Attachments = msg.Plain(a.Text), a.Files
 	if m.Time, m.Precision = a.At.Time, a.At.Precision; m.Time == 0 && by.Time != 0 {
@@ -99,10 +99,9 @@ func (d *stream) question(by at, out *decoder.Output) {
 	}
 }
 
-// again asks the request's question once more: in the mode twins a chat answer is
-// followed by the work of the agent, which the database has under a question of
-// its own.
-func (d *stream) again() {
+// reopenQuestion opens the request's question again: in the mode twins the work of the agent
+// follows a chat answer, and the database has it under a question of its own.
+func (d *stream) reopenQuestion() {
 	if d.Ask == nil && d.Asked != nil && strings.HasPrefix(d.Turn.Run, chatRun("")) {
 		a := *d.Asked
 		a.Key = ""
@@ -110,16 +109,16 @@ func (d *stream) again() {
 	}
 }
 
-// waits gives a question that was not answered before the next one was asked.
-func (d *stream) waits(out *decoder.Output) {
+// addUnanswered emits a question that was not answered before the next one was asked.
+func (d *stream) addUnanswered(out *decoder.Output) {
 	if a := d.Ask; a != nil && (a.Text != "" || len(a.Files) > 0) {
 		a.Key = cmp.Or(a.Key, "asked:"+a.Hash)
-		d.draftQuestion(out)
+		d.addDraftQuestion(out)
 	}
 }
 
-// draftQuestion gives a question that nothing has answered yet.
-func (d *stream) draftQuestion(out *decoder.Output) {
+// addDraftQuestion emits a question that has no answer yet.
+func (d *stream) addDraftQuestion(out *decoder.Output) {
 	a := d.Ask
 	m := out.Add()
 	m.Kind, m.Role, m.Key, m.Session = msg.User, msg.RoleUser, a.Key, d.session()

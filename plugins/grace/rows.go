@@ -14,16 +14,16 @@ import (
 //	{"code":200,"data":[{"id":1,"conversation_id":"…","role":"user","meta":"{…}",…},…],"msg":""}
 func (d *stream) body(data []byte, out *decoder.Output) {
 	data = bytes.TrimSpace(data)
-	if err := d.reads(data, out); err != nil {
-		if begins(data, markerStart) || d.chatting() || objectEnd(data) > 0 && objectEnd(data) < len(data) {
+	if err := d.parseNext(data, out); err != nil {
+		if hasPrefix(data, markerStart) || d.chatting() || objectEnd(data) > 0 && objectEnd(data) < len(data) {
 			d.raw(data, false, out)
 			return
 		}
-		bad(out, err)
+		reportInvalid(out, err)
 		return
 	}
 	root := d.doc.Root()
-	list, ok := rows(root)
+	list, ok := rowList(root)
 	switch {
 	case ok:
 		d.rows(list, out)
@@ -34,8 +34,8 @@ func (d *stream) body(data []byte, out *decoder.Output) {
 	}
 }
 
-// rows finds the list of messages in a response.
-func rows(root jsonv.Value) (jsonv.Value, bool) {
+// rowList finds the list of messages in a response.
+func rowList(root jsonv.Value) (jsonv.Value, bool) {
 	for _, v := range [...]jsonv.Value{
 		root, root.Get("data"), root.Get("messages"), root.Path("data", "messages"), root.Path("data", "list"), root.Path("data", "rows"),
 	} {
@@ -46,8 +46,8 @@ func rows(root jsonv.Value) (jsonv.Value, bool) {
 	return jsonv.Value{}, false
 }
 
-// rows decodes the messages of a conversation, oldest first. They are all there
-// is of it: nothing of what was before goes on.
+// rows decodes all messages of a conversation, oldest first. The state of earlier frames does
+// not apply to them.
 func (d *stream) rows(list jsonv.Value, out *decoder.Output) {
 	d.Turn, d.Fresh, d.Tasks, d.Intents, d.Calls, d.Ask, d.Asked = turn{}, true, nil, nil, nil, nil, nil
 	d.listed = true

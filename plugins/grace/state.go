@@ -5,7 +5,7 @@ import "github.com/earshot-dev/earshot/core/sdk/snapshot"
 // stateVersion rises when the state's form changes, see package snapshot.
 const stateVersion = 1
 
-// Limits of what is remembered. What is forgotten is the oldest.
+// Limits of the state. Beyond a limit the oldest entry is evicted.
 const (
 	maxCalls   = 1024     // without a result
 	maxOver    = 1024     // calls that have theirs
@@ -17,22 +17,22 @@ const (
 	maxGoal    = 1 << 10  // bytes of the question that a delegation repeats
 )
 
-// state is what the decoder knows of the frames before.
+// state is the decoder's memory of earlier frames.
 type state struct {
-	Session string  `json:",omitempty"` // the conversation, when something names it
-	Framing framing `json:",omitempty"`
-	Mode    string  `json:",omitempty"` // chat, agent or twins; empty before the first marker
-	Turn    turn    `json:",omitzero"`
-	Fresh   bool    `json:",omitempty"` // the next message begins a turn
-	Shown   string  `json:",omitempty"` // key under which a question was shown that rows had no answer to
-	Ask     *ask    `json:",omitempty"` // the question whose run is not known yet
-	Asked   *ask    `json:",omitempty"` // the question of the request
-	Chat    *chat   `json:",omitempty"` // the answer in the making
+	Session string    `json:",omitempty"` // the conversation, when something names it
+	Framing framing   `json:",omitempty"`
+	Mode    string    `json:",omitempty"` // chat, agent or twins; empty before the first marker
+	Turn    turn      `json:",omitzero"`
+	Fresh   bool      `json:",omitempty"` // the next message begins a turn
+	Shown   string    `json:",omitempty"` // key under which a question was shown that rows had no answer to
+	Ask     *question `json:",omitempty"` // the question whose run is not known yet
+	Asked   *question `json:",omitempty"` // the question of the request
+	Chat    *chat     `json:",omitempty"` // the answer in the making
 
-	Calls   []call   `json:",omitempty"` // without a result, oldest first
-	Over    []over   `json:",omitempty"` // those that have theirs
-	Tasks   []task   `json:",omitempty"`
-	Intents []intent `json:",omitempty"`
+	Calls   []call       `json:",omitempty"` // without a result, oldest first
+	Over    []closedCall `json:",omitempty"` // those that have theirs
+	Tasks   []task       `json:",omitempty"`
+	Intents []intent     `json:",omitempty"`
 }
 
 // turn is one run: a question and all that answers it.

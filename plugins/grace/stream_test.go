@@ -44,17 +44,17 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-func TestRestoreRefusesWhatItDoesNotKnow(t *testing.T) {
+func TestRestoreRefusesOtherVersions(t *testing.T) {
 	for _, s := range []string{`{"Version":0}`, `{`, `{"Version":99}`} {
-		if err := open(t, "").Restore([]byte(s)); err == nil {
+		if err := newStream(t, "").Restore([]byte(s)); err == nil {
 			t.Errorf("%s is taken", s)
 		}
 	}
 }
 
-// TestConversationIsNamedByWhateverNamesIt: the request, a row, the URL, GRACE's
+// TestSessionSources: the request, a row, the URL, GRACE's
 // first message, and else the turn.
-func TestConversationIsNamedByWhateverNamesIt(t *testing.T) {
+func TestSessionSources(t *testing.T) {
 	progress := strings.Replace(message(t, "progress", "running", "", "c0ffee", "on it"), `"role"`, `"x":0,"role"`, 1)
 	reply := message(t, "auto_reply", "success", "", "", "Hello.")
 	for name, c := range map[string]struct {
@@ -68,7 +68,7 @@ func TestConversationIsNamedByWhateverNamesIt(t *testing.T) {
 		"file":     {"c0ffee.jsonl", lines(reply), "c0ffee"},
 		"nothing":  {"", lines(reply), "turn-1772445600013"},
 	} {
-		d := open(t, c.origin)
+		d := newStream(t, c.origin)
 		var out decoder.Output
 		for i := range c.frames {
 			if err := d.Decode(&c.frames[i], &out); err != nil {
@@ -81,11 +81,11 @@ func TestConversationIsNamedByWhateverNamesIt(t *testing.T) {
 	}
 }
 
-// TestUnansweredQuestionIsShown: rows that end with a question give it as open, and
-// the same rows with an answer complete what was shown.
+// TestUnansweredQuestionIsShown: rows that end with a question emit it as open, and the same
+// rows with an answer complete the emitted question.
 func TestUnansweredQuestionIsShown(t *testing.T) {
 	question := load(t, "unanswered", "in.json")[0].Data
-	d := open(t, "http://h/api/message/list")
+	d := newStream(t, "http://h/api/message/list")
 	var out, early decoder.Output
 	if err := d.Decode(&frame.Frame{Kind: frame.Body, Data: question}, &out); err != nil {
 		t.Fatal(err)

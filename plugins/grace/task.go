@@ -14,12 +14,12 @@ import (
 type task struct {
 	ID    string
 	Title string `json:",omitempty"`
-	Text  string `json:",omitempty"` // what is to be done
-	Begun bool   `json:",omitempty"` // it was handed over
-	Ended bool   `json:",omitempty"` // and has come back
+	Text  string `json:",omitempty"` // its requirement
+	Begun bool   `json:",omitempty"` // it was delegated
+	Ended bool   `json:",omitempty"` // its result was emitted
 }
 
-// name is what the agent that works on the task goes by.
+// name is the name of the agent that works on the task.
 func (t *task) name() string { return cmp.Or(t.Title, t.ID) }
 
 // childRun is the run of a task: each is worked on in a loop of its own, with a
@@ -31,7 +31,7 @@ func childRun(turn, task string) string { return turn + "/" + task }
 //	json: [{"id":"1760985720_0001","title":"…","description":"…","requirement":"…","status":"pending"}]
 func (d *stream) plan(r *record) {
 	list := r.json
-	m := d.say(r, msg.Plan, r.id())
+	m := d.addFor(r, msg.Plan, r.id())
 	switch {
 	case list.Is(jsonv.Array):
 		m.Content = list.JSON()
@@ -42,14 +42,15 @@ func (d *stream) plan(r *record) {
 	known := d.Tasks
 	d.Tasks = nil
 	d.tasks(list, known)
-	m.SetAttr("tasks", count(list.Len()))
+	m.SetAttr("tasks", nonZero(list.Len()))
 	if r.action == "continue" {
 		m.SetAttr("continued", "true")
 	}
-	mark(m, r)
+	markFailed(m, r)
 }
 
-// tasks notes the tasks of a list, and what is known of them if it is taken up again.
+// tasks adds the tasks of a list to the plan, with the state of those that the earlier plan
+// had.
 func (d *stream) tasks(list jsonv.Value, known []task) {
 	of := func(tasks []task, id string) int {
 		return slices.IndexFunc(tasks, func(t task) bool { return t.ID == id })
@@ -93,35 +94,35 @@ func digits(s string) bool {
 	return strings.IndexFunc(s, func(c rune) bool { return c < '0' || c > '9' }) < 0
 }
 
-// hands gives the delegation of a task, once: the agent hands each task of its plan to a
-// loop of its own, where the first message that names the task begins.
-func (d *stream) hands(r *record) {
+// addDelegation emits the delegation of a task, once: the agent runs each task of its plan in a
+// loop of its own, which begins with the first message that names the task.
+func (d *stream) addDelegation(r *record) {
 	t := d.task(r.task)
 	if t == nil || t.Begun {
 		return
 	}
 	t.Begun = true
-	m := d.ofTask(r, t, msg.Delegation, "call:")
+	m := d.addToDelegation(r, t, msg.Delegation, "call:")
 	m.Delegation.Task = msg.Plain(t.Text)
 }
 
-// returns gives what came of a task that was handed over.
-func (d *stream) returns(r *record, failed bool) {
+// addDelegationResult emits the result of a delegated task.
+func (d *stream) addDelegationResult(r *record, failed bool) {
 	t := d.task(r.task)
 	if t == nil || !t.Begun || t.Ended {
 		return
 	}
 	t.Ended = true
-	m := d.ofTask(r, t, msg.DelegationResult, "result:")
+	m := d.addToDelegation(r, t, msg.DelegationResult, "result:")
 	m.Content, m.IsError = r.content(), failed
 	if failed {
 		m.Tool.ErrorType = "agent_error"
 	}
 }
 
-func (d *stream) ofTask(r *record, t *task, kind msg.Kind, key string) *msg.Message {
+func (d *stream) addToDelegation(r *record, t *task, kind msg.Kind, key string) *msg.Message {
 	child := childRun(d.Turn.Run, t.ID)
-	m := d.give(r.out, kind, key+child)
+	m := d.addMessage(r.out, kind, key+child)
 	m.Hidden = true
 	m.Time, m.Precision = r.at.Time, r.at.Precision
 	m.Tool.CallID, m.Tool.Name, m.Tool.Internal = child, "task", true
@@ -130,17 +131,17 @@ func (d *stream) ofTask(r *record, t *task, kind msg.Kind, key string) *msg.Mess
 	return m
 }
 
-// closes decodes the end of a task, or why it waits.
-func (d *stream) closes(r *record) {
-	m := d.say(r, msg.Task, r.id())
+// taskStatus decodes the end of a task, or the reason for which it waits.
+func (d *stream) taskStatus(r *record) {
+	m := d.addFor(r, msg.Task, r.id())
 	m.Content = r.content()
-	r.states(m)
+	r.setStatus(m)
 	json := r.json
 	m.SetAttr("comments", brief(json.Get("comments")))
 	if r.task == "" {
 		return
 	}
-	d.describe(m, r.task)
+	d.setTitle(m, r.task)
 	switch r.status {
 	case "pause_for_user_input":
 		m.Signal = msg.RunPause
@@ -155,7 +156,7 @@ func (d *stream) closes(r *record) {
 		if failed(r.status) {
 			m.IsError, d.Turn.Failed = true, true
 		}
-		d.returns(r, failed(r.status))
+		d.addDelegationResult(r, failed(r.status))
 	}
 }
 
@@ -168,8 +169,8 @@ func appendPlan(attrs []msg.Attr, tasks jsonv.Value) []msg.Attr {
 	return attrs
 }
 
-// describe adds what the plan says of a task.
-func (d *stream) describe(m *msg.Message, id string) {
+// setTitle adds the task's title from the plan.
+func (d *stream) setTitle(m *msg.Message, id string) {
 	if t := d.task(id); t != nil {
 		m.SetAttr("title", t.Title)
 	}

@@ -19,13 +19,12 @@ type call struct {
 	First    uint64 // hash of the message that began it
 }
 
-// over is a call that has its result.
-type over struct{ UUID, First, Last uint64 }
+// closedCall is a call that has its result.
+type closedCall struct{ UUID, First, Last uint64 }
 
-// tool decodes one of the two messages of a tool call, and keeps what is neither
-// that nor anything else that is known.
+// tool decodes one of the two messages of a tool call, and keeps an object of no known action.
 func (d *stream) tool(r *record) {
-	if r.action == "" || r.status == "" || r.uuid == "" && !tools(r.action) {
+	if r.action == "" || r.status == "" || r.uuid == "" && !isTool(r.action) {
 		typ := r.action
 		if typ == "" {
 			typ = "none"
@@ -34,18 +33,18 @@ func (d *stream) tool(r *record) {
 		m.Run, m.Time, m.Precision = d.Turn.Run, r.at.Time, r.at.Precision
 		return
 	}
-	if d.told(r) {
+	if d.isClosedCall(r) {
 		return
 	}
-	i, running := d.open(r), r.status == "running" || r.status == "pending"
+	i, running := d.openCall(r), r.status == "running" || r.status == "pending"
 	switch {
 	case i < 0:
-		i = d.calls(r)
-	case running && hash(r.hash()) == d.Calls[i].First: // some versions say it twice
-		r.again()
+		i = d.startCall(r)
+	case running && hash(r.hash()) == d.Calls[i].First: // some versions send it twice
+		r.markRead()
 		return
 	case running:
-		d.more(r)
+		d.addCallStatus(r)
 		return
 	}
 	if running {
@@ -57,28 +56,28 @@ func (d *stream) tool(r *record) {
 		if len(d.Over) == maxOver {
 			d.Over = slices.Delete(d.Over, 0, 1)
 		}
-		d.Over = append(d.Over, over{hash(r.uuid), c.First, hash(r.hash())})
+		d.Over = append(d.Over, closedCall{hash(r.uuid), c.First, hash(r.hash())})
 	}
-	d.result(r, &c)
+	d.addResult(r, &c)
 }
 
-// told takes a message of a call that has its result: it is the same again, or
-// says something more.
-func (d *stream) told(r *record) bool {
-	i := slices.IndexFunc(d.Over, func(o over) bool { return r.uuid != "" && o.UUID == hash(r.uuid) })
+// isClosedCall reports whether the message belongs to a call that has its result. It emits a
+// status for a message that differs from those of the call.
+func (d *stream) isClosedCall(r *record) bool {
+	i := slices.IndexFunc(d.Over, func(o closedCall) bool { return r.uuid != "" && o.UUID == hash(r.uuid) })
 	if i < 0 {
 		return false
 	}
 	if h := hash(r.hash()); h != d.Over[i].First && h != d.Over[i].Last {
-		d.more(r)
+		d.addCallStatus(r)
 	} else {
-		r.again()
+		r.markRead()
 	}
 	return true
 }
 
-// open finds the open call to which the message belongs.
-func (d *stream) open(r *record) int {
+// openCall finds the open call to which the message belongs.
+func (d *stream) openCall(r *record) int {
 	return slices.IndexFunc(d.Calls, func(c call) bool {
 		if r.uuid != "" {
 			return c.ID == r.uuid
@@ -87,14 +86,14 @@ func (d *stream) open(r *record) int {
 	})
 }
 
-// calls gives the call that the message begins, or is all that is told of, and
-// returns its place among the open ones.
-func (d *stream) calls(r *record) int {
+// startCall emits the call that the message begins or reports as a whole, and returns its index
+// among the open ones.
+func (d *stream) startCall(r *record) int {
 	c := call{ID: r.uuid, Name: r.action, Task: r.task, Unnamed: r.uuid == "", Internal: internal(r), First: hash(r.hash())}
 	if c.Unnamed {
 		c.ID = r.action + ":" + r.hash()
 	}
-	m := d.ofCall(r, &c, msg.ToolCall, "call:"+c.ID)
+	m := d.addToCall(r, &c, msg.ToolCall, "call:"+c.ID)
 	m.Tool.Arguments = d.arguments(r)
 	if len(d.Calls) == maxCalls {
 		d.Calls = slices.Delete(d.Calls, 0, 1)
@@ -103,10 +102,10 @@ func (d *stream) calls(r *record) int {
 	return len(d.Calls) - 1
 }
 
-// arguments are those that the model wrote, if it was heard, and else what the
-// message says in their place: a path, a command, a query.
+// arguments are the parameters that the model wrote, if its text was on the stream, and else
+// the message's description of them: a path, a command, a query.
 func (d *stream) arguments(r *record) msg.Text {
-	if args, ok := d.intended(r.action); ok {
+	if args, ok := d.takeIntent(r.action); ok {
 		return msg.Plain(args)
 	}
 	if r.status == "running" || r.status == "pending" {
@@ -118,12 +117,12 @@ func (d *stream) arguments(r *record) msg.Text {
 	return msg.Text{}
 }
 
-// result gives the result of a call, and the file that it wrote.
-func (d *stream) result(r *record, c *call) {
-	m := d.ofCall(r, c, msg.ToolResult, "result:"+c.ID)
+// addResult emits the result of a call, and the file that the call wrote.
+func (d *stream) addResult(r *record, c *call) {
+	m := d.addToCall(r, c, msg.ToolResult, "result:"+c.ID)
 	m.Role = msg.RoleTool
 	m.Content = r.content()
-	mark(m, r)
+	markFailed(m, r)
 	if m.IsError {
 		m.Tool.ErrorType = "tool_error"
 	}
@@ -131,39 +130,39 @@ func (d *stream) result(r *record, c *call) {
 	m.SetAttr("url", brief(r.get("url")))
 	if json := r.json; json.Is(jsonv.Array) || json.Is(jsonv.Object) {
 		m.SetAttr("json", short(json))
-		m.SetAttr("results", count(json.Len()))
+		m.SetAttr("results", nonZero(json.Len()))
 	}
-	d.written(r, c)
+	d.addFile(r, c)
 }
 
-// written gives the text of a file that a call wrote.
-func (d *stream) written(r *record, c *call) {
+// addFile emits the text of a file that a call wrote.
+func (d *stream) addFile(r *record, c *call) {
 	text := r.meta.Get("content")
 	path := r.get("filepath").PeekStr()
 	if path == "" || len(text.Peek()) <= 2 || !text.Is(jsonv.String) {
 		return
 	}
-	m := d.ofCall(r, c, msg.File, "file:"+c.ID)
+	m := d.addToCall(r, c, msg.File, "file:"+c.ID)
 	m.Content = text.Text()
 	m.Attachments = []msg.Attachment{{Name: cut(base(path), ident.Max), Size: int64(m.Content.Len()), URL: cut(path, maxGoal)}}
 }
 
-// more keeps what is said of a call beside its beginning and its result.
-func (d *stream) more(r *record) {
-	m := d.say(r, msg.Status, r.id())
+// addCallStatus keeps a message of a call that is neither its beginning nor its result.
+func (d *stream) addCallStatus(r *record) {
+	m := d.addFor(r, msg.Status, r.id())
 	m.Hidden, m.Content, m.Tool.CallID = true, r.content(), r.uuid
 	m.SetAttr("type", r.action)
-	r.states(m)
+	r.setStatus(m)
 }
 
-// ofCall adds a message of a call. The list of things to do that the agent keeps
-// for itself belongs to the turn, although it carries the task that was just done.
-func (d *stream) ofCall(r *record, c *call, kind msg.Kind, key string) *msg.Message {
+// addToCall adds a message of a call. The agent's own list of things to do belongs to the turn,
+// although it carries the task that was just done.
+func (d *stream) addToCall(r *record, c *call, kind msg.Kind, key string) *msg.Message {
 	task := r.task
 	if c.Internal {
 		r.task = ""
 	}
-	m := d.say(r, kind, key)
+	m := d.addFor(r, kind, key)
 	if c.Internal && task != "" {
 		m.SetAttr("task_id", task)
 	}
@@ -181,9 +180,9 @@ func internal(r *record) bool {
 	return r.v.Get("content").Equal("todo.md") || bytes.HasSuffix(r.get("filepath").Peek(), []byte(`/todo.md"`))
 }
 
-// tools reports whether the action is known to be a tool, so that a call without
+// isTool reports whether the action is known to be a tool, so that a call without
 // a uuid is one.
-func tools(action string) bool {
+func isTool(action string) bool {
 	switch action {
 	case "write_code", "write_file", "patch_code", "replace_code_block", "read_file", "terminal_run", "browser", "web_search",
 		"document_query", "document_upload", "mcp_tool", "search", "file", "terminal", "todo", "evaluation":

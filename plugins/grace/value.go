@@ -10,9 +10,9 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// peek is the text of v, or the JSON of another value, for who only compares it: it does
-// not count as read.
-func peek(v jsonv.Value) string {
+// peekText is the text of v, or the JSON of another value, for comparisons: it does not count
+// as read.
+func peekText(v jsonv.Value) string {
 	switch {
 	case v.Is(jsonv.String):
 		return v.PeekStr()
@@ -22,8 +22,8 @@ func peek(v jsonv.Value) string {
 	return ""
 }
 
-// text is v where it is a string.
-func text(v jsonv.Value) jsonv.Value {
+// stringOnly is v where it is a string.
+func stringOnly(v jsonv.Value) jsonv.Value {
 	if v.Is(jsonv.String) {
 		return v
 	}
@@ -36,7 +36,7 @@ func brief(v jsonv.Value) string { return limited(v, maxGoal) }
 
 // limited is brief for a length in bytes.
 func limited(v jsonv.Value, most int) string {
-	s := peek(v)
+	s := peekText(v)
 	if len(s) <= most {
 		v.MarkRead()
 	}
@@ -53,8 +53,8 @@ func short(v jsonv.Value) string {
 	return string(v.Raw())
 }
 
-// keep is a text as it is remembered.
-func keep(t msg.Text) string { return cut(t.String(), maxText) }
+// limitText is a text cut to the limit of the state.
+func limitText(t msg.Text) string { return cut(t.String(), maxText) }
 
 // cut is the beginning of a text.
 func cut(s string, most int) string {
@@ -67,8 +67,8 @@ func cut(s string, most int) string {
 	return s[:most]
 }
 
-// count is a number as an attribute: nothing when it is zero.
-func count(n int) string {
+// nonZero is a number as an attribute: nothing when it is zero.
+func nonZero(n int) string {
 	if n == 0 {
 		return ""
 	}

@@ -8,12 +8,12 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// The model asks for actions in what looks like XML and is not: code stands in it
-// as it is, with or without CDATA, between fences, after a few words. It is read as
-// the agent reads it, by its tags alone. There are no entities and no attributes
-// that mean anything, and a text is looked through once.
+// The model asks for actions in a notation that looks like XML and is not: code is in it as it
+// is, with or without CDATA, between fences, after a few words. It is read as the agent reads
+// it, by its tags alone. There are no entities and no attributes with a meaning, and a text is
+// read once.
 
-// action is what the model asked for:
+// action is an action that the model asked for:
 //
 //	<write_code><path>a.py</path><content><![CDATA[…]]></content></write_code>
 type action struct {
@@ -83,7 +83,7 @@ func params(s string) []param {
 	return out
 }
 
-// element cuts the element at the start of s. What stands in CDATA does not end it.
+// element cuts the element at the start of s. An end tag in CDATA does not end it.
 func element(s string) (name, inner, rest string, ok bool) {
 	if !strings.HasPrefix(s, "<") {
 		return "", "", "", false
@@ -133,8 +133,8 @@ func plainText(s string) string {
 	return t
 }
 
-// args are the action's parameters as a JSON object; a parameter that is JSON
-// itself stays what it is.
+// args are the action's parameters as a JSON object; a parameter that is itself JSON is copied
+// unchanged.
 func (a action) args() string {
 	var b strings.Builder
 	b.WriteByte('{')
@@ -164,8 +164,8 @@ func quote(s string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// modelText looks for actions in a text of the model, so that the calls that come
-// of them can say with what. A person is shown those and not the text.
+// modelText looks for actions in a text of the model, so that the calls that follow have
+// arguments. The text is then hidden, for a reader sees the calls.
 func (d *stream) modelText(m *msg.Message) {
 	s := m.Content.String()
 	if t := strings.TrimSpace(s); !strings.HasPrefix(t, "<") && !strings.HasPrefix(t, "```") {
@@ -178,14 +178,14 @@ func (d *stream) modelText(m *msg.Message) {
 	names := make([]string, len(actions))
 	for i, a := range actions {
 		names[i] = a.name
-		d.intend(a)
+		d.addIntent(a)
 	}
 	m.Hidden = true
 	m.SetAttr("actions", strings.Join(names, ","))
 }
 
-// intend remembers an action until it runs.
-func (d *stream) intend(a action) {
+// addIntent remembers an action until it runs.
+func (d *stream) addIntent(a action) {
 	args := a.args()
 	if len(args) > maxIntent {
 		return
@@ -196,8 +196,8 @@ func (d *stream) intend(a action) {
 	d.Intents = append(d.Intents, intent{a.name, args})
 }
 
-// intended takes the arguments with which the model asked for a tool.
-func (d *stream) intended(tool string) (args string, ok bool) {
+// takeIntent returns and removes the arguments with which the model asked for a tool.
+func (d *stream) takeIntent(tool string) (args string, ok bool) {
 	i := slices.IndexFunc(d.Intents, func(t intent) bool { return t.Name == tool })
 	if i < 0 {
 		return "", false

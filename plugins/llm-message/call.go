@@ -10,24 +10,24 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// call is a tool call that is not over, or whose id in the protocol is not known.
+// call is a tool call that has not ended, or whose id in the protocol is not known.
 type call struct {
 	ID      string
 	Name    string
-	Model   string   `json:",omitempty"` // the id that the model has for it; only snapshots tell
-	To      string   `json:",omitempty"` // the agent that it hands work to
-	Base    string   // what tells it from other calls: tool and arguments
-	Run     string   `json:",omitempty"`
-	Parent  string   `json:",omitempty"` // run
-	Agent   string   `json:",omitempty"`
-	Steps   []string // under which it is known; none while only a snapshot has told of it
-	HasDone bool     `json:",omitempty"` // it has its result
-	Told    telling  `json:",omitzero"`  // what events said of it
-	Result  telling  `json:",omitzero"`
+	Model   string    `json:",omitempty"` // the model's id for it, which only snapshots have
+	To      string    `json:",omitempty"` // the agent that it delegates to
+	Base    string    // its signature, see callSignature
+	Run     string    `json:",omitempty"`
+	Parent  string    `json:",omitempty"` // run
+	Agent   string    `json:",omitempty"`
+	Steps   []string  // ids of the events that began it; none while only a snapshot has it
+	HasDone bool      `json:",omitempty"` // it has its result
+	Told    eventInfo `json:",omitzero"`  // from the event that began it
+	Result  eventInfo `json:",omitzero"`
 }
 
-// telling is what an event said of a call, or of its result, and a snapshot does not.
-type telling struct {
+// eventInfo is the part of a call, or of its result, that an event has and a snapshot does not.
+type eventInfo struct {
 	Heard bool   `json:",omitempty"`
 	At    at     `json:",omitzero"`
 	Step  string `json:",omitempty"`
@@ -37,14 +37,14 @@ type telling struct {
 	Data  string `json:",omitempty"`
 }
 
-// named is a call under the id that snapshots have for it.
-type named struct {
+// identifiedCall is a call with the id that it has in snapshots.
+type identifiedCall struct {
 	ID, Call string
 	To       string `json:",omitempty"`
 }
 
-// delegate is the agent that a call hands work to, and the work: the tool of that name
-// runs a sub-agent within the session. to is empty for any other call.
+// delegate returns the agent that a call delegates to, and the task: the tool named task runs a
+// sub-agent within the session. to is empty for any other call.
 func delegate(tool string, args jsonv.Value) (to string, work msg.Text) {
 	if tool != "task" || !args.Get("description").Is(jsonv.String) {
 		return "", msg.Text{}
@@ -52,9 +52,9 @@ func delegate(tool string, args jsonv.Value) (to string, work msg.Text) {
 	return ident.Of(args.Get("subagent_type")), msg.Plain(args.Get("description").Str())
 }
 
-// baseOf is what an event and a snapshot both say of a call: its tool, and its
-// arguments, however they are written.
-func (d *stream) baseOf(tool string, args jsonv.Value) string {
+// callSignature is equal for the event and the snapshot of a call: its tool and a hash of its
+// arguments, in any notation.
+func (d *stream) callSignature(tool string, args jsonv.Value) string {
 	var doc jsonv.Doc
 	args = arguments(&doc, args)
 	body := canonical(nil, args)
@@ -64,7 +64,7 @@ func (d *stream) baseOf(tool string, args jsonv.Value) string {
 	return tool + ":" + msg.HashKey(string(body))[:16]
 }
 
-// arguments reads arguments that are a string of JSON, as the model wrote them.
+// arguments parses arguments that are a string of JSON, as the model wrote them.
 func arguments(doc *jsonv.Doc, args jsonv.Value) jsonv.Value {
 	if !args.Is(jsonv.String) {
 		return args
@@ -81,51 +81,52 @@ func arguments(doc *jsonv.Doc, args jsonv.Value) jsonv.Value {
 
 // toolCall decodes the beginning of a call.
 func (d *stream) toolCall(e *event) {
-	e.wake()
+	e.ensureTurn()
 	name := ident.Of(e.meta.First("tool", "tool_name"))
 	args := e.meta.Get("args")
 	if name == "" { // as the documents have it
 		name, args = ident.Of(e.content.First("tool_name", "tool")), e.content.Get("arguments")
 	}
 	if name == "" {
-		d.strange(e)
+		d.addUnknownEvent(e)
 		return
 	}
 	e.content.Equal("Calling tool: " + name)
-	base := d.baseOf(name, args)
-	if c := e.s.within(e.step, base); c != nil {
+	base := d.callSignature(name, args)
+	if c := e.s.wrappedCall(e.step, base); c != nil {
 		c.Steps = append(c.Steps, e.step)
-		e.about(c).SetAttr("step_id", e.step)
+		e.addCallStatus(c).SetAttr("step_id", e.step)
 		return
 	}
-	c := e.s.shown(base)
+	c := e.s.callFromSnapshot(base)
 	if c == nil {
-		id := base + nth(e.s.Given.give("call:"+base))
-		c = e.s.open(call{ID: id, Name: name, Base: base, Run: e.s.Turn.Run, Agent: e.s.Agent})
-		if p := e.s.only(); p != nil {
+		id := base + nth(e.s.Given.emit("call:"+base))
+		c = e.s.addOpenCall(call{ID: id, Name: name, Base: base, Run: e.s.Turn.Run, Agent: e.s.Agent})
+		if p := e.s.onlyPhase(); p != nil {
 			c.Run, c.Parent, c.Agent = p.Call, e.s.Turn.Run, p.Agent
 		}
 	}
 	c.Steps = []string{e.step}
-	c.Told = telling{Heard: true, At: e.at, Step: e.step}
-	e.begun(c, args, args.JSON())
+	c.Told = eventInfo{Heard: true, At: e.at, Step: e.step}
+	e.addCall(c, args, args.JSON())
 }
 
-// begun gives the beginning of a call, as far as events and snapshots have told it.
-func (e *event) begun(c *call, args jsonv.Value, written msg.Text) {
-	m := e.of(c, msg.ToolCall, "call:"+c.ID)
+// addCall emits the beginning of a call, with the facts that events and snapshots have had so
+// far.
+func (e *event) addCall(c *call, args jsonv.Value, written msg.Text) {
+	m := e.addForCall(c, msg.ToolCall, "call:"+c.ID)
 	m.Role, m.Tool.Arguments = msg.RoleAssistant, written
 	var work msg.Text
 	if c.To, work = delegate(c.Name, args); c.To != "" {
 		m.Kind, m.Delegation.To, m.Delegation.Task = msg.Delegation, c.To, work
 	}
-	e.tell(m, c, &c.Told)
+	e.setCompleteness(m, c, &c.Told)
 	m.SetAttr("step_id", c.Told.Step)
 }
 
-// tell says how much of a call is known: an event does not know the model's id, a
-// snapshot not when it was. Who knows both is complete.
-func (e *event) tell(m *msg.Message, c *call, t *telling) {
+// setCompleteness marks how much of a call is known: an event lacks the model's id, a snapshot
+// lacks the time. With both the call is complete.
+func (e *event) setCompleteness(m *msg.Message, c *call, t *eventInfo) {
 	m.Tool.ProtocolID, m.Complete = c.Model, msg.Complete
 	switch {
 	case c.Model == "" && c.Base != "":
@@ -138,8 +139,8 @@ func (e *event) tell(m *msg.Message, c *call, t *telling) {
 	}
 }
 
-// open remembers a call until its result comes.
-func (s *session) open(c call) *call {
+// addOpenCall remembers a call until its result arrives.
+func (s *session) addOpenCall(c call) *call {
 	if len(s.Calls) == maxCalls {
 		s.Calls = slices.Delete(s.Calls, 0, 1)
 	}
@@ -147,8 +148,8 @@ func (s *session) open(c call) *call {
 	return &s.Calls[len(s.Calls)-1]
 }
 
-// shown finds the call that a snapshot has told of before the events did.
-func (s *session) shown(base string) *call {
+// callFromSnapshot finds a call that a snapshot had before its event arrived.
+func (s *session) callFromSnapshot(base string) *call {
 	for i := range s.Calls {
 		if c := &s.Calls[i]; c.Base == base && len(c.Steps) == 0 {
 			return c
@@ -157,11 +158,11 @@ func (s *session) shown(base string) *call {
 	return nil
 }
 
-// within finds the call of which the event tells once more, from within: the tools
-// of a session are wrapped anew in each turn, and every wrapping speaks. Nothing has
-// come between, the call is the same, and its step is the next.
-func (s *session) within(step, base string) *call {
-	if len(s.Calls) == 0 || s.handing() > 0 {
+// wrappedCall finds the call that the event repeats: in each turn a session wraps its tools
+// once more, and every wrapper sends events of its own. Such an event follows without another
+// call in between, has the same signature, and the next step number.
+func (s *session) wrappedCall(step, base string) *call {
+	if len(s.Calls) == 0 || s.activePhases() > 0 {
 		return nil
 	}
 	c := &s.Calls[len(s.Calls)-1]
@@ -193,19 +194,19 @@ func (d *stream) toolResult(e *event) {
 	tool := e.meta.First("tool", "tool_name")
 	if i < 0 {
 		if s.Turn.Run == "" {
-			e.wake()
+			e.ensureTurn()
 		}
 		c := call{ID: "step:" + s.Turn.Run + "/" + e.step, Name: ident.Of(tool), Run: s.Turn.Run, Agent: s.Agent}
 		if e.step == "" {
 			c.ID = e.key()
 		}
-		d.result(e, &c)
+		d.addEventResult(e, &c)
 		return
 	}
 	c := s.Calls[i]
 	tool.Equal(c.Name)
 	if c.Model == "" && !c.HasDone {
-		defer func() { s.unidentified(c) }()
+		defer func() { s.addUnidentified(c) }()
 	}
 	rest := slices.DeleteFunc(slices.Clone(c.Steps), func(step string) bool { return step == e.step })
 	done := c.HasDone
@@ -214,20 +215,20 @@ func (d *stream) toolResult(e *event) {
 	} else {
 		s.Calls[i].Steps, s.Calls[i].HasDone = rest, true
 	}
-	if done { // of the wrapping around it
-		d.repeated(e, &c.Result)
-		e.about(&c).SetAttr("step_id", e.step)
+	if done { // the event of an outer wrapper
+		d.markRepeatedResult(e, &c.Result)
+		e.addCallStatus(&c).SetAttr("step_id", e.step)
 		return
 	}
-	d.waited(e, c.ID)
-	d.result(e, &c)
+	d.endWaits(e, c.ID)
+	d.addEventResult(e, &c)
 	if len(rest) > 0 {
 		s.Calls[i].Result = c.Result
 	}
 }
 
-// repeated counts as read what an event says of a result once more.
-func (d *stream) repeated(e *event, was *telling) {
+// markRepeatedResult marks the fields of an event as read that repeat a result.
+func (d *stream) markRepeatedResult(e *event, was *eventInfo) {
 	text := []byte(e.content.PeekStr())
 	if !e.content.Is(jsonv.String) {
 		text = e.content.Peek()
@@ -241,8 +242,8 @@ func (d *stream) repeated(e *event, was *telling) {
 	}
 }
 
-// unidentified remembers a call that has its result until a snapshot tells its id.
-func (s *session) unidentified(c call) {
+// addUnidentified remembers a call that has its result until a snapshot has its id.
+func (s *session) addUnidentified(c call) {
 	c.Steps, c.HasDone = nil, true
 	if len(s.Nameless) == maxNameless {
 		s.Nameless = slices.Delete(s.Nameless, 0, 1)
@@ -250,15 +251,15 @@ func (s *session) unidentified(c call) {
 	s.Nameless = append(s.Nameless, c)
 }
 
-// result gives the result of a call, once.
-func (d *stream) result(e *event, c *call) {
+// addEventResult emits the result of a call, once.
+func (d *stream) addEventResult(e *event, c *call) {
 	h := d.hash([]byte(c.ID))
 	if e.s.Done.has(h) {
-		e.about(c)
+		e.addCallStatus(c)
 		return
 	}
 	e.s.Done.add(h, maxDone)
-	m := e.ended(c)
+	m := e.addResult(c)
 	status, result := e.meta.First("status"), e.content
 	if result.Is(jsonv.Object) { // as the documents have it
 		result = e.content.Get("result")
@@ -277,13 +278,13 @@ func (d *stream) result(e *event, c *call) {
 		}
 	}
 	c.Result.Heard, c.Result.At, c.Result.Step, c.Result.Class = true, e.at, e.step, m.Tool.ErrorType
-	c.Result.Sum, c.Result.Data = d.hash([]byte(m.Content.String())), small(e.meta.Get("data"))
-	e.returned(m, c)
+	c.Result.Sum, c.Result.Data = d.hash([]byte(m.Content.String())), shortJSON(e.meta.Get("data"))
+	e.setEventFields(m, c)
 }
 
-// ended begins the result of a call.
-func (e *event) ended(c *call) *msg.Message {
-	m := e.of(c, msg.ToolResult, "result:"+c.ID)
+// addResult adds the result of a call.
+func (e *event) addResult(c *call) *msg.Message {
+	m := e.addForCall(c, msg.ToolResult, "result:"+c.ID)
 	m.Role = msg.RoleTool
 	if c.To != "" {
 		m.Kind, m.Delegation.To = msg.DelegationResult, c.To
@@ -291,15 +292,15 @@ func (e *event) ended(c *call) *msg.Message {
 	return m
 }
 
-// returned puts into a result what an event said of it.
-func (e *event) returned(m *msg.Message, c *call) {
-	e.tell(m, c, &c.Result)
+// setEventFields sets the fields of a result that only its event has.
+func (e *event) setEventFields(m *msg.Message, c *call) {
+	e.setCompleteness(m, c, &c.Result)
 	m.SetAttr("error", c.Result.Error)
 	m.SetAttr("data", c.Result.Data)
 	m.SetAttr("step_id", c.Result.Step)
 }
 
-// errorClass is the class of a tool's error, as far as its words tell.
+// errorClass derives the class of a tool's error from its text.
 func errorClass(reason string) string {
 	switch r := strings.ToLower(reason); {
 	case strings.Contains(r, "timed out") || strings.Contains(r, "timeout"):
@@ -314,9 +315,9 @@ func errorClass(reason string) string {
 	return "tool_error"
 }
 
-// of adds a message of a call, in its run.
-func (e *event) of(c *call, kind msg.Kind, key string) *msg.Message {
-	m := e.give(kind, key)
+// addForCall adds a message of a call, in its run.
+func (e *event) addForCall(c *call, kind msg.Kind, key string) *msg.Message {
+	m := e.add(kind, key)
 	m.Run, m.ParentRun, m.Agent.Name = c.Run, c.Parent, c.Agent
 	if c.Parent != "" {
 		m.Delegation.Link = msg.ByParent
@@ -325,9 +326,9 @@ func (e *event) of(c *call, kind msg.Kind, key string) *msg.Message {
 	return m
 }
 
-// about adds a status that concerns a call.
-func (e *event) about(c *call) *msg.Message {
-	m := e.of(c, msg.Status, e.key())
+// addCallStatus adds a status that concerns a call.
+func (e *event) addCallStatus(c *call) *msg.Message {
+	m := e.addForCall(c, msg.Status, e.key())
 	m.Hidden = true
 	m.SetAttr("type", e.name)
 	return m

@@ -6,9 +6,9 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// user decodes what the client sends.
-func (d *stream) user(e *event, what string) {
-	switch what {
+// user decodes an event that the client sends.
+func (d *stream) user(e *event, action string) {
+	switch action {
 	case "message":
 		d.prompt(e, e.text())
 	case "solve_tasks":
@@ -18,10 +18,10 @@ func (d *stream) user(e *event, what string) {
 			d.prompt(e, e.content.Text())
 		}
 	case "response":
-		d.answered(e)
+		d.userResponse(e)
 	default:
 		m := e.status()
-		switch what {
+		switch action {
 		case "replan":
 			m.Content = e.content.Get("question").Text()
 		case "cancel":
@@ -32,19 +32,19 @@ func (d *stream) user(e *event, what string) {
 	}
 }
 
-// prompt begins a turn with what the user says.
+// prompt starts a turn with the text of the user.
 func (d *stream) prompt(e *event, text msg.Text) {
-	d.closeDraft(e, "")
+	d.emitDraft(e, "")
 	key := textKey("user", text)
-	key += nth(e.s.Given.give(key))
-	e.s.begin(key)
-	m := e.give(msg.User, key)
+	key += nth(e.s.Given.emit(key))
+	e.s.startTurn(key)
+	m := e.add(msg.User, key)
 	m.Role, m.Agent, m.Signal = msg.RoleUser, msg.Agent{Kind: msg.KindHuman}, msg.RunStart
 	m.Content = text
 	if image := e.root.Get("base64_image"); image.Is(jsonv.String) {
-		m.Attachments = attach(image)
+		m.Attachments = imageOf(image)
 	}
 }
 
-// textKey is the key of a text: a hash of who says it and what.
+// textKey is the key of a text: its role and a hash of it.
 func textKey(role string, text msg.Text) string { return role + ":" + msg.HashKey(text.String()) }

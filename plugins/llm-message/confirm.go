@@ -8,7 +8,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// wait is a question to the user that holds up a call, or a plan.
+// wait is a question to the user for which a call, or a plan, waits.
 type wait struct {
 	Step string
 	Call string `json:",omitempty"`
@@ -17,14 +17,14 @@ type wait struct {
 
 // confirm decodes the question whether a tool may run, or a plan be carried out.
 func (d *stream) confirm(e *event) {
-	e.wake()
+	e.ensureTurn()
 	s := e.s
 	w := wait{Step: e.step, Run: s.Turn.Run}
 	m := e.status()
 	m.Hidden = false
 	m.Signal, m.Content = msg.WaitStart, e.text()
 	if tool := ident.Of(e.meta.Get("tool_name")); tool != "" {
-		base := d.baseOf(tool, e.meta.Get("tool_args"))
+		base := d.callSignature(tool, e.meta.Get("tool_args"))
 		same := func(c call) bool { return c.Base == base && !c.HasDone }
 		i := slices.IndexFunc(s.Calls, same)
 		if i < 0 {
@@ -45,8 +45,8 @@ func (d *stream) confirm(e *event) {
 	s.Waits = append(s.Waits, w)
 }
 
-// answered decodes what the user says to it.
-func (d *stream) answered(e *event) {
+// userResponse decodes the user's answer to such a question.
+func (d *stream) userResponse(e *event) {
 	i := slices.IndexFunc(e.s.Waits, func(w wait) bool { return w.Step == e.step })
 	m := e.status()
 	m.Content = e.content.First("feedback", "reason").Text()
@@ -56,27 +56,27 @@ func (d *stream) answered(e *event) {
 	}
 	m.SetAttr("step_id", e.step)
 	if i >= 0 {
-		e.s.Waits[i].over(m)
+		e.s.Waits[i].end(m)
 		e.s.Waits = slices.Delete(e.s.Waits, i, i+1)
 	}
 }
 
-// waited ends the waits that a call's result, or the next step of a plan, shows to be
-// over: who only listens to a server does not hear the answer.
-func (d *stream) waited(e *event, call string) {
+// endWaits ends the waits that a call's result, or the next step of a plan, proves to be over:
+// on the server's side of the connection alone the user's answer is missing.
+func (d *stream) endWaits(e *event, call string) {
 	e.s.Waits = slices.DeleteFunc(e.s.Waits, func(w wait) bool {
 		if w.Call != call {
 			return false
 		}
-		m := e.give(msg.Status, "waited:"+w.Step)
+		m := e.add(msg.Status, "waited:"+w.Step)
 		m.Hidden = true
 		m.SetAttr("type", "agent.user_confirm")
 		m.SetAttr("step_id", w.Step)
-		w.over(m)
+		w.end(m)
 		return true
 	})
 }
 
-func (w wait) over(m *msg.Message) {
+func (w wait) end(m *msg.Message) {
 	m.Signal, m.Tool.CallID, m.Run = msg.WaitEnd, w.Call, w.Run
 }

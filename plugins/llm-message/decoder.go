@@ -1,33 +1,32 @@
-// Package llmmessage decodes the WebSocket protocol of myagent: what an agent says
-// of its work as it goes on, and the snapshots of its whole memory that it sends
-// beside that (agent.llm_message).
+// Package llmmessage decodes the WebSocket protocol of myagent: the events of an agent at work,
+// and the snapshots of its whole memory that it sends beside them (agent.llm_message).
 //
-// Facts of the format that are easy to get wrong, and that this decoder is built
-// around:
+// Facts of the format that are easy to get wrong, and that this decoder is built around:
 //
 //   - Every snapshot repeats the conversation. It is sent after each call of the
-//     model, and taken before what the model said is stored: the newest words are
-//     in the next one, if there is one. At the end of a turn it may be ahead of the
+//     model, and taken before the model's answer is stored: the newest text is in
+//     the next one, if there is one. At the end of a turn it may be ahead of the
 //     events.
 //   - A snapshot is no log. It sheds its oldest messages (100 by default), loses
-//     groups of calls without results after a retry, and gains prompts that nobody
+//     groups of calls without results after a retry, and gains prompts that no user
 //     wrote. total_messages is the length of the array.
 //   - The metadata of a snapshot have the answer (final_response) before the memory has
-//     it, still in the next turn, and say FINISHED when the agent is done. Most never do.
-//   - Messages have neither ids nor times, and who only listens to the server sees
-//     the user's words in a snapshot first, behind what answers them. Calls have ids
-//     there, and nowhere else: the events of the same call have a step_id, which
-//     begins at 0 in each turn. What both forms say of a call are its tool and its
-//     arguments.
-//   - The words of the user are rewritten: Question: …\n\nGuide: …, and the guide may
-//     come alone as a message of the user. So may the request for a summary.
+//     it, and keep it into the next turn; agent_state is FINISHED when the agent is
+//     done. Most snapshots never have that state.
+//   - Messages have neither ids nor times, and in the server's events alone the user's
+//     prompt first appears in a snapshot, after the first events that answer it. Calls
+//     have ids there, and nowhere else: the events of the same call have a step_id,
+//     which begins at 0 in each turn. Both forms have the tool and the arguments of a
+//     call.
+//   - The user's prompt is rewritten: Question: …\n\nGuide: …, and the guide may
+//     arrive alone as a message of the user. So may the request for a summary.
 //   - The result of a tool is wrapped in a snapshot: Observed output of cmd `…`
 //     executed:\n….
 //   - Pieces of an answer (agent.partial_answer) and snapshots wait up to 75 ms for a
 //     newer one and are then dropped for it. Pieces are lost for good, and the last
 //     one arrives behind events with higher seq, even behind the final answer.
-//   - From the second turn on, a session wraps its tools once more: a call is then
-//     told twice, three times, one within the other, each with a step of its own.
+//   - From the second turn on, a session wraps its tools once more: a call then has
+//     two or three pairs of events, one within the other, each with a step of its own.
 //   - Times are local and have no zone, but for the calls of the model in statistics,
 //     which are UTC. Statistics of several agents repeat the same calls.
 //   - A session that is restored after a broken connection has a new id, and begins
@@ -50,8 +49,8 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
-// rest keeps what was not read.
-var rest = unknown.NewKeeper(leavesOut)
+// unread keeps the fields that the decoder did not read.
+var unread = unknown.NewKeeper(leavesOut)
 
 //go:embed testdata/leaves-out.json
 var leavesOut []byte
@@ -115,16 +114,16 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 	case root.Is(jsonv.Object):
 		d.event(root, out)
 	case root.Is(jsonv.Array) && f.Kind == frame.Body:
-		d.bare(root, root, out)
+		d.bareSnapshot(root, root, out)
 	default:
 		out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
 		return nil
 	}
-	rest.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session = d.session(root.Get("session_id")).ID })
+	unread.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session = d.session(root.Get("session_id")).ID })
 	return nil
 }
 
-// Flush gives the answers that are still being written.
+// Flush emits the answers that are still being written.
 func (d *stream) Flush(out *decoder.Output) error {
 	for _, s := range d.Sessions {
 		if s.Draft.Key == "" || len(s.Draft.Text) == 0 {
@@ -135,7 +134,7 @@ func (d *stream) Flush(out *decoder.Output) error {
 		m.Agent = s.agent()
 		m.Content = msg.Plain(string(s.Draft.Text))
 		m.Time, m.Precision = s.Draft.At.Time, s.Draft.At.Precision
-		m.SetAttr("holes", d.holes(&s.Draft))
+		m.SetAttr("holes", d.missedEvents(&s.Draft))
 	}
 	return nil
 }

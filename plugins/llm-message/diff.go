@@ -3,20 +3,20 @@ package llmmessage
 // maxTable bounds the work of comparing two memories message by message.
 const maxTable = 1 << 20
 
-// fresh returns the places of the messages in now that were not in was. A memory
-// loses messages at its front and in its middle and gains them at its end, mostly;
-// what changed in between is new.
+// newItems returns the indices of the messages in now that were not in was. A memory mostly
+// loses messages at its front and in its middle and gains them at its end; a message that
+// changed in between is new.
 //
-// The comparison keeps the longest sequence that both have in common. What a memory
-// that was longer than is remembered has at its front was there before.
-func fresh(was, now []uint64, cutFront bool) []int {
+// The comparison keeps the longest common subsequence. With cutFront the memory was longer than
+// the state keeps: its front is not new.
+func newItems(was, now []uint64, cutFront bool) []int {
 	prefix := 0
 	for prefix < len(was) && prefix < len(now) && was[prefix] == now[prefix] {
 		prefix++
 	}
 	a, b := was[prefix:], now[prefix:]
 	kept := make([]bool, len(b))
-	moved := make(map[uint64]int) // what was there and is not kept
+	moved := make(map[uint64]int) // messages of a that are not kept
 	if len(a) > 0 && len(a)*len(b) <= maxTable {
 		common(a, b, kept, moved)
 	} else {
@@ -82,8 +82,8 @@ func common(a, b []uint64, kept []bool, moved map[uint64]int) {
 	}
 }
 
-// greedy marks the messages of b that a has as often: for memories that are too long
-// to compare in every way.
+// greedy marks the messages of b that a has as often. It is for memories that are too long for
+// a table of all pairs.
 func greedy(a, b []uint64, kept []bool, moved map[uint64]int) {
 	left := make(map[uint64]int, len(a))
 	for _, h := range a {

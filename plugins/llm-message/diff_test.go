@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-func TestFresh(t *testing.T) {
+func TestNewItems(t *testing.T) {
 	for _, c := range []struct {
-		what     string
+		name     string
 		was, now []uint64
 		cut      bool
 		want     []int
@@ -27,27 +27,27 @@ func TestFresh(t *testing.T) {
 		{"empty", []uint64{1}, nil, false, nil},
 		{"longer than is remembered", []uint64{3, 4}, []uint64{1, 2, 3, 4, 5}, true, []int{4}},
 	} {
-		if got := fresh(c.was, c.now, c.cut); !slices.Equal(got, c.want) {
-			t.Errorf("%s: %v, then %v: got %v, want %v", c.what, c.was, c.now, got, c.want)
+		if got := newItems(c.was, c.now, c.cut); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, then %v: got %v, want %v", c.name, c.was, c.now, got, c.want)
 		}
 	}
 }
 
-// TestFreshOfLongMemories: memories that are too long to be compared in every way
-// still give what was appended, and nothing that is there as often.
-func TestFreshOfLongMemories(t *testing.T) {
+// TestNewItemsOfLongMemories: of memories that are too long for a table of all pairs the appended
+// messages are still new, and no message is that both have as often.
+func TestNewItemsOfLongMemories(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	was := make([]uint64, 3000)
 	for i := range was {
 		was[i] = r.Uint64()
 	}
 	now := append(slices.Clone(was[1:]), 1, 2)
-	if got := fresh(was, now, false); !slices.Equal(got, []int{2999, 3000}) {
+	if got := newItems(was, now, false); !slices.Equal(got, []int{2999, 3000}) {
 		t.Errorf("got %v", got)
 	}
 }
 
-func BenchmarkFresh(b *testing.B) {
+func BenchmarkNewItems(b *testing.B) {
 	for _, n := range []int{100, 1000} {
 		was := make([]uint64, n)
 		for i := range was {
@@ -57,7 +57,7 @@ func BenchmarkFresh(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				fresh(was, now, false)
+				newItems(was, now, false)
 			}
 		})
 	}

@@ -30,23 +30,23 @@ func (d *stream) event(root jsonv.Value, out *decoder.Output) {
 	name := root.Get("event")
 	if !name.Is(jsonv.String) {
 		if m := root.Get("messages"); m.Is(jsonv.Array) {
-			d.bare(root, m, out)
+			d.bareSnapshot(root, m, out)
 			return
 		}
-		d.unknown(root, out, ident.Of(root.Get("type")))
+		d.addUnknown(root, out, ident.Of(root.Get("type")))
 		return
 	}
 	e := &event{root: root, content: root.Get("content"), meta: root.Get("metadata"), out: out}
-	e.name = known(ident.Of(name))
-	e.at, e.seq, e.step = clock(root.Get("timestamp"), d.zone), root.Get("seq").Int(), ident.Of(root.Get("step_id"))
-	if d.again(e) {
+	e.name = canonicalName(ident.Of(name))
+	e.at, e.seq, e.step = parseTime(root.Get("timestamp"), d.zone), root.Get("seq").Int(), ident.Of(root.Get("step_id"))
+	if d.isRepeat(e) {
 		root.MarkRead()
 		return
 	}
 	if e.name == "" {
 		e.s = d.session(root.Get("session_id"))
 		e.name = ident.Of(name)
-		d.strange(e).Run = ""
+		d.addUnknownEvent(e).Run = ""
 		return
 	}
 	if e.name == "agent.state_restored" {
@@ -56,9 +56,9 @@ func (d *stream) event(root jsonv.Value, out *decoder.Output) {
 	d.dispatch(e)
 }
 
-// again finds the event's identity and reports whether it was decoded before: a
-// connection that is taken up again repeats events, under new numbers.
-func (d *stream) again(e *event) bool {
+// isRepeat finds the event's identity and reports whether it was decoded before: a restored
+// connection repeats events, under new numbers.
+func (d *stream) isRepeat(e *event) bool {
 	e.id = ident.Of(e.meta.Get("orig_event_id"))
 	if e.id == "" {
 		e.id = ident.Of(e.root.Get("event_id"))
@@ -69,7 +69,7 @@ func (d *stream) again(e *event) bool {
 		e.id = msg.HashKey(string(r.Get("event").Peek()), string(r.Get("timestamp").Peek()), string(r.Get("session_id").Peek()),
 			string(r.Get("step_id").Peek()), string(e.content.Peek()), string(e.meta.Peek()))
 	}
-	if !numbered && e.at.Time == 0 { // nothing tells it from one that says the same
+	if !numbered && e.at.Time == 0 { // it has no identity
 		return false
 	}
 	h := d.hash([]byte(e.id))
@@ -77,55 +77,55 @@ func (d *stream) again(e *event) bool {
 		return true
 	}
 	d.Seen.add(h, maxSeen)
-	d.Heard.hear(e.conn(), e.seq)
+	d.Heard.count(e.conn(), e.seq)
 	return false
 }
 
-// heard counts the events of a connection that did not come: its numbers have gaps.
-type heard struct {
+// gaps counts the events of a connection that did not arrive: its numbers have gaps.
+type gaps struct {
 	Conn string `json:",omitempty"`
 	Top  int64  `json:",omitempty"` // the highest number
 	Lost int64  `json:",omitempty"`
 }
 
-func (h *heard) hear(conn string, seq int64) {
+func (h *gaps) count(conn string, seq int64) {
 	switch {
 	case seq <= 0:
 	case conn != h.Conn:
-		*h = heard{Conn: conn, Top: seq}
+		*h = gaps{Conn: conn, Top: seq}
 	case seq > h.Top:
 		h.Lost += seq - h.Top - 1
 		h.Top = seq
-	case h.Lost > 0: // it waited, and others went before it
+	case h.Lost > 0: // it arrived behind later ones
 		h.Lost--
 	}
 }
 
 // dispatch decodes an event by its name.
 func (d *stream) dispatch(e *event) {
-	switch kind, what, _ := strings.Cut(e.name, "."); kind {
+	switch kind, action, _ := strings.Cut(e.name, "."); kind {
 	case "user":
-		d.user(e, what)
+		d.user(e, action)
 	case "plan":
-		d.planning(e, what)
+		d.plan(e, action)
 	case "solver":
-		d.solving(e, what)
+		d.solver(e, action)
 	case "aggregate":
-		d.aggregating(e, what)
+		d.aggregate(e, action)
 	case "pipeline":
-		d.piped(e)
+		d.pipelineCompleted(e)
 	case "error":
-		d.trouble(e, what)
+		d.recoverable(e, action)
 	case "system":
-		d.system(e, what)
+		d.system(e, action)
 	default:
-		d.agent(e, what)
+		d.agent(e, action)
 	}
 }
 
-// agent decodes what the agent of the session says.
-func (d *stream) agent(e *event, what string) {
-	switch what {
+// agent decodes an event of the session's agent.
+func (d *stream) agent(e *event, action string) {
+	switch action {
 	case "thinking":
 		d.thinking(e)
 	case "tool_call":
@@ -141,13 +141,13 @@ func (d *stream) agent(e *event, what string) {
 	case "user_confirm":
 		d.confirm(e)
 	default:
-		d.lifecycle(e, what)
+		d.lifecycle(e, action)
 	}
 }
 
-// known returns the event's name without the namespace that a pipeline may be
-// configured to put before it; "" when nobody knows it.
-func known(name string) string {
+// canonicalName returns the event's name without the namespace that a pipeline may be
+// configured to put before it; "" for an unknown name.
+func canonicalName(name string) string {
 	for {
 		if isKnown(name) {
 			return name
@@ -177,15 +177,15 @@ func isKnown(name string) bool {
 	return false
 }
 
-// give adds a message of the session's turn.
-func (e *event) give(kind msg.Kind, key string) *msg.Message {
-	m := e.say(kind, key)
+// add adds a message of the session's turn.
+func (e *event) add(kind msg.Kind, key string) *msg.Message {
+	m := e.addSessionMessage(kind, key)
 	m.Run, m.Agent = e.s.Turn.Run, e.s.agent()
 	return m
 }
 
-// say adds a message of no run.
-func (e *event) say(kind msg.Kind, key string) *msg.Message {
+// addSessionMessage adds a message of no run.
+func (e *event) addSessionMessage(kind msg.Kind, key string) *msg.Message {
 	m := e.out.Add()
 	m.Kind, m.Key, m.Session = kind, key, e.s.ID
 	m.Time, m.Precision, m.Complete = e.at.Time, e.at.Precision, msg.Complete
@@ -194,7 +194,7 @@ func (e *event) say(kind msg.Kind, key string) *msg.Message {
 
 // status adds a message that a user would not see.
 func (e *event) status() *msg.Message {
-	m := e.give(msg.Status, e.key())
+	m := e.add(msg.Status, e.key())
 	m.Hidden = true
 	m.SetAttr("type", e.name)
 	return m
@@ -203,8 +203,7 @@ func (e *event) status() *msg.Message {
 // key names the event itself.
 func (e *event) key() string { return "event:" + e.id }
 
-// text is what the event says to people: content is a text, or an object with one
-// in it.
+// text is the event's text for people: content is a text, or an object with one in it.
 func (e *event) text() msg.Text {
 	if e.content.Is(jsonv.Object) {
 		if v := e.content.First("message", "answer", "error_message", "error", "content", "text"); v.Is(jsonv.String) {
@@ -214,15 +213,15 @@ func (e *event) text() msg.Text {
 	return e.content.Text()
 }
 
-// strange keeps an event that says nothing that can be understood.
-func (d *stream) strange(e *event) *msg.Message {
-	m := d.unknown(e.root, e.out, e.name)
+// addUnknownEvent keeps an event that lacks the fields of its name.
+func (d *stream) addUnknownEvent(e *event) *msg.Message {
+	m := d.addUnknown(e.root, e.out, e.name)
 	m.Run, m.Time, m.Precision = e.s.Turn.Run, e.at.Time, e.at.Precision
 	return m
 }
 
-// unknown keeps an object that nobody knows.
-func (d *stream) unknown(v jsonv.Value, out *decoder.Output, typ string) *msg.Message {
+// addUnknown keeps an object of an unknown shape.
+func (d *stream) addUnknown(v jsonv.Value, out *decoder.Output, typ string) *msg.Message {
 	if typ == "" {
 		typ = "none"
 	}

@@ -12,18 +12,18 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// hears decodes events, with a restart before each, and folds what comes of them.
-func hears(t *testing.T, events ...string) []msg.Message {
+// decodeEvents decodes events, with a restart before each, and returns the folded messages.
+func decodeEvents(t *testing.T, events ...string) []msg.Message {
 	t.Helper()
 	var all []msg.Message
-	d := open(t, "")
+	d := newStream(t, "")
 	for i, e := range events {
 		e = strings.Replace(e, "{", fmt.Sprintf(`{"session_id":"s","timestamp":"2026-03-02T10:00:%02d","seq":%d,"event_id":"c-%[2]d",`, i, i+1), 1)
 		state, err := d.Snapshot()
 		if err != nil {
 			t.Fatal(err)
 		}
-		d = open(t, "")
+		d = newStream(t, "")
 		if i > 0 {
 			if err := d.Restore(state); err != nil {
 				t.Fatal(err)
@@ -39,8 +39,8 @@ func hears(t *testing.T, events ...string) []msg.Message {
 	return msg.Fold(all)
 }
 
-// shot is a snapshot of a memory.
-func shot(state, response string, messages ...string) string {
+// snapshotEvent is a snapshot of a memory.
+func snapshotEvent(state, response string, messages ...string) string {
 	final := "null"
 	if response != "" {
 		final = fmt.Sprintf("%q", response)
@@ -49,22 +49,22 @@ func shot(state, response string, messages ...string) string {
 		strings.Join(messages, ","), len(messages), state, final)
 }
 
-func asks(text string) string { return fmt.Sprintf(`{"role":"user","content":%q}`, text) }
-func says(text string) string { return fmt.Sprintf(`{"role":"assistant","content":%q}`, text) }
-func callsFor(id, tool, args string) string {
+func userItem(text string) string      { return fmt.Sprintf(`{"role":"user","content":%q}`, text) }
+func assistantItem(text string) string { return fmt.Sprintf(`{"role":"assistant","content":%q}`, text) }
+func callItem(id, tool, args string) string {
 	return fmt.Sprintf(`{"role":"assistant","content":"","tool_calls":[{"id":%q,"type":"function","function":{"name":%q,"arguments":%q}}]}`, id, tool, args)
 }
-func returns(id, tool, text string) string {
+func toolItem(id, tool, text string) string {
 	return fmt.Sprintf(`{"role":"tool","content":%q,"name":%q,"tool_call_id":%q}`, text, tool, id)
 }
-func stepBegins(n int, tool, args string) string {
+func callEvent(n int, tool, args string) string {
 	return fmt.Sprintf(`{"event":"agent.tool_call","content":"","step_id":"step_%d_%s","metadata":{"tool":%[2]q,"args":%s,"status":"running"}}`, n, tool, args)
 }
-func stepEnds(n int, tool, text string) string {
+func resultEvent(n int, tool, text string) string {
 	return fmt.Sprintf(`{"event":"agent.tool_result","content":%q,"step_id":"step_%d_%s","metadata":{"tool":%[3]q,"status":"success","error":null}}`, text, n, tool)
 }
 
-// rows are the lines of the given kinds: kind, call id, text, seconds.
+// rows formats the messages of some kinds: kind, call id, text, seconds.
 func rows(list []msg.Message, kinds ...msg.Kind) (out []string) {
 	for i := range list {
 		m := &list[i]
@@ -82,22 +82,22 @@ func rows(list []msg.Message, kinds ...msg.Kind) (out []string) {
 	return out
 }
 
-// TestCallsHaveTheModelsIDs: the id of a call is the model's (call_7), in whatever order
-// the events, which do not have it, and the snapshots, which have nothing else, tell of
-// the call; it is one call, with the times of the events and the id of the snapshots.
+// TestCallsHaveTheModelsIDs: the id of a call is the model's (call_7), in every order of its
+// events, which do not have it, and its snapshots, which have nothing else; it is one call,
+// with the times of the events and the id of the snapshots.
 func TestCallsHaveTheModelsIDs(t *testing.T) {
-	begin, end := stepBegins(0, "tide", `{"port": "Lerrin"}`), stepEnds(0, "tide", "06:12")
-	asked, called, gave := asks("When?"), callsFor("call_7", "tide", `{"port":"Lerrin"}`), returns("call_7", "tide", "Observed output of cmd `tide` executed:\n06:12")
+	begin, end := callEvent(0, "tide", `{"port": "Lerrin"}`), resultEvent(0, "tide", "06:12")
+	asked, called, result := userItem("When?"), callItem("call_7", "tide", `{"port":"Lerrin"}`), toolItem("call_7", "tide", "Observed output of cmd `tide` executed:\n06:12")
 	for name, c := range map[string]struct {
 		events []string
 		want   []string
 	}{
-		"snapshot alone":   {[]string{shot("RUNNING", "", asked, called, gave)}, []string{`tool_call call_7 {"port":"Lerrin"} 0s`, "tool_result call_7 06:12 0s"}},
-		"events first":     {[]string{shot("RUNNING", "", asked), begin, end, shot("RUNNING", "", asked, called, gave)}, []string{`tool_call call_7 {"port":"Lerrin"} 1s`, "tool_result call_7 06:12 2s"}},
-		"snapshot between": {[]string{shot("RUNNING", "", asked), begin, shot("RUNNING", "", asked, called), end, shot("RUNNING", "", asked, called, gave)}, []string{`tool_call call_7 {"port":"Lerrin"} 1s`, "tool_result call_7 06:12 3s"}},
-		"snapshot first":   {[]string{shot("RUNNING", "", asked, called), begin, end, shot("RUNNING", "", asked, called, gave)}, []string{`tool_call call_7 {"port": "Lerrin"} 1s`, "tool_result call_7 06:12 2s"}},
+		"snapshot alone":   {[]string{snapshotEvent("RUNNING", "", asked, called, result)}, []string{`tool_call call_7 {"port":"Lerrin"} 0s`, "tool_result call_7 06:12 0s"}},
+		"events first":     {[]string{snapshotEvent("RUNNING", "", asked), begin, end, snapshotEvent("RUNNING", "", asked, called, result)}, []string{`tool_call call_7 {"port":"Lerrin"} 1s`, "tool_result call_7 06:12 2s"}},
+		"snapshot between": {[]string{snapshotEvent("RUNNING", "", asked), begin, snapshotEvent("RUNNING", "", asked, called), end, snapshotEvent("RUNNING", "", asked, called, result)}, []string{`tool_call call_7 {"port":"Lerrin"} 1s`, "tool_result call_7 06:12 3s"}},
+		"snapshot first":   {[]string{snapshotEvent("RUNNING", "", asked, called), begin, end, snapshotEvent("RUNNING", "", asked, called, result)}, []string{`tool_call call_7 {"port": "Lerrin"} 1s`, "tool_result call_7 06:12 2s"}},
 	} {
-		if d := cmp.Diff(c.want, rows(hears(t, c.events...), msg.ToolCall, msg.ToolResult)); d != "" {
+		if d := cmp.Diff(c.want, rows(decodeEvents(t, c.events...), msg.ToolCall, msg.ToolResult)); d != "" {
 			t.Errorf("%s: -want +got:\n%s", name, d)
 		}
 	}
@@ -106,10 +106,10 @@ func TestCallsHaveTheModelsIDs(t *testing.T) {
 // TestModelsThatRepeatTheirIDs: some number their calls from 0 in every response; two
 // calls stay two.
 func TestModelsThatRepeatTheirIDs(t *testing.T) {
-	first := []string{asks("When?"), callsFor("call_0", "tide", `{"day":1}`), returns("call_0", "tide", "06:12")}
-	second := append(first[:3:3], callsFor("call_0", "tide", `{"day":2}`), returns("call_0", "tide", "07:01"))
-	third := append(second[:5:5], callsFor("call_0", "tide", `{"day":1}`), returns("call_0", "tide", "06:13"))
-	got := hears(t, shot("RUNNING", "", first...), shot("RUNNING", "", second...), shot("RUNNING", "", third...))
+	first := []string{userItem("When?"), callItem("call_0", "tide", `{"day":1}`), toolItem("call_0", "tide", "06:12")}
+	second := append(first[:3:3], callItem("call_0", "tide", `{"day":2}`), toolItem("call_0", "tide", "07:01"))
+	third := append(second[:5:5], callItem("call_0", "tide", `{"day":1}`), toolItem("call_0", "tide", "06:13"))
+	got := decodeEvents(t, snapshotEvent("RUNNING", "", first...), snapshotEvent("RUNNING", "", second...), snapshotEvent("RUNNING", "", third...))
 	want := []string{
 		`tool_call call_0 {"day":1} 0s`, "tool_result call_0 06:12 0s", `tool_call call_0 {"day":2} 1s`, "tool_result call_0 07:01 1s",
 		`tool_call call_0 {"day":1} 2s`, "tool_result call_0 06:13 2s",
@@ -131,22 +131,22 @@ func TestModelsThatRepeatTheirIDs(t *testing.T) {
 // TestFinishedEndsTheRun: a snapshot of an agent that is FINISHED ends its turn, and one
 // that is RUNNING does not; with the final answer as well, in either order, it ends once.
 func TestFinishedEndsTheRun(t *testing.T) {
-	memory := []string{asks("When?"), says("At noon.")}
+	memory := []string{userItem("When?"), assistantItem("At noon.")}
 	answer := `{"event":"agent.final_answer","content":"At noon.","metadata":{}}`
 	for name, c := range map[string]struct {
 		events []string
 		ends   int
 	}{
-		"finished":               {[]string{shot("FINISHED", "At noon.", memory...)}, 1},
-		"running":                {[]string{shot("RUNNING", "", memory...)}, 0},
-		"finished twice":         {[]string{shot("FINISHED", "", memory...), shot("FINISHED", "", memory...)}, 1},
-		"answer, then finished":  {[]string{shot("RUNNING", "", memory[0]), answer, shot("FINISHED", "At noon.", memory...)}, 1},
-		"finished, then answer":  {[]string{shot("FINISHED", "At noon.", memory...), answer}, 1},
-		"two turns":              {[]string{shot("FINISHED", "", memory...), shot("FINISHED", "", append(memory[:2:2], asks("And the ebb?"), says("At six."))...)}, 2},
-		"a solver of a pipeline": {[]string{`{"event":"solver.start","content":{"task":{"id":1,"title":"tide"}}}`, shot("FINISHED", "", memory...)}, 0},
+		"finished":               {[]string{snapshotEvent("FINISHED", "At noon.", memory...)}, 1},
+		"running":                {[]string{snapshotEvent("RUNNING", "", memory...)}, 0},
+		"finished twice":         {[]string{snapshotEvent("FINISHED", "", memory...), snapshotEvent("FINISHED", "", memory...)}, 1},
+		"answer, then finished":  {[]string{snapshotEvent("RUNNING", "", memory[0]), answer, snapshotEvent("FINISHED", "At noon.", memory...)}, 1},
+		"finished, then answer":  {[]string{snapshotEvent("FINISHED", "At noon.", memory...), answer}, 1},
+		"two turns":              {[]string{snapshotEvent("FINISHED", "", memory...), snapshotEvent("FINISHED", "", append(memory[:2:2], userItem("And the ebb?"), assistantItem("At six."))...)}, 2},
+		"a solver of a pipeline": {[]string{`{"event":"solver.start","content":{"task":{"id":1,"title":"tide"}}}`, snapshotEvent("FINISHED", "", memory...)}, 0},
 	} {
 		ends := 0
-		for _, m := range hears(t, c.events...) {
+		for _, m := range decodeEvents(t, c.events...) {
 			if m.Signal == msg.RunEnd {
 				ends++
 				if m.FinishReason != "stop" || m.Kind != msg.Stop || m.IsError {
@@ -160,26 +160,26 @@ func TestFinishedEndsTheRun(t *testing.T) {
 	}
 }
 
-// TestFinalResponseIsTheAnswer: the answer in the metadata is given once, whether or not
-// the memory, an event or the next snapshot have it too.
+// TestFinalResponseIsTheAnswer: the answer in the metadata is emitted once, whether or not the
+// memory, an event or the next snapshot has it too.
 func TestFinalResponseIsTheAnswer(t *testing.T) {
-	ask := asks("When?")
+	ask := userItem("When?")
 	answer := `{"event":"agent.final_answer","content":"At noon.","metadata":{}}`
-	next := []string{ask, says("At noon."), asks("And the ebb?")}
+	next := []string{ask, assistantItem("At noon."), userItem("And the ebb?")}
 	for name, c := range map[string]struct {
 		events []string
 		want   []string
 	}{
-		"the memory lacks it":   {[]string{shot("FINISHED", "At noon.", ask)}, []string{"assistant  At noon. 0s"}},
-		"the memory has it":     {[]string{shot("FINISHED", "At noon.", ask, says("At noon."))}, []string{"assistant  At noon. 0s"}},
-		"an event had it":       {[]string{shot("RUNNING", "", ask), answer, shot("FINISHED", "At noon.", ask)}, []string{"assistant  At noon. 1s"}},
-		"an event has it later": {[]string{shot("FINISHED", "At noon.", ask), answer}, []string{"assistant  At noon. 1s"}},
-		"before it is finished": {[]string{shot("RUNNING", "At noon.", ask), answer}, []string{"assistant  At noon. 1s"}},
-		"the next memory has it": {[]string{shot("FINISHED", "At noon.", ask), shot("RUNNING", "At noon.", next...), shot("FINISHED", "At six.", next...)},
+		"the memory lacks it":   {[]string{snapshotEvent("FINISHED", "At noon.", ask)}, []string{"assistant  At noon. 0s"}},
+		"the memory has it":     {[]string{snapshotEvent("FINISHED", "At noon.", ask, assistantItem("At noon."))}, []string{"assistant  At noon. 0s"}},
+		"an event had it":       {[]string{snapshotEvent("RUNNING", "", ask), answer, snapshotEvent("FINISHED", "At noon.", ask)}, []string{"assistant  At noon. 1s"}},
+		"an event has it later": {[]string{snapshotEvent("FINISHED", "At noon.", ask), answer}, []string{"assistant  At noon. 1s"}},
+		"before it is finished": {[]string{snapshotEvent("RUNNING", "At noon.", ask), answer}, []string{"assistant  At noon. 1s"}},
+		"the next memory has it": {[]string{snapshotEvent("FINISHED", "At noon.", ask), snapshotEvent("RUNNING", "At noon.", next...), snapshotEvent("FINISHED", "At six.", next...)},
 			[]string{"assistant  At noon. 0s", "assistant  At six. 2s"}},
-		"the same answer again": {[]string{shot("FINISHED", "At noon.", ask), shot("FINISHED", "At noon.", next...)}, []string{"assistant  At noon. 0s", "assistant  At noon. 1s"}},
+		"the same answer again": {[]string{snapshotEvent("FINISHED", "At noon.", ask), snapshotEvent("FINISHED", "At noon.", next...)}, []string{"assistant  At noon. 0s", "assistant  At noon. 1s"}},
 	} {
-		if d := cmp.Diff(c.want, rows(hears(t, c.events...), msg.Assistant)); d != "" {
+		if d := cmp.Diff(c.want, rows(decodeEvents(t, c.events...), msg.Assistant)); d != "" {
 			t.Errorf("%s: -want +got:\n%s", name, d)
 		}
 	}
@@ -188,13 +188,13 @@ func TestFinalResponseIsTheAnswer(t *testing.T) {
 // TestTaskIsADelegation: the tool task runs a sub-agent.
 func TestTaskIsADelegation(t *testing.T) {
 	const args = `{"description":"Sound the fairway.","subagent_type":"surveyor"}`
-	called, gave := callsFor("call_3", "task", args), returns("call_3", "task", "Four fathoms.")
+	called, result := callItem("call_3", "task", args), toolItem("call_3", "task", "Four fathoms.")
 	for name, events := range map[string][]string{
-		"events":   {stepBegins(0, "task", args), stepEnds(0, "task", "Four fathoms.")},
-		"snapshot": {shot("RUNNING", "", asks("How deep?"), called, gave)},
-		"both":     {stepBegins(0, "task", args), stepEnds(0, "task", "Four fathoms."), shot("RUNNING", "", asks("How deep?"), called, gave)},
+		"events":   {callEvent(0, "task", args), resultEvent(0, "task", "Four fathoms.")},
+		"snapshot": {snapshotEvent("RUNNING", "", userItem("How deep?"), called, result)},
+		"both":     {callEvent(0, "task", args), resultEvent(0, "task", "Four fathoms."), snapshotEvent("RUNNING", "", userItem("How deep?"), called, result)},
 	} {
-		got := hears(t, events...)
+		got := decodeEvents(t, events...)
 		var begun, ended []string
 		for _, m := range got {
 			switch m.Kind {
@@ -210,22 +210,23 @@ func TestTaskIsADelegation(t *testing.T) {
 			t.Errorf("%s: -want +got:\n%s", name, d)
 		}
 	}
-	if got := rows(hears(t, stepBegins(0, "task", `{"id":4}`)), msg.Delegation); len(got) > 0 {
+	if got := rows(decodeEvents(t, callEvent(0, "task", `{"id":4}`)), msg.Delegation); len(got) > 0 {
 		t.Errorf("another tool of that name is a delegation: %v", got)
 	}
 }
 
-// TestOlderStateIsTakenUp: a state without what events said of a call goes on.
-func TestOlderStateIsTakenUp(t *testing.T) {
-	d := open(t, "")
-	base := d.baseOf("tide", jsonv.Value{})
+// TestRestoreOfOlderState: the decoder continues from a state without the eventInfo of its
+// calls.
+func TestRestoreOfOlderState(t *testing.T) {
+	d := newStream(t, "")
+	base := d.callSignature("tide", jsonv.Value{})
 	state := fmt.Sprintf(`{"Version":1,"Last":"s","Sessions":[{"ID":"s","Turn":{"Run":"turn:x","Open":true},"Given":{"Entries":[{"Key":"call:%s","Given":1}]},`+
 		`"Calls":[{"ID":%[1]q,"Name":"tide","Base":%[1]q,"Run":"turn:x","Steps":["step_0_tide"]}]}]}`, base)
 	if err := d.Restore([]byte(state)); err != nil {
 		t.Fatal(err)
 	}
-	all := decode(t, d, frame.Text, stepEnds(0, "tide", "06:12"))
-	all = append(all, decode(t, d, frame.Text, shot("FINISHED", "", asks("When?"), callsFor("call_7", "tide", "{}"), returns("call_7", "tide", "06:12")))...)
+	all := decode(t, d, frame.Text, resultEvent(0, "tide", "06:12"))
+	all = append(all, decode(t, d, frame.Text, snapshotEvent("FINISHED", "", userItem("When?"), callItem("call_7", "tide", "{}"), toolItem("call_7", "tide", "06:12")))...)
 	got := rows(msg.Fold(all), msg.ToolCall, msg.ToolResult, msg.Stop)
 	if d := cmp.Diff([]string{"tool_result call_7 06:12 0s", "tool_call call_7 {} 0s", "stop   0s"}, got); d != "" {
 		t.Errorf("-want +got:\n%s", d)

@@ -2,9 +2,8 @@ package llmmessage
 
 import "slices"
 
-// ledger counts how often each text and each call was given, and how often
-// snapshots have shown it: what a snapshot shows for the nth time is new if it has
-// not been given n times.
+// ledger counts how often each text and each call was emitted, and how often snapshots have
+// shown it: the nth occurrence in a snapshot is new if fewer than n were emitted.
 type ledger struct {
 	Entries []entry `json:",omitempty"` // oldest first
 	at      map[string]int
@@ -23,7 +22,7 @@ func (l *ledger) index() {
 	}
 }
 
-// entry returns the entry of a key, for the moment.
+// entry returns the entry of a key, which is valid until the next one is added.
 func (l *ledger) entry(key string) *entry {
 	if l.at == nil {
 		l.index()
@@ -41,22 +40,22 @@ func (l *ledger) entry(key string) *entry {
 	return &l.Entries[i]
 }
 
-// give notes that something is given, and returns for which time.
-func (l *ledger) give(key string) (nth int) {
+// emit counts an emitted message, and returns the number of its occurrence.
+func (l *ledger) emit(key string) (nth int) {
 	e := l.entry(key)
 	e.Given++
 	return e.Given
 }
 
-// ahead reports whether something was given more often than snapshots have shown it.
-func (l *ledger) ahead(key string) bool {
+// hasUnshown reports whether a key was emitted more often than snapshots have shown it.
+func (l *ledger) hasUnshown(key string) bool {
 	e := l.entry(key)
 	return e.Given > e.Shown
 }
 
-// show notes that a snapshot shows something it did not show before, and returns
-// for which time, and whether it was given already.
-func (l *ledger) show(key string) (nth int, given bool) {
+// show counts an occurrence that a snapshot did not show before, and returns its number, and
+// whether it was emitted already.
+func (l *ledger) show(key string) (nth int, emitted bool) {
 	e := l.entry(key)
 	e.Shown++
 	if e.Shown <= e.Given {
@@ -68,7 +67,7 @@ func (l *ledger) show(key string) (nth int, given bool) {
 
 // ring remembers the last of many hashes.
 type ring struct {
-	Sums []uint64 `json:",omitempty"` // as they came, from Next on
+	Sums []uint64 `json:",omitempty"` // in the order of their arrival, from Next on
 	Next int      `json:",omitempty"`
 	set  map[uint64]struct{}
 }

@@ -7,30 +7,29 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 )
 
-// lifecycle decodes what happens to a session: that it begins, fails, stops and
-// ends.
-func (d *stream) lifecycle(e *event, what string) {
-	switch what {
+// lifecycle decodes the beginning, the errors, the stops and the end of a session.
+func (d *stream) lifecycle(e *event, action string) {
+	switch action {
 	case "error":
-		d.failed(e)
+		d.agentError(e)
 	case "timeout":
-		d.closeDraft(e, "timeout")
-		e.end(d.mistake(e, "timeout"), "timeout", true)
+		d.emitDraft(e, "timeout")
+		e.endTurn(d.addError(e, "timeout"), "timeout", true)
 	case "interrupted":
-		d.closeDraft(e, "interrupted")
-		if !e.s.Turn.Open { // it is told twice: by who cancels, and by what was cancelled
+		d.emitDraft(e, "interrupted")
+		if !e.s.Turn.Open { // it arrives twice: from the canceller and from the cancelled work
 			e.status().Content = e.text()
 			return
 		}
-		m := e.give(msg.Stop, e.key())
+		m := e.add(msg.Stop, e.key())
 		m.Content = e.text()
-		e.end(m, "interrupted", true)
+		e.endTurn(m, "interrupted", true)
 	case "session_end", "session_ended":
-		d.closeDraft(e, "session_end")
+		d.emitDraft(e, "session_end")
 		m := e.status()
 		if e.s.Turn.Open {
 			m.Kind = msg.Stop
-			e.end(m, "session_end", false)
+			e.endTurn(m, "session_end", false)
 		}
 		m.SetAttr("reason", ident.Of(e.meta.Get("reason")))
 	case "session_created":
@@ -65,7 +64,7 @@ func (d *stream) restored(e *event) {
 	d.Alias[is] = was
 	d.Last = was
 	s := d.session(e.root.Get("session_id"))
-	if len(s.Lanes) == 0 { // what it remembers was heard on another connection
+	if len(s.Lanes) == 0 { // its memory is from another connection
 		s.Old = true
 	}
 	if name := ident.Of(e.meta.Get("agent_name")); name != "" {
@@ -73,22 +72,22 @@ func (d *stream) restored(e *event) {
 	}
 }
 
-// failed decodes the error that ends a run, or the refusal of a prompt, which
-// concerns none: another run may be going on.
-func (d *stream) failed(e *event) {
-	if refusal(e.text().String()) {
-		m := d.mistake(e, "refused")
+// agentError decodes the error that ends a run, or the refusal of a prompt, which concerns no
+// run: another one may be active.
+func (d *stream) agentError(e *event) {
+	if isRefusal(e.text().String()) {
+		m := d.addError(e, "refused")
 		m.Run = ""
 		return
 	}
-	e.wake()
-	d.closeDraft(e, "error")
-	e.end(d.mistake(e, "agent_error"), "error", true)
+	e.ensureTurn()
+	d.emitDraft(e, "error")
+	e.endTurn(d.addError(e, "agent_error"), "error", true)
 }
 
-// refusal reports whether an error says that a prompt was not taken. There is
-// nothing but its words, in the languages of two versions.
-func refusal(text string) bool {
+// isRefusal reports whether an error is the refusal of a prompt. Only its text shows it, in the
+// languages of two versions.
+func isRefusal(text string) bool {
 	for _, words := range [...]string{
 		"Agent is currently running", "Session not found", "Session is closed", "Message content cannot be empty",
 		"Missing step_id in user response", "Agent 正在运行中", "会话不存在", "会话已关闭", "消息内容不能为空",
@@ -100,10 +99,10 @@ func refusal(text string) bool {
 	return false
 }
 
-// mistake gives an error. One that comes when the turn is over does not make it a
-// failed one.
-func (d *stream) mistake(e *event, class string) *msg.Message {
-	m := e.give(msg.Error, e.key())
+// addError emits an error. One that arrives after the end of the turn does not make it a failed
+// one.
+func (d *stream) addError(e *event, class string) *msg.Message {
+	m := e.add(msg.Error, e.key())
 	m.IsError, m.Content, m.Tool.ErrorType = true, e.text(), class
 	if !e.s.Turn.Open {
 		m.Run = ""
@@ -115,19 +114,19 @@ func (d *stream) mistake(e *event, class string) *msg.Message {
 	return m
 }
 
-// trouble decodes errors from which a run may recover, and that it does.
-func (d *stream) trouble(e *event, what string) {
-	switch what {
+// recoverable decodes errors from which a run may recover, and the recovery.
+func (d *stream) recoverable(e *event, action string) {
+	switch action {
 	case "execution", "timeout", "validation", "recovery_failed":
 		class := ident.Of(e.meta.Get("error_type"))
 		if class == "" {
-			class = what
+			class = action
 		}
-		d.mistake(e, class)
+		d.addError(e, class)
 	default:
 		m := e.status()
 		m.Content = e.text()
-		if what == "retry" || what == "recovery_started" {
+		if action == "retry" || action == "recovery_started" {
 			m.Signal = msg.Retry
 		}
 		m.SetAttr("attempt", ident.OrNumber(e.meta.Get("attempt")))
@@ -136,10 +135,10 @@ func (d *stream) trouble(e *event, what string) {
 	}
 }
 
-// system decodes what concerns the connection.
-func (d *stream) system(e *event, what string) {
-	if what == "error" {
-		m := d.mistake(e, "system_error")
+// system decodes an event of the connection.
+func (d *stream) system(e *event, action string) {
+	if action == "error" {
+		m := d.addError(e, "system_error")
 		m.Run = ""
 		return
 	}

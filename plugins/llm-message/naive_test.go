@@ -9,19 +9,20 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 )
 
-// TestSnapshotsAreStoredOnce has a conversation of 60 turns, each of which sends all
-// that was said so far: what is stored is what was said, not the sum of what was sent.
+// TestSnapshotsAreStoredOnce decodes a conversation of 60 turns, each of which sends the whole
+// conversation so far: the stored bytes are those of the conversation, not the sum of the
+// snapshots.
 func TestSnapshotsAreStoredOnce(t *testing.T) {
-	type said struct {
+	type item struct {
 		Role    string `json:"role"`
 		Content string `json:"content"`
 	}
-	d := open(t, "")
+	d := newStream(t, "")
 	decode(t, d, frame.Text, `{"event":"agent.session_created","timestamp":"2026-03-02T09:00:00.1","session_id":"s","content":"Session created successfully","metadata":{"agent_name":"keeper"},"seq":1}`)
-	var memory []said
+	var memory []item
 	var sent, stored, unique int
 	for turn := range 60 {
-		for _, m := range []said{
+		for _, m := range []item{
 			{"user", fmt.Sprintf("question %d: %s", turn, strings.Repeat("how deep is it here? ", 20))},
 			{"assistant", fmt.Sprintf("answer %d: %s", turn, strings.Repeat("four metres at low water. ", 40))},
 		} {
@@ -38,9 +39,9 @@ func TestSnapshotsAreStoredOnce(t *testing.T) {
 			stored += m.Content.Len()
 		}
 	}
-	t.Logf("%d bytes were said, %d sent, %d are stored: 1/%d of what was sent", unique, sent, stored, sent/max(stored, 1))
+	t.Logf("the conversation has %d bytes; %d were sent, %d are stored: 1/%d of those sent", unique, sent, stored, sent/max(stored, 1))
 	if stored < unique*9/10 || stored > unique*11/10 {
-		t.Errorf("%d bytes are stored of %d that were said", stored, unique)
+		t.Errorf("%d bytes are stored of a conversation of %d", stored, unique)
 	}
 	if sent < 20*stored {
 		t.Errorf("%d bytes were sent and %d stored: the conversation is too short to show anything", sent, stored)

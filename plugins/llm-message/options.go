@@ -54,27 +54,27 @@ func parseZone(s string) (*time.Location, error) {
 	return time.LoadLocation(s)
 }
 
-// at is a time, with the precision that the protocol gave it.
+// at is a time with the precision of its notation.
 type at struct {
 	Time      int64
 	Precision msg.Precision
 }
 
-// clock reads a time; one without a zone is in the given one.
-func clock(v jsonv.Value, zone *time.Location) at {
+// parseTime reads a time; one without a zone is in the zone of the option.
+func parseTime(v jsonv.Value, zone *time.Location) at {
 	ns, p, ok := when.Value(v)
 	if !ok {
 		return at{}
 	}
-	if zone != time.UTC && v.Is(jsonv.String) && naive(v.Str()) {
+	if zone != time.UTC && v.Is(jsonv.String) && hasNoZone(v.Str()) {
 		t := time.Unix(0, ns).UTC()
 		ns = time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), zone).UnixNano()
 	}
 	return at{max(ns, 0), p}
 }
 
-// naive reports whether an ISO 8601 time names no zone.
-func naive(s string) bool {
+// hasNoZone reports whether an ISO 8601 time names no zone.
+func hasNoZone(s string) bool {
 	if len(s) < 19 || s[4] != '-' {
 		return false
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// server plays one session as the server of the protocol does, and keeps account of
-// what was said.
+// server plays one session as the server of the protocol does, and counts each text, call and
+// result of it.
 type server struct {
 	rand   *rand.Rand
 	memory []map[string]any
@@ -24,7 +24,7 @@ type server struct {
 	step   int
 	turn   int
 	calls  int
-	late   []byte // a snapshot that waits
+	late   []byte // a snapshot that is delayed
 	out    [][]byte
 	truth  map[string]int
 }
@@ -74,10 +74,10 @@ func (s *server) remember(m map[string]any) {
 func (s *server) one(words ...string) string { return words[s.rand.IntN(len(words))] }
 
 // prompt plays a turn.
-func (s *server) prompt(heard bool) {
+func (s *server) prompt(sent bool) {
 	text := s.one("Is the light lit?", "Again.", "And now?")
 	s.truth["user "+text]++
-	if heard {
+	if sent {
 		b, err := json.Marshal(map[string]any{"event": "user.message", "session_id": "lerrin", "content": text, "timestamp": fmt.Sprintf("2026-03-02T10:00:00.%06dZ", s.turn)})
 		if err != nil {
 			panic(err)
@@ -90,7 +90,7 @@ func (s *server) prompt(heard bool) {
 	s.remember(map[string]any{"role": "user", "content": text})
 	s.turn, s.step = s.turn+1, 0
 	for n := 1 + s.rand.IntN(3); n > 0; n-- {
-		s.think()
+		s.playStep()
 		if n > 1 && s.rand.IntN(4) == 0 {
 			s.remember(map[string]any{"role": "user", "content": "Go on."})
 		}
@@ -107,8 +107,8 @@ func (s *server) prompt(heard bool) {
 	}
 }
 
-// think plays a step: what the model says, and the calls that it makes.
-func (s *server) think() {
+// playStep plays a step: a text of the model and the calls that it makes.
+func (s *server) playStep() {
 	m := map[string]any{"role": "assistant"}
 	if text := s.one("", "Let me look.", "Let me look.", "Hm."); text != "" {
 		m["content"] = text
@@ -118,15 +118,15 @@ func (s *server) think() {
 	s.snapshot()
 	type call struct{ id, tool, n string }
 	var calls []call
-	var told []any
+	var toolCalls []any
 	for range 1 + s.rand.IntN(2) {
 		s.calls++
 		c := call{fmt.Sprint("call_", s.calls), s.one("look", "listen"), s.one("1", "2")}
 		calls = append(calls, c)
-		told = append(told, map[string]any{"id": c.id, "type": "function", "function": map[string]any{"name": c.tool, "arguments": `{"n":` + c.n + `, "at": "sea"}`}})
+		toolCalls = append(toolCalls, map[string]any{"id": c.id, "type": "function", "function": map[string]any{"name": c.tool, "arguments": `{"n":` + c.n + `, "at": "sea"}`}})
 		s.truth["call "+c.tool+c.n]++
 	}
-	m["tool_calls"] = told
+	m["tool_calls"] = toolCalls
 	s.remember(m)
 	for _, c := range calls {
 		result := s.one("nothing", "a ship")
@@ -149,8 +149,8 @@ func (s *server) execute(tool, n, result string, wrapped int) {
 	s.send("agent.tool_result", map[string]any{"step_id": step, "content": result, "metadata": map[string]any{"tool": tool, "status": "success"}})
 }
 
-// told counts what a decoder gives, in the words of server.truth.
-func told(t *testing.T, in [][]byte) (map[string]int, []msg.Message) {
+// decodedCounts counts the decoded messages by the keys of server.truth.
+func decodedCounts(t *testing.T, in [][]byte) (map[string]int, []msg.Message) {
 	t.Helper()
 	d, err := New().New(decoder.Stream{Origin: "server"})
 	if err != nil {
@@ -185,7 +185,7 @@ func told(t *testing.T, in [][]byte) (map[string]int, []msg.Message) {
 	return got, folded
 }
 
-// keys are the keys of what was said, and what stands under them.
+// keys are the keys of the conversation's messages, with their text or tool.
 func keys(folded []msg.Message) map[string]string {
 	out := make(map[string]string)
 	for i := range folded {
@@ -199,37 +199,36 @@ func keys(folded []msg.Message) map[string]string {
 	return out
 }
 
-// TestMemoryAloneHasTheSameKeys: what the last snapshot says by itself folds onto
-// what the events said.
-func TestMemoryAloneHasTheSameKeys(t *testing.T) {
+// TestSnapshotHasTheKeysOfEvents: the messages of the last snapshot by itself fold onto those
+// of the events.
+func TestSnapshotHasTheKeysOfEvents(t *testing.T) {
 	for seed := range uint64(50) {
 		s := &server{rand: rand.New(rand.NewPCG(seed, 2)), truth: make(map[string]int)}
-		heard := s.rand.IntN(2) == 0
+		sent := s.rand.IntN(2) == 0
 		for range 1 + s.rand.IntN(6) {
-			s.prompt(heard)
+			s.prompt(sent)
 		}
-		_, live := told(t, s.out)
-		_, alone := told(t, [][]byte{s.event("agent.llm_message", map[string]any{"content": map[string]any{"messages": s.memory}})})
+		_, live := decodedCounts(t, s.out)
+		_, alone := decodedCounts(t, [][]byte{s.event("agent.llm_message", map[string]any{"content": map[string]any{"messages": s.memory}})})
 		if want, got := keys(live), keys(alone); !maps.Equal(want, got) {
 			t.Errorf("seed %d: by itself\n%v, among the events\n%v", seed, got, want)
 		}
 	}
 }
 
-// TestNothingTwiceAndNothingLost: sessions of a server that says the same things over
-// and over, whose snapshots overlap with its events, come late, are dropped, and
-// forget. Each thing that was said is given once.
-func TestNothingTwiceAndNothingLost(t *testing.T) {
+// TestEachTextIsEmittedOnce: in sessions with repeated texts, whose snapshots overlap with the
+// events, are late, dropped or shortened, each text, call and result is emitted once.
+func TestEachTextIsEmittedOnce(t *testing.T) {
 	for seed := range uint64(150) {
 		s := &server{rand: rand.New(rand.NewPCG(seed, 1)), truth: make(map[string]int)}
-		heard := s.rand.IntN(2) == 0
+		sent := s.rand.IntN(2) == 0
 		if s.rand.IntN(2) == 0 {
 			s.cap = 40
 		}
 		for range 1 + s.rand.IntN(6) {
-			s.prompt(heard)
+			s.prompt(sent)
 		}
-		got, folded := told(t, s.out)
+		got, folded := decodedCounts(t, s.out)
 		runs := make(map[string]bool)
 		for i := range folded {
 			if m := &folded[i]; m.Run != "" {
@@ -237,20 +236,20 @@ func TestNothingTwiceAndNothingLost(t *testing.T) {
 			}
 		}
 		if len(runs) != s.turn {
-			t.Errorf("seed %d (prompts heard: %v, memory: %d): %d runs of %d turns", seed, heard, s.cap, len(runs), s.turn)
+			t.Errorf("seed %d (prompts sent: %v, memory: %d): %d runs of %d turns", seed, sent, s.cap, len(runs), s.turn)
 		}
-		again, _ := told(t, slices.Concat(s.out, s.out)) // a recording that was put together twice
+		again, _ := decodedCounts(t, slices.Concat(s.out, s.out)) // a recording that was concatenated with itself
 		if !maps.Equal(got, again) {
-			t.Errorf("seed %d: heard twice, it is\n%v, not\n%v", seed, again, got)
+			t.Errorf("seed %d: decoded twice, it is\n%v, not\n%v", seed, again, got)
 		}
-		for what, n := range s.truth {
-			if got[what] != n {
-				t.Errorf("seed %d (prompts heard: %v, memory: %d): %q is given %d times, was said %d times", seed, heard, s.cap, what, got[what], n)
+		for key, n := range s.truth {
+			if got[key] != n {
+				t.Errorf("seed %d (prompts sent: %v, memory: %d): %q is emitted %d times, want %d", seed, sent, s.cap, key, got[key], n)
 			}
 		}
-		for what, n := range got {
-			if s.truth[what] == 0 {
-				t.Errorf("seed %d (prompts heard: %v, memory: %d): %q is given %d times, was never said", seed, heard, s.cap, what, n)
+		for key, n := range got {
+			if s.truth[key] == 0 {
+				t.Errorf("seed %d (prompts sent: %v, memory: %d): %q is emitted %d times, want none", seed, sent, s.cap, key, n)
 			}
 		}
 	}

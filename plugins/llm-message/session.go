@@ -11,22 +11,22 @@ import (
 // session is one conversation.
 type session struct {
 	ID     string
-	Agent  string   `json:",omitempty"`
-	Turn   turn     `json:",omitzero"`
-	Given  ledger   `json:",omitzero"`
-	Lanes  []*lane  `json:",omitempty"` // memories, least recently used first
-	Guides []uint64 `json:",omitempty"` // hashes of prompts that the agent adds to the user's
-	Calls  []call   `json:",omitempty"` // open ones, oldest first
-	IDs    []named  `json:",omitempty"` // calls that a snapshot has named
-	// Nameless are calls with their result that no snapshot has named, oldest first.
-	Nameless []call  `json:",omitempty"`
-	Done     ring    `json:",omitzero"`  // calls with their result, responses that were counted
-	Phases   []phase `json:",omitempty"` // work that was handed on
-	Tries    []try   `json:",omitempty"` // how often each piece of it was begun
-	Waits    []wait  `json:",omitempty"`
-	Draft    draft   `json:",omitzero"`
-	// Old says that the session was restored: what its first snapshot shows was
-	// given when it was said, on another connection.
+	Agent  string           `json:",omitempty"`
+	Turn   turn             `json:",omitzero"`
+	Given  ledger           `json:",omitzero"`
+	Lanes  []*agentMemory   `json:",omitempty"` // memories, least recently used first
+	Guides []uint64         `json:",omitempty"` // hashes of prompts that the agent adds to the user's
+	Calls  []call           `json:",omitempty"` // open ones, oldest first
+	IDs    []identifiedCall `json:",omitempty"` // calls that have an id in a snapshot
+	// Nameless are calls with a result and without an id in a snapshot, oldest first.
+	Nameless []call    `json:",omitempty"`
+	Done     ring      `json:",omitzero"`  // calls with their result, responses that were counted
+	Phases   []phase   `json:",omitempty"` // active ones
+	Tries    []attempt `json:",omitempty"` // how often each phase was started
+	Waits    []wait    `json:",omitempty"`
+	Draft    draft     `json:",omitzero"`
+	// Old means that the session was restored: the messages of its first snapshot were emitted
+	// from another connection.
 	Old bool `json:",omitempty"`
 }
 
@@ -36,9 +36,9 @@ type turn struct {
 	Open     bool   `json:",omitempty"`
 	Prompted bool   `json:",omitempty"` // its prompt is known
 	Said     string `json:",omitempty"` // key of the last text of the agent
-	Shown    bool   `json:",omitempty"` // only a snapshot has told of that text
-	Conn     string `json:",omitempty"` // of the event that ended it,
-	Seq      int64  `json:",omitempty"` // and its number there
+	Shown    bool   `json:",omitempty"` // only a snapshot has had that text
+	Conn     string `json:",omitempty"` // connection of the event that ended it
+	Seq      int64  `json:",omitempty"` // number of that event
 }
 
 func (s *session) agent() msg.Agent { return msg.Agent{Name: s.Agent, Kind: msg.KindAgent} }
@@ -74,23 +74,23 @@ func (d *stream) session(v jsonv.Value) *session {
 	return s
 }
 
-// begin begins a turn with a prompt, whose key is its run's id.
-func (s *session) begin(run string) {
+// startTurn begins a turn with a prompt, whose key is its run's id.
+func (s *session) startTurn(run string) {
 	s.Turn = turn{Run: run, Open: true, Prompted: true}
 	s.Calls, s.Phases = nil, nil
 }
 
-// wake begins a turn with an event, where the prompt was not heard: who only listens
-// to a server does not hear what it is told.
-func (e *event) wake() {
+// ensureTurn starts a turn with an event if none is open. On the server's side of the
+// connection alone the prompt is missing.
+func (e *event) ensureTurn() {
 	if !e.s.Turn.Open {
-		e.s.begin("turn:" + e.id)
+		e.s.startTurn("turn:" + e.id)
 		e.s.Turn.Prompted = false
 	}
 }
 
-// end ends the turn with the message m, unless it has ended.
-func (e *event) end(m *msg.Message, reason string, failed bool) {
+// endTurn ends the turn with the message m, unless it has ended.
+func (e *event) endTurn(m *msg.Message, reason string, failed bool) {
 	m.FinishReason = reason
 	if !e.s.Turn.Open {
 		return
@@ -99,9 +99,9 @@ func (e *event) end(m *msg.Message, reason string, failed bool) {
 	e.s.Turn.Open, e.s.Turn.Conn, e.s.Turn.Seq = false, e.conn(), e.seq
 }
 
-// late reports whether the event was sent before the one that ended the turn: some
-// wait, and are overtaken.
-func (e *event) late() bool {
+// isLate reports whether the event was sent before the one that ended the turn: some are
+// delayed and overtaken.
+func (e *event) isLate() bool {
 	t := &e.s.Turn
 	return !t.Open && e.seq > 0 && e.seq < t.Seq && e.conn() == t.Conn
 }

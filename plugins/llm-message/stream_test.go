@@ -14,7 +14,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-func open(t testing.TB, options string) *stream {
+func newStream(t testing.TB, options string) *stream {
 	t.Helper()
 	d, err := New().New(decoder.Stream{Origin: "/var/log/lerrin.jsonl", Options: json.RawMessage(options)})
 	if err != nil {
@@ -57,7 +57,7 @@ func TestZone(t *testing.T) {
 		{`{"timezone":"+05:30"}`, "2026-03-02T10:00:00Z", "2026-03-02T10:00:00Z"},
 		{`{"timezone":"+05:30"}`, "2026-03-02T10:00:00-01:00", "2026-03-02T11:00:00Z"},
 	} {
-		out := decode(t, open(t, c.options), frame.Text, `{"event":"agent.thinking","timestamp":"`+c.given+`","content":"x"}`)
+		out := decode(t, newStream(t, c.options), frame.Text, `{"event":"agent.thinking","timestamp":"`+c.given+`","content":"x"}`)
 		if got := time.Unix(0, out[0].Time).UTC().Format(time.RFC3339Nano); got != c.want {
 			t.Errorf("%s %s: got %s, want %s", c.options, c.given, got, c.want)
 		}
@@ -74,9 +74,9 @@ func TestSessionOfOrigin(t *testing.T) {
 	}
 }
 
-func TestRestoreRefusesWhatItDoesNotKnow(t *testing.T) {
+func TestRestoreRefusesOtherVersions(t *testing.T) {
 	for _, s := range []string{`{`, `{"Version":0}`, `{"Version":99}`, `{"Version":1,"Sessions":[null]}`} {
-		if err := open(t, "").Restore([]byte(s)); err == nil {
+		if err := newStream(t, "").Restore([]byte(s)); err == nil {
 			t.Errorf("%s is taken", s)
 		}
 	}
@@ -100,7 +100,7 @@ func TestRewritten(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := ""
-		if question, guide, ok := rewritten(doc.Root()); ok {
+		if question, guide, ok := splitGuide(doc.Root()); ok {
 			got = string(question) + "|" + string(guide)
 		}
 		if got != want {
@@ -109,7 +109,7 @@ func TestRewritten(t *testing.T) {
 	}
 }
 
-// TestObserved: what a tool gave is the same in an event and in a memory.
+// TestObserved: the result of a tool is the same in an event and in a memory.
 func TestObserved(t *testing.T) {
 	var doc jsonv.Doc
 	for content, want := range map[string]string{
@@ -137,13 +137,13 @@ func TestObserved(t *testing.T) {
 
 // TestCanonical: the arguments of a call are the same however they are written.
 func TestCanonical(t *testing.T) {
-	d := open(t, "")
+	d := newStream(t, "")
 	base := func(args string) string {
 		var doc jsonv.Doc
 		if err := doc.Parse([]byte(args)); err != nil {
 			t.Fatal(err)
 		}
-		return d.baseOf("x", doc.Root())
+		return d.callSignature("x", doc.Root())
 	}
 	for _, same := range [][2]string{
 		{`{"a":1,"b":[true,null]}`, `"{\"b\": [true, null], \"a\": 1.0}"`},
@@ -164,7 +164,7 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
-// TestImages: an image is its size, its hash and what its bytes say it is.
+// TestImages: an image has a size, a hash and the type of its bytes.
 func TestImages(t *testing.T) {
 	var doc jsonv.Doc
 	for content, want := range map[string]string{
@@ -178,7 +178,7 @@ func TestImages(t *testing.T) {
 		if err := doc.Parse([]byte(content)); err != nil {
 			t.Fatal(err)
 		}
-		list := attach(doc.Root())
+		list := imageOf(doc.Root())
 		if len(list) != 1 {
 			t.Errorf("%s: %d attachments", content, len(list))
 			continue
@@ -192,7 +192,7 @@ func TestImages(t *testing.T) {
 // TestManyOpen: ten thousand calls, sessions, drafts and pieces of work that never
 // end leave no more than the limits allow.
 func TestManyOpen(t *testing.T) {
-	d := open(t, "")
+	d := newStream(t, "")
 	var out decoder.Output
 	feed := func(format string, args ...any) {
 		out.Reset()
@@ -226,10 +226,10 @@ func TestManyOpen(t *testing.T) {
 	}
 }
 
-// TestLongMemory: a memory that is longer than is remembered gives what is appended,
-// and nothing again.
+// TestLongMemory: of a memory that is longer than the limit the appended messages are emitted,
+// and none again.
 func TestLongMemory(t *testing.T) {
-	d := open(t, "")
+	d := newStream(t, "")
 	var b bytes.Buffer
 	b.WriteString(`[{"role":"user","content":"start"}`)
 	add := func(from, to int) string {

@@ -8,18 +8,18 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// statistics gives the tokens of calls of the model:
+// addStatistics emits the tokens of calls of the model:
 //
 //	[{"id":1,"call_type":"ask","timestamp":"…","input_tokens":352,"output_tokens":210,"origin":"solver","agent":"…","model":"…"}]
 //
-// Older servers put them into an object with calls, or have nothing but totals. The
-// agents of a process share the list: each tells of the calls of all, under its own
-// name, and the end of the pipeline tells of all once more.
-func (d *stream) statistics(e *event, v jsonv.Value, p *phase) {
+// Older servers put them into an object with calls, or have nothing but totals. The agents of a
+// process share the list: each repeats the calls of all, under its own name, and the end of the
+// pipeline repeats all once more.
+func (d *stream) addStatistics(e *event, v jsonv.Value, p *phase) {
 	list := v
 	if v.Is(jsonv.Object) {
 		if list = v.Get("calls"); !list.Is(jsonv.Array) {
-			d.tokens(e, v, ident.Of(v.Get("model")), p)
+			d.addUsage(e, v, ident.Of(v.Get("model")), p)
 			return
 		}
 	}
@@ -28,12 +28,12 @@ func (d *stream) statistics(e *event, v jsonv.Value, p *phase) {
 		if model == "" {
 			model = ident.Of(v.Get("model"))
 		}
-		d.tokens(e, c, model, p)
+		d.addUsage(e, c, model, p)
 	}
 }
 
-// tokens gives the tokens of one call, unless they were given.
-func (d *stream) tokens(e *event, c jsonv.Value, model string, p *phase) {
+// addUsage emits the tokens of one call, unless they were emitted.
+func (d *stream) addUsage(e *event, c jsonv.Value, model string, p *phase) {
 	in, out := c.First("input_tokens", "total_input_tokens"), c.First("output_tokens", "total_output_tokens")
 	if !in.Exists() && !out.Exists() {
 		return
@@ -50,12 +50,12 @@ func (d *stream) tokens(e *event, c jsonv.Value, model string, p *phase) {
 	e.s.Done.add(h, maxDone)
 	var m *msg.Message
 	if p != nil {
-		m = e.below(msg.Usage, "usage:"+response, *p)
+		m = e.addForPhase(msg.Usage, "usage:"+response, *p)
 	} else {
-		m = e.give(msg.Usage, "usage:"+response)
+		m = e.add(msg.Usage, "usage:"+response)
 	}
 	m.Hidden, m.Model, m.ResponseID = true, model, response
-	if t := clock(c.Get("timestamp"), time.UTC); t.Time != 0 { // these are UTC, whatever the others are
+	if t := parseTime(c.Get("timestamp"), time.UTC); t.Time != 0 { // these are UTC, also where the others are local
 		m.Time, m.Precision = t.Time, t.Precision
 	}
 	m.Usage = msg.Tokens{Input: in.Uint(), Output: out.Uint(), Provenance: msg.Provider}

@@ -12,9 +12,9 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/media"
 )
 
-// attach describes an image by its bytes: the protocol names no type, and its documents
+// imageOf describes an image by its bytes: the protocol names no type, and its documents
 // guess JPEG for all.
-func attach(v jsonv.Value) []msg.Attachment {
+func imageOf(v jsonv.Value) []msg.Attachment {
 	if len(v.Escaped()) == 0 {
 		return nil
 	}
@@ -41,16 +41,16 @@ func excerpt(v jsonv.Value) string {
 	return cut(s, maxAttr)
 }
 
-// count is a number as an attribute: nothing when it is zero.
-func count(n int) string {
+// nonZero is a number as an attribute: nothing when it is zero.
+func nonZero(n int) string {
 	if n == 0 {
 		return ""
 	}
 	return strconv.Itoa(n)
 }
 
-// small is JSON as an attribute: nothing when it is long.
-func small(v jsonv.Value) string {
+// shortJSON is JSON as an attribute: nothing when it is long.
+func shortJSON(v jsonv.Value) string {
 	if raw := v.Peek(); v.Exists() && len(raw) <= maxAttr {
 		v.MarkRead()
 		return string(raw)
@@ -58,7 +58,7 @@ func small(v jsonv.Value) string {
 	return ""
 }
 
-// nth is the suffix of what comes more than once.
+// nth is the suffix of the nth occurrence.
 func nth(n int) string {
 	if n <= 1 {
 		return ""
@@ -77,9 +77,9 @@ func (d *stream) hash(parts ...[]byte) uint64 {
 	return binary.BigEndian.Uint64(d.sum.Sum(buf[:0]))
 }
 
-// canonical appends JSON so that two documents which say the same are the same:
-// members in order, no space, numbers and strings in one form. The arguments of a
-// call are written by the model in a snapshot and by the agent in an event.
+// canonical appends JSON so that equal documents become equal bytes: members in order, no
+// space, numbers and strings in one form. The model writes the arguments of a call in a
+// snapshot, and the agent in an event.
 func canonical(dst []byte, v jsonv.Value) []byte {
 	switch v.Kind() {
 	case jsonv.Object:

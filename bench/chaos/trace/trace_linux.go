@@ -1,9 +1,8 @@
-// Package trace runs a program under ptrace and shows each of its system calls on
-// files and sockets, before it happens and after, so that the program can be killed
-// exactly there. Only the process itself is traced, all its threads, and not what it
-// starts.
+// Package trace runs a program under ptrace and shows each of its system calls on files and
+// sockets, before it happens and after, so that the program can be killed exactly there. Only
+// the process itself is traced, with all its threads, and none of its children.
 //
-// PTRACE_GET_SYSCALL_INFO, which tells the beginning of a call from its end, is there
+// PTRACE_GET_SYSCALL_INFO, which distinguishes the beginning of a call from its end, exists
 // since Linux 5.3.
 package trace
 
@@ -19,13 +18,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Call is a system call that has an effect on, or brings something from, a file or
-// a socket.
+// Call is a system call that changes, or reads from, a file or a socket.
 type Call struct {
 	Name string // read, write, sync, truncate, rename, remove
-	// File is what it is done to: a path, or socket:[inode].
+	// File is the object of the call: a path, or socket:[inode].
 	File string
-	// After is whether it has happened, and not failed.
+	// After is set when the call has succeeded.
 	After bool
 }
 
@@ -36,13 +34,13 @@ var names = map[uint64]string{
 	unix.SYS_RENAMEAT: "rename", unix.SYS_RENAMEAT2: "rename", unix.SYS_UNLINKAT: "remove",
 }
 
-// Program is what runs.
+// Program is a program to trace.
 type Program struct {
 	Path   string
 	Args   []string // without the path
 	Output *os.File // standard output and error
-	// See is shown each call; it returns whether to kill the program there. It is called
-	// by one goroutine.
+	// See is shown each call; it returns whether to kill the program there. It is called by one
+	// goroutine.
 	See func(pid int, c Call) bool
 	// Stop, when it is closed, kills the program wherever it is.
 	Stop <-chan struct{}
@@ -86,7 +84,7 @@ func Run(p Program) (killed bool, err error) {
 type tracer struct {
 	Program
 	pid    int
-	calls  map[int]Call // under way, by thread
+	calls  map[int]Call // in flight, by thread
 	killed bool
 }
 
@@ -101,7 +99,7 @@ func (t *tracer) attach() error {
 	return unix.PtraceSyscall(t.pid, 0)
 }
 
-// follow sees every stop of every thread until the process has ended.
+// follow handles every stop of every thread until the process has ended.
 func (t *tracer) follow() error {
 	for {
 		var status unix.WaitStatus
@@ -149,7 +147,7 @@ const (
 	exit  = 2
 )
 
-// stopped is a call that begins or has ended; it returns whether to kill here.
+// stopped handles a call that begins or has ended; it returns whether to kill here.
 func (t *tracer) stopped(tid int) bool {
 	var i info
 	_, _, errno := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_GET_SYSCALL_INFO, uintptr(tid), unsafe.Sizeof(i), uintptr(unsafe.Pointer(&i)), 0, 0)
@@ -182,7 +180,7 @@ func (t *tracer) stopped(tid int) bool {
 	return false
 }
 
-// text is a string in the program's memory.
+// text reads a string from the program's memory.
 func (t *tracer) text(at uint64) string {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/mem", t.pid))
 	if err != nil {
@@ -195,8 +193,8 @@ func (t *tracer) text(at uint64) string {
 	return string(s)
 }
 
-// Sockets says what the sockets of this machine are connected to: by inode, "unix",
-// or the two ports of a TCP connection, "7801>8123".
+// Sockets returns the peers of this machine's sockets: by inode, "unix", or the two ports of a
+// TCP connection, "7801>8123".
 func Sockets() map[string]string {
 	out := make(map[string]string)
 	if b, err := os.ReadFile("/proc/net/unix"); err == nil {

@@ -13,8 +13,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestKilledAtACall has a program of two writes and a sync killed before and after
-// each of them: the file has what was written until then.
+// TestKilledAtACall kills a program of two writes and a sync before and after each of them: the
+// file has the bytes written until then.
 func TestKilledAtACall(t *testing.T) {
 	if os.Getenv("TRACED") != "" {
 		f, err := os.Create(os.Getenv("TRACED"))

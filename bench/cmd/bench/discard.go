@@ -13,7 +13,7 @@ import (
 	"github.com/earshot-dev/earshot/plugins/legion"
 )
 
-// discard is the sidecar with an exporter that takes everything.
+// discard runs the sidecar with an exporter that drops every batch.
 func discard(ctx context.Context, path string) error {
 	c, err := config.Types{Sources: app.SourceTypes(), Exporters: exporters.Types()}.Load(path, os.LookupEnv)
 	if err != nil {
@@ -24,15 +24,15 @@ func discard(ctx context.Context, path string) error {
 		Config: c, UntilIdle: 300 * time.Millisecond,
 		Decoders: app.Decoders{Names: []string{"legion"}, Args: func(name string) []string { return []string{"decoder", name} }},
 		Exporters: func(context.Context, string) ([]app.Exporter, error) {
-			return []app.Exporter{{Name: "nowhere", Exporter: nowhere{}}}, nil
+			return []app.Exporter{{Name: "nowhere", Exporter: discardExporter{}}}, nil
 		},
 	})
 }
 
-type nowhere struct{}
+type discardExporter struct{}
 
-func (nowhere) Export(context.Context, *export.Batch) error { return nil }
-func (nowhere) Close(context.Context) error                 { return nil }
+func (discardExporter) Export(context.Context, *export.Batch) error { return nil }
+func (discardExporter) Close(context.Context) error                 { return nil }
 
-// decode is the decoder of it.
+// decode serves the decoder of that sidecar.
 func decode() { sdk.Serve(legion.New()) }

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// goals writes what was to be reached beside what the other modes have measured last.
+// goals writes the goals beside the last measurements of the other modes.
 func goals(o options, e *env) error {
-	figures, err := e.recall()
+	figures, err := e.load()
 	if err != nil {
 		return err
 	}
@@ -21,12 +21,12 @@ func goals(o options, e *env) error {
 	return e.publish(o, goalsReport(figures, string(queries)), nil)
 }
 
-// goal is a row: one figure that was to be reached.
+// goal is a row of the page: one figure and its limit.
 type goal struct {
-	what  string
+	name  string
 	goal  string
-	is    func(map[string]kept) (text string, met bool) // empty: not measured
-	shown string                                        // the command that prints it
+	is    func(map[string]savedFigure) (text string, met bool) // empty: not measured
+	shown string                                               // the command that prints it
 }
 
 const (
@@ -36,10 +36,10 @@ const (
 	backlogCommand = "`go run ./bench/cmd/bench -backlog 10e9`"
 )
 
-// ratio shows a figure that was kept by that name, which is met when it is at most, or
-// at least, so much.
-func ratio(name string, met func(float64) bool) func(map[string]kept) (string, bool) {
-	return func(f map[string]kept) (string, bool) {
+// ratio shows the figure of that name; the goal is met when it is at most, or at least, the
+// limit.
+func ratio(name string, met func(float64) bool) func(map[string]savedFigure) (string, bool) {
+	return func(f map[string]savedFigure) (string, bool) {
 		k, ok := f[name]
 		if !ok {
 			return "", false
@@ -52,7 +52,7 @@ func ratio(name string, met func(float64) bool) func(map[string]kept) (string, b
 	}
 }
 
-func (k kept) ratio() string {
+func (k savedFigure) ratio() string {
 	if k.Least == k.Most {
 		return fmt.Sprintf("**%.2f**", k.Value)
 	}
@@ -81,9 +81,9 @@ func allGoals() []goal {
 	}
 }
 
-// ofUnit shows a figure with its unit; scale is what one of the kept is in that.
-func ofUnit(name string, scale float64, unit string, met func(float64) bool) func(map[string]kept) (string, bool) {
-	return func(f map[string]kept) (string, bool) {
+// ofUnit shows a figure in a unit; scale converts the saved value to it.
+func ofUnit(name string, scale float64, unit string, met func(float64) bool) func(map[string]savedFigure) (string, bool) {
+	return func(f map[string]savedFigure) (string, bool) {
 		k, ok := f[name]
 		if !ok {
 			return "", false
@@ -94,9 +94,9 @@ func ofUnit(name string, scale float64, unit string, met func(float64) bool) fun
 	}
 }
 
-// boundaryOfAll divides what the boundary adds to a byte by all that Earshot takes for
-// one, of two runs: a few percent of it say nothing.
-func boundaryOfAll(f map[string]kept) (string, bool) {
+// boundaryOfAll divides the boundary's CPU for a byte by all of Earshot's CPU for one. The two
+// are of different runs, so a few percent mean nothing.
+func boundaryOfAll(f map[string]savedFigure) (string, bool) {
 	cost, all := f["boundary_ns"], f["cpu_ns"]
 	if cost.Value == 0 || all.Value == 0 {
 		return "", false
@@ -105,7 +105,7 @@ func boundaryOfAll(f map[string]kept) (string, bool) {
 	return fmt.Sprintf("**%.2f**", share), share <= 0.15
 }
 
-func goalsReport(figures map[string]kept, queries string) string {
+func goalsReport(figures map[string]savedFigure, queries string) string {
 	var b strings.Builder
 	b.WriteString("# What was to be reached\n\n" +
 		"Written by `go run ./bench/cmd/bench -goals` from what the other modes measured last: `make bench` runs them all but the backlog, which takes\n" +
@@ -120,7 +120,7 @@ func goalsReport(figures map[string]kept, queries string) string {
 	}
 	for _, g := range allGoals() {
 		is, met := g.is(figures)
-		row(g.what, g.goal, is, met, g.shown)
+		row(g.name, g.goal, is, met, g.shown)
 	}
 	for _, window := range []string{"6h", "24h", "7d"} {
 		is, met := queryTime(queries, window)
@@ -130,8 +130,8 @@ func goalsReport(figures map[string]kept, queries string) string {
 	return b.String()
 }
 
-// builds are the versions that figures are of, most often one.
-func builds(figures map[string]kept) string {
+// builds are the measured versions, most often one.
+func builds(figures map[string]savedFigure) string {
 	var out []string
 	for _, k := range figures {
 		out = append(out, k.Version)

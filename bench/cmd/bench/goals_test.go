@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The benchmarks that the page of stages runs, and the one that is a subject, are there.
+// The benchmarks of the page of stages, and the one that is a subject, exist.
 func TestBenchmarksAreThere(t *testing.T) {
 	root := "../../.."
 	name := regexp.MustCompile(`Benchmark\w+`)
@@ -60,14 +60,14 @@ func TestQueriesAreRead(t *testing.T) {
 	}
 }
 
-// A figure that no mode has kept is said to be missing, and is not met.
+// A figure that no mode has saved is reported as missing, and is not met.
 func TestGoalsWithoutFigures(t *testing.T) {
 	for _, g := range allGoals() {
-		if text, met := g.is(map[string]kept{}); text != "" || met {
-			t.Errorf("%s: %q, %t", g.what, text, met)
+		if text, met := g.is(map[string]savedFigure{}); text != "" || met {
+			t.Errorf("%s: %q, %t", g.name, text, met)
 		}
 	}
-	k := map[string]kept{"tail": {Value: 2, Least: 1, Most: 4}}
+	k := map[string]savedFigure{"tail": {Value: 2, Least: 1, Most: 4}}
 	if text, met := allGoals()[0].is(k); met || text != "**2.00** (1.00 to 4.00)" {
 		t.Error(text, met)
 	}

@@ -26,7 +26,7 @@ func (b benchmark) args() []string {
 // the runs.
 type results map[string]map[string][]float64
 
-// run adds what a benchmark measures.
+// run runs a benchmark and adds its results.
 func (r results) run(ctx context.Context, b benchmark) error {
 	fmt.Fprintln(os.Stderr, "go", strings.Join(b.args(), " "))
 	out, err := exec.CommandContext(ctx, "go", b.args()...).CombinedOutput()

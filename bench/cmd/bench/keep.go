@@ -9,23 +9,23 @@ import (
 	"path/filepath"
 )
 
-// kept is a figure that a mode leaves in the work directory, for the page of goals.
-type kept struct {
+// savedFigure is a figure that a mode saves in the work directory, for the page of goals.
+type savedFigure struct {
 	Value float64 `json:"value"` // the median
 	Least float64 `json:"least"`
 	Most  float64 `json:"most"`
-	// Busy says that other work took too much of the machine for the figure to mean much.
+	// Busy is set when other work took too much of the machine for the figure to mean much.
 	Busy bool `json:"busy,omitempty"`
-	// Version is that of the Earshot that was measured.
+	// Version is that of the measured Earshot.
 	Version string `json:"version"`
 }
 
-func (e *env) keptFile() string { return filepath.Join(e.work, "figures.json") }
+func (e *env) figuresFile() string { return filepath.Join(e.work, "figures.json") }
 
-// recall returns what the modes have kept, by name.
-func (e *env) recall() (map[string]kept, error) {
-	out := make(map[string]kept)
-	b, err := os.ReadFile(e.keptFile())
+// load returns the saved figures by name.
+func (e *env) load() (map[string]savedFigure, error) {
+	out := make(map[string]savedFigure)
+	b, err := os.ReadFile(e.figuresFile())
 	if errors.Is(err, fs.ErrNotExist) {
 		return out, nil
 	}
@@ -38,22 +38,22 @@ func (e *env) recall() (map[string]kept, error) {
 	return out, nil
 }
 
-// publish prints a page and, where a file was named for it, writes it and keeps its
-// figures: those of a short look are not for the page of goals.
-func (e *env) publish(o options, page string, figures map[string]kept) error {
+// publish prints a page. With a file for the report it writes the page there and saves its
+// figures: those of a short run are not for the page of goals.
+func (e *env) publish(o options, page string, figures map[string]savedFigure) error {
 	fmt.Print(page)
 	if o.report == "" {
 		return nil
 	}
-	if err := e.keep(figures); err != nil {
+	if err := e.save(figures); err != nil {
 		return err
 	}
 	return os.WriteFile(o.report, []byte(page), 0o644)
 }
 
-// keep adds figures to those that were kept.
-func (e *env) keep(figures map[string]kept) error {
-	all, err := e.recall()
+// save adds figures to the saved ones.
+func (e *env) save(figures map[string]savedFigure) error {
+	all, err := e.load()
 	if err != nil {
 		return err
 	}
@@ -66,11 +66,11 @@ func (e *env) keep(figures map[string]kept) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(e.keptFile(), append(b, '\n'), 0o644)
+	return os.WriteFile(e.figuresFile(), append(b, '\n'), 0o644)
 }
 
 // spread is a figure of several measurements.
-func spread(values []float64) kept {
+func spread(values []float64) savedFigure {
 	mid, least, most := middle(values)
-	return kept{Value: mid, Least: least, Most: most}
+	return savedFigure{Value: mid, Least: least, Most: most}
 }

@@ -12,31 +12,31 @@ import (
 	"time"
 )
 
-// live is traffic that is written while it is read: files that grow by a line in
+// liveTraffic is traffic that is written while it is read: files that grow by a line in
 // turn, at a steady rate.
-type live struct {
+type liveTraffic struct {
 	files int
 	rate  int // lines a second, all files together
 	lines int
 }
 
-// arrivals are how long each line took from the write until a query returned it.
+// arrivals are the times from the write of each line until a query returned it.
 type arrivals []time.Duration
 
-// at returns the time within which a share of the lines came.
+// at returns the time within which a share of the lines arrived.
 func (a arrivals) at(share float64) time.Duration {
 	return a[min(int(share*float64(len(a))), len(a)-1)]
 }
 
-// latency runs Earshot at its default settings on live traffic. It asks again as
-// soon as it has an answer, so a figure is too high by the time of one query.
-func latency(ctx context.Context, e *env, l live) (a arrivals, err error) {
+// latency runs Earshot at its default settings on live traffic. It queries without a pause, so
+// a figure is too high by the time of one query.
+func latency(ctx context.Context, e *env, l liveTraffic) (a arrivals, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("latency: %w", err)
 		}
 	}()
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, subjectTimeout)
 	defer cancel()
 	dir, err := os.MkdirTemp("", "earshot-bench-")
 	if err != nil {
@@ -54,7 +54,7 @@ func latency(ctx context.Context, e *env, l live) (a arrivals, err error) {
 	if err != nil {
 		return nil, err
 	}
-	w := writer{dir: dir, live: l, at: make([]time.Time, 0, l.lines)}
+	w := writer{dir: dir, liveTraffic: l, at: make([]time.Time, 0, l.lines)}
 	defer w.close()
 	if err := w.begin(); err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func latency(ctx context.Context, e *env, l live) (a arrivals, err error) {
 		return nil, err
 	}
 	defer p.kill()
-	// The tables, the decoder and every file are there before it counts.
+	// The count begins when the tables, the decoder and every file are ready.
 	for got := 0; got < l.files; time.Sleep(10 * time.Millisecond) {
 		n, err := db.query(ctx, "SELECT count() FROM earshot.messages")
 		if err == nil {
@@ -75,57 +75,57 @@ func latency(ctx context.Context, e *env, l live) (a arrivals, err error) {
 		}
 	}
 	go w.run(ctx)
-	came := newTally(l.lines)
-	for came.left > 0 {
-		got, err := db.query(ctx, fmt.Sprintf("SELECT arrayStringConcat(groupArray(content), ' ') FROM earshot.messages WHERE toInt64OrDefault(content, toInt64(-1)) >= %d", came.low))
+	tally := newTally(l.lines)
+	for tally.left > 0 {
+		got, err := db.query(ctx, fmt.Sprintf("SELECT arrayStringConcat(groupArray(content), ' ') FROM earshot.messages WHERE toInt64OrDefault(content, toInt64(-1)) >= %d", tally.low))
 		now := time.Now()
 		if err != nil {
 			return nil, err
 		}
-		if _, err := came.note(got[0], now, w.written); err != nil {
+		if _, err := tally.note(got[0], now, w.written); err != nil {
 			return nil, err
 		}
 	}
-	return came.sorted(), nil
+	return tally.sorted(), nil
 }
 
-// tally notes when the numbers from 0 on have come.
+// tally records the arrival of the numbers from 0 on.
 type tally struct {
-	came arrivals
-	low  int // the lowest one that is missing: it and what is beyond it are asked for
-	left int
+	arrived arrivals
+	low     int // the lowest missing number: queries ask for it and those beyond it
+	left    int
 }
 
-func newTally(n int) *tally { return &tally{came: make(arrivals, n), left: n} }
+func newTally(n int) *tally { return &tally{arrived: make(arrivals, n), left: n} }
 
-// note takes the numbers of an answer, with blanks between them, that was there now.
-// began says when each was written. It reports how many are new.
+// note records the numbers of a query's answer, with blanks between them, that arrived at now;
+// began returns the time of each write. It returns how many are new.
 func (t *tally) note(answer string, now time.Time, began func(n int) time.Time) (moved int, err error) {
 	for _, text := range strings.Fields(answer) {
 		n, err := strconv.Atoi(text)
-		if err != nil || n >= len(t.came) {
-			return moved, fmt.Errorf("a message says %q", text)
+		if err != nil || n >= len(t.arrived) {
+			return moved, fmt.Errorf("a message has the text %q", text)
 		}
-		if t.came[n] == 0 {
-			t.came[n] = max(now.Sub(began(n)), 1)
+		if t.arrived[n] == 0 {
+			t.arrived[n] = max(now.Sub(began(n)), 1)
 			moved++
 		}
 	}
 	t.left -= moved
-	for t.low < len(t.came) && t.came[t.low] != 0 {
+	for t.low < len(t.arrived) && t.arrived[t.low] != 0 {
 		t.low++
 	}
 	return moved, nil
 }
 
 func (t *tally) sorted() arrivals {
-	slices.Sort(t.came)
-	return t.came
+	slices.Sort(t.arrived)
+	return t.arrived
 }
 
-// writer writes lines with the numbers from 0 on, and notes when.
+// writer writes lines with the numbers from 0 on, and records the time of each.
 type writer struct {
-	live
+	liveTraffic
 	dir   string
 	files []*os.File
 
@@ -133,9 +133,9 @@ type writer struct {
 	at []time.Time
 }
 
-// begin makes the files, with a first line each that does not count.
+// begin creates the files, with a first line each that does not count.
 func (w *writer) begin() error {
-	for i := range w.live.files {
+	for i := range w.liveTraffic.files {
 		dir := filepath.Join(w.dir, "sessions", fmt.Sprintf("s%05d", i))
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
@@ -145,14 +145,14 @@ func (w *writer) begin() error {
 			return err
 		}
 		w.files = append(w.files, f)
-		if err := w.say(i, "hello"); err != nil {
+		if err := w.writeLine(i, "hello"); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *writer) say(file int, text string) error {
+func (w *writer) writeLine(file int, text string) error {
 	now := time.Now()
 	_, err := fmt.Fprintf(w.files[file], `{"type":"user","content":%q,"timestamp":%d.%09d}`+"\n", text, now.Unix(), now.Nanosecond())
 	return err
@@ -165,7 +165,7 @@ func (w *writer) run(ctx context.Context) {
 		w.mu.Lock()
 		w.at = append(w.at, time.Now())
 		w.mu.Unlock()
-		if w.say(n%w.live.files, strconv.Itoa(n)) != nil {
+		if w.writeLine(n%w.liveTraffic.files, strconv.Itoa(n)) != nil {
 			return
 		}
 	}

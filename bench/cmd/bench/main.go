@@ -1,17 +1,16 @@
-// Command bench runs Earshot and an OpenTelemetry Collector side by side: the same
-// generated traffic, a new and empty engine of the same kind for each, one after
-// the other and over again. What it says is ratios within a run, with their
-// spread; seconds depend on the machine.
+// Command bench runs Earshot and an OpenTelemetry Collector side by side: the same generated
+// traffic, a new and empty engine of the same kind for each, in turn and several times. It
+// reports ratios within a run, with their spread; seconds depend on the machine.
 //
 //	go run ./bench/cmd/bench                      500 MB, three runs, all subjects
 //	go run ./bench/cmd/bench -bytes 50e6 -runs 1  a short look
 //	go run ./bench/cmd/bench -scale               Earshot alone, as its input grows, and its latency
 //	go run ./bench/cmd/bench -backlog 10e9        a hundredth, a tenth and all of 10 GB, one after the other; takes 15 GB of disk
 //	go run ./bench/cmd/bench -stages              the Go benchmarks of the parts, as one table
-//	go run ./bench/cmd/bench -goals               what the others have measured, beside what was to be reached
+//	go run ./bench/cmd/bench -goals               the goals beside the last figures of the other modes
 //
-// The collector is built from bench/peer, once, which takes minutes. Rows are
-// counted, and their contents summed, against what the generator says it wrote.
+// The collector is built from bench/peer, once, which takes minutes. The rows are counted, and
+// their contents summed, and compared with the generator's account.
 package main
 
 import (
@@ -71,16 +70,16 @@ func run(ctx context.Context, args []string) error {
 	fs.Float64Var(&o.size, "bytes", 500e6, "size of the traffic, about")
 	fs.IntVar(&o.sessions, "sessions", 100, "sessions, each a file")
 	fs.IntVar(&o.runs, "runs", 3, "how often each is run")
-	fs.Uint64Var(&o.seed, "seed", 1, "the same seed gives the same traffic")
+	fs.Uint64Var(&o.seed, "seed", 1, "the same seed generates the same traffic")
 	fs.StringVar(&o.bin, "bin", "bin", "where earshot and earshot-store are")
 	fs.StringVar(&o.work, "work", "bench/out", "where traffic and the peer are kept")
 	fs.StringVar(&o.report, "report", "", "write the report there too; with -scale a picture beside it")
 	fs.StringVar(&o.only, "only", "", "subjects to run, with commas between; with -scale of growth, files, latency and streams, for a look without a report; empty: all")
-	fs.StringVar(&o.config, "config", "", "lines to add to Earshot's configuration, to try things out; the report tells of them")
+	fs.StringVar(&o.config, "config", "", "lines to add to Earshot's configuration, for experiments; the report lists them")
 	fs.BoolVar(&o.scale, "scale", false, "measure Earshot alone: with more input, in more files, and from append to queryable")
 	fs.Float64Var(&o.backlog, "backlog", 0, "measure Earshot alone with so many bytes, and a tenth and a hundredth of them")
 	fs.BoolVar(&o.stages, "stages", false, "run the benchmarks of the parts")
-	fs.BoolVar(&o.goals, "goals", false, "write what was measured beside the goals")
+	fs.BoolVar(&o.goals, "goals", false, "write the measured figures beside the goals")
 	fs.DurationVar(&o.limit, "limit", 7*time.Minute, "begin no further round of runs when it would end later; there is always one")
 	_ = fs.Parse(args)
 	if fs.NArg() > 0 || o.runs < 1 || o.size < 1 || o.sessions < 1 {

@@ -14,22 +14,22 @@ import (
 	"time"
 )
 
-// figures are what one run of a subject took.
+// figures are the costs of one run of a subject.
 type figures struct {
 	Wall   time.Duration // from the start of the process until every row is there
 	CPU    time.Duration // of all its processes, from start to end
 	Peak   int64         // bytes; the highest resident memory of each process, added up
 	Engine usage         // of the store
-	// Others is the share of the machine that was taken by what is not measured
-	// here, while it ran. It is what makes a wall time worthless.
+	// Others is the share of the machine that unmeasured processes took meanwhile. A large one
+	// makes the wall time worthless.
 	Others float64
 }
 
-// patience is how long a subject may take.
-const patience = 15 * time.Minute
+// subjectTimeout limits the run of a subject.
+const subjectTimeout = 15 * time.Minute
 
-// stuck is how long nothing may come.
-const stuck = time.Minute
+// stallTimeout limits the time without a new row.
+const stallTimeout = time.Minute
 
 // measure runs a subject on the corpus, from nothing to its end.
 func measure(ctx context.Context, e *env, s subject) (f figures, err error) {
@@ -38,7 +38,7 @@ func measure(ctx context.Context, e *env, s subject) (f figures, err error) {
 			err = fmt.Errorf("%s: %w", s.name, err)
 		}
 	}()
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, subjectTimeout)
 	defer cancel()
 	dir, err := os.MkdirTemp("", "earshot-bench-")
 	if err != nil {
@@ -47,7 +47,7 @@ func measure(ctx context.Context, e *env, s subject) (f figures, err error) {
 	defer os.RemoveAll(dir)
 	var db *engine
 	addr := ""
-	if s.stores {
+	if s.needsEngine {
 		if db, err = startEngine(ctx, e.bin, dir); err != nil {
 			return f, err
 		}
@@ -64,24 +64,24 @@ func measure(ctx context.Context, e *env, s subject) (f figures, err error) {
 		return f, err
 	}
 	defer p.kill()
-	if s.stores {
-		err = p.arrive(ctx, db, s, e.corpus)
+	if s.needsEngine {
+		err = p.waitRows(ctx, db, s, e.corpus)
 	} else {
-		err = p.settle(ctx, e.corpus)
+		err = p.waitIdle(ctx, e.corpus)
 	}
 	f.Wall = p.last.Sub(p.began)
-	spent := busy() - before - p.watch.so().CPU - (engineCPU(db) - ours)
+	spent := busy() - before - p.watch.current().CPU - (engineCPU(db) - ours)
 	f.Others = max(spent.Seconds(), 0) / time.Since(p.began).Seconds() / float64(runtime.NumCPU())
 	if err == nil {
-		f.CPU, f.Peak, err = p.finish(ctx, s.ends)
+		f.CPU, f.Peak, err = p.finish(ctx, s.exits)
 	}
 	if err != nil {
 		return f, fmt.Errorf("%w\n%s", err, lastLines(p.log.String()))
 	}
-	if s.said != nil && !strings.Contains(p.log.String(), s.said(e.corpus)) {
-		return f, fmt.Errorf("want %q of\n%s", s.said(e.corpus), lastLines(p.log.String()))
+	if s.output != nil && !strings.Contains(p.log.String(), s.output(e.corpus)) {
+		return f, fmt.Errorf("want %q of\n%s", s.output(e.corpus), lastLines(p.log.String()))
 	}
-	if !s.stores {
+	if !s.needsEngine {
 		return f, nil
 	}
 	for _, c := range s.checks(e.corpus) {
@@ -96,14 +96,14 @@ func measure(ctx context.Context, e *env, s subject) (f figures, err error) {
 	return f, nil
 }
 
-// process is a subject that runs.
+// process is a running subject.
 type process struct {
 	cmd   *exec.Cmd
 	watch *watch
 	log   bytes.Buffer
 	began time.Time
 	last  time.Time // when its work was done
-	// worked is what it had used by then, where it goes on idling after that.
+	// worked is its CPU time by then, if it idles afterwards.
 	worked time.Duration
 	done   chan struct{}
 	err    error
@@ -129,9 +129,9 @@ func (p *process) ended() bool {
 	}
 }
 
-// arrive waits until everything is in the store. To look costs the engine some
-// milliseconds, more than many an insert, so it looks less often the longer it takes.
-func (p *process) arrive(ctx context.Context, db *engine, s subject, o *corpus) error {
+// waitRows waits until everything is in the store. A query costs the engine some milliseconds,
+// more than many an insert, so the interval grows with the time.
+func (p *process) waitRows(ctx context.Context, db *engine, s subject, o *corpus) error {
 	sql, all := s.arrived(o)
 	had, moved := int64(-1), p.began
 	for ; ; time.Sleep(max(50*time.Millisecond, time.Since(p.began)/40)) {
@@ -151,8 +151,8 @@ func (p *process) arrive(ctx context.Context, db *engine, s subject, o *corpus) 
 		switch {
 		case n == all:
 			return nil
-		case p.last.Sub(moved) > stuck:
-			return fmt.Errorf("no more than %d of %d come", n, all)
+		case p.last.Sub(moved) > stallTimeout:
+			return fmt.Errorf("no more than %d of %d arrive", n, all)
 		case n > all:
 			return fmt.Errorf("%d of %d are there", n, all)
 		case ended:
@@ -161,32 +161,31 @@ func (p *process) arrive(ctx context.Context, db *engine, s subject, o *corpus) 
 	}
 }
 
-// A collector that has nothing to do looks for files five times a second, which
-// takes about a twentieth of a core. Work is what takes more than idle of a core,
-// over a window.
+// An idle collector looks for files five times a second, which takes about a twentieth of a
+// core. A process works when it takes more than idle of a core, over a window.
 const (
 	idle   = 0.15
 	window = time.Second
 )
 
-// settle waits until everything is read and nothing is done any more, and notes
-// when that began and what had been used by then: idling is not work.
-func (p *process) settle(ctx context.Context, o *corpus) error {
+// waitIdle waits until the process has read everything and is idle, and records when that began
+// and the CPU time until then: idling is not work.
+func (p *process) waitIdle(ctx context.Context, o *corpus) error {
 	type sample struct {
 		at  time.Time
 		cpu time.Duration
 	}
 	var past []sample
-	for ; ; time.Sleep(look) {
+	for ; ; time.Sleep(sampleEvery) {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		now := sample{time.Now(), p.watch.so().CPU}
+		now := sample{time.Now(), p.watch.current().CPU}
 		p.last = now.at
 		if p.ended() {
 			return nil
 		}
-		if hasRead(p.cmd.Process.Pid) < o.size {
+		if bytesRead(p.cmd.Process.Pid) < o.size {
 			past = past[:0]
 			continue
 		}
@@ -202,8 +201,8 @@ func (p *process) settle(ctx context.Context, o *corpus) error {
 	}
 }
 
-// hasRead is how many bytes a process has read.
-func hasRead(pid int) int64 {
+// bytesRead is the number of bytes that a process has read.
+func bytesRead(pid int) int64 {
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/io", pid))
 	for line := range strings.Lines(string(b)) {
 		if n, ok := strings.CutPrefix(line, "rchar: "); ok {
@@ -214,8 +213,7 @@ func hasRead(pid int) int64 {
 	return 0
 }
 
-// finish waits for the end of the process, which is told to end unless it does so
-// itself.
+// finish waits for the end of the process, and terminates it unless it exits by itself.
 func (p *process) finish(ctx context.Context, byItself bool) (time.Duration, int64, error) {
 	if !byItself {
 		_ = p.cmd.Process.Signal(syscall.SIGTERM)
@@ -234,7 +232,7 @@ func (p *process) finish(ctx context.Context, byItself bool) (time.Duration, int
 	if p.worked > 0 {
 		return p.worked, u.Peak, nil
 	}
-	// What wait tells counts the children that were waited for, to the end.
+	// The times of wait include the children that were waited for, to the end.
 	st := p.cmd.ProcessState
 	return max(st.UserTime()+st.SystemTime(), u.CPU), u.Peak, nil
 }
@@ -253,5 +251,5 @@ func engineCPU(db *engine) time.Duration {
 	if db == nil {
 		return 0
 	}
-	return db.watch.so().CPU
+	return db.watch.current().CPU
 }

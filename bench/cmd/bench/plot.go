@@ -19,7 +19,7 @@ type curve struct {
 	points [][2]float64
 }
 
-// The size of a chart, and the room around what is drawn.
+// The size of a chart, and the margins around the drawing.
 const (
 	chartWidth, chartHeight = 380, 300
 	left, right, top, under = 58, 16, 52, 44
@@ -128,14 +128,14 @@ func (g growth) picture() string {
 	live := curve{name: "peak MiB, live streams", points: [][2]float64{{float64(g.streams.open), mib(g.streams.peak)}}}
 	many.lines = []curve{peak, cpu, live}
 	wait := chart{title: "From append to queryable", x: "ms", y: "% of lines"}
-	for i, a := range g.came {
-		wait.lines = append(wait.lines, a.curve(fmt.Sprintf("%d lines/s in %d files", g.lives[i].rate, g.lives[i].files)))
+	for i, a := range g.arrived {
+		wait.lines = append(wait.lines, a.curve(fmt.Sprintf("%d lines/s in %d files", g.live[i].rate, g.live[i].files)))
 	}
-	wait.lines = append(wait.lines, g.streams.came.curve(fmt.Sprintf("%d live streams", g.streams.clients)))
+	wait.lines = append(wait.lines, g.streams.arrived.curve(fmt.Sprintf("%d live streams", g.streams.clients)))
 	return svg(memory, many, wait)
 }
 
-// curve is the share of what had come, by its time.
+// curve is the share of the lines that had arrived, by time.
 func (a arrivals) curve(name string) curve {
 	c := curve{name: name}
 	for n := 0; n <= 100; n++ {

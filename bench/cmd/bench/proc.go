@@ -13,23 +13,22 @@ import (
 	"github.com/earshot-dev/earshot/bench/proc"
 )
 
-// usage is what a process and those that it started have used.
+// usage is the CPU and memory of a process and its descendants.
 type usage struct {
 	CPU  time.Duration // user and system, of all of them, also of those that have ended
 	Peak int64         // bytes; the sum of each one's own highest resident memory
-	Now  int64         // bytes resident at the last look
+	Now  int64         // bytes resident at the last sample
 }
 
-// watch looks at a process and its children until stop is called. Peaks are the
-// kernel's (VmHWM), so that nothing between two looks is missed but what grows in
-// the last of them.
+// watch samples a process and its children until stop is called. Peaks are the kernel's
+// (VmHWM), so only growth after the last sample is missed.
 type watch struct {
 	root int
 	stop chan struct{}
 	done chan struct{}
 
-	pids  []int
-	looks int
+	pids    []int
+	samples int
 
 	mu   sync.Mutex
 	peak map[int]int64
@@ -37,14 +36,14 @@ type watch struct {
 	cpu  map[int]time.Duration
 }
 
-// look is how often a process is looked at.
-const look = 50 * time.Millisecond
+// sampleEvery is the interval of the samples.
+const sampleEvery = 50 * time.Millisecond
 
 func watchProcess(pid int) *watch {
 	w := &watch{root: pid, stop: make(chan struct{}), done: make(chan struct{}), peak: make(map[int]int64), cpu: make(map[int]time.Duration)}
 	go func() {
 		defer close(w.done)
-		tick := time.NewTicker(look)
+		tick := time.NewTicker(sampleEvery)
 		defer tick.Stop()
 		for {
 			w.sample()
@@ -58,15 +57,15 @@ func watchProcess(pid int) *watch {
 	return w
 }
 
-// end stops watching and returns what was used up to then.
+// end stops the samples and returns the usage until then.
 func (w *watch) end() usage {
 	close(w.stop)
 	<-w.done
-	return w.so()
+	return w.current()
 }
 
-// so is what was used so far.
-func (w *watch) so() usage {
+// current is the usage so far.
+func (w *watch) current() usage {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	u := usage{Now: w.now}
@@ -80,10 +79,10 @@ func (w *watch) so() usage {
 }
 
 func (w *watch) sample() {
-	if w.looks%10 == 0 { // finding children costs more than looking at them
-		w.pids = family(w.root)
+	if w.samples%10 == 0 { // to find children costs more than to sample them
+		w.pids = descendants(w.root)
 	}
-	w.looks++
+	w.samples++
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.now = 0
@@ -100,8 +99,8 @@ func (w *watch) sample() {
 	}
 }
 
-// family is a process and those below it.
-func family(root int) []int {
+// descendants is a process and its descendants.
+func descendants(root int) []int {
 	out := []int{root}
 	for i := 0; i < len(out); i++ {
 		// A child belongs to the thread that started it.

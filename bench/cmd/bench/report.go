@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// report is the whole of it, in Markdown.
+// report is the whole report in Markdown.
 func report(e *env, o options, all []series) string {
 	var b strings.Builder
 	a := e.corpus.oracle.Total
@@ -24,7 +24,7 @@ func report(e *env, o options, all []series) string {
 	fmt.Fprintf(&b, "Every run's rows were counted and their contents summed: Earshot's against what the generator meant (%d messages, %d calls),\n"+
 		"the collector's against the lines (%d).\n\n", a.Messages, a.ToolCalls, e.corpus.lines)
 	for _, s := range all {
-		fmt.Fprintf(&b, "- %s: %s.\n", s.name, s.what)
+		fmt.Fprintf(&b, "- %s: %s.\n", s.name, s.label)
 	}
 	if e.config != "" {
 		fmt.Fprintf(&b, "\nEarshot was not at its default settings but had:\n\n    %s", e.config)
@@ -35,11 +35,11 @@ func report(e *env, o options, all []series) string {
 			most = max(most, f.Others)
 		}
 	}
-	fmt.Fprintf(&b, "\nOther work took up to %.0f %% of the machine during a run; above %.0f %% wall times are not compared.\n", 100*most, 100*crowded)
+	fmt.Fprintf(&b, "\nOther work took up to %.0f %% of the machine during a run; above %.0f %% wall times are not compared.\n", 100*most, 100*maxOthers)
 	fmt.Fprintf(&b, "\nMachine: %s. Versions: %s.\n\n", machine(), e.versions())
 	var stored, discarded []series
 	for _, s := range all {
-		if s.stores {
+		if s.needsEngine {
 			stored = append(stored, s)
 		} else {
 			discarded = append(discarded, s)
@@ -59,8 +59,7 @@ func report(e *env, o options, all []series) string {
 	return b.String()
 }
 
-// best compares the first subject with whichever of the others is best, figure by
-// figure.
+// best compares the first subject with the best of the others, figure by figure.
 func best(all []series) string {
 	var b strings.Builder
 	b.WriteString("| figure | " + all[0].name + " / best of the others | goal |\n|---|---|---|\n")
@@ -87,13 +86,13 @@ func leastOf(all []series, m metric) series {
 }
 
 // compared are the figures of a comparison that the page of goals shows.
-func compared(e *env, all []series) map[string]kept {
-	out := make(map[string]kept)
+func compared(e *env, all []series) map[string]savedFigure {
+	out := make(map[string]savedFigure)
 	byName := make(map[string]series)
 	var others []series
 	for _, s := range all {
 		byName[s.name] = s
-		if s.stores && s.name != "earshot" {
+		if s.needsEngine && s.name != "earshot" {
 			others = append(others, s)
 		}
 	}
@@ -134,7 +133,7 @@ func machine() string {
 	return fmt.Sprintf("%s/%s, %d cores%s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), model)
 }
 
-// version is what the measured Earshot calls itself.
+// version is the version that the measured Earshot reports.
 func (e *env) version() string {
 	b, _ := exec.Command(filepath.Join(e.bin, "earshot"), "version").Output()
 	return strings.Join(strings.Fields(string(b)), " ")

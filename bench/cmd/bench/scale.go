@@ -19,25 +19,25 @@ type shape struct {
 	sessions int
 }
 
-// point is what Earshot took for a shape.
+// point is Earshot's cost for a shape.
 type point struct {
 	shape
 	total gen.Account
 	f     figures
 }
 
-// growth is what Earshot took as its work grew.
+// growth is Earshot's cost as its input grows.
 type growth struct {
 	more, files []point
-	lives       []live
-	came        []arrivals // of each of lives
-	streams     streamed
+	live        []liveTraffic
+	arrived     []arrivals // of each of live
+	streams     streamResult
 }
 
-// scale measures how Earshot's figures grow with its input, and how long a line
-// takes to be found by a query, and writes both with a picture.
+// scale measures how Earshot's figures grow with its input, and the time from a line's write
+// until a query finds it, and writes both with a picture.
 func scale(ctx context.Context, o options, e *env) error {
-	g := growth{lives: []live{{files: 1, rate: 20, lines: 400}, {files: 1000, rate: 500, lines: 10_000}, {files: 10_000, rate: 500, lines: 5000}}}
+	g := growth{live: []liveTraffic{{files: 1, rate: 20, lines: 400}, {files: 1000, rate: 500, lines: 10_000}, {files: 10_000, rate: 500, lines: 5000}}}
 	parts := []struct {
 		name string
 		run  func() error
@@ -65,7 +65,7 @@ func scale(ctx context.Context, o options, e *env) error {
 			ran++
 		}
 	}
-	if ran < len(parts) { // a look at some of it
+	if ran < len(parts) { // a run of some parts
 		if ran == 0 {
 			return fmt.Errorf("-only %s: no such part", o.only)
 		}
@@ -77,38 +77,38 @@ func scale(ctx context.Context, o options, e *env) error {
 			return err
 		}
 	}
-	return e.publish(o, g.report(e, filepath.Base(picture)), g.kept())
+	return e.publish(o, g.report(e, filepath.Base(picture)), g.figures())
 }
 
 func (g *growth) latencies(ctx context.Context, e *env) error {
-	for _, l := range g.lives {
+	for _, l := range g.live {
 		a, err := latency(ctx, e, l)
 		if err != nil {
 			return err
 		}
-		g.came = append(g.came, a)
+		g.arrived = append(g.arrived, a)
 		fmt.Fprintf(os.Stderr, "latency %5d files %4d lines/s  p50 %s p99 %s most %s\n", l.files, l.rate, ms(a.at(0.5)), ms(a.at(0.99)), ms(a.at(1)))
 	}
 	return nil
 }
 
-// kept are the figures of the page of goals.
-func (g growth) kept() map[string]kept {
+// figures are the figures of the page of goals.
+func (g growth) figures() map[string]savedFigure {
 	most := g.more[len(g.more)-1]
-	out := map[string]kept{
+	out := map[string]savedFigure{
 		"growth":      spread([]float64{mib(most.f.Peak) / mib(g.more[0].f.Peak)}),
-		"streams_p99": spread([]float64{g.streams.came.at(0.99).Seconds()}),
+		"streams_p99": spread([]float64{g.streams.arrived.at(0.99).Seconds()}),
 	}
 	worst := 0.0
-	for _, a := range g.came {
+	for _, a := range g.arrived {
 		worst = max(worst, a.at(0.99).Seconds())
 	}
 	out["latency"] = spread([]float64{worst})
 	return out
 }
 
-// backlog measures Earshot with a hundredth, a tenth and all of so many bytes. Each
-// corpus is made when its turn has come and removed after it.
+// backlog measures Earshot with a hundredth, a tenth and all of the bytes. Each corpus is
+// generated before its run and removed after it.
 func backlog(ctx context.Context, o options, e *env) error {
 	own := *e
 	var points []point
@@ -129,7 +129,7 @@ func backlog(ctx context.Context, o options, e *env) error {
 		"of its own each. CPU and memory are those of the sidecar and its decoder, memory as the sum of each one's own peak. Rows were counted and\n"+
 		"their contents summed.\n\nMachine: %s. Versions: %s.\nOther work took up to %.0f %% of the machine.\n\n%s",
 		mb(last.total.Bytes), o.backlog, machine(), e.versions(), 100*others(points), pointsTable(points))
-	return e.publish(o, text, map[string]kept{"backlog": spread([]float64{mib(last.f.Peak) / mib(first.f.Peak)})})
+	return e.publish(o, text, map[string]savedFigure{"backlog": spread([]float64{mib(last.f.Peak) / mib(first.f.Peak)})})
 }
 
 // points runs Earshot on each shape.
@@ -189,8 +189,8 @@ func (g growth) report(e *env, picture string) string {
 	b.WriteString("## More of it\n\n" + pointsTable(g.more) + "\n## In one file, and in many\n\n" + pointsTable(g.files) + "\n")
 	b.WriteString("A session is no smaller than a turn, so ten thousand have more bytes than were asked for.\n\n")
 	b.WriteString("## From append to queryable\n\n| files | lines a second | lines | p50 | p90 | p99 | most |\n|---|---|---|---|---|---|---|\n")
-	for i, l := range g.lives {
-		a := g.came[i]
+	for i, l := range g.live {
+		a := g.arrived[i]
 		fmt.Fprintf(&b, "| %d | %d | %d | %s | %s | %s | %s |\n", l.files, l.rate, l.lines, ms(a.at(0.5)), ms(a.at(0.9)), ms(a.at(0.99)), ms(a.at(1)))
 	}
 	s := g.streams
@@ -199,6 +199,6 @@ func (g growth) report(e *env, picture string) string {
 		"Latency is that of an answer, from the event that ends it.\n\n", s.clients, s.responses(), s.deltas+framing, s.lasts)
 	b.WriteString("| open at once | events a second | CPU of 1,000 events | peak | engine CPU | p50 | p90 | p99 | most |\n|---|---|---|---|---|---|---|---|---|\n")
 	fmt.Fprintf(&b, "| %d | %.0f | %d ms | %.0f MiB | %.2f s | %s | %s | %s | %s |\n", s.open, float64(s.clients*(s.deltas+framing))/s.lasts.Seconds(),
-		s.perThousand().Milliseconds(), mib(s.peak), s.engine.CPU.Seconds(), ms(s.came.at(0.5)), ms(s.came.at(0.9)), ms(s.came.at(0.99)), ms(s.came.at(1)))
+		s.perThousand().Milliseconds(), mib(s.peak), s.engine.CPU.Seconds(), ms(s.arrived.at(0.5)), ms(s.arrived.at(0.9)), ms(s.arrived.at(0.99)), ms(s.arrived.at(1)))
 	return b.String()
 }

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// stage is a row of the page: one part of the way, alone.
+// stage is a row of the page: one part of the pipeline, alone.
 type stage struct {
-	name  string
-	what  string
-	bench string // its name in the results
+	name   string
+	detail string
+	bench  string // its name in the results
 }
 
 const (
@@ -50,7 +50,7 @@ func stageRows() []stage {
 	}
 }
 
-// stages runs the benchmarks of the parts and writes what they say on one page.
+// stages runs the benchmarks of the parts and writes their results on one page.
 func stages(ctx context.Context, o options, e *env) error {
 	r := make(results)
 	for _, b := range stageBenchmarks() {
@@ -58,17 +58,17 @@ func stages(ctx context.Context, o options, e *env) error {
 			return err
 		}
 	}
-	one := func(name, unit string) kept { return spread(r[name][unit]) }
+	one := func(name, unit string) savedFigure { return spread(r[name][unit]) }
 	share := spread(boundaryShares(r))
-	return e.publish(o, stagesReport(e, r, share), map[string]kept{
+	return e.publish(o, stagesReport(e, r, share), map[string]savedFigure{
 		"boundary": share, "boundary_ns": spread(boundaryCost(r)),
 		"session_pause": one("Sessions/open=10000", "longest-ms"), "session_memory": sessionMemory(r),
 		"tap_added": one("SSE", "added-p99-µs"), "tap_ratio": one("SSE", "p99/bare"),
 	})
 }
 
-// boundaryCost is what the decoder's process adds to the pipeline, in CPU-ns for a byte,
-// run by run.
+// boundaryCost is the cost that the decoder's process adds to the pipeline, in CPU-ns for a
+// byte, run by run.
 func boundaryCost(r results) (out []float64) {
 	there, here := r["Pipeline/process"]["MB/cpu-s"], r["Pipeline/inprocess"]["MB/cpu-s"]
 	for i := range min(len(there), len(here)) {
@@ -86,9 +86,9 @@ func boundaryShares(r results) []float64 {
 	return out
 }
 
-// sessionMemory is what an open session takes where there are ten times as many, over
-// what it takes without.
-func sessionMemory(r results) kept {
+// sessionMemory is the memory of an open session among ten times as many, divided by that among
+// few.
+func sessionMemory(r results) savedFigure {
 	few, many := r["Sessions/open=1000"]["KiB/session"], r["Sessions/open=10000"]["KiB/session"]
 	var out []float64
 	for i := range min(len(few), len(many)) {
@@ -97,7 +97,7 @@ func sessionMemory(r results) kept {
 	return spread(out)
 }
 
-func stagesReport(e *env, r results, share kept) string {
+func stagesReport(e *env, r results, share savedFigure) string {
 	var b strings.Builder
 	b.WriteString("# Stage by stage\n\n" +
 		"Written by `go run ./bench/cmd/bench -stages`, which runs the Go benchmarks of the parts and shows the medians. Bytes are those of the\n" +
@@ -107,7 +107,7 @@ func stagesReport(e *env, r results, share kept) string {
 	fmt.Fprintf(&b, "Machine: %s. Version: %s.\n\n", machine(), e.version())
 	b.WriteString("| stage | what | MB/s | MB per CPU-s | allocations of a record | benchmark |\n|---|---|--:|--:|--:|---|\n")
 	for _, s := range stageRows() {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", s.name, s.what, show(r.median(s.bench, "MB/s")), show(r.perCPU(s.bench)), show(r.perRecord(s.bench)), s.bench)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", s.name, s.detail, show(r.median(s.bench, "MB/s")), show(r.perCPU(s.bench)), show(r.perRecord(s.bench)), s.bench)
 	}
 	b.WriteString("\n## The process boundary\n\n" +
 		"One session of 8 MB through a decoder process: CPU-µs of both sides for a line (MB/s in brackets), by the lines of a batch. A call waits for each\n" +

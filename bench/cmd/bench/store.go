@@ -52,7 +52,7 @@ func startEngine(ctx context.Context, bin, dir string) (*engine, error) {
 	}
 }
 
-// close stops the store and returns what it used.
+// close stops the store and returns its usage.
 func (e *engine) close() usage {
 	u := e.watch.end()
 	_ = e.stdin.Close()

@@ -37,27 +37,27 @@ const framing = 5
 func (s streaming) responses() int { return s.clients * s.rounds }
 func (s streaming) events() int    { return s.responses() * (s.deltas + framing) }
 
-// streamed is what Earshot took for it.
-type streamed struct {
+// streamResult is Earshot's cost for it.
+type streamResult struct {
 	streaming
-	came   arrivals // from the write of the event that ends an answer until a query returns it
-	cpu    time.Duration
-	peak   int64
-	engine usage
-	others float64
-	open   int // responses that were open at once, at most
+	arrived arrivals // from the write of the event that ends an answer until a query returns it
+	cpu     time.Duration
+	peak    int64
+	engine  usage
+	others  float64
+	open    int // responses that were open at once, at most
 }
 
-func (s streamed) perThousand() time.Duration { return s.cpu * 1000 / time.Duration(s.events()) }
+func (s streamResult) perThousand() time.Duration { return s.cpu * 1000 / time.Duration(s.events()) }
 
-// stream runs it. Server and clients are in this process.
-func stream(ctx context.Context, e *env, s streaming) (out streamed, err error) {
+// stream runs the clients and the server in this process, with Earshot between them.
+func stream(ctx context.Context, e *env, s streaming) (out streamResult, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("streams: %w", err)
 		}
 	}()
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, subjectTimeout)
 	defer cancel()
 	out.streaming = s
 	dir, err := os.MkdirTemp("", "earshot-bench-")
@@ -93,24 +93,24 @@ func stream(ctx context.Context, e *env, s streaming) (out streamed, err error) 
 		return out, err
 	}
 	defer p.kill()
-	if err := p.listens(ctx, tap); err != nil {
+	if err := p.waitListening(ctx, tap); err != nil {
 		return out, err
 	}
-	began, before, ours, engine, cpu := time.Now(), busy(), proc.Own(), engineCPU(db), p.watch.so().CPU
-	heard := make(chan error, 1)
-	go func() { heard <- s.listen(ctx, tap) }()
-	if out.came, err = api.arrive(ctx, db, p); err != nil {
+	began, before, ours, engine, cpu := time.Now(), busy(), proc.Own(), engineCPU(db), p.watch.current().CPU
+	clients := make(chan error, 1)
+	go func() { clients <- s.runClients(ctx, tap) }()
+	if out.arrived, err = api.waitAnswers(ctx, db, p); err != nil {
 		return out, fmt.Errorf("%w\n%s", err, lastLines(p.log.String()))
 	}
-	if err := <-heard; err != nil {
+	if err := <-clients; err != nil {
 		return out, err
 	}
-	u := p.watch.so()
+	u := p.watch.current()
 	out.cpu, out.peak, out.open = u.CPU-cpu, u.Peak, api.most
 	spent := busy() - before - (proc.Own() - ours) - out.cpu - (engineCPU(db) - engine)
 	out.others = max(spent.Seconds(), 0) / time.Since(began).Seconds() / float64(runtime.NumCPU())
 	fmt.Fprintf(os.Stderr, "streams %5d open  cpu of 1,000 events %s peak %4d MiB p50 %s p99 %s   others %2.0f %%\n",
-		out.open, ms(out.perThousand()), out.peak>>20, ms(out.came.at(0.5)), ms(out.came.at(0.99)), 100*out.others)
+		out.open, ms(out.perThousand()), out.peak>>20, ms(out.arrived.at(0.5)), ms(out.arrived.at(0.99)), 100*out.others)
 	return out, s.check(ctx, db)
 }
 
@@ -146,8 +146,8 @@ func word(n, i int) string {
 	return fmt.Sprintf(" and word %d of it", i)
 }
 
-// listens waits until the tap takes connections.
-func (p *process) listens(ctx context.Context, addr string) error {
+// waitListening waits until the tap accepts connections.
+func (p *process) waitListening(ctx context.Context, addr string) error {
 	for ; ; time.Sleep(20 * time.Millisecond) {
 		if c, err := net.Dial("tcp", addr); err == nil {
 			return c.Close()
@@ -158,8 +158,8 @@ func (p *process) listens(ctx context.Context, addr string) error {
 	}
 }
 
-// listen is the clients, which begin one after the other while one response lasts.
-func (s streaming) listen(ctx context.Context, addr string) error {
+// runClients runs the clients, which begin one after the other while one response lasts.
+func (s streaming) runClients(ctx context.Context, addr string) error {
 	transport := &http.Transport{MaxIdleConnsPerHost: s.clients}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport}
@@ -248,25 +248,25 @@ func (p *provider) count(n int) {
 	p.most = max(p.most, p.open)
 }
 
-// arrive asks for the answers until all have come.
-func (p *provider) arrive(ctx context.Context, db *engine, q *process) (arrivals, error) {
-	came, moved := newTally(p.responses()), time.Now()
-	for ; came.left > 0; time.Sleep(20 * time.Millisecond) { // to ask takes of the engine's time
-		got, err := db.query(ctx, fmt.Sprintf("SELECT arrayStringConcat(groupArray(splitByChar(' ', content)[1]), ' ') FROM earshot.messages WHERE kind = 'assistant' AND complete AND toInt64OrZero(splitByChar(' ', content)[1]) >= %d", came.low))
+// waitAnswers queries the answers until all have arrived.
+func (p *provider) waitAnswers(ctx context.Context, db *engine, q *process) (arrivals, error) {
+	tally, moved := newTally(p.responses()), time.Now()
+	for ; tally.left > 0; time.Sleep(20 * time.Millisecond) { // a query takes of the engine's time
+		got, err := db.query(ctx, fmt.Sprintf("SELECT arrayStringConcat(groupArray(splitByChar(' ', content)[1]), ' ') FROM earshot.messages WHERE kind = 'assistant' AND complete AND toInt64OrZero(splitByChar(' ', content)[1]) >= %d", tally.low))
 		now := time.Now()
 		if err != nil || got[0] == "" { // there are no tables yet, or no answers
-			if err = ctx.Err(); err != nil || q.ended() || time.Since(moved) > stuck {
-				return nil, fmt.Errorf("%d of %d answers have come: %w", p.responses()-came.left, p.responses(), err)
+			if err = ctx.Err(); err != nil || q.ended() || time.Since(moved) > stallTimeout {
+				return nil, fmt.Errorf("%d of %d answers have arrived: %w", p.responses()-tally.left, p.responses(), err)
 			}
 			continue
 		}
-		if n, err := came.note(got[0], now, p.end); err != nil {
+		if n, err := tally.note(got[0], now, p.end); err != nil {
 			return nil, err
 		} else if n > 0 {
 			moved = now
 		}
 	}
-	return came.sorted(), nil
+	return tally.sorted(), nil
 }
 
 func (p *provider) end(n int) time.Time {

@@ -10,34 +10,34 @@ import (
 	"github.com/earshot-dev/earshot/bench/gen"
 )
 
-// subject is a system under test. It tails a corpus, and stores what it finds in
-// an engine or, when it has none, nowhere.
+// subject is a system under test. It tails a corpus and stores the records in an engine or, if
+// it has none, nowhere.
 type subject struct {
-	name string
-	what string // for the report
-	// stores says that it needs an engine.
-	stores bool
-	// command is what to run; dir is a new directory for its files.
+	name  string
+	label string // for the report
+	// needsEngine is set for a subject that stores its records in an engine.
+	needsEngine bool
+	// command is the command line; dir is a new directory for its files.
 	command func(e *env, dir, addr string) ([]string, error)
-	// arrived is a query whose first column is how much has come, and the count at
-	// which everything has.
+	// arrived is a query whose first column counts the records that have arrived, and the count
+	// of all.
 	arrived func(o *corpus) (sql string, all int64)
-	// checks are queries with the row that each must give.
+	// checks are queries, each with its expected row.
 	checks func(o *corpus) [][2]string
-	// said is what its output must hold, of one that stores nothing but counts.
-	said func(o *corpus) string
-	// ends says that it ends by itself once it has done its work.
-	ends bool
+	// output is a required part of the output, of a subject that stores nothing but counts.
+	output func(o *corpus) string
+	// exits is set for a subject that exits by itself once it has done its work.
+	exits bool
 }
 
-// env is where things lie.
+// env has the directories of the executables and of the work.
 type env struct {
 	bin, peer, self, work string
-	config                string // more of Earshot's configuration, to try things out
+	config                string // more lines of Earshot's configuration, for experiments
 	corpus                *corpus
 }
 
-// corpus is generated traffic, with what is to be found in it.
+// corpus is generated traffic with its oracle.
 type corpus struct {
 	dir    string
 	oracle *gen.Oracle
@@ -50,27 +50,27 @@ type corpus struct {
 func subjects() []subject {
 	return []subject{
 		{
-			name: "earshot", what: "Earshot: tail, decode in a process of its own, messages and spans, ClickHouse; default settings",
-			stores: true, ends: true, command: earshotCommand, arrived: earshotArrived, checks: earshotChecks,
+			name: "earshot", label: "Earshot: tail, decode in a process of its own, messages and spans, ClickHouse; default settings",
+			needsEngine: true, exits: true, command: earshotCommand, arrived: earshotArrived, checks: earshotChecks,
 		},
 		{
-			name: "collector", what: "Collector: filelog, json_parser, batch 10,000, clickhouseexporter without a queue",
-			stores: true, command: collectorCommand(directExporter), arrived: collectorArrived, checks: collectorChecks,
+			name: "collector", label: "Collector: filelog, json_parser, batch 10,000, clickhouseexporter without a queue",
+			needsEngine: true, command: collectorCommand(directExporter), arrived: collectorArrived, checks: collectorChecks,
 		},
 		{
-			name: "collector-queue", what: "Collector: the same with batches of 8,192, a queue of 1,000 batches and two consumers",
-			stores: true, command: collectorCommand(queuedExporter), arrived: collectorArrived, checks: collectorChecks,
+			name: "collector-queue", label: "Collector: the same with batches of 8,192, a queue of 1,000 batches and two consumers",
+			needsEngine: true, command: collectorCommand(queuedExporter), arrived: collectorArrived, checks: collectorChecks,
 		},
 		{
-			name: "earshot-tail", what: "Earshot: tail, frame and decode in a process of its own, and nothing more: what comes of it is dropped (`core/internal/pipeline` BenchmarkTail)",
-			ends: true, command: tailCommand, said: tailSaid,
+			name: "earshot-tail", label: "Earshot: tail, frame and decode in a process of its own, and nothing more: what comes of it is dropped (`core/internal/pipeline` BenchmarkTail)",
+			exits: true, command: tailCommand, output: tailOutput,
 		},
 		{
-			name: "earshot-discard", what: "Earshot: as the first, with an exporter that takes everything and stores nothing",
-			ends: true, command: discardCommand,
+			name: "earshot-discard", label: "Earshot: as the first, with an exporter that takes everything and stores nothing",
+			exits: true, command: discardCommand,
 		},
 		{
-			name: "collector-discard", what: "Collector: filelog, json_parser, batch, nop exporter", command: collectorCommand(""),
+			name: "collector-discard", label: "Collector: filelog, json_parser, batch, nop exporter", command: collectorCommand(""),
 		},
 	}
 }
@@ -107,10 +107,10 @@ func tailCommand(e *env, dir, _ string) ([]string, error) {
 		"-files", filepath.Join(e.corpus.dir, "sessions/*/messages.jsonl")}, nil
 }
 
-func tailSaid(o *corpus) string { return fmt.Sprintf(" %d records/op", o.lines) }
+func tailOutput(o *corpus) string { return fmt.Sprintf(" %d records/op", o.lines) }
 
-// earshotArrived asks for the account of the streams, which is stored after the
-// rows that it claims.
+// earshotArrived queries the ledger of the streams, which is stored after the rows that it
+// counts.
 func earshotArrived(o *corpus) (string, int64) {
 	return "SELECT sum(read_bytes) FROM earshot.source_ledger FINAL WHERE reason = ''", o.read
 }

@@ -47,18 +47,18 @@ func (s series) values(m metric) []float64 {
 	return out
 }
 
-// crowded is the share of the machine that others may take before wall times say
-// more of them than of a subject.
-const crowded = 0.05
+// maxOthers is the share of the machine above which wall times depend more on other processes
+// than on a subject.
+const maxOthers = 0.05
 
-// valid reports whether the runs say anything about the metric.
+// valid reports whether the runs are usable for the metric.
 func valid(m metric, all ...series) bool {
 	if m.name != "wall" {
 		return true
 	}
 	for _, s := range all {
 		for _, f := range s.runs {
-			if f.Others > crowded {
+			if f.Others > maxOthers {
 				return false
 			}
 		}
@@ -66,8 +66,7 @@ func valid(m metric, all ...series) bool {
 	return true
 }
 
-// ratios are those of s to base, run by run: what else the machine does falls on
-// both.
+// ratios are those of s to base, run by run: other work on the machine affects both.
 func (s series) ratios(base series, m metric) []float64 {
 	var out []float64
 	for i := range s.runs {
@@ -83,7 +82,7 @@ func (s series) ratios(base series, m metric) []float64 {
 func table(all []series) string {
 	var b strings.Builder
 	cols := metrics()
-	if !all[0].stores {
+	if !all[0].needsEngine {
 		cols = cols[:3]
 	}
 	row := func(first string, cell func(metric) string) {

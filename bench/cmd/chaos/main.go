@@ -1,5 +1,5 @@
-// Command chaos runs bench/chaos and exits with status 1 when anything was lost,
-// was there twice, or did not happen.
+// Command chaos runs bench/chaos and exits with status 1 when a row was lost or duplicated, or
+// a fault never fired.
 package main
 
 import (
@@ -17,10 +17,10 @@ import (
 func main() {
 	o := chaos.Options{Log: io.Discard}
 	flag.StringVar(&o.Bin, "bin", "bin", "directory of earshot and earshot-store")
-	flag.Uint64Var(&o.Seed, "seed", 1, "what happens, and in which order")
+	flag.Uint64Var(&o.Seed, "seed", 1, "seed of the faults and their order")
 	flag.DurationVar(&o.Duration, "duration", 90*time.Second, "of each of the two runs: with the store, and with the store away for the first half")
 	every := flag.Int("every", 1, "of the sweep, try every n-th hit of a point; 0 leaves it out")
-	verbose := flag.Bool("v", false, "say what happens")
+	verbose := flag.Bool("v", false, "log each fault")
 	keep := flag.Bool("keep", false, "keep the data of a run that fails")
 	flag.Parse()
 	if *verbose {

@@ -1,6 +1,6 @@
-// Command conformance holds every bundled decoder, as a process, to the
-// conformance suite and prints a table, decoder by check: how many cases passed,
-// failed, and were skipped because the check does not apply to them.
+// Command conformance runs every bundled decoder, as a process, through the conformance suite
+// and prints a table, decoder by check: how many cases passed, failed, and were skipped because
+// the check does not apply to them.
 //
 //	go run ./bench/cmd/conformance bin/earshot plugins
 package main
@@ -33,7 +33,7 @@ func main() {
 	}
 }
 
-// seed is that of every random choice of the suite.
+// seed is the seed of the suite's random choices.
 const seed = 1
 
 func run(ctx context.Context, earshot, plugins string) (ok bool, err error) {

@@ -27,7 +27,7 @@ func run() error {
 	start := flag.String("start", "", "when the first session begins, RFC 3339 (default 2026-11-01T08:00:00Z)")
 	flag.IntVar(&o.Sessions, "sessions", 100, "number of sessions")
 	flag.DurationVar(&o.Every, "every", 7*time.Minute, "from the start of one session to that of the next")
-	flag.Uint64Var(&o.Seed, "seed", 1, "the same seed gives the same bytes")
+	flag.Uint64Var(&o.Seed, "seed", 1, "the same seed generates the same bytes")
 	flag.IntVar(&o.MaxContent, "max-content", 50_000, "bytes of the longest text")
 	flag.Float64Var(&o.Broken, "broken", 0, "share of lines that are followed by a torn one")
 	flag.Float64Var(&o.Repeated, "repeated", 0, "share of lines that are written twice")

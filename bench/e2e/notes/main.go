@@ -1,7 +1,6 @@
-// Command notes is a decoder for the tests of the whole product: a line of its
-// format is {"n":1,"s":"session","text":"..."}. The environment says which version
-// it is: revision 1 refuses lines with "new", revision 2 reads them. A line with
-// "crash" ends its process, whatever the version.
+// Command notes is a decoder for the tests of the whole product: a line of its format is
+// {"n":1,"s":"session","text":"..."}. The environment sets its version: revision 1 refuses
+// lines with "new", revision 2 reads them. In both a line with "crash" ends the process.
 package main
 
 import (

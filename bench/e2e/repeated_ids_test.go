@@ -11,10 +11,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// reuser is a server that repeats ids, as Ollama and others do: a few response ids in
-// turn, and call_0 for every call. A question that has "look" in it is answered by a
-// call as long as fewer results than that are there.
-func reuser(ids int) http.HandlerFunc {
+// repeatingServer is a server that repeats ids, as Ollama and others do: a few response ids in
+// turn, and call_0 for every call. It answers a question with "look" in it by a call as long as
+// fewer results than that are in the request.
+func repeatingServer(ids int) http.HandlerFunc {
 	var asked atomic.Int64
 	return func(w http.ResponseWriter, r *http.Request) {
 		var q struct {
@@ -43,19 +43,19 @@ func reuser(ids int) http.HandlerFunc {
 	}
 }
 
-// TestIdsThatRepeat has agents at a server that repeats its ids: one prompt many times,
-// one chat of many turns, a conversation that uses one call id twice, and two sources
-// that begin with the same words. Every prompt, answer, call, result and token is there
-// once, and again after everything was decoded anew.
+// TestIdsThatRepeat has agents at a server that repeats its ids: one prompt many times, one
+// chat of many turns, a conversation that uses one call id twice, and two sources that begin
+// with the same words. Every prompt, answer, call, result and token is stored once, also after
+// everything is decoded again.
 func TestIdsThatRepeat(t *testing.T) {
 	h := newHome(t)
-	upstream := h.agent(reuser(3))
+	upstream := h.agent(repeatingServer(3))
 	one, two := freeAddress(t), freeAddress(t)
 	h.configure("sources:",
 		fmt.Sprintf("  - {name: one, type: tap, format: openai-chat, listen: %q, upstream: %q}", one, upstream),
 		fmt.Sprintf("  - {name: two, type: tap, format: openai-chat, listen: %q, upstream: %q}", two, upstream),
 		"journal: {keep: 1h}")
-	p := h.running()
+	p := h.startRunning()
 	type message map[string]any
 	ask := func(tap string, list []message) {
 		body, err := json.Marshal(map[string]any{"model": "small", "stream": true, "messages": list})
@@ -90,19 +90,19 @@ func TestIdsThatRepeat(t *testing.T) {
 		uniqExactIf(tool_arguments, kind = 'tool_call'), sum(output_tokens) FROM messages FINAL GROUP BY source ORDER BY source`
 	var got []string
 	defer func() { t.Log(got) }()
-	check := func() bool { got = h.try(sql); return cmp.Equal(want, got) }
+	check := func() bool { got = h.tryQuery(sql); return cmp.Equal(want, got) }
 	h.until("all messages", check)
 	spans := `SELECT countIf(Operation = 'chat'), countIf(Operation = 'invoke_agent') FROM otel_traces FINAL`
 	h.until("a span for each response and each prompt", func() bool {
-		got = h.try(spans)
+		got = h.tryQuery(spans)
 		return cmp.Equal([]string{fmt.Sprintf("%d\t%d", exchanges, scheduled+turns+2)}, got)
 	})
 	h.until("the calls", func() bool {
-		got = h.try("SELECT count(), uniqExact(span_id), any(tool_call_id), uniqExact(tool_call_id) FROM v_tool_calls WHERE status = 'ok'")
+		got = h.tryQuery("SELECT count(), uniqExact(span_id), any(tool_call_id), uniqExact(tool_call_id) FROM v_tool_calls WHERE status = 'ok'")
 		return cmp.Equal([]string{"2\t2\tcall_0\t1"}, got)
 	})
 	h.must(p.Process.Signal(os.Interrupt))
-	h.ends(p)
+	h.waitExit(p)
 	before := h.query("SELECT * EXCEPT (ver, ingest_ts) FROM messages FINAL ORDER BY ALL")
 	h.run("backfill")
 	if diff := cmp.Diff(before, h.query("SELECT * EXCEPT (ver, ingest_ts) FROM messages FINAL ORDER BY ALL")); diff != "" {

@@ -33,7 +33,7 @@ func note(n int, more string) string {
 	return fmt.Sprintf(`{"n":%d,"s":"s1","text":"note %d"%s}`+"\n", n, n, more)
 }
 
-// run runs a command to its end and returns what it printed on stdout.
+// run runs a command to its end and returns its stdout.
 func (h *home) run(args ...string) string {
 	h.Helper()
 	c := exec.CommandContext(h.Context(), filepath.Join(bin, "earshot"), append(args, "-c", h.path("earshot.yaml"))...)
@@ -46,9 +46,9 @@ func (h *home) run(args ...string) string {
 	return string(out)
 }
 
-// TestUpgrade reads lines with a decoder that does not know some of them, and
-// again with one that does: what was a dead letter is a message, every other row
-// is what it was, and nothing is there twice.
+// TestUpgrade reads lines with a decoder that does not know some of them, and again with one
+// that does: the dead letters become messages, every other row is the same, and no row is
+// duplicated.
 func TestUpgrade(t *testing.T) {
 	h := newHome(t).notes(1)
 	var lines strings.Builder
@@ -99,7 +99,7 @@ func TestUpgrade(t *testing.T) {
 		t.Errorf("%s", out)
 	}
 	// The whole again, beside a sidecar that runs: the same.
-	h.running()
+	h.startRunning()
 	h.run("backfill")
 	want := h.query("SELECT * EXCEPT (ver, ingest_ts) FROM messages ORDER BY ALL")
 	if len(want) != 199 {
@@ -185,13 +185,13 @@ func TestCrashingRecord(t *testing.T) {
 	}
 }
 
-// TestBackfillOfTheJournal pushes lines to a decoder that does not know some of
-// them, and has what the journal keeps decoded again by one that does, beside the
-// sidecar that runs: what was a dead letter is a message, and nothing is there twice.
+// TestBackfillOfTheJournal pushes lines to a decoder that does not know some of them, and
+// decodes the journal again with one that does, beside the running sidecar: the dead letters
+// become messages, and no row is duplicated.
 func TestBackfillOfTheJournal(t *testing.T) {
 	push := freeAddress(t)
-	h := newHome(t).notes(1, fmt.Sprintf("  - {name: heard, type: http, format: notes, listen: %q}", push), "journal: {keep: 1h, segment_size: 4KiB}")
-	h.running()
+	h := newHome(t).notes(1, fmt.Sprintf("  - {name: pushed, type: http, format: notes, listen: %q}", push), "journal: {keep: 1h, segment_size: 4KiB}")
+	h.startRunning()
 	var lines strings.Builder
 	for i := range 200 {
 		more := ""
@@ -208,7 +208,7 @@ func TestBackfillOfTheJournal(t *testing.T) {
 		}
 	}
 	count := "SELECT count(), uniqExact(message_id) FROM messages"
-	h.until("the rows", func() bool { return slices.Equal(h.try(count), []string{"296\t296"}) })
+	h.until("the rows", func() bool { return slices.Equal(h.tryQuery(count), []string{"296\t296"}) })
 	before := h.query("SELECT * EXCEPT (ver, ingest_ts) FROM messages ORDER BY ALL")
 	h.Setenv("NOTES_REVISION", "2")
 	h.run("backfill")

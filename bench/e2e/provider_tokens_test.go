@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-// counts are what a provider bills: all that went in, cached or not, and all that came
-// out, thoughts or not.
+// counts are the tokens that a provider bills: all input, cached or not, and all output,
+// reasoning included.
 type counts struct{ in, out int }
 
-// usage is how the three providers' interfaces write it.
+// usage has the fields of the three providers' interfaces.
 type usage struct {
 	Input      int `json:"input_tokens"`
 	Output     int `json:"output_tokens"`
@@ -23,17 +23,17 @@ type usage struct {
 	Completion int `json:"completion_tokens"`
 }
 
-// envelope is where a frame may have it: at its top, in the message that begins, in the
-// response that ends.
+// envelope has the places of the usage in a frame: at its top, in the message that begins, in
+// the response that ends.
 type envelope struct {
 	Usage    *usage
 	Message  struct{ Usage *usage }
 	Response struct{ Usage *usage }
 }
 
-// TestTokensAreTheProvidersOwn: over every recording of a provider's interface, the
-// tokens of the messages are those that the provider told last, read by the plainest
-// means. What the decoders of transcripts are held against is in their packages.
+// TestTokensAreTheProvidersOwn: over every recording of a provider's interface, the tokens of
+// the messages are the last ones of the provider, read by the plainest means. The packages of
+// the transcripts' decoders have their own comparisons.
 func TestTokensAreTheProvidersOwn(t *testing.T) {
 	seen := 0
 	for _, format := range []string{"anthropic-sse", "openai-chat", "openai-responses"} {
@@ -82,7 +82,7 @@ func TestTokensAreTheProvidersOwn(t *testing.T) {
 				got.out += m.Output + m.Reasoning
 			})
 			if got != want {
-				t.Errorf("%s: %+v, the provider told %+v", path, got, want)
+				t.Errorf("%s: %+v, the provider counted %+v", path, got, want)
 			}
 			if want.out > 0 {
 				seen++

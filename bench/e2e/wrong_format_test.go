@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestWrongFormat: files that their source's format does not fit, and paths that nothing
-// matches, are said by every command that a person would ask.
+// TestWrongFormat: every command of a user reports files that do not fit their source's format,
+// and paths that match no file.
 func TestWrongFormat(t *testing.T) {
 	h := newHome(t).configure("sources:",
 		`  - {name: garden, type: file, format: claude-code, paths: ["DIR/in/*.jsonl"]}`,
@@ -23,10 +23,10 @@ func TestWrongFormat(t *testing.T) {
 		none  = "source attic: no file matches its paths"
 	)
 	for _, command := range [][]string{{"validate"}, {"run", "--until-idle", "300ms"}, {"sessions"}} {
-		out := h.ends(h.start(command...)) // and its status is 0
+		out := h.waitExit(h.start(command...)) // and its status is 0
 		for _, want := range []string{wrong, none} {
 			if strings.Count(out, want) != 1 {
-				t.Errorf("%v does not say once %q:\n%s", command, want, out)
+				t.Errorf("%v does not report %q once:\n%s", command, want, out)
 			}
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// transcript is a Claude Code session of one question and so many answers, each a
-// response of its own with seven tokens.
+// transcript is a Claude Code session of one question and a number of answers, each a response
+// of its own with seven tokens.
 func transcript(session string, answers int) string {
 	var b strings.Builder
 	line := func(n int, typ, message string) {
@@ -27,9 +27,9 @@ func transcript(session string, answers int) string {
 	return b.String()
 }
 
-// TestGoneAtTheNextStart stops the sidecar as soon as the last line of a transcript is
-// stored, and takes the file away while it is down: what the decoder held, the usage of
-// the last response, is stored by the next run.
+// TestGoneAtTheNextStart stops the sidecar as soon as the last line of a transcript is stored,
+// and removes the file while it is down: the next run stores the usage of the last response,
+// which the decoder held.
 func TestGoneAtTheNextStart(t *testing.T) {
 	for _, end := range []string{"interrupted", "killed"} {
 		for name, away := range map[string]func(h *home, path string){
@@ -41,17 +41,17 @@ func TestGoneAtTheNextStart(t *testing.T) {
 				h := newHome(t).configure("sources:", files("claude-code", "projects/*/*.jsonl"), "delivery: {flush_interval: 100ms}")
 				path := h.path("projects/p/s.jsonl")
 				h.write("projects/p/s.jsonl", transcript("s", 2))
-				p := h.running()
+				p := h.startRunning()
 				h.add("projects/p/s.jsonl", strings.TrimPrefix(transcript("s", 3), transcript("s", 2)))
 				h.until("the last answer", func() bool {
-					return strings.Join(h.try("SELECT count() FROM messages FINAL WHERE kind = 'assistant' AND content = 'answer 3'"), "") == "1"
+					return strings.Join(h.tryQuery("SELECT count() FROM messages FINAL WHERE kind = 'assistant' AND content = 'answer 3'"), "") == "1"
 				})
 				if end == "killed" {
-					time.Sleep(500 * time.Millisecond) // the rows come before the checkpoint that names them
+					time.Sleep(500 * time.Millisecond) // the rows are stored before the checkpoint that names them
 					p.kill()
 				} else {
 					h.must(p.Process.Signal(os.Interrupt))
-					h.ends(p)
+					h.waitExit(p)
 				}
 				away(h, path)
 				h.drain()
