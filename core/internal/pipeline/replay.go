@@ -29,12 +29,15 @@ func (c *core) failedAt(a *account, pos int64, f *wire.Failure) {
 // snapshot, which another version of the decoder may have written. One that fails without a
 // snapshot too would fail again: the stream stalls.
 func (c *core) failed(a *account, f *wire.Failure) {
-	c.countFailure(a, f)
 	if a.record.Snapshot != nil {
+		// After an upgrade of a decoder this is the rule and no failure.
+		c.log.Info("decoder does not read the earlier state; decoding the stream from its beginning",
+			"format", a.stream.feed.format.name, "origin", a.record.Origin, "reason", f.Error)
 		c.dropSnapshot(a)
 		c.rewind(a)
 		return
 	}
+	c.countFailure(a, f)
 	a.stalled = true
 	c.unreadable(a.stream.feed, a.record.Origin, msg.ReasonDecoderFailed, f.Error)
 }
