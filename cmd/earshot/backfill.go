@@ -19,15 +19,15 @@ func newBackfill() *cobra.Command {
 	var file configFile
 	c := &cobra.Command{
 		Use:   "backfill [SOURCE...]",
-		Short: "Decode again what is there, with the decoders of today",
-		Long: `Decode everything that the file sources have again, from the beginning, and what the
-journal keeps of the others (journal.keep), with the decoders of today, and store
-it. Every row keeps its id, and of two versions of a
-row the newer decoder's stands, so that the tables end as if that decoder had read
-everything from the first. A sidecar may run beside it on the same data_dir.
+		Short: "Decode all sources again from the beginning, with the current decoders",
+		Long: `Decode the files of all file sources again from the beginning, and the traffic that
+the journal keeps of the others (journal.keep), with the current decoders, and store
+the rows. Every row keeps its id, and of two versions of a row the newer decoder's
+replaces the other, so that the tables end as if that decoder had read everything
+from the start. A sidecar may run beside it on the same data_dir.
 
-Run it after an upgrade of a decoder. What is no longer there to be read stays in
-the tables as it is.`,
+Run it after an upgrade of a decoder. Rows whose input no longer exists stay as they
+are.`,
 		Example: `  earshot backfill -c earshot.yaml
   earshot backfill claude -c earshot.yaml`,
 		RunE: func(c *cobra.Command, args []string) error {

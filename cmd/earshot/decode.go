@@ -29,9 +29,9 @@ func newDecode() *cobra.Command {
 		Use:   "decode --format FORMAT [--transport sse|ws|jsonl|json|frames] FILE... | -",
 		Short: "Decode recorded traffic to normalized messages",
 		Long: `Decode recorded traffic and print one JSON object per message, with the columns
-of the table messages as keys, on standard output. What cannot be decoded goes to
-standard error, one JSON object each, and the exit status is 0: it is accounted
-for. Files are read in the order given; give parents before children.`,
+of the table messages as keys, on standard output. Records that cannot be decoded go
+to standard error, one JSON object each, and the exit status is 0: they are accounted
+for. Files are read in the order of the arguments: name parents before children.`,
 		Example: `  earshot decode --format claude-code ~/.claude/projects/x/0801e1da.jsonl
   earshot decode --format letta --transport sse - < stream.txt
   earshot decode --format legion --spans messages.jsonl`,

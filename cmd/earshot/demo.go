@@ -37,12 +37,12 @@ func newDemo() *cobra.Command {
 	var keep bool
 	c := &cobra.Command{
 		Use:   "demo",
-		Short: "Show the whole product at work on bundled traffic",
+		Short: "Run the whole product on bundled traffic",
 		Long: `Write the transcripts of two agents into a directory, start two agent servers (one
 answers with an event stream, one speaks over a WebSocket) and talk to them through
 taps, run a sidecar on it all with the real parts (decoder processes, the journal,
-the embedded ClickHouse), and show what came out: the sessions, one conversation as
-a tree, and where to look further.`,
+the embedded ClickHouse), and print the result: the sessions, one conversation as a
+tree, and the commands that show more.`,
 		Example: `  earshot demo
   earshot demo --keep     # leave the store running until Ctrl-C`,
 		Args: cobra.NoArgs,

@@ -21,9 +21,9 @@ import (
 func newDLQ() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "dlq",
-		Short: "Look at dead letters, and try them again",
-		Long: `Dead letters are input that could not be decoded and rows that a store refused,
-with their bytes and where they came from.`,
+		Short: "List dead letters, show one, retry or resolve them",
+		Long: `Dead letters are input that could not be decoded and rows that a store rejected,
+with their bytes and their origin.`,
 		Args: cobra.NoArgs,
 	}
 	c.AddCommand(newDLQList(), newDLQShow(), newDLQRetry(), newDLQResolve())
@@ -172,13 +172,13 @@ func newDLQRetry() *cobra.Command {
 	var file configFile
 	c := &cobra.Command{
 		Use:   "retry [ID...]",
-		Short: "Try dead letters again, after an upgrade of a decoder or a store",
-		Long: `Try dead letters again: all unresolved ones, or those whose ids begin so. Rows
-that a store refused are offered to it again. Input that a decoder refused is read
-again from its file, with all of its source around it, because what a record means
-can depend on those before it (earshot backfill does the same); so its messages
-have the ids, the places and the traces that they would have had. What goes
-through is marked as resolved.`,
+		Short: "Retry dead letters, after an upgrade of a decoder or a store",
+		Long: `Retry dead letters: all unresolved ones, or those whose ids begin with an argument.
+Rows that a store rejected are offered to it again. Input that a decoder rejected is
+decoded again with its whole source, because the meaning of a record can depend on
+those before it (earshot backfill does the same); so its messages have the ids, the
+order and the traces of a first pass. Dead letters that succeed are marked as
+resolved.`,
 		Example: `  earshot dlq retry -c earshot.yaml
   earshot dlq retry 5f0c2a`,
 		RunE: func(c *cobra.Command, args []string) error {

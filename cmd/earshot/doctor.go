@@ -48,17 +48,17 @@ func newDoctor() *cobra.Command {
 	var deep bool
 	c := &cobra.Command{
 		Use:   "doctor",
-		Short: "Prove that nothing is missing, and say what is wrong",
+		Short: "Prove that nothing is missing, or report each problem",
 		Long: `Check the data directory, the disk, the decoders, the store and its schema, the
-clock, and the books: that of every source's bytes each was decoded, quarantined or
-dropped for a reason, that the tables have what the books say, and that the files
-have nothing that was not read. Differences are explained. It fails for a file that may
-not be read, for paths that nothing has matched, and for a source of which its format's
-decoder understands next to nothing.
+clock, and the books of each source: that every byte read was decoded, quarantined or
+dropped for a reason, that the tables have the rows in the books, and that no part of
+a file is unread. Differences are explained. It fails for a file that may not be read,
+for paths that match no file, and for a source whose decoder recognizes next to
+nothing.
 
-With --deep the files are decoded again, into nothing, and every message that this
-gives is looked for in the tables. Without it that is done for file sources of up to
-256 MiB that have fewer rows than messages.
+With --deep the files are decoded again without storing, and every message is looked
+up in the tables. Without it that is done for file sources of up to 256 MiB that have
+fewer rows than messages.
 
 The exit status is 1 when a check fails; a note is not a failure.`,
 		Example: `  earshot doctor -c earshot.yaml
@@ -112,7 +112,7 @@ func (d *doctor) directory() {
 	} else {
 		_ = errors.Join(probe.Close(), os.Remove(probe.Name()))
 		if mode := info.Mode().Perm(); mode&0o077 != 0 {
-			d.note("data_dir", "%s is open to others (%s); what agents say is in it", dir, mode)
+			d.note("data_dir", "%s is open to others (%s); it has the conversations of agents", dir, mode)
 		} else {
 			d.ok("data_dir", "%s is ours alone", dir)
 		}
@@ -200,7 +200,7 @@ func (d *doctor) schema(ctx context.Context, r *reader) {
 	case err != nil:
 		d.fail("schema", "%v", err)
 	case differs:
-		d.fail("schema", "the tables differ from what this program needs (earshot schema diff): %s", inspect.Clip(strings.TrimSpace(diff.String()), 120))
+		d.fail("schema", "the tables differ from the schema of this program (earshot schema diff): %s", inspect.Clip(strings.TrimSpace(diff.String()), 120))
 	default:
 		d.ok("schema", "store %s, migration %d, nothing differs", plan.Server, plan.Applied)
 	}
@@ -268,7 +268,7 @@ func (d *doctor) positions(accounts []inspect.Account, state app.State) {
 		if got := read[key{s.Source, s.Stream}]; got < s.Pos {
 			behind++
 			if behind <= 3 && len(state.Spooled) == 0 {
-				d.fail("checkpoint", "%s: rows up to %d, the checkpoint says %d", s.Origin, got, s.Pos)
+				d.fail("checkpoint", "%s: rows up to %d, the checkpoint is at %d", s.Origin, got, s.Pos)
 			}
 		}
 	}
@@ -346,7 +346,7 @@ func (d *doctor) files(accounts []inspect.Account, denied int) {
 		d.note("files", "%s in %d files are not read yet, or are last lines without an end", byteSize(unread), n)
 	}
 	if shorter > 0 {
-		d.note("files", "%d files are shorter than what was read of them: another took their place, or they were cut", shorter)
+		d.note("files", "%d files are shorter than the part that was read: replaced or truncated", shorter)
 	}
 	if gone > 0 {
 		d.note("files", "%d files that were read are gone", gone)

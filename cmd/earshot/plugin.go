@@ -23,7 +23,7 @@ func newPluginList() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "list",
 		Short:   "List the decoders: bundled ones, and those in plugin_dir",
-		Long:    `Start every decoder and print what it says of itself.`,
+		Long:    `Start every decoder and print its description.`,
 		Example: `  earshot plugin list -c earshot.yaml`,
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -65,7 +65,7 @@ func newPluginList() *cobra.Command {
 			if output == "json" {
 				return writeJSON(c.OutOrStdout(), items)
 			}
-			return writeTable(c.OutOrStdout(), []string{"format", "version", "revision", "transports", "from", "what it reads"}, rows)
+			return writeTable(c.OutOrStdout(), []string{"format", "version", "revision", "transports", "from", "reads"}, rows)
 		},
 	}
 	file.add(c)

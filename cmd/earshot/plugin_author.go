@@ -22,11 +22,11 @@ func newPluginTest() *cobra.Command {
 	var update bool
 	c := &cobra.Command{
 		Use:   "test --exec FILE --testdata DIR",
-		Short: "Hold a decoder of any language to the conformance suite",
+		Short: "Test a decoder of any language with the conformance suite",
 		Long: `Run the conformance suite against a decoder's executable: whether its messages are
 those of the cases, however the bytes are cut, repeated, damaged, interleaved or
 resumed. The cases are folders of DIR, each with a recorded stream (in.jsonl,
-in.sse, in.ws.jsonl, in.json or frames.jsonl) and the messages it stands for
+in.sse, in.ws.jsonl, in.json or frames.jsonl) and the expected messages
 (want.jsonl). The exit status is 1 when a rule is broken.
 
 With --update the decoder's messages are written as the want.jsonl of every case.
@@ -104,10 +104,9 @@ func newPluginNew() *cobra.Command {
 	var dir string
 	c := &cobra.Command{
 		Use:   "new NAME",
-		Short: "Write the beginnings of a decoder, in Go",
+		Short: "Write a working example of a decoder, in Go",
 		Long: `Write a folder NAME with a Go program that decodes a small format and passes the
-conformance suite as it is. What is left to do is to turn it into a decoder of
-your own format.`,
+conformance suite as it is. Turn it into a decoder of your own format from there.`,
 		Example: `  earshot plugin new acme --module example.com/acme`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -22,8 +22,8 @@ func newRecord() *cobra.Command {
 		Use:   "record --source NAME -o FILE",
 		Short: "Write the live traffic of a source to a file",
 		Long: `Connect as a source of the configuration does, and write the frames to a file of
-frames instead of the journal, until interrupted. Secrets are taken out as the
-configuration says. decode reads the file, and replay plays it.
+frames instead of the journal, until interrupted. Secrets are redacted by the rules of
+the configuration. decode reads the file, and replay plays it.
 
 Every stream has a file of its own: the second one of live.frames.jsonl is
 live.2.frames.jsonl.`,

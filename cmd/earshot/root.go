@@ -20,11 +20,11 @@ import (
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "earshot",
-		Short: "Hear what AI agents do: traces, tables and dashboards from their traffic",
-		Long: `Earshot listens beside an AI agent deployment that it does not change. It turns
-what it hears (jsonl files, SSE, WebSocket) into one message model through decoder
-plugins, and gives OpenTelemetry spans for delegations and tool calls, ClickHouse
-tables, and dashboards over them.`,
+		Short: "Observe AI agents: traces, tables and dashboards from their traffic",
+		Long: `Earshot runs beside an AI agent deployment without changing it. Decoder plugins turn
+the traffic (jsonl files, SSE, WebSocket) into one message model; Earshot emits
+OpenTelemetry spans for delegations and tool calls, and writes ClickHouse tables with
+dashboards over them.`,
 		Example: `  earshot demo                          # see it work
   earshot run -c earshot.yaml           # the sidecar
   earshot show 0801e1da                 # one conversation, turn by turn`,

@@ -27,15 +27,15 @@ func newRun() *cobra.Command {
 		Use:   "run",
 		Short: "Run the sidecar",
 		Long: `Run the sidecar until it is interrupted. An interrupt ends the sources and waits
-until what was read is with the exporters, ten seconds at most; what is not there
-by then is read again at the next start.
+until the exporters have accepted everything that was read, ten seconds at most; the
+rest is read again at the next start.
 
-SIGHUP, or a change of the configuration file, has it take over the sources that
-the file names now; those that have not changed stay open.
+SIGHUP, or a change of the configuration file, applies the sources of the file as it
+is now; unchanged sources stay open.
 
 With --until-idle it exits with status 0 once every source is drained, nothing has
-come for that long, and every exporter has accepted everything, and with 1 when the
-server refuses to have the tables made.`,
+arrived for that long, and every exporter has accepted everything, and with 1 when the
+server rejects the schema.`,
 		Example: `  earshot run -c earshot.yaml
   earshot run -c earshot.yaml --until-idle 5s`,
 		Args: cobra.NoArgs,

@@ -59,7 +59,7 @@ func newSchemaApply() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "apply",
 		Short:   "Create the tables, or bring them up to date",
-		Long:    `Apply the migrations that the database lacks. What is up to date is left alone.`,
+		Long:    `Apply the migrations that the database lacks. Tables that are up to date are left alone.`,
 		Example: `  earshot schema apply -c earshot.yaml`,
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

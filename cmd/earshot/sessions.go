@@ -92,12 +92,12 @@ func newShow() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show SESSION | --trace TRACE",
 		Short: "Show one conversation turn by turn, or one turn as a waterfall",
-		Long: `Show a conversation: for each turn what the user asked, what happened behind the
-scenes (model turns, tools, delegations and the agents below them, with times,
-durations and tokens), and the answer. The beginning of a session's id is enough.
+		Long: `Show a conversation: for each turn the user's prompt, the steps behind the scenes
+(model turns, tools, delegations and the agents below them, with times, durations and
+tokens), and the answer. The beginning of a session's id is enough.
 
 With --trace, draw one turn as a waterfall: a bar per span on the scale of the whole
-turn, what is on the critical path solid and marked with *.`,
+turn, spans on the critical path solid and marked with *.`,
 		Example: `  earshot show 0801e1da
   earshot show --trace 4bf92f35
   earshot show 0801e1da --full | less -R`,

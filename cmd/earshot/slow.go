@@ -32,29 +32,29 @@ func newSlow() *cobra.Command {
 	var output string
 	c := &cobra.Command{
 		Use:   "slow",
-		Short: "List the slowest delegations and what their time went into",
-		Long: `List the slowest delegations of the last hour, the slowest first, each with where
-its wall time went and what is to blame for most of it.
+		Short: "List the slowest delegations with their bottlenecks",
+		Long: `List the slowest delegations of the last hour, the slowest first, each with the split
+of its wall time and its bottleneck.
 
 Every instant is in exactly one bucket, and the buckets add up to the duration:
   model_ttft    waiting for a model's first token
-  model_stream  a model answering (all of its time where no first token was seen)
-  tool          a tool at work
-  sub_agent     an agent below the delegate at work
+  model_stream  a model streaming (all of its time if no first token was recorded)
+  tool          a tool
+  sub_agent     an agent below the delegate
   wait          waiting for a person: a permission, a paused run
-  retry         attempts that failed and were made again
+  retry         attempts that failed and were repeated
   idle          no recorded activity: framework, queue, hand-over
-Of steps that overlap, the one that gates what comes next has the time. What
-still runs counts until now. What nobody waited for, or brought the result of,
-lasts as long as the run that it caused.
+Of steps that overlap, the one that gates its successor has the time. Running work
+counts until now. An asynchronous delegation, or one whose result never arrived, lasts
+as long as the run that it caused.
 
-The guilty one is what most of the critical path went into, with how much earlier
-the delegation would have ended without it. "earshot explain TRACE" says more in
-words, "earshot show --trace TRACE" draws it; the beginning of a trace's id is
+The bottleneck is the group of steps with most of the critical path, with how much
+earlier the delegation would have ended without it. "earshot explain TRACE" explains it
+in words, "earshot show --trace TRACE" draws it; the beginning of a trace's id is
 enough.`,
 		Example: `  earshot slow
   earshot slow --since 24h -n 5
-  earshot slow --session 0801e1da -o json | jq '.[0].guilty'`,
+  earshot slow --session 0801e1da -o json | jq '.[0].bottleneck'`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			switch {
@@ -150,7 +150,7 @@ func writeSlow(w io.Writer, list []inspect.SlowDelegation, now time.Time) error 
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "\n%s\nearshot explain %.8s  says why;  earshot show --trace %[2]s  draws it\n", inspect.BarLegend, list[0].TraceID)
+	_, err = fmt.Fprintf(w, "\n%s\nearshot explain %.8s  explains it;  earshot show --trace %[2]s  draws it\n", inspect.BarLegend, list[0].TraceID)
 	return err
 }
 
@@ -166,11 +166,11 @@ func newExplain() *cobra.Command {
 	var output string
 	c := &cobra.Command{
 		Use:   "explain TRACE",
-		Short: "Say in words where the time of one turn went",
-		Long: `Say where the time of one turn went: what it was spent on, what gated it and how
-much earlier it would have ended without that, what failed, what still runs, and
-which clocks were off. Below, the split of every run and delegation, whose buckets
-are those of "earshot slow". The beginning of a trace's id is enough.`,
+		Short: "Explain in words where the time of one turn was spent",
+		Long: `Explain where the time of one turn was spent: its split, its bottlenecks and how much
+earlier it would have ended without each, failures, running work, and skewed clocks.
+Below, the split of every run and delegation in the buckets of "earshot slow". The
+beginning of a trace's id is enough.`,
 		Example: `  earshot explain 4bf92f35
   earshot explain 4bf92f35 -o json | jq -r '.text[]'`,
 		Args: cobra.ExactArgs(1),

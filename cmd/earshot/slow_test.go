@@ -107,11 +107,11 @@ func incident(session string, began time.Time, slow func(t *turn)) *turn {
 
 // causes are the possible causes of a slow delegation.
 var causes = []struct {
-	name   string
-	bucket string // that has most of it
-	guilty string // bucket, name and agent of the culprit
-	says   string // in the table
-	slow   func(t *turn)
+	name       string
+	bucket     string // that has most of it
+	bottleneck string // bucket, name and agent
+	says       string // in the table
+	slow       func(t *turn)
 }{
 	{"first token", "model_ttft", "model_ttft tern-2 diver", "first token of tern-2 in diver",
 		func(t *turn) { t.chat("slow-late", "slow-run", 12, 60, 70) }},
@@ -195,8 +195,8 @@ func TestSlowNamesTheReason(t *testing.T) {
 			if most != c.bucket || sum != d.DurationMS || len(d.BlameMS) != 7 {
 				t.Errorf("blame %v, most %s, want %s; sum %d of %d", d.BlameMS, most, c.bucket, sum, d.DurationMS)
 			}
-			if g := d.Bottleneck; g == nil || g.Bucket+" "+g.Name+" "+g.AgentName != c.guilty || g.SavesMS < 40_000 {
-				t.Errorf("guilty %+v, want %s", g, c.guilty)
+			if g := d.Bottleneck; g == nil || g.Bucket+" "+g.Name+" "+g.AgentName != c.bottleneck || g.SavesMS < 40_000 {
+				t.Errorf("bottleneck %+v, want %s", g, c.bottleneck)
 			}
 			length := 0.0
 			for _, p := range d.Path {
@@ -250,7 +250,7 @@ func TestSlowRunningAndAsync(t *testing.T) {
 	}
 	d := list[1]
 	if d.Status != "running" || d.DurationMS < 590_000 || d.Bottleneck == nil || d.Bottleneck.Name != "sonar" {
-		t.Errorf("%+v, guilty %+v", d, d.Bottleneck)
+		t.Errorf("%+v, bottleneck %+v", d, d.Bottleneck)
 	}
 	text, _ := h.run("explain", d.TraceID)
 	if words := strings.Join(strings.Fields(text), " "); !strings.Contains(words, "Still running: 4 steps. The last to begin was the tool sonar, silent for 9m") {

@@ -23,14 +23,13 @@ func newTail() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "tail",
 		Short: "Follow messages or spans as they are stored, or raw frames as they are read",
-		Long: `Follow what is stored: first the latest of the past, then each message once it is
-there, until Ctrl-C. Each message is told once, though a later version may complete
-it. With --spans it is spans, as they end.
+		Long: `Follow the tables: print the latest messages of the past, then each new message, until
+Ctrl-C. Each message is printed once, though a later version may complete it. With
+--spans, print spans as they end.
 
-With --raw it is frames, as the sidecar that runs on the data directory gives them
-to its decoders: redacted, from now on, whether or not a decoder understands them.
-Who looks on holds nothing up; frames that come faster than they are read are left
-out, and counted.
+With --raw, print the frames that the running sidecar of the data directory passes to
+its decoders from now on: redacted, whether or not a decoder recognizes them. A slow
+reader blocks nothing; frames that it misses are counted.
 
 With -o json each is an object on a line of its own.`,
 		Example: `  earshot tail
@@ -77,7 +76,7 @@ With -o json each is an object on a line of its own.`,
 	c.Flags().StringVar(&f.Session, "session", "", "of the `SESSION` whose id begins so")
 	c.Flags().StringVar(&f.Format, "format", "", "of this `FORMAT`")
 	c.Flags().StringVar(&f.Kind, "kind", "", "of this `KIND`: user, assistant, tool_call, delegation, ...; of spans: chat, execute_tool, invoke_agent")
-	c.Flags().BoolVar(&f.Hidden, "hidden", false, "also what a user interface would not show")
+	c.Flags().BoolVar(&f.Hidden, "hidden", false, "also messages that a user interface would not show")
 	c.Flags().IntVarP(&f.Limit, "limit", "n", 10, "`N` of the past to begin with")
 	c.Flags().BoolVar(&once, "once", false, "only the past; do not follow")
 	return c

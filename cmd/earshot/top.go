@@ -26,11 +26,11 @@ func newTop() *cobra.Command {
 	var every time.Duration
 	c := &cobra.Command{
 		Use:   "top",
-		Short: "Watch what goes on: streams, rates, lag, what runs, waits or is stuck",
-		Long: `Show what has come from each source and how fast, how far the exporters are
-behind, and what goes on now: what runs, what waits for a person and what is stuck,
-without what only waits for a step below it. From which silence on work is called
-stuck, the configuration says (now.stuck_after).
+		Short: "Watch streams, rates and lag, and running, waiting and stuck work",
+		Long: `Show the traffic and the rate of each source, the lag of the exporters, and the open
+work: running, waiting for a person, or stuck, without spans that only wait for a span
+below them. The configuration has the silence after which work is called stuck
+(now.stuck_after).
 
 On a terminal it is drawn again every second until q or Ctrl-C; elsewhere, and with
 -o json, it is one snapshot.`,

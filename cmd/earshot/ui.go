@@ -19,11 +19,11 @@ func newUI() *cobra.Command {
 	var listen string
 	c := &cobra.Command{
 		Use:   "ui",
-		Short: "Serve a page to look at conversations",
-		Long: `Serve a page on this machine, until it is interrupted: the conversations, each of
-them turn by turn with the work behind the scenes folded away and its waterfall and
-critical path, the tools, and what runs now. It needs no Grafana, and works whether
-or not a sidecar runs. Nobody is asked for a password, so it listens on loopback only.`,
+		Short: "Serve pages over the conversations",
+		Long: `Serve pages on this machine, until interrupted: the conversations, each of them turn by
+turn with the steps behind the scenes folded, with waterfall and critical path, the
+tools, and the open work. It needs no Grafana, and works whether or not a sidecar runs.
+It does not authenticate, so it listens on loopback only.`,
 		Example: `  earshot ui
   earshot ui -c earshot.yaml --listen 127.0.0.1:8090`,
 		Args: cobra.NoArgs,

@@ -27,7 +27,7 @@ var whatIf = regexp.MustCompile(`(?i)\bwhat-?if`)
 const most = 1.0
 
 // TestWords counts the stop words in the comments of the Go code that is written by hand
-// and in its log lines and error texts. -v lists every package over the limit; with
+// in its log lines, in its errors and in the help of commands. -v lists every package over the limit; with
 // WORDS=core/msg in the environment every place in that folder.
 func TestWords(t *testing.T) {
 	type count struct{ words, stops, strings int }
@@ -109,7 +109,7 @@ func TestWords(t *testing.T) {
 			t.Logf("%s: %.1f per 1,000 (%d in %d words of comments), %d in messages", dir, rate, c.stops, c.words, c.strings)
 		}
 	}
-	summary := fmt.Sprintf("%.2f stop words in 1,000 words of comments (%d in %d), %d in log lines and errors", per1000(all.stops, all.words), all.stops, all.words, all.strings)
+	summary := fmt.Sprintf("%.2f stop words in 1,000 words of comments (%d in %d), %d in log lines, errors and help", per1000(all.stops, all.words), all.stops, all.words, all.strings)
 	t.Log(summary)
 	if per1000(all.stops, all.words) > most || all.strings > 0 {
 		t.Errorf("%s; at most %.1f and none: see docs/glossary.md", summary, most)
@@ -123,8 +123,16 @@ func stopWords(text string) []string {
 
 func per1000(n, words int) float64 { return 1000 * float64(n) / float64(max(words, 1)) }
 
-// messages are the texts of a log call or of an error.
+// messages are the texts of a log call, of an error, or of a command's help.
 func messages(n ast.Node) []*ast.BasicLit {
+	if kv, ok := n.(*ast.KeyValueExpr); ok {
+		key, isIdent := kv.Key.(*ast.Ident)
+		text, isLit := kv.Value.(*ast.BasicLit)
+		if isIdent && isLit && text.Kind == token.STRING && (key.Name == "Short" || key.Name == "Long") {
+			return []*ast.BasicLit{text}
+		}
+		return nil
+	}
 	call, ok := n.(*ast.CallExpr)
 	if !ok {
 		return nil
