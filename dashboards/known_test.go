@@ -233,7 +233,7 @@ func TestGraphHangsTogether(t *testing.T) {
 func TestConversationUnfolds(t *testing.T) {
 	w := theWorld(t)
 	pick := map[string]string{"session": lighthouse}
-	folded := ask(t, w, "sessions", "What was said", pick)
+	folded := ask(t, w, "sessions", "Transcript", pick)
 	if len(folded.rows) != 2*scouts {
 		t.Errorf("folded it has %d lines, want a prompt and an answer for each of %d turns", len(folded.rows), scouts)
 	}
@@ -243,7 +243,7 @@ func TestConversationUnfolds(t *testing.T) {
 		}
 	}
 	pick["steps"] = "1"
-	if all := ask(t, w, "sessions", "What was said", pick); len(all.rows) < 5*scouts {
+	if all := ask(t, w, "sessions", "Transcript", pick); len(all.rows) < 5*scouts {
 		t.Errorf("unfolded it has only %d lines", len(all.rows))
 	}
 	for words, want := range map[string]int{"keeper has to change": 1, "KEEPER change": 1, "keeper unicorns": 0, lighthouse: 1, "it's": 0} {

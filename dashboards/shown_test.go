@@ -28,7 +28,7 @@ func TestBoardsShow(t *testing.T) {
 		"tokens.json": {[]panel{
 			{"timeseries", "Tokens", "read from cache"}, {"timeseries", "Cost", "cost"}, {"table", "By model", "Reasoning"}, {"table", "By agent", "Cost"}, {"table", "By conversation", "Session"}, {"table", "Prices", "Origin"},
 		}, []string{"format", "agent", "model"}},
-		"sessions.json":  {[]panel{{"table", "Conversations", "Begins with"}, {"table", "Turns", "Answer"}, {"table", "What was said", "Turn"}}, []string{"search", "session", "steps"}},
+		"sessions.json":  {[]panel{{"table", "Conversations", "Begins with"}, {"table", "Turns", "Answer"}, {"table", "Transcript", "Turn"}}, []string{"search", "session", "steps"}},
 		"streaming.json": {[]panel{{"heatmap", "First token", "1 s"}, {"stat", "Gap between chunks, p95", "p95"}, {"table", "Responses that stalled longest", "Longest stall"}, {"table", "Stalled now", "Silent"}}, []string{"model"}},
 		"self.json": {[]panel{
 			{"timeseries", "Lag", "p95"}, {"stat", "Bytes unaccounted for", "unaccounted"}, {"table", "Account of the sources", "Unaccounted"}, {"table", "Latest dead letters", "Payload"}, {"table", "Decoders", "Problems"},

@@ -26,7 +26,7 @@ var whatIf = regexp.MustCompile(`(?i)\bwhat-?if`)
 // most is the number of stop words allowed in 1,000 words of comments.
 const most = 1.0
 
-// TestWords counts the stop words in the comments of the Go code that is written by hand
+// TestWords counts the stop words in the comments of the Go code that is written by hand,
 // in its log lines, in its errors and in the help of commands. -v lists every package over the limit; with
 // WORDS=core/msg in the environment every place in that folder.
 func TestWords(t *testing.T) {

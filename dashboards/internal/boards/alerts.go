@@ -146,7 +146,7 @@ func alerts() ([]byte, error) {
 	}
 	group["rules"] = list
 	var b bytes.Buffer
-	b.WriteString("# Written by go generate ./dashboards; edits go to dashboards/internal/boards/alerts.go.\n# What to do about each rule: docs/runbook.md.\n")
+	b.WriteString("# Written by go generate ./dashboards; edits go to dashboards/internal/boards/alerts.go.\n# The remedy for each rule: docs/runbook.md.\n")
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
 	if err := e.Encode(map[string]any{"apiVersion": 1, "groups": []any{group}}); err != nil {

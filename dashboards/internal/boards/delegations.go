@@ -7,7 +7,7 @@ import "github.com/earshot-dev/earshot/dashboards/internal/grafana"
 func leaves(state string) string { return "state = '" + state + "' AND leaf" }
 
 func delegations() *grafana.Dashboard {
-	d := grafana.New("earshot-delegations", "Earshot / Delegations", "Who hands work to whom, how long it takes, what fails and what is stuck.")
+	d := grafana.New("earshot-delegations", "Earshot / Delegations", "Who delegates to whom, how long it takes, how often it fails, and stuck work.")
 	d.Templating.List = choices("format", "agent")
 	chosen := where("format", "agent")
 	done := chosen + "\n  AND status != 'running'"
@@ -29,11 +29,11 @@ FROM v_delegations
 SELECT quantileExactOrNull(0.95)(duration_ms) AS p95
 FROM v_delegations
 `+done)).Empty("no delegations"),
-		grafana.Stat("In flight", "Delegations that run now, whatever range is shown.", "short", sql(`
+		grafana.Stat("In flight", "Running delegations, independent of the time range.", "short", sql(`
 SELECT count() AS running
 FROM v_open_spans
 WHERE kind = 'delegation'`+picked("format", "agent"))).Empty("0"),
-		grafana.Stat("Stuck", "Work of any kind that has said nothing for longer than now.stuck_after of the configuration, counted where it hangs and not at its parents. What waits for a person is not stuck.", "short", sql(`
+		grafana.Stat("Stuck", "Open spans of any kind without a record for longer than now.stuck_after of the configuration, counted where they hang and not at their parents. A call that waits for a person is not stuck.", "short", sql(`
 SELECT count() AS stuck
 FROM v_open_spans
 WHERE `+leaves("stuck")+picked("format", "agent"))).Warn(1, 5).Empty("0"),
@@ -143,7 +143,7 @@ LIMIT 1000`)).
 		Field("arc__failed", grafana.Property{ID: "color", Value: map[string]any{"mode": "fixed", "fixedColor": "red"}}).
 		Empty("No delegation in this range"))
 	d.Row(9,
-		grafana.Table("Stuck now", "What has said nothing for longer than now.stuck_after of the configuration, the longest silent first.", sql(`
+		grafana.Table("Stuck now", "Open spans without a record for longer than now.stuck_after of the configuration, the longest silent first.", sql(`
 SELECT kind AS Kind, name AS What, `+agent+` AS Agent, delegate_to AS Delegate, age_ms AS Age, silent_ms AS Silent, session_id AS Session, trace_id AS Trace
 FROM v_open_spans
 WHERE `+leaves("stuck")+picked("format", "agent")+`
@@ -158,7 +158,7 @@ ORDER BY Started, Trace
 LIMIT 100`)).Field("Age", grafana.Unit("ms")).Field("Silent", grafana.Unit("ms")).Field("Trace", toTrace).Field("Session", toSession).
 			Width(12).Empty("No delegation is running"),
 	)
-	d.Row(7, grafana.Table("Waiting for a person now", "What goes on once a person has answered, the longest silent first.", sql(`
+	d.Row(7, grafana.Table("Waiting for a person now", "Work that continues when a person has answered, the longest silent first.", sql(`
 SELECT kind AS Kind, name AS What, `+agent+` AS Agent, age_ms AS Age, silent_ms AS Silent, session_id AS Session, trace_id AS Trace
 FROM v_open_spans
 WHERE `+leaves("waiting")+picked("format", "agent")+`

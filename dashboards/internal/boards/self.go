@@ -17,7 +17,7 @@ const (
 )
 
 func self() *grafana.Dashboard {
-	d := grafana.New("earshot-self", "Earshot / Earshot itself", "Whether what is shown is all there is: lag, the account of every byte, what could not be decoded, what no decoder knows.")
+	d := grafana.New("earshot-self", "Earshot / Earshot itself", "Whether the tables are complete: lag, the ledger of every byte, dead letters, unknown records.")
 	d.Templating.List = choices("format")
 	chosen := where("format")
 	const healthy = "Nothing was set aside in this range"
@@ -39,7 +39,7 @@ FROM v_dead_letters
 SELECT countIf(kind = 'unknown') AS unknown
 FROM v_messages
 `+chosen)).Warn(1, 1000).Empty("0"),
-		grafana.Stat("Lag, p95", "From when a message was written to when it could be queried, for those stored in this range that were written while Earshot listened: what was there before is no lag.", "ms", sql(listening+`
+		grafana.Stat("Lag, p95", "From when a message was written to when it could be queried, for those stored in this range that were written while the sidecar ran: older content is no lag.", "ms", sql(listening+`
 SELECT quantileExactOrNull(0.95)(dateDiff('millisecond', ts, ingest_ts)) AS lag
 FROM messages FINAL
 WHERE $__timeFilter_ms(ingest_ts) AND `+live+` AND (`+sinceStart+` OR ingest_ts < since[source])`+picked("format"))).Warn(5000, 60000).Empty("nothing new"),
@@ -77,7 +77,7 @@ FROM v_dead_letters
 `+chosen+`
 GROUP BY time, why
 ORDER BY time, why`)).Every("1m").Empty(healthy),
-		grafana.Table("Decoders", "What each format's decoder made of its input, since it is known.", sql(`
+		grafana.Table("Decoders", "The outcome of each decoder's input, since its first record.", sql(`
 SELECT format AS Format, sum(frames) AS Frames, sum(messages) AS Messages, sum(unknown) AS Unknown, sum(problems) AS Problems,
   sum(problems) / nullIf(sum(frames), 0) AS "Problems per frame"
 FROM v_sources

@@ -77,9 +77,9 @@ LIMIT 500`)).Field("Session", grafana.LinkTo("Read it below", "/d/earshot-sessio
 
 	d.Heading("One conversation")
 	d.Row(8, grafana.Table("Turns", "One line for each time a person asked, or a message set the agent to work.", sql(conversation+`
-SELECT row_number() OVER (ORDER BY root.ts, root.trace_id) AS Turn, root.ts AS Started, said.prompt AS Asked, said.answer AS Answer,
+SELECT row_number() OVER (ORDER BY root.ts, root.trace_id) AS Turn, root.ts AS Started, texts.prompt AS Asked, texts.answer AS Answer,
   root.duration_ms AS Duration, root.status AS Status, inside.chats AS Responses, inside.tools AS Tools, inside.delegations AS Delegations,
-  said.tokens AS Tokens, root.trace_id AS Trace
+  texts.tokens AS Tokens, root.trace_id AS Trace
 FROM (
   SELECT *
   FROM v_spans
@@ -96,11 +96,11 @@ LEFT JOIN (
     sum(input_tokens + output_tokens + cache_read_tokens + cache_write_tokens + reasoning_tokens) AS tokens
   FROM v_messages
   WHERE `+ofConversation+` AND trace_id != ''
-  GROUP BY trace_id) AS said ON said.trace_id = root.trace_id
+  GROUP BY trace_id) AS texts ON texts.trace_id = root.trace_id
 ORDER BY Turn
 LIMIT 1000`)).Field("Duration", grafana.Unit("ms"), grafana.Gauge()).Field("Status", grafana.Red("error")).Field("Trace", toTrace, grafana.Columns(120)).
 		Field("Asked", grafana.Columns(320)).Field("Answer", grafana.Columns(320)).Field("Turn", grafana.Columns(60)).Empty("No turn of this conversation has ended"))
-	d.Row(16, grafana.Table("What was said", "Prompts and answers; the variable Internal steps shows what went on between them: reasoning, calls, results, delegations and the agents below.", sql(conversation+`
+	d.Row(16, grafana.Table("Transcript", "Prompts and answers; the variable Internal steps shows the steps between them: reasoning, calls, results, delegations and the agents below.", sql(conversation+`
 SELECT dense_rank() OVER (ORDER BY began, trace_id) AS Turn, ts AS Time, kind AS Kind, `+agent+` AS Agent, tool_name AS Tool,
   substringUTF8(multiIf(content != '', content, delegate_task != '', delegate_task, tool_arguments), 1, 4000) AS Text,
   `+failure+` AS Failed, trace_id AS Trace
@@ -113,15 +113,15 @@ FROM (
 WHERE '${steps}' = '1' OR run_id = first_run AND NOT hidden AND (kind IN ('user', 'error') OR kind = 'assistant' AND from_the_end = 1)
 ORDER BY ts, seq
 LIMIT 2000`)).Field("Text", grafana.Columns(760)).Field("Trace", toTrace, grafana.Columns(120)).Field("Turn", grafana.Columns(60)).
-		Field("Failed", grafana.Red("true"), grafana.Columns(80)).Field("Time", grafana.Columns(180)).Empty("Nothing was said in this conversation"))
+		Field("Failed", grafana.Red("true"), grafana.Columns(80)).Field("Time", grafana.Columns(180)).Empty("No message in this conversation"))
 	d.Row(8,
-		grafana.Bars("Tokens of the conversation", "By class, at the time they were told.", "short", sql(conversation+`
+		grafana.Bars("Tokens of the conversation", "By class, at the time they were reported.", "short", sql(conversation+`
 SELECT toStartOfMinute(ts) AS time, sum(input_tokens) AS "input", sum(cache_read_tokens) AS "read from cache", sum(cache_write_tokens) AS "written to cache",
   sum(output_tokens + reasoning_tokens) AS "answered"
 FROM v_usage
 WHERE `+ofConversation+`
 GROUP BY time
-ORDER BY time`)).Empty("This conversation tells no tokens"),
+ORDER BY time`)).Empty("This conversation reports no tokens"),
 		grafana.Table("Tools of the conversation", "Finished calls.", sql(conversation+`
 SELECT tool_name AS Tool, count() AS Calls, countIf(status = 'error') AS Errors, max(duration_ms - waited_ms) AS Longest, sum(duration_ms - waited_ms) AS Together
 FROM v_tool_calls

@@ -14,11 +14,11 @@ const waits = `SELECT *, dateDiff('microsecond', before, ts) / 1000 AS wait_ms
   WHERE kind IN ('assistant', 'reasoning', 'tool_call', 'delegation')`
 
 func streaming() *grafana.Dashboard {
-	d := grafana.New("earshot-streaming", "Earshot / Streaming", "How soon models begin to answer, how fast they go on, and where they pause. Formats without a stream tell no first token; their pauses between messages are here all the same.")
+	d := grafana.New("earshot-streaming", "Earshot / Streaming", "How soon models begin to answer, how fast they stream, and where they pause. Formats without a stream have no first token; their pauses between messages are here all the same.")
 	d.Templating.List = choices("format", "agent", "model")
 	vars := picked("format", "agent", "model")
 	first := where("format", "agent", "model") + "\n  AND kind = 'chat' AND first_token_ms > 0"
-	const none = "No response in this range told when its first token came"
+	const none = "No response in this range has the time of its first token"
 	const noLive = "No response in this range was captured live"
 	filter := where("format")
 
@@ -75,7 +75,7 @@ GROUP BY time
 ORDER BY time`)).Every("5m").Empty("No message of a model in this range"),
 	)
 	d.Row(4,
-		grafana.Stat("First byte, p95", "From the request to the head of the response, as a tap or a client hears it.", "ms", sql(`
+		grafana.Stat("First byte, p95", "From the request to the head of the response, as a tap or a client measures it.", "ms", sql(`
 SELECT quantileExactOrNull(0.95)(first_byte_ms) AS p95
 FROM v_streams
 `+filter)).Empty("unknown").Width(6),
@@ -140,7 +140,7 @@ JOIN (SELECT arrayJoin(longest) AS x) AS l ON m.session_id = l.x.1 AND m.ts = l.
 WHERE m.session_id IN (SELECT arrayJoin(longest).1) AND m.ts IN (SELECT arrayJoin(longest).2)
 ORDER BY Pause DESC, message_id
 LIMIT 50`)).Field("Pause", grafana.Unit("ms"), grafana.Gauge()).Field("Trace", toTrace).Field("Session", toSession).Width(12).Empty("No message of a model in this range"),
-		grafana.Table("Stalled now", "What has said nothing for longer than now.stuck_after of the configuration, and does not wait for a person.", sql(`
+		grafana.Table("Stalled now", "Open spans without a record for longer than now.stuck_after of the configuration that do not wait for a person.", sql(`
 SELECT kind AS Kind, name AS What, `+agent+` AS Agent, silent_ms AS Silent, age_ms AS Age, session_id AS Session, trace_id AS Trace
 FROM v_open_spans
 WHERE `+leaves("stuck")+picked("format", "agent")+`

@@ -3,10 +3,10 @@ package boards
 import "github.com/earshot-dev/earshot/dashboards/internal/grafana"
 
 func tokens() *grafana.Dashboard {
-	d := grafana.New("earshot-tokens", "Earshot / Tokens and cost", "What models are asked and answer, in tokens and dollars. Classes of tokens exclude each other; prices are those of the table model_prices.")
+	d := grafana.New("earshot-tokens", "Earshot / Tokens and cost", "Input and output of models, in tokens and dollars. Classes of tokens exclude each other; prices are those of the table model_prices.")
 	d.Templating.List = choices("format", "agent", "model")
 	chosen := where("format", "agent", "model")
-	const none = "No tokens were told in this range"
+	const none = "No tokens were reported in this range"
 
 	d.Row(4,
 		grafana.Stat("Cost", "Of the models that have a price.", "currencyUSD", sql(`
@@ -21,7 +21,7 @@ FROM v_usage
 SELECT sum(output_tokens + reasoning_tokens) AS answered
 FROM v_usage
 `+chosen)).Empty("none"),
-		grafana.Stat("Read from caches", "Share of what was sent that a cache had.", "percentunit", sql(`
+		grafana.Stat("Read from caches", "Share of the input that was read from a cache.", "percentunit", sql(`
 SELECT sum(cache_read_tokens) / nullIf(sum(input_tokens + cache_read_tokens + cache_write_tokens), 0) AS cached
 FROM v_usage
 `+chosen)).Empty("unknown"),
@@ -66,7 +66,7 @@ LIMIT 200`)).Field("Cost", grafana.Unit("currencyUSD"), grafana.Gauge()).Field("
 	d.Row(8, spent("By agent", "Tokens belong to the agent that asked, not to those above it.", "Agent", agent))
 	d.Row(9, spent("By conversation", "The two hundred that cost most.", "Session", "session_id").Field("Session", toSession, grafana.Columns(280)))
 	d.Row(8,
-		grafana.Series("Cost per day, at this pace", "What a day costs if it goes on like this.", "currencyUSD", sql(`
+		grafana.Series("Cost per day, at this pace", "The cost of a day at the present rate.", "currencyUSD", sql(`
 SELECT $__timeInterval(ts) AS time, sum(cost_usd) * 86400 / $__interval_s AS "dollars a day"
 FROM v_usage
 `+chosen+`

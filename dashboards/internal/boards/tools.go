@@ -3,7 +3,7 @@ package boards
 import "github.com/earshot-dev/earshot/dashboards/internal/grafana"
 
 func tools() *grafana.Dashboard {
-	d := grafana.New("earshot-tools", "Earshot / Tools", "Which tools agents call, how long they take, what fails, and how much they bring back.")
+	d := grafana.New("earshot-tools", "Earshot / Tools", "Which tools agents call, how long they take, how often they fail, and how much they return.")
 	d.Templating.List = choices("format", "agent", "model")
 	chosen := where("format", "agent", "model") + "\n  AND NOT is_delegation AND NOT internal"
 	done := chosen + "\n  AND status != 'running'"
@@ -38,7 +38,7 @@ FROM v_tool_calls
 SELECT sum(result_bytes) AS results
 FROM v_tool_calls
 `+done)).Empty("none"),
-		grafana.Stat("Running", "Tool calls that run now, whatever range is shown.", "short", sql(`
+		grafana.Stat("Running", "Running tool calls, independent of the time range.", "short", sql(`
 SELECT count() AS running
 FROM v_open_spans
 WHERE kind = 'tool'`+picked("format", "agent"))).Empty("0"),

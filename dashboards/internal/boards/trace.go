@@ -23,7 +23,7 @@ const inTrace = `trace_id = shown AND ts >= began AND ts <= ended`
 const saidInTrace = `trace_id = shown AND ts >= began AND ts <= ended + INTERVAL 7 DAY`
 
 func trace() *grafana.Dashboard {
-	d := grafana.New("earshot-trace", "Earshot / Trace", "One turn: the waterfall of what happened, where its time went, and what was said.")
+	d := grafana.New("earshot-trace", "Earshot / Trace", "One turn: its waterfall, where its time was spent, and its messages.")
 	d.Templating.List = append(choices(), grafana.Text("trace_id", "Trace", "A trace id; the latest turn of the range when empty"))
 	d.Refresh = ""
 
@@ -73,7 +73,7 @@ WHERE trace_id = shown
 ORDER BY startTime, spanID
 LIMIT 10000`)).Empty("No such trace"))
 	d.Row(9,
-		grafana.Table("Critical path", "What the turn waited for, in order. A span's time here is the part of it that nothing below it accounts for, a person's turn included; the column adds up to the turn's duration. Calls with \"or\" between them were reported together, and which of them took the time is not known. Work in the background is here only where somebody waited for it.", sql(criticalPath+`
+		grafana.Table("Critical path", "The steps that the turn waited for, in order. A span's time here is the part of it that nothing below it accounts for, a person's turn included; the column adds up to the turn's duration. Calls with \"or\" between them were reported together, and which of them took the time is not known. Work in the background is here only where somebody waited for it.", sql(criticalPath+`
 SELECT fromUnixTimestamp64Nano(min(since + off)) AS Since, repeat('· ', minIf(depth, NOT own)) || any(label) AS What, any(agent) AS Agent, any(kind) AS Kind,
   any(status) AS Status, sumIf(until - since, own) / 1e6 AS Time, sumIf(until - since, NOT own) / 1e6 AS Together, sum(waited) / 1e6 AS "Waited for a person"
 FROM visits
@@ -81,7 +81,7 @@ GROUP BY id, visit
 ORDER BY Since, minIf(depth, NOT own), What
 LIMIT 1000`)).Field("Time", grafana.Unit("ms"), grafana.Gauge()).Field("Together", grafana.Unit("ms")).Field("Waited for a person", grafana.Unit("ms")).
 			Field("Status", grafana.Red("error")).Width(16).Empty("No such trace"),
-		grafana.BarGauge("Where the time went", "The critical path by what it consists of: models answering, tools, agents between their steps, a person who was waited for.", "ms", sql(criticalPath+`
+		grafana.BarGauge("Where the time went", "The critical path by bucket: models streaming, tools, agents between their steps, a person who was waited for.", "ms", sql(criticalPath+`
 SELECT part.1 AS what, sum(part.2) / 1e6 AS time
 FROM (SELECT arrayJoin([(concat(kind, ' ', agent), until - since - waited), ('waiting for a person', waited)]) AS part FROM visits WHERE own)
 GROUP BY what
@@ -89,7 +89,7 @@ HAVING time > 0
 ORDER BY time DESC, what
 LIMIT 25`)).Width(8).Empty("No such trace"),
 	)
-	d.Row(14, grafana.Table("Messages", "What was said in this turn, by all agents, in order; long texts are cut.", sql(ofTrace+`
+	d.Row(14, grafana.Table("Messages", "The messages of this turn, of all agents, in order; long texts are cut.", sql(ofTrace+`
 SELECT ts AS Time, kind AS Kind, `+agent+` AS Agent, if(tool_name = '', model, tool_name) AS "Tool or model",
   substringUTF8(multiIf(content != '', content, delegate_task != '', delegate_task, tool_arguments), 1, 1000) AS Text,
   `+failure+` AS Failed, session_id AS Session
@@ -97,7 +97,7 @@ FROM v_messages
 WHERE `+saidInTrace+` AND kind NOT IN ('status', 'usage', 'stop')
 ORDER BY ts, seq
 LIMIT 2000`)).Field("Text", grafana.Columns(700)).Field("Session", toSession, grafana.Columns(120)).Field("Kind", grafana.Columns(130)).
-		Field("Time", grafana.Columns(180)).Field("Failed", grafana.Red("true")).Empty("Nothing was said in this trace"))
+		Field("Time", grafana.Columns(180)).Field("Failed", grafana.Red("true")).Empty("No message in this trace"))
 	d.Row(8, grafana.Table("Turns in this range", "The latest turns, to pick another.", sql(`
 SELECT ts AS Started, `+agent+` AS Agent, status AS Status, duration_ms AS Duration, model AS Model, session_id AS Session, trace_id AS Trace
 FROM v_spans
