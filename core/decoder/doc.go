@@ -15,7 +15,8 @@
 //	    no randomness, no input or output, no goroutines, no globals.
 //	D5  Every message has a key that is unique in its session and the same in
 //	    every replay, cut and form of the conversation: the protocol's id first,
-//	    else a hash of the frame's content. Times are those of the protocol.
+//	    else a hash of the fields that the decoder reads, not of the whole
+//	    frame: an unknown field changes no key. Times are those of the protocol.
 //	D6  A complete message never changes. An incomplete one may be emitted
 //	    again with the same key until it is complete.
 //	D7  Unknown input is kept raw, as a message of kind unknown whose attribute

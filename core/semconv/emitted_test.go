@@ -97,7 +97,7 @@ func load(t *testing.T, version string) *registry {
 // convention, and that one's type and values, or a name of our own.
 func TestEmittedFollowsTheRegistry(t *testing.T) {
 	if n, err := filepath.Glob("../../plugins/*/testdata"); err != nil || len(n) != len(decoders) {
-		t.Fatalf("%d decoders have cases, %d are tried: %v", len(n), len(decoders), err)
+		t.Fatalf("%d decoders have cases, the list decoders has %d: %v", len(n), len(decoders), err)
 	}
 	var batches []*export.Batch
 	for _, f := range decoders {

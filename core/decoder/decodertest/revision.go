@@ -88,7 +88,7 @@ func checkRevision(dir string, revision uint32, write bool) error {
 	switch names := was.older(now); {
 	case len(names) > 0:
 		slices.Sort(names)
-		return fmt.Errorf("the same frames have other messages in %s: raise Revision above %d, so that they replace the rows of before", strings.Join(names, ", "), was.Revision)
+		return fmt.Errorf("the same frames have other messages in %s: raise Revision above %d, so that they replace the rows of before, or delete %s if the decoder has not been released", strings.Join(names, ", "), was.Revision, path)
 	case was.equal(now):
 		return nil
 	case !write:

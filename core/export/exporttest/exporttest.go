@@ -124,6 +124,9 @@ func Check(t *testing.T, s Subject) {
 			for _, b := range batches {
 				sent = append(sent, s.Takes(b)...)
 			}
+			if len(sent) == 0 {
+				t.Fatal("Takes returns no record of these batches: Check is for an exporter that delivers some of them to a destination")
+			}
 			var poison, blamed []string
 			for i := range c.poison {
 				record := sent[(i*37+11)%len(sent)]

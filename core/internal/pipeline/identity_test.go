@@ -62,7 +62,7 @@ func oneIn(n int) func(*rand.Rand) bool { return func(r *rand.Rand) bool { retur
 func TestPausesDoNotShow(t *testing.T) {
 	folders, err := os.ReadDir("../../../plugins")
 	if err != nil || len(folders) != len(everyDecoder) {
-		t.Fatalf("%d decoders are tested, there are %d folders: %v", len(everyDecoder), len(folders), err)
+		t.Fatalf("everyDecoder has %d decoders, plugins has %d folders: %v", len(everyDecoder), len(folders), err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(everyDecoder)) {
 		factory := everyDecoder[name]

@@ -26,10 +26,10 @@ type builtinRule struct {
 
 // mark is a text in or before every match of a secret.
 type mark struct {
-	text   string   // ? is any byte; in any letter case when fold is set
+	text   string   // three bytes or more; ? is any byte; in any letter case when fold is set
 	seek   string   // the part of the text that the prefilter seeks; empty: the text
 	odd    []string // windows for seek in the middle of a pair, where the usual one is too frequent
-	groups [2]int   // of the two windows of seek, see prefilter
+	groups [2]int   // 0 to 7, of the two windows of seek, see prefilter; BenchmarkClean shows whether they are well chosen
 	fold   bool
 
 	// Without rare the mark is before the secret, and candidateAfter checks it.

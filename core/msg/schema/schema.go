@@ -13,13 +13,16 @@
 // fails when a generated file is stale.
 //
 // A new field of a message takes three edits: core/msg/message.go; message.go here, its line
-// of the record and, unless it is an attribute, of the table; and, for a column, a migration.
+// of the record and of Attributes or of the table; and, for a column, a migration. A field in
+// neither is listed with the reason in exporters/clickhouse/fields_test.go.
 // A new column of a span that a field or an expression has takes two: a line in tables.go,
 // with the number of its migration as Since, and the migration:
 //
 //	{{add "tool_calls" "attempt"}}
 //
-// in exporters/clickhouse/migrations/NNNN_name.sql. Then go generate ./core/msg/schema.
+// in exporters/clickhouse/migrations/NNNN_name.sql, which also replaces the view over the table
+// if the view is to have the column. Without Since the column is added to the first
+// migration, which never changes. Then go generate ./core/msg/schema.
 package schema
 
 //go:generate go run ./internal/generate ../../..
