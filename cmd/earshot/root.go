@@ -52,6 +52,10 @@ func strict(c *cobra.Command) {
 	if check := c.Args; check != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
 			if err := check(c, args); err != nil {
+				// cobra.NoArgs takes the argument for a command.
+				if !c.HasSubCommands() && strings.HasPrefix(err.Error(), "unknown command") {
+					err = fmt.Errorf("%s takes no argument, got %q", c.CommandPath(), args[0])
+				}
 				return usageError{err}
 			}
 			return nil
