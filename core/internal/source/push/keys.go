@@ -42,8 +42,8 @@ type known struct {
 
 func newKeys() *keys { return &keys{known: make(map[string]*list.Element), order: list.New()} }
 
-// begin returns the answer to a request whose key is known, or says that it is to be
-// answered: then done is called with the answer.
+// begin returns the response to a request whose key is known, or reports that it must be
+// processed: then done is called with the response.
 func (k *keys) begin(key, hash string) (before *answer, done func(*answer)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -100,7 +100,7 @@ func (k *keys) recall(ctx context.Context, s *Server) {
 	}
 }
 
-// mark marks a key with the recorder, in order with what was recorded before.
+// mark marks a key with the recorder, in order with the batches recorded before.
 func (k *keys) mark(key, hash string, frames int) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -91,7 +91,7 @@ func (s *Server) Run(ctx context.Context, rec source.Recorder) error {
 	return err
 }
 
-// answer is what a request is told.
+// answer is the response to a request.
 type answer struct {
 	Status int    `json:"-"`
 	Frames int    `json:"frames"`
@@ -108,7 +108,7 @@ func (a *answer) write(w http.ResponseWriter) {
 	var err error
 	h := w.Header()
 	if a.Error != "" {
-		// Else net/http reads the rest of the body first, however slowly it comes.
+		// Otherwise net/http reads the rest of the body first, however slowly it arrives.
 		h.Set("Connection", "close")
 		b, err = json.Marshal(struct {
 			Error string `json:"error"`

@@ -170,7 +170,7 @@ func TestTraceparentIsKept(t *testing.T) {
 	}
 }
 
-// An answer comes only when the recorder has made it safe.
+// A response is sent only when the recorder has synced.
 func TestAnsweredWhenSafe(t *testing.T) {
 	f := start(t, recordtest.New(), func(s *Settings) { s.RecordTimeout = 50 * time.Millisecond })
 	release := f.rec.Hold()
@@ -306,7 +306,7 @@ func TestNamedStreams(t *testing.T) {
 	}
 }
 
-// Events are recorded while they come; a sender that dies leaves what it said.
+// Events are recorded as they arrive; the events before the sender's death remain.
 func TestEventsAsTheyCome(t *testing.T) {
 	f := start(t, recordtest.New())
 	pr, pw := io.Pipe()
@@ -330,7 +330,7 @@ func TestEventsAsTheyCome(t *testing.T) {
 	f.want(s[1].Text(), "event 1\nevent {\"ha !connection_lost\n")
 }
 
-// Whoever sends a byte now and then is told so and let go.
+// A sender that sends a byte now and then gets an error, and its connection is closed.
 func TestSlowLoris(t *testing.T) {
 	f := start(t, recordtest.New(), func(s *Settings) { s.BodyTimeout, s.IdleTimeout = 100*time.Millisecond, 100*time.Millisecond })
 	for _, contentType := range []string{"application/json", "text/event-stream"} {

@@ -15,7 +15,7 @@ const maxStreams = 1000
 type stream struct {
 	key       string
 	recording source.Recording
-	turn      chan struct{} // has a value when nobody is at it
+	turn      chan struct{} // has a value when the stream is free
 	users     int
 	element   *list.Element // of a named one
 }
@@ -68,9 +68,9 @@ func open(ctx context.Context, s *Server, id source.ID) (*stream, error) {
 	return &stream{key: id.Key, recording: recording, turn: make(chan struct{}, 1)}, nil
 }
 
-// give gives the stream back. Only so many named ones are kept open; one that was
-// closed is begun again by the next request of its name.
-func (m *streams) give(st *stream, s *Server) {
+// release returns the stream. A bounded number of named streams stays open; a closed one is
+// opened again by the next request of its name.
+func (m *streams) release(st *stream, s *Server) {
 	if st.element == nil {
 		closing(st, s)
 		return

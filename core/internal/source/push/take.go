@@ -87,7 +87,7 @@ func (s *Server) record(r *http.Request, in *input, shape body.Shape, data []byt
 		s.Logger.Warn("a request is not recorded", "error", err)
 		return refuse(http.StatusServiceUnavailable, "it cannot be recorded now")
 	}
-	defer s.streams.give(st, s)
+	defer s.streams.release(st, s)
 	if trace := r.Header.Get("Traceparent"); trace != "" && name == "" && len(trace) <= maxKey {
 		facts := source.ResponseInfo{Method: r.Method, Traceparent: trace}
 		if state := r.Header.Get("Tracestate"); len(state) <= maxTracestate {
@@ -104,7 +104,7 @@ func (s *Server) record(r *http.Request, in *input, shape body.Shape, data []byt
 	}
 	if name == "" {
 		t.batch.Append(frame.Frame{Kind: frame.Close, At: time.Now().UnixNano()}, nil)
-		if err := t.give(r.Context()); err != nil {
+		if err := t.record(r.Context()); err != nil {
 			return in.refused(err)
 		}
 	}
@@ -139,26 +139,26 @@ func (t *taking) body(ctx context.Context, in *input, data []byte) *answer {
 		n, err := in.Read(buf)
 		at = time.Now().UnixNano()
 		t.cut.Feed(&t.batch, buf[:n], at)
-		if e := t.give(ctx); e != nil {
+		if e := t.record(ctx); e != nil {
 			return in.refused(e)
 		}
 		if end = err == io.EOF; err != nil && !end {
 			t.cut.Finish(&t.batch, at, false)
-			if e := t.give(context.WithoutCancel(ctx)); e != nil {
+			if e := t.record(context.WithoutCancel(ctx)); e != nil {
 				return in.refused(e)
 			}
 			return in.refused(err)
 		}
 	}
 	t.cut.Finish(&t.batch, at, true)
-	if err := t.give(ctx); err != nil {
+	if err := t.record(ctx); err != nil {
 		return in.refused(err)
 	}
 	return &answer{Status: http.StatusOK, Frames: t.frames}
 }
 
-// give records the batch.
-func (t *taking) give(ctx context.Context) error {
+// record records the batch.
+func (t *taking) record(ctx context.Context) error {
 	defer t.batch.Reset()
 	ctx, cancel := context.WithTimeout(ctx, t.server.RecordTimeout)
 	defer cancel()
@@ -214,7 +214,7 @@ func (in *input) Read(p []byte) (int, error) {
 // errMemory is the error of a body for which there is no memory now.
 var errMemory = errors.New("too many large bodies at once")
 
-// reserve takes memory if there is any left. Nobody sees more in use than there is.
+// reserve takes memory if some is left. No goroutine sees more in use than there is.
 func (s *Server) reserve(n int64) bool {
 	for {
 		used := s.memory.Load()
@@ -259,7 +259,7 @@ func (in *input) release() {
 	}
 }
 
-// refused says what went wrong.
+// refused describes the failure.
 func (in *input) refused(err error) *answer {
 	var ours recordError
 	var tooBig *http.MaxBytesError
