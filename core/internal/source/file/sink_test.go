@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/earshot-dev/earshot/core/frame"
@@ -22,6 +23,7 @@ type fakeSink struct {
 	troubles []trouble
 	log      []delivery
 	gate     chan struct{} // nil: open; else one value lets one batch pass
+	atGate   atomic.Int32  // deliveries that wait at the gate
 	opening  func()        // called once, when a stream is opened
 	backlog  []bool        // of each batch
 	rewinds  int           // so many Closes rewind their stream to its begin instead
@@ -102,6 +104,8 @@ func (k *fakeSink) Trouble(origin, reason, detail string) {
 func (st *fakeStream) Deliver(ctx context.Context, b *frame.Batch) error {
 	k := st.sink
 	if k.gate != nil {
+		k.atGate.Add(1)
+		defer k.atGate.Add(-1)
 		select {
 		case <-k.gate:
 		case <-ctx.Done():
