@@ -3,10 +3,10 @@ package codexexec
 import (
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/codex"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/media"
-	"github.com/earshot-dev/earshot/core/sdk/openai"
 )
 
 // item decodes {id, type, …}; done is false for an item that has begun or changed. It
@@ -218,7 +218,7 @@ func (d *stream) result(m *msg.Message, typ string, v jsonv.Value) {
 
 // content returns the texts of an MCP result: {content: [{type: text, text} | {type: image, data, mimeType}], structured_content}.
 func content(result jsonv.Value, m *msg.Message) msg.Text {
-	var texts openai.Texts
+	var texts conversation.Texts
 	for b := range result.Get("content").Elems() {
 		switch {
 		case b.Get("text").Is(jsonv.String):

@@ -6,6 +6,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/codex"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/media"
@@ -88,10 +89,7 @@ func qualified(namespace, name string) (full, server string) {
 	if rest, ok := strings.CutPrefix(namespace, "mcp__"); ok && !strings.HasPrefix(name, "mcp__") {
 		full = "mcp__" + strings.TrimRight(rest, "_") + "__" + name
 	}
-	if rest, ok := strings.CutPrefix(full, "mcp__"); ok {
-		server, _, _ = strings.Cut(rest, "__")
-	}
-	return full, server
+	return full, conversation.ToolServer(full)
 }
 
 // output decodes the result of a call as the model gets it:

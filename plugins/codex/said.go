@@ -294,7 +294,7 @@ func content(v jsonv.Value, m *msg.Message) msg.Text {
 		}
 		return v.JSON()
 	}
-	var texts openai.Texts
+	var texts conversation.Texts
 	for p := range parts(v) {
 		if f, ok := openai.File(p.file); ok {
 			m.Attachments = append(m.Attachments, f)

@@ -5,7 +5,6 @@ import (
 	"cmp"
 
 	"github.com/earshot-dev/earshot/core/msg"
-	"github.com/earshot-dev/earshot/core/sdk/anthropic"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/spawn"
@@ -118,7 +117,7 @@ func (r *record) issue(id, name, input jsonv.Value, at stamp, response string) *
 	m.Key = "call:" + string(callID) // the id in it is remembered
 	m.Tool.CallID = m.Key[len("call:"):]
 	m.Tool.Name = cmp.Or(r.sc.name(name), "unknown")
-	m.Tool.Server = anthropic.Server(m.Tool.Name)
+	m.Tool.Server = conversation.ToolServer(m.Tool.Name)
 	m.Tool.Arguments = input.JSON()
 	r.lane.answer(m, response)
 	at.or(r.at).Set(m)
@@ -170,7 +169,7 @@ func (r *record) finish(id []byte, o outcome) {
 	r.sc.key = append(append(r.sc.key[:0], "result:"...), id...)
 	m.Key = r.sc.str(r.sc.key)
 	c.of(m)
-	m.Tool.Server = anthropic.Server(c.Name)
+	m.Tool.Server = conversation.ToolServer(c.Name)
 	if c.Caused != "" {
 		m.Delegation.Link = msg.ByNativeID
 	}

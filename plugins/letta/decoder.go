@@ -34,12 +34,12 @@ import (
 	"bytes"
 	_ "embed"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
@@ -127,16 +127,10 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 	case f.Kind != frame.Body && d.sentinel(f.Data):
 		return nil
 	}
-	if err := d.doc.Parse(f.Data); err != nil {
-		reason := msg.ReasonInvalidJSON
-		var syntax *jsonv.SyntaxError
-		if errors.As(err, &syntax) && syntax.UTF8 {
-			reason = msg.ReasonInvalidUTF8
-		}
-		out.Problem(reason, err.Error())
+	root, ok := conversation.Parse(&d.doc, f.Data, out)
+	if !ok {
 		return nil
 	}
-	root := d.doc.Root()
 	before := len(out.Messages)
 	switch {
 	case f.Kind == frame.Body && root.Is(jsonv.Array):

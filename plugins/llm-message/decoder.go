@@ -37,7 +37,6 @@ package llmmessage
 import (
 	"crypto/sha256"
 	_ "embed"
-	"errors"
 	"hash"
 	"strings"
 	"time"
@@ -45,6 +44,7 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
@@ -100,16 +100,11 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 	if f.Kind == frame.Close {
 		return nil
 	}
-	if err := d.doc.Parse(f.Data); err != nil {
-		reason := msg.ReasonInvalidJSON
-		var syntax *jsonv.SyntaxError
-		if errors.As(err, &syntax) && syntax.UTF8 {
-			reason = msg.ReasonInvalidUTF8
-		}
-		out.Problem(reason, err.Error())
+	root, ok := conversation.Parse(&d.doc, f.Data, out)
+	if !ok {
 		return nil
 	}
-	root, before := d.doc.Root(), len(out.Messages)
+	before := len(out.Messages)
 	switch {
 	case root.Is(jsonv.Object):
 		d.event(root, out)

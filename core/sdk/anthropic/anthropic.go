@@ -69,16 +69,6 @@ func Provider(responseID, model string) string {
 	return ""
 }
 
-// Server returns the MCP server in the name of a tool: mcp__<server>__<tool>.
-func Server(tool string) string {
-	rest, ok := strings.CutPrefix(tool, "mcp__")
-	if !ok {
-		return ""
-	}
-	server, _, _ := strings.Cut(rest, "__")
-	return server
-}
-
 // IsCall reports whether the type of a block is that of a tool call.
 func IsCall(typ jsonv.Value) bool { return typ.In("tool_use", "server_tool_use", "mcp_tool_use") }
 
@@ -128,10 +118,8 @@ func Content(v jsonv.Value) (msg.Text, []msg.Attachment) {
 // Blocks joins the texts of content blocks by newlines and collects their files. A block of
 // an unknown type is text: its JSON.
 type Blocks struct {
-	Files  []msg.Attachment
-	one    msg.Text
-	joined []byte
-	texts  int
+	Files []msg.Attachment
+	texts conversation.Texts
 }
 
 // Add adds a block.
@@ -151,23 +139,11 @@ func (c *Blocks) Add(b jsonv.Value) {
 	default:
 		t = b.Text()
 	}
-	switch c.texts++; c.texts {
-	case 1:
-		c.one = t
-	case 2:
-		c.joined = t.Append(append(c.one.Append(nil), '\n'))
-	default:
-		c.joined = t.Append(append(c.joined, '\n'))
-	}
+	c.texts.Add(t)
 }
 
 // Text returns the texts of the blocks so far; a single one aliases the frame.
-func (c *Blocks) Text() msg.Text {
-	if c.texts > 1 {
-		return msg.Plain(string(c.joined))
-	}
-	return c.one
-}
+func (c *Blocks) Text() msg.Text { return c.texts.Joined() }
 
 // File describes the file in an image or document block:
 //

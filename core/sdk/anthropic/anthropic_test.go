@@ -64,8 +64,8 @@ func TestContent(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	for tool, want := range map[string]string{"mcp__barn__open": "barn", "mcp__barn": "barn", "Bash": "", "mcp__a__b__c": "a"} {
-		if got := Server(tool); got != want {
-			t.Errorf("Server(%q) = %q, want %q", tool, got, want)
+		if got := conversation.ToolServer(tool); got != want {
+			t.Errorf("ToolServer(%q) = %q, want %q", tool, got, want)
 		}
 	}
 	for _, c := range [][3]string{

@@ -45,7 +45,7 @@ func (ln *Line) call(r *Response, b jsonv.Value) {
 		c.Delegation, c.To, kind = true, to, msg.Delegation
 	}
 	m := ln.part(r, kind, "call:"+c.ID)
-	m.Tool.CallID, m.Tool.Name, m.Tool.Server = c.ID, c.Name, anthropic.Server(c.Name)
+	m.Tool.CallID, m.Tool.Name, m.Tool.Server = c.ID, c.Name, conversation.ToolServer(c.Name)
 	anthropic.Arguments(m, input)
 	if ok {
 		m.Delegation.To, m.Delegation.Task, m.Delegation.Async = c.To, task.Text(), async
@@ -99,7 +99,7 @@ func (ln *Line) About(c *Call, id string, kind msg.Kind, key string) *msg.Messag
 	}
 	m.ParentKey = "call:" + id
 	if c != nil {
-		m.Tool.Name, m.Tool.Server = c.Name, anthropic.Server(c.Name)
+		m.Tool.Name, m.Tool.Server = c.Name, conversation.ToolServer(c.Name)
 	}
 	return m
 }

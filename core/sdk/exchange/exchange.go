@@ -179,7 +179,7 @@ func (e *Exchange) give(out *decoder.Output, p *Part, c msg.Completeness, parent
 		m.Content = msg.Plain(string(p.Text))
 		return
 	}
-	m.Tool.CallID, m.Tool.Name, m.Tool.Server = p.CallID, p.Tool, cmp.Or(p.Server, server(p.Tool))
+	m.Tool.CallID, m.Tool.Name, m.Tool.Server = p.CallID, p.Tool, cmp.Or(p.Server, conversation.ToolServer(p.Tool))
 	m.Tool.Arguments = p.Arguments()
 	delegate(m)
 }

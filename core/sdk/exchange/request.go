@@ -2,7 +2,6 @@ package exchange
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
@@ -197,14 +196,4 @@ func delegate(m *msg.Message) {
 	}
 	m.Kind = msg.Delegation
 	m.Delegation.To, m.Delegation.Task = ident.Of(to), msg.Plain(task.Str())
-}
-
-// server is the MCP server in a tool's name: mcp__<server>__<tool>.
-func server(tool string) string {
-	rest, ok := strings.CutPrefix(tool, "mcp__")
-	if !ok {
-		return ""
-	}
-	name, _, _ := strings.Cut(rest, "__")
-	return name
 }
