@@ -165,6 +165,11 @@ func (d *note) Restore(b []byte) error {
 			os.Exit(9)
 		}
 	}
+	if path, ok := strings.CutPrefix(d.open, "refuse:"); ok {
+		if _, err := os.Stat(path); err == nil {
+			return errors.New("a state of another form")
+		}
+	}
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/earshot-dev/earshot/core/internal/pipeline"
+	"github.com/earshot-dev/earshot/core/internal/telemetry"
 )
 
 // deadLetters are the dead letters of a table.
@@ -86,10 +87,16 @@ func TestDecoderIsEndedBetweenFrames(t *testing.T) {
 
 // TestSnapshotThatKills: a decoder that crashes when it restores its snapshot begins at the
 // stream's beginning.
-func TestSnapshotThatKills(t *testing.T) {
+func TestSnapshotThatKills(t *testing.T) { testUnusableSnapshot(t, "trap:", 0) }
+
+// TestSnapshotThatIsRefused: so does a decoder that refuses its snapshot, as one does after an
+// upgrade, and the failure is counted.
+func TestSnapshotThatIsRefused(t *testing.T) { testUnusableSnapshot(t, "refuse:", 1) }
+
+func testUnusableSnapshot(t *testing.T, effect string, failures float64) {
 	trap := t.TempDir() + "/trap"
 	all := corpus()
-	all[30], all[300], all[310] = []byte(`{"open":"trap:`+trap+`"}`), []byte(`{"n":300,"kind":"user"}`), []byte(`{"n":310,"kind":"user"}`)
+	all[30], all[300], all[310] = []byte(`{"open":"`+effect+trap+`"}`), []byte(`{"n":300,"kind":"user"}`), []byte(`{"n":310,"kind":"user"}`)
 	all[399] = []byte(`{"n":399,"kind":"user"}`)
 	w := &world{t: t, dir: t.TempDir(), table: newTable(), files: []*file{{name: "f", lines: all}}}
 	w.run(nil)
@@ -97,10 +104,14 @@ func TestSnapshotThatKills(t *testing.T) {
 	if err := os.WriteFile(trap, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	w.settings.Metrics = telemetry.New()
 	w.files[0].lines = append(all, []byte(`{"n":400,"kind":"user"}`))
 	w.run(nil)
 	if n := strings.Count(w.table.dump(), "message_id"); n != strings.Count(clean, "message_id")+1 {
 		t.Errorf("%d messages after %d", n, strings.Count(clean, "message_id"))
+	}
+	if n := figures(t, w.settings.Metrics)["earshot_decoder_failures_total"]; n != failures {
+		t.Errorf("%v failures are counted, want %v", n, failures)
 	}
 }
 

@@ -30,9 +30,10 @@ func (c *core) failedAt(a *account, pos int64, f *wire.Failure) {
 // snapshot too would fail again: the stream stalls.
 func (c *core) failed(a *account, f *wire.Failure) {
 	if a.record.Snapshot != nil {
-		// After an upgrade of a decoder this is the rule and no failure.
-		c.log.Info("decoder does not read the earlier state; decoding the stream from its beginning",
-			"format", a.stream.feed.format.name, "origin", a.record.Origin, "reason", f.Error)
+		// After an upgrade of a decoder this is the rule: its state has another form.
+		format := a.stream.feed.format.name
+		c.log.Warn("decoder failed with its saved state; decoding the stream from its beginning", "format", format, "origin", a.record.Origin, "error", f.Error)
+		c.metrics.DecoderFailures.WithLabelValues(format).Inc()
 		c.dropSnapshot(a)
 		c.rewind(a)
 		return
