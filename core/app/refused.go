@@ -4,61 +4,68 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/internal/deadletter"
+	"github.com/earshot-dev/earshot/core/internal/telemetry"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// deadLetterRefused keeps a row that an exporter refused: in the local file, and then in
-// the table.
-func (r *runner) deadLetterRefused(exporter string, b *export.Batch, why error) error {
+// refusals keeps the rows that exporters refused: in the local file, and then in the table.
+type refusals struct {
+	log     *deadletter.Log // the local file
+	add     func(msg.DeadLetter)
+	metrics *telemetry.Metrics
+	logger  *slog.Logger
+}
+
+// refused keeps one row.
+func (r *refusals) refused(exporter string, b *export.Batch, why error) error {
 	e, err := deadletter.Refused(exporter, b, why, time.Now().UnixNano())
 	if err != nil {
 		return err
 	}
-	if err := r.deadLetters.Append(&e); err != nil {
+	if err := r.log.Append(&e); err != nil {
 		return err
 	}
 	if e.Kind != "letter" { // one that was refused would be refused again
-		r.pipeline.AddDeadLetter(e.DeadLetter)
+		r.add(e.DeadLetter)
 	}
 	return nil
 }
 
-// deadLetterDamaged makes a dead letter of spooled batches that cannot be read.
-func (r *runner) deadLetterDamaged(exporter string, why error) {
+// damaged makes a dead letter of spooled batches that cannot be read.
+func (r *refusals) damaged(exporter string, why error) {
 	const stage = "export"
-	r.pipeline.AddDeadLetter(msg.DeadLetter{
+	r.add(msg.DeadLetter{
 		ID:    msg.NewDeadLetterID("", "", stage, exporter, why.Error()),
 		Stage: stage, Reason: msg.ReasonSpoolDamaged, Detail: why.Error(), Origin: "spool of " + exporter, Seen: time.Now().UnixNano(), Ver: 1,
 	})
 }
 
-// mirrorDeadLetters sends the rows of the local file to the table, which may lack them: the
-// sidecar may have died between both.
-func (r *runner) mirrorDeadLetters() error {
-	if r.backfill != nil {
-		return nil
-	}
-	list, err := deadletter.Read(r.Config.DataDir)
+// mirror sends the rows of the local file of a data directory to the table, which may lack
+// them: the sidecar may have died between both.
+func (r *refusals) mirror(dataDir string) error {
+	list, err := deadletter.Read(dataDir)
 	if err != nil {
 		return err
 	}
 	for i := range list {
 		if list[i].Kind != "letter" && !list[i].Resolved {
-			r.pipeline.AddDeadLetter(list[i].DeadLetter)
+			r.add(list[i].DeadLetter)
 		}
 	}
 	return nil
 }
 
-func (r *runner) deadLettersLost(n int) {
+// lost counts the rows that the bounded local file evicted.
+func (r *refusals) lost(n int) {
 	r.metrics.DeadLettersLost.Add(float64(n))
-	r.Logger.Warn("the oldest refused rows are gone from the local file; the table of dead letters has them", "rows", n)
+	r.logger.Warn("the oldest refused rows are gone from the local file; the table of dead letters has them", "rows", n)
 }
 
 // RefusedRows are the rows that exporters refused, as the local file has them.

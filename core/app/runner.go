@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/config"
@@ -45,11 +46,24 @@ type runner struct {
 	store       *store.Store // nil: the rows go to a server
 
 	checkpoint  *checkpoint.Store
-	deadLetters *deadletter.Log // rows that an exporter refused
+	refusals    *refusals
 	metrics     *telemetry.Metrics
 	server      *telemetry.Server
 
-	closers []func()
+	closers
+}
+
+// closers are what closes the parts that were opened.
+type closers []func()
+
+// onClose adds one.
+func (c *closers) onClose(f func()) { *c = append(*c, f) }
+
+// close closes the parts in the reverse order of onClose.
+func (c *closers) close() {
+	for _, f := range slices.Backward(*c) {
+		f()
+	}
 }
 
 // feed is a source with its sink.
@@ -65,15 +79,6 @@ type feed struct {
 func newRunner(s Settings, b *backfill) *runner {
 	return &runner{Settings: s, backfill: b, metrics: telemetry.New(), read: make(map[[2]string]bool), connections: source.NewConnections()}
 }
-
-// close closes the parts in the reverse order of onClose.
-func (r *runner) close() {
-	for i := len(r.closers) - 1; i >= 0; i-- {
-		r.closers[i]()
-	}
-}
-
-func (r *runner) onClose(f func()) { r.closers = append(r.closers, f) }
 
 // prepare builds every part that the configuration may have wrong, without starting any.
 func (r *runner) prepare(ctx context.Context) error {
@@ -108,10 +113,11 @@ func (r *runner) openState(context.Context) error {
 	if err := r.listenMetrics(dir); err != nil {
 		return err
 	}
-	if r.deadLetters, err = deadletter.Open(r.Config.DataDir, r.deadLettersLost); err != nil {
+	r.refusals = &refusals{metrics: r.metrics, logger: r.Logger}
+	if r.refusals.log, err = deadletter.Open(r.Config.DataDir, r.refusals.lost); err != nil {
 		return err
 	}
-	r.onClose(func() { _ = r.deadLetters.Close() })
+	r.onClose(func() { _ = r.refusals.log.Close() })
 	// Unix sockets have short names, so they do not lie in the data directory.
 	if r.sockets, err = os.MkdirTemp("", "earshot-"); err != nil {
 		return err
@@ -172,7 +178,7 @@ func (r *runner) newDelivery(ctx context.Context) error {
 	c := r.Config.Delivery
 	r.delivery, err = delivery.New(delivery.Settings{
 		RetryMin: time.Duration(c.RetryMin), RetryMax: time.Duration(c.RetryMax), Logger: r.Logger, Metrics: r.metrics,
-		Refused: r.deadLetterRefused, Damaged: r.deadLetterDamaged, Committed: count, SpoolDir: filepath.Join(r.dir, "spool"), SpoolMax: int64(c.SpoolMax),
+		Refused: r.refusals.refused, Damaged: r.refusals.damaged, Committed: count, SpoolDir: filepath.Join(r.dir, "spool"), SpoolMax: int64(c.SpoolMax),
 	}, r.checkpoint, targets...)
 	if err != nil {
 		return err
@@ -195,7 +201,11 @@ func (r *runner) newPipeline(context.Context) error {
 		FlushInterval: time.Duration(c.FlushInterval), BatchRows: c.BatchRows, BatchBytes: int64(c.BatchBytes), MaxInFlight: int64(c.MaxInFlight), Heartbeat: beat,
 		Assemble: assemble.Settings{IdleRun: time.Duration(c.IdleClose), IdleCall: time.Duration(c.IdleCall)}, Logger: r.Logger, Metrics: r.metrics,
 	}, r.checkpoint, r.delivery)
-	return r.mirrorDeadLetters()
+	r.refusals.add = r.pipeline.AddDeadLetter
+	if r.backfill != nil {
+		return nil
+	}
+	return r.refusals.mirror(r.Config.DataDir)
 }
 
 // newRedactor makes the stages between the sources and the pipeline: redaction, and the tap

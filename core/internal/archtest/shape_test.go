@@ -25,7 +25,6 @@ var large = map[string]int{
 	"plugins/codex.thread":       63,
 	"plugins/llm-message.stream": 57,
 	"plugins/legion.record":      49,
-	"core/app.runner":            35,
 	"core/sdk/claude.Line":       34,
 }
 
