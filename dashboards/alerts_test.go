@@ -23,7 +23,7 @@ type alarms struct {
 
 func newAlarms(t *testing.T) *alarms {
 	w := theWorld(t)
-	conn := clickhouse.ConnSettings{DSN: "http://default@" + w.dsn, Database: "alarms_" + t.Name()}
+	conn := clickhouse.ConnSettings{DSN: w.dsn("default"), Database: "alarms_" + t.Name()}
 	x, err := clickhouse.New(t.Context(), clickhouse.Settings{Conn: conn, CreateSchema: true})
 	if err != nil {
 		t.Fatal(err)

@@ -84,7 +84,7 @@ func randomTurn(r *rand.Rand, n int, session string, began int64) []msg.Span {
 // blame, and so is where the time went, over random turns.
 func TestBoardsBlameAsTheCommandsDo(t *testing.T) {
 	w := theWorld(t)
-	x, err := clickhouse.New(t.Context(), clickhouse.Settings{Conn: clickhouse.ConnSettings{DSN: "http://default@" + w.dsn + "/earshot"}, CreateSchema: true})
+	x, err := clickhouse.New(t.Context(), clickhouse.Settings{Conn: clickhouse.ConnSettings{DSN: w.dsn("default") + "/earshot"}, CreateSchema: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -114,7 +114,7 @@ func (t *transcript) write(path string) error {
 // a model without a price, dropped bytes.
 func (w *world) seed() (err error) {
 	x, err := clickhouse.New(context.Background(), clickhouse.Settings{
-		Conn: clickhouse.ConnSettings{DSN: "http://default@" + w.dsn + "/earshot"}, CreateSchema: true,
+		Conn: clickhouse.ConnSettings{DSN: w.dsn("default") + "/earshot"}, CreateSchema: true,
 	})
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,7 +29,7 @@ type world struct {
 	began  time.Time
 	oracle *gen.Oracle // of the Legion sessions
 	turn   string      // trace id of the last turn of the transcript
-	dsn    string      // of the running store, without a user: host:port
+	socket string      // of the running store
 	stop   func() error
 	asked  []asked // every query, once they have been read
 }
@@ -133,18 +134,23 @@ func (w *world) start() error {
 		return errors.Join(cmd.Process.Signal(os.Interrupt), cmd.Wait())
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
-	_, addr, ok := strings.Cut(strings.TrimSpace(line), "http://")
+	socket, ok := strings.CutPrefix(strings.TrimSpace(line), "unix:")
 	if err != nil || !ok {
 		return fmt.Errorf("earshot store did not come up: %q %w", line, err)
 	}
-	w.dsn = addr
+	w.socket = socket
 	return nil
+}
+
+// dsn is the address of the store for a user, without a database.
+func (w *world) dsn(user string) string {
+	return "http+unix://" + user + "@" + url.PathEscape(w.socket)
 }
 
 // reader returns a connection as Grafana has one.
 func (w *world) reader(t *testing.T) *clickhouse.Conn {
 	t.Helper()
-	c, err := clickhouse.Open(clickhouse.ConnSettings{DSN: "http://reader@" + w.dsn + "/earshot"})
+	c, err := clickhouse.Open(clickhouse.ConnSettings{DSN: w.dsn("reader") + "/earshot"})
 	if err != nil {
 		t.Fatal(err)
 	}

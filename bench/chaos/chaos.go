@@ -144,8 +144,8 @@ func (r *run) prepare() error {
 	source := fmt.Sprintf("sources:\n  - {name: agents, type: file, format: legion, poll_interval: 1s, paths: [%q]}\n", r.traffic.dir+"/*.jsonl*")
 	common := "telemetry: {listen: \"\"}\n"
 	return errors.Join(
-		os.WriteFile(r.storeConfig, fmt.Appendf(nil, "data_dir: %s\nstore: {listen: %q}\n%s%s", filepath.Join(r.Dir, "store"), r.addr, common, source), 0o600),
-		os.WriteFile(r.config, fmt.Appendf(nil, "data_dir: %s\nexporters: {clickhouse: {dsn: \"http://default@%s/earshot\", compression: none, timeout: 5s}}\ndelivery: {retry_min: 50ms, retry_max: 500ms}\nplugins: {legion: {timeout: 3s}}\n%s%s",
+		os.WriteFile(r.storeConfig, fmt.Appendf(nil, "data_dir: %s\nstore: {listen: %q, writer_token: chaos}\n%s%s", filepath.Join(r.Dir, "store"), r.addr, common, source), 0o600),
+		os.WriteFile(r.config, fmt.Appendf(nil, "data_dir: %s\nexporters: {clickhouse: {dsn: \"http://default:chaos@%s/earshot\", compression: none, timeout: 5s}}\ndelivery: {retry_min: 50ms, retry_max: 500ms}\nplugins: {legion: {timeout: 3s}}\n%s%s",
 			filepath.Join(r.Dir, "data"), r.addr, common, source), 0o600),
 	)
 }

@@ -70,7 +70,7 @@ func newScript(bin, dir string) (*script, error) {
 		return nil, err
 	}
 	storeConfig := filepath.Join(dir, "store.yaml")
-	err = os.WriteFile(storeConfig, fmt.Appendf(nil, "data_dir: %s\nstore: {listen: %q}\ntelemetry: {listen: \"\"}\nsources: [{name: a, type: file, format: legion, paths: [/nowhere]}]\n",
+	err = os.WriteFile(storeConfig, fmt.Appendf(nil, "data_dir: %s\nstore: {listen: %q, writer_token: chaos}\ntelemetry: {listen: \"\"}\nsources: [{name: a, type: file, format: legion, paths: [/nowhere]}]\n",
 		filepath.Join(dir, "store"), s.storeAddr), 0o600)
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (s *script) pass(ctx context.Context, at *target) (stored map[string]string
 telemetry: {listen: ""}
 delivery: {retry_min: 50ms, retry_max: 100ms, flush_interval: 50ms}
 exporters:
-  clickhouse: {dsn: "http://default@%s/%s", compression: none}
+  clickhouse: {dsn: "http://default:chaos@%s/%s", compression: none}
   otlp: {endpoint: %q}
 sources:
   - {name: files, type: file, format: legion, poll_interval: 1s, paths: [%q]}
@@ -166,7 +166,7 @@ func (s *script) earshot(args ...string) error {
 
 // query asks the store.
 func (s *script) query(sql, db string) (string, error) {
-	q := url.Values{"query": {sql + " FORMAT TSV"}, "database": {db}}
+	q := url.Values{"query": {sql + " FORMAT TSV"}, "database": {db}, "user": {"default"}, "password": {"chaos"}}
 	if db == "" {
 		q.Del("database")
 	}

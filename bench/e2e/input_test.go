@@ -88,8 +88,8 @@ func TestReplacedWhileRead(t *testing.T) {
 func TestStoreThatIsNotThere(t *testing.T) {
 	addr := freeAddress(t)
 	// A second home has the server: its store, at an address known beforehand.
-	server := newHome(t).configure("store: {listen: \""+addr+"\"}", "sources:", files("legion", "none/*.jsonl"))
-	h := newHome(t).configure("exporters: {clickhouse: {dsn: \"http://default@"+addr+"/earshot\", compression: none}}",
+	server := newHome(t).configure("store: {listen: \""+addr+"\", writer_token: w}", "sources:", files("legion", "none/*.jsonl"))
+	h := newHome(t).configure("exporters: {clickhouse: {dsn: \"http://default:w@"+addr+"/earshot\", compression: none}}",
 		"delivery: {retry_min: 50ms, retry_max: 200ms}", "sources:", files("legion", "s/*.jsonl"))
 	h.write("s/m.jsonl", legionLine(1, "before")+"\n")
 

@@ -240,7 +240,7 @@ func TestDriverHelloAndParameters(t *testing.T) {
 // Grafana's data source is database/sql over the driver, as a user that reads.
 func TestDatabaseSQLAsReader(t *testing.T) {
 	db := clickhouse.OpenDB(&clickhouse.Options{
-		Addr: []string{shared.addr}, Protocol: clickhouse.HTTP,
+		Addr: []string{"localhost"}, DialContext: shared.dial, Protocol: clickhouse.HTTP,
 		Auth:     clickhouse.Auth{Username: "reader", Password: "x", Database: "system"},
 		Settings: clickhouse.Settings{"max_execution_time": 30, "final": 1},
 	})

@@ -42,14 +42,14 @@ func writeAt(f *os.File, text string) error {
 
 // ready is the content of the ready file.
 type ready struct {
-	Addr    string `json:"addr"`    // 127.0.0.1:PORT
+	Socket  string `json:"socket"`  // path of the Unix socket
 	PID     int    `json:"pid"`     // of this process
 	Version string `json:"version"` // of the engine
 }
 
 // writeReady writes the file whole or not at all.
-func writeReady(path, addr, version string) error {
-	b, err := json.Marshal(ready{addr, os.Getpid(), version})
+func writeReady(path, socket, version string) error {
+	b, err := json.Marshal(ready{socket, os.Getpid(), version})
 	if err != nil {
 		return fmt.Errorf("ready file: %w", err)
 	}

@@ -6,29 +6,29 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/earshot-dev/earshot/cmd/earshot-store/internal/httpd"
 )
 
-const usage = `earshot-store serves an embedded ClickHouse over HTTP, on loopback only.
+const usage = `earshot-store serves an embedded ClickHouse over HTTP, on a Unix socket only.
 
 Usage:
   earshot-store --path DIR [flags]
 
 Example:
-  earshot-store --path ./earshot-data/store --listen 127.0.0.1:8123
-  curl http://127.0.0.1:8123/ -d 'SELECT version()'
+  earshot-store --path ./earshot-data/store
+  curl --unix-socket ./earshot-data/store/http.sock http://store/ -d 'SELECT version()'
 
-Users: default (everything) and reader (reading only), with any password.
+Users: default (reads and writes) and reader (reads), with any password: the socket is
+its owner's alone. No statement of either reaches a file, a network or a program.
 
 Flags:
 `
 
 type options struct {
-	path, listen, readyFile, lib string
+	path, socket, readyFile, lib string
 	parentPID, connections       int
 	maxMemory                    size
 	shutdownTimeout              time.Duration
@@ -40,8 +40,8 @@ func parseFlags(args []string, help io.Writer) (options, error) {
 	fs := flag.NewFlagSet("earshot-store", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	fs.StringVar(&o.path, "path", "", "data `DIR`; made when it is not there (required)")
-	fs.StringVar(&o.listen, "listen", "127.0.0.1:0", "loopback `ADDRESS`; port 0 takes a free one")
-	fs.StringVar(&o.readyFile, "ready-file", "", "`FILE` that gets {\"addr\",\"pid\",\"version\"} once requests are answered")
+	fs.StringVar(&o.socket, "socket", "", "Unix socket `FILE` (default: http.sock in the data directory)")
+	fs.StringVar(&o.readyFile, "ready-file", "", "`FILE` that gets {\"socket\",\"pid\",\"version\"} once requests are answered")
 	fs.StringVar(&o.lib, "lib", "", "engine library, `FILE` or folder (default: $EARSHOT_ENGINE_DIR, the cache, beside this program)")
 	fs.IntVar(&o.parentPID, "parent-pid", 0, "stop when the process `N`, which must have started this one, ends")
 	fs.BoolVar(&o.watchStdin, "watch-stdin", false, "stop when standard input ends")
@@ -66,12 +66,13 @@ func parseFlags(args []string, help io.Writer) (options, error) {
 		return o, fmt.Errorf("unexpected argument %q", fs.Arg(0))
 	case o.path == "":
 		return o, errors.New("--path DIR is required (see --help)")
-	case !httpd.Loopback(o.listen):
-		return o, fmt.Errorf("--listen %s: only loopback addresses are served, because there are no passwords", o.listen)
 	case o.connections < 1:
 		return o, errors.New("--connections must be at least 1")
 	case o.shutdownTimeout < 0:
 		return o, errors.New("--shutdown-timeout must not be negative")
+	}
+	if o.socket == "" {
+		o.socket = filepath.Join(o.path, "http.sock")
 	}
 	return o, nil
 }

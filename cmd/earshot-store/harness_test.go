@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -60,7 +61,7 @@ func testMain(m *testing.M) int {
 	if err := shared.terminate(); err != nil && code == 0 {
 		code = fail(err)
 	}
-	http.DefaultClient.CloseIdleConnections()
+	shared.client.CloseIdleConnections()
 	if err := goleak.Find(); err != nil && code == 0 {
 		code = fail(err)
 	}
@@ -69,12 +70,14 @@ func testMain(m *testing.M) int {
 
 // store is a running earshot-store.
 type store struct {
-	url, addr string
-	cmd       *exec.Cmd
-	stdin     io.WriteCloser
-	stderr    *bytes.Buffer
-	done      chan struct{} // closed when the process has ended
-	err       error         // of Wait; read behind done
+	socket string
+	url    string // for client
+	client *http.Client
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	stderr *bytes.Buffer
+	done   chan struct{} // closed when the process has ended
+	err    error         // of Wait; read behind done
 }
 
 // launch starts a store on path and waits until it listens.
@@ -99,14 +102,26 @@ func launch(path string, args ...string) (*store, error) {
 		s.err = s.cmd.Wait()
 		close(s.done)
 	}()
-	u, ok := strings.CutPrefix(strings.TrimSpace(line), "listening on ")
+	socket, ok := strings.CutPrefix(strings.TrimSpace(line), "listening on unix:")
 	if !ok {
 		s.cmd.Process.Kill()
 		<-s.done
 		return nil, fmt.Errorf("store did not start: %q: %s", line, s.stderr)
 	}
-	s.url, s.addr = u, strings.TrimPrefix(u, "http://")
+	s.socket, s.url, s.client = socket, "http://localhost", &http.Client{Transport: &http.Transport{DialContext: dialer(socket)}}
 	return s, nil
+}
+
+// dialer connects to a socket, whatever the address.
+func dialer(socket string) func(ctx context.Context, _, _ string) (net.Conn, error) {
+	return func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}
+}
+
+// dial is dialer for clickhouse-go.
+func (s *store) dial(ctx context.Context, _ string) (net.Conn, error) {
+	return dialer(s.socket)(ctx, "", "")
 }
 
 // start is launch for a test; the store is gone when the test ends.
@@ -123,6 +138,7 @@ func start(t *testing.T, path string, args ...string) *store {
 func (s *store) kill() {
 	s.cmd.Process.Kill()
 	<-s.done
+	s.client.CloseIdleConnections()
 }
 
 // terminate sends SIGTERM and wants a clean exit.
@@ -205,7 +221,7 @@ func (s *store) do(t *testing.T, c call) answer {
 	for k, v := range c.header {
 		req.Header.Set(k, v)
 	}
-	resp, err := http.DefaultTransport.RoundTrip(req)
+	resp, err := s.client.Transport.RoundTrip(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +266,10 @@ func database(t *testing.T) string {
 // open connects clickhouse-go in HTTP mode.
 func (s *store) open(t *testing.T, change ...func(*clickhouse.Options)) driver.Conn {
 	t.Helper()
-	o := &clickhouse.Options{Addr: []string{s.addr}, Protocol: clickhouse.HTTP, Auth: clickhouse.Auth{Username: "default"}}
+	o := &clickhouse.Options{
+		Addr: []string{"localhost"}, Protocol: clickhouse.HTTP, Auth: clickhouse.Auth{Username: "default"},
+		DialContext: s.dial,
+	}
 	for _, f := range change {
 		f(o)
 	}

@@ -18,7 +18,7 @@ import (
 
 func TestPing(t *testing.T) {
 	for _, path := range []string{"/ping", "/"} {
-		resp, err := http.Get(shared.url + path)
+		resp, err := shared.client.Get(shared.url + path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -28,7 +28,7 @@ func TestPing(t *testing.T) {
 			t.Errorf("%s: %d %q", path, resp.StatusCode, body)
 		}
 	}
-	resp, err := http.Get(shared.url + "/play")
+	resp, err := shared.client.Get(shared.url + "/play")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestWhereTheQueryStands(t *testing.T) {
 			t.Errorf("%s: %d %q", name, a.status, a.body)
 		}
 	}
-	resp, err := http.Get(shared.url + "/?query=SELECT%2042;") // as curl sends it
+	resp, err := shared.client.Get(shared.url + "/?query=SELECT%2042;") // as curl sends it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,34 +153,6 @@ func TestRefusals(t *testing.T) {
 	}
 	if got := shared.query(t, "EXISTS TABLE two"); got != "0" {
 		t.Error("the first of two statements ran")
-	}
-}
-
-func TestForeignPagesAreRefused(t *testing.T) {
-	cases := []struct {
-		host   string
-		header map[string]string
-		status int
-	}{
-		{"", nil, 200},
-		{"localhost:1", nil, 200},
-		{"[::1]:1", nil, 200},
-		{"127.1.2.3", nil, 200},
-		{"evil.example", nil, 403},
-		{"evil.example:8123", nil, 403},
-		{"localhost.evil.example", nil, 403},
-		{"10.0.0.1", nil, 403},
-		{"", map[string]string{"Origin": "http://localhost:3000"}, 200},
-		{"", map[string]string{"Origin": "https://evil.example"}, 403},
-		{"", map[string]string{"Origin": "null"}, 403},
-		{"", map[string]string{"Sec-Fetch-Site": "cross-site"}, 403},
-		{"", map[string]string{"Sec-Fetch-Site": "same-origin"}, 200},
-	}
-	for _, c := range cases {
-		a := shared.do(t, call{host: c.host, header: c.header, body: strings.NewReader("SELECT 1")})
-		if a.status != c.status {
-			t.Errorf("host %q, %v: %d, want %d", c.host, c.header, a.status, c.status)
-		}
 	}
 }
 

@@ -51,9 +51,6 @@ func TestFlags(t *testing.T) {
 		want string
 	}{
 		{nil, "--path DIR is required"},
-		{[]string{"--path", dir, "--listen", "0.0.0.0:0"}, "only loopback addresses"},
-		{[]string{"--path", dir, "--listen", "example.org:80"}, "only loopback addresses"},
-		{[]string{"--path", dir, "--listen", ":8123"}, "only loopback addresses"},
 		{[]string{"--path", dir, "--connections", "0"}, "at least 1"},
 		{[]string{"--path", dir, "--max-memory", "lots"}, "not a size"},
 		{[]string{"--path", dir, "--max-memory", "-1GiB"}, "not a size"},
@@ -96,11 +93,10 @@ func TestReadyFileAndSecondProcess(t *testing.T) {
 	path, file := filepath.Join(dir, "data"), filepath.Join(dir, "ready.json")
 	s := start(t, path, "--ready-file", file)
 	r, ok := readReady(file)
-	if !ok || r.Addr != s.addr || r.PID != s.cmd.Process.Pid || !strings.HasPrefix(r.Version, "26.7") {
+	if !ok || r.Socket != s.socket || r.PID != s.cmd.Process.Pid || !strings.HasPrefix(r.Version, "26.7") {
 		t.Errorf("ready file: %+v", r)
 	}
-	// With the same address too: the error must name the folder.
-	_, stderr, code := try(t, nil, "--path", path, "--ready-file", file, "--listen", s.addr)
+	_, stderr, code := try(t, nil, "--path", path, "--ready-file", file)
 	if code != 1 || !strings.Contains(stderr, "in use by another earshot-store (pid "+strconv.Itoa(s.cmd.Process.Pid)+")") {
 		t.Errorf("second process: exit %d, %q", code, stderr)
 	}
@@ -116,16 +112,11 @@ func TestReadyFileAndSecondProcess(t *testing.T) {
 	if _, ok := readReady(file); ok {
 		t.Error("the ready file outlived the store")
 	}
-	if err := os.WriteFile(file, []byte(`{"addr":"127.0.0.1:1","pid":1}`), 0o600); err != nil { // left by one that was killed
+	if err := os.WriteFile(file, []byte(`{"socket":"/nowhere","pid":1}`), 0o600); err != nil { // left by one that was killed
 		t.Fatal(err)
 	}
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer taken.Close()
-	if _, stderr, code := try(t, nil, "--path", path, "--ready-file", file, "--listen", taken.Addr().String()); code != 1 || !strings.Contains(stderr, "address already in use") {
-		t.Errorf("a port that is taken: exit %d, %q", code, stderr)
+	if _, stderr, code := try(t, nil, "--path", path, "--ready-file", file, "--socket", filepath.Join(dir, "no folder", "s")); code != 1 || !strings.Contains(stderr, "listen") {
+		t.Errorf("a socket that cannot be made: exit %d, %q", code, stderr)
 	}
 	if _, ok := readReady(file); ok {
 		t.Error("an old ready file stayed although nothing is ready")
@@ -169,7 +160,7 @@ func TestTerminate(t *testing.T) {
 	if err := s.ended(20 * time.Second); err != nil {
 		t.Error(err)
 	}
-	if conn, err := net.Dial("tcp", s.addr); err == nil {
+	if conn, err := net.Dial("unix", s.socket); err == nil {
 		conn.Close()
 		t.Error("the port still answers")
 	}
@@ -242,7 +233,8 @@ func TestParentDeathStops(t *testing.T) {
 	}
 	defer child.Kill()
 	child.Signal(syscall.SIGHUP) // as if only the parent's thread had ended
-	resp, err := http.Get("http://" + r.Addr + "/ping")
+	client := &http.Client{Transport: &http.Transport{DialContext: dialer(r.Socket), DisableKeepAlives: true}}
+	resp, err := client.Get("http://store/ping")
 	if err != nil {
 		t.Fatalf("it believed a false alarm: %v", err)
 	}
@@ -250,7 +242,7 @@ func TestParentDeathStops(t *testing.T) {
 	parent.Process.Kill()
 	parent.Wait()
 	waitFor(t, "the store to end", func() bool {
-		conn, err := net.Dial("tcp", r.Addr)
+		conn, err := net.Dial("unix", r.Socket)
 		if err == nil {
 			conn.Close()
 		}
@@ -275,7 +267,7 @@ func TestKill9(t *testing.T) {
 		return strings.NewReader(b.String())
 	}
 	insert := func(s *store, batch string) (int, error) {
-		resp, err := http.Post(s.url+"/?"+values("query", "INSERT INTO t FORMAT CSV", "insert_deduplication_token", batch).Encode(), "", body(batch))
+		resp, err := s.client.Post(s.url+"/?"+values("query", "INSERT INTO t FORMAT CSV", "insert_deduplication_token", batch).Encode(), "", body(batch))
 		if err != nil {
 			return 0, err
 		}
@@ -318,7 +310,7 @@ func TestKill9(t *testing.T) {
 		}
 		s.kill()
 		wg.Wait()
-		http.DefaultClient.CloseIdleConnections()
+		s.client.CloseIdleConnections()
 		s = start(t, path)
 		for _, batch := range pending {
 			if status, err := insert(s, batch); status != 200 || err != nil {

@@ -105,7 +105,7 @@ func TestMemoryStaysFlat(t *testing.T) {
 	}
 
 	grown := peak(func(sample func()) {
-		resp, err := http.Post(shared.url, "", strings.NewReader("SELECT number, repeat('x', 500) FROM numbers(1200000) FORMAT RowBinary"))
+		resp, err := shared.client.Post(shared.url, "", strings.NewReader("SELECT number, repeat('x', 500) FROM numbers(1200000) FORMAT RowBinary"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -200,7 +200,7 @@ func TestClientGoesAway(t *testing.T) {
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				if resp, err := http.DefaultTransport.RoundTrip(req); err == nil {
+				if resp, err := shared.client.Transport.RoundTrip(req); err == nil {
 					io.Copy(io.Discard, resp.Body)
 					resp.Body.Close()
 				}
@@ -221,7 +221,7 @@ func TestClientGoesAway(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			if resp, err := http.DefaultTransport.RoundTrip(req); err == nil {
+			if resp, err := shared.client.Transport.RoundTrip(req); err == nil {
 				resp.Body.Close()
 			}
 		}()

@@ -1,6 +1,10 @@
 // Command earshot-store is ClickHouse for a laptop, a test or a single host: it
 // loads the engine as a library (libchdb) and serves ClickHouse's HTTP interface
-// on loopback. It is the only program of Earshot that loads a C library.
+// on a Unix socket. It is the only program of Earshot that loads a C library.
+//
+// The engine is fenced three times: its user has no right to a source outside of the tables
+// (engine.Open), statements that name one are refused (sqltext.Guard), and the kernel lets
+// the process reach its data folder and no network (fence, where the kernel has Landlock).
 //
 // Package internal/engine lists the traps of the engine, internal/httpd the differences from
 // ClickHouse's own HTTP interface.
@@ -57,6 +61,9 @@ func check(opt options) error {
 }
 
 func run(opt options) error {
+	if err := fence(opt); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	signals := []os.Signal{syscall.SIGTERM, os.Interrupt}
@@ -92,9 +99,9 @@ func run(opt options) error {
 			return fmt.Errorf("remove old ready file: %w", err)
 		}
 	}
-	listener, err := net.Listen("tcp", opt.listen)
+	listener, err := listen(opt.socket)
 	if err != nil {
-		return fmt.Errorf("listen: %w", err)
+		return err
 	}
 	defer listener.Close()
 	eng, err := engine.Open(engine.Config{Library: lib, Path: opt.path, Connections: opt.connections, MaxMemory: uint64(opt.maxMemory)})
@@ -110,12 +117,12 @@ func run(opt options) error {
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
 	if opt.readyFile != "" {
-		if err := writeReady(opt.readyFile, listener.Addr().String(), eng.Version()); err != nil {
+		if err := writeReady(opt.readyFile, opt.socket, eng.Version()); err != nil {
 			return err
 		}
 		defer os.Remove(opt.readyFile)
 	}
-	fmt.Printf("listening on http://%s\n", listener.Addr())
+	fmt.Printf("listening on unix:%s\n", opt.socket)
 
 	select {
 	case <-ctx.Done():
@@ -123,6 +130,21 @@ func run(opt options) error {
 	case err = <-failed:
 	}
 	return errors.Join(err, shutdown(server, eng, opt.shutdownTimeout))
+}
+
+// listen makes the socket, which its owner alone may connect to. The lock of the data folder
+// is held, so a socket that exists is left by a store that was killed.
+func listen(path string) (net.Listener, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("listen: remove the old socket: %w", err)
+	}
+	mask := syscall.Umask(0o177)
+	defer syscall.Umask(mask)
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	return l, nil
 }
 
 // shutdown ends the statements and the engine. It never takes longer than the

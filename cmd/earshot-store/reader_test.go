@@ -92,6 +92,80 @@ func TestReaderCannotEscape(t *testing.T) {
 	}
 }
 
+// TestWriterCannotEscape runs statements of the user who writes that would reach a file, a network
+// or a program: none does.
+func TestWriterCannotEscape(t *testing.T) {
+	db := database(t)
+	const secret = "TOPSECRET"
+	dir := t.TempDir()
+	file := filepath.Join(dir, "secret.csv")
+	if err := os.WriteFile(file, []byte("a,b\n"+secret+",2\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var reached atomic.Int32
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		reached.Add(1)
+		fmt.Fprintln(w, secret)
+	}))
+	defer web.Close()
+	fill := strings.NewReplacer("FILE", file, "DIR", dir, "URL", web.URL+"/")
+	for _, sql := range []string{
+		"SELECT * FROM file('FILE')", "SELECT file('FILE')", "SELECT arrayMap(file, ['FILE'])", "SELECT * FROM `FILE`",
+		"INSERT INTO FUNCTION file('DIR/out', 'CSV', 'a UInt8') SELECT 1", "INSERT INTO FUNCTION file('DIR/out', 'CSV', 'a UInt8') FORMAT CSV 1",
+		"INSERT INTO FUNCTION url('URL', 'CSV', 'a UInt8') SELECT 1", "SELECT * FROM url('URL', CSV)", "DESCRIBE TABLE url('URL')",
+		"SELECT * FROM remote('127.0.0.1', 'system', 'one')", "SELECT * FROM s3('URLb/k', 'CSV')", "SELECT * FROM executable('cat', 'TSV', 'a String')",
+		"CREATE TABLE u (a UInt8) ENGINE = File(CSV, 'FILE')", "CREATE TABLE u (a UInt8) ENGINE = URL('URL', CSV)", "CREATE TABLE u (a UInt8) ENGINE = Executable('x', 'TSV')",
+		"CREATE TABLE u (a UInt8) ENGINE = ExecutablePool('x', 'TSV')", "CREATE TABLE u (a UInt8) ENGINE = Kafka", "CREATE TABLE u (a UInt8) ENGINE = Distributed('default', 'system', 'one')",
+		"CREATE TABLE u AS file('FILE')", "CREATE VIEW u AS SELECT * FROM url('URL', CSV)", "CREATE DATABASE u ENGINE = Filesystem('DIR')", "CREATE DATABASE u ENGINE = Overlay",
+		"CREATE DICTIONARY u (a UInt64) PRIMARY KEY a SOURCE(HTTP(url 'URL' format 'CSV')) LAYOUT(FLAT()) LIFETIME(1)",
+		"CREATE FUNCTION u AS (x) -> x", "CREATE NAMED COLLECTION u AS url = 'URL'", "CREATE USER u IDENTIFIED WITH no_password", "GRANT ALL ON *.* TO default",
+		"ATTACH TABLE u FROM 'DIR' (a UInt8) ENGINE = Log", "BACKUP DATABASE default TO File('DIR/out')", "SELECT 1 INTO OUTFILE 'DIR/out'",
+		"ALTER TABLE system.one EXPORT PART 'x' TO TABLE FUNCTION file('DIR/out')", "SYSTEM SHUTDOWN", "SYSTEM RELOAD CONFIG",
+		"SELECT 1 FORMAT Protobuf SETTINGS output_format_schema = 'DIR/out', format_schema_source = 'x'",
+	} {
+		sql = fill.Replace(sql)
+		a := shared.do(t, call{body: strings.NewReader(sql), params: values("database", db)})
+		if strings.Contains(a.body, secret) || a.status == 200 {
+			t.Errorf("%s: %d %q", sql, a.status, a.body)
+		}
+	}
+	if n := reached.Load(); n != 0 {
+		t.Errorf("the web server was asked %d times", n)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "out*")); left != nil {
+		t.Errorf("files were written: %v", left)
+	}
+}
+
+// TestSocketIsTheOwners looks at the modes of what other users could reach.
+func TestSocketIsTheOwners(t *testing.T) {
+	info, err := os.Stat(shared.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		t.Errorf("the socket has mode %o", mode)
+	}
+	ports, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", shared.cmd.Process.Pid))
+	if err != nil {
+		t.Skip(err) // no /proc
+	}
+	tcp := map[string]bool{}
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		b, _ := os.ReadFile(table)
+		for line := range strings.Lines(string(b)) {
+			if f := strings.Fields(line); len(f) > 9 {
+				tcp["socket:["+f[9]+"]"] = true
+			}
+		}
+	}
+	for _, fd := range ports {
+		if to, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", shared.cmd.Process.Pid, fd.Name())); err == nil && tcp[to] {
+			t.Errorf("the store has a TCP socket: %s", to)
+		}
+	}
+}
+
 func TestReaderCanRead(t *testing.T) {
 	db := database(t)
 	shared.query(t, "CREATE TABLE t (url String, content String) ENGINE = ReplacingMergeTree ORDER BY url", "database", db)

@@ -19,7 +19,6 @@ import (
 
 	"github.com/earshot-dev/earshot/core/app"
 	"github.com/earshot-dev/earshot/core/config"
-	"github.com/earshot-dev/earshot/core/freeport"
 	"github.com/earshot-dev/earshot/core/inspect"
 )
 
@@ -145,10 +144,6 @@ func (d *demo) prepare(agents []*liveAgent) error {
 	if err != nil {
 		return err
 	}
-	listen, err := freeport.Loopback()
-	if err != nil {
-		return err
-	}
 	taps := ""
 	for _, a := range agents {
 		taps += fmt.Sprintf("  - {name: %s, type: tap, format: %s, listen: %q, upstream: %q}\n", a.name, a.format, a.tap, "http://"+a.upstream)
@@ -158,10 +153,9 @@ data_dir: %[1]s/data
 sources:
   - {name: legion, type: file, format: legion, paths: ["%[1]s/traffic/legion/sessions/*/messages.jsonl"]}
   - {name: claude, type: file, format: claude-code, paths: ["%[1]s/traffic/claude-code/**/*.jsonl"]}
-%[3]sstore: {listen: "%[2]s"}
-telemetry: {listen: ""}
+%[2]stelemetry: {listen: ""}
 log: {level: warn}
-`, d.dir, listen, taps)), 0o600)
+`, d.dir, taps)), 0o600)
 }
 
 // render fills in a file's times, in seconds after base: {{iso 1.5}}, {{unix 1.5}},

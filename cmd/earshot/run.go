@@ -71,7 +71,7 @@ server rejects the schema.`,
 				},
 				Readers: func(ctx context.Context) ([]sdkmetric.Reader, error) { return newReaders(ctx, cfg, log) },
 				Ready: func(r app.Running) {
-					log.Info("running", "sources", len(cfg.Sources), "store", r.StoreURL, "metrics", r.Metrics)
+					log.Info("running", "sources", len(cfg.Sources), "store", r.Store, "metrics", r.Metrics)
 					surveyed.Go(func() { survey(c.Context(), cfg, log) })
 				},
 			})

@@ -11,14 +11,17 @@ import (
 
 func newStore() *cobra.Command {
 	var file configFile
+	var listen string
 	c := &cobra.Command{
 		Use:   "store",
-		Short: "Run the embedded store alone",
-		Long: `Run the embedded ClickHouse of a data directory without a sidecar, until it is
-interrupted, and print its address. curl, a ClickHouse driver in HTTP mode and
-Grafana's ClickHouse data source work against it.`,
-		Example: `  earshot store -c earshot.yaml
-  curl http://127.0.0.1:PORT -d "SELECT count() FROM earshot.messages"`,
+		Short: "Serve the embedded store to curl, a ClickHouse driver or Grafana",
+		Long: `Serve the embedded ClickHouse of a data directory until interrupted, with or
+without a sidecar, and print its address: the Unix socket, or with --listen (or
+store.listen) a loopback address with the user reader and a token, which is
+random for each start unless store.token sets it. curl, a ClickHouse driver in
+HTTP mode and Grafana's ClickHouse data source work against it.`,
+		Example: `  earshot store -c earshot.yaml --listen 127.0.0.1:8123
+  curl http://reader:TOKEN@127.0.0.1:8123 -d "SELECT count() FROM earshot.messages"`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, err := file.load(true)
@@ -28,11 +31,15 @@ Grafana's ClickHouse data source work against it.`,
 			if !cfg.Embedded() {
 				return usageError{fmt.Errorf("the configuration names a ClickHouse server; there is no embedded store")}
 			}
+			if c.Flags().Changed("listen") {
+				cfg.Store.Listen = listen
+			}
 			return app.RunStore(c.Context(), cfg, slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil)), func(url string) {
 				fmt.Fprintln(c.OutOrStdout(), url)
 			})
 		},
 	}
 	file.add(c)
+	c.Flags().StringVar(&listen, "listen", "", "serve at this loopback `address`; port 0 takes a free one")
 	return c
 }

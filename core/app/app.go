@@ -49,8 +49,8 @@ type Settings struct {
 
 // Running is a sidecar that runs.
 type Running struct {
-	StoreURL string // empty when there is no embedded store
-	Metrics  string // address; empty when it is off
+	Store   string // address of the embedded store without a token; empty when there is none
+	Metrics string // address; empty when it is off
 }
 
 // Progress counts the work that a sidecar has done.

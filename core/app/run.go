@@ -50,7 +50,10 @@ func (r *runner) run(ctx context.Context) error {
 	if r.Ready != nil {
 		run := Running{Metrics: r.server.Addr()}
 		if r.store != nil {
-			run.StoreURL = r.store.URL()
+			run.Store = "unix:" + r.store.Socket()
+		}
+		if r.gateway != nil {
+			run.Store = "http://" + r.gateway.Addr()
 		}
 		r.Ready(run)
 	}

@@ -43,12 +43,13 @@ type runner struct {
 	pipeline    *pipeline.Pipeline
 	delivery    *delivery.Delivery
 	exporters   []Exporter
-	store       *store.Store // nil: the rows go to a server
+	store       *store.Store   // nil: the rows go to a server
+	gateway     *store.Gateway // nil: the store has its Unix socket alone
 
-	checkpoint  *checkpoint.Store
-	refusals    *refusals
-	metrics     *telemetry.Metrics
-	server      *telemetry.Server
+	checkpoint *checkpoint.Store
+	refusals   *refusals
+	metrics    *telemetry.Metrics
+	server     *telemetry.Server
 
 	closers
 }
@@ -135,6 +136,13 @@ func (r *runner) openStore(ctx context.Context) (err error) {
 		return err
 	}
 	r.onClose(r.store.Close)
+	if r.Config.Store.Listen == "" || r.backfill != nil {
+		return nil
+	}
+	if r.gateway, err = openGateway(r.store, r.Config, r.Logger); err != nil {
+		return err
+	}
+	r.onClose(r.gateway.Close)
 	return nil
 }
 

@@ -14,8 +14,19 @@ import (
 // StoreSettings are the settings of the configuration's embedded store.
 func StoreSettings(c *config.Config, log *slog.Logger) store.Settings {
 	return store.Settings{
-		Dir: filepath.Join(c.DataDir, "store"), Binary: c.Store.Binary, Listen: c.Store.Listen, MaxMemory: int64(c.Store.MaxMemory), Logger: log,
+		Dir: filepath.Join(c.DataDir, "store"), Binary: c.Store.Binary, MaxMemory: int64(c.Store.MaxMemory), Logger: log,
 	}
+}
+
+// openGateway serves the store at store.listen.
+func openGateway(s *store.Store, c *config.Config, log *slog.Logger) (*store.Gateway, error) {
+	g, err := s.OpenGateway(store.GatewaySettings{
+		Listen: c.Store.Listen, Token: c.Store.Token.Reveal(), WriterToken: c.Store.WriterToken.Reveal(), Logger: log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("store.listen: %w", err)
+	}
+	return g, nil
 }
 
 // OpenStore returns the DSN of the embedded store for a reader, and the function that closes
@@ -41,15 +52,25 @@ func OpenStoreToWrite(ctx context.Context, c *config.Config, log *slog.Logger) (
 	return s.DSN("default", "earshot"), s.Close, nil
 }
 
-// RunStore runs the embedded store until ctx ends; ready is called with its
-// address.
-func RunStore(ctx context.Context, c *config.Config, log *slog.Logger, ready func(url string)) error {
+// RunStore runs the embedded store until ctx ends, unless one runs already, and serves it at
+// store.listen. It calls ready with the address, which has a reader's token, or, without
+// store.listen, with that of the Unix socket.
+func RunStore(ctx context.Context, c *config.Config, log *slog.Logger, ready func(address string)) error {
 	s, err := store.Open(ctx, StoreSettings(c, log))
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	ready(s.URL())
+	address := "unix:" + s.Socket()
+	if c.Store.Listen != "" {
+		g, err := openGateway(s, c, log)
+		if err != nil {
+			return err
+		}
+		defer g.Close()
+		address = g.URL()
+	}
+	ready(address)
 	s.Supervise(ctx)
 	<-ctx.Done()
 	return nil

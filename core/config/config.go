@@ -114,7 +114,7 @@ func (c *Config) Listeners() []Listener {
 			out = append(out, Listener{spec.Index("sources", i) + ".listen", s.ListenAddress()})
 		}
 	}
-	if c.Embedded() {
+	if c.Embedded() && c.Store.Listen != "" {
 		out = append(out, Listener{"store.listen", c.Store.Listen})
 	}
 	return append(out, Listener{"telemetry.listen", c.Telemetry.Listen})

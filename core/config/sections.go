@@ -12,8 +12,14 @@ import (
 
 // Store is the embedded ClickHouse.
 type Store struct {
-	// Loopback address of its HTTP interface. Port 0 takes a free one.
+	// Loopback address of ClickHouse's HTTP interface, for Grafana, curl and drivers. Empty: only
+	// the Unix socket in data_dir, which earshot itself uses.
 	Listen string `yaml:"listen"`
+	// Password of the user reader at that address. Empty: a random one for each start, which is in
+	// data_dir/store/token while it holds.
+	Token spec.Secret `yaml:"token"`
+	// Password of the user default at that address, who also writes. Empty: nobody writes there.
+	WriterToken spec.Secret `yaml:"writer_token"`
 	// Memory that queries and merges may take together.
 	MaxMemory spec.Size `yaml:"max_memory"`
 	// The earshot-store executable. Empty: beside the earshot executable, else in
@@ -22,10 +28,10 @@ type Store struct {
 }
 
 // SetDefaults implements spec.Defaults.
-func (s *Store) SetDefaults() { *s = Store{Listen: "127.0.0.1:0", MaxMemory: 2 << 30} }
+func (s *Store) SetDefaults() { *s = Store{MaxMemory: 2 << 30} }
 
 func (s *Store) validate(c *spec.Check) {
-	if c.Required("listen", s.Listen) && c.Address("listen", s.Listen) {
+	if s.Listen != "" && c.Address("listen", s.Listen) {
 		host, _, _ := net.SplitHostPort(s.Listen)
 		ip, err := netip.ParseAddr(host)
 		if host != "localhost" && (err != nil || !ip.IsLoopback()) {

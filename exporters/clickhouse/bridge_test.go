@@ -2,6 +2,7 @@ package clickhouse
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -27,8 +28,7 @@ const revision = proto.DBMS_TCP_PROTOCOL_VERSION
 // real engine.
 type bridge struct {
 	t      *testing.T
-	store  string
-	client *http.Client
+	client *http.Client // of the store, whatever the address
 }
 
 // nativeDSN starts a bridge to the store and returns where it listens.
@@ -39,7 +39,17 @@ func nativeDSN(t *testing.T) string {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup
-	b := &bridge{t: t, store: storeDSN(t), client: &http.Client{Transport: &http.Transport{}}}
+	dsn := storeDSN(t)
+	opts, err := options(ConnSettings{DSN: dsn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bridge{t: t, client: &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
+		if opts.DialContext == nil { // a server by TCP
+			return (&net.Dialer{}).DialContext(ctx, "tcp", opts.Addr[0])
+		}
+		return opts.DialContext(ctx, addr)
+	}}}}
 	t.Cleanup(func() { _ = l.Close(); wg.Wait(); b.client.CloseIdleConnections() })
 	wg.Go(func() {
 		for {
@@ -244,7 +254,7 @@ func (b *bridge) send(out *chproto.Buffer, block *proto.Block, compress bool) {
 }
 
 func (b *bridge) post(settings url.Values, body string) ([]byte, error) {
-	res, err := b.client.Post(b.store+"/?"+settings.Encode(), "", strings.NewReader(body))
+	res, err := b.client.Post("http://store/?"+settings.Encode(), "", strings.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,8 @@ type ConnSettings struct {
 	// DSN names the server and the way there: http://user:pass@host:8123/db and
 	// https:// for the HTTP interface, clickhouse://user:pass@host:9000/db for the
 	// native one (?secure=true for TLS). Several hosts are separated by commas. Its
-	// password is never printed.
+	// password is never printed. http+unix://user@%2Fpath%2Fof%2Fsocket/db is the HTTP interface
+	// on a Unix socket, which the embedded store has.
 	DSN string
 	// Database is where the tables are; the DSN's when empty, else DefaultDatabase.
 	Database string
@@ -100,8 +101,14 @@ func options(s ConnSettings) (*chgo.Options, error) {
 	if !ok {
 		return nil, errors.New("no scheme: want http://, https:// or clickhouse://")
 	}
+	socket := ""
 	switch scheme {
 	case "http", "clickhouse", "tcp":
+	case "http+unix":
+		var err error
+		if dsn, socket, err = unixDSN(rest); err != nil {
+			return nil, err
+		}
 	case "https": // the driver wants it twice
 		if _, query, _ := strings.Cut(rest, "?"); !strings.Contains("&"+query, "&secure=") {
 			sep := "?"
@@ -120,6 +127,11 @@ func options(s ConnSettings) (*chgo.Options, error) {
 			err = u.Err
 		}
 		return nil, err
+	}
+	if socket != "" {
+		opts.DialContext = func(ctx context.Context, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		}
 	}
 	switch {
 	case s.Database != "":
@@ -157,6 +169,20 @@ func options(s ConnSettings) (*chgo.Options, error) {
 	opts.Logger = s.Logger
 	opts.ClientInfo.Products = append(opts.ClientInfo.Products, struct{ Name, Version string }{"earshot", "1"})
 	return opts, nil
+}
+
+// unixDSN splits the address of a Unix socket, user@%2Fpath/db, into that of the same interface
+// on this machine and the path.
+func unixDSN(rest string) (dsn, socket string, err error) {
+	user, address, ok := strings.Cut(rest, "@")
+	if !ok {
+		user, address = "default", rest
+	}
+	host, path, _ := strings.Cut(address, "/")
+	if socket, err = url.PathUnescape(host); err != nil || !strings.HasPrefix(socket, "/") {
+		return "", "", errors.New("http+unix:// wants the path of a socket, with %2F for each /")
+	}
+	return "http://" + user + "@localhost/" + path, socket, nil
 }
 
 // local reports whether all hosts are this machine.

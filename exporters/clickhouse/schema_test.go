@@ -455,7 +455,7 @@ func TestPrepareWithoutPermissionToChange(t *testing.T) {
 func TestRefusedStatements(t *testing.T) {
 	_, s := database(t)
 	reader := s
-	reader.DSN = strings.Replace(s.DSN, "http://", "http://reader@", 1)
+	reader.DSN = strings.Replace(s.DSN, "//default@", "//reader@", 1)
 	for name, c := range map[string]struct {
 		settings Settings
 		want     []string

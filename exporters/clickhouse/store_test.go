@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -84,11 +85,11 @@ func startStore() (dsn string, err error) {
 		_ = os.RemoveAll(dir)
 	}
 	line, err := bufio.NewReader(stdout).ReadString('\n')
-	at := strings.Index(line, "http://")
-	if err != nil || at < 0 {
+	socket, ok := strings.CutPrefix(strings.TrimSpace(line), "listening on unix:")
+	if err != nil || !ok {
 		return "", fmt.Errorf("earshot-store did not come up (without the engine: make engine): %q %v", line, err)
 	}
-	return strings.TrimSpace(line[at:]), nil
+	return "http+unix://default@" + url.PathEscape(socket) + "/", nil
 }
 
 // database returns a Conn and the settings for a database of the test's own.

@@ -50,7 +50,7 @@ func latency(ctx context.Context, e *env, l liveTraffic) (a arrivals, err error)
 	defer db.close()
 	own := *e
 	own.corpus = &corpus{dir: dir}
-	args, err := earshotCommand(&own, dir, db.addr)
+	args, err := earshotCommand(&own, dir, db)
 	if err != nil {
 		return nil, err
 	}

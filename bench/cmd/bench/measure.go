@@ -46,15 +46,13 @@ func measure(ctx context.Context, e *env, s subject) (f figures, err error) {
 	}
 	defer os.RemoveAll(dir)
 	var db *engine
-	addr := ""
 	if s.needsEngine {
 		if db, err = startEngine(ctx, e.bin, dir); err != nil {
 			return f, err
 		}
 		defer func() { f.Engine = db.close() }()
-		addr = db.addr
 	}
-	args, err := s.command(e, dir, addr)
+	args, err := s.command(e, dir, db)
 	if err != nil {
 		return f, err
 	}

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,10 +19,13 @@ import (
 
 // engine is an earshot-store of its own, with empty tables.
 type engine struct {
-	addr  string
-	cmd   *exec.Cmd
-	stdin io.Closer
-	watch *watch
+	socket string
+	// forwarder listens for the peer, whose exporter knows TCP alone, and copies to the socket.
+	forwarder net.Listener
+	client    http.Client
+	cmd       *exec.Cmd
+	stdin     io.Closer
+	watch     *watch
 }
 
 // startEngine starts one on a new directory below dir.
@@ -39,9 +44,16 @@ func startEngine(ctx context.Context, bin, dir string) (*engine, error) {
 	e := &engine{cmd: cmd, stdin: stdin, watch: watchProcess(cmd.Process.Pid)}
 	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		if b, err := os.ReadFile(ready); err == nil {
-			var r struct{ Addr string }
-			if json.Unmarshal(b, &r) == nil && r.Addr != "" {
-				e.addr = r.Addr
+			var r struct{ Socket string }
+			if json.Unmarshal(b, &r) == nil && r.Socket != "" {
+				e.socket = r.Socket
+				if e.forwarder, err = forward(r.Socket); err != nil {
+					e.close()
+					return nil, err
+				}
+				e.client.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+					return (&net.Dialer{}).DialContext(ctx, "unix", r.Socket)
+				}}
 				return e, nil
 			}
 		}
@@ -55,6 +67,9 @@ func startEngine(ctx context.Context, bin, dir string) (*engine, error) {
 // close stops the store and returns its usage.
 func (e *engine) close() usage {
 	u := e.watch.end()
+	if e.forwarder != nil {
+		_ = e.forwarder.Close()
+	}
 	_ = e.stdin.Close()
 	done := make(chan struct{})
 	go func() { _ = e.cmd.Wait(); close(done) }()
@@ -67,13 +82,46 @@ func (e *engine) close() usage {
 	return u
 }
 
-// query returns the fields of the one row of an answer.
-func (e *engine) query(ctx context.Context, sql string) ([]string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+e.addr+"/?user=default&default_format=TabSeparated", strings.NewReader(sql))
+// forward copies TCP connections to a Unix socket until the listener is closed.
+func forward(socket string) (net.Listener, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	resp, err := http.DefaultClient.Do(req)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				u, err := net.Dial("unix", socket)
+				if err != nil {
+					return
+				}
+				defer u.Close()
+				go func() {
+					_, _ = io.Copy(u, c)
+					_ = u.(*net.UnixConn).CloseWrite()
+				}()
+				_, _ = io.Copy(c, u)
+			}()
+		}
+	}()
+	return l, nil
+}
+
+// dsn is the address of the database, for a writer.
+func (e *engine) dsn() string { return "http+unix://default@" + url.PathEscape(e.socket) + "/earshot" }
+
+// query returns the fields of the one row of an answer.
+func (e *engine) query(ctx context.Context, sql string) ([]string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://store/?user=default&default_format=TabSeparated", strings.NewReader(sql))
+	if err != nil {
+		return nil, err
+	}
+	resp, err := e.client.Do(req)
 	if err != nil {
 		return nil, err
 	}

@@ -84,7 +84,7 @@ func stream(ctx context.Context, e *env, s streaming) (out streamResult, err err
 	}
 	config := filepath.Join(dir, "earshot.yaml")
 	text := fmt.Sprintf("data_dir: %q\ntelemetry: {listen: \"127.0.0.1:0\"}\nsources:\n  - {name: provider, type: tap, format: anthropic-sse, listen: %q, upstream: %q}\n%sexporters:\n  clickhouse: {dsn: %q}\n",
-		filepath.Join(dir, "data"), tap, "http://"+up.Addr().String(), e.config, "http://default@"+db.addr+"/earshot")
+		filepath.Join(dir, "data"), tap, "http://"+up.Addr().String(), e.config, db.dsn())
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		return out, err
 	}

@@ -18,7 +18,7 @@ type subject struct {
 	// needsEngine is set for a subject that stores its records in an engine.
 	needsEngine bool
 	// command is the command line; dir is a new directory for its files.
-	command func(e *env, dir, addr string) ([]string, error)
+	command func(e *env, dir string, db *engine) ([]string, error)
 	// arrived is a query whose first column counts the records that have arrived, and the count
 	// of all.
 	arrived func(o *corpus) (sql string, all int64)
@@ -86,19 +86,19 @@ func (e *env) earshotConfig(dir, dsn string) (string, error) {
 	return path, os.WriteFile(path, []byte(text), 0o644)
 }
 
-func earshotCommand(e *env, dir, addr string) ([]string, error) {
-	path, err := e.earshotConfig(dir, "http://default@"+addr+"/earshot")
+func earshotCommand(e *env, dir string, db *engine) ([]string, error) {
+	path, err := e.earshotConfig(dir, db.dsn())
 	return []string{filepath.Join(e.bin, "earshot"), "run", "-c", path, "--until-idle", "300ms"}, err
 }
 
-func discardCommand(e *env, dir, _ string) ([]string, error) {
+func discardCommand(e *env, dir string, _ *engine) ([]string, error) {
 	path, err := e.earshotConfig(dir, "http://127.0.0.1:1/none")
 	return []string{e.self, "discard", path}, err
 }
 
 // tailCommand runs the benchmark of the pipeline as far as the decoder's answers, on the
 // corpus, once: it has the lanes to itself, which no package outside of core can have.
-func tailCommand(e *env, dir, _ string) ([]string, error) {
+func tailCommand(e *env, dir string, _ *engine) ([]string, error) {
 	test := filepath.Join(dir, "pipeline.test")
 	if out, err := exec.Command("go", "test", "-c", "-o", test, "./"+pipelinePkg).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build %s: %w\n%s", pipelinePkg, err, out)
@@ -132,8 +132,8 @@ const (
 
 // collectorCommand runs the peer. exporter has the settings of its queue; with
 // none it exports to nowhere.
-func collectorCommand(exporter string) func(e *env, dir, addr string) ([]string, error) {
-	return func(e *env, dir, addr string) ([]string, error) {
+func collectorCommand(exporter string) func(e *env, dir string, db *engine) ([]string, error) {
+	return func(e *env, dir string, db *engine) ([]string, error) {
 		var b strings.Builder
 		fmt.Fprintf(&b, `receivers:
   file_log:
@@ -151,7 +151,7 @@ exporters:
 			b.WriteString("  nop: {}\n")
 		} else {
 			to = "clickhouse"
-			fmt.Fprintf(&b, "  clickhouse:\n    endpoint: http://%s\n    username: default\n    database: otel\n    compress: none\n    async_insert: false\n    timeout: 60s\n%s", addr, exporter)
+			fmt.Fprintf(&b, "  clickhouse:\n    endpoint: http://%s\n    username: default\n    database: otel\n    compress: none\n    async_insert: false\n    timeout: 60s\n%s", db.forwarder.Addr(), exporter)
 		}
 		fmt.Fprintf(&b, "service:\n  telemetry: {metrics: {level: none}, logs: {level: warn}}\n  pipelines:\n    logs: {receivers: [file_log], processors: [batch], exporters: [%s]}\n", to)
 		path := filepath.Join(dir, "collector.yaml")

@@ -9,12 +9,13 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,15 +31,15 @@ import (
 type Settings struct {
 	Dir       string // its data
 	Binary    string // the executable; empty: beside this one, else in PATH
-	Listen    string // loopback address; empty: a free port
 	MaxMemory int64  // bytes; 0: the store's default
 	Logger    *slog.Logger
 }
 
-// Store is a store that answers. Its address stays the same over restarts.
+// Store is a store that answers. Its socket stays the same over restarts.
 type Store struct {
 	settings Settings
-	addr     string
+	socket   string
+	release  func() // removes the short name of the socket
 
 	mu   sync.Mutex
 	proc *process
@@ -59,32 +60,39 @@ func Open(ctx context.Context, s Settings) (*Store, error) {
 	if s.Logger == nil {
 		s.Logger = slog.New(slog.DiscardHandler)
 	}
-	st := &Store{settings: s}
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	socket, release, err := socketOf(s.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	st := &Store{settings: s, socket: socket, release: release}
 	deadline := time.Now().Add(15 * time.Second)
 	for {
-		if addr, ok := running(ctx, s.Dir); ok {
-			st.addr = addr
+		if st.answers(ctx) {
 			return st, nil
 		}
-		err := st.begin(ctx, s.Listen)
+		err := st.begin(ctx)
 		if err == nil {
 			return st, nil
 		}
 		// Another process may be starting or stopping one.
 		if !strings.Contains(err.Error(), "in use by another") || time.Now().After(deadline) || ctx.Err() != nil {
+			release()
 			return nil, fmt.Errorf("store: %w", err)
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
 }
 
-// URL is where the store answers.
-func (s *Store) URL() string { return "http://" + s.addr }
+// Socket is the Unix socket on which the store answers.
+func (s *Store) Socket() string { return s.socket }
 
 // DSN names the database for the ClickHouse driver; user is default for a writer
 // and reader for a reader.
 func (s *Store) DSN(user, database string) string {
-	return "http://" + user + "@" + s.addr + "/" + database
+	return "http+unix://" + user + "@" + url.PathEscape(s.socket) + "/" + database
 }
 
 // Supervise restarts the store whenever it dies, until ctx ends. When the store belongs to
@@ -122,7 +130,7 @@ func (s *Store) Supervise(ctx context.Context) {
 			if !retry.Wait(ctx, pause) {
 				return
 			}
-			err := s.start(ctx, s.addr)
+			err := s.start(ctx)
 			if err == nil {
 				break
 			}
@@ -139,7 +147,7 @@ func (s *Store) others(ctx context.Context) bool {
 		if !retry.Wait(ctx, 500*time.Millisecond) {
 			return false
 		}
-		if addr, ok := running(ctx, s.settings.Dir); ok && addr == s.addr {
+		if s.answers(ctx) {
 			missed = 0
 		} else {
 			missed++
@@ -154,6 +162,7 @@ func (s *Store) Close() {
 	s.stop = true
 	p := s.proc
 	s.mu.Unlock()
+	defer s.release()
 	if p == nil {
 		return
 	}
@@ -171,9 +180,9 @@ func (s *Store) Close() {
 var errSilent = errors.New("ended without an error text")
 
 // begin starts the store, up to three times if it is killed meanwhile.
-func (s *Store) begin(ctx context.Context, listen string) error {
+func (s *Store) begin(ctx context.Context) error {
 	for n := 1; ; n++ {
-		err := s.start(ctx, listen)
+		err := s.start(ctx)
 		if !errors.Is(err, errSilent) || n == 3 {
 			return err
 		}
@@ -181,22 +190,17 @@ func (s *Store) begin(ctx context.Context, listen string) error {
 }
 
 // start starts the store and waits until it answers.
-func (s *Store) start(ctx context.Context, listen string) error {
+func (s *Store) start(ctx context.Context) error {
 	binary, err := find(s.settings.Binary)
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(s.settings.Dir, 0o700); err != nil {
-		return err
-	}
-	if listen == "" {
-		listen = "127.0.0.1:0"
-	}
-	args := []string{"--path", s.settings.Dir, "--listen", listen, "--watch-stdin", "--ready-file", readyFile(s.settings.Dir)}
+	args := []string{"--path", s.settings.Dir, "--socket", s.socket, "--watch-stdin"}
 	if s.settings.MaxMemory > 0 {
 		args = append(args, "--max-memory", strconv.FormatInt(s.settings.MaxMemory, 10))
 	}
 	cmd := exec.Command(binary, args...)
+	cmd.Env = environment()
 	cmd.SysProcAttr = ownGroup()
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -232,8 +236,7 @@ func (s *Store) start(ctx context.Context, listen string) error {
 	}
 	select {
 	case l := <-line:
-		addr, ok := strings.CutPrefix(strings.TrimSpace(l), "listening on http://")
-		if !ok {
+		if !strings.HasPrefix(l, "listening on ") {
 			<-p.exited
 			if text := p.stderr.String(); text != "" {
 				return errors.New(strings.TrimPrefix(text, "earshot-store: "))
@@ -241,7 +244,7 @@ func (s *Store) start(ctx context.Context, listen string) error {
 			return fmt.Errorf("%s %w", binary, errSilent)
 		}
 		s.mu.Lock()
-		s.addr, s.proc = addr, p
+		s.proc = p
 		s.mu.Unlock()
 		return nil
 	case <-time.After(60 * time.Second):
@@ -287,34 +290,79 @@ func executable(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-func readyFile(dir string) string { return filepath.Join(dir, "ready.json") }
+// environment is what the store gets of this process's: where the engine is, and how it
+// logs and counts time. Secrets of the sidecar are not among it.
+func environment() []string {
+	var out []string
+	for _, name := range []string{"EARSHOT_ENGINE_DIR", "XDG_CACHE_HOME", "HOME", "TZ", "TMPDIR", "GOCOVERDIR", "SYSTEMROOT"} {
+		if v, ok := os.LookupEnv(name); ok {
+			out = append(out, name+"="+v)
+		}
+	}
+	return out
+}
 
-// running returns the address of the store that runs on the directory.
-func running(ctx context.Context, dir string) (string, bool) {
-	b, err := os.ReadFile(readyFile(dir))
-	if err != nil {
-		return "", false
-	}
-	var r struct {
-		Addr string `json:"addr"`
-	}
-	if json.Unmarshal(b, &r) != nil || r.Addr == "" {
-		return "", false
-	}
+// answers reports whether a store runs on the socket. The socket is in a directory of this
+// user's, and the process behind it is this user's, so it is no other's.
+func (s *Store) answers(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.Addr+"/ping", nil)
+	transport := s.transport()
+	defer transport.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://store/ping", nil)
 	if err != nil {
-		return "", false
+		return false
 	}
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	resp, err := client.Do(req)
+	resp, err := transport.RoundTrip(req)
 	if err != nil {
-		return "", false
+		return false
 	}
 	defer resp.Body.Close()
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 16))
-	return r.Addr, resp.StatusCode == http.StatusOK && bytes.HasPrefix(body, []byte("Ok."))
+	return resp.StatusCode == http.StatusOK && bytes.HasPrefix(body, []byte("Ok."))
+}
+
+// transport sends requests to the socket.
+func (s *Store) transport() *http.Transport {
+	return &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			c, err := (&net.Dialer{}).DialContext(ctx, "unix", s.socket)
+			if err != nil {
+				return nil, err
+			}
+			if err := ownPeer(c); err != nil {
+				c.Close()
+				return nil, err
+			}
+			return c, nil
+		},
+		DisableCompression: true,
+	}
+}
+
+// maxSocket is the length of a socket's name that every system takes.
+const maxSocket = 100
+
+// socketOf is the name of the socket in a data directory. Where the name is too long for the
+// system, it is a shorter one, through a link in a temporary directory that release removes.
+func socketOf(dir string) (socket string, release func(), err error) {
+	if dir, err = filepath.Abs(dir); err != nil {
+		return "", nil, err
+	}
+	const name = "http.sock"
+	if socket = filepath.Join(dir, name); len(socket) <= maxSocket {
+		return socket, func() {}, nil
+	}
+	tmp, err := os.MkdirTemp("", "earshot-store-")
+	if err != nil {
+		return "", nil, err
+	}
+	release = func() { _ = os.RemoveAll(tmp) }
+	if err := os.Symlink(dir, filepath.Join(tmp, "d")); err != nil {
+		release()
+		return "", nil, err
+	}
+	return filepath.Join(tmp, "d", name), release, nil
 }
 
 // tail is a writer that keeps the last 4 KiB.

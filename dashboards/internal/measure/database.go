@@ -12,16 +12,16 @@ import (
 )
 
 // database is a store over HTTP.
-type database struct{ url string }
+type database struct{ client http.Client }
 
 // ask runs a query as a user and returns the rows, in tab separated lines.
 func (d *database) ask(ctx context.Context, user, sql string) (string, error) {
 	v := url.Values{"user": {user}, "database": {"earshot"}, "default_format": {"TSV"}}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, d.url+"/?"+v.Encode(), strings.NewReader(sql))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://store/?"+v.Encode(), strings.NewReader(sql))
 	if err != nil {
 		return "", err
 	}
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := d.client.Do(r)
 	if err != nil {
 		return "", err
 	}

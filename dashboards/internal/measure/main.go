@@ -21,6 +21,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -137,10 +139,13 @@ func (s *settings) start(ctx context.Context) (*database, func(), error) {
 		_ = cmd.Wait()
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
-	_, address, found := strings.Cut(strings.TrimSpace(line), "http://")
+	socket, found := strings.CutPrefix(strings.TrimSpace(line), "unix:")
 	if err != nil || !found {
 		stop()
 		return nil, nil, fmt.Errorf("unexpected output %q: %w", line, cmp.Or(err, errors.New("no address")))
 	}
-	return &database{url: "http://" + address}, stop, nil
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}
+	return &database{client: http.Client{Transport: &http.Transport{DialContext: dial}}}, stop, nil
 }

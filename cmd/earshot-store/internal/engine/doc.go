@@ -58,7 +58,10 @@
 //     are the scalar function file() and DESCRIBE TABLE url(...). Package sqltext
 //     is where readers are refused them.
 //   - config.xml in the working directory, the home or /etc is picked up unless a
-//     config file is named, so Open names one that cannot exist.
+//     config file is named, so Open names its own. users_config in it is followed, so the
+//     user default has the rights that Open grants and no others; a connection cannot
+//     choose another user (--user is ignored, EXECUTE AS is disabled). user_files_path
+//     is shown and has no effect.
 //   - max_server_memory_usage refuses statements (code 241) but does not bound the
 //     resident memory.
 //   - The library leaves Go's signal handlers alone once

@@ -68,6 +68,10 @@ func Open(cfg Config) (*Engine, error) {
 	if err := prepare(path); err != nil {
 		return nil, err
 	}
+	config, err := writeAccess(path)
+	if err != nil {
+		return nil, err
+	}
 	lib, err := load(cfg.Library)
 	if err != nil {
 		return nil, err
@@ -78,7 +82,7 @@ func Open(cfg Config) (*Engine, error) {
 		args:  append([]string{"earshot-store", "--path=" + path}, sessionDefaults...),
 		slots: make(chan struct{}, max(cfg.Connections, 1)),
 	}
-	boot := append([]string{"--config-file=/dev/null/none", "--default_database=" + overlay}, cacheBounds...)
+	boot := append([]string{"--config-file=" + config, "--default_database=" + overlay}, cacheBounds...)
 	if cfg.MaxMemory > 0 {
 		boot = append(boot, "--max_server_memory_usage="+strconv.FormatUint(cfg.MaxMemory, 10))
 	}

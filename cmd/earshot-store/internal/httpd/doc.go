@@ -1,12 +1,12 @@
-// Package httpd serves an engine over ClickHouse's HTTP interface, on loopback.
+// Package httpd serves an engine over ClickHouse's HTTP interface.
 //
 // Every request is a session of its own. A statement with rows behind it is
 // streamed into the engine, a SELECT in a format that can be cut is streamed out
 // of it, and everything else is held by the engine until it is sent. When the
 // client goes away the statement is killed.
 //
-// Two users exist, with any password: default may do everything, reader is held
-// to reading (see sqltext.Guard). GET never changes anything, as in ClickHouse.
+// Two users exist, with any password: default may do what stays inside of the database, reader
+// is held to reading (see engine.Open and sqltext.Guard). GET never changes anything, as in ClickHouse.
 //
 // The differences from a server: session_id, roles, external tables and
 // INTO OUTFILE are refused with code 48 or 358, never ignored; progress headers

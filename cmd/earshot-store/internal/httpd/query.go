@@ -56,10 +56,29 @@ func (s *Server) runBody(r *http.Request, req *request, resp *response, raw io.R
 		return err
 	}
 	defer sess.Close()
+	if err := s.inside(sess, req, st, text); err != nil {
+		return err
+	}
 	if st.Insert {
 		return insert(sess, req, resp, st, rows)
 	}
 	return answer(sess, req, resp, st, text)
+}
+
+// inside refuses a writer's statement that reaches outside of the database. One that does not
+// parse goes on to the engine, for its error.
+func (s *Server) inside(sess *engine.Session, req *request, st sqltext.Statement, text string) error {
+	if st.Insert { // rows into a table, with the rights of the engine
+		return nil
+	}
+	canonical, err := sess.Canonical(text)
+	if err != nil {
+		return nil //nolint:nilerr // the engine reports it
+	}
+	if err := s.guard.Outside(canonical, req.paramValues()); err != nil {
+		return engine.AccessDenied.New("default: Not enough privileges: %v.", err)
+	}
+	return nil
 }
 
 // runReader runs a statement for the user who may only read.
@@ -107,11 +126,7 @@ func (s *Server) allow(sess *engine.Session, req *request, text string) ([]engin
 	if class := sess.Classify(text); class.Statements != 1 || !class.ReadOnly {
 		return nil, engine.AccessDenied.New("reader: Not enough privileges: this user may only read.")
 	}
-	params := map[string]string{}
-	for _, p := range req.params {
-		params[p.Name] = p.Value
-	}
-	found, err := s.guard.Check(canonical, params)
+	found, err := s.guard.Check(canonical, req.paramValues())
 	if err != nil {
 		return nil, engine.AccessDenied.New("reader: Not enough privileges: %v.", err)
 	}

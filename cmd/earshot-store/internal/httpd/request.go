@@ -98,6 +98,15 @@ func (q *request) parameter(name, value string) error {
 	return nil
 }
 
+// paramValues are the values of the statement's placeholders by name.
+func (q *request) paramValues() map[string]string {
+	out := make(map[string]string, len(q.params))
+	for _, p := range q.params {
+		out[p.Name] = p.Value
+	}
+	return out
+}
+
 // setting is the value that will hold, "" when the request does not set it.
 func (q *request) setting(name string) string {
 	for _, s := range slices.Backward(q.settings) {
@@ -108,8 +117,8 @@ func (q *request) setting(name string) string {
 	return ""
 }
 
-// isReader distinguishes the two users. Passwords are ignored: a program that can
-// connect to loopback can also read the data folder, or cannot read this port.
+// isReader distinguishes the two users. Passwords are ignored: whoever can connect to the
+// socket owns the data folder.
 func isReader(r *http.Request, values url.Values) (bool, error) {
 	basic, _, _ := r.BasicAuth()
 	switch user := first(r.Header.Get("X-ClickHouse-User"), basic, values.Get("user")); user {

@@ -5,7 +5,9 @@ import (
 	"strings"
 )
 
-// Guard refuses statements of readers that the engine's readonly = 1 allows. It checks
+// Guard refuses what reaches outside of the database: to everybody by Outside, and to readers by
+// Check, who may not change settings either. The engine's rights (engine.Open) and readonly = 1
+// refuse most of it by themselves; the guard is for the functions that both let pass. It checks
 // the statement as the engine's own parser prints
 // it (engine.Session.Canonical), so comments, heredocs, letter case and odd
 // quotes are gone, and there is no second opinion about where a string ends.
@@ -46,34 +48,48 @@ func NewGuard(tableFunctions []string) *Guard {
 // Setting is a setting that the text of a statement carries.
 type Setting struct{ Name, Value string }
 
-// Check returns why a reader may not run the canonical statement, or else the
-// settings of its own that it carries: they must be in force before readonly is,
-// because the engine refuses to change them afterwards. params are the values of
-// the statement's placeholders.
-func (g *Guard) Check(canonical string, params map[string]string) ([]Setting, error) {
-	var tokens []token
+// tokens is a statement in pieces.
+type tokens []token
+
+func split(canonical string) (list tokens, err error) {
 	l := &lexer{s: canonical}
 	for {
 		t, ok := l.next()
 		if !ok {
-			break
+			return list, nil
 		}
 		if t.kind == invalid {
 			return nil, fmt.Errorf("the statement cannot be read")
 		}
-		tokens = append(tokens, t)
+		list = append(list, t)
 	}
-	at := func(i int) token {
-		if i < 0 || i >= len(tokens) {
-			return token{kind: symbol, text: " "}
-		}
-		return tokens[i]
+}
+
+// at is a token, or a blank outside of the statement.
+func (l tokens) at(i int) token {
+	if i < 0 || i >= len(l) {
+		return token{kind: symbol, text: " "}
 	}
-	var settings []Setting
-	for i, t := range tokens {
+	return l[i]
+}
+
+// Outside returns why nobody may run the canonical statement: it names a function or an
+// engine that reaches a file, a network or a program. params are the values of the
+// statement's placeholders.
+func (g *Guard) Outside(canonical string, params map[string]string) error {
+	list, err := split(canonical)
+	if err != nil {
+		return err
+	}
+	return g.outside(list, params)
+}
+
+func (g *Guard) outside(list tokens, params map[string]string) error {
+	at := list.at
+	for i, t := range list {
 		if t.sym('{') && at(i+1).name() && at(i+2).sym(':') && at(i+3).is("Identifier") {
 			if name, ok := g.forbiddenWord(params[at(i+1).value()]); ok {
-				return nil, fmt.Errorf("the parameter %s names %s, which reaches outside of the database", at(i+1).value(), name)
+				return fmt.Errorf("the parameter %s names %s, which reaches outside of the database", at(i+1).value(), name)
 			}
 		}
 		if !t.name() {
@@ -81,13 +97,37 @@ func (g *Guard) Check(canonical string, params map[string]string) ([]Setting, er
 		}
 		name := strings.ToLower(t.value())
 		if outward[name] && !at(i-1).sym('.') && !at(i+1).sym('.') {
-			return nil, fmt.Errorf("the function %s reaches outside of the database (a column of that name needs its table's name before it)", t.value())
+			return fmt.Errorf("the function %s reaches outside of the database (a column of that name needs its table's name before it)", t.value())
 		}
 		if g.tableFunctions[name] && at(i+1).sym('(') {
-			return nil, fmt.Errorf("the table function %s reaches outside of the database", t.value())
+			return fmt.Errorf("the table function %s reaches outside of the database", t.value())
 		}
-		if t.is("SETTINGS") && at(i+1).name() && (at(i+2).sym('=') || at(i+2).sym('.')) {
-			found, err := g.settings(canonical, tokens[i+1:])
+		if programs[name] && at(i-1).sym('=') && at(i-2).is("ENGINE") {
+			return fmt.Errorf("the engine %s runs a program", t.value())
+		}
+	}
+	return nil
+}
+
+// programs are the table engines that run a program, which no right of the engine covers.
+var programs = map[string]bool{"executable": true, "executablepool": true}
+
+// Check returns why a reader may not run the canonical statement, or else the
+// settings of its own that it carries: they must be in force before readonly is,
+// because the engine refuses to change them afterwards. params are the values of
+// the statement's placeholders.
+func (g *Guard) Check(canonical string, params map[string]string) ([]Setting, error) {
+	list, err := split(canonical)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.outside(list, params); err != nil {
+		return nil, err
+	}
+	var settings []Setting
+	for i, t := range list {
+		if t.name() && t.is("SETTINGS") && list.at(i+1).name() && (list.at(i+2).sym('=') || list.at(i+2).sym('.')) {
+			found, err := g.settings(canonical, list[i+1:])
 			if err != nil {
 				return nil, err
 			}

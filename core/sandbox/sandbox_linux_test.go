@@ -1,0 +1,103 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestMain is also the program in the sandbox: with TRY it prints what it may do.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv("TRY"); dir != "" {
+		try(dir)
+		os.Exit(0)
+	}
+	if dir := os.Getenv("SANDBOX"); dir != "" {
+		self, err := os.Executable()
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(Exec(Rules{Read: []string{dir + "/read"}, Write: []string{dir + "/write"}}, self, []string{self}, append(os.Environ(), "TRY="+dir)))
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+func try(dir string) {
+	report := func(what string, err error) {
+		fmt.Println(what, map[bool]string{true: "yes", false: "no"}[err == nil])
+	}
+	_, err := os.ReadFile(dir + "/read/f")
+	report("read a granted file", err)
+	_, err = os.ReadFile(dir + "/secret")
+	report("read another file", err)
+	report("write a granted directory", os.WriteFile(dir+"/write/new", nil, 0o600))
+	report("write a directory to read", os.WriteFile(dir+"/read/new", nil, 0o600))
+	report("truncate another file", os.Truncate(dir+"/secret", 0))
+	report("run another program", exec.Command("/bin/true").Run())
+	_, err = net.Dial("tcp", os.Getenv("LISTENER"))
+	report("connect", err)
+	_, err = net.Listen("tcp", "127.0.0.1:0")
+	report("listen", err)
+	l, err := net.Listen("unix", dir+"/write/sock")
+	report("listen on a Unix socket", err)
+	if err == nil {
+		l.Close()
+	}
+	report("trace the parent", syscall.PtraceAttach(os.Getppid()))
+	report("signal the parent", syscall.Kill(os.Getppid(), 0))
+}
+
+// TestExec runs a program in a sandbox, which tries what it may and what it may not.
+func TestExec(t *testing.T) {
+	level := Level()
+	if level == 0 {
+		t.Log("this kernel has no Landlock: the program runs without a sandbox")
+	}
+	dir := t.TempDir()
+	for _, sub := range []string{"read", "write"} {
+		if err := os.Mkdir(filepath.Join(dir, sub), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range []string{"read/f", "secret"} {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(self)
+	c.Env = append(os.Environ(), "SANDBOX="+dir, "LISTENER="+l.Addr().String())
+	out, err := c.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for what, since := range map[string]int{ // the level from which it is refused; 0: never, -1: by the filter
+		"read a granted file": 0, "read another file": 1, "write a granted directory": 0, "write a directory to read": 1,
+		"truncate another file": 3, "run another program": 1, "connect": -1, "listen": -1, "listen on a Unix socket": 0, "trace the parent": -1,
+		"signal the parent": 6,
+	} {
+		want := what + " yes"
+		if since < 0 || since > 0 && level >= since {
+			want = what + " no"
+		}
+		if !strings.Contains(string(out), want+"\n") {
+			t.Errorf("want %q in\n%s", want, out)
+		}
+	}
+}
