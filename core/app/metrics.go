@@ -23,12 +23,12 @@ func (r *runner) listenMetrics(dir string) (err error) {
 	if addr == "" {
 		return nil
 	}
-	r.server, err = telemetry.Listen(addr, r.metrics)
+	r.server, err = telemetry.Listen(addr, r.metrics, r.Config.Telemetry.Pprof)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		if r.Config.IsSet("telemetry.listen") {
 			return fmt.Errorf("telemetry: %s is taken: telemetry.listen names another address, or \"\" for none", addr)
 		}
-		if r.server, err = telemetry.Listen("127.0.0.1:0", r.metrics); err == nil {
+		if r.server, err = telemetry.Listen("127.0.0.1:0", r.metrics, r.Config.Telemetry.Pprof); err == nil {
 			r.Logger.Warn("the default address of the metrics is taken, so they are elsewhere; telemetry.listen decides it", "taken", addr, "metrics", "http://"+r.server.Addr()+"/metrics")
 		}
 	}

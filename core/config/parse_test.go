@@ -59,7 +59,7 @@ sources:
 func TestEveryTypeOfSource(t *testing.T) {
 	c := mustParse(t, `
 sources:
-  - {name: a, type: tap, listen: ":7801", upstream: "https://h:7777/api", upstream_tls: {insecure_skip_verify: true},
+  - {name: a, type: tap, listen: "127.0.0.1:7801", upstream: "https://h:7777/api", upstream_tls: {insecure_skip_verify: true},
      routes: [{path: "/v1/**", format: anthropic-sse}, {content_type: "text/event-stream", host: h, format: agno}]}
   - {name: b, type: sse, format: letta, url: "https://h/stream", method: POST, body: "{}", resume: auto,
      headers: {Authorization: "Bearer ${PASSWORD}", X-Team: 7}}
@@ -71,7 +71,7 @@ sources:
 	secret := func(s string) spec.Secret { return spec.NewSecret(s) }
 	want := []config.Source{
 		{Name: "a", Type: "tap", Tenant: "default", Section: &tap.Config{
-			Listen: ":7801", Upstream: "https://h:7777/api", UpstreamTLS: &spec.ClientTLS{InsecureSkipVerify: true}, MaxBody: 64 << 20,
+			Listen: "127.0.0.1:7801", Upstream: "https://h:7777/api", UpstreamTLS: &spec.ClientTLS{InsecureSkipVerify: true}, MaxBody: 64 << 20,
 			Routes: []tap.Route{{Path: "/v1/**", Format: "anthropic-sse"}, {ContentType: "text/event-stream", Host: "h", Format: "agno"}},
 		}},
 		{Name: "b", Type: "sse", Format: "letta", Tenant: "default", Section: &sse.Config{

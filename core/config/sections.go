@@ -234,6 +234,8 @@ type Pattern struct {
 type Telemetry struct {
 	// Address of /metrics, /healthz and /readyz. Empty turns it off.
 	Listen string `yaml:"listen"`
+	// Serves /debug/pprof at that address: stacks, memory and profiles of this process.
+	Pprof bool `yaml:"pprof"`
 }
 
 // SetDefaults implements spec.Defaults.

@@ -142,6 +142,18 @@ func (c *Check) Address(key, address string) bool {
 	return true
 }
 
+// Exposed reports a listener beyond loopback that serves whoever reaches it: one without what proves
+// who is asking, unless the section allows that. needs says what is missing.
+func (c *Check) Exposed(key, address string, proves, allowed bool, needs string) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil || proves || allowed || host == "localhost" {
+		return
+	}
+	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+		c.Report(key, c.Quote(key, address)+" is reached from other machines, which needs "+needs, "or say allow_insecure: true where the network is closed")
+	}
+}
+
 // URL checks a URL that is required and has one of the schemes.
 func (c *Check) URL(key, value string, schemes ...string) {
 	if !c.Required(key, value) {

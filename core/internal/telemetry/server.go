@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Server serves /metrics, /healthz, /readyz and /debug/pprof/. The methods of a nil server do
+// Server serves /metrics, /healthz and /readyz, and /debug/pprof/ when asked to. The methods of a nil server do
 // nothing.
 type Server struct {
 	http   *http.Server
@@ -24,8 +24,8 @@ type Server struct {
 	done   chan struct{}
 }
 
-// Listen serves the metrics on the address.
-func Listen(addr string, m *Metrics) (*Server, error) {
+// Listen serves the metrics on the address, with profiles or without.
+func Listen(addr string, m *Metrics, profiles bool) (*Server, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, err
@@ -47,8 +47,10 @@ func Listen(addr string, m *Metrics) (*Server, error) {
 		}
 		fmt.Fprintln(w, "ok")
 	})
-	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	if profiles {
+		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	}
 	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	go func() {
 		defer close(s.done)

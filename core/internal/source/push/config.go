@@ -24,6 +24,8 @@ type Config struct {
 	MaxBody spec.Size `yaml:"max_body"`
 	// TLS of the listener.
 	TLS *spec.ServerTLS `yaml:"tls"`
+	// Listens beyond loopback without tls and token, where only agents reach the address.
+	AllowInsecure bool `yaml:"allow_insecure"`
 }
 
 // Type is the type http.
@@ -50,8 +52,9 @@ const (
 
 // Validate implements spec.Section.
 func (c *Config) Validate(check *spec.Check) {
-	if check.Required("listen", c.Listen) {
-		check.Address("listen", c.Listen)
+	if check.Required("listen", c.Listen) && check.Address("listen", c.Listen) {
+		proves := c.TLS != nil && (c.Token.Reveal() != "" || c.TLS.ClientCAFile != "")
+		check.Exposed("listen", c.Listen, proves, c.AllowInsecure, "tls, and token or tls.client_ca_file")
 	}
 	if !strings.HasPrefix(c.Path, "/") {
 		check.Report("path", "a path begins with /", "")

@@ -395,8 +395,8 @@ func TestMemoryIsBounded(t *testing.T) {
 
 func TestSettings(t *testing.T) {
 	for want, s := range map[string]Settings{
-		"listen": {}, "path": {Config: Config{Listen: ":0", Path: "x"}}, "max_body": {Config: Config{Listen: ":0", MaxBody: -1}},
-		"limit": {Config: Config{Listen: ":0"}, MaxMemory: -1},
+		"listen": {}, "path": {Config: Config{Listen: "127.0.0.1:0", Path: "x"}}, "max_body": {Config: Config{Listen: "127.0.0.1:0", MaxBody: -1}},
+		"limit": {Config: Config{Listen: "127.0.0.1:0"}, MaxMemory: -1},
 	} {
 		if _, err := New(s); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)

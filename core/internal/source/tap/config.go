@@ -30,6 +30,8 @@ type Config struct {
 	Routes []Route `yaml:"routes"`
 	// Bodies are recorded up to this size. The traffic itself has no limit.
 	MaxBody spec.Size `yaml:"max_body"`
+	// Listens beyond loopback without tls.client_ca_file, where only agents reach the address.
+	AllowInsecure bool `yaml:"allow_insecure"`
 }
 
 // Route picks traffic of a tap. An empty criterion matches everything.
@@ -69,8 +71,9 @@ const defaultMaxBody = 64 << 20
 
 // Validate implements spec.Section.
 func (c *Config) Validate(check *spec.Check) {
-	if check.Required("listen", c.Listen) {
-		check.Address("listen", c.Listen)
+	if check.Required("listen", c.Listen) && check.Address("listen", c.Listen) {
+		proves := c.TLS != nil && c.TLS.ClientCAFile != ""
+		check.Exposed("listen", c.Listen, proves, c.AllowInsecure, "tls with client_ca_file")
 	}
 	check.URL("upstream", c.Upstream, "http", "https")
 	c.TLS.Validate(check.In("tls"))
