@@ -129,31 +129,38 @@ func TestUnknownFormatMakesNothing(t *testing.T) {
 	}
 }
 
-// TestNewPlugin follows the printed steps of `plugin new`, writes the golden file of its
-// case with `plugin test --update`, and passes.
+// TestNewPlugin follows the printed step of `plugin new`, in a checkout and outside of any,
+// without a network. It writes the golden file of its case with `plugin test --update`, and passes.
 func TestNewPlugin(t *testing.T) {
 	h := newHome(t)
 	here, err := filepath.Abs("../..")
 	h.must(err)
-	if out, code := h.runIn(h.dir, "plugin", "new", "acme", "--replace", here); code != 0 || !strings.Contains(out, "go mod tidy && go test") {
-		t.Fatalf("exit %d\n%s", code, out)
-	}
-	for _, args := range [][]string{{"mod", "tidy"}, {"test"}, {"build", "-o", "acme", "."}} {
-		c := exec.CommandContext(t.Context(), "go", args...)
-		c.Dir = h.path("acme")
-		if out, err := c.CombinedOutput(); err != nil {
-			t.Fatalf("go %v: %v\n%s", args, err, out)
+	for name, args := range map[string][]string{"checkout": {"--replace", here}, "release": nil} {
+		out, code := h.runIn(h.dir, append([]string{"plugin", "new", name}, args...)...)
+		if code != 0 || !strings.HasSuffix(out, "\nNext:\n  cd "+name+" && go test\n") {
+			t.Fatalf("%s: exit %d\n%s", name, code, out)
 		}
-	}
-	h.must(os.Remove(h.path("acme/testdata/hello/want.jsonl")))
-	test := []string{"plugin", "test", "--exec", "./acme", "--testdata", "testdata"}
-	if out, code := h.runIn(h.path("acme"), test...); code != 1 || !strings.Contains(out, "--update") {
-		t.Errorf("without a golden file: exit %d\n%s", code, out)
-	}
-	if out, code := h.runIn(h.path("acme"), append(test, "--update")...); code != 0 {
-		t.Errorf("--update: exit %d\n%s", code, out)
-	}
-	if out, code := h.runIn(h.path("acme"), test...); code != 0 {
-		t.Errorf("with it: exit %d\n%s", code, out)
+		if _, err := os.Stat(h.path(name + "/earshot/go.mod")); (err == nil) != (args == nil) {
+			t.Errorf("%s: the source of Earshot: %v", name, err)
+		}
+		for _, args := range [][]string{{"test"}, {"build", "-o", "decoder", "."}} {
+			c := exec.CommandContext(t.Context(), "go", args...)
+			c.Dir = h.path(name)
+			c.Env = append(os.Environ(), "GOFLAGS=", "GOPROXY=off")
+			if out, err := c.CombinedOutput(); err != nil {
+				t.Fatalf("%s: go %v: %v\n%s", name, args, err, out)
+			}
+		}
+		h.must(os.Remove(h.path(name + "/testdata/hello/want.jsonl")))
+		test := []string{"plugin", "test", "--exec", "./decoder", "--testdata", "testdata"}
+		if out, code := h.runIn(h.path(name), test...); code != 1 || !strings.Contains(out, "--update") {
+			t.Errorf("%s: without a golden file: exit %d\n%s", name, code, out)
+		}
+		if out, code := h.runIn(h.path(name), append(test, "--update")...); code != 0 {
+			t.Errorf("%s: --update: exit %d\n%s", name, code, out)
+		}
+		if out, code := h.runIn(h.path(name), test...); code != 0 {
+			t.Errorf("%s: with it: exit %d\n%s", name, code, out)
+		}
 	}
 }
