@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -162,5 +163,41 @@ func TestNewPlugin(t *testing.T) {
 		if out, code := h.runIn(h.path(name), test...); code != 0 {
 			t.Errorf("%s: with it: exit %d\n%s", name, code, out)
 		}
+	}
+}
+
+// TestFirstDecoder follows docs/first-decoder.md literally: it runs the sh blocks in one shell,
+// saves the diff, and finds the text blocks in the output of the block before.
+func TestFirstDecoder(t *testing.T) {
+	h := newHome(t)
+	page, err := os.ReadFile("../../docs/first-decoder.md")
+	h.must(err)
+	h.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	h.Setenv("GOPROXY", "off")
+	h.Setenv("GOFLAGS", "")
+	dir, out, blocks := h.dir, "", 0
+	for _, b := range regexp.MustCompile("(?ms)^```(sh|diff|text)\n(.*?)^```$").FindAllSubmatch(page, -1) {
+		blocks++
+		switch text := string(b[2]); string(b[1]) {
+		case "sh":
+			c := exec.CommandContext(t.Context(), "sh", "-ec", text+"\npwd > "+h.path("pwd"))
+			c.Dir = dir
+			raw, err := c.CombinedOutput()
+			if out = string(raw); err != nil {
+				t.Fatalf("%v\n%s%s", err, text, out)
+			}
+			pwd, err := os.ReadFile(h.path("pwd"))
+			h.must(err)
+			dir = strings.TrimSpace(string(pwd))
+		case "diff":
+			h.must(os.WriteFile(filepath.Join(dir, "calls.diff"), b[2], 0o644))
+		case "text":
+			if !strings.Contains(out, text) {
+				t.Errorf("the output has no\n%s, it is\n%s", text, out)
+			}
+		}
+	}
+	if blocks != 8 {
+		t.Errorf("%d blocks were run", blocks)
 	}
 }
