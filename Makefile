@@ -74,7 +74,7 @@ python:
 
 # The same for TypeScript; needs Node.js 20 and npm, which installs what the decoder imports.
 typescript:
-	$(GO) test -race -count=1 -tags typescript -run TypeScript ./cmd/earshot
+	$(GO) test -race -count=1 -tags typescript -run TypeScript ./core/decoder/conformance ./cmd/earshot
 
 # Opens `earshot ui` in a headless Chromium and looks at every page; fails without
 # one. make browser SHOTS=/tmp/ui leaves pictures of what it saw.

@@ -28,8 +28,8 @@ import (
 
 // Tolerances of a figure. Allocations are the same in every run, but for maps, whose growth
 // depends on a random seed: by less than one in a thousand. Processor time depends on other
-// processes, though less as a ratio of two best times: of twenty runs beside four processes that
-// kept two cores and their caches busy, none was 20 % beyond the figure.
+// processes, though less as a ratio of two best times: twenty runs on two cores, with nine to
+// twenty-nine processes that wanted them, were all within the tolerance.
 const (
 	moreAllocs = 0.01
 	moreTime   = 0.25

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/core/decoder/conformance"
-	"github.com/earshot-dev/earshot/core/decoder/conformance/internal/mutants"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
 // python returns a Python that has gRPC and imports the generated messages and the SDK.
@@ -36,24 +34,8 @@ func python(t *testing.T) string {
 // A decoder in another language, written from PROTOCOL.md alone or on the SDK of its language,
 // passes the suite and has the output of the Go decoder of its format.
 func TestPython(t *testing.T) {
-	cases, err := conformance.Load(os.DirFS("internal/mutants/testdata"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, program := range []string{"decoder.py", "on_sdk.py"} {
-		t.Run(program, func(t *testing.T) {
-			e, err := conformance.NewExec(t.Context(), python(t), "testdata/python/"+program)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer e.Close()
-			s := &conformance.Suite{Subject: e, Twins: []conformance.Subject{conformance.NewLocal(mutants.Reference{})}, Cases: cases, LeavesOut: &unknown.List{}, Seed: 1}
-			s.Run(t.Context(), func(r conformance.Result) {
-				if r.Status == conformance.Fail {
-					t.Errorf("%s %s: %s is broken: %s\n%s", r.Case, r.Check, r.Rule, r.Reason, r.Detail)
-				}
-			})
-		})
+		t.Run(program, func(t *testing.T) { reference(t, python(t), "testdata/python/"+program) })
 	}
 }
 
