@@ -11,7 +11,7 @@ TOOLS   := $(GO) tool -modfile=core/internal/tools/go.mod
 # tests run without it, and say so.
 RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
-.PHONY: build demo test unit lint vulncheck bench bench-backlog bench-queries chaos conformance dashboards browser python generate engine clean
+.PHONY: build demo test unit lint vulncheck bench bench-backlog bench-queries chaos conformance conformance-update dashboards browser python typescript generate engine clean
 
 build: engine $(BIN)
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/earshot ./cmd/earshot
@@ -54,9 +54,12 @@ vulncheck:
 	*) echo "$$out"; exit 1 ;; \
 	esac
 
-# Every bundled decoder, as a process, against the conformance suite.
+# Every bundled decoder, as a process, against the conformance suite; and its speed, in one
+# process, against bench/decoders.json, which conformance-update writes.
 conformance: build
-	@$(GO) run ./bench/cmd/conformance $(BIN)/earshot plugins
+	@$(GO) run ./bench/cmd/conformance $(BIN)/earshot plugins bench/decoders.json
+conformance-update: build
+	@$(GO) run ./bench/cmd/conformance -speed -update $(BIN)/earshot plugins bench/decoders.json
 
 # Writes the dashboards and alert rules anew, and runs every query of them on the
 # engine: panel, rows, milliseconds.
@@ -64,10 +67,14 @@ dashboards: engine
 	$(GO) generate ./dashboards
 	$(GO) test ./dashboards/... -count=1 -v -run 'TestEveryQueryAnswers|TestFilesAreAsWritten|TestNumbersAreTrue|Sound|Lead'
 
-# Holds a decoder that is written in Python to the conformance suite; needs Python with
-# gRPC (Debian: python3-grpcio python3-protobuf).
+# Holds decoders that are written in Python to the conformance suite; needs Python with
+# gRPC (Debian: python3-grpcio python3-protobuf), or pip and its registry.
 python:
-	$(GO) test -race -count=1 -tags python -run Python ./core/decoder/conformance
+	$(GO) test -race -count=1 -tags python -run Python ./core/decoder/conformance ./cmd/earshot
+
+# The same for TypeScript; needs Node.js 20 and npm, which installs what the decoder imports.
+typescript:
+	$(GO) test -race -count=1 -tags typescript -run TypeScript ./core/decoder/conformance ./cmd/earshot
 
 # Opens `earshot ui` in a headless Chromium and looks at every page; fails without
 # one. make browser SHOTS=/tmp/ui leaves pictures of what it saw.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -129,31 +130,74 @@ func TestUnknownFormatMakesNothing(t *testing.T) {
 	}
 }
 
-// TestNewPlugin follows the printed steps of `plugin new`, writes the golden file of its
-// case with `plugin test --update`, and passes.
+// TestNewPlugin follows the printed step of `plugin new`, in a checkout and outside of any,
+// without a network. It writes the golden file of its case with `plugin test --update`, and passes.
 func TestNewPlugin(t *testing.T) {
 	h := newHome(t)
 	here, err := filepath.Abs("../..")
 	h.must(err)
-	if out, code := h.runIn(h.dir, "plugin", "new", "acme", "--replace", here); code != 0 || !strings.Contains(out, "go mod tidy && go test") {
-		t.Fatalf("exit %d\n%s", code, out)
-	}
-	for _, args := range [][]string{{"mod", "tidy"}, {"test"}, {"build", "-o", "acme", "."}} {
-		c := exec.CommandContext(t.Context(), "go", args...)
-		c.Dir = h.path("acme")
-		if out, err := c.CombinedOutput(); err != nil {
-			t.Fatalf("go %v: %v\n%s", args, err, out)
+	for name, args := range map[string][]string{"checkout": {"--replace", here}, "release": nil} {
+		out, code := h.runIn(h.dir, append([]string{"plugin", "new", name}, args...)...)
+		if code != 0 || !strings.HasSuffix(out, "\nNext:\n  cd "+name+" && go test\n") {
+			t.Fatalf("%s: exit %d\n%s", name, code, out)
+		}
+		if _, err := os.Stat(h.path(name + "/earshot/go.mod")); (err == nil) != (args == nil) {
+			t.Errorf("%s: the source of Earshot: %v", name, err)
+		}
+		for _, args := range [][]string{{"test"}, {"build", "-o", "decoder", "."}} {
+			c := exec.CommandContext(t.Context(), "go", args...)
+			c.Dir = h.path(name)
+			c.Env = append(os.Environ(), "GOFLAGS=", "GOPROXY=off")
+			if out, err := c.CombinedOutput(); err != nil {
+				t.Fatalf("%s: go %v: %v\n%s", name, args, err, out)
+			}
+		}
+		h.must(os.Remove(h.path(name + "/testdata/hello/want.jsonl")))
+		test := []string{"plugin", "test", "--exec", "./decoder", "--testdata", "testdata"}
+		if out, code := h.runIn(h.path(name), test...); code != 1 || !strings.Contains(out, "--update") {
+			t.Errorf("%s: without a golden file: exit %d\n%s", name, code, out)
+		}
+		if out, code := h.runIn(h.path(name), append(test, "--update")...); code != 0 {
+			t.Errorf("%s: --update: exit %d\n%s", name, code, out)
+		}
+		if out, code := h.runIn(h.path(name), test...); code != 0 {
+			t.Errorf("%s: with it: exit %d\n%s", name, code, out)
 		}
 	}
-	h.must(os.Remove(h.path("acme/testdata/hello/want.jsonl")))
-	test := []string{"plugin", "test", "--exec", "./acme", "--testdata", "testdata"}
-	if out, code := h.runIn(h.path("acme"), test...); code != 1 || !strings.Contains(out, "--update") {
-		t.Errorf("without a golden file: exit %d\n%s", code, out)
+}
+
+// TestFirstDecoder follows docs/first-decoder.md literally: it runs the sh blocks in one shell,
+// saves the diff, and finds the text blocks in the output of the block before.
+func TestFirstDecoder(t *testing.T) {
+	h := newHome(t)
+	page, err := os.ReadFile("../../docs/first-decoder.md")
+	h.must(err)
+	h.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	h.Setenv("GOPROXY", "off")
+	h.Setenv("GOFLAGS", "")
+	dir, out, blocks := h.dir, "", 0
+	for _, b := range regexp.MustCompile("(?ms)^```(sh|diff|text)\n(.*?)^```$").FindAllSubmatch(page, -1) {
+		blocks++
+		switch text := string(b[2]); string(b[1]) {
+		case "sh":
+			c := exec.CommandContext(t.Context(), "sh", "-ec", text+"\npwd > "+h.path("pwd"))
+			c.Dir = dir
+			raw, err := c.CombinedOutput()
+			if out = string(raw); err != nil {
+				t.Fatalf("%v\n%s%s", err, text, out)
+			}
+			pwd, err := os.ReadFile(h.path("pwd"))
+			h.must(err)
+			dir = strings.TrimSpace(string(pwd))
+		case "diff":
+			h.must(os.WriteFile(filepath.Join(dir, "calls.diff"), b[2], 0o644))
+		case "text":
+			if !strings.Contains(out, text) {
+				t.Errorf("the output has no\n%s, it is\n%s", text, out)
+			}
+		}
 	}
-	if out, code := h.runIn(h.path("acme"), append(test, "--update")...); code != 0 {
-		t.Errorf("--update: exit %d\n%s", code, out)
-	}
-	if out, code := h.runIn(h.path("acme"), test...); code != 0 {
-		t.Errorf("with it: exit %d\n%s", code, out)
+	if blocks != 8 {
+		t.Errorf("%d blocks were run", blocks)
 	}
 }

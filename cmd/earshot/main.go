@@ -3,8 +3,6 @@
 // ClickHouse rows. `earshot --help` lists the commands.
 package main
 
-//go:generate go run bundle.go
-
 import (
 	"context"
 	"errors"
@@ -14,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/earshot-dev/earshot/core/sdk"
+	"github.com/earshot-dev/earshot/plugins"
 )
 
 // Exit codes.
@@ -35,7 +34,7 @@ func serves() bool {
 	if len(os.Args) != 3 || os.Args[1] != decoderCommand {
 		return false
 	}
-	factory, ok := bundled()[os.Args[2]]
+	factory, ok := plugins.Bundled()[os.Args[2]]
 	if !ok {
 		fmt.Fprintf(os.Stderr, "earshot: no decoder %q is bundled\n", os.Args[2])
 		os.Exit(exitUsage)

@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/mod/module"
-	"golang.org/x/mod/semver"
 
 	"github.com/earshot-dev/earshot/core/decoder/conformance"
 	"github.com/earshot-dev/earshot/core/decoder/scaffold"
@@ -104,16 +102,19 @@ func newPluginNew() *cobra.Command {
 	var dir string
 	c := &cobra.Command{
 		Use:   "new NAME",
-		Short: "Write a working example of a decoder, in Go",
-		Long: `Write a folder NAME with a Go program that decodes a small format and passes the
-conformance suite as it is. Turn it into a decoder of your own format from there.`,
-		Example: `  earshot plugin new acme --module example.com/acme`,
-		Args:    cobra.ExactArgs(1),
+		Short: "Write a working example of a decoder, in Go, Python or TypeScript",
+		Long: `Write a folder NAME with a program that decodes a small format and passes the
+conformance suite as it is. Turn it into a decoder of your own format from there.
+
+The folder has all that it needs of Earshot: a Go module uses the checkout that this
+program was built in, or else a copy of the source, as it was when this program was
+built; a Python or TypeScript program has a copy of the SDK of its language.`,
+		Example: `  earshot plugin new acme --module example.com/acme
+  earshot plugin new acme --language python`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			s.Name = args[0]
-			if v := buildVersion(); semver.IsValid(v) && !module.IsPseudoVersion(v) && semver.Build(v) == "" {
-				s.Version = v // a release: the module proxy has it
-			} else if s.Replace == "" {
+			if s.Replace == "" {
 				s.Replace = sourceTree()
 			}
 			written, err := scaffold.Write(dir, s)
@@ -123,16 +124,13 @@ conformance suite as it is. Turn it into a decoder of your own format from there
 			for _, f := range written {
 				fmt.Fprintln(c.OutOrStdout(), f)
 			}
-			replace := ""
-			if s.Version == "" && s.Replace == "" {
-				replace = "go mod edit -require github.com/earshot-dev/earshot@v0.0.0 -replace github.com/earshot-dev/earshot=/path/to/its/source && "
-			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "\nNext:\n  cd %s && %sgo mod tidy && go test\n", filepath.Join(dir, s.Name), replace)
+			_, err = fmt.Fprintf(c.OutOrStdout(), "\nNext:\n  cd %s && %s\n", filepath.Join(dir, s.Name), s.Next())
 			return err
 		},
 	}
 	c.Flags().StringVar(&dir, "dir", ".", "`DIR` in which the folder is made")
-	c.Flags().StringVar(&s.Replace, "replace", "", "`DIR` with the source of Earshot, for a build between releases (default: where this program was built)")
+	c.Flags().StringVar(&s.Language, "language", "go", "`LANGUAGE` of the program: "+strings.Join(scaffold.Languages(), ", "))
+	c.Flags().StringVar(&s.Replace, "replace", "", "`DIR` with the source of Earshot, for a Go module (default: the checkout of this program, or a copy)")
 	c.Flags().StringVar(&s.Module, "module", "", "`PATH` of its Go module (default: its name)")
 	return c
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/app"
 	"github.com/earshot-dev/earshot/core/config"
+	"github.com/earshot-dev/earshot/plugins"
 )
 
 func newRoot() *cobra.Command {
@@ -82,7 +83,7 @@ func strict(c *cobra.Command) {
 // decoders are the bundled ones.
 func decoders() app.Decoders {
 	d := app.Decoders{Args: func(name string) []string { return []string{decoderCommand, name} }}
-	for name := range bundled() {
+	for name := range plugins.Bundled() {
 		d.Names = append(d.Names, name)
 	}
 	slices.Sort(d.Names)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/internal/wire"
+	"github.com/earshot-dev/earshot/core/msg"
 	pb "github.com/earshot-dev/earshot/core/proto/earshot/decoder/v1"
 )
 
@@ -108,4 +109,54 @@ func bytesOf(t *testing.T, dump string) []byte {
 		out = append(out, b...)
 	}
 	return out
+}
+
+// The table of required fields is what the host refuses: a kind that is not in its row needs no
+// more than any message.
+func TestProtocolRequiresWhatTheHostDoes(t *testing.T) {
+	_, table, _ := strings.Cut(protocol(t), "| kind | required |\n|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	required := make(map[string]string)
+	for row := range strings.Lines(table + "\n") {
+		kinds, fields, _ := strings.Cut(strings.Trim(row, "| \n"), " | ")
+		for kind := range strings.SplitSeq(kinds, ", ") {
+			required[kind] = fields
+		}
+	}
+	names := make(map[string]bool)
+	for value, name := range pb.Kind_name {
+		name = strings.TrimPrefix(name, "KIND_")
+		names[name] = true
+		for _, complete := range []msg.Completeness{msg.Partial, msg.Complete} {
+			for _, absent := range []string{"", "`key`", "`session`", "`tool_call_id`", "`tool_name`"} {
+				m := msg.Message{Key: "k", Session: "s", Kind: msg.Kind(value), Complete: complete, Tool: msg.Tool{CallID: "c", Name: "n"}}
+				switch absent {
+				case "`key`":
+					m.Key = ""
+				case "`session`":
+					m.Session = ""
+				case "`tool_call_id`":
+					m.Tool.CallID = ""
+				case "`tool_name`":
+					m.Tool.Name = ""
+				}
+				want := absent != "" && strings.Contains(required["any"]+required[name], absent)
+				if absent == "`tool_name`" && complete != msg.Complete && strings.Contains(required[name], "`tool_name` when `complete` is COMPLETE") {
+					want = false
+				}
+				if err := m.Validate(); (err != nil) != want {
+					t.Errorf("%s (%v) without %s: %v, PROTOCOL.md has %q", name, complete, absent, err, required[name])
+				}
+			}
+		}
+		m := msg.Message{Key: "k", Session: "s", Kind: msg.Kind(value), Tool: msg.Tool{CallID: "c", Name: "n"}, Usage: msg.Tokens{Input: 1}}
+		if err := m.Validate(); (err == nil) != strings.Contains(required[name], "`usage`") {
+			t.Errorf("%s with tokens: %v", name, err)
+		}
+	}
+	for kind := range required {
+		if kind != "any" && !names[kind] {
+			t.Errorf("PROTOCOL.md requires something of %s, which is no kind", kind)
+		}
+	}
 }

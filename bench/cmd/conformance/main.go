@@ -1,34 +1,62 @@
 // Command conformance runs every bundled decoder, as a process, through the conformance suite
 // and prints a table, decoder by check: how many cases passed, failed, and were skipped because
-// the check does not apply to them.
+// the check does not apply to them. Then it measures each decoder, in a process of this executable, and compares
+// its speed with the committed figure.
 //
-//	go run ./bench/cmd/conformance bin/earshot plugins
+//	go run ./bench/cmd/conformance [-speed] [-update] bin/earshot plugins bench/decoders.json
+//
+// -speed leaves out the suite, and -update writes the figures that are beyond their tolerance, or
+// of other cases than those in testdata, instead of failing. Another version of Go may have
+// another encoding/json, and so needs new figures.
 package main
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/earshot-dev/earshot/core/decoder/conformance"
+	"github.com/earshot-dev/earshot/plugins"
 )
 
+// measureCommand is the first argument of a process that measures one decoder.
+const measureCommand = "measure"
+
 func main() {
-	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: conformance EARSHOT PLUGINS")
+	if len(os.Args) == 4 && os.Args[1] == measureCommand {
+		if err := measureAndPrint(os.Args[2], os.Args[3]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	speedOnly := flag.Bool("speed", false, "measure the decoders and leave out the suite")
+	update := flag.Bool("update", false, "write the figures that are beyond their tolerance, or of other cases, instead of failing")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: conformance [-speed] [-update] EARSHOT PLUGINS FIGURES")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	if flag.NArg() != 3 {
+		flag.Usage()
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	ok, err := run(ctx, os.Args[1], os.Args[2])
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "conformance:", err)
+	var err error
+	if !*speedOnly {
+		err = suite(ctx, flag.Arg(0), flag.Arg(1))
 	}
-	if !ok || err != nil {
+	if err = errors.Join(err, speed(ctx, flag.Arg(1), flag.Arg(2), *update)); err != nil {
+		fmt.Fprintln(os.Stderr, "conformance:", err)
 		os.Exit(1)
 	}
 }
@@ -36,21 +64,15 @@ func main() {
 // seed is the seed of the suite's random choices.
 const seed = 1
 
-func run(ctx context.Context, earshot, plugins string) (ok bool, err error) {
-	folders, err := filepath.Glob(filepath.Join(plugins, "*", "testdata"))
-	if err != nil {
-		return false, err
-	}
+func suite(ctx context.Context, earshot, folder string) error {
 	checks := conformance.CheckNames()
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "DECODER\t"+strings.Join(checks, "\t"))
-	ok = true
 	var broken []conformance.Result
-	for _, testdata := range folders {
-		name := filepath.Base(filepath.Dir(testdata))
-		results, err := conformance.Test(ctx, os.DirFS(testdata), seed, nil, earshot, "decoder", name)
+	for _, name := range slices.Sorted(maps.Keys(plugins.Bundled())) {
+		results, err := conformance.Test(ctx, os.DirFS(filepath.Join(folder, name, "testdata")), seed, nil, earshot, "decoder", name)
 		if err != nil {
-			return false, fmt.Errorf("%s: %w", name, err)
+			return fmt.Errorf("%s: %w", name, err)
 		}
 		count := make(map[string]map[conformance.Status]int)
 		for _, r := range results {
@@ -59,7 +81,7 @@ func run(ctx context.Context, earshot, plugins string) (ok bool, err error) {
 			}
 			count[r.Check][r.Status]++
 			if r.Status == conformance.Fail {
-				ok, broken = false, append(broken, r)
+				broken = append(broken, r)
 			}
 		}
 		row := []string{name}
@@ -69,13 +91,13 @@ func run(ctx context.Context, earshot, plugins string) (ok bool, err error) {
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
 	if err := w.Flush(); err != nil {
-		return false, err
+		return err
 	}
 	fmt.Println("\nN passed, -N skipped because the check does not apply to so many cases, !N failed")
 	if len(broken) > 0 {
-		return false, conformance.Report(os.Stdout, broken, seed)
+		return errors.Join(conformance.Report(os.Stdout, broken, seed), errors.New("a decoder does not conform"))
 	}
-	return ok, nil
+	return nil
 }
 
 func cell(n map[conformance.Status]int) string {

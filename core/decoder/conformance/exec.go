@@ -3,7 +3,7 @@ package conformance
 import (
 	"bytes"
 	"context"
-	"fmt"
+	"errors"
 	"os"
 	"strings"
 	"sync"
@@ -48,8 +48,13 @@ func (e *Exec) start(ctx context.Context) error {
 	p, err := host.Start(ctx, host.Settings{
 		Name: "under test", Path: e.path, Args: e.args, Env: os.Environ(), SocketDir: e.dir, Stderr: &e.stderr,
 	})
+	if note := e.stderr.note(); err != nil && note != "" {
+		// go-plugin's list of possible causes is for a process that is silent.
+		cause, _, _ := strings.Cut(err.Error(), "\nThis usually means\n")
+		return errors.New(cause + note)
+	}
 	if err != nil {
-		return fmt.Errorf("%w%s", err, e.stderr.note())
+		return err
 	}
 	e.process = p
 	c, err := p.Decode(context.Background())
@@ -110,11 +115,19 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// note returns the stderr of the process, to be added to an error.
+// note returns the stderr of the process, to be added to an error. The host starts a process
+// that ends at once several times: text that it wrote each time is in the note once.
 func (t *tail) note() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if s := strings.TrimSpace(string(bytes.ToValidUTF8(t.buf, []byte("?")))); s != "" {
+	s := string(bytes.ToValidUTF8(t.buf, []byte("?")))
+	for n := 3; n > 1; n-- {
+		if one := s[:len(s)/n]; s == strings.Repeat(one, n) {
+			s = one
+			break
+		}
+	}
+	if s = strings.TrimSpace(s); s != "" {
 		return "\nits stderr: " + s
 	}
 	return ""

@@ -3,7 +3,6 @@
 package conformance_test
 
 import (
-	"encoding/hex"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,19 +10,17 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protodesc"
-	"google.golang.org/protobuf/types/descriptorpb"
-
 	"github.com/earshot-dev/earshot/core/decoder/conformance"
-	"github.com/earshot-dev/earshot/core/decoder/conformance/internal/mutants"
-	pb "github.com/earshot-dev/earshot/core/proto/earshot/decoder/v1"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
-// python returns a Python that has gRPC.
+// python returns a Python that has gRPC and imports the generated messages and the SDK.
 func python(t *testing.T) string {
 	t.Helper()
+	sdk, err := filepath.Abs("../../sdk/python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PYTHONPATH", sdk)
 	t.Setenv("PYTHONDONTWRITEBYTECODE", "1")
 	for _, p := range []string{"python3", "/usr/bin/python3"} {
 		if exec.CommandContext(t.Context(), p, "-c", "import grpc, google.protobuf").Run() == nil {
@@ -34,24 +31,12 @@ func python(t *testing.T) string {
 	return ""
 }
 
-// A decoder in another language, written from PROTOCOL.md alone, passes the suite and has
-// the output of the Go decoder of its format.
+// A decoder in another language, written from PROTOCOL.md alone or on the SDK of its language,
+// passes the suite and has the output of the Go decoder of its format.
 func TestPython(t *testing.T) {
-	cases, err := conformance.Load(os.DirFS("internal/mutants/testdata"))
-	if err != nil {
-		t.Fatal(err)
+	for _, program := range []string{"decoder.py", "on_sdk.py"} {
+		t.Run(program, func(t *testing.T) { reference(t, python(t), "testdata/python/"+program) })
 	}
-	e, err := conformance.NewExec(t.Context(), python(t), "testdata/python/decoder.py")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
-	s := &conformance.Suite{Subject: e, Twins: []conformance.Subject{conformance.NewLocal(mutants.Reference{})}, Cases: cases, LeavesOut: &unknown.List{}, Seed: 1}
-	s.Run(t.Context(), func(r conformance.Result) {
-		if r.Status == conformance.Fail {
-			t.Errorf("%s %s: %s is broken: %s\n%s", r.Case, r.Check, r.Rule, r.Reason, r.Detail)
-		}
-	})
 }
 
 // Without the services that the protocol calls optional everything works, but the
@@ -85,47 +70,13 @@ func TestPythonRefusals(t *testing.T) {
 		"EARSHOT_DECODER=other": "earshot starts it",
 		"EARSHOT_DECODER=a77f6c1e5f0b4b3d9c1f PLUGIN_CLIENT_CERT=x": "does not speak TLS",
 	} {
-		cmd := exec.CommandContext(t.Context(), python(t), "testdata/python/decoder.py")
-		cmd.Env = append(os.Environ(), strings.Fields(env)...)
-		out, err := cmd.CombinedOutput()
-		if err == nil || !strings.Contains(string(out), want) {
-			t.Errorf("%s: %v %s", env, err, out)
-		}
-	}
-}
-
-// The generated Python is that of the current .proto file.
-func TestPythonIsGeneratedFromTheProto(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), python(t), "-c", "import decoder_pb2; print(decoder_pb2.DESCRIPTOR.serialized_pb.hex())")
-	cmd.Dir = filepath.Join("testdata", "python")
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := hex.DecodeString(strings.TrimSpace(string(out)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got descriptorpb.FileDescriptorProto
-	if err := proto.Unmarshal(raw, &got); err != nil {
-		t.Fatal(err)
-	}
-	want := protodesc.ToFileDescriptorProto(pb.File_earshot_decoder_v1_decoder_proto)
-	got.Name = want.Name
-	for _, d := range []*descriptorpb.FileDescriptorProto{&got, want} {
-		plain(d)
-	}
-	if !proto.Equal(want, &got) {
-		t.Error("decoder_pb2.py is old: cd testdata/python && protoc -I ../../../../proto/earshot/decoder/v1 --python_out=. decoder.proto")
-	}
-}
-
-// plain removes the optional parts of a descriptor, which differ between compilers.
-func plain(d *descriptorpb.FileDescriptorProto) {
-	d.SourceCodeInfo = nil
-	for _, m := range d.MessageType {
-		for _, f := range m.Field {
-			f.JsonName = nil
+		for _, program := range []string{"decoder.py", "on_sdk.py"} {
+			cmd := exec.CommandContext(t.Context(), python(t), "testdata/python/"+program)
+			cmd.Env = append(os.Environ(), strings.Fields(env)...)
+			out, err := cmd.CombinedOutput()
+			if err == nil || !strings.Contains(string(out), want) {
+				t.Errorf("%s with %s: %v %s", program, env, err, out)
+			}
 		}
 	}
 }

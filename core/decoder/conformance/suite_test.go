@@ -103,3 +103,15 @@ func TestProcessesThatDie(t *testing.T) {
 		}
 	}
 }
+
+// A decoder that ends at once is reported with its own words, once, and without advice on
+// executables.
+func TestDecoderThatDoesNotStart(t *testing.T) {
+	_, err := conformance.NewExec(t.Context(), "sh", "-c", "echo there is no table of tides >&2; exit 3")
+	if err == nil || strings.Count(err.Error(), "there is no table of tides") != 1 || strings.Contains(err.Error(), "This usually means") {
+		t.Errorf("%v", err)
+	}
+	if _, err = conformance.NewExec(t.Context(), "sh", "-c", "exit 3"); err == nil || !strings.Contains(err.Error(), "This usually means") {
+		t.Errorf("a silent one: %v", err)
+	}
+}

@@ -5,26 +5,26 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/earshot-dev/earshot/core/decoder/conformance"
 )
 
-// The scaffold builds, passes its own tests, and passes the suite as an executable,
-// in a module of its own that imports only public packages of this one.
+// Outside of a checkout the new module has the source that it needs: without a network, and
+// with nothing edited, it builds, passes its own tests, and passes the suite as an executable.
 func TestTheScaffoldPassesTheSuite(t *testing.T) {
 	dir := t.TempDir()
-	written, err := Write(dir, Settings{Name: "my-format", Module: "example.org/my-format", Version: "v0.0.0"})
+	written, err := Write(dir, Settings{Name: "my-format", Module: "example.org/my-format"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	root := filepath.Join(dir, "my-format")
-	if len(written) != 8 {
+	if len(written) != 9 {
 		t.Errorf("wrote %q", written)
 	}
-	attach(t, root)
-	run(t, root, "go", "vet", ".")
+	run(t, root, "go", "vet", "./...")
 	if out := run(t, root, "gofmt", "-l", "."); out != "" {
 		t.Errorf("not formatted: %s", out)
 	}
@@ -43,15 +43,26 @@ func TestTheScaffoldPassesTheSuite(t *testing.T) {
 	}
 }
 
+// The new module requires the modules that the SDK and the tests of a decoder import, and no
+// others: it builds without `go mod tidy`.
+func TestRequirementsAreThoseOfTheSDK(t *testing.T) {
+	imported := strings.Fields(run(t, ".", "go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}{{end}}{{end}}",
+		"github.com/earshot-dev/earshot/core/decoder/decodertest", "github.com/earshot-dev/earshot/core/sdk/..."))
+	slices.Sort(imported)
+	if imported = slices.Compact(imported); !slices.Equal(imported, sdkModules) {
+		t.Errorf("the SDK imports\n%q, sdkModules are\n%q", imported, sdkModules)
+	}
+}
+
 // A golden that is wrong or missing fails the test; -update repairs it and fails
 // once more, so that the author reads each change before keeping it.
 func TestUpdateRewritesAndFails(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := Write(dir, Settings{Name: "acme", Version: "v0.0.0"}); err != nil {
+	here := strings.TrimSpace(run(t, ".", "go", "list", "-m", "-f", "{{.Dir}}"))
+	if _, err := Write(dir, Settings{Name: "acme", Replace: here}); err != nil {
 		t.Fatal(err)
 	}
 	root := filepath.Join(dir, "acme")
-	attach(t, root)
 	golden := filepath.Join(root, "testdata", "hello", "want.jsonl")
 	right, err := os.ReadFile(golden)
 	if err != nil {
@@ -79,20 +90,6 @@ func TestUpdateRewritesAndFails(t *testing.T) {
 	run(t, root, "go", "test", "-count=1", "-run=TestDecoder", "-conformance.checks=C1", ".")
 }
 
-// attach replaces earshot in the new module by this working copy.
-func attach(t *testing.T, root string) {
-	t.Helper()
-	here := strings.TrimSpace(run(t, ".", "go", "list", "-m", "-f", "{{.Dir}}"))
-	sum, err := os.ReadFile(filepath.Join(here, "go.sum"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(root, "go.sum"), sum, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	run(t, root, "go", "mod", "edit", "-replace", "github.com/earshot-dev/earshot="+here)
-}
-
 func run(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
 	out, err := command(t, dir, name, args...)
@@ -106,7 +103,7 @@ func command(t *testing.T, dir, name string, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off")
+	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOPROXY=off", "GOWORK=off")
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
@@ -114,14 +111,17 @@ func command(t *testing.T, dir, name string, args ...string) (string, error) {
 func TestWriteRefuses(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"", "Big", "a b", "../x", "1st", "-x", "ä"} {
-		if _, err := Write(dir, Settings{Name: name, Version: "v1.0.0"}); err == nil {
+		if _, err := Write(dir, Settings{Name: name}); err == nil {
 			t.Errorf("%q was accepted", name)
 		}
+	}
+	if _, err := Write(dir, Settings{Name: "acme", Language: "cobol"}); err == nil || !strings.Contains(err.Error(), "not one of go, python, typescript") {
+		t.Errorf("language cobol: %v", err)
 	}
 	if err := os.Mkdir(filepath.Join(dir, "taken"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Write(dir, Settings{Name: "taken", Version: "v1.0.0"}); err == nil {
+	if _, err := Write(dir, Settings{Name: "taken"}); err == nil {
 		t.Error("a folder was written over")
 	}
 }

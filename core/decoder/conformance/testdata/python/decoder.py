@@ -1,7 +1,7 @@
 """A decoder of the invented format "reference", written against PROTOCOL.md.
 
-It needs Debian's python3-grpcio and python3-protobuf. decoder_pb2.py is made by
-protoc -I core/proto/earshot/decoder/v1 --python_out=. decoder.proto
+It needs Debian's python3-grpcio and python3-protobuf, and decoder_pb2 of core/sdk/python, of
+which it uses nothing else.
 """
 import calendar, hashlib, json, os, re, sys, tempfile, threading, time
 from concurrent import futures
@@ -11,6 +11,9 @@ import decoder_pb2 as pb
 
 COOKIE = ("EARSHOT_DECODER", "a77f6c1e5f0b4b3d9c1f")
 LIMIT = 256 << 20
+INFO = pb.DescribeResponse(
+    name="reference", version="1.0.0", revision=1, summary="Decodes an invented format.", reload=True, snapshots=True,
+    transports=[pb.FRAME_KIND_LINE, pb.FRAME_KIND_EVENT, pb.FRAME_KIND_TEXT])
 
 
 class Reference:
@@ -181,9 +184,7 @@ def main():
 
     to_bytes = lambda m: m.SerializeToString()
     serve("earshot.decoder.v1.Decoder", {
-        "Describe": unary(lambda r: pb.DescribeResponse(
-            name="reference", version="1.0.0", revision=1, summary="Decodes an invented format.", reload=True, snapshots=True,
-            transports=[pb.FRAME_KIND_LINE, pb.FRAME_KIND_EVENT, pb.FRAME_KIND_TEXT]), response=to_bytes),
+        "Describe": unary(lambda r: INFO, response=to_bytes),
         "Check": unary(lambda r: pb.CheckResponse(problems=["options: there are none"] if r.options else []),
                        pb.CheckRequest.FromString, to_bytes),
         "Decode": grpc.stream_stream_rpc_method_handler(decode, pb.DecodeRequest.FromString, to_bytes),

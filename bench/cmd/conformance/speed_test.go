@@ -1,0 +1,105 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/decoder/conformance"
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/plugins"
+)
+
+// twice decodes each frame two times and throws the first output away.
+type twice struct{ decoder.Factory }
+
+func (t twice) New(s decoder.Stream) (decoder.Decoder, error) {
+	a, err := t.Factory.New(s)
+	if err != nil {
+		return nil, err
+	}
+	b, err := t.Factory.New(s)
+	return &both{first: a, second: b}, err
+}
+
+type both struct {
+	first, second decoder.Decoder
+	unused        decoder.Output
+}
+
+func (d *both) Decode(f *frame.Frame, out *decoder.Output) error {
+	d.unused.Reset()
+	d.unused.Begin(0)
+	if err := d.first.Decode(f, &d.unused); err != nil {
+		return err
+	}
+	return d.second.Decode(f, out)
+}
+
+func (d *both) Flush(out *decoder.Output) error { return d.second.Flush(out) }
+
+// A decoder that does its work twice falls behind its figure in time and in allocations.
+func TestSlowerDecoderFallsBehind(t *testing.T) {
+	cases, err := conformance.Load(os.DirFS("../../../plugins/openai-chat/testdata"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := plugins.Bundled()["openai-chat"]()
+	first, err := measure(f, cases)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow, err := measure(twice{f}, cases)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = first.figure().worse(slow.figure())
+	if err == nil || !strings.Contains(err.Error(), "processor time") || !strings.Contains(err.Error(), "allocations") {
+		t.Errorf("%+v after %+v: %v", slow, first, err)
+	}
+	if err := slow.figure().worse(slow.best(first).figure()); err != nil {
+		t.Errorf("the best of both is worse than one: %v", err)
+	}
+}
+
+// A figure is compared with the same cases only; an update keeps values within the tolerance.
+func TestFigures(t *testing.T) {
+	was := figure{Cases: "a", Time: 1, Allocs: 10}
+	for _, c := range []struct {
+		name    string
+		now     figure
+		problem string
+		updated figure
+	}{
+		{"the same", was, "", was},
+		{"within", figure{Cases: "a", Time: 1 + moreTime - 0.01, Allocs: 10.09}, "", was},
+		{"slower", figure{Cases: "a", Time: 2, Allocs: 10}, "processor time is 2.00", figure{Cases: "a", Time: 2, Allocs: 10}},
+		{"more", figure{Cases: "a", Time: 1.1, Allocs: 10.2}, "10.20 allocations", figure{Cases: "a", Time: 1, Allocs: 10.2}},
+		{"better", figure{Cases: "a", Time: 0.5, Allocs: 9}, "", figure{Cases: "a", Time: 0.5, Allocs: 9}},
+		{"other cases", figure{Cases: "b", Time: 1, Allocs: 10}, "its cases are not those", figure{Cases: "b", Time: 1, Allocs: 10}},
+	} {
+		got := ""
+		if err := was.worse(c.now); err != nil {
+			got = err.Error()
+		}
+		if !strings.Contains(got, c.problem) || got != "" && c.problem == "" {
+			t.Errorf("%s: %q, want %q", c.name, got, c.problem)
+		}
+		if u := was.updated(c.now); u != c.updated {
+			t.Errorf("%s is updated to %+v, want %+v", c.name, u, c.updated)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "figures.json")
+	if err := writeFigures(file, map[string]figure{"b": was, "a": {Cases: "x", Time: 0.25, Allocs: 3}}); err != nil {
+		t.Fatal(err)
+	}
+	read, err := readFigures(file)
+	if err != nil || len(read) != 2 || read["b"] != was {
+		t.Errorf("%+v, %v", read, err)
+	}
+	if err := (figure{}).worse(was); err == nil {
+		t.Error("a decoder without a figure passes")
+	}
+}
