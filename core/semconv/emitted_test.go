@@ -36,6 +36,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/semconv"
 	"github.com/earshot-dev/earshot/exporters/otel"
+	agui "github.com/earshot-dev/earshot/plugins/ag-ui"
 	agno "github.com/earshot-dev/earshot/plugins/agno"
 	anthropicsse "github.com/earshot-dev/earshot/plugins/anthropic-sse"
 	claudecode "github.com/earshot-dev/earshot/plugins/claude-code"
@@ -51,7 +52,7 @@ import (
 )
 
 var decoders = []func() decoder.Factory{
-	agno.New, anthropicsse.New, claudecode.New, claudestream.New, codex.New, codexexec.New, grace.New, legion.New, letta.New, llmmessage.New,
+	agui.New, agno.New, anthropicsse.New, claudecode.New, claudestream.New, codex.New, codexexec.New, grace.New, legion.New, letta.New, llmmessage.New,
 	openaichat.New, openairesponses.New,
 }
 

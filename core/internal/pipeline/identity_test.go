@@ -21,6 +21,7 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/checkpoint"
 	"github.com/earshot-dev/earshot/core/internal/wire"
 	"github.com/earshot-dev/earshot/core/msg"
+	agui "github.com/earshot-dev/earshot/plugins/ag-ui"
 	"github.com/earshot-dev/earshot/plugins/agno"
 	anthropicsse "github.com/earshot-dev/earshot/plugins/anthropic-sse"
 	claudecode "github.com/earshot-dev/earshot/plugins/claude-code"
@@ -37,7 +38,7 @@ import (
 
 // everyDecoder are the bundled decoders, by folder.
 var everyDecoder = map[string]decoder.Factory{
-	"agno": agno.New(), "anthropic-sse": anthropicsse.New(), "claude-code": claudecode.New(), "claude-stream": claudestream.New(),
+	"ag-ui": agui.New(), "agno": agno.New(), "anthropic-sse": anthropicsse.New(), "claude-code": claudecode.New(), "claude-stream": claudestream.New(),
 	"codex": codex.New(), "codex-exec": codexexec.New(), "grace": grace.New(), "legion": legion.New(), "letta": letta.New(),
 	"llm-message": llmmessage.New(), "openai-chat": openaichat.New(), "openai-responses": openairesponses.New(),
 }
