@@ -69,6 +69,11 @@ type stream struct {
 	doc    jsonv.Doc
 	origin string // the session of a stream that names none
 	state
+
+	root jsonv.Value // the event, or the request
+	typ  string
+	at   conversation.Time
+	out  *decoder.Output
 }
 
 // state is the decoder's state; its JSON is the snapshot.
@@ -103,9 +108,8 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 		return nil
 	}
 	before := len(out.Messages)
-	r := record{stream: d, out: out, root: root, at: conversation.TimeOf(root.Get("timestamp"))}
-	r.at.Nanos = max(r.at.Nanos, 0)
-	r.decode()
+	d.root, d.typ, d.at, d.out = root, ident.Of(root.Get("type")), conversation.TimeOf(root.Get("timestamp")), out
+	d.decode()
 	unread.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session, m.Run = d.session(), d.Run.ID })
 	return nil
 }
@@ -133,13 +137,12 @@ func (d *stream) unique(id string) string {
 
 // fill writes a part into a message.
 func (d *stream) fill(m *msg.Message, p *conversation.Part) {
-	m.Kind, m.Key, m.Session, m.Run, m.Role = p.Kind, p.Key, d.session(), d.Run.ID, msg.RoleAssistant
+	m.Kind, m.Key, m.Session, m.Run, m.Role, m.Content = p.Kind, p.Key, d.session(), d.Run.ID, msg.RoleAssistant, msg.Plain(string(p.Text))
 	m.Agent.Kind = msg.KindAgent
 	switch p.Kind {
 	case msg.ToolCall:
-		m.Key, m.ResponseID = "call:"+p.CallID, p.Key
+		m.Key, m.ResponseID, m.Content = "call:"+p.CallID, p.Key, msg.Text{}
 		m.Tool = msg.Tool{CallID: p.CallID, Name: p.Tool, Arguments: p.Arguments(), ProtocolID: strings.TrimPrefix(p.CallID, d.Run.ID+"/")}
-		return
 	case msg.Assistant:
 		m.ResponseID = p.Key
 	case msg.User:
@@ -147,26 +150,16 @@ func (d *stream) fill(m *msg.Message, p *conversation.Part) {
 	case msg.System:
 		m.Role, m.Hidden = msg.RoleSystem, true
 	}
-	m.Content = msg.Plain(string(p.Text))
-}
-
-// record is an event, or a request, while it is decoded.
-type record struct {
-	*stream
-	out  *decoder.Output
-	root jsonv.Value
-	at   conversation.Time
-	typ  string
 }
 
 // add adds a message of the run.
-func (r *record) add(kind msg.Kind, key string) *msg.Message {
-	m := r.out.Add()
-	m.Kind, m.Key, m.Session, m.Complete, m.Agent.Kind = kind, key, r.session(), msg.Complete, msg.KindAgent
-	r.at.Set(m)
-	r.Run.Mark(m)
+func (d *stream) add(kind msg.Kind, key string) *msg.Message {
+	m := d.out.Add()
+	m.Kind, m.Key, m.Session, m.Complete, m.Agent.Kind = kind, key, d.session(), msg.Complete, msg.KindAgent
+	d.at.Set(m)
+	d.Run.Mark(m)
 	return m
 }
 
 // id reads an id, whose name some adapters write in snake_case.
-func (r *record) id(camel, snake string) string { return ident.Of(r.root.First(camel, snake)) }
+func (d *stream) id(camel, snake string) string { return ident.Of(d.root.First(camel, snake)) }

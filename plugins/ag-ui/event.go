@@ -11,211 +11,203 @@ import (
 )
 
 // decode decodes an event by its type, or a request, which has none.
-func (r *record) decode() {
-	r.typ = ident.Of(r.root.Get("type"))
-	if r.typ == "" && r.root.Get("messages").Is(jsonv.Array) {
-		r.request()
+func (d *stream) decode() {
+	if d.typ == "" && d.root.Get("messages").Is(jsonv.Array) {
+		d.request()
 		return
 	}
-	group, action := r.typ, ""
-	if i := strings.LastIndexByte(r.typ, '_'); i > 0 {
-		group, action = r.typ[:i], r.typ[i+1:]
+	group, action := d.typ, ""
+	if i := strings.LastIndexByte(d.typ, '_'); i > 0 {
+		group, action = d.typ[:i], d.typ[i+1:]
 	}
-	switch r.typ {
+	switch d.typ {
 	case "RUN_STARTED":
-		r.start()
-		m := r.status("start:" + r.Run.ID)
-		m.SetAttr("parent_run_id", r.id("parentRunId", "parent_run_id"))
+		d.start()
+		m := d.status("start:" + d.Run.ID)
+		m.SetAttr("parent_run_id", d.id("parentRunId", "parent_run_id"))
 	case "RUN_FINISHED":
-		r.finished()
+		d.finished()
 	case "RUN_ERROR":
-		r.failed()
+		d.failed()
 	case "TOOL_CALL_RESULT":
-		r.endChunks("")
-		r.result(r.id("toolCallId", "tool_call_id"), r.root.First("content", "result"), r.id("messageId", "message_id"))
+		d.result(d.id("toolCallId", "tool_call_id"), d.root.First("content", "result"), d.id("messageId", "message_id"))
 	case "MESSAGES_SNAPSHOT":
-		r.endChunks("")
-		r.messages(r.root.Get("messages"), msg.Summary, "user", true)
+		d.endChunks("")
+		d.messages(d.root.Get("messages"), msg.Summary, "user", true)
 	case "USAGE_METADATA":
-		r.usage(r.root, "", "input_tokens", "output_tokens", "", "")
-	case "RAW":
-		r.raw(r.root.Get("event"))
+		d.usage("", d.root)
+	case "RAW": // LangGraph's own events: one ends a response and has its tokens
+		if event := d.root.Get("event"); event.Get("event").Equal("on_chat_model_end") {
+			output := event.Path("data", "output")
+			d.usage(ident.Of(output.Get("id")), output.Get("usage_metadata"))
+		}
 	case "STATE_SNAPSHOT", "STATE_DELTA", "ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA", "STEP_STARTED", "STEP_FINISHED", "CUSTOM",
 		"THINKING_START", "THINKING_END", "REASONING_START", "REASONING_END", "REASONING_ENCRYPTED_VALUE":
-		r.notice()
+		d.notice(d.typ, d.root)
 	default:
-		if !r.piece(group, action) {
-			r.unknown()
+		if !d.piece(group, action) {
+			d.unknown()
 		}
 	}
 }
 
 // unknown keeps a record of an unknown type.
-func (r *record) unknown() {
-	m := r.out.Unknown(cmp.Or(r.typ, "none"), r.root.Raw())
-	m.Session, m.Run, m.Key = r.session(), r.Run.ID, "unknown:"+msg.HashKey(string(r.root.Peek()))
-	r.at.Set(m)
+func (d *stream) unknown() {
+	m := d.out.Unknown(cmp.Or(d.typ, "none"), d.root.Raw())
+	m.Session, m.Run, m.Key = d.session(), d.Run.ID, "unknown:"+msg.HashKey(string(d.root.Peek()))
+	d.at.Set(m)
 }
 
 // status adds a message that a user would not see.
-func (r *record) status(key string) *msg.Message {
-	m := r.add(msg.Status, key)
+func (d *stream) status(key string) *msg.Message {
+	m := d.add(msg.Status, key)
 	m.Hidden = true
-	m.SetAttr("type", cmp.Or(r.typ, "request"))
+	m.SetAttr("type", cmp.Or(d.typ, "request"))
 	return m
 }
 
-// notice decodes an event beside the messages. It has no id: equal ones of a run are one.
-func (r *record) notice() {
-	name := cmp.Or(r.id("stepName", "step_name"), ident.Of(r.root.First("name", "activityType", "title", "subtype")))
-	id := cmp.Or(r.id("messageId", "message_id"), ident.Of(r.root.Get("entityId")))
-	content := r.root.First("snapshot", "delta", "content", "patch", "value", "encryptedValue")
-	m := r.status(r.typ + ":" + msg.HashKey(r.Run.ID, name, id, string(content.Peek())))
+// notice decodes what is beside the messages. It has no id: equal ones of a run are one.
+func (d *stream) notice(typ string, v jsonv.Value) {
+	name := ident.Of(v.First("stepName", "step_name", "name", "activityType", "title", "subtype"))
+	id := ident.Of(v.First("messageId", "message_id", "entityId", "id"))
+	content := v.First("snapshot", "delta", "content", "patch", "value", "encryptedValue")
+	m := d.status(typ + ":" + msg.HashKey(d.Run.ID, name, id, string(content.Peek())))
 	m.Content = content.Text()
 	m.SetAttr("name", name)
 	m.SetAttr("message_id", id)
 }
 
 // start begins a run. A stream may have several.
-func (r *record) start() {
-	r.Session = cmp.Or(r.id("threadId", "thread_id"), r.Session)
-	if id := r.id("runId", "run_id"); id != r.Run.ID {
-		r.Run.Begin(id)
-		r.Calls, r.Parts, r.Thought = conversation.Calls[*conversation.Call]{}, conversation.Deltas{}, 0
+func (d *stream) start() {
+	d.Session = cmp.Or(d.id("threadId", "thread_id"), d.Session)
+	if id := d.id("runId", "run_id"); id != d.Run.ID {
+		d.Run.Begin(id)
+		d.Calls, d.Parts, d.Thought = conversation.Calls[*conversation.Call]{}, conversation.Deltas{}, 0
 	}
 }
 
 // finished decodes the end of a run. An interrupt waits for the user, who answers it by the
 // next run.
-func (r *record) finished() {
-	r.finishAll()
-	r.root.First("threadId", "thread_id").Equal(r.Session)
-	for u := range r.root.Get("usage").Elems() {
-		r.usage(u, ident.Of(u.Get("provider")), "inputTokens", "outputTokens", "cachedInputTokens", "reasoningTokens")
+func (d *stream) finished() {
+	d.finishAll()
+	d.root.First("threadId", "thread_id").Equal(d.Session)
+	for u := range d.root.Get("usage").Elems() {
+		d.usage("", u)
 	}
-	m := r.status("stop:" + cmp.Or(r.Run.ID, r.id("runId", "run_id")))
-	m.Content = r.root.Get("result").Text()
-	m.SetAttr("finished_run_id", r.id("runId", "run_id")) // LangGraph's is another
-	outcome := r.root.Get("outcome")
+	m := d.status("stop:" + d.Run.ID)
+	m.Content = d.root.Get("result").Text()
+	outcome := d.root.Get("outcome")
 	m.SetAttr("interrupts", conversation.ShortJSON(outcome.Get("interrupts")))
-	if r.Run.Active() {
+	if d.root.First("runId", "run_id").Equal(d.Run.ID); d.Run.Active() { // LangGraph's is another id
 		m.Kind, m.FinishReason = msg.Stop, cmp.Or(ident.Of(outcome.Get("type")), "stop")
-		r.Run.End(m)
+		d.Run.End(m)
 	}
 }
 
 // failed decodes the error that ends a run.
-func (r *record) failed() {
-	r.finishAll()
-	message := r.root.Get("message")
-	m := r.add(msg.Error, "error:"+msg.HashKey(r.Run.ID, string(message.Peek())))
-	m.IsError, m.Content, m.Tool.ErrorType = true, message.Text(), ident.Of(r.root.Get("code"))
-	if r.Run.Active() {
+func (d *stream) failed() {
+	d.finishAll()
+	message := d.root.Get("message")
+	m := d.add(msg.Error, "error:"+msg.HashKey(d.Run.ID, string(message.Peek())))
+	m.IsError, m.Content, m.Tool.ErrorType = true, message.Text(), ident.Of(d.root.Get("code"))
+	if d.Run.Active() {
 		m.FinishReason = "error"
-		r.Run.End(m)
+		d.Run.End(m)
 	}
 }
 
 // endChunks finishes the message of chunks, unless the event is of that part: no event of its
 // own ends it.
-func (r *record) endChunks(name string) {
-	if r.Chunk != "" && r.Chunk != name {
-		r.finish(r.Parts.Part(r.Chunk))
-		r.Chunk = ""
+func (d *stream) endChunks(name string) {
+	if d.Chunk != "" && d.Chunk != name {
+		d.finish(d.Parts.Part(d.Chunk))
+		d.Chunk = ""
 	}
 }
 
 // piece decodes the beginning, a piece or the end of a text, a thought or a call.
-func (r *record) piece(group, action string) bool {
+func (d *stream) piece(group, action string) bool {
 	kind := msg.Assistant
 	switch group {
 	case "TOOL_CALL":
 		kind = msg.ToolCall
 	case "TEXT_MESSAGE":
-		kind = kindOf(r.root.Get("role"))
+		kind = kindOf(d.root.Get("role"))
 	case "REASONING_MESSAGE", "THINKING_TEXT_MESSAGE", "THINKING":
 		kind = msg.Reasoning
 	default:
 		return false
 	}
-	id, callID := r.root.First("messageId", "message_id"), r.root.First("toolCallId", "tool_call_id")
-	name := "message:" + ident.Peek(id)
+	id, callID := d.id("messageId", "message_id"), d.id("toolCallId", "tool_call_id")
+	name := "message:" + id
 	if kind == msg.ToolCall {
-		if name = "call:" + ident.Peek(callID); name == "call:" {
-			return false
-		}
+		name = "call:" + callID
 	}
-	p := r.Parts.Part(name)
+	p := d.Parts.Part(name)
 	switch action {
 	case "START", "CONTENT", "ARGS", "CHUNK":
 	case "END":
-		if p != nil {
-			ident.Of(id)
-			ident.Of(callID)
-		}
-		r.finish(p)
+		d.finish(p)
 		return true
 	default:
 		return false
 	}
-	r.endChunks(name)
+	d.endChunks(name)
 	if p == nil {
-		if p = r.Parts.Open(name, kind); p == nil {
+		if p = d.Parts.Open(name, kind); p == nil || name == "call:" {
+			d.Parts.Drop(p)
 			return false
 		}
-		p.Key, p.CallID = r.unique(ident.Peek(id)), r.unique(ident.Peek(callID))
-		if p.Key == "" && kind != msg.ToolCall {
-			p.Key = conversation.Ordinal(r.Run.ID+"/"+kind.String(), &r.Thought)
+		p.Key, p.CallID = d.unique(id), d.unique(callID)
+		if id == "" && kind != msg.ToolCall {
+			p.Key = conversation.Ordinal(d.Run.ID+"/"+kind.String(), &d.Thought)
 		}
 	}
-	ident.Of(id)
-	ident.Of(callID)
-	p.Tool = cmp.Or(r.id("toolCallName", "tool_call_name"), p.Tool)
-	if parent := r.id("parentMessageId", "parent_message_id"); kind == msg.ToolCall && parent != "" {
-		p.Key = r.unique(parent)
+	p.Tool = cmp.Or(d.id("toolCallName", "tool_call_name"), p.Tool)
+	if parent := d.id("parentMessageId", "parent_message_id"); kind == msg.ToolCall && parent != "" {
+		p.Key = d.unique(parent)
 	}
-	r.Parts.Append(p, r.root.Get("delta").Text(), conversation.MaxBytes)
+	d.Parts.Append(p, d.root.Get("delta").Text(), conversation.MaxBytes)
 	if action == "CHUNK" {
-		r.Chunk = name
+		d.Chunk = name
 	}
 	return true
 }
 
 // finishAll finishes the parts that no event has ended.
-func (r *record) finishAll() {
-	for len(r.Parts.Parts) > 0 {
-		r.finish(r.Parts.Parts[0])
+func (d *stream) finishAll() {
+	for len(d.Parts.Parts) > 0 {
+		d.finish(d.Parts.Parts[0])
 	}
 }
 
 // finish emits a part that is complete, unless it is empty or repeats another.
-func (r *record) finish(p *conversation.Part) {
-	if p == nil || !r.Parts.Drop(p) || p.Empty() {
+func (d *stream) finish(p *conversation.Part) {
+	if p == nil || !d.Parts.Drop(p) || p.Empty() {
 		return
 	}
-	r.emit(p, msg.Complete)
+	d.emit(p, msg.Complete)
 }
 
-func (r *record) emit(p *conversation.Part, complete msg.Completeness) *msg.Message {
+func (d *stream) emit(p *conversation.Part, complete msg.Completeness) *msg.Message {
 	if p.Kind == msg.ToolCall {
-		if added, _ := r.Calls.Add(&conversation.Call{ID: p.CallID, Name: p.Tool}); !added {
+		if added, _ := d.Calls.Add(&conversation.Call{ID: p.CallID, Name: p.Tool}); !added {
 			return nil
 		}
 	} else {
 		text := "text:" + msg.HashKey(p.Kind.String(), string(p.Text))
-		if isNew := r.Seen.Add(text, maxSeen); !isNew && complete == msg.Summary {
+		if isNew := d.Seen.Add(text, maxSeen); !isNew && complete == msg.Summary {
 			return nil
-		} else if !r.Seen.Add(p.Key, maxSeen) { // the message goes on, or is sent again
+		} else if !d.Seen.Add(p.Key, maxSeen) { // the message goes on, or is sent again
 			if !isNew {
 				return nil
 			}
 			p.Key += "/" + text[len("text:"):][:8]
 		}
 	}
-	m := r.add(p.Kind, p.Key)
-	first := m.Signal
-	r.fill(m, p)
-	m.Signal, m.Complete = first, complete
+	m := d.add(p.Kind, p.Key)
+	d.fill(m, p)
+	m.Complete = complete
 	if p.Kind == msg.ToolCall && p.Tool == "" {
 		m.Complete = msg.Partial
 	}
@@ -226,52 +218,44 @@ func (r *record) emit(p *conversation.Part, complete msg.Completeness) *msg.Mess
 }
 
 // result emits the result of a call, once.
-func (r *record) result(id string, content jsonv.Value, messageID string) {
-	id = r.unique(id)
-	key := "result:" + cmp.Or(id, messageID)
-	if id == "" && messageID == "" {
-		r.unknown()
+func (d *stream) result(id string, content jsonv.Value, messageID string) {
+	if id == "" {
+		d.unknown()
 		return
 	}
-	r.finish(r.Parts.Part("call:" + id))
-	if !r.Seen.Add(key, maxSeen) {
+	d.finish(d.Parts.Part("call:" + id))
+	call := d.unique(id)
+	if !d.Seen.Add("result:"+call, maxSeen) {
 		content.MarkRead()
 		return
 	}
-	m := r.add(msg.ToolResult, key)
-	m.Role, m.Content, m.Tool.CallID = msg.RoleTool, content.Text(), cmp.Or(id, messageID)
-	m.Tool.ProtocolID = strings.TrimPrefix(m.Tool.CallID, r.Run.ID+"/")
+	m := d.add(msg.ToolResult, "result:"+call)
+	m.Role, m.Content, m.Tool.CallID, m.Tool.ProtocolID = msg.RoleTool, content.Text(), call, id
 	m.SetAttr("message_id", messageID)
-	if c := r.Calls.Get(id); c != nil {
+	if c := d.Calls.Get(call); c != nil {
 		m.Tool.Name = c.Name
-		r.Calls.End(c)
+		d.Calls.End(c)
 	}
 }
 
-// raw reads the tokens of a response in the event of LangGraph that ends it.
-func (r *record) raw(event jsonv.Value) {
-	output := event.Path("data", "output")
-	if u := output.Get("usage_metadata"); event.Get("event").Equal("on_chat_model_end") && u.Is(jsonv.Object) {
-		response := conversation.Response{ID: ident.Of(output.Get("id")), Model: ident.Of(output.Path("response_metadata", "model_name"))}
-		r.count(response, u, "input_tokens", "output_tokens", u.Path("input_token_details", "cache_read").Uint(), u.Path("output_token_details", "reasoning").Uint())
+// usage emits the tokens of a response, once. Without its id they are those of the run by that
+// model. The input has the cached ones, the output those of reasoning.
+func (d *stream) usage(id string, u jsonv.Value) {
+	in, out := u.First("inputTokens", "input_tokens"), u.First("outputTokens", "output_tokens")
+	response := conversation.Response{ID: id, Run: d.Run.ID, At: d.at, Model: ident.Of(u.Get("model")), Provider: ident.Of(u.Get("provider"))}
+	if id == "" {
+		response.ID = msg.HashKey(d.Run.ID, response.Provider, response.Model, string(in.Peek()), string(out.Peek()))
+	} else {
+		response.Model = ident.Of(d.root.Path("event", "data", "output", "response_metadata", "model_name"))
 	}
-}
-
-// usage reads the tokens of a run, by model.
-func (r *record) usage(u jsonv.Value, provider, in, out, cached, reasoning string) {
-	model := ident.Of(u.Get("model"))
-	id := msg.HashKey(r.Run.ID, provider, model, string(u.Get(in).Peek()), string(u.Get(out).Peek()))
-	r.count(conversation.Response{ID: id, Model: model, Provider: provider}, u, in, out, u.Get(cached).Uint(), u.Get(reasoning).Uint())
-}
-
-func (r *record) count(response conversation.Response, u jsonv.Value, in, out string, cached, reasoning uint64) {
-	if !r.Seen.Add("usage:"+response.ID, maxSeen) {
+	if !u.Is(jsonv.Object) || !d.Seen.Add("usage:"+response.ID, maxSeen) {
 		return
 	}
-	response.Run, response.At = r.Run.ID, r.at
-	input := u.Get(in).Uint()
-	cached = min(cached, input) // the sum has them
-	response.Count(conversation.Counts{Input: input - cached, Output: u.Get(out).Uint(), CacheRead: cached, Reasoning: reasoning}, msg.Provider)
-	m := response.Usage(r.out, msg.Complete)
-	m.Session, m.Agent.Kind = r.session(), msg.KindAgent
+	c := conversation.Counts{Input: in.Uint(), Output: out.Uint()}
+	c.CacheRead = min(c.Input, max(u.Get("cachedInputTokens").Uint(), u.Path("input_token_details", "cache_read").Uint()))
+	c.Input -= c.CacheRead
+	c.Reasoning = max(u.Get("reasoningTokens").Uint(), u.Path("output_token_details", "reasoning").Uint())
+	response.Count(c, msg.Provider)
+	m := response.Usage(d.out, msg.Complete)
+	m.Session, m.Agent.Kind = d.session(), msg.KindAgent
 }

@@ -24,17 +24,17 @@ func kindOf(role jsonv.Value) msg.Kind {
 
 // request decodes the request of a run, RunAgentInput: its prompt, or the results of tools that
 // the user interface executed. The messages before them are of earlier runs.
-func (r *record) request() {
-	r.start()
-	r.messages(r.root.Get("messages"), msg.Complete, "assistant", false)
-	m := r.status("request:" + r.Run.ID)
-	m.SetAttr("parent_run_id", r.id("parentRunId", "parent_run_id"))
-	m.SetAttr("resume", conversation.ShortJSON(r.root.Get("resume")))
+func (d *stream) request() {
+	d.start()
+	d.messages(d.root.Get("messages"), msg.Complete, "assistant", false)
+	m := d.status("request:" + d.Run.ID)
+	m.SetAttr("parent_run_id", d.id("parentRunId", "parent_run_id"))
+	m.SetAttr("resume", conversation.ShortJSON(d.root.Get("resume")))
 }
 
 // messages decodes a list that repeats the conversation: those behind the last message of that
 // role, and that one too if it is included.
-func (r *record) messages(list jsonv.Value, complete msg.Completeness, role string, included bool) {
+func (d *stream) messages(list jsonv.Value, complete msg.Completeness, role string, included bool) {
 	from, n := 0, 0
 	for v := range list.Elems() {
 		n++
@@ -50,22 +50,19 @@ func (r *record) messages(list jsonv.Value, complete msg.Completeness, role stri
 			v.MarkRead() // a copy
 			continue
 		}
-		r.message(v, complete)
+		d.message(v, complete)
 	}
 }
 
 // message decodes a message of a list.
-func (r *record) message(v jsonv.Value, complete msg.Completeness) {
+func (d *stream) message(v jsonv.Value, complete msg.Completeness) {
 	id, role, content := ident.Of(v.Get("id")), v.Get("role"), v.Get("content")
 	if role.Equal("tool") {
-		r.result(ident.Of(v.First("toolCallId", "tool_call_id")), content, id)
+		d.result(ident.Of(v.First("toolCallId", "tool_call_id")), content, id)
 		return
 	}
 	if role.Equal("activity") {
-		m := r.status("ACTIVITY_SNAPSHOT:" + msg.HashKey(r.Run.ID, id, string(content.Peek())))
-		m.Content = content.Text()
-		m.SetAttr("name", ident.Of(v.Get("activityType")))
-		m.SetAttr("message_id", id)
+		d.notice("ACTIVITY_SNAPSHOT", v)
 		return
 	}
 	var texts conversation.Texts
@@ -75,34 +72,33 @@ func (r *record) message(v jsonv.Value, complete msg.Completeness) {
 	}
 	for part := range content.Elems() {
 		source := part.Get("source")
-		switch data, url := part.Get("data"), part.Get("url"); {
+		if !source.Exists() { // before version 0.1
+			source = part
+		}
+		switch value := source.First("value", "data", "url"); {
 		case part.Get("text").Is(jsonv.String):
 			texts.Add(part.Get("text").Text())
-		case data.Is(jsonv.String):
-			attachments = append(attachments, media.Base64(data, ident.Of(part.Get("mimeType"))))
-		case url.Is(jsonv.String):
-			attachments = append(attachments, media.URL(url))
-		case source.Get("type").Equal("url"):
-			attachments = append(attachments, media.URL(source.Get("value")))
-		case source.Get("value").Is(jsonv.String):
-			attachments = append(attachments, media.Base64(source.Get("value"), ident.Of(source.Get("mimeType"))))
+		case source.Get("type").Equal("url") || source.Get("url").Exists():
+			attachments = append(attachments, media.URL(value))
+		case value.Is(jsonv.String):
+			attachments = append(attachments, media.Base64(value, ident.Of(source.Get("mimeType"))))
 		}
 	}
-	key := r.unique(id)
+	key := d.unique(id)
 	if id == "" {
-		key = "message:" + msg.HashKey(r.Run.ID, string(role.Peek()), texts.Joined().String())
+		key = "message:" + msg.HashKey(d.Run.ID, string(role.Peek()), texts.Joined().String())
 	}
 	p := &conversation.Part{Kind: kindOf(role), Key: key, Text: texts.Joined().Append(nil)}
 	if !p.Empty() || attachments != nil {
-		if m := r.emit(p, complete); m != nil {
+		if m := d.emit(p, complete); m != nil {
 			m.Attachments = attachments
 		}
 	}
 	for c := range v.First("toolCalls", "tool_calls").Elems() {
 		function := c.Get("function")
-		call := &conversation.Part{Kind: msg.ToolCall, Key: key, CallID: r.unique(ident.Of(c.Get("id"))), Tool: ident.Of(function.Get("name"))}
+		call := &conversation.Part{Kind: msg.ToolCall, Key: key, CallID: d.unique(ident.Of(c.Get("id"))), Tool: ident.Of(function.Get("name"))}
 		if call.Text = function.Get("arguments").Text().Append(nil); call.CallID != "" {
-			r.emit(call, complete)
+			d.emit(call, complete)
 		}
 	}
 }
