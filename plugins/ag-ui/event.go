@@ -139,9 +139,9 @@ func (d *stream) piece(group, action string) bool {
 		return false
 	}
 	id, callID := d.id("messageId", "message_id"), d.id("toolCallId", "tool_call_id")
-	name := "message:" + id
+	name := group + ":" + id
 	if kind == msg.ToolCall {
-		name = "call:" + callID
+		name = group + ":" + callID
 	}
 	p := d.Parts.Part(name)
 	switch action {
@@ -154,11 +154,11 @@ func (d *stream) piece(group, action string) bool {
 	}
 	d.endChunks(name)
 	if p == nil {
-		if p = d.Parts.Open(name, kind); p == nil || name == "call:" {
+		if p = d.Parts.Open(name, kind); p == nil || kind == msg.ToolCall && callID == "" {
 			d.Parts.Drop(p)
 			return false
 		}
-		p.Key, p.CallID = d.unique(id), d.unique(callID)
+		p.Key, p.CallID = d.keyOf(kind, id), d.unique(callID)
 		if id == "" && kind != msg.ToolCall {
 			p.Key = conversation.Ordinal(d.Run.ID+"/"+kind.String(), &d.Thought)
 		}
@@ -172,6 +172,14 @@ func (d *stream) piece(group, action string) bool {
 		d.Chunk = name
 	}
 	return true
+}
+
+// keyOf is the key of a message. A thought may have the id of the text that follows it.
+func (d *stream) keyOf(kind msg.Kind, id string) string {
+	if kind == msg.Reasoning {
+		return "thought:" + d.unique(id)
+	}
+	return d.unique(id)
 }
 
 // finishAll finishes the parts that no event has ended.
@@ -223,7 +231,7 @@ func (d *stream) result(id string, content jsonv.Value, messageID string) {
 		d.unknown()
 		return
 	}
-	d.finish(d.Parts.Part("call:" + id))
+	d.finish(d.Parts.Part("TOOL_CALL:" + id))
 	call := d.unique(id)
 	if !d.Seen.Add("result:"+call, maxSeen) {
 		content.MarkRead()

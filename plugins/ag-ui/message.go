@@ -84,11 +84,12 @@ func (d *stream) message(v jsonv.Value, complete msg.Completeness) {
 			attachments = append(attachments, media.Base64(value, ident.Of(source.Get("mimeType"))))
 		}
 	}
-	key := d.unique(id)
+	kind := kindOf(role)
+	key := d.keyOf(kind, id)
 	if id == "" {
 		key = "message:" + msg.HashKey(d.Run.ID, string(role.Peek()), texts.Joined().String())
 	}
-	p := &conversation.Part{Kind: kindOf(role), Key: key, Text: texts.Joined().Append(nil)}
+	p := &conversation.Part{Kind: kind, Key: key, Text: texts.Joined().Append(nil)}
 	if !p.Empty() || attachments != nil {
 		if m := d.emit(p, complete); m != nil {
 			m.Attachments = attachments
