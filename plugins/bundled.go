@@ -4,6 +4,7 @@ package plugins
 
 import (
 	"github.com/earshot-dev/earshot/core/decoder"
+	agui "github.com/earshot-dev/earshot/plugins/ag-ui"
 	agno "github.com/earshot-dev/earshot/plugins/agno"
 	anthropicsse "github.com/earshot-dev/earshot/plugins/anthropic-sse"
 	claudecode "github.com/earshot-dev/earshot/plugins/claude-code"
@@ -21,6 +22,7 @@ import (
 // Bundled returns the decoders, by format.
 func Bundled() map[string]func() decoder.Factory {
 	return map[string]func() decoder.Factory{
+		"ag-ui":            agui.New,
 		"agno":             agno.New,
 		"anthropic-sse":    anthropicsse.New,
 		"claude-code":      claudecode.New,

@@ -35,6 +35,7 @@ var formats = map[string]traits{
 	"claude-stream":    {provider: "anthropic", model: answered},
 	"codex":            {provider: "openai", model: asked},
 	"codex-exec":       {provider: "openai", model: asked},
+	"ag-ui":            {model: answered},
 	"anthropic-sse":    {model: answered},
 	"openai-chat":      {model: answered},
 	"openai-responses": {model: answered},

@@ -1,322 +1,217 @@
 package llmmessage
 
 import (
+	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// call is a tool call that has not ended, or whose id in the protocol is not known.
+// call is a tool call. Its ID is its signature, with the number of its occurrence.
 type call struct {
-	ID      string
-	Name    string
-	Model   string    `json:",omitempty"` // the model's id for it, which only snapshots have
-	To      string    `json:",omitempty"` // the agent that it delegates to
-	Base    string    // its signature, see callSignature
-	Run     string    `json:",omitempty"`
-	Parent  string    `json:",omitempty"` // run
-	Agent   string    `json:",omitempty"`
-	Steps   []string  // ids of the events that began it; none while only a snapshot has it
-	HasDone bool      `json:",omitempty"` // it has its result
-	Told    eventInfo `json:",omitzero"`  // from the event that began it
-	Result  eventInfo `json:",omitzero"`
+	conversation.Call
+	Signature string
+	Model     string   `json:",omitempty"` // the model's id for it, which only snapshots have
+	To        string   `json:",omitempty"` // the agent that it delegates to
+	Run       string   `json:",omitempty"`
+	Parent    string   `json:",omitempty"` // run
+	Agent     string   `json:",omitempty"`
+	Steps     []string `json:",omitempty"` // ids of the events that began it and have no result
+	Begin     evidence `json:",omitzero"`
+	Result    evidence `json:",omitzero"`
+	// Identified means that its result was emitted with the model's id.
+	Identified bool `json:",omitempty"`
 }
 
-// eventInfo is the part of a call, or of its result, that an event has and a snapshot does not.
-type eventInfo struct {
-	Heard bool   `json:",omitempty"`
-	At    at     `json:",omitzero"`
-	Step  string `json:",omitempty"`
-	Sum   uint64 `json:",omitempty"` // of the content
-	Class string `json:",omitempty"` // of the error
-	Error string `json:",omitempty"`
-	Data  string `json:",omitempty"`
+// evidence is the part of a call, or of its result, that an event has and a snapshot does not.
+type evidence struct {
+	Event bool              `json:",omitempty"` // there was an event
+	At    conversation.Time `json:",omitzero"`
+	Step  string            `json:",omitempty"`
+	Text  uint64            `json:",omitempty"` // hash of the text
+	Same  uint64            `json:",omitempty"` // hash of the members that the events of wrappers repeat
+	Class string            `json:",omitempty"` // of the error
+	Error string            `json:",omitempty"`
+	Data  string            `json:",omitempty"`
 }
 
-// identifiedCall is a call with the id that it has in snapshots.
-type identifiedCall struct {
-	ID, Call string
-	To       string `json:",omitempty"`
+// arguments reads the arguments of a call, which a snapshot has as a string of JSON, as the
+// model wrote them. The signature is equal for the event and the snapshot of a call: its tool
+// and a hash of its arguments, in any notation.
+func arguments(tool string, v jsonv.Value) (args any, signature string) {
+	raw := v.Peek()
+	if v.Is(jsonv.String) {
+		raw = []byte(v.PeekStr())
+	}
+	if len(raw) > 0 && json.Unmarshal(raw, &args) != nil {
+		args = v.PeekStr()
+	}
+	if args == nil {
+		args = map[string]any{}
+	}
+	return args, tool + ":" + msg.HashKey(string(canonical(nil, args)))[:16]
+}
+
+// canonical appends JSON so that equal documents become equal bytes: members in order, no
+// space, numbers and strings in one form.
+func canonical(dst []byte, v any) []byte {
+	switch v := v.(type) {
+	case map[string]any:
+		dst = append(dst, '{')
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			dst = append(canonical(append(strconv.AppendQuote(dst, key), ':'), v[key]), ',')
+		}
+		return append(dst, '}')
+	case []any:
+		dst = append(dst, '[')
+		for _, item := range v {
+			dst = append(canonical(dst, item), ',')
+		}
+		return append(dst, ']')
+	case string:
+		return strconv.AppendQuote(dst, v)
+	case float64:
+		return strconv.AppendFloat(dst, v, 'g', -1, 64)
+	case bool:
+		return strconv.AppendBool(dst, v)
+	}
+	return append(dst, "null"...)
 }
 
 // delegate returns the agent that a call delegates to, and the task: the tool named task runs a
 // sub-agent within the session. to is empty for any other call.
-func delegate(tool string, args jsonv.Value) (to string, work msg.Text) {
-	if tool != "task" || !args.Get("description").Is(jsonv.String) {
-		return "", msg.Text{}
+func delegate(tool string, args any) (to string, task msg.Text) {
+	members, _ := args.(map[string]any)
+	if text, ok := members["description"].(string); ok && tool == "task" {
+		to, _ = members["subagent_type"].(string)
+		return ident.Bounded(to), msg.Plain(text)
 	}
-	return ident.Of(args.Get("subagent_type")), msg.Plain(args.Get("description").Str())
-}
-
-// callSignature is equal for the event and the snapshot of a call: its tool and a hash of its
-// arguments, in any notation.
-func (d *stream) callSignature(tool string, args jsonv.Value) string {
-	var doc jsonv.Doc
-	args = arguments(&doc, args)
-	body := canonical(nil, args)
-	if !args.Exists() {
-		body = []byte("{}")
-	}
-	return tool + ":" + msg.HashKey(string(body))[:16]
-}
-
-// arguments parses arguments that are a string of JSON, as the model wrote them.
-func arguments(doc *jsonv.Doc, args jsonv.Value) jsonv.Value {
-	if !args.Is(jsonv.String) {
-		return args
-	}
-	text := []byte(args.PeekStr())
-	if len(text) == 0 {
-		text = []byte("{}")
-	}
-	if doc.Parse(text) != nil {
-		return args
-	}
-	return doc.Root()
+	return "", msg.Text{}
 }
 
 // toolCall decodes the beginning of a call.
-func (d *stream) toolCall(e *event) {
+func (e *event) toolCall() {
+	s := e.s
 	e.ensureTurn()
-	name := ident.Of(e.meta.First("tool", "tool_name"))
-	args := e.meta.Get("args")
+	name, written := ident.Of(e.meta.First("tool", "tool_name")), e.meta.Get("args")
 	if name == "" { // as the documents have it
-		name, args = ident.Of(e.content.First("tool_name", "tool")), e.content.Get("arguments")
+		name, written = ident.Of(e.content.First("tool_name", "tool")), e.content.Get("arguments")
 	}
 	if name == "" {
-		d.addUnknownEvent(e)
+		e.unknown(e.name, e.root)
 		return
 	}
 	e.content.Equal("Calling tool: " + name)
-	base := d.callSignature(name, args)
-	if c := e.s.wrappedCall(e.step, base); c != nil {
+	args, sign := arguments(name, written)
+	if c := s.Calls.Newest(func(*call) bool { return true }); c != nil && c.Signature == sign && s.Phases.count() == 0 && c.isWrapped(e.step) {
 		c.Steps = append(c.Steps, e.step)
-		e.addCallStatus(c).SetAttr("step_id", e.step)
+		c.status(e)
 		return
 	}
-	c := e.s.callFromSnapshot(base)
-	if c == nil {
-		id := base + nth(e.s.Given.emit("call:"+base))
-		c = e.s.addOpenCall(call{ID: id, Name: name, Base: base, Run: e.s.Turn.Run, Agent: e.s.Agent})
-		if p := e.s.onlyPhase(); p != nil {
-			c.Run, c.Parent, c.Agent = p.Call, e.s.Turn.Run, p.Agent
+	c := s.Calls.Oldest(func(c *call) bool { return c.Signature == sign && len(c.Steps) == 0 })
+	if c == nil { // no snapshot was faster
+		c = &call{Call: conversation.Call{ID: s.Emitted.emit(sign), Name: name}, Signature: sign, Run: s.Turn.Run, Agent: s.Agent}
+		if p := s.Phases.only(); p != nil {
+			c.Run, c.Parent, c.Agent = p.Call, s.Turn.Run, p.Agent
 		}
+		s.Calls.Add(c)
 	}
-	c.Steps = []string{e.step}
-	c.Told = eventInfo{Heard: true, At: e.at, Step: e.step}
-	e.addCall(c, args, args.JSON())
+	c.Steps, c.Begin = []string{e.step}, evidence{Event: true, At: e.at, Step: e.step}
+	c.emit(e, args, written.JSON())
 }
 
-// addCall emits the beginning of a call, with the facts that events and snapshots have had so
-// far.
-func (e *event) addCall(c *call, args jsonv.Value, written msg.Text) {
-	m := e.addForCall(c, msg.ToolCall, "call:"+c.ID)
-	m.Role, m.Tool.Arguments = msg.RoleAssistant, written
-	var work msg.Text
-	if c.To, work = delegate(c.Name, args); c.To != "" {
-		m.Kind, m.Delegation.To, m.Delegation.Task = msg.Delegation, c.To, work
+// isWrapped reports whether the step is a wrapper of the call: in each turn a session wraps its
+// tools once more, and every wrapper sends events of its own. Such an event follows without
+// another call in between, has the same signature, and the next step number.
+func (c *call) isWrapped(step string) bool {
+	const deepest = 64
+	if len(c.Steps) == 0 || len(c.Steps) >= deepest {
+		return false
 	}
-	e.setCompleteness(m, c, &c.Told)
-	m.SetAttr("step_id", c.Told.Step)
+	n, ok := stepNumber(step)
+	last, _ := stepNumber(c.Steps[len(c.Steps)-1])
+	return ok && n == last+1
 }
 
-// setCompleteness marks how much of a call is known: an event lacks the model's id, a snapshot
-// lacks the time. With both the call is complete.
-func (e *event) setCompleteness(m *msg.Message, c *call, t *eventInfo) {
-	m.Tool.ProtocolID, m.Complete = c.Model, msg.Complete
-	switch {
-	case c.Model == "" && c.Base != "":
-		m.Tool.ProtocolID, m.Complete = msg.UnknownID, msg.Summary
-	case !t.Heard:
-		m.Complete = msg.Summary
-	}
-	if t.At.Time != 0 {
-		m.Time, m.Precision = t.At.Time, t.At.Precision
-	}
-}
-
-// addOpenCall remembers a call until its result arrives.
-func (s *session) addOpenCall(c call) *call {
-	if len(s.Calls) == maxCalls {
-		s.Calls = slices.Delete(s.Calls, 0, 1)
-	}
-	s.Calls = append(s.Calls, c)
-	return &s.Calls[len(s.Calls)-1]
-}
-
-// callFromSnapshot finds a call that a snapshot had before its event arrived.
-func (s *session) callFromSnapshot(base string) *call {
-	for i := range s.Calls {
-		if c := &s.Calls[i]; c.Base == base && len(c.Steps) == 0 {
-			return c
-		}
-	}
-	return nil
-}
-
-// wrappedCall finds the call that the event repeats: in each turn a session wraps its tools
-// once more, and every wrapper sends events of its own. Such an event follows without another
-// call in between, has the same signature, and the next step number.
-func (s *session) wrappedCall(step, base string) *call {
-	if len(s.Calls) == 0 || s.activePhases() > 0 {
-		return nil
-	}
-	c := &s.Calls[len(s.Calls)-1]
-	if len(c.Steps) == 0 {
-		return nil
-	}
-	last := c.Steps[len(c.Steps)-1]
-	if c.HasDone || c.Base != base || len(c.Steps) >= 64 || stepNumber(step) < 0 || stepNumber(step) != stepNumber(last)+1 {
-		return nil
-	}
-	return c
-}
-
-// stepNumber is the number in a step's id: step_<n>_<tool>; -1 when there is none.
-func stepNumber(step string) int {
+// stepNumber is the number in a step's id: step_<n>_<tool>.
+func stepNumber(step string) (n int, ok bool) {
 	rest, ok := strings.CutPrefix(step, "step_")
-	number, _, ok2 := strings.Cut(rest, "_")
+	number, _, more := strings.Cut(rest, "_")
 	n, err := strconv.Atoi(number)
-	if !ok || !ok2 || err != nil {
-		return -1
-	}
-	return n
+	return n, ok && more && err == nil && n >= 0
 }
 
 // toolResult decodes the end of a call.
-func (d *stream) toolResult(e *event) {
-	s := e.s
-	i := slices.IndexFunc(s.Calls, func(c call) bool { return slices.Contains(c.Steps, e.step) })
-	tool := e.meta.First("tool", "tool_name")
-	if i < 0 {
-		if s.Turn.Run == "" {
-			e.ensureTurn()
+func (e *event) toolResult() {
+	s, tool := e.s, e.meta.First("tool", "tool_name")
+	same := e.d.hash(e.content.Peek(), e.meta.Peek())
+	for c := range s.Calls.All() {
+		if !slices.Contains(c.Steps, e.step) {
+			continue
 		}
-		c := call{ID: "step:" + s.Turn.Run + "/" + e.step, Name: ident.Of(tool), Run: s.Turn.Run, Agent: s.Agent}
-		if e.step == "" {
-			c.ID = e.key()
+		tool.Equal(c.Name)
+		c.Steps = slices.DeleteFunc(c.Steps, func(step string) bool { return step == e.step })
+		if s.Calls.GetOpen(c.ID) != nil {
+			s.Calls.End(c)
+			s.Waits.end(e, c.ID)
+			c.result(e, same)
+			return
 		}
-		d.addEventResult(e, &c)
+		if c.Result.Same == same { // of an outer wrapper
+			e.content.MarkRead()
+			e.meta.MarkRead()
+		}
+		c.status(e)
 		return
 	}
-	c := s.Calls[i]
-	tool.Equal(c.Name)
-	if c.Model == "" && !c.HasDone {
-		defer func() { s.addUnidentified(c) }()
+	if s.Turn.Run == "" {
+		e.ensureTurn()
 	}
-	rest := slices.DeleteFunc(slices.Clone(c.Steps), func(step string) bool { return step == e.step })
-	done := c.HasDone
-	if len(rest) == 0 {
-		s.Calls = slices.Delete(s.Calls, i, i+1)
-	} else {
-		s.Calls[i].Steps, s.Calls[i].HasDone = rest, true
+	id := "step:" + s.Turn.Run + "/" + e.step
+	if e.step == "" {
+		id = e.key()
 	}
-	if done { // the event of an outer wrapper
-		d.markRepeatedResult(e, &c.Result)
-		e.addCallStatus(&c).SetAttr("step_id", e.step)
+	c := &call{Call: conversation.Call{ID: id, Name: ident.Of(tool)}, Run: s.Turn.Run, Agent: s.Agent}
+	c.result(e, same)
+}
+
+// result emits the result that an event has, once.
+func (c *call) result(e *event, same uint64) {
+	if !e.s.Done.Add(e.d.hash([]byte(c.ID)), maxDone) {
+		c.status(e)
 		return
 	}
-	d.endWaits(e, c.ID)
-	d.addEventResult(e, &c)
-	if len(rest) > 0 {
-		s.Calls[i].Result = c.Result
-	}
-}
-
-// markRepeatedResult marks the fields of an event as read that repeat a result.
-func (d *stream) markRepeatedResult(e *event, was *eventInfo) {
-	text := []byte(e.content.PeekStr())
-	if !e.content.Is(jsonv.String) {
-		text = e.content.Peek()
-	}
-	if d.hash(text) == was.Sum {
-		e.content.MarkRead()
-	}
-	e.meta.Get("error").Equal(was.Error)
-	if data := e.meta.Get("data"); string(data.Peek()) == was.Data {
-		data.MarkRead()
-	}
-}
-
-// addUnidentified remembers a call that has its result until a snapshot has its id.
-func (s *session) addUnidentified(c call) {
-	c.Steps, c.HasDone = nil, true
-	if len(s.Nameless) == maxNameless {
-		s.Nameless = slices.Delete(s.Nameless, 0, 1)
-	}
-	s.Nameless = append(s.Nameless, c)
-}
-
-// addEventResult emits the result of a call, once.
-func (d *stream) addEventResult(e *event, c *call) {
-	h := d.hash([]byte(c.ID))
-	if e.s.Done.has(h) {
-		e.addCallStatus(c)
-		return
-	}
-	e.s.Done.add(h, maxDone)
-	m := e.addResult(c)
-	status, result := e.meta.First("status"), e.content
+	status, result := e.meta.Get("status"), e.content
 	if result.Is(jsonv.Object) { // as the documents have it
 		result = e.content.Get("result")
 		if !status.Exists() {
 			status = e.content.Get("status")
 		}
 	}
-	m.Content = result.Text()
-	if status.Equal("failed") || status.Equal("error") {
+	text, r := result.Text(), &c.Result
+	if status.In("failed", "error") {
 		reason := e.meta.Get("error")
-		m.IsError, m.Tool.ErrorType = true, errorClass(reason.PeekStr())
-		if text := m.Content.String(); reason.Exists() && (text == "" || text == "None") {
-			m.Content = reason.Text()
+		r.Class = errorClass(reason.PeekStr())
+		if s := text.String(); reason.Exists() && (s == "" || s == "None") {
+			text = reason.Text()
 		} else {
-			c.Result.Error = excerpt(reason)
+			r.Error = conversation.Excerpt(reason)
 		}
 	}
-	c.Result.Heard, c.Result.At, c.Result.Step, c.Result.Class = true, e.at, e.step, m.Tool.ErrorType
-	c.Result.Sum, c.Result.Data = d.hash([]byte(m.Content.String())), shortJSON(e.meta.Get("data"))
-	e.setEventFields(m, c)
+	r.Event, r.At, r.Step, r.Same, r.Text = true, e.at, e.step, same, e.d.hash([]byte(text.String()))
+	r.Data = conversation.ShortJSON(e.meta.Get("data"))
+	c.emitResult(e, text)
 }
 
-// addResult adds the result of a call.
-func (e *event) addResult(c *call) *msg.Message {
-	m := e.addForCall(c, msg.ToolResult, "result:"+c.ID)
-	m.Role = msg.RoleTool
-	if c.To != "" {
-		m.Kind, m.Delegation.To = msg.DelegationResult, c.To
-	}
-	return m
-}
-
-// setEventFields sets the fields of a result that only its event has.
-func (e *event) setEventFields(m *msg.Message, c *call) {
-	e.setCompleteness(m, c, &c.Result)
-	m.SetAttr("error", c.Result.Error)
-	m.SetAttr("data", c.Result.Data)
-	m.SetAttr("step_id", c.Result.Step)
-}
-
-// errorClass derives the class of a tool's error from its text.
-func errorClass(reason string) string {
-	switch r := strings.ToLower(reason); {
-	case strings.Contains(r, "timed out") || strings.Contains(r, "timeout"):
-		return "timeout"
-	case strings.Contains(r, "denied") || strings.Contains(r, "not confirmed") || strings.Contains(r, "rejected by user") || strings.Contains(r, "cancelled by user"):
-		return "denied"
-	case strings.Contains(r, "unknown tool"):
-		return "not_found"
-	case strings.Contains(r, "invalid json") || strings.Contains(r, "validation"):
-		return "validation"
-	}
-	return "tool_error"
-}
-
-// addForCall adds a message of a call, in its run.
-func (e *event) addForCall(c *call, kind msg.Kind, key string) *msg.Message {
+// add adds a message of the call, in its run.
+func (c *call) add(e *event, kind msg.Kind, key string) *msg.Message {
 	m := e.add(kind, key)
 	m.Run, m.ParentRun, m.Agent.Name = c.Run, c.Parent, c.Agent
 	if c.Parent != "" {
@@ -326,10 +221,132 @@ func (e *event) addForCall(c *call, kind msg.Kind, key string) *msg.Message {
 	return m
 }
 
-// addCallStatus adds a status that concerns a call.
-func (e *event) addCallStatus(c *call) *msg.Message {
-	m := e.addForCall(c, msg.Status, e.key())
+// status adds a status of a wrapper of the call.
+func (c *call) status(e *event) {
+	m := c.add(e, msg.Status, e.key())
 	m.Hidden = true
 	m.SetAttr("type", e.name)
+	m.SetAttr("step_id", e.step)
+}
+
+// emit emits the beginning of the call, with the facts that events and snapshots have had so
+// far.
+func (c *call) emit(e *event, args any, written msg.Text) {
+	m := c.add(e, msg.ToolCall, "call:"+c.ID)
+	m.Role, m.Tool.Arguments = msg.RoleAssistant, written
+	var task msg.Text
+	if c.To, task = delegate(c.Name, args); c.To != "" {
+		m.Kind, m.Delegation.To, m.Delegation.Task = msg.Delegation, c.To, task
+	}
+	c.Begin.set(m, c)
+}
+
+// emitResult emits the result of the call in the same way.
+func (c *call) emitResult(e *event, text msg.Text) *msg.Message {
+	m := c.add(e, msg.ToolResult, "result:"+c.ID)
+	m.Role, m.Content = msg.RoleTool, text
+	if c.To != "" {
+		m.Kind, m.Delegation.To = msg.DelegationResult, c.To
+	}
+	m.IsError, m.Tool.ErrorType = c.Result.Class != "", c.Result.Class
+	c.Result.set(m, c)
+	c.Identified = c.Model != ""
 	return m
+}
+
+// set marks how much of a call is known: an event lacks the model's id, a snapshot lacks the
+// time. With both the call is complete.
+func (t *evidence) set(m *msg.Message, c *call) {
+	if unidentified := c.Model == "" && c.Signature != ""; unidentified || !t.Event {
+		m.Complete = msg.Summary
+		if unidentified {
+			m.Tool.ProtocolID = msg.UnknownID
+		}
+	}
+	if t.At.Nanos != 0 {
+		t.At.Set(m)
+	}
+	m.SetAttr("error", t.Error)
+	m.SetAttr("data", t.Data)
+	m.SetAttr("step_id", t.Step)
+}
+
+// errorClass derives the class of a tool's error from its text.
+func errorClass(reason string) string {
+	reason = strings.ToLower(reason)
+	for _, c := range [...]struct{ words, class string }{
+		{"timed out", "timeout"}, {"timeout", "timeout"},
+		{"denied", "denied"}, {"not confirmed", "denied"}, {"rejected by user", "denied"}, {"cancelled by user", "denied"},
+		{"unknown tool", "not_found"}, {"invalid json", "validation"}, {"validation", "validation"},
+	} {
+		if strings.Contains(reason, c.words) {
+			return c.class
+		}
+	}
+	return "tool_error"
+}
+
+// waits are the questions to the user that have no answer, oldest first.
+type waits []wait
+
+// wait is a question for which a call, or a plan, waits.
+type wait struct {
+	Step string
+	Call string `json:",omitempty"`
+	Run  string `json:",omitempty"`
+}
+
+// ask decodes the question whether a tool may run, or a plan be carried out.
+func (w *waits) ask(e *event) {
+	e.ensureTurn()
+	s, asked := e.s, wait{Step: e.step, Run: e.s.Turn.Run}
+	m := e.notice(e.text(), "scope")
+	m.Hidden, m.Signal = false, msg.WaitStart
+	if tool := ident.Of(e.meta.Get("tool_name")); tool != "" {
+		_, sign := arguments(tool, e.meta.Get("tool_args"))
+		c := s.Calls.Oldest(func(c *call) bool { return c.Signature == sign })
+		if c == nil {
+			c = s.Calls.Oldest(func(c *call) bool { return c.Name == tool })
+		}
+		if c != nil {
+			asked.Call, asked.Run = c.ID, c.Run
+			m.Run, m.ParentRun = c.Run, c.Parent
+		}
+		m.Tool.CallID, m.Tool.Name = asked.Call, tool
+	}
+	m.SetAttr("step_id", e.step)
+	m.SetAttr("tool_description", conversation.Excerpt(e.meta.Get("tool_description")))
+	*w = bounded.Push(*w, asked, maxWaits)
+}
+
+// answer decodes the user's answer to a question.
+func (w *waits) answer(e *event) {
+	m := e.notice(e.content.First("feedback", "reason").Text())
+	if yes := e.content.First("confirmed", "approved"); yes.Is(jsonv.True) || yes.Is(jsonv.False) {
+		m.SetAttr("confirmed", string(yes.Raw()))
+	}
+	m.SetAttr("step_id", e.step)
+	if i := slices.IndexFunc(*w, func(asked wait) bool { return asked.Step == e.step }); i >= 0 {
+		(*w)[i].end(m)
+		*w = slices.Delete(*w, i, i+1)
+	}
+}
+
+// end ends the waits that a call's result, or the next step of a plan, proves to be over: on
+// the server's side of the connection alone the user's answer is missing.
+func (w *waits) end(e *event, call string) {
+	*w = slices.DeleteFunc(*w, func(asked wait) bool {
+		if asked.Call == call {
+			m := e.add(msg.Status, "waited:"+asked.Step)
+			m.Hidden = true
+			m.SetAttr("type", "agent.user_confirm")
+			m.SetAttr("step_id", asked.Step)
+			asked.end(m)
+		}
+		return asked.Call == call
+	})
+}
+
+func (asked wait) end(m *msg.Message) {
+	m.Signal, m.Tool.CallID, m.Run = msg.WaitEnd, asked.Call, asked.Run
 }

@@ -35,18 +35,29 @@
 package llmmessage
 
 import (
+	"bytes"
+	"cmp"
 	"crypto/sha256"
 	_ "embed"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
 	"hash"
+	"slices"
 	"strings"
 	"time"
+	_ "time/tzdata"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/snapshot"
 	"github.com/earshot-dev/earshot/core/sdk/unknown"
+	"github.com/earshot-dev/earshot/core/sdk/when"
 )
 
 // unread keeps the fields that the decoder did not read.
@@ -64,11 +75,13 @@ func (factory) Info() decoder.Info {
 	return decoder.Info{
 		Name:       "llm-message",
 		Version:    "1.0.0",
-		Revision:   3,
+		Revision:   4,
 		Summary:    "WebSocket events and memory snapshots of myagent.",
 		Transports: []frame.Kind{frame.Text, frame.Event, frame.Line, frame.Body},
-		Options:    optionSchema(),
-		Reload:     true,
+		Options: json.RawMessage(`{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","additionalProperties":false,` +
+			`"properties":{"timezone":{"type":"string","default":"UTC","description":` +
+			`"Zone of the agent's clock, for its times have none: a name like Europe/Berlin, or an offset like +02:00."}}}`),
+		Reload: true,
 	}
 }
 
@@ -76,10 +89,64 @@ func (factory) Info() decoder.Info {
 func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
 	zone, err := parseOptions(s.Options)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("llm-message: %w", err)
 	}
 	return &stream{origin: sessionOfOrigin(s.Origin), zone: zone, sum: sha256.New()}, nil
 }
+
+// parseOptions returns the zone of times without one.
+func parseOptions(raw json.RawMessage) (*time.Location, error) {
+	options := struct {
+		Timezone string `json:"timezone"`
+	}{"UTC"}
+	if len(raw) > 0 {
+		d := json.NewDecoder(bytes.NewReader(raw))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&options); err != nil {
+			return nil, fmt.Errorf("options: %w", err)
+		}
+	}
+	if t, err := time.Parse("Z07:00", options.Timezone); err == nil {
+		_, offset := t.Zone()
+		return time.FixedZone(options.Timezone, offset), nil
+	}
+	zone, err := time.LoadLocation(options.Timezone)
+	if err == nil && zone == time.Local { // of the machine that decodes: not a fact of the stream
+		err = fmt.Errorf("unknown time zone %s", options.Timezone)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("option timezone: %w", err)
+	}
+	return zone, nil
+}
+
+// sessionOfOrigin is the session of a stream that names none: the name of the file.
+func sessionOfOrigin(origin string) string {
+	name := strings.TrimRight(strings.ToValidUTF8(origin, "\uFFFD"), `/\`)
+	name = name[strings.LastIndexAny(name, `/\`)+1:]
+	if i := strings.Index(name, ".json"); i > 0 {
+		name = name[:i]
+	}
+	return cmp.Or(name, "unknown")
+}
+
+// Limits of the state. Beyond a limit the oldest entry is evicted.
+const (
+	maxSessions = 64
+	maxSeen     = 4096 // events
+	maxEmitted  = 8192 // texts and calls of a session
+	maxIDs      = 1024 // calls with an id in snapshots
+	maxDone     = 4096 // calls that have their result, responses that were counted
+	maxMemories = 16   // of a session
+	maxItems    = 2048 // messages and calls of a memory
+	maxGuides   = 8
+	maxPhases   = 256
+	maxWaits    = 64
+	maxDraft    = 1 << 20 // bytes of an unfinished answer
+)
+
+// stateVersion is that of package snapshot.
+const stateVersion = 2
 
 // stream decodes one connection.
 type stream struct {
@@ -87,13 +154,51 @@ type stream struct {
 	origin string // the session of events that name none
 	zone   *time.Location
 	sum    hash.Hash
+	buf    []byte // of sum
+	items  []item // of the last snapshot, kept for its room
 	state
 }
+
+// state is the decoder's memory of earlier events.
+type state struct {
+	Last     string              `json:",omitempty"` // the session that an event last named
+	Alias    map[string]string   `json:",omitempty"` // new ids of restored sessions, and their first ids
+	Sessions []*session          `json:",omitempty"` // least recently used first
+	Seen     bounded.Set[uint64] `json:",omitzero"`  // events
+	Numbers  numbers             `json:",omitzero"`
+}
+
+// session is one conversation.
+type session struct {
+	ID       string
+	Agent    string                    `json:",omitempty"`
+	Turn     turn                      `json:",omitzero"`
+	Draft    draft                     `json:",omitzero"`
+	Emitted  ledger                    `json:",omitzero"`
+	Calls    conversation.Calls[*call] `json:",omitzero"`
+	IDs      []identifiedCall          `json:",omitempty"` // calls that have an id in a snapshot
+	Done     bounded.Set[uint64]       `json:",omitzero"`  // calls with their result, responses that were counted
+	Waits    waits                     `json:",omitempty"`
+	Phases   phases                    `json:",omitempty"`
+	Memories []*memory                 `json:",omitempty"` // least recently used first
+	Guides   []uint64                  `json:",omitempty"` // hashes of prompts that the agent adds to the user's
+	// Restored means that the messages of the session's first snapshot were emitted from
+	// another connection.
+	Restored bool `json:",omitempty"`
+}
+
+func (s *session) agent() msg.Agent { return msg.Agent{Name: s.Agent, Kind: msg.KindAgent} }
 
 var (
 	_ decoder.Decoder     = (*stream)(nil)
 	_ decoder.Snapshotter = (*stream)(nil)
 )
+
+// Snapshot implements decoder.Snapshotter.
+func (d *stream) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
+
+// Restore implements decoder.Snapshotter.
+func (d *stream) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }
 
 // Decode decodes one event, or a snapshot by itself.
 func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
@@ -104,16 +209,12 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 	if !ok {
 		return nil
 	}
-	before := len(out.Messages)
-	switch {
-	case root.Is(jsonv.Object):
-		d.event(root, out)
-	case root.Is(jsonv.Array) && f.Kind == frame.Body:
-		d.bareSnapshot(root, root, out)
-	default:
+	if !root.Is(jsonv.Object) && !(root.Is(jsonv.Array) && f.Kind == frame.Body) {
 		out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
 		return nil
 	}
+	before := len(out.Messages)
+	d.event(root, out)
 	unread.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session = d.session(root.Get("session_id")).ID })
 	return nil
 }
@@ -121,29 +222,53 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 // Flush emits the answers that are still being written.
 func (d *stream) Flush(out *decoder.Output) error {
 	for _, s := range d.Sessions {
-		if s.Draft.Key == "" || len(s.Draft.Text) == 0 {
-			continue
+		if len(s.Draft.Text) > 0 {
+			s.Draft.emit(s, out, d.Numbers.Missing)
 		}
-		m := out.Add()
-		m.Kind, m.Role, m.Key, m.Session, m.Run = msg.Assistant, msg.RoleAssistant, s.Draft.Key, s.ID, s.Draft.Run
-		m.Agent = s.agent()
-		m.Content = msg.Plain(string(s.Draft.Text))
-		m.Time, m.Precision = s.Draft.At.Time, s.Draft.At.Precision
-		m.SetAttr("holes", d.missedEvents(&s.Draft))
 	}
 	return nil
 }
 
-// sessionOfOrigin is the session of a stream that names none: the name of the file.
-func sessionOfOrigin(origin string) string {
-	origin = strings.ToValidUTF8(origin, "\uFFFD")
-	parts := strings.FieldsFunc(origin, func(r rune) bool { return r == '/' || r == '\\' })
-	if len(parts) == 0 {
-		return "unknown"
+// session finds the session that an event names, or the one that it must belong to.
+func (d *stream) session(v jsonv.Value) *session {
+	name := ident.Of(v)
+	name = cmp.Or(d.Alias[name], name)
+	if name != "" {
+		d.Last = name
 	}
-	name := parts[len(parts)-1]
-	if i := strings.Index(name, ".json"); i > 0 {
-		name = name[:i]
+	name = cmp.Or(name, d.Last, d.origin)
+	var s *session
+	if i := slices.IndexFunc(d.Sessions, func(s *session) bool { return s.ID == name }); i < 0 {
+		s = &session{ID: name}
+	} else {
+		s = d.Sessions[i]
+		d.Sessions = slices.Delete(d.Sessions, i, i+1)
 	}
-	return name
+	d.Sessions = bounded.Push(d.Sessions, s, maxSessions)
+	return s
+}
+
+// hash is 64 bits of a hash of byte strings.
+func (d *stream) hash(parts ...[]byte) uint64 {
+	d.sum.Reset()
+	for _, p := range parts {
+		d.buf = binary.AppendUvarint(d.buf[:0], uint64(len(p)))
+		d.sum.Write(d.buf)
+		d.sum.Write(p)
+	}
+	d.buf = d.sum.Sum(d.buf[:0])
+	return binary.BigEndian.Uint64(d.buf)
+}
+
+// timeIn reads a time; one without a zone is in that zone.
+func timeIn(v jsonv.Value, zone *time.Location) conversation.Time {
+	t := conversation.TimeOf(v)
+	if zone != time.UTC {
+		if _, _, bare := when.Parse(v.PeekStr() + "Z"); bare {
+			u := time.Unix(0, t.Nanos).UTC()
+			t.Nanos = time.Date(u.Year(), u.Month(), u.Day(), u.Hour(), u.Minute(), u.Second(), u.Nanosecond(), zone).UnixNano()
+		}
+	}
+	t.Nanos = max(t.Nanos, 0)
+	return t
 }

@@ -1,10 +1,12 @@
 package llmmessage
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
@@ -14,218 +16,261 @@ import (
 //	{"event":"agent.tool_call","session_id":"…","timestamp":"2026-03-02T10:00:00.123456","step_id":"step_0_x",
 //	 "content":"…","metadata":{…},"seq":7,"event_id":"<connection>-7"}
 type event struct {
-	root, content, meta jsonv.Value
+	d                   *stream
+	s                   *session
 	out                 *decoder.Output
+	root, content, meta jsonv.Value
 
 	name string
-	s    *session
-	at   at
 	id   string // its identity, the same when it is sent again
-	seq  int64  // in its connection; 0 when it has none
 	step string
+	at   conversation.Time
+	conn string
+	seq  int64 // in its connection; 0 when it has none
 }
 
 // event decodes an event, or a snapshot without one around it.
 func (d *stream) event(root jsonv.Value, out *decoder.Output) {
-	name := root.Get("event")
-	if !name.Is(jsonv.String) {
-		if m := root.Get("messages"); m.Is(jsonv.Array) {
-			d.bareSnapshot(root, m, out)
+	e := &event{d: d, out: out, root: root, content: root.Get("content"), meta: root.Get("metadata")}
+	e.name, e.step, e.conn = ident.Of(root.Get("event")), ident.Of(root.Get("step_id")), ident.Of(e.meta.Get("connection_id"))
+	e.at, e.seq = timeIn(root.Get("timestamp"), d.zone), root.Get("seq").Int()
+	list := root
+	if root.Is(jsonv.Object) {
+		list = root.Get("messages")
+	}
+	switch {
+	case root.Get("event").Is(jsonv.String):
+		if e.isRepeated() {
+			root.MarkRead()
 			return
 		}
-		d.addUnknown(root, out, ident.Of(root.Get("type")))
-		return
-	}
-	e := &event{root: root, content: root.Get("content"), meta: root.Get("metadata"), out: out}
-	e.name = canonicalName(ident.Of(name))
-	e.at, e.seq, e.step = parseTime(root.Get("timestamp"), d.zone), root.Get("seq").Int(), ident.Of(root.Get("step_id"))
-	if d.isRepeat(e) {
-		root.MarkRead()
-		return
-	}
-	if e.name == "" {
+		e.restored()
 		e.s = d.session(root.Get("session_id"))
-		e.name = ident.Of(name)
-		d.addUnknownEvent(e).Run = ""
-		return
+		e.decode()
+	case list.Is(jsonv.Array):
+		e.name, e.id, e.s = "agent.llm_message", msg.HashKey(string(list.Peek())), d.session(root.Get("session_id"))
+		(&reader{e: e}).snapshot(list)
+	default:
+		e.s = d.session(root.Get("session_id"))
+		e.unknown(ident.Of(root.Get("type")), root).Run = ""
 	}
-	if e.name == "agent.state_restored" {
-		d.restored(e)
-	}
-	e.s = d.session(root.Get("session_id"))
-	d.dispatch(e)
 }
 
-// isRepeat finds the event's identity and reports whether it was decoded before: a restored
+// isRepeated finds the event's identity and reports whether it was decoded before: a restored
 // connection repeats events, under new numbers.
-func (d *stream) isRepeat(e *event) bool {
-	e.id = ident.Of(e.meta.Get("orig_event_id"))
-	if e.id == "" {
-		e.id = ident.Of(e.root.Get("event_id"))
-	}
-	numbered := e.id != ""
-	if !numbered {
-		r := e.root
+func (e *event) isRepeated() bool {
+	r := e.root
+	if e.id = cmp.Or(ident.Of(e.meta.Get("orig_event_id")), ident.Of(r.Get("event_id"))); e.id == "" {
 		e.id = msg.HashKey(string(r.Get("event").Peek()), string(r.Get("timestamp").Peek()), string(r.Get("session_id").Peek()),
 			string(r.Get("step_id").Peek()), string(e.content.Peek()), string(e.meta.Peek()))
+		if e.at.Nanos == 0 { // it has no identity
+			return false
+		}
 	}
-	if !numbered && e.at.Time == 0 { // it has no identity
-		return false
-	}
-	h := d.hash([]byte(e.id))
-	if d.Seen.has(h) {
+	if !e.d.Seen.Add(e.d.hash([]byte(e.id)), maxSeen) {
 		return true
 	}
-	d.Seen.add(h, maxSeen)
-	d.Heard.count(e.conn(), e.seq)
+	e.d.Numbers.count(e.conn, e.seq)
 	return false
 }
 
-// gaps counts the events of a connection that did not arrive: its numbers have gaps.
-type gaps struct {
-	Conn string `json:",omitempty"`
-	Top  int64  `json:",omitempty"` // the highest number
-	Lost int64  `json:",omitempty"`
+// numbers counts the events of a connection that did not arrive: its numbers have gaps.
+type numbers struct {
+	Conn    string `json:",omitempty"`
+	Highest int64  `json:",omitempty"`
+	Missing int64  `json:",omitempty"`
 }
 
-func (h *gaps) count(conn string, seq int64) {
+func (n *numbers) count(conn string, seq int64) {
 	switch {
 	case seq <= 0:
-	case conn != h.Conn:
-		*h = gaps{Conn: conn, Top: seq}
-	case seq > h.Top:
-		h.Lost += seq - h.Top - 1
-		h.Top = seq
-	case h.Lost > 0: // it arrived behind later ones
-		h.Lost--
+	case conn != n.Conn:
+		*n = numbers{Conn: conn, Highest: seq}
+	case seq > n.Highest:
+		n.Missing += seq - n.Highest - 1
+		n.Highest = seq
+	case n.Missing > 0: // it arrived behind later ones
+		n.Missing--
 	}
 }
 
-// dispatch decodes an event by its name.
-func (d *stream) dispatch(e *event) {
-	switch kind, action, _ := strings.Cut(e.name, "."); kind {
-	case "user":
-		d.user(e, action)
-	case "plan":
-		d.plan(e, action)
-	case "solver":
-		d.solver(e, action)
-	case "aggregate":
-		d.aggregate(e, action)
-	case "pipeline":
-		d.pipelineCompleted(e)
-	case "error":
-		d.recoverable(e, action)
-	case "system":
-		d.system(e, action)
-	default:
-		d.agent(e, action)
+// restored notes that a session goes on under another id, which agent.state_restored states.
+func (e *event) restored() {
+	first, is := ident.Of(e.meta.Get("original_session_id")), ident.Peek(e.root.Get("session_id"))
+	if first == "" || is == "" || first == is {
+		return
 	}
+	first = cmp.Or(e.d.Alias[first], first)
+	if e.d.Alias == nil || len(e.d.Alias) >= maxSessions {
+		e.d.Alias = make(map[string]string)
+	}
+	e.d.Alias[is] = first
+	s := e.d.session(e.root.Get("session_id"))
+	s.Restored = s.Restored || len(s.Memories) == 0 // its memory is from another connection
+	s.Agent = cmp.Or(ident.Of(e.meta.Get("agent_name")), s.Agent)
 }
 
-// agent decodes an event of the session's agent.
-func (d *stream) agent(e *event, action string) {
-	switch action {
-	case "thinking":
-		d.thinking(e)
-	case "tool_call":
-		d.toolCall(e)
-	case "tool_result":
-		d.toolResult(e)
-	case "partial_answer":
-		d.partial(e)
-	case "final_answer":
-		d.final(e)
-	case "llm_message":
-		d.memory(e)
-	case "user_confirm":
-		d.confirm(e)
-	default:
-		d.lifecycle(e, action)
-	}
-}
-
-// canonicalName returns the event's name without the namespace that a pipeline may be
-// configured to put before it; "" for an unknown name.
-func canonicalName(name string) string {
-	for {
-		if isKnown(name) {
-			return name
+// decode decodes the event by its name, without the namespace that a pipeline may be
+// configured to put before it.
+func (e *event) decode() {
+	full := e.name
+	for name, more := full, true; more; _, name, more = strings.Cut(name, ".") {
+		if e.name = name; e.dispatch(name) {
+			return
 		}
-		_, rest, ok := strings.Cut(name, ".")
-		if !ok {
-			return ""
-		}
-		name = rest
 	}
+	e.name = full
+	e.unknown(full, e.root).Run = ""
 }
 
-func isKnown(name string) bool {
+// dispatch decodes an event of a known name.
+func (e *event) dispatch(name string) (known bool) {
+	group, action, _ := strings.Cut(name, ".")
 	switch name {
-	case "agent.session_created", "agent.thinking", "agent.tool_call", "agent.tool_result", "agent.user_confirm", "agent.partial_answer",
-		"agent.final_answer", "agent.llm_message", "agent.error", "agent.timeout", "agent.interrupted", "agent.session_end",
-		"agent.session_ended", "agent.state_exported", "agent.state_restored",
-		"plan.start", "plan.completed", "plan.cancelled", "plan.coercion_error", "plan.step_completed", "plan.validation_error",
-		"solver.start", "solver.completed", "solver.cancelled", "solver.restarted", "solver.progress", "solver.step_failed", "solver.retry",
-		"aggregate.start", "aggregate.completed", "pipeline.completed",
-		"error.execution", "error.validation", "error.timeout", "error.retry", "error.recovery_started", "error.recovery_success", "error.recovery_failed",
-		"system.connected", "system.notice", "system.heartbeat", "system.error",
-		"user.create_session", "user.message", "user.response", "user.cancel", "user.cancel_task", "user.restart_task", "user.cancel_plan",
-		"user.replan", "user.solve_tasks", "user.reconnect", "user.reconnect_with_state", "user.request_state", "user.ack":
-		return true
+	case "agent.thinking":
+		e.thinking()
+	case "agent.partial_answer":
+		e.s.Draft.piece(e)
+	case "agent.final_answer":
+		e.finalAnswer()
+	case "agent.llm_message":
+		e.memory()
+	case "agent.tool_call":
+		e.toolCall()
+	case "agent.tool_result":
+		e.toolResult()
+	case "agent.user_confirm":
+		e.s.Waits.ask(e)
+	case "agent.error":
+		e.agentError()
+	case "agent.timeout":
+		e.fail("timeout", "timeout")
+	case "agent.interrupted":
+		e.interrupted()
+	case "agent.session_created":
+		e.s.Agent = cmp.Or(ident.Of(e.meta.Get("agent_name")), e.s.Agent)
+		m := e.notice(e.text())
+		m.Run = ""
+	case "agent.session_end", "agent.session_ended":
+		e.sessionEnd()
+	case "agent.state_exported", "agent.state_restored":
+		m := e.notice(e.text(), "original_session_id", "message_count")
+		if id := ident.Of(e.root.Get("session_id")); id != e.s.ID {
+			m.SetAttr("restored_session_id", id)
+		}
+	case "user.message":
+		e.prompt(e.text())
+	case "user.solve_tasks":
+		question := e.content
+		if q := e.content.Get("question"); q.Is(jsonv.String) {
+			question = q
+		}
+		e.prompt(question.Text())
+	case "user.response":
+		e.s.Waits.answer(e)
+	case "user.create_session", "user.cancel", "user.cancel_task", "user.restart_task", "user.cancel_plan", "user.replan",
+		"user.reconnect", "user.reconnect_with_state", "user.request_state", "user.ack":
+		e.request()
+	case "plan.start", "plan.completed", "plan.cancelled":
+		e.s.Phases.plan(e, action)
+	case "plan.coercion_error", "plan.validation_error":
+		e.addError("validation").SetAttr("error", conversation.Excerpt(e.content.Get("error")))
+	case "solver.start", "solver.completed", "solver.cancelled", "solver.restarted", "solver.progress", "solver.step_failed", "solver.retry":
+		e.s.Phases.solver(e, action)
+	case "plan.step_completed":
+		e.s.Phases.progress(e)
+	case "aggregate.start", "aggregate.completed":
+		e.s.Phases.aggregate(e, action)
+	case "pipeline.completed":
+		e.s.Phases.completed(e)
+	case "error.execution", "error.validation", "error.timeout", "error.recovery_failed":
+		e.addError(cmp.Or(ident.Of(e.meta.Get("error_type")), action))
+	case "error.retry", "error.recovery_started", "error.recovery_success":
+		e.recovery(action)
+	case "system.connected", "system.notice", "system.heartbeat":
+		m := e.notice(e.text(), "action", "task_id")
+		m.Run, m.Agent = "", msg.Agent{}
+	case "system.error":
+		e.addError(group + "_error").Run = ""
+	default:
+		return false
 	}
-	return false
+	return true
 }
 
 // add adds a message of the session's turn.
 func (e *event) add(kind msg.Kind, key string) *msg.Message {
-	m := e.addSessionMessage(kind, key)
-	m.Run, m.Agent = e.s.Turn.Run, e.s.agent()
-	return m
-}
-
-// addSessionMessage adds a message of no run.
-func (e *event) addSessionMessage(kind msg.Kind, key string) *msg.Message {
 	m := e.out.Add()
-	m.Kind, m.Key, m.Session = kind, key, e.s.ID
-	m.Time, m.Precision, m.Complete = e.at.Time, e.at.Precision, msg.Complete
-	return m
-}
-
-// status adds a message that a user would not see.
-func (e *event) status() *msg.Message {
-	m := e.add(msg.Status, e.key())
-	m.Hidden = true
-	m.SetAttr("type", e.name)
+	m.Kind, m.Key, m.Session, m.Run, m.Agent, m.Complete = kind, key, e.s.ID, e.s.Turn.Run, e.s.agent(), msg.Complete
+	e.at.Set(m)
 	return m
 }
 
 // key names the event itself.
 func (e *event) key() string { return "event:" + e.id }
 
+// status adds a message that a user would not see.
+func (e *event) status(key string) *msg.Message {
+	m := e.add(msg.Status, key)
+	m.Hidden = true
+	m.SetAttr("type", e.name)
+	return m
+}
+
+// notice adds a status that has the event's text and members of its metadata.
+func (e *event) notice(text msg.Text, members ...string) *msg.Message {
+	m := e.status(e.key())
+	m.Content = text
+	for _, name := range members {
+		m.SetAttr(name, ident.OrNumber(e.meta.Get(name)))
+	}
+	return m
+}
+
+// addError adds an error. One that arrives after the end of the turn does not make it a failed
+// one.
+func (e *event) addError(class string) *msg.Message {
+	m := e.add(msg.Error, e.key())
+	m.IsError, m.Content, m.Tool.ErrorType = true, e.text(), class
+	if !e.s.Turn.Open {
+		m.Run = ""
+	}
+	m.SetAttr("error_code", ident.Of(e.meta.Get("error_code")))
+	if e.name != "agent.error" {
+		m.SetAttr("type", e.name)
+	}
+	return m
+}
+
+// recovery decodes an attempt to recover from an error, and its success.
+func (e *event) recovery(action string) {
+	m := e.notice(e.text(), "attempt")
+	if action != "recovery_success" {
+		m.Signal = msg.Retry
+	}
+	m.SetAttr("delay_ms", ident.OrNumber(e.meta.First("delay_ms", "backoff_ms")))
+	m.SetAttr("error", conversation.Excerpt(e.meta.Get("error")))
+}
+
+// request decodes a request of the client that is no prompt.
+func (e *event) request() {
+	m := e.notice(e.content.First("question", "reason").Text())
+	m.SetAttr("task_id", ident.OrNumber(e.content.Get("task_id")))
+	m.SetAttr("last_seq", ident.OrNumber(e.content.First("last_seq", "last_event_id")))
+}
+
+// unknown keeps a value of an unknown shape.
+func (e *event) unknown(typ string, v jsonv.Value) *msg.Message {
+	m := e.out.Unknown(cmp.Or(typ, "none"), v.Raw())
+	m.Session, m.Run, m.Key = e.s.ID, e.s.Turn.Run, "unknown:"+msg.HashKey(string(v.Peek()))
+	e.at.Set(m)
+	return m
+}
+
 // text is the event's text for people: content is a text, or an object with one in it.
 func (e *event) text() msg.Text {
-	if e.content.Is(jsonv.Object) {
-		if v := e.content.First("message", "answer", "error_message", "error", "content", "text"); v.Is(jsonv.String) {
-			return v.Text()
-		}
+	if v := e.content.First("message", "answer", "error_message", "error", "content", "text"); v.Is(jsonv.String) {
+		return v.Text()
 	}
 	return e.content.Text()
-}
-
-// addUnknownEvent keeps an event that lacks the fields of its name.
-func (d *stream) addUnknownEvent(e *event) *msg.Message {
-	m := d.addUnknown(e.root, e.out, e.name)
-	m.Run, m.Time, m.Precision = e.s.Turn.Run, e.at.Time, e.at.Precision
-	return m
-}
-
-// addUnknown keeps an object of an unknown shape.
-func (d *stream) addUnknown(v jsonv.Value, out *decoder.Output, typ string) *msg.Message {
-	if typ == "" {
-		typ = "none"
-	}
-	m := out.Unknown(typ, v.Raw())
-	m.Session, m.Key = d.session(v.Get("session_id")).ID, "unknown:"+msg.HashKey(string(v.Raw()))
-	return m
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
-	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
 // decodeEvents decodes events, with a restart before each, and returns the folded messages.
@@ -100,6 +99,16 @@ func TestCallsHaveTheModelsIDs(t *testing.T) {
 		if d := cmp.Diff(c.want, rows(decodeEvents(t, c.events...), msg.ToolCall, msg.ToolResult)); d != "" {
 			t.Errorf("%s: -want +got:\n%s", name, d)
 		}
+	}
+}
+
+// TestLostWrapperEvent: a result gets the model's id also if the end of a wrapper is lost.
+func TestLostWrapperEvent(t *testing.T) {
+	got := decodeEvents(t, callEvent(0, "tide", `{}`), callEvent(1, "tide", `{}`), resultEvent(1, "tide", "06:12"),
+		snapshotEvent("RUNNING", "", userItem("When?"), callItem("call_7", "tide", `{}`), toolItem("call_7", "tide", "06:12")))
+	want := []string{"tool_call call_7 {} 0s", "tool_result call_7 06:12 2s"}
+	if d := cmp.Diff(want, rows(got, msg.ToolCall, msg.ToolResult)); d != "" {
+		t.Errorf("-want +got:\n%s", d)
 	}
 }
 
@@ -212,23 +221,5 @@ func TestTaskIsADelegation(t *testing.T) {
 	}
 	if got := rows(decodeEvents(t, callEvent(0, "task", `{"id":4}`)), msg.Delegation); len(got) > 0 {
 		t.Errorf("another tool of that name is a delegation: %v", got)
-	}
-}
-
-// TestRestoreOfOlderState: the decoder continues from a state without the eventInfo of its
-// calls.
-func TestRestoreOfOlderState(t *testing.T) {
-	d := newStream(t, "")
-	base := d.callSignature("tide", jsonv.Value{})
-	state := fmt.Sprintf(`{"Version":1,"Last":"s","Sessions":[{"ID":"s","Turn":{"Run":"turn:x","Open":true},"Given":{"Entries":[{"Key":"call:%s","Given":1}]},`+
-		`"Calls":[{"ID":%[1]q,"Name":"tide","Base":%[1]q,"Run":"turn:x","Steps":["step_0_tide"]}]}]}`, base)
-	if err := d.Restore([]byte(state)); err != nil {
-		t.Fatal(err)
-	}
-	all := decode(t, d, frame.Text, resultEvent(0, "tide", "06:12"))
-	all = append(all, decode(t, d, frame.Text, snapshotEvent("FINISHED", "", userItem("When?"), callItem("call_7", "tide", "{}"), toolItem("call_7", "tide", "06:12")))...)
-	got := rows(msg.Fold(all), msg.ToolCall, msg.ToolResult, msg.Stop)
-	if d := cmp.Diff([]string{"tool_result call_7 06:12 0s", "tool_call call_7 {} 0s", "stop   0s"}, got); d != "" {
-		t.Errorf("-want +got:\n%s", d)
 	}
 }

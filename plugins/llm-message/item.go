@@ -2,358 +2,332 @@ package llmmessage
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// snapshotReader decodes the new messages of a snapshot.
-type snapshotReader struct {
-	d          *stream
-	e          *event
-	memory     *agentMemory
-	known      bool   // the items are counted and not emitted
-	current    int    // index of the prompt of the session's turn, -1 when there is none
-	turn       string // the run that the messages belong to, if it is not the session's turn
-	items      []jsonv.Value
-	callCounts map[modelCall]int // how often a call is in items; counted at the first use
+// item is a message of a snapshot, or a call of the message before it.
+type item struct {
+	jsonv.Value
+	isCall bool
+	isNew  bool
+	sum    uint64
 }
 
-// itemSum is a hash of a message of a memory. A prompt counts as the user wrote it, before the
-// agent rewrote it.
-func (d *stream) itemSum(v jsonv.Value) uint64 {
-	if !v.Is(jsonv.Object) {
-		return d.hash(v.Peek())
-	}
-	role, content := v.Get("role").Peek(), v.Get("content").Peek()
-	if v.Get("role").Equal("user") {
-		if question, _, ok := splitGuide(v.Get("content")); ok {
-			content = quoted(question)
+// find finds the items of a snapshot and returns their hashes. It remembers the guides that the
+// snapshot shows: a guide may arrive alone.
+func (g *reader) find(list jsonv.Value) (sums []uint64) {
+	e, out := g.e, g.e.d.items[:0]
+	for v := range list.Elems() {
+		role, content, calls := v.Get("role"), v.Get("content"), v.Get("tool_calls")
+		text := content.Peek()
+		if content.Is(jsonv.String) {
+			text = content.Escaped()
+		}
+		if question, guide, ok := splitGuide(content); ok && role.Equal("user") {
+			text = question // as the user wrote it
+			if sum := e.d.hash(guide); slices.Contains(e.s.Guides, sum) {
+				content.MarkRead() // the question is emitted, and the guide was
+			} else {
+				e.s.Guides = bounded.Push(e.s.Guides, sum, maxGuides)
+			}
+		}
+		sum := e.d.hash(role.Peek(), text, calls.Peek(), v.Get("tool_call_id").Peek(), v.Get("base64_image").Peek())
+		if !v.Is(jsonv.Object) {
+			sum = e.d.hash(v.Peek())
+		}
+		out = append(out, item{Value: v, sum: sum})
+		if role.Equal("assistant") {
+			for c := range calls.Elems() {
+				out = append(out, item{Value: c, isCall: true, sum: e.d.hash(c.Peek())})
+			}
 		}
 	}
-	return d.hash(role, content, v.Get("tool_calls").Peek(), v.Get("tool_call_id").Peek(), v.Get("base64_image").Peek())
+	for _, it := range out {
+		sums = append(sums, it.sum)
+	}
+	g.items, e.d.items = out, out
+	return sums
 }
 
-// quoted is a part of the body of a JSON string, as a string's JSON.
-func quoted(body []byte) []byte { return slices.Concat([]byte{'"'}, body, []byte{'"'}) }
-
-// readItem emits one new message of the memory.
-func (g *snapshotReader) readItem(place int, v jsonv.Value) {
-	switch role := v.Get("role"); {
-	case role.Equal("user"):
-		g.readUser(place, v)
-	case role.Equal("assistant"):
-		g.readAssistant(v)
-	case role.Equal("tool"):
-		g.readResult(v)
-	case role.Equal("system"):
-		g.addText(msg.System, "system", v.Get("content").Text(), v)
-	default:
-		if g.known {
-			return
+// messages is the number of messages among the items.
+func messages(items []item) (n int) {
+	for _, it := range items {
+		if !it.isCall {
+			n++
 		}
-		raw := v.Raw()
-		typ := ident.Of(role)
-		if typ == "" {
-			typ = "none"
-		}
-		m := g.e.out.Unknown("role:"+typ, raw)
-		m.Session, m.Key = g.e.s.ID, "unknown:"+msg.HashKey(string(raw))
-		m.Run, m.Time, m.Precision = g.e.s.Turn.Run, g.e.at.Time, g.e.at.Precision
 	}
+	return n
 }
 
-// author is the author of a message whose role is user.
-type author uint8
-
-const (
-	human     author = iota
-	nextStep         // the agent, to make the model go on
-	summarize        // the agent, to make it sum up
-)
+// reader decodes the new items of a snapshot.
+type reader struct {
+	e       *event
+	memory  *memory
+	items   []item
+	current int    // index of the prompt of the session's turn, -1 when there is none
+	first   int    // index of the first item that no other connection had
+	known   bool   // the item that is read is before it: it is counted and not emitted
+	turn    string // the run that the messages belong to, if it is not the session's turn
+}
 
 // splitGuide splits the agent's rewriting of a prompt, Question: …\n\nGuide: …, into the words
 // of the user and the added guide. Both are parts of the body of the JSON string.
 func splitGuide(content jsonv.Value) (question, guide []byte, ok bool) {
-	raw := content.Peek()
-	if !content.Is(jsonv.String) || len(raw) < 2 {
-		return nil, nil, false
-	}
-	body, ok := bytes.CutPrefix(raw[1:len(raw)-1], []byte("Question: "))
-	if !ok {
-		return nil, nil, false
-	}
+	body, ok := bytes.CutPrefix(content.Escaped(), []byte("Question: "))
 	const between = `\n\nGuide: `
 	i := bytes.LastIndex(body, []byte(between))
-	if i < 0 {
+	if !ok || i < 0 {
 		return nil, nil, false
 	}
-	slashes := 0
-	for slashes < i && body[i-1-slashes] == '\\' {
-		slashes++
-	}
-	if slashes%2 != 0 { // the backslash belongs to one before it
+	question = body[:i]
+	if slashes := len(question) - len(bytes.TrimRight(question, `\`)); slashes%2 != 0 { // the backslash belongs to one before it
 		return nil, nil, false
 	}
-	return body[:i], body[i+len(between):], true
+	return question, body[i+len(between):], true
 }
 
-// authorOf returns the words of a message whose role is user, and its author.
-func (d *stream) authorOf(s *session, v jsonv.Value) (msg.Text, author) {
+// prompt returns the words of the user in a message whose role is user, without the agent's
+// guide. A message that the agent added, to make the model go on or sum up, is injected.
+func (g *reader) prompt(i int) (text msg.Text, injected string) {
+	v := g.items[i]
 	content := v.Get("content")
 	if !v.Get("role").Equal("user") {
-		return msg.Text{}, nextStep
+		return msg.Text{}, "no prompt"
 	}
 	if question, _, ok := splitGuide(content); ok {
-		return msg.Quoted(question), human
+		return msg.Quoted(question), ""
 	}
-	raw := content.Peek()
-	for _, prompt := range [...]string{`"Original Question: `, `"Please provide a comprehensive summary of the entire conversation`} {
-		if bytes.HasPrefix(raw, []byte(prompt)) {
-			return content.Text(), summarize
+	switch {
+	case content.HasPrefix("Original Question: "), content.HasPrefix("Please provide a comprehensive summary of the entire conversation"):
+		injected = "summary_prompt"
+	case content.Is(jsonv.String) && slices.Contains(g.e.s.Guides, g.e.d.hash(content.Escaped())):
+		injected = "next_step_prompt"
+	}
+	return content.Text(), injected
+}
+
+// findPrompt finds the prompt that began the session's turn if no event had it: during the turn
+// that is the last prompt; after it, the last one that has an answer. It begins a turn for the
+// first messages if the memory has lost their prompt.
+func (g *reader) findPrompt() {
+	g.current = -1
+	t := &g.e.s.Turn
+	human := func(i int) bool { _, injected := g.prompt(i); return injected == "" }
+	for i, it := range g.items {
+		if !it.isNew || it.Get("role").Equal("system") || t.Prompted {
+			continue
+		}
+		if t.Run == "" {
+			if !human(i) {
+				g.e.s.startTurn("turn:"+g.e.id, true)
+			}
+			return
+		}
+		if human(i) && (t.Open || g.e.isLate() || i+1 < len(g.items) && !human(i+1)) {
+			g.current = i
 		}
 	}
-	if content.Is(jsonv.String) && slices.Contains(s.Guides, d.hash(raw[1:len(raw)-1])) {
-		return content.Text(), nextStep
+}
+
+// read decodes an item.
+func (g *reader) read(i int) {
+	v := g.items[i]
+	if g.known = i < g.first; g.known || !v.isNew {
+		v.MarkRead() // a copy
 	}
-	return content.Text(), human
+	if !v.isNew {
+		return
+	}
+	switch role, content := v.Get("role"), v.Get("content"); {
+	case v.isCall:
+		g.readCall(v)
+	case role.Equal("user"):
+		g.readUser(i)
+	case role.Equal("assistant"):
+		if len(content.Peek()) > 2 && content.Exists() || v.Get("base64_image").Exists() {
+			if m := g.text(msg.Assistant, "assistant", content.Text(), v.Value); m != nil && m.Run == g.e.s.Turn.Run {
+				g.e.s.Turn.Text, g.e.s.Turn.Shown = m.Key, true
+			}
+		}
+	case role.Equal("tool"):
+		g.readResult(v.Value)
+	case role.Equal("system"):
+		g.text(msg.System, "system", content.Text(), v.Value)
+	case !g.known:
+		g.e.unknown("role:"+cmp.Or(ident.Of(role), "none"), v.Value)
+	}
 }
 
 // readUser emits a message whose role is user: a prompt, if a human wrote it.
-func (g *snapshotReader) readUser(place int, v jsonv.Value) {
-	s := g.e.s
-	var guide []byte
-	if _, added, ok := splitGuide(v.Get("content")); ok {
-		guide = added
-	}
-	text, by := g.d.authorOf(s, v)
-	if by != human {
-		if m := g.addText(msg.System, "user", text, v); m != nil {
-			m.Role = msg.RoleUser
-			m.SetAttr("injected", map[author]string{nextStep: "next_step_prompt", summarize: "summary_prompt"}[by])
+func (g *reader) readUser(i int) {
+	s, v := g.e.s, g.items[i].Value
+	text, injected := g.prompt(i)
+	if injected != "" {
+		if m := g.text(msg.System, "user", text, v); m != nil {
+			m.SetAttr("injected", injected)
 		}
 		return
 	}
-	base := textKey("user", text)
-	n, emitted := s.Given.show(base)
+	key, emitted := s.Emitted.show(textKey("user", text))
 	if g.known || emitted {
 		return
 	}
-	key := base + nth(n)
 	run, parent := g.runs()
-	fromHuman := true
+	author := msg.Agent{Kind: msg.KindHuman}
 	switch {
-	case parent != "" || s.activePhases() > 0 || s.Agent != "" && g.memory.Agent != "" && g.memory.Agent != s.Agent: // of a solver, not of a human
-		fromHuman = false
-	case place == g.current:
+	case parent != "" || s.Phases.count() > 0 || s.isOther(g.memory): // of a solver
+		author.Kind = msg.KindWorkflow
+	case i == g.current:
 		s.Turn.Prompted = true
 		g.turn, run = "", s.Turn.Run
-	case place < g.current: // of a turn before the current one
+	case i < g.current: // of a turn before the current one
 		g.turn, run = key, key
 	default:
-		g.d.emitDraft(g.e, "")
-		s.startTurn(key)
+		s.Draft.abandon(g.e, "")
+		s.startTurn(key, true)
 		g.turn, run = "", key
 	}
-	m := g.addMessage(msg.User, key)
+	m := g.add(msg.User, key)
 	m.Run, m.ParentRun = run, parent
-	m.Role, m.Content, m.Attachments = msg.RoleUser, text, imageOf(v.Get("base64_image"))
-	m.Agent = msg.Agent{Kind: msg.KindHuman}
-	if !fromHuman {
-		m.Agent.Kind = msg.KindWorkflow
-	} else {
+	m.Role, m.Content, m.Attachments, m.Agent = msg.RoleUser, text, imageOf(v.Get("base64_image")), author
+	if author.Kind == msg.KindHuman {
 		m.Signal = msg.RunStart
 	}
-	if guide != nil {
-		if len(guide) <= maxAttr {
+	if _, guide, ok := splitGuide(v.Get("content")); ok {
+		if len(guide) <= conversation.MaxAttr {
 			v.Get("content").MarkRead()
 		}
 		m.SetAttr("rewritten", "true")
-		m.SetAttr("guide", cut(msg.Quoted(guide).String(), maxAttr))
-	}
-}
-
-// addGuide remembers a prompt that the agent adds to the user's, for it may arrive alone. It
-// reports whether it was not known.
-func (d *stream) addGuide(s *session, guide []byte) bool {
-	h := d.hash(guide)
-	if slices.Contains(s.Guides, h) {
-		return false
-	}
-	if len(s.Guides) == maxGuides {
-		s.Guides = slices.Delete(s.Guides, 0, 1)
-	}
-	s.Guides = append(s.Guides, h)
-	return true
-}
-
-// readAssistant emits the text of the model, and the calls that it made.
-func (g *snapshotReader) readAssistant(v jsonv.Value) {
-	content := v.Get("content")
-	if len(content.Peek()) > 2 && content.Exists() || v.Get("base64_image").Exists() {
-		if m := g.addText(msg.Assistant, "assistant", content.Text(), v); m != nil && m.Run == g.e.s.Turn.Run {
-			g.e.s.Turn.Said, g.e.s.Turn.Shown = m.Key, true
-		}
-	}
-	for c := range v.Get("tool_calls").Elems() {
-		g.readCall(c)
+		m.SetAttr("guide", conversation.Cut(msg.Quoted(guide).String(), conversation.MaxAttr))
 	}
 }
 
 // readCall emits a call that had no event, or adds the model's id to one that had.
-func (g *snapshotReader) readCall(c jsonv.Value) {
-	s, function := g.e.s, c.Get("function")
-	name, id := ident.Peek(function.Get("name")), ident.Peek(c.Get("id"))
+func (g *reader) readCall(v item) {
+	s, function := g.e.s, v.Get("function")
+	name, id, written := ident.Of(function.Get("name")), ident.Of(v.Get("id")), function.Get("arguments")
 	if name == "" {
 		if !g.known {
-			m := g.e.out.Unknown("tool_call", c.Raw())
-			m.Session, m.Key, m.Run = s.ID, "unknown:"+msg.HashKey(string(c.Raw())), s.Turn.Run
+			g.e.unknown("tool_call", v.Value)
 		}
 		return
 	}
-	args := function.Get("arguments")
-	base := g.d.callSignature(name, args)
-	if known := s.countIdentified(id, base); known > 0 && known >= g.countCalls(id, base) && !s.Given.hasUnshown("call:"+base) {
-		c.MarkRead()
-		return // the message around it was changed
+	args, sign := arguments(name, written)
+	if g.isCopy(v.sum, sign) {
+		v.MarkRead()
+		return
 	}
-	n, emitted := s.Given.show("call:" + base)
-	key := base + nth(n)
-	var doc jsonv.Doc
-	read := arguments(&doc, args)
+	key, emitted := s.Emitted.show(sign)
 	if id != "" {
-		if len(s.IDs) == maxIDs {
-			s.IDs = slices.Delete(s.IDs, 0, 1)
-		}
-		to, _ := delegate(name, read)
-		s.IDs = append(s.IDs, identifiedCall{id, key, to})
+		to, _ := delegate(name, args)
+		s.IDs = bounded.Push(s.IDs, identifiedCall{id, key, v.sum, to}, maxIDs)
 	}
 	if g.known {
 		return
 	}
-	ident.Of(function.Get("name"))
-	ident.Of(c.Get("id"))
-	var known *call
-	if emitted {
-		if known = s.callWithoutID(key); known == nil || id == "" {
-			args.MarkRead()
-			return
-		}
-		known.Model = id
-	} else {
-		known = s.addOpenCall(g.newCall(key, name, id))
-		known.Base = base
+	c := s.Calls.Get(key)
+	switch {
+	case !emitted:
+		c = g.newCall(key, name, id)
+		c.Signature = sign
+		s.Calls.Add(c)
+	case c == nil || c.Model != "" || id == "":
+		written.MarkRead()
+		return
+	default:
+		c.Model = id
 	}
-	g.e.addCall(known, read, args.Text())
+	c.emit(g.e, args, written.Text())
+}
+
+// identifiedCall is a call with the id that it has in snapshots. The id alone does not identify
+// a call: some models number their calls from 0 each time.
+type identifiedCall struct {
+	ID, Call string
+	Sum      uint64 // of the item
+	To       string `json:",omitempty"`
+}
+
+// isCopy reports whether a call is one that a snapshot has had, though the memory around it
+// was changed.
+func (g *reader) isCopy(sum uint64, sign string) bool {
+	known, shown := 0, 0
+	for _, n := range g.e.s.IDs {
+		if n.Sum == sum {
+			known++
+		}
+	}
+	for _, it := range g.items {
+		if it.sum == sum {
+			shown++
+		}
+	}
+	e := g.e.s.Emitted.entry(sign)
+	return known >= shown && e.Emitted <= e.Shown
 }
 
 // newCall is a call of the memory's agent.
-func (g *snapshotReader) newCall(key, name, id string) call {
-	c := call{ID: key, Name: name, Model: id, Agent: g.e.s.Agent}
+func (g *reader) newCall(key, name, id string) *call {
+	c := &call{Call: conversation.Call{ID: key, Name: name}, Model: id, Agent: cmp.Or(g.memory.Agent, g.e.s.Agent)}
 	c.Run, c.Parent = g.runs()
-	if g.memory.Agent != "" {
-		c.Agent = g.memory.Agent
-	}
 	return c
-}
-
-// callWithoutID finds a call whose id no snapshot has had.
-func (s *session) callWithoutID(key string) *call {
-	for _, list := range [...][]call{s.Calls, s.Nameless} {
-		for i := range list {
-			if list[i].ID == key && list[i].Model == "" {
-				return &list[i]
-			}
-		}
-	}
-	return nil
-}
-
-// countIdentified counts the shown calls with that id and signature. The id alone does not
-// identify a call: some models number their calls from 0 each time.
-func (s *session) countIdentified(id, base string) (count int) {
-	for _, n := range s.IDs {
-		if key, _, _ := strings.Cut(n.Call, "#"); id != "" && n.ID == id && key == base {
-			count++
-		}
-	}
-	return count
-}
-
-// modelCall is a call by the model's id and its signature.
-type modelCall struct{ id, base string }
-
-// countCalls counts the calls with that id and signature in the memory.
-func (g *snapshotReader) countCalls(id, base string) int {
-	if g.callCounts == nil {
-		g.callCounts = make(map[modelCall]int)
-		for _, v := range g.items {
-			for c := range v.Get("tool_calls").Elems() {
-				f := c.Get("function")
-				g.callCounts[modelCall{ident.Peek(c.Get("id")), g.d.callSignature(ident.Peek(f.Get("name")), f.Get("arguments"))}]++
-			}
-		}
-	}
-	return g.callCounts[modelCall{id, base}]
 }
 
 // readResult emits the result of a call that had no event, or adds the model's id to one that
 // had.
-func (g *snapshotReader) readResult(v jsonv.Value) {
-	s, id := g.e.s, ident.Of(v.Get("tool_call_id"))
-	c := g.newCall("id:"+id, ident.Peek(v.Get("name")), id)
+func (g *reader) readResult(v jsonv.Value) {
+	s, id, name := g.e.s, ident.Of(v.Get("tool_call_id")), v.Get("name")
+	c := g.newCall("id:"+id, ident.Peek(name), id)
+	if id == "" {
+		c.ID = "unnamed:" + msg.HashKey(string(v.Peek()))
+	}
 	for _, n := range slices.Backward(s.IDs) {
 		if n.ID == id {
 			c.ID, c.To = n.Call, n.To
 			break
 		}
 	}
-	if id == "" {
-		c.ID = "unnamed:" + msg.HashKey(string(v.Peek()))
-	}
 	text, failed := observed(v.Get("content"))
-	h := g.d.hash([]byte(c.ID))
-	if s.Done.has(h) {
+	if !s.Done.Add(g.e.d.hash([]byte(c.ID)), maxDone) {
 		if strings.HasPrefix(c.ID, c.Name+":") {
-			ident.Of(v.Get("name"))
+			ident.Of(name)
 		}
-		g.addIdentifiedResult(c.ID, text)
+		g.identifyResult(c.ID, text)
 		return
 	}
-	s.Done.add(h, maxDone)
 	s.Turn.Shown = false // the next text of the model is a new one
 	if g.known {
 		return
 	}
-	s.Calls = slices.DeleteFunc(s.Calls, func(o call) bool { return o.ID == c.ID })
-	ident.Of(v.Get("name"))
-	m := g.e.addResult(&c)
-	m.Content, m.Attachments = text, imageOf(v.Get("base64_image"))
-	if failed {
-		m.IsError, m.Tool.ErrorType = true, errorClass(text.String())
+	ident.Of(name)
+	if open := s.Calls.GetOpen(c.ID); open != nil {
+		s.Calls.Remove(open)
 	}
-	g.e.setEventFields(m, &c)
+	if failed {
+		c.Result.Class = errorClass(text.String())
+	}
+	c.emitResult(g.e, text).Attachments = imageOf(v.Get("base64_image"))
 }
 
-// addIdentifiedResult emits a result from an event once more, with the call's id. A memory may
-// have less of it than the event had; then the event's result stays.
-func (g *snapshotReader) addIdentifiedResult(key string, text msg.Text) {
-	s := g.e.s
-	i := slices.IndexFunc(s.Nameless, func(c call) bool { return c.ID == key && c.Model != "" })
-	if i < 0 {
+// identifyResult emits a result from an event once more, with the call's id. A memory may have
+// less of it than the event had; then the event's result stays.
+func (g *reader) identifyResult(key string, text msg.Text) {
+	c := g.e.s.Calls.Get(key)
+	if c == nil || c.Model == "" || c.Identified {
 		return
 	}
-	c := s.Nameless[i]
-	s.Nameless = slices.Delete(s.Nameless, i, i+1)
-	if g.known || g.d.hash([]byte(text.String())) != c.Result.Sum {
-		return
+	c.Identified = true
+	if !g.known && g.e.d.hash([]byte(text.String())) == c.Result.Text {
+		c.emitResult(g.e, text)
 	}
-	m := g.e.addResult(&c)
-	m.Content, m.IsError, m.Tool.ErrorType = text, c.Result.Class != "", c.Result.Class
-	g.e.setEventFields(m, &c)
 }
 
 // observed removes the agent's wrapping of a result for the model:
@@ -362,49 +336,51 @@ func (g *snapshotReader) addIdentifiedResult(key string, text msg.Text) {
 //	Cmd `x` completed with no output
 //	Error: …
 func observed(content jsonv.Value) (text msg.Text, failed bool) {
-	raw := content.Peek()
 	if !content.Is(jsonv.String) {
 		return content.Text(), false
 	}
 	content.MarkRead()
-	body := raw[1 : len(raw)-1]
+	body := content.Escaped()
 	if rest, ok := bytes.CutPrefix(body, []byte("Observed output of cmd `")); ok {
 		if _, out, ok := bytes.Cut(rest, []byte("` executed:\\n")); ok {
 			body = out
 		}
-	} else if rest, ok := bytes.CutPrefix(body, []byte("Cmd `")); ok && bytes.HasSuffix(rest, []byte("` completed with no output")) {
+	} else if bytes.HasPrefix(body, []byte("Cmd `")) && bytes.HasSuffix(body, []byte("` completed with no output")) {
 		return msg.Text{}, false
 	}
-	if rest, ok := bytes.CutPrefix(body, []byte("Error: ")); ok {
-		return msg.Quoted(rest), true
-	}
-	return msg.Quoted(body), false
+	body, failed = bytes.CutPrefix(body, []byte("Error: "))
+	return msg.Quoted(body), failed
 }
 
-// addText emits a text that is new, and returns nil if it is not.
-func (g *snapshotReader) addText(kind msg.Kind, role string, text msg.Text, v jsonv.Value) *msg.Message {
-	base := textKey(role, text)
-	n, emitted := g.e.s.Given.show(base)
+// text emits a text that is new, and returns nil if it is not.
+func (g *reader) text(kind msg.Kind, role string, text msg.Text, v jsonv.Value) *msg.Message {
+	key, emitted := g.e.s.Emitted.show(textKey(role, text))
 	if emitted || g.known {
 		return nil
 	}
-	m := g.addMessage(kind, base+nth(n))
+	m := g.add(kind, key)
 	m.Role, _ = msg.ParseRole(role)
 	m.Content, m.Attachments = text, imageOf(v.Get("base64_image"))
 	m.Hidden = kind == msg.System
 	return m
 }
 
-// addMessage adds a message of the memory, in the run of its agent.
-func (g *snapshotReader) addMessage(kind msg.Kind, key string) *msg.Message {
+// add adds a message of the memory, in the run of its agent.
+func (g *reader) add(kind msg.Kind, key string) *msg.Message {
 	m := g.e.add(kind, key)
 	m.Complete = msg.Summary
 	m.Run, m.ParentRun = g.runs()
 	if m.ParentRun != "" {
 		m.Delegation.Link = msg.ByParent
 	}
-	if g.memory.Agent != "" {
-		m.Agent.Name = g.memory.Agent
-	}
+	m.Agent.Name = cmp.Or(g.memory.Agent, m.Agent.Name)
 	return m
+}
+
+// runs returns the run of the memory's messages, and its parent.
+func (g *reader) runs() (run, parent string) {
+	if g.memory.Phase != "" {
+		return g.memory.Phase, g.e.s.Turn.Run
+	}
+	return cmp.Or(g.turn, g.e.s.Turn.Run), ""
 }

@@ -3,225 +3,133 @@ package llmmessage
 import (
 	"slices"
 	"strconv"
+	"strings"
 
-	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// agentMemory is the memory of one agent, as its last snapshot showed it.
-type agentMemory struct {
+// memory is the memory of one agent, as its last snapshot showed it.
+type memory struct {
 	Agent string   `json:",omitempty"`
-	Items []uint64 // hashes of the messages
+	Size  int      // messages
+	Items []uint64 // hashes of the messages and of their calls
 	Was   []uint64 `json:",omitempty"` // Items before it last lost some: they may reappear
 	Cut   bool     `json:",omitempty"` // there were more at the front
 	Conn  string   `json:",omitempty"` // connection of the last snapshot
 	Seq   int64    `json:",omitempty"` // its number there
 	Time  int64    `json:",omitempty"` // its time; an older snapshot is ignored
-	Task  string   `json:",omitempty"` // the phase that the agent works on
+	Phase string   `json:",omitempty"` // that the agent works on
 }
 
 // memory decodes agent.llm_message.
-func (d *stream) memory(e *event) {
+func (e *event) memory() {
 	list := e.content.Get("messages")
 	if !list.Is(jsonv.Array) {
-		d.singleMessage(e)
+		e.singleMessage()
 		return
 	}
-	d.snapshot(e, list, e.meta)
+	(&reader{e: e}).snapshot(list)
 	total := e.content.Get("total_messages")
 	if n := list.Len(); total.Is(jsonv.Number) && total.Int() != int64(n) {
-		m := e.status()
-		m.Key = "mismatch:" + e.id
+		m := e.status("mismatch:" + e.id)
 		m.SetAttr("total_messages", string(total.Raw()))
 		m.SetAttr("messages", strconv.Itoa(n))
 	}
 }
 
-// bareSnapshot decodes the messages of a snapshot that no event carries.
-func (d *stream) bareSnapshot(root, list jsonv.Value, out *decoder.Output) {
-	e := &event{root: root, out: out, name: "agent.llm_message", at: parseTime(root.Get("timestamp"), d.zone)}
-	e.s = d.session(root.Get("session_id"))
-	e.id = msg.HashKey(string(list.Peek()))
-	d.snapshot(e, list, root.Get("metadata"))
-}
-
 // singleMessage decodes one message of the model, which some servers are reported to send here
 // in place of a memory.
-func (d *stream) singleMessage(e *event) {
+func (e *event) singleMessage() {
 	if !e.content.Is(jsonv.String) {
-		d.addUnknownEvent(e)
+		e.unknown(e.name, e.root)
 		return
 	}
 	e.ensureTurn()
-	switch role := e.meta.Get("role"); {
-	case role.In("user", "system"):
+	if e.meta.Get("role").In("user", "system") {
 		m := e.add(msg.System, e.key())
 		m.Hidden, m.Content = true, e.content.Text()
-	default:
-		role.Equal("assistant")
-		m := d.addAssistantText(e, msg.Assistant, e.content.Text())
-		m.Model = ident.Of(e.meta.Get("model"))
+		return
 	}
+	e.meta.Get("role").Equal("assistant")
+	e.assistant(msg.Assistant, e.content.Text())
 }
 
 // snapshot emits the new messages of a memory and reads its metadata.
-func (d *stream) snapshot(e *event, list, meta jsonv.Value) {
-	agent, from := ident.Peek(meta.Get("agent_name")), len(e.out.Messages)
-	var items []jsonv.Value
-	var sums []uint64
-	for v := range list.Elems() {
-		items = append(items, v)
-		sums = append(sums, d.itemSum(v))
-		if v.Get("role").Equal("user") {
-			if _, guide, ok := splitGuide(v.Get("content")); ok && !d.addGuide(e.s, guide) {
-				v.Get("content").MarkRead() // the question is emitted, and the guide was
-			}
-		}
-	}
-	l := e.s.memoryOf(agent, sums)
+func (g *reader) snapshot(list jsonv.Value) {
+	e, s, agent, from := g.e, g.e.s, ident.Peek(g.e.meta.Get("agent_name")), len(g.e.out.Messages)
+	sums := g.find(list)
+	l := s.memory(agent, sums)
+	g.memory = l
 	if l.isOlder(e) {
 		list.MarkRead()
 		return
 	}
-	if e.s.activePhases() > 0 {
-		d.bindMemory(e, l, items)
-	} else if e.s.Agent == "" {
-		e.s.Agent = agent
-	}
-	places := newItems(l.Items, sums, l.Cut)
-	if len(l.Was) > 0 && len(places) > 0 {
-		before := newItems(l.Was, sums, false)
-		places = slices.DeleteFunc(places, func(i int) bool { return !slices.Contains(before, i) })
-	}
-	if n := len(l.Items); len(sums) < n && !l.Cut {
-		defer d.addShrunk(e, n, len(sums), len(places))
-	}
-	agentRead := len(l.Items) > 0 || agent == e.s.Agent
-	l.update(e, sums)
-	g := snapshotReader{d: d, e: e, memory: l, current: d.currentPrompt(e, items, places), items: items}
-	if e.s.Turn.Run == "" && d.lacksPrompt(e.s, items, places) {
-		e.s.startTurn("turn:" + e.id)
-	}
-	news := 0 // index of the first new item
-	if e.s.Old {
-		if news = len(items); g.current >= 0 {
-			news = g.current
+	if s.Phases.count() > 0 {
+		prompt := ""
+		if len(g.items) > 0 {
+			prompt = g.items[0].Get("content").PeekStr()
 		}
-		d.addBaseline(e, news)
-		e.s.Old = false
+		s.Phases.bind(l, prompt)
+	} else if s.Agent == "" {
+		s.Agent = agent
 	}
-	for i, v := range items {
-		if g.known = i < news; g.known || !slices.Contains(places, i) {
-			v.MarkRead() // a copy
-		}
-		if slices.Contains(places, i) {
-			g.readItem(i, v)
-		}
+	added := 0
+	for _, i := range l.newItems(sums) {
+		g.items[i].isNew = true
+		added += messages(g.items[i : i+1])
 	}
-	d.readMetadata(e, l, meta)
-	if agentRead || slices.ContainsFunc(e.out.Messages[from:], func(m msg.Message) bool { return m.Agent.Name == agent }) {
-		ident.Of(meta.Get("agent_name"))
+	known, size, before := len(l.Items) > 0, list.Len(), l.Size
+	shrunk := size < before && !l.Cut
+	l.update(e, size, sums)
+	g.findPrompt()
+	if s.Restored {
+		s.Restored, g.first = false, len(g.items)
+		if g.current >= 0 {
+			g.first = g.current
+		}
+		e.status("baseline:"+e.id).SetAttr("messages", strconv.Itoa(messages(g.items[:g.first])))
+	}
+	for i := range g.items {
+		g.read(i)
+	}
+	g.readMetadata()
+	if known || agent == s.Agent || slices.ContainsFunc(e.out.Messages[from:], func(m msg.Message) bool { return m.Agent.Name == agent }) {
+		ident.Of(e.meta.Get("agent_name"))
+	}
+	if shrunk { // the memory has lost messages
+		m := e.status("shrunk:" + e.id)
+		m.SetAttr("messages", strconv.Itoa(size))
+		m.SetAttr("before", strconv.Itoa(before))
+		m.SetAttr("new", conversation.NonZero(added))
 	}
 }
 
-// currentPrompt returns the index of the prompt that began the session's turn if no event had
-// it; -1 when there is none. During the turn that is the last prompt; after it, the last one
-// that has an answer.
-func (d *stream) currentPrompt(e *event, items []jsonv.Value, places []int) int {
-	t, at := &e.s.Turn, -1
-	if t.Run == "" || t.Prompted {
-		return -1
-	}
-	for _, i := range places {
-		if _, by := d.authorOf(e.s, items[i]); by != human {
-			continue
-		}
-		answered := false
-		if i+1 < len(items) {
-			_, by := d.authorOf(e.s, items[i+1])
-			answered = by != human
-		}
-		if t.Open || e.isLate() || answered {
-			at = i
-		}
-	}
-	return at
-}
-
-// lacksPrompt reports whether the first of the new messages belong to a turn whose prompt the
-// memory has lost.
-func (d *stream) lacksPrompt(s *session, items []jsonv.Value, places []int) bool {
-	for _, i := range places {
-		if items[i].Get("role").Equal("system") {
-			continue
-		}
-		_, by := d.authorOf(s, items[i])
-		return by != human
-	}
-	return false
-}
-
-// addShrunk emits a status: a memory has lost messages.
-func (d *stream) addShrunk(e *event, was, is, added int) {
-	m := e.status()
-	m.Key = "shrunk:" + e.id
-	m.SetAttr("messages", strconv.Itoa(is))
-	m.SetAttr("before", strconv.Itoa(was))
-	m.SetAttr("new", nonZero(added))
-}
-
-// addBaseline emits a status: the messages of a restored memory count as emitted.
-func (d *stream) addBaseline(e *event, n int) {
-	m := e.status()
-	m.Key = "baseline:" + e.id
-	m.SetAttr("messages", strconv.Itoa(n))
-}
-
-// memoryOf finds the memory that the snapshot continues: of the same agent, with the same
+// memory finds the memory that the snapshot continues: of the same agent, with the same
 // beginning or with many common messages. Several agents of a session may have one name.
-func (s *session) memoryOf(agent string, sums []uint64) *agentMemory {
-	best, most := -1, 0
-	for i, l := range s.Lanes {
-		if l.Agent != agent {
-			continue
-		}
-		if n := l.similarity(sums); n > most {
-			best, most = i, n
+func (s *session) memory(agent string, sums []uint64) *memory {
+	best, most := &memory{Agent: agent}, 0
+	for _, l := range s.Memories {
+		if l.Agent == agent {
+			if n := l.similarity(sums); n > most {
+				best, most = l, n
+			}
 		}
 	}
-	if best < 0 {
-		if len(s.Lanes) == maxLanes {
-			s.Lanes = slices.Delete(s.Lanes, 0, 1)
-		}
-		s.Lanes = append(s.Lanes, &agentMemory{Agent: agent})
-		return s.Lanes[len(s.Lanes)-1]
-	}
-	l := s.Lanes[best]
-	s.Lanes = append(slices.Delete(s.Lanes, best, best+1), l)
-	return l
+	s.Memories = slices.DeleteFunc(s.Memories, func(l *memory) bool { return l == best })
+	s.Memories = bounded.Push(s.Memories, best, maxMemories)
+	return best
 }
 
 // similarity is the number of messages that a memory and a snapshot have in common; 0 when they
 // are not of one agent.
-func (l *agentMemory) similarity(sums []uint64) int {
-	n := 0
-	for n < len(sums) && n < len(l.Items) && sums[n] == l.Items[n] {
-		n++
-	}
-	if n > 0 && !l.Cut {
+func (l *memory) similarity(sums []uint64) int {
+	n := len(sums) - len(newItems(l.Items, sums, false))
+	if n > 0 && !l.Cut && sums[0] == l.Items[0] {
 		return n + len(sums) + len(l.Items) // the same beginning outranks any other
-	}
-	there := make(map[uint64]bool, len(l.Items))
-	for _, h := range l.Items {
-		there[h] = true
-	}
-	n = 0
-	for _, h := range sums {
-		if there[h] {
-			n++
-		}
 	}
 	if 2*n < min(len(sums), len(l.Items)) {
 		return 0
@@ -230,20 +138,101 @@ func (l *agentMemory) similarity(sums []uint64) int {
 }
 
 // isOlder reports whether the snapshot is not newer than the last one of the memory.
-func (l *agentMemory) isOlder(e *event) bool {
-	if conn := e.conn(); conn != "" && conn == l.Conn && e.seq > 0 {
+func (l *memory) isOlder(e *event) bool {
+	if e.conn != "" && e.conn == l.Conn && e.seq > 0 {
 		return e.seq <= l.Seq
 	}
-	return e.at.Time != 0 && e.at.Time < l.Time
+	return e.at.Nanos != 0 && e.at.Nanos < l.Time
 }
 
-func (l *agentMemory) update(e *event, sums []uint64) {
-	l.Conn, l.Seq, l.Time = e.conn(), e.seq, max(e.at.Time, l.Time)
+// newItems returns the indices of the items that the memory did not have.
+func (l *memory) newItems(sums []uint64) []int {
+	added := newItems(l.Items, sums, l.Cut)
+	if len(l.Was) > 0 && len(added) > 0 {
+		before := newItems(l.Was, sums, false)
+		added = slices.DeleteFunc(added, func(i int) bool { return !slices.Contains(before, i) })
+	}
+	return added
+}
+
+func (l *memory) update(e *event, size int, sums []uint64) {
+	l.Conn, l.Seq, l.Time, l.Size = e.conn, e.seq, max(e.at.Nanos, l.Time), size
 	if l.Cut = len(sums) > maxItems; l.Cut {
 		sums = sums[len(sums)-maxItems:]
 	}
 	if !l.Cut && len(l.Items) > 0 && len(newItems(sums, l.Items, false)) > 0 {
 		l.Was = l.Items
 	}
-	l.Items = slices.Clone(sums)
+	l.Items = sums
+}
+
+// readMetadata reads the answer, which the memory may not have yet, and whether the agent is
+// done. The metadata of an agent below the session's turn do not decide that.
+func (g *reader) readMetadata() {
+	e, s, l := g.e, g.e.s, g.memory
+	if l.Phase != "" || s.Phases.count() > 0 || s.isOther(l) {
+		return
+	}
+	done := strings.EqualFold(e.meta.Get("agent_state").PeekStr(), "FINISHED")
+	if answer := e.meta.Get("final_response"); len(answer.Escaped()) > 0 && s.Turn.Run != "" {
+		key := textKey("assistant", answer.Text())
+		// While the agent works, it keeps the answer of the previous turn.
+		if !s.Turn.isLastText(key) && (done && s.Turn.Open || s.Emitted.entry(key).Emitted == 0) {
+			key = s.Emitted.emit(key)
+			m := e.add(msg.Assistant, key)
+			m.Role, m.Content, m.Complete = msg.RoleAssistant, answer.Text(), msg.Summary
+			s.Turn.Text, s.Turn.Shown = key, true
+		}
+	}
+	if done && s.Turn.Open {
+		e.endAnswered()
+	}
+}
+
+// isOther reports whether a memory is that of another agent than the session's.
+func (s *session) isOther(l *memory) bool {
+	return s.Agent != "" && l.Agent != "" && l.Agent != s.Agent
+}
+
+// newItems returns the indices of the items in now that were not in was. A memory gains items at
+// its end and mostly loses them at its front and in its middle; an item that changed in between
+// is new. With cutFront the memory was longer than the state keeps: its front is not new.
+func newItems(was, now []uint64, cutFront bool) (added []int) {
+	end := seam(was, now)
+	left := make(map[uint64]int, len(was))
+	for _, sum := range was {
+		left[sum]++
+	}
+	for i, sum := range now {
+		switch {
+		case i < end && left[sum] > 0:
+			left[sum]--
+			cutFront = false
+		case i < end && cutFront:
+		default:
+			added = append(added, i)
+		}
+	}
+	return added
+}
+
+// seam returns the index in now at which the items of was end: behind the last item of was that
+// is still there, where the longest run before it is in both.
+func seam(was, now []uint64) (end int) {
+	for last := len(was) - 1; last >= 0 && end == 0; last-- {
+		longest := 0
+		for i, sum := range now {
+			if sum != was[last] {
+				continue
+			}
+			run := 1
+			for run <= i && run <= last && now[i-run] == was[last-run] {
+				run++
+			}
+			if run > longest {
+				longest, end = run, i+1
+			}
+		}
+	}
+	return end
 }

@@ -38,12 +38,12 @@ func Parse(s string) (ns int64, p msg.Precision, ok bool) {
 	if len(s) < 19 || s[4] != '-' {
 		return Number(s)
 	}
+	if !strings.ContainsAny(s[19:], "Zz+-") { // no zone; with one it parses at once
+		s += "Z"
+	}
 	t, err := time.Parse(time.RFC3339Nano, s)
 	if err != nil {
-		for _, layout := range [...]string{
-			"2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04:05.999999999",
-			"2006-01-02T15:04:05.999999999Z0700",
-		} {
+		for _, layout := range [...]string{"2006-01-02 15:04:05.999999999Z07:00", "2006-01-02T15:04:05.999999999Z0700"} {
 			if t, err = time.Parse(layout, s); err == nil {
 				break
 			}

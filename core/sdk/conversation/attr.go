@@ -1,0 +1,48 @@
+package conversation
+
+import (
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// MaxAttr is the size in bytes up to which a value of the protocol becomes an attribute.
+const MaxAttr = 4 << 10
+
+// Excerpt is the beginning of a string, as an attribute. A longer one does not count as read,
+// so that the decoder's unknown.Keeper keeps it whole.
+func Excerpt(v jsonv.Value) string {
+	s := v.PeekStr()
+	if len(s) <= MaxAttr {
+		return v.Str()
+	}
+	return Cut(s, MaxAttr)
+}
+
+// ShortJSON is JSON as an attribute; nothing, and not read, when it is long.
+func ShortJSON(v jsonv.Value) string {
+	if !v.Exists() || len(v.Peek()) > MaxAttr {
+		return ""
+	}
+	return string(v.Raw())
+}
+
+// NonZero is a number as an attribute; nothing when it is zero.
+func NonZero(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+// Cut is the beginning of a text, of at most that many bytes and without half a character.
+func Cut(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	for most > 0 && !utf8.RuneStart(s[most]) {
+		most--
+	}
+	return s[:most]
+}

@@ -1,0 +1,44 @@
+package conversation
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// TestLongAttributesStayUnread: a value that is too long for an attribute does not count as
+// read, so that it is kept whole beside the message.
+func TestLongAttributesStayUnread(t *testing.T) {
+	const least = 4
+	long := strings.Repeat("é", MaxAttr)
+	for _, c := range []struct {
+		in     string
+		of     func(jsonv.Value) string
+		want   string
+		unread bool
+	}{
+		{`"short"`, Excerpt, "short", false},
+		{`"` + long + `"`, Excerpt, long[:MaxAttr], true},
+		{`{"a":"text"}`, ShortJSON, `{"a":"text"}`, false},
+		{`{"a":"` + long + `"}`, ShortJSON, "", true},
+		{`null`, ShortJSON, "", false},
+	} {
+		var doc jsonv.Doc
+		if err := doc.Parse([]byte(`{"v":` + c.in + `}`)); err != nil {
+			t.Fatal(err)
+		}
+		if got := c.of(doc.Root().Get("v")); got != c.want {
+			t.Errorf("%.20s: %.40q", c.in, got)
+		}
+		if unread := len(doc.Unread(least, func([]string) bool { return false })) > 0; unread != c.unread {
+			t.Errorf("%.20s: unread %t", c.in, unread)
+		}
+	}
+	if got := Cut("éé", 3); got != "é" {
+		t.Errorf("half a character: %q", got)
+	}
+	if NonZero(0) != "" || NonZero(7) != "7" {
+		t.Error("numbers")
+	}
+}

@@ -1,0 +1,165 @@
+// Package agui decodes AG-UI, the events by which an agent talks to a user interface, and the
+// request that starts a run.
+//
+// Facts of the format that are easy to get wrong:
+//
+//   - Adapters differ: names are camelCase or snake_case, a result is in content or in
+//     result, times are milliseconds or seconds, and few have any.
+//   - A message arrives as START, CONTENT, END, or as CHUNKs, which nothing ends but
+//     the next message or the end of the run. Messages without text are frequent.
+//   - LangGraph sends START, ARGS and END of a call twice, the second time after it was
+//     executed, ends a run under another runId, and wraps every event of its own in
+//     RAW and in rawEvent. Its tokens are only there.
+//   - CrewAI and LlamaIndex have results only in MESSAGES_SNAPSHOT, which repeats the
+//     conversation, with new ids of messages each time.
+//   - Some adapters number their calls and messages from 1 in each run: short ids are
+//     unique in a run only.
+package agui
+
+import (
+	"cmp"
+	_ "embed"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/snapshot"
+	"github.com/earshot-dev/earshot/core/sdk/unknown"
+)
+
+// unread keeps the members that the decoder did not read.
+var unread = unknown.NewKeeper(leavesOut)
+
+//go:embed testdata/leaves-out.json
+var leavesOut []byte
+
+// New returns the factory of decoders of this format.
+func New() decoder.Factory { return factory{} }
+
+type factory struct{}
+
+func (factory) Info() decoder.Info {
+	return decoder.Info{
+		Name:       "ag-ui",
+		Version:    "1.0.0",
+		Revision:   1,
+		Summary:    "AG-UI events between an agent and a user interface.",
+		Transports: []frame.Kind{frame.Event, frame.Request, frame.Line, frame.Text},
+	}
+}
+
+// New returns a decoder for one stream. There are no options.
+func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
+	return &stream{origin: strings.ToValidUTF8(s.Origin, "\uFFFD")}, conversation.NoOptions("ag-ui", s.Options)
+}
+
+const (
+	stateVersion = 1
+	maxSeen      = 4096 // messages, texts and results
+	shortID      = 12   // bytes; ids of fewer are unique in their run only
+)
+
+// stream decodes one stream, as a rule of one run.
+type stream struct {
+	doc    jsonv.Doc
+	origin string // the session of a stream that names none
+	state
+
+	root jsonv.Value // the event, or the request
+	typ  string
+	at   conversation.Time
+	out  *decoder.Output
+}
+
+// state is the decoder's state; its JSON is the snapshot.
+type state struct {
+	Session string                                 `json:",omitempty"`
+	Run     conversation.Run                       `json:",omitzero"`
+	Parts   conversation.Deltas                    `json:",omitzero"`
+	Chunk   string                                 `json:",omitempty"` // the part whose last piece was a CHUNK
+	Calls   conversation.Calls[*conversation.Call] `json:",omitzero"`
+	Seen    bounded.Set[string]                    `json:",omitzero"`  // messages, texts and results that were emitted
+	Thought int                                    `json:",omitempty"` // thoughts without an id in the run
+}
+
+var (
+	_ decoder.Decoder     = (*stream)(nil)
+	_ decoder.Snapshotter = (*stream)(nil)
+)
+
+// Snapshot implements decoder.Snapshotter.
+func (d *stream) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
+
+// Restore implements decoder.Snapshotter.
+func (d *stream) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }
+
+// Decode decodes one event, or a request.
+func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
+	if f.Kind == frame.Close {
+		return nil
+	}
+	root, ok := conversation.ParseObject(&d.doc, f.Data, out)
+	if !ok {
+		return nil
+	}
+	before := len(out.Messages)
+	d.root, d.typ, d.at, d.out = root, ident.Of(root.Get("type")), conversation.TimeOf(root.Get("timestamp")), out
+	d.decode()
+	unread.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session, m.Run = d.session(), d.Run.ID })
+	return nil
+}
+
+// Flush emits the parts that are not complete.
+func (d *stream) Flush(out *decoder.Output) error {
+	for _, p := range d.Parts.Parts {
+		if !p.Empty() && d.Calls.Get(p.CallID) == nil {
+			m := out.Add()
+			d.fill(m, p)
+		}
+	}
+	return nil
+}
+
+func (d *stream) session() string { return cmp.Or(d.Session, d.origin, "unknown") }
+
+// unique returns an id of the protocol as one that is unique in the session.
+func (d *stream) unique(id string) string {
+	if id != "" && len(id) < shortID {
+		return d.Run.ID + "/" + id
+	}
+	return id
+}
+
+// fill writes a part into a message.
+func (d *stream) fill(m *msg.Message, p *conversation.Part) {
+	m.Kind, m.Key, m.Session, m.Run, m.Role, m.Content = p.Kind, p.Key, d.session(), d.Run.ID, msg.RoleAssistant, msg.Plain(string(p.Text))
+	m.Agent.Kind = msg.KindAgent
+	switch p.Kind {
+	case msg.ToolCall:
+		m.Key, m.ResponseID, m.Content = "call:"+p.CallID, p.Key, msg.Text{}
+		m.Tool = msg.Tool{CallID: p.CallID, Name: p.Tool, Arguments: p.Arguments(), ProtocolID: strings.TrimPrefix(p.CallID, d.Run.ID+"/")}
+	case msg.Assistant:
+		m.ResponseID = p.Key
+	case msg.User:
+		m.Role, m.Agent.Kind = msg.RoleUser, msg.KindHuman
+	case msg.System:
+		m.Role, m.Hidden = msg.RoleSystem, true
+	}
+}
+
+// add adds a message of the run.
+func (d *stream) add(kind msg.Kind, key string) *msg.Message {
+	m := d.out.Add()
+	m.Kind, m.Key, m.Session, m.Complete, m.Agent.Kind = kind, key, d.session(), msg.Complete, msg.KindAgent
+	d.at.Set(m)
+	d.Run.Mark(m)
+	return m
+}
+
+// id reads an id, whose name some adapters write in snake_case.
+func (d *stream) id(camel, snake string) string { return ident.Of(d.root.First(camel, snake)) }

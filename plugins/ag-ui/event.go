@@ -1,0 +1,269 @@
+package agui
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// decode decodes an event by its type, or a request, which has none.
+func (d *stream) decode() {
+	if d.typ == "" && d.root.Get("messages").Is(jsonv.Array) {
+		d.request()
+		return
+	}
+	group, action := d.typ, ""
+	if i := strings.LastIndexByte(d.typ, '_'); i > 0 {
+		group, action = d.typ[:i], d.typ[i+1:]
+	}
+	switch d.typ {
+	case "RUN_STARTED":
+		d.start()
+		m := d.status("start:" + d.Run.ID)
+		m.SetAttr("parent_run_id", d.id("parentRunId", "parent_run_id"))
+	case "RUN_FINISHED":
+		d.finished()
+	case "RUN_ERROR":
+		d.failed()
+	case "TOOL_CALL_RESULT":
+		d.result(d.id("toolCallId", "tool_call_id"), d.root.First("content", "result"), d.id("messageId", "message_id"))
+	case "MESSAGES_SNAPSHOT":
+		d.endChunks("")
+		d.messages(d.root.Get("messages"), msg.Summary, "user", true)
+	case "USAGE_METADATA":
+		d.usage("", d.root)
+	case "RAW": // LangGraph's own events: one ends a response and has its tokens
+		if event := d.root.Get("event"); event.Get("event").Equal("on_chat_model_end") {
+			output := event.Path("data", "output")
+			d.usage(ident.Of(output.Get("id")), output.Get("usage_metadata"))
+		}
+	case "STATE_SNAPSHOT", "STATE_DELTA", "ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA", "STEP_STARTED", "STEP_FINISHED", "CUSTOM",
+		"THINKING_START", "THINKING_END", "REASONING_START", "REASONING_END", "REASONING_ENCRYPTED_VALUE":
+		d.notice(d.typ, d.root)
+	default:
+		if !d.piece(group, action) {
+			d.unknown()
+		}
+	}
+}
+
+// unknown keeps a record of an unknown type.
+func (d *stream) unknown() {
+	m := d.out.Unknown(cmp.Or(d.typ, "none"), d.root.Raw())
+	m.Session, m.Run, m.Key = d.session(), d.Run.ID, "unknown:"+msg.HashKey(string(d.root.Peek()))
+	d.at.Set(m)
+}
+
+// status adds a message that a user would not see.
+func (d *stream) status(key string) *msg.Message {
+	m := d.add(msg.Status, key)
+	m.Hidden = true
+	m.SetAttr("type", cmp.Or(d.typ, "request"))
+	return m
+}
+
+// notice decodes what is beside the messages. It has no id: equal ones of a run are one.
+func (d *stream) notice(typ string, v jsonv.Value) {
+	name := ident.Of(v.First("stepName", "step_name", "name", "activityType", "title", "subtype"))
+	id := ident.Of(v.First("messageId", "message_id", "entityId", "id"))
+	content := v.First("snapshot", "delta", "content", "patch", "value", "encryptedValue")
+	m := d.status(typ + ":" + msg.HashKey(d.Run.ID, name, id, string(content.Peek())))
+	m.Content = content.Text()
+	m.SetAttr("name", name)
+	m.SetAttr("message_id", id)
+}
+
+// start begins a run. A stream may have several.
+func (d *stream) start() {
+	d.Session = cmp.Or(d.id("threadId", "thread_id"), d.Session)
+	if id := d.id("runId", "run_id"); id != d.Run.ID {
+		d.Run.Begin(id)
+		d.Calls, d.Parts, d.Thought = conversation.Calls[*conversation.Call]{}, conversation.Deltas{}, 0
+	}
+}
+
+// finished decodes the end of a run. An interrupt waits for the user, who answers it by the
+// next run.
+func (d *stream) finished() {
+	d.finishAll()
+	d.root.First("threadId", "thread_id").Equal(d.Session)
+	for u := range d.root.Get("usage").Elems() {
+		d.usage("", u)
+	}
+	m := d.status("stop:" + d.Run.ID)
+	m.Content = d.root.Get("result").Text()
+	outcome := d.root.Get("outcome")
+	m.SetAttr("interrupts", conversation.ShortJSON(outcome.Get("interrupts")))
+	if d.root.First("runId", "run_id").Equal(d.Run.ID); d.Run.Active() { // LangGraph's is another id
+		m.Kind, m.FinishReason = msg.Stop, cmp.Or(ident.Of(outcome.Get("type")), "stop")
+		d.Run.End(m)
+	}
+}
+
+// failed decodes the error that ends a run.
+func (d *stream) failed() {
+	d.finishAll()
+	message := d.root.Get("message")
+	m := d.add(msg.Error, "error:"+msg.HashKey(d.Run.ID, string(message.Peek())))
+	m.IsError, m.Content, m.Tool.ErrorType = true, message.Text(), ident.Of(d.root.Get("code"))
+	if d.Run.Active() {
+		m.FinishReason = "error"
+		d.Run.End(m)
+	}
+}
+
+// endChunks finishes the message of chunks, unless the event is of that part: no event of its
+// own ends it.
+func (d *stream) endChunks(name string) {
+	if d.Chunk != "" && d.Chunk != name {
+		d.finish(d.Parts.Part(d.Chunk))
+		d.Chunk = ""
+	}
+}
+
+// piece decodes the beginning, a piece or the end of a text, a thought or a call.
+func (d *stream) piece(group, action string) bool {
+	kind := msg.Assistant
+	switch group {
+	case "TOOL_CALL":
+		kind = msg.ToolCall
+	case "TEXT_MESSAGE":
+		kind = kindOf(d.root.Get("role"))
+	case "REASONING_MESSAGE", "THINKING_TEXT_MESSAGE", "THINKING":
+		kind = msg.Reasoning
+	default:
+		return false
+	}
+	id, callID := d.id("messageId", "message_id"), d.id("toolCallId", "tool_call_id")
+	name := group + ":" + id
+	if kind == msg.ToolCall {
+		name = group + ":" + callID
+	}
+	p := d.Parts.Part(name)
+	switch action {
+	case "START", "CONTENT", "ARGS", "CHUNK":
+	case "END":
+		d.finish(p)
+		return true
+	default:
+		return false
+	}
+	d.endChunks(name)
+	if p == nil {
+		if p = d.Parts.Open(name, kind); p == nil || kind == msg.ToolCall && callID == "" {
+			d.Parts.Drop(p)
+			return false
+		}
+		p.Key, p.CallID = d.keyOf(kind, id), d.unique(callID)
+		if id == "" && kind != msg.ToolCall {
+			p.Key = conversation.Ordinal(d.Run.ID+"/"+kind.String(), &d.Thought)
+		}
+	}
+	p.Tool = cmp.Or(d.id("toolCallName", "tool_call_name"), p.Tool)
+	if parent := d.id("parentMessageId", "parent_message_id"); kind == msg.ToolCall && parent != "" {
+		p.Key = d.unique(parent)
+	}
+	d.Parts.Append(p, d.root.Get("delta").Text(), conversation.MaxBytes)
+	if action == "CHUNK" {
+		d.Chunk = name
+	}
+	return true
+}
+
+// keyOf is the key of a message. A thought may have the id of the text that follows it.
+func (d *stream) keyOf(kind msg.Kind, id string) string {
+	if kind == msg.Reasoning {
+		return "thought:" + d.unique(id)
+	}
+	return d.unique(id)
+}
+
+// finishAll finishes the parts that no event has ended.
+func (d *stream) finishAll() {
+	for len(d.Parts.Parts) > 0 {
+		d.finish(d.Parts.Parts[0])
+	}
+}
+
+// finish emits a part that is complete, unless it is empty or repeats another.
+func (d *stream) finish(p *conversation.Part) {
+	if p == nil || !d.Parts.Drop(p) || p.Empty() {
+		return
+	}
+	d.emit(p, msg.Complete)
+}
+
+func (d *stream) emit(p *conversation.Part, complete msg.Completeness) *msg.Message {
+	if p.Kind == msg.ToolCall {
+		if added, _ := d.Calls.Add(&conversation.Call{ID: p.CallID, Name: p.Tool}); !added {
+			return nil
+		}
+	} else {
+		text := "text:" + msg.HashKey(p.Kind.String(), string(p.Text))
+		if isNew := d.Seen.Add(text, maxSeen); !isNew && complete == msg.Summary {
+			return nil
+		} else if !d.Seen.Add(p.Key, maxSeen) { // the message goes on, or is sent again
+			if !isNew {
+				return nil
+			}
+			p.Key += "/" + text[len("text:"):][:8]
+		}
+	}
+	m := d.add(p.Kind, p.Key)
+	d.fill(m, p)
+	m.Complete = complete
+	if p.Kind == msg.ToolCall && p.Tool == "" {
+		m.Complete = msg.Partial
+	}
+	if p.Cut {
+		m.SetAttr("truncated", "true")
+	}
+	return m
+}
+
+// result emits the result of a call, once.
+func (d *stream) result(id string, content jsonv.Value, messageID string) {
+	if id == "" {
+		d.unknown()
+		return
+	}
+	d.finish(d.Parts.Part("TOOL_CALL:" + id))
+	call := d.unique(id)
+	if !d.Seen.Add("result:"+call, maxSeen) {
+		content.MarkRead()
+		return
+	}
+	m := d.add(msg.ToolResult, "result:"+call)
+	m.Role, m.Content, m.Tool.CallID, m.Tool.ProtocolID = msg.RoleTool, content.Text(), call, id
+	m.SetAttr("message_id", messageID)
+	if c := d.Calls.Get(call); c != nil {
+		m.Tool.Name = c.Name
+		d.Calls.End(c)
+	}
+}
+
+// usage emits the tokens of a response, once. Without its id they are those of the run by that
+// model. The input has the cached ones, the output those of reasoning.
+func (d *stream) usage(id string, u jsonv.Value) {
+	in, out := u.First("inputTokens", "input_tokens"), u.First("outputTokens", "output_tokens")
+	response := conversation.Response{ID: id, Run: d.Run.ID, At: d.at, Model: ident.Of(u.Get("model")), Provider: ident.Of(u.Get("provider"))}
+	if id == "" {
+		response.ID = msg.HashKey(d.Run.ID, response.Provider, response.Model, string(in.Peek()), string(out.Peek()))
+	} else {
+		response.Model = ident.Of(d.root.Path("event", "data", "output", "response_metadata", "model_name"))
+	}
+	if !u.Is(jsonv.Object) || !d.Seen.Add("usage:"+response.ID, maxSeen) {
+		return
+	}
+	c := conversation.Counts{Input: in.Uint(), Output: out.Uint()}
+	c.CacheRead = min(c.Input, max(u.Get("cachedInputTokens").Uint(), u.Path("input_token_details", "cache_read").Uint()))
+	c.Input -= c.CacheRead
+	c.Reasoning = max(u.Get("reasoningTokens").Uint(), u.Path("output_token_details", "reasoning").Uint())
+	response.Count(c, msg.Provider)
+	m := response.Usage(d.out, msg.Complete)
+	m.Session, m.Agent.Kind = d.session(), msg.KindAgent
+}

@@ -1,0 +1,105 @@
+package agui
+
+import (
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/media"
+)
+
+// kindOf is the kind of a message of that role.
+func kindOf(role jsonv.Value) msg.Kind {
+	switch {
+	case role.Equal("user"):
+		return msg.User
+	case role.In("system", "developer"):
+		return msg.System
+	case role.Equal("reasoning"):
+		return msg.Reasoning
+	}
+	role.Equal("assistant")
+	return msg.Assistant
+}
+
+// request decodes the request of a run, RunAgentInput: its prompt, or the results of tools that
+// the user interface executed. The messages before them are of earlier runs.
+func (d *stream) request() {
+	d.start()
+	d.messages(d.root.Get("messages"), msg.Complete, "assistant", false)
+	m := d.status("request:" + d.Run.ID)
+	m.SetAttr("parent_run_id", d.id("parentRunId", "parent_run_id"))
+	m.SetAttr("resume", conversation.ShortJSON(d.root.Get("resume")))
+}
+
+// messages decodes a list that repeats the conversation: those behind the last message of that
+// role, and that one too if it is included.
+func (d *stream) messages(list jsonv.Value, complete msg.Completeness, role string, included bool) {
+	from, n := 0, 0
+	for v := range list.Elems() {
+		n++
+		if v.Get("role").Equal(role) {
+			if from = n; included {
+				from--
+			}
+		}
+	}
+	n = 0
+	for v := range list.Elems() {
+		if n++; n <= from && !v.Get("role").In("system", "developer") {
+			v.MarkRead() // a copy
+			continue
+		}
+		d.message(v, complete)
+	}
+}
+
+// message decodes a message of a list.
+func (d *stream) message(v jsonv.Value, complete msg.Completeness) {
+	id, role, content := ident.Of(v.Get("id")), v.Get("role"), v.Get("content")
+	if role.Equal("tool") {
+		d.result(ident.Of(v.First("toolCallId", "tool_call_id")), content, id)
+		return
+	}
+	if role.Equal("activity") {
+		d.notice("ACTIVITY_SNAPSHOT", v)
+		return
+	}
+	var texts conversation.Texts
+	var attachments []msg.Attachment
+	if !content.Is(jsonv.Array) {
+		texts.Add(content.Text())
+	}
+	for part := range content.Elems() {
+		source := part.Get("source")
+		if !source.Exists() { // before version 0.1
+			source = part
+		}
+		switch value := source.First("value", "data", "url"); {
+		case part.Get("text").Is(jsonv.String):
+			texts.Add(part.Get("text").Text())
+		case source.Get("type").Equal("url") || source.Get("url").Exists():
+			attachments = append(attachments, media.URL(value))
+		case value.Is(jsonv.String):
+			attachments = append(attachments, media.Base64(value, ident.Of(source.Get("mimeType"))))
+		}
+	}
+	kind := kindOf(role)
+	key := d.keyOf(kind, id)
+	if id == "" {
+		key = "message:" + msg.HashKey(d.Run.ID, string(role.Peek()), texts.Joined().String())
+	}
+	p := &conversation.Part{Kind: kind, Key: key, Text: texts.Joined().Append(nil)}
+	if !p.Empty() || attachments != nil {
+		if m := d.emit(p, complete); m != nil {
+			m.Attachments = attachments
+		}
+	}
+	for c := range v.First("toolCalls", "tool_calls").Elems() {
+		function := c.Get("function")
+		call := &conversation.Part{Kind: msg.ToolCall, Key: key, CallID: d.unique(ident.Of(c.Get("id"))), Tool: ident.Of(function.Get("name"))}
+		if call.Text = function.Get("arguments").Text().Append(nil); call.CallID != "" {
+			d.emit(call, complete)
+		}
+	}
+}

@@ -1,0 +1,262 @@
+package llmmessage
+
+import (
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// turn is a run of the session's agent: a prompt and all that answers it.
+type turn struct {
+	Run      string `json:",omitempty"`
+	Open     bool   `json:",omitempty"`
+	Prompted bool   `json:",omitempty"` // its prompt is known
+	Text     string `json:",omitempty"` // key of the last text of the agent
+	Shown    bool   `json:",omitempty"` // only a snapshot has had that text
+	Conn     string `json:",omitempty"` // connection of the event that ended it
+	Seq      int64  `json:",omitempty"` // number of that event
+}
+
+// isLastText reports whether the last text has that key, at any occurrence.
+func (t *turn) isLastText(key string) bool {
+	base, _, _ := strings.Cut(t.Text, "#")
+	return base == key
+}
+
+// startTurn begins a turn, whose run's id is the key of its prompt where that is known.
+func (s *session) startTurn(run string, prompted bool) {
+	s.Turn = turn{Run: run, Open: true, Prompted: prompted}
+	s.Calls.Open, s.Phases = nil, nil
+	for _, c := range s.Calls.Ended {
+		c.Steps = nil // steps are numbered in each turn
+	}
+}
+
+// ensureTurn starts a turn with an event if none is open. On the server's side of the
+// connection alone the prompt is missing.
+func (e *event) ensureTurn() {
+	if !e.s.Turn.Open {
+		e.s.startTurn("turn:"+e.id, false)
+	}
+}
+
+// endTurn ends the turn with the message m, unless it has ended.
+func (e *event) endTurn(m *msg.Message, reason string, failed bool) {
+	m.FinishReason = reason
+	if t := &e.s.Turn; t.Open {
+		m.Signal, m.IsError = msg.RunEnd, failed
+		t.Open, t.Conn, t.Seq = false, e.conn, e.seq
+	}
+}
+
+// isLate reports whether the event was sent before the one that ended the turn: some are
+// delayed and overtaken.
+func (e *event) isLate() bool {
+	t := &e.s.Turn
+	return !t.Open && e.seq > 0 && e.seq < t.Seq && e.conn == t.Conn
+}
+
+// prompt starts a turn with the text of the user.
+func (e *event) prompt(text msg.Text) {
+	e.s.Draft.abandon(e, "")
+	key := e.s.Emitted.emit(textKey("user", text))
+	e.s.startTurn(key, true)
+	m := e.add(msg.User, key)
+	m.Role, m.Agent, m.Signal, m.Content = msg.RoleUser, msg.Agent{Kind: msg.KindHuman}, msg.RunStart, text
+	m.Attachments = imageOf(e.root.Get("base64_image"))
+}
+
+// textKey is the key of a text: its role and a hash of it.
+func textKey(role string, text msg.Text) string { return role + ":" + msg.HashKey(text.String()) }
+
+// thinking decodes the model's text beside its calls. It is a text of the assistant, and the
+// next snapshot has it as one; notices of the agent about its own work are in no snapshot.
+func (e *event) thinking() {
+	e.ensureTurn()
+	if e.meta.Get("streaming").Bool() || e.text().IsZero() {
+		e.notice(e.text())
+		return
+	}
+	kind := msg.Assistant
+	if e.meta.Get("thinking_type").Is(jsonv.String) {
+		kind = msg.Reasoning
+	}
+	m := e.assistant(kind, e.text())
+	m.SetAttr("step", ident.OrNumber(e.meta.Get("step")))
+}
+
+// assistant emits a text of the model. If a snapshot was faster, it keeps that text's key.
+func (e *event) assistant(kind msg.Kind, text msg.Text) *msg.Message {
+	t, key := &e.s.Turn, textKey("assistant", text)
+	if t.Shown && t.isLastText(key) {
+		key, t.Shown = t.Text, false
+	} else {
+		key = e.s.Emitted.emit(key)
+	}
+	m := e.add(kind, key)
+	m.Role, m.Content, m.Model = msg.RoleAssistant, text, ident.Of(e.meta.Get("model"))
+	if p := e.s.Phases.only(); p != nil {
+		p.set(e, m)
+	} else {
+		t.Text, t.Shown = key, false
+	}
+	return m
+}
+
+// draft is an answer that is still being written.
+type draft struct {
+	Key     string            `json:",omitempty"`
+	Run     string            `json:",omitempty"`
+	Text    []byte            `json:",omitempty"`
+	Cut     int               `json:",omitempty"` // bytes beyond the limit
+	Missing int64             `json:",omitempty"` // events of the connection that were missing when it began
+	At      conversation.Time `json:",omitzero"`
+	Count   int               `json:",omitempty"` // of the drafts of the run
+}
+
+// piece decodes a piece of an answer. Pieces are lost, so the text is a draft until the final
+// answer arrives.
+func (dr *draft) piece(e *event) {
+	text := e.text()
+	if e.isLate() || !e.s.Turn.Open && text.IsZero() {
+		return // its answer is complete
+	}
+	e.ensureTurn()
+	if run := e.s.Turn.Run; dr.Key == "" || dr.Run != run {
+		if dr.Run != run {
+			dr.Count = 0
+		}
+		*dr = draft{Key: "draft:" + run + nth(dr.Count+1), Run: run, Missing: e.d.Numbers.Missing, At: e.at, Count: dr.Count + 1}
+		e.status(e.key()).Signal = msg.FirstToken
+	}
+	part := conversation.Cut(text.String(), max(maxDraft-len(dr.Text), 0))
+	dr.Text = append(dr.Text, part...)
+	dr.Cut += text.Len() - len(part)
+}
+
+// emit emits the draft as it is.
+func (dr *draft) emit(s *session, out *decoder.Output, missing int64) *msg.Message {
+	m := out.Add()
+	m.Kind, m.Role, m.Key, m.Session, m.Run, m.Agent = msg.Assistant, msg.RoleAssistant, dr.Key, s.ID, dr.Run, s.agent()
+	m.Content = msg.Plain(string(dr.Text))
+	dr.At.Set(m)
+	dr.countHoles(m, missing)
+	return m
+}
+
+// countHoles counts the events that did not arrive while the draft was written, which are most
+// likely pieces of it.
+func (dr *draft) countHoles(m *msg.Message, missing int64) {
+	m.SetAttr("holes", conversation.NonZero(int(max(missing-dr.Missing, 0))))
+}
+
+// abandon emits an answer that will never be complete.
+func (dr *draft) abandon(e *event, reason string) {
+	if dr.Key == "" {
+		return
+	}
+	m := dr.emit(e.s, e.out, e.d.Numbers.Missing)
+	e.at.Set(m)
+	m.Complete, m.FinishReason = msg.Complete, reason
+	m.SetAttr(msg.FinishReasonOf, "run")
+	m.SetAttr("incomplete", "true")
+	m.SetAttr("truncated_bytes", conversation.NonZero(dr.Cut))
+	*dr = draft{Run: dr.Run, Count: dr.Count}
+}
+
+// replace replaces the draft by a hidden status, for the answer is known.
+func (dr *draft) replace(e *event) {
+	if dr.Key == "" {
+		return
+	}
+	m := e.add(msg.Status, dr.Key)
+	m.Hidden, m.ParentKey = true, e.s.Turn.Text
+	m.SetAttr("type", "agent.partial_answer")
+	dr.countHoles(m, e.d.Numbers.Missing)
+	*dr = draft{Run: dr.Run, Count: dr.Count}
+}
+
+// finalAnswer decodes the final answer, which ends the turn.
+func (e *event) finalAnswer() {
+	t := &e.s.Turn
+	if t.Run == "" {
+		e.ensureTurn()
+	}
+	if text := e.text(); !text.IsZero() && (t.Shown || !t.isLastText(textKey("assistant", text))) {
+		e.assistant(msg.Assistant, text)
+	}
+	if !e.endAnswered() {
+		e.status(e.key())
+	}
+}
+
+// endAnswered ends the turn with its answer, unless it has ended: an event and a snapshot both
+// end it.
+func (e *event) endAnswered() bool {
+	s := e.s
+	s.Draft.replace(e)
+	if !s.Turn.Open {
+		return false
+	}
+	m := e.add(msg.Stop, "stop:"+s.Turn.Run)
+	m.Hidden = true
+	e.endTurn(m, "stop", false)
+	return true
+}
+
+// agentError decodes the error that ends a run, or the refusal of a prompt, which concerns no
+// run: another one may be active.
+func (e *event) agentError() {
+	if isRefusal(e.text().String()) {
+		e.addError("refused").Run = ""
+		return
+	}
+	e.ensureTurn()
+	e.fail("agent_error", "error")
+}
+
+// isRefusal reports whether an error is the refusal of a prompt. Only its text shows it, in the
+// languages of two versions.
+func isRefusal(text string) bool {
+	for _, words := range [...]string{
+		"Agent is currently running", "Session not found", "Session is closed", "Message content cannot be empty",
+		"Missing step_id in user response", "Agent 正在运行中", "会话不存在", "会话已关闭", "消息内容不能为空",
+	} {
+		if strings.HasPrefix(text, words) {
+			return true
+		}
+	}
+	return false
+}
+
+// fail ends the turn with an error.
+func (e *event) fail(class, reason string) {
+	e.s.Draft.abandon(e, reason)
+	e.endTurn(e.addError(class), reason, true)
+}
+
+// interrupted decodes the end of a turn by the user. It arrives twice: from the canceller and
+// from the cancelled work.
+func (e *event) interrupted() {
+	e.s.Draft.abandon(e, "interrupted")
+	if !e.s.Turn.Open {
+		e.notice(e.text())
+		return
+	}
+	m := e.add(msg.Stop, e.key())
+	m.Content = e.text()
+	e.endTurn(m, "interrupted", true)
+}
+
+func (e *event) sessionEnd() {
+	e.s.Draft.abandon(e, "session_end")
+	m := e.notice(msg.Text{}, "reason")
+	if e.s.Turn.Open {
+		m.Kind = msg.Stop
+		e.endTurn(m, "session_end", false)
+	}
+}
