@@ -28,7 +28,7 @@ func TestRunStarts(t *testing.T) {
 		"a thread without name": {State{}, "run_start codex  file  "},
 	} {
 		var out decoder.Output
-		d := Thread{State: c.state, Origin: "file", Out: &out}
+		d := Thread{State: &c.state, Origin: "file", Out: &out}
 		d.Run = "r"
 		d.Unknown("hash", "", jsonv.Value{})
 		d.AddTo("other", msg.Status, "a")
@@ -48,7 +48,7 @@ func TestAnswerOnce(t *testing.T) {
 	var got []string
 	for _, state := range []string{"completed", "errored", "shutdown", "not_found", "interrupted"} {
 		var out decoder.Output
-		d := Thread{State: State{ID: "t", Run: "r", Started: "r"}, Out: &out}
+		d := Thread{State: &State{ID: "t", Run: "r", Started: "r"}, Out: &out}
 		c := d.NewCall("c", "spawn_agent")
 		c.Spawn, c.Delegation, c.To = true, true, "scout"
 		d.Calls.Add(c)
@@ -73,7 +73,7 @@ func TestAnswerOnce(t *testing.T) {
 }
 
 func TestGrow(t *testing.T) {
-	var d Thread
+	d := Thread{State: &State{}}
 	var got []uint64
 	for _, n := range []uint64{100, 100, 250, 30, 40} {
 		got = append(got, d.Grow(conversation.Counts{Input: n, Output: n}).Output)
@@ -85,7 +85,7 @@ func TestGrow(t *testing.T) {
 
 func TestFile(t *testing.T) {
 	var out decoder.Output
-	d := Thread{Out: &out}
+	d := Thread{State: &State{}, Out: &out}
 	long := "/srv/" + strings.Repeat("x", ident.Max) + "/a.txt"
 	for _, path := range []string{"/srv/a b.txt", `C:\a\b.txt`, long} {
 		a := d.File("c", path, jsonv.Value{}, jsonv.Value{}).Attachments[0]
