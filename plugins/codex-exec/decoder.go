@@ -50,11 +50,6 @@ const version = 2
 
 type state struct {
 	codex.State
-	local
-}
-
-// local is the part of the state that other framings do not have.
-type local struct {
 	Last    string `json:",omitempty"` // the last turn of the thread in this stream
 	Opening bool   `json:",omitempty"` // a turn has begun and has no item yet
 }

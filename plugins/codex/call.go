@@ -250,7 +250,9 @@ func (d *calls) event(r *record, typ string, p jsonv.Value) {
 		d.end(c)
 	}
 	m.SetAttr("duration_ms", elapsed(p.Get("duration")))
-	d.files(id, p)
+	if !e.Failed && !e.Refused {
+		d.Files(id, p.Get("changes"))
+	}
 }
 
 // called returns the tool, its server and the arguments of a call that has ended.
@@ -262,9 +264,8 @@ func called(typ string, p jsonv.Value) (name, server string, arguments jsonv.Val
 		if call := p.Get("invocation"); call.Exists() {
 			p = call
 		}
-		server = ident.Of(p.Get("server"))
-		if tool := ident.Of(p.Get("tool")); tool != "" {
-			name = "mcp__" + server + "__" + tool
+		if name, server = codex.Tool(p); strings.HasSuffix(name, "__") {
+			name = ""
 		}
 		return name, server, p.Get("arguments")
 	case "patch_apply_end", "FileChange":
@@ -283,21 +284,6 @@ func elapsed(v jsonv.Value) string {
 		return ""
 	}
 	return strconv.FormatUint(secs.Uint()*1000+v.Get("nanos").Uint()/1e6, 10)
-}
-
-// files adds the files that a patch changed:
-//
-//	"changes": {"<path>": {type: add | delete | update, content | unified_diff, move_path}}
-func (d *calls) files(id string, p jsonv.Value) {
-	if p.Get("success").Is(jsonv.False) || p.Get("status").In("failed", "declined") {
-		return
-	}
-	for path, change := range p.Get("changes").Members() {
-		if path := path.String(); path != "" && change.Is(jsonv.Object) {
-			m := d.File(id, path, change.First("unified_diff", "content"), change.Get("type"))
-			codex.SetIDs(m, change, "move_path")
-		}
-	}
 }
 
 // assessed decodes guardian_assessment: a reviewer, who may be a model, decides
@@ -322,46 +308,41 @@ func (d *calls) assessed(r *record) {
 // served decodes a call that the provider ran itself, and that has ended when it is
 // recorded. An event has the same call, with its results:
 //
-//	web_search_call        {id?, status, action: {type, query, …}}
-//	image_generation_call  {id, status, revised_prompt, result: base64}
-func (d *calls) served(r *record, typ string) {
-	name := strings.TrimSuffix(typ, "_call")
-	if !d.again(r, subject(r.p, name), typ, r.p.Get("action")) {
-		d.serve(r, name, r.id())
+//	web_search_call, web_search_end              {id?, status, action: {type, query, …}, results}
+//	image_generation_call, image_generation_end  {id, status, revised_prompt, result: base64, saved_path}
+func (d *calls) served(r *record, typ, id string) {
+	name := strings.TrimSuffix(strings.TrimSuffix(typ, "_call"), "_end")
+	if r.family == byItem {
+		if !d.again(r, subject(r.p, name), typ, r.p.Get("action")) {
+			d.serve(r, name, id)
+		}
+	} else if id != "" && !d.texts.repeats(subject(r.p, name), byEvent) {
+		d.serve(r, name, id)
+	} else {
+		m := d.Status(r.id(), typ)
+		m.Content = results(r.p)
+		codex.SetIDs(m, r.p, "saved_path")
 	}
 }
 
-// serveEnd decodes the event of a call that the provider ran itself.
-func (d *calls) serveEnd(r *record, typ string) {
-	name := strings.TrimSuffix(typ, "_end")
-	id := ident.Of(r.p.Get("call_id"))
-	if id == "" || d.texts.repeats(subject(r.p, name), r.family) {
-		m := d.Status(r.id(), typ)
-		if results := r.p.Get("results"); results.Is(jsonv.Array) {
-			m.Content = results.JSON()
-		}
-		codex.SetIDs(m, r.p, "saved_path")
-		return
+// results returns the results of a search.
+func results(p jsonv.Value) (t msg.Text) {
+	if list := p.Get("results"); list.Is(jsonv.Array) {
+		t = list.JSON()
 	}
-	d.serve(r, name, id)
+	return t
 }
 
 // subject is a hash of the subject of a call of the provider, by which its item and its
 // event are matched: some versions have no ids.
 func subject(p jsonv.Value, name string) uint64 {
-	h := hash(hashBasis, name)
+	h, action := hash(hashBasis, name), p.Get("action")
 	if name == "image_generation" {
 		return hash(h, p.First("id", "call_id").Escaped())
 	}
-	action := p.Get("action")
-	for _, v := range [...]jsonv.Value{action, p} {
-		for _, field := range [...]string{"query", "url", "pattern"} {
-			if b := v.Get(field).Escaped(); len(b) > 0 {
-				return hash(h, b)
-			}
-		}
-		for q := range v.Get("queries").Elems() {
-			return hash(h, q.Escaped())
+	for _, v := range [...]jsonv.Value{action.Get("query"), action.Get("url"), action.Get("pattern"), p.Get("query")} {
+		if b := v.Escaped(); len(b) > 0 {
+			return hash(h, b)
 		}
 	}
 	return hash(h, action.Peek())
@@ -373,9 +354,7 @@ func (d *calls) serve(r *record, name, id string) {
 	m.Tool.CallID, m.Tool.Name = id, name
 	m.Tool.Arguments = r.p.First("action", "revised_prompt").JSON()
 	m = d.Result(d.NewCall(id, name))
-	if results := r.p.Get("results"); results.Is(jsonv.Array) {
-		m.Content = results.JSON()
-	}
+	m.Content = results(r.p)
 	if image := r.p.Get("result"); len(image.Escaped()) > 0 {
 		m.Attachments = append(m.Attachments, media.Base64(image, ""))
 		m.Attachments[0].URL = ident.Of(r.p.Get("saved_path"))

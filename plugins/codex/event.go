@@ -37,7 +37,7 @@ func (d *thread) event(r *record) {
 	case "exec_command_end", "mcp_tool_call_end", "patch_apply_end", "dynamic_tool_call_response", "view_image_tool_call":
 		d.calls.event(r, typ, r.p)
 	case "web_search_end", "image_generation_end":
-		d.calls.serveEnd(r, typ)
+		d.calls.served(r, typ, ident.Of(r.p.Get("call_id")))
 	case "item_completed":
 		r.family = byDone
 		d.completed(r)
@@ -122,10 +122,7 @@ func (d *thread) completed(r *record) {
 		m := d.Add(msg.Plan, "plan:"+ident.Of(item.Get("id"))+":"+r.id())
 		m.Role, m.Content = msg.RoleAssistant, item.Get("text").Text()
 	case "UserMessage":
-		said := item.Get("content")
-		if !hasWords(said) {
-			d.repeated(r, r.id(), "item_completed", said)
-		} else if !d.again(r, fingerprint('u', said), "item_completed", said) {
+		if said := item.Get("content"); !d.known(r, 'u', said) {
 			d.prompt(r)
 			m := d.word(r.id())
 			m.Content = content(said, m)
@@ -142,9 +139,7 @@ func (d *thread) completed(r *record) {
 		"ExitedReviewMode", "CollabAgentToolCall", "DynamicToolCall":
 		m := d.Status(r.id(), "item_completed/"+typ)
 		codex.SetIDs(m, item, "kind", "query")
-		if results := item.Get("results"); results.Is(jsonv.Array) {
-			m.Content = results.JSON()
-		}
+		m.Content = results(item)
 	default:
 		d.unknown(r, "event_msg/item_completed/"+typ)
 	}

@@ -29,7 +29,7 @@ func (d *thread) item(r *record) {
 	case "function_call_output", "custom_tool_call_output", "tool_search_output":
 		d.calls.output(r)
 	case "web_search_call", "image_generation_call":
-		d.calls.served(r, typ)
+		d.calls.served(r, typ, r.id())
 	case "ghost_snapshot", "compaction", "compaction_summary", "context_compaction", "additional_tools":
 		d.Status(r.id(), typ)
 	default:
@@ -176,11 +176,20 @@ func (d *thread) asked(r *record, text jsonv.Value) {
 
 // answered decodes an output of the model as it is shown, or as its completed item has it.
 func (d *thread) answered(r *record, kind msg.Kind, seed byte, said jsonv.Value) {
-	if typ := r.p.Get("type").Str(); !hasText(said) {
-		d.repeated(r, r.id(), typ, said)
-	} else if !d.again(r, fingerprint(seed, said), typ, said) {
+	if !d.known(r, seed, said) {
 		m := d.part(r, kind, r.id(), r.id())
 		m.Content = content(said, m)
 		codex.SetIDs(m, r.p, "phase")
 	}
+}
+
+// known reports whether an event has no text, or one that another family had before. The event
+// is then a hidden message.
+func (d *thread) known(r *record, seed byte, said jsonv.Value) bool {
+	typ, text := r.p.Get("type").Str(), fingerprint(seed, said)
+	if text == fingerprint(seed, jsonv.Value{}) {
+		d.repeated(r, r.id(), typ, said)
+		return true
+	}
+	return d.again(r, text, typ, said)
 }

@@ -76,26 +76,6 @@ func content(v jsonv.Value, m *msg.Message) msg.Text {
 	return texts.Joined()
 }
 
-// hasText reports whether a content has a text.
-func hasText(content jsonv.Value) bool {
-	for p := range parts(content) {
-		if len(p.text.Escaped()) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// hasWords reports whether a content has a text that is not injected.
-func hasWords(content jsonv.Value) bool {
-	for p := range parts(content) {
-		if !p.frame && len(p.text.Escaped()) > 0 && injected(p.text) == "" {
-			return true
-		}
-	}
-	return false
-}
-
 // The families of records that have the texts of a conversation: a text is in one, two or
 // three of them, in any order.
 type family uint8
@@ -139,13 +119,13 @@ func (all *texts) has(text uint64) bool {
 	return slices.ContainsFunc(*all, func(t knownText) bool { return t.Hash == text })
 }
 
-// fingerprint is a hash of the texts of a content that are a person's or a model's words, as
-// they are escaped in the line: one writer wrote the file, so that the same text is escaped
-// in the same way.
+// fingerprint is a hash of the texts of a content, of a prompt (seed u) without those that are
+// injected. They are hashed as they are escaped in the line: one writer wrote the file, so that
+// the same text is escaped in the same way.
 func fingerprint(seed byte, content jsonv.Value) uint64 {
 	h := hash(hashBasis, []byte{seed})
 	for p := range parts(content) {
-		if !p.frame && injected(p.text) == "" {
+		if !p.frame && (seed != 'u' || injected(p.text) == "") {
 			h = hash(h, p.text.Escaped())
 		}
 	}

@@ -118,8 +118,23 @@ func (t *Thread) Answer(who, state string, answer msg.Text) *Call {
 	return c
 }
 
-// File adds a message for a file that a call changed.
-func (t *Thread) File(callID, path string, content, change jsonv.Value) *msg.Message {
+// Files adds messages for the files that a call changed: [{path, kind, diff?}], or
+// {"<path>": {type, content | unified_diff, move_path}} in transcripts.
+func (t *Thread) Files(callID string, changes jsonv.Value) {
+	for f := range changes.Elems() {
+		t.file(callID, f.Get("path").Str(), f, f.Get("diff"), f.Get("kind"))
+	}
+	for path, f := range changes.Members() {
+		if f.Is(jsonv.Object) {
+			t.file(callID, path.String(), f, f.First("unified_diff", "content"), f.Get("type"))
+		}
+	}
+}
+
+func (t *Thread) file(callID, path string, f, content, change jsonv.Value) {
+	if path == "" {
+		return
+	}
 	key := "file:" + callID + ":" + path
 	if len(path) > ident.Max {
 		key = "file:" + callID + ":" + msg.HashKey(path)
@@ -130,7 +145,13 @@ func (t *Thread) File(callID, path string, content, change jsonv.Value) *msg.Mes
 	m.Content = content.Text()
 	m.Attachments = append(m.Attachments, media.File(path))
 	m.SetAttr("change", ident.Of(change))
-	return m
+	SetIDs(m, f, "move_path")
+}
+
+// Tool returns the name of a tool of an MCP server, as the model calls it.
+func Tool(v jsonv.Value) (name, server string) {
+	server = ident.Of(v.Get("server"))
+	return "mcp__" + server + "__" + ident.Of(v.Get("tool")), server
 }
 
 // End is how a call ended, as an item or an event of its end has it.

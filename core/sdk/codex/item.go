@@ -23,29 +23,20 @@ type Item struct {
 }
 
 // Known reports whether Thread.Item knows the type of an item, and the item has an id.
-func (it *Item) Known() bool { return it.ID != "" && (it.isText() || it.isCall()) }
-
-func (it *Item) isText() bool {
+func (it *Item) Known() bool {
 	switch it.Type {
-	case "agent_message", "reasoning", "plan", "todo_list":
-		return true
-	}
-	return false
-}
-
-func (it *Item) isCall() bool {
-	switch it.Type {
-	case "command_execution", "file_change", "mcp_tool_call", "web_search", "collab_tool_call":
-		return true
+	case "agent_message", "reasoning", "plan", "todo_list", "command_execution", "file_change", "mcp_tool_call", "web_search", "collab_tool_call":
+		return it.ID != ""
 	}
 	return false
 }
 
 // Item adds the messages of an item to the active run.
 func (t *Thread) Item(it Item) {
-	if it.isText() {
+	switch it.Type {
+	case "agent_message", "reasoning", "plan", "todo_list":
 		t.text(it)
-	} else {
+	default:
 		t.call(it)
 	}
 }
@@ -169,8 +160,8 @@ func (it *Item) called() (name, server, arguments string) {
 	case "file_change":
 		return it.Type, "", string(it.Get("changes").Peek())
 	case "mcp_tool_call":
-		server = ident.Of(it.Get("server"))
-		return "mcp__" + server + "__" + ident.Of(it.Get("tool")), server, string(it.Get("arguments").Peek())
+		name, server = Tool(it.Value)
+		return name, server, string(it.Get("arguments").Peek())
 	case "web_search":
 		if action := it.Get("action"); action.Is(jsonv.Object) {
 			return it.Type, "", string(action.Peek())
@@ -219,11 +210,7 @@ func (t *Thread) result(m *msg.Message, it Item) {
 		m.Content = e.Output.Text()
 	}
 	if e.On(m); !m.IsError && it.Type == "file_change" {
-		for f := range it.Get("changes").Elems() { // [{path, kind: add | delete | update, diff?}]
-			if path := f.Get("path").Str(); path != "" {
-				t.File(m.Tool.CallID, path, f.Get("diff"), f.Get("kind"))
-			}
-		}
+		t.Files(m.Tool.CallID, it.Get("changes"))
 	}
 }
 
