@@ -29,7 +29,7 @@ type Framing[S any] struct {
 
 // Factory makes decoders of the format. There are no options.
 func (f Framing[S]) Factory() decoder.Factory {
-	return factory[S]{f, unknown.NewKeeper(f.LeavesOut)}
+	return &factory[S]{f, unknown.NewKeeper(f.LeavesOut)}
 }
 
 type factory[S any] struct {
@@ -38,7 +38,7 @@ type factory[S any] struct {
 }
 
 // Info implements decoder.Factory.
-func (f factory[S]) Info() decoder.Info {
+func (f *factory[S]) Info() decoder.Info {
 	return decoder.Info{
 		Name: f.format.Name, Version: "1.0.0", Revision: f.format.Revision, Summary: f.format.Summary,
 		Transports: f.format.Transports,
@@ -46,7 +46,7 @@ func (f factory[S]) Info() decoder.Info {
 }
 
 // New implements decoder.Factory.
-func (f factory[S]) New(s decoder.Stream) (decoder.Decoder, error) {
+func (f *factory[S]) New(s decoder.Stream) (decoder.Decoder, error) {
 	if err := conversation.NoOptions(f.format.Name, s.Options); err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func (f factory[S]) New(s decoder.Stream) (decoder.Decoder, error) {
 
 // stream decodes the records of one stream.
 type stream[S any] struct {
-	factory[S]
+	*factory[S]
 	doc    jsonv.Doc
 	thread Thread
 	state  S

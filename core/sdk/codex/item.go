@@ -156,7 +156,7 @@ func (t *Thread) progress(c *Call, name string, it Item) {
 func (it *Item) called() (name, server, arguments string) {
 	switch it.Type {
 	case "command_execution":
-		return it.Type, "", it.members("command")
+		return it.Type, "", object("command", it.Get("command"))
 	case "file_change":
 		return it.Type, "", string(it.Get("changes").Peek())
 	case "mcp_tool_call":
@@ -166,29 +166,22 @@ func (it *Item) called() (name, server, arguments string) {
 		if action := it.Get("action"); action.Is(jsonv.Object) {
 			return it.Type, "", string(action.Peek())
 		}
-		return it.Type, "", it.members("query")
+		return it.Type, "", object("query", it.Get("query"))
 	}
 	if name = ident.Of(it.Get("tool")); name == "" {
 		name = it.Type
 	}
-	return name, "", it.members("prompt", "receiver_thread_ids")
+	prompt := object("prompt", it.Get("prompt"))
+	return name, "", prompt[:len(prompt)-1] + "," + object("receiver_thread_ids", it.Get("receiver_thread_ids"))[1:]
 }
 
-// members returns the JSON of an object with some members of the item.
-func (it *Item) members(names ...string) string {
-	b := []byte{'{'}
-	for i, name := range names {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(append(append(b, '"'), name...), `":`...)
-		if raw := it.Get(name).Peek(); raw != nil {
-			b = append(b, raw...)
-		} else {
-			b = append(b, "null"...)
-		}
+// object returns the JSON of an object with that member, null if there is none.
+func object(name string, value jsonv.Value) string {
+	raw := value.Peek()
+	if raw == nil {
+		raw = []byte("null")
 	}
-	return string(append(b, '}'))
+	return `{"` + name + `":` + string(raw) + `}`
 }
 
 // firstID returns the first of a list of ids.
