@@ -118,11 +118,15 @@ func (t *Thread) Answer(who, state string, answer msg.Text) *Call {
 	return c
 }
 
-// Files adds messages for the files that a call changed: [{path, kind, diff?}], or
-// {"<path>": {type, content | unified_diff, move_path}} in transcripts.
+// Files adds messages for the files that a call changed: [{path, kind: add | {type: add}, diff?}],
+// or {"<path>": {type, content | unified_diff, move_path}} in transcripts.
 func (t *Thread) Files(callID string, changes jsonv.Value) {
 	for f := range changes.Elems() {
-		t.file(callID, f.Get("path").Str(), f, f.Get("diff"), f.Get("kind"))
+		kind := f.Get("kind")
+		if kind.Is(jsonv.Object) {
+			kind = kind.Get("type")
+		}
+		t.file(callID, f.Get("path").Str(), f, f.Get("diff"), kind)
 	}
 	for path, f := range changes.Members() {
 		if f.Is(jsonv.Object) {

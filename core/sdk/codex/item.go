@@ -25,7 +25,8 @@ type Item struct {
 // Known reports whether Thread.Item knows the type of an item, and the item has an id.
 func (it *Item) Known() bool {
 	switch it.Type {
-	case "agent_message", "reasoning", "plan", "todo_list", "command_execution", "file_change", "mcp_tool_call", "web_search", "collab_tool_call":
+	case "agent_message", "reasoning", "plan", "todo_list",
+		"command_execution", "file_change", "mcp_tool_call", "dynamic_tool_call", "web_search", "collab_tool_call", "collab_agent_tool_call":
 		return it.ID != ""
 	}
 	return false
@@ -44,7 +45,7 @@ func (t *Thread) Item(it Item) {
 // text decodes an item that is a text of the model.
 //
 //	agent_message, plan  {text}
-//	reasoning            {text}
+//	reasoning            {text | summary: ["…"], content: ["…"]}, which are empty when it is encrypted
 //	todo_list            {items: [{text, completed}]}
 func (t *Thread) text(it Item) {
 	kind, text := msg.Assistant, it.Get("text").Text()
@@ -61,6 +62,23 @@ func (t *Thread) text(it Item) {
 	if !it.Done {
 		m.Complete = msg.Partial
 	}
+	if it.Type == "reasoning" && text.IsZero() {
+		if m.Content = thoughts(it.Value); m.Content.IsZero() {
+			m.Hidden = true
+			m.SetAttr("redacted", "true")
+		}
+	}
+}
+
+// thoughts joins the parts of a reasoning.
+func thoughts(v jsonv.Value) msg.Text {
+	var texts conversation.Texts
+	for _, list := range [...]jsonv.Value{v.Get("summary"), v.Get("content")} {
+		for part := range list.Elems() {
+			texts.Add(part.Text())
+		}
+	}
+	return texts.Joined()
 }
 
 // todo writes [{text, completed}] as a list.
@@ -85,12 +103,13 @@ func todo(items jsonv.Value) msg.Text {
 //	file_change        {changes: [{path, kind, diff?}], status}
 //	mcp_tool_call      {server, tool, arguments, result, error, status}
 //	web_search         {query, action}
+//	dynamic_tool_call  {tool, arguments, content_items, success, status}
 //	collab_tool_call   {tool, receiver_thread_ids, prompt, agents_states, status}
 func (t *Thread) call(it Item) {
 	name, server, arguments := it.called()
 	c := t.Calls.GetOpen(it.ID)
 	if c == nil || c.Digest == msg.HashKey(arguments) {
-		for _, part := range [...]string{"command", "changes", "arguments", "action", "query", "prompt", "receiver_thread_ids"} {
+		for _, part := range [...]string{"command", "changes", "arguments", "action", "query", "prompt", "receiver_thread_ids", "receiverThreadIds"} {
 			it.Get(part).MarkRead()
 		}
 	}
@@ -106,7 +125,7 @@ func (t *Thread) call(it Item) {
 	switch {
 	case !it.Done:
 	case c.Spawn && name == c.Name && !it.Get("status").Equal("failed"):
-		t.Link(c, firstID(it.Get("receiver_thread_ids")), "", "ack:"+c.ID, "spawned")
+		t.Link(c, firstID(it.receivers()), "", "ack:"+c.ID, "spawned")
 	default:
 		t.Calls.Remove(c)
 		m := t.Result(c)
@@ -114,18 +133,19 @@ func (t *Thread) call(it Item) {
 		t.result(m, it)
 	}
 	// The answers of agents that other calls began.
-	for who, state := range it.Get("agents_states").Members() {
-		if status := state.Get("status"); status.In("completed", "errored", "shutdown", "not_found", "interrupted") {
-			t.Answer(who.String(), status.PeekStr(), state.Get("message").Text())
+	for who, state := range it.states().Members() {
+		if status := state.Get("status"); status.In("completed", "errored", "shutdown", "not_found", "notFound", "interrupted") {
+			t.Answer(who.String(), Snake(status.PeekStr()), state.Get("message").Text())
 		}
 	}
 }
 
 // begin adds a call, which stays open if more of it is to come.
 func (t *Thread) begin(c *Call, arguments string, it Item) {
-	c.Spawn = it.Type == "collab_tool_call" && c.Name == "spawn_agent"
-	if c.Delegation = c.Spawn || it.Type == "collab_tool_call" && c.Name == "send_input"; c.Delegation {
-		c.To = firstID(it.Get("receiver_thread_ids"))
+	collab := it.Type == "collab_tool_call" || it.Type == "collab_agent_tool_call"
+	c.Spawn = collab && c.Name == "spawn_agent"
+	if c.Delegation = c.Spawn || collab && c.Name == "send_input"; c.Delegation {
+		c.To = firstID(it.receivers())
 	}
 	m := t.Add(msg.ToolCall, "call:"+c.ID)
 	c.On(m)
@@ -141,7 +161,7 @@ func (t *Thread) begin(c *Call, arguments string, it Item) {
 
 // progress adds the output of a call so far.
 func (t *Thread) progress(c *Call, name string, it Item) {
-	if output := it.Get("aggregated_output"); len(output.Escaped()) > 0 {
+	if output := it.First("aggregated_output", "aggregatedOutput"); len(output.Escaped()) > 0 {
 		m := t.Result(c)
 		m.Tool.Name = name
 		m.Complete, m.Content = msg.Partial, output.Text()
@@ -171,8 +191,43 @@ func (it *Item) called() (name, server, arguments string) {
 	if name = ident.Of(it.Get("tool")); name == "" {
 		name = it.Type
 	}
+	if it.Type == "dynamic_tool_call" {
+		return name, "", string(it.Get("arguments").Peek())
+	}
+	switch tool := Snake(name); tool {
+	case "spawn_agent", "send_input", "resume_agent", "close_agent":
+		name = tool
+	}
 	prompt := object("prompt", it.Get("prompt"))
-	return name, "", prompt[:len(prompt)-1] + "," + object("receiver_thread_ids", it.Get("receiver_thread_ids"))[1:]
+	return name, "", prompt[:len(prompt)-1] + "," + object("receiver_thread_ids", it.receivers())[1:]
+}
+
+func (it *Item) receivers() jsonv.Value { return it.First("receiver_thread_ids", "receiverThreadIds") }
+
+func (it *Item) states() jsonv.Value { return it.First("agents_states", "agentsStates") }
+
+// Snake spells a name with underscores, as codex exec does: commandExecution is
+// command_execution.
+func Snake(name string) string {
+	var b []byte
+	for i := range len(name) {
+		c := name[i]
+		if 'A' <= c && c <= 'Z' {
+			if b == nil {
+				b = append(make([]byte, 0, 2*len(name)), name[:i]...)
+			}
+			if c += 'a' - 'A'; i > 0 {
+				b = append(b, '_')
+			}
+		}
+		if b != nil {
+			b = append(b, c)
+		}
+	}
+	if b == nil {
+		return name
+	}
+	return string(b)
 }
 
 // object returns the JSON of an object with that member, null if there is none.
@@ -195,7 +250,7 @@ func firstID(list jsonv.Value) string {
 // result fills in the result of a call.
 func (t *Thread) result(m *msg.Message, it Item) {
 	e := EndOf(it.Value)
-	if states := it.Get("agents_states"); states.Len() > 0 {
+	if states := it.states(); states.Len() > 0 {
 		m.Content = states.JSON()
 	} else if e.Output.Is(jsonv.Object) {
 		m.Content = content(e.Output, m)
@@ -221,7 +276,7 @@ func content(result jsonv.Value, m *msg.Message) msg.Text {
 		}
 	}
 	if texts.N == 0 {
-		return result.Get("structured_content").JSON()
+		return result.First("structured_content", "structuredContent").JSON()
 	}
 	return texts.Joined()
 }
