@@ -41,6 +41,7 @@ import (
 	claudecode "github.com/earshot-dev/earshot/plugins/claude-code"
 	claudestream "github.com/earshot-dev/earshot/plugins/claude-stream"
 	codex "github.com/earshot-dev/earshot/plugins/codex"
+	codexappserver "github.com/earshot-dev/earshot/plugins/codex-app-server"
 	codexexec "github.com/earshot-dev/earshot/plugins/codex-exec"
 	grace "github.com/earshot-dev/earshot/plugins/grace"
 	legion "github.com/earshot-dev/earshot/plugins/legion"
@@ -51,7 +52,7 @@ import (
 )
 
 var decoders = []func() decoder.Factory{
-	agno.New, anthropicsse.New, claudecode.New, claudestream.New, codex.New, codexexec.New, grace.New, legion.New, letta.New, llmmessage.New,
+	agno.New, anthropicsse.New, claudecode.New, claudestream.New, codex.New, codexappserver.New, codexexec.New, grace.New, legion.New, letta.New, llmmessage.New,
 	openaichat.New, openairesponses.New,
 }
 

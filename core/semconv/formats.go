@@ -35,6 +35,7 @@ var formats = map[string]traits{
 	"claude-stream":    {provider: "anthropic", model: answered},
 	"codex":            {provider: "openai", model: asked},
 	"codex-exec":       {provider: "openai", model: asked},
+	"codex-app-server": {provider: "openai", model: asked},
 	"anthropic-sse":    {model: answered},
 	"openai-chat":      {model: answered},
 	"openai-responses": {model: answered},

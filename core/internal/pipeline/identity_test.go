@@ -26,6 +26,7 @@ import (
 	claudecode "github.com/earshot-dev/earshot/plugins/claude-code"
 	claudestream "github.com/earshot-dev/earshot/plugins/claude-stream"
 	"github.com/earshot-dev/earshot/plugins/codex"
+	codexappserver "github.com/earshot-dev/earshot/plugins/codex-app-server"
 	codexexec "github.com/earshot-dev/earshot/plugins/codex-exec"
 	"github.com/earshot-dev/earshot/plugins/grace"
 	"github.com/earshot-dev/earshot/plugins/legion"
@@ -38,7 +39,7 @@ import (
 // everyDecoder are the bundled decoders, by folder.
 var everyDecoder = map[string]decoder.Factory{
 	"agno": agno.New(), "anthropic-sse": anthropicsse.New(), "claude-code": claudecode.New(), "claude-stream": claudestream.New(),
-	"codex": codex.New(), "codex-exec": codexexec.New(), "grace": grace.New(), "legion": legion.New(), "letta": letta.New(),
+	"codex": codex.New(), "codex-app-server": codexappserver.New(), "codex-exec": codexexec.New(), "grace": grace.New(), "legion": legion.New(), "letta": letta.New(),
 	"llm-message": llmmessage.New(), "openai-chat": openaichat.New(), "openai-responses": openairesponses.New(),
 }
 

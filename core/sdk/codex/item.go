@@ -62,7 +62,7 @@ func (t *Thread) text(it Item) {
 	if !it.Done {
 		m.Complete = msg.Partial
 	}
-	if it.Type == "reasoning" && text.IsZero() {
+	if it.Type == "reasoning" && !it.Get("text").Exists() {
 		if m.Content = thoughts(it.Value); m.Content.IsZero() {
 			m.Hidden = true
 			m.SetAttr("redacted", "true")
@@ -252,7 +252,7 @@ func (t *Thread) result(m *msg.Message, it Item) {
 	e := EndOf(it.Value)
 	if states := it.states(); states.Len() > 0 {
 		m.Content = states.JSON()
-	} else if e.Output.Is(jsonv.Object) {
+	} else if e.Output.Is(jsonv.Object) || e.Output.Is(jsonv.Array) {
 		m.Content = content(e.Output, m)
 	} else {
 		m.Content = e.Output.Text()
@@ -262,10 +262,16 @@ func (t *Thread) result(m *msg.Message, it Item) {
 	}
 }
 
-// content returns the texts of an MCP result: {content: [{type: text, text} | {type: image, data, mimeType}], structured_content}.
+// content returns the texts of a list of parts, or of an MCP result:
+//
+//	{content: [{type: text, text} | {type: image, data, mimeType}], structured_content}
 func content(result jsonv.Value, m *msg.Message) msg.Text {
 	var texts conversation.Texts
-	for b := range result.Get("content").Elems() {
+	list := result
+	if result.Is(jsonv.Object) {
+		list = result.Get("content")
+	}
+	for b := range list.Elems() {
 		switch {
 		case b.Get("text").Is(jsonv.String):
 			texts.Add(b.Get("text").Text())
