@@ -92,7 +92,7 @@ type connection struct {
 func (d *connection) message(root jsonv.Value) (keep bool) {
 	method, p := root.Get("method").Str(), root.Get("params")
 	d.At = conversation.TimeOf(p.First("completedAtMs", "startedAtMs")).Or(conversation.TimeOf(root.Get("emittedAtMs")))
-	d.enter(named(p.Get("threadId"), p.Path("thread", "id"), root.Path("result", "thread", "id")))
+	d.enter(ident.First(p.Get("threadId"), p.Path("thread", "id"), root.Path("result", "thread", "id")))
 	turn, turnID := p.Get("turn"), p.Get("turnId")
 	if d.ID != "" && d.Run == "" { // it began before the recording
 		d.Run = ident.Peek(turnID)
@@ -159,16 +159,6 @@ func known(method string) bool {
 	return false
 }
 
-// named returns the first id of the values that is one.
-func named(values ...jsonv.Value) string {
-	for _, v := range values {
-		if id := ident.Of(v); id != "" {
-			return id
-		}
-	}
-	return ""
-}
-
 // find returns the thread of that id, or remembers it.
 func (d *connection) find(id string) *thread {
 	for _, t := range d.Threads {
@@ -228,11 +218,11 @@ func (d *connection) started(v jsonv.Value, key string) {
 		t.Session = root
 	}
 	spawned := v.Path("source", "subAgent", "thread_spawn", "parent_thread_id")
-	if parent := named(v.Get("parentThreadId"), spawned); parent != "" {
+	if parent := ident.First(v.Get("parentThreadId"), spawned); parent != "" {
 		d.below(t, parent)
 		spawned.Equal(parent)
 	}
-	if name := named(v.Get("agentNickname"), v.Get("agentRole")); name != "" {
+	if name := ident.First(v.Get("agentNickname"), v.Get("agentRole")); name != "" {
 		t.Name = name
 	}
 	t.Provider, t.Dir = ident.Of(v.Get("modelProvider")), ident.Of(v.Get("cwd"))

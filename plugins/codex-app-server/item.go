@@ -9,7 +9,6 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/media"
-	"github.com/earshot-dev/earshot/core/sdk/spawn"
 )
 
 // item decodes item/started and item/completed.
@@ -100,18 +99,12 @@ func (d *connection) piece(method string, p, root jsonv.Value) {
 
 // user decodes userMessage: {content: […]}.
 func (d *connection) user(it codex.Item) {
-	m := d.Add(msg.User, ident.Of(it.Get("id")))
-	m.Role, m.Agent = msg.RoleUser, msg.Agent{Kind: msg.KindHuman}
-	if d.Child {
-		m.Agent.Kind = msg.KindAgent
-	}
+	m := d.Prompt(ident.Of(it.Get("id")))
 	if !it.Done {
 		m.Complete = msg.Partial
 	}
 	input(m, it.Get("content"))
-	if !d.Child && !d.Manual {
-		m.Delegation.CorrelationPrompt = spawn.Prompt(spawn.Codex, d.th.Dir, m.Content.String())
-	}
+	d.Asked(m, d.th.Dir, m.Content)
 	d.th.Response, d.th.Last = "", ""
 }
 
@@ -164,7 +157,7 @@ func (d *connection) asks(request, p jsonv.Value) {
 		d.Waits = slices.Delete(d.Waits, 0, 1)
 	}
 	d.Waits = append(d.Waits, w)
-	m := d.waits(w, "wait:", msg.WaitStart)
+	m := d.waits(w, msg.WaitStart)
 	m.Content = p.Get("reason").Text()
 	for _, name := range [...]string{"command", "cwd"} { // the item has them
 		p.Get(name).MarkRead()
@@ -177,15 +170,16 @@ func (d *connection) answered(request string) {
 		if w.Request == ident.Bounded(request) {
 			d.Waits = slices.Delete(d.Waits, i, i+1)
 			d.enter(w.Thread)
-			d.waits(w, "waited:", msg.WaitEnd)
+			d.waits(w, msg.WaitEnd)
 			return
 		}
 	}
 }
 
-func (d *connection) waits(w wait, prefix string, signal msg.Signal) *msg.Message {
-	m := d.Add(msg.Status, prefix+w.Item)
-	m.Hidden, m.Signal, m.Tool.CallID, m.ParentKey = true, signal, w.Item, "call:"+w.Item
-	m.SetAttr("type", "human_wait")
-	return m
+func (d *connection) waits(w wait, signal msg.Signal) *msg.Message {
+	c := d.Calls.GetOpen(w.Item)
+	if c == nil {
+		c = d.NewCall(w.Item, "")
+	}
+	return d.Wait(c, signal)
 }

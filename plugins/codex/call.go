@@ -61,7 +61,7 @@ func (d *calls) call(r *record, typ string) {
 	c.On(m)
 	d.Calls.Add(c)
 	if c.Human = c.Name == "request_user_input"; c.Human {
-		d.wait(c, msg.WaitStart, "wait:")
+		d.Wait(c, msg.WaitStart)
 	}
 }
 
@@ -75,13 +75,6 @@ func (d *calls) end(c *codex.Call) {
 }
 
 func (d *calls) hasEnded(id string) bool { return d.ended.Has(hash(hashBasis, id)) }
-
-// wait adds the start or the end of the time for which a call waits for a person.
-func (d *calls) wait(c *codex.Call, signal msg.Signal, prefix string) {
-	m := d.About(c, msg.Status, prefix+c.ID)
-	m.Hidden, m.Signal = true, signal
-	m.SetAttr("type", "human_wait")
-}
 
 // parse parses JSON that may be in a string, and returns null for a string that has none.
 func (d *calls) parse(v jsonv.Value) jsonv.Value {
@@ -120,7 +113,7 @@ func (d *calls) output(r *record) {
 	}
 	d.end(c)
 	if c.Human {
-		d.wait(c, msg.WaitEnd, "waited:")
+		d.Wait(c, msg.WaitEnd)
 	}
 	m := d.Result(c)
 	text, exit, ok := d.wrapped(output)

@@ -165,13 +165,3 @@ func (r *record) turn() string {
 	}
 	return ident.Peek(id)
 }
-
-// named returns the first id or name of the values that is one.
-func named(values ...jsonv.Value) string {
-	for _, v := range values {
-		if id := ident.Of(v); id != "" {
-			return id
-		}
-	}
-	return ""
-}

@@ -124,7 +124,7 @@ func (d *thread) completed(r *record) {
 	case "UserMessage":
 		if said := item.Get("content"); !d.known(r, 'u', said) {
 			d.prompt(r)
-			m := d.word(r.id())
+			m := d.Prompt(r.id())
 			m.Content = content(said, m)
 		}
 	case "AgentMessage":

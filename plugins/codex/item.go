@@ -8,7 +8,6 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/media"
 	"github.com/earshot-dev/earshot/core/sdk/openai"
-	"github.com/earshot-dev/earshot/core/sdk/spawn"
 )
 
 // item decodes a response_item: an input or an output of the model.
@@ -87,7 +86,7 @@ func (d *thread) user(r *record, said jsonv.Value) {
 			d.aside(conversation.Ordinal(r.id()+"/aside", &asides), tag, b.text.Text())
 		case b.frame || again:
 		default:
-			m := d.word(conversation.Ordinal(r.id(), &words))
+			m := d.Prompt(conversation.Ordinal(r.id(), &words))
 			if f, ok := openai.File(b.file); ok {
 				m.Attachments = append(m.Attachments, f)
 			} else {
@@ -107,10 +106,7 @@ func (d *thread) user(r *record, said jsonv.Value) {
 func (d *thread) speak(r *record, m *msg.Message, text jsonv.Value, asides *int) {
 	before, after, ok := request(text)
 	if !ok {
-		m.Content = text.Text()
-		if !d.Child && !d.Manual {
-			m.Delegation.CorrelationPrompt = spawn.Prompt(spawn.Codex, d.s.Dir, text.Str())
-		}
+		d.Asked(m, d.s.Dir, text.Text())
 		return
 	}
 	m.Content = msg.Quoted(after)
@@ -163,7 +159,7 @@ func (d *thread) asked(r *record, text jsonv.Value) {
 		return
 	}
 	d.prompt(r)
-	m := d.word(r.id())
+	m := d.Prompt(r.id())
 	for image := range images.Elems() {
 		m.Attachments = append(m.Attachments, media.URL(image))
 	}

@@ -26,7 +26,7 @@ type identity struct {
 // A later one belongs to another thread that was appended.
 func (d *thread) meta(r *record) (copied bool) {
 	p := r.p
-	id := named(p.Get("id"), p.Get("session_id"))
+	id := ident.First(p.Get("id"), p.Get("session_id"))
 	if d.ID != "" && id != d.ID {
 		if d.s.Copy != nil || !d.s.Own {
 			d.copying(r)
@@ -54,13 +54,13 @@ func (d *thread) identify(p jsonv.Value, id string) {
 	d.ID, d.Session = id, ident.Of(p.Get("session_id"))
 	sub := p.Path("source", "subagent")
 	spawn := sub.Get("thread_spawn")
-	d.Parent = named(p.Get("parent_thread_id"), spawn.Get("parent_thread_id"))
+	d.Parent = ident.First(p.Get("parent_thread_id"), spawn.Get("parent_thread_id"))
 	if d.Child = d.Parent != "" || sub.Exists(); d.Child {
 		d.Run = d.ID
 		d.Session = cmp.Or(d.Session, d.Parent) // before session_id was added
 	}
 	d.s.Path = cmp.Or(ident.Of(p.Get("agent_path")), ident.Peek(spawn.Get("agent_path")))
-	d.Name = cmp.Or(named(p.Get("agent_nickname"), spawn.Get("agent_nickname"), p.Get("agent_role"), spawn.Get("agent_role"), sub, sub.Get("other")),
+	d.Name = cmp.Or(ident.First(p.Get("agent_nickname"), spawn.Get("agent_nickname"), p.Get("agent_role"), spawn.Get("agent_role"), sub, sub.Get("other")),
 		d.s.Path[strings.LastIndexByte(d.s.Path, '/')+1:])
 	switch d.Provider = ident.Of(p.Get("model_provider")); d.Provider { // by the names of the GenAI conventions
 	case "azure":

@@ -269,16 +269,6 @@ func (d *turns) unknown(r *record, typ string) {
 	d.Unknown(msg.HashKey(string(r.root.Peek())), typ, r.root)
 }
 
-// word adds a message for a part of a prompt.
-func (d *turns) word(key string) *msg.Message {
-	m := d.Add(msg.User, key)
-	m.Role, m.Agent = msg.RoleUser, msg.Agent{Kind: msg.KindHuman}
-	if d.Child {
-		m.Agent.Kind = msg.KindAgent
-	}
-	return m
-}
-
 // aside adds a message for a text that is injected into a prompt.
 func (d *turns) aside(key, tag string, text msg.Text) {
 	m := d.Add(msg.System, key)

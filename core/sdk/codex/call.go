@@ -52,6 +52,18 @@ func (t *Thread) About(c *Call, kind msg.Kind, key string) *msg.Message {
 	return m
 }
 
+// Wait adds the start or the end of the time for which a call waits for a person.
+func (t *Thread) Wait(c *Call, signal msg.Signal) *msg.Message {
+	key := "wait:"
+	if signal == msg.WaitEnd {
+		key = "waited:"
+	}
+	m := t.About(c, msg.Status, key+c.ID)
+	m.Hidden, m.Signal = true, signal
+	m.SetAttr("type", "human_wait")
+	return m
+}
+
 // Result adds the result of a call.
 func (t *Thread) Result(c *Call) *msg.Message {
 	m := t.About(c, msg.ToolResult, "result:"+c.ID)

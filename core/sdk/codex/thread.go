@@ -92,6 +92,24 @@ func (t *Thread) start(m *msg.Message) {
 	}
 }
 
+// Prompt adds a message for the words of a person, or of the agent that leads a sub-agent.
+func (t *Thread) Prompt(key string) *msg.Message {
+	m := t.Add(msg.User, key)
+	m.Role, m.Agent = msg.RoleUser, msg.Agent{Kind: msg.KindHuman}
+	if t.Child {
+		m.Agent.Kind = msg.KindAgent
+	}
+	return m
+}
+
+// Asked puts the text of a prompt, with which a run begins in that directory, into m.
+func (t *Thread) Asked(m *msg.Message, dir string, text msg.Text) {
+	m.Content = text
+	if !t.Child && !t.Manual {
+		m.Delegation.CorrelationPrompt = spawn.Prompt(spawn.Codex, dir, text.String())
+	}
+}
+
 // Status adds a message that is hidden from users.
 func (t *Thread) Status(key, typ string) *msg.Message {
 	m := t.Add(msg.Status, key)
