@@ -51,8 +51,9 @@ func New() decoder.Factory {
 		Thread:     threadOf,
 		Open: func(t *codex.Thread, s *state) func(jsonv.Value) bool {
 			t.State = &s.State
-			turns := &turns{Thread: t, turn: &s.turn, texts: &s.Texts}
-			return (&thread{turns: turns, calls: calls{turns: turns, ended: &s.Ended}, s: s}).line
+			d := &thread{turns: turns{Thread: t, turn: &s.turn, texts: &s.Texts}, s: s}
+			d.calls = calls{turns: &d.turns, ended: &s.Ended}
+			return d.line
 		},
 	}.Factory()
 }
@@ -81,7 +82,7 @@ type state struct {
 // thread decodes the lines of one file. Messages are added by its parts: turns have the runs
 // and the responses of the model, calls the tool calls and the agents.
 type thread struct {
-	*turns
+	turns
 	calls calls
 	s     *state
 }

@@ -11,16 +11,15 @@ import (
 
 // event decodes an event_msg, which the CLI writes for its user interface.
 func (d *thread) event(r *record) {
-	text := r.p.First("message", "text")
 	switch typ := r.p.Get("type").Str(); typ {
 	case "user_message":
-		d.asked(r, text)
+		d.asked(r, r.p.First("message", "text"))
 	case "agent_message":
-		d.answered(r, msg.Assistant, 'a', text)
+		d.answered(r, msg.Assistant, 'a', r.p.First("message", "text"))
 	case "agent_reasoning":
-		d.answered(r, msg.Reasoning, 's', text)
+		d.answered(r, msg.Reasoning, 's', r.p.First("message", "text"))
 	case "agent_reasoning_raw_content":
-		d.answered(r, msg.Reasoning, 'c', text)
+		d.answered(r, msg.Reasoning, 'c', r.p.First("message", "text"))
 	case "token_count":
 		d.tokens(r)
 	case "task_started", "turn_started":
