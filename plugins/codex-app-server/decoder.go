@@ -228,6 +228,7 @@ func (d *connection) started(v jsonv.Value, key string) {
 	t.Provider, t.Dir = ident.Of(v.Get("modelProvider")), ident.Of(v.Get("cwd"))
 	t.Manual = v.Get("source").In("cli", "vscode")
 	m := d.Status(key, "thread/started")
+	m.Model, m.Provider = t.Model, t.Provider
 	if t.ID != d.SessionID() {
 		m.SetAttr("thread_id", t.ID)
 	}
