@@ -200,7 +200,8 @@ func (d *connection) answer(root jsonv.Value, key string) {
 		return
 	}
 	m := d.Status(key, "response")
-	codex.SetIDs(m, result, "userAgent", "codexHome")
+	m.SetAttr("user_agent", ident.Of(result.Get("userAgent")))
+	m.SetAttr("codex_home", ident.Of(result.Get("codexHome")))
 	m.SetAttr("turn_id", ident.Of(result.Path("turn", "id")))
 	if text := fault.Get("message"); text.Exists() {
 		m.IsError, m.Content = true, text.Text()
@@ -232,7 +233,9 @@ func (d *connection) started(v jsonv.Value, key string) {
 	if t.ID != d.SessionID() {
 		m.SetAttr("thread_id", t.ID)
 	}
-	codex.SetIDs(m, v, "cwd", "source", "cliVersion", "forkedFromId", "agentNickname", "agentRole", "path", "name")
+	for _, name := range [...]string{"cwd", "source", "cliVersion", "forkedFromId", "agentNickname", "agentRole", "path", "name"} {
+		m.SetAttr(codex.Snake(name), ident.Of(v.Get(name))) // as transcripts spell it
+	}
 }
 
 // below makes a thread that of a sub-agent, which has one run.
