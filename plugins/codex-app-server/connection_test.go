@@ -1,47 +1,26 @@
 package codexappserver
 
 import (
-	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/decoder/decodertest"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 )
 
-func play(t *testing.T, name string) []msg.Message {
-	t.Helper()
-	in, err := os.ReadFile(filepath.Join("testdata", name, "in.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := New().New(decoder.Stream{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out decoder.Output
-	for l := range bytes.Lines(in) {
-		if err := d.Decode(&frame.Frame{Data: bytes.TrimSuffix(l, []byte("\n"))}, &out); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return msg.Fold(out.Messages)
-}
-
 // TestTokensAreThoseOfTheThread: the sum of the usage messages of a thread is its last total,
 // and each has a response of its own.
 func TestTokensAreThoseOfTheThread(t *testing.T) {
 	var sum msg.Tokens
 	responses := make(map[string]bool)
-	for _, m := range play(t, "turn") {
+	for _, m := range decodertest.Play(t, New(), "turn") {
 		if m.Kind == msg.Usage {
 			sum = sum.Add(m.Usage)
 			responses[m.ResponseID] = true
@@ -59,7 +38,7 @@ func TestTokensAreThoseOfTheThread(t *testing.T) {
 // failed and was then declined was declined.
 func TestApprovals(t *testing.T) {
 	var got []string
-	for _, m := range play(t, "turn") {
+	for _, m := range decodertest.Play(t, New(), "turn") {
 		if m.Signal == msg.WaitStart || m.Signal == msg.WaitEnd || m.Kind == msg.ToolResult && m.Tool.Name == "file_change" {
 			got = append(got, fmt.Sprint(m.Key, " ", m.Signal, " ", m.Tool.ErrorType, " ", m.Time/1e6%1e5))
 		}
@@ -77,7 +56,7 @@ func TestApprovals(t *testing.T) {
 // of reporting them, and each call has one result.
 func TestAgents(t *testing.T) {
 	parents, children, results := make(map[string]string), make(map[string]string), make(map[string]string)
-	for _, m := range play(t, "agents") {
+	for _, m := range decodertest.Play(t, New(), "agents") {
 		end := func(id string) string { return id[max(0, len(id)-2):] }
 		if m.ParentRun != "" {
 			parents[end(m.Run)] = end(m.ParentRun)
