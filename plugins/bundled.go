@@ -10,6 +10,7 @@ import (
 	claudecode "github.com/earshot-dev/earshot/plugins/claude-code"
 	claudestream "github.com/earshot-dev/earshot/plugins/claude-stream"
 	codex "github.com/earshot-dev/earshot/plugins/codex"
+	codexappserver "github.com/earshot-dev/earshot/plugins/codex-app-server"
 	codexexec "github.com/earshot-dev/earshot/plugins/codex-exec"
 	grace "github.com/earshot-dev/earshot/plugins/grace"
 	legion "github.com/earshot-dev/earshot/plugins/legion"
@@ -28,6 +29,7 @@ func Bundled() map[string]func() decoder.Factory {
 		"claude-code":      claudecode.New,
 		"claude-stream":    claudestream.New,
 		"codex":            codex.New,
+		"codex-app-server": codexappserver.New,
 		"codex-exec":       codexexec.New,
 		"grace":            grace.New,
 		"legion":           legion.New,

@@ -23,156 +23,95 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/codex"
-	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/openai"
-	"github.com/earshot-dev/earshot/core/sdk/snapshot"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
-
-// rest keeps the fields that the decoder does not read.
-var rest = unknown.NewKeeper(leavesOut)
 
 //go:embed testdata/leaves-out.json
 var leavesOut []byte
 
 // New returns the factory of decoders of this format.
-func New() decoder.Factory { return factory{} }
-
-type factory struct{}
-
-func (factory) Info() decoder.Info {
-	return decoder.Info{
-		Name:       "codex-exec",
-		Version:    "1.0.0",
-		Revision:   3,
+func New() decoder.Factory {
+	return codex.Framing[state]{
+		Name: "codex-exec", Revision: 3, Version: version, LeavesOut: leavesOut,
 		Summary:    "Events of codex exec --json: threads, turns and items.",
 		Transports: []frame.Kind{frame.Line, frame.Event, frame.Text},
-	}
+		Thread:     func(origin string) string { return codex.Name(origin, ".json") },
+		Open: func(t *codex.Thread, s *state) func(jsonv.Value) bool {
+			t.State = &s.State
+			return (&stream{t, s}).event
+		},
+	}.Factory()
 }
 
-// New returns a decoder for one stream. There are no options.
-func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	if err := conversation.NoOptions("codex-exec", s.Options); err != nil {
-		return nil, err
-	}
-	return &stream{Thread: codex.Thread{Origin: codex.Name(s.Origin, ".json")}}, nil
-}
+// version rises when the form of the state changes, see package snapshot.
+const version = 2
 
-// stream decodes the events of one stream.
-type stream struct {
-	doc jsonv.Doc
-	codex.Thread
-	local
-}
-
-// local is the part of the state that codex does not have.
-type local struct {
+type state struct {
+	codex.State
 	Last    string `json:",omitempty"` // the last turn of the thread in this stream
 	Opening bool   `json:",omitempty"` // a turn has begun and has no item yet
 }
 
-// stateVersion rises when the state's form changes, see package snapshot.
-const stateVersion = 2
-
-type state struct {
-	codex.State
-	local
+// stream decodes the events of one stream.
+type stream struct {
+	*codex.Thread
+	s *state
 }
 
-// Snapshot implements decoder.Snapshotter.
-func (d *stream) Snapshot() ([]byte, error) {
-	return snapshot.Of(stateVersion, &state{d.State, d.local})
-}
-
-// Restore implements decoder.Snapshotter.
-func (d *stream) Restore(b []byte) error {
-	var s state
-	err := snapshot.Restore(stateVersion, b, &s)
-	d.State, d.local = s.State, s.local
-	return err
-}
-
-var (
-	_ decoder.Decoder     = (*stream)(nil)
-	_ decoder.Snapshotter = (*stream)(nil)
-)
-
-// Decode decodes one event.
-func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
-	if f.Kind == frame.Close {
-		return nil
-	}
-	root, ok := conversation.ParseObject(&d.doc, f.Data, out)
-	if !ok {
-		return nil
-	}
-	d.Out = out
-	before := len(out.Messages)
-	d.event(root)
-	root.Path("item", "sender_thread_id").Equal(d.ID)
-	rest.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session, m.Run = d.SessionID(), d.Run })
-	d.Out = nil
-	return nil
-}
-
-// Flush adds no message: an open item was emitted with the content it has so far.
-func (d *stream) Flush(*decoder.Output) error { return nil }
-
-func (d *stream) event(root jsonv.Value) {
+func (d *stream) event(root jsonv.Value) (keep bool) {
 	typ := root.Get("type").Str()
 	switch typ {
 	case "thread.started":
-		d.threadStarted(ident.Of(root.Get("thread_id")))
+		d.started(ident.Of(root.Get("thread_id")))
 	case "turn.started":
 		d.Run = ""
-		d.Status("turn_started:"+msg.HashKey(d.SessionID(), d.Last), typ)
-		d.Opening = true
+		d.Status("turn_started:"+msg.HashKey(d.SessionID(), d.s.Last), typ)
+		d.s.Opening = true
 	case "turn.completed":
 		d.completed(root.Get("usage"))
 	case "turn.failed":
 		text := root.Path("error", "message")
-		d.wake("failed", string(text.Peek()))
+		d.wake("failed", text)
 		m := d.stop("error")
 		m.IsError, m.Content = true, text.Text()
 	case "error":
 		d.fault(root.Get("message"))
 	case "item.started", "item.updated", "item.completed":
-		item := root.Get("item")
-		if !d.item(item, typ == "item.completed") {
-			name := item.Get("type").Str()
-			if name == "" {
-				name = "none"
-			}
-			d.unknown(typ+"/"+name, root)
-		}
+		d.item(typ, root)
 	default:
 		d.unknown(typ, root)
 	}
+	root.Path("item", "sender_thread_id").Equal(d.ID)
+	return true
 }
 
 func (d *stream) unknown(typ string, root jsonv.Value) {
 	d.Unknown(msg.HashKey(d.Run, string(root.Peek())), typ, root)
 }
 
-// threadStarted decodes thread.started. A thread that is resumed begins again.
-func (d *stream) threadStarted(id string) {
+// started decodes thread.started. A thread that is resumed begins again.
+func (d *stream) started(id string) {
 	if id != d.ID {
-		d.State, d.local = codex.State{ID: id}, local{}
+		*d.s = state{State: codex.State{ID: id}}
 	}
-	d.Run, d.Opening, d.Calls.Open = "", false, nil
+	d.Run, d.s.Opening, d.Calls.Open = "", false, nil
 	d.Status("thread:"+d.SessionID(), "thread.started")
 }
 
 // wake begins the run of the turn. Its id is a hash of the thread, of the turn before it
-// and of the first event.
-func (d *stream) wake(first ...string) {
+// and of the first event, which is of that kind; the kind of an item is none.
+func (d *stream) wake(kind string, first jsonv.Value) {
 	if d.Run != "" {
 		return
 	}
-	d.Run = "turn:" + msg.HashKey(append([]string{d.SessionID(), d.Last}, first...)...)
-	d.Last, d.Opening, d.Calls.Open = d.Run, false, nil
+	facts := []string{d.SessionID(), d.s.Last, kind, string(first.Peek())}
+	if kind == "" {
+		facts = append(facts[:2], facts[3])
+	}
+	d.Run = "turn:" + msg.HashKey(facts...)
+	d.s.Last, d.s.Opening, d.Calls.Open = d.Run, false, nil
 }
 
 // stop ends the run of the turn.
@@ -185,7 +124,7 @@ func (d *stream) stop(reason string) *msg.Message {
 
 // completed decodes turn.completed: {usage: {input_tokens, cached_input_tokens, output_tokens}}.
 func (d *stream) completed(usage jsonv.Value) {
-	d.wake("completed", string(usage.Peek()))
+	d.wake("completed", usage)
 	if usage.Is(jsonv.Object) {
 		m := d.Add(msg.Usage, "usage:"+d.Run)
 		m.Hidden, m.Usage = true, openai.Tokens(d.Grow(openai.Usage(usage)), msg.Provider)
@@ -195,13 +134,38 @@ func (d *stream) completed(usage jsonv.Value) {
 
 // fault decodes error: {message}. The CLI writes it for each attempt to connect again too.
 func (d *stream) fault(text jsonv.Value) {
-	if d.Opening {
-		d.wake("error", string(text.Peek()))
+	if d.s.Opening {
+		d.wake("error", text)
 	}
 	m := d.Add(msg.Error, "error:"+msg.HashKey(d.SessionID(), d.Run, string(text.Peek())))
 	m.IsError, m.Content = true, text.Text()
 	if text.HasPrefix("Reconnecting...") {
 		m.Kind, m.IsError, m.Hidden, m.Signal = msg.Status, false, true, msg.Retry
 		m.SetAttr("type", "reconnecting")
+	}
+}
+
+// item decodes item.started, item.updated and item.completed: {item: {id, type, …}}.
+func (d *stream) item(typ string, root jsonv.Value) {
+	v := root.Get("item")
+	it := codex.Item{Value: v, ID: ident.Of(v.Get("id")), Type: v.Get("type").Str(), Done: typ == "item.completed"}
+	switch {
+	case it.Known():
+		d.wake("", v)
+		it.ID = d.Run + "/" + it.ID
+		d.Item(it)
+	case it.ID != "" && it.Type == "error": // a warning, perhaps before the turn
+		if d.Run != "" || d.s.Opening {
+			d.wake("", v)
+		}
+		text := v.Get("message")
+		m := d.Add(msg.Error, "error:"+msg.HashKey(d.SessionID(), d.Run, it.ID, string(text.Peek())))
+		m.IsError, m.Content = true, text.Text()
+		m.SetAttr("fatal", "false")
+	default:
+		if it.Type == "" {
+			it.Type = "none"
+		}
+		d.unknown(typ+"/"+it.Type, root)
 	}
 }

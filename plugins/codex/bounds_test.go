@@ -45,7 +45,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-func snapshotSize(t *testing.T, d *thread) int {
+func snapshotSize(t *testing.T, d decoder.Snapshotter) int {
 	t.Helper()
 	b, err := d.Snapshot()
 	if err != nil {

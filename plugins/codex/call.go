@@ -1,10 +1,12 @@
 package codex
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/codex"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
@@ -12,13 +14,21 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/media"
 )
 
+// calls adds the tool calls of a thread. Most have records of the model, for the call and for
+// its result, and an event of the end; some have the event alone.
+type calls struct {
+	*turns
+	ended *bounded.Set[uint64]
+	inner jsonv.Doc // of JSON in a string
+}
+
 // call decodes a call that the model made:
 //
 //	function_call     {name, namespace?, arguments: "JSON", call_id}
 //	custom_tool_call  {name, input: "text", call_id}
 //	local_shell_call  {action: {command, …}, call_id | id}
 //	tool_search_call  {arguments: {…}, call_id}
-func (d *thread) call(r *record, typ string) {
+func (d *calls) call(r *record, typ string) {
 	id, name := ident.Of(r.p.First("call_id", "id")), ident.Of(r.p.Get("name"))
 	arguments := r.p.First("arguments", "input")
 	switch typ {
@@ -37,30 +47,21 @@ func (d *thread) call(r *record, typ string) {
 	}
 	d.wake(r)
 	namespace := ident.Of(r.p.Get("namespace"))
-	c := d.NewCall(id, name)
-	c.Name, c.Server = qualified(namespace, name)
-	task := d.delegate(c, arguments)
-	kind := msg.ToolCall
-	if c.Delegation {
-		kind = msg.Delegation
+	if server, ok := strings.CutPrefix(namespace, "mcp__"); ok && !strings.HasPrefix(name, "mcp__") {
+		name = "mcp__" + strings.TrimRight(server, "_") + "__" + name // as older versions write it
 	}
-	m := d.part(r, kind, r.id(), "call:"+c.ID)
-	m.Tool.CallID, m.Tool.Name, m.Tool.Server = c.ID, c.Name, c.Server
+	c := d.NewCall(id, name)
+	c.Server = conversation.ToolServer(name)
+	m := d.part(r, msg.ToolCall, r.id(), "call:"+c.ID)
 	m.Tool.Arguments = arguments.Text()
 	if c.Server == "" {
 		m.SetAttr("namespace", namespace)
 	}
-	if c.Delegation {
-		m.Delegation.To, m.Delegation.Async = c.To, true
-		if encrypted(task) {
-			m.SetAttr("task_encrypted", "true")
-		} else {
-			m.Delegation.Task = msg.Plain(task)
-		}
-	}
+	d.delegate(c, arguments, m)
+	c.On(m)
 	d.Calls.Add(c)
 	if c.Human = c.Name == "request_user_input"; c.Human {
-		d.wait(c, msg.WaitStart, "wait:")
+		d.Wait(c, msg.WaitStart)
 	}
 }
 
@@ -68,35 +69,29 @@ func (d *thread) call(r *record, typ string) {
 const maxEnded = 256
 
 // end ends a call: later records of it are repetitions.
-func (d *thread) end(c *codex.Call) {
+func (d *calls) end(c *codex.Call) {
 	d.Calls.Remove(c)
-	d.Ended.Add(hash(hashBasis, c.ID), maxEnded)
+	d.ended.Add(hash(hashBasis, c.ID), maxEnded)
 }
 
-func (d *thread) hasEnded(id string) bool { return d.Ended.Has(hash(hashBasis, id)) }
+func (d *calls) hasEnded(id string) bool { return d.ended.Has(hash(hashBasis, id)) }
 
-// wait adds the start or the end of the time for which a call waits for a person.
-func (d *thread) wait(c *codex.Call, signal msg.Signal, prefix string) {
-	m := d.About(c, msg.Status, prefix+c.ID)
-	m.Hidden, m.Signal = true, signal
-	m.SetAttr("type", "human_wait")
-}
-
-// qualified is the name of a tool as all versions write it, with the MCP server in it:
-// mcp__<server>__<tool>. Newer ones put the server into a namespace.
-func qualified(namespace, name string) (full, server string) {
-	full = name
-	if rest, ok := strings.CutPrefix(namespace, "mcp__"); ok && !strings.HasPrefix(name, "mcp__") {
-		full = "mcp__" + strings.TrimRight(rest, "_") + "__" + name
+// parse parses JSON that may be in a string, and returns null for a string that has none.
+func (d *calls) parse(v jsonv.Value) jsonv.Value {
+	if !v.Is(jsonv.String) {
+		return v
 	}
-	return full, conversation.ToolServer(full)
+	if d.inner.Parse([]byte(v.Str())) != nil {
+		return jsonv.Value{}
+	}
+	return d.inner.Root()
 }
 
 // output decodes the result of a call as the model gets it:
 //
 //	{call_id, output: "text" | "{\"output\":…,\"metadata\":{\"exit_code\":0}}" | [{type, text}] | {…}}
 //	{call_id, tools: […]}                                                    tool_search_output
-func (d *thread) output(r *record) {
+func (d *calls) output(r *record) {
 	id := ident.Of(r.p.Get("call_id"))
 	if id == "" {
 		d.unknown(r, "response_item/"+r.p.Get("type").Str())
@@ -118,7 +113,7 @@ func (d *thread) output(r *record) {
 	}
 	d.end(c)
 	if c.Human {
-		d.wait(c, msg.WaitEnd, "waited:")
+		d.Wait(c, msg.WaitEnd)
 	}
 	m := d.Result(c)
 	text, exit, ok := d.wrapped(output)
@@ -127,14 +122,11 @@ func (d *thread) output(r *record) {
 	}
 	m.Content = text
 	start := opening(output)
-	if exit == "" {
-		exit = exitCode(start)
+	end := codex.End{Exit: cmp.Or(exit, exitCode(start), c.Exit), Failed: c.Failed, Refused: c.Refused}
+	end.On(m)
+	if class := errorType(start); class != "" && !end.Refused && (class == "timeout" || end.Exit == "" || end.Exit == "0") {
+		codex.Fail(m, class)
 	}
-	if exit == "" {
-		exit = c.Exit
-	}
-	m.SetAttr("exit_code", exit)
-	fail(m, c, start, exit)
 	if c.Name == "wait_agent" || c.Name == "wait" {
 		d.answers(d.parse(output).Get("status"))
 	}
@@ -155,7 +147,7 @@ func opening(output jsonv.Value) string {
 
 // wrapped takes the output of a command and its exit code out of the JSON that older
 // versions wrote.
-func (d *thread) wrapped(output jsonv.Value) (text msg.Text, exit string, ok bool) {
+func (d *calls) wrapped(output jsonv.Value) (text msg.Text, exit string, ok bool) {
 	if !output.HasPrefix(`{\"output\":`) {
 		return msg.Text{}, "", false
 	}
@@ -185,20 +177,6 @@ func exitCode(s string) string {
 	return ""
 }
 
-// fail makes the result of a call an error if the call failed.
-func fail(m *msg.Message, c *codex.Call, start, exit string) {
-	failed := exit != "" && exit != "0"
-	class := errorType(start)
-	switch {
-	case c.Refused:
-		codex.Fail(m, "denied")
-	case failed && class != "timeout", class == "" && c.Failed:
-		codex.Fail(m, "tool_error")
-	case class != "":
-		codex.Fail(m, class)
-	}
-}
-
 // errorType is the class of an error that the CLI wrote in the place of an output; empty
 // for any other text.
 func errorType(s string) string {
@@ -225,100 +203,71 @@ func errorType(s string) string {
 	return ""
 }
 
-// ending is the end of a call as an event has it.
-type ending struct {
-	id, name, server string
-	arguments        jsonv.Value
-	output           jsonv.Value
-	exit             string
-	failed, refused  bool
-}
-
-// callEvent decodes an event of the end of a call. p is the payload, or an item of one. Most
+// event decodes an event of the end of a call. p is the payload, or the item in it. Most
 // calls have records of the model, to which the event adds how the call ended. Calls that
 // a tool made (scripts make several) and the commands of the user have only their event.
-func (d *thread) callEvent(r *record, typ string, p jsonv.Value) {
-	e := endingOf(typ, p)
-	for _, name := range [...]string{"aggregated_output", "formatted_output", "stdout", "parsed_cmd"} {
-		p.Get(name).MarkRead() // forms of the output and the command
+func (d *calls) event(r *record, typ string, p jsonv.Value) {
+	id, e := ident.Of(p.First("call_id", "callId", "id")), codex.EndOf(p)
+	name, server, arguments := called(typ, p)
+	for _, form := range [...]string{"aggregated_output", "formatted_output", "stdout", "parsed_cmd"} {
+		p.Get(form).MarkRead() // of the output and the command
 	}
-	c := d.Calls.GetOpen(e.id)
+	c := d.Calls.GetOpen(id)
 	if c != nil {
-		if e.exit != "" {
-			c.Exit = e.exit
-		}
-		c.Failed, c.Refused = c.Failed || e.failed, c.Refused || e.refused
-		if c.Server == "" {
-			c.Server = e.server
-		}
+		c.Exit = cmp.Or(e.Exit, c.Exit)
+		c.Failed, c.Refused = c.Failed || e.Failed, c.Refused || e.Refused
+		c.Server = cmp.Or(c.Server, server)
 	}
 	var m *msg.Message
-	if e.id == "" || e.name == "" || c != nil || d.hasEnded(e.id) {
+	if id == "" || name == "" || c != nil || d.hasEnded(id) {
 		m = d.Status(r.id(), typ)
-		m.Tool.CallID, m.Tool.Name = e.id, e.name
-		e.arguments.MarkRead() // they are in the messages of the call
-		e.output.MarkRead()
+		m.Tool.CallID, m.Tool.Name = id, name
+		arguments.MarkRead() // they are in the messages of the call
+		e.Output.MarkRead()
+		m.SetAttr("exit_code", e.Exit)
 	} else {
 		d.wake(r)
-		c = d.NewCall(e.id, e.name)
-		c.Server, c.Failed, c.Refused = e.server, e.failed, e.refused
-		m = d.About(c, msg.ToolCall, "call:"+c.ID)
-		m.ParentKey, m.Role = "", msg.RoleAssistant
-		m.Tool.Arguments = e.arguments.JSON()
+		c = d.NewCall(id, name)
+		c.Server = server
+		m = d.Add(msg.ToolCall, "call:"+c.ID)
+		c.On(m)
+		m.Tool.Arguments = arguments.JSON()
 		if p.Get("source").Equal("user_shell") { // the user's own command
 			m.Role = msg.RoleUser
 		}
-		setIDs(m, p, "source")
+		codex.SetIDs(m, p, "source")
 		m.SetAttr("told_by", typ)
 		m = d.Result(c)
-		m.Content = content(e.output, m)
-		fail(m, c, "", e.exit)
+		m.Content = content(e.Output, m)
+		e.On(m)
 		d.end(c)
 	}
-	m.SetAttr("exit_code", e.exit)
 	m.SetAttr("duration_ms", elapsed(p.Get("duration")))
-	d.files(e.id, p)
+	if !e.Failed && !e.Refused {
+		d.Files(id, p.Get("changes"))
+	}
 }
 
-func endingOf(typ string, p jsonv.Value) ending {
-	status, success := p.Get("status"), p.Get("success")
-	e := ending{id: ident.Of(p.First("call_id", "callId", "id")), failed: status.Equal("failed") || success.Is(jsonv.False), refused: status.Equal("declined")}
+// called returns the tool, its server and the arguments of a call that has ended.
+func called(typ string, p jsonv.Value) (name, server string, arguments jsonv.Value) {
 	switch typ {
 	case "exec_command_end", "CommandExecution":
-		e.name, e.arguments = "exec_command", p.Get("command")
-		e.output = p.First("aggregated_output", "formatted_output", "stdout")
-		e.exit = p.Get("exit_code").Digits()
+		return "exec_command", "", p.Get("command")
 	case "mcp_tool_call_end", "McpToolCall":
-		call := p
-		if inner := p.Get("invocation"); inner.Exists() {
-			call = inner
+		if call := p.Get("invocation"); call.Exists() {
+			p = call
 		}
-		e.server, e.arguments = ident.Of(call.Get("server")), call.Get("arguments")
-		if tool := ident.Of(call.Get("tool")); tool != "" {
-			e.name = "mcp__" + e.server + "__" + tool
+		if name, server = codex.Tool(p); strings.HasSuffix(name, "__") {
+			name = ""
 		}
-		e.output = p.Get("result")
-		if ok := e.output.Get("Ok"); ok.Exists() {
-			e.output = ok
-		}
-		for _, fault := range [...]jsonv.Value{e.output.Get("Err"), p.Path("error", "message")} {
-			if fault.Exists() {
-				e.failed, e.output = true, fault
-				break
-			}
-		}
-		e.failed = e.failed || e.output.First("isError", "is_error").Bool()
+		return name, server, p.Get("arguments")
 	case "patch_apply_end", "FileChange":
-		e.name, e.arguments, e.output = "apply_patch", p.Get("changes"), p.Get("stdout")
-		if stderr := p.Get("stderr"); e.failed && len(stderr.Escaped()) > 0 {
-			e.output = stderr
-		}
+		return "apply_patch", "", p.Get("changes")
 	case "dynamic_tool_call_response":
-		e.name, e.arguments, e.output = ident.Of(p.Get("tool")), p.Get("arguments"), p.First("error", "content_items")
-	case "view_image_tool_call":
-		e.name, e.arguments = "view_image", p.Get("path")
+		return ident.Of(p.Get("tool")), "", p.Get("arguments")
+	default: // view_image_tool_call
+		return "view_image", "", p.Get("path")
 	}
-	return e
 }
 
 // elapsed is a duration, {secs, nanos}, in whole milliseconds.
@@ -330,86 +279,78 @@ func elapsed(v jsonv.Value) string {
 	return strconv.FormatUint(secs.Uint()*1000+v.Get("nanos").Uint()/1e6, 10)
 }
 
-// files adds the files that a patch changed:
-//
-//	"changes": {"<path>": {type: add | delete | update, content | unified_diff, move_path}}
-func (d *thread) files(id string, p jsonv.Value) {
-	if p.Get("success").Is(jsonv.False) || p.Get("status").In("failed", "declined") {
-		return
+// assessed decodes guardian_assessment: a reviewer, who may be a model, decides
+// whether a call may be made.
+func (d *calls) assessed(r *record) {
+	status := ident.Of(r.p.Get("status"))
+	m := d.Status(r.id(), "guardian_assessment")
+	m.Tool.CallID = ident.Of(r.p.Get("target_item_id"))
+	m.Signal = msg.WaitEnd
+	if status == "in_progress" {
+		m.Signal = msg.WaitStart
+		m.SetAttr(msg.AttrWaitsFor, msg.ForOutside)
 	}
-	for path, change := range p.Get("changes").Members() {
-		if path := path.String(); path != "" && change.Is(jsonv.Object) {
-			m := d.File(id, path, change.First("unified_diff", "content"), change.Get("type"))
-			setIDs(m, change, "move_path")
-		}
+	m.Content = r.p.Get("rationale").Text()
+	m.SetAttr("status", status)
+	m.SetAttr("risk_level", ident.Of(r.p.Get("risk_level")))
+	if c := d.Calls.GetOpen(m.Tool.CallID); c != nil && status == "denied" {
+		c.Refused = true
 	}
 }
 
 // served decodes a call that the provider ran itself, and that has ended when it is
 // recorded. An event has the same call, with its results:
 //
-//	web_search_call        {id?, status, action: {type, query, …}}
-//	image_generation_call  {id, status, revised_prompt, result: base64}
-func (d *thread) served(r *record, typ string) {
-	name := strings.TrimSuffix(typ, "_call")
-	if d.repeats(subject(r.p, name), byItem) {
-		d.repeated(r, "item:"+r.id(), typ, r.p.Get("action"))
-		return
+//	web_search_call, web_search_end              {id?, status, action: {type, query, …}, results}
+//	image_generation_call, image_generation_end  {id, status, revised_prompt, result: base64, saved_path}
+func (d *calls) served(r *record, typ, id string) {
+	name := strings.TrimSuffix(strings.TrimSuffix(typ, "_call"), "_end")
+	if r.family == byItem {
+		if !d.again(r, subject(r.p, name), typ, r.p.Get("action")) {
+			d.serve(r, name, id)
+		}
+	} else if id != "" && !d.texts.repeats(subject(r.p, name), byEvent) {
+		d.serve(r, name, id)
+	} else {
+		m := d.Status(r.id(), typ)
+		m.Content = results(r.p)
+		codex.SetIDs(m, r.p, "saved_path")
 	}
-	d.serve(r, name, r.id())
 }
 
-// serveEnd decodes the event of a call that the provider ran itself.
-func (d *thread) serveEnd(r *record, typ string) {
-	name := strings.TrimSuffix(typ, "_end")
-	id := ident.Of(r.p.Get("call_id"))
-	if id == "" || d.repeats(subject(r.p, name), byEvent) {
-		m := d.Status(r.id(), typ)
-		if results := r.p.Get("results"); results.Is(jsonv.Array) {
-			m.Content = results.JSON()
-		}
-		setIDs(m, r.p, "saved_path")
-		return
+// results returns the results of a search.
+func results(p jsonv.Value) (t msg.Text) {
+	if list := p.Get("results"); list.Is(jsonv.Array) {
+		t = list.JSON()
 	}
-	d.serve(r, name, id)
+	return t
 }
 
 // subject is a hash of the subject of a call of the provider, by which its item and its
 // event are matched: some versions have no ids.
 func subject(p jsonv.Value, name string) uint64 {
-	h := hash(hashBasis, name)
+	h, action := hash(hashBasis, name), p.Get("action")
 	if name == "image_generation" {
 		return hash(h, p.First("id", "call_id").Escaped())
 	}
-	action := p.Get("action")
-	for _, v := range [...]jsonv.Value{action, p} {
-		for _, field := range [...]string{"query", "url", "pattern"} {
-			if b := v.Get(field).Escaped(); len(b) > 0 {
-				return hash(h, b)
-			}
-		}
-		for q := range v.Get("queries").Elems() {
-			return hash(h, q.Escaped())
+	for _, v := range [...]jsonv.Value{action.Get("query"), action.Get("url"), action.Get("pattern"), p.Get("query")} {
+		if b := v.Escaped(); len(b) > 0 {
+			return hash(h, b)
 		}
 	}
 	return hash(h, action.Peek())
 }
 
 // serve adds a call of the provider and its result.
-func (d *thread) serve(r *record, name, id string) {
+func (d *calls) serve(r *record, name, id string) {
 	m := d.part(r, msg.ToolCall, id, "call:"+id)
 	m.Tool.CallID, m.Tool.Name = id, name
 	m.Tool.Arguments = r.p.First("action", "revised_prompt").JSON()
 	m = d.Result(d.NewCall(id, name))
-	if results := r.p.Get("results"); results.Is(jsonv.Array) {
-		m.Content = results.JSON()
-	}
+	m.Content = results(r.p)
 	if image := r.p.Get("result"); len(image.Escaped()) > 0 {
-		a := media.Base64(image, "")
-		a.URL = ident.Of(r.p.Get("saved_path"))
-		m.Attachments = append(m.Attachments, a)
+		m.Attachments = append(m.Attachments, media.Base64(image, ""))
+		m.Attachments[0].URL = ident.Of(r.p.Get("saved_path"))
 	}
-	if r.p.Get("status").Equal("failed") {
-		codex.Fail(m, "tool_error")
-	}
+	codex.End{Failed: r.p.Get("status").Equal("failed")}.On(m)
 }

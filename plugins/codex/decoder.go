@@ -27,6 +27,7 @@ package codex
 
 import (
 	_ "embed"
+	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
@@ -36,153 +37,97 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
-	"github.com/earshot-dev/earshot/core/sdk/snapshot"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
-
-// rest keeps the fields that the decoder does not read.
-var rest = unknown.NewKeeper(leavesOut)
 
 //go:embed testdata/leaves-out.json
 var leavesOut []byte
 
 // New returns the factory of decoders of this format.
-func New() decoder.Factory { return factory{} }
-
-type factory struct{}
-
-func (factory) Info() decoder.Info {
-	return decoder.Info{
-		Name:       "codex",
-		Version:    "1.0.0",
-		Revision:   3,
+func New() decoder.Factory {
+	return codex.Framing[state]{
+		Name: "codex", Revision: 3, Version: 2, LeavesOut: leavesOut,
 		Summary:    "Transcripts (rollout files) of Codex CLI threads and their sub-agents.",
 		Transports: []frame.Kind{frame.Line},
+		Thread:     threadOf,
+		Open: func(t *codex.Thread, s *state) func(jsonv.Value) bool {
+			t.State = &s.State
+			d := &thread{turns: turns{Thread: t, turn: &s.turn, texts: &s.Texts}, s: s}
+			d.calls = calls{turns: &d.turns, ended: &s.Ended}
+			return d.line
+		},
+	}.Factory()
+}
+
+// threadOf returns the thread that the name of a file has:
+//
+//	rollout-2026-03-04T09-10-11-019c1a2b-....jsonl
+func threadOf(path string) string {
+	const uuid = 36
+	name := codex.Name(path, ".jsonl") // followed by the number of a rotation or .gz
+	if strings.HasPrefix(name, "rollout-") && len(name) > uuid {
+		return name[len(name)-uuid:]
 	}
+	return name
 }
 
-// New returns a decoder for one file. There are no options.
-func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	if err := conversation.NoOptions("codex", s.Options); err != nil {
-		return nil, err
-	}
-	return &thread{Thread: codex.Thread{Origin: threadOf(s.Origin)}}, nil
-}
-
-// thread decodes the lines of one file.
-type thread struct {
-	doc   jsonv.Doc
-	inner jsonv.Doc // of JSON in a string
-	codex.Thread
-	local
-}
-
-// local is the part of the state that codex-exec does not have.
-type local struct {
-	Path     string `json:",omitempty"` // of the thread in the tree: /root/reviewer
-	Provider string `json:",omitempty"`
-	Model    string `json:",omitempty"`
-	Dir      string `json:",omitempty"` // working directory
-
-	Own  bool     `json:",omitempty"` // a record beside session_meta was read that is no copy
-	Copy *history `json:",omitempty"` // the copied history that the records belong to
-
-	Turn      string    `json:",omitempty"` // the protocol's id of the turn, which is the run's unless a prompt came first
-	Stopped   string    `json:",omitempty"` // the last turn whose end was read
-	Lifecycle bool      `json:",omitempty"` // the format version has records of turns (task_started)
-	Prompted  bool      `json:",omitempty"` // the run has a prompt
-	Replied   bool      `json:",omitempty"` // the model has answered in the run
-	Response  *response `json:",omitempty"`
-	Compacted bool      `json:",omitempty"` // and the model has not answered since
-
-	Ended bounded.Set[uint64] `json:",omitzero"`  // hashes of the ids of calls that have ended
-	Texts []knownText         `json:",omitempty"` // that another family of records may repeat, oldest first
-}
-
-// stateVersion rises when the state's form changes, see package snapshot.
-const stateVersion = 2
-
+// state is what is remembered of a file.
 type state struct {
 	codex.State
-	local
+	identity
+	turn
+	Ended bounded.Set[uint64] `json:",omitzero"` // hashes of the ids of calls that have ended
+	Texts texts               `json:",omitempty"`
 }
 
-// Snapshot implements decoder.Snapshotter.
-func (d *thread) Snapshot() ([]byte, error) {
-	return snapshot.Of(stateVersion, &state{d.State, d.local})
+// thread decodes the lines of one file. Messages are added by its parts: turns have the runs
+// and the responses of the model, calls the tool calls and the agents.
+type thread struct {
+	turns
+	calls calls
+	s     *state
 }
-
-// Restore implements decoder.Snapshotter.
-func (d *thread) Restore(b []byte) error {
-	var s state
-	err := snapshot.Restore(stateVersion, b, &s)
-	d.State, d.local = s.State, s.local
-	return err
-}
-
-var (
-	_ decoder.Decoder     = (*thread)(nil)
-	_ decoder.Snapshotter = (*thread)(nil)
-)
-
-// Decode decodes one line.
-func (d *thread) Decode(f *frame.Frame, out *decoder.Output) error {
-	if f.Kind == frame.Close {
-		return nil
-	}
-	root, ok := conversation.ParseObject(&d.doc, f.Data, out)
-	if !ok {
-		return nil
-	}
-	before := len(out.Messages)
-	if !d.record(root, out) {
-		d.markNames(root.Get("payload"))
-		rest.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session, m.Run = d.SessionID(), d.Run })
-	}
-	d.Out = nil
-	return nil
-}
-
-// markNames marks the ids of the active thread and turn as read.
-func (d *thread) markNames(p jsonv.Value) {
-	p.Get("turn_id").In(d.Turn, d.Run, d.Stopped)
-	p.First("internal_chat_message_metadata_passthrough", "metadata").Get("turn_id").In(d.Turn, d.Run)
-	for _, name := range [...]string{"thread_id", "sender_thread_id"} {
-		p.Get(name).In(d.ID, d.SessionID())
-	}
-}
-
-// Flush adds no message: each line is complete.
-func (d *thread) Flush(*decoder.Output) error { return nil }
 
 // record is one line while it is decoded: {timestamp, type, payload}.
 type record struct {
 	root, p jsonv.Value
 	typ     jsonv.Value
+	family  family
 	key     string // computed on the first call of id
 }
 
-// record decodes one line. It reports whether the line belongs to a copied history, the one
-// reason for which a line has no message.
-func (d *thread) record(root jsonv.Value, out *decoder.Output) (copied bool) {
-	r := &record{root: root, p: root.Get("payload"), typ: root.Get("type")}
-	d.Out, d.At = out, conversation.TimeOf(root.Get("timestamp"))
+// line decodes one line. It reports whether its unread fields are kept: not those of a
+// copied history, the one reason for which a line has no message.
+func (d *thread) line(root jsonv.Value) (keep bool) {
+	r := &record{root: root, p: root.Get("payload"), typ: root.Get("type"), family: byEvent}
+	d.At = conversation.TimeOf(root.Get("timestamp"))
 	meta := r.typ.Equal("session_meta")
 	switch {
 	case !r.p.Is(jsonv.Object):
 		d.unknown(r, r.typ.Str())
+	case meta && d.meta(r):
 		return false
 	case meta:
-		return d.meta(r)
 	case !r.typ.In("response_item", "event_msg", "turn_context", "compacted", "world_state", "inter_agent_communication", "inter_agent_communication_metadata"):
 		d.unknown(r, r.typ.Str())
-		return false
 	case d.copied(r):
-		return true
+		return false
+	default:
+		d.s.Own = true
+		d.record(r)
 	}
-	d.Own = true
+	r.p.Get("turn_id").In(d.Turn, d.Run, d.Stopped) // ids of the active thread and turn count as read
+	r.metadata().Get("turn_id").In(d.Turn, d.Run)
+	for _, name := range [...]string{"thread_id", "sender_thread_id"} {
+		r.p.Get(name).In(d.ID, d.SessionID())
+	}
+	return true
+}
+
+// record decodes a line of the thread itself.
+func (d *thread) record(r *record) {
 	switch {
 	case r.typ.Equal("response_item"):
+		r.family = byItem
 		d.item(r)
 	case r.typ.Equal("event_msg"):
 		d.event(r)
@@ -191,11 +136,10 @@ func (d *thread) record(root jsonv.Value, out *decoder.Output) (copied bool) {
 	case r.typ.Equal("compacted"):
 		d.compacted(r)
 	case r.typ.Equal("inter_agent_communication"):
-		d.communication(r)
+		d.agentMessage(r, "inter_agent_communication")
 	default:
 		d.Status(r.id(), r.typ.Str())
 	}
-	return false
 }
 
 // id is the record's own key: the id of its item, or a hash of the record.
@@ -210,34 +154,15 @@ func (r *record) id() string {
 	return r.key
 }
 
+func (r *record) metadata() jsonv.Value {
+	return r.p.First("internal_chat_message_metadata_passthrough", "metadata")
+}
+
 // turn is the turn that the record names; empty when it names none.
 func (r *record) turn() string {
 	id := r.p.Get("turn_id")
 	if !id.Is(jsonv.String) {
-		id = r.p.First("internal_chat_message_metadata_passthrough", "metadata").Get("turn_id")
+		id = r.metadata().Get("turn_id")
 	}
 	return ident.Peek(id)
-}
-
-// repeated adds a hidden message for a record whose facts are in other messages.
-func (d *thread) repeated(r *record, key, typ string, facts ...jsonv.Value) {
-	for _, v := range facts {
-		v.MarkRead()
-	}
-	d.Status(key, typ)
-}
-
-func (d *thread) unknown(r *record, typ string) {
-	d.Unknown(msg.HashKey(string(r.root.Peek())), typ, r.root)
-}
-
-// parse parses JSON that may be in a string, and returns null for a string that has none.
-func (d *thread) parse(v jsonv.Value) jsonv.Value {
-	if !v.Is(jsonv.String) {
-		return v
-	}
-	if d.inner.Parse([]byte(v.Str())) != nil {
-		return jsonv.Value{}
-	}
-	return d.inner.Root()
 }

@@ -1,17 +1,25 @@
 package codex
 
 import (
+	"cmp"
+
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/codex"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
 // event decodes an event_msg, which the CLI writes for its user interface.
 func (d *thread) event(r *record) {
-	typ := r.p.Get("type").Str()
-	switch typ {
-	case "user_message", "agent_message", "agent_reasoning", "agent_reasoning_raw_content":
-		d.shown(r, typ)
+	switch typ := r.p.Get("type").Str(); typ {
+	case "user_message":
+		d.asked(r, r.p.First("message", "text"))
+	case "agent_message":
+		d.answered(r, msg.Assistant, 'a', r.p.First("message", "text"))
+	case "agent_reasoning":
+		d.answered(r, msg.Reasoning, 's', r.p.First("message", "text"))
+	case "agent_reasoning_raw_content":
+		d.answered(r, msg.Reasoning, 'c', r.p.First("message", "text"))
 	case "token_count":
 		d.tokens(r)
 	case "task_started", "turn_started":
@@ -19,119 +27,87 @@ func (d *thread) event(r *record) {
 	case "task_complete", "turn_complete":
 		d.ended(r, typ, stopped)
 	case "turn_aborted":
-		reason := ident.Of(r.p.Get("reason"))
-		if reason == "" {
-			reason = "interrupted"
-		}
-		d.ended(r, typ, reason)
+		d.ended(r, typ, cmp.Or(ident.Of(r.p.Get("reason")), "interrupted"))
 	case "error":
 		d.fault(r)
 	case "stream_error":
 		m := d.Status(r.id(), typ)
 		m.Signal, m.Content = msg.Retry, r.p.Get("message").Text()
 	case "exec_command_end", "mcp_tool_call_end", "patch_apply_end", "dynamic_tool_call_response", "view_image_tool_call":
-		d.callEvent(r, typ, r.p)
+		d.calls.event(r, typ, r.p)
 	case "web_search_end", "image_generation_end":
-		d.serveEnd(r, typ)
+		d.calls.served(r, typ, ident.Of(r.p.Get("call_id")))
 	case "item_completed":
+		r.family = byDone
 		d.completed(r)
 	case "sub_agent_activity":
-		d.activity(r, typ, r.p.Get("event_id"), r.p.Get("agent_thread_id"), r.p.Get("kind").Equal("started"))
+		d.calls.activity(r, typ, r.p.Get("event_id"), r.p.Get("agent_thread_id"), r.p.Get("kind").Equal("started"))
 	case "collab_agent_spawn_end":
-		d.activity(r, typ, r.p.Get("call_id"), r.p.Get("new_thread_id"), true)
+		d.calls.activity(r, typ, r.p.Get("call_id"), r.p.Get("new_thread_id"), true)
 	case "collab_waiting_end":
 		d.Status(r.id(), typ).Tool.CallID = ident.Of(r.p.Get("call_id"))
-		d.answers(r.p.Get("statuses"))
+		d.calls.answers(r.p.Get("statuses"))
 		for s := range r.p.Get("agent_statuses").Elems() {
-			if who := s.Get("thread_id"); d.answer(ident.Peek(who), s.Get("status")) {
-				who.MarkRead()
-			}
+			d.calls.answerOf(s.Get("thread_id"), s.Get("status"))
 		}
 	case "collab_close_end":
 		d.Status(r.id(), typ).Tool.CallID = ident.Of(r.p.Get("call_id"))
-		if who := r.p.Get("receiver_thread_id"); d.answer(ident.Peek(who), r.p.Get("status")) {
-			who.MarkRead()
-		}
+		d.calls.answerOf(r.p.Get("receiver_thread_id"), r.p.Get("status"))
 	case "guardian_assessment":
-		d.assessed(r)
+		d.calls.assessed(r)
 	case "exec_approval_request", "apply_patch_approval_request", "request_permissions", "request_user_input", "elicitation_request":
 		m := d.Status(r.id(), typ)
 		if m.Tool.CallID = ident.Of(r.p.Get("call_id")); m.Tool.CallID != "" {
 			m.Signal = msg.WaitStart
 		}
 	default:
-		text, ok := note(r.p, typ)
-		if !ok {
-			d.unknown(r, "event_msg/"+typ)
-			return
-		}
-		m := d.Status(r.id(), typ)
-		m.Content = text.Text()
-		if typ == "undo_completed" && r.p.Get("success").Is(jsonv.False) {
-			m.IsError = true
-		}
-		if model := ident.Of(r.p.Path("thread_settings", "model")); model != "" {
-			d.Model = model
-			m.SetAttr("model", model)
-		}
+		d.note(r, typ)
 	}
 }
 
-// note returns the text of an event that is kept as a status; ok is false for an unknown
-// event.
-func note(p jsonv.Value, typ string) (text jsonv.Value, ok bool) {
+// note decodes an event that is kept as a status, with its text.
+func (d *thread) note(r *record, typ string) {
+	var text jsonv.Value
 	switch typ {
 	case "thread_name_updated":
-		return p.Get("thread_name"), true
+		text = r.p.Get("thread_name")
 	case "thread_goal_updated":
-		return p.Path("goal", "objective"), true
+		text = r.p.Path("goal", "objective")
 	case "entered_review_mode":
-		return p.Get("user_facing_hint"), true
+		text = r.p.Get("user_facing_hint")
 	case "exited_review_mode":
-		return p.Get("review_output"), true
+		text = r.p.Get("review_output")
 	case "warning", "guardian_warning", "background_event", "deprecation_notice", "undo_completed", "model_reroute":
-		return p.First("message", "summary"), true
+		text = r.p.First("message", "summary")
 	case "thread_settings_applied", "thread_rolled_back", "context_compacted", "collab_agent_interaction_end", "collab_resume_end",
 		"collab_agent_spawn_begin", "collab_agent_interaction_begin", "collab_waiting_begin", "collab_close_begin",
 		"dynamic_tool_call_request", "exec_command_begin", "exec_command_output_delta", "terminal_interaction", "mcp_tool_call_begin",
 		"patch_apply_begin", "patch_apply_updated", "web_search_begin", "image_generation_begin", "plan_update", "turn_diff", "session_configured",
 		"item_started", "agent_reasoning_section_break", "hook_started", "hook_completed", "undo_started", "shutdown_complete":
-		return jsonv.Value{}, true
+	default:
+		d.unknown(r, "event_msg/"+typ)
+		return
 	}
-	return jsonv.Value{}, false
+	m := d.Status(r.id(), typ)
+	m.Content = text.Text()
+	m.IsError = typ == "undo_completed" && r.p.Get("success").Is(jsonv.False)
+	if model := ident.Of(r.p.Path("thread_settings", "model")); model != "" {
+		d.Model = model
+		m.SetAttr("model", model)
+	}
 }
 
 // fault decodes error: {message, codex_error_info} or {error: {kind, message}}.
 func (d *thread) fault(r *record) {
 	m := d.Add(msg.Error, r.id())
-	m.IsError = true
-	inner := r.p.Get("error")
-	text := r.p.Get("message")
+	inner, text := r.p.Get("error"), r.p.Get("message")
 	if !text.Exists() {
 		text = inner.Get("message")
 	}
 	m.Content = text.Text()
-	if m.Tool.ErrorType = errorInfo(r.p.Get("codex_error_info")); m.Tool.ErrorType == "" {
+	codex.Fail(m, errorInfo(r.p.Get("codex_error_info")))
+	if m.Tool.ErrorType == "" {
 		m.Tool.ErrorType = ident.Of(inner.First("kind", "type", "code"))
-	}
-}
-
-// assessed decodes guardian_assessment: a reviewer, who may be a model, decides
-// whether a call may be made.
-func (d *thread) assessed(r *record) {
-	status := ident.Of(r.p.Get("status"))
-	m := d.Status(r.id(), "guardian_assessment")
-	m.Tool.CallID = ident.Of(r.p.Get("target_item_id"))
-	m.Signal = msg.WaitEnd
-	if status == "in_progress" {
-		m.Signal = msg.WaitStart
-		m.SetAttr(msg.AttrWaitsFor, msg.ForOutside)
-	}
-	m.Content = r.p.Get("rationale").Text()
-	m.SetAttr("status", status)
-	m.SetAttr("risk_level", ident.Of(r.p.Get("risk_level")))
-	if c := d.Calls.GetOpen(m.Tool.CallID); c != nil && status == "denied" {
-		c.Refused = true
 	}
 }
 
@@ -145,22 +121,24 @@ func (d *thread) completed(r *record) {
 		m := d.Add(msg.Plan, "plan:"+ident.Of(item.Get("id"))+":"+r.id())
 		m.Role, m.Content = msg.RoleAssistant, item.Get("text").Text()
 	case "UserMessage":
-		d.completedText(r, 'u', item.Get("content"))
+		if said := item.Get("content"); !d.known(r, 'u', said) {
+			d.prompt(r)
+			m := d.Prompt(r.id())
+			m.Content = content(said, m)
+		}
 	case "AgentMessage":
-		d.completedText(r, 'a', item.Get("content"))
+		d.answered(r, msg.Assistant, 'a', item.Get("content"))
 	case "Reasoning":
 		d.Status(r.id(), "item_completed/"+typ)
 	case "CommandExecution", "McpToolCall", "FileChange":
-		d.callEvent(r, typ, item)
+		d.calls.event(r, typ, item)
 	case "SubAgentActivity":
-		d.activity(r, "item_completed/"+typ, item.First("event_id", "call_id", "id"), item.Get("agent_thread_id"), item.Get("kind").Equal("started"))
+		d.calls.activity(r, "item_completed/"+typ, item.First("event_id", "call_id", "id"), item.Get("agent_thread_id"), item.Get("kind").Equal("started"))
 	case "Extension", "WebSearch", "ImageGeneration", "ImageView", "Sleep", "ContextCompaction", "HookPrompt", "EnteredReviewMode",
 		"ExitedReviewMode", "CollabAgentToolCall", "DynamicToolCall":
 		m := d.Status(r.id(), "item_completed/"+typ)
-		setIDs(m, item, "kind", "query")
-		if results := item.Get("results"); results.Is(jsonv.Array) {
-			m.Content = results.JSON()
-		}
+		codex.SetIDs(m, item, "kind", "query")
+		m.Content = results(item)
 	default:
 		d.unknown(r, "event_msg/item_completed/"+typ)
 	}

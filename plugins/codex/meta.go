@@ -1,6 +1,7 @@
 package codex
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -12,16 +13,12 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/openai"
 )
 
-// threadOf returns the thread that the name of a file has:
-//
-//	rollout-2026-03-04T09-10-11-019c1a2b-....jsonl
-func threadOf(path string) string {
-	const uuid = 36
-	name := codex.Name(path, ".jsonl") // followed by the number of a rotation or .gz
-	if strings.HasPrefix(name, "rollout-") && len(name) > uuid {
-		return name[len(name)-uuid:]
-	}
-	return name
+// identity is what a thread is.
+type identity struct {
+	Path string   `json:",omitempty"` // of the thread in the tree: /root/reviewer
+	Dir  string   `json:",omitempty"` // working directory
+	Own  bool     `json:",omitempty"` // a record beside session_meta was read that is no copy
+	Copy *history `json:",omitempty"` // the copied history that the records belong to
 }
 
 // meta decodes session_meta, with which a thread begins. A second one of another thread,
@@ -29,20 +26,17 @@ func threadOf(path string) string {
 // A later one belongs to another thread that was appended.
 func (d *thread) meta(r *record) (copied bool) {
 	p := r.p
-	id := ident.Of(p.Get("id"))
-	if id == "" {
-		id = ident.Of(p.Get("session_id"))
-	}
+	id := ident.First(p.Get("id"), p.Get("session_id"))
 	if d.ID != "" && id != d.ID {
-		if d.Copy != nil || !d.Own {
+		if d.s.Copy != nil || !d.s.Own {
 			d.copying(r)
 			return true
 		}
-		d.State, d.local = codex.State{}, local{}
+		*d.s = state{}
 	}
 	again := d.ID != ""
 	if !again {
-		d.identify(p, id)
+		d.identify(p, cmp.Or(id, d.Origin))
 	}
 	d.describe(d.Status(r.id(), "session_meta"), p)
 	if text := p.Path("base_instructions", "text"); !again && text.Is(jsonv.String) {
@@ -50,7 +44,7 @@ func (d *thread) meta(r *record) (copied bool) {
 		m.Role, m.Hidden, m.Content = msg.RoleSystem, true, text.Text()
 	}
 	if from := p.Get("forked_from_id"); !again && from.Is(jsonv.String) {
-		d.Copy = &history{From: ident.Of(from)}
+		d.s.Copy = &history{From: ident.Of(from)}
 	}
 	return false
 }
@@ -58,49 +52,32 @@ func (d *thread) meta(r *record) (copied bool) {
 // identify reads the identity of the thread.
 func (d *thread) identify(p jsonv.Value, id string) {
 	d.ID, d.Session = id, ident.Of(p.Get("session_id"))
-	if d.ID == "" {
-		d.ID = d.Origin
-	}
 	sub := p.Path("source", "subagent")
 	spawn := sub.Get("thread_spawn")
-	if d.Parent = ident.Of(p.Get("parent_thread_id")); d.Parent == "" {
-		d.Parent = ident.Of(spawn.Get("parent_thread_id"))
-	}
+	d.Parent = ident.First(p.Get("parent_thread_id"), spawn.Get("parent_thread_id"))
 	if d.Child = d.Parent != "" || sub.Exists(); d.Child {
 		d.Run = d.ID
-		if d.Session == "" { // before session_id was added
-			d.Session = d.Parent
-		}
+		d.Session = cmp.Or(d.Session, d.Parent) // before session_id was added
 	}
-	if d.Path = ident.Of(p.Get("agent_path")); d.Path == "" {
-		d.Path = ident.Peek(spawn.Get("agent_path"))
-	}
-	for _, name := range [...]jsonv.Value{
-		p.Get("agent_nickname"), spawn.Get("agent_nickname"), p.Get("agent_role"), spawn.Get("agent_role"), sub, sub.Get("other"),
-	} {
-		if d.Name = ident.Of(name); d.Name != "" {
-			break
-		}
-	}
-	if d.Name == "" {
-		d.Name = d.Path[strings.LastIndexByte(d.Path, '/')+1:]
-	}
+	d.s.Path = cmp.Or(ident.Of(p.Get("agent_path")), ident.Peek(spawn.Get("agent_path")))
+	d.Name = cmp.Or(ident.First(p.Get("agent_nickname"), spawn.Get("agent_nickname"), p.Get("agent_role"), spawn.Get("agent_role"), sub, sub.Get("other")),
+		d.s.Path[strings.LastIndexByte(d.s.Path, '/')+1:])
 	switch d.Provider = ident.Of(p.Get("model_provider")); d.Provider { // by the names of the GenAI conventions
 	case "azure":
 		d.Provider = "azure.ai.openai"
 	case "amazon-bedrock":
 		d.Provider = "aws.bedrock"
 	}
-	d.Dir = ident.Of(p.Get("cwd"))
+	d.s.Dir = ident.Of(p.Get("cwd"))
 	d.Manual = p.Get("source").In("cli", "vscode")
 }
 
 func (d *thread) describe(m *msg.Message, p jsonv.Value) {
-	setIDs(m, p, "cwd", "originator", "cli_version", "thread_source", "history_mode", "forked_from_id", "parent_thread_id", "agent_path", "agent_role")
+	codex.SetIDs(m, p, "cwd", "originator", "cli_version", "thread_source", "history_mode", "forked_from_id", "parent_thread_id", "agent_path", "agent_role")
 	if id := ident.Of(p.Get("id")); id != d.SessionID() {
 		m.SetAttr("thread_id", id)
 	}
-	setIDs(m, p, "source")
+	codex.SetIDs(m, p, "source")
 	m.SetAttr("git_branch", ident.Of(p.Path("git", "branch")))
 	m.SetAttr("git_commit", ident.Of(p.Path("git", "commit_hash")))
 	spawn := p.Path("source", "subagent", "thread_spawn")
@@ -108,25 +85,14 @@ func (d *thread) describe(m *msg.Message, p jsonv.Value) {
 	m.SetAttr("depth", spawn.Get("depth").Digits())
 }
 
-// setIDs sets members that are ids or names as attributes.
-func setIDs(m *msg.Message, v jsonv.Value, names ...string) {
-	for _, name := range names {
-		m.SetAttr(name, ident.Of(v.Get(name)))
-	}
-}
-
 // context decodes turn_context: the settings of a turn.
 func (d *thread) context(r *record) {
-	if model := ident.Of(r.p.Get("model")); model != "" {
-		d.Model = model
-	}
-	if dir := ident.Of(r.p.Get("cwd")); dir != "" {
-		d.Dir = dir
-	}
+	d.Model = cmp.Or(ident.Of(r.p.Get("model")), d.Model)
+	d.s.Dir = cmp.Or(ident.Of(r.p.Get("cwd")), d.s.Dir)
 	d.enter(ident.Of(r.p.Get("turn_id")))
 	m := d.Status(r.id(), "turn_context")
 	m.Model, m.Provider = d.Model, d.Provider
-	setIDs(m, r.p, "cwd", "effort", "approval_policy", "personality", "multi_agent_version")
+	codex.SetIDs(m, r.p, "cwd", "effort", "approval_policy", "personality", "multi_agent_version")
 	m.SetAttr("sandbox", ident.Of(r.p.Get("sandbox_policy").First("type", "mode")))
 }
 
@@ -150,10 +116,10 @@ const (
 
 // copying counts a copied record, and keeps the total and the model that it has.
 func (d *thread) copying(r *record) {
-	if d.Copy == nil {
-		d.Copy = &history{From: ident.Of(r.p.Get("id"))}
+	if d.s.Copy == nil {
+		d.s.Copy = &history{From: ident.Of(r.p.Get("id"))}
 	}
-	h := d.Copy
+	h := d.s.Copy
 	h.Begun, h.Records = true, h.Records+1
 	if d.At.Nanos != 0 {
 		h.Instant = d.At.Nanos
@@ -170,7 +136,7 @@ func (d *thread) copying(r *record) {
 
 // copied reports whether the record is a part of the copied history.
 func (d *thread) copied(r *record) bool {
-	h := d.Copy
+	h := d.s.Copy
 	if h == nil {
 		return false
 	}
@@ -183,7 +149,7 @@ func (d *thread) copied(r *record) bool {
 		m.SetAttr("from", h.From)
 		m.SetAttr("records", strconv.Itoa(h.Records))
 	}
-	d.Copy = nil
+	d.s.Copy = nil
 	return false
 }
 

@@ -42,13 +42,19 @@ func lines(t testing.TB, name string) (all [][]byte, origin string) {
 	return all, strings.TrimSpace(string(path))
 }
 
-func open(t testing.TB, origin string) *thread {
+// restorable is a decoder whose state can be saved.
+type restorable interface {
+	decoder.Decoder
+	decoder.Snapshotter
+}
+
+func open(t testing.TB, origin string) restorable {
 	t.Helper()
 	d, err := New().New(decoder.Stream{Origin: origin})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return d.(*thread)
+	return d.(restorable)
 }
 
 // play decodes lines and returns the folded messages.

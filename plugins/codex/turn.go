@@ -4,15 +4,36 @@ import (
 	"strconv"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/codex"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/openai"
 )
 
+// turn is the state of the active turn.
+type turn struct {
+	Provider  string    `json:",omitempty"`
+	Model     string    `json:",omitempty"`
+	Turn      string    `json:",omitempty"` // the protocol's id of the turn, which is the run's unless a prompt came first
+	Stopped   string    `json:",omitempty"` // the last turn whose end was read
+	Lifecycle bool      `json:",omitempty"` // the format version has records of turns (task_started)
+	Prompted  bool      `json:",omitempty"` // the run has a prompt
+	Replied   bool      `json:",omitempty"` // the model has answered in the run
+	Response  *response `json:",omitempty"`
+	Compacted bool      `json:",omitempty"` // and the model has not answered since
+}
+
+// turns adds messages to the runs of a thread: a run is a turn, of a sub-agent all its turns.
+type turns struct {
+	*codex.Thread
+	*turn
+	texts *texts
+}
+
 // enter begins the run of a named turn, unless it is active. The run of a prompt that came
 // before anything named its turn keeps its id. A sub-agent has one run for all its turns.
-func (d *thread) enter(turn string) {
+func (d *turns) enter(turn string) {
 	switch {
 	case turn == "" || turn == d.Turn:
 	case d.Child, d.Run != "" && d.Turn == "" && d.Prompted && !d.Replied:
@@ -23,14 +44,14 @@ func (d *thread) enter(turn string) {
 }
 
 // begin begins a run of the thread, and with that ends the one before.
-func (d *thread) begin(id, turn string) {
+func (d *turns) begin(id, turn string) {
 	d.Run, d.Turn, d.Prompted, d.Replied = id, turn, false, false
 	d.close()
 }
 
 // prompt handles a prompt to the agent. A version without records of turns begins one with
 // each prompt.
-func (d *thread) prompt(r *record) {
+func (d *turns) prompt(r *record) {
 	if !d.Child && (d.Run == "" || !d.Lifecycle && (d.Prompted || d.Replied)) {
 		d.begin(r.id(), r.turn())
 	}
@@ -39,20 +60,19 @@ func (d *thread) prompt(r *record) {
 }
 
 // wake begins a run with the record if none is active.
-func (d *thread) wake(r *record) {
-	if d.Run != "" {
-		return
+func (d *turns) wake(r *record) {
+	if d.Run == "" {
+		turn := r.turn()
+		id := turn
+		if id == "" {
+			id = r.id()
+		}
+		d.begin(id, turn)
 	}
-	turn := r.turn()
-	id := turn
-	if id == "" {
-		id = r.id()
-	}
-	d.begin(id, turn)
 }
 
 // started decodes task_started.
-func (d *thread) started(r *record) {
+func (d *turns) started(r *record) {
 	d.Lifecycle = true
 	d.enter(ident.Peek(r.p.Get("turn_id")))
 	d.Status(r.id(), "task_started").SetAttr("context_window", r.p.Get("model_context_window").Digits())
@@ -62,8 +82,8 @@ func (d *thread) started(r *record) {
 const stopped = "stop"
 
 // ended decodes task_complete and turn_aborted, which end a turn.
-func (d *thread) ended(r *record, typ, reason string) {
-	if last := r.p.Get("last_agent_message"); d.hasText(fingerprint('a', last)) {
+func (d *turns) ended(r *record, typ, reason string) {
+	if last := r.p.Get("last_agent_message"); d.texts.has(fingerprint('a', last)) {
 		last.MarkRead()
 	}
 	turn, run := ident.Peek(r.p.Get("turn_id")), d.Run
@@ -94,7 +114,7 @@ func (d *thread) ended(r *record, typ, reason string) {
 	if other {
 		return
 	}
-	d.Turn, d.Prompted, d.Replied, d.Texts = "", false, false, nil
+	d.Turn, d.Prompted, d.Replied, *d.texts = "", false, false, nil
 	if !d.Child {
 		d.Run = ""
 	}
@@ -115,7 +135,7 @@ func errorInfo(v jsonv.Value) string {
 
 // compacted decodes the replacement of the context by a summary. The items of the new
 // context are in earlier records and count nowhere.
-func (d *thread) compacted(r *record) {
+func (d *turns) compacted(r *record) {
 	d.close()
 	d.Compacted = true
 	m := d.Status(r.id(), "compacted")
@@ -141,7 +161,7 @@ type response struct {
 
 // part adds a part of the open response, or of a new one. id is the key of the item that
 // the part belongs to.
-func (d *thread) part(r *record, kind msg.Kind, id, key string) *msg.Message {
+func (d *turns) part(r *record, kind msg.Kind, id, key string) *msg.Message {
 	d.wake(r)
 	d.Replied, d.Compacted = true, false
 	item := r.typ.Equal("response_item")
@@ -163,7 +183,7 @@ func (p *response) takes(item bool) bool {
 }
 
 // close closes the open response, because the model has a new input.
-func (d *thread) close() {
+func (d *turns) close() {
 	if d.Response != nil {
 		d.Response.Closed = true
 	}
@@ -175,7 +195,7 @@ func (d *thread) close() {
 //
 // It is the usage of one response if the total has moved. A version without a total writes
 // the record once for each response.
-func (d *thread) tokens(r *record) {
+func (d *turns) tokens(r *record) {
 	info := r.p.Get("info")
 	total, last := openai.Usage(info.Get("total_token_usage")), openai.Usage(info.Get("last_token_usage"))
 	none := conversation.Counts{}
@@ -216,9 +236,42 @@ func (d *thread) tokens(r *record) {
 }
 
 // limits adds the used part of the account's allowance.
-func (d *thread) limits(m *msg.Message, r *record) {
+func (d *turns) limits(m *msg.Message, r *record) {
 	v := r.p.Get("rate_limits")
 	m.SetAttr("primary_used_percent", v.Path("primary", "used_percent").Digits())
 	m.SetAttr("secondary_used_percent", v.Path("secondary", "used_percent").Digits())
 	m.SetAttr("rate_limit_reached", ident.Of(v.Get("rate_limit_reached_type")))
+}
+
+// repeated adds a hidden message for a record whose facts are in other messages.
+func (d *turns) repeated(r *record, key, typ string, facts ...jsonv.Value) {
+	for _, v := range facts {
+		v.MarkRead()
+	}
+	d.Status(key, typ)
+}
+
+// again reports whether another family of records had the text before. The record is then a
+// hidden message.
+func (d *turns) again(r *record, text uint64, typ string, facts ...jsonv.Value) bool {
+	if !d.texts.repeats(text, r.family) {
+		return false
+	}
+	key := r.id()
+	if r.family == byItem {
+		key = "item:" + key
+	}
+	d.repeated(r, key, typ, facts...)
+	return true
+}
+
+func (d *turns) unknown(r *record, typ string) {
+	d.Unknown(msg.HashKey(string(r.root.Peek())), typ, r.root)
+}
+
+// aside adds a message for a text that is injected into a prompt.
+func (d *turns) aside(key, tag string, text msg.Text) {
+	m := d.Add(msg.System, key)
+	m.Role, m.Hidden, m.Content = msg.RoleUser, true, text
+	m.SetAttr("injected", tag)
 }

@@ -38,7 +38,7 @@ var may = map[string][]string{
 	"core/sdk/jsonv":           {"core/msg"},
 	"core/sdk/bounded":         {},
 	"core/sdk/ident":           {"core/msg", "core/sdk/jsonv"},
-	"core/sdk/codex":           {"core/msg", "core/decoder", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/spawn"},
+	"core/sdk/codex":           {"core/msg", "core/frame", "core/decoder", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/media", "core/sdk/openai", "core/sdk/snapshot", "core/sdk/spawn", "core/sdk/unknown"},
 	"core/sdk/openai":          {"core/msg", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/media"},
 	"core/sdk/media":           {"core/msg", "core/sdk/ident", "core/sdk/jsonv"},
 	"core/sdk/pyrepr":          {},

@@ -22,7 +22,6 @@ var large = map[string]int{
 	"plugins/agno.stream":   135,
 	"plugins/grace.stream":  83,
 	"plugins/letta.stream":  77,
-	"plugins/codex.thread":  63,
 	"plugins/legion.record": 49,
 	"core/sdk/claude.Line":  34,
 }

@@ -1,7 +1,14 @@
-// Package codex holds the concepts that the two formats of Codex share: the transcript of a
-// thread, which the CLI keeps, and the events of codex exec --json. A thread is a
-// conversation of one agent; its sub-agents are threads of their own. A decoder embeds
-// Thread, reads the records of its format, and adds messages through it.
+// Package codex reads threads of Codex. A thread is a conversation of one agent; its
+// sub-agents are threads of their own. Several formats have the same threads, and each is a
+// Framing: the transcripts of the CLI, the events of codex exec --json, the messages of
+// codex app-server. A framing reads its records; what they have in common is here:
+//
+//   - Thread adds the messages of a thread, and keeps its State.
+//   - Call is a tool call without a result; the answer of an agent that a call began is
+//     the result of that call (Answer).
+//   - Item is an item of a thread, which has the same members in each framing, in other
+//     spellings; Thread.Item adds its messages.
+//   - End is how a call ended, by an item or by an event of its end.
 package codex
 
 import (
@@ -15,7 +22,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/spawn"
 )
 
-// State is the part of a decoder's state that both formats have.
+// State is what is remembered of a thread.
 type State struct {
 	ID      string `json:",omitempty"` // of the thread
 	Session string `json:",omitempty"` // the thread that leads the tree
@@ -33,7 +40,7 @@ type State struct {
 
 // Thread adds the messages of a thread.
 type Thread struct {
-	State
+	*State
 	Origin string // names a thread that does not name itself
 
 	Out *decoder.Output   // of the current record
@@ -85,6 +92,24 @@ func (t *Thread) start(m *msg.Message) {
 	}
 }
 
+// Prompt adds a message for the words of a person, or of the agent that leads a sub-agent.
+func (t *Thread) Prompt(key string) *msg.Message {
+	m := t.Add(msg.User, key)
+	m.Role, m.Agent = msg.RoleUser, msg.Agent{Kind: msg.KindHuman}
+	if t.Child {
+		m.Agent.Kind = msg.KindAgent
+	}
+	return m
+}
+
+// Asked puts the text of a prompt, with which a run begins in that directory, into m.
+func (t *Thread) Asked(m *msg.Message, dir string, text msg.Text) {
+	m.Content = text
+	if !t.Child && !t.Manual {
+		m.Delegation.CorrelationPrompt = spawn.Prompt(spawn.Codex, dir, text.String())
+	}
+}
+
 // Status adds a message that is hidden from users.
 func (t *Thread) Status(key, typ string) *msg.Message {
 	m := t.Add(msg.Status, key)
@@ -106,125 +131,6 @@ func (t *Thread) Unknown(hash, typ string, root jsonv.Value) {
 	m.SetAttr("type", typ)
 }
 
-// File adds a message for a file that a call changed.
-func (t *Thread) File(callID, path string, content, change jsonv.Value) *msg.Message {
-	key := "file:" + callID + ":" + path
-	if len(path) > ident.Max {
-		key = "file:" + callID + ":" + msg.HashKey(path)
-		path = strings.ToValidUTF8(path[len(path)-ident.Max:], "")
-	}
-	m := t.Add(msg.File, key)
-	m.Tool.CallID = callID
-	m.Content = content.Text()
-	m.Attachments = append(m.Attachments, msg.Attachment{Name: path[strings.LastIndexAny(path, `/\`)+1:], URL: path})
-	m.SetAttr("change", ident.Of(change))
-	return m
-}
-
-// Call is a tool call whose result has not come.
-type Call struct {
-	conversation.Call
-	Server string `json:",omitempty"`
-	Run    string `json:",omitempty"`
-	Digest string `json:",omitempty"` // of its arguments, where the end of the call repeats them
-
-	// Facts of its end that events have before its output comes.
-	Exit    string `json:",omitempty"`
-	Failed  bool   `json:",omitempty"`
-	Refused bool   `json:",omitempty"`
-
-	Human      bool   `json:",omitempty"` // a person answers it
-	Delegation bool   `json:",omitempty"`
-	Spawn      bool   `json:",omitempty"` // it began an agent
-	To         string `json:",omitempty"`
-	Child      string `json:",omitempty"` // the thread that it began
-	Path       string `json:",omitempty"` // of that thread in the tree
-}
-
-// NewCall returns a call of the active run.
-func (t *Thread) NewCall(id, name string) *Call {
-	return &Call{Call: conversation.Call{ID: id, Name: name}, Run: t.Run}
-}
-
-// About adds a message that concerns a call, to the run that made the call.
-func (t *Thread) About(c *Call, kind msg.Kind, key string) *msg.Message {
-	m := t.AddTo(c.Run, kind, key)
-	m.ParentKey = "call:" + c.ID
-	m.Tool.CallID, m.Tool.Name, m.Tool.Server = c.ID, c.Name, c.Server
-	return m
-}
-
-// Result adds the result of a call.
-func (t *Thread) Result(c *Call) *msg.Message {
-	kind := msg.ToolResult
-	if c.Delegation {
-		kind = msg.DelegationResult
-	}
-	m := t.About(c, kind, "result:"+c.ID)
-	m.Role = msg.RoleTool
-	if c.Delegation {
-		m.Delegation.To, m.Delegation.Async = c.To, true
-	}
-	return m
-}
-
-// Fail makes a result an error of that class.
-func Fail(m *msg.Message, class string) { m.IsError, m.Tool.ErrorType = true, class }
-
-// Link adds the fact that a call began a thread.
-func (t *Thread) Link(c *Call, child, path, key, typ string) *msg.Message {
-	if c.Child == "" {
-		c.Child = child
-	}
-	if c.Path == "" {
-		c.Path = path
-	}
-	m := t.About(c, msg.Status, key)
-	m.Hidden, m.Delegation.Async = true, true
-	if child != "" {
-		m.Signal = msg.Link
-		m.Delegation.ChildRun, m.Delegation.Link = child, msg.ByNativeID
-	}
-	m.SetAttr("type", typ)
-	m.SetAttr("agent_path", path)
-	return m
-}
-
-// Answer adds the answer of the agent that has that thread or path, as the result of the call
-// that began it. The call is removed, so that the answer is added once, and returned; nil
-// when there is no such call. The states are those of Codex: completed, interrupted,
-// shutdown, not_found, errored.
-func (t *Thread) Answer(who, state string, answer msg.Text) *Call {
-	c := t.Calls.Oldest(func(c *Call) bool { return c.Spawn && who != "" && (c.Child == who || c.Path == who) })
-	if c == nil {
-		return nil
-	}
-	t.Calls.Remove(c)
-	m := t.Answered(c)
-	m.Content = answer
-	switch state {
-	case "completed":
-	case "interrupted", "not_found":
-		Fail(m, state)
-	case "shutdown":
-		Fail(m, "cancelled")
-	default:
-		Fail(m, "tool_error")
-	}
-	return c
-}
-
-// Answered adds the result of a call that began an agent.
-func (t *Thread) Answered(c *Call) *msg.Message {
-	m := t.About(c, msg.DelegationResult, "result:"+c.ID)
-	m.Role = msg.RoleTool
-	m.Delegation = msg.Delegate{To: c.To, ChildRun: c.Child, Async: true}
-	if c.Child != "" {
-		m.Delegation.Link = msg.ByNativeID
-	}
-	return m
-}
-
 // Grow sets the total of the thread and returns the difference to the one before. A total
 // that is lower in a class than the one before has begun again from zero.
 func (t *Thread) Grow(total conversation.Counts) conversation.Counts {
@@ -234,6 +140,13 @@ func (t *Thread) Grow(total conversation.Counts) conversation.Counts {
 	}
 	t.Total = total
 	return grown
+}
+
+// SetIDs sets members that are ids or names as attributes.
+func SetIDs(m *msg.Message, v jsonv.Value, names ...string) {
+	for _, name := range names {
+		m.SetAttr(name, ident.Of(v.Get(name)))
+	}
 }
 
 // Name returns the name of a file without its directories and its ending.

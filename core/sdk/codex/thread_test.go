@@ -28,7 +28,7 @@ func TestRunStarts(t *testing.T) {
 		"a thread without name": {State{}, "run_start codex  file  "},
 	} {
 		var out decoder.Output
-		d := Thread{State: c.state, Origin: "file", Out: &out}
+		d := Thread{State: &c.state, Origin: "file", Out: &out}
 		d.Run = "r"
 		d.Unknown("hash", "", jsonv.Value{})
 		d.AddTo("other", msg.Status, "a")
@@ -48,7 +48,7 @@ func TestAnswerOnce(t *testing.T) {
 	var got []string
 	for _, state := range []string{"completed", "errored", "shutdown", "not_found", "interrupted"} {
 		var out decoder.Output
-		d := Thread{State: State{ID: "t", Run: "r", Started: "r"}, Out: &out}
+		d := Thread{State: &State{ID: "t", Run: "r", Started: "r"}, Out: &out}
 		c := d.NewCall("c", "spawn_agent")
 		c.Spawn, c.Delegation, c.To = true, true, "scout"
 		d.Calls.Add(c)
@@ -73,7 +73,7 @@ func TestAnswerOnce(t *testing.T) {
 }
 
 func TestGrow(t *testing.T) {
-	var d Thread
+	d := Thread{State: &State{}}
 	var got []uint64
 	for _, n := range []uint64{100, 100, 250, 30, 40} {
 		got = append(got, d.Grow(conversation.Counts{Input: n, Output: n}).Output)
@@ -83,18 +83,35 @@ func TestGrow(t *testing.T) {
 	}
 }
 
-func TestFile(t *testing.T) {
-	var out decoder.Output
-	d := Thread{Out: &out}
+func TestFiles(t *testing.T) {
 	long := "/srv/" + strings.Repeat("x", ident.Max) + "/a.txt"
-	for _, path := range []string{"/srv/a b.txt", `C:\a\b.txt`, long} {
-		a := d.File("c", path, jsonv.Value{}, jsonv.Value{}).Attachments[0]
-		if !strings.HasSuffix(path, a.URL) || len(a.URL) > ident.Max || !strings.HasSuffix(a.Name, ".txt") || strings.ContainsAny(a.Name, `/\`) {
-			t.Errorf("%+v", a)
+	for _, in := range []string{
+		`[{"path":"/srv/a b.txt","kind":"add"},{"path":"C:\\a\\b.txt","kind":"add"},{"path":"` + long + `","kind":"add","diff":"+1"},{"path":""}]`,
+		`{"/srv/a b.txt":{"type":"add"},"C:\\a\\b.txt":{"type":"add"},"` + long + `":{"type":"add","content":"+1"},"":{},"x":7}`,
+	} {
+		var doc jsonv.Doc
+		if err := doc.Parse([]byte(in)); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if k := out.Messages[2].Key; len(k) > ident.Max {
-		t.Errorf("a key of %d bytes", len(k))
+		var out decoder.Output
+		d := Thread{State: &State{}, Out: &out}
+		d.Files("c", doc.Root())
+		if len(out.Messages) != 3 {
+			t.Fatalf("%d files of %s", len(out.Messages), in)
+		}
+		for i, path := range []string{"/srv/a b.txt", `C:\a\b.txt`, long} {
+			m := &out.Messages[i]
+			a := m.Attachments[0]
+			if !strings.HasSuffix(path, a.URL) || len(a.URL) > ident.Max || !strings.HasSuffix(a.Name, ".txt") || strings.ContainsAny(a.Name, `/\`) {
+				t.Errorf("%+v", a)
+			}
+			if len(m.Key) > ident.Max || m.Attr("change") != "add" {
+				t.Errorf("a key of %d bytes, change %q", len(m.Key), m.Attr("change"))
+			}
+		}
+		if out.Messages[2].Content.String() != "+1" {
+			t.Error(out.Messages[2].Content)
+		}
 	}
 }
 

@@ -19,6 +19,16 @@ func Of(v jsonv.Value) string {
 	return Peek(v)
 }
 
+// First returns the first of the values that is an id. Those after it do not count as read.
+func First(values ...jsonv.Value) string {
+	for _, v := range values {
+		if id := Of(v); id != "" {
+			return id
+		}
+	}
+	return ""
+}
+
 // Peek is Of for an id that is only compared: v does not count as read.
 func Peek(v jsonv.Value) string {
 	if raw := v.Peek(); len(raw) > Max && v.Is(jsonv.String) {

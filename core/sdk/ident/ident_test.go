@@ -46,6 +46,23 @@ func TestIDs(t *testing.T) {
 	}
 }
 
+func TestFirst(t *testing.T) {
+	var doc jsonv.Doc
+	if err := doc.Parse([]byte(`[null,"",7,"the first of them","the second of them"]`)); err != nil {
+		t.Fatal(err)
+	}
+	var all []jsonv.Value
+	for v := range doc.Root().Elems() {
+		all = append(all, v)
+	}
+	if got := First(all...); got != "the first of them" || First(all[:3]...) != "" {
+		t.Error(got)
+	}
+	if n := len(doc.Unread(16, func([]string) bool { return false })); n != 1 {
+		t.Errorf("%d ids are unread, want the second", n)
+	}
+}
+
 func TestBounded(t *testing.T) {
 	long := strings.Repeat("x", Max+1)
 	if Bounded(long[1:]) != long[1:] || Bounded(long) != "long:"+msg.HashKey(long) {

@@ -17,19 +17,20 @@ import (
 //	Responses  input_tokens, output_tokens, input_tokens_details.cached_tokens, output_tokens_details.reasoning_tokens
 //	Chat       prompt_tokens, completion_tokens, prompt_tokens_details.cached_tokens, completion_tokens_details.reasoning_tokens
 //	DeepSeek   prompt_cache_hit_tokens
-//	Codex      input_tokens, output_tokens, cached_input_tokens, cache_write_input_tokens, reasoning_output_tokens
+//	Codex      input_tokens, output_tokens, cached_input_tokens, cache_write_input_tokens, reasoning_output_tokens;
+//	           its app-server inputTokens, outputTokens, cachedInputTokens, cacheWriteInputTokens, reasoningOutputTokens
 func Usage(v jsonv.Value) (c conversation.Counts) {
 	for k, n := range v.Members() {
 		switch string(k.Bytes()) {
-		case "input_tokens", "prompt_tokens":
+		case "input_tokens", "prompt_tokens", "inputTokens":
 			c.Input = n.Uint()
-		case "output_tokens", "completion_tokens":
+		case "output_tokens", "completion_tokens", "outputTokens":
 			c.Output = n.Uint()
-		case "cached_input_tokens", "prompt_cache_hit_tokens":
+		case "cached_input_tokens", "prompt_cache_hit_tokens", "cachedInputTokens":
 			c.CacheRead = max(c.CacheRead, n.Uint())
-		case "cache_write_input_tokens":
+		case "cache_write_input_tokens", "cacheWriteInputTokens":
 			c.CacheWrite = n.Uint()
-		case "reasoning_output_tokens":
+		case "reasoning_output_tokens", "reasoningOutputTokens":
 			c.Reasoning = n.Uint()
 		case "input_tokens_details", "prompt_tokens_details":
 			c.CacheRead = max(c.CacheRead, n.Get("cached_tokens").Uint())

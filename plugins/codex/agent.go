@@ -10,34 +10,28 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// delegate sets the fields of a call that hands work to another agent, and returns the
-// task. The call returns at once: the answer is in a record of its own.
+// delegate reads the arguments of a call that hands work to another agent. The call returns
+// at once: the answer is in a record of its own.
 //
-//	spawn_agent    {message, agent_type?}              0.143 and before
-//	spawn_agent    {message, task_name, agent_type?}   later; the message is encrypted
+//	spawn_agent    {message | items: [{text}], agent_type?}   0.143 and before
+//	spawn_agent    {message, task_name, agent_type?}          later; the message is encrypted
 //	send_input, send_message, followup_task {target | id, message}
-func (d *thread) delegate(c *codex.Call, arguments jsonv.Value) (task string) {
+func (d *calls) delegate(c *codex.Call, arguments jsonv.Value, m *msg.Message) {
 	names := []string{"target", "id", "to"}
 	switch c.Name {
 	case "spawn_agent":
 		c.Spawn, names = true, []string{"task_name", "agent_type", "role"}
 	case "send_input", "send_message", "followup_task", "assign_task":
 	default:
-		return ""
+		return
 	}
-	c.Delegation = true
 	v := d.parse(arguments)
-	c.To = ident.Of(v.First(names...))
-	if task = v.First("message", "prompt").Str(); task != "" {
-		return task
+	c.Delegation, c.To = true, ident.Of(v.First(names...))
+	if task := content(v.First("message", "prompt", "items"), m).String(); encrypted(task) {
+		m.SetAttr("task_encrypted", "true")
+	} else {
+		m.Delegation.Task = msg.Plain(task)
 	}
-	var texts []string
-	for item := range v.Get("items").Elems() {
-		if text := item.Get("text"); text.Is(jsonv.String) {
-			texts = append(texts, text.Str())
-		}
-	}
-	return strings.Join(texts, "\n")
 }
 
 // encrypted reports whether a text is encrypted: one long word of base64.
@@ -49,10 +43,9 @@ func encrypted(s string) bool {
 // spawned decodes the output of spawn_agent: the new agent, or an error.
 //
 //	{"agent_id": "<thread>", "nickname": "Ada"} | {"task_name": "/root/review"}
-func (d *thread) spawned(c *codex.Call, output jsonv.Value) {
+func (d *calls) spawned(c *codex.Call, output jsonv.Value) {
 	v := d.parse(output)
-	child, path := ident.Of(v.Get("agent_id")), ident.Of(v.Get("task_name"))
-	nickname := ident.Of(v.Get("nickname"))
+	child, path, nickname := ident.Of(v.Get("agent_id")), ident.Of(v.Get("task_name")), ident.Of(v.Get("nickname"))
 	var m *msg.Message
 	if child == "" && path == "" {
 		d.end(c)
@@ -67,7 +60,7 @@ func (d *thread) spawned(c *codex.Call, output jsonv.Value) {
 
 // activity decodes sub_agent_activity and the records of other versions that link a call to
 // the thread that it began.
-func (d *thread) activity(r *record, typ string, id, child jsonv.Value, began bool) {
+func (d *calls) activity(r *record, typ string, id, child jsonv.Value, began bool) {
 	c := d.Calls.GetOpen(ident.Of(id))
 	if c == nil {
 		c = d.NewCall(ident.Of(id), "")
@@ -76,7 +69,7 @@ func (d *thread) activity(r *record, typ string, id, child jsonv.Value, began bo
 	if c.ID == "" || thread == "" || !began {
 		m := d.Status(r.id(), typ)
 		m.Tool.CallID = c.ID
-		setIDs(m, r.p, "kind")
+		codex.SetIDs(m, r.p, "kind")
 		m.SetAttr("agent_thread_id", thread)
 		return
 	}
@@ -86,10 +79,11 @@ func (d *thread) activity(r *record, typ string, id, child jsonv.Value, began bo
 // answer adds the answer of an agent, if its state is final and a call began it. The state
 // is a string or an object of one member: "running", "shutdown", {"completed": "answer"},
 // {"errored": "why"}.
-func (d *thread) answer(who string, v jsonv.Value) bool {
+func (d *calls) answer(who string, v jsonv.Value) bool {
+	v.In("running", "pending_init") // which end nothing
 	var state string
 	var text jsonv.Value
-	if v.In("shutdown", "not_found", "running", "pending_init") {
+	if v.In("shutdown", "not_found") {
 		state = v.PeekStr()
 	}
 	for k, value := range v.Members() {
@@ -98,7 +92,7 @@ func (d *thread) answer(who string, v jsonv.Value) bool {
 			break
 		}
 	}
-	if state == "" || state == "running" || state == "pending_init" {
+	if state == "" {
 		return false
 	}
 	c := d.Answer(who, state, msg.Plain(text.PeekStr()))
@@ -112,8 +106,15 @@ func (d *thread) answer(who string, v jsonv.Value) bool {
 	return true
 }
 
+// answerOf is answer for an agent whose thread is a value, which then counts as read.
+func (d *calls) answerOf(who, state jsonv.Value) {
+	if d.answer(ident.Peek(who), state) {
+		who.MarkRead()
+	}
+}
+
 // answers adds the answers in {"<thread>": state}.
-func (d *thread) answers(states jsonv.Value) {
+func (d *calls) answers(states jsonv.Value) {
 	for who, state := range states.Members() {
 		d.answer(who.String(), state)
 	}
@@ -124,18 +125,18 @@ func (d *thread) answers(states jsonv.Value) {
 //	<subagent_notification>
 //	{"agent_id": "<thread>", "status": {"completed": "…"}}
 //	</subagent_notification>
-func (d *thread) notified(text jsonv.Value, key string) {
+func (d *calls) notified(text jsonv.Value) {
 	_, notice, _ := strings.Cut(text.Str(), "<subagent_notification>")
 	if end := strings.LastIndex(notice, "</subagent_notification>"); end >= 0 && d.inner.Parse([]byte(notice[:end])) == nil {
 		v := d.inner.Root()
 		d.answer(ident.Of(v.First("agent_id", "agent_path")), v.Get("status"))
 	}
-	d.aside(key, "<subagent_notification>").Content = text.Text()
 }
 
-// agentMessage decodes a message of another agent:
+// agentMessage decodes a message of another agent, the answer to a call or a prompt:
 //
-//	{author: "/root/review", recipient: "/root", content: [{type: input_text, text}, {type: encrypted_content, …}]}
+//	agent_message              {author: "/root/review", recipient: "/root", content: [{type: input_text, text}, {type: encrypted_content, …}]}
+//	inter_agent_communication  {author, recipient, content: "…", encrypted_content?, trigger_turn}   in some versions
 //
 // Its text begins with an envelope, and the payload may be encrypted:
 //
@@ -144,43 +145,26 @@ func (d *thread) notified(text jsonv.Value, key string) {
 //	Sender: /root/review
 //	Payload:
 //	…
-func (d *thread) agentMessage(r *record) {
+func (d *thread) agentMessage(r *record, typ string) {
 	said := r.p.Get("content")
-	if d.repeats(fingerprint('l', said), byItem) {
-		d.repeated(r, "item:"+r.id(), "agent_message")
+	if d.again(r, fingerprint('l', said), typ) {
 		return
 	}
-	var text jsonv.Value
+	var text []byte
 	for p := range parts(said) {
-		if text = p.text; text.Exists() {
+		if text = p.text.Escaped(); text != nil {
 			break
 		}
 	}
-	sealed := false
+	sealed := r.p.Get("encrypted_content").Exists()
 	for b := range said.Elems() {
 		sealed = sealed || b.Get("type").Equal("encrypted_content")
 	}
-	d.fromAgent(r, text, sealed)
-}
-
-// communication decodes inter_agent_communication, in which some versions keep the
-// same messages: {author, recipient, content, encrypted_content?, trigger_turn}.
-func (d *thread) communication(r *record) {
-	text := r.p.Get("content")
-	if d.repeats(fingerprint('l', text), byEvent) {
-		d.repeated(r, r.id(), "inter_agent_communication")
-		return
-	}
-	d.fromAgent(r, text, r.p.Get("encrypted_content").Exists())
-}
-
-// fromAgent adds a message of another agent: the answer to a call, or a prompt.
-func (d *thread) fromAgent(r *record, text jsonv.Value, sealed bool) {
 	author := ident.Of(r.p.Get("author"))
-	typ, payload := envelope(text.Escaped())
-	if typ == "FINAL_ANSWER" {
+	kind, payload := envelope(text)
+	if kind == "FINAL_ANSWER" {
 		if c := d.Answer(author, "completed", payload); c != nil {
-			d.end(c)
+			d.calls.end(c)
 			d.close()
 			return
 		}
@@ -190,8 +174,8 @@ func (d *thread) fromAgent(r *record, text jsonv.Value, sealed bool) {
 	m := d.Add(msg.User, r.id())
 	m.Role, m.Agent = msg.RoleUser, msg.Agent{Name: author, Kind: msg.KindAgent}
 	m.Content = payload
-	m.SetAttr("message_type", typ)
-	setIDs(m, r.p, "recipient")
+	m.SetAttr("message_type", kind)
+	codex.SetIDs(m, r.p, "recipient")
 	if sealed {
 		m.SetAttr("encrypted", "true")
 	}

@@ -1,0 +1,224 @@
+package codex
+
+import (
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/media"
+)
+
+// Call is a tool call whose result has not come.
+type Call struct {
+	conversation.Call
+	Server string `json:",omitempty"`
+	Run    string `json:",omitempty"`
+	Digest string `json:",omitempty"` // of its arguments, where the end of the call repeats them
+
+	// Facts of its end that events have before its output comes.
+	Exit    string `json:",omitempty"`
+	Failed  bool   `json:",omitempty"`
+	Refused bool   `json:",omitempty"`
+
+	Human      bool   `json:",omitempty"` // a person answers it
+	Delegation bool   `json:",omitempty"`
+	Spawn      bool   `json:",omitempty"` // it began an agent
+	To         string `json:",omitempty"`
+	Child      string `json:",omitempty"` // the thread that it began
+	Path       string `json:",omitempty"` // of that thread in the tree
+}
+
+// NewCall returns a call of the active run.
+func (t *Thread) NewCall(id, name string) *Call {
+	return &Call{Call: conversation.Call{ID: id, Name: name}, Run: t.Run}
+}
+
+// On makes the message that of the call itself.
+func (c *Call) On(m *msg.Message) {
+	m.Role = msg.RoleAssistant
+	m.Tool.CallID, m.Tool.Name, m.Tool.Server = c.ID, c.Name, c.Server
+	if c.Delegation {
+		m.Kind, m.Delegation.To, m.Delegation.Async = msg.Delegation, c.To, true
+	}
+}
+
+// About adds a message that concerns a call, to the run that made the call.
+func (t *Thread) About(c *Call, kind msg.Kind, key string) *msg.Message {
+	m := t.AddTo(c.Run, kind, key)
+	m.ParentKey = "call:" + c.ID
+	m.Tool.CallID, m.Tool.Name, m.Tool.Server = c.ID, c.Name, c.Server
+	return m
+}
+
+// Wait adds the start or the end of the time for which a call waits for a person.
+func (t *Thread) Wait(c *Call, signal msg.Signal) *msg.Message {
+	key := "wait:"
+	if signal == msg.WaitEnd {
+		key = "waited:"
+	}
+	m := t.About(c, msg.Status, key+c.ID)
+	m.Hidden, m.Signal = true, signal
+	m.SetAttr("type", "human_wait")
+	return m
+}
+
+// Result adds the result of a call.
+func (t *Thread) Result(c *Call) *msg.Message {
+	m := t.About(c, msg.ToolResult, "result:"+c.ID)
+	m.Role = msg.RoleTool
+	if c.Delegation {
+		m.Kind, m.Delegation.To, m.Delegation.Async = msg.DelegationResult, c.To, true
+	}
+	return m
+}
+
+// Answered adds the result of a call that began an agent.
+func (t *Thread) Answered(c *Call) *msg.Message {
+	m := t.Result(c)
+	m.Kind, m.Delegation.To, m.Delegation.Async = msg.DelegationResult, c.To, true
+	if m.Delegation.ChildRun = c.Child; c.Child != "" {
+		m.Delegation.Link = msg.ByNativeID
+	}
+	return m
+}
+
+// Fail makes a result an error of that class.
+func Fail(m *msg.Message, class string) { m.IsError, m.Tool.ErrorType = true, class }
+
+// Link adds the fact that a call began a thread.
+func (t *Thread) Link(c *Call, child, path, key, typ string) *msg.Message {
+	if c.Child == "" {
+		c.Child = child
+	}
+	if c.Path == "" {
+		c.Path = path
+	}
+	m := t.About(c, msg.Status, key)
+	m.Hidden, m.Delegation.Async = true, true
+	if child != "" {
+		m.Signal = msg.Link
+		m.Delegation.ChildRun, m.Delegation.Link = child, msg.ByNativeID
+	}
+	m.SetAttr("type", typ)
+	m.SetAttr("agent_path", path)
+	return m
+}
+
+// Answer adds the answer of the agent that has that thread or path, as the result of the call
+// that began it. The call is removed, so that the answer is added once, and returned; nil
+// when there is no such call. The states are those of Codex: completed, interrupted,
+// shutdown, not_found, errored.
+func (t *Thread) Answer(who, state string, answer msg.Text) *Call {
+	c := t.Calls.Oldest(func(c *Call) bool { return c.Spawn && who != "" && (c.Child == who || c.Path == who) })
+	if c == nil {
+		return nil
+	}
+	t.Calls.Remove(c)
+	m := t.Answered(c)
+	m.Content = answer
+	switch state {
+	case "completed":
+	case "interrupted", "not_found":
+		Fail(m, state)
+	case "shutdown":
+		Fail(m, "cancelled")
+	default:
+		Fail(m, "tool_error")
+	}
+	return c
+}
+
+// Files adds messages for the files that a call changed: [{path, kind: add | {type: add}, diff?}],
+// or {"<path>": {type, content | unified_diff, move_path}} in transcripts.
+func (t *Thread) Files(callID string, changes jsonv.Value) {
+	for f := range changes.Elems() {
+		kind := f.Get("kind")
+		if kind.Is(jsonv.Object) {
+			kind = kind.Get("type")
+		}
+		t.file(callID, f.Get("path").Str(), f, f.Get("diff"), kind)
+	}
+	for path, f := range changes.Members() {
+		if f.Is(jsonv.Object) {
+			t.file(callID, path.String(), f, f.First("unified_diff", "content"), f.Get("type"))
+		}
+	}
+}
+
+func (t *Thread) file(callID, path string, f, content, change jsonv.Value) {
+	if path == "" {
+		return
+	}
+	key := "file:" + callID + ":" + path
+	if len(path) > ident.Max {
+		key = "file:" + callID + ":" + msg.HashKey(path)
+		path = strings.ToValidUTF8(path[len(path)-ident.Max:], "")
+	}
+	m := t.Add(msg.File, key)
+	m.Tool.CallID = callID
+	m.Content = content.Text()
+	m.Attachments = append(m.Attachments, media.File(path))
+	m.SetAttr("change", ident.Of(change))
+	SetIDs(m, f, "move_path")
+}
+
+// Tool returns the name of a tool of an MCP server, as the model calls it.
+func Tool(v jsonv.Value) (name, server string) {
+	server = ident.Of(v.Get("server"))
+	return "mcp__" + server + "__" + ident.Of(v.Get("tool")), server
+}
+
+// End is how a call ended, as an item or an event of its end has it.
+type End struct {
+	Output  jsonv.Value
+	Exit    string // code of a command
+	Failed  bool
+	Refused bool // by a person, or by a rule
+}
+
+// EndOf reads the end of a call. The members, of which each kind of call has some, are
+//
+//	{status, success, aggregated_output | formatted_output | stdout, exit_code}  a command
+//	{status, success, stdout, stderr, changes}                                  a patch
+//	{status, result: {content} | {Ok: {content}} | {Err: "…"}, error: {message}} a tool of an MCP server
+//	{success, content_items, error: "…"}                                        a tool of the client
+func EndOf(v jsonv.Value) End {
+	status := v.Get("status")
+	e := End{
+		Output:  v.First("aggregated_output", "aggregatedOutput", "formatted_output", "stdout", "result", "content_items", "contentItems"),
+		Exit:    v.First("exit_code", "exitCode").Digits(),
+		Failed:  status.Equal("failed") || v.Get("success").Is(jsonv.False),
+		Refused: status.Equal("declined"),
+	}
+	if e.Failed && v.Get("changes").Exists() && len(v.Get("stderr").Escaped()) > 0 {
+		e.Output = v.Get("stderr")
+	}
+	if ok := e.Output.Get("Ok"); ok.Exists() {
+		e.Output = ok
+	}
+	fault := v.Get("error")
+	if fault.Is(jsonv.Object) {
+		fault = fault.Get("message")
+	}
+	for _, why := range [...]jsonv.Value{e.Output.Get("Err"), fault} {
+		if why.Exists() {
+			e.Failed, e.Output = true, why
+			break
+		}
+	}
+	e.Failed = e.Failed || e.Output.First("isError", "is_error").Bool()
+	return e
+}
+
+// On makes a result an error if the call failed.
+func (e End) On(m *msg.Message) {
+	m.SetAttr("exit_code", e.Exit)
+	switch {
+	case e.Refused:
+		Fail(m, "denied")
+	case e.Failed, e.Exit != "" && e.Exit != "0":
+		Fail(m, "tool_error")
+	}
+}

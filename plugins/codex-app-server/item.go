@@ -1,0 +1,185 @@
+package codexappserver
+
+import (
+	"slices"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/codex"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/media"
+)
+
+// item decodes item/started and item/completed.
+func (d *connection) item(method string, v, root jsonv.Value) {
+	it := codex.Item{Value: v, ID: ident.Peek(v.Get("id")), Type: codex.Snake(v.Get("type").Str()), Done: method == "item/completed"}
+	v.Get("senderThreadId").Equal(d.ID)
+	if it.Done {
+		d.th.Drop(d.th.Part(it.ID))
+	}
+	switch {
+	case it.Known():
+		d.known(it)
+	case it.ID == "":
+		d.Unknown(msg.HashKey(d.Run, string(root.Peek())), method, root)
+	case it.Type == "user_message":
+		d.user(it)
+	case it.Type == "sub_agent_activity":
+		d.activity(it)
+	case it.Type == "context_compaction":
+		m := d.Status("compaction:"+ident.Of(v.Get("id")), it.Type)
+		m.Hidden, m.Signal = false, msg.Compaction
+		if !it.Done {
+			m.Complete = msg.Partial
+		}
+	case it.Type == "image_view", it.Type == "image_generation", it.Type == "entered_review_mode", it.Type == "exited_review_mode", it.Type == "hook_prompt":
+		m := d.Status(method+":"+ident.Of(v.Get("id")), it.Type)
+		m.Content = v.First("review", "path", "fragments", "result").Text()
+	default:
+		d.Unknown(msg.HashKey(d.Run, string(root.Peek())), method+"/"+v.Get("type").Str(), root)
+	}
+}
+
+// known decodes an item that other framings have too, and makes it a part of the open response.
+func (d *connection) known(it codex.Item) {
+	it.Get("id").MarkRead()
+	c := d.Calls.GetOpen(it.ID)
+	switch {
+	case it.Type == "file_change" && it.Done && c != nil && it.Get("status").Equal("failed"):
+		c.Failed, it.Done = true, false // it may still be declined
+	case it.Type == "agent_message" && !it.Done && len(it.Get("text").Escaped()) == 0, it.Type == "reasoning" && !it.Done:
+		return // its text is still to come
+	}
+	before := len(d.Out.Messages)
+	d.Item(it)
+	for id := range it.First("receiverThreadIds").Elems() {
+		if c := d.Calls.GetOpen(it.ID); c != nil && c.Spawn {
+			d.below(d.find(ident.Of(id)), d.ID)
+		}
+	}
+	if it.Type == "agent_message" {
+		codex.SetIDs(&d.Out.Messages[before], it.Value, "phase")
+	}
+	if c != nil { // its call is a part already
+		return
+	}
+	t := d.th
+	m := &d.Out.Messages[before]
+	if t.Response == "" {
+		t.Response, t.Last = it.ID, ""
+	}
+	m.Model, m.Provider, m.ResponseID = t.Model, t.Provider, t.Response
+	m.ParentKey, t.Last = t.Last, m.Key
+}
+
+// piece keeps a piece of an item. The completed item has the whole; it counts only if the
+// turn ends before.
+func (d *connection) piece(method string, p, root jsonv.Value) {
+	id, delta := ident.Of(p.Get("itemId")), p.Get("delta")
+	if id == "" || !delta.Is(jsonv.String) {
+		d.Unknown(msg.HashKey(d.Run, string(root.Peek())), method, root)
+		return
+	}
+	kind := msg.Assistant
+	switch method {
+	case "item/plan/delta":
+		kind = msg.Plan
+	case "item/reasoning/summaryTextDelta", "item/reasoning/textDelta":
+		kind = msg.Reasoning
+	case "item/commandExecution/outputDelta":
+		kind = msg.ToolResult
+	}
+	part := d.th.Part(id)
+	if part == nil {
+		part = d.th.Open(id, kind)
+	}
+	d.th.Append(part, delta.Text(), maxPieces)
+}
+
+// user decodes userMessage: {content: […]}.
+func (d *connection) user(it codex.Item) {
+	m := d.Prompt(ident.Of(it.Get("id")))
+	if !it.Done {
+		m.Complete = msg.Partial
+	}
+	input(m, it.Get("content"))
+	d.Asked(m, d.th.Dir, m.Content)
+	d.th.Response, d.th.Last = "", ""
+}
+
+// input reads the parts of a prompt: {type: text, text} | {type: image, url} | {type: localImage, path}.
+func input(m *msg.Message, parts jsonv.Value) {
+	var texts conversation.Texts
+	for b := range parts.Elems() {
+		switch typ := b.Get("type"); {
+		case typ.Equal("image"):
+			m.Attachments = append(m.Attachments, media.URL(b.Get("url")))
+		case typ.Equal("localImage"):
+			m.Attachments = append(m.Attachments, media.File(ident.Of(b.Get("path"))))
+		default:
+			texts.Add(b.Get("text").Text())
+		}
+	}
+	m.Content = texts.Joined()
+}
+
+// activity decodes subAgentActivity: {id: the call's, kind: started | …, agentThreadId, agentPath}. The call
+// has no other item.
+func (d *connection) activity(it codex.Item) {
+	it.Get("id").MarkRead()
+	child, path := ident.Of(it.Get("agentThreadId")), ident.Of(it.Get("agentPath"))
+	if !it.Get("kind").Equal("started") || child == "" || d.Calls.GetOpen(it.ID) != nil {
+		m := d.Status("activity:"+msg.HashKey(it.ID, string(it.Get("kind").Peek())), "subAgentActivity")
+		m.Tool.CallID = it.ID
+		m.SetAttr("agent_thread_id", child)
+		m.SetAttr("agent_path", path)
+		codex.SetIDs(m, it.Value, "kind")
+		return
+	}
+	c := d.NewCall(it.ID, "spawn_agent")
+	c.Delegation, c.Spawn, c.To = true, true, path
+	m := d.Add(msg.Delegation, "call:"+c.ID)
+	c.On(m)
+	d.Calls.Add(c)
+	d.Link(c, child, path, "ack:"+c.ID, "spawned")
+	t := d.find(child)
+	if t.Name == "" {
+		t.Name = codex.Name(path, "\x00")
+	}
+	d.below(t, d.ID)
+}
+
+// asks decodes a request to a person, who allows a call or answers it.
+func (d *connection) asks(request, p jsonv.Value) {
+	w := wait{Request: ident.Bounded(string(request.Peek())), Thread: d.ID, Item: ident.Of(p.Get("itemId"))}
+	if len(d.Waits) == maxWaits {
+		d.Waits = slices.Delete(d.Waits, 0, 1)
+	}
+	d.Waits = append(d.Waits, w)
+	m := d.waits(w, msg.WaitStart)
+	m.Content = p.Get("reason").Text()
+	for _, name := range [...]string{"command", "cwd"} { // the item has them
+		p.Get(name).MarkRead()
+	}
+}
+
+// answered ends a wait.
+func (d *connection) answered(request string) {
+	for i, w := range d.Waits {
+		if w.Request == ident.Bounded(request) {
+			d.Waits = slices.Delete(d.Waits, i, i+1)
+			d.enter(w.Thread)
+			d.waits(w, msg.WaitEnd)
+			return
+		}
+	}
+}
+
+func (d *connection) waits(w wait, signal msg.Signal) *msg.Message {
+	c := d.Calls.GetOpen(w.Item)
+	if c == nil {
+		c = d.NewCall(w.Item, "")
+	}
+	return d.Wait(c, signal)
+}
