@@ -249,7 +249,8 @@ func isInternal(tool string) bool {
 		"create_task", "update_task_status", "list_tasks", "add_task_note", "mark_all_complete":
 		return true
 	}
-	return delegates(tool) != toNone
+	is, _ := delegates(tool)
+	return is
 }
 
 // task is an entry in the task list of a team.

@@ -65,26 +65,18 @@ const (
 	byGuess  = 50
 )
 
-// reach is the number of members that a tool delegates to.
-type reach uint8
-
-const (
-	toNone reach = iota
-	toOne
-	toMany
-)
-
-// delegates returns how many members the tool delegates to, for the tools of all versions.
-func delegates(tool string) reach {
+// delegates reports whether a tool delegates to a member or to several, for the tools of all
+// versions.
+func delegates(tool string) (is, many bool) {
 	switch tool {
 	case "delegate_task_to_member", // 2.0 on
 		"transfer_task_to_member", "forward_task_to_member", // 1.x
 		"execute_task": // tasks mode
-		return toOne
+		return true, false
 	case "delegate_task_to_members", "run_member_agents", "execute_tasks_parallel":
-		return toMany
+		return true, true
 	}
-	return toNone
+	return false, false
 }
 
 // everyone is the member of a call that names none.
@@ -97,11 +89,9 @@ func taskOf(args jsonv.Value) msg.Text {
 
 // read reads the member and the task of a call, and reports whether it delegates.
 func (t *calls) read(u use, d *delegation) bool {
-	kind := delegates(u.name)
-	if kind == toNone {
+	if d.Delegates, d.Many = delegates(u.name); !d.Delegates {
 		return false
 	}
-	d.Delegates, d.Many = true, kind == toMany
 	if d.To = ident.PeekOrNumber(u.args.Get("member_id")); d.To == "" && d.Many {
 		d.To = everyone
 	}

@@ -117,6 +117,7 @@ const (
 	starts
 	continues
 	reports // at any time, before the start too
+	adds    // a piece of text
 	callStarts
 	callEnds
 	ends
@@ -153,7 +154,7 @@ func ruleOf(name []byte) rule {
 	case "RunContinued":
 		return rule{do: (*run).resume, phase: continues}
 	case "RunContent", "ReasoningContentDelta":
-		return rule{do: func(r *run, e *event) { r.Text.delta(r, e) }}
+		return rule{phase: adds}
 	case "RunIntermediateContent":
 		return rule{do: func(r *run, e *event) { r.Text.draft(r, e) }}
 	case "RunPaused", "WorkflowPaused":
@@ -183,18 +184,12 @@ func ruleOf(name []byte) rule {
 		"OutputModelResponseStarted", "OutputModelResponseCompleted",
 		"WorkflowAgentStarted", "WorkflowAgentCompleted":
 		return noted(note{})
-	case "MemoryUpdateCompleted":
-		return noted(note{content: "memories"})
-	case "SessionSummaryCompleted":
-		return noted(note{content: "session_summary"})
-	case "FollowupsCompleted":
-		return noted(note{content: "followups"})
+	case "MemoryUpdateCompleted", "SessionSummaryCompleted", "FollowupsCompleted":
+		return noted(note{content: "memories session_summary followups"})
 	case "CompressionCompleted":
 		return noted(note{signal: msg.Compaction, attrs: "tool_results_compressed original_size compressed_size"})
-	case "PreHookStarted", "PreHookCompleted":
-		return noted(note{names: "pre_hook_name"})
-	case "PostHookStarted", "PostHookCompleted":
-		return noted(note{names: "post_hook_name"})
+	case "PreHookStarted", "PreHookCompleted", "PostHookStarted", "PostHookCompleted":
+		return noted(note{names: "pre_hook_name post_hook_name"})
 	case "TaskCreated":
 		return noted(note{kind: msg.Task, shown: true, content: "title description", names: taskFields, attrs: "assignee dependencies description"})
 	case "TaskUpdated":
@@ -212,18 +207,12 @@ func ruleOf(name []byte) rule {
 		return noted(note{kind: msg.Task, shown: true, content: "error", names: stepFields})
 	case "StepOutput", "StepPaused", "StepExecutorPaused", "StepExecutorContinued", "StepOutputReview", "ConditionPaused", "RouterPaused":
 		return noted(note{names: stepFields})
-	case "LoopExecutionStarted", "LoopExecutionCompleted":
-		return noted(note{names: stepFields, attrs: "max_iterations total_iterations"})
 	case "LoopIterationStarted", "LoopIterationCompleted":
 		return noted(note{names: stepFields + " iteration", attrs: "max_iterations should_continue"})
-	case "ParallelExecutionStarted", "ParallelExecutionCompleted":
-		return noted(note{names: stepFields, attrs: "parallel_step_count"})
-	case "ConditionExecutionStarted", "ConditionExecutionCompleted":
-		return noted(note{names: stepFields, attrs: "condition_result executed_steps"})
-	case "RouterExecutionStarted", "RouterExecutionCompleted":
-		return noted(note{names: stepFields, attrs: "selected_steps executed_steps"})
-	case "StepsExecutionStarted", "StepsExecutionCompleted":
-		return noted(note{names: stepFields, attrs: "steps_count executed_steps"})
+	case "LoopExecutionStarted", "LoopExecutionCompleted", "ParallelExecutionStarted", "ParallelExecutionCompleted",
+		"ConditionExecutionStarted", "ConditionExecutionCompleted", "RouterExecutionStarted", "RouterExecutionCompleted",
+		"StepsExecutionStarted", "StepsExecutionCompleted":
+		return noted(note{names: stepFields, attrs: "max_iterations total_iterations parallel_step_count condition_result selected_steps steps_count executed_steps"})
 
 	case "connected", "authenticated", "auth_required", "auth_error", "catch_up", "replay", "subscribed", "reconnected", "error", "pong":
 		return rule{control: true}
@@ -246,7 +235,7 @@ func (s *stream) event(v, in jsonv.Value) {
 	case len(e.run.Chars()) == 0 && e.rule.phase == fails:
 		s.refuse(&e)
 		return
-	case len(e.run.Chars()) == 0, e.rule.do == nil:
+	case len(e.run.Chars()) == 0, e.rule.do == nil && e.rule.phase != adds:
 		s.stray("", v)
 		return
 	}
@@ -263,7 +252,12 @@ func (s *stream) event(v, in jsonv.Value) {
 	if !r.Started && !r.Met && !e.rule.phase.opens() {
 		r.startUnannounced(e.at)
 	}
-	e.rule.do(r, &e)
+	if e.rule.phase == adds { // the most frequent event
+		r.Text.delta(r, &e)
+		return
+	}
+	event := e // in the heap
+	e.rule.do(r, &event)
 }
 
 // setSession notes the session of an event, and releases the pending items that waited for

@@ -85,7 +85,8 @@ func (b *body) emitPrompt(r *run, at conversation.Time) {
 
 // decodeMessages decodes a run from its messages.
 func (b *body) decodeMessages(v jsonv.Value, parent *run) {
-	defer b.fromSummary()()
+	b.summary++
+	defer func() { b.summary-- }()
 	r := &run{s: b.s, Session: b.s.sessionFor(v.Get("session_id")), Agent: b.s.owner(v)}
 	r.ID = ident.Of(v.Get("run_id"))
 	b.s.Runs.add(r)
@@ -274,7 +275,7 @@ func (p *pieces) take(r *run, call string) (x piece) {
 // fillText sets the text of the open piece from the stored messages when a stored run's
 // events are replayed: a stream has it in deltas. call is the one that ends the piece.
 func (b *body) fillText(r *run, call string) {
-	if b == nil || b.summary || len(r.Text.Text)+len(r.Text.Thinking) > 0 {
+	if b == nil || b.summary > 0 || len(r.Text.Text)+len(r.Text.Thinking) > 0 {
 		return
 	}
 	st := b.run(r.ID)

@@ -50,8 +50,9 @@ type body struct {
 	s         *stream
 	runs      map[string]*storedRun
 	order     []jsonv.Value     // the runs of the list
+	session   jsonv.Value       // of the first run or event that names it: the runs of the API do not
 	latestEnd conversation.Time // upper bound of the run's end, when its caller has one
-	summary   bool              // the run is decoded from messages, not from events
+	summary   int               // above 0: a run is decoded from its object, not from events
 	depth     int
 }
 
@@ -110,9 +111,7 @@ func (s *stream) reload(root jsonv.Value) {
 	open := s.Runs // the body is complete and independent of them
 	s.Runs, s.body = runs{}, newBody(s, list)
 	b := s.body
-	if !slices.ContainsFunc(b.order, s.learnSession) && s.Session == "" {
-		s.Session = s.origin
-	}
+	s.Session = cmp.Or(ident.Peek(b.session), s.Session, s.origin)
 	for v := range list.Elems() {
 		if !isRun(v) {
 			s.stray("", v)
@@ -140,15 +139,22 @@ func newBody(s *stream, list jsonv.Value) *body {
 			b.order = append(b.order, v)
 		}
 	}
+	learn := func(v jsonv.Value) {
+		if !b.session.Is(jsonv.String) {
+			b.session = v.Get("session_id")
+		}
+	}
 	for _, v := range b.order {
 		id := runID(v)
 		if st := b.run(id); !st.v.Exists() {
 			st.v = v
 		}
+		learn(v)
 		if p := parentID(v); p != "" && p != id {
 			b.run(p).children = append(b.run(p).children, v)
 		}
 		for e := range v.Get("events").Elems() {
+			learn(e)
 			of := b.run(cmp.Or(ident.PeekOrNumber(e.Get("run_id")), id))
 			if of.first.Kind() == jsonv.Missing {
 				of.first = e
@@ -186,20 +192,6 @@ func (b *body) addEmbedded(v jsonv.Value) {
 // other run keeps its events.
 func (b *body) isTop(v jsonv.Value) bool {
 	return !b.run(runID(v)).inEvents && !b.run(parentID(v)).v.Exists()
-}
-
-// learnSession takes the session from a run or its events. The runs of the API lack it.
-func (s *stream) learnSession(v jsonv.Value) bool {
-	id := v.Get("session_id")
-	for e := range v.Get("events").Elems() {
-		if !id.Is(jsonv.String) {
-			id = e.Get("session_id")
-		}
-	}
-	if id.Is(jsonv.String) {
-		s.Session = ident.Peek(id)
-	}
-	return id.Is(jsonv.String)
 }
 
 // emitSession emits the name and the summary of a stored session.
@@ -330,8 +322,6 @@ func (b *body) decode(v jsonv.Value, parent *run) {
 	for _, c := range st.children {
 		if r := open.get(runID(c)); r != nil {
 			b.finish(r, c)
-		} else {
-			b.decode(c, open.get(id))
 		}
 	}
 	if r := open.get(id); r != nil {
@@ -384,7 +374,8 @@ func (b *body) finish(r *run, v jsonv.Value) {
 	if b.s.Runs.get(r.ID) != r {
 		return
 	}
-	defer b.fromSummary()()
+	b.summary++
+	defer func() { b.summary-- }()
 	e := event{v: v, at: r.Last}
 	switch status := v.Get("status"); {
 	case status.In("PENDING", "RUNNING"):
@@ -398,13 +389,6 @@ func (b *body) finish(r *run, v jsonv.Value) {
 		status.In("COMPLETED", "REGENERATED")
 		r.complete(&e)
 	}
-}
-
-// fromSummary makes messages summaries until the returned function is called.
-func (b *body) fromSummary() (restore func()) {
-	before := b.summary
-	b.summary = true
-	return func() { b.summary = before }
 }
 
 // fillLast sets the fields that the last event of a stored run lacks from the run's object.
@@ -431,24 +415,21 @@ func (b *body) isFork(r *run) bool {
 
 // emitLineage emits the origin of a forked or regenerated run, and that another run replaced it.
 func (b *body) emitLineage(id string, v jsonv.Value) {
-	var attrs []msg.Attr
+	var m msg.Message
 	for _, field := range [...]string{"regenerated_from", "forked_from_run_id", "forked_from_session_id", "fork_id"} {
-		if from := ident.OrNumber(v.Get(field)); from != "" {
-			attrs = append(attrs, msg.Attr{Key: field, Value: from})
-		}
+		m.SetAttr(field, ident.OrNumber(v.Get(field)))
 	}
 	if v.Get("status").Equal("REGENERATED") {
-		attrs = append(attrs, msg.Attr{Key: "superseded", Value: "true"})
+		m.SetAttr("superseded", "true")
 	}
-	if len(attrs) == 0 {
+	if len(m.Attrs) == 0 {
 		return
 	}
-	m := b.s.out.Add()
-	m.Kind, m.Hidden, m.Complete = msg.Status, true, msg.Complete
-	m.Key, m.Session, m.Agent = id+"/lineage", b.s.sessionFor(v.Get("session_id")), b.s.owner(v)
 	m.SetAttr("type", "lineage")
 	m.SetAttr("run_id", id)
-	m.Attrs = append(m.Attrs, attrs...)
+	m.Kind, m.Hidden, m.Complete = msg.Status, true, msg.Complete
+	m.Key, m.Session, m.Agent = id+"/lineage", b.s.sessionFor(v.Get("session_id")), b.s.owner(v)
+	b.s.out.Emit(m)
 }
 
 // called decodes the children of a call, as far as their task or member distinguishes
@@ -485,7 +466,7 @@ func without[T any](list []T, i int) []T {
 // answers reports whether a stored run may be the child of a call.
 func (b *body) answers(x jsonv.Value, c *call) bool {
 	id := runID(x)
-	if b.s.Runs.get(id) != nil || b.s.Runs.Ended.Has(id) || b.run(id).inEvents && !b.summary {
+	if b.s.Runs.get(id) != nil || b.s.Runs.Ended.Has(id) || b.run(id).inEvents && b.summary == 0 {
 		return false // decoded already, or by later events
 	}
 	return c.Task != "" && strings.Contains(inputOf(x).String(), c.Task) || namesAgent(c.To, b.s.owner(x))

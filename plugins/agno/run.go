@@ -226,7 +226,7 @@ func (r *run) add(k msg.Kind, key string, at conversation.Time) *msg.Message {
 	r.own(m)
 	at.Set(m)
 	m.Kind, m.Key, m.Complete = k, key, msg.Complete
-	if r.s.body != nil && r.s.body.summary {
+	if r.s.body != nil && r.s.body.summary > 0 {
 		m.Complete = msg.Summary
 	}
 	if !r.Linked {
@@ -333,7 +333,7 @@ func (r *run) complete(e *event) {
 	case m != nil:
 		m.FinishReason, m.Attachments = completed, files
 		m.SetAttr(msg.FinishReasonOf, "run")
-		if whole && (m.Complete == msg.Partial || missed) || b != nil && !b.summary && !b.splitByCalls(r) {
+		if whole && (m.Complete == msg.Partial || missed) || b != nil && b.summary == 0 && !b.splitByCalls(r) {
 			m.Complete = msg.Summary // all texts in one
 		}
 	case len(files) > 0:

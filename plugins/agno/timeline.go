@@ -67,8 +67,8 @@ func assign(own []storedEvent, kids []*childEvents) {
 	find := func(by msg.LinkMethod, fits func(args, child jsonv.Value) bool) {
 		for _, k := range kids {
 			for i, t := range own {
-				to := delegates(ident.PeekOrNumber(t.tool.Get("tool_name")))
-				if t.phase == callStarts && to != toNone && k.call < 0 && (to == toMany || !taken[i]) && fits(t.tool.Get("tool_args"), k.st.v) {
+				is, many := delegates(ident.PeekOrNumber(t.tool.Get("tool_name")))
+				if t.phase == callStarts && is && k.call < 0 && (many || !taken[i]) && fits(t.tool.Get("tool_args"), k.st.v) {
 					k.call, taken[i] = i, true
 					k.st.call, k.st.by = t.tool, by
 				}
