@@ -61,14 +61,6 @@ func (u use) of(name jsonv.Value) use {
 	return u
 }
 
-// markRead marks the call's id and name as read, because the message has both.
-func (u *use) markRead() {
-	ident.Of(u.id)
-	ident.Of(u.named)
-}
-
-func (t *calls) started(r *run, e *event) { t.start(r, useOf(e.v.Get("tool")), e.at) }
-
 // completed ends a call. 2.9 reports a failed one twice: ToolCallCompleted, ToolCallError.
 func (t *calls) completed(r *run, e *event) {
 	tool := e.v.Get("tool")
@@ -98,7 +90,8 @@ func (t *calls) start(r *run, u use, at conversation.Time) *call {
 		t.mark(u, id)
 		return nil
 	}
-	u.markRead()
+	ident.Of(u.id)
+	ident.Of(u.named)
 	r.Text.close(r, id, at, msg.Complete)
 	r.Text.follow(id)
 	c := &call{Call: conversation.Call{ID: id, Name: u.name}, Nameless: nameless, At: at, Args: sumOf(u.args)}
@@ -141,7 +134,8 @@ func (t *calls) result(r *run, u use, at conversation.Time) *msg.Message {
 		if nameless || t.knows(id) {
 			return nil
 		}
-		u.markRead()
+		ident.Of(u.id)
+		ident.Of(u.named)
 		c = &call{Call: conversation.Call{ID: id, Name: u.name}, At: at}
 		t.read(u, &c.delegation)
 		t.Early.Add(id, maxCalls)

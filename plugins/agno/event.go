@@ -166,7 +166,7 @@ func ruleOf(name []byte) rule {
 	case "RunCancelled", "WorkflowCancelled":
 		return rule{do: func(r *run, e *event) { r.abort(e, cancelled) }, phase: ends}
 	case "ToolCallStarted":
-		return rule{do: func(r *run, e *event) { r.Calls.started(r, e) }, phase: callStarts}
+		return rule{do: func(r *run, e *event) { r.Calls.start(r, useOf(e.v.Get("tool")), e.at) }, phase: callStarts}
 	case "ToolCallCompleted", "ToolCallError":
 		return rule{do: func(r *run, e *event) { r.Calls.completed(r, e) }, phase: callEnds}
 	case "ToolCallArgsDelta": // ToolCallStarted has all arguments

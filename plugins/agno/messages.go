@@ -37,11 +37,8 @@ func textOf(v jsonv.Value) msg.Text {
 	}
 	var all []byte
 	for p := range v.Elems() {
-		if t := p.Get("text"); t.Is(jsonv.String) {
-			p = t
-		}
-		if p.Is(jsonv.String) {
-			all = p.Text().Append(all)
+		for _, t := range [...]jsonv.Value{p, p.Get("text")} {
+			all = append(all, t.Str()...)
 		}
 	}
 	return msg.Plain(string(all))

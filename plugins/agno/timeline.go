@@ -152,13 +152,9 @@ func callOf(own []storedEvent, tool jsonv.Value) int {
 	id, name, member := ident.PeekOrNumber(tool.Get("tool_call_id")), ident.PeekOrNumber(tool.Get("tool_name")), ident.PeekOrNumber(tool.Path("tool_args", "member_id"))
 	found := -1
 	for i, t := range own {
-		switch {
-		case t.phase != callStarts:
-		case id != "":
-			if ident.PeekOrNumber(t.tool.Get("tool_call_id")) == id {
-				return i
-			}
-		case ident.PeekOrNumber(t.tool.Get("tool_name")) == name && cmp.Or(ident.PeekOrNumber(t.tool.Path("tool_args", "member_id")), member) == member:
+		same := id != "" && ident.PeekOrNumber(t.tool.Get("tool_call_id")) == id ||
+			id == "" && ident.PeekOrNumber(t.tool.Get("tool_name")) == name && cmp.Or(ident.PeekOrNumber(t.tool.Path("tool_args", "member_id")), member) == member
+		if t.phase == callStarts && same && (id == "" || found < 0) {
 			found = i
 		}
 	}

@@ -1,6 +1,7 @@
 package agno
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -138,22 +139,5 @@ func cacheBesideInput(provider, model string) bool {
 
 // provider returns the name that OpenTelemetry has for AGNO's.
 func provider(name string) string {
-	name = strings.ToLower(name)
-	switch name {
-	case "google", "gemini":
-		return "gcp.gemini"
-	case "vertexai":
-		return "gcp.vertex_ai"
-	case "azure", "azureopenai":
-		return "azure.ai.openai"
-	case "azureaifoundry":
-		return "azure.ai.inference"
-	case "aws", "awsbedrock", "bedrock":
-		return "aws.bedrock"
-	case "mistral":
-		return "mistral_ai"
-	case "xai":
-		return "x_ai"
-	}
-	return strings.ReplaceAll(name, " ", "_")
+	return cmp.Or(msg.KnownProvider(name), strings.ReplaceAll(strings.ToLower(name), " ", "_"))
 }

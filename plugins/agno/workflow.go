@@ -45,25 +45,12 @@ type step struct {
 	Turn   string `json:",omitempty"` // of a loop
 }
 
-// stepOf returns the kind of step that an event begins or ends.
-func stepOf(event []byte) (kind string, begins, ok bool) {
-	for _, kind := range [...]string{"Step", "ParallelExecution", "LoopExecution", "LoopIteration", "ConditionExecution", "RouterExecution", "StepsExecution"} {
-		if rest, is := bytes.CutPrefix(event, []byte(kind)); is {
-			switch string(rest) {
-			case "Started":
-				return kind, true, true
-			case "Completed", "Error":
-				return kind, false, true
-			}
-		}
-	}
-	return "", false, false
-}
-
 // note assigns the message of an event to the step's own run.
 func (t *steps) note(r *run, e *event, m *msg.Message) {
-	kind, begins, ok := stepOf(e.name)
-	if !ok {
+	kind, begins := strings.CutSuffix(string(e.name), "Started")
+	kind, ended := strings.CutSuffix(strings.TrimSuffix(kind, "Error"), "Completed")
+	failing := bytes.HasSuffix(e.name, []byte("Error"))
+	if !strings.HasPrefix(e.rule.note.names, stepFields) || !begins && !ended && !failing {
 		return
 	}
 	x := step{
@@ -90,7 +77,7 @@ func (t *steps) note(r *run, e *event, m *msg.Message) {
 	if !begins {
 		t.Open = slices.Delete(t.Open, at, at+1)
 		m.Signal, m.FinishReason = msg.RunEnd, completed
-		if bytes.HasSuffix(e.name, []byte("Error")) {
+		if failing {
 			m.FinishReason = failed
 		}
 	}
