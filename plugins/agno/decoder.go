@@ -67,6 +67,7 @@ type stream struct {
 	state
 	doc    jsonv.Doc // of the frame
 	inner  jsonv.Doc // of JSON that is a string in the frame
+	spare  []*event  // that are not in use: an event is the same memory as the one before
 	out    *decoder.Output
 	origin string // the session that the stream's origin names
 	body   *body  // the runs of a reloaded body; nil for a stream

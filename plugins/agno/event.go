@@ -117,7 +117,6 @@ const (
 	starts
 	continues
 	reports // at any time, before the start too
-	adds    // a piece of text
 	callStarts
 	callEnds
 	ends
@@ -154,7 +153,7 @@ func ruleOf(name []byte) rule {
 	case "RunContinued":
 		return rule{do: (*run).resume, phase: continues}
 	case "RunContent", "ReasoningContentDelta":
-		return rule{phase: adds}
+		return rule{do: func(r *run, e *event) { r.Text.delta(r, e) }}
 	case "RunIntermediateContent":
 		return rule{do: func(r *run, e *event) { r.Text.draft(r, e) }}
 	case "RunPaused", "WorkflowPaused":
@@ -223,24 +222,30 @@ func ruleOf(name []byte) rule {
 // event decodes one event. in is the stored run that keeps it, if any: an event without a run
 // id belongs to that run.
 func (s *stream) event(v, in jsonv.Value) {
-	var e event
+	if len(s.spare) == 0 {
+		s.spare = append(s.spare, new(event))
+	}
+	last := len(s.spare) - 1
+	e := s.spare[last] // an event may embed runs with events of their own
+	s.spare = s.spare[:last]
+	defer func() { s.spare = append(s.spare, e) }()
 	e.read(v)
 	e.inherit(in)
 	e.rule = ruleOf(e.name)
 	s.setSession(e.session)
 	switch {
 	case e.rule.control && e.created.Kind() == jsonv.Missing:
-		s.control(&e)
+		s.control(e)
 		return
 	case len(e.run.Chars()) == 0 && e.rule.phase == fails:
-		s.refuse(&e)
+		s.refuse(e)
 		return
-	case len(e.run.Chars()) == 0, e.rule.do == nil && e.rule.phase != adds:
+	case len(e.run.Chars()) == 0, e.rule.do == nil:
 		s.stray("", v)
 		return
 	}
 	v.Get("event").MarkRead()
-	r := s.runOf(&e)
+	r := s.runOf(e)
 	// The top run's stream numbers the events of all runs below it.
 	if r == nil || s.body == nil && e.index.Is(jsonv.Number) && e.index.Int() >= 0 && !s.Runs.top(r).Index.Add(e.index.Int()) {
 		v.MarkRead() // a repetition
@@ -252,12 +257,7 @@ func (s *stream) event(v, in jsonv.Value) {
 	if !r.Started && !r.Met && !e.rule.phase.opens() {
 		r.startUnannounced(e.at)
 	}
-	if e.rule.phase == adds { // the most frequent event
-		r.Text.delta(r, &e)
-		return
-	}
-	event := e // in the heap
-	e.rule.do(r, &event)
+	e.rule.do(r, e)
 }
 
 // setSession notes the session of an event, and releases the pending items that waited for

@@ -304,7 +304,7 @@ func (b *body) decode(v jsonv.Value, parent *run) {
 	defer func() { b.depth-- }()
 	story := b.timeline(v, 0)
 	for _, t := range story {
-		b.run(cmp.Or(ident.PeekOrNumber(t.event.Get("run_id")), runID(t.run))).decoded = true
+		t.of.decoded = true
 		b.s.event(t.event, t.run)
 	}
 	if len(story) == 0 {

@@ -121,7 +121,7 @@ func (t *text) emit(r *run, at conversation.Time, c msg.Completeness, text msg.T
 	}
 	if !text.IsZero() {
 		m = part(msg.Assistant, "text", text)
-		t.Emitted.Add(text.Append(nil))
+		t.Emitted.Add(chars(text))
 		t.Whole, t.Parted = t.Whole || first, t.Parted || !first
 	}
 	if m != nil || len(t.Thinking)+len(t.Draft) > 0 {
@@ -170,7 +170,7 @@ func (t *text) last(r *run, e *event) msg.Text {
 	if !c.Exists() {
 		return streamed
 	}
-	whole := peekText(c).Append(nil)
+	whole := chars(peekText(c))
 	rest, follows := t.Emitted.Rest(whole)
 	switch {
 	case r.Joined && t.After != "": // the whole text is there twice, unless the pieces before are all of it

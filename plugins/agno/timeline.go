@@ -22,6 +22,7 @@ import (
 // storedEvent is an event with the stored run that keeps it.
 type storedEvent struct {
 	event, run, tool jsonv.Value
+	of               *storedRun // the run of the event
 	phase            phase
 	at               int64
 }
@@ -38,16 +39,20 @@ type childEvents struct {
 // own; nil when it has none.
 func (b *body) timeline(v jsonv.Value, depth int) []storedEvent {
 	var own []storedEvent
+	id := runID(v)
 	for e := range v.Get("events").Elems() {
 		if e.Is(jsonv.Object) {
-			own = append(own, storedEvent{e, v, e.Get("tool"), ruleOf(eventName(e.Get("event"))).phase, conversation.TimeOf(e.Get("created_at")).Nanos})
+			own = append(own, storedEvent{
+				event: e, run: v, tool: e.Get("tool"), of: b.run(cmp.Or(ident.PeekOrNumber(e.Get("run_id")), id)),
+				phase: ruleOf(eventName(e.Get("event"))).phase, at: conversation.TimeOf(e.Get("created_at")).Nanos,
+			})
 		}
 	}
 	if len(own) == 0 || depth > maxDepth {
 		return own
 	}
 	var kids []*childEvents
-	for _, c := range b.run(runID(v)).children {
+	for _, c := range b.run(id).children {
 		if st := b.run(runID(c)); !st.decoded && !st.inEvents && !st.merged && c.Get("events").Len() > 0 {
 			st.merged = true
 			kids = append(kids, &childEvents{st: st, events: b.timeline(c, depth+1), call: -1})

@@ -42,6 +42,14 @@ func compact(raw []byte) []byte {
 	return raw
 }
 
+// chars returns the bytes of a text, which alias it where they can.
+func chars(t msg.Text) []byte {
+	if b, quoted := t.Alias(); b != nil && !quoted {
+		return b
+	}
+	return t.Append(nil)
+}
+
 // sumOf returns the checksum of a value as a text.
 func sumOf(v jsonv.Value) conversation.Sum { return conversation.SumOfText(peekText(v)) }
 

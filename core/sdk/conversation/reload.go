@@ -26,7 +26,12 @@ type Sum uint64
 func SumOf[T string | []byte](s T) Sum { return addTo(0, s) }
 
 // SumOfText returns the checksum of the decoded text.
-func SumOfText(t msg.Text) Sum { return addTo(0, t.String()) }
+func SumOfText(t msg.Text) Sum {
+	if b, quoted := t.Alias(); b != nil && !quoted {
+		return addTo(0, b)
+	}
+	return addTo(0, t.String())
+}
 
 // Add returns the checksum of the content followed by b.
 func (s Sum) Add(b []byte) Sum { return addTo(s, b) }
