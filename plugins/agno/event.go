@@ -113,18 +113,16 @@ type rule struct {
 type phase uint8
 
 const (
-	within phase = iota
+	none phase = iota
 	starts
 	continues
 	reports // at any time, before the start too
+	within
 	callStarts
 	callEnds
 	ends
 	fails
 )
-
-// opens reports whether such an event is, or may precede, its run's start.
-func (p phase) opens() bool { return p == starts || p == continues || p == reports }
 
 // note describes how an event that only reports something becomes a message.
 type note struct {
@@ -153,11 +151,11 @@ func ruleOf(name []byte) rule {
 	case "RunContinued":
 		return rule{do: (*run).resume, phase: continues}
 	case "RunContent", "ReasoningContentDelta":
-		return rule{do: func(r *run, e *event) { r.Text.delta(r, e) }}
+		return rule{do: func(r *run, e *event) { r.Text.delta(r, e) }, phase: within}
 	case "RunIntermediateContent":
-		return rule{do: func(r *run, e *event) { r.Text.draft(r, e) }}
+		return rule{do: func(r *run, e *event) { r.Text.draft(r, e) }, phase: within}
 	case "RunPaused", "WorkflowPaused":
-		return rule{do: (*run).pause}
+		return rule{do: (*run).pause, phase: within}
 	case "RunCompleted", "WorkflowCompleted":
 		return rule{do: (*run).complete, phase: ends}
 	case "RunError", "WorkflowError":
@@ -169,13 +167,13 @@ func ruleOf(name []byte) rule {
 	case "ToolCallCompleted", "ToolCallError":
 		return rule{do: func(r *run, e *event) { r.Calls.completed(r, e) }, phase: callEnds}
 	case "ToolCallArgsDelta": // ToolCallStarted has all arguments
-		return rule{do: func(*run, *event) {}}
+		return rule{do: func(*run, *event) {}, phase: within}
 	case "ModelRequestStarted":
-		return rule{do: func(r *run, e *event) { r.Usage.request(r, e) }}
+		return rule{do: func(r *run, e *event) { r.Usage.request(r, e) }, phase: within}
 	case "ModelRequestCompleted":
-		return rule{do: func(r *run, e *event) { r.Usage.respond(r, e) }}
+		return rule{do: func(r *run, e *event) { r.Usage.respond(r, e) }, phase: within}
 	case "ReasoningStep":
-		return rule{do: func(r *run, e *event) { r.Text.reasoningStep(r, e) }}
+		return rule{do: func(r *run, e *event) { r.Text.reasoningStep(r, e) }, phase: within}
 
 	case "RunContentCompleted", "ReasoningStarted", "ReasoningCompleted",
 		"MemoryUpdateStarted", "SessionSummaryStarted", "FollowupsStarted", "CompressionStarted",
@@ -254,7 +252,7 @@ func (s *stream) event(v, in jsonv.Value) {
 	e.markCopies(r)
 	e.at = conversation.TimeOf(e.created).Or(r.Last)
 	r.Last = e.at
-	if !r.Started && !r.Met && !e.rule.phase.opens() {
+	if !r.Started && !r.Met && e.rule.phase > reports {
 		r.startUnannounced(e.at)
 	}
 	e.rule.do(r, e)

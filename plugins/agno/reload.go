@@ -118,7 +118,8 @@ func (s *stream) reload(root jsonv.Value) {
 		}
 	}
 	for _, v := range b.order {
-		if b.isTop(v) {
+		// The body has no run above it, and no other run keeps its events.
+		if !b.run(runID(v)).inEvents && !b.run(parentID(v)).v.Exists() {
 			b.decodeTree(v)
 		}
 	}
@@ -186,12 +187,6 @@ func (b *body) addEmbedded(v jsonv.Value) {
 			}
 		}
 	}
-}
-
-// isTop reports whether a run of the list is a root: the body has no run above it, and no
-// other run keeps its events.
-func (b *body) isTop(v jsonv.Value) bool {
-	return !b.run(runID(v)).inEvents && !b.run(parentID(v)).v.Exists()
 }
 
 // emitSession emits the name and the summary of a stored session.

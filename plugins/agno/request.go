@@ -225,7 +225,7 @@ func (s *stream) control(e *event) {
 	ident.Is(e.session, s.Session)
 	s.connection(pending{
 		Kind: control, Type: string(e.name), Data: ident.PeekOrNumber(e.v.Get("status")), Run: ident.OrNumber(e.run),
-		Failed: string(e.name) == "error" || string(e.name) == "auth_error", Text: e.v.First("message", "error").Text().String(),
+		Text: e.v.First("message", "error").Text().String(),
 	})
 }
 
@@ -240,7 +240,6 @@ type pending struct {
 	Text    string           `json:",omitempty"`
 	Data    string           `json:",omitempty"`
 	Files   []msg.Attachment `json:",omitempty"`
-	Failed  bool             `json:",omitempty"`
 }
 
 // The kinds of pending items.
@@ -257,19 +256,18 @@ const (
 	maxPendingText = 64 << 20
 )
 
-func (q *pending) size() int { return len(q.Text) + len(q.Data) }
-
 // wait adds a pending item.
 func (s *stream) wait(q pending) {
 	s.Pending = append(s.Pending, q)
 	size := 0
-	for i := range s.Pending {
-		size += s.Pending[i].size()
-	}
-	for len(s.Pending) > maxPending || size > maxPendingText && len(s.Pending) > 1 {
-		size -= s.Pending[0].size()
-		s.emitPending(&s.Pending[0])
-		s.Pending = slices.Delete(s.Pending, 0, 1)
+	for i, p := range slices.Backward(s.Pending) { // the newest item stays
+		if size += len(p.Text) + len(p.Data); size > maxPendingText && i < len(s.Pending)-1 || len(s.Pending)-i > maxPending {
+			for k := range i + 1 {
+				s.emitPending(&s.Pending[k])
+			}
+			s.Pending = slices.Delete(s.Pending, 0, i+1)
+			break
+		}
 	}
 }
 
@@ -299,11 +297,12 @@ func (s *stream) emitPending(q *pending) {
 	m := s.out.Add()
 	m.Kind, m.Hidden, m.Complete = msg.Status, true, msg.Complete
 	m.Session = cmp.Or(q.Session, s.sessionFor(jsonv.Value{}))
-	m.Content, m.IsError = msg.Plain(q.Text), q.Failed
+	m.Content = msg.Plain(q.Text)
 	m.Key = q.Kind + ":" + msg.HashKey(q.Session, q.Run, q.User, q.Text, q.Data)
 	switch q.Kind {
 	case control:
 		m.Key = q.Kind + ":" + msg.HashKey(q.Run, q.Type, q.Data, q.Text)
+		m.IsError = q.Type == "error" || q.Type == "auth_error"
 		if r := s.Runs.get(q.Run); r != nil {
 			r.own(m)
 		} else {
@@ -321,20 +320,21 @@ func (s *stream) emitPending(q *pending) {
 	m.SetAttr("type", q.Type)
 }
 
+// pending returns the index of the oldest pending item of a kind for a run, or -1. A request
+// does not know its run.
+func (s *stream) pending(kind, run string) int {
+	return slices.IndexFunc(s.Pending, func(q pending) bool { return q.Kind == kind && (kind == request || q.Run == run) })
+}
+
 // take takes the oldest pending item of a kind for a run, or nil.
 func (s *stream) take(kind, run string) *pending {
-	i := slices.IndexFunc(s.Pending, func(q pending) bool { return q.Kind == kind && (kind == request || q.Run == run) })
+	i := s.pending(kind, run)
 	if i < 0 {
 		return nil
 	}
 	q := s.Pending[i]
 	s.Pending = slices.Delete(s.Pending, i, i+1)
 	return &q
-}
-
-// expects reports whether a request has no run yet.
-func (s *stream) expects() bool {
-	return slices.ContainsFunc(s.Pending, func(q pending) bool { return q.Kind == request })
 }
 
 // asked emits the request that began a run.

@@ -146,7 +146,7 @@ func (s *stream) runOf(e *event) *run {
 		p.Calls.infer(p, r, conversation.TimeOf(e.created))
 	}
 	if e.rule.phase != starts && e.rule.phase != continues && s.body == nil {
-		r.Joined = late || r.Call == "" && (r.Parent != "" || !s.expects())
+		r.Joined = late || r.Call == "" && (r.Parent != "" || s.pending(request, "") < 0)
 	}
 	return r
 }
