@@ -102,7 +102,7 @@ func (rs *runs) top(r *run) *run {
 	return r
 }
 
-// restore rebuilds what the state does not have.
+// restore rebuilds the parts that a snapshot lacks.
 func (rs *runs) restore(s *stream) {
 	rs.byID = make(map[string]*run)
 	for _, r := range rs.Open {
