@@ -41,21 +41,5 @@ func handle(model string) string {
 	if !ok {
 		return ""
 	}
-	switch name = strings.ToLower(name); name {
-	case "openai", "anthropic", "cohere", "deepseek", "groq", "perplexity":
-		return name
-	case "azure", "azure_openai":
-		return "azure.ai.openai"
-	case "bedrock", "amazon-bedrock":
-		return "aws.bedrock"
-	case "google_ai", "google", "gemini":
-		return "gcp.gemini"
-	case "google_vertex", "vertex_ai":
-		return "gcp.vertex_ai"
-	case "mistral", "mistral_ai", "mistralai":
-		return "mistral_ai"
-	case "xai", "x_ai", "x-ai":
-		return "x_ai"
-	}
-	return ""
+	return msg.KnownProvider(name)
 }

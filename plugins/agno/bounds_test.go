@@ -13,6 +13,7 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 )
 
 // feeder feeds a decoder.
@@ -99,8 +100,8 @@ func TestMemoryIsBounded(t *testing.T) {
 			emitted += len(f.event(`{"event":"RunContent","run_id":"r%d","session_id":"s","content":"text","content_type":"str"}`, i))
 		}
 	}
-	if len(f.s.runs) > maxRuns || emitted == 0 || emitted+len(f.s.runs) < maxRuns+maxRuns/4 {
-		t.Errorf("%d runs are open and %d texts were evicted", len(f.s.runs), emitted)
+	if n := len(f.s.Runs.Open); n > maxRuns || emitted == 0 || emitted+n < maxRuns+maxRuns/4 {
+		t.Errorf("%d runs are open and %d texts were evicted", n, emitted)
 	}
 
 	f = feed(t)
@@ -110,10 +111,10 @@ func TestMemoryIsBounded(t *testing.T) {
 		f.event(`{"event":"TeamTaskCreated","run_id":"top","session_id":"s","task_id":"t%d","title":"x"}`, i)
 		f.event(`{"event":"TeamMemoryUpdateStarted","event_index":%d,"run_id":"top","session_id":"s"}`, 2*i)
 	}
-	r := f.s.runs["top"]
+	r := f.s.Runs.get("top")
 	for name, n := range map[string][2]int{
-		"open calls": {len(r.Calls), maxCalls}, "calls that are over": {len(r.Over), maxCalls}, "early results": {len(r.Early), maxCalls},
-		"delegations": {len(r.Handed), maxCalls}, "tasks": {len(r.Tasks), maxTasks}, "ranges of indexes": {len(r.Index), maxSpans},
+		"open calls": {len(r.Calls.Open.Open), conversation.MaxCalls}, "calls that are over": {r.Calls.Over.Len(), maxCalls}, "early results": {r.Calls.Early.Len(), maxCalls},
+		"delegations": {len(r.Calls.Handed), maxCalls}, "tasks": {len(r.Calls.Tasks), maxTasks}, "ranges of indexes": {len(r.Index), conversation.MaxRanges},
 	} {
 		if n[0] > n[1] || n[0] == 0 {
 			t.Errorf("%d %s are remembered, want %d at most", n[0], name, n[1])
@@ -126,12 +127,12 @@ func TestMemoryIsBounded(t *testing.T) {
 		emitted += len(f.decode(frame.Request, "POST /agents/a/runs", `{"message":"question %d","session_id":"s"}`, i))
 		emitted += len(f.decode(frame.Text, "", `{"event":"connected","message":"hello %d"}`, i))
 	}
-	if len(f.s.pending) > maxPending || emitted+len(f.s.pending) != 8*maxPending {
-		t.Errorf("%d are pending and %d were emitted", len(f.s.pending), emitted)
+	if len(f.s.Pending) > maxPending || emitted+len(f.s.Pending) != 8*maxPending {
+		t.Errorf("%d are pending and %d were emitted", len(f.s.Pending), emitted)
 	}
 	f.decode(frame.Close, "", "")
-	if len(f.s.pending) > 0 {
-		t.Errorf("%d are pending after the end", len(f.s.pending))
+	if len(f.s.Pending) > 0 {
+		t.Errorf("%d are pending after the end", len(f.s.Pending))
 	}
 }
 
@@ -145,8 +146,8 @@ func TestNoStateIsLeaked(t *testing.T) {
 		}
 		f.decode(frame.Body, "", "%s", document(t, g.stored).Data)
 	}
-	if len(f.s.runs) > 0 || f.s.text != 0 || len(f.s.pending) > 0 || f.s.index != nil {
-		t.Errorf("%d runs, %d bytes of text, %d pending, index %v", len(f.s.runs), f.s.text, len(f.s.pending), f.s.index)
+	if len(f.s.Runs.Open) > 0 || f.s.Runs.text != 0 || len(f.s.Pending) > 0 || f.s.body != nil {
+		t.Errorf("%d runs, %d bytes of text, %d pending, body %v", len(f.s.Runs.Open), f.s.Runs.text, len(f.s.Pending), f.s.body)
 	}
 }
 
@@ -174,12 +175,12 @@ func TestLongTexts(t *testing.T) {
 	}
 	for range maxText/len(long) + 2 {
 		take(f.event("%s", delta))
-		if f.s.text > maxText {
-			t.Fatalf("%d bytes of text wait", f.s.text)
+		if f.s.Runs.text > maxText {
+			t.Fatalf("%d bytes of text wait", f.s.Runs.text)
 		}
 	}
 	take(f.event(`{"event":"RunContent","run_id":"other","session_id":"s","content":"short","content_type":"str"}`))
-	if parts > 1 && f.s.runs["other"].Said.Spilled > 0 {
+	if parts > 1 && f.s.Runs.get("other").Text.Spilled > 0 {
 		t.Error("a short text is emitted in parts, because another one is long")
 	}
 	take(f.event(`{"event":"RunCompleted","run_id":"r","session_id":"s"}`))
@@ -188,7 +189,7 @@ func TestLongTexts(t *testing.T) {
 	}
 }
 
-// TestLongIdsAreNotRemembered: the state has the hash of an id beyond maxID.
+// TestLongIdsAreNotRemembered: the state has the hash of a long id.
 func TestLongIdsAreNotRemembered(t *testing.T) {
 	f := feed(t)
 	long := strings.Repeat("x", 1<<14)
@@ -257,16 +258,16 @@ func TestAnyOrder(t *testing.T) {
 		g := newGenerator(seed)
 		rnd := rand.New(rand.NewPCG(seed, 2))
 		frames := slices.DeleteFunc(slices.Clone(g.frames), func(f frame.Frame) bool { return bytes.Contains(f.Data, []byte("RunCompleted")) })
-		want := calls(play(t, frames...))
+		want := callsOf(play(t, frames...))
 		frames = append(frames, frames[:len(frames)/3]...)
 		rnd.Shuffle(len(frames), func(i, j int) { frames[i], frames[j] = frames[j], frames[i] })
-		if got := calls(play(t, frames...)); !slices.Equal(got, want) {
+		if got := callsOf(play(t, frames...)); !slices.Equal(got, want) {
 			t.Fatalf("seed %d: calls and results %q, want %q", seed, got, want)
 		}
 	}
 }
 
-func calls(messages []msg.Message) []string {
+func callsOf(messages []msg.Message) []string {
 	var keys []string
 	for _, m := range messages {
 		switch m.Kind {
@@ -276,22 +277,6 @@ func calls(messages []msg.Message) []string {
 	}
 	slices.Sort(keys)
 	return keys
-}
-
-// TestSpans: add returns true once for each number, in any order.
-func TestSpans(t *testing.T) {
-	for seed := range uint64(200) {
-		rnd := rand.New(rand.NewPCG(seed, 3))
-		var p spans
-		seen := make(map[int64]bool)
-		for range 100 {
-			n := rnd.Int64N(60)
-			if got := p.add(n); got == seen[n] {
-				t.Fatalf("seed %d: add(%d) is %v", seed, n, got)
-			}
-			seen[n] = true
-		}
-	}
 }
 
 // TestSnapshotInTheMiddle: a decoder restored from any snapshot of a random conversation

@@ -17,7 +17,7 @@ func TestCutStreams(t *testing.T) {
 		all := play(t, g.frames...)
 		for at := 1; at < len(g.frames); at += 1 + len(g.frames)/12 {
 			both := msg.Fold(slices.Concat(play(t, g.frames[:at]...), play(t, g.frames[at:]...)))
-			if got, want := calls(both), calls(all); !slices.Equal(got, want) {
+			if got, want := callsOf(both), callsOf(all); !slices.Equal(got, want) {
 				t.Fatalf("seed %d, cut at %d: calls and results %q, want %q", seed, at, got, want)
 			}
 			for i := range all {

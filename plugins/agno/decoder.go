@@ -23,14 +23,18 @@
 package agno
 
 import (
+	_ "embed"
 	"encoding/json"
-	"errors"
-	"fmt"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/snapshot"
+	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
 // New returns the factory of decoders of this format.
@@ -42,7 +46,7 @@ func (factory) Info() decoder.Info {
 	return decoder.Info{
 		Name:       "agno",
 		Version:    "1.0.0",
-		Revision:   3,
+		Revision:   4,
 		Summary:    "Runs of AGNO agents, teams and workflows: event streams and reloaded sessions.",
 		Transports: []frame.Kind{frame.Event, frame.Text, frame.Body, frame.Request, frame.Line},
 		Reload:     true,
@@ -55,39 +59,30 @@ func (factory) Info() decoder.Info {
 
 // New returns a decoder for one stream. There are no options.
 func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	if len(s.Options) > 0 {
-		var options map[string]json.RawMessage
-		if err := json.Unmarshal(s.Options, &options); err != nil {
-			return nil, fmt.Errorf("agno: options: %w", err)
-		}
-		for name := range options {
-			return nil, fmt.Errorf("agno: option %q: there are no options", name)
-		}
-	}
-	return &stream{origin: sessionOf(s.Origin), runs: make(map[string]*run)}, nil
+	return &stream{origin: sessionOf(s.Origin)}, conversation.NoOptions("agno", s.Options)
 }
 
-// stream decodes one stream. Its state is bounded: see the limits in run.go, pending.go and
-// reload.go.
+// stream decodes one stream: it finds the records in the frames and routes them to the runs.
 type stream struct {
-	doc   jsonv.Doc // of the frame
-	inner jsonv.Doc // of JSON that is a string in the frame
-	out   *decoder.Output
-	buf   []byte
-	bad   bool // a problem of the current frame is reported
+	state
+	doc    jsonv.Doc // of the frame
+	inner  jsonv.Doc // of JSON that is a string in the frame
+	spare  []*event  // that are not in use: an event is the same memory as the one before
+	out    *decoder.Output
+	origin string // the session that the stream's origin names
+	body   *body  // the runs of a reloaded body; nil for a stream
+}
 
-	origin  string // the session that the stream's origin names
-	session string // of the last event that named one
+// stateVersion rises when the state's form changes.
+const stateVersion = 2
 
-	runs     map[string]*run // open
-	count    uint64          // of runs that began
-	ended    recent          // ids of runs that are over
-	text     int             // bytes of text that is not emitted yet, of all runs
-	pending  []pending
-	reloaded digests
-	agents   agentNames
-
-	index *bodyIndex // the runs of a reloaded body; nil for a stream
+// state is bounded: see the limits of its types.
+type state struct {
+	Session  string                        `json:",omitempty"` // of the last event that named one
+	Runs     runs                          `json:",omitzero"`
+	Pending  []pending                     `json:",omitempty"`
+	Reloaded bounded.Set[conversation.Sum] `json:",omitzero"` // trees of runs
+	Names    names                         `json:",omitempty"`
 }
 
 var (
@@ -97,7 +92,8 @@ var (
 
 // Decode decodes one frame.
 func (s *stream) Decode(f *frame.Frame, out *decoder.Output) error {
-	s.out, s.bad = out, false
+	s.out = out
+	problems := len(out.Problems)
 	switch f.Kind {
 	case frame.Close:
 		s.releasePending(true)
@@ -108,6 +104,7 @@ func (s *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 	default:
 		s.read(f.Data, func(root jsonv.Value) { s.document(f, root) })
 	}
+	out.Problems = out.Problems[:min(len(out.Problems), problems+1)] // one of a frame
 	s.out = nil
 	return nil
 }
@@ -116,33 +113,44 @@ func (s *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 // state does not change.
 func (s *stream) Flush(out *decoder.Output) error {
 	s.out = out
-	for _, r := range s.inOrder() {
-		s.emitOpen(r)
+	for _, r := range s.Runs.Open {
+		r.emitOpen()
 	}
 	s.out = nil
 	return nil
 }
 
-// parse parses a document, or reports a problem of the frame.
-func (s *stream) parse(data []byte) (root jsonv.Value, ok bool) {
-	if err := s.doc.Parse(data); err != nil {
-		reason := msg.ReasonInvalidJSON
-		var syntax *jsonv.SyntaxError
-		if errors.As(err, &syntax) && syntax.UTF8 {
-			reason = msg.ReasonInvalidUTF8
-		}
-		s.problem(reason, err.Error())
-		return jsonv.Value{}, false
+// Snapshot returns the state after the frames so far.
+func (s *stream) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &s.state) }
+
+// Restore restores the state of a snapshot.
+func (s *stream) Restore(b []byte) error {
+	if err := snapshot.Restore(stateVersion, b, &s.state); err != nil {
+		return err
 	}
-	return s.doc.Root(), true
+	s.Runs.restore(s)
+	return nil
 }
 
-// problem reports the frame as bad, once.
-func (s *stream) problem(reason, detail string) {
-	if !s.bad {
-		s.bad = true
-		s.out.Problem(reason, detail)
+// rest keeps the unread values of a document: the protocol has most values more than once. A
+// value counts as read where a message has it, where it equals a value of a message, and where
+// its place makes it a copy.
+var rest = unknown.NewKeeper(leavesOut)
+
+//go:embed testdata/leaves-out.json
+var leavesOut []byte
+
+// read decodes a JSON text, and keeps its unread values.
+func (s *stream) read(data []byte, decode func(root jsonv.Value)) {
+	root, ok := conversation.Parse(&s.doc, data, s.out)
+	if !ok {
+		return
 	}
+	before := len(s.out.Messages)
+	decode(root)
+	rest.Keep(&s.doc, s.out, before, func(m *msg.Message) {
+		m.Session, m.Run = s.sessionFor(root.Get("session_id")), ident.OrNumber(root.Get("run_id"))
+	})
 }
 
 // document decodes a JSON document: an event, or a body that a session is reloaded from.
@@ -152,30 +160,30 @@ func (s *stream) document(f *frame.Frame, root jsonv.Value) {
 		s.event(root, jsonv.Value{})
 	case f.Kind == frame.Body && root.Is(jsonv.Array), root.Is(jsonv.Object) && reloads(root):
 		s.reload(root)
-	case root.Is(jsonv.Object):
-		s.unknown(f.Name, root)
 	default:
-		s.problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
+		s.stray(f.Name, root)
 	}
 }
 
-// unknown keeps a document that the decoder does not know.
-func (s *stream) unknown(typ string, v jsonv.Value) *msg.Message {
+// stray keeps a document that is neither an event nor a run.
+func (s *stream) stray(typ string, v jsonv.Value) {
+	if !v.Is(jsonv.Object) {
+		s.out.Problem(msg.ReasonWrongType, "expected an object, got "+v.Kind().String())
+		return
+	}
 	for _, name := range [...]string{"event", "type", "action"} {
 		if typ == "" {
-			typ = ident(v.Get(name))
+			typ = ident.OrNumber(v.Get(name))
 		}
 	}
 	if typ == "" {
 		typ = "unknown"
 	}
 	m := s.out.Unknown(typ, v.Raw())
-	m.Session = s.sessionFor(v.Get("session_id"))
-	m.Key = "unknown:" + msg.HashKey(s.canonical(v))
-	if r := s.runs[string(rawString(v.Get("run_id")))]; r != nil {
-		m.Run, m.ParentRun, m.ParentCall, m.Agent = r.ID, r.parentRun(), r.Call, r.Agent
+	if r := s.Runs.get(ident.Peek(v.Get("run_id"))); r != nil {
+		r.own(m)
 	}
-	at := stampOf(v.Get("created_at"))
-	m.Time, m.Precision = at.NS, at.Precision
-	return m
+	m.Session = s.sessionFor(v.Get("session_id"))
+	m.Key = "unknown:" + msg.HashKey(canonical(v))
+	conversation.TimeOf(v.Get("created_at")).Set(m)
 }

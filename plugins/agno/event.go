@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -14,237 +16,64 @@ import (
 //	 "run_id":"…","parent_run_id":"…","session_id":"…","content":"…","content_type":"str"}
 //
 // An agent's event has agent_id instead of team_id and no Team in its name; a workflow's has
-// workflow_id. Null fields are omitted.
+// workflow_id. Null fields are omitted. A stored run has the same fields.
 type event struct {
 	v    jsonv.Value
 	name []byte // without Team
+	rule rule
+	at   conversation.Time
 
-	run, parent, session  jsonv.Value
-	created, index        jsonv.Value
-	content, contentType  jsonv.Value
-	reasoning, tool       jsonv.Value
-	agent, team, workflow jsonv.Value // ids
-	label                 jsonv.Value // agent_name, team_name
-	step, stepName        jsonv.Value // of a workflow
-	workflowName          jsonv.Value
-	workflowRun           jsonv.Value // the workflow that an agent's event belongs to
-
-	at stamp
+	run, parent, session            jsonv.Value
+	created, index                  jsonv.Value
+	content, contentType, reasoning jsonv.Value
+	agent, team, workflow           jsonv.Value // ids
+	label                           jsonv.Value // agent_name, team_name
+	workflowName, workflowRun       jsonv.Value // workflowRun: the workflow that an agent's event belongs to
 }
 
 func (e *event) read(v jsonv.Value) {
 	*e = event{v: v}
 	for k, x := range v.Members() {
-		switch {
-		case k.Is("event"):
+		switch string(k.Bytes()) {
+		case "event":
 			e.name = eventName(x)
-		case k.Is("run_id"):
+		case "run_id":
 			e.run = x
-		case k.Is("content"):
+		case "content":
 			e.content = x
-		case k.Is("content_type"):
+		case "content_type":
 			e.contentType = x
-		case k.Is("reasoning_content"):
+		case "reasoning_content":
 			e.reasoning = x
-		case k.Is("session_id"):
+		case "session_id":
 			e.session = x
-		case k.Is("created_at"):
+		case "created_at":
 			e.created = x
-		case k.Is("parent_run_id"):
+		case "parent_run_id":
 			e.parent = x
-		case k.Is("agent_id"):
+		case "agent_id":
 			e.agent = x
-		case k.Is("team_id"):
+		case "team_id":
 			e.team = x
-		case k.Is("agent_name"), k.Is("team_name"):
+		case "agent_name", "team_name":
 			e.label = x
-		case k.Is("workflow_id"):
+		case "workflow_id":
 			e.workflow = x
-		case k.Is("workflow_name"):
+		case "workflow_name":
 			e.workflowName = x
-		case k.Is("workflow_run_id"):
+		case "workflow_run_id":
 			e.workflowRun = x
-		case k.Is("step_id"):
-			e.step = x
-		case k.Is("step_name"):
-			e.stepName = x
-		case k.Is("event_index"):
+		case "event_index":
 			e.index = x
-		case k.Is("tool"):
-			e.tool = x
 		}
 	}
 }
 
-// eventName returns the name of an event without Team.
-func eventName(v jsonv.Value) []byte { return bytes.TrimPrefix(rawString(v), []byte("Team")) }
-
-// event decodes one event. in is the stored run that keeps it, if any: an event without a run
-// id belongs to that run.
-func (s *stream) event(v, in jsonv.Value) {
-	var e event
-	e.read(v)
-	e.inherit(in)
-	s.setSession(&e)
-	if isControl(e.name) && e.created.Kind() == jsonv.Missing {
-		s.control(&e)
-		return
-	}
-	if len(rawString(e.run)) == 0 {
-		if kindOf(e.name) == isError {
-			s.requestError(&e)
-		} else {
-			s.unknown("", v)
-		}
-		return
-	}
-	kind := kindOf(e.name)
-	if kind == isUnknown {
-		s.unknown("", v)
-		return
-	}
-	v.Get("event").MarkRead()
-	r := s.runOf(&e, kind)
-	if r == nil || s.repeated(r, e.index) {
-		v.MarkRead() // a repetition
-		return
-	}
-	s.markEnvelope(r, &e)
-	e.at = stampOf(e.created).or(r.Last)
-	r.Last = e.at
-	if !r.Started && !r.Met && !kind.begins() {
-		s.startUnannounced(r, e.at)
-	}
-	if kind == isContent { // the most frequent event, which emits no message
-		s.addDelta(r, &e)
-		return
-	}
-	s.handle(r, &e, kind)
-}
-
-func (s *stream) handle(r *run, e *event, kind kind) {
-	switch kind {
-	case isStarted:
-		s.start(r, e)
-	case isContinued:
-		s.resume(r, e)
-	case isDraft:
-		s.addDraft(r, e)
-	case isCompleted:
-		s.complete(r, e)
-	case isError:
-		s.fail(r, e)
-	case isCancelled:
-		s.cancel(r, e)
-	case isPaused:
-		s.pause(r, e)
-	case isToolStarted:
-		s.toolStarted(r, e)
-	case isToolCompleted, isToolError:
-		s.toolCompleted(r, e, kind == isToolError)
-	case isRequest:
-		s.modelRequest(r, e)
-	case isResponse:
-		s.modelResponse(r, e)
-	case isStep:
-		s.reasoningStep(r, e)
-	case isNote:
-		s.note(r, e)
-	}
-}
-
-// kind is the meaning of an event to the decoder.
-type kind uint8
-
-const (
-	isUnknown kind = iota
-	isStarted
-	isContinued
-	isContent
-	isDraft
-	isCompleted
-	isError
-	isCancelled
-	isPaused
-	isToolStarted
-	isToolCompleted
-	isToolError
-	isRequest
-	isResponse
-	isStep
-	isNote
-	isDelta // another event has the whole value
-)
-
-// begins reports whether such an event is, or may precede, its run's start.
-func (k kind) begins() bool { return k == isStarted || k == isContinued || k == isNote }
-
-// kindOf returns the kind of an event by its name. An event of a workflow has the kind of the
-// agent's event with the same role.
-func kindOf(name []byte) kind {
-	switch string(name) {
-	case "RunContent", "ReasoningContentDelta":
-		return isContent
-	case "RunStarted", "WorkflowStarted":
-		return isStarted
-	case "RunContinued":
-		return isContinued
-	case "RunIntermediateContent":
-		return isDraft
-	case "RunCompleted", "WorkflowCompleted":
-		return isCompleted
-	case "RunError", "WorkflowError":
-		return isError
-	case "RunCancelled", "WorkflowCancelled":
-		return isCancelled
-	case "RunPaused", "WorkflowPaused":
-		return isPaused
-	case "ToolCallStarted":
-		return isToolStarted
-	case "ToolCallCompleted":
-		return isToolCompleted
-	case "ToolCallError":
-		return isToolError
-	case "ModelRequestStarted":
-		return isRequest
-	case "ModelRequestCompleted":
-		return isResponse
-	case "ReasoningStep":
-		return isStep
-	case "ToolCallArgsDelta":
-		return isDelta
-	}
-	if _, ok := noteOf(name); ok {
-		return isNote
-	}
-	return isUnknown
-}
-
-// setSession notes the session of an event, and releases the pending items that waited for
-// it.
-func (s *stream) setSession(e *event) {
-	b := rawString(e.session)
-	if len(b) == 0 || string(b) == s.session {
-		return
-	}
-	s.session = peekID(e.session)
-	s.releasePending(false)
-}
-
-// sessionFor returns the session in v, else the last one, else that of the stream's origin.
-func (s *stream) sessionFor(v jsonv.Value) string {
-	switch b := rawString(v); {
-	case len(b) > 0 && string(b) != s.session:
-		return ident(v)
-	case s.session != "":
-		return s.session
-	}
-	return s.origin
-}
+func eventName(v jsonv.Value) []byte { return bytes.TrimPrefix(v.Chars(), []byte("Team")) }
 
 // inherit sets the fields that the event lacks from the stored run that keeps it.
 func (e *event) inherit(run jsonv.Value) {
-	if len(rawString(e.run)) > 0 || !run.Exists() {
+	if len(e.run.Chars()) > 0 || !run.Exists() {
 		return
 	}
 	var of event
@@ -257,16 +86,220 @@ func (e *event) inherit(run jsonv.Value) {
 
 // actor returns the agent, team or workflow of an event.
 func (e *event) actor() msg.Agent {
+	a := msg.Agent{Name: ident.OrNumber(e.label)}
 	switch {
 	case e.agent.Is(jsonv.String):
-		return msg.Agent{ID: ident(e.agent), Name: ident(e.label), Kind: msg.KindAgent}
+		a.ID, a.Kind = ident.Of(e.agent), msg.KindAgent
 	case e.team.Is(jsonv.String):
-		return msg.Agent{ID: ident(e.team), Name: ident(e.label), Kind: msg.KindTeam}
+		a.ID, a.Kind = ident.Of(e.team), msg.KindTeam
 	case e.workflow.Is(jsonv.String), e.workflowName.Is(jsonv.String):
-		return msg.Agent{ID: ident(e.workflow), Name: ident(e.workflowName), Kind: msg.KindWorkflow}
+		a = msg.Agent{ID: ident.OrNumber(e.workflow), Name: ident.OrNumber(e.workflowName), Kind: msg.KindWorkflow}
 	}
-	return msg.Agent{Name: ident(e.label)}
+	return a
 }
 
 // second is the event's time as a part of a key.
-func (e *event) second() string { return strconv.FormatInt(e.at.NS/1e9, 10) }
+func (e *event) second() string { return strconv.FormatInt(e.at.Nanos/1e9, 10) }
+
+// rule is the meaning of an event.
+type rule struct {
+	do      func(*run, *event)
+	phase   phase
+	control bool // it is of the connection and not of a run
+	note    note
+}
+
+// phase is the place of an event in its run.
+type phase uint8
+
+const (
+	none phase = iota
+	starts
+	continues
+	reports // at any time, before the start too
+	within
+	callStarts
+	callEnds
+	ends
+	fails
+)
+
+// note describes how an event that only reports something becomes a message.
+type note struct {
+	kind    msg.Kind
+	shown   bool
+	signal  msg.Signal
+	content string // the fields of which the first has the text
+	// names are the fields that distinguish such events of one second; they become part of the
+	// key, and attributes. attrs only become attributes.
+	names string
+	attrs string
+}
+
+const (
+	stepFields = "step_id step_name step_index parent_step_id"
+	taskFields = "task_id status"
+)
+
+// ruleOf returns the rule of an event by its name without Team: events of agents, teams and
+// workflows with the same role have the same meaning. An event without a rule is unknown.
+func ruleOf(name []byte) rule {
+	noted := func(n note) rule { return rule{do: (*run).note, phase: reports, note: n} }
+	switch string(name) {
+	case "RunStarted", "WorkflowStarted":
+		return rule{do: (*run).start, phase: starts}
+	case "RunContinued":
+		return rule{do: (*run).resume, phase: continues}
+	case "RunContent", "ReasoningContentDelta":
+		return rule{do: func(r *run, e *event) { r.Text.delta(r, e) }, phase: within}
+	case "RunIntermediateContent":
+		return rule{do: func(r *run, e *event) { r.Text.draft(r, e) }, phase: within}
+	case "RunPaused", "WorkflowPaused":
+		return rule{do: (*run).pause, phase: within}
+	case "RunCompleted", "WorkflowCompleted":
+		return rule{do: (*run).complete, phase: ends}
+	case "RunError", "WorkflowError":
+		return rule{do: func(r *run, e *event) { r.abort(e, failed) }, phase: fails}
+	case "RunCancelled", "WorkflowCancelled":
+		return rule{do: func(r *run, e *event) { r.abort(e, cancelled) }, phase: ends}
+	case "ToolCallStarted":
+		return rule{do: func(r *run, e *event) { r.Calls.start(r, useOf(e.v.Get("tool")), e.at) }, phase: callStarts}
+	case "ToolCallCompleted", "ToolCallError":
+		return rule{do: func(r *run, e *event) { r.Calls.completed(r, e) }, phase: callEnds}
+	case "ToolCallArgsDelta": // ToolCallStarted has all arguments
+		return rule{do: func(*run, *event) {}, phase: within}
+	case "ModelRequestStarted":
+		return rule{do: func(r *run, e *event) { r.Usage.request(r, e) }, phase: within}
+	case "ModelRequestCompleted":
+		return rule{do: func(r *run, e *event) { r.Usage.respond(r, e) }, phase: within}
+	case "ReasoningStep":
+		return rule{do: func(r *run, e *event) { r.Text.reasoningStep(r, e) }, phase: within}
+
+	case "RunContentCompleted", "ReasoningStarted", "ReasoningCompleted",
+		"MemoryUpdateStarted", "SessionSummaryStarted", "FollowupsStarted", "CompressionStarted",
+		"ParserModelResponseStarted", "ParserModelResponseCompleted",
+		"OutputModelResponseStarted", "OutputModelResponseCompleted",
+		"WorkflowAgentStarted", "WorkflowAgentCompleted":
+		return noted(note{})
+	case "MemoryUpdateCompleted", "SessionSummaryCompleted", "FollowupsCompleted":
+		return noted(note{content: "memories session_summary followups"})
+	case "CompressionCompleted":
+		return noted(note{signal: msg.Compaction, attrs: "tool_results_compressed original_size compressed_size"})
+	case "PreHookStarted", "PreHookCompleted", "PostHookStarted", "PostHookCompleted":
+		return noted(note{names: "pre_hook_name post_hook_name"})
+	case "TaskCreated":
+		return noted(note{kind: msg.Task, shown: true, content: "title description", names: taskFields, attrs: "assignee dependencies description"})
+	case "TaskUpdated":
+		return noted(note{kind: msg.Task, shown: true, content: "title", names: taskFields, attrs: "previous_status assignee"})
+	case "TaskStateUpdated":
+		return noted(note{kind: msg.Plan, shown: true, content: "tasks", attrs: "goal_complete completion_summary"})
+	case "TaskIterationStarted", "TaskIterationCompleted":
+		return noted(note{names: "iteration", attrs: "max_iterations"})
+
+	case "StepStarted", "StepContinued":
+		return noted(note{kind: msg.Task, shown: true, content: "step_name", names: stepFields})
+	case "StepCompleted":
+		return noted(note{kind: msg.Task, shown: true, names: stepFields})
+	case "StepError":
+		return noted(note{kind: msg.Task, shown: true, content: "error", names: stepFields})
+	case "StepOutput", "StepPaused", "StepExecutorPaused", "StepExecutorContinued", "StepOutputReview", "ConditionPaused", "RouterPaused":
+		return noted(note{names: stepFields})
+	case "LoopIterationStarted", "LoopIterationCompleted":
+		return noted(note{names: stepFields + " iteration", attrs: "max_iterations should_continue"})
+	case "LoopExecutionStarted", "LoopExecutionCompleted", "ParallelExecutionStarted", "ParallelExecutionCompleted",
+		"ConditionExecutionStarted", "ConditionExecutionCompleted", "RouterExecutionStarted", "RouterExecutionCompleted",
+		"StepsExecutionStarted", "StepsExecutionCompleted":
+		return noted(note{names: stepFields, attrs: "max_iterations total_iterations parallel_step_count condition_result selected_steps steps_count executed_steps"})
+
+	case "connected", "authenticated", "auth_required", "auth_error", "catch_up", "replay", "subscribed", "reconnected", "error", "pong":
+		return rule{control: true}
+	}
+	return rule{}
+}
+
+// event decodes one event. in is the stored run that keeps it, if any: an event without a run
+// id belongs to that run.
+func (s *stream) event(v, in jsonv.Value) {
+	if len(s.spare) == 0 {
+		s.spare = append(s.spare, new(event))
+	}
+	last := len(s.spare) - 1
+	e := s.spare[last] // an event may embed runs with events of their own
+	s.spare = s.spare[:last]
+	defer func() { s.spare = append(s.spare, e) }()
+	e.read(v)
+	e.inherit(in)
+	e.rule = ruleOf(e.name)
+	s.setSession(e.session)
+	switch {
+	case e.rule.control && e.created.Kind() == jsonv.Missing:
+		s.control(e)
+		return
+	case len(e.run.Chars()) == 0 && e.rule.phase == fails:
+		s.refuse(e)
+		return
+	case len(e.run.Chars()) == 0, e.rule.do == nil:
+		s.stray("", v)
+		return
+	}
+	v.Get("event").MarkRead()
+	r := s.runOf(e)
+	// The top run's stream numbers the events of all runs below it.
+	if r == nil || s.body == nil && e.index.Is(jsonv.Number) && e.index.Int() >= 0 && !s.Runs.top(r).Index.Add(e.index.Int()) {
+		v.MarkRead() // a repetition
+		return
+	}
+	e.markCopies(r)
+	e.at = conversation.TimeOf(e.created).Or(r.Last)
+	r.Last = e.at
+	if !r.Started && !r.Met && e.rule.phase > reports {
+		r.startUnannounced(e.at)
+	}
+	e.rule.do(r, e)
+}
+
+// setSession notes the session of an event, and releases the pending items that waited for
+// it.
+func (s *stream) setSession(v jsonv.Value) {
+	if b := v.Chars(); len(b) > 0 && string(b) != s.Session {
+		s.Session = ident.Peek(v)
+		s.releasePending(false)
+	}
+}
+
+// sessionFor returns the session in v, else the last one, else that of the stream's origin.
+func (s *stream) sessionFor(v jsonv.Value) string {
+	switch b := v.Chars(); {
+	case len(b) > 0 && string(b) != s.Session:
+		return ident.Of(v)
+	case s.Session != "":
+		return s.Session
+	}
+	return s.origin
+}
+
+// markCopies marks the fields of an event that the messages of its run have already.
+func (e *event) markCopies(r *run) {
+	e.run.MarkRead()
+	ident.Is(e.session, r.Session)
+	ident.Is(e.parent, r.Parent)
+	ident.Is(e.label, r.Agent.Name)
+	e.agent.Equal(r.Agent.ID)
+	e.team.Equal(r.Agent.ID)
+	switch {
+	case r.Agent.Kind == msg.KindWorkflow:
+		e.workflow.Equal(r.Agent.ID)
+		e.workflowName.Equal(r.Agent.Name)
+	case e.workflowRun.Exists(), e.workflow.Exists():
+		ident.Is(e.workflowRun, r.Parent)
+		ident.Is(e.workflowRun, r.s.Runs.top(r).ID)
+		markCopies(e.v, "workflow_id", "workflow_name", "step_id", "step_name")
+	}
+}
+
+// markCopies marks the members of that name, which are copies.
+func markCopies(v jsonv.Value, fields ...string) {
+	for _, name := range fields {
+		v.Get(name).MarkRead()
+	}
+}

@@ -4,64 +4,58 @@ import (
 	"slices"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
 // pause: the run waits for a person, or for results from outside. Calls that need permission
-// have no start event, so they are emitted here.
-func (s *stream) pause(r *run, e *event) {
-	s.closePiece(r, "", e.at, msg.Complete)
-	tools := e.v.Get("tools")
-	var waits []jsonv.Value
-	for t := range tools.Elems() {
-		waits = append(waits, t)
-	}
+// have no start event, so they are emitted here:
+//
+//	{"event":"RunPaused","tools":[{"tool_call_id":"c1","requires_confirmation":true, …}],
+//	 "requirements":[{"member_run_id":"…","tool_execution":{"tool_call_id":"c1", …}}]}
+func (r *run) pause(e *event) {
+	r.Text.close(r, "", e.at, msg.Complete)
+	waits := slices.Collect(e.v.Get("tools").Elems())
 	if len(waits) == 0 {
 		for q := range e.v.Get("requirements").Elems() {
-			if member := peekID(q.Get("member_run_id")); member == "" || member == r.ID {
-				if t := q.Get("tool_execution"); t.Is(jsonv.Object) {
-					waits = append(waits, t)
-				}
+			member, tool := ident.PeekOrNumber(q.Get("member_run_id")), q.Get("tool_execution")
+			if (member == "" || member == r.ID) && tool.Is(jsonv.Object) {
+				waits = append(waits, tool)
 			}
 		}
 	}
 	outside := len(waits) > 0
-	for _, t := range waits {
-		outside = outside && reasonOf(t) == "external_execution"
-		u := useOf(t)
-		s.startCall(r, u, e.at)
-		c := s.openCall(r, u)
-		if c == nil || c.Waits || !needsDecision(t) {
-			continue
+	for _, tool := range waits {
+		u, reason := useOf(tool), reasonOf(tool)
+		outside = outside && reason == external
+		r.Calls.start(r, u, e.at)
+		if c := r.Calls.open(u, r); c != nil && !c.Waits && reason != "" {
+			c.Waits = true
+			m := c.wait(r, msg.WaitStart, "wait:", e.at)
+			m.SetAttr("for", reason)
+			markWaitsFor(m, reason == external)
 		}
-		c.Waits = true
-		m := s.addWait(r, c, msg.WaitStart, "wait:", e.at)
-		m.SetAttr("for", reasonOf(t))
-		markWaitsFor(m, reasonOf(t) == "external_execution")
 	}
-	for q := range e.v.Get("requirements").Elems() {
-		s.requirement(r, q)
+	for q := range e.v.Get("requirements").Elems() { // they repeat the calls of their runs
+		of := r
+		conversation.TimeOf(q.Get("created_at"))
+		if member := r.s.Runs.get(ident.PeekOrNumber(q.Get("member_run_id"))); member != nil {
+			of = member
+			q.Get("member_run_id").MarkRead()
+			ident.Is(q.Get("member_agent_id"), of.Agent.ID)
+			ident.Is(q.Get("member_agent_name"), of.Agent.Name)
+		}
+		u := useOf(q.Get("tool_execution"))
+		id, _ := of.Calls.id(of, u)
+		of.Calls.mark(u, id)
 	}
-	s.markRepeat(e.content, r.Said.Hash)
-	s.flushUsage(r)
-	m := s.addStatus(r, "pause/"+e.second(), "pause", e.at)
+	markRepeat(e.content, r.Text.Emitted.Sum)
+	r.Usage.flush(r, msg.Complete)
+	m := r.status(r.key("pause/"+e.second()), "pause", e.at)
 	m.Signal = msg.RunPause
 	markWaitsFor(m, outside)
-	r.Said.Len, r.Said.Hash = 0, noText
-}
-
-// requirement marks the fields of a requirement that repeat a call of its run as read.
-func (s *stream) requirement(r *run, q jsonv.Value) {
-	stampOf(q.Get("created_at"))
-	if of := s.runs[peekID(q.Get("member_run_id"))]; of != nil {
-		r = of
-		q.Get("member_run_id").MarkRead()
-		markKnown(q.Get("member_agent_id"), r.Agent.ID)
-		markKnown(q.Get("member_agent_name"), r.Agent.Name)
-	}
-	u := useOf(q.Get("tool_execution"))
-	id, _ := r.callID(u)
-	s.markCall(r, u, id)
+	r.Text.Emitted = conversation.Written{}
 }
 
 // markWaitsFor marks a wait for an external program that runs the call, as opposed to a
@@ -72,9 +66,9 @@ func markWaitsFor(m *msg.Message, outside bool) {
 	}
 }
 
-// needsDecision reports whether a call waits for a person or for an external result.
-func needsDecision(tool jsonv.Value) bool { return reasonOf(tool) != "" }
+const external = "external_execution"
 
+// reasonOf returns the reason why a call waits; empty when it does not.
 func reasonOf(tool jsonv.Value) string {
 	switch {
 	case tool.Get("requires_confirmation").Bool():
@@ -82,79 +76,77 @@ func reasonOf(tool jsonv.Value) string {
 	case tool.Get("requires_user_input").Bool():
 		return "user_input"
 	case tool.Get("external_execution_required").Bool():
-		return "external_execution"
+		return external
 	}
 	return ""
 }
 
-func (s *stream) addWait(r *run, c *call, signal msg.Signal, prefix string, at stamp) *msg.Message {
-	m := s.addStatus(r, "", "permission", at)
-	m.Key = prefix + c.ID
-	m.Signal = signal
-	m.Tool.CallID, m.Tool.Name = c.ID, c.Name
+func (c *call) wait(r *run, signal msg.Signal, prefix string, at conversation.Time) *msg.Message {
+	m := r.status(prefix+c.ID, "permission", at)
+	m.Signal, m.Tool.CallID, m.Tool.Name = signal, c.ID, c.Name
 	return m
 }
 
 // resume: a paused run continues, perhaps in another stream than the one that it began in.
 // The keys of its next messages contain this time, so that both streams produce the same
 // keys.
-func (s *stream) resume(r *run, e *event) {
-	s.emitPiece(r, e.at, msg.Complete, msg.Plain(string(r.Said.Text)))
-	r.Started, r.Joined = true, false
-	r.Leg = e.second()
-	r.Said.Len, r.Said.Hash = 0, noText
-	r.Replies, r.Reply, r.Waits = 0, "", false
-	r.Said.After = r.Leg
-	from := len(s.out.Messages)
-	m := s.addStatus(r, "resume/"+r.Leg, "resume", e.at)
-	m.Signal = msg.RunResume
-	decided := s.decisions(r)
-	for _, c := range slices.Clone(r.Calls) {
+func (r *run) resume(e *event) {
+	t, u := &r.Text, &r.Usage
+	t.emit(r, e.at, msg.Complete, msg.Plain(string(t.Text)))
+	r.Started, r.Joined, r.Leg = true, false, e.second()
+	t.After, t.Emitted = r.Leg, conversation.Written{}
+	u.Replies, u.Reply, u.Waits = 0, "", false
+	from := len(r.s.out.Messages)
+	r.status(r.key("resume/"+r.Leg), "resume", e.at).Signal = msg.RunResume
+	// The decisions of a person about the calls are in the request that continues the run, or in
+	// the stored run.
+	decided := r.s.body.stored(r).Get("tools")
+	if r.s.body == nil {
+		if q := r.s.take(decision, r.ID); q != nil && r.s.inner.Parse([]byte(q.Data)) == nil {
+			decided = r.s.inner.Root()
+		}
+	}
+	if r.s.body == nil {
+		for d := range decided.Elems() { // the wait began in another stream
+			if id := ident.OrNumber(d.Get("tool_call_id")); id != "" && d.Get("confirmed").Exists() {
+				c := &call{Waits: true, Args: conversation.SumOf("")}
+				c.ID, c.Name = unique(r, id), useOf(d).name
+				if !r.Calls.knows(c.ID) {
+					r.Calls.Open.Add(c)
+				}
+			}
+		}
+	}
+	for _, c := range slices.Clone(r.Calls.Open.Open) {
 		if c.Waits {
-			s.endWait(r, c, decided, e.at)
+			c.decide(r, decided, e.at)
 		}
 	}
-	if s.index != nil {
-		return
-	}
-	defer s.keepDecisions(r, decided, from)
-	for d := range decided.Elems() { // the wait began in another stream
-		id := ident(d.Get("tool_call_id"))
-		if id != "" && d.Get("confirmed").Exists() && !r.knows(r.unique(id)) {
-			c := &call{ID: r.unique(id), Name: useOf(d).name, Args: noText}
-			r.Calls = append(r.Calls, c)
-			s.endWait(r, c, decided, e.at)
-		}
+	if r.s.body == nil && decided.Exists() {
+		rest.Keep(&r.s.inner, r.s.out, from, func(m *msg.Message) { m.Session, m.Run = r.Session, r.ID })
 	}
 }
 
-// endWait ends the wait of a call, and emits the call's result when the decision contains it.
-func (s *stream) endWait(r *run, c *call, decided jsonv.Value, at stamp) {
+// decide ends the wait of a call, and emits the call's result when the decision contains it.
+func (c *call) decide(r *run, decided jsonv.Value, at conversation.Time) {
 	c.Waits = false
-	var t jsonv.Value
-	for d := range decided.Elems() {
-		if r.unique(peekID(d.Get("tool_call_id"))) == c.ID {
-			t = d
+	var d jsonv.Value
+	for x := range decided.Elems() {
+		if unique(r, ident.PeekOrNumber(x.Get("tool_call_id"))) == c.ID {
+			d = x
 		}
 	}
-	u := useOf(t)
-	s.markCall(r, u, c.ID)
-	m := s.addWait(r, c, msg.WaitEnd, "waited:", at)
+	u := useOf(d)
+	r.Calls.mark(u, c.ID)
+	m := c.wait(r, msg.WaitEnd, "waited:", at)
 	switch {
-	case u.confirmed.Is(jsonv.True):
+	case d.Get("confirmed").Bool():
 		m.SetAttr("decision", "allow")
 	case u.refused:
 		m.SetAttr("decision", "deny")
-		u.result = t.First("confirmation_note", "result")
-		s.emitResult(r, u, at)
-	case t.Get("external_execution_required").Bool() && !blank(u.result):
-		s.emitResult(r, u, at)
-	}
-}
-
-// keepDecisions keeps the unread fields of the decisions in a request.
-func (s *stream) keepDecisions(r *run, decided jsonv.Value, from int) {
-	if decided.Exists() {
-		rest.Keep(&s.inner, s.out, from, func(m *msg.Message) { m.Session, m.Run = r.Session, r.ID })
+		u.result = d.First("confirmation_note", "result")
+		r.Calls.result(r, u, at)
+	case d.Get("external_execution_required").Bool() && !blank(u.result):
+		r.Calls.result(r, u, at)
 	}
 }

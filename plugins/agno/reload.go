@@ -2,8 +2,12 @@ package agno
 
 import (
 	"cmp"
+	"slices"
+	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -21,40 +25,77 @@ func reloads(v jsonv.Value) bool {
 
 // isRun reports whether an object is a stored run.
 func isRun(v jsonv.Value) bool {
-	if len(rawString(v.Get("run_id"))) == 0 {
-		return false
-	}
-	for _, field := range [...]string{"run_input", "input", "messages", "status", "metrics", "events", "run_response_format"} {
-		if v.Get(field).Kind() != jsonv.Missing {
-			return true
-		}
-	}
-	return false
+	return runID(v) != "" && slices.ContainsFunc([]string{"run_input", "input", "messages", "status", "metrics", "events", "run_response_format"},
+		func(field string) bool { return v.Get(field).Kind() != jsonv.Missing })
 }
 
-// bodyIndex has the runs of a reloaded body by id, and the state of their replay.
-type bodyIndex struct {
-	runs       map[string]jsonv.Value   // runs by id
-	children   map[string][]jsonv.Value // by parent, of the list
-	unmatched  map[string][]jsonv.Value // children that match no call yet, by parent
-	inEvents   map[string]bool          // runs whose events another run of the list keeps
-	firstEvent map[string]jsonv.Value   // the first event of each run
-	order      []jsonv.Value            // the runs of the list
-	pieces     map[string]*pieces       // texts of runs, filled when needed
-	decoded    map[string]bool          // runs that were decoded
-	merged     map[string]bool          // runs whose events are merged into their parent's
-	calls      map[string]assigned      // the call of each merged run
-	metrics    map[string]map[string]jsonv.Value
-	embedded   map[string]jsonv.Value // runs that others embed: with names and models, which the list lacks
-	latestEnd  stamp                  // upper bound of the run's end, when its caller has one
-	summary    bool                   // the run is decoded from messages, not from events
-	depth      int
+// runID returns the id of a stored run, or of the run of an event.
+func runID(v jsonv.Value) string { return ident.Peek(v.Get("run_id")) }
+
+// parentID returns the id of the run above a stored one.
+func parentID(v jsonv.Value) string {
+	return ident.PeekOrNumber(v.First("parent_run_id", "workflow_run_id"))
+}
+
+// Limits of the work on a body: how deep runs are nested, and how many children are tried for
+// a call.
+const (
+	maxDepth = 256
+	maxTried = 64
+)
+
+// body has the runs of a reloaded body, and the state of their replay. Its methods for an open
+// run do nothing for a nil body, which is that of a stream.
+type body struct {
+	s         *stream
+	runs      map[string]*storedRun
+	order     []jsonv.Value     // the runs of the list
+	session   jsonv.Value       // of the first run or event that names it: the runs of the API do not
+	latestEnd conversation.Time // upper bound of the run's end, when its caller has one
+	summary   int               // above 0: a run is decoded from its object, not from events
+	depth     int
+}
+
+// storedRun is a run of a body.
+type storedRun struct {
+	v        jsonv.Value   // of the list, else the embedded one
+	embedded jsonv.Value   // as another run embeds it: with names and models, which the list lacks
+	first    jsonv.Value   // its first event
+	children []jsonv.Value // of the list
+	matched  bool          // unmatched is set
+	inEvents bool          // another run of the list keeps its events
+	decoded  bool
+	merged   bool // its events are merged into its parent's
+
+	unmatched []jsonv.Value // children that match no call yet
+	call      jsonv.Value   // of a merged run: the tool object of the call that caused it
+	by        msg.LinkMethod
+	pieces    *pieces                // its texts, once one was needed
+	metrics   map[string]jsonv.Value // of its calls, once they were needed
+}
+
+// run returns the stored run of that id.
+func (b *body) run(id string) *storedRun {
+	st := b.runs[id]
+	if st == nil {
+		st = &storedRun{}
+		b.runs[id] = st
+	}
+	return st
+}
+
+// stored returns the stored object of an open run.
+func (b *body) stored(r *run) jsonv.Value {
+	if b == nil {
+		return jsonv.Value{}
+	}
+	return b.run(r.ID).v
 }
 
 // reload decodes a body.
 func (s *stream) reload(root jsonv.Value) {
 	if v := root.Get("session_id"); v.Is(jsonv.String) {
-		s.session = ident(v)
+		s.Session = ident.Of(v)
 	}
 	list := root
 	switch {
@@ -67,48 +108,30 @@ func (s *stream) reload(root jsonv.Value) {
 		s.emitHistory(root)
 		return
 	}
-	// The body is complete and independent of the stream's open runs.
-	runs, ended, text := s.runs, s.ended, s.text
-	s.runs, s.ended, s.text = make(map[string]*run), recent{}, 0
-	s.index = newBodyIndex(list)
-	for _, v := range s.index.order {
-		if s.learnSession(v) {
-			break
-		}
-	}
+	open := s.Runs // the body is complete and independent of them
+	s.Runs, s.body = runs{}, newBody(s, list)
+	b := s.body
+	s.Session = cmp.Or(ident.Peek(b.session), s.Session, s.origin)
 	for v := range list.Elems() {
 		if !isRun(v) {
-			s.stray(v)
+			s.stray("", v)
 		}
 	}
-	for _, v := range s.index.order {
-		if s.index.isTop(v) {
-			s.reloadTree(v)
+	for _, v := range b.order {
+		// The body has no run above it, and no other run keeps its events.
+		if !b.run(runID(v)).inEvents && !b.run(parentID(v)).v.Exists() {
+			b.decodeTree(v)
 		}
 	}
-	for _, v := range s.index.order { // whose parents form a cycle
-		s.reloadRun(v, nil)
+	for _, v := range b.order { // whose parents form a cycle
+		b.decode(v, nil)
 	}
-	s.index = nil
-	s.runs, s.ended, s.text = runs, ended, text
+	s.Runs, s.body = open, nil
 	s.releasePending(false)
 }
 
-// stray keeps an element of a list that is no run.
-func (s *stream) stray(v jsonv.Value) {
-	if v.Is(jsonv.Object) {
-		s.unknown("", v)
-	} else {
-		s.problem(msg.ReasonWrongType, "expected a run, got "+v.Kind().String())
-	}
-}
-
-func newBodyIndex(list jsonv.Value) *bodyIndex {
-	b := &bodyIndex{
-		runs: make(map[string]jsonv.Value), children: make(map[string][]jsonv.Value),
-		unmatched: make(map[string][]jsonv.Value), inEvents: make(map[string]bool), firstEvent: make(map[string]jsonv.Value), pieces: make(map[string]*pieces), decoded: make(map[string]bool),
-		merged: make(map[string]bool), calls: make(map[string]assigned), metrics: make(map[string]map[string]jsonv.Value), embedded: make(map[string]jsonv.Value),
-	}
+func newBody(s *stream, list jsonv.Value) *body {
+	b := &body{s: s, runs: make(map[string]*storedRun)}
 	if list.Is(jsonv.Object) {
 		b.order = append(b.order, list)
 	}
@@ -117,22 +140,27 @@ func newBodyIndex(list jsonv.Value) *bodyIndex {
 			b.order = append(b.order, v)
 		}
 	}
-	for _, v := range b.order {
-		id := peekID(v.Get("run_id"))
-		if _, ok := b.runs[id]; !ok {
-			b.runs[id] = v
+	learn := func(v jsonv.Value) {
+		if !b.session.Is(jsonv.String) {
+			b.session = v.Get("session_id")
 		}
-		if p := peekID(v.First("parent_run_id", "workflow_run_id")); p != "" && p != id {
-			b.children[p] = append(b.children[p], v)
+	}
+	for _, v := range b.order {
+		id := runID(v)
+		if st := b.run(id); !st.v.Exists() {
+			st.v = v
+		}
+		learn(v)
+		if p := parentID(v); p != "" && p != id {
+			b.run(p).children = append(b.run(p).children, v)
 		}
 		for e := range v.Get("events").Elems() {
-			of := cmp.Or(peekID(e.Get("run_id")), id)
-			if b.firstEvent[of].Kind() == jsonv.Missing {
-				b.firstEvent[of] = e
+			learn(e)
+			of := b.run(cmp.Or(ident.PeekOrNumber(e.Get("run_id")), id))
+			if of.first.Kind() == jsonv.Missing {
+				of.first = e
 			}
-			if of != "" && of != id {
-				b.inEvents[of] = true
-			}
+			of.inEvents = of.inEvents || of != b.run(id)
 		}
 	}
 	for _, v := range b.order {
@@ -141,55 +169,24 @@ func newBodyIndex(list jsonv.Value) *bodyIndex {
 	return b
 }
 
-// addEmbedded adds the runs that a run embeds.
-func (b *bodyIndex) addEmbedded(v jsonv.Value) {
+// addEmbedded adds the runs that a run or its events embed.
+func (b *body) addEmbedded(v jsonv.Value) {
 	for e := range v.Get("events").Elems() {
-		b.addMembers(e)
+		b.addEmbedded(e)
 	}
-	b.addMembers(v)
-}
-
-func (b *bodyIndex) addMembers(v jsonv.Value) {
 	for _, field := range [...]string{"member_responses", "step_executor_runs"} {
-		for m := range v.Get(field).Elems() {
-			id := peekID(m.Get("run_id"))
-			if b.embedded[id].Kind() == jsonv.Missing {
-				b.embedded[id] = m
+		for x := range v.Get(field).Elems() {
+			id := ident.PeekOrNumber(x.Get("run_id"))
+			st := b.run(id)
+			if st.embedded.Kind() == jsonv.Missing {
+				st.embedded = x
 			}
-			if _, known := b.runs[id]; id != "" && !known {
-				b.runs[id] = m
-				b.addEmbedded(m)
+			if id != "" && !st.v.Exists() {
+				st.v = x
+				b.addEmbedded(x)
 			}
 		}
 	}
-}
-
-// isTop reports whether a run of the list is a root: the body has no run above it, and no
-// other run keeps its events.
-func (b *bodyIndex) isTop(v jsonv.Value) bool {
-	if b.inEvents[peekID(v.Get("run_id"))] {
-		return false
-	}
-	_, here := b.runs[peekID(v.First("parent_run_id", "workflow_run_id"))]
-	return !here
-}
-
-// learnSession takes the session from a run or its events. The runs of the API lack it.
-func (s *stream) learnSession(v jsonv.Value) bool {
-	if id := v.Get("session_id"); id.Is(jsonv.String) {
-		s.session = peekID(id)
-		return true
-	}
-	for e := range v.Get("events").Elems() {
-		if id := e.Get("session_id"); id.Is(jsonv.String) {
-			s.session = peekID(id)
-			return true
-		}
-	}
-	if s.session == "" {
-		s.session = s.origin
-	}
-	return false
 }
 
 // emitSession emits the name and the summary of a stored session.
@@ -197,15 +194,13 @@ func (s *stream) emitSession(v jsonv.Value) {
 	m := s.out.Add()
 	m.Kind, m.Hidden, m.Complete = msg.Status, true, msg.Complete
 	m.Session = s.sessionFor(v.Get("session_id"))
-	name := ident(v.Get("session_name"))
-	summary := summaryText(v.First("session_summary", "summary"))
-	m.Content = summary
-	updated := stampOf(v.First("updated_at", "created_at"))
-	m.Time, m.Precision = updated.NS, updated.Precision
-	m.Key = "session:" + msg.HashKey(name, summary.String(), string(v.First("updated_at", "created_at").Peek()))
+	m.Content = summaryText(v.First("session_summary", "summary"))
+	name, updated := ident.OrNumber(v.Get("session_name")), v.First("updated_at", "created_at")
+	conversation.TimeOf(updated).Set(m)
+	m.Key = "session:" + msg.HashKey(name, m.Content.String(), string(updated.Peek()))
 	m.SetAttr("type", "session")
 	m.SetAttr("session_name", name)
-	m.SetAttr("total_tokens", number(v.Get("total_tokens")))
+	m.SetAttr("total_tokens", v.Get("total_tokens").Digits())
 }
 
 // emitHistory emits the messages of a stored session without runs:
@@ -220,89 +215,299 @@ func (s *stream) emitHistory(v jsonv.Value) {
 		if text.IsZero() {
 			continue
 		}
-		at := stampOf(x.Get("created_at"))
 		m := s.out.Add()
 		m.Session, m.Content, m.Complete = session, text, msg.Summary
-		m.Time, m.Precision = at.NS, at.Precision
-		m.Key = "history:" + msg.HashKey(ident(x.Get("role")), string(x.Get("created_at").Peek()), text.String())
+		conversation.TimeOf(x.Get("created_at")).Set(m)
+		m.Key = "history:" + msg.HashKey(ident.OrNumber(x.Get("role")), string(x.Get("created_at").Peek()), text.String())
 		m.SetAttr("type", msg.History)
 		switch role := x.Get("role"); {
 		case role.Equal("user"):
 			m.Kind, m.Role, m.Agent.Kind = msg.User, msg.RoleUser, msg.KindHuman
-		case role.Equal("assistant"), role.Equal("model"):
+		case byModel(x):
 			m.Kind, m.Role, m.Agent = msg.Assistant, msg.RoleAssistant, agent
-		case role.Equal("system"), role.Equal("developer"):
+		case role.In("system", "developer"):
 			m.Kind, m.Role, m.Hidden = msg.System, msg.RoleSystem, true
 		default:
 			m.Kind, m.Hidden = msg.Status, true
-			m.SetAttr("role", ident(role))
+			m.SetAttr("role", ident.OrNumber(role))
 		}
 	}
 }
 
-// digests are hashes of the decoded trees of runs, so that a body that is fetched again emits
-// only new trees.
-type digests struct {
-	Of    map[string]hash `json:",omitempty"`
-	Order []string        `json:",omitempty"`
+// byModel reports whether a stored message is one of the model.
+func byModel(m jsonv.Value) bool { return m.Get("role").In("assistant", "model") }
+
+// owner returns the agent, team or workflow of a stored run.
+func (s *stream) owner(v jsonv.Value) msg.Agent {
+	var e event
+	e.read(v)
+	return s.actor(&e)
 }
 
-// maxDigests limits the digests in the state.
-const maxDigests = 4096
+// maxReloaded limits the trees that a body which is fetched again does not repeat.
+const maxReloaded = 4096
 
-// seen notes the tree, and reports whether it was decoded before in the same state.
-func (d *digests) seen(top string, h hash) bool {
-	old, ok := d.Of[top]
-	if ok && old == h {
-		return true
+// decodeTree decodes the run at the top of a tree, and the runs below it, unless the same tree
+// was decoded before.
+func (b *body) decodeTree(v jsonv.Value) {
+	sum := conversation.SumOf(b.s.Session)
+	all := b.subtree(v)
+	for _, x := range all {
+		sum = sum.Add(x.Peek())
 	}
-	if d.Of == nil {
-		d.Of = make(map[string]hash)
-	}
-	if d.Of[top] = h; !ok {
-		d.Order = append(d.Order, top)
-	}
-	if len(d.Order) > maxDigests {
-		delete(d.Of, d.Order[0])
-		d.Order = d.Order[1:]
-	}
-	return false
-}
-
-// reloadTree decodes the run at the top of a tree, and the runs below it.
-func (s *stream) reloadTree(v jsonv.Value) {
-	h := noText.add([]byte(s.session))
-	all := s.index.subtree(v)
-	for _, r := range all {
-		h = h.add(r.Peek())
-	}
-	if s.reloaded.seen(peekID(v.Get("run_id")), h) {
-		for _, r := range all {
-			s.index.decoded[peekID(r.Get("run_id"))] = true
-			r.MarkRead()
+	if !b.s.Reloaded.Add(sum, maxReloaded) {
+		for _, x := range all {
+			b.run(runID(x)).decoded = true
+			x.MarkRead()
 		}
 		return
 	}
-	s.reloadRun(v, nil)
-	for _, r := range s.inOrder() { // those that are still open
-		s.emitOpen(r)
-		s.forget(r)
+	b.decode(v, nil)
+	for _, r := range slices.Clone(b.s.Runs.Open) { // those that are still open
+		r.emitOpen()
+		b.s.Runs.drop(r)
 	}
-	for _, r := range all {
-		s.markStored(r)
+	for _, x := range all {
+		b.markStored(x)
 	}
 }
 
 // subtree returns the run and those of the list below it. An id may occur any number of
 // times, and parents may form a cycle.
-func (b *bodyIndex) subtree(top jsonv.Value) []jsonv.Value {
+func (b *body) subtree(top jsonv.Value) []jsonv.Value {
 	all := []jsonv.Value{top}
 	seen := make(map[string]bool)
 	for i := 0; i < len(all); i++ {
-		if id := peekID(all[i].Get("run_id")); !seen[id] {
+		if id := runID(all[i]); !seen[id] {
 			seen[id] = true
-			all = append(all, b.children[id]...)
+			all = append(all, b.run(id).children...)
 		}
 	}
 	return all
+}
+
+// decode decodes a stored run from its events, or from its messages when it has no events.
+// parent is the run that embeds or called it, if that is known.
+func (b *body) decode(v jsonv.Value, parent *run) {
+	id := runID(v)
+	st, open := b.run(id), &b.s.Runs
+	if st.decoded || open.Ended.Has(id) || open.get(id) != nil || b.depth > maxDepth {
+		return
+	}
+	st.decoded = true
+	b.depth++
+	defer func() { b.depth-- }()
+	story := b.timeline(v, 0)
+	for _, t := range story {
+		t.of.decoded = true
+		b.s.event(t.event, t.run)
+	}
+	if len(story) == 0 {
+		if e := st.embedded; e.Exists() && e.Get("messages").Len() >= v.Get("messages").Len() {
+			b.decodeMessages(e, parent)
+			b.markStored(e)
+			st.first = e
+		} else {
+			b.decodeMessages(v, parent)
+		}
+	}
+	if r := open.get(id); r != nil {
+		b.reloadChildren(r)
+	}
+	for _, c := range st.children {
+		if r := open.get(runID(c)); r != nil {
+			b.finish(r, c)
+		}
+	}
+	if r := open.get(id); r != nil {
+		b.finish(r, v)
+	}
+	b.emitLineage(id, v)
+}
+
+// reloadChildren decodes the children of a stored run that match none of its calls, before
+// the run ends.
+func (b *body) reloadChildren(r *run) {
+	if b == nil {
+		return
+	}
+	st := b.run(r.ID)
+	list := slices.Clone(st.children) // stored in the order of their ends
+	slices.SortStableFunc(list, func(x, y jsonv.Value) int {
+		return cmp.Compare(conversation.TimeOf(x.Get("created_at")).Nanos, conversation.TimeOf(y.Get("created_at")).Nanos)
+	})
+	list = slices.AppendSeq(list, st.v.Get("step_executor_runs").Elems()) // of a workflow's agents
+	for _, c := range list {
+		if id := runID(c); id != "" && !b.run(id).inEvents {
+			b.decode(c, r)
+		}
+	}
+}
+
+// reloadEmbedded decodes the child runs that a team's last event embeds and whose own events
+// are missing: the team does not stream them.
+func (s *stream) reloadEmbedded(r *run, list jsonv.Value) {
+	for v := range list.Elems() {
+		id := ident.PeekOrNumber(v.Get("run_id"))
+		if id == "" || id == r.ID || s.Runs.get(id) != nil || s.Runs.Ended.Has(id) || s.body != nil && s.body.run(id).decoded {
+			v.MarkRead() // its own events were decoded
+			continue
+		}
+		if s.body != nil {
+			s.body.decode(v, r)
+			continue
+		}
+		s.body = newBody(s, v)
+		s.body.decode(v, r)
+		s.body.markStored(v)
+		s.body = nil
+	}
+}
+
+// finish ends a run by its stored status.
+func (b *body) finish(r *run, v jsonv.Value) {
+	if b.s.Runs.get(r.ID) != r {
+		return
+	}
+	b.summary++
+	defer func() { b.summary-- }()
+	e := event{v: v, at: r.Last}
+	switch status := v.Get("status"); {
+	case status.In("PENDING", "RUNNING"):
+	case status.Equal("PAUSED"):
+		r.pause(&e)
+	case status.Equal("CANCELLED"):
+		r.abort(&e, cancelled)
+	case status.Equal("ERROR"):
+		r.abort(&e, failed)
+	default:
+		status.In("COMPLETED", "REGENERATED")
+		r.complete(&e)
+	}
+}
+
+// fillLast sets the fields that the last event of a stored run lacks from the run's object.
+func (b *body) fillLast(r *run, e *event) {
+	v := b.stored(r)
+	if !v.Exists() || e.content.Exists() {
+		return
+	}
+	e.content, e.contentType = v.Get("content"), v.Get("content_type")
+	if f := v.Get("run_response_format"); f.Equal("json") || !e.contentType.Exists() && !f.Equal("text") {
+		e.contentType = f
+	}
+	if !e.reasoning.Exists() {
+		e.reasoning = v.Get("reasoning_content")
+	}
+}
+
+// isFork reports whether a stored run is a copy in a forked session: its tokens were counted
+// in the original.
+func (b *body) isFork(r *run) bool {
+	from := ident.OrNumber(b.stored(r).First("forked_from_session_id", "fork_id"))
+	return from != "" && from != r.Session
+}
+
+// emitLineage emits the origin of a forked or regenerated run, and that another run replaced it.
+func (b *body) emitLineage(id string, v jsonv.Value) {
+	var m msg.Message
+	for _, field := range [...]string{"regenerated_from", "forked_from_run_id", "forked_from_session_id", "fork_id"} {
+		m.SetAttr(field, ident.OrNumber(v.Get(field)))
+	}
+	if v.Get("status").Equal("REGENERATED") {
+		m.SetAttr("superseded", "true")
+	}
+	if len(m.Attrs) == 0 {
+		return
+	}
+	m.SetAttr("type", "lineage")
+	m.SetAttr("run_id", id)
+	m.Kind, m.Hidden, m.Complete = msg.Status, true, msg.Complete
+	m.Key, m.Session, m.Agent = id+"/lineage", b.s.sessionFor(v.Get("session_id")), b.s.owner(v)
+	b.s.out.Emit(m)
+}
+
+// called decodes the children of a call, as far as their task or member distinguishes
+// them from the children of other calls.
+func (b *body) called(r *run, c *call) {
+	st := b.run(r.ID)
+	if !st.matched {
+		st.matched, st.unmatched = true, slices.Clone(st.children)
+	}
+	for i := 0; i < min(len(st.unmatched), maxTried); {
+		x := st.unmatched[i]
+		placed := b.run(runID(x)).decoded
+		if !placed && !b.answers(x, c) {
+			i++
+			continue
+		}
+		st.unmatched = without(st.unmatched, i)
+		if placed {
+			continue
+		}
+		if b.decode(x, r); !c.Many {
+			return
+		}
+	}
+}
+
+// without removes one of the first elements of a list, at a cost that does not depend on the
+// list's length.
+func without[T any](list []T, i int) []T {
+	copy(list[1:i+1], list[:i])
+	return list[1:]
+}
+
+// answers reports whether a stored run may be the child of a call.
+func (b *body) answers(x jsonv.Value, c *call) bool {
+	id := runID(x)
+	if b.s.Runs.get(id) != nil || b.s.Runs.Ended.Has(id) || b.run(id).inEvents && b.summary == 0 {
+		return false // decoded already, or by later events
+	}
+	return c.Task != "" && strings.Contains(inputOf(x).String(), c.Task) || namesAgent(c.To, b.s.owner(x))
+}
+
+// markStored marks the values of a stored run that repeat its decoded tree.
+func (b *body) markStored(v jsonv.Value) {
+	ident.Is(v.Get("session_id"), b.s.Session)
+	for x := range v.Get("step_executor_runs").Elems() {
+		b.markStored(x)
+	}
+	st := b.run(runID(v))
+	if st.inEvents {
+		markCopies(v, "events")
+	}
+	conversation.TimeOf(v.Get("created_at"))
+	for k, x := range st.first.Members() {
+		if m := v.Get(k.String()); m.Is(jsonv.String) && m.PeekStr() == x.PeekStr() {
+			m.MarkRead()
+		}
+	}
+	if !st.first.Exists() && v.Get("messages").Len() == 0 {
+		return
+	}
+	markCopies(v, "content", "reasoning_content", "reasoning_steps", "reasoning_messages")
+	unread := make(map[jsonv.Value]bool) // messages whose text is in no event
+	if st.pieces != nil {
+		for _, p := range st.pieces.list {
+			for _, m := range p.from {
+				unread[m] = true
+			}
+		}
+	}
+	skip, input := v.Get("forked_from_message_index").Int(), inputOf(v).String()
+	for m := range v.Get("messages").Elems() {
+		if skip > 0 || m.Get("from_history").Bool() || st.first.Exists() && m.Get("role").In("assistant", "model", "tool", "function") {
+			markCopies(m, "tool_calls", "tool_call_id")
+			if !unread[m] {
+				markCopies(m, "content", "reasoning_content")
+			}
+		}
+		skip--
+		markCopies(m, "tool_name", "tool_args")
+		m.Get("content").Equal(input)
+	}
+	for t := range v.Get("tools").Elems() {
+		markCopies(t, "tool_call_id", "tool_name", "tool_args", "result")
+	}
 }

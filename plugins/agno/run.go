@@ -2,199 +2,98 @@ package agno
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
 // Limits of the state. Beyond them the oldest entry is evicted.
 const (
-	maxRuns  = 16384    // open
-	maxEnded = 1024     // ids of runs that are over
-	maxCalls = 1024     // of one run, open, and as many over
-	maxTasks = 256      // of one run
-	maxText  = 64 << 20 // bytes of text that is not emitted yet, all runs together
+	maxRuns  = 16384 // open
+	maxEnded = 1024  // ids of runs that are over
+	maxCalls = 1024  // of one run, over
+	maxTasks = 256   // of one run
 )
 
-// run is an open invocation of an agent, a team or a workflow. Exported fields are its state.
+// The ends of a run.
+const (
+	completed = "completed"
+	failed    = "error"
+	cancelled = "cancelled"
+)
+
+// run is an open invocation of an agent, a team or a workflow. Each of its messages names its
+// parent; the first one has the link to it.
 type run struct {
-	ID         string
-	Seq        uint64
-	Session    string
-	Parent     string         `json:",omitempty"` // run
-	Call       string         `json:",omitempty"` // of the parent
-	Link       msg.LinkMethod `json:",omitempty"`
-	Confidence uint8          `json:",omitempty"`
-	Guess      bool           `json:",omitempty"` // the order alone decided which call it is
-	Agent      msg.Agent
-	Model      string `json:",omitempty"`
-	Provider   string `json:",omitempty"`
+	conversation.Run // Ended: its end was emitted when its caller continued
 
-	Started   bool `json:",omitempty"` // its start was emitted
-	Announced bool `json:",omitempty"` // by an event of its own
-	Ceased    bool `json:",omitempty"` // its end was emitted when its caller continued
-	Begun     bool `json:",omitempty"` // decoded from its first event
-	Met       bool `json:",omitempty"` // the message that it was joined midway was emitted
-	Joined    bool `json:",omitempty"` // its first events are missing
-	Asked     bool `json:",omitempty"` // its prompt was emitted
-	Told      bool `json:",omitempty"` // a message of it was emitted
+	Session   string
+	Under     string `json:",omitempty"` // the run of the step that it works in
+	Guess     bool   `json:",omitempty"` // the order alone decided which call it is
+	Agent     msg.Agent
+	Model     string `json:",omitempty"`
+	Provider  string `json:",omitempty"`
+	Announced bool   `json:",omitempty"` // by an event of its own
+	Begun     bool   `json:",omitempty"` // decoded from its first event
+	Met       bool   `json:",omitempty"` // the message that it was joined midway was emitted
+	Joined    bool   `json:",omitempty"` // its first events are missing
 
-	Said    runText
-	Leg     string          `json:",omitempty"` // the time at which a paused run continued
-	Reply   string          `json:",omitempty"` // the open response, where the stream has requests
-	Replies int             `json:",omitempty"` // responses that are over, in this leg
-	Waits   bool            `json:",omitempty"` // for a response of the model
-	Cost    *cost           `json:",omitempty"` // of a response that may still have calls
-	Counted bool            `json:",omitempty"` // tokens were counted by response
-	Thought bool            `json:",omitempty"` // reasoning was emitted
-	Mused   bool            `json:",omitempty"` // reasoning before the first call was emitted
-	Parted  bool            `json:",omitempty"` // a piece of text after a call was emitted
-	Whole   bool            `json:",omitempty"` // the text before the first call was emitted
-	Index   spans           `json:",omitempty"` // events of a resumable stream, on the top run
-	Steps   []hash          `json:",omitempty"` // answers of a workflow's latest agents
-	Tasks   []task          `json:",omitempty"`
-	Open    []step          `json:",omitempty"` // of a workflow, the outer ones first
-	Under   string          `json:",omitempty"` // the run of the step that it works in
-	Calls   []*call         `json:",omitempty"` // open, oldest first
-	Over    []string        `json:",omitempty"` // calls with a result, oldest first
-	Early   []string        `json:",omitempty"` // results whose call did not arrive, oldest first
-	Handed  []delegationRef `json:",omitempty"` // delegations, oldest first
+	Leg   string               `json:",omitempty"` // the time at which a paused run continued
+	Last  conversation.Time    `json:",omitzero"`  // of the last event
+	Index conversation.Numbers `json:",omitempty"` // events of a resumable stream, on the top run
+	Below []string             `json:",omitempty"` // runs that name it as their parent, oldest first
+	Text  text                 `json:",omitzero"`
+	Usage usage                `json:",omitzero"`
+	Calls calls                `json:",omitzero"`
+	Steps steps                `json:",omitzero"`
 
-	Below    []string `json:",omitempty"` // runs that name it as their parent, oldest first
-	Nameless int      `json:",omitempty"` // calls without an id so far
-	Last     stamp    // time of the last event
+	s *stream
 }
 
-// runOf returns the run of an event, and creates it if need be. It returns nil when the event
-// repeats one of a run that is over.
-func (s *stream) runOf(e *event, k kind) *run {
-	id := rawString(e.run)
-	if r := s.runs[string(id)]; r != nil && len(id) <= maxID {
-		s.describe(r, e)
-		return r
-	}
-	known := ident(e.run)
-	if r := s.runs[known]; r != nil {
-		s.describe(r, e)
-		return r
-	}
-	late := s.ended.has(known)
-	switch {
-	case late && k == isContinued:
-		s.ended.remove(known)
-		late = false
-	case late && (k != isNote || e.index.Is(jsonv.Number)):
-		return nil
-	}
-	r := &run{ID: known}
-	if !late {
-		r = s.addRun(known)
-	}
-	r.Session = s.sessionFor(e.session)
-	s.describe(r, e)
-	r.Parent = ident(e.parent)
-	if r.Parent == "" && string(rawString(e.workflowRun)) != known {
-		r.Parent = ident(e.workflowRun)
-	}
-	if p := s.runs[r.Parent]; p != nil && p != r {
-		s.addBelow(p, r)
-		r.Under = p.stepRun(e.v)
-		s.linkCall(p, r)
-		s.inferDelegation(p, r, stampOf(e.created))
-	}
-	if k != isStarted && k != isContinued && s.index == nil {
-		r.Joined = late || r.Call == "" && (r.Parent != "" || !s.expects())
-	}
-	return r
+// runs are the open runs, the oldest first, and the ids of those that are over.
+type runs struct {
+	Open  []*run              `json:",omitempty"`
+	Ended bounded.Set[string] `json:",omitzero"`
+
+	byID map[string]*run
+	text int // bytes of text that is not emitted yet
 }
 
-// addBelow notes that r names p as its parent.
-func (s *stream) addBelow(p, r *run) {
-	if len(p.Below) >= maxCalls {
-		p.Below = p.Below[1:]
-	}
-	p.Below = append(p.Below, r.ID)
-}
+func (rs *runs) get(id string) *run { return rs.byID[id] }
 
-// startUnannounced begins a run without a start event, which AgentOS can leave out of its
-// streams and stores. The run is whole if the stream has its request or its call; of others
-// earlier events may be missing.
-func (s *stream) startUnannounced(r *run, at stamp) {
-	if s.index == nil {
-		if r.Joined {
-			r.Met = true
-			s.addStatus(r, "joined", "joined", at)
-		} else {
-			s.emitStart(r, at).Complete = msg.Summary
-			s.emitPrompt(r, at)
-		}
-		return
-	}
-	v, ok := s.index.runs[r.ID]
-	if !ok {
-		return
-	}
-	if made := stampOf(v.Get("created_at")); made.NS != 0 && (at.NS == 0 || made.NS < at.NS) {
-		at = made
-	}
-	r.setModel(v)
-	s.emitStart(r, at).Complete = msg.Summary
-	s.emitPrompt(r, at)
-}
-
-// addRun adds a run, and evicts the oldest runs beyond maxRuns.
-func (s *stream) addRun(id string) *run {
-	if len(s.runs) >= maxRuns {
-		for _, r := range s.inOrder()[:maxRuns/8] {
-			s.emitOpen(r)
-			s.forget(r)
+// add adds a run, and evicts the oldest ones beyond maxRuns.
+func (rs *runs) add(r *run) {
+	if len(rs.Open) >= maxRuns {
+		for _, old := range slices.Clone(rs.Open[:maxRuns/8]) {
+			old.emitOpen()
+			rs.drop(old)
 		}
 	}
-	s.count++
-	r := &run{ID: id, Seq: s.count, Said: runText{Hash: noText}}
-	s.runs[id] = r
-	return r
+	if rs.byID == nil {
+		rs.byID = make(map[string]*run)
+	}
+	rs.Open = append(rs.Open, r)
+	rs.byID[r.ID] = r
 }
 
-// describe sets the run's agent from an event.
-func (s *stream) describe(r *run, e *event) {
-	if r.Agent.Kind == msg.NoAgentKind || (r.Agent.Name == "" || r.Agent.Name == r.Agent.ID) && e.label.Exists() {
-		r.Agent = s.actor(e)
+// drop drops a run that is over.
+func (rs *runs) drop(r *run) {
+	rs.text -= r.Text.size()
+	if i := slices.Index(rs.Open, r); i >= 0 {
+		rs.Open = slices.Delete(rs.Open, i, i+1)
 	}
-}
-
-// actor returns the agent, team or workflow of an event. One with an id and no name has the
-// name of an earlier event, else its id as a name.
-func (s *stream) actor(e *event) msg.Agent {
-	a := e.actor()
-	s.agents.learn(a)
-	if a.Name == "" {
-		a.Name, _ = s.memberName(a.ID)
-	}
-	return a
-}
-
-// setModel sets the model and the provider that an event names.
-func (r *run) setModel(v jsonv.Value) {
-	if model := ident(v.Get("model")); model != "" {
-		r.Model = model
-	}
-	if p := v.Get("model_provider"); p.Exists() {
-		r.Provider = provider(ident(p))
-	}
-}
-
-// inOrder returns the open runs, the oldest first.
-func (s *stream) inOrder() []*run {
-	return slices.SortedFunc(maps.Values(s.runs), func(a, b *run) int { return cmp.Compare(a.Seq, b.Seq) })
+	delete(rs.byID, r.ID)
+	rs.Ended.Add(r.ID, maxEnded)
 }
 
 // top returns the highest known run above r, or r.
-func (s *stream) top(r *run) *run {
+func (rs *runs) top(r *run) *run {
 	for range maxTasks { // parents may form a cycle
-		p := s.runs[r.Parent]
+		p := rs.get(r.Parent)
 		if p == nil {
 			break
 		}
@@ -203,78 +102,386 @@ func (s *stream) top(r *run) *run {
 	return r
 }
 
-// forget drops a run that is over.
-func (s *stream) forget(r *run) {
-	s.text -= r.Said.size()
-	delete(s.runs, r.ID)
-	s.ended.add(r.ID)
-	if s.index == nil {
-		s.ended.limit(maxEnded)
+// restore rebuilds the parts that a snapshot lacks.
+func (rs *runs) restore(s *stream) {
+	rs.byID = make(map[string]*run)
+	for _, r := range rs.Open {
+		r.s, rs.byID[r.ID] = s, r
+		rs.text += r.Text.size()
 	}
 }
 
-// addMessage adds a message of the run. part is its key within the run.
-func (s *stream) addMessage(r *run, k msg.Kind, part string, at stamp) *msg.Message {
-	m := s.out.Add()
-	m.Key = r.ID + "/" + part
-	m.Session, m.Run, m.ParentRun, m.ParentCall = r.Session, r.ID, r.parentRun(), r.Call
-	m.Agent, m.Kind = r.Agent, k
-	m.Time, m.Precision = at.NS, at.Precision
-	m.Complete = s.completeness()
-	if !r.Told {
-		r.Told = true
+// runOf returns the run of an event, and creates it if need be. It returns nil when the event
+// repeats one of a run that is over.
+func (s *stream) runOf(e *event) *run {
+	r := s.Runs.byID[string(e.run.Chars())]
+	if r == nil {
+		r = s.Runs.get(ident.Of(e.run))
+	}
+	if r != nil {
+		r.describe(e)
+		return r
+	}
+	r = &run{Run: conversation.Run{ID: ident.Of(e.run)}, s: s, Session: s.sessionFor(e.session)}
+	late := s.Runs.Ended.Has(r.ID)
+	switch {
+	case late && e.rule.phase == continues:
+		s.Runs.Ended.Remove(r.ID)
+		late = false
+	case late && (e.rule.phase != reports || e.index.Is(jsonv.Number)):
+		return nil
+	}
+	if !late {
+		s.Runs.add(r)
+	}
+	r.describe(e)
+	r.Parent = ident.OrNumber(e.parent)
+	if r.Parent == "" && string(e.workflowRun.Chars()) != r.ID {
+		r.Parent = ident.OrNumber(e.workflowRun)
+	}
+	if p := r.parent(); p != nil && p != r {
+		p.addBelow(r)
+		r.Under = p.Steps.runOf(e.v)
+		p.Calls.link(p, r)
+		p.Calls.infer(p, r, conversation.TimeOf(e.created))
+	}
+	if e.rule.phase != starts && e.rule.phase != continues && s.body == nil {
+		r.Joined = late || r.Call == "" && (r.Parent != "" || s.pending(request, "") < 0)
+	}
+	return r
+}
+
+// startUnannounced begins a run without a start event, which AgentOS can leave out of its
+// streams and stores. The run is whole if the stream has its request or its call; of others
+// earlier events may be missing.
+func (r *run) startUnannounced(at conversation.Time) {
+	if r.Joined {
+		r.Met = true
+		r.status(r.key("joined"), "joined", at)
+		return
+	}
+	if r.s.body != nil {
+		v := r.s.body.run(r.ID).v
+		if !v.Exists() {
+			return
+		}
+		if made := conversation.TimeOf(v.Get("created_at")); made.Nanos != 0 && (at.Nanos == 0 || made.Nanos < at.Nanos) {
+			at = made
+		}
+		r.setModel(v)
+	}
+	r.emitStart(at).Complete = msg.Summary
+	r.emitPrompt(at)
+}
+
+// describe sets the run's agent from an event.
+func (r *run) describe(e *event) {
+	if r.Agent.Kind == msg.NoAgentKind || (r.Agent.Name == "" || r.Agent.Name == r.Agent.ID) && e.label.Exists() {
+		r.Agent = r.s.actor(e)
+	}
+}
+
+// actor returns the agent, team or workflow of an event. One with an id and no name has the
+// name of an earlier event, else its id as a name.
+func (s *stream) actor(e *event) msg.Agent {
+	a := e.actor()
+	s.Names.learn(a)
+	if a.Name == "" {
+		a.Name, _ = s.Names.of(a.ID)
+	}
+	return a
+}
+
+// setModel sets the model and the provider that an event names.
+func (r *run) setModel(v jsonv.Value) {
+	if model := ident.OrNumber(v.Get("model")); model != "" {
+		r.Model = model
+	}
+	if p := v.Get("model_provider"); p.Exists() {
+		r.Provider = provider(ident.OrNumber(p))
+	}
+}
+
+// parent returns the run above r, if it is open.
+func (r *run) parent() *run { return r.s.Runs.get(r.Parent) }
+
+func (r *run) addBelow(child *run) {
+	if len(r.Below) >= maxCalls {
+		r.Below = r.Below[1:]
+	}
+	r.Below = append(r.Below, child.ID)
+}
+
+// key returns the key of a message by its part of the run.
+func (r *run) key(part string) string { return r.ID + "/" + part }
+
+// own makes the message one of the run.
+func (r *run) own(m *msg.Message) {
+	m.Session, m.Run, m.ParentRun, m.ParentCall, m.Agent = r.Session, r.ID, cmp.Or(r.Under, r.Parent), r.Call, r.Agent
+}
+
+// add adds a message of the run. It is complete when it has all that the current form has.
+func (r *run) add(k msg.Kind, key string, at conversation.Time) *msg.Message {
+	m := r.s.out.Add()
+	r.own(m)
+	at.Set(m)
+	m.Kind, m.Key, m.Complete = k, key, msg.Complete
+	if r.s.body != nil && r.s.body.summary > 0 {
+		m.Complete = msg.Summary
+	}
+	if !r.Linked {
+		r.Linked = true
 		m.Delegation.Link, m.Delegation.Confidence = r.Link, r.Confidence
 	}
 	return m
 }
 
-// parentRun returns the run above r: the step that it works in, or its parent.
-func (r *run) parentRun() string { return cmp.Or(r.Under, r.Parent) }
-
-// completeness returns the completeness of a message that has all the current form has of it.
-func (s *stream) completeness() msg.Completeness {
-	if s.index != nil && s.index.summary {
-		return msg.Summary
-	}
-	return msg.Complete
-}
-
-// addStatus adds a hidden message about the run.
-func (s *stream) addStatus(r *run, part, typ string, at stamp) *msg.Message {
-	m := s.addMessage(r, msg.Status, part, at)
+// status adds a hidden message about the run.
+func (r *run) status(key, typ string, at conversation.Time) *msg.Message {
+	m := r.add(msg.Status, key, at)
 	m.Hidden = true
 	m.SetAttr("type", typ)
 	return m
 }
 
-// recent is a bounded set of ids that evicts the oldest.
-type recent struct {
-	set   map[string]struct{}
-	order []string
+// answered adds a part of the model's answer.
+func (r *run) answered(k msg.Kind, key string, at conversation.Time) *msg.Message {
+	m := r.add(k, key, at)
+	m.Role = msg.RoleAssistant
+	m.Model, m.Provider, m.ResponseID = r.Model, r.Provider, r.Usage.Reply
+	return m
 }
 
-func (r *recent) has(id string) bool { _, ok := r.set[id]; return ok }
-
-func (r *recent) add(id string) {
-	if r.set == nil {
-		r.set = make(map[string]struct{})
+// start begins a run.
+func (r *run) start(e *event) {
+	r.setModel(e.v)
+	if r.Started {
+		return
 	}
-	if _, ok := r.set[id]; !ok {
-		r.set[id] = struct{}{}
-		r.order = append(r.order, id)
+	r.Joined, r.Announced = false, true
+	m := r.emitStart(e.at)
+	for _, name := range [...]string{"step_id", "step_name", "step_index"} {
+		m.SetAttr(name, asText(e.v.Get(name)).String())
+	}
+	r.emitPrompt(e.at)
+}
+
+func (r *run) emitStart(at conversation.Time) *msg.Message {
+	r.Started, r.Begun = true, true
+	m := r.status(r.key("start"), "start", at)
+	m.Signal, m.Model, m.Provider = msg.RunStart, r.Model, r.Provider
+	return m
+}
+
+// emitPrompt emits the prompt of a run: of a person for a top-level run, of the parent for a
+// child.
+func (r *run) emitPrompt(at conversation.Time) {
+	p := r.parent()
+	switch {
+	case r.s.body != nil:
+		r.s.body.emitPrompt(r, at)
+	case r.Parent == "":
+		if q := r.s.take(request, ""); q != nil {
+			r.asked(q, at)
+		}
+	case p != nil && !r.Guess:
+		if c := p.Calls.Open.GetOpen(r.Call); c != nil && c.Task != "" {
+			// The team may put more before the task; a reload has all of it.
+			r.input(at, msg.Plain(c.Task), p.Agent).Complete = msg.Summary
+		}
 	}
 }
 
-func (r *recent) remove(id string) {
-	if i := slices.Index(r.order, id); i >= 0 {
-		delete(r.set, id)
-		r.order = slices.Delete(r.order, i, i+1)
+// input adds the prompt of the run.
+func (r *run) input(at conversation.Time, text msg.Text, by msg.Agent) *msg.Message {
+	m := r.add(msg.User, r.key("input"), at)
+	m.Role, m.Content, m.Agent = msg.RoleUser, text, by
+	m.Hidden = r.Parent != "" // the delegation shows it
+	return m
+}
+
+// complete ends a run that succeeded. Its last event has all texts of the run.
+func (r *run) complete(e *event) {
+	b := r.s.body
+	r.setModel(e.v)
+	if b != nil {
+		b.reloadChildren(r)
+		b.fillLast(r, e)
+		b.fillText(r, "")
+	}
+	if len(r.Text.Thinking) == 0 && !r.Text.Thought {
+		r.Text.add(r, msg.Text{}, e.reasoning.Text(), msg.Text{})
+	}
+	e.reasoning.MarkRead()
+	r.Text.markSteps(e)
+	last := r.Text.last(r, e)
+	if last.IsZero() {
+		last = e.v.Path("response_audio", "transcript").Text()
+	}
+	whole := e.content.Exists()
+	if r.Joined && whole && r.Text.After == "" && sameText(r.Text.Text, e.content) && sameText(r.Text.Thinking, e.reasoning) {
+		r.Joined = false // no text was missed
+	}
+	answer := conversation.SumOfText(last)
+	if r.Text.Emitted.Len > 0 && e.content.Is(jsonv.String) {
+		answer = sumOf(e.content)
+	}
+	files := attachments(e.v)
+	missed := r.Joined && r.Text.size() == 0
+	m := r.Text.emit(r, e.at, msg.Complete, last)
+	switch {
+	case m != nil:
+		m.FinishReason, m.Attachments = completed, files
+		m.SetAttr(msg.FinishReasonOf, "run")
+		if whole && (m.Complete == msg.Partial || missed) || b != nil && b.summary == 0 && !b.splitByCalls(r) {
+			m.Complete = msg.Summary // all texts in one
+		}
+	case len(files) > 0:
+		m := r.add(msg.File, r.key("files"), e.at)
+		m.Role, m.Attachments = msg.RoleAssistant, files
+	}
+	for _, extra := range [...]string{"citations", "references", "followups"} {
+		if v := e.v.Get(extra); v.Len() > 0 {
+			r.status(r.key(extra), extra, e.at).Content = asText(v)
+		}
+	}
+	r.s.reloadEmbedded(r, e.v.Get("member_responses"))
+	r.emitPlaceholders(e)
+	r.Usage.total(r, e)
+	r.ended(answer, e.at)
+	r.end(e, completed)
+}
+
+// emitPlaceholders takes the keys of the one text that a stored run without events and
+// messages has. When the text was emitted in pieces under other keys, a hidden message under
+// that key prevents that a reload adds the text again, whichever form is decoded first.
+func (r *run) emitPlaceholders(e *event) {
+	t := &r.Text
+	all := r.Begun || r.Leg == "" && e.content.Is(jsonv.String) && sumOf(e.content) == t.Emitted.Sum // else another stream may have some of the pieces
+	if all && t.Parted && !t.Whole {
+		r.status(r.key("text"), "text_in_pieces", e.at).Complete = msg.Complete
+	}
+	if r.Begun && t.Thought && !t.Mused {
+		r.status(r.key("thinking"), "thinking_in_pieces", e.at).Complete = msg.Complete
 	}
 }
 
-func (r *recent) limit(n int) {
-	for len(r.order) > n {
-		delete(r.set, r.order[0])
-		r.order = r.order[1:]
+// abort ends a run that failed, or that a person stopped.
+func (r *run) abort(e *event, reason string) {
+	r.s.body.reloadChildren(r)
+	r.Text.close(r, "", e.at, msg.Partial)
+	if reason == failed {
+		r.emitError(e)
 	}
+	if m := r.end(e, reason); m != nil && reason == cancelled {
+		m.SetAttr("reason", asText(e.v.First("reason", "content")).String())
+	}
+}
+
+func (r *run) emitError(e *event) {
+	m := r.add(msg.Error, r.key("error"), e.at)
+	m.IsError = true
+	m.Content = asText(e.v.First("content", "error"))
+	m.Tool.ErrorType = ident.OrNumber(e.v.Get("error_type"))
+	m.SetAttr("error_id", ident.OrNumber(e.v.Get("error_id")))
+}
+
+// end ends a run. It returns the message of the end; nil when that was emitted before.
+func (r *run) end(e *event, reason string) (m *msg.Message) {
+	r.Usage.flush(r, msg.Complete)
+	for _, c := range r.Calls.Open.Open {
+		c.delegate(r, true)
+	}
+	if reason == completed {
+		r.closeBelow()
+	}
+	r.Steps.end(r, e.at, reason)
+	if p := r.parent(); p != nil && r.s.body != nil {
+		if p.Last.Nanos < e.at.Nanos { // the parent may have no later time of its own
+			p.Last = e.at
+		}
+		p.Calls.inferResult(p, r, reason == failed, e.at)
+	}
+	if !r.Ended {
+		m = r.emitStop(e, reason)
+	}
+	r.s.Runs.drop(r)
+	return m
+}
+
+func (r *run) emitStop(e *event, reason string) *msg.Message {
+	m := r.add(msg.Stop, r.key("end"), e.at)
+	m.Hidden, m.Signal, m.FinishReason = true, msg.RunEnd, reason
+	m.Model, m.Provider = r.Model, r.Provider
+	if m.IsError = reason == failed; m.IsError { // one that a person stopped did not fail
+		m.Tool.ErrorType = ident.OrNumber(e.v.Get("error_type"))
+	}
+	for _, name := range [...]string{"duration", "time_to_first_token"} {
+		m.SetAttr(name, e.v.Path("metrics", name).Digits())
+	}
+	return m
+}
+
+// closeBelow ends and drops the runs below a completed run, which may have no end event.
+func (r *run) closeBelow() {
+	list := r.Below
+	r.Below = nil // parents may form a cycle
+	for _, id := range list {
+		child := r.s.Runs.get(id)
+		if child == nil || child == r {
+			continue
+		}
+		if child.endUnannounced(conversation.Time{}); r.s.Runs.get(id) == child {
+			child.closeBelow()
+			child.Text.close(child, "", child.Last, msg.Complete)
+			child.Usage.flush(child, msg.Complete)
+			r.s.Runs.drop(child)
+		}
+	}
+}
+
+// endUnannounced ends a run without an end event when its caller continues: with its stored
+// object, or with the text so far. A run whose start was announced has its own end event.
+func (r *run) endUnannounced(at conversation.Time) {
+	if b := r.s.body; b != nil {
+		if v := b.run(r.ID).v; v.Exists() && !v.Get("status").Equal("PAUSED") {
+			r.Last = at.Or(r.Last)
+			b.finish(r, v)
+			return
+		}
+	}
+	if r.Joined || r.Announced || r.Ended {
+		return
+	}
+	e := event{at: r.Last}
+	r.Text.close(r, "", e.at, msg.Complete)
+	r.ended(r.Text.Emitted.Sum.Add(nil), e.at)
+	r.emitPlaceholders(&e)
+	r.Usage.flush(r, msg.Complete)
+	r.emitStop(&e, completed)
+	r.Ended = true
+}
+
+// refuse is an error event without a run: AgentOS 2.2 reports the exception of a model
+// or a guard so. It ends the newest top-level run, or a pending request.
+func (s *stream) refuse(e *event) {
+	e.at = conversation.TimeOf(e.created)
+	for _, r := range slices.Backward(s.Runs.Open) {
+		if r.parent() == nil && (e.session.Kind() == jsonv.Missing || r.Session == s.Session) {
+			e.at = e.at.Or(r.Last)
+			r.abort(e, failed)
+			return
+		}
+	}
+	q := s.take(request, "")
+	if q == nil {
+		q = &pending{}
+	}
+	r := &run{s: s, Session: cmp.Or(q.Session, s.sessionFor(e.session)), Agent: s.actor(e)}
+	r.ID = msg.HashKey("refused", q.Text, string(e.created.Peek()), ident.OrNumber(e.v.Get("error_id")), asText(e.content).String())
+	if q.Kind != "" {
+		r.asked(q, e.at)
+	}
+	r.emitError(e)
+	r.end(e, failed)
 }

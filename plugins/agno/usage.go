@@ -1,109 +1,108 @@
 package agno
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// Tokens are counted by response where the stream has requests (ModelRequestCompleted, since
-// 2.9), and else once for the run, by its last event. With counts by response, the run's
-// total is only their sum.
+// usage counts the tokens of a run: by response where the stream has requests
+// (ModelRequestCompleted, since 2.9), and else once for the run, by its last event. With counts
+// by response, the run's total is only their sum.
+type usage struct {
+	Reply   string `json:",omitempty"` // the open response, where the stream has requests
+	Replies int    `json:",omitempty"` // responses that are over, in this leg
+	Waits   bool   `json:",omitempty"` // for a response of the model
+	Cost    *cost  `json:",omitempty"` // of a response that may still have calls
+	Counted bool   `json:",omitempty"` // tokens were counted by response
+}
 
 // cost is the usage of a response. It is emitted when the response is over: the response's
 // calls follow the end of the request.
 type cost struct {
 	Tokens msg.Tokens
-	At     stamp
+	At     conversation.Time
 	First  string `json:",omitempty"` // seconds to the first token
 }
 
-// modelRequest begins a response.
-func (s *stream) modelRequest(r *run, e *event) {
-	s.flushUsage(r)
+// request begins a response.
+func (u *usage) request(r *run, e *event) {
+	u.flush(r, msg.Complete)
 	r.setModel(e.v)
-	r.Waits = true
-	r.Reply = r.response(r.Replies)
-	m := s.addStatus(r, strings.TrimPrefix(r.Reply, r.ID+"/")+"/request", "ModelRequestStarted", e.at)
+	u.Waits = true
+	name := u.name(r)
+	m := r.status(r.key(name+"/request"), "ModelRequestStarted", e.at)
 	m.Signal, m.Model, m.Provider = msg.ModelStart, r.Model, r.Provider
 }
 
-// isFork reports whether a stored run is a copy in a forked session: its tokens were counted
-// in the original.
-func (s *stream) isFork(r *run) bool {
-	if s.index == nil {
-		return false
-	}
-	from := ident(s.index.runs[r.ID].First("forked_from_session_id", "fork_id"))
-	return from != "" && from != r.Session
-}
-
-// response names a response by its order in the leg of the run.
-func (r *run) response(n int) string {
-	id := r.ID + "/"
+// name names the next response by its order in the leg of the run.
+func (u *usage) name(r *run) string {
+	name := "r" + strconv.Itoa(u.Replies)
 	if r.Leg != "" {
-		id += r.Leg + "/"
+		name = r.Leg + "/" + name
 	}
-	return id + "r" + strconv.Itoa(n)
+	u.Reply = r.key(name)
+	return name
 }
 
-// modelResponse ends a response except for its calls.
-func (s *stream) modelResponse(r *run, e *event) {
-	if !r.Waits && r.Replies > 0 && r.Cost != nil && r.Cost.At == e.at && r.Cost.Tokens == tokens(e.v, r.Provider, r.Model) {
+// respond ends a response except for its calls.
+func (u *usage) respond(r *run, e *event) {
+	t := tokens(e.v, r.Provider, r.Model)
+	if !u.Waits && u.Replies > 0 && u.Cost != nil && u.Cost.At == e.at && u.Cost.Tokens == t {
 		return // a repetition
 	}
-	s.flushUsage(r)
+	u.flush(r, msg.Complete)
 	r.setModel(e.v)
-	r.Reply = r.response(r.Replies)
-	r.Replies++
-	r.Waits = false
-	r.Cost = &cost{Tokens: tokens(e.v, r.Provider, r.Model), At: e.at, First: number(e.v.Get("time_to_first_token"))}
-	r.Counted = r.Counted || !r.Cost.Tokens.IsZero()
+	u.name(r)
+	u.Replies++
+	u.Waits = false
+	u.count(tokens(e.v, r.Provider, r.Model), e.at)
+	u.Cost.First = e.v.Get("time_to_first_token").Digits()
 }
 
-// flushUsage emits the counts of a response that is over.
-func (s *stream) flushUsage(r *run) {
-	if r.Cost != nil {
-		s.emitUsage(r, msg.Complete)
-	}
+// count counts the tokens of a response that may still have calls.
+func (u *usage) count(t msg.Tokens, at conversation.Time) {
+	u.Cost = &cost{Tokens: t, At: at}
+	u.Counted = u.Counted || !t.IsZero()
 }
 
-// emitUsage emits the counts of the open or last response.
-func (s *stream) emitUsage(r *run, c msg.Completeness) {
-	if s.isFork(r) {
-		r.Cost = nil
+// flush emits the counts of the open or last response.
+func (u *usage) flush(r *run, c msg.Completeness) {
+	k := u.Cost
+	if u.Cost = nil; k == nil || r.s.body.isFork(r) {
 		return
 	}
-	m := s.addUsage(r, r.Reply, r.Cost.Tokens, r.Cost.At)
+	m := u.emit(r, u.Reply, k.Tokens, k.At)
 	m.Complete = min(c, m.Complete)
-	m.ResponseID = r.Reply
-	m.SetAttr("time_to_first_token", r.Cost.First)
-	r.Cost = nil
+	m.ResponseID = u.Reply
+	m.SetAttr("time_to_first_token", k.First)
 }
 
-func (s *stream) addUsage(r *run, of string, t msg.Tokens, at stamp) *msg.Message {
-	m := s.addMessage(r, msg.Usage, "", at)
-	m.Key, m.Hidden, m.Usage = "usage:"+of, true, t
+func (u *usage) emit(r *run, of string, t msg.Tokens, at conversation.Time) *msg.Message {
+	m := r.add(msg.Usage, "usage:"+of, at)
+	m.Hidden, m.Usage = true, t
 	m.Model, m.Provider = r.Model, r.Provider
 	return m
 }
 
-// emitTotal emits the counts of a run whose responses were not counted.
-func (s *stream) emitTotal(r *run, e *event) {
-	s.flushUsage(r)
+// total emits the counts of a run whose responses were not counted: of a run that paused, of
+// all its legs.
+func (u *usage) total(r *run, e *event) {
+	u.flush(r, msg.Complete)
 	metrics := e.v.Get("metrics")
-	if s.index != nil && !metrics.Exists() {
-		metrics = s.index.runs[r.ID].Get("metrics")
+	if !metrics.Exists() {
+		metrics = r.s.body.stored(r).Get("metrics")
 	}
 	switch t := tokens(metrics, r.Provider, r.Model); {
-	case t.IsZero() || s.isFork(r):
-	case r.Counted && !r.Begun:
-	case r.Counted:
-		s.addPlaceholder(r, "usage:"+r.ID, "counted_by_response", e.at)
+	case t.IsZero(), r.s.body.isFork(r), u.Counted && !r.Begun:
+	case u.Counted:
+		r.status("usage:"+r.ID, "counted_by_response", e.at).Complete = msg.Complete
 	default:
-		s.addUsage(r, r.ID, t, e.at) // the sum of all legs of a paused run
+		u.emit(r, r.ID, t, e.at)
 	}
 }
 
@@ -121,7 +120,7 @@ func tokens(v jsonv.Value, provider, model string) msg.Tokens {
 	if cached := t.CacheRead + t.CacheWrite; cached <= t.Input && !cacheBesideInput(provider, model) {
 		t.Input -= cached
 	}
-	if total := v.Get("total_tokens").Uint(); t.Reasoning <= t.Output && (total == 0 || total < t.Input+t.CacheRead+t.CacheWrite+t.Output+t.Reasoning) {
+	if total := v.Get("total_tokens").Uint(); t.Reasoning <= t.Output && (total == 0 || total < t.Total()) {
 		t.Output -= t.Reasoning
 	}
 	return t
@@ -140,29 +139,5 @@ func cacheBesideInput(provider, model string) bool {
 
 // provider returns the name that OpenTelemetry has for AGNO's.
 func provider(name string) string {
-	name = strings.ToLower(name)
-	switch name {
-	case "google", "gemini":
-		return "gcp.gemini"
-	case "vertexai":
-		return "gcp.vertex_ai"
-	case "azure", "azureopenai":
-		return "azure.ai.openai"
-	case "azureaifoundry":
-		return "azure.ai.inference"
-	case "aws", "awsbedrock", "bedrock":
-		return "aws.bedrock"
-	case "mistral":
-		return "mistral_ai"
-	case "xai":
-		return "x_ai"
-	}
-	return strings.ReplaceAll(name, " ", "_")
-}
-
-func number(v jsonv.Value) string {
-	if !v.Is(jsonv.Number) {
-		return ""
-	}
-	return string(v.Raw())
+	return cmp.Or(msg.KnownProvider(name), strings.ReplaceAll(strings.ToLower(name), " ", "_"))
 }

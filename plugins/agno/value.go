@@ -2,149 +2,74 @@ package agno
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"path"
 	"strconv"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
-	"github.com/earshot-dev/earshot/core/sdk/when"
+	"github.com/earshot-dev/earshot/core/sdk/media"
 )
-
-// maxID limits the length of an id in the state; a longer one is replaced by its hash.
-const maxID = 200
-
-// rawString returns a string's bytes, which alias the document unless it has escapes. The
-// value does not count as read.
-func rawString(v jsonv.Value) []byte {
-	if !v.Is(jsonv.String) {
-		return nil
-	}
-	raw := v.Peek()
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return raw[1 : len(raw)-1]
-	}
-	return []byte(v.PeekStr())
-}
-
-// ident returns a copy of an id, a name or a number.
-func ident(v jsonv.Value) string {
-	id := peekID(v)
-	if id != "" {
-		v.MarkRead()
-	}
-	return id
-}
-
-// peekID is ident for a comparison: the value does not count as read.
-func peekID(v jsonv.Value) string {
-	var id string
-	switch v.Kind() {
-	case jsonv.String:
-		id = v.PeekStr()
-	case jsonv.Number:
-		id = string(v.Peek())
-	}
-	if len(id) > maxID {
-		return msg.HashKey(id)
-	}
-	return id
-}
-
-// stamp is a time of the protocol.
-type stamp struct {
-	NS        int64
-	Precision msg.Precision
-}
-
-func stampOf(v jsonv.Value) stamp {
-	ns, p, ok := when.Value(v)
-	if !ok {
-		return stamp{}
-	}
-	return stamp{ns, p}
-}
-
-// or returns the time; if it is not set, the other one.
-func (t stamp) or(other stamp) stamp {
-	if t.NS == 0 {
-		return other
-	}
-	return t
-}
 
 // asText returns a value as the text of a message: a string's text, and any other value as
 // JSON without white space, because the forms of a conversation differ in it.
 func asText(v jsonv.Value) msg.Text {
-	if v.Is(jsonv.Array) || v.Is(jsonv.Object) {
-		return compact(v)
-	}
-	return v.Text()
+	v.MarkRead()
+	return peekText(v)
 }
 
 // peekText is asText for a comparison: the value does not count as read.
 func peekText(v jsonv.Value) msg.Text {
-	switch v.Kind() {
-	case jsonv.Missing, jsonv.Null:
+	switch {
+	case !v.Exists():
 		return msg.Text{}
-	case jsonv.String:
-		return msg.Plain(v.PeekStr())
+	case v.Is(jsonv.String):
+		return msg.Quoted(v.Escaped())
 	}
-	return compacted(v.Peek())
+	return msg.Raw(compact(v.Peek()))
 }
 
-// compact returns a value's JSON without white space.
-func compact(v jsonv.Value) msg.Text { return compacted(v.Raw()) }
-
-func compacted(raw []byte) msg.Text {
-	if firstSpace(raw) == len(raw) {
-		return msg.Raw(raw)
+// compact returns JSON without white space.
+func compact(raw []byte) []byte {
+	var b bytes.Buffer
+	if bytes.ContainsAny(raw, " \t\r\n") && json.Compact(&b, raw) == nil {
+		return b.Bytes()
 	}
-	return msg.Plain(string(appendCompact(make([]byte, 0, len(raw)), raw)))
+	return raw
 }
 
-// firstSpace returns the index of the first white space outside of strings.
-func firstSpace(raw []byte) int {
-	for i := 0; i < len(raw); i++ {
-		switch raw[i] {
-		case '"':
-			i = stringEnd(raw, i) - 1
-		case ' ', '\t', '\n', '\r':
-			return i
-		}
+// chars returns the bytes of a text, which alias it where they can.
+func chars(t msg.Text) []byte {
+	if b, quoted := t.Alias(); b != nil && !quoted {
+		return b
 	}
-	return len(raw)
+	return t.Append(nil)
 }
 
-// stringEnd returns the index after the string that begins at i.
-func stringEnd(raw []byte, i int) int {
-	for i++; i < len(raw); i++ {
-		switch raw[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
+// sumOf returns the checksum of a value as a text.
+func sumOf(v jsonv.Value) conversation.Sum { return conversation.SumOfText(peekText(v)) }
+
+// markRepeat marks a value that repeats an emitted text.
+func markRepeat(v jsonv.Value, text conversation.Sum) {
+	if v.Is(jsonv.String) && sumOf(v) == text {
+		v.MarkRead()
 	}
-	return len(raw)
 }
 
-func appendCompact(dst, raw []byte) []byte {
-	for len(raw) > 0 {
-		n := firstSpace(raw)
-		dst = append(dst, raw[:n]...)
-		raw = bytes.TrimLeft(raw[n:], " \t\r\n")
-	}
-	return dst
-}
+// blank reports whether a value has no text.
+func blank(v jsonv.Value) bool { return !v.Exists() || v.Equal("") }
 
 // canonical returns an object's JSON without white space and without the index of a resumable
 // stream, so that the same event has the same text in every form.
-func (s *stream) canonical(v jsonv.Value) string {
+func canonical(v jsonv.Value) string {
 	if !v.Get("event_index").Exists() {
-		return compact(v).String()
+		return peekText(v).String()
 	}
-	b := append(s.buf[:0], '{')
+	b := []byte{'{'}
 	for k, x := range v.Members() {
 		if k.Is("event_index") {
 			continue
@@ -153,36 +78,40 @@ func (s *stream) canonical(v jsonv.Value) string {
 			b = append(b, ',')
 		}
 		b = append(strconv.AppendQuote(b, k.String()), ':')
-		b = appendCompact(b, x.Raw())
+		b = append(b, compact(x.Peek())...)
 	}
-	s.buf = append(b, '}')
-	return string(s.buf)
+	return string(append(b, '}'))
 }
 
-// hash is FNV-1a, so that texts can be compared without being kept.
-type hash uint64
-
-const noText hash = 14695981039346656037
-
-func (h hash) add(b []byte) hash {
-	for _, c := range b {
-		h = (h ^ hash(c)) * 1099511628211
+// attachments describes the media of an event:
+//
+//	{"images":[{"id":"i1","url":"https://…"},{"id":"i2","mime_type":"image/png","content":"<base64>"}],"videos":[],"audio":[],"files":[]}
+func attachments(v jsonv.Value) (out []msg.Attachment) {
+	for _, field := range [...]string{"images", "videos", "audio", "files"} {
+		for x := range v.Get(field).Elems() {
+			if x.Is(jsonv.Object) {
+				out = append(out, attachment(x))
+			}
+		}
 	}
-	return h
+	if a := v.Get("response_audio"); a.First("content", "url").Exists() {
+		out = append(out, attachment(a))
+	}
+	return out
 }
 
-// hashOf returns the hash of a text.
-func (s *stream) hashOf(t msg.Text) hash {
-	s.buf = t.Append(s.buf[:0])
-	return noText.add(s.buf)
-}
-
-// slug makes names comparable: a model writes web-content-gather for the agent
-// web_content_gather, or for "Web Content Gather".
-func slug(name string) string {
-	return strings.Join(strings.FieldsFunc(strings.ToLower(name), func(r rune) bool {
-		return r == '-' || r == '_' || r == ' ' || r == '.'
-	}), "-")
+func attachment(v jsonv.Value) msg.Attachment {
+	a := msg.Attachment{
+		Name:      ident.OrNumber(v.First("name", "filename", "filepath", "id")),
+		MediaType: cmp.Or(ident.OrNumber(v.Get("mime_type")), ident.OrNumber(v.Get("format"))),
+		URL:       v.Get("url").Str(),
+		Size:      max(v.Get("size").Int(), 0),
+	}
+	if c := v.Get("content"); c.Is(jsonv.String) {
+		whole := media.Base64(c, a.MediaType)
+		a.Size, a.SHA256 = whole.Size, whole.SHA256
+	}
+	return a
 }
 
 // sessionOf derives a session from the stream's origin, for messages before the first event
@@ -201,8 +130,5 @@ func sessionOf(origin string) string {
 	} else if !isURL {
 		p = path.Base(p)
 	}
-	if p = strings.Trim(p, "/."); p != "" {
-		return p
-	}
-	return "agno"
+	return cmp.Or(strings.Trim(p, "/."), "agno")
 }

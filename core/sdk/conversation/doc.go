@@ -9,6 +9,8 @@
 //   - Calls is the bounded table of tool calls.
 //   - Deltas assembles parts from their pieces, and drops a part when the whole arrives.
 //   - LastText recognizes the record that repeats the last text of a run.
+//   - Numbers, Emitted and Written reconcile a form of the conversation with the messages of
+//     another: a stream that is read again, records with whole parts, a reload.
 //   - Time is a time with the precision of the protocol.
 //
 // Invariants, each with a test of that name:
@@ -25,6 +27,14 @@
 //     (TestPartsHaveTheSameKeysInEachForm), so that a stream and its reload fold to the same
 //     messages (TestStreamEqualsReload).
 //   - The last text of a run is recognized however it is escaped (TestLastText).
+//   - A numbered frame is read once, in any order (TestNumbersOnce); beyond MaxRanges gaps a
+//     frame may be read twice and is never skipped (TestNumbersAreBounded).
+//   - A part that was emitted as complete is not emitted again: an equal content is a
+//     repetition, another one is late (TestCompletePartDoesNotChange). Parts have the same
+//     ordinals in each form and each cut of it (TestReloadFoldsToTheStream), and at most
+//     MaxEmitted are kept (TestEmittedAreBounded).
+//   - Of a record that repeats the whole text of a run, the rest is new: the parts and the rest
+//     are the text, however the parts were cut (TestRestIsWhatIsNew).
 //   - A table of calls keeps at most MaxCalls open calls and counts the evicted ones
 //     (TestCallsAreBounded); a repeated call is one call (TestCallOnce); a result may
 //     precede its call (TestEarlyResult); calls without ids are matched to results by name and

@@ -1,0 +1,462 @@
+package agno
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// The wire does not link a member's run to one of the team's open calls: the run names the
+// team's run and no call. One open call is the caller. Of several (a model may delegate in
+// parallel) the member that a call names decides, then their order. The result of a call
+// repeats the text of its child, so it corrects the order for delegations that are not
+// emitted as complete yet.
+
+// delegation is the part of a call that delegates work to members.
+type delegation struct {
+	Delegates bool    `json:",omitempty"`
+	Many      bool    `json:",omitempty"` // delegates to several members at once
+	To        string  `json:",omitempty"` // as the model wrote it
+	Task      string  `json:",omitempty"`
+	Children  []child `json:",omitempty"`
+	Draft     *draft  `json:",omitempty"` // of a delegation that is not complete
+	Inferred  bool    `json:",omitempty"` // derived from its child run; the stored form has no such call
+	Parallel  bool    `json:",omitempty"` // another delegation of its run was open at the same time
+}
+
+// draft has the fields of a delegation that is emitted again when its member is known.
+type draft struct {
+	Arguments string
+	Model     string `json:",omitempty"`
+	Provider  string `json:",omitempty"`
+	Reply     string `json:",omitempty"`
+}
+
+// child is a run that a delegation caused.
+type child struct {
+	Run        string
+	Agent      msg.Agent
+	Link       msg.LinkMethod   `json:",omitempty"`
+	Confidence uint8            `json:",omitempty"`
+	Guess      bool             `json:",omitempty"`
+	Answer     conversation.Sum `json:",omitempty"` // of its text, when it is over
+	End        int64            `json:",omitempty"` // Unix ns, when it is over
+}
+
+// handed is a delegation, open or over, for children that appear only in the last event of the
+// team's run.
+type handed struct {
+	Call  string
+	To    string
+	Task  conversation.Sum
+	Many  bool `json:",omitempty"`
+	Child bool `json:",omitempty"` // its child is known
+}
+
+// Confidence in percent of the ways to find a child's call.
+const (
+	byMember = 95 // the only open call that names the member
+	byAnswer = 90 // the call's result is the child's text
+	byGuess  = 50
+)
+
+// delegates reports whether a tool delegates to a member or to several, for the tools of all
+// versions.
+func delegates(tool string) (is, many bool) {
+	switch tool {
+	case "delegate_task_to_member", // 2.0 on
+		"transfer_task_to_member", "forward_task_to_member", // 1.x
+		"execute_task": // tasks mode
+		return true, false
+	case "delegate_task_to_members", "run_member_agents", "execute_tasks_parallel":
+		return true, true
+	}
+	return false, false
+}
+
+// everyone is the member of a call that names none.
+const everyone = "*"
+
+// taskOf returns the task in the arguments of a delegation.
+func taskOf(args jsonv.Value) msg.Text {
+	return peekText(args.First("task", "task_description", "expected_output"))
+}
+
+// read reads the member and the task of a call, and reports whether it delegates.
+func (t *calls) read(u use, d *delegation) bool {
+	if d.Delegates, d.Many = delegates(u.name); !d.Delegates {
+		return false
+	}
+	if d.To = ident.PeekOrNumber(u.args.Get("member_id")); d.To == "" && d.Many {
+		d.To = everyone
+	}
+	if d.Task = taskOf(u.args).String(); d.Task != "" {
+		return true
+	}
+	if id := u.args.Get("task_id"); id.Exists() {
+		d.Task = t.task(id)
+		return true
+	}
+	var all conversation.Texts
+	for id := range u.args.Get("task_ids").Elems() {
+		all.Add(msg.Plain(t.task(id)))
+	}
+	d.Task = all.Joined().String()
+	return true
+}
+
+// hand adds a delegation to the state.
+func (t *calls) hand(c *call) {
+	for _, o := range t.Open.Open {
+		if o.Delegates {
+			o.Parallel, c.Parallel = true, true
+		}
+	}
+	if len(t.Handed) >= maxCalls {
+		t.Handed = t.Handed[1:]
+	}
+	t.Handed = append(t.Handed, handed{Call: c.ID, To: c.To, Task: conversation.SumOf(c.Task), Many: c.Many})
+}
+
+// delegate emits the call as a delegation of r. The model writes the id of a member; the
+// display name is in the member's own events. The delegation is partial until an event of its
+// member or the result arrives, so that every message has the same name for an agent.
+func (c *call) delegate(r *run, complete bool) {
+	d := c.Draft
+	if d == nil {
+		return
+	}
+	m := r.add(msg.Delegation, "call:"+c.ID, c.At)
+	m.Role, m.Tool.CallID, m.Tool.Name, m.Tool.Internal = msg.RoleAssistant, c.ID, c.Name, true
+	m.Tool.Arguments, m.Delegation.Task = msg.Plain(d.Arguments), msg.Plain(c.Task)
+	m.Model, m.Provider, m.ResponseID = d.Model, d.Provider, d.Reply
+	m.Delegation.To, m.Delegation.ToID = c.member(r.s.Names)
+	if len(c.Children) == 1 && !c.Many && !c.Children[0].Guess { // the result may correct a guess
+		c.Children[0].link(m)
+	}
+	if c.Inferred {
+		m.Complete = msg.Summary
+		m.SetAttr("inferred", "true")
+	}
+	if complete {
+		c.Draft = nil
+	} else {
+		m.Complete = msg.Partial
+	}
+}
+
+// link writes the child into a message of its call.
+func (k *child) link(m *msg.Message) {
+	m.Delegation.ChildRun, m.Delegation.Link, m.Delegation.Confidence = k.Run, k.Link, k.Confidence
+}
+
+// member returns the name and the id of the member that a call delegates to.
+func (d *delegation) member(known names) (name, id string) {
+	if len(d.Children) == 1 {
+		k := d.Children[0]
+		if a := k.Agent; a.Name != "" && a.Name != a.ID && (!k.Guess || namesAgent(d.To, a)) {
+			return a.Name, cmp.Or(a.ID, d.To)
+		}
+	}
+	return known.of(d.To)
+}
+
+// link finds the call of the parent p that caused r.
+func (t *calls) link(p, r *run) {
+	r.Link = msg.ByParent
+	all := t.delegations(func(*call) bool { return true })
+	if len(all) == 0 {
+		return
+	}
+	fits := t.delegations(func(c *call) bool { return c.Many || len(c.Children) == 0 })
+	if len(fits) == 0 {
+		fits = all
+	}
+	for _, better := range [...]func(*call) bool{
+		func(c *call) bool { return namesAgent(c.To, r.Agent) },
+		func(c *call) bool { return c.Many },
+	} {
+		if some := pick(fits, better); len(some) > 0 {
+			fits = some
+			break
+		}
+	}
+	c := fits[0]
+	assigned, by := r.s.body.assigned(p, r)
+	if assigned != nil && slices.Contains(fits, assigned) {
+		c = assigned
+	}
+	// A call that has another child of the same name by order alone may be this run's call.
+	n := len(fits) + len(t.delegations(func(o *call) bool {
+		return !slices.Contains(fits, o) && len(o.Children) > 0 && o.Children[0].Guess && slug(o.To) == slug(c.To)
+	}))
+	switch {
+	case len(all) == 1:
+	case n == 1:
+		r.Confidence = byMember
+	case assigned == c && by == msg.ByPrompt:
+		r.Link = msg.ByPrompt
+	default:
+		r.Link, r.Guess, r.Confidence = msg.ByOrder, true, uint8(100/n)
+	}
+	r.Call = c.ID
+	for i := range t.Handed {
+		if h := &t.Handed[i]; h.Call == c.ID {
+			h.Child = true
+		}
+	}
+	c.attach(p, r)
+}
+
+// delegations returns the open delegations that match.
+func (t *calls) delegations(match func(*call) bool) []*call {
+	return pick(t.Open.Open, func(c *call) bool { return c.Delegates && !c.Inferred && match(c) })
+}
+
+func pick(list []*call, match func(*call) bool) (out []*call) {
+	for _, c := range list {
+		if match(c) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// linkStored finds the call of a run that is decoded from messages: its task is known, and
+// the calls of its parent may be over.
+func (t *calls) linkStored(p, r *run, input msg.Text) {
+	r.Link = msg.ByParent
+	if len(t.delegations(func(*call) bool { return true })) == 1 {
+		t.link(p, r)
+		return
+	}
+	task := conversation.SumOfText(input)
+	find := func(by msg.LinkMethod, confidence uint8, ok func(*handed) bool) {
+		for i := range t.Handed {
+			if h := &t.Handed[i]; r.Call == "" && (!h.Child || h.Many) && ok(h) {
+				h.Child = true
+				r.Caused(p.ID, h.Call, by, confidence)
+			}
+		}
+	}
+	find(msg.ByPrompt, 0, func(h *handed) bool { return h.Task == task })
+	find(msg.ByParent, byMember, func(h *handed) bool { return namesAgent(h.To, r.Agent) })
+	find(msg.ByOrder, byGuess, func(*handed) bool { return true })
+	if c := t.Open.GetOpen(r.Call); c != nil {
+		c.attach(p, r)
+		return
+	}
+	// The call is over: the child is emitted by itself.
+	for _, h := range t.Handed {
+		if h.Call == r.Call && !h.Many {
+			c := call{delegation: delegation{To: h.To}}
+			k := c.add(r)
+			m := p.status("link:"+r.Call, "link", p.Last)
+			m.Tool.CallID, m.Signal = r.Call, msg.Link
+			m.Delegation.To, m.Delegation.ToID = c.member(r.s.Names)
+			k.link(m)
+			return
+		}
+	}
+}
+
+// attach adds a child to the call of p.
+func (c *call) attach(p, r *run) {
+	if len(c.Children) >= maxCalls {
+		c.Children = c.Children[1:]
+	}
+	c.add(r)
+	c.delegate(p, true)
+}
+
+func (d *delegation) add(r *run) *child {
+	d.Children = append(d.Children, child{Run: r.ID, Agent: r.Agent, Link: r.Link, Confidence: r.Confidence, Guess: r.Guess})
+	return &d.Children[len(d.Children)-1]
+}
+
+// infer adds a delegation between a stored team p and a run below it, when the stored
+// form has none of the team's calls: the parent_run_id of the run proves the delegation.
+func (t *calls) infer(p, r *run, at conversation.Time) {
+	if r.s.body == nil || r.Call != "" || len(t.Handed) > 0 || !p.Begun || p.Agent.Kind == msg.KindWorkflow || p == r {
+		return
+	}
+	v := r.s.body.stored(r)
+	r.Call, r.Link = msg.InferredCall(r.ID), msg.ByParent
+	c := &call{Call: conversation.Call{ID: r.Call, Name: "delegate_task_to_member"}, At: conversation.TimeOf(v.Get("created_at")).Or(at)}
+	c.delegation = delegation{Delegates: true, Inferred: true, To: cmp.Or(r.Agent.ID, r.Agent.Name), Task: inputOf(v).String(), Draft: &draft{}}
+	c.add(r)
+	t.Open.Add(c)
+	c.delegate(p, true)
+}
+
+// inferResult emits the result of an inferred delegation of p when its child r ends.
+func (t *calls) inferResult(p, r *run, failed bool, at conversation.Time) {
+	if r.Call != msg.InferredCall(r.ID) {
+		return
+	}
+	c := t.Open.Take(r.Call)
+	if c == nil {
+		return
+	}
+	m := p.add(msg.DelegationResult, "result:"+c.ID, at)
+	c.describe(m)
+	m.Role, m.Content, m.IsError = msg.RoleTool, asText(r.s.body.stored(r).Get("content")), failed
+	c.delegated(p, m)
+	m.Complete = msg.Summary
+	m.SetAttr("inferred", "true")
+}
+
+// delegated makes m the result of a delegation of r.
+func (c *call) delegated(r *run, m *msg.Message) {
+	m.Kind, m.Hidden = msg.DelegationResult, false
+	m.Delegation.To, m.Delegation.ToID = c.member(r.s.Names)
+	switch len(c.Children) {
+	case 0:
+		if text := m.Content.String(); strings.HasPrefix(text, "Member with ID ") && strings.Contains(text, " not found") {
+			m.IsError, m.Tool.ErrorType = true, "not_found"
+		}
+	case 1:
+		c.Children[0].link(m)
+	}
+}
+
+// endDelegation ends a delegation that has its result, and its child runs, which may have no
+// end event of their own.
+func (t *calls) endDelegation(r *run, c *call, result msg.Text, at conversation.Time) {
+	if b := r.s.body; b != nil && len(c.Children) == 0 {
+		if !c.Parallel {
+			b.latestEnd = at
+		}
+		b.called(r, c)
+		b.latestEnd = conversation.Time{}
+	}
+	for _, k := range c.Children {
+		if below := r.s.Runs.get(k.Run); below != nil && below != r {
+			until := at
+			if c.Parallel { // the result's time is that of the slowest delegation
+				until = conversation.Time{}
+			}
+			below.endUnannounced(until)
+		}
+	}
+	if len(c.Children) == 1 && c.Children[0].Guess {
+		t.confirm(c, conversation.SumOfText(result))
+	}
+	c.delegate(r, true)
+}
+
+// confirm compares the call's result with the text of the child that order chose. When
+// another call's child has that text, the two calls swap their children.
+func (t *calls) confirm(c *call, answer conversation.Sum) {
+	mine := &c.Children[0]
+	if mine.Answer == answer {
+		mine.Confidence, mine.Guess = byAnswer, false
+		return
+	}
+	others := pick(t.Open.Open, func(o *call) bool {
+		return o != c && len(o.Children) == 1 && o.Children[0].Guess && o.Children[0].Answer == answer
+	})
+	if len(others) == 1 {
+		*mine, others[0].Children[0] = others[0].Children[0], *mine
+		mine.Link, mine.Confidence, mine.Guess = msg.ByPrompt, byAnswer, false
+	}
+}
+
+// ended notes the text and the end of a run in the call that caused it, and in the
+// workflow that it works for.
+func (r *run) ended(answer conversation.Sum, at conversation.Time) {
+	p := r.parent()
+	if p == nil {
+		return
+	}
+	for _, c := range p.Calls.Open.Open {
+		for i := range c.Children {
+			if k := &c.Children[i]; k.Run == r.ID {
+				k.Answer, k.Agent, k.End = answer, r.Agent, at.Nanos
+			}
+		}
+	}
+	if p.Agent.Kind == msg.KindWorkflow {
+		p.Steps.Answers.Add(answer, maxAnswers)
+	}
+}
+
+// lasted returns how long a delegate worked, in nanoseconds; 0 when it worked
+// until its result was reported. AGNO reports the results of parallel delegations together,
+// when the last one ends. took is the measured duration; for a member with a streamed answer
+// it ends when the answer begins.
+func (c *call) lasted(took int64, at conversation.Time) int64 {
+	const second = int64(1e9)
+	until := at.Nanos
+	if len(c.Children) == 1 && c.Parallel && c.Children[0].End != 0 {
+		until = min(until, c.Children[0].End)
+	}
+	lasted := max(until-c.At.Nanos, 0)
+	switch {
+	case c.At.Nanos == 0:
+	case took > lasted-second && took < lasted+second: // the same, and finer
+		return took
+	case until < at.Nanos:
+		return max(lasted, 1)
+	case c.Parallel && len(c.Children) == 0 && took >= second && took < lasted: // of a member without events
+		return took
+	}
+	return 0
+}
+
+// names are the agents of earlier events by the slugs of their ids and names, oldest first.
+type names []named
+
+type named struct {
+	Slug  string
+	Agent msg.Agent
+}
+
+// maxNames limits the names in the state.
+const maxNames = 512
+
+// learn notes an agent's name.
+func (n *names) learn(a msg.Agent) {
+	if a.ID == "" || a.Name == "" || a.ID == a.Name {
+		return
+	}
+	for _, s := range [...]string{slug(a.ID), slug(a.Name)} {
+		if slices.ContainsFunc(*n, func(k named) bool { return k.Slug == s }) {
+			continue
+		}
+		if *n = append(*n, named{s, a}); len(*n) > maxNames {
+			*n = slices.Delete(*n, 0, 1)
+		}
+	}
+}
+
+// of returns the display name and the id of the member that a call names, or the name in the
+// call when no event named that member.
+func (n names) of(written string) (name, id string) {
+	s := slug(written)
+	for _, k := range n {
+		if k.Slug == s {
+			return k.Agent.Name, k.Agent.ID
+		}
+	}
+	return written, ""
+}
+
+// namesAgent reports whether member is the id or the name of the agent.
+func namesAgent(member string, a msg.Agent) bool {
+	to := slug(member)
+	return to != "" && (to == slug(a.ID) || to == slug(a.Name))
+}
+
+// slug makes names comparable: a model writes web-content-gather for the agent
+// web_content_gather, or for "Web Content Gather".
+func slug(name string) string {
+	return strings.Join(strings.FieldsFunc(strings.ToLower(name), func(r rune) bool {
+		return r == '-' || r == '_' || r == ' ' || r == '.'
+	}), "-")
+}
