@@ -147,37 +147,6 @@ func TestAgentMessageOf(t *testing.T) {
 	}
 }
 
-// TestSeen: a repeated number is recognized, in any order.
-func TestSeen(t *testing.T) {
-	var r run
-	var doc jsonv.Doc
-	seen := func(n int) bool {
-		if err := doc.Parse(fmt.Appendf(nil, "%d", n)); err != nil {
-			t.Fatal(err)
-		}
-		return r.isRepeated(doc.Root())
-	}
-	for _, n := range []int{1, 2, 3, 7, 5, 9, 6, 4, 8, 12, 0} {
-		if seen(n) {
-			t.Errorf("%d is taken for one that came before: %v", n, r.Seen)
-		}
-	}
-	for n := range 13 {
-		if known := n != 10 && n != 11; known && !seen(n) {
-			t.Errorf("%d is not known any more: %v", n, r.Seen)
-		}
-	}
-	if want := []span{{0, 9}, {12, 12}}; !cmp.Equal(r.Seen, want) {
-		t.Errorf("seen %v, want %v", r.Seen, want)
-	}
-	for n := range 10 * maxSpans {
-		seen(100 + 2*n)
-	}
-	if len(r.Seen) > maxSpans {
-		t.Errorf("%d spans are remembered, want %d at most", len(r.Seen), maxSpans)
-	}
-}
-
 // TestRepeatedWordIsNoRepetition: two equal pieces without numbers are two pieces.
 func TestRepeatedWordIsNoRepetition(t *testing.T) {
 	const piece = `{"message_type":"assistant_message","id":"m","otid":"o","content":"ha"}`

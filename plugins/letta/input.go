@@ -1,12 +1,12 @@
 package letta
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/unknown"
@@ -15,100 +15,126 @@ import (
 // maxPending limits the messages that wait for an answer.
 const maxPending = 64
 
-// input is a message to an agent.
+// input is a message to an agent, or a record that precedes the first frame of its run: it
+// waits until a frame names the run.
 type input struct {
-	Role      msg.Role
-	ID        string           `json:",omitempty"` // of a stored message
-	Otid      string           `json:",omitempty"`
-	Text      string           `json:",omitempty"`
-	Files     []msg.Attachment `json:",omitempty"`
-	Author    msg.Agent
-	Letter    bool       `json:",omitempty"` // from another agent
-	Decisions []decision `json:",omitempty"`
-	Sent      string     `json:",omitempty"` // the time beside the text
-	Packed    string     `json:",omitempty"` // the other fields beside the text, as a JSON object
+	Role   msg.Role
+	ID     string            `json:",omitempty"` // of a stored message
+	Otid   string            `json:",omitempty"`
+	Text   string            `json:",omitempty"`
+	Files  []msg.Attachment  `json:",omitempty"`
+	Author msg.Agent         `json:",omitzero"`
+	Sent   string            `json:",omitempty"` // the time beside the text
+	Packed string            `json:",omitempty"` // the other fields beside the text, as a JSON object
+	At     conversation.Time `json:",omitzero"`
+	Level  msg.Completeness
 
-	Time  int64 `json:",omitempty"`
-	Prec  msg.Precision
-	Level msg.Completeness
+	FromAgent bool      `json:",omitempty"`
+	Decision  *decision `json:",omitempty"`
+	Stop      string    `json:",omitempty"` // a stop reason
+}
+
+// decision is a person's decision on a call, or the result of a tool that the client ran
+// itself: the text and files of the input.
+type decision struct {
+	CallID   string
+	Approved string `json:",omitempty"` // true, false
+	Reason   string `json:",omitempty"`
+	Returned bool   `json:",omitempty"`
+	Failed   bool   `json:",omitempty"`
 }
 
 // request decodes a client's request. Its messages to an agent wait until the answer names
 // the run.
 func (d *stream) request(f *frame.Frame, v jsonv.Value) {
-	d.emitUnanswered()
+	d.unanswered()
 	_, path, _ := strings.Cut(f.Name, " ")
-	here := scopeOf(path)
-	if here.Session == d.Place.Session || here.Session == "" && d.find(runIn(path)) != nil {
+	here, resumed := scopeOf(path), d.find(runIn(path)) != nil
+	if here.Session == d.Place.Session || here.Session == "" && resumed {
 		here = d.Place.override(here)
 	}
 	d.Place, d.Run = here, ""
-	if !v.Exists() || d.find(runIn(path)) != nil { // it may resume a stream
+	if !v.Exists() || resumed {
 		return
 	}
-	d.cutAll()
+	d.leave()
 	if f.Name != "" && !strings.Contains(path, "/messages") {
 		d.unknown(v, "request")
 		return
 	}
-	d.Place = bodyScope(v).override(d.Place)
+	d.Place = newScope(ident.Of(v.Get("conversation_id")), ident.Of(v.Get("agent_id"))).override(d.Place)
 	before := len(d.Pending)
 	for e := range v.Get("messages").Elems() {
-		d.requestMessage(e)
+		if typ := e.Get("type"); typ.In("approval", "tool_return") || e.Get("approvals").Is(jsonv.Array) {
+			for _, in := range d.decisions(e) {
+				d.wait(in)
+			}
+			continue
+		}
+		role, err := msg.ParseRole(e.Get("role").PeekStr())
+		if err != nil || role == msg.NoRole {
+			role = msg.RoleUser
+		} else {
+			e.Get("role").MarkRead()
+		}
+		d.wait(d.input(e, role, e.Get("content")))
 	}
 	if content := v.Get("input"); content.Exists() {
-		d.addPending(d.inputOf(v, msg.RoleUser, content))
+		d.wait(d.input(v, msg.RoleUser, content))
 	}
 	if len(d.Pending) == before {
 		d.unknown(v, "request")
 	}
 }
 
-// bodyScope is the scope that a request's body names.
-func bodyScope(v jsonv.Value) scope {
-	agent := ident.Of(v.Get("agent_id"))
-	p := scope{Session: agent, Agent: agent}
-	if id := ident.Of(v.Get("conversation_id")); id != "" && id != "default" {
-		p.Session = id
+// storedInput decodes a stored message to an agent.
+func (d *stream) storedInput(v jsonv.Value) {
+	role := msg.RoleUser
+	if v.Get("message_type").Equal("system_message") {
+		role = msg.RoleSystem
 	}
-	return p
+	content := v.First("content", "message")
+	if !d.notice(v, content) {
+		d.stored(v, d.input(v, role, content))
+	}
 }
 
-// requestMessage reads one message of a request.
-func (d *stream) requestMessage(v jsonv.Value) {
-	if typ := v.Get("type"); typ.Equal("approval") || typ.Equal("tool_return") || v.Get("approvals").Is(jsonv.Array) {
-		d.addPending(&input{Decisions: d.decisions(v), Otid: ident.Of(v.Get("otid")), Level: d.level})
-		return
+// stored passes on inputs of a stored message, which yield to those of its request.
+func (d *stream) stored(v jsonv.Value, list ...*input) {
+	var r *run
+	if len(v.Get("run_id").Escaped()) > 0 {
+		r = d.runOf(v)
 	}
-	role, err := msg.ParseRole(v.Get("role").PeekStr())
-	if err != nil || role == msg.NoRole {
-		role = msg.RoleUser
-	} else {
-		v.Get("role").MarkRead()
+	for _, in := range list {
+		in.Level = min(in.Level, msg.Summary)
+		if r == nil && (in.Role != msg.RoleSystem || in.FromAgent) {
+			d.wait(in)
+		} else { // of that run, or the agent's prompt
+			in.emit(&d.writer, r)
+		}
 	}
-	d.addPending(d.inputOf(v, role, v.Get("content")))
 }
 
-// inputOf reads a message to an agent.
-func (d *stream) inputOf(v jsonv.Value, role msg.Role, content jsonv.Value) *input {
+// input reads a message to an agent.
+func (w *writer) input(v jsonv.Value, role msg.Role, content jsonv.Value) *input {
 	t, files := contentOf(content)
 	in := &input{
 		Role: role, ID: ident.Of(v.Get("id")), Otid: ident.Of(v.Get("otid")), Text: t.String(), Files: files,
-		Level: d.level,
+		At: w.date.read(v.Get("date")), Level: w.level,
 	}
-	in.Time, in.Prec = d.date.read(v.Get("date"))
+	sender, name := v.Get("sender_id"), v.Get("name")
 	switch role {
 	case msg.RoleUser:
-		in.Author = msg.Agent{ID: ident.Of(v.Get("sender_id")), Name: ident.Of(v.Get("name")), Kind: msg.KindHuman}
-		d.unpack(in)
-		if agentID(v.Get("sender_id")) {
-			in.Author = d.agent(in.Author.ID, in.Author.Name)
+		in.Author = msg.Agent{ID: ident.Of(sender), Name: ident.Of(name), Kind: msg.KindHuman}
+		in.unpack(&w.inner)
+		if isAgent(sender) {
+			in.Author = w.agent(in.Author.ID, in.Author.Name)
 		}
 	case msg.RoleSystem:
 		if l, ok := agentMessageOf(in.Text); ok {
-			in.Letter, in.Text = true, l.text
-			in.Author = d.agent(l.from, ident.Of(v.Get("name")))
-			ident.Is(v.Get("sender_id"), l.from)
+			in.FromAgent, in.Text = true, l.text
+			in.Author = w.agent(l.from, ident.Of(name))
+			ident.Is(sender, l.from)
 		}
 	}
 	return in
@@ -118,11 +144,11 @@ func (d *stream) inputOf(v jsonv.Value, role msg.Role, content jsonv.Value) *inp
 // the time and perhaps the user's name and location:
 //
 //	{"type": "user_message", "message": "...", "time": "...", "name": "..."}
-func (d *stream) unpack(in *input) {
-	if !strings.HasPrefix(in.Text, "{") || d.inner.Parse([]byte(in.Text)) != nil {
+func (in *input) unpack(doc *jsonv.Doc) {
+	if !strings.HasPrefix(in.Text, "{") || doc.Parse([]byte(in.Text)) != nil {
 		return
 	}
-	root := d.inner.Root()
+	root := doc.Root()
 	text := root.Get("message")
 	if !root.Get("type").Equal("user_message") || !text.Is(jsonv.String) || !root.Get("time").Exists() {
 		return
@@ -137,7 +163,7 @@ func (d *stream) unpack(in *input) {
 		case k.Is("name") && in.Author.Name == "" && v.Is(jsonv.String):
 			in.Author.Name = ident.Of(v)
 		default:
-			more = compact(append(appendString(append(more, ','), k.String()), ':'), v)
+			more = compact(append(jsonv.AppendQuote(append(more, ','), k.String()), ':'), v)
 		}
 	}
 	if more != nil {
@@ -145,81 +171,30 @@ func (d *stream) unpack(in *input) {
 	}
 }
 
-// addPending keeps a message to an agent until a run answers it.
-func (d *stream) addPending(in *input) {
-	if len(d.Pending) == maxPending {
-		d.emitInput(d.ownRun(d.Pending[0]), d.Pending[0])
-		d.Pending = slices.Delete(d.Pending, 0, 1)
-	}
-	d.Pending = append(d.Pending, in)
-}
-
-// asSummary calls f for a stored message to an agent, which yields to the message of its
-// request.
-func (d *stream) asSummary(f func(jsonv.Value), v jsonv.Value) {
-	level := d.level
-	d.level = min(level, msg.Summary)
-	f(v)
-	d.level = level
-}
-
-// storedInput decodes a stored message to an agent.
-func (d *stream) storedInput(v jsonv.Value) {
-	role := msg.RoleUser
-	if v.Get("message_type").Equal("system_message") {
-		role = msg.RoleSystem
-	}
-	content := v.First("content", "message")
-	if d.notice(v, content) {
-		return
-	}
-	in := d.inputOf(v, role, content)
-	switch {
-	case ident.Of(v.Get("run_id")) != "":
-		d.emitInput(d.runOf(v), in)
-	case role == msg.RoleSystem && !in.Letter: // the agent's prompt
-		d.emitInput(nil, in)
-	default:
-		d.addPending(in)
-	}
-}
-
-// storedApproval decodes a stored response to a request for approval.
-func (d *stream) storedApproval(v jsonv.Value) {
-	in := &input{ID: ident.Of(v.Get("id")), Decisions: d.decisions(v), Level: d.level}
-	in.Time, in.Prec = d.date.read(v.Get("date"))
-	if ident.Of(v.Get("run_id")) != "" {
-		d.emitInput(d.runOf(v), in)
-		return
-	}
-	d.addPending(in)
-}
-
 // notice decodes a notice that the server itself puts in the place of a user's message, as a
 // JSON object in a string, to make the agent continue or to inform it:
 //
 //	{"type": "heartbeat", "reason": "...", "time": "..."}
 func (d *stream) notice(v, content jsonv.Value) bool {
-	raw := content.Peek()
-	if !bytes.HasPrefix(raw, []byte(`"{`)) || d.inner.Parse([]byte(content.PeekStr())) != nil {
+	if !content.HasPrefix("{") || d.inner.Parse(content.Chars()) != nil {
 		return false
 	}
 	root := d.inner.Root()
 	typ := root.Get("type")
-	if !root.Get("time").Is(jsonv.String) || !typ.Equal("heartbeat") && !typ.Equal("login") && !typ.Equal("system_alert") {
+	if !root.Get("time").Is(jsonv.String) || !typ.In("heartbeat", "login", "system_alert") {
 		return false
 	}
 	content.MarkRead()
 	r := d.runOrLast(v)
 	if r != nil {
-		d.closeBlocks(r)
+		r.close(&d.writer)
 	}
 	key := ident.Of(v.Get("id"))
 	if key == "" {
-		key = msg.HashKey(d.runID(r), string(raw[1:len(raw)-1]))
+		key = msg.HashKey(r.id(), string(content.Escaped()))
 	}
 	m := d.status(r, key, typ.Str())
-	m.Role = msg.RoleUser
+	m.Role, m.Complete = msg.RoleUser, min(m.Complete, msg.Summary)
 	m.Content = root.First("reason", "message", "last_login").Text().Own()
 	m.SetAttr("sent", root.Get("time").Str())
 	d.stamp(m, v)
@@ -227,102 +202,180 @@ func (d *stream) notice(v, content jsonv.Value) bool {
 	return true
 }
 
-// emitPending emits the messages that precede a run as messages of the run that answers them.
-func (d *stream) emitPending(r *run) {
-	for _, in := range d.Pending {
-		d.emitInput(r, in)
+// decisions reads a response to requests for approval.
+func (w *writer) decisions(v jsonv.Value) (out []*input) {
+	add := func(one decision) *input {
+		in := &input{ID: ident.Of(v.Get("id")), Otid: ident.Of(v.Get("otid")), At: w.date.read(v.Get("date")), Level: w.level, Decision: &one}
+		out = append(out, in)
+		return in
 	}
+	read := func(e, id jsonv.Value) {
+		one := decision{CallID: ident.Of(id), Reason: e.Get("reason").Str()}
+		if approve := e.Get("approve"); approve.Is(jsonv.True) || approve.Is(jsonv.False) {
+			one.Approved = string(approve.Peek())
+		}
+		n := len(out)
+		for _, c := range w.Calls.Open { // older servers name the request's message instead of the call
+			if c.Request != "" && c.Request == one.CallID {
+				of := one
+				of.CallID = c.ID
+				add(of)
+			}
+		}
+		if len(out) == n {
+			add(one)
+		}
+	}
+	for e := range v.First("approvals", "tool_returns").Elems() {
+		id := e.Get("tool_call_id")
+		if returned := e.Get("tool_return"); returned.Exists() {
+			in := add(decision{CallID: ident.Of(id), Returned: true, Failed: e.Get("status").Equal("error")})
+			content, files := contentOf(returned)
+			in.Text, in.Files = content.String(), files
+		} else {
+			read(e, id)
+		}
+	}
+	if len(out) == 0 {
+		read(v, v.Get("approval_request_id"))
+	}
+	return out
+}
+
+// wait keeps a message to an agent until a run answers it.
+func (d *stream) wait(in *input) {
+	if len(d.Pending) == maxPending {
+		first := d.Pending[0]
+		first.emit(&d.writer, d.open(first.run(d.session(""))))
+		d.Pending = slices.Delete(d.Pending, 0, 1)
+	}
+	d.Pending = append(d.Pending, in)
+}
+
+// answer emits the pending messages as messages of the run that answers them.
+func (d *stream) answer(r *run) {
+	pending := d.Pending
 	d.Pending = nil
-	if d.Held != "" {
-		reason := d.Held
-		d.Held = ""
-		d.stopped(r, reason)
+	for _, in := range pending {
+		in.emit(&d.writer, r)
 	}
 }
 
-// emitUnanswered emits the pending messages in a run of their own, and returns that run.
-func (d *stream) emitUnanswered() *run {
-	if len(d.Pending) == 0 && d.Held == "" {
+// unanswered emits the pending messages in a run of their own, and returns that run.
+func (d *stream) unanswered() *run {
+	if len(d.Pending) == 0 {
 		return nil
 	}
-	var r *run
-	if len(d.Pending) > 0 {
-		r = d.ownRun(d.Pending[0])
-	} else {
-		r = d.open("stop:" + d.Held)
-	}
-	d.emitPending(r)
+	r := d.open(d.Pending[0].run(d.session("")))
+	d.answer(r)
 	return r
 }
 
-// ownRun is the run of a message without an answer.
-func (d *stream) ownRun(in *input) *run {
-	id := in.ID
-	if id == "" {
-		id = "request:" + msg.HashKey(d.session(""), in.Otid, in.Role.String(), in.Text)
+// run is the id of the run of a message without an answer.
+func (in *input) run(session string) string {
+	switch {
+	case in.ID != "":
+		return in.ID
+	case in.Stop != "":
+		return "stop:" + in.Stop
+	case in.Decision != nil:
+		return "request:" + msg.HashKey(session, in.Otid, in.Role.String(), "")
 	}
-	return d.open(id)
+	return "request:" + msg.HashKey(session, in.Otid, in.Role.String(), in.Text)
 }
 
-func (d *stream) runID(r *run) string {
-	if r == nil {
-		return ""
-	}
-	return r.ID
-}
-
-// setTime sets the time of a message to an agent. A request has none: it precedes the first
-// frame of the run.
-func (r *run) setTime(m *msg.Message, in *input) {
-	if r != nil && in.Time == 0 {
-		m.Time = r.undatedTime(m.Key)
-	}
-	at(m, in.Time, in.Prec)
-}
-
-// emitInput emits a message to an agent. In a run its key is made of its text, because only
+// emit emits a message to an agent. In a run its key is made of its text, because only
 // stored messages have ids.
-func (d *stream) emitInput(r *run, in *input) {
+func (in *input) emit(w *writer, r *run) {
 	if r != nil {
-		d.closeBlocks(r)
+		r.close(w)
 		r.Response = ""
 	}
-	level := d.level
-	d.level = in.Level
-	defer func() { d.level = level }()
-	if in.Decisions != nil {
-		for _, one := range in.Decisions {
-			d.emitDecision(r, in, one)
-		}
+	switch {
+	case in.Stop != "":
+		r.stop(w, in.Stop)
+		return
+	case in.Decision != nil:
+		in.emitDecision(w, r)
 		return
 	}
 	key := in.ID
 	if r != nil || key == "" {
-		key = in.Role.String() + ":" + msg.HashKey(d.runID(r), in.Text)
+		key = in.Role.String() + ":" + msg.HashKey(r.id(), in.Text)
 	}
 	kind := msg.User
 	switch {
-	case in.Role == msg.RoleSystem && !in.Letter:
+	case in.Role == msg.RoleSystem && !in.FromAgent:
 		kind = msg.System
 	case in.Role == msg.RoleAssistant:
 		kind = msg.Assistant
 	}
-	m := d.addMessage(r, kind, key)
-	m.Role = in.Role
+	m := w.message(r, kind, key)
+	m.Role, m.Hidden = in.Role, kind == msg.System
 	if in.Author != (msg.Agent{}) {
 		m.Agent = in.Author
 	}
-	m.Hidden = kind == msg.System
 	m.Content, m.Attachments = msg.Plain(in.Text), in.Files
 	m.SetAttr("sent", in.Sent)
 	m.SetAttr(unknown.Attr, in.Packed)
-	r.setTime(m, in)
+	in.mark(r, m)
 	if r != nil && kind == msg.User {
 		r.setCorrelationID(m)
 	}
-	if in.Letter {
-		m.ParentRun = msg.UnknownRun
-		m.SetAttr("origin", "agent")
-		d.correlateMessage(r, in, m)
+	if !in.FromAgent {
+		return
 	}
+	m.ParentRun = msg.UnknownRun
+	m.SetAttr("origin", "agent")
+	m.Delegation.CorrelationPrompt = correlationPrompt("to", w.scope().Agent, in.Text)
+	if by := correlationPrompt("by", in.Author.ID, in.Text); r != nil && by != "" { // the message may be one to many
+		m = w.status(r, "letter:"+msg.HashKey(r.ID, in.Text), "letter")
+		m.ParentRun = msg.UnknownRun
+		m.Delegation.CorrelationPrompt = by
+		in.mark(r, m)
+	}
+}
+
+// emitDecision emits a decision as a message of the run that it started.
+func (in *input) emitDecision(w *writer, r *run) {
+	one := in.Decision
+	key := "waited:" + one.CallID
+	if one.CallID == "" {
+		key += msg.HashKey(r.id(), one.Approved, one.Reason)
+	}
+	m := w.status(r, key, "approval_response")
+	m.Signal, m.Role, m.Tool.CallID = msg.WaitEnd, msg.RoleUser, one.CallID
+	in.mark(r, m)
+	m.SetAttr("approved", one.Approved)
+	m.SetAttr("reason", one.Reason)
+	if one.CallID == "" {
+		return
+	}
+	m.ParentKey = "call:" + one.CallID
+	if c := w.Calls.GetOpen(one.CallID); c != nil {
+		m.Tool.Name = c.Name
+	}
+	if !one.Returned {
+		return
+	}
+	// The server repeats it as the call's result; until then this is the result.
+	result := w.message(r, msg.ToolResult, "result:"+one.CallID)
+	result.ParentKey, result.Role = m.ParentKey, msg.RoleTool
+	result.Tool.CallID, result.Tool.Name = one.CallID, m.Tool.Name
+	result.Content, result.Attachments, result.IsError = msg.Plain(in.Text), in.Files, one.Failed
+	if one.Failed {
+		result.Tool.ErrorType = errorType(result.Content)
+	}
+	in.mark(r, result)
+	result.Complete = min(result.Complete, msg.Summary)
+}
+
+// mark sets the completeness and the time of a message to an agent. A request has no time: it
+// precedes the first frame of the run.
+func (in *input) mark(r *run, m *msg.Message) {
+	m.Complete = in.Level
+	if r != nil && in.At.Nanos == 0 {
+		m.Time = r.undated(m.Key)
+	}
+	at(m, in.At)
 }

@@ -21,7 +21,6 @@ const maxMethods = 30
 var large = map[string]int{
 	"plugins/agno.stream":        135,
 	"plugins/grace.stream":       83,
-	"plugins/letta.stream":       77,
 	"plugins/codex.thread":       63,
 	"plugins/llm-message.stream": 57,
 	"plugins/legion.record":      49,
