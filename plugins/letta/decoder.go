@@ -96,7 +96,7 @@ type state struct {
 	Run     string                    `json:",omitempty"` // of frames without a run id
 	Runs    []*run                    `json:",omitempty"` // least recently used first
 	Calls   conversation.Calls[*call] `json:",omitzero"`  // without a result
-	Pending []*input                  `json:",omitempty"` // messages to the agent that no run has answered yet
+	Pending []*pending                `json:",omitempty"` // messages to the agent that no run has answered yet
 	Names   []agentName               `json:",omitempty"` // of agents
 }
 
@@ -238,10 +238,12 @@ func (d *stream) record(v jsonv.Value, event string) {
 		if r := d.content(v); r != nil {
 			r.note(w, v, cmp.Or(ident.Of(v.Get("event_type")), "event"), v.Get("event_data"))
 		}
-	case "user_message", "system_message":
-		d.storedInput(v)
+	case "user_message":
+		d.storedPrompt(v, msg.RoleUser)
+	case "system_message":
+		d.storedPrompt(v, msg.RoleSystem)
 	case "approval_response_message":
-		d.stored(v, d.decisions(v)...)
+		d.stored(v, d.decisions(v))
 	case "ping": // names the run, and repeats the number of its last frame
 		if r := d.runOrLast(v); r != nil {
 			r.number(v.Get("seq_id"))

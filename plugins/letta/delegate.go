@@ -110,29 +110,26 @@ func (w *writer) fillAnswer(m *msg.Message) bool {
 }
 
 // agentMessage is a message from another agent.
-type agentMessage struct{ from, text string }
+type agentMessage struct{ agent, text string }
 
 // agentMessageOf extracts an agent's message from the system message in which the server
-// wraps it:
+// wraps it, or returns nil:
 //
 //	[Incoming message from agent with ID 'agent-1' - your response will be ...] text
 //
 // The text may follow a second time, in lower case.
-func agentMessageOf(s string) (l agentMessage, ok bool) {
+func agentMessageOf(s string) *agentMessage {
 	rest, ok := strings.CutPrefix(s, "[Incoming message from ")
-	head, rest, closed := strings.Cut(rest, "] ")
+	head, text, closed := strings.Cut(rest, "] ")
 	if !ok || !closed {
-		return l, false
+		return nil
 	}
-	if _, id, named := strings.Cut(head, "agent with ID '"); named {
-		id, _, _ = strings.Cut(id, "'")
-		l.from = ident.Bounded(id)
+	_, id, _ := strings.Cut(head, "agent with ID '")
+	id, _, _ = strings.Cut(id, "'")
+	if half := len(text) / 2; len(text)%2 == 1 && text[half] == '\n' && strings.ToLower(text[:half]) == text[half+1:] {
+		text = text[:half]
 	}
-	l.text = rest
-	if half := len(rest) / 2; len(rest)%2 == 1 && rest[half] == '\n' && strings.ToLower(rest[:half]) == rest[half+1:] {
-		l.text = rest[:half]
-	}
-	return l, true
+	return &agentMessage{ident.Bounded(id), text}
 }
 
 // correlationPrompt is the correlation prompt of a call that sends a message to another agent,

@@ -39,7 +39,7 @@ func (d *stream) stop(v jsonv.Value) {
 	if r := d.runOrLast(v); r != nil {
 		r.stop(&d.writer, reason)
 	} else {
-		d.wait(&input{Stop: reason})
+		d.wait(&pending{Stop: reason, Own: "stop:" + reason})
 	}
 }
 

@@ -140,9 +140,12 @@ func TestAgentMessageOf(t *testing.T) {
 		"Incoming message from agent with ID 'agent-1'":                                                                      {},
 		"": {},
 	} {
-		got, ok := agentMessageOf(in)
-		if got != want && ok || ok != (want != agentMessage{}) {
-			t.Errorf("%q: got %+v %v, want %+v", in, got, ok, want)
+		var got agentMessage
+		if l := agentMessageOf(in); l != nil {
+			got = *l
+		}
+		if got != want {
+			t.Errorf("%q: got %+v, want %+v", in, got, want)
 		}
 	}
 }

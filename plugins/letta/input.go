@@ -6,7 +6,6 @@ import (
 
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
-	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/unknown"
@@ -15,33 +14,12 @@ import (
 // maxPending limits the messages that wait for an answer.
 const maxPending = 64
 
-// input is a message to an agent, or a record that precedes the first frame of its run: it
-// waits until a frame names the run.
-type input struct {
-	Role   msg.Role
-	ID     string            `json:",omitempty"` // of a stored message
-	Otid   string            `json:",omitempty"`
-	Text   string            `json:",omitempty"`
-	Files  []msg.Attachment  `json:",omitempty"`
-	Author msg.Agent         `json:",omitzero"`
-	Sent   string            `json:",omitempty"` // the time beside the text
-	Packed string            `json:",omitempty"` // the other fields beside the text, as a JSON object
-	At     conversation.Time `json:",omitzero"`
-	Level  msg.Completeness
-
-	FromAgent bool      `json:",omitempty"`
-	Decision  *decision `json:",omitempty"`
-	Stop      string    `json:",omitempty"` // a stop reason
-}
-
-// decision is a person's decision on a call, or the result of a tool that the client ran
-// itself: the text and files of the input.
-type decision struct {
-	CallID   string
-	Approved string `json:",omitempty"` // true, false
-	Reason   string `json:",omitempty"`
-	Returned bool   `json:",omitempty"`
-	Failed   bool   `json:",omitempty"`
+// pending is a message that waits until a frame names its run.
+type pending struct {
+	msg.Message
+	Facts []string `json:",omitempty"` // the key ends with a hash of the run and of these
+	Own   string   `json:",omitempty"` // the run, if none answers
+	Stop  string   `json:",omitempty"` // a stop reason instead of a message
 }
 
 // request decodes a client's request. Its messages to an agent wait until the answer names
@@ -66,9 +44,7 @@ func (d *stream) request(f *frame.Frame, v jsonv.Value) {
 	before := len(d.Pending)
 	for e := range v.Get("messages").Elems() {
 		if typ := e.Get("type"); typ.In("approval", "tool_return") || e.Get("approvals").Is(jsonv.Array) {
-			for _, in := range d.decisions(e) {
-				d.wait(in)
-			}
+			d.wait(d.decisions(e)...)
 			continue
 		}
 		role, err := msg.ParseRole(e.Get("role").PeekStr())
@@ -77,98 +53,131 @@ func (d *stream) request(f *frame.Frame, v jsonv.Value) {
 		} else {
 			e.Get("role").MarkRead()
 		}
-		d.wait(d.input(e, role, e.Get("content")))
+		d.wait(d.prompt(e, role, e.Get("content"))...)
 	}
 	if content := v.Get("input"); content.Exists() {
-		d.wait(d.input(v, msg.RoleUser, content))
+		d.wait(d.prompt(v, msg.RoleUser, content)...)
 	}
 	if len(d.Pending) == before {
 		d.unknown(v, "request")
 	}
 }
 
-// storedInput decodes a stored message to an agent.
-func (d *stream) storedInput(v jsonv.Value) {
-	role := msg.RoleUser
-	if v.Get("message_type").Equal("system_message") {
-		role = msg.RoleSystem
-	}
-	content := v.First("content", "message")
-	if !d.notice(v, content) {
-		d.stored(v, d.input(v, role, content))
-	}
-}
-
-// stored passes on inputs of a stored message, which yield to those of its request.
-func (d *stream) stored(v jsonv.Value, list ...*input) {
+// stored decodes a stored message to an agent, which yields to that of its request.
+func (d *stream) stored(v jsonv.Value, list []*pending) {
 	var r *run
 	if len(v.Get("run_id").Escaped()) > 0 {
 		r = d.runOf(v)
 	}
-	for _, in := range list {
-		in.Level = min(in.Level, msg.Summary)
-		if r == nil && (in.Role != msg.RoleSystem || in.FromAgent) {
-			d.wait(in)
-		} else { // of that run, or the agent's prompt
-			in.emit(&d.writer, r)
+	for _, p := range list {
+		p.Complete = min(p.Complete, msg.Summary)
+		switch {
+		case r != nil:
+			p.emit(&d.writer, r)
+		case p.Kind == msg.System: // the agent's prompt
+			if id := ident.Of(v.Get("id")); id != "" {
+				p.Key, p.Facts = id, nil
+			}
+			p.emit(&d.writer, nil)
+		default:
+			d.wait(p)
 		}
 	}
 }
 
-// input reads a message to an agent.
-func (w *writer) input(v jsonv.Value, role msg.Role, content jsonv.Value) *input {
-	t, files := contentOf(content)
-	in := &input{
-		Role: role, ID: ident.Of(v.Get("id")), Otid: ident.Of(v.Get("otid")), Text: t.String(), Files: files,
-		At: w.date.read(v.Get("date")), Level: w.level,
+// storedPrompt decodes a stored message of a user, of another agent or of the system.
+func (d *stream) storedPrompt(v jsonv.Value, role msg.Role) {
+	content := v.First("content", "message")
+	if !d.notice(v, content) {
+		d.stored(v, d.prompt(v, role, content))
 	}
+}
+
+// pending returns a message to an agent that v has; role and text name its run if none answers.
+func (w *writer) pending(v jsonv.Value, kind msg.Kind, role, text string) *pending {
+	otid := ident.Of(v.Get("otid"))
+	p := &pending{Own: ident.Of(v.Get("id"))}
+	if p.Own == "" {
+		p.Own = "request:" + msg.HashKey(w.session(""), otid, role, text)
+	}
+	p.Kind, p.Complete, p.Hidden = kind, w.level, kind == msg.Status || kind == msg.System
+	w.stamp(&p.Message, v)
+	return p
+}
+
+// prompt reads a message to an agent. Its key is made of its text, because only stored
+// messages have ids.
+func (w *writer) prompt(v jsonv.Value, role msg.Role, content jsonv.Value) []*pending {
+	t, files := contentOf(content)
+	text, kind := t.String(), msg.User
 	sender, name := v.Get("sender_id"), v.Get("name")
+	var by msg.Agent
+	var attrs []msg.Attr
+	var from *agentMessage
 	switch role {
 	case msg.RoleUser:
-		in.Author = msg.Agent{ID: ident.Of(sender), Name: ident.Of(name), Kind: msg.KindHuman}
-		in.unpack(&w.inner)
+		by = msg.Agent{ID: ident.Of(sender), Name: ident.Of(name), Kind: msg.KindHuman}
+		text, attrs = w.unpack(text, &by)
 		if isAgent(sender) {
-			in.Author = w.agent(in.Author.ID, in.Author.Name)
+			by = w.agent(by.ID, by.Name)
 		}
+	case msg.RoleAssistant:
+		kind = msg.Assistant
 	case msg.RoleSystem:
-		if l, ok := agentMessageOf(in.Text); ok {
-			in.FromAgent, in.Text = true, l.text
-			in.Author = w.agent(l.from, ident.Of(name))
-			ident.Is(sender, l.from)
+		if from = agentMessageOf(text); from == nil {
+			kind = msg.System
+			break
 		}
+		text, by = from.text, w.agent(from.agent, ident.Of(name))
+		ident.Is(sender, from.agent)
 	}
-	return in
+	p := w.pending(v, kind, role.String(), text)
+	p.Role, p.Agent, p.Content, p.Attachments, p.Attrs = role, by, msg.Plain(text), files, attrs
+	p.Key, p.Facts = role.String()+":", []string{text}
+	if from == nil {
+		return []*pending{p}
+	}
+	p.ParentRun = msg.UnknownRun
+	p.SetAttr("origin", "agent")
+	p.Delegation.CorrelationPrompt = correlationPrompt("to", w.scope().Agent, text)
+	many := w.pending(v, msg.Status, "", "") // it may be one to many
+	many.Key, many.Facts, many.ParentRun = "letter:", p.Facts, msg.UnknownRun
+	many.SetAttr("type", "letter")
+	if many.Delegation.CorrelationPrompt = correlationPrompt("by", by.ID, text); many.Delegation.CorrelationPrompt == "" {
+		return []*pending{p}
+	}
+	return []*pending{p, many}
 }
 
-// unpack extracts a user's message from the JSON object in which older servers pack it, with
+// unpack returns a user's message from the JSON object in which older servers pack it, with
 // the time and perhaps the user's name and location:
 //
 //	{"type": "user_message", "message": "...", "time": "...", "name": "..."}
-func (in *input) unpack(doc *jsonv.Doc) {
-	if !strings.HasPrefix(in.Text, "{") || doc.Parse([]byte(in.Text)) != nil {
-		return
+func (w *writer) unpack(packed string, by *msg.Agent) (string, []msg.Attr) {
+	if !strings.HasPrefix(packed, "{") || w.inner.Parse([]byte(packed)) != nil {
+		return packed, nil
 	}
-	root := doc.Root()
-	text := root.Get("message")
-	if !root.Get("type").Equal("user_message") || !text.Is(jsonv.String) || !root.Get("time").Exists() {
-		return
+	root := w.inner.Root()
+	text, sent := root.Get("message"), root.Get("time")
+	if !root.Get("type").Equal("user_message") || !text.Is(jsonv.String) || !sent.Exists() {
+		return packed, nil
 	}
-	in.Text = text.Str()
+	var m msg.Message
+	m.SetAttr("sent", sent.Str())
 	var more []byte
 	for k, v := range root.Members() {
 		switch {
-		case k.Is("type"), k.Is("message"), !v.Exists():
-		case k.Is("time") && v.Is(jsonv.String):
-			in.Sent = v.Str()
-		case k.Is("name") && in.Author.Name == "" && v.Is(jsonv.String):
-			in.Author.Name = ident.Of(v)
+		case k.Is("type"), k.Is("message"), !v.Exists(), k.Is("time") && v.Is(jsonv.String):
+		case k.Is("name") && by.Name == "" && v.Is(jsonv.String):
+			by.Name = ident.Of(v)
 		default:
 			more = compact(append(jsonv.AppendQuote(append(more, ','), k.String()), ':'), v)
 		}
 	}
 	if more != nil {
-		in.Packed = "{" + string(more[1:]) + "}"
+		m.SetAttr(unknown.Attr, "{"+string(more[1:])+"}")
 	}
+	return text.Str(), m.Attrs
 }
 
 // notice decodes a notice that the server itself puts in the place of a user's message, as a
@@ -202,62 +211,91 @@ func (d *stream) notice(v, content jsonv.Value) bool {
 	return true
 }
 
-// decisions reads a response to requests for approval.
-func (w *writer) decisions(v jsonv.Value) (out []*input) {
-	add := func(one decision) *input {
-		in := &input{ID: ident.Of(v.Get("id")), Otid: ident.Of(v.Get("otid")), At: w.date.read(v.Get("date")), Level: w.level, Decision: &one}
-		out = append(out, in)
-		return in
-	}
-	read := func(e, id jsonv.Value) {
-		one := decision{CallID: ident.Of(id), Reason: e.Get("reason").Str()}
-		if approve := e.Get("approve"); approve.Is(jsonv.True) || approve.Is(jsonv.False) {
-			one.Approved = string(approve.Peek())
-		}
-		n := len(out)
-		for _, c := range w.Calls.Open { // older servers name the request's message instead of the call
-			if c.Request != "" && c.Request == one.CallID {
-				of := one
-				of.CallID = c.ID
-				add(of)
-			}
-		}
-		if len(out) == n {
-			add(one)
-		}
-	}
+// decisions reads a response to requests for approval: the decisions of a person, or the
+// results of tools that the client ran itself.
+func (w *writer) decisions(v jsonv.Value) (out []*pending) {
 	for e := range v.First("approvals", "tool_returns").Elems() {
 		id := e.Get("tool_call_id")
-		if returned := e.Get("tool_return"); returned.Exists() {
-			in := add(decision{CallID: ident.Of(id), Returned: true, Failed: e.Get("status").Equal("error")})
-			content, files := contentOf(returned)
-			in.Text, in.Files = content.String(), files
-		} else {
-			read(e, id)
+		returned := e.Get("tool_return")
+		if !returned.Exists() {
+			out = append(out, w.decision(v, e, id)...)
+			continue
 		}
+		wait := w.waited(v, ident.Of(id), "", "")
+		if out = append(out, wait); wait.Tool.CallID == "" {
+			continue
+		}
+		// The server repeats it as the call's result; until then this is the result.
+		p := w.pending(v, msg.ToolResult, "", "")
+		p.Key, p.ParentKey, p.Complete = "result:"+wait.Tool.CallID, wait.ParentKey, min(p.Complete, msg.Summary)
+		p.Role, p.Tool = msg.RoleTool, wait.Tool
+		content, files := contentOf(returned)
+		p.Content, p.Attachments = content.Own(), files
+		if p.IsError = e.Get("status").Equal("error"); p.IsError {
+			p.Tool.ErrorType = errorType(p.Content)
+		}
+		out = append(out, p)
 	}
 	if len(out) == 0 {
-		read(v, v.Get("approval_request_id"))
+		out = w.decision(v, v, v.Get("approval_request_id"))
 	}
 	return out
 }
 
-// wait keeps a message to an agent until a run answers it.
-func (d *stream) wait(in *input) {
-	if len(d.Pending) == maxPending {
-		first := d.Pending[0]
-		first.emit(&d.writer, d.open(first.run(d.session(""))))
-		d.Pending = slices.Delete(d.Pending, 0, 1)
+// decision reads one decision. Older servers name the request's message instead of the call
+// or the calls.
+func (w *writer) decision(v, e, id jsonv.Value) (out []*pending) {
+	call, approved, reason := ident.Of(id), "", e.Get("reason").Str()
+	if approve := e.Get("approve"); approve.Is(jsonv.True) || approve.Is(jsonv.False) {
+		approved = string(approve.Peek())
 	}
-	d.Pending = append(d.Pending, in)
+	for _, c := range w.Calls.Open {
+		if c.Request != "" && c.Request == call {
+			out = append(out, w.waited(v, c.ID, approved, reason))
+		}
+	}
+	if out == nil {
+		out = append(out, w.waited(v, call, approved, reason))
+	}
+	return out
+}
+
+// waited is the end of the wait of a call.
+func (w *writer) waited(v jsonv.Value, call, approved, reason string) *pending {
+	p := w.pending(v, msg.Status, "", "")
+	p.Key, p.Signal, p.Role, p.Tool.CallID = "waited:"+call, msg.WaitEnd, msg.RoleUser, call
+	p.SetAttr("type", "approval_response")
+	p.SetAttr("approved", approved)
+	p.SetAttr("reason", reason)
+	if call == "" {
+		p.Facts = []string{approved, reason}
+		return p
+	}
+	p.ParentKey = "call:" + call
+	if c := w.Calls.GetOpen(call); c != nil {
+		p.Tool.Name = c.Name
+	}
+	return p
+}
+
+// wait keeps messages to an agent until a run answers them.
+func (d *stream) wait(list ...*pending) {
+	for _, p := range list {
+		if len(d.Pending) == maxPending {
+			first := d.Pending[0]
+			first.emit(&d.writer, d.open(first.Own))
+			d.Pending = slices.Delete(d.Pending, 0, 1)
+		}
+		d.Pending = append(d.Pending, p)
+	}
 }
 
 // answer emits the pending messages as messages of the run that answers them.
 func (d *stream) answer(r *run) {
-	pending := d.Pending
+	list := d.Pending
 	d.Pending = nil
-	for _, in := range pending {
-		in.emit(&d.writer, r)
+	for _, p := range list {
+		p.emit(&d.writer, r)
 	}
 }
 
@@ -266,116 +304,36 @@ func (d *stream) unanswered() *run {
 	if len(d.Pending) == 0 {
 		return nil
 	}
-	r := d.open(d.Pending[0].run(d.session("")))
+	r := d.open(d.Pending[0].Own)
 	d.answer(r)
 	return r
 }
 
-// run is the id of the run of a message without an answer.
-func (in *input) run(session string) string {
-	switch {
-	case in.ID != "":
-		return in.ID
-	case in.Stop != "":
-		return "stop:" + in.Stop
-	case in.Decision != nil:
-		return "request:" + msg.HashKey(session, in.Otid, in.Role.String(), "")
-	}
-	return "request:" + msg.HashKey(session, in.Otid, in.Role.String(), in.Text)
-}
-
-// emit emits a message to an agent. In a run its key is made of its text, because only
-// stored messages have ids.
-func (in *input) emit(w *writer, r *run) {
+// emit emits a message of the run; r is nil for the agent's prompt. A request has no time: it
+// precedes the first frame of the run.
+func (p *pending) emit(w *writer, r *run) {
 	if r != nil {
 		r.close(w)
 		r.Response = ""
 	}
-	switch {
-	case in.Stop != "":
-		r.stop(w, in.Stop)
-		return
-	case in.Decision != nil:
-		in.emitDecision(w, r)
+	if p.Stop != "" {
+		r.stop(w, p.Stop)
 		return
 	}
-	key := in.ID
-	if r != nil || key == "" {
-		key = in.Role.String() + ":" + msg.HashKey(r.id(), in.Text)
+	m := p.Message
+	if p.Facts != nil {
+		m.Key += msg.HashKey(append([]string{r.id()}, p.Facts...)...)
 	}
-	kind := msg.User
-	switch {
-	case in.Role == msg.RoleSystem && !in.FromAgent:
-		kind = msg.System
-	case in.Role == msg.RoleAssistant:
-		kind = msg.Assistant
+	to := w.message(r, m.Kind, m.Key)
+	m.Run, m.Session, m.Frame = to.Run, to.Session, to.Frame
+	if m.Agent == (msg.Agent{}) {
+		m.Agent = to.Agent
 	}
-	m := w.message(r, kind, key)
-	m.Role, m.Hidden = in.Role, kind == msg.System
-	if in.Author != (msg.Agent{}) {
-		m.Agent = in.Author
+	if m.Time == 0 && r != nil {
+		m.Time, m.Precision = r.undated(m.Key), msg.Inferred
 	}
-	m.Content, m.Attachments = msg.Plain(in.Text), in.Files
-	m.SetAttr("sent", in.Sent)
-	m.SetAttr(unknown.Attr, in.Packed)
-	in.mark(r, m)
-	if r != nil && kind == msg.User {
-		r.setCorrelationID(m)
+	if r != nil && m.Kind == msg.User {
+		r.setCorrelationID(&m)
 	}
-	if !in.FromAgent {
-		return
-	}
-	m.ParentRun = msg.UnknownRun
-	m.SetAttr("origin", "agent")
-	m.Delegation.CorrelationPrompt = correlationPrompt("to", w.scope().Agent, in.Text)
-	if by := correlationPrompt("by", in.Author.ID, in.Text); r != nil && by != "" { // the message may be one to many
-		m = w.status(r, "letter:"+msg.HashKey(r.ID, in.Text), "letter")
-		m.ParentRun = msg.UnknownRun
-		m.Delegation.CorrelationPrompt = by
-		in.mark(r, m)
-	}
-}
-
-// emitDecision emits a decision as a message of the run that it started.
-func (in *input) emitDecision(w *writer, r *run) {
-	one := in.Decision
-	key := "waited:" + one.CallID
-	if one.CallID == "" {
-		key += msg.HashKey(r.id(), one.Approved, one.Reason)
-	}
-	m := w.status(r, key, "approval_response")
-	m.Signal, m.Role, m.Tool.CallID = msg.WaitEnd, msg.RoleUser, one.CallID
-	in.mark(r, m)
-	m.SetAttr("approved", one.Approved)
-	m.SetAttr("reason", one.Reason)
-	if one.CallID == "" {
-		return
-	}
-	m.ParentKey = "call:" + one.CallID
-	if c := w.Calls.GetOpen(one.CallID); c != nil {
-		m.Tool.Name = c.Name
-	}
-	if !one.Returned {
-		return
-	}
-	// The server repeats it as the call's result; until then this is the result.
-	result := w.message(r, msg.ToolResult, "result:"+one.CallID)
-	result.ParentKey, result.Role = m.ParentKey, msg.RoleTool
-	result.Tool.CallID, result.Tool.Name = one.CallID, m.Tool.Name
-	result.Content, result.Attachments, result.IsError = msg.Plain(in.Text), in.Files, one.Failed
-	if one.Failed {
-		result.Tool.ErrorType = errorType(result.Content)
-	}
-	in.mark(r, result)
-	result.Complete = min(result.Complete, msg.Summary)
-}
-
-// mark sets the completeness and the time of a message to an agent. A request has no time: it
-// precedes the first frame of the run.
-func (in *input) mark(r *run, m *msg.Message) {
-	m.Complete = in.Level
-	if r != nil && in.At.Nanos == 0 {
-		m.Time = r.undated(m.Key)
-	}
-	at(m, in.At)
+	*to = m
 }

@@ -6,10 +6,10 @@ import (
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/anthropic"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
-	"github.com/earshot-dev/earshot/core/sdk/media"
 )
 
 // writer makes the messages of a frame.
@@ -128,45 +128,31 @@ func (w *writer) agent(id, name string) msg.Agent {
 	return msg.Agent{ID: id, Name: cmp.Or(name, id), Kind: msg.KindAgent}
 }
 
-// contentOf returns the text of a content, which is a string or a list of parts, and the
-// pictures in it. A part of another kind is its JSON in the text.
+// contentOf returns the text and the files of a content, which is a string, a block of
+// Anthropic's or a list of them. A file may be in the store of the server:
+//
+//	{"type":"image","source":{"type":"letta","file_id":"file-...","media_type":"image/png"}}
 func contentOf(v jsonv.Value) (msg.Text, []msg.Attachment) {
 	if v.Is(jsonv.Object) && v.Get("type").Equal("text") {
-		return v.Get("text").Text(), nil
+		v = v.Get("text")
 	}
 	if !v.Is(jsonv.Array) {
 		return v.Text(), nil
 	}
-	var files []msg.Attachment
-	var texts conversation.Texts
-	for p := range v.Elems() {
-		switch typ := p.Get("type"); {
-		case typ.Equal("text"):
-			p = p.Get("text")
-		case typ.Equal("image"):
-			if a, ok := attach(p.Get("source")); ok {
-				files = append(files, a)
-				continue
-			}
+	var c anthropic.Blocks
+	for b := range v.Elems() {
+		source, n := b.Get("source"), len(c.Files)
+		id := ident.Of(source.Get("file_id"))
+		if id == "" || source.Get("data").Is(jsonv.String) {
+			c.Add(b)
+		} else {
+			c.Files = append(c.Files, msg.Attachment{MediaType: ident.Of(source.Get("media_type"))})
 		}
-		texts.Add(p.Text())
+		if id != "" && len(c.Files) > n {
+			c.Files[n].Name = id
+		}
 	}
-	return texts.Joined(), files
-}
-
-// attach describes the picture of a content part by its size and hash, or by where it
-// is kept:
-//
-//	{"type":"base64","media_type":"image/png","data":"..."}
-//	{"type":"url","url":"https://..."}
-//	{"type":"letta","file_id":"file-..."}
-func attach(source jsonv.Value) (a msg.Attachment, ok bool) {
-	a.MediaType = ident.Of(source.Get("media_type"))
-	if data := source.Get("data"); len(data.Escaped()) > 0 {
-		a, ok = media.Base64(data, a.MediaType), true
-	}
-	a.Name, a.URL = ident.Of(source.Get("file_id")), ident.Of(source.Get("url"))
-	return a, ok || a.Name != "" || a.URL != ""
+	return c.Text(), c.Files
 }
 
 // lines joins a list of strings.
