@@ -102,14 +102,8 @@ func newestFirst(list []jsonv.Value) bool {
 	if up != 0 {
 		return up < 0
 	}
-	isInput := func(v jsonv.Value) bool {
-		t := string(typeOf(v, v.Get("message_type"), ""))
-		return t == "user_message" || t == "system_message"
-	}
-	isResult := func(v jsonv.Value) bool {
-		t := string(typeOf(v, v.Get("message_type"), ""))
-		return t == "tool_return_message" || t == "function_return"
-	}
+	isInput := func(v jsonv.Value) bool { return v.Get("message_type").In("user_message", "system_message") }
+	isResult := func(v jsonv.Value) bool { return v.Get("message_type").In("tool_return_message", "function_return") }
 	first, last := list[0], list[len(list)-1]
 	if isInput(first) || isInput(last) {
 		return !isInput(first)

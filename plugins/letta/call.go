@@ -29,33 +29,37 @@ type call struct {
 // calls.
 func (r *run) calls(w *writer, v jsonv.Value, approval bool) {
 	list, one := v.Get("tool_calls"), v.Get("tool_call")
-	if list.Is(jsonv.Array) && list.Len() > 0 {
-		markRepeated(one, head(list))
+	whole := list.Is(jsonv.Array) && list.Len() > 0
+	switch {
+	case whole:
+		markRepeated(one, list)
 		r.close(w)
 		r.Late = false
 		for e := range list.Elems() {
 			r.beginCall(w, v, e, approval)
 		}
-		r.close(w)
-		return
-	}
-	if one.Is(jsonv.Object) {
+	case one.Is(jsonv.Object):
 		markRepeated(list, one)
-	} else {
-		one = v.First("tool_calls", "function_call")
+		r.callPiece(w, v, one, approval)
+	default:
+		if one = v.First("tool_calls", "function_call"); !one.Is(jsonv.Object) && !one.Is(jsonv.String) {
+			w.unknown(v, "")
+			return
+		}
+		r.callPiece(w, v, one, approval)
 	}
-	if !one.Is(jsonv.Object) && !one.Is(jsonv.String) {
-		w.unknown(v, "")
-		return
-	}
-	if b := r.openCall(v, one, approval); b != nil {
-		b.describe(w, v)
-		r.appendCall(b, one)
-	} else {
-		r.beginCall(w, v, one, approval)
-	}
-	if w.whole {
+	if whole || w.whole {
 		r.close(w)
+	}
+}
+
+// callPiece decodes a piece of one call of the message v.
+func (r *run) callPiece(w *writer, v, piece jsonv.Value, approval bool) {
+	if b := r.openCall(v, piece, approval); b != nil {
+		b.describe(w, v)
+		r.appendCall(b, piece)
+	} else {
+		r.beginCall(w, v, piece, approval)
 	}
 }
 
@@ -207,19 +211,49 @@ func (r *run) emitCall(w *writer, b *block, closed bool) {
 	w.Calls.Add(c)
 }
 
-// head is the first element of a list.
-func head(list jsonv.Value) jsonv.Value {
-	for e := range list.Elems() {
-		return e
-	}
-	return jsonv.Value{}
-}
-
-// markRepeated marks the members of v that equal those of first as read.
+// markRepeated marks the members of v that equal those of first, or of the first element of a
+// list, as read.
 func markRepeated(v, first jsonv.Value) {
+	for e := range first.Elems() {
+		first = e
+		break
+	}
 	for k, m := range first.Members() {
 		if repeated := v.Get(string(k.Bytes())); bytes.Equal(repeated.Peek(), m.Peek()) {
 			repeated.MarkRead()
 		}
 	}
+}
+
+// compact appends v as JSON without spacing and without escapes that it does not need. A
+// model spaces and escapes arguments as it likes, and the server rewrites them when it stores
+// them: in this form both are equal.
+func compact(dst []byte, v jsonv.Value) []byte {
+	switch v.Kind() {
+	case jsonv.Object:
+		dst = append(dst, '{')
+		n := 0
+		for k, m := range v.Members() {
+			if n++; n > 1 {
+				dst = append(dst, ',')
+			}
+			dst = compact(append(jsonv.AppendQuote(dst, k.String()), ':'), m)
+		}
+		return append(dst, '}')
+	case jsonv.Array:
+		dst = append(dst, '[')
+		n := 0
+		for e := range v.Elems() {
+			if n++; n > 1 {
+				dst = append(dst, ',')
+			}
+			dst = compact(dst, e)
+		}
+		return append(dst, ']')
+	case jsonv.String:
+		if _, escaped := v.Text().Alias(); escaped {
+			return jsonv.AppendQuote(dst, v.Str())
+		}
+	}
+	return append(dst, v.Raw()...)
 }

@@ -193,8 +193,7 @@ func typeOf(v, typ jsonv.Value, event string) []byte {
 
 // record decodes one frame of a stream, or one element of a list.
 func (d *stream) record(v jsonv.Value, event string) {
-	w, known := &d.writer, true
-	var typ jsonv.Value
+	w, typ := &d.writer, jsonv.Value{}
 	for k, m := range v.Members() {
 		switch string(k.Bytes()) {
 		case "message_type":
@@ -205,45 +204,34 @@ func (d *stream) record(v jsonv.Value, event string) {
 			}
 		}
 	}
+	content := func(decode func(*run)) {
+		if r := d.content(v); r != nil {
+			decode(r)
+		}
+	}
 	switch string(typeOf(v, typ, event)) {
 	case "reasoning_message", "internal_monologue":
-		if r := d.content(v); r != nil {
-			r.piece(w, v, thinking, v.First("reasoning", "internal_monologue"))
-		}
+		content(func(r *run) { r.piece(w, v, thinking, v.First("reasoning", "internal_monologue")) })
 	case "hidden_reasoning_message": // has no text
-		if r := d.content(v); r != nil {
-			r.piece(w, v, hidden, jsonv.Value{})
-		}
+		content(func(r *run) { r.piece(w, v, hidden, jsonv.Value{}) })
 	case "assistant_message":
-		if r := d.content(v); r != nil {
-			r.piece(w, v, text, v.First("content", "assistant_message", "message"))
-		}
+		content(func(r *run) { r.piece(w, v, text, v.First("content", "assistant_message", "message")) })
 	case "tool_call_message", "function_call":
-		if r := d.content(v); r != nil {
-			r.calls(w, v, false)
-		}
+		content(func(r *run) { r.calls(w, v, false) })
 	case "approval_request_message":
-		if r := d.content(v); r != nil {
-			r.calls(w, v, true)
-		}
+		content(func(r *run) { r.calls(w, v, true) })
 	case "tool_return_message", "function_return":
-		if r := d.content(v); r != nil {
-			r.results(w, v)
-		}
+		content(func(r *run) { r.results(w, v) })
 	case "summary_message", "summary":
-		if r := d.content(v); r != nil {
-			r.note(w, v, "compact_summary", v.First("summary", "content")).Signal = msg.Compaction
-		}
+		content(func(r *run) { r.note(w, v, "compact_summary", v.First("summary", "content")).Signal = msg.Compaction })
 	case "event_message", "event":
-		if r := d.content(v); r != nil {
-			r.note(w, v, cmp.Or(ident.Of(v.Get("event_type")), "event"), v.Get("event_data"))
-		}
+		content(func(r *run) { r.note(w, v, cmp.Or(ident.Of(v.Get("event_type")), "event"), v.Get("event_data")) })
 	case "user_message":
 		d.storedPrompt(v, msg.RoleUser)
 	case "system_message":
 		d.storedPrompt(v, msg.RoleSystem)
 	case "approval_response_message":
-		d.stored(v, d.decisions(v))
+		d.decisions(v, d.stored(v))
 	case "ping": // names the run, and repeats the number of its last frame
 		if r := d.runOrLast(v); r != nil {
 			r.number(v.Get("seq_id"))
@@ -255,15 +243,14 @@ func (d *stream) record(v jsonv.Value, event string) {
 	case "error_message":
 		d.failure(v)
 	default:
-		if known = false; event == "error" {
+		if event == "error" {
 			d.failure(v)
 		} else {
 			d.unknown(v, event)
 		}
+		return
 	}
-	if known {
-		typ.MarkRead()
-	}
+	typ.MarkRead()
 }
 
 // content returns the run of a record with content; nil for a repeated one.

@@ -10,27 +10,20 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// outcome is the meaning of a stop reason.
-type outcome uint8
+// paused is the stop reason of a run that waits for a person.
+const paused = "requires_approval"
 
-const (
-	fine   outcome = iota
-	failed         // the run failed after its last message
-	broken         // it failed in the middle of a message
-	paused
-)
-
-func outcomeOf(reason string) outcome {
+// failed reports whether a run failed by its stop reason, and whether that was in the middle of
+// a message.
+func failed(reason string) (failed, midway bool) {
 	switch reason {
-	case "requires_approval":
-		return paused
 	case "error", "llm_api_error", "invalid_llm_response", "incomplete_run", "cancelled":
-		return broken
+		return true, true
 	case "invalid_tool_call", "no_tool_call", "max_tokens_exceeded", "insufficient_credits",
 		"context_window_overflow_in_system_prompt":
-		return failed
+		return true, false
 	}
-	return fine
+	return false, false
 }
 
 // stop decodes a stop reason. Before any frame has named its run, the next one may.
@@ -45,8 +38,8 @@ func (d *stream) stop(v jsonv.Value) {
 
 // stop ends a run, once; an error in its cleanup sends a second stop reason.
 func (r *run) stop(w *writer, reason string) {
-	o := outcomeOf(reason)
-	if o == broken {
+	failed, midway := failed(reason)
+	if midway {
 		r.cut(w)
 	}
 	r.close(w)
@@ -57,14 +50,14 @@ func (r *run) stop(w *writer, reason string) {
 		}
 		return
 	}
-	r.Ended, r.Stop = true, reason
+	r.Ended, r.Stop, r.Fine = true, reason, !failed && reason != paused
 	m := w.message(r, msg.Stop, "stop:"+r.ID)
-	m.FinishReason, m.Signal = reason, msg.RunEnd
-	switch o {
-	case paused:
+	m.FinishReason, m.Signal, m.IsError = reason, msg.RunEnd, failed
+	if failed {
+		m.Tool.ErrorType = reason
+	}
+	if reason == paused {
 		m.Signal = msg.RunPause
-	case failed, broken:
-		m.IsError, m.Tool.ErrorType = true, reason
 	}
 }
 
@@ -177,7 +170,7 @@ func (d *stream) failure(v jsonv.Value) {
 	typ := cmp.Or(ident.Of(v.First("error_type", "code")), "error")
 	content := v.First("message", "error", "detail")
 	key := "error:" + msg.HashKey(r.id(), typ, string(content.Peek()))
-	if typ == "cleanup_error" && r != nil && r.Ended && outcomeOf(r.Stop) == fine {
+	if typ == "cleanup_error" && r != nil && r.Fine {
 		m := d.status(r, key, typ)
 		m.Content, m.Time = content.Text(), r.undated(key)
 		return

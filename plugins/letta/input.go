@@ -44,7 +44,7 @@ func (d *stream) request(f *frame.Frame, v jsonv.Value) {
 	before := len(d.Pending)
 	for e := range v.Get("messages").Elems() {
 		if typ := e.Get("type"); typ.In("approval", "tool_return") || e.Get("approvals").Is(jsonv.Array) {
-			d.wait(d.decisions(e)...)
+			d.decisions(e, d.wait)
 			continue
 		}
 		role, err := msg.ParseRole(e.Get("role").PeekStr())
@@ -53,23 +53,24 @@ func (d *stream) request(f *frame.Frame, v jsonv.Value) {
 		} else {
 			e.Get("role").MarkRead()
 		}
-		d.wait(d.prompt(e, role, e.Get("content"))...)
+		d.prompt(e, role, e.Get("content"), d.wait)
 	}
 	if content := v.Get("input"); content.Exists() {
-		d.wait(d.prompt(v, msg.RoleUser, content)...)
+		d.prompt(v, msg.RoleUser, content, d.wait)
 	}
 	if len(d.Pending) == before {
 		d.unknown(v, "request")
 	}
 }
 
-// stored decodes a stored message to an agent, which yields to that of its request.
-func (d *stream) stored(v jsonv.Value, list []*pending) {
+// stored returns the function that takes the messages of a stored message to an agent, which
+// yield to those of its request.
+func (d *stream) stored(v jsonv.Value) func(*pending) {
 	var r *run
 	if len(v.Get("run_id").Escaped()) > 0 {
 		r = d.runOf(v)
 	}
-	for _, p := range list {
+	return func(p *pending) {
 		p.Complete = min(p.Complete, msg.Summary)
 		switch {
 		case r != nil:
@@ -89,15 +90,16 @@ func (d *stream) stored(v jsonv.Value, list []*pending) {
 func (d *stream) storedPrompt(v jsonv.Value, role msg.Role) {
 	content := v.First("content", "message")
 	if !d.notice(v, content) {
-		d.stored(v, d.prompt(v, role, content))
+		d.prompt(v, role, content, d.stored(v))
 	}
 }
 
-// pending returns a message to an agent that v has; role and text name its run if none answers.
+// pending returns the next message to an agent that v has, valid until the one after it; role
+// and text name its run if none answers.
 func (w *writer) pending(v jsonv.Value, kind msg.Kind, role, text string) *pending {
 	otid := ident.Of(v.Get("otid"))
-	p := &pending{Own: ident.Of(v.Get("id"))}
-	if p.Own == "" {
+	p := &w.next
+	if *p = (pending{Own: ident.Of(v.Get("id"))}); p.Own == "" {
 		p.Own = "request:" + msg.HashKey(w.session(""), otid, role, text)
 	}
 	p.Kind, p.Complete, p.Hidden = kind, w.level, kind == msg.Status || kind == msg.System
@@ -107,7 +109,7 @@ func (w *writer) pending(v jsonv.Value, kind msg.Kind, role, text string) *pendi
 
 // prompt reads a message to an agent. Its key is made of its text, because only stored
 // messages have ids.
-func (w *writer) prompt(v jsonv.Value, role msg.Role, content jsonv.Value) []*pending {
+func (w *writer) prompt(v jsonv.Value, role msg.Role, content jsonv.Value, take func(*pending)) {
 	t, files := contentOf(content)
 	text, kind := t.String(), msg.User
 	sender, name := v.Get("sender_id"), v.Get("name")
@@ -135,18 +137,19 @@ func (w *writer) prompt(v jsonv.Value, role msg.Role, content jsonv.Value) []*pe
 	p.Role, p.Agent, p.Content, p.Attachments, p.Attrs = role, by, msg.Plain(text), files, attrs
 	p.Key, p.Facts = role.String()+":", []string{text}
 	if from == nil {
-		return []*pending{p}
+		take(p)
+		return
 	}
 	p.ParentRun = msg.UnknownRun
 	p.SetAttr("origin", "agent")
 	p.Delegation.CorrelationPrompt = correlationPrompt("to", w.scope().Agent, text)
-	many := w.pending(v, msg.Status, "", "") // it may be one to many
-	many.Key, many.Facts, many.ParentRun = "letter:", p.Facts, msg.UnknownRun
-	many.SetAttr("type", "letter")
-	if many.Delegation.CorrelationPrompt = correlationPrompt("by", by.ID, text); many.Delegation.CorrelationPrompt == "" {
-		return []*pending{p}
+	take(p)
+	if prompt := correlationPrompt("by", by.ID, text); prompt != "" { // it may be one to many
+		p = w.pending(v, msg.Status, "", "")
+		p.Key, p.Facts, p.ParentRun, p.Delegation.CorrelationPrompt = "letter:", []string{text}, msg.UnknownRun, prompt
+		p.SetAttr("type", "letter")
+		take(p)
 	}
-	return []*pending{p, many}
 }
 
 // unpack returns a user's message from the JSON object in which older servers pack it, with
@@ -213,55 +216,55 @@ func (d *stream) notice(v, content jsonv.Value) bool {
 
 // decisions reads a response to requests for approval: the decisions of a person, or the
 // results of tools that the client ran itself.
-func (w *writer) decisions(v jsonv.Value) (out []*pending) {
+func (w *writer) decisions(v jsonv.Value, take func(*pending)) {
+	n := 0
 	for e := range v.First("approvals", "tool_returns").Elems() {
-		id := e.Get("tool_call_id")
-		returned := e.Get("tool_return")
+		n++
+		id, returned := e.Get("tool_call_id"), e.Get("tool_return")
 		if !returned.Exists() {
-			out = append(out, w.decision(v, e, id)...)
+			w.decision(v, e, id, take)
 			continue
 		}
-		wait := w.waited(v, ident.Of(id), "", "")
-		if out = append(out, wait); wait.Tool.CallID == "" {
+		call := w.waited(v, ident.Of(id), "", "", take)
+		if call.CallID == "" {
 			continue
 		}
 		// The server repeats it as the call's result; until then this is the result.
 		p := w.pending(v, msg.ToolResult, "", "")
-		p.Key, p.ParentKey, p.Complete = "result:"+wait.Tool.CallID, wait.ParentKey, min(p.Complete, msg.Summary)
-		p.Role, p.Tool = msg.RoleTool, wait.Tool
+		p.Key, p.ParentKey, p.Complete = "result:"+call.CallID, "call:"+call.CallID, min(p.Complete, msg.Summary)
+		p.Role, p.Tool = msg.RoleTool, call
 		content, files := contentOf(returned)
 		p.Content, p.Attachments = content.Own(), files
 		if p.IsError = e.Get("status").Equal("error"); p.IsError {
 			p.Tool.ErrorType = errorType(p.Content)
 		}
-		out = append(out, p)
+		take(p)
 	}
-	if len(out) == 0 {
-		out = w.decision(v, v, v.Get("approval_request_id"))
+	if n == 0 {
+		w.decision(v, v, v.Get("approval_request_id"), take)
 	}
-	return out
 }
 
 // decision reads one decision. Older servers name the request's message instead of the call
 // or the calls.
-func (w *writer) decision(v, e, id jsonv.Value) (out []*pending) {
-	call, approved, reason := ident.Of(id), "", e.Get("reason").Str()
+func (w *writer) decision(v, e, id jsonv.Value, take func(*pending)) {
+	call, approved, reason, n := ident.Of(id), "", e.Get("reason").Str(), 0
 	if approve := e.Get("approve"); approve.Is(jsonv.True) || approve.Is(jsonv.False) {
 		approved = string(approve.Peek())
 	}
-	for _, c := range w.Calls.Open {
+	for _, c := range slices.Clone(w.Calls.Open) { // take may close calls
 		if c.Request != "" && c.Request == call {
-			out = append(out, w.waited(v, c.ID, approved, reason))
+			n++
+			w.waited(v, c.ID, approved, reason, take)
 		}
 	}
-	if out == nil {
-		out = append(out, w.waited(v, call, approved, reason))
+	if n == 0 {
+		w.waited(v, call, approved, reason, take)
 	}
-	return out
 }
 
-// waited is the end of the wait of a call.
-func (w *writer) waited(v jsonv.Value, call, approved, reason string) *pending {
+// waited passes on the end of the wait of a call, which it returns.
+func (w *writer) waited(v jsonv.Value, call, approved, reason string, take func(*pending)) msg.Tool {
 	p := w.pending(v, msg.Status, "", "")
 	p.Key, p.Signal, p.Role, p.Tool.CallID = "waited:"+call, msg.WaitEnd, msg.RoleUser, call
 	p.SetAttr("type", "approval_response")
@@ -269,25 +272,24 @@ func (w *writer) waited(v jsonv.Value, call, approved, reason string) *pending {
 	p.SetAttr("reason", reason)
 	if call == "" {
 		p.Facts = []string{approved, reason}
-		return p
+	} else {
+		p.ParentKey = "call:" + call
 	}
-	p.ParentKey = "call:" + call
 	if c := w.Calls.GetOpen(call); c != nil {
 		p.Tool.Name = c.Name
 	}
-	return p
+	tool := p.Tool
+	take(p)
+	return tool
 }
 
-// wait keeps messages to an agent until a run answers them.
-func (d *stream) wait(list ...*pending) {
-	for _, p := range list {
-		if len(d.Pending) == maxPending {
-			first := d.Pending[0]
-			first.emit(&d.writer, d.open(first.Own))
-			d.Pending = slices.Delete(d.Pending, 0, 1)
-		}
-		d.Pending = append(d.Pending, p)
+// wait keeps a message to an agent until a run answers it.
+func (d *stream) wait(p *pending) {
+	if len(d.Pending) == maxPending {
+		d.unanswered()
 	}
+	kept := *p
+	d.Pending = append(d.Pending, &kept)
 }
 
 // answer emits the pending messages as messages of the run that answers them.
@@ -322,7 +324,8 @@ func (p *pending) emit(w *writer, r *run) {
 	}
 	m := p.Message
 	if p.Facts != nil {
-		m.Key += msg.HashKey(append([]string{r.id()}, p.Facts...)...)
+		facts := [3]string{r.id()}
+		m.Key += msg.HashKey(facts[:1+copy(facts[1:], p.Facts)]...)
 	}
 	to := w.message(r, m.Kind, m.Key)
 	m.Run, m.Session, m.Frame = to.Run, to.Session, to.Frame

@@ -19,7 +19,7 @@ func (r *run) results(w *writer, v jsonv.Value) {
 		r.result(w, v, v)
 		return
 	}
-	markRepeated(v, head(list))
+	markRepeated(v, list)
 	for e := range list.Elems() {
 		r.result(w, v, e)
 	}

@@ -32,7 +32,8 @@ type run struct {
 	Late  bool `json:",omitempty"` // the beginning of its first message is missing
 
 	Ended bool   `json:",omitempty"`
-	Stop  string `json:",omitempty"` // why
+	Fine  bool   `json:",omitempty"` // it ended without a failure
+	Stop  string `json:",omitempty"` // why it ended
 	Usage string `json:",omitempty"` // hash of its usage, once that was emitted
 }
 

@@ -21,6 +21,7 @@ type writer struct {
 	inner  jsonv.Doc // JSON in a string of the frame
 	date   dates
 	origin scope // of the source
+	next   pending
 	state
 }
 
