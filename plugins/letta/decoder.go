@@ -62,7 +62,7 @@ func (factory) Info() decoder.Info {
 	return decoder.Info{
 		Name:       "letta",
 		Version:    "1.0.0",
-		Revision:   3,
+		Revision:   4,
 		Summary:    "Runs of Letta agents: event streams, message lists, answers and requests.",
 		Transports: []frame.Kind{frame.Line, frame.Event, frame.Body, frame.Request},
 		Options: json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{` +

@@ -283,6 +283,17 @@ func TestUndatedRecordsOfAStoredStream(t *testing.T) {
 	}
 }
 
+// TestRunWithoutAnIDEndsAtItsLastFrame: a server that names no run has dates all the same.
+func TestRunWithoutAnIDEndsAtItsLastFrame(t *testing.T) {
+	piece := func(n int, text string) string {
+		return fmt.Sprintf(`{"message_type":"assistant_message","id":"m","otid":"o","date":%q,"content":%q}`, second(n).Format(time.RFC3339), text)
+	}
+	got := only(all(t, open(t, ""), events(piece(1, "Reef"), piece(9, " the sail."), `[DONE]`), true), ofKind(msg.Stop))
+	if len(got) != 1 || got[0].Time != second(9).UnixNano() {
+		t.Errorf("got %+v", got)
+	}
+}
+
 // TestResumedThroughATap: a background run breaks off and is resumed by another request,
 // whose recording begins with the earlier frames. In either order of decoding, both
 // recordings are one run of one session, with its text once.

@@ -48,6 +48,7 @@ func (d *stream) runOf(v jsonv.Value) *run {
 		return d.enter(d.Run, v)
 	}
 	if r := d.find(d.Run); r != nil && !r.Ended && len(d.Pending) == 0 {
+		r.dated(&d.writer, v)
 		return r
 	}
 	id := ident.Of(v.First("id", "otid"))
@@ -65,7 +66,7 @@ func (d *stream) runOrLast(v jsonv.Value) *run {
 	}
 	r := d.find(d.Run)
 	if r != nil {
-		r.Last = max(r.Last, d.date.read(v.Get("date")).Nanos)
+		r.dated(&d.writer, v)
 	}
 	return r
 }
@@ -74,9 +75,14 @@ func (d *stream) runOrLast(v jsonv.Value) *run {
 func (d *stream) enter(id string, v jsonv.Value) *run {
 	d.Run = id
 	r := d.open(id)
-	r.Last = max(r.Last, d.date.read(v.Get("date")).Nanos)
+	r.dated(&d.writer, v)
 	d.answer(r)
 	return r
+}
+
+// dated notes the date of a frame of the run.
+func (r *run) dated(w *writer, v jsonv.Value) {
+	r.Last = max(r.Last, w.date.read(v.Get("date")).Nanos)
 }
 
 // find returns the run with that id, or nil.
