@@ -28,6 +28,10 @@
 //   - A delegate that failed has its error in the result of a call that succeeded.
 //   - The server normalizes the spacing of a call's arguments and trims reasoning when it
 //     stores them. The decoder does the same in every form.
+//
+// The rule of each type of record is named in stream.record: texts are in block.go, calls in
+// call.go, their results in result.go, messages to agents and decisions in input.go, stops,
+// tokens and errors in end.go, lists and answers in body.go.
 package letta
 
 import (
