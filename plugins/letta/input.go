@@ -18,7 +18,8 @@ const maxPending = 64
 type pending struct {
 	msg.Message
 	Facts []string `json:",omitempty"` // the key ends with a hash of the run and of these
-	Own   string   `json:",omitempty"` // the run, if none answers
+	Own   string   `json:",omitempty"` // its id, and that of the run if none answers
+	Otid  string   `json:",omitempty"`
 	Stop  string   `json:",omitempty"` // a stop reason instead of a message
 }
 
@@ -94,17 +95,28 @@ func (d *stream) storedPrompt(v jsonv.Value, role msg.Role) {
 	}
 }
 
-// pending returns the next message to an agent that v has, valid until the one after it; role
-// and text name its run if none answers.
-func (w *writer) pending(v jsonv.Value, kind msg.Kind, role, text string) *pending {
-	otid := ident.Of(v.Get("otid"))
-	p := &w.next
-	if *p = (pending{Own: ident.Of(v.Get("id"))}); p.Own == "" {
-		p.Own = "request:" + msg.HashKey(w.session(""), otid, role, text)
+// pending returns the next message to an agent that v has, valid until the one after it.
+func (w *writer) pending(v jsonv.Value, kind msg.Kind) *pending {
+	if w.next == nil {
+		w.next = new(pending)
 	}
+	p := w.next
+	*p = pending{Own: ident.Of(v.Get("id")), Otid: ident.Of(v.Get("otid"))}
 	p.Kind, p.Complete, p.Hidden = kind, w.level, kind == msg.Status || kind == msg.System
 	w.stamp(&p.Message, v)
 	return p
+}
+
+// own is the id of the run if none answers.
+func (p *pending) own(session string) string {
+	if p.Own != "" {
+		return p.Own
+	}
+	role, text := "", ""
+	if len(p.Facts) == 1 {
+		role, text = p.Role.String(), p.Facts[0]
+	}
+	return "request:" + msg.HashKey(session, p.Otid, role, text)
 }
 
 // prompt reads a message to an agent. Its key is made of its text, because only stored
@@ -133,7 +145,7 @@ func (w *writer) prompt(v jsonv.Value, role msg.Role, content jsonv.Value, take 
 		text, by = from.text, w.agent(from.agent, ident.Of(name))
 		ident.Is(sender, from.agent)
 	}
-	p := w.pending(v, kind, role.String(), text)
+	p := w.pending(v, kind)
 	p.Role, p.Agent, p.Content, p.Attachments, p.Attrs = role, by, msg.Plain(text), files, attrs
 	p.Key, p.Facts = role.String()+":", []string{text}
 	if from == nil {
@@ -145,7 +157,7 @@ func (w *writer) prompt(v jsonv.Value, role msg.Role, content jsonv.Value, take 
 	p.Delegation.CorrelationPrompt = correlationPrompt("to", w.scope().Agent, text)
 	take(p)
 	if prompt := correlationPrompt("by", by.ID, text); prompt != "" { // it may be one to many
-		p = w.pending(v, msg.Status, "", "")
+		p = w.pending(v, msg.Status)
 		p.Key, p.Facts, p.ParentRun, p.Delegation.CorrelationPrompt = "letter:", []string{text}, msg.UnknownRun, prompt
 		p.SetAttr("type", "letter")
 		take(p)
@@ -230,7 +242,7 @@ func (w *writer) decisions(v jsonv.Value, take func(*pending)) {
 			continue
 		}
 		// The server repeats it as the call's result; until then this is the result.
-		p := w.pending(v, msg.ToolResult, "", "")
+		p := w.pending(v, msg.ToolResult)
 		p.Key, p.ParentKey, p.Complete = "result:"+call.CallID, "call:"+call.CallID, min(p.Complete, msg.Summary)
 		p.Role, p.Tool = msg.RoleTool, call
 		content, files := contentOf(returned)
@@ -265,7 +277,7 @@ func (w *writer) decision(v, e, id jsonv.Value, take func(*pending)) {
 
 // waited passes on the end of the wait of a call, which it returns.
 func (w *writer) waited(v jsonv.Value, call, approved, reason string, take func(*pending)) msg.Tool {
-	p := w.pending(v, msg.Status, "", "")
+	p := w.pending(v, msg.Status)
 	p.Key, p.Signal, p.Role, p.Tool.CallID = "waited:"+call, msg.WaitEnd, msg.RoleUser, call
 	p.SetAttr("type", "approval_response")
 	p.SetAttr("approved", approved)
@@ -288,8 +300,10 @@ func (d *stream) wait(p *pending) {
 	if len(d.Pending) == maxPending {
 		d.unanswered()
 	}
-	kept := *p
-	d.Pending = append(d.Pending, &kept)
+	if p == d.next {
+		d.next = nil
+	}
+	d.Pending = append(d.Pending, p)
 }
 
 // answer emits the pending messages as messages of the run that answers them.
@@ -306,7 +320,7 @@ func (d *stream) unanswered() *run {
 	if len(d.Pending) == 0 {
 		return nil
 	}
-	r := d.open(d.Pending[0].Own)
+	r := d.open(d.Pending[0].own(d.session("")))
 	d.answer(r)
 	return r
 }
@@ -322,21 +336,21 @@ func (p *pending) emit(w *writer, r *run) {
 		r.stop(w, p.Stop)
 		return
 	}
-	m := p.Message
+	m := w.message(r, p.Kind, p.Key)
+	run, session, agent, frame := m.Run, m.Session, m.Agent, m.Frame
+	*m = p.Message
+	m.Run, m.Session, m.Frame = run, session, frame
 	if p.Facts != nil {
 		facts := [3]string{r.id()}
 		m.Key += msg.HashKey(facts[:1+copy(facts[1:], p.Facts)]...)
 	}
-	to := w.message(r, m.Kind, m.Key)
-	m.Run, m.Session, m.Frame = to.Run, to.Session, to.Frame
 	if m.Agent == (msg.Agent{}) {
-		m.Agent = to.Agent
+		m.Agent = agent
 	}
 	if m.Time == 0 && r != nil {
 		m.Time, m.Precision = r.undated(m.Key), msg.Inferred
 	}
 	if r != nil && m.Kind == msg.User {
-		r.setCorrelationID(&m)
+		r.setCorrelationID(m)
 	}
-	*to = m
 }

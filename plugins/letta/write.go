@@ -20,8 +20,8 @@ type writer struct {
 	doc    jsonv.Doc
 	inner  jsonv.Doc // JSON in a string of the frame
 	date   dates
-	origin scope // of the source
-	next   pending
+	origin scope    // of the source
+	next   *pending // that nothing keeps
 	state
 }
 
