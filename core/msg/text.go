@@ -101,6 +101,9 @@ func (t Text) Own() Text {
 // MarshalText returns the decoded text, so that a Text prints as a string.
 func (t Text) MarshalText() ([]byte, error) { return t.Append(nil), nil }
 
+// UnmarshalText makes t the text b.
+func (t *Text) UnmarshalText(b []byte) error { return t.UnmarshalBinary(b) }
+
 // MarshalBinary returns the decoded text, byte for byte.
 func (t Text) MarshalBinary() ([]byte, error) { return t.Append(nil), nil }
 

@@ -18,10 +18,10 @@ func (d *transcript) system(ln *claude.Line) {
 		d.turnOver(ln)
 		return
 	case "compact_boundary", "microcompact_boundary":
-		d.compacted(ln, subtype)
+		claude.Compacted(ln, subtype)
 		return
 	case "api_error":
-		d.retry(ln)
+		claude.Retried(ln, subtype)
 		return
 	case "bridge_status": // an address that is as good as a key
 		content = jsonv.Value{}
@@ -74,41 +74,6 @@ func (d *transcript) turnOver(ln *claude.Line) {
 		m.FinishReason = "error"
 	}
 	l.Ended = true
-}
-
-// compacted notes that the context was replaced by a summary, which follows as a
-// user line.
-func (d *transcript) compacted(ln *claude.Line, subtype string) {
-	ln.Finish(ln, ln.Lane)
-	m := ln.Emit(msg.Status, ln.ID())
-	m.Signal = msg.Compaction
-	m.Content = ln.Root.Get("content").Text()
-	m.SetAttr("type", subtype)
-	meta := ln.Root.First("compactMetadata", "microcompactMetadata")
-	m.SetAttr("trigger", meta.Get("trigger").Str())
-	m.SetAttr("pre_tokens", anthropic.Number(meta.Get("preTokens")))
-	m.SetAttr("post_tokens", anthropic.Number(meta.Get("postTokens")))
-	m.SetAttr("duration_ms", anthropic.Number(meta.Get("durationMs")))
-}
-
-// retry notes that a request to the model failed and is tried again.
-func (d *transcript) retry(ln *claude.Line) {
-	m := ln.Status(ln.ID(), "api_error")
-	m.Signal = msg.Retry
-	fault := ln.Root.Get("error")
-	for _, path := range [...][]string{{"message"}, {"error", "error", "message"}, {"error", "message"}, {"cause", "code"}} {
-		if v := fault.Path(path...); v.Is(jsonv.String) {
-			m.Content = v.Text()
-			break
-		}
-	}
-	if m.Content.IsZero() {
-		m.Content = ln.Root.Get("content").Text()
-	}
-	m.SetAttr("status_code", anthropic.Number(fault.Get("status")))
-	m.SetAttr("attempt", anthropic.Number(ln.Root.Get("retryAttempt")))
-	m.SetAttr("max_attempts", anthropic.Number(ln.Root.Get("maxRetries")))
-	m.SetAttr("wait_ms", anthropic.Number(ln.Root.Get("retryInMs")))
 }
 
 // progress decodes a sign of life of a tool, a hook or a sub-agent. Its excerpt of a

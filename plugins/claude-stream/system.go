@@ -20,19 +20,9 @@ func (d *stream) system(ln *claude.Line) {
 	case "task_started", "task_progress", "task_updated", "task_notification":
 		d.task(ln, subtype)
 	case "compact_boundary", "microcompact_boundary":
-		d.compacted(ln, subtype)
+		claude.Compacted(ln, subtype)
 	case "api_retry", "api_error":
-		m := ln.Status(ln.ID(), subtype)
-		m.Signal = msg.Retry
-		fault := root.Get("error")
-		if text := fault.Get("message"); text.Exists() {
-			fault = text
-		}
-		m.Content = fault.Text()
-		m.SetAttr("status_code", anthropic.Number(root.First("error_status", "status_code")))
-		m.SetAttr("attempt", anthropic.Number(root.First("attempt", "retryAttempt")))
-		m.SetAttr("max_attempts", anthropic.Number(root.First("max_retries", "maxRetries")))
-		m.SetAttr("wait_ms", anthropic.Number(root.First("retry_delay_ms", "retryInMs")))
+		claude.Retried(ln, subtype)
 	case "hook_started", "hook_response", "hook_progress", "status", "status_update", "informational", "local_command",
 		"local_command_output", "session_state_changed", "stop_hook_summary", "files_persisted":
 		m := ln.Status(ln.ID(), subtype)
@@ -61,18 +51,6 @@ func (d *stream) init(ln *claude.Line) {
 	for _, name := range [...]string{"cwd", "permissionMode", "claude_code_version", "apiKeySource", "output_style"} {
 		m.SetAttr(name, ident.Of(ln.Root.Get(name)))
 	}
-}
-
-// compacted notes that the context was replaced by a summary.
-func (d *stream) compacted(ln *claude.Line, subtype string) {
-	ln.Finish(ln, ln.Lane)
-	m := ln.Status(ln.ID(), subtype)
-	m.Hidden, m.Signal = false, msg.Compaction
-	m.Content = ln.Root.Get("content").Text()
-	meta := ln.Root.First("compact_metadata", "compactMetadata")
-	m.SetAttr("trigger", ident.Of(meta.Get("trigger")))
-	m.SetAttr("pre_tokens", anthropic.Number(meta.First("pre_tokens", "preTokens")))
-	m.SetAttr("post_tokens", anthropic.Number(meta.First("post_tokens", "postTokens")))
 }
 
 // task decodes a record about a task: a sub-agent, a command or a workflow that

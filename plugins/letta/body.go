@@ -1,33 +1,13 @@
 package letta
 
 import (
+	"bytes"
+	"cmp"
 	"slices"
 
 	"github.com/earshot-dev/earshot/core/msg"
-	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
-
-// list decodes stored messages. They lack the run's own records, so they yield to the
-// messages of its stream.
-func (d *stream) list(v jsonv.Value) {
-	d.level = msg.Summary
-	d.cutAll()
-	d.Run = ""
-	messages := slices.Collect(v.Elems())
-	if newestFirst(messages) {
-		slices.Reverse(messages)
-	}
-	d.messages(messages)
-	d.emitUnanswered()
-	d.Run = ""
-}
-
-func (d *stream) messages(list []jsonv.Value) {
-	for _, v := range list {
-		d.message(v, "")
-	}
-}
 
 // body decodes a document that is not a list: the answer to a request that did not stream,
 // one stored message, or an error.
@@ -35,33 +15,55 @@ func (d *stream) body(v jsonv.Value) {
 	messages := v.Get("messages")
 	switch {
 	case messages.Is(jsonv.Array) && (v.Get("usage").Exists() || v.Get("stop_reason").Exists()):
-		d.answer(v, messages)
+		d.reply(v, messages)
 	case messages.Is(jsonv.Array):
 		d.list(messages)
-	case typeOf(v, "") != isUnknown:
+	case len(typeOf(v, v.Get("message_type"), "")) > 0:
 		d.level = msg.Summary
-		d.message(v, "")
-		d.emitUnanswered()
+		d.record(v, "")
+		d.unanswered()
 	case v.Get("detail").Exists() || v.Get("error").Exists():
-		d.cutAll()
-		d.Run = ""
+		d.leave()
 		d.failure(v)
 	default:
 		d.unknown(v, "body")
 	}
 }
 
-// answer decodes the answer to a request that did not stream:
+// leave cuts the open blocks of all runs: the body is independent of the stream before it.
+func (d *stream) leave() {
+	for _, r := range d.Runs {
+		r.cut(&d.writer)
+	}
+	d.Run = ""
+}
+
+// list decodes stored messages. They lack the run's own records, so they yield to the
+// messages of its stream.
+func (d *stream) list(v jsonv.Value) {
+	d.level = msg.Summary
+	d.leave()
+	messages := slices.Collect(v.Elems())
+	if newestFirst(messages) {
+		slices.Reverse(messages)
+	}
+	for _, m := range messages {
+		d.record(m, "")
+	}
+	d.unanswered()
+	d.Run = ""
+}
+
+// reply decodes the answer to a request that did not stream:
 //
 //	{"messages": [...], "stop_reason": {"message_type": "stop_reason", ...}, "usage": {...}}
-func (d *stream) answer(v, messages jsonv.Value) {
-	d.cutAll()
-	d.Run = ""
-	d.messages(slices.Collect(messages.Elems()))
+func (d *stream) reply(v, messages jsonv.Value) {
+	d.leave()
+	for m := range messages.Elems() {
+		d.record(m, "")
+	}
 	if d.Run == "" {
-		if r := d.emitUnanswered(); r != nil {
-			d.Run = r.ID
-		}
+		d.Run = d.unanswered().id()
 	}
 	if stop := v.Get("stop_reason"); stop.Is(jsonv.Object) {
 		d.stop(stop)
@@ -83,41 +85,28 @@ func newestFirst(list []jsonv.Value) bool {
 		return false
 	}
 	var date dates
-	up, down := 0, 0
-	count := func(more bool) {
-		if more {
-			up++
-		} else {
-			down++
-		}
-	}
-	before, _ := date.read(list[0].Get("date"))
-	for _, v := range list[1:] {
-		if now, _ := date.read(v.Get("date")); now != 0 {
-			if before != 0 && now != before {
-				count(now > before)
+	up, before := 0, int64(0)
+	for _, v := range list {
+		if now := date.read(v.Get("date")).Nanos; now != 0 {
+			if before != 0 {
+				up += cmp.Compare(now, before)
 			}
 			before = now
 		}
 	}
-	if up != down {
-		return down > up
-	}
-	for i, v := range list[1:] {
-		a, b := list[i].Get("otid"), v.Get("otid")
-		if ident.Is(list[i].Get("id"), ident.Of(v.Get("id"))) && a.Is(jsonv.String) && b.Is(jsonv.String) {
-			count(string(a.Peek()) < string(b.Peek()))
+	for i := 1; i < len(list) && up == 0; i++ {
+		if a, b := list[i-1], list[i]; bytes.Equal(a.Get("id").Escaped(), b.Get("id").Escaped()) {
+			up = bytes.Compare(b.Get("otid").Escaped(), a.Get("otid").Escaped())
 		}
 	}
-	if up != down {
-		return down > up
+	if up != 0 {
+		return up < 0
 	}
-	first, last := typeOf(list[0], ""), typeOf(list[len(list)-1], "")
-	switch {
-	case first == isInput || last == isInput:
-		return first != isInput
-	case first == isResult || last == isResult:
-		return first == isResult && last != isResult
+	isInput := func(v jsonv.Value) bool { return v.Get("message_type").In("user_message", "system_message") }
+	isResult := func(v jsonv.Value) bool { return v.Get("message_type").In("tool_return_message", "function_return") }
+	first, last := list[0], list[len(list)-1]
+	if isInput(first) || isInput(last) {
+		return !isInput(first)
 	}
-	return false
+	return isResult(first) && !isResult(last)
 }

@@ -1,33 +1,25 @@
 package letta
 
 import (
+	"bytes"
+	"cmp"
 	"slices"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
-)
-
-const (
-	maxCalls = 1024 // without a result; beyond it the oldest is evicted
-	maxBlock = 1024 // of one block
 )
 
 // speechTool is the tool by which agents of the older kind speak. By default servers write
 // its call as an assistant_message and omit its result.
 const speechTool = "send_message"
 
-// call is a tool call: first while its pieces arrive, then until its result arrives.
+// call is a tool call without a result.
 type call struct {
-	ID   string
-	Name string `json:",omitempty"`
-	Args []byte `json:",omitempty"` // until the call is emitted
-	Key  string `json:",omitempty"` // of the assistant message, for a call of speechTool
-
-	Time int64 `json:",omitempty"`
-	Prec msg.Precision
-
+	conversation.Call
+	Key     string `json:",omitempty"` // of the assistant message, for a call of speechTool
 	Run     string `json:",omitempty"`
 	Request string `json:",omitempty"` // id of the request for approval
 	To      string `json:",omitempty"` // the agent that it delegates to
@@ -35,234 +27,233 @@ type call struct {
 
 // calls decodes a message that calls tools: one piece of one call, or a list of whole
 // calls.
-func (d *stream) calls(r *run, v jsonv.Value, approval bool) {
+func (r *run) calls(w *writer, v jsonv.Value, approval bool) {
 	list, one := v.Get("tool_calls"), v.Get("tool_call")
-	if !one.Is(jsonv.Object) {
-		one = v.First("tool_calls", "function_call")
-	}
 	whole := list.Is(jsonv.Array) && list.Len() > 0
-	switch single := v.Get("tool_call"); {
-	case whole:
-		markRepeated(single, head(list))
-	case single.Is(jsonv.Object):
-		markRepeated(list, single)
-	}
-	if !whole && !one.Is(jsonv.Object) && !one.Is(jsonv.String) {
-		d.unknown(v, "")
-		return
-	}
-	b := r.callBlock(v, approval)
-	if whole || b == nil || len(b.Calls) >= maxBlock {
-		b = d.beginBlock(r, v, calling)
-		b.Approval = approval
-		if !whole && b.parallelTo(r.Block) && len(r.Beside) < maxBlock {
-			r.Beside = append(r.Beside, r.Block)
-		} else {
-			d.closeBlocks(r)
-		}
-		r.Block = b
-	}
-	b.describe(v)
-	b.Time, b.Prec = d.date.read(v.Get("date"))
 	switch {
 	case whole:
-		b.Cut = false
+		markRepeated(one, list)
+		r.close(w)
+		r.Late = false
 		for e := range list.Elems() {
-			d.callPiece(r, b, e)
+			r.beginCall(w, v, e, approval)
 		}
-	case one.Is(jsonv.String):
-		d.signalFirstToken(r, b)
-		b.Calls = append(b.Calls, parseCall(b, one.Str()))
+	case one.Is(jsonv.Object):
+		markRepeated(list, one)
+		r.callPiece(w, v, one, approval)
 	default:
-		d.callPiece(r, b, one)
+		if one = v.First("tool_calls", "function_call"); !one.Is(jsonv.Object) && !one.Is(jsonv.String) {
+			w.unknown(v, "")
+			return
+		}
+		r.callPiece(w, v, one, approval)
 	}
-	if whole || d.whole {
-		d.closeBlocks(r)
+	if whole || w.whole {
+		r.close(w)
 	}
 }
 
-// callBlock returns the open block of calls that v continues, or nil.
-func (r *run) callBlock(v jsonv.Value, approval bool) *block {
-	for b := range r.blocks() {
-		if b.Approval == approval && b.continuedBy(v, calling) {
+// callPiece decodes a piece of one call of the message v.
+func (r *run) callPiece(w *writer, v, piece jsonv.Value, approval bool) {
+	if b := r.openCall(v, piece, approval); b != nil {
+		b.describe(w, v)
+		r.appendCall(b, piece)
+	} else {
+		r.beginCall(w, v, piece, approval)
+	}
+}
+
+// callID is the id of a call, which only the first piece has in some versions, and not the
+// first in others.
+func callID(piece jsonv.Value) jsonv.Value {
+	return piece.First("tool_call_id", "function_call_id", "id")
+}
+
+// openCall returns the open call that a piece of the message v continues: the last one if the
+// piece has no id or the call has none yet.
+func (r *run) openCall(v, piece jsonv.Value, approval bool) *block {
+	id, last := callID(piece), true
+	for _, b := range slices.Backward(r.Open) {
+		if piece.Is(jsonv.String) || b.Approval != approval || !b.continuedBy(v, calling) {
+			continue
+		}
+		if last && b.CallID == "" {
+			b.CallID = ident.Of(id)
 			return b
 		}
+		if last && !id.Is(jsonv.String) || ident.Is(id, b.CallID) {
+			return b
+		}
+		last = false
 	}
 	return nil
 }
 
-// parallelTo reports whether the calls of b are written at the same time as those of other:
-// each call of a response may have its own otid, and their pieces interleave.
-func (b *block) parallelTo(other *block) bool {
-	return other != nil && other.Kind == calling && other.Response == b.Response && other.Approval == b.Approval &&
-		other.Otid != "" && b.Otid != "" && other.Otid != b.Otid
-}
-
-// parseCall parses a call in the form of the oldest servers: name(arguments), without an id.
-func parseCall(b *block, s string) *call {
-	name, args, _ := strings.Cut(s, "(")
-	return &call{ID: b.Base, Name: ident.Bounded(name), Args: []byte(strings.TrimSuffix(args, ")")), Time: b.Time, Prec: b.Prec}
-}
-
-// callPiece decodes a piece of one call.
-func (d *stream) callPiece(r *run, b *block, v jsonv.Value) {
-	name, args, id := v.Get("name"), v.Get("arguments"), v.First("tool_call_id", "function_call_id", "id")
-	c := b.call(id)
-	if c == nil {
-		c = &call{ID: ident.Of(id)}
-		if c.ID == "" {
-			c.ID = b.Base
-		}
-		if p := r.findPart(0, calling, hash(c.ID)); p != nil && p.Sum != 0 && !d.whole {
-			if canon, _ := d.arguments(args.Text().Append(nil)); p.Sum != sumCall(ident.Of(name), canon) {
-				d.keepRaw(v, "late_piece")
-			}
-			return
-		}
-		d.signalFirstToken(r, b)
-		b.Calls = append(b.Calls, c)
+// beginCall opens a call. The other calls of its message stay open, and those of its response
+// if each has an otid: the model writes them at the same time.
+func (r *run) beginCall(w *writer, v, piece jsonv.Value, approval bool) {
+	b, last := r.begin(w, v, calling), r.last()
+	b.Approval, b.CallID = approval, ident.Of(callID(piece))
+	parallel := last != nil && last.Kind == calling && last.Approval == approval &&
+		(last.continuedBy(v, calling) || last.Response == b.Response && last.Otid != "" && b.Otid != "")
+	if !parallel || len(r.Open) >= maxOpen {
+		r.close(w)
 	}
-	c.Time, c.Prec = b.Time, b.Prec
-	if c.Name == "" {
-		c.Name = ident.Of(name)
-		if c.Name == speechTool && c.Key == "" {
-			c.Key = d.speechKey(r, b, c)
+	b.describe(w, v)
+	if piece.Is(jsonv.String) { // as the oldest servers write it, without an id: name(arguments)
+		name, args, _ := strings.Cut(piece.Str(), "(")
+		b.Tool, b.Text = ident.Bounded(name), []byte(strings.TrimSuffix(args, ")"))
+	} else {
+		r.appendCall(b, piece)
+	}
+	if r.repeats(w, piece, b.callPart(), func() conversation.Sum { s, _ := w.arguments(b.Text); return b.sum(s) }) {
+		return
+	}
+	r.firstToken(w, b)
+	r.Open = append(r.Open, b)
+}
+
+// appendCall adds a piece to a call.
+func (r *run) appendCall(b *block, piece jsonv.Value) {
+	name, args := piece.Get("name"), piece.Get("arguments")
+	if b.Tool == "" {
+		if b.Tool = ident.Of(name); b.Tool == speechTool && b.Key == "" {
+			b.Key = r.speechKey(b)
 		}
 	} else if name.Is(jsonv.String) {
-		ident.Is(name, c.Name)
-		if n := len(c.Args); n > 1 && c.Args[n-1] == '}' && len(args.Peek()) > n && args.Equal(string(c.Args)) {
+		ident.Is(name, b.Tool)
+		if n := len(b.Text); n > 1 && b.Text[n-1] == '}' && len(args.Peek()) > n && args.Equal(string(b.Text)) {
 			return // a repetition of the whole call
 		}
 	}
-	if len(c.Args) < maxText {
-		c.Args = args.Text().Append(c.Args)
+	if len(b.Text) < maxText {
+		b.Text = args.Text().Append(b.Text)
 	}
 }
 
-// call returns the call of the block that a piece belongs to: the last one if the piece has
-// no id.
-func (b *block) call(id jsonv.Value) *call {
-	if len(b.Calls) == 0 {
-		return nil
-	}
-	last := b.Calls[len(b.Calls)-1]
-	if !id.Is(jsonv.String) {
-		return last
-	}
-	if last.ID == b.Base { // its id follows its name
-		last.ID = ident.Of(id)
-		return last
-	}
-	for _, c := range slices.Backward(b.Calls) {
-		if ident.Is(id, c.ID) {
-			return c
+// speechKey returns the key of the assistant message that a call of speechTool becomes: that
+// of the message's text, and of a further text for a further call.
+func (r *run) speechKey(b *block) string {
+	id := b.part()
+	for _, o := range r.Open {
+		if o.Key != "" && o.part() == id {
+			id.Name = b.callPart().Name
+			break
 		}
 	}
-	return nil
+	id.Kind = text
+	return r.key(b.Base, id)
 }
 
-// speechKey returns the key of the assistant message that a call of speechTool becomes.
-func (d *stream) speechKey(r *run, b *block, c *call) string {
-	base, name := hash(b.Base), b.name()
-	for _, other := range b.Calls {
-		if other != c && other.Key != "" {
-			name = hash(c.ID)
-		}
-	}
-	return partKey(b.Base, r.part(base, text, name))
+// callPart names the call in all forms.
+func (b *block) callPart() conversation.PartID {
+	return conversation.PartID{Kind: calling, Name: conversation.SumOf(cmp.Or(b.CallID, b.Base))}
+}
+
+// sum is the checksum of the call with its arguments in canonical form.
+func (b *block) sum(args string) conversation.Sum {
+	return conversation.SumOf(b.Tool + "\x00" + args)
 }
 
 // arguments returns the arguments in canonical form, and whether they are JSON.
-func (d *stream) arguments(raw []byte) (canon string, valid bool) {
-	if d.inner.Parse(raw) != nil {
+func (w *writer) arguments(raw []byte) (canon string, valid bool) {
+	if w.inner.Parse(raw) != nil {
 		return string(raw), false
 	}
-	return string(compact(make([]byte, 0, len(raw)), d.inner.Root())), true
+	return string(compact(make([]byte, 0, len(raw)), w.inner.Root())), true
 }
 
-func sumCall(name, arguments string) uint64 { return max(1, hash(name+"\x00"+arguments)) }
-
-// emitCall emits a call, as complete as the level. over means that the call is closed.
-func (d *stream) emitCall(r *run, b *block, c *call, over bool) {
-	if over && len(c.Args) == 0 {
-		c.Args = []byte("{}")
+// emitCall emits a call, as complete as the level. closed means that no piece follows.
+func (r *run) emitCall(w *writer, b *block, closed bool) {
+	if !closed && b.CallID == "" { // it may follow the name
+		return
 	}
-	args, valid := d.arguments(c.Args)
+	if closed && len(b.Text) == 0 {
+		b.Text = []byte("{}")
+	}
+	args, valid := w.arguments(b.Text)
+	c := &call{Call: conversation.Call{ID: cmp.Or(b.CallID, b.Base), Name: b.Tool}, Key: b.Key, Run: r.ID}
 	if c.Key != "" {
-		d.emitSpeech(r, b, c, args, valid)
-	} else {
-		kind := msg.ToolCall
-		if delegates(c.Name) {
-			kind = msg.Delegation
+		m := r.modelMessage(w, b, msg.Assistant, c.Key)
+		if speech := w.inner.Root().Get("message"); valid && speech.Exists() {
+			m.Content = speech.Text().Own()
+		} else if w.level > msg.Partial {
+			m.Content = msg.Plain(args)
 		}
-		m := d.addModelMessage(r, b, kind, "call:"+c.ID)
-		at(m, c.Time, c.Prec)
+	} else {
+		m := r.modelMessage(w, b, msg.ToolCall, "call:"+c.ID)
 		m.Tool.CallID, m.Tool.Name, m.Tool.Arguments = c.ID, c.Name, msg.Plain(args)
 		if c.Name == "" && m.Complete == msg.Complete {
 			m.Complete = msg.Summary // its beginning is missing
 		}
-		if over && !valid {
+		if closed && !valid {
 			m.SetAttr("unparsed_arguments", "true")
 		}
-		if kind == msg.Delegation && valid {
-			fillDelegation(m, d.inner.Root())
-		}
-		if over {
+		if delegates(c.Name) {
+			fillDelegation(m, w.inner.Root(), valid)
 			c.To = m.Delegation.To
 		}
 	}
-	if !over {
+	if !closed {
 		return
 	}
-	if d.level > msg.Partial && !d.whole {
-		r.part(0, calling, hash(c.ID)).Sum = sumCall(c.Name, args)
+	if w.level > msg.Partial && !w.whole {
+		r.Emitted.Complete(b.callPart(), b.sum(args))
 	}
-	c.Args, c.Run = nil, r.ID
 	if b.Approval {
 		c.Request = b.ID
-		d.emitWait(r, b, c)
+		m := w.status(r, "wait:"+c.ID, "approval_request")
+		m.Signal, m.ParentKey, m.ResponseID = msg.WaitStart, "call:"+c.ID, b.Response
+		m.Tool.CallID, m.Tool.Name = c.ID, c.Name
+		at(m, b.At)
 	}
-	d.remember(c)
+	w.Calls.Take(c.ID)
+	w.Calls.Add(c)
 }
 
-// emitSpeech emits the assistant message of a call of speechTool.
-func (d *stream) emitSpeech(r *run, b *block, c *call, args string, valid bool) {
-	m := d.addModelMessage(r, b, msg.Assistant, c.Key)
-	at(m, c.Time, c.Prec)
-	if speech := d.inner.Root().Get("message"); valid && speech.Exists() {
-		m.Content = speech.Text().Own()
-	} else if d.level > msg.Partial {
-		m.Content = msg.Plain(args)
+// markRepeated marks the members of v that equal those of first, or of the first element of a
+// list, as read.
+func markRepeated(v, first jsonv.Value) {
+	for e := range first.Elems() {
+		first = e
+		break
 	}
-}
-
-// remember keeps a call until its result arrives.
-func (d *stream) remember(c *call) {
-	if i := slices.IndexFunc(d.Calls, func(o *call) bool { return o.ID == c.ID }); i >= 0 {
-		d.Calls[i] = c
-		return
-	}
-	if len(d.Calls) == maxCalls {
-		d.Calls = slices.Delete(d.Calls, 0, 1)
-	}
-	d.Calls = append(d.Calls, c)
-}
-
-// findCall returns the call with that id, or nil.
-func (d *stream) findCall(id string) *call {
-	for _, c := range slices.Backward(d.Calls) {
-		if c.ID == id {
-			return c
+	for k, m := range first.Members() {
+		if repeated := v.Get(string(k.Bytes())); bytes.Equal(repeated.Peek(), m.Peek()) {
+			repeated.MarkRead()
 		}
 	}
-	return nil
 }
 
-// takeCall returns the call with that id and removes it from the state.
-func (d *stream) takeCall(id string) *call {
-	c := d.findCall(id)
-	if c != nil {
-		d.Calls = slices.DeleteFunc(d.Calls, func(o *call) bool { return o == c })
+// compact appends v as JSON without spacing and without escapes that it does not need. A
+// model spaces and escapes arguments as it likes, and the server rewrites them when it stores
+// them: in this form both are equal.
+func compact(dst []byte, v jsonv.Value) []byte {
+	switch v.Kind() {
+	case jsonv.Object:
+		dst = append(dst, '{')
+		n := 0
+		for k, m := range v.Members() {
+			if n++; n > 1 {
+				dst = append(dst, ',')
+			}
+			dst = compact(append(jsonv.AppendQuote(dst, k.String()), ':'), m)
+		}
+		return append(dst, '}')
+	case jsonv.Array:
+		dst = append(dst, '[')
+		n := 0
+		for e := range v.Elems() {
+			if n++; n > 1 {
+				dst = append(dst, ',')
+			}
+			dst = compact(dst, e)
+		}
+		return append(dst, ']')
+	case jsonv.String:
+		if _, escaped := v.Text().Alias(); escaped {
+			return jsonv.AppendQuote(dst, v.Str())
+		}
 	}
-	return c
+	return append(dst, v.Raw()...)
 }

@@ -28,10 +28,15 @@
 //   - A delegate that failed has its error in the result of a call that succeeded.
 //   - The server normalizes the spacing of a call's arguments and trims reasoning when it
 //     stores them. The decoder does the same in every form.
+//
+// The rule of each type of record is named in stream.record: texts are in block.go, calls in
+// call.go, their results in result.go, messages to agents and decisions in input.go, stops,
+// tokens and errors in end.go, lists and answers in body.go.
 package letta
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"fmt"
@@ -40,7 +45,9 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/snapshot"
 	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
@@ -59,7 +66,7 @@ func (factory) Info() decoder.Info {
 	return decoder.Info{
 		Name:       "letta",
 		Version:    "1.0.0",
-		Revision:   3,
+		Revision:   4,
 		Summary:    "Runs of Letta agents: event streams, message lists, answers and requests.",
 		Transports: []frame.Kind{frame.Line, frame.Event, frame.Body, frame.Request},
 		Options: json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{` +
@@ -81,45 +88,39 @@ func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
 			return nil, fmt.Errorf("letta: options: %w", err)
 		}
 	}
-	return &stream{origin: scopeOf(s.Origin).override(sessionScope(options.Session))}, nil
+	return &stream{writer{origin: scopeOf(s.Origin).override(newScope(options.Session, ""))}}, nil
 }
 
-// stream decodes one stream.
-type stream struct {
-	doc    jsonv.Doc // the frame
-	inner  jsonv.Doc // JSON in a string of the frame
-	date   dates
-	origin scope // of the source
-
-	out   *decoder.Output // of the call
-	level msg.Completeness
-	whole bool // the frame is complete: no later frame continues it
-
-	state
-}
+// stream decodes one stream: it finds the run of each record.
+type stream struct{ writer }
 
 // state is the state between frames.
 type state struct {
-	Place   scope       // of the last request
-	Run     string      `json:",omitempty"` // of frames without a run id
-	Runs    []*run      `json:",omitempty"` // least recently used first
-	Calls   []*call     `json:",omitempty"` // without a result, oldest first
-	Pending []*input    `json:",omitempty"` // messages to the agent that no run has answered yet
-	Held    string      `json:",omitempty"` // a stop reason before any frame has named its run
-	Names   []agentName `json:",omitempty"` // of agents
+	Place   scope                     // of the last request
+	Run     string                    `json:",omitempty"` // of frames without a run id
+	Runs    []*run                    `json:",omitempty"` // least recently used first
+	Calls   conversation.Calls[*call] `json:",omitzero"`  // without a result
+	Pending []*pending                `json:",omitempty"` // messages to the agent that no run has answered yet
+	Names   []agentName               `json:",omitempty"` // of agents
 }
 
-var (
-	_ decoder.Decoder     = (*stream)(nil)
-	_ decoder.Snapshotter = (*stream)(nil)
-)
+// stateVersion rises when the state's form changes, see package snapshot.
+const stateVersion = 2
+
+// Snapshot implements decoder.Snapshotter.
+func (d *stream) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
+
+// Restore implements decoder.Snapshotter.
+func (d *stream) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }
+
+var _ decoder.Snapshotter = (*stream)(nil)
 
 // Decode decodes one event or line, one body, or one request.
 func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 	d.out, d.level, d.whole = out, msg.Complete, f.Kind == frame.Body
 	switch {
 	case f.Kind == frame.Close:
-		d.emitUnanswered()
+		d.unanswered()
 		return nil
 	case f.Kind == frame.Request && len(bytes.TrimSpace(f.Data)) == 0:
 		d.request(f, jsonv.Value{})
@@ -143,15 +144,10 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 	case f.Kind == frame.Request:
 		d.request(f, root)
 	default:
-		d.message(root, f.Name)
+		d.record(root, f.Name)
 	}
 	d.keepUnread(&d.doc, before)
 	return nil
-}
-
-// keepUnread keeps the unread values of a document, whose messages begin with index from.
-func (d *stream) keepUnread(doc *jsonv.Doc, from int) {
-	rest.Keep(doc, d.out, from, func(m *msg.Message) { m.Run, m.Session = d.Run, d.session(d.Run) })
 }
 
 // Flush emits the open messages as partial. A message to an agent that has not answered yet
@@ -159,8 +155,8 @@ func (d *stream) keepUnread(doc *jsonv.Doc, from int) {
 func (d *stream) Flush(out *decoder.Output) error {
 	d.out, d.level = out, msg.Partial
 	for _, r := range d.Runs {
-		for b := range r.blocks() {
-			d.emitBlock(r, b, false)
+		for _, b := range r.Open {
+			r.emit(&d.writer, b, false)
 		}
 	}
 	return nil
@@ -174,10 +170,101 @@ func (d *stream) sentinel(data []byte) bool {
 		d.done()
 	case "[DONE_GEN]", "[DONE_STEP]":
 		if r := d.find(d.Run); r != nil {
-			d.closeBlocks(r)
+			r.close(&d.writer)
 		}
 	default:
 		return false
 	}
 	return true
+}
+
+// typeOf returns the type of a record. Records of the oldest servers have none: the field with
+// the content has the name of the type.
+func typeOf(v, typ jsonv.Value, event string) []byte {
+	if typ.Exists() {
+		return typ.Chars()
+	}
+	if event == "error" {
+		return []byte("error_message")
+	}
+	for _, field := range [...]string{"internal_monologue", "function_call", "function_return", "assistant_message"} {
+		if v.Get(field).Exists() {
+			return []byte(field)
+		}
+	}
+	return nil
+}
+
+// record decodes one frame of a stream, or one element of a list.
+func (d *stream) record(v jsonv.Value, event string) {
+	w, typ := &d.writer, jsonv.Value{}
+	for k, m := range v.Members() {
+		switch string(k.Bytes()) {
+		case "message_type":
+			typ = m
+		case "id", "otid", "step_id": // keys are made of them
+			if m.Is(jsonv.String) {
+				m.MarkRead()
+			}
+		}
+	}
+	content := func(decode func(*run)) {
+		if r := d.content(v); r != nil {
+			decode(r)
+		}
+	}
+	switch string(typeOf(v, typ, event)) {
+	case "reasoning_message", "internal_monologue":
+		content(func(r *run) { r.piece(w, v, thinking, v.First("reasoning", "internal_monologue")) })
+	case "hidden_reasoning_message": // has no text
+		content(func(r *run) { r.piece(w, v, hidden, jsonv.Value{}) })
+	case "assistant_message":
+		content(func(r *run) { r.piece(w, v, text, v.First("content", "assistant_message", "message")) })
+	case "tool_call_message", "function_call":
+		content(func(r *run) { r.calls(w, v, false) })
+	case "approval_request_message":
+		content(func(r *run) { r.calls(w, v, true) })
+	case "tool_return_message", "function_return":
+		content(func(r *run) { r.results(w, v) })
+	case "summary_message", "summary":
+		content(func(r *run) { r.note(w, v, "compact_summary", v.First("summary", "content")).Signal = msg.Compaction })
+	case "event_message", "event":
+		content(func(r *run) { r.note(w, v, cmp.Or(ident.Of(v.Get("event_type")), "event"), v.Get("event_data")) })
+	case "user_message":
+		d.storedPrompt(v, msg.RoleUser)
+	case "system_message":
+		d.storedPrompt(v, msg.RoleSystem)
+	case "approval_response_message":
+		d.decisions(v, d.stored(v))
+	case "ping": // names the run, and repeats the number of its last frame
+		if r := d.runOrLast(v); r != nil {
+			r.number(v.Get("seq_id"))
+		}
+	case "stop_reason":
+		d.stop(v)
+	case "usage_statistics":
+		d.usage(v)
+	case "error_message":
+		d.failure(v)
+	default:
+		if event == "error" {
+			d.failure(v)
+		} else {
+			d.unknown(v, event)
+		}
+		return
+	}
+	typ.MarkRead()
+}
+
+// content returns the run of a record with content; nil for a repeated one.
+func (d *stream) content(v jsonv.Value) *run {
+	r, seq := d.runOf(v), v.Get("seq_id")
+	if seq.Is(jsonv.Number) {
+		if r.number(seq); !r.Numbers.Add(seq.Int()) {
+			v.MarkRead()
+			return nil
+		}
+	}
+	return r
 }

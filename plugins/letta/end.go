@@ -1,91 +1,79 @@
 package letta
 
 import (
-	"strconv"
+	"cmp"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// outcome is the meaning of a stop reason.
-type outcome uint8
+// paused is the stop reason of a run that waits for a person.
+const paused = "requires_approval"
 
-const (
-	fine   outcome = iota
-	failed         // the run failed after its last message
-	broken         // it failed in the middle of a message
-	paused
-)
-
-func outcomeOf(reason string) outcome {
+// failed reports whether a run failed by its stop reason, and whether that was in the middle of
+// a message.
+func failed(reason string) (failed, midway bool) {
 	switch reason {
-	case "requires_approval":
-		return paused
 	case "error", "llm_api_error", "invalid_llm_response", "incomplete_run", "cancelled":
-		return broken
+		return true, true
 	case "invalid_tool_call", "no_tool_call", "max_tokens_exceeded", "insufficient_credits",
 		"context_window_overflow_in_system_prompt":
-		return failed
+		return true, false
 	}
-	return fine
+	return false, false
 }
 
-// stop decodes a stop reason.
+// stop decodes a stop reason. Before any frame has named its run, the next one may.
 func (d *stream) stop(v jsonv.Value) {
-	reason := ident.Of(v.Get("stop_reason"))
-	if reason == "" {
-		reason = "unknown"
+	reason := cmp.Or(ident.Of(v.Get("stop_reason")), "unknown")
+	if r := d.runOrLast(v); r != nil {
+		r.stop(&d.writer, reason)
+	} else {
+		d.wait(&pending{Stop: reason, Own: "stop:" + reason})
 	}
-	r := d.runOrLast(v)
-	if r == nil { // the next frame may name it
-		d.Held = reason
-		return
-	}
-	d.stopped(r, reason)
 }
 
-// stopped ends a run, once; an error in its cleanup sends a second stop reason.
-func (d *stream) stopped(r *run, reason string) {
-	o := outcomeOf(reason)
-	if o == broken {
-		d.cutRun(r)
+// stop ends a run, once; an error in its cleanup sends a second stop reason.
+func (r *run) stop(w *writer, reason string) {
+	failed, midway := failed(reason)
+	if midway {
+		r.cut(w)
 	}
-	d.closeBlocks(r)
+	r.close(w)
 	if r.Ended {
 		if r.Stop != reason {
-			m := d.status(r, "stop:"+r.ID+"/"+reason, "stop_reason")
-			m.FinishReason, m.Time = reason, r.undatedTime(m.Key)
+			m := w.status(r, "stop:"+r.ID+"/"+reason, "stop_reason")
+			m.FinishReason, m.Time = reason, r.undated(m.Key)
 		}
 		return
 	}
-	r.Ended, r.Stop = true, reason
-	m := d.addMessage(r, msg.Stop, "stop:"+r.ID)
-	m.FinishReason = reason
-	m.Signal = msg.RunEnd
-	switch o {
-	case paused:
-		m.Signal = msg.RunPause
-	case failed, broken:
-		m.IsError = true
+	r.Ended, r.Stop, r.Fine = true, reason, !failed && reason != paused
+	m := w.message(r, msg.Stop, "stop:"+r.ID)
+	m.FinishReason, m.Signal, m.IsError = reason, msg.RunEnd, failed
+	if failed {
 		m.Tool.ErrorType = reason
+	}
+	if reason == paused {
+		m.Signal = msg.RunPause
 	}
 }
 
 // done ends a stream. The run of a server without stop reasons ends with it.
 func (d *stream) done() {
-	d.emitUnanswered()
+	d.unanswered()
 	if r := d.find(d.Run); r != nil {
-		d.closeBlocks(r)
+		r.close(&d.writer)
 		if !r.Ended {
-			d.stopped(r, "")
+			r.stop(&d.writer, "")
 		}
 	}
 }
 
 // usage decodes the token usage of a run, over all its responses. The classes of the protocol
-// contain each other.
+// contain each other, and one that is null is unknown.
 func (d *stream) usage(v jsonv.Value) {
 	v.Get("message_type").Equal("usage_statistics")
 	prompt, completion := v.Get("prompt_tokens"), v.Get("completion_tokens")
@@ -95,23 +83,29 @@ func (d *stream) usage(v jsonv.Value) {
 	}
 	r := d.runOfUsage(v.Get("run_ids"))
 	if r == nil {
-		r = d.emitUnanswered()
+		r = d.unanswered()
 	}
 	if r != nil {
-		d.closeBlocks(r)
+		r.close(&d.writer)
 	}
-	read := firstNumber(v.Get("cached_input_tokens"), v.Path("prompt_tokens_details", "cached_tokens"))
-	write := firstNumber(v.Get("cache_write_tokens"), v.Path("prompt_tokens_details", "cache_creation_tokens"))
-	reasoning := firstNumber(v.Get("reasoning_tokens"), v.Path("completion_tokens_details", "reasoning_tokens"))
-	tokens := msg.Tokens{
-		CacheRead:  min(read.Uint(), prompt.Uint()),
-		Reasoning:  min(reasoning.Uint(), completion.Uint()),
-		Provenance: msg.Provider,
+	class := func(name, within, nested string) jsonv.Value {
+		if n := v.Get(name); n.Is(jsonv.Number) {
+			return n
+		}
+		return v.Path(within, nested)
 	}
-	tokens.CacheWrite = min(write.Uint(), prompt.Uint()-tokens.CacheRead)
-	tokens.Input = prompt.Uint() - tokens.CacheRead - tokens.CacheWrite
-	tokens.Output = completion.Uint() - tokens.Reasoning
-	facts := msg.HashKey(string(prompt.Peek()), string(completion.Peek()), string(read.Peek()), string(write.Peek()), string(reasoning.Peek()))
+	read := class("cached_input_tokens", "prompt_tokens_details", "cached_tokens")
+	write := class("cache_write_tokens", "prompt_tokens_details", "cache_creation_tokens")
+	reasoning := class("reasoning_tokens", "completion_tokens_details", "reasoning_tokens")
+	var unreported, counts []string
+	names := [...]string{"input", "output", "cache_read", "cache_write", "reasoning"}
+	for i, n := range [...]jsonv.Value{prompt, completion, read, write, reasoning} {
+		counts = append(counts, string(n.Peek()))
+		if !n.Is(jsonv.Number) {
+			unreported = append(unreported, names[i])
+		}
+	}
+	facts := msg.HashKey(counts...)
 	key := facts
 	if r != nil {
 		key = r.ID
@@ -122,26 +116,19 @@ func (d *stream) usage(v jsonv.Value) {
 			return // a repetition
 		default: // the first count is final
 			m := d.status(r, "usage:"+r.ID+"/"+facts, "usage_statistics")
-			m.Content, m.Time = v.JSON(), r.undatedTime(m.Key)
+			m.Content, m.Time = v.JSON(), r.undated(m.Key)
 			return
 		}
 	}
-	m := d.addMessage(r, msg.Usage, "usage:"+key)
+	m := d.message(r, msg.Usage, "usage:"+key)
 	m.Hidden = true
-	m.Usage = tokens
-	m.SetAttr("step_count", digits(v.Get("step_count")))
-	m.SetAttr("context_tokens", digits(v.Get("context_tokens")))
-	var unreported []string
-	for _, class := range [...]struct {
-		name string
-		v    jsonv.Value
-	}{
-		{"input", prompt}, {"output", completion}, {"cache_read", read}, {"cache_write", write}, {"reasoning", reasoning},
-	} {
-		if !class.v.Is(jsonv.Number) {
-			unreported = append(unreported, class.name)
-		}
-	}
+	c := conversation.Counts{Input: prompt.Uint(), Output: completion.Uint(), Reasoning: reasoning.Uint()}
+	c.CacheRead = min(read.Uint(), c.Input)
+	c.CacheWrite = min(write.Uint(), c.Input-c.CacheRead)
+	c.Input -= c.CacheRead + c.CacheWrite
+	m.Usage = c.Tokens(msg.Provider)
+	m.SetAttr("step_count", v.Get("step_count").Digits())
+	m.SetAttr("context_tokens", v.Get("context_tokens").Digits())
 	m.SetAttr("unreported", strings.Join(unreported, " "))
 	if r != nil {
 		d.sleeptimeRuns(r, v.Get("run_ids"))
@@ -158,7 +145,7 @@ func (d *stream) runOfUsage(ids jsonv.Value) *run {
 			if ident.Of(id) == "" {
 				return nil
 			}
-			return d.openNamed(ident.Of(id))
+			return d.enter(ident.Of(id), jsonv.Value{})
 		}
 		if ident.Is(id, last.ID) {
 			return last
@@ -170,50 +157,29 @@ func (d *stream) runOfUsage(ids jsonv.Value) *run {
 	return named
 }
 
-// firstNumber returns v if it is a number, and other otherwise.
-func firstNumber(v, other jsonv.Value) jsonv.Value {
-	if v.Is(jsonv.Number) {
-		return v
-	}
-	return other
-}
-
-// digits returns a number as an attribute's value; empty for any other value.
-func digits(v jsonv.Value) string {
-	if !v.Is(jsonv.Number) {
-		return ""
-	}
-	return strconv.FormatInt(v.Int(), 10)
-}
-
 // failure decodes an error. An error in the cleanup of a run that succeeded is not the run's
 // error.
 func (d *stream) failure(v jsonv.Value) {
 	r := d.runOrLast(v)
 	if r == nil {
-		r = d.emitUnanswered()
+		r = d.unanswered()
 	}
 	if r != nil {
-		d.cutRun(r)
+		r.cut(&d.writer)
 	}
-	typ := ident.Of(v.First("error_type", "code"))
-	if typ == "" {
-		typ = "error"
-	}
+	typ := cmp.Or(ident.Of(v.First("error_type", "code")), "error")
 	content := v.First("message", "error", "detail")
-	key := "error:" + msg.HashKey(d.runID(r), typ, string(content.Peek()))
-	if typ == "cleanup_error" && r != nil && r.Ended && outcomeOf(r.Stop) == fine {
+	key := "error:" + msg.HashKey(r.id(), typ, string(content.Peek()))
+	if typ == "cleanup_error" && r != nil && r.Fine {
 		m := d.status(r, key, typ)
-		m.Content, m.Time = content.Text(), r.undatedTime(key)
+		m.Content, m.Time = content.Text(), r.undated(key)
 		return
 	}
-	m := d.addMessage(r, msg.Error, key)
+	m := d.message(r, msg.Error, key)
 	if r != nil {
-		m.Time = r.undatedTime(key)
+		m.Time = r.undated(key)
 	}
-	m.IsError = true
-	m.Tool.ErrorType = typ
-	m.Content = content.Text()
+	m.IsError, m.Tool.ErrorType, m.Content = true, typ, content.Text()
 	if detail := v.Get("detail"); detail.Exists() && string(detail.Peek()) != string(content.Peek()) {
 		m.SetAttr("detail", detail.Text().String())
 	}

@@ -147,6 +147,31 @@ func TestCallWhoseIDComesLater(t *testing.T) {
 	}
 }
 
+// TestTwoSpeechesOfAMessage: calls of send_message are texts of the response, each with a key.
+func TestTwoSpeechesOfAMessage(t *testing.T) {
+	speak := func(call, words string) string {
+		return fmt.Sprintf(`{"name":"send_message","tool_call_id":%q,"arguments":"{\"message\":\"%s\"}"}`, call, words)
+	}
+	got := make(map[string]string)
+	for _, m := range all(t, open(t, ""), events(frameOf("tool_call_message", "r", "s1", "o1", 1, `"tool_calls":[`+speak("c1", "Ebb.")+`,`+speak("c2", "Flood.")+`]`)), false) {
+		if m.Kind == msg.Assistant {
+			got[m.Key] = m.Content.String()
+		}
+	}
+	if d := cmp.Diff(map[string]string{"step-s1/text": "Ebb.", "step-s1/text/1": "Flood."}, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+// TestWholeCallSentTwice: a stream that is resumed without numbers repeats a call that is open.
+func TestWholeCallSentTwice(t *testing.T) {
+	call := frameOf("tool_call_message", "r", "s1", "o1", 1, `"tool_call":{"name":"tide","arguments":"{\"port\": 1}","tool_call_id":"c1"}`)
+	got := only(all(t, open(t, ""), events(call, call, `[DONE]`, call), false), ofKind(msg.ToolCall))
+	if len(got) != 1 || got[0].Tool.Arguments.String() != `{"port":1}` {
+		t.Errorf("got %+v", got)
+	}
+}
+
 // TestPackedPrompt: older servers store a prompt as JSON with its time; the message is its
 // text, as in the request, and under the same key. Notices of the server in such JSON are not
 // prompts.
@@ -280,6 +305,17 @@ func TestUndatedRecordsOfAStoredStream(t *testing.T) {
 	}
 	if n != 4 {
 		t.Errorf("%d records without a date", n)
+	}
+}
+
+// TestRunWithoutAnIDEndsAtItsLastFrame: a server that names no run has dates all the same.
+func TestRunWithoutAnIDEndsAtItsLastFrame(t *testing.T) {
+	piece := func(n int, text string) string {
+		return fmt.Sprintf(`{"message_type":"assistant_message","id":"m","otid":"o","date":%q,"content":%q}`, second(n).Format(time.RFC3339), text)
+	}
+	got := only(all(t, open(t, ""), events(piece(1, "Reef"), piece(9, " the sail."), `[DONE]`), true), ofKind(msg.Stop))
+	if len(got) != 1 || got[0].Time != second(9).UnixNano() {
+		t.Errorf("got %+v", got)
 	}
 }
 

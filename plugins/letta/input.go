@@ -1,7 +1,6 @@
 package letta
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 
@@ -15,184 +14,185 @@ import (
 // maxPending limits the messages that wait for an answer.
 const maxPending = 64
 
-// input is a message to an agent.
-type input struct {
-	Role      msg.Role
-	ID        string           `json:",omitempty"` // of a stored message
-	Otid      string           `json:",omitempty"`
-	Text      string           `json:",omitempty"`
-	Files     []msg.Attachment `json:",omitempty"`
-	Author    msg.Agent
-	Letter    bool       `json:",omitempty"` // from another agent
-	Decisions []decision `json:",omitempty"`
-	Sent      string     `json:",omitempty"` // the time beside the text
-	Packed    string     `json:",omitempty"` // the other fields beside the text, as a JSON object
-
-	Time  int64 `json:",omitempty"`
-	Prec  msg.Precision
-	Level msg.Completeness
+// pending is a message that waits until a frame names its run.
+type pending struct {
+	msg.Message
+	Facts []string `json:",omitempty"` // the key ends with a hash of the run and of these
+	Own   string   `json:",omitempty"` // its id, and that of the run if none answers
+	Otid  string   `json:",omitempty"`
+	Stop  string   `json:",omitempty"` // a stop reason instead of a message
 }
 
 // request decodes a client's request. Its messages to an agent wait until the answer names
 // the run.
 func (d *stream) request(f *frame.Frame, v jsonv.Value) {
-	d.emitUnanswered()
+	d.unanswered()
 	_, path, _ := strings.Cut(f.Name, " ")
-	here := scopeOf(path)
-	if here.Session == d.Place.Session || here.Session == "" && d.find(runIn(path)) != nil {
+	here, resumed := scopeOf(path), d.find(runIn(path)) != nil
+	if here.Session == d.Place.Session || here.Session == "" && resumed {
 		here = d.Place.override(here)
 	}
 	d.Place, d.Run = here, ""
-	if !v.Exists() || d.find(runIn(path)) != nil { // it may resume a stream
+	if !v.Exists() || resumed {
 		return
 	}
-	d.cutAll()
+	d.leave()
 	if f.Name != "" && !strings.Contains(path, "/messages") {
 		d.unknown(v, "request")
 		return
 	}
-	d.Place = bodyScope(v).override(d.Place)
+	d.Place = newScope(ident.Of(v.Get("conversation_id")), ident.Of(v.Get("agent_id"))).override(d.Place)
 	before := len(d.Pending)
 	for e := range v.Get("messages").Elems() {
-		d.requestMessage(e)
+		if typ := e.Get("type"); typ.In("approval", "tool_return") || e.Get("approvals").Is(jsonv.Array) {
+			d.decisions(e, d.wait)
+			continue
+		}
+		role, err := msg.ParseRole(e.Get("role").PeekStr())
+		if err != nil || role == msg.NoRole {
+			role = msg.RoleUser
+		} else {
+			e.Get("role").MarkRead()
+		}
+		d.prompt(e, role, e.Get("content"), d.wait)
 	}
 	if content := v.Get("input"); content.Exists() {
-		d.addPending(d.inputOf(v, msg.RoleUser, content))
+		d.prompt(v, msg.RoleUser, content, d.wait)
 	}
 	if len(d.Pending) == before {
 		d.unknown(v, "request")
 	}
 }
 
-// bodyScope is the scope that a request's body names.
-func bodyScope(v jsonv.Value) scope {
-	agent := ident.Of(v.Get("agent_id"))
-	p := scope{Session: agent, Agent: agent}
-	if id := ident.Of(v.Get("conversation_id")); id != "" && id != "default" {
-		p.Session = id
+// stored returns the function that takes the messages of a stored message to an agent, which
+// yield to those of its request.
+func (d *stream) stored(v jsonv.Value) func(*pending) {
+	var r *run
+	if len(v.Get("run_id").Escaped()) > 0 {
+		r = d.runOf(v)
 	}
+	return func(p *pending) {
+		p.Complete = min(p.Complete, msg.Summary)
+		switch {
+		case r != nil:
+			p.emit(&d.writer, r)
+		case p.Kind == msg.System: // the agent's prompt
+			if id := ident.Of(v.Get("id")); id != "" {
+				p.Key, p.Facts = id, nil
+			}
+			p.emit(&d.writer, nil)
+		default:
+			d.wait(p)
+		}
+	}
+}
+
+// storedPrompt decodes a stored message of a user, of another agent or of the system.
+func (d *stream) storedPrompt(v jsonv.Value, role msg.Role) {
+	content := v.First("content", "message")
+	if !d.notice(v, content) {
+		d.prompt(v, role, content, d.stored(v))
+	}
+}
+
+// pending returns the next message to an agent that v has, valid until the one after it.
+func (w *writer) pending(v jsonv.Value, kind msg.Kind) *pending {
+	if w.next == nil {
+		w.next = new(pending)
+	}
+	p := w.next
+	*p = pending{Own: ident.Of(v.Get("id")), Otid: ident.Of(v.Get("otid"))}
+	p.Kind, p.Complete, p.Hidden = kind, w.level, kind == msg.Status || kind == msg.System
+	w.stamp(&p.Message, v)
 	return p
 }
 
-// requestMessage reads one message of a request.
-func (d *stream) requestMessage(v jsonv.Value) {
-	if typ := v.Get("type"); typ.Equal("approval") || typ.Equal("tool_return") || v.Get("approvals").Is(jsonv.Array) {
-		d.addPending(&input{Decisions: d.decisions(v), Otid: ident.Of(v.Get("otid")), Level: d.level})
-		return
+// own is the id of the run if none answers.
+func (p *pending) own(session string) string {
+	if p.Own != "" {
+		return p.Own
 	}
-	role, err := msg.ParseRole(v.Get("role").PeekStr())
-	if err != nil || role == msg.NoRole {
-		role = msg.RoleUser
-	} else {
-		v.Get("role").MarkRead()
+	role, text := "", ""
+	if len(p.Facts) == 1 {
+		role, text = p.Role.String(), p.Facts[0]
 	}
-	d.addPending(d.inputOf(v, role, v.Get("content")))
+	return "request:" + msg.HashKey(session, p.Otid, role, text)
 }
 
-// inputOf reads a message to an agent.
-func (d *stream) inputOf(v jsonv.Value, role msg.Role, content jsonv.Value) *input {
+// prompt reads a message to an agent. Its key is made of its text, because only stored
+// messages have ids.
+func (w *writer) prompt(v jsonv.Value, role msg.Role, content jsonv.Value, take func(*pending)) {
 	t, files := contentOf(content)
-	in := &input{
-		Role: role, ID: ident.Of(v.Get("id")), Otid: ident.Of(v.Get("otid")), Text: t.String(), Files: files,
-		Level: d.level,
-	}
-	in.Time, in.Prec = d.date.read(v.Get("date"))
+	text, kind := t.String(), msg.User
+	sender, name := v.Get("sender_id"), v.Get("name")
+	var by msg.Agent
+	var attrs []msg.Attr
+	var from *agentMessage
 	switch role {
 	case msg.RoleUser:
-		in.Author = msg.Agent{ID: ident.Of(v.Get("sender_id")), Name: ident.Of(v.Get("name")), Kind: msg.KindHuman}
-		d.unpack(in)
-		if agentID(v.Get("sender_id")) {
-			in.Author = d.agent(in.Author.ID, in.Author.Name)
+		by = msg.Agent{ID: ident.Of(sender), Name: ident.Of(name), Kind: msg.KindHuman}
+		text, attrs = w.unpack(text, &by)
+		if isAgent(sender) {
+			by = w.agent(by.ID, by.Name)
 		}
+	case msg.RoleAssistant:
+		kind = msg.Assistant
 	case msg.RoleSystem:
-		if l, ok := agentMessageOf(in.Text); ok {
-			in.Letter, in.Text = true, l.text
-			in.Author = d.agent(l.from, ident.Of(v.Get("name")))
-			ident.Is(v.Get("sender_id"), l.from)
+		if from = agentMessageOf(text); from == nil {
+			kind = msg.System
+			break
 		}
+		text, by = from.text, w.agent(from.agent, ident.Of(name))
+		ident.Is(sender, from.agent)
 	}
-	return in
+	p := w.pending(v, kind)
+	p.Role, p.Agent, p.Content, p.Attachments, p.Attrs = role, by, msg.Plain(text), files, attrs
+	p.Key, p.Facts = role.String()+":", []string{text}
+	if from == nil {
+		take(p)
+		return
+	}
+	p.ParentRun = msg.UnknownRun
+	p.SetAttr("origin", "agent")
+	p.Delegation.CorrelationPrompt = correlationPrompt("to", w.scope().Agent, text)
+	take(p)
+	if prompt := correlationPrompt("by", by.ID, text); prompt != "" { // it may be one to many
+		p = w.pending(v, msg.Status)
+		p.Key, p.Facts, p.ParentRun, p.Delegation.CorrelationPrompt = "letter:", []string{text}, msg.UnknownRun, prompt
+		p.SetAttr("type", "letter")
+		take(p)
+	}
 }
 
-// unpack extracts a user's message from the JSON object in which older servers pack it, with
+// unpack returns a user's message from the JSON object in which older servers pack it, with
 // the time and perhaps the user's name and location:
 //
 //	{"type": "user_message", "message": "...", "time": "...", "name": "..."}
-func (d *stream) unpack(in *input) {
-	if !strings.HasPrefix(in.Text, "{") || d.inner.Parse([]byte(in.Text)) != nil {
-		return
+func (w *writer) unpack(packed string, by *msg.Agent) (string, []msg.Attr) {
+	if !strings.HasPrefix(packed, "{") || w.inner.Parse([]byte(packed)) != nil {
+		return packed, nil
 	}
-	root := d.inner.Root()
-	text := root.Get("message")
-	if !root.Get("type").Equal("user_message") || !text.Is(jsonv.String) || !root.Get("time").Exists() {
-		return
+	root := w.inner.Root()
+	text, sent := root.Get("message"), root.Get("time")
+	if !root.Get("type").Equal("user_message") || !text.Is(jsonv.String) || !sent.Exists() {
+		return packed, nil
 	}
-	in.Text = text.Str()
+	var m msg.Message
+	m.SetAttr("sent", sent.Str())
 	var more []byte
 	for k, v := range root.Members() {
 		switch {
-		case k.Is("type"), k.Is("message"), !v.Exists():
-		case k.Is("time") && v.Is(jsonv.String):
-			in.Sent = v.Str()
-		case k.Is("name") && in.Author.Name == "" && v.Is(jsonv.String):
-			in.Author.Name = ident.Of(v)
+		case k.Is("type"), k.Is("message"), !v.Exists(), k.Is("time") && v.Is(jsonv.String):
+		case k.Is("name") && by.Name == "" && v.Is(jsonv.String):
+			by.Name = ident.Of(v)
 		default:
-			more = compact(append(appendString(append(more, ','), k.String()), ':'), v)
+			more = compact(append(jsonv.AppendQuote(append(more, ','), k.String()), ':'), v)
 		}
 	}
 	if more != nil {
-		in.Packed = "{" + string(more[1:]) + "}"
+		m.SetAttr(unknown.Attr, "{"+string(more[1:])+"}")
 	}
-}
-
-// addPending keeps a message to an agent until a run answers it.
-func (d *stream) addPending(in *input) {
-	if len(d.Pending) == maxPending {
-		d.emitInput(d.ownRun(d.Pending[0]), d.Pending[0])
-		d.Pending = slices.Delete(d.Pending, 0, 1)
-	}
-	d.Pending = append(d.Pending, in)
-}
-
-// asSummary calls f for a stored message to an agent, which yields to the message of its
-// request.
-func (d *stream) asSummary(f func(jsonv.Value), v jsonv.Value) {
-	level := d.level
-	d.level = min(level, msg.Summary)
-	f(v)
-	d.level = level
-}
-
-// storedInput decodes a stored message to an agent.
-func (d *stream) storedInput(v jsonv.Value) {
-	role := msg.RoleUser
-	if v.Get("message_type").Equal("system_message") {
-		role = msg.RoleSystem
-	}
-	content := v.First("content", "message")
-	if d.notice(v, content) {
-		return
-	}
-	in := d.inputOf(v, role, content)
-	switch {
-	case ident.Of(v.Get("run_id")) != "":
-		d.emitInput(d.runOf(v), in)
-	case role == msg.RoleSystem && !in.Letter: // the agent's prompt
-		d.emitInput(nil, in)
-	default:
-		d.addPending(in)
-	}
-}
-
-// storedApproval decodes a stored response to a request for approval.
-func (d *stream) storedApproval(v jsonv.Value) {
-	in := &input{ID: ident.Of(v.Get("id")), Decisions: d.decisions(v), Level: d.level}
-	in.Time, in.Prec = d.date.read(v.Get("date"))
-	if ident.Of(v.Get("run_id")) != "" {
-		d.emitInput(d.runOf(v), in)
-		return
-	}
-	d.addPending(in)
+	return text.Str(), m.Attrs
 }
 
 // notice decodes a notice that the server itself puts in the place of a user's message, as a
@@ -200,26 +200,25 @@ func (d *stream) storedApproval(v jsonv.Value) {
 //
 //	{"type": "heartbeat", "reason": "...", "time": "..."}
 func (d *stream) notice(v, content jsonv.Value) bool {
-	raw := content.Peek()
-	if !bytes.HasPrefix(raw, []byte(`"{`)) || d.inner.Parse([]byte(content.PeekStr())) != nil {
+	if !content.HasPrefix("{") || d.inner.Parse(content.Chars()) != nil {
 		return false
 	}
 	root := d.inner.Root()
 	typ := root.Get("type")
-	if !root.Get("time").Is(jsonv.String) || !typ.Equal("heartbeat") && !typ.Equal("login") && !typ.Equal("system_alert") {
+	if !root.Get("time").Is(jsonv.String) || !typ.In("heartbeat", "login", "system_alert") {
 		return false
 	}
 	content.MarkRead()
 	r := d.runOrLast(v)
 	if r != nil {
-		d.closeBlocks(r)
+		r.close(&d.writer)
 	}
 	key := ident.Of(v.Get("id"))
 	if key == "" {
-		key = msg.HashKey(d.runID(r), string(raw[1:len(raw)-1]))
+		key = msg.HashKey(r.id(), string(content.Escaped()))
 	}
 	m := d.status(r, key, typ.Str())
-	m.Role = msg.RoleUser
+	m.Role, m.Complete = msg.RoleUser, min(m.Complete, msg.Summary)
 	m.Content = root.First("reason", "message", "last_login").Text().Own()
 	m.SetAttr("sent", root.Get("time").Str())
 	d.stamp(m, v)
@@ -227,102 +226,131 @@ func (d *stream) notice(v, content jsonv.Value) bool {
 	return true
 }
 
-// emitPending emits the messages that precede a run as messages of the run that answers them.
-func (d *stream) emitPending(r *run) {
-	for _, in := range d.Pending {
-		d.emitInput(r, in)
+// decisions reads a response to requests for approval: the decisions of a person, or the
+// results of tools that the client ran itself.
+func (w *writer) decisions(v jsonv.Value, take func(*pending)) {
+	n := 0
+	for e := range v.First("approvals", "tool_returns").Elems() {
+		n++
+		id, returned := e.Get("tool_call_id"), e.Get("tool_return")
+		if !returned.Exists() {
+			w.decision(v, e, id, take)
+			continue
+		}
+		call := w.waited(v, ident.Of(id), "", "", take)
+		if call.CallID == "" {
+			continue
+		}
+		// The server repeats it as the call's result; until then this is the result.
+		p := w.pending(v, msg.ToolResult)
+		p.Key, p.ParentKey, p.Complete = "result:"+call.CallID, "call:"+call.CallID, min(p.Complete, msg.Summary)
+		p.Role, p.Tool = msg.RoleTool, call
+		content, files := contentOf(returned)
+		p.Content, p.Attachments = content.Own(), files
+		if p.IsError = e.Get("status").Equal("error"); p.IsError {
+			p.Tool.ErrorType = errorType(p.Content)
+		}
+		take(p)
 	}
-	d.Pending = nil
-	if d.Held != "" {
-		reason := d.Held
-		d.Held = ""
-		d.stopped(r, reason)
+	if n == 0 {
+		w.decision(v, v, v.Get("approval_request_id"), take)
 	}
 }
 
-// emitUnanswered emits the pending messages in a run of their own, and returns that run.
-func (d *stream) emitUnanswered() *run {
-	if len(d.Pending) == 0 && d.Held == "" {
+// decision reads one decision. Older servers name the request's message instead of the call
+// or the calls.
+func (w *writer) decision(v, e, id jsonv.Value, take func(*pending)) {
+	call, approved, reason, n := ident.Of(id), "", e.Get("reason").Str(), 0
+	if approve := e.Get("approve"); approve.Is(jsonv.True) || approve.Is(jsonv.False) {
+		approved = string(approve.Peek())
+	}
+	for _, c := range slices.Clone(w.Calls.Open) { // take may close calls
+		if c.Request != "" && c.Request == call {
+			n++
+			w.waited(v, c.ID, approved, reason, take)
+		}
+	}
+	if n == 0 {
+		w.waited(v, call, approved, reason, take)
+	}
+}
+
+// waited passes on the end of the wait of a call, which it returns.
+func (w *writer) waited(v jsonv.Value, call, approved, reason string, take func(*pending)) msg.Tool {
+	p := w.pending(v, msg.Status)
+	p.Key, p.Signal, p.Role, p.Tool.CallID = "waited:"+call, msg.WaitEnd, msg.RoleUser, call
+	p.SetAttr("type", "approval_response")
+	p.SetAttr("approved", approved)
+	p.SetAttr("reason", reason)
+	if call == "" {
+		p.Facts = []string{approved, reason}
+	} else {
+		p.ParentKey = "call:" + call
+	}
+	if c := w.Calls.GetOpen(call); c != nil {
+		p.Tool.Name = c.Name
+	}
+	tool := p.Tool
+	take(p)
+	return tool
+}
+
+// wait keeps a message to an agent until a run answers it.
+func (d *stream) wait(p *pending) {
+	if len(d.Pending) == maxPending {
+		d.unanswered()
+	}
+	if p == d.next {
+		d.next = nil
+	}
+	d.Pending = append(d.Pending, p)
+}
+
+// answer emits the pending messages as messages of the run that answers them.
+func (d *stream) answer(r *run) {
+	list := d.Pending
+	d.Pending = nil
+	for _, p := range list {
+		p.emit(&d.writer, r)
+	}
+}
+
+// unanswered emits the pending messages in a run of their own, and returns that run.
+func (d *stream) unanswered() *run {
+	if len(d.Pending) == 0 {
 		return nil
 	}
-	var r *run
-	if len(d.Pending) > 0 {
-		r = d.ownRun(d.Pending[0])
-	} else {
-		r = d.open("stop:" + d.Held)
-	}
-	d.emitPending(r)
+	r := d.open(d.Pending[0].own(d.session("")))
+	d.answer(r)
 	return r
 }
 
-// ownRun is the run of a message without an answer.
-func (d *stream) ownRun(in *input) *run {
-	id := in.ID
-	if id == "" {
-		id = "request:" + msg.HashKey(d.session(""), in.Otid, in.Role.String(), in.Text)
-	}
-	return d.open(id)
-}
-
-func (d *stream) runID(r *run) string {
-	if r == nil {
-		return ""
-	}
-	return r.ID
-}
-
-// setTime sets the time of a message to an agent. A request has none: it precedes the first
-// frame of the run.
-func (r *run) setTime(m *msg.Message, in *input) {
-	if r != nil && in.Time == 0 {
-		m.Time = r.undatedTime(m.Key)
-	}
-	at(m, in.Time, in.Prec)
-}
-
-// emitInput emits a message to an agent. In a run its key is made of its text, because only
-// stored messages have ids.
-func (d *stream) emitInput(r *run, in *input) {
+// emit emits a message of the run; r is nil for the agent's prompt. A request has no time: it
+// precedes the first frame of the run.
+func (p *pending) emit(w *writer, r *run) {
 	if r != nil {
-		d.closeBlocks(r)
+		r.close(w)
 		r.Response = ""
 	}
-	level := d.level
-	d.level = in.Level
-	defer func() { d.level = level }()
-	if in.Decisions != nil {
-		for _, one := range in.Decisions {
-			d.emitDecision(r, in, one)
-		}
+	if p.Stop != "" {
+		r.stop(w, p.Stop)
 		return
 	}
-	key := in.ID
-	if r != nil || key == "" {
-		key = in.Role.String() + ":" + msg.HashKey(d.runID(r), in.Text)
+	m := w.message(r, p.Kind, p.Key)
+	run, session, agent, frame := m.Run, m.Session, m.Agent, m.Frame
+	*m = p.Message
+	m.Run, m.Session, m.Frame = run, session, frame
+	if p.Facts != nil {
+		facts := [3]string{r.id()}
+		m.Key += msg.HashKey(facts[:1+copy(facts[1:], p.Facts)]...)
 	}
-	kind := msg.User
-	switch {
-	case in.Role == msg.RoleSystem && !in.Letter:
-		kind = msg.System
-	case in.Role == msg.RoleAssistant:
-		kind = msg.Assistant
+	if m.Agent == (msg.Agent{}) {
+		m.Agent = agent
 	}
-	m := d.addMessage(r, kind, key)
-	m.Role = in.Role
-	if in.Author != (msg.Agent{}) {
-		m.Agent = in.Author
+	if m.Time == 0 && r != nil {
+		m.Time, m.Precision = r.undated(m.Key), msg.Inferred
 	}
-	m.Hidden = kind == msg.System
-	m.Content, m.Attachments = msg.Plain(in.Text), in.Files
-	m.SetAttr("sent", in.Sent)
-	m.SetAttr(unknown.Attr, in.Packed)
-	r.setTime(m, in)
-	if r != nil && kind == msg.User {
+	if r != nil && m.Kind == msg.User {
 		r.setCorrelationID(m)
-	}
-	if in.Letter {
-		m.ParentRun = msg.UnknownRun
-		m.SetAttr("origin", "agent")
-		d.correlateMessage(r, in, m)
 	}
 }

@@ -1,37 +1,35 @@
 package letta
 
 import (
+	"cmp"
 	"net/url"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 )
 
-// scope is the default session and agent of messages that name neither.
+// scope is the session and the agent of messages that name neither.
 type scope struct {
 	Session string `json:",omitempty"`
 	Agent   string `json:",omitempty"`
 }
 
-// override replaces the fields of p by those that q has.
-func (p scope) override(q scope) scope {
-	if q.Session != "" {
-		p.Session = q.Session
+// newScope returns the scope of a conversation, which is more specific than its agent: the
+// default conversation of an agent has the agent's id.
+func newScope(conversation, agent string) scope {
+	if conversation == "default" {
+		conversation = ""
 	}
-	if q.Agent != "" {
-		p.Agent = q.Agent
+	p := scope{Session: cmp.Or(conversation, agent), Agent: agent}
+	if strings.HasPrefix(p.Session, "agent-") {
+		p.Agent = cmp.Or(agent, p.Session)
 	}
 	return p
 }
 
-// sessionScope is the scope of a session id. The default conversation of an agent has the
-// agent's id.
-func sessionScope(session string) scope {
-	p := scope{Session: session}
-	if strings.HasPrefix(session, "agent-") {
-		p.Agent = session
-	}
-	return p
+// override replaces the fields of p by those that q has.
+func (p scope) override(q scope) scope {
+	return scope{Session: cmp.Or(q.Session, p.Session), Agent: cmp.Or(q.Agent, p.Agent)}
 }
 
 // scopeOf reads the path of an address, or of a file that is named after an agent
@@ -40,46 +38,28 @@ func sessionScope(session string) scope {
 //	/v1/agents/{agent}/messages/stream
 //	/v1/conversations/{conversation}/messages?agent_id={agent}
 //	captures/agent-0c3e.jsonl
-//
-// A conversation is more specific than an agent, which may have many.
 func scopeOf(address string) scope {
-	path, query, _ := strings.Cut(address, "?")
+	path, query, _ := strings.Cut(strings.ToValidUTF8(address, "\uFFFD"), "?")
 	var agent, conversation, before string
-	for part := range strings.FieldsFuncSeq(strings.ToValidUTF8(path, "\uFFFD"), func(c rune) bool { return c == '/' || c == '\\' }) {
+	for part := range strings.FieldsFuncSeq(path, func(c rune) bool { return c == '/' || c == '\\' }) {
 		stem, _, _ := strings.Cut(part, ".")
 		switch {
 		case before == "agents":
-			agent = ident.Bounded(part)
-		case (before == "conversations" || before == "groups") && part != "default":
-			conversation = ident.Bounded(part)
+			agent = part
+		case before == "conversations", before == "groups":
+			conversation = part
 		case strings.HasPrefix(part, "agent-"):
-			agent = ident.Bounded(stem)
+			agent = stem
 		case strings.HasPrefix(part, "conv-"):
-			conversation = ident.Bounded(stem)
+			conversation = stem
 		}
 		before = part
 	}
-	if values, err := url.ParseQuery(query); err == nil {
-		for _, f := range [...]struct {
-			to   *string
-			name string
-		}{{&agent, "agent_id"}, {&conversation, "conversation_id"}} {
-			if v := values.Get(f.name); v != "" && *f.to == "" {
-				*f.to = ident.Bounded(strings.ToValidUTF8(v, "\uFFFD"))
-			}
-		}
+	if conversation == "default" {
+		conversation = ""
 	}
-	p := sessionScope(agent)
-	if conversation != "" && conversation != "default" {
-		p.Session = conversation
-		if strings.HasPrefix(conversation, "agent-") && p.Agent == "" {
-			p.Agent = conversation
-		}
-	}
-	if p.Agent == "" {
-		p.Agent = agent
-	}
-	return p
+	values, _ := url.ParseQuery(query) // the pairs that it can read
+	return newScope(ident.Bounded(cmp.Or(conversation, values.Get("conversation_id"))), ident.Bounded(cmp.Or(agent, values.Get("agent_id"))))
 }
 
 // runIn returns the run that a path names.
@@ -88,22 +68,4 @@ func runIn(path string) string {
 	id, _, _ = strings.Cut(id, "?")
 	id, _, _ = strings.Cut(id, "/")
 	return id
-}
-
-// scope returns the scope of the frame's messages.
-func (d *stream) scope() scope { return d.origin.override(d.Place) }
-
-// session returns the session of a run's messages. Without a scope it is the run, which is
-// the same in all forms.
-func (d *stream) session(run string) string {
-	if p := d.scope(); p.Session != "" {
-		return p.Session
-	}
-	if run != "" {
-		return run
-	}
-	if d.Run != "" {
-		return d.Run
-	}
-	return "unknown"
 }

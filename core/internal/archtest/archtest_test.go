@@ -41,7 +41,7 @@ var may = map[string][]string{
 	"core/sdk/codex":           {"core/msg", "core/frame", "core/decoder", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/media", "core/sdk/openai", "core/sdk/snapshot", "core/sdk/spawn", "core/sdk/unknown"},
 	"core/sdk/openai":          {"core/msg", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/media"},
 	"core/sdk/media":           {"core/msg", "core/sdk/ident", "core/sdk/jsonv"},
-	"core/sdk/pyrepr":          {},
+	"core/sdk/pyrepr":          {"core/sdk/jsonv"},
 	"core/sdk/snapshot":        {},
 	"core/sdk/when":            {"core/msg", "core/sdk/jsonv"},
 	"core/sdk/unknown":         {"core/msg", "core/decoder", "core/sdk/jsonv"},

@@ -26,6 +26,8 @@ import (
 	"slices"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
 // MaxDepth is how deep lists, dicts and calls may be nested.
@@ -379,7 +381,7 @@ func (p *parser) text(binary bool) bool {
 			if !binary && !utf8.Valid(s) {
 				return false
 			}
-			p.out = appendString(p.out, s)
+			p.out = jsonv.AppendQuote(p.out, s)
 			return true
 		case '\n':
 			return false
@@ -427,27 +429,4 @@ func (p *parser) escape() (rune, bool) {
 	n, err := strconv.ParseUint(string(p.src[p.at:p.at+digits]), 16, 32)
 	p.at += digits
 	return rune(n), err == nil && n <= utf8.MaxRune
-}
-
-// appendString appends s as a JSON string, invalid UTF-8 as U+FFFD.
-func appendString(b, s []byte) []byte {
-	const hex = "0123456789abcdef"
-	b = append(b, '"')
-	for _, r := range string(s) {
-		switch {
-		case r == '"' || r == '\\':
-			b = append(b, '\\', byte(r))
-		case r == '\n':
-			b = append(b, `\n`...)
-		case r == '\r':
-			b = append(b, `\r`...)
-		case r == '\t':
-			b = append(b, `\t`...)
-		case r < ' ':
-			b = append(b, '\\', 'u', '0', '0', hex[r>>4], hex[r&15])
-		default:
-			b = utf8.AppendRune(b, r)
-		}
-	}
-	return append(b, '"')
 }
