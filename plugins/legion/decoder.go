@@ -43,6 +43,7 @@ package legion
 
 import (
 	"bytes"
+	"crypto/sha256"
 	_ "embed"
 	"slices"
 	"sync"
@@ -74,7 +75,7 @@ type factory struct{ scratch *sync.Pool }
 
 // New returns the factory of this decoder.
 func New() decoder.Factory {
-	return factory{&sync.Pool{New: func() any { return newScratch() }}}
+	return factory{&sync.Pool{New: func() any { return &scratch{hash: sha256.New(), names: make(map[string]string)} }}}
 }
 
 func (factory) Info() decoder.Info {
@@ -108,7 +109,7 @@ type state struct {
 
 // stateVersion is that of package snapshot. The host decodes a stream whose snapshot is of
 // another version from its beginning.
-const stateVersion = 2
+const stateVersion = 3
 
 var _ decoder.Snapshotter = (*Decoder)(nil)
 
@@ -130,7 +131,7 @@ func (d *Decoder) Decode(f *frame.Frame, out *decoder.Output) error {
 	case !ok:
 		return nil
 	case f.Kind == frame.Body:
-		d.metadata(out, root)
+		d.metadata(sc, out, root)
 	default:
 		d.record(sc, out, f.Data, root)
 	}

@@ -155,7 +155,7 @@ func TestMemoryIsBounded(t *testing.T) {
 }
 
 func TestRestoreRefusesWhatItCannotRead(t *testing.T) {
-	for _, in := range []string{``, `x`, `{"sessions":{}}`, `{"Version":2,"Sessions":[null]}`, `{"Version":2,"Sessions":[{"Calls":{"Open":[null]}}]}`, `{"Version":2,"Sessions":3}`} {
+	for _, in := range []string{``, `x`, `{"sessions":{}}`, `{"Version":3,"Sessions":[null]}`, `{"Version":3,"Sessions":[{"Calls":{"Open":[null]}}]}`, `{"Version":3,"Sessions":3}`} {
 		if err := open(t, decoder.Stream{}).(*Decoder).Restore([]byte(in)); err == nil {
 			t.Errorf("%s: taken", in)
 		}

@@ -24,7 +24,6 @@ var large = map[string]int{
 	"plugins/letta.stream":       77,
 	"plugins/codex.thread":       63,
 	"plugins/llm-message.stream": 57,
-	"plugins/legion.record":      49,
 	"core/app.runner":            35,
 	"core/sdk/claude.Line":       34,
 }
