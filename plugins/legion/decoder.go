@@ -82,7 +82,7 @@ func (factory) Info() decoder.Info {
 	return decoder.Info{
 		Name:          "legion",
 		Version:       "1.0.0",
-		Revision:      3,
+		Revision:      4,
 		Summary:       "Claude Code WebUI (Legion) messages.jsonl and comms.jsonl, all generations, and their WebSocket form",
 		Transports:    []frame.Kind{frame.Line, frame.Text, frame.Body},
 		MetadataFiles: []string{"state.json"},
