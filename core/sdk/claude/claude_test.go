@@ -166,6 +166,7 @@ func TestKeys(t *testing.T) {
 		user("u0", `[{"type":"text","text":"one"},{"type":"text","text":"two"}]`),
 		assistant("a1", "m1", `{"type":"thinking","thinking":"?"},{"type":"text","text":"a"},{"type":"text","text":"b"}`, 1, 1),
 		assistant("a2", "m1", `{"type":"tool_use","id":"c1","name":"Read","input":{}}`, 1, 1),
+		assistant("a1", "m1", `{"type":"thinking","thinking":"?"}`, 1, 1), // repeated
 		user("u1", `[{"type":"tool_result","tool_use_id":"c1","content":"x"}]`),
 		`{"type":"assistant","uuid":"a3","requestId":"r1","message":{"id":"1","content":[{"type":"text","text":"x"}],"usage":{"input_tokens":1}}}`,
 		`{"type":"assistant","uuid":"a4","requestId":"r2","message":{"id":"1","content":[{"type":"text","text":"y"}],"usage":{"input_tokens":1}}}`,
