@@ -20,11 +20,11 @@ type call struct {
 	Parent string `json:",omitempty"` // run
 	Caused string `json:",omitempty"` // the call by which its run exists
 
-	Delegates bool      `json:",omitempty"`
-	Launched  bool      `json:",omitempty"` // its sub-agent works in the background; the result follows
-	Task      string    `json:",omitempty"` // the sub-agent's id
-	Wait      waitState `json:",omitempty"`
-	Request   string    `json:",omitempty"` // for permission
+	Delegates bool       `json:",omitempty"`
+	Launched  bool       `json:",omitempty"` // its sub-agent works in the background; the result follows
+	Task      string     `json:",omitempty"` // the sub-agent's id
+	Wait      msg.Signal `json:",omitempty"` // WaitStart from the question for permission, WaitEnd from the answer
+	Request   string     `json:",omitempty"` // for permission
 
 	// Done is Partial until a record reports its end, Summary until one has its result too.
 	Done  msg.Completeness `json:",omitempty"`
@@ -33,14 +33,6 @@ type call struct {
 
 	Child *lane `json:",omitempty"` // the sub-agent's run
 }
-
-type waitState uint8
-
-const (
-	notAsked waitState = iota
-	waiting
-	answered
-)
 
 // mark makes the message one about the call, of the run that made it.
 func (c *call) mark(m *msg.Message) {
@@ -140,7 +132,7 @@ func (r *record) toolCall() {
 	}
 	cause := data.Get("_triggering_message")
 	cause.MarkRead()
-	if c.Wait != notAsked {
+	if c.Wait != msg.NoSignal {
 		data.Get("permission").MarkRead()
 	}
 	status := string(read(data.Get("status")))
@@ -290,9 +282,9 @@ func (r *record) permission() {
 	if c == nil {
 		c = r.s.newest(func(c *call) bool {
 			if asked {
-				return c.Wait == notAsked && tool.Equal(c.Name)
+				return c.Wait == msg.NoSignal && tool.Equal(c.Name)
 			}
-			return c.Wait == waiting && (!request.Exists() || request.Equal(c.Request))
+			return c.Wait == msg.WaitStart && (!request.Exists() || request.Equal(c.Request))
 		})
 	}
 	phrase := "Permission requested for tool: "
@@ -319,18 +311,18 @@ func (r *record) permission() {
 
 // ask begins the wait of a call for a permission, and answer ends it.
 func (c *call) ask(r *record, request, at jsonv.Value) {
-	if c.Wait == notAsked && c.Done == msg.Partial {
-		c.Wait, c.Request = waiting, string(read(request))
+	if c.Wait == msg.NoSignal && c.Done == msg.Partial {
+		c.Request = string(read(request))
 		c.wait(r, msg.WaitStart, "wait:", at)
 	}
 }
 
 func (c *call) answer(r *record, granted bool, at jsonv.Value) {
-	if c.Wait != waiting {
+	if c.Wait != msg.WaitStart {
 		return
 	}
 	decision := "allow"
-	if c.Wait = answered; !granted {
+	if !granted {
 		decision, c.Error = "deny", "denied"
 	}
 	c.wait(r, msg.WaitEnd, "waited:", at).SetAttr("decision", decision)
@@ -340,7 +332,7 @@ func (c *call) wait(r *record, signal msg.Signal, prefix string, at jsonv.Value)
 	m := r.add(msg.Status, msg.NoRole)
 	m.Key = prefix + c.ID
 	c.mark(m)
-	m.Signal, m.Hidden = signal, true
+	c.Wait, m.Signal, m.Hidden = signal, signal, true
 	r.at.or(at).Set(m)
 	m.SetAttr("type", "permission")
 	return m

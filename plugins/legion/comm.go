@@ -46,7 +46,11 @@ func (r *record) comm(c jsonv.Value) {
 		to = userName
 	}
 	m.SetAttr("type", "comm")
-	m.SetAttr("comm_type", lower(r.sc.scalar(c.Get("comm_type"))))
+	kind := r.sc.scalar(c.Get("comm_type"))
+	if kind == strings.ToUpper(kind) { // in capitals
+		kind = strings.ToLower(kind)
+	}
+	m.SetAttr("comm_type", kind)
 	m.SetAttr("from", m.Agent.Name)
 	m.SetAttr("to", to)
 	r.sc.attrs(m, c, [][]string{{"to_minion_id"}, {"to_channel_id"}, {"summary"}, {"related_task_id"}})
@@ -64,12 +68,4 @@ func (r *record) commEvent() {
 		}
 	}
 	r.unknown("comm", r.raw)
-}
-
-// lower is a word that is written in capitals in small letters.
-func lower(word string) string {
-	if word == strings.ToUpper(word) {
-		return strings.ToLower(word)
-	}
-	return word
 }

@@ -148,33 +148,32 @@ func (d *Decoder) Flush(out *decoder.Output) error {
 }
 
 // session returns the session of a record: the one that it names, or else the last one, or
-// the one that the file is named after. known reports that it is not new.
-func (d *Decoder) session(out *decoder.Output, h *head, envelope jsonv.Value) (s *session, known bool) {
-	id := h.session.Chars()
-	if len(id) == 0 {
-		id = envelope.Chars()
+// the one that the file is named after.
+func (d *Decoder) session(out *decoder.Output, h *head, envelope jsonv.Value) *session {
+	id, i := read(h.session), len(d.Sessions)-1
+	if sent := read(envelope); len(id) == 0 {
+		id = sent
 	}
-	last := len(d.Sessions) - 1
-	if last >= 0 && (len(id) == 0 || string(id) == d.Sessions[last].ID) {
-		return d.Sessions[last], true
+	if len(id) > 0 || i < 0 {
+		if len(id) == 0 {
+			id = h.metadata.Get("session_id").Chars()
+		}
+		if len(id) == 0 {
+			id = []byte(d.origin.session)
+		}
+		i = slices.IndexFunc(d.Sessions, func(s *session) bool { return s.ID == string(id) })
 	}
-	if len(id) == 0 {
-		id = h.metadata.Get("session_id").Chars()
-	}
-	if len(id) == 0 {
-		id = []byte(d.origin.session)
-	}
-	if i := slices.IndexFunc(d.Sessions, func(s *session) bool { return s.ID == string(id) }); i >= 0 {
-		s = d.Sessions[i]
+	if i >= 0 {
+		s := d.Sessions[i]
 		d.Sessions = append(slices.Delete(d.Sessions, i, i+1), s)
-		return s, true
+		return s
 	}
-	s = &session{ID: string(id)}
+	s := &session{ID: string(id)}
 	if d.Sessions = append(d.Sessions, s); len(d.Sessions) > maxSessions {
 		d.Sessions[0].emitTokens(out, msg.Complete)
 		d.Sessions = slices.Delete(d.Sessions, 0, 1)
 	}
-	return s, false
+	return s
 }
 
 // read returns the text of a string, which then counts as read; nil for any other kind.

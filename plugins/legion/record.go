@@ -1,7 +1,6 @@
 package legion
 
 import (
-	"slices"
 	"strconv"
 
 	"github.com/earshot-dev/earshot/core/decoder"
@@ -75,10 +74,9 @@ type record struct {
 	s    *session
 	lane *lane // the run that it belongs to
 
-	parent   jsonv.Value // the call of that run, if the record is the first that names it
-	response string      // of the model, that the record is a part of
-	prompt   bool        // its first text may be a prompt
-	launched bool        // a result in it reports that a sub-agent works in the background
+	response string // of the model, that the record is a part of
+	prompt   bool   // its first text may be a prompt
+	launched bool   // a result in it reports that a sub-agent works in the background
 
 	texts, thoughts int // parts of each kind so far
 }
@@ -98,25 +96,11 @@ func (d *Decoder) record(sc *scratch, out *decoder.Output, raw []byte, root json
 	if r.head.comm.Exists() {
 		r.comm(r.root)
 	} else {
-		var old bool
-		r.s, old = d.session(out, &r.head, envelope.session)
+		r.s = d.session(out, &r.head, envelope.session)
 		r.lane = &r.s.Top
 		r.decode()
-		r.markNames(out.Messages[before:], old, envelope.session)
 	}
 	rest.Keep(&sc.doc, out, before, func(m *msg.Message) { m.Session = r.s.ID })
-}
-
-// markNames counts the members that name the session and the run as read, if the messages of
-// the record have those names, or earlier messages had.
-func (r *record) markNames(messages []msg.Message, old bool, envelope jsonv.Value) {
-	if old || len(messages) > 0 {
-		known(r.head.session) // if it is a string, the session is called so
-		envelope.Equal(r.s.ID)
-	}
-	if r.parent.Exists() && slices.ContainsFunc(messages, func(m msg.Message) bool { return m.ParentCall == r.lane.Call }) {
-		r.parent.MarkRead()
-	}
 }
 
 // types has the records of the later generations in the words of generation 1.

@@ -120,16 +120,13 @@ func (l *lane) settle(out *decoder.Output, s *session) {
 
 // laneOf returns the run of the sub-agent that the call caused; the turn for no call.
 func (r *record) laneOf(parent jsonv.Value) *lane {
-	id := parent.Chars()
+	id := read(parent)
 	if len(id) == 0 {
 		return &r.s.Top
 	}
 	c := r.s.Calls.Get(string(id))
 	if c == nil {
 		c = r.s.add(r, string(id))
-		r.parent = parent
-	} else {
-		parent.MarkRead()
 	}
 	if c.Child == nil {
 		c.Child = &lane{Run: conversation.Run{ID: c.ID, Child: true, Parent: c.Run, Call: c.ID, Link: msg.ByNativeID}, Agent: c.To}

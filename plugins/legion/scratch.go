@@ -84,12 +84,6 @@ func (sc *scratch) intern(b []byte) string {
 	return s
 }
 
-// joined returns the two with a slash between.
-func (sc *scratch) joined(a, b string) string {
-	sc.key = append(append(append(sc.key[:0], a...), '/'), b...)
-	return sc.intern(sc.key)
-}
-
 // newCall returns a call that was dropped, or a new one.
 func (sc *scratch) newCall() *call {
 	n := len(sc.free)

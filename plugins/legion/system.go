@@ -44,7 +44,7 @@ func (r *record) system() {
 	if placeholder(r.content.Escaped(), sub) {
 		text = msg.Text{}
 	}
-	r.typ = r.sc.joined("system", sub)
+	r.typ = "system/" + sub
 	if strings.HasPrefix(sub, "task_") {
 		r.task(sub, inner, text)
 		return
