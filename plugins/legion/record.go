@@ -131,9 +131,11 @@ func (r *record) decode() {
 	known(r.msg.session)
 	r.lane = r.laneOf(r.msg.parent)
 
-	typ := r.sc.name(name)
-	if r.typ = typ; stored {
-		r.typ = types[typ]
+	typ := read(name)
+	if stored {
+		r.typ = types[string(typ)]
+	} else {
+		r.typ = r.sc.intern(typ)
 	}
 	switch r.typ {
 	case "assistant":
@@ -166,7 +168,7 @@ func (r *record) decode() {
 		}
 		r.status("", text)
 	default:
-		r.unknown(typ, r.raw)
+		r.unknown(string(typ), r.raw)
 	}
 }
 

@@ -6,16 +6,18 @@ type Names struct{ ofLength [maxName + 1][]name }
 
 type name struct {
 	text string
+	last byte // of text: most names of one length differ in it
 	at   int
 }
 
 const maxName = 31
 
-// NamesOf returns the names.
+// NamesOf returns the names, none of which is empty.
 func NamesOf(names ...string) *Names {
 	var n Names
 	for i, s := range names {
-		n.ofLength[min(len(s), maxName)] = append(n.ofLength[min(len(s), maxName)], name{s, i})
+		l := &n.ofLength[min(len(s), maxName)]
+		*l = append(*l, name{s, s[len(s)-1], i})
 	}
 	return &n
 }
@@ -35,7 +37,7 @@ func (n *Names) Read(v Value, into ...*Value) {
 			key = Key{Value{v.d, i}}.Bytes()
 		}
 		for _, name := range n.ofLength[min(len(key), maxName)] {
-			if string(key) == name.text {
+			if key[len(key)-1] == name.last && string(key) == name.text {
 				into[name.at].d, into[name.at].i = v.d, i+1
 				break
 			}
