@@ -121,7 +121,7 @@ func (d *Decoder) Restore(b []byte) error { return snapshot.Restore(stateVersion
 
 // Decode decodes one record.
 func (d *Decoder) Decode(f *frame.Frame, out *decoder.Output) error {
-	if len(bytes.TrimSpace(f.Data)) == 0 { // a blank line, or the end of the stream
+	if !bytes.HasPrefix(f.Data, []byte("{")) && len(bytes.TrimSpace(f.Data)) == 0 { // a blank line, or the end of the stream
 		return nil
 	}
 	sc := d.scratch.Get().(*scratch)
