@@ -88,17 +88,17 @@ func (r *record) issue(b *block) *call {
 		return c
 	}
 	r.wake()
+	key := "call:" + string(id) // the id in it is remembered
+	if c == nil {
+		c = r.s.add(r, key[len("call:"):])
+	}
 	m := r.add(msg.ToolCall, msg.RoleAssistant)
-	m.Key = "call:" + string(id) // the id in it is remembered
-	m.Tool.CallID = m.Key[len("call:"):]
+	m.Key, m.Tool.CallID = key, key[len("call:"):]
 	m.Tool.Name = cmp.Or(r.sc.name(b.name), "unknown")
 	m.Tool.Server = conversation.ToolServer(m.Tool.Name)
 	m.Tool.Arguments = b.input.JSON()
 	r.lane.answer(m, r.response)
 	r.at.or(b.timestamp).Set(m)
-	if c == nil {
-		c = r.s.add(r, m.Tool.CallID)
-	}
 	c.Issued, c.Name = true, m.Tool.Name
 	c.in(r.lane)
 	if c.Delegates = r.sc.delegate(m, r.s.Dir, b.input); c.Delegates {
