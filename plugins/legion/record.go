@@ -236,8 +236,8 @@ func (r *record) error() {
 	text, again := r.content.Text(), r.root.First("error_message", "message", "error")
 	if text.IsZero() {
 		text = again.Text()
-	} else if again.Equal(r.content.PeekStr()) {
-		again.MarkRead()
+	} else {
+		again.Equal(r.content.PeekStr())
 	}
 	kind := msg.Error
 	if r.typ == "warning" {

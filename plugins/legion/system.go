@@ -51,9 +51,7 @@ func (r *record) system() {
 	}
 	m := r.about(msg.Status, msg.NoRole, "system", sub, text)
 	n, ok := notices[sub]
-	if m.Hidden = n.hidden; n.signal != msg.NoSignal {
-		m.Signal = n.signal
-	}
+	m.Hidden, m.Signal = n.hidden, n.signal
 	r.sc.attrs(m, inner, n.attrs)
 	switch {
 	case sub == "interrupt_success":
