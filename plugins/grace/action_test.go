@@ -75,13 +75,16 @@ func TestErrorsAreJudgedByTheirAction(t *testing.T) {
 // TestRepeatedFramesChangeNothing: frames that are repeated, or that change places, add and
 // lose no message.
 func TestRepeatedFramesChangeNothing(t *testing.T) {
-	run, done := message(t, "read_file", "running", "u-1", "1", "log.txt"), message(t, "read_file", "success", "u-1", "1", "ahoy")
-	want := rowsOf(t, decodeFrames(t, lines(run, done)))
-	for name, p := range map[string][]string{
-		"running twice": {run, run, done}, "all twice": {run, done, run, done}, "everything twice": {run, run, done, done},
-	} {
-		if got := rowsOf(t, decodeFrames(t, lines(p...))); got != want {
-			t.Errorf("%s:\n%swant\n%s", name, got, want)
+	var run, done string
+	for _, uuid := range []string{"", "u-1"} {
+		run, done = message(t, "read_file", "running", uuid, "1", "log.txt"), message(t, "read_file", "success", uuid, "1", "ahoy")
+		want := rowsOf(t, decodeFrames(t, lines(run, done)))
+		for name, p := range map[string][]string{
+			"running twice": {run, run, done}, "result twice": {run, done, done}, "all twice": {run, done, run, done}, "everything twice": {run, run, done, done},
+		} {
+			if got := rowsOf(t, decodeFrames(t, lines(p...))); got != want {
+				t.Errorf("uuid %q, %s:\n%swant\n%s", uuid, name, got, want)
+			}
 		}
 	}
 	swapped := decodeFrames(t, lines(done, run))

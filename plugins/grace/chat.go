@@ -1,12 +1,132 @@
 package grace
 
 import (
+	"bytes"
 	"cmp"
+	"strings"
 	"unicode/utf8"
 
-	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
+
+// Markers stand between the messages and the text:
+//
+//	__lemon_mode__{"mode":"agent"}\n\n
+//	__lemon_chat_SEARCH_start__\n{…}\n__lemon_chat_SEARCH_end__
+//	__lemon_out_end__{"message_id":"42","pid":"41"}\n\n
+const (
+	markerStart = "__lemon_"
+	modeMarker  = "__lemon_mode__"
+	endMarker   = "__lemon_out_end__"
+	chatMarker  = "__lemon_chat_"
+)
+
+// hasPrefix reports whether p begins with the marker.
+func hasPrefix(p []byte, marker string) bool {
+	return len(p) >= len(marker) && string(p[:len(marker)]) == marker
+}
+
+// isMarker reports whether p begins with a marker. In chat mode only those that are
+// known are no text.
+func (d *stream) isMarker(p []byte) bool {
+	return hasPrefix(p, markerStart) && (!d.chatting() || hasPrefix(p, modeMarker) || hasPrefix(p, endMarker) || hasPrefix(p, chatMarker))
+}
+
+// marker decodes the marker at the start of p and returns the bytes after it.
+func (d *stream) marker(p []byte) (rest []byte) {
+	name, body, _ := bytes.Cut(p[len(markerStart):], []byte("__"))
+	kind, search := bytes.CutPrefix(name, []byte("chat_"))
+	kind, start := bytes.CutSuffix(kind, []byte("_start"))
+	if search = search && start; search || string(name) == "mode" || string(name) == "out_end" {
+		rest, err := d.next().ParseFirst(body)
+		v := d.doc.Root()
+		switch {
+		case err != nil || !v.Is(jsonv.Object):
+		case search:
+			d.search(string(kind), v)
+			return bytes.TrimPrefix(rest, []byte(chatMarker+string(kind)+"_end__"))
+		case string(name) == "mode":
+			d.setMode(v.Get("mode"))
+			return rest
+		default:
+			d.endChat(ident.OrNumber(v.Get("message_id")), ident.OrNumber(v.Get("pid")))
+			return rest
+		}
+	}
+	d.keepRaw(markerStart+string(bytes.ToValidUTF8(name[:min(len(name), 64)], nil)), p)
+	return nil
+}
+
+// setMode decodes the mode marker. In the mode twins the work of the agent follows a chat
+// answer, and the database has it under a question of its own: the request's question is
+// open again.
+func (d *stream) setMode(mode jsonv.Value) {
+	if !mode.Is(jsonv.String) {
+		return
+	}
+	d.Mode, d.Fresh = ident.Peek(mode), true
+	if d.Mode == "agent" && d.Ask == nil && d.Asked != nil && strings.HasPrefix(d.Turn.Run, chatRun("")) {
+		a := *d.Asked
+		a.Key = ""
+		d.Ask = &a
+	}
+}
+
+// raw decodes payloads that follow one another without a delimiter, as responseType stream
+// sends them and as a log has them: JSON objects up to their closing brace, text up to the next
+// marker. In chat mode text cannot be separated from an object that follows it, and stays one
+// piece.
+func (d *stream) raw(p []byte, line bool) {
+	for ok := true; ok && len(p) > 0; {
+		switch {
+		case d.isMarker(p):
+			p = d.marker(p)
+		case d.chatting():
+			p = d.rawText(p, line)
+		default:
+			p, ok = d.rawValue(p) // after a problem nothing marks where the next one begins
+		}
+	}
+}
+
+// rawText decodes the text at the start of p, up to a marker, and returns the rest.
+func (d *stream) rawText(p []byte, line bool) (rest []byte) {
+	if d.object(p, true) {
+		return nil
+	}
+	for at := 0; ; at++ {
+		i := bytes.Index(p[at:], []byte(markerStart))
+		if i < 0 {
+			break
+		}
+		if at += i; d.isMarker(p[at:]) {
+			d.delta(p[:at])
+			return p[at:]
+		}
+	}
+	if line {
+		p = append(bytes.Clone(p), '\n')
+	}
+	d.delta(p)
+	return nil
+}
+
+// rawValue decodes the JSON value at the start of p and returns the rest. ok is
+// false after a problem.
+func (d *stream) rawValue(p []byte) (rest []byte, ok bool) {
+	p = bytes.TrimSpace(p)
+	rest, err := d.next().ParseFirst(p)
+	if err != nil || len(rest) > 0 && !d.doc.Root().Is(jsonv.Object) {
+		conversation.Parse(&d.doc, p, d.out) // reports it
+		return nil, false
+	}
+	problems := len(d.out.Problems)
+	d.value(d.doc.Root())
+	return rest, len(d.out.Problems) == problems
+}
 
 // chat is a chat answer that is still open: pieces of text until the end marker names the rows
 // under which it was stored.
@@ -21,69 +141,70 @@ type chat struct {
 // chatting reports whether payloads are pieces of an answer's text.
 func (d *stream) chatting() bool { return d.Mode == "chat" }
 
-func (d *stream) chat() *chat {
+func (d *dialogue) chat() *chat {
 	if d.Chat == nil {
 		d.Chat = &chat{}
 	}
 	return d.Chat
 }
 
+// search decodes the sources of a chat answer: a search and its results.
+func (d *dialogue) search(kind string, v jsonv.Value) {
+	c := d.chat()
+	if c.Search == "" && c.Links == "" { // a later search is kept raw
+		c.Search, c.Links = limitText(v.Get("content").Text()), short(v.Get("json"))
+	}
+	c.Source = strings.ToLower(strings.ToValidUTF8(kind[:min(len(kind), 32)], ""))
+}
+
 // delta adds a piece of text to the answer.
-func (d *stream) delta(p []byte, out *decoder.Output) {
+func (d *dialogue) delta(p []byte) {
 	if !utf8.Valid(p) {
-		out.Problem(msg.ReasonInvalidUTF8, "the piece of an answer is not text")
+		d.out.Problem(msg.ReasonInvalidUTF8, "the piece of an answer is not text")
 		return
 	}
 	c := d.chat()
-	n := min(len(p), max(maxText-len(c.Text), 0))
-	for n < len(p) && n > 0 && !utf8.RuneStart(p[n]) {
-		n--
-	}
+	n := prefix(p, maxText-len(c.Text))
 	c.Text = append(c.Text, p[:n]...)
 	c.Dropped += len(p) - n
 }
 
 // endChat emits a chat answer once its row and its question's row are named: the database has
 // both under these ids.
-func (d *stream) endChat(answer, question string, out *decoder.Output) {
+func (d *dialogue) endChat(answer, question string) {
 	c, draft := d.chat(), d.draftKey()
 	d.Chat = nil
 	if len(c.Text) > 0 {
-		m := d.status(out, draft, "chat_draft")
+		m := d.addStatus(draft, "chat_draft")
 		m.SetAttr("message_id", answer)
 		m.SetAttr("pid", question)
 	}
-	if question == "" {
-		question = answer
-	}
-	d.setRun(chatRun(question))
-	d.addQuestion(at{}, out)
-	d.addSearch(out, cmp.Or(answer, draft), msg.Plain(c.Source), msg.Plain(c.Search), c.Links, at{})
+	d.setRun(chatRun(cmp.Or(question, answer)))
+	d.addQuestion(conversation.Time{})
+	d.addSearch(cmp.Or(answer, draft), msg.Plain(c.Source), msg.Plain(c.Search), c.Links, conversation.Time{})
 	key := "message:" + answer
 	if answer == "" {
 		key = draft + "/text"
 	}
-	m := d.addMessage(out, msg.Assistant, key)
+	m := d.addToTurn(msg.Assistant, key)
 	m.Role, m.Content = msg.RoleAssistant, msg.Plain(string(c.Text))
 	m.SetAttr("truncated_bytes", nonZero(c.Dropped))
-	d.modelText(m)
+	d.Intents.read(m)
 	d.endRun(m, "stop", false)
 }
 
 // addSearch emits the search on which a chat answer is based. Its query is not on the wire.
-func (d *stream) addSearch(out *decoder.Output, answer string, source, found msg.Text, links string, t at) {
+func (d *dialogue) addSearch(answer string, source, found msg.Text, links string, t conversation.Time) {
 	if answer == "" || found.IsZero() && links == "" {
 		return
 	}
-	call := "search:" + answer
-	m := d.addMessage(out, msg.ToolCall, "call:"+call)
-	m.Tool.CallID, m.Tool.Name = call, "web_search"
-	m.Time, m.Precision = t.Time, t.Precision
+	c := call{Call: conversation.Call{ID: "search:" + answer, Name: "web_search"}}
+	m := c.mark(d.addToTurn(msg.ToolCall, "call:"+c.ID))
+	t.Set(m)
 	m.SetAttr("source", source.String())
-	m = d.addMessage(out, msg.ToolResult, "result:"+call)
-	m.Role = msg.RoleTool
-	m.Tool.CallID, m.Tool.Name, m.Content = call, "web_search", found
-	m.Time, m.Precision = t.Time, t.Precision
+	m = c.mark(d.addToTurn(msg.ToolResult, "result:"+c.ID))
+	t.Set(m)
+	m.Role, m.Content = msg.RoleTool, found
 	m.SetAttr("json", links)
 }
 
@@ -91,18 +212,10 @@ func (d *stream) addSearch(out *decoder.Output, answer string, source, found msg
 func chatRun(question string) string { return "chat-" + question }
 
 // draftKey is the key of an answer whose row is not known yet.
-func (d *stream) draftKey() string {
+func (d *dialogue) draftKey() string {
 	asked := d.origin
 	if d.Asked != nil {
 		asked = d.Asked.Hash
 	}
 	return "draft:" + msg.HashKey(asked, d.Turn.Run)
-}
-
-// addDraftAnswer emits the text of an answer that is still being written.
-func (d *stream) addDraftAnswer(out *decoder.Output) {
-	m := out.Add()
-	m.Kind, m.Role, m.Key, m.Session = msg.Assistant, msg.RoleAssistant, d.draftKey(), d.session()
-	m.Agent = agent()
-	m.Content = msg.Plain(string(d.Chat.Text))
 }

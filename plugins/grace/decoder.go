@@ -29,14 +29,14 @@ package grace
 
 import (
 	_ "embed"
-	"encoding/json"
-	"errors"
-	"fmt"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/snapshot"
 	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
@@ -55,7 +55,7 @@ func (factory) Info() decoder.Info {
 	return decoder.Info{
 		Name:       "grace",
 		Version:    "1.0.0",
-		Revision:   2,
+		Revision:   3,
 		Summary:    "Runs of Lemon AI and GRACE: streams, logs and database rows.",
 		Transports: []frame.Kind{frame.Event, frame.Text, frame.Line, frame.Body, frame.Request},
 		Reload:     true,
@@ -64,28 +64,59 @@ func (factory) Info() decoder.Info {
 
 // New returns a decoder for one stream. There are no options.
 func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	if len(s.Options) > 0 {
-		var options map[string]json.RawMessage
-		if err := json.Unmarshal(s.Options, &options); err != nil {
-			return nil, fmt.Errorf("grace: options: %w", err)
-		}
-		for name := range options {
-			return nil, fmt.Errorf("grace: option %q: there are no options", name)
-		}
+	if err := conversation.NoOptions("grace", s.Options); err != nil {
+		return nil, err
 	}
-	return &stream{origin: sessionOfOrigin(s.Origin)}, nil
+	return &stream{dialogue: dialogue{origin: sessionOfOrigin(s.Origin)}}, nil
+}
+
+// Limits of the state, beside those of package conversation. Beyond a limit the oldest entry
+// is evicted.
+const (
+	maxTasks   = 256      // of the last plan
+	maxIntents = 16       // actions that the model wrote and that have not been seen to run
+	maxIntent  = 64 << 10 // bytes of such an action
+	maxText    = 1 << 20  // bytes of a question, or of an answer in the making
+	maxAttr    = 4 << 10  // bytes of JSON that is kept as an attribute
+	maxGoal    = 1 << 10  // bytes of the question that a delegation repeats
+)
+
+// stateVersion rises when the state's form changes, see package snapshot.
+const stateVersion = 2
+
+// state is the decoder's memory of earlier frames.
+type state struct {
+	Session string                    `json:",omitempty"` // the conversation, when something names it
+	Framing framing                   `json:",omitempty"`
+	Mode    string                    `json:",omitempty"` // chat, agent or twins; empty before the first marker
+	Turn    turn                      `json:",omitzero"`
+	Fresh   bool                      `json:",omitempty"` // the next message begins a turn
+	Shown   string                    `json:",omitempty"` // key under which a question was shown that rows had no answer to
+	Ask     *question                 `json:",omitempty"` // the question whose run is not known yet
+	Asked   *question                 `json:",omitempty"` // the question of the request
+	Chat    *chat                     `json:",omitempty"` // the answer in the making
+	Calls   conversation.Calls[*call] `json:",omitzero"`
+	Plan    plan                      `json:",omitempty"`
+	Intents intents                   `json:",omitempty"`
+}
+
+// dialogue is the conversation of a stream, as far as it is decoded: its turn, the question that
+// waits for an answer, the answer in the making.
+type dialogue struct {
+	origin string // the session, as long as nothing better names it
+	out    *decoder.Output
+	state
 }
 
 // stream decodes one stream.
 type stream struct {
-	doc    jsonv.Doc // of the frame, then of the payload inside it; see parseNext
+	dialogue
+	doc    jsonv.Doc // of the frame, then of the payload inside it; see next
 	from   int       // index of the first message decoded from doc
 	inner  jsonv.Doc // of a meta that is JSON in a string
 	other  jsonv.Doc // of a list of files or tasks that is
 	text   jsonv.Doc // of a content that is
-	origin string    // the session, as long as nothing better names it
 	listed bool      // the message is one of a list of rows
-	state
 }
 
 var (
@@ -93,71 +124,109 @@ var (
 	_ decoder.Snapshotter = (*stream)(nil)
 )
 
+// Snapshot implements decoder.Snapshotter.
+func (d *stream) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
+
+// Restore implements decoder.Snapshotter.
+func (d *stream) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }
+
 // Decode decodes one event, line, text, body or request.
 func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
+	d.out = out
 	problems := len(out.Problems)
 	switch f.Kind {
 	case frame.Close:
 		if f.Name != frame.Lost { // the work may go on without us
-			d.streamClosed(out)
+			d.streamClosed()
 		}
 	case frame.Request:
-		d.request(f, out)
+		d.request(f)
 	case frame.Body:
-		d.body(f.Data, out)
+		d.body(f.Data)
 	case frame.Line:
-		d.raw(f.Data, true, out)
+		d.raw(f.Data, true)
 	default:
-		d.event(f, out)
+		d.event(f)
 	}
 	if len(out.Problems) > problems { // the frame is kept whole
 		d.doc.Root().MarkRead()
 	}
-	d.keepUnread(&d.doc, d.from, out)
+	d.keepUnread(&d.doc, d.from)
+	return nil
+}
+
+// Flush emits the question and the chat answer that are still open.
+func (d *stream) Flush(out *decoder.Output) error {
+	d.out = out
+	d.addDrafts(d.Ask, d.Chat)
 	return nil
 }
 
 // keepUnread keeps the fields of a document that the decoder did not read; the document's
 // messages begin at index from.
-func (d *stream) keepUnread(doc *jsonv.Doc, from int, out *decoder.Output) {
-	unread.Keep(doc, out, from, func(m *msg.Message) { m.Session, m.Run = d.session(), d.Turn.Run })
+func (d *stream) keepUnread(doc *jsonv.Doc, from int) {
+	unread.Keep(doc, d.out, from, func(m *msg.Message) { m.Session, m.Run = d.session(), d.Turn.Run })
 }
 
-// parseNext parses data as the next document, after it has kept the unread fields of the
-// previous one, which may have wrapped it.
-func (d *stream) parseNext(data []byte, out *decoder.Output) error {
-	d.keepUnread(&d.doc, d.from, out)
-	d.from = len(out.Messages)
-	return d.doc.Parse(data)
+// next begins the next document, after it has kept the unread fields of the previous one,
+// which may have wrapped it.
+func (d *stream) next() *jsonv.Doc {
+	d.keepUnread(&d.doc, d.from)
+	d.from = len(d.out.Messages)
+	return &d.doc
 }
 
-// Flush emits the question and the chat answer that are still open.
-func (d *stream) Flush(out *decoder.Output) error {
-	if d.Ask != nil && d.Ask.Key != "" {
-		d.addDraftQuestion(out)
-	}
-	if d.Chat != nil && len(d.Chat.Text) > 0 {
-		d.addDraftAnswer(out)
-	}
-	return nil
+// parse parses data as the next document. That it is no JSON is the frame's problem.
+func (d *stream) parse(data []byte) (root jsonv.Value, ok bool) {
+	return conversation.Parse(d.next(), data, d.out)
 }
 
-// parse parses data as the frame's document. When it is no JSON, parse reports the problem and
-// returns false.
-func (d *stream) parse(data []byte, out *decoder.Output) (root jsonv.Value, ok bool) {
-	if err := d.parseNext(data, out); err != nil {
-		reportInvalid(out, err)
-		return jsonv.Value{}, false
-	}
-	return d.doc.Root(), true
+// add adds a message of the conversation that belongs to no run.
+func (d *dialogue) add(kind msg.Kind, key string) *msg.Message {
+	m := d.out.Add()
+	m.Kind, m.Key, m.Session, m.Complete = kind, key, d.session(), msg.Complete
+	return m
 }
 
-// reportInvalid reports that the frame is no JSON.
-func reportInvalid(out *decoder.Output, err error) {
-	reason := msg.ReasonInvalidJSON
-	var syntax *jsonv.SyntaxError
-	if errors.As(err, &syntax) && syntax.UTF8 {
-		reason = msg.ReasonInvalidUTF8
+// addToTurn adds a message of the turn.
+func (d *dialogue) addToTurn(kind msg.Kind, key string) *msg.Message {
+	m := d.add(kind, key)
+	m.Run, m.Agent = d.Turn.Run, agent
+	return m
+}
+
+// agent is who runs: the format does not name it.
+var agent = msg.Agent{Name: "grace", Kind: msg.KindAgent}
+
+// addStatus adds a message that a user would not see.
+func (d *dialogue) addStatus(key, typ string) *msg.Message {
+	m := d.add(msg.Status, key)
+	m.Hidden = true
+	m.SetAttr("type", typ)
+	return m
+}
+
+// keepRaw keeps a value that is no message.
+func (d *dialogue) keepRaw(typ string, raw []byte, facts ...string) *msg.Message {
+	m := d.out.Unknown(typ, raw)
+	m.Session, m.Key = d.session(), "unknown:"+msg.HashKey(append(facts, string(raw))...)
+	return m
+}
+
+// session is the conversation, or else the stream's origin.
+func (d *dialogue) session() string {
+	switch {
+	case d.Session != "":
+		return d.Session
+	case d.origin != "":
+		return d.origin
 	}
-	out.Problem(reason, err.Error())
+	return "unknown"
+}
+
+// setSession sets the conversation, if that names one.
+func (d *dialogue) setSession(session string) {
+	if session != "" {
+		d.Session = cut(session, ident.Max)
+	}
 }

@@ -1,76 +1,270 @@
 package grace
 
 import (
-	"github.com/earshot-dev/earshot/core/decoder"
+	"cmp"
+	"strconv"
+	"strings"
+
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
-	"github.com/earshot-dev/earshot/core/sdk/when"
 )
-
-// agent is who runs: the format does not name it.
-func agent() msg.Agent { return msg.Agent{Name: "grace", Kind: msg.KindAgent} }
-
-// at is a time with the precision of its notation.
-type at struct {
-	Time      int64
-	Precision msg.Precision
-}
 
 // record is one message of the protocol while it is decoded.
 type record struct {
+	*stream
 	v, meta jsonv.Value
 	json    jsonv.Value // files, tasks or a tool's result; parsed when it is a string of JSON
 	action  string
 	status  string
 	uuid    string
 	task    string // the task it belongs to; empty when it is the run's own
-	at      at
-	out     *decoder.Output
+	at      conversation.Time
 	sum     string // result of hash, computed at its first call
 }
 
 // message decodes an object that is a message, or keeps one of an unknown shape.
-func (d *stream) message(v jsonv.Value, out *decoder.Output) {
+func (d *stream) message(v jsonv.Value) {
 	if !isMessage(v) {
-		d.unknown(v, out)
+		d.keepRaw(cmp.Or(ident.Of(v.First("type", "event", "action_type", "object")), "none"), v.Raw())
 		return
 	}
-	from := len(out.Messages)
-	r := &record{v: v, meta: unquoted(&d.inner, v.Get("meta")), out: out}
+	from := len(d.out.Messages)
+	r := &record{stream: d, v: v, meta: unquoted(&d.inner, v.Get("meta"))}
 	r.json = unquoted(&d.other, r.get("json"))
 	r.action = ident.Of(r.get("action_type"))
 	r.status = ident.Peek(v.Get("status"))
 	r.uuid = ident.Of(v.Get("uuid"))
-	t := v.First("timestamp", "create_at", "created_at")
-	r.at.Time, r.at.Precision, _ = when.Value(t)
+	r.at = conversation.TimeOf(v.First("timestamp", "create_at", "created_at"))
 	for _, name := range [...]string{"create_at", "update_at"} { // of a row, later than the message
-		_, _, _ = when.Value(v.Get(name))
+		conversation.TimeOf(v.Get(name))
 	}
 	if s := ident.Of(v.Get("conversation_id")); s != "" {
 		d.Session = s
 	}
-	of := r.get("task_id")
-	switch r.task = ident.PeekOrNumber(of); {
-	case d.isTask(r.task):
-		if v.Get("role").Equal("user") || ofTurn(r.action) {
-			r.task = ""
-		}
-	case ofRun(r.action): // the conversation, if anything
-		if d.Session == "" {
-			d.setSession(r.task)
-		}
-		r.task = ""
-	case r.task == d.session():
-		r.task = ""
+	r.belong(r.get("task_id"))
+	if v.Get("role").Equal("user") {
+		r.question()
+	} else {
+		r.byAction()
 	}
-	if s := ident.PeekOrNumber(of); s == r.task || s == d.session() {
+	for _, doc := range [...]*jsonv.Doc{&d.inner, &d.other, &d.text} {
+		d.keepUnread(doc, from)
+	}
+}
+
+// belong finds the task of the message. The task_id of a message of the run as a whole is the
+// conversation, unless it names a task, and some of these messages name one.
+func (r *record) belong(of jsonv.Value) {
+	id := ident.PeekOrNumber(of)
+	ofTurn, ofRun := false, false
+	switch r.action {
+	case "coding", "coding_complete", "auto_reply", "plan", "continue":
+		ofTurn, ofRun = true, true
+	case "question", "chat", "progress":
+		ofRun = true
+	}
+	switch isTask := r.Plan.isTask(id); {
+	case isTask && !ofTurn && !r.v.Get("role").Equal("user"):
+		r.task = id
+	case isTask:
+	case ofRun:
+		if r.Session == "" {
+			r.setSession(id)
+		}
+	case id != r.session():
+		r.task = id
+	}
+	if id == r.task || id == r.session() {
 		ident.OrNumber(of)
 	}
-	d.byAction(r)
-	d.keepUnread(&d.inner, from, out)
-	d.keepUnread(&d.other, from, out)
-	d.keepUnread(&d.text, from, out)
+}
+
+// byAction decodes a message of the agent by its action.
+func (r *record) byAction() {
+	switch r.action {
+	case "progress", "coding", "coding_complete", "update_status":
+		r.progress()
+		return
+	case "chat":
+		if pid := ident.OrNumber(r.get("pid")); pid != "" && r.task == "" {
+			r.chatRow(pid)
+			return
+		}
+	case "":
+		if r.get("handledBySpecialist").Bool() {
+			r.action = "auto_reply"
+		}
+	}
+	if r.Fresh || r.Turn.Run == "" || r.Turn.Ended && r.action == "auto_reply" {
+		// The time of the first message of an answer is the only fact that identifies the turn
+		// both on the stream and in the rows.
+		run := "turn-" + strconv.FormatInt(r.at.Nanos/1e6, 10)
+		if r.at.Nanos == 0 {
+			run = "turn-" + r.hash()
+		}
+		r.setRun(run)
+		r.addQuestion(r.at)
+	}
+	switch r.action {
+	case "auto_reply":
+		r.autoReply()
+	case "plan", "continue":
+		r.plan()
+	case "task":
+		r.taskStatus()
+	case "finish":
+		r.finish()
+	case "finish_summery":
+		r.answer()
+	case "error":
+		r.runError()
+	case "stop":
+		r.runStop()
+	case "", "question", "chat": // the agent asks, or answers
+		m := r.addText(msg.Assistant, r.id())
+		if r.action == "chat" && r.task == "" {
+			r.endRun(m, "stop", false)
+		}
+	default:
+		r.tool()
+	}
+}
+
+// chatRow decodes the row of a chat answer.
+func (r *record) chatRow(question string) {
+	row := ident.OrNumber(r.v.Get("id"))
+	r.setRun(chatRun(question))
+	r.addQuestion(r.at)
+	if found := r.meta.Get("content"); row != "" && peekText(found) != "" {
+		r.addSearch(row, msg.Text{}, found.Text(), short(r.json), r.at)
+	}
+	key := "message:" + row
+	if row == "" {
+		key = r.id()
+	}
+	m := r.addText(msg.Assistant, key)
+	if r.get("is_active").Is(jsonv.False) { // it was written again
+		m.Hidden = true
+		m.SetAttr("is_active", "false")
+	}
+	r.endRun(m, "stop", false)
+}
+
+// progress decodes a notice that the user reads while the agent works.
+func (r *record) progress() {
+	if r.Fresh { // of a turn that has not begun
+		r.task = ""
+	}
+	m := r.addText(msg.Status, r.id())
+	if r.Fresh {
+		m.Run = ""
+	}
+	m.Hidden = r.action == "update_status"
+	m.SetAttr("type", r.action)
+	r.setStatus(m)
+}
+
+// autoReply decodes the first reply to a question. When a named specialist wrote it, it is the
+// result of a delegation too, which the format reports at once.
+func (r *record) autoReply() {
+	s, text := r.specialistReply(), r.content()
+	if result := s.Get("result"); result.Exists() {
+		text = result.Text()
+	}
+	if to := ident.Of(s.Get("specialist")); to != "" {
+		c := call{Call: conversation.Call{ID: "specialist:" + r.hash(), Name: "specialist"}}
+		m := c.mark(r.addFor(msg.Delegation, "call:"+c.ID))
+		m.Hidden, m.Delegation.To, m.Delegation.Task = true, to, msg.Plain(r.Turn.Goal)
+		m.SetAttr("task_type", ident.Of(s.Get("taskType")))
+		m = c.mark(r.addFor(msg.DelegationResult, "result:"+c.ID))
+		m.Hidden, m.Delegation.To, m.Content = true, to, text
+		r.markFailed(m)
+	}
+	m := r.addFor(msg.Assistant, r.id())
+	m.Content = text
+	m.SetAttr("task_type", ident.Of(s.Get("taskType")))
+	r.markFailed(m)
+	r.Intents.read(m)
+}
+
+// specialistReply returns the object that marks a reply as a specialist's:
+//
+//	{"handledBySpecialist":true,"result":"…","specialist":"openrouter/qwen/…","taskType":"general_chat"}
+//
+// In a log it is the message itself; where an object was published in place of its text, it is
+// in content or json.
+func (r *record) specialistReply() jsonv.Value {
+	content := r.v.Get("content")
+	for _, v := range [...]jsonv.Value{r.v, content, r.json, unquoted(&r.text, content)} {
+		if v.Get("handledBySpecialist").Bool() {
+			return v
+		}
+	}
+	r.text.Root().MarkRead() // as the text that it is
+	return jsonv.Value{}
+}
+
+// finish decodes the model's own report that a task is done; the task message that follows
+// repeats it. Without a task it is the answer.
+func (r *record) finish() {
+	if r.task == "" {
+		r.answer()
+		return
+	}
+	m := r.addFor(msg.Status, r.id())
+	m.Hidden, m.Content = true, r.content()
+	m.SetAttr("type", "finish")
+	m.SetAttr("comments", brief(r.v.Get("comments")))
+}
+
+// answer decodes the final answer of a turn, with the files that it made. GRACE also sends one
+// for a single task, and then the turn goes on.
+func (r *record) answer() {
+	kind := msg.Assistant
+	if r.v.Get("content").Text().IsZero() {
+		kind = msg.Stop
+	}
+	of := r.task
+	r.task = ""
+	key := r.id()
+	if r.uuid != "" {
+		key = "message:" + r.uuid
+	}
+	m := r.addText(kind, key)
+	m.SetAttr("task_id", of)
+	if of == "" {
+		r.endRun(m, "stop", r.Turn.Failed)
+	}
+}
+
+// runError decodes an error of a task or of the whole run. Its status is success and does not
+// help.
+func (r *record) runError() {
+	m := r.addText(msg.Error, r.id())
+	m.SetAttr("error_type", "agent_error")
+	r.setStatus(m)
+	m.SetAttr("comments", brief(r.json.Get("comments")))
+	ended := r.Turn.Ended
+	r.Turn.Failed = true
+	if r.endRun(m, "error", true); r.task != "" {
+		r.Turn.Ended = ended
+		r.endTask(m, true)
+	}
+}
+
+// runStop decodes the stop of a run, by the user or after a failed task.
+func (r *record) runStop() {
+	of := r.task
+	r.task = ""
+	m := r.addText(msg.Stop, r.id())
+	m.SetAttr("task_id", of)
+	reason := "interrupted"
+	if r.Turn.Failed {
+		reason = "error"
+	}
+	r.endRun(m, reason, true)
 }
 
 // get is a member of the message's meta, or of the message itself where it has
@@ -93,8 +287,21 @@ func (r *record) markRead() {
 }
 
 // setStatus adds the record's status to m.
-func (r *record) setStatus(m *msg.Message) {
-	m.SetAttr("status", ident.Of(r.v.Get("status")))
+func (r *record) setStatus(m *msg.Message) { m.SetAttr("status", ident.Of(r.v.Get("status"))) }
+
+// running reports whether a call or a task goes on.
+func (r *record) running() bool { return r.status == "running" || r.status == "pending" }
+
+func (r *record) failed() bool {
+	return r.status == "failure" || r.status == "failed" || r.status == "error"
+}
+
+// markFailed marks a message of a record with a failed status as an error.
+func (r *record) markFailed(m *msg.Message) {
+	if r.failed() {
+		m.IsError = true
+		r.setStatus(m)
+	}
 }
 
 // id is the message's key.
@@ -108,99 +315,59 @@ func (r *record) hash() string {
 	return r.sum
 }
 
-// unquoted is the value of JSON in a string, and v itself when it is none: meta is an object on
-// the stream and a string in a row. The texts of the result lie in memory of their own; the
-// value is valid until doc is used again.
-func unquoted(doc *jsonv.Doc, v jsonv.Value) jsonv.Value {
-	if !v.Is(jsonv.String) {
-		return v
-	}
-	raw := v.Peek()
-	if len(raw) < 4 || raw[1] != '{' && raw[1] != '[' || doc.Parse([]byte(v.PeekStr())) != nil {
-		return v
-	}
-	v.MarkRead()
-	return doc.Root()
-}
-
-// addMessage adds a message of the turn.
-func (d *stream) addMessage(out *decoder.Output, kind msg.Kind, key string) *msg.Message {
-	m := out.Add()
-	m.Kind, m.Key, m.Session, m.Run = kind, key, d.session(), d.Turn.Run
-	m.Agent, m.Complete = agent(), msg.Complete
-	return m
-}
-
-// status adds a message that a user would not see.
-func (d *stream) status(out *decoder.Output, key, typ string) *msg.Message {
-	m := out.Add()
-	m.Kind, m.Key, m.Session = msg.Status, key, d.session()
-	m.Complete, m.Hidden = msg.Complete, true
-	m.SetAttr("type", typ)
-	return m
-}
-
 // addFor adds a message of the record, in the run of its task or of the turn.
-func (d *stream) addFor(r *record, kind msg.Kind, key string) *msg.Message {
-	inTask := r.task != "" && d.Turn.Run != ""
+func (r *record) addFor(kind msg.Kind, key string) *msg.Message {
+	inTask := r.task != "" && r.Turn.Run != ""
 	if inTask {
-		d.addDelegation(r)
+		r.delegate()
 	}
-	m := d.addMessage(r.out, kind, key)
-	m.Time, m.Precision = r.at.Time, r.at.Precision
+	m := r.addToTurn(kind, key)
+	r.at.Set(m)
 	said := r.v.Get("role")
 	if role, err := msg.ParseRole(said.PeekStr()); err == nil && said.Is(jsonv.String) {
 		said.MarkRead()
 		m.Role = role
 	}
 	if inTask {
-		if t := d.task(r.task); t != nil {
+		if t := r.Plan.task(r.task); t != nil {
 			m.Agent.Name = t.name()
 		}
-		m.Run, m.ParentRun = childRun(d.Turn.Run, r.task), d.Turn.Run
+		m.Run, m.ParentRun = childRun(r.Turn.Run, r.task), r.Turn.Run
 		m.Delegation.Link = msg.ByParent
 		m.SetAttr("task_id", r.task)
 	}
 	return m
 }
 
-// unknown keeps an object that is no message.
-func (d *stream) unknown(v jsonv.Value, out *decoder.Output) {
-	typ := ident.Of(v.First("type", "event", "action_type", "object"))
-	if typ == "" {
-		typ = "none"
+// addText is addFor for a message with the record's text and files.
+func (r *record) addText(kind msg.Kind, key string) *msg.Message {
+	m := r.addFor(kind, key)
+	m.Content, m.Attachments = r.content(), files(r.json)
+	if kind == msg.Assistant {
+		r.Intents.read(m)
 	}
-	d.keepRaw(out, typ, v)
-}
-
-func (d *stream) keepRaw(out *decoder.Output, typ string, v jsonv.Value) *msg.Message {
-	raw := v.Raw()
-	m := out.Unknown(typ, raw)
-	m.Session, m.Key = d.session(), "unknown:"+msg.HashKey(string(raw))
 	return m
 }
 
-// bareText emits a string in place of a message.
-func (d *stream) bareText(v jsonv.Value, out *decoder.Output) {
-	m := d.addMessage(out, msg.Assistant, "message:"+msg.HashKey("bare", v.Str()))
-	m.Role, m.Content = msg.RoleAssistant, v.Text()
-	m.SetAttr("bare", "true")
-}
-
-// session is the conversation, or else the stream's origin.
-func (d *stream) session() string {
-	switch {
-	case d.Session != "":
-		return d.Session
-	case d.origin != "":
-		return d.origin
+// files are the files of a list:
+//
+//	[{"filepath":"/w/report.md","filename":"report.md","url":"…","filesize":1234}]
+func files(list jsonv.Value) []msg.Attachment {
+	const most = 256
+	var out []msg.Attachment
+	for v := range list.Elems() {
+		path, name := v.Get("filepath"), v.First("filename", "name")
+		if path.PeekStr() == "" && name.PeekStr() == "" || len(out) == most {
+			continue
+		}
+		a := msg.Attachment{Size: max(v.First("filesize", "size").Int(), 0)}
+		if a.URL = brief(stringOnly(v.Get("url"))); strings.HasSuffix(path.PeekStr(), a.URL) { // none, or relative
+			a.URL = brief(stringOnly(path))
+		}
+		if a.Name = limited(stringOnly(name), ident.Max); a.Name == "" {
+			a.Name = cut(base(path.PeekStr()), ident.Max)
+		}
+		out = append(out, a)
 	}
-	return "unknown"
-}
-
-// setSession sets the conversation.
-func (d *stream) setSession(session string) {
-	if session != "" {
-		d.Session = cut(session, ident.Max)
-	}
+	return out
 }

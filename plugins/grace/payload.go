@@ -5,9 +5,9 @@ import (
 	"encoding/base64"
 	"unicode/utf8"
 
-	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -25,18 +25,16 @@ const (
 const reasonBase64 = "invalid_base64"
 
 // event decodes an SSE event or a WebSocket message.
-func (d *stream) event(f *frame.Frame, out *decoder.Output) {
-	switch {
-	case d.Framing == plain:
-		d.payload(f.Data, true, out)
+func (d *stream) event(f *frame.Frame) {
+	switch wrapped := f.Kind == frame.Event; {
 	case d.Framing == inChunks:
-		d.chunk(f.Data, out)
-	case looksPlain(f.Data):
-		d.notBase64(f.Data, out)
-	case d.Framing == inBase64 || f.Kind == frame.Event:
-		d.encoded(f, out)
+		d.chunk(f.Data)
+	case d.Framing != plain && looksPlain(f.Data):
+		d.notBase64(f.Data)
+	case d.Framing == inBase64, d.Framing == undecided && wrapped:
+		d.encoded(f)
 	default:
-		d.payload(f.Data, true, out)
+		d.payload(f.Data, true)
 	}
 }
 
@@ -48,56 +46,47 @@ func looksPlain(data []byte) bool {
 
 // notBase64 decodes data that is not base64, while the stream's framing is undecided or
 // although it is base64.
-func (d *stream) notBase64(data []byte, out *decoder.Output) {
+func (d *stream) notBase64(data []byte) {
 	if hasPrefix(data, markerStart) {
 		if d.Framing == undecided {
 			d.Framing = plain
 		}
-		d.payload(data, true, out)
+		d.payload(data, true)
 		return
 	}
-	root, ok := d.parse(data, out)
+	root, ok := d.parse(data)
 	switch {
 	case !ok:
 	case d.Framing == undecided && isChunk(root):
 		d.Framing = inChunks
-		d.chunkContent(root, out)
-	case d.Framing == undecided && isMessage(root):
-		d.Framing = plain
-		d.message(root, out)
+		d.chunkContent(root)
 	default:
-		d.value(root, out)
+		if d.Framing == undecided && isMessage(root) {
+			d.Framing = plain
+		}
+		d.value(root)
 	}
 }
 
 // encoded decodes an event in base64.
-func (d *stream) encoded(f *frame.Frame, out *decoder.Output) {
+func (d *stream) encoded(f *frame.Frame) {
 	data := bytes.TrimSpace(f.Data)
 	decoded := make([]byte, base64.StdEncoding.DecodedLen(len(data)))
 	n, err := base64.StdEncoding.Decode(decoded, data)
 	decoded = decoded[:n]
-	switch sure := d.Framing == inBase64; {
-	case err != nil && !sure:
-		d.payload(f.Data, true, out)
-		return
+	switch sure, text := d.Framing == inBase64, utf8.Valid(decoded); {
+	case !sure && (err != nil || !text):
+		d.payload(f.Data, true)
 	case err != nil:
-		out.Problem(reasonBase64, err.Error())
-		return
-	case !utf8.Valid(decoded) && !sure:
-		d.payload(f.Data, true, out)
-		return
-	case !utf8.Valid(decoded):
-		out.Problem(msg.ReasonInvalidUTF8, "the payload is not text")
-		return
-	}
-	// Upstream names the events of this framing and no others.
-	if looksPlain(decoded) || f.Name == "message" {
+		d.out.Problem(reasonBase64, err.Error())
+	case !text:
+		d.out.Problem(msg.ReasonInvalidUTF8, "the payload is not text")
+	case sure, looksPlain(decoded), f.Name == "message": // upstream names the events of this framing and no others
 		d.Framing = inBase64
+		d.payload(decoded, false)
+	default:
+		d.payload(f.Data, false)
 	}
-	if d.Framing != inBase64 {
-		decoded = f.Data
-	}
-	d.payload(decoded, false, out)
 }
 
 // isChunk reports whether the value is a chunk of a chat completion.
@@ -106,36 +95,30 @@ func isChunk(v jsonv.Value) bool {
 }
 
 // chunk decodes a chunk of a chat completion whose delta holds the payload.
-func (d *stream) chunk(data []byte, out *decoder.Output) {
+func (d *stream) chunk(data []byte) {
 	if string(bytes.TrimSpace(data)) == "[DONE]" {
 		return
 	}
-	root, ok := d.parse(data, out)
-	if !ok {
-		return
-	}
+	root, ok := d.parse(data)
 	switch {
-	case isMessage(root):
-		d.message(root, out)
-		return
-	case !root.Is(jsonv.Object):
-		out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
-		return
-	case !isChunk(root):
-		d.unknown(root, out)
-		return
+	case !ok:
+	case isChunk(root):
+		d.chunkContent(root)
+	case root.Is(jsonv.Object):
+		d.message(root)
+	default:
+		d.out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
 	}
-	d.chunkContent(root, out)
 }
 
 // chunkContent decodes the payload in a chunk.
-func (d *stream) chunkContent(root jsonv.Value, out *decoder.Output) {
+func (d *stream) chunkContent(root jsonv.Value) {
 	if id := root.Get("id"); id.Is(jsonv.String) { // of the completion that it is dressed as
 		id.MarkRead()
 	}
 	for choice := range root.Get("choices").Elems() {
 		if content := choice.Path("delta", "content"); content.Is(jsonv.String) {
-			d.payload(content.Text().Append(nil), false, out)
+			d.payload(content.Text().Append(nil), false)
 			return
 		}
 	}
@@ -143,65 +126,108 @@ func (d *stream) chunkContent(root jsonv.Value, out *decoder.Output) {
 
 // payload decodes one payload. Bare means that it arrived without any wrapping: then JSON with
 // a type of its own is no text, in every mode.
-func (d *stream) payload(p []byte, bare bool, out *decoder.Output) {
-	if d.isMarker(p) {
-		d.marker(p, out)
-		return
-	}
-	if d.chatting() {
-		if !d.object(p, bare, out) {
-			d.delta(p, out)
+func (d *stream) payload(p []byte, bare bool) {
+	switch {
+	case d.isMarker(p):
+		d.marker(p)
+	case !d.chatting():
+		if root, ok := d.parse(p); ok {
+			d.value(root)
 		}
-		return
-	}
-	if root, ok := d.parse(p, out); ok {
-		d.value(root, out)
+	case !d.object(p, bare):
+		d.delta(p)
 	}
 }
 
 // value decodes a payload that is JSON.
-func (d *stream) value(root jsonv.Value, out *decoder.Output) {
+func (d *stream) value(root jsonv.Value) {
 	switch root.Kind() {
 	case jsonv.Object:
-		d.message(root, out)
-	case jsonv.String:
-		d.bareText(root, out)
+		d.message(root)
+	case jsonv.String: // in place of a message
+		m := d.addToTurn(msg.Assistant, "message:"+msg.HashKey("bare", root.Str()))
+		m.Role, m.Content = msg.RoleAssistant, root.Text()
+		m.SetAttr("bare", "true")
 	default:
-		out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
+		d.out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
 	}
 }
 
 // object decodes p if it is a message, or an event where those are no text, and reports
 // whether it is. Nearly all text is no object, and is not worth a parse.
-func (d *stream) object(p []byte, events bool, out *decoder.Output) bool {
+func (d *stream) object(p []byte, events bool) bool {
 	t := bytes.TrimSpace(p)
-	if len(t) < 2 || t[0] != '{' || t[len(t)-1] != '}' || d.parseNext(t, out) != nil {
+	if len(t) < 2 || t[0] != '{' || t[len(t)-1] != '}' || d.next().Parse(t) != nil {
 		return false
 	}
 	root := d.doc.Root()
-	if !isMessage(root) && (!events || !isEvent(root)) {
+	if !isMessage(root) && (!events || !root.Get("type").Is(jsonv.String) && !root.Get("event").Is(jsonv.String)) {
 		root.MarkRead() // as the text that it is
 		return false
 	}
-	d.message(root, out)
+	d.message(root)
 	return true
 }
 
 // isMessage reports whether the object has the shape of a message: with its meta,
 // without it as in GRACE's logs, or with nothing but a role, a text and a time.
 func isMessage(v jsonv.Value) bool {
-	if v.Get("handledBySpecialist").Bool() {
-		return true
-	}
 	role, t := v.Get("role").Is(jsonv.String), v.Get("timestamp").Exists()
-	if role && t && v.Get("content").Exists() {
+	if v.Get("handledBySpecialist").Bool() || role && t && v.Get("content").Exists() {
 		return true
 	}
 	action := v.Get("action_type").Is(jsonv.String) || v.Path("meta", "action_type").Is(jsonv.String) || v.Get("meta").Is(jsonv.String)
 	return action && (role || t || v.Get("status").Is(jsonv.String))
 }
 
-// isEvent reports whether the object has a type. No piece of text does.
-func isEvent(v jsonv.Value) bool {
-	return v.Get("type").Is(jsonv.String) || v.Get("event").Is(jsonv.String)
+// body decodes a whole response: the rows of a conversation, one message, or the
+// bytes of a stream without delimiters.
+//
+//	{"code":200,"data":[{"id":1,"conversation_id":"…","role":"user","meta":"{…}",…},…],"msg":""}
+func (d *stream) body(data []byte) {
+	data = bytes.TrimSpace(data)
+	rest, err := d.next().ParseFirst(data)
+	root := d.doc.Root()
+	switch {
+	case err == nil && len(rest) == 0:
+	case hasPrefix(data, markerStart), d.chatting(), root.Is(jsonv.Object):
+		d.raw(data, false)
+		return
+	default:
+		conversation.Parse(&d.doc, data, d.out) // reports it
+		return
+	}
+	for _, v := range [...]jsonv.Value{
+		root, root.Get("data"), root.Get("messages"), root.Path("data", "messages"), root.Path("data", "list"), root.Path("data", "rows"),
+	} {
+		if v.Is(jsonv.Array) {
+			d.rows(v)
+			return
+		}
+	}
+	if root.Is(jsonv.Object) {
+		d.message(root)
+	} else {
+		d.out.Problem(msg.ReasonWrongType, "expected an object or a list, got "+root.Kind().String())
+	}
+}
+
+// rows decodes all messages of a conversation, oldest first. The state of earlier frames does
+// not apply to them.
+func (d *stream) rows(list jsonv.Value) {
+	d.state = state{Session: d.Session, Framing: d.Framing, Mode: d.Mode, Fresh: true, Shown: d.Shown, Chat: d.Chat,
+		Calls: conversation.Calls[*call]{Ended: d.Calls.Ended}}
+	d.listed = true
+	defer func() { d.listed = false }()
+	for v := range list.Elems() {
+		if v.Is(jsonv.Object) {
+			d.message(v)
+		} else {
+			d.keepRaw("row", v.Raw())
+		}
+	}
+	if d.Ask != nil { // nothing has answered it yet
+		d.Ask.Key = "asked:" + d.Ask.Hash
+		d.Shown = d.Ask.Key
+	}
 }

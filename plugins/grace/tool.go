@@ -2,191 +2,136 @@ package grace
 
 import (
 	"bytes"
-	"slices"
+	"cmp"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// call is a tool call without a result.
+// call is a tool call: two messages.
 type call struct {
-	ID       string
-	Name     string
+	conversation.Call
 	Task     string `json:",omitempty"`
 	Unnamed  bool   `json:",omitempty"` // without a uuid: its result is the next of its kind
-	Internal bool   `json:",omitempty"`
-	First    uint64 // hash of the message that began it
+	Internal bool   `json:",omitempty"` // it writes the agent's list of things to do
+	First    string `json:",omitempty"` // hash of the message that began it
+	Last     string `json:",omitempty"` // hash of its result
 }
 
-// closedCall is a call that has its result.
-type closedCall struct{ UUID, First, Last uint64 }
+// mark makes the message one of the call.
+func (c *call) mark(m *msg.Message) *msg.Message {
+	m.Tool.CallID, m.Tool.Name, m.Tool.Internal = c.ID, c.Name, c.Internal
+	return m
+}
+
+// tools are the actions that are known to be tools, so that a call without a uuid is one.
+var tools = map[string]bool{
+	"write_code": true, "write_file": true, "patch_code": true, "replace_code_block": true, "read_file": true, "terminal_run": true,
+	"browser": true, "web_search": true, "document_query": true, "document_upload": true, "mcp_tool": true, "search": true, "file": true,
+	"terminal": true, "todo": true, "evaluation": true,
+}
 
 // tool decodes one of the two messages of a tool call, and keeps an object of no known action.
-func (d *stream) tool(r *record) {
-	if r.action == "" || r.status == "" || r.uuid == "" && !isTool(r.action) {
-		typ := r.action
-		if typ == "" {
-			typ = "none"
-		}
-		m := d.keepRaw(r.out, typ, r.v)
-		m.Run, m.Time, m.Precision = d.Turn.Run, r.at.Time, r.at.Precision
+func (r *record) tool() {
+	if r.action == "" || r.status == "" || r.uuid == "" && !tools[r.action] {
+		m := r.keepRaw(cmp.Or(r.action, "none"), r.v.Raw())
+		m.Run = r.Turn.Run
+		r.at.Set(m)
 		return
 	}
-	if d.isClosedCall(r) {
-		return
-	}
-	i, running := d.openCall(r), r.status == "running" || r.status == "pending"
+	c, h := r.call(), r.hash()
 	switch {
-	case i < 0:
-		i = d.startCall(r)
-	case running && hash(r.hash()) == d.Calls[i].First: // some versions send it twice
+	case c == nil:
+		c = r.startCall()
+	case h == c.First, h == c.Last: // some versions send it twice
 		r.markRead()
 		return
-	case running:
-		d.addCallStatus(r)
+	case c.Last != "", r.running(): // neither its beginning nor its result
+		m := r.addFor(msg.Status, r.id())
+		m.Hidden, m.Content, m.Tool.CallID = true, r.content(), r.uuid
+		m.SetAttr("type", r.action)
+		r.setStatus(m)
 		return
 	}
-	if running {
-		return
+	if !r.running() {
+		c.Last = h
+		r.Calls.End(c)
+		r.addResult(c)
 	}
-	c := d.Calls[i]
-	d.Calls = slices.Delete(d.Calls, i, i+1)
+}
+
+// call finds the call to which the message belongs.
+func (r *record) call() *call {
 	if r.uuid != "" {
-		if len(d.Over) == maxOver {
-			d.Over = slices.Delete(d.Over, 0, 1)
+		return r.Calls.Get(r.uuid)
+	}
+	for c := range r.Calls.All() {
+		if h := r.hash(); c.First == h || c.Last == h {
+			return c
 		}
-		d.Over = append(d.Over, closedCall{hash(r.uuid), c.First, hash(r.hash())})
 	}
-	d.addResult(r, &c)
-}
-
-// isClosedCall reports whether the message belongs to a call that has its result. It emits a
-// status for a message that differs from those of the call.
-func (d *stream) isClosedCall(r *record) bool {
-	i := slices.IndexFunc(d.Over, func(o closedCall) bool { return r.uuid != "" && o.UUID == hash(r.uuid) })
-	if i < 0 {
-		return false
-	}
-	if h := hash(r.hash()); h != d.Over[i].First && h != d.Over[i].Last {
-		d.addCallStatus(r)
-	} else {
-		r.markRead()
-	}
-	return true
-}
-
-// openCall finds the open call to which the message belongs.
-func (d *stream) openCall(r *record) int {
-	return slices.IndexFunc(d.Calls, func(c call) bool {
-		if r.uuid != "" {
-			return c.ID == r.uuid
-		}
+	return r.Calls.Oldest(func(c *call) bool {
 		return c.Unnamed && c.Name == r.action && c.Task == r.task && r.status != "running"
 	})
 }
 
-// startCall emits the call that the message begins or reports as a whole, and returns its index
-// among the open ones.
-func (d *stream) startCall(r *record) int {
-	c := call{ID: r.uuid, Name: r.action, Task: r.task, Unnamed: r.uuid == "", Internal: internal(r), First: hash(r.hash())}
+// startCall emits the call that the message begins or reports as a whole. Its arguments are the
+// parameters that the model wrote, if its text was on the stream, and else the message's
+// description of them: a path, a command, a query.
+func (r *record) startCall() *call {
+	c := &call{Call: conversation.Call{ID: r.uuid, Name: r.action}, Task: r.task, Unnamed: r.uuid == "", First: r.hash()}
+	path := r.get("filepath")
+	c.Internal = r.action == "write_code" && (r.v.Get("content").Equal("todo.md") || bytes.HasSuffix(path.Peek(), []byte(`/todo.md"`)))
 	if c.Unnamed {
 		c.ID = r.action + ":" + r.hash()
 	}
-	m := d.addToCall(r, &c, msg.ToolCall, "call:"+c.ID)
-	m.Tool.Arguments = d.arguments(r)
-	if len(d.Calls) == maxCalls {
-		d.Calls = slices.Delete(d.Calls, 0, 1)
+	m := c.add(r, msg.ToolCall, "call:")
+	if args, ok := r.Intents.take(r.action); ok {
+		m.Tool.Arguments = msg.Plain(args)
+	} else if r.running() {
+		m.Tool.Arguments = r.v.Get("content").JSON()
+	} else if len(path.Peek()) > 2 {
+		m.Tool.Arguments = path.JSON()
 	}
-	d.Calls = append(d.Calls, c)
-	return len(d.Calls) - 1
+	r.Calls.Add(c)
+	return c
 }
 
-// arguments are the parameters that the model wrote, if its text was on the stream, and else
-// the message's description of them: a path, a command, a query.
-func (d *stream) arguments(r *record) msg.Text {
-	if args, ok := d.takeIntent(r.action); ok {
-		return msg.Plain(args)
-	}
-	if r.status == "running" || r.status == "pending" {
-		return r.v.Get("content").JSON()
-	}
-	if path := r.get("filepath"); len(path.Peek()) > 2 {
-		return path.JSON()
-	}
-	return msg.Text{}
-}
-
-// addResult emits the result of a call, and the file that the call wrote.
-func (d *stream) addResult(r *record, c *call) {
-	m := d.addToCall(r, c, msg.ToolResult, "result:"+c.ID)
+// addResult emits the result of a call, and the text of a file that it wrote.
+func (r *record) addResult(c *call) {
+	m := c.add(r, msg.ToolResult, "result:")
 	m.Role = msg.RoleTool
 	m.Content = r.content()
-	markFailed(m, r)
-	if m.IsError {
+	if r.markFailed(m); m.IsError {
 		m.Tool.ErrorType = "tool_error"
 	}
-	m.SetAttr("filepath", brief(r.get("filepath")))
+	path := r.get("filepath")
+	m.SetAttr("filepath", brief(path))
 	m.SetAttr("url", brief(r.get("url")))
-	if json := r.json; json.Is(jsonv.Array) || json.Is(jsonv.Object) {
-		m.SetAttr("json", short(json))
-		m.SetAttr("results", nonZero(json.Len()))
+	if r.json.Is(jsonv.Array) || r.json.Is(jsonv.Object) {
+		m.SetAttr("json", short(r.json))
+		m.SetAttr("results", nonZero(r.json.Len()))
 	}
-	d.addFile(r, c)
-}
-
-// addFile emits the text of a file that a call wrote.
-func (d *stream) addFile(r *record, c *call) {
-	text := r.meta.Get("content")
-	path := r.get("filepath").PeekStr()
-	if path == "" || len(text.Peek()) <= 2 || !text.Is(jsonv.String) {
-		return
+	if text, name := r.meta.Get("content"), path.PeekStr(); name != "" && len(text.Peek()) > 2 && text.Is(jsonv.String) {
+		m := c.add(r, msg.File, "file:")
+		m.Content = text.Text()
+		m.Attachments = []msg.Attachment{{Name: cut(base(name), ident.Max), Size: int64(m.Content.Len()), URL: cut(name, maxGoal)}}
 	}
-	m := d.addToCall(r, c, msg.File, "file:"+c.ID)
-	m.Content = text.Text()
-	m.Attachments = []msg.Attachment{{Name: cut(base(path), ident.Max), Size: int64(m.Content.Len()), URL: cut(path, maxGoal)}}
 }
 
-// addCallStatus keeps a message of a call that is neither its beginning nor its result.
-func (d *stream) addCallStatus(r *record) {
-	m := d.addFor(r, msg.Status, r.id())
-	m.Hidden, m.Content, m.Tool.CallID = true, r.content(), r.uuid
-	m.SetAttr("type", r.action)
-	r.setStatus(m)
-}
-
-// addToCall adds a message of a call. The agent's own list of things to do belongs to the turn,
+// add adds a message of the call. The agent's own list of things to do belongs to the turn,
 // although it carries the task that was just done.
-func (d *stream) addToCall(r *record, c *call, kind msg.Kind, key string) *msg.Message {
+func (c *call) add(r *record, kind msg.Kind, key string) *msg.Message {
 	task := r.task
 	if c.Internal {
 		r.task = ""
 	}
-	m := d.addFor(r, kind, key)
-	if c.Internal && task != "" {
+	m := c.mark(r.addFor(kind, key+c.ID))
+	if m.Hidden = c.Internal; c.Internal {
 		m.SetAttr("task_id", task)
 	}
 	r.task = task
-	m.Tool.CallID, m.Tool.Name = c.ID, c.Name
-	m.Tool.Internal, m.Hidden = c.Internal, c.Internal
 	return m
-}
-
-// internal reports whether the call writes the agent's list of things to do.
-func internal(r *record) bool {
-	if r.action != "write_code" {
-		return false
-	}
-	return r.v.Get("content").Equal("todo.md") || bytes.HasSuffix(r.get("filepath").Peek(), []byte(`/todo.md"`))
-}
-
-// isTool reports whether the action is known to be a tool, so that a call without
-// a uuid is one.
-func isTool(action string) bool {
-	switch action {
-	case "write_code", "write_file", "patch_code", "replace_code_block", "read_file", "terminal_run", "browser", "web_search",
-		"document_query", "document_upload", "mcp_tool", "search", "file", "terminal", "todo", "evaluation":
-		return true
-	}
-	return false
 }

@@ -57,14 +57,17 @@ func short(v jsonv.Value) string {
 func limitText(t msg.Text) string { return cut(t.String(), maxText) }
 
 // cut is the beginning of a text.
-func cut(s string, most int) string {
+func cut(s string, most int) string { return s[:prefix(s, most)] }
+
+// prefix is the length of the beginning of a text that has at most so many bytes.
+func prefix[T string | []byte](s T, most int) int {
 	if len(s) <= most {
-		return s
+		return len(s)
 	}
 	for most > 0 && !utf8.RuneStart(s[most]) {
 		most--
 	}
-	return s[:most]
+	return most
 }
 
 // nonZero is a number as an attribute: nothing when it is zero.
@@ -75,13 +78,22 @@ func nonZero(n int) string {
 	return strconv.Itoa(n)
 }
 
-// hash is 64 bits of FNV-1a, the same in every process.
-func hash(s string) uint64 {
-	h := uint64(14695981039346656037)
-	for i := range len(s) {
-		h = (h ^ uint64(s[i])) * 1099511628211
+// base is the name of the file at a path of any system.
+func base(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }
+
+// unquoted is the value of JSON in a string, and v itself when it is none: meta is an object on
+// the stream and a string in a row. The texts of the result lie in memory of their own; the
+// value is valid until doc is used again.
+func unquoted(doc *jsonv.Doc, v jsonv.Value) jsonv.Value {
+	if !v.Is(jsonv.String) {
+		return v
 	}
-	return h
+	raw := v.Peek()
+	if len(raw) < 4 || raw[1] != '{' && raw[1] != '[' || doc.Parse([]byte(v.PeekStr())) != nil {
+		return v
+	}
+	v.MarkRead()
+	return doc.Root()
 }
 
 // sessionOfOrigin is the conversation of a stream that does not name it: the one

@@ -23,12 +23,6 @@ type action struct {
 
 type param struct{ name, value string }
 
-// intent is an action that has not been seen to run.
-type intent struct {
-	Name string
-	Args string // JSON
-}
-
 // isAction reports whether an element of that name at the root makes a text a list
 // of actions.
 func isAction(name string) bool {
@@ -164,45 +158,43 @@ func quote(s string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// modelText looks for actions in a text of the model, so that the calls that follow have
-// arguments. The text is then hidden, for a reader sees the calls.
-func (d *stream) modelText(m *msg.Message) {
+// intents are the actions that have not been seen to run, so that the calls that follow have
+// arguments.
+type intents []intent
+
+type intent struct {
+	Name string
+	Args string // JSON
+}
+
+// read looks for actions in a text of the model. The text is then hidden, for a reader sees
+// the calls.
+func (l *intents) read(m *msg.Message) {
 	s := m.Content.String()
 	if t := strings.TrimSpace(s); !strings.HasPrefix(t, "<") && !strings.HasPrefix(t, "```") {
 		return
 	}
-	actions := parseActions(s)
-	if len(actions) == 0 {
-		return
+	var names []string
+	for _, a := range parseActions(s) {
+		names = append(names, a.name)
+		if args := a.args(); len(args) <= maxIntent {
+			*l = append(*l, intent{a.name, args})
+		}
 	}
-	names := make([]string, len(actions))
-	for i, a := range actions {
-		names[i] = a.name
-		d.addIntent(a)
+	*l = slices.Delete(*l, 0, max(len(*l)-maxIntents, 0))
+	if len(names) > 0 {
+		m.Hidden = true
+		m.SetAttr("actions", strings.Join(names, ","))
 	}
-	m.Hidden = true
-	m.SetAttr("actions", strings.Join(names, ","))
 }
 
-// addIntent remembers an action until it runs.
-func (d *stream) addIntent(a action) {
-	args := a.args()
-	if len(args) > maxIntent {
-		return
-	}
-	if len(d.Intents) == maxIntents {
-		d.Intents = slices.Delete(d.Intents, 0, 1)
-	}
-	d.Intents = append(d.Intents, intent{a.name, args})
-}
-
-// takeIntent returns and removes the arguments with which the model asked for a tool.
-func (d *stream) takeIntent(tool string) (args string, ok bool) {
-	i := slices.IndexFunc(d.Intents, func(t intent) bool { return t.Name == tool })
+// take returns and removes the arguments with which the model asked for a tool.
+func (l *intents) take(tool string) (args string, ok bool) {
+	i := slices.IndexFunc(*l, func(t intent) bool { return t.Name == tool })
 	if i < 0 {
 		return "", false
 	}
-	args = d.Intents[i].Args
-	d.Intents = slices.Delete(d.Intents, i, i+1)
+	args = (*l)[i].Args
+	*l = slices.Delete(*l, i, i+1)
 	return args, true
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/anthropic"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/spawn"
@@ -19,37 +20,22 @@ type call struct {
 	Parent string `json:",omitempty"` // run
 	Caused string `json:",omitempty"` // the call by which its run exists
 
-	Delegates bool      `json:",omitempty"`
-	Launched  bool      `json:",omitempty"` // its sub-agent works in the background; the result follows
-	Task      string    `json:",omitempty"` // the sub-agent's id
-	Wait      waitState `json:",omitempty"`
-	Request   string    `json:",omitempty"` // for permission
-	Denied    bool      `json:",omitempty"`
-	Done      doneState `json:",omitempty"`
-	Ended     int64     `json:",omitempty"` // ns
-	Error     string    `json:",omitempty"`
+	Delegates bool       `json:",omitempty"`
+	Launched  bool       `json:",omitempty"` // its sub-agent works in the background; the result follows
+	Task      string     `json:",omitempty"` // the sub-agent's id
+	Wait      msg.Signal `json:",omitempty"` // WaitStart from the question for permission, WaitEnd from the answer
+	Request   string     `json:",omitempty"` // for permission
+
+	// Done is Partial until a record reports its end, Summary until one has its result too.
+	Done  msg.Completeness `json:",omitempty"`
+	Ended int64            `json:",omitempty"` // ns
+	Error string           `json:",omitempty"` // class of its failure, if it is known
 
 	Child *lane `json:",omitempty"` // the sub-agent's run
 }
 
-type waitState uint8
-
-const (
-	notAsked waitState = iota
-	waiting
-	answered
-)
-
-type doneState uint8
-
-const (
-	ongoing doneState = iota
-	endOnly           // it has ended, and no record had its result
-	done
-)
-
-// of makes the message one of the run that made the call.
-func (c *call) of(m *msg.Message) {
+// mark makes the message one about the call, of the run that made it.
+func (c *call) mark(m *msg.Message) {
 	m.Run, m.ParentRun, m.ParentCall = c.Run, c.Parent, c.Caused
 	m.Tool.CallID, m.Tool.Name = c.ID, c.Name
 }
@@ -57,87 +43,138 @@ func (c *call) of(m *msg.Message) {
 // in records the run that made the call.
 func (c *call) in(l *lane) { c.Run, c.Parent, c.Caused = l.ID, l.Parent, l.Call }
 
-// addCall adds a call of which this is the first record.
-func (r *record) addCall(id string) *call {
+// add adds a call of which this is the first record.
+func (s *session) add(r *record, id string) *call {
 	c := r.sc.newCall()
-	*c = call{Call: conversation.Call{ID: id}, Run: r.s.Top.ID}
-	_, evicted := r.s.Calls.Add(c)
-	r.drop(evicted)
+	*c = call{Call: conversation.Call{ID: id}, Run: s.Top.ID}
+	_, evicted := s.Calls.Add(c)
+	s.drop(r, evicted)
+	return c
+}
+
+// call returns the call with that id, which may precede the stream.
+func (s *session) call(r *record, id []byte) *call {
+	c := s.Calls.Get(string(id))
+	if c == nil {
+		c = s.add(r, string(id))
+		c.in(r.lane)
+	}
 	return c
 }
 
 // drop takes back a call that the table has dropped, if any.
-func (r *record) drop(c *call) {
+func (s *session) drop(r *record, c *call) {
 	if c != nil {
-		r.childDone(c)
+		c.Child.settle(r.out, s)
 		r.sc.free = append(r.sc.free, c)
 	}
 }
 
-// childDone emits the tokens of the sub-agent of a call.
-func (r *record) childDone(c *call) {
-	if c.Child != nil {
-		c.Child.settle(r.out, r.s)
-	}
-}
-
-// laneOf returns the run of the sub-agent that the call caused; the turn for no call.
-func (r *record) laneOf(parent jsonv.Value) *lane {
-	id := parent.Chars()
-	if len(id) == 0 {
-		return &r.s.Top
-	}
-	c := r.s.Calls.Get(string(id))
-	if c == nil {
-		c = r.addCall(string(id))
-		r.parent = parent
-	} else {
-		parent.MarkRead()
-	}
-	if c.Child == nil {
-		c.Child = &lane{Run: conversation.Run{ID: c.ID, Child: true, Parent: c.Run, Call: c.ID, Link: msg.ByNativeID}, Agent: c.To}
-	}
-	return c.Child
+// newest returns the open call that was issued last of those that fit.
+func (s *session) newest(fits func(*call) bool) *call {
+	return s.Calls.Newest(func(c *call) bool { return c.Issued && c.Done == msg.Partial && fits(c) })
 }
 
 // issue emits a tool call, or the delegation that it is, with its first record.
-func (r *record) issue(id, name, input jsonv.Value, at stamp, response string) *call {
-	callID := read(id)
-	if len(callID) == 0 {
+func (r *record) issue(b *block) *call {
+	id := read(b.id)
+	if len(id) == 0 {
 		return nil
 	}
-	c := r.s.Calls.Get(string(callID))
+	c := r.s.Calls.Get(string(id))
 	if c != nil && c.Issued { // repeated
-		name.Equal(c.Name)
-		input.MarkRead()
+		b.name.Equal(c.Name)
+		b.input.MarkRead()
 		return c
 	}
 	r.wake()
-	m := r.add(msg.ToolCall, msg.RoleAssistant)
-	m.Key = "call:" + string(callID) // the id in it is remembered
-	m.Tool.CallID = m.Key[len("call:"):]
-	m.Tool.Name = cmp.Or(r.sc.name(name), "unknown")
-	m.Tool.Server = conversation.ToolServer(m.Tool.Name)
-	m.Tool.Arguments = input.JSON()
-	r.lane.answer(m, response)
-	at.or(r.at).Set(m)
+	key := "call:" + string(id) // the id in it is remembered
 	if c == nil {
-		c = r.addCall(m.Tool.CallID)
+		c = r.s.add(r, key[len("call:"):])
 	}
+	m := r.add(msg.ToolCall, msg.RoleAssistant)
+	m.Key, m.Tool.CallID = key, key[len("call:"):]
+	m.Tool.Name = cmp.Or(r.sc.name(b.name), "unknown")
+	m.Tool.Server = conversation.ToolServer(m.Tool.Name)
+	m.Tool.Arguments = b.input.JSON()
+	r.lane.answer(m, r.response)
+	r.at.or(b.timestamp).Set(m)
 	c.Issued, c.Name = true, m.Tool.Name
 	c.in(r.lane)
-	if d, ok := r.sc.delegation(c.Name, input); ok {
-		d.Link = m.Delegation.Link
-		m.Kind, m.Delegation = msg.Delegation, d
-		c.Delegates, c.To = true, d.To
+	if c.Delegates = r.sc.delegate(m, r.s.Dir, b.input); c.Delegates {
+		c.To = m.Delegation.To
 		if c.Child != nil { // its messages precede the call
-			c.Child.Agent, c.Child.Parent = d.To, c.Run
+			c.Child.Agent, c.Child.Parent = c.To, c.Run
 		}
-	} else if s, ok := spawn.Call(c.Name, r.s.Dir, input); ok {
-		s.On(m)
-		c.Delegates, c.To = true, s.Agent
 	}
 	return c
+}
+
+// toolCall decodes a state of a tool call: one record for each change, each
+// with everything known of the call by then.
+//
+//	pending ─ awaiting_permission ─ running ─ completed | failed
+//	                              ╲ denied      interrupted
+func (r *record) toolCall() {
+	data := r.fields
+	response := r.msg.turn
+	if !r.head.stored.Is(jsonv.String) { // flat; there message_id is the record's own id
+		data = r.root
+		response = data.Get("turn_id")
+	} else if !response.Exists() {
+		response = r.msg.id
+	}
+	r.response = r.lane.responseID(response)
+	c := r.issue(&block{id: data.Get("tool_use_id"), name: data.Get("name"), input: data.Get("input"), timestamp: data.Get("created_at")})
+	if c == nil {
+		r.unknown("tool_call", r.raw)
+		return
+	}
+	cause := data.Get("_triggering_message")
+	cause.MarkRead()
+	if c.Wait != msg.NoSignal {
+		data.Get("permission").MarkRead()
+	}
+	status := string(read(data.Get("status")))
+	class, ended := endings[status]
+	switch {
+	case ended, status == "running", status == "executing":
+		granted := !data.Get("permission_granted").Is(jsonv.False) && status != "denied"
+		c.answer(r, granted, data.First("permission_response_at", "started_at", "completed_at"))
+	case status == "awaiting_permission", status == "permission_required":
+		c.ask(r, cause.Get("data").First("request_id"), cause.Get("timestamp"))
+	case status != "pending":
+		r.unknown("tool_call "+status, r.raw)
+	}
+	if ended {
+		o := outcome{at: conversation.TimeOf(data.Get("completed_at")), errorType: class}
+		o.text, o.files = anthropic.Content(data.First("result", "error"))
+		if class != "" {
+			o.text, o.files = anthropic.Content(data.First("error", "result"))
+		}
+		o.bare = o.text.IsZero() && len(o.files) == 0
+		c.finish(r, o)
+	}
+}
+
+// endings has the error of a call that ended in a state.
+var endings = map[string]string{
+	"completed": "", "failed": "tool_error", "denied": "denied", "interrupted": interrupted, "orphaned": interrupted,
+}
+
+const interrupted = "interrupted"
+
+// toolResult decodes a record of generation 1 that is nothing but a result.
+func (r *record) toolResult() {
+	id := read(r.fields.First("tool_use_id", "tool_id"))
+	if len(id) == 0 {
+		r.unknown(r.typ, r.raw)
+		return
+	}
+	b := block{content: r.content, isError: r.fields.Get("is_error")}
+	o := b.outcome(false)
+	o.failed = o.failed || r.typ == "tool_error"
+	r.s.call(r, id).finish(r, o)
 }
 
 // outcome is how a call ended.
@@ -147,44 +184,54 @@ type outcome struct {
 	failed    bool
 	errorType string // by the protocol
 	bare      bool   // only the end is known; a record with the text may follow
-	at        stamp
+	launched  bool   // it only reports that a sub-agent works in the background now
+	at        conversation.Time
+}
+
+func (b *block) outcome(launched bool) outcome {
+	o := outcome{failed: b.isError.Bool(), launched: launched, at: conversation.TimeOf(b.timestamp)}
+	o.text, o.files = anthropic.Content(b.content)
+	return o
 }
 
 // finish emits a call's result once: the first with a text, or one without until then.
-func (r *record) finish(id []byte, o outcome) {
-	c := r.s.Calls.Get(string(id))
-	if c == nil { // the call precedes the stream
-		c = r.addCall(string(id))
-		c.in(r.lane)
-	}
-	if c.Done == done || c.Done == endOnly && o.bare {
+func (c *call) finish(r *record, o outcome) {
+	failed := o.failed || o.errorType != ""
+	switch {
+	case c.Delegates && !failed && (o.launched || bytes.HasPrefix(opening(o.text), []byte("Async agent launched"))):
+		if !c.Launched && c.Done == msg.Partial {
+			c.Launched = true
+			m := r.status("launched", o.text)
+			m.Key = "launched:" + c.ID
+			c.mark(m)
+		}
 		return
-	}
-	if c.Done == ongoing {
-		r.childDone(c)
-		r.drop(r.s.Calls.End(c))
+	case c.Done == msg.Complete || c.Done == msg.Summary && o.bare:
+		return
+	case c.Done == msg.Partial:
+		c.Child.settle(r.out, r.s)
+		r.s.drop(r, r.s.Calls.End(c))
 	}
 	m := r.out.Add()
 	m.Session, m.Kind, m.Role = r.s.ID, msg.ToolResult, msg.RoleTool
-	r.sc.key = append(append(r.sc.key[:0], "result:"...), id...)
+	r.sc.key = append(append(r.sc.key[:0], "result:"...), c.ID...)
 	m.Key = r.sc.str(r.sc.key)
-	c.of(m)
+	c.mark(m)
 	m.Tool.Server = conversation.ToolServer(c.Name)
 	if c.Caused != "" {
 		m.Delegation.Link = msg.ByNativeID
 	}
 	m.Content, m.Attachments = o.text, o.files
-	o.at.or(r.at).Set(m)
-	if c.Done == endOnly { // the end that was recorded before counts
-		o.failed, o.errorType = o.failed || c.Error != "", cmp.Or(c.Error, o.errorType)
+	o.at.Or(r.at.Time).Set(m)
+	if c.Done == msg.Summary { // the end that was recorded before counts
+		failed, o.errorType = failed || c.Error != "", cmp.Or(c.Error, o.errorType)
 		m.Time = c.Ended
 	}
-	if m.IsError = o.failed; o.failed {
-		m.Tool.ErrorType = cmp.Or(o.errorType, c.errorType(o.text))
+	if m.IsError = failed; failed {
+		m.Tool.ErrorType = cmp.Or(o.errorType, c.Error, errorType(o.text))
 	}
-	c.Done, m.Complete = done, msg.Complete
-	if o.bare {
-		c.Done, m.Complete = endOnly, msg.Summary
+	if m.Complete = msg.Complete; o.bare {
+		m.Complete = msg.Summary
 	}
 	if c.Delegates {
 		m.Kind = msg.DelegationResult
@@ -197,52 +244,96 @@ func (r *record) finish(id []byte, o outcome) {
 			m.Delegation.CorrelationID = spawn.Output(raw)
 		}
 	}
-	c.Ended, c.Error = m.Time, m.Tool.ErrorType
+	c.Done, c.Ended, c.Error = m.Complete, m.Time, m.Tool.ErrorType
 }
 
 // errorType returns the class of a failure that the protocol only calls an error.
-func (c *call) errorType(text msg.Text) string {
+func errorType(text msg.Text) string {
 	head := opening(text)
-	switch {
-	case c.Denied,
-		bytes.HasPrefix(head, []byte("User denied permission")),
-		bytes.HasPrefix(head, []byte("The user doesn't want to")):
-		return "denied"
-	case bytes.HasPrefix(head, []byte("[Request interrupted")):
-		return "interrupted"
-	case bytes.HasPrefix(head, []byte("<tool_use_error>InputValidationError")):
-		return "validation"
+	for _, known := range [...]struct{ begin, class string }{
+		{"User denied permission", "denied"},
+		{"The user doesn't want to", "denied"},
+		{"[Request interrupted", interrupted},
+		{"<tool_use_error>InputValidationError", "validation"},
+	} {
+		if bytes.HasPrefix(head, []byte(known.begin)) {
+			return known.class
+		}
 	}
 	return "tool_error"
 }
 
-// ask begins the wait for a permission, and answer ends it.
-func (r *record) ask(c *call, request jsonv.Value, at stamp) {
-	if c.Wait != notAsked || c.Done != ongoing {
+// permission decodes a request for a permission, or its answer. Older ones name
+// neither the call nor, in the answer, the request.
+func (r *record) permission() {
+	field := func(keys ...string) (found jsonv.Value) {
+		for _, key := range keys {
+			for _, v := range [...]jsonv.Value{r.fields, r.root, r.head.data, r.head.content} {
+				if x := v.Get(key); x.Exists() {
+					return x
+				}
+			}
+		}
+		return found
+	}
+	asked := r.typ == "permission_request"
+	id, request, tool := field("tool_use_id"), field("request_id"), field("tool_name")
+	c := r.s.Calls.Get(string(id.Chars()))
+	if c == nil {
+		c = r.s.newest(func(c *call) bool {
+			if asked {
+				return c.Wait == msg.NoSignal && tool.Equal(c.Name)
+			}
+			return c.Wait == msg.WaitStart && (!request.Exists() || request.Equal(c.Request))
+		})
+	}
+	phrase := "Permission requested for tool: "
+	if c == nil {
+		m := r.status("", msg.Text{})
+		if request.Exists() {
+			m.Key = r.typ + ":" + r.sc.scalar(request)
+		}
+		m.SetAttr("tool", r.sc.scalar(tool))
+		field("content").Equal(phrase + tool.PeekStr())
 		return
 	}
-	c.Wait, c.Request = waiting, string(read(request))
-	r.wait(c, msg.WaitStart, "wait:", at)
+	if asked {
+		c.ask(r, request, r.head.timestamp)
+		field("input_params").MarkRead()
+	} else {
+		c.answer(r, field("decision", "behavior").Equal("allow"), r.head.timestamp)
+	}
+	id.Equal(c.ID)
+	tool.Equal(c.Name)
+	known(request)
+	field("content").Equal(phrase + c.Name)
 }
 
-func (r *record) answer(c *call, granted bool, at stamp) {
-	if c.Wait != waiting {
+// ask begins the wait of a call for a permission, and answer ends it.
+func (c *call) ask(r *record, request, at jsonv.Value) {
+	if c.Wait == msg.NoSignal && c.Done == msg.Partial {
+		c.Request = string(read(request))
+		c.wait(r, msg.WaitStart, "wait:", at)
+	}
+}
+
+func (c *call) answer(r *record, granted bool, at jsonv.Value) {
+	if c.Wait != msg.WaitStart {
 		return
 	}
-	c.Wait, c.Denied = answered, !granted
-	decision := "deny"
-	if granted {
-		decision = "allow"
+	decision := "allow"
+	if !granted {
+		decision, c.Error = "deny", "denied"
 	}
-	r.wait(c, msg.WaitEnd, "waited:", at).SetAttr("decision", decision)
+	c.wait(r, msg.WaitEnd, "waited:", at).SetAttr("decision", decision)
 }
 
-func (r *record) wait(c *call, signal msg.Signal, prefix string, at stamp) *msg.Message {
+func (c *call) wait(r *record, signal msg.Signal, prefix string, at jsonv.Value) *msg.Message {
 	m := r.add(msg.Status, msg.NoRole)
 	m.Key = prefix + c.ID
-	c.of(m)
-	m.Signal, m.Hidden = signal, true
-	at.or(r.at).Set(m)
+	c.mark(m)
+	c.Wait, m.Signal, m.Hidden = signal, signal, true
+	r.at.or(at).Set(m)
 	m.SetAttr("type", "permission")
 	return m
 }

@@ -20,17 +20,17 @@ const (
 // and in the receiver's as a user message, and no id joins them.
 func (r *record) comm(c jsonv.Value) {
 	r.s, r.lane = &session{ID: r.d.origin.legion}, &lane{}
-	if id := scalar(r.root.Get("legion_id")); id != "" {
+	if id := r.sc.scalar(r.root.Get("legion_id")); id != "" {
 		r.s.ID = id
 	}
-	r.at = stampOf(c.Get("timestamp")).or(r.at)
+	r.at.Time = stampOf(c.Get("timestamp")).Or(r.at.Time)
 	m := r.add(msg.User, msg.RoleUser)
-	m.Key = "comm:" + scalar(c.Get("comm_id"))
+	m.Key = "comm:" + r.sc.scalar(c.Get("comm_id"))
 	m.Content = taskOf(c, "content", "summary")
 	m.Hidden = c.Get("visible_to_user").Is(jsonv.False)
 
-	from := scalar(c.Get("from_minion_id"))
-	m.Agent = msg.Agent{ID: from, Name: scalar(c.Get("from_minion_name")), Kind: msg.KindAgent}
+	from := r.sc.scalar(c.Get("from_minion_id"))
+	m.Agent = msg.Agent{ID: from, Name: r.sc.scalar(c.Get("from_minion_name")), Kind: msg.KindAgent}
 	switch {
 	case from == systemID || from == "LEGION_SYSTEM":
 		m.Kind, m.Role = msg.System, msg.RoleSystem
@@ -38,29 +38,34 @@ func (r *record) comm(c jsonv.Value) {
 	case c.Get("from_user").Bool() || from == userID:
 		m.Agent = msg.Agent{ID: from, Name: userName, Kind: msg.KindHuman}
 	}
-	if reply := scalar(c.Get("in_reply_to")); reply != "" {
+	if reply := r.sc.scalar(c.Get("in_reply_to")); reply != "" {
 		m.ParentKey = "comm:" + reply
 	}
-	to := scalar(c.First("to_minion_name", "to_channel_name", "to_minion_id", "to_channel_id"))
+	to := r.sc.scalar(c.First("to_minion_name", "to_channel_name", "to_minion_id", "to_channel_id"))
 	if to == "" && c.Get("to_user").Bool() {
 		to = userName
 	}
 	m.SetAttr("type", "comm")
-	m.SetAttr("comm_type", lower(scalar(c.Get("comm_type"))))
+	kind := r.sc.scalar(c.Get("comm_type"))
+	if kind == strings.ToUpper(kind) { // in capitals
+		kind = strings.ToLower(kind)
+	}
+	m.SetAttr("comm_type", kind)
 	m.SetAttr("from", m.Agent.Name)
 	m.SetAttr("to", to)
-	for _, key := range [...]string{"to_minion_id", "to_channel_id", "summary", "related_task_id"} {
-		m.SetAttr(key, scalar(c.Get(key)))
-	}
-	if p := scalar(c.Get("interrupt_priority")); p != "none" && p != "routine" {
+	r.sc.attrs(m, c, [][]string{{"to_minion_id"}, {"to_channel_id"}, {"summary"}, {"related_task_id"}})
+	if p := r.sc.scalar(c.Get("interrupt_priority")); p != "none" && p != "routine" {
 		m.SetAttr("interrupt_priority", p)
 	}
 }
 
-// lower is a word that is written in capitals in small letters.
-func lower(word string) string {
-	if word == strings.ToUpper(word) {
-		return strings.ToLower(word)
+// commEvent decodes a comm that the WebSocket sends.
+func (r *record) commEvent() {
+	for _, c := range [...]jsonv.Value{r.root.Get("comm"), r.head.data} {
+		if c.Get("comm_id").Exists() {
+			r.comm(c)
+			return
+		}
 	}
-	return word
+	r.unknown("comm", r.raw)
 }

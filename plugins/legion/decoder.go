@@ -43,6 +43,7 @@ package legion
 
 import (
 	"bytes"
+	"crypto/sha256"
 	_ "embed"
 	"slices"
 	"sync"
@@ -74,14 +75,14 @@ type factory struct{ scratch *sync.Pool }
 
 // New returns the factory of this decoder.
 func New() decoder.Factory {
-	return factory{&sync.Pool{New: func() any { return newScratch() }}}
+	return factory{&sync.Pool{New: func() any { return &scratch{hash: sha256.New(), names: make(map[string]string)} }}}
 }
 
 func (factory) Info() decoder.Info {
 	return decoder.Info{
 		Name:          "legion",
 		Version:       "1.0.0",
-		Revision:      3,
+		Revision:      4,
 		Summary:       "Claude Code WebUI (Legion) messages.jsonl and comms.jsonl, all generations, and their WebSocket form",
 		Transports:    []frame.Kind{frame.Line, frame.Text, frame.Body},
 		MetadataFiles: []string{"state.json"},
@@ -108,7 +109,7 @@ type state struct {
 
 // stateVersion is that of package snapshot. The host decodes a stream whose snapshot is of
 // another version from its beginning.
-const stateVersion = 2
+const stateVersion = 3
 
 var _ decoder.Snapshotter = (*Decoder)(nil)
 
@@ -120,7 +121,7 @@ func (d *Decoder) Restore(b []byte) error { return snapshot.Restore(stateVersion
 
 // Decode decodes one record.
 func (d *Decoder) Decode(f *frame.Frame, out *decoder.Output) error {
-	if len(bytes.TrimSpace(f.Data)) == 0 { // a blank line, or the end of the stream
+	if !bytes.HasPrefix(f.Data, []byte("{")) && len(bytes.TrimSpace(f.Data)) == 0 { // a blank line, or the end of the stream
 		return nil
 	}
 	sc := d.scratch.Get().(*scratch)
@@ -130,7 +131,7 @@ func (d *Decoder) Decode(f *frame.Frame, out *decoder.Output) error {
 	case !ok:
 		return nil
 	case f.Kind == frame.Body:
-		d.metadata(out, root)
+		d.metadata(sc, out, root)
 	default:
 		d.record(sc, out, f.Data, root)
 	}
@@ -147,33 +148,32 @@ func (d *Decoder) Flush(out *decoder.Output) error {
 }
 
 // session returns the session of a record: the one that it names, or else the last one, or
-// the one that the file is named after. known reports that it is not new.
-func (d *Decoder) session(out *decoder.Output, h *head, envelope jsonv.Value) (s *session, known bool) {
-	id := h.session.Chars()
-	if len(id) == 0 {
-		id = envelope.Chars()
+// the one that the file is named after.
+func (d *Decoder) session(out *decoder.Output, h *head, envelope jsonv.Value) *session {
+	id, i := read(h.session), len(d.Sessions)-1
+	if sent := read(envelope); len(id) == 0 {
+		id = sent
 	}
-	last := len(d.Sessions) - 1
-	if last >= 0 && (len(id) == 0 || string(id) == d.Sessions[last].ID) {
-		return d.Sessions[last], true
+	if len(id) > 0 || i < 0 {
+		if len(id) == 0 {
+			id = h.metadata.Get("session_id").Chars()
+		}
+		if len(id) == 0 {
+			id = []byte(d.origin.session)
+		}
+		i = slices.IndexFunc(d.Sessions, func(s *session) bool { return s.ID == string(id) })
 	}
-	if len(id) == 0 {
-		id = h.metadata.Get("session_id").Chars()
-	}
-	if len(id) == 0 {
-		id = []byte(d.origin.session)
-	}
-	if i := slices.IndexFunc(d.Sessions, func(s *session) bool { return s.ID == string(id) }); i >= 0 {
-		s = d.Sessions[i]
+	if i >= 0 {
+		s := d.Sessions[i]
 		d.Sessions = append(slices.Delete(d.Sessions, i, i+1), s)
-		return s, true
+		return s
 	}
-	s = &session{ID: string(id)}
+	s := &session{ID: string(id)}
 	if d.Sessions = append(d.Sessions, s); len(d.Sessions) > maxSessions {
 		d.Sessions[0].emitTokens(out, msg.Complete)
 		d.Sessions = slices.Delete(d.Sessions, 0, 1)
 	}
-	return s, false
+	return s
 }
 
 // read returns the text of a string, which then counts as read; nil for any other kind.

@@ -123,6 +123,23 @@ func TestForgettingLosesNoTokens(t *testing.T) {
 	}
 }
 
+// A call for which another one is evicted, with the tokens of its sub-agent, is a delegation
+// like any other.
+func TestEvictionLeavesTheNewCall(t *testing.T) {
+	d := open(t, decoder.Stream{})
+	for i := range conversation.MaxCalls + 10 {
+		got := step(t, d, fmt.Appendf(nil, `{"_type":"AssistantMessage","data":{"message_id":"m%[1]d","content":[{"id":"c%[1]d","name":"Task","input":{"subagent_type":"a"}}]}}`, i))
+		kinds := make(map[msg.Kind]int)
+		for _, m := range got {
+			kinds[m.Kind]++
+		}
+		if kinds[msg.Delegation] != 1 || (kinds[msg.Usage] == 1) != (i >= conversation.MaxCalls) {
+			t.Fatalf("call %d: %v", i, kinds)
+		}
+		step(t, d, fmt.Appendf(nil, `{"_type":"AssistantMessage","data":{"message_id":"n%[1]d","parent_tool_use_id":"c%[1]d","content":[{"text":"x"}],"usage":{"input_tokens":1}}}`, i))
+	}
+}
+
 // Calls and sessions that a peer leaves open are evicted beyond the limits.
 func TestMemoryIsBounded(t *testing.T) {
 	d := open(t, decoder.Stream{}).(*Decoder)
@@ -155,7 +172,7 @@ func TestMemoryIsBounded(t *testing.T) {
 }
 
 func TestRestoreRefusesWhatItCannotRead(t *testing.T) {
-	for _, in := range []string{``, `x`, `{"sessions":{}}`, `{"Version":2,"Sessions":[null]}`, `{"Version":2,"Sessions":[{"Calls":{"Open":[null]}}]}`, `{"Version":2,"Sessions":3}`} {
+	for _, in := range []string{``, `x`, `{"sessions":{}}`, `{"Version":3,"Sessions":[null]}`, `{"Version":3,"Sessions":[{"Calls":{"Open":[null]}}]}`, `{"Version":3,"Sessions":3}`} {
 		if err := open(t, decoder.Stream{}).(*Decoder).Restore([]byte(in)); err == nil {
 			t.Errorf("%s: taken", in)
 		}

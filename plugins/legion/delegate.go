@@ -8,33 +8,45 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/spawn"
 )
 
-// delegation returns the delegation in a call, if it is one: to a sub-agent, whose
-// answer is the call's result, or to another minion, whose answer, if any, arrives
-// as a message of its own (async). A message to a minion begins a turn there; one to a
-// channel begins one at each of its members, or at none, and one to the user is no work
-// for an agent.
-func (sc *scratch) delegation(tool string, input jsonv.Value) (d msg.Delegate, ok bool) {
-	switch tool {
-	case "Task", "Agent":
-		return msg.Delegate{To: sc.name(input.Get("subagent_type")), Task: input.Get("prompt").Text(), Async: input.Get("run_in_background").Bool()}, true
-	case "mcp__legion__send_comm":
-		d = msg.Delegate{To: sc.name(input.Get("to_minion_name")), Task: taskOf(input, "content", "summary"), Async: true}
-		d.CorrelationPrompt = spawn.Sent(system, string(withoutFooter(sc.plain(d.Task))))
-		return d, d.To != userName
-	case "mcp__legion__send_comm_to_channel":
-		to := sc.name(input.Get("channel_name"))
-		if to == "" {
-			to = sc.name(input.Get("channel"))
-		}
-		return msg.Delegate{To: to, Task: taskOf(input, "content", "summary"), Async: true}, true
-	case "mcp__legion__spawn_minion":
-		return msg.Delegate{To: sc.name(input.Get("name")), Task: taskOf(input, "initialization_context", "content"), Async: true}, true
-	}
-	return msg.Delegate{}, false
+// delegations are the tools that hand work to another agent, with the arguments that name the
+// agent and the task: to a sub-agent, whose answer is the call's result, or to another minion,
+// whose answer, if any, arrives as a message of its own (async). A message to a minion begins a
+// turn there; one to a channel begins one at each of its members, or at none, and one to the
+// user is no work for an agent.
+var delegations = map[string]struct {
+	to, task []string
+	async    bool
+}{
+	"Task":                              {[]string{"subagent_type"}, []string{"prompt"}, false},
+	"Agent":                             {[]string{"subagent_type"}, []string{"prompt"}, false},
+	sendComm:                            {[]string{"to_minion_name"}, []string{"content", "summary"}, true},
+	"mcp__legion__send_comm_to_channel": {[]string{"channel_name", "channel"}, []string{"content", "summary"}, true},
+	"mcp__legion__spawn_minion":         {[]string{"name"}, []string{"initialization_context", "content"}, true},
 }
+
+const sendComm = "mcp__legion__send_comm"
 
 // system is the name of the system in which minions write to each other.
 const system = "legion"
+
+// delegate makes the message of a call a delegation, if it is one.
+func (sc *scratch) delegate(m *msg.Message, dir string, input jsonv.Value) bool {
+	d, ok := delegations[m.Tool.Name]
+	to, task := sc.name(input.First(d.to...)), taskOf(input, d.task...)
+	switch comm := m.Tool.Name == sendComm; {
+	case !ok, comm && to == userName:
+		s, ok := spawn.Call(m.Tool.Name, dir, input)
+		if ok {
+			s.On(m)
+		}
+		return ok
+	case comm:
+		m.Delegation.CorrelationPrompt = spawn.Sent(system, string(withoutFooter(sc.plain(task))))
+	}
+	m.Kind, m.Delegation.To, m.Delegation.Task = msg.Delegation, to, task
+	m.Delegation.Async = d.async || input.Get("run_in_background").Bool()
+	return true
+}
 
 // footers are the texts that the writer adds below a message to a minion.
 var footers = [...]string{
@@ -66,11 +78,11 @@ func sentText(text []byte, headed bool) []byte {
 }
 
 // taskOf returns the first of the texts that is there.
-func taskOf(input jsonv.Value, keys ...string) msg.Text {
+func taskOf(input jsonv.Value, keys ...string) (t msg.Text) {
 	for _, k := range keys {
-		if t := input.Get(k).Text(); !t.IsZero() {
-			return t
+		if t = input.Get(k).Text(); !t.IsZero() {
+			break
 		}
 	}
-	return msg.Text{}
+	return t
 }

@@ -15,21 +15,21 @@ import (
 // It is rewritten with every change of the session's state and holds tokens and
 // prompts; only who the minion is and since when is taken from it. The message belongs
 // to no run: it names the minion of the session.
-func (d *Decoder) metadata(out *decoder.Output, root jsonv.Value) {
+func (d *Decoder) metadata(sc *scratch, out *decoder.Output, root jsonv.Value) {
 	if !root.Get("session_id").Is(jsonv.String) {
 		m := out.Unknown("companion", root.Raw())
 		m.Session, m.Key = d.origin.session, "unknown:"+msg.HashKey(string(root.Raw()))
 		return
 	}
-	name := scalar(root.Get("name"))
+	name := sc.scalar(root.Get("name"))
 	if name == "" || root.Get("is_minion").Is(jsonv.False) { // then the name is a title
 		return
 	}
 	m := out.Add()
-	m.Session = cmp.Or(scalar(root.Get("session_id")), d.origin.session)
+	m.Session = cmp.Or(sc.scalar(root.Get("session_id")), d.origin.session)
 	m.Key, m.Kind, m.Hidden, m.Complete = "minion:"+m.Session, msg.Status, true, msg.Complete
 	m.Agent = msg.Agent{ID: m.Session, Name: name, Kind: msg.KindAgent}
 	stampOf(root.Get("created_at")).Set(m)
 	m.SetAttr("type", "minion")
-	m.SetAttr("parent_minion_id", scalar(root.Get("parent_overseer_id")))
+	m.SetAttr("parent_minion_id", sc.scalar(root.Get("parent_overseer_id")))
 }

@@ -1,15 +1,41 @@
 package legion
 
 import (
-	"slices"
 	"strconv"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
-	"github.com/earshot-dev/earshot/core/sdk/when"
 )
+
+// head has the members that any record may have. It is read in one pass, as most of a
+// decoder's work is looking for members that are not there.
+type head struct {
+	typ, stored, id, session, timestamp, content, metadata, data, parent, comm jsonv.Value
+}
+
+var headNames = jsonv.NamesOf("type", "_type", "message_id", "session_id", "timestamp", "content", "metadata", "data", "parent_tool_use_id", "comm_id")
+
+func headOf(v jsonv.Value) (h head) {
+	headNames.Read(v, &h.typ, &h.stored, &h.id, &h.session, &h.timestamp, &h.content, &h.metadata, &h.data, &h.parent, &h.comm)
+	return h
+}
+
+// message has the members of a message of either side: of metadata in generation 1, of data
+// in generation 2.
+type message struct {
+	model, id, turn, parent, uuid, usage, fault, content, session jsonv.Value
+	toolUses, toolResults, thoughts, thought, toolResult, sdk     jsonv.Value
+}
+
+var messageNames = jsonv.NamesOf("model", "message_id", "turn_id", "parent_tool_use_id", "uuid", "usage", "error", "content", "session_id",
+	"tool_uses", "tool_results", "thinking_blocks", "thinking_content", "tool_use_result", "raw_sdk_message")
+
+func (a *message) read(v jsonv.Value) {
+	messageNames.Read(v, &a.model, &a.id, &a.turn, &a.parent, &a.uuid, &a.usage, &a.fault, &a.content, &a.session,
+		&a.toolUses, &a.toolResults, &a.thoughts, &a.thought, &a.toolResult, &a.sdk)
+}
 
 // stamp is a time and its text in the record.
 type stamp struct {
@@ -18,27 +44,15 @@ type stamp struct {
 }
 
 func stampOf(v jsonv.Value) (t stamp) {
-	switch v.Kind() {
-	case jsonv.String:
-		var ok bool
-		t.raw = v.Chars()
-		if t.Nanos, t.Precision, ok = when.Parse(string(t.raw)); ok {
-			v.MarkRead()
-		}
-	case jsonv.Number:
+	if t.raw = v.Chars(); v.Is(jsonv.Number) {
 		t.raw = v.Peek()
-		t.Nanos, t.Precision, _ = when.Number(string(t.raw))
 	}
+	t.Time = conversation.TimeOf(v)
 	return t
 }
 
-// or returns t, or the other when t is no time.
-func (t stamp) or(other stamp) stamp {
-	if t.Nanos == 0 {
-		return other
-	}
-	return t
-}
+// or returns the time of a part, which may have one of its own.
+func (t stamp) or(at jsonv.Value) conversation.Time { return conversation.TimeOf(at).Or(t.Time) }
 
 // record is one line on its way into messages.
 type record struct {
@@ -47,7 +61,12 @@ type record struct {
 	out  *decoder.Output
 	raw  []byte // the whole frame
 	root jsonv.Value
-	head head // of root
+	head head    // of root
+	msg  message // of fields
+	// fields are the members that depend on the type: metadata of generation 1, data of the
+	// others.
+	fields  jsonv.Value
+	content jsonv.Value
 
 	typ  string // in the words of generation 1
 	id   []byte // its own id; empty on older lines
@@ -55,7 +74,9 @@ type record struct {
 	s    *session
 	lane *lane // the run that it belongs to
 
-	parent jsonv.Value // the call of that run, if the record is the first that names it
+	response string // of the model, that the record is a part of
+	prompt   bool   // its first text may be a prompt
+	launched bool   // a result in it reports that a sub-agent works in the background
 
 	texts, thoughts int // parts of each kind so far
 }
@@ -71,34 +92,83 @@ func (d *Decoder) record(sc *scratch, out *decoder.Output, raw []byte, root json
 	}
 	r.id = read(r.head.id)
 	r.at = stampOf(r.head.timestamp)
-	if sent := stampOf(envelope.timestamp); r.at.Nanos == 0 {
-		r.at.Time = sent.Time // raw is kept: the file's line has no envelope
-	}
+	r.at.Time = r.at.Or(stampOf(envelope.timestamp).Time) // raw is kept: the file's line has no envelope
 	if r.head.comm.Exists() {
 		r.comm(r.root)
 	} else {
-		var old bool
-		r.s, old = d.session(out, &r.head, envelope.session)
+		r.s = d.session(out, &r.head, envelope.session)
 		r.lane = &r.s.Top
-		if r.head.stored.Is(jsonv.String) {
-			r.stored()
-		} else {
-			r.flat()
-		}
-		r.markNames(out.Messages[before:], old, envelope.session)
+		r.decode()
 	}
 	rest.Keep(&sc.doc, out, before, func(m *msg.Message) { m.Session = r.s.ID })
 }
 
-// markNames counts the members that name the session and the run as read, if the messages of
-// the record have those names, or earlier messages had.
-func (r *record) markNames(messages []msg.Message, old bool, envelope jsonv.Value) {
-	if old || len(messages) > 0 {
-		known(r.head.session) // if it is a string, the session is called so
-		envelope.Equal(r.s.ID)
+// types has the records of the later generations in the words of generation 1.
+var types = map[string]string{
+	"AssistantMessage": "assistant", "UserMessage": "user", "ToolCallUpdate": "tool_call", "ResultMessage": "result",
+	"PermissionRequestMessage": "permission_request", "PermissionResponseMessage": "permission_response",
+	"SystemMessage": "system", "HookEventMessage": "system", "TaskStartedMessage": "system", "TaskProgressMessage": "system",
+	"TaskUpdatedMessage": "system", "TaskNotificationMessage": "system",
+}
+
+// decode decodes a record of a session, by its type.
+func (r *record) decode() {
+	name, stored := r.head.typ, r.head.stored.Is(jsonv.String)
+	if r.fields = r.head.metadata; stored {
+		name, r.fields = r.head.stored, r.head.data
 	}
-	if r.parent.Exists() && slices.ContainsFunc(messages, func(m msg.Message) bool { return m.ParentCall == r.lane.Call }) {
-		r.parent.MarkRead()
+	r.msg.read(r.fields)
+	if r.content = r.head.content; stored {
+		r.content = r.msg.content
+	}
+	if !stored && !r.msg.parent.Exists() {
+		r.msg.parent = r.head.parent
+	}
+	if stored && len(r.id) == 0 {
+		r.id = r.msg.uuid.Chars()
+	}
+	known(r.msg.uuid)
+	known(r.msg.session)
+	r.lane = r.laneOf(r.msg.parent)
+
+	typ := read(name)
+	if stored {
+		r.typ = types[string(typ)]
+	} else {
+		r.typ = r.sc.intern(typ)
+	}
+	switch r.typ {
+	case "assistant":
+		r.assistant()
+	case "user":
+		r.user()
+	case "system":
+		r.system()
+	case "result":
+		r.result()
+	case "tool_call":
+		r.toolCall()
+	case "thinking", "tool_use":
+		r.piece()
+	case "tool_result", "tool_error":
+		r.toolResult()
+	case "permission_request", "permission_response":
+		r.permission()
+	case "error", "exception", "warning":
+		r.error()
+	case "comm":
+		r.commEvent()
+	case "ping", "pong":
+		r.status("", msg.Text{})
+	case "state_change", "status_update", "processing", "session_start", "session_end", "channel_created",
+		"project_updated", "sessions_list", "connection_established", "interrupt_response":
+		text := r.content.Text()
+		if text.IsZero() {
+			text = r.head.data.Text()
+		}
+		r.status("", text)
+	default:
+		r.unknown(string(typ), r.raw)
 	}
 }
 
@@ -120,11 +190,10 @@ func (r *record) key(part string, n int, text msg.Text) string {
 	if len(r.id) > 0 {
 		sc.key = append(append(sc.key[:0], r.id...), part...)
 	} else {
-		sc.key = sc.hashKey(r.typ, part, r.at.raw, text)
+		sc.key = append(sc.key[:0], sc.hashKey(r.typ, part, r.at.raw, text)...)
 	}
 	if n > 0 {
-		sc.key = append(sc.key, '/')
-		sc.key = strconv.AppendInt(sc.key, int64(n), 10)
+		sc.key = strconv.AppendInt(append(sc.key, '/'), int64(n), 10)
 	}
 	return sc.str(sc.key)
 }
@@ -138,46 +207,46 @@ func (r *record) unknown(typ string, raw []byte) {
 	m.Session, m.Key = r.s.ID, "unknown:"+msg.HashKey(string(raw))
 	if len(raw) < len(r.raw) { // a part may come again in another record
 		m.Key = "unknown:" + msg.HashKey(string(raw), string(r.at.raw))
-	}
-	if len(raw) == len(r.raw) {
+	} else {
 		r.sc.doc.Root().MarkRead()
 	}
 	r.at.Set(m)
 	r.lane.mark(m)
 }
 
-// status adds a hidden message about the run itself.
-func (r *record) status(text msg.Text) *msg.Message {
-	m := r.add(msg.Status, msg.NoRole)
-	m.Key = r.key("", 0, text)
-	m.Content, m.Hidden = text, true
-	m.Attrs = make([]msg.Attr, 0, 4)
-	m.SetAttr("type", r.typ)
+// about adds a message about the run or the session itself.
+func (r *record) about(k msg.Kind, role msg.Role, typ, sub string, text msg.Text) *msg.Message {
+	m := r.add(k, role)
+	m.Key, m.Content = r.key("", 0, text), text
+	m.Attrs = make([]msg.Attr, 0, 6)
+	m.SetAttr("type", typ)
+	m.SetAttr("subtype", sub)
 	return m
 }
 
-// attrs sets the attributes of those names to the members' values; their values
-// share one string.
-func (r *record) attrs(m *msg.Message, v jsonv.Value, names ...string) {
-	type span struct {
-		name     string
-		from, to int
+// status adds a hidden one.
+func (r *record) status(sub string, text msg.Text) *msg.Message {
+	m := r.about(msg.Status, msg.NoRole, r.typ, sub, text)
+	m.Hidden = true
+	return m
+}
+
+// error decodes an error, or a warning, which is an error that ended nothing.
+func (r *record) error() {
+	text, again := r.content.Text(), r.root.First("error_message", "message", "error")
+	if text.IsZero() {
+		text = again.Text()
+	} else {
+		again.Equal(r.content.PeekStr())
 	}
-	var spans [16]span
-	n, b := 0, r.sc.key[:0]
-	for _, name := range names {
-		switch x := v.Get(name); x.Kind() {
-		case jsonv.String, jsonv.Number, jsonv.True, jsonv.False:
-			from := len(b)
-			b = x.Text().Append(b)
-			spans[n] = span{name, from, len(b)}
-			n++
-		}
+	kind := msg.Error
+	if r.typ == "warning" {
+		kind = msg.System
 	}
-	r.sc.key = b
-	values := r.sc.str(b)
-	m.Attrs = slices.Grow(m.Attrs, n)
-	for _, s := range spans[:n] {
-		m.SetAttr(s.name, values[s.from:s.to])
+	m := r.about(kind, msg.RoleSystem, r.typ, "", text)
+	m.IsError = kind == msg.Error
+	if t := r.sc.name(r.fields.Get("error_type")); t != r.typ {
+		m.Tool.ErrorType = t
 	}
+	m.SetAttr("error_code", r.sc.scalar(r.fields.Get("error_code")))
 }

@@ -15,16 +15,15 @@ import (
 // session is the state of one minion's conversation.
 type session struct {
 	ID    string
-	Open  bool                      `json:",omitempty"` // a turn is active
-	Cut   bool                      `json:",omitempty"` // the turn was interrupted
 	Stop  string                    `json:",omitempty"` // key of the line that ended the turn
-	Top   lane                      `json:",omitzero"`
-	Text  conversation.LastText     `json:",omitzero"` // of Top
+	Top   lane                      `json:",omitzero"`  // the turn
+	Text  conversation.LastText     `json:",omitzero"`  // of Top
 	Calls conversation.Calls[*call] `json:",omitzero"`
 	Dir   string                    `json:",omitempty"` // working directory
 }
 
-// lane is a run: a turn of the session, or a sub-agent below one of its calls.
+// lane is a run: a turn of the session, or a sub-agent below one of its calls. Stop of a turn
+// is interrupted when the user did that.
 type lane struct {
 	conversation.Run
 	Agent   string `json:",omitempty"`
@@ -66,8 +65,8 @@ type tokens struct {
 
 func (t *tokens) count(response string, c conversation.Counts, at conversation.Time) {
 	if response != t.Response {
-		t.Sum = t.Sum.Add(t.Last)
-		t.Response, t.Last = response, conversation.Counts{}
+		t.Sum, t.Last = t.Sum.Add(t.Last), conversation.Counts{}
+		t.Response = response
 	}
 	t.Last, t.At = t.Last.Max(c), at
 }
@@ -84,64 +83,79 @@ func (s *session) emitTokens(out *decoder.Output, c msg.Completeness) {
 	}
 }
 
-// emitTokens emits the tokens of a run without a result line. Tokens of a sub-agent after its
-// end have a key of their own.
-func (l *lane) emitTokens(out *decoder.Output, s *session, c msg.Completeness) {
-	u := l.Tokens.total()
+// emitTokens emits the tokens of a run without a result line, if there are any. Tokens of a
+// sub-agent after its end have a key of their own.
+func (l *lane) emitTokens(out *decoder.Output, s *session, c msg.Completeness) (emitted bool) {
+	u, key := l.Tokens.total(), l.ID
 	if u.IsZero() {
-		return
+		return false
+	}
+	if l.Emitted > 0 {
+		key += "/" + strconv.Itoa(l.Emitted)
 	}
 	m := out.Add()
-	m.Session, m.Kind, m.Hidden = s.ID, msg.Usage, true
-	m.Key, m.Usage, m.Complete = "usage:"+l.ID, u, c
-	if l.Emitted > 0 {
-		m.Key += "/" + strconv.Itoa(l.Emitted)
-	}
-	m.Model, m.Provider = l.Model, anthropic.Provider("", l.Model)
+	m.Session, m.Complete = s.ID, c
 	l.Tokens.At.Set(m)
 	l.mark(m)
+	l.usage(m, key, u)
+	return true
 }
 
-// settle emits them as complete.
+// usage makes the message the tokens of the run.
+func (l *lane) usage(m *msg.Message, key string, t msg.Tokens) {
+	m.Kind, m.Hidden, m.Key, m.Usage = msg.Usage, true, "usage:"+key, t
+	m.Model, m.Provider = l.Model, anthropic.Provider("", l.Model)
+}
+
+// settle emits them as complete. A call without a sub-agent has none.
 func (l *lane) settle(out *decoder.Output, s *session) {
-	before := len(out.Messages)
-	if l.emitTokens(out, s, msg.Complete); len(out.Messages) > before {
+	if l == nil {
+		return
+	}
+	if l.emitTokens(out, s, msg.Complete) {
 		l.Emitted++
 	}
 	l.Tokens = tokens{}
 }
 
+// laneOf returns the run of the sub-agent that the call caused; the turn for no call.
+func (r *record) laneOf(parent jsonv.Value) *lane {
+	id := read(parent)
+	if len(id) == 0 {
+		return &r.s.Top
+	}
+	c := r.s.Calls.Get(string(id))
+	if c == nil {
+		c = r.s.add(r, string(id))
+	}
+	if c.Child == nil {
+		c.Child = &lane{Run: conversation.Run{ID: c.ID, Child: true, Parent: c.Run, Call: c.ID, Link: msg.ByNativeID}, Agent: c.To}
+	}
+	return c.Child
+}
+
 // begin begins a turn.
-func (r *record) begin(run string) {
-	s := r.s
-	if run == s.Top.ID && s.Open {
+func (s *session) begin(out *decoder.Output, run string) {
+	if run == s.Top.ID && s.Top.Active() {
 		return // the same prompt again
 	}
-	s.Top.settle(r.out, s)
+	s.Top.settle(out, s)
 	s.Top = lane{Run: conversation.Run{ID: strings.Clone(run)}}
 	s.Text.Set(msg.Text{})
-	s.Open, s.Cut, s.Stop = true, false, ""
+	s.Stop = ""
 }
 
 // wake begins a turn with a record of the agent unless one is active: the notification of a
 // background task causes a turn without a prompt.
 func (r *record) wake() {
-	if r.lane != &r.s.Top || r.s.Open {
+	if r.lane != &r.s.Top || r.lane.Active() {
 		return
 	}
 	var text msg.Text
 	if len(r.at.raw) == 0 {
 		text = msg.Raw(r.root.Raw())
 	}
-	r.begin("turn:" + r.key("", 0, text))
-}
-
-// end makes m the end of the record's run.
-func (r *record) end(m *msg.Message) {
-	m.Signal = msg.RunEnd
-	if r.lane == &r.s.Top {
-		r.s.Open = false
-	}
+	r.s.begin(r.out, "turn:"+r.key("", 0, text))
 }
 
 // origin is the part of a stream's name that has a meaning.
@@ -155,19 +169,17 @@ type origin struct {
 func originOf(s string) (o origin) {
 	s, _, _ = strings.Cut(strings.ReplaceAll(s, `\`, "/"), "?")
 	dir, base := path.Split(path.Clean(s))
-	dir = path.Base(dir)
 	o.session = strings.TrimSuffix(strings.TrimSuffix(base, ".gz"), ".jsonl")
 	if strings.HasPrefix(base, "messages.") || strings.HasPrefix(base, "comms.") {
-		o.session = dir
+		o.session = path.Base(dir)
 	}
-	if o.session == "" || o.session == "." || o.session == "/" || o.session == "-" {
+	switch o.session {
+	case "", ".", "/", "-":
 		o.session = "legion"
 	}
-	o.legion = o.session
-	if _, rest, ok := strings.Cut("/"+s, "/legions/"); ok {
-		if id, _, _ := strings.Cut(rest, "/"); id != "" {
-			o.legion = id
-		}
+	_, legion, _ := strings.Cut("/"+s, "/legions/")
+	if o.legion, _, _ = strings.Cut(legion, "/"); o.legion == "" {
+		o.legion = o.session
 	}
 	return o
 }

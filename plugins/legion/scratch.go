@@ -1,7 +1,6 @@
 package legion
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"hash"
@@ -19,15 +18,10 @@ type scratch struct {
 	text []byte // a decoded text
 	key  []byte
 	hash hash.Hash
-	sum  [sha256.Size]byte
 
 	names map[string]string // strings that are repeated
 	free  []*call           // that were dropped
 	chunk strings.Builder
-}
-
-func newScratch() *scratch {
-	return &scratch{hash: sha256.New(), names: make(map[string]string)}
 }
 
 // trim frees the memory that an unusual record needed.
@@ -56,6 +50,23 @@ func (sc *scratch) str(b []byte) string {
 	return sc.chunk.String()[from:]
 }
 
+// scalar returns a string, a number or a boolean as text, for a message.
+func (sc *scratch) scalar(v jsonv.Value) string {
+	switch v.Kind() {
+	case jsonv.String, jsonv.Number, jsonv.True, jsonv.False:
+		return sc.str(sc.plain(v.Text()))
+	}
+	return ""
+}
+
+// attrs sets attributes to members of v. Each has a name, and the members that may have its
+// value unless one has that name.
+func (sc *scratch) attrs(m *msg.Message, v jsonv.Value, list [][]string) {
+	for _, a := range list {
+		m.SetAttr(a[0], sc.scalar(v.First(a[min(1, len(a)-1):]...)))
+	}
+}
+
 // name returns a string that is likely to come again.
 func (sc *scratch) name(v jsonv.Value) string { return sc.intern(read(v)) }
 
@@ -73,12 +84,6 @@ func (sc *scratch) intern(b []byte) string {
 	return s
 }
 
-// joined returns the two with a slash between.
-func (sc *scratch) joined(a, b string) string {
-	sc.key = append(append(append(sc.key[:0], a...), '/'), b...)
-	return sc.intern(sc.key)
-}
-
 // newCall returns a call that was dropped, or a new one.
 func (sc *scratch) newCall() *call {
 	n := len(sc.free)
@@ -93,16 +98,16 @@ func (sc *scratch) newCall() *call {
 // hashKey is msg.HashKey of the parts, without a copy of the text. The text is
 // hashed decoded, so that an escape more or less is the same.
 func (sc *scratch) hashKey(typ, part string, at []byte, text msg.Text) []byte {
+	raw := sc.plain(text)
 	b := binary.AppendUvarint(sc.key[:0], uint64(len(typ)+len(part)))
 	b = append(append(b, typ...), part...)
 	b = append(binary.AppendUvarint(b, uint64(len(at))), at...)
-	raw := sc.plain(text)
 	b = binary.AppendUvarint(b, uint64(len(raw)))
 	sc.hash.Reset()
 	sc.hash.Write(b)
 	sc.hash.Write(raw)
-	sc.hash.Sum(sc.sum[:0])
-	return hex.AppendEncode(b[:0], sc.sum[:16])
+	b = sc.hash.Sum(b[:0])
+	return hex.AppendEncode(b, b[:16])[len(b):]
 }
 
 // plain returns the decoded text, valid until the next call.

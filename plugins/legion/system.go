@@ -8,164 +8,152 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// system decodes a notice. f has its fields (metadata, or data), inner the agent's own
-// message (init_data, or data within data).
-func (r *record) system(f, inner, content jsonv.Value) {
+// notice is how a system record of a subtype is shown: the signal that it is, and attributes,
+// each with the members that have it.
+type notice struct {
+	hidden bool
+	signal msg.Signal
+	attrs  [][]string
+}
+
+var (
+	launch = notice{true, msg.NoSignal, [][]string{{"model"}, {"cwd"}, {"permission_mode", "permissionMode"}, {"version", "claude_code_version"}}}
+	retry  = notice{true, msg.Retry, [][]string{{"attempt", "attempt", "attemptNumber"}}}
+	change = notice{true, msg.NoSignal, [][]string{{"status"}, {"permission_mode", "permissionMode"}}}
+	hook   = notice{true, msg.NoSignal, [][]string{{"hook", "hook_name", "hookName"}, {"hook_event", "hook_event", "hookEvent"}, {"outcome"}, {"exit_code", "exit_code", "exitCode"}}}
+)
+
+var notices = map[string]notice{
+	"init": launch, "client_launched": launch, "api_retry": retry, "tengu_api_retry": retry,
+	"status": change, "status_update": change, "thinking_tokens": change, "hook_started": hook, "hook_response": hook,
+	"interrupt": {}, "permission_mode_change": {}, "agent_notification": {},
+	"compact_boundary": {signal: msg.Compaction}, "microcompact_boundary": {signal: msg.Compaction},
+	"interrupt_success": {}, "session_failed": {},
+}
+
+// system decodes a notice. Its fields have the agent's own message: init_data in generation 1,
+// data in the others.
+func (r *record) system() {
+	f := r.fields
+	inner := f.First("init_data", "data")
 	sub := r.sc.name(f.Get("subtype"))
 	if sub == "" {
 		sub = r.sc.name(r.root.Get("subtype"))
 	}
-	text := content.Text()
-	if placeholder(content.Escaped(), sub) {
+	text := r.content.Text()
+	if placeholder(r.content.Escaped(), sub) {
 		text = msg.Text{}
 	}
-	r.typ = r.sc.joined("system", sub)
-	switch sub {
-	case "task_started", "task_progress", "task_updated", "task_notification":
-		r.task(sub, f, inner, text)
+	r.typ = "system/" + sub
+	if strings.HasPrefix(sub, "task_") {
+		r.task(sub, inner, text)
 		return
-	case "interrupt_success":
-		m := r.notice(msg.Stop, sub, text)
-		r.end(m)
-		m.FinishReason, m.Tool.ErrorType, m.IsError = "interrupted", "interrupted", true
-		r.s.Cut = true
-		return
-	case "session_failed":
-		m := r.notice(msg.Error, sub, text)
-		m.IsError, m.FinishReason = true, "error"
+	}
+	m := r.about(msg.Status, msg.NoRole, "system", sub, text)
+	n, ok := notices[sub]
+	m.Hidden, m.Signal = n.hidden, n.signal
+	r.sc.attrs(m, inner, n.attrs)
+	switch {
+	case sub == "interrupt_success":
+		m.Kind, m.IsError = msg.Stop, true
+		m.FinishReason, m.Tool.ErrorType = interrupted, interrupted
+	case sub == "session_failed":
+		m.Kind, m.IsError, m.FinishReason = msg.Error, true, "error"
 		m.Tool.ErrorType = r.sc.name(f.First("error_subtype", "error_type"))
-		if m.Content.IsZero() {
+		if text.IsZero() {
 			m.Content = f.Get("error_details").Text()
 		}
-		r.end(m)
-		return
-	}
-
-	m := r.notice(msg.Status, sub, text)
-	switch sub {
-	case "init", "client_launched":
-		m.Hidden = true
-		m.SetAttr("model", scalar(inner.Get("model")))
-		dir := scalar(inner.Get("cwd"))
-		if dir != "" && len(dir) <= maxDir {
+	case sub == "init", sub == "client_launched":
+		if dir := m.Attr("cwd"); dir != "" && len(dir) <= maxDir {
 			r.s.Dir = strings.Clone(dir)
 		}
-		m.SetAttr("cwd", dir)
 		inner.Get("tools").MarkRead()
-		m.SetAttr("permission_mode", scalar(inner.Get("permissionMode")))
-		m.SetAttr("version", scalar(inner.Get("claude_code_version")))
-	case "interrupt":
-		r.s.Cut = true
-	case "permission_mode_change", "agent_notification":
-	case "compact_boundary", "microcompact_boundary":
-		m.Signal = msg.Compaction
-	case "api_retry", "tengu_api_retry":
-		m.Hidden, m.Signal = true, msg.Retry
-		m.SetAttr("attempt", scalar(inner.First("attempt", "attemptNumber")))
-	case "status", "status_update", "thinking_tokens":
-		m.Hidden = true
-		m.SetAttr("status", scalar(inner.Get("status")))
-		m.SetAttr("permission_mode", scalar(inner.Get("permissionMode")))
-	case "hook_started", "hook_response":
-		m.Hidden = true
-		m.SetAttr("hook", scalar(inner.First("hook_name", "hookName")))
-		m.SetAttr("hook_event", scalar(inner.First("hook_event", "hookEvent")))
-		m.SetAttr("outcome", scalar(inner.Get("outcome")))
-		m.SetAttr("exit_code", scalar(inner.First("exit_code", "exitCode")))
-		if m.Content.IsZero() {
-			m.Content = inner.First("message", "stderr", "stdout").Text()
-		}
-	default:
-		if !text.IsZero() {
-			m.Kind, m.Role = msg.System, msg.RoleSystem
-			break
-		}
-		m.Hidden, m.Content = true, inner.Text() // an unknown notice is kept
+	case strings.HasPrefix(sub, "hook_") && text.IsZero():
+		m.Content = inner.First("message", "stderr", "stdout").Text()
+	case !ok && !text.IsZero():
+		m.Kind, m.Role = msg.System, msg.RoleSystem
+	case !ok: // an unknown notice is kept
+		m.Hidden, m.Content = true, inner.Text()
 	}
+	if strings.HasPrefix(sub, "interrupt") {
+		r.s.Top.Stop = interrupted
+	}
+	r.s.place(r.lane, m)
 }
 
-// notice emits a message of a system record. Between two turns it belongs to no run.
-func (r *record) notice(k msg.Kind, sub string, text msg.Text) *msg.Message {
-	m := r.add(k, msg.NoRole)
-	m.Key, m.Content = r.key("", 0, text), text
-	if r.lane == &r.s.Top && !r.s.Open && k == msg.Status {
+// place ends the run with a message that does, and takes one between two turns out of it.
+func (s *session) place(l *lane, m *msg.Message) {
+	switch {
+	case m.Kind == msg.Stop, m.Kind == msg.Error:
+		l.End(m)
+	case l == &s.Top && !l.Active():
 		m.Run = ""
 	}
-	m.Attrs = make([]msg.Attr, 0, 6)
-	m.SetAttr("type", "system")
-	m.SetAttr("subtype", sub)
-	return m
 }
 
 // placeholder reports whether the text only fills in for a missing one: "System init: <id>",
 // "System message".
 func placeholder(text []byte, sub string) bool {
 	rest, ok := bytes.CutPrefix(text, []byte("System "))
-	if !ok {
-		return false
-	}
-	if string(rest) == "message" {
+	if ok && string(rest) == "message" {
 		return true
 	}
-	rest, ok = bytes.CutPrefix(rest, []byte(sub))
-	return ok && bytes.HasPrefix(rest, []byte(": ")) && bytes.IndexByte(rest[2:], ' ') < 0
+	id, named := bytes.CutPrefix(rest, []byte(sub+": "))
+	return ok && named && bytes.IndexByte(id, ' ') < 0
 }
 
 // task decodes a notice about a sub-agent: it started, works, has an answer.
-func (r *record) task(sub string, f, inner jsonv.Value, text msg.Text) {
-	id, status := f.Get("task_id"), f.Get("status")
+func (r *record) task(sub string, inner jsonv.Value, text msg.Text) {
+	f := r.fields
+	id, of, status := f.Get("task_id"), f.Get("tool_use_id"), f.Get("status")
 	if !status.Exists() {
 		status = f.Path("patch", "status")
 	}
-	of := f.Get("tool_use_id")
 	c := r.s.Calls.Get(string(of.Chars()))
 	if c != nil {
 		known(of)
-	}
-	if c == nil && id.Exists() {
-		c = r.newest(func(c *call) bool { return c.Task != "" && id.Equal(c.Task) })
+	} else if id.Exists() {
+		c = r.s.newest(func(c *call) bool { return c.Task != "" && id.Equal(c.Task) })
 	}
 	if c != nil && c.Delegates {
 		if c.Task == "" {
 			c.Task = string(read(id))
 		}
-		to := inner.Get("subagent_type")
-		if c.To == "" {
+		if to := inner.Get("subagent_type"); c.To == "" {
 			c.To = string(to.Chars())
 		} else {
 			to.Equal(c.To)
 		}
 	}
-	if c != nil && c.Launched && c.Done == ongoing {
-		o := outcome{at: r.at}
-		o.failed = !status.Equal("completed")
-		if o.failed {
+	if c != nil && c.Launched && c.Done == msg.Partial {
+		o := outcome{}
+		switch state := string(status.Chars()); {
+		case state == "killed", state == "stopped", state == "cancelled":
+			o.errorType = "cancelled"
+		case state != "completed":
 			o.errorType = "tool_error"
 		}
-		switch string(status.Chars()) {
-		case "killed", "stopped", "cancelled":
-			o.errorType = "cancelled"
-		}
-		switch {
-		case sub == "task_notification":
+		// A notification of the end of a cancelled one may never come.
+		o.bare = sub == "task_updated" && o.errorType == "cancelled"
+		if sub == "task_notification" {
 			o.text = f.Get("summary").Text()
-			r.finish([]byte(c.ID), o)
-			return
-		case sub == "task_updated" && o.errorType == "cancelled": // a notification may never come
-			o.bare = true
-			r.finish([]byte(c.ID), o)
+		}
+		if sub == "task_notification" || o.bare {
+			status.Equal("completed")
+			c.finish(r, o)
 			return
 		}
 	}
 	if text.IsZero() {
 		text = f.First("summary", "description").Text()
 	}
-	m := r.notice(msg.Status, sub, text)
+	m := r.about(msg.Status, msg.NoRole, "system", sub, text)
 	m.Hidden = true
-	m.SetAttr("task_id", scalar(id))
-	m.SetAttr("status", scalar(status))
-	m.SetAttr("last_tool", scalar(f.Get("last_tool_name")))
+	m.SetAttr("task_id", r.sc.scalar(id))
+	m.SetAttr("status", r.sc.scalar(status))
+	m.SetAttr("last_tool", r.sc.scalar(f.Get("last_tool_name")))
+	r.s.place(r.lane, m)
 	if c != nil {
-		c.of(m)
+		c.mark(m)
 	}
 }

@@ -57,10 +57,10 @@ func (ln *Line) Assistant() (rule string) {
 	}
 	content := m.Get("content")
 	if content.Is(jsonv.String) {
-		ln.text(r, content)
+		r.text(ln, content)
 	}
 	for b := range content.Elems() {
-		ln.block(r, b)
+		r.block(ln, b)
 	}
 	if ln.Emitted == 0 && usage.Is(jsonv.Object) {
 		return RuleUsageOnly
@@ -173,7 +173,7 @@ func (l *Lane) usage(out *decoder.Output, complete msg.Completeness) {
 }
 
 // part adds a part of the response.
-func (ln *Line) part(r *Response, kind msg.Kind, key string) *msg.Message {
+func (r *Response) part(ln *Line, kind msg.Kind, key string) *msg.Message {
 	parent := ln.Parent
 	if !ln.Chained {
 		ln.Parent = r.Last
@@ -189,19 +189,19 @@ func (ln *Line) part(r *Response, kind msg.Kind, key string) *msg.Message {
 }
 
 // block decodes one content block of a response.
-func (ln *Line) block(r *Response, b jsonv.Value) {
+func (r *Response) block(ln *Line, b jsonv.Value) {
 	typ := b.Get("type")
 	switch {
 	case typ.Equal("text"):
-		ln.text(r, b.Get("text"))
+		r.text(ln, b.Get("text"))
 	case typ.Equal("thinking"), typ.Equal("redacted_thinking"):
 		r.Whole(msg.Reasoning)
-		anthropic.Thinking(ln.part(r, msg.Reasoning, r.Key(msg.Reasoning)), b)
+		anthropic.Thinking(r.part(ln, msg.Reasoning, r.Key(msg.Reasoning)), b)
 	case anthropic.IsCall(typ):
-		ln.call(r, b)
+		r.call(ln, b)
 	case b.Get("tool_use_id").Is(jsonv.String): // web_search_tool_result and its like
 		id := ident.Of(b.Get("tool_use_id"))
-		m := ln.part(r, msg.ToolResult, "result:"+id)
+		m := r.part(ln, msg.ToolResult, "result:"+id)
 		m.Tool.CallID = id
 		if c := ln.Calls.Take(id); c != nil {
 			m.Tool.Name = c.Name
@@ -214,9 +214,9 @@ func (ln *Line) block(r *Response, b jsonv.Value) {
 }
 
 // text emits a text of the model. Some models begin with nothing but newlines.
-func (ln *Line) text(r *Response, v jsonv.Value) {
+func (r *Response) text(ln *Line, v jsonv.Value) {
 	r.Whole(msg.Assistant)
-	m := ln.part(r, msg.Assistant, r.Key(msg.Assistant))
+	m := r.part(ln, msg.Assistant, r.Key(msg.Assistant))
 	m.Content = v.Text()
 	if m.Hidden = blank(m.Content); !m.Hidden && ln.Lane.Text != nil {
 		ln.Lane.Text.Set(m.Content)

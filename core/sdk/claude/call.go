@@ -32,7 +32,7 @@ type Call struct {
 }
 
 // call decodes a tool_use block.
-func (ln *Line) call(r *Response, b jsonv.Value) {
+func (r *Response) call(ln *Line, b jsonv.Value) {
 	c := &Call{Session: ln.Name, Run: ln.Run, Agent: ln.Lane.Actor()}
 	if c.ID, c.Name = ident.Of(b.Get("id")), ident.Of(b.Get("name")); c.ID == "" || c.Name == "" {
 		ln.Unknown("assistant/tool_use", b)
@@ -44,7 +44,7 @@ func (ln *Line) call(r *Response, b jsonv.Value) {
 	if ok {
 		c.Delegation, c.To, kind = true, to, msg.Delegation
 	}
-	m := ln.part(r, kind, "call:"+c.ID)
+	m := r.part(ln, kind, "call:"+c.ID)
 	m.Tool.CallID, m.Tool.Name, m.Tool.Server = c.ID, c.Name, conversation.ToolServer(c.Name)
 	anthropic.Arguments(m, input)
 	if ok {
@@ -64,7 +64,7 @@ func (ln *Line) call(r *Response, b jsonv.Value) {
 		m.Delegation.Async = input.Get("run_in_background").Bool()
 	}
 	if c.Human = c.Name == "AskUserQuestion" || c.Name == "ExitPlanMode"; c.Human {
-		ln.wait(c, msg.WaitStart, "wait")
+		c.wait(ln, msg.WaitStart, "wait")
 	}
 	ln.Calls.Add(c)
 }
@@ -105,7 +105,7 @@ func (ln *Line) About(c *Call, id string, kind msg.Kind, key string) *msg.Messag
 }
 
 // wait reports that a call waits for a person, or no longer does.
-func (ln *Line) wait(c *Call, signal msg.Signal, key string) {
+func (c *Call) wait(ln *Line, signal msg.Signal, key string) {
 	m := ln.About(c, c.ID, msg.Status, key+":"+c.ID)
 	m.Hidden, m.Signal = true, signal
 	m.SetAttr("type", "human_wait")

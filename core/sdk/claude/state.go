@@ -4,18 +4,18 @@
 // finds its lane, and passes it on; State has the responses, calls and results, and emits
 // messages whose keys are the same in both formats.
 //
-// Invariants:
+// Invariants, each with a test of that name:
 //
 //   - One response is several records, one for each content block, and each repeats its usage
 //     as it was then. Its tokens are emitted once, when the response has ended, with the
-//     highest count of each class.
+//     highest count of each class (TestUsageOnce).
 //   - A user record is a prompt only when it is none of these: results of tools, injected text
 //     (isMeta, isSynthetic), a summary of a compacted context, an echo of a local command, a
-//     notice of background work, an interrupt, a message of another agent.
+//     notice of background work, an interrupt, a message of another agent (TestPrompts).
 //   - Keys are <message id>/text and /thinking, call:<tool_use id>, result:<tool_use id>,
-//     usage:<message id>, and the uuid of the record for everything else.
+//     usage:<message id>, and the uuid of the record for everything else (TestKeys).
 //   - State is bounded: maxLanes conversations, conversation.MaxCalls open calls, maxRecent
-//     responses that have ended, and ids of at most ident.Max bytes.
+//     responses that have ended, and ids of at most ident.Max bytes (TestStateIsBounded).
 package claude
 
 import (

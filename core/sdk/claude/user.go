@@ -83,7 +83,7 @@ func (ln *Line) input(content, text jsonv.Value) {
 		ln.Injected(content)
 	case ln.Lane.Child:
 		ln.Wake(false)
-		ln.EmitInput(content, ln.task(text))
+		ln.EmitInput(content, ln.Lane.task(ln, text))
 	default:
 		ln.Begin(ln.ID())
 		ln.EmitInput(content, msg.Agent{Kind: msg.KindHuman})
@@ -213,9 +213,8 @@ func attribute(s, name string) string {
 // task links a sub-agent to the call that handed over its first prompt, if that call is in
 // the same stream, and returns the author of the prompt. Later prompts are of any agent that
 // leads it.
-func (ln *Line) task(text jsonv.Value) (author msg.Agent) {
+func (l *Lane) task(ln *Line, text jsonv.Value) (author msg.Agent) {
 	author = msg.Agent{Kind: msg.KindAgent}
-	l := ln.Lane
 	if l.Prompted {
 		return author
 	}
@@ -257,7 +256,7 @@ func (ln *Line) result(b, extra jsonv.Value) {
 		return
 	}
 	if c != nil && c.Human {
-		ln.wait(c, msg.WaitEnd, "waited")
+		c.wait(ln, msg.WaitEnd, "waited")
 	}
 	task := ident.Of(extra.Get("backgroundTaskId"))
 	if task != "" && c != nil {

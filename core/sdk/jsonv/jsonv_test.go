@@ -300,3 +300,24 @@ func BenchmarkLine(b *testing.B) {
 		}
 	})
 }
+
+// TestParseFirst: what follows a document is returned, and it is that of Parse without the rest.
+func TestParseFirst(t *testing.T) {
+	for _, c := range []struct{ in, first, rest string }{
+		{`{"a":[1]} {"b":2}`, `{"a":[1]}`, `{"b":2}`}, {` "x"y`, `"x"`, `y`}, {`1`, `1`, ``}, {"[]\n\n", `[]`, ``}, {`{}}`, `{}`, `}`},
+	} {
+		var d Doc
+		rest, err := d.ParseFirst([]byte(c.in))
+		if got := string(d.Root().Raw()); err != nil || got != c.first || string(rest) != c.rest {
+			t.Errorf("%s: %q, rest %q, %v", c.in, got, rest, err)
+		}
+		if err := d.Parse([]byte(c.in)); (err == nil) != (c.rest == "") || err != nil && d.Root().Exists() {
+			t.Errorf("%s: Parse reports %v", c.in, err)
+		}
+	}
+	for _, in := range []string{``, `{"a":1`, `{]`, `nul`} {
+		if rest, err := new(Doc).ParseFirst([]byte(in)); err == nil {
+			t.Errorf("%q: rest %q", in, rest)
+		}
+	}
+}

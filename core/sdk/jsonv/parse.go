@@ -76,15 +76,27 @@ type Doc struct {
 // Parse parses data, which must not change while the document is in use. The
 // error is a *SyntaxError.
 func (d *Doc) Parse(data []byte) error {
+	rest, err := d.ParseFirst(data)
+	if err == nil && len(rest) > 0 {
+		d.nodes = d.nodes[:0]
+		err = fail(len(data)-len(rest), "data after the value")
+	}
+	return err
+}
+
+// ParseFirst is Parse for data that begins with a document. The rest, without the space before
+// it, is returned.
+func (d *Doc) ParseFirst(data []byte) (rest []byte, err error) {
 	d.data, d.nodes, d.stack = data, d.nodes[:0], d.stack[:0]
 	if len(data) > maxSize {
-		return &SyntaxError{Offset: maxSize, What: "document too large"}
+		return nil, &SyntaxError{Offset: maxSize, What: "document too large"}
 	}
-	if err := d.parse(); err != nil {
+	end, err := d.parse()
+	if err != nil {
 		d.nodes = d.nodes[:0]
-		return err
+		return nil, err
 	}
-	return nil
+	return data[end:], nil
 }
 
 // Root returns the document's value; it is Missing before a successful Parse.
@@ -95,25 +107,26 @@ func (d *Doc) Root() Value {
 	return Value{d, 0}
 }
 
-func (d *Doc) parse() error {
+// parse parses the value at the beginning and returns where the next one begins.
+func (d *Doc) parse() (int, error) {
 	b := d.data
 	i := space(b, 0)
 	for {
 		// A value begins at i.
 		if i >= len(b) {
-			return fail(i, "unexpected end")
+			return i, fail(i, "unexpected end")
 		}
 		switch c := b[i]; {
 		case c == '"':
 			end, escaped, err := str(b, i+1)
 			if err != nil {
-				return err
+				return i, err
 			}
 			d.leaf(String, i+1, end, escaped)
 			i = end + 1
 		case c == '{' || c == '[':
 			if len(d.stack) >= MaxDepth {
-				return fail(i, "nested too deep")
+				return i, fail(i, "nested too deep")
 			}
 			kind := Object
 			if c == '[' {
@@ -129,21 +142,21 @@ func (d *Doc) parse() error {
 			if c == '{' {
 				var err error
 				if i, err = d.key(i); err != nil {
-					return err
+					return i, err
 				}
 			}
 			continue
 		case c == '-' || '0' <= c && c <= '9':
 			end := number(b, i)
 			if end < 0 {
-				return fail(i, "invalid number")
+				return i, fail(i, "invalid number")
 			}
 			d.leaf(Number, i, end, false)
 			i = end
 		default:
 			kind, n := literal(b[i:])
 			if n == 0 {
-				return fail(i, "unexpected character")
+				return i, fail(i, "unexpected character")
 			}
 			d.leaf(kind, i, i+n, false)
 			i += n
@@ -152,13 +165,10 @@ func (d *Doc) parse() error {
 		for {
 			i = space(b, i)
 			if len(d.stack) == 0 {
-				if i < len(b) {
-					return fail(i, "data after the value")
-				}
-				return nil
+				return i, nil
 			}
 			if i >= len(b) {
-				return fail(i, "unexpected end")
+				return i, fail(i, "unexpected end")
 			}
 			object := d.nodes[d.stack[len(d.stack)-1]].kind == Object
 			if b[i] == ',' {
@@ -166,7 +176,7 @@ func (d *Doc) parse() error {
 				if object {
 					var err error
 					if i, err = d.key(i); err != nil {
-						return err
+						return i, err
 					}
 				}
 				break
@@ -175,7 +185,7 @@ func (d *Doc) parse() error {
 				i = d.close(i)
 				continue
 			}
-			return fail(i, "unexpected character")
+			return i, fail(i, "unexpected character")
 		}
 	}
 }
