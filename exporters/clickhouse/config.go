@@ -127,6 +127,13 @@ func parseDSN(dsn spec.Secret) (*url.URL, error) {
 	if !ok {
 		return nil, errDSN
 	}
+	if scheme == "http+unix" {
+		inner, _, err := unixDSN(rest)
+		if err != nil {
+			return nil, errDSN
+		}
+		return url.Parse(inner)
+	}
 	if !slices.Contains([]string{"clickhouse", "tcp", "native", "http", "https"}, scheme) {
 		return nil, errDSNScheme
 	}
