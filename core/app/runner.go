@@ -54,7 +54,7 @@ type runner struct {
 	closers
 }
 
-// closers are what closes the parts that were opened.
+// closers close the parts that were opened.
 type closers []func()
 
 // onClose adds one.

@@ -18,7 +18,7 @@ type Store struct {
 	// Password of the user reader at that address. Empty: a random one for each start, which is in
 	// data_dir/store/token while it holds.
 	Token spec.Secret `yaml:"token"`
-	// Password of the user default at that address, who also writes. Empty: nobody writes there.
+	// Password of the user default at that address, who also writes. Empty: the user does not exist there.
 	WriterToken spec.Secret `yaml:"writer_token"`
 	// Memory that queries and merges may take together.
 	MaxMemory spec.Size `yaml:"max_memory"`
