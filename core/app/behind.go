@@ -65,6 +65,28 @@ func (v *storedCheck) Export(ctx context.Context, b *export.Batch) error {
 	return v.Exporter.Export(ctx, b)
 }
 
+// Gather implements export.Gatherer: what is gathered is exported after the question.
+func (v *storedCheck) Gather(b *export.Batch) bool {
+	g, ok := v.Exporter.(export.Gatherer)
+	return ok && g.Gather(b)
+}
+
+// Ungather implements export.Gatherer.
+func (v *storedCheck) Ungather(put func(*export.Batch) error) error {
+	if g, ok := v.Exporter.(export.Gatherer); ok {
+		return g.Ungather(put)
+	}
+	return nil
+}
+
+// Split implements export.Gatherer.
+func (v *storedCheck) Split(b *export.Batch) (halves [2]*export.Batch, ok bool) {
+	if g, can := v.Exporter.(export.Gatherer); can {
+		return g.Split(b)
+	}
+	return halves, false
+}
+
 // compare reports, for each source, the streams of which the destination has less.
 func (v *storedCheck) compare(has map[export.Stream]int64) {
 	streams, bytes := make(map[string]int), make(map[string]int64)

@@ -172,7 +172,7 @@ func (r *runner) newDelivery(ctx context.Context) error {
 	c := r.Config.Delivery
 	r.delivery, err = delivery.New(delivery.Settings{
 		RetryMin: time.Duration(c.RetryMin), RetryMax: time.Duration(c.RetryMax), Logger: r.Logger, Metrics: r.metrics,
-		Refused: r.deadLetterRefused, Damaged: r.deadLetterDamaged, Committed: count, SpoolDir: filepath.Join(r.dir, "spool"), SpoolMax: int64(c.SpoolMax),
+		Refused: r.deadLetterRefused, Damaged: r.deadLetterDamaged, Released: count, SpoolDir: filepath.Join(r.dir, "spool"), SpoolMax: int64(c.SpoolMax),
 	}, r.checkpoint, targets...)
 	if err != nil {
 		return err

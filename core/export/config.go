@@ -22,5 +22,6 @@ type Env struct {
 	Profile                 *semconv.Profile // names the spans
 	Prices                  *price.Table
 	SilentAfter, StuckAfter time.Duration // see config.Now
+	TempDir                 string        // for files that end with the process; empty: none
 	Logger                  *slog.Logger
 }

@@ -42,6 +42,32 @@ type Superseder interface {
 	Supersede(ctx context.Context, formats []string) error
 }
 
+// Gatherer is an exporter that can deliver several batches at once, because few large
+// requests cost its destination less than many small ones. What it has gathered is outside of
+// the batches' memory, and at the destination after the next Export that returns nil, which
+// may be of an empty batch. An Export that fails leaves what was gathered as it was, and its
+// error is not permanent because of that.
+type Gatherer interface {
+	Exporter
+	// Gather takes the records of a batch, and does not keep the batch. It returns false if
+	// there is no room, or the batch has to be exported by itself.
+	Gather(b *Batch) bool
+	// Ungather calls put for each gathered batch, in order, with a batch that Export takes
+	// in its place, and forgets it when put returns nil.
+	Ungather(put func(*Batch) error) error
+	// Split returns the halves of a batch of one Rows; false: it has one row.
+	Split(b *Batch) ([2]*Batch, bool)
+}
+
+// Rows are rows of one table in the encoding of an exporter's destination. Only the exporter
+// that gathered them can read them.
+type Rows struct {
+	Table string
+	Count int
+	Data  []byte
+	Shown string // for people, if there is one row
+}
+
 // Batch has the records of one commit batch. It owns the texts of its messages.
 type Batch struct {
 	// ID is a hash of the records: 32 hex digits.
@@ -52,11 +78,12 @@ type Batch struct {
 	DeadLetters []msg.DeadLetter
 	Ledger      []msg.Ledger
 	Streams     []msg.Stream
+	Rows        []Rows // of a batch that was gathered; it has nothing else
 }
 
 // Len is the number of records.
 func (b *Batch) Len() int {
-	return len(b.Messages) + len(b.Spans) + len(b.DeadLetters) + len(b.Ledger) + len(b.Streams)
+	return len(b.Messages) + len(b.Spans) + len(b.DeadLetters) + len(b.Ledger) + len(b.Streams) + len(b.Rows)
 }
 
 // Halves returns the batch in two, each with an identity of its own that is the
@@ -68,7 +95,8 @@ func (b *Batch) Halves() [2]*Batch {
 	left.Spans, right.Spans, n = cut(b.Spans, n)
 	left.DeadLetters, right.DeadLetters, n = cut(b.DeadLetters, n)
 	left.Ledger, right.Ledger, n = cut(b.Ledger, n)
-	left.Streams, right.Streams, _ = cut(b.Streams, n)
+	left.Streams, right.Streams, n = cut(b.Streams, n)
+	left.Rows, right.Rows, _ = cut(b.Rows, n)
 	return [2]*Batch{left, right}
 }
 

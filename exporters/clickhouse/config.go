@@ -183,7 +183,7 @@ func (c *Config) NewExporter(ctx context.Context, env export.Env) (export.Export
 	schema := c.Schema()
 	x, err := New(ctx, Settings{
 		Conn: c.Conn(env.Logger), Cluster: schema.Cluster, TTL: schema.TTL, CreateSchema: c.CreateSchema, Timeout: time.Duration(c.Timeout),
-		Prices: env.Prices, SilentAfter: env.SilentAfter, StuckAfter: env.StuckAfter, Profile: env.Profile, Logger: env.Logger,
+		Prices: env.Prices, SilentAfter: env.SilentAfter, StuckAfter: env.StuckAfter, Profile: env.Profile, TempDir: env.TempDir, Logger: env.Logger,
 	})
 	if err != nil {
 		return nil, err

@@ -5,8 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"time"
+
+	"github.com/ClickHouse/ch-go/proto"
 
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/price"
@@ -27,6 +30,9 @@ type Settings struct {
 	Timeout time.Duration
 	// MaxInsertBytes bounds one insert, about; 64 MiB when zero.
 	MaxInsertBytes int
+	// TempDir is where the rows of several batches are gathered for one insert; empty: each
+	// batch has inserts of its own.
+	TempDir string
 	// Prices are written to model_prices, beside the rows that people insert; the default
 	// ones when nil.
 	Prices *price.Table
@@ -49,6 +55,7 @@ type Exporter struct {
 	wire     *wire
 	batch    string              // the last one that was offered
 	accepted map[string]struct{} // tokens of its parts that are stored
+	gathered gathered
 }
 
 var _ export.Exporter = (*Exporter)(nil)
@@ -79,7 +86,7 @@ func New(_ context.Context, s Settings) (*Exporter, error) {
 	}
 	s.SilentAfter, s.StuckAfter = cmp.Or(s.SilentAfter, time.Minute), cmp.Or(s.StuckAfter, 10*time.Minute)
 	schema := Schema{Database: conn.database, Cluster: s.Cluster, TTL: s.TTL}
-	return &Exporter{settings: s, schema: schema, conn: conn, writers: newWriters(s.Profile, schema), wire: newWire(conn.method)}, nil
+	return &Exporter{settings: s, schema: schema, conn: conn, writers: newWriters(s.Profile, schema), wire: newWire(conn.method), gathered: gathered{dir: s.TempDir}}, nil
 }
 
 // Prepare connects and makes sure that the tables are there and fit. Export does
@@ -144,17 +151,27 @@ func (x *Exporter) Reached(ctx context.Context) (map[export.Stream]int64, error)
 	return out, nil
 }
 
-// Export stores a batch, one table after the other. The ledger of the streams
-// is written last, so that it never claims a row that is not there.
+// Export stores a batch, one table after the other, with what was gathered. The ledger of the
+// streams is written behind the rows, so that it never claims a row that is not there.
 func (x *Exporter) Export(ctx context.Context, b *export.Batch) error {
-	if b.Len() == 0 {
+	if b.Len() == 0 && x.gathered.empty() {
 		return nil
 	}
 	if err := x.Prepare(ctx); err != nil {
 		return x.conn.mayPass(ctx, err) // the rows are not to blame for any of it
 	}
+	if !x.gathered.empty() {
+		return x.exportGathered(ctx, b)
+	}
+	return x.export(ctx, b)
+}
+
+func (x *Exporter) export(ctx context.Context, b *export.Batch) error {
 	if b.ID != x.batch {
 		x.batch, x.accepted = b.ID, make(map[string]struct{})
+	}
+	if len(b.Rows) > 0 {
+		return x.exportRows(ctx, b)
 	}
 	for _, j := range x.writers.jobs(b) {
 		if err := x.run(ctx, b.ID, j()); err != nil {
@@ -174,7 +191,14 @@ func (x *Exporter) run(ctx context.Context, batch string, j *job) error {
 		if _, stored := x.accepted[token]; stored {
 			continue
 		}
-		if err := x.insertPart(ctx, j, p, token); err != nil {
+		more := j.blocks(p)
+		next := func(to *proto.Buffer) error {
+			if !more() {
+				return io.EOF
+			}
+			return j.block.Encode(to)
+		}
+		if err := x.insertWithin(ctx, insertion{table: j.table, next: next, token: token}); err != nil {
 			return x.conn.classify(ctx, fmt.Errorf("clickhouse: insert %d rows into %s: %w", p.to-p.from, j.name, err))
 		}
 		x.accepted[token] = struct{}{}
@@ -182,21 +206,14 @@ func (x *Exporter) run(ctx context.Context, batch string, j *job) error {
 	return nil
 }
 
-func (x *Exporter) insertPart(ctx context.Context, j *job, p part, token string) error {
-	at := p.from
-	next := func() bool {
-		j.block.Reset()
-		for size := 0; at < p.to && size < chunk; at++ {
-			j.add(j.rows[at])
-			size += j.size(j.rows[at])
-		}
-		return j.block.Rows() > 0
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, x.settings.Timeout, errTimeout)
+// insertWithin runs an insert in the time that it may take.
+func (x *Exporter) insertWithin(ctx context.Context, i insertion) error {
+	limit := x.settings.Timeout * time.Duration(1+i.size/(32<<20))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 	defer cancel()
-	err := x.insert(ctx, j, next, token)
+	err := x.insert(ctx, i)
 	if err != nil && errors.Is(context.Cause(ctx), errTimeout) {
-		return fmt.Errorf("no answer in %s: %w", x.settings.Timeout, err)
+		return fmt.Errorf("no answer in %s: %w", limit, err)
 	}
 	return err
 }
@@ -204,4 +221,7 @@ func (x *Exporter) insertPart(ctx context.Context, j *job, p part, token string)
 var errTimeout = errors.New("insert timed out")
 
 // Close ends the connections.
-func (x *Exporter) Close(context.Context) error { return x.conn.Close() }
+func (x *Exporter) Close(context.Context) error {
+	x.gathered.close()
+	return x.conn.Close()
+}

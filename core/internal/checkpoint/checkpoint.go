@@ -228,40 +228,49 @@ func (s *Store) pack(g *Group) []byte {
 	return append(v, s.packed...)
 }
 
-// Commit makes the change durable, all of it or none.
-func (s *Store) Commit(d Delta) error {
+// Commit makes the changes durable, one after the other, all of them or none.
+func (s *Store) Commit(deltas ...Delta) error {
 	err := s.db.Update(func(tx *bbolt.Tx) error {
-		streams, groups := tx.Bucket(bucketStreams), tx.Bucket(bucketGroups)
-		for i := range d.Streams {
-			st := &d.Streams[i]
-			b, err := json.Marshal(st)
-			if err != nil {
-				return fmt.Errorf("stream %s: %w", st.Key, err)
-			}
-			if err := streams.Put(streamKey(st.Source, st.Key), b); err != nil {
-				return fmt.Errorf("stream %s: %w", st.Key, err)
-			}
-		}
-		for _, st := range d.Forget {
-			if err := streams.Delete(streamKey(st.Source, st.Key)); err != nil {
-				return fmt.Errorf("stream %s: %w", st.Key, err)
-			}
-		}
-		for _, g := range d.Groups {
-			if g.State == nil {
-				if err := groups.Delete([]byte(g.Key)); err != nil {
-					return fmt.Errorf("group: %w", err)
-				}
-				continue
-			}
-			if err := groups.Put([]byte(g.Key), s.pack(&g)); err != nil {
-				return fmt.Errorf("group: %w", err)
+		for i := range deltas {
+			if err := s.apply(tx, &deltas[i]); err != nil {
+				return err
 			}
 		}
 		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("checkpoint: commit: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) apply(tx *bbolt.Tx, d *Delta) error {
+	streams, groups := tx.Bucket(bucketStreams), tx.Bucket(bucketGroups)
+	for i := range d.Streams {
+		st := &d.Streams[i]
+		b, err := json.Marshal(st)
+		if err != nil {
+			return fmt.Errorf("stream %s: %w", st.Key, err)
+		}
+		if err := streams.Put(streamKey(st.Source, st.Key), b); err != nil {
+			return fmt.Errorf("stream %s: %w", st.Key, err)
+		}
+	}
+	for _, st := range d.Forget {
+		if err := streams.Delete(streamKey(st.Source, st.Key)); err != nil {
+			return fmt.Errorf("stream %s: %w", st.Key, err)
+		}
+	}
+	for _, g := range d.Groups {
+		if g.State == nil {
+			if err := groups.Delete([]byte(g.Key)); err != nil {
+				return fmt.Errorf("group: %w", err)
+			}
+			continue
+		}
+		if err := groups.Put([]byte(g.Key), s.pack(&g)); err != nil {
+			return fmt.Errorf("group: %w", err)
+		}
 	}
 	return nil
 }

@@ -34,6 +34,7 @@ type committer struct {
 	changed   map[*account]struct{} // since the last batch was closed
 	forgotten []checkpoint.Stream
 	anchors   []*account   // whose anchor was used and is not durable yet
+	held      atomic.Int32 // batches whose memory is in use by exporters
 	submitted atomic.Int32 // batches that are not committed yet
 	started   time.Time    // when the pipeline was made
 	closed    time.Time    // when a batch was closed last
@@ -117,7 +118,7 @@ func (k *committer) full() bool {
 // the exporters the next would only wait behind it: it goes on being filled, so that a store
 // that is slow gets fewer and larger batches.
 func (k *committer) due(now time.Time) bool {
-	if k.submitted.Load() > 0 {
+	if k.held.Load() > 0 {
 		return false
 	}
 	if k.empty() {
@@ -126,9 +127,9 @@ func (k *committer) due(now time.Time) bool {
 	return now.Sub(k.batch.began) >= k.settings.FlushInterval
 }
 
-// close ends the batch: its rows and its checkpoint go to the sink, together. committed, if
-// not nil, is called when both are durable.
-func (k *committer) close(ctx context.Context, committed func()) error {
+// close ends the batch: its rows and its checkpoint go to the sink, together. more means that
+// another follows at once. committed, if not nil, is called when both are durable.
+func (k *committer) close(ctx context.Context, more bool, committed func()) error {
 	var d checkpoint.Delta
 	err := k.assembler.Commit(func(key string, open bool, state []byte) {
 		d.Groups = append(d.Groups, checkpoint.Group{Key: key, Open: open, State: state})
@@ -150,15 +151,20 @@ func (k *committer) close(ctx context.Context, committed func()) error {
 	clear(k.changed)
 	d.Forget, k.forgotten = k.forgotten, nil
 	b.rows.ID = batchID(&b.rows)
+	n := int64(b.rows.Len())
+	k.held.Add(1)
 	k.submitted.Add(1)
 	k.bytes.Set(float64(k.inFlight.inUse()))
-	return k.sink.Submit(ctx, &b.rows, d, func() {
-		k.progress.committed.Add(int64(b.rows.Len()))
+	release := func() {
 		// Before the frames are released, so that the rows of the next find the slices.
 		k.pool.put(&b.rows)
 		for _, d := range b.frames {
 			d.release()
 		}
+		k.held.Add(-1)
+	}
+	return k.sink.Submit(ctx, &b.rows, d, more, release, func() {
+		k.progress.committed.Add(n)
 		k.submitted.Add(-1)
 		if committed != nil {
 			committed()

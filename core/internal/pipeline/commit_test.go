@@ -51,8 +51,8 @@ func TestSlicePoolKeepsOne(t *testing.T) {
 	}
 }
 
-// TestBatchWaitsForTheOneBefore: a commit batch is not closed by time while another is with
-// the exporters.
+// TestBatchWaitsForTheOneBefore: a commit batch is not closed by time while an exporter has the
+// memory of another.
 func TestBatchWaitsForTheOneBefore(t *testing.T) {
 	k := &committer{settings: &Settings{FlushInterval: time.Second}, assembler: assemble.New(assemble.Settings{}, nil, nil), batch: &commitBatch{}}
 	now := time.Now()
@@ -65,13 +65,13 @@ func TestBatchWaitsForTheOneBefore(t *testing.T) {
 	}
 	k.addMessage(&msg.Message{})
 	for _, x := range []struct {
-		age       time.Duration
-		submitted int32
-		want      bool
+		age  time.Duration
+		held int32
+		want bool
 	}{{0, 0, false}, {2 * time.Second, 0, true}, {2 * time.Second, 1, false}, {time.Hour, 1, false}} {
-		k.submitted.Store(x.submitted)
+		k.held.Store(x.held)
 		if got := k.due(k.batch.began.Add(x.age)); got != x.want {
-			t.Errorf("%s old, %d submitted: due is %t", x.age, x.submitted, got)
+			t.Errorf("%s old, %d held: due is %t", x.age, x.held, got)
 		}
 	}
 }

@@ -110,13 +110,13 @@ func (c *core) run(ctx context.Context) error {
 		case now := <-tick.C:
 			c.collectDeadLetters()
 			if c.commits.due(now) {
-				err = c.commits.close(ctx, nil)
+				err = c.commits.close(ctx, false, nil)
 			}
 		case now := <-slow.C:
 			err = c.idle(now)
 		}
 		if err == nil && (c.commits.full() || c.starved()) {
-			err = c.commits.close(ctx, nil)
+			err = c.commits.close(ctx, true, nil)
 		}
 		if err == nil && len(c.replays) > 0 {
 			err = c.replay()
@@ -166,7 +166,7 @@ func (c *core) takeSnapshot(a *account, r *wire.Result) {
 // starved reports whether the commit batch is all that is in flight, and sources wait for
 // its bytes: it will not become larger.
 func (c *core) starved() bool {
-	return !c.commits.empty() && c.commits.submitted.Load() == 0 && c.inbox.pending.Load() == 0 && c.inFlight.exhausted()
+	return !c.commits.empty() && c.commits.held.Load() == 0 && c.inbox.pending.Load() == 0 && c.inFlight.exhausted()
 }
 
 // collectDeadLetters takes those of other components into the commit batch.

@@ -22,14 +22,15 @@ type Checkpoint interface {
 	Stream(source, key string) (checkpoint.Stream, bool, error)
 	Group(key string) ([]byte, error)
 	OpenGroups() ([]string, error)
-	Commit(checkpoint.Delta) error
+	Commit(...checkpoint.Delta) error
 	Fresh() bool
 }
 
-// Sink takes closed commit batches. Submit blocks while it has enough of them; committed is
-// called when every exporter has the batch and its checkpoint is committed.
+// Sink takes closed commit batches. Submit blocks while it has enough of them; more means that
+// another follows at once. released is called when no exporter needs the batch any more, and
+// committed when every exporter has delivered it and its checkpoint is committed.
 type Sink interface {
-	Submit(ctx context.Context, b *export.Batch, d checkpoint.Delta, committed func()) error
+	Submit(ctx context.Context, b *export.Batch, d checkpoint.Delta, more bool, released, committed func()) error
 }
 
 // Settings of a pipeline; the zero value of each is its default.
@@ -271,7 +272,7 @@ func (p *Pipeline) Finish(ctx context.Context) error {
 	var err error
 	_ = p.inbox.call(context.Background(), func(c *core) {
 		if err = c.assembler.Finish(); err == nil {
-			err = c.commits.close(ctx, func() { close(committed) })
+			err = c.commits.close(ctx, false, func() { close(committed) })
 		}
 	})
 	if err != nil {
