@@ -46,7 +46,11 @@ func (r *runner) checkStored(e Exporter) (export.Exporter, error) {
 	}
 	for i := range streams {
 		if s := &streams[i]; s.Replay == nil {
-			v.want[export.Stream{Source: s.Source, Key: s.Key}] = s.Pos
+			pos := s.Pos
+			if s.Format != "" {
+				pos = s.Ledgered
+			}
+			v.want[export.Stream{Source: s.Source, Key: s.Key}] = pos
 		}
 	}
 	return v, nil

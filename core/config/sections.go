@@ -37,7 +37,7 @@ func (s *Store) validate(c *spec.Check) {
 
 // Delivery is how batches are made and retried.
 type Delivery struct {
-	// Age at which a batch is sent, however small it is.
+	// Age at which a row is sent, however few there are. After a pause it is a fifth of that.
 	FlushInterval spec.Duration `yaml:"flush_interval"`
 	// Rows at which a batch is sent before its time.
 	BatchRows int `yaml:"batch_rows"`
@@ -61,7 +61,7 @@ type Delivery struct {
 // SetDefaults implements spec.Defaults.
 func (d *Delivery) SetDefaults() {
 	*d = Delivery{
-		FlushInterval: spec.Duration(500 * time.Millisecond),
+		FlushInterval: spec.Duration(time.Second),
 		BatchRows:     50_000,
 		BatchBytes:    16 << 20,
 		MaxInFlight:   16 << 20,

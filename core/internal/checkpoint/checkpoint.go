@@ -39,6 +39,10 @@ type Stream struct {
 	FlushPos int64  `json:"flush_pos,omitempty"` // where the decoder was flushed
 	Clock
 	Closed bool `json:"closed,omitempty"` // its source has closed it
+	// Format is that of its decoder, and Ledgered up to where its row in the table of accounts
+	// was written; Format is empty in records of builds that wrote the row with each record.
+	Format   string `json:"format,omitempty"`
+	Ledgered int64  `json:"ledgered,omitempty"`
 	// Session and Run are those of the first message with a run of the top level.
 	Session string `json:"session,omitempty"`
 	Run     string `json:"run,omitempty"`

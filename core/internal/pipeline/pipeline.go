@@ -35,7 +35,7 @@ type Sink interface {
 
 // Settings of a pipeline; the zero value of each is its default.
 type Settings struct {
-	FlushInterval time.Duration // age of a row at which its commit batch is closed; 500 ms
+	FlushInterval time.Duration // between the ends of two commit batches that are not full; 1 s
 	BatchRows     int           // rows in a commit batch; 10,000
 	BatchBytes    int64         // bytes of frames in a commit batch; 8 MiB
 	MaxInFlight   int64         // bytes of frames between sources and exporters; 48 MiB
@@ -56,7 +56,7 @@ func (s *Settings) defaults() {
 			*d = v
 		}
 	}
-	set(&s.FlushInterval, 500*time.Millisecond)
+	set(&s.FlushInterval, time.Second)
 	set(&s.FlushIdle, 2*time.Second)
 	set(&s.CloseIdle, time.Minute)
 	set(&s.SnapEvery, time.Second)
