@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg/schema"
@@ -66,7 +68,31 @@ func (s Schema) adjust(ctx context.Context, c *Conn) ([]string, error) {
 			out = append(out, s.modify(r, want))
 		}
 	}
+	for _, t := range slices.Sorted(maps.Keys(tables)) {
+		if engine := tables[t]; strings.Contains(engine, "ttl_only_drop_parts") {
+			out = append(out, s.changeSettings(t, engine)...)
+		}
+	}
 	return append(out, comments...), nil
+}
+
+// changeSettings are the statements that bring the settings of a table to those of the
+// configuration.
+func (s Schema) changeSettings(table, engine string) (out []string) {
+	alter := "ALTER TABLE " + s.local(table) + s.onCluster()
+	var set []string
+	for _, w := range s.tableSettings() {
+		if !strings.Contains(engine, w.text()) {
+			set = append(set, w.text())
+		}
+	}
+	if len(set) > 0 {
+		out = append(out, alter+" MODIFY SETTING "+strings.Join(set, ", "))
+	}
+	if !s.Sync && strings.Contains(engine, "fsync_after_insert = 1") {
+		out = append(out, alter+" RESET SETTING fsync_after_insert, fsync_part_directory")
+	}
+	return out
 }
 
 // engines returns the full text of the engine of every table that has rows, by

@@ -19,9 +19,11 @@ import (
 // Settings of an Exporter. Only the DSN is required.
 type Settings struct {
 	Conn ConnSettings
-	// Cluster and TTL shape the schema; see Schema.
-	Cluster string
-	TTL     TTL
+	// Cluster, TTL, Sync and StoragePolicy shape the schema; see Schema.
+	Cluster       string
+	TTL           TTL
+	Sync          bool
+	StoragePolicy string
 
 	// CreateSchema makes the database and its tables, or brings them up to date,
 	// before the first insert. Without it they are only looked at.
@@ -85,7 +87,7 @@ func New(_ context.Context, s Settings) (*Exporter, error) {
 		s.Prices = price.Default()
 	}
 	s.SilentAfter, s.StuckAfter = cmp.Or(s.SilentAfter, time.Minute), cmp.Or(s.StuckAfter, 10*time.Minute)
-	schema := Schema{Database: conn.database, Cluster: s.Cluster, TTL: s.TTL}
+	schema := Schema{Database: conn.database, Cluster: s.Cluster, TTL: s.TTL, Sync: s.Sync, StoragePolicy: s.StoragePolicy}
 	return &Exporter{settings: s, schema: schema, conn: conn, writers: newWriters(s.Profile, schema), wire: newWire(conn.method), gathered: gathered{dir: s.TempDir}}, nil
 }
 
