@@ -16,13 +16,19 @@ type Store struct {
 	Listen string `yaml:"listen"`
 	// Memory that queries and merges may take together.
 	MaxMemory spec.Size `yaml:"max_memory"`
+	// How long its rows are kept, from when they were stored. 0s keeps them for ever.
+	MaxAge spec.Duration `yaml:"max_age"`
+	// Size of its tables at which the oldest rows go. 0 keeps them all.
+	MaxSize spec.Size `yaml:"max_size"`
 	// The earshot-store executable. Empty: beside the earshot executable, else in
 	// PATH.
 	Binary string `yaml:"binary" kind:"path"`
 }
 
 // SetDefaults implements spec.Defaults.
-func (s *Store) SetDefaults() { *s = Store{Listen: "127.0.0.1:0", MaxMemory: 2 << 30} }
+func (s *Store) SetDefaults() {
+	*s = Store{Listen: "127.0.0.1:0", MaxMemory: 2 << 30, MaxAge: spec.Duration(90 * 24 * time.Hour), MaxSize: 10e9}
+}
 
 func (s *Store) validate(c *spec.Check) {
 	if c.Required("listen", s.Listen) && c.Address("listen", s.Listen) {
@@ -33,6 +39,7 @@ func (s *Store) validate(c *spec.Check) {
 		}
 	}
 	c.PositiveSize("max_memory", s.MaxMemory)
+	c.NotNegative("max_age", s.MaxAge)
 }
 
 // Delivery is how batches are made and retried.

@@ -192,17 +192,23 @@ func (c *Config) Schema() Schema {
 	}}
 }
 
+// EmbeddedSchema is the schema of the embedded store, which keeps its rows for a time; 0: for ever.
+func EmbeddedSchema(age time.Duration) Schema {
+	return Schema{Database: DefaultDatabase, Sync: true, TTL: TTL{Messages: age, Spans: age, Rollups: age}}
+}
+
 // NewExporter implements export.Config. Without a dsn it exports to the embedded store,
-// which keeps its rows for ever. It waits for a store that is not there yet, or that
+// which keeps rows as the section store has it. It waits for a store that is not there yet, or that
 // refuses to create the tables.
 func (c *Config) NewExporter(ctx context.Context, env export.Env) (export.Exporter, error) {
+	schema, size := c.Schema(), int64(0)
 	if c.DSN.Reveal() == "" {
-		c = &Config{DSN: spec.NewSecret(env.StoreDSN), CreateSchema: true, Sync: true}
+		c = &Config{DSN: spec.NewSecret(env.StoreDSN), CreateSchema: true}
+		schema, size = EmbeddedSchema(env.StoreMaxAge), env.StoreMaxSize
 	}
-	schema := c.Schema()
 	x, err := New(ctx, Settings{
 		Conn: c.Conn(env.Logger), Cluster: schema.Cluster, TTL: schema.TTL, Sync: schema.Sync, StoragePolicy: schema.StoragePolicy, CreateSchema: c.CreateSchema, Timeout: time.Duration(c.Timeout),
-		Prices: env.Prices, SilentAfter: env.SilentAfter, StuckAfter: env.StuckAfter, Profile: env.Profile, TempDir: env.TempDir, Logger: env.Logger,
+		Prices: env.Prices, SilentAfter: env.SilentAfter, StuckAfter: env.StuckAfter, Profile: env.Profile, MaxSize: size, TempDir: env.TempDir, Logger: env.Logger,
 	})
 	if err != nil {
 		return nil, err

@@ -32,6 +32,8 @@ type Settings struct {
 	Timeout time.Duration
 	// MaxInsertBytes bounds one insert, about; 64 MiB when zero.
 	MaxInsertBytes int
+	// MaxSize bounds the tables on the disk: the oldest rows go first; 0: no bound.
+	MaxSize int64
 	// TempDir is where the rows of several batches are gathered for one insert; empty: each
 	// batch has inserts of its own.
 	TempDir string
@@ -58,6 +60,7 @@ type Exporter struct {
 	batch    string              // the last one that was offered
 	accepted map[string]struct{} // tokens of its parts that are stored
 	gathered gathered
+	keeper   keeper
 }
 
 var _ export.Exporter = (*Exporter)(nil)
@@ -119,6 +122,9 @@ func (x *Exporter) Prepare(ctx context.Context) error {
 // prepared writes the tables of settings: rows can be stored without them.
 func (x *Exporter) prepared(ctx context.Context) {
 	x.ready = true
+	if x.settings.MaxSize > 0 && x.keeper.cancel == nil {
+		x.keeper.start(x.conn, x.settings.MaxSize, x.settings.Logger)
+	}
 	if err := x.writePrices(ctx); err != nil {
 		x.settings.Logger.Warn("clickhouse: write model_prices", "error", err)
 	}
@@ -224,6 +230,7 @@ var errTimeout = errors.New("insert timed out")
 
 // Close ends the connections.
 func (x *Exporter) Close(context.Context) error {
+	x.keeper.stop()
 	x.gathered.close()
 	return x.conn.Close()
 }
