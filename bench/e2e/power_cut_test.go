@@ -43,7 +43,7 @@ func TestPowerCut(t *testing.T) {
 	}
 	h.must(x.Export(t.Context(), batches[2]))
 
-	at := synced.copy() // what a power cut leaves
+	at := synced.copy() // and a power cut takes all else
 	files, parts := 0, strings.Fields(h.ask(address, "SELECT path FROM system.parts WHERE database = 'earshot' AND active AND rows > 0 AND level = 0 AND table NOT IN ('schema_migrations', 'model_prices', 'thresholds')"))
 	for _, part := range parts {
 		err := filepath.WalkDir(part, func(path string, _ os.DirEntry, err error) error {

@@ -45,11 +45,12 @@ type ready struct {
 	Addr    string `json:"addr"`    // 127.0.0.1:PORT
 	PID     int    `json:"pid"`     // of this process
 	Version string `json:"version"` // of the engine
+	Nonce   string `json:"nonce"`   // sent with the answer to /ping, so that a reader of the file knows that it is this process that answers
 }
 
 // writeReady writes the file whole or not at all.
-func writeReady(path, addr, version string) error {
-	b, err := json.Marshal(ready{addr, os.Getpid(), version})
+func writeReady(path, addr, version, nonce string) error {
+	b, err := json.Marshal(ready{addr, os.Getpid(), version, nonce})
 	if err != nil {
 		return fmt.Errorf("ready file: %w", err)
 	}

@@ -8,6 +8,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"flag"
 	"fmt"
@@ -106,11 +107,12 @@ func run(opt options) error {
 		return fmt.Errorf("make spool: %w", err)
 	}
 
-	server := httpd.New(eng, spool)
+	nonce := rand.Text()
+	server := httpd.New(eng, spool, nonce)
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
 	if opt.readyFile != "" {
-		if err := writeReady(opt.readyFile, listener.Addr().String(), eng.Version()); err != nil {
+		if err := writeReady(opt.readyFile, listener.Addr().String(), eng.Version(), nonce); err != nil {
 			return err
 		}
 		defer os.Remove(opt.readyFile)

@@ -168,7 +168,7 @@ func (x *backfillExporter) Ungather(put func(*export.Batch) error) error {
 	if g, ok := x.Exporter.(export.Gatherer); ok {
 		return g.Ungather(put)
 	}
-	return nil
+	return errNotGathered
 }
 
 // Split implements export.Gatherer.

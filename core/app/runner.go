@@ -42,7 +42,8 @@ type runner struct {
 	pipeline    *pipeline.Pipeline
 	delivery    *delivery.Delivery
 	exporters   []Exporter
-	store       *store.Store // nil: the rows go to a server
+	stored      []*storedCheck // the exporters that can be asked
+	store       *store.Store   // nil: the rows go to a server
 
 	checkpoint  *checkpoint.Store
 	deadLetters *deadletter.Log // rows that an exporter refused
@@ -156,10 +157,7 @@ func (r *runner) newExporters(ctx context.Context) (err error) {
 func (r *runner) newDelivery(ctx context.Context) error {
 	var targets []delivery.Target
 	for _, e := range r.exporters {
-		wrapped, err := r.checkStored(e)
-		if err != nil {
-			return err
-		}
+		wrapped := r.checkStored(e)
 		if r.backfill != nil {
 			wrapped = r.backfill.wrap(wrapped)
 		}

@@ -29,9 +29,12 @@ type Exporter interface {
 // Stream names a stream of a source.
 type Stream struct{ Source, Key string }
 
-// Stored is an exporter whose destination can be asked up to which position, in bytes,
-// it has each stream.
+// Stored is an exporter whose destination can be asked which one it is, and up to which
+// position, in bytes, it has each stream. Any goroutine may ask.
 type Stored interface {
+	// Identity returns the name of the destination's tables, which no others have; empty when
+	// there are none. newest, Unix ns, is when something was stored last.
+	Identity(ctx context.Context) (id string, newest int64, err error)
 	Reached(ctx context.Context) (map[Stream]int64, error)
 }
 
@@ -43,10 +46,10 @@ type Superseder interface {
 }
 
 // Gatherer is an exporter that can deliver several batches at once, because few large
-// requests cost its destination less than many small ones. What it has gathered is outside of
-// the batches' memory, and at the destination after the next Export that returns nil, which
-// may be of an empty batch. An Export that fails leaves what was gathered as it was, and its
-// error is not permanent because of that.
+// requests cost its destination less than many small ones. Gathered records are outside of the
+// batches' memory, and at the destination after the next Export that returns nil, which may be
+// of an empty batch. An Export that fails leaves them as they were, and its error is not
+// permanent because of them.
 type Gatherer interface {
 	Exporter
 	// Gather takes the records of a batch, and does not keep the batch. It returns false if

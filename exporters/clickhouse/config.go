@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,6 +24,9 @@ type Config struct {
 	Database string `yaml:"database"`
 	// Cluster for ON CLUSTER and replicated tables. Empty: a single server.
 	Cluster string `yaml:"cluster"`
+	// Replicas of a cluster that have the rows before an insert is answered: a number, or auto
+	// for most of them. Empty: the server's default.
+	InsertQuorum string `yaml:"insert_quorum"`
 	// Create and migrate the tables at start. Without it they must be there.
 	CreateSchema bool `yaml:"create_schema"`
 	// Compression on the wire: lz4, zstd, none, or auto: lz4, unless the server is on
@@ -69,7 +73,7 @@ func Type() spec.Type {
 		Doc:  "A ClickHouse server or cluster, instead of the embedded store.",
 		New: func() spec.Section {
 			return &Config{
-				CreateSchema: true, Sync: true, Move: Move{After: 7 * days}, Compression: CompressionAuto, Timeout: spec.Duration(30 * time.Second),
+				CreateSchema: true, Sync: true, InsertQuorum: "auto", Move: Move{After: 7 * days}, Compression: CompressionAuto, Timeout: spec.Duration(30 * time.Second),
 				TTL: Retention{Bodies: 90 * days, Messages: 180 * days, Spans: 30 * days, Rollups: 730 * days},
 			}
 		},
@@ -119,6 +123,11 @@ func (c *Config) Validate(check *spec.Check) {
 	}
 	if c.Cluster != "" && !clusterName.MatchString(c.Cluster) {
 		check.Report("cluster", "the name of a cluster is made of letters, digits, _ . - { and }", "")
+	}
+	if q := c.InsertQuorum; q != "" && q != "auto" {
+		if n, err := strconv.Atoi(q); err != nil || n < 0 {
+			check.Report("insert_quorum", "expected auto or a number of replicas", "")
+		}
 	}
 	check.OneOf("compression", c.Compression, CompressionAuto, CompressionLZ4, CompressionZSTD, CompressionNone)
 	check.Positive("timeout", c.Timeout)
@@ -208,7 +217,7 @@ func (c *Config) NewExporter(ctx context.Context, env export.Env) (export.Export
 	}
 	x, err := New(ctx, Settings{
 		Conn: c.Conn(env.Logger), Cluster: schema.Cluster, TTL: schema.TTL, Sync: schema.Sync, StoragePolicy: schema.StoragePolicy, CreateSchema: c.CreateSchema, Timeout: time.Duration(c.Timeout),
-		Prices: env.Prices, SilentAfter: env.SilentAfter, StuckAfter: env.StuckAfter, Profile: env.Profile, MaxSize: size, TempDir: env.TempDir, Logger: env.Logger,
+		Prices: env.Prices, SilentAfter: env.SilentAfter, StuckAfter: env.StuckAfter, Profile: env.Profile, MaxSize: size, Quorum: c.InsertQuorum, TempDir: env.TempDir, Logger: env.Logger,
 	})
 	if err != nil {
 		return nil, err

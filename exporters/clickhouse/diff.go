@@ -75,7 +75,7 @@ func (s Schema) adjust(ctx context.Context, c *Conn) ([]string, error) {
 	}
 	for _, t := range slices.Sorted(maps.Keys(tables)) {
 		if engine := tables[t]; strings.Contains(engine, "ttl_only_drop_parts") {
-			out = append(out, s.changeSettings(t, engine)...)
+			out = append(out, changeSettings(s, t, engine)...)
 		}
 	}
 	return append(out, comments...), nil
@@ -83,10 +83,10 @@ func (s Schema) adjust(ctx context.Context, c *Conn) ([]string, error) {
 
 // changeSettings are the statements that bring the settings of a table to those of the
 // configuration.
-func (s Schema) changeSettings(table, engine string) (out []string) {
+func changeSettings(s Schema, table, engine string) (out []string) {
 	alter := "ALTER TABLE " + s.local(table) + s.onCluster()
 	var set []string
-	for _, w := range s.tableSettings() {
+	for _, w := range tableSettings(s) {
 		if !strings.Contains(engine, w.text()) {
 			set = append(set, w.text())
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/ClickHouse/ch-go/proto"
@@ -24,6 +25,10 @@ type Settings struct {
 	TTL           TTL
 	Sync          bool
 	StoragePolicy string
+
+	// Quorum is insert_quorum on a cluster: how many replicas have the rows before the answer,
+	// or auto for most of them. Empty: the server's default.
+	Quorum string
 
 	// CreateSchema makes the database and its tables, or brings them up to date,
 	// before the first insert. Without it they are only looked at.
@@ -54,6 +59,7 @@ type Exporter struct {
 	settings Settings
 	schema   Schema
 	conn     *Conn
+	mu       sync.Mutex // of preparing
 	ready    bool
 	writers  *writers
 	wire     *wire
@@ -98,6 +104,8 @@ func New(_ context.Context, s Settings) (*Exporter, error) {
 // so itself; a caller that wants to report a wrong password early calls it
 // first.
 func (x *Exporter) Prepare(ctx context.Context) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	if x.ready {
 		return nil
 	}
@@ -133,6 +141,46 @@ func (x *Exporter) prepared(ctx context.Context) {
 	}
 }
 
+// isReady reports whether the tables are there, as far as is known.
+func (x *Exporter) isReady() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.ready
+}
+
+// checkTables has the tables made again before the next attempt if one of them is not there.
+func (x *Exporter) checkTables(err error) {
+	if SchemaDiffers(err) {
+		x.forgetTables()
+	}
+}
+
+func (x *Exporter) forgetTables() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.ready = false
+}
+
+// Identity implements export.Stored: by the table of migrations, which no migration replaces.
+func (x *Exporter) Identity(ctx context.Context) (id string, newest int64, err error) {
+	for try := 0; id == "" && try < 2; try++ { // tables that are gone are made again
+		if err := x.Prepare(ctx); err != nil {
+			return "", 0, x.conn.mayPass(ctx, err)
+		}
+		if id, err = x.conn.Identity(ctx); err == nil && id == "" {
+			x.forgetTables()
+		}
+	}
+	if err == nil {
+		err = x.conn.db.QueryRow(ctx, "SELECT toUnixTimestamp64Nano(toDateTime64(max(seen_at), 9)) FROM "+x.schema.name("source_ledger")).Scan(&newest)
+	}
+	if err != nil {
+		x.checkTables(err)
+		return "", 0, x.conn.mayPass(ctx, err)
+	}
+	return id, newest, nil
+}
+
 // Reached implements export.Stored: by the ledger of the streams, which is the last
 // that is written of a batch.
 func (x *Exporter) Reached(ctx context.Context) (map[export.Stream]int64, error) {
@@ -159,7 +207,7 @@ func (x *Exporter) Reached(ctx context.Context) (map[export.Stream]int64, error)
 	return out, nil
 }
 
-// Export stores a batch, one table after the other, with what was gathered. The ledger of the
+// Export stores a batch, one table after the other, with the gathered ones. The ledger of the
 // streams is written behind the rows, so that it never claims a row that is not there.
 func (x *Exporter) Export(ctx context.Context, b *export.Batch) error {
 	if b.Len() == 0 && x.gathered.empty() {
@@ -220,6 +268,7 @@ func (x *Exporter) insertWithin(ctx context.Context, i insertion) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 	defer cancel()
 	err := x.insert(ctx, i)
+	x.checkTables(err)
 	if err != nil && errors.Is(context.Cause(ctx), errTimeout) {
 		return fmt.Errorf("no answer in %s: %w", limit, err)
 	}

@@ -18,8 +18,8 @@ import (
 )
 
 // gathered is the encoded rows of batches that wait for one insert into each table. They lie
-// in a file without a name: what a table has of 500 MB of traffic in 34 inserts is merged three
-// times as dearly as in 9, and held in memory, 64 MB of it would be a third of the sidecar's.
+// in a file without a name: in 34 inserts the rows of 500 MB of traffic cost the engine twice as
+// much as in 9, and 64 MB of them in memory would be a third of the sidecar's.
 type gathered struct {
 	dir     string
 	file    *os.File
@@ -51,7 +51,7 @@ func (g *gathered) empty() bool { return g.first == len(g.batches) }
 // Gather implements export.Gatherer. A batch that has to be cut has an Export of its own.
 func (x *Exporter) Gather(b *export.Batch) bool {
 	g := &x.gathered
-	if !x.ready || g.dir == "" || len(b.Rows) > 0 || g.size >= int64(x.settings.MaxInsertBytes) {
+	if !x.isReady() || g.dir == "" || len(b.Rows) > 0 || g.size >= int64(x.settings.MaxInsertBytes) {
 		return false
 	}
 	return x.gather(b)
@@ -160,7 +160,7 @@ func (g *gathered) append(j *job) error {
 	return nil
 }
 
-// keep drops what was added behind the first n batches.
+// keep drops the batches behind the first n.
 func (g *gathered) keep(n int) {
 	g.batches = g.batches[:min(n, len(g.batches))]
 	for _, p := range g.piles {
@@ -190,7 +190,7 @@ func (g *gathered) close() {
 	}
 }
 
-// exportGathered stores what was gathered, and a batch with it. A part that is stored is not sent
+// exportGathered stores the gathered batches, and another with them. A part that is stored is not sent
 // again as long as the batches are the same.
 func (x *Exporter) exportGathered(ctx context.Context, b *export.Batch) error {
 	g := &x.gathered

@@ -8,7 +8,7 @@ import (
 	"github.com/earshot-dev/earshot/core/export"
 )
 
-// TestGatheredIsStoredTheSame compares what readers see of batches that were gathered, of others
+// TestGatheredIsStoredTheSame compares the tables of batches that were gathered, of others
 // that were taken back and exported as rows, and of those that were exported one by one. The
 // gathered ones are one part in each table.
 func TestGatheredIsStoredTheSame(t *testing.T) {

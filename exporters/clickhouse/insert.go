@@ -41,6 +41,14 @@ func (x *Exporter) insert(ctx context.Context, i insertion) error {
 		// every insert copies all of its text once more, to find next to nothing.
 		"optimize_on_insert": 0,
 	}
+	if x.settings.Cluster != "" {
+		// Otherwise an answer means that the rows are in a queue on the disk of one node, and the
+		// checkpoint would move past rows that are lost with it.
+		settings["distributed_foreground_insert"] = 1
+		if x.settings.Quorum != "" {
+			settings["insert_quorum"] = x.settings.Quorum
+		}
+	}
 	if i.size >= largeInsert {
 		settings["materialize_skip_indexes_on_insert"] = 1
 		settings["min_insert_block_size_bytes"] = 2 * i.size // one part, not a large and a small one

@@ -88,6 +88,21 @@ func (c *Conn) dropOldest(ctx context.Context, most int64) (dropped int64, upTo 
 	return dropped, upTo, nil
 }
 
+// Identity names the tables of the database, as no others are named; empty when there are none.
+func (c *Conn) Identity(ctx context.Context) (id string, err error) {
+	rows, err := c.db.Query(ctx, "SELECT toString(uuid) FROM system.tables WHERE name = 'schema_migrations' AND database = "+quoteText(c.database))
+	if err != nil {
+		return "", fmt.Errorf("clickhouse: identity: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := rows.Scan(&id); err != nil {
+			return "", fmt.Errorf("clickhouse: identity: %w", err)
+		}
+	}
+	return id, rows.Err()
+}
+
 // Size is how many bytes the tables take on the disk.
 func (c *Conn) Size(ctx context.Context) (int64, error) {
 	var n uint64

@@ -116,7 +116,7 @@ type sighting struct {
 	there bool
 }
 
-// oldest is the age from which a number that has arrived says no more.
+// oldest is the age from which a number that has arrived is left out.
 const oldest = 10 * time.Second
 
 func newTally(n int) *tally { return &tally{arrived: make([]bool, n), left: n} }

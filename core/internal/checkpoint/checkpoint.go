@@ -65,6 +65,14 @@ type Stream struct {
 	Replay *Replay `json:"replay,omitempty"`
 }
 
+// Written is up to where the destination's table of accounts has the stream, at least.
+func (s *Stream) Written() int64 {
+	if s.Format == "" {
+		return s.Pos
+	}
+	return s.Ledgered
+}
+
 // Clock is the last known times of a stream; Unix ns.
 type Clock struct {
 	Last   int64 `json:"last_time,omitempty"` // in the protocol
@@ -149,6 +157,27 @@ func Open(dir string) (*Store, error) {
 
 // Fresh reports whether the directory had no checkpoint before it was opened.
 func (s *Store) Fresh() bool { return s.fresh }
+
+// Destination returns the identity of an exporter's destination, which has what is before the
+// positions; empty when it is not known.
+func (s *Store) Destination(exporter string) (id string, err error) {
+	err = s.db.View(func(tx *bbolt.Tx) error {
+		id = string(tx.Bucket(bucketMeta).Get(destinationKey(exporter)))
+		return nil
+	})
+	return id, err
+}
+
+// SetDestination changes it.
+func (s *Store) SetDestination(exporter, id string) error {
+	err := s.db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(bucketMeta).Put(destinationKey(exporter), []byte(id)) })
+	if err != nil {
+		return fmt.Errorf("checkpoint: destination: %w", err)
+	}
+	return nil
+}
+
+func destinationKey(exporter string) []byte { return []byte("destination " + exporter) }
 
 // Close closes the file.
 func (s *Store) Close() error { return s.db.Close() }

@@ -20,7 +20,7 @@
 //
 // Few large requests cost a destination less than many small ones, so an exporter may gather
 // batches that others follow at once. Such a batch is out of memory, and not accepted until the
-// exporter has delivered it. When that fails, what was gathered goes to the spool as well.
+// exporter has delivered it. When that fails, the gathered batches go to the spool as well.
 //
 //	Submit ──► queue ──► gather ──► gather ──► Export: the four are accepted
 //	                     └ released └ released

@@ -184,7 +184,7 @@ func (d *Delivery) acceptGathered(q *queue, n int) {
 	}
 }
 
-// ungather moves what the exporter has gathered to the spool, or delivers it while there is no
+// ungather moves the batches that the exporter has gathered to the spool, or delivers it while there is no
 // room. The error is ctx's.
 func (d *Delivery) ungather(ctx context.Context, q *queue) error {
 	g, ok := q.Exporter.(export.Gatherer)
@@ -222,7 +222,7 @@ func (d *Delivery) ungather(ctx context.Context, q *queue) error {
 var errNoRoom = errors.New("no room in the spools")
 
 // next waits for the first batch of a queue; an empty one, when none has come for a moment,
-// delivers what was gathered. The error is ctx's.
+// delivers the gathered ones. The error is ctx's.
 func (d *Delivery) next(ctx context.Context, q *queue) (turn, error) {
 	for {
 		q.mu.Lock()

@@ -296,7 +296,8 @@ func running(ctx context.Context, dir string) (string, bool) {
 		return "", false
 	}
 	var r struct {
-		Addr string `json:"addr"`
+		Addr  string `json:"addr"`
+		Nonce string `json:"nonce"`
 	}
 	if json.Unmarshal(b, &r) != nil || r.Addr == "" {
 		return "", false
@@ -314,7 +315,9 @@ func running(ctx context.Context, dir string) (string, bool) {
 	}
 	defer resp.Body.Close()
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 16))
-	return r.Addr, resp.StatusCode == http.StatusOK && bytes.HasPrefix(body, []byte("Ok."))
+	// After a crash the file is still there, and another process may have the port.
+	ours := r.Nonce == "" || resp.Header.Get("X-Earshot-Store") == r.Nonce
+	return r.Addr, ours && resp.StatusCode == http.StatusOK && bytes.HasPrefix(body, []byte("Ok."))
 }
 
 // tail is a writer that keeps the last 4 KiB.

@@ -18,15 +18,17 @@ var errStopping = errors.New("httpd: shutting down")
 type Server struct {
 	eng   *engine.Engine
 	guard *sqltext.Guard
+	nonce string // of this process; see serve
 	spool string // folder for results that wait_end_of_query holds back
 	http  *http.Server
 	stop  context.CancelCauseFunc
 }
 
-// New makes a server. spool is an existing folder on a disk with room.
-func New(eng *engine.Engine, spool string) *Server {
+// New makes a server. spool is an existing folder on a disk with room, nonce a secret that shows to
+// those who know it which process answers.
+func New(eng *engine.Engine, spool, nonce string) *Server {
 	ctx, stop := context.WithCancelCause(context.Background())
-	s := &Server{eng: eng, guard: sqltext.NewGuard(eng.TableFunctions()), spool: spool, stop: stop}
+	s := &Server{eng: eng, guard: sqltext.NewGuard(eng.TableFunctions()), spool: spool, nonce: nonce, stop: stop}
 	s.http = &http.Server{
 		Handler:           http.HandlerFunc(s.serve),
 		ReadHeaderTimeout: 10 * time.Second,
@@ -66,6 +68,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	switch r.URL.Path {
 	case "/ping":
+		w.Header().Set("X-Earshot-Store", s.nonce)
 		ok(w)
 		return
 	case "/":
