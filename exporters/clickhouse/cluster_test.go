@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
+	"strings"
 	"sync"
 	"testing"
 
@@ -59,5 +61,36 @@ func TestAnAnswerOfAClusterMeansStored(t *testing.T) {
 			t.Error(err)
 		}
 		server.Close()
+	}
+}
+
+// TestVersionsAreOnOneShard: the sharding key of a table is made of columns of its sort key, so that
+// all versions of a row are on one shard, where FINAL finds them.
+func TestVersionsAreOnOneShard(t *testing.T) {
+	schema := Schema{Database: "d", Cluster: "c"}
+	migrations, err := schema.Migrations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, shards := make(map[string]string), make(map[string]string)
+	for _, m := range migrations {
+		for _, sql := range m.Statements {
+			if m := regexp.MustCompile("(?s)CREATE TABLE IF NOT EXISTS `d`.`(\\w+)_local`.*MergeTree.*ORDER BY (\\(.*?\\)|\\w+)(?:\n|$)").FindStringSubmatch(sql); m != nil {
+				keys[m[1]] = m[2]
+			}
+			if m := regexp.MustCompile("(?s)`d`.`(\\w+)` ON CLUSTER.*ENGINE = Distributed\\('c', 'd', '\\w+', cityHash64\\((.*?)\\)\\)").FindStringSubmatch(sql); m != nil {
+				shards[m[1]] = m[2]
+			}
+		}
+	}
+	for _, table := range []string{"messages", "otel_traces", "streams", "findings", "dead_letters", "source_ledger", "sessions"} {
+		if keys[table] == "" || shards[table] == "" {
+			t.Errorf("%s: sort key %q, sharding key %q", table, keys[table], shards[table])
+		}
+		for column := range strings.SplitSeq(shards[table], ", ") {
+			if !regexp.MustCompile(`\b` + column + `\b`).MatchString(keys[table]) {
+				t.Errorf("%s is sharded by %s, and sorted by %s", table, column, keys[table])
+			}
+		}
 	}
 }

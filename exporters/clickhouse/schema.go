@@ -267,14 +267,21 @@ func (s Schema) functions() template.FuncMap {
 		"comments": comments,
 		"add":      s.addColumn,
 		"distributed": func(table, shardBy string) string {
-			if s.Cluster == "" {
-				return ""
-			}
-			return fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s%s AS %s\nENGINE = Distributed(%s, %s, %s, %s)",
-				s.name(table), s.onCluster(), s.local(table),
-				quoteText(s.Cluster), quoteText(s.Database), quoteText(table+"_local"), shardBy)
+			return distributed(s, "CREATE TABLE IF NOT EXISTS", table, shardBy)
+		},
+		"reshard": func(table, shardBy string) string {
+			return distributed(s, "CREATE OR REPLACE TABLE", table, shardBy)
 		},
 	}
+}
+
+// distributed returns the statement that makes the table of all shards; empty for one server.
+func distributed(s Schema, create, table, shardBy string) string {
+	if s.Cluster == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s %s%s AS %s\nENGINE = Distributed(%s, %s, %s, %s)", create,
+		s.name(table), s.onCluster(), s.local(table), quoteText(s.Cluster), quoteText(s.Database), quoteText(table+"_local"), shardBy)
 }
 
 // quoteName quotes an identifier.
