@@ -100,7 +100,16 @@ type ending struct {
 }
 
 func (x *ending) Export(ctx context.Context, b *export.Batch) error {
-	err := x.Exporter.Export(ctx, b)
+	return x.check(x.Exporter.Export(ctx, b))
+}
+
+// Identity implements export.Stored: it comes before the first Export.
+func (x *ending) Identity(ctx context.Context) (id string, newest int64, err error) {
+	id, newest, err = x.Exporter.Identity(ctx)
+	return id, newest, x.check(err)
+}
+
+func (x *ending) check(err error) error {
 	if errors.Is(err, clickhouse.ErrSchema) {
 		x.end(err)
 	}
