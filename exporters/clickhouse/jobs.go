@@ -62,6 +62,25 @@ type job struct {
 	period func(i int32) int32 // partition of a record; nil when there is one for all
 }
 
+// chunk is the size of a block, about. An insert is a sequence of blocks, which
+// the server puts together again, so that one block is in memory however
+// large a batch is. A row is never cut.
+const chunk = 1 << 20
+
+// blocks fills the table's block with the next rows of a part, each time that it is called, and
+// returns false when there are none.
+func (j *job) blocks(p part) func() bool {
+	at := p.from
+	return func() bool {
+		j.block.Reset()
+		for size := 0; at < p.to && size < chunk; at++ {
+			j.add(j.rows[at])
+			size += j.size(j.rows[at])
+		}
+		return j.block.Rows() > 0
+	}
+}
+
 // fixed is about the size of the ids and the columns of fixed width of a row.
 const fixed = 512
 

@@ -137,6 +137,11 @@ func (s Schema) Apply(ctx context.Context, c *Conn) (Plan, error) {
 			return p, fmt.Errorf("clickhouse: schema: migration %d (%s): %w", m.Version, m.Name, err)
 		}
 	}
+	if len(p.Pending) > 0 && p.Applied > 0 { // tables of a later migration may not have been there
+		if p.Adjust, err = s.adjust(ctx, c); err != nil {
+			return p, fmt.Errorf("clickhouse: schema: %w", err)
+		}
+	}
 	for _, sql := range p.Adjust {
 		if err := c.change(ctx, sql); err != nil {
 			return p, fmt.Errorf("clickhouse: schema: retention and comments: %w", err)

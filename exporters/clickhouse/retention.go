@@ -39,10 +39,18 @@ func retentions() []retention {
 // expression is the TTL expression in the form that the server returns it;
 // empty when rows are kept for ever.
 func (r retention) expression(t TTL) string {
-	d := r.of(t)
-	if d <= 0 {
-		return ""
+	var out []string
+	if d := r.of(t); d > 0 {
+		out = append(out, r.after(d))
 	}
+	if r.column == "" && t.Volume != "" && t.MoveAfter > 0 {
+		out = append(out, r.after(t.MoveAfter)+" TO VOLUME "+quoteText(t.Volume))
+	}
+	return strings.Join(out, ", ")
+}
+
+// after is the time at which a row has that age.
+func (r retention) after(d time.Duration) string {
 	interval := fmt.Sprintf("toIntervalSecond(%d)", int64(d/time.Second))
 	if day := 24 * time.Hour; d%day == 0 {
 		interval = fmt.Sprintf("toIntervalDay(%d)", int64(d/day))
