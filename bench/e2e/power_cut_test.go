@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -28,9 +30,9 @@ import (
 func TestPowerCut(t *testing.T) {
 	h := newHome(t)
 	synced := &inodes{seen: make(map[uint64]bool)}
-	address := h.traced(synced)
+	socket := h.traced(synced)
 	x, err := clickhouse.New(t.Context(), clickhouse.Settings{
-		Conn: clickhouse.ConnSettings{DSN: "http://default@" + address + "/earshot"}, CreateSchema: true, Sync: true, TempDir: h.path("tmp"),
+		Conn: clickhouse.ConnSettings{DSN: "http+unix://default@" + url.PathEscape(socket) + "/earshot"}, CreateSchema: true, Sync: true, TempDir: h.path("tmp"),
 		Timeout: time.Minute, Logger: slog.New(slog.DiscardHandler),
 	})
 	h.must(err)
@@ -44,7 +46,7 @@ func TestPowerCut(t *testing.T) {
 	h.must(x.Export(t.Context(), batches[2]))
 
 	at := synced.copy() // and a power cut takes all else
-	files, parts := 0, strings.Fields(h.ask(address, "SELECT path FROM system.parts WHERE database = 'earshot' AND active AND rows > 0 AND level = 0 AND table NOT IN ('schema_migrations', 'model_prices', 'thresholds')"))
+	files, parts := 0, strings.Fields(h.ask(socket, "SELECT path FROM system.parts WHERE database = 'earshot' AND active AND rows > 0 AND level = 0 AND table NOT IN ('schema_migrations', 'model_prices', 'thresholds')"))
 	for _, part := range parts {
 		err := filepath.WalkDir(part, func(path string, _ os.DirEntry, err error) error {
 			if err != nil {
@@ -118,7 +120,7 @@ func (h *home) traced(s *inodes) string {
 	})
 	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		b, _ := os.ReadFile(h.path("store.log"))
-		if m := regexp.MustCompile(`listening on http://(\S+)`).FindSubmatch(b); m != nil {
+		if m := regexp.MustCompile(`listening on unix:(\S+)`).FindSubmatch(b); m != nil {
 			return string(m[1])
 		}
 	}
@@ -126,10 +128,14 @@ func (h *home) traced(s *inodes) string {
 	return ""
 }
 
-// ask sends a statement to a store.
-func (h *home) ask(address, sql string) string {
+// ask sends a statement to the store that listens on a socket.
+func (h *home) ask(socket, sql string) string {
 	h.Helper()
-	resp, err := http.Post("http://"+address+"/?user=default&default_format=TSV", "text/plain", strings.NewReader(sql))
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}
+	client := &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
+	resp, err := client.Post("http://store/?user=default&database=earshot&default_format=TSV", "text/plain", strings.NewReader(sql))
 	h.must(err)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
