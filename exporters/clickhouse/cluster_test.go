@@ -74,7 +74,8 @@ func TestVersionsAreOnOneShard(t *testing.T) {
 	}
 	keys, shards := make(map[string]string), make(map[string]string)
 	for _, m := range migrations {
-		for _, sql := range m.Statements {
+		for _, statement := range m.Statements {
+			sql := statement.SQL
 			if m := regexp.MustCompile("(?s)CREATE TABLE IF NOT EXISTS `d`.`(\\w+)_local`.*MergeTree.*ORDER BY (\\(.*?\\)|\\w+)(?:\n|$)").FindStringSubmatch(sql); m != nil {
 				keys[m[1]] = m[2]
 			}
@@ -83,7 +84,7 @@ func TestVersionsAreOnOneShard(t *testing.T) {
 			}
 		}
 	}
-	for _, table := range []string{"messages", "otel_traces", "streams", "findings", "dead_letters", "source_ledger", "sessions"} {
+	for _, table := range []string{"messages", "spans", "streams", "findings", "dead_letters", "source_ledger", "sessions"} {
 		if keys[table] == "" || shards[table] == "" {
 			t.Errorf("%s: sort key %q, sharding key %q", table, keys[table], shards[table])
 		}

@@ -56,9 +56,10 @@ type Move struct {
 type Retention struct {
 	// Contents of messages, tool arguments and results.
 	Bodies spec.Duration `yaml:"bodies"`
-	// Messages without their contents, tool calls and delegations.
+	// Messages without their contents. Spans, tool calls and delegations are one table, which
+	// is kept for the longer of messages and spans.
 	Messages spec.Duration `yaml:"messages"`
-	// Spans and dead letters.
+	// Spans, those that agents send themselves, and dead letters.
 	Spans spec.Duration `yaml:"spans"`
 	// Hourly aggregates.
 	Rollups spec.Duration `yaml:"rollups"`

@@ -5,7 +5,7 @@
 // columns of tables are described in core/msg/schema, from which the writers of rows
 // (rows_gen.go) and the columns in the migrations follow; rows.go has the values that are
 // more than a field. The schema is applied by numbered migrations, of which the first is the
-// schema of the first release.
+// schema of the first release; copy.go runs those that move rows to another table.
 //
 // # Once
 //

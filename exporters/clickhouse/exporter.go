@@ -96,7 +96,7 @@ func New(_ context.Context, s Settings) (*Exporter, error) {
 		s.Prices = price.Default()
 	}
 	s.SilentAfter, s.StuckAfter = cmp.Or(s.SilentAfter, time.Minute), cmp.Or(s.StuckAfter, 10*time.Minute)
-	schema := Schema{Database: conn.database, Cluster: s.Cluster, TTL: s.TTL, Sync: s.Sync, StoragePolicy: s.StoragePolicy}
+	schema := Schema{Database: conn.database, Cluster: s.Cluster, TTL: s.TTL, Sync: s.Sync, StoragePolicy: s.StoragePolicy, Logger: s.Logger}
 	return &Exporter{settings: s, schema: schema, conn: conn, writers: newWriters(s.Profile, schema), wire: newWire(conn.method), gathered: gathered{dir: s.TempDir}}, nil
 }
 

@@ -44,7 +44,9 @@ func (p Plan) Empty() bool { return len(p.Pending) == 0 && len(p.Adjust) == 0 }
 func (p Plan) Statements() []string {
 	var out []string
 	for _, m := range p.Pending {
-		out = append(out, m.Statements...)
+		for _, st := range m.Statements {
+			out = append(out, st.SQL)
+		}
 	}
 	return append(out, p.Adjust...)
 }
@@ -151,12 +153,12 @@ func (s Schema) Apply(ctx context.Context, c *Conn) (Plan, error) {
 }
 
 func (s Schema) migrate(ctx context.Context, c *Conn, m Migration) error {
-	for _, sql := range append(m.Statements, s.record(m)) {
-		if err := c.change(ctx, sql); err != nil {
+	for number := range m.Statements {
+		if err := (step{s, c, m, number}).run(ctx); err != nil {
 			return err
 		}
 	}
-	return nil
+	return c.change(ctx, s.record(m))
 }
 
 // change runs a statement of the schema.

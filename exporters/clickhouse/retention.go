@@ -18,11 +18,19 @@ func retentions() []retention {
 	bodies := func(t TTL) time.Duration { return t.Bodies }
 	messages := func(t TTL) time.Duration { return t.Messages }
 	spans := func(t TTL) time.Duration { return t.Spans }
+	longer := func(t TTL) time.Duration {
+		if t.Messages <= 0 || t.Spans <= 0 {
+			return 0
+		}
+		return max(t.Messages, t.Spans)
+	}
 	return []retention{
 		{"messages", "", "ingest_ts", messages},
 		{"messages", "content", "ingest_ts", bodies},
 		{"messages", "tool_arguments", "ingest_ts", bodies},
 		{"messages", "delegate_task", "ingest_ts", bodies},
+		{"spans", "", "ingest_ts", longer},
+		{"agent_spans", "", "IngestTs", spans},
 		{"otel_traces", "", "IngestTs", spans},
 		{"otel_traces_trace_id_ts", "", "Seen", spans},
 		{"sessions", "", "seen", messages},

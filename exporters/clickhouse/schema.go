@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"strconv"
 	"strings"
 	"text/template"
@@ -54,6 +55,11 @@ type Schema struct {
 	// statement to its replicas and sets the paths of tables. Plan and Apply detect it;
 	// Print does not look.
 	Replicated bool
+
+	// Logger gets the progress of a migration that copies rows; none when nil.
+	Logger *slog.Logger
+
+	printed bool // statements copy all days at once
 }
 
 // Migration is a numbered step. A released one never changes. Numbers ascend; the first
@@ -62,8 +68,30 @@ type Migration struct {
 	Version    int
 	Name       string
 	Checksum   string // of the template, in hex: the same for every server and cluster
-	Statements []string
+	Statements []Statement
 }
+
+// Statement is one statement of a migration.
+type Statement struct {
+	SQL string
+	// While are tables: the statement is left out when one of the names is of none, or of a view.
+	While []string
+	// Days is a column of the first of these tables: the statement runs once for each day that
+	// the column has, with the day in place of {day:Date}.
+	Days string
+}
+
+// statement takes off the first line that the functions while and eachDay write.
+func statement(sql string) Statement {
+	condition, rest, ok := strings.Cut(sql, "\n")
+	if condition, ok = strings.CutPrefix(condition, whilePrefix); !ok {
+		return Statement{SQL: sql}
+	}
+	tables, days, _ := strings.Cut(condition, ", days of ")
+	return Statement{SQL: rest, While: strings.Fields(tables), Days: days}
+}
+
+const whilePrefix = "-- while tables: "
 
 // Migrations returns all steps, first to last.
 func (s Schema) Migrations() ([]Migration, error) {
@@ -109,14 +137,15 @@ func (s Schema) migration(file string) (Migration, error) {
 	}
 	for _, sql := range strings.Split(b.String(), ";\n") {
 		if sql = strings.TrimSpace(sql); sql != "" {
-			m.Statements = append(m.Statements, sql)
+			m.Statements = append(m.Statements, statement(sql))
 		}
 	}
 	return m, nil
 }
 
-// Print writes the whole schema as SQL that a client of ClickHouse runs.
+// Print writes the whole schema as SQL that a client of ClickHouse runs on a new database.
 func (s Schema) Print(w io.Writer) error {
+	s.printed = true
 	migrations, err := s.Migrations()
 	if err != nil {
 		return err
@@ -127,8 +156,8 @@ func (s Schema) Print(w io.Writer) error {
 	}
 	for _, m := range migrations {
 		fmt.Fprintf(&b, "-- %d %s\n\n", m.Version, m.Name)
-		for _, sql := range m.Statements {
-			fmt.Fprintf(&b, "%s;\n\n", sql)
+		for _, st := range m.Statements {
+			fmt.Fprintf(&b, "%s;\n\n", st.SQL)
 		}
 		fmt.Fprintf(&b, "%s;\n\n", s.record(m))
 	}
@@ -262,7 +291,13 @@ func (s Schema) functions() template.FuncMap {
 			}
 			return set
 		},
-		"ttl":      s.ttlClause,
+		"ttl":   s.ttlClause,
+		"while": func(tables ...string) string { return whilePrefix + strings.Join(tables, " ") + "\n" },
+		"eachDay": func(column string, tables ...string) string {
+			return whilePrefix + strings.Join(tables, " ") + ", days of " + column + "\n"
+		},
+		"copied":   func(prefix, ts, id string) string { return copied(s, prefix, ts, id) },
+		"drop":     func(table string) string { return drop(s, table) },
 		"columns":  s.columnList,
 		"comments": comments,
 		"add":      s.addColumn,
