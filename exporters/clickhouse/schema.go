@@ -83,8 +83,9 @@ type Statement struct {
 
 // statement takes off the first line that the functions while and eachDay write.
 func statement(sql string) Statement {
-	condition, rest, ok := strings.Cut(sql, "\n")
-	if condition, ok = strings.CutPrefix(condition, whilePrefix); !ok {
+	first, rest, _ := strings.Cut(sql, "\n")
+	condition, ok := strings.CutPrefix(first, whilePrefix)
+	if !ok {
 		return Statement{SQL: sql}
 	}
 	tables, days, _ := strings.Cut(condition, ", days of ")
