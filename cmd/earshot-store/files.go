@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,11 +9,12 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 )
 
-// lockPath keeps a second process off the data folder. The lock goes with the
-// process, however it ends; the file stays and names its last owner.
-func lockPath(path string) (unlock func(), err error) {
+// lockPath keeps a second process off the data folder, and waits that long for the process that has
+// it. The lock goes with the process, however it ends; the file stays and names its last owner.
+func lockPath(ctx context.Context, path string, wait time.Duration) (unlock func(), err error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, fmt.Errorf("make data folder: %w", err)
 	}
@@ -20,7 +22,13 @@ func lockPath(path string) (unlock func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("open lock: %w", err)
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	for end := time.Now().Add(wait); ; time.Sleep(5 * time.Millisecond) {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(end) || ctx.Err() != nil {
+			break
+		}
+	}
+	if err != nil {
 		defer f.Close()
 		if !errors.Is(err, syscall.EWOULDBLOCK) {
 			return nil, fmt.Errorf("lock data folder: %w", err)

@@ -31,7 +31,7 @@ type options struct {
 	path, socket, readyFile, lib string
 	parentPID, connections       int
 	maxMemory                    size
-	shutdownTimeout              time.Duration
+	shutdownTimeout, wait        time.Duration
 	watchStdin, version, check   bool
 }
 
@@ -48,6 +48,7 @@ func parseFlags(args []string, help io.Writer) (options, error) {
 	fs.IntVar(&o.connections, "connections", 8, "statements at one time; more wait")
 	fs.Var(&o.maxMemory, "max-memory", "`SIZE` at which statements are refused, such as 1GiB (default: 90 % of the machine's)")
 	fs.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 10*time.Second, "how long running statements may take to end")
+	fs.DurationVar(&o.wait, "wait", 0, "how long to wait for another store to leave the data folder")
 	fs.BoolVar(&o.check, "check", false, "find the engine library, and exit")
 	fs.BoolVar(&o.version, "version", false, "print the version and exit")
 	if err := fs.Parse(args); err != nil {
@@ -68,6 +69,8 @@ func parseFlags(args []string, help io.Writer) (options, error) {
 		return o, errors.New("--path DIR is required (see --help)")
 	case o.connections < 1:
 		return o, errors.New("--connections must be at least 1")
+	case o.wait < 0:
+		return o, errors.New("--wait must not be negative")
 	case o.shutdownTimeout < 0:
 		return o, errors.New("--shutdown-timeout must not be negative")
 	}

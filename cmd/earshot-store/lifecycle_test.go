@@ -251,6 +251,36 @@ func TestParentDeathStops(t *testing.T) {
 	waitFor(t, "its clean end", func() bool { _, ok := readReady(file); return !ok })
 }
 
+// TestWait starts a store on a folder that another one has, and ends that one.
+func TestWait(t *testing.T) {
+	path := t.TempDir()
+	first := start(t, path)
+	second := make(chan *store, 1)
+	go func() {
+		s, err := launch(path, "--wait", "30s")
+		if err != nil {
+			t.Error(err)
+		}
+		second <- s
+	}()
+	select {
+	case <-second:
+		t.Fatal("two stores have one folder")
+	case <-time.After(500 * time.Millisecond):
+	}
+	if err := first.terminate(); err != nil {
+		t.Error(err)
+	}
+	s := <-second
+	if s == nil {
+		return
+	}
+	defer s.kill()
+	if got := s.query(t, "SELECT 1"); got != "1" {
+		t.Errorf("the second one answers %q", got)
+	}
+}
+
 // Rounds of kill -9 in the middle of inserts: every acknowledged batch is there
 // once and whole, and the one that was under way is stored once when it is sent
 // again with its token.

@@ -89,7 +89,7 @@ func run(opt options) error {
 		return err
 	}
 	// The lock is taken before any effect on another store of the folder.
-	unlock, err := lockPath(opt.path)
+	unlock, err := lockPath(ctx, opt.path, opt.wait)
 	if err != nil {
 		return err
 	}

@@ -130,7 +130,7 @@ func (s *Store) Supervise(ctx context.Context) {
 			if !retry.Wait(ctx, pause) {
 				return
 			}
-			err := s.start(ctx)
+			err := s.start(ctx, waitForOthers)
 			if err == nil {
 				break
 			}
@@ -182,20 +182,25 @@ var errSilent = errors.New("ended without an error text")
 // begin starts the store, up to three times if it is killed meanwhile.
 func (s *Store) begin(ctx context.Context) error {
 	for n := 1; ; n++ {
-		err := s.start(ctx)
+		err := s.start(ctx, 0)
 		if !errors.Is(err, errSilent) || n == 3 {
 			return err
 		}
 	}
 }
 
-// start starts the store and waits until it answers.
-func (s *Store) start(ctx context.Context) error {
+// waitForOthers is how long the store of a sidecar waits for those of reading commands, each of which
+// has one of its own while the sidecar has none: without a wait, a row of them could keep it out.
+const waitForOthers = 15 * time.Second
+
+// start starts the store and waits until it answers. The store waits that long for another one
+// to leave the directory.
+func (s *Store) start(ctx context.Context, wait time.Duration) error {
 	binary, err := find(s.settings.Binary)
 	if err != nil {
 		return err
 	}
-	args := []string{"--path", s.settings.Dir, "--socket", s.socket, "--watch-stdin"}
+	args := []string{"--path", s.settings.Dir, "--socket", s.socket, "--watch-stdin", "--wait", wait.String()}
 	if s.settings.MaxMemory > 0 {
 		args = append(args, "--max-memory", strconv.FormatInt(s.settings.MaxMemory, 10))
 	}
