@@ -18,6 +18,7 @@ import (
 	llmmessage "github.com/earshot-dev/earshot/plugins/llm-message"
 	openaichat "github.com/earshot-dev/earshot/plugins/openai-chat"
 	openairesponses "github.com/earshot-dev/earshot/plugins/openai-responses"
+	opencode "github.com/earshot-dev/earshot/plugins/opencode"
 )
 
 // Bundled returns the decoders, by format.
@@ -37,5 +38,6 @@ func Bundled() map[string]func() decoder.Factory {
 		"llm-message":      llmmessage.New,
 		"openai-chat":      openaichat.New,
 		"openai-responses": openairesponses.New,
+		"opencode":         opencode.New,
 	}
 }
