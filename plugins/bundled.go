@@ -12,6 +12,7 @@ import (
 	codex "github.com/earshot-dev/earshot/plugins/codex"
 	codexappserver "github.com/earshot-dev/earshot/plugins/codex-app-server"
 	codexexec "github.com/earshot-dev/earshot/plugins/codex-exec"
+	copilot "github.com/earshot-dev/earshot/plugins/copilot"
 	grace "github.com/earshot-dev/earshot/plugins/grace"
 	legion "github.com/earshot-dev/earshot/plugins/legion"
 	letta "github.com/earshot-dev/earshot/plugins/letta"
@@ -32,6 +33,7 @@ func Bundled() map[string]func() decoder.Factory {
 		"codex":            codex.New,
 		"codex-app-server": codexappserver.New,
 		"codex-exec":       codexexec.New,
+		"copilot":          copilot.New,
 		"grace":            grace.New,
 		"legion":           legion.New,
 		"letta":            letta.New,
