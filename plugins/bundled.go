@@ -12,12 +12,14 @@ import (
 	codex "github.com/earshot-dev/earshot/plugins/codex"
 	codexappserver "github.com/earshot-dev/earshot/plugins/codex-app-server"
 	codexexec "github.com/earshot-dev/earshot/plugins/codex-exec"
+	copilot "github.com/earshot-dev/earshot/plugins/copilot"
 	grace "github.com/earshot-dev/earshot/plugins/grace"
 	legion "github.com/earshot-dev/earshot/plugins/legion"
 	letta "github.com/earshot-dev/earshot/plugins/letta"
 	llmmessage "github.com/earshot-dev/earshot/plugins/llm-message"
 	openaichat "github.com/earshot-dev/earshot/plugins/openai-chat"
 	openairesponses "github.com/earshot-dev/earshot/plugins/openai-responses"
+	opencode "github.com/earshot-dev/earshot/plugins/opencode"
 )
 
 // Bundled returns the decoders, by format.
@@ -31,11 +33,13 @@ func Bundled() map[string]func() decoder.Factory {
 		"codex":            codex.New,
 		"codex-app-server": codexappserver.New,
 		"codex-exec":       codexexec.New,
+		"copilot":          copilot.New,
 		"grace":            grace.New,
 		"legion":           legion.New,
 		"letta":            letta.New,
 		"llm-message":      llmmessage.New,
 		"openai-chat":      openaichat.New,
 		"openai-responses": openairesponses.New,
+		"opencode":         opencode.New,
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
@@ -18,6 +19,13 @@ func Excerpt(v jsonv.Value) string {
 		return v.Str()
 	}
 	return Cut(s, MaxAttr)
+}
+
+// Attrs makes strings of an object attributes of a message, under the names of their members.
+func Attrs(m *msg.Message, v jsonv.Value, names ...string) {
+	for _, name := range names {
+		m.SetAttr(name, Excerpt(v.Get(name)))
+	}
 }
 
 // ShortJSON is JSON as an attribute; nothing, and not read, when it is long.

@@ -1,0 +1,486 @@
+package copilot
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/media"
+)
+
+// record decodes a record by its type; false if the type is not known.
+func (d *stream) record() bool {
+	v := d.data
+	switch d.typ {
+	case "session.start", "session.resume", "session.model_change":
+		d.lane.Model = cmp.Or(ident.Peek(v.First("newModel", "selectedModel")), d.lane.Model)
+		d.facts()
+	case "user.message":
+		d.user()
+	case "assistant.turn_start":
+		d.lane.Run.Ended = false
+		m := d.status(d.id)
+		signal(m, msg.ModelStart)
+		conversation.Attrs(m, v, "turnId", "interactionId", "model")
+	case "assistant.message":
+		d.message()
+	case "assistant.usage":
+		d.usage()
+	case "assistant.turn_end":
+		m := (*msg.Message)(nil)
+		if d.lane.ID == "" && d.lane.Last != "" && !d.lane.Calls && d.lane.Run.Active() {
+			m = d.stop("stop")
+		} else {
+			m = d.status(d.id)
+		}
+		conversation.Attrs(m, v, "turnId", "model")
+	case "assistant.idle", "session.idle":
+		if d.lane.Run.Active() {
+			d.stop("stop")
+		}
+	case "abort":
+		conversation.Attrs(d.stop("interrupted"), v, "reason")
+	case "tool.execution_start", "tool.user_requested":
+		d.call(ident.Of(v.Get("toolCallId")), v.Get("toolName"), v)
+	case "tool.execution_complete":
+		d.result()
+	case "subagent.started":
+		d.started()
+	case "subagent.completed", "subagent.failed":
+		d.finished()
+	case "session.compaction_complete":
+		m := d.status(d.id)
+		m.Hidden, m.Content = false, v.First("summaryContent", "error").Text()
+		signal(m, msg.Compaction)
+		conversation.Attrs(m, v, "checkpointPath", "customInstructions", "requestId", "serviceRequestId", "trigger")
+		m.SetAttr("tokens", conversation.ShortJSON(v.Get("compactionTokensUsed")))
+	case "session.error", "model.call_failure":
+		m := d.add(msg.Error, d.id)
+		m.IsError, m.Content, m.Tool.ErrorType = true, v.First("message", "errorMessage").Text(), ident.First(v.Get("errorType"), v.Get("failureKind"))
+		if d.typ == "model.call_failure" { // it is tried again, or session.error follows
+			m.Kind, m.IsError, m.Hidden = msg.Status, false, true
+			signal(m, msg.Retry)
+		}
+		m.SetAttr("status_code", v.Get("statusCode").Digits())
+		conversation.Attrs(m, v, "errorCode", "url", "providerCallId", "serviceRequestId", "apiCallId", "stack", "model")
+	case "session.shutdown":
+		d.shutdown()
+	case "system.message", "system.notification", "skill.invoked":
+		m := d.add(msg.System, d.id)
+		m.Role, m.Hidden, m.Content = msg.RoleSystem, true, v.Get("content").Text()
+		conversation.Attrs(m, v, "name", "path", "description", "pluginName", "source", "interactionId")
+		m.SetAttr("kind", conversation.ShortJSON(v.Get("kind")))
+	case "hook.start", "hook.end":
+		m := d.status(d.id)
+		m.Content = v.Get("output").Text()
+		conversation.Attrs(m, v, "hookInvocationId", "hookType")
+		conversation.Attrs(m, v.Get("error"), "message", "source")
+	case "assistant.message_start", "assistant.message_delta", "assistant.reasoning", "assistant.reasoning_delta", "assistant.streaming_delta",
+		"assistant.tool_call_delta", "tool.execution_partial_result", "tool.execution_progress", "hook.progress":
+		v.MarkRead() // the whole follows
+	default:
+		group, rest, _ := strings.Cut(d.typ, ".")
+		switch {
+		case (rest == "requested" || rest == "completed") && slices.Contains([]string{"permission", "user_input", "elicitation", "exit_plan_mode", "sampling", "auto_mode_switch", "session_limits_exhausted"}, group):
+			d.asked(group, rest)
+		case slices.Contains([]string{"session", "assistant", "subagent", "command", "commands", "mcp", "mcp_app", "capabilities", "pending_messages", "external_tool", "factory", "tool_search", "ui"}, group):
+			d.facts()
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// facts keeps a record that is beside the conversation.
+func (d *stream) facts() {
+	m := d.status(d.id)
+	conversation.TimeOf(d.data.First("startTime", "resumeTime"))
+	conversation.Attrs(m, d.data, "sessionId", "copilotVersion", "message", "newModel", "previousModel", "selectedModel")
+	conversation.Attrs(m, d.data.Get("context"), "cwd", "gitRoot", "branch", "repository", "headCommit", "baseCommit")
+	if len(m.Attrs) < 2 {
+		m.Content = d.data.JSON()
+	}
+}
+
+// user decodes a prompt: of a person, of another agent, or of the program itself.
+func (d *stream) user() {
+	v, source := d.data, ident.Of(d.data.Get("source"))
+	interaction := ident.Of(v.Get("interactionId"))
+	fromAgent := d.lane.ID != "" || strings.HasPrefix(source, "agent-")
+	injected := !fromAgent && (source != "" && source != "user" || v.Get("isAutopilotContinuation").Bool())
+	switch run := &d.lane.Run; {
+	case d.lane.ID != "", injected && run.Active(), interaction != "" && interaction == run.ID:
+		run.Ended = false
+	default:
+		run.Begin(cmp.Or(interaction, d.id))
+		d.Turns++
+		d.Turn = run.ID
+	}
+	m := d.add(msg.User, d.id)
+	m.Role, m.Content, m.Agent = msg.RoleUser, v.Get("content").Text(), msg.Agent{Kind: msg.KindHuman}
+	switch {
+	case fromAgent:
+		m.Agent.Kind = msg.KindAgent
+	case injected:
+		m.Kind, m.Hidden, m.Agent.Kind = msg.System, true, msg.KindAgent
+	}
+	for a := range v.Get("attachments").Elems() {
+		if data := a.Get("data"); data.Is(jsonv.String) {
+			m.Attachments = append(m.Attachments, media.Base64(data, ident.Of(a.Get("mimeType"))))
+			continue
+		}
+		at := media.File(ident.First(a.Get("path"), a.Get("filePath"), a.Get("url")))
+		at.Name = cmp.Or(ident.Of(a.Get("displayName")), at.Name)
+		m.Attachments = append(m.Attachments, at)
+	}
+	m.SetAttr("source", source)
+	if interaction != m.Run {
+		m.SetAttr("interactionId", interaction)
+	}
+	conversation.Attrs(m, v, "agentMode", "delivery", "parentAgentTaskId", "messageId")
+}
+
+// message decodes a response of the model: its thought, its text, its calls and its output tokens.
+func (d *stream) message() {
+	v, l := d.data, d.lane
+	id := cmp.Or(ident.Of(v.Get("messageId")), d.id)
+	l.Model = cmp.Or(ident.Of(v.Get("model")), l.Model)
+	r := conversation.Response{ID: cmp.Or(ident.Of(v.Get("apiCallId")), id), Model: l.Model, Run: l.Run.ID, At: d.at}
+	l.Last, l.Calls, l.Run.Ended = id, v.Get("toolRequests").Len() > 0, false
+	key := id
+	if n := v.Get("chunkIndex").Digits(); n != "" && n != "0" {
+		key += "/" + n
+	}
+	before := len(d.out.Messages)
+	for _, part := range [...]struct {
+		kind msg.Kind
+		key  string
+		text jsonv.Value
+	}{{msg.Reasoning, key + "/thinking", v.Get("reasoningText")}, {msg.Assistant, key, v.Get("content")}} {
+		if len(part.text.Escaped()) > 0 {
+			m := d.add(part.kind, part.key)
+			m.Role, m.Content = msg.RoleAssistant, part.text.Text()
+			r.Mark(m)
+			r.Last = m.Key
+		}
+	}
+	for c := range v.Get("toolRequests").Elems() {
+		if m := d.call(ident.Of(c.Get("toolCallId")), c.Get("name"), c); m != nil {
+			r.Mark(m)
+			m.ParentKey, r.Last = r.Last, m.Key
+		}
+	}
+	if out := v.Get("outputTokens").Int(); out > 0 {
+		prepaid := min(out, max(0, -l.Ahead))
+		l.Ahead += out
+		d.count(&r, conversation.Counts{Output: uint64(out - prepaid)}, msg.TranscriptFinal)
+	}
+	if len(d.out.Messages) == before {
+		d.status(id)
+	}
+	m := &d.out.Messages[before]
+	if r.ID != id {
+		m.SetAttr("message_id", id)
+	}
+	if interaction := v.Get("interactionId"); !ident.Is(interaction, l.Run.ID) {
+		m.SetAttr("interactionId", ident.Of(interaction))
+	}
+	conversation.Attrs(m, v, "requestId", "serviceRequestId", "clientRequestId", "phase", "turnId")
+}
+
+// usage decodes the tokens of a response, which a live stream has beside its messages.
+func (d *stream) usage() {
+	v, l := d.data, d.lane
+	c, out := countsOf(v), v.Get("outputTokens").Int()
+	c.Output = uint64(max(0, out-max(0, l.Ahead)))
+	l.Ahead -= out
+	r := conversation.Response{ID: cmp.Or(ident.First(v.Get("apiCallId"), v.Get("providerCallId")), d.id), Model: ident.Of(v.Get("model")), Run: l.Run.ID, At: d.at}
+	m := d.count(&r, c, msg.Provider)
+	m.Key += "/usage"
+	conversation.Attrs(m, v, "finishReason", "initiator", "serviceRequestId")
+}
+
+// count emits tokens, and remembers that the model has them.
+func (d *stream) count(r *conversation.Response, c conversation.Counts, p msg.Provenance) *msg.Message {
+	r.Count(c, p)
+	m := r.Usage(d.out, msg.Complete)
+	m.Session, m.Agent = d.session(), msg.Agent{Name: d.lane.Name, Kind: msg.KindAgent}
+	t := d.countedOf(r.Model)
+	t.Counts = t.Add(c)
+	return m
+}
+
+// countedOf returns the tokens of a model that usage messages have.
+func (d *stream) countedOf(model string) *counted {
+	for i := range d.Counted {
+		if d.Counted[i].Model == model {
+			return &d.Counted[i]
+		}
+	}
+	d.Counted = bounded.Push(d.Counted, counted{Model: model}, maxModels)
+	return &d.Counted[len(d.Counted)-1]
+}
+
+// countsOf reads tokens, of which the input has the cached ones. The output has those of
+// reasoning.
+func countsOf(v jsonv.Value) conversation.Counts {
+	c := conversation.Counts{Output: v.Get("outputTokens").Uint(), CacheRead: v.Get("cacheReadTokens").Uint(), CacheWrite: v.Get("cacheWriteTokens").Uint()}
+	if in := v.Get("inputTokens").Uint(); in > c.CacheRead+c.CacheWrite {
+		c.Input = in - c.CacheRead - c.CacheWrite
+	}
+	return c
+}
+
+// shutdown decodes the end of the program: the tokens of each model since the session began, of
+// which a usage message has those that no message had.
+func (d *stream) shutdown() {
+	v := d.data
+	nameless := d.countedOf("").Output // of messages that do not name their model
+	for name, metric := range v.Get("modelMetrics").Members() {
+		model := ident.Bounded(name.String())
+		total, t := countsOf(metric.Get("usage")), d.countedOf(model)
+		less := min(nameless, total.Output-min(total.Output, t.Output))
+		nameless -= less
+		t.Output += less
+		d.countedOf("").Output -= less
+		t = d.countedOf(model)
+		rest := total.Max(t.Counts)
+		rest, _ = rest.Sub(t.Counts)
+		if rest == (conversation.Counts{}) {
+			continue
+		}
+		r := conversation.Response{ID: "total:" + msg.HashKey(d.id, model), Model: model, At: d.at}
+		if d.Turns == 1 {
+			r.Run = d.Turn
+		}
+		m := d.count(&r, rest, msg.Provider)
+		m.ResponseID = ""
+		m.SetAttr("requests", metric.Path("requests", "count").Digits())
+		m.SetAttr("reasoning_tokens", metric.Path("usage", "reasoningTokens").Digits())
+	}
+	d.Turns = 0
+	var m *msg.Message
+	if d.lane.Run.Active() {
+		m = d.stop("shutdown")
+	} else {
+		m = d.status(d.id)
+	}
+	m.IsError = v.Get("shutdownType").Equal("error")
+	m.Content = v.Get("errorReason").Text()
+	m.SetAttr("premium_requests", v.Get("totalPremiumRequests").Digits())
+	m.SetAttr("nano_aiu", v.Get("totalNanoAiu").Digits())
+	conversation.Attrs(m, v, "currentModel", "shutdownType")
+	m.SetAttr("files", conversation.ShortJSON(v.Path("codeChanges", "filesModified")))
+}
+
+// call decodes a call, which the message of the model and the beginning of its execution have;
+// nil if it is known.
+func (d *stream) call(id string, name, v jsonv.Value) *msg.Message {
+	input := v.Get("arguments")
+	if id == "" {
+		d.unknown()
+		return nil
+	}
+	if c := d.Calls.Get(id); c != nil {
+		name.Equal(c.Name)
+		v.Get("mcpServerName").Equal(c.Server)
+		if c.Input == conversation.SumOf(input.Peek()) {
+			input.MarkRead()
+		}
+		return nil
+	}
+	c := &call{Call: conversation.Call{ID: id, Name: cmp.Or(ident.Of(name), "unknown")}, Lane: d.lane.ID, Run: d.lane.Run.ID, Server: ident.Of(v.Get("mcpServerName"))}
+	c.Input, c.Task = conversation.SumOf(input.Peek()), c.Name == "task"
+	d.Calls.Add(c)
+	kind := msg.ToolCall
+	if c.Task {
+		kind, c.To, c.Async = msg.Delegation, ident.Of(input.Get("agent_type")), input.Get("mode").Equal("background")
+	}
+	m := d.add(kind, "call:"+id)
+	m.Role, m.Tool.Arguments = msg.RoleAssistant, input.Text()
+	c.on(m)
+	if c.Task {
+		m.Delegation.Task = input.Get("prompt").Text()
+	}
+	if d.typ == "tool.user_requested" {
+		m.Agent = msg.Agent{Kind: msg.KindHuman}
+	}
+	conversation.Attrs(m, v, "intentionSummary", "toolTitle", "mcpToolName")
+	return m
+}
+
+// on writes the call into a message.
+func (c *call) on(m *msg.Message) {
+	m.Tool.CallID, m.Tool.Name, m.Tool.Server = c.ID, c.Name, c.Server
+	if c.Task {
+		m.Delegation.To, m.Delegation.Async = c.To, c.Async
+	}
+}
+
+// about adds a message that concerns a call, to the run that made it.
+func (d *stream) about(c *call, kind msg.Kind, key string) *msg.Message {
+	m := d.add(kind, key)
+	if m.Run != c.Run && m.Signal != msg.RunStart {
+		m.Run = c.Run
+	}
+	m.ParentKey = "call:" + c.ID
+	c.on(m)
+	return m
+}
+
+// known returns a call, or one that began before the recording.
+func (d *stream) known(id, name string) *call {
+	if c := d.Calls.Get(id); c != nil {
+		return c
+	}
+	return &call{Call: conversation.Call{ID: id, Name: name}, Lane: d.lane.ID, Run: d.lane.Run.ID}
+}
+
+// result decodes the end of a call. That of an agent in the background is only its beginning.
+func (d *stream) result() {
+	v := d.data
+	id := ident.Of(v.Get("toolCallId"))
+	if id == "" {
+		d.unknown()
+		return
+	}
+	c := d.known(id, "")
+	d.lane.Model = cmp.Or(ident.Peek(v.Get("model")), d.lane.Model)
+	failed := v.Get("success").Is(jsonv.False)
+	var m *msg.Message
+	if c.Async && !failed {
+		m = d.about(c, msg.Status, "ack:"+id)
+		m.Hidden = true
+	} else {
+		m = d.ended(c)
+	}
+	m.Content = v.Path("result", "content").Text()
+	for b := range v.Path("result", "binaryResultsForLlm").Elems() {
+		if data := b.Get("data"); data.Is(jsonv.String) {
+			m.Attachments = append(m.Attachments, media.Base64(data, ident.Of(b.Get("mimeType"))))
+		}
+	}
+	if failed {
+		m.IsError, m.Tool.ErrorType = true, "tool_error"
+		if text := v.Path("error", "message"); text.Exists() {
+			m.Content = text.Text()
+		}
+		if v.Path("error", "code").In("denied", "rejected", "permission_denied") {
+			m.Tool.ErrorType = "denied"
+		}
+	}
+	conversation.Attrs(m, v.Get("error"), "code")
+	conversation.Attrs(m, v, "model")
+	if interaction := v.Get("interactionId"); !ident.Is(interaction, c.Run) {
+		m.SetAttr("interactionId", ident.Of(interaction))
+	}
+}
+
+// ended adds the result of a call.
+func (d *stream) ended(c *call) *msg.Message {
+	d.Calls.End(c)
+	m := d.about(c, msg.ToolResult, "result:"+c.ID)
+	m.Role = msg.RoleTool
+	if c.Task {
+		m.Kind = msg.DelegationResult
+		if m.Delegation.ChildRun = c.Child; c.Child != "" {
+			m.Delegation.Link = msg.ByNativeID
+		}
+	}
+	return m
+}
+
+// started decodes the beginning of a sub-agent, in whose lane the record is, or in that of the call.
+func (d *stream) started() {
+	v := d.data
+	id := ident.Of(v.Get("toolCallId"))
+	if d.lane.ID == "" && id != "" {
+		d.enter(id)
+	}
+	c, child := d.known(id, "task"), d.lane
+	child.Name, child.Model = ident.Of(v.Get("agentName")), ident.Of(v.Get("model"))
+	c.Task, c.Child = true, child.ID
+	child.Run.Caused(c.Run, c.ID, msg.ByNativeID, 0)
+	d.enter(c.Lane)
+	m := d.about(c, msg.Status, d.id)
+	m.Hidden = true
+	if child.ID != c.Lane {
+		signal(m, msg.Link)
+		m.Delegation.ChildRun, m.Delegation.Link = child.ID, msg.ByNativeID
+	}
+	m.SetAttr("type", d.typ)
+	conversation.Attrs(m, v, "agentName", "agentDisplayName", "agentDescription", "model")
+}
+
+// finished decodes the end of a sub-agent.
+func (d *stream) finished() {
+	v := d.data
+	id := ident.Peek(v.Get("toolCallId"))
+	if d.lane.ID == "" && id != "" {
+		d.enter(id)
+	}
+	reason := "stop"
+	switch {
+	case d.typ == "subagent.failed":
+		reason = "error"
+	case v.Get("cancelled").Bool():
+		reason = "interrupted"
+	}
+	m := d.stop(reason)
+	m.Content = v.Get("error").Text()
+	m.SetAttr("total_tokens", v.Get("totalTokens").Digits())
+	conversation.Attrs(m, v, "toolCallId", "agentName", "agentDisplayName", "model")
+	if c := d.Calls.GetOpen(id); c != nil && c.Async {
+		child := d.lane
+		d.enter(c.Lane)
+		r := d.ended(c)
+		if r.IsError = reason != "stop"; r.IsError {
+			r.Tool.ErrorType = map[string]string{"error": "tool_error"}[reason]
+			r.Tool.ErrorType = cmp.Or(r.Tool.ErrorType, reason)
+		}
+		r.SetAttr("agent_id", child.ID)
+	}
+}
+
+// asked decodes a question to a person, who allows a call or answers it, and the answer.
+func (d *stream) asked(group, rest string) {
+	v, id := d.data, ident.Of(d.data.Get("requestId"))
+	w, request, s := wait{ID: id, Run: d.lane.Run.ID}, v.Get("permissionRequest"), msg.WaitStart
+	if v.Get("resolvedByHook").Bool() {
+		s = msg.NoSignal
+	}
+	if rest == "completed" {
+		s = msg.NoSignal
+		if i := slices.IndexFunc(d.Waits, func(w wait) bool { return w.ID == id }); i >= 0 {
+			w, s = d.Waits[i], msg.WaitEnd
+			d.Waits = slices.Delete(d.Waits, i, i+1)
+		}
+		w.Call = cmp.Or(w.Call, ident.Peek(v.Get("toolCallId")))
+	} else {
+		w.Call = ident.First(request.Get("toolCallId"), v.Get("toolCallId"))
+		if s != msg.NoSignal {
+			d.Waits = bounded.Push(d.Waits, w, maxWaits)
+		}
+	}
+	m := d.status(d.id)
+	if w.Call == "" && s != msg.NoSignal { // the run waits
+		s -= msg.WaitStart - msg.RunPause
+	}
+	m.Tool.CallID, m.Run = w.Call, cmp.Or(m.Run, w.Run)
+	signal(m, s)
+	m.Content = v.First("question", "message", "summary", "answer", "feedback").Text()
+	if request.Exists() {
+		m.Content = request.JSON()
+	}
+	m.SetAttr("request_id", id)
+	m.SetAttr("result", conversation.ShortJSON(v.Get("result")))
+	conversation.Attrs(m, v, "action", "selectedAction", "toolCallId", "planContent", "url")
+	m.SetAttr("choices", conversation.ShortJSON(v.Get("choices")))
+	m.SetAttr("content", conversation.ShortJSON(v.Get("content")))
+}

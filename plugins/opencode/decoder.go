@@ -1,0 +1,320 @@
+// Package opencode decodes the conversations of OpenCode: the events of its server, the lines that
+// opencode run --format json prints, the document of opencode export, and the files of its older
+// storage. All of them have the same sessions, messages and parts.
+//
+// Facts of the format that are easy to get wrong:
+//
+//   - An event of a message or of a part has the whole object, which replaces the earlier one of
+//     that id; message.part.delta alone appends.
+//   - An assistant message is one response of the model. It answers the user message of parentID,
+//     which is the same for all responses of a turn. Early versions have several steps in one
+//     message, whose tokens are then those of the last step: the step-finish parts have all.
+//   - Input excludes the cached tokens. Output includes those of reasoning up to version 1.2 and
+//     excludes them later: the equation with the total decides.
+//   - The session of a sub-agent names its parent session and never the call. The call names the
+//     session in its metadata, once it has begun.
+//   - Compaction, and the result of a task in the background, are synthetic user messages.
+//   - Newer servers send each event a second time as session.next.* and as sync.
+package opencode
+
+import (
+	"cmp"
+	_ "embed"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/snapshot"
+	"github.com/earshot-dev/earshot/core/sdk/unknown"
+)
+
+// unread keeps the members that the decoder did not read.
+var unread = unknown.NewKeeper(leavesOut)
+
+//go:embed testdata/leaves-out.json
+var leavesOut []byte
+
+// New returns the factory of decoders of this format.
+func New() decoder.Factory { return factory{} }
+
+type factory struct{}
+
+func (factory) Info() decoder.Info {
+	return decoder.Info{
+		Name:       "opencode",
+		Version:    "1.0.0",
+		Revision:   1,
+		Summary:    "OpenCode: events of its server, exports, run --format json, storage.",
+		Transports: []frame.Kind{frame.Event, frame.Line, frame.Body, frame.Text},
+	}
+}
+
+// New returns a decoder for one stream. There are no options.
+func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
+	return &stream{origin: strings.ToValidUTF8(s.Origin, "\uFFFD")}, conversation.NoOptions("opencode", s.Options)
+}
+
+const (
+	stateVersion = 1
+	maxSessions  = 64
+	maxMessages  = 256
+	maxWaits     = 64
+	maxSeen      = 4096
+	shortID      = 12 // bytes; ids of fewer are unique in their message only
+)
+
+// stream decodes one stream, which may have several sessions.
+type stream struct {
+	doc    jsonv.Doc
+	origin string
+	state
+
+	at     conversation.Time // of the record
+	single bool              // the frame is a document of its own, without the messages around it
+	cur    *session
+	out    *decoder.Output
+}
+
+// state is the decoder's state; its JSON is the snapshot.
+type state struct {
+	Sessions []*session                `json:",omitempty"` // oldest first
+	Messages []*message                `json:",omitempty"` // oldest first
+	Parts    conversation.Deltas       `json:",omitzero"`  // texts that are not complete; the key is their message
+	Calls    conversation.Calls[*call] `json:",omitzero"`
+	Waits    []wait                    `json:",omitempty"`
+	Seen     bounded.Set[string]       `json:",omitzero"` // keys of complete messages
+}
+
+// session is one session: of a person, or of a sub-agent, which has one run.
+type session struct {
+	ID     string
+	Parent string `json:",omitempty"` // session
+	Root   string `json:",omitempty"` // the session at the top
+	Agent  string `json:",omitempty"`
+	User   string `json:",omitempty"` // the last user message, which the responses answer
+	Last   string `json:",omitempty"` // the last response
+	Run    conversation.Run
+}
+
+// message is one message: a prompt, or a response of the model.
+type message struct {
+	ID, Session string
+	User        bool   `json:",omitempty"`
+	Run         string `json:",omitempty"`
+	Agent       string `json:",omitempty"`
+	Summary     bool   `json:",omitempty"` // it compacts the context
+	Tools       bool   `json:",omitempty"` // it has calls
+	Done        bool   `json:",omitempty"` // no part will change
+	Ended       bool   `json:",omitempty"` // its end was decoded
+	Response    conversation.Response
+	Steps       int `json:",omitempty"`
+}
+
+// call is a tool call.
+type call struct {
+	conversation.Call
+	Message  string
+	Complete bool             `json:",omitempty"` // its arguments were emitted
+	Input    conversation.Sum `json:",omitempty"` // of them
+	To       string           `json:",omitempty"` // the agent that works
+	Child    string           `json:",omitempty"` // the session of that agent
+	Async    bool             `json:",omitempty"`
+	Task     bool             `json:",omitempty"`
+}
+
+// wait is a question to a person that has no answer.
+type wait struct{ ID, Run, Call string }
+
+var _ decoder.Snapshotter = (*stream)(nil)
+
+// Snapshot implements decoder.Snapshotter.
+func (d *stream) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
+
+// Restore implements decoder.Snapshotter.
+func (d *stream) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }
+
+// Decode decodes one event, one record or one document.
+func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
+	if f.Kind == frame.Close {
+		return nil
+	}
+	root, ok := conversation.ParseObject(&d.doc, f.Data, out)
+	if !ok {
+		return nil
+	}
+	before := len(out.Messages)
+	d.out, d.at, d.cur, d.single = out, conversation.Time{}, nil, f.Kind == frame.Body
+	if !d.record(root) {
+		d.unknown(ident.Peek(root.Get("type")), root)
+	}
+	unread.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session = d.cur.top(d.origin) })
+	return nil
+}
+
+// Flush emits the texts that are not complete.
+func (d *stream) Flush(out *decoder.Output) error {
+	d.out = out
+	for _, p := range d.Parts.Parts {
+		if rec := d.known(p.Key); rec != nil && !p.Empty() && d.lookup(rec.Session) != nil {
+			s := d.find(rec.Session)
+			run := s.Run
+			m := d.partOf(rec, p.Kind, p.Name)
+			m.Complete, m.Content, m.Signal = msg.Partial, msg.Plain(string(p.Text)), msg.NoSignal
+			s.Run = run // it has not begun by this
+		}
+	}
+	return nil
+}
+
+// record decodes a record by its shape; false if it has none that is known.
+func (d *stream) record(v jsonv.Value) bool {
+	if p := v.Get("payload"); p.Is(jsonv.Object) { // of all directories
+		v = p
+	}
+	d.at = conversation.TimeOf(v.Get("timestamp"))
+	info, part := v.Get("info"), v.Get("part")
+	switch {
+	case info.Is(jsonv.Object) && v.Get("messages").Is(jsonv.Array): // export
+		d.session(info)
+		for m := range v.Get("messages").Elems() {
+			d.whole(m)
+		}
+	case info.Get("role").Exists():
+		d.whole(v)
+	case v.Get("properties").Is(jsonv.Object):
+		return d.event(ident.Of(v.Get("type")), v)
+	case v.Get("type").Equal("sync"):
+		v.MarkRead() // a copy
+	case part.Get("messageID").Exists(): // run --format json
+		v.Get("type").In("step_start", "tool_use", "text", "reasoning", "step_finish")
+		v.Get("sessionID").Equal(ident.Peek(part.Get("sessionID")))
+		return d.part(part)
+	case v.Get("type").Equal("error") && v.Get("sessionID").Exists():
+		d.failed(d.find(ident.Of(v.Get("sessionID"))), v.Get("error"))
+	case v.Get("messageID").Exists():
+		return d.part(v)
+	case v.Get("role").In("user", "assistant") && v.Get("sessionID").Exists():
+		d.end(d.message(v), v)
+	case v.Get("id").HasPrefix("ses_"):
+		d.session(v)
+	default:
+		return false
+	}
+	return true
+}
+
+// unknown keeps a value that the decoder does not understand.
+func (d *stream) unknown(typ string, v jsonv.Value) {
+	m := d.out.Unknown(cmp.Or(typ, "none"), v.Raw())
+	m.Session, m.Key = d.cur.top(d.origin), "unknown:"+msg.HashKey(string(v.Peek()))
+}
+
+// whole decodes {info, parts}.
+func (d *stream) whole(v jsonv.Value) {
+	rec := d.message(v.Get("info"))
+	for p := range v.Get("parts").Elems() {
+		if !d.part(p) {
+			d.unknown(ident.Peek(p.Get("type")), p)
+		}
+	}
+	d.end(rec, v.Get("info"))
+}
+
+// lookup returns a session that is remembered, or nil.
+func (d *state) lookup(id string) *session {
+	for _, s := range d.Sessions {
+		if s.ID == id {
+			return s
+		}
+	}
+	return nil
+}
+
+// find returns a session, or remembers it.
+func (d *stream) find(id string) *session {
+	if id == "" {
+		id = cmp.Or(d.origin, "unknown")
+	}
+	if d.cur = d.lookup(id); d.cur != nil {
+		return d.cur
+	}
+	d.cur = &session{ID: id, Root: id}
+	d.Sessions = bounded.Push(d.Sessions, d.cur, maxSessions)
+	return d.cur
+}
+
+// below makes a session that of a sub-agent.
+func (d *state) below(s *session, parent string) {
+	if parent == "" || s.Parent != "" || parent == s.ID {
+		return
+	}
+	s.Parent, s.Root, s.Run = parent, parent, conversation.Run{ID: s.ID, Child: true}
+	if p := d.lookup(parent); p != nil {
+		s.Root = p.Root
+	}
+}
+
+// top is the session at the top; that of the stream before any is known.
+func (s *session) top(origin string) string {
+	if s != nil {
+		return s.Root
+	}
+	return cmp.Or(origin, "unknown")
+}
+
+// known returns a message that is remembered, or nil.
+func (d *state) known(id string) *message {
+	for i := len(d.Messages) - 1; i >= 0; i-- {
+		if d.Messages[i].ID == id {
+			return d.Messages[i]
+		}
+	}
+	return nil
+}
+
+// add adds a message to the run of that id, or to none.
+func (d *stream) add(s *session, run string, kind msg.Kind, key string) *msg.Message {
+	m := d.out.Add()
+	m.Kind, m.Key, m.Session, m.Run, m.Complete, m.Agent.Kind = kind, key, s.Root, run, msg.Complete, msg.KindAgent
+	if run != "" && run == s.Run.ID {
+		s.Run.Mark(m)
+	}
+	d.at.Set(m)
+	return m
+}
+
+// status adds a message that a user would not see.
+func (d *stream) status(s *session, run, key, typ string) *msg.Message {
+	m := d.add(s, run, msg.Status, key)
+	m.Hidden = true
+	m.SetAttr("type", typ)
+	return m
+}
+
+// beside adds a status that is a part of a message.
+func (d *stream) beside(rec *message, key, typ string, signal msg.Signal) *msg.Message {
+	m := d.partOf(rec, msg.Status, key)
+	m.Role, m.Hidden = msg.NoRole, true
+	if m.Signal == msg.NoSignal {
+		m.Signal = signal
+	}
+	m.SetAttr("type", typ)
+	return m
+}
+
+// partOf adds a message that is a part of another.
+func (d *stream) partOf(rec *message, kind msg.Kind, key string) *msg.Message {
+	m := d.add(d.find(rec.Session), rec.Run, kind, key)
+	if rec.User {
+		m.Role, m.ParentKey = msg.RoleUser, "message:"+rec.ID
+		return m
+	}
+	m.Role, m.Agent.Name, m.Hidden = msg.RoleAssistant, rec.Agent, rec.Summary
+	rec.Response.Mark(m)
+	return m
+}

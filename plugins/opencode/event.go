@@ -1,0 +1,249 @@
+package opencode
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// event decodes an event of the server: {id?, type, properties}.
+func (d *stream) event(typ string, v jsonv.Value) bool {
+	p := v.Get("properties")
+	info, part, status := p.Get("info"), p.Get("part"), p.Get("status")
+	if strings.Contains(typ, ".next.") || strings.Contains(typ, ".v2.") { // a copy
+		typ = "server."
+	}
+	d.at = conversation.TimeOf(p.First("time", "timestamp"))
+	s := d.find(ident.First(p.Get("sessionID"), info.Get("sessionID"), part.Get("sessionID"), info.Get("id")))
+	switch typ {
+	case "message.updated":
+		d.end(d.message(info), info)
+	case "message.part.updated":
+		p.Get("delta").MarkRead() // the part has it
+		return d.part(part)
+	case "message.part.delta":
+		id, rec := ident.Of(p.Get("partID")), d.messageOf(p, "")
+		if id == "" || !p.Get("field").Equal("text") || d.Seen.Has(id) {
+			return id != ""
+		}
+		open := d.Parts.Part(id)
+		if open == nil { // it began before the recording
+			open = d.open(id, rec, msg.Assistant)
+		}
+		d.Parts.Append(open, p.Get("delta").Text(), conversation.MaxBytes)
+	case "message.removed", "message.part.removed", "command.executed":
+		d.Parts.Drop(d.Parts.Part(ident.Peek(p.Get("partID"))))
+		m := d.status(s, "", typ+":"+msg.HashKey(string(p.First("partID", "messageID").Peek()), string(p.Get("name").Peek())), typ)
+		conversation.Attrs(m, p, "name", "arguments", "messageID", "partID")
+	case "session.created", "session.updated", "session.deleted":
+		d.session(info)
+	case "session.idle", "session.status":
+		switch {
+		case status.Get("type").Equal("retry"):
+			m := d.status(s, s.running(), "retry:"+msg.HashKey(s.ID, s.Last, status.Get("attempt").Digits(), string(status.Get("message").Peek())), "retry")
+			m.Content, m.ResponseID, m.Signal = status.Get("message").Text(), s.Last, msg.Retry
+			m.SetAttr("attempt", status.Get("attempt").Digits())
+		case !status.Get("type").Equal("busy") && s.Run.Active(): // idle
+			d.stop(s, "stop")
+		}
+	case "session.error":
+		d.failed(s, p.Get("error"))
+	case "session.compacted":
+		d.status(s, "", "compacted:"+msg.HashKey(s.ID, s.User, s.Last), typ)
+	case "session.diff":
+	case "permission.asked", "permission.updated", "permission.replied", "question.asked", "question.replied", "question.rejected":
+		d.asked(s, typ, p)
+	case "todo.updated":
+		m := d.add(s, s.running(), msg.Plan, typ+":"+msg.HashKey(s.ID, string(p.Get("todos").Peek())))
+		m.Content = p.Get("todos").JSON()
+	default:
+		switch group, _, _ := strings.Cut(typ, "."); group {
+		case "server", "installation", "lsp", "file", "tui", "pty", "vcs", "project", "mcp", "ide", "worktree", "workspace", "global", "storage", "account", "plugin", "catalog":
+			p.MarkRead() // of no conversation
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// session decodes a session, whose record is repeated at each change.
+func (d *stream) session(v jsonv.Value) {
+	s := d.find(ident.Of(v.Get("id")))
+	parent, title := ident.Of(v.Get("parentID")), ident.Of(v.Get("title"))
+	d.below(s, parent)
+	key := "session:" + msg.HashKey(s.ID, title)
+	if !d.Seen.Add(key, maxSeen) {
+		v.MarkRead()
+		return
+	}
+	d.at = conversation.TimeOf(v.Path("time", "created"))
+	m := d.status(s, "", key, "session")
+	m.SetAttr("session_id", s.ID)
+	m.SetAttr("parent_id", parent)
+	conversation.Attrs(m, v, "title", "directory", "version", "projectID", "agent", "slug", "path", "workspaceID")
+	conversation.Attrs(m, v.Get("share"), "url")
+	conversation.Attrs(m, v.Get("model"), "id", "providerID")
+	m.SetAttr("permission", conversation.ShortJSON(v.Get("permission")))
+}
+
+// running is the run that is going on.
+func (s *session) running() string {
+	if s.Run.Active() {
+		return s.Run.ID
+	}
+	return ""
+}
+
+// turn begins the run of a user message, unless it continues the one that is going on.
+func (s *session) turn(user string, continues bool) string {
+	switch {
+	case s.Parent != "", s.User == user && s.Run.ID != "", continues && s.Run.Active():
+		s.Run.Ended = false
+	default:
+		s.Run.Begin(user)
+	}
+	s.User = user
+	return s.Run.ID
+}
+
+// message decodes the record of a message, and returns its memory; nil if it has
+// no id or none is new.
+func (d *stream) message(v jsonv.Value) *message {
+	id, s := ident.Of(v.Get("id")), d.find(ident.Of(v.Get("sessionID")))
+	rec := d.known(id)
+	if rec != nil && rec.Ended {
+		v.MarkRead()
+		return nil
+	}
+	if rec == nil {
+		rec = &message{ID: id, Session: s.ID, User: v.Get("role").Equal("user")}
+		d.Messages = bounded.Push(d.Messages, rec, maxMessages)
+	}
+	rec.Summary, rec.Done = rec.Summary || v.Get("summary").Is(jsonv.True), v.Path("time", "completed").Exists()
+	if !d.Seen.Add("message:"+id, maxSeen) {
+		for _, name := range [...]string{"role", "parentID", "modelID", "providerID", "mode", "agent", "variant", "path", "model", "system", "tools"} {
+			v.Get(name).MarkRead() // as before
+		}
+		return rec
+	}
+	v.Get("role").In("user", "assistant")
+	d.at = conversation.TimeOf(v.Path("time", "created"))
+	rec.Agent, rec.Response = ident.Peek(v.First("agent", "mode")), conversation.Response{ID: id, At: d.at}
+	var m *msg.Message
+	if rec.User {
+		m = d.status(s, "", "message:"+id, "prompt")
+	} else {
+		s.Agent, s.Last = rec.Agent, id
+		rec.Response.Model, rec.Response.Provider = ident.Of(v.Get("modelID")), ident.Of(v.Get("providerID"))
+		parent := ident.Of(v.Get("parentID"))
+		if rec.Run == "" && d.single && d.known(parent) == nil && s.Run.ID == "" {
+			rec.Run = cmp.Or(s.Run.ID, parent) // of the storage: the user message is in another file
+		} else if rec.Run == "" {
+			rec.Run = s.turn(cmp.Or(parent, id), false)
+		}
+		m = d.beside(rec, "message:"+id, "response", msg.ModelStart)
+		m.ParentKey = "message:" + parent
+	}
+	m.Content = v.Get("system").Text()
+	conversation.Attrs(m, v, "agent", "mode", "variant")
+	conversation.Attrs(m, v.Get("path"), "cwd", "root")
+	conversation.Attrs(m, v.Get("model"), "modelID", "providerID", "variant")
+	m.SetAttr("tools", conversation.ShortJSON(v.Get("tools")))
+	return rec
+}
+
+// end decodes the end of a response: its tokens, where no step has them, its error, and that of
+// the run.
+func (d *stream) end(rec *message, v jsonv.Value) {
+	fault, finish := v.Get("error"), v.Get("finish").PeekStr()
+	v.Get("finish").In("stop", "tool-calls", "length", "content-filter", "error", "other", "unknown")
+	if rec == nil || rec.User || !rec.Done && !fault.Exists() {
+		return
+	}
+	rec.Ended = true
+	d.at = conversation.TimeOf(v.Path("time", "completed")).Or(d.at)
+	if rec.Steps == 0 {
+		d.tokens(rec, v.Get("tokens"), msg.Summary, finish)
+	}
+	if fault.Exists() {
+		d.failed(d.find(rec.Session), fault)
+		finish = "error"
+	}
+	if finish == "" || fault.Get("name").Equal("MessageAbortedError") {
+		finish = "interrupted"
+	}
+	d.finished(rec, finish)
+}
+
+// finished ends the run of a response that ends a turn.
+func (d *stream) finished(rec *message, finish string) {
+	s, failed := d.find(rec.Session), finish == "error" || finish == "interrupted"
+	if rec.Run != "" && rec.Run == s.running() && (failed || finish != "tool-calls" && finish != "unknown" && !rec.Tools && !rec.Summary) {
+		d.stop(s, finish)
+	}
+}
+
+// stop ends the run of a session.
+func (d *stream) stop(s *session, reason string) {
+	m := d.add(s, s.Run.ID, msg.Stop, "stop:"+cmp.Or(s.Last, s.Run.ID))
+	m.Hidden, m.FinishReason, m.IsError = true, reason, reason == "error" || reason == "interrupted"
+	s.Run.End(m)
+}
+
+// failed decodes an error: {name, data: {message}}, which an event and a message have.
+func (d *stream) failed(s *session, v jsonv.Value) {
+	text := v.Path("data", "message")
+	key := "error:" + msg.HashKey(s.ID, s.Last, string(v.Get("name").Peek()), string(text.Peek()))
+	if !d.Seen.Add(key, maxSeen) {
+		conversation.Attrs(new(msg.Message), v.Get("data"), "message", "providerID", "responseBody")
+		return
+	}
+	m := d.add(s, s.running(), msg.Error, key)
+	m.IsError, m.Content, m.Tool.ErrorType = true, text.Text(), ident.Of(v.Get("name"))
+	if m.Tool.ErrorType == "MessageAbortedError" { // a person stopped it
+		m.Kind, m.IsError, m.Hidden, m.Tool.ErrorType = msg.Status, false, true, "interrupted"
+	}
+	m.SetAttr("statusCode", v.Path("data", "statusCode").Digits())
+	conversation.Attrs(m, v.Get("data"), "providerID", "responseBody")
+}
+
+// asked decodes a question to a person, who allows a call or answers it, and the answer.
+func (d *stream) asked(s *session, typ string, p jsonv.Value) {
+	id := ident.First(p.Get("requestID"), p.Get("permissionID"), p.Get("id"))
+	w, key, signal := wait{ID: id, Run: s.running()}, "wait:", msg.WaitStart
+	tool := p.Get("tool")
+	if !tool.Exists() {
+		tool = p // of an early version
+	}
+	if end := p.First("requestID", "permissionID"); end.Exists() {
+		key, signal = "waited:", msg.WaitEnd
+		if i := slices.IndexFunc(d.Waits, func(w wait) bool { return w.ID == id }); i >= 0 {
+			w = d.Waits[i]
+			d.Waits = slices.Delete(d.Waits, i, i+1)
+		}
+	} else {
+		w.Call = unique(tool.Get("messageID"), tool.Get("callID"))
+		d.Waits = bounded.Push(d.Waits, w, maxWaits)
+	}
+	if !d.Seen.Add(key+id, maxSeen) {
+		p.MarkRead()
+		return
+	}
+	m := d.status(s, w.Run, key+id, typ)
+	if m.Tool.CallID = w.Call; w.Call == "" { // the run waits
+		signal -= msg.WaitStart - msg.RunPause
+	}
+	m.Signal = signal
+	m.Content = p.First("questions", "title", "answers").Text()
+	conversation.Attrs(m, p, "permission", "reply", "response", "message")
+	m.SetAttr("always", conversation.ShortJSON(p.Get("always")))
+	m.SetAttr("patterns", conversation.ShortJSON(p.First("patterns", "pattern")))
+	conversation.Attrs(m, tool, "messageID")
+}

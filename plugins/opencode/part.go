@@ -1,0 +1,327 @@
+package opencode
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/media"
+)
+
+// part decodes a part of a message; false if its type is not known.
+func (d *stream) part(v jsonv.Value) bool {
+	id, typ := ident.Of(v.Get("id")), ident.Of(v.Get("type"))
+	rec := d.messageOf(v, typ)
+	if id == "" || rec.ID == "" || d.Seen.Has(id) {
+		v.MarkRead()
+		return id != "" && rec.ID != ""
+	}
+	d.at = conversation.TimeOf(v.Get("time").First("end", "created", "start")).Or(d.at).Or(rec.Response.At)
+	rec.Response.At = d.at
+	if rec.User {
+		rec.Run = d.find(rec.Session).turn(rec.ID, typ == "compaction" || v.Get("synthetic").Bool())
+	}
+	switch typ {
+	case "text", "reasoning":
+		d.text(rec, id, typ, v)
+		return true
+	case "tool":
+		d.tool(rec, id, v)
+		return true
+	case "step-start", "snapshot", "agent":
+		conversation.Attrs(d.beside(rec, id, typ, msg.NoSignal), v, "snapshot", "name")
+	case "step-finish":
+		m := d.tokens(rec, v.Get("tokens"), msg.Complete, ident.Of(v.Get("reason")))
+		m.SetAttr("part_id", id)
+		m.SetAttr("cost", v.Get("cost").Digits())
+		conversation.Attrs(m, v, "snapshot")
+		if !d.single && !d.Seen.Has("message:"+rec.ID) { // run --format json has no other end
+			d.finished(rec, v.Get("reason").PeekStr())
+		}
+	case "file":
+		d.prompt(rec, id).Attachments = []msg.Attachment{file(v)}
+	case "subtask":
+		m := d.prompt(rec, id)
+		m.Content = v.Get("prompt").Text()
+		conversation.Attrs(m, v, "description", "agent", "command")
+	case "patch":
+		m := d.partOf(rec, msg.File, id)
+		for f := range v.Get("files").Elems() {
+			m.Attachments = append(m.Attachments, media.File(f.Str()))
+		}
+		conversation.Attrs(m, v, "hash")
+	case "compaction":
+		conversation.Attrs(d.beside(rec, id, typ, msg.Compaction), v, "tail_start_id")
+	case "retry":
+		m := d.beside(rec, id, typ, msg.Retry)
+		m.Content = v.Path("error", "data", "message").Text()
+		conversation.Attrs(m, v.Get("error"), "name")
+		m.SetAttr("attempt", v.Get("attempt").Digits())
+	default:
+		return false
+	}
+	d.Seen.Add(id, maxSeen)
+	return true
+}
+
+// messageOf returns the message of a part. One that is not known is a prompt if it has a text
+// without times, which only texts of the model have.
+func (d *stream) messageOf(v jsonv.Value, typ string) *message {
+	id := ident.Of(v.Get("messageID"))
+	if rec := d.known(id); rec != nil {
+		ident.Is(v.Get("sessionID"), rec.Session)
+		return rec
+	}
+	s := d.find(ident.Of(v.Get("sessionID")))
+	rec := &message{ID: id, Session: s.ID, Response: conversation.Response{ID: id}}
+	rec.User = typ == "text" && !v.Get("time").Exists() || slices.Contains([]string{"file", "agent", "subtask", "compaction"}, typ)
+	if !rec.User && !d.single { // a file of the storage has no run
+		s.Last = id
+		if rec.Run = s.running(); rec.Run == "" {
+			rec.Run = s.turn(id, false)
+		}
+	}
+	d.Messages = bounded.Push(d.Messages, rec, maxMessages)
+	return rec
+}
+
+// prompt adds a part of a prompt.
+func (d *stream) prompt(rec *message, id string) *msg.Message {
+	m := d.partOf(rec, msg.User, id)
+	if d.cur.Parent == "" {
+		m.Agent.Kind = msg.KindHuman
+	} else if p := d.lookup(d.cur.Parent); p != nil { // another agent wrote it
+		m.Agent.Name = p.Agent
+	}
+	return m
+}
+
+// text decodes a text of a prompt, or a text or a thought of the model, which is complete when
+// it has an end.
+func (d *stream) text(rec *message, id, typ string, v jsonv.Value) {
+	text := v.Get("text")
+	if rec.User {
+		if d.Seen.Add(id, maxSeen); v.Get("synthetic").Bool() || v.Get("ignored").Bool() {
+			d.injected(rec, id, text)
+		} else {
+			d.prompt(rec, id).Content = text.Text()
+		}
+		return
+	}
+	kind := map[string]msg.Kind{"text": msg.Assistant, "reasoning": msg.Reasoning}[typ]
+	d.Parts.Drop(d.Parts.Part(id))
+	if !rec.Done && !v.Path("time", "end").Exists() {
+		d.Parts.Append(d.open(id, rec, kind), text.Text(), conversation.MaxBytes)
+		return
+	}
+	d.Seen.Add(id, maxSeen)
+	if len(text.Escaped()) == 0 { // its provider hides it
+		return
+	}
+	m := d.partOf(rec, kind, id)
+	m.Content = text.Text()
+	rec.Response.Last = id
+}
+
+// open begins a text that is not complete; nil when there are too many.
+func (d *state) open(id string, rec *message, kind msg.Kind) *conversation.Part {
+	p := d.Parts.Open(id, kind)
+	if p != nil {
+		p.Key = rec.ID
+	}
+	return p
+}
+
+// injected decodes a text that OpenCode put into the context: the answer of an agent in the
+// background, or a file.
+func (d *stream) injected(rec *message, id string, text jsonv.Value) {
+	if child, ok := strings.CutPrefix(conversation.Cut(text.PeekStr(), ident.Max), `<task id="`); ok {
+		child, rest, _ := strings.Cut(child, `"`)
+		c := d.Calls.Newest(func(c *call) bool { return c.Async && c.Child == child })
+		if c != nil {
+			at := cmp.Or(d.known(c.Message), rec)
+			d.Calls.End(c)
+			m := d.result(c, at)
+			m.Content, m.IsError = text.Text(), strings.HasPrefix(rest, ` state="error"`)
+			m.SetAttr("part_id", id)
+			return
+		}
+	}
+	m := d.partOf(rec, msg.System, id)
+	m.Hidden, m.Content = true, text.Text()
+}
+
+// unique returns the id of a call as one that is unique in the session: some providers number
+// the calls of each response.
+func unique(message, id jsonv.Value) string {
+	s := ident.Of(id)
+	if s != "" && (len(s) < shortID || strings.Contains(s, ":")) {
+		return ident.Of(message) + "/" + s
+	}
+	return s
+}
+
+// on writes the call into a message.
+func (c *call) on(m *msg.Message) {
+	m.Tool.CallID, m.Tool.Name, m.Tool.Server = c.ID, c.Name, conversation.ToolServer(c.Name)
+	if rest, ok := strings.CutPrefix(c.ID, c.Message+"/"); ok {
+		m.Tool.ProtocolID = rest
+	}
+	if c.Task {
+		m.Delegation.To, m.Delegation.Async = c.To, c.Async
+	}
+}
+
+// tool decodes a call in its state: pending, running, completed or error.
+func (d *stream) tool(rec *message, id string, v jsonv.Value) {
+	state := v.Get("state")
+	status, input, extra := state.Get("status"), state.Get("input"), state.Get("metadata")
+	callID := cmp.Or(unique(v.Get("messageID"), v.Get("callID")), id)
+	began := conversation.TimeOf(state.Path("time", "start"))
+	rec.Tools = true
+	c := d.Calls.Get(callID)
+	if c == nil {
+		c = &call{Call: conversation.Call{ID: callID, Name: cmp.Or(ident.Of(v.Get("tool")), "unknown")}, Message: rec.ID}
+		c.Task = c.Name == "task"
+		d.Calls.Add(c)
+	}
+	v.Get("tool").Equal(c.Name)
+	if !c.Complete {
+		kind := msg.ToolCall
+		if c.Task {
+			kind = msg.Delegation
+			c.To, c.Async = ident.Of(input.Get("subagent_type")), input.Get("background").Bool()
+		}
+		d.at = began.Or(d.at)
+		m := d.partOf(rec, kind, "call:"+c.ID)
+		m.Tool.Arguments = input.JSON()
+		if c.Complete = !status.Equal("pending"); !c.Complete {
+			m.Complete = msg.Partial
+			if raw := state.Get("raw"); len(raw.Escaped()) > 0 {
+				m.Tool.Arguments = raw.Text()
+			}
+		}
+		c.Input = conversation.SumOf(input.Peek())
+		c.on(m)
+		m.SetAttr("part_id", id)
+		if c.Task {
+			m.Delegation.Task = input.Get("prompt").Text()
+		}
+		rec.Response.Last = m.Key
+	} else if c.Input == conversation.SumOf(input.Peek()) {
+		input.MarkRead()
+	}
+	if child := ident.Of(extra.Get("sessionId")); child != "" && c.Child == "" {
+		d.at = began.Or(d.at)
+		d.link(rec, c, child)
+	}
+	if status.In("completed", "error") {
+		d.Seen.Add(id, maxSeen)
+		d.at = conversation.TimeOf(state.Path("time", "end")).Or(d.at)
+		d.ended(rec, c, state)
+	} else if c.Complete {
+		status.Equal("running")
+		state.Get("title").MarkRead()
+	}
+}
+
+// link emits the session in which the agent of a call works.
+func (d *stream) link(rec *message, c *call, child string) {
+	c.Child = child
+	parent := d.find(rec.Session)
+	m := d.beside(rec, "link:"+c.ID, "task", msg.Link)
+	m.ParentKey = "call:" + c.ID
+	c.on(m)
+	m.Delegation.ChildRun, m.Delegation.Link = child, msg.ByNativeID
+	s := d.find(child)
+	d.below(s, parent.ID)
+	s.Run.Caused(rec.Run, c.ID, msg.ByNativeID, 0)
+	d.cur = parent
+}
+
+// result adds the result of a call.
+func (d *stream) result(c *call, rec *message) *msg.Message {
+	m := d.partOf(rec, msg.ToolResult, "result:"+c.ID)
+	m.Role, m.ParentKey = msg.RoleTool, "call:"+c.ID
+	c.on(m)
+	if c.Task {
+		m.Kind = msg.DelegationResult
+		if m.Delegation.ChildRun = c.Child; c.Child != "" {
+			m.Delegation.Link = msg.ByNativeID
+		}
+	}
+	return m
+}
+
+// ended decodes the end of a call.
+func (d *stream) ended(rec *message, c *call, state jsonv.Value) {
+	fault, output := state.Get("error"), state.Get("output")
+	var m *msg.Message
+	if c.Async && !fault.Exists() { // the agent goes on
+		m = d.beside(rec, "ack:"+c.ID, "task_started", msg.NoSignal)
+		m.ParentKey = "call:" + c.ID
+		c.on(m)
+	} else {
+		d.Calls.End(c)
+		m = d.result(c, rec)
+	}
+	m.Content = output.Text()
+	for a := range state.Get("attachments").Elems() {
+		m.Attachments = append(m.Attachments, file(a))
+	}
+	conversation.Attrs(m, state, "title")
+	if state.Get("status").Equal("error") {
+		m.IsError, m.Content, m.Tool.ErrorType = true, fault.Text(), "tool_error"
+		switch {
+		case state.Path("metadata", "interrupted").Bool(), fault.Equal("Tool execution aborted"):
+			m.Tool.ErrorType = "interrupted"
+		case fault.HasPrefix("The user rejected permission"), fault.HasPrefix("The user has specified a rule which prevents"), fault.HasPrefix("The user dismissed this question"):
+			m.Tool.ErrorType = "denied"
+		}
+	}
+}
+
+func file(v jsonv.Value) msg.Attachment {
+	a := media.URL(v.Get("url"))
+	a.Name, a.MediaType = ident.Of(v.Get("filename")), cmp.Or(ident.Of(v.Get("mime")), a.MediaType)
+	return a
+}
+
+// tokens emits the tokens of a response, or of a step of it; those of a response yield to those
+// of its step.
+func (d *stream) tokens(rec *message, v jsonv.Value, complete msg.Completeness, reason string) *msg.Message {
+	r := rec.Response
+	c := counts(v)
+	if complete == msg.Summary && c == (conversation.Counts{}) {
+		return nil
+	}
+	n := rec.Steps
+	r.ID = conversation.Ordinal(rec.ID, &n)
+	r.Run, r.At, r.Stop = rec.Run, d.at, reason
+	r.Count(c, msg.Provider)
+	s := d.find(rec.Session)
+	m := r.Usage(d.out, complete)
+	m.Session, m.Agent.Kind, m.Agent.Name, m.ResponseID = s.Root, msg.KindAgent, rec.Agent, rec.ID
+	if complete == msg.Complete {
+		rec.Steps = n
+	}
+	return m
+}
+
+// counts reads tokens: {total?, input, output, reasoning, cache: {read, write}}.
+func counts(v jsonv.Value) conversation.Counts {
+	c := conversation.Counts{
+		Input: v.Get("input").Uint(), Output: v.Get("output").Uint(), Reasoning: v.Get("reasoning").Uint(),
+		CacheRead: v.Path("cache", "read").Uint(), CacheWrite: v.Path("cache", "write").Uint(),
+	}
+	inside := c.Input + c.Output + c.CacheRead + c.CacheWrite
+	if total := v.Get("total").Uint(); c.Reasoning > c.Output || total >= inside+(c.Reasoning+1)/2 && c.Reasoning > 0 {
+		c.Output += c.Reasoning
+	}
+	return c
+}

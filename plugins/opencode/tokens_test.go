@@ -1,0 +1,53 @@
+package opencode
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/earshot-dev/earshot/core/decoder/decodertest"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// TestTokens: the sum of the usage messages is that of the steps, in both equations of the
+// total, and each step has one.
+func TestTokens(t *testing.T) {
+	for name, want := range map[string]msg.Tokens{
+		"turn":   {Input: 1600, Output: 122, CacheRead: 3600, CacheWrite: 20, Reasoning: 40, Provenance: msg.Provider},
+		"export": {Input: 13168, Output: 604, CacheRead: 24064, Reasoning: 201, Provenance: msg.Provider},
+	} {
+		var sum msg.Tokens
+		for _, m := range decodertest.Play(t, New(), name) {
+			sum = sum.Add(m.Usage)
+		}
+		if sum != want {
+			t.Errorf("%s: got %+v, want %+v", name, sum, want)
+		}
+	}
+}
+
+// TestTree: each session of a sub-agent is a run below its call, and each call has one result.
+func TestTree(t *testing.T) {
+	parents, links, results := make(map[string]string), make(map[string]string), make(map[string]int)
+	for _, m := range decodertest.Play(t, New(), "agents") {
+		if m.ParentRun != "" {
+			parents[m.Run] = m.ParentRun + " " + m.ParentCall
+		}
+		if m.Signal == msg.Link {
+			links[m.Tool.CallID] = m.Delegation.ChildRun
+		}
+		if m.Kind == msg.DelegationResult {
+			results[m.Tool.CallID]++
+		}
+	}
+	const run, one, two = "msg_7a02c004f001OrchardGate2x", "ses_7a02c003f001OrchardGate2x", "ses_7a02c024f001OrchardGate2x"
+	for _, d := range []string{
+		cmp.Diff(map[string]string{one: run + " call_PearTaskOne", two: run + " call_PearTaskBack"}, parents),
+		cmp.Diff(map[string]string{"call_PearTaskOne": one, "call_PearTaskBack": two}, links),
+		cmp.Diff(map[string]int{"call_PearTaskOne": 1, "call_PearTaskBack": 1}, results),
+	} {
+		if d != "" {
+			t.Errorf("(-want +got):\n%s", d)
+		}
+	}
+}
