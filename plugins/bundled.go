@@ -12,6 +12,7 @@ import (
 	codex "github.com/earshot-dev/earshot/plugins/codex"
 	codexappserver "github.com/earshot-dev/earshot/plugins/codex-app-server"
 	codexexec "github.com/earshot-dev/earshot/plugins/codex-exec"
+	geminicli "github.com/earshot-dev/earshot/plugins/gemini-cli"
 	grace "github.com/earshot-dev/earshot/plugins/grace"
 	legion "github.com/earshot-dev/earshot/plugins/legion"
 	letta "github.com/earshot-dev/earshot/plugins/letta"
@@ -31,6 +32,7 @@ func Bundled() map[string]func() decoder.Factory {
 		"codex":            codex.New,
 		"codex-app-server": codexappserver.New,
 		"codex-exec":       codexexec.New,
+		"gemini-cli":       geminicli.New,
 		"grace":            grace.New,
 		"legion":           legion.New,
 		"letta":            letta.New,
