@@ -29,6 +29,9 @@ type API struct {
 	Whole func(x *Exchange, v jsonv.Value, out *decoder.Output)
 	// Done handles [DONE]; nil: it is ignored.
 	Done func(x *Exchange, out *decoder.Output)
+	// Many is set if a body may be a list of events, and an event may have one on each line, as
+	// where a proxy or a recorder has lost the empty lines of a stream.
+	Many bool
 	// Rest keeps the fields that none of them reads.
 	Rest *unknown.Keeper
 }
@@ -110,13 +113,28 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 		}
 		return nil
 	}
-	v, ok := conversation.ParseObject(&d.doc, f.Data, out)
+	if d.api.Many && f.Kind == frame.Event && objects(f.Data) {
+		for line := range bytes.Lines(f.Data) {
+			one := *f
+			one.Data = line
+			if err := d.Decode(&one, out); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	v, ok := d.parse(f, out)
 	if !ok {
 		return nil
 	}
 	before := len(out.Messages)
 	switch {
+	case v.Is(jsonv.Array):
+		for e := range v.Elems() {
+			d.api.Event(&d.x, e, out)
+		}
 	case f.Kind == frame.Request:
+		d.x.Path = f.Name
 		d.api.Request(&d.x, v, out)
 	case f.Kind == frame.Body && d.api.Whole != nil:
 		d.api.Whole(&d.x, v, out)
@@ -125,4 +143,26 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 	}
 	d.api.Rest.Keep(&d.doc, out, before, func(m *msg.Message) { d.x.of(m) })
 	return nil
+}
+
+// objects reports whether each of several lines is an object.
+func objects(data []byte) bool {
+	n := 0
+	for line := range bytes.Lines(data) {
+		if line = bytes.TrimSpace(line); len(line) == 0 || line[0] != '{' || !json.Valid(line) {
+			return false
+		}
+		n++
+	}
+	return n > 1
+}
+
+// parse parses a frame that is an object, or a list of events.
+func (d *stream) parse(f *frame.Frame, out *decoder.Output) (v jsonv.Value, ok bool) {
+	if d.api.Many && f.Kind == frame.Body {
+		if v, ok = conversation.Parse(&d.doc, f.Data, out); !ok || v.Is(jsonv.Array) {
+			return v, ok
+		}
+	}
+	return conversation.ParseObject(&d.doc, f.Data, out)
 }
