@@ -12,6 +12,7 @@ import (
 	codex "github.com/earshot-dev/earshot/plugins/codex"
 	codexappserver "github.com/earshot-dev/earshot/plugins/codex-app-server"
 	codexexec "github.com/earshot-dev/earshot/plugins/codex-exec"
+	geminiapi "github.com/earshot-dev/earshot/plugins/gemini-api"
 	geminicli "github.com/earshot-dev/earshot/plugins/gemini-cli"
 	grace "github.com/earshot-dev/earshot/plugins/grace"
 	legion "github.com/earshot-dev/earshot/plugins/legion"
@@ -32,6 +33,7 @@ func Bundled() map[string]func() decoder.Factory {
 		"codex":            codex.New,
 		"codex-app-server": codexappserver.New,
 		"codex-exec":       codexexec.New,
+		"gemini-api":       geminiapi.New,
 		"gemini-cli":       geminicli.New,
 		"grace":            grace.New,
 		"legion":           legion.New,

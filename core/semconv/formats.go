@@ -36,6 +36,7 @@ var formats = map[string]traits{
 	"codex":            {provider: "openai", model: asked},
 	"codex-exec":       {provider: "openai", model: asked},
 	"ag-ui":            {model: answered},
+	"gemini-api":       {model: answered},
 	"gemini-cli":       {model: answered},
 	"codex-app-server": {provider: "openai", model: asked},
 	"anthropic-sse":    {model: answered},

@@ -86,13 +86,14 @@ func part(p jsonv.Value, t *conversation.Texts, files *[]msg.Attachment) {
 //
 //	{inlineData: {mimeType, data, displayName}}  {fileData: {mimeType, fileUri}}
 func File(p jsonv.Value) (a msg.Attachment, ok bool) {
-	if in := p.First("inlineData", "inline_data"); in.Is(jsonv.Object) {
+	if in := p.First("inlineData", "inline_data"); in.Get("data").Is(jsonv.String) {
 		a = media.Base64(in.Get("data"), ident.Of(in.First("mimeType", "mime_type")))
 		a.Name = ident.Of(in.Get("displayName"))
 		return a, true
 	}
-	if at := p.First("fileData", "file_data"); at.Is(jsonv.Object) {
-		a = media.URL(at.First("fileUri", "file_uri"))
+	at := p.First("fileData", "file_data")
+	if uri := at.First("fileUri", "file_uri"); uri.Is(jsonv.String) {
+		a = media.URL(uri)
 		a.MediaType = ident.Of(at.First("mimeType", "mime_type"))
 		return a, true
 	}
