@@ -20,6 +20,7 @@ import (
 	llmmessage "github.com/earshot-dev/earshot/plugins/llm-message"
 	openaichat "github.com/earshot-dev/earshot/plugins/openai-chat"
 	openairesponses "github.com/earshot-dev/earshot/plugins/openai-responses"
+	vercelui "github.com/earshot-dev/earshot/plugins/vercel-ui"
 )
 
 // Bundled returns the decoders, by format.
@@ -41,5 +42,6 @@ func Bundled() map[string]func() decoder.Factory {
 		"llm-message":      llmmessage.New,
 		"openai-chat":      openaichat.New,
 		"openai-responses": openairesponses.New,
+		"vercel-ui":        vercelui.New,
 	}
 }
