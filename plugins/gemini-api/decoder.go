@@ -39,7 +39,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return exchange.API{
-		Name: "gemini-api", Revision: 1, Provider: "gcp.gen_ai", Many: true,
+		Name: "gemini-api", Revision: 1, Provider: "gcp.gen_ai", Many: true, Lines: true,
 		Summary: "Gemini API: generateContent, its streams, and interactions.",
 		Request: request, Event: event, Rest: unknown.NewKeeper(leavesOut),
 	}.Factory()

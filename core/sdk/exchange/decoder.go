@@ -32,6 +32,8 @@ type API struct {
 	// Many is set if a body may be a list of events, and an event may have one on each line, as
 	// where a proxy or a recorder has lost the empty lines of a stream.
 	Many bool
+	// Lines is set if a response may be lines of JSON.
+	Lines bool
 	// Rest keeps the fields that none of them reads.
 	Rest *unknown.Keeper
 }
@@ -43,9 +45,13 @@ type factory struct{ api API }
 
 // Info implements decoder.Factory.
 func (f factory) Info() decoder.Info {
+	transports := []frame.Kind{frame.Request, frame.Event, frame.Body}
+	if f.api.Lines {
+		transports = append(transports, frame.Line)
+	}
 	return decoder.Info{
 		Name: f.api.Name, Version: "1.0.0", Revision: f.api.Revision, Summary: f.api.Summary,
-		Transports: []frame.Kind{frame.Request, frame.Event, frame.Body}, Options: json.RawMessage(schema), LocalIDs: true,
+		Transports: transports, Options: json.RawMessage(schema), LocalIDs: true,
 	}
 }
 
