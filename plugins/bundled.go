@@ -18,6 +18,7 @@ import (
 	legion "github.com/earshot-dev/earshot/plugins/legion"
 	letta "github.com/earshot-dev/earshot/plugins/letta"
 	llmmessage "github.com/earshot-dev/earshot/plugins/llm-message"
+	ollama "github.com/earshot-dev/earshot/plugins/ollama"
 	openaichat "github.com/earshot-dev/earshot/plugins/openai-chat"
 	openairesponses "github.com/earshot-dev/earshot/plugins/openai-responses"
 	vercelui "github.com/earshot-dev/earshot/plugins/vercel-ui"
@@ -40,6 +41,7 @@ func Bundled() map[string]func() decoder.Factory {
 		"legion":           legion.New,
 		"letta":            letta.New,
 		"llm-message":      llmmessage.New,
+		"ollama":           ollama.New,
 		"openai-chat":      openaichat.New,
 		"openai-responses": openairesponses.New,
 		"vercel-ui":        vercelui.New,

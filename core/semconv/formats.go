@@ -39,6 +39,7 @@ var formats = map[string]traits{
 	"gemini-api":       {model: answered},
 	"gemini-cli":       {model: answered},
 	"codex-app-server": {provider: "openai", model: asked},
+	"ollama":           {model: answered},
 	"vercel-ui":        {model: answered},
 	"anthropic-sse":    {model: answered},
 	"openai-chat":      {model: answered},
