@@ -13,13 +13,17 @@ import (
 	codexappserver "github.com/earshot-dev/earshot/plugins/codex-app-server"
 	codexexec "github.com/earshot-dev/earshot/plugins/codex-exec"
 	copilot "github.com/earshot-dev/earshot/plugins/copilot"
+	geminiapi "github.com/earshot-dev/earshot/plugins/gemini-api"
+	geminicli "github.com/earshot-dev/earshot/plugins/gemini-cli"
 	grace "github.com/earshot-dev/earshot/plugins/grace"
 	legion "github.com/earshot-dev/earshot/plugins/legion"
 	letta "github.com/earshot-dev/earshot/plugins/letta"
 	llmmessage "github.com/earshot-dev/earshot/plugins/llm-message"
+	ollama "github.com/earshot-dev/earshot/plugins/ollama"
 	openaichat "github.com/earshot-dev/earshot/plugins/openai-chat"
 	openairesponses "github.com/earshot-dev/earshot/plugins/openai-responses"
 	opencode "github.com/earshot-dev/earshot/plugins/opencode"
+	vercelui "github.com/earshot-dev/earshot/plugins/vercel-ui"
 )
 
 // Bundled returns the decoders, by format.
@@ -34,12 +38,16 @@ func Bundled() map[string]func() decoder.Factory {
 		"codex-app-server": codexappserver.New,
 		"codex-exec":       codexexec.New,
 		"copilot":          copilot.New,
+		"gemini-api":       geminiapi.New,
+		"gemini-cli":       geminicli.New,
 		"grace":            grace.New,
 		"legion":           legion.New,
 		"letta":            letta.New,
 		"llm-message":      llmmessage.New,
+		"ollama":           ollama.New,
 		"openai-chat":      openaichat.New,
 		"openai-responses": openairesponses.New,
 		"opencode":         opencode.New,
+		"vercel-ui":        vercelui.New,
 	}
 }

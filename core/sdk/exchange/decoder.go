@@ -29,6 +29,11 @@ type API struct {
 	Whole func(x *Exchange, v jsonv.Value, out *decoder.Output)
 	// Done handles [DONE]; nil: it is ignored.
 	Done func(x *Exchange, out *decoder.Output)
+	// Many is set if a body may be a list of events, and an event may have one on each line, as
+	// where a proxy or a recorder has lost the empty lines of a stream.
+	Many bool
+	// Lines is set if a response may be lines of JSON.
+	Lines bool
 	// Rest keeps the fields that none of them reads.
 	Rest *unknown.Keeper
 }
@@ -40,9 +45,13 @@ type factory struct{ api API }
 
 // Info implements decoder.Factory.
 func (f factory) Info() decoder.Info {
+	transports := []frame.Kind{frame.Request, frame.Event, frame.Body}
+	if f.api.Lines {
+		transports = append(transports, frame.Line)
+	}
 	return decoder.Info{
 		Name: f.api.Name, Version: "1.0.0", Revision: f.api.Revision, Summary: f.api.Summary,
-		Transports: []frame.Kind{frame.Request, frame.Event, frame.Body}, Options: json.RawMessage(schema), LocalIDs: true,
+		Transports: transports, Options: json.RawMessage(schema), LocalIDs: true,
 	}
 }
 
@@ -110,13 +119,28 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 		}
 		return nil
 	}
-	v, ok := conversation.ParseObject(&d.doc, f.Data, out)
+	if d.api.Many && f.Kind == frame.Event && objects(f.Data) {
+		for line := range bytes.Lines(f.Data) {
+			one := *f
+			one.Data = line
+			if err := d.Decode(&one, out); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	v, ok := d.parse(f, out)
 	if !ok {
 		return nil
 	}
 	before := len(out.Messages)
 	switch {
+	case v.Is(jsonv.Array):
+		for e := range v.Elems() {
+			d.api.Event(&d.x, e, out)
+		}
 	case f.Kind == frame.Request:
+		d.x.Path = f.Name
 		d.api.Request(&d.x, v, out)
 	case f.Kind == frame.Body && d.api.Whole != nil:
 		d.api.Whole(&d.x, v, out)
@@ -125,4 +149,26 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 	}
 	d.api.Rest.Keep(&d.doc, out, before, func(m *msg.Message) { d.x.of(m) })
 	return nil
+}
+
+// objects reports whether each of several lines is an object.
+func objects(data []byte) bool {
+	n := 0
+	for line := range bytes.Lines(data) {
+		if line = bytes.TrimSpace(line); len(line) == 0 || line[0] != '{' || !json.Valid(line) {
+			return false
+		}
+		n++
+	}
+	return n > 1
+}
+
+// parse parses a frame that is an object, or a list of events.
+func (d *stream) parse(f *frame.Frame, out *decoder.Output) (v jsonv.Value, ok bool) {
+	if d.api.Many && f.Kind == frame.Body {
+		if v, ok = conversation.Parse(&d.doc, f.Data, out); !ok || v.Is(jsonv.Array) {
+			return v, ok
+		}
+	}
+	return conversation.ParseObject(&d.doc, f.Data, out)
 }

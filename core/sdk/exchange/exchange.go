@@ -56,6 +56,9 @@ type Exchange struct {
 
 	Given []string `json:",omitempty"` // emitted parts, of an API that sends them twice
 	Waits bool     `json:",omitempty"` // a call of the response is executed by the client
+
+	Unnamed Unnamed `json:",omitzero"` // of an API whose calls have no ids
+	Path    string  `json:"-"`         // of the request that is decoded: "POST /v1/…"
 }
 
 // Part is a part of a response that arrives in pieces.

@@ -1,0 +1,283 @@
+package geminiapi
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/exchange"
+	"github.com/earshot-dev/earshot/core/sdk/gemini"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/media"
+)
+
+// interactionRequest decodes a request to the Interactions API.
+//
+//	{model | agent, input: text | [content | step | {role, content}], previous_interaction_id, …}
+func interactionRequest(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
+	var items []exchange.Item
+	if system := v.Get("system_instruction"); system.Is(jsonv.String) {
+		items = append(items, exchange.Item{Who: exchange.Instructions, Text: system.Text(), From: system})
+	}
+	list := v.Get("input")
+	if list.Is(jsonv.Array) {
+		beside := exchange.Item{Who: exchange.Prompt, From: list}
+		var texts conversation.Texts
+		for s := range list.Elems() {
+			typ := s.Get("type")
+			switch {
+			case s.Get("role").Equal("model"), typ.In("model_output", "thought", "function_call"), suffixed(typ, "_call"):
+				items = append(items, exchange.Item{Who: exchange.Model, From: s})
+			case typ.Equal("user_input"), s.Get("role").Equal("user"):
+				items = input(items, s.Get("content"), s)
+			case typ.Equal("function_result"):
+				items = input(items, s, s)
+			case suffixed(typ, "_result"): // of a tool that the provider executed
+				items = append(items, exchange.Item{Who: exchange.Model, From: s})
+			default:
+				content(s, &texts, &beside.Attachments)
+			}
+		}
+		if beside.Text = texts.Joined(); !beside.Text.IsZero() || len(beside.Attachments) > 0 {
+			items = append(items, beside)
+		}
+	} else {
+		items = input(items, list, list)
+	}
+	ask := exchange.Ask{Session: ident.Of(v.Get("previous_interaction_id")), Model: ident.First(v.Get("model"), v.Get("agent")), Items: items}
+	if ask.Session != "" {
+		ask.From = "previous_interaction_id"
+	}
+	if v.Get("stream").Bool() {
+		ask.Is(msg.ParamStream, "true")
+	}
+	params(&ask, v.Get("generation_config"))
+	for t := range v.Get("tools").Elems() {
+		ask.Tools.Add(ident.Of(t.Get("type")), ident.Of(t.Get("name")), t.Get("description"), t.Get("parameters"))
+	}
+	x.Request(out, ask)
+}
+
+func suffixed(typ jsonv.Value, end string) bool { return strings.HasSuffix(ident.Peek(typ), end) }
+
+// input adds the input of a user: results, and a prompt.
+func input(items []exchange.Item, v, from jsonv.Value) []exchange.Item {
+	prompt := exchange.Item{Who: exchange.Prompt, From: from}
+	var texts conversation.Texts
+	one := func(c jsonv.Value) {
+		if !c.Get("type").Equal("function_result") {
+			content(c, &texts, &prompt.Attachments)
+			return
+		}
+		it := exchange.Item{Who: exchange.Result, From: from, CallID: ident.Of(c.Get("call_id")), Failed: c.Get("is_error").Bool()}
+		it.Text, it.Attachments = contentOf(c.Get("result"))
+		items = append(items, it)
+	}
+	if v.Is(jsonv.Array) {
+		for c := range v.Elems() {
+			one(c)
+		}
+	} else {
+		one(v)
+	}
+	if prompt.Text = texts.Joined(); !prompt.Text.IsZero() || len(prompt.Attachments) > 0 {
+		items = append(items, prompt)
+	}
+	return items
+}
+
+// content adds a content: text, a file, or JSON.
+func content(c jsonv.Value, texts *conversation.Texts, files *[]msg.Attachment) {
+	switch {
+	case c.Is(jsonv.String):
+		texts.Add(c.Text())
+	case c.Get("text").Is(jsonv.String):
+		texts.Add(c.Get("text").Text())
+	case c.Get("data").Is(jsonv.String):
+		*files = append(*files, media.Base64(c.Get("data"), ident.Of(c.Get("mime_type"))))
+	case c.Get("uri").Is(jsonv.String):
+		f := media.URL(c.Get("uri"))
+		f.MediaType = ident.Of(c.Get("mime_type"))
+		*files = append(*files, f)
+	default:
+		texts.Add(c.JSON())
+	}
+}
+
+func contentOf(v jsonv.Value) (msg.Text, []msg.Attachment) {
+	if !v.Is(jsonv.Array) {
+		return v.Text(), nil
+	}
+	var texts conversation.Texts
+	var files []msg.Attachment
+	for c := range v.Elems() {
+		content(c, &texts, &files)
+	}
+	return texts.Joined(), files
+}
+
+// interactionEvent decodes an event of an interaction. Before the steps there were contents.
+func interactionEvent(x *exchange.Exchange, typ, v jsonv.Value, out *decoder.Output) {
+	index := string(v.Get("index").Peek())
+	switch {
+	case typ.In("interaction.created", "interaction.start", "interaction.in_progress"):
+		i := v.Get("interaction")
+		if i.Exists() {
+			x.Answer(out, i.Get("id"), i.First("model", "agent"))
+		}
+		v.Get("interaction_id").Equal(x.ID)
+	case typ.In("interaction.status_update", "interaction.requires_action"):
+		v.Get("interaction_id").Equal(x.ID)
+	case typ.In("interaction.completed", "interaction.complete"):
+		interaction(x, v.Get("interaction"), out)
+	case x.ID == "":
+		x.Unknown(out, ident.Of(typ), v.Raw())
+	case typ.In("step.start", "content.start"):
+		start(x, index, v.First("step", "content"), out)
+	case typ.In("step.delta", "content.delta"):
+		delta(x, index, v.Get("delta"), out)
+	case typ.In("step.stop", "content.stop"):
+		closePart(x, index, out)
+	default:
+		x.Unknown(out, ident.Of(typ), v.Raw())
+	}
+}
+
+// start begins a step, which may be whole.
+func start(x *exchange.Exchange, index string, s jsonv.Value, out *decoder.Output) {
+	typ := s.Get("type")
+	switch {
+	case typ.Equal("model_output"), typ.Equal("text"):
+		for c := range s.Get("content").Elems() {
+			block(x, index, msg.Assistant, c, out)
+		}
+		if s.Get("text").Is(jsonv.String) {
+			add(x, index, msg.Assistant, s.Get("text").Text(), out)
+		}
+	case typ.Equal("thought"):
+		for c := range s.Get("summary").Elems() {
+			block(x, index, msg.Reasoning, c, out)
+		}
+	case typ.Equal("function_call"), suffixed(typ, "_call"):
+		x.First(out)
+		tool := ident.Of(s.Get("name"))
+		typ.Equal("mcp_server_tool_call")
+		if tool == "" {
+			tool = strings.TrimSuffix(ident.Of(typ), "_call")
+		}
+		if typ.Equal("function_call") {
+			x.Waits = true
+		}
+		id := cmp.Or(ident.Of(s.Get("id")), x.ID+"/"+index)
+		if p := x.Open(index, msg.ToolCall, id); p != nil {
+			p.Tool, p.Server = tool, ident.Of(s.Get("server_name"))
+			arguments(x, p, s.Get("arguments"))
+		}
+	case suffixed(typ, "_result"):
+		if p := x.Open(index, msg.Assistant, ""); p != nil { // empty: it only has the call
+			p.CallID, p.Tool = ident.Of(s.Get("call_id")), strings.TrimSuffix(ident.Of(typ), "_result")
+			x.Texts--
+			answered(x, p, s, out)
+		}
+	default:
+		x.Unknown(out, "step/"+ident.Of(typ), s.Raw())
+	}
+}
+
+// block adds a content of a step.
+func block(x *exchange.Exchange, index string, kind msg.Kind, c jsonv.Value, out *decoder.Output) {
+	c.Get("type").Equal("text")
+	if c.Get("text").Is(jsonv.String) {
+		if t := c.Get("text").Text(); !t.IsZero() {
+			add(x, index, kind, t, out)
+		}
+		return
+	}
+	var texts conversation.Texts
+	var files []msg.Attachment
+	content(c, &texts, &files)
+	closePart(x, index, out)
+	x.First(out)
+	m := x.Say(out, kind, "")
+	m.Content, m.Attachments = texts.Joined(), files
+}
+
+// arguments adds those of a call: an object that is whole, or a piece of its text.
+func arguments(x *exchange.Exchange, p *exchange.Part, v jsonv.Value) {
+	switch {
+	case v.Is(jsonv.String):
+		x.Append(p, v.Text(), maxArguments)
+	case v.Is(jsonv.Object) && v.Len() > 0 && len(p.Text) == 0:
+		x.Append(p, v.JSON(), maxArguments)
+	}
+}
+
+// answered emits the result of a call that the provider executed, once it is there.
+func answered(x *exchange.Exchange, p *exchange.Part, v jsonv.Value, out *decoder.Output) {
+	r := v.Get("result")
+	if !r.Exists() || p.CallID == "" {
+		return
+	}
+	m := result(x, p.CallID, out)
+	m.Tool.Name = p.Tool
+	if m.Content, m.Attachments = contentOf(r); v.Get("is_error").Bool() {
+		m.IsError, m.Tool.ErrorType = true, "tool_error"
+	}
+	x.Drop(p)
+}
+
+// delta adds a piece of a step.
+func delta(x *exchange.Exchange, index string, d jsonv.Value, out *decoder.Output) {
+	typ, p := d.Get("type"), x.Part(index)
+	switch {
+	case typ.In("thought_signature"):
+	case typ.Equal("thought_summary"):
+		block(x, index, msg.Reasoning, d.Get("content"), out)
+	case typ.Equal("text") || d.Get("text").Is(jsonv.String):
+		add(x, index, msg.Assistant, d.Get("text").Text(), out)
+	case typ.In("image", "audio", "video", "document"):
+		block(x, index, msg.Assistant, d, out)
+	case p != nil && p.Kind == msg.ToolCall && d.Get("arguments").Exists():
+		typ.In("arguments_delta", p.Tool+"_call")
+		arguments(x, p, d.Get("arguments"))
+	case p != nil && p.CallID != "" && d.Get("result").Exists():
+		typ.Equal(p.Tool + "_result")
+		answered(x, p, d, out)
+	case p == nil && (typ.Equal("function_call") || suffixed(typ, "_call") || suffixed(typ, "_result")):
+		start(x, index, d, out)
+	default:
+		x.Unknown(out, "delta/"+ident.Of(typ), d.Raw())
+	}
+}
+
+// interaction decodes an interaction that has ended, or that is one body.
+func interaction(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
+	x.Answer(out, v.Get("id"), v.First("model", "agent"))
+	if !x.Begun { // nothing of it was streamed
+		for _, name := range [...]string{"steps", "outputs"} {
+			for s := range v.Get(name).Elems() {
+				if !s.Get("type").Equal("user_input") {
+					start(x, "whole", s, out)
+					closePart(x, "whole", out)
+				}
+			}
+		}
+	}
+	u := v.Get("usage")
+	if u.Is(jsonv.Object) {
+		x.Counted = true
+		x.Usage = gemini.Usage{
+			Prompt: u.Get("total_input_tokens").Uint(), Cached: u.Get("total_cached_tokens").Uint(), Output: u.Get("total_output_tokens").Uint(),
+			Thoughts: u.Get("total_thought_tokens").Uint(), ToolUse: u.Get("total_tool_use_tokens").Uint(), Total: u.Get("total_tokens").Uint(),
+		}.Counts().Tokens(msg.NoProvenance)
+	}
+	status := v.Get("status")
+	if status.Equal("in_progress") { // it is polled again
+		return
+	}
+	x.Stop = ident.Of(status)
+	x.End(out, x.Stop == "requires_action")
+}

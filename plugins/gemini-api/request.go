@@ -1,0 +1,151 @@
+package geminiapi
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/exchange"
+	"github.com/earshot-dev/earshot/core/sdk/gemini"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// request decodes a request to the model.
+func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
+	path, model := x.Path, v.Get("model")
+	if inner := v.Get("request"); inner.Is(jsonv.Object) { // Code Assist
+		v = inner
+	}
+	switch {
+	case strings.Contains(path, ":countTokens"), strings.Contains(path, ":embed"):
+	case v.Get("contents").Is(jsonv.Array):
+		contents(x, v, cmp.Or(ident.Of(model), modelOf(path)), strings.Contains(path, ":stream"), out)
+		return
+	case v.Get("input").Exists():
+		interactionRequest(x, v, out)
+		return
+	}
+	x.PassOver(v)
+	for _, name := range [...]string{"contents", "content", "requests", "systemInstruction", "generateContentRequest"} {
+		v.Get(name).MarkRead()
+	}
+}
+
+// modelOf is the model in the path of a request: …/models/<model>:generateContent.
+func modelOf(path string) string {
+	_, model, _ := strings.Cut(path, "/models/")
+	model, _, _ = strings.Cut(model, ":")
+	return ident.Bounded(model)
+}
+
+func contents(x *exchange.Exchange, v jsonv.Value, model string, stream bool, out *decoder.Output) {
+	var items []exchange.Item
+	var h exchange.History
+	if system := v.First("systemInstruction", "system_instruction"); system.Exists() {
+		it := exchange.Item{Who: exchange.Instructions, From: system}
+		if it.Text, it.Attachments = gemini.Content(parts(system)); !it.Text.IsZero() {
+			items = append(items, it)
+		}
+	}
+	for c := range v.Get("contents").Elems() {
+		if c.Get("role").Equal("model") {
+			items = append(items, exchange.Item{Who: exchange.Model, From: c})
+			for p := range parts(c).Elems() {
+				if fc := p.Get("functionCall"); fc.Is(jsonv.Object) {
+					repeated(&h, fc)
+				}
+				if p.Get("executableCode").Is(jsonv.Object) {
+					h.Next("code_execution")
+				}
+			}
+			continue
+		}
+		items = user(items, &h, c)
+	}
+	ask := exchange.Ask{Session: ident.Of(v.Get("session_id")), Model: model, Items: items}
+	if stream {
+		ask.Is(msg.ParamStream, "true")
+	}
+	params(&ask, v.First("generationConfig", "generation_config"))
+	for t := range v.Get("tools").Elems() {
+		for k, def := range t.Members() {
+			if !def.Is(jsonv.Array) {
+				ask.Tools.Add(k.String(), "", jsonv.Value{}, jsonv.Value{})
+				continue
+			}
+			for f := range def.Elems() {
+				ask.Tools.Add("function", ident.Of(f.Get("name")), f.Get("description"), f.First("parameters", "parametersJsonSchema"))
+			}
+		}
+	}
+	x.Request(out, ask)
+	x.Unnamed = h.Unnamed
+}
+
+// repeated adds a call of the model that a request repeats. An id that begins with the name of
+// the tool is the client's own: the response had none.
+func repeated(h *exchange.History, fc jsonv.Value) {
+	id, tool := ident.Peek(fc.Get("id")), ident.Peek(fc.Get("name"))
+	if strings.HasPrefix(id, tool) {
+		h.Called("", id, tool)
+	} else {
+		h.Called(id, id, tool)
+	}
+}
+
+// parts are those of a content, or the content itself where it is none.
+func parts(c jsonv.Value) jsonv.Value {
+	if p := c.Get("parts"); p.Exists() {
+		return p
+	}
+	return c
+}
+
+// user adds a content that is not the model's: results, and the text beside them, or a prompt.
+func user(items []exchange.Item, h *exchange.History, from jsonv.Value) []exchange.Item {
+	before, who := len(items), exchange.Prompt
+	for p := range parts(from).Elems() {
+		fr := p.Get("functionResponse")
+		if !fr.Is(jsonv.Object) {
+			continue
+		}
+		who = exchange.Beside
+		it := exchange.Item{Who: exchange.Result, From: from}
+		given, tool := ident.Of(fr.Get("id")), ident.Of(fr.Get("name"))
+		it.CallID = h.Result(given, tool)
+		it.Text, it.Attachments, it.Failed = gemini.Result(fr)
+		items = append(items, it)
+	}
+	if text, files := gemini.Content(parts(from)); !text.IsZero() || len(files) > 0 {
+		items = append(items, exchange.Item{Who: who, Text: text, Attachments: files, From: from})
+		if who == exchange.Prompt {
+			h.Prompted(text)
+		}
+	}
+	if len(items) == before {
+		items = append(items, exchange.Item{Who: exchange.Other, From: from})
+	}
+	return items
+}
+
+// params adds the parameters of a generation config, which both APIs have in their spelling.
+func params(ask *exchange.Ask, v jsonv.Value) {
+	for _, p := range [...]struct{ name, camel, snake string }{
+		{msg.ParamMaxTokens, "maxOutputTokens", "max_output_tokens"}, {msg.ParamTemperature, "temperature", "temperature"},
+		{msg.ParamTopP, "topP", "top_p"}, {msg.ParamTopK, "topK", "top_k"}, {msg.ParamSeed, "seed", "seed"},
+		{msg.ParamFrequencyPenalty, "frequencyPenalty", "frequency_penalty"}, {msg.ParamPresencePenalty, "presencePenalty", "presence_penalty"},
+		{msg.ParamChoices, "candidateCount", "candidate_count"}, {msg.ParamReasoning, "thinkingLevel", "thinking_level"},
+		{msg.ParamStopSequences, "stopSequences", "stop_sequences"},
+	} {
+		ask.Param(p.name, v.First(p.camel, p.snake))
+	}
+	ask.Param(msg.ParamReasoning, v.Path("thinkingConfig", "thinkingLevel"))
+	switch mime := v.First("responseMimeType", "response_mime_type"); {
+	case mime.Equal("application/json"):
+		ask.Is(msg.ParamOutputType, "json")
+	case mime.Equal("text/plain"):
+		ask.Is(msg.ParamOutputType, "text")
+	}
+}

@@ -1,0 +1,244 @@
+// Package geminicli decodes the chats that Gemini CLI records, and the transcripts of its fork
+// Qwen Code.
+//
+// Facts of the formats that are easy to get wrong:
+//
+//   - A chat of Gemini CLI is one document, session-*.json, which is rewritten after each
+//     change, or since 2026 lines, session-*.jsonl: the first names the session, a message that
+//     is written again replaces the earlier one, $set changes the head, and $set.messages is
+//     the whole chat once more, where old results may be masked.
+//   - A response is written before its calls are executed, and again with the calls when all of
+//     them have ended. So a response is known to be the last of its run only by the
+//     next prompt.
+//   - Tokens: input includes the cached ones, output excludes the thoughts.
+//   - The time of a call is that of its result.
+//   - A user message may have context that the CLI adds: it has displayContent then, the words
+//     that were typed. Commands (/help) and <session_context> are user messages as well.
+//   - A sub-agent has a file of its own, chats/<session>/<agent>.jsonl, whose sessionId is the
+//     agent's. The call names the agent; nothing in the file names the call.
+//   - Qwen Code writes Claude Code's envelope (uuid, parentUuid, sessionId) around Gemini's
+//     contents. Its sub-agents are in subagents/<session>/agent-<id>.jsonl, beside a
+//     meta.json that names the call. With other providers the output includes the thoughts.
+package geminicli
+
+import (
+	"cmp"
+	_ "embed"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/snapshot"
+	"github.com/earshot-dev/earshot/core/sdk/unknown"
+)
+
+// unread keeps the members that the decoder did not read.
+var unread = unknown.NewKeeper(leavesOut)
+
+//go:embed testdata/leaves-out.json
+var leavesOut []byte
+
+// New returns the factory of decoders of this format.
+func New() decoder.Factory { return factory{} }
+
+type factory struct{}
+
+func (factory) Info() decoder.Info {
+	return decoder.Info{
+		Name:          "gemini-cli",
+		Version:       "1.0.0",
+		Revision:      1,
+		Summary:       "Chats of Gemini CLI and of Qwen Code, with their sub-agents.",
+		Transports:    []frame.Kind{frame.Line, frame.Body},
+		MetadataFiles: []string{"agent-*.meta.json", "session-*.json"},
+	}
+}
+
+// New returns a decoder for one file. There are no options.
+func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
+	return &chat{file: originOf(s.Origin)}, conversation.NoOptions("gemini-cli", s.Options)
+}
+
+const (
+	stateVersion = 1
+	maxSeen      = 4096 // messages that are recognized when they are written again
+)
+
+// chat decodes one file.
+type chat struct {
+	doc  jsonv.Doc
+	file origin
+	state
+
+	out      *decoder.Output
+	copiedOf string // the session of which the record is a copy
+}
+
+// state is the decoder's state; its JSON is the snapshot.
+type state struct {
+	Session string                    `json:",omitempty"`
+	Agent   msg.Agent                 `json:",omitzero"`
+	Run     conversation.Run          `json:",omitzero"`
+	Last    conversation.Time         `json:",omitzero"`  // of the last message of the run
+	Rests   bool                      `json:",omitempty"` // the last response asks for no tool
+	Calls   conversation.Calls[*call] `json:",omitzero"`
+	Seen    bounded.Set[string]       `json:",omitzero"`
+}
+
+// call is a call of Qwen Code, whose result is a record of its own.
+type call struct {
+	conversation.Call
+	Delegation bool   `json:",omitempty"`
+	To         string `json:",omitempty"`
+}
+
+var (
+	_ decoder.Decoder     = (*chat)(nil)
+	_ decoder.Snapshotter = (*chat)(nil)
+)
+
+// Snapshot implements decoder.Snapshotter.
+func (d *chat) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
+
+// Restore implements decoder.Snapshotter.
+func (d *chat) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }
+
+// Decode decodes one line, or a whole document.
+func (d *chat) Decode(f *frame.Frame, out *decoder.Output) error {
+	if f.Kind == frame.Close {
+		return nil
+	}
+	root, ok := conversation.ParseObject(&d.doc, f.Data, out)
+	if !ok {
+		return nil
+	}
+	before := len(out.Messages)
+	d.out, d.copiedOf = out, ""
+	switch {
+	case root.Get("uuid").Is(jsonv.String):
+		d.record(root)
+	case root.Get("agentType").Is(jsonv.String):
+		d.metadata(root)
+	case root.Get("$rewindTo").Is(jsonv.String):
+		d.rewind(root.Get("$rewindTo"))
+	case root.Get("$set").Is(jsonv.Object):
+		d.head(root.Get("$set"))
+	case root.Get("id").Is(jsonv.String):
+		d.message(root)
+	case root.Get("sessionId").Is(jsonv.String):
+		d.head(root)
+	default:
+		d.unknown(cmp.Or(ident.Of(root.Get("type")), "none"), root)
+	}
+	unread.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session, m.Run = d.session(), d.Run.ID })
+	return nil
+}
+
+// Flush emits the end of a run whose last response asks for no tool.
+func (d *chat) Flush(out *decoder.Output) error {
+	if d.Rests && d.Run.Active() {
+		run := d.Run
+		m := out.Add()
+		d.fill(m, msg.Stop, "end:"+run.ID, d.Last)
+		m.Hidden, m.FinishReason, m.Complete = true, "stop", msg.Partial
+		run.End(m)
+	}
+	return nil
+}
+
+func (d *chat) session() string { return cmp.Or(d.copiedOf, d.Session, d.file.session, "unknown") }
+
+// add adds a message of the run.
+func (d *chat) add(kind msg.Kind, key string, at conversation.Time) *msg.Message {
+	m := d.out.Add()
+	d.fill(m, kind, key, at)
+	d.Run.Mark(m)
+	if kind != msg.Status {
+		d.Last = at.Or(d.Last)
+	}
+	return m
+}
+
+func (d *chat) fill(m *msg.Message, kind msg.Kind, key string, at conversation.Time) {
+	m.Kind, m.Key, m.Session, m.Run, m.Complete = kind, key, d.session(), d.Run.ID, msg.Complete
+	if d.copiedOf != "" {
+		m.Complete = msg.Summary // the original replaces it
+	}
+	m.Agent = d.Agent
+	at.Set(m)
+}
+
+// isNew reports whether a message is written for the first time.
+func (d *chat) isNew(key string) bool { return d.Seen.Add(d.copiedOf+key, maxSeen) }
+
+// status adds a message beside the conversation, once; nil when it was added before.
+func (d *chat) status(key, typ string, at conversation.Time) *msg.Message {
+	if !d.isNew(key) {
+		return nil
+	}
+	m := d.out.Add()
+	d.fill(m, msg.Status, key, at)
+	m.Run, m.Hidden = "", true
+	m.SetAttr("type", typ)
+	return m
+}
+
+func (d *chat) unknown(typ string, v jsonv.Value) {
+	m := d.out.Unknown(typ, v.Raw())
+	m.Session, m.Run, m.Key = d.session(), d.Run.ID, "unknown:"+msg.HashKey(string(v.Peek()))
+}
+
+// prompt begins a run with a user's message.
+func (d *chat) prompt(m *msg.Message) {
+	m.Role, m.Agent = msg.RoleUser, msg.Agent{Kind: msg.KindHuman}
+	if d.Run.Child {
+		m.Agent.Kind = msg.KindAgent
+	}
+	d.Rests = false
+}
+
+// begin ends the run before a prompt and begins another one.
+func (d *chat) begin(id string) {
+	d.end("end:"+d.Run.ID, d.Last, "")
+	d.Run.Begin(id)
+	d.Rests = false
+}
+
+// end ends the run.
+func (d *chat) end(key string, at conversation.Time, reason string) {
+	if !d.Run.Active() || !d.Run.Started || d.Run.Child && reason == "" {
+		return
+	}
+	if reason == "" && d.Rests {
+		reason = "stop"
+	}
+	m := d.add(msg.Stop, key, at)
+	m.Hidden, m.FinishReason = true, reason
+	d.Run.End(m)
+}
+
+// child makes the file that of a sub-agent.
+func (d *chat) child(id, name string) {
+	if d.Run.Child {
+		return
+	}
+	d.Run = conversation.Run{ID: id, Child: true}
+	d.Agent = msg.Agent{ID: id, Name: name, Kind: msg.KindAgent}
+}
+
+// usage emits the tokens of a response, once.
+func (d *chat) usage(r *conversation.Response, c conversation.Counts) {
+	if !d.isNew("usage:" + r.ID) {
+		return
+	}
+	r.Count(c, msg.TranscriptFinal)
+	m := r.Usage(d.out, msg.Complete)
+	m.Session, m.Agent = d.session(), d.Agent
+	if d.copiedOf != "" {
+		m.Complete = msg.Summary
+	}
+}

@@ -1,0 +1,206 @@
+package geminicli
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/gemini"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// record decodes a record of Qwen Code.
+//
+//	{"uuid":"…","parentUuid":"…","sessionId":"…","timestamp":"…","type":"assistant","message":{"role":"model","parts":[…]}}
+func (d *chat) record(v jsonv.Value) {
+	id, typ, at := ident.Of(v.Get("uuid")), v.Get("type"), conversation.TimeOf(v.Get("timestamp"))
+	session := ident.Of(v.Get("sessionId"))
+	if session != "" {
+		d.Session = session
+	}
+	if from := v.Get("forkedFrom"); from.Is(jsonv.Object) {
+		origin := ident.Of(from.Get("sessionId"))
+		if m := d.status("fork:"+msg.HashKey(session, origin), "fork", at); m != nil {
+			m.SetAttr("forked_from", origin)
+		}
+		d.copiedOf = origin
+		ident.Is(from.Get("messageUuid"), id)
+	}
+	if agent := ident.Peek(v.Get("agentId")); agent != "" {
+		d.child(agent, ident.Peek(v.Get("agentName")))
+		ident.Is(v.Get("agentId"), d.Agent.ID)
+		ident.Is(v.Get("agentName"), d.Agent.Name)
+	} else if d.Agent == (msg.Agent{}) {
+		d.Agent = msg.Agent{Name: "qwen-code", Kind: msg.KindAgent}
+	}
+	parts := v.Path("message", "parts")
+	switch {
+	case id == "" || !typ.In("user", "assistant", "tool_result", "system"):
+		d.unknown(cmp.Or(ident.Of(typ), "record"), v)
+	case !d.isNew(id):
+		v.Get("message").MarkRead()
+		v.Get("systemPayload").MarkRead()
+	case typ.Equal("assistant"):
+		d.assistant(id, v, parts, at)
+	case typ.Equal("system"):
+		d.system(id, v, at)
+	case typ.Equal("tool_result"):
+		d.toolResult(v, parts, at)
+	default:
+		d.input(id, v, parts, at)
+	}
+}
+
+// input decodes a user record: a prompt, or a message of the CLI in its place.
+func (d *chat) input(id string, v, parts jsonv.Value, at conversation.Time) {
+	for p := range parts.Elems() {
+		if fr := p.Get("functionResponse"); fr.Exists() {
+			d.result(ident.Of(fr.Get("id")), fr, at)
+		}
+	}
+	text, files := gemini.Content(parts)
+	if text.IsZero() && len(files) == 0 {
+		return
+	}
+	subtype := ident.Of(v.Get("subtype"))
+	if subtype == "" {
+		d.begin(id)
+	} else {
+		d.Run.Wake(id)
+	}
+	m := d.add(msg.User, id, at)
+	m.Content, m.Attachments = text, files
+	d.prompt(m)
+	if subtype != "" && subtype != "mid_turn_user_message" {
+		m.Agent, m.Hidden = msg.Agent{}, true
+	}
+	if m.Signal == msg.RunStart {
+		for _, name := range [...]string{"cwd", "version", "gitBranch"} {
+			m.SetAttr(name, conversation.Excerpt(v.Get(name)))
+		}
+	}
+	m.SetAttr("subtype", cmp.Or(subtype, ident.Of(v.Get("externalInputKind"))))
+	m.SetAttr("prompt_id", ident.Of(v.Get("promptId")))
+	payload := v.Get("systemPayload")
+	if shown := payload.Get("displayText"); !shown.Equal(text.String()) {
+		m.SetAttr("display_text", conversation.Excerpt(shown))
+	}
+	m.SetAttr("task", conversation.ShortJSON(payload.Get("backgroundTask")))
+}
+
+// assistant decodes a response. A sub-agent's has a record for its text and one for each call.
+func (d *chat) assistant(id string, v, parts jsonv.Value, at conversation.Time) {
+	r := &conversation.Response{ID: id, Run: d.Run.ID, At: at, Model: ident.Of(v.Get("model"))}
+	if run := ident.Of(v.Get("agentRunId")); run != "" {
+		r.ID = run + "/" + ident.PeekOrNumber(v.Get("agentRound"))
+	}
+	calls := 0
+	for p := range parts.Elems() {
+		text := p.Get("text")
+		switch c := p.Get("functionCall"); {
+		case c.Is(jsonv.Object):
+			d.toolCall(r, c)
+			calls++
+		case text.Is(jsonv.String) && p.Get("thought").Bool():
+			say(d, r, msg.Reasoning, conversation.Ordinal(id+"/thinking", &r.Thoughts), text)
+		case text.Is(jsonv.String):
+			say(d, r, msg.Assistant, conversation.Ordinal(id, &r.Texts), text)
+		default:
+			m := d.add(msg.Assistant, conversation.Ordinal(id, &r.Texts), at)
+			if f, ok := gemini.File(p); ok {
+				m.Attachments = []msg.Attachment{f}
+			} else {
+				m.Content = p.JSON()
+			}
+			m.Role = msg.RoleAssistant
+			r.Mark(m)
+		}
+	}
+	if u := v.Get("usageMetadata"); u.Is(jsonv.Object) {
+		d.usage(r, gemini.UsageOf(u).Counts())
+	}
+	if calls == 0 && !d.Run.Child {
+		d.end("end:"+id, at, "stop")
+	}
+}
+
+func say(d *chat, r *conversation.Response, kind msg.Kind, key string, text jsonv.Value) {
+	if t := text.Text(); !t.IsZero() {
+		m := d.add(kind, key, r.At)
+		m.Role, m.Content = msg.RoleAssistant, t
+		r.Last = key
+		r.Mark(m)
+	}
+}
+
+// toolResult decodes the result of a call.
+func (d *chat) toolResult(v, parts jsonv.Value, at conversation.Time) {
+	extra, before := v.Get("toolCallResult"), len(d.out.Messages)
+	for p := range parts.Elems() {
+		if fr := p.Get("functionResponse"); fr.Exists() {
+			d.result(ident.First(fr.Get("id"), extra.Get("callId")), fr, at)
+		}
+	}
+	if len(d.out.Messages) == before {
+		d.unknown("tool_result", v)
+		return
+	}
+	m := &d.out.Messages[len(d.out.Messages)-1]
+	if m.Kind != msg.ToolResult && m.Kind != msg.DelegationResult {
+		return
+	}
+	ident.Is(extra.Get("callId"), m.Tool.CallID)
+	m.Tool.Duration = extra.Get("durationMs").Int() * int64(time.Millisecond)
+	if text, files := gemini.Content(parts); !text.IsZero() || len(files) > 0 {
+		m.Attachments = append(m.Attachments, files...)
+		m.SetAttr("beside", text.String())
+	}
+	switch status := extra.Get("status"); {
+	case status.Equal("cancelled"):
+		m.IsError, m.Tool.ErrorType = true, "interrupted"
+	case status.Equal("error"):
+		m.IsError, m.Tool.ErrorType = true, cmp.Or(ident.Of(extra.Get("errorType")), "tool_error")
+	}
+}
+
+// system decodes a record beside the conversation.
+func (d *chat) system(id string, v jsonv.Value, at conversation.Time) {
+	subtype := cmp.Or(ident.Of(v.Get("subtype")), "system")
+	if subtype == "rewind" {
+		d.end("end:"+d.Run.ID, d.Last, "rewound")
+	}
+	m := d.out.Add()
+	d.fill(m, msg.Status, id, at)
+	m.Hidden, m.Content = true, v.Get("systemPayload").Text()
+	m.SetAttr("type", subtype)
+	switch {
+	case !d.Run.Active():
+		m.Run = ""
+	case subtype == "chat_compression":
+		m.Signal = msg.Compaction
+	}
+}
+
+// metadata decodes agent-<id>.meta.json, which names the call that began a sub-agent. It is
+// written again when the agent ends: the fields that change then are no part of the link.
+func (d *chat) metadata(v jsonv.Value) {
+	agent, call := ident.Of(v.Get("agentId")), ident.Of(v.Get("toolUseId"))
+	d.Session = ident.Of(v.Get("parentSessionId"))
+	m := d.status("link:"+agent, "agent_meta", conversation.TimeOf(v.Get("createdAt")))
+	if m == nil {
+		return
+	}
+	m.Content = v.Get("description").Text()
+	m.Delegation.To, m.Delegation.ChildRun, m.ParentRun = ident.Of(v.Get("agentType")), agent, ident.Of(v.Get("parentAgentId"))
+	if call != "" && agent != "" {
+		m.Signal, m.Tool.CallID, m.Delegation.Link = msg.Link, call, msg.ByMetaFile
+	}
+	m.SetAttr("flags", conversation.ShortJSON(v.Get("persistedCliFlags")))
+	if fault := v.Get("lastError"); fault.Exists() {
+		if m := d.status("failed:"+msg.HashKey(agent, string(fault.Peek())), "agent_failed", conversation.TimeOf(v.Get("lastUpdatedAt"))); m != nil {
+			m.Content, m.IsError = fault.Text(), true
+		}
+	}
+}

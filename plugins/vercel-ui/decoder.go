@@ -1,0 +1,287 @@
+// Package vercelui decodes the UI message stream of Vercel's AI SDK (versions 5 to 7), by which a
+// server sends an agent's work to a chat, and the requests of the chat.
+//
+// Facts of the format that are easy to get wrong:
+//
+//   - A stream is one message of the assistant, of one step for each response of the model.
+//     The ids of texts and thoughts ("0", "txt-0") are repeated in each step; a text and a thought
+//     may have the same id.
+//   - The input of a call may arrive in pieces, whole, or both; LangChain's adapter sends the
+//     pieces and then the whole in the next stream, after the approval.
+//   - An output may be preliminary: the next one replaces it.
+//   - A call that waits for an approval, or for a tool of the chat itself, ends the stream. The
+//     next request has the answer in its last message, and its stream goes on with that message.
+//   - Nothing has a time. Tokens and models are in messageMetadata, if the application puts them
+//     there.
+//   - assistant-ui has a dialect of its own: part-start, path, textDelta.
+package vercelui
+
+import (
+	"bytes"
+	"cmp"
+	_ "embed"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/snapshot"
+	"github.com/earshot-dev/earshot/core/sdk/unknown"
+)
+
+// unread keeps the members that the decoder did not read.
+var unread = unknown.NewKeeper(leavesOut)
+
+//go:embed testdata/leaves-out.json
+var leavesOut []byte
+
+// New returns the factory of decoders of this format.
+func New() decoder.Factory { return factory{} }
+
+type factory struct{}
+
+func (factory) Info() decoder.Info {
+	return decoder.Info{
+		Name:       "vercel-ui",
+		Version:    "1.0.0",
+		Revision:   1,
+		Summary:    "UI message streams of Vercel's AI SDK, and the requests of the chat.",
+		Transports: []frame.Kind{frame.Event, frame.Request, frame.Body, frame.Line},
+	}
+}
+
+// New returns a decoder for one stream. There are no options.
+func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
+	return &stream{origin: strings.ToValidUTF8(s.Origin, "\uFFFD")}, conversation.NoOptions("vercel-ui", s.Options)
+}
+
+const (
+	stateVersion = 1
+	maxSeen      = 4096 // calls, results and notices
+	shortID      = 12   // bytes; call ids of fewer are unique in their run only
+)
+
+// stream decodes one stream, as a rule of one message.
+type stream struct {
+	doc    jsonv.Doc
+	origin string // the session of a stream that names none
+	state
+
+	typ string
+	out *decoder.Output
+}
+
+// state is the decoder's state; its JSON is the snapshot.
+type state struct {
+	Session string                    `json:",omitempty"`
+	Run     conversation.Run          `json:",omitzero"`
+	Message string                    `json:",omitempty"` // id of the assistant's message
+	Step    int                       `json:",omitempty"`
+	Parts   conversation.Deltas       `json:",omitzero"`
+	Calls   conversation.Calls[*call] `json:",omitzero"`
+	Seen    bounded.Set[string]       `json:",omitzero"`
+	Count   conversation.Response     `json:",omitzero"`  // the tokens that the metadata has
+	Pieces  int                       `json:",omitempty"` // parts of assistant-ui's dialect
+	Waits   bool                      `json:",omitempty"` // calls wait for the next request
+}
+
+type call struct {
+	conversation.Call
+	Approval string `json:",omitempty"`
+}
+
+var (
+	_ decoder.Decoder     = (*stream)(nil)
+	_ decoder.Snapshotter = (*stream)(nil)
+)
+
+// Snapshot implements decoder.Snapshotter.
+func (d *stream) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
+
+// Restore implements decoder.Snapshotter.
+func (d *stream) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }
+
+// Decode decodes a chunk, a list of chunks, or a request.
+func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
+	if f.Kind == frame.Close {
+		return nil
+	}
+	d.out = out
+	if bytes.Equal(bytes.TrimSpace(f.Data), []byte("[DONE]")) {
+		d.end("", nil)
+		return nil
+	}
+	root, ok := conversation.Parse(&d.doc, f.Data, out)
+	if ok && !root.Is(jsonv.Object) && !(root.Is(jsonv.Array) && f.Kind == frame.Body) {
+		out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
+		ok = false
+	}
+	if !ok {
+		return nil
+	}
+	before := len(out.Messages)
+	switch {
+	case root.Is(jsonv.Array):
+		for v := range root.Elems() {
+			d.chunk(v)
+		}
+	case f.Kind == frame.Request:
+		d.request(root)
+	default:
+		d.chunk(root)
+	}
+	unread.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session, m.Run = d.session(), d.Run.ID })
+	return nil
+}
+
+// Flush emits the parts that are not complete.
+func (d *stream) Flush(out *decoder.Output) error {
+	for _, p := range d.Parts.Parts {
+		if !p.Empty() && (p.Kind != msg.ToolCall || d.Calls.Get(p.CallID) == nil) {
+			d.fill(out.Add(), p, msg.Partial)
+		}
+	}
+	return nil
+}
+
+func (d *stream) session() string { return cmp.Or(d.Session, d.origin, "unknown") }
+
+// response is the id of the response of the step.
+func (d *stream) response() string {
+	return cmp.Or(d.Message, d.Run.ID) + "/" + strconv.Itoa(d.Step)
+}
+
+// unique returns the id of a call as one that is unique in the session.
+func (d *stream) unique(id string) string {
+	if id != "" && len(id) < shortID {
+		return d.Run.ID + "/" + id
+	}
+	return id
+}
+
+// begin begins a run, unless one is active. A stream that names none is named by the first id
+// in it.
+func (d *stream) begin(id, first string) {
+	if d.Run.Active() && (id == "" || id == d.Run.ID) {
+		return
+	}
+	if id == "" {
+		id, d.Message = "run:"+msg.HashKey(d.session(), d.Run.ID, first), ""
+	}
+	d.Run.Begin(id)
+	d.Parts, d.Calls, d.Count, d.Step, d.Pieces = conversation.Deltas{}, conversation.Calls[*call]{}, conversation.Response{}, 0, 0
+}
+
+func (d *stream) add(kind msg.Kind, key string) *msg.Message {
+	m := d.out.Add()
+	m.Kind, m.Key, m.Session, m.Complete = kind, key, d.session(), msg.Complete
+	m.Agent.Kind = msg.KindAgent
+	d.Run.Mark(m)
+	return m
+}
+
+// status adds a message that a user would not see, once; nil when it was added before.
+func (d *stream) status(key string) *msg.Message {
+	if !d.Seen.Add(d.Run.ID+" "+key, maxSeen) {
+		return nil
+	}
+	m := d.add(msg.Status, key)
+	m.Hidden = true
+	m.SetAttr("type", cmp.Or(d.typ, "request"))
+	return m
+}
+
+func (d *stream) unknown(v jsonv.Value) {
+	m := d.out.Unknown(cmp.Or(d.typ, "none"), v.Raw())
+	m.Session, m.Run, m.Key = d.session(), d.Run.ID, "unknown:"+msg.HashKey(d.Run.ID, string(v.Peek()))
+}
+
+// fill writes a part into a message.
+func (d *stream) fill(m *msg.Message, p *conversation.Part, c msg.Completeness) {
+	m.Kind, m.Key, m.Session, m.Run, m.Complete = p.Kind, p.Key, d.session(), d.Run.ID, c
+	m.Role, m.Agent.Kind, m.ResponseID = msg.RoleAssistant, msg.KindAgent, d.response()
+	if p.Cut {
+		m.SetAttr("cut", "true")
+	}
+	if p.Kind == msg.ToolCall {
+		m.Tool.CallID, m.Tool.Name, m.Tool.Server = p.CallID, p.Tool, conversation.ToolServer(p.Tool)
+		m.Tool.Arguments = p.Arguments()
+		return
+	}
+	m.Content = msg.Plain(string(p.Text))
+}
+
+// open opens a part of the step.
+func (d *stream) open(name string, kind msg.Kind, id string) *conversation.Part {
+	d.begin("", id)
+	p := d.Parts.Part(name)
+	if p == nil {
+		if p = d.Parts.Open(name, kind); p == nil {
+			return nil
+		}
+		p.Key = d.response() + "/" + id
+		switch kind {
+		case msg.Reasoning:
+			p.Key += "/thinking"
+		case msg.ToolCall:
+			p.CallID = d.unique(id)
+			p.Key = "call:" + p.CallID
+		}
+	}
+	return p
+}
+
+// finish emits a part that is complete.
+func (d *stream) finish(p *conversation.Part, c msg.Completeness) {
+	if p == nil || !d.Parts.Drop(p) || p.Empty() {
+		return
+	}
+	if p.Kind == msg.ToolCall {
+		if added, _ := d.Calls.Add(&call{Call: conversation.Call{ID: p.CallID, Name: p.Tool}}); !added {
+			return
+		}
+	} else if !d.Seen.Add("part:"+p.Key, maxSeen) { // the step has the id twice
+		p.Key += "/" + msg.HashKey(string(p.Text))[:8]
+	}
+	if p.Tool == "" && p.Kind == msg.ToolCall || p.Kind == msg.ToolCall && !json.Valid([]byte(p.Arguments().String())) {
+		c = msg.Partial
+	}
+	m := d.add(p.Kind, p.Key)
+	signal := m.Signal
+	d.fill(m, p, c)
+	m.Signal = signal
+}
+
+// end ends the run, or pauses it while calls wait for the chat.
+func (d *stream) end(reason string, fill func(m *msg.Message)) {
+	for len(d.Parts.Parts) > 0 {
+		d.finish(d.Parts.Parts[0], msg.Summary)
+	}
+	d.Count.ID = d.response() // the last one of the stream: the tokens are those of all of its steps
+	if u := d.Count.Usage(d.out, msg.Complete); u != nil {
+		u.Session, u.Run, u.Agent.Kind = d.session(), d.Run.ID, msg.KindAgent
+	}
+	d.Count = conversation.Response{}
+	if !d.Run.Active() || d.Waits {
+		return
+	}
+	m := d.add(msg.Stop, "end:"+d.response())
+	m.Hidden, m.FinishReason = true, reason
+	if fill != nil {
+		fill(m)
+	}
+	if d.Run.Failed {
+		m.IsError, m.FinishReason = true, cmp.Or(m.FinishReason, "error")
+	}
+	if len(d.Calls.Open) > 0 && !m.IsError {
+		m.Kind, m.Key, m.Signal, d.Waits = msg.Status, "waits:"+d.response(), msg.RunPause, true
+		m.SetAttr("type", "waits")
+		return
+	}
+	d.Run.End(m)
+}
