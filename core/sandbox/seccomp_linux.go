@@ -103,7 +103,7 @@ func filter(r Rules, pid int) ([]bpf.RawInstruction, error) {
 	return bpf.Assemble(append(c, answer(allow)))
 }
 
-// filterCalls holds this thread, and what it becomes, to the filter. It needs no_new_privs.
+// filterCalls holds this thread, and its next program, to the filter. It needs no_new_privs.
 func filterCalls(r Rules) error {
 	raw, err := filter(r, unix.Getpid())
 	if err != nil {
