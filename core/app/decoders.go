@@ -123,11 +123,11 @@ func (d Decoders) Warnings(c *config.Config) (out []string) {
 		out = append(out, s.Path+": "+s.Problem)
 	}
 	if len(d.Cell) > 0 && sandbox.Level() == 0 {
-		out = append(out, "this system has no Landlock (Linux 5.13): a decoder may read and write what this user may")
+		out = append(out, "this system has no Landlock (Linux 5.13): a decoder may open every file that this user may")
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Plugins)) {
 		if p := c.Plugins[name]; p.Sandbox.Off {
-			out = append(out, fmt.Sprintf("plugins.%s.sandbox is off: the decoder may do what this user may", name))
+			out = append(out, fmt.Sprintf("plugins.%s.sandbox is off: the decoder has all rights of this user", name))
 		}
 	}
 	return out

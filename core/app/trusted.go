@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// trusted returns why another user could change what is at a path, or put another file there: a
-// folder on the way, a link or the file itself belongs to somebody else than us and root, or others
-// may write it. A folder above with the sticky bit, such as /tmp, protects what is in it from all
-// but its owner. A group that has the number of our user is that user's alone, as most
+// trusted returns why another user could change the file at a path, or put another one there: a
+// folder on the way, a link or the file itself belongs to another user than us and root, or others
+// may write it. A folder above with the sticky bit, such as /tmp, protects a file in it from all
+// but the file's owner. A group that has the number of our user is that user's alone, as most
 // distributions make it.
 func trusted(path string) error {
 	path, err := filepath.Abs(path)
@@ -32,14 +32,14 @@ func trusted(path string) error {
 				return err
 			}
 			if why := openTo(info, i < len(parts)); why != "" {
-				return fmt.Errorf("%s: %s %s: whoever can change it decides what runs as us (chown it to %d or root, chmod go-w)", path, at, why, os.Geteuid())
+				return fmt.Errorf("%s: %s %s: a program that others can change is not started (chown it to %d or root, chmod go-w)", path, at, why, os.Geteuid())
 			}
 		}
 	}
 	return nil
 }
 
-// openTo returns who else may change a file or folder; empty: nobody.
+// openTo returns why others may change a file or folder; empty: they may not.
 func openTo(info fs.FileInfo, above bool) string {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

@@ -27,8 +27,8 @@ func planted(t *testing.T, names ...string) (c *config.Config, dir, ran string) 
 	return c, dir, ran
 }
 
-// TestPluginDirOfOthers: nothing runs that somebody else could have put there, `plugin list` and
-// `validate` included.
+// TestPluginDirOfOthers: nothing runs that another user could have put there, in `plugin list` and
+// `validate` neither.
 func TestPluginDirOfOthers(t *testing.T) {
 	chown := func(path string) error {
 		if os.Geteuid() != 0 {
@@ -68,7 +68,7 @@ func TestPluginDirOfOthers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(problems) == 0 || !strings.Contains(problems[len(problems)-1].Message, "decides what runs as us") {
+			if len(problems) == 0 || !strings.Contains(problems[len(problems)-1].Message, "a program that others can change is not started") {
 				t.Errorf("problems: %v", problems)
 			}
 			if _, err := os.Stat(ran); err == nil {
@@ -85,7 +85,7 @@ func TestPluginDirOfOthers(t *testing.T) {
 	}
 }
 
-// TestBundledIsNotReplaced by a file of its name, unless the configuration says so.
+// TestBundledIsNotReplaced by a file of its name, unless the configuration allows it.
 func TestBundledIsNotReplaced(t *testing.T) {
 	c, dir, ran := planted(t, "legion")
 	d := Decoders{Names: []string{"legion"}, Args: func(name string) []string { return []string{"decoder", name} }}

@@ -162,13 +162,13 @@ type Plugin struct {
 	AutoMTLS bool `yaml:"auto_mtls"`
 	// The executable in plugin_dir is used although a bundled decoder has its name.
 	ReplaceBundled bool `yaml:"replace_bundled"`
-	// What the process may do beside decoding. On Linux it runs in a sandbox: it reads its
+	// Rights of the process beside decoding. On Linux it runs in a sandbox: it reads its
 	// executable and the system's libraries, serves its socket, and can do nothing else. A script
-	// also reads and runs what the system has installed.
+	// also reads and runs the software that the system has installed.
 	Sandbox Sandbox `yaml:"sandbox"`
 }
 
-// Sandbox is what a decoder process may do beside decoding.
+// Sandbox has the rights of a decoder process beside decoding.
 type Sandbox struct {
 	// Files and folders to read and to run, for example the modules of an interpreter.
 	Read []string `yaml:"read" kind:"path"`

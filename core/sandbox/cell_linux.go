@@ -84,7 +84,7 @@ func execOpen(fd int, argv, env []string) error {
 	return errno
 }
 
-// grants are the rules of a cell with what every program needs: its loader or interpreter, its
+// grants are the rules of a cell and the needs of every program: its loader or interpreter, its
 // libraries, and the facts of the machine by which runtimes size themselves.
 func (c *Cell) grants(f io.ReaderAt, line string, script bool) (Rules, error) {
 	r := c.with(nil, []string{
@@ -116,8 +116,7 @@ func firstLine(f io.ReaderAt) (line string, script bool) {
 }
 
 // interpreters are the files of the interpreter that a script names: the program, by all its
-// names, and what lies in lib beside its bin. A folder that merely has the interpreter in it
-// is no part of it.
+// names, and the folder lib beside its bin. Another folder around it is no part of it.
 func interpreters(line string) []string {
 	words := strings.Fields(line)
 	if len(words) == 0 {

@@ -58,7 +58,7 @@ func (c *calls) on(number uint32, then ...bpf.Instruction) {
 	*c = append(append(*c, bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: number, SkipTrue: uint8(len(then))}), then...)
 }
 
-// filter refuses the refused calls and what r does not grant. Without a network that is every
+// filter refuses the refused calls, and others that r does not grant. Without a network that is every
 // socket but a Unix one: Landlock covers TCP alone, while Go listens with MPTCP. Without Connect a
 // Unix socket can only listen and accept: a connection, or a datagram's address, leads to any
 // server that this user may use. pid is the process, by its own number. A call of another

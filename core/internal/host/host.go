@@ -58,7 +58,7 @@ type Settings struct {
 	MemoryLimit  int64         // resident bytes above which OverLimit returns an error; 0: none
 	AutoMTLS     bool
 	Cell         []string      // the arguments with which this executable enters a cell, which is added; empty: no cell
-	Rules        sandbox.Rules // what the decoder may do beside its work
+	Rules        sandbox.Rules // rights beside those that every decoder has
 	Off          bool          // a cell without rules
 	Stderr       io.Writer     // the process's own stderr, raw; nil drops it
 	Logger       *slog.Logger
@@ -158,13 +158,13 @@ func launch(ctx context.Context, s Settings) (p *Process, exited bool, err error
 // confined reports whether the process runs under rules.
 func (s *Settings) confined() bool { return len(s.Cell) > 0 && sandbox.Cells && !s.Off }
 
-// sandboxHint says how a decoder gets what its cell refuses.
+// sandboxHint is how the configuration grants a right that a cell refuses.
 func (s *Settings) sandboxHint() string {
 	return fmt.Sprintf("it runs in a sandbox: plugins.%s.sandbox of the configuration grants files to read (read) and to write (write), "+
 		"sockets (network) and children (processes); an interpreter's modules outside of the system's folders are files to read", s.Name)
 }
 
-// command returns the command that becomes the decoder, and what releases its socket directory
+// command returns the command that becomes the decoder, and a function that releases its socket directory
 // and its executable.
 func (s *Settings) command() (*exec.Cmd, func(), error) {
 	dir, err := os.MkdirTemp(s.SocketDir, "") // other decoders have theirs

@@ -26,8 +26,8 @@ import (
 	"github.com/earshot-dev/earshot/plugins/legion"
 )
 
-// other is what the test binary does as another process: enter a cell, be a decoder that attacks
-// its machine, or a sidecar that will be killed.
+// other is the test binary as another process: it enters a cell, is a decoder that attacks
+// its machine, or is a sidecar that will be killed.
 func other(command, arg string) bool {
 	switch command {
 	case "cell":
@@ -62,7 +62,7 @@ func other(command, arg string) bool {
 	return true
 }
 
-// machine is what a hostile decoder attacks.
+// machine is the target of a hostile decoder.
 type machine struct {
 	Secret string // a file of the sidecar's
 	Dir    string // of the sidecar's data
@@ -71,7 +71,7 @@ type machine struct {
 	Child  string // the file that a child of the decoder writes
 }
 
-// attack reports what it could do on stderr.
+// attack reports on stderr which attacks work.
 func (m machine) attack() {
 	report := func(what string, err error) {
 		fmt.Fprintln(os.Stderr, what+":", map[bool]string{true: "yes", false: "no"}[err == nil])

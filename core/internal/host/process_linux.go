@@ -12,8 +12,8 @@ import (
 )
 
 // processAttributes put a decoder process into a session of its own and tie its life to ours.
-// With namespace it is the first process of a PID namespace: its children end with it, whoever
-// ends it and wherever they went.
+// With namespace it is the first process of a PID namespace: its children end with it,
+// however it ends and in whichever session they are.
 func processAttributes(namespace bool) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	if !namespace {
@@ -28,7 +28,7 @@ func processAttributes(namespace bool) *syscall.SysProcAttr {
 	return a
 }
 
-// private is a program in memory that nobody can change, which fill writes.
+// private is a program in memory that cannot be changed, which fill writes.
 func private(dir string, fill func(io.Writer) error) (*os.File, error) {
 	fd, err := unix.MemfdCreate("decoder", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_EXEC)
 	if errors.Is(err, unix.EINVAL) { // before Linux 6.3
