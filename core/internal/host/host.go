@@ -31,6 +31,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
@@ -171,7 +172,13 @@ func (s *Settings) command() (*exec.Cmd, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	f, err := open(*s)
+	var f *os.File
+	if filepath.Base(s.Path) == s.Path { // a command, as node
+		s.Path, err = exec.LookPath(s.Path)
+	}
+	if err == nil {
+		f, err = open(*s)
+	}
 	if err != nil {
 		return nil, nil, errors.Join(err, os.RemoveAll(dir))
 	}
