@@ -32,6 +32,8 @@ func fence(opt options) error {
 	rules := sandbox.Rules{
 		Read:  []string{"/etc/localtime", "/etc/timezone", "/usr/share/zoneinfo", "/proc", "/sys", filepath.Dir(lib)},
 		Write: []string{opt.path, filepath.Dir(opt.socket), "/dev/null", "/dev/urandom"},
+
+		Connect: true, Processes: true,
 	}
 	if opt.readyFile != "" {
 		rules.Write = append(rules.Write, filepath.Dir(opt.readyFile))

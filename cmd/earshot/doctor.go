@@ -137,6 +137,9 @@ func (d *doctor) decoders(ctx context.Context) {
 	if err == nil && len(problems) == 0 {
 		d.ok("decoders", "all start and take the options of their sources")
 	}
+	for _, text := range decoders().Warnings(d.cfg) {
+		d.note("decoders", "%s", text)
+	}
 }
 
 // store checks the store, and the ledger against its rows.

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/earshot-dev/earshot/core/sandbox"
 	"github.com/earshot-dev/earshot/core/sdk"
 	"github.com/earshot-dev/earshot/plugins"
 )
@@ -28,10 +29,19 @@ func main() {
 	os.Exit(run())
 }
 
-// serves reports whether this process is a bundled decoder: this executable again, as a
-// process of its own. If so, it has done its work.
+// serves reports whether this process is a bundled decoder, or enters the cell of any decoder:
+// this executable again, as a process of its own. If so, it has done its work.
 func serves() bool {
-	if len(os.Args) != 3 || os.Args[1] != decoderCommand {
+	if len(os.Args) != 3 {
+		return false
+	}
+	switch os.Args[1] {
+	case cellCommand:
+		fmt.Fprintln(os.Stderr, "earshot:", sandbox.Enter(os.Args[2]))
+		os.Exit(exitFailed)
+	case decoderCommand:
+		sandbox.HideMemory()
+	default:
 		return false
 	}
 	factory, ok := plugins.Bundled()[os.Args[2]]

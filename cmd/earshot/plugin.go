@@ -21,9 +21,11 @@ func newPluginList() *cobra.Command {
 	var file configFile
 	var output string
 	c := &cobra.Command{
-		Use:     "list",
-		Short:   "List the decoders: bundled ones, and those in plugin_dir",
-		Long:    `Start every decoder and print its description.`,
+		Use:   "list",
+		Short: "List the decoders: bundled ones, and those in plugin_dir",
+		Long: `Start every decoder and print its description. A file of plugin_dir that others could
+change, or that is named like a bundled decoder, is listed with the reason and not
+started.`,
 		Example: `  earshot plugin list -c earshot.yaml`,
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -59,6 +61,9 @@ func newPluginList() *cobra.Command {
 				}
 				if i.Problem != "" {
 					summary = "does not start: " + i.Problem
+				}
+				if d.Shadowed {
+					summary = i.Problem
 				}
 				rows = append(rows, []string{i.Name, i.Version, fmt.Sprint(i.Revision), strings.Join(i.Transports, ","), from, summary})
 			}

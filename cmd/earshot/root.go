@@ -83,7 +83,7 @@ func strict(c *cobra.Command) {
 
 // decoders are the bundled ones.
 func decoders() app.Decoders {
-	d := app.Decoders{Args: func(name string) []string { return []string{decoderCommand, name} }}
+	d := app.Decoders{Args: func(name string) []string { return []string{decoderCommand, name} }, Cell: []string{cellCommand}}
 	for name := range plugins.Bundled() {
 		d.Names = append(d.Names, name)
 	}
@@ -93,6 +93,9 @@ func decoders() app.Decoders {
 
 // decoderCommand makes this executable a decoder process.
 const decoderCommand = "decoder"
+
+// cellCommand makes this executable a decoder in a sandbox.
+const cellCommand = "plugin-cell"
 
 // configFile is the flag -c.
 type configFile struct{ path string }

@@ -51,6 +51,9 @@ server rejects the schema.`,
 				return err
 			}
 			log := logger(cfg, c.ErrOrStderr())
+			for _, text := range decoders().Warnings(cfg) {
+				log.Warn(text)
+			}
 			p := newProgress(c.ErrOrStderr())
 			var last app.Progress
 			ctx, stop := context.WithCancelCause(c.Context())

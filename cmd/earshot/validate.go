@@ -53,6 +53,9 @@ nothing are warnings: the configuration is valid with them.`,
 			if err != nil {
 				return err
 			}
+			for _, text := range decoders().Warnings(cfg) {
+				fmt.Fprintln(c.ErrOrStderr(), "warning: "+text)
+			}
 			for i := range surveys {
 				for _, text := range surveys[i].Warnings() {
 					fmt.Fprintln(c.ErrOrStderr(), "warning: "+text)

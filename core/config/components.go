@@ -179,6 +179,16 @@ func (l *loader) paths(path string, v reflect.Value) {
 		for i := range v.Len() {
 			l.paths(spec.Index(path, i), v.Index(i))
 		}
+	case reflect.Map:
+		if v.Type().Elem().Kind() != reflect.Struct {
+			return
+		}
+		for _, k := range v.MapKeys() {
+			e := reflect.New(v.Type().Elem()).Elem()
+			e.Set(v.MapIndex(k))
+			l.paths(spec.Join(path, k.String()), e)
+			v.SetMapIndex(k, e)
+		}
 	case reflect.Struct:
 		for _, f := range fieldsOf(v.Type()) {
 			key, value := spec.Join(path, f.key), v.Field(f.index)

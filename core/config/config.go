@@ -160,6 +160,26 @@ type Plugin struct {
 	// that only Earshot's user can enter, so it guards against nothing but that user,
 	// and it costs more than half of the throughput.
 	AutoMTLS bool `yaml:"auto_mtls"`
+	// The executable in plugin_dir is used although a bundled decoder has its name.
+	ReplaceBundled bool `yaml:"replace_bundled"`
+	// Rights of the process beside decoding. On Linux it runs in a sandbox: it reads its
+	// executable and the system's libraries, serves its socket, and can do nothing else. A script
+	// also reads and runs the software that the system has installed.
+	Sandbox Sandbox `yaml:"sandbox"`
+}
+
+// Sandbox has the rights of a decoder process beside decoding.
+type Sandbox struct {
+	// Files and folders to read and to run, for example the modules of an interpreter.
+	Read []string `yaml:"read" kind:"path"`
+	// Files and folders to read and to change.
+	Write []string `yaml:"write" kind:"path"`
+	// Connections to any address, and to the sockets of this user's other programs.
+	Network bool `yaml:"network"`
+	// Other processes, of programs that it may run. They count for memory_limit, and end with it.
+	Processes bool `yaml:"processes"`
+	// No sandbox. "sandbox: off" is the same.
+	Off bool `yaml:"off"`
 }
 
 // DefaultPlugin is how the decoder of a format runs that plugins does not name.

@@ -168,6 +168,11 @@ func (l *loader) value(path string, n *yaml.Node, v reflect.Value) {
 	case spec.Unit:
 		l.unit(path, n, dst)
 		return
+	case *Sandbox:
+		if n.Kind == yaml.ScalarNode && n.Value == "off" {
+			dst.Off = true
+			return
+		}
 	case *Source:
 		l.source(path, n, dst)
 		return

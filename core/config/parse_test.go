@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -212,13 +213,18 @@ data_dir: ~/data
 plugin_dir: "~"
 store: {binary: ~/bin/earshot-store}
 prices: ~/prices.csv
+plugins: {acme: {sandbox: {read: [~/modules], write: [~/cache]}}, loose: {sandbox: off}}
 exporters: {otlp: {endpoint: "https://h", tls: {ca_file: ~/ca.pem}}}
 sources:
   - {name: a, type: file, format: x, paths: [~/a, ~bob/b, ./~/c], exclude: [~/d]}
 `)
 	got := append([]string{c.DataDir, c.PluginDir, c.Store.Binary, c.Prices, otlp(c).TLS.CAFile}, files(c).Paths...)
 	got = append(got, files(c).Exclude...)
-	want := []string{"/home/ada/data", "/home/ada", "/home/ada/bin/earshot-store", "/home/ada/prices.csv", "/home/ada/ca.pem", "/home/ada/a", "~bob/b", "./~/c", "/home/ada/d"}
+	got = slices.Concat(got, c.Plugins["acme"].Sandbox.Read, c.Plugins["acme"].Sandbox.Write)
+	want := []string{"/home/ada/data", "/home/ada", "/home/ada/bin/earshot-store", "/home/ada/prices.csv", "/home/ada/ca.pem", "/home/ada/a", "~bob/b", "./~/c", "/home/ada/d", "/home/ada/modules", "/home/ada/cache"}
+	if acme, loose := c.Plugins["acme"], c.Plugins["loose"]; acme.Sandbox.Off || !loose.Sandbox.Off {
+		t.Error("sandbox: off is of loose alone")
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

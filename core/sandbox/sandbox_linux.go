@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -39,38 +40,55 @@ func Level() int {
 // Exec replaces this process by a program that is held to the rules. It returns only
 // with an error.
 func Exec(r Rules, path string, argv, env []string) error {
-	loader, err := interpreter(path)
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	defer f.Close()
+	loader, err := interpreter(f)
 	if err != nil {
 		return fmt.Errorf("sandbox: %s: %w", path, err)
 	}
-	r.Execute = append(r.Execute[:len(r.Execute):len(r.Execute)], path)
 	if loader != "" {
-		r.Execute = append(r.Execute, loader)
-		r.Read = append(r.Read[:len(r.Read):len(r.Read)], libraries...)
+		r = r.with([]string{loader}, libraries)
 	}
+	if err := r.enforce(f); err != nil {
+		return err
+	}
+	return fmt.Errorf("sandbox: exec %s: %w", path, unix.Exec(path, argv, env))
+}
+
+// with returns the rules with more files to run and to read.
+func (r Rules) with(execute, read []string) Rules {
+	r.Execute = slices.Concat(r.Execute, execute)
+	r.Read = slices.Concat(r.Read, read)
+	return r
+}
+
+// enforce holds this thread to the rules, beside which it may run the program.
+func (r Rules) enforce(program *os.File) error {
 	runtime.LockOSThread()
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("sandbox: set no_new_privs: %w", err)
 	}
-	if err := restrict(r, Level()); err != nil {
+	if err := restrict(r, Level(), program); err != nil {
 		return fmt.Errorf("sandbox: %w", err)
 	}
-	if err := filterCalls(r.Network); err != nil {
+	if err := filterCalls(r); err != nil {
 		return fmt.Errorf("sandbox: %w", err)
 	}
-	return fmt.Errorf("sandbox: exec %s: %w", path, unix.Exec(path, argv, env))
+	return nil
 }
 
 // libraries are where a loader looks.
 var libraries = []string{"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache", "/etc/ld-musl-x86_64.path", "/etc/ld-musl-aarch64.path"}
 
 // interpreter is the loader that an executable names; empty when it has none.
-func interpreter(executable string) (string, error) {
-	f, err := elf.Open(executable)
+func interpreter(executable io.ReaderAt) (string, error) {
+	f, err := elf.NewFile(executable)
 	if err != nil {
 		return "", err
 	}
-	defer f.Close()
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_INTERP {
 			name, err := io.ReadAll(io.LimitReader(p.Open(), 4096))
@@ -80,7 +98,7 @@ func interpreter(executable string) (string, error) {
 	return "", nil
 }
 
-func restrict(r Rules, level int) error {
+func restrict(r Rules, level int, program *os.File) error {
 	if level == 0 {
 		return nil
 	}
@@ -115,13 +133,16 @@ func restrict(r Rules, level int) error {
 	}{
 		{r.Execute, execute | readFile | readDir},
 		{r.Read, readFile | readDir},
-		{r.Write, attr.Handled_access_fs &^ (execute | ioctl)},
+		{r.Write, attr.Handled_access_fs &^ (execute | ioctl | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK)},
 	} {
 		for _, path := range g.paths {
 			if err := grant(rules, path, g.rights&attr.Handled_access_fs); err != nil {
 				return err
 			}
 		}
+	}
+	if err := grantOpen(rules, int(program.Fd()), (execute|readFile)&attr.Handled_access_fs); err != nil && !errors.Is(err, unix.EBADFD) { // a file in memory needs no right
+		return fmt.Errorf("grant %s: %w", program.Name(), err)
 	}
 	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(rules), 0, 0); errno != 0 {
 		return fmt.Errorf("restrict: %w", errno)
@@ -139,16 +160,24 @@ func grant(rules int, path string, rights uint64) error {
 		return fmt.Errorf("grant %s: %w", path, err)
 	}
 	defer unix.Close(fd)
+	if err := grantOpen(rules, fd, rights); err != nil {
+		return fmt.Errorf("grant %s: %w", path, err)
+	}
+	return nil
+}
+
+// grantOpen is grant for an open file.
+func grantOpen(rules, fd int, rights uint64) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return fmt.Errorf("grant %s: %w", path, err)
+		return err
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		rights &= ofFiles
 	}
 	attr := unix.LandlockPathBeneathAttr{Allowed_access: rights, Parent_fd: int32(fd)}
 	if _, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(rules), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&attr)), 0, 0, 0); errno != 0 {
-		return fmt.Errorf("grant %s: %w", path, errno)
+		return errno
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ var may = map[string][]string{
 	"core/discover":            {},
 	"core/ui":                  {"core/blame", "core/inspect"},
 	"core/internal/wire":       {"core/msg", "core/frame", "core/decoder", "core/proto"},
-	"core/internal/host":       {"core/frame", "core/decoder", "core/proto", "core/internal/wire"},
+	"core/internal/host":       {"core/frame", "core/decoder", "core/proto", "core/internal/wire", "core/sandbox"},
 	"core/internal/source":     {"core/msg", "core/frame", "core/retry", "core/config/spec"},
 	"core/internal/anomaly":    {},
 	"core/internal/assemble":   {"core/msg", "core/internal/anomaly", "core/internal/assemble/link"},
@@ -99,7 +99,7 @@ var may = map[string][]string{
 	},
 	"core/app": {
 		"core/msg", "core/frame", "core/decoder", "core/export", "core/config", "core/config/spec", "core/internal/wire", "core/internal/host", "core/internal/source", "core/internal/journal", "core/internal/redact", "core/replay",
-		"core/internal/assemble", "core/internal/checkpoint", "core/internal/deadletter", "core/internal/delivery", "core/internal/pipeline", "core/internal/store", "core/internal/telemetry", "core/internal/meter", "core/internal/livetail", "core/semconv", "core/internal/meter",
+		"core/internal/assemble", "core/internal/checkpoint", "core/internal/deadletter", "core/internal/delivery", "core/internal/pipeline", "core/internal/store", "core/internal/telemetry", "core/internal/meter", "core/internal/livetail", "core/semconv", "core/internal/meter", "core/sandbox",
 	},
 	"exporters":            {"core/config/spec", "exporters/clickhouse", "exporters/otel"},
 	"exporters/clickhouse": {"core/msg", "core/config/spec", "core/export", "core/semconv", "core/price", "core/retry"},
@@ -108,7 +108,7 @@ var may = map[string][]string{
 	"dashboards":           {},
 	"cmd/earshot-store":    {"core/sandbox"},
 	"cmd/earshot": {
-		"core/app", "core/discover", "core/replay", "core/freeport", "core/config", "core/export", "core/msg", "core/frame", "core/decoder", "core/decoder/conformance", "core/decoder/scaffold",
+		"core/app", "core/discover", "core/sandbox", "core/replay", "core/freeport", "core/config", "core/export", "core/msg", "core/frame", "core/decoder", "core/decoder/conformance", "core/decoder/scaffold",
 		"core/sdk", "core/semconv", "core/blame", "core/price", "core/inspect", "core/ui", "exporters", "exporters/clickhouse", "exporters/otel", "plugins", "dashboards",
 	},
 	// A decoder for the tests of the whole product is a stranger's: it sees the SDK.

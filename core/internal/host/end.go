@@ -18,6 +18,7 @@ func (p *Process) Kill() {
 	p.client.Kill()
 	t.Stop()
 	p.endGroup()
+	p.cleanup()
 }
 
 // Abort ends the process and its children at once, and waits. A process that is stopped or
@@ -25,6 +26,7 @@ func (p *Process) Kill() {
 func (p *Process) Abort() {
 	p.endGroup()
 	p.client.Kill()
+	p.cleanup()
 }
 
 // endGroup ends the process's group. A child of a process that has ended is in it
@@ -52,13 +54,18 @@ func (p *Process) Died() (how string, killed bool) {
 	return s.String(), endedFromOutside(s)
 }
 
-// OverLimit returns an error when the process has more memory resident than it may have.
+// OverLimit returns an error when the process has more memory resident than it may have, with
+// its children where it may have any. Memory that they share counts for each.
 func (p *Process) OverLimit() error {
 	limit := p.settings.MemoryLimit
 	if limit <= 0 {
 		return nil
 	}
-	if n, ok := resident(p.pid); ok && n > limit {
+	measure := resident
+	if p.settings.Off || p.settings.Rules.Processes {
+		measure = ofSession
+	}
+	if n, ok := measure(p.pid); ok && n > limit {
 		return fmt.Errorf("decoder %s: %d MiB of memory, the limit is %d", p.settings.Name, n>>20, limit>>20)
 	}
 	return nil

@@ -15,21 +15,25 @@
 //     would cost more than half of the throughput for nothing; AutoMTLS turns it on.
 //   - The stderr of the process is read here (stderr): go-plugin parses it with a type
 //     assertion that a plugin can make panic.
-//   - The process is in a group of its own, so that Ctrl-C in a terminal lets us
+//   - The process is in a session of its own, so that Ctrl-C in a terminal lets us
 //     drain first, and on Linux the kernel ends it when we end.
+//   - On Linux the process that is launched is this executable, which becomes the decoder in
+//     a cell (core/sandbox). It is one process by default; with Rules.Processes it is the first
+//     of a PID namespace where the kernel lets us make one, else its group ends with it.
 package host
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/exec"
-	"strings"
+	"path/filepath"
+	"slices"
+	"syscall"
 	"time"
 
 	goplugin "github.com/hashicorp/go-plugin"
@@ -39,6 +43,7 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/internal/wire"
 	pb "github.com/earshot-dev/earshot/core/proto/earshot/decoder/v1"
+	"github.com/earshot-dev/earshot/core/sandbox"
 )
 
 // Settings of a decoder process.
@@ -53,8 +58,13 @@ type Settings struct {
 	CallTimeout  time.Duration // of Describe and Check; 10 s
 	MemoryLimit  int64         // resident bytes above which OverLimit returns an error; 0: none
 	AutoMTLS     bool
-	Stderr       io.Writer // the process's own stderr, raw; nil drops it
+	Cell         []string      // the arguments with which this executable enters a cell, which is added; empty: no cell
+	Rules        sandbox.Rules // rights beside those that every decoder has
+	Off          bool          // a cell without rules
+	Stderr       io.Writer     // the process's own stderr, raw; nil drops it
 	Logger       *slog.Logger
+
+	noNamespace bool // the kernel refuses them
 }
 
 // Process is a running decoder process.
@@ -63,6 +73,7 @@ type Process struct {
 	client   *goplugin.Client
 	conn     *grpc.ClientConn
 	cmd      *exec.Cmd
+	cleanup  func()
 	info     decoder.Info
 	pid      int
 	// snapshots: its decoders resume from snapshots.
@@ -99,13 +110,12 @@ func launch(ctx context.Context, s Settings) (p *Process, exited bool, err error
 	if s.CallTimeout <= 0 {
 		s.CallTimeout = 10 * time.Second
 	}
-	if err := verify(s); err != nil {
+	cmd, cleanup, err := s.command()
+	if err != nil {
 		return nil, false, fmt.Errorf("decoder %s: %w", s.Name, err)
 	}
-	cmd := exec.Command(s.Path, s.Args...)
-	cmd.Env = append([]string{goplugin.EnvUnixSocketDir + "=" + s.SocketDir, "TMPDIR=" + s.SocketDir}, s.Env...)
-	cmd.SysProcAttr = processAttributes()
 	log := newBridge(s.Logger, s.Name)
+	stderr := &stderr{log: log, tee: s.Stderr}
 	config := &goplugin.ClientConfig{
 		HandshakeConfig:  wire.Handshake(),
 		Plugins:          goplugin.PluginSet{wire.PluginName: glue{}},
@@ -114,7 +124,7 @@ func launch(ctx context.Context, s Settings) (p *Process, exited bool, err error
 		SkipHostEnv:      true,
 		AutoMTLS:         s.AutoMTLS,
 		StartTimeout:     s.StartTimeout,
-		Stderr:           &stderr{log: log, tee: s.Stderr},
+		Stderr:           stderr,
 		Logger:           log,
 		GRPCDialOptions: []grpc.DialOption{
 			grpc.WithDefaultCallOptions(grpc.ForceCodecV2(wire.NewCodec()),
@@ -125,15 +135,84 @@ func launch(ctx context.Context, s Settings) (p *Process, exited bool, err error
 			grpc.WithWriteBufferSize(256 << 10),
 		},
 	}
-	p = &Process{settings: s, client: goplugin.NewClient(config), cmd: cmd}
+	p = &Process{settings: s, client: goplugin.NewClient(config), cmd: cmd, cleanup: cleanup}
 	began := time.Now()
 	if err := p.start(ctx); err != nil {
 		// Its pipes close before its end is seen: an early error shows that it exited.
 		exited = time.Since(began) < s.StartTimeout
 		p.Abort()
+		if s.Rules.Processes && cmd.Process == nil && refusesNamespaces(err) {
+			s.noNamespace = true
+			return launch(ctx, s)
+		}
+		if s.confined() && len(s.Args) == 0 { // no bundled one
+			if last := stderr.last.Load(); last != nil {
+				err = fmt.Errorf("%w\nits stderr ends with: %s", err, *last)
+			}
+			err = fmt.Errorf("%w\n%s", err, s.sandboxHint())
+		}
 		return nil, exited, fmt.Errorf("decoder %s: %w", s.Name, err)
 	}
 	return p, false, nil
+}
+
+// confined reports whether the process runs under rules.
+func (s *Settings) confined() bool { return len(s.Cell) > 0 && sandbox.Cells && !s.Off }
+
+// sandboxHint is how the configuration grants a right that a cell refuses.
+func (s *Settings) sandboxHint() string {
+	return fmt.Sprintf("it runs in a sandbox: plugins.%s.sandbox of the configuration grants files to read (read) and to write (write), "+
+		"sockets (network) and children (processes); an interpreter's modules outside of the system's folders are files to read", s.Name)
+}
+
+// command returns the command that becomes the decoder, and a function that releases its socket directory
+// and its executable.
+func (s *Settings) command() (*exec.Cmd, func(), error) {
+	dir, err := os.MkdirTemp(s.SocketDir, "") // other decoders have theirs
+	if err != nil {
+		return nil, nil, err
+	}
+	var f *os.File
+	if filepath.Base(s.Path) == s.Path { // a command, as node
+		s.Path, err = exec.LookPath(s.Path)
+	}
+	if err == nil {
+		f, err = open(*s)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	release := func() { _ = errors.Join(f.Close(), os.RemoveAll(dir)) }
+	path, args := s.Path, s.Args
+	switch {
+	case len(s.Cell) > 0 && sandbox.Cells:
+		c := sandbox.Cell{Rules: s.Rules, Off: s.Off, Pinned: s.SHA256 != "", Path: s.Path, Args: s.Args}
+		c.Write = append(slices.Clone(c.Write), dir)
+		text, err := json.Marshal(c)
+		if err != nil {
+			release()
+			return nil, nil, err
+		}
+		path, args = "/proc/self/exe", append(slices.Clone(s.Cell), string(text))
+	case s.SHA256 != "":
+		path = here(f)
+	}
+	cmd := exec.Command(path, args...)
+	cmd.Args[0] = s.Path
+	cmd.Env = append([]string{goplugin.EnvUnixSocketDir + "=" + dir, "TMPDIR=" + dir}, s.Env...)
+	cmd.ExtraFiles = []*os.File{f}
+	cmd.SysProcAttr = processAttributes(s.confined() && s.Rules.Processes && !s.noNamespace)
+	return cmd, release, nil
+}
+
+// refusesNamespaces reports the errors of a kernel, or of a policy, that makes no namespace for us.
+func refusesNamespaces(err error) bool {
+	for _, e := range []error{syscall.EPERM, syscall.EACCES, syscall.ENOSPC, syscall.EINVAL, syscall.EUSERS} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }
 
 func (p *Process) start(ctx context.Context) error {
@@ -236,25 +315,6 @@ func call[Resp any](ctx context.Context, p *Process, method string, req any) (*R
 		return nil, fmt.Errorf("%s: %w", method, err)
 	}
 	return resp, nil
-}
-
-func verify(s Settings) error {
-	if s.SHA256 == "" {
-		return nil
-	}
-	f, err := os.Open(s.Path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return fmt.Errorf("read %s: %w", s.Path, err)
-	}
-	if got := hex.EncodeToString(h.Sum(nil)); !strings.EqualFold(got, s.SHA256) {
-		return fmt.Errorf("%s: sha256 is %s, the configuration has %s", s.Path, got, s.SHA256)
-	}
-	return nil
 }
 
 // glue is the client's half of the go-plugin glue: it returns the connection.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/hashicorp/go-hclog"
 )
@@ -25,6 +26,7 @@ type stderr struct {
 	log  *bridge
 	tee  io.Writer // gets the raw bytes; may be nil
 	line []byte
+	last atomic.Pointer[string] // the last line
 	// panicking is set from the first line of a stack trace on.
 	panicking bool
 }
@@ -61,6 +63,7 @@ func (s *stderr) flush() {
 	if line == "" {
 		return
 	}
+	s.last.Store(&line)
 	var fields map[string]any
 	if json.Unmarshal([]byte(line), &fields) == nil {
 		message, isText := fields["@message"].(string)

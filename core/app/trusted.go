@@ -1,0 +1,60 @@
+package app
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// trusted returns why another user could change the file at a path, or put another one there: a
+// folder on the way, a link or the file itself belongs to another user than us and root, or others
+// may write it. A folder above with the sticky bit, such as /tmp, protects a file in it from all
+// but the file's owner. A group that has the number of our user is that user's alone, as most
+// distributions make it.
+func trusted(path string) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	for _, path := range []string{path, real} {
+		parts := strings.Split(strings.TrimPrefix(path, "/"), "/")
+		for i := range len(parts) + 1 {
+			at := "/" + strings.Join(parts[:i], "/")
+			info, err := os.Lstat(at)
+			if err != nil {
+				return err
+			}
+			if why := openTo(info, i < len(parts)); why != "" {
+				return fmt.Errorf("%s: %s %s: a program that others can change is not started (chown it to %d or root, chmod go-w)", path, at, why, os.Geteuid())
+			}
+		}
+	}
+	return nil
+}
+
+// openTo returns why others may change a file or folder; empty: they may not.
+func openTo(info fs.FileInfo, above bool) string {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return ""
+	}
+	mode, us := info.Mode(), uint32(os.Geteuid())
+	switch {
+	case st.Uid != us && st.Uid != 0:
+		return fmt.Sprintf("belongs to user %d", st.Uid)
+	case mode&fs.ModeSymlink != 0, mode.IsDir() && above && mode&fs.ModeSticky != 0:
+		return ""
+	case mode.Perm()&0o002 != 0:
+		return fmt.Sprintf("is writable by everybody (%s)", mode)
+	case mode.Perm()&0o020 != 0 && st.Gid != 0 && st.Gid != us:
+		return fmt.Sprintf("is writable by group %d (%s)", st.Gid, mode)
+	}
+	return ""
+}
