@@ -110,6 +110,9 @@ func (r *runner) addLive(ctx context.Context, c *config.Source, section source.L
 		if err != nil {
 			return err
 		}
+		if r.redactor != nil {
+			sink.SetRedactor(r.redactor)
+		}
 		if s, ok := section.(source.Remote); ok {
 			sink.SetServer(s.Server())
 		}

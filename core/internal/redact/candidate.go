@@ -9,7 +9,7 @@ import (
 // mayHold reports whether b may hold a secret. It errs on the side of yes. Every byte of
 // every frame goes through it.
 func (r *Redactor) mayHold(b []byte) bool {
-	if r.builtin && r.prefilter.candidate(b) {
+	if r.builtin && r.prefilter.candidate(b) || escapedLetter(b) {
 		return true
 	}
 	if len(r.keys) > 0 && r.keys.in(b) {
@@ -21,6 +21,25 @@ func (r *Redactor) mayHold(b []byte) bool {
 		}
 	}
 	return false
+}
+
+// escapedLetter reports whether b has a printable character as a \u escape that no encoder
+// needs to write: all of ASCII but the quote, the backslash and those that HTML has its own use for.
+func escapedLetter(b []byte) bool {
+	for {
+		i := bytes.Index(b, []byte(`\u00`))
+		if i < 0 || i+6 > len(b) {
+			return false
+		}
+		high, low := b[i+4], lower(b[i+5])
+		b = b[i+6:]
+		switch {
+		case high < '2' || high > '7' || high == '7' && low == 'f':
+		case high == '2' && (low == '2' || low == '6' || low == '7'), high == '3' && (low == 'c' || low == 'e'), high == '5' && low == 'c':
+		default:
+			return true
+		}
+	}
 }
 
 // escaped reports whether b may hold the literal with escapes in it.

@@ -78,8 +78,11 @@ func New(s Settings) (*Redactor, error) {
 // Bytes returns b without its secrets: b itself when there are none, else a new
 // slice.
 func (r *Redactor) Bytes(b []byte) []byte {
-	if r == nil || !r.mayHold(b) {
+	if r == nil {
 		return b
+	}
+	if !r.mayHold(b) {
+		return r.base64(b)
 	}
 	found := make(finds)
 	w := writer{r: r, found: found}
@@ -98,7 +101,11 @@ func (r *Redactor) String(s string) string {
 	if r == nil || len(s) < 3 {
 		return s
 	}
-	return string(r.Bytes([]byte(s)))
+	b := []byte(s)
+	if out := r.Bytes(b); len(out) == 0 || &out[0] != &b[0] {
+		return string(out)
+	}
+	return s
 }
 
 // finds counts the replaced secrets by rule.
