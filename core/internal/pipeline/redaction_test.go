@@ -143,7 +143,7 @@ func places() []place {
 			return out
 		}},
 		{"unknown frame", "anthropic-sse", func(s, id string) []frame.Frame {
-			return []frame.Frame{frameOf(frame.Event, "hologram", object{"type": "hologram", "note": "is " + s + " so"})}
+			return []frame.Frame{frameOf(frame.Event, "hologram", object{"type": "hologram", "note": "is " + s + " so " + id})}
 		}},
 		{"damaged frame", "anthropic-sse", func(s, id string) []frame.Frame {
 			return []frame.Frame{{Kind: frame.Event, Name: "message_start", Data: []byte(`{"type": "message_start", "x": ` + arguments("is "+s+" so"))}}

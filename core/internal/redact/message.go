@@ -25,9 +25,11 @@ func (r *Redactor) Message(m *msg.Message) {
 		r.name(&a.URL)
 	}
 	for i := range m.Attrs {
-		if name := r.key(m.Attrs[i].Key); name != "" && m.Attrs[i].Value != "" {
-			m.Attrs[i].Value = r.replace(name, m.Attrs[i].Value)
-			continue
+		if a := &m.Attrs[i]; a.Value != "" {
+			if name, check := r.key(a.Key); name != "" && (check == nil || check([]byte(a.Value))) {
+				a.Value = r.replace(name, a.Value)
+				continue
+			}
 		}
 		r.name(&m.Attrs[i].Value)
 	}
@@ -62,8 +64,10 @@ func (r *Redactor) name(s *string) {
 	}
 }
 
-// key returns the rule by which the value of a key is a secret.
-func (r *Redactor) key(key string) string { return (&writer{r: r}).key([]byte(key)) }
+// key is that of writer.
+func (r *Redactor) key(key string) (name string, check func([]byte) bool) {
+	return (&writer{r: r}).key([]byte(key))
+}
 
 // replace counts a secret and returns what replaces it.
 func (r *Redactor) replace(name, secret string) string {
