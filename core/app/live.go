@@ -9,6 +9,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/internal/journal"
+	"github.com/earshot-dev/earshot/core/internal/pipeline"
 	"github.com/earshot-dev/earshot/core/internal/redact"
 	"github.com/earshot-dev/earshot/core/internal/source"
 	"github.com/earshot-dev/earshot/core/internal/source/tap"
@@ -24,6 +25,28 @@ func redactor(c *config.Config, count func(rule string, n int)) (*redact.Redacto
 		s.HashSalt = []byte(c.Redact.HashSalt.Reveal())
 	}
 	return redact.New(s)
+}
+
+// filter has a feed's messages redacted, and the policy of its source applied.
+func (r *runner) filter(c *config.Source, sink *pipeline.Feed) error {
+	p := redact.Policy{Personal: redact.Action(c.Privacy.Personal), Kinds: c.Privacy.Kinds, Words: c.Privacy.Words, Content: redact.Content(c.Privacy.Content)}
+	if salt := r.Config.Redact.HashSalt.Reveal(); salt != "" {
+		p.Salt = []byte(salt)
+	}
+	for _, x := range c.Privacy.Patterns {
+		p.Patterns = append(p.Patterns, redact.Pattern{Name: x.Name, Regex: x.Regex})
+	}
+	f, err := r.redactor.Filter(p, r.countRedacted)
+	if err != nil {
+		return fmt.Errorf("privacy: %w", err)
+	}
+	sink.SetRedactor(f)
+	return nil
+}
+
+// countRedacted counts finds of a rule.
+func (r *runner) countRedacted(rule string, n int) {
+	r.metrics.Redacted.WithLabelValues(rule).Add(float64(n))
 }
 
 // openJournal opens the journal when the first source wants it.
@@ -110,8 +133,8 @@ func (r *runner) addLive(ctx context.Context, c *config.Source, section source.L
 		if err != nil {
 			return err
 		}
-		if r.redactor != nil {
-			sink.SetRedactor(r.redactor)
+		if err := r.filter(c, sink); err != nil {
+			return err
 		}
 		if s, ok := section.(source.Remote); ok {
 			sink.SetServer(s.Server())

@@ -64,8 +64,8 @@ func (r *runner) addRereadable(ctx context.Context, c *config.Source, section so
 	if err != nil {
 		return err
 	}
-	if r.redactor != nil {
-		sink.SetRedactor(r.redactor)
+	if err := r.filter(c, sink); err != nil {
+		return err
 	}
 	r.sources = append(r.sources, &feed{config: *c, source: src, sink: r.redactor.Sink(r.liveTail.Sink(c.Name, c.Format, sink)), pipeline: sink})
 	return nil

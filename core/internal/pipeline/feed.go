@@ -19,6 +19,8 @@ import (
 type Redactor interface {
 	Message(*msg.Message)
 	String(string) string
+	// Payload redacts a frame that could not be decoded.
+	Payload([]byte) []byte
 }
 
 // Feed is the sink of one source.

@@ -203,7 +203,7 @@ func recordSeeds(t *testing.T, r *redact.Redactor, kinds []seeded.Kind) (dir str
 }
 
 // decodeSeeds decodes the recordings with the real decoders, each in its process. second may be nil.
-func decodeSeeds(t *testing.T, recorded string, second *redact.Redactor, metrics *telemetry.Metrics, log *slog.Logger) *table {
+func decodeSeeds(t *testing.T, recorded string, second pipeline.Redactor, metrics *telemetry.Metrics, log *slog.Logger) *table {
 	t.Helper()
 	dir, own, rows := t.TempDir(), t.TempDir(), newTable()
 	if err := os.CopyFS(own, os.DirFS(recorded)); err != nil {
@@ -374,4 +374,38 @@ func names(m *msg.Message) string {
 // unescaped is a text that may hold JSON, without what keeps a secret from being read there.
 func unescaped(s string) string {
 	return strings.NewReplacer(`\n`, "\n", `\/`, "/", `\"`, `"`, `\\`, `\`).Replace(s)
+}
+
+// TestPolicyOfASource has personal data in every place: by its policy a source keeps neither it
+// nor any content, and the rows are the same ones.
+func TestPolicyOfASource(t *testing.T) {
+	kinds := []seeded.Kind{{Name: "e-mail", Text: "ada.lerrin@quay.example", Secret: "ada.lerrin@quay.example"}, {Name: "card", Text: "4111 1111 1111 1111", Secret: "4111 1111 1111 1111"}}
+	recorded := recordSeeds(t, nil, kinds)
+	log := slog.New(slog.DiscardHandler)
+	bare := decodeSeeds(t, recorded, nil, telemetry.New(), log)
+	for _, p := range []redact.Policy{{Personal: redact.Mask}, {Personal: redact.Drop}, {Personal: redact.Token, Salt: []byte("quay")}, {Content: redact.Metadata}, {Content: redact.None}} {
+		var none *redact.Redactor
+		f, err := none.Filter(p, func(string, int) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := decodeSeeds(t, recorded, f, telemetry.New(), log)
+		all := unescaped(rows.dump())
+		for _, k := range kinds {
+			if strings.Contains(all, k.Secret) {
+				t.Errorf("%+v: %s is in a row", p, k.Name)
+			}
+		}
+		if withheld := p.Content != ""; withheld == strings.Contains(all, "indeed") {
+			t.Errorf("%+v: content is withheld: %v", p, withheld)
+		}
+		if len(rows.messages) != len(bare.messages) || len(rows.spans) != len(bare.spans) {
+			t.Errorf("%+v: %d messages and %d spans, want %d and %d", p, len(rows.messages), len(rows.spans), len(bare.messages), len(bare.spans))
+		}
+		for id, m := range bare.messages {
+			if got, ok := rows.messages[id]; !ok || names(&got) != names(&m) {
+				t.Errorf("%+v: %s became %s", p, names(&m), names(&got))
+			}
+		}
+	}
 }

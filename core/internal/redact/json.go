@@ -183,19 +183,28 @@ func (w *writer) text(b []byte) (out []byte, changed bool) {
 	if len(all) == 0 {
 		return b, false
 	}
-	slices.SortStableFunc(all, func(a, b match) int { return cmp.Or(a.from-b.from, a.order-b.order) })
 	kept := 0
-	for i := 0; i < len(all); {
-		m := all[i]
-		for i++; i < len(all) && all[i].from < m.to; i++ { // overlapping matches are one
-			m.to = max(m.to, all[i].to)
-		}
+	for _, m := range merged(all) {
 		out = append(out, b[kept:m.from]...)
 		out = append(out, w.r.replacement(m.name, b[m.from:m.to])...)
 		kept = m.to
 		w.found[m.name]++
 	}
 	return append(out, b[kept:]...), true
+}
+
+// merged are the matches in order; those that overlap are one.
+func merged(all []match) []match {
+	slices.SortStableFunc(all, func(a, b match) int { return cmp.Or(a.from-b.from, a.order-b.order) })
+	out := all[:0]
+	for _, m := range all {
+		if n := len(out); n > 0 && m.from < out[n-1].to {
+			out[n-1].to = max(out[n-1].to, m.to)
+		} else {
+			out = append(out, m)
+		}
+	}
+	return out
 }
 
 // stringEnd returns where the string ends that begins at pos: at its closing

@@ -35,6 +35,9 @@ func (r *Redactor) Message(m *msg.Message) {
 	}
 }
 
+// Payload is Bytes: a frame may have been recorded when other rules held.
+func (r *Redactor) Payload(b []byte) []byte { return r.Bytes(b) }
+
 // message redacts a text. One in which nothing is found still lies in its frame.
 func (r *Redactor) message(t *msg.Text) {
 	raw, quoted := t.Alias()
