@@ -102,7 +102,7 @@ func TestPrivacyIsChecked(t *testing.T) {
 	for text, want := range map[string]string{
 		"personal: hide": "personal", "personal: token": "redact.hash_salt", "content: some": "content", "kinds: [hat]": "kinds", `words: [""]`: "words", `patterns: [{name: a, regex: "("}]`: "regular expression",
 	} {
-		_, err := types.Parse("earshot.yaml", []byte("sources: [{name: a, type: file, format: legion, paths: [x], privacy: {" + text + "}}]\n"), config.Environment)
+		_, err := types.Parse("earshot.yaml", []byte("sources: [{name: a, type: file, format: legion, paths: [x], privacy: {"+text+"}}]\n"), config.Environment)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}

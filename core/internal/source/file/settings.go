@@ -35,6 +35,7 @@ type Settings struct {
 
 	StartAt         StartAt       // empty: Beginning
 	IgnoreOlderThan time.Duration // leave out files last modified longer ago than this and never read; 0: none
+	NewestFirst     bool          // begin with the files that changed last
 
 	MaxLine int // bytes of the longest line that is kept whole; 0: 64 MiB
 	MaxRead int // bytes of a batch that no long line needs; 0: 256 KiB
