@@ -13,6 +13,7 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/redact"
 	"github.com/earshot-dev/earshot/core/internal/source"
 	"github.com/earshot-dev/earshot/core/internal/source/tap"
+	"github.com/earshot-dev/earshot/core/internal/telemetry"
 )
 
 // redactor makes the redactor that the configuration describes; nil when it redacts nothing.
@@ -27,16 +28,16 @@ func redactor(c *config.Config, count func(rule string, n int)) (*redact.Redacto
 	return redact.New(s)
 }
 
-// filter has a feed's messages redacted, and the policy of its source applied.
-func (r *runner) filter(c *config.Source, sink *pipeline.Feed) error {
+// redactMessages has a feed's messages redacted, and the policy of its source applied.
+func redactMessages(c *config.Source, r *redact.Redactor, salt string, m *telemetry.Metrics, sink *pipeline.Feed) error {
 	p := redact.Policy{Personal: redact.Action(c.Privacy.Personal), Kinds: c.Privacy.Kinds, Words: c.Privacy.Words, Content: redact.Content(c.Privacy.Content)}
-	if salt := r.Config.Redact.HashSalt.Reveal(); salt != "" {
+	if salt != "" {
 		p.Salt = []byte(salt)
 	}
 	for _, x := range c.Privacy.Patterns {
 		p.Patterns = append(p.Patterns, redact.Pattern{Name: x.Name, Regex: x.Regex})
 	}
-	f, err := r.redactor.Filter(p, r.countRedacted)
+	f, err := r.Filter(p, countRedacted(m))
 	if err != nil {
 		return fmt.Errorf("privacy: %w", err)
 	}
@@ -44,9 +45,9 @@ func (r *runner) filter(c *config.Source, sink *pipeline.Feed) error {
 	return nil
 }
 
-// countRedacted counts finds of a rule.
-func (r *runner) countRedacted(rule string, n int) {
-	r.metrics.Redacted.WithLabelValues(rule).Add(float64(n))
+// countRedacted counts the finds of rules.
+func countRedacted(m *telemetry.Metrics) func(rule string, n int) {
+	return func(rule string, n int) { m.Redacted.WithLabelValues(rule).Add(float64(n)) }
 }
 
 // openJournal opens the journal when the first source wants it.
@@ -133,7 +134,7 @@ func (r *runner) addLive(ctx context.Context, c *config.Source, section source.L
 		if err != nil {
 			return err
 		}
-		if err := r.filter(c, sink); err != nil {
+		if err := redactMessages(c, r.redactor, r.Config.Redact.HashSalt.Reveal(), r.metrics, sink); err != nil {
 			return err
 		}
 		if s, ok := section.(source.Remote); ok {

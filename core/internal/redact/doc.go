@@ -27,6 +27,13 @@
 //
 // The second pass leaves ids and keys of messages as they are: they are the identity of rows.
 //
+// # Policy
+//
+// A Filter is the second pass of one source, with its policy: personal data is kept, dropped,
+// masked or replaced by a keyed token, and content is kept, summed up or withheld. It is not
+// applied to frames, in which numbers are ids and times too: the journal, earshot tail and the
+// state of decoders have all of it.
+//
 // # Cost
 //
 // Each batch is searched once for candidates. The search goes in steps of 16 bytes from one
