@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestOrder: metadata before transcripts, a parent's folder before its children's, and then by the
+// TestBacklogOrder: metadata before transcripts, a parent's folder before its children's, and then by the
 // time of the last change.
-func TestOrder(t *testing.T) {
+func TestBacklogOrder(t *testing.T) {
 	files := func() []found {
 		list := []found{{path: "/p/child/old"}, {path: "/p/new"}, {path: "/p/old"}, {path: "/p/meta", metadata: true}, {path: "/p/child/new"}}
 		for i, mtime := range []int64{1, 9, 2, 5, 8} {
