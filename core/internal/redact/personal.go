@@ -153,7 +153,7 @@ func brazilianID(b []byte) bool {
 	return bytes.Count(d, d[:1]) < len(d) && digit(9) == int(d[9]-'0') && digit(10) == int(d[10]-'0')
 }
 
-// address reports whether b is the address of a machine of somebody's, not of this one or of none.
+// address reports whether b is the address of another machine.
 func address(b []byte) bool {
 	a, err := netip.ParseAddr(string(b))
 	return err == nil && !a.IsLoopback() && !a.IsUnspecified()

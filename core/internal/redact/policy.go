@@ -14,7 +14,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// Action is what becomes of personal data.
+// Action decides how personal data is replaced.
 type Action string
 
 // The actions.
@@ -35,7 +35,7 @@ const (
 	None     Content = "none"
 )
 
-// Policy is what of a source's messages is kept.
+// Policy decides which parts of a source's messages are kept.
 type Policy struct {
 	Personal Action   // Keep when empty
 	Kinds    []string // of personal data; empty: all
@@ -212,7 +212,7 @@ func (f *Filter) text(s string) string {
 	return out.String()
 }
 
-// inRedacted reports whether a place is in what has replaced a secret.
+// inRedacted reports whether a place is in the replacement of a secret.
 func inRedacted(b []byte, at int) bool {
 	from := bytes.LastIndexByte(b[max(0, at-96):at], '[')
 	if from < 0 {

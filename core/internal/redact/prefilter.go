@@ -64,7 +64,7 @@ type window [4]set
 var anyByte = set{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}
 
 // rarest is the window of a prefix that is found least often, among those that begin at an
-// even or at an odd byte of it. What lies outside of the prefix is any byte.
+// even or at an odd byte of it. Bytes outside of the prefix may be any.
 func rarest(sets []set, odd int) (best window) {
 	least := 9.0
 	for from := -2 + odd; from < len(sets)-1; from += 2 {
