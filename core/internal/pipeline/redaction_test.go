@@ -162,7 +162,7 @@ func places() []place {
 		{"base64, unknown", "grace", func(s, id string) []frame.Frame {
 			return []frame.Frame{inBase64(grace("It is " + id)), inBase64(object{"hologram": "is " + s + " so"})}
 		}},
-		{"chunks of base64", "grace", func(s, id string) (out []frame.Frame) {
+		{"chunks", "grace", func(s, id string) (out []frame.Frame) {
 			for _, p := range pieces("is " + s + " so") {
 				out = append(out, frameOf(frame.Event, "", object{"id": "c0", "object": "chat.completion.chunk", "created": 1772445601, "model": "gpt", "choices": []any{object{"index": 0, "delta": object{"content": p}}}}))
 			}
