@@ -9,9 +9,11 @@ import (
 
 	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/internal/journal"
+	"github.com/earshot-dev/earshot/core/internal/pipeline"
 	"github.com/earshot-dev/earshot/core/internal/redact"
 	"github.com/earshot-dev/earshot/core/internal/source"
 	"github.com/earshot-dev/earshot/core/internal/source/tap"
+	"github.com/earshot-dev/earshot/core/internal/telemetry"
 )
 
 // redactor makes the redactor that the configuration describes; nil when it redacts nothing.
@@ -24,6 +26,28 @@ func redactor(c *config.Config, count func(rule string, n int)) (*redact.Redacto
 		s.HashSalt = []byte(c.Redact.HashSalt.Reveal())
 	}
 	return redact.New(s)
+}
+
+// redactMessages has a feed's messages redacted, and the policy of its source applied.
+func redactMessages(c *config.Source, r *redact.Redactor, salt string, m *telemetry.Metrics, sink *pipeline.Feed) error {
+	p := redact.Policy{Personal: redact.Action(c.Privacy.Personal), Kinds: c.Privacy.Kinds, Words: c.Privacy.Words, Content: redact.Content(c.Privacy.Content)}
+	if salt != "" {
+		p.Salt = []byte(salt)
+	}
+	for _, x := range c.Privacy.Patterns {
+		p.Patterns = append(p.Patterns, redact.Pattern{Name: x.Name, Regex: x.Regex})
+	}
+	f, err := r.Filter(p, countRedacted(m))
+	if err != nil {
+		return fmt.Errorf("privacy: %w", err)
+	}
+	sink.SetRedactor(f)
+	return nil
+}
+
+// countRedacted counts the finds of rules.
+func countRedacted(m *telemetry.Metrics) func(rule string, n int) {
+	return func(rule string, n int) { m.Redacted.WithLabelValues(rule).Add(float64(n)) }
 }
 
 // openJournal opens the journal when the first source wants it.
@@ -108,6 +132,9 @@ func (r *runner) addLive(ctx context.Context, c *config.Source, section source.L
 		}
 		sink, err := r.pipeline.AddFeed(c.Name, c.Tenant, format, options, true)
 		if err != nil {
+			return err
+		}
+		if err := redactMessages(c, r.redactor, r.Config.Redact.HashSalt.Reveal(), r.metrics, sink); err != nil {
 			return err
 		}
 		if s, ok := section.(source.Remote); ok {

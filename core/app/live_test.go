@@ -12,9 +12,17 @@ import (
 	"github.com/earshot-dev/earshot/core/config/spec"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/internal/journal"
+	"github.com/earshot-dev/earshot/core/internal/redact"
 	"github.com/earshot-dev/earshot/core/internal/source"
 	"github.com/earshot-dev/earshot/core/internal/source/tap"
 )
+
+// TestPersonalKindsAreThoseOfTheRedactor: the configuration names every kind.
+func TestPersonalKindsAreThoseOfTheRedactor(t *testing.T) {
+	if !slices.Equal(config.PersonalKinds(), redact.PersonalKinds()) {
+		t.Error(config.PersonalKinds(), redact.PersonalKinds())
+	}
+}
 
 // scripted is a listener that records a few frames, and the pipeline that receives them.
 type scripted struct {

@@ -217,7 +217,7 @@ func (r *runner) newPipeline(context.Context) error {
 // newRedactor makes the stages between the sources and the pipeline: redaction, and the tap
 // of earshot tail.
 func (r *runner) newRedactor(context.Context) (err error) {
-	r.redactor, err = redactor(r.Config, func(rule string, n int) { r.metrics.Redacted.WithLabelValues(rule).Add(float64(n)) })
+	r.redactor, err = redactor(r.Config, countRedacted(r.metrics))
 	if err != nil || r.backfill != nil {
 		return err
 	}

@@ -82,6 +82,11 @@ func (c *Config) validate(check *spec.Check) {
 	c.Now.validate(check.In("now"))
 	c.Journal.validate(check.In("journal"))
 	c.Redact.validate(check.In("redact"))
+	for i := range c.Sources {
+		if c.Sources[i].Privacy.Personal == PersonalToken && c.Redact.HashSalt.Reveal() == "" {
+			check.In(spec.Index("sources", i)).In("privacy").Report("personal", "token needs redact.hash_salt", "without one a short value is found by trying")
+		}
+	}
 	c.Telemetry.validate(check.In("telemetry"))
 	c.Log.validate(check.In("log"))
 	c.validateListeners(check)
@@ -222,13 +227,18 @@ type Source struct {
 	Tenant string `yaml:"tenant"`
 	// Settings of the decoder; `earshot plugin list` shows which it has.
 	Options json.RawMessage `yaml:"options"`
+	// What of its messages is kept beside secrets, which never are.
+	Privacy Privacy `yaml:"privacy"`
 
 	// The keys of the type; nil when Type is unknown.
 	Section spec.Section
 }
 
 // SetDefaults implements spec.Defaults.
-func (s *Source) SetDefaults() { *s = Source{Tenant: "default"} }
+func (s *Source) SetDefaults() {
+	*s = Source{Tenant: "default"}
+	s.Privacy.SetDefaults()
+}
 
 // Formats are the formats of the source's traffic, its own first.
 func (s *Source) Formats() []string {
@@ -254,6 +264,7 @@ func (s *Source) validate(c *spec.Check, types []string) {
 		c.Report("name", "a name is made of a-z, 0-9, _ and -, got "+c.Quote("name", s.Name), "")
 	}
 	c.Required("tenant", s.Tenant)
+	s.Privacy.validate(c.In("privacy"))
 	if s.Type == "" && !c.IsSet("type") {
 		c.Report("type", "required", spec.Enumerate(types, "or"))
 	} else {

@@ -46,7 +46,7 @@ sources:
 `)
 	want := config.Default()
 	want.Sources = []config.Source{{
-		Name: "legion", Type: "file", Format: "legion", Tenant: "default",
+		Name: "legion", Type: "file", Format: "legion", Tenant: "default", Privacy: config.Privacy{Personal: "keep", Content: "full"},
 		Section: &file.Config{
 			Paths: []string{"sessions/*/messages.jsonl"}, StartAt: string(file.Beginning),
 			MaxLine: 64 << 20, PollInterval: spec.Duration(5 * time.Second),
@@ -90,8 +90,27 @@ sources:
 			URL: "http://h/runs", Method: "GET", Interval: spec.Duration(time.Minute), Pages: "auto",
 		}},
 	}
+	for i := range want {
+		want[i].Privacy = config.Privacy{Personal: "keep", Content: "full"}
+	}
 	if diff := cmp.Diff(want, c.Sources); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestPrivacyIsChecked has policies that cannot be kept.
+func TestPrivacyIsChecked(t *testing.T) {
+	for text, want := range map[string]string{
+		"personal: hide": "personal", "personal: token": "redact.hash_salt", "content: some": "content", "kinds: [hat]": "kinds", `words: [""]`: "words", `patterns: [{name: a, regex: "("}]`: "regular expression",
+	} {
+		_, err := types.Parse("earshot.yaml", []byte("sources: [{name: a, type: file, format: legion, paths: [x], privacy: {"+text+"}}]\n"), config.Environment)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	c := mustParse(t, "redact: {hash_salt: x}\nsources: [{name: a, type: file, format: legion, paths: [x], privacy: {personal: token, content: metadata, kinds: [email]}}]\n")
+	if p := c.Sources[0].Privacy; p.Personal != "token" || p.Content != "metadata" || len(p.Kinds) != 1 {
+		t.Errorf("%+v", p)
 	}
 }
 

@@ -192,9 +192,10 @@ type Redact struct {
 	Keys []string `yaml:"keys"`
 	// Regular expressions (Go syntax) whose matches are redacted.
 	Patterns []Pattern `yaml:"patterns"`
-	// The bundled patterns: API keys, tokens, private keys, credentials in URLs.
+	// The bundled kinds: keys and tokens of some 150 services, private keys, credentials in
+	// URLs, headers, cookies and command lines, and values of keys such as password.
 	Builtin bool `yaml:"builtin"`
-	// Key of the hashes of mode hash. Keep it: with another one the same value
+	// Key of the hashes of mode hash, and of the tokens of sources' privacy. Keep it: with another one the same value
 	// hashes differently.
 	HashSalt spec.Secret `yaml:"hash_salt"`
 	// mask writes [redacted:name]; hash writes a keyed hash too, so that equal
@@ -209,7 +210,15 @@ func (r *Redact) validate(c *spec.Check) {
 	for i, key := range r.Keys {
 		c.Required(spec.Index("keys", i), key)
 	}
-	for i, p := range r.Patterns {
+	validatePatterns(c, r.Patterns)
+	c.OneOf("mode", r.Mode, RedactMask, RedactHash)
+	if r.Mode == RedactHash && r.HashSalt.Reveal() == "" {
+		c.Report("hash_salt", "required by mode hash", "without one a short secret is found by trying")
+	}
+}
+
+func validatePatterns(c *spec.Check, patterns []Pattern) {
+	for i, p := range patterns {
 		at := c.In(spec.Index("patterns", i))
 		at.Required("name", p.Name)
 		if !at.Required("regex", p.Regex) {
@@ -223,10 +232,6 @@ func (r *Redact) validate(c *spec.Check) {
 			at.Report("regex", "not a regular expression: "+reason, "")
 		}
 	}
-	c.OneOf("mode", r.Mode, RedactMask, RedactHash)
-	if r.Mode == RedactHash && r.HashSalt.Reveal() == "" {
-		c.Report("hash_salt", "required by mode hash", "without one a short secret is found by trying")
-	}
 }
 
 // Pattern is a named regular expression.
@@ -235,6 +240,54 @@ type Pattern struct {
 	Name string `yaml:"name"`
 	// The expression. A literal $ before a { is written $$.
 	Regex string `yaml:"regex"`
+}
+
+// What becomes of personal data, and of the content of messages.
+const (
+	PersonalKeep  = "keep"
+	PersonalDrop  = "drop"
+	PersonalMask  = "mask"
+	PersonalToken = "token"
+
+	ContentFull     = "full"
+	ContentMetadata = "metadata"
+	ContentNone     = "none"
+)
+
+// PersonalKinds are the kinds of personal data that are known.
+func PersonalKinds() []string { return []string{"email", "iban", "card", "national_id", "ip", "phone"} }
+
+// Privacy is what of a source's messages reaches the exporters. The journal and earshot tail have
+// the frames as they were read.
+type Privacy struct {
+	// Personal data in texts, names and attributes: keep; drop it; mask writes
+	// [personal:kind]; token writes a keyed hash too, by which equal values can still be
+	// joined. Its key is redact.hash_salt.
+	Personal string `yaml:"personal"`
+	// Which: email, iban, card, national_id (of ten countries), ip, phone. Empty: all.
+	Kinds []string `yaml:"kinds"`
+	// Words that are personal data too, such as names, in any letter case.
+	Words []string `yaml:"words"`
+	// Regular expressions (Go syntax) whose matches are personal data too.
+	Patterns []Pattern `yaml:"patterns"`
+	// Texts, arguments, results and tasks: full; metadata keeps their lengths and hashes; none
+	// keeps nothing.
+	Content string `yaml:"content"`
+}
+
+// SetDefaults implements spec.Defaults.
+func (p *Privacy) SetDefaults() { *p = Privacy{Personal: PersonalKeep, Content: ContentFull} }
+
+func (p *Privacy) validate(c *spec.Check) {
+	c.OneOf("personal", p.Personal, PersonalKeep, PersonalDrop, PersonalMask, PersonalToken)
+	c.OneOf("content", p.Content, ContentFull, ContentMetadata, ContentNone)
+	for i, k := range p.Kinds {
+		c.OneOf(spec.Index("kinds", i), k, PersonalKinds()...)
+	}
+	for i, w := range p.Words {
+		c.Required(spec.Index("words", i), w)
+	}
+	validatePatterns(c, p.Patterns)
 }
 
 // Telemetry is Earshot's own HTTP endpoint.

@@ -75,7 +75,7 @@ var may = map[string][]string{
 	"core/internal/assemble":   {"core/msg", "core/internal/anomaly", "core/internal/assemble/link"},
 	"core/internal/checkpoint": {},
 	"core/internal/journal":    {"core/frame", "core/internal/source", "core/retry", "core/internal/segment"},
-	"core/internal/redact":     {"core/frame", "core/internal/source"},
+	"core/internal/redact":     {"core/frame", "core/internal/source", "core/msg"},
 	"core/replay":              {"core/frame", "core/internal/source", "core/retry"},
 	"core/internal/telemetry":  {},
 	"core/internal/livetail":   {"core/frame", "core/internal/source"},

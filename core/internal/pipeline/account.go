@@ -337,6 +337,9 @@ func (x *accounting) deadLetter(a *account, f *frame.Frame, stage, reason, detai
 	x.progress.problems.Add(1)
 	x.metrics.Problems.WithLabelValues(feed.source, stage, label(reason)).Inc()
 	payload := f.Data[:min(len(f.Data), x.settings.MaxDeadLetter)]
+	if feed.second != nil {
+		payload, detail = feed.second.Payload(payload), feed.second.String(detail)
+	}
 	x.commits.addDeadLetter(msg.DeadLetter{
 		ID:     msg.NewDeadLetterID(feed.tenant, feed.source, stage, rec.Key, strconv.FormatInt(f.Pos, 10)),
 		Tenant: feed.tenant, Source: feed.source, Format: feed.format.name, Session: a.lastSession,

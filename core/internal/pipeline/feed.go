@@ -10,8 +10,18 @@ import (
 
 	"github.com/earshot-dev/earshot/core/internal/checkpoint"
 	"github.com/earshot-dev/earshot/core/internal/source"
+	"github.com/earshot-dev/earshot/core/internal/wire"
 	"github.com/earshot-dev/earshot/core/msg"
 )
+
+// Redactor removes secrets from what a decoder has made of the frames. It changes neither
+// ids nor keys, and does the same each time.
+type Redactor interface {
+	Message(*msg.Message)
+	String(string) string
+	// Payload redacts a frame that could not be decoded.
+	Payload([]byte) []byte
+}
 
 // Feed is the sink of one source.
 type Feed struct {
@@ -20,6 +30,7 @@ type Feed struct {
 	format  *format
 	options string
 	server  string // host:port of the server that is observed; empty when the source has none
+	second  Redactor
 	// journalled sources deliver frames again with the time at which they were first read,
 	// which may then stand in for a missing one.
 	journalled bool
@@ -71,6 +82,26 @@ func (p *Pipeline) AddFeed(sourceName, tenant, formatName, options string, journ
 
 // SetServer names the server that the source observes, host:port, before it is read.
 func (f *Feed) SetServer(server string) { f.server = server }
+
+// SetRedactor has decoded messages redacted before anything else sees them. It is called before
+// the source is read.
+func (f *Feed) SetRedactor(r Redactor) { f.second = r }
+
+// redact redacts what a decoder has answered: the messages, and its words about the input.
+func (f *Feed) redact(r *wire.Result) {
+	if f.second == nil {
+		return
+	}
+	for i := range r.Messages {
+		f.second.Message(&r.Messages[i])
+	}
+	for i := range r.Problems {
+		r.Problems[i].Detail = f.second.String(r.Problems[i].Detail)
+	}
+	if r.Failure != nil {
+		r.Failure.Error = f.second.String(r.Failure.Error)
+	}
+}
 
 // Format is the name of the format.
 func (f *Feed) Format() string { return f.format.name }

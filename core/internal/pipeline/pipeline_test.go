@@ -32,13 +32,13 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
-	"github.com/earshot-dev/earshot/plugins/legion"
+	"github.com/earshot-dev/earshot/plugins"
 )
 
 // The test binary is its own decoder process.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 2 && os.Args[1] == "decoder" { // of the benchmarks
-		sdk.Serve(legion.New())
+	if len(os.Args) > 2 && os.Args[1] == "decoder" { // a bundled one
+		sdk.Serve(plugins.Bundled()[os.Args[2]]())
 		return
 	}
 	if len(os.Args) > 1 && os.Args[1] == "decoder" {

@@ -1,38 +1,57 @@
-// Package redact removes secrets from frames before anything reaches the disk: in
-// the Recorder before the journal, and in the Sink between a file and the pipeline.
-// The quarantine, logs, spans and tables are behind it.
+// Package redact removes secrets from the traffic, twice. Frames are redacted before anything
+// reaches the disk: in the Recorder before the journal, and in the Sink between a file and
+// the pipeline. Decoded messages are redacted again between the decoder and everything else
+// (Message), because what was streamed in pieces, encoded or escaped is whole only there.
+// Quarantine, logs, spans, metrics and tables are behind both.
 //
 // # Findings
 //
 // The values of JSON keys, in any letter case; the matches of named regular
-// expressions; and, if Builtin is set, well-known secrets: access keys of clouds, API
-// tokens that begin with sk-, ghp_, xox., glpat-, AIza, hf_ or npm_, JSON web
-// tokens, PEM private keys, passwords in URLs, bearer and basic credentials.
+// expressions; and, if Builtin is set, well-known secrets (kinds.go): keys and tokens of some
+// 150 services by their prefix or by the service's name before them, JSON web tokens, PEM and
+// PuTTY keys, passwords in URLs, credentials in headers, cookies and command lines, and values
+// by key, in any notation: DB_PASSWORD=x, password: x, {"password":"x"},
+// {"name":"DB_PASSWORD","value":"x"}.
+//
+// A kind is an expression and what else must be true of the secret: its entropy, its check
+// digits, its shape. The prefilter is derived from the expression.
 //
 // A frame that is JSON stays JSON. Expressions see the text of a string
 // without its escapes, and a string that holds JSON is redacted in the same
 // way, eight deep. Strings in which nothing is found keep their
-// bytes. Text and damaged JSON are searched as they are.
+// bytes. Text and damaged JSON are searched as they are. A frame that is text in base64 as a
+// whole, such as an event of Grace, is redacted inside, and is base64 again.
 //
 // A finding is replaced by [redacted:name], or, to be able to join on it, by
 // [redacted:name:0123456789abcdef] with the head of the HMAC-SHA-256 of the value.
 //
+// The second pass leaves ids and keys of messages as they are: they are the identity of rows.
+//
+// # Policy
+//
+// A Filter is the second pass of one source, with its policy: personal data is kept, dropped,
+// masked or replaced by a keyed token, and content is kept, summed up or withheld. It is not
+// applied to frames, in which numbers are ids and times too: the journal, earshot tail and the
+// state of decoders have all of it.
+//
 // # Cost
 //
-// Each batch is searched once for candidates. Builtin secrets begin with a mark, a text that
-// is rare elsewhere, or follow one, so the search goes in steps of 16 bytes from
-// one mark to the next (prefilter) and looks closer there. Keys cost another look
-// at each colon. An expression with a literal part of three bytes or more costs a
-// search for that literal; one without is run over everything. When nothing is found
-// nothing is copied. See the benchmarks.
+// Each batch is searched once for candidates. The search goes in steps of 16 bytes from one
+// prefix of a kind to the next (prefilter) and applies the expression there, to a bounded
+// part of the text. Configured keys cost another look at each colon. A configured expression
+// with a literal part of three bytes or more costs a search for that literal; one without is
+// run over everything. When nothing is found nothing is copied. See the benchmarks.
 //
-// # Limitations
+// # What it cannot find
 //
-// It does not find a secret that is split over two frames, such as deltas of a stream: the
-// frames are searched one by one. Nor a builtin secret that is shorter than 15 bytes with
-// the text around it. Nor encoded ones (base64, as in Grace's SSE payloads;
-// percent-encoding; characters written as \u escapes without need;
-// compressed or binary payloads). The listener's own state (source.Recording.Mark)
+// A secret that is split over two frames, such as deltas of a stream, is in the journal, in the
+// dead letters of the frames and in a decoder's snapshot until they are removed: to hold
+// frames back until their text is whole would lose them in a crash, and no byte of the
+// traffic may depend on that. The tables, spans, logs and metrics do not have it.
+// A message that is stored while it is still open (partial) may show the first part of a secret,
+// of which the rest has not come, until the next version replaces it.
+// Nor does it find what is encoded otherwise: base64 inside of a text, percent-encoding,
+// compressed or binary payloads. The listener's own state (source.Recording.Mark)
 // is not redacted. Positions of a file are not changed by redaction; those of a
 // journalled stream count the bytes that are kept.
 package redact

@@ -2,6 +2,7 @@ package redact
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 	"unicode/utf16"
@@ -37,7 +38,8 @@ func (w *writer) value(b []byte, depth int) (out []byte, changed bool) {
 
 // json goes from string to string.
 func (w *writer) json(b []byte, depth int) (out []byte, changed bool) {
-	kept := 0 // up to where b is in out
+	kept := 0         // up to where b is in out
+	var paired []byte // the string before a key: {"name":"db_password","value":"x"}
 	put := func(from, to int, with []byte) {
 		out = append(append(out, b[kept:from]...), with...)
 		kept, changed = to, true
@@ -65,13 +67,17 @@ func (w *writer) json(b []byte, depth int) (out []byte, changed bool) {
 			colon++
 		}
 		if closed && colon < len(b) && b[colon] == ':' {
-			if name := w.key(inner); name != "" {
+			name, check := w.key(inner)
+			if name == "" && paired != nil && bytes.EqualFold(inner, []byte("value")) {
+				name, check = secretKey(paired)
+			}
+			if paired = nil; name != "" {
 				from, to := valueAt(b, colon+1)
-				if from < to {
-					secret := b[from:to]
-					if text, ok := whole(secret); ok {
-						secret = text
-					}
+				secret, isText := b[from:to], false
+				if text, ok := whole(secret); ok {
+					secret, isText = text, true
+				}
+				if from < to && (check == nil || isText && check(secret)) {
 					if len(secret) > 0 {
 						put(from, to, quote(nil, []byte(w.r.replacement(name, secret))))
 						w.found[name]++
@@ -80,6 +86,9 @@ func (w *writer) json(b []byte, depth int) (out []byte, changed bool) {
 					continue
 				}
 			}
+		}
+		if w.r.builtin != nil {
+			paired = inner
 		}
 		if text, ok := w.value(inner, depth+1); ok {
 			with := quote(nil, text)
@@ -96,15 +105,16 @@ func (w *writer) json(b []byte, depth int) (out []byte, changed bool) {
 	return append(out, b[kept:]...), true
 }
 
-// key returns the rule by which the value of a key is a secret.
-func (w *writer) key(key []byte) string {
+// key returns the rule by which the value of a key is a secret; check is of a value that is a
+// string, and nil for all values.
+func (w *writer) key(key []byte) (name string, check func([]byte) bool) {
 	switch {
 	case w.r.keys.has(key):
-		return string(bytes.ToLower(key))
-	case w.r.builtin && isSecretKey(key):
-		return "aws_secret_key"
+		return string(bytes.ToLower(key)), nil
+	case w.r.builtin != nil:
+		return secretKey(key)
 	}
-	return ""
+	return "", nil
 }
 
 // between redacts the bytes between strings: a number, or text that is not JSON.
@@ -144,43 +154,57 @@ func structure(c byte) bool {
 // match is one find of a rule.
 type match struct {
 	from, to int
+	order    int // of its kind: of two that begin together the first names the find
 	name     string
 }
 
 // text redacts text.
 func (w *writer) text(b []byte) (out []byte, changed bool) {
-	rules := w.r.patterns
-	if w.r.builtin && w.r.prefilter.candidate(b) {
-		rules = w.r.rules
-	}
 	var all []match
-	for i := range rules {
-		rule := &rules[i]
+	if w.r.builtin != nil {
+		w.r.builtin.find(b, func(m match) bool {
+			if m.from < m.to {
+				all = append(all, m)
+			}
+			return true
+		})
+	}
+	for i := range w.r.patterns {
+		rule := &w.r.patterns[i]
 		if len(rule.literal) > 0 && !bytes.Contains(b, rule.literal) {
 			continue
 		}
-		for _, m := range rule.re.FindAllSubmatchIndex(b, -1) {
-			if from, to := m[2*rule.group], m[2*rule.group+1]; from < to {
-				all = append(all, match{from, to, rule.name})
+		for _, m := range rule.re.FindAllIndex(b, -1) {
+			if m[0] < m[1] {
+				all = append(all, match{m[0], m[1], -1, rule.name})
 			}
 		}
 	}
 	if len(all) == 0 {
 		return b, false
 	}
-	slices.SortStableFunc(all, func(a, b match) int { return a.from - b.from })
 	kept := 0
-	for i := 0; i < len(all); {
-		m := all[i]
-		for i++; i < len(all) && all[i].from < m.to; i++ { // overlapping matches are one
-			m.to = max(m.to, all[i].to)
-		}
+	for _, m := range merged(all) {
 		out = append(out, b[kept:m.from]...)
 		out = append(out, w.r.replacement(m.name, b[m.from:m.to])...)
 		kept = m.to
 		w.found[m.name]++
 	}
 	return append(out, b[kept:]...), true
+}
+
+// merged are the matches in order; those that overlap are one.
+func merged(all []match) []match {
+	slices.SortStableFunc(all, func(a, b match) int { return cmp.Or(a.from-b.from, a.order-b.order) })
+	out := all[:0]
+	for _, m := range all {
+		if n := len(out); n > 0 && m.from < out[n-1].to {
+			out[n-1].to = max(out[n-1].to, m.to)
+		} else {
+			out = append(out, m)
+		}
+	}
+	return out
 }
 
 // stringEnd returns where the string ends that begins at pos: at its closing

@@ -29,28 +29,25 @@ type Settings struct {
 
 // Redactor is safe for concurrent use.
 type Redactor struct {
-	keys      keys
-	rules     []rule
-	builtin   bool
-	prefilter *prefilter // of builtin secrets
-	patterns  []rule     // the rules of the configuration, which rules has too
-	salt      []byte
-	count     func(string, int)
+	keys     keys
+	builtin  *detector // nil: builtin secrets are not looked for
+	patterns []rule    // the rules of the configuration
+	salt     []byte
+	count    func(string, int)
 }
 
 // New returns a redactor; an error is one of an expression. With nothing to
 // redact it returns nil, which is a redactor that does nothing.
 func New(s Settings) (*Redactor, error) {
-	r := &Redactor{keys: make(keys), builtin: s.Builtin, salt: s.HashSalt, count: s.Count}
+	r := &Redactor{keys: make(keys), salt: s.HashSalt, count: s.Count}
 	if r.count == nil {
 		r.count = func(string, int) {}
 	}
 	if s.Builtin {
-		secrets := builtin()
-		for i := range secrets {
-			r.rules = append(r.rules, secrets[i].rule())
+		var err error
+		if r.builtin, err = newDetector(kinds()); err != nil {
+			return nil, err
 		}
-		r.prefilter = newPrefilter(secrets)
 	}
 	for _, k := range s.Keys {
 		if k == "" {
@@ -66,10 +63,9 @@ func New(s Settings) (*Redactor, error) {
 		if re.MatchString("") {
 			return nil, fmt.Errorf("redact: pattern %s: matches the empty text", p.Name)
 		}
-		one := rule{name: p.Name, re: re, literal: literalOf(p.Regex)}
-		r.rules, r.patterns = append(r.rules, one), append(r.patterns, one)
+		r.patterns = append(r.patterns, rule{name: p.Name, re: re, literal: literalOf(p.Regex)})
 	}
-	if len(r.rules) == 0 && len(r.keys) == 0 {
+	if r.builtin == nil && len(r.patterns) == 0 && len(r.keys) == 0 {
 		return nil, nil
 	}
 	return r, nil
@@ -78,8 +74,11 @@ func New(s Settings) (*Redactor, error) {
 // Bytes returns b without its secrets: b itself when there are none, else a new
 // slice.
 func (r *Redactor) Bytes(b []byte) []byte {
-	if r == nil || !r.mayHold(b) {
+	if r == nil {
 		return b
+	}
+	if !r.mayHold(b) {
+		return r.base64(b)
 	}
 	found := make(finds)
 	w := writer{r: r, found: found}
@@ -98,7 +97,11 @@ func (r *Redactor) String(s string) string {
 	if r == nil || len(s) < 3 {
 		return s
 	}
-	return string(r.Bytes([]byte(s)))
+	b := []byte(s)
+	if out := r.Bytes(b); len(out) == 0 || &out[0] != &b[0] {
+		return string(out)
+	}
+	return s
 }
 
 // finds counts the replaced secrets by rule.

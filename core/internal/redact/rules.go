@@ -1,130 +1,188 @@
 package redact
 
 import (
-	"bytes"
+	"fmt"
 	"regexp"
 	"regexp/syntax"
+	"strings"
 )
 
-// rule finds secrets in text.
+// rule is an expression of the configuration.
 type rule struct {
 	name    string
 	re      *regexp.Regexp
 	literal []byte // part of everything that it finds; nil: not known
-	group   int    // of re, which is the secret
 }
 
-// builtinRule is a rule for a well-known secret: the expression that finds it, and the marks by which the
-// prefilter finds the places where the expression is worth its time.
-type builtinRule struct {
-	name    string
-	literal string // part of every match
-	group   int    // of the expression, which is the secret; 0: all of it
-	re      string
-	marks   []mark
+// detector finds the builtin secrets in a text.
+type detector struct {
+	rules     []compiled
+	prefilter *prefilter
 }
 
-// mark is a text in or before every match of a secret.
-type mark struct {
-	text   string   // three bytes or more; ? is any byte; in any letter case when fold is set
-	seek   string   // the part of the text that the prefilter seeks; empty: the text
-	odd    []string // windows for seek in the middle of a pair, where the usual one is too frequent
-	groups [2]int   // 0 to 7, of the two windows of seek, see prefilter; BenchmarkClean shows whether they are well chosen
-	fold   bool
-
-	// Without rare the mark is before the secret, and candidateAfter checks it.
-	rare  byte // the first such byte of the text is where candidateIn checks the mark
-	word  bool // no letter, digit or _ is before the text
-	token int  // at least so many bytes of a token follow the text
-	dot   bool // a dot follows somewhere
+// compiled is a kind that is ready to be looked for.
+type compiled struct {
+	kind
+	re    *regexp.Regexp // matches at the beginning of a text only
+	order int            // of the kind
+	quick int            // number of its quick test
+	word  bool           // no letter, digit or _ is before it
+	group int
 }
 
-// minToken is how many bytes of a token follow the text that it begins with, at least.
-const minToken = 16
+const (
+	defaultReach = 512
+	maxAhead     = 16 // kinds that have a quick test
+	escape       = -1 // in place of a rule: an escaped letter, behind which anything may be
+)
 
-func builtin() []builtinRule {
-	return []builtinRule{
-		{"private_key", "PRIVATE KEY-----", 0, `-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)`,
-			[]mark{{text: "KEY----", rare: 'K', groups: [2]int{4, 4}}}},
-		{"jwt", "eyJ", 0, `\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?`,
-			[]mark{{text: "eyJ", rare: 'J', word: true, dot: true, groups: [2]int{0, 2}}}},
-		{"aws_access_key", "A", 0, `\b(?:AKIA|ASIA)[0-9A-Z]{16}\b`,
-			[]mark{{text: "A?IA", rare: 'I', token: minToken, groups: [2]int{4, 1}}}},
-		{"aws_secret_key", "", 1, `(?i)secret_?access_?key[^A-Za-z0-9/+\n]{1,8}([A-Za-z0-9/+]{40})(?:[^A-Za-z0-9/+]|\z)`,
-			[]mark{{text: "access_ke", seek: "cce", odd: []string{"cces"}, fold: true, rare: 'k', groups: [2]int{1, 6}},
-				{text: "accesske", seek: "cce", odd: []string{"cces"}, fold: true, rare: 'k', groups: [2]int{1, 6}}}},
-		{"api_key", "sk-", 0, `\bsk-[A-Za-z0-9_-]{16,}`,
-			[]mark{{text: "sk-", rare: 'k', word: true, token: minToken, groups: [2]int{0, 2}}}},
-		{"github_token", "_", 0, `\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})`,
-			[]mark{
-				{text: "ghp_", rare: 'g', token: minToken, groups: [2]int{5, 3}}, {text: "gho_", rare: 'g', token: minToken, groups: [2]int{5, 3}},
-				{text: "ghu_", rare: 'g', token: minToken, groups: [2]int{5, 3}}, {text: "ghs_", rare: 'g', token: minToken, groups: [2]int{5, 3}},
-				{text: "ghr_", rare: 'g', token: minToken, groups: [2]int{5, 3}}, {text: "github_pat_", seek: "ub_pa", rare: 'g', groups: [2]int{5, 5}},
-			}},
-		{"gitlab_token", "glpat-", 0, `\bglpat-[A-Za-z0-9_-]{16,}`,
-			[]mark{{text: "glpat-", seek: "glpat", rare: 'g', groups: [2]int{5, 5}}}},
-		{"slack_token", "xox", 0, `\bxox[a-z]-[A-Za-z0-9-]{16,}`,
-			[]mark{{text: "xox?-", seek: "xox", rare: 'x', groups: [2]int{0, 2}}}},
-		{"google_api_key", "AIza", 0, `\bAIza[A-Za-z0-9_-]{30,}`,
-			[]mark{{text: "AIza", seek: "AIz", odd: []string{"AIza"}, rare: 'I', groups: [2]int{0, 4}}}},
-		{"huggingface_token", "hf_", 0, `\bhf_[A-Za-z0-9]{20,}`,
-			[]mark{{text: "hf_", rare: 'h', token: minToken, groups: [2]int{0, 3}}}},
-		{"npm_token", "npm_", 0, `\bnpm_[A-Za-z0-9]{30,}`,
-			[]mark{{text: "npm_", rare: 'p', token: minToken, groups: [2]int{5, 3}}}},
-		{"url_password", "@", 1, `:(?:\\*/){2}[^/\s:@"'<>\\]*:([^/\s"'<>]+)@`,
-			[]mark{
-				{text: "://", groups: [2]int{1, 4}}, {text: `:/\`, odd: []string{`:/\/`, `:/\\`}, groups: [2]int{1, 4}},
-				{text: `:\/`, odd: []string{`:\//`, `:\/\`}, groups: [2]int{1, 4}}, {text: `:\\`, odd: []string{`:\\/`, `:\\\`}, groups: [2]int{1, 4}},
-			}},
-		{"credentials", " ", 1, `(?i)\b(?:bearer|basic)\s+([A-Za-z0-9._~+/=-]{16,})`,
-			[]mark{{text: "earer", fold: true, groups: [2]int{6, 7}}, {text: "basic", fold: true, groups: [2]int{6, 7}}}},
-	}
-}
-
-func (s *builtinRule) rule() rule {
-	return rule{name: s.name, re: regexp.MustCompile(s.re), literal: []byte(s.literal), group: s.group}
-}
-
-// in reports whether the mark's text is in b with its rare byte at an offset.
-func (m *mark) in(b []byte, at int) bool {
-	from := at - m.offset()
-	end := from + len(m.text)
-	if from < 0 || end > len(b) {
-		return false
-	}
-	for i := range len(m.text) {
-		c := b[from+i]
-		if m.fold {
-			c = lower(c)
+func newDetector(all []kind) (*detector, error) {
+	d := &detector{}
+	var starts []start
+	quick := -1
+	for _, k := range all {
+		if k.reach == 0 {
+			k.reach = defaultReach
 		}
-		if m.text[i] != c && m.text[i] != '?' {
-			return false
+		expr, word := strings.CutPrefix(k.expr, `\b`)
+		re, err := regexp.Compile(`\A(?:` + expr + `)`)
+		if err != nil {
+			return nil, fmt.Errorf("redact: %s: %w", k.name, err)
 		}
+		list, err := prefixesOf(expr)
+		if err != nil {
+			return nil, fmt.Errorf("redact: %s: %w", k.name, err)
+		}
+		for _, p := range list {
+			if len(p.sets) < 3 {
+				return nil, fmt.Errorf("redact: %s: %s may begin with less than three known bytes", k.name, expr)
+			}
+			starts = append(starts, start{p.sets, len(d.rules)})
+		}
+		if k.ahead != nil {
+			quick++
+		}
+		d.rules = append(d.rules, compiled{k, re, len(d.rules), quick, word, min(re.NumSubexp(), 1)})
 	}
-	return (!m.word || !wordBefore(b[:from])) && isToken(b[end:], m.token)
+	list, err := prefixesOf(`\\u00[2-7][0-9A-Fa-f]`)
+	if err != nil {
+		return nil, err
+	}
+	starts = append(starts, start{list[0].sets, escape})
+	d.prefilter = newPrefilter(starts)
+	return d, nil
 }
 
-// offset returns where in the text the rare byte is.
-func (m *mark) offset() int {
-	for i := range len(m.text) {
-		if m.text[i] == m.rare {
-			return i
-		}
-	}
-	return -1
-}
-
-// secretKeys are JSON keys whose values are builtin secrets although their values have no
-// mark of their own.
-var secretKeys = [][]byte{[]byte("aws_secret_access_key"), []byte("secretaccesskey"), []byte("secret_access_key")}
-
-func isSecretKey(key []byte) bool {
-	for _, k := range secretKeys {
-		if len(k) == len(key) && bytes.EqualFold(k, key) {
-			return true
+// find calls f with each secret, and with each escaped letter, in order of where its text begins, until f returns false.
+func (d *detector) find(b []byte, f func(match) bool) {
+	var until []int          // for each rule, up to where it does not begin again
+	var futile [maxAhead]int // the same, as its quick test has it
+	done := 0
+	for i := d.prefilter.next(b, 0); i < len(b); i = d.prefilter.next(b, i+step) {
+		from := max(done, i-behind)
+		done = min(i+step, len(b))
+		for at := from; at < done; at++ {
+			if !d.prefilter.begins(b, at) {
+				continue
+			}
+			ok := d.prefilter.at(b, at, func(n int) bool {
+				if n == escape {
+					return !escapedLetter(b[at:at+6]) || f(match{from: at, to: at, order: escape})
+				}
+				r := &d.rules[n]
+				if until != nil && at < until[n] || r.word && wordBefore(b[:at]) {
+					return true
+				}
+				if r.ahead != nil {
+					if at < futile[r.quick] {
+						return true
+					}
+					if skip := r.ahead(b[at:]); skip > 0 {
+						futile[r.quick] = at + skip
+						return true
+					}
+				}
+				m, ok := r.match(b, at)
+				if !ok {
+					return true
+				}
+				if until == nil {
+					until = make([]int, len(d.rules))
+				}
+				until[n] = m.to
+				return f(m)
+			})
+			if !ok {
+				return
+			}
 		}
 	}
-	return false
+}
+
+// match applies the rule at a place.
+func (r *compiled) match(b []byte, at int) (match, bool) {
+	end := min(at+r.reach, len(b))
+	loc := r.re.FindSubmatchIndex(b[at:end])
+	if loc == nil {
+		return match{}, false
+	}
+	from, to := at+loc[2*r.group], at+loc[2*r.group+1]
+	if r.back != nil {
+		n := 0
+		for n < r.backMax && from > 0 && r.back(b[from-1]) {
+			from--
+			n++
+		}
+		if n < r.backMin {
+			return match{}, false
+		}
+	}
+	if from >= to {
+		return match{}, false
+	}
+	if to == end { // it may go on
+		for to < len(b) && (word(b[to]) || strings.IndexByte("-+/=.~", b[to]) >= 0) {
+			to++
+		}
+	}
+	secret := b[from:to]
+	if r.entropy > 0 && entropyOf(secret) < r.entropy || r.check != nil && !r.check(secret) {
+		return match{}, false
+	}
+	return match{from, to, r.order, r.name}, true
+}
+
+// holds reports whether there is a secret in b.
+func (d *detector) holds(b []byte) (yes bool) {
+	d.find(b, func(match) bool { yes = true; return false })
+	return yes
+}
+
+// secretKey is the rule by which the value of a JSON key is a secret; check is of the value.
+func secretKey(key []byte) (name string, check func([]byte) bool) {
+	low := strings.ToLower(string(key))
+	if len(low) > 64 {
+		return "", nil
+	}
+	low = strings.ReplaceAll(low, "-", "_")
+	for _, k := range []string{"password", "passwd", "passphrase", "pwd", "client_secret", "clientsecret", "secret_key", "secretkey", "api_key", "apikey"} {
+		if strings.HasSuffix(low, k) {
+			return "password", quotedValue
+		}
+	}
+	if strings.HasSuffix(low, "access_key") && strings.Contains(low, "secret") || low == "secretaccesskey" {
+		return "aws_secret_key", notPlaceholder
+	}
+	for _, k := range []string{"token", "secret", "access_key", "accesskey", "private_key", "privatekey", "auth_key", "credential", "credentials"} {
+		if strings.HasSuffix(low, k) {
+			return "password", random
+		}
+	}
+	switch low {
+	case "cookie", "set_cookie", "authorization", "proxy_authorization":
+		return strings.TrimPrefix(low, "set_"), func(b []byte) bool { return notPlaceholder(b) && entropyOf(b) >= 3 }
+	}
+	return "", nil
 }
 
 // literalOf returns a text that is part of everything that the expression

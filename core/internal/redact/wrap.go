@@ -95,7 +95,7 @@ func (s stream) Deliver(ctx context.Context, b *frame.Batch) error {
 func (r *Redactor) batch(b *frame.Batch) *frame.Batch {
 	names := false
 	for i := range b.Frames {
-		names = names || b.Frames[i].Name != "" || b.Frames[i].ID != ""
+		names = names || b.Frames[i].Name != "" || b.Frames[i].ID != "" || encoded(b.Frames[i].Data)
 	}
 	if !names && !r.mayHold(b.Data) {
 		return b

@@ -50,6 +50,8 @@ func layers(types config.Types) (off, on *config.Config) {
 		on.Exporters.Sections[t.Name] = section(t, true)
 	}
 	on.Plugins = map[string]config.Plugin{"acme": config.DefaultPlugin()}
+	p := &on.Sources[0].Privacy
+	p.Kinds, p.Words, p.Patterns = []string{"email", "phone"}, []string{"Lerrin"}, []config.Pattern{{Name: "berth", Regex: `\bB-[0-9]{4}\b`}}
 	on.Redact.Keys = []string{"api_key", "password"}
 	on.Redact.Patterns = []config.Pattern{{Name: "employee", Regex: `\bE-[0-9]{6}\b`}}
 	on.Redact.HashSalt = spec.NewSecret("${REDACT_SALT:-}")
@@ -57,7 +59,10 @@ func layers(types config.Types) (off, on *config.Config) {
 }
 
 func source(t spec.Type, all bool) config.Source {
-	return config.Source{Name: t.Example.Name, Type: t.Name, Format: t.Example.Format, Tenant: "default", Section: section(t, all)}
+	var s config.Source
+	s.SetDefaults()
+	s.Name, s.Type, s.Format, s.Section = t.Example.Name, t.Name, t.Example.Format, section(t, all)
+	return s
 }
 
 func section(t spec.Type, all bool) spec.Section {

@@ -1,0 +1,40 @@
+package redact
+
+import (
+	"encoding/base64"
+	"unicode/utf8"
+)
+
+// encoded reports whether b as a whole may be text in base64, as the events of some formats
+// are.
+func encoded(b []byte) bool {
+	n := len(b)
+	if n < 24 || n%4 != 0 {
+		return false
+	}
+	for n > len(b)-2 && b[n-1] == '=' {
+		n--
+	}
+	for _, c := range b[:n] {
+		if !word(c) && c != '+' && c != '/' || c == '_' {
+			return false
+		}
+	}
+	return true
+}
+
+// base64 redacts a text that is in base64 as a whole, and is so afterwards.
+func (r *Redactor) base64(b []byte) []byte {
+	if !encoded(b) {
+		return b
+	}
+	text, err := base64.StdEncoding.AppendDecode(nil, b)
+	if err != nil || !utf8.Valid(text) || encoded(text) {
+		return b
+	}
+	out := r.Bytes(text)
+	if len(out) > 0 && &out[0] == &text[0] {
+		return b
+	}
+	return base64.StdEncoding.AppendEncode(nil, out)
+}

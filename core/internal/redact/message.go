@@ -1,0 +1,79 @@
+package redact
+
+import (
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// Message redacts a decoded message: what was streamed in pieces, encoded or escaped is whole
+// here. Ids and keys stay as they are: they join messages, and a replay must have the same.
+func (r *Redactor) Message(m *msg.Message) {
+	if r == nil {
+		return
+	}
+	for _, t := range []*msg.Text{&m.Content, &m.Tool.Arguments, &m.Delegation.Task} {
+		r.message(t)
+	}
+	for _, s := range []*string{
+		&m.Agent.Name, &m.Tool.Name, &m.Tool.Server, &m.Tool.ErrorType, &m.Delegation.To, &m.Model, &m.Provider, &m.FinishReason,
+	} {
+		r.name(s)
+	}
+	for i := range m.Attachments {
+		a := &m.Attachments[i]
+		r.name(&a.Name)
+		r.name(&a.MediaType)
+		r.name(&a.URL)
+	}
+	for i := range m.Attrs {
+		if a := &m.Attrs[i]; a.Value != "" {
+			if name, check := r.key(a.Key); name != "" && (check == nil || check([]byte(a.Value))) {
+				a.Value = r.replace(name, a.Value)
+				continue
+			}
+		}
+		r.name(&m.Attrs[i].Value)
+	}
+}
+
+// Payload is Bytes: a frame may have been recorded when other rules held.
+func (r *Redactor) Payload(b []byte) []byte { return r.Bytes(b) }
+
+// message redacts a text. One in which nothing is found still lies in its frame.
+func (r *Redactor) message(t *msg.Text) {
+	raw, quoted := t.Alias()
+	if raw == nil {
+		if s := t.String(); s != "" {
+			if out := r.String(s); out != s {
+				*t = msg.Plain(out)
+			}
+		}
+		return
+	}
+	if !r.mayHold(raw) && !encoded(raw) {
+		return
+	}
+	if quoted {
+		raw = t.Append(nil)
+	}
+	if out := r.Bytes(raw); len(out) == 0 || &out[0] != &raw[0] {
+		*t = msg.Plain(string(out))
+	}
+}
+
+// name redacts a short text.
+func (r *Redactor) name(s *string) {
+	if len(*s) >= shortest || len(r.patterns) > 0 {
+		*s = r.String(*s)
+	}
+}
+
+// key is that of writer.
+func (r *Redactor) key(key string) (name string, check func([]byte) bool) {
+	return (&writer{r: r}).key([]byte(key))
+}
+
+// replace counts a secret and returns what replaces it.
+func (r *Redactor) replace(name, secret string) string {
+	r.count(name, 1)
+	return r.replacement(name, []byte(secret))
+}
