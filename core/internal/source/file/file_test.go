@@ -150,6 +150,7 @@ func TestFiles(t *testing.T) {
 			e.wantStreams(2)
 		}},
 		{"symbolic link to a file", []string{"logs/*.jsonl"}, func(e *env) {
+			e.settings.FollowSymlinks = true
 			e.write("data/real", text("x"))
 			e.must(os.MkdirAll(e.path("logs"), 0o755))
 			e.must(os.Symlink(e.path("data/real"), e.path("logs/x.jsonl")))
@@ -159,6 +160,7 @@ func TestFiles(t *testing.T) {
 			e.want("x", "y")
 		}},
 		{"symbolic link to a directory, and loops", []string{"**/*.jsonl"}, func(e *env) {
+			e.settings.FollowSymlinks = true
 			other := e.TempDir()
 			e.must(os.WriteFile(other+"/x.jsonl", []byte("x\n"), 0o644))
 			e.must(os.Symlink(other, e.path("linked")))
@@ -199,7 +201,7 @@ func TestFiles(t *testing.T) {
 			e.must(os.Symlink("/dev/null", e.path("device.jsonl")))
 			e.write("x.jsonl", text("x"))
 			e.start().want("x")
-			e.wantTrouble(ReasonDirectory, ReasonNotRegular, ReasonNotRegular)
+			e.wantTrouble(ReasonDirectory, ReasonLink, ReasonNotRegular)
 		}},
 		{"metadata files", []string{"**/*.jsonl"}, func(e *env) {
 			e.settings.MetadataFiles = []string{"*.meta.json", "notes/*.txt"}
