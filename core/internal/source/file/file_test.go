@@ -191,6 +191,10 @@ func TestFiles(t *testing.T) {
 			e.add("x.jsonl", "\nthree\rstill three\n")
 			e.want("one", "two\u2028still two\u2029\x85", "three\rstill three")
 		}},
+		{"byte order mark", []string{"*.jsonl"}, func(e *env) {
+			e.write("x.jsonl", "\xef\xbb\xbf"+text("one", "\xef\xbb\xbftwo"))
+			e.start().want("one", "\xef\xbb\xbftwo")
+		}},
 		{"NUL bytes", []string{"*.jsonl"}, func(e *env) {
 			e.write("x.jsonl", "one\x00more\n\x00\x00\x00two\n\x00\x00")
 			e.start().want("one\x00more", "two")

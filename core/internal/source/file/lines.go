@@ -298,6 +298,9 @@ func (p *cursor) skip(off int64) { p.line, p.scanned, p.zeros, p.head = off, off
 // the line, or its beginning when it is beyond the limit.
 func (p *cursor) emit(frames []frame.Frame, data []byte, n, end int64, limit int, at int64) []frame.Frame {
 	f := frame.Frame{Kind: frame.Line, At: at, Data: data, Pos: p.pos - p.base, End: end - p.base}
+	if p.line == 0 {
+		data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")) // the mark that some editors begin UTF-8 with
+	}
 	if n > int64(limit) {
 		f.Data = data[:min(len(data), keptOfLong, limit)]
 		f.Dropped, f.Reason = n-int64(len(f.Data)), msg.ReasonTooLong
