@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/earshot-dev/earshot/bench/chaos/trace"
@@ -157,11 +158,14 @@ func (s *script) runSidecar(ctx context.Context, at *target, pushed <-chan struc
 	defer func() { <-ended }()
 	done := make(chan struct{})
 	defer close(done)
+	// The collector is down, so the last act of the sidecar is to spool the spans for it. On a busy machine
+	// a pause in front of that may be longer than any.
+	var spooled atomic.Bool
 	go func() {
 		defer close(ended)
 		defer close(stop)
 		quiet := time.NewTimer(2 * time.Second)
-		most := time.NewTimer(15 * time.Second)
+		most := time.NewTimer(time.Minute)
 		for {
 			select {
 			case <-beat:
@@ -173,6 +177,10 @@ func (s *script) runSidecar(ctx context.Context, at *target, pushed <-chan struc
 				}
 				continue
 			case <-quiet.C:
+				if !spooled.Load() {
+					quiet.Reset(500 * time.Millisecond)
+					continue
+				}
 			case <-most.C:
 			case <-ctx.Done():
 			case <-done:
@@ -188,6 +196,9 @@ func (s *script) runSidecar(ctx context.Context, at *target, pushed <-chan struc
 				return false
 			}
 			hits[point]++
+			if point == "after: sync the spool" {
+				spooled.Store(true)
+			}
 			select {
 			case beat <- struct{}{}:
 			default:

@@ -2,10 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -150,16 +147,10 @@ func TestRefusedRow(t *testing.T) {
 func (h *home) admin(statements ...string) {
 	h.Helper()
 	p := h.start("store")
-	h.until("the store", func() bool { return strings.Contains(p.out.String(), "http://") })
+	h.until("the store", func() bool { return strings.Contains(p.out.String(), "unix:") })
 	defer func() { _ = p.Process.Signal(os.Interrupt); <-p.done }()
 	for _, sql := range statements {
-		resp, err := http.Post(strings.TrimSpace(p.out.String())+"/?user=default&database=earshot", "text/plain", strings.NewReader(sql))
-		h.must(err)
-		text, err := io.ReadAll(resp.Body)
-		h.must(errors.Join(err, resp.Body.Close()))
-		if resp.StatusCode != http.StatusOK {
-			h.Fatalf("%s: %s: %s", sql, resp.Status, text)
-		}
+		h.ask(h.path("data/store/http.sock"), sql)
 	}
 }
 

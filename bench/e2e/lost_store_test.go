@@ -1,6 +1,10 @@
 package e2e
 
 import (
+	"io"
+	"net/http"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -39,4 +43,47 @@ func TestLostStore(t *testing.T) {
 	if out := h.drain(); strings.Contains(out, "rows are missing") {
 		t.Errorf("a store that is whole:\n%s", out)
 	}
+}
+
+// TestReplacedStore replaces the store of a sidecar that runs: it reports that within a minute, as a
+// metric too, and goes on with the new one.
+func TestReplacedStore(t *testing.T) {
+	h := newHome(t).notes(1)
+	h.write("earshot.yaml", strings.Replace(string(h.read("earshot.yaml")), `telemetry: {listen: ""}`, `telemetry: {listen: "127.0.0.1:0"}`, 1))
+	h.write("in/a.jsonl", note(1, "")+note(2, ""))
+	p := h.start("run")
+	defer func() {
+		if t.Failed() {
+			t.Logf("its output:\n%s", &p.out)
+		}
+	}()
+	h.until("the rows", func() bool { return slices.Equal(h.tryQuery("SELECT count() FROM messages"), []string{"2"}) })
+	h.until("the account", func() bool { return slices.Equal(h.tryQuery("SELECT count() FROM source_ledger"), []string{"1"}) })
+	h.sql("DROP DATABASE earshot SYNC")
+	h.until("the report", func() bool { return strings.Contains(p.out.String(), "rows are missing") })
+	if !strings.Contains(p.out.String(), "the store is not the one that had the rows until now") {
+		t.Errorf("no word of another store:\n%s", &p.out)
+	}
+	resp, err := http.Get("http://" + strings.TrimSpace(string(h.read("data/metrics.addr"))) + "/metrics")
+	h.must(err)
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	h.must(err)
+	if !strings.Contains(string(b), `earshot_store_behind_streams{exporter="clickhouse"} 1`) {
+		t.Error("the metric does not show it")
+	}
+	h.add("in/a.jsonl", note(3, ""))
+	h.until("the next row", func() bool { return slices.Equal(h.tryQuery("SELECT count() FROM messages"), []string{"1"}) })
+}
+
+func (h *home) read(name string) []byte {
+	h.Helper()
+	b, err := os.ReadFile(h.path(name))
+	h.must(err)
+	return b
+}
+
+// sql runs a statement as the owner of the store that runs.
+func (h *home) sql(text string) {
+	h.ask(h.path("data/store/http.sock"), text)
 }

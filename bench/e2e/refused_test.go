@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -14,12 +15,12 @@ func TestRefusedSchemaEndsTheRun(t *testing.T) {
 	store := h.start("store")
 	address := ""
 	h.until("the store's address", func() bool {
-		if m := regexp.MustCompile(`http://(\S+)`).FindStringSubmatch(store.out.String()); m != nil {
+		if m := regexp.MustCompile(`unix:(\S+)`).FindStringSubmatch(store.out.String()); m != nil {
 			address = m[1]
 		}
 		return address != ""
 	})
-	w := newHome(t).configure("sources:", files("legion", "in/*.jsonl"), "exporters: {clickhouse: {dsn: \"http://reader@"+address+"/elsewhere\"}}")
+	w := newHome(t).configure("sources:", files("legion", "in/*.jsonl"), "exporters: {clickhouse: {dsn: \"http+unix://reader@"+url.PathEscape(address)+"/elsewhere\"}}")
 	w.write("in/messages.jsonl", `{"type":"user","content":"Is the sluice shut?","timestamp":"2026-11-21T10:00:00Z"}`+"\n")
 	p := w.start("run", "--until-idle", "500ms")
 	select {

@@ -175,7 +175,9 @@ func (h *home) runQuery(sql string) ([]string, error) {
 func (h *home) store() (stop func()) {
 	h.Helper()
 	p := h.start("store")
-	h.until("the store", func() bool { return strings.Contains(p.out.String(), "http://") })
+	h.until("the store", func() bool {
+		return strings.Contains(p.out.String(), "unix:") || strings.Contains(p.out.String(), "http://")
+	})
 	return func() {
 		_ = p.Process.Signal(os.Interrupt)
 		<-p.done

@@ -112,7 +112,7 @@ func launch(path string, args ...string) (*store, error) {
 	return s, nil
 }
 
-// dialer connects to a socket, whatever the address.
+// dialer connects to a socket and ignores the address.
 func dialer(socket string) func(ctx context.Context, _, _ string) (net.Conn, error) {
 	return func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)

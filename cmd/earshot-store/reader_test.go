@@ -137,7 +137,7 @@ func TestWriterCannotEscape(t *testing.T) {
 	}
 }
 
-// TestSocketIsTheOwners looks at the modes of what other users could reach.
+// TestSocketIsTheOwners looks at modes and ports that other users could reach.
 func TestSocketIsTheOwners(t *testing.T) {
 	info, err := os.Stat(shared.socket)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -212,12 +213,13 @@ Look further:
   %[3]s show %[2]s -c %[1]s --full
   %[3]s slow -c %[1]s --since 1d  # which delegation was slow, and why
   %[3]s query 'SELECT tool_name, count(), avg(duration_ms) FROM v_tool_calls GROUP BY 1' -c %[1]s
-  %[3]s store -c %[1]s            # for curl, Grafana or a driver
+  %[3]s store --listen 127.0.0.1:0 -c %[1]s   # for curl, Grafana or a driver
 `, file, one.ID[:min(8, len(one.ID))], os.Args[0])
 	if d.keep {
-		fmt.Fprintf(d.out, "The store's address, until you interrupt this: http://%s\n", cfg.Store.Listen)
-		<-ctx.Done()
-		return nil
+		cfg.Store.Listen = "127.0.0.1:0"
+		return app.RunStore(ctx, cfg, slog.New(slog.DiscardHandler), func(address string) {
+			fmt.Fprintf(d.out, "The store's address, until you interrupt this: %s\n", address)
+		})
 	}
 	_, err = fmt.Fprintf(d.out, "All of it as pages in a browser: %s ui -c %s\n", os.Args[0], file)
 	return err

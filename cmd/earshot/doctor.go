@@ -176,6 +176,7 @@ func (d *doctor) store(ctx context.Context, deep bool) {
 	}
 	d.books(accounts, rows)
 	d.positions(accounts, state)
+	d.identity(ctx, r, state)
 	d.files(accounts, d.unread(ctx, accounts))
 	d.formats(ctx, r)
 	d.losses(ctx, r)
@@ -265,10 +266,10 @@ func (d *doctor) positions(accounts []inspect.Account, state app.State) {
 	}
 	behind := 0
 	for _, s := range state.Streams {
-		if got := read[key{s.Source, s.Stream}]; got < s.Pos {
+		if got := read[key{s.Source, s.Stream}]; got < s.Written {
 			behind++
 			if behind <= 3 && len(state.Spooled) == 0 {
-				d.fail("checkpoint", "%s: rows up to %d, the checkpoint is at %d", s.Origin, got, s.Pos)
+				d.fail("checkpoint", "%s: rows up to %d, and %d were accepted", s.Origin, got, s.Written)
 			}
 		}
 	}
@@ -278,6 +279,35 @@ func (d *doctor) positions(accounts []inspect.Account, state app.State) {
 	case len(state.Spooled) > 0:
 		d.note("checkpoint", "%d of %d streams reach further than the tables: the rest is in a spool", behind, len(state.Streams))
 	}
+}
+
+// identity checks that the store is the one that the checkpoint belongs to, and its size.
+func (d *doctor) identity(ctx context.Context, r *reader, state app.State) {
+	id, err := r.conn.Identity(ctx)
+	switch {
+	case err != nil:
+		d.fail("store", "%v", err)
+	case state.Store != "" && state.Store != id:
+		d.fail("store", "it is not the one that had the rows until now (%s, was %s): it was emptied or replaced; earshot backfill reads again what the sources still have", id, state.Store)
+	case state.Store != "":
+		d.ok("store", "it is the one that the checkpoint belongs to")
+	}
+	if !d.cfg.Embedded() {
+		return
+	}
+	n, err := r.conn.Size(ctx)
+	if err != nil {
+		d.fail("store", "%v", err)
+		return
+	}
+	limits := "rows are kept for ever"
+	if age := d.cfg.Store.MaxAge; age > 0 {
+		limits = fmt.Sprintf("rows are kept for %s", age)
+	}
+	if most := d.cfg.Store.MaxSize; most > 0 {
+		limits += fmt.Sprintf(", the oldest go at %s", byteSize(int64(most)))
+	}
+	d.ok("store", "%s; %s", byteSize(n), limits)
 }
 
 // unread reports the files of file sources that are not read at all, with the reason, and

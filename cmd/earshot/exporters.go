@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"time"
 
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
@@ -76,7 +77,8 @@ func newReaders(ctx context.Context, c *config.Config, log *slog.Logger) ([]sdkm
 }
 
 func exporterEnv(c *config.Config, log *slog.Logger) (env export.Env, err error) {
-	env = export.Env{SilentAfter: time.Duration(c.Now.SilentAfter), StuckAfter: time.Duration(c.Now.StuckAfter), Logger: log}
+	env = export.Env{SilentAfter: time.Duration(c.Now.SilentAfter), StuckAfter: time.Duration(c.Now.StuckAfter), StoreMaxAge: time.Duration(c.Store.MaxAge), StoreMaxSize: int64(c.Store.MaxSize),
+		TempDir: filepath.Join(c.DataDir, "tmp"), Logger: log}
 	if env.Profile, err = semconv.New(c.Exporters.Semconv); err != nil {
 		return env, err
 	}
@@ -98,7 +100,16 @@ type ending struct {
 }
 
 func (x *ending) Export(ctx context.Context, b *export.Batch) error {
-	err := x.Exporter.Export(ctx, b)
+	return x.check(x.Exporter.Export(ctx, b))
+}
+
+// Identity implements export.Stored: it comes before the first Export.
+func (x *ending) Identity(ctx context.Context) (id string, newest int64, err error) {
+	id, newest, err = x.Exporter.Identity(ctx)
+	return id, newest, x.check(err)
+}
+
+func (x *ending) check(err error) error {
 	if errors.Is(err, clickhouse.ErrSchema) {
 		x.end(err)
 	}

@@ -26,7 +26,8 @@ func newRoot() *cobra.Command {
 the traffic (jsonl files, SSE, WebSocket) into one message model; Earshot emits
 OpenTelemetry spans for delegations and tool calls, and writes ClickHouse tables with
 dashboards over them.`,
-		Example: `  earshot demo                          # see it work
+		Example: `  earshot up                            # the agents of this machine
+  earshot demo                          # see it work
   earshot run -c earshot.yaml           # the sidecar
   earshot show 0801e1da                 # one conversation, turn by turn`,
 		PersistentPreRun: func(c *cobra.Command, _ []string) {
@@ -36,8 +37,8 @@ dashboards over them.`,
 		SilenceErrors: true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newRun(), newValidate(), newDemo(), newDecode(), newQuery(), newSessions(), newShow(), newSlow(), newExplain(), newTop(), newTail(), newPlugin(),
-		newRecord(), newReplay(), newSchema(), newStore(), newUI(), newDLQ(), newBackfill(), newDoctor(), newVersion())
+	root.AddCommand(newUp(), newDiscover(), newInit(), newRun(), newValidate(), newDemo(), newDecode(), newQuery(), newSessions(), newShow(), newSlow(), newExplain(), newTop(), newTail(), newPlugin(),
+		newRecord(), newReplay(), newSchema(), newStore(), newUI(), newDLQ(), newBackfill(), newDoctor(), newPlan(), newVersion())
 	root.PersistentFlags().Bool("utc", false, "print times in UTC instead of the local zone")
 	strict(root)
 	return root
@@ -100,25 +101,55 @@ const decoderCommand = "decoder"
 type configFile struct{ path string }
 
 func (f *configFile) add(c *cobra.Command) {
-	c.Flags().StringVarP(&f.path, "config", "c", "", "configuration `FILE` (default: $EARSHOT_CONFIG, earshot.yaml)")
+	c.Flags().StringVarP(&f.path, "config", "c", "", "configuration `FILE` (default: $EARSHOT_CONFIG, earshot.yaml, the one of earshot init)")
 }
 
 // name is that of the file.
 func (f *configFile) name() string {
-	return cmp.Or(f.path, os.Getenv("EARSHOT_CONFIG"), "earshot.yaml")
+	if name := cmp.Or(f.path, os.Getenv("EARSHOT_CONFIG")); name != "" {
+		return name
+	}
+	const here = "earshot.yaml"
+	if _, err := os.Stat(here); err != nil {
+		if user, err := userConfig(); err == nil {
+			if _, err := os.Stat(user); err == nil {
+				return user
+			}
+		}
+	}
+	return here
+}
+
+// found reports whether a configuration is named, or is where one is looked for.
+func (f *configFile) found() bool {
+	if f.path != "" || os.Getenv("EARSHOT_CONFIG") != "" {
+		return true
+	}
+	_, err := os.Stat(f.name())
+	return err == nil
+}
+
+// withoutFile is the default configuration. Its data are the user's, which earshot up keeps, unless the
+// working directory has some.
+func withoutFile() *config.Config {
+	c := config.Default()
+	if _, err := os.Stat(c.DataDir); err != nil {
+		if dir, err := userData(); err == nil {
+			c.DataDir = dir
+		}
+	}
+	return c
 }
 
 // load reads the configuration. Without a file, named or found, it returns the
 // default if optional is set: commands that only read need no sources.
 func (f *configFile) load(optional bool) (*config.Config, error) {
 	path := f.name()
-	if f.path == "" && os.Getenv("EARSHOT_CONFIG") == "" {
-		if _, err := os.Stat(path); err != nil {
-			if optional {
-				return config.Default(), nil
-			}
-			return nil, usageError{errors.New("no configuration: name one with -c FILE, or write earshot.yaml (config.example.yaml shows how)")}
+	if !f.found() {
+		if optional {
+			return withoutFile(), nil
 		}
+		return nil, usageError{errors.New("no configuration: name one with -c FILE, or let `earshot init` write one; `earshot up` needs none")}
 	}
 	c, err := types().Load(path, os.LookupEnv)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -110,9 +111,9 @@ func newSchemaDiff() *cobra.Command {
 // schema is the configured one; settings are those of its connection, without an
 // address when there is no configured server.
 func schema(c *config.Config, cluster string) (clickhouse.Schema, clickhouse.ConnSettings) {
-	var s clickhouse.Schema
+	s := clickhouse.EmbeddedSchema(time.Duration(c.Store.MaxAge))
 	var conn clickhouse.ConnSettings
-	if x := clickhouseConfig(c); x != nil {
+	if x := clickhouseConfig(c); x != nil && !c.Embedded() {
 		s, conn = x.Schema(), x.Conn(slog.New(slog.DiscardHandler))
 	}
 	if cluster != "" {

@@ -134,11 +134,47 @@ type backfillExporter struct {
 	backfill *backfill
 }
 
+// Export implements export.Exporter.
 func (x *backfillExporter) Export(ctx context.Context, b *export.Batch) error {
-	if x.backfill.deadLetters != nil {
-		for i := range b.DeadLetters {
-			x.backfill.deadLetters(&b.DeadLetters[i])
-		}
+	x.report(b)
+	return x.Exporter.Export(ctx, x.named(b))
+}
+
+func (x *backfillExporter) report(b *export.Batch) {
+	if x.backfill.deadLetters == nil {
+		return
 	}
-	return x.Exporter.Export(ctx, &export.Batch{ID: b.ID + "-" + x.backfill.name, Messages: b.Messages, Spans: b.Spans, DeadLetters: b.DeadLetters, Streams: b.Streams})
+	for i := range b.DeadLetters {
+		x.backfill.deadLetters(&b.DeadLetters[i])
+	}
+}
+
+func (x *backfillExporter) named(b *export.Batch) *export.Batch {
+	return &export.Batch{ID: b.ID + "-" + x.backfill.name, Messages: b.Messages, Spans: b.Spans, DeadLetters: b.DeadLetters, Streams: b.Streams, Rows: b.Rows}
+}
+
+// Gather implements export.Gatherer.
+func (x *backfillExporter) Gather(b *export.Batch) bool {
+	g, ok := x.Exporter.(export.Gatherer)
+	if !ok || !g.Gather(x.named(b)) {
+		return false
+	}
+	x.report(b)
+	return true
+}
+
+// Ungather implements export.Gatherer.
+func (x *backfillExporter) Ungather(put func(*export.Batch) error) error {
+	if g, ok := x.Exporter.(export.Gatherer); ok {
+		return g.Ungather(put)
+	}
+	return errNotGathered
+}
+
+// Split implements export.Gatherer.
+func (x *backfillExporter) Split(b *export.Batch) (halves [2]*export.Batch, ok bool) {
+	if g, can := x.Exporter.(export.Gatherer); can {
+		return g.Split(b)
+	}
+	return halves, false
 }

@@ -2,86 +2,172 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// storedCheck is an exporter that asks its destination, before the first batch, how far it
-// has the streams. A store that was emptied, replaced or restored from a backup has less
-// than the checkpoint has, and after a few batches its accounts would look right again.
+// storedCheck is an exporter that asks its destination, before the first batch and twice a minute,
+// whether it still has the rows before the checkpoint's positions. A store that was emptied,
+// replaced or restored from a backup has less, and after a few batches its accounts would
+// look right again.
 type storedCheck struct {
 	export.Exporter
+	runner *runner
 	name   string
 	stored export.Stored
-	want   map[export.Stream]int64 // positions of the checkpoint
-	report func(msg.DeadLetter)
-	log    *slog.Logger
+
+	mu     sync.Mutex
+	newest int64 // of the last check
 	done   bool
 }
 
-// checkStored wraps an exporter that can be asked. One with something in its spool has less
-// for a good reason.
-func (r *runner) checkStored(e Exporter) (export.Exporter, error) {
+// storeEvery is how often a destination is checked.
+const storeEvery = 20 * time.Second
+
+// checkStored wraps an exporter that can be asked.
+func (r *runner) checkStored(e Exporter) export.Exporter {
 	stored, ok := e.Exporter.(export.Stored)
 	if !ok || r.backfill != nil {
-		return e.Exporter, nil
+		return e.Exporter
 	}
-	state, err := spooled(r.Config.DataDir)
-	if err != nil || state[e.Name] > 0 {
-		return e.Exporter, err
-	}
-	streams, err := r.checkpoint.Streams("")
-	if err != nil || len(streams) == 0 {
-		return e.Exporter, err
-	}
-	v := &storedCheck{
-		Exporter: e.Exporter, name: e.Name, stored: stored, want: make(map[export.Stream]int64), log: r.Logger,
-		report: func(l msg.DeadLetter) { r.pipeline.AddDeadLetter(l) },
-	}
-	for i := range streams {
-		if s := &streams[i]; s.Replay == nil {
-			v.want[export.Stream{Source: s.Source, Key: s.Key}] = s.Pos
-		}
-	}
-	return v, nil
+	v := &storedCheck{Exporter: e.Exporter, runner: r, name: e.Name, stored: stored}
+	r.stored = append(r.stored, v)
+	return v
 }
 
 // Export implements export.Exporter.
 func (v *storedCheck) Export(ctx context.Context, b *export.Batch) error {
-	if !v.done {
-		has, err := v.stored.Reached(ctx)
-		if err != nil {
-			return err
-		}
-		v.compare(has)
-		v.done, v.want = true, nil
+	if err := v.check(ctx, true); err != nil {
+		return err
 	}
 	return v.Exporter.Export(ctx, b)
 }
 
-// compare reports, for each source, the streams of which the destination has less.
-func (v *storedCheck) compare(has map[export.Stream]int64) {
-	streams, bytes := make(map[string]int), make(map[string]int64)
-	for s, pos := range v.want {
-		if n := pos - has[s]; n > 0 {
+// watch checks the destination until ctx ends.
+func (v *storedCheck) watch(ctx context.Context) {
+	tick := time.NewTicker(storeEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			within, cancel := context.WithTimeout(ctx, storeEvery)
+			_ = v.check(within, false) // the exports report a destination that does not answer
+			cancel()
+		}
+	}
+}
+
+// check compares the destination with the checkpoint: at the first time, and when it has another
+// identity, or its newest row is older than before.
+func (v *storedCheck) check(ctx context.Context, first bool) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if first && v.done {
+		return nil
+	}
+	id, newest, err := v.stored.Identity(ctx)
+	if err != nil {
+		return err
+	}
+	was, err := v.runner.checkpoint.Destination(v.name)
+	if err != nil {
+		return err
+	}
+	other := was != "" && was != id
+	if v.done && !other && newest >= v.newest {
+		v.newest = newest
+		return nil
+	}
+	if other {
+		v.runner.Logger.Error("the store is not the one that had the rows until now", "exporter", v.name, "was", was, "is", id)
+	}
+	if err := v.compare(ctx, other); err != nil {
+		return err
+	}
+	if was != id {
+		if err := v.runner.checkpoint.SetDestination(v.name, id); err != nil {
+			return err
+		}
+	}
+	v.done, v.newest = true, newest
+	return nil
+}
+
+// compare reports, for each source, the streams of which the destination has less than the
+// checkpoint. One with something in its spool has less for a good reason. Another one has nothing,
+// also if its accounts reach as far: they count from the beginning of a stream, not of the store.
+func (v *storedCheck) compare(ctx context.Context, other bool) error {
+	spool, err := spooled(v.runner.Config.DataDir)
+	if err != nil || spool[v.name] > 0 && !other {
+		return err
+	}
+	list, err := v.runner.checkpoint.Streams("")
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	var has map[export.Stream]int64
+	if !other {
+		if has, err = v.stored.Reached(ctx); err != nil {
+			return err
+		}
+	}
+	all, streams, bytes := 0, make(map[string]int), make(map[string]int64)
+	for i := range list {
+		s := &list[i]
+		if s.Replay != nil {
+			continue
+		}
+		if n := s.Written() - has[export.Stream{Source: s.Source, Key: s.Key}]; n > 0 {
+			all++
 			streams[s.Source]++
 			bytes[s.Source] += n
 		}
 	}
+	v.runner.metrics.StoreBehind.WithLabelValues(v.name).Add(float64(all))
 	for _, source := range slices.Sorted(maps.Keys(streams)) {
 		detail := fmt.Sprintf("%s does not have the last %d bytes of %d streams that it had accepted: it was emptied, replaced or restored; earshot dlq retry, or backfill, reads again what the source still has",
 			v.name, bytes[source], streams[source])
-		v.log.Error("rows are missing", "exporter", v.name, "source", source, "streams", streams[source], "bytes", bytes[source])
+		v.runner.Logger.Error("rows are missing", "exporter", v.name, "source", source, "streams", streams[source], "bytes", bytes[source])
 		now := time.Now().UnixNano()
-		v.report(msg.DeadLetter{
+		v.runner.pipeline.AddDeadLetter(msg.DeadLetter{
 			ID: msg.NewDeadLetterID("", source, "store", v.name, fmt.Sprint(bytes[source])), Source: source, Stage: "store", Reason: msg.ReasonStoreBehind,
 			Detail: detail, Origin: v.name, Seen: now, Ver: 1,
 		})
 	}
+	return nil
+}
+
+// errNotGathered is the error of an exporter that cannot gather; it is never returned to one that
+// Gather returned true to.
+var errNotGathered = errors.New("not gathered")
+
+// Gather implements export.Gatherer: an export follows the check, and delivers it.
+func (v *storedCheck) Gather(b *export.Batch) bool {
+	g, ok := v.Exporter.(export.Gatherer)
+	return ok && g.Gather(b)
+}
+
+// Ungather implements export.Gatherer.
+func (v *storedCheck) Ungather(put func(*export.Batch) error) error {
+	if g, ok := v.Exporter.(export.Gatherer); ok {
+		return g.Ungather(put)
+	}
+	return errNotGathered
+}
+
+// Split implements export.Gatherer.
+func (v *storedCheck) Split(b *export.Batch) (halves [2]*export.Batch, ok bool) {
+	if g, can := v.Exporter.(export.Gatherer); can {
+		return g.Split(b)
+	}
+	return halves, false
 }

@@ -24,6 +24,9 @@ func (r *runner) run(ctx context.Context) error {
 		start(func() { r.store.Supervise(work) })
 	}
 	start(func() { r.delivery.Run(work) })
+	for _, v := range r.stored {
+		start(func() { v.watch(work) })
+	}
 	start(func() {
 		if err := r.pipeline.Run(work); err != nil {
 			stop(err)

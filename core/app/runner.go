@@ -45,6 +45,7 @@ type runner struct {
 	exporters   []Exporter
 	store       *store.Store   // nil: the rows go to a server
 	gateway     *store.Gateway // nil: the store has its Unix socket alone
+	stored      []*storedCheck // the exporters that can be asked
 
 	checkpoint *checkpoint.Store
 	refusals   *refusals
@@ -54,7 +55,7 @@ type runner struct {
 	closers
 }
 
-// closers are what closes the parts that were opened.
+// closers close the parts that were opened.
 type closers []func()
 
 // onClose adds one.
@@ -170,10 +171,7 @@ func (r *runner) newExporters(ctx context.Context) (err error) {
 func (r *runner) newDelivery(ctx context.Context) error {
 	var targets []delivery.Target
 	for _, e := range r.exporters {
-		wrapped, err := r.checkStored(e)
-		if err != nil {
-			return err
-		}
+		wrapped := r.checkStored(e)
 		if r.backfill != nil {
 			wrapped = r.backfill.wrap(wrapped)
 		}
@@ -186,7 +184,7 @@ func (r *runner) newDelivery(ctx context.Context) error {
 	c := r.Config.Delivery
 	r.delivery, err = delivery.New(delivery.Settings{
 		RetryMin: time.Duration(c.RetryMin), RetryMax: time.Duration(c.RetryMax), Logger: r.Logger, Metrics: r.metrics,
-		Refused: r.refusals.refused, Damaged: r.refusals.damaged, Committed: count, SpoolDir: filepath.Join(r.dir, "spool"), SpoolMax: int64(c.SpoolMax),
+		Refused: r.refusals.refused, Damaged: r.refusals.damaged, Released: count, SpoolDir: filepath.Join(r.dir, "spool"), SpoolMax: int64(c.SpoolMax),
 	}, r.checkpoint, targets...)
 	if err != nil {
 		return err

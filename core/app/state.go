@@ -17,6 +17,7 @@ import (
 type StreamState struct {
 	Source, Stream, Origin string
 	Pos                    int64 // everything before it is with the exporters or in a spool
+	Written                int64 // up to where the store's table of accounts has it, at least
 }
 
 // State is the content of a data directory beside the store.
@@ -25,6 +26,8 @@ type State struct {
 	Running bool
 	Streams []StreamState
 	Spooled map[string]int64 // bytes, by exporter
+	// Store is the identity of the store that has them; empty when it is not known.
+	Store string
 }
 
 // ReadState reads the state of a data directory.
@@ -52,7 +55,10 @@ func ReadState(c *config.Config) (State, error) {
 		if r.Replay != nil {
 			pos = max(pos, r.Replay.Until)
 		}
-		s.Streams = append(s.Streams, StreamState{r.Source, r.Key, r.Origin, pos})
+		s.Streams = append(s.Streams, StreamState{r.Source, r.Key, r.Origin, pos, r.Written()})
+	}
+	if err == nil {
+		s.Store, err = check.Destination(config.StoreExporter)
 	}
 	return s, errors.Join(err, check.Close())
 }

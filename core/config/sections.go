@@ -18,17 +18,23 @@ type Store struct {
 	// Password of the user reader at that address. Empty: a random one for each start, which is in
 	// data_dir/store/token while it holds.
 	Token spec.Secret `yaml:"token"`
-	// Password of the user default at that address, who also writes. Empty: nobody writes there.
+	// Password of the user default at that address, who also writes. Empty: the user does not exist there.
 	WriterToken spec.Secret `yaml:"writer_token"`
 	// Memory that queries and merges may take together.
 	MaxMemory spec.Size `yaml:"max_memory"`
+	// How long its rows are kept, from when they were stored. 0s keeps them for ever.
+	MaxAge spec.Duration `yaml:"max_age"`
+	// Size of its tables at which the oldest rows go. 0 keeps them all.
+	MaxSize spec.Size `yaml:"max_size"`
 	// The earshot-store executable. Empty: beside the earshot executable, else in
 	// PATH.
 	Binary string `yaml:"binary" kind:"path"`
 }
 
 // SetDefaults implements spec.Defaults.
-func (s *Store) SetDefaults() { *s = Store{MaxMemory: 2 << 30} }
+func (s *Store) SetDefaults() {
+	*s = Store{MaxMemory: 2 << 30, MaxAge: spec.Duration(90 * 24 * time.Hour), MaxSize: 10e9}
+}
 
 func (s *Store) validate(c *spec.Check) {
 	if s.Listen != "" && c.Address("listen", s.Listen) {
@@ -39,11 +45,12 @@ func (s *Store) validate(c *spec.Check) {
 		}
 	}
 	c.PositiveSize("max_memory", s.MaxMemory)
+	c.NotNegative("max_age", s.MaxAge)
 }
 
 // Delivery is how batches are made and retried.
 type Delivery struct {
-	// Age at which a batch is sent, however small it is.
+	// Age at which a row is sent, however few there are. After a pause it is a fifth of that.
 	FlushInterval spec.Duration `yaml:"flush_interval"`
 	// Rows at which a batch is sent before its time.
 	BatchRows int `yaml:"batch_rows"`
@@ -67,7 +74,7 @@ type Delivery struct {
 // SetDefaults implements spec.Defaults.
 func (d *Delivery) SetDefaults() {
 	*d = Delivery{
-		FlushInterval: spec.Duration(500 * time.Millisecond),
+		FlushInterval: spec.Duration(time.Second),
 		BatchRows:     50_000,
 		BatchBytes:    16 << 20,
 		MaxInFlight:   16 << 20,

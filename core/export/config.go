@@ -22,5 +22,8 @@ type Env struct {
 	Profile                 *semconv.Profile // names the spans
 	Prices                  *price.Table
 	SilentAfter, StuckAfter time.Duration // see config.Now
+	StoreMaxAge             time.Duration // of the rows of the embedded store
+	StoreMaxSize            int64         // bytes of its tables
+	TempDir                 string        // for files that end with the process; empty: none
 	Logger                  *slog.Logger
 }

@@ -29,9 +29,12 @@ type Exporter interface {
 // Stream names a stream of a source.
 type Stream struct{ Source, Key string }
 
-// Stored is an exporter whose destination can be asked up to which position, in bytes,
-// it has each stream.
+// Stored is an exporter whose destination can be asked which one it is, and up to which
+// position, in bytes, it has each stream. Any goroutine may ask.
 type Stored interface {
+	// Identity returns the name of the destination's tables, which no others have; empty when
+	// there are none. newest, Unix ns, is when something was stored last.
+	Identity(ctx context.Context) (id string, newest int64, err error)
 	Reached(ctx context.Context) (map[Stream]int64, error)
 }
 
@@ -40,6 +43,32 @@ type Stored interface {
 // version of each record of the formats.
 type Superseder interface {
 	Supersede(ctx context.Context, formats []string) error
+}
+
+// Gatherer is an exporter that can deliver several batches at once, because few large
+// requests cost its destination less than many small ones. Gathered records are outside of the
+// batches' memory, and at the destination after the next Export that returns nil, which may be
+// of an empty batch. An Export that fails leaves them as they were, and its error is not
+// permanent because of them.
+type Gatherer interface {
+	Exporter
+	// Gather takes the records of a batch, and does not keep the batch. It returns false if
+	// there is no room, or the batch has to be exported by itself.
+	Gather(b *Batch) bool
+	// Ungather calls put for each gathered batch, in order, with a batch that Export takes
+	// in its place, and forgets it when put returns nil.
+	Ungather(put func(*Batch) error) error
+	// Split returns the halves of a batch of one Rows; false: it has one row.
+	Split(b *Batch) ([2]*Batch, bool)
+}
+
+// Rows are rows of one table in the encoding of an exporter's destination. Only the exporter
+// that gathered them can read them.
+type Rows struct {
+	Table string
+	Count int
+	Data  []byte
+	Shown string // for people, if there is one row
 }
 
 // Batch has the records of one commit batch. It owns the texts of its messages.
@@ -52,11 +81,12 @@ type Batch struct {
 	DeadLetters []msg.DeadLetter
 	Ledger      []msg.Ledger
 	Streams     []msg.Stream
+	Rows        []Rows // of a batch that was gathered; it has nothing else
 }
 
 // Len is the number of records.
 func (b *Batch) Len() int {
-	return len(b.Messages) + len(b.Spans) + len(b.DeadLetters) + len(b.Ledger) + len(b.Streams)
+	return len(b.Messages) + len(b.Spans) + len(b.DeadLetters) + len(b.Ledger) + len(b.Streams) + len(b.Rows)
 }
 
 // Halves returns the batch in two, each with an identity of its own that is the
@@ -68,7 +98,8 @@ func (b *Batch) Halves() [2]*Batch {
 	left.Spans, right.Spans, n = cut(b.Spans, n)
 	left.DeadLetters, right.DeadLetters, n = cut(b.DeadLetters, n)
 	left.Ledger, right.Ledger, n = cut(b.Ledger, n)
-	left.Streams, right.Streams, _ = cut(b.Streams, n)
+	left.Streams, right.Streams, n = cut(b.Streams, n)
+	left.Rows, right.Rows, _ = cut(b.Rows, n)
 	return [2]*Batch{left, right}
 }
 

@@ -66,11 +66,11 @@ const tailMessages = `
 		AND is_deleted = 0`
 
 const tailSpans = `
-	SELECT concat(TraceId, SpanId), Timestamp, SessionId, SpanAttributes['earshot.format'], AgentName, Operation,
+	SELECT concat(TraceId, SpanId), Timestamp, SessionId, Format, AgentName, Operation,
 		if(ToolName != '', ToolName, Model), SpanAttributes['earshot.delegate.to'],
 		if(StatusCode = 'Error', concat(SpanAttributes['error.type'], ' ', StatusMessage), ''), StatusCode = 'Error', TraceId, SpanId, Duration / 1e6, IngestTs
 	FROM otel_traces
-	WHERE ({session:String} = '' OR startsWith(SessionId, {session:String})) AND ({source:String} = '' OR SpanAttributes['earshot.source'] = {source:String}) AND ({format:String} = '' OR SpanAttributes['earshot.format'] = {format:String})
+	WHERE ({session:String} = '' OR startsWith(SessionId, {session:String})) AND ({source:String} = '' OR ServiceName = {source:String}) AND ({format:String} = '' OR Format = {format:String})
 		AND ({kind:String} = '' OR Operation = {kind:String}) AND {hidden:UInt8} IN (0, 1)
 		AND IsDeleted = 0`
 

@@ -23,7 +23,7 @@ const (
 	writeFile = unix.LANDLOCK_ACCESS_FS_WRITE_FILE
 	truncate  = unix.LANDLOCK_ACCESS_FS_TRUNCATE
 	ioctl     = unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
-	first     = unix.LANDLOCK_ACCESS_FS_MAKE_SYM<<1 - 1 // what ABI 1 has
+	first     = unix.LANDLOCK_ACCESS_FS_MAKE_SYM<<1 - 1 // the rights of ABI 1
 	ofFiles   = execute | readFile | writeFile | truncate | ioctl
 )
 

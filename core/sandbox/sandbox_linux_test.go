@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// TestMain is also the program in the sandbox: with TRY it prints what it may do.
+// TestMain is also the program in the sandbox: with TRY it prints its rights.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("TRY"); dir != "" {
 		try(dir)
@@ -55,7 +55,7 @@ func try(dir string) {
 	report("signal the parent", syscall.Kill(os.Getppid(), 0))
 }
 
-// TestExec runs a program in a sandbox, which tries what it may and what it may not.
+// TestExec runs a program in a sandbox, which tries granted and refused actions.
 func TestExec(t *testing.T) {
 	level := Level()
 	if level == 0 {

@@ -56,7 +56,7 @@ func filter(network bool) ([]bpf.RawInstruction, error) {
 	return bpf.Assemble(append(program, bpf.RetConstant{Val: allow}))
 }
 
-// filterCalls holds this thread, and what it becomes, to the filter. It needs no_new_privs.
+// filterCalls holds this thread, and its next program, to the filter. It needs no_new_privs.
 func filterCalls(network bool) error {
 	raw, err := filter(network)
 	if err != nil {

@@ -8,8 +8,6 @@ import (
 	"github.com/ClickHouse/ch-go/compress"
 	"github.com/ClickHouse/ch-go/proto"
 	chgo "github.com/ClickHouse/clickhouse-go/v2"
-
-	"github.com/earshot-dev/earshot/exporters/clickhouse/internal/native"
 )
 
 var errStopped = errors.New("insert is over")
@@ -37,12 +35,11 @@ func newWire(method chgo.CompressionMethod) *wire {
 // has failed. The exporter uses the rows, and the wire, again by then: stop waits for a Read
 // that is under way and refuses all others.
 type body struct {
-	mu    sync.Mutex
-	block *native.Block
-	next  blocks
-	wire  *wire
-	at    int
-	err   error
+	mu   sync.Mutex
+	next func(to *proto.Buffer) error
+	wire *wire
+	at   int
+	err  error
 }
 
 func (b *body) Read(p []byte) (int, error) {
@@ -63,10 +60,7 @@ func (b *body) Read(p []byte) (int, error) {
 func (b *body) encode() error {
 	w := b.wire
 	w.buf.Reset()
-	if !b.next() {
-		return io.EOF
-	}
-	if err := b.block.Encode(&w.buf); err != nil || w.compress == nil {
+	if err := b.next(&w.buf); err != nil || w.compress == nil {
 		return err
 	}
 	if err := w.compress.Compress(w.buf.Buf); err != nil {

@@ -26,13 +26,14 @@ func bodyOf(t *testing.T, blocks int) (*body, []byte) {
 		}
 	}
 	at := 0
-	return &body{block: r.block, wire: newWire(chgo.CompressionNone), next: func() bool {
-		r.block.Reset()
-		if at < len(messages) {
-			r.add(&messages[at])
-			at++
+	return &body{wire: newWire(chgo.CompressionNone), next: func(to *proto.Buffer) error {
+		if at == len(messages) {
+			return io.EOF
 		}
-		return r.block.Rows() > 0
+		r.block.Reset()
+		r.add(&messages[at])
+		at++
+		return r.block.Encode(to)
 	}}, want.Buf
 }
 
@@ -56,7 +57,7 @@ func TestAStoppedBodyLeavesTheRowsAlone(t *testing.T) {
 	if err := b.stop(); err != nil {
 		t.Errorf("stopped half way: %v", err)
 	}
-	b.next = func() bool { t.Error("a row was touched"); return false }
+	b.next = func(*proto.Buffer) error { t.Error("a row was touched"); return io.EOF }
 	b.wire = nil
 	if n, err := b.Read(make([]byte, 10)); n != 0 || !errors.Is(err, errStopped) {
 		t.Errorf("read %d bytes, error %v", n, err)
@@ -67,10 +68,10 @@ func TestAStoppedBodyLeavesTheRowsAlone(t *testing.T) {
 func TestStopWaitsForARead(t *testing.T) {
 	b, _ := bodyOf(t, 5)
 	next, reading, goOn := b.next, make(chan struct{}), make(chan struct{})
-	b.next = func() bool {
+	b.next = func(to *proto.Buffer) error {
 		close(reading)
 		<-goOn
-		return next()
+		return next(to)
 	}
 	read := make(chan error, 1)
 	go func() {
@@ -92,16 +93,12 @@ func TestStopWaitsForARead(t *testing.T) {
 
 func TestABrokenBlockIsReported(t *testing.T) {
 	b, _ := bodyOf(t, 1)
-	next := b.next
-	b.next = func() bool {
-		more := next()
-		b.block.Columns[3].Column.Reset()
-		return more
+	broken := errors.New("column c has 0 rows of 1")
+	b.next = func(*proto.Buffer) error { return broken }
+	if _, err := io.ReadAll(b); !errors.Is(err, broken) {
+		t.Errorf("error %v", err)
 	}
-	if _, err := io.ReadAll(b); err == nil {
-		t.Error("no error")
-	}
-	if err := b.stop(); err == nil {
-		t.Error("stop says nothing of it")
+	if err := b.stop(); !errors.Is(err, broken) {
+		t.Errorf("stop says nothing of it: %v", err)
 	}
 }

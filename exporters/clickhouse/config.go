@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,6 +24,9 @@ type Config struct {
 	Database string `yaml:"database"`
 	// Cluster for ON CLUSTER and replicated tables. Empty: a single server.
 	Cluster string `yaml:"cluster"`
+	// Replicas of a cluster that have the rows before an insert is answered: a number, or auto
+	// for most of them. Empty: the server's default.
+	InsertQuorum string `yaml:"insert_quorum"`
 	// Create and migrate the tables at start. Without it they must be there.
 	CreateSchema bool `yaml:"create_schema"`
 	// Compression on the wire: lz4, zstd, none, or auto: lz4, unless the server is on
@@ -30,17 +34,32 @@ type Config struct {
 	Compression string `yaml:"compression"`
 	// How long one insert may take before it is retried.
 	Timeout spec.Duration `yaml:"timeout"`
+	// Answer an insert when its rows survive a power cut of the server.
+	Sync bool `yaml:"sync"`
+	// Storage policy of the tables. Empty: the server's default.
+	StoragePolicy string `yaml:"storage_policy"`
+	// Move rows to a volume of the storage policy when they are old.
+	Move Move `yaml:"move"`
 	// How long rows are kept. 0s keeps them for ever.
 	TTL Retention `yaml:"ttl"`
+}
+
+// Move is when rows go to another volume.
+type Move struct {
+	// Volume of the storage policy. Empty: rows stay where they are.
+	Volume string `yaml:"volume"`
+	// Age of the rows, from when they were stored.
+	After spec.Duration `yaml:"after"`
 }
 
 // Retention is how long the rows of each kind of table are kept; 0 is for ever.
 type Retention struct {
 	// Contents of messages, tool arguments and results.
 	Bodies spec.Duration `yaml:"bodies"`
-	// Messages without their contents, tool calls and delegations.
+	// Messages without their contents. Spans, tool calls and delegations are one table, which
+	// is kept for the longer of messages and spans.
 	Messages spec.Duration `yaml:"messages"`
-	// Spans and dead letters.
+	// Spans, those that agents send themselves, and dead letters.
 	Spans spec.Duration `yaml:"spans"`
 	// Hourly aggregates.
 	Rollups spec.Duration `yaml:"rollups"`
@@ -55,7 +74,7 @@ func Type() spec.Type {
 		Doc:  "A ClickHouse server or cluster, instead of the embedded store.",
 		New: func() spec.Section {
 			return &Config{
-				CreateSchema: true, Compression: CompressionAuto, Timeout: spec.Duration(30 * time.Second),
+				CreateSchema: true, Sync: true, InsertQuorum: "auto", Move: Move{After: 7 * days}, Compression: CompressionAuto, Timeout: spec.Duration(30 * time.Second),
 				TTL: Retention{Bodies: 90 * days, Messages: 180 * days, Spans: 30 * days, Rollups: 730 * days},
 			}
 		},
@@ -106,8 +125,17 @@ func (c *Config) Validate(check *spec.Check) {
 	if c.Cluster != "" && !clusterName.MatchString(c.Cluster) {
 		check.Report("cluster", "the name of a cluster is made of letters, digits, _ . - { and }", "")
 	}
+	if q := c.InsertQuorum; q != "" && q != "auto" {
+		if n, err := strconv.Atoi(q); err != nil || n < 0 {
+			check.Report("insert_quorum", "expected auto or a number of replicas", "")
+		}
+	}
 	check.OneOf("compression", c.Compression, CompressionAuto, CompressionLZ4, CompressionZSTD, CompressionNone)
 	check.Positive("timeout", c.Timeout)
+	check.Positive("move.after", c.Move.After)
+	if c.Move.Volume != "" && c.StoragePolicy == "" {
+		check.Report("move.volume", "a volume is part of a storage policy", "set storage_policy")
+	}
 	check.NotNegative("ttl.bodies", c.TTL.Bodies)
 	check.NotNegative("ttl.messages", c.TTL.Messages)
 	check.NotNegative("ttl.spans", c.TTL.Spans)
@@ -126,6 +154,13 @@ func parseDSN(dsn spec.Secret) (*url.URL, error) {
 	scheme, rest, ok := strings.Cut(dsn.Reveal(), "://")
 	if !ok {
 		return nil, errDSN
+	}
+	if scheme == "http+unix" {
+		inner, _, err := unixDSN(rest)
+		if err != nil {
+			return nil, errDSN
+		}
+		return url.Parse(inner)
 	}
 	if !slices.Contains([]string{"clickhouse", "tcp", "native", "http", "https"}, scheme) {
 		return nil, errDSNScheme
@@ -167,23 +202,30 @@ func (c *Config) Conn(log *slog.Logger) ConnSettings {
 
 // Schema is the schema of the tables.
 func (c *Config) Schema() Schema {
-	return Schema{Database: c.Database, Cluster: c.Cluster, TTL: TTL{
+	return Schema{Database: c.Database, Cluster: c.Cluster, Sync: c.Sync, StoragePolicy: c.StoragePolicy, TTL: TTL{
+		Volume: c.Move.Volume, MoveAfter: time.Duration(c.Move.After),
 		Bodies: time.Duration(c.TTL.Bodies), Messages: time.Duration(c.TTL.Messages),
 		Spans: time.Duration(c.TTL.Spans), Rollups: time.Duration(c.TTL.Rollups),
 	}}
 }
 
+// EmbeddedSchema is the schema of the embedded store, which keeps its rows for a time; 0: for ever.
+func EmbeddedSchema(age time.Duration) Schema {
+	return Schema{Database: DefaultDatabase, Sync: true, TTL: TTL{Messages: age, Spans: age, Rollups: age}}
+}
+
 // NewExporter implements export.Config. Without a dsn it exports to the embedded store,
-// which keeps its rows for ever. It waits for a store that is not there yet, or that
+// which keeps rows as the section store has it. It waits for a store that is not there yet, or that
 // refuses to create the tables.
 func (c *Config) NewExporter(ctx context.Context, env export.Env) (export.Exporter, error) {
+	schema, size := c.Schema(), int64(0)
 	if c.DSN.Reveal() == "" {
 		c = &Config{DSN: spec.NewSecret(env.StoreDSN), CreateSchema: true}
+		schema, size = EmbeddedSchema(env.StoreMaxAge), env.StoreMaxSize
 	}
-	schema := c.Schema()
 	x, err := New(ctx, Settings{
-		Conn: c.Conn(env.Logger), Cluster: schema.Cluster, TTL: schema.TTL, CreateSchema: c.CreateSchema, Timeout: time.Duration(c.Timeout),
-		Prices: env.Prices, SilentAfter: env.SilentAfter, StuckAfter: env.StuckAfter, Profile: env.Profile, Logger: env.Logger,
+		Conn: c.Conn(env.Logger), Cluster: schema.Cluster, TTL: schema.TTL, Sync: schema.Sync, StoragePolicy: schema.StoragePolicy, CreateSchema: c.CreateSchema, Timeout: time.Duration(c.Timeout),
+		Prices: env.Prices, SilentAfter: env.SilentAfter, StuckAfter: env.StuckAfter, Profile: env.Profile, MaxSize: size, Quorum: c.InsertQuorum, TempDir: env.TempDir, Logger: env.Logger,
 	})
 	if err != nil {
 		return nil, err

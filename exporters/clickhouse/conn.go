@@ -82,6 +82,9 @@ func open(s ConnSettings, inDatabase bool) (*Conn, error) {
 	}
 	c := &Conn{http: opts.Protocol == chgo.HTTP, database: opts.Auth.Database, throttle: &throttle{}}
 	c.redacted = describe(opts)
+	if _, socket, err := unixDSN(strings.TrimPrefix(strings.TrimSpace(s.DSN), "http+unix://")); err == nil && opts.DialContext != nil {
+		c.redacted = "unix:" + socket + "/" + c.database
+	}
 	if opts.Compression != nil {
 		c.method = opts.Compression.Method
 	}

@@ -18,7 +18,6 @@ import (
 
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/export/exporttest"
-	"github.com/earshot-dev/earshot/core/msg"
 )
 
 func TestContract(t *testing.T) {
@@ -45,11 +44,7 @@ func takes(b *export.Batch) [][]string {
 		out = append(out, []string{"messages/" + b.Messages[i].Host.ID.String()})
 	}
 	for i := range b.Spans {
-		id, table := b.Spans[i].ID.String(), "otel_traces/"
-		if b.Spans[i].State == msg.SpanOpen {
-			table = "open_spans/"
-		}
-		out = append(out, []string{table + id, "tool_calls/" + id})
+		out = append(out, []string{fmt.Sprintf("spans/%s", b.Spans[i].ID[:])})
 	}
 	for i := range b.DeadLetters {
 		out = append(out, []string{"dead_letters/" + b.DeadLetters[i].ID.String()})
@@ -127,7 +122,7 @@ func (f *fakeServer) keep(token string, records []string) {
 
 // idColumns are the columns that identify rows.
 var idColumns = map[string]string{
-	"messages": "message_id", "otel_traces": "SpanId", "tool_calls": "span_id", "delegations": "span_id", "open_spans": "span_id",
+	"messages": "message_id", "spans": "span_id",
 	"dead_letters": "dl_id", "source_ledger": "stream", "streams": "stream",
 }
 

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg/schema"
@@ -63,10 +65,39 @@ func (s Schema) adjust(ctx context.Context, c *Conn) ([]string, error) {
 			have = columns[s.local(r.table)][r.column].ttl
 		}
 		if want := r.expression(s.TTL); want != have {
+			// The parts that are there learn of it without being written again.
+			if cheap := "materialize_ttl_recalculate_only = 1"; !strings.Contains(engine, cheap) {
+				tables[r.table] = engine + cheap
+				out = append(out, "ALTER TABLE "+s.local(r.table)+s.onCluster()+" MODIFY SETTING "+cheap)
+			}
 			out = append(out, s.modify(r, want))
 		}
 	}
+	for _, t := range slices.Sorted(maps.Keys(tables)) {
+		if engine := tables[t]; strings.Contains(engine, "ttl_only_drop_parts") {
+			out = append(out, changeSettings(s, t, engine)...)
+		}
+	}
 	return append(out, comments...), nil
+}
+
+// changeSettings are the statements that bring the settings of a table to those of the
+// configuration.
+func changeSettings(s Schema, table, engine string) (out []string) {
+	alter := "ALTER TABLE " + s.local(table) + s.onCluster()
+	var set []string
+	for _, w := range tableSettings(s) {
+		if !strings.Contains(engine, w.text()) {
+			set = append(set, w.text())
+		}
+	}
+	if len(set) > 0 {
+		out = append(out, alter+" MODIFY SETTING "+strings.Join(set, ", "))
+	}
+	if !s.Sync && strings.Contains(engine, "fsync_after_insert = 1") {
+		out = append(out, alter+" RESET SETTING fsync_after_insert, fsync_part_directory")
+	}
+	return out
 }
 
 // engines returns the full text of the engine of every table that has rows, by

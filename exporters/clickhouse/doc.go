@@ -5,7 +5,7 @@
 // columns of tables are described in core/msg/schema, from which the writers of rows
 // (rows_gen.go) and the columns in the migrations follow; rows.go has the values that are
 // more than a field. The schema is applied by numbered migrations, of which the first is the
-// schema of the first release.
+// schema of the first release; copy.go runs those that move rows to another table.
 //
 // # Once
 //
@@ -24,6 +24,14 @@
 // reads the views v_*. A value that is not identity, such as a name that becomes known
 // later, is never part of a key. The rollup counts distinct span ids, which a replay does
 // not change.
+//
+// # Few inserts
+//
+// Batches of a backlog are gathered (gather.go): encoded into a file, and sent as one insert a
+// table. 34 inserts of 12 MB cost the engine twice as much as 9 of 60 MB, because their parts are
+// merged at once. If the insert fails, the encoded rows are exported batch by batch, and cut to the
+// row that is refused. They belong to the schema that wrote them: a migration that drops a table
+// must not meet them, so it runs when the spool is empty, or keeps a view that takes inserts.
 //
 // # The cost of an insert
 //
@@ -49,6 +57,9 @@
 //   - A connection into a database that is not there yet is refused, so an
 //     exporter connects without one and names it in every statement.
 //   - The driver wants https:// and secure=true both; the DSN here need not.
+//   - ttl_only_drop_parts has no merge made for the TTL of a column: contents would stay in a part
+//     that nothing is merged with.
+//   - An insert of more than min_insert_block_size_bytes is cut into a large and a small part.
 //   - TTLs count from when a row was stored. Counted from when it happened, the
 //     first merge after a backfill would drop the backfill.
 //   - One code (252) is for a table with too many parts, which passes, and for an

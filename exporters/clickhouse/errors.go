@@ -57,13 +57,13 @@ const (
 // replacedMeanwhile reports that a statement of the schema may have met a table or view
 // in the moment in which another program, at an earlier or a later migration, replaced it.
 func replacedMeanwhile(err error) bool {
-	const notFoundColumn, noSuchColumn, unknownIdentifier, unknownTable, isDropped, cannotAssignAlter, notExchanged = 10, 16, 47, 60, 218, 517, 521
+	const notFoundColumn, noSuchColumn, unknownIdentifier, tableExists, unknownTable, fileGone, isDropped, cannotAssignAlter, notExchanged = 10, 16, 47, 57, 60, 107, 218, 517, 521
 	var ex *chgo.Exception
 	if !errors.As(err, &ex) {
 		return false
 	}
 	switch ex.Code {
-	case notFoundColumn, noSuchColumn, unknownIdentifier, unknownTable, isDropped, cannotAssignAlter, notExchanged:
+	case notFoundColumn, noSuchColumn, unknownIdentifier, tableExists, unknownTable, fileGone, isDropped, cannotAssignAlter, notExchanged:
 		return true
 	}
 	return false

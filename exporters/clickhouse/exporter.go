@@ -5,8 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"sync"
 	"time"
+
+	"github.com/ClickHouse/ch-go/proto"
 
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/price"
@@ -16,9 +20,15 @@ import (
 // Settings of an Exporter. Only the DSN is required.
 type Settings struct {
 	Conn ConnSettings
-	// Cluster and TTL shape the schema; see Schema.
-	Cluster string
-	TTL     TTL
+	// Cluster, TTL, Sync and StoragePolicy shape the schema; see Schema.
+	Cluster       string
+	TTL           TTL
+	Sync          bool
+	StoragePolicy string
+
+	// Quorum is insert_quorum on a cluster: how many replicas have the rows before the answer,
+	// or auto for most of them. Empty: the server's default.
+	Quorum string
 
 	// CreateSchema makes the database and its tables, or brings them up to date,
 	// before the first insert. Without it they are only looked at.
@@ -27,6 +37,11 @@ type Settings struct {
 	Timeout time.Duration
 	// MaxInsertBytes bounds one insert, about; 64 MiB when zero.
 	MaxInsertBytes int
+	// MaxSize bounds the tables on the disk: the oldest rows go first; 0: no bound.
+	MaxSize int64
+	// TempDir is where the rows of several batches are gathered for one insert; empty: each
+	// batch has inserts of its own.
+	TempDir string
 	// Prices are written to model_prices, beside the rows that people insert; the default
 	// ones when nil.
 	Prices *price.Table
@@ -44,11 +59,14 @@ type Exporter struct {
 	settings Settings
 	schema   Schema
 	conn     *Conn
+	mu       sync.Mutex // of preparing
 	ready    bool
 	writers  *writers
 	wire     *wire
 	batch    string              // the last one that was offered
 	accepted map[string]struct{} // tokens of its parts that are stored
+	gathered gathered
+	keeper   keeper
 }
 
 var _ export.Exporter = (*Exporter)(nil)
@@ -78,14 +96,16 @@ func New(_ context.Context, s Settings) (*Exporter, error) {
 		s.Prices = price.Default()
 	}
 	s.SilentAfter, s.StuckAfter = cmp.Or(s.SilentAfter, time.Minute), cmp.Or(s.StuckAfter, 10*time.Minute)
-	schema := Schema{Database: conn.database, Cluster: s.Cluster, TTL: s.TTL}
-	return &Exporter{settings: s, schema: schema, conn: conn, writers: newWriters(s.Profile, schema), wire: newWire(conn.method)}, nil
+	schema := Schema{Database: conn.database, Cluster: s.Cluster, TTL: s.TTL, Sync: s.Sync, StoragePolicy: s.StoragePolicy, Logger: s.Logger}
+	return &Exporter{settings: s, schema: schema, conn: conn, writers: newWriters(s.Profile, schema), wire: newWire(conn.method), gathered: gathered{dir: s.TempDir}}, nil
 }
 
 // Prepare connects and makes sure that the tables are there and fit. Export does
 // so itself; a caller that wants to report a wrong password early calls it
 // first.
 func (x *Exporter) Prepare(ctx context.Context) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	if x.ready {
 		return nil
 	}
@@ -110,12 +130,55 @@ func (x *Exporter) Prepare(ctx context.Context) error {
 // prepared writes the tables of settings: rows can be stored without them.
 func (x *Exporter) prepared(ctx context.Context) {
 	x.ready = true
+	if x.settings.MaxSize > 0 && x.keeper.cancel == nil {
+		x.keeper.start(x.conn, x.settings.MaxSize, x.settings.Logger)
+	}
 	if err := x.writePrices(ctx); err != nil {
 		x.settings.Logger.Warn("clickhouse: write model_prices", "error", err)
 	}
 	if err := x.writeThresholds(ctx); err != nil {
 		x.settings.Logger.Warn("clickhouse: write thresholds", "error", err)
 	}
+}
+
+// isReady reports whether the tables are there, as far as is known.
+func (x *Exporter) isReady() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.ready
+}
+
+// checkTables has the tables made again before the next attempt if one of them is not there.
+func (x *Exporter) checkTables(err error) {
+	if SchemaDiffers(err) {
+		x.forgetTables()
+	}
+}
+
+func (x *Exporter) forgetTables() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.ready = false
+}
+
+// Identity implements export.Stored: by the table of migrations, which no migration replaces.
+func (x *Exporter) Identity(ctx context.Context) (id string, newest int64, err error) {
+	for try := 0; id == "" && try < 2; try++ { // tables that are gone are made again
+		if err := x.Prepare(ctx); err != nil {
+			return "", 0, x.conn.mayPass(ctx, err)
+		}
+		if id, err = x.conn.Identity(ctx); err == nil && id == "" {
+			x.forgetTables()
+		}
+	}
+	if err == nil {
+		err = x.conn.db.QueryRow(ctx, "SELECT toUnixTimestamp64Nano(toDateTime64(max(seen_at), 9)) FROM "+x.schema.name("source_ledger")).Scan(&newest)
+	}
+	if err != nil {
+		x.checkTables(err)
+		return "", 0, x.conn.mayPass(ctx, err)
+	}
+	return id, newest, nil
 }
 
 // Reached implements export.Stored: by the ledger of the streams, which is the last
@@ -144,17 +207,27 @@ func (x *Exporter) Reached(ctx context.Context) (map[export.Stream]int64, error)
 	return out, nil
 }
 
-// Export stores a batch, one table after the other. The ledger of the streams
-// is written last, so that it never claims a row that is not there.
+// Export stores a batch, one table after the other, with the gathered ones. The ledger of the
+// streams is written behind the rows, so that it never claims a row that is not there.
 func (x *Exporter) Export(ctx context.Context, b *export.Batch) error {
-	if b.Len() == 0 {
+	if b.Len() == 0 && x.gathered.empty() {
 		return nil
 	}
 	if err := x.Prepare(ctx); err != nil {
 		return x.conn.mayPass(ctx, err) // the rows are not to blame for any of it
 	}
+	if !x.gathered.empty() {
+		return x.exportGathered(ctx, b)
+	}
+	return x.export(ctx, b)
+}
+
+func (x *Exporter) export(ctx context.Context, b *export.Batch) error {
 	if b.ID != x.batch {
 		x.batch, x.accepted = b.ID, make(map[string]struct{})
+	}
+	if len(b.Rows) > 0 {
+		return x.exportRows(ctx, b)
 	}
 	for _, j := range x.writers.jobs(b) {
 		if err := x.run(ctx, b.ID, j()); err != nil {
@@ -174,7 +247,14 @@ func (x *Exporter) run(ctx context.Context, batch string, j *job) error {
 		if _, stored := x.accepted[token]; stored {
 			continue
 		}
-		if err := x.insertPart(ctx, j, p, token); err != nil {
+		more := j.blocks(p)
+		next := func(to *proto.Buffer) error {
+			if !more() {
+				return io.EOF
+			}
+			return j.block.Encode(to)
+		}
+		if err := x.insertWithin(ctx, insertion{table: j.table, next: next, token: token}); err != nil {
 			return x.conn.classify(ctx, fmt.Errorf("clickhouse: insert %d rows into %s: %w", p.to-p.from, j.name, err))
 		}
 		x.accepted[token] = struct{}{}
@@ -182,21 +262,15 @@ func (x *Exporter) run(ctx context.Context, batch string, j *job) error {
 	return nil
 }
 
-func (x *Exporter) insertPart(ctx context.Context, j *job, p part, token string) error {
-	at := p.from
-	next := func() bool {
-		j.block.Reset()
-		for size := 0; at < p.to && size < chunk; at++ {
-			j.add(j.rows[at])
-			size += j.size(j.rows[at])
-		}
-		return j.block.Rows() > 0
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, x.settings.Timeout, errTimeout)
+// insertWithin runs an insert in the time that it may take.
+func (x *Exporter) insertWithin(ctx context.Context, i insertion) error {
+	limit := x.settings.Timeout * time.Duration(1+i.size/(32<<20))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 	defer cancel()
-	err := x.insert(ctx, j, next, token)
+	err := x.insert(ctx, i)
+	x.checkTables(err)
 	if err != nil && errors.Is(context.Cause(ctx), errTimeout) {
-		return fmt.Errorf("no answer in %s: %w", x.settings.Timeout, err)
+		return fmt.Errorf("no answer in %s: %w", limit, err)
 	}
 	return err
 }
@@ -204,4 +278,8 @@ func (x *Exporter) insertPart(ctx context.Context, j *job, p part, token string)
 var errTimeout = errors.New("insert timed out")
 
 // Close ends the connections.
-func (x *Exporter) Close(context.Context) error { return x.conn.Close() }
+func (x *Exporter) Close(context.Context) error {
+	x.keeper.stop()
+	x.gathered.close()
+	return x.conn.Close()
+}

@@ -3,28 +3,34 @@ package clickhouse
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 
 	"github.com/ClickHouse/ch-go/proto"
 	chgo "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/column"
 )
 
-// chunk is the size of a block, about. An insert is a sequence of blocks, which
-// the server puts together again, so that one block is in memory however
-// large a batch is. A row is never cut.
-const chunk = 1 << 20
+// insertion is one INSERT.
+type insertion struct {
+	*table
+	// next appends the next block, encoded; io.EOF: there are no more.
+	next func(to *proto.Buffer) error
+	// token makes it safe to run again after a failure whose outcome is not known.
+	token string
+	size  int64 // bytes of its rows, if they are known to be many
+}
 
-// blocks iterates over the rows of an insert: it fills the block with the next of them and
-// reports whether there are any.
-type blocks func() bool
+// largeInsert is the size from which an insert builds the indexes of its part. No merge may come
+// that would: a search would read the whole part.
+const largeInsert = 32 << 20
 
-// insert runs one INSERT. The token makes it safe to run again after a failure
-// whose outcome is not known.
-func (x *Exporter) insert(ctx context.Context, j *job, next blocks, token string) error {
+// insert runs one INSERT.
+func (x *Exporter) insert(ctx context.Context, i insertion) error {
 	settings := chgo.Settings{
 		"async_insert":               0, // an answer means that the rows are stored
-		"insert_deduplication_token": token,
+		"insert_deduplication_token": i.token,
 		// A retry must not count twice in the tables of materialized views either.
 		"deduplicate_blocks_in_dependent_materialized_views": 1,
 		// The indexes of a small part are thrown away by the first merge, which builds its
@@ -35,15 +41,27 @@ func (x *Exporter) insert(ctx context.Context, j *job, next blocks, token string
 		// every insert copies all of its text once more, to find next to nothing.
 		"optimize_on_insert": 0,
 	}
+	if x.settings.Cluster != "" {
+		// Otherwise an answer means that the rows are in a queue on the disk of one node, and the
+		// checkpoint would move past rows that are lost with it.
+		settings["distributed_foreground_insert"] = 1
+		if x.settings.Quorum != "" {
+			settings["insert_quorum"] = x.settings.Quorum
+		}
+	}
+	if i.size >= largeInsert {
+		settings["materialize_skip_indexes_on_insert"] = 1
+		settings["min_insert_block_size_bytes"] = 2 * i.size // one part, not a large and a small one
+	}
 	if !x.conn.http {
-		return x.insertNative(chgo.Context(ctx, chgo.WithSettings(settings)), j, next)
+		return x.insertNative(chgo.Context(ctx, chgo.WithSettings(settings)), i)
 	}
 	if x.wire.compress != nil {
 		settings["decompress"] = 1
 	}
 	x.wire.buf.Reset()
-	b := &body{block: j.block, next: next, wire: x.wire}
-	err := x.conn.db.InsertFormat(chgo.Context(ctx, chgo.WithSettings(settings)), "Native", j.insert, b)
+	b := &body{next: i.next, wire: x.wire}
+	err := x.conn.db.InsertFormat(chgo.Context(ctx, chgo.WithSettings(settings)), "Native", i.table.insert, b)
 	if broken := b.stop(); broken != nil {
 		return broken
 	}
@@ -53,8 +71,8 @@ func (x *Exporter) insert(ctx context.Context, j *job, next blocks, token string
 // insertNative hands the blocks to the driver's batch. The driver's columns are
 // filled by decoding ours, as they are when a server sends them: there is no way
 // to append to them that does not box every cell.
-func (x *Exporter) insertNative(ctx context.Context, j *job, next blocks) (err error) {
-	batch, err := x.conn.db.PrepareBatch(ctx, j.insert)
+func (x *Exporter) insertNative(ctx context.Context, i insertion) (err error) {
+	batch, err := x.conn.db.PrepareBatch(ctx, i.table.insert)
 	if err != nil {
 		return err
 	}
@@ -64,46 +82,59 @@ func (x *Exporter) insertNative(ctx context.Context, j *job, next blocks) (err e
 		}
 	}()
 	into := batch.Columns()
-	if len(into) != len(j.block.Columns) {
-		return fmt.Errorf("server has %d columns for %d", len(into), len(j.block.Columns))
+	if len(into) != len(i.block.Columns) {
+		return fmt.Errorf("server has %d columns for %d", len(into), len(i.block.Columns))
 	}
-	for i, col := range j.block.Columns {
-		if have, want := into[i].Type(), col.Type().String(); string(have) != want {
+	for n, col := range i.block.Columns {
+		if have, want := into[n].Type(), col.Type().String(); string(have) != want {
 			return fmt.Errorf("%w: column %s is %s, and rows are written as %s", ErrSchema, col.Name, have, want)
 		}
 	}
-	for next() {
+	for {
 		x.wire.buf.Reset()
-		if err := fill(into, j, &x.wire.buf); err != nil {
+		if err := i.next(&x.wire.buf); errors.Is(err, io.EOF) {
+			return batch.Send()
+		} else if err != nil {
+			return err
+		}
+		if err := fill(into, x.wire.buf.Buf); err != nil {
 			return err
 		}
 		if err := batch.Flush(); err != nil {
 			return err
 		}
 	}
-	return batch.Send()
 }
 
-func fill(into []column.Interface, j *job, buf *proto.Buffer) error {
-	rows := j.block.Rows()
-	for _, col := range j.block.Columns {
-		if n := col.Rows(); n != rows {
-			return fmt.Errorf("block: column %s has %d rows of %d", col.Name, n, rows)
-		}
-		if s, ok := col.Column.(proto.StateEncoder); ok {
-			s.EncodeState(buf)
-		}
-		col.EncodeColumn(buf)
+// fill decodes a block into the driver's columns, which have the order of the block's.
+func fill(into []column.Interface, encoded []byte) error {
+	r := proto.NewReader(bytes.NewReader(encoded))
+	columns, err := r.UVarInt()
+	if err != nil {
+		return err
 	}
-	r := proto.NewReader(bytes.NewReader(buf.Buf))
-	for i, col := range into {
+	rows, err := r.UVarInt()
+	if err != nil {
+		return err
+	}
+	if int(columns) != len(into) {
+		return fmt.Errorf("block has %d columns for %d", columns, len(into))
+	}
+	for _, col := range into {
+		name, err := r.Str()
+		if err != nil {
+			return err
+		}
+		if _, err := r.Str(); err != nil { // its type
+			return err
+		}
 		if s, ok := col.(column.CustomSerialization); ok {
 			if err := s.ReadStatePrefix(r); err != nil {
-				return fmt.Errorf("column %s: %w", j.block.Columns[i].Name, err)
+				return fmt.Errorf("column %s: %w", name, err)
 			}
 		}
-		if err := col.Decode(r, rows); err != nil {
-			return fmt.Errorf("column %s: %w", j.block.Columns[i].Name, err)
+		if err := col.Decode(r, int(rows)); err != nil {
+			return fmt.Errorf("column %s: %w", name, err)
 		}
 	}
 	return nil

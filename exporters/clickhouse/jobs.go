@@ -21,9 +21,6 @@ type table struct {
 type writers struct {
 	messages    *messageRows
 	spans       *spanRows
-	calls       *callRows
-	delegations *delegationRows
-	open        *openRows
 	findings    *findingRows
 	deadLetters *deadLetterRows
 	ledger      *ledgerRows
@@ -34,8 +31,8 @@ type writers struct {
 
 func newWriters(p *semconv.Profile, s Schema) *writers {
 	w := &writers{
-		messages: newMessageRows(), spans: newSpanRows(p), calls: newCallRows(), delegations: newDelegationRows(),
-		open: newOpenRows(p), findings: newFindingRows(), deadLetters: newDeadLetterRows(), ledger: newLedgerRows(), streams: newStreamRows(),
+		messages: newMessageRows(), spans: newSpanRows(p),
+		findings: newFindingRows(), deadLetters: newDeadLetterRows(), ledger: newLedgerRows(), streams: newStreamRows(),
 	}
 	for _, t := range w.tables() {
 		names := make([]string, len(t.block.Columns))
@@ -49,7 +46,7 @@ func newWriters(p *semconv.Profile, s Schema) *writers {
 
 func (w *writers) tables() []*table {
 	return []*table{
-		&w.messages.table, &w.spans.table, &w.calls.table, &w.delegations.table, &w.open.table, &w.findings.table, &w.deadLetters.table, &w.ledger.table, &w.streams.table,
+		&w.messages.table, &w.spans.table, &w.findings.table, &w.deadLetters.table, &w.ledger.table, &w.streams.table,
 	}
 }
 
@@ -62,52 +59,65 @@ type job struct {
 	period func(i int32) int32 // partition of a record; nil when there is one for all
 }
 
+// chunk is the size of a block, about. An insert is a sequence of blocks, which
+// the server puts together again, so that one block is in memory however
+// large a batch is. A row is never cut.
+const chunk = 1 << 20
+
+// blocks fills the table's block with the next rows of a part, each time that it is called, and
+// returns false when there are none.
+func (j *job) blocks(p part) func() bool {
+	at := p.from
+	return func() bool {
+		j.block.Reset()
+		for size := 0; at < p.to && size < chunk; at++ {
+			j.add(j.rows[at])
+			size += j.size(j.rows[at])
+		}
+		return j.block.Rows() > 0
+	}
+}
+
 // fixed is about the size of the ids and the columns of fixed width of a row.
 const fixed = 512
 
 // jobs returns the jobs of a batch, one for each table. They share scratch memory: one
 // is done before the next is asked for.
 func (w *writers) jobs(b *export.Batch) []func() *job {
-	spans := func(t *table, takes func(*msg.Span) bool, add func(*msg.Span), period func(int64) int32) func() *job {
-		return func() *job {
-			j := w.job(t, len(b.Spans), func(i int32) bool { return takes(&b.Spans[i]) })
-			j.add = func(i int32) { add(&b.Spans[i]) }
-			j.period = func(i int32) int32 { return period(b.Spans[i].Start) }
-			return j
-		}
-	}
 	return []func() *job{
 		func() *job {
-			j := w.job(&w.messages.table, len(b.Messages), nil)
+			j := w.job(&w.messages.table, len(b.Messages))
 			j.add = func(i int32) { w.messages.add(&b.Messages[i]) }
 			j.size = func(i int32) int { return messageSize(&b.Messages[i]) }
 			j.period = func(i int32) int32 { return month(b.Messages[i].Time) }
 			return j
 		},
-		spans(&w.spans.table, w.spans.takes, w.spans.add, day),
-		spans(&w.calls.table, w.calls.takes, w.calls.add, month),
-		spans(&w.delegations.table, w.delegations.takes, w.delegations.add, month),
-		spans(&w.open.table, w.open.takes, w.open.add, day),
+		func() *job {
+			j := w.job(&w.spans.table, len(b.Spans))
+			j.add = func(i int32) { w.spans.add(&b.Spans[i]) }
+			j.period = func(i int32) int32 { return day(b.Spans[i].Start) }
+			return j
+		},
 		func() *job {
 			list := findings(b.Spans)
-			j := w.job(&w.findings.table, len(list), nil)
+			j := w.job(&w.findings.table, len(list))
 			j.add = func(i int32) { w.findings.add(&list[i]) }
 			j.period = func(i int32) int32 { return month(list[i].time) }
 			return j
 		},
 		func() *job {
-			j := w.job(&w.deadLetters.table, len(b.DeadLetters), nil)
+			j := w.job(&w.deadLetters.table, len(b.DeadLetters))
 			j.add = func(i int32) { w.deadLetters.add(&b.DeadLetters[i]) }
 			j.size = func(i int32) int { return fixed + len(b.DeadLetters[i].Payload) }
 			return j
 		},
 		func() *job {
-			j := w.job(&w.ledger.table, len(b.Ledger), nil)
+			j := w.job(&w.ledger.table, len(b.Ledger))
 			j.add = func(i int32) { w.ledger.add(&b.Ledger[i]) }
 			return j
 		},
 		func() *job {
-			j := w.job(&w.streams.table, len(b.Streams), nil)
+			j := w.job(&w.streams.table, len(b.Streams))
 			j.add = func(i int32) { w.streams.add(&b.Streams[i]) }
 			j.period = func(i int32) int32 { return month(b.Streams[i].Pace.Start) }
 			return j
@@ -115,13 +125,11 @@ func (w *writers) jobs(b *export.Batch) []func() *job {
 	}
 }
 
-// job returns a job for those of n records that it takes; all when takes is nil.
-func (w *writers) job(t *table, n int, takes func(i int32) bool) *job {
+// job returns a job for n records.
+func (w *writers) job(t *table, n int) *job {
 	w.scratch = w.scratch[:0]
 	for i := range int32(n) {
-		if takes == nil || takes(i) {
-			w.scratch = append(w.scratch, i)
-		}
+		w.scratch = append(w.scratch, i)
 	}
 	return &job{table: t, rows: w.scratch, size: func(int32) int { return fixed }}
 }

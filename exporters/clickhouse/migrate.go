@@ -44,7 +44,9 @@ func (p Plan) Empty() bool { return len(p.Pending) == 0 && len(p.Adjust) == 0 }
 func (p Plan) Statements() []string {
 	var out []string
 	for _, m := range p.Pending {
-		out = append(out, m.Statements...)
+		for _, st := range m.Statements {
+			out = append(out, st.SQL)
+		}
 	}
 	return append(out, p.Adjust...)
 }
@@ -137,6 +139,11 @@ func (s Schema) Apply(ctx context.Context, c *Conn) (Plan, error) {
 			return p, fmt.Errorf("clickhouse: schema: migration %d (%s): %w", m.Version, m.Name, err)
 		}
 	}
+	if len(p.Pending) > 0 && p.Applied > 0 { // tables of a later migration may not have been there
+		if p.Adjust, err = s.adjust(ctx, c); err != nil {
+			return p, fmt.Errorf("clickhouse: schema: %w", err)
+		}
+	}
 	for _, sql := range p.Adjust {
 		if err := c.change(ctx, sql); err != nil {
 			return p, fmt.Errorf("clickhouse: schema: retention and comments: %w", err)
@@ -146,12 +153,12 @@ func (s Schema) Apply(ctx context.Context, c *Conn) (Plan, error) {
 }
 
 func (s Schema) migrate(ctx context.Context, c *Conn, m Migration) error {
-	for _, sql := range append(m.Statements, s.record(m)) {
-		if err := c.change(ctx, sql); err != nil {
+	for number := range m.Statements {
+		if err := (step{s, c, m, number}).run(ctx); err != nil {
 			return err
 		}
 	}
-	return nil
+	return c.change(ctx, s.record(m))
 }
 
 // change runs a statement of the schema.

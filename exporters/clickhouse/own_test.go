@@ -11,8 +11,8 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// TestTheAgentsOwnSpans: an agent sends spans of its own to the same table, by the
-// collector's columns. The query of the README finds which are which, and the views
+// TestTheAgentsOwnSpans: an agent sends spans of its own to agent_spans, by the
+// collector's columns, and otel_traces has them beside ours. The query of the README finds which are which, and the views
 // count ours alone.
 func TestTheAgentsOwnSpans(t *testing.T) {
 	x, c := exporter(t, nil)
@@ -21,7 +21,7 @@ func TestTheAgentsOwnSpans(t *testing.T) {
 	own := func(scope, name, attributes string) {
 		t.Helper()
 		// The columns that the collector's exporter names.
-		if err := c.Exec(t.Context(), `INSERT INTO otel_traces (Timestamp, TraceId, SpanId, ParentSpanId, TraceState, SpanName, SpanKind, ServiceName, ResourceAttributes,
+		if err := c.Exec(t.Context(), `INSERT INTO agent_spans (Timestamp, TraceId, SpanId, ParentSpanId, TraceState, SpanName, SpanKind, ServiceName, ResourceAttributes,
 			ScopeName, ScopeVersion, SpanAttributes, Duration, StatusCode, StatusMessage) VALUES ('2026-03-01 10:20:30.2', 'aa', '`+name+`', '', '', '`+name+`', 'Internal', 'claude-code', map(),
 			'`+scope+`', '1', map(`+attributes+`), 1400000000, 'Ok', '')`); err != nil {
 			t.Fatal(err)

@@ -18,11 +18,19 @@ func retentions() []retention {
 	bodies := func(t TTL) time.Duration { return t.Bodies }
 	messages := func(t TTL) time.Duration { return t.Messages }
 	spans := func(t TTL) time.Duration { return t.Spans }
+	longer := func(t TTL) time.Duration {
+		if t.Messages <= 0 || t.Spans <= 0 {
+			return 0
+		}
+		return max(t.Messages, t.Spans)
+	}
 	return []retention{
 		{"messages", "", "ingest_ts", messages},
 		{"messages", "content", "ingest_ts", bodies},
 		{"messages", "tool_arguments", "ingest_ts", bodies},
 		{"messages", "delegate_task", "ingest_ts", bodies},
+		{"spans", "", "ingest_ts", longer},
+		{"agent_spans", "", "IngestTs", spans},
 		{"otel_traces", "", "IngestTs", spans},
 		{"otel_traces_trace_id_ts", "", "Seen", spans},
 		{"sessions", "", "seen", messages},
@@ -39,10 +47,18 @@ func retentions() []retention {
 // expression is the TTL expression in the form that the server returns it;
 // empty when rows are kept for ever.
 func (r retention) expression(t TTL) string {
-	d := r.of(t)
-	if d <= 0 {
-		return ""
+	var out []string
+	if d := r.of(t); d > 0 {
+		out = append(out, r.after(d))
 	}
+	if r.column == "" && t.Volume != "" && t.MoveAfter > 0 {
+		out = append(out, r.after(t.MoveAfter)+" TO VOLUME "+quoteText(t.Volume))
+	}
+	return strings.Join(out, ", ")
+}
+
+// after is the time at which a row has that age.
+func (r retention) after(d time.Duration) string {
 	interval := fmt.Sprintf("toIntervalSecond(%d)", int64(d/time.Second))
 	if day := 24 * time.Hour; d%day == 0 {
 		interval = fmt.Sprintf("toIntervalDay(%d)", int64(d/day))

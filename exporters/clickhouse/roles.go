@@ -19,7 +19,7 @@ func (s Schema) Roles() []string {
 		"CREATE ROLE IF NOT EXISTS earshot_writer" + on,
 		grant("SELECT, INSERT ON "+database+".*", "earshot_writer"),
 		grant("SELECT ON system.tables", "earshot_writer"),
-		grant("CREATE DATABASE, CREATE TABLE, CREATE VIEW, DROP VIEW, ALTER TABLE, ALTER VIEW ON "+database+".*", "earshot_writer"),
+		grant("CREATE DATABASE, CREATE TABLE, DROP TABLE, CREATE VIEW, DROP VIEW, ALTER TABLE, ALTER VIEW ON "+database+".*", "earshot_writer"),
 		"CREATE ROLE IF NOT EXISTS earshot_reader" + on,
 		grant("SELECT ON "+database+".*", "earshot_reader"),
 		grant("SELECT ON system.tables", "earshot_reader"),

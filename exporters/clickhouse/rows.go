@@ -10,25 +10,7 @@ import (
 )
 
 // The writers of rows are generated: rows_gen.go has a type for each table, with a column
-// for each line of core/msg/schema. Here is which spans a table takes, and the values that
-// are more than a field.
-
-// takes reports whether otel_traces has a row for the span: it has ended, or is a tombstone.
-func (r *spanRows) takes(s *msg.Span) bool {
-	return (s.State != msg.SpanOpen || s.Tombstone) && !s.Amends
-}
-
-func (r *callRows) takes(s *msg.Span) bool {
-	return s.Kind == msg.SpanTool || s.Kind == msg.SpanDelegation
-}
-
-func (r *delegationRows) takes(s *msg.Span) bool {
-	return s.Kind == msg.SpanDelegation && !s.Amends
-}
-
-func (r *openRows) takes(s *msg.Span) bool {
-	return !s.Tombstone && (s.State == msg.SpanOpen || s.Shown)
-}
+// for each line of core/msg/schema. Here are the values that are more than a field.
 
 // rowVersion returns the column ver of a message or a span. A tombstone carries the version
 // that replaces the earlier row. Where both have one sort key they are one row, and the
@@ -41,15 +23,23 @@ func rowVersion(ver uint64, tombstone bool) uint64 {
 	return max(ver, 1) - 1
 }
 
-// openVersion orders the rows of one span in open_spans: by the time of its last event, an
-// end by silence behind the event that it followed, and the end by the protocol behind
-// everything. Span.Ver would not do: by it a span that goes on after a silence is older than
-// that silence.
-func openVersion(s *msg.Span) uint64 {
-	if s.State == msg.SpanClosed {
-		return 1<<63 | 1
+// Bits of Span.Ver, see package assemble: the revision of the decoder, the state, and below
+// it the order of two versions of one state.
+const (
+	revisionBits = 0xff << 56
+	closedBit    = 1 << 55
+	orderBits    = 1<<54 - 1
+)
+
+// spanVersion returns the column ver of a span. By Span.Ver an open span is older than its
+// end by silence, also when it continued later. In the table the one with the later event
+// is the newer, and of two with the same event the end.
+func spanVersion(s *msg.Span) uint64 {
+	v := s.Ver
+	if s.State != msg.SpanClosed && v&closedBit == 0 {
+		v = v&revisionBits | v&orderBits<<1 | uint64(flag(s.State == msg.SpanIdle))
 	}
-	return uint64(max(s.LastSeen, 0))<<1 | uint64(flag(s.State == msg.SpanIdle))
+	return rowVersion(v, s.Tombstone)
 }
 
 func flag(b bool) uint8 {
@@ -68,25 +58,36 @@ func duration(s *msg.Span) uint64 {
 }
 
 // worked is how long the work of a delegation took, which may have been done before its
-// result, or go on after it: nanoseconds.
+// result, or go on after it: nanoseconds; 0 when that is its duration.
 func worked(s *msg.Span) uint64 {
 	if s.State != msg.SpanOpen && s.Worked > s.Start {
 		return uint64(s.Worked - s.Start)
 	}
-	return duration(s)
+	return 0
 }
 
-// status is the column of that name. Work that has ended without an outcome is ok.
-func status(s *msg.Span) string {
-	switch {
-	case s.State == msg.SpanOpen:
-		return "running"
-	case s.Outcome == msg.OutcomeError:
-		return "error"
-	case s.Outcome == msg.OutcomeCancelled:
-		return "cancelled"
+// whileOpen is a time that an open span has and one that has ended does not need.
+func whileOpen(s *msg.Span, t int64) int64 {
+	if s.State != msg.SpanOpen {
+		return 0
 	}
-	return "ok"
+	return t
+}
+
+// outcome is the column of that name.
+func outcome(s *msg.Span) string {
+	if s.Outcome == msg.OutcomeUnset {
+		return ""
+	}
+	return s.Outcome.String()
+}
+
+// firstToken is how long a chat's first token took, in nanoseconds; 0 when that is unknown.
+func firstToken(s *msg.Span) uint64 {
+	if s.Kind != msg.SpanChat || s.FirstToken == 0 {
+		return 0
+	}
+	return uint64(max(s.FirstToken-s.Start, 0))
 }
 
 func (r *messageRows) appendAttributes(m *msg.Message) {
@@ -94,37 +95,62 @@ func (r *messageRows) appendAttributes(m *msg.Message) {
 	r.attributes.EndRow()
 }
 
-func (r *spanRows) appendResource(s *msg.Span) {
-	r.resourceAttributes.Append(semconv.KeyService, semconv.ServiceName(s))
-	r.resourceAttributes.EndRow()
-}
-
+// appendAttributes appends the attributes that have a column by the conventions alone, and to
+// the map those without a column.
 func (r *spanRows) appendAttributes(s *msg.Span) {
+	var request, response, provider, finish string
 	r.profile.Attributes(s, func(key string, v semconv.Value) {
-		r.spanAttributes.Keys.Append(key)
-		r.scratch = v.AppendText(r.scratch[:0])
-		r.spanAttributes.Values.AppendBytes(r.scratch)
+		switch key {
+		case semconv.KeyRequestModel:
+			request = v.Str
+		case semconv.KeyResponseModel:
+			response = v.Str
+		case semconv.KeyProvider:
+			provider = v.Str
+		case semconv.KeyFinishReasons:
+			finish = string(v.AppendText(r.scratch[:0]))
+		default:
+			if hasColumn(key) {
+				return
+			}
+			r.attributes.Keys.Append(key)
+			r.scratch = v.AppendText(r.scratch[:0])
+			r.attributes.Values.AppendBytes(r.scratch)
+		}
 	})
-	r.spanAttributes.EndRow()
+	r.attributes.EndRow()
+	r.requestModel.Append(request)
+	r.responseModel.Append(response)
+	r.provider.Append(provider)
+	r.finishReasons.Append(finish)
 }
 
-func (r *spanRows) appendStatus(s *msg.Span) {
-	code, text := r.profile.Status(s)
-	r.statusCode.Append(code.String())
-	r.statusMessage.AppendString(text)
+// hasColumn reports whether the view otel_traces makes the attribute from columns.
+func hasColumn(key string) bool {
+	switch key {
+	case semconv.KeyOperation, semconv.KeyConversation, semconv.KeyAgentName, semconv.KeyWorkflowName, semconv.KeyResponseID,
+		semconv.KeyTimeToFirstChunk, semconv.KeyToolName, semconv.KeyToolType, semconv.KeyToolCallID, semconv.KeyMCPMethod, semconv.KeyMCPServer,
+		semconv.KeyUsageInput, semconv.KeyUsageOutput, semconv.KeyUsageCacheRead, semconv.KeyUsageCacheCreation, semconv.KeyUsageCacheWrite,
+		semconv.KeyUsageReasoning, semconv.KeyProvenance, semconv.KeyErrorType, semconv.KeyCancelReason, semconv.KeyOutcome, semconv.KeyWaitsFor,
+		semconv.KeyTenant, semconv.KeySource, semconv.KeyFormat, semconv.KeySession, semconv.KeyRun, semconv.KeyParentRun, semconv.KeyEnded,
+		semconv.KeyAgentOwnID, semconv.KeyAgentKind, semconv.KeyState, semconv.KeyDelegateTo, semconv.KeyDelegateAsync, semconv.KeyChildRun,
+		semconv.KeyLinkMethod, semconv.KeyConfidence, semconv.KeyToolInternal, semconv.KeyArgumentBytes, semconv.KeyResultBytes:
+		return true
+	}
+	return false
 }
 
 func (r *spanRows) appendEvents(s *msg.Span) {
 	for i := range s.Events {
 		e := &s.Events[i]
-		r.eventsTimestamp.Of.AppendRaw(proto.DateTime64(e.Time))
+		r.eventsTime.Of.AppendRaw(proto.DateTime64(e.Time))
 		r.eventsName.Of.Append(r.profile.EventName(e))
 		for _, a := range e.Attrs {
 			r.eventsAttributes.Of.Append(a.Key, a.Value)
 		}
 		r.eventsAttributes.Of.EndRow()
 	}
-	r.eventsTimestamp.EndRow()
+	r.eventsTime.EndRow()
 	r.eventsName.EndRow()
 	r.eventsAttributes.EndRow()
 }
@@ -132,17 +158,17 @@ func (r *spanRows) appendEvents(s *msg.Span) {
 func (r *spanRows) appendLinks(s *msg.Span) {
 	for i := range s.Links {
 		l := &s.Links[i]
-		r.linksTraceId.Of.AppendHex(l.TraceID[:])
-		r.linksSpanId.Of.AppendHex(l.SpanID[:])
-		r.linksTraceState.Of.AppendString(l.State)
+		r.linksTraceID.Of.AppendHex(l.TraceID[:])
+		r.linksSpanID.Of.AppendHex(l.SpanID[:])
+		r.linksState.Of.AppendString(l.State)
 		for _, a := range l.Attrs {
 			r.linksAttributes.Of.Append(a.Key, a.Value)
 		}
 		r.linksAttributes.Of.EndRow()
 	}
-	r.linksTraceId.EndRow()
-	r.linksSpanId.EndRow()
-	r.linksTraceState.EndRow()
+	r.linksTraceID.EndRow()
+	r.linksSpanID.EndRow()
+	r.linksState.EndRow()
 	r.linksAttributes.EndRow()
 }
 

@@ -154,274 +154,171 @@ func (r *messageRows) add(m *msg.Message) {
 	r.isDeleted.Append(flag(m.Host.Tombstone))
 }
 
-// spanRows builds rows of the table otel_traces: spans that have ended, and tombstones.
+// spanRows builds rows of the table spans.
 //
-// The sort key is start, trace and span id. It leaves out the collector's ServiceName and
-// SpanName, which for us may change with a later version of a span: an agent's name becomes
-// known, the same conversation is read through another source.
+// The sort key is the hour of the start, the session and the span id, and the id contains
+// the session. The trace is not part of it: a span that moves to another trace has a higher
+// version, which replaces the row, and the tombstone of the earlier trace has a lower one.
+// The tombstone of an earlier start removes a row if the start was in another hour.
+//
+// An attribute of the conventions is a column, or follows from columns, or is in the map
+// attributes; the view otel_traces has all of them in one map.
 type spanRows struct {
 	table
 	profile *semconv.Profile
-
-	timestamp          proto.ColDateTime64
-	traceId            native.Text
-	spanId             native.Text
-	parentSpanId       native.Text
-	traceState         native.Text
-	spanName           native.Dict
-	spanKind           native.Dict
-	serviceName        native.Dict
-	resourceAttributes native.Map
-	scopeName          native.Text
-	scopeVersion       native.Text
-	spanAttributes     native.Map
-	duration           proto.ColUInt64
-	statusCode         native.Dict
-	statusMessage      native.Text
-	eventsTimestamp    *native.Array[*proto.ColDateTime64]
-	eventsName         *native.Array[*native.Dict]
-	eventsAttributes   *native.Array[*native.Map]
-	linksTraceId       *native.Array[*native.Text]
-	linksSpanId        *native.Array[*native.Text]
-	linksTraceState    *native.Array[*native.Text]
-	linksAttributes    *native.Array[*native.Map]
-	ver                proto.ColUInt64
-	isDeleted          proto.ColUInt8
-}
-
-func newSpanRows(p *semconv.Profile) *spanRows {
-	r := &spanRows{
-		timestamp:        proto.ColDateTime64{Precision: 9, PrecisionSet: true},
-		eventsTimestamp:  native.NewArray(&proto.ColDateTime64{Precision: 9, PrecisionSet: true}),
-		eventsName:       native.NewArray(&native.Dict{}),
-		eventsAttributes: native.NewArray(&native.Map{}),
-		linksTraceId:     native.NewArray(&native.Text{}),
-		linksSpanId:      native.NewArray(&native.Text{}),
-		linksTraceState:  native.NewArray(&native.Text{}),
-		linksAttributes:  native.NewArray(&native.Map{}),
-		profile:          p,
-	}
-	r.table = table{name: "otel_traces", block: native.NewBlock([]native.Named{
-		{Name: "Timestamp", Column: &r.timestamp},
-		{Name: "TraceId", Column: &r.traceId},
-		{Name: "SpanId", Column: &r.spanId},
-		{Name: "ParentSpanId", Column: &r.parentSpanId},
-		{Name: "TraceState", Column: &r.traceState},
-		{Name: "SpanName", Column: &r.spanName},
-		{Name: "SpanKind", Column: &r.spanKind},
-		{Name: "ServiceName", Column: &r.serviceName},
-		{Name: "ResourceAttributes", Column: &r.resourceAttributes},
-		{Name: "ScopeName", Column: &r.scopeName},
-		{Name: "ScopeVersion", Column: &r.scopeVersion},
-		{Name: "SpanAttributes", Column: &r.spanAttributes},
-		{Name: "Duration", Column: &r.duration},
-		{Name: "StatusCode", Column: &r.statusCode},
-		{Name: "StatusMessage", Column: &r.statusMessage},
-		{Name: "Events.Timestamp", Column: r.eventsTimestamp},
-		{Name: "Events.Name", Column: r.eventsName},
-		{Name: "Events.Attributes", Column: r.eventsAttributes},
-		{Name: "Links.TraceId", Column: r.linksTraceId},
-		{Name: "Links.SpanId", Column: r.linksSpanId},
-		{Name: "Links.TraceState", Column: r.linksTraceState},
-		{Name: "Links.Attributes", Column: r.linksAttributes},
-		{Name: "Ver", Column: &r.ver},
-		{Name: "IsDeleted", Column: &r.isDeleted},
-	})}
-	return r
-}
-
-// add appends a row.
-func (r *spanRows) add(s *msg.Span) {
-	r.timestamp.AppendRaw(proto.DateTime64(s.Start))
-	r.traceId.AppendHex(s.TraceID[:])
-	r.spanId.AppendHex(s.ID[:])
-	r.parentSpanId.AppendHex(s.Parent[:])
-	r.traceState.AppendString("")
-	r.spanName.Append(r.profile.Name(s))
-	r.spanKind.Append(r.profile.Kind(s).String())
-	r.serviceName.Append(semconv.ServiceName(s))
-	r.appendResource(s)
-	r.scopeName.AppendString(semconv.Scope)
-	r.scopeVersion.AppendString("")
-	r.appendAttributes(s)
-	r.duration.Append(uint64(max(s.End-s.Start, 0)))
-	r.appendStatus(s)
-	r.appendEvents(s)
-	r.appendLinks(s)
-	r.ver.Append(rowVersion(s.Ver, s.Tombstone))
-	r.isDeleted.Append(flag(s.Tombstone))
-}
-
-// callRows builds rows of the table tool_calls.
-//
-// A call's row has no trace in its key: a span that moves to another trace keeps its id and
-// has a higher version, which replaces the row. The tombstone of the earlier trace has a
-// lower version. The tombstone of an earlier start removes a row if the start was in
-// another hour.
-type callRows struct {
-	table
 
 	tenant           native.Dict
 	ts               proto.ColDateTime64
 	source           native.Dict
 	format           native.Dict
-	toolName         native.Dict
-	toolType         native.Dict
-	mcpServer        native.Dict
-	agentName        native.Dict
-	model            native.Dict
 	sessionID        native.Text
+	unnamed          proto.ColBool
 	runID            native.Text
-	traceID          native.Text
+	parentRunID      native.Text
+	traceID          proto.ColFixedStr
 	spanID           proto.ColFixedStr
-	toolCallID       native.Text
-	durationNs       proto.ColUInt64
-	status           native.Dict
+	parentSpanID     proto.ColFixedStr
+	kind             native.Dict
+	state            native.Dict
+	outcome          native.Dict
 	errorType        native.Dict
-	argsBytes        proto.ColUInt32
-	resultBytes      proto.ColUInt32
-	isDelegation     proto.ColBool
+	statusMessage    native.Text
+	durationNs       proto.ColUInt64
+	workedNs         proto.ColUInt64
+	lastSeen         proto.ColDateTime64
+	aliveAt          proto.ColDateTime64
+	name             native.Dict
+	agentID          native.Text
+	agentName        native.Dict
+	agentKind        native.Dict
+	model            native.Dict
+	requestModel     native.Dict
+	responseModel    native.Dict
+	provider         native.Dict
+	responseID       native.Text
+	finishReasons    native.Dict
+	ended            native.Dict
+	firstTokenNs     proto.ColUInt64
+	inputTokens      proto.ColUInt64
+	outputTokens     proto.ColUInt64
+	cacheReadTokens  proto.ColUInt64
+	cacheWriteTokens proto.ColUInt64
+	reasoningTokens  proto.ColUInt64
+	usageProvenance  native.Dict
+	toolName         native.Dict
+	mcpServer        native.Dict
+	toolCallID       native.Text
 	internal         proto.ColBool
-	waitsFor         native.Dict
-	waitedNs         proto.ColUInt64
+	argsBytes        proto.ColUInt32
 	argsShape        native.Dict
+	resultBytes      proto.ColUInt32
 	attempt          proto.ColUInt16
 	resultTokens     proto.ColUInt32
 	resultTokensFrom native.Dict
+	waitsFor         native.Dict
+	waitedNs         proto.ColUInt64
+	delegateTo       native.Dict
+	delegateID       native.Text
+	childRunID       native.Text
+	linkMethod       native.Dict
+	linkConfidence   proto.ColUInt8
+	async            proto.ColBool
+	convention       native.Dict
+	attributes       native.Map
+	eventsTime       *native.Array[*proto.ColDateTime64]
+	eventsName       *native.Array[*native.Dict]
+	eventsAttributes *native.Array[*native.Map]
+	linksTraceID     *native.Array[*native.Text]
+	linksSpanID      *native.Array[*native.Text]
+	linksState       *native.Array[*native.Text]
+	linksAttributes  *native.Array[*native.Map]
 	ver              proto.ColUInt64
 	isDeleted        proto.ColUInt8
 }
 
-func newCallRows() *callRows {
-	r := &callRows{
-		ts:     proto.ColDateTime64{Precision: 9, PrecisionSet: true, Location: time.UTC},
-		spanID: proto.ColFixedStr{Size: 16},
+func newSpanRows(p *semconv.Profile) *spanRows {
+	r := &spanRows{
+		ts:               proto.ColDateTime64{Precision: 9, PrecisionSet: true, Location: time.UTC},
+		traceID:          proto.ColFixedStr{Size: 16},
+		spanID:           proto.ColFixedStr{Size: 8},
+		parentSpanID:     proto.ColFixedStr{Size: 8},
+		lastSeen:         proto.ColDateTime64{Precision: 9, PrecisionSet: true, Location: time.UTC},
+		aliveAt:          proto.ColDateTime64{Precision: 9, PrecisionSet: true, Location: time.UTC},
+		eventsTime:       native.NewArray(&proto.ColDateTime64{Precision: 9, PrecisionSet: true, Location: time.UTC}),
+		eventsName:       native.NewArray(&native.Dict{}),
+		eventsAttributes: native.NewArray(&native.Map{}),
+		linksTraceID:     native.NewArray(&native.Text{}),
+		linksSpanID:      native.NewArray(&native.Text{}),
+		linksState:       native.NewArray(&native.Text{}),
+		linksAttributes:  native.NewArray(&native.Map{}),
+		profile:          p,
 	}
-	r.table = table{name: "tool_calls", block: native.NewBlock([]native.Named{
+	r.table = table{name: "spans", block: native.NewBlock([]native.Named{
 		{Name: "tenant", Column: &r.tenant},
 		{Name: "ts", Column: &r.ts},
 		{Name: "source", Column: &r.source},
 		{Name: "format", Column: &r.format},
-		{Name: "tool_name", Column: &r.toolName},
-		{Name: "tool_type", Column: &r.toolType},
-		{Name: "mcp_server", Column: &r.mcpServer},
-		{Name: "agent_name", Column: &r.agentName},
-		{Name: "model", Column: &r.model},
 		{Name: "session_id", Column: &r.sessionID},
+		{Name: "unnamed", Column: &r.unnamed},
 		{Name: "run_id", Column: &r.runID},
+		{Name: "parent_run_id", Column: &r.parentRunID},
 		{Name: "trace_id", Column: &r.traceID},
 		{Name: "span_id", Column: &r.spanID},
-		{Name: "tool_call_id", Column: &r.toolCallID},
-		{Name: "duration_ns", Column: &r.durationNs},
-		{Name: "status", Column: &r.status},
+		{Name: "parent_span_id", Column: &r.parentSpanID},
+		{Name: "kind", Column: &r.kind},
+		{Name: "state", Column: &r.state},
+		{Name: "outcome", Column: &r.outcome},
 		{Name: "error_type", Column: &r.errorType},
-		{Name: "args_bytes", Column: &r.argsBytes},
-		{Name: "result_bytes", Column: &r.resultBytes},
-		{Name: "is_delegation", Column: &r.isDelegation},
+		{Name: "status_message", Column: &r.statusMessage},
+		{Name: "duration_ns", Column: &r.durationNs},
+		{Name: "worked_ns", Column: &r.workedNs},
+		{Name: "last_seen", Column: &r.lastSeen},
+		{Name: "alive_at", Column: &r.aliveAt},
+		{Name: "name", Column: &r.name},
+		{Name: "agent_id", Column: &r.agentID},
+		{Name: "agent_name", Column: &r.agentName},
+		{Name: "agent_kind", Column: &r.agentKind},
+		{Name: "model", Column: &r.model},
+		{Name: "request_model", Column: &r.requestModel},
+		{Name: "response_model", Column: &r.responseModel},
+		{Name: "provider", Column: &r.provider},
+		{Name: "response_id", Column: &r.responseID},
+		{Name: "finish_reasons", Column: &r.finishReasons},
+		{Name: "ended", Column: &r.ended},
+		{Name: "first_token_ns", Column: &r.firstTokenNs},
+		{Name: "input_tokens", Column: &r.inputTokens},
+		{Name: "output_tokens", Column: &r.outputTokens},
+		{Name: "cache_read_tokens", Column: &r.cacheReadTokens},
+		{Name: "cache_write_tokens", Column: &r.cacheWriteTokens},
+		{Name: "reasoning_tokens", Column: &r.reasoningTokens},
+		{Name: "usage_provenance", Column: &r.usageProvenance},
+		{Name: "tool_name", Column: &r.toolName},
+		{Name: "mcp_server", Column: &r.mcpServer},
+		{Name: "tool_call_id", Column: &r.toolCallID},
 		{Name: "internal", Column: &r.internal},
-		{Name: "waits_for", Column: &r.waitsFor},
-		{Name: "waited_ns", Column: &r.waitedNs},
+		{Name: "args_bytes", Column: &r.argsBytes},
 		{Name: "args_shape", Column: &r.argsShape},
+		{Name: "result_bytes", Column: &r.resultBytes},
 		{Name: "attempt", Column: &r.attempt},
 		{Name: "result_tokens", Column: &r.resultTokens},
 		{Name: "result_tokens_from", Column: &r.resultTokensFrom},
-		{Name: "ver", Column: &r.ver},
-		{Name: "is_deleted", Column: &r.isDeleted},
-	})}
-	return r
-}
-
-// add appends a row.
-func (r *callRows) add(s *msg.Span) {
-	r.tenant.Append(s.Tenant)
-	r.ts.AppendRaw(proto.DateTime64(s.Start))
-	r.source.Append(s.Source)
-	r.format.Append(s.Format)
-	r.toolName.Append(s.Tool.Name)
-	r.toolType.Append(semconv.ToolType(&s.Tool))
-	r.mcpServer.Append(s.Tool.Server)
-	r.agentName.Append(s.Agent.Name)
-	r.model.Append(s.Model)
-	r.sessionID.AppendString(s.Session)
-	r.runID.AppendString(s.Run)
-	r.traceID.AppendHex(s.TraceID[:])
-	r.spanID.Buf = hex.AppendEncode(r.spanID.Buf, s.ID[:])
-	r.toolCallID.AppendString(s.Tool.ID())
-	r.durationNs.Append(duration(s))
-	r.status.Append(status(s))
-	r.errorType.Append(s.ErrorType)
-	r.argsBytes.Append(s.ArgumentBytes)
-	r.resultBytes.Append(s.ResultBytes)
-	r.isDelegation.Append(s.Kind == msg.SpanDelegation)
-	r.internal.Append(s.Tool.Internal)
-	r.waitsFor.Append(s.WaitsFor())
-	r.waitedNs.Append(uint64(s.Waited()))
-	r.argsShape.Append(s.ArgumentShape)
-	r.attempt.Append(s.Attempt)
-	r.resultTokens.Append(s.ResultTokens)
-	r.resultTokensFrom.Append(s.ResultTokensFrom.String())
-	r.ver.Append(rowVersion(s.Ver, s.Tombstone))
-	r.isDeleted.Append(flag(s.Tombstone))
-}
-
-// delegationRows builds rows of the table delegations.
-type delegationRows struct {
-	table
-
-	tenant         native.Dict
-	ts             proto.ColDateTime64
-	source         native.Dict
-	format         native.Dict
-	sessionID      native.Text
-	runID          native.Text
-	traceID        native.Text
-	spanID         proto.ColFixedStr
-	toolCallID     native.Text
-	toolName       native.Dict
-	agentName      native.Dict
-	delegateTo     native.Dict
-	delegateID     native.Text
-	childRunID     native.Text
-	linkMethod     native.Dict
-	linkConfidence proto.ColUInt8
-	async          proto.ColBool
-	durationNs     proto.ColUInt64
-	status         native.Dict
-	errorType      native.Dict
-	argsBytes      proto.ColUInt32
-	resultBytes    proto.ColUInt32
-	ver            proto.ColUInt64
-	isDeleted      proto.ColUInt8
-}
-
-func newDelegationRows() *delegationRows {
-	r := &delegationRows{
-		ts:     proto.ColDateTime64{Precision: 9, PrecisionSet: true, Location: time.UTC},
-		spanID: proto.ColFixedStr{Size: 16},
-	}
-	r.table = table{name: "delegations", block: native.NewBlock([]native.Named{
-		{Name: "tenant", Column: &r.tenant},
-		{Name: "ts", Column: &r.ts},
-		{Name: "source", Column: &r.source},
-		{Name: "format", Column: &r.format},
-		{Name: "session_id", Column: &r.sessionID},
-		{Name: "run_id", Column: &r.runID},
-		{Name: "trace_id", Column: &r.traceID},
-		{Name: "span_id", Column: &r.spanID},
-		{Name: "tool_call_id", Column: &r.toolCallID},
-		{Name: "tool_name", Column: &r.toolName},
-		{Name: "agent_name", Column: &r.agentName},
+		{Name: "waits_for", Column: &r.waitsFor},
+		{Name: "waited_ns", Column: &r.waitedNs},
 		{Name: "delegate_to", Column: &r.delegateTo},
 		{Name: "delegate_id", Column: &r.delegateID},
 		{Name: "child_run_id", Column: &r.childRunID},
 		{Name: "link_method", Column: &r.linkMethod},
 		{Name: "link_confidence", Column: &r.linkConfidence},
 		{Name: "async", Column: &r.async},
-		{Name: "duration_ns", Column: &r.durationNs},
-		{Name: "status", Column: &r.status},
-		{Name: "error_type", Column: &r.errorType},
-		{Name: "args_bytes", Column: &r.argsBytes},
-		{Name: "result_bytes", Column: &r.resultBytes},
+		{Name: "convention", Column: &r.convention},
+		{Name: "attributes", Column: &r.attributes},
+		{Name: "events.time", Column: r.eventsTime},
+		{Name: "events.name", Column: r.eventsName},
+		{Name: "events.attributes", Column: r.eventsAttributes},
+		{Name: "links.trace_id", Column: r.linksTraceID},
+		{Name: "links.span_id", Column: r.linksSpanID},
+		{Name: "links.state", Column: r.linksState},
+		{Name: "links.attributes", Column: r.linksAttributes},
 		{Name: "ver", Column: &r.ver},
 		{Name: "is_deleted", Column: &r.isDeleted},
 	})}
@@ -429,116 +326,65 @@ func newDelegationRows() *delegationRows {
 }
 
 // add appends a row.
-func (r *delegationRows) add(s *msg.Span) {
+func (r *spanRows) add(s *msg.Span) {
 	r.tenant.Append(s.Tenant)
 	r.ts.AppendRaw(proto.DateTime64(s.Start))
 	r.source.Append(s.Source)
 	r.format.Append(s.Format)
 	r.sessionID.AppendString(s.Session)
+	r.unnamed.Append(s.Unnamed)
 	r.runID.AppendString(s.Run)
-	r.traceID.AppendHex(s.TraceID[:])
-	r.spanID.Buf = hex.AppendEncode(r.spanID.Buf, s.ID[:])
-	r.toolCallID.AppendString(s.Tool.ID())
-	r.toolName.Append(s.Tool.Name)
+	r.parentRunID.AppendString(s.ParentRun)
+	r.traceID.Append(s.TraceID[:])
+	r.spanID.Append(s.ID[:])
+	r.parentSpanID.Append(s.Parent[:])
+	r.kind.Append(s.Kind.String())
+	r.state.Append(s.State.String())
+	r.outcome.Append(outcome(s))
+	r.errorType.Append(s.ErrorType)
+	r.statusMessage.AppendString(s.StatusMessage)
+	r.durationNs.Append(duration(s))
+	r.workedNs.Append(worked(s))
+	r.lastSeen.AppendRaw(proto.DateTime64(whileOpen(s, s.LastSeen)))
+	r.aliveAt.AppendRaw(proto.DateTime64(whileOpen(s, cmp.Or(s.Alive, s.LastSeen))))
+	r.name.Append(r.profile.Name(s))
+	r.agentID.AppendString(s.Agent.ID)
 	r.agentName.Append(s.Agent.Name)
+	r.agentKind.Append(s.Agent.Kind.String())
+	r.model.Append(s.Model)
+	r.appendAttributes(s)
+	r.responseID.AppendString(s.ResponseID)
+	r.ended.Append(s.Ended)
+	r.firstTokenNs.Append(firstToken(s))
+	r.inputTokens.Append(s.Usage.Input)
+	r.outputTokens.Append(s.Usage.Output)
+	r.cacheReadTokens.Append(s.Usage.CacheRead)
+	r.cacheWriteTokens.Append(s.Usage.CacheWrite)
+	r.reasoningTokens.Append(s.Usage.Reasoning)
+	r.usageProvenance.Append(s.Usage.Provenance.String())
+	r.toolName.Append(s.Tool.Name)
+	r.mcpServer.Append(s.Tool.Server)
+	r.toolCallID.AppendString(s.Tool.ID())
+	r.internal.Append(s.Tool.Internal)
+	r.argsBytes.Append(s.ArgumentBytes)
+	r.argsShape.Append(s.ArgumentShape)
+	r.resultBytes.Append(s.ResultBytes)
+	r.attempt.Append(s.Attempt)
+	r.resultTokens.Append(s.ResultTokens)
+	r.resultTokensFrom.Append(s.ResultTokensFrom.String())
+	r.waitsFor.Append(s.WaitsFor())
+	r.waitedNs.Append(uint64(s.Waited()))
 	r.delegateTo.Append(s.Delegate.To)
 	r.delegateID.AppendString(s.Delegate.ToID)
 	r.childRunID.AppendString(s.Delegate.ChildRun)
 	r.linkMethod.Append(s.Delegate.Link.String())
 	r.linkConfidence.Append(s.Delegate.Confidence)
 	r.async.Append(s.Delegate.Async)
-	r.durationNs.Append(worked(s))
-	r.status.Append(status(s))
-	r.errorType.Append(s.ErrorType)
-	r.argsBytes.Append(s.ArgumentBytes)
-	r.resultBytes.Append(s.ResultBytes)
-	r.ver.Append(rowVersion(s.Ver, s.Tombstone))
+	r.convention.Append(r.profile.String())
+	r.appendEvents(s)
+	r.appendLinks(s)
+	r.ver.Append(spanVersion(s))
 	r.isDeleted.Append(flag(s.Tombstone))
-}
-
-// openRows builds rows of the table open_spans: spans that are running, and the end of
-// those that were shown there.
-type openRows struct {
-	table
-	profile *semconv.Profile
-
-	tenant       native.Dict
-	ts           proto.ColDateTime64
-	lastSeen     proto.ColDateTime64
-	aliveAt      proto.ColDateTime64
-	source       native.Dict
-	format       native.Dict
-	kind         native.Dict
-	name         native.Dict
-	sessionID    native.Text
-	runID        native.Text
-	traceID      native.Text
-	spanID       proto.ColFixedStr
-	parentSpanID native.Text
-	agentName    native.Dict
-	toolName     native.Dict
-	toolCallID   native.Text
-	delegateTo   native.Dict
-	waitsFor     native.Dict
-	ver          proto.ColUInt64
-	isDeleted    proto.ColUInt8
-}
-
-func newOpenRows(p *semconv.Profile) *openRows {
-	r := &openRows{
-		ts:       proto.ColDateTime64{Precision: 9, PrecisionSet: true, Location: time.UTC},
-		lastSeen: proto.ColDateTime64{Precision: 9, PrecisionSet: true, Location: time.UTC},
-		aliveAt:  proto.ColDateTime64{Precision: 9, PrecisionSet: true, Location: time.UTC},
-		spanID:   proto.ColFixedStr{Size: 16},
-		profile:  p,
-	}
-	r.table = table{name: "open_spans", block: native.NewBlock([]native.Named{
-		{Name: "tenant", Column: &r.tenant},
-		{Name: "ts", Column: &r.ts},
-		{Name: "last_seen", Column: &r.lastSeen},
-		{Name: "alive_at", Column: &r.aliveAt},
-		{Name: "source", Column: &r.source},
-		{Name: "format", Column: &r.format},
-		{Name: "kind", Column: &r.kind},
-		{Name: "name", Column: &r.name},
-		{Name: "session_id", Column: &r.sessionID},
-		{Name: "run_id", Column: &r.runID},
-		{Name: "trace_id", Column: &r.traceID},
-		{Name: "span_id", Column: &r.spanID},
-		{Name: "parent_span_id", Column: &r.parentSpanID},
-		{Name: "agent_name", Column: &r.agentName},
-		{Name: "tool_name", Column: &r.toolName},
-		{Name: "tool_call_id", Column: &r.toolCallID},
-		{Name: "delegate_to", Column: &r.delegateTo},
-		{Name: "waits_for", Column: &r.waitsFor},
-		{Name: "ver", Column: &r.ver},
-		{Name: "is_deleted", Column: &r.isDeleted},
-	})}
-	return r
-}
-
-// add appends a row.
-func (r *openRows) add(s *msg.Span) {
-	r.tenant.Append(s.Tenant)
-	r.ts.AppendRaw(proto.DateTime64(s.Start))
-	r.lastSeen.AppendRaw(proto.DateTime64(s.LastSeen))
-	r.aliveAt.AppendRaw(proto.DateTime64(cmp.Or(s.Alive, s.LastSeen)))
-	r.source.Append(s.Source)
-	r.format.Append(s.Format)
-	r.kind.Append(s.Kind.String())
-	r.name.Append(r.profile.Name(s))
-	r.sessionID.AppendString(s.Session)
-	r.runID.AppendString(s.Run)
-	r.traceID.AppendHex(s.TraceID[:])
-	r.spanID.Buf = hex.AppendEncode(r.spanID.Buf, s.ID[:])
-	r.parentSpanID.AppendHex(s.Parent[:])
-	r.agentName.Append(s.Agent.Name)
-	r.toolName.Append(s.Tool.Name)
-	r.toolCallID.AppendString(s.Tool.ID())
-	r.delegateTo.Append(s.Delegate.To)
-	r.waitsFor.Append(s.WaitsFor())
-	r.ver.Append(openVersion(s))
-	r.isDeleted.Append(flag(s.State != msg.SpanOpen))
 }
 
 // findingRows builds rows of the table findings.

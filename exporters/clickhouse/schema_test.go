@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -89,6 +87,14 @@ func objects(t *testing.T, c *Conn, database string) map[string]string {
 	return out
 }
 
+// texts returns the statements of a migration.
+func texts(m Migration) (out []string) {
+	for _, st := range m.Statements {
+		out = append(out, strings.ReplaceAll(st.SQL, "{day:Date}", "toDate('2026-03-01')"))
+	}
+	return out
+}
+
 // firstRelease returns the tables and views of the first release's schema, as objects does.
 // The file was written from a database that had taken the 28 steps before it, with testTTL.
 func firstRelease(t *testing.T) map[string]string {
@@ -117,7 +123,7 @@ func TestFirstReleaseIsFixed(t *testing.T) {
 	if migrations[0].Version != baseline {
 		t.Fatalf("the first migration is %d", migrations[0].Version)
 	}
-	for _, sql := range append(schema.bootstrap(), migrations[0].Statements...) {
+	for _, sql := range append(schema.bootstrap(), texts(migrations[0])...) {
 		if err := conn.Exec(t.Context(), sql); err != nil {
 			t.Fatalf("%v in:\n%s", err, sql)
 		}
@@ -130,25 +136,42 @@ func TestFirstReleaseIsFixed(t *testing.T) {
 	}
 }
 
+// TestTableOfSpansIsFixed holds migration 29, and the columns of core/msg/schema that it
+// renders, to the tables as they landed.
+func TestTableOfSpansIsFixed(t *testing.T) {
+	conn, s := database(t)
+	schema := Schema{Database: s.Database, TTL: testTTL}
+	migrations, err := schema.Migrations()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sql := range schema.bootstrap() {
+		if err := conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, m := range migrations[:2] {
+		if err := schema.migrate(t.Context(), conn, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	landed, err := os.ReadFile("testdata/schema_29.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := objects(t, conn, s.Database)
+	got := now["spans"] + "\n" + now["agent_spans"] + "\n"
+	if d := cmp.Diff(string(landed), got); d != "" {
+		t.Errorf("(-landed +now):\n%s", d)
+	}
+}
+
 // TestStoreOfTheFirstReleaseUpgrades has a database as the 28 steps made it: nothing is
 // pending but later migrations, and after them it equals a new database.
 func TestStoreOfTheFirstReleaseUpgrades(t *testing.T) {
 	conn, s := database(t)
 	schema := Schema{Database: s.Database, TTL: testTTL}
-	if err := conn.Exec(t.Context(), schema.bootstrap()[0]); err != nil {
-		t.Fatal(err)
-	}
-	released := firstRelease(t)
-	for _, name := range slices.Sorted(maps.Keys(released)) {
-		if err := conn.Exec(t.Context(), strings.ReplaceAll(released[name], "earshot.", s.Database+".")); err != nil {
-			t.Fatalf("%v in:\n%s", err, released[name])
-		}
-	}
-	for version := 1; version <= baseline; version++ {
-		if err := conn.Exec(t.Context(), schema.record(Migration{Version: version, Name: "step", Checksum: lastStep})); err != nil {
-			t.Fatal(err)
-		}
-	}
+	released(t, conn, schema)
 	migrations, err := schema.Migrations()
 	if err != nil {
 		t.Fatal(err)
@@ -322,7 +345,7 @@ func TestDiffNamesWhatWasChangedByHand(t *testing.T) {
 	for _, sql := range []string{
 		"ALTER TABLE " + schema.name("messages") + " DROP COLUMN agent_kind",
 		"ALTER TABLE " + schema.name("messages") + " MODIFY COLUMN seq UInt32",
-		"ALTER TABLE " + schema.name("tool_calls") + " REMOVE TTL",
+		"ALTER TABLE " + schema.name("spans") + " REMOVE TTL",
 	} {
 		if err := conn.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
@@ -350,12 +373,12 @@ func TestClusterSchema(t *testing.T) {
 	}
 	statements := schema.bootstrap()
 	for _, m := range migrations {
-		statements = append(statements, m.Statements...)
+		statements = append(statements, texts(m)...)
 	}
 	for _, r := range retentions() {
 		statements = append(statements, schema.modify(r, r.expression(testTTL)), schema.modify(r, ""))
 	}
-	distributed := 0
+	distributed := make(map[string]bool)
 	for _, sql := range statements {
 		var formatted string
 		if err := conn.db.QueryRow(t.Context(), "SELECT formatQuerySingleLine("+quoteText(sql)+")").Scan(&formatted); err != nil {
@@ -365,8 +388,8 @@ func TestClusterSchema(t *testing.T) {
 			t.Errorf("not on the cluster: %s", formatted)
 		}
 		if strings.Contains(sql, "ENGINE = Distributed") {
-			distributed++
-			for table, key := range map[string]string{"messages": "session_id", "tool_calls": "session_id", "delegations": "session_id", "otel_traces": "TraceId"} {
+			distributed[strings.Split(sql, "`")[3]] = true
+			for table, key := range map[string]string{"messages": "session_id", "spans": "session_id"} {
 				if strings.Contains(sql, "'"+table+"_local'") && !strings.HasSuffix(sql, "cityHash64("+key+"))") {
 					t.Errorf("%s is not distributed by %s: %s", table, key, formatted)
 				}
@@ -375,8 +398,8 @@ func TestClusterSchema(t *testing.T) {
 			t.Errorf("not replicated: %s", formatted)
 		}
 	}
-	if want := len(newWriters(nil, schema).tables()) + 3; distributed != want { // and three that views feed
-		t.Errorf("%d distributed tables, want %d", distributed, want)
+	if want := len(newWriters(nil, schema).tables()) + 8; len(distributed) != want { // and three that views feed, the four former ones, and that of the agents' own spans
+		t.Errorf("%d distributed tables, want %d", len(distributed), want)
 	}
 }
 
@@ -391,7 +414,7 @@ func TestReplicatedSchema(t *testing.T) {
 	}
 	statements := schema.bootstrap()
 	for _, m := range migrations {
-		statements = append(statements, m.Statements...)
+		statements = append(statements, texts(m)...)
 	}
 	tables := 0
 	for _, sql := range statements {
@@ -408,7 +431,7 @@ func TestReplicatedSchema(t *testing.T) {
 			t.Errorf("for a cluster: %s", sql)
 		}
 	}
-	if want := len(newWriters(nil, schema).tables()) + 6; tables != want { // three that views feed, prices, thresholds and migrations
+	if want := len(newWriters(nil, schema).tables()) + 12; tables != want { // three that views feed, four former ones, agent_spans, prices, thresholds, migrations and their progress
 		t.Errorf("%d tables, want %d", tables, want)
 	}
 	if found, _, err := (Schema{Database: s.Database}).plan(t.Context(), conn); err != nil || found.Replicated {
@@ -495,15 +518,15 @@ func TestRefusedStatements(t *testing.T) {
 
 func TestAddColumn(t *testing.T) {
 	for cluster, want := range map[string]string{
-		"":  "ALTER TABLE `earshot`.`tool_calls` ADD COLUMN IF NOT EXISTS `attempt` ",
-		"c": "ALTER TABLE `earshot`.`tool_calls_local` ON CLUSTER 'c' ADD COLUMN IF NOT EXISTS `attempt` UInt16 DEFAULT 1 COMMENT ",
+		"":  "ALTER TABLE `earshot`.`spans` ADD COLUMN IF NOT EXISTS `attempt` ",
+		"c": "ALTER TABLE `earshot`.`spans_local` ON CLUSTER 'c' ADD COLUMN IF NOT EXISTS `attempt` UInt16 COMMENT ",
 	} {
-		sql, err := (Schema{Cluster: cluster}).addColumn("tool_calls", "attempt")
-		if err != nil || !strings.HasPrefix(sql, want) || !strings.HasSuffix(sql, " CODEC(T64, ZSTD(1)) AFTER `args_shape`") || strings.Count(sql, "ALTER") != 1+len(cluster) {
+		sql, err := (Schema{Cluster: cluster}).addColumn("spans", "attempt")
+		if err != nil || !strings.HasPrefix(sql, want) || !strings.HasSuffix(sql, " CODEC(T64, ZSTD(1)) AFTER `result_bytes`") || strings.Count(sql, "ALTER") != 1+len(cluster) {
 			t.Errorf("cluster %q: %v in\n%s", cluster, err, sql)
 		}
 	}
-	if _, err := (Schema{}).addColumn("tool_calls", "no_such"); err == nil {
+	if _, err := (Schema{}).addColumn("spans", "no_such"); err == nil {
 		t.Error("an unknown column was added")
 	}
 }

@@ -180,7 +180,7 @@ func TestSpansAreStoredAsTheCollectorDoes(t *testing.T) {
 		"Ver":              json.Number("1152921504606846983"), "IsDeleted": json.Number("0"),
 		"Operation": "execute_tool", "AgentName": "pilot", "ToolName": "Task", "SessionId": "s1",
 	}
-	got := rows(t, c, "SELECT * EXCEPT IngestTs, Operation, AgentName, ToolName, SessionId FROM otel_traces SETTINGS session_timezone = 'UTC'")
+	got := rows(t, c, "SELECT * EXCEPT (IngestTs, Kind, Format, Model, Outcome, FirstToken, OutputTokens, State, Async, DelegateTo) FROM otel_traces SETTINGS session_timezone = 'UTC'")
 	if d := cmp.Diff([]map[string]any{want}, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
@@ -207,10 +207,6 @@ func TestCallsAndDelegationsAreStored(t *testing.T) {
 	amended := delegation
 	amended.Ver, amended.Amends, amended.ResultTokens, amended.ResultTokensFrom = delegation.Ver+8, true, 70, msg.Provider
 	export1(t, x, &export.Batch{ID: "amended", Spans: []msg.Span{amended}})
-	if got := rows(t, c, "SELECT uniqExact(Ver) AS n FROM otel_traces UNION ALL SELECT uniqExact(ver) FROM delegations WHERE tool_call_id = 'c1'"); fmt.Sprint(got) != "[map[n:1] map[n:1]]" {
-		t.Errorf("versions in otel_traces and delegations: %v", got)
-	}
-
 	want := map[string]any{
 		"tenant": "default", "ts": "2026-03-01 10:20:30.123456789", "source": "legion", "format": "legion",
 		"tool_name": "Task", "tool_type": "extension", "mcp_server": "dock", "agent_name": "pilot", "model": "tern-2",
@@ -227,7 +223,6 @@ func TestCallsAndDelegationsAreStored(t *testing.T) {
 	for _, k := range []string{"tool_type", "mcp_server", "model", "is_delegation", "internal", "waits_for", "waited_ns", "args_shape", "attempt", "result_tokens", "result_tokens_from"} {
 		delete(want, k)
 	}
-	want["ver"] = json.Number("1152921504606846983")
 	for k, v := range map[string]any{
 		"delegate_id": "scout-1", "delegate_to": "scout", "child_run_id": "r2", "link_method": "prompt", "link_confidence": json.Number("80"), "async": true,
 	} {

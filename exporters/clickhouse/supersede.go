@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/export"
-	"github.com/earshot-dev/earshot/core/semconv"
 )
 
 var _ export.Superseder = (*Exporter)(nil)
@@ -14,11 +13,11 @@ var _ export.Superseder = (*Exporter)(nil)
 // identity is the columns that identify the record of a table, and the others of the sort
 // key. A record whose time has changed has another sort key than the version before.
 type identity struct {
-	table, only string
-	id, place   []string
-	format      string
-	ver, gone   string
-	stored      string
+	table     string
+	id, place []string
+	format    string
+	ver, gone string
+	stored    string
 }
 
 var identities = []identity{
@@ -27,15 +26,7 @@ var identities = []identity{
 		format: "format", ver: "ver", gone: "is_deleted", stored: "ingest_ts",
 	},
 	{
-		table: "otel_traces", only: " AND ScopeName = " + quoteText(semconv.Scope), id: []string{"SpanId"}, place: []string{"Timestamp", "TraceId", "ScopeName"},
-		format: "Format", ver: "Ver", gone: "IsDeleted", stored: "IngestTs",
-	},
-	{
-		table: "tool_calls", id: []string{"tenant", "span_id"}, place: []string{"ts", "session_id"},
-		format: "format", ver: "ver", gone: "is_deleted", stored: "ingest_ts",
-	},
-	{
-		table: "delegations", id: []string{"tenant", "span_id"}, place: []string{"ts", "session_id"},
+		table: "spans", id: []string{"tenant", "span_id"}, place: []string{"ts", "session_id"},
 		format: "format", ver: "ver", gone: "is_deleted", stored: "ingest_ts",
 	},
 }
@@ -73,7 +64,7 @@ SELECT %s, %s, old.1 + 1, 1 FROM
 (
     SELECT %s, arraySort(groupArray((%s, %s, %s))) AS versions
     FROM %s FINAL
-    WHERE %s IN (%s)%s
+    WHERE %s IN (%s)
     GROUP BY %s
     HAVING count() > 1
 )
@@ -81,5 +72,5 @@ ARRAY JOIN arrayPopBack(versions) AS old
 SETTINGS max_bytes_before_external_group_by = 200000000`,
 		table, id, place, t.ver, t.gone,
 		id, strings.Join(at, ", "),
-		id, t.ver, t.stored, place, table, t.format, formats, t.only, id)
+		id, t.ver, t.stored, place, table, t.format, formats, id)
 }

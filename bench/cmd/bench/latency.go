@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,8 +30,7 @@ func (a arrivals) at(share float64) time.Duration {
 	return a[min(int(share*float64(len(a))), len(a)-1)]
 }
 
-// latency runs Earshot at its default settings on live traffic. It queries without a pause, so
-// a figure is too high by the time of one query.
+// latency runs Earshot at its default settings on live traffic.
 func latency(ctx context.Context, e *env, l liveTraffic) (a arrivals, err error) {
 	defer func() {
 		if err != nil {
@@ -76,7 +77,7 @@ func latency(ctx context.Context, e *env, l liveTraffic) (a arrivals, err error)
 	}
 	go w.run(ctx)
 	tally := newTally(l.lines)
-	for tally.left > 0 {
+	for ; tally.left > 0; pause(ctx) {
 		got, err := db.query(ctx, fmt.Sprintf("SELECT arrayStringConcat(groupArray(content), ' ') FROM earshot.messages WHERE toInt64OrDefault(content, toInt64(-1)) >= %d", tally.low))
 		now := time.Now()
 		if err != nil {
@@ -86,41 +87,102 @@ func latency(ctx context.Context, e *env, l liveTraffic) (a arrivals, err error)
 			return nil, err
 		}
 	}
-	return tally.sorted(), nil
+	return tally.arrivals(), nil
 }
 
-// tally records the arrival of the numbers from 0 on.
+// pause is the time between two questions. They are rare, because the engine spends more on
+// one than on many an insert, and not regular, because inserts are.
+func pause(ctx context.Context) {
+	select {
+	case <-time.After(time.Second + rand.N(300*time.Millisecond)):
+	case <-ctx.Done():
+	}
+}
+
+// tally follows which of the numbers from 0 on have arrived. A question shows of every number how
+// old it is, and whether it is there: the share of those of an age that are there is the share
+// that arrives within that time. So the questions may be rare, and the figures are finer than
+// the time between two.
 type tally struct {
-	arrived arrivals
+	arrived []bool
 	low     int // the lowest missing number: queries ask for it and those beyond it
 	left    int
+	seen    []sighting
 }
 
-func newTally(n int) *tally { return &tally{arrived: make(arrivals, n), left: n} }
+// sighting is a number in one question.
+type sighting struct {
+	age   time.Duration
+	there bool
+}
+
+// oldest is the age from which a number that has arrived is left out.
+const oldest = 10 * time.Second
+
+func newTally(n int) *tally { return &tally{arrived: make([]bool, n), left: n} }
 
 // note records the numbers of a query's answer, with blanks between them, that arrived at now;
-// began returns the time of each write. It returns how many are new.
+// began returns the time of each write, zero before it. It returns how many are new.
 func (t *tally) note(answer string, now time.Time, began func(n int) time.Time) (moved int, err error) {
 	for _, text := range strings.Fields(answer) {
 		n, err := strconv.Atoi(text)
 		if err != nil || n >= len(t.arrived) {
 			return moved, fmt.Errorf("a message has the text %q", text)
 		}
-		if t.arrived[n] == 0 {
-			t.arrived[n] = max(now.Sub(began(n)), 1)
+		if !t.arrived[n] {
+			t.arrived[n] = true
 			moved++
 		}
 	}
 	t.left -= moved
-	for t.low < len(t.arrived) && t.arrived[t.low] != 0 {
+	for n, there := range t.arrived {
+		at := began(n)
+		if age := now.Sub(at); !at.IsZero() && (!there || age < oldest) {
+			t.seen = append(t.seen, sighting{age, there})
+		}
+	}
+	for t.low < len(t.arrived) && t.arrived[t.low] {
 		t.low++
 	}
 	return moved, nil
 }
 
-func (t *tally) sorted() arrivals {
-	slices.Sort(t.arrived)
-	return t.arrived
+// arrivals returns a thousand quantiles of the time until a number arrives, and the age of the
+// oldest that was missing. The share that is there cannot fall with age: neighbours of which the
+// older has the lower share are taken together, until there are none (isotonic regression).
+func (t *tally) arrivals() arrivals {
+	slices.SortFunc(t.seen, func(a, b sighting) int { return cmp.Compare(a.age, b.age) })
+	type group struct {
+		from     time.Duration
+		there, n float64
+	}
+	var groups []group
+	most := time.Duration(0)
+	for _, s := range t.seen {
+		g := group{from: s.age, n: 1}
+		if s.there {
+			g.there = 1
+		} else {
+			most = s.age
+		}
+		for len(groups) > 0 && groups[len(groups)-1].there/groups[len(groups)-1].n >= g.there/g.n {
+			last := groups[len(groups)-1]
+			groups = groups[:len(groups)-1]
+			g = group{last.from, last.there + g.there, last.n + g.n}
+		}
+		groups = append(groups, g)
+	}
+	const quantiles = 1000
+	out := make(arrivals, 0, quantiles+1)
+	for _, g := range groups {
+		for float64(len(out)) < quantiles*g.there/g.n {
+			out = append(out, g.from)
+		}
+	}
+	for len(out) <= quantiles {
+		out = append(out, most)
+	}
+	return out
 }
 
 // writer writes lines with the numbers from 0 on, and records the time of each.
@@ -174,6 +236,9 @@ func (w *writer) run(ctx context.Context) {
 func (w *writer) written(n int) time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if n >= len(w.at) {
+		return time.Time{}
+	}
 	return w.at[n]
 }
 

@@ -109,8 +109,8 @@ func stream(ctx context.Context, e *env, s streaming) (out streamResult, err err
 	out.cpu, out.peak, out.open = u.CPU-cpu, u.Peak, api.most
 	spent := busy() - before - (proc.Own() - ours) - out.cpu - (engineCPU(db) - engine)
 	out.others = max(spent.Seconds(), 0) / time.Since(began).Seconds() / float64(runtime.NumCPU())
-	fmt.Fprintf(os.Stderr, "streams %5d open  cpu of 1,000 events %s peak %4d MiB p50 %s p99 %s   others %2.0f %%\n",
-		out.open, ms(out.perThousand()), out.peak>>20, ms(out.arrived.at(0.5)), ms(out.arrived.at(0.99)), 100*out.others)
+	fmt.Fprintf(os.Stderr, "streams %5d open  cpu of 1,000 events %s peak %4d MiB p50 %s p99 %s   engine %5.2fs   others %2.0f %%\n",
+		out.open, ms(out.perThousand()), out.peak>>20, ms(out.arrived.at(0.5)), ms(out.arrived.at(0.99)), (engineCPU(db) - engine).Seconds(), 100*out.others)
 	return out, s.check(ctx, db)
 }
 
@@ -251,7 +251,7 @@ func (p *provider) count(n int) {
 // waitAnswers queries the answers until all have arrived.
 func (p *provider) waitAnswers(ctx context.Context, db *engine, q *process) (arrivals, error) {
 	tally, moved := newTally(p.responses()), time.Now()
-	for ; tally.left > 0; time.Sleep(20 * time.Millisecond) { // a query takes of the engine's time
+	for ; tally.left > 0; pause(ctx) {
 		got, err := db.query(ctx, fmt.Sprintf("SELECT arrayStringConcat(groupArray(splitByChar(' ', content)[1]), ' ') FROM earshot.messages WHERE kind = 'assistant' AND complete AND toInt64OrZero(splitByChar(' ', content)[1]) >= %d", tally.low))
 		now := time.Now()
 		if err != nil || got[0] == "" { // there are no tables yet, or no answers
@@ -266,7 +266,7 @@ func (p *provider) waitAnswers(ctx context.Context, db *engine, q *process) (arr
 			moved = now
 		}
 	}
-	return tally.sorted(), nil
+	return tally.arrivals(), nil
 }
 
 func (p *provider) end(n int) time.Time {

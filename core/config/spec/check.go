@@ -142,8 +142,9 @@ func (c *Check) Address(key, address string) bool {
 	return true
 }
 
-// Exposed reports a listener beyond loopback that serves whoever reaches it: one without what proves
-// who is asking, unless the section allows that. needs says what is missing.
+// Exposed reports a listener beyond loopback that serves every client that reaches it: proves is
+// whether clients prove their identity, allowed whether the section permits the listener without.
+// needs names the missing keys.
 func (c *Check) Exposed(key, address string, proves, allowed bool, needs string) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil || proves || allowed || host == "localhost" {

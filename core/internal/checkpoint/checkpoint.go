@@ -39,6 +39,10 @@ type Stream struct {
 	FlushPos int64  `json:"flush_pos,omitempty"` // where the decoder was flushed
 	Clock
 	Closed bool `json:"closed,omitempty"` // its source has closed it
+	// Format is that of its decoder, and Ledgered up to where its row in the table of accounts
+	// was written; Format is empty in records of builds that wrote the row with each record.
+	Format   string `json:"format,omitempty"`
+	Ledgered int64  `json:"ledgered,omitempty"`
 	// Session and Run are those of the first message with a run of the top level.
 	Session string `json:"session,omitempty"`
 	Run     string `json:"run,omitempty"`
@@ -59,6 +63,14 @@ type Stream struct {
 	// Replay is set while the stream is decoded again because the parent of some runs
 	// was found late: up to Until, only the messages of these runs are emitted.
 	Replay *Replay `json:"replay,omitempty"`
+}
+
+// Written is up to where the destination's table of accounts has the stream, at least.
+func (s *Stream) Written() int64 {
+	if s.Format == "" {
+		return s.Pos
+	}
+	return s.Ledgered
 }
 
 // Clock is the last known times of a stream; Unix ns.
@@ -165,6 +177,27 @@ func (s *Store) update(f func(*bbolt.Tx) error) error {
 // Fresh reports whether the directory had no checkpoint before it was opened.
 func (s *Store) Fresh() bool { return s.fresh }
 
+// Destination returns the identity of an exporter's destination, which has what is before the
+// positions; empty when it is not known.
+func (s *Store) Destination(exporter string) (id string, err error) {
+	err = s.view(func(tx *bbolt.Tx) error {
+		id = string(tx.Bucket(bucketMeta).Get(destinationKey(exporter)))
+		return nil
+	})
+	return id, err
+}
+
+// SetDestination changes it.
+func (s *Store) SetDestination(exporter, id string) error {
+	err := s.update(func(tx *bbolt.Tx) error { return tx.Bucket(bucketMeta).Put(destinationKey(exporter), []byte(id)) })
+	if err != nil {
+		return fmt.Errorf("checkpoint: destination: %w", err)
+	}
+	return nil
+}
+
+func destinationKey(exporter string) []byte { return []byte("destination " + exporter) }
+
 // Close closes the file.
 func (s *Store) Close() error { return s.db.Close() }
 
@@ -247,40 +280,49 @@ func (s *Store) pack(g *Group) []byte {
 	return append(v, s.packed...)
 }
 
-// Commit makes the change durable, all of it or none.
-func (s *Store) Commit(d Delta) error {
+// Commit makes the changes durable, one after the other, all of them or none.
+func (s *Store) Commit(deltas ...Delta) error {
 	err := s.update(func(tx *bbolt.Tx) error {
-		streams, groups := tx.Bucket(bucketStreams), tx.Bucket(bucketGroups)
-		for i := range d.Streams {
-			st := &d.Streams[i]
-			b, err := json.Marshal(st)
-			if err != nil {
-				return fmt.Errorf("stream %s: %w", st.Key, err)
-			}
-			if err := streams.Put(streamKey(st.Source, st.Key), b); err != nil {
-				return fmt.Errorf("stream %s: %w", st.Key, err)
-			}
-		}
-		for _, st := range d.Forget {
-			if err := streams.Delete(streamKey(st.Source, st.Key)); err != nil {
-				return fmt.Errorf("stream %s: %w", st.Key, err)
-			}
-		}
-		for _, g := range d.Groups {
-			if g.State == nil {
-				if err := groups.Delete([]byte(g.Key)); err != nil {
-					return fmt.Errorf("group: %w", err)
-				}
-				continue
-			}
-			if err := groups.Put([]byte(g.Key), s.pack(&g)); err != nil {
-				return fmt.Errorf("group: %w", err)
+		for i := range deltas {
+			if err := s.apply(tx, &deltas[i]); err != nil {
+				return err
 			}
 		}
 		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("checkpoint: commit: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) apply(tx *bbolt.Tx, d *Delta) error {
+	streams, groups := tx.Bucket(bucketStreams), tx.Bucket(bucketGroups)
+	for i := range d.Streams {
+		st := &d.Streams[i]
+		b, err := json.Marshal(st)
+		if err != nil {
+			return fmt.Errorf("stream %s: %w", st.Key, err)
+		}
+		if err := streams.Put(streamKey(st.Source, st.Key), b); err != nil {
+			return fmt.Errorf("stream %s: %w", st.Key, err)
+		}
+	}
+	for _, st := range d.Forget {
+		if err := streams.Delete(streamKey(st.Source, st.Key)); err != nil {
+			return fmt.Errorf("stream %s: %w", st.Key, err)
+		}
+	}
+	for _, g := range d.Groups {
+		if g.State == nil {
+			if err := groups.Delete([]byte(g.Key)); err != nil {
+				return fmt.Errorf("group: %w", err)
+			}
+			continue
+		}
+		if err := groups.Put([]byte(g.Key), s.pack(&g)); err != nil {
+			return fmt.Errorf("group: %w", err)
+		}
 	}
 	return nil
 }

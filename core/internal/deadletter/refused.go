@@ -1,6 +1,7 @@
 package deadletter
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -40,6 +41,12 @@ func Refused(exporter string, b *export.Batch, why error, now int64) (Entry, err
 		d := &b.Ledger[0]
 		e.Kind, name, shown = "ledger", d.Stream, d
 		l.Tenant, l.Source, l.Format, l.Origin = d.Tenant, d.Source, d.Format, d.Origin
+	case len(b.Rows) > 0:
+		d := &b.Rows[0]
+		e.Kind, name, shown = "row", d.Table+" "+msg.HashKey(string(d.Data)), json.RawMessage(cmp.Or(d.Shown, "null"))
+		if d.Table == "dead_letters" {
+			e.Kind = "letter"
+		}
 	case len(b.Streams) > 0:
 		d := &b.Streams[0]
 		e.Kind, name, shown = "stream", d.Stream+" "+strconv.FormatInt(d.Pace.Start, 10), d

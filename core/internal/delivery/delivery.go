@@ -18,6 +18,13 @@
 // neither the others nor the sources, until the spools have reached SpoolMax together; then
 // Submit blocks.
 //
+// Few large requests cost a destination less than many small ones, so an exporter may gather
+// batches that others follow at once. Such a batch is out of memory, and not accepted until the
+// exporter has delivered it. When that fails, the gathered batches go to the spool as well.
+//
+//	Submit ──► queue ──► gather ──► gather ──► Export: the four are accepted
+//	                     └ released └ released
+//
 // A batch that an exporter refuses for good is cut in halves until the record that it
 // refuses is found. That record becomes a dead letter, and the rest is accepted.
 //
@@ -50,9 +57,9 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/telemetry"
 )
 
-// Committer makes a checkpoint durable.
+// Committer makes checkpoints durable, together.
 type Committer interface {
-	Commit(checkpoint.Delta) error
+	Commit(...checkpoint.Delta) error
 }
 
 // Target is an exporter with its name.
@@ -72,9 +79,11 @@ type Settings struct {
 	Refused func(exporter string, b *export.Batch, why error) error
 	// Damaged, if set, is called for spooled batches that cannot be read and are lost.
 	Damaged func(exporter string, err error)
-	// Committed, if set, is called with each batch once its checkpoint is committed, in
-	// order, from one goroutine. It must not keep the batch.
-	Committed func(b *export.Batch)
+	// Released, if set, is called with each batch once no exporter needs it, in order, from one
+	// goroutine. It must not keep the batch.
+	Released func(b *export.Batch)
+	// GatherFor is for how long batches are gathered at most; 3 s.
+	GatherFor time.Duration
 	Logger    *slog.Logger
 	Metrics   *telemetry.Metrics
 }
@@ -85,6 +94,7 @@ type Delivery struct {
 	commit   Committer
 	queues   []*queue
 	order    chan *inFlight
+	released chan *inFlight
 	lost     atomic.Int64
 }
 
@@ -93,20 +103,42 @@ func (d *Delivery) Lost() int64 { return d.lost.Load() }
 
 // inFlight is a batch that not every exporter has accepted.
 type inFlight struct {
-	batch     *export.Batch
-	delta     checkpoint.Delta
-	done      func()
-	sealed    time.Time
-	remaining atomic.Int32  // queues that have not accepted it, and Submit
-	all       chan struct{} // closed when there are none
+	batch   *export.Batch // nil when it is released
+	delta   checkpoint.Delta
+	more    bool
+	release func()
+	done    func()
+	sealed  time.Time
+	used    counter // by the queues that need it, and Submit
+	pending counter // in the queues that have not accepted it, and Submit
 }
 
-// accepted notes that n queues have accepted the batch.
-func (p *inFlight) accepted(n int32) {
-	if p.remaining.Add(-n) == 0 {
-		close(p.all)
+// counter counts down.
+type counter struct {
+	n    atomic.Int32
+	zero chan struct{} // closed at 0
+}
+
+func (c *counter) init(n int) {
+	c.n.Store(int32(n))
+	c.zero = make(chan struct{})
+}
+
+func (c *counter) sub(n int) {
+	if c.n.Add(int32(-n)) == 0 {
+		close(c.zero)
 	}
 }
+
+// accepted notes that n queues have accepted the batch, and need it no more.
+func (p *inFlight) accepted(n int) {
+	p.used.sub(n)
+	p.pending.sub(n)
+}
+
+// maxGathered bounds the batches that are released and not committed, and with them the memory
+// of their checkpoints.
+const maxGathered = 64
 
 // New returns a delivery to the targets. The batches that an earlier run left in their
 // spools are delivered first.
@@ -120,13 +152,16 @@ func New(s Settings, commit Committer, targets ...Target) (*Delivery, error) {
 	if s.SpoolMax <= 0 {
 		s.SpoolMax = 4 << 30
 	}
+	if s.GatherFor <= 0 {
+		s.GatherFor = 3 * time.Second
+	}
 	if s.Logger == nil {
 		s.Logger = slog.New(slog.DiscardHandler)
 	}
 	if s.Metrics == nil {
 		s.Metrics = telemetry.New()
 	}
-	d := &Delivery{settings: s, commit: commit, order: make(chan *inFlight, 1)}
+	d := &Delivery{settings: s, commit: commit, order: make(chan *inFlight, 1), released: make(chan *inFlight, 2*maxGathered)}
 	for _, t := range targets {
 		sp, err := spool.Open(filepath.Join(s.SpoolDir, t.Name))
 		if err != nil {
@@ -182,11 +217,13 @@ func (d *Delivery) spoolBytes() (n int64) {
 	return n
 }
 
-// Submit queues a batch for every exporter, and blocks until each queue has room. done is
-// called when the batch's checkpoint is committed. One goroutine calls it.
-func (d *Delivery) Submit(ctx context.Context, b *export.Batch, delta checkpoint.Delta, done func()) error {
-	p := &inFlight{batch: b, delta: delta, done: done, sealed: time.Now(), all: make(chan struct{})}
-	p.remaining.Store(int32(len(d.queues)) + 1)
+// Submit queues a batch for every exporter, and blocks until each queue has room. more means
+// that another follows at once. release is called when no exporter needs the batch's memory, and
+// done when its checkpoint is committed. One goroutine calls Submit.
+func (d *Delivery) Submit(ctx context.Context, b *export.Batch, delta checkpoint.Delta, more bool, release, done func()) error {
+	p := &inFlight{batch: b, delta: delta, more: more, release: release, done: done, sealed: time.Now()}
+	p.used.init(len(d.queues) + 1)
+	p.pending.init(len(d.queues) + 1)
 	defer p.accepted(1)
 	select {
 	case d.order <- p:
@@ -194,7 +231,7 @@ func (d *Delivery) Submit(ctx context.Context, b *export.Batch, delta checkpoint
 		return ctx.Err()
 	}
 	if b.Len() == 0 {
-		p.accepted(int32(len(d.queues)))
+		p.accepted(len(d.queues))
 		return nil
 	}
 	for _, q := range d.queues {
@@ -216,16 +253,13 @@ func (d *Delivery) Run(ctx context.Context) {
 			d.export(ctx, q)
 		}()
 	}
-	wg.Add(1)
-	go func() {
-		defer wg.Done()
-		d.commitInOrder(ctx)
-	}()
+	wg.Go(func() { d.releaseInOrder(ctx) })
+	wg.Go(func() { d.commitInOrder(ctx) })
 	wg.Wait()
 }
 
-// commitInOrder commits the checkpoints of the batches that all exporters have accepted.
-func (d *Delivery) commitInOrder(ctx context.Context) {
+// releaseInOrder releases the batches that no exporter needs.
+func (d *Delivery) releaseInOrder(ctx context.Context) {
 	for {
 		var p *inFlight
 		select {
@@ -234,18 +268,65 @@ func (d *Delivery) commitInOrder(ctx context.Context) {
 			return
 		}
 		select {
-		case <-p.all:
+		case <-p.used.zero:
 		case <-ctx.Done():
 			return
 		}
-		err := d.retry(ctx, "checkpoint", func() error { return d.commit.Commit(p.delta) })
-		if err != nil {
+		if d.settings.Released != nil {
+			d.settings.Released(p.batch)
+		}
+		p.release()
+		p.batch, p.release = nil, nil
+		select {
+		case d.released <- p:
+		case <-ctx.Done():
 			return
 		}
-		d.settings.Metrics.Commits.Inc()
-		if d.settings.Committed != nil {
-			d.settings.Committed(p.batch)
+	}
+}
+
+// commitInOrder commits the checkpoints of the batches that all exporters have accepted: those
+// that were accepted together at once.
+func (d *Delivery) commitInOrder(ctx context.Context) {
+	var next *inFlight
+	for {
+		if next == nil {
+			select {
+			case next = <-d.released:
+			case <-ctx.Done():
+				return
+			}
 		}
-		p.done()
+		select {
+		case <-next.pending.zero:
+		case <-ctx.Done():
+			return
+		}
+		group := []*inFlight{next}
+		next = nil
+		for accepted := true; accepted && next == nil && len(group) < maxGathered; {
+			select {
+			case p := <-d.released:
+				select {
+				case <-p.pending.zero:
+					group = append(group, p)
+				default:
+					next = p
+				}
+			default:
+				accepted = false
+			}
+		}
+		deltas := make([]checkpoint.Delta, len(group))
+		for i, p := range group {
+			deltas[i] = p.delta
+		}
+		if d.retry(ctx, "checkpoint", func() error { return d.commit.Commit(deltas...) }) != nil {
+			return
+		}
+		d.settings.Metrics.Commits.Add(float64(len(group)))
+		for _, p := range group {
+			p.done()
+		}
 	}
 }

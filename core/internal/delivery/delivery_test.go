@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -56,30 +58,111 @@ func (f *far) set(away bool) { f.mu.Lock(); f.away = away; f.mu.Unlock() }
 
 func (f *far) count() int { f.mu.Lock(); defer f.mu.Unlock(); return len(f.got) }
 
+// exporter is a far, or one that gathers.
+type exporter interface {
+	export.Exporter
+	set(away bool)
+	count() int
+	received() []string
+}
+
+func (f *far) received() []string { f.mu.Lock(); defer f.mu.Unlock(); return f.got }
+
+// gathering is a far that gathers up to four batches.
+type gathering struct {
+	far
+	rows    []export.Rows // one for each batch that is gathered
+	exports int           // that succeeded
+}
+
+func (g *gathering) Gather(b *export.Batch) bool {
+	if len(g.rows) == 4 {
+		return false
+	}
+	g.rows = append(g.rows, rowsOf(b))
+	return true
+}
+
+func rowsOf(b *export.Batch) export.Rows {
+	var lines []string
+	for _, m := range b.Messages {
+		lines = append(lines, m.Key+"="+m.Content.String())
+	}
+	return export.Rows{Count: len(lines), Data: []byte(strings.Join(lines, "\n"))}
+}
+
+func (g *gathering) Export(_ context.Context, b *export.Batch) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.away {
+		return errAway
+	}
+	var lines []string
+	for _, r := range append(slices.Concat(g.rows, b.Rows), rowsOf(b)) {
+		if r.Count > 0 {
+			lines = append(lines, strings.Split(string(r.Data), "\n")...)
+		}
+	}
+	for _, l := range lines {
+		if g.refuses == "" || !strings.HasPrefix(l, g.refuses+"=") {
+			continue
+		}
+		if len(g.rows) > 0 {
+			return errors.New("not one of those")
+		}
+		return export.Permanent(errors.New("not that one"))
+	}
+	g.got, g.rows = append(g.got, lines...), nil
+	g.exports++
+	return nil
+}
+
+func (g *gathering) Ungather(put func(*export.Batch) error) error {
+	for len(g.rows) > 0 {
+		if err := put(&export.Batch{ID: "g", Rows: g.rows[:1]}); err != nil {
+			return err
+		}
+		g.rows = g.rows[1:]
+	}
+	return nil
+}
+
+func (g *gathering) Split(b *export.Batch) (halves [2]*export.Batch, ok bool) {
+	lines := strings.Split(string(b.Rows[0].Data), "\n")
+	if len(lines) < 2 {
+		return halves, false
+	}
+	for i, part := range [][]string{lines[:len(lines)/2], lines[len(lines)/2:]} {
+		halves[i] = &export.Batch{ID: b.ID, Rows: []export.Rows{{Count: len(part), Data: []byte(strings.Join(part, "\n"))}}}
+	}
+	return halves, true
+}
+
 // rig is a delivery with its exporters and its checkpoint.
 type rig struct {
 	*testing.T
 	dir      string
-	near     *far
+	near     exporter
 	other    *far
 	max      int64
 	refused  []string
-	reported []string // batches that Committed was called with
+	reported []string // batches that Released was called with
 
 	mu        sync.Mutex
 	committed int
 	failing   bool
+	more      bool // every batch is followed by another at once
 	d         *delivery.Delivery
 	stop      func()
 }
 
-func (r *rig) Commit(checkpoint.Delta) error {
+func (r *rig) Commit(deltas ...checkpoint.Delta) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.failing {
 		return errAway
 	}
-	r.committed++
+	r.committed += len(deltas)
 	return nil
 }
 
@@ -91,10 +174,10 @@ func (r *rig) start() *rig {
 	r.d, err = delivery.New(delivery.Settings{
 		RetryMin: time.Millisecond, RetryMax: 5 * time.Millisecond, SpoolDir: r.dir, SpoolMax: r.max,
 		Refused: func(exporter string, b *export.Batch, why error) error {
-			r.refused = append(r.refused, fmt.Sprint(exporter, " ", b.Messages[0].Key, " ", why))
+			r.refused = append(r.refused, fmt.Sprint(exporter, " ", name(b), " ", why))
 			return nil
 		},
-		Committed: func(b *export.Batch) {
+		Released: func(b *export.Batch) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.reported = append(r.reported, b.Messages[0].Key)
@@ -117,7 +200,7 @@ func (r *rig) submit(from, to int) {
 	for i := from; i < to; i++ {
 		ctx, cancel := context.WithTimeout(r.Context(), time.Minute)
 		b, done := batch(i)
-		if err := r.d.Submit(ctx, b, checkpoint.Delta{}, done); err != nil {
+		if err := r.d.Submit(ctx, b, checkpoint.Delta{}, r.more, done, func() {}); err != nil {
 			r.Fatal(i, err)
 		}
 		cancel()
@@ -139,6 +222,15 @@ func batch(i int) (*export.Batch, func()) {
 			}
 		}
 	}
+}
+
+// name is the key of a batch of one message.
+func name(b *export.Batch) string {
+	if len(b.Rows) > 0 {
+		key, _, _ := strings.Cut(string(b.Rows[0].Data), "=")
+		return key
+	}
+	return b.Messages[0].Key
 }
 
 func want(n int) (out []string) {
@@ -181,8 +273,8 @@ func TestNothingIsSpooled(t *testing.T) {
 		t.Errorf("%d bytes in the spools", n)
 	}
 	r.stop()
-	for _, f := range []*far{r.near, r.other} {
-		if d := cmp.Diff(want(50), f.got); d != "" {
+	for _, f := range []exporter{r.near, r.other} {
+		if d := cmp.Diff(want(50), f.received()); d != "" {
 			t.Error(d)
 		}
 	}
@@ -205,7 +297,7 @@ func TestAwayForLong(t *testing.T) {
 	r.submit(300, 310)
 	r.until("all of it", r.d.Settled)
 	r.stop()
-	if d := cmp.Diff(want(310), r.near.got); d != "" {
+	if d := cmp.Diff(want(310), r.near.received()); d != "" {
 		t.Errorf("the exporter that was up: %s", d)
 	}
 	if d := cmp.Diff(want(310), r.other.got); d != "" {
@@ -268,7 +360,7 @@ func TestCommitFollows(t *testing.T) {
 	r := (&rig{T: t, dir: t.TempDir(), near: &far{}, other: &far{}, failing: true}).start()
 	r.submit(0, 2)
 	r.until("the exporters", func() bool { return r.near.count() == 6 && r.other.count() == 6 })
-	if r.commits() != 0 || len(r.reported) != 0 {
+	if r.commits() != 0 {
 		t.Error("committed")
 	}
 	r.mu.Lock()
@@ -277,6 +369,71 @@ func TestCommitFollows(t *testing.T) {
 	r.until("the commits", func() bool { return r.commits() == 2 })
 	r.stop()
 	if d := cmp.Diff([]string{"0.0", "1.0"}, r.reported); d != "" {
-		t.Errorf("Committed was called with: %s", d)
+		t.Errorf("Released was called with: %s", d)
+	}
+}
+
+// TestGathered has an exporter that gathers batches: they are out of memory at once, accepted and
+// committed with the export that delivers them, also when no other batch follows.
+func TestGathered(t *testing.T) {
+	near := &gathering{}
+	r := (&rig{T: t, dir: t.TempDir(), near: near, other: &far{}, more: true}).start()
+	near.mu.Lock() // nothing is exported
+	r.submit(0, 4)
+	r.until("the memory of four", func() bool { r.mu.Lock(); defer r.mu.Unlock(); return len(r.reported) == 4 })
+	if n := r.commits(); n != 0 {
+		t.Errorf("%d of the gathered batches are committed", n)
+	}
+	near.mu.Unlock()
+	r.submit(4, 12)
+	r.until("the commits", func() bool { return r.commits() == 12 && r.d.Settled() })
+	r.stop()
+	if d := cmp.Diff(want(12), near.got); d != "" {
+		t.Error(d)
+	}
+	if near.exports > 4 {
+		t.Errorf("%d exports of 12 batches", near.exports)
+	}
+	if n := r.onDisk(); n != 0 {
+		t.Errorf("%d bytes in the spool", n)
+	}
+}
+
+// TestGatheredFails has an exporter that goes away with batches that it has gathered. They are
+// in its spool, also over a restart, and delivered in order.
+func TestGatheredFails(t *testing.T) {
+	r := (&rig{T: t, dir: t.TempDir(), near: &gathering{far: far{away: true}}, other: &far{}, more: true}).start()
+	r.submit(0, 30)
+	r.until("the commits", func() bool { return r.commits() == 30 })
+	if r.onDisk() == 0 || r.d.Settled() {
+		t.Error("nothing is in the spool")
+	}
+	r.stop()
+	near := &gathering{}
+	r.near = near
+	r.start()
+	r.until("all of it", r.d.Settled)
+	r.stop()
+	if d := cmp.Diff(want(30), near.got); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestGatheredIsRefused has an exporter that refuses one of the records that it has gathered: that
+// record alone is dropped.
+func TestGatheredIsRefused(t *testing.T) {
+	for _, key := range []string{"0.0", "2.1", "7.2", "9.1"} {
+		near := &gathering{far: far{refuses: key}}
+		r := (&rig{T: t, dir: t.TempDir(), near: near, other: &far{}, more: true}).start()
+		r.submit(0, 10)
+		r.until("all of it", func() bool { return r.commits() == 10 && r.d.Settled() })
+		r.stop()
+		if d := cmp.Diff([]string{"near " + key + " not that one"}, r.refused); d != "" {
+			t.Error(d)
+		}
+		all := slices.DeleteFunc(want(10), func(l string) bool { return strings.HasPrefix(l, key+"=") })
+		if d := cmp.Diff(all, near.got); d != "" {
+			t.Errorf("without %s: %s", key, d)
+		}
 	}
 }

@@ -27,12 +27,15 @@ type queue struct {
 	memory  []*inFlight
 	behind  bool          // new batches go to the spool
 	changed chan struct{} // closed, and another one made, when there may be room
+	// gathered are the batches that the exporter has gathered. Only the goroutine of the
+	// queue changes it, with mu held.
+	gathered []*inFlight
 }
 
 func (q *queue) settled() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return !q.behind && len(q.memory) == 0
+	return !q.behind && len(q.memory) == 0 && len(q.gathered) == 0
 }
 
 // announce wakes enqueue. mu is held.
@@ -58,7 +61,7 @@ func (d *Delivery) enqueue(ctx context.Context, q *queue, p *inFlight) error {
 		case q.behind && len(q.memory) == 0:
 			if record == nil {
 				var err error
-				if record, err = encode(p); err != nil {
+				if record, err = encode(p.batch, p.sealed); err != nil {
 					q.mu.Unlock()
 					return err
 				}
@@ -104,21 +107,35 @@ func (d *Delivery) warn(q *queue, text string, args ...any) {
 	d.settings.Logger.Warn(text, append([]any{"exporter", q.Name}, args...)...)
 }
 
+// turn is the next work of a queue.
+type turn struct {
+	batch   *export.Batch
+	p       *inFlight // of a batch in memory
+	sealed  time.Time
+	spooled bool
+}
+
 // export sends the batches of a queue to its exporter.
 func (d *Delivery) export(ctx context.Context, q *queue) {
 	for {
-		p, b, sealed, err := d.next(ctx, q)
+		t, err := d.next(ctx, q)
 		if err != nil {
 			return
 		}
-		err = d.send(ctx, q, b, sealed, p != nil)
+		if d.gather(q, t.p) {
+			continue
+		}
+		err = d.send(ctx, q, t.batch, t.sealed, !t.spooled)
 		if ctx.Err() != nil {
 			return
 		}
 		if err != nil { // of a batch in memory: one of the spool is tried for ever
 			d.settings.Logger.Warn("not delivered; batches are spooled until the exporter accepts them", "to", q.Name, "error", err)
-			if !d.spillMemory(q) && d.send(ctx, q, b, sealed, false) == nil {
-				d.remove(ctx, q, p)
+			if d.ungather(ctx, q) != nil {
+				return
+			}
+			if !d.spillMemory(q) && d.send(ctx, q, t.batch, t.sealed, false) == nil {
+				d.remove(ctx, q, t)
 				continue
 			}
 			first := retry.Backoff{Min: d.settings.RetryMin, Max: d.settings.RetryMin}
@@ -127,13 +144,86 @@ func (d *Delivery) export(ctx context.Context, q *queue) {
 			}
 			continue
 		}
-		d.remove(ctx, q, p)
+		d.acceptGathered(q, len(q.gathered))
+		d.remove(ctx, q, t)
 	}
 }
 
-// next waits for the first batch of a queue. p is nil when it is from the spool. The error
-// is ctx's.
-func (d *Delivery) next(ctx context.Context, q *queue) (*inFlight, *export.Batch, time.Time, error) {
+// gather has the exporter gather a batch that another follows, if it can. The memory of the
+// batch is free then.
+func (d *Delivery) gather(q *queue, p *inFlight) bool {
+	g, ok := q.Exporter.(export.Gatherer)
+	if !ok || p == nil || !p.more || len(q.gathered) >= maxGathered || d.gatheredFor(q) > d.settings.GatherFor || !g.Gather(p.batch) {
+		return false
+	}
+	q.mu.Lock()
+	q.memory = append(q.memory[:0:0], q.memory[1:]...)
+	q.gathered = append(q.gathered, p)
+	q.announce()
+	q.mu.Unlock()
+	d.settings.Metrics.Records.WithLabelValues(q.Name).Add(float64(p.batch.Len()))
+	p.used.sub(1)
+	return true
+}
+
+func (d *Delivery) gatheredFor(q *queue) time.Duration {
+	if len(q.gathered) == 0 {
+		return 0
+	}
+	return time.Since(q.gathered[0].sealed)
+}
+
+// acceptGathered accepts the first n gathered batches.
+func (d *Delivery) acceptGathered(q *queue, n int) {
+	accepted := q.gathered[:n]
+	q.mu.Lock()
+	q.gathered = append(q.gathered[:0:0], q.gathered[n:]...)
+	q.mu.Unlock()
+	for _, p := range accepted {
+		p.pending.sub(1)
+	}
+}
+
+// ungather moves the batches that the exporter has gathered to the spool, or delivers it while there is no
+// room. The error is ctx's.
+func (d *Delivery) ungather(ctx context.Context, q *queue) error {
+	g, ok := q.Exporter.(export.Gatherer)
+	for ok && len(q.gathered) > 0 {
+		q.mu.Lock()
+		moved := 0
+		err := g.Ungather(func(b *export.Batch) error {
+			record, err := encode(b, q.gathered[moved].sealed)
+			if err != nil {
+				return err
+			}
+			if !d.spill(q, record) {
+				return errNoRoom
+			}
+			q.behind = true
+			moved++
+			return nil
+		})
+		q.mu.Unlock()
+		d.acceptGathered(q, moved)
+		if err == nil {
+			return nil
+		}
+		d.warn(q, "gathered batches are not spooled, trying again", "error", err)
+		if !retry.Wait(ctx, time.Second) {
+			return ctx.Err()
+		}
+		if q.Exporter.Export(ctx, &export.Batch{}) == nil {
+			d.acceptGathered(q, len(q.gathered))
+		}
+	}
+	return nil
+}
+
+var errNoRoom = errors.New("no room in the spools")
+
+// next waits for the first batch of a queue; an empty one, when none has come for a moment,
+// delivers the gathered ones. The error is ctx's.
+func (d *Delivery) next(ctx context.Context, q *queue) (turn, error) {
 	for {
 		q.mu.Lock()
 		record, err := q.spool.Peek()
@@ -145,7 +235,7 @@ func (d *Delivery) next(ctx context.Context, q *queue) (*inFlight, *export.Batch
 			if len(q.memory) > 0 {
 				p := q.memory[0]
 				q.mu.Unlock()
-				return p, p.batch, p.sealed, nil
+				return turn{batch: p.batch, p: p, sealed: p.sealed}, nil
 			}
 		}
 		q.mu.Unlock()
@@ -154,10 +244,10 @@ func (d *Delivery) next(ctx context.Context, q *queue) (*inFlight, *export.Batch
 		case err == nil:
 			b, sealed, err := decode(record)
 			if err == nil {
-				return nil, b, sealed, nil
+				return turn{batch: b, sealed: sealed, spooled: true}, nil
 			}
 			d.damaged(q, err)
-			d.remove(ctx, q, nil)
+			d.remove(ctx, q, turn{spooled: true})
 			continue
 		case errors.Is(err, spool.ErrDamaged):
 			d.damaged(q, err)
@@ -165,12 +255,17 @@ func (d *Delivery) next(ctx context.Context, q *queue) (*inFlight, *export.Batch
 		case !errors.Is(err, spool.ErrEmpty):
 			d.warn(q, "the spool cannot be read, trying again", "error", err)
 			after = time.After(d.settings.RetryMin)
+		case len(q.gathered) > 0:
+			after = time.After(max(min(d.settings.GatherFor-d.gatheredFor(q), time.Second), 0))
 		}
 		select {
 		case <-q.wake:
 		case <-after:
+			if len(q.gathered) > 0 {
+				return turn{batch: &export.Batch{}, sealed: q.gathered[0].sealed}, nil
+			}
 		case <-ctx.Done():
-			return nil, nil, time.Time{}, ctx.Err()
+			return turn{}, ctx.Err()
 		}
 	}
 }
@@ -185,23 +280,23 @@ func (d *Delivery) damaged(q *queue, err error) {
 	d.settings.Logger.Error("spooled batches are lost; earshot backfill restores the rows of files that are still there", "exporter", q.Name, "error", err)
 }
 
-// remove removes the first batch of a queue, which the exporter has accepted.
-func (d *Delivery) remove(ctx context.Context, q *queue, p *inFlight) {
+// remove removes the batch of a turn, which the exporter has accepted.
+func (d *Delivery) remove(ctx context.Context, q *queue, t turn) {
 	d.settings.Metrics.ExporterLag.WithLabelValues(q.Name).Set(0)
-	if p == nil {
+	if t.spooled {
 		if d.retry(ctx, "spool", q.spool.Take) != nil {
 			return
 		}
 		d.settings.Metrics.SpoolBytes.WithLabelValues(q.Name).Set(float64(q.spool.Size()))
 	}
 	q.mu.Lock()
-	if p != nil {
+	if t.p != nil {
 		q.memory = append(q.memory[:0:0], q.memory[1:]...)
 	}
 	q.announce()
 	q.mu.Unlock()
-	if p != nil {
-		p.accepted(1)
+	if t.p != nil {
+		t.p.accepted(1)
 	}
 }
 
@@ -213,7 +308,7 @@ func (d *Delivery) spillMemory(q *queue) bool {
 	defer q.mu.Unlock()
 	for len(q.memory) > 0 {
 		p := q.memory[0]
-		record, err := encode(p)
+		record, err := encode(p.batch, p.sealed)
 		if err != nil {
 			d.warn(q, "not spooled", "error", err)
 			return moved
@@ -230,12 +325,12 @@ func (d *Delivery) spillMemory(q *queue) bool {
 }
 
 // encode returns the spool's record of a batch: the time of its sealing, and the batch.
-func encode(p *inFlight) ([]byte, error) {
-	b, err := p.batch.MarshalBinary()
+func encode(batch *export.Batch, sealed time.Time) ([]byte, error) {
+	b, err := batch.MarshalBinary()
 	if err != nil {
 		return nil, fmt.Errorf("delivery: %w", err)
 	}
-	return append(binary.BigEndian.AppendUint64(nil, uint64(p.sealed.UnixNano())), b...), nil
+	return append(binary.BigEndian.AppendUint64(nil, uint64(sealed.UnixNano())), b...), nil
 }
 
 func decode(record []byte) (*export.Batch, time.Time, error) {

@@ -39,19 +39,31 @@ func (d *Delivery) send(ctx context.Context, q *queue, b *export.Batch, sealed t
 	if err != nil || refused == nil {
 		return err
 	}
-	if b.Len() <= 1 {
+	halves, ok := halve(q.Exporter, b)
+	if !ok {
 		d.settings.Logger.Error("record refused", "exporter", q.Name, "error", refused)
 		if d.settings.Refused == nil {
 			return nil
 		}
 		return d.retry(ctx, "dead letters", func() error { return d.settings.Refused(q.Name, b, refused) })
 	}
-	for _, half := range b.Halves() {
+	for _, half := range halves {
 		if err := d.send(ctx, q, half, sealed, once); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// halve cuts a batch in two, if it has more than one row.
+func halve(x export.Exporter, b *export.Batch) (halves [2]*export.Batch, ok bool) {
+	if b.Len() > 1 {
+		return b.Halves(), true
+	}
+	if g, can := x.(export.Gatherer); can && len(b.Rows) == 1 {
+		return g.Split(b)
+	}
+	return halves, false
 }
 
 // retry calls f until it succeeds or ctx ends, and logs failures once a minute.

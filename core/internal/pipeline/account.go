@@ -65,10 +65,7 @@ func (a *account) enqueue(cmd command) (queued bool) {
 // ledger is the row of the account.
 func (a *account) ledger(now, since int64) msg.Ledger {
 	r := &a.record
-	read := r.Pos
-	if r.Replay != nil {
-		read = max(read, r.Replay.Until)
-	}
+	read := readBytes(r)
 	return msg.Ledger{
 		Tenant: a.stream.feed.tenant, Source: r.Source, Format: a.stream.feed.format.name, Stream: r.Key, Origin: r.Origin,
 		Read: read, Decoded: r.Decoded, Quarantined: r.Quarantined, Dropped: r.Dropped,

@@ -228,15 +228,16 @@ func (nothingKnown) Streams(string) ([]checkpoint.Stream, error) { return nil, n
 func (nothingKnown) Stream(string, string) (checkpoint.Stream, bool, error) {
 	return checkpoint.Stream{}, false, nil
 }
-func (nothingKnown) Group(string) ([]byte, error)  { return nil, nil }
-func (nothingKnown) OpenGroups() ([]string, error) { return nil, nil }
-func (nothingKnown) Commit(checkpoint.Delta) error { return nil }
-func (nothingKnown) Fresh() bool                   { return true }
+func (nothingKnown) Group(string) ([]byte, error)     { return nil, nil }
+func (nothingKnown) OpenGroups() ([]string, error)    { return nil, nil }
+func (nothingKnown) Commit(...checkpoint.Delta) error { return nil }
+func (nothingKnown) Fresh() bool                      { return true }
 
 // discardSink commits every batch at once.
 type discardSink struct{}
 
-func (discardSink) Submit(_ context.Context, _ *export.Batch, _ checkpoint.Delta, committed func()) error {
+func (discardSink) Submit(_ context.Context, _ *export.Batch, _ checkpoint.Delta, _ bool, released, committed func()) error {
+	released()
 	committed()
 	return nil
 }

@@ -32,8 +32,10 @@ type committer struct {
 	batch     *commitBatch
 	pool      slicePool
 	changed   map[*account]struct{} // since the last batch was closed
+	ledgers   ledgers
 	forgotten []checkpoint.Stream
 	anchors   []*account   // whose anchor was used and is not durable yet
+	held      atomic.Int32 // batches whose memory is in use by exporters
 	submitted atomic.Int32 // batches that are not committed yet
 	started   time.Time    // when the pipeline was made
 	closed    time.Time    // when a batch was closed last
@@ -46,6 +48,7 @@ func (k *committer) init(s *Settings, assembler *assemble.Assembler, check Check
 	k.settings, k.assembler, k.check, k.sink, k.inFlight, k.progress = s, assembler, check, sink, inFlight, progress
 	k.bytes = s.Metrics.InFlight
 	k.changed = make(map[*account]struct{})
+	k.ledgers.pending = make(map[uint64]*account)
 	// The part of the first slices that is not used is virtual memory only.
 	k.pool.messages = int(min(s.BatchBytes/messageBytes, int64(s.BatchRows)))
 	k.pool.spans = k.pool.messages / 2
@@ -58,7 +61,8 @@ func (k *committer) init(s *Settings, assembler *assemble.Assembler, check Check
 type commitBatch struct {
 	rows   export.Batch
 	frames []*decode // whose buffers the rows refer to
-	bytes  int64     // of the frames
+	bytes  int64     // of the frames' buffers
+	read   int64     // of the frames
 	began  time.Time // when the first row was added
 }
 
@@ -98,16 +102,38 @@ func (k *committer) addStream(s msg.Stream) {
 func (k *committer) hold(d *decode) {
 	k.batch.frames = append(k.batch.frames, d)
 	k.batch.bytes += d.held.bytes
+	if f := d.batch.Frames; len(f) > 0 {
+		k.batch.read += d.batch.End() - f[0].Pos
+	}
 }
 
 // touch has the account of a stream written with the batch.
-func (k *committer) touch(a *account) { k.changed[a] = struct{}{} }
+func (k *committer) touch(a *account) {
+	k.changed[a] = struct{}{}
+	k.ledgers.active = true
+}
+
+// drop has an account not written any more.
+func (k *committer) drop(a *account) {
+	delete(k.changed, a)
+	if k.ledgers.pending[a.stream.name] == a {
+		delete(k.ledgers.pending, a.stream.name)
+	}
+}
 
 // forget drops a stream from the checkpoint with the batch.
 func (k *committer) forget(a *account) {
 	k.forgotten = append(k.forgotten, a.record)
-	delete(k.changed, a)
+	if k.ledgers.pending[a.stream.name] == a {
+		r := k.rows()
+		r.Ledger = append(r.Ledger, a.ledger(time.Now().UnixNano(), k.started.UnixNano()))
+	}
+	k.drop(a)
 }
+
+// backlog reports whether the batch was filled by traffic that was there before it was read: live
+// traffic fills budgets with buffers of next to nothing.
+func (k *committer) backlog() bool { return k.batch.read >= k.settings.BatchBytes/4 }
 
 func (k *committer) full() bool {
 	return k.batch.bytes >= k.settings.BatchBytes || k.batch.rows.Len() >= k.settings.BatchRows
@@ -117,18 +143,20 @@ func (k *committer) full() bool {
 // the exporters the next would only wait behind it: it goes on being filled, so that a store
 // that is slow gets fewer and larger batches.
 func (k *committer) due(now time.Time) bool {
-	if k.submitted.Load() > 0 {
+	ledgers := k.ledgers.due(now, k.settings.FlushInterval)
+	if k.held.Load() > 0 {
 		return false
 	}
 	if k.empty() {
-		return len(k.changed) > 0 || len(k.forgotten) > 0 || k.assembler.Ended()
+		return ledgers || (len(k.changed) > 0 || len(k.forgotten) > 0 || k.assembler.Ended()) && now.Sub(k.closed) >= k.settings.FlushInterval
 	}
-	return now.Sub(k.batch.began) >= k.settings.FlushInterval
+	// Rows that come one by one are there at once; of many those that come together are sent together.
+	return now.Sub(k.closed) >= k.settings.FlushInterval && now.Sub(k.batch.began) >= k.settings.FlushInterval/5
 }
 
-// close ends the batch: its rows and its checkpoint go to the sink, together. committed, if
-// not nil, is called when both are durable.
-func (k *committer) close(ctx context.Context, committed func()) error {
+// close ends the batch: its rows and its checkpoint go to the sink, together. more means that
+// another follows at once. committed, if not nil, is called when both are durable.
+func (k *committer) close(ctx context.Context, more bool, committed func()) error {
 	var d checkpoint.Delta
 	err := k.assembler.Commit(func(key string, open bool, state []byte) {
 		d.Groups = append(d.Groups, checkpoint.Group{Key: key, Open: open, State: state})
@@ -144,21 +172,36 @@ func (k *committer) close(ctx context.Context, committed func()) error {
 	k.batch = &commitBatch{}
 	k.closed = time.Now()
 	for a := range k.changed {
+		k.ledgers.pending[a.stream.name] = a
+	}
+	if more || committed != nil || k.ledgers.due(k.closed, k.settings.FlushInterval) {
+		for _, a := range k.ledgers.take(k.closed) {
+			row := a.ledger(k.closed.UnixNano(), k.started.UnixNano())
+			b.rows.Ledger = append(b.rows.Ledger, row)
+			a.record.Ledgered = row.Read
+			k.changed[a] = struct{}{}
+		}
+	}
+	for a := range k.changed {
 		d.Streams = append(d.Streams, a.record)
-		b.rows.Ledger = append(b.rows.Ledger, a.ledger(k.closed.UnixNano(), k.started.UnixNano()))
 	}
 	clear(k.changed)
 	d.Forget, k.forgotten = k.forgotten, nil
 	b.rows.ID = batchID(&b.rows)
+	n := int64(b.rows.Len())
+	k.held.Add(1)
 	k.submitted.Add(1)
 	k.bytes.Set(float64(k.inFlight.inUse()))
-	return k.sink.Submit(ctx, &b.rows, d, func() {
-		k.progress.committed.Add(int64(b.rows.Len()))
+	release := func() {
 		// Before the frames are released, so that the rows of the next find the slices.
 		k.pool.put(&b.rows)
 		for _, d := range b.frames {
 			d.release()
 		}
+		k.held.Add(-1)
+	}
+	return k.sink.Submit(ctx, &b.rows, d, more, release, func() {
+		k.progress.committed.Add(n)
 		k.submitted.Add(-1)
 		if committed != nil {
 			committed()

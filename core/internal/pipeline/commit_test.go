@@ -1,12 +1,14 @@
 package pipeline
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/internal/assemble"
+	"github.com/earshot-dev/earshot/core/internal/checkpoint"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
@@ -51,8 +53,8 @@ func TestSlicePoolKeepsOne(t *testing.T) {
 	}
 }
 
-// TestBatchWaitsForTheOneBefore: a commit batch is not closed by time while another is with
-// the exporters.
+// TestBatchWaitsForTheOneBefore: a commit batch is not closed by time while an exporter has the
+// memory of another.
 func TestBatchWaitsForTheOneBefore(t *testing.T) {
 	k := &committer{settings: &Settings{FlushInterval: time.Second}, assembler: assemble.New(assemble.Settings{}, nil, nil), batch: &commitBatch{}}
 	now := time.Now()
@@ -65,13 +67,13 @@ func TestBatchWaitsForTheOneBefore(t *testing.T) {
 	}
 	k.addMessage(&msg.Message{})
 	for _, x := range []struct {
-		age       time.Duration
-		submitted int32
-		want      bool
+		age  time.Duration
+		held int32
+		want bool
 	}{{0, 0, false}, {2 * time.Second, 0, true}, {2 * time.Second, 1, false}, {time.Hour, 1, false}} {
-		k.submitted.Store(x.submitted)
+		k.held.Store(x.held)
 		if got := k.due(k.batch.began.Add(x.age)); got != x.want {
-			t.Errorf("%s old, %d submitted: due is %t", x.age, x.submitted, got)
+			t.Errorf("%s old, %d held: due is %t", x.age, x.held, got)
 		}
 	}
 }
@@ -108,5 +110,71 @@ func TestAlive(t *testing.T) {
 		if got := alive(&msg.Message{Time: x.time}, &frame.Frame{Kind: x.kind, At: now}, x.batch, time.Unix(0, now)); got != x.want {
 			t.Errorf("%s: %s ago", name, time.Duration(now-got))
 		}
+	}
+}
+
+// TestAccountsAreWrittenRarely: while every tick changes accounts their rows are written every few
+// seconds, and the last change when it has been quiet for half of a flush interval.
+func TestAccountsAreWrittenRarely(t *testing.T) {
+	l := ledgers{pending: make(map[uint64]*account)}
+	now, written := time.Now(), 0
+	step := func() {
+		now = now.Add(50 * time.Millisecond)
+		if l.due(now, time.Second) {
+			l.take(now)
+			written++
+		}
+	}
+	for n := range 60 * 20 { // a minute
+		l.pending[uint64(n%7)], l.active = &account{}, true
+		step()
+	}
+	if written < 10 || written > 13 {
+		t.Errorf("written %d times in a minute", written)
+	}
+	l.pending[1], l.active = &account{}, true
+	for n := 0; len(l.pending) > 0; n++ {
+		if step(); n > 12 {
+			t.Fatal("the last change is not written")
+		}
+	}
+	for range 100 {
+		step()
+	}
+	if written > 15 {
+		t.Error("written without a change")
+	}
+}
+
+// sinkOf commits every batch to the checkpoint.
+type sinkOf checkpoints
+
+func (s sinkOf) Submit(_ context.Context, _ *export.Batch, d checkpoint.Delta, _ bool, released, committed func()) error {
+	released()
+	committed()
+	return checkpoints(s).Commit(d)
+}
+
+// TestAccountsOfAnEarlierProcess: an account that a process changed and did not come to write is
+// written by the next, also if its stream has ended.
+func TestAccountsOfAnEarlierProcess(t *testing.T) {
+	check := checkpoints{map[string]checkpoint.Stream{}, map[string][]byte{}}
+	p := New(Settings{}, check, sinkOf(check))
+	behind := checkpoint.Stream{Source: "s", Key: "k", Format: "notes", Pos: 100, Ledgered: 40, Closed: true}
+	f := &Feed{source: "s", format: &format{name: "notes"}}
+	p.core.resumeLedger(f, behind)
+	p.core.resumeLedger(f, behind)
+	k := &p.core.commits
+	if !k.due(time.Now().Add(time.Minute)) {
+		t.Error("not due")
+	}
+	if err := k.close(t.Context(), false, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := check.streams["k"]; got.Ledgered != 100 || !got.Closed {
+		t.Errorf("in the checkpoint: %+v", got)
+	}
+	if len(k.ledgers.pending) != 0 {
+		t.Error("still pending")
 	}
 }

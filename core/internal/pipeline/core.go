@@ -94,7 +94,7 @@ func (c *core) run(ctx context.Context) error {
 			return err
 		}
 	}
-	tick := time.NewTicker(max(c.settings.FlushInterval/5, 10*time.Millisecond))
+	tick := time.NewTicker(max(c.settings.FlushInterval/20, 10*time.Millisecond))
 	defer tick.Stop()
 	slow := time.NewTicker(time.Second)
 	defer slow.Stop()
@@ -110,13 +110,13 @@ func (c *core) run(ctx context.Context) error {
 		case now := <-tick.C:
 			c.collectDeadLetters()
 			if c.commits.due(now) {
-				err = c.commits.close(ctx, nil)
+				err = c.commits.close(ctx, false, nil)
 			}
 		case now := <-slow.C:
 			err = c.idle(now)
 		}
 		if err == nil && (c.commits.full() || c.starved()) {
-			err = c.commits.close(ctx, nil)
+			err = c.commits.close(ctx, c.commits.backlog(), nil)
 		}
 		if err == nil && len(c.replays) > 0 {
 			err = c.replay()
@@ -166,7 +166,7 @@ func (c *core) takeSnapshot(a *account, r *wire.Result) {
 // starved reports whether the commit batch is all that is in flight, and sources wait for
 // its bytes: it will not become larger.
 func (c *core) starved() bool {
-	return !c.commits.empty() && c.commits.submitted.Load() == 0 && c.inbox.pending.Load() == 0 && c.inFlight.exhausted()
+	return !c.commits.empty() && c.commits.held.Load() == 0 && c.inbox.pending.Load() == 0 && c.inFlight.exhausted()
 }
 
 // collectDeadLetters takes those of other components into the commit batch.
@@ -186,10 +186,14 @@ func (c *core) open(s *stream, r checkpoint.Stream) error {
 	if err != nil {
 		return err
 	}
+	r.Format = s.feed.format.name
 	a := &account{stream: s, record: r, sessions: make(map[assemble.RunRef]struct{}), touched: time.Now(), decoderClosed: true}
 	if ok {
 		a.record, a.anchored = known, true
 		a.record.Origin, a.record.Closed = r.Origin, false
+		if known.Format == "" {
+			a.record.Format, a.record.Ledgered = r.Format, readBytes(&known)
+		}
 		if r.State != nil {
 			a.record.State = r.State
 		}
@@ -216,7 +220,7 @@ func (c *core) detach(f *Feed) {
 		a.enqueue(&closeDecoder{})
 		s.cursor.setClosed(true)
 		c.accounts.remove(a)
-		delete(c.commits.changed, a)
+		c.commits.drop(a)
 		c.assembler.ForgetResponse(s.name)
 	}
 }
@@ -291,7 +295,7 @@ func (c *core) flushAll(waiting *sync.WaitGroup) (done bool) {
 // drained reports whether every delivered frame is committed.
 func (c *core) drained() bool {
 	c.collectDeadLetters()
-	if c.inbox.pending.Load() != 0 || c.commits.submitted.Load() != 0 || !c.commits.empty() || len(c.commits.changed) != 0 || c.assembler.Ended() {
+	if c.inbox.pending.Load() != 0 || c.commits.submitted.Load() != 0 || !c.commits.empty() || len(c.commits.changed) != 0 || len(c.commits.ledgers.pending) != 0 || c.assembler.Ended() {
 		return false
 	}
 	for s, a := range c.accounts.of {

@@ -93,6 +93,9 @@ func (f *Feed) Known() []source.Known {
 	out := make([]source.Known, 0, len(list))
 	for i := range list {
 		r := &list[i]
+		if r.Format == f.format.name && readBytes(r) > r.Ledgered {
+			f.inbox.post(func(c *core) { c.resumeLedger(f, *r) })
+		}
 		out = append(out, source.Known{ID: source.ID{Key: r.Key, Origin: r.Origin, Anchor: r.Anchor, State: r.State}, Pos: r.SnapPos, Closed: r.Closed})
 	}
 	return out
@@ -121,7 +124,7 @@ func (f *Feed) Detach(ctx context.Context) error {
 	closed := func() (ok bool, err error) {
 		if e := f.inbox.call(ctx, func(c *core) {
 			if ok = c.accounts.settled(f); ok {
-				err = c.commits.close(ctx, func() { close(committed) })
+				err = c.commits.close(ctx, false, func() { close(committed) })
 			}
 		}); e != nil {
 			return false, e

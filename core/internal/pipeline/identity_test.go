@@ -290,7 +290,7 @@ func (w *sidecar) end() {
 
 func (w *sidecar) flush(h *testStream) { w.do(h, &flush{ticket: h.ticket()}, nil) }
 
-func (w *sidecar) commit() { w.must(w.p.core.commits.close(w.t.Context(), nil)) }
+func (w *sidecar) commit() { w.must(w.p.core.commits.close(w.t.Context(), false, nil)) }
 
 // finish is the end of a run until idle.
 func (w *sidecar) finish() {
@@ -322,12 +322,14 @@ func (k checkpoints) Stream(_, key string) (checkpoint.Stream, bool, error) {
 func (k checkpoints) Group(key string) ([]byte, error) { return k.groups[key], nil }
 func (k checkpoints) OpenGroups() ([]string, error)    { return slices.Collect(maps.Keys(k.groups)), nil }
 func (k checkpoints) Fresh() bool                      { return len(k.streams) == 0 }
-func (k checkpoints) Commit(d checkpoint.Delta) error {
-	for _, s := range d.Streams {
-		k.streams[s.Key] = s
-	}
-	for _, g := range d.Groups {
-		k.groups[g.Key] = g.State
+func (k checkpoints) Commit(deltas ...checkpoint.Delta) error {
+	for _, d := range deltas {
+		for _, s := range d.Streams {
+			k.streams[s.Key] = s
+		}
+		for _, g := range d.Groups {
+			k.groups[g.Key] = g.State
+		}
 	}
 	return nil
 }
@@ -335,11 +337,12 @@ func (k checkpoints) Commit(d checkpoint.Delta) error {
 // memorySink commits every batch at once.
 type memorySink struct{ w *sidecar }
 
-func (o memorySink) Submit(_ context.Context, b *export.Batch, d checkpoint.Delta, committed func()) error {
+func (o memorySink) Submit(_ context.Context, b *export.Batch, d checkpoint.Delta, _ bool, released, committed func()) error {
 	o.w.tables.add(b)
 	if err := o.w.check.Commit(d); err != nil {
 		return err
 	}
+	released()
 	committed()
 	return nil
 }

@@ -22,19 +22,20 @@ type Checkpoint interface {
 	Stream(source, key string) (checkpoint.Stream, bool, error)
 	Group(key string) ([]byte, error)
 	OpenGroups() ([]string, error)
-	Commit(checkpoint.Delta) error
+	Commit(...checkpoint.Delta) error
 	Fresh() bool
 }
 
-// Sink takes closed commit batches. Submit blocks while it has enough of them; committed is
-// called when every exporter has the batch and its checkpoint is committed.
+// Sink takes closed commit batches. Submit blocks while it has enough of them; more means that
+// another follows at once. released is called when no exporter needs the batch any more, and
+// committed when every exporter has delivered it and its checkpoint is committed.
 type Sink interface {
-	Submit(ctx context.Context, b *export.Batch, d checkpoint.Delta, committed func()) error
+	Submit(ctx context.Context, b *export.Batch, d checkpoint.Delta, more bool, released, committed func()) error
 }
 
 // Settings of a pipeline; the zero value of each is its default.
 type Settings struct {
-	FlushInterval time.Duration // age of a row at which its commit batch is closed; 500 ms
+	FlushInterval time.Duration // between the ends of two commit batches that are not full; 1 s
 	BatchRows     int           // rows in a commit batch; 10,000
 	BatchBytes    int64         // bytes of frames in a commit batch; 8 MiB
 	MaxInFlight   int64         // bytes of frames between sources and exporters; 48 MiB
@@ -55,7 +56,7 @@ func (s *Settings) defaults() {
 			*d = v
 		}
 	}
-	set(&s.FlushInterval, 500*time.Millisecond)
+	set(&s.FlushInterval, time.Second)
 	set(&s.FlushIdle, 2*time.Second)
 	set(&s.CloseIdle, time.Minute)
 	set(&s.SnapEvery, time.Second)
@@ -271,7 +272,7 @@ func (p *Pipeline) Finish(ctx context.Context) error {
 	var err error
 	_ = p.inbox.call(context.Background(), func(c *core) {
 		if err = c.assembler.Finish(); err == nil {
-			err = c.commits.close(ctx, func() { close(committed) })
+			err = c.commits.close(ctx, false, func() { close(committed) })
 		}
 	})
 	if err != nil {

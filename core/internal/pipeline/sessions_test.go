@@ -110,12 +110,13 @@ func openSessions(b *testing.B, pattern string, open int) {
 // openSpans is a sink that remembers the open spans.
 type openSpans struct{ ids map[msg.SpanID]bool }
 
-func (o *openSpans) Submit(_ context.Context, batch *export.Batch, _ checkpoint.Delta, done func()) error {
+func (o *openSpans) Submit(_ context.Context, batch *export.Batch, _ checkpoint.Delta, _ bool, released, done func()) error {
 	for i := range batch.Spans {
 		if s := &batch.Spans[i]; s.State == msg.SpanOpen {
 			o.ids[s.ID] = true
 		}
 	}
+	released()
 	done()
 	return nil
 }

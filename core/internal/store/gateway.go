@@ -25,8 +25,8 @@ type GatewaySettings struct {
 }
 
 // Gateway serves the store by TCP, for programs that cannot use its Unix socket: Grafana, curl,
-// a ClickHouse driver. A request needs a token, is for exactly the gateway's address, and comes
-// from no web page.
+// a ClickHouse driver. A request needs a token, is for exactly the gateway's address, and is not
+// a web page's.
 type Gateway struct {
 	settings GatewaySettings
 	listener net.Listener

@@ -290,7 +290,7 @@ func executable(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// environment is what the store gets of this process's: where the engine is, and how it
+// environment has the variables of this process that the store gets: where the engine is, and how it
 // logs and counts time. Secrets of the sidecar are not among it.
 func environment() []string {
 	var out []string

@@ -42,6 +42,7 @@ type Metrics struct {
 	BatchSeconds    *prometheus.HistogramVec // exporter
 	Records         *prometheus.CounterVec   // exporter
 	ExporterLag     *prometheus.GaugeVec     // exporter; age of its oldest waiting batch in seconds
+	StoreBehind     *prometheus.GaugeVec     // exporter; streams of which the store has lost rows
 	Streams         *prometheus.GaugeVec     // source
 	InFlight        prometheus.Gauge         // bytes
 	Commits         prometheus.Counter
@@ -87,6 +88,7 @@ func New() *Metrics {
 		Records:         counter("export_records_total", "Rows that an exporter has accepted.", "exporter"),
 		BatchSeconds:    seconds("export_batch_seconds", "Time in which an exporter accepted a batch.", 15, "exporter"),
 		ExporterLag:     gauge("export_lag_seconds", "Age of the oldest batch that an exporter has not accepted.", "exporter"),
+		StoreBehind:     gauge("store_behind_streams", "Streams of which the store does not have what it had accepted, since the start: it was emptied, replaced or restored.", "exporter"),
 		Streams:         gauge("streams", "Streams that are open.", "source"),
 		InFlight:        gauge("in_flight_bytes", "Bytes of frames between sources and exporters.").WithLabelValues(),
 		SpoolBytes:      gauge("spool_bytes", "Bytes spooled on the disk for an exporter that is behind.", "exporter"),

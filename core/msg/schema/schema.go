@@ -15,20 +15,23 @@
 // A new field of a message takes three edits: core/msg/message.go; message.go here, its line
 // of the record and of Attributes or of the table; and, for a column, a migration. A field in
 // neither is listed with the reason in exporters/clickhouse/fields_test.go.
-// A new column of a span that a field or an expression has takes two: a line in tables.go,
+// A new column of a span that a field or an expression has takes two: a line in spans.go,
 // with the number of its migration as Since, and the migration:
 //
-//	{{add "tool_calls" "attempt"}}
+//	{{add "spans" "attempt"}}
 //
-// in exporters/clickhouse/migrations/NNNN_name.sql, which also replaces the view over the table
-// if the view is to have the column. Without Since the column is added to the first
-// migration, which never changes. Then go generate ./core/msg/schema.
+// in exporters/clickhouse/migrations/NNNN_name.sql, which also replaces the views over the table
+// that are to have the column. Without Since the column is added to the migration that
+// makes the table, which never changes. Then go generate ./core/msg/schema.
 package schema
 
 //go:generate go run ./internal/generate ../../..
 //go:generate go -C ../../internal/tools run ./protogen -gen "go tool protoc-gen-go" -I ../../proto -out ../../proto earshot/decoder/v1/decoder.proto
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Record is a message of the protocol that carries a struct of package msg.
 type Record struct {
@@ -66,11 +69,13 @@ type Column struct {
 	// the server computes the value.
 	From    string
 	Comment string
+	// Binary is an id that is stored as its bytes; other FixedString columns have it in hex.
+	Binary bool
 	// Row is the value in msg.Row, for messages only, where it is not From; "-" leaves the
 	// column out.
 	Row     string
 	Default string // DEFAULT, ALIAS or MATERIALIZED, and an expression
-	// Since is the migration that adds the column; zero is the first release's schema.
+	// Since is the migration that adds the column; zero is the one that makes the table.
 	Since int
 }
 
@@ -94,9 +99,9 @@ type Attribute struct {
 	From string // a Go expression; the entry is left out when it is empty
 }
 
-// Of returns the table of that name.
+// Of returns the table of that name, or the former one.
 func Of(name string) (Table, bool) {
-	for _, t := range Tables {
+	for _, t := range slices.Concat(Tables, Former) {
 		if t.Name == name {
 			return t, true
 		}

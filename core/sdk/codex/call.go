@@ -17,7 +17,7 @@ type Call struct {
 	Run    string `json:",omitempty"`
 	Digest string `json:",omitempty"` // of its arguments, where the end of the call repeats them
 
-	// Facts of its end that events have before its output comes.
+	// Facts of its end that events have before its output.
 	Exit    string `json:",omitempty"`
 	Failed  bool   `json:",omitempty"`
 	Refused bool   `json:",omitempty"`

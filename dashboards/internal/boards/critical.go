@@ -50,7 +50,7 @@ const inShown = `TraceId = shown AND ScopeName = 'github.com/earshot-dev/earshot
 
 // blameKind is the kind of a span, as package blame counts them.
 const blameKind = `multiIf(Kind IN ('run', 'workflow'), 0, Kind = 'chat', 1,
-        SpanAttributes['earshot.delegate.to'] != '' OR SpanId IN (SELECT toString(span_id) FROM delegations FINAL WHERE trace_id = shown), 3, 2)`
+        DelegateTo != '' OR SpanId IN (SELECT toString(span_id) FROM delegations FINAL WHERE trace_id = shown), 3, 2)`
 
 // waitsOf are the times in which a span waited for a person; 0 ends one that did not end.
 const waitsOf = `arrayFold((w, x) -> multiIf(
@@ -88,7 +88,7 @@ WITH RECURSIVE ` + shown + ` AS shown,
   (SELECT groupArray(CAST((SpanId, ParentSpanId, ` + blameKind + `,
       SpanName, if(AgentName = '', concat('(', Format, ')'), AgentName), if(Outcome = '', 'unset', Outcome),
       toUnixTimestamp64Nano(Timestamp), toUnixTimestamp64Nano(Timestamp) + toInt64(Duration),
-      SpanAttributes['earshot.span.state'] = 'idle', SpanAttributes['earshot.delegate.async'] != '', 0, 0,
+      State = 'idle', Async, 0, 0,
       ` + waitsOf + `), '` + spanType + `'))
     FROM otel_traces FINAL
     WHERE ` + inShown + `) AS told,

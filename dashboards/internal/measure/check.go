@@ -18,9 +18,9 @@ import (
 func (s *settings) check(ctx context.Context, db *database, n uint64) error {
 	counts := map[string][2]string{
 		"sessions":                {"SELECT uniqExact(session_id) FROM sessions", "SELECT uniqExact(session_id) FROM seed.messages"},
-		"otel_traces_trace_id_ts": {"SELECT uniqExact(TraceId) FROM otel_traces_trace_id_ts", "SELECT uniqExact(TraceId) FROM seed.otel_traces"},
+		"otel_traces_trace_id_ts": {"SELECT uniqExact(TraceId) FROM otel_traces_trace_id_ts", "SELECT uniqExact(trace_id) FROM seed.spans WHERE state != 'open'"},
 		"tool_usage_1h": {"SELECT sum(calls) FROM (SELECT uniqExactMerge(calls) AS calls FROM tool_usage_1h GROUP BY hour)",
-			"SELECT uniqExact(span_id) FROM seed.tool_calls WHERE status != 'running'"},
+			"SELECT uniqExact(span_id) FROM seed.spans WHERE kind IN ('tool', 'delegation') AND state != 'open'"},
 	}
 	for _, c := range copied {
 		counts[c.table] = [2]string{"SELECT count() FROM " + c.table + " FINAL", "SELECT count() FROM seed." + c.table}
@@ -39,7 +39,7 @@ func (s *settings) check(ctx context.Context, db *database, n uint64) error {
 		return errors.Join(errs...)
 	}
 	var session string
-	if err := db.scan(ctx, "SELECT session_id FROM seed.delegations WHERE child_run_id != '' GROUP BY session_id ORDER BY count() DESC, session_id LIMIT 1", &session); err != nil {
+	if err := db.scan(ctx, "SELECT session_id FROM seed.spans WHERE kind = 'delegation' AND child_run_id != '' GROUP BY session_id ORDER BY count() DESC, session_id LIMIT 1", &session); err != nil {
 		return err
 	}
 	k := n / 2

@@ -13,12 +13,10 @@ import (
 // last: a copy that has them has everything. The tables of materialized views
 // follow by themselves.
 var copied = []struct{ table, replace string }{
-	{"otel_traces", join(earlier("Timestamp", "IngestTs"), hashed(32, "TraceId"), hashed(16, "SpanId", "ParentSpanId"),
-		mapped("SpanAttributes", "gen_ai.conversation.id", "earshot.run.id", "earshot.parent_run.id", "earshot.child_run.id", "gen_ai.tool.call.id", "gen_ai.response.id"),
-		"arrayMap(t -> "+hash(32, "t")+", `Links.TraceId`) AS `Links.TraceId`", "arrayMap(s -> "+hash(16, "s")+", `Links.SpanId`) AS `Links.SpanId`",
-		"arrayMap(t -> t - toIntervalSecond(back), `Events.Timestamp`) AS `Events.Timestamp`")},
-	{"tool_calls", join(earlier("ts", "ingest_ts"), numbered("session_id", "run_id", "tool_call_id"), hashed(32, "trace_id"), hashed(16, "span_id"))},
-	{"delegations", join(earlier("ts", "ingest_ts"), numbered("session_id", "run_id", "tool_call_id", "child_run_id"), hashed(32, "trace_id"), hashed(16, "span_id"))},
+	{"spans", join(earlier("ts", "last_seen", "alive_at", "ingest_ts"), numbered("session_id", "run_id", "parent_run_id", "child_run_id", "tool_call_id", "response_id"),
+		binary(32, "trace_id"), binary(16, "span_id", "parent_span_id"),
+		"arrayMap(t -> "+hash(32, "t")+", `links.trace_id`) AS `links.trace_id`", "arrayMap(s -> "+hash(16, "s")+", `links.span_id`) AS `links.span_id`",
+		"arrayMap(t -> t - toIntervalSecond(back), `events.time`) AS `events.time`")},
 	{"findings", join(earlier("ts", "ingest_ts"), numbered("session_id", "run_id"), hashed(32, "trace_id"), hashed(16, "span_id"))},
 	{"streams", join(earlier("started_at", "ingest_ts"), numbered("session_id", "run_id", "stream"))},
 	{"messages", join(earlier("ts", "ingest_ts"), numbered("session_id", "run_id", "parent_run_id", "child_run_id", "tool_call_id"),
@@ -51,8 +49,15 @@ func hashed(digits int, columns ...string) string {
 	return each(columns, func(c string) string { return hash(digits, c) })
 }
 
+// binary are the same ids as their bytes.
+func binary(digits int, columns ...string) string {
+	return each(columns, func(c string) string {
+		return fmt.Sprintf("if(empty(%[1]s), %[1]s, toFixedString(unhex(%[2]s), %[3]d))", c, hash(digits, "lower(hex("+c+"))"), digits/2)
+	})
+}
+
 func hash(digits int, id string) string {
-	return fmt.Sprintf("if(empty(%[1]s), '', lower(hex(sipHash%[2]d(toString(%[1]s), k))))", id, 4*digits)
+	return fmt.Sprintf("if(empty(%[1]s), '', leftPad(lower(hex(sipHash%[2]d(toString(%[1]s), k))), %[3]d, '0'))", id, 4*digits, digits)
 }
 
 // mapped is an attribute map, in which these keys have ids of the protocol.
@@ -91,7 +96,7 @@ func (s *settings) fill(ctx context.Context, db *database) (n uint64, err error)
 			sql := fmt.Sprintf("INSERT INTO %[1]s WITH toUInt32(%[2]d) AS k, toUInt32(%[3]d) AS back SELECT * REPLACE (%[4]s) FROM seed.%[1]s SETTINGS insert_deduplicate = 0, min_insert_block_size_rows = 10000000, min_insert_block_size_bytes = 250000000",
 				c.table, k, k*apart, c.replace)
 			if time.Duration(k*apart)*time.Second > ranges[len(ranges)-1].last+24*time.Hour { // no query looks there: save the time
-				sql += ", exclude_materialize_skip_indexes_on_insert = 'idx_fts, idx_res_attr_key, idx_res_attr_value, idx_span_attr_key, idx_span_attr_value'"
+				sql += ", exclude_materialize_skip_indexes_on_insert = 'idx_fts'"
 			}
 			if err := db.exec(ctx, sql); err != nil {
 				return 0, fmt.Errorf("%s: %w", c.table, err)

@@ -5,7 +5,7 @@
 // of it, and everything else is held by the engine until it is sent. When the
 // client goes away the statement is killed.
 //
-// Two users exist, with any password: default may do what stays inside of the database, reader
+// Two users exist, with any password: default may run statements that stay inside of the database, reader
 // is held to reading (see engine.Open and sqltext.Guard). GET never changes anything, as in ClickHouse.
 //
 // The differences from a server: session_id, roles, external tables and

@@ -117,8 +117,8 @@ func (q *request) setting(name string) string {
 	return ""
 }
 
-// isReader distinguishes the two users. Passwords are ignored: whoever can connect to the
-// socket owns the data folder.
+// isReader distinguishes the two users. Passwords are ignored: only the owner
+// of the data folder can connect to the socket.
 func isReader(r *http.Request, values url.Values) (bool, error) {
 	basic, _, _ := r.BasicAuth()
 	switch user := first(r.Header.Get("X-ClickHouse-User"), basic, values.Get("user")); user {

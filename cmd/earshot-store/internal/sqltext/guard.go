@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Guard refuses what reaches outside of the database: to everybody by Outside, and to readers by
+// Guard refuses statements that reach outside of the database: to all users by Outside, and to readers by
 // Check, who may not change settings either. The engine's rights (engine.Open) and readonly = 1
 // refuse most of it by themselves; the guard is for the functions that both let pass. It checks
 // the statement as the engine's own parser prints
@@ -73,7 +73,7 @@ func (l tokens) at(i int) token {
 	return l[i]
 }
 
-// Outside returns why nobody may run the canonical statement: it names a function or an
+// Outside returns why no user may run the canonical statement: it names a function or an
 // engine that reaches a file, a network or a program. params are the values of the
 // statement's placeholders.
 func (g *Guard) Outside(canonical string, params map[string]string) error {

@@ -25,6 +25,8 @@ type Config struct {
 	PollInterval spec.Duration `yaml:"poll_interval"`
 	// Do not begin files whose last change is older than this. 0s: begin all.
 	IgnoreOlderThan spec.Duration `yaml:"ignore_older_than"`
+	// Begin with the files that changed last, so that a backlog shows today first.
+	NewestFirst bool `yaml:"newest_first"`
 }
 
 // Type is the type file.
@@ -68,7 +70,7 @@ func (c *Config) NewSource(env source.Env) (source.Source, error) {
 	return New(Settings{
 		Name: env.Name, Paths: c.Paths, Exclude: c.Exclude, FollowSymlinks: c.FollowSymlinks, Owners: c.Owners,
 		StartAt: StartAt(c.StartAt), MaxLine: int(c.MaxLine),
-		PollInterval: time.Duration(c.PollInterval), IgnoreOlderThan: time.Duration(c.IgnoreOlderThan),
+		PollInterval: time.Duration(c.PollInterval), IgnoreOlderThan: time.Duration(c.IgnoreOlderThan), NewestFirst: c.NewestFirst,
 		MetadataFiles: env.Formats[env.Format].MetadataFiles, Logger: env.Logger,
 	})
 }

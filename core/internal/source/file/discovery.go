@@ -275,7 +275,7 @@ func (d *discovery) seekCopies(g *file) {
 }
 
 func (d *discovery) trackAll(files []found) {
-	inOrder(files)
+	inOrder(files, d.NewestFirst)
 	for _, x := range files {
 		d.track(x)
 	}

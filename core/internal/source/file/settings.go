@@ -35,6 +35,7 @@ type Settings struct {
 
 	StartAt         StartAt       // empty: Beginning
 	IgnoreOlderThan time.Duration // leave out files last modified longer ago than this and never read; 0: none
+	NewestFirst     bool          // begin with the files that changed last
 
 	// FollowSymlinks reads also what symbolic links lead to outside of the directory in front
 	// of a pattern's wildcards. Whoever can write there has the sidecar read any file then.

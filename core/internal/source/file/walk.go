@@ -237,8 +237,8 @@ func (w *walk) first(s subdir) bool {
 
 // inOrder sorts files into the order in which they are best read: those higher up
 // first, since a parent's transcript lies above its children's, metadata before
-// transcripts, and the oldest first.
-func inOrder(files []found) {
+// transcripts, and the oldest first or the newest.
+func inOrder(files []found, newestFirst bool) {
 	slices.SortStableFunc(files, func(a, b found) int {
 		if c := cmp.Compare(depth(a.path), depth(b.path)); c != 0 {
 			return c
@@ -248,6 +248,9 @@ func inOrder(files []found) {
 				return -1
 			}
 			return 1
+		}
+		if newestFirst {
+			a, b = b, a
 		}
 		return cmp.Or(cmp.Compare(a.mtime, b.mtime), cmp.Compare(a.path, b.path))
 	})
@@ -280,7 +283,7 @@ func (c *Config) List(ctx context.Context, open func(path string) error) (files 
 		readDir:  os.ReadDir,
 	}
 	w.roots(ctx)
-	inOrder(w.files)
+	inOrder(w.files, false)
 	for _, f := range w.files {
 		switch err := open(f.path); {
 		case err == nil:

@@ -129,6 +129,8 @@ func (g goTypes) appendCall(t schema.Table, c schema.Column, column, value strin
 		return column + ".AppendRaw(proto.DateTime64(" + value + " / 1e6))"
 	case strings.HasPrefix(kind, "DateTime64("):
 		return column + ".AppendRaw(proto.DateTime64(" + value + "))"
+	case c.Binary:
+		return column + ".Append(" + value + ")"
 	case strings.HasPrefix(kind, "FixedString("):
 		return column + ".Buf = hex.AppendEncode(" + column + ".Buf, " + value + ")"
 	case kind != "String", g.column(t, c) == "Text":

@@ -1,0 +1,228 @@
+// Package discover finds the agents of this machine by their traces, without touching
+// the agents: the folders in which they keep their transcripts, servers that listen on an agent
+// server's usual port, and base URLs in the environment.
+package discover
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Agent is a program that keeps transcripts here.
+type Agent struct {
+	Name          string    `json:"name"`
+	Format        string    `json:"format"`
+	Paths         []string  `json:"paths"`              // globs of a file source
+	Conversations int       `json:"conversations"`      // transcripts that are not a sub-agent's
+	Files         int       `json:"files"`              // all transcripts
+	Projects      int       `json:"projects,omitempty"` // folders of transcripts, where the program has one for each project
+	Bytes         int64     `json:"bytes"`
+	Newest        time.Time `json:"newest,omitzero"` // last change of a transcript
+}
+
+// Server is a process that listens on the usual port of an agent server.
+type Server struct {
+	Name    string `json:"name"`
+	Format  string `json:"format"`
+	Address string `json:"address"` // host:port
+}
+
+// Endpoint is a provider's base URL that the environment names.
+type Endpoint struct {
+	Variable string `json:"variable"`
+	URL      string `json:"url"` // without user and password
+	Format   string `json:"format"`
+}
+
+// Report lists the findings.
+type Report struct {
+	Agents    []Agent    `json:"agents"` // also those without a transcript so far
+	Servers   []Server   `json:"servers"`
+	Endpoints []Endpoint `json:"endpoints"`
+}
+
+// Machine is where to look.
+type Machine struct {
+	Home   string
+	Getenv func(string) string
+	Proc   string // /proc
+}
+
+// place is where a program keeps its transcripts.
+type place struct {
+	name, format string
+	env          string // a folder that replaces home
+	home         string // below the home directory
+	globs        []string
+	below        string // the folder that is walked
+	is           func(rel string) (transcript, conversation bool)
+	projects     bool // each folder in below is a project
+}
+
+var places = []place{
+	{
+		name: "Claude Code", format: "claude-code", env: "CLAUDE_CONFIG_DIR", home: ".claude",
+		globs: []string{"projects/**/*.jsonl"}, below: "projects", projects: true,
+		is: func(rel string) (bool, bool) {
+			return strings.HasSuffix(rel, ".jsonl"), strings.HasSuffix(rel, ".jsonl") && strings.Count(rel, "/") == 1 && !strings.Contains(rel, "/agent-")
+		},
+	},
+	{
+		name: "Codex", format: "codex", env: "CODEX_HOME", home: ".codex",
+		globs: []string{"sessions/**/rollout-*.jsonl", "archived_sessions/**/rollout-*.jsonl"},
+		is: func(rel string) (bool, bool) {
+			ok := strings.HasPrefix(filepath.Base(rel), "rollout-") && strings.HasSuffix(rel, ".jsonl") &&
+				(strings.HasPrefix(rel, "sessions/") || strings.HasPrefix(rel, "archived_sessions/"))
+			return ok, ok
+		},
+	},
+}
+
+// servers are the usual ports of agent servers.
+var servers = []struct {
+	name, format string
+	port         int
+}{
+	{"AGNO", "agno", 7777},
+	{"Letta", "letta", 8283},
+}
+
+// endpoints are the variables by which SDKs and agents take a provider's base URL.
+var endpoints = []struct{ variable, format string }{
+	{"ANTHROPIC_BASE_URL", "anthropic-sse"},
+	{"OPENAI_BASE_URL", "openai-responses"},
+}
+
+// Find looks at the machine. Folders that may not be read count as empty.
+func (m Machine) Find(ctx context.Context) (*Report, error) {
+	r := &Report{Agents: []Agent{}, Servers: []Server{}, Endpoints: []Endpoint{}}
+	for _, p := range places {
+		a, err := m.look(ctx, p)
+		if err != nil {
+			return nil, fmt.Errorf("discover: %s: %w", p.name, err)
+		}
+		r.Agents = append(r.Agents, a)
+	}
+	slices.SortStableFunc(r.Agents, func(a, b Agent) int { return cmp.Compare(b.Conversations, a.Conversations) })
+	listening := m.listening()
+	for _, s := range servers {
+		if listening[s.port] {
+			r.Servers = append(r.Servers, Server{s.name, s.format, "127.0.0.1:" + strconv.Itoa(s.port)})
+		}
+	}
+	for _, e := range endpoints {
+		if url := m.Getenv(e.variable); url != "" {
+			r.Endpoints = append(r.Endpoints, Endpoint{e.variable, withoutUser(url), e.format})
+		}
+	}
+	return r, nil
+}
+
+func (m Machine) look(ctx context.Context, p place) (Agent, error) {
+	root := filepath.Join(m.Home, p.home)
+	if dir := m.Getenv(p.env); dir != "" {
+		root = dir
+	}
+	a := Agent{Name: p.name, Format: p.format}
+	for _, g := range p.globs {
+		a.Paths = append(a.Paths, filepath.Join(root, filepath.FromSlash(g)))
+	}
+	from := filepath.Join(root, p.below)
+	projects := make(map[string]bool)
+	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			if d != nil && d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if d.IsDir() {
+			return nil
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		rel = filepath.ToSlash(rel)
+		transcript, conversation := p.is(rel)
+		if !transcript {
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil || !info.Mode().IsRegular() {
+			return nil
+		}
+		a.Files++
+		a.Bytes += info.Size()
+		if info.ModTime().After(a.Newest) {
+			a.Newest = info.ModTime()
+		}
+		if conversation {
+			a.Conversations++
+			if p.projects {
+				project, _, _ := strings.Cut(rel, "/")
+				projects[project] = true
+			}
+		}
+		return nil
+	})
+	a.Projects = len(projects)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return a, err
+}
+
+// listening are the TCP ports on which processes listen, where the system lists them.
+func (m Machine) listening() map[int]bool {
+	ports := make(map[int]bool)
+	for _, name := range []string{"net/tcp", "net/tcp6"} {
+		f, err := os.Open(filepath.Join(m.Proc, name))
+		if err != nil {
+			continue
+		}
+		lines := bufio.NewScanner(f)
+		for lines.Scan() {
+			fields := strings.Fields(lines.Text())
+			const listen = "0A" // its state
+			if len(fields) < 4 || fields[3] != listen {
+				continue
+			}
+			_, hex, _ := strings.Cut(fields[1], ":")
+			if port, err := strconv.ParseUint(hex, 16, 16); err == nil {
+				ports[int(port)] = true
+			}
+		}
+		_ = f.Close()
+	}
+	return ports
+}
+
+// withoutUser takes user and password from a URL, however badly it is written.
+func withoutUser(url string) string {
+	scheme, rest, ok := strings.Cut(url, "://")
+	if !ok {
+		return url
+	}
+	end := len(rest)
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		end = i
+	}
+	if i := strings.LastIndexByte(rest[:end], '@'); i >= 0 {
+		rest = rest[i+1:]
+	}
+	return scheme + "://" + rest
+}

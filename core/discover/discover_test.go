@@ -1,0 +1,77 @@
+package discover
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestFind looks at an invented home, with sub-agents, a folder that is no project, a server and a
+// base URL.
+func TestFind(t *testing.T) {
+	home := t.TempDir()
+	now := time.Now().Truncate(time.Second)
+	for name, age := range map[string]time.Duration{
+		".claude/projects/-work-a/11.jsonl":                   3 * time.Hour,
+		".claude/projects/-work-a/22.jsonl":                   time.Hour,
+		".claude/projects/-work-a/agent-9f.jsonl":             2 * time.Hour,
+		".claude/projects/-work-a/22/subagents/agent-1.jsonl": 2 * time.Hour,
+		".claude/projects/-work-b/33.jsonl":                   4 * time.Hour,
+		".claude/projects/-work-b/memory.md":                  0,
+		".claude/history.jsonl":                               0,
+		"codex/sessions/2026/11/02/rollout-x.jsonl":           5 * time.Hour,
+		"codex/sessions/2026/11/02/other.jsonl":               0,
+		"codex/archived_sessions/rollout-y.jsonl":             6 * time.Hour,
+		"codex/history.jsonl":                                 0,
+		"proc/net/tcp":                                        0,
+	} {
+		path := filepath.Join(home, filepath.FromSlash(name))
+		text := "12345"
+		if name == "proc/net/tcp" {
+			text = "  sl  local_address rem_address   st\n   0: 0100007F:1E61 00000000:0000 0A 00000000:00000000\n   1: 0100007F:205B 0100007F:1E61 01 0:0\n"
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, now.Add(-age), now.Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := map[string]string{"CODEX_HOME": filepath.Join(home, "codex"), "ANTHROPIC_BASE_URL": "https://u:secret@gate.example/v1"}
+	got, err := Machine{Home: home, Getenv: func(k string) string { return env[k] }, Proc: filepath.Join(home, "proc")}.Find(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &Report{
+		Agents: []Agent{
+			{
+				Name: "Claude Code", Format: "claude-code", Paths: []string{filepath.Join(home, ".claude/projects/**/*.jsonl")},
+				Conversations: 3, Files: 5, Projects: 2, Bytes: 25, Newest: now.Add(-time.Hour),
+			},
+			{
+				Name: "Codex", Format: "codex",
+				Paths:         []string{filepath.Join(home, "codex/sessions/**/rollout-*.jsonl"), filepath.Join(home, "codex/archived_sessions/**/rollout-*.jsonl")},
+				Conversations: 2, Files: 2, Bytes: 10, Newest: now.Add(-5 * time.Hour),
+			},
+		},
+		Servers:   []Server{{"AGNO", "agno", "127.0.0.1:7777"}},
+		Endpoints: []Endpoint{{"ANTHROPIC_BASE_URL", "https://gate.example/v1", "anthropic-sse"}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestFindNothing looks at an empty home: the agents are named, for later conversations.
+func TestFindNothing(t *testing.T) {
+	got, err := Machine{Home: t.TempDir(), Getenv: func(string) string { return "" }, Proc: t.TempDir()}.Find(t.Context())
+	if err != nil || len(got.Agents) != len(places) || got.Agents[0].Files != 0 || len(got.Servers)+len(got.Endpoints) != 0 {
+		t.Errorf("%+v %v", got, err)
+	}
+}
