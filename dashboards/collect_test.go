@@ -136,7 +136,7 @@ func (w *world) all(a asked) macro.Query {
 		From: w.began.Add(-6 * time.Hour), To: w.began.Add(time.Hour), Interval: max(a.least, time.Minute),
 		Variables: map[string]macro.Value{
 			"format": {All: true}, "agent": {All: true}, "model": {All: true},
-			"trace_id": macro.Of(w.turn), "session": macro.Of(""), "search": macro.Of(""), "steps": macro.Of("0"),
+			"trace_id": macro.Text(w.turn), "session": macro.Text(""), "search": macro.Text(""), "steps": macro.Text("0"),
 		},
 	}
 	if a.kind == "alert" { // they know no variables

@@ -35,7 +35,7 @@ func askOne(t *testing.T, w *world, a asked, pick map[string]string) result {
 	t.Helper()
 	q := w.all(a)
 	for name, v := range pick {
-		q.Variables[name] = macro.Of(v)
+		q.Variables[name] = macro.Value{Single: q.Variables[name].Single, Items: []string{v}}
 	}
 	sql, err := q.Expand(a.sql)
 	if err != nil {

@@ -74,8 +74,8 @@ func (o *decodeOptions) run(c *cobra.Command, args []string) error {
 		defer closeFile()
 		inputs = append(inputs, in)
 	}
-	out := bufio.NewWriterSize(c.OutOrStdout(), 64<<10)
-	problems := bufio.NewWriter(c.ErrOrStderr())
+	out := bufio.NewWriterSize(jsonOutput(c.OutOrStdout()), 64<<10)
+	problems := bufio.NewWriter(jsonOutput(c.ErrOrStderr()))
 	w := decodeWriter{out: out, problems: problems}
 	if len(inputs) > 1 { // which may have a message in a poorer form once more
 		w.done = make(map[msg.ID]struct{})

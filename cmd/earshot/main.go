@@ -60,7 +60,7 @@ func run() int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintln(os.Stderr, "earshot:", err)
+	fmt.Fprintln(&screen{w: os.Stderr}, "earshot:", err)
 	var usage usageError
 	if errors.As(err, &usage) {
 		return exitUsage

@@ -30,7 +30,7 @@ func outputFlag(c *cobra.Command, to *string) {
 
 // writeJSON writes v indented.
 func writeJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
+	enc := json.NewEncoder(jsonOutput(w))
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
@@ -49,7 +49,7 @@ func writeTable(w io.Writer, head []string, rows [][]string) error {
 // terminal returns the width of the terminal behind w and whether it takes
 // colors; 0 when w is none.
 func terminal(w io.Writer) (width int, color bool) {
-	f, ok := w.(*os.File)
+	f, ok := rawOutput(w).(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return 0, false
 	}

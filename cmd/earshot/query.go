@@ -7,11 +7,14 @@ import (
 
 	chgo "github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/spf13/cobra"
+
+	"github.com/earshot-dev/earshot/exporters/clickhouse"
 )
 
 func newQuery() *cobra.Command {
 	var file configFile
 	var format string
+	var keep bool
 	c := &cobra.Command{
 		Use:   "query 'SQL'",
 		Short: "Query the tables",
@@ -54,15 +57,39 @@ started for the moment.`,
 				return err
 			}
 			defer func() { err = errors.Join(err, r.Close()) }()
-			if err := r.conn.Format(c.Context(), c.OutOrStdout(), format, sql, nil); err != nil {
+			width, _ := terminal(c.OutOrStdout())
+			out := resultOutput(c.OutOrStdout(), clickhouse.FormatOf(format, sql), width > 0, keep)
+			if err := r.conn.Format(c.Context(), out, format, sql, nil); err != nil {
 				return queryError{err}
+			}
+			if f, ok := out.(*formulas); ok {
+				return f.Close()
 			}
 			return nil
 		},
 	}
 	file.add(c)
 	c.Flags().StringVar(&format, "format", "TabSeparatedWithNames", "ClickHouse output `FORMAT`: JSONEachRow, CSV, Vertical, Pretty, ...")
+	c.Flags().BoolVar(&keep, "keep-formulas", false, "leave fields of CSV that begin with =, +, - or @ as they are, which a spreadsheet runs")
 	return c
+}
+
+// resultOutput is w for a result in a format. Formats that people read, and all on a terminal,
+// cannot drive it; the bytes of others are for programs, but for the formulas in CSV.
+func resultOutput(w io.Writer, format string, terminal, keepFormulas bool) io.Writer {
+	format = strings.ToLower(format)
+	switch {
+	case strings.HasPrefix(format, "json") && terminal:
+		w = jsonOutput(w)
+	case strings.HasPrefix(format, "pretty"), format == "vertical", format == "markdown", terminal:
+		w = bareOutput(w)
+	default:
+		w = rawOutput(w)
+	}
+	if strings.HasPrefix(format, "csv") && !keepFormulas {
+		return &formulas{w: w}
+	}
+	return w
 }
 
 // queryError is an error of the store about a query, as short as it can be acted on.

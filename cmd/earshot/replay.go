@@ -57,7 +57,7 @@ func (o *replayOptions) run(c *cobra.Command, path string) error {
 	if o.serve != "" {
 		return o.server(c, open)
 	}
-	out := bufio.NewWriter(c.OutOrStdout())
+	out := bufio.NewWriter(rawOutput(c.OutOrStdout()))
 	var line []byte
 	err = replay.Play(c.Context(), in, o.speed, func(f *frame.Frame) error {
 		if line, err = fixture.AppendFrame(line[:0], f); err != nil {

@@ -30,6 +30,9 @@ dashboards over them.`,
   earshot demo                          # see it work
   earshot run -c earshot.yaml           # the sidecar
   earshot show 0801e1da                 # one conversation, turn by turn`,
+		PersistentPreRun: func(c *cobra.Command, _ []string) {
+			c.Root().SetOut(&screen{w: c.OutOrStdout()})
+		},
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

@@ -59,7 +59,7 @@ With -o json each is an object on a line of its own.`,
 						if err != nil {
 							return err
 						}
-						_, err = fmt.Fprintf(c.OutOrStdout(), "%s\n", b)
+						_, err = fmt.Fprintf(jsonOutput(c.OutOrStdout()), "%s\n", b)
 						return err
 					}
 					return writeTailLine(c.OutOrStdout(), l, now(c))
@@ -103,7 +103,7 @@ func tailFrames(c *cobra.Command, file *configFile, f app.FrameFilter, asJSON bo
 			return fmt.Errorf("tail --raw: %w", err)
 		}
 		if asJSON {
-			_, err = fmt.Fprintf(c.OutOrStdout(), "%s\n", raw)
+			_, err = fmt.Fprintf(jsonOutput(c.OutOrStdout()), "%s\n", raw)
 		} else {
 			var l app.Frame
 			if err := json.Unmarshal(raw, &l); err != nil {

@@ -82,8 +82,9 @@ func watch(ctx context.Context, w io.Writer, every time.Duration, st inspect.Sty
 			go quit(cancel) // ends with the process: a read of a terminal cannot be called off
 		}
 	}
-	fmt.Fprint(w, "\x1b[?1049h\x1b[?25l") // another screen, no cursor
-	defer fmt.Fprint(w, "\x1b[?25h\x1b[?1049l")
+	out := rawOutput(w)
+	fmt.Fprint(out, "\x1b[?1049h\x1b[?25l") // another screen, no cursor
+	defer fmt.Fprint(out, "\x1b[?25h\x1b[?1049l")
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	var last *inspect.Top
@@ -98,12 +99,12 @@ func watch(ctx context.Context, w io.Writer, every time.Duration, st inspect.Sty
 		last = t
 		st.Width, _ = terminal(w)
 		var b bytes.Buffer
-		if err := t.Write(&b, st); err != nil {
+		if err := t.Write(&screen{w: &b}, st); err != nil {
 			return err
 		}
 		// A raw terminal does not return the carriage by itself.
 		text := bytes.ReplaceAll(b.Bytes(), []byte("\n"), []byte("\x1b[K\r\n"))
-		fmt.Fprintf(w, "\x1b[H%s\x1b[J\r\nq quits", text)
+		fmt.Fprintf(out, "\x1b[H%s\x1b[J\r\nq quits", text)
 		select {
 		case <-ctx.Done():
 			return nil

@@ -83,7 +83,7 @@ func ReportFiles(ctx context.Context, d Decoders, c *config.Config, decode bool,
 			continue
 		}
 		s := FileReport{Source: src.Name, Format: src.Format}
-		files, unread, err := file.List(ctx, paths.Paths, paths.Exclude, open)
+		files, unread, err := paths.List(ctx, open)
 		if err != nil {
 			return nil, fmt.Errorf("source %s: %w", src.Name, err)
 		}

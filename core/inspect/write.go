@@ -78,13 +78,13 @@ func (p *printer) turn(t *Turn, n int) {
 	if t.Root != nil {
 		facts = append(facts, Span(t.Root.Duration))
 		if t.Agent != "" {
-			facts = append(facts, t.Agent)
+			facts = append(facts, printable(t.Agent))
 		}
 		if spent.Total() > 0 {
 			facts = append(facts, tokens(spent.Total()))
 		}
 		if t.Root.Status != "" || t.Root.Error != "" {
-			facts = append(facts, p.bad(strings.TrimSpace(t.Root.Status+" "+t.Root.Error)))
+			facts = append(facts, p.bad(printable(strings.TrimSpace(t.Root.Status+" "+t.Root.Error))))
 		}
 	}
 	p.line("", p.bold(head), "  ", p.dim(strings.Join(facts, " · ")))
@@ -115,21 +115,21 @@ func (p *printer) steps(list []*Step, indent string, zero time.Time) {
 
 func (p *printer) step(s *Step, first, rest string, zero time.Time) {
 	at := p.dim(fmt.Sprintf("%8s ", "+"+Span(s.Started.Sub(zero))))
-	var what string
+	name, what := printable(s.Name), ""
 	switch s.Kind {
 	case "chat":
-		what = "chat " + s.Name
+		what = "chat " + name
 	case "tool":
-		what = "tool " + p.bold(s.Name)
+		what = "tool " + p.bold(name)
 	case "delegation":
-		what = "delegation " + p.bold("→ "+or(s.To, "?")) + p.dim(" ("+s.Name+")")
+		what = "delegation " + p.bold("→ "+or(printable(s.To), "?")) + p.dim(" ("+name+")")
 	case "run", "workflow":
-		what = "agent " + p.bold(or(s.Name, "?"))
+		what = "agent " + p.bold(or(name, "?"))
 		if s.Link != "" {
 			what += p.dim(" linked by " + s.Link)
 		}
 	default:
-		what = s.Name
+		what = name
 	}
 	var facts []string
 	if s.Kind != "message" {
@@ -139,7 +139,7 @@ func (p *printer) step(s *Step, first, rest string, zero time.Time) {
 		facts = append(facts, tokens(t.Total()))
 	}
 	if s.Status != "" || s.Error != "" {
-		facts = append(facts, p.bad(strings.TrimSpace(s.Status+" "+s.Error)))
+		facts = append(facts, p.bad(printable(strings.TrimSpace(s.Status+" "+s.Error))))
 	}
 	p.line(first, at, what, "  ", p.dim(strings.Join(facts, " · ")))
 	pad := rest + strings.Repeat(" ", 9)

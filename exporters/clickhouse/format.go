@@ -2,6 +2,7 @@ package clickhouse
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,17 +26,26 @@ var trailingFormat = regexp.MustCompile(`(?is)^(.*\S)\s+FORMAT\s+([a-z][a-z0-9]*
 // native protocol has none: there, TabSeparated, CSV (both also WithNames),
 // JSONEachRow, Pretty and Vertical are written here, with nested values as JSON.
 func (c *Conn) Format(ctx context.Context, w io.Writer, format, sql string, params Params) error {
-	sql = strings.TrimRight(sql, "; \t\r\n")
-	if m := trailingFormat.FindStringSubmatch(sql); m != nil && !slices.Contains([]string{"asc", "desc"}, strings.ToLower(m[2])) {
-		sql, format = m[1], m[2]
-	}
-	if format == "" {
-		format = "Pretty"
-	}
+	sql, format = splitFormat(sql, format)
 	if c.http {
 		return c.formatHTTP(ctx, w, format, sql, params)
 	}
 	return c.formatNative(ctx, w, format, sql, params)
+}
+
+// FormatOf is the format in which Format writes the result: the one at the end of the query, if
+// there is one.
+func FormatOf(format, sql string) string {
+	_, format = splitFormat(sql, format)
+	return format
+}
+
+func splitFormat(sql, format string) (string, string) {
+	sql = strings.TrimRight(sql, "; \t\r\n")
+	if m := trailingFormat.FindStringSubmatch(sql); m != nil && !slices.Contains([]string{"asc", "desc"}, strings.ToLower(m[2])) {
+		sql, format = m[1], m[2]
+	}
+	return sql, cmp.Or(format, "Pretty")
 }
 
 func (c *Conn) formatHTTP(ctx context.Context, w io.Writer, format, sql string, params Params) error {

@@ -79,6 +79,16 @@ type Document struct {
 	dropped int64
 }
 
+// headOfLost is how much is kept of a document with a hole, to show what it was.
+const headOfLost = 64 << 10
+
+// Lost records that bytes are missing here: no more of the document is kept.
+func (d *Document) Lost() {
+	n := min(len(d.data), headOfLost)
+	d.dropped += int64(len(d.data) - n)
+	d.data, d.max = bytes.Clone(d.data[:n]), n
+}
+
 // NewDocument returns a cutter that keeps the first maxBody bytes.
 func NewDocument(maxBody int) *Document { return &Document{max: maxBody} }
 
@@ -97,6 +107,12 @@ func (d *Document) Finish(b *frame.Batch, at int64) {
 	f := frame.Frame{Kind: frame.Body, At: at, End: int64(len(d.data)) + d.dropped, Dropped: d.dropped}
 	if d.dropped > 0 {
 		f.Reason = msg.ReasonTooLong
+	}
+	if len(b.Data) == 0 { // no second copy of what may be large
+		b.Data, d.data = d.data, nil
+		f.Data = b.Data
+		b.Frames = append(b.Frames, f)
+		return
 	}
 	b.Append(f, d.data)
 }

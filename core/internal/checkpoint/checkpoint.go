@@ -126,15 +126,25 @@ func Open(dir string) (*Store, error) {
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
 	path := filepath.Join(dir, "checkpoint.db")
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: 200 * time.Millisecond})
+	var db *bbolt.DB
+	err := guarded(path, func() (err error) {
+		db, err = bbolt.Open(path, 0o600, &bbolt.Options{Timeout: 200 * time.Millisecond})
+		return err
+	})
 	if errors.Is(err, bolterrors.ErrTimeout) {
 		return nil, fmt.Errorf("checkpoint: %s: %w", dir, ErrLocked)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrDamaged):
+		return nil, err
+	case errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrChecksum), errors.Is(err, bolterrors.ErrVersionMismatch):
+		return nil, fmt.Errorf("checkpoint: %s: %w (%w)", path, ErrDamaged, err)
+	case err != nil:
 		return nil, fmt.Errorf("checkpoint: %s: %w", path, err)
 	}
 	fresh := false
-	err = db.Update(func(tx *bbolt.Tx) error {
+	s := &Store{db: db}
+	err = s.update(func(tx *bbolt.Tx) error {
 		for _, b := range [][]byte{bucketStreams, bucketGroups, bucketMeta} {
 			if _, err := tx.CreateBucketIfNotExists(b); err != nil {
 				return err
@@ -150,9 +160,18 @@ func Open(dir string) (*Store, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("checkpoint: %s: %w", path, err), db.Close())
+		return nil, errors.Join(fmt.Errorf("checkpoint: %s: %w", path, err), s.Close())
 	}
-	return &Store{db: db, fresh: fresh}, nil
+	s.fresh = fresh
+	return s, nil
+}
+
+func (s *Store) view(f func(*bbolt.Tx) error) error {
+	return guarded(s.db.Path(), func() error { return s.db.View(f) })
+}
+
+func (s *Store) update(f func(*bbolt.Tx) error) error {
+	return guarded(s.db.Path(), func() error { return s.db.Update(f) })
 }
 
 // Fresh reports whether the directory had no checkpoint before it was opened.
@@ -161,7 +180,7 @@ func (s *Store) Fresh() bool { return s.fresh }
 // Destination returns the identity of an exporter's destination, which has what is before the
 // positions; empty when it is not known.
 func (s *Store) Destination(exporter string) (id string, err error) {
-	err = s.db.View(func(tx *bbolt.Tx) error {
+	err = s.view(func(tx *bbolt.Tx) error {
 		id = string(tx.Bucket(bucketMeta).Get(destinationKey(exporter)))
 		return nil
 	})
@@ -170,7 +189,7 @@ func (s *Store) Destination(exporter string) (id string, err error) {
 
 // SetDestination changes it.
 func (s *Store) SetDestination(exporter, id string) error {
-	err := s.db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(bucketMeta).Put(destinationKey(exporter), []byte(id)) })
+	err := s.update(func(tx *bbolt.Tx) error { return tx.Bucket(bucketMeta).Put(destinationKey(exporter), []byte(id)) })
 	if err != nil {
 		return fmt.Errorf("checkpoint: destination: %w", err)
 	}
@@ -185,7 +204,7 @@ func (s *Store) Close() error { return s.db.Close() }
 // Streams returns the streams of a source, or of all sources when it is empty.
 func (s *Store) Streams(source string) ([]Stream, error) {
 	var out []Stream
-	err := s.db.View(func(tx *bbolt.Tx) error {
+	err := s.view(func(tx *bbolt.Tx) error {
 		c := tx.Bucket(bucketStreams).Cursor()
 		var prefix []byte
 		if source != "" {
@@ -194,7 +213,7 @@ func (s *Store) Streams(source string) ([]Stream, error) {
 		for k, v := c.Seek(prefix); k != nil && hasPrefix(k, prefix); k, v = c.Next() {
 			var st Stream
 			if err := json.Unmarshal(v, &st); err != nil {
-				return fmt.Errorf("checkpoint: stream %q: %w", k, err)
+				return fmt.Errorf("checkpoint: stream %q: %w (%w)", k, ErrDamaged, err)
 			}
 			out = append(out, st)
 		}
@@ -205,14 +224,14 @@ func (s *Store) Streams(source string) ([]Stream, error) {
 
 // Stream returns one stream; ok is false when it is not known.
 func (s *Store) Stream(source, key string) (st Stream, ok bool, err error) {
-	err = s.db.View(func(tx *bbolt.Tx) error {
+	err = s.view(func(tx *bbolt.Tx) error {
 		v := tx.Bucket(bucketStreams).Get(streamKey(source, key))
 		if v == nil {
 			return nil
 		}
 		ok = true
 		if err := json.Unmarshal(v, &st); err != nil {
-			return fmt.Errorf("checkpoint: stream %s: %w", key, err)
+			return fmt.Errorf("checkpoint: stream %s: %w (%w)", key, ErrDamaged, err)
 		}
 		return nil
 	})
@@ -222,14 +241,14 @@ func (s *Store) Stream(source, key string) (st Stream, ok bool, err error) {
 // Group returns the assembler's state for a key; nil when there is none.
 func (s *Store) Group(key string) ([]byte, error) {
 	var out []byte
-	err := s.db.View(func(tx *bbolt.Tx) error {
+	err := s.view(func(tx *bbolt.Tx) error {
 		v := tx.Bucket(bucketGroups).Get([]byte(key))
 		if len(v) == 0 {
 			return nil
 		}
 		var err error
 		if out, err = s2.Decode(nil, v[1:]); err != nil {
-			return fmt.Errorf("checkpoint: group %q: %w", key, err)
+			return fmt.Errorf("checkpoint: group %q: %w (%w)", key, ErrDamaged, err)
 		}
 		return nil
 	})
@@ -239,7 +258,7 @@ func (s *Store) Group(key string) ([]byte, error) {
 // OpenGroups returns the keys of the groups in which something is running.
 func (s *Store) OpenGroups() ([]string, error) {
 	var out []string
-	err := s.db.View(func(tx *bbolt.Tx) error {
+	err := s.view(func(tx *bbolt.Tx) error {
 		return tx.Bucket(bucketGroups).ForEach(func(k, v []byte) error {
 			if len(v) > 0 && v[0] == 1 {
 				out = append(out, string(k))
@@ -263,7 +282,7 @@ func (s *Store) pack(g *Group) []byte {
 
 // Commit makes the changes durable, one after the other, all of them or none.
 func (s *Store) Commit(deltas ...Delta) error {
-	err := s.db.Update(func(tx *bbolt.Tx) error {
+	err := s.update(func(tx *bbolt.Tx) error {
 		for i := range deltas {
 			if err := s.apply(tx, &deltas[i]); err != nil {
 				return err

@@ -45,9 +45,23 @@ func picked(names ...string) string {
 		if c == "" {
 			c = n
 		}
-		b.WriteString("\n  AND $__conditionalAll(" + c + " IN (${" + n + ":singlequote}), $" + n + ")")
+		b.WriteString("\n  AND $__conditionalAll(" + c + " IN (" + items(n) + "), $" + n + ")")
 	}
 	return b.String()
+}
+
+// What a variable holds is text of agents, or of whoever made a link. Grafana escapes quotes in it and no
+// backslashes, which are special to ClickHouse: so it is put between quotes with all but letters,
+// digits and -_.~ encoded, and decoded in SQL.
+
+// text is the value of a text box.
+func text(name string) string { return "decodeURLComponent('${" + name + ":percentencode}')" }
+
+// items are the picked values of a variable with choices, which Grafana writes as {a,b}. One that
+// has a comma is found when it is the only one.
+func items(name string) string {
+	all := "replaceRegexpOne(" + text(name) + `, '(?s)^[{](.*)[}]$', '\\1')`
+	return "arrayPushBack(splitByChar(',', " + all + "), " + all + ")"
 }
 
 // where is picked and inRange.

@@ -3,27 +3,27 @@ package boards
 import "github.com/earshot-dev/earshot/dashboards/internal/grafana"
 
 // found is the condition that a conversation has the words of the variable.
-const found = `(${search:singlequote} = '' OR session_id = ${search:singlequote} OR session_id IN (
+var found = `(` + text("search") + ` = '' OR session_id = ` + text("search") + ` OR session_id IN (
     SELECT session_id
     FROM v_messages
-    WHERE $__timeFilter_ms(ts) AND hasAllTokens(lower(content), tokens(lower(${search:singlequote})))))`
+    WHERE $__timeFilter_ms(ts) AND hasAllTokens(lower(content), tokens(lower(` + text("search") + `)))))`
 
 // conversation is the conversation that is shown: the one that was picked, or
 // the one that was asked something last in the range. When it was is looked up, so
 // that nothing else is read.
-const conversation = `WITH if(${session:singlequote} != '', ${session:singlequote},
+var conversation = `WITH if(` + text("session") + ` != '', ` + text("session") + `,
     (SELECT argMax(session_id, (asked, session_id)) FROM sessions
-    WHERE ${session:singlequote} = '' AND asked >= $__fromTime_ms AND asked <= $__toTime_ms)) AS shown,
+    WHERE ` + text("session") + ` = '' AND asked >= $__fromTime_ms AND asked <= $__toTime_ms)) AS shown,
   (SELECT min(began) - INTERVAL 1 HOUR FROM sessions WHERE session_id = shown) AS since,
   (SELECT max(latest) + INTERVAL 1 HOUR FROM sessions WHERE session_id = shown) AS until
 `
 
 // ofConversation is the condition for rows of that conversation.
-const ofConversation = `session_id = shown AND ts >= since AND ts <= until`
+var ofConversation = `session_id = shown AND ts >= since AND ts <= until`
 
 // candidates are the conversations that a list of the latest may have. Only their
 // messages are read, and only since the first of them began.
-const candidates = `
+var candidates = `
     SELECT session_id, began
     FROM (
       SELECT session_id, min(s.began) AS began, coalesce(max(s.last_at), max(s.latest)) AS latest,
@@ -32,8 +32,8 @@ const candidates = `
       WHERE ` + spoke + `
       GROUP BY tenant, session_id)
     WHERE 1
-      AND $__conditionalAll(hasAny(formats, [${format:singlequote}]), $format)
-      AND $__conditionalAll(hasAny(arrayMap(a -> if(a = '', concat('(', formats[1], ')'), a), agents), [${agent:singlequote}]), $agent)
+      AND $__conditionalAll(hasAny(formats, ` + items("format") + `), $format)
+      AND $__conditionalAll(hasAny(arrayMap(a -> if(a = '', concat('(', formats[1], ')'), a), agents), ` + items("agent") + `), $agent)
       AND ` + found + `
     ORDER BY latest DESC, session_id
     LIMIT 1000`
@@ -110,7 +110,7 @@ FROM (
     row_number() OVER (PARTITION BY trace_id, run_id, kind ORDER BY ts DESC, seq DESC) AS from_the_end
   FROM v_messages
   WHERE `+ofConversation+` AND trace_id != '' AND kind NOT IN ('usage', 'stop'))
-WHERE '${steps}' = '1' OR run_id = first_run AND NOT hidden AND (kind IN ('user', 'error') OR kind = 'assistant' AND from_the_end = 1)
+WHERE ` + text("steps") + ` = '1' OR run_id = first_run AND NOT hidden AND (kind IN ('user', 'error') OR kind = 'assistant' AND from_the_end = 1)
 ORDER BY ts, seq
 LIMIT 2000`)).Field("Text", grafana.Columns(760)).Field("Trace", toTrace, grafana.Columns(120)).Field("Turn", grafana.Columns(60)).
 		Field("Failed", grafana.Red("true"), grafana.Columns(80)).Field("Time", grafana.Columns(180)).Empty("No message in this conversation"))

@@ -4,23 +4,23 @@ import "github.com/earshot-dev/earshot/dashboards/internal/grafana"
 
 // shown is the trace that is shown: the one that a link brought, or the latest in
 // the range.
-const shown = `if(${trace_id:singlequote} != '', ${trace_id:singlequote},
+var shown = `if(` + text("trace_id") + ` != '', ` + text("trace_id") + `,
     (SELECT argMax(TraceId, (Timestamp, TraceId)) FROM otel_traces
-    WHERE ${trace_id:singlequote} = '' AND $__timeFilter_ms(Timestamp) AND ParentSpanId = '' AND IsDeleted = 0))`
+    WHERE ` + text("trace_id") + ` = '' AND $__timeFilter_ms(Timestamp) AND ParentSpanId = '' AND IsDeleted = 0))`
 
 // ofTrace are the conditions for rows of that trace. Its time is looked up, so that the
 // link works in any time range.
-const ofTrace = `WITH ` + shown + ` AS shown,
+var ofTrace = `WITH ` + shown + ` AS shown,
   (SELECT min(Start) FROM otel_traces_trace_id_ts WHERE TraceId = shown) AS began,
   (SELECT max(End) + 1 FROM otel_traces_trace_id_ts WHERE TraceId = shown) AS ended
 `
 
 // inTrace is the condition for spans, which begin by then.
-const inTrace = `trace_id = shown AND ts >= began AND ts <= ended`
+var inTrace = `trace_id = shown AND ts >= began AND ts <= ended`
 
 // saidInTrace is the condition for messages, the last of which come when the last
 // span ends; the table knows only when it begins.
-const saidInTrace = `trace_id = shown AND ts >= began AND ts <= ended + INTERVAL 7 DAY`
+var saidInTrace = `trace_id = shown AND ts >= began AND ts <= ended + INTERVAL 7 DAY`
 
 func trace() *grafana.Dashboard {
 	d := grafana.New("earshot-trace", "Earshot / Trace", "One turn: its waterfall, where its time was spent, and its messages.")

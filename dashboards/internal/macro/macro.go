@@ -16,12 +16,16 @@ import (
 
 // Value is the choice of a variable.
 type Value struct {
-	All   bool
-	Items []string
+	All    bool
+	Single bool // of a text box, which is no list
+	Items  []string
 }
 
 // Of returns the value of those items.
 func Of(items ...string) Value { return Value{Items: items} }
+
+// Text returns the value of a text box.
+func Text(s string) Value { return Value{Single: true, Items: []string{s}} }
 
 // Query is the context in which a query is expanded.
 type Query struct {
@@ -118,6 +122,14 @@ func (q Query) variables(sql string) (string, error) {
 				return "''"
 			}
 			return strings.Join(quoted, ",")
+		case m[3] == "percentencode":
+			if v.Single && len(v.Items) == 1 {
+				return percentEncode(v.Items[0])
+			}
+			if len(v.Items) == 0 {
+				return ""
+			}
+			return percentEncode("{" + strings.Join(v.Items, ",") + "}")
 		case m[3] == "" && len(v.Items) == 1:
 			return v.Items[0]
 		}
@@ -125,6 +137,19 @@ func (q Query) variables(sql string) (string, error) {
 		return whole
 	})
 	return out, failed
+}
+
+// percentEncode is Grafana's encodeURIComponentStrict.
+func percentEncode(s string) string {
+	var b strings.Builder
+	for _, c := range []byte(s) {
+		if '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || strings.IndexByte("-_.~", c) >= 0 {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
 }
 
 var call = regexp.MustCompile(`\$__(\w+)(\()?`)

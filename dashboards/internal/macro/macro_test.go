@@ -10,7 +10,7 @@ func query() Query {
 	return Query{
 		From: time.UnixMilli(1700000000123), To: time.UnixMilli(1700003600999), Interval: 90 * time.Second,
 		Variables: map[string]Value{
-			"all": {All: true, Items: []string{"a", "b"}}, "two": Of("x", "it's"), "one": Of("7"), "none": Of(""), "empty": {},
+			"all": {All: true, Items: []string{"a", "b"}}, "two": Of("x", "it's"), "one": Of("7"), "none": Of(""), "empty": {}, "box": Text(`x\')`),
 		},
 	}
 }
@@ -28,6 +28,7 @@ func TestExpand(t *testing.T) {
 		"x / $__interval_s":                                                   "x / 90",
 		"c IN (${two:singlequote})":                                           `c IN ('x','it\'s')`,
 		"c > ${one} AND c > $one":                                             "c > 7 AND c > 7",
+		"c IN (${two:percentencode}), ${box:percentencode}":                   "c IN (%7Bx%2Cit%27s%7D), x%5C%27%29",
 		"${none:singlequote} = ''":                                            "'' = ''",
 		"${empty:singlequote} = ''":                                           "'' = ''",
 		"$__conditionalAll(c IN (${all:singlequote}), $all)":                  "1=1",

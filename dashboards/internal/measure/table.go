@@ -86,7 +86,7 @@ func (s *settings) measure(ctx context.Context, db *database) error {
 				From: to.Add(-w.last), To: to, Interval: max(p.least, w.last/300),
 				Variables: map[string]macro.Value{
 					"format": {All: true}, "agent": {All: true}, "model": {All: true},
-					"trace_id": macro.Of(trace), "session": macro.Of(session), "search": macro.Of("lantern"), "steps": macro.Of("0"), "stuck": macro.Of("300000"),
+					"trace_id": macro.Text(trace), "session": macro.Text(session), "search": macro.Text("lantern"), "steps": macro.Text("0"), "stuck": macro.Of("300000"),
 				},
 			}
 			sql, err := q.Expand(p.sql)

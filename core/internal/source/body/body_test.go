@@ -52,7 +52,7 @@ func TestHole(t *testing.T) {
 		"nothing after":        {Events, "data: ha", "lf", "event ha !lost\n", 2},
 		"inside a line":        {Lines, "1\nha", "lf\n3\n", "line 1\nline ha !lost\nline 3\n", 3},
 		"before a line end":    {Lines, "1\n", "\n3", "line 1\nline 3\n", 1},
-		"inside of a document": {Document, "[1,", "2]", "body [1,2] !listener_full\n", 0},
+		"inside of a document": {Document, "[1,", "2]", "body [1, !listener_full\n", 0},
 	} {
 		for cutAt := range len(c.after) + 1 {
 			cut := New(c.shape, 100)

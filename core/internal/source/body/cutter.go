@@ -61,6 +61,9 @@ func (c *Cutter) Feed(b *frame.Batch, chunk []byte, at int64) {
 // Reason, and the bytes after the hole are skipped up to the next frame.
 func (c *Cutter) Lost(b *frame.Batch, at int64, reason string) {
 	if c.shape != Events && c.shape != Lines {
+		if d, ok := c.cut.(*cut.Document); ok && !c.lost {
+			d.Lost()
+		}
 		c.lost = true
 		return
 	}
@@ -75,7 +78,7 @@ func (c *Cutter) partial(b *frame.Batch, at int64, reason string) {
 	n := len(b.Frames)
 	c.cut.Finish(b, at)
 	for i := n; i < len(b.Frames); i++ {
-		if b.Frames[i].Reason == "" {
+		if b.Frames[i].Reason == "" || c.lost {
 			b.Frames[i].Reason = reason
 		}
 	}

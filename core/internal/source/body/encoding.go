@@ -35,8 +35,10 @@ func Cost(encoding string) int {
 	cost := 0
 	for name := range strings.SplitSeq(strings.ToLower(encoding), ",") {
 		switch strings.TrimSpace(name) {
-		case "br", "zstd":
+		case "br":
 			cost += 4 << 20
+		case "zstd":
+			cost += maxWindow + 2<<20
 		default:
 			cost += 64 << 10
 		}

@@ -18,6 +18,8 @@ type gzReader struct {
 	window []byte // the last of them, up to limit or twice that
 	limit  int
 	end    error // at off: io.EOF, or how the file is corrupt
+
+	unpacked int64 // in all passes together
 }
 
 func newGzReader(fd *os.File, maxRead int) *gzReader {
@@ -74,6 +76,7 @@ func (g *gzReader) read(p []byte) error {
 	}
 	n, err := g.z.Read(p)
 	g.off += int64(n)
+	g.unpacked += int64(n)
 	g.window = append(g.window, p[:n]...)
 	if len(g.window) > 2*g.limit {
 		g.window = append(g.window[:0], g.window[len(g.window)-g.limit:]...)

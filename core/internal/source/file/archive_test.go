@@ -5,6 +5,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -206,5 +207,69 @@ func TestArchiveReadAt(t *testing.T) {
 	}
 	if n, err := g.size(); n != int64(len(content)) || err != nil {
 		t.Errorf("size: %d, %v; want %d", n, err, len(content))
+	}
+}
+
+// A small archive that unpacks to a gigabyte without a line is given up with a problem, and soon.
+func TestArchiveWithoutLines(t *testing.T) {
+	for name, fill := range map[string]byte{"NULs": 0, "one endless line": 'x'} {
+		t.Run(name, func(t *testing.T) {
+			member := packed(bytes.Repeat([]byte{fill}, 16<<20))
+			e := newEnv(t, "*.gz").poll()
+			e.write("x.jsonl.gz", string(packed([]byte("first\n"))), strings.Repeat(string(member), 64))
+			old := time.Now().Add(-time.Minute)
+			e.must(os.Chtimes(e.path("x.jsonl.gz"), old, old))
+			began := time.Now()
+			e.start().want("first")
+			e.wantTrouble(ReasonArchive)
+			e.idle()
+			if took := time.Since(began); took > 20*time.Second {
+				t.Errorf("took %v", took)
+			}
+		})
+	}
+}
+
+// Lines longer than the limit are read in one pass of the archive.
+func TestArchiveIsUnpackedOnce(t *testing.T) {
+	const lines, size = 200, 300 << 10
+	var b bytes.Buffer
+	for range lines {
+		b.Write(bytes.Repeat([]byte("x"), size))
+		b.WriteByte('\n')
+		b.Write(make([]byte, size))
+	}
+	path := filepath.Join(t.TempDir(), "x.gz")
+	if err := os.WriteFile(path, packed(b.Bytes()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fd, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fd.Close()
+	r := newGzReader(fd, minRead)
+	l := newReader(256<<10, minRead)
+	st := &stream{}
+	if st.fingerprint, err = fingerprintAt(r, 0, 1); err != nil {
+		t.Fatal(err)
+	}
+	got := 0
+	for {
+		read, m, failed, err := l.next(st, r, unknown, true)
+		if err != nil || failed != nil {
+			t.Fatal(err, failed)
+		}
+		if read.chunk != nil {
+			got += len(read.frames)
+		}
+		st.cursor, st.fingerprint = read.to, m
+		read.release()
+		if read.eof {
+			break
+		}
+	}
+	if got != lines || r.unpacked > 3*int64(b.Len()) {
+		t.Errorf("%d lines, %d bytes unpacked for %d", got, r.unpacked, b.Len())
 	}
 }

@@ -13,6 +13,10 @@ type Config struct {
 	Paths []string `yaml:"paths" kind:"path"`
 	// Globs of files to leave alone although paths match them.
 	Exclude []string `yaml:"exclude" kind:"path"`
+	// Reads also what symbolic links lead to outside of the directory in front of the wildcards.
+	FollowSymlinks bool `yaml:"follow_symlinks"`
+	// Users, by name or id, whose files are read. Default: everybody's.
+	Owners []string `yaml:"owners"`
 	// Where to start in a file never seen before: beginning or end.
 	StartAt string `yaml:"start_at"`
 	// Longer lines are quarantined, cut to this.
@@ -35,7 +39,10 @@ func Type() spec.Type {
 		Example: spec.Example{
 			Name: "legion", Format: "legion",
 			Off: func(s spec.Section) { s.(*Config).Paths = []string{"sessions/*/messages.jsonl"} },
-			On:  func(s spec.Section) { s.(*Config).Exclude = []string{"sessions/*/tmp-*"} },
+			On: func(s spec.Section) {
+				s.(*Config).Exclude = []string{"sessions/*/tmp-*"}
+				s.(*Config).Owners = []string{"1000"}
+			},
 		},
 	}
 }
@@ -47,6 +54,11 @@ func (c *Config) Validate(check *spec.Check) {
 	}
 	check.Globs("paths", c.Paths)
 	check.Globs("exclude", c.Exclude)
+	for i, name := range c.Owners {
+		if _, err := lookupOwner(name); err != nil {
+			check.Report(spec.Index("owners", i), err.Error(), "a user's name or id")
+		}
+	}
 	check.OneOf("start_at", c.StartAt, string(Beginning), string(End))
 	check.PositiveSize("max_line", c.MaxLine)
 	check.Positive("poll_interval", c.PollInterval)
@@ -56,7 +68,8 @@ func (c *Config) Validate(check *spec.Check) {
 // NewSource implements source.Rereadable.
 func (c *Config) NewSource(env source.Env) (source.Source, error) {
 	return New(Settings{
-		Name: env.Name, Paths: c.Paths, Exclude: c.Exclude, StartAt: StartAt(c.StartAt), MaxLine: int(c.MaxLine),
+		Name: env.Name, Paths: c.Paths, Exclude: c.Exclude, FollowSymlinks: c.FollowSymlinks, Owners: c.Owners,
+		StartAt: StartAt(c.StartAt), MaxLine: int(c.MaxLine),
 		PollInterval: time.Duration(c.PollInterval), IgnoreOlderThan: time.Duration(c.IgnoreOlderThan), NewestFirst: c.NewestFirst,
 		MetadataFiles: env.Formats[env.Format].MetadataFiles, Logger: env.Logger,
 	})

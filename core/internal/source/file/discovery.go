@@ -23,6 +23,7 @@ type discovery struct {
 	*Settings
 	files      *fileset
 	patterns   *patterns
+	trees      *trees
 	dirs       *directories
 	checkpoint checkpoint
 	problems   *problems
@@ -61,7 +62,7 @@ func (d *discovery) run(ctx context.Context) {
 }
 
 func (d *discovery) newWalk() *walk {
-	return &walk{patterns: d.patterns, wants: d.wants, report: d.problems.report, readDir: d.readDir, enter: d.dirs.enter}
+	return &walk{patterns: d.patterns, trees: d.trees, wants: d.wants, report: d.problems.report, readDir: d.readDir, enter: d.dirs.enter}
 }
 
 // wants reports whether a file is to be tracked: not one that was last modified long

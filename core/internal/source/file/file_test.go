@@ -150,6 +150,7 @@ func TestFiles(t *testing.T) {
 			e.wantStreams(2)
 		}},
 		{"symbolic link to a file", []string{"logs/*.jsonl"}, func(e *env) {
+			e.settings.FollowSymlinks = true
 			e.write("data/real", text("x"))
 			e.must(os.MkdirAll(e.path("logs"), 0o755))
 			e.must(os.Symlink(e.path("data/real"), e.path("logs/x.jsonl")))
@@ -159,6 +160,7 @@ func TestFiles(t *testing.T) {
 			e.want("x", "y")
 		}},
 		{"symbolic link to a directory, and loops", []string{"**/*.jsonl"}, func(e *env) {
+			e.settings.FollowSymlinks = true
 			other := e.TempDir()
 			e.must(os.WriteFile(other+"/x.jsonl", []byte("x\n"), 0o644))
 			e.must(os.Symlink(other, e.path("linked")))
@@ -189,6 +191,10 @@ func TestFiles(t *testing.T) {
 			e.add("x.jsonl", "\nthree\rstill three\n")
 			e.want("one", "two\u2028still two\u2029\x85", "three\rstill three")
 		}},
+		{"byte order mark", []string{"*.jsonl"}, func(e *env) {
+			e.write("x.jsonl", "\xef\xbb\xbf"+text("one", "\xef\xbb\xbftwo"))
+			e.start().want("one", "\xef\xbb\xbftwo")
+		}},
 		{"NUL bytes", []string{"*.jsonl"}, func(e *env) {
 			e.write("x.jsonl", "one\x00more\n\x00\x00\x00two\n\x00\x00")
 			e.start().want("one\x00more", "two")
@@ -199,7 +205,7 @@ func TestFiles(t *testing.T) {
 			e.must(os.Symlink("/dev/null", e.path("device.jsonl")))
 			e.write("x.jsonl", text("x"))
 			e.start().want("x")
-			e.wantTrouble(ReasonDirectory, ReasonNotRegular, ReasonNotRegular)
+			e.wantTrouble(ReasonDirectory, ReasonLink, ReasonNotRegular)
 		}},
 		{"metadata files", []string{"**/*.jsonl"}, func(e *env) {
 			e.settings.MetadataFiles = []string{"*.meta.json", "notes/*.txt"}

@@ -203,7 +203,7 @@ func TestCopyOfUnread(t *testing.T) {
 				close(began)
 				<-truncated // so that the next time is for the comparison
 			}
-			return openFile(path)
+			return s.trees.open(path)
 		}
 	}
 	e.write("x.jsonl", text(a[:3]...))

@@ -20,6 +20,10 @@ const (
 	minRead    = 4 << 10
 )
 
+// endlessLine is the number of max_lines that an archive is unpacked for without finding the
+// end of a line. A few bytes of it stand for that many.
+const endlessLine = 4
+
 // unknown is the size of a content that can only be read forward: an archive.
 const unknown = math.MaxInt64
 
@@ -62,13 +66,14 @@ func (l *lines) release() {
 // stream. It returns them with the fingerprint of the content up to their end. The
 // content before the cursor is compared after the new bytes were read: when it is still
 // the stream's, they follow it. That of an archive, which does not grow, is compared
-// before, since reading backward means to unpack it again. failed is the
+// before, and once for a line, since reading backward means to unpack it again. failed is the
 // error that ended the reading; with err, none of the lines belong to the stream.
 func (l *reader) next(st *stream, r io.ReaderAt, size int64, final bool) (read lines, m fingerprint, failed, err error) {
 	var buf [printLen]byte
 	var before []byte
 	c := st.cursor
-	if size == unknown {
+	within := size == unknown && c.scanned > c.line
+	if size == unknown && !within {
 		if before, err = bytesBefore(r, st.fingerprint.off, buf[:]); err != nil {
 			return read, m, nil, err
 		}
@@ -77,6 +82,9 @@ func (l *reader) next(st *stream, r io.ReaderAt, size int64, final bool) (read l
 	}
 	if read = (lines{to: c, eof: true}); size > c.scanned || final {
 		read, failed = l.readLines(r, c, size, final)
+	}
+	if size == unknown && read.to.scanned-read.to.line > endlessLine*int64(l.maxLine) {
+		return read, m, nil, archiveError{errors.New("no line ends"), read.to.scanned}
 	}
 	m = st.fingerprint
 	n := read.to.line - c.line
@@ -91,15 +99,17 @@ func (l *reader) next(st *stream, r io.ReaderAt, size int64, final bool) (read l
 			return read, m, nil, err
 		}
 	}
-	if digestOf(before) != st.fingerprint.tail {
+	if !within && digestOf(before) != st.fingerprint.tail {
 		return read, m, nil, errReplaced
 	}
-	if st.fingerprint.off < int64(st.fingerprint.headLen) { // the tail is short
+	if !within && st.fingerprint.off < int64(st.fingerprint.headLen) { // the tail is short
 		if same, err := st.fingerprint.in(r); err != nil || !same {
 			return read, m, nil, cmp.Or(err, errReplaced)
 		}
 	}
-	if inChunk && n > 0 {
+	if within && n > 0 {
+		m, err = m.movedTo(r, read.to.line)
+	} else if inChunk && n > 0 {
 		m = m.moved(before, read.used, read.to.line)
 	}
 	return read, m, failed, nil
@@ -116,7 +126,7 @@ func (l *reader) readLines(r io.ReaderAt, p cursor, size int64, final bool) (lin
 		want = int64(p.step)
 	}
 	if p.zeros {
-		if rd, more, err := l.zeros(r, p, size, final); !more {
+		if rd, more, err := l.zeros(r, p, size, final); !more || size == unknown { // the bytes before the line are still in the window
 			return rd, err
 		} else {
 			p = rd.to
@@ -288,6 +298,9 @@ func (p *cursor) skip(off int64) { p.line, p.scanned, p.zeros, p.head = off, off
 // the line, or its beginning when it is beyond the limit.
 func (p *cursor) emit(frames []frame.Frame, data []byte, n, end int64, limit int, at int64) []frame.Frame {
 	f := frame.Frame{Kind: frame.Line, At: at, Data: data, Pos: p.pos - p.base, End: end - p.base}
+	if p.line == 0 {
+		data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")) // the mark that some editors begin UTF-8 with
+	}
 	if n > int64(limit) {
 		f.Data = data[:min(len(data), keptOfLong, limit)]
 		f.Dropped, f.Reason = n-int64(len(f.Data)), msg.ReasonTooLong

@@ -14,13 +14,19 @@ const (
 	ReasonNotRegular = "not_regular"
 	ReasonUnreadable = "unreadable" // read as soon as it can be
 	ReasonRead       = "read_error"
-	ReasonArchive    = "corrupt_archive" // read up to the corrupt place
-	ReasonUnread     = "gone_unread"     // deleted or truncated before all of it was read
-	ReasonReplay     = "gone_replay"     // to be delivered again, but gone
-	ReasonRefused    = "refused"         // the pipeline returned an error
+	ReasonLink       = "link_leaves_tree" // a symbolic link out of the watched tree
+	ReasonOwner      = "foreign_owner"    // the file is of a user whose files are not read
+	ReasonArchive    = "corrupt_archive"  // read up to the corrupt place
+	ReasonUnread     = "gone_unread"      // deleted or truncated before all of it was read
+	ReasonReplay     = "gone_replay"      // to be delivered again, but gone
+	ReasonRefused    = "refused"          // the pipeline returned an error
 )
 
 func reasonOf(err error) string {
+	var refused refusal
+	if errors.As(err, &refused) {
+		return refused.reason
+	}
 	if errors.Is(err, fs.ErrPermission) {
 		return ReasonUnreadable
 	}

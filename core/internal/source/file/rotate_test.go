@@ -150,7 +150,7 @@ func TestRotate(t *testing.T) {
 					if path == e.path("x.jsonl") {
 						os.Remove(path)
 					}
-					return openFile(path)
+					return s.trees.open(path)
 				}
 			}
 			e.write("x.jsonl", text(a[:3]...))

@@ -37,6 +37,12 @@ type Settings struct {
 	IgnoreOlderThan time.Duration // leave out files last modified longer ago than this and never read; 0: none
 	NewestFirst     bool          // begin with the files that changed last
 
+	// FollowSymlinks reads also what symbolic links lead to outside of the directory in front
+	// of a pattern's wildcards. Whoever can write there has the sidecar read any file then.
+	FollowSymlinks bool
+	// Owners are users, by name or id, whose files are read; none: everybody's.
+	Owners []string
+
 	MaxLine int // bytes of the longest line that is kept whole; 0: 64 MiB
 	MaxRead int // bytes of a batch that no long line needs; 0: 256 KiB
 	MaxOpen int // descriptors kept open of files with nothing to read; 0: 256

@@ -14,6 +14,7 @@ import (
 type Source struct {
 	settings *Settings
 	patterns *patterns
+	trees    *trees
 	files    *fileset
 
 	// The tests replace these.
@@ -36,13 +37,18 @@ func New(settings Settings) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("file source %s: %w", settings.Name, err)
 	}
+	trees, err := newTrees(patterns, settings.FollowSymlinks, settings.Owners)
+	if err != nil {
+		return nil, fmt.Errorf("file source %s: %w", settings.Name, err)
+	}
 	settings.Logger = source.Logger(settings.Logger, settings.Name)
 	s := &Source{
 		settings:      &settings,
 		patterns:      patterns,
+		trees:         trees,
 		files:         newFileset(patterns, settings.MaxOpen),
 		watch:         newInotify,
-		open:          openFile,
+		open:          trees.open,
 		readDir:       os.ReadDir,
 		workers:       2,
 		completeAfter: 2 * time.Second,
@@ -80,7 +86,7 @@ func (s *Source) Run(ctx context.Context, sink source.Sink) error {
 
 func (s *Source) newDiscovery(dirs *directories, problems *problems, checkpoint checkpoint, firstRun bool) *discovery {
 	return &discovery{
-		Settings: s.settings, files: s.files, patterns: s.patterns, dirs: dirs, checkpoint: checkpoint,
+		Settings: s.settings, files: s.files, patterns: s.patterns, trees: s.trees, dirs: dirs, checkpoint: checkpoint,
 		problems: problems, readDir: s.readDir, firstRun: firstRun,
 	}
 }

@@ -52,7 +52,7 @@ func TestUnreadable(t *testing.T) {
 					if denied.Load() && filepath.Base(path) == "x.jsonl" {
 						return nil, &os.PathError{Op: "open", Path: path, Err: syscall.EACCES}
 					}
-					return openFile(path)
+					return s.trees.open(path)
 				}
 			}
 			e.start().want("y")
@@ -75,7 +75,7 @@ func TestOutOfDescriptors(t *testing.T) {
 			if refusals.Add(1) == 1 {
 				return nil, &os.PathError{Op: "open", Path: path, Err: syscall.EMFILE}
 			}
-			return openFile(path)
+			return s.trees.open(path)
 		}
 	}
 	e.start().want(a[:2]...)

@@ -25,12 +25,6 @@ func describe(info fs.FileInfo) (id inode, s stamp, links uint64) {
 	return id, s, links
 }
 
-// openFile opens a file for reading. It does not wait for the other side of a
-// named pipe that has taken the file's place.
-func openFile(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-}
-
 // statFile returns the regular file at a path.
 func statFile(path string) (found, bool) {
 	info, err := os.Stat(path)

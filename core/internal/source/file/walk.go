@@ -25,6 +25,7 @@ type found struct {
 // walk looks for files that match the patterns, below their roots.
 type walk struct {
 	patterns *patterns
+	trees    *trees
 	// wants reports whether a file is to be tailed. Metadata files are looked for beside
 	// such files only.
 	wants   func(found) bool
@@ -186,8 +187,11 @@ func (w *walk) stat(path string, link bool, m match) (f found, isDir, ok bool) {
 		return f, false, false
 	}
 	f.id, f.stamp, _ = describe(info)
-	if link {
-		f.target, _ = filepath.EvalSymlinks(path)
+	if link && (m != 0 || info.IsDir()) {
+		if f.target, err = w.trees.resolve(path); errors.As(err, new(refusal)) {
+			w.report(path, reasonOf(err), err.Error())
+			return f, false, false
+		}
 	}
 	switch {
 	case info.IsDir():
@@ -200,6 +204,11 @@ func (w *walk) stat(path string, link bool, m match) (f found, isDir, ok bool) {
 			w.report(path, ReasonNotRegular, "not a regular file: "+info.Mode().Type().String())
 		}
 		return f, false, false
+	case m != 0:
+		if err := w.trees.checkOwner(info); err != nil {
+			w.report(path, reasonOf(err), err.Error())
+			return f, false, false
+		}
 	}
 	return f, false, true
 }
@@ -252,17 +261,22 @@ type Unread struct{ Path, Reason, Detail string }
 
 // List returns the files that match now, without metadata files, in the order in which a
 // source reads them, and those that cannot be read. open reports whether a file may be
-// read; nil opens it. The error is that of a malformed pattern.
-func List(ctx context.Context, paths, exclude []string, open func(path string) error) (files []string, unread []Unread, err error) {
-	ps, err := compile(paths, nil, exclude)
+// read; nil opens it. The error is that of a malformed pattern or an unknown user.
+func (c *Config) List(ctx context.Context, open func(path string) error) (files []string, unread []Unread, err error) {
+	ps, err := compile(c.Paths, nil, c.Exclude)
+	if err != nil {
+		return nil, nil, err
+	}
+	trees, err := newTrees(ps, c.FollowSymlinks, c.Owners)
 	if err != nil {
 		return nil, nil, err
 	}
 	if open == nil {
-		open = try
+		open = trees.try
 	}
 	w := &walk{
 		patterns: ps,
+		trees:    trees,
 		wants:    func(found) bool { return true },
 		enter:    func(string, []matchState) {},
 		report:   func(path, reason, detail string) { unread = append(unread, Unread{path, reason, detail}) },
@@ -282,8 +296,8 @@ func List(ctx context.Context, paths, exclude []string, open func(path string) e
 }
 
 // try opens a file and closes it.
-func try(path string) error {
-	f, err := openFile(path)
+func (t *trees) try(path string) error {
+	f, err := t.open(path)
 	if err != nil {
 		return err
 	}

@@ -137,7 +137,7 @@ func New(settings Settings) (*Poller, error) {
 	return &Poller{
 		Settings: settings, url: u, interval: interval, pages: pages,
 		backoff: retry.Backoff{Min: interval, Max: max(maxPause, interval)},
-		http:    &http.Client{Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second}},
+		http:    &http.Client{CheckRedirect: source.Redirect, Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second}},
 	}, nil
 }
 

@@ -116,7 +116,7 @@ func (s *Settings) setDefaults() {
 		s.MaxBody = defaultMaxBody
 	}
 	if s.MaxMemory == 0 {
-		s.MaxMemory = max(256<<20, int64(s.MaxBody))
+		s.MaxMemory = max(256<<20, 2*int64(s.MaxBody)+1<<20)
 	}
 	s.Logger = s.Log()
 }

@@ -403,3 +403,40 @@ func TestSettings(t *testing.T) {
 		}
 	}
 }
+
+// A small body that unpacks to a large one takes no more memory than the limit, whatever its shape.
+func TestUnpackedBodiesAreBounded(t *testing.T) {
+	const limit, size = 16 << 20, 6 << 20
+	for _, contentType := range []string{"application/json", "application/x-ndjson", "text/event-stream"} {
+		f := start(t, recordtest.New(), func(s *Settings) { s.MaxMemory = limit })
+		f.rec.Discard()
+		bomb := zipped("data: " + strings.Repeat("a", size)).Bytes()
+		hold := make(chan struct{})
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				pr, pw := io.Pipe()
+				go func() {
+					_, _ = pw.Write(bomb[:len(bomb)-9])
+					<-hold
+					_ = pw.Close()
+				}()
+				_ = f.post("", contentType, pr, "Content-Encoding: gzip")
+				_ = pr.Close()
+			})
+		}
+		most := int64(0)
+		for deadline := time.Now().Add(500 * time.Millisecond); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+			most = max(most, f.server.memory.Load())
+		}
+		if most > limit || most < 2*size {
+			t.Errorf("%s: %d bytes are taken", contentType, most)
+		}
+		close(hold)
+		wg.Wait()
+		f.stop()
+		if n := f.server.memory.Load(); n != 0 {
+			t.Errorf("%s: %d bytes are still taken", contentType, n)
+		}
+	}
+}

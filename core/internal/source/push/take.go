@@ -139,7 +139,11 @@ func (t *taking) body(ctx context.Context, in *input, data []byte) *answer {
 		n, err := in.Read(buf)
 		at = time.Now().UnixNano()
 		t.cut.Feed(&t.batch, buf[:n], at)
-		if e := t.record(ctx); e != nil {
+		e := in.hold(t.cut.Held())
+		if e == nil {
+			e = t.record(ctx)
+		}
+		if e != nil {
 			return in.refused(e)
 		}
 		if end = err == io.EOF; err != nil && !end {
@@ -227,17 +231,28 @@ func (s *Server) reserve(n int64) bool {
 	}
 }
 
+// hold takes memory for n bytes that are in no record yet. They are there twice: they grow by being
+// copied, and a frame is copied out of them.
+func (in *input) hold(n int) error {
+	if more := 2*int64(n) - in.taken; more > 0 {
+		if !in.server.reserve(more) {
+			return recordError{errMemory}
+		}
+		in.taken += more
+	}
+	return nil
+}
+
 // all reads the whole body.
 func (in *input) all() ([]byte, error) {
 	data := []byte{}
 	for {
 		if len(data) == cap(data) {
-			more := int64(max(cap(data), 4<<10))
-			if !in.server.reserve(more) {
-				return nil, recordError{errMemory}
+			more := min(max(cap(data), 4<<10), int(in.server.MaxBody)+1-cap(data))
+			if err := in.hold(cap(data) + more); err != nil {
+				return nil, err
 			}
-			in.taken += more
-			grown := make([]byte, len(data), cap(data)+int(more))
+			grown := make([]byte, len(data), cap(data)+more)
 			copy(grown, data)
 			data = grown
 		}

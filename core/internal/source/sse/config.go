@@ -133,7 +133,7 @@ func New(settings Settings) (*Client, error) {
 	return &Client{
 		Settings: settings, url: u, resume: resume, origin: source.Address(u),
 		backoff: retry.Backoff{Min: settings.RetryMin, Max: settings.RetryMax},
-		http: &http.Client{Transport: &http.Transport{
+		http: &http.Client{CheckRedirect: source.Redirect, Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, DisableCompression: true, ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second,
 		}},
 	}, nil

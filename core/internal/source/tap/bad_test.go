@@ -2,18 +2,24 @@ package tap
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"runtime"
+	"runtime/metrics"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/earshot-dev/earshot/core/internal/source"
 	"github.com/earshot-dev/earshot/core/internal/source/recordtest"
@@ -439,4 +445,116 @@ func TestPanicInRecorder(t *testing.T) {
 	f.tap.rec = nil
 	f.swallow(func() {})
 	f.swallow(func() {})
+}
+
+// A small body that unpacks to a large one costs no more than the memory of all streams, whichever
+// side sends it, and the traffic passes.
+func TestUnpackedBodiesAreBounded(t *testing.T) {
+	const requests, size, limit = 40, 16 << 20, 64 << 20
+	// Noise among repeated bytes: less than a hundred times smaller when it is packed.
+	text := bytes.Repeat([]byte("a"), size)
+	noise := rand.New(rand.NewPCG(1, 2))
+	for i := 0; i < size; i += 256 {
+		binary.LittleEndian.PutUint64(text[i:], noise.Uint64())
+	}
+	bomb := func(encoding string) []byte {
+		var b bytes.Buffer
+		w := map[string]func() io.WriteCloser{
+			"gzip": func() io.WriteCloser { return gzip.NewWriter(&b) },
+			"br":   func() io.WriteCloser { return brotli.NewWriter(&b) },
+			"zstd": func() io.WriteCloser { z, _ := zstd.NewWriter(&b); return z },
+		}[encoding]()
+		_, _ = w.Write(text)
+		_ = w.Close()
+		return b.Bytes()
+	}
+	for _, encoding := range []string{"gzip", "br", "zstd"} {
+		packed := bomb(encoding)
+		for _, side := range []string{"request", "response"} {
+			t.Run(side+" "+encoding, func(t *testing.T) {
+				f := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					w.Header().Set("Content-Type", "application/json")
+					_, _ = io.Copy(io.Discard, r.Body)
+					if side == "response" {
+						w.Header().Set("Content-Encoding", encoding)
+						_, _ = w.Write(packed)
+					}
+				}), func(s *Settings) { s.MaxMemory = limit })
+				f.rec.Discard()
+				stop, peak := heapPeak()
+				var wg sync.WaitGroup
+				for range requests {
+					wg.Go(func() {
+						body := []byte("{}")
+						if side == "request" {
+							body = packed
+						}
+						r := f.request("POST", "/x", bytes.NewReader(body))
+						if side == "request" {
+							r.Header.Set("Content-Encoding", encoding)
+						}
+						res, err := f.client.Do(r)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						if b, err := io.ReadAll(res.Body); err != nil || side == "response" && !bytes.Equal(b, packed) {
+							t.Errorf("the traffic is not what was sent: %d bytes, %v", len(b), err)
+						}
+						_ = res.Body.Close()
+					})
+				}
+				wg.Wait()
+				f.closed(requests)
+				close(stop)
+				// Up to four times the limit, of 640 MiB: a decoder takes more than its estimate, and the garbage collector runs when the heap has doubled.
+				if got := <-peak; got > 4*limit+32<<20 {
+					t.Errorf("%d MiB of heap for a limit of %d MiB", got>>20, limit>>20)
+				}
+			})
+		}
+	}
+}
+
+// heapPeak measures the most bytes of heap that are in use until stop is closed.
+func heapPeak() (stop chan struct{}, peak chan uint64) {
+	stop, peak = make(chan struct{}), make(chan uint64, 1)
+	runtime.GC()
+	go func() {
+		sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+		most := uint64(0)
+		for {
+			metrics.Read(sample)
+			most = max(most, sample[0].Value.Uint64())
+			select {
+			case <-stop:
+				peak <- most
+				return
+			case <-time.After(time.Millisecond):
+			}
+		}
+	}()
+	return stop, peak
+}
+
+// What is made to be large when it is unpacked is not: its beginning is recorded, with the reason.
+func TestBomb(t *testing.T) {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = z.Write(bytes.Repeat([]byte("a"), 32<<20))
+	_ = z.Close()
+	f := start(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got, _ := io.ReadAll(r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, bytes.Equal(got, b.Bytes()))
+	}))
+	r := f.request("POST", "/x", bytes.NewReader(b.Bytes()))
+	r.Header.Set("Content-Encoding", "gzip")
+	if _, got := f.do(r); got != "true" {
+		t.Error("the upstream did not get what was sent")
+	}
+	first := f.closed(1)[0].Frames[0]
+	if first.Reason != "too_long" || first.Dropped == 0 || len(first.Data) > 4<<20 {
+		t.Errorf("%d bytes, %d dropped, reason %q", len(first.Data), first.Dropped, first.Reason)
+	}
 }

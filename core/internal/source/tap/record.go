@@ -12,6 +12,7 @@ func (s *stream) flush() {
 	if len(s.batch.Frames) == 0 {
 		return
 	}
+	defer s.tap.memory.oneByOne(len(s.batch.Data))()
 	for i := range s.batch.Frames {
 		s.record(&s.batch.Frames[i])
 	}

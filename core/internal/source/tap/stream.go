@@ -85,26 +85,74 @@ func (s *stream) recordRequest() {
 	case !whole:
 		f.Reason = source.ReasonBroken
 	case !body.Plain(s.request.encoding):
-		f.Data, f.Dropped, f.Reason = s.decoded(data)
+		s.recordUnpacked(&f)
+		return
 	}
 	s.record(&f)
 }
 
-// decoded undoes the content encoding of a whole request.
-func (s *stream) decoded(data []byte) (out []byte, dropped int64, reason string) {
+// recordUnpacked records a request whose content encoding is undone. A few bytes may stand for
+// many, so how many is found out first: they are taken from the memory before they are there.
+// What cannot be unpacked, or not now, is recorded as it came, with the reason.
+func (s *stream) recordUnpacked(f *frame.Frame) {
+	cost := body.Cost(s.request.encoding)
+	if !s.tap.memory.reserve(cost) {
+		f.Reason = source.ReasonFull
+		s.record(f)
+		return
+	}
+	defer s.tap.memory.release(cost)
+	size, err := s.unpack(f.Data, io.Discard)
+	if err != nil {
+		f.Reason = source.ReasonEncoding
+		s.record(f)
+		return
+	}
+	n := min(size, s.mostUnpacked(f.Data))
+	defer s.tap.memory.oneByOne(n)()
+	if !s.tap.memory.reserve(n) {
+		f.Reason = source.ReasonFull
+		s.record(f)
+		return
+	}
+	defer s.tap.memory.release(n)
+	out := bytes.NewBuffer(make([]byte, 0, n))
+	if _, err := s.unpack(f.Data, out); err != nil {
+		f.Reason = source.ReasonEncoding
+		s.record(f)
+		return
+	}
+	if f.Data = out.Bytes(); size > n {
+		f.Dropped, f.Reason = 1, msg.ReasonTooLong // how much more is not worth finding out
+	}
+	s.record(f)
+}
+
+// mostUnpacked is how much of a request is unpacked: text does not become a hundredth of its size,
+// so what does is made to be large.
+func (s *stream) mostUnpacked(data []byte) int {
+	return min(int(s.tap.MaxBody), max(largeFrames, 100*len(data)))
+}
+
+// unpack writes at most mostUnpacked bytes of a request to w, and returns how many there are,
+// or that there is one more.
+func (s *stream) unpack(data []byte, w io.Writer) (n int, err error) {
 	r, err := body.Decode(s.request.encoding, bytes.NewReader(data))
 	if err != nil {
-		return data, 0, source.ReasonEncoding
+		return 0, err
 	}
 	defer func() { _ = r.Close() }()
-	out, err = io.ReadAll(io.LimitReader(r, int64(int(s.tap.MaxBody))+1))
-	switch {
-	case err != nil:
-		return data, 0, source.ReasonEncoding
-	case len(out) > int(s.tap.MaxBody):
-		return out[:int(s.tap.MaxBody)], 1, msg.ReasonTooLong // how much more is not worth finding out
+	most := int64(s.mostUnpacked(data))
+	if had, err := io.Copy(w, io.LimitReader(r, most)); err != nil || had < most {
+		return int(had), err
 	}
-	return out, 0, ""
+	switch _, err = io.ReadFull(r, make([]byte, 1)); {
+	case err == io.EOF:
+		return int(most), nil
+	case err != nil:
+		return 0, err
+	}
+	return int(most) + 1, nil
 }
 
 // plain records a body without content encoding.
@@ -256,9 +304,10 @@ func (s *stream) finish(c *body.Cutter, at int64) {
 	s.addHole(source.ReasonFull, c.Skipped())
 }
 
-// hold accounts for the memory of incomplete frames. It reports false when there is none
-// left.
+// hold accounts for the memory of incomplete frames, which grow by being copied. It reports
+// false when there is none left.
 func (s *stream) hold(n int) bool {
+	n *= 2
 	if n > s.held && !s.queue.memory.reserve(n-s.held) {
 		return false
 	}

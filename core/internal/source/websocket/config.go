@@ -122,7 +122,7 @@ func New(settings Settings) (*Client, error) {
 	return &Client{
 		Settings: settings, header: header, resume: resume, origin: source.Origin(settings.URL),
 		backoff: retry.Backoff{Min: settings.RetryMin, Max: settings.RetryMax},
-		http:    &http.Client{Transport: newTransport()},
+		http:    &http.Client{CheckRedirect: source.Redirect, Transport: newTransport()},
 	}, nil
 }
 
