@@ -173,7 +173,8 @@ func configuration(r *discover.Report) ([]byte, error) {
 		} else {
 			fmt.Fprintf(&b, "  # %s: none when this was written.\n", a.Name)
 		}
-		fmt.Fprintf(&b, "  - name: %s\n    type: file\n    format: %s\n    newest_first: true\n    paths:\n", a.Format, a.Format)
+		name := strings.ToLower(strings.ReplaceAll(a.Name, " ", "-"))
+		fmt.Fprintf(&b, "  - name: %s\n    type: file\n    format: %s\n    newest_first: true\n    paths:\n", name, a.Format)
 		for _, p := range a.Paths {
 			fmt.Fprintf(&b, "      - %q\n", p)
 		}

@@ -86,6 +86,23 @@ var places = []place{
 			return ok, ok
 		},
 	},
+	{
+		name: "Gemini CLI", format: "gemini-cli", home: ".gemini", globs: []string{"tmp/*/chats/**/*.jsonl"}, below: "tmp", projects: true,
+		is: lines(func(rel string) bool { return strings.Contains(rel, "/chats/") && strings.HasSuffix(rel, ".jsonl") }),
+	},
+	{
+		name: "Qwen Code", format: "gemini-cli", home: ".qwen", globs: []string{"projects/**/*.jsonl"}, below: "projects", projects: true,
+		is: lines(func(rel string) bool { return strings.HasSuffix(rel, ".jsonl") }),
+	},
+	{
+		name: "Copilot CLI", format: "copilot", home: ".copilot", globs: []string{"session-state/*/events.jsonl"}, below: "session-state",
+		is: lines(func(rel string) bool { return strings.Count(rel, "/") == 1 && strings.HasSuffix(rel, "/events.jsonl") }),
+	},
+}
+
+// lines are the transcripts of a program that keeps nothing else of that pattern.
+func lines(match func(rel string) bool) func(string) (bool, bool) {
+	return func(rel string) (bool, bool) { ok := match(rel); return ok, ok }
 }
 
 // servers are the usual ports of agent servers.
@@ -130,8 +147,8 @@ func (m Machine) Find(ctx context.Context) (*Report, error) {
 
 func (m Machine) look(ctx context.Context, p place) (Agent, error) {
 	root := filepath.Join(m.Home, p.home)
-	if dir := m.Getenv(p.env); dir != "" {
-		root = dir
+	if p.env != "" && m.Getenv(p.env) != "" {
+		root = m.Getenv(p.env)
 	}
 	a := Agent{Name: p.name, Format: p.format}
 	for _, g := range p.globs {

@@ -26,6 +26,9 @@ func TestFind(t *testing.T) {
 		"codex/sessions/2026/11/02/other.jsonl":               0,
 		"codex/archived_sessions/rollout-y.jsonl":             6 * time.Hour,
 		"codex/history.jsonl":                                 0,
+		".gemini/tmp/ab12/chats/session-1.jsonl":              7 * time.Hour,
+		".gemini/tmp/ab12/logs.json":                          0,
+		".copilot/session-state/77/events.jsonl":              8 * time.Hour,
 		"proc/net/tcp":                                        0,
 	} {
 		path := filepath.Join(home, filepath.FromSlash(name))
@@ -59,6 +62,15 @@ func TestFind(t *testing.T) {
 				Paths:         []string{filepath.Join(home, "codex/sessions/**/rollout-*.jsonl"), filepath.Join(home, "codex/archived_sessions/**/rollout-*.jsonl")},
 				Conversations: 2, Files: 2, Bytes: 10, Newest: now.Add(-5 * time.Hour),
 			},
+			{
+				Name: "Gemini CLI", Format: "gemini-cli", Paths: []string{filepath.Join(home, ".gemini/tmp/*/chats/**/*.jsonl")},
+				Conversations: 1, Files: 1, Projects: 1, Bytes: 5, Newest: now.Add(-7 * time.Hour),
+			},
+			{
+				Name: "Copilot CLI", Format: "copilot", Paths: []string{filepath.Join(home, ".copilot/session-state/*/events.jsonl")},
+				Conversations: 1, Files: 1, Bytes: 5, Newest: now.Add(-8 * time.Hour),
+			},
+			{Name: "Qwen Code", Format: "gemini-cli", Paths: []string{filepath.Join(home, ".qwen/projects/**/*.jsonl")}},
 		},
 		Servers:   []Server{{"AGNO", "agno", "127.0.0.1:7777"}},
 		Endpoints: []Endpoint{{"ANTHROPIC_BASE_URL", "https://gate.example/v1", "anthropic-sse"}},
