@@ -46,7 +46,7 @@ WHERE $__timeFilter_ms(ingest_ts) AND `+live+` AND (`+sinceStart+` OR ingest_ts 
 		grafana.Stat("Latest message", "How long ago anything was stored.", "s", sql(`
 SELECT dateDiff('second', max(seen), now()) AS ago
 FROM sessions
-WHERE $__conditionalAll(hasAny(formats, ` + items("format") + `), $format)
+WHERE $__conditionalAll(hasAny(formats, `+items("format")+`), $format)
 HAVING count() > 0`)).Empty("never"),
 	)
 	d.Row(8, grafana.Table("Account of the sources", "Read = decoded + quarantined + dropped, for every source since it is known.", sql(`

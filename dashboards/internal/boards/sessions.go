@@ -110,7 +110,7 @@ FROM (
     row_number() OVER (PARTITION BY trace_id, run_id, kind ORDER BY ts DESC, seq DESC) AS from_the_end
   FROM v_messages
   WHERE `+ofConversation+` AND trace_id != '' AND kind NOT IN ('usage', 'stop'))
-WHERE ` + text("steps") + ` = '1' OR run_id = first_run AND NOT hidden AND (kind IN ('user', 'error') OR kind = 'assistant' AND from_the_end = 1)
+WHERE `+text("steps")+` = '1' OR run_id = first_run AND NOT hidden AND (kind IN ('user', 'error') OR kind = 'assistant' AND from_the_end = 1)
 ORDER BY ts, seq
 LIMIT 2000`)).Field("Text", grafana.Columns(760)).Field("Trace", toTrace, grafana.Columns(120)).Field("Turn", grafana.Columns(60)).
 		Field("Failed", grafana.Red("true"), grafana.Columns(80)).Field("Time", grafana.Columns(180)).Empty("No message in this conversation"))
