@@ -120,7 +120,7 @@ func quotedValue(b []byte) bool {
 	if len(b) > 1 && (b[0] == '^' || b[0] == '~') && digit(b[1]) { // a version
 		return false
 	}
-	return notPlaceholder(b) && bytes.IndexAny(b, "{}()%<>") < 0
+	return notPlaceholder(b) && !bytes.ContainsAny(b, "{}()%<>")
 }
 
 // bareValue reports whether the text behind a key is a secret and no expression: a person's
@@ -143,7 +143,7 @@ func bareValue(b []byte) bool {
 
 // optionValue reports whether the value of an option of a command is a secret.
 func optionValue(b []byte) bool {
-	return notPlaceholder(b) && (mixed(b) || bytes.IndexAny(b, "!@#^*+~?-") >= 0)
+	return notPlaceholder(b) && (mixed(b) || bytes.ContainsAny(b, "!@#^*+~?-"))
 }
 
 // noDot: without a dot behind its first part nothing in a run of token bytes is a JSON web token.

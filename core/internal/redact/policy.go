@@ -183,7 +183,7 @@ func (f *Filter) text(s string) string {
 	var all []match
 	for i := range f.personal {
 		k := &f.personal[i]
-		if k.has != "" && bytes.IndexAny(b, k.has) < 0 {
+		if k.has != "" && !bytes.ContainsAny(b, k.has) {
 			continue
 		}
 		for _, m := range k.re.FindAllIndex(b, -1) {

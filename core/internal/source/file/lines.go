@@ -108,7 +108,9 @@ func (l *reader) next(st *stream, r io.ReaderAt, size int64, final bool) (read l
 		}
 	}
 	if within && n > 0 {
-		m, err = m.movedTo(r, read.to.line)
+		if m, err = m.movedTo(r, read.to.line); err != nil {
+			return read, m, nil, err
+		}
 	} else if inChunk && n > 0 {
 		m = m.moved(before, read.used, read.to.line)
 	}
