@@ -42,7 +42,7 @@ func TestDecodersRunInCells(t *testing.T) {
 			}
 		}
 	}
-	if found != 1 {
+	if found == 0 { // a second one may look at the beginnings of the files
 		t.Errorf("%d decoders run", found)
 	}
 	h.must(p.Process.Signal(os.Interrupt))

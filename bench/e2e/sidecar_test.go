@@ -113,8 +113,13 @@ func (h *home) waitExit(p *process) string {
 	select {
 	case <-p.done:
 	case <-time.After(2 * time.Minute):
-		p.kill()
-		h.Fatalf("%v does not end:\n%s", p.Args, tail(p.out.String()))
+		_ = p.Process.Signal(syscall.SIGQUIT) // for the stacks of its goroutines
+		select {
+		case <-p.done:
+		case <-time.After(10 * time.Second):
+			p.kill()
+		}
+		h.Fatalf("%v does not end:\n%s", p.Args, &p.out)
 	}
 	if p.err != nil {
 		h.Fatalf("%v: %v\n%s", p.Args, p.err, tail(p.out.String()))

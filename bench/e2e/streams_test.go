@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -50,7 +51,9 @@ func (h *home) waitRunning(p *process, every time.Duration) {
 		case <-p.done:
 			h.Fatalf("it ended: %v\n%s", p.err, tail(p.out.String()))
 		case <-end:
-			h.Fatalf("it does not run:\n%s", tail(p.out.String()))
+			_ = p.Process.Signal(syscall.SIGQUIT)
+			<-p.done
+			h.Fatalf("it does not run:\n%s", &p.out)
 		}
 	}
 }
