@@ -88,6 +88,9 @@ func (c *core) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	for _, f := range c.inbox.early.take() {
+		f(c)
+	}
 	now := time.Now()
 	for _, k := range keys {
 		if err := c.assembler.Resume(k, now); err != nil {

@@ -17,6 +17,7 @@ type inbox struct {
 	results chan result
 	calls   chan func(*core)
 	stopped chan struct{} // closed when the core has ended
+	early   earlyCalls
 	pending atomic.Int64  // commands that were queued and neither taken by the core nor discarded
 }
 
@@ -30,8 +31,38 @@ func newInbox() *inbox {
 	return &inbox{results: make(chan result, 2*laneDepth), calls: make(chan func(*core)), stopped: make(chan struct{})}
 }
 
-// post has the core run f, and returns when the core has begun to.
+// earlyCalls are posted while the sources are made, before the core runs.
+type earlyCalls struct {
+	mu      sync.Mutex
+	list    []func(*core)
+	started bool
+}
+
+// keep keeps f for the core, unless it runs.
+func (e *earlyCalls) keep(f func(*core)) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.started {
+		e.list = append(e.list, f)
+	}
+	return !e.started
+}
+
+// take returns the calls that were kept, and keeps no more.
+func (e *earlyCalls) take() []func(*core) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	list := e.list
+	e.list, e.started = nil, true
+	return list
+}
+
+// post has the core run f, and returns when the core has begun to. Before the core runs it
+// returns at once, and f is the first that the core does.
 func (b *inbox) post(f func(*core)) {
+	if b.early.keep(f) {
+		return
+	}
 	select {
 	case b.calls <- f:
 	case <-b.stopped:
