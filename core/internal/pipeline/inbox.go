@@ -18,7 +18,7 @@ type inbox struct {
 	calls   chan func(*core)
 	stopped chan struct{} // closed when the core has ended
 	early   earlyCalls
-	pending atomic.Int64  // commands that were queued and neither taken by the core nor discarded
+	pending atomic.Int64 // commands that were queued and neither taken by the core nor discarded
 }
 
 // result is a command with the decoder's answer.
