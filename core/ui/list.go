@@ -1,0 +1,19 @@
+package ui
+
+// list has the pages; those with a name are in the navigation, in this order.
+func (u *UI) list() []page {
+	return []page{
+		// The delegations that took longest belong here.
+
+		{name: "Conversations", pattern: "/{$}", template: "sessions.html", untimed: true, load: u.sessions},
+		{pattern: "/session/{id...}", template: "session.html", untimed: true, load: u.session},
+
+		// The search belongs here: the box in the head of every page is there when a page has the pattern /search.
+
+		// Cost and comparison belong here.
+
+		{name: "Now", pattern: "/now", template: "now.html", untimed: true, load: u.now},
+
+		{name: "Tools", pattern: "/tools", template: "tools.html", load: u.tools},
+	}
+}

@@ -1,0 +1,128 @@
+package ui
+
+import (
+	"bytes"
+	"errors"
+	"html/template"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/inspect"
+	"github.com/earshot-dev/earshot/core/ui/address"
+)
+
+// page is one page.
+type page struct {
+	name     string // in the navigation; empty: it is not there
+	pattern  string // of its address, as net/http has it
+	template string // in pages
+	style    string // in assets; empty: none of its own
+	script   string // in assets; empty: none of its own
+	// Without a range of time in the address the page shows this one; none is all of time.
+	since address.Range
+	// untimed pages show what a range of time does not change, and offer none.
+	untimed bool
+
+	// load returns the title of the page, and the data of its template.
+	load func(request) (title string, data any, err error)
+}
+
+// path is the address of a page that takes nothing from it.
+func (p page) path() string { return strings.TrimSuffix(p.pattern, "{$}") }
+
+// request is a request for a page.
+type request struct {
+	*http.Request
+	State address.State
+	Now   time.Time
+}
+
+// view is what a template sees.
+type view struct {
+	Title  string
+	State  address.State
+	Data   any
+	Nav    []place
+	Search bool // there is a page that searches
+	Timed  bool // the range of time can be picked
+	Theme  theme
+	Style  string
+	Script string
+	Zone   string
+}
+
+// place is a page in the navigation.
+type place struct {
+	Name, Address string
+	Here          bool
+}
+
+// invalid is an error of the address, which asking again does not mend.
+type invalid struct{ error }
+
+// serve renders what a page loads; it sends nothing before the whole page is rendered.
+func (u *UI) serve(p page, t *template.Template) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		v, err := u.load(p, r)
+		status := http.StatusOK
+		if err != nil {
+			status, t = failure(err), u.fails
+			v.Title, v.Data, v.Style, v.Script = http.StatusText(status), err.Error(), "", ""
+		}
+		var b bytes.Buffer
+		if err := t.ExecuteTemplate(&b, "shell", v); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.WriteHeader(status)
+		_, _ = w.Write(b.Bytes()) // the browser has gone away
+	}
+}
+
+func failure(err error) int {
+	var bad invalid
+	switch {
+	case errors.Is(err, inspect.ErrNoSession):
+		return http.StatusNotFound
+	case errors.As(err, &bad):
+		return http.StatusBadRequest
+	}
+	return http.StatusBadGateway
+}
+
+// load returns what the page's template sees. The head of the page is there with an error, too.
+func (u *UI) load(p page, r *http.Request) (view, error) {
+	now := time.Now()
+	state, err := address.Parse(r.URL, now)
+	if err != nil {
+		state = state.In(address.Range{})
+	}
+	state = state.Or(p.since)
+	v := view{
+		State: state, Timed: !p.untimed, Theme: themeOf(r), Style: p.style, Script: p.script, Zone: now.Local().Format("MST"),
+		Search: slices.ContainsFunc(u.pages, func(p page) bool { return p.pattern == "/search" }),
+	}
+	for _, other := range u.pages {
+		if other.name != "" {
+			v.Nav = append(v.Nav, place{other.name, carried(state, p, other).String(), other.name == p.name})
+		}
+	}
+	if err != nil {
+		return v, invalid{err}
+	}
+	v.Title, v.Data, err = p.load(request{r, state, now})
+	return v, err
+}
+
+// carried is the address of another page with the range of time that a person picked: a page's own default
+// is not carried to the next.
+func carried(state address.State, from, to page) address.State {
+	next := state.To(to.path())
+	if state.Range() == from.since {
+		next = next.In(address.Range{})
+	}
+	return next
+}
