@@ -111,6 +111,12 @@ func (s State) To(path string) State {
 	return out
 }
 
+// At is the state with another path: what is the page's own stays too.
+func (s State) At(path string) State {
+	s.path = path
+	return s
+}
+
 // String is the address.
 func (s State) String() string {
 	return (&url.URL{Path: s.path, RawQuery: s.values.Encode()}).String()

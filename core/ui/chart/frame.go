@@ -118,7 +118,7 @@ func Format(unit string, n float64) string {
 		case a < 1000:
 			return fmt.Sprintf("$%.2f", n)
 		}
-		return scaled(n, 1000, "", "$", "k$", "M$", "G$")
+		return "$" + scaled(n, 1000, "", "", "k", "M", "G")
 	}
 	if n == math.Trunc(n) && math.Abs(n) < 10_000 {
 		return strconv.FormatFloat(n, 'f', 0, 64)
@@ -162,4 +162,4 @@ func digits(n float64) string {
 }
 
 // Exact writes a number so that nothing of it is lost.
-func Exact(n float64) string { return strconv.FormatFloat(n, 'g', -1, 64) }
+func Exact(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }

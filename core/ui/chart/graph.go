@@ -204,6 +204,9 @@ func NewWaterfall(f Frame, first int) Waterfall {
 	for i := range 5 {
 		w.Ticks = append(w.Ticks, Format("ms", (end-start)*float64(i)/4))
 	}
+	for _, list := range children { // the query orders those that have ended and those that run apart
+		slices.SortStableFunc(list, func(a, b []any) int { return cmp.Compare(f.number(a, "startTime"), f.number(b, "startTime")) })
+	}
 	scale := Size / max(end-start, 1e-9)
 	seen := make(map[string]bool)
 	var walk func(parent string, depth int)

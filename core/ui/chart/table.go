@@ -144,7 +144,7 @@ func NewGauges(f Frame, unit string) []Gauge {
 	}
 	for i, row := range f.Rows {
 		n, _ := row[1].(float64)
-		out = append(out, Gauge{Name: fmt.Sprint(row[0]), Text: Format(unit, n), Exact: Exact(n), Width: Size * n / max(most, 1e-12), Color: i % 10})
+		out = append(out, Gauge{Name: fmt.Sprint(row[0]), Text: Format(unit, n), Exact: Exact(n), Width: Size * n / max(most, 1e-12), Color: i % Colors})
 	}
 	return out
 }
