@@ -59,14 +59,14 @@ type variable struct {
 	board.Variable
 	Values []board.Option
 	Picked []string
-	Text   string // what is typed
+	Text   string // that is typed
 	Error  string
 }
 
 // Has reports whether the value is picked.
 func (v variable) Has(value string) bool { return slices.Contains(v.Picked, value) }
 
-// panel is a panel with what it shows.
+// panel is a panel with its drawing.
 type panel struct {
 	board.Panel
 	Address string // of the panel alone
@@ -74,7 +74,7 @@ type panel struct {
 	Shown   *later[drawing]
 }
 
-// drawing is what a panel shows: one of its kinds, or why there is nothing.
+// drawing is one of the kinds of drawings, or why there is none.
 type drawing struct {
 	Error string
 	Empty bool
@@ -88,7 +88,7 @@ type drawing struct {
 	Graph     *chart.Graph
 	Waterfall *chart.Waterfall
 
-	Values []chart.Table // of the panel alone: what its queries return
+	Values []chart.Table // of the panel alone: the results of its queries
 	SQL    []string
 }
 
@@ -173,7 +173,7 @@ func (u *UI) board(r request) (string, any, error) {
 	return title, p, nil
 }
 
-// look is what the address picks. All of time begins with the first message.
+// look reads the picked values and the range of the address. All of time begins with the first message.
 func (u *UI) look(r request, b board.Board) (board.Look, error) {
 	look := board.Look{Picked: make(map[string][]string)}
 	look.From, look.To = r.State.Times()

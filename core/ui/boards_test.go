@@ -11,8 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/earshot-dev/earshot/dashboards/board"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // slowStore answers every panel, one with an error and one when the reader has gone away.
 type slowStore struct {
@@ -32,7 +36,7 @@ func (s slowStore) Table(ctx context.Context, sql string, head func([]string), r
 	return row([]any{uint64(4711)})
 }
 
-// TestAPanelFailsAlone: an error is where its panel is, what takes long is led to, and the page has its head
+// TestAPanelFailsAlone: an error is where its panel is, a late panel has a link, and the page has its head
 // before any of them.
 func TestAPanelFailsAlone(t *testing.T) {
 	u, err := New(slowStore{failing: "AS p50", hanging: "AS p95"})
@@ -46,6 +50,7 @@ func TestAPanelFailsAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer http.DefaultClient.CloseIdleConnections()
 	defer r.Body.Close()
 	var body strings.Builder
 	buffer := make([]byte, 4096)
@@ -95,7 +100,7 @@ func TestEveryPlaceHasAStyle(t *testing.T) {
 	}
 }
 
-// TestAWaitEnds: what is there is there, however late it is asked for.
+// TestAWaitEnds: a value that is loaded is returned even after the deadline.
 func TestAWaitEnds(t *testing.T) {
 	ready := start(time.Now().Add(-time.Hour), func() int { return 7 })
 	<-ready.done

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"html/template"
@@ -23,9 +24,9 @@ type page struct {
 	script   string // the same
 	// Without a range of time in the address the page shows this one; none is all of time.
 	since address.Range
-	// A streamed page is sent as it is rendered, for what takes long to load: .Flush sends what there is.
+	// A streamed page is sent as it is rendered, for data that takes long to load: .Flush sends the part that is rendered.
 	streamed bool
-	// untimed pages show what a range of time does not change, and offer none.
+	// untimed pages show the same in every range of time, and offer none.
 	untimed bool
 
 	// load returns the title of the page, and the data of its template.
@@ -42,7 +43,7 @@ type request struct {
 	Now   time.Time
 }
 
-// view is what a template sees.
+// view is the data of a template.
 type view struct {
 	Title   string
 	State   address.State
@@ -58,7 +59,7 @@ type view struct {
 	flush func()
 }
 
-// Flush sends what is rendered by now, if the page is streamed.
+// Flush sends the part that is rendered, if the page is streamed.
 func (v view) Flush() string {
 	if v.flush != nil {
 		v.flush()
@@ -75,10 +76,13 @@ type place struct {
 // invalid is an error of the address, which asking again does not mend.
 type invalid struct{ error }
 
-// serve renders what a page loads; it sends nothing before the whole page is rendered, unless the page is
+// serve loads and renders a page; it sends nothing before the whole page is rendered, unless the page is
 // streamed.
 func (u *UI) serve(p page, t *template.Template) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithCancel(r.Context()) // ends the queries that a page does not wait for
+		defer cancel()
+		r = r.WithContext(ctx)
 		v, err := u.load(p, r)
 		status, t := http.StatusOK, t
 		if err == nil && p.streamed {
@@ -115,7 +119,7 @@ func failure(err error) int {
 	return http.StatusBadGateway
 }
 
-// load returns what the page's template sees. The head of the page is there with an error, too.
+// load returns the data of the page's template. The head of the page is there with an error, too.
 func (u *UI) load(p page, r *http.Request) (view, error) {
 	now := time.Now()
 	state, err := address.Parse(r.URL, now)

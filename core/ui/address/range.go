@@ -20,7 +20,7 @@ func (r Range) All() bool { return r.From == "" || r.From == "all" }
 // Relative reports whether the range ends now, so that a later look shows later rows.
 func (r Range) Relative() bool { return r.To == "" || strings.HasPrefix(r.To, "now") }
 
-// At returns the times that the range has at the time now. What is rounded (/d) is rounded down
+// At returns the times that the range has at the time now. A rounded time (/d) is rounded down
 // in From and up in To. All of time begins in 1970.
 func (r Range) At(now time.Time) (from, to time.Time, err error) {
 	from, to = time.Unix(0, 0), now

@@ -28,7 +28,7 @@ func TestNumbersHaveUnits(t *testing.T) {
 	}
 }
 
-// TestSeriesKeepEveryNumber: rows become lines by their texts, whatever types the driver has.
+// TestSeriesKeepEveryNumber: rows become lines by their texts, of all types that a driver has.
 func TestSeriesKeepEveryNumber(t *testing.T) {
 	f := Frame{Columns: []string{"time", "pair", "p95"}}
 	nothing := (*float64)(nil)
@@ -60,7 +60,7 @@ func TestSeriesKeepEveryNumber(t *testing.T) {
 	if math.Abs(total-16.5) > 1e-9 || len(bars.Times) != 7 {
 		t.Errorf("bars of %v together at %d times", total, len(bars.Times))
 	}
-	// What a query found outside of the range is shown in its own.
+	// Points outside of the range are shown in their own.
 	if s := NewSeries(f, at(1000), at(2000), time.Minute, "ms", false); s.From.After(at(0)) || s.To.Before(at(6)) {
 		t.Errorf("from %s to %s", s.From, s.To)
 	}

@@ -1,4 +1,4 @@
-// Package chart turns the rows of a query into what a template draws: numbers with their units, tables,
+// Package chart turns the rows of a query into drawings for a template: numbers with their units, tables,
 // lines over time, heatmaps, bars, graphs and waterfalls. Nothing here reads anything, and everything is
 // drawn without a script: coordinates are of an SVG that is stretched over its place, in a box of 1000 by 1000,
 // and texts are beside it.
@@ -92,7 +92,7 @@ func plain(v any) any {
 	return v
 }
 
-// finite is nil for what is no number.
+// finite is nil for NaN and infinities.
 func finite(v any) any {
 	if n, ok := v.(float64); ok && (math.IsNaN(n) || math.IsInf(n, 0)) {
 		return nil

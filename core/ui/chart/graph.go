@@ -78,7 +78,7 @@ func NewGraph(nodes, edges Frame) Graph {
 			Exact: Exact(edges.number(row, "mainstat")), Bad: edges.text(row, "color") == "red", Width: min(edges.number(row, "thickness"), 6),
 		})
 	}
-	// The first layer is who nobody calls; in a circle, its first node.
+	// The first layer is nodes without a caller; in a circle, its first node.
 	var queue []int
 	for start := range g.Nodes {
 		if !called[start] {

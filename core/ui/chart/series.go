@@ -276,7 +276,7 @@ func timeTicks(from, to time.Time) []string {
 	return out
 }
 
-// Data is what a script draws: times in seconds, and the lines' values.
+// Data is the series for a script: times in seconds, and the lines' values.
 type Data struct {
 	From    float64      `json:"from"`
 	To      float64      `json:"to"`

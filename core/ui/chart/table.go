@@ -23,7 +23,7 @@ type Head struct {
 // Value is a cell.
 type Value struct {
 	Text   string
-	Exact  string // a number so that nothing is lost; empty for what is no number
+	Exact  string // a number so that nothing is lost; empty for other values
 	Time   time.Time
 	Number bool
 	Bad    bool
