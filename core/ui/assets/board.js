@@ -73,7 +73,7 @@ function draw(figure) {
     const out = list.map((v) => v ?? undefined);
     list.forEach((v, k) => {
       if (v == null) return;
-      if (last != null && times[k] - times[last] > data.bridge && k > last + 1) out[last + 1] = null;
+      if (last != null && times[k] - times[last] > data.bridge) out.fill(null, last + 1, k);
       last = k;
     });
     return out;
@@ -102,7 +102,7 @@ function draw(figure) {
     }))],
     axes: [
       { ...axis, size: 26, space: 70, values: (_, ticks, __, ___, step) => ticks.map((t) => moment(t, step)) },
-      { ...axis, size: 56, values: (_, ticks) => ticks.map((n) => format(data.unit, n)) },
+      { ...axis, size: 62, values: (_, ticks) => ticks.map((n) => format(data.unit, n)) },
     ],
     hooks: {
       setSelect: [(u) => {
