@@ -4,6 +4,7 @@ package plugins
 
 import (
 	"github.com/earshot-dev/earshot/core/decoder"
+	acp "github.com/earshot-dev/earshot/plugins/acp"
 	agui "github.com/earshot-dev/earshot/plugins/ag-ui"
 	agno "github.com/earshot-dev/earshot/plugins/agno"
 	anthropicsse "github.com/earshot-dev/earshot/plugins/anthropic-sse"
@@ -19,6 +20,7 @@ import (
 	legion "github.com/earshot-dev/earshot/plugins/legion"
 	letta "github.com/earshot-dev/earshot/plugins/letta"
 	llmmessage "github.com/earshot-dev/earshot/plugins/llm-message"
+	mcp "github.com/earshot-dev/earshot/plugins/mcp"
 	ollama "github.com/earshot-dev/earshot/plugins/ollama"
 	openaichat "github.com/earshot-dev/earshot/plugins/openai-chat"
 	openairesponses "github.com/earshot-dev/earshot/plugins/openai-responses"
@@ -29,6 +31,7 @@ import (
 // Bundled returns the decoders, by format.
 func Bundled() map[string]func() decoder.Factory {
 	return map[string]func() decoder.Factory{
+		"acp":              acp.New,
 		"ag-ui":            agui.New,
 		"agno":             agno.New,
 		"anthropic-sse":    anthropicsse.New,
@@ -44,6 +47,7 @@ func Bundled() map[string]func() decoder.Factory {
 		"legion":           legion.New,
 		"letta":            letta.New,
 		"llm-message":      llmmessage.New,
+		"mcp":              mcp.New,
 		"ollama":           ollama.New,
 		"openai-chat":      openaichat.New,
 		"openai-responses": openairesponses.New,

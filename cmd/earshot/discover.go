@@ -25,8 +25,8 @@ func newDiscover() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "discover",
 		Short: "List the agents of this machine",
-		Long: `List the traces of agents on this machine: the folders in which they keep transcripts,
-servers on an agent server's usual port, and providers' base URLs in the environment.
+		Long: `List the traces of agents on this machine: the folders in which they keep transcripts, the
+recordings of earshot wrap, servers on an agent server's usual port, and providers' base URLs in the environment.
 Nothing is connected to, and no transcript is opened.`,
 		Example: `  earshot discover
   earshot discover -o json`,
@@ -109,7 +109,11 @@ func find(ctx context.Context) (*discover.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	return discover.Machine{Home: home, Getenv: os.Getenv, Proc: "/proc"}.Find(ctx)
+	data, err := userData()
+	if err != nil {
+		return nil, err
+	}
+	return discover.Machine{Home: home, Data: data, Getenv: os.Getenv, Proc: "/proc"}.Find(ctx)
 }
 
 // writeFound prints the report, one line for each agent.

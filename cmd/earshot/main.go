@@ -65,6 +65,10 @@ func run() int {
 	if errors.As(err, &usage) {
 		return exitUsage
 	}
+	var program notStarted
+	if errors.As(err, &program) {
+		return program.code()
+	}
 	return exitFailed
 }
 

@@ -28,6 +28,15 @@ func redactor(c *config.Config, count func(rule string, n int)) (*redact.Redacto
 	return redact.New(s)
 }
 
+// Redactor returns what removes secrets from the bytes of a message, by the configuration.
+func Redactor(c *config.Config) (func([]byte) []byte, error) {
+	r, err := redactor(c, nil)
+	if err != nil {
+		return nil, err
+	}
+	return r.Bytes, nil
+}
+
 // redactMessages has a feed's messages redacted, and the policy of its source applied.
 func redactMessages(c *config.Source, r *redact.Redactor, salt string, m *telemetry.Metrics, sink *pipeline.Feed) error {
 	p := redact.Policy{Personal: redact.Action(c.Privacy.Personal), Kinds: c.Privacy.Kinds, Words: c.Privacy.Words, Content: redact.Content(c.Privacy.Content)}

@@ -54,6 +54,7 @@ type Report struct {
 // Machine is where to look.
 type Machine struct {
 	Home   string
+	Data   string // of Earshot: earshot wrap records there
 	Getenv func(string) string
 	Proc   string // /proc
 }
@@ -63,6 +64,7 @@ type place struct {
 	name, format string
 	env          string // a folder that replaces home
 	home         string // below the home directory
+	wrap         string // below Earshot's data, in the place of home
 	globs        []string
 	below        string // the folder that is walked
 	is           func(rel string) (transcript, conversation bool)
@@ -98,6 +100,17 @@ var places = []place{
 		name: "Copilot CLI", format: "copilot", home: ".copilot", globs: []string{"session-state/*/events.jsonl"}, below: "session-state",
 		is: lines(func(rel string) bool { return strings.Count(rel, "/") == 1 && strings.HasSuffix(rel, "/events.jsonl") }),
 	},
+	recordings("Wrapped MCP", "mcp"),
+	recordings("Wrapped ACP", "acp"),
+	recordings("Wrapped Codex", "codex-app-server"),
+}
+
+// recordings are those that earshot wrap makes of a format, one of each connection.
+func recordings(name, format string) place {
+	return place{
+		name: name, format: format, wrap: "wrap/" + format, globs: []string{"*.jsonl"},
+		is: lines(func(rel string) bool { return strings.HasSuffix(rel, ".jsonl") && !strings.Contains(rel, "/") }),
+	}
 }
 
 // lines are the transcripts of a program that keeps nothing else of that pattern.
@@ -147,6 +160,9 @@ func (m Machine) Find(ctx context.Context) (*Report, error) {
 
 func (m Machine) look(ctx context.Context, p place) (Agent, error) {
 	root := filepath.Join(m.Home, p.home)
+	if p.wrap != "" {
+		root = filepath.Join(m.Data, filepath.FromSlash(p.wrap))
+	}
 	if p.env != "" && m.Getenv(p.env) != "" {
 		root = m.Getenv(p.env)
 	}

@@ -29,7 +29,8 @@ func TestFind(t *testing.T) {
 		".gemini/tmp/ab12/chats/session-1.jsonl":              7 * time.Hour,
 		".gemini/tmp/ab12/logs.json":                          0,
 		".copilot/session-state/77/events.jsonl":              8 * time.Hour,
-		"proc/net/tcp":                                        0,
+		"data/wrap/mcp/20260101T000000Z-7-lamp.jsonl":         9 * time.Hour,
+		"proc/net/tcp": 0,
 	} {
 		path := filepath.Join(home, filepath.FromSlash(name))
 		text := "12345"
@@ -47,7 +48,7 @@ func TestFind(t *testing.T) {
 		}
 	}
 	env := map[string]string{"CODEX_HOME": filepath.Join(home, "codex"), "ANTHROPIC_BASE_URL": "https://u:secret@gate.example/v1"}
-	got, err := Machine{Home: home, Getenv: func(k string) string { return env[k] }, Proc: filepath.Join(home, "proc")}.Find(t.Context())
+	got, err := Machine{Home: home, Data: filepath.Join(home, "data"), Getenv: func(k string) string { return env[k] }, Proc: filepath.Join(home, "proc")}.Find(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +71,13 @@ func TestFind(t *testing.T) {
 				Name: "Copilot CLI", Format: "copilot", Paths: []string{filepath.Join(home, ".copilot/session-state/*/events.jsonl")},
 				Conversations: 1, Files: 1, Bytes: 5, Newest: now.Add(-8 * time.Hour),
 			},
+			{
+				Name: "Wrapped MCP", Format: "mcp", Paths: []string{filepath.Join(home, "data/wrap/mcp/*.jsonl")},
+				Conversations: 1, Files: 1, Bytes: 5, Newest: now.Add(-9 * time.Hour),
+			},
 			{Name: "Qwen Code", Format: "gemini-cli", Paths: []string{filepath.Join(home, ".qwen/projects/**/*.jsonl")}},
+			{Name: "Wrapped ACP", Format: "acp", Paths: []string{filepath.Join(home, "data/wrap/acp/*.jsonl")}},
+			{Name: "Wrapped Codex", Format: "codex-app-server", Paths: []string{filepath.Join(home, "data/wrap/codex-app-server/*.jsonl")}},
 		},
 		Servers:   []Server{{"AGNO", "agno", "127.0.0.1:7777"}},
 		Endpoints: []Endpoint{{"ANTHROPIC_BASE_URL", "https://gate.example/v1", "anthropic-sse"}},

@@ -1,6 +1,6 @@
 // Package codexappserver decodes the messages between codex app-server and its client, an editor
 // or another program: JSON-RPC without the member jsonrpc, as lines or WebSocket messages, of
-// one direction or of both.
+// one direction or of both, as they are or as earshot wrap records them.
 //
 // Facts of the format that are easy to get wrong, and that this decoder is built
 // around:
@@ -32,6 +32,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/codex"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonrpc"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/openai"
 )
@@ -90,8 +91,10 @@ type connection struct {
 // message decodes one message: {method, params} with an id if it is a request, {id, result} or
 // {id, error}.
 func (d *connection) message(root jsonv.Value) (keep bool) {
+	record := jsonrpc.Of(root)
+	root = record.Value
 	method, p := root.Get("method").Str(), root.Get("params")
-	d.At = conversation.TimeOf(p.First("completedAtMs", "startedAtMs")).Or(conversation.TimeOf(root.Get("emittedAtMs")))
+	d.At = conversation.TimeOf(p.First("completedAtMs", "startedAtMs")).Or(conversation.TimeOf(root.Get("emittedAtMs"))).Or(record.At)
 	d.enter(ident.First(p.Get("threadId"), p.Path("thread", "id"), root.Path("result", "thread", "id")))
 	turn, turnID := p.Get("turn"), p.Get("turnId")
 	if d.ID != "" && d.Run == "" { // it began before the recording

@@ -1,0 +1,250 @@
+package acp
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonrpc"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/media"
+)
+
+// message decodes a request, a notification or a response.
+func (d *connection) message() {
+	method, p := ident.Of(d.m.Get("method")), d.m.Get("params")
+	d.enter(ident.First(p.Get("sessionId"), d.m.Path("result", "sessionId")))
+	if d.m.Lost != "" {
+		d.status("lost:"+d.key(""), "lost").SetAttr("lost_bytes", d.m.Lost)
+	}
+	switch {
+	case method != "":
+		d.request(method, p)
+	case d.m.Get("result").Kind() != jsonv.Missing || d.m.Get("error").Exists():
+		d.response()
+	default:
+		d.unknown("none")
+	}
+}
+
+// key names a message without an id of its own by what it says.
+func (d *connection) key(what string) string {
+	p := d.m.Get("params")
+	return msg.HashKey(d.s.ID, d.s.Run.ID, what, d.m.ID(), strconv.FormatInt(d.at.Nanos, 10), string(p.First("update", "cwd", "path", "modelId", "modeId", "terminalId", "content").Peek()))
+}
+
+// request decodes a request or a notification.
+func (d *connection) request(method string, p jsonv.Value) {
+	q := jsonrpc.Request{ID: d.m.ID(), From: jsonrpc.Client, Method: method, Session: d.s.ID}
+	switch method {
+	case "session/prompt":
+		d.prompt(p.Get("prompt"))
+	case "session/update":
+		d.update(p.Get("update"))
+	case "session/request_permission":
+		q.From = jsonrpc.Server
+		d.asks(p, &q)
+	case "session/cancel":
+		d.status("cancel:"+d.key(method), method)
+	default:
+		switch {
+		case strings.HasPrefix(method, "fs/"), strings.HasPrefix(method, "terminal/"):
+			q.From = jsonrpc.Server
+		case method == "session/set_model":
+			q.Note = ident.Peek(p.Get("modelId"))
+		case method == "session/set_config_option" && p.Get("configId").Equal("model"):
+			q.Note = ident.Peek(p.Get("value"))
+		case !strings.HasPrefix(method, "session/") && method != "initialize" && method != "authenticate" && method != "logout":
+			if !strings.HasPrefix(method, "_") && !strings.HasPrefix(method, "$/") { // extensions
+				d.unknown(method)
+				return
+			}
+			q.From = d.m.From
+		}
+		m := d.status("request:"+d.key(method), method)
+		conversation.Attrs(m, p, "cwd", "path", "modelId", "modeId", "configId", "value", "terminalId", "command", "methodId")
+		info := p.Get("clientInfo")
+		m.SetAttr("client", ident.Of(info.Get("name")))
+		m.SetAttr("client_version", ident.Of(info.Get("version")))
+		m.Content = p.Get("content").Text()
+	}
+	if q.ID != "" {
+		q.Run = d.s.Run.ID
+		d.Requests.Add(q)
+	}
+}
+
+// prompt decodes the request that begins a turn.
+func (d *connection) prompt(blocks jsonv.Value) {
+	d.complete()
+	d.s.Run.Begin("turn:" + msg.HashKey(d.s.ID, d.m.ID(), string(blocks.Peek()), strconv.FormatInt(d.at.Nanos, 10)))
+	d.s.Parts, d.s.Prompted = 0, true
+	m := d.add(msg.User, "prompt:"+d.s.Run.ID)
+	m.Role, m.Agent = msg.RoleUser, msg.Agent{Kind: msg.KindHuman}
+	content(m, blocks)
+}
+
+// content reads blocks: text, images and sounds, and resources by their link or embedded.
+func content(m *msg.Message, blocks jsonv.Value) {
+	var texts conversation.Texts
+	for b := range blocks.Elems() {
+		block(m, b, &texts)
+	}
+	m.Content = texts.Joined()
+}
+
+func block(m *msg.Message, b jsonv.Value, texts *conversation.Texts) {
+	resource := b.Get("resource")
+	switch {
+	case b.Get("text").Is(jsonv.String):
+		b.Get("type").Equal("text")
+		texts.Add(b.Get("text").Text())
+	case b.Get("data").Is(jsonv.String): // image, audio
+		m.Attachments = append(m.Attachments, media.Base64(b.Get("data"), ident.Of(b.Get("mimeType"))))
+	case b.Get("uri").Exists(): // resource_link
+		a := media.URL(b.Get("uri"))
+		a.Name = ident.Of(b.Get("name"))
+		m.Attachments = append(m.Attachments, a)
+	case resource.Get("text").Is(jsonv.String):
+		m.Attachments = append(m.Attachments, media.URL(resource.Get("uri")))
+		texts.Add(resource.Get("text").Text())
+	case resource.Get("blob").Is(jsonv.String):
+		a := media.Base64(resource.Get("blob"), ident.Of(resource.Get("mimeType")))
+		a.URL = ident.Of(resource.Get("uri"))
+		m.Attachments = append(m.Attachments, a)
+	}
+}
+
+// response decodes a result or an error.
+func (d *connection) response() {
+	result, fault := d.m.Get("result"), d.m.Get("error")
+	permission, stop := result.Get("outcome").Exists(), result.Get("stopReason")
+	q, ok := d.Requests.Take(d.m, func(q jsonrpc.Request) bool {
+		return fault.Exists() || (q.Method == "session/request_permission") == permission && (!stop.Exists() || q.Method == "session/prompt")
+	})
+	if ok && q.Session != nameOf(d.origin) && !result.Get("sessionId").Exists() {
+		d.enter(q.Session)
+	}
+	switch {
+	case permission:
+		d.answered(q, result.Get("outcome"))
+		return
+	case stop.Exists():
+		d.usage(result.Get("usage"))
+		d.stop(ident.Of(stop))
+		return
+	case q.Method == "session/prompt" && fault.Exists():
+		d.complete()
+		m := d.add(msg.Error, "error:"+d.s.Run.ID)
+		m.IsError, m.FinishReason = true, "error"
+		failed(m, fault)
+		d.s.Run.End(m)
+		return
+	case q.Method == "session/load":
+		d.complete()
+	}
+	m := d.status("response:"+d.key(q.Method+string(fault.Peek())+string(result.First("sessionId", "protocolVersion").Peek())), cmp.Or(q.Method, "response"))
+	if fault.Exists() {
+		m.IsError = true
+		failed(m, fault)
+		return
+	}
+	if q.Note != "" { // the model that was set
+		d.s.Model = q.Note
+	}
+	info := result.Get("agentInfo")
+	if name := ident.First(info.Get("title"), info.Get("name")); name != "" {
+		d.Agent = name
+		m.Agent.Name = name
+	}
+	m.SetAttr("agent", ident.Of(info.Get("name")))
+	m.SetAttr("agent_version", ident.Of(info.Get("version")))
+	if model := ident.Of(result.Path("models", "currentModelId")); model != "" {
+		d.s.Model = model
+	}
+	for o := range result.Get("configOptions").Elems() {
+		if o.Get("category").Equal("model") || o.Get("id").Equal("model") {
+			d.s.Model = ident.Of(o.Get("currentValue"))
+		}
+	}
+	m.SetAttr("model", d.s.Model)
+	m.Content = result.Get("content").Text() // of a file
+}
+
+// failed reads an error of JSON-RPC.
+func failed(m *msg.Message, fault jsonv.Value) {
+	m.Content = fault.Get("message").Text()
+	m.Tool.ErrorType = fault.Get("code").Digits()
+	m.SetAttr("data", conversation.ShortJSON(fault.Get("data")))
+}
+
+// stop ends the turn.
+func (d *connection) stop(reason string) {
+	d.complete()
+	if !d.s.Run.Active() {
+		d.status("stop:"+d.key(reason), "stop").FinishReason = reason
+		return
+	}
+	m := d.add(msg.Stop, "stop:"+d.s.Run.ID)
+	m.Hidden, m.FinishReason, m.IsError = true, reason, reason == "cancelled" || reason == "refusal"
+	d.s.Run.End(m)
+}
+
+// usage decodes the tokens of a turn. Input excludes the cached ones, output those of thoughts; the
+// total is all.
+func (d *connection) usage(u jsonv.Value) {
+	if !u.Is(jsonv.Object) || !d.s.Run.Active() {
+		return
+	}
+	m := d.add(msg.Usage, "usage:"+d.s.Run.ID)
+	m.Hidden, m.Model, m.ResponseID = true, d.s.Model, d.s.Run.ID
+	m.Usage = msg.Tokens{
+		Input: u.Get("inputTokens").Uint(), Output: u.Get("outputTokens").Uint(), Reasoning: u.Get("thoughtTokens").Uint(),
+		CacheRead: u.Get("cachedReadTokens").Uint(), CacheWrite: u.Get("cachedWriteTokens").Uint(), Provenance: msg.TranscriptFinal,
+	}
+	if total := u.Get("totalTokens").Uint(); total > 0 && m.Usage.Total() > total && m.Usage.Output >= m.Usage.Reasoning {
+		m.Usage.Output -= m.Usage.Reasoning // an agent whose output has them
+	}
+}
+
+// asks decodes the request for a permission.
+func (d *connection) asks(p jsonv.Value, q *jsonrpc.Request) {
+	c := d.tool(p.Get("toolCall"))
+	if c == nil {
+		return
+	}
+	d.emit(c, msg.Partial)
+	q.Call = c.ID
+	var rejections []string
+	for o := range p.Get("options").Elems() {
+		if o.Get("kind").In("reject_once", "reject_always") {
+			rejections = append(rejections, ident.Of(o.Get("optionId")))
+		}
+	}
+	q.Note = strings.Join(rejections, "\n")
+	d.wait("wait:", q, c, msg.WaitStart).SetAttr("options", conversation.ShortJSON(p.Get("options")))
+}
+
+func (d *connection) wait(prefix string, q *jsonrpc.Request, c *call, signal msg.Signal) *msg.Message {
+	m := d.status(prefix+c.ID+":"+msg.HashKey(q.ID), "session/request_permission")
+	m.Run, m.Signal, m.Tool.CallID, m.Tool.Name = c.Run, signal, c.ID, c.Name
+	return m
+}
+
+// answered decodes the answer of a person: {outcome: selected, optionId} or {outcome: cancelled}.
+func (d *connection) answered(q jsonrpc.Request, outcome jsonv.Value) {
+	option := ident.Of(outcome.Get("optionId"))
+	c := d.s.Calls.Get(q.Call)
+	if c == nil {
+		d.status("response:"+d.key(option), "session/request_permission").SetAttr("option", option)
+		return
+	}
+	for _, rejection := range strings.Split(q.Note, "\n") {
+		c.Denied = c.Denied || option != "" && option == rejection
+	}
+	c.Denied = c.Denied || outcome.Get("outcome").Equal("cancelled")
+	d.wait("waited:", &q, c, msg.WaitEnd).SetAttr("option", option)
+}

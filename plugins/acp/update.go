@@ -1,0 +1,251 @@
+package acp
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// update decodes session/update by its kind.
+func (d *connection) update(u jsonv.Value) {
+	history := d.Requests.Open(d.s.ID, "session/load", "session/resume")
+	switch kind := ident.Of(u.Get("sessionUpdate")); kind {
+	case "user_message_chunk":
+		if d.s.Prompted && d.s.Run.Active() && !history {
+			u.MarkRead() // the request has the prompt
+			return
+		}
+		d.chunk(msg.User, u, history)
+	case "agent_message_chunk":
+		d.chunk(msg.Assistant, u, history)
+	case "agent_thought_chunk":
+		d.chunk(msg.Reasoning, u, history)
+	case "tool_call", "tool_call_update":
+		d.complete()
+		d.begin(history)
+		d.call(u, history)
+	case "plan":
+		m := d.add(msg.Plan, "plan:"+d.key(kind))
+		m.Content = u.Get("entries").JSON()
+	case "usage_update":
+		m := d.status("context:"+d.key(kind), kind)
+		m.SetAttr("used", u.Get("used").Digits())
+		m.SetAttr("size", u.Get("size").Digits())
+		m.SetAttr("cost", u.Path("cost", "amount").Digits())
+		m.SetAttr("currency", ident.Of(u.Path("cost", "currency")))
+	case "state_update":
+		if state := u.Get("state"); state.Equal("idle") && d.s.Run.Active() {
+			d.stop(cmp.Or(ident.Of(u.Get("stopReason")), "end_turn"))
+			return
+		}
+		d.status("state:"+d.key(kind), kind).SetAttr("state", ident.Of(u.Get("state")))
+	case "current_mode_update", "current_model_update", "config_option_update", "session_info_update", "available_commands_update":
+		m := d.status(kind+":"+d.key(kind), kind)
+		conversation.Attrs(m, u, "currentModeId", "modelId", "title", "updatedAt")
+		if kind == "available_commands_update" {
+			m.Content = u.Get("availableCommands").JSON()
+		}
+	default:
+		d.unknown(cmp.Or(kind, "session/update"))
+	}
+}
+
+// begin begins a turn whose prompt is not recorded.
+func (d *connection) begin(history bool) {
+	if history || d.s.Run.Active() {
+		return
+	}
+	d.s.Run.Begin(conversation.Ordinal("turn:"+d.s.ID, &d.s.Turns))
+	d.s.Parts, d.s.Prompted = 0, false
+}
+
+// chunk adds a piece to the message of that kind. A message ends when another one begins.
+func (d *connection) chunk(kind msg.Kind, u jsonv.Value, history bool) {
+	id := ident.Of(u.Get("messageId"))
+	var p *conversation.Part
+	if len(d.s.Open.Parts) > 0 {
+		p = d.s.Open.Parts[0]
+	}
+	if p == nil || p.Kind != kind || d.s.Message != id || d.s.History != history {
+		d.complete()
+		d.begin(history)
+		p = d.s.Open.Open("", kind)
+		p.Key = conversation.Ordinal(d.s.Run.ID+"/"+kind.String(), &d.s.Parts)
+		d.s.Message, d.s.History = id, history
+	}
+	d.s.At = d.at
+	var m msg.Message
+	var texts conversation.Texts
+	block(&m, u.Get("content"), &texts)
+	d.s.Open.Append(p, texts.Joined(), maxText)
+	if m.Attachments != nil { // an image is a message
+		d.complete()
+		a := d.add(kind, conversation.Ordinal(d.s.Run.ID+"/"+kind.String(), &d.s.Parts))
+		a.Attachments = m.Attachments
+	}
+}
+
+// complete emits the message whose chunks have come.
+func (d *connection) complete() {
+	for _, p := range d.s.Open.Parts {
+		if !p.Empty() {
+			m := d.out.Add()
+			if !d.s.History {
+				d.s.Run.Mark(m)
+			}
+			d.text(m, d.s, p, msg.Complete)
+		}
+	}
+	d.s.Open = conversation.Deltas{}
+}
+
+// text writes a message of chunks.
+func (d *connection) text(m *msg.Message, s *session, p *conversation.Part, complete msg.Completeness) {
+	m.Kind, m.Key, m.Session, m.Run, m.Complete = p.Kind, p.Key, s.ID, s.Run.ID, complete
+	m.Role, m.Agent = msg.RoleAssistant, msg.Agent{Name: d.Agent, Kind: msg.KindAgent}
+	m.Content = msg.Plain(string(p.Text))
+	if p.Kind == msg.User {
+		m.Role, m.Agent = msg.RoleUser, msg.Agent{Kind: msg.KindHuman}
+	}
+	if m.ResponseID = s.Message; m.ResponseID != "" {
+		m.Model = s.Model
+	}
+	if s.History {
+		m.Run, m.Key, m.ResponseID = "", "history:"+msg.HashKey(s.ID, p.Kind.String(), string(p.Text)), ""
+		m.Complete = min(complete, msg.Summary)
+		m.SetAttr("type", msg.History)
+		m.SetAttr("message_id", s.Message)
+	}
+	if p.Cut {
+		m.SetAttr("truncated", "true")
+	}
+	s.At.Set(m)
+}
+
+// tool returns the call of an update, with the fields that changed; nil without an id.
+func (d *connection) tool(u jsonv.Value) *call {
+	id := ident.Of(u.Get("toolCallId"))
+	if id == "" {
+		d.unknown("toolCall")
+		return nil
+	}
+	c := d.s.Calls.Get(id)
+	if c == nil {
+		c = &call{Call: conversation.Call{ID: id}, Run: d.s.Run.ID, At: d.at}
+		d.s.Calls.Add(c)
+	}
+	claude := u.Path("_meta", "claudeCode")
+	if name := ident.Of(claude.Get("toolName")); name != "" {
+		c.Name = name
+	}
+	if parent := ident.Of(claude.Get("parentToolUseId")); parent != "" {
+		c.Parent = parent
+	}
+	if kind := ident.Of(u.Get("kind")); kind != "" {
+		c.Kind = kind
+	}
+	if title := conversation.Excerpt(u.Get("title")); title != "" {
+		if c.Title = title; c.Name == "" && len(title) <= 64 && !strings.ContainsAny(title, " `/.") {
+			c.Name = title // as OpenCode begins a call
+		}
+	}
+	if input := u.Get("rawInput"); input.Exists() && (input.Len() > 0 || c.Input == "") && len(input.Peek()) <= maxText {
+		c.Input = string(input.Raw())
+	}
+	return c
+}
+
+// call decodes tool_call and tool_call_update.
+func (d *connection) call(u jsonv.Value, history bool) {
+	c := d.tool(u)
+	if c == nil {
+		return
+	}
+	c.History = history
+	first := d.s.Calls.GetOpen(c.ID) != nil
+	status := u.Get("status")
+	if output := u.Get("content"); u.Get("sessionUpdate").PeekStr() == "tool_call_update" && output.Len() > 0 && len(output.Peek()) <= maxText {
+		c.Output = outputs(output)
+	}
+	if response := u.Path("_meta", "claudeCode", "toolResponse"); response.Exists() && c.Output == "" && len(response.Peek()) <= maxText {
+		c.Output = response.Text().String()
+	}
+	if !status.In("completed", "failed") {
+		if first {
+			m := d.emit(c, msg.Partial)
+			m.SetAttr("locations", conversation.ShortJSON(u.Get("locations")))
+		}
+		status.In("pending", "in_progress")
+		return
+	}
+	if !first { // it is sent again
+		u.MarkRead()
+		return
+	}
+	d.emit(c, msg.Complete).SetAttr("locations", conversation.ShortJSON(u.Get("locations")))
+	m := d.add(msg.ToolResult, "result:"+c.ID)
+	d.of(m, c)
+	m.Role, m.Tool.Arguments = msg.RoleTool, msg.Text{}
+	m.Content = msg.Plain(c.Output)
+	if raw := u.Get("rawOutput"); raw.Exists() {
+		if text := raw.Text(); c.Output == "" {
+			m.Content = text
+		} else {
+			m.SetAttr("raw_output", conversation.ShortJSON(raw))
+		}
+	}
+	if status.Equal("failed") {
+		m.IsError, m.Tool.ErrorType = true, "tool_error"
+		if c.Denied {
+			m.Tool.ErrorType = "denied"
+		}
+	}
+	c.Input, c.Output, c.Title = "", "", ""
+	d.s.Calls.End(c)
+}
+
+// outputs are the texts of content: {type: content, content}, {type: diff, path, newText} or {type: terminal}.
+func outputs(list jsonv.Value) string {
+	var texts conversation.Texts
+	var m msg.Message
+	for v := range list.Elems() {
+		switch {
+		case v.Get("type").Equal("content"):
+			block(&m, v.Get("content"), &texts)
+		default:
+			texts.Add(v.JSON())
+		}
+	}
+	return texts.Joined().String()
+}
+
+// emit adds the call as it is known.
+func (d *connection) emit(c *call, complete msg.Completeness) *msg.Message {
+	m := d.add(msg.ToolCall, "call:"+c.ID)
+	d.of(m, c)
+	m.Complete = complete
+	if c.History {
+		m.Complete = min(complete, msg.Summary)
+	}
+	m.SetAttr("title", c.Title)
+	m.SetAttr("tool_kind", c.Kind)
+	m.SetAttr("parent_tool_call", c.Parent)
+	c.At.Or(d.at).Set(m)
+	return m
+}
+
+// of makes a message one of a call.
+func (d *connection) of(m *msg.Message, c *call) {
+	m.Run = c.Run
+	m.Tool = msg.Tool{CallID: c.ID, Name: cmp.Or(c.Name, c.Kind, "tool"), Arguments: msg.Plain(cmp.Or(c.Input, "{}")), Server: conversation.ToolServer(c.Name)}
+	if c.History {
+		m.SetAttr("type", msg.History)
+		if m.Complete == msg.Complete {
+			m.Complete = msg.Summary
+		}
+	}
+}

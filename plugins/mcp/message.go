@@ -1,0 +1,309 @@
+package mcp
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonrpc"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/media"
+)
+
+// message decodes a request, a notification or a response.
+func (d *connection) message(root jsonv.Value) {
+	method, p := ident.Of(d.m.Get("method")), d.m.Get("params")
+	if d.m.Lost != "" {
+		d.status(nil, "lost:"+d.key(""), "lost").SetAttr("lost_bytes", d.m.Lost)
+	}
+	switch {
+	case method != "":
+		d.names(p.Path("_meta", "io.modelcontextprotocol/clientInfo"))
+		d.request(method, p)
+	case d.m.Get("result").Kind() != jsonv.Missing || d.m.Get("error").Exists():
+		d.response()
+	default:
+		m := d.out.Unknown("none", root.Raw())
+		m.Session, m.Key = d.session, "unknown:"+msg.HashKey(string(root.Peek()))
+		d.at.Set(m)
+	}
+}
+
+// key names a message without an id of its own by what it says.
+func (d *connection) key(what string) string {
+	p := d.m.Get("params")
+	return msg.HashKey(what, strconv.Itoa(int(d.m.From)), d.m.ID(), strconv.FormatInt(d.at.Nanos, 10),
+		string(p.First("uri", "name", "data", "level", "requestId", "message").Peek()), string(p.First("progress", "cursor").Peek()))
+}
+
+// names reads clientInfo.
+func (d *connection) names(info jsonv.Value) {
+	if name := ident.Peek(info.Get("name")); name != "" {
+		d.Client = name
+	}
+}
+
+// request decodes a request or a notification.
+func (d *connection) request(method string, p jsonv.Value) {
+	q := jsonrpc.Request{ID: d.m.ID(), From: jsonrpc.Client, Method: method}
+	switch method {
+	case "tools/call":
+		q.Call = d.call(p).ID
+	case "notifications/progress":
+		token := ident.PeekOrNumber(p.Get("progressToken"))
+		c := d.Calls.Oldest(func(c *call) bool { return c.Token != "" && c.Token == token })
+		m := d.status(c, "progress:"+d.key(token), method)
+		m.Content = p.Get("message").Text()
+		m.SetAttr("progress", p.Get("progress").Digits())
+		m.SetAttr("total", p.Get("total").Digits())
+		m.SetAttr("progress_token", ident.OrNumber(p.Get("progressToken")))
+	case "notifications/cancelled":
+		d.cancelled(p)
+	case "elicitation/create":
+		q.From = jsonrpc.Server
+		c := d.only()
+		m := d.status(c, "wait:"+d.key(method), method)
+		m.Content = p.Get("message").Text()
+		m.SetAttr("schema", conversation.ShortJSON(p.Get("requestedSchema")))
+		if c != nil { // a person is asked
+			q.Call, m.Signal = c.ID, msg.WaitStart
+		}
+	case "sampling/createMessage":
+		q.From = jsonrpc.Server
+		c := d.only()
+		m := d.status(c, "sampling:"+d.key(method), method)
+		m.Content = p.Get("messages").JSON()
+		m.SetAttr("system_prompt", conversation.Excerpt(p.Get("systemPrompt")))
+		if c != nil {
+			q.Call = c.ID
+		}
+	default:
+		if method == "roots/list" || d.m.From == jsonrpc.Server {
+			q.From = jsonrpc.Server
+		}
+		d.names(p.Get("clientInfo"))
+		m := d.status(nil, "request:"+d.key(method), method)
+		m.SetAttr("client", ident.Of(p.Path("clientInfo", "name")))
+		m.SetAttr("client_version", ident.Of(p.Path("clientInfo", "version")))
+		m.SetAttr("protocol_version", ident.Of(p.Get("protocolVersion")))
+		conversation.Attrs(m, p, "uri", "name", "level", "logger", "cursor")
+		m.Content = p.First("data", "arguments").Text()
+		meta(m, p.Get("_meta"))
+	}
+	if q.ID != "" {
+		d.Requests.Add(q)
+	}
+}
+
+// meta reads _meta, which has the trace context and ids of the agent.
+func meta(m *msg.Message, v jsonv.Value) {
+	m.SetAttr("traceparent", ident.Of(v.Get("traceparent")))
+	m.SetAttr("tracestate", conversation.Excerpt(v.Get("tracestate")))
+	for k, v := range v.Members() {
+		switch name := k.String(); name {
+		case "traceparent", "tracestate", "progressToken":
+		default:
+			if len(name) <= ident.Max {
+				m.SetAttr("_meta."+name, conversation.ShortJSON(v))
+			}
+		}
+	}
+}
+
+// only is the one open call: what the server asks meanwhile belongs to it. It is not known to which of
+// several.
+func (d *connection) only() *call {
+	if len(d.Calls.Open) == 1 {
+		return d.Calls.Open[0]
+	}
+	return nil
+}
+
+// call decodes tools/call: {name, arguments, _meta}. A call that waits for input and is sent again is
+// the same call.
+func (d *connection) call(p jsonv.Value) *call {
+	name, arguments, m := ident.Of(p.Get("name")), p.Get("arguments"), p.Get("_meta")
+	id := ident.Peek(m.Get("claudecode/toolUseId"))
+	same := msg.HashKey(name, string(arguments.Peek()))
+	c := d.Calls.Oldest(func(c *call) bool { return c.Waiting && (c.ID == id || c.Same == same) })
+	if c != nil {
+		c.Waiting = false
+		s := d.status(c, "waited:"+c.ID+":"+d.key(""), "tools/call")
+		s.Signal = msg.WaitEnd
+		s.Content = p.Get("inputResponses").JSON()
+		arguments.MarkRead() // the call has them
+		return c
+	}
+	if id == "" {
+		id = "rpc:" + d.m.ID()
+	}
+	if d.Calls.Get(id) != nil { // an id of a connection that was opened again
+		id += "/" + d.key(same)
+	}
+	c = &call{Call: conversation.Call{ID: id, Name: name}, Same: same, Token: ident.PeekOrNumber(m.Get("progressToken"))}
+	c.Run.Begin("call:" + id)
+	d.Calls.Add(c)
+	t := d.of(c, msg.ToolCall, "call:"+id)
+	if t.Tool.Arguments = arguments.JSON(); !arguments.Exists() {
+		t.Tool.Arguments = msg.Plain("{}")
+	}
+	if name == "" {
+		t.Complete = msg.Partial
+	}
+	t.SetAttr("client", d.Client)
+	t.SetAttr("rpc_id", d.m.Get("id").Digits())
+	t.SetAttr("progress_token", ident.OrNumber(m.Get("progressToken")))
+	meta(t, m)
+	return c
+}
+
+// cancelled decodes {requestId, reason}. A response, which may follow, counts more.
+func (d *connection) cancelled(p jsonv.Value) {
+	id := ident.Bounded(string(p.Get("requestId").Peek()))
+	var c *call
+	for _, q := range d.Requests {
+		if q.ID == id && q.Call != "" && (d.m.From == jsonrpc.Unknown || q.From == d.m.From) {
+			c = d.Calls.GetOpen(q.Call)
+		}
+	}
+	m := d.status(c, "cancelled:"+d.key(""), "notifications/cancelled")
+	m.Content = p.Get("reason").Text()
+	m.SetAttr("request_id", ident.OrNumber(p.Get("requestId")))
+	if c != nil {
+		c.Cancelled = true
+		r := d.of(c, msg.ToolResult, "result:"+c.ID)
+		r.Role, r.Complete, r.IsError, r.Tool.ErrorType = msg.RoleTool, msg.Summary, true, "interrupted"
+		d.end(c, "interrupted", true)
+	}
+}
+
+// end ends a call and its run.
+func (d *connection) end(c *call, reason string, failed bool) {
+	d.Calls.End(c)
+	if !c.Run.Active() {
+		return
+	}
+	m := d.add(msg.Stop, "stop:"+c.ID)
+	c.Run.Mark(m)
+	m.Hidden, m.FinishReason, m.IsError = true, reason, failed
+	c.Run.End(m)
+}
+
+// response decodes a result or an error.
+func (d *connection) response() {
+	result, fault := d.m.Get("result"), d.m.Get("error")
+	q, _ := d.Requests.Take(d.m, func(jsonrpc.Request) bool { return true })
+	c := d.Calls.Get(q.Call)
+	switch {
+	case q.Method == "tools/call" && c != nil:
+		d.result(c, result, fault)
+		return
+	case q.Method == "elicitation/create":
+		m := d.status(c, "waited:"+d.key(q.Method), q.Method)
+		m.Content = result.Get("content").Text()
+		m.SetAttr("action", ident.Of(result.Get("action")))
+		failed(m, fault)
+		if c != nil {
+			m.Signal = msg.WaitEnd
+		}
+		return
+	case q.Method == "sampling/createMessage" && result.Exists():
+		m := d.add(msg.Assistant, "sampled:"+d.key(q.Method))
+		if c != nil {
+			c.Run.Mark(m)
+		}
+		m.Role, m.Agent, m.ResponseID = msg.RoleAssistant, msg.Agent{Name: d.Client, Kind: msg.KindAgent}, m.Key
+		m.Model, m.FinishReason = ident.Of(result.Get("model")), ident.Of(result.Get("stopReason"))
+		list := result.Get("content")
+		if list.Is(jsonv.Object) {
+			var texts conversation.Texts
+			block(m, list, &texts)
+			m.Content = texts.Joined()
+		} else {
+			contents(m, list)
+		}
+		return
+	}
+	info := result.Get("serverInfo")
+	if name := ident.Of(info.Get("name")); name != "" {
+		d.Server = name
+	}
+	m := d.status(c, "response:"+d.key(q.Method+string(fault.Peek())+string(info.Peek())), cmp.Or(q.Method, "response"))
+	m.SetAttr("server", d.Server)
+	m.SetAttr("server_version", ident.Of(info.Get("version")))
+	m.SetAttr("protocol_version", ident.Of(result.Get("protocolVersion")))
+	m.SetAttr("instructions", conversation.Excerpt(result.Get("instructions")))
+	m.Content = result.First("tools", "resources", "resourceTemplates", "prompts", "contents", "messages", "completion", "roots").JSON()
+	failed(m, fault)
+}
+
+// failed reads an error of JSON-RPC.
+func failed(m *msg.Message, fault jsonv.Value) {
+	if !fault.Exists() {
+		return
+	}
+	m.IsError, m.Content, m.Tool.ErrorType = true, fault.Get("message").Text(), fault.Get("code").Digits()
+	m.SetAttr("data", conversation.ShortJSON(fault.Get("data")))
+}
+
+// result decodes the response of a call.
+func (d *connection) result(c *call, result, fault jsonv.Value) {
+	if result.Get("resultType").Equal("input_required") {
+		c.Waiting = true
+		m := d.status(c, "wait:"+c.ID+":"+d.key(""), "input_required")
+		m.Signal = msg.WaitStart
+		m.Content = result.Get("inputRequests").JSON()
+		return
+	}
+	m := d.of(c, msg.ToolResult, "result:"+c.ID)
+	m.Role = msg.RoleTool
+	contents(m, result.Get("content"))
+	if structured := result.Get("structuredContent"); m.Content.IsZero() {
+		m.Content = structured.JSON()
+	} else {
+		m.SetAttr("structured_content", conversation.ShortJSON(structured))
+	}
+	meta(m, result.Get("_meta"))
+	reason := "stop"
+	if failed(m, fault); m.IsError {
+		reason = "error"
+	} else if result.Get("isError").Bool() {
+		m.IsError, m.Tool.ErrorType, reason = true, "tool_error", "error"
+	}
+	d.end(c, reason, m.IsError)
+}
+
+// contents reads a list of content blocks.
+func contents(m *msg.Message, list jsonv.Value) {
+	var texts conversation.Texts
+	for b := range list.Elems() {
+		block(m, b, &texts)
+	}
+	m.Content = texts.Joined()
+}
+
+// block reads a content block: {type: text, text}, {type: image | audio, data, mimeType}, {type: resource_link,
+// uri} or {type: resource, resource: {uri, text | blob}}.
+func block(m *msg.Message, b jsonv.Value, texts *conversation.Texts) {
+	resource := b.Get("resource")
+	switch {
+	case b.Get("text").Is(jsonv.String):
+		texts.Add(b.Get("text").Text())
+	case b.Get("data").Is(jsonv.String):
+		m.Attachments = append(m.Attachments, media.Base64(b.Get("data"), ident.Of(b.Get("mimeType"))))
+	case resource.Get("blob").Is(jsonv.String):
+		a := media.Base64(resource.Get("blob"), ident.Of(resource.Get("mimeType")))
+		a.URL = ident.Of(resource.Get("uri"))
+		m.Attachments = append(m.Attachments, a)
+	case resource.Exists():
+		texts.Add(resource.Get("text").Text())
+		m.Attachments = append(m.Attachments, media.URL(resource.Get("uri")))
+	case b.Get("uri").Exists():
+		a := media.URL(b.Get("uri"))
+		a.Name, a.MediaType = strings.TrimSpace(ident.Of(b.Get("name"))), ident.Of(b.Get("mimeType"))
+		m.Attachments = append(m.Attachments, a)
+	}
+}
