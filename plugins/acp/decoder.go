@@ -61,6 +61,7 @@ const (
 // connection decodes the messages of one connection.
 type connection struct {
 	doc    jsonv.Doc
+	inner  jsonv.Doc // of a message that a recorder wrote as a string
 	origin string
 	state
 
@@ -134,8 +135,14 @@ func (d *connection) Decode(f *frame.Frame, out *decoder.Output) error {
 	}
 	d.at = d.m.At
 	d.enter("")
-	d.message()
-	unread.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session, m.Run = d.s.ID, d.s.Run.ID })
+	own := func(m *msg.Message) { m.Session, m.Run = d.s.ID, d.s.Run.ID }
+	if d.m.Text(&d.inner) {
+		d.message()
+		unread.Keep(&d.inner, out, before, own)
+	} else {
+		d.message()
+	}
+	unread.Keep(&d.doc, out, before, own)
 	return nil
 }
 

@@ -21,6 +21,8 @@ func (d *connection) message() {
 		d.status("lost:"+d.key(""), "lost").SetAttr("lost_bytes", d.m.Lost)
 	}
 	switch {
+	case d.m.Beside != "" || d.m.Is(jsonv.String): // what is no message
+		d.status("beside:"+msg.HashKey(d.m.Beside, string(d.m.Peek()), strconv.FormatInt(d.at.Nanos, 10)), cmp.Or(d.m.Beside, "text")).Content = d.m.Value.Text()
 	case method != "":
 		d.request(method, p)
 	case d.m.Get("result").Kind() != jsonv.Missing || d.m.Get("error").Exists():
@@ -171,7 +173,9 @@ func (d *connection) response() {
 		}
 	}
 	m.SetAttr("model", d.s.Model)
-	m.Content = result.Get("content").Text() // of a file
+	if m.Content = result.Get("content").Text(); m.Content.IsZero() && result.Len() > 0 { // else of a file
+		m.Content = result.JSON()
+	}
 }
 
 // failed reads an error of JSON-RPC.

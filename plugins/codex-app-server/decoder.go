@@ -22,6 +22,7 @@
 package codexappserver
 
 import (
+	"cmp"
 	_ "embed"
 	"slices"
 	"strconv"
@@ -103,6 +104,11 @@ func (d *connection) message(root jsonv.Value) (keep bool) {
 	turnID.In(d.Run, d.th.Turn)
 	key := "message:" + msg.HashKey(method, string(root.Get("id").Peek()), d.ID, d.Run, strconv.FormatInt(d.At.Nanos, 10),
 		string(p.First("itemId", "status", "message", "name", "requestId").Peek()), string(root.Get("result").First("decision", "answers").Peek()))
+	if record.Beside != "" || root.Is(jsonv.String) { // of a recorder, and no message
+		m := d.Status("beside:"+msg.HashKey(record.Beside, string(root.Peek()), strconv.FormatInt(d.At.Nanos, 10)), cmp.Or(record.Beside, "text"))
+		m.Content = root.Text()
+		return true
+	}
 	switch method {
 	case "":
 		if !root.Get("result").Exists() && !root.Get("error").Exists() {

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"cmp"
 	"strconv"
 	"strings"
@@ -20,6 +21,8 @@ func (d *connection) message(root jsonv.Value) {
 		d.status(nil, "lost:"+d.key(""), "lost").SetAttr("lost_bytes", d.m.Lost)
 	}
 	switch {
+	case d.m.Beside != "" || d.m.Is(jsonv.String): // what is no message
+		d.status(nil, "beside:"+msg.HashKey(d.m.Beside, string(d.m.Peek()), strconv.FormatInt(d.at.Nanos, 10)), cmp.Or(d.m.Beside, "text")).Content = d.m.Value.Text()
 	case method != "":
 		d.names(p.Path("_meta", "io.modelcontextprotocol/clientInfo"))
 		d.request(method, p)
@@ -138,7 +141,7 @@ func (d *connection) call(p jsonv.Value) *call {
 		return c
 	}
 	if id == "" {
-		id = "rpc:" + d.m.ID()
+		id = "rpc:" + d.m.ID() + "/" + same[:8] // over HTTP the id alone is one of each connection
 	}
 	if d.Calls.Get(id) != nil { // an id of a connection that was opened again
 		id += "/" + d.key(same)
@@ -261,10 +264,13 @@ func (d *connection) result(c *call, result, fault jsonv.Value) {
 	m := d.of(c, msg.ToolResult, "result:"+c.ID)
 	m.Role = msg.RoleTool
 	contents(m, result.Get("content"))
-	if structured := result.Get("structuredContent"); m.Content.IsZero() {
+	switch structured := result.Get("structuredContent"); {
+	case m.Content.IsZero():
 		m.Content = structured.JSON()
-	} else {
-		m.SetAttr("structured_content", conversation.ShortJSON(structured))
+	case structured.Len() == 1 && bytes.Equal(structured.Get("result").Chars(), m.Content.Append(nil)):
+		structured.MarkRead() // a copy
+	case structured.Exists():
+		m.Content = msg.Plain(m.Content.String() + "\n" + string(structured.Raw()))
 	}
 	meta(m, result.Get("_meta"))
 	reason := "stop"

@@ -1,6 +1,7 @@
 // Package jsonrpc reads messages of JSON-RPC connections, of one direction or of both, as they were
 // sent or as a recorder wrapped them: {t, dir: in | out, frame}, where dir is that of the client. earshot
-// wrap writes that, and so do recorders of ACP clients.
+// wrap writes that, and so do recorders of ACP clients, of which some write the frame as a string, or name
+// the members ts and direction.
 //
 // Ids of requests count from 0 or 1 in each direction of each connection. A response has the id alone, so
 // that without the direction both requests of an id may be the ones that it answers.
@@ -30,22 +31,36 @@ type Message struct {
 	From        Sender
 	At          conversation.Time // of the recorder
 	Lost        string            // bytes that the recorder dropped before its end
+	Beside      string            // the dir of a record that is neither in nor out: stderr, an error of the client
 }
 
 // Of returns the message of a record. Value is no object where it was none.
 func Of(root jsonv.Value) Message {
-	dir := root.Get("dir")
-	if !dir.Exists() {
+	dir := root.First("dir", "direction")
+	if !dir.Is(jsonv.String) {
 		return Message{Value: root}
 	}
-	m := Message{Value: root.Get("frame"), At: conversation.TimeOf(root.Get("t")), Lost: root.Get("lost").Digits()}
+	m := Message{Value: root.First("frame", "json", "message"), At: conversation.TimeOf(root.First("t", "ts", "timestamp")), Lost: root.Get("lost").Digits()}
 	switch {
-	case dir.Equal("out"):
+	case dir.In("out", "outgoing", "send", "sent", "client_to_agent", "client_to_server"):
 		m.From = Client
-	case dir.Equal("in"):
+	case dir.In("in", "incoming", "recv", "received", "agent_to_client", "server_to_client"):
 		m.From = Server
+	default:
+		m.Beside = ident.Of(dir)
 	}
 	return m
+}
+
+// Text parses a message that is a string, into a document of its own.
+func (m *Message) Text(doc *jsonv.Doc) (ok bool) {
+	b := m.Chars()
+	if m.Beside != "" || len(b) == 0 || b[0] != '{' || doc.Parse(b) != nil {
+		return false
+	}
+	m.MarkRead()
+	m.Value = doc.Root()
+	return true
 }
 
 // ID returns the id of a request or of a response, for Requests; "" of a notification.
