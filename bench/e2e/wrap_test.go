@@ -81,7 +81,7 @@ func TestWrap(t *testing.T) {
 	if d := cmp.Diff([]string{"tool_call\tbell\tring\tfalse\t\t1", "tool_result\tbell\tring\tfalse\tIt rang.\t0"}, got); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
-	got = h.query(`SELECT count() FROM spans FINAL WHERE session_id LIKE '%-sh' AND tool_name = 'ring' AND NOT is_open`)
+	got = h.query(`SELECT count() FROM spans FINAL WHERE session_id LIKE '%-sh' AND tool_name = 'ring' AND state = 'closed' AND kind = 'tool'`)
 	if len(got) != 1 || got[0] != "1" {
 		t.Errorf("ended spans of the call: %q", got)
 	}
