@@ -60,7 +60,7 @@ func TestUp(t *testing.T) {
 		address = line.FindString(p.out.String())
 		return address != ""
 	})
-	for _, want := range []string{`Claude Code  30 conversations in 3 projects`, `Codex        1 conversation,`, `Gemini CLI   no conversation yet`} {
+	for _, want := range []string{`Claude Code    30 conversations in 3 projects`, `Codex          1 conversation,`, `Gemini CLI     no conversation yet`, `Wrapped MCP    no conversation yet`} {
 		if !strings.Contains(p.out.String(), want) {
 			t.Errorf("no %q in:\n%s", want, &p.out)
 		}
