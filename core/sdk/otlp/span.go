@@ -1,0 +1,171 @@
+package otlp
+
+import (
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+)
+
+// Kind is what a span is of.
+type Kind uint8
+
+// The kinds. Other is a span of somebody else's; a Step is ours and has no part in the tree but its
+// children; a Prompt is a log record that begins a turn, a Note one that is kept as a status.
+const (
+	Other Kind = iota
+	Step
+	Agent
+	Chat
+	Tool
+	Prompt
+	Note
+)
+
+// Span is a span, or a log record, in normalized form. Its JSON is in snapshots.
+type Span struct {
+	Trace  string `json:",omitempty"`
+	ID     string `json:",omitempty"`
+	Parent string `json:",omitempty"`
+	Name   string `json:",omitempty"`
+	Start  int64  `json:",omitempty"` // Unix ns
+	End    int64  `json:",omitempty"`
+	Kind   Kind   `json:",omitempty"`
+	Stub   bool   `json:",omitempty"` // log records of it have come, and it has not
+
+	Session string `json:",omitempty"`
+	// Run is the turn of a log record, or of a span that names it; empty: the tree tells.
+	Run     string `json:",omitempty"`
+	AgentID string `json:",omitempty"`
+	Agent   string `json:",omitempty"` // its name
+	// Above and Below name, on a span that belongs to a sub-agent, the agents by the format's ids.
+	Above string `json:",omitempty"`
+
+	Op       string              `json:",omitempty"`
+	Model    string              `json:",omitempty"` // that answered
+	Asked    string              `json:",omitempty"`
+	Provider string              `json:",omitempty"`
+	Response string              `json:",omitempty"`
+	Finish   string              `json:",omitempty"`
+	First    int64               `json:",omitempty"` // time of the first token
+	Counts   conversation.Counts `json:",omitzero"`
+	Counted  bool                `json:",omitempty"`
+
+	Call   string `json:",omitempty"`
+	Tool   string `json:",omitempty"`
+	Server string `json:",omitempty"`
+	Args   string `json:",omitempty"`
+	Result string `json:",omitempty"`
+	To     string `json:",omitempty"` // of a call that hands work over
+	Task   string `json:",omitempty"`
+
+	System string `json:",omitempty"`
+	Tools  string `json:",omitempty"` // definitions, JSON
+	In     []Part `json:",omitempty"`
+	Out    []Part `json:",omitempty"`
+
+	Failed    bool   `json:",omitempty"`
+	ErrorType string `json:",omitempty"`
+	Message   string `json:",omitempty"`
+
+	Params []msg.Attr `json:",omitempty"`
+	Attrs  []msg.Attr `json:",omitempty"`
+
+	counts         counts
+	request, reply string  // as a framework has them
+	took           float64 // ns
+	child          string  // run that the call caused
+}
+
+// Part is a text, a thought, a call or a result in the messages of a request or a response.
+type Part struct {
+	Kind msg.Kind
+	Text string `json:",omitempty"` // of a call: its arguments
+	Call string `json:",omitempty"`
+	Tool string `json:",omitempty"`
+}
+
+// counts are the tokens as the attributes have them, before the rules of the format.
+type counts struct{ in, out, read, write, reasoning, total float64 }
+
+// key is the span's name in a session.
+func (s *Span) key() string { return s.Trace + "/" + s.ID }
+
+// Attr adds an attribute to the message of the span.
+func (s *Span) Attr(key, value string) {
+	if value != "" {
+		s.Attrs = append(s.Attrs, msg.Attr{Key: key, Value: value})
+	}
+}
+
+// count computes the exclusive classes. Inclusive counts have the cached tokens in the input, and the
+// conventions have it so; tokens that do not fit into it are beside it. outside: the reasoning is not part of
+// the output.
+func (s *Span) count(inclusive, outside bool) {
+	c := &s.counts
+	cached := c.read + c.write
+	if c.total > 0 && cached > 0 {
+		inclusive = inclusive && c.total != c.in+c.out+cached
+	}
+	if inclusive && c.in >= cached {
+		c.in -= cached
+	}
+	if outside {
+		c.out += c.reasoning
+	}
+	s.Counts = conversation.Counts{Input: uint64(c.in), Output: uint64(c.out), CacheRead: uint64(c.read), CacheWrite: uint64(c.write), Reasoning: uint64(c.reasoning)}
+}
+
+// merge adds what the other record of the same span has.
+func (s *Span) merge(o *Span) {
+	for _, f := range [...]struct{ to, from *string }{
+		{&s.Session, &o.Session}, {&s.Run, &o.Run}, {&s.AgentID, &o.AgentID}, {&s.Agent, &o.Agent}, {&s.Op, &o.Op}, {&s.Model, &o.Model}, {&s.Asked, &o.Asked},
+		{&s.Provider, &o.Provider}, {&s.Response, &o.Response}, {&s.Finish, &o.Finish}, {&s.Call, &o.Call}, {&s.Tool, &o.Tool},
+		{&s.Server, &o.Server}, {&s.Args, &o.Args}, {&s.Result, &o.Result}, {&s.System, &o.System}, {&s.Tools, &o.Tools},
+		{&s.ErrorType, &o.ErrorType}, {&s.Message, &o.Message}, {&s.Name, &o.Name}, {&s.Parent, &o.Parent},
+	} {
+		if *f.to == "" {
+			*f.to = *f.from
+		}
+	}
+	if s.Stub && !o.Stub {
+		s.Start, s.End, s.Stub, s.Name, s.Parent = o.Start, o.End, false, o.Name, o.Parent
+	}
+	if s.Kind <= Step && o.Kind > s.Kind {
+		s.Kind = o.Kind
+	}
+	if o.Counted && !s.Counted {
+		s.Counts, s.Counted = o.Counts, true
+	}
+	s.In, s.Out = addParts(s.In, o.In), addParts(s.Out, o.Out)
+	s.First, s.Failed = max(s.First, o.First), s.Failed || o.Failed
+	s.Params = addAttrs(s.Params, o.Params)
+	s.Attrs = addAttrs(s.Attrs, o.Attrs)
+}
+
+// maxParts bounds the parts and the attributes of a span.
+const maxParts = 1024
+
+func addParts(list, more []Part) []Part {
+	for _, p := range more {
+		known := len(list) >= maxParts
+		for _, q := range list {
+			known = known || p == q
+		}
+		if !known {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+func addAttrs(list, more []msg.Attr) []msg.Attr {
+	for _, a := range more {
+		known := len(list) >= maxParts
+		for _, b := range list {
+			known = known || a == b
+		}
+		if !known {
+			list = append(list, a)
+		}
+	}
+	return list
+}
