@@ -32,6 +32,7 @@ type stream struct {
 type state struct {
 	Traces []*trace            `json:",omitempty"` // the one that grew last is the last
 	Turns  []*turn             `json:",omitempty"` // of log records, by session
+	Told   []told              `json:",omitempty"` // by log records
 	Seen   bounded.Set[string] `json:",omitzero"`
 	// Named is set once a span or a record has named a session.
 	Named   bool   `json:",omitempty"`
@@ -153,6 +154,7 @@ func (d *stream) span(v jsonv.Value, grown []*trace) []*trace {
 		return grown
 	}
 	context := v.Get("spanContext")
+	hexID(v.Path("parentSpanContext", "traceId"), 16) // that of the span
 	s := &Span{
 		Trace: hexID(first(v, context, "traceId", "trace_id"), 16), ID: hexID(first(v, context, "spanId", "span_id"), 8),
 		Parent: hexID(first(v, v.Get("parentSpanContext"), "parentSpanId", "parent_span_id", "spanId"), 8), Name: ident.Of(v.Get("name")),

@@ -21,12 +21,16 @@ type emitter struct {
 	tree     *tree
 	complete msg.Completeness
 	queue    []msg.Message
-	seen     map[string]bool // of this emission
+	seen     map[string]bool   // of this emission
+	from     map[string]string // session to its source
 }
 
 // release emits spans: as Partial, they stay held.
 func (d *stream) release(t *trace, spans []*Span, out *decoder.Output, c msg.Completeness) {
-	e := &emitter{stream: d, complete: c, tree: &tree{trace: t, nodes: make(map[string]*known, len(t.Known)+len(spans))}, seen: make(map[string]bool)}
+	e := &emitter{stream: d, complete: c, tree: &tree{trace: t, nodes: make(map[string]*known, len(t.Known)+len(spans))}, seen: make(map[string]bool), from: make(map[string]string)}
+	if d.profile.Rootless {
+		e.tree.turn = d.turn
+	}
 	for _, k := range t.Known {
 		copied := *k
 		e.tree.nodes[k.ID] = &copied
@@ -44,6 +48,9 @@ func (d *stream) release(t *trace, spans []*Span, out *decoder.Output, c msg.Com
 	main := t.Main
 	for _, s := range order {
 		e.tree.add(s)
+	}
+	if d.profile.Direct {
+		e.told(order)
 	}
 	for _, s := range order { // the root first: a span without its parent is below it
 		if k := e.tree.nodes[s.ID]; k.Parent == "" && !k.Stub && t.Main == "" {
@@ -72,13 +79,35 @@ func (d *stream) release(t *trace, spans []*Span, out *decoder.Output, c msg.Com
 	}
 }
 
+// told makes the run of an agent's span the turn in which log records had its responses and calls.
+func (e *emitter) told(spans []*Span) {
+	for _, s := range spans {
+		if s.AgentID != "" || s.Kind != Chat && s.Kind != Tool {
+			continue
+		}
+		run := ""
+		for _, t := range e.Told {
+			if t.Name == s.Call && s.Kind == Tool || t.Name == s.Response && s.Kind == Chat {
+				run = t.Run
+			}
+		}
+		for k, n := e.tree.nodes[s.Parent], 0; run != "" && k != nil && n < maxDepth; k, n = e.tree.nodes[k.Parent], n+1 {
+			if k.Kind == Agent && k.Run == "" {
+				k.Run = run
+			}
+		}
+	}
+}
+
 // all queues the messages of the spans of a trace.
 func (e *emitter) all(spans []*Span) {
-	chats := make(map[string]bool)  // runs with a response that has the texts
-	counts := make(map[string]bool) // spans with a response below them whose tokens are known
+	asked, spoken := make(map[string]bool), make(map[string]bool) // runs whose responses have the prompt, an answer
+	used := make(map[string]bool)                                 // runs that have more than steps
+	counts := make(map[string]bool)                               // spans with a response below them whose tokens are known
 	tools := make(map[string]*Span)
 	for _, s := range spans {
 		k := e.tree.nodes[s.ID]
+		e.one(s, e.tree.sessionOf(k), "span")
 		switch s.Kind {
 		case Tool:
 			if s.Call == "" {
@@ -87,8 +116,14 @@ func (e *emitter) all(spans []*Span) {
 			k.Call = s.Call
 			tools[s.Call] = s
 		case Chat:
-			chats[k.Run] = chats[k.Run] || len(s.In)+len(s.Out) > 0
+			for _, p := range s.In {
+				asked[k.Run] = asked[k.Run] || p.Kind == msg.User
+			}
+			for _, p := range s.Out {
+				spoken[k.Run] = spoken[k.Run] || p.Kind == msg.Assistant
+			}
 		}
+		used[k.Run] = used[k.Run] || s.Kind == Agent || s.Kind == Chat || s.Kind == Tool || e.begun(place{k.Run, e.tree.sessionOf(k), ""})
 		if s.Counted {
 			for at, n := e.tree.nodes[k.Parent], 0; at != nil && n < maxDepth; at, n = e.tree.nodes[at.Parent], n+1 {
 				counts[at.ID] = true
@@ -102,6 +137,12 @@ func (e *emitter) all(spans []*Span) {
 	}
 	e.delegations(spans, tools)
 	for _, s := range spans {
+		if t := e.tree.nodes[s.Parent]; s.Lift && t != nil && tools[t.Call] != nil {
+			of := tools[t.Call]
+			of.Failed, of.ErrorType = of.Failed || s.Failed, cmp.Or(of.ErrorType, s.ErrorType)
+		}
+	}
+	for _, s := range spans {
 		k := e.tree.nodes[s.ID]
 		if s.Kind == Other && !e.tree.isOurs(k) {
 			if e.complete == msg.Complete {
@@ -110,10 +151,14 @@ func (e *emitter) all(spans []*Span) {
 			continue
 		}
 		p := place{run: k.Run, session: e.tree.sessionOf(k), parent: s.Parent}
-		e.begin(s, k, p)
+		if !used[k.Run] {
+			p.run = ""
+		} else {
+			e.begin(s, k, p)
+		}
 		switch s.Kind {
 		case Agent:
-			e.agent(s, p, chats[k.Run], counts[s.ID])
+			e.agent(s, p, asked[k.Run], spoken[k.Run], counts[s.ID])
 		case Chat:
 			e.chat(s, p)
 		case Tool:
@@ -121,8 +166,30 @@ func (e *emitter) all(spans []*Span) {
 		default:
 			e.step(s, p)
 		}
-		if s.Kind != Agent && k.Parent == "" && !s.Stub && s.Kind != Note {
+		if s.Kind != Agent && k.Parent == "" && !s.Stub && p.run == s.key() {
 			e.end(s, p)
+		}
+	}
+}
+
+// one makes a response or a call a step, and drops the tokens, if the other kind of record has those of the session.
+func (e *emitter) one(s *Span, session, source string) {
+	if !e.profile.OneSource || s.Kind != Chat && s.Kind != Tool && !s.Counted {
+		return
+	}
+	from := e.from[session]
+	if t := e.turn(session); t != nil {
+		from = cmp.Or(t.From, from)
+	}
+	switch {
+	case from == "":
+		e.from[session] = source
+		if e.complete == msg.Complete {
+			e.turnOf(session).From = source
+		}
+	case from != source:
+		if s.Counted = false; s.Kind != Agent {
+			s.Kind = Step
 		}
 	}
 }
@@ -204,6 +271,12 @@ func (e *emitter) flush(out *decoder.Output) {
 	}
 }
 
+// begun reports whether a run has begun.
+func (e *emitter) begun(p place) bool {
+	name := msg.HashKey(p.session, "run:"+p.run)[:16]
+	return e.Seen.Has(name) || e.Seen.Has(name+"?")
+}
+
 // begin begins the run of a span, once; an agent's own span does so with more.
 func (e *emitter) begin(s *Span, k *known, p place) {
 	c := msg.Complete
@@ -267,12 +340,13 @@ func (e *emitter) end(s *Span, p place) *msg.Message {
 	return m
 }
 
-// agent queues the messages of an agent's span. spoken: its responses have the texts; counted: theirs are the tokens.
-func (e *emitter) agent(s *Span, p place, spoken, counted bool) {
+// agent queues the messages of an agent's span. asked, spoken: its responses have the prompt, an answer; counted: theirs are
+// the tokens.
+func (e *emitter) agent(s *Span, p place, asked, spoken, counted bool) {
 	e.instructions(s, p)
 	_, in := fresh(s.In)
 	for _, part := range in {
-		if !spoken {
+		if !asked {
 			e.input(part, p, s.Start)
 		} else if m := e.add(p, msg.Status, "input:"+msg.HashKey(s.key(), part.Text), s.Start, msg.Complete); m != nil {
 			m.Hidden, m.Content = true, msg.Plain(part.Text)
@@ -379,6 +453,8 @@ func (e *emitter) chat(s *Span, p place) {
 		m.SetAttr("name", s.Name)
 		m.SetAttr("operation", s.Op)
 		m.Attrs = append(append(m.Attrs, s.Params...), s.Attrs...)
+	} else if len(s.Attrs) > 0 {
+		e.more(s, p)
 	}
 	answer := func(kind msg.Kind, key string, at int64) *msg.Message {
 		m := e.add(p, kind, key, at, msg.Complete)
@@ -440,6 +516,8 @@ func (e *emitter) tool(s *Span, p place) {
 		m.SetAttr("name", s.Name)
 		m.SetAttr("operation", s.Op)
 		m.Attrs = append(append(m.Attrs, s.Params...), s.Attrs...)
+	} else if len(s.Attrs) > 0 {
+		e.more(s, p)
 	}
 	if m := e.add(p, msg.ToolResult, "result:"+s.Call, s.End, msg.Complete); m != nil {
 		m.Role, m.Content, m.Tool.CallID, m.Tool.Name, m.ParentKey = msg.RoleTool, msg.Plain(s.Result), s.Call, cmp.Or(s.Tool, s.Name, "unknown"), "call:"+s.Call
@@ -456,13 +534,39 @@ func (e *emitter) tool(s *Span, p place) {
 	}
 }
 
+// more queues what a further record of a response or a call has beside it.
+func (e *emitter) more(s *Span, p place) {
+	if m := e.add(p, msg.Status, "span:"+s.key(), s.End, msg.Complete); m != nil {
+		m.Hidden, m.ResponseID, m.Tool.CallID = true, s.Response, s.Call
+		m.SetAttr("type", cmp.Or(s.Name, "span"))
+		m.Attrs = append(append(m.Attrs, s.Params...), s.Attrs...)
+	}
+}
+
+// wait queues that a call waited for a person.
+func (e *emitter) wait(s *Span, p place) {
+	k := e.tree.nodes[s.Parent]
+	if k == nil || k.Call == "" {
+		return
+	}
+	for _, w := range [...]struct {
+		signal msg.Signal
+		at     int64
+	}{{msg.WaitStart, s.Start}, {msg.WaitEnd, s.End}} {
+		if m := e.add(p, msg.Status, w.signal.String()+":"+k.Call, w.at, msg.Complete); m != nil {
+			m.Hidden, m.Signal, m.Tool.CallID = true, w.signal, k.Call
+			m.SetAttr("type", w.signal.String())
+		}
+	}
+}
+
 // step queues a span that is neither of an agent nor of a model or a tool.
 func (e *emitter) step(s *Span, p place) {
 	m := e.add(p, msg.Status, "span:"+s.key(), s.Start, msg.Complete)
 	if m == nil {
 		return
 	}
-	m.Hidden, m.ParentKey, m.IsError = true, parentKey(p, s), s.Failed
+	m.Hidden, m.ParentKey, m.IsError, m.Signal = true, parentKey(p, s), s.Failed, s.Signal
 	m.SetAttr("type", "span")
 	if s.Kind == Note {
 		m.Attrs = m.Attrs[:0]
@@ -484,5 +588,7 @@ func (e *emitter) step(s *Span, p place) {
 			texts.Add(msg.Plain(text))
 		}
 	}
-	m.Content = texts.Joined()
+	if m.Content = texts.Joined(); s.Waits {
+		e.wait(s, p)
+	}
 }

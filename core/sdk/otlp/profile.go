@@ -31,6 +31,8 @@ type Profile struct {
 	Beside, Outside bool
 	// Direct is set if log records are told in turns of their session, also those with the ids of a span.
 	Direct bool
+	// Rootless is set if a root may be no agent's: it is then of the turn of its session.
+	Rootless bool
 	// OneSource is set if a response has no id that spans and logs share: of a session the
 	// responses of the kind that comes first count.
 	OneSource bool

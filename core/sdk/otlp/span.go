@@ -62,6 +62,10 @@ type Span struct {
 	In     []Part `json:",omitempty"`
 	Out    []Part `json:",omitempty"`
 
+	Signal msg.Signal `json:",omitempty"` // of a step or a note
+	Waits  bool       `json:",omitempty"` // the call above it waits for a person meanwhile
+	Lift   bool       `json:",omitempty"` // its failure is that of the call above it
+
 	Failed    bool   `json:",omitempty"`
 	ErrorType string `json:",omitempty"`
 	Message   string `json:",omitempty"`

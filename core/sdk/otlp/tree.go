@@ -182,7 +182,7 @@ func (d *stream) releaseAll(out *decoder.Output) {
 type tree struct {
 	trace *trace
 	nodes map[string]*known
-	ours  map[string]bool // runs that have a span of ours
+	turn  func(session string) *turn // see Profile.Rootless
 }
 
 func (t *tree) add(s *Span) *known {
@@ -220,6 +220,11 @@ func (t *tree) run(k *known, depth int) string {
 			k.Run = t.trace.ID + "/" + k.Parent
 		}
 		k.Run = cmp.Or(t.trace.Main, k.Run)
+	case t.turn != nil && k.Kind != Other:
+		session := t.sessionOf(k)
+		if k.Run, k.rebuilt = "turn:"+session, true; t.turn(session) != nil {
+			k.Run = cmp.Or(t.turn(session).Run, k.Run)
+		}
 	}
 	return k.Run
 }
@@ -239,7 +244,7 @@ func (t *tree) cause(k *known) (run, call string) {
 			return k.Run, ""
 		case run != "" && k.Run != run:
 			return run, ""
-		case k.Kind != Other && k.AgentID != "":
+		case k.Kind != Other && k.AgentID != "": // of the sub-agent above
 			run = k.Run
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 )
 
 // maxTurns is the number of sessions whose turn is remembered.
@@ -15,14 +16,29 @@ const maxTurns = 512
 type turn struct {
 	Session string `json:",omitempty"`
 	Run     string `json:",omitempty"`
+	From    string `json:",omitempty"` // the source of its responses, span or log; see Profile.OneSource
 }
 
-// turnOf returns the turn of a session.
-func (d *stream) turnOf(session string) *turn {
+// told is a response or a call that a log record has.
+type told struct{ Name, Run string }
+
+// maxTold is the number of them that are remembered.
+const maxTold = 1024
+
+// turn returns the turn of a session; nil if there is none.
+func (d *stream) turn(session string) *turn {
 	for i := len(d.Turns) - 1; i >= 0; i-- {
 		if d.Turns[i].Session == session {
 			return d.Turns[i]
 		}
+	}
+	return nil
+}
+
+// turnOf returns the turn of a session.
+func (d *stream) turnOf(session string) *turn {
+	if t := d.turn(session); t != nil {
+		return t
 	}
 	t := &turn{Session: session}
 	if d.Turns = append(d.Turns, t); len(d.Turns) > maxTurns {
@@ -45,13 +61,21 @@ func (d *stream) tell(s *Span, out *decoder.Output) {
 	case run == "":
 		run = cmp.Or(t.Run, "turn:"+session)
 	}
-	e := &emitter{stream: d, complete: msg.Complete, tree: &tree{trace: &trace{}}, seen: make(map[string]bool)}
+	e := &emitter{stream: d, complete: msg.Complete, tree: &tree{trace: &trace{}}, seen: make(map[string]bool), from: make(map[string]string)}
 	p := place{run: run, session: session}
+	e.one(s, session, "log")
 	if run != "" && run != t.Run && s.Kind != Note {
-		t.Run = run
+		if s.Above == "" {
+			t.Run = run
+		}
 		if s.Kind != Prompt {
 			k := &known{Run: run, Stub: true, rebuilt: s.Run == ""}
-			e.begin(&Span{Start: s.Start, Kind: Other}, k, p)
+			e.begin(&Span{Start: s.Start, Kind: Other, Above: s.Above, Agent: s.Agent, AgentID: s.AgentID}, k, p)
+		}
+	}
+	for _, name := range [...]string{s.Response, s.Call} {
+		if name != "" && s.Kind != Note {
+			d.Told = bounded.Push(d.Told, told{name, run}, maxTold)
 		}
 	}
 	switch s.Kind {
@@ -69,7 +93,11 @@ func (d *stream) tell(s *Span, out *decoder.Output) {
 
 // prompt queues what begins a turn.
 func (e *emitter) prompt(s *Span, p place) {
-	m := e.add(p, msg.User, "prompt:"+p.run, s.Start, msg.Complete)
+	key := "prompt:" + p.run
+	for _, part := range s.In {
+		key = "prompt:" + msg.HashKey(p.run, part.Text)
+	}
+	m := e.add(p, msg.User, key, s.Start, msg.Complete)
 	if m == nil {
 		return
 	}
