@@ -57,7 +57,14 @@ func (d *stream) Flush(out *decoder.Output) error {
 		if len(t.Held) == 0 || t.session() == "" && d.Named {
 			continue
 		}
-		if open := slices.DeleteFunc(slices.Clone(t.Held), func(s *Span) bool { return s.Stub && s.Response == "" && !s.Counted }); len(open) > 0 {
+		decided := !d.profile.OneSource
+		if turn := d.turn(t.session()); turn != nil && turn.From == "span" {
+			decided = true
+		}
+		open := slices.DeleteFunc(slices.Clone(t.Held), func(s *Span) bool {
+			return s.Stub && s.Response == "" && !s.Counted || !decided && (s.Kind == Chat || s.Kind == Tool || s.Counted)
+		})
+		if len(open) > 0 {
 			d.release(t, open, out, msg.Partial)
 		}
 	}
@@ -279,7 +286,10 @@ func (d *stream) log(v jsonv.Value, out *decoder.Output, grown []*trace) []*trac
 	if body.json == "" && body.leaf.Equal(name) {
 		body = Value{}
 	}
-	v.First("severityText", "severity_text").MarkRead()
+	v.First("severityText", "severity_text").In("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
+	if r.event != "" {
+		v.Get("eventName").MarkRead()
+	}
 	r.done(s)
 	s.Name = name
 	if !d.profile.Event(s, name, body) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
@@ -27,7 +26,7 @@ type emitter struct {
 
 // release emits spans: as Partial, they stay held.
 func (d *stream) release(t *trace, spans []*Span, out *decoder.Output, c msg.Completeness) {
-	e := &emitter{stream: d, complete: c, tree: &tree{trace: t, nodes: make(map[string]*known, len(t.Known)+len(spans))}, seen: make(map[string]bool), from: make(map[string]string)}
+	e := &emitter{stream: d, complete: c, tree: &tree{trace: t, nodes: make(map[string]*known, len(t.Known)+len(spans)), told: make(map[string]string)}, seen: make(map[string]bool), from: make(map[string]string)}
 	if d.profile.Rootless {
 		e.tree.turn = d.turn
 	}
@@ -90,6 +89,9 @@ func (e *emitter) told(spans []*Span) {
 			if t.Name == s.Call && s.Kind == Tool || t.Name == s.Response && s.Kind == Chat {
 				run = t.Run
 			}
+		}
+		if run != "" && e.tree.nodes[s.Parent] == nil {
+			e.tree.told[s.Parent] = run
 		}
 		for k, n := e.tree.nodes[s.Parent], 0; run != "" && k != nil && n < maxDepth; k, n = e.tree.nodes[k.Parent], n+1 {
 			if k.Kind == Agent && k.Run == "" {
@@ -280,6 +282,9 @@ func (e *emitter) begun(p place) bool {
 // begin begins the run of a span, once; an agent's own span does so with more.
 func (e *emitter) begin(s *Span, k *known, p place) {
 	c := msg.Complete
+	if k.rebuilt && e.profile.Direct && e.complete == msg.Partial { // log records may yet tell the turn
+		return
+	}
 	if s.Kind != Agent && k.Parent != "" || k.Stub {
 		c = msg.Summary // its agent's span may follow
 	}
@@ -449,11 +454,11 @@ func (e *emitter) chat(s *Span, p place) {
 		m.ParentKey = parentKey(p, s)
 		m.Agent.Name, m.Agent.ID = s.Agent, s.AgentID
 		m.SetAttr("type", "request")
-		m.SetAttr("span", strings.TrimPrefix(s.key(), "/"))
+		m.SetAttr("span", s.key())
 		m.SetAttr("name", s.Name)
 		m.SetAttr("operation", s.Op)
 		m.Attrs = append(append(m.Attrs, s.Params...), s.Attrs...)
-	} else if len(s.Attrs) > 0 {
+	} else if len(s.Attrs) > 0 || s.Trace != "" {
 		e.more(s, p)
 	}
 	answer := func(kind msg.Kind, key string, at int64) *msg.Message {
@@ -512,11 +517,11 @@ func (e *emitter) tool(s *Span, p place) {
 				m.Delegation.Link = msg.ByTrace
 			}
 		}
-		m.SetAttr("span", strings.TrimPrefix(s.key(), "/"))
+		m.SetAttr("span", s.key())
 		m.SetAttr("name", s.Name)
 		m.SetAttr("operation", s.Op)
 		m.Attrs = append(append(m.Attrs, s.Params...), s.Attrs...)
-	} else if len(s.Attrs) > 0 {
+	} else if len(s.Attrs) > 0 || s.Trace != "" {
 		e.more(s, p)
 	}
 	if m := e.add(p, msg.ToolResult, "result:"+s.Call, s.End, msg.Complete); m != nil {

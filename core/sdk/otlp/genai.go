@@ -77,7 +77,9 @@ func GenAIEvent(s *Span, name string, body Value) bool {
 	defer func() { s.Attr("body", unread(&doc)) }()
 	switch kind {
 	case "client.inference.operation.details":
-		s.Kind = Chat
+		if s.Kind = Chat; body.Exists() {
+			s.Attr("body", body.Text())
+		}
 		return true
 	case "content.prompt", "content.completion": // their text is read as an attribute
 		return len(s.In)+len(s.Out) > 0

@@ -1,8 +1,11 @@
 package otlp
 
 import (
+	"strconv"
+
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
 // Kind is what a span is of.
@@ -91,7 +94,12 @@ type Part struct {
 type counts struct{ in, out, read, write, reasoning, total float64 }
 
 // key is the span's name in a session.
-func (s *Span) key() string { return s.Trace + "/" + s.ID }
+func (s *Span) key() string {
+	if s.Trace == "" {
+		return s.ID
+	}
+	return s.Trace + "/" + s.ID
+}
 
 // Attr adds an attribute to the message of the span.
 func (s *Span) Attr(key, value string) {
@@ -120,14 +128,21 @@ func (s *Span) count(inclusive, outside bool) {
 
 // merge adds what the other record of the same span has.
 func (s *Span) merge(o *Span) {
-	for _, f := range [...]struct{ to, from *string }{
-		{&s.Session, &o.Session}, {&s.Run, &o.Run}, {&s.AgentID, &o.AgentID}, {&s.Agent, &o.Agent}, {&s.Op, &o.Op}, {&s.Model, &o.Model}, {&s.Asked, &o.Asked},
-		{&s.Provider, &o.Provider}, {&s.Response, &o.Response}, {&s.Finish, &o.Finish}, {&s.Call, &o.Call}, {&s.Tool, &o.Tool},
-		{&s.Server, &o.Server}, {&s.Args, &o.Args}, {&s.Result, &o.Result}, {&s.System, &o.System}, {&s.Tools, &o.Tools},
-		{&s.ErrorType, &o.ErrorType}, {&s.Message, &o.Message}, {&s.Name, &o.Name}, {&s.Parent, &o.Parent},
+	for _, f := range [...]struct {
+		name     string
+		to, from *string
+	}{
+		{"session", &s.Session, &o.Session}, {"run", &s.Run, &o.Run}, {"agent_id", &s.AgentID, &o.AgentID}, {"agent", &s.Agent, &o.Agent}, {"operation", &s.Op, &o.Op},
+		{"model", &s.Model, &o.Model}, {"request_model", &s.Asked, &o.Asked}, {"provider", &s.Provider, &o.Provider}, {"response", &s.Response, &o.Response},
+		{"finish_reason", &s.Finish, &o.Finish}, {"call", &s.Call, &o.Call}, {"tool", &s.Tool, &o.Tool}, {"server", &s.Server, &o.Server}, {"arguments", &s.Args, &o.Args},
+		{"result", &s.Result, &o.Result}, {"instructions", &s.System, &o.System}, {"tools", &s.Tools, &o.Tools}, {"error", &s.ErrorType, &o.ErrorType}, {"message", &s.Message, &o.Message},
+		{"", &s.Name, &o.Name}, {"", &s.Parent, &o.Parent},
 	} {
-		if *f.to == "" {
+		switch {
+		case *f.to == "":
 			*f.to = *f.from
+		case f.name != "" && *f.from != *f.to:
+			s.Attr("event/"+f.name, *f.from)
 		}
 	}
 	if s.Stub && !o.Stub {
@@ -172,4 +187,34 @@ func addAttrs(list, more []msg.Attr) []msg.Attr {
 		}
 	}
 	return list
+}
+
+// Succeeded reads the attribute that tells whether a call has succeeded.
+func (s *Span) Succeeded(name string) {
+	switch v := s.Take(name); v {
+	case "true":
+	case "false":
+		s.Failed = true
+	default:
+		s.Attr(name, v)
+	}
+}
+
+// Member is a member of a JSON object that is a string.
+func Member(object, name string) string {
+	var doc jsonv.Doc
+	if doc.Parse([]byte(object)) != nil {
+		return ""
+	}
+	return doc.Root().Get(name).Str()
+}
+
+// AddInput adds the tokens of an attribute to the input.
+func (s *Span) AddInput(name string) {
+	text := s.Take(name)
+	if n, err := strconv.ParseUint(text, 10, 32); err == nil {
+		s.Counts.Input += n
+		return
+	}
+	s.Attr(name, text)
 }

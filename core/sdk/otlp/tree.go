@@ -112,6 +112,9 @@ func (d *stream) settle(t *trace, out *decoder.Output) {
 		if !s.Stub {
 			parents[s.ID] = s.Parent
 		}
+		if s.Kind == Agent && s.Run != "" && s.Session != "" { // it names its turn: what is above it adds nothing
+			parents[s.ID] = ""
+		}
 	}
 	rooted := func(id string) bool {
 		for range maxDepth {
@@ -182,6 +185,7 @@ func (d *stream) releaseAll(out *decoder.Output) {
 type tree struct {
 	trace *trace
 	nodes map[string]*known
+	told  map[string]string          // runs of missing parents, by log records
 	turn  func(session string) *turn // see Profile.Rootless
 }
 
@@ -219,7 +223,7 @@ func (t *tree) run(k *known, depth int) string {
 		if k.Parent != "" {
 			k.Run = t.trace.ID + "/" + k.Parent
 		}
-		k.Run = cmp.Or(t.trace.Main, k.Run)
+		k.Run = cmp.Or(t.told[k.Parent], t.trace.Main, k.Run)
 	case t.turn != nil && k.Kind != Other:
 		session := t.sessionOf(k)
 		if k.Run, k.rebuilt = "turn:"+session, true; t.turn(session) != nil {
