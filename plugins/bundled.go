@@ -23,6 +23,7 @@ import (
 	openaichat "github.com/earshot-dev/earshot/plugins/openai-chat"
 	openairesponses "github.com/earshot-dev/earshot/plugins/openai-responses"
 	opencode "github.com/earshot-dev/earshot/plugins/opencode"
+	otelgenai "github.com/earshot-dev/earshot/plugins/otel-genai"
 	vercelui "github.com/earshot-dev/earshot/plugins/vercel-ui"
 )
 
@@ -48,6 +49,7 @@ func Bundled() map[string]func() decoder.Factory {
 		"openai-chat":      openaichat.New,
 		"openai-responses": openairesponses.New,
 		"opencode":         opencode.New,
+		"otel-genai":       otelgenai.New,
 		"vercel-ui":        vercelui.New,
 	}
 }
