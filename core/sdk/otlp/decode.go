@@ -124,7 +124,9 @@ func (d *stream) document(v jsonv.Value, out *decoder.Output, grown []*trace) []
 				}
 			}
 		}
-	case v.First("resourceMetrics", "resource_metrics").Is(jsonv.Array), v.Get("type").Equal("metric"):
+	case v.First("resourceMetrics", "resource_metrics").Is(jsonv.Array):
+	case v.Get("type").Equal("metric"):
+		v.MarkRead()
 	case v.First("traceId", "trace_id", "spanContext").Exists() && v.First("name", "attributes").Exists():
 		grown = d.span(v, grown)
 		d.Frames++

@@ -126,6 +126,9 @@ func (e *emitter) all(spans []*Span) {
 			}
 		}
 		used[k.Run] = used[k.Run] || s.Kind == Agent || s.Kind == Chat || s.Kind == Tool || e.begun(place{k.Run, e.tree.sessionOf(k), ""})
+		if at := e.tree.nodes[k.Parent]; at != nil && s.Kind == Chat && s.Asked+s.Model == "" {
+			s.Asked = at.Model // of its agent
+		}
 		if s.Counted {
 			for at, n := e.tree.nodes[k.Parent], 0; at != nil && n < maxDepth; at, n = e.tree.nodes[at.Parent], n+1 {
 				counts[at.ID] = true

@@ -37,6 +37,7 @@ type known struct {
 	Response string `json:",omitempty"`
 	Session  string `json:",omitempty"`
 	Agent    string `json:",omitempty"`
+	Model    string `json:",omitempty"`
 	AgentID  string `json:",omitempty"`
 	Stub     bool   `json:",omitempty"` // of log records alone
 
@@ -198,7 +199,7 @@ func (t *tree) add(s *Span) *known {
 	}
 	k := &known{
 		ID: s.ID, Parent: s.Parent, Kind: s.Kind, Run: s.Run, Call: s.Call, Response: s.Response, Session: s.Session,
-		Agent: s.Agent, AgentID: s.AgentID, Stub: s.Stub,
+		Agent: s.Agent, AgentID: s.AgentID, Model: cmp.Or(s.Asked, s.Model), Stub: s.Stub,
 	}
 	t.nodes[s.ID] = k
 	return k

@@ -50,6 +50,10 @@ func (d *stream) turnOf(session string) *turn {
 // tell emits a log record as a part of a turn.
 func (d *stream) tell(s *Span, out *decoder.Output) {
 	session := cmp.Or(s.Session, "unknown")
+	e := &emitter{stream: d, complete: msg.Complete, tree: &tree{trace: &trace{}}, seen: make(map[string]bool), from: make(map[string]string)}
+	if e.one(s, session, "log"); s.Kind == Step {
+		s.Kind = Note
+	}
 	d.Named = d.Named || s.Session != ""
 	t := d.turnOf(session)
 	run := s.Run
@@ -61,9 +65,7 @@ func (d *stream) tell(s *Span, out *decoder.Output) {
 	case run == "":
 		run = cmp.Or(t.Run, "turn:"+session)
 	}
-	e := &emitter{stream: d, complete: msg.Complete, tree: &tree{trace: &trace{}}, seen: make(map[string]bool), from: make(map[string]string)}
 	p := place{run: run, session: session}
-	e.one(s, session, "log")
 	if run != "" && run != t.Run && s.Kind != Note {
 		if s.Above == "" {
 			t.Run = run
