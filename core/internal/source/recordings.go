@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"time"
 )
 
 // MaxRecordings is how many named recordings a listener keeps open.
@@ -26,6 +27,7 @@ type Turn struct {
 	key     string
 	free    chan struct{} // has a value when nobody has the turn
 	users   int
+	used    time.Time     // when it was last released
 	element *list.Element // of a named one
 }
 
@@ -92,12 +94,29 @@ func (m *Recordings) Release(t *Turn) {
 	defer m.mu.Unlock()
 	t.free <- struct{}{}
 	t.users--
+	t.used = time.Now()
 	for e := m.order.Front(); m.order.Len() > MaxRecordings && e != nil; {
 		next := e.Next()
 		if old := e.Value.(*Turn); old.users == 0 {
 			m.order.Remove(e)
 			delete(m.named, old.key)
 			m.close(old)
+		}
+		e = next
+	}
+}
+
+// CloseIdle closes the named recordings that no request has used since then: their decoders
+// emit what is open.
+func (m *Recordings) CloseIdle(since time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for e := m.order.Front(); e != nil; {
+		next := e.Next()
+		if t := e.Value.(*Turn); t.users == 0 && t.used.Before(since) {
+			m.order.Remove(e)
+			delete(m.named, t.key)
+			m.close(t)
 		}
 		e = next
 	}

@@ -149,6 +149,7 @@ type Settings struct {
 	BodyTimeout   time.Duration // how long a request may take to arrive; 0: 1 min
 	RecordTimeout time.Duration // how long it waits for room in the journal; 0: 5 s
 	Grace         time.Duration // for requests in progress when the server stops; 0: 2 s
+	IdleClose     time.Duration // after which the stream of a resource that sends nothing is closed; 0: 10 min
 	_             struct{}
 }
 
@@ -159,6 +160,7 @@ func (s *Settings) setDefaults() {
 	}{
 		// Exporters wait 10 s for an answer.
 		{&s.BodyTimeout, time.Minute}, {&s.RecordTimeout, 5 * time.Second}, {&s.Grace, 2 * time.Second},
+		{&s.IdleClose, 10 * time.Minute},
 	} {
 		if *d.v == 0 {
 			*d.v = d.to

@@ -20,8 +20,8 @@
 // A route names the format of a resource and scope (Route); the package knows none itself. The
 // records of a resource in a format are one stream, in the order of arrival. Its key is
 // a hash of the attributes that tell processes and conversations apart (identity), so that a stream
-// continues after a restart of Earshot. The streams that were used last stay open
-// (source.MaxRecordings).
+// continues after a restart of Earshot. A stream ends when its resource has sent nothing for ten minutes, or
+// when many others were used since (source.MaxRecordings): then its decoder emits what is open.
 //
 // # Responses
 //

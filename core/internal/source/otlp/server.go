@@ -91,6 +91,7 @@ func (s *Server) Run(ctx context.Context, rec source.Recorder) error {
 	if err == nil {
 		close(s.ready)
 		s.Logger.Info("otlp listens", "grpc", s.GRPC.Listen, "http", s.HTTP.Listen)
+		s.serving.Go(func() { s.closeIdle(serve) })
 		select {
 		case err = <-served:
 			ended++
@@ -116,6 +117,20 @@ func (s *Server) Run(ctx context.Context, rec source.Recorder) error {
 		return fmt.Errorf("otlp: %w", err)
 	}
 	return nil
+}
+
+// closeIdle closes the streams of resources that send nothing, until ctx ends.
+func (s *Server) closeIdle(ctx context.Context) {
+	tick := time.NewTicker(s.IdleClose / 4)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			s.recordings.CloseIdle(now.Add(-s.IdleClose))
+		}
+	}
 }
 
 // server is a server of one address. Each address takes gRPC and HTTP alike: a client that has

@@ -572,3 +572,14 @@ func TestAtOnce(t *testing.T) {
 		t.Errorf("%d frames", got)
 	}
 }
+
+// TestIdleClose: the stream of a resource that sends nothing is closed, and the next request opens it again.
+func TestIdleClose(t *testing.T) {
+	f := start(t, recordtest.New(), func(s *Settings) { s.IdleClose = 20 * time.Millisecond })
+	for n := range 2 {
+		if _, err := f.logs.Export(t.Context(), request("parcel", 1)); err != nil {
+			t.Fatal(err)
+		}
+		f.rec.Want(t, "closed", func(s []recordtest.Stream) bool { return len(s) == n+1 && s[n].Closed })
+	}
+}
