@@ -104,6 +104,7 @@ func (e *emitter) told(spans []*Span) {
 // all queues the messages of the spans of a trace.
 func (e *emitter) all(spans []*Span) {
 	asked, spoken := make(map[string]bool), make(map[string]bool) // runs whose responses have the prompt, an answer
+	prompted := make(map[string]bool)                             // runs whose first response was found
 	used := make(map[string]bool)                                 // runs that have more than steps
 	counts := make(map[string]bool)                               // spans with a response below them whose tokens are known
 	tools := make(map[string]*Span)
@@ -138,6 +139,10 @@ func (e *emitter) all(spans []*Span) {
 	for _, s := range spans {
 		if s.Kind == Chat {
 			e.calls(s, tools)
+		}
+		if run := e.tree.nodes[s.ID].Run; s.Kind == Chat && !prompted[run] && !e.begun(place{run, e.tree.sessionOf(e.tree.nodes[s.ID]), ""}) {
+			prompted[run] = true
+			s.In = beginning(s.In)
 		}
 	}
 	e.delegations(spans, tools)
@@ -412,6 +417,11 @@ func (e *emitter) input(part Part, p place, at int64) {
 	case part.Kind == msg.ToolResult && part.Call != "":
 		if m := e.add(p, msg.ToolResult, "result:"+part.Call, at, msg.Summary); m != nil {
 			m.Role, m.Content, m.Tool.CallID, m.Tool.Name, m.ParentKey = msg.RoleTool, msg.Plain(part.Text), part.Call, part.Tool, "call:"+part.Call
+		}
+	case part.Kind == earlier:
+		if m := e.add(p, msg.ToolCall, "call:"+part.Call, at, msg.Summary); m != nil {
+			m.Role, m.Tool.CallID, m.Tool.Name, m.Tool.Arguments = msg.RoleAssistant, part.Call, cmp.Or(part.Tool, "unknown"), msg.Plain(part.Text)
+			m.Tool.Server = conversation.ToolServer(part.Tool)
 		}
 	case part.Text != "":
 		if m := e.add(p, msg.User, "prompt:"+msg.HashKey(p.run, part.Text), at, msg.Complete); m != nil {
