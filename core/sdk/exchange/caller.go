@@ -69,6 +69,14 @@ func (c *Caller) headers(object string) map[string]string {
 
 // asked is the name that a call and the run that it causes share: the agent that calls, and its words.
 func (c *Caller) asked(agent, prompt string) string {
+	for { // what Claude Code puts beside a prompt
+		before, rest, ok := strings.Cut(prompt, "<system-reminder>")
+		_, after, closed := strings.Cut(rest, "</system-reminder>")
+		if !ok || !closed {
+			break
+		}
+		prompt = before + after
+	}
 	if prompt = strings.TrimSpace(prompt); c.Session == "" || prompt == "" {
 		return ""
 	}
@@ -83,7 +91,7 @@ func (c *Caller) named(agent string) string {
 	return "exchange:agent:" + msg.HashKey(c.Session, agent)
 }
 
-// agent begins the run of a sub-agent, whose first prompt is given.
+// agent begins the run of a sub-agent with a prompt.
 func (e *Exchange) agent(out *decoder.Output, prompt string) {
 	c := &e.Caller
 	m := e.status(out, "agent:"+c.Agent, "agent")

@@ -131,11 +131,13 @@ func (e *Exchange) Request(out *decoder.Output, a Ask) {
 	e.Run = "run:" + msg.HashKey(e.Session, thread, strconv.Itoa(prompts), last.String())
 	if e.Caller.Agent != "" {
 		e.Run = "agent:" + e.Caller.Agent
-		e.agent(out, first.String())
 	}
 	prompted := false
 	for _, it := range items[fresh:] {
 		prompted = prompted || it.Who == Prompt
+	}
+	if prompted && e.Caller.Agent != "" {
+		e.agent(out, last.String())
 	}
 	for i, it := range items {
 		switch {
