@@ -122,7 +122,7 @@ func TestParallelAgentsOfClaudeCode(t *testing.T) {
 	}
 }
 
-// TestParallelAgentsOfCodex is the same for Codex, whose two sub-agents are asked the same: their threads are told by the results.
+// TestParallelAgentsOfCodex is the same for Codex, whose two sub-agents are asked the same: their threads are named by the results.
 func TestParallelAgentsOfCodex(t *testing.T) {
 	by := func(thread string) map[string]string {
 		h := map[string]string{"session-id": "root-thread", "thread-id": thread, "originator": "codex_exec"}

@@ -118,8 +118,8 @@ func (e *Exchange) spawned(m *msg.Message, text string) {
 	}
 }
 
-// tell makes the headers attributes of a request.
-func tell(m *msg.Message, headers map[string]string) {
+// headerAttrs makes the headers attributes of a request.
+func headerAttrs(m *msg.Message, headers map[string]string) {
 	names := make([]string, 0, len(headers))
 	for name := range headers {
 		names = append(names, name)

@@ -180,7 +180,7 @@ func (e *Exchange) Request(out *decoder.Output, a Ask) {
 	m.Signal, m.Model, m.Provider = msg.ModelStart, model, e.Provider
 	m.SetAttr(msg.SessionFrom, from)
 	m.Attrs = append(m.Attrs, a.params...)
-	tell(m, e.headers)
+	headerAttrs(m, e.headers)
 }
 
 // named makes the hash of a conversation's beginning a name of the source's own.

@@ -65,7 +65,7 @@ func play(t *testing.T, lines []string, restarts bool) []string {
 	}
 	var got []string
 	for _, m := range msg.Fold(out.Messages) {
-		if m.Signal == msg.RunStart { // a run whose agent's span follows late says so where it began
+		if m.Signal == msg.RunStart { // a run whose agent's span follows late is marked where it began
 			continue
 		}
 		got = append(got, fmt.Sprintf("%s %s %s in %s of %s, tokens %v, to %q %s, %q", m.Kind, m.Key, m.Complete, m.Run, m.Session, m.Usage, m.Delegation.To, m.Delegation.ChildRun, m.Content.String()))
