@@ -68,7 +68,7 @@ var names = map[otlp.Field][]string{
 // agentRun is the run of a sub-agent.
 func agentRun(id string) string { return "agent:" + id }
 
-// rules finds what a span is of.
+// rules sets the kind of a span.
 func rules(s *otlp.Span) {
 	typ := strings.TrimPrefix(s.Op, "claude_code.")
 	if typ == "" {

@@ -8,7 +8,7 @@
 //     reasoning is in the output.
 //   - A request that only warms the cache has a record without output tokens: it is no response.
 //   - The same tokens are in log records, in the spans of responses and in the sum of the turn's span, and no id is
-//     shared: of a session that kind counts that comes first.
+//     shared: of a session that kind counts that arrives first.
 //   - Logs have neither the id of a turn nor the parent of a sub-agent's thread, which is a session of its own.
 package codexotel
 
@@ -59,7 +59,7 @@ var names = map[otlp.Field][]string{
 	otlp.Timestamp:       {"event.timestamp"},
 }
 
-// rules finds what a span is of.
+// rules sets the kind of a span.
 func rules(s *otlp.Span) {
 	switch s.Name {
 	case "session_task.turn":

@@ -41,7 +41,7 @@ var names = otlp.With(otlp.GenAI, map[otlp.Field][]string{
 	otlp.FirstChunk: {"copilot_chat.time_to_first_token", "github.copilot.time_to_first_token_ms"},
 })
 
-// rules finds what a span is of.
+// rules sets the kind of a span.
 func rules(s *otlp.Span) {
 	otlp.GenAIRules(s)
 	if virtual := s.Has("virtual_parent.genai"); s.Parent == "" && len(virtual) == 16 {

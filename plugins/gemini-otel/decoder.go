@@ -5,7 +5,7 @@
 //   - The cached tokens are in the input; the thoughts are not in the output; tool_token_count is of the request, and
 //     beside its input.
 //   - Each response has two records, api_response and gen_ai.client.inference.operation.details: the first one counts.
-//     Spans have it a third time: of a session that kind counts that comes first.
+//     Spans have it a third time: of a session that kind counts that arrives first.
 //   - tool_call has no id of the call. The span of a call has it in gen_ai.tool.call_id.
 //   - A sub-agent's prompt_id is <agent>#<turn>; that of the main agent has eight of the sign.
 //   - The name of an event is an attribute; the body is for people.
@@ -55,7 +55,7 @@ var names = otlp.With(map[otlp.Field][]string{
 	otlp.Duration:        {"duration_ms"},
 }, otlp.GenAI)
 
-// rules finds what a span is of.
+// rules sets the kind of a span.
 func rules(s *otlp.Span) {
 	op := s.Op
 	if op == "" {

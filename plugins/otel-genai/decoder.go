@@ -68,7 +68,7 @@ var names = otlp.With(otlp.GenAI, map[otlp.Field][]string{
 	otlp.FirstChunk:      {"ai.response.msToFirstChunk"},
 })
 
-// rules finds what a span is of.
+// rules sets the kind of a span.
 func rules(s *otlp.Span) {
 	otlp.GenAIRules(s)
 	if s.Kind > otlp.Other {

@@ -32,7 +32,7 @@ type stream struct {
 type state struct {
 	Traces []*trace            `json:",omitempty"` // the one that grew last is the last
 	Turns  []*turn             `json:",omitempty"` // of log records, by session
-	Told   []told              `json:",omitempty"` // by log records
+	Logged []logged            `json:",omitempty"` // by log records
 	Seen   bounded.Set[string] `json:",omitzero"`
 	// Named is set once a span or a record has named a session.
 	Named   bool   `json:",omitempty"`
@@ -312,6 +312,6 @@ func (d *stream) log(v jsonv.Value, out *decoder.Output, grown []*trace) []*trac
 	}
 	s.ID, s.Trace = id[:16], ""
 	d.seenSession = cmp.Or(d.seenSession, s.Session)
-	d.tell(s, out)
+	d.record(s, out)
 	return grown
 }

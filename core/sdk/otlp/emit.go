@@ -26,7 +26,7 @@ type emitter struct {
 
 // release emits spans: as Partial, they stay held.
 func (d *stream) release(t *trace, spans []*Span, out *decoder.Output, c msg.Completeness) {
-	e := &emitter{stream: d, complete: c, tree: &tree{trace: t, nodes: make(map[string]*known, len(t.Known)+len(spans)), told: make(map[string]string)}, seen: make(map[string]bool), from: make(map[string]string)}
+	e := &emitter{stream: d, complete: c, tree: &tree{trace: t, nodes: make(map[string]*known, len(t.Known)+len(spans)), logged: make(map[string]string)}, seen: make(map[string]bool), from: make(map[string]string)}
 	if d.profile.Rootless {
 		e.tree.turn = d.turn
 	}
@@ -49,7 +49,7 @@ func (d *stream) release(t *trace, spans []*Span, out *decoder.Output, c msg.Com
 		e.tree.add(s)
 	}
 	if d.profile.Direct {
-		e.told(order)
+		e.adoptTurns(order)
 	}
 	for _, s := range order { // the root first: a span without its parent is below it
 		if k := e.tree.nodes[s.ID]; k.Parent == "" && !k.Stub && t.Main == "" {
@@ -78,20 +78,20 @@ func (d *stream) release(t *trace, spans []*Span, out *decoder.Output, c msg.Com
 	}
 }
 
-// told makes the run of an agent's span the turn in which log records had its responses and calls.
-func (e *emitter) told(spans []*Span) {
+// adoptTurns makes the run of an agent's span the turn in which log records had its responses and calls.
+func (e *emitter) adoptTurns(spans []*Span) {
 	for _, s := range spans {
 		if s.AgentID != "" || s.Kind != Chat && s.Kind != Tool {
 			continue
 		}
 		run := ""
-		for _, t := range e.Told {
+		for _, t := range e.Logged {
 			if t.Name == s.Call && s.Kind == Tool || t.Name == s.Response && s.Kind == Chat {
 				run = t.Run
 			}
 		}
 		if run != "" && e.tree.nodes[s.Parent] == nil {
-			e.tree.told[s.Parent] = run
+			e.tree.logged[s.Parent] = run
 		}
 		for k, n := e.tree.nodes[s.Parent], 0; run != "" && k != nil && n < maxDepth; k, n = e.tree.nodes[k.Parent], n+1 {
 			if k.Kind == Agent && k.Run == "" {
@@ -104,6 +104,7 @@ func (e *emitter) told(spans []*Span) {
 // all queues the messages of the spans of a trace.
 func (e *emitter) all(spans []*Span) {
 	asked, spoken := make(map[string]bool), make(map[string]bool) // runs whose responses have the prompt, an answer
+	prompted := make(map[string]bool)                             // runs whose first response was found
 	used := make(map[string]bool)                                 // runs that have more than steps
 	counts := make(map[string]bool)                               // spans with a response below them whose tokens are known
 	tools := make(map[string]*Span)
@@ -138,6 +139,10 @@ func (e *emitter) all(spans []*Span) {
 	for _, s := range spans {
 		if s.Kind == Chat {
 			e.calls(s, tools)
+		}
+		if run := e.tree.nodes[s.ID].Run; s.Kind == Chat && !prompted[run] && !e.begun(place{run, e.tree.sessionOf(e.tree.nodes[s.ID]), ""}) {
+			prompted[run] = true
+			s.In = beginning(s.In)
 		}
 	}
 	e.delegations(spans, tools)
@@ -247,7 +252,7 @@ func (e *emitter) add(p place, kind msg.Kind, key string, at int64, c msg.Comple
 	if e.seen[name] || e.Seen.Has(name) || c < msg.Complete && (e.seen[base] || e.Seen.Has(base)) {
 		return nil
 	}
-	if e.seen[base+"?"] { // what is complete replaces it
+	if e.seen[base+"?"] { // the complete one replaces it
 		e.queue = slices.DeleteFunc(e.queue, func(m msg.Message) bool { return m.Key == key && m.Session == p.session })
 	}
 	e.seen[name] = true
@@ -259,7 +264,7 @@ func (e *emitter) add(p place, kind msg.Kind, key string, at int64, c msg.Comple
 	return &e.queue[len(e.queue)-1]
 }
 
-// flush emits what is queued, in the order of the times.
+// flush emits the queue, in the order of the times.
 func (e *emitter) flush(out *decoder.Output) {
 	slices.SortStableFunc(e.queue, func(a, b msg.Message) int {
 		return cmp.Compare(a.Time, b.Time)
@@ -285,7 +290,7 @@ func (e *emitter) begun(p place) bool {
 // begin begins the run of a span, once; an agent's own span does so with more.
 func (e *emitter) begin(s *Span, k *known, p place) {
 	c := msg.Complete
-	if k.rebuilt && e.profile.Direct && e.complete == msg.Partial { // log records may yet tell the turn
+	if k.rebuilt && e.profile.Direct && e.complete == msg.Partial { // log records may yet name the turn
 		return
 	}
 	if s.Kind != Agent && k.Parent != "" || k.Stub {
@@ -412,6 +417,11 @@ func (e *emitter) input(part Part, p place, at int64) {
 	case part.Kind == msg.ToolResult && part.Call != "":
 		if m := e.add(p, msg.ToolResult, "result:"+part.Call, at, msg.Summary); m != nil {
 			m.Role, m.Content, m.Tool.CallID, m.Tool.Name, m.ParentKey = msg.RoleTool, msg.Plain(part.Text), part.Call, part.Tool, "call:"+part.Call
+		}
+	case part.Kind == earlier:
+		if m := e.add(p, msg.ToolCall, "call:"+part.Call, at, msg.Summary); m != nil {
+			m.Role, m.Tool.CallID, m.Tool.Name, m.Tool.Arguments = msg.RoleAssistant, part.Call, cmp.Or(part.Tool, "unknown"), msg.Plain(part.Text)
+			m.Tool.Server = conversation.ToolServer(part.Tool)
 		}
 	case part.Text != "":
 		if m := e.add(p, msg.User, "prompt:"+msg.HashKey(p.run, part.Text), at, msg.Complete); m != nil {
@@ -542,7 +552,7 @@ func (e *emitter) tool(s *Span, p place) {
 	}
 }
 
-// more queues what a further record of a response or a call has beside it.
+// more queues the attributes of a further record of a response or a call.
 func (e *emitter) more(s *Span, p place) {
 	if m := e.add(p, msg.Status, "span:"+s.key(), s.End, msg.Complete); m != nil {
 		m.Hidden, m.ResponseID, m.Tool.CallID = true, s.Response, s.Call

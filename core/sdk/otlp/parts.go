@@ -274,3 +274,41 @@ func fresh(in []Part) (system string, list []Part) {
 	}
 	return system, list
 }
+
+// beginning is the request of the first response of a run that was observed. If it has no new prompt, the run began before: its
+// prompt is the last one, and the calls are those whose results are new.
+func beginning(in []Part) []Part {
+	_, after := fresh(in)
+	for _, p := range after {
+		if p.Kind == msg.User {
+			return in
+		}
+	}
+	old := in[:len(in)-len(after)]
+	prompt := slices.IndexFunc(old, func(p Part) bool { return p.Kind == msg.User })
+	for i, p := range old {
+		if p.Kind == msg.User {
+			prompt = i
+		}
+	}
+	if len(after) == 0 || prompt < 0 {
+		return in
+	}
+	out := []Part{}
+	for _, p := range old {
+		if p.Kind == msg.System {
+			out = append(out, p)
+		}
+	}
+	out = append(out, old[prompt])
+	for _, p := range old[prompt:] {
+		if p.Kind == msg.ToolCall && slices.ContainsFunc(after, func(r Part) bool { return r.Kind == msg.ToolResult && r.Call == p.Call }) {
+			p.Kind = earlier
+			out = append(out, p)
+		}
+	}
+	return append(out, after...)
+}
+
+// earlier is the kind of a call in a request, of a response that was not observed.
+const earlier = msg.Delegation

@@ -13,7 +13,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
-// Profile is what a format has of its own: the names of its attributes, and rules.
+// Profile has the parts of one format: the names of its attributes, and rules.
 type Profile struct {
 	Name     string
 	Revision uint32
@@ -29,12 +29,12 @@ type Profile struct {
 	// Beside is set if the input does not have the cached tokens in it, Outside if the output does not
 	// have those of the reasoning.
 	Beside, Outside bool
-	// Direct is set if log records are told in turns of their session, also those with the ids of a span.
+	// Direct is set if log records are parts of the turns of their session, also those with the ids of a span.
 	Direct bool
 	// Rootless is set if a root may be no agent's: it is then of the turn of its session.
 	Rootless bool
 	// OneSource is set if a response has no id that spans and logs share: of a session the
-	// responses of the kind that comes first count.
+	// responses of the kind that arrives first count.
 	OneSource bool
 
 	// Rules completes a span whose attributes were read, its Kind above all.
@@ -42,11 +42,11 @@ type Profile struct {
 	// Event completes a log record, or an event of a span; name is that of the event. In the second case it
 	// may return false, and the event is kept as an attribute of the span.
 	Event func(s *Span, name string, body Value) bool
-	// Rest keeps what is not read.
+	// Rest keeps unread fields.
 	Rest *unknown.Keeper
 }
 
-// Field is what an attribute is.
+// Field is the meaning of an attribute.
 type Field uint8
 
 // The fields. Input and Output are messages.
@@ -81,7 +81,7 @@ const (
 	Tools
 	Input
 	Output
-	// Request and Reply are what a framework calls the input and the output of any span: messages again, or the
+	// Request and Reply are the input and the output of any span, as frameworks have them: messages again, or the
 	// texts of an agent or a tool.
 	Request
 	Reply

@@ -8,10 +8,10 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 )
 
-// Kind is what a span is of.
+// Kind is the kind of a span.
 type Kind uint8
 
-// The kinds. Other is a span of somebody else's; a Step is ours and has no part in the tree but its
+// The kinds. Other is a foreign span; a Step is ours and has no part in the tree but its
 // children; a Prompt is a log record that begins a turn, a Note one that is kept as a status.
 const (
 	Other Kind = iota
@@ -35,7 +35,7 @@ type Span struct {
 	Stub   bool   `json:",omitempty"` // log records of it have come, and it has not
 
 	Session string `json:",omitempty"`
-	// Run is the turn of a log record, or of a span that names it; empty: the tree tells.
+	// Run is the turn of a log record, or of a span that names it; empty: that of the tree.
 	Run     string `json:",omitempty"`
 	AgentID string `json:",omitempty"`
 	Agent   string `json:",omitempty"` // its name
@@ -126,7 +126,7 @@ func (s *Span) count(inclusive, outside bool) {
 	s.Counts = conversation.Counts{Input: uint64(c.in), Output: uint64(c.out), CacheRead: uint64(c.read), CacheWrite: uint64(c.write), Reasoning: uint64(c.reasoning)}
 }
 
-// merge adds what the other record of the same span has.
+// merge adds the fields of another record of the same span.
 func (s *Span) merge(o *Span) {
 	for _, f := range [...]struct {
 		name     string
@@ -189,7 +189,7 @@ func addAttrs(list, more []msg.Attr) []msg.Attr {
 	return list
 }
 
-// Succeeded reads the attribute that tells whether a call has succeeded.
+// Succeeded reads the attribute that states whether a call has succeeded.
 func (s *Span) Succeeded(name string) {
 	switch v := s.Take(name); v {
 	case "true":

@@ -8,7 +8,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// The bounds of what is held and remembered.
+// The bounds of the state.
 const (
 	maxTraces = 512  // that are remembered
 	maxHeld   = 8192 // spans without their ancestors, in all traces
@@ -27,7 +27,7 @@ type trace struct {
 	Main    string   `json:",omitempty"` // run of the root
 }
 
-// known is what is remembered of a span.
+// known is the memory of a span.
 type known struct {
 	ID       string `json:",omitempty"`
 	Parent   string `json:",omitempty"`
@@ -113,7 +113,7 @@ func (d *stream) settle(t *trace, out *decoder.Output) {
 		if !s.Stub {
 			parents[s.ID] = s.Parent
 		}
-		if s.Kind == Agent && s.Run != "" && s.Session != "" { // it names its turn: what is above it adds nothing
+		if s.Kind == Agent && s.Run != "" && s.Session != "" { // it names its turn: the spans above it add nothing
 			parents[s.ID] = ""
 		}
 	}
@@ -184,10 +184,10 @@ func (d *stream) releaseAll(out *decoder.Output) {
 
 // tree finds the runs of spans.
 type tree struct {
-	trace *trace
-	nodes map[string]*known
-	told  map[string]string          // runs of missing parents, by log records
-	turn  func(session string) *turn // see Profile.Rootless
+	trace  *trace
+	nodes  map[string]*known
+	logged map[string]string          // runs of missing parents, by log records
+	turn   func(session string) *turn // see Profile.Rootless
 }
 
 func (t *tree) add(s *Span) *known {
@@ -224,7 +224,7 @@ func (t *tree) run(k *known, depth int) string {
 		if k.Parent != "" {
 			k.Run = t.trace.ID + "/" + k.Parent
 		}
-		k.Run = cmp.Or(t.told[k.Parent], t.trace.Main, k.Run)
+		k.Run = cmp.Or(t.logged[k.Parent], t.trace.Main, k.Run)
 	case t.turn != nil && k.Kind != Other:
 		session := t.sessionOf(k)
 		if k.Run, k.rebuilt = "turn:"+session, true; t.turn(session) != nil {

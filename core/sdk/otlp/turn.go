@@ -19,11 +19,11 @@ type turn struct {
 	From    string `json:",omitempty"` // the source of its responses, span or log; see Profile.OneSource
 }
 
-// told is a response or a call that a log record has.
-type told struct{ Name, Run string }
+// logged is a response or a call that a log record has.
+type logged struct{ Name, Run string }
 
-// maxTold is the number of them that are remembered.
-const maxTold = 1024
+// maxLogged is the number of them that are remembered.
+const maxLogged = 1024
 
 // turn returns the turn of a session; nil if there is none.
 func (d *stream) turn(session string) *turn {
@@ -47,8 +47,8 @@ func (d *stream) turnOf(session string) *turn {
 	return t
 }
 
-// tell emits a log record as a part of a turn.
-func (d *stream) tell(s *Span, out *decoder.Output) {
+// record emits a log record as a part of a turn.
+func (d *stream) record(s *Span, out *decoder.Output) {
 	session := cmp.Or(s.Session, "unknown")
 	e := &emitter{stream: d, complete: msg.Complete, tree: &tree{trace: &trace{}}, seen: make(map[string]bool), from: make(map[string]string)}
 	if e.one(s, session, "log"); s.Kind == Step {
@@ -77,7 +77,7 @@ func (d *stream) tell(s *Span, out *decoder.Output) {
 	}
 	for _, name := range [...]string{s.Response, s.Call} {
 		if name != "" && s.Kind != Note {
-			d.Told = bounded.Push(d.Told, told{name, run}, maxTold)
+			d.Logged = bounded.Push(d.Logged, logged{name, run}, maxLogged)
 		}
 	}
 	switch s.Kind {
@@ -93,7 +93,7 @@ func (d *stream) tell(s *Span, out *decoder.Output) {
 	e.flush(out)
 }
 
-// prompt queues what begins a turn.
+// prompt queues the beginning of a turn.
 func (e *emitter) prompt(s *Span, p place) {
 	key := "prompt:" + p.run
 	for _, part := range s.In {
