@@ -77,13 +77,19 @@ func (in *Input) Hold(n int) error {
 // Taken is how much memory is taken.
 func (in *Input) Taken() int { return int(in.taken) }
 
-// All reads the whole body. It takes twice its size: it grows by being copied, and a frame is
-// copied out of it.
-func (in *Input) All() ([]byte, error) {
+// expected is how much memory is taken at once for a body that claims to be as long.
+const expected = 1 << 20
+
+// All reads the whole body, which has about size bytes; 0 when that is not known. It takes twice its
+// size: it grows by being copied, and a frame is copied out of it.
+func (in *Input) All(size int) ([]byte, error) {
 	data := []byte{}
 	for {
 		if len(data) == cap(data) {
 			more := min(max(cap(data), 4<<10), in.limit+1-cap(data))
+			if cap(data) == 0 && size > 0 {
+				more = min(size+1, expected, in.limit+1)
+			}
 			if err := in.Hold(2 * (cap(data) + more)); err != nil {
 				return nil, err
 			}

@@ -125,7 +125,11 @@ func (x exchange) read(g *signal, json bool) *verdict {
 	if err := in.Open(x.r.Header.Get("Content-Encoding"), raw); err != nil {
 		return x.unread(err)
 	}
-	return x.receive(x.r, g, in, json)
+	size := 0
+	if body.Plain(x.r.Header.Get("Content-Encoding")) {
+		size = int(max(x.r.ContentLength, 0))
+	}
+	return x.receive(x.r, g, in, size, json)
 }
 
 // write writes the response in the encoding of the request.
@@ -202,13 +206,17 @@ func (c call) read(g *signal) *verdict {
 			return refuse(invalid, "a compressed message without grpc-encoding")
 		}
 	}
+	plain := 0
+	if encoding == "" {
+		plain = int(size)
+	}
 	in := body.NewInput(&c.memory, int(c.MaxBody))
 	defer in.Release()
 	raw := &whole{c.r.Body, size}
 	if err := in.Open(encoding, raw); err != nil {
 		return c.unread(err)
 	}
-	return c.receive(c.r, g, in, false)
+	return c.receive(c.r, g, in, plain, false)
 }
 
 // whole reads a message, whose length is known.

@@ -49,8 +49,12 @@ func (p *protobuf) members(dst []byte, m *message, in []byte, depth int, apart *
 	var seen uint64
 	first := true
 	for len(in) > 0 {
-		number, wire, n := protowire.ConsumeTag(in)
-		if n < 0 {
+		var number protowire.Number
+		var wire protowire.Type
+		n := 1
+		if c := in[0]; c < 0x80 && c >= 8 { // most tags are one byte
+			number, wire = protowire.Number(c>>3), protowire.Type(c&7)
+		} else if number, wire, n = protowire.ConsumeTag(in); n < 0 {
 			return dst, malformed(m, n)
 		}
 		f := m.field(number)
@@ -168,8 +172,12 @@ func (p *protobuf) packed(dst []byte, f *field, in []byte) (_, rest []byte, err 
 func (p *protobuf) value(dst []byte, f *field, in []byte, depth int) (_, rest []byte, err error) {
 	switch f.wire {
 	case protowire.BytesType:
-		b, n := protowire.ConsumeBytes(in)
-		if n < 0 {
+		var b []byte
+		n := 0
+		if len(in) > 0 && in[0] < 0x80 && int(in[0]) < len(in) { // most are short
+			n = 1 + int(in[0])
+			b = in[1:n]
+		} else if b, n = protowire.ConsumeBytes(in); n < 0 {
 			return dst, nil, protowire.ParseError(n)
 		}
 		switch f.form {

@@ -181,8 +181,8 @@ func (s *Server) admit(r *http.Request) *verdict {
 }
 
 // receive reads a request, records it, and returns the response once it is safe.
-func (s *Server) receive(r *http.Request, g *signal, in *body.Input, json bool) *verdict {
-	data, err := in.All()
+func (s *Server) receive(r *http.Request, g *signal, in *body.Input, size int, json bool) *verdict {
+	data, err := in.All(size)
 	if err != nil {
 		return s.unread(err)
 	}

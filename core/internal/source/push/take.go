@@ -46,7 +46,7 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request) *answer {
 	if shape != body.Events {
 		_ = in.control.SetReadDeadline(time.Now().Add(s.BodyTimeout))
 		var err error
-		if data, err = in.All(); err != nil {
+		if data, err = in.All(0); err != nil {
 			return in.refused(err)
 		}
 		if len(bytes.TrimSpace(data)) == 0 {
