@@ -209,17 +209,67 @@ func (r *reader) keep(s *Span, name string, v Value) {
 	s.Attr(name, text)
 }
 
+// text is where a field that is an id or a name is kept; nil for any other.
+func (s *Span) text(r *reader, f Field) *string {
+	switch f {
+	case Session:
+		return &s.Session
+	case Run:
+		return &s.Run
+	case Operation:
+		return &s.Op
+	case AgentID:
+		return &s.AgentID
+	case AgentName:
+		return &s.Agent
+	case ParentAgent:
+		return &s.Above
+	case ModelField:
+		return &s.Model
+	case AskedModel:
+		return &s.Asked
+	case Provider:
+		return &s.Provider
+	case ResponseID:
+		return &s.Response
+	case CallID:
+		return &s.Call
+	case ToolName:
+		return &s.Tool
+	case ToolServer:
+		return &s.Server
+	case Delegate:
+		return &s.To
+	case ErrorType:
+		return &s.ErrorType
+	case EventName:
+		return &r.event
+	}
+	return nil
+}
+
+// number is where a count of tokens is kept; nil for any other field.
+func (s *Span) number(f Field) *float64 {
+	switch f {
+	case InputTokens:
+		return &s.counts.in
+	case OutputTokens:
+		return &s.counts.out
+	case CacheRead:
+		return &s.counts.read
+	case CacheWrite:
+		return &s.counts.write
+	case ReasoningTokens:
+		return &s.counts.reasoning
+	case TotalTokens:
+		return &s.counts.total
+	}
+	return nil
+}
+
 // set sets a field; false if the value is none for it.
 func (r *reader) set(s *Span, f Field, v Value) (ok bool) {
-	text := map[Field]*string{
-		Session: &s.Session, Run: &s.Run, Operation: &s.Op, AgentID: &s.AgentID, AgentName: &s.Agent, ParentAgent: &s.Above, ModelField: &s.Model, AskedModel: &s.Asked,
-		Provider: &s.Provider, ResponseID: &s.Response, CallID: &s.Call, ToolName: &s.Tool, ToolServer: &s.Server, Delegate: &s.To,
-		ErrorType: &s.ErrorType, EventName: &r.event,
-	}[f]
-	number := map[Field]*float64{
-		InputTokens: &s.counts.in, OutputTokens: &s.counts.out, CacheRead: &s.counts.read, CacheWrite: &s.counts.write,
-		ReasoningTokens: &s.counts.reasoning, TotalTokens: &s.counts.total,
-	}[f]
+	text, number := s.text(r, f), s.number(f)
 	switch {
 	case text != nil:
 		var id string
