@@ -10,7 +10,7 @@
 //	{"resourceLogs":[{"resource":{…},"schemaUrl":"…","scopeLogs":[{"scope":{…},"logRecords":[…]}]}]}
 //
 // Names of fields are in lowerCamelCase, ids are hexadecimal, integers of 64 bits strings of digits, enums
-// numbers, whatever the client sent. Records that follow each other share a frame up to 256 KiB. The
+// numbers, also where the client has them in another form. Records that follow each other share a frame up to 256 KiB. The
 // JSON is written from the encoded bytes, by tables that are made of the descriptors of
 // go.opentelemetry.io/proto/otlp (schema.go): BenchmarkTranscript has it beside the library's values.
 // Fields that the descriptors do not have are left out, as protobuf does; in JSON they stay.
@@ -19,7 +19,7 @@
 //
 // A route names the format of a resource and scope (Route); the package knows none itself. The
 // records of a resource in a format are one stream, in the order of arrival. Its key is
-// a hash of the attributes that tell processes and conversations apart (identity), so that a stream
+// a hash of the attributes in which processes and conversations differ (identity), so that a stream
 // continues after a restart of Earshot. A stream ends when its resource has sent nothing for ten minutes, or
 // when many others were used since (source.MaxRecordings): then its decoder emits what is open.
 //
@@ -39,7 +39,7 @@
 //
 // Clients send a request again after the last two, and after a connection that broke before the
 // response. Some of its frames may then be recorded twice. The rows are the same: decoders make ids of
-// what the records say, never of where they were.
+// the contents of the records, never of their positions.
 //
 // # Limits
 //
