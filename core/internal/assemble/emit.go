@@ -172,7 +172,7 @@ func (o *outbox) ended(g *group, r *run) {
 func (o *outbox) replaceProvisional(g *group, s *msg.Span, r *run) {
 	state, isRun := final, ofRunKind(s.Kind)
 	switch {
-	case (g.flushing || r.Before != nil) && (s.State != msg.SpanClosed || s.Kind == msg.SpanChat || isRun): // no flush completes a call
+	case g.flushing, r.Before != nil && (s.State != msg.SpanClosed || s.Kind == msg.SpanChat || isRun):
 		state = ofFlush
 	case r.Inferred && (s.State != msg.SpanClosed || isRun):
 		state = undated
@@ -185,7 +185,7 @@ func (o *outbox) replaceProvisional(g *group, s *msg.Span, r *run) {
 		if len(g.Spans) >= maxProvisional {
 			g.Spans = slices.Delete(g.Spans, 0, 1)
 		}
-		g.Spans = append(g.Spans, provisionalSpan{ID: s.ID, Run: s.Run, Kind: s.Kind, Start: s.Start, Seen: s.LastSeen, Ver: s.Ver, State: state})
+		g.Spans = append(g.Spans, provisionalSpan{ID: s.ID, Run: s.Run, Kind: s.Kind, Root: r.Root, Start: s.Start, Seen: s.LastSeen, Ver: s.Ver, State: state})
 		return
 	}
 	e := &g.Spans[at]
@@ -195,12 +195,12 @@ func (o *outbox) replaceProvisional(g *group, s *msg.Span, r *run) {
 	}
 	s.LastSeen = max(s.LastSeen, e.Seen)
 	s.Shown = s.Shown || s.State != msg.SpanOpen
-	if e.Start != s.Start {
+	if trace := e.trace(g, r); e.Start != s.Start || trace != s.TraceID {
 		gone := *s
-		gone.Start, gone.Tombstone = e.Start, true
+		gone.TraceID, gone.Start, gone.Tombstone = trace, e.Start, true
 		o.emitter.Span(gone)
 	}
-	e.Start, e.Seen, e.Ver, e.State = s.Start, s.LastSeen, s.Ver, state
+	e.Root, e.Start, e.Seen, e.Ver, e.State = r.Root, s.Start, s.LastSeen, s.Ver, state
 	if higher && state == final { // so does everything that follows
 		g.Spans = slices.Delete(g.Spans, at, at+1)
 	}
@@ -221,7 +221,7 @@ func (o *outbox) dropStale(g *group, r *run) {
 		}
 		e.Ver, e.State = e.Ver+2, final // above the version that it removes, and any that replaced it
 		o.emitter.Span(msg.Span{
-			Tenant: g.key.Tenant, Format: g.key.Format, Session: g.key.Session, Source: r.Source, TraceID: g.ids.trace(r.Root), Run: r.ID,
+			Tenant: g.key.Tenant, Format: g.key.Format, Session: g.key.Session, Source: r.Source, TraceID: e.trace(g, r), Run: r.ID,
 			ID: e.ID, Kind: e.Kind, State: msg.SpanClosed, Start: e.Start, End: e.Start, LastSeen: e.Seen, Ver: e.Ver, Tombstone: true, Shown: true,
 		})
 	}

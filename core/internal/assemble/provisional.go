@@ -38,10 +38,19 @@ type provisionalSpan struct {
 	ID    msg.SpanID       `json:"id"`
 	Run   string           `json:"run"`
 	Kind  msg.SpanKind     `json:"kind"`
+	Root  string           `json:"root,omitempty"` // of its trace, which a message that follows may change; the run's if empty
 	Start int64            `json:"start"`
 	Seen  int64            `json:"seen"`
 	Ver   uint64           `json:"ver"`
 	State provisionalState `json:"state"`
+}
+
+// trace is the trace in which the span was emitted.
+func (e *provisionalSpan) trace(g *group, r *run) msg.TraceID {
+	if e.Root == "" {
+		return g.ids.trace(r.Root)
+	}
+	return g.ids.trace(e.Root)
 }
 
 type provisionalState uint8
@@ -146,6 +155,18 @@ func (g restorer) resume(m *msg.Message, stream uint64) {
 func (g restorer) restore(which func(*before) bool) {
 	if len(g.Kept) == 0 {
 		return
+	}
+	for again := true; again; { // a run that was not known before goes after those that the same flush put below it
+		again = false
+		g.Kept = slices.DeleteFunc(g.Kept, func(id string) bool {
+			r := g.Runs[id]
+			if r == nil || r.Before == nil || r.Before.Run != nil || !which(r.Before) || !g.isolated(r) {
+				return false
+			}
+			g.restoreRun(r)
+			again = true
+			return true
+		})
 	}
 	g.Kept = slices.DeleteFunc(g.Kept, func(id string) bool {
 		r := g.Runs[id]
