@@ -13,9 +13,9 @@ import (
 
 // How much the first page shows.
 const (
-	slowest       = 20
-	slowAside     = 5 // in the background
-	newest        = 8 // conversations
+	slowest       = 12 // each of them may be another trace to read
+	slowAside     = 3  // in the background
+	newest        = 8  // conversations
 	parts         = 24
 	trendWidth    = 4 // of a part, with the space beside it
 	trendHeight   = 24
