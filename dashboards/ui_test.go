@@ -9,6 +9,8 @@ import (
 
 	"github.com/earshot-dev/earshot/core/ui"
 	"github.com/earshot-dev/earshot/exporters/clickhouse"
+
+	"github.com/earshot-dev/earshot/core/price"
 )
 
 // rowsOf lets the pages read as the command does.
@@ -42,7 +44,7 @@ func (c rowsOf) read(ctx context.Context, sql string, params map[string]string, 
 
 // TestPagesShowTheSame: the pages for who has no Grafana, over the same store.
 func TestPagesShowTheSame(t *testing.T) {
-	pages, err := ui.New(rowsOf{theWorld(t).reader(t)})
+	pages, err := ui.New(rowsOf{theWorld(t).reader(t)}, &price.Table{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ package inspect
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"strconv"
 	"time"
 )
@@ -133,3 +134,9 @@ func (r *reader) maps() []map[string]string { return take[[]map[string]string](r
 // a person denied, interrupted or cancelled is no failure. The column failed has the same
 // condition, but is in no SELECT *.
 const Failure = "is_error AND attributes['error_type'] NOT IN ('denied', 'interrupted', 'cancelled')"
+
+// escaped and text pass a text as a parameter: a backslash means different things by HTTP and by
+// the native protocol.
+func escaped(s string) string { return url.PathEscape(s) }
+
+func text(param string) string { return "decodeURLComponent({" + param + ":String})" }
