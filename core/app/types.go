@@ -7,6 +7,7 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/source/file"
 	"github.com/earshot-dev/earshot/core/internal/source/poll"
 	"github.com/earshot-dev/earshot/core/internal/source/push"
+	"github.com/earshot-dev/earshot/core/internal/source/sqlite"
 	"github.com/earshot-dev/earshot/core/internal/source/sse"
 	"github.com/earshot-dev/earshot/core/internal/source/tap"
 	"github.com/earshot-dev/earshot/core/internal/source/websocket"
@@ -22,6 +23,7 @@ func SourceTypes() []spec.Type {
 		websocket.Type(),
 		push.Type(),
 		poll.Type(),
+		sqlite.Type(),
 	}
 }
 
