@@ -20,7 +20,7 @@ type Env struct {
 
 // Format is how the decoder of a format describes its traffic; see decoder.Info.
 type Format struct {
-	MetadataFiles []string
+	MetadataFiles         []string
 	Resume, Pages, Tables json.RawMessage
 }
 

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -9,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/frame"
@@ -190,10 +192,11 @@ func (d *database) problem(ctx context.Context, table string, err error) error {
 // scan reads all tables, and records the rows of the buckets that have changed.
 func (d *database) scan(ctx context.Context) error {
 	var changed [buckets]bool
+	var old map[uint64]bool
 	if d.known {
 		var now sums
 		if _, err := d.walk(ctx, nil, func(r *row) error {
-			now[bucket(r.key)] += mix(r.key, r.hash)
+			now[d.bucket(r)] += mix(r.key, r.hash)
 			return nil
 		}); err != nil {
 			return err
@@ -204,15 +207,25 @@ func (d *database) scan(ctx context.Context) error {
 		for i := range now {
 			changed[i] = now[i] != d.sums[i]
 		}
+		if len(d.recent.young) == 0 { // the process has begun
+			var err error
+			if old, err = d.older(ctx, &changed, &now); err != nil {
+				return err
+			}
+		}
 	}
 	// The rows may have changed since: what is recorded is summed again.
 	var now sums
 	whole, err := d.walk(ctx, nil, func(r *row) error {
-		if b := bucket(r.key); !d.known || changed[b] {
-			now[b] += mix(r.key, r.hash)
-			return d.record(ctx, r)
+		b, m := d.bucket(r), mix(r.key, r.hash)
+		if d.known && !changed[b] {
+			return nil
 		}
-		return nil
+		now[b] += m
+		if old[m] {
+			return nil
+		}
+		return d.record(ctx, r)
 	})
 	if err != nil || !whole {
 		return err
@@ -224,6 +237,44 @@ func (d *database) scan(ctx context.Context) error {
 	}
 	d.known, d.dirty = true, true
 	return nil
+}
+
+// older returns those versions in buckets that have changed that an earlier process recorded: where
+// the newest rows of a bucket explain the change, all others.
+func (d *database) older(ctx context.Context, changed *[buckets]bool, now *sums) (map[uint64]bool, error) {
+	type version struct {
+		id  int64
+		mix uint64
+	}
+	found, n := make(map[int][]version), 0
+	if _, err := d.walk(ctx, nil, func(r *row) error {
+		if b := d.bucket(r); changed[b] && n < maxRecent {
+			found[b] = append(found[b], version{r.id, mix(r.key, r.hash)})
+			n++
+		}
+		return nil
+	}); err != nil || n >= maxRecent {
+		return nil, err
+	}
+	old := make(map[uint64]bool)
+	for b, rows := range found {
+		slices.SortFunc(rows, func(x, y version) int { return cmp.Compare(y.id, x.id) })
+		for i, rest := 0, now[b]-d.sums[b]; i < len(rows); i++ {
+			if rest -= rows[i].mix; rest == 0 {
+				for _, r := range rows[i+1:] {
+					old[r.mix] = true
+				}
+				break
+			}
+		}
+	}
+	return old, nil
+}
+
+// bucket is the bucket of a row: each table has its own.
+func (d *database) bucket(r *row) int {
+	each := buckets / len(d.tables)
+	return r.table*each + int(r.key%uint64(each))
 }
 
 // tail reads the rows of the highest rowids.
@@ -239,10 +290,10 @@ func (d *database) tail(ctx context.Context) error {
 			return err
 		}
 		if known {
-			d.sums[bucket(r.key)] -= mix(r.key, had)
+			d.sums[d.bucket(r)] -= mix(r.key, had)
 		}
 		if known || r.id > top[r.table] {
-			d.sums[bucket(r.key)] += mix(r.key, r.hash)
+			d.sums[d.bucket(r)] += mix(r.key, r.hash)
 		}
 		return nil
 	})

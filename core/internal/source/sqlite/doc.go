@@ -24,7 +24,8 @@
 //
 // A row has a bucket by the hash of its key, and a bucket has the sum of the hashes of its rows.
 // A scan reads all tables, and records the rows of those buckets whose sum has changed, but not the
-// versions that this process remembers. The sums are the State of the recording, and so survive
+// versions that this process remembers; after a restart, where the newest rows of a bucket explain
+// its change, only those. The sums are the State of the recording, and so survive
 // a restart: they depend on nothing that VACUUM, a migration, a restored backup or another file in
 // the same place can change but the rows themselves. A row may be recorded twice, after a restart
 // or a crash; ids of messages are hashes of facts, so this changes no table. A deleted row is not

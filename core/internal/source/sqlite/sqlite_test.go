@@ -222,6 +222,30 @@ func history(t *testing.T, mode string, seed uint64) {
 	}
 }
 
+// TestRestartRecordsWhatIsNew: rows that were inserted while the sidecar did not run are recorded,
+// and no other ones.
+func TestRestartRecordsWhatIsNew(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.db")
+	db := open(t, path, "wal")
+	do(t, db, schema)
+	insert := func(n int) {
+		do(t, db, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<?) INSERT INTO part SELECT hex(randomblob(8)), 's', i, '{}', NULL FROM n", n)
+	}
+	insert(9000)
+	rec := recordtest.New()
+	want := 9000
+	for range 3 {
+		s, stop := run(t, rec, path)
+		wait(t, s)
+		stop()
+		if got := len(rec.Streams()[0].Frames); got != want {
+			t.Fatalf("%d rows were recorded, want %d", got, want)
+		}
+		insert(100)
+		want += 100
+	}
+}
+
 // agent writes rows until it is killed.
 func agent(path string) {
 	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=journal_mode("+os.Getenv("AGENT_MODE")+")&_pragma=busy_timeout(0)")

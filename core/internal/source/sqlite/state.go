@@ -13,8 +13,6 @@ const stateVersion = 1
 // sums are the sums of the hashes of the rows in each bucket.
 type sums [buckets]uint64
 
-func bucket(key uint64) int { return int(key % buckets) }
-
 // mix is the hash of a version of a row; that of no row is 0.
 func mix(key, hash uint64) uint64 {
 	x := key*0x9e3779b97f4a7c15 ^ hash
