@@ -15,6 +15,7 @@ import (
 	copilot "github.com/earshot-dev/earshot/plugins/copilot"
 	geminiapi "github.com/earshot-dev/earshot/plugins/gemini-api"
 	geminicli "github.com/earshot-dev/earshot/plugins/gemini-cli"
+	goose "github.com/earshot-dev/earshot/plugins/goose"
 	grace "github.com/earshot-dev/earshot/plugins/grace"
 	legion "github.com/earshot-dev/earshot/plugins/legion"
 	letta "github.com/earshot-dev/earshot/plugins/letta"
@@ -40,6 +41,7 @@ func Bundled() map[string]func() decoder.Factory {
 		"copilot":          copilot.New,
 		"gemini-api":       geminiapi.New,
 		"gemini-cli":       geminicli.New,
+		"goose":            goose.New,
 		"grace":            grace.New,
 		"legion":           legion.New,
 		"letta":            letta.New,

@@ -41,6 +41,7 @@ var formats = map[string]traits{
 	"gemini-api":       {model: answered},
 	"gemini-cli":       {model: answered},
 	"codex-app-server": {provider: "openai", model: asked},
+	"goose":            {model: asked},
 	"ollama":           {model: answered},
 	"vercel-ui":        {model: answered},
 	"anthropic-sse":    {model: answered},
