@@ -17,6 +17,7 @@ import (
 	geminicli "github.com/earshot-dev/earshot/plugins/gemini-cli"
 	goose "github.com/earshot-dev/earshot/plugins/goose"
 	grace "github.com/earshot-dev/earshot/plugins/grace"
+	hermes "github.com/earshot-dev/earshot/plugins/hermes"
 	legion "github.com/earshot-dev/earshot/plugins/legion"
 	letta "github.com/earshot-dev/earshot/plugins/letta"
 	llmmessage "github.com/earshot-dev/earshot/plugins/llm-message"
@@ -43,6 +44,7 @@ func Bundled() map[string]func() decoder.Factory {
 		"gemini-cli":       geminicli.New,
 		"goose":            goose.New,
 		"grace":            grace.New,
+		"hermes":           hermes.New,
 		"legion":           legion.New,
 		"letta":            letta.New,
 		"llm-message":      llmmessage.New,

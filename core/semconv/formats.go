@@ -42,6 +42,7 @@ var formats = map[string]traits{
 	"gemini-cli":       {model: answered},
 	"codex-app-server": {provider: "openai", model: asked},
 	"goose":            {model: asked},
+	"hermes":           {model: asked},
 	"ollama":           {model: answered},
 	"vercel-ui":        {model: answered},
 	"anthropic-sse":    {model: answered},
