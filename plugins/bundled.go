@@ -13,6 +13,7 @@ import (
 	codexappserver "github.com/earshot-dev/earshot/plugins/codex-app-server"
 	codexexec "github.com/earshot-dev/earshot/plugins/codex-exec"
 	copilot "github.com/earshot-dev/earshot/plugins/copilot"
+	cursor "github.com/earshot-dev/earshot/plugins/cursor"
 	geminiapi "github.com/earshot-dev/earshot/plugins/gemini-api"
 	geminicli "github.com/earshot-dev/earshot/plugins/gemini-cli"
 	goose "github.com/earshot-dev/earshot/plugins/goose"
@@ -40,6 +41,7 @@ func Bundled() map[string]func() decoder.Factory {
 		"codex-app-server": codexappserver.New,
 		"codex-exec":       codexexec.New,
 		"copilot":          copilot.New,
+		"cursor":           cursor.New,
 		"gemini-api":       geminiapi.New,
 		"gemini-cli":       geminicli.New,
 		"goose":            goose.New,

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -101,9 +102,22 @@ var places = []place{
 		name: "Copilot CLI", format: "copilot", home: ".copilot", globs: []string{"session-state/*/events.jsonl"}, below: "session-state",
 		is: lines(func(rel string) bool { return strings.Count(rel, "/") == 1 && strings.HasSuffix(rel, "/events.jsonl") }),
 	},
+	{name: "Cursor", format: "cursor", home: cursorHome(), globs: []string{"state.vscdb"}, database: true, is: file("state.vscdb")},
 	{name: "OpenCode", format: "opencode", data: "opencode", globs: []string{"opencode*.db"}, database: true, is: file("opencode*.db")},
 	{name: "Goose", format: "goose", data: "goose/sessions", globs: []string{"sessions.db"}, database: true, is: file("sessions.db")},
 	{name: "Hermes", format: "hermes", env: "HERMES_HOME", home: ".hermes", globs: []string{"state.db"}, database: true, is: file("state.db")},
+}
+
+// cursorHome is where Cursor keeps its database, below the home directory.
+func cursorHome() string {
+	base := ".config"
+	switch runtime.GOOS {
+	case "darwin":
+		base = "Library/Application Support"
+	case "windows":
+		base = "AppData/Roaming"
+	}
+	return filepath.FromSlash(base + "/Cursor/User/globalStorage")
 }
 
 // file is a database of that name, which is no conversation by itself.

@@ -41,6 +41,7 @@ var formats = map[string]traits{
 	"gemini-api":       {model: answered},
 	"gemini-cli":       {model: answered},
 	"codex-app-server": {provider: "openai", model: asked},
+	"cursor":           {model: asked},
 	"goose":            {model: asked},
 	"hermes":           {model: asked},
 	"ollama":           {model: answered},
