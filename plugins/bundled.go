@@ -26,6 +26,7 @@ import (
 	openaichat "github.com/earshot-dev/earshot/plugins/openai-chat"
 	openairesponses "github.com/earshot-dev/earshot/plugins/openai-responses"
 	opencode "github.com/earshot-dev/earshot/plugins/opencode"
+	pi "github.com/earshot-dev/earshot/plugins/pi"
 	vercelui "github.com/earshot-dev/earshot/plugins/vercel-ui"
 )
 
@@ -54,6 +55,7 @@ func Bundled() map[string]func() decoder.Factory {
 		"openai-chat":      openaichat.New,
 		"openai-responses": openairesponses.New,
 		"opencode":         opencode.New,
+		"pi":               pi.New,
 		"vercel-ui":        vercelui.New,
 	}
 }

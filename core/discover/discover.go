@@ -102,6 +102,14 @@ var places = []place{
 		name: "Copilot CLI", format: "copilot", home: ".copilot", globs: []string{"session-state/*/events.jsonl"}, below: "session-state",
 		is: lines(func(rel string) bool { return strings.Count(rel, "/") == 1 && strings.HasSuffix(rel, "/events.jsonl") }),
 	},
+	{
+		name: "Pi", format: "pi", home: ".pi/agent", globs: []string{"sessions/**/*.jsonl"}, below: "sessions", projects: true,
+		is: lines(func(rel string) bool { return strings.HasSuffix(rel, ".jsonl") }),
+	},
+	{
+		name: "OpenClaw", format: "pi", home: ".openclaw", globs: []string{"agents/*/sessions/*.jsonl"}, below: "agents", projects: true,
+		is: lines(func(rel string) bool { return strings.Count(rel, "/") == 2 && strings.HasSuffix(rel, ".jsonl") }),
+	},
 	{name: "Cursor", format: "cursor", home: cursorHome(), globs: []string{"state.vscdb"}, database: true, is: file("state.vscdb")},
 	{name: "OpenCode", format: "opencode", data: "opencode", globs: []string{"opencode*.db"}, database: true, is: file("opencode*.db")},
 	{name: "Goose", format: "goose", data: "goose/sessions", globs: []string{"sessions.db"}, database: true, is: file("sessions.db")},

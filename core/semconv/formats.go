@@ -45,6 +45,7 @@ var formats = map[string]traits{
 	"goose":            {model: asked},
 	"hermes":           {model: asked},
 	"ollama":           {model: answered},
+	"pi":               {model: answered},
 	"vercel-ui":        {model: answered},
 	"anthropic-sse":    {model: answered},
 	"openai-chat":      {model: answered},

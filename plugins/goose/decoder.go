@@ -4,7 +4,7 @@
 //
 //   - The conversation of a session is rewritten when it is compacted or edited: its rows are deleted
 //     and inserted with other ids. message_id stays; early versions have none.
-//   - A result is a message of the user. So is a prompt; metadata tells which of the messages a
+//   - A result is a message of the user. So is a prompt; metadata has which of the messages a
 //     person sees.
 //   - A message may have several calls. Several messages with the same created_timestamp are one
 //     response of the model: created_timestamp is in seconds.
@@ -231,7 +231,7 @@ func (d *stream) session(v jsonv.Value) {
 	if !in.Exists() && !out.Exists() {
 		return
 	}
-	// One message has the tokens of the session: the row says how many there are now.
+	// One message has the tokens of the session: the row has how many there are now.
 	s.Counts = s.Counts.Max(conversation.Counts{Input: in.Uint(), Output: out.Uint()})
 	r := conversation.Response{ID: "session:" + s.ID, Model: s.Model, Provider: s.Provider, At: d.at}
 	if s.Run.Child {
@@ -257,7 +257,7 @@ func (d *stream) message(v jsonv.Value) {
 		id = "message:" + msg.HashKey(s.ID, string(role.Peek()), string(v.Get("created_timestamp").Peek()), string(content.Peek()))
 	}
 	if !d.Seen.Add(s.ID+" "+id, maxSeen) {
-		v.MarkRead() // the conversation was written anew
+		v.MarkRead() // the conversation was written again
 		return
 	}
 	d.link()

@@ -219,7 +219,7 @@ func (d *stream) session(v jsonv.Value) {
 	if s.Counts == (conversation.Counts{}) {
 		return
 	}
-	// One message has the tokens of the session: the row says how many there are now.
+	// One message has the tokens of the session: the row has how many there are now.
 	r := conversation.Response{ID: "session:" + s.ID, Model: s.Model, Provider: s.Provider, At: d.at}
 	if s.Run.Child {
 		r.Run = s.Run.ID
