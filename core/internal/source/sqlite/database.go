@@ -401,10 +401,17 @@ func (d *database) renew(ctx context.Context) error {
 		s, err := openSnapshot(d.path, d.log)
 		if err == nil && !s.fresh() && s.valid() {
 			d.log = s.log
-			d.view, err = d.pool.open(ctx, s, int(d.MaxRow))
-			return err
-		}
-		if err == nil {
+			v, err := d.pool.open(ctx, s, int(d.MaxRow))
+			if err == nil {
+				d.view = v
+				return nil
+			}
+			right := s.valid()
+			s.Close()
+			if right || ctx.Err() != nil { // else it was overwritten while SQLite read it
+				return err
+			}
+		} else if err == nil {
 			s.Close()
 		} else if !errors.Is(err, errBusy) && !errors.Is(err, fs.ErrNotExist) {
 			return err

@@ -18,7 +18,8 @@
 // the write-ahead log, whose checksums are verified. No lock is taken, so no commit, checkpoint or
 // VACUUM of the agent waits. Instead each read is verified afterwards: a snapshot is valid as long
 // as the main file, the log's salt and the rollback journal are as they were; what was read from
-// an invalid one is discarded and read again from the next.
+// an invalid one is discarded and read again from the next. Without a log each commit invalidates it:
+// up to maxCopy the database is then copied to memory first.
 //
 // # Nothing lost
 //
@@ -40,6 +41,6 @@
 // # Cost
 //
 // An unchanged database costs two calls of stat each interval. Reading may take a tenth of the
-// time: after a scan of 2 s the next begins 18 s later. Memory is bounded: a page cache of 2 MiB,
+// time: after a scan of 2 s the next begins 18 s later. Memory is bounded: a page cache of 2 MiB, maxCopy,
 // chunks of chunkBytes, maxRecent versions of rows for each database.
 package sqlite

@@ -70,7 +70,7 @@ func (p *pool) open(ctx context.Context, s *snapshot, maxRow int) (_ *view, err 
 	p.mu.Unlock()
 	defer func() {
 		if err != nil {
-			v.Close()
+			v.release()
 		}
 	}()
 	v.db, err = sql.Open("sqlite", "file:"+v.name+"?vfs="+p.name+"&mode=ro&_pragma=query_only(1)&_pragma=cache_size(-2048)&_pragma=trusted_schema(0)&_pragma=cell_size_check(1)")
@@ -86,6 +86,12 @@ func (p *pool) open(ctx context.Context, s *snapshot, maxRow int) (_ *view, err 
 
 // Close closes the view and its snapshot.
 func (v *view) Close() {
+	v.release()
+	v.snapshot.Close()
+}
+
+// release closes what SQLite has of the snapshot.
+func (v *view) release() {
 	if v.conn != nil {
 		_ = v.conn.Close()
 	}
@@ -95,7 +101,6 @@ func (v *view) Close() {
 	v.pool.mu.Lock()
 	delete(v.pool.files, v.name)
 	v.pool.mu.Unlock()
-	v.snapshot.Close()
 }
 
 // query is how the rows of a table are read, with the columns that the database has.

@@ -45,7 +45,12 @@ type snapshot struct {
 	pageSize  int64
 	size      int64
 	log       *walIndex
+	copy      []byte // of a small database without a log: it stays valid
 }
+
+// maxCopy is the size up to which a database with a rollback journal is copied to memory: each commit
+// of the agent invalidates what is read from its file, and copying is faster than reading rows.
+const maxCopy = 32 << 20
 
 // walIndex is where the committed pages of a write-ahead log are. It grows with the log.
 type walIndex struct {
@@ -91,6 +96,16 @@ func openSnapshot(path string, known *walIndex) (_ *snapshot, err error) {
 		if hot(path + "-journal") {
 			return nil, errBusy
 		}
+		if s.size <= maxCopy {
+			whole := make([]byte, s.size)
+			if _, err := s.main.ReadAt(whole, 0); err != nil && err != io.EOF {
+				return nil, fmt.Errorf("read: %w", err)
+			}
+			if !s.valid() {
+				return nil, errBusy
+			}
+			s.copy = whole
+		}
 		return s, nil
 	}
 	if s.wal, err = openRegular(path + "-wal"); errors.Is(err, fs.ErrNotExist) {
@@ -134,6 +149,9 @@ func hot(path string) bool {
 
 // valid reports whether the files are as they were when the snapshot was made.
 func (s *snapshot) valid() bool {
+	if s.copy != nil {
+		return true
+	}
 	now, err := os.Stat(s.path)
 	if err != nil || !sameState(now, s.info) {
 		return false
@@ -259,6 +277,10 @@ func (s *snapshot) ReadAt(p []byte, off int64) (int, error) {
 		}
 		within := at % s.pageSize
 		part := p[n:min(len(p), n+int(s.pageSize-within))]
+		if s.copy != nil {
+			n += copy(part, s.copy[at:])
+			continue
+		}
 		from, where := s.main, at
 		if s.log != nil && at/s.pageSize < 1<<32-1 {
 			if frame, ok := s.log.pages[uint32(at/s.pageSize)+1]; ok {

@@ -147,16 +147,16 @@ func history(t *testing.T, mode string, seed uint64) {
 	rec := recordtest.New()
 	s, stop := run(t, rec, path)
 	n := 0
-	for range 120 {
+	for range 60 {
 		switch k := rnd.IntN(24); {
 		case k < 10:
 			tx, err := db.Begin()
 			if err != nil {
 				t.Fatal(err)
 			}
-			for range 1 + rnd.IntN(40) {
+			for range 1 + rnd.IntN(12) {
 				n++
-				text, _ := json.Marshal(strings.Repeat("x", rnd.IntN(3000)))
+				text, _ := json.Marshal(strings.Repeat("x", rnd.IntN(1500)))
 				if _, err := tx.Exec("INSERT INTO part VALUES (?,?,?,?,?)", fmt.Sprint("p", n), "s", n, `{"text":`+string(text)+`}`, []byte("n")); err != nil {
 					t.Fatal(err)
 				}
@@ -231,10 +231,10 @@ func TestRestartRecordsWhatIsNew(t *testing.T) {
 	insert := func(n int) {
 		do(t, db, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<?) INSERT INTO part SELECT hex(randomblob(8)), 's', i, '{}', NULL FROM n", n)
 	}
-	insert(9000)
+	insert(5000)
 	rec := recordtest.New()
-	want := 9000
-	for range 3 {
+	want := 5000
+	for range 2 {
 		s, stop := run(t, rec, path)
 		wait(t, s)
 		stop()
@@ -278,7 +278,7 @@ func TestAgentIsKilled(t *testing.T) {
 			_ = db.Close()
 			rec := recordtest.New()
 			s, _ := run(t, rec, path)
-			for range 4 {
+			for range 2 {
 				rows := 0
 				if all := rec.Streams(); len(all) > 0 {
 					rows = len(all[0].Frames)
@@ -384,7 +384,7 @@ func TestHostileDatabases(t *testing.T) {
 		t.Fatal(err)
 	}
 	rnd := rand.New(rand.NewPCG(1, 2))
-	for i := range 24 {
+	for i := range 12 {
 		bad := slices.Clone(good)
 		for range 1 + rnd.IntN(200) {
 			bad[16+rnd.IntN(min(len(bad)-16, 160<<10))] = byte(rnd.IntN(256))
@@ -413,7 +413,7 @@ func TestHostileDatabases(t *testing.T) {
 				n++
 			}
 		}
-		return n > 20
+		return n > 10
 	})
 	stop()
 	for _, s := range all {
