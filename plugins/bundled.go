@@ -16,10 +16,13 @@ import (
 	codexotel "github.com/earshot-dev/earshot/plugins/codex-otel"
 	copilot "github.com/earshot-dev/earshot/plugins/copilot"
 	copilototel "github.com/earshot-dev/earshot/plugins/copilot-otel"
+	cursor "github.com/earshot-dev/earshot/plugins/cursor"
 	geminiapi "github.com/earshot-dev/earshot/plugins/gemini-api"
 	geminicli "github.com/earshot-dev/earshot/plugins/gemini-cli"
 	geminiotel "github.com/earshot-dev/earshot/plugins/gemini-otel"
+	goose "github.com/earshot-dev/earshot/plugins/goose"
 	grace "github.com/earshot-dev/earshot/plugins/grace"
+	hermes "github.com/earshot-dev/earshot/plugins/hermes"
 	legion "github.com/earshot-dev/earshot/plugins/legion"
 	letta "github.com/earshot-dev/earshot/plugins/letta"
 	llmmessage "github.com/earshot-dev/earshot/plugins/llm-message"
@@ -28,6 +31,7 @@ import (
 	openairesponses "github.com/earshot-dev/earshot/plugins/openai-responses"
 	opencode "github.com/earshot-dev/earshot/plugins/opencode"
 	otelgenai "github.com/earshot-dev/earshot/plugins/otel-genai"
+	pi "github.com/earshot-dev/earshot/plugins/pi"
 	vercelui "github.com/earshot-dev/earshot/plugins/vercel-ui"
 )
 
@@ -46,10 +50,13 @@ func Bundled() map[string]func() decoder.Factory {
 		"codex-otel":       codexotel.New,
 		"copilot":          copilot.New,
 		"copilot-otel":     copilototel.New,
+		"cursor":           cursor.New,
 		"gemini-api":       geminiapi.New,
 		"gemini-cli":       geminicli.New,
 		"gemini-otel":      geminiotel.New,
+		"goose":            goose.New,
 		"grace":            grace.New,
+		"hermes":           hermes.New,
 		"legion":           legion.New,
 		"letta":            letta.New,
 		"llm-message":      llmmessage.New,
@@ -58,6 +65,7 @@ func Bundled() map[string]func() decoder.Factory {
 		"openai-responses": openairesponses.New,
 		"opencode":         opencode.New,
 		"otel-genai":       otelgenai.New,
+		"pi":               pi.New,
 		"vercel-ui":        vercelui.New,
 	}
 }

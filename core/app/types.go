@@ -8,6 +8,7 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/source/otlp"
 	"github.com/earshot-dev/earshot/core/internal/source/poll"
 	"github.com/earshot-dev/earshot/core/internal/source/push"
+	"github.com/earshot-dev/earshot/core/internal/source/sqlite"
 	"github.com/earshot-dev/earshot/core/internal/source/sse"
 	"github.com/earshot-dev/earshot/core/internal/source/tap"
 	"github.com/earshot-dev/earshot/core/internal/source/websocket"
@@ -25,6 +26,7 @@ func SourceTypes() []spec.Type {
 		push.Type(),
 		poll.Type(),
 		otlp.Type(telemetryRoutes()),
+		sqlite.Type(),
 	}
 }
 

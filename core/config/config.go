@@ -40,7 +40,7 @@ type Config struct {
 	// When unfinished work is called silent, and when stuck.
 	Now Now `yaml:"now"`
 	// The journal of everything that cannot be read a second time: tap, sse, websocket,
-	// http, poll and otlp sources. A file is its own journal.
+	// http, poll, otlp and sqlite sources. A file is its own journal.
 	Journal Journal `yaml:"journal"`
 	// Values that are taken out before anything reaches the disk.
 	Redact Redact `yaml:"redact"`
@@ -221,7 +221,7 @@ type Source struct {
 	// Unique name: letters a-z, digits, _ and -. It is part of the identity of the
 	// stored rows: a renamed source is a new one.
 	Name string `yaml:"name"`
-	// file, tap, sse, websocket, http, poll or otlp.
+	// file, tap, sse, websocket, http, poll, otlp or sqlite.
 	Type string `yaml:"type"`
 	// Format of the traffic, which is the name of the decoder.
 	Format string `yaml:"format"`

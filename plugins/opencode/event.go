@@ -23,7 +23,10 @@ func (d *stream) event(typ string, v jsonv.Value) bool {
 	s := d.find(ident.First(p.Get("sessionID"), info.Get("sessionID"), part.Get("sessionID"), info.Get("id")))
 	switch typ {
 	case "message.updated":
-		d.end(d.message(info), info)
+		had := d.known(ident.Peek(info.Get("id"))) != nil
+		if rec := d.message(info); !d.row || had || info.Get("error").Exists() {
+			d.end(rec, info)
+		}
 	case "message.part.updated":
 		p.Get("delta").MarkRead() // the part has it
 		return d.part(part)
@@ -83,7 +86,7 @@ func (d *stream) session(v jsonv.Value) {
 		v.MarkRead()
 		return
 	}
-	d.at = conversation.TimeOf(v.Path("time", "created"))
+	d.at = conversation.TimeOf(v.Path("time", "created")).Or(conversation.TimeOf(v.Get("time_created")))
 	m := d.status(s, "", key, "session")
 	m.SetAttr("session_id", s.ID)
 	m.SetAttr("parent_id", parent)

@@ -165,7 +165,7 @@ class DescribeRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class DescribeResponse(_message.Message):
-    __slots__ = ["local_ids", "metadata_files", "name", "options_schema", "pages", "reload", "resume", "revision", "snapshots", "summary", "transports", "version"]
+    __slots__ = ["local_ids", "metadata_files", "name", "options_schema", "pages", "reload", "resume", "revision", "snapshots", "summary", "tables", "transports", "version"]
     LOCAL_IDS_FIELD_NUMBER: _ClassVar[int]
     METADATA_FILES_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -176,6 +176,7 @@ class DescribeResponse(_message.Message):
     REVISION_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOTS_FIELD_NUMBER: _ClassVar[int]
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
+    TABLES_FIELD_NUMBER: _ClassVar[int]
     TRANSPORTS_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     local_ids: bool
@@ -188,9 +189,10 @@ class DescribeResponse(_message.Message):
     revision: int
     snapshots: bool
     summary: str
+    tables: str
     transports: _containers.RepeatedScalarFieldContainer[FrameKind]
     version: str
-    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., revision: _Optional[int] = ..., summary: _Optional[str] = ..., transports: _Optional[_Iterable[_Union[FrameKind, str]]] = ..., metadata_files: _Optional[_Iterable[str]] = ..., options_schema: _Optional[str] = ..., reload: bool = ..., snapshots: bool = ..., local_ids: bool = ..., resume: _Optional[str] = ..., pages: _Optional[str] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., revision: _Optional[int] = ..., summary: _Optional[str] = ..., transports: _Optional[_Iterable[_Union[FrameKind, str]]] = ..., metadata_files: _Optional[_Iterable[str]] = ..., options_schema: _Optional[str] = ..., reload: bool = ..., snapshots: bool = ..., local_ids: bool = ..., resume: _Optional[str] = ..., pages: _Optional[str] = ..., tables: _Optional[str] = ...) -> None: ...
 
 class Failure(_message.Message):
     __slots__ = ["error", "frame", "permanent"]
