@@ -1,5 +1,7 @@
 package ui
 
+import "github.com/earshot-dev/earshot/core/ui/address"
+
 // list has the pages; those with a name are in the navigation, in this order.
 func (u *UI) list() []page {
 	return []page{
@@ -10,7 +12,7 @@ func (u *UI) list() []page {
 
 		// The search belongs here: the box in the head of every page is there when a page has the pattern /search.
 
-		// Cost and comparison belong here.
+		{name: "Compare", pattern: "/compare", template: "compare.html", style: "compare.css", since: address.Range{From: "now-24h", To: "now"}, load: u.compare},
 
 		{name: "Now", pattern: "/now", template: "now.html", untimed: true, load: u.now},
 
