@@ -34,8 +34,12 @@ func TestPagesShowTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string][]string{
-		"/":                      {`href="/session/` + lighthouse + `"`, "How many lamps of pier 1 are out?"},
-		"/?search=pier":          {lighthouse},
+		"/":             {`href="/session/` + lighthouse + `"`, "How many lamps of pier 1 are out?"},
+		"/?search=pier": {lighthouse},
+		"/cost":         {"By project", "/srv/lighthouse", "By tool", "count-lamps"},
+		"/compare":      {"pilot"},
+		"/compare?a=" + lighthouse + "&b=" + lighthouse: {"The steps are the same."},
+		"/now":                   {"Sources", "unaccounted"},
 		"/session/" + lighthouse: {"Turn 6", "On pier 6 the keeper has to change 6 lamps.", "→ <b>surveyor</b>", "56s", "count-lamps 3", `<li class="tool critical"`},
 		"/session/tides":         {"running", "tide reader"},
 		"/tools":                 {"Bash", `class="share"`},

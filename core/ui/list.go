@@ -12,6 +12,8 @@ func (u *UI) list() []page {
 
 		// The search belongs here: the box in the head of every page is there when a page has the pattern /search.
 
+		{name: "Cost", pattern: "/cost", template: "cost.html", style: "cost.css", since: address.Range{From: "now-30d", To: "now"}, load: u.cost},
+
 		{name: "Compare", pattern: "/compare", template: "compare.html", style: "compare.css", since: address.Range{From: "now-24h", To: "now"}, load: u.compare},
 
 		{name: "Now", pattern: "/now", template: "now.html", untimed: true, load: u.now},
