@@ -31,6 +31,9 @@ func everyPage(t *testing.T, w *world, b *tab) {
 		{"stuck", "/session/" + stuckSession, "running"},
 		{"tools", "/tools", "mcp__garden__water"},
 		{"now", "/now", "1 stuck"},
+		{"cost", "/cost", "By project"},
+		{"compare", "/compare", "Durations of work that has ended"},
+		{"compare-traces", "/compare?a=" + demoSession + "&b=" + stuckSession, "first difference"},
 	}
 	b.open(t, w.url+"/now")
 	b.until(t, `document.body.innerText.includes("1 stuck")`) // the sidecar has read it, and has notified the page

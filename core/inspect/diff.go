@@ -299,7 +299,7 @@ func Sentence(what string, delta float64, parts []TimePart) string {
 func (d *Difference) Summary() []string {
 	out := []string{Sentence("Time", d.B.DurationMS-d.A.DurationMS, d.Time)}
 	a, b := d.A.Spent, d.B.Spent
-	out = append(out, fmt.Sprintf("Tokens %+d (%s, %s), cost %s, %s.", int64(b.Tokens.Total())-int64(a.Tokens.Total()), tokens(a.Tokens.Total()), tokens(b.Tokens.Total()), or(a.Dollars(), "none"), or(b.Dollars(), "none")))
+	out = append(out, fmt.Sprintf("Tokens %+d (%s in A, %s in B), cost %s in A, %s in B.", int64(b.Tokens.Total())-int64(a.Tokens.Total()), tokens(a.Tokens.Total()), tokens(b.Tokens.Total()), or(a.Dollars(), "none"), or(b.Dollars(), "none")))
 	if d.Diverges < 0 {
 		return append(out, "The steps are the same.")
 	}

@@ -187,11 +187,12 @@ func (u *UI) toolCosts(r request, p *costPage) error {
 func (u *UI) contexts(r request, p *costPage) error {
 	columns := address.Columns{"time": "ts", "agent": "agent_name", "model": "model", "format": "format", "tenant": "tenant", "project": "project"}
 	where, params := r.State.Where(columns)
-	return u.section(r, p, section{
+	before := len(p.Sections)
+	err := u.section(r, p, section{
 		Title: "Contexts that grew most", Head: []string{"first request", "largest", "requests", "agent"}, Empty: "No request has counts of its tokens.",
 		Note: "Tokens of a conversation's requests, by agent. A larger request costs more each time it is sent.",
 	}, `
-		SELECT if(any(title) != '', any(title), session_id) AS name, session_id, toFloat64(max(size)) AS largest, formatReadableQuantity(argMin(size, ts)), formatReadableQuantity(largest), toString(count()), toString(agent_name)
+		SELECT if(any(title) != '', any(title), session_id) AS name, session_id, toFloat64(max(size)) AS largest, toString(argMin(size, ts)), toString(max(size)), toString(count()), toString(agent_name)
 		FROM (
 			SELECT u.*, u.input_tokens + u.cache_read_tokens + u.cache_write_tokens AS size, f.project AS project, f.title AS title
 			FROM v_usage AS u LEFT JOIN v_session_facts AS f ON f.tenant = u.tenant AND f.session_id = u.session_id)
@@ -200,6 +201,17 @@ func (u *UI) contexts(r request, p *costPage) error {
 		HAVING count() > 1
 		ORDER BY max(size) - argMin(size, ts) DESC, session_id
 		LIMIT `+strconv.Itoa(costRows), params)
+	if err != nil {
+		return err
+	}
+	for _, row := range p.Sections[before].Rows {
+		for i := range 2 {
+			if n, err := strconv.ParseUint(row.Cells[i], 10, 64); err == nil {
+				row.Cells[i] = short(n)
+			}
+		}
+	}
+	return nil
 }
 
 func (u *UI) findings(r request, p *costPage) error {
