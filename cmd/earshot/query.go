@@ -27,7 +27,7 @@ Without SQL it is read from standard input. On a terminal the result is a table;
 elsewhere it is tab-separated with a line of names.
 
 -o names the form: table, csv, tsv, json, jsonl or parquet, or any output format of
-ClickHouse. All but table and parquet are streamed, whatever their size. --output
+ClickHouse. csv, tsv, json and jsonl are streamed and have no bound of size. --output
 writes a file, which is there only once it is whole.
 
 It works whether or not a sidecar runs: the running store is used, or one is
@@ -119,7 +119,7 @@ var forms = map[string]string{
 }
 
 // writeNames writes the line of names by itself and returns the format of the rows without it: the store
-// streams rows, and holds a result that begins with something else. What is no SELECT goes on
+// streams rows, and holds a result that begins with something else. A statement that is no SELECT goes on
 // as it is.
 func writeNames(ctx context.Context, conn *clickhouse.Conn, w io.Writer, format, sql string) (string, error) {
 	var names bytes.Buffer

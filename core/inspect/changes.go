@@ -153,7 +153,7 @@ func (c *Change) Title() string {
 	return name
 }
 
-// Summary tells the change in a sentence.
+// Summary is the change in a sentence.
 func (c *Change) Summary() string {
 	switch {
 	case c.A.Count == 0:

@@ -280,7 +280,7 @@ func Signed(ms float64) string {
 	return "0"
 }
 
-// Sentence tells the difference of the durations, and what most of it is in.
+// Sentence is the difference of the durations, and what most of it is in.
 func Sentence(what string, delta float64, parts []TimePart) string {
 	text := what + " " + Signed(delta)
 	var most []string
@@ -295,7 +295,7 @@ func Sentence(what string, delta float64, parts []TimePart) string {
 	return text + ": " + strings.Join(most, ", ") + "."
 }
 
-// Summary tells in sentences how the two differ.
+// Summary has sentences on how the two differ.
 func (d *Difference) Summary() []string {
 	out := []string{Sentence("Time", d.B.DurationMS-d.A.DurationMS, d.Time)}
 	a, b := d.A.Spent, d.B.Spent

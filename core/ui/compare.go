@@ -23,7 +23,7 @@ type comparePage struct {
 	Now     string
 }
 
-// diffRow is a row of a difference, with what is said of it.
+// diffRow is a row of a difference.
 type diffRow struct {
 	inspect.DiffRow
 	First bool // the first difference
