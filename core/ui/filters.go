@@ -28,7 +28,7 @@ type picked struct {
 	Unused  bool          // the page's query has no column for it
 }
 
-// Hidden is what the address holds besides the choices.
+// Hidden are the parameters of the address besides the choices.
 func (f filters) Hidden() []address.Pair {
 	var names []string
 	for _, c := range f.Choices {

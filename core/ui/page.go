@@ -2,7 +2,9 @@ package ui
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"html/template"
 	"net/http"
 	"slices"
@@ -18,11 +20,13 @@ type page struct {
 	name     string // in the navigation; empty: it is not there
 	pattern  string // of its address, as net/http has it
 	template string // in pages
-	style    string // in assets; empty: none of its own
-	script   string // in assets; empty: none of its own
+	style    string // files of its own in assets, separated by spaces
+	script   string // the same
 	// Without a range of time in the address the page shows this one; none is all of time.
 	since address.Range
-	// untimed pages show what a range of time does not change, and offer none.
+	// A streamed page is sent as it is rendered, for data that takes long to load: .Flush sends the part that is rendered.
+	streamed bool
+	// untimed pages show the same in every range of time, and offer none.
 	untimed bool
 
 	// load returns the title of the page, and the data of its template.
@@ -39,18 +43,28 @@ type request struct {
 	Now   time.Time
 }
 
-// view is what a template sees.
+// view is the data of a template.
 type view struct {
-	Title  string
-	State  address.State
-	Data   any
-	Nav    []place
-	Search bool // there is a page that searches
-	Timed  bool // the range of time can be picked
-	Theme  theme
-	Style  string
-	Script string
-	Zone   string
+	Title   string
+	State   address.State
+	Data    any
+	Nav     []place
+	Search  bool // there is a page that searches
+	Timed   bool // the range of time can be picked
+	Theme   theme
+	Styles  []string
+	Scripts []string
+	Zone    string
+
+	flush func()
+}
+
+// Flush sends the part that is rendered, if the page is streamed.
+func (v view) Flush() string {
+	if v.flush != nil {
+		v.flush()
+	}
+	return ""
 }
 
 // place is a page in the navigation.
@@ -62,14 +76,26 @@ type place struct {
 // invalid is an error of the address, which asking again does not mend.
 type invalid struct{ error }
 
-// serve renders what a page loads; it sends nothing before the whole page is rendered.
+// serve loads and renders a page; it sends nothing before the whole page is rendered, unless the page is
+// streamed.
 func (u *UI) serve(p page, t *template.Template) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithCancel(r.Context()) // ends the queries that a page does not wait for
+		defer cancel()
+		r = r.WithContext(ctx)
 		v, err := u.load(p, r)
-		status := http.StatusOK
+		status, t := http.StatusOK, t
+		if err == nil && p.streamed {
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			v.flush = func() { _ = http.NewResponseController(w).Flush() }
+			if err := t.ExecuteTemplate(w, "shell", v); err != nil && r.Context().Err() == nil {
+				fmt.Fprintf(w, "<p>%s</p>", template.HTMLEscapeString(err.Error()))
+			}
+			return
+		}
 		if err != nil {
 			status, t = failure(err), u.fails
-			v.Title, v.Data, v.Style, v.Script = http.StatusText(status), err.Error(), "", ""
+			v.Title, v.Data, v.Styles, v.Scripts = http.StatusText(status), err.Error(), nil, nil
 		}
 		var b bytes.Buffer
 		if err := t.ExecuteTemplate(&b, "shell", v); err != nil {
@@ -85,7 +111,7 @@ func (u *UI) serve(p page, t *template.Template) http.HandlerFunc {
 func failure(err error) int {
 	var bad invalid
 	switch {
-	case errors.Is(err, inspect.ErrNoSession):
+	case errors.Is(err, inspect.ErrNoSession), errors.Is(err, errNoBoard):
 		return http.StatusNotFound
 	case errors.As(err, &bad):
 		return http.StatusBadRequest
@@ -93,7 +119,7 @@ func failure(err error) int {
 	return http.StatusBadGateway
 }
 
-// load returns what the page's template sees. The head of the page is there with an error, too.
+// load returns the data of the page's template. The head of the page is there with an error, too.
 func (u *UI) load(p page, r *http.Request) (view, error) {
 	now := time.Now()
 	state, err := address.Parse(r.URL, now)
@@ -102,7 +128,7 @@ func (u *UI) load(p page, r *http.Request) (view, error) {
 	}
 	state = state.Or(p.since)
 	v := view{
-		State: state, Timed: !p.untimed, Theme: themeOf(r), Style: p.style, Script: p.script, Zone: now.Local().Format("MST"),
+		State: state, Timed: !p.untimed, Theme: themeOf(r), Styles: strings.Fields(p.style), Scripts: strings.Fields(p.script), Zone: now.Local().Format("MST"),
 		Search: slices.ContainsFunc(u.pages, func(p page) bool { return p.pattern == "/search" }),
 	}
 	for _, other := range u.pages {

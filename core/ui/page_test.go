@@ -9,7 +9,7 @@ import (
 )
 
 // TestThePagesShareTheirState: the range of time and the filters of one page are in the links to the
-// others, and what is no range is the error of who wrote it.
+// others, and a bad range is reported as such.
 func TestThePagesShareTheirState(t *testing.T) {
 	body := get(t, canned{}, local, "/tools?from=now-2d&to=now&agent=pilot&x=y").Body.String()
 	for _, want := range []string{

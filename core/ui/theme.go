@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// theme is how the pages look: light, dark, or empty for what the system prefers.
+// theme is how the pages look: light, dark, or empty for the system's choice.
 type theme string
 
 const themeCookie = "earshot-theme"

@@ -29,6 +29,7 @@
 package ui
 
 import (
+	"context"
 	"embed"
 	"fmt"
 	"html/template"
@@ -40,6 +41,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/inspect"
 	"github.com/earshot-dev/earshot/core/ui/address"
+	"github.com/earshot-dev/earshot/core/ui/chart"
 )
 
 //go:embed pages
@@ -48,17 +50,27 @@ var pages embed.FS
 //go:embed assets
 var assets embed.FS
 
+// Querier reads the tables.
+type Querier interface {
+	inspect.Querier
+	// Table reads the rows of a query whose columns are not known beforehand: it calls head with
+	// their names before the first row. A row's slice may be reused afterwards.
+	Table(ctx context.Context, sql string, head func(columns []string), row func([]any) error) error
+}
+
 // UI serves the pages. It is for loopback: it does not authenticate.
 type UI struct {
-	q     inspect.Querier
+	q     Querier
+	slots chan struct{} // of panels whose queries run
+	wait  time.Duration // how long a board waits for its panels
 	pages []page
 	fails *template.Template // the page of an error
 	mux   *http.ServeMux
 }
 
 // New returns the pages over the tables that q reads.
-func New(q inspect.Querier) (*UI, error) {
-	u := &UI{q: q, mux: http.NewServeMux()}
+func New(q Querier) (*UI, error) {
+	u := &UI{q: q, slots: make(chan struct{}, panelsAtOnce), wait: panelsWait, mux: http.NewServeMux()}
 	u.pages = u.list()
 	shell, err := template.New("").Funcs(functions).ParseFS(pages, "pages/shell.html", "pages/parts.html")
 	if err != nil {
@@ -131,6 +143,9 @@ var functions = template.FuncMap{
 	"presets": address.Presets,
 	"plain":   inspect.Plain,
 	"join":    strings.Join,
+	"unit":    chart.Format,
+	"exactly": chart.Exact,
+	"in":      func(p *panel, d *drawing) panelDrawing { return panelDrawing{p, d} },
 	"short":   short,
 	"plus":    func(a, b int) int { return a + b },
 	"least":   func(a, b int) int { return min(a, b) },

@@ -38,7 +38,7 @@ type Option struct{ Text, Value string }
 // Typed reports whether a person writes the value.
 func (v Variable) Typed() bool { return v.SQL == "" && len(v.Options) == 0 }
 
-// Kind is what a panel draws.
+// Kind is the kind of a panel's drawing.
 type Kind string
 
 // The kinds of panels, by Grafana's names. A heading has a title and nothing else.
@@ -61,7 +61,7 @@ type Panel struct {
 	Width, Height      int // on a grid of 24 columns, in lines of 30 pixels
 	Queries            []string
 	Unit               string // Grafana's name: ms, s, short, bytes, percentunit, currencyUSD
-	Empty              string // what a query without rows means
+	Empty              string // the meaning of a query without rows
 	Stacked            bool   // a series of bars, one upon the other, instead of lines
 	Steps              []Step
 	Fields             map[string]Field // by the name of the column
@@ -188,7 +188,7 @@ func target(link string) (board, variable string) {
 	return strings.TrimPrefix(path, "/d/earshot-"), variable
 }
 
-// Look is what a person looks at: the range of time, and the picked values of the variables. A
+// Look is a person's choice: the range of time, and the picked values of the variables. A
 // variable without one is all of its values, or empty when it is typed.
 type Look struct {
 	From, To time.Time
@@ -196,7 +196,7 @@ type Look struct {
 }
 
 // Expand returns the SQL of the panel's queries and the width of a point in time, of which there are
-// about so many in the range. What a person picked or typed is in the SQL as Grafana puts it there,
+// about so many in the range. A picked or typed value is in the SQL as Grafana puts it there,
 // encoded, and no value of a variable is taken that it does not have.
 func (b Board) Expand(p Panel, look Look, points int) (queries []string, width time.Duration, err error) {
 	width = interval(look.To.Sub(look.From)/time.Duration(points), p.least)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestPickedValuesStayText: what a link puts into a variable is in no query as it is, and a variable
+// TestPickedValuesStayText: no query has the text of a link as it is, and a variable
 // with options has one of them.
 func TestPickedValuesStayText(t *testing.T) {
 	const hostile = `x') OR 1=1 -- \' ${session} $__fromTime`
@@ -37,7 +37,7 @@ func TestPickedValuesStayText(t *testing.T) {
 	}
 }
 
-// TestEveryPanelIsDescribed: what the definition sets is here.
+// TestEveryPanelIsDescribed: no setting of the definition is lost.
 func TestEveryPanelIsDescribed(t *testing.T) {
 	links, gauges, bad, steps, bars := 0, 0, 0, 0, 0
 	names := make(map[string]bool)

@@ -1,9 +1,9 @@
-// Package address is what the address of a page holds: a range of time, filters, and what is the
+// Package address is the content of a page's address: a range of time, filters, and parameters of the
 // page's own, such as its search or order. Every page parses it, writes links with it, and turns it
 // into conditions for its queries, so that a range or filter that a person set on one page is set on the
-// next, and an address sent to somebody shows them the same.
+// next, and an address that is sent to another person shows them the same.
 //
-// What a person or a link put into an address reaches SQL in bound parameters only.
+// Text of an address reaches SQL in bound parameters only.
 package address
 
 import (
@@ -22,7 +22,7 @@ func Filters() []string {
 	return []string{"agent", "delegate", "tool", "model", "format", "tenant", "project", "status", "waiting"}
 }
 
-// State is what an address holds. It does not change: each method returns another.
+// State is the content of an address. It does not change: each method returns another.
 type State struct {
 	path   string
 	values url.Values
@@ -72,7 +72,7 @@ func (s State) Or(r Range) State {
 	return s.With("from", r.From, "to", r.To)
 }
 
-// With is the state with parameters replaced, given as name, value, name, value; an empty value
+// With is the state with parameters replaced, as name, value, name, value; an empty value
 // removes one.
 func (s State) With(pairs ...string) State {
 	s.values = maps.Clone(s.values)
@@ -99,8 +99,8 @@ func (s State) Without(name, value string) State {
 // In is the state with another range of time.
 func (s State) In(r Range) State { return s.With("from", r.From, "to", r.To) }
 
-// To is the state on another page: the range of time and the filters stay, what was the page's own
-// does not.
+// To is the state on another page: the range of time and the filters stay, parameters of the
+// page's own do not.
 func (s State) To(path string) State {
 	out := State{path: path, values: make(url.Values), now: s.now}
 	for _, name := range append(Filters(), "from", "to") {
@@ -109,6 +109,12 @@ func (s State) To(path string) State {
 		}
 	}
 	return out
+}
+
+// At is the state with another path: parameters of the page's own stay too.
+func (s State) At(path string) State {
+	s.path = path
+	return s
 }
 
 // String is the address.

@@ -61,7 +61,7 @@ func TestRange(t *testing.T) {
 	}
 }
 
-// TestLinksHoldTheState: what an address holds survives on the page, and its range and filters on
+// TestLinksHoldTheState: the content of an address survives on the page, and its range and filters on
 // the next one.
 func TestLinksHoldTheState(t *testing.T) {
 	s := parse(t, "/slow?from=now-6h&to=now&agent=a%26b&agent=c&q=tide&tool=&agent=c")

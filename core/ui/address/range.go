@@ -11,20 +11,20 @@ import (
 // Range is a range of time as an address writes it, in Grafana's words: relative to now
 // (now, now-6h, now-1d/d), a time of RFC 3339, a time of this machine's clock
 // (2006-01-02 15:04:05, seconds and time of day may be absent), or milliseconds since 1970.
-// An empty From is the beginning of all, an empty To is now.
+// A From that is "all" or empty is the beginning of all, an empty To is now.
 type Range struct{ From, To string }
 
 // All reports whether the range has no beginning: every row is in it.
-func (r Range) All() bool { return r.From == "" }
+func (r Range) All() bool { return r.From == "" || r.From == "all" }
 
 // Relative reports whether the range ends now, so that a later look shows later rows.
 func (r Range) Relative() bool { return r.To == "" || strings.HasPrefix(r.To, "now") }
 
-// At returns the times that the range has at the time now. What is rounded (/d) is rounded down
+// At returns the times that the range has at the time now. A rounded time (/d) is rounded down
 // in From and up in To. All of time begins in 1970.
 func (r Range) At(now time.Time) (from, to time.Time, err error) {
 	from, to = time.Unix(0, 0), now
-	if r.From != "" {
+	if !r.All() {
 		if from, err = parseTime(r.From, now, false); err != nil {
 			return from, to, fmt.Errorf("from: %w", err)
 		}
@@ -51,7 +51,7 @@ func Presets() []Preset {
 	return []Preset{
 		{"Last 15 minutes", Range{"now-15m", "now"}}, {"Last hour", Range{"now-1h", "now"}}, {"Last 6 hours", Range{"now-6h", "now"}},
 		{"Last 24 hours", Range{"now-24h", "now"}}, {"Today", Range{"now/d", "now"}}, {"Last 7 days", Range{"now-7d", "now"}},
-		{"Last 30 days", Range{"now-30d", "now"}}, {"Last 90 days", Range{"now-90d", "now"}}, {"Last year", Range{"now-1y", "now"}}, {"All time", Range{}},
+		{"Last 30 days", Range{"now-30d", "now"}}, {"Last 90 days", Range{"now-90d", "now"}}, {"Last year", Range{"now-1y", "now"}}, {"All time", Range{"all", ""}},
 	}
 }
 
@@ -61,8 +61,11 @@ func (r Range) Label(now time.Time) string {
 	if to == "" {
 		to = "now"
 	}
+	if r.All() && to == "now" {
+		return "All time"
+	}
 	for _, p := range Presets() {
-		if p.From == r.From && (p.To == to || r.All() && to == "now") {
+		if p.From == r.From && p.To == to {
 			return p.Name
 		}
 	}

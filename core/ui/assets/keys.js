@@ -39,7 +39,7 @@ addEventListener("keydown", (e) => {
       folds.forEach((f) => { f.open = open; });
       break;
     }
-    case "/": document.querySelector("input[type=search]")?.focus(); break;
+    case "/": (document.querySelector("main input[type=search]") || document.querySelector("input[type=search]"))?.focus(); break;
     case "u": location.href = "/"; break;
     case "Escape": document.querySelectorAll("details.range").forEach((d) => { d.open = false; }); break;
     default: {

@@ -1,4 +1,4 @@
-// Package chart turns the rows of a query into what a template draws: numbers with their units, tables,
+// Package chart turns the rows of a query into drawings for a template: numbers with their units, tables,
 // lines over time, heatmaps, bars, graphs and waterfalls. Nothing here reads anything, and everything is
 // drawn without a script: coordinates are of an SVG that is stretched over its place, in a box of 1000 by 1000,
 // and texts are beside it.
@@ -92,7 +92,7 @@ func plain(v any) any {
 	return v
 }
 
-// finite is nil for what is no number.
+// finite is nil for NaN and infinities.
 func finite(v any) any {
 	if n, ok := v.(float64); ok && (math.IsNaN(n) || math.IsInf(n, 0)) {
 		return nil
@@ -118,7 +118,7 @@ func Format(unit string, n float64) string {
 		case a < 1000:
 			return fmt.Sprintf("$%.2f", n)
 		}
-		return scaled(n, 1000, "", "$", "k$", "M$", "G$")
+		return "$" + scaled(n, 1000, "", "", "k", "M", "G")
 	}
 	if n == math.Trunc(n) && math.Abs(n) < 10_000 {
 		return strconv.FormatFloat(n, 'f', 0, 64)
@@ -162,4 +162,4 @@ func digits(n float64) string {
 }
 
 // Exact writes a number so that nothing of it is lost.
-func Exact(n float64) string { return strconv.FormatFloat(n, 'g', -1, 64) }
+func Exact(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }

@@ -78,7 +78,7 @@ func NewGraph(nodes, edges Frame) Graph {
 			Exact: Exact(edges.number(row, "mainstat")), Bad: edges.text(row, "color") == "red", Width: min(edges.number(row, "thickness"), 6),
 		})
 	}
-	// The first layer is who nobody calls; in a circle, its first node.
+	// The first layer is nodes without a caller; in a circle, its first node.
 	var queue []int
 	for start := range g.Nodes {
 		if !called[start] {
@@ -203,6 +203,9 @@ func NewWaterfall(f Frame, first int) Waterfall {
 	}
 	for i := range 5 {
 		w.Ticks = append(w.Ticks, Format("ms", (end-start)*float64(i)/4))
+	}
+	for _, list := range children { // the query orders those that have ended and those that run apart
+		slices.SortStableFunc(list, func(a, b []any) int { return cmp.Compare(f.number(a, "startTime"), f.number(b, "startTime")) })
 	}
 	scale := Size / max(end-start, 1e-9)
 	seen := make(map[string]bool)

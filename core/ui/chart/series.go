@@ -11,6 +11,9 @@ import (
 // Size is the width and the height of the box that everything is drawn in.
 const Size = 1000.0
 
+// Colors is how many colors there are.
+const Colors = 12
+
 // Series are lines over time, or bars one upon the other.
 type Series struct {
 	From, To time.Time
@@ -25,7 +28,7 @@ type Series struct {
 // Line is one of the lines.
 type Line struct {
 	Name   string
-	Color  int        // 0 to 9
+	Color  int        // below Colors
 	Values []*float64 // one for each time; nil where there is none
 	Max    float64
 	Last   float64
@@ -85,13 +88,19 @@ func NewSeries(f Frame, from, to time.Time, width time.Duration, unit string, st
 			}
 			if _, there := line[name]; !there {
 				line[name] = len(s.Lines)
-				s.Lines = append(s.Lines, Line{Name: name, Color: len(s.Lines) % 10})
+				s.Lines = append(s.Lines, Line{Name: name, Color: len(s.Lines) % Colors})
 				points[name] = make(map[int64]float64)
 			}
 			if n, ok := row[i].(float64); ok {
 				points[name][t.UnixNano()] = n
 			}
 		}
+	}
+	s.fit()
+	if stacked {
+		s.fill()
+	} else {
+		s.part()
 	}
 	heights := make([]float64, len(s.Times))
 	for i := range s.Lines {
@@ -119,6 +128,44 @@ func NewSeries(f Frame, from, to time.Time, width time.Duration, unit string, st
 	return s
 }
 
+// fit takes the points' own range of time where a query has looked outside of the one that was picked.
+func (s *Series) fit() {
+	n := len(s.Times)
+	if n == 0 || !s.Times[0].Before(s.From.Add(-s.Width)) && !s.Times[n-1].After(s.To) {
+		return
+	}
+	around := max((s.Times[n-1].Sub(s.Times[0]))/20, time.Minute)
+	s.From, s.To = s.Times[0].Add(-around), s.Times[n-1].Add(around)
+	s.Width = min(s.Width, around)
+}
+
+// fill adds the times at which nothing was counted, so that each bar has the width of a point.
+func (s *Series) fill() {
+	if len(s.Times) == 0 || s.Width <= 0 || s.To.Sub(s.From)/s.Width > 2000 {
+		return
+	}
+	known := make(map[int64]bool)
+	for _, t := range s.Times {
+		known[t.UnixNano()] = true
+	}
+	first := s.Times[0].Add(-s.Times[0].Sub(s.From).Truncate(s.Width))
+	for t := first; t.Before(s.To); t = t.Add(s.Width) {
+		if !known[t.UnixNano()] {
+			s.Times = append(s.Times, t)
+		}
+	}
+	slices.SortFunc(s.Times, time.Time.Compare)
+}
+
+// part adds a time without a value to each gap that no line connects.
+func (s *Series) part() {
+	for i := len(s.Times) - 1; i > 0; i-- {
+		if before := s.Times[i-1]; s.Width > 0 && s.Times[i].Sub(before) > longestBridge*s.Width {
+			s.Times = slices.Insert(s.Times, i, before.Add(s.Width))
+		}
+	}
+}
+
 // nice rounds the upper edge up to a number whose quarters are short.
 func nice(n float64, unit string) float64 {
 	if n <= 0 {
@@ -135,16 +182,17 @@ func nice(n float64, unit string) float64 {
 			}
 		}
 	}
+	whole := unit == "ms" || unit == "s" || unit == "short" && n == math.Trunc(n) // none has quarters of one
+	if whole && n <= 12 {
+		return 4 * math.Ceil(n/4)
+	}
 	power := math.Pow(10, math.Floor(math.Log10(n)))
-	for _, m := range []float64{1, 2, 4, 8, 10} {
+	for _, m := range []float64{1.2, 2, 4, 6, 8} {
 		if n <= m*power*(1+1e-9) {
-			if unit == "short" && m*power < 4 && n == math.Trunc(n) { // no halves of what is counted
-				return 4
-			}
 			return m * power
 		}
 	}
-	return 10 * power
+	return 12 * power
 }
 
 func (s Series) x(t time.Time) float64 {
@@ -153,23 +201,27 @@ func (s Series) x(t time.Time) float64 {
 
 func (s Series) y(n float64) float64 { return Size * (1 - n/s.Top) }
 
+// longestBridge is how many points may be missing between two that a line connects: nothing happened in
+// between, and a line over hours of it would be a claim.
+const longestBridge = 12
+
 // Path is the line as an SVG path; a point without a neighbor is a dot.
 func (s Series) Path(l Line) string {
 	var b strings.Builder
-	known := 0
+	var last time.Time
 	for i, v := range l.Values {
 		if v == nil {
 			continue
 		}
 		word := "L"
-		if known == 0 {
+		if last.IsZero() || s.Times[i].Sub(last) > longestBridge*s.Width {
 			word = "M"
 		}
-		known++
 		fmt.Fprintf(&b, "%s%.1f %.1f", word, s.x(s.Times[i]), s.y(*v))
-	}
-	if known == 1 {
-		b.WriteString("h.01")
+		if word == "M" {
+			b.WriteString("h.01")
+		}
+		last = s.Times[i]
 	}
 	return b.String()
 }
@@ -224,11 +276,11 @@ func timeTicks(from, to time.Time) []string {
 	return out
 }
 
-// Data is what a script draws: times in seconds, and the lines' values.
+// Data is the series for a script: times in seconds, and the lines' values.
 type Data struct {
 	From    float64      `json:"from"`
 	To      float64      `json:"to"`
-	Width   float64      `json:"width"`
+	Bridge  float64      `json:"bridge"` // the longest distance of two points that a line connects
 	Unit    string       `json:"unit"`
 	Stacked bool         `json:"stacked"`
 	Names   []string     `json:"names"`
@@ -238,7 +290,7 @@ type Data struct {
 // Data returns the series for a script.
 func (s Series) Data() Data {
 	seconds := func(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
-	d := Data{From: seconds(s.From), To: seconds(s.To), Width: s.Width.Seconds(), Unit: s.Unit, Stacked: s.Stacked}
+	d := Data{From: seconds(s.From), To: seconds(s.To), Bridge: (longestBridge * s.Width).Seconds(), Unit: s.Unit, Stacked: s.Stacked}
 	var times []*float64
 	for _, t := range s.Times {
 		at := seconds(t)
@@ -254,7 +306,8 @@ func (s Series) Data() Data {
 // Heatmap counts by time and size.
 type Heatmap struct {
 	From, To time.Time
-	Rows     []string // the largest first
+	Width    time.Duration // of a cell
+	Rows     []string      // the largest first
 	Cells    []Cell
 }
 
@@ -267,7 +320,7 @@ type Cell struct {
 
 // NewHeatmap reads a frame with a column time and a column of counts for each size, the smallest first.
 func NewHeatmap(f Frame, from, to time.Time, width time.Duration) Heatmap {
-	h := Heatmap{From: from, To: to}
+	h := Heatmap{From: from, To: to, Width: width}
 	at := f.column("time")
 	if at < 0 || len(f.Columns) < 2 {
 		return h

@@ -23,7 +23,7 @@ type Head struct {
 // Value is a cell.
 type Value struct {
 	Text   string
-	Exact  string // a number so that nothing is lost; empty for what is no number
+	Exact  string // a number so that nothing is lost; empty for other values
 	Time   time.Time
 	Number bool
 	Bad    bool
@@ -144,7 +144,7 @@ func NewGauges(f Frame, unit string) []Gauge {
 	}
 	for i, row := range f.Rows {
 		n, _ := row[1].(float64)
-		out = append(out, Gauge{Name: fmt.Sprint(row[0]), Text: Format(unit, n), Exact: Exact(n), Width: Size * n / max(most, 1e-12), Color: i % 10})
+		out = append(out, Gauge{Name: fmt.Sprint(row[0]), Text: Format(unit, n), Exact: Exact(n), Width: Size * n / max(most, 1e-12), Color: i % Colors})
 	}
 	return out
 }
