@@ -63,6 +63,7 @@ func writeTranscripts(dir string, start time.Time) error {
 		t.assistant(fmt.Sprintf("msg_e%d", n), fmt.Sprintf(`{"type":"text","text":"On pier %d the keeper has to change %d lamps."}`, n, n), "end_turn")
 		t.wait(30 * time.Second)
 	}
+	fmt.Fprintf(&t.b, `{"type":"custom-title","customTitle":"Lamps of the piers","sessionId":%q}`+"\n", lighthouse)
 	return t.write(filepath.Join(main, lighthouse+".jsonl"))
 }
 
@@ -88,7 +89,7 @@ func (t *transcript) line(kind, message string) {
 	if t.agent != "" {
 		agent = fmt.Sprintf(`"agentId":%q,`, t.agent)
 	}
-	fmt.Fprintf(&t.b, `{"parentUuid":%s,"isSidechain":%t,"userType":"external","cwd":"/srv/lighthouse","sessionId":%q,"version":"2.1.229",%s"type":%q,"uuid":%s,"timestamp":%q,"message":%s%s}`+"\n",
+	fmt.Fprintf(&t.b, `{"parentUuid":%s,"isSidechain":%t,"userType":"external","cwd":"/srv/lighthouse","gitBranch":"lamps","sessionId":%q,"version":"2.1.229",%s"type":%q,"uuid":%s,"timestamp":%q,"message":%s%s}`+"\n",
 		t.parent, t.agent != "", lighthouse, agent, kind, id, t.at.Format("2006-01-02T15:04:05.000Z"), message, t.extra)
 	t.parent = id
 }

@@ -49,12 +49,15 @@ func TestPagesShowTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string][]string{
-		"/":                      {`href="/session/` + lighthouse + `"`, "How many lamps of pier 1 are out?"},
-		"/?search=pier":          {lighthouse},
-		"/session/" + lighthouse: {"Turn 6", "On pier 6 the keeper has to change 6 lamps.", "→ <b>surveyor</b>", "56s", "count-lamps 3", `<li class="tool critical"`},
-		"/session/tides":         {"running", "tide reader"},
-		"/tools":                 {"Bash", `class="share"`},
-		"/now":                   {"2 stuck", "tide reader", "On pier 6 the keeper"},
+		"/":             {`href="/session/` + lighthouse + `"`, "Lamps of the piers"},
+		"/?search=pier": {lighthouse},
+		"/cost":         {"By project", "/srv/lighthouse", "By tool", "Waits for people"},
+		"/compare":      {"surveyor"},
+		"/compare?a=" + lighthouse + "&b=" + lighthouse: {"The steps are the same."},
+		"/session/" + lighthouse:                        {"Turn 6", "On pier 6 the keeper has to change 6 lamps.", "→ <b>surveyor</b>", "56s", "count-lamps 3", `<li class="tool critical"`},
+		"/session/tides":                                {"running", "tide reader"},
+		"/tools":                                        {"Bash", `class="share"`},
+		"/now":                                          {"Sources", "unaccounted", "2 stuck", "tide reader", "On pier 6 the keeper"},
 	} {
 		w := httptest.NewRecorder()
 		pages.ServeHTTP(w, httptest.NewRequest("GET", "http://127.0.0.1"+path, nil))

@@ -51,6 +51,9 @@ func everyPage(t *testing.T, w *world, b *tab, rules string) {
 		{"boards", "/boards", "Who delegates to whom"},
 		{"panel", "/boards/delegations/7", "Rows"},
 		{"now", "/now", "1 stuck"},
+		{"cost", "/cost", "By project"},
+		{"compare", "/compare", "Durations of work that has ended"},
+		{"compare-traces", "/compare?a=" + demoSession + "&b=" + stuckSession, "first difference"},
 	}
 	b.open(t, w.url+"/now")
 	b.until(t, `document.body.innerText.includes("1 stuck")`) // the sidecar has read it, and has notified the page

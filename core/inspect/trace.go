@@ -43,7 +43,8 @@ type Work struct {
 }
 
 // LoadTrace reads a trace. id may be the beginning of one if no other begins so.
-// Open spans last until now, whose zone is that of times in sentences; costs use the prices.
+// Open spans last until now, whose zone is that of times in sentences; costs use the prices, or
+// those that Earshot comes with where they are nil.
 func LoadTrace(ctx context.Context, q Querier, id string, prices *price.Table, now time.Time) (*Trace, error) {
 	id, err := resolveTrace(ctx, q, id)
 	if err != nil {
@@ -83,6 +84,9 @@ func resolveTrace(ctx context.Context, q Querier, id string) (string, error) {
 }
 
 func loadTrace(ctx context.Context, q Querier, id string, prices *price.Table, now time.Time) (*Trace, error) {
+	if prices == nil {
+		prices = price.Default()
+	}
 	t := &Trace{ID: id, Works: make(map[string]*Work), zone: now.Location()}
 	if err := t.ended(ctx, q, id); err != nil {
 		return nil, fmt.Errorf("trace %s: spans: %w", id, err)

@@ -21,7 +21,9 @@ func (u *UI) list() []page {
 		{pattern: "/boards/{name}", template: "board.html", style: "uplot.css board.css", script: "uplot.js board.js", since: boardRange, streamed: true, load: u.board},
 		{pattern: "/boards/{name}/{panel}", template: "panel.html", style: "uplot.css board.css", script: "uplot.js board.js", since: boardRange, streamed: true, load: u.board},
 
-		// Cost and comparison belong here.
+		{name: "Cost", pattern: "/cost", template: "cost.html", style: "cost.css", since: address.Range{From: "now-30d", To: "now"}, load: u.cost},
+
+		{name: "Compare", pattern: "/compare", template: "compare.html", style: "compare.css", since: address.Range{From: "now-24h", To: "now"}, load: u.compare},
 
 		{name: "Now", pattern: "/now", template: "now.html", untimed: true, load: u.now},
 

@@ -138,6 +138,8 @@ func loopback(host string) bool {
 
 var functions = template.FuncMap{
 	"span":     inspect.Span,
+	"length":   func(ms float64) string { return inspect.Span(millis(ms)) },
+	"signed":   func(a, b float64) string { return inspect.Signed(b - a) },
 	"clip":     inspect.Clip,
 	"cut":      func(s string, n int) string { return cut(clean(s), n) },
 	"when":     func(t time.Time) string { return when(t, time.Now()) },

@@ -34,6 +34,7 @@ func retentions() []retention {
 		{"otel_traces", "", "IngestTs", spans},
 		{"otel_traces_trace_id_ts", "", "Seen", spans},
 		{"sessions", "", "seen", messages},
+		{"session_facts", "", "seen", messages},
 		{"tool_calls", "", "ingest_ts", messages},
 		{"delegations", "", "ingest_ts", messages},
 		{"open_spans", "", "ingest_ts", spans},

@@ -232,6 +232,11 @@ type spanRows struct {
 	linksSpanID      *native.Array[*native.Text]
 	linksState       *native.Array[*native.Text]
 	linksAttributes  *native.Array[*native.Map]
+	project          native.Dict
+	branch           native.Dict
+	agentVersion     native.Dict
+	host             native.Dict
+	user             native.Dict
 	ver              proto.ColUInt64
 	isDeleted        proto.ColUInt8
 }
@@ -319,6 +324,11 @@ func newSpanRows(p *semconv.Profile) *spanRows {
 		{Name: "links.span_id", Column: r.linksSpanID},
 		{Name: "links.state", Column: r.linksState},
 		{Name: "links.attributes", Column: r.linksAttributes},
+		{Name: "project", Column: &r.project},
+		{Name: "branch", Column: &r.branch},
+		{Name: "agent_version", Column: &r.agentVersion},
+		{Name: "host", Column: &r.host},
+		{Name: "user", Column: &r.user},
 		{Name: "ver", Column: &r.ver},
 		{Name: "is_deleted", Column: &r.isDeleted},
 	})}
@@ -383,6 +393,11 @@ func (r *spanRows) add(s *msg.Span) {
 	r.convention.Append(r.profile.String())
 	r.appendEvents(s)
 	r.appendLinks(s)
+	r.project.Append(s.Client.Project)
+	r.branch.Append(s.Client.Branch)
+	r.agentVersion.Append(s.Client.Version)
+	r.host.Append(s.Client.Host)
+	r.user.Append(s.Client.User)
 	r.ver.Append(spanVersion(s))
 	r.isDeleted.Append(flag(s.Tombstone))
 }

@@ -48,7 +48,7 @@ func (factory) Info() decoder.Info {
 	return decoder.Info{
 		Name:       "opencode",
 		Version:    "1.0.0",
-		Revision:   1,
+		Revision:   3,
 		Summary:    "OpenCode: events of its server, exports, run --format json, database, storage.",
 		Transports: []frame.Kind{frame.Event, frame.Line, frame.Body, frame.Text},
 		Tables:     tables,
@@ -95,11 +95,12 @@ type state struct {
 // session is one session: of a person, or of a sub-agent, which has one run.
 type session struct {
 	ID     string
-	Parent string `json:",omitempty"` // session
-	Root   string `json:",omitempty"` // the session at the top
-	Agent  string `json:",omitempty"`
-	User   string `json:",omitempty"` // the last user message, which the responses answer
-	Last   string `json:",omitempty"` // the last response
+	Parent string     `json:",omitempty"` // session
+	Root   string     `json:",omitempty"` // the session at the top
+	Agent  string     `json:",omitempty"`
+	User   string     `json:",omitempty"` // the last user message, which the responses answer
+	Last   string     `json:",omitempty"` // the last response
+	Client msg.Client `json:",omitzero"`
 	Run    conversation.Run
 }
 
@@ -292,7 +293,9 @@ func (d *stream) add(s *session, run string, kind msg.Kind, key string) *msg.Mes
 	m := d.out.Add()
 	m.Kind, m.Key, m.Session, m.Run, m.Complete, m.Agent.Kind = kind, key, s.Root, run, msg.Complete, msg.KindAgent
 	if run != "" && run == s.Run.ID {
-		s.Run.Mark(m)
+		if s.Run.Mark(m) {
+			m.Client = s.Client
+		}
 	}
 	d.at.Set(m)
 	return m

@@ -87,10 +87,14 @@ func (d *stream) session(v jsonv.Value) {
 		return
 	}
 	d.at = conversation.TimeOf(v.Path("time", "created")).Or(conversation.TimeOf(v.Get("time_created")))
+	s.Client = msg.Client{Project: ident.Of(v.Get("directory")), Version: ident.Of(v.Get("version"))}
 	m := d.status(s, "", key, "session")
+	if m.Client = s.Client; parent == "" {
+		m.Title = conversation.Excerpt(v.Get("title"))
+	}
 	m.SetAttr("session_id", s.ID)
 	m.SetAttr("parent_id", parent)
-	conversation.Attrs(m, v, "title", "directory", "version", "projectID", "agent", "slug", "path", "workspaceID")
+	conversation.Attrs(m, v, "title", "projectID", "agent", "slug", "path", "workspaceID")
 	conversation.Attrs(m, v.Get("share"), "url")
 	conversation.Attrs(m, v.Get("model"), "id", "providerID")
 	m.SetAttr("permission", conversation.ShortJSON(v.Get("permission")))

@@ -54,6 +54,8 @@ type Settings struct {
 	// LocalIDs reports whether ids of a format are unique in their stream only; nil: none
 	// are. See link.Claims.
 	LocalIDs func(format string) bool
+	// Host is the machine of runs whose protocol names none.
+	Host string
 }
 
 // Assembler holds the open state of all sessions. It is used by one goroutine.
@@ -79,7 +81,7 @@ func New(s Settings, store Store, out Emitter) *Assembler {
 		s.IdleCall = 6 * time.Hour
 	}
 	return &Assembler{
-		settings: s, store: store, out: outbox{emitter: out},
+		settings: s, store: store, out: outbox{emitter: out, host: s.Host},
 		groups: make(map[link.Key]*group), evicted: make(map[link.Key]idleTimer), exchanges: make(map[uint64]exchange),
 	}
 }

@@ -1,6 +1,7 @@
 package assemble
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/earshot-dev/earshot/core/msg"
@@ -14,6 +15,7 @@ import (
 // this file uses its Emitter.
 type outbox struct {
 	emitter  Emitter
+	host     string // Settings.Host
 	pending  []pending
 	replays  []replay
 	flushes  []uint64
@@ -96,6 +98,8 @@ func (o *outbox) span(g *group, s msg.Span, r *run, moves int) {
 	s.Tenant, s.Format, s.Session, s.Source = g.key.Tenant, g.key.Format, g.key.Session, r.Source
 	s.TraceID = g.ids.trace(r.Root)
 	s.Run, s.ParentRun = r.ID, r.Parent
+	s.Client = r.Client
+	s.Client.Host = cmp.Or(s.Client.Host, o.host)
 	if s.Agent == (msg.Agent{}) {
 		s.Agent = r.Agent
 	}

@@ -25,12 +25,13 @@ type run struct {
 
 // identity is whose run it is and where its messages are read.
 type identity struct {
-	ID      string    `json:"id"`
-	Stream  uint64    `json:"stream"`
-	Source  string    `json:"source,omitempty"`
-	Server  string    `json:"server,omitempty"`
-	Unnamed bool      `json:"unnamed,omitempty"` // see unnamed
-	Agent   msg.Agent `json:"agent,omitzero"`
+	ID      string     `json:"id"`
+	Stream  uint64     `json:"stream"`
+	Source  string     `json:"source,omitempty"`
+	Server  string     `json:"server,omitempty"`
+	Unnamed bool       `json:"unnamed,omitempty"` // see unnamed
+	Agent   msg.Agent  `json:"agent,omitzero"`
+	Client  msg.Client `json:"client,omitzero"`
 	// Exchange is the request that began the run.
 	Exchange *exchange `json:"begun,omitempty"`
 }
@@ -135,6 +136,9 @@ func (r *run) describe(m *msg.Message) {
 		if r.Agent.Kind == 0 {
 			r.Agent.Kind = m.Agent.Kind
 		}
+	}
+	if m.Client != (msg.Client{}) {
+		r.Client = r.Client.Or(m.Client.Clone())
 	}
 	if r.Provider == "" {
 		r.Provider = strings.Clone(m.Provider)

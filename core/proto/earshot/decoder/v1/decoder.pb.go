@@ -1562,8 +1562,21 @@ type Message struct {
 	// The protocol's id of the call where tool_call_id is another; "?" where it may become
 	// known later.
 	ToolProtocolId string `protobuf:"bytes,40,opt,name=tool_protocol_id,json=toolProtocolId,proto3" json:"tool_protocol_id,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Directory of the project that the run works in; this and the next ones on at least the
+	// first message of a run.
+	ClientProject string `protobuf:"bytes,41,opt,name=client_project,json=clientProject,proto3" json:"client_project,omitempty"`
+	// Branch of its version control.
+	ClientBranch string `protobuf:"bytes,42,opt,name=client_branch,json=clientBranch,proto3" json:"client_branch,omitempty"`
+	// Version of the program that the agent runs in.
+	ClientVersion string `protobuf:"bytes,43,opt,name=client_version,json=clientVersion,proto3" json:"client_version,omitempty"`
+	// The machine, where the protocol names it.
+	ClientHost string `protobuf:"bytes,44,opt,name=client_host,json=clientHost,proto3" json:"client_host,omitempty"`
+	// The account, where the protocol has one.
+	ClientUser string `protobuf:"bytes,45,opt,name=client_user,json=clientUser,proto3" json:"client_user,omitempty"`
+	// Name of the conversation; a later one replaces it.
+	Title         string `protobuf:"bytes,46,opt,name=title,proto3" json:"title,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Message) Reset() {
@@ -1851,6 +1864,48 @@ func (x *Message) GetToolDuration() int64 {
 func (x *Message) GetToolProtocolId() string {
 	if x != nil {
 		return x.ToolProtocolId
+	}
+	return ""
+}
+
+func (x *Message) GetClientProject() string {
+	if x != nil {
+		return x.ClientProject
+	}
+	return ""
+}
+
+func (x *Message) GetClientBranch() string {
+	if x != nil {
+		return x.ClientBranch
+	}
+	return ""
+}
+
+func (x *Message) GetClientVersion() string {
+	if x != nil {
+		return x.ClientVersion
+	}
+	return ""
+}
+
+func (x *Message) GetClientHost() string {
+	if x != nil {
+		return x.ClientHost
+	}
+	return ""
+}
+
+func (x *Message) GetClientUser() string {
+	if x != nil {
+		return x.ClientUser
+	}
+	return ""
+}
+
+func (x *Message) GetTitle() string {
+	if x != nil {
+		return x.Title
 	}
 	return ""
 }
@@ -2282,7 +2337,7 @@ const file_earshot_decoder_v1_decoder_proto_rawDesc = "" +
 	"\x05Range\x12\x16\n" +
 	"\x06offset\x18\x01 \x01(\rR\x06offset\x12\x16\n" +
 	"\x06length\x18\x02 \x01(\rR\x06length\x12\x16\n" +
-	"\x06quoted\x18\x03 \x01(\bR\x06quoted\"\x9e\v\n" +
+	"\x06quoted\x18\x03 \x01(\bR\x06quoted\"\xe9\f\n" +
 	"\aMessage\x12\x14\n" +
 	"\x05frame\x18\x01 \x01(\x05R\x05frame\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x18\n" +
@@ -2332,7 +2387,15 @@ const file_earshot_decoder_v1_decoder_proto_rawDesc = "" +
 	"delegation\x18# \x01(\v2\x1c.earshot.decoder.v1.DelegateR\n" +
 	"delegation\x12#\n" +
 	"\rtool_duration\x18$ \x01(\x03R\ftoolDuration\x12(\n" +
-	"\x10tool_protocol_id\x18( \x01(\tR\x0etoolProtocolId\".\n" +
+	"\x10tool_protocol_id\x18( \x01(\tR\x0etoolProtocolId\x12%\n" +
+	"\x0eclient_project\x18) \x01(\tR\rclientProject\x12#\n" +
+	"\rclient_branch\x18* \x01(\tR\fclientBranch\x12%\n" +
+	"\x0eclient_version\x18+ \x01(\tR\rclientVersion\x12\x1f\n" +
+	"\vclient_host\x18, \x01(\tR\n" +
+	"clientHost\x12\x1f\n" +
+	"\vclient_user\x18- \x01(\tR\n" +
+	"clientUser\x12\x14\n" +
+	"\x05title\x18. \x01(\tR\x05title\".\n" +
 	"\x04Attr\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\"}\n" +
