@@ -78,6 +78,7 @@ type Batch struct {
 
 	Messages    []msg.Message
 	Spans       []msg.Span
+	Verdicts    []msg.Verdict
 	DeadLetters []msg.DeadLetter
 	Ledger      []msg.Ledger
 	Streams     []msg.Stream
@@ -86,7 +87,7 @@ type Batch struct {
 
 // Len is the number of records.
 func (b *Batch) Len() int {
-	return len(b.Messages) + len(b.Spans) + len(b.DeadLetters) + len(b.Ledger) + len(b.Streams) + len(b.Rows)
+	return len(b.Messages) + len(b.Spans) + len(b.Verdicts) + len(b.DeadLetters) + len(b.Ledger) + len(b.Streams) + len(b.Rows)
 }
 
 // Halves returns the batch in two, each with an identity of its own that is the
@@ -96,6 +97,7 @@ func (b *Batch) Halves() [2]*Batch {
 	n := b.Len() / 2
 	left.Messages, right.Messages, n = cut(b.Messages, n)
 	left.Spans, right.Spans, n = cut(b.Spans, n)
+	left.Verdicts, right.Verdicts, n = cut(b.Verdicts, n)
 	left.DeadLetters, right.DeadLetters, n = cut(b.DeadLetters, n)
 	left.Ledger, right.Ledger, n = cut(b.Ledger, n)
 	left.Streams, right.Streams, n = cut(b.Streams, n)

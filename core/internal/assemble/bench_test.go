@@ -23,7 +23,9 @@ type countSpans int
 func (n *countSpans) Span(msg.Span)                 { *n++ }
 func (n *countSpans) ReplayChildren(uint64, RunRef) {}
 func (n *countSpans) Finding(string, string)        {}
-func (n *countSpans) Replayable(uint64) bool        { return false }
+func (n *countSpans) Verdict(msg.Verdict)           {}
+
+func (n *countSpans) Replayable(uint64) bool { return false }
 
 func (n *countSpans) Flush(uint64) {}
 

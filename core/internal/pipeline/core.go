@@ -31,8 +31,14 @@ type core struct {
 	accounting accounting
 	commits    committer
 	replays    []replay
-	reported   map[string]bool // inputs that could not be read, with the reason
-	opened     uint64          // streams so far
+	verdicts   map[verdictKey]bool // that hold
+	reported   map[string]bool     // inputs that could not be read, with the reason
+	opened     uint64              // streams so far
+}
+
+type verdictKey struct {
+	span msg.SpanID
+	name string
 }
 
 // accounts are the open streams.
@@ -72,10 +78,10 @@ func newCore(p *Pipeline, sink Sink) *core {
 		settings: p.settings, check: p.check, log: p.log, metrics: p.metrics,
 		inbox: p.inbox, results: p.results, inFlight: p.inFlight, deadLetters: &p.deadLetters,
 		accounts: accounts{make(map[*stream]*account), make(map[uint64]*account)},
-		reported: make(map[string]bool),
+		reported: make(map[string]bool), verdicts: make(map[verdictKey]bool),
 	}
 	rules := p.settings.Assemble
-	rules.Replay, rules.LocalIDs = !p.check.Fresh(), p.localIDs
+	rules.Replay, rules.LocalIDs, rules.LastBytes = !p.check.Fresh(), p.localIDs, c.lastBytes
 	c.assembler = assemble.New(rules, p.check, c)
 	c.commits.init(&c.settings, c.assembler, p.check, sink, p.inFlight, &p.progress)
 	c.accounting.init(&c.settings, c.assembler, &c.commits, &p.progress)
@@ -311,6 +317,29 @@ func (c *core) drained() bool {
 
 // Span implements assemble.Emitter.
 func (c *core) Span(s msg.Span) { c.accounting.span(&s) }
+
+// Verdict implements assemble.Emitter.
+func (c *core) Verdict(v msg.Verdict) {
+	c.commits.addVerdict(v)
+	key := verdictKey{v.Span, v.Name}
+	switch held := c.verdicts[key]; {
+	case v.Resolved == 0 && !held:
+		c.verdicts[key] = true
+		c.metrics.VerdictsMade.WithLabelValues(v.Format, v.Name).Inc()
+		c.metrics.Verdicts.WithLabelValues(v.Name).Inc()
+	case v.Resolved != 0 && held:
+		delete(c.verdicts, key)
+		c.metrics.Verdicts.WithLabelValues(v.Name).Dec()
+	}
+}
+
+// lastBytes is when bytes of a stream arrived last that is open and read live; 0: it is none.
+func (c *core) lastBytes(stream uint64) int64 {
+	if a := c.accounts.named[stream]; a != nil && a.stream.feed.journalled {
+		return a.record.Read
+	}
+	return 0
+}
 
 // Finding implements assemble.Emitter.
 func (c *core) Finding(format, kind string) {
