@@ -101,6 +101,10 @@ func (p *Progress) Observe(m *msg.Message, alive int64) (l Learned, ok bool) {
 		if m.Signal != msg.RunPause && m.Signal != msg.WaitStart {
 			p.ask(m.Time, alive)
 		}
+	case msg.Usage: // of formats in which it closes the response
+		if p.Awaits == Model && p.Asked == 0 && p.Answered && final(m.FinishReason) {
+			p.Awaits = NextPrompt
+		}
 	case msg.Error:
 		p.fail(m, alive)
 	case msg.Assistant, msg.Reasoning, msg.ToolCall, msg.Delegation:
@@ -137,14 +141,20 @@ func (p *Progress) answer(m *msg.Message, alive int64) (l Learned, ok bool) {
 		p.keep(m.Content)
 	}
 	next := Model
-	switch m.FinishReason {
-	case "end_turn", "stop", "stop_sequence", "completed", "COMPLETED", "STOP":
-		if m.Kind == msg.Assistant || m.Kind == msg.Reasoning && m.FinishReason == "end_turn" {
-			next = NextPrompt
-		}
+	if m.Kind == msg.Assistant && final(m.FinishReason) {
+		next = NextPrompt
 	}
 	p.await(next, alive, true)
 	return l, ok
+}
+
+// final reports whether a model that stopped for that reason has ended its turn.
+func final(reason string) bool {
+	switch strings.ToLower(reason) {
+	case "end_turn", "stop", "stop_sequence", "completed":
+		return true
+	}
+	return false
 }
 
 // keep keeps the beginning of a text, in the memory of the one before.
@@ -193,7 +203,9 @@ func (p *Progress) fail(m *msg.Message, alive int64) {
 func (c *CallState) Observe(m *msg.Message, alive int64) {
 	switch m.Signal {
 	case msg.WaitStart:
-		c.Awaits, c.Since = permission(awaited(m)), alive
+		if c.Awaits != Person { // a question of the agent is no question for permission
+			c.Awaits, c.Since = permission(awaited(m)), alive
+		}
 	case msg.RunPause:
 		c.Awaits, c.Since = awaited(m), alive
 	case msg.WaitEnd, msg.RunResume:
