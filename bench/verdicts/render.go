@@ -111,6 +111,10 @@ func (w *claudeCode) write(s step, now time.Time) bool {
 			text = w.prompts[s.Lane]
 		}
 		w.reply[s.Lane] = ""
+		if s.What == "begin" {
+			w.add("/home/ada/.claude/projects/-srv-quarry/"+w.session+"/subagents/agent-"+s.Lane+".meta.json", now,
+				frame.Frame{Kind: frame.Body, Data: encode(m{"agentType": "helper", "description": "Ask", "toolUseId": "toolu_" + w.session[:4] + s.Lane, "spawnDepth": 1})}, false)
+		}
 		w.line(s, now, m{"type": "user", "message": m{"role": "user", "content": text}})
 	case "text":
 		w.assistant(s, now, nil, m{"type": "text", "text": s.Text})
@@ -339,7 +343,9 @@ func newAgno(session string) *agno {
 	return &agno{session: session, tasks: map[string]m{}, names: map[string]string{}}
 }
 
-func (w *agno) run(lane string) string { return w.session[:24] + fmt.Sprintf("%012x", len(lane)*4097+7) }
+func (w *agno) run(lane string) string {
+	return w.session[:24] + fmt.Sprintf("%012x", len(lane)*4097+7)
+}
 
 func (w *agno) event(s step, now time.Time, name string, more m) {
 	data := m{"created_at": now.Unix(), "session_id": w.session, "run_id": w.run(s.Lane)}
