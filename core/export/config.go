@@ -24,6 +24,7 @@ type Env struct {
 	SilentAfter  time.Duration // see config.Now
 	StoreMaxAge  time.Duration // of the rows of the embedded store
 	StoreMaxSize int64         // bytes of its tables
+	StateDir     string        // for files that stay: what an exporter has to remember
 	TempDir      string        // for files that end with the process; empty: none
 	Logger       *slog.Logger
 }

@@ -62,6 +62,16 @@ type Gatherer interface {
 	Split(b *Batch) ([2]*Batch, bool)
 }
 
+// Selector is an exporter that needs a part of each batch only. The parts are written to its
+// spool before they are exported, whether it keeps up or not: batches never wait for it, and a
+// destination that is down costs the disk its part.
+type Selector interface {
+	Exporter
+	// Select returns the part of a batch that the exporter needs, which may be empty; it does
+	// not keep the batch. Another goroutine than that of Export calls it.
+	Select(b *Batch) *Batch
+}
+
 // Rows are rows of one table in the encoding of an exporter's destination. Only the exporter
 // that gathered them can read them.
 type Rows struct {

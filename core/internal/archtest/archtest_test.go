@@ -25,7 +25,7 @@ var rooms = []string{
 	"core/proto", "core/sdk/jsonv", "core/sdk/bounded", "core/sdk/ident", "core/sdk/codex", "core/sdk/gemini", "core/sdk/media", "core/sdk/openai", "core/sdk/pyrepr", "core/sdk/snapshot", "core/sdk/when", "core/sdk/anthropic", "core/sdk/claude", "core/sdk/conversation", "core/sdk/exchange", "core/sdk/spawn", "core/sdk/unknown", "core/sdk", "core/export/exporttest", "core/export", "core/config/spec", "core/config/internal/writeexample", "core/config", "core/semconv", "core/blame", "core/price", "core/inspect", "core/ui", "core/replay", "core/freeport", "core/retry", "core/sandbox", "core/discover", "core/app",
 	"core/internal/wire", "core/internal/host", "core/internal/source", "core/internal/assemble/link", "core/internal/assemble", "core/internal/anomaly", "core/internal/checkpoint",
 	"core/internal/journal", "core/internal/redact", "core/internal/deadletter", "core/internal/delivery", "core/internal/pipeline", "core/internal/segment", "core/internal/spool", "core/internal/store", "core/internal/telemetry", "core/internal/meter", "core/internal/livetail",
-	"exporters/clickhouse", "exporters/otel", "plugins", "dashboards", "cmd/earshot-store", "cmd/earshot", "bench", "exporters",
+	"exporters/clickhouse", "exporters/notify", "exporters/otel", "plugins", "dashboards", "cmd/earshot-store", "cmd/earshot", "bench", "exporters",
 }
 
 // may says what a room may import, beside itself, the standard library and other
@@ -102,8 +102,9 @@ var may = map[string][]string{
 		"core/msg", "core/verdict", "core/frame", "core/decoder", "core/export", "core/config", "core/config/spec", "core/internal/wire", "core/internal/host", "core/internal/source", "core/internal/journal", "core/internal/redact", "core/replay",
 		"core/internal/assemble", "core/internal/checkpoint", "core/internal/deadletter", "core/internal/delivery", "core/internal/pipeline", "core/internal/store", "core/internal/telemetry", "core/internal/meter", "core/internal/livetail", "core/semconv", "core/internal/meter", "core/sandbox",
 	},
-	"exporters":            {"core/config/spec", "exporters/clickhouse", "exporters/otel"},
+	"exporters":            {"core/config/spec", "exporters/clickhouse", "exporters/notify", "exporters/otel"},
 	"exporters/clickhouse": {"core/msg", "core/config/spec", "core/export", "core/semconv", "core/price", "core/retry"},
+	"exporters/notify":     {"core/msg", "core/config/spec", "core/export", "core/retry", "core/verdict"},
 	"exporters/otel":       {"core/msg", "core/config/spec", "core/export", "core/semconv", "core/retry"},
 	"plugins":              {"core/msg", "core/frame", "core/decoder", "core/sdk", "core/sdk/anthropic", "core/sdk/claude", "core/sdk/conversation", "core/sdk/exchange", "core/sdk/bounded", "core/sdk/codex", "core/sdk/gemini", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/media", "core/sdk/openai", "core/sdk/pyrepr", "core/sdk/snapshot", "core/sdk/spawn", "core/sdk/unknown", "core/sdk/when"},
 	"dashboards":           {},
