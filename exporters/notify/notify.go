@@ -21,12 +21,14 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/export"
@@ -80,8 +82,9 @@ type Exporter struct {
 	log    *slog.Logger
 	now    func() time.Time
 
-	mu    sync.Mutex
+	mu    sync.Mutex // of Export
 	state state
+	held  atomic.Pointer[[]msg.Verdict] // of the state, for Select, which never waits for Export
 }
 
 // state is the file of an exporter.
@@ -117,6 +120,7 @@ func open(name string, r Rules, s sender, env export.Env) (*Exporter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("notify: %s: %w", x.file, err)
 	}
+	x.share()
 	return x, nil
 }
 
@@ -129,11 +133,9 @@ func (x *Exporter) Select(b *export.Batch) *export.Batch {
 			out.Verdicts = append(out.Verdicts, *v)
 		}
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if len(x.state.Held) > 0 && !x.quiet.at(x.now()) {
-		for _, v := range x.state.Held {
-			out.Verdicts = append(out.Verdicts, v)
+	if held := x.held.Load(); held != nil && len(*held) > 0 && !x.quiet.at(x.now()) {
+		if x.held.CompareAndSwap(held, nil) { // once
+			out.Verdicts = append(out.Verdicts, *held...)
 		}
 	}
 	return out
@@ -253,8 +255,15 @@ func (x *Exporter) notify(ctx context.Context, n *Notification, now time.Time) e
 	return x.save()
 }
 
+// share makes the verdicts that are held known to Select.
+func (x *Exporter) share() {
+	held := slices.Collect(maps.Values(x.state.Held))
+	x.held.Store(&held)
+}
+
 // save replaces the file of the state.
 func (x *Exporter) save() error {
+	x.share()
 	b, err := json.Marshal(&x.state)
 	if err != nil {
 		return fmt.Errorf("notify: state: %w", err)
