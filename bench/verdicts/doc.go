@@ -1,8 +1,7 @@
 // Package verdicts measures how often a verdict is right: it re-enacts incidents that people
 // reported of their agents, with invented contents, in the formats that can show them, and
 // compares the verdicts that are made with those that a person would make of the same facts.
-//
-//	go test ./bench/verdicts -run TestIncidents -v
+// Run `go test ./bench/verdicts -run TestIncidents -v` for the table.
 //
 // An incident is a text file of incidents/before, written before the rules were tuned, or of
 // incidents/after, written when they were fixed:

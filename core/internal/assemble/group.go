@@ -168,7 +168,7 @@ func (g *group) reset(id string) {
 	g.Runs[id] = r.stub()
 	for _, c := range g.Open {
 		if c.Run == id {
-			g.endVerdict(r, c)
+			reporter{g}.endVerdict(r, c)
 			delete(g.Open, c.ID)
 		}
 	}

@@ -173,7 +173,7 @@ func (g restorer) restoreRun(r *run) {
 	story := b.Run
 	if story == nil {
 		if g.isolated(r) {
-			g.endVerdict(r, nil)
+			reporter{g.group}.endVerdict(r, nil)
 			g.drop(r.ID)
 			if g.Turns[b.Stream] == r.ID {
 				g.setTurn(b.Stream, b.Turn)
@@ -205,7 +205,7 @@ func (g restorer) restoreCalls(r *run, calls []*call) {
 		}
 		at := slices.IndexFunc(calls, func(k *call) bool { return k.ID == id })
 		if at < 0 {
-			g.endVerdict(r, c)
+			reporter{g.group}.endVerdict(r, c)
 			delete(g.Open, id)
 			if c.Child != "" {
 				g.Facts = append(g.Facts, link.Fact{Call: c.ID, Edge: c.Edge})

@@ -50,7 +50,7 @@ func (a *Assembler) judge(g *group, now time.Time) {
 		return
 	}
 	if g.judged == 0 { // just read: whoever counts what holds counts from here
-		g.repeatVerdicts()
+		reporter{g}.repeatVerdicts()
 	}
 	g.unjudged, g.judged = false, t
 	j := judging{group: g, settings: &a.settings, now: t}
@@ -180,16 +180,19 @@ func (j judging) report(r *run, c *call, v change) {
 		if v.is.Kind != verdict.Healthy {
 			resolution = v.is.Kind.String()
 		}
-		j.emitVerdict(r, c, v.was, j.now, resolution)
-		j.closeVerdict(r, c, v.was, j.now)
+		reporter{j.group}.emitVerdict(r, c, v.was, j.now, resolution)
+		reporter{j.group}.closeVerdict(r, c, v.was, j.now)
 	}
 	if v.is.Kind != verdict.Healthy {
-		j.emitVerdict(r, c, v.is, 0, "")
+		reporter{j.group}.emitVerdict(r, c, v.is, 0, "")
 	}
 }
 
+// reporter emits the verdicts of a session, and adds those that are over to its spans.
+type reporter struct{ *group }
+
 // endVerdict resolves the verdict of work that has ended, and adds it to the work's span.
-func (g *group) endVerdict(r *run, c *call) {
+func (g reporter) endVerdict(r *run, c *call) {
 	m := &r.Judged.Mark
 	if c != nil {
 		m = &c.Judged.Mark
@@ -205,7 +208,7 @@ func (g *group) endVerdict(r *run, c *call) {
 }
 
 // repeatVerdicts emits the verdicts that hold, as they were emitted before.
-func (g *group) repeatVerdicts() {
+func (g reporter) repeatVerdicts() {
 	for _, r := range g.Runs {
 		if m := r.Judged.Mark; m.Kind != verdict.Healthy {
 			g.emitVerdict(r, nil, m, 0, "")
@@ -219,7 +222,7 @@ func (g *group) repeatVerdicts() {
 }
 
 // closeVerdict adds the event of a verdict that holds no longer.
-func (g *group) closeVerdict(r *run, c *call, was verdict.Mark, at int64) {
+func (g reporter) closeVerdict(r *run, c *call, was verdict.Mark, at int64) {
 	attrs := []msg.Attr{
 		{Key: msg.VerdictName, Value: was.Kind.String()}, {Key: msg.VerdictEvidence, Value: was.Evidence},
 		{Key: msg.VerdictHeld, Value: strconv.FormatInt(max(0, at-was.Since)/int64(time.Second), 10)},
@@ -231,7 +234,7 @@ func (g *group) closeVerdict(r *run, c *call, was verdict.Mark, at int64) {
 	}
 }
 
-func (g *group) emitVerdict(r *run, c *call, m verdict.Mark, resolved int64, resolution string) {
+func (g reporter) emitVerdict(r *run, c *call, m verdict.Mark, resolved int64, resolution string) {
 	v := msg.Verdict{
 		Tenant: g.key.Tenant, Source: r.Source, Format: g.key.Format, Session: g.key.Session, Run: r.ID,
 		TraceID: g.ids.trace(r.Root), Span: g.ids.run(r), Kind: msg.SpanRun, Agent: r.Agent.Name,
@@ -256,7 +259,7 @@ func (g *group) emitVerdict(r *run, c *call, m verdict.Mark, resolved int64, res
 }
 
 // path is the way from the top-level run to the work, with the age of each step.
-func (g *group) path(r *run, c *call) string {
+func (g reporter) path(r *run, c *call) string {
 	now := max(g.judged, g.alive)
 	age := func(since int64) string { return " (" + verdict.Age(now-since) + ")" }
 	text := ""

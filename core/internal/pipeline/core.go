@@ -81,7 +81,7 @@ func newCore(p *Pipeline, sink Sink) *core {
 		reported: make(map[string]bool), verdicts: make(map[verdictKey]bool),
 	}
 	rules := p.settings.Assemble
-	rules.Replay, rules.LocalIDs, rules.LastBytes = !p.check.Fresh(), p.localIDs, c.lastBytes
+	rules.Replay, rules.LocalIDs, rules.LastBytes = !p.check.Fresh(), p.localIDs, c.accounts.lastBytes
 	c.assembler = assemble.New(rules, p.check, c)
 	c.commits.init(&c.settings, c.assembler, p.check, sink, p.inFlight, &p.progress)
 	c.accounting.init(&c.settings, c.assembler, &c.commits, &p.progress)
@@ -334,8 +334,8 @@ func (c *core) Verdict(v msg.Verdict) {
 }
 
 // lastBytes is when bytes of a stream arrived last that is open and read live; 0: it is none.
-func (c *core) lastBytes(stream uint64) int64 {
-	if a := c.accounts.named[stream]; a != nil && a.stream.feed.journalled {
+func (x *accounts) lastBytes(stream uint64) int64 {
+	if a := x.named[stream]; a != nil && a.stream.feed.journalled {
 		return a.record.Read
 	}
 	return 0
