@@ -31,9 +31,16 @@ type core struct {
 	accounting accounting
 	commits    committer
 	replays    []replay
-	verdicts   map[verdictKey]bool // that hold
-	reported   map[string]bool     // inputs that could not be read, with the reason
-	opened     uint64              // streams so far
+	verdicts   verdictCounts
+	awaited    map[uint64][]assemble.RunRef // runs to be decoded again when their stream is open
+	reported   map[string]bool              // inputs that could not be read, with the reason
+	opened     uint64                       // streams so far
+}
+
+// verdictCounts counts the verdicts that hold: those that are reported again count once.
+type verdictCounts struct {
+	metrics *telemetry.Metrics
+	hold    map[verdictKey]bool
 }
 
 type verdictKey struct {
@@ -78,7 +85,8 @@ func newCore(p *Pipeline, sink Sink) *core {
 		settings: p.settings, check: p.check, log: p.log, metrics: p.metrics,
 		inbox: p.inbox, results: p.results, inFlight: p.inFlight, deadLetters: &p.deadLetters,
 		accounts: accounts{make(map[*stream]*account), make(map[uint64]*account)},
-		reported: make(map[string]bool), verdicts: make(map[verdictKey]bool),
+		awaited:  make(map[uint64][]assemble.RunRef),
+		reported: make(map[string]bool), verdicts: verdictCounts{p.metrics, make(map[verdictKey]bool)},
 	}
 	rules := p.settings.Assemble
 	rules.Replay, rules.LocalIDs, rules.LastBytes = !p.check.Fresh(), p.localIDs, c.accounts.lastBytes
@@ -216,7 +224,7 @@ func (c *core) open(s *stream, r checkpoint.Stream) error {
 	s.cursor.next, s.cursor.resume, s.cursor.quarantine.records = a.decoded, a.resume(), a.record.Poison
 	c.accounts.add(a)
 	c.commits.touch(a)
-	return nil
+	return c.rejoin(s.name)
 }
 
 // detach drops a source's streams, as the end of the process would: the next source of that
@@ -264,31 +272,31 @@ func (c *core) idle(now time.Time) error {
 		}
 	}
 	if every := c.settings.Heartbeat; every > 0 && now.Sub(c.commits.closed) >= every {
-		c.heartbeat()
+		c.accounts.heartbeat(&c.commits)
 	}
 	return c.assembler.Idle(now, int(c.commits.submitted.Load()))
 }
 
 // heartbeat has the account of one stream of each source written: its time shows that
 // Earshot is running and listening.
-func (c *core) heartbeat() {
+func (x *accounts) heartbeat(k *committer) {
 	latest := make(map[*Feed]*account)
-	for s, a := range c.accounts.of {
+	for s, a := range x.of {
 		if was := latest[s.feed]; was == nil || a.touched.After(was.touched) {
 			latest[s.feed] = a
 		}
 	}
 	for _, a := range latest {
-		c.commits.touch(a)
+		k.touch(a)
 	}
 }
 
 // flushAll flushes every decoder, which takes its snapshot. It returns whether there was
 // nothing left to do: a stream that is being delivered again is not flushed, because its
 // decoder is not where it was.
-func (c *core) flushAll(waiting *sync.WaitGroup) (done bool) {
+func (x *accounts) flushAll(waiting *sync.WaitGroup) (done bool) {
 	done = true
-	for s, a := range c.accounts.of {
+	for s, a := range x.of {
 		if a.stalled || a.flushed() {
 			continue
 		}
@@ -321,15 +329,19 @@ func (c *core) Span(s msg.Span) { c.accounting.span(&s) }
 // Verdict implements assemble.Emitter.
 func (c *core) Verdict(v msg.Verdict) {
 	c.commits.addVerdict(v)
+	c.verdicts.count(&v)
+}
+
+func (x *verdictCounts) count(v *msg.Verdict) {
 	key := verdictKey{v.Span, v.Name}
-	switch held := c.verdicts[key]; {
+	switch held := x.hold[key]; {
 	case v.Resolved == 0 && !held:
-		c.verdicts[key] = true
-		c.metrics.VerdictsMade.WithLabelValues(v.Format, v.Name).Inc()
-		c.metrics.Verdicts.WithLabelValues(v.Name).Inc()
+		x.hold[key] = true
+		x.metrics.VerdictsMade.WithLabelValues(v.Format, v.Name).Inc()
+		x.metrics.Verdicts.WithLabelValues(v.Name).Inc()
 	case v.Resolved != 0 && held:
-		delete(c.verdicts, key)
-		c.metrics.Verdicts.WithLabelValues(v.Name).Dec()
+		delete(x.hold, key)
+		x.metrics.Verdicts.WithLabelValues(v.Name).Dec()
 	}
 }
 
