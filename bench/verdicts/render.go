@@ -147,6 +147,10 @@ func (w *claudeCode) write(s step, now time.Time) bool {
 	case "retry":
 		w.line(s, now, m{"type": "system", "subtype": "api_error", "level": "error", "retryInMs": 1000, "retryAttempt": 1, "maxRetries": 10,
 			"error": m{"status": 529, "error": m{"type": "error", "error": m{"type": "overloaded_error", "message": "Overloaded"}}}})
+	case "limit":
+		w.line(s, now, m{"type": "assistant", "isApiErrorMessage": true, "apiErrorStatus": 429, "error": "rate_limit", "requestId": "req_lim", "message": m{
+			"id": w.id("aaaa"), "model": "<synthetic>", "role": "assistant", "type": "message", "stop_reason": "stop_sequence", "usage": m{"input_tokens": 0, "output_tokens": 0},
+			"content": []any{m{"type": "text", "text": "You've hit your limit · resets 6pm"}}}})
 	default:
 		return false
 	}

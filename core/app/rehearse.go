@@ -111,6 +111,7 @@ func (r *rehearsal) take(h Heard) error {
 		return err
 	}
 	if h.Frame.Kind == frame.Close {
+		s.flushed = true
 		var refs []assemble.RunRef
 		for id := range s.sessions {
 			refs = append(refs, assemble.RunRef{Tenant: "default", Format: r.format, Session: id})

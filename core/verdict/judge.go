@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -15,7 +16,6 @@ type Run struct {
 	Lost   bool  // it ended with its stream, which said nothing of an end
 	Failed bool  // it ended in an error
 	Alive  int64 // the last sign of life: a record, or bytes of its stream
-	Stream int64 // the last bytes of its stream, if that is read live and open; else 0
 	Parent *Run  // the run that has Call
 	Call   *Call // that caused it
 	Loop   Loop
@@ -195,7 +195,10 @@ func (v *judgement) run(r *Run, calls []*Call) Verdict {
 	if r.Ended {
 		return Verdict{}
 	}
+	asks := slices.ContainsFunc(calls, func(c *Call) bool { return c.Verdict.Kind.Waits() })
 	switch {
+	case asks && (p.Awaits == Permission || p.Awaits == Person): // the wait is the call's
+		return Verdict{}
 	case p.Awaits == Permission:
 		return Verdict{Kind: WaitingPermission, Since: p.Since, Evidence: fmt.Sprintf("%s has waited %s for a person's permission", agent(r), v.ago(p.Since))}
 	case p.Awaits == Person:
@@ -225,10 +228,6 @@ func (v *judgement) model(r *Run) Verdict {
 		than = fmt.Sprintf("its longest of %d answers took %s", b.N, span(b.Longest))
 	}
 	alive := r.Alive
-	if r.Stream > p.Since { // a part of the answer came
-		limit, than = int64(rules.StreamSilent), fmt.Sprintf("the answer had begun %s before", span(r.Stream-p.Since))
-		alive = max(alive, r.Stream)
-	}
 	if !v.due(alive + limit) {
 		return Verdict{}
 	}
@@ -241,7 +240,7 @@ func (v *judgement) model(r *Run) Verdict {
 // orphan judges a run whose caller has ended.
 func (v *judgement) orphan(r *Run) Verdict {
 	up := r.Parent
-	if up == nil || !up.Ended || r.Call == nil || r.Call.Async || r.Ended || r.State.Awaits == NextPrompt {
+	if up == nil || !up.Ended || up.Lost || r.Call == nil || r.Call.Async || r.Ended || r.State.Awaits == NextPrompt {
 		return Verdict{}
 	}
 	if r.Alive <= up.Alive+int64(v.Rules.Grace) && !v.due(up.Alive+2*int64(v.Rules.Grace)) {

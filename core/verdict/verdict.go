@@ -76,19 +76,18 @@ type Verdict struct {
 
 // Rules are the floors below which no history makes work late.
 type Rules struct {
-	ModelSilent  time.Duration // without an answer of a model
-	StreamSilent time.Duration // without a byte in the midst of an answer
-	Tool         time.Duration // of a call without history
-	ToolFloor    time.Duration // of a call with history
-	Start        time.Duration // until a delegate's first record
-	Grace        time.Duration // for records that are written late: the end of a delegate, of a caller
-	Retrying     time.Duration // of retries
+	ModelSilent time.Duration // without a record, or a byte, of an answer of a model
+	Tool        time.Duration // of a call without history
+	ToolFloor   time.Duration // of a call with history
+	Start       time.Duration // until a delegate's first record
+	Grace       time.Duration // for records that are written late: the end of a delegate, of a caller
+	Retrying    time.Duration // of retries
 }
 
 // DefaultRules are the rules of a configuration that names none.
 func DefaultRules() Rules {
 	return Rules{
-		ModelSilent: 3 * time.Minute, StreamSilent: time.Minute, Tool: 20 * time.Minute, ToolFloor: time.Minute,
+		ModelSilent: 3 * time.Minute, Tool: 20 * time.Minute, ToolFloor: time.Minute,
 		Start: time.Minute, Grace: 30 * time.Second, Retrying: 30 * time.Second,
 	}
 }

@@ -113,8 +113,7 @@ func (j judging) session() *verdict.Session {
 			Alive: r.Alive, Loop: verdict.Loop{Tool: r.Anomalies.LoopTool, Count: r.Anomalies.Repeated(), Took: max(0, r.Last-r.Anomalies.From)},
 		}
 		if f := j.settings.LastBytes; f != nil && !v.Ended && waiting[r.Stream] == 1 {
-			v.Stream = f(r.Stream)
-			v.Alive = max(v.Alive, v.Stream)
+			v.Alive = max(v.Alive, f(r.Stream))
 		}
 		runs[r.ID] = v
 		s.Runs = append(s.Runs, v)
