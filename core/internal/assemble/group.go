@@ -43,6 +43,7 @@ type group struct {
 	alive     int64     // when the sender of the message at hand was at work
 	learned   *learning
 	unjudged  bool  // changed since it was judged
+	urgent    bool  // a record since may have made or resolved a verdict at once
 	judged    int64 // when it was judged last; Unix ns
 	judgeAt   int64 // when its verdicts may change with time; 0: never
 	ends      []remoteEnd

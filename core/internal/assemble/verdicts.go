@@ -10,11 +10,15 @@ import (
 	"github.com/earshot-dev/earshot/core/verdict"
 )
 
-// judgeEvery is how often a session is judged at most, and saveEvery how often what was learned
-// is stored: after a crash the durations of that time are missing, and nothing else.
+// judgeEvery is how often a session is judged at most. One that just goes on is judged when it
+// has been silent for judgeSilent, or after judgeLater: the floors of verdict.Rules are longer,
+// or are met by both within 30 s. What was learned is stored every saveEvery: after a crash the
+// durations of that time are missing, and nothing else.
 const (
-	judgeEvery = 2 * time.Second
-	saveEvery  = 30 * time.Second
+	judgeEvery  = 2 * time.Second
+	judgeSilent = 20 * time.Second
+	judgeLater  = 45 * time.Second
+	saveEvery   = 30 * time.Second
 )
 
 // historyKey is the key of what was learned, which is no session: those have a tenant.
@@ -26,6 +30,9 @@ type learning struct {
 	loaded bool
 	saved  time.Time
 	due    bool // to be stored with the next commit
+
+	spent  time.Duration // by judging, and how often: for the benchmark
+	judged int
 }
 
 func (l *learning) load(s Store) error {
@@ -46,13 +53,16 @@ func (l *learning) load(s Store) error {
 // judge judges a session that has changed, or whose verdict may have changed with time.
 func (a *Assembler) judge(g *group, now time.Time) {
 	t := now.UnixNano()
-	if !g.unjudged && (g.judgeAt == 0 || t < g.judgeAt) || t-g.judged < int64(judgeEvery) {
+	since, due := t-g.judged, g.judgeAt != 0 && t >= g.judgeAt
+	if since < int64(judgeEvery) || !due && (!g.unjudged || !g.urgent && since < int64(judgeLater) && now.Sub(g.read) < judgeSilent) {
 		return
 	}
 	if g.judged == 0 { // just read: whoever counts what holds counts from here
 		reporter{g}.repeatVerdicts()
 	}
-	g.unjudged, g.judged = false, t
+	began := time.Now()
+	defer func() { a.learning.spent, a.learning.judged = a.learning.spent+time.Since(began), a.learning.judged+1 }()
+	g.unjudged, g.urgent, g.judged = false, false, t
 	j := judging{group: g, settings: &a.settings, now: t}
 	s := j.session()
 	g.judgeAt = 0
@@ -68,10 +78,14 @@ func (a *Assembler) judge(g *group, now time.Time) {
 		}
 	}
 	for _, c := range s.Calls {
-		if v, ok := j.mark(&g.Open[c.ID].Judged.Mark, c.Verdict); ok {
-			call := g.Open[c.ID]
+		call := g.Open[c.ID]
+		if v, ok := j.mark(&call.Judged.Mark, c.Verdict); ok {
 			j.report(g.Runs[call.Run], call, v)
 		}
+		g.urgent = g.urgent || call.Judged.Mark.Kind != verdict.Healthy
+	}
+	for _, r := range s.Runs { // the next record may resolve it
+		g.urgent = g.urgent || g.Runs[r.ID].Judged.Mark.Kind != verdict.Healthy
 	}
 }
 
@@ -299,6 +313,12 @@ func (g handler) observeVerdict(r *run, m *msg.Message) {
 	p := &r.Judged
 	if p.Began == 0 {
 		p.Began = g.alive
+	}
+	switch {
+	case m.Kind == msg.Error || m.IsError || r.Anomalies.Repeated() >= 5:
+		g.urgent = true
+	case m.Signal != msg.NoSignal && m.Signal != msg.ModelStart && m.Signal != msg.ModelEnd && m.Signal != msg.FirstToken:
+		g.urgent = true
 	}
 	p.Live = p.Live || g.read.UnixNano()-g.alive < int64(verdict.Recent)
 	if l, ok := p.Observe(m, g.alive); ok && !g.flushing {
