@@ -84,9 +84,9 @@ func (h *History) evict() {
 	delete(h.keys, oldest)
 }
 
-// Bound is what a key's history says of the next duration.
+// Bound is the bound of a key's history for the next duration.
 type Bound struct {
-	N       int   // samples; fewer than MinSamples say nothing
+	N       int   // samples; fewer than MinSamples make no bound
 	Limit   int64 // ns; a duration above it is late
 	Longest int64 // ns
 }

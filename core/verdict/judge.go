@@ -13,7 +13,7 @@ type Run struct {
 	Model  string
 	State  *Progress
 	Ended  bool  // by its protocol, by its silence, or with its stream
-	Lost   bool  // it ended with its stream, which said nothing of an end
+	Lost   bool  // it ended with its stream, and not by its protocol
 	Failed bool  // it ended in an error
 	Alive  int64 // the last sign of life: a record, or bytes of its stream
 	Parent *Run  // the run that has Call
@@ -68,7 +68,7 @@ type Session struct {
 	ShowsDelegates bool
 }
 
-// Judge judges sessions by its rules and by what it has learned.
+// Judge judges sessions by its rules and its history.
 type Judge struct {
 	Rules   Rules
 	History *History
@@ -249,7 +249,7 @@ func (v *judgement) orphan(r *Run) Verdict {
 	return Verdict{Kind: Orphan, Since: up.Alive, Evidence: fmt.Sprintf("%s goes on although its caller %s ended %s ago", agent(r), agent(up), v.ago(up.Alive))}
 }
 
-// propagate makes what waits for work below it as that is: the worst of it, the earliest first.
+// propagate passes a verdict on to the work that waits for it: a fault before a wait.
 func (v *judgement) propagate(calls map[*Run][]*Call) {
 	for range len(v.Runs) + 1 {
 		changed := false

@@ -47,7 +47,7 @@ type Progress struct {
 // CallState is the state of a call. Its fields are exported to be stored.
 type CallState struct {
 	Key     string `json:"key,omitempty"`     // in the history
-	Command string `json:"command,omitempty"` // what runs, for people
+	Command string `json:"command,omitempty"` // the program, for people
 	Begun   int64  `json:"begun,omitempty"`   // by the clock of alive; Unix ns
 	Limit   int64  `json:"limit,omitempty"`   // its own timeout; ns
 	Awaits  Awaits `json:"awaits,omitempty"`
@@ -108,7 +108,7 @@ func (p *Progress) Observe(m *msg.Message, alive int64) (l Learned, ok bool) {
 	case msg.Error:
 		p.fail(m, alive)
 	case msg.Assistant, msg.Reasoning, msg.ToolCall, msg.Delegation:
-		if m.IsError { // the client wrote what the provider refused
+		if m.IsError { // the client's words for a refusal
 			p.fail(m, alive)
 			return l, false
 		}

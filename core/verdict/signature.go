@@ -172,7 +172,7 @@ func wordLen(b []byte) int {
 	return len(b)
 }
 
-// prepares reports whether a word stands before a command and is none.
+// prepares reports whether a word precedes a command and is none.
 func prepares(w []byte) bool {
 	switch string(w) {
 	case "sudo", "time", "env", "exec", "nohup":

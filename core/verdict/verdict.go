@@ -1,12 +1,12 @@
 // Package verdict judges open work: each run, tool call and delegation that has begun and not
-// ended is healthy, or has one of eleven reasons why nothing comes of it. It is pure: it reads
-// no clock, and the same records and the same history give the same verdicts.
+// ended is healthy, or has one of eleven reasons why it makes no progress. It is pure: it
+// reads no clock, and equal records and histories have equal verdicts.
 //
 // A verdict follows from three things: the records' own times (Progress, CallState), when the
 // source was last alive (a record, or bytes of its stream that were no record yet), and how
 // long the same work took before (History). Silence counts from the last sign of life by
-// Earshot's clock, so that a sender's wrong clock makes nothing late. What was read as history,
-// long after it was written, is not judged: nothing of it goes on now.
+// Earshot's clock, so that a sender's wrong clock makes nothing late. History, which is
+// read long after it was written, is not judged: nothing of it goes on now.
 //
 //	healthy             goes on, or has waited no longer than work of its kind takes
 //	model_silent        the model has its input, and answers for longer than it ever took
