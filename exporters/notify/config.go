@@ -34,9 +34,12 @@ type Rules struct {
 }
 
 func defaults() Rules {
-	names := slices.Clone(verdict.Names()[1:])
-	names = slices.DeleteFunc(names, func(n string) bool { return strings.HasPrefix(n, "waiting_") })
-	return Rules{Verdicts: names, MaxPerHour: 30, Timeout: spec.Duration(10 * time.Second)}
+	return Rules{MaxPerHour: 30, Timeout: spec.Duration(10 * time.Second)}
+}
+
+// faults are the verdicts of which a target is notified that names none.
+func faults() []string {
+	return slices.DeleteFunc(slices.Clone(verdict.Names()[1:]), func(n string) bool { return strings.HasPrefix(n, "waiting_") })
 }
 
 func (r *Rules) validate(c *spec.Check) {
@@ -94,14 +97,16 @@ type Webhook struct {
 	URL spec.Secret `yaml:"url"`
 	// Headers of every request. The values are never printed.
 	Headers spec.Headers `yaml:"headers"`
-	Rules   Rules        `yaml:"rules"`
+	// Which verdicts are sent, and when.
+	Rules Rules `yaml:"rules"`
 }
 
 // Slack is the section exporters.slack.
 type Slack struct {
 	// URL of an incoming webhook. Never printed.
-	URL   spec.Secret `yaml:"url"`
-	Rules Rules       `yaml:"rules"`
+	URL spec.Secret `yaml:"url"`
+	// Which verdicts are sent, and when.
+	Rules Rules `yaml:"rules"`
 }
 
 // Alertmanager is the section exporters.alertmanager.
@@ -110,7 +115,8 @@ type Alertmanager struct {
 	URL string `yaml:"url"`
 	// Headers of every request. The values are never printed.
 	Headers spec.Headers `yaml:"headers"`
-	Rules   Rules        `yaml:"rules"`
+	// Which verdicts are sent, and when.
+	Rules Rules `yaml:"rules"`
 }
 
 // PagerDuty is the section exporters.pagerduty.
@@ -118,22 +124,24 @@ type PagerDuty struct {
 	// Integration key of a service, of Events API v2. Never printed.
 	RoutingKey spec.Secret `yaml:"routing_key"`
 	// URL of the Events API: the one of the EU region is https://events.eu.pagerduty.com/v2/enqueue.
-	URL   string `yaml:"url"`
-	Rules Rules  `yaml:"rules"`
+	URL string `yaml:"url"`
+	// Which verdicts are sent, and when.
+	Rules Rules `yaml:"rules"`
 }
 
 // Command is the section exporters.command.
 type Command struct {
 	// The program and its arguments. It runs without a shell, with a notification as JSON on its
 	// standard input; another exit code than 0 has it run again.
-	Args  []string `yaml:"args"`
-	Rules Rules    `yaml:"rules"`
+	Args []string `yaml:"args"`
+	// Which verdicts are sent, and when.
+	Rules Rules `yaml:"rules"`
 }
 
 // Types are the targets.
 func Types() []spec.Type {
-	rules := func(r *Rules) {
-		r.SilenceAgents, r.SilenceTools, r.QuietHours, r.Link = []string{"nightly-*"}, []string{"Sleep"}, "22:00-07:00", "http://127.0.0.1:9465/session/{session}"
+	rules := func(r *Rules) { // the example has them once
+		r.Verdicts, r.SilenceAgents, r.SilenceTools, r.QuietHours, r.Link = []string{"tool_running", "zombie", "waiting_permission"}, []string{"nightly-*"}, []string{"Sleep"}, "22:00-07:00", "http://127.0.0.1:9465/session/{session}"
 	}
 	return []spec.Type{
 		{
@@ -151,7 +159,6 @@ func Types() []spec.Type {
 			Example: spec.Example{On: func(s spec.Section) {
 				c := s.(*Slack)
 				c.URL = spec.NewSecret("${SLACK_WEBHOOK_URL:-https://hooks.slack.com/services/T0/B0/x}")
-				rules(&c.Rules)
 			}},
 		},
 		{
@@ -160,7 +167,6 @@ func Types() []spec.Type {
 			Example: spec.Example{On: func(s spec.Section) {
 				c := s.(*Alertmanager)
 				c.URL, c.Headers = "http://alertmanager.internal:9093", spec.ExampleHeaders()
-				rules(&c.Rules)
 			}},
 		},
 		{
@@ -169,7 +175,6 @@ func Types() []spec.Type {
 			Example: spec.Example{On: func(s spec.Section) {
 				c := s.(*PagerDuty)
 				c.RoutingKey = spec.NewSecret("${PAGERDUTY_ROUTING_KEY:-00000000000000000000000000000000}")
-				rules(&c.Rules)
 			}},
 		},
 		{
@@ -178,7 +183,6 @@ func Types() []spec.Type {
 			Example: spec.Example{On: func(s spec.Section) {
 				c := s.(*Command)
 				c.Args = []string{"/usr/local/bin/page", "--urgent"}
-				rules(&c.Rules)
 			}},
 		},
 	}

@@ -104,6 +104,9 @@ const (
 )
 
 func open(name string, r Rules, s sender, env export.Env) (*Exporter, error) {
+	if len(r.Verdicts) == 0 {
+		r.Verdicts = faults()
+	}
 	q, err := parseQuiet(r.QuietHours)
 	if err != nil {
 		return nil, err
