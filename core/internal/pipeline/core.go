@@ -32,9 +32,9 @@ type core struct {
 	commits    committer
 	replays    []replay
 	verdicts   verdictCounts
-	awaited    map[uint64][]assemble.RunRef // runs to be decoded again when their stream is open
-	reported   map[string]bool              // inputs that could not be read, with the reason
-	opened     uint64                       // streams so far
+	awaited    awaited
+	reported   map[string]bool // inputs that could not be read, with the reason
+	opened     uint64          // streams so far
 }
 
 // verdictCounts counts the verdicts that hold: those that are reported again count once.
@@ -85,7 +85,7 @@ func newCore(p *Pipeline, sink Sink) *core {
 		settings: p.settings, check: p.check, log: p.log, metrics: p.metrics,
 		inbox: p.inbox, results: p.results, inFlight: p.inFlight, deadLetters: &p.deadLetters,
 		accounts: accounts{make(map[*stream]*account), make(map[uint64]*account)},
-		awaited:  make(map[uint64][]assemble.RunRef),
+		awaited:  make(awaited),
 		reported: make(map[string]bool), verdicts: verdictCounts{p.metrics, make(map[verdictKey]bool)},
 	}
 	rules := p.settings.Assemble
