@@ -165,6 +165,12 @@ func (w *world) seed() (err error) {
 			s.Delegate.To = "moon"
 		}
 		b.Spans = append(b.Spans, s)
+		if n > 0 {
+			b.Verdicts = append(b.Verdicts, msg.Verdict{
+				Tenant: "default", Source: "tap", Format: "agno", Session: "tides", Run: "now", TraceID: s.TraceID, Span: s.ID, Kind: kind, Agent: "tide reader", Tool: s.Tool.Name,
+				Name: "tool_running", Evidence: kind.String() + " has run 20 min; its longest of 12 runs took 2 min", Since: s.Start, At: s.LastSeen, Ver: 1,
+			})
+		}
 	}
 	asks := b.Spans[40]
 	asks.TraceID, asks.ID = msg.NewTraceID("default", "agno", "tides", "asks"), msg.NewSpanID("default", "agno", "tides", msg.SpanRun, "asks")

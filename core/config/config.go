@@ -37,7 +37,7 @@ type Config struct {
 	Store Store `yaml:"store"`
 	// How messages travel to the exporters.
 	Delivery Delivery `yaml:"delivery"`
-	// When unfinished work is called silent, and when stuck.
+	// When unfinished work is called silent.
 	Now Now `yaml:"now"`
 	// The journal of everything that cannot be read a second time: tap, sse, websocket,
 	// http, poll, otlp and sqlite sources. A file is its own journal.

@@ -105,10 +105,10 @@ func (f flaky) Each(ctx context.Context, sql string, params map[string]string, r
 
 func TestPages(t *testing.T) {
 	open := [][]any{
-		{"running", "t2", "3", "s2", "tool", "execute_tool dredge", "diver", int64(3_000), int64(1_000), true, uint64(1)},
-		{"waiting", "t3", "4", "s3", "tool", "execute_tool ask", "diver", int64(3_000), int64(1_000), true, uint64(1)},
-		{"stuck", "t1", "1", "s1", "tool", "execute_tool sound", "pilot", int64(900_000), int64(600_000), true, uint64(1)},
-		{"stuck", "t1", "2", "s1", "run", "invoke_agent pilot", "pilot", int64(900_000), int64(600_000), false, uint64(1)},
+		{"running", "t2", "3", "s2", "tool", "execute_tool dredge", "diver", int64(3_000), int64(1_000), true, uint64(1), "healthy", ""},
+		{"waiting", "t3", "4", "s3", "tool", "execute_tool ask", "diver", int64(3_000), int64(1_000), true, uint64(1), "waiting_permission", "ask has waited 1 s"},
+		{"stuck", "t1", "1", "s1", "tool", "execute_tool sound", "pilot", int64(900_000), int64(600_000), true, uint64(1), "tool_running", "sound has run 15 min"},
+		{"stuck", "t1", "2", "s1", "run", "invoke_agent pilot", "pilot", int64(900_000), int64(600_000), false, uint64(1), "tool_running", "sound has run 15 min"},
 	}
 	for path, c := range map[string]struct {
 		q    canned

@@ -39,6 +39,7 @@ func retentions() []retention {
 		{"delegations", "", "ingest_ts", messages},
 		{"open_spans", "", "ingest_ts", spans},
 		{"findings", "", "ingest_ts", messages},
+		{"verdicts", "", "ingest_ts", messages},
 		{"streams", "", "ingest_ts", messages},
 		{"dead_letters", "", "seen_at", spans},
 		{"tool_usage_1h", "", "seen", func(t TTL) time.Duration { return t.Rollups }},

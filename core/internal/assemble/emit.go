@@ -132,6 +132,7 @@ func (o *outbox) emitChanged(g *group, past map[string]bool) {
 		switch {
 		case r.Start == 0:
 		case r.Ended != running && !r.Emitted:
+			reporter{g}.endVerdict(r, nil)
 			o.ended(g, r)
 			r.Emitted, r.Shown = true, false
 		case r.Ended == running && r.changed && !past[r.ID]:
@@ -143,6 +144,7 @@ func (o *outbox) emitChanged(g *group, past map[string]bool) {
 		r := g.Runs[c.Run]
 		switch {
 		case (!c.Emitted || r.changed) && (c.Lost || r.Ended != running && r.Ended != byTurn):
+			reporter{g}.endVerdict(r, c)
 			o.span(g, c.renderLost(&g.ids, r), r, c.Moves) // a result, if one follows, replaces it
 			c.Emitted, c.Shown = true, false
 		case r.Ended == running && c.changed && !past[r.ID]:

@@ -194,6 +194,7 @@ func (g restorer) restoreRun(r *run) {
 	story := b.Run
 	if story == nil {
 		if g.isolated(r) {
+			reporter{g.group}.endVerdict(r, nil)
 			g.drop(r.ID)
 			if g.Turns[b.Stream] == r.ID {
 				g.setTurn(b.Stream, b.Turn)
@@ -225,6 +226,7 @@ func (g restorer) restoreCalls(r *run, calls []*call) {
 		}
 		at := slices.IndexFunc(calls, func(k *call) bool { return k.ID == id })
 		if at < 0 {
+			reporter{g.group}.endVerdict(r, c)
 			delete(g.Open, id)
 			if c.Child != "" {
 				g.Facts = append(g.Facts, link.Fact{Call: c.ID, Edge: c.Edge})
@@ -233,6 +235,7 @@ func (g restorer) restoreCalls(r *run, calls []*call) {
 		}
 		k := calls[at]
 		k.Edge, k.Async, k.Worked, k.Alive, k.Shown, k.Lost = c.Edge, c.Async, c.Worked, c.Alive, c.Shown, c.Lost
+		k.Judged.Mark = c.Judged.Mark
 		k.touch()
 		g.Open[id] = k
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/anomaly"
 	"github.com/earshot-dev/earshot/core/internal/assemble/link"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/verdict"
 )
 
 // run is one invocation of an agent. Its own stream determines everything but its place,
@@ -58,7 +59,24 @@ type progress struct {
 	Anomalies   anomaly.State   `json:"detect,omitzero"`
 	Findings    []msg.SpanEvent `json:"found,omitempty"`
 	Delegations int             `json:"delegating,omitempty"` // its delegations that are at work
+
+	Judged runJudged `json:"judged,omitzero"`
 }
+
+// runJudged is what the verdicts of a run follow from.
+type runJudged struct {
+	verdict.Progress
+	Began int64 `json:"began,omitempty"` // as Alive
+}
+
+// mark is what stays when the run's records are read again.
+func (j *runJudged) mark() (kept runJudged) {
+	kept.Mark, kept.Live, kept.Began = j.Mark, j.Live, j.Began
+	return kept
+}
+
+// callJudged is the same of a call.
+type callJudged struct{ verdict.CallState }
 
 // emission is the state of a run's or a call's span at the Emitter.
 type emission struct {
@@ -156,7 +174,7 @@ func (r *run) describe(m *msg.Message) {
 func (r *run) stub() *run {
 	return &run{
 		identity: r.identity, Place: r.Place,
-		progress: progress{Alive: r.Alive, Ended: min(r.Ended, byCall)}, emission: emission{Shown: r.Shown},
+		progress: progress{Alive: r.Alive, Ended: min(r.Ended, byCall), Judged: r.Judged.mark()}, emission: emission{Shown: r.Shown},
 	}
 }
 
@@ -164,6 +182,7 @@ func (r *run) stub() *run {
 func (r *run) withStory(story *run) *run {
 	s := *story
 	s.ID, s.Exchange, s.Place, s.Alive, s.Shown, s.Before = r.ID, r.Exchange, r.Place, r.Alive, r.Shown, nil
+	s.Judged.Mark, s.Judged.Live = r.Judged.Mark, r.Judged.Live
 	if s.Stream == 0 {
 		s.Stream = r.Stream
 	}
