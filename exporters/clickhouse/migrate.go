@@ -135,7 +135,7 @@ func (s Schema) Apply(ctx context.Context, c *Conn) (Plan, error) {
 			}
 			err = s.migrate(ctx, c, m)
 		}
-		if err != nil {
+		if err != nil && !s.appliedMeanwhile(ctx, c, m) {
 			return p, fmt.Errorf("clickhouse: schema: migration %d (%s): %w", m.Version, m.Name, err)
 		}
 	}
@@ -150,6 +150,17 @@ func (s Schema) Apply(ctx context.Context, c *Conn) (Plan, error) {
 		}
 	}
 	return p, nil
+}
+
+// appliedMeanwhile reports whether another program has applied the migration: it may already have
+// removed, with a later one, what a statement of this one needs.
+func (s Schema) appliedMeanwhile(ctx context.Context, c *Conn, m Migration) bool {
+	applied, err := s.applied(ctx, c)
+	if err != nil {
+		return false
+	}
+	is, ok := applied[m.Version]
+	return ok && is.checksum == m.Checksum
 }
 
 func (s Schema) migrate(ctx context.Context, c *Conn, m Migration) error {

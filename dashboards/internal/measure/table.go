@@ -14,11 +14,11 @@ import (
 )
 
 // ranges are the usual time ranges: the last hours, six of them as a dashboard opens,
-// a day, and a week.
+// a day, and weeks. The longest has the same rows as the one before: a month is what there is.
 var ranges = []struct {
 	name string
 	last time.Duration
-}{{"1h", time.Hour}, {"6h", 6 * time.Hour}, {"24h", 24 * time.Hour}, {"7d", 7 * 24 * time.Hour}}
+}{{"1h", time.Hour}, {"6h", 6 * time.Hour}, {"24h", 24 * time.Hour}, {"7d", 7 * 24 * time.Hour}, {"30d", month}, {"90d", 3 * month}}
 
 // panel is a query of a dashboard.
 type panel struct {
