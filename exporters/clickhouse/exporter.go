@@ -131,7 +131,7 @@ func (x *Exporter) Prepare(ctx context.Context) error {
 func (x *Exporter) prepared(ctx context.Context) {
 	x.ready = true
 	if x.keeper.cancel == nil {
-		x.keeper.start(x.conn, x.schema, x.settings.MaxSize, x.settings.Timeout, x.settings.Logger)
+		x.keeper.start(ctx, x)
 	}
 	if err := x.writePrices(ctx); err != nil {
 		x.settings.Logger.Warn("clickhouse: write model_prices", "error", err)

@@ -168,7 +168,7 @@ func TestRollupsAreWhatTheRowsAre(t *testing.T) {
 	seed := rand.Uint64()
 	h := &history{Rand: rand.New(rand.NewPCG(seed, 1))}
 	var all []*export.Batch
-	for i := range 24 {
+	for i := range 18 {
 		when := fmt.Sprintf("seed %d, batch %d", seed, i)
 		b := h.next()
 		all = append(all, b)
