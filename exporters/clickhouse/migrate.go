@@ -128,6 +128,10 @@ func (s Schema) Apply(ctx context.Context, c *Conn) (Plan, error) {
 	for _, m := range p.Pending {
 		err := s.migrate(ctx, c, m)
 		for try := 1; err != nil && replacedMeanwhile(err) && try <= 8; try++ {
+			if s.appliedMeanwhile(ctx, c, m) {
+				err = nil
+				break
+			}
 			select {
 			case <-ctx.Done():
 				return p, ctx.Err()
@@ -135,7 +139,7 @@ func (s Schema) Apply(ctx context.Context, c *Conn) (Plan, error) {
 			}
 			err = s.migrate(ctx, c, m)
 		}
-		if err != nil && !s.appliedMeanwhile(ctx, c, m) {
+		if err != nil {
 			return p, fmt.Errorf("clickhouse: schema: migration %d (%s): %w", m.Version, m.Name, err)
 		}
 	}

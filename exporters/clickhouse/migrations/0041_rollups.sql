@@ -61,28 +61,28 @@ DROP TABLE IF EXISTS {{table "tool_usage_1h"}}{{onCluster}} SYNC;
 {{/* Another program may have made it again meanwhile, in an earlier step. */ -}}
 DROP VIEW IF EXISTS {{view "tool_usage_1h_mv"}}{{onCluster}} SYNC;
 
-CREATE OR REPLACE VIEW {{view "v_messages_5m"}}{{onCluster}}
+CREATE VIEW IF NOT EXISTS {{view "v_messages_5m"}}{{onCluster}}
 AS {{rollup "messages_rollup" 300}}
 COMMENT 'Messages by slots of five minutes. Add up what you do not group by';
 
 ALTER TABLE {{view "v_messages_5m"}}{{onCluster}}
 {{comments "messages_rollup" "tenant ts source format agent_name kind model messages failed hidden content_bytes input_tokens output_tokens cache_read_tokens cache_write_tokens reasoning_tokens sessions"}};
 
-CREATE OR REPLACE VIEW {{view "v_messages_1h"}}{{onCluster}}
+CREATE VIEW IF NOT EXISTS {{view "v_messages_1h"}}{{onCluster}}
 AS {{rollup "messages_rollup" 3600}}
 COMMENT 'Messages by hours. Add up what you do not group by';
 
 ALTER TABLE {{view "v_messages_1h"}}{{onCluster}}
 {{comments "messages_rollup" "tenant ts source format agent_name kind model messages failed hidden content_bytes input_tokens output_tokens cache_read_tokens cache_write_tokens reasoning_tokens sessions"}};
 
-CREATE OR REPLACE VIEW {{view "v_tool_calls_5m"}}{{onCluster}}
+CREATE VIEW IF NOT EXISTS {{view "v_tool_calls_5m"}}{{onCluster}}
 AS {{rollup "tool_calls_rollup" 300}}
 COMMENT 'Tool calls that have ended, by slots of five minutes. Add up what you do not group by';
 
 ALTER TABLE {{view "v_tool_calls_5m"}}{{onCluster}}
 {{comments "tool_calls_rollup" "tenant ts source format tool_name mcp_server agent_name model is_delegation internal calls errors cancelled retries over_1s over_10s over_1m duration_ns waited_ns args_bytes result_bytes longest_ns sessions"}};
 
-CREATE OR REPLACE VIEW {{view "v_tool_calls_1h"}}{{onCluster}}
+CREATE VIEW IF NOT EXISTS {{view "v_tool_calls_1h"}}{{onCluster}}
 AS {{rollup "tool_calls_rollup" 3600}}
 COMMENT 'Tool calls that have ended, by hours. Add up what you do not group by';
 
