@@ -16,7 +16,8 @@ type Emitter interface {
 	// running at a commit.
 	Span(s msg.Span)
 	// ReplayChildren requests that the run's stream is decoded again from its beginning,
-	// because its trace has changed. Before the first frame, the caller calls ResetRun.
+	// because its trace has changed. Before the first frame, the caller calls ResetRun. The
+	// stream may not be Replayable yet; if it becomes so, the caller calls Rejoin.
 	ReplayChildren(stream uint64, r RunRef)
 	// Replayable reports whether the stream can be decoded again.
 	Replayable(stream uint64) bool
@@ -279,6 +280,24 @@ func (a *Assembler) emitChanged() error {
 		}
 		changed = next
 	}
+	return nil
+}
+
+// Rejoin moves a run into the trace of the call that caused it, when the run's stream has
+// become replayable since the two were paired, and requests that the stream is decoded again.
+func (a *Assembler) Rejoin(ref RunRef, now time.Time) error {
+	g, err := a.group(ref.key())
+	if err != nil {
+		return err
+	}
+	if !(linker{g}).rejoin(ref.Run) {
+		return nil
+	}
+	g.dirty, g.read = true, now
+	if err := a.pairBelow(g, ref.Run, now); err != nil {
+		return err
+	}
+	a.out.emit()
 	return nil
 }
 

@@ -21,6 +21,7 @@ type script struct {
 type how struct {
 	restarts bool // the sidecar restarts after each part
 	gone     bool // no stream can be decoded again
+	back     bool // with gone: in the end they can be
 	late     bool // streams are decoded again after everything else
 }
 
@@ -66,7 +67,7 @@ func play(t *testing.T, scripts []script, order []string, h how) map[string]msg.
 		}
 	}
 	again := func() {
-		for n := 0; len(w.replay) > 0; n++ {
+		for n := 0; len(w.replay) > 0 && !w.gone; n++ {
 			if n > 50 {
 				t.Fatalf("order %v: streams are decoded again and again", order)
 			}
@@ -103,6 +104,17 @@ func play(t *testing.T, scripts []script, order []string, h how) map[string]msg.
 		if h.restarts {
 			w.restart()
 		}
+	}
+	if h.back {
+		w.gone = false
+		awaited := w.replay
+		w.replay, w.streams = nil, nil
+		for _, r := range awaited {
+			if err := w.a.Rejoin(r, time.Unix(0, t0)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		again()
 	}
 	for h.late = false; len(waits) > 0; {
 		for at := range waits {
@@ -370,5 +382,15 @@ func TestSpawnWhoseStreamIsGone(t *testing.T) {
 	}
 	if len(rows) != 4 {
 		t.Errorf("%d rows", len(rows))
+	}
+	// It was not gone: after a start its source found it later than the caller's stream.
+	rows = play(t, scripts, []string{"1.0", "0.0"}, how{restarts: true, gone: true, back: true})
+	for _, s := range rows {
+		if s.TraceID != parent || len(s.Links) > 0 || s.Kind == msg.SpanRun && s.Run == "x" && s.Parent.IsZero() {
+			t.Errorf("back: %s of run %s is in trace %s below %s with links %v", s.Kind, s.Run, s.TraceID, s.Parent, s.Links)
+		}
+	}
+	if len(rows) != 4 {
+		t.Errorf("back: %d rows", len(rows))
 	}
 }

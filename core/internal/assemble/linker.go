@@ -193,11 +193,28 @@ func (g linker) moveBelow(run, correlation string, up *link.Remote, fresh bool) 
 	case !g.out.Replayable(r.Stream):
 		if up != nil {
 			up.Apart = true
+			g.replay(r) // as soon as the stream can be
 		}
 	default:
 		g.moveTrace(r, root)
 		g.replay(r)
 	}
+	return true
+}
+
+// rejoin requests that a run is decoded again whose stream has become replayable, and moves
+// it first if it was apart for that reason alone.
+func (g linker) rejoin(run string) bool {
+	r := g.Runs[run]
+	if r == nil {
+		return false
+	}
+	if r.Remote != nil && r.Remote.Apart {
+		r.Remote.Apart = false
+		r.touch()
+		g.moveTrace(r, link.Foreign(r.Remote.Key(g.key.Tenant).Trace(r.Remote.Root)))
+	}
+	g.replay(r)
 	return true
 }
 

@@ -31,8 +31,9 @@ type core struct {
 	accounting accounting
 	commits    committer
 	replays    []replay
-	reported   map[string]bool // inputs that could not be read, with the reason
-	opened     uint64          // streams so far
+	awaited    map[uint64][]assemble.RunRef // runs to be decoded again when their stream is open
+	reported   map[string]bool              // inputs that could not be read, with the reason
+	opened     uint64                       // streams so far
 }
 
 // accounts are the open streams.
@@ -72,6 +73,7 @@ func newCore(p *Pipeline, sink Sink) *core {
 		settings: p.settings, check: p.check, log: p.log, metrics: p.metrics,
 		inbox: p.inbox, results: p.results, inFlight: p.inFlight, deadLetters: &p.deadLetters,
 		accounts: accounts{make(map[*stream]*account), make(map[uint64]*account)},
+		awaited:  make(map[uint64][]assemble.RunRef),
 		reported: make(map[string]bool),
 	}
 	rules := p.settings.Assemble
@@ -210,7 +212,7 @@ func (c *core) open(s *stream, r checkpoint.Stream) error {
 	s.cursor.next, s.cursor.resume, s.cursor.quarantine.records = a.decoded, a.resume(), a.record.Poison
 	c.accounts.add(a)
 	c.commits.touch(a)
-	return nil
+	return c.rejoin(s.name)
 }
 
 // detach drops a source's streams, as the end of the process would: the next source of that

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"slices"
+	"time"
 
 	"github.com/earshot-dev/earshot/core/internal/assemble"
 	"github.com/earshot-dev/earshot/core/internal/checkpoint"
@@ -89,16 +90,44 @@ func (c *core) Flush(stream uint64) {
 	}
 }
 
+// maxAwaited bounds the streams that are to be decoded again when they are opened.
+const maxAwaited = 10_000
+
+// awaitStream keeps a run whose stream is not open, because at a start its source has yet to
+// find it, or because it is gone.
+func (c *core) awaitStream(r replay) {
+	if runs, ok := c.awaited[r.stream]; ok || len(c.awaited) < maxAwaited {
+		if !slices.Contains(runs, r.run) {
+			c.awaited[r.stream] = append(runs, r.run)
+		}
+		return
+	}
+	c.log.Warn("a link was found too late: its stream is gone", "session", r.run.Session, "run", r.run.Run)
+}
+
+// rejoin moves the runs of a stream that is open now into the traces of their parents, which
+// were found before it was.
+func (c *core) rejoin(stream uint64) error {
+	runs := c.awaited[stream]
+	delete(c.awaited, stream)
+	for _, r := range runs {
+		if err := c.assembler.Rejoin(r, time.Now()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // replay has the streams decoded again that the assembler has asked for.
 func (c *core) replay() error {
 	for _, r := range c.replays {
-		if err := c.assembler.ResetRun(r.run); err != nil {
-			return err
-		}
 		a := c.accounts.named[r.stream]
 		if a == nil {
-			c.log.Warn("a link was found too late: its stream is gone", "session", r.run.Session, "run", r.run.Run)
+			c.awaitStream(r)
 			continue
+		}
+		if err := c.assembler.ResetRun(r.run); err != nil {
+			return err
 		}
 		rec := &a.record
 		var next checkpoint.Replay

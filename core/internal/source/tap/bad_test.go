@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"runtime/debug"
 	"runtime/metrics"
 	"strings"
 	"sync"
@@ -450,7 +451,10 @@ func TestPanicInRecorder(t *testing.T) {
 // A small body that unpacks to a large one costs no more than the memory of all streams, whichever
 // side sends it, and the traffic passes.
 func TestUnpackedBodiesAreBounded(t *testing.T) {
-	const requests, size, limit = 40, 16 << 20, 64 << 20
+	const requests, size, limit = 40, 8 << 20, 32 << 20
+	// What is measured is what is held: at the usual pace half of the heap is garbage, and
+	// more while a loaded machine is late to collect it.
+	defer debug.SetGCPercent(debug.SetGCPercent(10))
 	// Noise among repeated bytes: less than a hundred times smaller when it is packed.
 	text := bytes.Repeat([]byte("a"), size)
 	noise := rand.New(rand.NewPCG(1, 2))
@@ -507,8 +511,8 @@ func TestUnpackedBodiesAreBounded(t *testing.T) {
 				wg.Wait()
 				f.closed(requests)
 				close(stop)
-				// Up to four times the limit, of 640 MiB: a decoder takes more than its estimate, and the garbage collector runs when the heap has doubled.
-				if got := <-peak; got > 4*limit+32<<20 {
+				// Up to four times the limit, of 640 MiB: a decoder takes more than its estimate.
+				if got := <-peak; got > 4*limit {
 					t.Errorf("%d MiB of heap for a limit of %d MiB", got>>20, limit>>20)
 				}
 			})
