@@ -23,7 +23,7 @@
 // keeps the row with the highest ver, or none when that one is deleted. It does
 // so when it merges; until then both rows are there, and a reader uses FINAL, or
 // reads the views v_*. A value that is not identity, such as a name that becomes known
-// later, is never part of a key. 
+// later, is never part of a key.
 //
 // # Rollups
 //

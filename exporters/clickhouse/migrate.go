@@ -128,7 +128,7 @@ func (s Schema) Apply(ctx context.Context, c *Conn) (Plan, error) {
 	for _, m := range p.Pending {
 		err := s.migrate(ctx, c, m)
 		for try := 1; err != nil && replacedMeanwhile(err) && try <= 8; try++ {
-			if s.appliedMeanwhile(ctx, c, m) {
+			if appliedMeanwhile(ctx, c, s, m) {
 				err = nil
 				break
 			}
@@ -156,9 +156,9 @@ func (s Schema) Apply(ctx context.Context, c *Conn) (Plan, error) {
 	return p, nil
 }
 
-// appliedMeanwhile reports whether another program has applied the migration: it may already have
-// removed, with a later one, what a statement of this one needs.
-func (s Schema) appliedMeanwhile(ctx context.Context, c *Conn, m Migration) bool {
+// appliedMeanwhile reports whether another program has applied the migration: a later one may
+// already have removed a table that a statement of this one needs.
+func appliedMeanwhile(ctx context.Context, c *Conn, s Schema, m Migration) bool {
 	applied, err := s.applied(ctx, c)
 	if err != nil {
 		return false

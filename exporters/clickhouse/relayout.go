@@ -35,8 +35,8 @@ type relayout struct {
 	log    *slog.Logger
 }
 
-// pass copies what there is to copy. It returns true when the table is replaced, and nothing is
-// left of the former one.
+// pass copies the rows that are missing. It returns true when the table is replaced, and the former
+// one is dropped.
 func (p relayout) pass(ctx context.Context) (done bool, err error) {
 	if done, err = p.run(ctx); err != nil {
 		return false, fmt.Errorf("clickhouse: messages by days: %w", err)
@@ -62,12 +62,12 @@ func (p relayout) run(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if is.key != monthlyKey { // replaced; what is beside it is the former table
+	if is.key != monthlyKey { // replaced: the other is the former table
 		if other.key == "" {
 			return true, nil
 		}
 		if other.key != monthlyKey {
-			return false, fmt.Errorf("table %s is not what it was", byDay)
+			return false, fmt.Errorf("table %s has other partitions than those of a month", byDay)
 		}
 		if left, err := p.copyDays(ctx, byDay, "messages", is.uuid); err != nil || left > 0 {
 			return false, err
@@ -137,7 +137,7 @@ func (p relayout) room(ctx context.Context, bytes uint64) (bool, error) {
 	return false, nil
 }
 
-// tableNow is what the server knows of a table; all zero when there is none.
+// tableNow describes a table; all zero when there is none.
 type tableNow struct {
 	key, create, uuid, columns string
 	bytes, rows                uint64

@@ -57,7 +57,7 @@ func (t TTL) kept(table string) time.Duration {
 }
 
 // expired is the condition that rows of a table that were stored at a time may be gone.
-func (s Schema) expired(table, at string) string {
+func expired(s Schema, table, at string) string {
 	kept := s.TTL.kept(table)
 	if kept <= 0 {
 		return "0"

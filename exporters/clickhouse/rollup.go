@@ -10,8 +10,8 @@ import (
 
 // rollup is a table of counts by slots of five minutes and of an hour. A slot is never added
 // to: the hours that have new rows are computed again as a whole, in a higher version, with
-// tombstones for the combinations that are gone, so late, renamed, moved and taken-back rows
-// and replays leave what the rows are. The hour is part of the sort key of the rows: a row that
+// tombstones for the combinations that are gone, so it equals the rows after late, renamed,
+// moved and taken-back ones, and after replays. The hour is part of the sort key of the rows: a row that
 // leaves it has a tombstone there, which is a new row of the hour.
 type rollup struct {
 	table, of string
@@ -78,7 +78,7 @@ func (r rollup) slots(s Schema, seconds int, where string) string {
     GROUP BY tenant, slot, %s`, seconds, keys, r.values, from, s.name(r.of), r.where, where, strings.TrimSuffix(list("%s", r.keys...), ", "))
 }
 
-// view selects what a view of the rollup shows: the slots of the hours that are computed, and
+// view selects the rows of a view of the rollup: the slots of the hours that are computed, and
 // those of the others from the rows.
 func (r rollup) view(s Schema, seconds int) string {
 	columns := list("%s", slices.Concat(r.keys, r.counts, r.maxima)...) + "finalizeAggregation(sessions) AS sessions"

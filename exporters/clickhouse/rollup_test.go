@@ -14,7 +14,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// fromRows are what the views of the rollups have to be, from the rows.
+// fromRows compute the views of the rollups from the rows.
 var fromRows = map[string]string{
 	"v_messages": `SELECT tenant, toDateTime(toStartOfInterval(ts, INTERVAL %d SECOND), 'UTC') AS slot, source, format, agent_name, kind, model, count(), countIf(failed), countIf(hidden),
 		sum(content_bytes), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens), sum(reasoning_tokens), uniqExact(session_id)
@@ -204,7 +204,7 @@ func TestRollupsAreWhatTheRowsAre(t *testing.T) {
 }
 
 // TestRollupsOutliveTheRows: when the rows of an hour are past their retention, their counts stay,
-// also when a late row comes.
+// also after a late row.
 func TestRollupsOutliveTheRows(t *testing.T) {
 	x, c := exporter(t, func(s *Settings) { s.TTL = TTL{Messages: testDay, Spans: testDay, Rollups: 700 * testDay} })
 	x.keeper.stop()

@@ -306,7 +306,7 @@ func (s Schema) functions() template.FuncMap {
 			}
 			return r.view(s, seconds), nil
 		},
-		"expired":  s.expired,
+		"expired":  func(table, at string) string { return expired(s, table, at) },
 		"columns":  s.columnList,
 		"comments": comments,
 		"add":      s.addColumn,

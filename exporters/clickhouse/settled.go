@@ -30,7 +30,7 @@ func (c *Conn) settledDays(ctx context.Context, idle time.Duration) (out []settl
 }
 
 // mergeSettled merges each of them into one part, one after the other, and rests four times as long
-// as each takes. To read one part with FINAL costs what it costs without. It returns how many.
+// as each takes. To read one part with FINAL costs no more than without. It returns how many.
 func (c *Conn) mergeSettled(ctx context.Context, idle time.Duration, sleep func(context.Context, time.Duration) error) (int, error) {
 	days, err := c.settledDays(ctx, idle)
 	for n, d := range days {
