@@ -1,6 +1,7 @@
 // Package dashboards has Earshot's Grafana dashboards, as files that Grafana
 // provisions. They are written from dashboards/internal/boards; a test fails when
-// the two differ, and runs every query of them.
+// the two differ, and runs every query of them. Package board reads the same
+// definition for who draws the boards without Grafana.
 package dashboards
 
 import "embed"

@@ -15,10 +15,23 @@ import (
 type rowsOf struct{ *clickhouse.Conn }
 
 func (c rowsOf) Each(ctx context.Context, sql string, params map[string]string, row func([]any) error) error {
+	return c.read(ctx, sql, params, func([]string) {}, row)
+}
+
+func (c rowsOf) Table(ctx context.Context, sql string, head func([]string), row func([]any) error) error {
+	return c.read(ctx, sql, nil, head, row)
+}
+
+func (c rowsOf) read(ctx context.Context, sql string, params map[string]string, head func([]string), row func([]any) error) error {
 	rows, err := c.Query(ctx, sql, params)
 	if err != nil {
 		return err
 	}
+	var names []string
+	for _, c := range rows.Columns {
+		names = append(names, c.Name)
+	}
+	head(names)
 	for rows.Next() {
 		if err := row(rows.Values()); err != nil {
 			return errors.Join(err, rows.Close())

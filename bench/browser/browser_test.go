@@ -112,6 +112,22 @@ func (b *tab) press(t *testing.T, keys string) {
 	}
 }
 
+// drag moves the mouse from one point to another with its button pressed.
+func (b *tab) drag(t *testing.T, x1, y1, x2, y2 float64) {
+	t.Helper()
+	for _, e := range []input.DispatchMouseEventParams{
+		{Type: input.DispatchMouseEventTypeMouseMoved, X: x1, Y: y1},
+		{Type: input.DispatchMouseEventTypeMousePressed, X: x1, Y: y1, Button: "left", ClickCount: 1},
+		{Type: input.DispatchMouseEventTypeMouseMoved, X: (x1 + x2) / 2, Y: y1, Button: "left"},
+		{Type: input.DispatchMouseEventTypeMouseMoved, X: x2, Y: y2, Button: "left"},
+		{Type: input.DispatchMouseEventTypeMouseReleased, X: x2, Y: y2, Button: "left", ClickCount: 1},
+	} {
+		if _, err := chromedp.Call(b.ctx, input.DispatchMouseEvent, e); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // until waits for an expression to be true, on this page or the next one.
 func (b *tab) until(t *testing.T, js string) {
 	t.Helper()

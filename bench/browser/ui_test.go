@@ -10,7 +10,11 @@ import (
 func TestUI(t *testing.T) {
 	w := open(t)
 	b := newTab(t)
-	t.Run("pages", func(t *testing.T) { everyPage(t, w, b) })
+	rules := axe(t)
+	t.Run("pages", func(t *testing.T) { everyPage(t, w, b, rules) })
+	t.Run("boards", func(t *testing.T) { everyBoard(t, w, b, rules) })
+	t.Run("zoom", func(t *testing.T) { zooms(t, w, b) })
+	t.Run("theme", func(t *testing.T) { themeButton(t, w, b) })
 	b.setAppearance(t, "light", 1280, 900)
 	t.Run("keyboard", func(t *testing.T) { byKeyboard(t, w, b) })
 	t.Run("live", func(t *testing.T) { live(t, w, b) })
@@ -19,7 +23,7 @@ func TestUI(t *testing.T) {
 
 // everyPage visits every page in each appearance: no element overflows the window, no text has
 // too little contrast, the console has no errors, and no page takes long.
-func everyPage(t *testing.T, w *world, b *tab) {
+func everyPage(t *testing.T, w *world, b *tab, rules string) {
 	pages := []struct{ name, path, has string }{
 		{"conversations", "/", "The checkout test fails"},
 		{"found", "/?search=quay", "Weigh every crate"},
@@ -30,6 +34,9 @@ func everyPage(t *testing.T, w *world, b *tab) {
 		{"many-steps-failed", "/session/" + longSession + "?turn=1&only=failed", "1 to 5"},
 		{"stuck", "/session/" + stuckSession, "running"},
 		{"tools", "/tools", "mcp__garden__water"},
+		{"tools-filtered", "/tools?tool=Bash&from=now-1d&to=now", "tool: Bash"},
+		{"boards", "/boards", "Who delegates to whom"},
+		{"panel", "/boards/delegations/7", "Rows"},
 		{"now", "/now", "1 stuck"},
 	}
 	b.open(t, w.url+"/now")
@@ -52,6 +59,11 @@ func everyPage(t *testing.T, w *world, b *tab) {
 				}
 				if pale := eval[[]string](t, b, lowContrast); len(pale) > 0 {
 					t.Errorf("%s: hard to read: %q", name, pale)
+				}
+				if p.name != "many-steps" && p.name != "many-steps-further" && size[0] > 1000 { // these have what the others have, 500 times
+					if bad := b.violations(t, rules); len(bad) > 0 {
+						t.Errorf("%s: %q", name, bad)
+					}
 				}
 				if bad := b.consoleErrors(); len(bad) > 0 {
 					t.Errorf("%s: console: %q", name, bad)
@@ -107,10 +119,10 @@ func byKeyboard(t *testing.T, w *world, b *tab) {
 	b.shot(t, "keyboard")
 	b.press(t, "e")
 	b.until(t, `!document.querySelector("details.inside").open`)
-	b.press(t, "2")
-	b.until(t, at("/tools"))
-	b.press(t, "3")
-	b.until(t, at("/now"))
+	for n, page := range eval[[]string](t, b, `Array.from(document.querySelectorAll("header nav a")).map(a => a.pathname)`) {
+		b.press(t, fmt.Sprint(n+1))
+		b.until(t, at(page))
+	}
 	b.press(t, "u")
 	b.until(t, at("/"))
 	// The browser's own keyboard focus is visible.
@@ -118,6 +130,21 @@ func byKeyboard(t *testing.T, w *world, b *tab) {
 	b.until(t, `getComputedStyle(document.activeElement).outlineStyle === "solid"`)
 	if bad := b.consoleErrors(); len(bad) > 0 {
 		t.Errorf("console: %q", bad)
+	}
+}
+
+// themeButton changes the colors and comes back to the same page.
+func themeButton(t *testing.T, w *world, b *tab) {
+	b.setAppearance(t, "light", 1280, 900)
+	b.open(t, w.url+"/tools?from=now-1d&to=now")
+	paper := `getComputedStyle(document.body).backgroundColor`
+	was := eval[string](t, b, paper)
+	for _, want := range []string{"light", "dark", "auto"} {
+		eval[any](t, b, `document.querySelector(".theme button").click()`)
+		b.until(t, fmt.Sprintf(`document.readyState === "complete" && location.pathname + location.search === "/tools?from=now-1d&to=now" && document.querySelector(".theme button").textContent.includes(%q)`, want))
+		if got := eval[string](t, b, paper); (got != was) != (want == "dark") {
+			t.Errorf("%s has the paper %s", want, got)
+		}
 	}
 }
 

@@ -60,6 +60,15 @@ func (r *reader) Close() error {
 
 // Each implements inspect.Querier.
 func (r *reader) Each(ctx context.Context, sql string, params map[string]string, row func([]any) error) error {
+	return r.read(ctx, sql, params, func([]string) {}, row)
+}
+
+// Table implements ui.Querier.
+func (r *reader) Table(ctx context.Context, sql string, head func([]string), row func([]any) error) error {
+	return r.read(ctx, sql, nil, head, row)
+}
+
+func (r *reader) read(ctx context.Context, sql string, params map[string]string, head func([]string), row func([]any) error) error {
 	rows, err := r.conn.Query(ctx, sql, params)
 	if clickhouse.SchemaDiffers(err) {
 		return fmt.Errorf("%w\nthe tables are not those of this version: `earshot schema diff` lists the differences; a sidecar, or `earshot schema apply`, brings them up to date", err)
@@ -67,6 +76,11 @@ func (r *reader) Each(ctx context.Context, sql string, params map[string]string,
 	if err != nil {
 		return err
 	}
+	names := make([]string, 0, len(rows.Columns))
+	for _, c := range rows.Columns {
+		names = append(names, c.Name)
+	}
+	head(names)
 	for rows.Next() {
 		if err := row(rows.Values()); err != nil {
 			return errors.Join(err, rows.Close())

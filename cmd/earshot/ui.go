@@ -22,7 +22,7 @@ func newUI() *cobra.Command {
 		Short: "Serve pages over the conversations",
 		Long: `Serve pages on this machine, until interrupted: the conversations, each of them turn by
 turn with the steps behind the scenes folded, with waterfall and critical path, the
-tools, and the open work. It needs no Grafana, and works whether or not a sidecar runs.
+boards, the tools, and the open work. It needs no Grafana, and works whether or not a sidecar runs.
 It does not authenticate, so it listens on loopback only.`,
 		Example: `  earshot ui
   earshot ui -c earshot.yaml --listen 127.0.0.1:8090`,

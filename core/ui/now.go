@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"net/http"
 	"strconv"
 	"time"
 
@@ -17,7 +16,6 @@ type Message struct {
 }
 
 type nowPage struct {
-	head
 	Open   []inspect.OpenWork
 	Counts map[string]uint64 // open spans that wait for no span below them, by state
 	Latest []Message
@@ -33,11 +31,11 @@ const (
 
 // now asks for the messages of an hour: so the tables' order by hour serves,
 // however much there is.
-func (u *UI) now(r *http.Request) (any, error) {
-	p := nowPage{head: head{"Now", "now"}, Counts: make(map[string]uint64)}
+func (u *UI) now(r request) (string, any, error) {
+	p := nowPage{Counts: make(map[string]uint64)}
 	var err error
 	if p.Open, err = inspect.OpenWorks(r.Context(), u.q, false, working); err != nil {
-		return p, err
+		return "Now", p, err
 	}
 	for _, o := range p.Open {
 		p.Counts[o.State] = o.Leaves
@@ -60,5 +58,5 @@ func (u *UI) now(r *http.Request) (any, error) {
 		p.Latest = append(p.Latest, m)
 		return nil
 	})
-	return p, err
+	return "Now", p, err
 }

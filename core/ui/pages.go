@@ -2,26 +2,25 @@ package ui
 
 import (
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/inspect"
+	"github.com/earshot-dev/earshot/core/ui/address"
 )
 
 // latest is how many conversations are listed.
 const latest = 200
 
 type sessionsPage struct {
-	head
 	Search string
 	List   []inspect.Session
 	Full   bool // there may be more
 }
 
-func (u *UI) sessions(r *http.Request) (any, error) {
+func (u *UI) sessions(r request) (string, any, error) {
 	search := r.FormValue("search")
 	list, err := inspect.Sessions(r.Context(), u.q, inspect.Filter{Search: search, Limit: latest})
-	return sessionsPage{head{"Conversations", "sessions"}, search, list, len(list) == latest}, err
+	return "Conversations", sessionsPage{search, list, len(list) == latest}, err
 }
 
 // Tool is how a tool did.
@@ -33,23 +32,31 @@ type Tool struct {
 }
 
 type toolsPage struct {
-	head
-	List []Tool
+	List    []Tool
+	Filters filters
 }
 
-func (u *UI) tools(r *http.Request) (any, error) {
-	p := toolsPage{head: head{"Tools", "tools"}}
+// calls has the columns of v_tool_calls.
+var calls = address.Columns{"time": "ts", "agent": "agent_name", "tool": "tool_name", "model": "model", "format": "format", "tenant": "tenant", "status": "status", "waiting": "waits_for != ''"}
+
+func (u *UI) tools(r request) (string, any, error) {
+	var p toolsPage
+	var err error
+	if p.Filters, err = u.filters(r, "v_tool_calls", calls); err != nil {
+		return "Tools", p, err
+	}
+	where, params := r.State.Where(calls)
 	var all time.Duration
 	// The time that a person took before a call could continue is not the tool's.
-	err := u.q.Each(r.Context(), `
+	err = u.q.Each(r.Context(), `
 		SELECT tool_name, count() AS calls, countIf(status = 'error') AS errors,
 			quantileExact(0.5)(duration_ms - waited_ms) AS p50, quantileExact(0.95)(duration_ms - waited_ms) AS p95,
 			max(duration_ms - waited_ms) AS longest, sum(duration_ms - waited_ms) AS together
 		FROM v_tool_calls
-		WHERE status != 'running' AND NOT is_delegation
+		WHERE status != 'running' AND NOT is_delegation AND `+where+`
 		GROUP BY tool_name
 		ORDER BY together DESC, tool_name
-		LIMIT 200`, nil, func(v []any) error {
+		LIMIT 200`, params, func(v []any) error {
 		t := Tool{}
 		var ms [4]float64
 		if err := scan(v, &t.Name, &t.Calls, &t.Errors, &ms[0], &ms[1], &ms[2], &ms[3]); err != nil {
@@ -65,7 +72,7 @@ func (u *UI) tools(r *http.Request) (any, error) {
 			p.List[i].Share = int(100 * p.List[i].Together / all)
 		}
 	}
-	return p, err
+	return "Tools", p, err
 }
 
 func millis(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }

@@ -16,7 +16,6 @@ const (
 )
 
 type sessionPage struct {
-	head
 	Session        inspect.Session
 	Turns          []turnPage
 	All            int  // turns that the conversation has
@@ -24,22 +23,22 @@ type sessionPage struct {
 	Earlier, Later string
 }
 
-func (u *UI) session(r *http.Request) (any, error) {
+func (u *UI) session(r request) (string, any, error) {
 	c, err := inspect.Load(r.Context(), u.q, r.PathValue("id"), inspect.LongTexts)
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
-	return newSession(c, r), nil
-}
-
-// newSession shows a conversation from turn ?from on, or of its turn ?turn the
-// steps from ?step on, or ?only those that failed or gated longest.
-func newSession(c *inspect.Conversation, r *http.Request) sessionPage {
 	title := c.Session.Title
 	if title == "" {
 		title = c.Session.ID
 	}
-	p := sessionPage{head: head{inspect.Clip(title, 120), "sessions"}, Session: c.Session, All: len(c.Turns)}
+	return inspect.Clip(title, 120), newSession(c, r.Request), nil
+}
+
+// newSession shows a conversation behind the turns ?skip, or of its turn ?turn the
+// steps from ?step on, or ?only those that failed or gated longest.
+func newSession(c *inspect.Conversation, r *http.Request) sessionPage {
+	p := sessionPage{Session: c.Session, All: len(c.Turns)}
 	if n := number(r, "turn"); n > 0 {
 		p.One = true
 		if n <= len(c.Turns) {
@@ -48,7 +47,7 @@ func newSession(c *inspect.Conversation, r *http.Request) sessionPage {
 		}
 		return p
 	}
-	from := min(number(r, "from"), len(c.Turns))
+	from := min(number(r, "skip"), len(c.Turns))
 	left := stepsShown
 	for i := from; i < min(from+turnsShown, len(c.Turns)); i++ {
 		t := p.turn(i+1, &c.Turns[i], window{size: min(most, left)})
@@ -56,10 +55,10 @@ func newSession(c *inspect.Conversation, r *http.Request) sessionPage {
 		p.Turns = append(p.Turns, t)
 	}
 	if from > 0 {
-		p.Earlier = p.to("from", max(from-turnsShown, 0))
+		p.Earlier = p.to("skip", max(from-turnsShown, 0))
 	}
 	if from+turnsShown < len(c.Turns) {
-		p.Later = p.to("from", from+turnsShown)
+		p.Later = p.to("skip", from+turnsShown)
 	}
 	return p
 }

@@ -1,17 +1,36 @@
 // Package ui is a page for who has no Grafana: the conversations, one of them
 // turn by turn with the work between prompt and answer folded away, its waterfall
-// and critical path, the tools, and the work in progress.
+// and critical path, the tools, the boards, and the work in progress.
 //
 // Pages are made on the server and work without JavaScript; the little there is
-// moves between lines by keyboard. Everything shown is foreign text: templates
+// moves between lines by keyboard and draws charts. Everything shown is foreign text: templates
 // escape it, and the content security policy lets no script or style of a page
 // run.
+//
+// # A new page
+//
+// A page NAME is
+//
+//   - NAME.go: a method of *UI with the signature of page.load, which reads rows and returns the
+//     title and the data of the template;
+//   - pages/NAME.html: a template with the block "content". It sees a view: .Data is what load
+//     returned, .State the address. {{template "filters" ...}} and the other blocks of
+//     pages/parts.html are there;
+//   - a line in list.go, with its place in the navigation.
+//
+// Styles that no other page has are in assets/NAME.css, a script in assets/NAME.js; both are named in
+// the line. There are no style attributes and no inline scripts: the policy forbids them. Data for a
+// script is in <script type="application/json">, which is not run.
+//
+// The range of time and the filters are in the address, and package address parses them. A page's
+// query takes its conditions from State.Where, and its links are State.With (this page with something
+// else) and State.To (another page). Whatever a person can set is in the address; no page keeps
+// state elsewhere but the theme, which is a cookie.
 package ui
 
 import (
-	"bytes"
+	"context"
 	"embed"
-	"errors"
 	"fmt"
 	"html/template"
 	"net"
@@ -21,6 +40,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/earshot-dev/earshot/core/inspect"
+	"github.com/earshot-dev/earshot/core/ui/address"
+	"github.com/earshot-dev/earshot/core/ui/chart"
 )
 
 //go:embed pages
@@ -29,28 +50,61 @@ var pages embed.FS
 //go:embed assets
 var assets embed.FS
 
+// Querier reads the tables.
+type Querier interface {
+	inspect.Querier
+	// Table reads the rows of a query whose columns are not known beforehand: it calls head with
+	// their names before the first row. A row's slice may be reused afterwards.
+	Table(ctx context.Context, sql string, head func(columns []string), row func([]any) error) error
+}
+
 // UI serves the pages. It is for loopback: it does not authenticate.
 type UI struct {
-	q         inspect.Querier
-	templates *template.Template
-	mux       *http.ServeMux
+	q     Querier
+	slots chan struct{} // of panels whose queries run
+	wait  time.Duration // how long a board waits for its panels
+	pages []page
+	fails *template.Template // the page of an error
+	mux   *http.ServeMux
 }
 
 // New returns the pages over the tables that q reads.
-func New(q inspect.Querier) (*UI, error) {
-	t, err := template.New("").Funcs(functions).ParseFS(pages, "pages/*.html")
+func New(q Querier) (*UI, error) {
+	u := &UI{q: q, slots: make(chan struct{}, panelsAtOnce), wait: panelsWait, mux: http.NewServeMux()}
+	u.pages = u.list()
+	shell, err := template.New("").Funcs(functions).ParseFS(pages, "pages/shell.html", "pages/parts.html")
 	if err != nil {
 		return nil, fmt.Errorf("ui: %w", err)
 	}
-	u := &UI{q: q, templates: t, mux: http.NewServeMux()}
-	u.mux.HandleFunc("GET /{$}", u.page("sessions.html", u.sessions))
-	u.mux.HandleFunc("GET /session/{id...}", u.page("session.html", u.session))
-	u.mux.HandleFunc("GET /tools", u.page("tools.html", u.tools))
-	u.mux.HandleFunc("GET /now", u.page("now.html", u.now))
-	for _, name := range []string{"style.css", "keys.js", "icon.svg"} {
-		u.mux.Handle("GET /assets/"+name, http.FileServerFS(assets))
+	for _, p := range u.pages {
+		t, err := parse(shell, p.template)
+		if err != nil {
+			return nil, err
+		}
+		u.mux.HandleFunc("GET "+p.pattern, u.serve(p, t))
 	}
+	if u.fails, err = parse(shell, "error.html"); err != nil {
+		return nil, err
+	}
+	u.mux.HandleFunc("POST /theme", setTheme)
+	u.mux.Handle("GET /assets/{name}", http.HandlerFunc(asset))
 	return u, nil
+}
+
+// parse adds a page's template to those that all pages have.
+func parse(shell *template.Template, name string) (*template.Template, error) {
+	t, err := shell.Clone()
+	if err == nil {
+		t, err = t.ParseFS(pages, "pages/"+name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ui: %w", err)
+	}
+	return t, nil
+}
+
+func asset(w http.ResponseWriter, r *http.Request) {
+	http.ServeFileFS(w, r, assets, "assets/"+r.PathValue("name"))
 }
 
 // ServeHTTP implements http.Handler. It refuses requests that were not made to
@@ -77,49 +131,22 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// head is the part that every page has: its title and its place among the pages.
-type head struct{ Title, Here string }
-
-type errorPage struct {
-	head
-	Error string
-}
-
-// page renders the result of load; it sends nothing before the whole page is rendered.
-func (u *UI) page(name string, load func(*http.Request) (any, error)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		data, err := load(r)
-		status, shown := http.StatusOK, name
-		if err != nil {
-			status = http.StatusBadGateway
-			if errors.Is(err, inspect.ErrNoSession) {
-				status = http.StatusNotFound
-			}
-			shown, data = "error.html", errorPage{head{http.StatusText(status), ""}, err.Error()}
-		}
-		var b bytes.Buffer
-		if err := u.templates.ExecuteTemplate(&b, shown, data); err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
-			return
-		}
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.WriteHeader(status)
-		_, _ = w.Write(b.Bytes()) // the browser has gone away
-	}
-}
-
 var functions = template.FuncMap{
-	"span":  inspect.Span,
-	"clip":  inspect.Clip,
-	"cut":   func(s string, n int) string { return cut(inspect.Plain(s), n) },
-	"when":  func(t time.Time) string { return when(t, time.Now()) },
-	"exact": func(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05.000 MST") },
-	"zone":  func() string { return time.Now().Local().Format("MST") },
-	"plain": inspect.Plain,
-	"join":  strings.Join,
-	"short": short,
-	"plus":  func(a, b int) int { return a + b },
-	"least": func(a, b int) int { return min(a, b) },
+	"span":    inspect.Span,
+	"clip":    inspect.Clip,
+	"cut":     func(s string, n int) string { return cut(inspect.Plain(s), n) },
+	"when":    func(t time.Time) string { return when(t, time.Now()) },
+	"rfc":     func(t time.Time) string { return t.Format(time.RFC3339) },
+	"exact":   func(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05.000 MST") },
+	"presets": address.Presets,
+	"plain":   inspect.Plain,
+	"join":    strings.Join,
+	"unit":    chart.Format,
+	"exactly": chart.Exact,
+	"in":      func(p *panel, d *drawing) panelDrawing { return panelDrawing{p, d} },
+	"short":   short,
+	"plus":    func(a, b int) int { return a + b },
+	"least":   func(a, b int) int { return min(a, b) },
 	"count": func(n any, what string) string {
 		if s := fmt.Sprint(n); s != "1" {
 			return s + " " + what + "s"

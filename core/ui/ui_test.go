@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"html/template"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -34,7 +35,10 @@ func (c canned) Each(_ context.Context, sql string, _ map[string]string, row fun
 	return nil
 }
 
-func get(t *testing.T, q inspect.Querier, host, path string) *httptest.ResponseRecorder {
+// Table answers no query.
+func (canned) Table(context.Context, string, func([]string), func([]any) error) error { return nil }
+
+func get(t *testing.T, q Querier, host, path string) *httptest.ResponseRecorder {
 	t.Helper()
 	u, err := New(q)
 	if err != nil {
@@ -60,7 +64,7 @@ func TestOnlyThisMachineIsAnswered(t *testing.T) {
 }
 
 func TestForeignTextStaysText(t *testing.T) {
-	w := get(t, canned{"v_tool_calls": {{"<script>alert(1)</script>", uint64(3), uint64(1), 1.0, 2.0, 3.0, 6.0}}}, local, "/tools")
+	w := get(t, canned{"tool_name, count()": {{"<script>alert(1)</script>", uint64(3), uint64(1), 1.0, 2.0, 3.0, 6.0}}}, local, "/tools")
 	if body := w.Body.String(); strings.Contains(body, "<script>alert") || !strings.Contains(body, "&lt;script&gt;alert") {
 		t.Errorf("page:\n%s", body)
 	}
@@ -72,14 +76,14 @@ func TestForeignTextStaysText(t *testing.T) {
 // TestAPageRecovers: an unreachable store, or a missing conversation, is reported
 // once, and the next request gets its page.
 func TestAPageRecovers(t *testing.T) {
-	u, err := New(flaky{canned{"v_tool_calls": {{"sound", uint64(1), uint64(0), 1.0, 1.0, 1.0, 1.0}}}, new(int)})
+	u, err := New(flaky{canned{"tool_name, count()": {{"sound", uint64(1), uint64(0), 1.0, 1.0, 1.0, 1.0}}}, new(int)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for n, want := range []int{http.StatusBadGateway, http.StatusOK, http.StatusOK} {
 		w := httptest.NewRecorder()
 		u.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://"+local+"/tools", nil))
-		if w.Code != want {
+		if w.Code != want || want == http.StatusOK && !strings.Contains(w.Body.String(), "sound") {
 			t.Errorf("request %d: %d, want %d\n%s", n, w.Code, want, w.Body)
 		}
 	}
@@ -87,7 +91,7 @@ func TestAPageRecovers(t *testing.T) {
 
 // flaky fails the first query.
 type flaky struct {
-	inspect.Querier
+	Querier
 	asked *int
 }
 
@@ -112,7 +116,7 @@ func TestPages(t *testing.T) {
 	}{
 		"/":                 {canned{}, 200, []string{"No conversation yet"}},
 		"/?search=tide":     {canned{}, 200, []string{"No conversation has “tide”", `value="tide"`}},
-		"/tools":            {canned{}, 200, []string{"No tool call has ended yet"}},
+		"/tools":            {canned{}, 200, []string{"No tool call has ended in this range"}},
 		"/now":              {canned{"v_open_spans": open}, 200, []string{"execute_tool sound", "15m00s", "10m00s", "1 piece of work running", "1 waiting for a person", "1 stuck", ">waits for a person<"}},
 		"/session/x":        {canned{}, 404, []string{"Not Found"}},
 		"/assets/style.css": {canned{}, 200, []string{"color-scheme: light dark"}},
@@ -139,7 +143,7 @@ func TestPages(t *testing.T) {
 	if w := get(t, canned{"sessions": {{}}}, local, "/session/x"); w.Code != http.StatusBadGateway {
 		t.Errorf("a store that is down is no conversation that is not there: %d", w.Code)
 	}
-	if w := get(t, canned{"v_tool_calls": {{"a", "b"}}}, local, "/tools"); w.Code != http.StatusBadGateway {
+	if w := get(t, canned{"tool_name, count()": {{"a", "b"}}}, local, "/tools"); w.Code != http.StatusBadGateway {
 		t.Errorf("rows of another shape: %d", w.Code)
 	}
 }
@@ -211,6 +215,11 @@ func TestManySteps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	content, err := template.New("").Funcs(functions).ParseFS(pages, "pages/shell.html", "pages/parts.html", "pages/session.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	show := page{pattern: "/session/{id...}", template: "session.html", untimed: true}
 	for query, want := range map[string]struct {
 		steps int
 		has   []string
@@ -225,7 +234,8 @@ func TestManySteps(t *testing.T) {
 	} {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest(http.MethodGet, "/session/x?"+query, nil)
-		u.page("session.html", func(*http.Request) (any, error) { return newSession(c, r), nil })(w, r)
+		show.load = func(r request) (string, any, error) { return "A long turn", newSession(c, r.Request), nil }
+		u.serve(show, content)(w, r)
 		body := w.Body.String()
 		if n := strings.Count(body, "<li "); w.Code != 200 || n != want.steps || w.Body.Len() > pageTexts {
 			t.Errorf("%q: %d: %d steps in %d bytes", query, w.Code, n, w.Body.Len())
@@ -249,7 +259,7 @@ func TestManyTurns(t *testing.T) {
 		}
 		c.Turns = append(c.Turns, inspect.Turn{Started: zero, Root: root, Steps: root.Steps})
 	}
-	for query, want := range map[string]struct{ first, turns int }{"": {1, turnsShown}, "from=1000": {1001, 1}, "from=5000": {0, 0}, "from=-3": {1, turnsShown}, "from=x": {1, turnsShown}} {
+	for query, want := range map[string]struct{ first, turns int }{"": {1, turnsShown}, "skip=1000": {1001, 1}, "skip=5000": {0, 0}, "skip=-3": {1, turnsShown}, "skip=x": {1, turnsShown}} {
 		p := newSession(c, httptest.NewRequest(http.MethodGet, "/session/x?"+query, nil))
 		steps := 0
 		for _, turn := range p.Turns {

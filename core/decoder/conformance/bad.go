@@ -53,7 +53,7 @@ func badFrames(ctx context.Context, r *runner) error {
 func wrongTypes(ctx context.Context, r *runner) error {
 	const rounds = 24
 	others := []string{`null`, `true`, `7`, `-1.5e300`, `""`, `"x"`, `[]`, `{}`, `[{}]`, `{"a":[1]}`}
-	for range rounds {
+	for range r.times(rounds) {
 		frames := append([]frame.Frame(nil), r.c.Frames...)
 		for i := range frames {
 			data := frames[i].Data

@@ -101,7 +101,7 @@ const maxMarks = 400
 func (r *runner) lostMarks(ctx context.Context, st decoder.Stream, in []frame.Frame) (lost []string, err error) {
 	all, leaves := targets(in), r.suite.LeavesOut.In(r.c.Name)
 	r.rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	for n, s := range all[:min(len(all), maxMarks)] {
+	for n, s := range all[:min(len(all), r.times(maxMarks))] {
 		mark := fmt.Sprintf("Earshot mark %04d/%s", n, msg.HashKey(s.where)[:6])
 		change, path, data := s.marked(in[s.frame].Data, mark)
 		if leaves.Has(path) {

@@ -181,8 +181,19 @@ func (r *runner) sizes(n int) func() int { return func() int { return 1 + r.rand
 
 func whole() int { return 1 << 30 }
 
-// sample returns up to n of the numbers 0 to limit, in order, with both ends.
+// times is how often a check of n rounds repeats a case: a sixth of them if the suite is
+// sparse.
+func (r *runner) times(n int) int {
+	if r.suite.Sparse {
+		return max(n/6, 1)
+	}
+	return n
+}
+
+// sample returns up to n of the numbers 0 to limit, in order, with both ends; a sixth of
+// that if the suite is sparse.
 func (r *runner) sample(limit, n int) []int {
+	n = max(r.times(n), 2)
 	if limit < n {
 		out := make([]int, limit+1)
 		for i := range out {

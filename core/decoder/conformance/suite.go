@@ -23,6 +23,9 @@ type Suite struct {
 	LeavesOut *unknown.List
 	// Seed decides every random choice. The same seed makes the same choices.
 	Seed uint64
+	// Sparse has checks that repeat a case at many positions take a sixth of them. The race
+	// detector slows a decoder down by five, and finds no more at the others.
+	Sparse bool
 	// Checks names the checks to make ("C5"); all when empty.
 	Checks []string
 	// Timeout is how long a decoder may take over one batch; 30 s when zero.

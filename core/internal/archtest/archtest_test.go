@@ -67,7 +67,7 @@ var may = map[string][]string{
 	"core/retry":               {},
 	"core/sandbox":             {},
 	"core/discover":            {},
-	"core/ui":                  {"core/blame", "core/inspect"},
+	"core/ui":                  {"core/blame", "core/inspect", "dashboards"},
 	"core/internal/wire":       {"core/msg", "core/frame", "core/decoder", "core/proto"},
 	"core/internal/host":       {"core/frame", "core/decoder", "core/proto", "core/internal/wire", "core/sandbox"},
 	"core/internal/source":     {"core/msg", "core/frame", "core/retry", "core/config/spec"},

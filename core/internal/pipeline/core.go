@@ -31,9 +31,9 @@ type core struct {
 	accounting accounting
 	commits    committer
 	replays    []replay
-	awaited    map[uint64][]assemble.RunRef // runs to be decoded again when their stream is open
-	reported   map[string]bool              // inputs that could not be read, with the reason
-	opened     uint64                       // streams so far
+	awaited    awaited
+	reported   map[string]bool // inputs that could not be read, with the reason
+	opened     uint64          // streams so far
 }
 
 // accounts are the open streams.
@@ -73,7 +73,7 @@ func newCore(p *Pipeline, sink Sink) *core {
 		settings: p.settings, check: p.check, log: p.log, metrics: p.metrics,
 		inbox: p.inbox, results: p.results, inFlight: p.inFlight, deadLetters: &p.deadLetters,
 		accounts: accounts{make(map[*stream]*account), make(map[uint64]*account)},
-		awaited:  make(map[uint64][]assemble.RunRef),
+		awaited:  make(awaited),
 		reported: make(map[string]bool),
 	}
 	rules := p.settings.Assemble

@@ -93,16 +93,20 @@ func (c *core) Flush(stream uint64) {
 // maxAwaited bounds the streams that are to be decoded again when they are opened.
 const maxAwaited = 10_000
 
-// awaitStream keeps a run whose stream is not open, because at a start its source has yet to
-// find it, or because it is gone.
-func (c *core) awaitStream(r replay) {
-	if runs, ok := c.awaited[r.stream]; ok || len(c.awaited) < maxAwaited {
-		if !slices.Contains(runs, r.run) {
-			c.awaited[r.stream] = append(runs, r.run)
-		}
-		return
+// awaited has runs whose stream is not open, because at a start its source has yet to find
+// it, or because it is gone. They are decoded again when it is opened.
+type awaited map[uint64][]assemble.RunRef
+
+// add reports whether there was room.
+func (w awaited) add(r replay) bool {
+	runs, ok := w[r.stream]
+	if !ok && len(w) >= maxAwaited {
+		return false
 	}
-	c.log.Warn("a link was found too late: its stream is gone", "session", r.run.Session, "run", r.run.Run)
+	if !slices.Contains(runs, r.run) {
+		w[r.stream] = append(runs, r.run)
+	}
+	return true
 }
 
 // rejoin moves the runs of a stream that is open now into the traces of their parents, which
@@ -123,7 +127,9 @@ func (c *core) replay() error {
 	for _, r := range c.replays {
 		a := c.accounts.named[r.stream]
 		if a == nil {
-			c.awaitStream(r)
+			if !c.awaited.add(r) {
+				c.log.Warn("a link was found too late: its stream is gone", "session", r.run.Session, "run", r.run.Run)
+			}
 			continue
 		}
 		if err := c.assembler.ResetRun(r.run); err != nil {

@@ -16,10 +16,10 @@ function step(by) {
   const at = here ? list.indexOf(here) : -1;
   go(list[Math.max(0, Math.min(list.length - 1, at + by))]);
 }
-const pages = { 1: "/", 2: "/tools", 3: "/now", u: "/" };
+const pages = () => Array.from(document.querySelectorAll("header nav a"));
 addEventListener("keydown", (e) => {
   if (e.ctrlKey || e.metaKey || e.altKey) return;
-  if (e.target.matches("input")) {
+  if (e.target.matches("input, select, textarea")) {
     if (e.key === "Escape") e.target.blur();
     return;
   }
@@ -27,7 +27,7 @@ addEventListener("keydown", (e) => {
     case "j": step(1); break;
     case "k": step(-1); break;
     case "Enter": {
-      if (!here || e.target.closest("a, summary")) return;
+      if (!here || e.target.closest("a, summary, button")) return;
       const fold = here.querySelector("details");
       if (fold) fold.open = !fold.open;
       else here.querySelector("a")?.click();
@@ -39,10 +39,14 @@ addEventListener("keydown", (e) => {
       folds.forEach((f) => { f.open = open; });
       break;
     }
-    case "/": document.querySelector("input[type=search]")?.focus(); break;
-    default:
-      if (!(e.key in pages)) return;
-      location.href = pages[e.key];
+    case "/": (document.querySelector("main input[type=search]") || document.querySelector("input[type=search]"))?.focus(); break;
+    case "u": location.href = "/"; break;
+    case "Escape": document.querySelectorAll("details.range").forEach((d) => { d.open = false; }); break;
+    default: {
+      const page = /^[1-9]$/.test(e.key) && pages()[e.key - 1];
+      if (!page) return;
+      page.click();
+    }
   }
   e.preventDefault();
 });

@@ -1,0 +1,5 @@
+//go:build !race
+
+package decodertest
+
+const raceDetector = false

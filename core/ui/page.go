@@ -1,0 +1,154 @@
+package ui
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/inspect"
+	"github.com/earshot-dev/earshot/core/ui/address"
+)
+
+// page is one page.
+type page struct {
+	name     string // in the navigation; empty: it is not there
+	pattern  string // of its address, as net/http has it
+	template string // in pages
+	style    string // files of its own in assets, separated by spaces
+	script   string // the same
+	// Without a range of time in the address the page shows this one; none is all of time.
+	since address.Range
+	// A streamed page is sent as it is rendered, for data that takes long to load: .Flush sends the part that is rendered.
+	streamed bool
+	// untimed pages show the same in every range of time, and offer none.
+	untimed bool
+
+	// load returns the title of the page, and the data of its template.
+	load func(request) (title string, data any, err error)
+}
+
+// path is the address of a page that takes nothing from it.
+func (p page) path() string { return strings.TrimSuffix(p.pattern, "{$}") }
+
+// request is a request for a page.
+type request struct {
+	*http.Request
+	State address.State
+	Now   time.Time
+}
+
+// view is the data of a template.
+type view struct {
+	Title   string
+	State   address.State
+	Data    any
+	Nav     []place
+	Search  bool // there is a page that searches
+	Timed   bool // the range of time can be picked
+	Theme   theme
+	Styles  []string
+	Scripts []string
+	Zone    string
+
+	flush func()
+}
+
+// Flush sends the part that is rendered, if the page is streamed.
+func (v view) Flush() string {
+	if v.flush != nil {
+		v.flush()
+	}
+	return ""
+}
+
+// place is a page in the navigation.
+type place struct {
+	Name, Address string
+	Here          bool
+}
+
+// invalid is an error of the address, which asking again does not mend.
+type invalid struct{ error }
+
+// serve loads and renders a page; it sends nothing before the whole page is rendered, unless the page is
+// streamed.
+func (u *UI) serve(p page, t *template.Template) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithCancel(r.Context()) // ends the queries that a page does not wait for
+		defer cancel()
+		r = r.WithContext(ctx)
+		v, err := u.load(p, r)
+		status, t := http.StatusOK, t
+		if err == nil && p.streamed {
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			v.flush = func() { _ = http.NewResponseController(w).Flush() }
+			if err := t.ExecuteTemplate(w, "shell", v); err != nil && r.Context().Err() == nil {
+				fmt.Fprintf(w, "<p>%s</p>", template.HTMLEscapeString(err.Error()))
+			}
+			return
+		}
+		if err != nil {
+			status, t = failure(err), u.fails
+			v.Title, v.Data, v.Styles, v.Scripts = http.StatusText(status), err.Error(), nil, nil
+		}
+		var b bytes.Buffer
+		if err := t.ExecuteTemplate(&b, "shell", v); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.WriteHeader(status)
+		_, _ = w.Write(b.Bytes()) // the browser has gone away
+	}
+}
+
+func failure(err error) int {
+	var bad invalid
+	switch {
+	case errors.Is(err, inspect.ErrNoSession), errors.Is(err, errNoBoard):
+		return http.StatusNotFound
+	case errors.As(err, &bad):
+		return http.StatusBadRequest
+	}
+	return http.StatusBadGateway
+}
+
+// load returns the data of the page's template. The head of the page is there with an error, too.
+func (u *UI) load(p page, r *http.Request) (view, error) {
+	now := time.Now()
+	state, err := address.Parse(r.URL, now)
+	if err != nil {
+		state = state.In(address.Range{})
+	}
+	state = state.Or(p.since)
+	v := view{
+		State: state, Timed: !p.untimed, Theme: themeOf(r), Styles: strings.Fields(p.style), Scripts: strings.Fields(p.script), Zone: now.Local().Format("MST"),
+		Search: slices.ContainsFunc(u.pages, func(p page) bool { return p.pattern == "/search" }),
+	}
+	for _, other := range u.pages {
+		if other.name != "" {
+			v.Nav = append(v.Nav, place{other.name, carried(state, p, other).String(), other.name == p.name})
+		}
+	}
+	if err != nil {
+		return v, invalid{err}
+	}
+	v.Title, v.Data, err = p.load(request{r, state, now})
+	return v, err
+}
+
+// carried is the address of another page with the range of time that a person picked: a page's own default
+// is not carried to the next.
+func carried(state address.State, from, to page) address.State {
+	next := state.To(to.path())
+	if state.Range() == from.since {
+		next = next.In(address.Range{})
+	}
+	return next
+}
