@@ -129,8 +129,8 @@ func (x *Exporter) Prepare(ctx context.Context) error {
 // prepared writes the tables of settings: rows can be stored without them.
 func (x *Exporter) prepared(ctx context.Context) {
 	x.ready = true
-	if x.settings.MaxSize > 0 && x.keeper.cancel == nil {
-		x.keeper.start(x.conn, x.settings.MaxSize, x.settings.Logger)
+	if x.keeper.cancel == nil {
+		x.keeper.start(ctx, x)
 	}
 	if err := x.writePrices(ctx); err != nil {
 		x.settings.Logger.Warn("clickhouse: write model_prices", "error", err)

@@ -90,7 +90,7 @@ func (w *writers) jobs(b *export.Batch) []func() *job {
 			j := w.job(&w.messages.table, len(b.Messages))
 			j.add = func(i int32) { w.messages.add(&b.Messages[i]) }
 			j.size = func(i int32) int { return messageSize(&b.Messages[i]) }
-			j.period = func(i int32) int32 { return month(b.Messages[i].Time) }
+			j.period = func(i int32) int32 { return day(b.Messages[i].Time) }
 			return j
 		},
 		func() *job {

@@ -18,13 +18,13 @@ type Rules struct {
 	// Verdicts to notify of; see docs/verdicts.md. By default all but healthy, waiting_permission
 	// and waiting_person.
 	Verdicts []string `yaml:"verdicts"`
-	// Agents that are silenced, by name; * stands for any text.
+	// Agents that are silenced, by name; * is any text.
 	SilenceAgents []string `yaml:"silence_agents"`
 	// Tools that are silenced, likewise.
 	SilenceTools []string `yaml:"silence_tools"`
-	// Local time from-to in which nothing is sent. What still holds afterwards is sent then.
+	// Local time from-to in which nothing is sent. A verdict that still holds afterwards is sent then.
 	QuietHours string `yaml:"quiet_hours"`
-	// Most notifications in an hour. The next one says how many were dropped; those that are
+	// Most notifications in an hour. The next one has the number of the dropped; those that are
 	// resolved do not count.
 	MaxPerHour int `yaml:"max_per_hour"`
 	// Address of a conversation for people: {session} and {trace} are replaced.

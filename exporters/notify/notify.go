@@ -1,15 +1,15 @@
 // Package notify brings verdicts to people: to a webhook, Slack, Alertmanager, PagerDuty or a
 // command. Each is an exporter with a queue of its own, whose batches have verdicts and nothing
-// else. So what is to be sent is on the disk before it is sent, tried again until the other
+// else. So a notification is on the disk before it is sent, tried again until the other
 // side accepts it, never in the way of rows, and a dead letter when it is refused for good.
 //
-// An exporter remembers in a file what it has sent: a verdict that is reported again, after a
+// An exporter keeps a file of the notifications that it has sent: a verdict that is reported again, after a
 // restart as well, is sent once, and one that is resolved is resolved where it was sent. Between
 // the answer and the write of that file a crash can repeat one notification; it has the same key,
 // by which Alertmanager and PagerDuty recognize it, and a webhook may.
 //
 // Verdicts of one session in one batch are one notification. Work that only waits for work below
-// it is left out: its cause is notified. What agents wrote is escaped for each target, and cut.
+// it is left out: its cause is notified. Text of agents is escaped for each target, and cut.
 package notify
 
 import (
@@ -35,7 +35,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// Notification is what is sent at once: verdicts of one session that were made, or resolved.
+// Notification is one request: verdicts of one session that were made, or resolved.
 type Notification struct {
 	Version  int       `json:"version"`  // 1
 	Status   string    `json:"status"`   // firing or resolved
@@ -95,7 +95,7 @@ type state struct {
 	Withheld int                    `json:"withheld"`
 }
 
-// What is too old to be news, and to be remembered.
+// Verdicts that are too old to be news, and to be remembered.
 const (
 	maxAge   = time.Hour
 	remember = 7 * 24 * time.Hour
@@ -195,7 +195,7 @@ func (x *Exporter) Export(ctx context.Context, b *export.Batch) error {
 	return nil
 }
 
-// status is what is to be done with a verdict: firing, resolved, held; empty: nothing.
+// status is the notification that a verdict needs: firing, resolved, held; empty: nothing.
 func (x *Exporter) status(v *msg.Verdict, now time.Time) string {
 	key := keyOf(v)
 	_, sent := x.state.Sent[key]

@@ -22,7 +22,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// evil is what an agent may write: mentions, links, formats, marks that reverse text.
+// evil is text that an agent may write: mentions, links, formats, marks that reverse text.
 const evil = "<!channel> <http://evil.example|click> *bold* & \u202egnp.exe\x00\n`code` _x_"
 
 // receiver is a server that checks each request against the published schema of its kind.
@@ -349,7 +349,7 @@ func TestRules(t *testing.T) {
 	t.Run("groups", func(t *testing.T) {
 		x, _ := open(t, func(*Rules) {})
 		other, above := verdictOf(3, "looping"), verdictOf(4, "tool_running")
-		other.Session, above.Cause = "s/1", msg.SpanID{1} // what waits for it is not notified
+		other.Session, above.Cause = "s/1", msg.SpanID{1} // the caller of it is not notified
 		must(t, put(t, x, verdictOf(1, "tool_running"), verdictOf(2, "model_silent"), other, above, verdictOf(5, "waiting_person")))
 		sent(t, "firing 3 withheld 0")
 	})
@@ -366,7 +366,7 @@ func TestRules(t *testing.T) {
 		must(t, put(t, x, resolved(verdictOf(2, "zombie"))))
 		sent(t)
 		clock(2 * time.Hour)
-		must(t, put(t, x)) // whatever batch comes next
+		must(t, put(t, x)) // any batch follows
 		sent(t, "firing 1 withheld 0")
 		must(t, put(t, x))
 		must(t, put(t, x, resolved(verdictOf(1, "zombie"))))

@@ -213,7 +213,7 @@ func (w *command) send(ctx context.Context, n *Notification) error {
 	return nil
 }
 
-// limited keeps the beginning of what is written.
+// limited keeps the beginning of an output.
 type limited struct {
 	to   *bytes.Buffer
 	left int

@@ -52,20 +52,20 @@ func New() decoder.Factory {
 	}.Factory()
 }
 
-// The limits of what is remembered of a connection.
+// The limits of the memory of a connection.
 const (
 	maxThreads = 64
 	maxWaits   = 64
 	maxPieces  = 1 << 20 // bytes of the unfinished texts of a thread
 )
 
-// state is what is remembered of a connection.
+// state is the memory of a connection.
 type state struct {
 	Threads []*thread `json:",omitempty"` // the last active one at the end
 	Waits   []wait    `json:",omitempty"` // oldest first
 }
 
-// thread is what is remembered of a thread.
+// thread is the memory of a thread.
 type thread struct {
 	codex.State
 	conversation.Deltas        // pieces of items that are not complete

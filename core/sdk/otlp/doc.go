@@ -1,4 +1,4 @@
-// Package otlp has what the decoders of OpenTelemetry share: they state names and rules, and this
+// Package otlp is the common part of the decoders of OpenTelemetry: they state names and rules, and this
 // package reads OTLP/JSON, holds the spans of a trace until their tree is known, and builds turns,
 // responses and calls of it.
 //
@@ -11,7 +11,7 @@
 // exports, and may arrive twice. So:
 //
 //   - A span is held until its ancestors are known up to the root of the trace; then all that are known
-//     are emitted, in the order of their times. Flush emits what is held.
+//     are emitted, in the order of their times. Flush emits the held ones.
 //   - A parent that never arrives is rebuilt: when a trace has not grown for many frames, when too much
 //     is held, and at the end of the stream. The run of a span without its parent has the id that the
 //     parent's run would have, and its first message has the attribute "rebuilt".

@@ -14,7 +14,7 @@ import (
 // parts reads messages: a list of them, one, or a text. Both shapes that are in use are known:
 // {role, parts: [{type, content}]} of the conventions and {role, content: [{type, text}]} of providers
 // and libraries, with tool_calls or without.
-// left is what it does not know of them.
+// left has the unknown ones.
 func parts(v Value, role msg.Role) (list []Part, left string) {
 	var doc jsonv.Doc
 	root := v.parsed(&doc)
