@@ -43,14 +43,14 @@ type Recorder struct {
 	closed  bool
 }
 
-// chunk is what one read returned.
+// chunk is the bytes of one read.
 type chunk struct {
 	at   time.Time
 	dir  Direction
 	data []byte
 }
 
-// NewRecorder returns a recorder. open is called once, beside the traffic: what it returns may take
+// NewRecorder returns a recorder. open is called once, beside the traffic: it may take
 // time, and an error means that nothing is recorded.
 func NewRecorder(open func() (Settings, error)) *Recorder {
 	r := &Recorder{chunks: make(chan chunk, 4096), done: make(chan struct{}), dropped: make(map[Direction]int)}
@@ -87,7 +87,7 @@ func (r *Recorder) Tap(d Direction, b []byte) {
 	}
 }
 
-// Close records what is queued, as long as that takes no longer than patience.
+// Close records the queue, as long as that takes no longer than patience.
 func (r *Recorder) Close() {
 	r.mu.Lock()
 	if !r.closed {
@@ -101,7 +101,7 @@ func (r *Recorder) Close() {
 	}
 }
 
-// discard stops recording, and frees what is queued.
+// discard stops recording, and frees the queue.
 func (r *Recorder) discard() {
 	r.mu.Lock()
 	r.queued = maxQueue + 1 // every chunk is dropped

@@ -30,7 +30,7 @@ type Command struct {
 	Args    []string
 	In, Out *os.File
 	Err     *os.File
-	// Tap gets a copy of what is passed, before it is; it must not block. It does not keep the bytes.
+	// Tap gets the bytes before they are passed; it must not block. It does not keep the bytes.
 	Tap func(Direction, []byte)
 }
 

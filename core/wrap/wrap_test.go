@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// program does what its argument says.
+// program is one of several, by its argument.
 func program() {
 	switch os.Args[1] {
 	case "echo":
@@ -93,7 +93,7 @@ func bare(args ...string) *exec.Cmd {
 	return c
 }
 
-// TestProgram compares what a client sees of a program and of the program under a wrapper.
+// TestProgram compares a client's view of a program with that of the program under a wrapper.
 func TestProgram(t *testing.T) {
 	payload := bytes.Repeat([]byte("\x00\xff{\"a\":\r\n}\n no line end"), 40_000)
 	for name, see := range map[string]func(t *testing.T, c *exec.Cmd) string{
@@ -286,7 +286,7 @@ func TestFormatOf(t *testing.T) {
 	}
 }
 
-// TestOldRecordingsAreRemoved keeps what is young and what a wrapper writes.
+// TestOldRecordingsAreRemoved keeps young ones and those that a wrapper writes.
 func TestOldRecordingsAreRemoved(t *testing.T) {
 	dir := t.TempDir()
 	now := time.Now()

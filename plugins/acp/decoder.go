@@ -9,7 +9,7 @@
 //   - tool_call has a title for people and no name of the tool. The adapter of Claude Code sends
 //     it twice for one call, the first time without input, and the name in _meta.
 //   - An update of a call has the fields that changed; its content replaces the content before.
-//   - used of usage_update is how full the context is. What was spent is usage of the response.
+//   - used of usage_update is how full the context is. The tokens that were spent are usage of the response.
 //   - session/load answers with the whole history as updates, which happened before.
 //   - Ids of requests are independent in each direction.
 package acp
@@ -77,9 +77,10 @@ type state struct {
 	Sessions []*session       `json:",omitempty"` // the last active one at the end
 	Requests jsonrpc.Requests `json:",omitempty"`
 	Agent    string           `json:",omitempty"` // name of the program
+	Release  string           `json:",omitempty"` // version of the program
 }
 
-// session is what is remembered of a session.
+// session is the state of a session.
 type session struct {
 	ID       string
 	Run      conversation.Run          `json:",omitzero"`
@@ -91,6 +92,7 @@ type session struct {
 	At       conversation.Time         `json:",omitzero"`  // of its last chunk
 	History  bool                      `json:",omitempty"` // it happened before
 	Model    string                    `json:",omitempty"`
+	Dir      string                    `json:",omitempty"`
 	Calls    conversation.Calls[*call] `json:",omitzero"`
 }
 

@@ -21,7 +21,7 @@ func (d *connection) message() {
 		d.status("lost:"+d.key(""), "lost").SetAttr("lost_bytes", d.m.Lost)
 	}
 	switch {
-	case d.m.Beside != "" || d.m.Is(jsonv.String): // what is no message
+	case d.m.Beside != "" || d.m.Is(jsonv.String): // no message
 		d.status("beside:"+msg.HashKey(d.m.Beside, string(d.m.Peek()), strconv.FormatInt(d.at.Nanos, 10)), cmp.Or(d.m.Beside, "text")).Content = d.m.Value.Text()
 	case method != "":
 		d.request(method, p)
@@ -32,7 +32,7 @@ func (d *connection) message() {
 	}
 }
 
-// key names a message without an id of its own by what it says.
+// key names a message without an id of its own by its content.
 func (d *connection) key(what string) string {
 	p := d.m.Get("params")
 	return msg.HashKey(d.s.ID, d.s.Run.ID, what, d.m.ID(), strconv.FormatInt(d.at.Nanos, 10), string(p.First("update", "cwd", "path", "modelId", "modeId", "terminalId", "content").Peek()))
@@ -67,7 +67,9 @@ func (d *connection) request(method string, p jsonv.Value) {
 			q.From = d.m.From
 		}
 		m := d.status("request:"+d.key(method), method)
-		conversation.Attrs(m, p, "cwd", "path", "modelId", "modeId", "configId", "value", "terminalId", "command", "methodId")
+		q.Dir = ident.Of(p.Get("cwd"))
+		m.Client.Project = q.Dir
+		conversation.Attrs(m, p, "path", "modelId", "modeId", "configId", "value", "terminalId", "command", "methodId")
 		info := p.Get("clientInfo")
 		m.SetAttr("client", ident.Of(info.Get("name")))
 		m.SetAttr("client_version", ident.Of(info.Get("version")))
@@ -86,6 +88,7 @@ func (d *connection) prompt(blocks jsonv.Value) {
 	d.s.Parts, d.s.Prompted = 0, true
 	m := d.add(msg.User, "prompt:"+d.s.Run.ID)
 	m.Role, m.Agent = msg.RoleUser, msg.Agent{Kind: msg.KindHuman}
+	m.Client.Project, m.Client.Version = d.s.Dir, d.Release
 	content(m, blocks)
 }
 
@@ -163,7 +166,13 @@ func (d *connection) response() {
 		m.Agent.Name = name
 	}
 	m.SetAttr("agent", ident.Of(info.Get("name")))
-	m.SetAttr("agent_version", ident.Of(info.Get("version")))
+	if version := ident.Of(info.Get("version")); version != "" {
+		d.Release = version
+	}
+	if q.Dir != "" {
+		d.s.Dir = q.Dir
+	}
+	m.Client.Project, m.Client.Version = d.s.Dir, d.Release
 	if model := ident.Of(result.Path("models", "currentModelId")); model != "" {
 		d.s.Model = model
 	}

@@ -21,7 +21,7 @@ func (d *connection) message(root jsonv.Value) {
 		d.status(nil, "lost:"+d.key(""), "lost").SetAttr("lost_bytes", d.m.Lost)
 	}
 	switch {
-	case d.m.Beside != "" || d.m.Is(jsonv.String): // what is no message
+	case d.m.Beside != "" || d.m.Is(jsonv.String): // no message
 		d.status(nil, "beside:"+msg.HashKey(d.m.Beside, string(d.m.Peek()), strconv.FormatInt(d.at.Nanos, 10)), cmp.Or(d.m.Beside, "text")).Content = d.m.Value.Text()
 	case method != "":
 		d.names(p.Path("_meta", "io.modelcontextprotocol/clientInfo"))
@@ -35,7 +35,7 @@ func (d *connection) message(root jsonv.Value) {
 	}
 }
 
-// key names a message without an id of its own by what it says.
+// key names a message without an id of its own by its content.
 func (d *connection) key(what string) string {
 	p := d.m.Get("params")
 	return msg.HashKey(what, strconv.Itoa(int(d.m.From)), d.m.ID(), strconv.FormatInt(d.at.Nanos, 10),
@@ -116,7 +116,7 @@ func meta(m *msg.Message, v jsonv.Value) {
 	}
 }
 
-// only is the one open call: what the server asks meanwhile belongs to it. It is not known to which of
+// only is the one open call: requests of the server meanwhile belong to it. It is not known to which of
 // several.
 func (d *connection) only() *call {
 	if len(d.Calls.Open) == 1 {

@@ -74,6 +74,7 @@ type Request struct {
 	Session string `json:",omitempty"`
 	Run     string `json:",omitempty"`
 	Call    string `json:",omitempty"`
+	Dir     string `json:",omitempty"` // in which a session works
 	Note    string `json:",omitempty"`
 }
 
