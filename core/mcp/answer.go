@@ -17,10 +17,10 @@ import (
 const (
 	DefaultTokens = 1500
 	MostTokens    = 4000
-	leastTokens   = 200
+	leastTokens   = 300
 	bytesPerToken = 3
 	lineBytes     = 1200 // of a line; the rest of it is left out
-	frameBytes    = 420  // of the delimiters, and of the sentences around the block
+	frameBytes    = 480  // of the delimiters, and of the sentences around the block
 )
 
 // Tokens estimates the tokens of a text, a third of its bytes.
@@ -79,12 +79,16 @@ func (a *answer) end() {
 	a.lines++
 	open, long := a.open, a.long
 	a.open, a.long = a.open[:0], 0
-	if a.lines <= a.skip || a.lines != a.skip+a.shown+1 { // before the page, or behind what did not fit
+	if a.lines <= a.skip || a.lines != a.skip+a.shown+1 { // before the page, or behind a line without room
 		return
 	}
 	text := strings.TrimRight(neutral(string(open)), " ")
-	if long > 0 {
-		text += fmt.Sprintf("… (%d bytes of this line are left out)", long)
+	if most := min(lineBytes, a.room-80); len(text) > most || long > 0 { // with room for the next words
+		all := len(text) + long
+		for most = min(most, len(text)); most > 0 && most < len(text) && !utf8.RuneStart(text[most]); {
+			most--
+		}
+		text = fmt.Sprintf("%s… (%d bytes of this line are left out)", text[:most], all-most)
 	}
 	if a.body.Len()+len(text)+1 > a.room {
 		return

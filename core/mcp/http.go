@@ -10,7 +10,7 @@ import (
 
 // Handler serves streamable HTTP to who has the token, as "Authorization: Bearer TOKEN". addr is the
 // address that is listened on, with its port: a request for another host, or from a page of another origin, is
-// refused, whatever token it has.
+// refused with any token.
 func (m *Server) Handler(addr, token string) http.Handler {
 	_, port, _ := strings.Cut(addr[strings.LastIndexByte(addr, ']')+1:], ":")
 	hosts := map[string]bool{addr: true, "localhost:" + port: true}

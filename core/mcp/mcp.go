@@ -1,11 +1,11 @@
-// Package mcp is a view for other agents: tools of the Model Context Protocol that answer what is
-// stuck, why it was slow, what changed and who spent what, and resources with the schema.
+// Package mcp is a view for other agents: tools of the Model Context Protocol on stuck work,
+// slow work, changes and costs, and resources with the schema.
 //
 // # Bounds
 //
 // An answer has at most DefaultTokens tokens, or as many as the caller asks for up to MostTokens. A token
-// is taken to be three bytes, which overstates the tokens of English and of code. What does not fit is cut
-// at the end of a line, with a sentence on how to get the rest.
+// is taken to be three bytes, which overstates the tokens of English and of code. Further lines
+// are cut, with a sentence on how to get them.
 //
 // # Untrusted text
 //
@@ -33,7 +33,7 @@ type TableQuerier interface {
 	Table(ctx context.Context, sql string, head func(columns []string), row func([]any) error) error
 }
 
-// Settings are what a Server answers from.
+// Settings are the sources of a Server's answers.
 type Settings struct {
 	Store     inspect.Querier // for the questions
 	SQL       TableQuerier    // for statements of the caller: it must refuse writes, files and networks

@@ -27,8 +27,8 @@ func add[In any](m *Server, name, title, what string, page func(In) Page, call f
 			defer cancel()
 			a := newAnswer(page(in))
 			more, err := call(ctx, in, a)
-			if err != nil { // it may quote what is stored
-				a, more = newAnswer(Page{MaxTokens: leastTokens * 2}), ""
+			if err != nil { // it may quote a row
+				a, more = newAnswer(Page{MaxTokens: 2 * leastTokens}), ""
 				a.line("%s", err.Error())
 			}
 			return &sdk.CallToolResult{IsError: err != nil, Content: []sdk.Content{&sdk.TextContent{Text: a.text(more)}}}, nil, nil
@@ -223,7 +223,7 @@ func (m *Server) changed(ctx context.Context, in changedArgs, a *answer) (string
 	}
 	for i := range list {
 		c := &list[i]
-		a.line("- %s %s: %s A: %s. B: %s.", c.Kind, inspect.Clip(c.Title(), 100), inspect.Clip(c.Summary(), 300), stats(c.A), stats(c.B))
+		a.line("- %s %s: %s. A: %s. B: %s.", c.Kind, inspect.Clip(c.Title(), 100), strings.TrimSuffix(inspect.Clip(c.Summary(), 300), "."), stats(c.A), stats(c.B))
 		if c.Both() && c.DeltaMS != 0 {
 			a.line("  p95 of A is in trace %s, of B in trace %s", c.A.TraceID, c.B.TraceID)
 		}
@@ -394,7 +394,7 @@ func (m *Server) sql(ctx context.Context, in sqlArgs, a *answer) (string, error)
 	return "", err
 }
 
-// bounded is n, or another number when it is not given.
+// bounded is n, or another number when it is not positive.
 func bounded(n, unless, most int) int {
 	if n <= 0 {
 		return unless
