@@ -2,17 +2,18 @@ package mcp
 
 import (
 	"crypto/subtle"
+	"net"
 	"net/http"
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Handler serves streamable HTTP to who has the token, as "Authorization: Bearer TOKEN". addr is the
+// Handler serves streamable HTTP to clients with the token, as "Authorization: Bearer TOKEN". addr is the
 // address that is listened on, with its port: a request for another host, or from a page of another origin, is
 // refused with any token.
 func (m *Server) Handler(addr, token string) http.Handler {
-	_, port, _ := strings.Cut(addr[strings.LastIndexByte(addr, ']')+1:], ":")
+	_, port, _ := net.SplitHostPort(addr) // a listener's
 	hosts := map[string]bool{addr: true, "localhost:" + port: true}
 	h := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return m.sdk }, &sdk.StreamableHTTPOptions{Stateless: true, JSONResponse: true})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
