@@ -38,9 +38,15 @@ var storeBinary = sync.OnceValues(func() (string, error) {
 
 var removeBinary = func() {}
 
+// asEarshot in the environment makes the executable of the tests that of the program.
+const asEarshot = "EARSHOT_TEST_AS_PROGRAM"
+
 func TestMain(m *testing.M) {
 	if serves() {
 		return
+	}
+	if os.Getenv(asEarshot) != "" {
+		os.Exit(run())
 	}
 	code := m.Run()
 	removeBinary()

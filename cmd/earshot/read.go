@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/earshot-dev/earshot/core/app"
 	"github.com/earshot-dev/earshot/core/config"
@@ -19,6 +20,7 @@ type reader struct {
 	conn   *clickhouse.Conn
 	close  func()
 	prices *price.Table
+	how    clickhouse.ConnSettings
 }
 
 var _ inspect.Querier = (*reader)(nil)
@@ -48,8 +50,29 @@ func openReader(ctx context.Context, c *config.Config) (*reader, error) {
 		r.close()
 		return nil, err
 	}
-	r.conn = conn
+	r.conn, r.how = conn, s
 	return r, nil
+}
+
+// foreign returns another reader of the same store for statements that are not ours: the server refuses
+// writes, files and networks, and ends them after that time. It is to be closed before r.
+func (r *reader) foreign(ctx context.Context, longest time.Duration) (*reader, error) {
+	readOnly := false
+	err := r.Each(ctx, `SELECT toUInt64(getSetting('readonly'))`, nil, func(v []any) error {
+		level, ok := v[0].(uint64)
+		readOnly = ok && level > 0
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("the rights of the store's user: %w", err)
+	}
+	s := r.how
+	s.ReadOnly, s.MaxTime = !readOnly, longest // a reader may not change what it may do
+	conn, err := clickhouse.Open(s)
+	if err != nil {
+		return nil, err
+	}
+	return &reader{conn: conn, close: func() {}, prices: r.prices, how: s}, nil
 }
 
 func (r *reader) Close() error {

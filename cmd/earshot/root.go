@@ -38,7 +38,7 @@ dashboards over them.`,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(newUp(), newDiscover(), newInit(), newRun(), newValidate(), newDemo(), newDecode(), newQuery(), newSessions(), newShow(), newSlow(), newDiff(), newExplain(), newTop(), newTail(), newPlugin(),
-		newRecord(), newReplay(), newWrap(), newSchema(), newStore(), newUI(), newDLQ(), newBackfill(), newDoctor(), newPlan(), newVersion())
+		newRecord(), newReplay(), newWrap(), newSchema(), newStore(), newUI(), newMCP(), newDLQ(), newBackfill(), newDoctor(), newPlan(), newVersion())
 	root.PersistentFlags().Bool("utc", false, "print times in UTC instead of the local zone")
 	strict(root)
 	return root

@@ -12,7 +12,7 @@ import (
 // costPage is what work cost, and what made it cost that.
 type costPage struct {
 	Filters  filters
-	Total    spending
+	Total    inspect.Spending
 	Sections []section
 }
 
@@ -31,34 +31,13 @@ type costRow struct {
 	Cells []string
 }
 
-// spending is a sum of tokens.
-type spending struct {
-	Cost               float64
-	Tokens, Unpriced   uint64
-	Read, Sent, Answer uint64 // from the cache, in full, answered
-}
-
-func (s spending) Dollars() string {
-	return inspect.Cost{Tokens: inspect.Tokens{Input: s.Tokens}, CostUSD: s.Cost, Unpriced: s.Unpriced}.Dollars()
-}
-
-// Hits is the share of the requests' tokens that came from a cache, in percent.
-func (s spending) Hits() string {
-	if s.Read+s.Sent == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%.0f %%", 100*float64(s.Read)/float64(s.Read+s.Sent))
-}
-
-// costs has the columns of the rows that costSQL reads.
+// costs has the columns of the rows that inspect.LoadSpent reads.
 var costs = address.Columns{"time": "ts", "agent": "agent_name", "model": "model", "format": "format", "tenant": "tenant", "project": "project"}
-
-const usage = `(SELECT u.*, f.project AS project FROM v_usage AS u LEFT JOIN v_session_facts AS f ON f.tenant = u.tenant AND f.session_id = u.session_id)`
 
 func (u *UI) cost(r request) (string, any, error) {
 	p := &costPage{}
 	var err error
-	if p.Filters, err = u.filters(r, usage, costs); err != nil {
+	if p.Filters, err = u.filters(r, inspect.Usage, costs); err != nil {
 		return "Cost", p, err
 	}
 	for _, add := range []func(*UI, request) error{p.spent, p.toolCosts, p.contexts, p.findings, p.waits} {
@@ -75,46 +54,24 @@ const costRows = 15
 // spent adds the cost by day, agent, model and project.
 func (p *costPage) spent(u *UI, r request) error {
 	where, params := r.State.Where(costs)
-	by := [...]struct {
-		title, filter string
-		lines         []spending
-		names         []string
-	}{{title: "By day (UTC)"}, {title: "By agent", filter: "agent"}, {title: "By model", filter: "model"}, {title: "By project", filter: "project"}}
-	err := u.q.Each(r.Context(), `
-		SELECT toUInt64(grouping(day, agent_name, model, project)) AS of, concat(day, agent_name, model, project), ifNull(sum(cost_usd), 0) AS cost, sum(tokens), sumIf(tokens, NOT has_price),
-			sum(cache_read_tokens), sum(input_tokens + cache_write_tokens), sum(output_tokens + reasoning_tokens)
-		FROM (SELECT *, toString(toDate(ts, 'UTC')) AS day FROM `+usage+` WHERE `+where+`)
-		GROUP BY GROUPING SETS ((day), (agent_name), (model), (project), ())
-		ORDER BY of, if(of = 7, day, '') DESC, cost DESC, sum(tokens) DESC`, params, func(v []any) error {
-		var of uint64
-		var name string
-		var s spending
-		if err := scan(v, &of, &name, &s.Cost, &s.Tokens, &s.Unpriced, &s.Read, &s.Sent, &s.Answer); err != nil {
-			return err
-		}
-		for i, only := range [...]uint64{7, 11, 13, 14} {
-			if of == only {
-				by[i].lines, by[i].names = append(by[i].lines, s), append(by[i].names, name)
-			}
-		}
-		if of == 15 {
-			p.Total = s
-		}
-		return nil
-	})
+	spent, err := inspect.LoadSpent(r.Context(), u.q, inspect.Condition{SQL: where, Params: params})
 	if err != nil {
-		return fmt.Errorf("cost: %w", err)
+		return err
 	}
-	for _, b := range by {
+	p.Total = spent.Total
+	for _, b := range [...]struct {
+		title, filter string
+		lines         []inspect.Spending
+	}{{"By day (UTC)", "", spent.Days}, {"By agent", "agent", spent.Agents}, {"By model", "model", spent.Models}, {"By project", "project", spent.Projects}} {
 		s := section{Title: b.title, Head: []string{"cost", "tokens", "answered", "from cache"}}
 		var top float64
 		for _, l := range b.lines {
-			top = max(top, l.Cost)
+			top = max(top, l.CostUSD)
 		}
-		for i, l := range b.lines[:min(len(b.lines), 2*costRows)] {
-			row := costRow{Name: b.names[i], Share: -1, Cells: []string{l.Dollars(), short(l.Tokens), short(l.Answer), l.Hits()}}
+		for _, l := range b.lines[:min(len(b.lines), 2*costRows)] {
+			row := costRow{Name: l.Name, Share: -1, Cells: []string{l.Dollars(), short(l.Tokens), short(l.Answer), l.Hits()}}
 			if top > 0 {
-				row.Share = int(100 * l.Cost / top)
+				row.Share = int(100 * l.CostUSD / top)
 			}
 			switch {
 			case b.filter == "":

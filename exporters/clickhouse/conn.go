@@ -38,6 +38,11 @@ type ConnSettings struct {
 	Compression string
 	// Final reads only the last of several versions of a row.
 	Final bool
+	// ReadOnly lets the server refuse everything but reads, and changes of settings: readonly = 1. It is
+	// an error where the user has another readonly.
+	ReadOnly bool
+	// MaxTime of a statement, in whole seconds; the server's bound when zero.
+	MaxTime time.Duration
 	// Timeout of a connection being made; 10 s when zero.
 	DialTimeout time.Duration
 	Logger      *slog.Logger // of the driver, at level debug; none when nil
@@ -164,11 +169,17 @@ func options(s ConnSettings) (*chgo.Options, error) {
 	if s.DialTimeout > 0 {
 		opts.DialTimeout = s.DialTimeout
 	}
+	if opts.Settings == nil {
+		opts.Settings = chgo.Settings{}
+	}
 	if s.Final {
-		if opts.Settings == nil {
-			opts.Settings = chgo.Settings{}
-		}
 		opts.Settings["final"] = 1
+	}
+	if s.ReadOnly {
+		opts.Settings["readonly"] = 1
+	}
+	if s.MaxTime > 0 {
+		opts.Settings["max_execution_time"] = int(s.MaxTime / time.Second)
 	}
 	opts.Logger = s.Logger
 	opts.ClientInfo.Products = append(opts.ClientInfo.Products, struct{ Name, Version string }{"earshot", "1"})
