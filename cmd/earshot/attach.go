@@ -159,7 +159,7 @@ func (a *attaching) attach(c *cobra.Command, name string) error {
 	return nil
 }
 
-// configuration returns the configuration file, what it has when it is not there yet, and its content.
+// configuration returns the configuration file, its content if it is still to be written, and its values.
 func (a *attaching) configuration(c *cobra.Command) (path string, text []byte, cfg *config.Config, err error) {
 	if a.file.found() {
 		if cfg, err = a.file.load(false); err != nil {

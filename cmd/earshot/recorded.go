@@ -28,8 +28,8 @@ import (
 // recorded runs a command, and a sidecar of its own for it, with a tap for each provider.
 //
 // A sidecar that runs already keeps its checkpoint and journal to itself, so this one has a folder of its
-// own below the data directory, and shares the store. What it has not delivered at the end is
-// delivered by the next one in that folder.
+// own below the data directory, and shares the store. Rows that it has not delivered at the end
+// are delivered by the next one in that folder.
 type recorded struct {
 	file      *configFile
 	delivered atomic.Int64 // bytes that the taps' readers have delivered
@@ -154,7 +154,7 @@ func (r *recorded) once(ctx context.Context, dataDir string, cfg *config.Config,
 	})
 }
 
-// settle waits until nothing more comes from the journal.
+// settle waits until the journal has nothing more to read.
 func (r *recorded) settle() {
 	began, since, last := time.Now(), time.Now(), int64(-1)
 	for time.Since(since) < quietFor && time.Since(began) < readWithin {

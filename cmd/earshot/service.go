@@ -28,7 +28,7 @@ func newService() *cobra.Command {
 		Use:   "service",
 		Short: "Keep earshot up running from login on",
 		Long: `Keep earshot up running as a service of the user: a systemd user unit on Linux, a launchd
-agent on macOS. Its pages are where earshot service status says.`,
+agent on macOS. earshot service status prints the address of its pages.`,
 		Example: `  earshot service install
   earshot service status`,
 	}
@@ -115,7 +115,7 @@ func booted() bool {
 	return err == nil && info.IsDir()
 }
 
-// supported is an error that says what to do where there is no service manager that we know.
+// supported is an error with a way out where there is no service manager that we know.
 func (s service) supported() error {
 	switch {
 	case s.system == "darwin", s.system == "linux" && s.booted():

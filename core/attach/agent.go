@@ -17,7 +17,7 @@ type Agent struct {
 	Setting     *Setting // nil: a server, whose clients connect to the tap
 	Routes      []Route  // of a server
 	Transcripts string   // format of the transcripts that it also keeps
-	Note        string   // what the person has to know
+	Note        string   // a condition that the person has to know
 }
 
 // Home is a person's environment.

@@ -47,7 +47,7 @@ func (s Setting) Read() (value string, ok bool, err error) {
 	return value, ok, s.wrap(err)
 }
 
-// Plan returns the change that gives a setting a value, without making it. Where there is no file, base is its
+// Plan returns the change that sets a value, without making it. Where there is no file, base is its
 // content, and the caller makes the folder; without base the folder has to be there.
 func (s Setting) Plan(value string, base []byte) (*Change, error) {
 	c := &Change{Setting: s, Value: value, Mode: 0o600}
@@ -84,7 +84,7 @@ func (c *Change) Apply() error {
 	return c.wrap(write(c.Path, c.after, c.Mode))
 }
 
-// Undone says how a change was undone.
+// Undone is how a change was undone.
 type Undone int
 
 // How a change was undone.
@@ -150,7 +150,7 @@ func (c *Change) in(text []byte) (bool, error) {
 	return ok && now == c.Value, err
 }
 
-// byHand says what a person does to undo the change.
+// byHand tells a person how to undo the change.
 func (c *Change) byHand() string {
 	if c.Was != nil {
 		return fmt.Sprintf("set %s to %s yourself", c.Name(), *c.Was)
@@ -207,7 +207,7 @@ func hash(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Record is what attaching an agent changed, in the order of the changes.
+// Record lists the changes that attached an agent, in their order.
 type Record struct {
 	Agent   string    `json:"agent"`
 	Listen  string    `json:"listen"` // address of the tap

@@ -11,7 +11,7 @@ type Provider struct {
 	Name     string
 	Variable string  // of the environment, by which programs take the base URL
 	Base     string  // base URL by default
-	Routes   []Route // what of the traffic is recorded; the first match wins
+	Routes   []Route // of the traffic that is recorded; the first match wins
 }
 
 // Route is a glob of request paths and the format of their responses.

@@ -29,7 +29,7 @@ const (
 // Name is how a person calls the setting.
 func (s Setting) Name() string { return strings.Join(s.Keys, ".") }
 
-// edit is a text with a value set, and what the value was.
+// edit is a text with a value set, and the value before.
 type edit struct {
 	text     []byte
 	old, was *string
@@ -69,7 +69,7 @@ func (s Syntax) set(text []byte, keys []string, value string) (edit, error) {
 	return addItem(text, keys[0], value)
 }
 
-// unset puts back what was before a change.
+// unset restores the value before a change.
 func (s Syntax) unset(text []byte, c *Change) ([]byte, error) {
 	switch s {
 	case JSON:
@@ -258,7 +258,7 @@ func unsetJSON(text []byte, c *Change) ([]byte, error) {
 	for i := len(chain) - 1; i >= c.Depth; i-- {
 		drop(chain[i], c.Keys[i])
 		if len(chain[i].Members) > 0 {
-			break // somebody else's are beside it
+			break // it has other members
 		}
 	}
 	out := root.Pack()
@@ -288,7 +288,7 @@ func drop(o *hujson.Object, key string) {
 		case i < len(o.Members):
 			o.Members[i].Name.BeforeExtra = append(kept, o.Members[i].Name.BeforeExtra...)
 		case i > 0:
-			// Without a trailing comma, what is in front of the brace belongs to the object.
+			// Without a trailing comma, the space in front of the brace belongs to the object.
 			last := &o.Members[i-1].Value
 			if gone.Value.AfterExtra == nil {
 				kept, last.AfterExtra = append(comments(last.AfterExtra), kept...), nil
