@@ -11,7 +11,7 @@ TOOLS   := $(GO) tool -modfile=core/internal/tools/go.mod
 # tests run without it, and say so.
 RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
-.PHONY: build cross demo test unit lint vulncheck bench bench-backlog bench-queries chaos conformance conformance-update dashboards browser python typescript generate engine clean
+.PHONY: build cross demo test unit lint vulncheck bench bench-backlog bench-otlp bench-queries chaos conformance conformance-update dashboards browser python typescript generate engine clean
 
 build: engine $(BIN)
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/earshot ./cmd/earshot
@@ -112,6 +112,12 @@ BYTES ?= 10e9
 bench-backlog: build
 	$(GO) run ./bench/cmd/bench -backlog $(BYTES) -report bench/backlog.md
 	$(GO) run ./bench/cmd/bench -goals -report bench/goals.md
+
+# Log records per CPU-second over gRPC into the journal, beside a collector's OTLP receiver, alternately.
+OTLPRUNS ?= 5
+bench-otlp: $(BIN)
+	cd bench/collector && $(GO) build -o ../../$(BIN)/collector .
+	BENCH_OTLP=$(abspath $(BIN)/collector) $(GO) test -run '^TestReceiverBesideCollector$$' -count=1 -v -timeout 20m ./core/app -otlp.runs $(OTLPRUNS)
 
 # Kills everything that can be killed while agents write, and counts; then kills the
 # sidecar at every system call that matters: under ten minutes together.

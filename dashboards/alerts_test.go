@@ -139,6 +139,8 @@ func TestAlertsFire(t *testing.T) {
 	b := &export.Batch{Ledger: []msg.Ledger{{
 		Tenant: "default", Source: "pier", Format: "claude-code", Stream: "x", Seen: a.now.Add(-7 * time.Minute).UnixNano(), Since: a.now.Add(-time.Hour).UnixNano(), Ver: 1,
 	}}, Spans: []msg.Span{a.work(msg.SpanTool, 26*time.Hour, 0, nil)}}
+	hangs := &b.Spans[0]
+	b.Verdicts = []msg.Verdict{{Tenant: "default", TraceID: hangs.TraceID, Span: hangs.ID, Kind: hangs.Kind, Session: "s", Name: "tool_running", Evidence: "Task has run 26 h", Since: hangs.Start, At: hangs.Start, Ver: 1}}
 	for range 10 {
 		b.Messages = append(b.Messages, a.said(5*time.Minute, msg.Millis))
 		broken := func(s *msg.Span) { s.Outcome, s.ErrorType = msg.OutcomeError, "timeout" }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/core/ui"
+
+	"github.com/earshot-dev/earshot/core/price"
 )
 
 var (
@@ -28,7 +30,7 @@ var (
 func TestBothRenderingsHaveTheSameNumbers(t *testing.T) {
 	w := theWorld(t)
 	c := w.reader(t)
-	pages, err := ui.New(rowsOf{c})
+	pages, err := ui.New(rowsOf{c}, &price.Table{})
 	if err != nil {
 		t.Fatal(err)
 	}

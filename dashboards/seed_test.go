@@ -63,6 +63,7 @@ func writeTranscripts(dir string, start time.Time) error {
 		t.assistant(fmt.Sprintf("msg_e%d", n), fmt.Sprintf(`{"type":"text","text":"On pier %d the keeper has to change %d lamps."}`, n, n), "end_turn")
 		t.wait(30 * time.Second)
 	}
+	fmt.Fprintf(&t.b, `{"type":"custom-title","customTitle":"Lamps of the piers","sessionId":%q}`+"\n", lighthouse)
 	return t.write(filepath.Join(main, lighthouse+".jsonl"))
 }
 
@@ -88,7 +89,7 @@ func (t *transcript) line(kind, message string) {
 	if t.agent != "" {
 		agent = fmt.Sprintf(`"agentId":%q,`, t.agent)
 	}
-	fmt.Fprintf(&t.b, `{"parentUuid":%s,"isSidechain":%t,"userType":"external","cwd":"/srv/lighthouse","sessionId":%q,"version":"2.1.229",%s"type":%q,"uuid":%s,"timestamp":%q,"message":%s%s}`+"\n",
+	fmt.Fprintf(&t.b, `{"parentUuid":%s,"isSidechain":%t,"userType":"external","cwd":"/srv/lighthouse","gitBranch":"lamps","sessionId":%q,"version":"2.1.229",%s"type":%q,"uuid":%s,"timestamp":%q,"message":%s%s}`+"\n",
 		t.parent, t.agent != "", lighthouse, agent, kind, id, t.at.Format("2006-01-02T15:04:05.000Z"), message, t.extra)
 	t.parent = id
 }
@@ -164,6 +165,12 @@ func (w *world) seed() (err error) {
 			s.Delegate.To = "moon"
 		}
 		b.Spans = append(b.Spans, s)
+		if n > 0 {
+			b.Verdicts = append(b.Verdicts, msg.Verdict{
+				Tenant: "default", Source: "tap", Format: "agno", Session: "tides", Run: "now", TraceID: s.TraceID, Span: s.ID, Kind: kind, Agent: "tide reader", Tool: s.Tool.Name,
+				Name: "tool_running", Evidence: kind.String() + " has run 20 min; its longest of 12 runs took 2 min", Since: s.Start, At: s.LastSeen, Ver: 1,
+			})
+		}
 	}
 	asks := b.Spans[40]
 	asks.TraceID, asks.ID = msg.NewTraceID("default", "agno", "tides", "asks"), msg.NewSpanID("default", "agno", "tides", msg.SpanRun, "asks")

@@ -9,6 +9,8 @@ import (
 
 	"github.com/earshot-dev/earshot/core/ui"
 	"github.com/earshot-dev/earshot/exporters/clickhouse"
+
+	"github.com/earshot-dev/earshot/core/price"
 )
 
 // rowsOf lets the pages read as the command does.
@@ -42,17 +44,20 @@ func (c rowsOf) read(ctx context.Context, sql string, params map[string]string, 
 
 // TestPagesShowTheSame: the pages for who has no Grafana, over the same store.
 func TestPagesShowTheSame(t *testing.T) {
-	pages, err := ui.New(rowsOf{theWorld(t).reader(t)})
+	pages, err := ui.New(rowsOf{theWorld(t).reader(t)}, &price.Table{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range map[string][]string{
-		"/":                      {`href="/session/` + lighthouse + `"`, "How many lamps of pier 1 are out?"},
-		"/?search=pier":          {lighthouse},
-		"/session/" + lighthouse: {"Turn 6", "On pier 6 the keeper has to change 6 lamps.", "→ <b>surveyor</b>", "56s", "count-lamps 3", `<li class="tool critical"`},
-		"/session/tides":         {"running", "tide reader"},
-		"/tools":                 {"Bash", `class="share"`},
-		"/now":                   {"2 stuck", "tide reader", "On pier 6 the keeper"},
+		"/":             {`href="/session/` + lighthouse + `"`, "Lamps of the piers"},
+		"/?search=pier": {lighthouse},
+		"/cost":         {"By project", "/srv/lighthouse", "By tool", "Waits for people"},
+		"/compare":      {"surveyor"},
+		"/compare?a=" + lighthouse + "&b=" + lighthouse: {"The steps are the same."},
+		"/session/" + lighthouse:                        {"Turn 6", "On pier 6 the keeper has to change 6 lamps.", "→ <b>surveyor</b>", "56s", "count-lamps 3", `<li class="tool critical"`},
+		"/session/tides":                                {"running", "tide reader"},
+		"/tools":                                        {"Bash", `class="share"`},
+		"/now":                                          {"Sources", "unaccounted", "2 stuck", "tide reader", "On pier 6 the keeper"},
 	} {
 		w := httptest.NewRecorder()
 		pages.ServeHTTP(w, httptest.NewRequest("GET", "http://127.0.0.1"+path, nil))

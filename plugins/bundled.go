@@ -8,14 +8,21 @@ import (
 	agno "github.com/earshot-dev/earshot/plugins/agno"
 	anthropicsse "github.com/earshot-dev/earshot/plugins/anthropic-sse"
 	claudecode "github.com/earshot-dev/earshot/plugins/claude-code"
+	claudecodeotel "github.com/earshot-dev/earshot/plugins/claude-code-otel"
 	claudestream "github.com/earshot-dev/earshot/plugins/claude-stream"
 	codex "github.com/earshot-dev/earshot/plugins/codex"
 	codexappserver "github.com/earshot-dev/earshot/plugins/codex-app-server"
 	codexexec "github.com/earshot-dev/earshot/plugins/codex-exec"
+	codexotel "github.com/earshot-dev/earshot/plugins/codex-otel"
 	copilot "github.com/earshot-dev/earshot/plugins/copilot"
+	copilototel "github.com/earshot-dev/earshot/plugins/copilot-otel"
+	cursor "github.com/earshot-dev/earshot/plugins/cursor"
 	geminiapi "github.com/earshot-dev/earshot/plugins/gemini-api"
 	geminicli "github.com/earshot-dev/earshot/plugins/gemini-cli"
+	geminiotel "github.com/earshot-dev/earshot/plugins/gemini-otel"
+	goose "github.com/earshot-dev/earshot/plugins/goose"
 	grace "github.com/earshot-dev/earshot/plugins/grace"
+	hermes "github.com/earshot-dev/earshot/plugins/hermes"
 	legion "github.com/earshot-dev/earshot/plugins/legion"
 	letta "github.com/earshot-dev/earshot/plugins/letta"
 	llmmessage "github.com/earshot-dev/earshot/plugins/llm-message"
@@ -23,6 +30,8 @@ import (
 	openaichat "github.com/earshot-dev/earshot/plugins/openai-chat"
 	openairesponses "github.com/earshot-dev/earshot/plugins/openai-responses"
 	opencode "github.com/earshot-dev/earshot/plugins/opencode"
+	otelgenai "github.com/earshot-dev/earshot/plugins/otel-genai"
+	pi "github.com/earshot-dev/earshot/plugins/pi"
 	vercelui "github.com/earshot-dev/earshot/plugins/vercel-ui"
 )
 
@@ -33,14 +42,21 @@ func Bundled() map[string]func() decoder.Factory {
 		"agno":             agno.New,
 		"anthropic-sse":    anthropicsse.New,
 		"claude-code":      claudecode.New,
+		"claude-code-otel": claudecodeotel.New,
 		"claude-stream":    claudestream.New,
 		"codex":            codex.New,
 		"codex-app-server": codexappserver.New,
 		"codex-exec":       codexexec.New,
+		"codex-otel":       codexotel.New,
 		"copilot":          copilot.New,
+		"copilot-otel":     copilototel.New,
+		"cursor":           cursor.New,
 		"gemini-api":       geminiapi.New,
 		"gemini-cli":       geminicli.New,
+		"gemini-otel":      geminiotel.New,
+		"goose":            goose.New,
 		"grace":            grace.New,
+		"hermes":           hermes.New,
 		"legion":           legion.New,
 		"letta":            letta.New,
 		"llm-message":      llmmessage.New,
@@ -48,6 +64,8 @@ func Bundled() map[string]func() decoder.Factory {
 		"openai-chat":      openaichat.New,
 		"openai-responses": openairesponses.New,
 		"opencode":         opencode.New,
+		"otel-genai":       otelgenai.New,
+		"pi":               pi.New,
 		"vercel-ui":        vercelui.New,
 	}
 }

@@ -17,6 +17,8 @@ func TestUI(t *testing.T) {
 	t.Run("theme", func(t *testing.T) { themeButton(t, w, b) })
 	b.setAppearance(t, "light", 1280, 900)
 	t.Run("keyboard", func(t *testing.T) { byKeyboard(t, w, b) })
+	t.Run("trace", func(t *testing.T) { longTrace(t, w, b) })
+	t.Run("tail", func(t *testing.T) { tail(t, w, b) })
 	t.Run("live", func(t *testing.T) { live(t, w, b) })
 	t.Run("statusCodes", func(t *testing.T) { statusCodes(t, w) })
 }
@@ -24,10 +26,21 @@ func TestUI(t *testing.T) {
 // everyPage visits every page in each appearance: no element overflows the window, no text has
 // too little contrast, the console has no errors, and no page takes long.
 func everyPage(t *testing.T, w *world, b *tab, rules string) {
+	demo, long := w.trace(t, demoSession), w.trace(t, longSession)
+	step := w.step(t, demo, "Edit")
 	pages := []struct{ name, path, has string }{
-		{"conversations", "/", "The checkout test fails"},
-		{"found", "/?search=quay", "Weigh every crate"},
-		{"nothing-found", "/?search=zzzz", "No conversation has"},
+		{"slow", "/slow", "without it the delegation would have ended"},
+		{"slow-filtered", "/slow?delegate=Explore&from=now-2d&to=now", "delegate: Explore"},
+		{"slow-none", "/slow?status=error&agent=nobody", "has all of these filters"},
+		{"trace", demo, "critical path"},
+		{"trace-step", demo + "?step=" + step, "file_path"},
+		{"trace-long", long, "10002 steps"},
+		{"step", demo + "/step/" + step, "In its trace"},
+		{"search", "/search?q=checkout", "Files in the arguments of calls"},
+		{"search-none", "/search?q=zzzz", "No message has"},
+		{"conversations", "/sessions", "The checkout test fails"},
+		{"found", "/sessions?search=quay", "Weigh every crate"},
+		{"nothing-found", "/sessions?search=zzzz", "No conversation has"},
 		{"conversation", "/session/" + demoSession, "behind the scenes"},
 		{"many-steps", "/session/" + longSession, "10001 steps"},
 		{"many-steps-further", "/session/" + longSession + "?turn=1&step=9500", "9501 to 10000 of 10001"},
@@ -38,13 +51,19 @@ func everyPage(t *testing.T, w *world, b *tab, rules string) {
 		{"boards", "/boards", "Who delegates to whom"},
 		{"panel", "/boards/delegations/7", "Rows"},
 		{"now", "/now", "1 stuck"},
+		{"cost", "/cost", "By project"},
+		{"compare", "/compare", "Durations of work that has ended"},
+		{"compare-traces", "/compare?a=" + demoSession + "&b=" + stuckSession, "first difference"},
 	}
 	b.open(t, w.url+"/now")
 	b.until(t, `document.body.innerText.includes("1 stuck")`) // the sidecar has read it, and has notified the page
 	for _, scheme := range []string{"light", "dark"} {
-		for _, size := range [][2]int64{{1440, 900}, {390, 844}} {
+		for _, size := range [][2]int64{{1440, 900}, {820, 1180}, {390, 844}} {
 			b.setAppearance(t, scheme, size[0], size[1])
-			for _, p := range pages {
+			for n, p := range pages {
+				if size[0] == 820 && n >= 9 {
+					break
+				}
 				name := fmt.Sprintf("%s-%s-%d", p.name, scheme, size[0])
 				began := time.Now()
 				b.open(t, w.url+p.path)
@@ -107,7 +126,8 @@ func byKeyboard(t *testing.T, w *world, b *tab) {
 	b.press(t, "/")
 	b.until(t, `document.activeElement.type === "search"`)
 	b.press(t, "checkout\r")
-	b.until(t, at("/?search=checkout"))
+	b.until(t, at("/search?q=checkout"))
+	b.open(t, w.url+"/sessions?search=checkout")
 	b.press(t, "jjk")
 	b.until(t, `document.querySelectorAll("tr.here").length === 1 && document.activeElement.matches("tr.here:first-child")`)
 	b.press(t, "\r")
@@ -166,7 +186,7 @@ func live(t *testing.T, w *world, b *tab) {
 
 // statusCodes requests pages that exist and pages that do not.
 func statusCodes(t *testing.T, w *world) {
-	for path, want := range map[string]int{"/": 200, "/session/nope": 404, "/elsewhere": 404, "/session/" + longSession + "?turn=99": 200} {
+	for path, want := range map[string]int{"/": 200, "/session/nope": 404, "/trace/nope": 404, "/trace/nope/rows": 404, "/elsewhere": 404, "/session/" + longSession + "?turn=99": 200} {
 		r, err := http.Get(w.url + path)
 		if err != nil {
 			t.Fatal(err)

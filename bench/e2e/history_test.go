@@ -18,7 +18,7 @@ import (
 func TestFirstStart(t *testing.T) {
 	h := newHome(t)
 	// A copy: the files are of today, their records are not.
-	h.configure("sources:", files("claude-code", "c/*.jsonl"), `now: {stuck_after: 5m}`)
+	h.configure("sources:", files("claude-code", "c/*.jsonl"))
 	date := regexp.MustCompile(`"timestamp":"[^"]*"`)
 	at := func(began time.Time, lines string) string {
 		n := 0

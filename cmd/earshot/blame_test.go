@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -32,7 +33,13 @@ func (h *home) decoded(format string, files ...string) {
 	}
 	b := export.Batch{}
 	err := app.DecodeStreams(h.Context(), decoders(), &config.Config{}, format, "", inputs, app.Decoded{
-		Message: func(*msg.Message) error { return nil },
+		Message: func(m *msg.Message) error {
+			own := *m
+			own.Content, own.Tool.Arguments, own.Delegation.Task = m.Content.Own(), m.Tool.Arguments.Own(), m.Delegation.Task.Own()
+			own.Attrs = slices.Clone(m.Attrs)
+			b.Messages = append(b.Messages, own)
+			return nil
+		},
 		Problem: func(string, int64, msg.Problem, []byte) {},
 		Span:    func(s *msg.Span) { b.Spans = append(b.Spans, *s) },
 	})

@@ -121,6 +121,9 @@ func writeFound(w io.Writer, r *discover.Report, now time.Time) error {
 			continue
 		}
 		what := count(a.Conversations, "conversation")
+		if a.Type == "sqlite" {
+			what = count(a.Files, "database")
+		}
 		if a.Projects > 0 {
 			what += " in " + count(a.Projects, "project")
 		}
@@ -168,13 +171,20 @@ func configuration(r *discover.Report) ([]byte, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "# Written by earshot init. config.example.yaml of Earshot's source describes every key.\n\n# Checkpoint, journal and the embedded store.\ndata_dir: %q\n\nsources:\n", dir)
 	for _, a := range r.Agents {
-		if a.Files > 0 {
+		switch {
+		case a.Files > 0 && a.Type == "sqlite":
+			fmt.Fprintf(&b, "  # %s: %s when this was written.\n", a.Name, count(a.Files, "database"))
+		case a.Files > 0:
 			fmt.Fprintf(&b, "  # %s: %s when this was written.\n", a.Name, count(a.Conversations, "conversation"))
-		} else {
+		default:
 			fmt.Fprintf(&b, "  # %s: none when this was written.\n", a.Name)
 		}
 		name := strings.ToLower(strings.ReplaceAll(a.Name, " ", "-"))
-		fmt.Fprintf(&b, "  - name: %s\n    type: file\n    format: %s\n    newest_first: true\n    paths:\n", name, a.Format)
+		fmt.Fprintf(&b, "  - name: %s\n    type: %s\n    format: %s\n", name, a.Type, a.Format)
+		if a.Type == "file" {
+			b.WriteString("    newest_first: true\n")
+		}
+		b.WriteString("    paths:\n")
 		for _, p := range a.Paths {
 			fmt.Fprintf(&b, "      - %q\n", p)
 		}

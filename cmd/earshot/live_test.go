@@ -137,7 +137,9 @@ func TestTop(t *testing.T) {
 		s := &stuck.spans[i]
 		s.State, s.End, s.Outcome = msg.SpanOpen, 0, msg.OutcomeUnset
 	}
-	h.export(export.Batch{Spans: stuck.spans, Ledger: []msg.Ledger{
+	hang := stuck.spans[1]
+	verdicts := []msg.Verdict{{Tenant: "default", TraceID: hang.TraceID, Span: hang.ID, Kind: hang.Kind, Name: "tool_running", Evidence: "sonar has run 11 min; its longest of 42 runs took 2 min", Since: hang.Start, At: hang.Start, Ver: 1}}
+	h.export(export.Batch{Spans: stuck.spans, Verdicts: verdicts, Ledger: []msg.Ledger{
 		{Tenant: "default", Source: "harbour", Stream: "a", Read: 1000, Decoded: 900, Quarantined: 100, Messages: 7, Problems: 1, Seen: time.Now().UnixNano(), Ver: 1},
 	}})
 	var top inspect.Top
@@ -149,7 +151,7 @@ func TestTop(t *testing.T) {
 		t.Errorf("stuck %+v", top.Stuck)
 	}
 	text, _ := h.run("top")
-	for _, want := range []string{"harbour", "running: nothing", "waiting for a person: nothing", "stuck: 1 run (oldest 11m", "execute_tool sonar", "no sidecar runs"} {
+	for _, want := range []string{"harbour", "running: nothing", "waiting for a person: nothing", "stuck: 1 run (oldest 11m", "execute_tool sonar", "tool_running", "its longest of 42 runs", "no sidecar runs"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -12,20 +13,23 @@ import (
 	"golang.org/x/term"
 )
 
-// outputFlag adds -o.
-func outputFlag(c *cobra.Command, to *string) {
-	c.Flags().StringVarP(to, "output", "o", "text", "text or json")
+// outputFlag adds -o with the forms text, the default, and json.
+func outputFlag(c *cobra.Command, to *string) { formatFlag(c, to, "text", "json") }
+
+// formatFlag adds -o with these forms, of which the first is the default.
+func formatFlag(c *cobra.Command, to *string, forms ...string) {
+	c.Flags().StringVarP(to, "output", "o", forms[0], strings.Join(forms, " or "))
 	check := c.PreRunE
 	c.PreRunE = func(c *cobra.Command, args []string) error {
-		if *to != "text" && *to != "json" {
-			return usageError{fmt.Errorf("--output %s: want text or json", *to)}
+		if !slices.Contains(forms, *to) {
+			return usageError{fmt.Errorf("--output %s: want %s", *to, strings.Join(forms, " or "))}
 		}
 		if check != nil {
 			return check(c, args)
 		}
 		return nil
 	}
-	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // writeJSON writes v indented.

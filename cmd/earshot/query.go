@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"io"
 	"strings"
@@ -13,7 +15,7 @@ import (
 
 func newQuery() *cobra.Command {
 	var file configFile
-	var format string
+	var format, path string
 	var keep bool
 	c := &cobra.Command{
 		Use:   "query 'SQL'",
@@ -24,10 +26,15 @@ Rows are read as they stand: of several versions of a row only the last is seen.
 Without SQL it is read from standard input. On a terminal the result is a table;
 elsewhere it is tab-separated with a line of names.
 
+-o names the form: table, csv, tsv, json, jsonl or parquet, or any output format of
+ClickHouse. csv, tsv, json and jsonl are streamed and have no bound of size. --output
+writes a file, which is there only once it is whole.
+
 It works whether or not a sidecar runs: the running store is used, or one is
 started for the moment.`,
 		Example: `  earshot query 'SELECT tool_name, count() FROM tool_calls GROUP BY 1 ORDER BY 2 DESC'
-  earshot query 'SELECT * FROM v_delegations ORDER BY duration_ms DESC LIMIT 5' --format Vertical`,
+  earshot query 'SELECT * FROM v_delegations ORDER BY duration_ms DESC LIMIT 5' -o Vertical
+  earshot query 'SELECT * FROM v_turns' -o csv --output turns.csv`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			cfg, err := file.load(true)
@@ -47,31 +54,81 @@ started for the moment.`,
 			if strings.TrimSpace(sql) == "" {
 				return usageError{errors.New("no SQL: pass it as the argument")}
 			}
-			if !c.Flags().Changed("format") {
-				if width, _ := terminal(c.OutOrStdout()); width > 0 {
-					format = "PrettyCompactMonoBlock"
-				}
+			shown := 0 // columns of the terminal that shows the result
+			if path == "" {
+				shown, _ = terminal(c.OutOrStdout())
+			}
+			if !c.Flags().Changed("format") && shown > 0 {
+				format = "table"
+			}
+			form := format
+			if name := forms[form]; name != "" {
+				format = name
+			}
+			if stated := clickhouse.FormatOf(format, sql); stated != format { // at the end of the SQL
+				form, format = "", stated
 			}
 			r, err := openReader(c.Context(), cfg)
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, r.Close()) }()
-			width, _ := terminal(c.OutOrStdout())
-			out := resultOutput(c.OutOrStdout(), clickhouse.FormatOf(format, sql), width > 0, keep)
+			to := c.OutOrStdout()
+			if path != "" {
+				f, failed := newResultFile(path, c.ErrOrStderr())
+				if failed != nil {
+					return failed
+				}
+				defer func() { err = errors.Join(err, f.close(err == nil)) }()
+				to = f
+			}
+			out := resultOutput(to, format, shown > 0, keep)
+			if form == "json" {
+				out = &rowArray{w: out}
+			}
+			if form == "csv" || form == "tsv" {
+				format, err = writeNames(c.Context(), r.conn, out, format, sql)
+				if err != nil {
+					return queryError{err}
+				}
+			}
 			if err := r.conn.Format(c.Context(), out, format, sql, nil); err != nil {
 				return queryError{err}
 			}
-			if f, ok := out.(*formulas); ok {
-				return f.Close()
+			switch out := out.(type) {
+			case *formulas:
+				return out.Close()
+			case *rowArray:
+				return out.Close()
 			}
 			return nil
 		},
 	}
 	file.add(c)
-	c.Flags().StringVar(&format, "format", "TabSeparatedWithNames", "ClickHouse output `FORMAT`: JSONEachRow, CSV, Vertical, Pretty, ...")
+	c.Flags().StringVarP(&format, "format", "o", "tsv", "`FORM` of the result: table, csv, tsv, json, jsonl, parquet, or an output format of ClickHouse: Vertical, Markdown, ...")
+	c.Flags().StringVar(&path, "output", "", "write to this `FILE`")
+	_ = c.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"table", "csv", "tsv", "json", "jsonl", "parquet"}, cobra.ShellCompDirectiveNoFileComp))
 	c.Flags().BoolVar(&keep, "keep-formulas", false, "leave fields of CSV that begin with =, +, - or @ as they are, which a spreadsheet runs")
 	return c
+}
+
+// forms are the output formats of ClickHouse for short names. An array of JSON is made of its rows,
+// because the store would hold it until it is whole.
+var forms = map[string]string{
+	"table": "PrettyCompactMonoBlock", "csv": "CSVWithNames", "tsv": "TabSeparatedWithNames", "json": "JSONEachRow", "jsonl": "JSONEachRow", "parquet": "Parquet",
+}
+
+// writeNames writes the line of names by itself and returns the format of the rows without it: the store
+// streams rows, and holds a result that begins with something else. A statement that is no SELECT goes on
+// as it is.
+func writeNames(ctx context.Context, conn *clickhouse.Conn, w io.Writer, format, sql string) (string, error) {
+	var names bytes.Buffer
+	sql = strings.TrimRight(sql, "; \t\r\n")
+	if err := conn.Format(ctx, &names, format, "SELECT * FROM (\n"+sql+"\n) LIMIT 0", nil); err != nil {
+		return format, nil //nolint:nilerr // the query itself reports it
+	}
+	_, err := w.Write(names.Bytes())
+	return strings.TrimSuffix(format, "WithNames"), err
 }
 
 // resultOutput is w for a result in a format. Formats that people read, and all on a terminal,
@@ -111,7 +168,7 @@ func (e queryError) Error() string {
 	}
 	var refused *chgo.Exception
 	if errors.As(e.error, &refused) && refused.Code == codeResultTooLarge {
-		text += "\nIn this format the store holds the whole result. Formats that it streams have no bound: --format TSV, CSV or JSONEachRow; or end the query with SETTINGS max_result_bytes = 1000000000"
+		text += "\nIn this format the store holds the whole result. Forms that it streams have no bound: -o tsv, csv, json or jsonl; or end the query with SETTINGS max_result_bytes = 1000000000"
 	}
 	return text
 }

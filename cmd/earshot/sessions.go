@@ -58,7 +58,7 @@ func newSessions() *cobra.Command {
 	file.add(c)
 	outputFlag(c, &output)
 	c.Flags().Var((*since)(&f.Since), "since", "with a message within this `DURATION`: 90m, 24h, 7d, 2w")
-	c.Flags().StringVar(&f.Search, "search", "", "with this `TEXT` in id, agents or first prompt")
+	c.Flags().StringVar(&f.Search, "search", "", "with this `TEXT` in id, agents, title, first prompt, project or branch")
 	c.Flags().StringVar(&f.Format, "format", "", "of this `FORMAT`")
 	c.Flags().IntVarP(&f.Limit, "limit", "n", 50, "at most `N`")
 	return c
@@ -75,12 +75,14 @@ func writeSessions(c *cobra.Command, list []inspect.Session) error {
 		rows = append(rows, []string{
 			inspect.Clip(s.ID, 36), s.Format, s.Started.In(at.Location()).Format("2006-01-02 15:04"), inspect.Span(s.Last.Sub(s.Started)),
 			fmt.Sprint(s.Turns), fmt.Sprint(s.Messages), fmt.Sprint(s.ToolCalls), fmt.Sprint(s.Delegations), fmt.Sprint(s.Errors), fmt.Sprint(s.Tokens),
-			inspect.Clip(strings.Join(s.Agents, ","), 24), inspect.Clip(s.Title, 48),
+			inspect.Clip(strings.Join(s.Agents, ","), 24),
+			inspect.Clip(inspect.Base(s.Project), 24), inspect.Clip(s.Branch, 20), inspect.Clip(s.Version, 12), inspect.Clip(s.Title, 48),
 		})
 	}
 	return writeFitted(c.OutOrStdout(), []column{
 		{name: "session", least: 8, id: true}, {name: "format", drop: 3}, {name: zoned("started", at)}, {name: "lasted", drop: 7}, {name: "turns", drop: 8}, {name: "messages", drop: 1},
-		{name: "tools", drop: 6}, {name: "delegations", drop: 5}, {name: "errors", drop: 9}, {name: "tokens", drop: 4}, {name: "agents", least: 8, drop: 2}, {name: "begins with", least: 20},
+		{name: "tools", drop: 6}, {name: "delegations", drop: 5}, {name: "errors", drop: 9}, {name: "tokens", drop: 4}, {name: "agents", least: 8, drop: 2},
+		{name: "project", least: 8, drop: 10}, {name: "branch", least: 6, drop: 4}, {name: "version", least: 5, drop: 2}, {name: "title", least: 20},
 	}, rows)
 }
 

@@ -29,8 +29,8 @@ func newTop() *cobra.Command {
 		Short: "Watch streams, rates and lag, and running, waiting and stuck work",
 		Long: `Show the traffic and the rate of each source, the lag of the exporters, and the open
 work: running, waiting for a person, or stuck, without spans that only wait for a span
-below them. The configuration has the silence after which work is called stuck
-(now.stuck_after).
+below them. Work is stuck when its verdict is neither healthy nor
+a wait: the verdict and its evidence are beside it (see docs/verdicts.md).
 
 On a terminal it is drawn again every second until q or Ctrl-C; elsewhere, and with
 -o json, it is one snapshot.`,

@@ -20,9 +20,9 @@ func newUI() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ui",
 		Short: "Serve pages over the conversations",
-		Long: `Serve pages on this machine, until interrupted: the conversations, each of them turn by
-turn with the steps behind the scenes folded, with waterfall and critical path, the
-boards, the tools, and the open work. It needs no Grafana, and works whether or not a sidecar runs.
+		Long: `Serve pages on this machine, until interrupted: the slow delegations and their bottlenecks,
+traces with their critical path, a search of everything, the conversations turn by
+turn, the boards, the tools, and the open work. It needs no Grafana, and works whether or not a sidecar runs.
 It does not authenticate, so it listens on loopback only.`,
 		Example: `  earshot ui
   earshot ui -c earshot.yaml --listen 127.0.0.1:8090`,
@@ -42,7 +42,7 @@ It does not authenticate, so it listens on loopback only.`,
 				return err
 			}
 			defer func() { err = errors.Join(err, r.Close()) }()
-			pages, err := ui.New(r)
+			pages, err := ui.New(r, r.prices)
 			if err != nil {
 				return err
 			}

@@ -162,7 +162,7 @@ func (u up) serve(ctx context.Context, cfg *config.Config, l net.Listener, note 
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	pages, err := ui.New(r)
+	pages, err := ui.New(r, r.prices)
 	if err != nil {
 		return err
 	}

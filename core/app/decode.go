@@ -91,6 +91,9 @@ func (o *offline) Span(s msg.Span) {
 // Finding implements assemble.Emitter; the spans have the findings.
 func (o *offline) Finding(string, string) {}
 
+// Verdict implements assemble.Emitter: a recording has no open work.
+func (o *offline) Verdict(msg.Verdict) {}
+
 // ReplayChildren implements assemble.Emitter. Recorded streams are decoded in an order in
 // which parents come first; a child that came before its parent stays where it
 // is.

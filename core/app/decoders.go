@@ -208,19 +208,25 @@ func (d Decoders) Check(ctx context.Context, c *config.Config) ([]config.Problem
 	for i := range c.Sources {
 		s := &c.Sources[i]
 		at := fmt.Sprintf("sources[%d].", i)
-		if err := d.Has(c, s.Format); err != nil {
-			out = append(out, c.Problem(at+"format", err.Error(), spec.DidYouMean(s.Format, d.Names)))
-			continue
-		}
-		err := d.With(ctx, c, s.Format, func(p *host.Process, _ host.Settings) error {
-			problems, err := p.Check(ctx, string(s.Options))
-			for _, text := range problems {
-				out = append(out, c.Problem(at+"options", text, ""))
+		for _, format := range s.Formats() {
+			options := ""
+			if format == s.Format {
+				options = string(s.Options)
 			}
-			return err
-		})
-		if err != nil {
-			out = append(out, c.Problem(at+"format", err.Error(), ""))
+			if err := d.Has(c, format); err != nil {
+				out = append(out, c.Problem(at+"format", err.Error(), spec.DidYouMean(format, d.Names)))
+				continue
+			}
+			err := d.With(ctx, c, format, func(p *host.Process, _ host.Settings) error {
+				problems, err := p.Check(ctx, options)
+				for _, text := range problems {
+					out = append(out, c.Problem(at+"options", text, ""))
+				}
+				return err
+			})
+			if err != nil {
+				out = append(out, c.Problem(at+"format", err.Error(), ""))
+			}
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()

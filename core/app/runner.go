@@ -205,10 +205,14 @@ func (r *runner) newPipeline(context.Context) error {
 	if r.UntilIdle > 0 { // it would never be idle
 		beat = 0
 	}
+	host, err := os.Hostname()
+	if err != nil { // the column is empty then
+		r.Logger.Warn("the machine has no name", "error", err)
+	}
 	c := r.Config.Delivery
 	r.pipeline = pipeline.New(pipeline.Settings{
 		FlushInterval: time.Duration(c.FlushInterval), BatchRows: c.BatchRows, BatchBytes: int64(c.BatchBytes), MaxInFlight: int64(c.MaxInFlight), Heartbeat: beat,
-		Assemble: assemble.Settings{IdleRun: time.Duration(c.IdleClose), IdleCall: time.Duration(c.IdleCall)}, Logger: r.Logger, Metrics: r.metrics,
+		Assemble: assemble.Settings{IdleRun: time.Duration(c.IdleClose), IdleCall: time.Duration(c.IdleCall), Host: host}, Logger: r.Logger, Metrics: r.metrics,
 	}, r.checkpoint, r.delivery)
 	r.refusals.add = r.pipeline.AddDeadLetter
 	if r.backfill != nil {

@@ -37,10 +37,10 @@ type Config struct {
 	Store Store `yaml:"store"`
 	// How messages travel to the exporters.
 	Delivery Delivery `yaml:"delivery"`
-	// When unfinished work is called silent, and when stuck.
+	// When unfinished work is called silent.
 	Now Now `yaml:"now"`
 	// The journal of everything that cannot be read a second time: tap, sse, websocket,
-	// http and poll sources. A file is its own journal.
+	// http, poll, otlp and sqlite sources. A file is its own journal.
 	Journal Journal `yaml:"journal"`
 	// Values that are taken out before anything reaches the disk.
 	Redact Redact `yaml:"redact"`
@@ -116,7 +116,9 @@ func (c *Config) Listeners() []Listener {
 	var out []Listener
 	for i := range c.Sources {
 		if s, ok := c.Sources[i].Section.(spec.Listening); ok {
-			out = append(out, Listener{spec.Index("sources", i) + ".listen", s.ListenAddress()})
+			for key, address := range sorted(s.ListenAddresses()) {
+				out = append(out, Listener{spec.Index("sources", i) + "." + key, address})
+			}
 		}
 	}
 	if c.Embedded() && c.Store.Listen != "" {
@@ -219,7 +221,7 @@ type Source struct {
 	// Unique name: letters a-z, digits, _ and -. It is part of the identity of the
 	// stored rows: a renamed source is a new one.
 	Name string `yaml:"name"`
-	// file, tap, sse, websocket, http or poll.
+	// file, tap, sse, websocket, http, poll, otlp or sqlite.
 	Type string `yaml:"type"`
 	// Format of the traffic, which is the name of the decoder.
 	Format string `yaml:"format"`
@@ -247,7 +249,7 @@ func (s *Source) Formats() []string {
 		out = append(out, s.Format)
 	}
 	if r, ok := s.Section.(spec.Routing); ok {
-		for _, format := range r.RoutedFormats() {
+		for _, format := range r.RoutedFormats(s.Format) {
 			if format != "" && !slices.Contains(out, format) {
 				out = append(out, format)
 			}
@@ -275,7 +277,7 @@ func (s *Source) validate(c *spec.Check, types []string) {
 	if routes {
 		why = "a " + s.Type + " without routes"
 	}
-	if !routes || len(routing.RoutedFormats()) == 0 || s.Format != "" {
+	if !routes || len(routing.RoutedFormats(s.Format)) == 0 || s.Format != "" {
 		c.Format("format", s.Format, why)
 	}
 }

@@ -106,26 +106,21 @@ func (d *Delivery) validate(c *spec.Check) {
 	c.Positive("idle_call", d.IdleCall)
 }
 
-// Now is the silence after which unfinished work has another name.
+// Now is the silence after which unfinished work has another name. What is stuck follows from
+// verdicts.
 type Now struct {
 	// Silence after which work that waits for nothing below it, and for no person, is
 	// called silent.
 	SilentAfter spec.Duration `yaml:"silent_after"`
-	// Silence after which it is called stuck: in top, on the page, on the boards and by
-	// the alert.
-	StuckAfter spec.Duration `yaml:"stuck_after"`
 }
 
 // SetDefaults implements spec.Defaults.
 func (n *Now) SetDefaults() {
-	*n = Now{SilentAfter: spec.Duration(time.Minute), StuckAfter: spec.Duration(10 * time.Minute)}
+	*n = Now{SilentAfter: spec.Duration(time.Minute)}
 }
 
 func (n *Now) validate(c *spec.Check) {
 	c.Positive("silent_after", n.SilentAfter)
-	if c.Positive("stuck_after", n.StuckAfter) && n.StuckAfter < n.SilentAfter {
-		c.Report("stuck_after", "is less than silent_after", "")
-	}
 }
 
 // How the journal behaves when it is full.

@@ -81,6 +81,10 @@ type Info struct {
 	// Pages is how a server of the format divides a list into pages: a JSON object with the
 	// keys that page_request has in the configuration of a poll source; nil when it does not.
 	Pages json.RawMessage
+	// Tables are those that a database of the format has, of which each row is a Line frame
+	// {"table": ..., "row": {...}}: a JSON object with the key tables of a sqlite source in the
+	// configuration; nil when the format has no database.
+	Tables json.RawMessage
 }
 
 // Output collects the messages and problems of a call of Decode or Flush.

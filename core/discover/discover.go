@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,10 +22,11 @@ import (
 // Agent is a program that keeps transcripts here.
 type Agent struct {
 	Name          string    `json:"name"`
+	Type          string    `json:"type"` // of the source that reads it: file or sqlite
 	Format        string    `json:"format"`
-	Paths         []string  `json:"paths"`              // globs of a file source
-	Conversations int       `json:"conversations"`      // transcripts that are not a sub-agent's
-	Files         int       `json:"files"`              // all transcripts
+	Paths         []string  `json:"paths"`              // globs of the source
+	Conversations int       `json:"conversations"`      // transcripts that are not a sub-agent's; of a database they are not counted
+	Files         int       `json:"files"`              // all transcripts, or databases
 	Projects      int       `json:"projects,omitempty"` // folders of transcripts, where the program has one for each project
 	Bytes         int64     `json:"bytes"`
 	Newest        time.Time `json:"newest,omitzero"` // last change of a transcript
@@ -63,6 +65,8 @@ type place struct {
 	name, format string
 	env          string // a folder that replaces home
 	home         string // below the home directory
+	data         string // instead of home: below the directory of a person's data
+	database     bool   // the transcripts are SQLite databases
 	globs        []string
 	below        string // the folder that is walked
 	is           func(rel string) (transcript, conversation bool)
@@ -98,6 +102,35 @@ var places = []place{
 		name: "Copilot CLI", format: "copilot", home: ".copilot", globs: []string{"session-state/*/events.jsonl"}, below: "session-state",
 		is: lines(func(rel string) bool { return strings.Count(rel, "/") == 1 && strings.HasSuffix(rel, "/events.jsonl") }),
 	},
+	{
+		name: "Pi", format: "pi", home: ".pi/agent", globs: []string{"sessions/**/*.jsonl"}, below: "sessions", projects: true,
+		is: lines(func(rel string) bool { return strings.HasSuffix(rel, ".jsonl") }),
+	},
+	{
+		name: "OpenClaw", format: "pi", home: ".openclaw", globs: []string{"agents/*/sessions/*.jsonl"}, below: "agents", projects: true,
+		is: lines(func(rel string) bool { return strings.Count(rel, "/") == 2 && strings.HasSuffix(rel, ".jsonl") }),
+	},
+	{name: "Cursor", format: "cursor", home: cursorHome(), globs: []string{"state.vscdb"}, database: true, is: file("state.vscdb")},
+	{name: "OpenCode", format: "opencode", data: "opencode", globs: []string{"opencode*.db"}, database: true, is: file("opencode*.db")},
+	{name: "Goose", format: "goose", data: "goose/sessions", globs: []string{"sessions.db"}, database: true, is: file("sessions.db")},
+	{name: "Hermes", format: "hermes", env: "HERMES_HOME", home: ".hermes", globs: []string{"state.db"}, database: true, is: file("state.db")},
+}
+
+// cursorHome is where Cursor keeps its database, below the home directory.
+func cursorHome() string {
+	base := ".config"
+	switch runtime.GOOS {
+	case "darwin":
+		base = "Library/Application Support"
+	case "windows":
+		base = "AppData/Roaming"
+	}
+	return filepath.FromSlash(base + "/Cursor/User/globalStorage")
+}
+
+// file is a database of that name, which is no conversation by itself.
+func file(pattern string) func(string) (bool, bool) {
+	return func(rel string) (bool, bool) { ok, _ := filepath.Match(pattern, rel); return ok, false }
 }
 
 // lines are the transcripts of a program that keeps nothing else of that pattern.
@@ -150,7 +183,16 @@ func (m Machine) look(ctx context.Context, p place) (Agent, error) {
 	if p.env != "" && m.Getenv(p.env) != "" {
 		root = m.Getenv(p.env)
 	}
-	a := Agent{Name: p.name, Format: p.format}
+	if p.data != "" {
+		root = filepath.Join(m.Home, ".local", "share", filepath.FromSlash(p.data))
+		if dir := m.Getenv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
+			root = filepath.Join(dir, filepath.FromSlash(p.data))
+		}
+	}
+	a := Agent{Name: p.name, Type: "file", Format: p.format}
+	if p.database {
+		a.Type = "sqlite"
+	}
 	for _, g := range p.globs {
 		a.Paths = append(a.Paths, filepath.Join(root, filepath.FromSlash(g)))
 	}
@@ -167,6 +209,9 @@ func (m Machine) look(ctx context.Context, p place) (Agent, error) {
 			return nil
 		}
 		if d.IsDir() {
+			if p.database && path != from { // it is in the folder itself
+				return fs.SkipDir
+			}
 			return nil
 		}
 		rel, err := filepath.Rel(from, path)

@@ -29,6 +29,10 @@ func TestFind(t *testing.T) {
 		".gemini/tmp/ab12/chats/session-1.jsonl":              7 * time.Hour,
 		".gemini/tmp/ab12/logs.json":                          0,
 		".copilot/session-state/77/events.jsonl":              8 * time.Hour,
+		".hermes/state.db":                                    9 * time.Hour,
+		".hermes/backup/state.db":                             0,
+		"data/opencode/opencode-dev.db":                       10 * time.Hour,
+		"data/opencode/opencode.db-wal":                       0,
 		"proc/net/tcp":                                        0,
 	} {
 		path := filepath.Join(home, filepath.FromSlash(name))
@@ -46,7 +50,7 @@ func TestFind(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	env := map[string]string{"CODEX_HOME": filepath.Join(home, "codex"), "ANTHROPIC_BASE_URL": "https://u:secret@gate.example/v1"}
+	env := map[string]string{"XDG_DATA_HOME": filepath.Join(home, "data"), "CODEX_HOME": filepath.Join(home, "codex"), "ANTHROPIC_BASE_URL": "https://u:secret@gate.example/v1"}
 	got, err := Machine{Home: home, Getenv: func(k string) string { return env[k] }, Proc: filepath.Join(home, "proc")}.Find(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -54,23 +58,29 @@ func TestFind(t *testing.T) {
 	want := &Report{
 		Agents: []Agent{
 			{
-				Name: "Claude Code", Format: "claude-code", Paths: []string{filepath.Join(home, ".claude/projects/**/*.jsonl")},
+				Name: "Claude Code", Type: "file", Format: "claude-code", Paths: []string{filepath.Join(home, ".claude/projects/**/*.jsonl")},
 				Conversations: 3, Files: 5, Projects: 2, Bytes: 25, Newest: now.Add(-time.Hour),
 			},
 			{
-				Name: "Codex", Format: "codex",
+				Name: "Codex", Type: "file", Format: "codex",
 				Paths:         []string{filepath.Join(home, "codex/sessions/**/rollout-*.jsonl"), filepath.Join(home, "codex/archived_sessions/**/rollout-*.jsonl")},
 				Conversations: 2, Files: 2, Bytes: 10, Newest: now.Add(-5 * time.Hour),
 			},
 			{
-				Name: "Gemini CLI", Format: "gemini-cli", Paths: []string{filepath.Join(home, ".gemini/tmp/*/chats/**/*.jsonl")},
+				Name: "Gemini CLI", Type: "file", Format: "gemini-cli", Paths: []string{filepath.Join(home, ".gemini/tmp/*/chats/**/*.jsonl")},
 				Conversations: 1, Files: 1, Projects: 1, Bytes: 5, Newest: now.Add(-7 * time.Hour),
 			},
 			{
-				Name: "Copilot CLI", Format: "copilot", Paths: []string{filepath.Join(home, ".copilot/session-state/*/events.jsonl")},
+				Name: "Copilot CLI", Type: "file", Format: "copilot", Paths: []string{filepath.Join(home, ".copilot/session-state/*/events.jsonl")},
 				Conversations: 1, Files: 1, Bytes: 5, Newest: now.Add(-8 * time.Hour),
 			},
-			{Name: "Qwen Code", Format: "gemini-cli", Paths: []string{filepath.Join(home, ".qwen/projects/**/*.jsonl")}},
+			{Name: "Qwen Code", Type: "file", Format: "gemini-cli", Paths: []string{filepath.Join(home, ".qwen/projects/**/*.jsonl")}},
+			{Name: "Pi", Type: "file", Format: "pi", Paths: []string{filepath.Join(home, ".pi/agent/sessions/**/*.jsonl")}},
+			{Name: "OpenClaw", Type: "file", Format: "pi", Paths: []string{filepath.Join(home, ".openclaw/agents/*/sessions/*.jsonl")}},
+			{Name: "Cursor", Type: "sqlite", Format: "cursor", Paths: []string{filepath.Join(home, cursorHome(), "state.vscdb")}},
+			{Name: "OpenCode", Type: "sqlite", Format: "opencode", Paths: []string{filepath.Join(home, "data/opencode/opencode*.db")}, Files: 1, Bytes: 5, Newest: now.Add(-10 * time.Hour)},
+			{Name: "Goose", Type: "sqlite", Format: "goose", Paths: []string{filepath.Join(home, "data/goose/sessions/sessions.db")}},
+			{Name: "Hermes", Type: "sqlite", Format: "hermes", Paths: []string{filepath.Join(home, ".hermes/state.db")}, Files: 1, Bytes: 5, Newest: now.Add(-9 * time.Hour)},
 		},
 		Servers:   []Server{{"AGNO", "agno", "127.0.0.1:7777"}},
 		Endpoints: []Endpoint{{"ANTHROPIC_BASE_URL", "https://gate.example/v1", "anthropic-sse"}},

@@ -18,12 +18,13 @@ type Config interface {
 
 // Env is what an exporter gets from the sidecar beside its own configuration.
 type Env struct {
-	StoreDSN                string           // of the embedded store; empty when none runs
-	Profile                 *semconv.Profile // names the spans
-	Prices                  *price.Table
-	SilentAfter, StuckAfter time.Duration // see config.Now
-	StoreMaxAge             time.Duration // of the rows of the embedded store
-	StoreMaxSize            int64         // bytes of its tables
-	TempDir                 string        // for files that end with the process; empty: none
-	Logger                  *slog.Logger
+	StoreDSN     string           // of the embedded store; empty when none runs
+	Profile      *semconv.Profile // names the spans
+	Prices       *price.Table
+	SilentAfter  time.Duration // see config.Now
+	StoreMaxAge  time.Duration // of the rows of the embedded store
+	StoreMaxSize int64         // bytes of its tables
+	StateDir     string        // for files that stay: what an exporter has to remember
+	TempDir      string        // for files that end with the process; empty: none
+	Logger       *slog.Logger
 }

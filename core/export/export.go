@@ -62,6 +62,16 @@ type Gatherer interface {
 	Split(b *Batch) ([2]*Batch, bool)
 }
 
+// Selector is an exporter that needs a part of each batch only. The parts are written to its
+// spool before they are exported, whether it keeps up or not: batches never wait for it, and a
+// destination that is down costs the disk its part.
+type Selector interface {
+	Exporter
+	// Select returns the part of a batch that the exporter needs, which may be empty; it does
+	// not keep the batch. Another goroutine than that of Export calls it.
+	Select(b *Batch) *Batch
+}
+
 // Rows are rows of one table in the encoding of an exporter's destination. Only the exporter
 // that gathered them can read them.
 type Rows struct {
@@ -78,6 +88,7 @@ type Batch struct {
 
 	Messages    []msg.Message
 	Spans       []msg.Span
+	Verdicts    []msg.Verdict
 	DeadLetters []msg.DeadLetter
 	Ledger      []msg.Ledger
 	Streams     []msg.Stream
@@ -86,7 +97,7 @@ type Batch struct {
 
 // Len is the number of records.
 func (b *Batch) Len() int {
-	return len(b.Messages) + len(b.Spans) + len(b.DeadLetters) + len(b.Ledger) + len(b.Streams) + len(b.Rows)
+	return len(b.Messages) + len(b.Spans) + len(b.Verdicts) + len(b.DeadLetters) + len(b.Ledger) + len(b.Streams) + len(b.Rows)
 }
 
 // Halves returns the batch in two, each with an identity of its own that is the
@@ -96,6 +107,7 @@ func (b *Batch) Halves() [2]*Batch {
 	n := b.Len() / 2
 	left.Messages, right.Messages, n = cut(b.Messages, n)
 	left.Spans, right.Spans, n = cut(b.Spans, n)
+	left.Verdicts, right.Verdicts, n = cut(b.Verdicts, n)
 	left.DeadLetters, right.DeadLetters, n = cut(b.DeadLetters, n)
 	left.Ledger, right.Ledger, n = cut(b.Ledger, n)
 	left.Streams, right.Streams, n = cut(b.Streams, n)

@@ -53,9 +53,11 @@ type Frame struct {
 	// FromClient: the client sent it, for transports that carry both directions.
 	FromClient bool
 	Name       string // SSE event type; "METHOD path" of a request; empty otherwise
-	ID         string // SSE id; empty when none
-	At         int64  // Unix ns at which its last byte was read
-	Data       []byte
+	// ID is the id of an SSE event. Of a request it is the headers in which the agent identifies it, a JSON object of their
+	// names in lower case, without credentials. Empty when there is none.
+	ID   string
+	At   int64 // Unix ns at which its last byte was read
+	Data []byte
 
 	// Pos and End are the range of the stream that the frame takes, delimiters
 	// and skipped bytes before it included, so that the ranges of a stream's

@@ -45,6 +45,7 @@ type Step struct {
 	Input    string        `json:"input,omitempty"`  // a tool's arguments, a delegation's task, a run's prompt
 	Output   string        `json:"output,omitempty"` // a tool's result, a model's text
 	Thoughts string        `json:"thoughts,omitempty"`
+	Files    []Attachment  `json:"attachments,omitempty"` // of its messages
 	Steps    []*Step       `json:"steps,omitempty"`
 
 	parent, agent string
@@ -401,6 +402,7 @@ func (b *builder) addMessage(w *messageRow) {
 		return
 	}
 	s.Tokens.add(w.tokens)
+	s.Files = append(s.Files, w.files...)
 	switch w.kind {
 	case "user":
 		if !w.hidden {

@@ -32,7 +32,7 @@ func (t table) Each(_ context.Context, sql string, _ map[string]string, row func
 	case strings.Contains(sql, "SELECT DISTINCT session_id"):
 		return row([]any{"s"})
 	case strings.Contains(sql, "uniqExactIf(trace_id"):
-		return row([]any{"s", "t", "src", "f", []string{}, []string{}, began, began, uint64(t.turns), uint64(2 * t.turns), uint64(0), uint64(0), uint64(0), uint64(0), "go"})
+		return row([]any{"s", "t", "src", "f", []string{}, []string{}, began, began, uint64(t.turns), uint64(2 * t.turns), uint64(0), uint64(0), uint64(0), uint64(0), "go", "", "", "", "", ""})
 	case strings.Contains(sql, "FROM otel_traces FINAL\n\t\t\tWHERE"):
 		for i := range t.turns {
 			at := began.Add(time.Duration(i) * time.Second)
@@ -49,7 +49,7 @@ func (t table) Each(_ context.Context, sql string, _ map[string]string, row func
 		}
 	default:
 		word := func(first int64, trace, span, kind, content string) error {
-			return row([]any{first, trace, span, kind, content, "", "", began, "gull", false, false, uint64(1), uint64(0), uint64(0), uint64(0), uint64(0)})
+			return row([]any{first, trace, span, kind, content, "", "", began, "gull", false, false, uint64(1), uint64(0), uint64(0), uint64(0), uint64(0), ""})
 		}
 		if err := word(0, "", "", "assistant", "of no turn"); err != nil {
 			return err

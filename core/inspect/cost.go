@@ -84,3 +84,9 @@ func (t Tokens) less(u Tokens) Tokens {
 		less(t.Input, u.Input), less(t.Output, u.Output), less(t.CacheRead, u.CacheRead), less(t.CacheWrite, u.CacheWrite), less(t.Reasoning, u.Reasoning),
 	}
 }
+
+// Plus is the sum of two.
+func (s Cost) Plus(u Cost) Cost {
+	s.add(u)
+	return s
+}

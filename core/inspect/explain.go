@@ -92,9 +92,9 @@ func (e *Explanation) root(t *Trace, n *blame.Node) {
 		name := culprit(c)
 		switch {
 		case i == 0:
-			e.say("Most of the critical path was %s (%s)%s.", name, percent(c.Time, n.Wall()), saves(c))
+			e.say("Most of the critical path was %s (%s)%s.", name, percent(c.Time, n.Wall()), saves(c, "the turn"))
 		case c.Time*20 >= n.Wall():
-			e.say("Next was %s (%s)%s.", name, percent(c.Time, n.Wall()), saves(c))
+			e.say("Next was %s (%s)%s.", name, percent(c.Time, n.Wall()), saves(c, "the turn"))
 		default:
 			continue
 		}
@@ -104,15 +104,15 @@ func (e *Explanation) root(t *Trace, n *blame.Node) {
 	}
 }
 
-// saves is the saving without a bottleneck, with the reason where it is less than its time.
-func saves(c blame.Bottleneck) string {
+// saves is the saving without a bottleneck of the whole, with the reason where it is less than its time.
+func saves(c blame.Bottleneck, whole string) string {
 	switch {
 	case c.Saves == 0:
 		return ", though without it other work that ran beside it would have taken as long"
 	case c.Saves*10 < c.Time*9:
-		return fmt.Sprintf("; without it the turn would have ended only %s earlier, because other work ran beside it", Span(time.Duration(c.Saves)))
+		return fmt.Sprintf("; without it %s would have ended only %s earlier, because other work ran beside it", whole, Span(time.Duration(c.Saves)))
 	}
-	return fmt.Sprintf("; without it the turn would have ended %s earlier", Span(time.Duration(c.Saves)))
+	return fmt.Sprintf("; without it %s would have ended %s earlier", whole, Span(time.Duration(c.Saves)))
 }
 
 // together names the calls that were reported together with a call, where it is unknown

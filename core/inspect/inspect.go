@@ -7,6 +7,7 @@ package inspect
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"strconv"
 	"time"
 )
@@ -33,13 +34,18 @@ type Session struct {
 	Delegations uint64    `json:"delegations"`
 	Errors      uint64    `json:"errors"`
 	Tokens      uint64    `json:"tokens"`
-	Title       string    `json:"title"` // how its first prompt begins
+	Title       string    `json:"title"` // the one that it was given, else how its first prompt begins
+	Project     string    `json:"project"`
+	Branch      string    `json:"branch"`
+	Version     string    `json:"agent_version"`
+	Host        string    `json:"host"`
+	User        string    `json:"user"`
 }
 
 // Filter picks sessions. The zero value picks the latest of all.
 type Filter struct {
 	Since  time.Duration // with a message within; 0: ever
-	Search string        // in id, agents, title; case does not matter
+	Search string        // in id, agents, title, project, branch; case does not matter
 	ID     string        // only this one
 	Format string
 	Limit  int // 50 when zero
@@ -70,19 +76,21 @@ func sessions(ctx context.Context, q Querier, f Filter, among string) ([]Session
 	params := map[string]string{"id": f.ID, "limit": strconv.Itoa(f.Limit), "search": f.Search, "format": f.Format, "since": strconv.FormatInt(int64(f.Since/time.Second), 10)}
 	var out []Session
 	err := q.Each(ctx, `
-		SELECT session_id, tenant, min(source), min(format),
+		SELECT s.* EXCEPT (title), if(f.title != '', f.title, s.title) AS title, f.project, f.branch, f.agent_version, f.host, f.user
+		FROM (SELECT session_id, tenant, min(source) AS source, min(format) AS format,
 			arraySort(groupUniqArrayIf(agent_name, agent_name != '' AND kind != 'user')) AS agents, arraySort(groupUniqArrayIf(model, model != '')) AS models,
 			coalesce(minOrNullIf(ts, NOT hidden AND NOT inferred), min(ts)) AS started, coalesce(maxOrNullIf(ts, NOT hidden AND NOT inferred), max(ts)) AS last,
 			uniqExactIf(trace_id, trace_id != '') AS turns, countIf(NOT hidden) AS messages,
 			countIf(kind = 'tool_call') AS tool_calls, countIf(kind = 'delegation') AS delegations, countIf(`+Failure+`) AS errors,
 			sum(input_tokens + output_tokens + cache_read_tokens + cache_write_tokens + reasoning_tokens) AS tokens,
 			argMinIf(substringUTF8(content, 1, 200), (ts, seq), kind = 'user' AND NOT hidden AND content != '') AS title
-		FROM messages FINAL
-		WHERE ({format:String} = '' OR format = {format:String}) AND ({id:String} = '' OR session_id = {id:String}) AND `+among+`
+		FROM messages AS m FINAL
+		WHERE ({format:String} = '' OR m.format = {format:String}) AND ({id:String} = '' OR session_id = {id:String}) AND `+among+`
 		GROUP BY tenant, session_id
 		HAVING (messages > 0 OR tokens > 0)
-			AND ({since:Int64} = 0 OR last >= now() - toIntervalSecond({since:Int64}))
-			AND ({search:String} = '' OR positionCaseInsensitiveUTF8(concat(session_id, ' ', arrayStringConcat(agents, ' '), ' ', title), {search:String}) > 0)
+			AND ({since:Int64} = 0 OR last >= now() - toIntervalSecond({since:Int64}))) AS s
+		LEFT JOIN v_session_facts AS f ON f.tenant = s.tenant AND f.session_id = s.session_id
+		WHERE {search:String} = '' OR positionCaseInsensitiveUTF8(concat(s.session_id, ' ', arrayStringConcat(agents, ' '), ' ', s.title, ' ', f.title, ' ', f.project, ' ', f.branch), {search:String}) > 0
 		ORDER BY last DESC, session_id
 		LIMIT {limit:UInt32}`, params,
 		func(v []any) error {
@@ -90,6 +98,7 @@ func sessions(ctx context.Context, q Querier, f Filter, among string) ([]Session
 			out = append(out, Session{
 				ID: r.str(), Tenant: r.str(), Source: r.str(), Format: r.str(), Agents: r.list(), Models: r.list(), Started: r.time(), Last: r.time(),
 				Turns: r.num(), Messages: r.num(), ToolCalls: r.num(), Delegations: r.num(), Errors: r.num(), Tokens: r.num(), Title: r.str(),
+				Project: r.str(), Branch: r.str(), Version: r.str(), Host: r.str(), User: r.str(),
 			})
 			return r.err
 		})
@@ -133,3 +142,9 @@ func (r *reader) maps() []map[string]string { return take[[]map[string]string](r
 // a person denied, interrupted or cancelled is no failure. The column failed has the same
 // condition, but is in no SELECT *.
 const Failure = "is_error AND attributes['error_type'] NOT IN ('denied', 'interrupted', 'cancelled')"
+
+// escaped and text pass a text as a parameter: a backslash means different things by HTTP and by
+// the native protocol.
+func escaped(s string) string { return url.PathEscape(s) }
+
+func text(param string) string { return "decodeURLComponent({" + param + ":String})" }

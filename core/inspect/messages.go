@@ -13,11 +13,12 @@ type messageRow struct {
 	ts                                          time.Time
 	hidden, failed                              bool
 	tokens                                      Tokens
+	files                                       []Attachment
 }
 
 // step is a message that is shown by itself.
 func (w *messageRow) step() *Step {
-	s := &Step{Kind: "message", Name: w.kind, Started: w.ts, Output: w.content}
+	s := &Step{Kind: "message", Name: w.kind, Started: w.ts, Output: w.content, Files: w.files}
 	if w.failed {
 		s.Status = "error"
 	}
@@ -51,7 +52,8 @@ func readMessages(ctx context.Context, q Querier, id string, texts int) *message
 		err := q.Each(ctx, `
 			SELECT first, trace_id, span_id, toString(kind), substringUTF8(content, 1, {limit:UInt32}), substringUTF8(tool_arguments, 1, {limit:UInt32}),
 				substringUTF8(delegate_task, 1, {limit:UInt32}), ts, toString(agent_name), hidden, (`+Failure+`),
-				input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens
+				input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens,
+				attributes['attachments']
 			FROM (SELECT * FROM messages FINAL WHERE session_id = {id:String}) AS m
 			LEFT JOIN (
 				SELECT trace, min(began) AS first FROM (
@@ -68,6 +70,7 @@ func readMessages(ctx context.Context, q Querier, id string, texts int) *message
 				x.span, x.kind, x.content, x.arguments, x.task = r.str(), r.str(), r.str(), r.str(), r.str()
 				x.ts, x.agent, x.hidden, x.failed = r.time(), r.str(), r.flag(), r.flag()
 				x.tokens = Tokens{r.num(), r.num(), r.num(), r.num(), r.num()}
+				x.files = attachmentsOf(r.str())
 				if r.err != nil {
 					return r.err
 				}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,9 +19,36 @@ type SlowFilter struct {
 	Since   time.Duration // that ran within; 0: ever
 	Session string        // of the session with that id
 	Limit   int           // 20 when zero
+	Where   Condition     // on the columns of Delegations
 	Prices  *price.Table  // for costs
 	Now     time.Time     // the end of spans that still run
 }
+
+// Condition is a condition of a query, with its parameters. The zero value is always true.
+type Condition struct {
+	SQL    string
+	Params map[string]string
+}
+
+func (c Condition) sql() string { return or(c.SQL, "1") }
+
+// with returns the parameters of the condition and others.
+func (c Condition) with(params map[string]string) map[string]string {
+	maps.Copy(params, c.Params)
+	return params
+}
+
+// Delegations is a table expression: a row for each delegation in its latest version, with the
+// columns tenant, ts, format, session_id, trace_id, span_id, agent_name, delegate_to, tool_name,
+// model (that of the caller), status, async, duration_ns and waited (a person was asked in the
+// call or in the delegate's run).
+const Delegations = `(
+	SELECT tenant, ts, format, session_id, lower(hex(s.trace_id)) AS trace_id, lower(hex(s.span_id)) AS span_id, agent_name, delegate_to, tool_name, model, async,
+		multiIf(state = 'open', 'running', outcome IN ('error', 'cancelled'), toString(outcome), 'ok') AS status,
+		if(s.worked_ns > 0, s.worked_ns, s.duration_ns) AS duration_ns,
+		waits_for != '' OR child_run_id IN (SELECT run_id FROM spans WHERE waits_for != '' AND run_id != '') AS waited
+	FROM spans AS s FINAL
+	WHERE kind = 'delegation')`
 
 // SlowDelegation is a delegation with the split of its time.
 type SlowDelegation struct {
@@ -38,6 +66,8 @@ type SlowDelegation struct {
 	Spent      Cost        `json:"spent"`                // by the delegate and all below it
 	Bottleneck *Bottleneck `json:"bottleneck,omitempty"` // the group with most of the critical path
 	Notes      []string    `json:"notes,omitempty"`      // corrections and gaps that the times alone do not show
+	Why        string      `json:"why,omitempty"`        // the bottleneck in a sentence
+	Waited     bool        `json:"caller_waited"`        // or it ran in the background
 
 	Split blame.Split   `json:"-"`
 	Wall  time.Duration `json:"-"`
@@ -78,9 +108,9 @@ const slowSQL = `
 		fromUnixTimestamp64Nano({now:Int64}, 'UTC') AS now,
 		now - toIntervalSecond({since:Int64}) AS since,
 		now - toIntervalSecond({since:Int64} + {longest:Int64}) AS oldest
-	SELECT trace_id, toString(span_id) AS span, if(status = 'running', now, ts + toIntervalNanosecond(duration_ns)) AS ended
-	FROM delegations FINAL
-	WHERE ({since:Int64} = 0 OR ts >= oldest AND ended >= since) AND ({session:String} = '' OR session_id = {session:String})
+	SELECT trace_id, span_id AS span, if(status = 'running', now, ts + toIntervalNanosecond(duration_ns)) AS ended
+	FROM %s
+	WHERE ({since:Int64} = 0 OR ts >= oldest AND ended >= since) AND ({session:String} = '' OR session_id = {session:String}) AND (%s)
 	ORDER BY ended - ts DESC, trace_id, span
 	LIMIT {limit:UInt32}`
 
@@ -98,10 +128,10 @@ func Slow(ctx context.Context, q Querier, f SlowFilter) ([]SlowDelegation, error
 	}
 	byTrace := make(map[string][]string)
 	var traces []string
-	err := q.Each(ctx, slowSQL, map[string]string{
+	err := q.Each(ctx, fmt.Sprintf(slowSQL, Delegations, f.Where.sql()), f.Where.with(map[string]string{
 		"now": strconv.FormatInt(f.Now.UnixNano(), 10), "since": strconv.FormatInt(int64(f.Since/time.Second), 10),
 		"longest": strconv.FormatInt(int64(longest/time.Second), 10), "session": f.Session, "limit": strconv.Itoa(f.Limit),
-	}, func(v []any) error {
+	}), func(v []any) error {
 		r := reader{values: v}
 		trace, span := r.str(), r.str()
 		if byTrace[trace] == nil {
@@ -141,9 +171,11 @@ func (t *Trace) slow(n *blame.Node) SlowDelegation {
 	for _, b := range blame.Buckets() {
 		d.BlameMS[b.String()] = split[b]
 	}
+	d.Waited = n.Waited()
 	if list := n.Bottlenecks(1); len(list) > 0 {
 		c := culprit(list[0])
 		d.Bottleneck = &c
+		d.Why = why(n, list[0])
 		if s := together(list[0].Worst); s != "" {
 			d.Notes = append(d.Notes, s)
 		}
@@ -155,6 +187,24 @@ func (t *Trace) slow(n *blame.Node) SlowDelegation {
 		d.Notes = append(d.Notes, "nobody waited for it")
 	}
 	return d
+}
+
+// why explains a delegation's time by its bottleneck.
+func why(n *blame.Node, c blame.Bottleneck) string {
+	part := percent(c.Time, n.Wall())
+	if c.Time == n.Wall() {
+		part = "All"
+	}
+	switch {
+	case c.Worst == n && c.Bucket == blame.SubAgent:
+		return "The delegate left no record of its work."
+	case c.Bucket == blame.Idle:
+		return part + " of it has no record of any work."
+	}
+	if 2*c.Time < n.Wall() {
+		return "The largest part, " + part + ", was " + culprit(c).String() + saves(c, "the delegation") + "."
+	}
+	return part + " of it was " + culprit(c).String() + saves(c, "the delegation") + "."
 }
 
 func culprit(c blame.Bottleneck) Bottleneck {

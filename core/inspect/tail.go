@@ -187,3 +187,20 @@ func (r *reader) truth() bool {
 	}
 	return r.flag()
 }
+
+// Version returns a token of a session that changes when a message or a span of it is stored.
+func Version(ctx context.Context, q Querier, session string) (token string, err error) {
+	err = q.Each(ctx, `
+		SELECT concat(toString(max(ver)), ' ', toString(max(at)), ' ', toString(sum(n))) FROM (
+			SELECT max(ver) AS ver, max(ingest_ts) AS at, count() AS n FROM messages WHERE session_id = `+text("id")+`
+			UNION ALL
+			SELECT max(ver), max(ingest_ts), count() FROM spans WHERE session_id = `+text("id")+`)`+asStored, map[string]string{"id": escaped(session)}, func(v []any) error {
+		r := reader{values: v}
+		token = r.str()
+		return r.err
+	})
+	if err != nil {
+		return "", fmt.Errorf("version of session: %w", err)
+	}
+	return token, nil
+}

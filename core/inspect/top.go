@@ -45,7 +45,7 @@ type OpenKind struct {
 }
 
 // OpenWork is an open span. Its State is running, silent (running without a record for a
-// while), waiting (for a person) or stuck; the configuration has the thresholds.
+// while), waiting (for a person) or stuck: it has a verdict that is neither healthy nor a wait.
 type OpenWork struct {
 	State     string `json:"state"`
 	TraceID   string `json:"trace_id"`
@@ -54,6 +54,8 @@ type OpenWork struct {
 	Kind      string `json:"kind"`
 	Name      string `json:"name"`
 	AgentName string `json:"agent_name,omitempty"`
+	Verdict   string `json:"verdict"`            // healthy, or why nothing comes of it
+	Evidence  string `json:"evidence,omitempty"` // the verdict's reason in a sentence
 	AgeMS     int64  `json:"age_ms"`
 	SilentMS  int64  `json:"silent_ms"`
 	Leaf      bool   `json:"-"` // it does not wait for something below it
@@ -81,7 +83,7 @@ func OpenWorks(ctx context.Context, q Querier, leaves bool, limit int) ([]OpenWo
 	var out []OpenWork
 	err := q.Each(ctx, `
 		SELECT state, trace_id, toString(span_id), session_id, toString(kind), toString(name), toString(agent_name), toInt64(age_ms), toInt64(silent_ms), toBool(leaf),
-			countIf(leaf) OVER (PARTITION BY state)
+			countIf(leaf) OVER (PARTITION BY state), toString(verdict), toString(evidence)
 		FROM v_open_spans
 		WHERE leaf OR NOT {leaves:Bool}
 		ORDER BY indexOf(['running', 'silent', 'waiting', 'stuck'], state), silent_ms, span_id
@@ -89,7 +91,7 @@ func OpenWorks(ctx context.Context, q Querier, leaves bool, limit int) ([]OpenWo
 		r := reader{values: v}
 		out = append(out, OpenWork{
 			State: r.str(), TraceID: r.str(), SpanID: r.str(), SessionID: r.str(), Kind: r.str(), Name: r.str(), AgentName: r.str(),
-			AgeMS: r.signed(), SilentMS: r.signed(), Leaf: r.flag(), Leaves: r.num(),
+			AgeMS: r.signed(), SilentMS: r.signed(), Leaf: r.flag(), Leaves: r.num(), Verdict: r.str(), Evidence: r.str(),
 		})
 		return r.err
 	})
@@ -215,9 +217,12 @@ func (t *Top) Write(out io.Writer, st Style) error {
 
 func (p *printer) works(list []OpenWork) {
 	if len(list) > 0 {
-		p.line("", p.dim(fmt.Sprintf("%9s %9s  %-34s %-20s %-14s %s", "silent", "age", "what", "agent", "session", "trace")))
+		p.line("", p.dim(fmt.Sprintf("%9s %9s  %-18s %-34s %-20s %-14s %s", "silent", "age", "verdict", "what", "agent", "session", "trace")))
 	}
 	for _, w := range list {
-		p.line("", fmt.Sprintf("%9s %9s  %-34s %-20s %-14s %s", Span(w.Silent()), Span(w.Age()), Clip(w.Name, 34), Clip(or(w.AgentName, "?"), 20), Clip(w.SessionID, 14), w.TraceID))
+		p.line("", fmt.Sprintf("%9s %9s  %-18s %-34s %-20s %-14s %s", Span(w.Silent()), Span(w.Age()), w.Verdict, Clip(w.Name, 34), Clip(or(w.AgentName, "?"), 20), Clip(w.SessionID, 14), w.TraceID))
+		if w.Evidence != "" {
+			p.line("", p.dim(fmt.Sprintf("%20s %s", "", Clip(w.Evidence, max(40, p.Width-21)))))
+		}
 	}
 }

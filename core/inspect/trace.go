@@ -2,7 +2,10 @@ package inspect
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,13 +36,15 @@ type Work struct {
 	Tokens  Tokens
 	// Findings describe the anomalies detected in a run.
 	Findings []string
+	Events   []Event
 	Silent   time.Duration // of a running one, since its last sign of life
 
 	child string // the run that a call caused
 }
 
 // LoadTrace reads a trace. id may be the beginning of one if no other begins so.
-// Open spans last until now, whose zone is that of times in sentences; costs use the prices.
+// Open spans last until now, whose zone is that of times in sentences; costs use the prices, or
+// those that Earshot comes with where they are nil.
 func LoadTrace(ctx context.Context, q Querier, id string, prices *price.Table, now time.Time) (*Trace, error) {
 	id, err := resolveTrace(ctx, q, id)
 	if err != nil {
@@ -47,6 +52,9 @@ func LoadTrace(ctx context.Context, q Querier, id string, prices *price.Table, n
 	}
 	return loadTrace(ctx, q, id, prices, now)
 }
+
+// ErrNoTrace is wrapped by LoadTrace's error for a trace that is not there.
+var ErrNoTrace = errors.New("there is none")
 
 // resolveTrace completes the id of a trace.
 func resolveTrace(ctx context.Context, q Querier, id string) (string, error) {
@@ -68,7 +76,7 @@ func resolveTrace(ctx context.Context, q Querier, id string) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("trace %s: %w", id, err)
 	case id == "" || len(found) == 0:
-		return "", fmt.Errorf("trace %s: there is none; `earshot slow` names traces", id)
+		return "", fmt.Errorf("trace %s: %w; `earshot slow` names traces", id, ErrNoTrace)
 	case len(found) == 1:
 		return found[0], nil
 	}
@@ -76,6 +84,9 @@ func resolveTrace(ctx context.Context, q Querier, id string) (string, error) {
 }
 
 func loadTrace(ctx context.Context, q Querier, id string, prices *price.Table, now time.Time) (*Trace, error) {
+	if prices == nil {
+		prices = price.Default()
+	}
 	t := &Trace{ID: id, Works: make(map[string]*Work), zone: now.Location()}
 	if err := t.ended(ctx, q, id); err != nil {
 		return nil, fmt.Errorf("trace %s: spans: %w", id, err)
@@ -122,31 +133,46 @@ func (t *Trace) who(n *blame.Node, agent string) {
 	}
 }
 
+// endedSQL reads the spans of a trace that have ended: Earshot's own from the table, because
+// the view of it makes a map of each span's attributes, and those that agents sent.
 const endedSQL = `
-	SELECT SpanId, ParentSpanId, SpanAttributes['gen_ai.operation.name'], ToolName, AgentName, SpanAttributes['earshot.delegate.to'],
-		if(SpanAttributes['gen_ai.response.model'] != '', SpanAttributes['gen_ai.response.model'], SpanAttributes['gen_ai.request.model']),
-		Timestamp, toInt64(Duration), SpanAttributes['gen_ai.response.time_to_first_chunk'], SpanAttributes['earshot.span.state'],
-		SpanAttributes['earshot.delegate.async'], SpanAttributes['earshot.outcome'], SpanAttributes['error.type'], StatusMessage,
-		SpanAttributes['earshot.link.method'], SessionId, Events.Timestamp, Events.Name, Events.Attributes,
-		SpanId IN (SELECT toString(span_id) FROM delegations WHERE trace_id = {trace:String}), SpanAttributes['earshot.child_run.id'],
-		toUInt64OrZero(SpanAttributes['gen_ai.usage.input_tokens']), toUInt64OrZero(SpanAttributes['gen_ai.usage.output_tokens']),
-		toUInt64OrZero(SpanAttributes['gen_ai.usage.cache_read.input_tokens']),
-		toUInt64OrZero(SpanAttributes['gen_ai.usage.cache_creation.input_tokens']) + toUInt64OrZero(SpanAttributes['gen_ai.usage.cache_write.input_tokens']),
-		toUInt64OrZero(SpanAttributes['gen_ai.usage.reasoning.output_tokens'])
-	FROM otel_traces
-	WHERE TraceId = {trace:String}
-		AND Timestamp >= (SELECT min(Start) FROM otel_traces_trace_id_ts WHERE TraceId = {trace:String})
-		AND Timestamp < (SELECT max(End) + 1 FROM otel_traces_trace_id_ts WHERE TraceId = {trace:String})`
+	SELECT lower(hex(span_id)), if(empty(parent_span_id), '', lower(hex(parent_span_id))), toString(kind), toString(tool_name), toString(agent_name), toString(delegate_to),
+		toString(if(response_model != '', response_model, request_model)), toUnixTimestamp64Nano(ts), toInt64(duration_ns), toInt64(first_token_ns), toString(state),
+		toUInt8(async), toString(outcome), toString(multiIf(outcome != 'error', '', error_type = '', '_OTHER', error_type)), if(outcome = 'error', status_message, ''),
+		toString(link_method), session_id, events.time, CAST(events.name, 'Array(String)'), CAST(events.attributes, 'Array(Map(String, String))'), child_run_id,
+		input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens
+	FROM spans FINAL
+	WHERE lower(hex(trace_id)) = {trace:String} AND state != 'open' AND name != ''
+	UNION ALL
+	SELECT SpanId, ParentSpanId, toString(Kind), toString(ToolName), toString(AgentName), SpanAttributes['earshot.delegate.to'],
+		toString(Model), toUnixTimestamp64Nano(Timestamp), toInt64(Duration), toInt64(1e9 * toFloat64OrZero(SpanAttributes['gen_ai.response.time_to_first_chunk'])), '',
+		0, toString(Outcome), SpanAttributes['error.type'], StatusMessage,
+		'', SessionId, Events.Timestamp, CAST(Events.Name, 'Array(String)'), CAST(Events.Attributes, 'Array(Map(String, String))'), '',
+		toUInt64(input - least(input, read + written)), toUInt64(output - least(output, reasoning)), read, written, reasoning
+	FROM
+	(
+		SELECT *, Kind, ToolName, AgentName, Model, Outcome, SessionId,
+			toUInt64OrZero(SpanAttributes['gen_ai.usage.input_tokens']) AS input, toUInt64OrZero(SpanAttributes['gen_ai.usage.output_tokens']) AS output,
+			toUInt64OrZero(SpanAttributes['gen_ai.usage.cache_read.input_tokens']) AS read,
+			toUInt64OrZero(SpanAttributes['gen_ai.usage.cache_creation.input_tokens']) + toUInt64OrZero(SpanAttributes['gen_ai.usage.cache_write.input_tokens']) AS written,
+			toUInt64OrZero(SpanAttributes['gen_ai.usage.reasoning.output_tokens']) AS reasoning
+		FROM agent_spans FINAL -- the convention's input contains the cached tokens, its output the reasoning
+		WHERE TraceId = {trace:String}
+	)`
 
 func (t *Trace) ended(ctx context.Context, q Querier, id string) error {
 	return q.Each(ctx, endedSQL, map[string]string{"trace": id}, func(v []any) error {
 		r := reader{values: v}
 		s := &Work{}
 		s.ID, s.Parent = r.str(), r.str()
-		op, tool, agent, to, model := r.str(), r.str(), r.str(), r.str(), r.str()
-		s.Start = r.time().UnixNano()
+		kind, tool, agent, to, model := r.str(), r.str(), r.str(), r.str(), r.str()
+		s.Start = r.signed()
 		s.End = s.Start + r.signed()
-		facts := spanColumns{first: r.str(), state: r.str(), async: r.str()}
+		if first := r.signed(); first > 0 {
+			s.FirstToken = s.Start + first
+		}
+		facts := spanColumns{state: r.str()}
+		s.Async = r.small() != 0
 		outcome := r.str()
 		s.Error = r.str()
 		if message := r.str(); s.Error == "" {
@@ -154,37 +180,38 @@ func (t *Trace) ended(ctx context.Context, q Querier, id string) error {
 		}
 		s.Link, s.Session = r.str(), r.str()
 		facts.at, facts.names, facts.attrs = r.times(), r.list(), r.maps()
-		delegation := r.small() != 0
 		s.child = r.str()
-		input, output, read, write, reasoning := r.num(), r.num(), r.num(), r.num(), r.num()
+		s.Tokens = Tokens{r.num(), r.num(), r.num(), r.num(), r.num()}
 		if r.err != nil {
 			return r.err
 		}
-		// The convention's input contains the cached tokens, its output the reasoning.
-		s.Tokens = Tokens{Input: less(input, read+write), Output: less(output, reasoning), CacheRead: read, CacheWrite: write, Reasoning: reasoning}
 		s.Agent, s.To, s.Model = agent, to, model
 		switch {
-		case op == "execute_tool" && (to != "" || delegation):
+		case kind == "delegation" || kind == "tool" && to != "":
 			s.Kind, s.Name = blame.Delegation, tool
-		case op == "execute_tool":
+		case kind == "tool":
 			s.Kind, s.Name = blame.Tool, tool
-		case op == "chat":
+		case kind == "chat":
 			s.Kind, s.Name = blame.Chat, model
 		default:
-			s.Kind, s.Name, s.Step = blame.Run, agent, op == "invoke_workflow"
+			s.Kind, s.Name, s.Step = blame.Run, agent, kind == "workflow"
 		}
 		switch {
-		case facts.state == "idle" && op == "execute_tool":
+		case facts.state == "idle" && s.call():
 			s.Status = "lost"
 		case outcome == "error" || outcome == "cancelled":
 			s.Status = outcome
 		}
 		facts.on(&s.Span)
 		s.findings(facts)
+		s.events(facts)
 		t.Works[s.ID] = s
 		return nil
 	})
 }
+
+// call reports whether the work is a call of a tool or of another agent.
+func (w *Work) call() bool { return w.Kind == blame.Tool || w.Kind == blame.Delegation }
 
 func less(a, b uint64) uint64 { return a - min(a, b) }
 
@@ -198,7 +225,7 @@ type spanColumns struct {
 
 // on puts it on the span.
 func (f spanColumns) on(s *blame.Span) {
-	s.Async = f.async != ""
+	s.Async = s.Async || f.async != ""
 	s.Open = f.state == "idle" || f.state == "open"
 	if sec, err := strconv.ParseFloat(f.first, 64); err == nil && sec > 0 && sec < 1e9 {
 		s.FirstToken = s.Start + int64(sec*1e9)
@@ -229,6 +256,27 @@ func (s *Work) findings(f spanColumns) {
 		if strings.TrimPrefix(name, "earshot.") == "finding" {
 			s.Findings = append(s.Findings, finding(f.attrs[i]))
 		}
+	}
+}
+
+// Event is something that happened within a span.
+type Event struct {
+	Time  int64  `json:"time_unix_nano"`
+	Name  string `json:"name"`            // wait_start, wait_end, retry, compaction, ...
+	Facts string `json:"facts,omitempty"` // its attributes, name=value
+}
+
+func (s *Work) events(f spanColumns) {
+	for i, name := range f.names[:min(len(f.names), len(f.at))] {
+		e := Event{Time: f.at[i].UnixNano(), Name: strings.TrimPrefix(name, "earshot.")}
+		if i < len(f.attrs) {
+			var facts []string
+			for _, k := range slices.Sorted(maps.Keys(f.attrs[i])) {
+				facts = append(facts, strings.TrimPrefix(k, "earshot.")+"="+f.attrs[i][k])
+			}
+			e.Facts = strings.Join(facts, " ")
+		}
+		s.Events = append(s.Events, e)
 	}
 }
 

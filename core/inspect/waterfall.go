@@ -24,6 +24,12 @@ type Waterfall struct {
 	start, end int64
 }
 
+// Times are the start and the end of the whole, Unix nanoseconds.
+func (w *Waterfall) Times() (start, end int64) { return w.start, w.end }
+
+// Times are the start and the end of the row, Unix nanoseconds.
+func (r *WaterfallRow) Times() (start, end int64) { return r.node.Start, r.node.End }
+
 // WaterfallRow is a span of a waterfall.
 type WaterfallRow struct {
 	SpanID     string  `json:"span_id"`
@@ -41,14 +47,17 @@ type WaterfallRow struct {
 	Tokens     Tokens  `json:"tokens,omitzero"` // its own; a run's are those of its model turns
 	Spent      Cost    `json:"spent,omitzero"`  // by it and all below it
 
-	node     *blame.Node
-	critical []blame.Interval
+	// Below is the number of rows below it, which follow it.
+	Below    int              `json:"-"`
+	Critical []blame.Interval `json:"-"` // its own time on the critical path, Unix nanoseconds
+
+	node *blame.Node
 }
 
 // Waterfall puts the trace in order.
 func (t *Trace) Waterfall() *Waterfall {
-	w := &Waterfall{TraceID: t.ID, SessionID: t.Session}
-	rows := make(map[*blame.Node]int)
+	w := &Waterfall{TraceID: t.ID, SessionID: t.Session, Spans: make([]WaterfallRow, 0, len(t.Works))}
+	rows := make(map[*blame.Node]int, len(t.Works))
 	var add func(n *blame.Node, depth int)
 	add = func(n *blame.Node, depth int) {
 		s := t.Works[n.ID]
@@ -65,6 +74,8 @@ func (t *Trace) Waterfall() *Waterfall {
 		for _, c := range n.Children() {
 			add(c, depth+1)
 		}
+		at := rows[n]
+		w.Spans[at].Below = len(w.Spans) - at - 1
 	}
 	for _, n := range t.Tree.Roots() {
 		add(n, 0)
@@ -89,7 +100,7 @@ func (t *Trace) Waterfall() *Waterfall {
 
 func (r *WaterfallRow) path(p blame.Segment) {
 	r.CriticalMS += ms(p.To - p.From)
-	r.critical = append(r.critical, blame.Interval{From: p.From, To: p.To})
+	r.Critical = append(r.Critical, blame.Interval{From: p.From, To: p.To})
 }
 
 // Write draws the waterfall: a line per span, its bar on the scale of the whole
@@ -153,7 +164,7 @@ func (w *Waterfall) bar(p *printer, r *WaterfallRow, width int) string {
 		}
 	}
 	fill(r.node.Start, r.node.End, '░')
-	for _, c := range r.critical {
+	for _, c := range r.Critical {
 		fill(c.From, c.To, '█')
 	}
 	text := string(cells)

@@ -1,8 +1,10 @@
 package msg
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Message is one normalized message: a prompt or an answer, a tool call or its
@@ -30,6 +32,11 @@ type Message struct {
 	ParentCall string
 
 	Agent Agent
+	// Client is the program that the run is in, and where it works: on at least the first
+	// message of a run, as far as the protocol states it.
+	Client Client
+	// Title is the name of the conversation; a later one replaces it.
+	Title string
 	Kind  Kind
 	Role  Role
 
@@ -83,6 +90,31 @@ type Agent struct {
 	ID   string
 	Name string
 	Kind AgentKind
+}
+
+// Client is the program that an agent runs in, and where it works.
+type Client struct {
+	Project string // directory of the project, as the agent's machine writes it
+	Branch  string // of its version control
+	Version string // of the agent's program
+	Host    string // the machine; the sidecar's where the protocol names none
+	User    string // the account, where the protocol has one
+}
+
+// Clone copies the strings, which may be parts of a batch.
+func (c Client) Clone() Client {
+	return Client{
+		Project: strings.Clone(c.Project), Branch: strings.Clone(c.Branch), Version: strings.Clone(c.Version),
+		Host: strings.Clone(c.Host), User: strings.Clone(c.User),
+	}
+}
+
+// Or returns c with the empty fields taken from other.
+func (c Client) Or(other Client) Client {
+	return Client{
+		Project: cmp.Or(c.Project, other.Project), Branch: cmp.Or(c.Branch, other.Branch), Version: cmp.Or(c.Version, other.Version),
+		Host: cmp.Or(c.Host, other.Host), User: cmp.Or(c.User, other.User),
+	}
 }
 
 // Attachment describes bytes that are not kept in a row.

@@ -142,13 +142,31 @@ func (m *Message) EachAttribute(f func(key, value string)) {
 	if v := attachments(m.Attachments); v != "" {
 		f("attachments", v)
 	}
+	if v := m.Client.Project; v != "" {
+		f("project", v)
+	}
+	if v := m.Client.Branch; v != "" {
+		f("branch", v)
+	}
+	if v := m.Client.Version; v != "" {
+		f("agent_version", v)
+	}
+	if v := m.Client.Host; v != "" {
+		f("host", v)
+	}
+	if v := m.Client.User; v != "" {
+		f("user", v)
+	}
+	if v := m.Title; v != "" {
+		f("session_title", v)
+	}
 	m.eachAttr(f)
 }
 
 // isField reports whether a field of the message has the key.
 func isField(key string) bool {
 	switch key {
-	case "response_id", "parent_call_id", "delegate_id", "meet_id", "meet_prompt", "error_type", "mcp_server", "signal", "usage_provenance", "time_precision", "completeness", "tool_internal", "async", "link_confidence", "attachments":
+	case "response_id", "parent_call_id", "delegate_id", "meet_id", "meet_prompt", "error_type", "mcp_server", "signal", "usage_provenance", "time_precision", "completeness", "tool_internal", "async", "link_confidence", "attachments", "project", "branch", "agent_version", "host", "user", "session_title":
 		return true
 	}
 	return false

@@ -73,6 +73,9 @@ type Span struct {
 	Run       string
 	ParentRun string
 	Agent     Agent
+	// Client is the program of the run. Host is the sidecar's machine where the protocol
+	// names none.
+	Client Client
 
 	// Model is the one that answered, AskedModel the one that was asked for; each is empty
 	// where the protocol does not distinguish them.

@@ -33,7 +33,7 @@ func TestMessagesOfTheSDKsAreGenerated(t *testing.T) {
 			"protoc -I core/proto/earshot/decoder/v1 --python_out=core/sdk/python --pyi_out=core/sdk/python decoder.proto",
 		},
 		{
-			"../sdk/typescript/decoder_pb.ts", regexp.MustCompile(`fileDesc\("([^"]*)"`), base64.StdEncoding.DecodeString,
+			"../sdk/typescript/decoder_pb.ts", regexp.MustCompile(`fileDesc\("([^"=]*)=*"`), base64.RawStdEncoding.DecodeString,
 			"npm install @bufbuild/protobuf @bufbuild/protoc-gen-es && protoc -I core/proto/earshot/decoder/v1 --plugin=node_modules/.bin/protoc-gen-es --es_out=core/sdk/typescript --es_opt=target=ts,import_extension=js decoder.proto",
 		},
 	} {

@@ -53,7 +53,7 @@ func describe(f decoder.Factory) (*pb.DescribeResponse, error) {
 	out := &pb.DescribeResponse{
 		Name: info.Name, Version: info.Version, Revision: info.Revision, Summary: info.Summary,
 		MetadataFiles: info.MetadataFiles, OptionsSchema: string(info.Options), Reload: info.Reload, LocalIds: info.LocalIDs,
-		Resume: string(info.Resume), Pages: string(info.Pages),
+		Resume: string(info.Resume), Pages: string(info.Pages), Tables: string(info.Tables),
 	}
 	for _, k := range info.Transports {
 		out.Transports = append(out.Transports, pb.FrameKind(k))

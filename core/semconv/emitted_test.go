@@ -175,7 +175,9 @@ type spans struct{ batch *export.Batch }
 
 func (s *spans) Span(x msg.Span)                        { s.batch.Spans = append(s.batch.Spans, x) }
 func (s *spans) ReplayChildren(uint64, assemble.RunRef) {}
-func (s *spans) Replayable(uint64) bool                 { return false }
+func (s *spans) Verdict(msg.Verdict)                    {}
+
+func (s *spans) Replayable(uint64) bool { return false }
 
 func (s *spans) Flush(uint64)           {}
 func (s *spans) Finding(string, string) {}

@@ -14,6 +14,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/earshot-dev/earshot/dashboards/board"
+
+	"github.com/earshot-dev/earshot/core/price"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -39,7 +41,7 @@ func (s slowStore) Table(ctx context.Context, sql string, head func([]string), r
 // TestAPanelFailsAlone: an error is where its panel is, a late panel has a link, and the page has its head
 // before any of them.
 func TestAPanelFailsAlone(t *testing.T) {
-	u, err := New(slowStore{failing: "AS p50", hanging: "AS running"})
+	u, err := New(slowStore{failing: "AS p50", hanging: "AS running"}, &price.Table{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,18 +6,24 @@ import "github.com/earshot-dev/earshot/core/ui/address"
 func (u *UI) list() []page {
 	boardRange := address.Range{From: "now-6h", To: "now"}
 	return []page{
-		// The delegations that took longest belong here.
+		{name: "Slow", pattern: "/slow", template: "slow.html", style: "slow.css", since: address.Range{From: defaultRecent, To: "now"}, load: u.slow},
+		{pattern: "/{$}", template: "slow.html", style: "slow.css", since: address.Range{From: defaultRecent, To: "now"}, load: u.slow},
 
-		{name: "Conversations", pattern: "/{$}", template: "sessions.html", untimed: true, load: u.sessions},
-		{pattern: "/session/{id...}", template: "session.html", untimed: true, load: u.session},
+		{name: "Conversations", pattern: "/sessions", template: "sessions.html", untimed: true, load: u.sessions},
+		{pattern: "/session/{id...}", template: "session.html", style: "session.css", script: "session.js", untimed: true, load: u.session},
+
+		{pattern: "/trace/{id}", template: "trace.html", style: "trace.css", script: "trace.js", untimed: true, load: u.trace},
+		{pattern: "/trace/{id}/step/{span}", template: "step.html", style: "trace.css", untimed: true, load: u.step},
+
+		{pattern: "/search", template: "search.html", style: "search.css", load: u.search},
 
 		{name: "Boards", pattern: "/boards", template: "boards.html", style: "board.css", load: u.boards},
 		{pattern: "/boards/{name}", template: "board.html", style: "uplot.css board.css", script: "uplot.js board.js", since: boardRange, streamed: true, load: u.board},
 		{pattern: "/boards/{name}/{panel}", template: "panel.html", style: "uplot.css board.css", script: "uplot.js board.js", since: boardRange, streamed: true, load: u.board},
 
-		// The search belongs here: the box in the head of every page is there when a page has the pattern /search.
+		{name: "Cost", pattern: "/cost", template: "cost.html", style: "cost.css", since: address.Range{From: "now-30d", To: "now"}, load: u.cost},
 
-		// Cost and comparison belong here.
+		{name: "Compare", pattern: "/compare", template: "compare.html", style: "compare.css", since: address.Range{From: "now-24h", To: "now"}, load: u.compare},
 
 		{name: "Now", pattern: "/now", template: "now.html", untimed: true, load: u.now},
 

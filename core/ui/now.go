@@ -19,6 +19,8 @@ type nowPage struct {
 	Open   []inspect.OpenWork
 	Counts map[string]uint64 // open spans that wait for no span below them, by state
 	Latest []Message
+	// Sources have their accounts: every byte that was read became messages, a dead letter, or was dropped.
+	Sources []Source
 }
 
 // Running is how many pieces of work run, silent or not.
@@ -39,6 +41,9 @@ func (u *UI) now(r request) (string, any, error) {
 	}
 	for _, o := range p.Open {
 		p.Counts[o.State] = o.Leaves
+	}
+	if p.Sources, err = u.sources(r); err != nil {
+		return "Now", p, err
 	}
 	err = u.q.Each(r.Context(), `
 		SELECT ts, session_id, toString(agent_name), toString(kind),

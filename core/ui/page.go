@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -49,8 +48,8 @@ type view struct {
 	State   address.State
 	Data    any
 	Nav     []place
-	Search  bool // there is a page that searches
-	Timed   bool // the range of time can be picked
+	Find    *address.State // the page that searches, if there is one
+	Timed   bool           // the range of time can be picked
 	Theme   theme
 	Styles  []string
 	Scripts []string
@@ -111,7 +110,7 @@ func (u *UI) serve(p page, t *template.Template) http.HandlerFunc {
 func failure(err error) int {
 	var bad invalid
 	switch {
-	case errors.Is(err, inspect.ErrNoSession), errors.Is(err, errNoBoard):
+	case errors.Is(err, inspect.ErrNoSession), errors.Is(err, inspect.ErrNoTrace), errors.Is(err, errNoBoard):
 		return http.StatusNotFound
 	case errors.As(err, &bad):
 		return http.StatusBadRequest
@@ -129,11 +128,14 @@ func (u *UI) load(p page, r *http.Request) (view, error) {
 	state = state.Or(p.since)
 	v := view{
 		State: state, Timed: !p.untimed, Theme: themeOf(r), Styles: strings.Fields(p.style), Scripts: strings.Fields(p.script), Zone: now.Local().Format("MST"),
-		Search: slices.ContainsFunc(u.pages, func(p page) bool { return p.pattern == "/search" }),
 	}
 	for _, other := range u.pages {
+		if other.pattern == "/search" {
+			find := carried(state, p, other)
+			v.Find = &find
+		}
 		if other.name != "" {
-			v.Nav = append(v.Nav, place{other.name, carried(state, p, other).String(), other.name == p.name})
+			v.Nav = append(v.Nav, place{other.name, carried(state, p, other).String(), other.name == p.name || other.template == p.template})
 		}
 	}
 	if err != nil {

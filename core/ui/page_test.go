@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/earshot-dev/earshot/core/price"
 )
 
 // TestThePagesShareTheirState: the range of time and the filters of one page are in the links to the
@@ -27,7 +29,7 @@ func TestThePagesShareTheirState(t *testing.T) {
 
 // TestThemeIsKept: the button works without a script, and leads nowhere but to the page it is on.
 func TestThemeIsKept(t *testing.T) {
-	u, err := New(canned{})
+	u, err := New(canned{}, &price.Table{})
 	if err != nil {
 		t.Fatal(err)
 	}

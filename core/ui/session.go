@@ -1,9 +1,11 @@
 package ui
 
 import (
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/earshot-dev/earshot/core/inspect"
 )
@@ -20,6 +22,7 @@ type sessionPage struct {
 	Turns          []turnPage
 	All            int  // turns that the conversation has
 	One            bool // one turn of them was asked for
+	Tail           bool // it is shown to its end, and may go on
 	Earlier, Later string
 }
 
@@ -32,7 +35,24 @@ func (u *UI) session(r request) (string, any, error) {
 	if title == "" {
 		title = c.Session.ID
 	}
-	return inspect.Clip(title, 120), newSession(c, r.Request), nil
+	p := newSession(c, r.Request)
+	p.Tail = !p.One && p.Later == "" && r.Now.Sub(c.Session.Last) < tailed
+	return inspect.Clip(title, 120), p, nil
+}
+
+// tailed is how long after its last message a conversation may go on.
+const tailed = time.Hour
+
+// live answers with a token that changes when the conversation has something new, so that its page asks
+// for the conversation only then.
+func (u *UI) live(w http.ResponseWriter, r *http.Request) {
+	token, err := inspect.Version(r.Context(), u.q, r.PathValue("id"))
+	if err != nil {
+		http.Error(w, err.Error(), failure(err))
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = io.WriteString(w, token) // the browser has gone away
 }
 
 // newSession shows a conversation behind the turns ?skip, or of its turn ?turn the

@@ -63,6 +63,14 @@ func (s step) Hint() string {
 	return inspect.Clip(cut(s.Input, 400), 100)
 }
 
+// Fields are the arguments of a call, if they are shorter than that many bytes.
+func (s step) Fields(most int) []field {
+	if s.Kind != "tool" && s.Kind != "delegation" || len(s.Input) > most {
+		return nil
+	}
+	return arguments(s.Input)
+}
+
 type bar struct{ X, Width float64 }
 
 // pageTexts is how many bytes of texts the steps of a turn may have together,

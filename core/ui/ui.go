@@ -40,6 +40,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/earshot-dev/earshot/core/inspect"
+	"github.com/earshot-dev/earshot/core/price"
 	"github.com/earshot-dev/earshot/core/ui/address"
 	"github.com/earshot-dev/earshot/core/ui/chart"
 )
@@ -60,19 +61,21 @@ type Querier interface {
 
 // UI serves the pages. It is for loopback: it does not authenticate.
 type UI struct {
-	q     Querier
-	slots chan struct{} // of panels whose queries run
-	wait  time.Duration // how long a board waits for its panels
-	pages []page
-	fails *template.Template // the page of an error
-	mux   *http.ServeMux
+	q      Querier
+	prices *price.Table
+	traces traces
+	slots  chan struct{} // of panels whose queries run
+	wait   time.Duration // how long a board waits for its panels
+	pages  []page
+	fails  *template.Template // the page of an error
+	mux    *http.ServeMux
 }
 
-// New returns the pages over the tables that q reads.
-func New(q Querier) (*UI, error) {
-	u := &UI{q: q, slots: make(chan struct{}, panelsAtOnce), wait: panelsWait, mux: http.NewServeMux()}
+// New returns the pages over the tables that q reads; costs are by the prices.
+func New(q Querier, prices *price.Table) (*UI, error) {
+	u := &UI{q: q, prices: prices, slots: make(chan struct{}, panelsAtOnce), wait: panelsWait, mux: http.NewServeMux()}
 	u.pages = u.list()
-	shell, err := template.New("").Funcs(functions).ParseFS(pages, "pages/shell.html", "pages/parts.html")
+	shell, err := template.New("").Funcs(functions).ParseFS(pages, "pages/shell.html", "pages/parts.html", "pages/body.html")
 	if err != nil {
 		return nil, fmt.Errorf("ui: %w", err)
 	}
@@ -86,6 +89,8 @@ func New(q Querier) (*UI, error) {
 	if u.fails, err = parse(shell, "error.html"); err != nil {
 		return nil, err
 	}
+	u.mux.HandleFunc("GET /trace/{id}/rows", u.traceRows)
+	u.mux.HandleFunc("GET /live/{id...}", u.live)
 	u.mux.HandleFunc("POST /theme", setTheme)
 	u.mux.Handle("GET /assets/{name}", http.HandlerFunc(asset))
 	return u, nil
@@ -132,21 +137,25 @@ func loopback(host string) bool {
 }
 
 var functions = template.FuncMap{
-	"span":    inspect.Span,
-	"clip":    inspect.Clip,
-	"cut":     func(s string, n int) string { return cut(inspect.Plain(s), n) },
-	"when":    func(t time.Time) string { return when(t, time.Now()) },
-	"rfc":     func(t time.Time) string { return t.Format(time.RFC3339) },
-	"exact":   func(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05.000 MST") },
-	"presets": address.Presets,
-	"plain":   inspect.Plain,
-	"join":    strings.Join,
-	"unit":    chart.Format,
-	"exactly": chart.Exact,
-	"in":      func(p *panel, d *drawing) panelDrawing { return panelDrawing{p, d} },
-	"short":   short,
-	"plus":    func(a, b int) int { return a + b },
-	"least":   func(a, b int) int { return min(a, b) },
+	"span":     inspect.Span,
+	"length":   func(ms float64) string { return inspect.Span(millis(ms)) },
+	"signed":   func(a, b float64) string { return inspect.Signed(b - a) },
+	"clip":     inspect.Clip,
+	"cut":      func(s string, n int) string { return cut(clean(s), n) },
+	"when":     func(t time.Time) string { return when(t, time.Now()) },
+	"rfc":      func(t time.Time) string { return t.Format(time.RFC3339) },
+	"exact":    func(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05.000 MST") },
+	"presets":  address.Presets,
+	"plain":    clean,
+	"markdown": markdown,
+	"lines":    unified,
+	"join":     strings.Join,
+	"unit":     chart.Format,
+	"exactly":  chart.Exact,
+	"in":       func(p *panel, d *drawing) panelDrawing { return panelDrawing{p, d} },
+	"short":    short,
+	"plus":     func(a, b int) int { return a + b },
+	"least":    func(a, b int) int { return min(a, b) },
 	"count": func(n any, what string) string {
 		if s := fmt.Sprint(n); s != "1" {
 			return s + " " + what + "s"

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/core/inspect"
+	"github.com/earshot-dev/earshot/core/price"
 )
 
 // canned answers every query with the rows of the first text that it contains.
@@ -40,7 +41,7 @@ func (canned) Table(context.Context, string, func([]string), func([]any) error) 
 
 func get(t *testing.T, q Querier, host, path string) *httptest.ResponseRecorder {
 	t.Helper()
-	u, err := New(q)
+	u, err := New(q, &price.Table{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +77,7 @@ func TestForeignTextStaysText(t *testing.T) {
 // TestAPageRecovers: an unreachable store, or a missing conversation, is reported
 // once, and the next request gets its page.
 func TestAPageRecovers(t *testing.T) {
-	u, err := New(flaky{canned{"tool_name, count()": {{"sound", uint64(1), uint64(0), 1.0, 1.0, 1.0, 1.0}}}, new(int)})
+	u, err := New(flaky{canned{"tool_name, count()": {{"sound", uint64(1), uint64(0), 1.0, 1.0, 1.0, 1.0}}}, new(int)}, &price.Table{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,25 +105,25 @@ func (f flaky) Each(ctx context.Context, sql string, params map[string]string, r
 
 func TestPages(t *testing.T) {
 	open := [][]any{
-		{"running", "t2", "3", "s2", "tool", "execute_tool dredge", "diver", int64(3_000), int64(1_000), true, uint64(1)},
-		{"waiting", "t3", "4", "s3", "tool", "execute_tool ask", "diver", int64(3_000), int64(1_000), true, uint64(1)},
-		{"stuck", "t1", "1", "s1", "tool", "execute_tool sound", "pilot", int64(900_000), int64(600_000), true, uint64(1)},
-		{"stuck", "t1", "2", "s1", "run", "invoke_agent pilot", "pilot", int64(900_000), int64(600_000), false, uint64(1)},
+		{"running", "t2", "3", "s2", "tool", "execute_tool dredge", "diver", int64(3_000), int64(1_000), true, uint64(1), "healthy", ""},
+		{"waiting", "t3", "4", "s3", "tool", "execute_tool ask", "diver", int64(3_000), int64(1_000), true, uint64(1), "waiting_permission", "ask has waited 1 s"},
+		{"stuck", "t1", "1", "s1", "tool", "execute_tool sound", "pilot", int64(900_000), int64(600_000), true, uint64(1), "tool_running", "sound has run 15 min"},
+		{"stuck", "t1", "2", "s1", "run", "invoke_agent pilot", "pilot", int64(900_000), int64(600_000), false, uint64(1), "tool_running", "sound has run 15 min"},
 	}
 	for path, c := range map[string]struct {
 		q    canned
 		code int
 		want []string
 	}{
-		"/":                 {canned{}, 200, []string{"No conversation yet"}},
-		"/?search=tide":     {canned{}, 200, []string{"No conversation has “tide”", `value="tide"`}},
-		"/tools":            {canned{}, 200, []string{"No tool call has ended in this range"}},
-		"/now":              {canned{"v_open_spans": open}, 200, []string{"execute_tool sound", "15m00s", "10m00s", "1 piece of work running", "1 waiting for a person", "1 stuck", ">waits for a person<"}},
-		"/session/x":        {canned{}, 404, []string{"Not Found"}},
-		"/assets/style.css": {canned{}, 200, []string{"color-scheme: light dark"}},
-		"/assets/keys.js":   {canned{}, 200, []string{"use strict"}},
-		"/assets/":          {canned{}, 404, nil},
-		"/elsewhere":        {canned{}, 404, nil},
+		"/":                     {canned{}, 200, []string{"No delegation yet", "No conversation yet"}},
+		"/sessions?search=tide": {canned{}, 200, []string{"No conversation has “tide”", `value="tide"`}},
+		"/tools":                {canned{}, 200, []string{"No tool call has ended in this range"}},
+		"/now":                  {canned{"v_open_spans": open}, 200, []string{"execute_tool sound", "15m00s", "10m00s", "1 piece of work running", "1 waiting for a person", "1 stuck", ">waits for a person<"}},
+		"/session/x":            {canned{}, 404, []string{"Not Found"}},
+		"/assets/style.css":     {canned{}, 200, []string{"color-scheme: light dark"}},
+		"/assets/keys.js":       {canned{}, 200, []string{"use strict"}},
+		"/assets/":              {canned{}, 404, nil},
+		"/elsewhere":            {canned{}, 404, nil},
 	} {
 		w := get(t, c.q, local, path)
 		if w.Code != c.code {
@@ -211,11 +212,11 @@ func TestManySteps(t *testing.T) {
 		root.Steps = append(root.Steps, s)
 	}
 	c := &inspect.Conversation{Session: inspect.Session{ID: "a b"}, Turns: []inspect.Turn{{Started: zero, Root: root, Steps: root.Steps}}}
-	u, err := New(canned{})
+	u, err := New(canned{}, &price.Table{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	content, err := template.New("").Funcs(functions).ParseFS(pages, "pages/shell.html", "pages/parts.html", "pages/session.html")
+	content, err := template.New("").Funcs(functions).ParseFS(pages, "pages/shell.html", "pages/parts.html", "pages/body.html", "pages/session.html")
 	if err != nil {
 		t.Fatal(err)
 	}

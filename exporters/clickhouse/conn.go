@@ -63,6 +63,7 @@ type Conn struct {
 	method   chgo.CompressionMethod
 	database string
 	redacted string
+	embedded bool // on a socket of this machine: no other program changes its tables
 	throttle *throttle
 }
 
@@ -83,7 +84,7 @@ func open(s ConnSettings, inDatabase bool) (*Conn, error) {
 	c := &Conn{http: opts.Protocol == chgo.HTTP, database: opts.Auth.Database, throttle: &throttle{}}
 	c.redacted = describe(opts)
 	if _, socket, err := unixDSN(strings.TrimPrefix(strings.TrimSpace(s.DSN), "http+unix://")); err == nil && opts.DialContext != nil {
-		c.redacted = "unix:" + socket + "/" + c.database
+		c.redacted, c.embedded = "unix:"+socket+"/"+c.database, true
 	}
 	if opts.Compression != nil {
 		c.method = opts.Compression.Method

@@ -5,7 +5,8 @@
 // columns of tables are described in core/msg/schema, from which the writers of rows
 // (rows_gen.go) and the columns in the migrations follow; rows.go has the values that are
 // more than a field. The schema is applied by numbered migrations, of which the first is the
-// schema of the first release; copy.go runs those that move rows to another table.
+// schema of the first release; copy.go runs those that move rows to another table,
+// and relayout.go moves the messages of an embedded store to partitions of a day.
 //
 // # Once
 //
@@ -22,8 +23,17 @@
 // keeps the row with the highest ver, or none when that one is deleted. It does
 // so when it merges; until then both rows are there, and a reader uses FINAL, or
 // reads the views v_*. A value that is not identity, such as a name that becomes known
-// later, is never part of a key. The rollup counts distinct span ids, which a replay does
-// not change.
+// later, is never part of a key.
+//
+// # Rollups
+//
+// messages_rollup and tool_calls_rollup count by slots of time (rollup.go). Nothing is added to a
+// slot: the hours that have new rows are computed again as a whole. An hour has new rows when one
+// has an ingest_ts that is not before the time up to which the hour is computed; that time is five
+// minutes, or four times as long as an insert may take, before the computation, since a row is
+// visible some time after its ingest_ts. So the server's clock must not go back by more. The
+// views v_messages_5m, v_tool_calls_1h, ... read the rows of hours that are not computed, so they
+// are exact at any time.
 //
 // # Few inserts
 //
@@ -59,6 +69,8 @@
 //   - The driver wants https:// and secure=true both; the DSN here need not.
 //   - ttl_only_drop_parts has no merge made for the TTL of a column: contents would stay in a part
 //     that nothing is merged with.
+//   - min_age_to_force_merge_seconds merges all partitions that it finds at once, and on a server only
+//     when 25 threads have nothing to do. keeper.go merges one at a time.
 //   - An insert of more than min_insert_block_size_bytes is cut into a large and a small part.
 //   - TTLs count from when a row was stored. Counted from when it happened, the
 //     first merge after a backfill would drop the backfill.

@@ -45,9 +45,8 @@ type Settings struct {
 	// Prices are written to model_prices, beside the rows that people insert; the default
 	// ones when nil.
 	Prices *price.Table
-	// SilentAfter and StuckAfter are the silence after which a span is called silent or stuck;
-	// 1 and 10 minutes when zero.
-	SilentAfter, StuckAfter time.Duration
+	// SilentAfter is the silence after which a span is called silent; 1 minute when zero.
+	SilentAfter time.Duration
 	// Profile names the spans; the default one when nil.
 	Profile *semconv.Profile
 	Logger  *slog.Logger // slog.Default when nil
@@ -95,7 +94,7 @@ func New(_ context.Context, s Settings) (*Exporter, error) {
 	if s.Prices == nil {
 		s.Prices = price.Default()
 	}
-	s.SilentAfter, s.StuckAfter = cmp.Or(s.SilentAfter, time.Minute), cmp.Or(s.StuckAfter, 10*time.Minute)
+	s.SilentAfter = cmp.Or(s.SilentAfter, time.Minute)
 	schema := Schema{Database: conn.database, Cluster: s.Cluster, TTL: s.TTL, Sync: s.Sync, StoragePolicy: s.StoragePolicy, Logger: s.Logger}
 	return &Exporter{settings: s, schema: schema, conn: conn, writers: newWriters(s.Profile, schema), wire: newWire(conn.method), gathered: gathered{dir: s.TempDir}}, nil
 }
@@ -130,8 +129,8 @@ func (x *Exporter) Prepare(ctx context.Context) error {
 // prepared writes the tables of settings: rows can be stored without them.
 func (x *Exporter) prepared(ctx context.Context) {
 	x.ready = true
-	if x.settings.MaxSize > 0 && x.keeper.cancel == nil {
-		x.keeper.start(x.conn, x.settings.MaxSize, x.settings.Logger)
+	if x.keeper.cancel == nil {
+		x.keeper.start(ctx, x)
 	}
 	if err := x.writePrices(ctx); err != nil {
 		x.settings.Logger.Warn("clickhouse: write model_prices", "error", err)

@@ -25,6 +25,7 @@ type writers struct {
 	deadLetters *deadLetterRows
 	ledger      *ledgerRows
 	streams     *streamRows
+	verdicts    *verdictRows
 
 	scratch []int32
 }
@@ -32,7 +33,7 @@ type writers struct {
 func newWriters(p *semconv.Profile, s Schema) *writers {
 	w := &writers{
 		messages: newMessageRows(), spans: newSpanRows(p),
-		findings: newFindingRows(), deadLetters: newDeadLetterRows(), ledger: newLedgerRows(), streams: newStreamRows(),
+		findings: newFindingRows(), deadLetters: newDeadLetterRows(), ledger: newLedgerRows(), streams: newStreamRows(), verdicts: newVerdictRows(),
 	}
 	for _, t := range w.tables() {
 		names := make([]string, len(t.block.Columns))
@@ -46,7 +47,7 @@ func newWriters(p *semconv.Profile, s Schema) *writers {
 
 func (w *writers) tables() []*table {
 	return []*table{
-		&w.messages.table, &w.spans.table, &w.findings.table, &w.deadLetters.table, &w.ledger.table, &w.streams.table,
+		&w.messages.table, &w.spans.table, &w.findings.table, &w.deadLetters.table, &w.verdicts.table, &w.ledger.table, &w.streams.table,
 	}
 }
 
@@ -89,7 +90,7 @@ func (w *writers) jobs(b *export.Batch) []func() *job {
 			j := w.job(&w.messages.table, len(b.Messages))
 			j.add = func(i int32) { w.messages.add(&b.Messages[i]) }
 			j.size = func(i int32) int { return messageSize(&b.Messages[i]) }
-			j.period = func(i int32) int32 { return month(b.Messages[i].Time) }
+			j.period = func(i int32) int32 { return day(b.Messages[i].Time) }
 			return j
 		},
 		func() *job {
@@ -103,6 +104,12 @@ func (w *writers) jobs(b *export.Batch) []func() *job {
 			j := w.job(&w.findings.table, len(list))
 			j.add = func(i int32) { w.findings.add(&list[i]) }
 			j.period = func(i int32) int32 { return month(list[i].time) }
+			return j
+		},
+		func() *job {
+			j := w.job(&w.verdicts.table, len(b.Verdicts))
+			j.add = func(i int32) { w.verdicts.add(&b.Verdicts[i]) }
+			j.period = func(i int32) int32 { return month(b.Verdicts[i].Since) }
 			return j
 		},
 		func() *job {

@@ -128,6 +128,10 @@ func (s Schema) Apply(ctx context.Context, c *Conn) (Plan, error) {
 	for _, m := range p.Pending {
 		err := s.migrate(ctx, c, m)
 		for try := 1; err != nil && replacedMeanwhile(err) && try <= 8; try++ {
+			if appliedMeanwhile(ctx, c, s, m) {
+				err = nil
+				break
+			}
 			select {
 			case <-ctx.Done():
 				return p, ctx.Err()
@@ -150,6 +154,17 @@ func (s Schema) Apply(ctx context.Context, c *Conn) (Plan, error) {
 		}
 	}
 	return p, nil
+}
+
+// appliedMeanwhile reports whether another program has applied the migration: a later one may
+// already have removed a table that a statement of this one needs.
+func appliedMeanwhile(ctx context.Context, c *Conn, s Schema, m Migration) bool {
+	applied, err := s.applied(ctx, c)
+	if err != nil {
+		return false
+	}
+	is, ok := applied[m.Version]
+	return ok && is.checksum == m.Checksum
 }
 
 func (s Schema) migrate(ctx context.Context, c *Conn, m Migration) error {

@@ -11,8 +11,8 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// TestWhatGoesOnNow: v_open_spans has a state for each span, by the thresholds of the
-// settings; a span that waits for a child has the state of the child.
+// TestWhatGoesOnNow: v_open_spans has a state for each span, by its verdict and the threshold
+// of the settings; a span that waits for a child has the state of the child.
 func TestWhatGoesOnNow(t *testing.T) {
 	x, c := exporter(t, nil)
 	now := time.Now()
@@ -37,17 +37,31 @@ func TestWhatGoesOnNow(t *testing.T) {
 	add(4, 40, 0, "4 is paused", time.Hour, msg.SpanEvent{Name: msg.RunPause.String()})
 	add(4, 41, 40, "4 is paused/call", time.Hour)
 	add(5, 50, 0, "5 thinks", 2*time.Minute)
+	add(7, 70, 0, "7 goes on again", time.Second)
 	clock := add(6, 60, 0, "6 has a clock of its own", time.Second)
 	clock.LastSeen -= int64(8 * time.Hour)
 	clock.Start -= int64(8 * time.Hour)
-	export1(t, x, &export.Batch{ID: "now", Spans: spans})
+	var verdicts []msg.Verdict
+	for _, s := range spans {
+		name := map[byte]string{12: "tool_running", 21: "child_dead", 20: "child_dead", 70: "model_silent"}[s.ID[0]]
+		if name == "" {
+			continue
+		}
+		v := msg.Verdict{Tenant: s.Tenant, TraceID: s.TraceID, Span: s.ID, Kind: s.Kind, Session: s.Session, Name: name, Evidence: "because", Since: s.Start, At: s.Alive, Ver: 1}
+		verdicts = append(verdicts, v)
+		if name == "model_silent" {
+			v.Resolved, v.Resolution, v.Ver = s.Alive+1, "progress", 2
+			verdicts = append(verdicts, v)
+		}
+	}
+	export1(t, x, &export.Batch{ID: "now", Spans: spans, Verdicts: verdicts})
 	const states = "SELECT concat(session_id, ': ', state, if(leaf, '', ' below')) FROM v_open_spans ORDER BY session_id"
 	want := []string{
 		"1 works: running below", "1 works/call: running", "1 works/other call: stuck",
 		"2 hangs: stuck below", "2 hangs/call: stuck",
 		"3 asks: waiting below", "3 asks/call: waiting",
 		"4 is paused: waiting below", "4 is paused/call: waiting",
-		"5 thinks: silent", "6 has a clock of its own: running",
+		"5 thinks: silent", "6 has a clock of its own: running", "7 goes on again: running",
 	}
 	if d := cmp.Diff(strings.Join(want, "\n"), count(t, c, states)); d != "" {
 		t.Errorf("-want +got:\n%s", d)
@@ -55,13 +69,19 @@ func TestWhatGoesOnNow(t *testing.T) {
 	if got := count(t, c, "SELECT age_ms BETWEEN 11000 AND 60000 AND silent_ms BETWEEN 1000 AND 50000 FROM v_open_spans WHERE session_id LIKE '6%'"); got != "true" && got != "1" {
 		t.Errorf("the age by a clock that is eight hours behind: %s", count(t, c, "SELECT age_ms, silent_ms FROM v_open_spans WHERE session_id LIKE '6%'"))
 	}
-	x.settings.SilentAfter, x.settings.StuckAfter = 30*time.Second, 90*time.Second
+	if got := count(t, c, "SELECT verdict, evidence FROM v_open_spans WHERE session_id LIKE '1%other call'"); got != "tool_running\tbecause" {
+		t.Errorf("%q", got)
+	}
+	if got := count(t, c, "SELECT countIf(holds), countIf(NOT holds AND resolution = 'progress' AND resolved IS NOT NULL) FROM v_verdicts"); got != "3\t1" {
+		t.Errorf("verdicts: %q", got)
+	}
+	x.settings.SilentAfter = 3 * time.Minute
 	for range 2 { // the second time there is nothing to do
 		if err := x.writeThresholds(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got := count(t, c, "SELECT state FROM v_open_spans WHERE session_id LIKE '5%'"); got != "stuck" {
+	if got := count(t, c, "SELECT state FROM v_open_spans WHERE session_id LIKE '5%'"); got != "running" {
 		t.Errorf("with other thresholds: %s", got)
 	}
 	if got := count(t, c, "SELECT name, count() FROM thresholds FINAL GROUP BY name ORDER BY name"); got != "silent\t1\nstuck\t1" {

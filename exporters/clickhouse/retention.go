@@ -34,14 +34,37 @@ func retentions() []retention {
 		{"otel_traces", "", "IngestTs", spans},
 		{"otel_traces_trace_id_ts", "", "Seen", spans},
 		{"sessions", "", "seen", messages},
+		{"session_facts", "", "seen", messages},
 		{"tool_calls", "", "ingest_ts", messages},
 		{"delegations", "", "ingest_ts", messages},
 		{"open_spans", "", "ingest_ts", spans},
 		{"findings", "", "ingest_ts", messages},
+		{"verdicts", "", "ingest_ts", messages},
 		{"streams", "", "ingest_ts", messages},
 		{"dead_letters", "", "seen_at", spans},
 		{"tool_usage_1h", "", "seen", func(t TTL) time.Duration { return t.Rollups }},
+		{"messages_rollup", "", "seen", func(t TTL) time.Duration { return t.Rollups }},
+		{"tool_calls_rollup", "", "seen", func(t TTL) time.Duration { return t.Rollups }},
 	}
+}
+
+// kept is how long the rows of a table are kept; 0: for ever.
+func (t TTL) kept(table string) time.Duration {
+	for _, r := range retentions() {
+		if r.table == table && r.column == "" {
+			return r.of(t)
+		}
+	}
+	return 0
+}
+
+// expired is the condition that rows of a table that were stored at a time may be gone.
+func expired(s Schema, table, at string) string {
+	kept := s.TTL.kept(table)
+	if kept <= 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%s < now() - toIntervalSecond(%d)", at, int64(kept/time.Second))
 }
 
 // expression is the TTL expression in the form that the server returns it;

@@ -232,6 +232,11 @@ type spanRows struct {
 	linksSpanID      *native.Array[*native.Text]
 	linksState       *native.Array[*native.Text]
 	linksAttributes  *native.Array[*native.Map]
+	project          native.Dict
+	branch           native.Dict
+	agentVersion     native.Dict
+	host             native.Dict
+	user             native.Dict
 	ver              proto.ColUInt64
 	isDeleted        proto.ColUInt8
 }
@@ -319,6 +324,11 @@ func newSpanRows(p *semconv.Profile) *spanRows {
 		{Name: "links.span_id", Column: r.linksSpanID},
 		{Name: "links.state", Column: r.linksState},
 		{Name: "links.attributes", Column: r.linksAttributes},
+		{Name: "project", Column: &r.project},
+		{Name: "branch", Column: &r.branch},
+		{Name: "agent_version", Column: &r.agentVersion},
+		{Name: "host", Column: &r.host},
+		{Name: "user", Column: &r.user},
 		{Name: "ver", Column: &r.ver},
 		{Name: "is_deleted", Column: &r.isDeleted},
 	})}
@@ -383,6 +393,11 @@ func (r *spanRows) add(s *msg.Span) {
 	r.convention.Append(r.profile.String())
 	r.appendEvents(s)
 	r.appendLinks(s)
+	r.project.Append(s.Client.Project)
+	r.branch.Append(s.Client.Branch)
+	r.agentVersion.Append(s.Client.Version)
+	r.host.Append(s.Client.Host)
+	r.user.Append(s.Client.User)
 	r.ver.Append(spanVersion(s))
 	r.isDeleted.Append(flag(s.Tombstone))
 }
@@ -444,6 +459,88 @@ func (r *findingRows) add(f *finding) {
 	r.traceID.AppendHex(f.span.TraceID[:])
 	r.spanID.Buf = hex.AppendEncode(r.spanID.Buf, f.span.ID[:])
 	r.ver.Append(f.span.Ver)
+}
+
+// verdictRows builds rows of the table verdicts.
+type verdictRows struct {
+	table
+
+	tenant      native.Dict
+	since       proto.ColDateTime64
+	madeAt      proto.ColDateTime64
+	resolvedAt  proto.ColDateTime64
+	resolution  native.Dict
+	source      native.Dict
+	format      native.Dict
+	verdict     native.Dict
+	evidence    native.Text
+	kind        native.Dict
+	agentName   native.Dict
+	toolName    native.Dict
+	path        native.Text
+	words       native.Text
+	sessionID   native.Text
+	runID       native.Text
+	traceID     native.Text
+	spanID      proto.ColFixedStr
+	causeSpanID native.Text
+	ver         proto.ColUInt64
+}
+
+func newVerdictRows() *verdictRows {
+	r := &verdictRows{
+		since:      proto.ColDateTime64{Precision: 9, PrecisionSet: true, Location: time.UTC},
+		madeAt:     proto.ColDateTime64{Precision: 3, PrecisionSet: true, Location: time.UTC},
+		resolvedAt: proto.ColDateTime64{Precision: 3, PrecisionSet: true, Location: time.UTC},
+		spanID:     proto.ColFixedStr{Size: 16},
+	}
+	r.table = table{name: "verdicts", block: native.NewBlock([]native.Named{
+		{Name: "tenant", Column: &r.tenant},
+		{Name: "since", Column: &r.since},
+		{Name: "made_at", Column: &r.madeAt},
+		{Name: "resolved_at", Column: &r.resolvedAt},
+		{Name: "resolution", Column: &r.resolution},
+		{Name: "source", Column: &r.source},
+		{Name: "format", Column: &r.format},
+		{Name: "verdict", Column: &r.verdict},
+		{Name: "evidence", Column: &r.evidence},
+		{Name: "kind", Column: &r.kind},
+		{Name: "agent_name", Column: &r.agentName},
+		{Name: "tool_name", Column: &r.toolName},
+		{Name: "path", Column: &r.path},
+		{Name: "words", Column: &r.words},
+		{Name: "session_id", Column: &r.sessionID},
+		{Name: "run_id", Column: &r.runID},
+		{Name: "trace_id", Column: &r.traceID},
+		{Name: "span_id", Column: &r.spanID},
+		{Name: "cause_span_id", Column: &r.causeSpanID},
+		{Name: "ver", Column: &r.ver},
+	})}
+	return r
+}
+
+// add appends a row.
+func (r *verdictRows) add(v *msg.Verdict) {
+	r.tenant.Append(v.Tenant)
+	r.since.AppendRaw(proto.DateTime64(v.Since))
+	r.madeAt.AppendRaw(proto.DateTime64(v.At / 1e6))
+	r.resolvedAt.AppendRaw(proto.DateTime64(v.Resolved / 1e6))
+	r.resolution.Append(v.Resolution)
+	r.source.Append(v.Source)
+	r.format.Append(v.Format)
+	r.verdict.Append(v.Name)
+	r.evidence.AppendString(v.Evidence)
+	r.kind.Append(v.Kind.String())
+	r.agentName.Append(v.Agent)
+	r.toolName.Append(v.Tool)
+	r.path.AppendString(v.Path)
+	r.words.AppendString(v.Words)
+	r.sessionID.AppendString(v.Session)
+	r.runID.AppendString(v.Run)
+	r.traceID.AppendHex(v.TraceID[:])
+	r.spanID.Buf = hex.AppendEncode(r.spanID.Buf, v.Span[:])
+	r.causeSpanID.AppendHex(v.Cause[:])
+	r.ver.Append(v.Ver)
 }
 
 // deadLetterRows builds rows of the table dead_letters.

@@ -297,8 +297,16 @@ func (s Schema) functions() template.FuncMap {
 		"eachDay": func(column string, tables ...string) string {
 			return whilePrefix + strings.Join(tables, " ") + ", days of " + column + "\n"
 		},
-		"copied":   func(prefix, ts, id string) string { return copied(s, prefix, ts, id) },
-		"drop":     func(table string) string { return drop(s, table) },
+		"copied": func(prefix, ts, id string) string { return copied(s, prefix, ts, id) },
+		"drop":   func(table string) string { return drop(s, table) },
+		"rollup": func(table string, seconds int) (string, error) {
+			r, err := rollupOf(table)
+			if err != nil {
+				return "", err
+			}
+			return r.view(s, seconds), nil
+		},
+		"expired":  func(table, at string) string { return expired(s, table, at) },
 		"columns":  s.columnList,
 		"comments": comments,
 		"add":      s.addColumn,

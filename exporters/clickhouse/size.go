@@ -3,51 +3,7 @@ package clickhouse
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"sync"
-	"time"
 )
-
-// sizeEvery is how often the size of the tables is looked at.
-const sizeEvery = time.Minute
-
-// keeper holds the tables of a database below a size until it is stopped.
-type keeper struct {
-	cancel context.CancelFunc
-	done   sync.WaitGroup
-}
-
-func (k *keeper) start(c *Conn, most int64, log *slog.Logger) {
-	ctx, cancel := context.WithCancel(context.Background())
-	k.cancel = cancel
-	k.done.Go(func() {
-		tick := time.NewTicker(sizeEvery)
-		defer tick.Stop()
-		for {
-			n, oldest, err := c.dropOldest(ctx, most)
-			switch {
-			case ctx.Err() != nil:
-				return
-			case err != nil:
-				log.Warn("clickhouse: the tables may be larger than store.max_size", "error", err)
-			case n > 0:
-				log.Info("the oldest rows are dropped: the tables were larger than store.max_size", "bytes", n, "up_to", oldest)
-			}
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-		}
-	})
-}
-
-func (k *keeper) stop() {
-	if k.cancel != nil {
-		k.cancel()
-		k.done.Wait()
-	}
-}
 
 // dropOldest drops the parts with the oldest rows while all tables are larger together than most
 // bytes. It returns how many bytes they had, and the day or month of the last. Tables

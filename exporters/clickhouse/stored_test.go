@@ -141,7 +141,8 @@ func sampleSpan() msg.Span {
 		TraceID: msg.TraceID{1, 2}, ID: msg.SpanID{3, 4}, Parent: msg.SpanID{5},
 		Kind: msg.SpanDelegation, State: msg.SpanClosed, Start: start, End: start + int64(1500*time.Millisecond), Ver: 1<<60 + 7,
 		Session: "s1", Run: "r1", ParentRun: "r0", Agent: msg.Agent{ID: "a1", Name: "pilot", Kind: msg.KindTeam},
-		Model: "tern-2", Provider: "anthropic", ResponseID: "resp-1", FinishReasons: []string{"stop"},
+		Client: msg.Client{Project: "/srv/quay", Branch: "main", Version: "3.1", Host: "pier", User: "ada"},
+		Model:  "tern-2", Provider: "anthropic", ResponseID: "resp-1", FinishReasons: []string{"stop"},
 		Usage: msg.Tokens{Input: 1, Output: 2, CacheRead: 3, CacheWrite: 4, Reasoning: 5, Provenance: msg.Provider},
 		Tool:  msg.Tool{CallID: "c1", Name: "Task", Server: "dock", Internal: true}, ArgumentBytes: 11, ArgumentShape: "task:string", Attempt: 3, ResultBytes: 22,
 		Delegate: msg.Delegate{To: "scout", ToID: "scout-1", ChildRun: "r2", Link: msg.ByPrompt, Confidence: 80, Async: true},
@@ -231,6 +232,20 @@ func TestCallsAndDelegationsAreStored(t *testing.T) {
 	got = only(want, rows(t, c, "SELECT * FROM delegations"))
 	if d := cmp.Diff([]map[string]any{want}, got); d != "" {
 		t.Errorf("delegations (-want +got):\n%s", d)
+	}
+	facts := map[string]any{"error": delegation.StatusMessage, "project": "/srv/quay", "branch": "main", "agent_version": "3.1", "host": "pier", "user": "ada"}
+	for _, view := range []string{"v_tool_calls", "v_delegations"} {
+		got := rows(t, c, "SELECT error, project, branch, agent_version, host, user FROM "+view+" WHERE span_id = '"+delegation.ID.String()+"'")
+		if d := cmp.Diff([]map[string]any{facts}, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", view, d)
+		}
+	}
+	conn := x.conn
+	if err := conn.Exec(t.Context(), "INSERT INTO "+quoteName(c.Database())+".model_prices (model, valid_from, input_usd_per_m) VALUES ('tern-2', '2026-01-01', 2), ('tern-2', '2026-02-01', 3), ('tern-2', '2026-04-01', 5)"); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := count(t, c, "SELECT round(cost_usd * 1e6) FROM v_tool_calls WHERE is_delegation"), "210"; got != want { // 70 tokens
+		t.Errorf("cost %s, want %s", got, want)
 	}
 	states := count(t, c, "SELECT arrayStringConcat(groupArray(status || ' ' || toString(duration_ns) || ' ' || error_type || ' ' || tool_type), ', ') FROM (SELECT * FROM tool_calls WHERE NOT is_delegation ORDER BY span_id)")
 	if want := "running 0  function, cancelled 5 no_result function, ok 0  function"; states != want {

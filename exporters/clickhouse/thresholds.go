@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// writeThresholds sets thresholds to those of the settings. v_open_spans derives the state
-// of a span from them, and every view of open work reads v_open_spans.
+// writeThresholds sets thresholds to those of the settings. v_open_spans derives from them
+// whether a span is silent, and every view of open work reads v_open_spans.
 func (x *Exporter) writeThresholds(ctx context.Context) error {
-	for name, after := range map[string]time.Duration{"silent": x.settings.SilentAfter, "stuck": x.settings.StuckAfter} {
+	for name, after := range map[string]time.Duration{"silent": x.settings.SilentAfter} {
 		var is uint64
 		table := x.schema.name("thresholds")
 		if err := x.conn.db.QueryRow(ctx, fmt.Sprintf("SELECT argMax(after_ms, ver) FROM %s WHERE name = %s", table, quoteText(name))).Scan(&is); err != nil {

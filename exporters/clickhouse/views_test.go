@@ -21,6 +21,10 @@ func conversations(t *testing.T, x *Exporter, id string) time.Time {
 			m.Host.ID, m.Host.Seq = msg.NewID("", "", m.Session, m.Key), uint64(i)
 			if i == 0 {
 				m.Content = msg.Plain("When does the Ferry to Nordhavn leave?")
+				m.Client, m.Title = msg.Client{Project: "/srv/quay", Branch: "main", Version: "3.1", User: "ada"}, "Ferries"
+			}
+			if i == 2 { // the project is the first, the branch the last
+				m.Client = msg.Client{Project: "/srv/quay/shed", Branch: "ferries"}
 			}
 			if i == 3 {
 				m.IsError = hour%6 == 0
@@ -44,6 +48,7 @@ func TestSessionsAreSummedUp(t *testing.T) {
 		"runs": "1", "messages": "4", "user_messages": "1", "tool_calls": "1", "delegations": "0", "errors": "1",
 		"input_tokens": "1", "output_tokens": "2", "cache_read_tokens": "3", "cache_write_tokens": "4", "reasoning_tokens": "5",
 		"agents": "[harbour-pilot]", "models": "[tern-2]",
+		"project": "/srv/quay", "branch": "ferries", "title": "Ferries", "agent_version": "3.1", "host": "", "user": "ada",
 	}
 	if len(got) != 1 || len(got[0]) != len(want) {
 		t.Fatalf("got %v", got)

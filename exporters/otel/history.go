@@ -93,7 +93,8 @@ func (t *contentCache) touch(k runKey) *history {
 	} else {
 		for i := range t.order {
 			if t.order[i] == k {
-				k, t.order = t.order[i], append(t.order[:i], t.order[i+1:]...)
+				k = t.order[i] // before append moves the next one there: one assignment of both has no order
+				t.order = append(t.order[:i], t.order[i+1:]...)
 				break
 			}
 		}

@@ -164,7 +164,8 @@ func (*transcript) Cause(ln *claude.Line, answer bool) string {
 
 // Started implements claude.Form.
 func (*transcript) Started(ln *claude.Line, m *msg.Message) {
-	for _, field := range [...]string{"cwd", "gitBranch", "version", "entrypoint", "permissionMode", "teamName"} {
+	m.Client = msg.Client{Project: ident.Of(ln.Root.Get("cwd")), Branch: ident.Of(ln.Root.Get("gitBranch")), Version: ident.Of(ln.Root.Get("version"))}
+	for _, field := range [...]string{"entrypoint", "permissionMode", "teamName"} {
 		m.SetAttr(field, ln.Root.Get(field).Str())
 	}
 	if v := ln.Root.Get("session_id"); !v.Equal(ln.Lane.Session) {

@@ -4,6 +4,7 @@ import (
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/anthropic"
 	"github.com/earshot-dev/earshot/core/sdk/claude"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/media"
@@ -191,6 +192,8 @@ func (d *transcript) beside(ln *claude.Line, typ string) {
 	m := ln.Status(key, typ)
 	m.Content = text.Text()
 	switch typ {
+	case "summary", "ai-title", "custom-title":
+		m.Title = conversation.Excerpt(text)
 	case "mode", "permission-mode":
 		m.SetAttr("mode", ln.Root.First("mode", "permissionMode").Str())
 	case "queue-operation":

@@ -52,7 +52,7 @@ func (factory) Info() decoder.Info {
 	return decoder.Info{
 		Name:       "claude-stream",
 		Version:    "1.0.0",
-		Revision:   3,
+		Revision:   4,
 		Summary:    "Output of claude -p --output-format stream-json, with or without partial messages.",
 		Transports: []frame.Kind{frame.Line, frame.Event, frame.Text, frame.Body},
 	}

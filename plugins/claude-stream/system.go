@@ -48,7 +48,9 @@ func (d *stream) init(ln *claude.Line) {
 	l.Model, l.Dir = ident.Of(ln.Root.Get("model")), ident.Of(ln.Root.Get("cwd"))
 	m := ln.Status(ln.ID(), "init")
 	m.Model, m.Provider = l.Model, anthropic.Provider("", l.Model)
-	for _, name := range [...]string{"cwd", "permissionMode", "claude_code_version", "apiKeySource", "output_style"} {
+	l.Client = msg.Client{Project: l.Dir, Version: ident.Of(ln.Root.Get("claude_code_version"))}
+	m.Client = l.Client
+	for _, name := range [...]string{"permissionMode", "apiKeySource", "output_style"} {
 		m.SetAttr(name, ident.Of(ln.Root.Get(name)))
 	}
 }

@@ -61,8 +61,15 @@ func (*stream) Cause(ln *claude.Line, _ bool) string {
 	return ln.ID()
 }
 
-// Started implements claude.Form.
-func (*stream) Started(*claude.Line, *msg.Message) {}
+// Started implements claude.Form. A sub-agent works where the main conversation does.
+func (*stream) Started(ln *claude.Line, m *msg.Message) {
+	m.Client = ln.Lane.Client
+	for _, l := range ln.Lanes {
+		if ln.Lane.Child && !l.Child && l.Session == ln.Lane.Session {
+			m.Client = l.Client
+		}
+	}
+}
 
 // Launched implements claude.Form.
 func (*stream) Launched(*claude.Line, jsonv.Value, *claude.Call) {}

@@ -42,7 +42,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return codex.Framing[state]{
-		Name: "codex-app-server", Revision: 1, Version: 1, LeavesOut: leavesOut,
+		Name: "codex-app-server", Revision: 2, Version: 1, LeavesOut: leavesOut,
 		Summary:    "Messages of codex app-server: threads, turns, items and approvals.",
 		Transports: []frame.Kind{frame.Line, frame.Text},
 		Thread:     func(origin string) string { return codex.Name(origin, ".jsonl") },
@@ -52,20 +52,20 @@ func New() decoder.Factory {
 	}.Factory()
 }
 
-// The limits of what is remembered of a connection.
+// The limits of the memory of a connection.
 const (
 	maxThreads = 64
 	maxWaits   = 64
 	maxPieces  = 1 << 20 // bytes of the unfinished texts of a thread
 )
 
-// state is what is remembered of a connection.
+// state is the memory of a connection.
 type state struct {
 	Threads []*thread `json:",omitempty"` // the last active one at the end
 	Waits   []wait    `json:",omitempty"` // oldest first
 }
 
-// thread is what is remembered of a thread.
+// thread is the memory of a thread.
 type thread struct {
 	codex.State
 	conversation.Deltas        // pieces of items that are not complete
@@ -227,13 +227,17 @@ func (d *connection) started(v jsonv.Value, key string) {
 		t.Name = name
 	}
 	t.Provider, t.Dir = ident.Of(v.Get("modelProvider")), ident.Of(v.Get("cwd"))
+	t.Client = msg.Client{Project: t.Dir, Branch: ident.Of(v.Path("gitInfo", "branch")), Version: ident.Of(v.Get("cliVersion"))}
 	t.Manual = v.Get("source").In("cli", "vscode")
 	m := d.Status(key, "thread/started")
-	m.Model, m.Provider = t.Model, t.Provider
+	m.Model, m.Provider, m.Client = t.Model, t.Provider, t.Client
+	if !t.Child {
+		m.Title = conversation.Excerpt(v.Get("name"))
+	}
 	if t.ID != d.SessionID() {
 		m.SetAttr("thread_id", t.ID)
 	}
-	for _, name := range [...]string{"cwd", "source", "cliVersion", "forkedFromId", "agentNickname", "agentRole", "path", "name"} {
+	for _, name := range [...]string{"source", "forkedFromId", "agentNickname", "agentRole", "path", "name"} {
 		m.SetAttr(codex.Snake(name), ident.Of(v.Get(name))) // as transcripts spell it
 	}
 }

@@ -69,16 +69,17 @@ func (d *thread) identify(p jsonv.Value, id string) {
 		d.Provider = "aws.bedrock"
 	}
 	d.s.Dir = ident.Of(p.Get("cwd"))
+	d.Client = msg.Client{Project: d.s.Dir, Branch: ident.Of(p.Path("git", "branch")), Version: ident.Of(p.Get("cli_version"))}
 	d.Manual = p.Get("source").In("cli", "vscode")
 }
 
 func (d *thread) describe(m *msg.Message, p jsonv.Value) {
-	codex.SetIDs(m, p, "cwd", "originator", "cli_version", "thread_source", "history_mode", "forked_from_id", "parent_thread_id", "agent_path", "agent_role")
+	m.Client = d.Client
+	codex.SetIDs(m, p, "originator", "thread_source", "history_mode", "forked_from_id", "parent_thread_id", "agent_path", "agent_role")
 	if id := ident.Of(p.Get("id")); id != d.SessionID() {
 		m.SetAttr("thread_id", id)
 	}
 	codex.SetIDs(m, p, "source")
-	m.SetAttr("git_branch", ident.Of(p.Path("git", "branch")))
 	m.SetAttr("git_commit", ident.Of(p.Path("git", "commit_hash")))
 	spawn := p.Path("source", "subagent", "thread_spawn")
 	spawn.Get("agent_path").Equal(p.Get("agent_path").PeekStr())

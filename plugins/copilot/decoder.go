@@ -45,7 +45,7 @@ func (factory) Info() decoder.Info {
 	return decoder.Info{
 		Name:       "copilot",
 		Version:    "1.0.0",
-		Revision:   1,
+		Revision:   2,
 		Summary:    "Event logs of GitHub Copilot CLI.",
 		Transports: []frame.Kind{frame.Line},
 	}
@@ -92,6 +92,7 @@ type stream struct {
 // state is the decoder's state; its JSON is the snapshot.
 type state struct {
 	Session string                    `json:",omitempty"`
+	Client  msg.Client                `json:",omitzero"`
 	Lanes   []*lane                   `json:",omitempty"` // the one used last at the end
 	Calls   conversation.Calls[*call] `json:",omitzero"`
 	Waits   []wait                    `json:",omitempty"`
@@ -216,7 +217,9 @@ func (d *stream) add(kind msg.Kind, key string) *msg.Message {
 	m.Kind, m.Key, m.Session, m.Complete = kind, key, d.session(), msg.Complete
 	m.Agent = msg.Agent{Name: d.lane.Name, Kind: msg.KindAgent}
 	if d.lane.Run.Active() {
-		d.lane.Run.Mark(m)
+		if d.lane.Run.Mark(m) {
+			m.Client = d.Client
+		}
 	}
 	d.at.Set(m)
 	return m

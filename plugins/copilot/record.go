@@ -99,10 +99,14 @@ func (d *stream) record() bool {
 
 // facts keeps a record that is beside the conversation.
 func (d *stream) facts() {
+	v := d.data.Get("context")
+	at := msg.Client{Project: ident.First(v.Get("gitRoot"), v.Get("cwd")), Branch: ident.Of(v.Get("branch")), Version: ident.Of(d.data.Get("copilotVersion"))}
+	d.Client = at.Or(d.Client)
 	m := d.status(d.id)
+	m.Client = at
 	conversation.TimeOf(d.data.First("startTime", "resumeTime"))
-	conversation.Attrs(m, d.data, "sessionId", "copilotVersion", "message", "newModel", "previousModel", "selectedModel")
-	conversation.Attrs(m, d.data.Get("context"), "cwd", "gitRoot", "branch", "repository", "headCommit", "baseCommit")
+	conversation.Attrs(m, d.data, "sessionId", "message", "newModel", "previousModel", "selectedModel")
+	conversation.Attrs(m, v, "cwd", "repository", "headCommit", "baseCommit")
 	if len(m.Attrs) < 2 {
 		m.Content = d.data.JSON()
 	}

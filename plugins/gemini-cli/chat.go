@@ -43,6 +43,9 @@ func (d *chat) head(v jsonv.Value) {
 		if part := v.Get(name); part.Exists() {
 			if m := d.status(name+":"+msg.HashKey(id, string(part.Peek())), name, at); m != nil {
 				m.Content = part.Text()
+				if name == "summary" && !sub {
+					m.Title = conversation.Excerpt(part)
+				}
 			} else {
 				part.MarkRead()
 			}

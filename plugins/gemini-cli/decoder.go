@@ -51,7 +51,7 @@ func (factory) Info() decoder.Info {
 	return decoder.Info{
 		Name:          "gemini-cli",
 		Version:       "1.0.0",
-		Revision:      1,
+		Revision:      2,
 		Summary:       "Chats of Gemini CLI and of Qwen Code, with their sub-agents.",
 		Transports:    []frame.Kind{frame.Line, frame.Body},
 		MetadataFiles: []string{"agent-*.meta.json", "session-*.json"},

@@ -77,9 +77,7 @@ func (d *chat) input(id string, v, parts jsonv.Value, at conversation.Time) {
 		m.Agent, m.Hidden = msg.Agent{}, true
 	}
 	if m.Signal == msg.RunStart {
-		for _, name := range [...]string{"cwd", "version", "gitBranch"} {
-			m.SetAttr(name, conversation.Excerpt(v.Get(name)))
-		}
+		m.Client = msg.Client{Project: ident.Of(v.Get("cwd")), Branch: ident.Of(v.Get("gitBranch")), Version: ident.Of(v.Get("version"))}
 	}
 	m.SetAttr("subtype", cmp.Or(subtype, ident.Of(v.Get("externalInputKind"))))
 	m.SetAttr("prompt_id", ident.Of(v.Get("promptId")))

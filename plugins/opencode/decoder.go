@@ -1,6 +1,6 @@
 // Package opencode decodes the conversations of OpenCode: the events of its server, the lines that
-// opencode run --format json prints, the document of opencode export, and the files of its older
-// storage. All of them have the same sessions, messages and parts.
+// opencode run --format json prints, the document of opencode export, the rows of its database, and
+// the files of its older storage. All of them have the same sessions, messages and parts.
 //
 // Facts of the format that are easy to get wrong:
 //
@@ -48,9 +48,10 @@ func (factory) Info() decoder.Info {
 	return decoder.Info{
 		Name:       "opencode",
 		Version:    "1.0.0",
-		Revision:   1,
-		Summary:    "OpenCode: events of its server, exports, run --format json, storage.",
+		Revision:   3,
+		Summary:    "OpenCode: events of its server, exports, run --format json, database, storage.",
 		Transports: []frame.Kind{frame.Event, frame.Line, frame.Body, frame.Text},
+		Tables:     tables,
 	}
 }
 
@@ -76,6 +77,7 @@ type stream struct {
 
 	at     conversation.Time // of the record
 	single bool              // the frame is a document of its own, without the messages around it
+	row    bool              // of the database, in which a message precedes its parts
 	cur    *session
 	out    *decoder.Output
 }
@@ -93,11 +95,12 @@ type state struct {
 // session is one session: of a person, or of a sub-agent, which has one run.
 type session struct {
 	ID     string
-	Parent string `json:",omitempty"` // session
-	Root   string `json:",omitempty"` // the session at the top
-	Agent  string `json:",omitempty"`
-	User   string `json:",omitempty"` // the last user message, which the responses answer
-	Last   string `json:",omitempty"` // the last response
+	Parent string     `json:",omitempty"` // session
+	Root   string     `json:",omitempty"` // the session at the top
+	Agent  string     `json:",omitempty"`
+	User   string     `json:",omitempty"` // the last user message, which the responses answer
+	Last   string     `json:",omitempty"` // the last response
+	Client msg.Client `json:",omitzero"`
 	Run    conversation.Run
 }
 
@@ -148,7 +151,15 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 		return nil
 	}
 	before := len(out.Messages)
-	d.out, d.at, d.cur, d.single = out, conversation.Time{}, nil, f.Kind == frame.Body
+	d.out, d.at, d.cur, d.single, d.row = out, conversation.Time{}, nil, f.Kind == frame.Body, false
+	if root.Get("row").Is(jsonv.Object) {
+		if b := event(root); b != nil {
+			if root, ok = conversation.ParseObject(&d.doc, b, out); !ok {
+				return nil
+			}
+			d.row = true
+		}
+	}
 	if !d.record(root) {
 		d.unknown(ident.Peek(root.Get("type")), root)
 	}
@@ -282,7 +293,9 @@ func (d *stream) add(s *session, run string, kind msg.Kind, key string) *msg.Mes
 	m := d.out.Add()
 	m.Kind, m.Key, m.Session, m.Run, m.Complete, m.Agent.Kind = kind, key, s.Root, run, msg.Complete, msg.KindAgent
 	if run != "" && run == s.Run.ID {
-		s.Run.Mark(m)
+		if s.Run.Mark(m) {
+			m.Client = s.Client
+		}
 	}
 	d.at.Set(m)
 	return m

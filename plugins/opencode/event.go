@@ -23,7 +23,10 @@ func (d *stream) event(typ string, v jsonv.Value) bool {
 	s := d.find(ident.First(p.Get("sessionID"), info.Get("sessionID"), part.Get("sessionID"), info.Get("id")))
 	switch typ {
 	case "message.updated":
-		d.end(d.message(info), info)
+		had := d.known(ident.Peek(info.Get("id"))) != nil
+		if rec := d.message(info); !d.row || had || info.Get("error").Exists() {
+			d.end(rec, info)
+		}
 	case "message.part.updated":
 		p.Get("delta").MarkRead() // the part has it
 		return d.part(part)
@@ -83,11 +86,15 @@ func (d *stream) session(v jsonv.Value) {
 		v.MarkRead()
 		return
 	}
-	d.at = conversation.TimeOf(v.Path("time", "created"))
+	d.at = conversation.TimeOf(v.Path("time", "created")).Or(conversation.TimeOf(v.Get("time_created")))
+	s.Client = msg.Client{Project: ident.Of(v.Get("directory")), Version: ident.Of(v.Get("version"))}
 	m := d.status(s, "", key, "session")
+	if m.Client = s.Client; parent == "" {
+		m.Title = conversation.Excerpt(v.Get("title"))
+	}
 	m.SetAttr("session_id", s.ID)
 	m.SetAttr("parent_id", parent)
-	conversation.Attrs(m, v, "title", "directory", "version", "projectID", "agent", "slug", "path", "workspaceID")
+	conversation.Attrs(m, v, "title", "projectID", "agent", "slug", "path", "workspaceID")
 	conversation.Attrs(m, v.Get("share"), "url")
 	conversation.Attrs(m, v.Get("model"), "id", "providerID")
 	m.SetAttr("permission", conversation.ShortJSON(v.Get("permission")))

@@ -40,7 +40,7 @@ func (d *stream) part(v jsonv.Value) bool {
 		m.SetAttr("part_id", id)
 		m.SetAttr("cost", v.Get("cost").Digits())
 		conversation.Attrs(m, v, "snapshot")
-		if !d.single && !d.Seen.Has("message:"+rec.ID) { // run --format json has no other end
+		if !d.single && (d.row || !d.Seen.Has("message:"+rec.ID)) { // run --format json has no other end
 			d.finished(rec, v.Get("reason").PeekStr())
 		}
 	case "file":

@@ -20,12 +20,14 @@ type Defaults interface{ SetDefaults() }
 // after the file was read and before Validate.
 type Resolver interface{ Resolve() }
 
-// Listening is a Section that names an address to listen on, in the key listen.
-type Listening interface{ ListenAddress() string }
+// Listening is a Section that names addresses to listen on: by key, such as listen.
+type Listening interface{ ListenAddresses() map[string]string }
 
 // Routing is a Section of a source whose traffic has formats of its own, beside or
-// instead of the key format of the source.
-type Routing interface{ RoutedFormats() []string }
+// instead of the key format of the source, which is own and may be empty.
+type Routing interface {
+	RoutedFormats(own string) []string
+}
 
 // Type is a type of source or exporter.
 type Type struct {

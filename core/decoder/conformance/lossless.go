@@ -244,7 +244,8 @@ func (r *run) texts() texts {
 				m.Key, m.ParentKey, m.Session, m.Run, m.ParentRun, m.ParentCall, m.Agent.ID, m.Agent.Name, m.Content.String(),
 				m.Tool.CallID, m.Tool.ProtocolID, m.Tool.Name, m.Tool.Arguments.String(), m.Tool.Server, m.Tool.ErrorType,
 				m.Delegation.To, m.Delegation.Task.String(), m.Delegation.ChildRun, m.Delegation.CorrelationID, m.Delegation.CorrelationPrompt,
-				m.Model, m.Provider, m.ResponseID, m.FinishReason,
+				m.Model, m.Provider, m.ResponseID, m.FinishReason, m.Title,
+				m.Client.Project, m.Client.Branch, m.Client.Version, m.Client.Host, m.Client.User,
 			} {
 				b.WriteString(s)
 				b.WriteByte(0)

@@ -60,14 +60,16 @@ type Result struct {
 
 // State is the memory of a run. Its fields are exported to be stored.
 type State struct {
-	Last   uint64 `json:"last,omitempty"`   // the last call with its result
-	Prev   uint64 `json:"prev,omitempty"`   // the one before
-	Same   int64  `json:"same,omitempty"`   // how often Last came in a row
-	Turns  int64  `json:"turns,omitempty"`  // how many results two calls have taken turns for
-	Tool   string `json:"tool,omitempty"`   // that failed last
-	Failed int64  `json:"failed,omitempty"` // how often in a row
-	At     int64  `json:"at,omitempty"`     // when it last failed
-	Fan    int64  `json:"fan,omitempty"`    // the number of delegations that was reported last
+	Last     uint64 `json:"last,omitempty"`      // the last call with its result
+	Prev     uint64 `json:"prev,omitempty"`      // the one before
+	Same     int64  `json:"same,omitempty"`      // how often Last came in a row
+	From     int64  `json:"from,omitempty"`      // when that, or the taking of turns, began
+	LoopTool string `json:"loop_tool,omitempty"` // of Last
+	Turns    int64  `json:"turns,omitempty"`     // how many results two calls have taken turns for
+	Tool     string `json:"tool,omitempty"`      // that failed last
+	Failed   int64  `json:"failed,omitempty"`    // how often in a row
+	At       int64  `json:"at,omitempty"`        // when it last failed
+	Fan      int64  `json:"fan,omitempty"`       // the number of delegations that was reported last
 
 	Calls []uint64 `json:"calls,omitempty"` // the last calls that counted, oldest first
 }
@@ -90,13 +92,16 @@ func (s *State) Result(r Result) (found []Finding) {
 	switch {
 	case call == s.Last:
 		s.Same++
-		s.Turns = 0
-	case call == s.Prev && s.Same == 1:
+		if s.Turns > 0 {
+			s.From, s.Turns = r.Ended, 0
+		}
+	case call == s.Prev && s.Same == 1: // From is that of the one before, or of the first turn
 		s.Turns = max(s.Turns, 2) + 1
 		s.Prev, s.Last = s.Last, call
 	default:
-		s.Prev, s.Last, s.Same, s.Turns = s.Last, call, 1, 0
+		s.Prev, s.Last, s.Same, s.Turns, s.From = s.Last, call, 1, 0, r.Ended
 	}
+	s.LoopTool = r.Tool
 	if s.Same >= repeats && doubles(s.Same, repeats) {
 		found = append(found, Finding{Repeat, r.Ended, r.Tool, s.Same})
 	}
@@ -117,6 +122,14 @@ func (s *State) Result(r Result) (found []Finding) {
 		}
 	}
 	return found
+}
+
+// Repeated is how many calls in a row have had nothing new: equal ones, or two that take turns.
+func (s *State) Repeated() int64 {
+	if s.Turns >= turns {
+		return s.Turns
+	}
+	return s.Same
 }
 
 // Delegated takes the number of delegations that are at work, with the one that has just

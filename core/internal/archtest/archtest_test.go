@@ -21,17 +21,18 @@ const module = "github.com/earshot-dev/earshot/"
 // rooms are the parts of the house, the most specific first.
 var rooms = []string{
 	".", // the package at the root, which embeds the source of the SDK
-	"core/msg", "core/frame", "core/decoder/conformance", "core/decoder/decodertest", "core/decoder/scaffold", "core/decoder",
-	"core/proto", "core/sdk/jsonv", "core/sdk/bounded", "core/sdk/ident", "core/sdk/codex", "core/sdk/gemini", "core/sdk/media", "core/sdk/openai", "core/sdk/pyrepr", "core/sdk/snapshot", "core/sdk/when", "core/sdk/anthropic", "core/sdk/claude", "core/sdk/conversation", "core/sdk/exchange", "core/sdk/spawn", "core/sdk/unknown", "core/sdk", "core/export/exporttest", "core/export", "core/config/spec", "core/config/internal/writeexample", "core/config", "core/semconv", "core/blame", "core/price", "core/inspect", "core/ui", "core/replay", "core/freeport", "core/retry", "core/sandbox", "core/discover", "core/attach", "core/app",
+	"core/msg", "core/verdict", "core/frame", "core/decoder/conformance", "core/decoder/decodertest", "core/decoder/scaffold", "core/decoder",
+	"core/proto", "core/sdk/jsonv", "core/sdk/bounded", "core/sdk/ident", "core/sdk/codex", "core/sdk/gemini", "core/sdk/media", "core/sdk/openai", "core/sdk/pyrepr", "core/sdk/snapshot", "core/sdk/when", "core/sdk/anthropic", "core/sdk/claude", "core/sdk/conversation", "core/sdk/exchange", "core/sdk/otlp", "core/sdk/spawn", "core/sdk/unknown", "core/sdk", "core/export/exporttest", "core/export", "core/config/spec", "core/config/internal/writeexample", "core/config", "core/semconv", "core/blame", "core/price", "core/inspect", "core/ui", "core/replay", "core/freeport", "core/retry", "core/sandbox", "core/discover", "core/attach", "core/app",
 	"core/internal/wire", "core/internal/host", "core/internal/source", "core/internal/assemble/link", "core/internal/assemble", "core/internal/anomaly", "core/internal/checkpoint",
 	"core/internal/journal", "core/internal/redact", "core/internal/deadletter", "core/internal/delivery", "core/internal/pipeline", "core/internal/segment", "core/internal/spool", "core/internal/store", "core/internal/telemetry", "core/internal/meter", "core/internal/livetail",
-	"exporters/clickhouse", "exporters/otel", "plugins", "dashboards", "cmd/earshot-store", "cmd/earshot", "bench", "exporters",
+	"exporters/clickhouse", "exporters/notify", "exporters/otel", "plugins", "dashboards", "cmd/earshot-store", "cmd/earshot", "bench", "exporters",
 }
 
 // may says what a room may import, beside itself, the standard library and other
 // people's modules.
 var may = map[string][]string{
 	"core/msg":                 {},
+	"core/verdict":             {"core/msg"},
 	"core/frame":               {"core/msg"},
 	"core/decoder":             {"core/msg", "core/frame"},
 	"core/proto":               {},
@@ -50,6 +51,7 @@ var may = map[string][]string{
 	"core/sdk/anthropic":       {"core/msg", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/media"},
 	"core/sdk/claude":          {"core/msg", "core/decoder", "core/sdk/anthropic", "core/sdk/bounded", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/spawn"},
 	"core/sdk/exchange":        {"core/msg", "core/frame", "core/decoder", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/unknown"},
+	"core/sdk/otlp":            {"core/msg", "core/frame", "core/decoder", "core/sdk/bounded", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/snapshot", "core/sdk/unknown", "core/sdk/when"},
 	"core/sdk/spawn":           {"core/msg", "core/sdk/jsonv"},
 	"core/sdk":                 {"core/msg", "core/frame", "core/decoder", "core/proto", "core/internal/wire"},
 	"core/decoder/conformance": {"core/msg", "core/frame", "core/decoder", "core/proto", "core/sdk", "core/sdk/jsonv", "core/sdk/unknown", "core/sdk/when", "core/internal/wire", "core/internal/host"},
@@ -68,12 +70,12 @@ var may = map[string][]string{
 	"core/sandbox":             {},
 	"core/discover":            {},
 	"core/attach":              {},
-	"core/ui":                  {"core/blame", "core/inspect", "dashboards"},
+	"core/ui":                  {"core/price", "core/blame", "core/inspect", "dashboards"},
 	"core/internal/wire":       {"core/msg", "core/frame", "core/decoder", "core/proto"},
 	"core/internal/host":       {"core/frame", "core/decoder", "core/proto", "core/internal/wire", "core/sandbox"},
-	"core/internal/source":     {"core/msg", "core/frame", "core/retry", "core/config/spec"},
+	"core/internal/source":     {"core/msg", "core/frame", "core/retry", "core/config/spec", "core/sdk/jsonv"},
 	"core/internal/anomaly":    {},
-	"core/internal/assemble":   {"core/msg", "core/internal/anomaly", "core/internal/assemble/link"},
+	"core/internal/assemble":   {"core/msg", "core/verdict", "core/internal/anomaly", "core/internal/assemble/link"},
 	"core/internal/checkpoint": {},
 	"core/internal/journal":    {"core/frame", "core/internal/source", "core/retry", "core/internal/segment"},
 	"core/internal/redact":     {"core/frame", "core/internal/source", "core/msg"},
@@ -96,16 +98,17 @@ var may = map[string][]string{
 	},
 	"core/internal/pipeline": {
 		"core/msg", "core/frame", "core/decoder", "core/export", "core/internal/wire", "core/internal/host", "core/internal/source",
-		"core/internal/assemble", "core/internal/checkpoint", "core/internal/telemetry", "core/internal/meter", "core/retry",
+		"core/internal/assemble", "core/internal/checkpoint", "core/internal/telemetry", "core/internal/meter", "core/retry", "core/verdict",
 	},
 	"core/app": {
-		"core/msg", "core/frame", "core/decoder", "core/export", "core/config", "core/config/spec", "core/internal/wire", "core/internal/host", "core/internal/source", "core/internal/journal", "core/internal/redact", "core/replay",
+		"core/msg", "core/verdict", "core/frame", "core/decoder", "core/export", "core/config", "core/config/spec", "core/internal/wire", "core/internal/host", "core/internal/source", "core/internal/journal", "core/internal/redact", "core/replay",
 		"core/internal/assemble", "core/internal/checkpoint", "core/internal/deadletter", "core/internal/delivery", "core/internal/pipeline", "core/internal/store", "core/internal/telemetry", "core/internal/meter", "core/internal/livetail", "core/semconv", "core/internal/meter", "core/sandbox",
 	},
-	"exporters":            {"core/config/spec", "exporters/clickhouse", "exporters/otel"},
+	"exporters":            {"core/config/spec", "exporters/clickhouse", "exporters/notify", "exporters/otel"},
 	"exporters/clickhouse": {"core/msg", "core/config/spec", "core/export", "core/semconv", "core/price", "core/retry"},
+	"exporters/notify":     {"core/msg", "core/config/spec", "core/export", "core/retry", "core/verdict"},
 	"exporters/otel":       {"core/msg", "core/config/spec", "core/export", "core/semconv", "core/retry"},
-	"plugins":              {"core/msg", "core/frame", "core/decoder", "core/sdk", "core/sdk/anthropic", "core/sdk/claude", "core/sdk/conversation", "core/sdk/exchange", "core/sdk/bounded", "core/sdk/codex", "core/sdk/gemini", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/media", "core/sdk/openai", "core/sdk/pyrepr", "core/sdk/snapshot", "core/sdk/spawn", "core/sdk/unknown", "core/sdk/when"},
+	"plugins":              {"core/msg", "core/frame", "core/decoder", "core/sdk", "core/sdk/anthropic", "core/sdk/claude", "core/sdk/conversation", "core/sdk/exchange", "core/sdk/bounded", "core/sdk/codex", "core/sdk/gemini", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/media", "core/sdk/openai", "core/sdk/otlp", "core/sdk/pyrepr", "core/sdk/snapshot", "core/sdk/spawn", "core/sdk/unknown", "core/sdk/when"},
 	"dashboards":           {},
 	"cmd/earshot-store":    {"core/sandbox"},
 	"cmd/earshot": {
@@ -288,7 +291,7 @@ func TestEveryComponentIsListed(t *testing.T) {
 			t.Fatalf("%s: no components: %v", dir, err)
 		}
 		for _, f := range folders {
-			if name := filepath.Base(filepath.Dir(f)); !bytes.Contains(b, []byte("\t"+name+".Type(),\n")) {
+			if name := filepath.Base(filepath.Dir(f)); !bytes.Contains(b, []byte("\t"+name+".Type(")) && !bytes.Contains(b, []byte(name+".Types()...)")) {
 				t.Errorf("%s/%s is not in %s", dir, name, list)
 			}
 		}

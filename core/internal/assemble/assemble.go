@@ -8,6 +8,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/internal/assemble/link"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/verdict"
 )
 
 // Emitter receives the spans and the requests of the assembler.
@@ -19,6 +20,8 @@ type Emitter interface {
 	// because its trace has changed. Before the first frame, the caller calls ResetRun. The
 	// stream may not be Replayable yet; if it becomes so, the caller calls Rejoin.
 	ReplayChildren(stream uint64, r RunRef)
+	// Verdict receives a verdict that was made or resolved.
+	Verdict(v msg.Verdict)
 	// Replayable reports whether the stream can be decoded again.
 	Replayable(stream uint64) bool
 	// Flush requests that the open messages of the stream are passed to ApplyOpen again:
@@ -54,6 +57,13 @@ type Settings struct {
 	// LocalIDs reports whether ids of a format are unique in their stream only; nil: none
 	// are. See link.Claims.
 	LocalIDs func(format string) bool
+	// Host is the machine of runs whose protocol names none.
+	Host string
+	// Verdicts are the rules of verdicts; the default ones when zero.
+	Verdicts verdict.Rules
+	// LastBytes returns when bytes of a stream arrived last that is open and read live; 0:
+	// it is none. nil: none is.
+	LastBytes func(stream uint64) int64
 }
 
 // Assembler holds the open state of all sessions. It is used by one goroutine.
@@ -66,6 +76,7 @@ type Assembler struct {
 	last       *group              // that was used last
 	exchanges  map[uint64]exchange // by stream
 	signatures signatures
+	learning   learning
 	commits    int  // how often Commit was called
 	ended      bool // silence has ended something since
 }
@@ -78,8 +89,12 @@ func New(s Settings, store Store, out Emitter) *Assembler {
 	if s.IdleCall <= 0 {
 		s.IdleCall = 6 * time.Hour
 	}
+	if s.Verdicts == (verdict.Rules{}) {
+		s.Verdicts = verdict.DefaultRules()
+	}
 	return &Assembler{
-		settings: s, store: store, out: outbox{emitter: out},
+		learning: learning{Judge: verdict.Judge{Rules: s.Verdicts, History: verdict.NewHistory()}},
+		settings: s, store: store, out: outbox{emitter: out, host: s.Host},
 		groups: make(map[link.Key]*group), evicted: make(map[link.Key]idleTimer), exchanges: make(map[uint64]exchange),
 	}
 }
@@ -136,7 +151,7 @@ func (a *Assembler) ApplyOpen(m *msg.Message, stream uint64, revision uint32, no
 // apply applies a message to its session, links it across sessions, and emits the spans that
 // it completed.
 func (a *Assembler) apply(g *group, m *msg.Message, stream uint64, revision uint32, now time.Time, alive int64) (was int64, err error) {
-	g.dirty, g.read, g.Revision, g.alive = true, now, revision, alive
+	g.dirty, g.unjudged, g.read, g.Revision, g.alive = true, true, now, revision, alive
 	h := &m.Host
 	h.ID = msg.NewID(h.Tenant, h.Format, m.Session, m.Key)
 	if m.ParentKey != "" {
@@ -188,6 +203,10 @@ func (a *Assembler) group(key link.Key) (*group, error) {
 		if g, err = openGroup(key, state); err != nil {
 			return nil, fmt.Errorf("assemble: session %s: %w", key.Session, err)
 		}
+		if err := a.learning.load(a.store); err != nil {
+			return nil, err
+		}
+		g.learned, g.unjudged = &a.learning, true
 		g.signatures, g.out, g.restarted = &a.signatures, &a.out, a.settings.Replay
 		g.local = g.Claims.InUse() || a.settings.LocalIDs != nil && a.settings.LocalIDs(key.Format)
 		g.read = a.evicted[key].read
@@ -250,6 +269,14 @@ func (a *Assembler) Commit(state func(key string, open bool, state []byte)) erro
 		}
 		g.dirty = false
 		state(g.key.String(), g.open(), b)
+	}
+	if a.learning.due {
+		b, err := a.learning.History.Marshal()
+		if err != nil {
+			return fmt.Errorf("assemble: verdict history: %w", err)
+		}
+		a.learning.due = false
+		state(historyKey, false, b)
 	}
 	return nil
 }

@@ -28,6 +28,7 @@ type harness struct {
 	flushed  []uint64 // streams, as asked for
 	at       uint64   // of the last flush
 	emitted  func(msg.Span)
+	verdicts []msg.Verdict
 	host     msg.Host // of every message, beside the common fields
 }
 
@@ -61,6 +62,8 @@ func (w *harness) ReplayChildren(stream uint64, r RunRef) {
 	w.streams = append(w.streams, stream)
 	w.replay = append(w.replay, r)
 }
+
+func (w *harness) Verdict(v msg.Verdict) { w.verdicts = append(w.verdicts, v) }
 
 func (w *harness) Replayable(uint64) bool { return !w.gone }
 

@@ -3,6 +3,7 @@ package assemble
 import (
 	"bytes"
 	"runtime"
+	"strconv"
 	"testing"
 	"time"
 	"unsafe"
@@ -23,7 +24,9 @@ type countSpans int
 func (n *countSpans) Span(msg.Span)                 { *n++ }
 func (n *countSpans) ReplayChildren(uint64, RunRef) {}
 func (n *countSpans) Finding(string, string)        {}
-func (n *countSpans) Replayable(uint64) bool        { return false }
+func (n *countSpans) Verdict(msg.Verdict)           {}
+
+func (n *countSpans) Replayable(uint64) bool { return false }
 
 func (n *countSpans) Flush(uint64) {}
 
@@ -89,4 +92,50 @@ func TestApplyAllocates(t *testing.T) {
 	if limit := float64(unsafe.Sizeof(msg.Span{})); per > limit { // every other message has a span
 		t.Errorf("a message allocates %.0f bytes, more than %.0f", per, limit)
 	}
+}
+
+// BenchmarkVerdicts is the cost of verdicts at 10,000 open sessions, of which each has a record
+// every ten seconds: a run, its call, and its delegate's run in turn. One operation is ten seconds
+// of traffic. It prints the share of judging in the time of the assembler, which is itself about a
+// tenth of the sidecar's.
+func BenchmarkVerdicts(b *testing.B) {
+	const sessions = 10_000
+	var spans countSpans
+	a := New(Settings{}, emptyStore{}, &spans)
+	now, n := time.Unix(1_700_000_000, 0), 0
+	second := func() {
+		for i := range sessions / 10 {
+			s := strconv.Itoa((n*sessions/10 + i) % sessions)
+			round := n / 10
+			m := msg.Message{Session: s, Run: "r" + s, Kind: msg.ToolCall, Key: strconv.Itoa(n), Time: now.UnixNano(), Precision: msg.Millis, Complete: msg.Complete, Model: "m"}
+			m.Tool = msg.Tool{CallID: strconv.Itoa(round / 2), Name: "Bash", Arguments: msg.Plain(`{"command":"make test"}`)}
+			if round%2 == 1 {
+				m.Kind, m.Content = msg.ToolResult, msg.Plain("ok "+strconv.Itoa(n))
+			}
+			m.Host = msg.Host{Tenant: "t", Source: "s", Format: "legion", Ver: uint64(n)}
+			if _, err := a.Apply(&m, uint64(i), 1, now, now.UnixNano()); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := a.Idle(now, 0); err != nil {
+			b.Fatal(err)
+		}
+		if err := a.Commit(func(string, bool, []byte) {}); err != nil {
+			b.Fatal(err)
+		}
+		n, now = n+1, now.Add(time.Second)
+	}
+	for range 10 {
+		second()
+	}
+	a.learning.spent, a.learning.judged = 0, 0
+	b.ResetTimer()
+	for b.Loop() {
+		for range 10 {
+			second()
+		}
+	}
+	b.ReportMetric(100*a.learning.spent.Seconds()/b.Elapsed().Seconds(), "%-of-assembler")
+	b.ReportMetric(float64(a.learning.spent.Nanoseconds())/float64(max(a.learning.judged, 1)), "ns/judgement")
+	b.ReportMetric(float64(a.learning.judged)/float64(b.N)/10, "judgements/s")
 }

@@ -39,6 +39,7 @@ type call struct {
 	Worked            int64           `json:"worked,omitempty"` // when the run that it caused ended
 	Moves             int             `json:"moved,omitempty"`  // how often that became another run
 	Events            []msg.SpanEvent `json:"events,omitempty"`
+	Judged            callJudged      `json:"judged,omitzero"`
 	emission
 
 	span msg.SpanID // see ids
@@ -228,6 +229,7 @@ func (g handler) startCall(r *run, m *msg.Message) msg.SpanID {
 	}
 	c.Internal = c.Internal || m.Tool.Internal
 	c.Arguments, c.Hash, c.Signature = uint32(m.Tool.Arguments.Len()), hash(m.Tool.Arguments), g.signatures.of(m.Tool.Arguments)
+	c.Judged.Begin(g.learned.History, m, g.alive)
 	id := g.ids.call(c)
 	if len(g.Early) > 0 && !g.flushing {
 		if e, ok := g.takeEarly(c.ID); ok {
@@ -363,6 +365,11 @@ func (g handler) complete(c *call, e callResult) {
 	}
 	delete(g.Open, c.ID)
 	if r != nil {
+		if c.Judged.Mark.Kind != 0 {
+			reporter{g.group}.endVerdict(r, c)
+			t.Call.Events, t.Call.Judged.Mark = c.Events, c.Judged.Mark
+		}
+		g.learn(&t)
 		g.out.pending = append(g.out.pending, pending{kind: callCompleted, group: g.group, run: r, call: t})
 		switch {
 		case c.Delegation:

@@ -1,6 +1,7 @@
 package assemble
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/earshot-dev/earshot/core/msg"
@@ -14,6 +15,7 @@ import (
 // this file uses its Emitter.
 type outbox struct {
 	emitter  Emitter
+	host     string // Settings.Host
 	pending  []pending
 	replays  []replay
 	flushes  []uint64
@@ -96,6 +98,8 @@ func (o *outbox) span(g *group, s msg.Span, r *run, moves int) {
 	s.Tenant, s.Format, s.Session, s.Source = g.key.Tenant, g.key.Format, g.key.Session, r.Source
 	s.TraceID = g.ids.trace(r.Root)
 	s.Run, s.ParentRun = r.ID, r.Parent
+	s.Client = r.Client
+	s.Client.Host = cmp.Or(s.Client.Host, o.host)
 	if s.Agent == (msg.Agent{}) {
 		s.Agent = r.Agent
 	}
@@ -128,6 +132,7 @@ func (o *outbox) emitChanged(g *group, past map[string]bool) {
 		switch {
 		case r.Start == 0:
 		case r.Ended != running && !r.Emitted:
+			reporter{g}.endVerdict(r, nil)
 			o.ended(g, r)
 			r.Emitted, r.Shown = true, false
 		case r.Ended == running && r.changed && !past[r.ID]:
@@ -139,6 +144,7 @@ func (o *outbox) emitChanged(g *group, past map[string]bool) {
 		r := g.Runs[c.Run]
 		switch {
 		case (!c.Emitted || r.changed) && (c.Lost || r.Ended != running && r.Ended != byTurn):
+			reporter{g}.endVerdict(r, c)
 			o.span(g, c.renderLost(&g.ids, r), r, c.Moves) // a result, if one follows, replaces it
 			c.Emitted, c.Shown = true, false
 		case r.Ended == running && c.changed && !past[r.ID]:
@@ -172,7 +178,7 @@ func (o *outbox) ended(g *group, r *run) {
 func (o *outbox) replaceProvisional(g *group, s *msg.Span, r *run) {
 	state, isRun := final, ofRunKind(s.Kind)
 	switch {
-	case (g.flushing || r.Before != nil) && (s.State != msg.SpanClosed || s.Kind == msg.SpanChat || isRun): // no flush completes a call
+	case g.flushing, r.Before != nil && (s.State != msg.SpanClosed || s.Kind == msg.SpanChat || isRun):
 		state = ofFlush
 	case r.Inferred && (s.State != msg.SpanClosed || isRun):
 		state = undated
@@ -185,7 +191,7 @@ func (o *outbox) replaceProvisional(g *group, s *msg.Span, r *run) {
 		if len(g.Spans) >= maxProvisional {
 			g.Spans = slices.Delete(g.Spans, 0, 1)
 		}
-		g.Spans = append(g.Spans, provisionalSpan{ID: s.ID, Run: s.Run, Kind: s.Kind, Start: s.Start, Seen: s.LastSeen, Ver: s.Ver, State: state})
+		g.Spans = append(g.Spans, provisionalSpan{ID: s.ID, Run: s.Run, Kind: s.Kind, Root: r.Root, Start: s.Start, Seen: s.LastSeen, Ver: s.Ver, State: state})
 		return
 	}
 	e := &g.Spans[at]
@@ -195,12 +201,12 @@ func (o *outbox) replaceProvisional(g *group, s *msg.Span, r *run) {
 	}
 	s.LastSeen = max(s.LastSeen, e.Seen)
 	s.Shown = s.Shown || s.State != msg.SpanOpen
-	if e.Start != s.Start {
+	if trace := e.trace(g, r); e.Start != s.Start || trace != s.TraceID {
 		gone := *s
-		gone.Start, gone.Tombstone = e.Start, true
+		gone.TraceID, gone.Start, gone.Tombstone = trace, e.Start, true
 		o.emitter.Span(gone)
 	}
-	e.Start, e.Seen, e.Ver, e.State = s.Start, s.LastSeen, s.Ver, state
+	e.Root, e.Start, e.Seen, e.Ver, e.State = r.Root, s.Start, s.LastSeen, s.Ver, state
 	if higher && state == final { // so does everything that follows
 		g.Spans = slices.Delete(g.Spans, at, at+1)
 	}
@@ -221,7 +227,7 @@ func (o *outbox) dropStale(g *group, r *run) {
 		}
 		e.Ver, e.State = e.Ver+2, final // above the version that it removes, and any that replaced it
 		o.emitter.Span(msg.Span{
-			Tenant: g.key.Tenant, Format: g.key.Format, Session: g.key.Session, Source: r.Source, TraceID: g.ids.trace(r.Root), Run: r.ID,
+			Tenant: g.key.Tenant, Format: g.key.Format, Session: g.key.Session, Source: r.Source, TraceID: e.trace(g, r), Run: r.ID,
 			ID: e.ID, Kind: e.Kind, State: msg.SpanClosed, Start: e.Start, End: e.Start, LastSeen: e.Seen, Ver: e.Ver, Tombstone: true, Shown: true,
 		})
 	}

@@ -41,6 +41,11 @@ type group struct {
 	committed int       // the number of the last commit that had it
 	read      time.Time // when a message of it was read last
 	alive     int64     // when the sender of the message at hand was at work
+	learned   *learning
+	unjudged  bool  // changed since it was judged
+	urgent    bool  // a record since may have made or resolved a verdict at once
+	judged    int64 // when it was judged last; Unix ns
+	judgeAt   int64 // when its verdicts may change with time; 0: never
 	ends      []remoteEnd
 
 	// While a message of a flush is applied: flushing, and the absence of its run before, if
@@ -164,6 +169,7 @@ func (g *group) reset(id string) {
 	g.Runs[id] = r.stub()
 	for _, c := range g.Open {
 		if c.Run == id {
+			reporter{g}.endVerdict(r, c)
 			delete(g.Open, c.ID)
 		}
 	}

@@ -44,6 +44,7 @@ func (g handler) handle(m *msg.Message, stream uint64) (linked bool) {
 		if m.Signal != msg.NoSignal {
 			g.signal(r, m)
 		}
+		g.observeVerdict(r, m)
 	}
 	if h.SpanID = id; id.IsZero() {
 		h.SpanID = g.ids.run(r)

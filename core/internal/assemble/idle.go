@@ -59,19 +59,27 @@ func (a *Assembler) Idle(now time.Time, uncommitted int) error {
 			return err
 		}
 	}
+	if now.Sub(a.learning.saved) >= saveEvery {
+		a.learning.due, a.learning.saved = a.learning.History.Changed(), now
+	}
 	for key, g := range a.groups {
 		unread := now.Sub(g.read)
 		if unread < a.settles() {
+			a.judge(g, now)
 			continue
 		}
 		next := g.idle(now.UnixNano(), &a.settings)
 		a.ended = a.ended || g.dirty
+		a.judge(g, now)
 		if g.dirty || unread < holdEnded || g.committed > a.commits-uncommitted {
 			continue
 		}
 		if next != 0 {
 			if unread < holdOpen {
 				continue
+			}
+			if g.judgeAt != 0 {
+				next = min(next, g.judgeAt)
 			}
 			a.evicted[g.key] = idleTimer{g.read, time.Unix(0, next)}
 		}

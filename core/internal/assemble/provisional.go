@@ -38,10 +38,19 @@ type provisionalSpan struct {
 	ID    msg.SpanID       `json:"id"`
 	Run   string           `json:"run"`
 	Kind  msg.SpanKind     `json:"kind"`
+	Root  string           `json:"root,omitempty"` // of its trace, which a message that follows may change; the run's if empty
 	Start int64            `json:"start"`
 	Seen  int64            `json:"seen"`
 	Ver   uint64           `json:"ver"`
 	State provisionalState `json:"state"`
+}
+
+// trace is the trace in which the span was emitted.
+func (e *provisionalSpan) trace(g *group, r *run) msg.TraceID {
+	if e.Root == "" {
+		return g.ids.trace(r.Root)
+	}
+	return g.ids.trace(e.Root)
 }
 
 type provisionalState uint8
@@ -147,6 +156,18 @@ func (g restorer) restore(which func(*before) bool) {
 	if len(g.Kept) == 0 {
 		return
 	}
+	for again := true; again; { // a run that was not known before goes after those that the same flush put below it
+		again = false
+		g.Kept = slices.DeleteFunc(g.Kept, func(id string) bool {
+			r := g.Runs[id]
+			if r == nil || r.Before == nil || r.Before.Run != nil || !which(r.Before) || !g.isolated(r) {
+				return false
+			}
+			g.restoreRun(r)
+			again = true
+			return true
+		})
+	}
 	g.Kept = slices.DeleteFunc(g.Kept, func(id string) bool {
 		r := g.Runs[id]
 		if r == nil || r.Before == nil {
@@ -173,6 +194,7 @@ func (g restorer) restoreRun(r *run) {
 	story := b.Run
 	if story == nil {
 		if g.isolated(r) {
+			reporter{g.group}.endVerdict(r, nil)
 			g.drop(r.ID)
 			if g.Turns[b.Stream] == r.ID {
 				g.setTurn(b.Stream, b.Turn)
@@ -204,6 +226,7 @@ func (g restorer) restoreCalls(r *run, calls []*call) {
 		}
 		at := slices.IndexFunc(calls, func(k *call) bool { return k.ID == id })
 		if at < 0 {
+			reporter{g.group}.endVerdict(r, c)
 			delete(g.Open, id)
 			if c.Child != "" {
 				g.Facts = append(g.Facts, link.Fact{Call: c.ID, Edge: c.Edge})
@@ -212,6 +235,7 @@ func (g restorer) restoreCalls(r *run, calls []*call) {
 		}
 		k := calls[at]
 		k.Edge, k.Async, k.Worked, k.Alive, k.Shown, k.Lost = c.Edge, c.Async, c.Worked, c.Alive, c.Shown, c.Lost
+		k.Judged.Mark = c.Judged.Mark
 		k.touch()
 		g.Open[id] = k
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/anomaly"
 	"github.com/earshot-dev/earshot/core/internal/assemble/link"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/verdict"
 )
 
 // run is one invocation of an agent. Its own stream determines everything but its place,
@@ -25,12 +26,13 @@ type run struct {
 
 // identity is whose run it is and where its messages are read.
 type identity struct {
-	ID      string    `json:"id"`
-	Stream  uint64    `json:"stream"`
-	Source  string    `json:"source,omitempty"`
-	Server  string    `json:"server,omitempty"`
-	Unnamed bool      `json:"unnamed,omitempty"` // see unnamed
-	Agent   msg.Agent `json:"agent,omitzero"`
+	ID      string     `json:"id"`
+	Stream  uint64     `json:"stream"`
+	Source  string     `json:"source,omitempty"`
+	Server  string     `json:"server,omitempty"`
+	Unnamed bool       `json:"unnamed,omitempty"` // see unnamed
+	Agent   msg.Agent  `json:"agent,omitzero"`
+	Client  msg.Client `json:"client,omitzero"`
 	// Exchange is the request that began the run.
 	Exchange *exchange `json:"begun,omitempty"`
 }
@@ -57,7 +59,24 @@ type progress struct {
 	Anomalies   anomaly.State   `json:"detect,omitzero"`
 	Findings    []msg.SpanEvent `json:"found,omitempty"`
 	Delegations int             `json:"delegating,omitempty"` // its delegations that are at work
+
+	Judged runJudged `json:"judged,omitzero"`
 }
+
+// runJudged is what the verdicts of a run follow from.
+type runJudged struct {
+	verdict.Progress
+	Began int64 `json:"began,omitempty"` // as Alive
+}
+
+// mark is what stays when the run's records are read again.
+func (j *runJudged) mark() (kept runJudged) {
+	kept.Mark, kept.Live, kept.Began = j.Mark, j.Live, j.Began
+	return kept
+}
+
+// callJudged is the same of a call.
+type callJudged struct{ verdict.CallState }
 
 // emission is the state of a run's or a call's span at the Emitter.
 type emission struct {
@@ -136,6 +155,9 @@ func (r *run) describe(m *msg.Message) {
 			r.Agent.Kind = m.Agent.Kind
 		}
 	}
+	if m.Client != (msg.Client{}) {
+		r.Client = r.Client.Or(m.Client.Clone())
+	}
 	if r.Provider == "" {
 		r.Provider = strings.Clone(m.Provider)
 	}
@@ -152,7 +174,7 @@ func (r *run) describe(m *msg.Message) {
 func (r *run) stub() *run {
 	return &run{
 		identity: r.identity, Place: r.Place,
-		progress: progress{Alive: r.Alive, Ended: min(r.Ended, byCall)}, emission: emission{Shown: r.Shown},
+		progress: progress{Alive: r.Alive, Ended: min(r.Ended, byCall), Judged: r.Judged.mark()}, emission: emission{Shown: r.Shown},
 	}
 }
 
@@ -160,6 +182,7 @@ func (r *run) stub() *run {
 func (r *run) withStory(story *run) *run {
 	s := *story
 	s.ID, s.Exchange, s.Place, s.Alive, s.Shown, s.Before = r.ID, r.Exchange, r.Place, r.Alive, r.Shown, nil
+	s.Judged.Mark, s.Judged.Live = r.Judged.Mark, r.Judged.Live
 	if s.Stream == 0 {
 		s.Stream = r.Stream
 	}

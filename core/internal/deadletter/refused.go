@@ -33,6 +33,10 @@ func Refused(exporter string, b *export.Batch, why error, now int64) (Entry, err
 		s := &b.Spans[0]
 		e.Kind, name, shown = "span", s.TraceID.String()+s.ID.String(), s
 		l.Tenant, l.Source, l.Format, l.Session = s.Tenant, s.Source, s.Format, s.Session
+	case len(b.Verdicts) > 0:
+		v := &b.Verdicts[0]
+		e.Kind, name, shown = "verdict", v.Span.String()+v.Name+strconv.FormatUint(v.Ver, 10), v
+		l.Tenant, l.Source, l.Format, l.Session = v.Tenant, v.Source, v.Format, v.Session
 	case len(b.DeadLetters) > 0:
 		d := &b.DeadLetters[0]
 		e.Kind, name, shown = "letter", d.ID.String(), d

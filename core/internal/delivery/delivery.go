@@ -235,7 +235,11 @@ func (d *Delivery) Submit(ctx context.Context, b *export.Batch, delta checkpoint
 		return nil
 	}
 	for _, q := range d.queues {
-		if err := d.enqueue(ctx, q, p); err != nil {
+		send := d.enqueue
+		if _, ok := q.Exporter.(export.Selector); ok {
+			send = d.enqueuePart
+		}
+		if err := send(ctx, q, p); err != nil {
 			return err
 		}
 	}

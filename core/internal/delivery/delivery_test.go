@@ -437,3 +437,38 @@ func TestGatheredIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// selecting is a far that needs the first message of every tenth batch.
+type selecting struct{ far }
+
+func (s *selecting) Select(b *export.Batch) *export.Batch {
+	out := &export.Batch{ID: b.ID}
+	if strings.HasSuffix(b.Messages[0].Key, "0.0") {
+		out.Messages = b.Messages[:1]
+	}
+	return out
+}
+
+// TestPartsNeverDelay has an exporter of parts that is down: nothing waits for it, its spool has
+// the parts alone, and it receives them in order after a restart.
+func TestPartsNeverDelay(t *testing.T) {
+	near := &selecting{far{away: true}}
+	r := (&rig{T: t, dir: t.TempDir(), near: near, other: &far{}}).start()
+	r.submit(0, 100)
+	r.until("the commits", func() bool { return r.commits() == 100 && r.other.count() == 300 })
+	if n := r.onDisk(); n == 0 || n > 100<<10 {
+		t.Errorf("%d bytes in the spools", n)
+	}
+	r.stop()
+	near.set(false)
+	r.start()
+	r.until("the parts", func() bool { return near.count() == 10 && r.d.Settled() })
+	r.stop()
+	var parts []string
+	for i := 0; i < 100; i += 10 {
+		parts = append(parts, fmt.Sprintf("%d.0=text 0 of %d, and some more", i, i))
+	}
+	if d := cmp.Diff(parts, near.received()); d != "" {
+		t.Error(d)
+	}
+}

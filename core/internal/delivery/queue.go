@@ -88,6 +88,38 @@ func (d *Delivery) enqueue(ctx context.Context, q *queue, p *inFlight) error {
 	}
 }
 
+// enqueuePart writes the part of a batch that an exporter needs to its spool, and waits until
+// there is room.
+func (d *Delivery) enqueuePart(ctx context.Context, q *queue, p *inFlight) error {
+	part := q.Exporter.(export.Selector).Select(p.batch)
+	if part.Len() == 0 {
+		p.accepted(1)
+		return nil
+	}
+	record, err := encode(part, p.sealed)
+	if err != nil {
+		return err
+	}
+	for {
+		q.mu.Lock()
+		spilled := d.spill(q, record)
+		q.behind = q.behind || spilled
+		changed := q.changed
+		q.mu.Unlock()
+		if spilled {
+			p.accepted(1)
+			q.wakeUp()
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 // spill appends a record to a spool if there is room. An error of the disk is logged, and
 // the caller tries again.
 func (d *Delivery) spill(q *queue, record []byte) bool {

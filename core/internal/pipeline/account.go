@@ -240,7 +240,7 @@ func (x *accounting) message(a *account, m *msg.Message, f *frame.Frame, nth int
 		Tenant: feed.tenant, Source: feed.source, Format: feed.format.name, Server: feed.server,
 		Seq: uint64(pos), Ver: uint64(f.End), Observed: f.At, Origin: rec.Origin, Offset: f.Pos,
 	}
-	was, err := in.apply(m, a.stream.name, feed.format.info.Revision, now, alive(m, f, b, now))
+	was, err := in.apply(m, a.stream.name, feed.format.info.Revision, now, Alive(m, f, b, now))
 	if err != nil {
 		return false, err
 	}
@@ -293,11 +293,11 @@ func (a *account) identify(m *msg.Message) {
 // transcript that is copied while Earshot listens is older.
 const maxSkew = 24 * time.Hour
 
-// alive is when the sender of a message was at work, as far as Earshot can know, Unix ns. A
+// Alive is when the sender of a message was at work, as far as Earshot can know, Unix ns. A
 // record that was written while Earshot listened was written when it was read, however wrong
 // the sender's clock is. A record that was there before, or was read as a whole document, is
 // as old as its own time, and at least as old as the last change of its file.
-func alive(m *msg.Message, f *frame.Frame, b *frame.Batch, now time.Time) int64 {
+func Alive(m *msg.Message, f *frame.Frame, b *frame.Batch, now time.Time) int64 {
 	if b == nil { // no frame was read
 		return min(m.Time, now.UnixNano())
 	}

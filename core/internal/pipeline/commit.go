@@ -88,6 +88,11 @@ func (k *committer) addSpan(s *msg.Span) {
 	r.Spans = append(r.Spans, *s)
 }
 
+func (k *committer) addVerdict(v msg.Verdict) {
+	r := k.rows()
+	r.Verdicts = append(r.Verdicts, v)
+}
+
 func (k *committer) addDeadLetter(l msg.DeadLetter) {
 	r := k.rows()
 	r.DeadLetters = append(r.DeadLetters, l)
@@ -240,6 +245,11 @@ func batchID(b *export.Batch) string {
 		s := &b.Spans[i]
 		h.Write(s.TraceID[:])
 		row(s.ID[:], s.Ver)
+	}
+	for i := range b.Verdicts {
+		v := &b.Verdicts[i]
+		h.Write([]byte(v.Name))
+		row(v.Span[:], v.Ver)
 	}
 	for i := range b.DeadLetters {
 		row(b.DeadLetters[i].ID[:], b.DeadLetters[i].Ver)

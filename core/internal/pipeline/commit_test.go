@@ -107,7 +107,7 @@ func TestAlive(t *testing.T) {
 		"history from the future":     {now + hour, frame.Line, &frame.Batch{Written: now - hour, Backlog: true}, now - hour},
 		"what a decoder had open":     {now - hour, frame.Line, nil, now - hour},
 	} {
-		if got := alive(&msg.Message{Time: x.time}, &frame.Frame{Kind: x.kind, At: now}, x.batch, time.Unix(0, now)); got != x.want {
+		if got := Alive(&msg.Message{Time: x.time}, &frame.Frame{Kind: x.kind, At: now}, x.batch, time.Unix(0, now)); got != x.want {
 			t.Errorf("%s: %s ago", name, time.Duration(now-got))
 		}
 	}

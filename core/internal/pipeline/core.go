@@ -31,9 +31,21 @@ type core struct {
 	accounting accounting
 	commits    committer
 	replays    []replay
+	verdicts   verdictCounts
 	awaited    awaited
 	reported   map[string]bool // inputs that could not be read, with the reason
 	opened     uint64          // streams so far
+}
+
+// verdictCounts counts the verdicts that hold: those that are reported again count once.
+type verdictCounts struct {
+	metrics *telemetry.Metrics
+	hold    map[verdictKey]bool
+}
+
+type verdictKey struct {
+	span msg.SpanID
+	name string
 }
 
 // accounts are the open streams.
@@ -74,10 +86,10 @@ func newCore(p *Pipeline, sink Sink) *core {
 		inbox: p.inbox, results: p.results, inFlight: p.inFlight, deadLetters: &p.deadLetters,
 		accounts: accounts{make(map[*stream]*account), make(map[uint64]*account)},
 		awaited:  make(awaited),
-		reported: make(map[string]bool),
+		reported: make(map[string]bool), verdicts: verdictCounts{p.metrics, make(map[verdictKey]bool)},
 	}
 	rules := p.settings.Assemble
-	rules.Replay, rules.LocalIDs = !p.check.Fresh(), p.localIDs
+	rules.Replay, rules.LocalIDs, rules.LastBytes = !p.check.Fresh(), p.localIDs, c.accounts.lastBytes
 	c.assembler = assemble.New(rules, p.check, c)
 	c.commits.init(&c.settings, c.assembler, p.check, sink, p.inFlight, &p.progress)
 	c.accounting.init(&c.settings, c.assembler, &c.commits, &p.progress)
@@ -260,31 +272,31 @@ func (c *core) idle(now time.Time) error {
 		}
 	}
 	if every := c.settings.Heartbeat; every > 0 && now.Sub(c.commits.closed) >= every {
-		c.heartbeat()
+		c.accounts.heartbeat(&c.commits)
 	}
 	return c.assembler.Idle(now, int(c.commits.submitted.Load()))
 }
 
 // heartbeat has the account of one stream of each source written: its time shows that
 // Earshot is running and listening.
-func (c *core) heartbeat() {
+func (x *accounts) heartbeat(k *committer) {
 	latest := make(map[*Feed]*account)
-	for s, a := range c.accounts.of {
+	for s, a := range x.of {
 		if was := latest[s.feed]; was == nil || a.touched.After(was.touched) {
 			latest[s.feed] = a
 		}
 	}
 	for _, a := range latest {
-		c.commits.touch(a)
+		k.touch(a)
 	}
 }
 
 // flushAll flushes every decoder, which takes its snapshot. It returns whether there was
 // nothing left to do: a stream that is being delivered again is not flushed, because its
 // decoder is not where it was.
-func (c *core) flushAll(waiting *sync.WaitGroup) (done bool) {
+func (x *accounts) flushAll(waiting *sync.WaitGroup) (done bool) {
 	done = true
-	for s, a := range c.accounts.of {
+	for s, a := range x.of {
 		if a.stalled || a.flushed() {
 			continue
 		}
@@ -313,6 +325,33 @@ func (c *core) drained() bool {
 
 // Span implements assemble.Emitter.
 func (c *core) Span(s msg.Span) { c.accounting.span(&s) }
+
+// Verdict implements assemble.Emitter.
+func (c *core) Verdict(v msg.Verdict) {
+	c.commits.addVerdict(v)
+	c.verdicts.count(&v)
+}
+
+func (x *verdictCounts) count(v *msg.Verdict) {
+	key := verdictKey{v.Span, v.Name}
+	switch held := x.hold[key]; {
+	case v.Resolved == 0 && !held:
+		x.hold[key] = true
+		x.metrics.VerdictsMade.WithLabelValues(v.Format, v.Name).Inc()
+		x.metrics.Verdicts.WithLabelValues(v.Name).Inc()
+	case v.Resolved != 0 && held:
+		delete(x.hold, key)
+		x.metrics.Verdicts.WithLabelValues(v.Name).Dec()
+	}
+}
+
+// lastBytes is when bytes of a stream arrived last that is open and read live; 0: it is none.
+func (x *accounts) lastBytes(stream uint64) int64 {
+	if a := x.named[stream]; a != nil && a.stream.feed.journalled {
+		return a.record.Read
+	}
+	return 0
+}
 
 // Finding implements assemble.Emitter.
 func (c *core) Finding(format, kind string) {

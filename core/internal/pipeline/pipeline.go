@@ -299,7 +299,7 @@ func (p *Pipeline) Flush(ctx context.Context) error {
 // flushAll flushes every decoder once, and reports whether there was none to flush.
 func (p *Pipeline) flushAll(ctx context.Context) (none bool, err error) {
 	var waiting sync.WaitGroup
-	if err := p.inbox.call(ctx, func(c *core) { none = c.flushAll(&waiting) }); err != nil {
+	if err := p.inbox.call(ctx, func(c *core) { none = c.accounts.flushAll(&waiting) }); err != nil {
 		return false, err
 	}
 	flushed := make(chan struct{})

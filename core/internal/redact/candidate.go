@@ -1,6 +1,9 @@
 package redact
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 // mayHold reports whether b may hold a secret. It errs on the side of yes. Every byte of
 // every frame goes through it.
@@ -89,10 +92,40 @@ func (k keys) in(b []byte) bool {
 				return true
 			}
 		}
+		if k.named(b[:at]) {
+			return true
+		}
 		if b[at-1] < ' ' || b[at-1] >= 0x80 || escapedKey(b[:at]) {
 			return true
 		}
 	}
+}
+
+// named reports whether b ends with one of the keys as a name and "value": {"name":"key","value":…}.
+func (k keys) named(b []byte) bool {
+	const value = `"value`
+	n := len(b) - len(value)
+	if n < 0 || !strings.EqualFold(string(b[n:]), value) {
+		return false
+	}
+	b = bytes.TrimRight(b[:n], "\\ \t\r\n")
+	if len(b) == 0 || b[len(b)-1] != ',' {
+		return false
+	}
+	b = bytes.TrimRight(b[:len(b)-1], " \t\r\n")
+	if len(b) < 2 || b[len(b)-1] != '"' {
+		return false
+	}
+	b = bytes.TrimRight(b[:len(b)-1], "\\")
+	if len(b) == 0 {
+		return false
+	}
+	for _, key := range k[lower(b[len(b)-1])] {
+		if at := len(b) - len(key); at > 0 && b[at-1] == '"' && bytes.EqualFold(b[at:], []byte(key)) {
+			return true
+		}
+	}
+	return escapedKey(b)
 }
 
 // escapedKey reports whether the key that ends there has an escape in it: then it

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -68,8 +69,12 @@ func (w *writer) json(b []byte, depth int) (out []byte, changed bool) {
 		}
 		if closed && colon < len(b) && b[colon] == ':' {
 			name, check := w.key(inner)
-			if name == "" && paired != nil && bytes.EqualFold(inner, []byte("value")) {
-				name, check = secretKey(paired)
+			if name == "" && paired != nil && valueKey(inner) {
+				if bytes.HasPrefix(bytes.TrimLeft(b[colon+1:], " \t\r\n"), []byte("{")) {
+					pos = next // {"key":"db_password","value":{"stringValue":"x"}} of OTLP
+					continue
+				}
+				name, check = w.key(paired)
 			}
 			if paired = nil; name != "" {
 				from, to := valueAt(b, colon+1)
@@ -87,9 +92,7 @@ func (w *writer) json(b []byte, depth int) (out []byte, changed bool) {
 				}
 			}
 		}
-		if w.r.builtin != nil {
-			paired = inner
-		}
+		paired = inner
 		if text, ok := w.value(inner, depth+1); ok {
 			with := quote(nil, text)
 			if !closed {
@@ -103,6 +106,16 @@ func (w *writer) json(b []byte, depth int) (out []byte, changed bool) {
 		return b, false
 	}
 	return append(out, b[kept:]...), true
+}
+
+// valueKey reports whether the value of a key belongs to the name before it.
+func valueKey(key []byte) bool {
+	for _, k := range [...]string{"value", "stringValue", "string_value", "intValue", "int_value", "doubleValue", "double_value", "bytesValue", "bytes_value"} {
+		if len(key) == len(k) && strings.EqualFold(string(key), k) {
+			return true
+		}
+	}
+	return false
 }
 
 // key returns the rule by which the value of a key is a secret; check is of a value that is a

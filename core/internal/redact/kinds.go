@@ -131,7 +131,7 @@ func kinds() []kind {
 		{name: "password", expr: strong + `:\s{0,3}([^\s"'\x60\\;&,(){}\[\]<>|$]{4,})(?:\s*(?:\n|\\+n)|\s*["'#]|\s*\z)`, check: bareValue, ahead: notKey},
 		{name: "password", expr: weak + after + quote + `([A-Za-z0-9._~+/=-]{16,})[\\]{0,7}["'\x60]`, check: random, ahead: notKey},
 		{name: "password", expr: weak + `(?:=|:\s{1,3})([A-Za-z0-9_~+/=-]{20,})(?:["'\s;&\\]|\z)`, check: random, ahead: notKey},
-		{name: "password", expr: `(?i:passw(?:or)?d|secret|token|api_?key)["'\\]{1,6}\s{0,4},\s{0,4}["'\\]{1,6}(?i:value)["'\\]{1,6}\s{0,4}:\s{0,4}["'\\]{1,6}([^"'\\]{3,})`, check: quotedValue, ahead: notKey},
+		{name: "password", expr: `(?i:passw(?:or)?d|secret|token|api_?key)["'\\]{1,6}\s{0,4},\s{0,4}["'\\]{1,6}(?i:value)["'\\]{1,6}\s{0,4}:\s{0,4}(?:\{\s{0,4}["'\\]{1,6}(?i:string_?value)["'\\]{1,6}\s{0,4}:\s{0,4})?["'\\]{1,6}([^"'\\]{3,})`, check: quotedValue, ahead: notKey},
 	}
 }
 

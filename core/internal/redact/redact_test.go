@@ -498,3 +498,21 @@ func TestCodeIsNotTakenForSecrets(t *testing.T) {
 		t.Errorf("%d findings in %d MB", found, size/1e6)
 	}
 }
+
+// TestAttributesOfOTLP: an attribute of OTLP is a name and a value apart; its secret is found by its name.
+func TestAttributesOfOTLP(t *testing.T) {
+	r := newRedactor(t, Settings{Builtin: true, Keys: []string{"employee"}})
+	for in, want := range map[string]string{
+		`{"key":"db.password","value":{"stringValue":"hunter2secret"}}`:        `{"key":"db.password","value":{"stringValue":"[redacted:password]"}}`,
+		`{"key":"api_key", "value": {"string_value": "9f8e7d6c5b4a39281706"}}`: `{"key":"api_key", "value": {"string_value": "[redacted:password]"}}`,
+		`{"key":"employee","value":{"stringValue":"Ann"}}`:                     `{"key":"employee","value":{"stringValue":"[redacted:employee]"}}`,
+		`{"key":"employee","value":{"intValue":"17"}}`:                         `{"key":"employee","value":{"intValue":"[redacted:employee]"}}`,
+		`{"name":"employee","value":"Ann"}`:                                    `{"name":"employee","value":"[redacted:employee]"}`,
+		`{"key":"input_tokens","value":{"stringValue":"1234"}}`:                `{"key":"input_tokens","value":{"stringValue":"1234"}}`,
+		`{"key":"employee","value":{"other":"Ann","stringValue":"Bob"}}`:       `{"key":"employee","value":{"other":"Ann","stringValue":"Bob"}}`,
+	} {
+		if got := string(r.Bytes([]byte(in))); got != want {
+			t.Errorf("%s\ngot  %s\nwant %s", in, got, want)
+		}
+	}
+}

@@ -20,8 +20,8 @@ type Env struct {
 
 // Format is how the decoder of a format describes its traffic; see decoder.Info.
 type Format struct {
-	MetadataFiles []string
-	Resume, Pages json.RawMessage
+	MetadataFiles         []string
+	Resume, Pages, Tables json.RawMessage
 }
 
 // Log is the log of the source: with its name, or one that drops everything.

@@ -22,6 +22,9 @@ type Metrics struct {
 
 	Findings *prometheus.CounterVec // format, kind
 
+	Verdicts     *prometheus.GaugeVec   // verdict; that hold
+	VerdictsMade *prometheus.CounterVec // format, verdict
+
 	// Of responses that were read live; source, format.
 	Responses  *prometheus.CounterVec
 	Buffered   *prometheus.CounterVec
@@ -73,6 +76,8 @@ func New() *Metrics {
 		Unknown:         counter("unknown_total", "Messages of a type that their decoder does not know, by type.", "format", "type"),
 		Problems:        counter("problems_total", "Dead letters: input that could not be read, decoded or stored.", "source", "stage", "reason"),
 		Spans:           counter("spans_total", "Spans that ended.", "format", "kind", "outcome"),
+		Verdicts:        gauge("verdicts", "Verdicts on open work that hold, other than healthy.", "verdict"),
+		VerdictsMade:    counter("verdicts_made_total", "Verdicts on open work that were made, other than healthy.", "format", "verdict"),
 		Findings:        counter("findings_total", "Loops, error storms, fan-outs and silences that were detected in runs.", "format", "kind"),
 		Responses:       counter("responses_total", "Responses and connections that were read to their end.", "source", "format"),
 		Buffered:        counter("responses_buffered_total", "Responses whose events a proxy on the way seems to have buffered.", "source", "format"),

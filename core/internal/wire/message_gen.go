@@ -60,6 +60,12 @@ func appendMessage(dst, data []byte, m *msg.Message) []byte {
 		dst = appendString(dst, 5, e.URL)
 		dst = end(dst, at, 1)
 	}
+	dst = appendString(dst, 41, m.Client.Project)
+	dst = appendString(dst, 42, m.Client.Branch)
+	dst = appendString(dst, 43, m.Client.Version)
+	dst = appendString(dst, 44, m.Client.Host)
+	dst = appendString(dst, 45, m.Client.User)
+	dst = appendString(dst, 46, m.Title)
 	if e := &m.Usage; *e != (msg.Tokens{}) {
 		dst, at = begin(dst, 34, 1)
 		dst = appendUint(dst, 1, e.Input)
@@ -163,6 +169,18 @@ func (s text) readMessage(m *msg.Message, in, data []byte) error {
 		case 33: // attachments
 			m.Attachments = append(m.Attachments, msg.Attachment{})
 			err = s.readAttachment(&m.Attachments[len(m.Attachments)-1], v.bytes, data)
+		case 41: // client_project
+			m.Client.Project = s.of(v.bytes)
+		case 42: // client_branch
+			m.Client.Branch = s.of(v.bytes)
+		case 43: // client_version
+			m.Client.Version = s.of(v.bytes)
+		case 44: // client_host
+			m.Client.Host = s.of(v.bytes)
+		case 45: // client_user
+			m.Client.User = s.of(v.bytes)
+		case 46: // title
+			m.Title = s.of(v.bytes)
 		case 34: // usage
 			err = s.readTokens(&m.Usage, v.bytes, data)
 		case 35: // delegation

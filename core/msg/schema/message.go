@@ -37,6 +37,12 @@ var Messages = []Record{
 		{Path: "Tool.Duration", Number: 36, Comment: "Nanoseconds that the call took as its framework measured it; on a result"},
 		{Path: "Attrs", Number: 32, Comment: "Further facts of the protocol under its own names"},
 		{Path: "Attachments", Number: 33, Comment: "Bytes that are not kept: images, files"},
+		{Path: "Client.Project", Number: 41, Comment: "Directory of the project that the run works in; this and the next ones on at least the first message of a run"},
+		{Path: "Client.Branch", Number: 42, Comment: "Branch of its version control"},
+		{Path: "Client.Version", Number: 43, Comment: "Version of the program that the agent runs in"},
+		{Path: "Client.Host", Number: 44, Comment: "The machine, where the protocol names it"},
+		{Path: "Client.User", Number: 45, Comment: "The account, where the protocol has one"},
+		{Path: "Title", Number: 46, Comment: "Name of the conversation; a later one replaces it"},
 		{Path: "Usage", Number: 34, Comment: "Tokens of one response; only on a message of kind USAGE"},
 		{Path: "Delegation", Number: 35, Comment: "Work that is handed to another agent"},
 	}},
@@ -90,6 +96,12 @@ var Attributes = []Attribute{
 	{"async", "yes(m.Delegation.Async)"},
 	{"link_confidence", "percent(m.Delegation.Confidence)"},
 	{"attachments", "attachments(m.Attachments)"},
+	{"project", "m.Client.Project"},
+	{"branch", "m.Client.Branch"},
+	{"agent_version", "m.Client.Version"},
+	{"host", "m.Client.Host"},
+	{"user", "m.Client.User"},
+	{"session_title", "m.Title"},
 }
 
 // messages is the table of messages. Its columns have the names of msg.Row.

@@ -99,9 +99,9 @@ type Attribute struct {
 	From string // a Go expression; the entry is left out when it is empty
 }
 
-// Of returns the table of that name, or the former one.
+// Of returns the table of that name, or the former or computed one.
 func Of(name string) (Table, bool) {
-	for _, t := range slices.Concat(Tables, Former) {
+	for _, t := range slices.Concat(Tables, Former, Rollups) {
 		if t.Name == name {
 			return t, true
 		}

@@ -79,6 +79,11 @@ attributes; the view otel_traces has all of them in one map.`,
 		{Name: "links.span_id", Type: textList, From: "(appendLinks)", Comment: ofLinks},
 		{Name: "links.state", Type: textList, From: "(appendLinks)", Comment: ofLinks},
 		{Name: "links.attributes", Type: pairList, From: "(appendLinks)", Comment: ofLinks},
+		{Name: "project", Type: setZ, Since: 50, Default: "DEFAULT ''", From: "s.Client.Project", Comment: ofProject},
+		{Name: "branch", Type: setZ, Since: 50, Default: "DEFAULT ''", From: "s.Client.Branch", Comment: ofBranch},
+		{Name: "agent_version", Type: setZ, Since: 50, Default: "DEFAULT ''", From: "s.Client.Version", Comment: ofAgentVersion},
+		{Name: "host", Type: setZ, Since: 50, Default: "DEFAULT ''", From: "s.Client.Host", Comment: ofHost},
+		{Name: "user", Type: setZ, Since: 50, Default: "DEFAULT ''", From: "s.Client.User", Comment: ofUser},
 		{Name: "ingest_ts", Type: millis, Default: now, Comment: ofIngest},
 		{Name: "ver", Type: ordered, From: "spanVersion(s)", Comment: ofVer},
 		{Name: "is_deleted", Type: deleted, From: "flag(s.Tombstone)", Comment: ofGone},
@@ -86,6 +91,12 @@ attributes; the view otel_traces has all of them in one map.`,
 }
 
 const (
-	ofEvents = "Retries, pauses, waits for permission, errors"
-	ofLinks  = "The previous turn of the session, a forked session"
+	ofEvents       = "Retries, pauses, waits for permission, errors"
+	ofProject      = "Directory of the project that the run works in; empty where the protocol has none"
+	ofBranch       = "Branch of its version control"
+	ofAgentVersion = "Version of the program that the agent runs in"
+	ofHost         = "The machine of the agent where the protocol names it, else that of the sidecar"
+	ofUser         = "The account, where the protocol has one"
+
+	ofLinks = "The previous turn of the session, a forked session"
 )

@@ -80,6 +80,7 @@ type Lane struct {
 	Init   string                 `json:",omitempty"` // id of system/init, until the turn's first message
 	Model  string                 `json:",omitempty"` // by system/init
 	Dir    string                 `json:",omitempty"` // working directory, by system/init
+	Client msg.Client             `json:",omitzero"`  // of the main conversation, by system/init
 	Text   *conversation.LastText `json:",omitempty"` // of the run
 	Turn   conversation.Counts    `json:",omitzero"`  // of the run's responses that have ended
 	Before conversation.Counts    `json:",omitzero"`  // of the runs before

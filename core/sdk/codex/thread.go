@@ -31,6 +31,8 @@ type State struct {
 	Name    string `json:",omitempty"` // of a sub-agent
 	Manual  bool   `json:",omitempty"` // a person began it, at a terminal or in an editor
 
+	Client msg.Client `json:",omitzero"`
+
 	Run     string `json:",omitempty"` // the active one
 	Started string `json:",omitempty"` // the last run whose start was emitted
 
@@ -81,7 +83,7 @@ func (t *Thread) AddTo(run string, kind msg.Kind, key string) *msg.Message {
 // start makes a message the start of a run. The parent of a child is a turn of another
 // thread; the id of that thread is a run only if it is a child itself.
 func (t *Thread) start(m *msg.Message) {
-	m.Signal = msg.RunStart
+	m.Signal, m.Client = msg.RunStart, t.Client
 	switch {
 	case t.Child && t.Parent != "" && t.Parent != t.Session:
 		m.ParentRun, m.Delegation.Link = t.Parent, msg.ByParent

@@ -141,6 +141,7 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 		}
 	case f.Kind == frame.Request:
 		d.x.Path = f.Name
+		d.x.headers = d.x.Caller.headers(f.ID)
 		d.api.Request(&d.x, v, out)
 	case f.Kind == frame.Body && d.api.Whole != nil:
 		d.api.Whole(&d.x, v, out)

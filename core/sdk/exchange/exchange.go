@@ -7,9 +7,9 @@
 //   - The session is the client's id of the conversation, if it sends one; else a hash of
 //     the instructions, of the first prompt and of the source. Two conversations of one
 //     source that begin with the same words are one session; each answer to them is kept
-//     (see core/internal/assemble, claims.go).
+//     (see core/internal/assemble, claims.go). The headers of coding agents have it too, and name sub-agents (Caller).
 //   - The run is the work on one prompt: a hash of the session, of the number of prompts,
-//     and of the last one. Tool results are no prompts.
+//     and of the last one. Tool results are no prompts. All requests of a sub-agent that has an id are one run.
 //   - Repeated messages are not emitted: the messages after the model's last one are new,
 //     and all before it were in exchanges of their own. Of a conversation that is observed
 //     late, the beginning is missing.
@@ -58,7 +58,10 @@ type Exchange struct {
 	Waits bool     `json:",omitempty"` // a call of the response is executed by the client
 
 	Unnamed Unnamed `json:",omitzero"` // of an API whose calls have no ids
+	Caller  Caller  `json:",omitzero"` // by the headers of the request
 	Path    string  `json:"-"`         // of the request that is decoded: "POST /v1/…"
+
+	headers map[string]string // of the same
 }
 
 // Part is a part of a response that arrives in pieces.
@@ -66,7 +69,7 @@ type Part = conversation.Part
 
 // fresh returns the state before the first frame.
 func (e *Exchange) fresh() Exchange {
-	return Exchange{Agent: e.Agent, Provider: e.Provider, Source: e.Source}
+	return Exchange{Agent: e.Agent, Provider: e.Provider, Source: e.Source, Caller: e.Caller, headers: e.headers}
 }
 
 // Begin begins a response. Without a request before it, it is a conversation of its own.
@@ -184,7 +187,7 @@ func (e *Exchange) give(out *decoder.Output, p *Part, c msg.Completeness, parent
 	}
 	m.Tool.CallID, m.Tool.Name, m.Tool.Server = p.CallID, p.Tool, cmp.Or(p.Server, conversation.ToolServer(p.Tool))
 	m.Tool.Arguments = p.Arguments()
-	delegate(m)
+	e.delegate(m)
 }
 
 // spoken makes a message a part of the response.
@@ -276,6 +279,9 @@ func (e *Exchange) of(m *msg.Message) {
 		m.Session = "unknown"
 	}
 	m.Agent = msg.Agent{Name: e.Agent, Kind: msg.KindAgent}
+	if e.Caller.Agent != "" {
+		m.Agent.ID, m.Agent.Name = e.Caller.Agent, cmp.Or(e.Caller.Type, "agent")
+	}
 }
 
 func (e *Exchange) status(out *decoder.Output, key, typ string) *msg.Message {

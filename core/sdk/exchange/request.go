@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/earshot-dev/earshot/core/decoder"
@@ -98,8 +99,8 @@ func (a *Ask) Output(v jsonv.Value) {
 
 // Request handles a request and emits its new items.
 func (e *Exchange) Request(out *decoder.Output, a Ask) {
-	session, model, items := a.Session, a.Model, a.Items
 	*e = e.fresh()
+	session, model, items := cmp.Or(e.Caller.Session, a.Session), a.Model, a.Items
 	e.Model = model
 	var first, system, last msg.Text
 	prompts, fresh := 0, 0
@@ -121,13 +122,22 @@ func (e *Exchange) Request(out *decoder.Output, a Ask) {
 	}
 	thread := msg.HashKey(system.String(), first.String())
 	from := a.From
+	if e.Caller.Session != "" {
+		from = ""
+	}
 	if e.Session = session; session == "" {
 		e.Session, from = "conversation:"+e.named(thread), "content"
 	}
 	e.Run = "run:" + msg.HashKey(e.Session, thread, strconv.Itoa(prompts), last.String())
+	if e.Caller.Agent != "" {
+		e.Run = "agent:" + e.Caller.Agent
+	}
 	prompted := false
 	for _, it := range items[fresh:] {
 		prompted = prompted || it.Who == Prompt
+	}
+	if prompted && e.Caller.Agent != "" {
+		e.agent(out, last.String())
 	}
 	for i, it := range items {
 		switch {
@@ -142,7 +152,9 @@ func (e *Exchange) Request(out *decoder.Output, a Ask) {
 		case it.Who == Prompt:
 			m := e.Message(out, msg.User, "prompt:"+msg.HashKey(e.Run, it.Text.String()))
 			m.Role, m.Content, m.Attachments, m.Signal = msg.RoleUser, it.Text, it.Attachments, msg.RunStart
-			m.Agent = msg.Agent{Kind: msg.KindHuman}
+			if m.Agent = (msg.Agent{Kind: msg.KindHuman}); e.Caller.Agent != "" { // the agent above it has written it
+				m.Agent.Kind, m.Signal = msg.KindAgent, msg.NoSignal
+			}
 			e.Last = m.Key
 		case it.Who == Beside:
 			m := e.Message(out, msg.User, "beside:"+msg.HashKey(e.Run, it.Text.String()))
@@ -154,6 +166,7 @@ func (e *Exchange) Request(out *decoder.Output, a Ask) {
 			if it.Failed {
 				m.Tool.ErrorType = "tool_error"
 			}
+			e.spawned(m, it.Text.String())
 			e.Last = m.Key
 		case it.Who == Result:
 			e.Unknown(out, "result", it.From.Raw())
@@ -167,6 +180,7 @@ func (e *Exchange) Request(out *decoder.Output, a Ask) {
 	m.Signal, m.Model, m.Provider = msg.ModelStart, model, e.Provider
 	m.SetAttr(msg.SessionFrom, from)
 	m.Attrs = append(m.Attrs, a.params...)
+	headerAttrs(m, e.headers)
 }
 
 // named makes the hash of a conversation's beginning a name of the source's own.
@@ -178,22 +192,33 @@ func (e *Exchange) named(thread string) string {
 }
 
 // delegate recognizes the calls by which coding agents hand work to another agent.
-func delegate(m *msg.Message) {
-	if m.Tool.Name != "Task" && m.Tool.Name != "Agent" {
+func (e *Exchange) delegate(m *msg.Message) {
+	words := [...]string{"subagent_type", "prompt"}
+	switch {
+	case m.Tool.Name == "Task", m.Tool.Name == "Agent":
+	case m.Tool.Name == "spawn_agent" && e.Caller.Session != "":
+		words = [...]string{"agent_type", "message"}
+	default:
 		return
 	}
 	raw, quoted := m.Tool.Arguments.Alias()
-	if quoted {
+	if raw == nil && e.Caller.Session != "" || quoted {
 		raw = []byte(m.Tool.Arguments.String())
 	}
 	var doc jsonv.Doc
 	if doc.Parse(raw) != nil {
 		return
 	}
-	to, task := doc.Root().Get("subagent_type"), doc.Root().Get("prompt")
-	if !to.Is(jsonv.String) || !task.Is(jsonv.String) {
+	to, task := doc.Root().Get(words[0]), doc.Root().Get(words[1])
+	if m.Tool.Name == "spawn_agent" && !to.Exists() {
+		to = doc.Root().Get("role")
+	} else if !to.Is(jsonv.String) {
+		return
+	}
+	if !task.Is(jsonv.String) {
 		return
 	}
 	m.Kind = msg.Delegation
-	m.Delegation.To, m.Delegation.Task = ident.Of(to), msg.Plain(task.Str())
+	m.Delegation.To, m.Delegation.Task = cmp.Or(ident.Of(to), "agent"), msg.Plain(task.Str())
+	m.Delegation.CorrelationPrompt = e.Caller.asked(e.Caller.Agent, task.Str())
 }

@@ -165,7 +165,7 @@ class DescribeRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class DescribeResponse(_message.Message):
-    __slots__ = ["local_ids", "metadata_files", "name", "options_schema", "pages", "reload", "resume", "revision", "snapshots", "summary", "transports", "version"]
+    __slots__ = ["local_ids", "metadata_files", "name", "options_schema", "pages", "reload", "resume", "revision", "snapshots", "summary", "tables", "transports", "version"]
     LOCAL_IDS_FIELD_NUMBER: _ClassVar[int]
     METADATA_FILES_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -176,6 +176,7 @@ class DescribeResponse(_message.Message):
     REVISION_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOTS_FIELD_NUMBER: _ClassVar[int]
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
+    TABLES_FIELD_NUMBER: _ClassVar[int]
     TRANSPORTS_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     local_ids: bool
@@ -188,9 +189,10 @@ class DescribeResponse(_message.Message):
     revision: int
     snapshots: bool
     summary: str
+    tables: str
     transports: _containers.RepeatedScalarFieldContainer[FrameKind]
     version: str
-    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., revision: _Optional[int] = ..., summary: _Optional[str] = ..., transports: _Optional[_Iterable[_Union[FrameKind, str]]] = ..., metadata_files: _Optional[_Iterable[str]] = ..., options_schema: _Optional[str] = ..., reload: bool = ..., snapshots: bool = ..., local_ids: bool = ..., resume: _Optional[str] = ..., pages: _Optional[str] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., revision: _Optional[int] = ..., summary: _Optional[str] = ..., transports: _Optional[_Iterable[_Union[FrameKind, str]]] = ..., metadata_files: _Optional[_Iterable[str]] = ..., options_schema: _Optional[str] = ..., reload: bool = ..., snapshots: bool = ..., local_ids: bool = ..., resume: _Optional[str] = ..., pages: _Optional[str] = ..., tables: _Optional[str] = ...) -> None: ...
 
 class Failure(_message.Message):
     __slots__ = ["error", "frame", "permanent"]
@@ -221,12 +223,17 @@ class Frame(_message.Message):
     def __init__(self, length: _Optional[int] = ..., skip: _Optional[int] = ..., kind: _Optional[_Union[FrameKind, str]] = ..., from_client: bool = ..., name: _Optional[str] = ..., id: _Optional[str] = ..., observed: _Optional[int] = ...) -> None: ...
 
 class Message(_message.Message):
-    __slots__ = ["agent_id", "agent_kind", "agent_name", "attachments", "attrs", "complete", "content", "content_at", "delegation", "finish_reason", "frame", "hidden", "is_error", "key", "kind", "model", "parent_call", "parent_key", "parent_run", "precision", "provider", "response_id", "role", "run", "session", "signal", "time", "tool_arguments", "tool_arguments_at", "tool_call_id", "tool_duration", "tool_error_type", "tool_internal", "tool_name", "tool_protocol_id", "tool_server", "usage"]
+    __slots__ = ["agent_id", "agent_kind", "agent_name", "attachments", "attrs", "client_branch", "client_host", "client_project", "client_user", "client_version", "complete", "content", "content_at", "delegation", "finish_reason", "frame", "hidden", "is_error", "key", "kind", "model", "parent_call", "parent_key", "parent_run", "precision", "provider", "response_id", "role", "run", "session", "signal", "time", "title", "tool_arguments", "tool_arguments_at", "tool_call_id", "tool_duration", "tool_error_type", "tool_internal", "tool_name", "tool_protocol_id", "tool_server", "usage"]
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     AGENT_KIND_FIELD_NUMBER: _ClassVar[int]
     AGENT_NAME_FIELD_NUMBER: _ClassVar[int]
     ATTACHMENTS_FIELD_NUMBER: _ClassVar[int]
     ATTRS_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_BRANCH_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_HOST_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_PROJECT_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_USER_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_VERSION_FIELD_NUMBER: _ClassVar[int]
     COMPLETE_FIELD_NUMBER: _ClassVar[int]
     CONTENT_AT_FIELD_NUMBER: _ClassVar[int]
     CONTENT_FIELD_NUMBER: _ClassVar[int]
@@ -249,6 +256,7 @@ class Message(_message.Message):
     SESSION_FIELD_NUMBER: _ClassVar[int]
     SIGNAL_FIELD_NUMBER: _ClassVar[int]
     TIME_FIELD_NUMBER: _ClassVar[int]
+    TITLE_FIELD_NUMBER: _ClassVar[int]
     TOOL_ARGUMENTS_AT_FIELD_NUMBER: _ClassVar[int]
     TOOL_ARGUMENTS_FIELD_NUMBER: _ClassVar[int]
     TOOL_CALL_ID_FIELD_NUMBER: _ClassVar[int]
@@ -264,6 +272,11 @@ class Message(_message.Message):
     agent_name: str
     attachments: _containers.RepeatedCompositeFieldContainer[Attachment]
     attrs: _containers.RepeatedCompositeFieldContainer[Attr]
+    client_branch: str
+    client_host: str
+    client_project: str
+    client_user: str
+    client_version: str
     complete: Completeness
     content: str
     content_at: Range
@@ -286,6 +299,7 @@ class Message(_message.Message):
     session: str
     signal: Signal
     time: int
+    title: str
     tool_arguments: str
     tool_arguments_at: Range
     tool_call_id: str
@@ -296,7 +310,7 @@ class Message(_message.Message):
     tool_protocol_id: str
     tool_server: str
     usage: Tokens
-    def __init__(self, frame: _Optional[int] = ..., key: _Optional[str] = ..., session: _Optional[str] = ..., run: _Optional[str] = ..., kind: _Optional[_Union[Kind, str]] = ..., role: _Optional[_Union[Role, str]] = ..., content: _Optional[str] = ..., content_at: _Optional[_Union[Range, _Mapping]] = ..., time: _Optional[int] = ..., precision: _Optional[_Union[Precision, str]] = ..., complete: _Optional[_Union[Completeness, str]] = ..., agent_id: _Optional[str] = ..., agent_name: _Optional[str] = ..., tool_call_id: _Optional[str] = ..., tool_name: _Optional[str] = ..., tool_arguments: _Optional[str] = ..., tool_arguments_at: _Optional[_Union[Range, _Mapping]] = ..., tool_server: _Optional[str] = ..., tool_error_type: _Optional[str] = ..., tool_internal: bool = ..., agent_kind: _Optional[_Union[AgentKind, str]] = ..., parent_key: _Optional[str] = ..., parent_run: _Optional[str] = ..., parent_call: _Optional[str] = ..., model: _Optional[str] = ..., provider: _Optional[str] = ..., response_id: _Optional[str] = ..., finish_reason: _Optional[str] = ..., is_error: bool = ..., hidden: bool = ..., signal: _Optional[_Union[Signal, str]] = ..., attrs: _Optional[_Iterable[_Union[Attr, _Mapping]]] = ..., attachments: _Optional[_Iterable[_Union[Attachment, _Mapping]]] = ..., usage: _Optional[_Union[Tokens, _Mapping]] = ..., delegation: _Optional[_Union[Delegate, _Mapping]] = ..., tool_duration: _Optional[int] = ..., tool_protocol_id: _Optional[str] = ...) -> None: ...
+    def __init__(self, frame: _Optional[int] = ..., key: _Optional[str] = ..., session: _Optional[str] = ..., run: _Optional[str] = ..., kind: _Optional[_Union[Kind, str]] = ..., role: _Optional[_Union[Role, str]] = ..., content: _Optional[str] = ..., content_at: _Optional[_Union[Range, _Mapping]] = ..., time: _Optional[int] = ..., precision: _Optional[_Union[Precision, str]] = ..., complete: _Optional[_Union[Completeness, str]] = ..., agent_id: _Optional[str] = ..., agent_name: _Optional[str] = ..., tool_call_id: _Optional[str] = ..., tool_name: _Optional[str] = ..., tool_arguments: _Optional[str] = ..., tool_arguments_at: _Optional[_Union[Range, _Mapping]] = ..., tool_server: _Optional[str] = ..., tool_error_type: _Optional[str] = ..., tool_internal: bool = ..., agent_kind: _Optional[_Union[AgentKind, str]] = ..., parent_key: _Optional[str] = ..., parent_run: _Optional[str] = ..., parent_call: _Optional[str] = ..., model: _Optional[str] = ..., provider: _Optional[str] = ..., response_id: _Optional[str] = ..., finish_reason: _Optional[str] = ..., is_error: bool = ..., hidden: bool = ..., signal: _Optional[_Union[Signal, str]] = ..., attrs: _Optional[_Iterable[_Union[Attr, _Mapping]]] = ..., attachments: _Optional[_Iterable[_Union[Attachment, _Mapping]]] = ..., usage: _Optional[_Union[Tokens, _Mapping]] = ..., delegation: _Optional[_Union[Delegate, _Mapping]] = ..., tool_duration: _Optional[int] = ..., tool_protocol_id: _Optional[str] = ..., client_project: _Optional[str] = ..., client_branch: _Optional[str] = ..., client_version: _Optional[str] = ..., client_host: _Optional[str] = ..., client_user: _Optional[str] = ..., title: _Optional[str] = ...) -> None: ...
 
 class Open(_message.Message):
     __slots__ = ["options", "origin", "snapshot", "source"]

@@ -3,7 +3,7 @@ package boards
 import "github.com/earshot-dev/earshot/dashboards/internal/grafana"
 
 // leaves is the condition for open work in a state, counted at the leaf and not at the
-// spans that wait for it. The configuration has the silence after which work is stuck.
+// spans that wait for it. Work is stuck by its verdict.
 func leaves(state string) string { return "state = '" + state + "' AND leaf" }
 
 func delegations() *grafana.Dashboard {
@@ -33,7 +33,7 @@ FROM v_delegations
 SELECT count() AS running
 FROM v_open_spans
 WHERE kind = 'delegation'`+picked("format", "agent"))).Empty("0"),
-		grafana.Stat("Stuck", "Open spans of any kind without a record for longer than now.stuck_after of the configuration, counted where they hang and not at their parents. A call that waits for a person is not stuck.", "short", sql(`
+		grafana.Stat("Stuck", "Open spans of any kind with a verdict that is neither healthy nor a wait for a person, counted where they hang and not at their parents. A call that waits for a person is not stuck.", "short", sql(`
 SELECT count() AS stuck
 FROM v_open_spans
 WHERE `+leaves("stuck")+picked("format", "agent"))).Warn(1, 5).Empty("0"),
@@ -143,8 +143,8 @@ LIMIT 1000`)).
 		Field("arc__failed", grafana.Property{ID: "color", Value: map[string]any{"mode": "fixed", "fixedColor": "red"}}).
 		Empty("No delegation in this range"))
 	d.Row(9,
-		grafana.Table("Stuck now", "Open spans without a record for longer than now.stuck_after of the configuration, the longest silent first.", sql(`
-SELECT kind AS Kind, name AS What, `+agent+` AS Agent, delegate_to AS Delegate, age_ms AS Age, silent_ms AS Silent, session_id AS Session, trace_id AS Trace
+		grafana.Table("Stuck now", "Open spans with a verdict that is neither healthy nor a wait for a person, the longest silent first.", sql(`
+SELECT verdict AS Verdict, evidence AS Evidence, kind AS Kind, name AS What, `+agent+` AS Agent, delegate_to AS Delegate, age_ms AS Age, silent_ms AS Silent, session_id AS Session, trace_id AS Trace
 FROM v_open_spans
 WHERE `+leaves("stuck")+picked("format", "agent")+`
 ORDER BY Silent DESC, Trace

@@ -140,7 +140,7 @@ JOIN (SELECT arrayJoin(longest) AS x) AS l ON m.session_id = l.x.1 AND m.ts = l.
 WHERE m.session_id IN (SELECT arrayJoin(longest).1) AND m.ts IN (SELECT arrayJoin(longest).2)
 ORDER BY Pause DESC, message_id
 LIMIT 50`)).Field("Pause", grafana.Unit("ms"), grafana.Gauge()).Field("Trace", toTrace).Field("Session", toSession).Width(12).Empty("No message of a model in this range"),
-		grafana.Table("Stalled now", "Open spans without a record for longer than now.stuck_after of the configuration that do not wait for a person.", sql(`
+		grafana.Table("Stalled now", "Open spans with a verdict that is neither healthy nor a wait for a person.", sql(`
 SELECT kind AS Kind, name AS What, `+agent+` AS Agent, silent_ms AS Silent, age_ms AS Age, session_id AS Session, trace_id AS Trace
 FROM v_open_spans
 WHERE `+leaves("stuck")+picked("format", "agent")+`

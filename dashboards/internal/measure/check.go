@@ -19,8 +19,8 @@ func (s *settings) check(ctx context.Context, db *database, n uint64) error {
 	counts := map[string][2]string{
 		"sessions":                {"SELECT uniqExact(session_id) FROM sessions", "SELECT uniqExact(session_id) FROM seed.messages"},
 		"otel_traces_trace_id_ts": {"SELECT uniqExact(TraceId) FROM otel_traces_trace_id_ts", "SELECT uniqExact(trace_id) FROM seed.spans WHERE state != 'open'"},
-		"tool_usage_1h": {"SELECT sum(calls) FROM (SELECT uniqExactMerge(calls) AS calls FROM tool_usage_1h GROUP BY hour)",
-			"SELECT uniqExact(span_id) FROM seed.spans WHERE kind IN ('tool', 'delegation') AND state != 'open'"},
+		"v_tool_calls_1h":         {"SELECT sum(calls) FROM v_tool_calls_1h", "SELECT uniqExact(span_id) FROM seed.spans WHERE kind IN ('tool', 'delegation') AND state != 'open'"},
+		"v_messages_5m":           {"SELECT sum(messages) FROM v_messages_5m", "SELECT count() FROM seed.messages"},
 	}
 	for _, c := range copied {
 		counts[c.table] = [2]string{"SELECT count() FROM " + c.table + " FINAL", "SELECT count() FROM seed." + c.table}

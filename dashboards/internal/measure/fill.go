@@ -95,7 +95,7 @@ func (s *settings) fill(ctx context.Context, db *database) (n uint64, err error)
 		for _, c := range copied {
 			sql := fmt.Sprintf("INSERT INTO %[1]s WITH toUInt32(%[2]d) AS k, toUInt32(%[3]d) AS back SELECT * REPLACE (%[4]s) FROM seed.%[1]s SETTINGS insert_deduplicate = 0, min_insert_block_size_rows = 10000000, min_insert_block_size_bytes = 250000000",
 				c.table, k, k*apart, c.replace)
-			if time.Duration(k*apart)*time.Second > ranges[len(ranges)-1].last+24*time.Hour { // no query looks there: save the time
+			if time.Duration(k*apart)*time.Second > 8*24*time.Hour { // a search widens to there only when it finds too little: save the time
 				sql += ", exclude_materialize_skip_indexes_on_insert = 'idx_fts'"
 			}
 			if err := db.exec(ctx, sql); err != nil {

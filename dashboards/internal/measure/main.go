@@ -28,6 +28,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -58,8 +59,12 @@ func run(ctx context.Context) error {
 	flag.IntVar(&s.runs, "runs", 5, "how often each query runs, and over a week a third of that")
 	flag.BoolVar(&s.checks, "check", true, "hold the copies against what was copied, which reads every row")
 	only := flag.String("only", "", "panels that match this regular expression")
+	windows := flag.String("ranges", "", "only these, by comma: 6h,30d")
 	flag.Parse()
 	var err error
+	if *windows != "" {
+		ranges = slices.DeleteFunc(ranges, func(w window) bool { return !slices.Contains(strings.Split(*windows, ","), w.name) })
+	}
 	if s.only, err = regexp.Compile(*only); err != nil {
 		return err
 	}

@@ -14,11 +14,14 @@ import (
 )
 
 // ranges are the usual time ranges: the last hours, six of them as a dashboard opens,
-// a day, and a week.
-var ranges = []struct {
+// a day, and weeks. The longest has the same rows as the one before: a month is what there is.
+var ranges = []window{{"1h", time.Hour}, {"6h", 6 * time.Hour}, {"24h", 24 * time.Hour}, {"7d", 7 * 24 * time.Hour}, {"30d", month}, {"90d", 3 * month}}
+
+// window is a range of time that ends with the latest message.
+type window struct {
 	name string
 	last time.Duration
-}{{"1h", time.Hour}, {"6h", 6 * time.Hour}, {"24h", 24 * time.Hour}, {"7d", 7 * 24 * time.Hour}}
+}
 
 // panel is a query of a dashboard.
 type panel struct {
@@ -163,14 +166,14 @@ func (s *settings) summary(ctx context.Context, db *database, all []measured) (s
 		fmt.Fprintf(&b, "| %s | %d | %d ms | %d ms | %d | %d ms | %d ms | %d |\n", w.name, len(wall), at(wall, 0.5).Milliseconds(), at(wall, 0.95).Milliseconds(), over(wall),
 			at(cpu, 0.5).Milliseconds(), at(cpu, 0.95).Milliseconds(), over(cpu))
 	}
-	b.WriteString("\nThe columns are milliseconds: p50 / p95 / CPU of the store for one run. Two idle cores need at least half of the CPU time.\n\n| panel | rows in 24h |")
+	fmt.Fprintf(&b, "\nThe columns are milliseconds: p50 / p95 / CPU of the store for one run. Two idle cores need at least half of the CPU time.\n\n| panel | rows in %s |", ranges[min(2, len(ranges)-1)].name)
 	for _, w := range ranges {
 		fmt.Fprintf(&b, " %s |", w.name)
 	}
 	b.WriteString("\n|---|---:|" + strings.Repeat("---:|", len(ranges)) + "\n")
 	per := len(all) / len(ranges)
 	for i := range per {
-		fmt.Fprintf(&b, "| %s | %d |", strings.TrimPrefix(all[i].panel, "Earshot / "), all[2*per+i].rows)
+		fmt.Fprintf(&b, "| %s | %d |", strings.TrimPrefix(all[i].panel, "Earshot / "), all[min(2, len(ranges)-1)*per+i].rows)
 		for w := range ranges {
 			m := all[w*per+i]
 			fmt.Fprintf(&b, " %d / %d / %d |", m.p50.Milliseconds(), m.p95.Milliseconds(), m.cpu.Milliseconds())

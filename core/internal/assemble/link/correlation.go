@@ -91,6 +91,12 @@ func (c *CallSite) sameSession(r *Candidate) bool {
 	return c.Format == r.Format && c.Session == r.Session
 }
 
+// excludes reports whether the call cannot have caused the run: a run of its own session, unless that is one of a
+// sub-agent whose id is known.
+func (c *CallSite) excludes(r *Candidate) bool {
+	return c.sameSession(r) && (r.Agent == "" || r.Run == c.Run)
+}
+
 // Is reports whether the call is in the candidate's run.
 func (c *CallSite) Is(r *Candidate, run string) bool { return c.sameSession(r) && run == r.Run }
 
@@ -168,7 +174,7 @@ func (t *Correlation) Pairs() (pairs []Pair) {
 			if c.End == 0 && !c.Async {
 				end = c.Start + longestCall
 			}
-			if c.sameSession(&r) || r.Start < c.Start-Slack || r.Start > end+Slack {
+			if c.excludes(&r) || r.Start < c.Start-Slack || r.Start > end+Slack {
 				continue
 			}
 			fit++
@@ -177,7 +183,7 @@ func (t *Correlation) Pairs() (pairs []Pair) {
 			}
 		}
 		for i, c := range t.Calls[:min(n+1, len(t.Calls))] {
-			if fit == 0 && t.Link != msg.ByPrompt && (r.Inferred || c.Inferred) && !c.sameSession(&r) {
+			if fit == 0 && t.Link != msg.ByPrompt && (r.Inferred || c.Inferred) && !c.excludes(&r) {
 				found = i
 			}
 		}
@@ -209,7 +215,7 @@ func (t *Correlation) pairLate(pairs []Pair, taken map[taking]bool) {
 			if pairs[n].Call >= 0 {
 				break
 			}
-			if !taken[taking{i, r.Agent}] && c.Async && !c.sameSession(r) && c.Start <= r.Start && r.Start <= c.Start+longestWait {
+			if !taken[taking{i, r.Agent}] && c.Async && !c.excludes(r) && c.Start <= r.Start && r.Start <= c.Start+longestWait {
 				taken[taking{i, r.Agent}], pairs[n] = true, Pair{i, promptConfidence / 2}
 			}
 		}

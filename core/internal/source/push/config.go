@@ -10,6 +10,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/config/spec"
 	"github.com/earshot-dev/earshot/core/internal/source"
+	"github.com/earshot-dev/earshot/core/internal/source/body"
 )
 
 // Config is a source of type http: it receives the requests of agents.
@@ -66,8 +67,8 @@ func (c *Config) Validate(check *spec.Check) {
 	c.TLS.Validate(check.In("tls"))
 }
 
-// ListenAddress implements spec.Listening.
-func (c *Config) ListenAddress() string { return c.Listen }
+// ListenAddresses implements spec.Listening.
+func (c *Config) ListenAddresses() map[string]string { return map[string]string{"listen": c.Listen} }
 
 // NewListener implements source.Live.
 func (c *Config) NewListener(env source.Env) (source.Listener, error) {
@@ -133,7 +134,7 @@ func New(settings Settings) (*Server, error) {
 	}
 	return &Server{
 		Settings: settings, token: sha256.Sum256([]byte(settings.Token.Reveal())),
-		ready: make(chan struct{}), keys: newKeys(), streams: newStreams(),
+		ready: make(chan struct{}), keys: newKeys(), memory: body.Memory{Most: settings.MaxMemory},
 	}, nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/core/internal/source"
+	"github.com/earshot-dev/earshot/core/internal/source/body"
 )
 
 // Server takes pushed bodies.
@@ -25,12 +26,12 @@ type Server struct {
 	ready chan struct{} // closed when addr is set
 	addr  net.Addr
 
-	rec     source.Recorder
-	keys    *keys
-	streams *streams
-	memory  atomic.Int64 // bytes of bodies that are being read
-	open    atomic.Int64 // requests
-	serving sync.WaitGroup
+	rec        source.Recorder
+	keys       *keys
+	recordings *source.Recordings
+	memory     body.Memory  // bytes of bodies that are being read
+	open       atomic.Int64 // requests
+	serving    sync.WaitGroup
 }
 
 // Addr waits until the server listens and returns its address; nil when ctx ends
@@ -53,7 +54,7 @@ func (s *Server) Run(ctx context.Context, rec source.Recorder) error {
 	if err != nil {
 		return fmt.Errorf("push: %w", err)
 	}
-	s.rec, s.addr = rec, listener.Addr()
+	s.rec, s.recordings, s.addr = rec, source.NewRecordings(rec, s.Logger), listener.Addr()
 	s.keys.recall(ctx, s)
 	serve, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()

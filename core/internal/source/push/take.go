@@ -36,8 +36,8 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request) *answer {
 	if len(key) > maxKey || len(name) > maxKey {
 		return refuse(http.StatusBadRequest, "an idempotency key or stream name of more than %d bytes", maxKey)
 	}
-	in := &input{server: s, request: r, control: http.NewResponseController(w)}
-	defer in.release()
+	in := &input{body.NewInput(&s.memory, int(s.MaxBody)), s, r, http.NewResponseController(w)}
+	defer in.Release()
 	if err := in.open(w); err != nil {
 		return in.refused(err)
 	}
@@ -46,7 +46,7 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request) *answer {
 	if shape != body.Events {
 		_ = in.control.SetReadDeadline(time.Now().Add(s.BodyTimeout))
 		var err error
-		if data, err = in.all(); err != nil {
+		if data, err = in.All(0); err != nil {
 			return in.refused(err)
 		}
 		if len(bytes.TrimSpace(data)) == 0 {
@@ -82,18 +82,18 @@ func (s *Server) record(r *http.Request, in *input, shape body.Shape, data []byt
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), s.RecordTimeout)
 	defer cancel()
-	st, err := s.streams.take(ctx, s, id, name != "")
+	st, err := s.recordings.Take(ctx, s.Format, id)
 	if err != nil {
 		s.Logger.Warn("a request is not recorded", "error", err)
 		return refuse(http.StatusServiceUnavailable, "it cannot be recorded now")
 	}
-	defer s.streams.release(st, s)
+	defer s.recordings.Release(st)
 	if trace := r.Header.Get("Traceparent"); trace != "" && name == "" && len(trace) <= maxKey {
 		facts := source.ResponseInfo{Method: r.Method, Traceparent: trace}
 		if state := r.Header.Get("Tracestate"); len(state) <= maxTracestate {
 			facts.Tracestate = state
 		}
-		if err := st.recording.Mark(facts.Marshal()); err != nil {
+		if err := st.Mark(facts.Marshal()); err != nil {
 			return in.refused(recordError{err})
 		}
 	}
@@ -115,7 +115,7 @@ func (s *Server) record(r *http.Request, in *input, shape body.Shape, data []byt
 	}
 	safe, cancel := context.WithTimeout(r.Context(), s.RecordTimeout)
 	defer cancel()
-	if err := st.recording.Sync(safe); err != nil {
+	if err := st.Sync(safe); err != nil {
 		return in.refused(recordError{err})
 	}
 	return a
@@ -124,7 +124,7 @@ func (s *Server) record(r *http.Request, in *input, shape body.Shape, data []byt
 // taking is a body on its way into a stream.
 type taking struct {
 	server *Server
-	stream *stream
+	stream source.Recording
 	cut    *body.Cutter
 	batch  frame.Batch
 	frames int
@@ -139,7 +139,7 @@ func (t *taking) body(ctx context.Context, in *input, data []byte) *answer {
 		n, err := in.Read(buf)
 		at = time.Now().UnixNano()
 		t.cut.Feed(&t.batch, buf[:n], at)
-		e := in.hold(t.cut.Held())
+		e := in.Hold(2 * t.cut.Held())
 		if e == nil {
 			e = t.record(ctx)
 		}
@@ -167,7 +167,7 @@ func (t *taking) record(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, t.server.RecordTimeout)
 	defer cancel()
 	for i := range t.batch.Frames {
-		if err := t.stream.recording.Record(ctx, &t.batch.Frames[i]); err != nil {
+		if err := t.stream.Record(ctx, &t.batch.Frames[i]); err != nil {
 			return recordError{err}
 		}
 		if t.batch.Frames[i].Kind != frame.Close {
@@ -184,94 +184,17 @@ func (e recordError) Unwrap() error { return e.error }
 
 // input is the body of a request, its content encoding undone.
 type input struct {
+	*body.Input
 	server  *Server
 	request *http.Request
 	control *http.ResponseController
-	decoded io.ReadCloser
-	read    int   // bytes decoded so far
-	taken   int64 // of the memory
 }
 
 // open begins to read.
 func (in *input) open(w http.ResponseWriter) error {
 	_ = in.control.SetReadDeadline(time.Now().Add(in.server.BodyTimeout))
 	raw := http.MaxBytesReader(w, in.request.Body, int64(int(in.server.MaxBody)))
-	decoded, err := body.Decode(in.request.Header.Get("Content-Encoding"), raw)
-	if err != nil {
-		return err
-	}
-	in.decoded = decoded
-	return nil
-}
-
-// errTooLarge is the error of a body that is decoded beyond the limit.
-var errTooLarge = errors.New("too large")
-
-func (in *input) Read(p []byte) (int, error) {
-	n, err := in.decoded.Read(p)
-	if in.read += n; in.read > int(in.server.MaxBody) {
-		return max(n-(in.read-int(in.server.MaxBody)), 0), errTooLarge
-	}
-	return n, err
-}
-
-// errMemory is the error of a body for which there is no memory now.
-var errMemory = errors.New("too many large bodies at once")
-
-// reserve takes memory if some is left. No goroutine sees more in use than there is.
-func (s *Server) reserve(n int64) bool {
-	for {
-		used := s.memory.Load()
-		if used+n > s.MaxMemory {
-			return false
-		}
-		if s.memory.CompareAndSwap(used, used+n) {
-			return true
-		}
-	}
-}
-
-// hold takes memory for n bytes that are in no record yet. They are there twice: they grow by being
-// copied, and a frame is copied out of them.
-func (in *input) hold(n int) error {
-	if more := 2*int64(n) - in.taken; more > 0 {
-		if !in.server.reserve(more) {
-			return recordError{errMemory}
-		}
-		in.taken += more
-	}
-	return nil
-}
-
-// all reads the whole body.
-func (in *input) all() ([]byte, error) {
-	data := []byte{}
-	for {
-		if len(data) == cap(data) {
-			more := min(max(cap(data), 4<<10), int(in.server.MaxBody)+1-cap(data))
-			if err := in.hold(cap(data) + more); err != nil {
-				return nil, err
-			}
-			grown := make([]byte, len(data), cap(data)+more)
-			copy(grown, data)
-			data = grown
-		}
-		n, err := in.Read(data[len(data):cap(data)])
-		data = data[:len(data)+n]
-		if err == io.EOF {
-			return data, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-}
-
-func (in *input) release() {
-	in.server.memory.Add(-in.taken)
-	if in.decoded != nil {
-		_ = in.decoded.Close()
-	}
+	return in.Open(in.request.Header.Get("Content-Encoding"), raw)
 }
 
 // refused describes the failure.
@@ -279,10 +202,10 @@ func (in *input) refused(err error) *answer {
 	var ours recordError
 	var tooBig *http.MaxBytesError
 	switch {
-	case errors.As(err, &ours):
+	case errors.As(err, &ours), errors.Is(err, body.ErrMemory):
 		in.server.Logger.Warn("a request is not recorded", "error", err)
 		return refuse(http.StatusServiceUnavailable, "it cannot be recorded now")
-	case errors.As(err, &tooBig), errors.Is(err, errTooLarge):
+	case errors.As(err, &tooBig), errors.Is(err, body.ErrTooLarge):
 		return tooLarge(int(in.server.MaxBody))
 	case errors.Is(err, body.ErrEncoding):
 		return refuse(http.StatusUnsupportedMediaType, "%v", err)

@@ -100,7 +100,7 @@ func (r *Route) validate(check *spec.Check) {
 }
 
 // RoutedFormats implements spec.Routing.
-func (c *Config) RoutedFormats() []string {
+func (c *Config) RoutedFormats(string) []string {
 	out := make([]string, len(c.Routes))
 	for i := range c.Routes {
 		out[i] = c.Routes[i].Format
@@ -108,8 +108,8 @@ func (c *Config) RoutedFormats() []string {
 	return out
 }
 
-// ListenAddress implements spec.Listening.
-func (c *Config) ListenAddress() string { return c.Listen }
+// ListenAddresses implements spec.Listening.
+func (c *Config) ListenAddresses() map[string]string { return map[string]string{"listen": c.Listen} }
 
 // Server implements source.Remote.
 func (c *Config) Server() string { return source.ServerOf(c.Upstream) }

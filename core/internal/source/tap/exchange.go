@@ -57,7 +57,7 @@ func (t *Tap) newExchange(r *http.Request) *exchange {
 		meter: timing.Start(now),
 	}
 	x.request = request{
-		name: x.facts.Method + " " + cropped(r.URL.EscapedPath()), encoding: r.Header.Get("Content-Encoding"),
+		name: x.facts.Method + " " + cropped(r.URL.EscapedPath()), ids: requestIDs(r.Header), encoding: r.Header.Get("Content-Encoding"),
 		limit: int(t.MaxBody), memory: &t.memory, ended: make(chan struct{}),
 		bare: r.Method == http.MethodGet || r.Method == http.MethodHead,
 	}

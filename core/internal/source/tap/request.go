@@ -8,6 +8,7 @@ import (
 // request is the copy of a request's body.
 type request struct {
 	name     string
+	ids      string // see requestIDs
 	encoding string
 	bare     bool // not worth a frame when there is no body
 	limit    int

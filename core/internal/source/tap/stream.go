@@ -78,7 +78,7 @@ func (s *stream) recordRequest() {
 	if s.request.bare && len(data) == 0 && dropped == 0 {
 		return
 	}
-	f := frame.Frame{Kind: frame.Request, Name: s.request.name, FromClient: true, At: s.started, Data: data, Dropped: dropped}
+	f := frame.Frame{Kind: frame.Request, Name: s.request.name, ID: s.request.ids, FromClient: true, At: s.started, Data: data, Dropped: dropped}
 	switch {
 	case dropped > 0:
 		f.Reason = msg.ReasonTooLong

@@ -49,6 +49,10 @@ func TestEventsAreFlushedAndRecorded(t *testing.T) {
 	f := start(t, events(in))
 	r := f.request("POST", "/v1/run%2Fx?api_key=hush&agent_id=a1", strings.NewReader(`{"prompt":"hello"}`))
 	r.Header.Set("Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+	r.Header.Set("X-Claude-Code-Session-Id", "harbour")
+	r.Header.Set("Session_id", "harbour")
+	r.Header.Set("Authorization", "Bearer hush")
+	r.Header.Set("X-Api-Key", "hush")
 	res, err := f.client.Do(r)
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +74,7 @@ func TestEventsAreFlushedAndRecorded(t *testing.T) {
 		t.Fatalf("end: %d %v", n, err)
 	}
 	s := f.closed(1)[0]
-	recordtest.Equal(t, "frames", show(s.Frames), "request< POST /v1/run%2Fx {\"prompt\":\"hello\"}\n"+
+	recordtest.Equal(t, "frames", show(s.Frames), "request< POST /v1/run%2Fx #{\"session_id\":\"harbour\",\"x-claude-code-session-id\":\"harbour\"} {\"prompt\":\"hello\"}\n"+
 		"event tick #0 {\"n\":0}\nevent tick #1 {\"n\":1}\nevent tick #2 {\"n\":2}\nevent tick #3 {\"n\":3}\nevent tick #4 {\"n\":4}\nclose \n")
 	recordtest.Equal(t, "origin", s.ID.Origin, f.upstream.URL+"/v1/run%2Fx?agent_id=a1")
 	if s.Format != "fmt" || len(s.Gaps) != 0 {

@@ -1,0 +1,124 @@
+package browser
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"regexp"
+	"testing"
+	"time"
+)
+
+// read returns a page as it is without a script.
+func (w *world) read(t *testing.T, path string) string {
+	t.Helper()
+	r, err := http.Get(w.url + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	if err != nil || r.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %d %v", path, r.StatusCode, err)
+	}
+	return string(b)
+}
+
+// trace is the address of the first trace of a conversation.
+func (w *world) trace(t *testing.T, session string) string {
+	t.Helper()
+	found := regexp.MustCompile(`/trace/[0-9a-f]{32}`).FindString(w.read(t, "/session/"+session))
+	if found == "" {
+		t.Fatalf("the conversation %s has no link to a trace", session)
+	}
+	return found
+}
+
+// step is the id of the first step of a trace with the name.
+func (w *world) step(t *testing.T, trace, name string) string {
+	t.Helper()
+	var answer struct {
+		Rows []struct{ ID, T string }
+	}
+	if err := json.Unmarshal([]byte(w.read(t, trace+"/rows")), &answer); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range answer.Rows {
+		if r.T == name {
+			return r.ID
+		}
+	}
+	t.Fatalf("%s has no step %s", trace, name)
+	return ""
+}
+
+// longTrace reads a trace of ten thousand steps by keyboard and by dragging: a few rows are drawn at any time, and the
+// address has what is shown.
+func longTrace(t *testing.T, w *world, b *tab) {
+	rows := `document.querySelectorAll("#rows .row").length`
+	b.open(t, w.url+w.trace(t, longSession))
+	b.until(t, rows+` > 10`)
+	b.press(t, "jj\r")
+	b.until(t, `location.search.includes("step=") && document.querySelector("#beside .step")`)
+	eval[any](t, b, `document.getElementById("rows").scrollTop = 200000`)
+	b.until(t, `Array.from(document.querySelectorAll("#rows .row")).some(r => Math.abs(parseFloat(r.style.top) - 200000) < 400)`)
+	if n := eval[int](t, b, rows); n > 120 {
+		t.Errorf("%d rows are drawn", n)
+	}
+	b.press(t, "[")
+	b.until(t, `location.search.includes("depth=1") && `+rows+` === 1`)
+	b.press(t, "]")
+	b.until(t, `!location.search.includes("depth=") && `+rows+` > 10`)
+	b.press(t, "f")
+	b.until(t, `location.search.includes("only=failed") && `+rows+` === 5`)
+	b.press(t, "a")
+	b.until(t, `!location.search.includes("only=") && `+rows+` > 10`)
+	// Dragging over the map from a quarter to a half zooms.
+	eval[any](t, b, `(() => { const m = document.getElementById("map"), r = m.getBoundingClientRect(), y = r.top + 5;
+		const send = (to, type, part) => to.dispatchEvent(new PointerEvent(type, {clientX: r.left + r.width * part, clientY: y, bubbles: true, cancelable: true, button: 0}));
+		send(m, "pointerdown", 0.25); send(window, "pointermove", 0.4); send(window, "pointerup", 0.5); })()`)
+	b.until(t, `/zoom=\d+/.test(location.search) && !document.getElementById("unzoom").hidden && parseFloat(document.getElementById("window").getAttribute("width")) < 260`)
+	b.shot(t, "trace-zoomed")
+	b.press(t, "0")
+	b.until(t, `!location.search.includes("zoom=")`)
+	b.press(t, "?")
+	b.until(t, `document.getElementById("keys").open`)
+	b.shot(t, "trace-keys")
+	eval[any](t, b, `document.getElementById("keys").close()`)
+	if bad := b.consoleErrors(); len(bad) > 0 {
+		t.Errorf("console: %q", bad)
+	}
+	weight := eval[int](t, b, `performance.getEntriesByType("navigation")[0].decodedBodySize + performance.getEntriesByType("resource").filter(r => r.name.includes("/assets/")).reduce((sum, r) => sum + r.decodedBodySize, 0)`)
+	if t.Logf("the page and its assets weigh %d kB", weight/1000); weight > 300_000 {
+		t.Errorf("the page weighs %d bytes", weight)
+	}
+}
+
+// tail watches a conversation go on.
+func tail(t *testing.T, w *world, b *tab) {
+	const session = "7a110000-0000-4000-8000-000000000001"
+	x := &transcript{session: session, at: time.Now().Add(-time.Minute)}
+	x.user(0, "Is the tide in?")
+	x.assistant(time.Second, "msg_tide_1", "end_turn", map[string]any{"type": "text", "text": "It is **rising**."})
+	w.write(t, session, x.lines)
+	b.open(t, w.url+"/sessions")
+	for deadline := time.Now().Add(time.Minute); !eval[bool](t, b, `document.body.innerText.includes("Is the tide in?")`); b.open(t, w.url+"/sessions") {
+		if time.Now().After(deadline) {
+			t.Fatal("the conversation does not arrive")
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	b.open(t, w.url+"/session/"+session)
+	b.until(t, `document.body.textContent.includes("rising")`)
+	eval[any](t, b, `window.before = true`)
+	done := len(x.lines)
+	x.at = time.Now()
+	x.user(0, "And now?")
+	x.assistant(time.Second, "msg_tide_2", "end_turn", map[string]any{"type": "text", "text": "High water."})
+	w.write(t, session, x.lines[done:])
+	b.until(t, `document.body.textContent.includes("High water.") && document.body.innerText.includes("And now?")`)
+	if !eval[bool](t, b, `window.before`) {
+		t.Error("the page was loaded again")
+	}
+	b.shot(t, "tail")
+}

@@ -1,0 +1,24 @@
+// Package verdicts measures how often a verdict is right: it re-enacts incidents that people
+// reported of their agents, with invented contents, in the formats that can show them, and
+// compares the verdicts that are made with those that a person would make of the same facts.
+// Run `go test ./bench/verdicts -run TestIncidents -v` for the table.
+//
+// An incident is a text file of incidents/before, written before the rules were tuned, or of
+// incidents/after, written when they were fixed:
+//
+//	thread: where it was reported
+//	formats: claude-code opencode        it is one case in each
+//	history: Bash {"command":"make test"} 42 540s 900s     42 calls in the past, of 540 s to 900 s
+//	2s call c1 Bash {"command":"make test"}                what happens, by the time since the beginning
+//	5s@kid text I look.                                    in a delegate's run
+//	until 30m
+//	expect tool_running Bash 22m30s                        which verdict the facts allow, on what, from when
+//
+// What happens: user, text, final (the last answer of a turn), call, result, error, delegate
+// (a call whose id names the run), background (likewise, and nobody waits), begin (the delegate's
+// prompt), retry, limit, ask (permission for a call), allow, pause, fail (the run), close (its
+// connection). A line "history of the transcript" makes all before it backlog that is old.
+//
+// Every verdict must be made within 30 s of its time, on its subject and with its name. Any
+// other verdict in the incident is a false one. No real time passes.
+package verdicts

@@ -1,0 +1,363 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/blame"
+	"github.com/earshot-dev/earshot/core/price"
+)
+
+// Difference is what differs between two traces, or the turns of two sessions.
+type Difference struct {
+	A    DiffSide   `json:"a"`
+	B    DiffSide   `json:"b"`
+	Time []TimePart `json:"time"`  // they add up to the difference of the durations
+	Rows []DiffRow  `json:"steps"` // in the order of the work
+	// Diverges is the index in Rows of the first step that only one of them has, or whose
+	// arguments differ; -1 if there is none.
+	Diverges int `json:"diverges"`
+}
+
+// DiffSide is one of the two.
+type DiffSide struct {
+	ID         string    `json:"id"` // of the trace or the session
+	SessionID  string    `json:"session_id"`
+	Turns      int       `json:"turns"`
+	Started    time.Time `json:"started"`
+	DurationMS float64   `json:"duration_ms"` // of its turns together
+	Steps      int       `json:"steps"`
+	Spent      Cost      `json:"spent"`
+}
+
+// TimePart is the time of a tool, a model or an agent in one bucket on the critical paths.
+type TimePart struct {
+	Bucket string  `json:"bucket"`
+	Name   string  `json:"name,omitempty"`
+	A      float64 `json:"a_ms"`
+	B      float64 `json:"b_ms"`
+	Delta  float64 `json:"delta_ms"`
+}
+
+// DiffRow is a step of one or of both.
+type DiffRow struct {
+	Depth int    `json:"depth"`
+	Kind  string `json:"kind"` // run, chat, tool or delegation
+	Name  string `json:"name"`
+	// Mark is = for a step of both with the same arguments, ~ with others, - for one of A alone,
+	// + for one of B alone.
+	Mark string    `json:"mark"`
+	A    *DiffStep `json:"a,omitempty"`
+	B    *DiffStep `json:"b,omitempty"`
+}
+
+// DiffStep is a step as it is on one side.
+type DiffStep struct {
+	TraceID    string  `json:"trace_id"`
+	SpanID     string  `json:"span_id"`
+	OffsetMS   float64 `json:"offset_ms"` // since the start of its turn
+	DurationMS float64 `json:"duration_ms"`
+	Arguments  string  `json:"arguments,omitempty"` // how they begin
+	Status     string  `json:"status,omitempty"`
+	Error      string  `json:"error,omitempty"`
+	Spent      Cost    `json:"spent"` // by it and all below it
+}
+
+// diffNode is a step of a side with those below it.
+type diffNode struct {
+	kind, name string
+	digest     string // of the arguments
+	step       DiffStep
+	children   []*diffNode
+}
+
+// maxTurns is how many turns of a session are compared.
+const maxTurns = 200
+
+// Diff compares two traces, or two sessions, or one with the other: a and b are ids or the
+// beginnings of ids. Steps are aligned below each pair of steps: calls of the same tool, and
+// delegations to the same agent, are a pair, those with the same arguments first.
+func Diff(ctx context.Context, q Querier, a, b string, prices *price.Table, now time.Time) (*Difference, error) {
+	d := &Difference{Rows: []DiffRow{}, Time: []TimePart{}, Diverges: -1}
+	times := newTimes()
+	var sides [2][]*diffNode
+	for i, id := range [...]string{a, b} {
+		side := [...]*DiffSide{&d.A, &d.B}[i]
+		traces, err := side.resolve(ctx, q, id)
+		if err != nil {
+			return nil, fmt.Errorf("diff: %w", err)
+		}
+		for _, trace := range traces {
+			t, err := loadTrace(ctx, q, trace, prices, now)
+			if err != nil {
+				return nil, fmt.Errorf("diff: %w", err)
+			}
+			nodes, err := side.add(ctx, q, t)
+			if err != nil {
+				return nil, fmt.Errorf("diff: %w", err)
+			}
+			sides[i] = append(sides[i], nodes...)
+			for _, root := range t.Tree.Roots() {
+				times.add(i, root)
+			}
+		}
+	}
+	d.Time = times.parts()
+	d.pair(sides[0], sides[1], 0)
+	for _, calls := range [...]bool{true, false} { // another number of responses is the consequence of another call
+		if d.Diverges < 0 {
+			d.Diverges = slices.IndexFunc(d.Rows, func(r DiffRow) bool { return r.Mark != "=" && calls == (r.Kind != "chat") })
+		}
+	}
+	return d, nil
+}
+
+// resolve completes the id of a trace or a session, and returns the traces.
+func (s *DiffSide) resolve(ctx context.Context, q Querier, id string) ([]string, error) {
+	trace, err := resolveTrace(ctx, q, id)
+	if err == nil {
+		s.ID = trace
+		return []string{trace}, nil
+	}
+	session, other := resolve(ctx, q, id)
+	if other != nil {
+		return nil, errors.Join(err, other)
+	}
+	s.ID = session
+	var traces []string
+	err = q.Each(ctx, `SELECT trace_id FROM v_turns WHERE session_id = {id:String} ORDER BY ts, trace_id LIMIT 1001`, map[string]string{"id": session}, func(v []any) error {
+		r := reader{values: v}
+		traces = append(traces, r.str())
+		return r.err
+	})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("session %s: turns: %w", session, err)
+	case len(traces) == 0:
+		return nil, fmt.Errorf("session %s has no turns", session)
+	case len(traces) > maxTurns:
+		return nil, fmt.Errorf("session %s has more than %d turns: compare two of its traces", session, maxTurns)
+	}
+	return traces, nil
+}
+
+// add adds a turn to the side and returns its steps.
+func (s *DiffSide) add(ctx context.Context, q Querier, t *Trace) (out []*diffNode, err error) {
+	type arguments struct{ text, digest string }
+	args := make(map[string]arguments)
+	err = q.Each(ctx, `
+		SELECT span_id, argMax(substringUTF8(concat(tool_arguments, if(tool_arguments = '', delegate_task, '')), 1, 200), ver), toString(argMax(cityHash64(tool_arguments, delegate_task), ver))
+		FROM messages WHERE trace_id = {trace:String} AND kind IN ('tool_call', 'delegation') AND is_deleted = 0
+		GROUP BY span_id`, map[string]string{"trace": t.ID}, func(v []any) error {
+		r := reader{values: v}
+		args[r.str()] = arguments{r.str(), r.str()}
+		return r.err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("arguments: %w", err)
+	}
+	s.Turns++
+	s.SessionID = cmp.Or(s.SessionID, t.Session)
+	for _, root := range t.Tree.Roots() {
+		s.DurationMS += ms(root.Wall())
+		s.Spent.add(t.spent[root])
+		if at := time.Unix(0, root.Start).UTC(); s.Started.IsZero() || at.Before(s.Started) {
+			s.Started = at
+		}
+		var node func(n *blame.Node) *diffNode
+		node = func(n *blame.Node) *diffNode {
+			s.Steps++
+			w, a := t.Works[n.ID], args[n.ID]
+			x := &diffNode{kind: n.Kind.String(), name: n.Label(), digest: a.digest, step: DiffStep{
+				TraceID: t.ID, SpanID: n.ID, OffsetMS: ms(n.Start - root.Start), DurationMS: ms(n.Wall()), Arguments: a.text, Status: w.Status, Error: w.Error, Spent: t.spent[n],
+			}}
+			if n.Kind == blame.Delegation || n.Kind == blame.Tool { // not with what it was reported together with
+				x.name = or(n.To, n.Name)
+			}
+			for _, c := range n.Children() {
+				x.children = append(x.children, node(c))
+			}
+			return x
+		}
+		out = append(out, node(root))
+	}
+	return out, nil
+}
+
+// pair adds the rows of two lists of steps.
+func (d *Difference) pair(a, b []*diffNode, depth int) {
+	for _, p := range align(a, b, alike) {
+		r := DiffRow{Depth: depth, Mark: "="}
+		var x, y *diffNode
+		if p[0] >= 0 {
+			x = a[p[0]]
+			r.Kind, r.Name, r.A, r.Mark = x.kind, x.name, &x.step, "-"
+		}
+		if p[1] >= 0 {
+			y = b[p[1]]
+			r.Kind, r.Name, r.B, r.Mark = y.kind, y.name, &y.step, "+"
+		}
+		var below [2][]*diffNode
+		if x != nil {
+			below[0] = x.children
+		}
+		if y != nil {
+			below[1] = y.children
+		}
+		if x != nil && y != nil {
+			r.Mark = "="
+			if x.digest != y.digest || x.name != y.name {
+				r.Mark = "~"
+			}
+		}
+		d.Rows = append(d.Rows, r)
+		d.pair(below[0], below[1], depth+1)
+	}
+}
+
+// alike scores two steps as a pair.
+func alike(x, y *diffNode) int {
+	switch {
+	case x.kind != y.kind:
+		return 0
+	case x.name == y.name && x.digest == y.digest:
+		return 4
+	case x.name == y.name:
+		return 2
+	case x.kind == "run", x.kind == "chat": // the same place in the work of another agent or model
+		return 1
+	}
+	return 0
+}
+
+// times are the parts of the critical paths of two sides.
+type times map[[2]string]*[2]int64
+
+func newTimes() times { return make(times) }
+
+func (t times) add(side int, n *blame.Node) {
+	for _, p := range n.Path() {
+		k := [2]string{p.Bucket.String(), p.Node.Label()}
+		if t[k] == nil {
+			t[k] = new([2]int64)
+		}
+		t[k][side] += p.To - p.From
+	}
+}
+
+// parts are the parts, those that differ most first.
+func (t times) parts() []TimePart {
+	out := make([]TimePart, 0, len(t))
+	for k, v := range t {
+		out = append(out, TimePart{k[0], k[1], ms(v[0]), ms(v[1]), ms(v[1] - v[0])})
+	}
+	slices.SortFunc(out, func(a, b TimePart) int {
+		return cmp.Or(cmp.Compare(max(b.Delta, -b.Delta), max(a.Delta, -a.Delta)), strings.Compare(a.Bucket, b.Bucket), strings.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+// String names the part in a few words.
+func (p TimePart) String() string {
+	return strings.TrimSpace(strings.ReplaceAll(p.Bucket, "_", " ") + " " + p.Name)
+}
+
+// Signed is a difference of milliseconds with its sign.
+func Signed(ms float64) string {
+	d := time.Duration(ms * 1e6)
+	switch {
+	case d > 0:
+		return "+" + Span(d)
+	case d < 0:
+		return "−" + Span(-d)
+	}
+	return "0"
+}
+
+// Sentence is the difference of the durations, and what most of it is in.
+func Sentence(what string, delta float64, parts []TimePart) string {
+	text := what + " " + Signed(delta)
+	var most []string
+	for _, p := range parts[:min(3, len(parts))] {
+		if max(p.Delta, -p.Delta) >= 1 {
+			most = append(most, Signed(p.Delta)+" in "+p.String())
+		}
+	}
+	if len(most) == 0 {
+		return text + "."
+	}
+	return text + ": " + strings.Join(most, ", ") + "."
+}
+
+// Summary has sentences on how the two differ.
+func (d *Difference) Summary() []string {
+	out := []string{Sentence("Time", d.B.DurationMS-d.A.DurationMS, d.Time)}
+	a, b := d.A.Spent, d.B.Spent
+	out = append(out, fmt.Sprintf("Tokens %+d (%s in A, %s in B), cost %s in A, %s in B.", int64(b.Tokens.Total())-int64(a.Tokens.Total()), tokens(a.Tokens.Total()), tokens(b.Tokens.Total()), or(a.Dollars(), "none"), or(b.Dollars(), "none")))
+	if d.Diverges < 0 {
+		return append(out, "The steps are the same.")
+	}
+	r := d.Rows[d.Diverges]
+	what := map[string]string{"~": "has other arguments", "-": "is in A only", "+": "is in B only"}[r.Mark]
+	if r.Kind == "run" && r.Mark == "~" {
+		what = "is of another agent"
+	}
+	at := cmp.Or(r.A, r.B)
+	return append(out, fmt.Sprintf("They diverge at step %d, %s into the turn: %s %s %s.", d.Diverges+1, Span(time.Duration(at.OffsetMS*1e6)), r.Kind, or(r.Name, "without a name"), what))
+}
+
+// Write draws the difference. Responses of models that both have are left out.
+func (d *Difference) Write(w io.Writer, st Style) error {
+	p := &printer{w: w, Style: st}
+	for _, s := range [...]struct {
+		name string
+		DiffSide
+	}{{"A", d.A}, {"B", d.B}} {
+		p.line("", p.bold(s.name), " ", s.ID, p.dim(fmt.Sprintf("  %s, %s, %s, %s", Stamp(s.Started, st.zone()), Span(time.Duration(s.DurationMS*1e6)), plural(s.Steps, "step"), or(s.Spent.Dollars(), "no cost"))))
+	}
+	for _, s := range d.Summary() {
+		p.line("", printable(s))
+	}
+	p.line("")
+	p.line("", p.dim("    A          B          B − A      step"))
+	for i, r := range d.Rows {
+		if r.Kind == "chat" && r.A != nil && r.B != nil {
+			continue
+		}
+		length := func(s *DiffStep) string {
+			if s == nil {
+				return ""
+			}
+			return Span(time.Duration(s.DurationMS * 1e6))
+		}
+		delta, args := "", ""
+		if r.A != nil && r.B != nil {
+			delta = Signed(r.B.DurationMS - r.A.DurationMS)
+		}
+		if s := cmp.Or(r.B, r.A); s.Arguments != "" {
+			args = "  " + p.dim(Clip(printable(strings.Join(strings.Fields(s.Arguments), " ")), 60))
+		}
+		mark := r.Mark
+		switch mark {
+		case "-":
+			mark = p.bad(mark)
+		case "+":
+			mark = p.green(mark)
+		}
+		name := strings.Repeat("  ", min(r.Depth, 20)) + r.Kind + " " + printable(or(r.Name, "without a name"))
+		if i == d.Diverges {
+			name, args = p.bold(name), args+"  ← the first difference"
+		}
+		p.line("", mark, "   ", pad(length(r.A), 11), pad(length(r.B), 11), pad(delta, 11), name, args)
+		if r.Mark == "~" && r.A.Arguments != "" && r.A.Arguments != r.B.Arguments {
+			p.line("", strings.Repeat(" ", 37), strings.Repeat("  ", min(r.Depth, 20)), p.dim("in A: "+Clip(printable(strings.Join(strings.Fields(r.A.Arguments), " ")), 60)))
+		}
+	}
+	return p.err
+}

@@ -1,0 +1,65 @@
+package schema
+
+import "slices"
+
+// Rollups are the tables of counts by slots of time, which the exporter of ClickHouse computes from
+// messages and spans.
+var Rollups = []Table{
+	{
+		Name: "messages_rollup",
+		Columns: slices.Concat(ofSlot, []Column{
+			{Name: "agent_name", Type: setZ, Comment: "The agent that runs"},
+			{Name: "kind", Type: setZ, Comment: "Kind of the messages"},
+			{Name: "model", Type: setZ, Comment: "As the protocol names it"},
+			{Name: "messages", Type: count, Comment: "How many"},
+			{Name: "failed", Type: count, Comment: "How many report a failure"},
+			{Name: "hidden", Type: count, Comment: "How many a user interface would not show"},
+			{Name: "content_bytes", Type: count, Comment: "Length of their contents"},
+			{Name: "input_tokens", Type: count, Comment: "Tokens neither read from nor written to a cache"},
+			{Name: "output_tokens", Type: count, Comment: "Tokens answered, without reasoning"},
+			{Name: "cache_read_tokens", Type: count, Comment: "Tokens read from a cache"},
+			{Name: "cache_write_tokens", Type: count, Comment: "Tokens written to a cache"},
+			{Name: "reasoning_tokens", Type: count, Comment: "Tokens of reasoning"},
+		}, ofComputed),
+	},
+	{
+		Name: "tool_calls_rollup",
+		Columns: slices.Concat(ofSlot, []Column{
+			{Name: "tool_name", Type: setZ, Comment: "The tool"},
+			{Name: "mcp_server", Type: setZ, Comment: "MCP server that has the tool"},
+			{Name: "agent_name", Type: setZ, Comment: "The agent that called"},
+			{Name: "model", Type: setZ, Comment: "The model that requested the calls, where it is known"},
+			{Name: "is_delegation", Type: flag, Comment: "They hand work to another agent"},
+			{Name: "internal", Type: flag, Comment: "The tool is the framework's own"},
+			{Name: "calls", Type: count, Comment: "Calls that have ended, by when they began"},
+			{Name: "errors", Type: count, Comment: "How many failed"},
+			{Name: "cancelled", Type: count, Comment: "How many were denied, interrupted or cancelled"},
+			{Name: "retries", Type: count, Comment: "How many came right after a failed call of the tool"},
+			{Name: "over_1s", Type: count, Comment: "Calls of a second or more"},
+			{Name: "over_10s", Type: count, Comment: "Calls of ten seconds or more"},
+			{Name: "over_1m", Type: count, Comment: "Calls of a minute or more"},
+			{Name: "duration_ns", Type: count, Comment: "Nanoseconds, added up"},
+			{Name: "waited_ns", Type: count, Comment: "Nanoseconds of duration_ns that people took"},
+			{Name: "args_bytes", Type: count, Comment: "Size of the arguments"},
+			{Name: "result_bytes", Type: count, Comment: "Size of the results"},
+			{Name: "longest_ns", Type: count, Comment: "Nanoseconds of the longest"},
+		}, ofComputed),
+	},
+}
+
+var ofSlot = []Column{
+	{Name: "tenant", Type: set, Comment: ofTenant},
+	{Name: "step", Type: "UInt16", Comment: "Seconds of the slot: 300 or 3600"},
+	{Name: "ts", Type: seconds, Comment: "Begin of the slot"},
+	{Name: "source", Type: setZ, Comment: ofSource + "; empty for hours before the upgrade whose rows are gone"},
+	{Name: "format", Type: setZ, Comment: ofFormat},
+}
+
+var ofComputed = []Column{
+	{Name: "sessions", Type: "AggregateFunction(uniq, String) CODEC(ZSTD(1))", Comment: "Conversations, about. Of a view do not add them up; of the table take uniqMerge(sessions)"},
+	{Name: "seen", Type: seconds, Comment: "When a row was last stored; retention counts from here"},
+	{Name: "ver", Type: ordered, Comment: "When the slot was computed, in microseconds: the highest is valid"},
+	{Name: "is_deleted", Type: deleted, Comment: "1: there are no such rows any more"},
+}
+
+const seconds = "DateTime('UTC') CODEC(Delta(4), ZSTD(1))"

@@ -1,0 +1,38 @@
+// Follows a conversation that may go on: asks once a second whether it has something new, and only then for its last turns.
+"use strict";
+(() => {
+  const root = document.querySelector("[data-tail]");
+  if (!root) return;
+  const turns = () => root.querySelectorAll("article.turn");
+  let token = "", busy = false;
+  async function look() {
+    if (document.hidden || busy) return;
+    busy = true;
+    try {
+      const answer = await fetch(root.dataset.tail);
+      const now = answer.ok ? await answer.text() : token;
+      if (now !== token && token !== "") await take();
+      token = now;
+    } finally { busy = false; }
+  }
+  async function take() {
+    const page = new URL(location.href), all = Number(root.dataset.turns);
+    page.search = "?skip=" + Math.max(0, all - 1);
+    const answer = await fetch(page);
+    if (!answer.ok) return;
+    const doc = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const fresh = doc.querySelectorAll("article.turn"), last = Array.from(turns()).pop();
+    const below = innerHeight + scrollY > document.documentElement.scrollHeight - 80;
+    fresh.forEach((f, i) => {
+      if (i || !last || all === 0) { root.append(f); return; }
+      const open = last.querySelector("details.inside")?.open;
+      if (open) f.querySelector("details.inside")?.setAttribute("open", "");
+      last.replaceWith(f);
+    });
+    root.querySelector(".empty")?.remove();
+    root.dataset.turns = doc.querySelector("[data-turns]")?.dataset.turns || Math.max(0, all - 1) + fresh.length;
+    if (below) scrollTo(0, document.documentElement.scrollHeight);
+  }
+  setInterval(() => look().catch(() => {}), 1000);
+  look().catch(() => {});
+})();

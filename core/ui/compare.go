@@ -1,0 +1,96 @@
+package ui
+
+import (
+	"time"
+
+	"github.com/earshot-dev/earshot/core/inspect"
+	"github.com/earshot-dev/earshot/core/ui/address"
+)
+
+// comparePage compares two traces or sessions, and without these two versions, or the range of time
+// with the one before.
+type comparePage struct {
+	State    address.State
+	A, B     string // as they were asked for
+	Versions []string
+	VA, VB   string
+
+	Diff    *inspect.Difference
+	Rows    []diffRow
+	Hidden  int // responses that both have
+	Changes []inspect.Change
+	Before  string // the range of A, without ids and versions
+	Now     string
+}
+
+// diffRow is a row of a difference.
+type diffRow struct {
+	inspect.DiffRow
+	First bool // the first difference
+	Class string
+	Delta string
+	Slow  bool // B takes much longer
+}
+
+// maxIndent is the depth from which deeper steps are not indented further.
+const maxIndent = 8
+
+// Indent is the class of the row's depth.
+func (r diffRow) Indent() int { return min(r.Depth, maxIndent) }
+
+func (u *UI) compare(r request) (string, any, error) {
+	p := comparePage{State: r.State, A: r.State.Get("a"), B: r.State.Get("b"), VA: r.State.Get("va"), VB: r.State.Get("vb")}
+	if p.A != "" && p.B != "" {
+		return "Compare", &p, u.compareTraces(r, &p)
+	}
+	err := u.q.Each(r.Context(), "SELECT agent_version FROM v_tool_calls WHERE agent_version != '' GROUP BY agent_version ORDER BY max(ts) DESC LIMIT 50", nil, func(v []any) error {
+		p.Versions = append(p.Versions, "")
+		return scan(v, &p.Versions[len(p.Versions)-1])
+	})
+	if err != nil {
+		return "Compare", &p, err
+	}
+	from, to := r.State.Times()
+	b := inspect.Sample{From: from, To: to, Version: p.VB}
+	a := b
+	a.Version = p.VA
+	if p.VA == "" || p.VB == "" {
+		p.VA, p.VB = "", ""
+		a = inspect.Sample{From: from.Add(-to.Sub(from)), To: from}
+		b.Version = ""
+		if r.State.Range().All() {
+			return "Compare", &p, nil
+		}
+	}
+	p.Before, p.Now = stretch(a), stretch(b)
+	p.Changes, err = inspect.Changes(r.Context(), u.q, a, b, nil, r.Now)
+	return "Compare", &p, err
+}
+
+// stretch names the work of a sample.
+func stretch(s inspect.Sample) string {
+	if s.Version != "" {
+		return "version " + s.Version
+	}
+	return s.From.Local().Format("Jan 2 15:04") + " to " + s.To.Local().Format("Jan 2 15:04")
+}
+
+func (u *UI) compareTraces(r request, p *comparePage) (err error) {
+	p.Diff, err = inspect.Diff(r.Context(), u.q, p.A, p.B, nil, r.Now)
+	if err != nil {
+		return err
+	}
+	for i, row := range p.Diff.Rows {
+		if row.Kind == "chat" && row.A != nil && row.B != nil {
+			p.Hidden++
+			continue
+		}
+		d := diffRow{DiffRow: row, First: i == p.Diff.Diverges, Class: map[string]string{"=": "same", "~": "other", "-": "gone", "+": "new"}[row.Mark]}
+		if row.A != nil && row.B != nil {
+			d.Delta = inspect.Signed(row.B.DurationMS - row.A.DurationMS)
+			d.Slow = row.B.DurationMS > 2*row.A.DurationMS && row.B.DurationMS-row.A.DurationMS > float64(time.Second/time.Millisecond)
+		}
+		p.Rows = append(p.Rows, d)
+	}
+	return nil
+}

@@ -1,0 +1,282 @@
+package ui
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/inspect"
+	"github.com/earshot-dev/earshot/core/ui/address"
+)
+
+// costPage is what work cost, and what made it cost that.
+type costPage struct {
+	Filters  filters
+	Total    spending
+	Sections []section
+}
+
+// section is a table with its own heading.
+type section struct {
+	Title, Note, Empty string
+	Head               []string
+	Rows               []costRow
+}
+
+// costRow is a row of a section: what it is of, and its numbers.
+type costRow struct {
+	Name  string
+	Href  string
+	Share int // percent; -1: no bar
+	Cells []string
+}
+
+// spending is a sum of tokens.
+type spending struct {
+	Cost               float64
+	Tokens, Unpriced   uint64
+	Read, Sent, Answer uint64 // from the cache, in full, answered
+}
+
+func (s spending) Dollars() string {
+	return inspect.Cost{Tokens: inspect.Tokens{Input: s.Tokens}, CostUSD: s.Cost, Unpriced: s.Unpriced}.Dollars()
+}
+
+// Hits is the share of the requests' tokens that came from a cache, in percent.
+func (s spending) Hits() string {
+	if s.Read+s.Sent == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.0f %%", 100*float64(s.Read)/float64(s.Read+s.Sent))
+}
+
+// costs has the columns of the rows that costSQL reads.
+var costs = address.Columns{"time": "ts", "agent": "agent_name", "model": "model", "format": "format", "tenant": "tenant", "project": "project"}
+
+const usage = `(SELECT u.*, f.project AS project FROM v_usage AS u LEFT JOIN v_session_facts AS f ON f.tenant = u.tenant AND f.session_id = u.session_id)`
+
+func (u *UI) cost(r request) (string, any, error) {
+	p := &costPage{}
+	var err error
+	if p.Filters, err = u.filters(r, usage, costs); err != nil {
+		return "Cost", p, err
+	}
+	for _, add := range []func(*UI, request) error{p.spent, p.toolCosts, p.contexts, p.findings, p.waits} {
+		if err := add(u, r); err != nil {
+			return "Cost", p, err
+		}
+	}
+	return "Cost", p, nil
+}
+
+// costRows is how many rows a section has.
+const costRows = 15
+
+// spent adds the cost by day, agent, model and project.
+func (p *costPage) spent(u *UI, r request) error {
+	where, params := r.State.Where(costs)
+	by := [...]struct {
+		title, filter string
+		lines         []spending
+		names         []string
+	}{{title: "By day (UTC)"}, {title: "By agent", filter: "agent"}, {title: "By model", filter: "model"}, {title: "By project", filter: "project"}}
+	err := u.q.Each(r.Context(), `
+		SELECT toUInt64(grouping(day, agent_name, model, project)) AS of, concat(day, agent_name, model, project), ifNull(sum(cost_usd), 0) AS cost, sum(tokens), sumIf(tokens, NOT has_price),
+			sum(cache_read_tokens), sum(input_tokens + cache_write_tokens), sum(output_tokens + reasoning_tokens)
+		FROM (SELECT *, toString(toDate(ts, 'UTC')) AS day FROM `+usage+` WHERE `+where+`)
+		GROUP BY GROUPING SETS ((day), (agent_name), (model), (project), ())
+		ORDER BY of, if(of = 7, day, '') DESC, cost DESC, sum(tokens) DESC`, params, func(v []any) error {
+		var of uint64
+		var name string
+		var s spending
+		if err := scan(v, &of, &name, &s.Cost, &s.Tokens, &s.Unpriced, &s.Read, &s.Sent, &s.Answer); err != nil {
+			return err
+		}
+		for i, only := range [...]uint64{7, 11, 13, 14} {
+			if of == only {
+				by[i].lines, by[i].names = append(by[i].lines, s), append(by[i].names, name)
+			}
+		}
+		if of == 15 {
+			p.Total = s
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("cost: %w", err)
+	}
+	for _, b := range by {
+		s := section{Title: b.title, Head: []string{"cost", "tokens", "answered", "from cache"}}
+		var top float64
+		for _, l := range b.lines {
+			top = max(top, l.Cost)
+		}
+		for i, l := range b.lines[:min(len(b.lines), 2*costRows)] {
+			row := costRow{Name: b.names[i], Share: -1, Cells: []string{l.Dollars(), short(l.Tokens), short(l.Answer), l.Hits()}}
+			if top > 0 {
+				row.Share = int(100 * l.Cost / top)
+			}
+			switch {
+			case b.filter == "":
+				row.Href = r.State.In(address.Range{From: row.Name + "T00:00:00Z", To: row.Name + "T23:59:59Z"}).String()
+			case row.Name == "":
+				row.Name = "none is known"
+			default:
+				row.Href = r.State.With(b.filter, row.Name).String()
+			}
+			s.Rows = append(s.Rows, row)
+		}
+		p.Sections = append(p.Sections, s)
+	}
+	return nil
+}
+
+// section adds a section of one query, whose rows are a name, the id of a session or nothing, a
+// number to compare by, and cells.
+func (p *costPage) section(u *UI, r request, s section, sql string, params map[string]string) error {
+	var numbers []float64
+	var top float64
+	err := u.q.Each(r.Context(), sql, params, func(v []any) error {
+		var session string
+		var n float64
+		row := costRow{Cells: make([]string, len(v)-3)}
+		into := []any{&row.Name, &session, &n}
+		for i := range row.Cells {
+			into = append(into, &row.Cells[i])
+		}
+		if err := scan(v, into...); err != nil {
+			return err
+		}
+		if session != "" {
+			row.Href = "/session/" + session
+		}
+		top = max(top, n)
+		s.Rows, numbers = append(s.Rows, row), append(numbers, n)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.Title, err)
+	}
+	for i := range s.Rows {
+		if s.Rows[i].Share = -1; top > 0 {
+			s.Rows[i].Share = int(100 * numbers[i] / top)
+		}
+	}
+	p.Sections = append(p.Sections, s)
+	return nil
+}
+
+// toolCalls has the columns of v_tool_calls.
+var toolCalls = address.Columns{"time": "ts", "agent": "agent_name", "tool": "tool_name", "model": "model", "format": "format", "tenant": "tenant", "status": "status", "project": "project"}
+
+func (p *costPage) toolCosts(u *UI, r request) error {
+	where, params := r.State.Where(toolCalls)
+	return p.section(u, r, section{
+		Title: "By tool", Head: []string{"cost", "calls", "tokens a call"}, Empty: "No result has a known size in tokens.",
+		Note: "What reading the results cost the first time. Each later request of a run reads them again, from a cache as a rule.",
+	}, `
+		SELECT toString(tool_name), '' AS session, ifNull(sum(cost_usd), 0) AS cost, if(count(cost_usd) = 0, '?', concat('$', toString(round(cost, 4)))), toString(count()), toString(round(ifNull(avg(result_tokens), 0)))
+		FROM v_tool_calls
+		WHERE result_tokens IS NOT NULL AND `+where+`
+		GROUP BY tool_name
+		ORDER BY cost DESC, sum(result_tokens) DESC, tool_name
+		LIMIT `+strconv.Itoa(costRows), params)
+}
+
+// contexts adds the runs whose requests grew most.
+func (p *costPage) contexts(u *UI, r request) error {
+	columns := address.Columns{"time": "ts", "agent": "agent_name", "model": "model", "format": "format", "tenant": "tenant", "project": "project"}
+	where, params := r.State.Where(columns)
+	before := len(p.Sections)
+	err := p.section(u, r, section{
+		Title: "Contexts that grew most", Head: []string{"first request", "largest", "requests", "agent"}, Empty: "No request has counts of its tokens.",
+		Note: "Tokens of a conversation's requests, by agent. A larger request costs more each time it is sent.",
+	}, `
+		SELECT if(any(title) != '', any(title), session_id) AS name, session_id, toFloat64(max(size)) AS largest, toString(argMin(size, ts)), toString(max(size)), toString(count()), toString(agent_name)
+		FROM (
+			SELECT u.*, u.input_tokens + u.cache_read_tokens + u.cache_write_tokens AS size, f.project AS project, f.title AS title
+			FROM v_usage AS u LEFT JOIN v_session_facts AS f ON f.tenant = u.tenant AND f.session_id = u.session_id)
+		WHERE size > 0 AND `+where+`
+		GROUP BY tenant, session_id, agent_name
+		HAVING count() > 1
+		ORDER BY max(size) - argMin(size, ts) DESC, session_id
+		LIMIT `+strconv.Itoa(costRows), params)
+	if err != nil {
+		return err
+	}
+	for _, row := range p.Sections[before].Rows {
+		for i := range 2 {
+			if n, err := strconv.ParseUint(row.Cells[i], 10, 64); err == nil {
+				row.Cells[i] = short(n)
+			}
+		}
+	}
+	return nil
+}
+
+func (p *costPage) findings(u *UI, r request) error {
+	where, params := r.State.Where(address.Columns{"time": "ts", "agent": "agent_name", "tool": "tool_name", "format": "format", "tenant": "tenant"})
+	return p.section(u, r, section{
+		Title: "Loops and storms", Head: []string{"runs", "most", "tool"}, Empty: "No run repeats itself, fails in a row or falls silent.",
+	}, `
+		SELECT transform(toString(kind), ['repeat', 'ping_pong', 'error_storm', 'fan_out', 'silence'], ['the same call again', 'to and fro between two calls', 'failures in a row', 'many delegations at once', 'silence'], toString(kind)),
+			argMax(session_id, count), toFloat64(uniqExact(run_id)) AS runs, toString(uniqExact(run_id)), toString(max(count)), toString(tool_name)
+		FROM v_findings
+		WHERE `+where+`
+		GROUP BY kind, tool_name
+		ORDER BY runs DESC, kind, tool_name
+		LIMIT `+strconv.Itoa(costRows), params)
+}
+
+func (p *costPage) waits(u *UI, r request) error {
+	where, params := r.State.Where(toolCalls)
+	before := len(p.Sections)
+	err := p.section(u, r, section{
+		Title: "Waits for people", Head: []string{"together", "calls", "longest"}, Empty: "No call waited for a person.",
+	}, `
+		SELECT toString(tool_name), argMax(session_id, waited_ms), sum(waited_ms) AS together, toString(together), toString(count()), toString(max(waited_ms))
+		FROM v_tool_calls
+		WHERE waited_ms > 0 AND `+where+`
+		GROUP BY tool_name
+		ORDER BY together DESC, tool_name
+		LIMIT `+strconv.Itoa(costRows), params)
+	if err != nil {
+		return err
+	}
+	for _, row := range p.Sections[before].Rows {
+		for _, i := range [...]int{0, 2} {
+			if ms, err := strconv.ParseFloat(row.Cells[i], 64); err == nil {
+				row.Cells[i] = inspect.Span(time.Duration(ms * 1e6))
+			}
+		}
+	}
+	return nil
+}
+
+// Source is the account of a source.
+type Source struct {
+	Name, Format                                     string
+	Read, Decoded, Quarantined, Dropped, Unaccounted string
+	Problems                                         uint64
+	Lost                                             bool // bytes are unaccounted for
+	Last                                             time.Time
+}
+
+// sources reads the account of every source.
+func (u *UI) sources(r request) (out []Source, err error) {
+	err = u.q.Each(r.Context(), `
+		SELECT toString(source), toString(format), formatReadableSize(read_bytes), formatReadableSize(decoded_bytes), formatReadableSize(quarantined_bytes), formatReadableSize(dropped_bytes),
+			formatReadableSize(toInt64(unaccounted_bytes)), toUInt64(problems), toUInt8(unaccounted_bytes != 0), toDateTime64(last_seen, 3, 'UTC')
+		FROM v_sources
+		ORDER BY source`, nil, func(v []any) error {
+		var s Source
+		var lost uint8
+		if err := scan(v, &s.Name, &s.Format, &s.Read, &s.Decoded, &s.Quarantined, &s.Dropped, &s.Unaccounted, &s.Problems, &lost, &s.Last); err != nil {
+			return err
+		}
+		s.Lost = lost == 1
+		out = append(out, s)
+		return nil
+	})
+	return out, err
+}

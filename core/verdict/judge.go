@@ -1,0 +1,309 @@
+package verdict
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Run is an open run, or one that a delegation is related to, as it is now.
+type Run struct {
+	ID     string
+	Agent  string
+	Model  string
+	State  *Progress
+	Ended  bool  // by its protocol, by its silence, or with its stream
+	Lost   bool  // it ended with its stream, and not by its protocol
+	Failed bool  // it ended in an error
+	Alive  int64 // the last sign of life: a record, or bytes of its stream
+	Parent *Run  // the run that has Call
+	Call   *Call // that caused it
+	Loop   Loop
+
+	Verdict Verdict
+}
+
+// Call is a call without a result.
+type Call struct {
+	ID         string
+	Tool       string
+	To         string // the delegate
+	Delegation bool
+	Async      bool
+	State      *CallState
+	Caller     *Run
+	Child      *Run
+	Elsewhere  bool // its child is a run of another session
+	Alive      int64
+
+	Verdict Verdict
+}
+
+// Loop is a repetition of calls with equal results that goes on.
+type Loop struct {
+	Tool  string
+	Count int64 // calls
+	Took  int64 // ns; since the first
+}
+
+// The counts and the pace of a loop: a poll that waits between its calls is none until it has
+// had the same answer very often.
+const (
+	loopCalls = 5
+	loopPolls = 40
+	loopPace  = int64(20 * time.Second)
+)
+
+func (l *Loop) endless() bool {
+	return l.Count >= loopCalls && (l.Took < l.Count*loopPace || l.Count >= loopPolls)
+}
+
+// Session is the open work of a session.
+type Session struct {
+	Format string
+	Runs   []*Run
+	Calls  []*Call
+	// ShowsDelegates is set if a delegation of the session had its run below it: one that has
+	// none is not just invisible.
+	ShowsDelegates bool
+}
+
+// Judge judges sessions by its rules and its history.
+type Judge struct {
+	Rules   Rules
+	History *History
+}
+
+// Session sets the verdicts of a session's open work at the time now. It returns when the next
+// verdict may change if no record follows; 0: never.
+func (j *Judge) Session(s *Session, now int64) (next int64) {
+	v := judgement{Judge: j, Session: s, now: now}
+	calls := make(map[*Run][]*Call, len(s.Runs))
+	for _, c := range s.Calls {
+		calls[c.Caller] = append(calls[c.Caller], c)
+	}
+	for _, c := range s.Calls {
+		c.Verdict = v.call(c)
+	}
+	for _, r := range s.Runs {
+		if !r.Ended || r.Call != nil {
+			r.Verdict = v.run(r, calls[r])
+		}
+	}
+	v.propagate(calls)
+	return v.next
+}
+
+type judgement struct {
+	*Judge
+	*Session
+	now, next int64
+}
+
+// due reports whether a time has come; if not, the session is judged again then.
+func (v *judgement) due(at int64) bool {
+	if at <= v.now {
+		return true
+	}
+	if v.next == 0 || at < v.next {
+		v.next = at
+	}
+	return false
+}
+
+func (v *judgement) ago(t int64) string { return span(v.now - t) }
+
+// call judges a call by itself; a delegation with a run that goes on is as healthy as that.
+func (v *judgement) call(c *Call) Verdict {
+	st, rules := c.State, &v.Rules
+	switch st.Awaits {
+	case Permission:
+		return Verdict{Kind: WaitingPermission, Since: st.Since, Evidence: fmt.Sprintf("%s has waited %s for a person's permission", c.name(), v.ago(st.Since))}
+	case Person:
+		return Verdict{Kind: WaitingPerson, Since: st.Since, Evidence: fmt.Sprintf("%s has waited %s for a person's answer", c.name(), v.ago(st.Since))}
+	}
+	if child := c.Child; child != nil {
+		switch {
+		case child.Ended && c.Async, !child.Ended && child.State.Awaits != NextPrompt:
+			return Verdict{}
+		case child.Ended && (child.Failed || child.Lost):
+			if !v.due(child.Alive + int64(rules.Grace)) {
+				return Verdict{}
+			}
+			why := "its stream has ended without an answer"
+			if child.Failed {
+				why = "it failed"
+				if child.State.Trouble != "" {
+					why += ": " + child.State.Trouble
+				}
+			}
+			return Verdict{Kind: ChildDead, Since: child.Alive, Evidence: fmt.Sprintf("%s ended %s ago and %s has no result; %s", agent(child), v.ago(child.Alive), c.name(), why)}
+		default:
+			if c.Async || !v.due(child.Alive+int64(rules.Grace)) {
+				return Verdict{}
+			}
+			return Verdict{Kind: Zombie, Since: child.Alive, Evidence: fmt.Sprintf("%s finished %s ago and %s has no result of it", agent(child), v.ago(child.Alive), c.name())}
+		}
+	}
+	if c.Delegation && !c.Elsewhere {
+		b := v.History.Bound(StartKey(v.Format))
+		if v.ShowsDelegates || b.N >= 2 {
+			at := st.Begun + max(int64(rules.Start), b.Limit)
+			if v.due(at) {
+				return Verdict{Kind: NeverStarted, Since: st.Begun, Evidence: fmt.Sprintf("%s was called %s ago and its delegate has written nothing", c.name(), v.ago(st.Begun))}
+			}
+			return Verdict{}
+		}
+	}
+	return v.tool(c)
+}
+
+// tool judges how long a call has run.
+func (v *judgement) tool(c *Call) Verdict {
+	st, rules := c.State, &v.Rules
+	b := v.History.Bound(st.Key)
+	limit, than := int64(rules.Tool), fmt.Sprintf("a call without history may take %s", span(int64(rules.Tool)))
+	switch {
+	case b.N >= MinSamples:
+		limit = max(b.Limit, int64(rules.ToolFloor))
+		than = fmt.Sprintf("its longest of %d runs took %s", b.N, span(b.Longest))
+	case b.N > 0:
+		than = fmt.Sprintf("%d runs are no history, and without one a call may take %s", b.N, span(int64(rules.Tool)))
+	}
+	if st.Limit > 0 {
+		if own := st.Limit + int64(rules.Grace); own < limit || b.N < MinSamples {
+			limit, than = own, fmt.Sprintf("its own timeout is %s", span(st.Limit))
+		}
+	}
+	at := st.Begun + limit
+	if c.Alive > st.Begun { // it reports progress
+		at = max(at, c.Alive+int64(rules.ModelSilent))
+	}
+	evidence := fmt.Sprintf("%s has run %s; %s", c.name(), v.ago(st.Begun), than)
+	if !v.due(at) {
+		return Verdict{Evidence: evidence}
+	}
+	return Verdict{Kind: ToolRunning, Since: st.Begun, Evidence: evidence}
+}
+
+// run judges a run by itself: its verdict is that of a call below it if it has none.
+func (v *judgement) run(r *Run, calls []*Call) Verdict {
+	p, rules := r.State, &v.Rules
+	if o := v.orphan(r); o.Kind != Healthy {
+		return o
+	}
+	if r.Ended {
+		return Verdict{}
+	}
+	asks := slices.ContainsFunc(calls, func(c *Call) bool { return c.Verdict.Kind.Waits() })
+	switch {
+	case asks && (p.Awaits == Permission || p.Awaits == Person): // the wait is the call's
+		return Verdict{}
+	case p.Awaits == Permission:
+		return Verdict{Kind: WaitingPermission, Since: p.Since, Evidence: fmt.Sprintf("%s has waited %s for a person's permission", agent(r), v.ago(p.Since))}
+	case p.Awaits == Person:
+		return Verdict{Kind: WaitingPerson, Since: p.Since, Evidence: fmt.Sprintf("%s has waited %s for a person", agent(r), v.ago(p.Since))}
+	case p.Limited != 0:
+		return Verdict{Kind: RateLimited, Since: p.Limited, Evidence: fmt.Sprintf("the provider has refused %s for %s: %s", agent(r), v.ago(p.Limited), p.Trouble)}
+	case p.Retries > 0:
+		if p.Retries >= 3 || v.due(p.Retrying+int64(rules.Retrying)) {
+			return Verdict{Kind: ModelRetrying, Since: p.Retrying, Evidence: fmt.Sprintf("%d requests of %s failed one after the other in %s: %s", p.Retries, agent(r), v.ago(p.Retrying), or(p.Trouble, "no reason is known"))}
+		}
+		return Verdict{}
+	case r.Loop.endless():
+		return Verdict{Kind: Looping, Since: r.Alive - r.Loop.Took, Evidence: fmt.Sprintf("%s has had the same results of %s %d times in %s", agent(r), r.Loop.Tool, r.Loop.Count, span(r.Loop.Took))}
+	case len(calls) > 0 || p.Awaits != Model:
+		return Verdict{}
+	}
+	return v.model(r)
+}
+
+// model judges a run that waits for its model.
+func (v *judgement) model(r *Run) Verdict {
+	p, rules := r.State, &v.Rules
+	b := v.History.Bound(ModelKey(r.Model))
+	limit, than := int64(rules.ModelSilent), "no history of the model"
+	if b.N >= MinSamples {
+		limit = max(limit, b.Limit)
+		than = fmt.Sprintf("its longest of %d answers took %s", b.N, span(b.Longest))
+	}
+	alive := r.Alive
+	if !v.due(alive + limit) {
+		return Verdict{}
+	}
+	if !p.Answered {
+		return Verdict{Kind: NeverStarted, Since: alive, Evidence: fmt.Sprintf("%s has had its prompt for %s and no answer of a model at all", agent(r), v.ago(alive))}
+	}
+	return Verdict{Kind: ModelSilent, Since: alive, Evidence: fmt.Sprintf("%s has been silent for %s; %s", or(r.Model, "the model of "+agent(r)), v.ago(alive), than)}
+}
+
+// orphan judges a run whose caller has ended.
+func (v *judgement) orphan(r *Run) Verdict {
+	up := r.Parent
+	if up == nil || !up.Ended || up.Lost || r.Call == nil || r.Call.Async || r.Ended || r.State.Awaits == NextPrompt {
+		return Verdict{}
+	}
+	if r.Alive <= up.Alive+int64(v.Rules.Grace) && !v.due(up.Alive+2*int64(v.Rules.Grace)) {
+		return Verdict{}
+	}
+	return Verdict{Kind: Orphan, Since: up.Alive, Evidence: fmt.Sprintf("%s goes on although its caller %s ended %s ago", agent(r), agent(up), v.ago(up.Alive))}
+}
+
+// propagate passes a verdict on to the work that waits for it: a fault before a wait.
+func (v *judgement) propagate(calls map[*Run][]*Call) {
+	for range len(v.Runs) + 1 {
+		changed := false
+		for _, c := range v.Calls {
+			if c.Verdict.Kind == Healthy && c.Child != nil && c.Child.Verdict.Kind != Healthy && c.Child.Verdict.Kind != Orphan && !c.Async {
+				c.Verdict, changed = below(c.Child.Verdict, "run "+c.Child.ID), true
+			}
+		}
+		for _, r := range v.Runs {
+			if r.Ended || r.Verdict.Kind != Healthy || r.State.Awaits == NextPrompt {
+				continue
+			}
+			var worst *Call
+			for _, c := range calls[r] {
+				if k := c.Verdict.Kind; k != Healthy && !c.Async && (worst == nil || worst.Verdict.Kind.Waits() && !k.Waits()) {
+					worst = c
+				}
+			}
+			if worst != nil {
+				r.Verdict, changed = below(worst.Verdict, "call "+worst.ID), true
+			}
+		}
+		if !changed {
+			return
+		}
+	}
+}
+
+func below(v Verdict, cause string) Verdict {
+	if v.Cause == "" {
+		v.Cause = cause
+	}
+	return v
+}
+
+// name is the call for people.
+func (c *Call) name() string {
+	switch {
+	case c.State.Command != "":
+		return c.Tool + " `" + c.State.Command + "`"
+	case c.Delegation && c.To != "":
+		return c.Tool + " to " + c.To
+	}
+	return or(c.Tool, "a call")
+}
+
+// Name is the call for people.
+func (c *Call) Name() string { return c.name() }
+
+func agent(r *Run) string { return or(r.Agent, "the agent") }
+
+func or(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}

@@ -1,0 +1,118 @@
+package clickhouse
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+const (
+	// sizeEvery is how often the size of the tables is looked at.
+	sizeEvery = time.Minute
+	// rollEvery is how often the rollups are computed, and rollFirst is when they are first. Of the
+	// time that it takes they rest twenty times as much.
+	rollEvery, rollFirst = time.Minute, 15 * time.Second
+	// daysEvery is how often days that are over are merged, if nothing was stored in them for as
+	// long as settledAfter.
+	daysEvery, settledAfter = 10 * time.Minute, time.Hour
+)
+
+// keeper holds the tables of a database below a size, computes the rollups and merges the days
+// that are over, until it is stopped.
+type keeper struct {
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+}
+
+// start starts the keeper of an exporter's tables.
+func (k *keeper) start(prepare context.Context, x *Exporter) {
+	log, settle := x.settings.Logger, max(5*time.Minute, 4*x.settings.Timeout)
+	ctx, cancel := context.WithCancel(context.Background())
+	k.cancel = cancel
+	if most := x.settings.MaxSize; most > 0 {
+		k.done.Go(func() { keepSize(ctx, x.conn, most, log) })
+	}
+	k.done.Go(func() { keepRollups(ctx, roller{c: x.conn, s: x.schema, settle: settle, sleep: pause}, log) })
+	if x.conn.embedded && x.settings.CreateSchema {
+		p := relayout{c: x.conn, s: x.schema, most: x.settings.MaxSize, settle: settle, sleep: pause, log: log}
+		replaced, err := p.empty(prepare)
+		if err != nil {
+			log.Warn("clickhouse: messages are in partitions of a month", "error", err)
+		}
+		k.done.Go(func() { keepDays(ctx, p, replaced) })
+	}
+}
+
+func (k *keeper) stop() {
+	if k.cancel != nil {
+		k.cancel()
+		k.done.Wait()
+	}
+}
+
+// pause waits, or returns the error of the context when it ends.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+func keepSize(ctx context.Context, c *Conn, most int64, log *slog.Logger) {
+	for {
+		n, oldest, err := c.dropOldest(ctx, most)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			log.Warn("clickhouse: the tables may be larger than store.max_size", "error", err)
+		case n > 0:
+			log.Info("the oldest rows are dropped: the tables were larger than store.max_size", "bytes", n, "up_to", oldest)
+		}
+		if pause(ctx, sizeEvery) != nil {
+			return
+		}
+	}
+}
+
+func keepRollups(ctx context.Context, p roller, log *slog.Logger) {
+	for wait := rollFirst; pause(ctx, wait) == nil; {
+		began := time.Now()
+		for _, r := range rollups() {
+			n, err := p.pass(ctx, r)
+			switch {
+			case ctx.Err() != nil:
+				return
+			case err != nil:
+				log.Warn("clickhouse: a rollup is behind, and its views read the rows", "table", r.table, "error", err)
+			case n >= 24:
+				log.Info("clickhouse: a rollup is computed", "table", r.table, "hours", n, "took", time.Since(began).Round(time.Millisecond))
+			}
+		}
+		wait = max(rollEvery, 20*time.Since(began))
+	}
+}
+
+func keepDays(ctx context.Context, p relayout, replaced bool) {
+	for wait := rollFirst; pause(ctx, wait) == nil; {
+		var err error
+		if wait = daysEvery; !replaced {
+			wait = rollEvery
+			replaced, err = p.pass(ctx)
+		}
+		if err == nil {
+			_, err = p.c.mergeSettled(ctx, settledAfter, pause)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			p.log.Warn("clickhouse: days that are over are not in order yet", "error", err)
+		}
+	}
+}

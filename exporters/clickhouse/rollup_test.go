@@ -1,0 +1,232 @@
+package clickhouse
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// fromRows compute the views of the rollups from the rows.
+var fromRows = map[string]string{
+	"v_messages": `SELECT tenant, toDateTime(toStartOfInterval(ts, INTERVAL %d SECOND), 'UTC') AS slot, source, format, agent_name, kind, model, count(), countIf(failed), countIf(hidden),
+		sum(content_bytes), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens), sum(reasoning_tokens), uniqExact(session_id)
+		FROM messages FINAL GROUP BY ALL ORDER BY ALL`,
+	"v_tool_calls": `SELECT tenant, toDateTime(toStartOfInterval(ts, INTERVAL %d SECOND), 'UTC') AS slot, source, format, tool_name, mcp_server, agent_name, model, is_delegation, internal,
+		count(), countIf(status = 'error'), countIf(status = 'cancelled'), countIf(attempt > 1),
+		countIf(duration_ns >= 1e9), countIf(duration_ns >= 10e9), countIf(duration_ns >= 60e9), sum(duration_ns), sum(waited_ns), sum(args_bytes), sum(result_bytes), max(duration_ns), uniqExact(session_id)
+		FROM tool_calls FINAL WHERE status != 'running' GROUP BY ALL ORDER BY ALL`,
+}
+
+// sameAsRows compares the views of the rollups with the rows.
+func sameAsRows(t *testing.T, c *Conn, when string) {
+	t.Helper()
+	for view, sql := range fromRows {
+		for step, suffix := range map[int]string{300: "_5m", 3600: "_1h"} {
+			want, got := count(t, c, fmt.Sprintf(sql, step)), count(t, c, "SELECT * FROM "+view+suffix+" ORDER BY ALL")
+			if want == "" {
+				t.Errorf("%s: no rows for %s", when, view)
+			}
+			if d := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); d != "" {
+				t.Fatalf("%s: %s%s (-rows +view):\n%s", when, view, suffix, d)
+			}
+		}
+	}
+}
+
+func rollerOf(x *Exporter, settle time.Duration) roller {
+	return roller{c: x.conn, s: x.schema, settle: settle, sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }}
+}
+
+func roll(t *testing.T, p roller) (n int) {
+	t.Helper()
+	for _, r := range rollups() {
+		done, err := p.pass(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += done
+	}
+	return n
+}
+
+// history makes rows that come late, are renamed, move in time and to other sessions, and are
+// taken back.
+type history struct {
+	*rand.Rand
+	messages []msg.Message
+	spans    []msg.Span
+	ver      uint64
+	batch    int
+}
+
+func pick[T any](h *history, of ...T) T { return of[h.IntN(len(of))] }
+
+var historyBegin = time.Date(2026, 3, 1, 22, 0, 0, 0, time.UTC).UnixNano()
+
+func (h *history) when() int64 { return historyBegin + h.Int64N(int64(5*time.Hour)) }
+
+func (h *history) next() *export.Batch {
+	h.batch++
+	b := &export.Batch{ID: fmt.Sprint("history-", h.batch)}
+	for range 1 + h.IntN(12) {
+		h.ver++
+		h.message(b)
+		h.span(b)
+	}
+	return b
+}
+
+func (h *history) message(b *export.Batch) {
+	if len(h.messages) == 0 || h.IntN(3) == 0 {
+		m := sampleMessages(4)[h.IntN(4)]
+		m.Key, m.Session, m.Time = fmt.Sprint("k", h.ver), fmt.Sprint("s", h.IntN(4)), h.when()
+		m.Usage.Input, m.Usage.Output, m.IsError, m.Hidden = uint64(h.IntN(100)), uint64(h.IntN(9)), h.IntN(4) == 0, h.IntN(4) == 0
+		m.Host.ID, m.Host.Ver = msg.NewID("", "", "", m.Key), h.ver
+		h.messages = append(h.messages, m)
+		b.Messages = append(b.Messages, m)
+		return
+	}
+	i := h.IntN(len(h.messages))
+	m := &h.messages[i]
+	before := *m
+	m.Host.Ver = h.ver
+	switch h.IntN(5) {
+	case 0:
+		m.Agent.Name = pick(h, "scout", "pilot", "")
+	case 1:
+		m.Time = h.when()
+	case 2:
+		m.Session = fmt.Sprint("s", h.IntN(4))
+	case 3:
+		m.Usage.Output, m.Model = uint64(h.IntN(9)), pick(h, "tern-1", "tern-2")
+	case 4: // taken back
+		before.Host.Ver, before.Host.Tombstone = h.ver+1, true
+		b.Messages = append(b.Messages, before)
+		h.messages = append(h.messages[:i], h.messages[i+1:]...)
+		return
+	}
+	if m.Time != before.Time || m.Session != before.Session {
+		before.Host.Ver, before.Host.Tombstone = h.ver, true
+		b.Messages = append(b.Messages, before)
+	}
+	b.Messages = append(b.Messages, *m)
+}
+
+func (h *history) span(b *export.Batch) {
+	if len(h.spans) == 0 || h.IntN(3) == 0 {
+		s := sampleSpan()
+		s.ID, s.Session, s.Start = msg.NewSpanID("", "", "", s.Kind, fmt.Sprint(h.ver)), fmt.Sprint("s", h.IntN(4)), h.when()
+		s.Kind, s.State, s.Tool.Name = pick(h, msg.SpanTool, msg.SpanDelegation, msg.SpanRun), pick(h, msg.SpanOpen, msg.SpanClosed), pick(h, "Read", "Task")
+		s.End, s.Outcome, s.Attempt = s.Start+h.Int64N(int64(2*time.Minute)), pick(h, msg.OutcomeOK, msg.OutcomeError, msg.OutcomeCancelled), uint16(h.IntN(3))
+		s.Ver = 1<<55 | h.ver
+		h.spans = append(h.spans, s)
+		b.Spans = append(b.Spans, s)
+		return
+	}
+	i := h.IntN(len(h.spans))
+	s := &h.spans[i]
+	before := *s
+	s.Ver = 1<<55 | h.ver
+	switch h.IntN(5) {
+	case 0:
+		s.Agent.Name = pick(h, "scout", "pilot", "")
+	case 1:
+		d := s.End - s.Start
+		s.Start = h.when()
+		s.End = s.Start + d
+	case 2:
+		s.State, s.Outcome = msg.SpanClosed, pick(h, msg.OutcomeOK, msg.OutcomeError)
+	case 3:
+		s.Tool.Name, s.ResultBytes = pick(h, "Read", "Write"), h.Uint32N(1000)
+	case 4:
+		before.Ver, before.Tombstone = 1<<55|(h.ver+1), true
+		b.Spans = append(b.Spans, before)
+		h.spans = append(h.spans[:i], h.spans[i+1:]...)
+		return
+	}
+	if s.Start != before.Start {
+		before.Ver, before.Tombstone = s.Ver, true
+		b.Spans = append(b.Spans, before)
+	}
+	b.Spans = append(b.Spans, *s)
+}
+
+// TestRollupsAreWhatTheRowsAre compares every rollup with the rows, after random histories of late,
+// renamed, moved and taken-back rows, replays and merges: with the slots that are computed, and
+// with those that are not yet.
+func TestRollupsAreWhatTheRowsAre(t *testing.T) {
+	x, c := exporter(t, nil)
+	x.keeper.stop()
+	seed := rand.Uint64()
+	h := &history{Rand: rand.New(rand.NewPCG(seed, 1))}
+	var all []*export.Batch
+	for i := range 18 {
+		when := fmt.Sprintf("seed %d, batch %d", seed, i)
+		b := h.next()
+		all = append(all, b)
+		export1(t, x, b)
+		switch h.IntN(6) {
+		case 0: // a restart from an older checkpoint
+			again := *pick(h, all...)
+			again.ID = fmt.Sprint("again-", i)
+			export1(t, x, &again)
+		case 1:
+			if err := x.conn.Exec(t.Context(), "OPTIMIZE TABLE "+x.schema.name(pick(h, "messages", "spans", "messages_rollup", "tool_calls_rollup"))+" FINAL"); err != nil {
+				t.Fatal(err)
+			}
+		case 2, 3:
+			roll(t, rollerOf(x, pick(h, 0, time.Hour)))
+		}
+		if i%6 == 5 {
+			sameAsRows(t, c, when)
+		}
+	}
+	// The rows of the last millisecond before the clock of a pass may still come.
+	time.Sleep(2 * time.Millisecond)
+	roll(t, rollerOf(x, 0))
+	sameAsRows(t, c, fmt.Sprintf("seed %d, computed", seed))
+	for _, r := range rollups() {
+		if got := count(t, c, "SELECT count() FROM ("+r.pending(x.schema)+")"); got != "0" {
+			t.Errorf("%s: %s hours are not computed", r.table, got)
+		}
+	}
+	if n := roll(t, rollerOf(x, 0)); n != 0 {
+		t.Errorf("%d hours are computed again, without a new row", n)
+	}
+}
+
+// TestRollupsOutliveTheRows: when the rows of an hour are past their retention, their counts stay,
+// also after a late row.
+func TestRollupsOutliveTheRows(t *testing.T) {
+	x, c := exporter(t, func(s *Settings) { s.TTL = TTL{Messages: testDay, Spans: testDay, Rollups: 700 * testDay} })
+	x.keeper.stop()
+	export1(t, x, fullBatch("a", 30))
+	time.Sleep(2 * time.Millisecond)
+	roll(t, rollerOf(x, 0))
+	const calls = "SELECT sum(calls), sum(errors) FROM v_tool_calls_1h"
+	want := count(t, c, calls)
+	for _, sql := range []string{
+		"TRUNCATE TABLE " + x.schema.name("spans"),
+		"INSERT INTO " + x.schema.name("rollup_hours") + " SELECT name, hour, until, at + INTERVAL 1 MILLISECOND, oldest - INTERVAL 2 DAY FROM " + x.schema.name("rollup_hours"),
+	} {
+		if err := x.conn.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	late := sampleSpan()
+	late.ID = msg.SpanID{99}
+	export1(t, x, &export.Batch{ID: "late", Spans: []msg.Span{late}})
+	time.Sleep(2 * time.Millisecond)
+	roll(t, rollerOf(x, 0))
+	if got := count(t, c, calls); got != want {
+		t.Errorf("calls and errors %s, had %s", got, want)
+	}
+}

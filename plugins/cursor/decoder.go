@@ -1,0 +1,372 @@
+// Package cursor decodes the conversations of Cursor, from the rows of its database state.vscdb.
+//
+// Facts of the format that are easy to get wrong:
+//
+//   - The table cursorDiskKV has a row composerData:<composer> for a conversation and a row
+//     bubbleId:<composer>:<bubble> for each message. Both are replaced at each change, a message many
+//     times while it is streamed.
+//   - fullConversationHeadersOnly of the conversation has the order of the messages. Their rows have
+//     that of their last change.
+//   - A bubble of type 1 is a prompt. One of type 2 has a text, a thought or a call with its result.
+//   - params, rawArgs and result are JSON texts.
+//   - tokenCount is 0 in most bubbles: Cursor has the counts on its server.
+//   - A sub-agent is a conversation of its own, whose subagentInfo names the call.
+package cursor
+
+import (
+	"cmp"
+	_ "embed"
+	"encoding/json"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/snapshot"
+	"github.com/earshot-dev/earshot/core/sdk/unknown"
+)
+
+// unread keeps the members that the decoder did not read.
+var unread = unknown.NewKeeper(leavesOut)
+
+//go:embed testdata/leaves-out.json
+var leavesOut []byte
+
+// New returns the factory of decoders of this format.
+func New() decoder.Factory { return factory{} }
+
+type factory struct{}
+
+func (factory) Info() decoder.Info {
+	return decoder.Info{
+		Name:       "cursor",
+		Version:    "1.0.0",
+		Revision:   1,
+		Summary:    "Conversations of Cursor, from its database.",
+		Transports: []frame.Kind{frame.Line},
+		// A conversation precedes its messages.
+		Tables: json.RawMessage(`{"tables":[
+			{"table":"cursorDiskKV","key":["key"],"json":["value"],"prefixes":["composerData:"]},
+			{"table":"cursorDiskKV","key":["key"],"json":["value"],"prefixes":["bubbleId:"]}]}`),
+	}
+}
+
+// New returns a decoder for one database. There are no options.
+func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
+	return &stream{}, conversation.NoOptions("cursor", s.Options)
+}
+
+const (
+	stateVersion = 1
+	maxComposers = 64
+	maxHeaders   = 1024
+	maxSeen      = 8192
+)
+
+// stream decodes the rows of one database.
+type stream struct {
+	doc jsonv.Doc
+	state
+
+	s   *composer
+	at  conversation.Time
+	out *decoder.Output
+}
+
+// state is the decoder's state; its JSON is the snapshot.
+type state struct {
+	Composers []*composer         `json:",omitempty"` // the one used last at the end
+	Seen      bounded.Set[string] `json:",omitzero"`  // versions of messages
+}
+
+// composer is one conversation: of a person, or of a sub-agent, which has one run.
+type composer struct {
+	ID      string
+	Root    string              `json:",omitempty"` // the conversation at the top
+	Parent  string              `json:",omitempty"` // the conversation that made the agent work
+	Call    string              `json:",omitempty"` // its call
+	Model   string              `json:",omitempty"`
+	Agent   string              `json:",omitempty"`
+	Headers []header            `json:",omitempty"` // the last ones
+	Runs    bounded.Set[string] `json:",omitzero"`  // that have begun
+	Last    string              `json:",omitempty"` // the run of the last message
+}
+
+// header is a message in the order of the conversation.
+type header struct {
+	ID     string
+	Prompt bool `json:",omitempty"`
+}
+
+var _ decoder.Snapshotter = (*stream)(nil)
+
+// Snapshot implements decoder.Snapshotter.
+func (d *stream) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
+
+// Restore implements decoder.Snapshotter.
+func (d *stream) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }
+
+// Flush has nothing to emit: every row is whole.
+func (d *stream) Flush(*decoder.Output) error { return nil }
+
+// Decode decodes one row: {table, row: {key, value}}.
+func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
+	if f.Kind == frame.Close {
+		return nil
+	}
+	root, ok := conversation.ParseObject(&d.doc, f.Data, out)
+	if !ok {
+		return nil
+	}
+	before := len(out.Messages)
+	key, value := root.Path("row", "key"), root.Path("row", "value")
+	known := root.Get("table").Equal("cursorDiskKV")
+	parts := strings.Split(conversation.Cut(key.PeekStr(), 3*ident.Max), ":")
+	d.out, d.at, d.s = out, conversation.Time{}, nil
+	switch {
+	case known && len(parts) == 2 && parts[0] == "composerData" && parts[1] != "" && value.Is(jsonv.Object):
+		d.enter(ident.Bounded(parts[1]))
+		d.composer(value)
+	case known && len(parts) == 3 && parts[0] == "bubbleId" && parts[1] != "" && parts[2] != "" && value.Is(jsonv.Object):
+		d.enter(ident.Bounded(parts[1]))
+		d.bubble(ident.Bounded(parts[2]), value)
+	default:
+		m := out.Unknown(cmp.Or(ident.Of(root.Get("table")), "none"), root.Raw())
+		m.Session, m.Key = "unknown", "unknown:"+msg.HashKey(string(root.Peek()))
+	}
+	if d.s != nil {
+		key.MarkRead()
+	}
+	unread.Keep(&d.doc, out, before, func(m *msg.Message) {
+		if m.Session = "unknown"; d.s != nil {
+			m.Session = d.s.Root
+		}
+	})
+	return nil
+}
+
+// enter makes a conversation that of the row.
+func (d *stream) enter(id string) {
+	for i, s := range d.Composers {
+		if s.ID == id {
+			d.s = s
+			d.Composers = append(append(d.Composers[:i:i], d.Composers[i+1:]...), s)
+			return
+		}
+	}
+	d.s = &composer{ID: id, Root: id}
+	d.Composers = bounded.Push(d.Composers, d.s, maxComposers)
+}
+
+// find returns a conversation that is remembered, or nil.
+func (d *state) find(id string) *composer {
+	for _, s := range d.Composers {
+		if s.ID == id {
+			return s
+		}
+	}
+	return nil
+}
+
+// composer decodes a conversation, whose row is replaced at each change.
+func (d *stream) composer(v jsonv.Value) {
+	s := d.s
+	d.at = conversation.TimeOf(v.Get("createdAt"))
+	v.Get("composerId").Equal(s.ID)
+	s.Model = cmp.Or(ident.Of(v.Path("modelConfig", "modelName")), s.Model)
+	if sub := v.Get("subagentInfo"); sub.Is(jsonv.Object) {
+		s.Parent, s.Call, s.Agent = ident.Of(sub.Get("parentComposerId")), ident.Of(sub.Get("toolCallId")), ident.Of(sub.Get("subagentTypeName"))
+		s.Root = cmp.Or(ident.Of(sub.Get("rootParentConversationId")), s.Parent, s.Root)
+	}
+	s.Headers = s.Headers[:0]
+	for h := range v.Get("fullConversationHeadersOnly").Elems() {
+		if len(s.Headers) == 2*maxHeaders {
+			s.Headers = append(s.Headers[:0], s.Headers[maxHeaders:]...)
+		}
+		s.Headers = append(s.Headers, header{ident.Peek(h.Get("bubbleId")), h.Get("type").Int() == 1})
+	}
+	m := d.out.Add()
+	m.Kind, m.Key, m.Session, m.Complete, m.Hidden = msg.Status, "composer:"+s.ID, s.Root, msg.Summary, true
+	m.Agent = msg.Agent{Name: s.Agent, Kind: msg.KindAgent}
+	d.at.Set(m)
+	m.SetAttr("type", "composer")
+	conversation.Attrs(m, v, "name", "subtitle", "status", "unifiedMode")
+	m.SetAttr("composer_id", s.ID)
+	m.SetAttr("model", s.Model)
+	m.SetAttr("parent", s.Parent)
+	m.SetAttr("call", s.Call)
+	for _, name := range [...]string{"contextTokensUsed", "totalLinesAdded", "totalLinesRemoved", "filesChangedCount"} {
+		m.SetAttr(name, v.Get(name).Digits())
+	}
+}
+
+// run is the run of a message: that of the prompt before it in the order of the conversation.
+func (s *composer) run(id string) string {
+	if s.Parent != "" {
+		return s.ID
+	}
+	for i := len(s.Headers) - 1; i >= 0; i-- {
+		if s.Headers[i].ID != id {
+			continue
+		}
+		for ; i >= 0; i-- {
+			if s.Headers[i].Prompt {
+				return s.Headers[i].ID
+			}
+		}
+	}
+	return cmp.Or(s.Last, id)
+}
+
+// add adds a message of a run. The first one begins the run.
+func (d *stream) add(kind msg.Kind, run, key string, complete msg.Completeness) *msg.Message {
+	s, m := d.s, d.out.Add()
+	m.Kind, m.Key, m.Session, m.Run, m.Complete = kind, key, s.Root, run, complete
+	m.Agent = msg.Agent{Name: s.Agent, Kind: msg.KindAgent}
+	if s.Runs.Add(run, maxHeaders) {
+		if m.Signal = msg.RunStart; s.Parent != "" {
+			m.ParentRun = msg.UnknownRun
+			if p := d.find(s.Parent); p != nil && p.Last != "" && s.Call != "" {
+				m.ParentRun, m.ParentCall, m.Delegation.Link = p.Last, s.Call, msg.ByNativeID
+			}
+		}
+	}
+	d.at.Set(m)
+	return m
+}
+
+// fresh reports whether this version of a part of a message was not emitted before.
+func (d *stream) fresh(key string, content ...string) bool {
+	return d.Seen.Add(msg.HashKey(append(content, d.s.ID, key)...), maxSeen)
+}
+
+// bubble decodes a message, whose row is replaced while it is streamed.
+func (d *stream) bubble(id string, v jsonv.Value) {
+	s := d.s
+	d.at = conversation.TimeOf(v.Get("createdAt"))
+	v.Get("bubbleId").Equal(id)
+	text, thought, tool := v.Get("text"), v.Path("thinking", "text"), v.Get("toolFormerData")
+	run := s.run(id)
+	if v.Get("type").Int() == 1 {
+		if s.Parent == "" {
+			run = id
+		}
+		s.Last = run
+		if len(text.Escaped()) == 0 || !d.fresh(id, string(text.Peek())) {
+			if text.Is(jsonv.String) {
+				text.MarkRead()
+			}
+			return
+		}
+		m := d.add(msg.User, run, id, msg.Summary)
+		if m.Role, m.Content = msg.RoleUser, text.Text(); s.Parent == "" {
+			m.Agent = msg.Agent{Kind: msg.KindHuman}
+		}
+		m.SetAttr("request_id", ident.Of(v.Get("requestId")))
+		return
+	}
+	s.Last = run
+	r := conversation.Response{ID: id, Model: cmp.Or(ident.Of(v.Path("modelInfo", "modelName")), s.Model), Run: run, At: d.at}
+	for _, part := range [...]struct {
+		kind msg.Kind
+		key  string
+		text jsonv.Value
+	}{{msg.Reasoning, id + "/thinking", thought}, {msg.Assistant, id, text}} {
+		switch {
+		case len(part.text.Escaped()) == 0:
+		case !d.fresh(part.key, string(part.text.Peek())):
+			part.text.MarkRead()
+			r.Last = part.key
+		default:
+			m := d.add(part.kind, run, part.key, msg.Summary)
+			m.Role, m.Content = msg.RoleAssistant, part.text.Text()
+			r.Mark(m)
+			m.SetAttr("request_id", ident.Of(v.Get("requestId")))
+			r.Last = part.key
+		}
+	}
+	if tool.Get("name").Exists() {
+		d.tool(id, tool, &r)
+	}
+	tokens := v.Get("tokenCount")
+	if c := (conversation.Counts{Input: tokens.Get("inputTokens").Uint(), Output: tokens.Get("outputTokens").Uint()}); c != (conversation.Counts{}) {
+		r.Count(c, msg.Provider)
+		m := r.Usage(d.out, msg.Summary)
+		m.Session, m.Agent = s.Root, msg.Agent{Name: s.Agent, Kind: msg.KindAgent}
+	}
+}
+
+// tool decodes a call with its result: {toolCallId, name, status, params, rawArgs, result}.
+func (d *stream) tool(id string, v jsonv.Value, r *conversation.Response) {
+	name, status := cmp.Or(ident.Of(v.Get("name")), "unknown"), v.Get("status")
+	callID := cmp.Or(ident.Of(v.Get("toolCallId")), id)
+	args := v.Get("rawArgs")
+	if params := v.Get("params"); len(params.Escaped()) > 0 {
+		args = params
+	}
+	task := name == "task_v2" || name == "task"
+	var result struct{ AgentID string }
+	if task {
+		_ = json.Unmarshal([]byte(v.Get("result").PeekStr()), &result) // another result names no agent
+	}
+	on := func(m *msg.Message) {
+		m.Tool.CallID, m.Tool.Name, m.Tool.Server = callID, name, conversation.ToolServer(name)
+	}
+	if d.fresh("call:"+callID, string(args.Peek())) {
+		kind := msg.ToolCall
+		if task {
+			kind = msg.Delegation
+		}
+		m := d.add(kind, r.Run, "call:"+callID, msg.Summary)
+		m.Role, m.Tool.Arguments, m.ParentKey = msg.RoleAssistant, args.Text(), r.Last
+		on(m)
+		r.Mark(m)
+		if task {
+			var of struct{ Prompt, SubagentType string }
+			if json.Unmarshal([]byte(args.PeekStr()), &of) == nil {
+				m.Delegation.Task, m.Delegation.To = msg.Plain(of.Prompt), ident.Bounded(of.SubagentType)
+			}
+		}
+	} else {
+		args.MarkRead()
+	}
+	if result.AgentID != "" && d.fresh("link:"+callID, result.AgentID) {
+		m := d.add(msg.Status, r.Run, "link:"+callID, msg.Complete)
+		m.Hidden, m.ParentKey, m.Delegation.ChildRun, m.Delegation.Link = true, "call:"+callID, ident.Bounded(result.AgentID), msg.ByNativeID
+		on(m)
+		m.SetAttr("type", "task")
+		if m.Signal == msg.NoSignal {
+			m.Signal = msg.Link
+		}
+	}
+	if !status.In("completed", "error", "cancelled") {
+		return
+	}
+	output := v.Get("result")
+	if fault := v.Get("error"); fault.Exists() && !output.Exists() {
+		output = fault
+	}
+	if !d.fresh("result:"+callID, status.PeekStr(), string(output.Peek())) {
+		output.MarkRead()
+		return
+	}
+	m := d.add(msg.ToolResult, r.Run, "result:"+callID, msg.Summary)
+	m.Role, m.ParentKey = msg.RoleTool, "call:"+callID
+	on(m)
+	if m.Content = output.Text(); output.Is(jsonv.Object) {
+		m.Content = output.JSON()
+	}
+	if task {
+		if m.Kind, m.Delegation.ChildRun = msg.DelegationResult, ident.Bounded(result.AgentID); result.AgentID != "" {
+			m.Delegation.Link = msg.ByNativeID
+		}
+	}
+	if !status.Equal("completed") {
+		m.IsError, m.Tool.ErrorType = true, map[bool]string{true: "tool_error", false: "interrupted"}[status.Equal("error")]
+	}
+	m.SetAttr("decision", ident.Of(v.Get("userDecision")))
+}

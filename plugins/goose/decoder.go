@@ -1,0 +1,420 @@
+// Package goose decodes the sessions of Goose, from the rows of its database sessions.db.
+//
+// Facts of the format that are easy to get wrong:
+//
+//   - The conversation of a session is rewritten when it is compacted or edited: its rows are deleted
+//     and inserted with other ids. message_id stays; early versions have none.
+//   - A result is a message of the user. So is a prompt; metadata has which of the messages a
+//     person sees.
+//   - A message may have several calls. Several messages with the same created_timestamp are one
+//     response of the model: created_timestamp is in seconds.
+//   - Tokens are counted for a session, and accumulated over compactions; those without the prefix
+//     accumulated_ are of the last response.
+package goose
+
+import (
+	"cmp"
+	_ "embed"
+	"encoding/json"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/media"
+	"github.com/earshot-dev/earshot/core/sdk/snapshot"
+	"github.com/earshot-dev/earshot/core/sdk/unknown"
+)
+
+// unread keeps the members that the decoder did not read.
+var unread = unknown.NewKeeper(leavesOut)
+
+//go:embed testdata/leaves-out.json
+var leavesOut []byte
+
+// New returns the factory of decoders of this format.
+func New() decoder.Factory { return factory{} }
+
+type factory struct{}
+
+func (factory) Info() decoder.Info {
+	return decoder.Info{
+		Name:       "goose",
+		Version:    "1.0.0",
+		Revision:   1,
+		Summary:    "Sessions of Goose, from its database.",
+		Transports: []frame.Kind{frame.Line},
+		Tables: json.RawMessage(`{"tables":[
+			{"table":"sessions","order":"created_at","json":["extension_data","recipe_json","user_recipe_values_json","model_config_json"]},
+			{"table":"messages","order":"created_timestamp","json":["content_json","metadata_json"]}]}`),
+	}
+}
+
+// New returns a decoder for one database. There are no options.
+func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
+	return &stream{}, conversation.NoOptions("goose", s.Options)
+}
+
+const (
+	stateVersion = 1
+	maxSessions  = 256
+	maxSeen      = 8192
+)
+
+// stream decodes the rows of one database.
+type stream struct {
+	doc jsonv.Doc
+	state
+
+	s   *session
+	at  conversation.Time
+	out *decoder.Output
+}
+
+// state is the decoder's state; its JSON is the snapshot.
+type state struct {
+	Sessions []*session          `json:",omitempty"` // the one used last at the end
+	Seen     bounded.Set[string] `json:",omitzero"`  // messages
+}
+
+// session is one conversation: of a person, or of a sub-agent, which has one run.
+type session struct {
+	ID       string
+	Root     string              `json:",omitempty"` // the session at the top
+	Parent   string              `json:",omitempty"` // session
+	Model    string              `json:",omitempty"`
+	Provider string              `json:",omitempty"`
+	Counts   conversation.Counts `json:",omitzero"`
+	Run      conversation.Run
+	Calls    conversation.Calls[*call] `json:",omitzero"`
+}
+
+// call is a tool call.
+type call struct {
+	conversation.Call
+	Run   string `json:",omitempty"`
+	Task  bool   `json:",omitempty"`
+	To    string `json:",omitempty"`
+	Child string `json:",omitempty"` // the session of the agent that works
+}
+
+var _ decoder.Snapshotter = (*stream)(nil)
+
+// Snapshot implements decoder.Snapshotter.
+func (d *stream) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
+
+// Restore implements decoder.Snapshotter.
+func (d *stream) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }
+
+// Flush has nothing to emit: every row is whole.
+func (d *stream) Flush(*decoder.Output) error { return nil }
+
+// Decode decodes one row: {table, row}.
+func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
+	if f.Kind == frame.Close {
+		return nil
+	}
+	root, ok := conversation.ParseObject(&d.doc, f.Data, out)
+	if !ok {
+		return nil
+	}
+	before := len(out.Messages)
+	row, table := root.Get("row"), root.Get("table")
+	d.out, d.at, d.s = out, conversation.Time{}, nil
+	switch {
+	case table.Equal("sessions") && ident.Peek(row.Get("id")) != "":
+		d.enter(ident.Of(row.Get("id")))
+		d.session(row)
+	case table.Equal("messages") && ident.Peek(row.Get("session_id")) != "" && row.Get("content_json").Is(jsonv.Array):
+		d.enter(ident.Of(row.Get("session_id")))
+		d.message(row)
+	default:
+		d.unknown(cmp.Or(ident.Of(table), "none"), root)
+	}
+	unread.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session = d.top() })
+	return nil
+}
+
+// enter makes a session that of the row.
+func (d *stream) enter(id string) {
+	for i, s := range d.Sessions {
+		if s.ID == id {
+			d.s = s
+			d.Sessions = append(append(d.Sessions[:i:i], d.Sessions[i+1:]...), s)
+			return
+		}
+	}
+	d.s = &session{ID: id, Root: id}
+	d.Sessions = bounded.Push(d.Sessions, d.s, maxSessions)
+}
+
+// find returns a session that is remembered, or nil.
+func (d *state) find(id string) *session {
+	for _, s := range d.Sessions {
+		if s.ID == id {
+			return s
+		}
+	}
+	return nil
+}
+
+// link finds the call that made a sub-agent work: of those of its parent session that have no agent
+// so far, the first.
+func (d *stream) link() {
+	s := d.s
+	p := d.find(s.Parent)
+	if !s.Run.Child || s.Run.Call != "" || p == nil {
+		return
+	}
+	if c := p.Calls.Oldest(func(c *call) bool { return c.Task && c.Child == "" }); c != nil {
+		c.Child = s.ID
+		s.Run.Caused(c.Run, c.ID, msg.ByOrder, 70)
+	}
+}
+
+// top is the session at the top.
+func (d *stream) top() string {
+	if d.s == nil {
+		return "unknown"
+	}
+	return d.s.Root
+}
+
+func (d *stream) unknown(typ string, v jsonv.Value) {
+	m := d.out.Unknown(typ, v.Raw())
+	m.Session, m.Key = d.top(), "unknown:"+msg.HashKey(string(v.Peek()))
+	d.at.Set(m)
+}
+
+// add adds a message of the session's run.
+func (d *stream) add(kind msg.Kind, key string) *msg.Message {
+	m := d.out.Add()
+	m.Kind, m.Key, m.Session, m.Complete = kind, key, d.s.Root, msg.Complete
+	m.Agent.Kind = msg.KindAgent
+	if d.s.Run.ID != "" {
+		d.s.Run.Mark(m)
+	}
+	d.at.Set(m)
+	return m
+}
+
+// session decodes the row of a session, which is written again and again: its model and its tokens.
+func (d *stream) session(v jsonv.Value) {
+	s := d.s
+	s.Model = cmp.Or(ident.Of(v.Path("model_config_json", "model_name")), s.Model)
+	s.Provider = cmp.Or(ident.Of(v.Get("provider_name")), s.Provider)
+	d.at = conversation.TimeOf(v.Get("created_at"))
+	if parent := ident.Of(v.Get("parent_session_id")); v.Get("session_type").In("sub_agent", "subagent") && s.Run.ID == "" {
+		s.Run = conversation.Run{ID: s.ID, Child: true}
+		if parent != s.ID && parent != "" {
+			s.Parent, s.Root = parent, parent
+			if p := d.find(parent); p != nil {
+				s.Root = p.Root
+			}
+		}
+	}
+	m := d.out.Add()
+	m.Kind, m.Key, m.Session, m.Complete, m.Hidden = msg.Status, "session:"+s.ID, s.Root, msg.Summary, true
+	m.Agent.Kind = msg.KindAgent
+	d.at.Set(m)
+	m.SetAttr("type", "session")
+	conversation.Attrs(m, v, "name", "description", "working_dir", "session_type", "schedule_id", "goose_mode", "project_id", "thread_id")
+	m.SetAttr("model", s.Model)
+	m.SetAttr("provider", s.Provider)
+	m.SetAttr("cost", v.Get("accumulated_cost").Digits())
+	m.SetAttr("recipe", conversation.ShortJSON(v.Get("recipe_json")))
+	m.SetAttr("recipe_values", conversation.ShortJSON(v.Get("user_recipe_values_json")))
+	in, out := v.Get("accumulated_input_tokens"), v.Get("accumulated_output_tokens")
+	if !in.Exists() && !out.Exists() {
+		return
+	}
+	// One message has the tokens of the session: the row has how many there are now.
+	s.Counts = s.Counts.Max(conversation.Counts{Input: in.Uint(), Output: out.Uint()})
+	r := conversation.Response{ID: "session:" + s.ID, Model: s.Model, Provider: s.Provider, At: d.at}
+	if s.Run.Child {
+		r.Run = s.Run.ID
+	}
+	r.Count(s.Counts, msg.Provider)
+	u := r.Usage(d.out, msg.Summary)
+	u.Session, u.Agent.Kind, u.ResponseID = s.Root, msg.KindAgent, ""
+	if d.link(); s.Run.Child { // it may be the first message of the run
+		u.ParentRun = msg.UnknownRun
+		if s.Run.Call != "" {
+			s.Run.Below(u)
+		}
+	}
+}
+
+// message decodes the row of a message: {role, content_json, created_timestamp, message_id, metadata_json}.
+func (d *stream) message(v jsonv.Value) {
+	s, content, role := d.s, v.Get("content_json"), v.Get("role")
+	d.at = conversation.TimeOf(v.Get("created_timestamp"))
+	id := ident.Of(v.Get("message_id"))
+	if id == "" {
+		id = "message:" + msg.HashKey(s.ID, string(role.Peek()), string(v.Get("created_timestamp").Peek()), string(content.Peek()))
+	}
+	if !d.Seen.Add(s.ID+" "+id, maxSeen) {
+		v.MarkRead() // the conversation was written again
+		return
+	}
+	d.link()
+	user := role.Equal("user")
+	hidden := v.Path("metadata_json", "userVisible").Is(jsonv.False)
+	prompt, calls := false, false
+	for c := range content.Elems() {
+		typ := c.Get("type")
+		prompt = prompt || user && (typ.Equal("text") || typ.Equal("image"))
+		calls = calls || typ.Equal("toolRequest") || typ.Equal("frontendToolRequest")
+	}
+	switch {
+	case prompt && !hidden:
+		s.Run.Begin(id)
+	case s.Run.ID == "": // the beginning was not recorded
+		s.Run.Begin(id)
+	default:
+		s.Run.Ended = false
+	}
+	r := conversation.Response{ID: id, Model: s.Model, Provider: s.Provider, Run: s.Run.ID, At: d.at}
+	before, n := len(d.out.Messages), 0
+	for c := range content.Elems() {
+		d.piece(c, conversation.Ordinal(id, &n), user, hidden, &r)
+	}
+	if user || calls || len(d.out.Messages) == before || r.Last == "" {
+		return
+	}
+	m := d.add(msg.Stop, "stop:"+id)
+	m.Hidden, m.FinishReason = true, "stop"
+	s.Run.End(m)
+}
+
+// piece decodes a piece of a message.
+func (d *stream) piece(c jsonv.Value, key string, user, hidden bool, r *conversation.Response) {
+	typ := c.Get("type")
+	var m *msg.Message
+	switch {
+	case typ.Equal("text"):
+		if m = d.add(msg.Assistant, key); user {
+			m.Kind = msg.User
+		}
+		m.Content = c.Get("text").Text()
+	case typ.Equal("image"):
+		if m = d.add(msg.Assistant, key); user {
+			m.Kind = msg.User
+		}
+		if data := c.Get("data"); data.Is(jsonv.String) {
+			m.Attachments = []msg.Attachment{media.Base64(data, ident.Of(c.Get("mimeType")))}
+		}
+	case typ.Equal("thinking"), typ.Equal("reasoning"):
+		m = d.add(msg.Reasoning, key)
+		m.Content = c.First("thinking", "text").Text()
+	case typ.Equal("toolRequest"), typ.Equal("frontendToolRequest"):
+		d.call(c, r)
+		return
+	case typ.Equal("toolResponse"):
+		d.result(c, key)
+		return
+	case typ.Equal("actionRequired"), typ.Equal("toolConfirmationRequest"), typ.Equal("systemNotification"), typ.Equal("redactedThinking"):
+		m = d.add(msg.Status, key)
+		m.Hidden = true
+		m.SetAttr("type", typ.Str())
+		m.Content = c.First("msg", "prompt").Text()
+		m.SetAttr("data", conversation.ShortJSON(c.Get("data")))
+		conversation.Attrs(m, c, "notificationType", "toolName", "id")
+		return
+	default:
+		d.unknown(cmp.Or(ident.Of(typ), "none"), c)
+		return
+	}
+	m.Hidden = hidden
+	switch {
+	case user && hidden: // Goose put it into the context
+		m.Kind, m.Role = msg.System, msg.RoleUser
+		return
+	case user:
+		if m.Role = msg.RoleUser; !d.s.Run.Child {
+			m.Agent.Kind = msg.KindHuman
+		}
+		return
+	}
+	m.Role = msg.RoleAssistant
+	r.Mark(m)
+	r.Last = m.Key
+}
+
+// call decodes a call: {id, toolCall: {status, value: {name, arguments}}}.
+func (d *stream) call(v jsonv.Value, r *conversation.Response) {
+	id, value := ident.Of(v.Get("id")), v.Path("toolCall", "value")
+	name := cmp.Or(ident.Of(value.Get("name")), "unknown")
+	c := &call{Call: conversation.Call{ID: cmp.Or(id, r.ID), Name: name}, Run: d.s.Run.ID}
+	kind := msg.ToolCall
+	if c.Task = name == "delegate" || name == "subagent" || name == "summon__delegate"; c.Task {
+		kind, c.To = msg.Delegation, ident.First(value.Path("arguments", "source"), value.Path("arguments", "subrecipe"))
+	}
+	d.s.Calls.Add(c)
+	m := d.add(kind, "call:"+c.ID)
+	m.Role, m.Tool.Arguments = msg.RoleAssistant, value.Get("arguments").JSON()
+	c.on(m)
+	if c.Task {
+		m.Delegation.Task = value.Path("arguments", "instructions").Text()
+	}
+	r.Mark(m)
+	m.ParentKey, r.Last = r.Last, m.Key
+	if fault := v.Path("toolCall", "error"); fault.Exists() { // the model wrote no valid call
+		m.IsError, m.Content, m.Tool.ErrorType = true, fault.Text(), "invalid_arguments"
+	}
+	v.Path("toolCall", "status").In("success", "error")
+}
+
+// on writes the call into a message.
+func (c *call) on(m *msg.Message) {
+	m.Tool.CallID, m.Tool.Name, m.Tool.Server = c.ID, c.Name, conversation.ToolServer(c.Name)
+	if c.Task {
+		m.Delegation.To = c.To
+	}
+}
+
+// result decodes the end of a call: {id, toolResult: {status, value: {content, isError}, error}}.
+func (d *stream) result(v jsonv.Value, key string) {
+	id, result := ident.Of(v.Get("id")), v.Get("toolResult")
+	c := d.s.Calls.Get(id)
+	if c == nil {
+		c = &call{Call: conversation.Call{ID: cmp.Or(id, key)}, Run: d.s.Run.ID}
+	}
+	d.s.Calls.End(c)
+	m := d.add(msg.ToolResult, "result:"+c.ID)
+	m.Role, m.ParentKey = msg.RoleTool, "call:"+c.ID
+	if c.Run != "" && m.Signal != msg.RunStart {
+		m.Run = c.Run
+	}
+	c.on(m)
+	value := result.Get("value")
+	content := value
+	if value.Is(jsonv.Object) {
+		content = value.Get("content")
+	}
+	var texts conversation.Texts
+	for p := range content.Elems() {
+		switch {
+		case p.Get("text").Is(jsonv.String):
+			texts.Add(p.Get("text").Text())
+		case p.Get("data").Is(jsonv.String):
+			m.Attachments = append(m.Attachments, media.Base64(p.Get("data"), ident.Of(p.Get("mimeType"))))
+		}
+	}
+	m.Content = texts.Joined()
+	if fault := result.Get("error"); fault.Exists() || value.Get("isError").Bool() {
+		if m.IsError, m.Tool.ErrorType = true, "tool_error"; fault.Exists() {
+			m.Content = fault.Text()
+		}
+	}
+	if child := ident.First(value.Path("_meta", "subagent_session_id"), value.Path("structuredContent", "subagent_session_id")); child != "" {
+		m.Kind, m.Delegation.ChildRun, m.Delegation.Link = msg.DelegationResult, child, msg.ByNativeID
+	} else if c.Task {
+		if m.Kind, m.Delegation.ChildRun = msg.DelegationResult, c.Child; c.Child != "" {
+			m.Delegation.Link, m.Delegation.Confidence = msg.ByOrder, 70
+		}
+	}
+}

@@ -1,0 +1,390 @@
+// Package hermes decodes the sessions of Hermes Agent, from the rows of its database state.db.
+//
+// Facts of the format that are easy to get wrong:
+//
+//   - A message is rewritten under another row id when its conversation is compacted or repaired, and
+//     its row is updated when it leaves the context. Role, time, content and calls stay.
+//   - parent_session_id is that of a sub-agent (model_config has _delegate_from), of a branch
+//     (_branched_from), of a new conversation (_reset_from), and of a session that was compacted, whose
+//     end_reason is compression: only the last one continues the conversation.
+//   - Tokens are counted for a session; messages have at most an estimate.
+//   - Calls are a JSON text in tool_calls, in the form of OpenAI, whose arguments are a text again.
+package hermes
+
+import (
+	"cmp"
+	_ "embed"
+	"encoding/json"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/snapshot"
+	"github.com/earshot-dev/earshot/core/sdk/unknown"
+)
+
+// unread keeps the members that the decoder did not read.
+var unread = unknown.NewKeeper(leavesOut)
+
+//go:embed testdata/leaves-out.json
+var leavesOut []byte
+
+// New returns the factory of decoders of this format.
+func New() decoder.Factory { return factory{} }
+
+type factory struct{}
+
+func (factory) Info() decoder.Info {
+	return decoder.Info{
+		Name:       "hermes",
+		Version:    "1.0.0",
+		Revision:   1,
+		Summary:    "Sessions of Hermes Agent, from its database.",
+		Transports: []frame.Kind{frame.Line},
+		Tables: json.RawMessage(`{"tables":[
+			{"table":"sessions","order":"started_at","json":["model_config"],"columns":["id","source","model","model_config","parent_session_id","started_at","ended_at","end_reason",
+				"input_tokens","output_tokens","cache_read_tokens","cache_write_tokens","reasoning_tokens","cwd","git_branch","billing_provider","estimated_cost_usd","actual_cost_usd",
+				"title","api_call_count","profile_name"]},
+			{"table":"messages","order":"timestamp","json":["tool_calls"],"columns":["id","session_id","role","content","tool_call_id","tool_calls","tool_name","timestamp","finish_reason",
+				"reasoning","reasoning_content","_compressed_summary","display_kind"]}]}`),
+	}
+}
+
+// New returns a decoder for one database. There are no options.
+func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
+	return &stream{}, conversation.NoOptions("hermes", s.Options)
+}
+
+const (
+	stateVersion = 1
+	maxSessions  = 256
+	maxSeen      = 8192
+	confidence   = 70 // of a link by order
+)
+
+// stream decodes the rows of one database.
+type stream struct {
+	doc jsonv.Doc
+	state
+
+	s   *session
+	at  conversation.Time
+	out *decoder.Output
+}
+
+// state is the decoder's state; its JSON is the snapshot.
+type state struct {
+	Sessions []*session          `json:",omitempty"` // the one used last at the end
+	Seen     bounded.Set[string] `json:",omitzero"`  // messages
+}
+
+// session is one session: of a person, or of a sub-agent, which has one run.
+type session struct {
+	ID       string
+	Root     string              `json:",omitempty"` // the session at the top
+	Parent   string              `json:",omitempty"` // the session whose call made the agent work
+	Model    string              `json:",omitempty"`
+	Provider string              `json:",omitempty"`
+	Counts   conversation.Counts `json:",omitzero"`
+	Run      conversation.Run
+	Calls    conversation.Calls[*call] `json:",omitzero"`
+}
+
+// call is a tool call.
+type call struct {
+	conversation.Call
+	Run   string `json:",omitempty"`
+	Task  bool   `json:",omitempty"`
+	Child string `json:",omitempty"` // the last session that works for it
+	Many  bool   `json:",omitempty"` // several agents work for it
+	Left  int    `json:",omitempty"` // agents that have no session so far
+}
+
+var _ decoder.Snapshotter = (*stream)(nil)
+
+// Snapshot implements decoder.Snapshotter.
+func (d *stream) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
+
+// Restore implements decoder.Snapshotter.
+func (d *stream) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }
+
+// Flush has nothing to emit: every row is whole.
+func (d *stream) Flush(*decoder.Output) error { return nil }
+
+// Decode decodes one row: {table, row}.
+func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
+	if f.Kind == frame.Close {
+		return nil
+	}
+	root, ok := conversation.ParseObject(&d.doc, f.Data, out)
+	if !ok {
+		return nil
+	}
+	before := len(out.Messages)
+	row, table := root.Get("row"), root.Get("table")
+	d.out, d.at, d.s = out, conversation.Time{}, nil
+	switch {
+	case table.Equal("sessions") && ident.Peek(row.Get("id")) != "":
+		d.enter(ident.Of(row.Get("id")))
+		d.session(row)
+	case table.Equal("messages") && ident.Peek(row.Get("session_id")) != "":
+		d.enter(ident.Of(row.Get("session_id")))
+		d.message(row)
+	default:
+		m := out.Unknown(cmp.Or(ident.Of(table), "none"), root.Raw())
+		m.Session, m.Key = "unknown", "unknown:"+msg.HashKey(string(root.Peek()))
+	}
+	unread.Keep(&d.doc, out, before, func(m *msg.Message) {
+		if m.Session = "unknown"; d.s != nil {
+			m.Session = d.s.Root
+		}
+	})
+	return nil
+}
+
+// enter makes a session that of the row.
+func (d *stream) enter(id string) {
+	for i, s := range d.Sessions {
+		if s.ID == id {
+			d.s = s
+			d.Sessions = append(append(d.Sessions[:i:i], d.Sessions[i+1:]...), s)
+			return
+		}
+	}
+	d.s = &session{ID: id, Root: id}
+	d.Sessions = bounded.Push(d.Sessions, d.s, maxSessions)
+}
+
+// find returns a session that is remembered, or nil.
+func (d *state) find(id string) *session {
+	for _, s := range d.Sessions {
+		if s.ID == id {
+			return s
+		}
+	}
+	return nil
+}
+
+// add adds a message of the session's run.
+func (d *stream) add(kind msg.Kind, key string) *msg.Message {
+	m := d.out.Add()
+	m.Kind, m.Key, m.Session, m.Complete = kind, key, d.s.Root, msg.Complete
+	m.Agent.Kind = msg.KindAgent
+	if d.s.Run.ID != "" {
+		d.s.Run.Mark(m)
+	}
+	d.at.Set(m)
+	return m
+}
+
+// session decodes the row of a session, which is written again and again: its model, its tokens and
+// its end.
+func (d *stream) session(v jsonv.Value) {
+	s := d.s
+	s.Model, s.Provider = cmp.Or(ident.Of(v.Get("model")), s.Model), cmp.Or(ident.Of(v.Get("billing_provider")), s.Provider)
+	d.at = conversation.TimeOf(v.Get("started_at"))
+	parent, config := ident.Of(v.Get("parent_session_id")), v.Get("model_config")
+	delegated := v.Get("source").Equal("subagent") || ident.Peek(config.Get("_delegate_from")) == parent
+	own := ident.Peek(config.Get("_branched_from")) == parent || ident.Peek(config.Get("_reset_from")) == parent
+	if parent != "" && parent != s.ID && s.Root == s.ID && !own {
+		s.Root = parent
+		if p := d.find(parent); p != nil {
+			s.Root = p.Root
+		}
+		if delegated && s.Run.ID == "" {
+			s.Parent, s.Run = parent, conversation.Run{ID: s.ID, Child: true}
+		}
+	}
+	m := d.out.Add()
+	m.Kind, m.Key, m.Session, m.Complete, m.Hidden = msg.Status, "session:"+s.ID, s.Root, msg.Summary, true
+	m.Agent.Kind = msg.KindAgent
+	d.at.Set(m)
+	m.SetAttr("type", "session")
+	conversation.Attrs(m, v, "source", "title", "cwd", "git_branch", "end_reason", "profile_name")
+	m.SetAttr("parent_session_id", parent)
+	m.SetAttr("model", s.Model)
+	m.SetAttr("provider", s.Provider)
+	m.SetAttr("config", conversation.ShortJSON(config))
+	for _, name := range [...]string{"ended_at", "estimated_cost_usd", "actual_cost_usd", "api_call_count"} {
+		m.SetAttr(name, v.Get(name).Digits())
+	}
+	s.Counts = s.Counts.Max(conversation.Counts{
+		Input: v.Get("input_tokens").Uint(), Output: v.Get("output_tokens").Uint(), CacheRead: v.Get("cache_read_tokens").Uint(),
+		CacheWrite: v.Get("cache_write_tokens").Uint(), Reasoning: v.Get("reasoning_tokens").Uint(),
+	})
+	if s.Counts == (conversation.Counts{}) {
+		return
+	}
+	// One message has the tokens of the session: the row has how many there are now.
+	r := conversation.Response{ID: "session:" + s.ID, Model: s.Model, Provider: s.Provider, At: d.at}
+	if s.Run.Child {
+		r.Run = s.Run.ID
+	}
+	r.Count(s.Counts, msg.Provider)
+	u := r.Usage(d.out, msg.Summary)
+	u.Session, u.Agent.Kind, u.ResponseID = s.Root, msg.KindAgent, ""
+	if d.link(); s.Run.Child { // it may be the first message of the run
+		u.ParentRun = msg.UnknownRun
+		if s.Run.Call != "" {
+			s.Run.Below(u)
+		}
+	}
+}
+
+// link finds the call that made a sub-agent work: of those of its parent session that miss an agent,
+// the first.
+func (d *stream) link() {
+	p := d.find(d.s.Parent)
+	if !d.s.Run.Child || d.s.Run.Call != "" || p == nil {
+		return
+	}
+	if c := p.Calls.Oldest(func(c *call) bool { return c.Left > 0 }); c != nil {
+		c.Left--
+		c.Child = d.s.ID
+		d.s.Run.Caused(c.Run, c.ID, msg.ByOrder, confidence)
+	}
+}
+
+// message decodes the row of a message.
+func (d *stream) message(v jsonv.Value) {
+	s, role, content, calls := d.s, v.Get("role"), v.Get("content"), v.Get("tool_calls")
+	d.at = conversation.TimeOf(v.Get("timestamp"))
+	key := msg.HashKey(s.ID, string(role.Peek()), string(v.Get("timestamp").Peek()), string(v.Get("tool_call_id").Peek()), string(content.Peek()), string(calls.Peek()))
+	if !d.Seen.Add(key, maxSeen) {
+		v.MarkRead() // the row was written again
+		return
+	}
+	d.link()
+	key = "message:" + key
+	injected := v.Get("_compressed_summary").Int() > 0 || v.Get("display_kind").Equal("hidden")
+	if user := role.Equal("user"); user && !injected || s.Run.ID == "" {
+		s.Run.Begin(key)
+	} else {
+		s.Run.Ended = false
+	}
+	switch {
+	case role.Equal("tool"):
+		d.result(v, key)
+	case role.Equal("assistant"):
+		d.answer(v, key)
+	default:
+		m := d.add(msg.User, key)
+		switch m.Role = msg.RoleUser; {
+		case injected || !role.Equal("user"):
+			m.Kind, m.Role, m.Hidden = msg.System, msg.RoleSystem, true
+			m.SetAttr("role", ident.Of(role))
+		case !s.Run.Child:
+			m.Agent.Kind = msg.KindHuman
+		}
+		m.Content = text(content)
+	}
+}
+
+// text is a content, which is a text in the database.
+func text(v jsonv.Value) msg.Text {
+	if v.Is(jsonv.Object) || v.Is(jsonv.Array) {
+		return v.JSON()
+	}
+	return v.Text()
+}
+
+// answer decodes a response of the model: its thought, its text and its calls.
+func (d *stream) answer(v jsonv.Value, key string) {
+	s, finish := d.s, ident.Of(v.Get("finish_reason"))
+	r := conversation.Response{ID: key, Model: s.Model, Provider: s.Provider, Run: s.Run.ID, At: d.at, Stop: finish}
+	thought := v.Get("reasoning")
+	if again := v.Get("reasoning_content"); len(thought.Escaped()) == 0 {
+		thought = again
+	} else if string(again.Peek()) == string(thought.Peek()) {
+		again.MarkRead()
+	}
+	for _, part := range [...]struct {
+		kind msg.Kind
+		key  string
+		text jsonv.Value
+	}{{msg.Reasoning, key + "/thinking", thought}, {msg.Assistant, key, v.Get("content")}} {
+		if len(part.text.Escaped()) == 0 && part.text.Len() == 0 {
+			continue
+		}
+		m := d.add(part.kind, part.key)
+		m.Role = msg.RoleAssistant
+		m.Content = text(part.text)
+		r.Mark(m)
+		r.Last, m.FinishReason = m.Key, finish
+	}
+	n := 0
+	for c := range v.Get("tool_calls").Elems() {
+		d.call(c, conversation.Ordinal(key+"/call", &n), &r)
+	}
+	if n > 0 {
+		return
+	}
+	m := d.add(msg.Stop, "stop:"+key)
+	m.Hidden, m.FinishReason = true, cmp.Or(finish, "stop")
+	s.Run.End(m)
+}
+
+// call decodes a call: {id, function: {name, arguments}}.
+func (d *stream) call(v jsonv.Value, key string, r *conversation.Response) {
+	name, args := cmp.Or(ident.Of(v.Path("function", "name")), "unknown"), v.Path("function", "arguments")
+	c := &call{Call: conversation.Call{ID: cmp.Or(ident.First(v.Get("id"), v.Get("call_id")), key), Name: name}, Run: d.s.Run.ID}
+	kind := msg.ToolCall
+	if c.Task = name == "delegate_task"; c.Task {
+		kind, c.Left = msg.Delegation, 1
+	}
+	d.s.Calls.Add(c)
+	m := d.add(kind, "call:"+c.ID)
+	m.Role, m.Tool.Arguments = msg.RoleAssistant, args.Text()
+	if args.Is(jsonv.Object) {
+		m.Tool.Arguments = args.JSON()
+	}
+	c.on(m)
+	if c.Task {
+		var task struct {
+			Goal  string
+			Tasks []struct{ Goal string }
+		}
+		if json.Unmarshal([]byte(args.PeekStr()), &task) == nil {
+			for _, t := range task.Tasks {
+				task.Goal = cmp.Or(task.Goal, t.Goal)
+			}
+			m.Delegation.Task, c.Left, c.Many = msg.Plain(task.Goal), max(1, len(task.Tasks)), len(task.Tasks) > 1
+		}
+	}
+	r.Mark(m)
+	m.ParentKey, m.FinishReason, r.Last = r.Last, r.Stop, m.Key
+	v.Get("type").Equal("function")
+}
+
+// on writes the call into a message.
+func (c *call) on(m *msg.Message) {
+	m.Tool.CallID, m.Tool.Name, m.Tool.Server = c.ID, c.Name, conversation.ToolServer(c.Name)
+}
+
+// result decodes the message of a tool.
+func (d *stream) result(v jsonv.Value, key string) {
+	c := d.s.Calls.Get(ident.Of(v.Get("tool_call_id")))
+	if c == nil {
+		c = &call{Call: conversation.Call{ID: cmp.Or(ident.Of(v.Get("tool_call_id")), key), Name: ident.Of(v.Get("tool_name"))}, Run: d.s.Run.ID}
+	}
+	v.Get("tool_name").Equal(c.Name)
+	c.Left = 0
+	d.s.Calls.End(c)
+	m := d.add(msg.ToolResult, "result:"+c.ID)
+	m.Role, m.ParentKey = msg.RoleTool, "call:"+c.ID
+	if m.Signal != msg.RunStart {
+		m.Run = c.Run
+	}
+	c.on(m)
+	m.Content = text(v.Get("content"))
+	if c.Task {
+		if m.Kind = msg.DelegationResult; c.Child != "" && !c.Many {
+			m.Delegation.ChildRun = c.Child
+			m.Delegation.Link, m.Delegation.Confidence = msg.ByOrder, confidence
+		}
+	}
+}

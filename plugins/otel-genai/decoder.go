@@ -1,0 +1,113 @@
+// Package otelgenai decodes spans and events of the GenAI conventions of OpenTelemetry (1.27 to 1.41 and
+// the newest), of OpenInference, of OpenLLMetry (traceloop.*) and of Vercel's AI SDK (ai.*).
+//
+// Facts of the formats that are easy to get wrong:
+//
+//   - The cached tokens are in the input, and the reasoning is in the output. Emitters for Anthropic that
+//     are older than 1.40 have them beside it: tokens that do not fit into the input, or into the total, are beside it.
+//   - The span of an agent repeats the sum of its responses; so does Vercel's outer span.
+//   - Old and new names are there at once: the new one counts.
+//   - Content is in attributes (JSON text, or structured), in log records of 1.28 to 1.36 with the text in
+//     the body, in gen_ai.client.inference.operation.details, or flattened into the names of attributes,
+//     whose numbers are to be sorted as numbers.
+//   - A request repeats the conversation: what follows the model's last message is new.
+//   - Frameworks put the session on the root span only, or nowhere.
+package otelgenai
+
+import (
+	_ "embed"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/sdk/otlp"
+	"github.com/earshot-dev/earshot/core/sdk/unknown"
+)
+
+//go:embed testdata/leaves-out.json
+var leavesOut []byte
+
+// New returns the factory of decoders of this format.
+func New() decoder.Factory {
+	return (&otlp.Profile{
+		Name: "otel-genai", Revision: 1,
+		Summary: "OpenTelemetry of agents: the GenAI conventions, OpenInference, OpenLLMetry and Vercel's AI SDK.",
+		Names:   names,
+		Indexed: map[string]otlp.Field{
+			"llm.input_messages.": otlp.Input, "llm.output_messages.": otlp.Output, "gen_ai.prompt.": otlp.Input, "gen_ai.completion.": otlp.Output,
+		},
+		Rules: rules, Event: otlp.GenAIEvent, Rest: unknown.NewKeeper(leavesOut),
+	}).Factory()
+}
+
+// names are the attributes, the newest first.
+var names = otlp.With(otlp.GenAI, map[otlp.Field][]string{
+	otlp.Session:         {"session.id", "ai.telemetry.metadata.sessionId", "traceloop.association.properties.session_id", "langfuse.session.id"},
+	otlp.Operation:       {"openinference.span.kind", "traceloop.span.kind", "ai.operationId"},
+	otlp.AgentName:       {"agent.name", "gen_ai.workflow.name", "ai.telemetry.functionId", "traceloop.entity.name", "traceloop.workflow.name"},
+	otlp.ModelField:      {"llm.response.model_name", "ai.response.model"},
+	otlp.AskedModel:      {"llm.request.model_name", "llm.model_name", "ai.model.id"},
+	otlp.Provider:        {"llm.provider", "llm.system", "ai.model.provider"},
+	otlp.ResponseID:      {"ai.response.id"},
+	otlp.Finish:          {"ai.response.finishReason"},
+	otlp.InputTokens:     {"llm.token_count.prompt", "ai.usage.inputTokens", "ai.usage.promptTokens"},
+	otlp.OutputTokens:    {"llm.token_count.completion", "ai.usage.outputTokens", "ai.usage.completionTokens"},
+	otlp.CacheRead:       {"llm.token_count.prompt_details.cache_read", "ai.usage.cachedInputTokens"},
+	otlp.CacheWrite:      {"llm.token_count.prompt_details.cache_write"},
+	otlp.ReasoningTokens: {"llm.token_count.completion_details.reasoning", "ai.usage.reasoningTokens"},
+	otlp.TotalTokens:     {"llm.token_count.total", "llm.usage.total_tokens"},
+	otlp.CallID:          {"tool.id", "ai.toolCall.id", "tool_call.id"},
+	otlp.ToolName:        {"tool.name", "ai.toolCall.name"},
+	otlp.Arguments:       {"tool.parameters", "ai.toolCall.args", "input"},
+	otlp.Result:          {"ai.toolCall.result", "output"},
+	otlp.System:          {"ai.system"},
+	otlp.Input:           {"ai.prompt.messages"},
+	otlp.Request:         {"input.value", "traceloop.entity.input", "ai.prompt"},
+	otlp.Output:          {"ai.response.text", "ai.response.object"},
+	otlp.Reply:           {"output.value", "traceloop.entity.output"},
+	otlp.Tools:           {"ai.prompt.tools"},
+	otlp.FirstChunk:      {"ai.response.msToFirstChunk"},
+})
+
+// rules sets the kind of a span.
+func rules(s *otlp.Span) {
+	otlp.GenAIRules(s)
+	if s.Kind > otlp.Other {
+		return
+	}
+	s.Kind = otlp.Step
+	switch op := s.Op; {
+	case strings.HasSuffix(op, ".doGenerate"), strings.HasSuffix(op, ".doStream"), op == "LLM":
+		s.Kind = otlp.Chat
+	case op == "ai.toolCall", op == "TOOL", op == "tool":
+		tool(s)
+	case op == "AGENT", op == "agent", op == "workflow", op == "ai.generateText", op == "ai.streamText", op == "ai.generateObject", op == "ai.streamObject":
+		s.Kind = otlp.Agent
+	case op != "":
+	case s.Counted || s.Response != "" || s.Has("llm.request.type") != "":
+		s.Kind = otlp.Chat
+	case s.Tool != "" || s.Call != "":
+		tool(s)
+	case s.Session == "" && s.Agent == "" && s.Asked == "" && s.Model == "" && len(s.In)+len(s.Out) == 0:
+		s.Kind = otlp.Other
+	}
+	if s.Kind == otlp.Chat {
+		if calls := s.Take("ai.response.toolCalls"); calls != "" {
+			s.AddCalls(calls)
+		}
+		for _, api := range [...]string{".responses", ".chat", ".messages"} {
+			if vendor, ok := strings.CutSuffix(s.Provider, api); ok {
+				s.Attr("provider_api", s.Provider)
+				s.Provider = vendor
+			}
+		}
+	}
+}
+
+// tool is a tool's span of a framework.
+func tool(s *otlp.Span) {
+	s.Kind = otlp.Tool
+	s.Texts()
+	if s.Tool == "" {
+		s.Tool, s.Agent = s.Agent, ""
+	}
+}
