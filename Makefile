@@ -13,9 +13,10 @@ RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 .PHONY: build cross demo test unit lint vulncheck bench bench-backlog bench-otlp bench-queries chaos conformance conformance-update dashboards browser python typescript generate engine clean
 
-build: engine $(BIN)
+build: $(BIN)
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/earshot ./cmd/earshot
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BIN)/earshot-store ./cmd/earshot-store
+	@$(MAKE) --no-print-directory engine || echo 'built without the embedded engine: name a ClickHouse server in exporters.clickhouse.dsn, or run `make engine` again'
 
 $(BIN):
 	@mkdir -p $(BIN)

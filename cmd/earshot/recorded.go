@@ -43,6 +43,9 @@ const (
 )
 
 func (r *recorded) run(c *cobra.Command, args []string) error {
+	if _, err := exec.LookPath(args[0]); err != nil {
+		return err
+	}
 	// A signal is for the command; we end after it.
 	ctx := context.WithoutCancel(c.Context())
 	env, end, err := r.start(ctx)
