@@ -197,7 +197,9 @@ func member(o *hujson.Object, key string) *hujson.ObjectMember {
 // insert adds a first member, in a line of its own where the others have one.
 func insert(o *hujson.Object, margin, key string, v hujson.ValueTrimmed) *hujson.Value {
 	m := hujson.ObjectMember{Name: hujson.Value{Value: hujson.String(key)}, Value: hujson.Value{BeforeExtra: hujson.Extra(" "), Value: v}}
-	if len(o.Members) == 0 {
+	if len(o.Members) == 0 && margin == "" {
+		o.AfterExtra = nil
+	} else if len(o.Members) == 0 {
 		m.Name.BeforeExtra = hujson.Extra("\n" + margin)
 		if len(bytes.TrimSpace(o.AfterExtra)) > 0 { // a comment
 			m.Name.BeforeExtra = append(bytes.TrimRight(o.AfterExtra, " \t\r\n"), m.Name.BeforeExtra...)
@@ -224,8 +226,11 @@ func unit(margin string) int {
 	return 2
 }
 
-// indent is the margin of a depth, with tabs where the text has them.
+// indent is the margin of a depth, with tabs where the text has them; empty in a text of one line.
 func indent(text []byte, depth int) string {
+	if line := bytes.TrimSpace(text); !bytes.ContainsRune(line, '\n') && bytes.ContainsRune(line, ':') {
+		return ""
+	}
 	if bytes.Contains(text, []byte("\n\t")) {
 		return strings.Repeat("\t", depth)
 	}
@@ -285,6 +290,8 @@ func drop(o *hujson.Object, key string) {
 		}
 		kept := append(comments(gone.Name.BeforeExtra), comments(gone.Value.AfterExtra)...)
 		switch {
+		case i == 0 && len(o.Members) > 0 && len(kept) == 0 && string(o.Members[0].Name.BeforeExtra) == " ":
+			o.Members[0].Name.BeforeExtra = gone.Name.BeforeExtra
 		case i < len(o.Members):
 			o.Members[i].Name.BeforeExtra = append(kept, o.Members[i].Name.BeforeExtra...)
 		case i > 0:
