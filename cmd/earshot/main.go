@@ -60,6 +60,10 @@ func run() int {
 	if err == nil {
 		return 0
 	}
+	var status exitStatus
+	if errors.As(err, &status) {
+		return int(status)
+	}
 	fmt.Fprintln(&screen{w: os.Stderr}, "earshot:", err)
 	var usage usageError
 	if errors.As(err, &usage) {
@@ -76,3 +80,8 @@ func run() int {
 type usageError struct{ error }
 
 func (u usageError) Unwrap() error { return u.error }
+
+// exitStatus is the status of a command that was run, which is ours, too.
+type exitStatus int
+
+func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }

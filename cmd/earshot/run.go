@@ -24,7 +24,7 @@ func newRun() *cobra.Command {
 	var file configFile
 	var idle time.Duration
 	c := &cobra.Command{
-		Use:   "run",
+		Use:   "run [-- COMMAND...]",
 		Short: "Run the sidecar",
 		Long: `Run the sidecar until it is interrupted. An interrupt ends the sources and waits
 until the exporters have accepted everything that was read, ten seconds at most; the
@@ -35,11 +35,29 @@ is now; unchanged sources stay open.
 
 With --until-idle it exits with status 0 once every source is drained, nothing has
 arrived for that long, and every exporter has accepted everything, and with 1 when the
-server rejects the schema.`,
+server rejects the schema.
+
+With a COMMAND it runs that, and records its traffic with its provider through taps on loopback
+ports that end with it. ANTHROPIC_BASE_URL, OPENAI_BASE_URL, GOOGLE_GEMINI_BASE_URL and
+OLLAMA_HOST of its environment name the taps; input, output, signals and exit status are the
+command's own. The rows go where those of the configuration go, beside a sidecar or earshot up
+that is running or not. When the taps do not start, the command runs without them, after a warning.`,
 		Example: `  earshot run -c earshot.yaml
-  earshot run -c earshot.yaml --until-idle 5s`,
-		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
+  earshot run -c earshot.yaml --until-idle 5s
+  earshot run -- python agent.py`,
+		Args: func(c *cobra.Command, args []string) error {
+			if c.ArgsLenAtDash() == 0 {
+				return cobra.MinimumNArgs(1)(c, args)
+			}
+			return cobra.NoArgs(c, args)
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				if c.Flags().Changed("until-idle") {
+					return usageError{errors.New("--until-idle: a command ends by itself")}
+				}
+				return (&recorded{file: &file}).run(c, args)
+			}
 			cfg, err := file.load(false)
 			if err != nil {
 				return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/internal/checkpoint"
 	"github.com/earshot-dev/earshot/core/internal/pipeline"
 )
 
@@ -24,6 +25,9 @@ type Exporter struct {
 // Settings are set by a command, beside the user's configuration.
 type Settings struct {
 	Config *config.Config
+	// StoreOf, if set, is the data directory whose embedded store takes the rows, instead of the
+	// configuration's. Any number of sidecars write to one store.
+	StoreOf string
 	// Decoders finds the executable of a format's decoder.
 	Decoders Decoders
 	// Exporters makes the destinations. dsn is that of the embedded store, and empty
@@ -55,6 +59,9 @@ type Running struct {
 
 // Progress counts the work that a sidecar has done.
 type Progress = pipeline.Progress
+
+// ErrInUse means that another process uses the data directory.
+var ErrInUse = checkpoint.ErrLocked
 
 // Run runs a sidecar until ctx ends or it is idle.
 func Run(ctx context.Context, s Settings) error {

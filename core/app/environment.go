@@ -9,8 +9,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/internal/store"
 )
@@ -32,7 +30,7 @@ func Environment(ctx context.Context, c *config.Config) (problems []string) {
 		case !info.IsDir():
 			err = fmt.Errorf("%s is not a directory", dir)
 		default:
-			if e := unix.Access(dir, unix.W_OK|unix.X_OK); e != nil {
+			if e := mayWrite(dir); e != nil {
 				err = fmt.Errorf("%s cannot be written: %w", dir, e)
 			}
 		}

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -133,7 +134,9 @@ func (r *runner) openStore(ctx context.Context) (err error) {
 	if !r.Config.Embedded() {
 		return nil
 	}
-	if r.store, err = store.Open(ctx, StoreSettings(r.Config, r.Logger)); err != nil {
+	of := *r.Config
+	of.DataDir = cmp.Or(r.StoreOf, of.DataDir)
+	if r.store, err = store.Open(ctx, StoreSettings(&of, r.Logger)); err != nil {
 		return err
 	}
 	r.onClose(r.store.Close)

@@ -200,7 +200,7 @@ func (s *Settings) command() (*exec.Cmd, func(), error) {
 	cmd := exec.Command(path, args...)
 	cmd.Args[0] = s.Path
 	cmd.Env = append([]string{goplugin.EnvUnixSocketDir + "=" + dir, "TMPDIR=" + dir}, s.Env...)
-	cmd.ExtraFiles = []*os.File{f}
+	inherit(cmd, f)
 	cmd.SysProcAttr = processAttributes(s.confined() && s.Rules.Processes && !s.noNamespace)
 	return cmd, release, nil
 }

@@ -22,7 +22,7 @@ func open(s Settings) (*os.File, error) {
 	case err != nil:
 	case !info.Mode().IsRegular():
 		err = fmt.Errorf("%s: not a file", s.Path)
-	case info.Mode().Perm()&0o111 == 0:
+	case !executable(info):
 		err = fmt.Errorf("%s: not executable: %w", s.Path, os.ErrPermission)
 	case s.SHA256 == "":
 		return f, nil

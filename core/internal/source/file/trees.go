@@ -1,5 +1,3 @@
-//go:build unix
-
 package file
 
 import (
@@ -13,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 )
 
 // Who writes into a watched tree decides what its names lead to, and the sidecar may read more
@@ -108,13 +105,13 @@ func (t *trees) open(path string) (*os.File, error) {
 }
 
 func (t *trees) beneath(path string) (*os.File, error) {
-	const flags = os.O_RDONLY | syscall.O_NONBLOCK
+	const flags = os.O_RDONLY | noWait
 	dir, ok := t.root(path)
 	switch {
 	case t.follow:
 		return os.OpenFile(path, flags, 0)
 	case !ok:
-		return os.OpenFile(path, flags|syscall.O_NOFOLLOW, 0)
+		return os.OpenFile(path, flags|noFollow, 0)
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -138,9 +135,9 @@ func (t *trees) beneath(path string) (*os.File, error) {
 
 // checkOwner returns a refusal for a file of an owner whose files are not read.
 func (t *trees) checkOwner(info fs.FileInfo) error {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || len(t.owners) == 0 || slices.Contains(t.owners, st.Uid) {
+	uid, ok := ownerOf(info)
+	if len(t.owners) == 0 || ok && slices.Contains(t.owners, uid) {
 		return nil
 	}
-	return refusal{ReasonOwner, fmt.Sprintf("the file belongs to user %d, who is none of owners", st.Uid)}
+	return refusal{ReasonOwner, fmt.Sprintf("the file belongs to user %d, who is none of owners", uid)}
 }
