@@ -48,19 +48,14 @@ id is enough.
 				if len(e.rows) == 0 {
 					return fmt.Errorf("session %s: it has no messages", args[0])
 				}
-				to := c.OutOrStdout()
-				if output != "" && output != "-" {
-					f, err := os.OpenFile(output, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-					if err != nil {
-						return err
-					}
-					defer func() { err = errors.Join(err, f.Close()) }()
-					to = f
-				} else {
-					to = jsonOutput(to)
+				if output == "" || output == "-" {
+					return e.write(ctx, jsonOutput(c.OutOrStdout()), write)
 				}
-				w := bufio.NewWriter(to)
-				return errors.Join(write(ctx, &e, w), w.Flush())
+				f, err := os.OpenFile(output, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+				if err != nil {
+					return err
+				}
+				return errors.Join(e.write(ctx, f, write), f.Close())
 			})
 		},
 	}
@@ -77,8 +72,16 @@ type exported struct {
 	rows []msg.Row
 }
 
+// exporter writes a conversation.
+type exporter func(context.Context, *exported, io.Writer) error
+
+func (e *exported) write(ctx context.Context, to io.Writer, format exporter) error {
+	w := bufio.NewWriter(to)
+	return errors.Join(format(ctx, e, w), w.Flush())
+}
+
 // exports are the writers of the formats.
-var exports = map[string]func(context.Context, *exported, io.Writer) error{
+var exports = map[string]exporter{
 	"atif": func(_ context.Context, e *exported, w io.Writer) error {
 		t := interchange.ATIF(e.rows, e.cost)
 		if t == nil {

@@ -476,7 +476,7 @@ func (s *Step) refer(call int, ref Ref) {
 	s.result(Result{CallID: id, Refs: []Ref{ref}})
 }
 
-// end fills what follows from the steps.
+// end sets the members that follow from the steps.
 func (t *Trajectory) end() {
 	t.Agent.Name, t.Agent.Version = cmp.Or(t.Agent.Name, "agent"), cmp.Or(t.Agent.Version, "unknown")
 	f := FinalMetrics{Steps: len(t.Steps)}

@@ -55,7 +55,7 @@ func SFT(t *Trajectory) (out []Chat) {
 	return out
 }
 
-// chat returns a step as messages; none for an error and for what a user would not see.
+// chat returns a step as messages; none for an error, and for a step that a user would not see.
 func (s *Step) chat() []ChatMessage {
 	if s.Extra["hidden"] == true && s.Extra["compaction"] != true || s.Extra["kind"] == "error" {
 		return nil
