@@ -8,6 +8,7 @@ import (
 	agui "github.com/earshot-dev/earshot/plugins/ag-ui"
 	agno "github.com/earshot-dev/earshot/plugins/agno"
 	anthropicsse "github.com/earshot-dev/earshot/plugins/anthropic-sse"
+	atif "github.com/earshot-dev/earshot/plugins/atif"
 	claudecode "github.com/earshot-dev/earshot/plugins/claude-code"
 	claudecodeotel "github.com/earshot-dev/earshot/plugins/claude-code-otel"
 	claudestream "github.com/earshot-dev/earshot/plugins/claude-stream"
@@ -44,6 +45,7 @@ func Bundled() map[string]func() decoder.Factory {
 		"ag-ui":            agui.New,
 		"agno":             agno.New,
 		"anthropic-sse":    anthropicsse.New,
+		"atif":             atif.New,
 		"claude-code":      claudecode.New,
 		"claude-code-otel": claudecodeotel.New,
 		"claude-stream":    claudestream.New,

@@ -3,3 +3,4 @@
 package plugins
 
 //go:generate go run bundle.go
+//go:generate go test -count=1 -run TestFormatsPage . -update

@@ -37,7 +37,7 @@ dashboards over them.`,
 		SilenceErrors: true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newUp(), newDiscover(), newInit(), newAttach(), newDetach(), newService(), newRun(), newValidate(), newDemo(), newDecode(), newQuery(), newSessions(), newShow(), newSlow(), newDiff(), newExplain(), newTop(), newTail(), newPlugin(),
+	root.AddCommand(newUp(), newDiscover(), newInit(), newAttach(), newDetach(), newService(), newRun(), newValidate(), newDemo(), newDecode(), newQuery(), newSessions(), newShow(), newExport(), newSlow(), newDiff(), newExplain(), newTop(), newTail(), newPlugin(),
 		newRecord(), newReplay(), newWrap(), newSchema(), newStore(), newUI(), newMCP(), newDLQ(), newBackfill(), newDoctor(), newPlan(), newVersion())
 	root.PersistentFlags().Bool("utc", false, "print times in UTC instead of the local zone")
 	strict(root)

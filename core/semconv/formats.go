@@ -47,6 +47,7 @@ var formats = map[string]traits{
 	"goose":            {model: asked},
 	"hermes":           {model: asked},
 	"ollama":           {model: answered},
+	"atif":             {model: answered},
 	"otel-genai":       {model: answered},
 	"claude-code-otel": {provider: "anthropic", model: answered},
 	"codex-otel":       {provider: "openai", model: asked},

@@ -22,7 +22,7 @@ const module = "github.com/earshot-dev/earshot/"
 var rooms = []string{
 	".", // the package at the root, which embeds the source of the SDK
 	"core/msg", "core/verdict", "core/frame", "core/decoder/conformance", "core/decoder/decodertest", "core/decoder/scaffold", "core/decoder",
-	"core/proto", "core/sdk/jsonv", "core/sdk/jsonrpc", "core/sdk/bounded", "core/sdk/ident", "core/sdk/codex", "core/sdk/gemini", "core/sdk/media", "core/sdk/openai", "core/sdk/pyrepr", "core/sdk/snapshot", "core/sdk/when", "core/sdk/anthropic", "core/sdk/claude", "core/sdk/conversation", "core/sdk/exchange", "core/sdk/otlp", "core/sdk/spawn", "core/sdk/unknown", "core/sdk", "core/export/exporttest", "core/export", "core/config/spec", "core/config/internal/writeexample", "core/config", "core/semconv", "core/blame", "core/price", "core/inspect", "core/ui", "core/mcp", "core/replay", "core/freeport", "core/retry", "core/sandbox", "core/discover", "core/attach", "core/wrap", "core/app",
+	"core/proto", "core/sdk/jsonv", "core/sdk/jsonrpc", "core/sdk/bounded", "core/sdk/ident", "core/sdk/codex", "core/sdk/gemini", "core/sdk/media", "core/sdk/openai", "core/sdk/pyrepr", "core/sdk/snapshot", "core/sdk/when", "core/sdk/anthropic", "core/sdk/claude", "core/sdk/conversation", "core/sdk/exchange", "core/sdk/otlp", "core/sdk/spawn", "core/sdk/unknown", "core/sdk", "core/export/exporttest", "core/export", "core/config/spec", "core/config/internal/writeexample", "core/config", "core/semconv", "core/blame", "core/price", "core/interchange", "core/inspect", "core/ui", "core/mcp", "core/replay", "core/freeport", "core/retry", "core/sandbox", "core/discover", "core/attach", "core/wrap", "core/app",
 	"core/internal/wire", "core/internal/host", "core/internal/source", "core/internal/assemble/link", "core/internal/assemble", "core/internal/anomaly", "core/internal/checkpoint",
 	"core/internal/journal", "core/internal/redact", "core/internal/deadletter", "core/internal/delivery", "core/internal/pipeline", "core/internal/segment", "core/internal/spool", "core/internal/store", "core/internal/telemetry", "core/internal/meter", "core/internal/livetail",
 	"exporters/clickhouse", "exporters/notify", "exporters/otel", "plugins", "dashboards", "docs", "cmd/earshot-store", "cmd/earshot", "bench", "exporters",
@@ -64,7 +64,8 @@ var may = map[string][]string{
 	"core/config":              {"core/config/spec"},
 	"core/semconv":             {"core/msg"},
 	"core/blame":               {"core/msg"},
-	"core/inspect":             {"core/blame", "core/price"},
+	"core/interchange":         {"core/msg"},
+	"core/inspect":             {"core/msg", "core/blame", "core/interchange", "core/price"},
 	"core/price":               {},
 	"core/freeport":            {},
 	"core/retry":               {},
@@ -117,7 +118,7 @@ var may = map[string][]string{
 	"cmd/earshot-store":    {"core/sandbox"},
 	"cmd/earshot": {
 		"core/app", "core/attach", "core/discover", "core/wrap", "core/sandbox", "core/replay", "core/freeport", "core/config", "core/export", "core/msg", "core/frame", "core/decoder", "core/decoder/conformance", "core/decoder/scaffold",
-		"core/sdk", "core/semconv", "core/blame", "core/price", "core/inspect", "core/ui", "core/mcp", "docs", "exporters", "exporters/clickhouse", "exporters/otel", "plugins", "dashboards",
+		"core/sdk", "core/semconv", "core/blame", "core/price", "core/interchange", "core/inspect", "core/ui", "core/mcp", "docs", "exporters", "exporters/clickhouse", "exporters/otel", "plugins", "dashboards",
 	},
 	// A decoder for the tests of the whole product is a stranger's: it sees the SDK.
 	// The benchmark has a sidecar of its own without exporters.
