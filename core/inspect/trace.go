@@ -211,7 +211,7 @@ func (t *Trace) ended(ctx context.Context, q Querier, id string) error {
 }
 
 // call reports whether the work is a call of a tool or of another agent.
-func (w *Work) call() bool { return w.Kind == blame.Tool || w.Kind == blame.Delegation }
+func (s *Work) call() bool { return s.Kind == blame.Tool || s.Kind == blame.Delegation }
 
 func less(a, b uint64) uint64 { return a - min(a, b) }
 

@@ -34,6 +34,7 @@ var elsewhere = map[string]string{
 	"Delegate.Task":   "not kept in a span",
 	"ArgumentShape":   "a column of tool_calls", "Attempt": "a column of tool_calls",
 	"ResultTokens": "known when the span has been sent; a column of tool_calls", "ResultTokensFrom": "as ResultTokens", "Amends": "such a span is not sent",
+	"Client.Project": "a column of spans", "Client.Branch": "a column of spans", "Client.Version": "a column of spans", "Client.Host": "a column of spans", "Client.User": "a column of spans",
 	"Delegate.CorrelationID": "finds the child run, which the span names", "Delegate.CorrelationPrompt": "as CorrelationID",
 	"Tool.ErrorType": "the span's own ErrorType says it",
 	"Request":        "each parameter by its own name: TestRequestParameters",

@@ -366,7 +366,7 @@ func (g handler) complete(c *call, e callResult) {
 	delete(g.Open, c.ID)
 	if r != nil {
 		if c.Judged.Mark.Kind != 0 {
-			reporter{g.group}.endVerdict(r, c)
+			reporter(g).endVerdict(r, c)
 			t.Call.Events, t.Call.Judged.Mark = c.Events, c.Judged.Mark
 		}
 		g.learn(&t)

@@ -194,7 +194,7 @@ func (g restorer) restoreRun(r *run) {
 	story := b.Run
 	if story == nil {
 		if g.isolated(r) {
-			reporter{g.group}.endVerdict(r, nil)
+			reporter(g).endVerdict(r, nil)
 			g.drop(r.ID)
 			if g.Turns[b.Stream] == r.ID {
 				g.setTurn(b.Stream, b.Turn)
@@ -226,7 +226,7 @@ func (g restorer) restoreCalls(r *run, calls []*call) {
 		}
 		at := slices.IndexFunc(calls, func(k *call) bool { return k.ID == id })
 		if at < 0 {
-			reporter{g.group}.endVerdict(r, c)
+			reporter(g).endVerdict(r, c)
 			delete(g.Open, id)
 			if c.Child != "" {
 				g.Facts = append(g.Facts, link.Fact{Call: c.ID, Edge: c.Edge})

@@ -143,7 +143,6 @@ type reader struct {
 		v    Value
 	}
 	in, out indexed
-	started int64 // for times that are relative to the start
 	first   float64
 	at      int64 // by the attributes
 	event   string

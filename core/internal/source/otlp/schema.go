@@ -49,12 +49,11 @@ const maxNumber = 63
 
 // signal is traces, logs or metrics.
 type signal struct {
-	path     string // of OTLP/HTTP
-	method   string // of gRPC
-	request  *message
-	rejected string // the name of the count in a partial success
-	empty    proto.Message
-	partial  func(n int64, why string) proto.Message
+	path    string // of OTLP/HTTP
+	method  string // of gRPC
+	request *message
+	empty   proto.Message
+	partial func(n int64, why string) proto.Message
 
 	// The three levels of a request: resources, scopes and records.
 	resources, scopes, records string
