@@ -48,8 +48,6 @@ func run() error {
 				return err
 			}
 		}
-	}
-	for _, r := range rows {
 		result := "withstood: " + r.guarantee
 		for _, t := range r.tests {
 			switch outcomes[r.pkg+" "+t] {
