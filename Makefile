@@ -11,7 +11,7 @@ TOOLS   := $(GO) tool -modfile=core/internal/tools/go.mod
 # tests run without it, and say so.
 RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
-.PHONY: build cross demo test unit lint vulncheck bench bench-backlog bench-otlp bench-queries chaos conformance conformance-update dashboards browser python typescript generate engine clean
+.PHONY: build cross demo test unit lint vulncheck bench bench-backlog bench-otlp bench-queries chaos security sbom conformance conformance-update dashboards browser python typescript generate engine clean
 
 build: $(BIN)
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/earshot ./cmd/earshot
@@ -128,6 +128,14 @@ DURATION ?= 60s
 EVERY    ?= 1
 chaos: build
 	$(GO) run ./bench/cmd/chaos -bin $(BIN) -seed $(SEED) -duration $(DURATION) -every $(EVERY)
+
+# Every attack of docs/security.md as a test, a line each: the attack, and what happened.
+security: build
+	@$(GO) run ./bench/cmd/security
+
+# The licences of what the binaries contain, in NOTICE, and a CycloneDX list of the same.
+sbom: $(BIN)
+	$(GO) run ./bench/cmd/sbom NOTICE $(BIN)/sbom.cdx.json
 
 # Rewrites what is generated: the wire's Go code, the list of decoders, the example configuration.
 generate:

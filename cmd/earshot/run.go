@@ -28,7 +28,7 @@ func newRun() *cobra.Command {
 		Short: "Run the sidecar",
 		Long: `Run the sidecar until it is interrupted. An interrupt ends the sources and waits
 until the exporters have accepted everything that was read, ten seconds at most; the
-rest is read again at the next start.
+rest is read again at the next start. An embedded store that hangs is killed then.
 
 SIGHUP, or a change of the configuration file, applies the sources of the file as it
 is now; unchanged sources stay open.

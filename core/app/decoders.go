@@ -179,11 +179,11 @@ func (d Decoders) List(ctx context.Context, c *config.Config) ([]Decoder, error)
 
 // With runs the decoder of a format for as long as f takes.
 func (d Decoders) With(ctx context.Context, c *config.Config, name string, f func(*host.Process, host.Settings) error) error {
-	sockets, err := os.MkdirTemp("", "earshot-")
+	sockets, remove, err := socketDir(os.TempDir())
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(sockets)
+	defer remove()
 	s, err := d.launch(c, name, sockets, nil)
 	if err != nil {
 		return err

@@ -122,10 +122,11 @@ func (r *runner) openState(context.Context) error {
 	}
 	r.onClose(func() { _ = r.refusals.log.Close() })
 	// Unix sockets have short names, so they do not lie in the data directory.
-	if r.sockets, err = os.MkdirTemp("", "earshot-"); err != nil {
+	var remove func()
+	if r.sockets, remove, err = socketDir(os.TempDir()); err != nil {
 		return err
 	}
-	r.onClose(func() { _ = os.RemoveAll(r.sockets) })
+	r.onClose(remove)
 	return nil
 }
 

@@ -293,7 +293,10 @@ func linker(state address.State, b board.Board, p board.Panel) func(column strin
 		case f.Board == "":
 			return nil
 		case f.Board == "sessions" && b.Name != "sessions": // the page of a conversation shows more than the board does
-			return func(id string) string { return state.To("/session/" + id).String() }
+			return func(id string) string {
+				path, asked := conversationPath(id)
+				return state.To(path).With("id", asked).String()
+			}
 		}
 		return func(id string) string { return state.To("/boards/"+f.Board).With(f.Sets, id).String() }
 	}

@@ -105,7 +105,7 @@ func (p *costPage) section(u *UI, r request, s section, sql string, params map[s
 			return err
 		}
 		if session != "" {
-			row.Href = "/session/" + session
+			row.Href = conversation(session)
 		}
 		top = max(top, n)
 		s.Rows, numbers = append(s.Rows, row), append(numbers, n)

@@ -57,7 +57,7 @@ func (p searchPage) Names() []nameList {
 		}
 		out = append(out, l)
 	}
-	session := func(h inspect.NameHit) string { return (&url.URL{Path: "/session/" + h.Session}).String() }
+	session := func(h inspect.NameHit) string { return conversation(h.Session) }
 	add("Conversations with this id", p.Result.Sessions, session)
 	add("Traces with this id", p.Result.Traces, func(h inspect.NameHit) string { return stepAddress(h.Name, h.Span) })
 	add("Agents", p.Result.Agents, func(h inspect.NameHit) string { return p.State.To("/slow").With("delegate", h.Name).String() })
@@ -95,7 +95,7 @@ func (p searchPage) MessageAddress(h inspect.Hit) string {
 	if h.Trace != "" && h.Span != "" {
 		return stepAddress(h.Trace, h.Span)
 	}
-	return (&url.URL{Path: "/session/" + h.Session}).String()
+	return conversation(h.Session)
 }
 
 // Words are those of the text.

@@ -4,7 +4,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	paths "path"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/inspect"
@@ -27,7 +29,7 @@ type sessionPage struct {
 }
 
 func (u *UI) session(r request) (string, any, error) {
-	c, err := inspect.Load(r.Context(), u.q, r.PathValue("id"), inspect.LongTexts)
+	c, err := inspect.Load(r.Context(), u.q, conversationOf(r.Request), inspect.LongTexts)
 	if err != nil {
 		return "", nil, err
 	}
@@ -46,7 +48,7 @@ const tailed = time.Hour
 // live answers with a token that changes when the conversation has something new, so that its page asks
 // for the conversation only then.
 func (u *UI) live(w http.ResponseWriter, r *http.Request) {
-	token, err := inspect.Version(r.Context(), u.q, r.PathValue("id"))
+	token, err := inspect.Version(r.Context(), u.q, conversationOf(r))
 	if err != nil {
 		http.Error(w, err.Error(), failure(err))
 		return
@@ -123,7 +125,42 @@ func (p *sessionPage) to(query ...any) string {
 			}
 		}
 	}
-	return (&url.URL{Path: "/session/" + p.Session.ID, RawQuery: v.Encode()}).String()
+	path, id := conversationPath(p.Session.ID)
+	if id != "" {
+		v.Set("id", id)
+	}
+	return (&url.URL{Path: path, RawQuery: v.Encode()}).String()
+}
+
+// conversation is the address of a conversation's page.
+func conversation(id string) string {
+	path, asked := conversationPath(id)
+	u := url.URL{Path: path}
+	if asked != "" {
+		u.RawQuery = url.Values{"id": {asked}}.Encode()
+	}
+	return u.String()
+}
+
+// follow is the address that answers whether a conversation has something new.
+func follow(id string) string { return "/live/" + strings.TrimPrefix(conversation(id), "/session/") }
+
+// conversationPath is the path of a conversation's page, and its id for the query where a path
+// cannot have it: browsers and servers take empty and dotted segments away.
+func conversationPath(id string) (path, asked string) {
+	const root = "/session/"
+	if slash := strings.HasSuffix(id, "/"); slash || paths.Clean(root+id) != root+id {
+		return root, id
+	}
+	return root + id, ""
+}
+
+// conversationOf is the id in a request for a conversation.
+func conversationOf(r *http.Request) string {
+	if id := r.PathValue("id"); id != "" {
+		return id
+	}
+	return r.URL.Query().Get("id")
 }
 
 // number is a number of the query; 0 when it is none.

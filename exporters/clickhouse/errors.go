@@ -35,6 +35,7 @@ const (
 	codeViolated         = 469
 	codeTooManyParts     = 252
 	codeTooManyPartsText = "partitions for single INSERT block"
+	codeTooManyInTotal   = "in all partitions in total"
 )
 
 // Codes of ClickHouse with which it refuses a statement of the schema, and will
@@ -85,10 +86,11 @@ func blamesRows(code int32, message string) bool {
 		codeTooLargeString, codeTooLargeArray, codeDecimalOverflow, codeOutOfRange, codeNullInNotNull, codeViolated:
 		return true
 	case codeTooManyParts:
-		// One code, two meanings: a table with too many parts, which merges will
-		// mend, and one insert into too many partitions, which only a smaller one
-		// does not meet again.
-		return strings.Contains(message, codeTooManyPartsText)
+		// One code, three meanings: a partition with too many parts, which merges will
+		// mend; one insert into too many partitions, which only a smaller one does not
+		// meet again; and a table with too many in all its partitions together, which
+		// merges cannot mend, because they never join two partitions.
+		return strings.Contains(message, codeTooManyPartsText) || strings.Contains(message, codeTooManyInTotal)
 	}
 	return false
 }

@@ -39,6 +39,7 @@ func TestClassify(t *testing.T) {
 		{"null", exception(349, ""), true},
 		{"decimal overflow", exception(407, ""), true},
 		{"a constraint of the table", exception(469, ""), true},
+		{"more partitions than a table may have", exception(252, "Too many parts (100001) in all partitions in total in table 'earshot.messages'. This indicates wrong choice of partition key. The threshold can be modified with 'max_parts_in_total' setting"), true},
 		{"one insert, too many partitions", exception(252, "Too many partitions for single INSERT block (more than 100)"), true},
 		{"the same over HTTP", overHTTP(500, exception(117, "")), true},
 		{"wrapped", fmt.Errorf("insert: %w", exception(117, "")), true},

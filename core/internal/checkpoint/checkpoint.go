@@ -38,7 +38,8 @@ type Stream struct {
 	Snapshot []byte `json:"snapshot,omitempty"`  // of the decoder, at SnapPos
 	FlushPos int64  `json:"flush_pos,omitempty"` // where the decoder was flushed
 	Clock
-	Closed bool `json:"closed,omitempty"` // its source has closed it
+	Days   []int32 `json:"days,omitempty"`   // since 1970, of its times; bounded by the pipeline
+	Closed bool    `json:"closed,omitempty"` // its source has closed it
 	// Format is that of its decoder, and Ledgered up to where its row in the table of accounts
 	// was written; Format is empty in records of builds that wrote the row with each record.
 	Format   string `json:"format,omitempty"`

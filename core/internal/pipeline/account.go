@@ -228,6 +228,7 @@ func (x *accounting) message(a *account, m *msg.Message, f *frame.Frame, nth int
 	if feed.journalled {
 		at = f.At
 	}
+	bound(rec, m, f.At)
 	if in.date(&rec.Clock, m, at, rec.Anchor) && !a.anchored {
 		a.anchored = true
 		x.commits.anchors = append(x.commits.anchors, a)

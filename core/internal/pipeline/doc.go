@@ -22,7 +22,8 @@
 //	format.go      one decoder process: starts it, watches it, restarts it
 //	inbox.go       the way into the core: results of commands, calls of other goroutines
 //	core.go        the loop that owns all accounts: opens, flushes, closes, drains streams
-//	account.go     counts frames, dates messages (clock.go), passes them to the assembler
+//	account.go     counts frames, bounds (window.go) and dates (clock.go) messages, passes them
+//	               to the assembler
 //	response.go    adds the HTTP response's request and timing, as its listener recorded them
 //	commit.go      collects rows, closes the commit batch, submits it to the Sink
 //	replay.go      has a stream delivered again, after a crash or for a late link

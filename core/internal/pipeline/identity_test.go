@@ -197,7 +197,7 @@ func (w *sidecar) begin() {
 		feed, err := w.p.AddFeed("recorded", "default", f.name, string(h.stream.Options), h.journalled)
 		w.must(err)
 		h.s = &stream{name: nameOf("recorded", h.key), feed: feed}
-		w.must(w.p.core.open(h.s, checkpoint.Stream{Source: "recorded", Key: h.key, Origin: h.stream.Origin, Anchor: 1_700_000_000e9}))
+		w.must(w.p.core.open(h.s, checkpoint.Stream{Source: "recorded", Key: h.key, Origin: h.stream.Origin, Anchor: 1_900_000_000e9}))
 		h.a = w.p.core.accounts.of[h.s]
 		w.open(h)
 	}
@@ -223,7 +223,7 @@ func (w *sidecar) deliver() {
 				again = true
 				f, generation := frames[0], h.a.generation
 				if f.At == 0 {
-					f.At = 1_700_000_000e9 + f.End*1e6
+					f.At = 1_900_000_000e9 + f.End*1e6
 				}
 				b := &frame.Batch{Data: slices.Clone(f.Data)}
 				f.Data = b.Data

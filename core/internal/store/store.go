@@ -156,6 +156,13 @@ func (s *Store) others(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
+// A store is asked to end and has this time to do it; one that does not answer has less: it
+// is stopped or hangs, and what it accepted is with the kernel.
+const (
+	endTime     = 15 * time.Second
+	hungEndTime = 2 * time.Second
+)
+
 // Close stops the store if it was started here.
 func (s *Store) Close() {
 	s.mu.Lock()
@@ -166,11 +173,17 @@ func (s *Store) Close() {
 	if p == nil {
 		return
 	}
+	wait := endTime
+	ctx, cancel := context.WithTimeout(context.Background(), hungEndTime)
+	if !s.answers(ctx) {
+		wait = hungEndTime
+	}
+	cancel()
 	_ = p.stdin.Close()
 	_ = p.cmd.Process.Signal(os.Interrupt)
 	select {
 	case <-p.exited:
-	case <-time.After(15 * time.Second):
+	case <-time.After(wait):
 		_ = p.cmd.Process.Kill()
 		<-p.exited
 	}

@@ -17,7 +17,10 @@
   }
   async function take() {
     const page = new URL(location.href), all = Number(root.dataset.turns);
-    page.search = "?skip=" + Math.max(0, all - 1);
+    const id = page.searchParams.get("id");
+    page.search = "";
+    if (id) page.searchParams.set("id", id);
+    page.searchParams.set("skip", Math.max(0, all - 1));
     const answer = await fetch(page);
     if (!answer.ok) return;
     const doc = new DOMParser().parseFromString(await answer.text(), "text/html");
