@@ -60,7 +60,8 @@ func everyBoard(t *testing.T, w *world, b *tab, rules string) {
 func zooms(t *testing.T, w *world, b *tab) {
 	b.setAppearance(t, "light", 1440, 1200)
 	b.open(t, w.url+"/boards/sessions?format=claude-code")
-	b.until(t, `document.querySelector(".u-over")`)
+	b.until(t, `document.querySelector(".u-over") && document.querySelector("footer") && !document.querySelector("[data-late]")`)
+	eval[bool](t, b, `(document.querySelector(".u-over").scrollIntoView({block: "center", behavior: "instant"}), true)`)
 	box := eval[[]float64](t, b, `(() => { const r = document.querySelector(".u-over").getBoundingClientRect(); return [r.left, r.top, r.width, r.height]; })()`)
 	y := box[1] + box[3]/2
 	b.drag(t, box[0]+box[2]*0.25, y, box[0]+box[2]*0.75, y)

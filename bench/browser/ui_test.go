@@ -38,7 +38,7 @@ func everyPage(t *testing.T, w *world, b *tab, rules string) {
 		{"step", demo + "/step/" + step, "In its trace"},
 		{"search", "/search?q=checkout", "Files in the arguments of calls"},
 		{"search-none", "/search?q=zzzz", "No message has"},
-		{"conversations", "/sessions", "The checkout test fails"},
+		{"conversations", "/sessions", "Flaky checkout test"},
 		{"found", "/sessions?search=quay", "Weigh every crate"},
 		{"nothing-found", "/sessions?search=zzzz", "No conversation has"},
 		{"conversation", "/session/" + demoSession, "behind the scenes"},
@@ -174,7 +174,7 @@ func live(t *testing.T, w *world, b *tab) {
 	b.until(t, `document.querySelector("[data-live] table")`)
 	eval[any](t, b, `window.before = true`)
 	const session = "90110000-0000-4000-8000-000000000001"
-	w.write(t, session, stuck(session, time.Now()))
+	w.write(t, session, pending(session, time.Now(), time.Hour))
 	b.until(t, `Array.from(document.querySelectorAll("a")).some(a => a.pathname === "/session/`+session+`")`)
 	if !eval[bool](t, b, `window.before`) {
 		t.Error("the page was loaded again")

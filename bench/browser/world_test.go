@@ -45,8 +45,8 @@ func open(t *testing.T) *world {
 	}
 	w.write(t, longSession, long(time.Now().Add(-4*time.Hour)))
 	earshot(t, "run", "-c", w.config, "--until-idle", "3s")
-	w.write(t, stuckSession, stuck(stuckSession, time.Now().Add(-12*time.Minute)))
-	w.write(t, busySession, stuck(busySession, time.Now().Add(-5*time.Second)))
+	w.write(t, stuckSession, pending(stuckSession, time.Now().Add(-4*time.Minute), time.Minute))
+	w.write(t, busySession, pending(busySession, time.Now().Add(-5*time.Second), time.Hour))
 
 	line, err := bufio.NewReader(start(t, "ui", "-c", w.config, "--listen", "127.0.0.1:0")).ReadString('\n')
 	if w.url = strings.TrimSpace(line); err != nil || !strings.HasPrefix(w.url, "http://") {
@@ -157,11 +157,12 @@ func long(at time.Time) []string {
 	return t.lines
 }
 
-// stuck is a turn whose last call has no answer.
-func stuck(session string, at time.Time) []string {
+// pending is a turn whose last call has no answer: it is stuck when it is over its own timeout.
+// What is read more than five minutes after it was written is history, and gets no verdict.
+func pending(session string, at time.Time, timeout time.Duration) []string {
 	t := &transcript{session: session, at: at}
 	t.user(0, "Ask the crane whether it is free.")
 	t.assistant(2*time.Second, "msg_crane", "tool_use",
-		map[string]any{"type": "tool_use", "id": "toolu_crane", "name": "WebFetch", "input": map[string]string{"url": "http://crane.quay.example/state"}})
+		map[string]any{"type": "tool_use", "id": "toolu_crane", "name": "Bash", "input": map[string]any{"command": "curl http://crane.quay.example/state", "timeout": timeout.Milliseconds()}})
 	return t.lines
 }
