@@ -144,7 +144,7 @@ func (c *Change) explain(ctx context.Context, q Querier, prices *price.Table, no
 	return nil
 }
 
-// Title names what changed.
+// Title names the change.
 func (c *Change) Title() string {
 	name := or(c.Name, "without a name")
 	if c.Kind == "delegation" {

@@ -14,7 +14,7 @@ import (
 	"github.com/earshot-dev/earshot/core/price"
 )
 
-// Difference is what differs between two traces, or the turns of two sessions.
+// Difference is the difference between two traces, or the turns of two sessions.
 type Difference struct {
 	A    DiffSide   `json:"a"`
 	B    DiffSide   `json:"b"`

@@ -92,7 +92,7 @@ func BenchmarkTranscript(b *testing.B) {
 	})
 }
 
-// FuzzTranscript: no bytes make it panic, and what it accepts is valid JSON in frames.
+// FuzzTranscript: no bytes make it panic, and accepted input is valid JSON in frames.
 func FuzzTranscript(f *testing.F) {
 	f.Add(marshal(f, request("x", 2)), false)
 	js, err := protojson.Marshal(request("x", 2))

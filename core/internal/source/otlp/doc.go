@@ -21,7 +21,7 @@
 // records of a resource in a format are one stream, in the order of arrival. Its key is
 // a hash of the attributes in which processes and conversations differ (identity), so that a stream
 // continues after a restart of Earshot. A stream ends when its resource has sent nothing for ten minutes, or
-// when many others were used since (source.MaxRecordings): then its decoder emits what is open.
+// when many others were used since (source.MaxRecordings): then its decoder emits the open messages.
 //
 // # Responses
 //

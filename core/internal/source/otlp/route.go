@@ -53,7 +53,7 @@ var identity = [...]string{
 	"session.id", "gen_ai.conversation.id", "conversation.id",
 }
 
-// resource is what the routing needs of a resource.
+// resource has the facts of a resource that the routing needs.
 type resource struct {
 	service string
 	hash    [sha256.Size]byte // of its identity

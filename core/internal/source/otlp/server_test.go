@@ -160,7 +160,7 @@ func frames(all []recordtest.Stream) (out []string) {
 	return out
 }
 
-// TestSDKs: what the exporters of OpenTelemetry's SDK send is recorded, and safe when they
+// TestSDKs: everything that the exporters of OpenTelemetry's SDK send is recorded, and safe when they
 // return.
 func TestSDKs(t *testing.T) {
 	for name, compress := range map[string]bool{"plain": false, "gzip": true} {
@@ -425,7 +425,7 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// TestBombs: what grows beyond max_body when it is decompressed is refused, and memory
+// TestBombs: a body that grows beyond max_body when it is decompressed is refused, and memory
 // is bounded.
 func TestBombs(t *testing.T) {
 	z, err := zstd.NewWriter(nil)

@@ -81,7 +81,7 @@ func (s state) settled() bool {
 	return time.Since(s.mainAt) > settled && (s.wal == nil || time.Since(s.walAt) > settled)
 }
 
-// poll reads what has changed. idle reports that everything that there is was read.
+// poll reads the changes. idle reports that everything that there is was read.
 func (d *database) poll(ctx context.Context) (idle bool, err error) {
 	now, err := stateOf(d.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -174,7 +174,7 @@ func (d *database) record(ctx context.Context, r *row) error {
 	return nil
 }
 
-// problem records, once, what cannot be read.
+// problem records, once, a part that cannot be read.
 func (d *database) problem(ctx context.Context, table string, err error) error {
 	text := err.Error()
 	if d.problems[table+text] || len(d.problems) > 100 {

@@ -83,7 +83,7 @@ func (s *Source) Run(ctx context.Context, rec source.Recorder) (err error) {
 	}
 }
 
-// end closes what is open, and stores how far each database was read.
+// end closes the databases, and stores how far each database was read.
 func (s *Source) end() {
 	for _, d := range s.open {
 		d.close()
@@ -93,7 +93,7 @@ func (s *Source) end() {
 	}
 }
 
-// round reads what has changed in all databases.
+// round reads the changes of all databases.
 func (s *Source) round(ctx context.Context) (idle bool) {
 	if time.Since(s.searched) > searchPause {
 		s.search()

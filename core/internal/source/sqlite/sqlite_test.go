@@ -96,7 +96,7 @@ func fold(frames []frame.Frame) map[string]string {
 	return out
 }
 
-// content is what the database has, as frames.
+// content has the rows of the database, as frames.
 func content(t testing.TB, db *sql.DB) map[string]string {
 	t.Helper()
 	out := make(map[string]string)
