@@ -17,7 +17,7 @@ RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION}"
 FROM build AS engine
 RUN apt-get update && apt-get install -y --no-install-recommends npm && rm -rf /var/lib/apt/lists/*
 ENV XDG_CACHE_HOME=/cache
-RUN go run ./cmd/earshot-store/fetch
+RUN go run ./cmd/earshot-store --fetch
 
 FROM gcr.io/distroless/static-debian12:nonroot AS earshot
 COPY --from=build /out/earshot /usr/local/bin/earshot

@@ -2,4 +2,4 @@
 # checked against the integrity pinned in engine.lock. A second run is offline.
 .PHONY: engine
 engine:
-	@go run ./cmd/earshot-store/fetch
+	@go run ./cmd/earshot-store --fetch

@@ -158,3 +158,24 @@ func TestAlertsFire(t *testing.T) {
 		}
 	}
 }
+
+// TestAlertOfAChange: a slower tool sets off an alarm for a day, and a faster one none.
+func TestAlertOfAChange(t *testing.T) {
+	const title = "An agent or a tool changed"
+	a := newAlarms(t)
+	row := func(ago time.Duration, ratio float64) clickhouse.ChangeRow {
+		a.n++
+		return clickhouse.ChangeRow{Tenant: "default", Found: a.now.Add(-ago), At: a.now.Add(-ago), Kind: "tool", Agent: "keeper", Name: fmt.Sprint("Bash", a.n), Metric: "duration", Since: []string{"client 2"}, Ratio: ratio, Version: 1}
+	}
+	for _, c := range []struct {
+		row  clickhouse.ChangeRow
+		want bool
+	}{{row(time.Hour, 0.5), false}, {row(25*time.Hour, 2), false}, {row(time.Hour, 2), true}} {
+		if err := a.out.StoreChanges(t.Context(), []clickhouse.ChangeRow{c.row}); err != nil {
+			t.Fatal(err)
+		}
+		if got := a.fires(title); got != c.want {
+			t.Errorf("ratio %g, found at %s: fires %v", c.row.Ratio, c.row.Found, got)
+		}
+	}
+}

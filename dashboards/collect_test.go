@@ -53,7 +53,7 @@ func boardFiles(t *testing.T) map[string]*grafana.Dashboard {
 	return out
 }
 
-// queries returns every query of the files: panels, variables, alerts.
+// queries returns every query of the files: panels, variables, annotations, alerts.
 func queries(t *testing.T) []asked {
 	t.Helper()
 	var out []asked
@@ -67,6 +67,9 @@ func queries(t *testing.T) []asked {
 				t.Fatalf("%s: variable %s has no query", name, v.Name)
 			}
 			out = append(out, asked{board: name, title: v.Name, kind: "variable", format: grafana.AsTable, sql: q["rawSql"].(string)})
+		}
+		for _, m := range d.Annotations.List {
+			out = append(out, asked{board: name, title: m.Name, kind: "annotation", ref: m.Target.RefID, format: m.Target.Format, sql: m.Target.RawSQL})
 		}
 		for _, p := range d.Panels {
 			a := asked{board: name, title: p.Title, kind: p.Type, least: time.Minute}
@@ -135,7 +138,7 @@ func (w *world) all(a asked) macro.Query {
 	q := macro.Query{
 		From: w.began.Add(-6 * time.Hour), To: w.began.Add(time.Hour), Interval: max(a.least, time.Minute),
 		Variables: map[string]macro.Value{
-			"format": {All: true}, "agent": {All: true}, "model": {All: true},
+			"format": {All: true}, "agent": {All: true}, "model": {All: true}, "tenant": {All: true}, "project": {All: true}, "version": {All: true}, "tool": {All: true},
 			"trace_id": macro.Text(w.turn), "session": macro.Text(""), "search": macro.Text(""), "steps": macro.Text("0"),
 		},
 	}

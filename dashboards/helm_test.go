@@ -44,7 +44,7 @@ func chart(t *testing.T, set func(values map[string]any)) []map[string]any {
 		t.Fatal(err)
 	}
 	var out []map[string]any
-	for _, file := range []string{"configmap.yaml", "daemonset.yaml"} {
+	for _, file := range []string{"configmap.yaml", "daemonset.yaml", "networkpolicy.yaml"} {
 		var b bytes.Buffer
 		if err := root.ExecuteTemplate(&b, file, map[string]any{"Values": values, "Release": map[string]any{"Name": "watch"}}); err != nil {
 			t.Fatal(err)
@@ -88,7 +88,7 @@ func TestChart(t *testing.T) {
 		t.Errorf("the chart is called %q", meta.Name)
 	}
 	objects := chart(t, func(map[string]any) {})
-	if len(objects) != 2 || objects[1]["kind"] != "DaemonSet" {
+	if len(objects) != 3 || objects[1]["kind"] != "DaemonSet" {
 		t.Fatalf("%v", objects)
 	}
 	text := at[string](t, objects[0], "data", "earshot.yaml")
@@ -103,11 +103,6 @@ func TestChart(t *testing.T) {
 	container := at[[]any](t, pod, "containers")[0]
 	if image := at[string](t, container, "image"); !pinned.MatchString(image) {
 		t.Errorf("image %s is not pinned", image)
-	}
-	for _, what := range []string{"runAsNonRoot", "readOnlyRootFilesystem"} {
-		if !at[bool](t, container, "securityContext", what) {
-			t.Errorf("not %s", what)
-		}
 	}
 	if a, b := at[string](t, objects[0], "metadata", "name"), "watch-earshot"; a != b {
 		t.Errorf("the configuration is called %s", a)
@@ -185,6 +180,54 @@ func TestSidecarPod(t *testing.T) {
 	for probe, path := range map[string]string{"readinessProbe": "/readyz", "livenessProbe": "/healthz"} {
 		if got := at[string](t, container, probe, "httpGet", "path"); got != path {
 			t.Errorf("%s asks for %s", probe, got)
+		}
+	}
+}
+
+// TestManifestsAreClosed holds all manifests to least rights, and to the rights that they need: the
+// folders of a node belong to root, and transcripts of mode 0600 to their users.
+func TestManifestsAreClosed(t *testing.T) {
+	objects := chart(t, func(map[string]any) {})
+	pod := at[map[string]any](t, objects[1], "spec", "template", "spec")
+	closed := func(name string, pod map[string]any) (securityContext map[string]any) {
+		list := at[[]any](t, pod, "containers")
+		c := at[map[string]any](t, list[len(list)-1], "securityContext")
+		if at[string](t, c, "seccompProfile", "type") != "RuntimeDefault" || at[bool](t, c, "allowPrivilegeEscalation") || !at[bool](t, c, "readOnlyRootFilesystem") ||
+			!slices.Equal(at[[]any](t, c, "capabilities", "drop"), []any{"ALL"}) || at[bool](t, pod, "automountServiceAccountToken") {
+			t.Errorf("%s: %v", name, c)
+		}
+		return c
+	}
+	node := closed("the DaemonSet", pod)
+	if at[int](t, node, "runAsUser") != 0 || !slices.Equal(at[[]any](t, node, "capabilities", "add"), []any{"DAC_READ_SEARCH"}) {
+		t.Errorf("a DaemonSet cannot write its data or read transcripts: %v", node)
+	}
+	policy := objects[2]
+	if policy["kind"] != "NetworkPolicy" || fmt.Sprint(at[map[string]any](t, policy, "spec", "podSelector", "matchLabels")) != fmt.Sprint(at[map[string]any](t, objects[1], "spec", "template", "metadata", "labels")) {
+		t.Fatalf("the policy is not the DaemonSet's: %v", policy)
+	}
+	if in := at[[]any](t, policy, "spec", "ingress"); len(in) != 1 || len(at[[]any](t, in[0], "ports")) != 1 || at[string](t, at[[]any](t, in[0], "ports")[0], "port") != "metrics" {
+		t.Errorf("more than the metrics can be reached: %v", in)
+	}
+	f, err := os.Open("../deploy/kubernetes/sidecar.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var settings, beside map[string]any
+	d := yaml.NewDecoder(f)
+	if err := errors.Join(d.Decode(&settings), d.Decode(&beside)); err != nil {
+		t.Fatal(err)
+	}
+	side := closed("the sidecar", at[map[string]any](t, beside, "spec"))
+	if !at[bool](t, side, "runAsNonRoot") || side["capabilities"].(map[string]any)["add"] != nil {
+		t.Errorf("the sidecar: %v", side)
+	}
+	for name, s := range compose(t) {
+		for key, v := range s.Environment {
+			if strings.HasSuffix(key, "PASSWORD") && !strings.Contains(v, ":?") {
+				t.Errorf("%s: %s has a default", name, key)
+			}
 		}
 	}
 }

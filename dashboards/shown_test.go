@@ -18,13 +18,13 @@ func TestBoardsShow(t *testing.T) {
 		"delegations.json": {[]panel{
 			{"table", "By pair", "p50"}, {"table", "By pair", "p95"}, {"table", "By pair", "p99"}, {"timeseries", "p95 by pair", "p95"}, {"heatmap", "How long delegations take", "30 min"},
 			{"table", "Slowest", "Trace"}, {"stat", "In flight", "running"}, {"stat", "Stuck", "stuck"}, {"table", "Stuck now", "Silent"}, {"table", "Waiting for a person now", "Silent"}, {"timeseries", "Fan-out", "widest"},
-			{"nodeGraph", "Who calls whom", "mainstat"},
-		}, []string{"format", "agent"}},
+			{"nodeGraph", "Who calls whom", "mainstat"}, {"annotation", "New versions of agents", "agent_version"}, {"annotation", "Starts of Earshot", "since"}, {"annotation", "Findings", "v_findings"},
+		}, []string{"format", "agent", "tenant", "project", "version"}},
 		"trace.json": {[]panel{{"traces", "Waterfall", "spanID"}, {"table", "Critical path", "Time"}, {"table", "Messages", "Text"}}, []string{"trace_id"}},
 		"tools.json": {[]panel{
 			{"table", "By tool", "Calls"}, {"table", "By tool", "Failed"}, {"table", "By tool", "p95"}, {"table", "By tool", "Mean result"}, {"table", "By tool", "Retries"},
 			{"table", "By agent", "Agent"}, {"table", "By model", "Model"}, {"table", "By MCP server", "Server"},
-		}, []string{"format", "agent", "model"}},
+		}, []string{"format", "agent", "model", "tool", "tenant", "project", "version"}},
 		"tokens.json": {[]panel{
 			{"timeseries", "Tokens", "read from cache"}, {"timeseries", "Cost", "cost"}, {"table", "By model", "Reasoning"}, {"table", "By agent", "Cost"}, {"table", "By conversation", "Session"}, {"table", "Prices", "Origin"},
 		}, []string{"format", "agent", "model"}},

@@ -18,7 +18,7 @@ const unitFile = "../deploy/systemd/earshot.service"
 var unitKeys = map[string][]string{
 	"Unit": {"Description", "Documentation", "After", "Wants"},
 	"Service": {
-		"ExecStart", "StateDirectory", "StateDirectoryMode", "DynamicUser", "Restart", "RestartSec", "EnvironmentFile", "UMask", "CapabilityBoundingSet",
+		"ExecStart", "StateDirectory", "StateDirectoryMode", "DynamicUser", "Environment", "Restart", "RestartSec", "EnvironmentFile", "UMask", "CapabilityBoundingSet",
 		"NoNewPrivileges", "ProtectSystem", "ProtectHome", "PrivateTmp", "PrivateDevices", "ProtectKernelTunables", "ProtectKernelModules", "ProtectKernelLogs",
 		"ProtectControlGroups", "ProtectClock", "ProtectHostname", "RestrictAddressFamilies", "RestrictNamespaces", "RestrictRealtime", "RestrictSUIDSGID",
 		"LockPersonality", "SystemCallArchitectures", "LimitNOFILE",

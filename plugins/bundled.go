@@ -4,11 +4,13 @@ package plugins
 
 import (
 	"github.com/earshot-dev/earshot/core/decoder"
+	a2a "github.com/earshot-dev/earshot/plugins/a2a"
 	acp "github.com/earshot-dev/earshot/plugins/acp"
 	agui "github.com/earshot-dev/earshot/plugins/ag-ui"
 	agno "github.com/earshot-dev/earshot/plugins/agno"
 	anthropicsse "github.com/earshot-dev/earshot/plugins/anthropic-sse"
 	atif "github.com/earshot-dev/earshot/plugins/atif"
+	bedrockconverse "github.com/earshot-dev/earshot/plugins/bedrock-converse"
 	claudecode "github.com/earshot-dev/earshot/plugins/claude-code"
 	claudecodeotel "github.com/earshot-dev/earshot/plugins/claude-code-otel"
 	claudestream "github.com/earshot-dev/earshot/plugins/claude-stream"
@@ -25,6 +27,7 @@ import (
 	goose "github.com/earshot-dev/earshot/plugins/goose"
 	grace "github.com/earshot-dev/earshot/plugins/grace"
 	hermes "github.com/earshot-dev/earshot/plugins/hermes"
+	langgraph "github.com/earshot-dev/earshot/plugins/langgraph"
 	legion "github.com/earshot-dev/earshot/plugins/legion"
 	letta "github.com/earshot-dev/earshot/plugins/letta"
 	llmmessage "github.com/earshot-dev/earshot/plugins/llm-message"
@@ -32,6 +35,7 @@ import (
 	ollama "github.com/earshot-dev/earshot/plugins/ollama"
 	openaichat "github.com/earshot-dev/earshot/plugins/openai-chat"
 	openairesponses "github.com/earshot-dev/earshot/plugins/openai-responses"
+	openclaw "github.com/earshot-dev/earshot/plugins/openclaw"
 	opencode "github.com/earshot-dev/earshot/plugins/opencode"
 	otelgenai "github.com/earshot-dev/earshot/plugins/otel-genai"
 	pi "github.com/earshot-dev/earshot/plugins/pi"
@@ -41,11 +45,13 @@ import (
 // Bundled returns the decoders, by format.
 func Bundled() map[string]func() decoder.Factory {
 	return map[string]func() decoder.Factory{
+		"a2a":              a2a.New,
 		"acp":              acp.New,
 		"ag-ui":            agui.New,
 		"agno":             agno.New,
 		"anthropic-sse":    anthropicsse.New,
 		"atif":             atif.New,
+		"bedrock-converse": bedrockconverse.New,
 		"claude-code":      claudecode.New,
 		"claude-code-otel": claudecodeotel.New,
 		"claude-stream":    claudestream.New,
@@ -62,6 +68,7 @@ func Bundled() map[string]func() decoder.Factory {
 		"goose":            goose.New,
 		"grace":            grace.New,
 		"hermes":           hermes.New,
+		"langgraph":        langgraph.New,
 		"legion":           legion.New,
 		"letta":            letta.New,
 		"llm-message":      llmmessage.New,
@@ -69,6 +76,7 @@ func Bundled() map[string]func() decoder.Factory {
 		"ollama":           ollama.New,
 		"openai-chat":      openaichat.New,
 		"openai-responses": openairesponses.New,
+		"openclaw":         openclaw.New,
 		"opencode":         opencode.New,
 		"otel-genai":       otelgenai.New,
 		"pi":               pi.New,

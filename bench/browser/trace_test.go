@@ -116,7 +116,7 @@ func tail(t *testing.T, w *world, b *tab) {
 	x.user(0, "And now?")
 	x.assistant(time.Second, "msg_tide_2", "end_turn", map[string]any{"type": "text", "text": "High water."})
 	w.write(t, session, x.lines[done:])
-	b.until(t, `document.body.textContent.includes("High water.") && document.body.innerText.includes("And now?")`)
+	b.until(t, `document.body.innerText.includes("High water.") && document.body.innerText.includes("And now?")`)
 	if !eval[bool](t, b, `window.before`) {
 		t.Error("the page was loaded again")
 	}

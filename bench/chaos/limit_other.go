@@ -2,5 +2,5 @@
 
 package chaos
 
-// fill needs Linux.
-func (p *process) fill(bool) bool { return false }
+// setDiskFull needs Linux.
+func (p *process) setDiskFull(bool) bool { return false }

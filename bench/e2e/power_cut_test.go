@@ -5,10 +5,7 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -126,22 +123,4 @@ func (h *home) traced(s *inodes) string {
 	}
 	h.Fatal("the store does not start")
 	return ""
-}
-
-// ask sends a statement to the store that listens on a socket.
-func (h *home) ask(socket, sql string) string {
-	h.Helper()
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-	}
-	client := &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
-	resp, err := client.Post("http://store/?user=default&database=earshot&default_format=TSV", "text/plain", strings.NewReader(sql))
-	h.must(err)
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	h.must(err)
-	if resp.StatusCode != http.StatusOK {
-		h.Fatalf("%s: %s", sql, b)
-	}
-	return string(b)
 }

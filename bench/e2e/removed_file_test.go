@@ -1,11 +1,13 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
-	"time"
+
+	"go.etcd.io/bbolt"
 )
 
 // transcript is a Claude Code session of one question and a number of answers, each a response
@@ -25,6 +27,38 @@ func transcript(session string, answers int) string {
 		line(n, "assistant", fmt.Sprintf(`{"id":"msg_%s_%d","type":"message","role":"assistant","model":"claude-sonnet-4-5","content":[{"type":"text","text":"answer %d"}],"stop_reason":"end_turn","usage":{"input_tokens":4,"output_tokens":3}}`, session, n, n))
 	}
 	return b.String()
+}
+
+// committed reports whether the checkpoint has all of a file, with the state of its decoder. It reads
+// a copy: the sidecar locks the file, and a copy that is made during a commit is not taken.
+func (h *home) committed(path string) bool {
+	info, err := os.Stat(path)
+	h.must(err)
+	b, err := os.ReadFile(h.path("data/checkpoint.db"))
+	h.must(err)
+	h.must(os.WriteFile(h.path("checkpoint.copy"), b, 0o600))
+	done := false
+	func() {
+		defer func() { _ = recover() }() // bbolt panics at a torn copy
+		db, err := bbolt.Open(h.path("checkpoint.copy"), 0o600, &bbolt.Options{ReadOnly: true})
+		if err != nil {
+			return
+		}
+		defer db.Close()
+		_ = db.View(func(tx *bbolt.Tx) error {
+			return tx.Bucket([]byte("streams")).ForEach(func(_, v []byte) error {
+				var s struct {
+					Origin  string
+					Pos     int64
+					SnapPos int64 `json:"snap_pos"`
+				}
+				err := json.Unmarshal(v, &s)
+				done = done || s.Origin == path && s.Pos == info.Size() && s.SnapPos == s.Pos
+				return err
+			})
+		})
+	}()
+	return done
 }
 
 // TestGoneAtTheNextStart stops the sidecar as soon as the last line of a transcript is stored,
@@ -47,7 +81,8 @@ func TestGoneAtTheNextStart(t *testing.T) {
 					return strings.Join(h.tryQuery("SELECT count() FROM messages FINAL WHERE kind = 'assistant' AND content = 'answer 3'"), "") == "1"
 				})
 				if end == "killed" {
-					time.Sleep(500 * time.Millisecond) // the rows are stored before the checkpoint that names them
+					// The rows are stored before the checkpoint that has the decoder's state.
+					h.until("the checkpoint", func() bool { return h.committed(path) })
 					p.kill()
 				} else {
 					h.must(p.Process.Signal(os.Interrupt))

@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -190,6 +193,24 @@ func (h *home) store() (stop func()) {
 		_ = p.Process.Signal(os.Interrupt)
 		<-p.done
 	}
+}
+
+// ask sends a statement to the store that listens on a socket.
+func (h *home) ask(socket, sql string) string {
+	h.Helper()
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}
+	client := &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
+	resp, err := client.Post("http://store/?user=default&database=earshot&default_format=TSV", "text/plain", strings.NewReader(sql))
+	h.must(err)
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	h.must(err)
+	if resp.StatusCode != http.StatusOK {
+		h.Fatalf("%s: %s", sql, b)
+	}
+	return string(b)
 }
 
 // children are the child processes of p with a text in their command line.

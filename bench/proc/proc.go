@@ -1,4 +1,4 @@
-// Package proc measures the processor time of processes, user and system. It is for benchmarks.
+// Package proc measures processes: processor time, user and system, memory and writes. It is for benchmarks.
 package proc
 
 import (
@@ -45,4 +45,28 @@ func OwnAnd(child int) time.Duration {
 		d += of
 	}
 	return d
+}
+
+// Written is how many bytes a process has made the kernel write to disks, those of files that are
+// removed before among them; 0 without /proc.
+func Written(pid int) int64 {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/io", pid))
+	return field(b, "write_bytes: ")
+}
+
+// PSS is the resident memory of a process in bytes; of pages that it shares, its share.
+func PSS(pid int) int64 {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	return field(b, "Pss:") << 10
+}
+
+// field is the number in the line that begins with a name; 0 when there is none.
+func field(b []byte, name string) int64 {
+	for line := range strings.Lines(string(b)) {
+		if rest, ok := strings.CutPrefix(line, name); ok {
+			n, _ := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10, 64)
+			return n
+		}
+	}
+	return 0
 }

@@ -14,18 +14,19 @@ const fenced = "EARSHOT_STORE_FENCED"
 
 // fence becomes this program again in a sandbox: its data folder, the folders of its socket and
 // its ready file, the engine library and the machine's clock and counters; no network, no other program.
+// A clickhouse executable needs both and is not fenced.
 func fence(opt options) error {
 	if os.Getenv(fenced) != "" {
 		return os.Unsetenv(fenced)
 	}
-	if sandbox.Level() == 0 {
+	if sandbox.Level() == 0 || release.Executable(opt.engine) {
 		return nil
 	}
 	executable, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("fence: %w", err)
 	}
-	lib, err := release.Find(opt.lib, os.Getenv, executable)
+	lib, err := release.Find(opt.engine, os.Getenv, executable)
 	if err != nil {
 		return err
 	}

@@ -28,11 +28,12 @@ Flags:
 `
 
 type options struct {
-	path, socket, readyFile, lib string
-	parentPID, connections       int
-	maxMemory                    size
-	shutdownTimeout, wait        time.Duration
-	watchStdin, version, check   bool
+	path, socket, readyFile, engine string
+	parentPID, connections          int
+	maxMemory                       size
+	shutdownTimeout, wait           time.Duration
+	watchStdin, version             bool
+	check, fetch                    bool
 }
 
 func parseFlags(args []string, help io.Writer) (options, error) {
@@ -42,7 +43,7 @@ func parseFlags(args []string, help io.Writer) (options, error) {
 	fs.StringVar(&o.path, "path", "", "data `DIR`; made when it is not there (required)")
 	fs.StringVar(&o.socket, "socket", "", "Unix socket `FILE` (default: http.sock in the data directory)")
 	fs.StringVar(&o.readyFile, "ready-file", "", "`FILE` that gets {\"socket\",\"pid\",\"version\"} once requests are answered")
-	fs.StringVar(&o.lib, "lib", "", "engine library, `FILE` or folder (default: $EARSHOT_ENGINE_DIR, the cache, beside this program)")
+	fs.StringVar(&o.engine, "engine", "", "engine library, `FILE` or its folder, or a clickhouse executable (default: the library in $EARSHOT_ENGINE_DIR, the cache, beside this program)")
 	fs.IntVar(&o.parentPID, "parent-pid", 0, "stop when the process `N`, which must have started this one, ends")
 	fs.BoolVar(&o.watchStdin, "watch-stdin", false, "stop when standard input ends")
 	fs.IntVar(&o.connections, "connections", 8, "statements at one time; more wait")
@@ -50,6 +51,7 @@ func parseFlags(args []string, help io.Writer) (options, error) {
 	fs.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 10*time.Second, "how long running statements may take to end")
 	fs.DurationVar(&o.wait, "wait", 0, "how long to wait for another store to leave the data folder")
 	fs.BoolVar(&o.check, "check", false, "find the engine library, and exit")
+	fs.BoolVar(&o.fetch, "fetch", false, "fetch the engine library where there is none, and exit")
 	fs.BoolVar(&o.version, "version", false, "print the version and exit")
 	if err := fs.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -59,7 +61,7 @@ func parseFlags(args []string, help io.Writer) (options, error) {
 		}
 		return o, err
 	}
-	if o.version || o.check {
+	if o.version || o.check || o.fetch {
 		return o, nil
 	}
 	switch {

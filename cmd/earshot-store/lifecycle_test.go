@@ -39,7 +39,7 @@ func try(t *testing.T, env []string, args ...string) (stdout, stderr string, cod
 func TestMissingLibrary(t *testing.T) {
 	empty := t.TempDir()
 	_, stderr, code := try(t, []string{"EARSHOT_ENGINE_DIR=" + empty, "XDG_CACHE_HOME=" + empty, "HOME=" + empty}, "--path", t.TempDir())
-	if code != 1 || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "type `make engine`") {
+	if code != exitMissing || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "type `earshot store fetch`") {
 		t.Errorf("exit %d, %q", code, stderr)
 	}
 }

@@ -25,9 +25,14 @@ import (
 	"time"
 
 	"github.com/earshot-dev/earshot/cmd/earshot-store/internal/engine"
+	"github.com/earshot-dev/earshot/cmd/earshot-store/internal/fetch"
 	"github.com/earshot-dev/earshot/cmd/earshot-store/internal/httpd"
 	"github.com/earshot-dev/earshot/cmd/earshot-store/internal/release"
+	"github.com/earshot-dev/earshot/cmd/earshot-store/internal/server"
 )
+
+// exitMissing is the exit code without an engine library, which --fetch mends.
+const exitMissing = 3
 
 func main() {
 	opt, err := parseFlags(os.Args[1:], os.Stdout)
@@ -43,20 +48,50 @@ func main() {
 		return
 	}
 	do := run
-	if opt.check {
+	switch {
+	case opt.check:
 		do = check
+	case opt.fetch:
+		do = fetchEngine
 	}
 	if err := do(opt); err != nil {
 		fmt.Fprintln(os.Stderr, "earshot-store:", err)
+		if errors.Is(err, release.ErrMissing) {
+			os.Exit(exitMissing)
+		}
 		os.Exit(1)
 	}
 	os.Exit(0) // not a return: the library's own exit handlers have nothing left to do, and could hang
 }
 
-// check finds the engine library.
+// check finds the engine.
 func check(opt options) error {
+	if release.Executable(opt.engine) {
+		return nil
+	}
 	executable, _ := os.Executable()
-	_, err := release.Find(opt.lib, os.Getenv, executable)
+	_, err := release.Find(opt.engine, os.Getenv, executable)
+	return err
+}
+
+// fetchEngine fetches the engine library, unless there is one.
+func fetchEngine(opt options) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	rel, err := release.Current()
+	if err != nil {
+		return err
+	}
+	dir, err := rel.Dir(os.Getenv)
+	if err != nil {
+		return err
+	}
+	executable, _ := os.Executable()
+	lib, err := release.Find("", os.Getenv, executable)
+	if err != nil || filepath.Dir(lib) == dir { // what is in the cache is checked against its pin
+		f := fetch.Fetcher{Release: rel, Dir: dir, Data: opt.path, Out: os.Stdout}
+		_, err = f.Library(ctx)
+	}
 	return err
 }
 
@@ -83,9 +118,7 @@ func run(opt options) error {
 		}()
 	}
 
-	executable, _ := os.Executable()
-	lib, err := release.Find(opt.lib, os.Getenv, executable)
-	if err != nil {
+	if err := check(opt); err != nil {
 		return err
 	}
 	// The lock is taken before any effect on another store of the folder.
@@ -104,20 +137,14 @@ func run(opt options) error {
 		return err
 	}
 	defer listener.Close()
-	eng, err := engine.Open(engine.Config{Library: lib, Path: opt.path, Connections: opt.connections, MaxMemory: uint64(opt.maxMemory)})
+	served, version, err := open(ctx, opt)
 	if err != nil {
 		return err
 	}
-	spool := filepath.Join(opt.path, "tmp", "http")
-	if err := os.MkdirAll(spool, 0o700); err != nil {
-		return fmt.Errorf("make spool: %w", err)
-	}
-
-	server := httpd.New(eng, spool)
 	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
+	go func() { failed <- served.Serve(listener) }()
 	if opt.readyFile != "" {
-		if err := writeReady(opt.readyFile, opt.socket, eng.Version()); err != nil {
+		if err := writeReady(opt.readyFile, opt.socket, version); err != nil {
 			return err
 		}
 		defer os.Remove(opt.readyFile)
@@ -129,7 +156,7 @@ func run(opt options) error {
 	case <-ended:
 	case err = <-failed:
 	}
-	return errors.Join(err, shutdown(server, eng, opt.shutdownTimeout))
+	return errors.Join(err, shutdown(served, opt.shutdownTimeout))
 }
 
 // listen makes the socket, which its owner alone may connect to. The lock of the data folder
@@ -147,17 +174,57 @@ func listen(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// shutdown ends the statements and the engine. It never takes longer than the
-// timeout and four seconds: a call that hangs in the library ends with the process.
-func shutdown(server *httpd.Server, eng *engine.Engine, timeout time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	defer cancel()
-	if err := server.Shutdown(ctx); err != nil {
+// backend serves ClickHouse's HTTP interface.
+type backend interface {
+	Serve(net.Listener) error
+	Shutdown(context.Context) error
+}
+
+// open opens the data folder with the engine library, or with a clickhouse executable, and returns the
+// version of the library. Each has tables of its own there, and does not begin beside the other's.
+func open(ctx context.Context, opt options) (backend, string, error) {
+	own, others := filepath.Join(opt.path, "metadata"), filepath.Join(opt.path, server.Folder)
+	if release.Executable(opt.engine) {
+		if _, err := os.Stat(own); err == nil {
+			return nil, "", fmt.Errorf("%s has the tables of the engine library, which %s does not read: type `earshot store fetch` for the library", opt.path, opt.engine)
+		}
+		s, err := server.Start(ctx, server.Config{Executable: opt.engine, Path: opt.path, MaxMemory: uint64(opt.maxMemory)})
+		return s, "", err
+	}
+	if _, err := os.Stat(others); err == nil {
+		return nil, "", fmt.Errorf("%s has the tables of a clickhouse executable, which the engine library does not read: name the executable in store.engine", opt.path)
+	}
+	executable, _ := os.Executable()
+	lib, err := release.Find(opt.engine, os.Getenv, executable)
+	if err != nil {
+		return nil, "", err
+	}
+	eng, err := engine.Open(engine.Config{Library: lib, Path: opt.path, Connections: opt.connections, MaxMemory: uint64(opt.maxMemory)})
+	if err != nil {
+		return nil, "", err
+	}
+	spool := filepath.Join(opt.path, "tmp", "http")
+	if err := os.MkdirAll(spool, 0o700); err != nil {
+		return nil, "", fmt.Errorf("make spool: %w", err)
+	}
+	return library{httpd.New(eng, spool), eng}, eng.Version(), nil
+}
+
+// library is a server of the engine library.
+type library struct {
+	*httpd.Server
+	engine *engine.Engine
+}
+
+// Shutdown ends the statements and the engine. It takes two seconds longer than ctx at most: a call
+// that hangs in the library ends with the process.
+func (l library) Shutdown(ctx context.Context) error {
+	if err := l.Server.Shutdown(ctx); err != nil {
 		return errors.New("shutdown: a statement did not end in time; its data is as after a crash")
 	}
 	closed := make(chan struct{})
 	go func() {
-		eng.Close()
+		l.engine.Close()
 		close(closed)
 	}()
 	select {
@@ -166,6 +233,13 @@ func shutdown(server *httpd.Server, eng *engine.Engine, timeout time.Duration) e
 	case <-time.After(2 * time.Second):
 		return errors.New("shutdown: the engine did not close in time")
 	}
+}
+
+// shutdown ends the statements and the engine. It never takes longer than the timeout and four seconds.
+func shutdown(b backend, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return b.Shutdown(ctx)
 }
 
 func versionLine() string {

@@ -247,7 +247,7 @@ func TestWrittenTogether(t *testing.T) {
 			t.Errorf("%s has %v ms of the critical path", s.Name, s.CriticalMS)
 		}
 	}
-	if text := strings.Join(traces[0].Explain().Text, " "); !strings.Contains(text, "Most of the critical path was tool Bash") {
+	if text := strings.Join(traces[0].Explain().Text, " "); !strings.Contains(text, "The largest part of the critical path was tool Bash") {
 		t.Errorf("explained: %s", text)
 	}
 }

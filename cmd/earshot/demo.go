@@ -87,7 +87,7 @@ func (d *demo) run(ctx context.Context) error {
 	var talked error
 	began := time.Now()
 	err = app.Run(ctx, app.Settings{
-		Config: cfg, Decoders: decoders(), UntilIdle: time.Second, Logger: log,
+		Config: cfg, Decoders: decoders(), UntilIdle: time.Second, Logger: log, Fetch: d.err,
 		Progress: func(n app.Progress) { last = n; p.show(n) },
 		// The sidecar is not idle before this returns.
 		Ready: func(app.Running) {

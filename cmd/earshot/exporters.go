@@ -77,7 +77,7 @@ func newReaders(ctx context.Context, c *config.Config, log *slog.Logger) ([]sdkm
 }
 
 func exporterEnv(c *config.Config, log *slog.Logger) (env export.Env, err error) {
-	env = export.Env{SilentAfter: time.Duration(c.Now.SilentAfter), StoreMaxAge: time.Duration(c.Store.MaxAge), StoreMaxSize: int64(c.Store.MaxSize),
+	env = export.Env{Dimensions: c.Dimensions, Budgets: c.Budgets, SilentAfter: time.Duration(c.Now.SilentAfter), StoreMaxAge: time.Duration(c.Store.MaxAge), StoreMaxSize: int64(c.Store.MaxSize),
 		StateDir: filepath.Join(c.DataDir, "notify"), TempDir: filepath.Join(c.DataDir, "tmp"), Logger: log}
 	if env.Profile, err = semconv.New(c.Exporters.Semconv); err != nil {
 		return env, err

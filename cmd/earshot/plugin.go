@@ -43,6 +43,7 @@ started.`,
 				Revision      uint32   `json:"revision,omitempty"`
 				Transports    []string `json:"transports,omitempty"`
 				MetadataFiles []string `json:"metadata_files,omitempty"`
+				Documents     []string `json:"documents,omitempty"`
 				Summary       string   `json:"summary,omitempty"`
 				Path          string   `json:"path,omitempty"`
 				Problem       string   `json:"problem,omitempty"`
@@ -50,7 +51,7 @@ started.`,
 			items := make([]item, 0, len(list))
 			rows := make([][]string, 0, len(list))
 			for _, d := range list {
-				i := item{Name: d.Name, Version: d.Info.Version, Revision: d.Info.Revision, MetadataFiles: d.Info.MetadataFiles, Summary: d.Info.Summary, Path: d.Path, Problem: d.Problem}
+				i := item{Name: d.Name, Version: d.Info.Version, Revision: d.Info.Revision, MetadataFiles: d.Info.MetadataFiles, Documents: d.Info.Documents, Summary: d.Info.Summary, Path: d.Path, Problem: d.Problem}
 				for _, t := range d.Info.Transports {
 					i.Transports = append(i.Transports, t.String())
 				}

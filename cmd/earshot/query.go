@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -54,54 +55,15 @@ started for the moment.`,
 			if strings.TrimSpace(sql) == "" {
 				return usageError{errors.New("no SQL: pass it as the argument")}
 			}
-			shown := 0 // columns of the terminal that shows the result
-			if path == "" {
-				shown, _ = terminal(c.OutOrStdout())
-			}
-			if !c.Flags().Changed("format") && shown > 0 {
+			if width, _ := terminal(c.OutOrStdout()); path == "" && width > 0 && !c.Flags().Changed("format") {
 				format = "table"
-			}
-			form := format
-			if name := forms[form]; name != "" {
-				format = name
-			}
-			if stated := clickhouse.FormatOf(format, sql); stated != format { // at the end of the SQL
-				form, format = "", stated
 			}
 			r, err := openReader(c.Context(), cfg)
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, r.Close()) }()
-			to := c.OutOrStdout()
-			if path != "" {
-				f, failed := newResultFile(path, c.ErrOrStderr())
-				if failed != nil {
-					return failed
-				}
-				defer func() { err = errors.Join(err, f.close(err == nil)) }()
-				to = f
-			}
-			out := resultOutput(to, format, shown > 0, keep)
-			if form == "json" {
-				out = &rowArray{w: out}
-			}
-			if form == "csv" || form == "tsv" {
-				format, err = writeNames(c.Context(), r.conn, out, format, sql)
-				if err != nil {
-					return queryError{err}
-				}
-			}
-			if err := r.conn.Format(c.Context(), out, format, sql, nil); err != nil {
-				return queryError{err}
-			}
-			switch out := out.(type) {
-			case *formulas:
-				return out.Close()
-			case *rowArray:
-				return out.Close()
-			}
-			return nil
+			return writeRows(c, r, rowsOutput{form: format, path: path, keepFormulas: keep}, sql, nil)
 		},
 	}
 	file.add(c)
@@ -118,13 +80,60 @@ var forms = map[string]string{
 	"table": "PrettyCompactMonoBlock", "csv": "CSVWithNames", "tsv": "TabSeparatedWithNames", "json": "JSONEachRow", "jsonl": "JSONEachRow", "parquet": "Parquet",
 }
 
+// rowsOutput is where the result of a query goes, and in which form: a name of forms, or a format of
+// ClickHouse.
+type rowsOutput struct {
+	form, path   string
+	keepFormulas bool
+}
+
+// writeRows writes the result of a query.
+func writeRows(c *cobra.Command, r *reader, o rowsOutput, sql string, params clickhouse.Params) (err error) {
+	form, format := o.form, cmp.Or(forms[o.form], o.form)
+	if stated := clickhouse.FormatOf(format, sql); stated != format { // at the end of the SQL
+		form, format = "", stated
+	}
+	shown := 0 // columns of the terminal that shows the result
+	to := c.OutOrStdout()
+	if o.path == "" {
+		shown, _ = terminal(to)
+	} else {
+		f, failed := newResultFile(o.path, c.ErrOrStderr())
+		if failed != nil {
+			return failed
+		}
+		defer func() { err = errors.Join(err, f.close(err == nil)) }()
+		to = f
+	}
+	out := resultOutput(to, format, shown > 0, o.keepFormulas)
+	if form == "json" {
+		out = &rowArray{w: out}
+	}
+	if form == "csv" || form == "tsv" {
+		format, err = writeNames(c.Context(), r.conn, out, format, sql, params)
+		if err != nil {
+			return queryError{err}
+		}
+	}
+	if err := r.conn.Format(c.Context(), out, format, sql, params); err != nil {
+		return queryError{err}
+	}
+	switch out := out.(type) {
+	case *formulas:
+		return out.Close()
+	case *rowArray:
+		return out.Close()
+	}
+	return nil
+}
+
 // writeNames writes the line of names by itself and returns the format of the rows without it: the store
 // streams rows, and holds a result that begins with something else. A statement that is no SELECT goes on
 // as it is.
-func writeNames(ctx context.Context, conn *clickhouse.Conn, w io.Writer, format, sql string) (string, error) {
+func writeNames(ctx context.Context, conn *clickhouse.Conn, w io.Writer, format, sql string, params clickhouse.Params) (string, error) {
 	var names bytes.Buffer
 	sql = strings.TrimRight(sql, "; \t\r\n")
-	if err := conn.Format(ctx, &names, format, "SELECT * FROM (\n"+sql+"\n) LIMIT 0", nil); err != nil {
+	if err := conn.Format(ctx, &names, format, "SELECT * FROM (\n"+sql+"\n) LIMIT 0", params); err != nil {
 		return format, nil //nolint:nilerr // the query itself reports it
 	}
 	_, err := w.Write(names.Bytes())

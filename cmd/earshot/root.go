@@ -37,8 +37,8 @@ dashboards over them.`,
 		SilenceErrors: true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newUp(), newDiscover(), newInit(), newAttach(), newDetach(), newService(), newRun(), newValidate(), newDemo(), newDecode(), newQuery(), newSessions(), newShow(), newExport(), newSlow(), newDiff(), newExplain(), newTop(), newTail(), newPlugin(),
-		newRecord(), newReplay(), newWrap(), newSchema(), newStore(), newUI(), newMCP(), newDLQ(), newBackfill(), newDoctor(), newPlan(), newVersion())
+	root.AddCommand(newUp(), newDiscover(), newInit(), newAttach(), newDetach(), newService(), newRun(), newValidate(), newDemo(), newDecode(), newQuery(), newSessions(), newShow(), newExport(), newSlow(), newChanges(), newDiff(), newWho(), newExplain(), newTop(), newTail(), newPlugin(),
+		newRecord(), newReplay(), newWrap(), newSchema(), newStore(), newUI(), newMCP(), newDLQ(), newErase(), newBackfill(), newDoctor(), newPlan(), newVersion(), newMan())
 	root.PersistentFlags().Bool("utc", false, "print times in UTC instead of the local zone")
 	strict(root)
 	return root

@@ -78,11 +78,13 @@ that is running or not. When the taps do not start, the command runs without the
 			defer stop(nil)
 			app.BoundMemory(ctx, cfg)
 			var surveyed sync.WaitGroup
+			var made []app.Exporter
 			err = app.Run(ctx, app.Settings{
-				Config: cfg, Decoders: decoders(), UntilIdle: idle, Logger: log, Reload: file.watch(ctx, log),
+				Config: cfg, Decoders: decoders(), UntilIdle: idle, Logger: log, Reload: file.watch(ctx, log), Fetch: c.ErrOrStderr(),
 				Progress: func(n app.Progress) { last = n; p.show(n) },
 				Exporters: func(ctx context.Context, dsn string) ([]app.Exporter, error) {
 					list, err := newExporters(ctx, cfg, dsn, log)
+					made = list
 					for i := range list {
 						if store, ok := list[i].Exporter.(*clickhouse.Exporter); ok && idle > 0 {
 							list[i].Exporter = &ending{store, stop}
@@ -94,8 +96,12 @@ that is running or not. When the taps do not start, the command runs without the
 				Ready: func(r app.Running) {
 					log.Info("running", "sources", len(cfg.Sources), "store", r.Store, "metrics", r.Metrics)
 					surveyed.Go(func() { survey(c.Context(), cfg, log) })
+					if idle == 0 {
+						surveyed.Go(func() { keepChanges(ctx, cfg, made, log) })
+					}
 				},
 			})
+			stop(nil)
 			surveyed.Wait()
 			p.end()
 			log.Info("ended", "bytes", last.Bytes, "frames", last.Frames, "messages", last.Messages, "spans", last.Spans, "set_aside", last.Problems, "rows", last.Committed)

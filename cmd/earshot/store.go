@@ -40,6 +40,31 @@ HTTP mode and Grafana's ClickHouse data source work against it.`,
 		},
 	}
 	file.add(c)
+	c.AddCommand(newStoreFetch())
 	c.Flags().StringVar(&listen, "listen", "", "serve at this loopback `address`; port 0 takes a free one")
+	return c
+}
+
+func newStoreFetch() *cobra.Command {
+	var file configFile
+	c := &cobra.Command{
+		Use:   "fetch",
+		Short: "Fetch the engine of the embedded store, once",
+		Long: `Fetch the ClickHouse engine, a library of about 180 MB, into the user's cache, unless it is
+there: by npm, or without npm from the registry that npm's configuration names. It is
+checked against the integrity of the release; where a platform has none in the release, against that of
+the registry, and the first one is pinned in the data directory. earshot up, run and demo do the
+same when they start, unless store.fetch is false.`,
+		Example: "  earshot store fetch",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			cfg, err := file.load(true)
+			if err != nil {
+				return err
+			}
+			return app.FetchEngine(c.Context(), cfg, c.OutOrStdout())
+		},
+	}
+	file.add(c)
 	return c
 }

@@ -95,6 +95,7 @@ func (u up) run(ctx context.Context, c *cobra.Command, file *configFile, listen 
 	defer logFile.Close()
 
 	var pages sync.WaitGroup
+	var made []app.Exporter
 	defer pages.Wait()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -107,7 +108,7 @@ func (u up) run(ctx context.Context, c *cobra.Command, file *configFile, listen 
 		reload = file.watch(ctx, log)
 	}
 	err = app.Run(ctx, app.Settings{
-		Config: cfg, Decoders: decoders(), Logger: log, Reload: reload,
+		Config: cfg, Decoders: decoders(), Logger: log, Reload: reload, Fetch: u.err,
 		Progress: func(n app.Progress) {
 			if caught.now(n) {
 				p.end()
@@ -116,9 +117,13 @@ func (u up) run(ctx context.Context, c *cobra.Command, file *configFile, listen 
 				p.show(n)
 			}
 		},
-		Exporters: func(ctx context.Context, dsn string) ([]app.Exporter, error) { return newExporters(ctx, cfg, dsn, log) },
-		Readers:   func(ctx context.Context) ([]sdkmetric.Reader, error) { return newReaders(ctx, cfg, log) },
+		Exporters: func(ctx context.Context, dsn string) (list []app.Exporter, err error) {
+			made, err = newExporters(ctx, cfg, dsn, log)
+			return made, err
+		},
+		Readers: func(ctx context.Context) ([]sdkmetric.Reader, error) { return newReaders(ctx, cfg, log) },
 		Ready: func(app.Running) {
+			pages.Go(func() { keepChanges(ctx, cfg, made, log) })
 			pages.Go(func() {
 				if err := u.serve(ctx, cfg, l, note); err != nil {
 					stop(err)

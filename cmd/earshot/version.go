@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/earshot-dev/earshot/core/app"
 )
 
 // version is the tag that make build found. A binary of go install has the module's
@@ -27,7 +29,7 @@ func newVersion() *cobra.Command {
 	var output string
 	c := &cobra.Command{
 		Use:     "version",
-		Short:   "Print the version",
+		Short:   "Print the version, the commit, and the engine of the embedded store",
 		Example: "  earshot version -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -36,11 +38,16 @@ func newVersion() *cobra.Command {
 				Revision string `json:"revision,omitempty"`
 				Go       string `json:"go"`
 				Platform string `json:"platform"`
-			}{buildVersion(), revision(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH}
+				Engine   string `json:"engine,omitempty"` // npm package and version; empty without earshot-store
+			}{buildVersion(), revision(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, app.Engine(c.Context())}
 			if output == "json" {
 				return json.NewEncoder(c.OutOrStdout()).Encode(v)
 			}
-			_, err := fmt.Fprintf(c.OutOrStdout(), "earshot %s %s (%s, %s)\n", v.Version, v.Revision, v.Go, v.Platform)
+			engine := "no embedded store"
+			if v.Engine != "" {
+				engine = "engine " + v.Engine
+			}
+			_, err := fmt.Fprintf(c.OutOrStdout(), "earshot %s %s (%s, %s), %s\n", v.Version, v.Revision, v.Go, v.Platform, engine)
 			return err
 		},
 	}

@@ -5,6 +5,7 @@ package app
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"time"
 
@@ -45,8 +46,11 @@ type Settings struct {
 	// Reload, if set, delivers configurations whose sources replace the running ones. Their
 	// other changes need a restart, and are logged.
 	Reload <-chan *config.Config
-	// Progress, if set, is called about ten times a second.
+	// Progress, if set, is called about ten times a second while there is any, else once.
 	Progress func(Progress)
+	// Fetch, if set, is where the fetch of the embedded store's engine is announced. Without it a missing
+	// engine is an error.
+	Fetch io.Writer
 	// Ready, if set, is called once everything runs.
 	Ready func(Running)
 }

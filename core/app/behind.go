@@ -7,14 +7,15 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/msg"
 )
 
-// storedCheck is an exporter that asks its destination, before the first batch and twice a minute,
-// whether it still has the rows before the checkpoint's positions. A store that was emptied,
+// storedCheck is an exporter that asks its destination, before the first batch and three times a
+// minute, whether it still has the rows before the checkpoint's positions. A store that was emptied,
 // replaced or restored from a backup has less, and after a few batches its accounts would
 // look right again.
 type storedCheck struct {
@@ -26,10 +27,17 @@ type storedCheck struct {
 	mu     sync.Mutex
 	newest int64 // of the last check
 	done   bool
+	at     time.Time // of the last check
+
+	exported atomic.Bool // since then
 }
 
-// storeEvery is how often a destination is checked.
-const storeEvery = 20 * time.Second
+// storeEvery is how often a destination is checked, and idleStoreEvery how often the embedded store is
+// while it gets nothing: it is checked again before the next batch.
+const (
+	storeEvery     = 20 * time.Second
+	idleStoreEvery = time.Minute
+)
 
 // checkStored wraps an exporter that can be asked.
 func (r *runner) checkStored(e Exporter) export.Exporter {
@@ -44,9 +52,10 @@ func (r *runner) checkStored(e Exporter) export.Exporter {
 
 // Export implements export.Exporter.
 func (v *storedCheck) Export(ctx context.Context, b *export.Batch) error {
-	if err := v.check(ctx, true); err != nil {
+	if err := v.check(ctx, storeEvery); err != nil {
 		return err
 	}
+	v.exported.Store(true)
 	return v.Exporter.Export(ctx, b)
 }
 
@@ -59,8 +68,12 @@ func (v *storedCheck) watch(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+			after := storeEvery / 2
+			if v.runner.store != nil && !v.exported.Load() {
+				after = idleStoreEvery
+			}
 			within, cancel := context.WithTimeout(ctx, storeEvery)
-			_ = v.check(within, false) // the exports report a destination that does not answer
+			_ = v.check(within, after) // the exports report a destination that does not answer
 			cancel()
 		}
 	}
@@ -68,12 +81,14 @@ func (v *storedCheck) watch(ctx context.Context) {
 
 // check compares the destination with the checkpoint: at the first time, and when it has another
 // identity, or its newest row is older than before.
-func (v *storedCheck) check(ctx context.Context, first bool) error {
+// A check that is no older than after is good enough.
+func (v *storedCheck) check(ctx context.Context, after time.Duration) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if first && v.done {
+	if v.done && time.Since(v.at) < after {
 		return nil
 	}
+	v.exported.Store(false)
 	id, newest, err := v.stored.Identity(ctx)
 	if err != nil {
 		return err
@@ -84,7 +99,7 @@ func (v *storedCheck) check(ctx context.Context, first bool) error {
 	}
 	other := was != "" && was != id
 	if v.done && !other && newest >= v.newest {
-		v.newest = newest
+		v.newest, v.at = newest, time.Now()
 		return nil
 	}
 	if other {
@@ -98,7 +113,7 @@ func (v *storedCheck) check(ctx context.Context, first bool) error {
 			return err
 		}
 	}
-	v.done, v.newest = true, newest
+	v.done, v.newest, v.at = true, newest, time.Now()
 	return nil
 }
 

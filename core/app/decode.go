@@ -49,7 +49,7 @@ func DecodeStreams(ctx context.Context, d Decoders, c *config.Config, format, op
 		}
 		defer rpc.Close()
 		o := &offline{rpc: rpc, format: format, revision: p.Info().Revision, out: out}
-		o.assembler = assemble.New(assemble.Settings{LocalIDs: func(string) bool { return p.Info().LocalIDs }}, noStore{}, o)
+		o.assembler = assemble.New(assemble.Settings{LocalIDs: func(string) bool { return p.Info().LocalIDs }, View: view, Reconciles: reconciled(nil)}, noStore{}, o)
 		for i, in := range inputs {
 			if err := o.stream(uint64(i+1), options, in); err != nil {
 				return fmt.Errorf("%s: %w", in.Origin, err)
@@ -87,6 +87,9 @@ func (o *offline) Span(s msg.Span) {
 		o.out.Span(&s)
 	}
 }
+
+// Message implements assemble.Emitter: a recording is one view.
+func (o *offline) Message(msg.Message) {}
 
 // Finding implements assemble.Emitter; the spans have the findings.
 func (o *offline) Finding(string, string) {}

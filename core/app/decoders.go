@@ -15,6 +15,7 @@ import (
 	"github.com/earshot-dev/earshot/core/config/spec"
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/internal/host"
+	"github.com/earshot-dev/earshot/core/internal/store"
 	"github.com/earshot-dev/earshot/core/sandbox"
 )
 
@@ -179,7 +180,7 @@ func (d Decoders) List(ctx context.Context, c *config.Config) ([]Decoder, error)
 
 // With runs the decoder of a format for as long as f takes.
 func (d Decoders) With(ctx context.Context, c *config.Config, name string, f func(*host.Process, host.Settings) error) error {
-	sockets, remove, err := socketDir(os.TempDir())
+	sockets, remove, err := store.OwnedDir(os.TempDir())
 	if err != nil {
 		return err
 	}

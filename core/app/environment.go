@@ -40,7 +40,7 @@ func Environment(ctx context.Context, c *config.Config) (problems []string) {
 		problems = append(problems, fmt.Sprintf("data_dir: %v", err))
 	}
 	if c.Embedded() {
-		if err := store.Check(ctx, c.Store.Binary); err != nil {
+		if err := store.Check(ctx, StoreSettings(c, nil)); err != nil {
 			problems = append(problems, fmt.Sprintf("store: %v", err))
 		}
 	}

@@ -46,7 +46,7 @@ func TestTapIsCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &runner{metrics: telemetry.New()}
-	r.count("t", listener)
+	countTap(r.metrics, "t", listener)
 	families, err := r.metrics.Registry().Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -132,7 +132,7 @@ func (r *runner) addLive(ctx context.Context, c *config.Source, section source.L
 		}
 	}
 	if t, ok := listener.(*tap.Tap); ok {
-		r.count(c.Name, t)
+		countTap(r.metrics, c.Name, t)
 	}
 	for i, format := range c.Formats() {
 		options := ""
@@ -163,10 +163,10 @@ func (r *runner) addLive(ctx context.Context, c *config.Source, section source.L
 	return nil
 }
 
-// count exports the counts of a tap as metrics.
-func (r *runner) count(source string, t *tap.Tap) {
+// countTap exports the counts of a tap as metrics.
+func countTap(m *telemetry.Metrics, source string, t *tap.Tap) {
 	count := func(name, help string, of func(tap.Counts) int64) {
-		r.metrics.Count("tap_"+name+"_total", help, source, func() int64 { return of(t.Counts()) })
+		m.Count("tap_"+name+"_total", help, source, func() int64 { return of(t.Counts()) })
 	}
 	count("requests", "Requests that a tap passed on.", func(c tap.Counts) int64 { return c.Requests })
 	count("recorded", "Requests whose response a tap recorded.", func(c tap.Counts) int64 { return c.Recorded })

@@ -34,13 +34,29 @@ func BoundMemory(ctx context.Context, c *config.Config) {
 			{Name: "/memory/classes/heap/stacks:bytes"}, {Name: "/memory/classes/heap/unused:bytes"},
 			{Name: "/memory/classes/metadata/mspan/inuse:bytes"}, {Name: "/memory/classes/metadata/other:bytes"},
 		}
-		tick := time.NewTicker(100 * time.Millisecond)
+		// Without a collection there is nothing new, and while there was none it looks seldom.
+		const working, idling = 100 * time.Millisecond, time.Second
+		cycles, seen, idle, every := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}}, int64(-1), 0, working
+		tick := time.NewTicker(every)
 		defer tick.Stop()
 		for limit := least; ; {
 			select {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
+			}
+			metrics.Read(cycles)
+			next := idling
+			if n := sum(cycles); n != seen {
+				next, seen, idle = working, n, 0
+			} else if idle++; idle == idleTicks {
+				returnMemory(sum(live))
+				metrics.Read(cycles)
+				seen = sum(cycles)
+			}
+			if next != every {
+				every = next
+				tick.Reset(every)
 			}
 			metrics.Read(live)
 			metrics.Read(beside)
@@ -50,6 +66,20 @@ func BoundMemory(ctx context.Context, c *config.Config) {
 			}
 		}
 	}()
+}
+
+// idleTicks is after how many seconds without a collection the process returns what it does not
+// need: after a backlog the runtime would hold more than it needs until the next one.
+const idleTicks = 10
+
+// returnMemory returns memory to the system if there is much: to look for it is a collection.
+func returnMemory(live int64) {
+	const much = 24 << 20
+	held := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}, {Name: "/memory/classes/heap/free:bytes"}}
+	metrics.Read(held)
+	if sum(held)-live > much {
+		debug.FreeOSMemory()
+	}
 }
 
 // memoryLimit is the limit with so many bytes alive, and so many beside them: a third

@@ -36,7 +36,7 @@ func Rehearse(f decoder.Factory, heard []Heard, until time.Time, out func(time.T
 	slices.SortStableFunc(heard, func(a, b Heard) int { return a.At.Compare(b.At) })
 	r := &rehearsal{factory: f, format: f.Info().Name, streams: make(map[uint64]*rehearsed), groups: make(map[string][]byte), out: out}
 	r.assembler = assemble.New(assemble.Settings{
-		LocalIDs: func(string) bool { return f.Info().LocalIDs }, LastBytes: r.lastBytes,
+		LocalIDs: func(string) bool { return f.Info().LocalIDs }, LastBytes: r.lastBytes, View: view, Reconciles: reconciled(nil),
 	}, r, r)
 	for r.now = heard[0].At; !r.now.After(until); r.now = r.now.Add(time.Second) {
 		for len(heard) > 0 && !heard[0].At.After(r.now) {
@@ -226,6 +226,9 @@ func (r *rehearsal) Group(key string) ([]byte, error) { return r.groups[key], ni
 
 // Span implements assemble.Emitter.
 func (r *rehearsal) Span(msg.Span) {}
+
+// Message implements assemble.Emitter.
+func (r *rehearsal) Message(msg.Message) {}
 
 // Finding implements assemble.Emitter.
 func (r *rehearsal) Finding(string, string) {}

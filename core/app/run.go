@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/earshot-dev/earshot/core/export"
 )
 
 // run runs until ctx ends or everything is idle, and drains.
@@ -27,11 +29,19 @@ func (r *runner) run(ctx context.Context) error {
 	for _, v := range r.stored {
 		start(func() { v.watch(work) })
 	}
+	for _, e := range r.exporters {
+		if a, ok := e.Exporter.(export.Alerter); ok && r.UntilIdle <= 0 && r.backfill == nil {
+			start(func() { r.watchAlerts(work, a) })
+		}
+	}
 	start(func() {
 		if err := r.pipeline.Run(work); err != nil {
 			stop(err)
 		}
 	})
+	if r.backfill == nil {
+		start(func() { r.eraser.watch(work) })
+	}
 	listen := func(f *feed) {
 		ctx, cancel := context.WithCancel(read)
 		f.stop, f.done = cancel, make(chan struct{})
@@ -47,6 +57,8 @@ func (r *runner) run(ctx context.Context) error {
 	for _, f := range r.sources {
 		listen(f)
 	}
+	c := r.Config // a reload replaces it
+	reading.Go(func() { r.watchReads(read, c) })
 	r.server.SetReadinessChecks(r.pipeline.Broken)
 	r.waitListening(ctx, work)
 	r.server.SetReady(true)
@@ -96,6 +108,28 @@ func (r *runner) run(ctx context.Context) error {
 	return r.lost()
 }
 
+// alertEvery is how often an exporter is asked for alerts.
+const alertEvery = time.Minute
+
+// watchAlerts has the alerts of an exporter delivered, until ctx ends. One that is lost in a crash begins again
+// after the restart.
+func (r *runner) watchAlerts(ctx context.Context, a export.Alerter) {
+	tick := time.NewTicker(alertEvery)
+	defer tick.Stop()
+	for {
+		list, err := a.Alerts(ctx, time.Now())
+		if err != nil && ctx.Err() == nil {
+			r.Logger.Warn("the budgets are not checked", "error", err)
+		}
+		r.pipeline.AddAlerts(list...)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
 // lost is an error when spooled batches could not be read: a run that ends well has
 // everything where it belongs.
 func (r *runner) lost() error {
@@ -105,10 +139,15 @@ func (r *runner) lost() error {
 	return errors.New("spooled batches were damaged and are lost (see the dead letters); earshot backfill restores the records that the sources still have")
 }
 
+// progressEvery is how often progress is reported while there is any; else it is once a second.
+const progressEvery = 100 * time.Millisecond
+
 // wait waits for the end of ctx, an error of work, or idleness.
 func (r *runner) wait(ctx, work context.Context, listen func(*feed)) (idle bool) {
-	tick := time.NewTicker(100 * time.Millisecond)
+	every := progressEvery
+	tick := time.NewTicker(every)
 	defer tick.Stop()
+	shown := int64(-1)
 	since, last, finished := time.Now(), int64(-1), false
 	for {
 		select {
@@ -124,9 +163,17 @@ func (r *runner) wait(ctx, work context.Context, listen func(*feed)) (idle bool)
 				r.Progress(p)
 			}
 			if r.UntilIdle <= 0 {
+				next := time.Second
+				if p.Delivered != shown {
+					next, shown = progressEvery, p.Delivered
+				}
+				if next != every {
+					every = next
+					tick.Reset(every)
+				}
 				continue
 			}
-			if p.Delivered != last || !r.drained() || !r.pipeline.Drained() || !r.delivery.Settled() {
+			if p.Delivered != last || !r.drained() || !r.pipeline.Drained() || !r.delivery.Settled() || r.eraser.erasing() {
 				since, last = now, p.Delivered
 				continue
 			}
@@ -164,9 +211,13 @@ func (r *runner) drained() bool {
 	return true
 }
 
+// lastFlush is the flush interval of a sidecar that ends.
+const lastFlush = 10 * time.Millisecond
+
 // drain waits until the exporters have everything that was read, or until ctx ends: then
 // the rest is read again at the next start.
 func (r *runner) drain(ctx context.Context) {
+	r.pipeline.SetFlushInterval(lastFlush)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for !r.pipeline.Drained() {

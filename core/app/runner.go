@@ -14,6 +14,7 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/checkpoint"
 	"github.com/earshot-dev/earshot/core/internal/deadletter"
 	"github.com/earshot-dev/earshot/core/internal/delivery"
+	"github.com/earshot-dev/earshot/core/internal/erasure"
 	"github.com/earshot-dev/earshot/core/internal/journal"
 	"github.com/earshot-dev/earshot/core/internal/livetail"
 	"github.com/earshot-dev/earshot/core/internal/pipeline"
@@ -49,6 +50,8 @@ type runner struct {
 	stored      []*storedCheck // the exporters that can be asked
 
 	checkpoint *checkpoint.Store
+	erased     *erasure.Set
+	eraser     *eraser
 	refusals   *refusals
 	metrics    *telemetry.Metrics
 	server     *telemetry.Server
@@ -80,7 +83,9 @@ type feed struct {
 }
 
 func newRunner(s Settings, b *backfill) *runner {
-	return &runner{Settings: s, backfill: b, metrics: telemetry.New(), read: make(map[[2]string]bool), connections: source.NewConnections()}
+	r := &runner{Settings: s, backfill: b, metrics: telemetry.New(), read: make(map[[2]string]bool), connections: source.NewConnections()}
+	r.eraser = &eraser{runner: r}
+	return r
 }
 
 // prepare builds every part that the configuration may have wrong, without starting any.
@@ -116,6 +121,9 @@ func (r *runner) openState(context.Context) error {
 	if err := r.listenMetrics(dir); err != nil {
 		return err
 	}
+	if r.erased, err = erasure.OpenSet(r.Config.DataDir); err != nil {
+		return err
+	}
 	r.refusals = &refusals{metrics: r.metrics, logger: r.Logger}
 	if r.refusals.log, err = deadletter.Open(r.Config.DataDir, r.refusals.lost); err != nil {
 		return err
@@ -123,7 +131,7 @@ func (r *runner) openState(context.Context) error {
 	r.onClose(func() { _ = r.refusals.log.Close() })
 	// Unix sockets have short names, so they do not lie in the data directory.
 	var remove func()
-	if r.sockets, remove, err = socketDir(os.TempDir()); err != nil {
+	if r.sockets, remove, err = store.OwnedDir(os.TempDir()); err != nil {
 		return err
 	}
 	r.onClose(remove)
@@ -137,7 +145,11 @@ func (r *runner) openStore(ctx context.Context) (err error) {
 	}
 	of := *r.Config
 	of.DataDir = cmp.Or(r.StoreOf, of.DataDir)
-	if r.store, err = store.Open(ctx, StoreSettings(&of, r.Logger)); err != nil {
+	settings := StoreSettings(&of, r.Logger)
+	if of.Store.Fetch {
+		settings.Fetch = r.Fetch
+	}
+	if r.store, err = store.Open(ctx, settings); err != nil {
 		return err
 	}
 	r.onClose(r.store.Close)
@@ -213,7 +225,8 @@ func (r *runner) newPipeline(context.Context) error {
 	c := r.Config.Delivery
 	r.pipeline = pipeline.New(pipeline.Settings{
 		FlushInterval: time.Duration(c.FlushInterval), BatchRows: c.BatchRows, BatchBytes: int64(c.BatchBytes), MaxInFlight: int64(c.MaxInFlight), Heartbeat: beat,
-		Assemble: assemble.Settings{IdleRun: time.Duration(c.IdleClose), IdleCall: time.Duration(c.IdleCall), Host: host}, Logger: r.Logger, Metrics: r.metrics,
+		Erased: r.erased.Has, Tenants: tenants(r.Config),
+		Assemble: assemble.Settings{IdleRun: time.Duration(c.IdleClose), IdleCall: time.Duration(c.IdleCall), Host: host, View: view, Reconciles: reconciled(r.Config.Sources), Renamed: r.backfill != nil}, Logger: r.Logger, Metrics: r.metrics,
 	}, r.checkpoint, r.delivery)
 	r.refusals.add = r.pipeline.AddDeadLetter
 	if r.backfill != nil {

@@ -78,5 +78,5 @@ func (r *runner) env(c *config.Source, formats map[string]source.Format) source.
 
 // described is how a decoder describes the traffic of its format.
 func described(info *decoder.Info) source.Format {
-	return source.Format{MetadataFiles: info.MetadataFiles, Resume: info.Resume, Pages: info.Pages, Tables: info.Tables}
+	return source.Format{MetadataFiles: info.MetadataFiles, Documents: info.Documents, Resume: info.Resume, Pages: info.Pages, Tables: info.Tables}
 }

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -14,8 +15,20 @@ import (
 // StoreSettings are the settings of the configuration's embedded store.
 func StoreSettings(c *config.Config, log *slog.Logger) store.Settings {
 	return store.Settings{
-		Dir: filepath.Join(c.DataDir, "store"), Binary: c.Store.Binary, MaxMemory: int64(c.Store.MaxMemory), Logger: log,
+		Dir: filepath.Join(c.DataDir, "store"), Binary: c.Store.Binary, Engine: c.Store.Engine, MaxMemory: int64(c.Store.MaxMemory), Logger: log,
 	}
+}
+
+// Engine names the engine of the earshot-store beside this executable or in PATH, as NPM-PACKAGE@VERSION. It
+// is empty without one.
+func Engine(ctx context.Context) string { return store.Engine(ctx) }
+
+// FetchEngine fetches the engine of the embedded store, unless it is on this machine, and announces
+// that on out.
+func FetchEngine(ctx context.Context, c *config.Config, out io.Writer) error {
+	s := StoreSettings(c, nil)
+	s.Fetch = out
+	return store.Fetch(ctx, s)
 }
 
 // openGateway serves the store at store.listen.

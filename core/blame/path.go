@@ -15,12 +15,18 @@ type Segment struct {
 
 // Split is the node's wall time by bucket.
 func (n *Node) Split() (s Split) {
-	p := splitter{shallow: true}
-	p.split(n, n.Start, n.End)
-	for _, piece := range p.segments {
+	for _, piece := range n.Shallow() {
 		s[piece.Bucket] += piece.To - piece.From
 	}
 	return s
+}
+
+// Shallow is the critical path with the work of another agent as one segment, whose node is the
+// delegation: contiguous segments from the node's start to its end, in order.
+func (n *Node) Shallow() []Segment {
+	p := splitter{shallow: true}
+	p.split(n, n.Start, n.End)
+	return p.segments
 }
 
 // Path is the critical path through the node and everything below it: contiguous

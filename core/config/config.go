@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/earshot-dev/earshot/core/attribution"
 	"github.com/earshot-dev/earshot/core/config/spec"
 )
 
@@ -31,6 +32,13 @@ type Config struct {
 	// output, cache_read and cache_write, in US dollars for a million tokens. Empty: the
 	// list prices that are part of the program.
 	Prices string `yaml:"prices" kind:"path"`
+	// Whose work a turn is: rules that derive team, ticket and other dimensions from what is known of
+	// the turn that began the work, in their order. User, host, project, repository, branch and
+	// a ticket in the name of the branch are derived without one. See docs/who.md.
+	Dimensions []attribution.Rule `yaml:"dimensions"`
+	// Alerts when work costs too much, which the exporters of notifications send: budget_fast and budget_slow
+	// when a budget will not last for its period, budget_spent when it is spent. See docs/who.md.
+	Budgets []attribution.Budget `yaml:"budgets"`
 	// Where to deliver. ClickHouse is the embedded store unless a dsn is set.
 	Exporters Exporters `yaml:"exporters"`
 	// The embedded store. Not started when exporters.clickhouse is set.
@@ -73,6 +81,17 @@ func (c *Config) validate(check *spec.Check) {
 		p.validate(check.In(spec.Join("plugins", name)))
 	}
 	c.validateSources(check)
+	for i := range c.Dimensions {
+		c.Dimensions[i].Validate(check.In(spec.Index("dimensions", i)))
+	}
+	budgets := map[string]bool{}
+	for i := range c.Budgets {
+		b, at := &c.Budgets[i], check.In(spec.Index("budgets", i))
+		if b.Validate(at); budgets[b.Name] {
+			at.Report("name", at.Quote("name", b.Name)+" is the name of another budget", "")
+		}
+		budgets[b.Name] = true
+	}
 	check.OneOf("exporters.semconv", c.Exporters.Semconv, "", SemconvRelease, SemconvLatest)
 	for name, section := range sorted(c.Exporters.Sections) {
 		section.Validate(check.In("exporters." + name))

@@ -26,14 +26,26 @@ type Store struct {
 	MaxAge spec.Duration `yaml:"max_age"`
 	// Size of its tables at which the oldest rows go. 0 keeps them all.
 	MaxSize spec.Size `yaml:"max_size"`
+	// How long rows wait for the store while it has no reader. A statement that reads, of earshot,
+	// Grafana or any other program, has them sent and waits for it, a quarter of a second at most;
+	// then delivery.flush_interval holds, until ten seconds after the last. With another exporter
+	// beside the store it always does.
+	FlushUnread spec.Duration `yaml:"flush_unread"`
 	// The earshot-store executable. Empty: beside the earshot executable, else in
 	// PATH.
 	Binary string `yaml:"binary" kind:"path"`
+	// The engine: its library, the library's folder, or a clickhouse executable, which is then run as a
+	// server on loopback. Empty: the library of this machine; where it is missing and cannot be fetched,
+	// clickhouse in PATH.
+	Engine string `yaml:"engine" kind:"path"`
+	// Whether earshot up, run and demo fetch the engine from npm's registry, once, when it is not on this
+	// machine. It is announced with its size.
+	Fetch bool `yaml:"fetch"`
 }
 
 // SetDefaults implements spec.Defaults.
 func (s *Store) SetDefaults() {
-	*s = Store{MaxMemory: 2 << 30, MaxAge: spec.Duration(90 * 24 * time.Hour), MaxSize: 10e9}
+	*s = Store{Fetch: true, MaxMemory: 2 << 30, MaxAge: spec.Duration(90 * 24 * time.Hour), MaxSize: 10e9, FlushUnread: spec.Duration(time.Minute)}
 }
 
 func (s *Store) validate(c *spec.Check) {
@@ -46,6 +58,7 @@ func (s *Store) validate(c *spec.Check) {
 	}
 	c.PositiveSize("max_memory", s.MaxMemory)
 	c.NotNegative("max_age", s.MaxAge)
+	c.NotNegative("flush_unread", s.FlushUnread)
 }
 
 // Delivery is how batches are made and retried.

@@ -65,6 +65,11 @@ type Info struct {
 	// that belong to it and are delivered as streams of one Body frame each
 	// ("*.meta.json"). Only file sources have them.
 	MetadataFiles []string
+	// Documents are patterns of the names of files that are one JSON document each ("*.json"),
+	// on one line or on several. Such a file, which a file source has among its paths, is a
+	// stream of one Body frame, and a new stream with the same origin when it has changed:
+	// what both have must have the same keys.
+	Documents []string
 	// Options is the JSON Schema of the options; nil when there are none.
 	Options json.RawMessage
 	// Reload is set when the format has a reloaded form: the suite then checks that

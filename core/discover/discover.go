@@ -109,7 +109,7 @@ var places = []place{
 		is: lines(func(rel string) bool { return strings.HasSuffix(rel, ".jsonl") }),
 	},
 	{
-		name: "OpenClaw", format: "pi", home: ".openclaw", globs: []string{"agents/*/sessions/*.jsonl"}, below: "agents", projects: true,
+		name: "OpenClaw", format: "openclaw", home: ".openclaw", globs: []string{"agents/*/sessions/*.jsonl"}, below: "agents", projects: true,
 		is: lines(func(rel string) bool { return strings.Count(rel, "/") == 2 && strings.HasSuffix(rel, ".jsonl") }),
 	},
 	{name: "Cursor", format: "cursor", home: cursorHome(), globs: []string{"state.vscdb"}, database: true, is: file("state.vscdb")},

@@ -81,7 +81,7 @@ func TestFind(t *testing.T) {
 			},
 			{Name: "Qwen Code", Type: "file", Format: "gemini-cli", Paths: []string{filepath.Join(home, ".qwen/projects/**/*.jsonl")}},
 			{Name: "Pi", Type: "file", Format: "pi", Paths: []string{filepath.Join(home, ".pi/agent/sessions/**/*.jsonl")}},
-			{Name: "OpenClaw", Type: "file", Format: "pi", Paths: []string{filepath.Join(home, ".openclaw/agents/*/sessions/*.jsonl")}},
+			{Name: "OpenClaw", Type: "file", Format: "openclaw", Paths: []string{filepath.Join(home, ".openclaw/agents/*/sessions/*.jsonl")}},
 			{Name: "Cursor", Type: "sqlite", Format: "cursor", Paths: []string{filepath.Join(home, cursorHome(), "state.vscdb")}},
 			{Name: "OpenCode", Type: "sqlite", Format: "opencode", Paths: []string{filepath.Join(home, "data/opencode/opencode*.db")}, Files: 1, Bytes: 5, Newest: now.Add(-10 * time.Hour)},
 			{Name: "Goose", Type: "sqlite", Format: "goose", Paths: []string{filepath.Join(home, "data/goose/sessions/sessions.db")}},

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/earshot-dev/earshot/core/attribution"
 	"github.com/earshot-dev/earshot/core/config/spec"
 	"github.com/earshot-dev/earshot/core/price"
 	"github.com/earshot-dev/earshot/core/semconv"
@@ -21,6 +22,8 @@ type Env struct {
 	StoreDSN     string           // of the embedded store; empty when none runs
 	Profile      *semconv.Profile // names the spans
 	Prices       *price.Table
+	Dimensions   []attribution.Rule // of whose work a turn is
+	Budgets      []attribution.Budget
 	SilentAfter  time.Duration // see config.Now
 	StoreMaxAge  time.Duration // of the rows of the embedded store
 	StoreMaxSize int64         // bytes of its tables

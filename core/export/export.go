@@ -38,6 +38,12 @@ type Stored interface {
 	Reached(ctx context.Context) (map[Stream]int64, error)
 }
 
+// Alerter is an exporter whose destination can be asked for alerts, as of budgets. Alerts returns those that
+// began or ended since the last call; their Session is empty. One goroutine calls it.
+type Alerter interface {
+	Alerts(ctx context.Context, now time.Time) ([]msg.Verdict, error)
+}
+
 // Superseder is an exporter in whose destination a record that is exported again with another
 // time, or in another trace, lies beside its earlier version. Supersede leaves the newest
 // version of each record of the formats.

@@ -42,8 +42,10 @@ type Step struct {
 	To       string        `json:"to,omitempty"`   // of a delegation
 	Link     string        `json:"link,omitempty"` // how its child was found
 	Tokens   Tokens        `json:"tokens,omitzero"`
-	Input    string        `json:"input,omitempty"`  // a tool's arguments, a delegation's task, a run's prompt
-	Output   string        `json:"output,omitempty"` // a tool's result, a model's text
+	SeenBy   []string      `json:"seen_by,omitempty"`  // formats, where several show the step
+	Conflict string        `json:"conflict,omitempty"` // counts of each, if they differ
+	Input    string        `json:"input,omitempty"`    // a tool's arguments, a delegation's task, a run's prompt
+	Output   string        `json:"output,omitempty"`   // a tool's result, a model's text
 	Thoughts string        `json:"thoughts,omitempty"`
 	Files    []Attachment  `json:"attachments,omitempty"` // of its messages
 	Steps    []*Step       `json:"steps,omitempty"`
@@ -240,14 +242,15 @@ func (b *builder) spans(ctx context.Context, q Querier, id string) error {
 				if(SpanId IN (SELECT toString(span_id) FROM delegations WHERE session_id = {id:String}), 'true', '') AS delegation, '' AS kind,
 				SpanAttributes['earshot.span.state'] AS state, SpanAttributes['earshot.delegate.async'] AS async,
 				SpanAttributes['gen_ai.response.time_to_first_chunk'] AS first_chunk, Events.Timestamp AS happened,
-				CAST(Events.Name, 'Array(String)') AS events, CAST(Events.Attributes, 'Array(Map(String, String))') AS facts
+				CAST(Events.Name, 'Array(String)') AS events, CAST(Events.Attributes, 'Array(Map(String, String))') AS facts,
+				JSONExtract(SpanAttributes['earshot.seen_by'], 'Array(String)') AS seen, SpanAttributes['earshot.conflict'] AS conflict
 			FROM otel_traces FINAL
 			WHERE SessionId = {id:String}
 			UNION ALL
 			SELECT trace_id, toString(span_id), parent_span_id, '', toString(delegate_to), toString(agent_name), toString(tool_name), ts, toInt64(age_ms) * 1000000,
 				'', '', '', '', '', '', toString(kind), 'open',
 				if(span_id IN (SELECT span_id FROM delegations FINAL WHERE session_id = {id:String} AND async), 'true', ''), '',
-				if(waits_for = '', [], [last_seen]), if(waits_for = '', [], ['earshot.wait_start']), if(waits_for = '', [], [CAST(map(), 'Map(String, String)')])
+				if(waits_for = '', [], [last_seen]), if(waits_for = '', [], ['earshot.wait_start']), if(waits_for = '', [], [CAST(map(), 'Map(String, String)')]), [], ''
 			FROM open_spans FINAL
 			WHERE session_id = {id:String})
 		ORDER BY first, trace, kind != '', began, span
@@ -262,6 +265,7 @@ func (b *builder) spans(ctx context.Context, q Querier, id string) error {
 			s.Link, s.Model = r.str(), r.str()
 			delegation, kind := r.str(), r.str()
 			facts := spanColumns{state: r.str(), async: r.str(), first: r.str(), at: r.times(), names: r.list(), attrs: r.maps()}
+			s.SeenBy, s.Conflict = r.list(), r.str()
 			if r.err != nil {
 				return r.err
 			}
@@ -396,8 +400,17 @@ func (b *builder) rest(ctx context.Context) error {
 func (b *builder) addMessage(w *messageRow) {
 	s := b.steps[w.span]
 	if s == nil {
-		if !w.hidden && w.content != "" {
+		if w.hidden || w.content == "" {
+			return
+		}
+		run := b.runOf(w)
+		if run == nil {
 			b.loose = append(b.loose, w.step())
+			return
+		}
+		run.Steps = append(run.Steps, w.step())
+		if t := b.byID[run.SpanID]; t != nil && w.kind == "assistant" {
+			t.Answer = w.content
 		}
 		return
 	}
@@ -432,6 +445,20 @@ func (b *builder) addMessage(w *messageRow) {
 	if s.Name == "" {
 		s.Name = w.agent
 	}
+}
+
+// runOf returns the run that a message belongs to whose span is not stored yet, as that of a model
+// that still answers: the last one of its agent that runs, else the root of the last turn.
+func (b *builder) runOf(w *messageRow) *Step {
+	if w.at != b.at || len(b.roots) == 0 {
+		return nil
+	}
+	for _, s := range slices.Backward(b.order) {
+		if s.Kind == "run" && s.Status == "running" && s.agent == w.agent {
+			return s
+		}
+	}
+	return b.roots[len(b.roots)-1].Root
 }
 
 // turnOf returns the turn whose root is the step's parent.

@@ -41,7 +41,7 @@ func (t table) Each(_ context.Context, sql string, _ map[string]string, row func
 				if s[1] != "" {
 					parent = fmt.Sprint(s[1], i)
 				}
-				err := row([]any{at.UnixNano(), fmt.Sprintf("%06d", i), fmt.Sprint(s[0], i), parent, s[2], "", "gull", "", at, int64(time.Second), "", "", "", "", "m-1", "", "", "closed", "", "", []time.Time{}, []string{}, []map[string]string{}})
+				err := row([]any{at.UnixNano(), fmt.Sprintf("%06d", i), fmt.Sprint(s[0], i), parent, s[2], "", "gull", "", at, int64(time.Second), "", "", "", "", "m-1", "", "", "closed", "", "", []time.Time{}, []string{}, []map[string]string{}, []string{}, ""})
 				if err != nil {
 					return err
 				}
@@ -84,6 +84,26 @@ func TestTurnsOneByOne(t *testing.T) {
 	c, err := Load(t.Context(), table{turns: 3}, "s", 100)
 	if err != nil || len(c.Turns) != 4 || c.Session.ID != "s" {
 		t.Errorf("%+v %v", c, err)
+	}
+}
+
+// TestAnswerInProgress has the text of a model whose span is not stored yet as the answer of its turn.
+func TestAnswerInProgress(t *testing.T) {
+	at := traceOrder{began: 1, trace: "t"}
+	b := builder{texts: 100, at: at, steps: make(map[string]*Step), byID: make(map[string]*Turn)}
+	b.add(&Step{SpanID: "r", Kind: "run", Status: "running"}, "gull")
+	b.add(&Step{SpanID: "d", Kind: "delegation", Status: "running", parent: "r"}, "gull")
+	b.add(&Step{SpanID: "s", Kind: "run", Status: "running", parent: "d"}, "tern")
+	b.turns()
+	for agent, text := range map[string]string{"gull": "High", "tern": "Low"} {
+		b.addMessage(&messageRow{at: at, span: "c-" + agent, kind: "assistant", agent: agent, content: text})
+	}
+	b.addMessage(&messageRow{at: traceOrder{trace: "u"}, span: "x", kind: "assistant", agent: "gull", content: "of no trace"})
+	if turn := b.roots[0]; turn.Answer != "High" || len(turn.Root.Steps) != 1 || len(b.steps["s"].Steps) != 1 || b.steps["s"].Steps[0].Output != "Low" {
+		t.Errorf("%+v", turn)
+	}
+	if len(b.loose) != 1 || b.loose[0].Output != "of no trace" {
+		t.Errorf("of no turn: %+v", b.loose)
 	}
 }
 

@@ -92,7 +92,7 @@ func (e *Explanation) root(t *Trace, n *blame.Node) {
 		name := culprit(c)
 		switch {
 		case i == 0:
-			e.say("Most of the critical path was %s (%s)%s.", name, percent(c.Time, n.Wall()), saves(c, "the turn"))
+			e.say("The largest part of the critical path was %s (%s)%s.", name, percent(c.Time, n.Wall()), saves(c, "the turn"))
 		case c.Time*20 >= n.Wall():
 			e.say("Next was %s (%s)%s.", name, percent(c.Time, n.Wall()), saves(c, "the turn"))
 		default:

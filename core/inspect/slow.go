@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/earshot-dev/earshot/core/blame"
 	"github.com/earshot-dev/earshot/core/price"
 )
@@ -40,15 +42,12 @@ func (c Condition) with(params map[string]string) map[string]string {
 
 // Delegations is a table expression: a row for each delegation in its latest version, with the
 // columns tenant, ts, format, session_id, trace_id, span_id, agent_name, delegate_to, tool_name,
-// model (that of the caller), status, async, duration_ns and waited (a person was asked in the
+// model (that of the caller), project, status, async, duration_ns and waited (a person was asked in the
 // call or in the delegate's run).
 const Delegations = `(
-	SELECT tenant, ts, format, session_id, lower(hex(s.trace_id)) AS trace_id, lower(hex(s.span_id)) AS span_id, agent_name, delegate_to, tool_name, model, async,
-		multiIf(state = 'open', 'running', outcome IN ('error', 'cancelled'), toString(outcome), 'ok') AS status,
-		if(s.worked_ns > 0, s.worked_ns, s.duration_ns) AS duration_ns,
-		waits_for != '' OR child_run_id IN (SELECT run_id FROM spans WHERE waits_for != '' AND run_id != '') AS waited
-	FROM spans AS s FINAL
-	WHERE kind = 'delegation')`
+	SELECT tenant, ts, format, session_id, trace_id, toString(d.span_id) AS span_id, agent_name, delegate_to, tool_name, model, project, async, toString(d.status) AS status,
+		toUInt64(round(duration_ms * 1e6)) AS duration_ns, waits_for != '' OR child_run_id IN (SELECT run_id FROM spans WHERE waits_for != '' AND run_id != '') AS waited
+	FROM v_delegations AS d)`
 
 // SlowDelegation is a delegation with the split of its time.
 type SlowDelegation struct {
@@ -99,6 +98,9 @@ type Bottleneck struct {
 
 func ms(ns int64) float64 { return float64(ns) / 1e6 }
 
+// slowTraces is how many traces are read at once: each may be large.
+const slowTraces = 4
+
 // longest is how long before a window work may have begun to be found in it.
 const longest = 7 * 24 * time.Hour
 
@@ -143,18 +145,27 @@ func Slow(ctx context.Context, q Querier, f SlowFilter) ([]SlowDelegation, error
 	if err != nil {
 		return nil, fmt.Errorf("slow: %w", err)
 	}
-	var out []SlowDelegation
-	for _, id := range traces { // one at a time: a trace may be large
-		t, err := loadTrace(ctx, q, id, f.Prices, f.Now)
-		if err != nil {
-			return nil, fmt.Errorf("slow: %w", err)
-		}
-		for _, span := range byTrace[id] {
-			if n := t.Tree.Node(span); n != nil { // else it was taken back meanwhile
-				out = append(out, t.slow(n))
+	found := make([][]SlowDelegation, len(traces))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(slowTraces)
+	for i, id := range traces {
+		group.Go(func() error {
+			t, err := loadTrace(ctx, q, id, f.Prices, f.Now)
+			if err != nil {
+				return fmt.Errorf("slow: %w", err)
 			}
-		}
+			for _, span := range byTrace[id] {
+				if n := t.Tree.Node(span); n != nil { // else it was taken back meanwhile
+					found[i] = append(found[i], t.slow(n))
+				}
+			}
+			return nil
+		})
 	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	out := slices.Concat(found...)
 	slices.SortStableFunc(out, func(a, b SlowDelegation) int { return cmp.Compare(b.Wall, a.Wall) })
 	return out, nil
 }
@@ -189,22 +200,39 @@ func (t *Trace) slow(n *blame.Node) SlowDelegation {
 	return d
 }
 
-// why explains a delegation's time by its bottleneck.
+// why explains a delegation's time by the other agents, where these took most of it, and by its bottleneck.
 func why(n *blame.Node, c blame.Bottleneck) string {
-	part := percent(c.Time, n.Wall())
-	if c.Time == n.Wall() {
-		part = "All"
-	}
-	switch {
-	case c.Worst == n && c.Bucket == blame.SubAgent:
+	if c.Worst == n && c.Bucket == blame.SubAgent {
 		return "The delegate left no record of its work."
-	case c.Bucket == blame.Idle:
-		return part + " of it has no record of any work."
 	}
-	if 2*c.Time < n.Wall() {
-		return "The largest part, " + part + ", was " + culprit(c).String() + saves(c, "the delegation") + "."
+	part, what := percent(c.Time, n.Wall())+" of it", "was "+culprit(c).String()+saves(c, "the delegation")
+	switch {
+	case c.Time == n.Wall():
+		part = "All of it"
+	case 2*c.Time < n.Wall():
+		part = "The largest single part, " + percent(c.Time, n.Wall()) + ","
 	}
-	return part + " of it was " + culprit(c).String() + saves(c, "the delegation") + "."
+	if c.Bucket == blame.Idle {
+		what = "has no record of any work"
+	}
+	return others(n) + part + " " + what + "."
+}
+
+// others names the delegate that took most, where other agents took at least half of a delegation's time.
+func others(n *blame.Node) string {
+	var all int64
+	by := make(map[string]int64)
+	for _, s := range n.Shallow() {
+		if s.Bucket == blame.SubAgent && s.Node != n {
+			all += s.To - s.From
+			by[s.Node.Label()] += s.To - s.From
+		}
+	}
+	if all == 0 || 2*all < n.Wall() {
+		return ""
+	}
+	most := slices.MaxFunc(slices.Sorted(maps.Keys(by)), func(a, b string) int { return cmp.Compare(by[a], by[b]) })
+	return fmt.Sprintf("Other agents took %s of it, %s %s. ", percent(all, n.Wall()), or(most, "one without a name"), Span(time.Duration(by[most])))
 }
 
 func culprit(c blame.Bottleneck) Bottleneck {

@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"fmt"
+	"strings"
 )
 
 // Spending is a sum of tokens, of all that has one Name.
@@ -26,40 +27,52 @@ func (s Spending) Hits() string {
 	return fmt.Sprintf("%.0f %%", 100*float64(s.Read)/float64(s.Read+s.Sent))
 }
 
-// Spent is what was spent in all, and by whom: the latest day first, of the others those that spent
-// most first. Their sums are equal.
+// Spent are the sums of all usage, and of each value of its dimensions: the latest day first, of the others those
+// that spent most first. The sums of each list are equal.
 type Spent struct {
-	Total                    Spending
-	Days                     []Spending // UTC
-	Agents, Models, Projects []Spending
+	Total                               Spending
+	Days                                []Spending // UTC
+	Agents, Models, Projects            []Spending
+	Teams, Users, Repositories, Tickets []Spending
 }
 
-// Usage is a table expression: v_usage with the column project.
-const Usage = `(SELECT u.*, f.project AS project FROM v_usage AS u LEFT JOIN v_session_facts AS f ON f.tenant = u.tenant AND f.session_id = u.session_id)`
+// Usage is a table expression: v_attributed_usage. A turn whose attribution is not derived yet has the project of its
+// conversation.
+const Usage = `(SELECT u.* EXCEPT (project), toString(if(u.project = 'unknown', f.project, u.project)) AS project
+	FROM v_attributed_usage AS u LEFT JOIN v_session_facts AS f ON f.tenant = u.tenant AND f.session_id = u.session_id)`
 
-// LoadSpent sums up the rows of Usage of which where is true.
+// LoadSpent sums up the rows of Usage of which where is true. Slots of five minutes count as a whole.
 func LoadSpent(ctx context.Context, q Querier, where Condition) (*Spent, error) {
 	out := &Spent{}
+	lists := []struct {
+		column string
+		to     *[]Spending
+	}{
+		{"day", &out.Days}, {"agent_name", &out.Agents}, {"model", &out.Models}, {"project", &out.Projects},
+		{"team", &out.Teams}, {"user", &out.Users}, {"repository", &out.Repositories}, {"ticket", &out.Tickets},
+	}
+	var columns []string
+	for _, l := range lists {
+		columns = append(columns, l.column)
+	}
+	all := uint64(1)<<len(lists) - 1
+	only := func(i int) uint64 { return all &^ (1 << (len(lists) - 1 - i)) } // grouping() of the set of one column
 	err := q.Each(ctx, `
-		SELECT toUInt64(grouping(day, agent_name, model, project)) AS of, concat(day, agent_name, model, project), ifNull(sum(cost_usd), 0) AS cost, sum(tokens), sumIf(tokens, NOT has_price),
+		SELECT toUInt64(grouping(`+strings.Join(columns, ", ")+`)) AS of, if(concat(`+strings.Join(columns, ", ")+`) = 'unknown', '', concat(`+strings.Join(columns, ", ")+`)), ifNull(sum(cost_usd), 0) AS cost, sum(tokens), sumIf(tokens, NOT has_price),
 			sum(cache_read_tokens), sum(input_tokens + cache_write_tokens), sum(output_tokens + reasoning_tokens)
 		FROM (SELECT *, toString(toDate(ts, 'UTC')) AS day FROM `+Usage+` WHERE `+where.sql()+`)
-		GROUP BY GROUPING SETS ((day), (agent_name), (model), (project), ())
-		ORDER BY of, if(of = 7, day, '') DESC, cost DESC, sum(tokens) DESC`, where.Params, func(v []any) error {
+		GROUP BY GROUPING SETS ((`+strings.Join(columns, "), (")+`), ())
+		ORDER BY of, if(of = `+fmt.Sprint(only(0))+`, day, '') DESC, cost DESC, sum(tokens) DESC`, where.Params, func(v []any) error {
 		r := reader{values: v}
 		of := r.num()
 		s := Spending{Name: r.str(), CostUSD: r.float(), Tokens: r.num(), Unpriced: r.num(), Read: r.num(), Sent: r.num(), Answer: r.num()}
-		switch of {
-		case 7:
-			out.Days = append(out.Days, s)
-		case 11:
-			out.Agents = append(out.Agents, s)
-		case 13:
-			out.Models = append(out.Models, s)
-		case 14:
-			out.Projects = append(out.Projects, s)
-		case 15:
+		if of == all {
 			out.Total = s
+		}
+		for i, l := range lists {
+			if of == only(i) {
+				*l.to = append(*l.to, s)
+			}
 		}
 		return r.err
 	})

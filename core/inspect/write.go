@@ -86,6 +86,7 @@ func (p *printer) turn(t *Turn, n int) {
 		if t.Root.Status != "" || t.Root.Error != "" {
 			facts = append(facts, p.bad(printable(strings.TrimSpace(t.Root.Status+" "+t.Root.Error))))
 		}
+		facts = p.seen(facts, t.Root)
 	}
 	p.line("", p.bold(head), "  ", p.dim(strings.Join(facts, " · ")))
 	if t.Prompt != "" {
@@ -141,6 +142,7 @@ func (p *printer) step(s *Step, first, rest string, zero time.Time) {
 	if s.Status != "" || s.Error != "" {
 		facts = append(facts, p.bad(printable(strings.TrimSpace(s.Status+" "+s.Error))))
 	}
+	facts = p.seen(facts, s)
 	p.line(first, at, what, "  ", p.dim(strings.Join(facts, " · ")))
 	pad := rest + strings.Repeat(" ", 9)
 	if len(s.Steps) > 0 {
@@ -156,6 +158,17 @@ func (p *printer) step(s *Step, first, rest string, zero time.Time) {
 		p.text(pad, p.dim("…   "), s.Thoughts)
 		p.text(pad, "", s.Output)
 	}
+}
+
+// seen adds the formats that show a step, if they are several, and the counts on which they differ.
+func (p *printer) seen(facts []string, s *Step) []string {
+	if len(s.SeenBy) > 0 {
+		facts = append(facts, "seen by "+printable(strings.Join(s.SeenBy, ", ")))
+	}
+	if s.Conflict != "" {
+		facts = append(facts, p.bad("tokens differ: "+printable(s.Conflict)))
+	}
+	return facts
 }
 
 // text writes a text, folded to one line unless all of it is wanted.

@@ -49,7 +49,7 @@ type slowArgs struct {
 }
 
 type changedArgs struct {
-	Hours    float64 `json:"hours,omitempty" jsonschema:"compare the last so many hours with as many before; 24 unless told"`
+	Hours    float64 `json:"hours,omitempty" jsonschema:"change points found in the last so many hours, and these compared with as many before; 24 unless told"`
 	VersionA string  `json:"version_a,omitempty" jsonschema:"compare this version of the agent's program within the hours with version_b"`
 	VersionB string  `json:"version_b,omitempty" jsonschema:"see version_a"`
 	Page
@@ -91,9 +91,9 @@ func (m *Server) tools() {
 		func(in stuckArgs) Page { return in.Page }, m.stuck)
 	add(m, "why_slow", "Why it was slow", "The slowest delegations, each with the bottleneck on its critical path, and the slowest explained in words; or one trace explained.",
 		func(in slowArgs) Page { return in.Page }, m.slow)
-	add(m, "what_changed", "What changed", "Agents, tools and delegations whose duration changed between two stretches of time or two versions: counts, errors, p50, p95, and which parts of the critical path the difference is in.",
+	add(m, "what_changed", "What changed", "Since when, and with which version, agents, tools and models have another duration, errors, tokens or calls; then all that ran in two stretches of time, or of two versions: counts, errors, p50, p95, and which parts of the critical path the difference is in.",
 		func(in changedArgs) Page { return in.Page }, m.changed)
-	add(m, "who_spent", "Who spent what", "Tokens and cost, in all and by agent, model, project and day.",
+	add(m, "who_spent", "Who spent what", "Tokens and cost, in all and by agent, model, project, team, user, repository, ticket and day. The cost of agents below a turn is that of who began it.",
 		func(in spentArgs) Page { return in.Page }, m.spent)
 	add(m, "find", "Find", "Messages that have a text, and sessions, traces, agents, tools and files with that id or name.",
 		func(in findArgs) Page { return in.Page }, m.find)
@@ -208,6 +208,11 @@ func (m *Server) changed(ctx context.Context, in changedArgs, a *answer) (string
 		x = y
 		x.Version, y.Version = in.VersionA, in.VersionB
 	}
+	if in.VersionA == "" {
+		if err := m.points(ctx, a, window, now); err != nil {
+			return "", err
+		}
+	}
 	list, err := inspect.Changes(ctx, m.Store, x, y, m.Prices, now)
 	if err != nil {
 		return "", err
@@ -229,6 +234,27 @@ func (m *Server) changed(ctx context.Context, in changedArgs, a *answer) (string
 		}
 	}
 	return "diff with the two traces compares them step by step.", nil
+}
+
+// points lists the change points that were found within a time.
+func (m *Server) points(ctx context.Context, a *answer, window time.Duration, now time.Time) error {
+	found, err := inspect.WhatChanged(ctx, m.Store, inspect.ChangedFilter{Since: window, Now: now, Prices: m.Prices})
+	if err != nil {
+		return err
+	}
+	if len(found.Changes) == 0 {
+		a.line("Change points: none. %s", found.Basis())
+	} else {
+		a.line("Change points, beyond chance. %s", found.Basis())
+	}
+	for i := range found.Changes {
+		c := &found.Changes[i]
+		a.line("- %s %s: %s %s, from %s, %d runs before and %d after. %s", inspect.Clip(c.Title(), 100), c.Metric, c.Shift(), inspect.Clip(c.Cause(), 120), inspect.Stamp(c.At, m.Zone), c.A.Runs, c.B.Runs,
+			inspect.Clip(strings.Join(c.Detail(), " "), 400))
+		a.line("  a median before is trace %s, after %s", c.TraceA, c.TraceB)
+	}
+	a.line("All that ran, in both stretches of time, whether or not the difference is chance:")
+	return nil
 }
 
 func stats(s inspect.Stats) string {
@@ -253,12 +279,15 @@ func (m *Server) spent(ctx context.Context, in spentArgs, a *answer) (string, er
 	for _, by := range []struct {
 		title string
 		list  []inspect.Spending
-	}{{"agent", s.Agents}, {"model", s.Models}, {"project", s.Projects}, {"day", s.Days}} {
+	}{{"agent", s.Agents}, {"model", s.Models}, {"project", s.Projects}, {"team", s.Teams}, {"user", s.Users}, {"repository", s.Repositories}, {"ticket", s.Tickets}, {"day", s.Days}} {
+		if len(by.list) == 1 && by.list[0].Name == "" && by.title != "project" {
+			continue // no work has one
+		}
 		for _, x := range by.list {
 			one("- "+by.title+" "+cmp.Or(inspect.Clip(x.Name, 100), "unknown"), x)
 		}
 	}
-	return "sql over v_usage and v_turns has it by session, user and turn" + suffix("; the page is ", m.Pages, "/cost") + ".", nil
+	return "sql over v_attributed_usage has it by any two of them, host, branch and session, over v_usage by message" + suffix("; the page is ", m.Pages, "/cost") + ".", nil
 }
 
 func (m *Server) find(ctx context.Context, in findArgs, a *answer) (string, error) {

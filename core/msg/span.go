@@ -50,89 +50,102 @@ var outcomeNames = names{"unset", "ok", "error", "cancelled"}
 func (o Outcome) String() string { return outcomeNames.at(uint8(o)) }
 
 // Span is a piece of work with a beginning and an end, in OpenTelemetry's sense,
-// before any naming convention is laid on it.
+// before any naming convention is laid on it. Its JSON, which records of the assembler have,
+// leaves out what is zero.
 type Span struct {
-	Tenant, Source, Format string
+	Tenant, Source, Format string `json:",omitzero"`
 
-	TraceID TraceID
-	ID      SpanID
-	Parent  SpanID // zero for the root
-	Kind    SpanKind
-	State   SpanState
+	TraceID TraceID   `json:",omitzero"`
+	ID      SpanID    `json:",omitzero"`
+	Parent  SpanID    `json:",omitzero"` // zero for the root
+	Kind    SpanKind  `json:",omitzero"`
+	State   SpanState `json:",omitzero"`
 
-	Start, End int64 // Unix ns; End is zero while open
-	Ver        uint64
+	Start, End int64  `json:",omitzero"` // Unix ns; End is zero while open
+	Ver        uint64 `json:",omitzero"`
 	// Tombstone removes a span that was stored under another trace before a late link moved
 	// it, or with another start.
-	Tombstone bool
+	Tombstone bool `json:",omitzero"`
 	// Shown means that the span, which has ended now, was emitted as open before, or may
 	// have been: its row in open_spans has to be removed.
-	Shown bool
+	Shown bool `json:",omitzero"`
 
-	Session   string
-	Run       string
-	ParentRun string
-	Agent     Agent
+	Session   string `json:",omitzero"`
+	Run       string `json:",omitzero"`
+	ParentRun string `json:",omitzero"`
+	Agent     Agent  `json:",omitzero"`
 	// Client is the program of the run. Host is the sidecar's machine where the protocol
 	// names none.
-	Client Client
+	Client Client `json:",omitzero"`
 
 	// Model is the one that answered, AskedModel the one that was asked for; each is empty
 	// where the protocol does not distinguish them.
-	Model      string
-	AskedModel string
-	Provider   string
-	ResponseID string
+	Model      string `json:",omitzero"`
+	AskedModel string `json:",omitzero"`
+	Provider   string `json:",omitzero"`
+	ResponseID string `json:",omitzero"`
 	// FinishReasons are why the model stopped; of a run, in the last response.
-	FinishReasons []string
+	FinishReasons []string `json:",omitzero"`
 	// Ended is how the run ended, in the protocol's own words: completed, cancelled, ...
-	Ended string
+	Ended string `json:",omitzero"`
 	// Request are the parameters of the request, where that was seen; see Params.
-	Request []Attr
+	Request []Attr `json:",omitzero"`
 	// Server is host:port of the server that was listened to: on a top-level run, and on a
 	// chat whose own request was seen.
-	Server string
+	Server string `json:",omitzero"`
 	// Unnamed means that Session is no id of the protocol: a file's name, a hash, the run's id.
-	Unnamed    bool
-	Usage      Tokens
-	FirstToken int64 // Unix ns of the first output; zero when unknown
+	Unnamed    bool   `json:",omitzero"`
+	Usage      Tokens `json:",omitzero"`
+	FirstToken int64  `json:",omitzero"` // Unix ns of the first output; zero when unknown
 
-	Tool          Tool // Arguments are not kept here
-	ArgumentBytes uint32
-	ArgumentShape string // names and types of the arguments: "command:string timeout:number"
+	Tool          Tool   `json:",omitzero"` // Arguments are not kept here
+	ArgumentBytes uint32 `json:",omitzero"`
+	ArgumentShape string `json:",omitzero"` // names and types of the arguments: "command:string timeout:number"
 	// Attempt is 1, and more for a call that was made after calls of its tool had failed
 	// one after the other: the number of the try.
-	Attempt     uint16
-	ResultBytes uint32
+	Attempt     uint16 `json:",omitzero"`
+	ResultBytes uint32 `json:",omitzero"`
 	// ResultTokens is by how much the result of a call made every later request of its
 	// run longer; unknown while ResultTokensFrom, the provenance of these counts, is
 	// NoProvenance.
-	ResultTokens     uint32
-	ResultTokensFrom Provenance
+	ResultTokens     uint32     `json:",omitzero"`
+	ResultTokensFrom Provenance `json:",omitzero"`
 	// Amends means that the span was emitted before, as it ended, and only its ResultTokens
 	// are new: an exporter of times and outcomes skips it.
-	Amends   bool
-	Delegate Delegate // of a delegation; Task is not kept here
+	Amends   bool     `json:",omitzero"`
+	Delegate Delegate `json:",omitzero"` // of a delegation; Task is not kept here
 	// Worked is when the run that a delegation caused ended, Unix ns, where that is not
 	// End: later if the caller did not wait for it, earlier if the result was reported later.
 	// Zero when it is not known. The caller's time goes to End.
-	Worked int64
+	Worked int64 `json:",omitzero"`
 
-	Outcome       Outcome
-	ErrorType     string
-	StatusMessage string
+	// Seen is which views of the conversation have the span; empty where there can be one only.
+	Seen Seen `json:",omitzero"`
+
+	Outcome       Outcome `json:",omitzero"`
+	ErrorType     string  `json:",omitzero"`
+	StatusMessage string  `json:",omitzero"`
 
 	// Pace is that of the response in which the run was streamed; zero when its request was
 	// not seen, or began another run.
-	Pace Pace
+	Pace Pace `json:",omitzero"`
 
-	Events []SpanEvent
-	Links  []SpanLink
+	Events []SpanEvent `json:",omitzero"`
+	Links  []SpanLink  `json:",omitzero"`
 
-	LastSeen int64 // Unix ns of the last event that belongs to it
+	LastSeen int64 `json:",omitzero"` // Unix ns of the last event that belongs to it
 	// Alive is when the last sign of life of the work arrived, by Earshot's clock where the
 	// stream was read live: Unix ns. It is LastSeen unless the sender's clock is wrong.
-	Alive int64
+	Alive int64 `json:",omitzero"`
+}
+
+// Seen is the provenance of a span that several formats show.
+type Seen struct {
+	By     []string // the formats, the one that the span is of first
+	Tokens string   // the format whose counts they are; empty if only one has it
+	Times  string   // the format whose start and end they are, if that is not the first
+	// Conflict has the counts of each format, input/output/cache read/cache write, if they differ.
+	Conflict string
 }
 
 // SpanEvent is something that happened within a span.

@@ -52,7 +52,7 @@ func describe(f decoder.Factory) (*pb.DescribeResponse, error) {
 	info := f.Info()
 	out := &pb.DescribeResponse{
 		Name: info.Name, Version: info.Version, Revision: info.Revision, Summary: info.Summary,
-		MetadataFiles: info.MetadataFiles, OptionsSchema: string(info.Options), Reload: info.Reload, LocalIds: info.LocalIDs,
+		MetadataFiles: info.MetadataFiles, OptionsSchema: string(info.Options), Reload: info.Reload, LocalIds: info.LocalIDs, Documents: info.Documents,
 		Resume: string(info.Resume), Pages: string(info.Pages), Tables: string(info.Tables),
 	}
 	for _, k := range info.Transports {

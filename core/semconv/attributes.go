@@ -51,6 +51,12 @@ func (p *Profile) Attributes(s *msg.Span, add func(key string, v Value)) {
 	p.delegate(a, s)
 	p.outcome(a, s)
 	a.str(KeyWaitsFor, s.WaitsFor())
+	if len(s.Seen.By) > 1 {
+		a.add(KeySeenBy, Value{Kind: StringsValue, Strings: s.Seen.By})
+	}
+	a.str(KeyTokensFrom, s.Seen.Tokens)
+	a.str(KeyTimesFrom, s.Seen.Times)
+	a.str(KeyConflict, s.Seen.Conflict)
 
 	a.str(KeyTenant, s.Tenant)
 	a.str(KeySource, s.Source)

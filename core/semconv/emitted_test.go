@@ -180,6 +180,7 @@ func (s *spans) Verdict(msg.Verdict)                    {}
 func (s *spans) Replayable(uint64) bool { return false }
 
 func (s *spans) Flush(uint64)           {}
+func (s *spans) Message(msg.Message)    {}
 func (s *spans) Finding(string, string) {}
 
 type none struct{}

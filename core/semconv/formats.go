@@ -12,6 +12,10 @@ type traits struct {
 	agentsStay bool
 	// model is the meaning of the model in its messages.
 	model which
+	// family, rank and measures make it one of the views of an agent's conversations; see View.
+	family   string
+	rank     uint8
+	measures bool
 }
 
 // which of the two models a message names: the configured one, which the agent requests,
@@ -31,10 +35,11 @@ var formats = map[string]traits{
 	"grace":            {model: asked},
 	"llm-message":      {agentsStay: true, model: asked},
 	"legion":           {provider: "anthropic", agentsStay: true, model: answered},
-	"claude-code":      {provider: "anthropic", model: answered},
+	"claude-code":      {provider: "anthropic", model: answered, family: "claude-code", rank: 3},
 	"claude-stream":    {provider: "anthropic", model: answered},
 	"codex":            {provider: "openai", model: asked},
 	"codex-exec":       {provider: "openai", model: asked},
+	"a2a":              {model: asked},
 	"acp":              {model: asked},
 	"ag-ui":            {model: answered},
 	"opencode":         {model: asked},
@@ -46,18 +51,31 @@ var formats = map[string]traits{
 	"cursor":           {model: asked},
 	"goose":            {model: asked},
 	"hermes":           {model: asked},
+	"langgraph":        {model: answered},
 	"ollama":           {model: answered},
 	"atif":             {model: answered},
 	"otel-genai":       {model: answered},
-	"claude-code-otel": {provider: "anthropic", model: answered},
+	"claude-code-otel": {provider: "anthropic", model: answered, family: "claude-code", measures: true},
 	"codex-otel":       {provider: "openai", model: asked},
 	"gemini-otel":      {provider: "gcp.gemini", model: answered},
 	"copilot-otel":     {model: answered},
+	"openclaw":         {model: answered},
 	"pi":               {model: answered},
 	"vercel-ui":        {model: answered},
-	"anthropic-sse":    {model: answered},
+	"anthropic-sse":    {model: answered, family: "claude-code", rank: 1, measures: true},
+	"bedrock-converse": {provider: "aws.bedrock", model: answered},
 	"openai-chat":      {model: answered},
 	"openai-responses": {model: answered},
+}
+
+// View returns how the format shows an agent's conversations that other formats show, too:
+// the family of these formats, empty if there is no other, its rank among them, which is the
+// higher the more of the conversation it has, and whether it knows when requests began and
+// ended. A transcript has everything but times; telemetry has times and the final counts, and
+// contents only if the user asked for them.
+func View(format string) (family string, rank uint8, measures bool) {
+	t := formats[format]
+	return t.family, t.rank, t.measures
 }
 
 // RequestModel is gen_ai.request.model: the model that was asked for.

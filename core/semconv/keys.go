@@ -84,6 +84,10 @@ const (
 	KeyChildRun      = "earshot.child_run.id"
 	KeyLinkMethod    = "earshot.link.method"
 	KeyConfidence    = "earshot.link.confidence"
+	KeySeenBy        = "earshot.seen_by" // the formats, of a span that several views show
+	KeyTokensFrom    = "earshot.tokens.from"
+	KeyTimesFrom     = "earshot.times.from"
+	KeyConflict      = "earshot.conflict"
 	KeyMCPServer     = "earshot.mcp.server"
 	KeyToolInternal  = "earshot.tool.internal"
 	KeyArgumentBytes = "earshot.tool.arguments.bytes"

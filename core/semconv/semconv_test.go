@@ -241,3 +241,16 @@ func TestAttributesDoNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations for %d attributes", got, n)
 	}
 }
+
+// TestSeenBy: the formats that show a span are an attribute where they are several.
+func TestSeenBy(t *testing.T) {
+	p := profile(t, GenAI141)
+	for _, c := range []struct {
+		by   []string
+		want string
+	}{{nil, ""}, {[]string{"claude-code"}, ""}, {[]string{"claude-code", "claude-code-otel"}, `["claude-code","claude-code-otel"]`}} {
+		if got := rendered(p, &msg.Span{Seen: msg.Seen{By: c.by}})[KeySeenBy]; got != c.want {
+			t.Errorf("%v: %s, want %s", c.by, got, c.want)
+		}
+	}
+}

@@ -45,6 +45,7 @@ type boardPage struct {
 	board.Board
 	State     address.State
 	Variables *later[[]variable]
+	Marks     *later[[]chart.Mark]
 	Panels    []*panel
 	Alone     *panel // the panel that is shown alone
 	Around    *later[hint]
@@ -151,6 +152,7 @@ func (u *UI) board(r request) (string, any, error) {
 		until = r.Now.Add(panelAlone)
 	}
 	p.Variables = start(until, func() []variable { return u.variables(r, p.Board, look) })
+	p.Marks = start(until, func() []chart.Mark { return u.marks(r, p.Board, look) })
 	p.Around = start(until, func() hint { return hint{u.around(r)} })
 	// A board's panels are asked for when it is shown, those of one panel alone.
 	for _, d := range p.Board.Panels {
@@ -160,7 +162,15 @@ func (u *UI) board(r request) (string, any, error) {
 		own := r.State.At(fmt.Sprintf("/boards/%s/%d", p.Name, d.ID))
 		shown := &panel{Panel: d, Address: own.String(), Back: r.State.At("/boards/" + p.Name).String()}
 		if d.Kind != board.Heading {
-			shown.Shown = start(until, func() drawing { return u.draw(r, p.Board, d, look, id != "") })
+			shown.Shown = start(until, func() drawing {
+				out := u.draw(r, p.Board, d, look, id != "")
+				if out.Series != nil {
+					if m := p.Marks.Wait(); m != nil {
+						out.Series.Marks = *m
+					}
+				}
+				return out
+			})
 		}
 		if id != "" {
 			p.Alone, title = shown, p.Title+": "+d.Title
@@ -183,7 +193,7 @@ func (u *UI) look(r request, b board.Board) (board.Look, error) {
 	if !r.State.Range().All() {
 		return look, nil
 	}
-	first, _, err := u.recorded(r.Context())
+	first, _, err := recorded(r.Context(), u.q)
 	if look.From = first; first.IsZero() || !first.Before(look.To) {
 		look.From = look.To.Add(-time.Hour)
 	}
@@ -191,8 +201,8 @@ func (u *UI) look(r request, b board.Board) (board.Look, error) {
 }
 
 // recorded is when the first and the latest message were written; zero when there is none.
-func (u *UI) recorded(ctx context.Context) (first, latest time.Time, err error) {
-	err = u.q.Each(ctx, "SELECT min(s.began), max(s.latest) FROM sessions AS s HAVING count() > 0", nil, func(v []any) error {
+func recorded(ctx context.Context, q Querier) (first, latest time.Time, err error) {
+	err = q.Each(ctx, "SELECT min(s.began), max(s.latest) FROM sessions AS s HAVING count() > 0", nil, func(v []any) error {
 		return scan(v, &first, &latest)
 	})
 	return first, latest, err
@@ -202,7 +212,7 @@ func (u *UI) recorded(ctx context.Context) (first, latest time.Time, err error) 
 // range; empty otherwise.
 func (u *UI) around(r request) string {
 	from, to := r.State.Times()
-	first, latest, err := u.recorded(r.Context())
+	first, latest, err := recorded(r.Context(), u.q)
 	if err != nil || latest.IsZero() || !latest.Before(from) && !first.After(to) {
 		return ""
 	}
@@ -239,6 +249,25 @@ func (u *UI) variables(r request, b board.Board, look board.Look) []variable {
 		}
 		out = append(out, v)
 	}
+	return out
+}
+
+// marks are the moments that may explain a change in the charts, in their order. A board is shown without
+// those that cannot be read.
+func (u *UI) marks(r request, b board.Board, look board.Look) (out []chart.Mark) {
+	queries, err := b.Moments(look)
+	if err != nil {
+		return nil
+	}
+	for _, sql := range queries {
+		_ = u.q.Each(r.Context(), sql, nil, func(row []any) error {
+			var m chart.Mark
+			err := scan(row, &m.At, &m.Text)
+			out = append(out, m)
+			return err
+		})
+	}
+	slices.SortStableFunc(out, func(x, y chart.Mark) int { return x.At.Compare(y.At) })
 	return out
 }
 

@@ -32,7 +32,8 @@ type costRow struct {
 }
 
 // costs has the columns of the rows that inspect.LoadSpent reads.
-var costs = address.Columns{"time": "ts", "agent": "agent_name", "model": "model", "format": "format", "tenant": "tenant", "project": "project"}
+var costs = address.Columns{"time": "ts", "agent": "agent_name", "model": "model", "format": "format", "tenant": "tenant", "project": "project",
+	"team": "team", "user": "user", "repository": "repository", "ticket": "ticket"}
 
 func (u *UI) cost(r request) (string, any, error) {
 	p := &costPage{}
@@ -51,7 +52,7 @@ func (u *UI) cost(r request) (string, any, error) {
 // costRows is how many rows a section has.
 const costRows = 15
 
-// spent adds the cost by day, agent, model and project.
+// spent adds the cost by day and by each dimension. One that no work has is left out.
 func (p *costPage) spent(u *UI, r request) error {
 	where, params := r.State.Where(costs)
 	spent, err := inspect.LoadSpent(r.Context(), u.q, inspect.Condition{SQL: where, Params: params})
@@ -62,7 +63,11 @@ func (p *costPage) spent(u *UI, r request) error {
 	for _, b := range [...]struct {
 		title, filter string
 		lines         []inspect.Spending
-	}{{"By day (UTC)", "", spent.Days}, {"By agent", "agent", spent.Agents}, {"By model", "model", spent.Models}, {"By project", "project", spent.Projects}} {
+	}{{"By day (UTC)", "", spent.Days}, {"By agent", "agent", spent.Agents}, {"By model", "model", spent.Models}, {"By project", "project", spent.Projects},
+		{"By team", "team", spent.Teams}, {"By user", "user", spent.Users}, {"By repository", "repository", spent.Repositories}, {"By ticket", "ticket", spent.Tickets}} {
+		if len(b.lines) == 1 && b.lines[0].Name == "" && b.filter != "project" {
+			continue
+		}
 		s := section{Title: b.title, Head: []string{"cost", "tokens", "answered", "from cache"}}
 		var top float64
 		for _, l := range b.lines {

@@ -25,6 +25,8 @@ func (u *UI) list() []page {
 
 		{name: "Compare", pattern: "/compare", template: "compare.html", style: "compare.css", since: address.Range{From: "now-24h", To: "now"}, load: u.compare},
 
+		{name: "Changes", pattern: "/changes", template: "changes.html", style: "changes.css", since: address.Range{From: "now-7d", To: "now"}, load: u.changes},
+
 		{name: "Now", pattern: "/now", template: "now.html", untimed: true, load: u.now},
 
 		{name: "Tools", pattern: "/tools", template: "tools.html", load: u.tools},

@@ -37,7 +37,7 @@ type toolsPage struct {
 }
 
 // calls has the columns of v_tool_calls.
-var calls = address.Columns{"time": "ts", "agent": "agent_name", "tool": "tool_name", "model": "model", "format": "format", "tenant": "tenant", "status": "status", "waiting": "waits_for != ''"}
+var calls = address.Columns{"time": "ts", "agent": "agent_name", "tool": "tool_name", "model": "model", "project": "project", "format": "format", "tenant": "tenant", "status": "status", "waiting": "waits_for != ''"}
 
 func (u *UI) tools(r request) (string, any, error) {
 	var p toolsPage

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/earshot-dev/earshot/core/blame"
 	"github.com/earshot-dev/earshot/core/inspect"
 	"github.com/earshot-dev/earshot/core/ui/address"
@@ -21,7 +23,6 @@ const (
 	trendHeight   = 24
 	slowBarScale  = 1000
 	defaultRecent = "now-7d"
-	allTime       = "1970-01-02" // as the start of a range
 )
 
 type slowPage struct {
@@ -59,7 +60,7 @@ type sparkPart struct {
 
 // delegationColumns are the filters of inspect.Delegations.
 var delegationColumns = address.Columns{
-	"time": "ts", "agent": "agent_name", "delegate": "delegate_to", "tool": "tool_name", "model": "model", "format": "format", "tenant": "tenant", "status": "status", "waiting": "waited",
+	"time": "ts", "agent": "agent_name", "delegate": "delegate_to", "tool": "tool_name", "model": "model", "project": "project", "format": "format", "tenant": "tenant", "status": "status", "waiting": "waited",
 }
 
 // bucketWords are the buckets in a person's words.
@@ -82,8 +83,26 @@ func (u *UI) slow(r request) (string, any, error) {
 
 // slowIn shows the delegations of the range.
 func (u *UI) slowIn(r request) (p slowPage, err error) {
-	p = slowPage{Range: r.State.Label(), All: r.State.With("from", allTime, "to", "now"), Sessions: r.State.To("/sessions").In(address.Range{})}
-	if p.Filters, err = u.filters(r, inspect.Delegations, delegationColumns); err != nil {
+	p = slowPage{Range: r.State.Label(), All: r.State.In(address.Range{From: "all"}), Sessions: r.State.To("/sessions").In(address.Range{})}
+	sql, params := r.State.Where(delegationColumns)
+	var waited, aside []inspect.SlowDelegation
+	group, ctx := errgroup.WithContext(r.Context())
+	load := func(and string, limit int, to *[]inspect.SlowDelegation) {
+		group.Go(func() (err error) {
+			*to, err = inspect.Slow(ctx, u.q, inspect.SlowFilter{
+				Where: inspect.Condition{SQL: "(" + sql + ") AND " + and, Params: params}, Limit: limit, Prices: u.prices, Now: r.Now,
+			})
+			return err
+		})
+	}
+	load("NOT async", slowest, &waited)
+	load("async", slowAside, &aside)
+	group.Go(func() (err error) { p.Filters, err = u.filters(r, inspect.Delegations, delegationColumns); return err })
+	group.Go(func() (err error) {
+		p.Newest, err = inspect.Sessions(ctx, u.q, inspect.Filter{Limit: newest})
+		return err
+	})
+	if err := group.Wait(); err != nil {
 		return p, err
 	}
 	for i, c := range p.Filters.Choices {
@@ -93,20 +112,6 @@ func (u *UI) slowIn(r request) (p slowPage, err error) {
 		case "waiting":
 			p.Filters.Choices[i].Label = "waited for a person"
 		}
-	}
-	sql, params := r.State.Where(delegationColumns)
-	load := func(and string, limit int) ([]inspect.SlowDelegation, error) {
-		return inspect.Slow(r.Context(), u.q, inspect.SlowFilter{
-			Where: inspect.Condition{SQL: "(" + sql + ") AND " + and, Params: params}, Limit: limit, Prices: u.prices, Now: r.Now,
-		})
-	}
-	waited, err := load("NOT async", slowest)
-	if err != nil {
-		return p, err
-	}
-	aside, err := load("async", slowAside)
-	if err != nil {
-		return p, err
 	}
 	var pairs []inspect.Pair
 	for _, d := range append(waited, aside...) {
@@ -131,11 +136,8 @@ func (u *UI) slowIn(r request) (p slowPage, err error) {
 		}
 	}
 	if len(p.Rows)+len(p.Background) == 0 {
-		if p.Latest, err = inspect.Latest(r.Context(), u.q); err != nil {
-			return p, err
-		}
+		p.Latest, err = inspect.Latest(r.Context(), u.q)
 	}
-	p.Newest, err = inspect.Sessions(r.Context(), u.q, inspect.Filter{Limit: newest})
 	return p, err
 }
 

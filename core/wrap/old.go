@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 )
 
@@ -12,9 +11,6 @@ const (
 	maxAge    = 7 * 24 * time.Hour
 	maxFolder = 1 << 30 // bytes of a format's recordings
 )
-
-// lock marks the file as one that is written.
-func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
 
 // removeOld removes recordings that no wrapper writes: old ones, and the oldest of too many.
 func removeOld(dir string, now time.Time) {
@@ -37,13 +33,8 @@ func removeOld(dir string, now time.Time) {
 		if now.Sub(r.changed) < maxAge && total <= maxFolder {
 			return
 		}
-		f, err := os.Open(r.path)
-		if err != nil {
-			continue
-		}
-		if lock(f) == nil && os.Remove(r.path) == nil {
+		if removeUnlocked(r.path) == nil {
 			total -= r.size
 		}
-		_ = f.Close()
 	}
 }

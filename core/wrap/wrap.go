@@ -104,11 +104,6 @@ func (c Command) Run() (*os.ProcessState, error) {
 	return program.ProcessState, nil
 }
 
-// forwarded are the signals that reach the program.
-var forwarded = []os.Signal{
-	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT, syscall.SIGPIPE,
-}
-
 // pass copies a stream until one of its ends is closed. before is called before each read.
 func (c Command) pass(to, from *os.File, d Direction, before func()) {
 	buf := make([]byte, 64<<10)
@@ -125,23 +120,4 @@ func (c Command) pass(to, from *os.File, d Direction, before func()) {
 			return
 		}
 	}
-}
-
-// Exit ends this process as the program ended: with its exit code, or by the same signal.
-func Exit(s *os.ProcessState) {
-	status, ok := s.Sys().(syscall.WaitStatus)
-	if !ok || !status.Signaled() {
-		os.Exit(s.ExitCode())
-	}
-	number := status.Signal()
-	switch number {
-	case syscall.SIGQUIT, syscall.SIGILL, syscall.SIGTRAP, syscall.SIGABRT, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGSEGV, syscall.SIGSYS:
-		// The Go runtime reports these, and exits with 2. A shell does not.
-		_ = syscall.Exec("/bin/sh", []string{"sh", "-c", fmt.Sprintf("ulimit -c 0; kill -%d $$", int(number))}, os.Environ())
-	default:
-		signal.Reset(number)
-		_ = syscall.Kill(os.Getpid(), number)
-		time.Sleep(time.Second) // it is delivered to another thread
-	}
-	os.Exit(128 + int(number)) // as shells do
 }

@@ -21,6 +21,7 @@ type Board struct {
 	Description string
 	From, To    string // its range of time, as now-6h and now
 	Variables   []Variable
+	Marks       []string // queries of moments in all charts, with the columns time and text
 	Panels      []Panel
 }
 
@@ -112,6 +113,9 @@ func newBoard(d *grafana.Dashboard) Board {
 		}
 		b.Variables = append(b.Variables, w)
 	}
+	for _, m := range d.Annotations.List {
+		b.Marks = append(b.Marks, m.Target.RawSQL)
+	}
 	for _, p := range d.Panels {
 		b.Panels = append(b.Panels, newPanel(p))
 	}
@@ -199,7 +203,7 @@ type Look struct {
 // about so many in the range. A picked or typed value is in the SQL as Grafana puts it there,
 // encoded, and no value of a variable is taken that it does not have.
 func (b Board) Expand(p Panel, look Look, points int) (queries []string, width time.Duration, err error) {
-	width = interval(look.To.Sub(look.From)/time.Duration(points), p.least)
+	width = Interval(look.To.Sub(look.From)/time.Duration(points), p.least)
 	for _, q := range p.Queries {
 		sql, err := b.expand(q, look, width)
 		if err != nil {
@@ -217,6 +221,18 @@ func (b Board) Values(v Variable, look Look) (string, error) {
 		return "", fmt.Errorf("board %s, variable %s: %w", b.Name, v.Name, err)
 	}
 	return sql, nil
+}
+
+// Moments returns the SQL of the marks.
+func (b Board) Moments(look Look) (queries []string, err error) {
+	for _, q := range b.Marks {
+		sql, err := b.expand(q, look, time.Minute)
+		if err != nil {
+			return nil, fmt.Errorf("board %s, marks: %w", b.Name, err)
+		}
+		queries = append(queries, sql)
+	}
+	return queries, nil
 }
 
 func (b Board) expand(sql string, look Look, width time.Duration) (string, error) {
@@ -241,8 +257,8 @@ func (b Board) expand(sql string, look Look, width time.Duration) (string, error
 	return q.Expand(sql)
 }
 
-// interval rounds the width of a point up to one that people count in, no less than the least.
-func interval(width, least time.Duration) time.Duration {
+// Interval rounds the width of a point up to one that people count in, no less than the least.
+func Interval(width, least time.Duration) time.Duration {
 	const day = 24 * time.Hour
 	for _, w := range []time.Duration{
 		time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute,

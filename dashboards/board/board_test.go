@@ -16,6 +16,15 @@ func TestPickedValuesStayText(t *testing.T) {
 		for _, v := range b.Variables {
 			look.Picked[v.Name] = []string{hostile, hostile}
 		}
+		marks, err := b.Moments(look)
+		if err != nil {
+			t.Errorf("%s: marks: %v", b.Name, err)
+		}
+		for _, sql := range marks {
+			if strings.Contains(sql, "1=1 --") || strings.Contains(sql, "${") || strings.Contains(sql, "$__") {
+				t.Errorf("%s, marks:\n%s", b.Name, sql)
+			}
+		}
 		for _, p := range b.Panels {
 			list, width, err := b.Expand(p, look, 100)
 			if err != nil {

@@ -41,6 +41,9 @@ type ConnSettings struct {
 	// ReadOnly lets the server refuse everything but reads, and changes of settings: readonly = 1. It is
 	// an error where the user has another readonly.
 	ReadOnly bool
+	// Writer is set for a program that stores rows: the embedded store has nothing flushed for
+	// its statements.
+	Writer bool
 	// MaxTime of a statement, in whole seconds; the server's bound when zero.
 	MaxTime time.Duration
 	// Timeout of a connection being made; 10 s when zero.
@@ -177,6 +180,9 @@ func options(s ConnSettings) (*chgo.Options, error) {
 	}
 	if s.ReadOnly {
 		opts.Settings["readonly"] = 1
+	}
+	if s.Writer {
+		opts.HttpHeaders = map[string]string{"X-Earshot-Writer": "1"}
 	}
 	if s.MaxTime > 0 {
 		opts.Settings["max_execution_time"] = int(s.MaxTime / time.Second)

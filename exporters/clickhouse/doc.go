@@ -27,13 +27,14 @@
 //
 // # Rollups
 //
-// messages_rollup and tool_calls_rollup count by slots of time (rollup.go). Nothing is added to a
-// slot: the hours that have new rows are computed again as a whole. An hour has new rows when one
+// messages_rollup, tool_calls_rollup and pauses_rollup count by slots of time (rollup.go), and
+// usage_facts and span_facts are copies of few rows (facts.go). Nothing is added to a
+// slot: the hours that have new rows are computed again as a whole (hourly.go, roller.go). An hour has new rows when one
 // has an ingest_ts that is not before the time up to which the hour is computed; that time is five
 // minutes, or four times as long as an insert may take, before the computation, since a row is
 // visible some time after its ingest_ts. So the server's clock must not go back by more. The
-// views v_messages_5m, v_tool_calls_1h, ... read the rows of hours that are not computed, so they
-// are exact at any time.
+// views v_messages_5m, v_tool_calls_1h, v_usage, v_delegations, ... read the rows of hours that are not
+// computed, so they are exact at any time.
 //
 // # Few inserts
 //

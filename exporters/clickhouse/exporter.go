@@ -12,7 +12,9 @@ import (
 
 	"github.com/ClickHouse/ch-go/proto"
 
+	"github.com/earshot-dev/earshot/core/attribution"
 	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/price"
 	"github.com/earshot-dev/earshot/core/semconv"
 )
@@ -45,6 +47,10 @@ type Settings struct {
 	// Prices are written to model_prices, beside the rows that people insert; the default
 	// ones when nil.
 	Prices *price.Table
+	// Dimensions are the rules of whose work a turn is, beside the default ones.
+	Dimensions []attribution.Rule
+	// Budgets are those whose alerts Alerts returns.
+	Budgets []attribution.Budget
 	// SilentAfter is the silence after which a span is called silent; 1 minute when zero.
 	SilentAfter time.Duration
 	// Profile names the spans; the default one when nil.
@@ -66,6 +72,7 @@ type Exporter struct {
 	accepted map[string]struct{} // tokens of its parts that are stored
 	gathered gathered
 	keeper   keeper
+	firing   map[alertKey]msg.Verdict // since the last Alerts; nil before the first
 }
 
 var _ export.Exporter = (*Exporter)(nil)
@@ -73,6 +80,7 @@ var _ export.Exporter = (*Exporter)(nil)
 // New returns an exporter. It does not dial: a server that is down delays the
 // first Export, not the start of the sidecar. Prepare dials.
 func New(_ context.Context, s Settings) (*Exporter, error) {
+	s.Conn.Writer = true
 	conn, err := open(s.Conn, false)
 	if err != nil {
 		return nil, err
@@ -276,9 +284,19 @@ func (x *Exporter) insertWithin(ctx context.Context, i insertion) error {
 
 var errTimeout = errors.New("insert timed out")
 
-// Close ends the connections.
-func (x *Exporter) Close(context.Context) error {
+// attributor applies the rules of the dimensions.
+func attributorOf(x *Exporter) attributor {
+	return attributor{c: x.conn, s: x.schema, settle: max(5*time.Minute, 4*x.settings.Timeout)}
+}
+
+// Close ends the connections. The last work is attributed before.
+func (x *Exporter) Close(ctx context.Context) error {
 	x.keeper.stop()
 	x.gathered.close()
+	if x.isReady() && x.batch != "" {
+		if _, err := attributorOf(x).pass(ctx); err != nil {
+			x.settings.Logger.Warn("clickhouse: the last work has no team, user and ticket until the next start", "error", err)
+		}
+	}
 	return x.conn.Close()
 }

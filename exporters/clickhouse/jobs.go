@@ -107,9 +107,10 @@ func (w *writers) jobs(b *export.Batch) []func() *job {
 			return j
 		},
 		func() *job {
-			j := w.job(&w.verdicts.table, len(b.Verdicts))
-			j.add = func(i int32) { w.verdicts.add(&b.Verdicts[i]) }
-			j.period = func(i int32) int32 { return month(b.Verdicts[i].Since) }
+			list := onWork(b.Verdicts)
+			j := w.job(&w.verdicts.table, len(list))
+			j.add = func(i int32) { w.verdicts.add(&list[i]) }
+			j.period = func(i int32) int32 { return month(list[i].Since) }
 			return j
 		},
 		func() *job {

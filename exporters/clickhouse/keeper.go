@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/earshot-dev/earshot/core/attribution"
 )
 
 const (
@@ -13,13 +15,18 @@ const (
 	// rollEvery is how often the rollups are computed, and rollFirst is when they are first. Of the
 	// time that it takes they rest twenty times as much.
 	rollEvery, rollFirst = time.Minute, 15 * time.Second
+	// rollSeldom is how often they are in the embedded store when an hour or two have new rows: hours
+	// that are written now are read from their rows anyway.
+	rollSeldom, fewHours = 10 * time.Minute, 2
 	// daysEvery is how often days that are over are merged, if nothing was stored in them for as
 	// long as settledAfter.
 	daysEvery, settledAfter = 10 * time.Minute, time.Hour
+	// attributeEvery is how often the rules of the dimensions are applied to new work.
+	attributeEvery = 15 * time.Second
 )
 
-// keeper holds the tables of a database below a size, computes the rollups and merges the days
-// that are over, until it is stopped.
+// keeper holds the tables of a database below a size, computes the rollups, applies the rules of the
+// dimensions and merges the days that are over, until it is stopped.
 type keeper struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
@@ -34,6 +41,7 @@ func (k *keeper) start(prepare context.Context, x *Exporter) {
 		k.done.Go(func() { keepSize(ctx, x.conn, most, log) })
 	}
 	k.done.Go(func() { keepRollups(ctx, roller{c: x.conn, s: x.schema, settle: settle, sleep: pause}, log) })
+	k.done.Go(func() { keepAttribution(ctx, attributorOf(x), x.settings.Dimensions, log) })
 	if x.conn.embedded && x.settings.CreateSchema {
 		p := relayout{c: x.conn, s: x.schema, most: x.settings.MaxSize, settle: settle, sleep: pause, log: log}
 		replaced, err := p.empty(prepare)
@@ -81,20 +89,49 @@ func keepSize(ctx context.Context, c *Conn, most int64, log *slog.Logger) {
 }
 
 func keepRollups(ctx context.Context, p roller, log *slog.Logger) {
+	var many time.Time // when many hours had new rows last
 	for wait := rollFirst; pause(ctx, wait) == nil; {
 		began := time.Now()
-		for _, r := range rollups() {
+		for _, r := range everyComputed() {
 			n, err := p.pass(ctx, r)
+			if err != nil || n > fewHours {
+				many = began
+			}
 			switch {
 			case ctx.Err() != nil:
 				return
 			case err != nil:
-				log.Warn("clickhouse: a rollup is behind, and its views read the rows", "table", r.table, "error", err)
+				log.Warn("clickhouse: a computed table is behind, and its views read the rows", "table", r.base().table, "error", err)
 			case n >= 24:
-				log.Info("clickhouse: a rollup is computed", "table", r.table, "hours", n, "took", time.Since(began).Round(time.Millisecond))
+				log.Info("clickhouse: a table is computed", "table", r.base().table, "hours", n, "took", time.Since(began).Round(time.Millisecond))
 			}
 		}
-		wait = max(rollEvery, 20*time.Since(began))
+		if wait = max(rollEvery, 20*time.Since(began)); p.c.embedded && began.Sub(many) > p.settle+rollEvery {
+			wait = max(rollSeldom, wait)
+		}
+	}
+}
+
+// keepAttribution writes the configured rules, and applies those of the store.
+func keepAttribution(ctx context.Context, p attributor, rules []attribution.Rule, log *slog.Logger) {
+	for written := false; ; {
+		var err error
+		if !written {
+			_, err = p.write(ctx, rules)
+			written = err == nil
+		}
+		if err == nil {
+			_, err = p.pass(ctx)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			log.Warn("clickhouse: new work has no team, user and ticket yet", "error", err)
+		}
+		if pause(ctx, attributeEvery) != nil {
+			return
+		}
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // TestTheAgentsOwnSpans: an agent sends spans of its own to agent_spans, by the
-// collector's columns, and otel_traces has them beside ours. The query of the README finds which are which, and the views
+// collector's columns, and otel_traces has them beside ours. The query of docs/opentelemetry.md finds which are which, and the views
 // count ours alone.
 func TestTheAgentsOwnSpans(t *testing.T) {
 	x, c := exporter(t, nil)
@@ -31,14 +31,14 @@ func TestTheAgentsOwnSpans(t *testing.T) {
 	own("com.anthropic.sdk.python", "execute_tool Task", `'gen_ai.tool.call.id', 'c1', 'gen_ai.operation.name', 'execute_tool'`)
 	own("com.anthropic.claude_code.tracing", "claude_code.llm_request", `'session.id', 's1'`)
 
-	readme, err := os.ReadFile("../../README.md")
+	page, err := os.ReadFile("../../docs/opentelemetry.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, sql, found := strings.Cut(string(readme), "```sql\n")
+	_, sql, found := strings.Cut(string(page), "```sql\n")
 	sql, _, closed := strings.Cut(sql, "\n```")
 	if !found || !closed {
-		t.Fatal("the README has no SQL")
+		t.Fatal("docs/opentelemetry.md has no SQL")
 	}
 	var got []string
 	for _, r := range rows(t, c, sql) {

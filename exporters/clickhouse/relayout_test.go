@@ -118,7 +118,7 @@ func TestMessagesMoveToDays(t *testing.T) {
 	}
 	time.Sleep(2 * time.Millisecond)
 	roll(t, rollerOf(x, 0))
-	sameAsRows(t, c, "moved")
+	sameAsRows(t, c, "moved", "")
 }
 
 // TestDaysThatAreOverAreMerged: a day becomes one part, a late row opens it again, and the present day

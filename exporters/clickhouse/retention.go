@@ -33,8 +33,13 @@ func retentions() []retention {
 		{"agent_spans", "", "IngestTs", spans},
 		{"otel_traces", "", "IngestTs", spans},
 		{"otel_traces_trace_id_ts", "", "Seen", spans},
+		{"pauses_rollup", "", "seen", messages},
+		{"usage_facts", "", "ingest_ts", messages},
+		{"span_facts", "", "ingest_ts", longer},
 		{"sessions", "", "seen", messages},
-		{"session_facts", "", "seen", messages},
+		{"session_facts", "", "seen", func(t TTL) time.Duration { return t.Rollups }}, // attribution derives from them
+		{"run_setups", "", "seen", messages},
+		{"changes", "", "ingest_ts", messages},
 		{"tool_calls", "", "ingest_ts", messages},
 		{"delegations", "", "ingest_ts", messages},
 		{"open_spans", "", "ingest_ts", spans},
@@ -45,6 +50,10 @@ func retentions() []retention {
 		{"tool_usage_1h", "", "seen", func(t TTL) time.Duration { return t.Rollups }},
 		{"messages_rollup", "", "seen", func(t TTL) time.Duration { return t.Rollups }},
 		{"tool_calls_rollup", "", "seen", func(t TTL) time.Duration { return t.Rollups }},
+		{"usage_rollup", "", "seen", func(t TTL) time.Duration { return t.Rollups }},
+		{"turn_facts", "", "seen", func(t TTL) time.Duration { return t.Rollups }},
+		{"session_attributes", "", "seen", func(t TTL) time.Duration { return t.Rollups }},
+		{"attribution", "", "seen", func(t TTL) time.Duration { return t.Rollups }},
 	}
 }
 

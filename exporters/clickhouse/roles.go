@@ -19,6 +19,9 @@ func (s Schema) Roles() []string {
 		"CREATE ROLE IF NOT EXISTS earshot_writer" + on,
 		grant("SELECT, INSERT ON "+database+".*", "earshot_writer"),
 		grant("SELECT ON system.tables", "earshot_writer"),
+		grant("SELECT ON system.columns", "earshot_writer"), // these three for earshot erase
+		grant("SELECT ON system.parts", "earshot_writer"),
+		grant("OPTIMIZE ON "+database+".*", "earshot_writer"),
 		grant("CREATE DATABASE, CREATE TABLE, DROP TABLE, CREATE VIEW, DROP VIEW, ALTER TABLE, ALTER VIEW ON "+database+".*", "earshot_writer"),
 		"CREATE ROLE IF NOT EXISTS earshot_reader" + on,
 		grant("SELECT ON "+database+".*", "earshot_reader"),

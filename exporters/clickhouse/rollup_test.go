@@ -25,19 +25,39 @@ var fromRows = map[string]string{
 		FROM tool_calls FINAL WHERE status != 'running' GROUP BY ALL ORDER BY ALL`,
 }
 
-// sameAsRows compares the views of the rollups with the rows.
-func sameAsRows(t *testing.T, c *Conn, when string) {
+// sameAsRows compares the views of the rollups, and the facts, with the rows, with those settings:
+// final = 1 is how the user of Grafana reads them.
+func sameAsRows(t *testing.T, c *Conn, when, settings string) {
 	t.Helper()
+	compare := func(what, rows, view string) {
+		t.Helper()
+		want, got := count(t, c, rows), count(t, c, view+settings)
+		if want == "" {
+			t.Errorf("%s: no rows for %s", when, what)
+		}
+		if d := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); d != "" {
+			t.Fatalf("%s: %s%s (-rows +view):\n%s", when, what, settings, d)
+		}
+	}
 	for view, sql := range fromRows {
 		for step, suffix := range map[int]string{300: "_5m", 3600: "_1h"} {
-			want, got := count(t, c, fmt.Sprintf(sql, step)), count(t, c, "SELECT * FROM "+view+suffix+" ORDER BY ALL")
-			if want == "" {
-				t.Errorf("%s: no rows for %s", when, view)
-			}
-			if d := cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n")); d != "" {
-				t.Fatalf("%s: %s%s (-rows +view):\n%s", when, view, suffix, d)
-			}
+			compare(view+suffix, fmt.Sprintf(sql, step), "SELECT * FROM "+view+suffix+" ORDER BY ALL")
 		}
+	}
+	compare("tool_calls_slots", `SELECT tenant, toDateTime(toStartOfInterval(ts, INTERVAL 300 SECOND), 'UTC') AS slot, source, format, tool_name, mcp_server, agent_name, model, is_delegation, internal,
+		max(result_bytes), countIf(waits_for != '' AND waited_ns >= duration_ns), arraySort(groupArrayIf(toUInt64(duration_ns - waited_ns), waits_for = '' OR waited_ns < duration_ns)), uniqExact(session_id)
+		FROM tool_calls FINAL WHERE status != 'running' GROUP BY ALL ORDER BY ALL`,
+		"SELECT tenant, ts, source, format, tool_name, mcp_server, agent_name, model, is_delegation, internal, largest_result, only_waited, active_ns, finalizeAggregation(sessions) FROM tool_calls_slots ORDER BY ALL")
+	compare("pauses_slots", `SELECT tenant, toDateTime(toStartOfInterval(ts, INTERVAL 300 SECOND), 'UTC') AS slot, source, format, agent_name, model, count(), max(us),
+			arrayMap(i -> toUInt64(arrayCount(x -> x > bounds[i] AND x <= bounds[i + 1], groupArray(us))), range(1, 12)), uniqExact(session_id)
+		FROM (SELECT *, toUInt64(if(kept > 86400e6, 0, kept)) AS us, [-1, 1e5, 3e5, 1e6, 3e6, 1e7, 3e7, 6e7, 1.8e8, 6e8, 1.8e9, 1e18] AS bounds
+			FROM (SELECT *, dateDiff('microsecond', lagInFrame(ts, 1, ts) OVER (PARTITION BY tenant, session_id, run_id ORDER BY ts, seq), ts) AS kept FROM messages FINAL WHERE run_id != '' AND kind NOT IN ('usage', 'stop', 'status'))
+			WHERE kind IN ('assistant', 'reasoning', 'tool_call', 'delegation'))
+		GROUP BY tenant, slot, source, format, agent_name, model, bounds ORDER BY ALL`,
+		"SELECT tenant, ts, source, format, agent_name, model, messages, longest_us, pauses, finalizeAggregation(sessions) FROM pauses_slots ORDER BY ALL")
+	for _, f := range []facts{usageFacts, spanFacts} {
+		s := Schema{Database: c.database}
+		compare(f.table, "SELECT "+f.columns()+" FROM "+f.of+" FINAL WHERE "+f.where+" ORDER BY ALL", "SELECT * FROM ("+f.rows(s)+") ORDER BY ALL")
 	}
 }
 
@@ -47,7 +67,7 @@ func rollerOf(x *Exporter, settle time.Duration) roller {
 
 func roll(t *testing.T, p roller) (n int) {
 	t.Helper()
-	for _, r := range rollups() {
+	for _, r := range everyComputed() {
 		done, err := p.pass(t.Context(), r)
 		if err != nil {
 			t.Fatal(err)
@@ -107,6 +127,9 @@ func (h *history) message(b *export.Batch) {
 		m.Session = fmt.Sprint("s", h.IntN(4))
 	case 3:
 		m.Usage.Output, m.Model = uint64(h.IntN(9)), pick(h, "tern-1", "tern-2")
+		if h.IntN(3) == 0 {
+			m.Usage = msg.Tokens{}
+		}
 	case 4: // taken back
 		before.Host.Ver, before.Host.Tombstone = h.ver+1, true
 		b.Messages = append(b.Messages, before)
@@ -124,8 +147,9 @@ func (h *history) span(b *export.Batch) {
 	if len(h.spans) == 0 || h.IntN(3) == 0 {
 		s := sampleSpan()
 		s.ID, s.Session, s.Start = msg.NewSpanID("", "", "", s.Kind, fmt.Sprint(h.ver)), fmt.Sprint("s", h.IntN(4)), h.when()
-		s.Kind, s.State, s.Tool.Name = pick(h, msg.SpanTool, msg.SpanDelegation, msg.SpanRun), pick(h, msg.SpanOpen, msg.SpanClosed), pick(h, "Read", "Task")
+		s.Kind, s.State, s.Tool.Name = pick(h, msg.SpanTool, msg.SpanDelegation, msg.SpanRun, msg.SpanChat, msg.SpanWorkflow), pick(h, msg.SpanOpen, msg.SpanClosed), pick(h, "Read", "Task")
 		s.End, s.Outcome, s.Attempt = s.Start+h.Int64N(int64(2*time.Minute)), pick(h, msg.OutcomeOK, msg.OutcomeError, msg.OutcomeCancelled), uint16(h.IntN(3))
+		s.Parent, s.FirstToken = pick(h, s.Parent, msg.SpanID{}), pick(h, 0, s.Start+5)
 		s.Ver = 1<<55 | h.ver
 		h.spans = append(h.spans, s)
 		b.Spans = append(b.Spans, s)
@@ -144,6 +168,7 @@ func (h *history) span(b *export.Batch) {
 		s.End = s.Start + d
 	case 2:
 		s.State, s.Outcome = msg.SpanClosed, pick(h, msg.OutcomeOK, msg.OutcomeError)
+		s.Kind, s.Parent = pick(h, s.Kind, msg.SpanDelegation), pick(h, s.Parent, msg.SpanID{})
 	case 3:
 		s.Tool.Name, s.ResultBytes = pick(h, "Read", "Write"), h.Uint32N(1000)
 	case 4:
@@ -179,23 +204,24 @@ func TestRollupsAreWhatTheRowsAre(t *testing.T) {
 			again.ID = fmt.Sprint("again-", i)
 			export1(t, x, &again)
 		case 1:
-			if err := x.conn.Exec(t.Context(), "OPTIMIZE TABLE "+x.schema.name(pick(h, "messages", "spans", "messages_rollup", "tool_calls_rollup"))+" FINAL"); err != nil {
+			if err := x.conn.Exec(t.Context(), "OPTIMIZE TABLE "+x.schema.name(pick(h, "messages", "spans", "messages_rollup", "tool_calls_rollup", "usage_facts", "span_facts"))+" FINAL"); err != nil {
 				t.Fatal(err)
 			}
 		case 2, 3:
 			roll(t, rollerOf(x, pick(h, 0, time.Hour)))
 		}
 		if i%6 == 5 {
-			sameAsRows(t, c, when)
+			sameAsRows(t, c, when, pick(h, "", " SETTINGS final = 1"))
 		}
 	}
 	// The rows of the last millisecond before the clock of a pass may still come.
 	time.Sleep(2 * time.Millisecond)
 	roll(t, rollerOf(x, 0))
-	sameAsRows(t, c, fmt.Sprintf("seed %d, computed", seed))
-	for _, r := range rollups() {
-		if got := count(t, c, "SELECT count() FROM ("+r.pending(x.schema)+")"); got != "0" {
-			t.Errorf("%s: %s hours are not computed", r.table, got)
+	sameAsRows(t, c, fmt.Sprintf("seed %d, computed", seed), "")
+	for _, r := range everyComputed() {
+		h := r.base()
+		if got := count(t, c, "SELECT count() FROM ("+h.pending(x.schema)+")"); got != "0" {
+			t.Errorf("%s: %s hours are not computed", h.table, got)
 		}
 	}
 	if n := roll(t, rollerOf(x, 0)); n != 0 {

@@ -304,7 +304,21 @@ func (s Schema) functions() template.FuncMap {
 			if err != nil {
 				return "", err
 			}
-			return r.view(s, seconds), nil
+			return r.view(s, seconds, r.people()), nil
+		},
+		"slots": func(table string) (string, error) {
+			r, err := rollupOf(table)
+			if err != nil {
+				return "", err
+			}
+			return r.view(s, 300, r.every()), nil
+		},
+		"facts": func(table string) (string, error) {
+			f, err := factsOf(table)
+			if err != nil {
+				return "", err
+			}
+			return f.rows(s), nil
 		},
 		"expired":  func(table, at string) string { return expired(s, table, at) },
 		"columns":  s.columnList,

@@ -44,3 +44,23 @@ func (c *Conn) mergeSettled(ctx context.Context, idle time.Duration, sleep func(
 	}
 	return len(days), err
 }
+
+// Settle brings a store to the state that it has when nothing was stored for an hour: it computes what is
+// computed from rows and merges the days that are over, without rests. Nothing may be stored
+// meanwhile. Measurements use it.
+func Settle(ctx context.Context, s ConnSettings) error {
+	c, err := open(s, false)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	sleep := func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+	p := roller{c: c, s: Schema{Database: c.database}, sleep: sleep}
+	for _, r := range everyComputed() {
+		if _, err := p.pass(ctx, r); err != nil {
+			return err
+		}
+	}
+	_, err = c.mergeSettled(ctx, 0, sleep)
+	return err
+}

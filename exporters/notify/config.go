@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/earshot-dev/earshot/core/attribution"
 	"github.com/earshot-dev/earshot/core/config/spec"
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/verdict"
@@ -15,8 +16,8 @@ import (
 
 // Rules are which verdicts are sent, and when.
 type Rules struct {
-	// Verdicts to notify of; see docs/verdicts.md. By default all but healthy, waiting_permission
-	// and waiting_person.
+	// Verdicts to notify of, and alerts of budgets; see docs/verdicts.md and docs/who.md. By default
+	// all but healthy, waiting_permission and waiting_person.
 	Verdicts []string `yaml:"verdicts"`
 	// Agents that are silenced, by name; * is any text.
 	SilenceAgents []string `yaml:"silence_agents"`
@@ -39,12 +40,15 @@ func defaults() Rules {
 
 // faults are the verdicts of which a target is notified that names none.
 func faults() []string {
-	return slices.DeleteFunc(slices.Clone(verdict.Names()[1:]), func(n string) bool { return strings.HasPrefix(n, "waiting_") })
+	return slices.DeleteFunc(names(), func(n string) bool { return strings.HasPrefix(n, "waiting_") })
 }
+
+// names are the verdicts and alerts that can be sent.
+func names() []string { return slices.Concat(verdict.Names()[1:], attribution.AlertNames()) }
 
 func (r *Rules) validate(c *spec.Check) {
 	for i, name := range r.Verdicts {
-		c.OneOf(spec.Index("verdicts", i), name, verdict.Names()[1:]...)
+		c.OneOf(spec.Index("verdicts", i), name, names()...)
 	}
 	for key, list := range map[string][]string{"silence_agents": r.SilenceAgents, "silence_tools": r.SilenceTools} {
 		for i, p := range list {
@@ -145,7 +149,7 @@ func Types() []spec.Type {
 	}
 	return []spec.Type{
 		{
-			Name: "webhook", Doc: "Notifications of verdicts on work that hangs, as JSON to a URL. Leave it out for none.",
+			Name: "webhook", Doc: "Notifications of verdicts on work that hangs, and of budgets, as JSON to a URL. Leave it out for none.",
 			New: func() spec.Section { return &Webhook{Rules: defaults()} },
 			Example: spec.Example{On: func(s spec.Section) {
 				c := s.(*Webhook)

@@ -31,6 +31,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/earshot-dev/earshot/core/attribution"
 	"github.com/earshot-dev/earshot/core/export"
 	"github.com/earshot-dev/earshot/core/msg"
 )
@@ -284,7 +285,7 @@ func (x *Exporter) save() error {
 }
 
 func (x *Exporter) link(v *msg.Verdict) string {
-	if x.rules.Link == "" {
+	if x.rules.Link == "" || v.Session == "" {
 		return ""
 	}
 	return strings.NewReplacer("{session}", escapePath(v.Session), "{trace}", v.TraceID.String()).Replace(x.rules.Link)
@@ -294,6 +295,9 @@ func alert(v *msg.Verdict) Alert {
 	a := Alert{
 		Key: keyOf(v), Verdict: v.Name, Severity: severity(v.Name), Evidence: v.Evidence, Path: v.Path, LastWords: clip(v.Words, maxWords), Agent: v.Agent, Tool: v.Tool,
 		Source: v.Source, Format: v.Format, Tenant: v.Tenant, TraceID: v.TraceID.String(), SpanID: v.Span.String(), Since: time.Unix(0, v.Since).UTC(), Why: v.Resolution,
+	}
+	if v.TraceID == (msg.TraceID{}) { // of a budget
+		a.TraceID = ""
 	}
 	if v.Resolved != 0 {
 		at := time.Unix(0, v.Resolved).UTC()
@@ -306,7 +310,7 @@ func alert(v *msg.Verdict) Alert {
 // a person is no fault.
 func severity(verdict string) string {
 	switch verdict {
-	case "child_dead", "zombie", "never_started":
+	case "child_dead", "zombie", "never_started", attribution.BudgetFast, attribution.BudgetSpent:
 		return "critical"
 	case "waiting_permission", "waiting_person":
 		return "info"

@@ -45,6 +45,7 @@ func (factory) Info() decoder.Info {
 		Revision:   1,
 		Summary:    "Trajectories of the Agent Trajectory Interchange Format, with those of sub-agents.",
 		Transports: []frame.Kind{frame.Body, frame.Line},
+		Documents:  []string{"*.json"},
 	}
 }
 

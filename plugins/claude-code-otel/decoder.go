@@ -30,7 +30,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return (&otlp.Profile{
-		Name: "claude-code-otel", Revision: 1, Provider: "anthropic",
+		Name: "claude-code-otel", Revision: 2, Provider: "anthropic",
 		Summary: "OpenTelemetry of Claude Code: log events, and the spans of its beta.",
 		Names:   names, Beside: true, Direct: true, Rootless: true,
 		Rules: rules, Event: event, Rest: unknown.NewKeeper(leavesOut),
@@ -64,9 +64,6 @@ var names = map[otlp.Field][]string{
 	otlp.EventName:    {"event.name"},
 	otlp.Timestamp:    {"event.timestamp"},
 }
-
-// agentRun is the run of a sub-agent.
-func agentRun(id string) string { return "agent:" + id }
 
 // rules sets the kind of a span.
 func rules(s *otlp.Span) {
@@ -104,10 +101,7 @@ func subagent(s *otlp.Span) {
 	if s.AgentID == "" {
 		return
 	}
-	s.Run = agentRun(s.AgentID)
-	if s.Above != "" {
-		s.Above = agentRun(s.Above)
-	}
+	s.Run = s.AgentID // as in transcripts
 }
 
 // delegate marks the calls that run a sub-agent.

@@ -51,7 +51,7 @@ func (factory) Info() decoder.Info {
 	return decoder.Info{
 		Name:          "claude-code",
 		Version:       "1.0.0",
-		Revision:      4,
+		Revision:      5,
 		Summary:       "Transcripts of Claude Code sessions and their sub-agents.",
 		Transports:    []frame.Kind{frame.Line, frame.Body},
 		MetadataFiles: []string{"agent-*.meta.json"},

@@ -45,7 +45,7 @@ var leavesOut []byte
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
 	return codex.Framing[state]{
-		Name: "codex", Revision: 4, Version: 2, LeavesOut: leavesOut,
+		Name: "codex", Revision: 5, Version: 2, LeavesOut: leavesOut,
 		Summary:    "Transcripts (rollout files) of Codex CLI threads and their sub-agents.",
 		Transports: []frame.Kind{frame.Line},
 		Thread:     threadOf,

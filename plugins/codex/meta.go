@@ -81,6 +81,7 @@ func (d *thread) describe(m *msg.Message, p jsonv.Value) {
 	}
 	codex.SetIDs(m, p, "source")
 	m.SetAttr("git_commit", ident.Of(p.Path("git", "commit_hash")))
+	m.SetAttr("repository", ident.Of(p.Path("git", "repository_url")))
 	spawn := p.Path("source", "subagent", "thread_spawn")
 	spawn.Get("agent_path").Equal(p.Get("agent_path").PeekStr())
 	m.SetAttr("depth", spawn.Get("depth").Digits())

@@ -55,6 +55,7 @@ func (factory) Info() decoder.Info {
 		Summary:       "Chats of Gemini CLI and of Qwen Code, with their sub-agents.",
 		Transports:    []frame.Kind{frame.Line, frame.Body},
 		MetadataFiles: []string{"agent-*.meta.json", "session-*.json"},
+		Documents:     []string{"session-*.json"},
 	}
 }
 

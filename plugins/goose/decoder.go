@@ -140,15 +140,8 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 
 // enter makes a session that of the row.
 func (d *stream) enter(id string) {
-	for i, s := range d.Sessions {
-		if s.ID == id {
-			d.s = s
-			d.Sessions = append(append(d.Sessions[:i:i], d.Sessions[i+1:]...), s)
-			return
-		}
-	}
-	d.s = &session{ID: id, Root: id}
-	d.Sessions = bounded.Push(d.Sessions, d.s, maxSessions)
+	d.Sessions = bounded.Use(d.Sessions, maxSessions, func(s *session) bool { return s.ID == id }, func() *session { return &session{ID: id, Root: id} })
+	d.s = d.Sessions[len(d.Sessions)-1]
 }
 
 // find returns a session that is remembered, or nil.

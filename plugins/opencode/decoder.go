@@ -51,6 +51,7 @@ func (factory) Info() decoder.Info {
 		Revision:   3,
 		Summary:    "OpenCode: events of its server, exports, run --format json, database, storage.",
 		Transports: []frame.Kind{frame.Event, frame.Line, frame.Body, frame.Text},
+		Documents:  []string{"*.json"},
 		Tables:     tables,
 	}
 }

@@ -20,6 +20,8 @@ type liveTraffic struct {
 	files int
 	rate  int // lines a second, all files together
 	lines int
+	// prefix of the number that is the text of a line
+	prefix string
 }
 
 // arrivals are the times from the write of each line until a query returned it.
@@ -227,7 +229,7 @@ func (w *writer) run(ctx context.Context) {
 		w.mu.Lock()
 		w.at = append(w.at, time.Now())
 		w.mu.Unlock()
-		if w.writeLine(n%w.liveTraffic.files, strconv.Itoa(n)) != nil {
+		if w.writeLine(n%w.liveTraffic.files, w.prefix+strconv.Itoa(n)) != nil {
 			return
 		}
 	}

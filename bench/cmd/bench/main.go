@@ -7,6 +7,7 @@
 //	go run ./bench/cmd/bench -scale               Earshot alone, as its input grows, and its latency
 //	go run ./bench/cmd/bench -backlog 10e9        a hundredth, a tenth and all of 10 GB, one after the other; takes 15 GB of disk
 //	go run ./bench/cmd/bench -stages              the Go benchmarks of the parts, as one table
+//	go run ./bench/cmd/bench -idle                the cost of Earshot that is left on, beside another build with -vs
 //	go run ./bench/cmd/bench -goals               the goals beside the last figures of the other modes
 //
 // The collector is built from bench/peer, once, which takes minutes. The rows are counted, and
@@ -54,6 +55,8 @@ type options struct {
 	backlog  float64
 	stages   bool
 	goals    bool
+	idle     bool
+	vs       string
 	limit    time.Duration
 }
 
@@ -80,6 +83,8 @@ func run(ctx context.Context, args []string) error {
 	fs.Float64Var(&o.backlog, "backlog", 0, "measure Earshot alone with so many bytes, and a tenth and a hundredth of them")
 	fs.BoolVar(&o.stages, "stages", false, "run the benchmarks of the parts")
 	fs.BoolVar(&o.goals, "goals", false, "write the measured figures beside the goals")
+	fs.BoolVar(&o.idle, "idle", false, "measure Earshot and its store without a reader: idle, and at a line a second; takes nine minutes a build")
+	fs.StringVar(&o.vs, "vs", "", "with -idle: where earshot and earshot-store of another build are, to be measured as well")
 	fs.DurationVar(&o.limit, "limit", 7*time.Minute, "begin no further round of runs when it would end later; there is always one")
 	_ = fs.Parse(args)
 	if fs.NArg() > 0 || o.runs < 1 || o.size < 1 || o.sessions < 1 {
@@ -96,6 +101,8 @@ func run(ctx context.Context, args []string) error {
 		return backlog(ctx, o, e)
 	case o.stages:
 		return stages(ctx, o, e)
+	case o.idle:
+		return leaveOn(ctx, o, e)
 	case o.goals:
 		return goals(o, e)
 	}

@@ -155,6 +155,19 @@ func (c *Check) Exposed(key, address string, proves, allowed bool, needs string)
 	}
 }
 
+// Inbound checks what protects a listener of requests that carry a bearer token.
+func (c *Check) Inbound(key, address string, token Secret, tls *ServerTLS, allowed bool) {
+	proves := tls != nil && (token.Reveal() != "" || tls.ClientCAFile != "")
+	c.Exposed(key, address, proves, allowed, "tls, and token or tls.client_ca_file")
+}
+
+// Token checks a bearer token.
+func (c *Check) Token(key string, token Secret) {
+	if strings.ContainsAny(token.Reveal(), " \t\r\n") {
+		c.Report(key, "a token has no white space", "")
+	}
+}
+
 // URL checks a URL that is required and has one of the schemes.
 func (c *Check) URL(key, value string, schemes ...string) {
 	if !c.Required(key, value) {

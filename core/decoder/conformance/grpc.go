@@ -61,7 +61,7 @@ func (g *GRPC) dial(ctx context.Context, l *bufconn.Listener) error {
 		Where: "grpc",
 		Info: decoder.Info{
 			Name: d.GetName(), Version: d.GetVersion(), Revision: d.GetRevision(), Summary: d.GetSummary(),
-			MetadataFiles: d.GetMetadataFiles(), Options: []byte(d.GetOptionsSchema()), Reload: d.GetReload(), LocalIDs: d.GetLocalIds(),
+			MetadataFiles: d.GetMetadataFiles(), Documents: d.GetDocuments(), Options: []byte(d.GetOptionsSchema()), Reload: d.GetReload(), LocalIDs: d.GetLocalIds(),
 			Resume: []byte(d.GetResume()), Pages: []byte(d.GetPages()), Tables: []byte(d.GetTables()),
 		},
 		Snapshots: d.GetSnapshots(),

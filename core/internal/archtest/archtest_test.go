@@ -22,10 +22,10 @@ const module = "github.com/earshot-dev/earshot/"
 var rooms = []string{
 	".", // the package at the root, which embeds the source of the SDK
 	"core/msg", "core/verdict", "core/frame", "core/decoder/conformance", "core/decoder/decodertest", "core/decoder/scaffold", "core/decoder",
-	"core/proto", "core/sdk/jsonv", "core/sdk/jsonrpc", "core/sdk/bounded", "core/sdk/ident", "core/sdk/codex", "core/sdk/gemini", "core/sdk/media", "core/sdk/openai", "core/sdk/pyrepr", "core/sdk/snapshot", "core/sdk/when", "core/sdk/anthropic", "core/sdk/claude", "core/sdk/conversation", "core/sdk/exchange", "core/sdk/otlp", "core/sdk/spawn", "core/sdk/unknown", "core/sdk", "core/export/exporttest", "core/export", "core/config/spec", "core/config/internal/writeexample", "core/config", "core/semconv", "core/blame", "core/price", "core/interchange", "core/inspect", "core/ui", "core/mcp", "core/replay", "core/freeport", "core/retry", "core/sandbox", "core/discover", "core/attach", "core/wrap", "core/app",
+	"core/proto", "core/sdk/jsonv", "core/sdk/jsonrpc", "core/sdk/bounded", "core/sdk/ident", "core/sdk/codex", "core/sdk/gemini", "core/sdk/langchain", "core/sdk/media", "core/sdk/openai", "core/sdk/pyrepr", "core/sdk/snapshot", "core/sdk/when", "core/sdk/anthropic", "core/sdk/claude", "core/sdk/conversation", "core/sdk/exchange", "core/sdk/messages", "core/sdk/otlp", "core/sdk/pi", "core/sdk/spawn", "core/sdk/unknown", "core/sdk", "core/export/exporttest", "core/export", "core/config/spec", "core/config/internal/writeexample", "core/config", "core/semconv", "core/attribution", "core/blame", "core/change", "core/price", "core/interchange", "core/inspect", "core/ui", "core/mcp", "core/replay", "core/freeport", "core/retry", "core/sandbox", "core/discover", "core/attach", "core/wrap", "core/app",
 	"core/internal/wire", "core/internal/host", "core/internal/source", "core/internal/assemble/link", "core/internal/assemble", "core/internal/anomaly", "core/internal/checkpoint",
-	"core/internal/journal", "core/internal/redact", "core/internal/deadletter", "core/internal/delivery", "core/internal/pipeline", "core/internal/segment", "core/internal/spool", "core/internal/store", "core/internal/telemetry", "core/internal/meter", "core/internal/livetail",
-	"exporters/clickhouse", "exporters/notify", "exporters/otel", "plugins", "dashboards", "docs", "cmd/earshot-store", "cmd/earshot", "bench", "exporters",
+	"core/internal/journal", "core/internal/redact", "core/internal/deadletter", "core/internal/erasure", "core/internal/delivery", "core/internal/pipeline", "core/internal/segment", "core/internal/spool", "core/internal/store", "core/internal/telemetry", "core/internal/meter", "core/internal/livetail",
+	"exporters/clickhouse", "exporters/notify", "exporters/otel", "plugins", "dashboards/internal/measure", "dashboards", "docs", "cmd/earshot-store", "cmd/earshot", "bench", "exporters",
 }
 
 // may says what a room may import, beside itself, the standard library and other
@@ -42,6 +42,7 @@ var may = map[string][]string{
 	"core/sdk/ident":           {"core/msg", "core/sdk/jsonv"},
 	"core/sdk/codex":           {"core/msg", "core/frame", "core/decoder", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/media", "core/sdk/openai", "core/sdk/snapshot", "core/sdk/spawn", "core/sdk/unknown"},
 	"core/sdk/gemini":          {"core/msg", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/media"},
+	"core/sdk/langchain":       {"core/msg", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/media"},
 	"core/sdk/openai":          {"core/msg", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/media"},
 	"core/sdk/media":           {"core/msg", "core/sdk/ident", "core/sdk/jsonv"},
 	"core/sdk/pyrepr":          {"core/sdk/jsonv"},
@@ -52,6 +53,8 @@ var may = map[string][]string{
 	"core/sdk/anthropic":       {"core/msg", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/media"},
 	"core/sdk/claude":          {"core/msg", "core/decoder", "core/sdk/anthropic", "core/sdk/bounded", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/spawn"},
 	"core/sdk/exchange":        {"core/msg", "core/frame", "core/decoder", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/unknown"},
+	"core/sdk/messages":        {"core/msg", "core/decoder", "core/sdk/anthropic", "core/sdk/conversation", "core/sdk/exchange", "core/sdk/ident", "core/sdk/jsonv"},
+	"core/sdk/pi":              {"core/msg", "core/frame", "core/decoder", "core/sdk/bounded", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/media", "core/sdk/snapshot", "core/sdk/unknown"},
 	"core/sdk/otlp":            {"core/msg", "core/frame", "core/decoder", "core/sdk/bounded", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/snapshot", "core/sdk/unknown", "core/sdk/when"},
 	"core/sdk/spawn":           {"core/msg", "core/sdk/jsonv"},
 	"core/sdk":                 {"core/msg", "core/frame", "core/decoder", "core/proto", "core/internal/wire"},
@@ -59,13 +62,15 @@ var may = map[string][]string{
 	"core/decoder/decodertest": {"core/msg", "core/frame", "core/decoder", "core/decoder/conformance", "core/sdk", "core/sdk/unknown", "core/internal/wire"},
 	".":                        {},
 	"core/decoder/scaffold":    {".", "core/decoder/conformance"},
-	"core/export":              {"core/msg", "core/config/spec", "core/price", "core/semconv"},
+	"core/export":              {"core/msg", "core/config/spec", "core/attribution", "core/price", "core/semconv"},
 	"core/export/exporttest":   {"core/msg", "core/export"},
-	"core/config":              {"core/config/spec"},
+	"core/attribution":         {"core/config/spec"},
+	"core/config":              {"core/config/spec", "core/attribution"},
 	"core/semconv":             {"core/msg"},
 	"core/blame":               {"core/msg"},
+	"core/change":              {},
 	"core/interchange":         {"core/msg"},
-	"core/inspect":             {"core/msg", "core/blame", "core/interchange", "core/price"},
+	"core/inspect":             {"core/msg", "core/blame", "core/change", "core/interchange", "core/price"},
 	"core/price":               {},
 	"core/freeport":            {},
 	"core/retry":               {},
@@ -73,8 +78,8 @@ var may = map[string][]string{
 	"core/discover":            {},
 	"core/attach":              {},
 	"core/wrap":                {},
-	"core/ui":                  {"core/price", "core/blame", "core/inspect", "dashboards"},
-	"core/mcp":                 {"core/price", "core/inspect"},
+	"core/ui":                  {"core/price", "core/blame", "core/change", "core/inspect", "dashboards"},
+	"core/mcp":                 {"core/price", "core/change", "core/inspect"},
 	"docs":                     {},
 	"core/internal/wire":       {"core/msg", "core/frame", "core/decoder", "core/proto"},
 	"core/internal/host":       {"core/frame", "core/decoder", "core/proto", "core/internal/wire", "core/sandbox"},
@@ -90,13 +95,14 @@ var may = map[string][]string{
 	"core/internal/meter":      {"core/msg", "core/export", "core/semconv", "core/sdk/bounded"},
 	"core/internal/store":      {"core/retry"},
 	"core/internal/deadletter": {"core/export", "core/msg"},
+	"core/internal/erasure":    {"core/export", "core/msg"},
 	"core/internal/spool":      {"core/internal/segment"},
 	"core/internal/segment":    {},
 	"core/internal/delivery":   {"core/export", "core/msg", "core/internal/checkpoint", "core/internal/spool", "core/internal/telemetry", "core/retry"},
 	// The configuration knows no source and no exporter: it gets their types as a list, and they
 	// see only the package that describes types.
 	"core/config/spec":                  {},
-	"core/config/internal/writeexample": {"core/app", "core/config", "core/config/spec", "exporters"},
+	"core/config/internal/writeexample": {"core/app", "core/attribution", "core/config", "core/config/spec", "exporters"},
 	"core/internal/bounded":             {},
 	"core/internal/assemble/link": {
 		"core/msg",
@@ -107,22 +113,24 @@ var may = map[string][]string{
 	},
 	"core/app": {
 		"core/msg", "core/verdict", "core/frame", "core/decoder", "core/export", "core/config", "core/config/spec", "core/internal/wire", "core/internal/host", "core/internal/source", "core/internal/journal", "core/internal/redact", "core/replay",
-		"core/internal/assemble", "core/internal/checkpoint", "core/internal/deadletter", "core/internal/delivery", "core/internal/pipeline", "core/internal/store", "core/internal/telemetry", "core/internal/meter", "core/internal/livetail", "core/semconv", "core/internal/meter", "core/sandbox",
+		"core/internal/assemble", "core/internal/checkpoint", "core/internal/deadletter", "core/internal/delivery", "core/internal/erasure", "core/internal/pipeline", "core/internal/store", "core/internal/telemetry", "core/internal/meter", "core/internal/livetail", "core/semconv", "core/internal/meter", "core/retry", "core/sandbox",
 	},
 	"exporters":            {"core/config/spec", "exporters/clickhouse", "exporters/notify", "exporters/otel"},
-	"exporters/clickhouse": {"core/msg", "core/config/spec", "core/export", "core/semconv", "core/price", "core/retry"},
-	"exporters/notify":     {"core/msg", "core/config/spec", "core/export", "core/retry", "core/verdict"},
+	"exporters/clickhouse": {"core/msg", "core/config/spec", "core/attribution", "core/export", "core/semconv", "core/price", "core/retry"},
+	"exporters/notify":     {"core/msg", "core/attribution", "core/config/spec", "core/export", "core/retry", "core/verdict"},
 	"exporters/otel":       {"core/msg", "core/config/spec", "core/export", "core/semconv", "core/retry"},
-	"plugins":              {"core/msg", "core/frame", "core/decoder", "core/sdk", "core/sdk/anthropic", "core/sdk/claude", "core/sdk/conversation", "core/sdk/exchange", "core/sdk/bounded", "core/sdk/codex", "core/sdk/gemini", "core/sdk/ident", "core/sdk/jsonrpc", "core/sdk/jsonv", "core/sdk/media", "core/sdk/openai", "core/sdk/otlp", "core/sdk/pyrepr", "core/sdk/snapshot", "core/sdk/spawn", "core/sdk/unknown", "core/sdk/when"},
+	"plugins":              {"core/msg", "core/frame", "core/decoder", "core/sdk", "core/sdk/anthropic", "core/sdk/claude", "core/sdk/conversation", "core/sdk/exchange", "core/sdk/bounded", "core/sdk/codex", "core/sdk/gemini", "core/sdk/ident", "core/sdk/jsonrpc", "core/sdk/jsonv", "core/sdk/langchain", "core/sdk/media", "core/sdk/messages", "core/sdk/openai", "core/sdk/otlp", "core/sdk/pi", "core/sdk/pyrepr", "core/sdk/snapshot", "core/sdk/spawn", "core/sdk/unknown", "core/sdk/when"},
 	"dashboards":           {},
-	"cmd/earshot-store":    {"core/sandbox"},
+	// It fills a store, and has the exporter compute what a sidecar computes in the background.
+	"dashboards/internal/measure": {"dashboards", "exporters/clickhouse"},
+	"cmd/earshot-store":           {"core/sandbox"},
 	"cmd/earshot": {
 		"core/app", "core/attach", "core/discover", "core/wrap", "core/sandbox", "core/replay", "core/freeport", "core/config", "core/export", "core/msg", "core/frame", "core/decoder", "core/decoder/conformance", "core/decoder/scaffold",
 		"core/sdk", "core/semconv", "core/blame", "core/price", "core/interchange", "core/inspect", "core/ui", "core/mcp", "docs", "exporters", "exporters/clickhouse", "exporters/otel", "plugins", "dashboards",
 	},
 	// A decoder for the tests of the whole product is a stranger's: it sees the SDK.
 	// The benchmark has a sidecar of its own without exporters.
-	"bench": {"core/msg", "core/frame", "core/decoder", "core/decoder/conformance", "core/app", "core/config", "core/export", "core/freeport", "core/sdk", "core/sdk/jsonv", "exporters", "plugins"},
+	"bench": {"core/change", "core/msg", "core/frame", "core/decoder", "core/decoder/conformance", "core/app", "core/config", "core/export", "core/freeport", "core/sdk", "core/sdk/jsonv", "exporters", "plugins"},
 }
 
 type listed struct {

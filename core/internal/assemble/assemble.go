@@ -27,6 +27,9 @@ type Emitter interface {
 	// Flush requests that the open messages of the stream are passed to ApplyOpen again:
 	// their spans were withdrawn.
 	Flush(stream uint64)
+	// Message receives a message that another view of its conversation has changed: a
+	// tombstone, or tokens that the other knows better.
+	Message(m msg.Message)
 	// Finding receives the kind of an anomaly that was detected; it is an event of the run's
 	// span as well. A stream that is decoded again has it again.
 	Finding(format, kind string)
@@ -57,6 +60,13 @@ type Settings struct {
 	// LocalIDs reports whether ids of a format are unique in their stream only; nil: none
 	// are. See link.Claims.
 	LocalIDs func(format string) bool
+	// View returns the view that a format is; nil: each is the only one of its conversations.
+	View func(format string) View
+	// Reconciles reports whether a family has several views, which are to be merged.
+	Reconciles func(family string) bool
+	// Renamed is set by a backfill: the rows of views that were stored before there were
+	// families, and so under other ids, are taken back.
+	Renamed bool
 	// Host is the machine of runs whose protocol names none.
 	Host string
 	// Verdicts are the rules of verdicts; the default ones when zero.
@@ -94,7 +104,7 @@ func New(s Settings, store Store, out Emitter) *Assembler {
 	}
 	return &Assembler{
 		learning: learning{Judge: verdict.Judge{Rules: s.Verdicts, History: verdict.NewHistory()}},
-		settings: s, store: store, out: outbox{emitter: out, host: s.Host},
+		settings: s, store: store, out: outbox{emitter: out, host: s.Host, renamed: s.Renamed, views: reconciler{store: store, emitter: out, facts: make(map[string]*fact)}},
 		groups: make(map[link.Key]*group), evicted: make(map[link.Key]idleTimer), exchanges: make(map[uint64]exchange),
 	}
 }
@@ -153,9 +163,9 @@ func (a *Assembler) ApplyOpen(m *msg.Message, stream uint64, revision uint32, no
 func (a *Assembler) apply(g *group, m *msg.Message, stream uint64, revision uint32, now time.Time, alive int64) (was int64, err error) {
 	g.dirty, g.unjudged, g.read, g.Revision, g.alive = true, true, now, revision, alive
 	h := &m.Host
-	h.ID = msg.NewID(h.Tenant, h.Format, m.Session, m.Key)
+	h.ID = msg.NewID(h.Tenant, g.ids.key.Format, m.Session, m.Key)
 	if m.ParentKey != "" {
-		h.Parent = msg.NewID(h.Tenant, h.Format, m.Session, m.ParentKey)
+		h.Parent = msg.NewID(h.Tenant, g.ids.key.Format, m.Session, m.ParentKey)
 	}
 	final := m.Run != "" && !g.flushing // a call whose arguments are cut is not made yet
 	if d := &m.Delegation; final && (d.CorrelationID != "" || d.CorrelationPrompt != "") && ofRun(m) {
@@ -180,6 +190,7 @@ func (a *Assembler) apply(g *group, m *msg.Message, stream uint64, revision uint
 	if r := g.Runs[m.Run]; r != nil && r.Moves > 0 {
 		h.Ver |= uint64(min(r.Moves, 3)) << movesShift
 	}
+	h.Ver = g.view.version(h.Ver)
 	if len(g.ends) > 0 {
 		if err := a.passEnds(g); err != nil {
 			return 0, err
@@ -188,8 +199,14 @@ func (a *Assembler) apply(g *group, m *msg.Message, stream uint64, revision uint
 	if m.Complete == msg.Partial || len(g.Partial) > 0 {
 		was = g.replaced(m)
 	}
+	if a.settings.Renamed && g.view.Family != "" {
+		a.out.takeBackFormer(g, m)
+	}
+	if g.reconciles {
+		a.out.views.message(g, m)
+	}
 	a.out.emit()
-	return was, nil
+	return was, a.out.views.failed()
 }
 
 // group returns a group, which it reads from the store if need be.
@@ -202,6 +219,10 @@ func (a *Assembler) group(key link.Key) (*group, error) {
 		}
 		if g, err = openGroup(key, state); err != nil {
 			return nil, fmt.Errorf("assemble: session %s: %w", key.Session, err)
+		}
+		if a.settings.View != nil && key.Format != "" {
+			g.see(a.settings.View(key.Format), len(state) == 0)
+			g.reconciles = g.view.Family != "" && (a.settings.Reconciles == nil || a.settings.Reconciles(g.view.Family))
 		}
 		if err := a.learning.load(a.store); err != nil {
 			return nil, err
@@ -256,6 +277,9 @@ func (a *Assembler) Commit(state func(key string, open bool, state []byte)) erro
 	a.commits++
 	a.ended = false
 	if err := a.emitChanged(); err != nil {
+		return err
+	}
+	if err := a.out.views.commit(state); err != nil {
 		return err
 	}
 	for _, g := range a.groups {

@@ -63,6 +63,8 @@ func (w *harness) ReplayChildren(stream uint64, r RunRef) {
 	w.replay = append(w.replay, r)
 }
 
+func (w *harness) Message(msg.Message) {}
+
 func (w *harness) Verdict(v msg.Verdict) { w.verdicts = append(w.verdicts, v) }
 
 func (w *harness) Replayable(uint64) bool { return !w.gone }

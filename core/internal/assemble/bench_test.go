@@ -23,6 +23,7 @@ type countSpans int
 
 func (n *countSpans) Span(msg.Span)                 { *n++ }
 func (n *countSpans) ReplayChildren(uint64, RunRef) {}
+func (n *countSpans) Message(msg.Message)           {}
 func (n *countSpans) Finding(string, string)        {}
 func (n *countSpans) Verdict(msg.Verdict)           {}
 

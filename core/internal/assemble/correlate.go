@@ -72,7 +72,7 @@ func addCall(t *link.Correlation, g *group, c *call) bool {
 		return false
 	}
 	site := link.CallSite{
-		Format: g.key.Format, Session: g.key.Session, Run: r.ID, Call: c.ID, Root: r.Root, Delegate: c.To, Start: c.Start, Inferred: c.Inferred, Async: c.Async,
+		Format: g.key.Format, Family: g.Family, Session: g.key.Session, Run: r.ID, Call: c.ID, Root: r.Root, Delegate: c.To, Start: c.Start, Inferred: c.Inferred, Async: c.Async,
 	}
 	if d := g.Done[c.ID]; d.Call != nil {
 		site.End = d.Call.End

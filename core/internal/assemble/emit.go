@@ -16,6 +16,8 @@ import (
 type outbox struct {
 	emitter  Emitter
 	host     string // Settings.Host
+	renamed  bool   // Settings.Renamed
+	views    reconciler
 	pending  []pending
 	replays  []replay
 	flushes  []uint64
@@ -92,6 +94,52 @@ func (o *outbox) emit() {
 	o.replays, o.flushes, o.findings = o.replays[:0], o.flushes[:0], o.findings[:0]
 }
 
+// send emits a span of a session, merged with those of its other views.
+func (o *outbox) send(g *group, s msg.Span) {
+	if o.renamed && g.Family != "" {
+		o.takeBackFormerSpan(g, s)
+	}
+	if g.reconciles {
+		o.views.span(g, s)
+		return
+	}
+	o.emitter.Span(s)
+}
+
+// takeBackFormer takes back the rows of a message from before its format had a family: one whose
+// id had the format in it, and a run that was named by the record of its prompt.
+func (o *outbox) takeBackFormer(g *group, m *msg.Message) {
+	if g.Family != "" {
+		gone := *m
+		takeBack(&gone, msg.NewID(g.key.Tenant, g.key.Format, g.key.Session, m.Key), m.Time)
+		gone.Host.Ver++
+		o.emitter.Message(gone)
+	}
+	if m.Kind == msg.User && m.Signal == msg.RunStart && m.Key != m.Run {
+		o.emitter.Span(msg.Span{
+			Tenant: g.key.Tenant, Source: m.Host.Source, Format: g.key.Format, Session: g.key.Session, Run: m.Run, TraceID: m.Host.TraceID,
+			ID: g.ids.of(msg.SpanRun, m.Key), State: msg.SpanClosed, Start: m.Time, End: m.Time, Ver: m.Host.Ver | 1<<rankShift, Tombstone: true, Shown: true,
+		})
+	}
+}
+
+// takeBackFormerSpan takes back the span that had the format in its id.
+func (o *outbox) takeBackFormerSpan(g *group, s msg.Span) {
+	kind, names := msg.SpanTool, []string{s.Tool.CallID}
+	switch {
+	case ofRunKind(s.Kind):
+		kind, names = msg.SpanRun, []string{s.Run, "agent:" + s.Run}
+	case s.Kind == msg.SpanChat:
+		kind, names = msg.SpanChat, []string{s.ResponseID}
+	}
+	s.Tombstone, s.Shown = true, true
+	s.Ver++
+	for _, name := range names {
+		s.ID = msg.NewSpanID(g.key.Tenant, g.key.Format, g.key.Session, kind, name)
+		o.emitter.Span(s)
+	}
+}
+
 // span completes and emits a span of a run, and the tombstones of the spans that it replaces.
 // moves counts the moves of the span itself, beside those of its run.
 func (o *outbox) span(g *group, s msg.Span, r *run, moves int) {
@@ -110,18 +158,18 @@ func (o *outbox) span(g *group, s msg.Span, r *run, moves int) {
 	if r.Remote != nil && s.ParentRun == "" {
 		s.ParentRun = r.Remote.Run
 	}
-	s.Ver = spanVersion(g.Revision, &s, r.Linked, r.Moves+moves, r.Remote != nil)
+	s.Ver = g.view.version(spanVersion(g.Revision, &s, r.Linked, r.Moves+moves, r.Remote != nil))
 	s.Shown = s.Shown || g.restarted && s.State != msg.SpanOpen && !s.Amends
 	if len(g.Spans) > 0 || g.flushing || r.Before != nil || r.Inferred && s.State != msg.SpanClosed || r.Inferred && ofRunKind(s.Kind) {
 		o.replaceProvisional(g, &s, r)
 	}
-	o.emitter.Span(s)
+	o.send(g, s)
 	if r.PriorRoot == "" || s.Amends {
 		return
 	}
 	for _, root := range r.LeftRoots() {
 		s.TraceID, s.Tombstone = g.ids.trace(root), true
-		o.emitter.Span(s)
+		o.send(g, s)
 	}
 }
 
@@ -204,7 +252,7 @@ func (o *outbox) replaceProvisional(g *group, s *msg.Span, r *run) {
 	if trace := e.trace(g, r); e.Start != s.Start || trace != s.TraceID {
 		gone := *s
 		gone.TraceID, gone.Start, gone.Tombstone = trace, e.Start, true
-		o.emitter.Span(gone)
+		o.send(g, gone)
 	}
 	e.Root, e.Start, e.Seen, e.Ver, e.State = r.Root, s.Start, s.LastSeen, s.Ver, state
 	if higher && state == final { // so does everything that follows
@@ -226,7 +274,7 @@ func (o *outbox) dropStale(g *group, r *run) {
 			continue
 		}
 		e.Ver, e.State = e.Ver+2, final // above the version that it removes, and any that replaced it
-		o.emitter.Span(msg.Span{
+		o.send(g, msg.Span{
 			Tenant: g.key.Tenant, Format: g.key.Format, Session: g.key.Session, Source: r.Source, TraceID: e.trace(g, r), Run: r.ID,
 			ID: e.ID, Kind: e.Kind, State: msg.SpanClosed, Start: e.Start, End: e.Start, LastSeen: e.Seen, Ver: e.Ver, Tombstone: true, Shown: true,
 		})

@@ -50,6 +50,15 @@ func (a *Assembler) SetResponse(stream uint64, at int64, s *msg.Stream) error {
 	return nil
 }
 
+// Chat is the id of the span of a response of the session.
+func (a *Assembler) Chat(session RunRef, response string) (msg.SpanID, error) {
+	g, err := a.group(session.key())
+	if err != nil {
+		return msg.SpanID{}, err
+	}
+	return g.ids.of(msg.SpanChat, response), nil
+}
+
 // ForgetResponse drops the response of a stream that is read no more.
 func (a *Assembler) ForgetResponse(stream uint64) { delete(a.exchanges, stream) }
 

@@ -37,6 +37,9 @@ type group struct {
 	restarted  bool // Settings.Replay
 	local      bool // Settings.LocalIDs
 
+	view       View
+	reconciles bool // with other views
+
 	dirty     bool      // changed since the last commit
 	committed int       // the number of the last commit that had it
 	read      time.Time // when a message of it was read last
@@ -54,6 +57,9 @@ type group struct {
 	fresh    *before
 	foreseen *foreseen
 
+	// Family is hashed into ids in place of the format. Sessions of before there were
+	// families have none: their ids stay.
+	Family string `json:"family,omitempty"`
 	// Revision is the decoder's, which the versions of spans contain: no message has it for a
 	// run that ends by rule after a restart.
 	Revision uint32 `json:"revision,omitempty"`
@@ -103,6 +109,18 @@ func openGroup(key link.Key, state []byte) (*group, error) {
 		g.Done = make(map[string]record)
 	}
 	return g, nil
+}
+
+// see makes the group one view of its conversation. One that was stored without a family
+// stays alone, unless its ids are those of the family anyway.
+func (g *group) see(v View, fresh bool) {
+	if fresh && v.Family != g.key.Format {
+		g.Family = v.Family
+	}
+	if v.Family == g.key.Format || v.Family == g.Family {
+		g.view = v
+	}
+	g.ids.key = g.key.As(g.Family)
 }
 
 func (g *group) encode() ([]byte, error) { return json.Marshal(g) }

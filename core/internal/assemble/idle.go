@@ -62,6 +62,7 @@ func (a *Assembler) Idle(now time.Time, uncommitted int) error {
 	if now.Sub(a.learning.saved) >= saveEvery {
 		a.learning.due, a.learning.saved = a.learning.History.Changed(), now
 	}
+	a.out.views.evict(uncommitted)
 	for key, g := range a.groups {
 		unread := now.Sub(g.read)
 		if unread < a.settles() {

@@ -116,7 +116,7 @@ func (g *group) ref(run string) RunRef {
 func (g linker) linkNew(c *call) {
 	g.Facts = slices.DeleteFunc(g.Facts, func(f link.Fact) bool {
 		if f.Call == c.ID {
-			c.Edge = f.Edge
+			c.Edge, c.Delegation = f.Edge, true
 		}
 		return f.Call == c.ID
 	})
@@ -152,10 +152,12 @@ func (g linker) link(callID string, d *msg.Delegate) {
 	old, completed := g.Done[callID]
 	switch {
 	case c != nil && c.Edge.Weaker(f.Edge):
-		c.Edge = f.Edge
+		c.Edge, c.Delegation = f.Edge, true
 		c.touch()
 	case c == nil && completed && old.Edge.Weaker(f.Edge):
-		old.Edge = f.Edge
+		if old.Edge = f.Edge; old.Call != nil { // until now the tool was not known to delegate
+			old.Call.Call.Delegation = true
+		}
 		g.setRecord(callID, old)
 	case c == nil && !completed:
 		g.addFact(f)
@@ -180,7 +182,7 @@ func (g linker) moveBelow(run, correlation string, up *link.Remote, fresh bool) 
 	}
 	root := r.ID
 	if up != nil {
-		root = link.Foreign(up.Key(g.key.Tenant).Trace(up.Root))
+		root = link.Foreign(up.Trace(g.key.Tenant))
 	}
 	r.Remote = up
 	r.touch()
@@ -212,7 +214,7 @@ func (g linker) rejoin(run string) bool {
 	if r.Remote != nil && r.Remote.Apart {
 		r.Remote.Apart = false
 		r.touch()
-		g.moveTrace(r, link.Foreign(r.Remote.Key(g.key.Tenant).Trace(r.Remote.Root)))
+		g.moveTrace(r, link.Foreign(r.Remote.Trace(g.key.Tenant)))
 	}
 	g.replay(r)
 	return true

@@ -268,6 +268,9 @@ func (g reporter) emitVerdict(r *run, c *call, m verdict.Mark, resolved int64, r
 	} else if kind == "call" {
 		v.Cause = g.ids.of(msg.SpanTool, id)
 	}
+	if resolved == 0 && g.reconciles && g.out.views.ended(g.group, v.Span) { // as another view has it
+		return
+	}
 	g.out.emitter.Verdict(v)
 }
 

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/klauspost/compress/s2"
@@ -40,6 +41,9 @@ type Stream struct {
 	Clock
 	Days   []int32 `json:"days,omitempty"`   // since 1970, of its times; bounded by the pipeline
 	Closed bool    `json:"closed,omitempty"` // its source has closed it
+	// Erased: the state of its decoder would have erased sessions, so there is no snapshot, and the
+	// stream is decoded from its beginning after a restart.
+	Erased bool `json:"erased,omitempty"`
 	// Format is that of its decoder, and Ledgered up to where its row in the table of accounts
 	// was written; Format is empty in records of builds that wrote the row with each record.
 	Format   string `json:"format,omitempty"`
@@ -115,7 +119,9 @@ const version = "2"
 
 // Store is an open checkpoint.
 type Store struct {
+	swap   sync.RWMutex // held while db is replaced
 	db     *bbolt.DB
+	path   string
 	fresh  bool
 	packed []byte // scratch of the one transaction that writes
 }
@@ -144,7 +150,7 @@ func Open(dir string) (*Store, error) {
 		return nil, fmt.Errorf("checkpoint: %s: %w", path, err)
 	}
 	fresh := false
-	s := &Store{db: db}
+	s := &Store{db: db, path: path}
 	err = s.update(func(tx *bbolt.Tx) error {
 		for _, b := range [][]byte{bucketStreams, bucketGroups, bucketMeta} {
 			if _, err := tx.CreateBucketIfNotExists(b); err != nil {
@@ -168,11 +174,15 @@ func Open(dir string) (*Store, error) {
 }
 
 func (s *Store) view(f func(*bbolt.Tx) error) error {
-	return guarded(s.db.Path(), func() error { return s.db.View(f) })
+	s.swap.RLock()
+	defer s.swap.RUnlock()
+	return guarded(s.path, func() error { return s.db.View(f) })
 }
 
 func (s *Store) update(f func(*bbolt.Tx) error) error {
-	return guarded(s.db.Path(), func() error { return s.db.Update(f) })
+	s.swap.RLock()
+	defer s.swap.RUnlock()
+	return guarded(s.path, func() error { return s.db.Update(f) })
 }
 
 // Fresh reports whether the directory had no checkpoint before it was opened.
@@ -200,7 +210,11 @@ func (s *Store) SetDestination(exporter, id string) error {
 func destinationKey(exporter string) []byte { return []byte("destination " + exporter) }
 
 // Close closes the file.
-func (s *Store) Close() error { return s.db.Close() }
+func (s *Store) Close() error {
+	s.swap.Lock()
+	defer s.swap.Unlock()
+	return s.db.Close()
+}
 
 // Streams returns the streams of a source, or of all sources when it is empty.
 func (s *Store) Streams(source string) ([]Stream, error) {

@@ -234,7 +234,7 @@ func (p *Process) start(ctx context.Context) error {
 	}
 	p.info = decoder.Info{
 		Name: d.GetName(), Version: d.GetVersion(), Revision: d.GetRevision(), Summary: d.GetSummary(),
-		MetadataFiles: d.GetMetadataFiles(), Options: []byte(d.GetOptionsSchema()), Reload: d.GetReload(), LocalIDs: d.GetLocalIds(),
+		MetadataFiles: d.GetMetadataFiles(), Documents: d.GetDocuments(), Options: []byte(d.GetOptionsSchema()), Reload: d.GetReload(), LocalIDs: d.GetLocalIds(),
 		Resume: []byte(d.GetResume()), Pages: []byte(d.GetPages()), Tables: []byte(d.GetTables()),
 	}
 	p.snapshots = d.GetSnapshots()

@@ -25,6 +25,7 @@ type account struct {
 	decoded       int64 // up to where its decoder has come
 	sessions      map[assemble.RunRef]struct{}
 	lastSession   string
+	ofErased      bool       // its last message was of an erased session
 	anchored      bool       // its anchor is durable
 	stalled       bool       // its decoder cannot be opened
 	touched       time.Time  // when frames were last decoded
@@ -224,6 +225,10 @@ func (x *accounting) message(a *account, m *msg.Message, f *frame.Frame, nth int
 		}
 		return false, nil
 	}
+	if x.settings.erases(feed.tenant, m.Session) {
+		x.refuse(a)
+		return false, nil
+	}
 	at := int64(0)
 	if feed.journalled {
 		at = f.At
@@ -271,6 +276,7 @@ func (x *accounting) message(a *account, m *msg.Message, f *frame.Frame, nth int
 // and response.
 func (a *account) identify(m *msg.Message) {
 	rec := &a.record
+	a.ofErased = false
 	if rec.Session == "" {
 		rec.Session = strings.Clone(m.Session)
 	}
@@ -334,6 +340,10 @@ func label(s string) string {
 // deadLetter keeps a frame that could not be decoded.
 func (x *accounting) deadLetter(a *account, f *frame.Frame, stage, reason, detail string) {
 	rec, feed := &a.record, a.stream.feed
+	if a.ofErased {
+		x.metrics.Erased.WithLabelValues(feed.source).Inc()
+		return
+	}
 	rec.Problems++
 	x.progress.problems.Add(1)
 	x.metrics.Problems.WithLabelValues(feed.source, stage, label(reason)).Inc()
@@ -351,6 +361,9 @@ func (x *accounting) deadLetter(a *account, f *frame.Frame, stage, reason, detai
 
 // span adds a span of the assembler to the commit batch.
 func (x *accounting) span(s *msg.Span) {
+	if x.settings.erases(s.Tenant, s.Session) {
+		return
+	}
 	x.commits.addSpan(s)
 	if s.State == msg.SpanOpen || s.Tombstone || s.Amends {
 		return

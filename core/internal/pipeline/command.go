@@ -313,6 +313,7 @@ func (e *end) finish(c *core, a *account, r *wire.Result) (sessions []assemble.R
 	c.applied(a, e.pos+1, r)
 	a.flushing, a.record.FlushPos = false, a.record.Pos
 	c.commits.touch(a)
+	c.commits.urgent = c.commits.urgent || !a.stream.feed.journalled // its file may be gone
 	c.accounting.updateResponse(a)
 	sessions = slices.Collect(maps.Keys(a.sessions))
 	return sessions, c.assembler.CloseStream(a.stream.name, sessions)

@@ -34,11 +34,17 @@ type committer struct {
 	changed   map[*account]struct{} // since the last batch was closed
 	ledgers   ledgers
 	forgotten []checkpoint.Stream
-	anchors   []*account   // whose anchor was used and is not durable yet
-	held      atomic.Int32 // batches whose memory is in use by exporters
-	submitted atomic.Int32 // batches that are not committed yet
-	started   time.Time    // when the pipeline was made
-	closed    time.Time    // when a batch was closed last
+	dropped   []checkpoint.Group  // of erased sessions
+	rewritten []checkpoint.Stream // that are not open, without their erased sessions
+	anchors   []*account          // whose anchor was used and is not durable yet
+	held      atomic.Int32        // batches whose memory is in use by exporters
+	submitted atomic.Int32        // batches that are not committed yet
+	started   time.Time           // when the pipeline was made
+	closed    time.Time           // when a batch was closed last
+
+	interval time.Duration // see Pipeline.SetFlushInterval
+	urgent   bool          // a stream has ended that may be gone: Settings.FlushInterval holds
+	wanted   []func()      // called when the rows until now are with the exporters
 }
 
 // messageBytes is how many bytes of frames make a message, or more.
@@ -55,6 +61,7 @@ func (k *committer) init(s *Settings, assembler *assemble.Assembler, check Check
 	k.batch = &commitBatch{}
 	k.started = time.Now()
 	k.closed = k.started
+	k.interval = s.FlushInterval
 }
 
 // commitBatch is the rows of the frames between two checkpoints.
@@ -99,6 +106,9 @@ func (k *committer) addDeadLetter(l msg.DeadLetter) {
 }
 
 func (k *committer) addStream(s msg.Stream) {
+	if k.settings.erases(s.Tenant, s.Session) {
+		return
+	}
 	r := k.rows()
 	r.Streams = append(r.Streams, s)
 }
@@ -152,19 +162,62 @@ func (k *committer) due(now time.Time) bool {
 	if k.held.Load() > 0 {
 		return false
 	}
+	interval := k.interval
+	if k.urgent {
+		interval = min(interval, k.settings.FlushInterval)
+	}
 	if k.empty() {
-		return ledgers || (len(k.changed) > 0 || len(k.forgotten) > 0 || k.assembler.Ended()) && now.Sub(k.closed) >= k.settings.FlushInterval
+		return ledgers && !k.unread() || (ledgers || k.dirty()) && now.Sub(k.closed) >= interval
 	}
 	// Rows that come one by one are there at once; of many those that come together are sent together.
-	return now.Sub(k.closed) >= k.settings.FlushInterval && now.Sub(k.batch.began) >= k.settings.FlushInterval/5
+	return now.Sub(k.closed) >= interval && now.Sub(k.batch.began) >= min(interval, k.settings.FlushInterval)/5
 }
 
-// close ends the batch: its rows and its checkpoint go to the sink, together. more means that
-// another follows at once. committed, if not nil, is called when both are durable.
-func (k *committer) close(ctx context.Context, more bool, committed func()) error {
+// unread reports whether rows wait for a reader.
+func (k *committer) unread() bool { return k.interval > k.settings.FlushInterval }
+
+// dirty reports whether there is anything to commit.
+func (k *committer) dirty() bool {
+	return !k.empty() || len(k.changed) > 0 || len(k.forgotten) > 0 || k.assembler.Ended()
+}
+
+// justNow is for how long what was flushed is as good as everything: the statements of a page come
+// one after the other.
+const justNow = 100 * time.Millisecond
+
+// serveWanted flushes for those who want it. While a batch is with the exporters they wait for it.
+func (k *committer) serveWanted(ctx context.Context, now time.Time) error {
+	if len(k.wanted) == 0 || k.held.Load() > 0 {
+		return nil
+	}
+	wanted := k.wanted
+	k.wanted = nil
+	done := func() {
+		for _, f := range wanted {
+			f()
+		}
+	}
+	if !k.dirty() || now.Sub(k.closed) < justNow {
+		done()
+		return nil
+	}
+	return k.close(ctx, closing{stored: done})
+}
+
+// closing is how a batch is closed.
+type closing struct {
+	more      bool   // another follows at once
+	stored    func() // called when the rows are with the exporters; may be nil
+	committed func() // called when rows and checkpoint are durable; may be nil
+}
+
+// close ends the batch: its rows and its checkpoint go to the sink, together.
+func (k *committer) close(ctx context.Context, how closing) error {
 	var d checkpoint.Delta
 	err := k.assembler.Commit(func(key string, open bool, state []byte) {
-		d.Groups = append(d.Groups, checkpoint.Group{Key: key, Open: open, State: state})
+		if !k.settings.erasedGroup(key) {
+			d.Groups = append(d.Groups, checkpoint.Group{Key: key, Open: open, State: state})
+		}
 	})
 	if err != nil {
 		return err
@@ -175,11 +228,11 @@ func (k *committer) close(ctx context.Context, more bool, committed func()) erro
 	b := k.batch
 	k.pool.note(&b.rows)
 	k.batch = &commitBatch{}
-	k.closed = time.Now()
+	k.closed, k.urgent = time.Now(), false
 	for a := range k.changed {
 		k.ledgers.pending[a.stream.name] = a
 	}
-	if more || committed != nil || k.ledgers.due(k.closed, k.settings.FlushInterval) {
+	if how.more || how.committed != nil || k.ledgers.due(k.closed, k.settings.FlushInterval) {
 		for _, a := range k.ledgers.take(k.closed) {
 			row := a.ledger(k.closed.UnixNano(), k.started.UnixNano())
 			b.rows.Ledger = append(b.rows.Ledger, row)
@@ -191,6 +244,8 @@ func (k *committer) close(ctx context.Context, more bool, committed func()) erro
 		d.Streams = append(d.Streams, a.record)
 	}
 	clear(k.changed)
+	d.Groups, k.dropped = append(d.Groups, k.dropped...), nil
+	d.Streams, k.rewritten = append(d.Streams, k.rewritten...), nil
 	d.Forget, k.forgotten = k.forgotten, nil
 	b.rows.ID = batchID(&b.rows)
 	n := int64(b.rows.Len())
@@ -204,12 +259,15 @@ func (k *committer) close(ctx context.Context, more bool, committed func()) erro
 			d.release()
 		}
 		k.held.Add(-1)
+		if how.stored != nil {
+			how.stored()
+		}
 	}
-	return k.sink.Submit(ctx, &b.rows, d, more, release, func() {
+	return k.sink.Submit(ctx, &b.rows, d, how.more, release, func() {
 		k.progress.committed.Add(n)
 		k.submitted.Add(-1)
-		if committed != nil {
-			committed()
+		if how.committed != nil {
+			how.committed()
 		}
 	})
 }
@@ -300,6 +358,16 @@ func (p *slicePool) note(b *export.Batch) {
 	defer p.mu.Unlock()
 	p.messages = max(len(b.Messages)*9/8, p.messages*7/8)
 	p.spans = max(len(b.Spans)*9/8, p.spans*7/8)
+}
+
+// drop forgets the slices and the sizes of large batches, of which there was none for a while: those of a
+// backlog are tens of megabytes.
+func (p *slicePool) drop() {
+	const few = 1024
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.spareMessages, p.spareSpans = nil, nil
+	p.messages, p.spans = min(p.messages, few), min(p.spans, few)
 }
 
 // put takes the slices of a committed batch. Their elements are cleared: they keep frames

@@ -56,7 +56,7 @@ func TestSlicePoolKeepsOne(t *testing.T) {
 // TestBatchWaitsForTheOneBefore: a commit batch is not closed by time while an exporter has the
 // memory of another.
 func TestBatchWaitsForTheOneBefore(t *testing.T) {
-	k := &committer{settings: &Settings{FlushInterval: time.Second}, assembler: assemble.New(assemble.Settings{}, nil, nil), batch: &commitBatch{}}
+	k := &committer{settings: &Settings{FlushInterval: time.Second}, assembler: assemble.New(assemble.Settings{}, nil, nil), batch: &commitBatch{}, interval: time.Second}
 	now := time.Now()
 	if k.due(now) {
 		t.Error("an empty batch is due")
@@ -168,7 +168,7 @@ func TestAccountsOfAnEarlierProcess(t *testing.T) {
 	if !k.due(time.Now().Add(time.Minute)) {
 		t.Error("not due")
 	}
-	if err := k.close(t.Context(), false, nil); err != nil {
+	if err := k.close(t.Context(), closing{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := check.streams["k"]; got.Ledgered != 100 || !got.Closed {

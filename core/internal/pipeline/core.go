@@ -24,7 +24,8 @@ type core struct {
 	inbox       *inbox
 	results     resultPool
 	inFlight    *budget
-	deadLetters *deadLetters
+	deadLetters *handover[msg.DeadLetter]
+	alerts      *handover[msg.Verdict]
 
 	assembler  *assemble.Assembler
 	accounts   accounts
@@ -35,6 +36,8 @@ type core struct {
 	awaited    awaited
 	reported   map[string]bool // inputs that could not be read, with the reason
 	opened     uint64          // streams so far
+	fatal      error           // of a call; it ends the core
+	tick       *time.Ticker    // of looking whether a batch is due
 }
 
 // verdictCounts counts the verdicts that hold: those that are reported again count once.
@@ -65,6 +68,16 @@ func (x *accounts) remove(a *account) {
 	a.stream.feed.counters.streams.Dec()
 }
 
+// closed reports whether no decoder of a format is open.
+func (x *accounts) closed(f *format) bool {
+	for s, a := range x.of {
+		if s.feed.format == f && !a.decoderClosed {
+			return false
+		}
+	}
+	return true
+}
+
 // settled reports whether nothing of a source is on its way to the core.
 func (x *accounts) settled(f *Feed) bool {
 	for s, a := range x.of {
@@ -83,7 +96,7 @@ func (x *accounts) settled(f *Feed) bool {
 func newCore(p *Pipeline, sink Sink) *core {
 	c := &core{
 		settings: p.settings, check: p.check, log: p.log, metrics: p.metrics,
-		inbox: p.inbox, results: p.results, inFlight: p.inFlight, deadLetters: &p.deadLetters,
+		inbox: p.inbox, results: p.results, inFlight: p.inFlight, deadLetters: &p.deadLetters, alerts: &p.alerts,
 		accounts: accounts{make(map[*stream]*account), make(map[uint64]*account)},
 		awaited:  make(awaited),
 		reported: make(map[string]bool), verdicts: verdictCounts{p.metrics, make(map[verdictKey]bool)},
@@ -102,6 +115,9 @@ func (c *core) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	tick := time.NewTicker(max(c.settings.FlushInterval/20, 10*time.Millisecond))
+	defer tick.Stop()
+	c.tick = tick
 	for _, f := range c.inbox.early.take() {
 		f(c)
 	}
@@ -111,8 +127,6 @@ func (c *core) run(ctx context.Context) error {
 			return err
 		}
 	}
-	tick := time.NewTicker(max(c.settings.FlushInterval/20, 10*time.Millisecond))
-	defer tick.Stop()
 	slow := time.NewTicker(time.Second)
 	defer slow.Stop()
 	for {
@@ -124,16 +138,20 @@ func (c *core) run(ctx context.Context) error {
 			c.results.put(r.decoded)
 		case f := <-c.inbox.calls:
 			f(c)
+			err = c.fatal
 		case now := <-tick.C:
-			c.collectDeadLetters()
+			c.collect()
 			if c.commits.due(now) {
-				err = c.commits.close(ctx, false, nil)
+				err = c.commits.close(ctx, closing{})
 			}
 		case now := <-slow.C:
 			err = c.idle(now)
 		}
 		if err == nil && (c.commits.full() || c.starved()) {
-			err = c.commits.close(ctx, c.commits.backlog(), nil)
+			err = c.commits.close(ctx, closing{more: c.commits.backlog()})
+		}
+		if err == nil {
+			err = c.commits.serveWanted(ctx, time.Now())
 		}
 		if err == nil && len(c.replays) > 0 {
 			err = c.replay()
@@ -172,7 +190,7 @@ func (c *core) applied(a *account, worked int64, r *wire.Result) {
 // takeSnapshot keeps a decoder's state, at the position that the decoder has come to: after
 // a restart it lies behind the account's.
 func (c *core) takeSnapshot(a *account, r *wire.Result) {
-	if !r.HasSnapshot || r.Failure != nil {
+	if !r.HasSnapshot || r.Failure != nil || a.record.Erased {
 		return
 	}
 	a.record.SnapPos, a.record.Snapshot = a.decoded, r.Snapshot
@@ -186,8 +204,11 @@ func (c *core) starved() bool {
 	return !c.commits.empty() && c.commits.held.Load() == 0 && c.inbox.pending.Load() == 0 && c.inFlight.exhausted()
 }
 
-// collectDeadLetters takes those of other components into the commit batch.
-func (c *core) collectDeadLetters() {
+// collect takes the records of other components into the commit batch.
+func (c *core) collect() {
+	for _, v := range c.alerts.take() {
+		c.commits.addVerdict(v)
+	}
 	for _, l := range c.deadLetters.take() {
 		c.commits.addDeadLetter(l)
 		c.metrics.Problems.WithLabelValues(l.Source, l.Stage, l.Reason).Inc()
@@ -271,15 +292,21 @@ func (c *core) idle(now time.Time) error {
 			a.decoderClosed = a.enqueue(&closeDecoder{})
 		}
 	}
-	if every := c.settings.Heartbeat; every > 0 && now.Sub(c.commits.closed) >= every {
-		c.accounts.heartbeat(&c.commits)
+	if c.commits.empty() && c.commits.held.Load() == 0 && now.Sub(c.commits.closed) >= ledgerEvery {
+		c.commits.pool.drop()
+	}
+	if !c.commits.unread() {
+		c.accounts.heartbeat(&c.commits, now)
 	}
 	return c.assembler.Idle(now, int(c.commits.submitted.Load()))
 }
 
-// heartbeat has the account of one stream of each source written: its time shows that
-// Earshot is running and listening.
-func (x *accounts) heartbeat(k *committer) {
+// heartbeat has the account of one stream of each source written when nothing was for long: its time
+// shows that Earshot is running and listening.
+func (x *accounts) heartbeat(k *committer, now time.Time) {
+	if every := k.settings.Heartbeat; every <= 0 || now.Sub(k.closed) < every {
+		return
+	}
 	latest := make(map[*Feed]*account)
 	for s, a := range x.of {
 		if was := latest[s.feed]; was == nil || a.touched.After(was.touched) {
@@ -311,7 +338,7 @@ func (x *accounts) flushAll(waiting *sync.WaitGroup) (done bool) {
 
 // drained reports whether every delivered frame is committed.
 func (c *core) drained() bool {
-	c.collectDeadLetters()
+	c.collect()
 	if c.inbox.pending.Load() != 0 || c.commits.submitted.Load() != 0 || !c.commits.empty() || len(c.commits.changed) != 0 || len(c.commits.ledgers.pending) != 0 || c.assembler.Ended() {
 		return false
 	}
@@ -326,8 +353,14 @@ func (c *core) drained() bool {
 // Span implements assemble.Emitter.
 func (c *core) Span(s msg.Span) { c.accounting.span(&s) }
 
+// Message implements assemble.Emitter.
+func (c *core) Message(m msg.Message) { c.commits.addMessage(&m) }
+
 // Verdict implements assemble.Emitter.
 func (c *core) Verdict(v msg.Verdict) {
+	if c.settings.erases(v.Tenant, v.Session) {
+		return
+	}
 	c.commits.addVerdict(v)
 	c.verdicts.count(&v)
 }

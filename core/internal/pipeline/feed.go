@@ -155,7 +155,7 @@ func (f *Feed) Detach(ctx context.Context) error {
 	closed := func() (ok bool, err error) {
 		if e := f.inbox.call(ctx, func(c *core) {
 			if ok = c.accounts.settled(f); ok {
-				err = c.commits.close(ctx, false, func() { close(committed) })
+				err = c.commits.close(ctx, closing{committed: func() { close(committed) }})
 			}
 		}); e != nil {
 			return false, e

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,9 +38,13 @@ type format struct {
 	// of the core.
 	inQuarantine int
 
+	endIdle time.Duration
+	wakes   chan struct{} // has a value when a command was queued
+
 	mu      sync.Mutex
 	process *host.Process // started by AddFormat, for its Info
-	up      chan struct{} // closed while there is a process
+	up      chan struct{} // closed while there is a process, or one is started for the next command
+	asleep  bool          // the process has ended because there was nothing to do
 }
 
 const (
@@ -51,6 +56,7 @@ const (
 	// memoryEvery is how often a process's memory is measured; a process that has run for
 	// healthyAfter counts as progress.
 	memoryEvery  = 100 * time.Millisecond
+	memoryIdle   = time.Second // the same while nothing is decoded
 	healthyAfter = 10 * time.Second
 )
 
@@ -93,6 +99,12 @@ func (f *format) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		if errors.Is(err, errNothingToDo) {
+			if !f.sleep(ctx) {
+				return
+			}
+			continue
+		}
 		if now := f.circuit.progress.Load(); now != last {
 			crashes, last = 0, now
 			backoff.Reset()
@@ -118,13 +130,27 @@ func (f *format) run(ctx context.Context) {
 // runProcess runs one process from its start to its end. Its streams are rewound then.
 func (f *format) runProcess(ctx context.Context) error {
 	proc, err := f.nextProcess(ctx)
+	f.mu.Lock()
+	switch {
+	case err == nil && !f.asleep:
+		close(f.up)
+	case err != nil && f.asleep:
+		f.up = make(chan struct{})
+	}
+	f.asleep = false
+	f.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	f.mu.Lock()
-	close(f.up)
-	f.mu.Unlock()
 	e, attempts := f.serve(ctx, proc)
+	if errors.Is(e.err, errNothingToDo) {
+		proc.Kill()
+		_ = f.inbox.call(context.Background(), func(c *core) { c.fatal = c.asleep(f) })
+		f.mu.Lock()
+		f.asleep = true
+		f.mu.Unlock()
+		return e.err
+	}
 	f.mu.Lock()
 	f.up = make(chan struct{})
 	f.mu.Unlock()
@@ -141,6 +167,32 @@ func (f *format) runProcess(ctx context.Context) error {
 		l.empty()
 	}
 	return e.err
+}
+
+// errNothingToDo ends the process of a format whose decoders are all closed.
+var errNothingToDo = errors.New("it has nothing to do")
+
+// wake has a process started for a command that was queued, if there is none.
+func (f *format) wake() {
+	select {
+	case f.wakes <- struct{}{}:
+	default:
+	}
+}
+
+// sleep waits until a command is queued. It returns false when ctx has ended before.
+func (f *format) sleep(ctx context.Context) bool {
+	f.log.Debug("decoder has ended until there is something to decode", "format", f.name)
+	for {
+		if slices.ContainsFunc(f.lanes, func(l *lane) bool { return len(l.queue) > 0 }) {
+			return true
+		}
+		select {
+		case <-f.wakes:
+		case <-ctx.Done():
+			return false
+		}
+	}
 }
 
 // nextProcess returns the process that AddFormat started, or a new one.
@@ -184,7 +236,7 @@ func (f *format) serve(run context.Context, proc *host.Process) (exit, []attempt
 	ctx, cancel := context.WithCancel(run)
 	defer cancel()
 	var wg sync.WaitGroup
-	exits := make(chan exit, 2*len(f.lanes)+1)
+	exits, stop := make(chan exit, 2*len(f.lanes)+1), make(chan struct{})
 	exclusive := new(sync.RWMutex)
 	for _, l := range f.lanes {
 		l.unanswered = nil
@@ -194,7 +246,7 @@ func (f *format) serve(run context.Context, proc *host.Process) (exit, []attempt
 			break
 		}
 		conn := &connection{rpc: rpc, snapshots: proc.Snapshots(), deadline: proc.CallTimeout(), sent: make(chan request, laneDepth), exclusive: exclusive}
-		wg.Go(func() { l.send(ctx, conn); exits <- exit{} })
+		wg.Go(func() { l.send(ctx, stop, conn); exits <- exit{} })
 		wg.Go(func() { exits <- l.receive(ctx, conn, cancel) })
 	}
 	wg.Go(func() { exits <- f.watch(ctx, proc) })
@@ -208,6 +260,18 @@ func (f *format) serve(run context.Context, proc *host.Process) (exit, []attempt
 		case <-run.Done():
 		}
 	}
+	if errors.Is(e.err, errNothingToDo) { // what was sent is answered
+		close(stop)
+		wg.Wait()
+		close(exits)
+		e = exit{err: errNothingToDo}
+		for x := range exits {
+			if x.err != nil {
+				return f.explain(proc, x)
+			}
+		}
+		return e, nil
+	}
 	cancel()
 	wg.Wait()
 	return f.explain(proc, e)
@@ -217,7 +281,8 @@ var errEnded = errors.New("it ended")
 
 // watch returns when the process has more memory than it may have, or has ended.
 func (f *format) watch(ctx context.Context, proc *host.Process) exit {
-	tick := time.NewTicker(memoryEvery)
+	every, progress, since := memoryEvery, int64(0), time.Now()
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	healthy := time.After(healthyAfter)
 	for {
@@ -233,8 +298,24 @@ func (f *format) watch(ctx context.Context, proc *host.Process) exit {
 			if proc.Exited() { // while it had no request
 				return exit{err: errEnded}
 			}
+			next, now := memoryIdle, f.circuit.progress.Load()
+			if now != progress || f.inbox.pending.Load() > 0 {
+				next, progress, since = memoryEvery, now, time.Now()
+			} else if time.Since(since) >= f.endIdle && f.closed(ctx) {
+				return exit{err: errNothingToDo}
+			}
+			if next != every {
+				every = next
+				tick.Reset(every)
+			}
 		}
 	}
+}
+
+// closed reports whether no decoder of the format is open.
+func (f *format) closed(ctx context.Context) (closed bool) {
+	err := f.inbox.call(ctx, func(c *core) { closed = c.accounts.closed(f) })
+	return err == nil && closed
 }
 
 // explain adds how the process ended, and returns the attempts that may be the cause: those

@@ -290,7 +290,7 @@ func (w *sidecar) end() {
 
 func (w *sidecar) flush(h *testStream) { w.do(h, &flush{ticket: h.ticket()}, nil) }
 
-func (w *sidecar) commit() { w.must(w.p.core.commits.close(w.t.Context(), false, nil)) }
+func (w *sidecar) commit() { w.must(w.p.core.commits.close(w.t.Context(), closing{})) }
 
 // finish is the end of a run until idle.
 func (w *sidecar) finish() {

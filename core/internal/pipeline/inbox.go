@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"github.com/earshot-dev/earshot/core/internal/wire"
-	"github.com/earshot-dev/earshot/core/msg"
 )
 
 var errStopped = errors.New("pipeline stopped")
@@ -115,19 +114,19 @@ func (p resultPool) put(r *wire.Result) {
 	}
 }
 
-// deadLetters are those of other components, which wait for the next commit batch.
-type deadLetters struct {
+// handover are records of other components, which wait for the next commit batch.
+type handover[T any] struct {
 	mu   sync.Mutex
-	list []msg.DeadLetter
+	list []T
 }
 
-func (d *deadLetters) add(l msg.DeadLetter) {
+func (d *handover[T]) add(records ...T) {
 	d.mu.Lock()
-	d.list = append(d.list, l)
+	d.list = append(d.list, records...)
 	d.mu.Unlock()
 }
 
-func (d *deadLetters) take() []msg.DeadLetter {
+func (d *handover[T]) take() []T {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	list := d.list

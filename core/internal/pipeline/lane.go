@@ -27,6 +27,7 @@ type lane struct {
 	inbox   *inbox
 	results resultPool
 	queue   chan command
+	wake    func() // starts the process if it has ended because there was nothing to do
 	// unanswered is the work of the process when it ended; of the receiver, until the format
 	// reads it.
 	unanswered []attempt
@@ -71,6 +72,7 @@ func (l *lane) put(ctx context.Context, cmd command) (err error) {
 	l.inbox.pending.Add(1)
 	select {
 	case l.queue <- cmd:
+		l.wake()
 		return nil
 	case <-ctx.Done():
 		err = ctx.Err()
@@ -86,6 +88,7 @@ func (l *lane) tryPut(cmd command) bool {
 	l.inbox.pending.Add(1)
 	select {
 	case l.queue <- cmd:
+		l.wake()
 		return true
 	default:
 		l.inbox.pending.Add(-1)
@@ -105,15 +108,17 @@ func (l *lane) empty() {
 	}
 }
 
-// send sends queued commands to the decoder process until ctx ends. An error of the
-// connection is reported by the receiver.
-func (l *lane) send(ctx context.Context, conn *connection) {
+// send sends queued commands to the decoder process until ctx ends, or stop is closed: then those that
+// are not sent stay in the queue. An error of the connection is reported by the receiver.
+func (l *lane) send(ctx context.Context, stop <-chan struct{}, conn *connection) {
 	defer close(conn.sent)
 	defer func() { _ = conn.rpc.CloseSend() }()
 	for {
 		var requests []request
 		select {
 		case <-ctx.Done():
+			return
+		case <-stop:
 			return
 		case cmd := <-l.queue:
 			requests = l.collect(conn, cmd)

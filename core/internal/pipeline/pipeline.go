@@ -35,19 +35,24 @@ type Sink interface {
 
 // Settings of a pipeline; the zero value of each is its default.
 type Settings struct {
-	FlushInterval time.Duration // between the ends of two commit batches that are not full; 1 s
+	FlushInterval time.Duration // between the ends of two commit batches that are not full; 1 s; see SetFlushInterval
 	BatchRows     int           // rows in a commit batch; 10,000
 	BatchBytes    int64         // bytes of frames in a commit batch; 8 MiB
 	MaxInFlight   int64         // bytes of frames between sources and exporters; 48 MiB
 	FlushIdle     time.Duration // without frames for this long, a decoder is flushed; 2 s
 	CloseIdle     time.Duration // without frames for this long, a decoder is closed; its snapshot opens it again; 1 min
+	EndIdle       time.Duration // without frames of a format for this long, its process ends once its decoders are closed; the next frame starts another; 2 min
 	SnapEvery     time.Duration // how often the decoder of a stream that goes on takes a snapshot; 1 s
-	Heartbeat     time.Duration // how often an account is written although no frame is read; never
+	Heartbeat     time.Duration // how often an account is written although no frame is read; never. Not while rows wait for a reader
 	Lanes         int           // of a format; 2
 	MaxDeadLetter int           // bytes of a dead letter's payload; 1 MiB
-	Assemble      assemble.Settings
-	Logger        *slog.Logger
-	Metrics       *telemetry.Metrics
+	// Erased, if set, reports whether the messages of a session are refused; Tenants are those of
+	// sources, for streams whose source does not run.
+	Erased   func(tenant, session string) bool
+	Tenants  []string
+	Assemble assemble.Settings
+	Logger   *slog.Logger
+	Metrics  *telemetry.Metrics
 }
 
 func (s *Settings) defaults() {
@@ -59,6 +64,7 @@ func (s *Settings) defaults() {
 	set(&s.FlushInterval, time.Second)
 	set(&s.FlushIdle, 2*time.Second)
 	set(&s.CloseIdle, time.Minute)
+	set(&s.EndIdle, 2*time.Minute)
 	set(&s.SnapEvery, time.Second)
 	if s.BatchRows <= 0 {
 		s.BatchRows = 10_000
@@ -101,7 +107,8 @@ type Pipeline struct {
 	inbox       *inbox
 	core        *core
 	progress    progress
-	deadLetters deadLetters
+	deadLetters handover[msg.DeadLetter]
+	alerts      handover[msg.Verdict]
 }
 
 // Progress is how far a pipeline has come since its start.
@@ -171,10 +178,10 @@ func (p *Pipeline) AddFormat(ctx context.Context, name string, start Launcher) (
 func (p *Pipeline) newFormat(name string, info decoder.Info) *format {
 	f := &format{
 		name: name, info: info, log: p.log, metrics: p.metrics, inbox: p.inbox, up: make(chan struct{}),
-		undecoded: newBudget(p.settings.MaxInFlight / 4),
+		undecoded: newBudget(p.settings.MaxInFlight / 4), endIdle: p.settings.EndIdle, wakes: make(chan struct{}, 1),
 	}
 	for range p.settings.Lanes {
-		f.lanes = append(f.lanes, &lane{format: name, inbox: p.inbox, results: p.results, queue: make(chan command, requestCommands)})
+		f.lanes = append(f.lanes, &lane{format: name, inbox: p.inbox, results: p.results, queue: make(chan command, requestCommands), wake: f.wake})
 	}
 	return f
 }
@@ -235,6 +242,9 @@ func (p *Pipeline) Close() {
 // that refused a row calls it, and the core may be waiting for that exporter.
 func (p *Pipeline) AddDeadLetter(l msg.DeadLetter) { p.deadLetters.add(l) }
 
+// AddAlerts adds verdicts that are on no work to the next commit batch. It does not wait.
+func (p *Pipeline) AddAlerts(list ...msg.Verdict) { p.alerts.add(list...) }
+
 // Broken returns, for each format whose circuit is open, a sentence with the reason.
 func (p *Pipeline) Broken() []string {
 	p.formatsMu.Lock()
@@ -272,7 +282,7 @@ func (p *Pipeline) Finish(ctx context.Context) error {
 	var err error
 	_ = p.inbox.call(context.Background(), func(c *core) {
 		if err = c.assembler.Finish(); err == nil {
-			err = c.commits.close(ctx, false, func() { close(committed) })
+			err = c.commits.close(ctx, closing{committed: func() { close(committed) }})
 		}
 	})
 	if err != nil {
@@ -280,6 +290,35 @@ func (p *Pipeline) Finish(ctx context.Context) error {
 	}
 	select {
 	case <-committed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-p.inbox.stopped:
+		return errStopped
+	}
+}
+
+// SetFlushInterval changes the interval of a pipeline that runs. A longer one than that of the
+// settings is for a time without readers: rows wait where they can be read again, until Store is
+// called, a batch is full or the interval is over. The rows of a file that is gone do not wait.
+func (p *Pipeline) SetFlushInterval(d time.Duration) {
+	p.inbox.post(func(c *core) {
+		c.commits.interval = d
+		c.tick.Reset(max(min(d/20, time.Second), 10*time.Millisecond))
+	})
+}
+
+// Store has the rows until now sent, and returns when every exporter has them.
+func (p *Pipeline) Store(ctx context.Context) error {
+	stored := make(chan struct{})
+	if err := p.inbox.call(ctx, func(c *core) {
+		c.accounts.heartbeat(&c.commits, time.Now())
+		c.commits.wanted = append(c.commits.wanted, func() { close(stored) })
+	}); err != nil {
+		return err
+	}
+	select {
+	case <-stored:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

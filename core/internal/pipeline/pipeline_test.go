@@ -185,20 +185,36 @@ type file struct {
 	pos     int64
 	drained bool
 	opened  chan struct{} // closed when the stream is open in this run
+	grown   bool
+	wake    func()
+}
+
+// grow appends lines while the source runs.
+func (s *file) grow(lines ...string) {
+	s.mu.Lock()
+	for _, l := range lines {
+		s.lines = append(s.lines, []byte(l))
+	}
+	s.grown, s.drained = true, false
+	s.mu.Unlock()
+	s.wake()
 }
 
 func (s *file) Drained() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.drained }
 
 func (s *file) Run(ctx context.Context, sink source.Sink) error {
 	wake := make(chan struct{}, 1)
-	st, pos, err := sink.Open(ctx, source.ID{Key: s.name, Origin: "/" + s.name, Anchor: 1_700_000_000e9}, func(pos int64) {
-		s.mu.Lock()
-		s.pos, s.drained = pos, false
-		s.mu.Unlock()
+	s.wake = func() {
 		select {
 		case wake <- struct{}{}:
 		default:
 		}
+	}
+	st, pos, err := sink.Open(ctx, source.ID{Key: s.name, Origin: "/" + s.name, Anchor: 1_700_000_000e9}, func(pos int64) {
+		s.mu.Lock()
+		s.pos, s.drained = pos, false
+		s.mu.Unlock()
+		s.wake()
 	})
 	close(s.opened)
 	if err != nil {
@@ -211,6 +227,9 @@ func (s *file) Run(ctx context.Context, sink source.Sink) error {
 	s.mu.Unlock()
 	for ctx.Err() == nil {
 		s.mu.Lock()
+		if s.grown {
+			all, s.grown = append(bytes.Join(s.lines, []byte("\n")), '\n'), false
+		}
 		pos := s.pos
 		b := &frame.Batch{Data: slices.Clone(all[pos:min(pos+64<<10, int64(len(all)))])}
 		at := pos
@@ -375,6 +394,8 @@ type world struct {
 	attach func(*pipeline.Feed) source.Source
 	detach func()
 	quick  bool // do not wait until the journal is empty
+	// launched, if set, is called with each decoder process.
+	launched func(*host.Process)
 }
 
 // run runs a sidecar: until it is drained and finished, or until stop is closed.
@@ -395,7 +416,7 @@ func (w *world) run(stop <-chan struct{}) {
 	}
 	defer d.Close()
 	settings := w.settings
-	settings.FlushIdle, settings.Logger = time.Hour, log
+	settings.FlushIdle, settings.Logger = stdcmp.Or(settings.FlushIdle, time.Hour), log
 	settings.FlushInterval = stdcmp.Or(settings.FlushInterval, 5*time.Millisecond)
 	settings.BatchRows = stdcmp.Or(settings.BatchRows, 50)
 	p := pipeline.New(settings, check, d)
@@ -409,7 +430,11 @@ func (w *world) run(stop <-chan struct{}) {
 	}
 	defer os.RemoveAll(sockets)
 	_, err = p.AddFormat(w.t.Context(), "notes", func(ctx context.Context) (*host.Process, error) {
-		return host.Start(ctx, host.Settings{Name: "notes", Path: exe, Args: []string{"decoder"}, SocketDir: sockets, Logger: log, MemoryLimit: w.limit, CallTimeout: w.deadline, Env: []string{"TRAP=" + w.trap}})
+		proc, err := host.Start(ctx, host.Settings{Name: "notes", Path: exe, Args: []string{"decoder"}, SocketDir: sockets, Logger: log, MemoryLimit: w.limit, CallTimeout: w.deadline, Env: []string{"TRAP=" + w.trap}})
+		if w.launched != nil && err == nil {
+			w.launched(proc)
+		}
+		return proc, err
 	})
 	if err != nil {
 		w.t.Fatal(err)

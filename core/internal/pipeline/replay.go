@@ -1,11 +1,13 @@
 package pipeline
 
 import (
+	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/internal/assemble"
 	"github.com/earshot-dev/earshot/core/internal/checkpoint"
+	"github.com/earshot-dev/earshot/core/internal/telemetry"
 	"github.com/earshot-dev/earshot/core/internal/wire"
 	"github.com/earshot-dev/earshot/core/msg"
 )
@@ -21,7 +23,7 @@ func (c *core) rewind(a *account) {
 
 // failedAt has a stream delivered again, without the frame at which its decoder failed.
 func (c *core) failedAt(a *account, pos int64, f *wire.Failure) {
-	c.countFailure(a, f)
+	countFailure(c.log, c.metrics, a, f)
 	c.quarantine(a, pos, msg.ReasonDecoderFailed)
 	c.rewind(a)
 }
@@ -39,15 +41,15 @@ func (c *core) failed(a *account, f *wire.Failure) {
 		c.rewind(a)
 		return
 	}
-	c.countFailure(a, f)
+	countFailure(c.log, c.metrics, a, f)
 	a.stalled = true
 	c.unreadable(a.stream.feed, a.record.Origin, msg.ReasonDecoderFailed, f.Error)
 }
 
-func (c *core) countFailure(a *account, f *wire.Failure) {
+func countFailure(log *slog.Logger, metrics *telemetry.Metrics, a *account, f *wire.Failure) {
 	format := a.stream.feed.format.name
-	c.log.Error("decoder failed", "format", format, "origin", a.record.Origin, "error", f.Error, "permanent", f.Permanent)
-	c.metrics.DecoderFailures.WithLabelValues(format).Inc()
+	log.Error("decoder failed", "format", format, "origin", a.record.Origin, "error", f.Error, "permanent", f.Permanent)
+	metrics.DecoderFailures.WithLabelValues(format).Inc()
 }
 
 // dropSnapshot has a stream decoded from its beginning. Its account stays as it is.
@@ -65,6 +67,30 @@ func (c *core) processEnded(f *format, e exit, attempts []attempt) {
 			c.rewind(a)
 		}
 	}
+}
+
+// asleep takes the last results of a format's process that has ended because all of its decoders
+// were closed. A stream whose decoder was opened meanwhile is delivered again.
+func (c *core) asleep(f *format) error {
+	for {
+		select {
+		case r := <-c.inbox.results:
+			err := c.take(r)
+			c.results.put(r.decoded)
+			if err != nil {
+				return err
+			}
+			continue
+		default:
+		}
+		break
+	}
+	for s, a := range c.accounts.of {
+		if s.feed.format == f && !a.decoderClosed {
+			c.rewind(a)
+		}
+	}
+	return nil
 }
 
 // replay is a run whose stream is decoded again from its beginning because the run's trace

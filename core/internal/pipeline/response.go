@@ -28,7 +28,7 @@ func (x *accounting) setResponse(a *account, f *source.ResponseInfo) {
 	rec := &a.record
 	row := msg.Stream{
 		Tenant: a.stream.feed.tenant, Source: rec.Source, Format: a.stream.feed.format.name, Stream: rec.Key, Origin: rec.Origin,
-		Method: f.Method, Status: f.Status, Session: rec.Session, Run: rec.Run, Chat: a.chat(), RemoteState: f.Tracestate,
+		Method: f.Method, Status: f.Status, Session: rec.Session, Run: rec.Run, Chat: x.chat(a), RemoteState: f.Tracestate,
 	}
 	row.RemoteTrace, row.RemoteSpan = f.Remote()
 	if f.Timing != nil {
@@ -50,10 +50,10 @@ func (x *accounting) setResponse(a *account, f *source.ResponseInfo) {
 // has shown the run or the response.
 func (x *accounting) updateResponse(a *account) {
 	row := a.response
-	if row.Ver == 0 || row.Session == a.record.Session && row.Run == a.record.Run && row.Chat == a.chat() {
+	if row.Ver == 0 || row.Session == a.record.Session && row.Run == a.record.Run && row.Chat == x.chat(a) {
 		return
 	}
-	row.Session, row.Run, row.Chat = a.record.Session, a.record.Run, a.chat()
+	row.Session, row.Run, row.Chat = a.record.Session, a.record.Run, x.chat(a)
 	row.Ver++
 	x.link(a, &row)
 	x.commits.addStream(row)
@@ -85,10 +85,14 @@ func (x *accounting) observe(row *msg.Stream) {
 }
 
 // chat is the span of the model response that the stream is, if it is exactly one.
-func (a *account) chat() msg.SpanID {
+func (x *accounting) chat(a *account) msg.SpanID {
 	rec := &a.record
 	if rec.Response == "" || rec.Several {
 		return msg.SpanID{}
 	}
-	return msg.NewSpanID(a.stream.feed.tenant, a.stream.feed.format.name, rec.Session, msg.SpanChat, rec.Response)
+	id, err := x.assembler.Chat(a.runRef(rec.Session), rec.Response)
+	if err != nil {
+		x.settings.Logger.Error("response has no span", "origin", rec.Origin, "error", err)
+	}
+	return id
 }

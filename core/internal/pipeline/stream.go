@@ -170,6 +170,7 @@ func (s *stream) Save(id source.ID) {
 	s.feed.inbox.post(func(c *core) {
 		if a := c.accounts.of[s]; a != nil {
 			a.record.Origin, a.record.State = id.Origin, id.State
+			c.commits.urgent = c.commits.urgent || id.Gone
 			c.commits.touch(a)
 		}
 	})

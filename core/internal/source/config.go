@@ -21,6 +21,7 @@ type Env struct {
 // Format is how the decoder of a format describes its traffic; see decoder.Info.
 type Format struct {
 	MetadataFiles         []string
+	Documents             []string
 	Resume, Pages, Tables json.RawMessage
 }
 

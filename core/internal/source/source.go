@@ -52,6 +52,8 @@ type ID struct {
 	Anchor int64
 	// State is the source's own state of the stream, from the last Save.
 	State []byte
+	// Gone: what was delivered may not be there to be delivered again, so its rows are sent soon.
+	Gone bool
 }
 
 // Known is a stream that was open before.

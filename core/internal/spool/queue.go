@@ -197,10 +197,7 @@ func (q *Queue) append(b []byte) error {
 			return err
 		}
 	}
-	rec := make([]byte, headSize, headSize+len(b))
-	binary.BigEndian.PutUint32(rec, uint32(len(b)))
-	binary.BigEndian.PutUint32(rec[4:], sum(rec[:4], b))
-	if err := q.out.Append(append(rec, b...)); err != nil {
+	if err := q.out.Append(appendRecord(make([]byte, 0, headSize+len(b)), b)); err != nil {
 		// The record can go into another segment, which needs no copy of this one.
 		return errors.Join(err, q.closeOut())
 	}
@@ -304,6 +301,10 @@ func (q *Queue) take() error {
 		}
 		return q.drop()
 	}
+	return q.writeCursor()
+}
+
+func (q *Queue) writeCursor() error {
 	tmp := filepath.Join(q.dir.Path, cursorName+".tmp")
 	err := os.WriteFile(tmp, fmt.Appendf(nil, "%d %d\n", q.segments[0].ID, q.at), 0o600)
 	if err == nil {

@@ -107,8 +107,12 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, proxy http.Handl
 		http.Error(w, "Forbidden: "+why+".", http.StatusForbidden)
 		return
 	}
-	if r.URL.Path == "/ping" {
+	switch r.URL.Path {
+	case "/ping":
 		proxy.ServeHTTP(w, r)
+		return
+	case "/flush": // for the sidecar
+		http.NotFound(w, r)
 		return
 	}
 	user, ok := g.user(r)

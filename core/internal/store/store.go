@@ -31,8 +31,11 @@ import (
 type Settings struct {
 	Dir       string // its data
 	Binary    string // the executable; empty: beside this one, else in PATH
+	Engine    string // library, its folder, or a clickhouse executable; empty: the library of this machine, else clickhouse in PATH
 	MaxMemory int64  // bytes; 0: the store's default
 	Logger    *slog.Logger
+	// Fetch is where the fetch of a missing engine is announced. Without it a missing engine is an error.
+	Fetch io.Writer
 }
 
 // Store is a store that answers. Its socket stays the same over restarts.
@@ -74,6 +77,9 @@ func Open(ctx context.Context, s Settings) (*Store, error) {
 			return st, nil
 		}
 		err := st.begin(ctx)
+		if errors.Is(err, errNoEngine) && s.Engine == "" {
+			err = st.beginWithout(ctx, err)
+		}
 		if err == nil {
 			return st, nil
 		}
@@ -189,6 +195,18 @@ func (s *Store) Close() {
 	}
 }
 
+// exitNoEngine is the store's exit code where it finds no engine.
+const exitNoEngine = 3
+
+// errNoEngine means that the engine is not on this machine.
+var errNoEngine = errors.New("no engine")
+
+// noEngine is errNoEngine in the words of the store.
+type noEngine struct{ text string }
+
+func (e *noEngine) Error() string   { return e.text }
+func (e *noEngine) Is(t error) bool { return t == errNoEngine }
+
 // errSilent means that the store ended without an error text: it was killed.
 var errSilent = errors.New("ended without an error text")
 
@@ -200,6 +218,23 @@ func (s *Store) begin(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// beginWithout starts the store on a machine without the engine, which err reports: after a fetch, or else
+// with the clickhouse executable in PATH.
+func (s *Store) beginWithout(ctx context.Context, err error) error {
+	if s.settings.Fetch != nil {
+		if err = Fetch(ctx, s.settings); err == nil {
+			return s.begin(ctx)
+		}
+	}
+	path, missing := exec.LookPath("clickhouse")
+	if missing != nil || ctx.Err() != nil {
+		return err
+	}
+	s.settings.Logger.Info("there is no engine library: the store is a clickhouse server", "executable", path)
+	s.settings.Engine = path
+	return s.begin(ctx)
 }
 
 // waitForOthers is how long the store of a sidecar waits for those of reading commands, each of which
@@ -214,6 +249,9 @@ func (s *Store) start(ctx context.Context, wait time.Duration) error {
 		return err
 	}
 	args := []string{"--path", s.settings.Dir, "--socket", s.socket, "--watch-stdin", "--wait", wait.String()}
+	if s.settings.Engine != "" {
+		args = append(args, "--engine", s.settings.Engine)
+	}
 	if s.settings.MaxMemory > 0 {
 		args = append(args, "--max-memory", strconv.FormatInt(s.settings.MaxMemory, 10))
 	}
@@ -256,8 +294,12 @@ func (s *Store) start(ctx context.Context, wait time.Duration) error {
 	case l := <-line:
 		if !strings.HasPrefix(l, "listening on ") {
 			<-p.exited
-			if text := p.stderr.String(); text != "" {
-				return errors.New(strings.TrimPrefix(text, "earshot-store: "))
+			text := strings.TrimPrefix(p.stderr.String(), "earshot-store: ")
+			switch {
+			case p.cmd.ProcessState.ExitCode() == exitNoEngine:
+				return &noEngine{text}
+			case text != "":
+				return errors.New(text)
 			}
 			return fmt.Errorf("%s %w", binary, errSilent)
 		}
@@ -274,14 +316,54 @@ func (s *Store) start(ctx context.Context, wait time.Duration) error {
 
 // Check reports why an embedded store could not start: its executable or the engine is
 // not here.
-func Check(ctx context.Context, binary string) error {
-	path, err := find(binary)
+func Check(ctx context.Context, s Settings) error {
+	path, err := find(s.Binary)
 	if err != nil {
 		return err
 	}
-	out, err := exec.CommandContext(ctx, path, "--check").CombinedOutput()
+	out, err := exec.CommandContext(ctx, path, "--check", "--engine", s.Engine).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%s: %s", path, cmp.Or(strings.TrimPrefix(strings.TrimSpace(string(out)), "earshot-store: "), err.Error()))
+	}
+	return nil
+}
+
+// Engine names the engine of the executable beside this one or in PATH. It is empty without one.
+func Engine(ctx context.Context) string {
+	path, err := find("")
+	if err != nil {
+		return ""
+	}
+	out, err := exec.CommandContext(ctx, path, "--version").Output()
+	if err != nil {
+		return ""
+	}
+	_, engine, _ := strings.Cut(strings.TrimSpace(string(out)), " engine ")
+	return engine
+}
+
+// Fetch fetches the engine, unless it is on this machine, and announces that with its size. The first
+// engine of a platform whose integrity is not in the release is pinned in the data directory.
+func Fetch(ctx context.Context, s Settings) error {
+	path, err := find(s.Binary)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, path, "--fetch", "--path", s.Dir)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it removes a half fetched archive
+	cmd.WaitDelay = endTime
+	cmd.Env = environment("PATH", "http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY", "NODE_EXTRA_CA_CERTS",
+		"SSL_CERT_FILE", "SSL_CERT_DIR", "NPM_TOKEN")
+	for _, v := range os.Environ() {
+		if strings.HasPrefix(strings.ToLower(v), "npm_config_") {
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
+	stderr := &tail{}
+	cmd.Stdout, cmd.Stderr = s.Fetch, stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("the ClickHouse engine is not on this machine and could not be fetched (%s): type `earshot store fetch` where there is a network, or name a ClickHouse server in exporters.clickhouse.dsn",
+			cmp.Or(strings.TrimPrefix(stderr.String(), "earshot-store: "), err.Error()))
 	}
 	return nil
 }
@@ -309,10 +391,10 @@ func executable(path string) bool {
 }
 
 // environment has the variables of this process that the store gets: where the engine is, and how it
-// logs and counts time. Secrets of the sidecar are not among it.
-func environment() []string {
+// logs and counts time, and those that are named. Secrets of the sidecar are not among it.
+func environment(more ...string) []string {
 	var out []string
-	for _, name := range []string{"EARSHOT_ENGINE_DIR", "XDG_CACHE_HOME", "HOME", "TZ", "TMPDIR", "GOCOVERDIR", "SYSTEMROOT"} {
+	for _, name := range append([]string{"EARSHOT_ENGINE_DIR", "XDG_CACHE_HOME", "HOME", "TZ", "TMPDIR", "GOCOVERDIR", "SYSTEMROOT"}, more...) {
 		if v, ok := os.LookupEnv(name); ok {
 			out = append(out, name+"="+v)
 		}
@@ -358,11 +440,41 @@ func (s *Store) transport() *http.Transport {
 	}
 }
 
+// NextRead waits until a statement is about to read, and returns how many have; done is the number
+// that was returned last, for whose sake rows were flushed. It returns done again after ten seconds without
+// any, and when it is called for the first time.
+func (s *Store) NextRead(ctx context.Context, done uint64) (uint64, error) {
+	transport := s.transport()
+	defer transport.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("http://store/flush?writer=%d&done=%d", os.Getpid(), done), nil)
+	if err != nil {
+		return done, err
+	}
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		return done, fmt.Errorf("store: wait for reads: %w", err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 256))
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("status %s: %s", resp.Status, bytes.TrimSpace(body))
+	}
+	var n uint64
+	if err == nil {
+		n, err = strconv.ParseUint(string(bytes.TrimSpace(body)), 10, 64)
+	}
+	if err != nil {
+		return done, fmt.Errorf("store: wait for reads: %w", err)
+	}
+	return n, nil
+}
+
 // maxSocket is the length of a socket's name that every system takes.
 const maxSocket = 100
 
 // socketOf is the name of the socket in a data directory. Where the name is too long for the
-// system, it is a shorter one, through a link in a temporary directory that release removes.
+// system, it is a shorter one, through a link in a temporary directory that release removes, or the next
+// start if this process is killed.
 func socketOf(dir string) (socket string, release func(), err error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return "", nil, err
@@ -371,11 +483,10 @@ func socketOf(dir string) (socket string, release func(), err error) {
 	if socket = filepath.Join(dir, name); len(socket) <= maxSocket {
 		return socket, func() {}, nil
 	}
-	tmp, err := os.MkdirTemp("", "earshot-store-")
+	tmp, release, err := OwnedDir(os.TempDir())
 	if err != nil {
 		return "", nil, err
 	}
-	release = func() { _ = os.RemoveAll(tmp) }
 	if err := os.Symlink(dir, filepath.Join(tmp, "d")); err != nil {
 		release()
 		return "", nil, err

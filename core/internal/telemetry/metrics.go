@@ -38,6 +38,7 @@ type Metrics struct {
 	DecoderCircuit  *prometheus.GaugeVec   // format; 1 while its decoder crashes without progress
 
 	Redacted        *prometheus.CounterVec // rule
+	Erased          *prometheus.CounterVec // source
 	DeadLettersLost prometheus.Counter
 	SpoolBytes      *prometheus.GaugeVec     // exporter
 	SpoolLost       *prometheus.CounterVec   // exporter
@@ -87,6 +88,7 @@ func New() *Metrics {
 		Stall:           pace("response_stall_seconds", "Longest pause between two chunks of a response."),
 		DecoderRestarts: counter("decoder_restarts_total", "Decoder processes that crashed and were started again.", "format"),
 		DecoderFailures: counter("decoder_failures_total", "Failures of a stream's decoder, which was opened again.", "format"),
+		Erased:          counter("erased_total", "Messages and problems of erased sessions that were refused.", "source"),
 		Redacted:        counter("redacted_total", "Secrets that were redacted, by the rule that found them.", "rule"),
 		DecoderCircuit:  gauge("decoder_circuit_open", "1 while a format waits because its decoder crashes again and again.", "format"),
 		Batches:         counter("export_batches_total", "Batches offered to an exporter, by outcome.", "exporter", "outcome"),

@@ -23,6 +23,21 @@ var Rollups = []Table{
 		}, ofComputed),
 	},
 	{
+		Name: "usage_rollup",
+		Columns: slices.Concat(ofSlot, []Column{
+			{Name: "agent_name", Type: setZ, Comment: "The agent that runs"},
+			{Name: "model", Type: setZ, Comment: "As the protocol names it"},
+			{Name: "session_id", Type: text, Comment: ofSession},
+			{Name: "trace_id", Type: text, Comment: ofTrace + ", in hex: the turn; empty for usage that is of no run"},
+			{Name: "responses", Type: count, Comment: "How many messages have counts"},
+			{Name: "input_tokens", Type: count, Comment: "Tokens neither read from nor written to a cache"},
+			{Name: "output_tokens", Type: count, Comment: "Tokens answered, without reasoning"},
+			{Name: "cache_read_tokens", Type: count, Comment: "Tokens read from a cache"},
+			{Name: "cache_write_tokens", Type: count, Comment: "Tokens written to a cache"},
+			{Name: "reasoning_tokens", Type: count, Comment: "Tokens of reasoning"},
+		}, ofComputed),
+	},
+	{
 		Name: "tool_calls_rollup",
 		Columns: slices.Concat(ofSlot, []Column{
 			{Name: "tool_name", Type: setZ, Comment: "The tool"},
@@ -43,6 +58,19 @@ var Rollups = []Table{
 			{Name: "args_bytes", Type: count, Comment: "Size of the arguments"},
 			{Name: "result_bytes", Type: count, Comment: "Size of the results"},
 			{Name: "longest_ns", Type: count, Comment: "Nanoseconds of the longest"},
+			{Name: "largest_result", Type: count, Since: 70, Default: "DEFAULT 0", Comment: "Size of the largest result"},
+			{Name: "only_waited", Type: count, Since: 70, Default: "DEFAULT 0", Comment: "Calls whose whole time is that of a person"},
+			{Name: "active_ns", Type: "Array(UInt64) CODEC(Delta(8), ZSTD(1))", Since: 70, Default: "DEFAULT []", Comment: "Nanoseconds of each of the other calls, without those that a person took; of slots of 300 seconds"},
+		}, ofComputed),
+	},
+	{
+		Name: "pauses_rollup",
+		Columns: slices.Concat(ofSlot, []Column{
+			{Name: "agent_name", Type: setZ, Comment: "The agent that runs"},
+			{Name: "model", Type: setZ, Comment: "As the protocol names it"},
+			{Name: "messages", Type: count, Comment: "Messages of models"},
+			{Name: "longest_us", Type: count, Comment: "Microseconds of the longest pause before one of them: the time since the message before in the same run, if that was less than a day ago"},
+			{Name: "pauses", Type: "Array(UInt64) CODEC(ZSTD(1))", Comment: "How many of them have a pause of up to 100 ms, 300 ms, 1 s, 3 s, 10 s, 30 s, 1 min, 3 min, 10 min, 30 min, and longer"},
 		}, ofComputed),
 	},
 }

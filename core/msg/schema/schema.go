@@ -101,7 +101,7 @@ type Attribute struct {
 
 // Of returns the table of that name, or the former or computed one.
 func Of(name string) (Table, bool) {
-	for _, t := range slices.Concat(Tables, Former, Rollups) {
+	for _, t := range slices.Concat(Tables, Former, Rollups, Facts) {
 		if t.Name == name {
 			return t, true
 		}

@@ -84,6 +84,7 @@ attributes; the view otel_traces has all of them in one map.`,
 		{Name: "agent_version", Type: setZ, Since: 50, Default: "DEFAULT ''", From: "s.Client.Version", Comment: ofAgentVersion},
 		{Name: "host", Type: setZ, Since: 50, Default: "DEFAULT ''", From: "s.Client.Host", Comment: ofHost},
 		{Name: "user", Type: setZ, Since: 50, Default: "DEFAULT ''", From: "s.Client.User", Comment: ofUser},
+		{Name: "seen_by", Type: "Array(String)", Since: 61, Default: "ALIAS if(mapContains(attributes, 'earshot.seen_by'), JSONExtract(attributes['earshot.seen_by'], 'Array(String)'), [toString(format)])", Comment: ofSeenBy},
 		{Name: "ingest_ts", Type: millis, Default: now, Comment: ofIngest},
 		{Name: "ver", Type: ordered, From: "spanVersion(s)", Comment: ofVer},
 		{Name: "is_deleted", Type: deleted, From: "flag(s.Tombstone)", Comment: ofGone},
@@ -95,6 +96,7 @@ const (
 	ofProject      = "Directory of the project that the run works in; empty where the protocol has none"
 	ofBranch       = "Branch of its version control"
 	ofAgentVersion = "Version of the program that the agent runs in"
+	ofSeenBy       = "Formats that show the span, the one that its row is of first. The attributes earshot.tokens.from and earshot.times.from name the one that its numbers are of, earshot.conflict has counts that differ"
 	ofHost         = "The machine of the agent where the protocol names it, else that of the sidecar"
 	ofUser         = "The account, where the protocol has one"
 

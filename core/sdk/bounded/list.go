@@ -9,3 +9,14 @@ func Push[T any](list []T, v T, limit int) []T {
 	}
 	return append(list, v)
 }
+
+// Use makes the element that fits the last one of the list, which is so in the order of use. If none fits, it
+// adds the result of add; beyond the limit the one that was used longest ago is evicted.
+func Use[T any](list []T, limit int, fits func(T) bool, add func() T) []T {
+	i := slices.IndexFunc(list, fits)
+	if i < 0 {
+		return Push(list, add(), limit)
+	}
+	v := list[i]
+	return append(slices.Delete(list, i, i+1), v)
+}

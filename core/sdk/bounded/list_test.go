@@ -18,3 +18,17 @@ func TestPush(t *testing.T) {
 		t.Errorf("%v under a lower limit", list)
 	}
 }
+
+func TestUse(t *testing.T) {
+	var list []*int
+	for _, n := range []int{1, 2, 3, 2, 4, 1} {
+		list = Use(list, 3, func(v *int) bool { return *v == n }, func() *int { return &n })
+	}
+	var got []int
+	for _, v := range list {
+		got = append(got, *v)
+	}
+	if want := []int{2, 4, 1}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}

@@ -71,7 +71,7 @@ func (ln *Line) Assistant() (rule string) {
 // Open returns the response that the message m of a record belongs to.
 func (ln *Line) Open(m jsonv.Value) *Response {
 	l := ln.Lane
-	id, request, model := m.Get("id"), ln.Root.Get("requestId"), m.Get("model")
+	id, request, model := m.Get("id"), ln.Root.First("requestId", "request_id"), m.Get("model")
 	if l.Response == nil || !l.Response.is(ln.Name, id, request) {
 		ln.Finish(ln, l)
 		l.Response = ln.open(id, request)
@@ -254,5 +254,5 @@ func (ln *Line) synthetic(m jsonv.Value) {
 		}
 	}
 	e.SetAttr("status_code", anthropic.Number(ln.Root.Get("apiErrorStatus")))
-	e.SetAttr("request_id", ln.Root.Get("requestId").Str())
+	e.SetAttr("request_id", ln.Root.First("requestId", "request_id").Str())
 }

@@ -51,6 +51,10 @@ func (ln *Line) ID() string {
 	return ln.key
 }
 
+// PromptID returns the id of the prompt that the record belongs to, by which the agent's telemetry
+// and its requests name the turn; empty in records of older versions.
+func (ln *Line) PromptID() string { return ident.Of(ln.Root.Get("promptId")) }
+
 // Digest returns the digest of the uuid, which the envelope has settled.
 func (ln *Line) Digest() uint64 {
 	if ln.digest == 0 {

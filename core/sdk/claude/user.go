@@ -1,6 +1,7 @@
 package claude
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/earshot-dev/earshot/core/msg"
@@ -85,7 +86,9 @@ func (ln *Line) input(content, text jsonv.Value) {
 		ln.Wake(false)
 		ln.EmitInput(content, ln.Lane.task(ln, text))
 	default:
-		ln.Begin(ln.ID())
+		if id := ln.PromptID(); id == "" || id != ln.Run {
+			ln.Begin(cmp.Or(id, ln.ID()))
+		}
 		ln.EmitInput(content, msg.Agent{Kind: msg.KindHuman})
 	}
 }

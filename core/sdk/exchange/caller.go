@@ -24,6 +24,8 @@ type Caller struct {
 	Agent   string `json:",omitempty"`
 	Type    string `json:",omitempty"`
 	Above   string `json:",omitempty"`
+	// Request is the provider's id of the request, of the response's head.
+	Request string `json:",omitempty"`
 }
 
 // headers reads the headers of a request, and returns them all.
@@ -61,7 +63,8 @@ func (c *Caller) headers(object string) map[string]string {
 			c.Session, c.Agent = parent, own
 		}
 	}
-	for _, id := range [...]*string{&c.Session, &c.Agent, &c.Type, &c.Above} {
+	c.Request = h["request-id"]
+	for _, id := range [...]*string{&c.Session, &c.Agent, &c.Type, &c.Above, &c.Request} {
 		*id = ident.Bounded(*id)
 	}
 	return h

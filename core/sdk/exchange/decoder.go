@@ -134,6 +134,7 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 		return nil
 	}
 	before := len(out.Messages)
+	d.x.Name = f.Name
 	switch {
 	case v.Is(jsonv.Array):
 		for e := range v.Elems() {

@@ -8,8 +8,8 @@
 //     the instructions, of the first prompt and of the source. Two conversations of one
 //     source that begin with the same words are one session; each answer to them is kept
 //     (see core/internal/assemble, claims.go). The headers of coding agents have it too, and name sub-agents (Caller).
-//   - The run is the work on one prompt: a hash of the session, of the number of prompts,
-//     and of the last one. Tool results are no prompts. All requests of a sub-agent that has an id are one run.
+//   - The run is the work on one prompt: the client's id of the prompt, if it sends one, else a hash
+//     of the session, of the number of prompts, and of the last one. Tool results are no prompts. All requests of a sub-agent that has an id are one run.
 //   - Repeated messages are not emitted: the messages after the model's last one are new,
 //     and all before it were in exchanges of their own. Of a conversation that is observed
 //     late, the beginning is missing.
@@ -60,6 +60,7 @@ type Exchange struct {
 	Unnamed Unnamed `json:",omitzero"` // of an API whose calls have no ids
 	Caller  Caller  `json:",omitzero"` // by the headers of the request
 	Path    string  `json:"-"`         // of the request that is decoded: "POST /v1/…"
+	Name    string  `json:"-"`         // of the event that is decoded
 
 	headers map[string]string // of the same
 }
@@ -258,6 +259,7 @@ func (e *Exchange) usage(out *decoder.Output, c msg.Completeness) {
 	m := e.Message(out, msg.Usage, "usage:"+e.ID)
 	m.Complete, m.Hidden = c, true
 	m.Model, m.Provider, m.ResponseID, m.FinishReason, m.Usage = e.Model, e.Provider, e.ID, e.Stop, e.Usage
+	m.SetAttr("request_id", e.Caller.Request)
 	m.Usage.Provenance = msg.Provider
 	if c == msg.Partial {
 		m.Usage.Provenance = msg.TranscriptPartial

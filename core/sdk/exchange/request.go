@@ -46,6 +46,7 @@ func (e *Exchange) PassOver(v jsonv.Value) {
 // Ask is a request to a model.
 type Ask struct {
 	Session string // as the client calls it; empty if it does not
+	Prompt  string // the client's id of the prompt; empty if it names none
 	From    string // the field that Session was read from, if that is no id of a conversation
 	Model   string
 	Items   []Item // in order
@@ -129,8 +130,11 @@ func (e *Exchange) Request(out *decoder.Output, a Ask) {
 		e.Session, from = "conversation:"+e.named(thread), "content"
 	}
 	e.Run = "run:" + msg.HashKey(e.Session, thread, strconv.Itoa(prompts), last.String())
+	if session != "" && a.Prompt != "" {
+		e.Run = a.Prompt
+	}
 	if e.Caller.Agent != "" {
-		e.Run = "agent:" + e.Caller.Agent
+		e.Run = e.Caller.Agent
 	}
 	prompted := false
 	for _, it := range items[fresh:] {

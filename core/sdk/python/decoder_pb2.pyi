@@ -165,7 +165,8 @@ class DescribeRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class DescribeResponse(_message.Message):
-    __slots__ = ["local_ids", "metadata_files", "name", "options_schema", "pages", "reload", "resume", "revision", "snapshots", "summary", "tables", "transports", "version"]
+    __slots__ = ["documents", "local_ids", "metadata_files", "name", "options_schema", "pages", "reload", "resume", "revision", "snapshots", "summary", "tables", "transports", "version"]
+    DOCUMENTS_FIELD_NUMBER: _ClassVar[int]
     LOCAL_IDS_FIELD_NUMBER: _ClassVar[int]
     METADATA_FILES_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -179,6 +180,7 @@ class DescribeResponse(_message.Message):
     TABLES_FIELD_NUMBER: _ClassVar[int]
     TRANSPORTS_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    documents: _containers.RepeatedScalarFieldContainer[str]
     local_ids: bool
     metadata_files: _containers.RepeatedScalarFieldContainer[str]
     name: str
@@ -192,7 +194,7 @@ class DescribeResponse(_message.Message):
     tables: str
     transports: _containers.RepeatedScalarFieldContainer[FrameKind]
     version: str
-    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., revision: _Optional[int] = ..., summary: _Optional[str] = ..., transports: _Optional[_Iterable[_Union[FrameKind, str]]] = ..., metadata_files: _Optional[_Iterable[str]] = ..., options_schema: _Optional[str] = ..., reload: bool = ..., snapshots: bool = ..., local_ids: bool = ..., resume: _Optional[str] = ..., pages: _Optional[str] = ..., tables: _Optional[str] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ..., revision: _Optional[int] = ..., summary: _Optional[str] = ..., transports: _Optional[_Iterable[_Union[FrameKind, str]]] = ..., metadata_files: _Optional[_Iterable[str]] = ..., options_schema: _Optional[str] = ..., reload: bool = ..., snapshots: bool = ..., local_ids: bool = ..., resume: _Optional[str] = ..., pages: _Optional[str] = ..., tables: _Optional[str] = ..., documents: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Failure(_message.Message):
     __slots__ = ["error", "frame", "permanent"]

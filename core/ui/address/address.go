@@ -19,7 +19,7 @@ import (
 // Filters are the names of the filters, each of which may have any number of values: a row has to
 // have one of them.
 func Filters() []string {
-	return []string{"agent", "delegate", "tool", "model", "format", "tenant", "project", "status", "waiting"}
+	return []string{"agent", "delegate", "tool", "model", "format", "tenant", "project", "team", "user", "repository", "ticket", "status", "waiting"}
 }
 
 // State is the content of an address. It does not change: each method returns another.

@@ -105,12 +105,29 @@ function draw(figure) {
       { ...axis, size: 62, values: (_, ticks) => ticks.map((n) => format(data.unit, n)) },
     ],
     hooks: {
+      draw: [(u) => {
+        if (!data.marks) return;
+        const { ctx, bbox } = u;
+        ctx.save();
+        ctx.strokeStyle = ink;
+        ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
+        for (const m of data.marks) {
+          const x = Math.round(u.valToPos(m.at, "x", true)) + 0.5;
+          if (x < bbox.left || x > bbox.left + bbox.width) continue;
+          ctx.beginPath();
+          ctx.moveTo(x, bbox.top);
+          ctx.lineTo(x, bbox.top + bbox.height);
+          ctx.stroke();
+        }
+        ctx.restore();
+      }],
       setSelect: [(u) => {
         if (u.select.width > 4) zoom(u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x"));
       }],
       setCursor: [(u) => {
         const at = u.cursor.idx;
-        heads[0].textContent = at == null ? title : new Date(times[at] * 1000).toLocaleString();
+        const near = (data.marks || []).find((m) => Math.abs(u.valToPos(m.at, "x") - u.cursor.left) < 5);
+        heads[0].textContent = near ? new Date(near.at * 1000).toLocaleString() + " " + near.text : at == null ? title : new Date(times[at] * 1000).toLocaleString();
         rows.forEach((_, i) => cells[i].forEach((c, n) => {
           c.td.textContent = at == null ? c.text : n === cells[i].length - 1 ? format(data.unit, values[i][at]) : "";
         }));

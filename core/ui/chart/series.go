@@ -23,6 +23,7 @@ type Series struct {
 	Times    []time.Time
 	Lines    []Line
 	Top      float64 // the value at the upper edge
+	Marks    []Mark  // moments that may explain a change
 }
 
 // Line is one of the lines.
@@ -285,6 +286,22 @@ type Data struct {
 	Stacked bool         `json:"stacked"`
 	Names   []string     `json:"names"`
 	Values  [][]*float64 `json:"values"` // of times, then of each line
+	Marks   []DataMark   `json:"marks"`
+}
+
+// Mark is a moment that may explain a change.
+type Mark struct {
+	At   time.Time
+	Text string
+}
+
+// X is where a mark is drawn.
+func (s Series) X(m Mark) float64 { return s.x(m.At) }
+
+// DataMark is a mark for a script: its time in seconds.
+type DataMark struct {
+	At   float64 `json:"at"`
+	Text string  `json:"text"`
 }
 
 // Data returns the series for a script.
@@ -297,6 +314,9 @@ func (s Series) Data() Data {
 		times = append(times, &at)
 	}
 	d.Values = append(d.Values, times)
+	for _, m := range s.Marks {
+		d.Marks = append(d.Marks, DataMark{seconds(m.At), m.Text})
+	}
 	for _, l := range s.Lines {
 		d.Names, d.Values = append(d.Names, l.Name), append(d.Values, l.Values)
 	}

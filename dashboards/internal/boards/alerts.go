@@ -84,7 +84,7 @@ FROM v_dead_letters
 WHERE $__timeFilter_ms(ts) AND NOT resolved
 GROUP BY source`,
 		}, {
-			uid: "earshot-lag", title: "Messages come late", severity: "warning", window: 900, above: 30, lasting: "5m", anchor: "messages-come-late",
+			uid: "earshot-lag", title: "Messages come late", severity: "warning", window: 900, above: 90, lasting: "5m", anchor: "messages-come-late",
 			summary: "p95 from written to queryable is {{ .Values.A }} s for {{ .Labels.source }}.",
 			sql: listening + `
 SELECT source, quantileExact(0.95)(dateDiff('millisecond', ts, ingest_ts)) / 1000 AS lag_seconds
@@ -99,10 +99,19 @@ SELECT dateDiff('second', max(seen_at), now()) / 60 AS minutes
 FROM source_ledger
 HAVING count() > 0`,
 		}, {
+			uid: "earshot-changed", title: "An agent or a tool changed", severity: "warning", window: 86400, above: 0, lasting: "0s", anchor: "an-agent-or-a-tool-changed",
+			summary: "{{ .Labels.what }}: {{ .Labels.metric }} up by {{ .Values.A }} % {{ .Labels.version }}.",
+			sql: `
+SELECT concat(agent_name, if(name = '', '', concat(', ', name))) AS what, metric, if(empty(since), 'with no new version', concat('since ', arrayStringConcat(since, ', '))) AS version,
+  max(round(100 * if(ratio > 0, ratio - 1, mean_after - mean_before), 1)) AS percent
+FROM v_changes
+WHERE $__timeFilter_ms(found) AND metric IN ('duration', 'errors', 'tokens')
+GROUP BY what, metric, version`,
+		}, {
 			uid: "earshot-cost", title: "Agents spend much", severity: "warning", window: 3600, above: 50, lasting: "0s", anchor: "agents-spend-much",
 			summary: "{{ .Labels.agent }} spent {{ .Values.A }} dollars in the last hour.",
 			sql: `
-SELECT ` + agent + ` AS agent, sum(cost_usd) AS dollars
+SELECT ` + agent + ` AS agent, sum(cost_picodollars) / 1e12 AS dollars
 FROM v_usage
 WHERE $__timeFilter_ms(ts)
 GROUP BY agent`,

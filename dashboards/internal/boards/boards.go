@@ -3,8 +3,9 @@
 //
 // Queries read the views v_*, which hide older versions of rows, so that a replay
 // changes no number. Quantiles are exact, for the same reason: a digest depends on
-// the order in which rows arrive. Large counts of distinct values use uniq: up to
-// 65,536 it is exact, above that its estimate does not depend on the order.
+// the order in which rows arrive. Large counts of distinct values use uniq, which differs by one
+// or two of ten thousands and whose estimate does not depend on the order. Sums are of integers:
+// those of floats differ from run to run in the last digits.
 //
 // Two traps of the data source shape the SQL. Its parser of $__conditionalAll
 // counts brackets without looking at quotes, so those in texts must be in pairs.
@@ -17,6 +18,7 @@
 package boards
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/earshot-dev/earshot/dashboards/internal/grafana"
@@ -38,7 +40,7 @@ const inRange = "$__timeFilter_ms(ts)"
 
 // picked is the condition that the variables of those names pick a row.
 func picked(names ...string) string {
-	column := map[string]string{"agent": agent}
+	column := map[string]string{"agent": agent, "version": "agent_version", "tool": "tool_name"}
 	var b strings.Builder
 	for _, n := range names {
 		c := column[n]
@@ -73,6 +75,11 @@ func choices(names ...string) []grafana.Variable {
 		"format": grafana.Choice("format", "Format", distinct("arrayJoin(formats)")),
 		"agent":  grafana.Choice("agent", "Agent", distinct("if(arrayJoin(agents) AS named = '', concat('(', arrayJoin(formats), ')'), named)")),
 		"model":  grafana.Choice("model", "Model", distinct("arrayJoin(models)")),
+		"tenant": grafana.Choice("tenant", "Tenant", distinct("toString(tenant)")),
+
+		"project": grafana.Choice("project", "Project", worked("project")),
+		"version": grafana.Choice("version", "Agent version", worked("agent_version")),
+		"tool":    grafana.Choice("tool", "Tool", worked("tool_name")),
 	}
 	out := []grafana.Variable{grafana.Datasource()}
 	for _, n := range names {
@@ -97,6 +104,16 @@ ORDER BY value
 LIMIT 500`)
 }
 
+// worked are the values that a column of the spans in the range has.
+func worked(column string) string {
+	return sql(`
+SELECT DISTINCT toString(s.` + column + `) AS value
+FROM spans AS s
+WHERE s.ts >= $__fromTime_ms AND s.ts <= $__toTime_ms AND value != ''
+ORDER BY value
+LIMIT 500`)
+}
+
 // sql trims the line breaks around a query.
 func sql(s string) string { return strings.TrimSpace(s) }
 
@@ -108,20 +125,31 @@ var (
 	toSession = grafana.LinkTo("Show this conversation", "/d/earshot-sessions?var-session=${__value.raw}"+carry)
 )
 
-// buckets are columns that count durations by size, for a heatmap.
+// durations are the sizes by which durations are counted, for a heatmap.
+var durations = []struct{ name, ms string }{
+	{"100 ms", "100"}, {"300 ms", "300"}, {"1 s", "1000"}, {"3 s", "3000"}, {"10 s", "10000"}, {"30 s", "30000"},
+	{"1 min", "60000"}, {"3 min", "180000"}, {"10 min", "600000"}, {"30 min", "1800000"},
+}
+
+// buckets are columns that count durations by size.
 func buckets(ms string) string {
-	bounds := []struct{ name, ms string }{
-		{"100 ms", "100"}, {"300 ms", "300"}, {"1 s", "1000"}, {"3 s", "3000"}, {"10 s", "10000"}, {"30 s", "30000"},
-		{"1 min", "60000"}, {"3 min", "180000"}, {"10 min", "600000"}, {"30 min", "1800000"},
-	}
 	var b strings.Builder
 	least := "-1"
-	for _, x := range bounds {
+	for _, x := range durations {
 		b.WriteString("  countIf(" + ms + " > " + least + " AND " + ms + " <= " + x.ms + ") AS \"" + x.name + "\",\n")
 		least = x.ms
 	}
 	b.WriteString("  countIf(" + ms + " > " + least + ") AS \"longer\"")
 	return b.String()
+}
+
+// bucketsOf are the same columns, of a list of the counts.
+func bucketsOf(counts string) string {
+	var b strings.Builder
+	for i, x := range durations {
+		b.WriteString(counts + "[" + strconv.Itoa(i+1) + "] AS \"" + x.name + "\", ")
+	}
+	return b.String() + counts + "[" + strconv.Itoa(len(durations)+1) + "] AS \"longer\""
 }
 
 // failure is the condition for a failed message of v_messages: a call that a person

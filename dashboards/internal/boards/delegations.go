@@ -8,8 +8,9 @@ func leaves(state string) string { return "state = '" + state + "' AND leaf" }
 
 func delegations() *grafana.Dashboard {
 	d := grafana.New("earshot-delegations", "Earshot / Delegations", "Who delegates to whom, how long it takes, how often it fails, and stuck work.")
-	d.Templating.List = choices("format", "agent")
-	chosen := where("format", "agent")
+	d.Annotations.List = marks()
+	d.Templating.List = choices("format", "agent", "tenant", "project", "version")
+	chosen := where("format", "agent", "tenant", "project", "version")
 	done := chosen + "\n  AND status != 'running'"
 
 	d.Row(4,
@@ -85,8 +86,8 @@ FROM (
 LEFT ANY JOIN (
   SELECT span_id, argMax(substringUTF8(delegate_task, 1, 200), (ts, seq)) AS task
   FROM v_messages
-  WHERE `+inRange+` AND kind = 'delegation' AND session_id IN (
-    SELECT session_id
+  WHERE `+inRange+` AND kind = 'delegation' AND (toStartOfHour(ts), session_id) IN (
+    SELECT toStartOfHour(ts), session_id
     FROM v_delegations
     `+done+`
     ORDER BY duration_ms DESC, span_id
@@ -112,7 +113,7 @@ LIMIT 200`)).
 	d.Row(8, grafana.Table("Steps of workflows", "Finished steps, and workflows themselves, with how long they took.", sql(`
 SELECT agent_name AS Step, count() AS Times, countIf(status = 'error') / count() AS Failed,
   quantileExact(0.5)(duration_ms) AS p50, quantileExact(0.95)(duration_ms) AS p95, max(duration_ms) AS Longest, sum(duration_ms) AS Together
-FROM v_spans
+FROM v_span_facts
 WHERE `+inRange+` AND kind = 'workflow'
 GROUP BY Step
 ORDER BY Together DESC, Step

@@ -36,13 +36,13 @@ SELECT count() AS letters
 FROM v_dead_letters
 `+chosen)).Warn(1, 100).Empty("0"),
 		grafana.Stat("Unknown", "Messages in this range of types that their decoder does not know. They are kept raw.", "short", sql(`
-SELECT countIf(kind = 'unknown') AS unknown
-FROM v_messages
-`+chosen)).Warn(1, 1000).Empty("0"),
-		grafana.Stat("Lag, p95", "From when a message was written to when it could be queried, for those stored in this range that were written while the sidecar ran: older content is no lag.", "ms", sql(listening+`
+SELECT sumIf(messages, kind = 'unknown') AS unknown
+FROM `+countedMessages.in(false, "format", "kind", "messages")+`
+WHERE 1`+picked("format"))).Warn(1, 1000).Empty("0"),
+		grafana.Stat("Lag, p95", "From when a message was written to when it could be queried, for those stored in this range that were written while the sidecar ran: older content is no lag. Rows of the embedded store wait up to a minute for a reader.", "ms", sql(listening+`
 SELECT quantileExactOrNull(0.95)(dateDiff('millisecond', ts, ingest_ts)) AS lag
 FROM messages FINAL
-WHERE $__timeFilter_ms(ingest_ts) AND `+live+` AND (`+sinceStart+` OR ingest_ts < since[source])`+picked("format"))).Warn(5000, 60000).Empty("nothing new"),
+WHERE $__timeFilter_ms(ingest_ts) AND `+live+` AND (`+sinceStart+` OR ingest_ts < since[source])`+picked("format"))).Warn(75000, 150000).Empty("nothing new"),
 		grafana.Stat("Latest message", "How long ago anything was stored.", "s", sql(`
 SELECT dateDiff('second', max(seen), now()) AS ago
 FROM sessions
@@ -97,7 +97,7 @@ LIMIT 100`)).Field("Bytes", grafana.Unit("bytes")).Field("Payload", grafana.Colu
 SELECT format AS Format, attributes['type'] AS Type, count() AS Messages, min(ts) AS First, max(ts) AS Last
 FROM v_messages
 `+chosen+`
-  AND kind = 'unknown'
+  AND kind = 'unknown' AND `+countedMessages.hoursOf(" AND kind = 'unknown'", "")+`
 GROUP BY Format, Type
 ORDER BY Messages DESC, Format, Type
 LIMIT 100`)).Width(12).Empty("Every message is of a known type"),

@@ -2,11 +2,26 @@ package boards
 
 import "github.com/earshot-dev/earshot/dashboards/internal/grafana"
 
-// found is the condition that a conversation has the words of the variable.
+// found is the condition that a conversation has the words of the variable. They are looked for in the last
+// day of the range, in its last week if fewer conversations than a list has them, and then in all of it.
 var found = `(` + text("search") + ` = '' OR session_id = ` + text("search") + ` OR session_id IN (
     SELECT session_id
     FROM v_messages
-    WHERE $__timeFilter_ms(ts) AND hasAllTokens(lower(content), tokens(lower(` + text("search") + `)))))`
+    WHERE ` + hasWords + ` AND ts >= multiIf(` + enoughIn("1 DAY") + `, $__toTime_ms - INTERVAL 1 DAY, ` + enoughIn("7 DAY", "1 DAY") + `, $__toTime_ms - INTERVAL 7 DAY, $__fromTime_ms)))`
+
+const mostConversations = "1000"
+
+var hasWords = text("search") + ` != '' AND $__timeFilter_ms(ts) AND hasAllTokens(lower(content), tokens(lower(` + text("search") + `)))`
+
+// enoughIn is whether enough conversations have the words in the end of the range. It is not
+// looked up when there are enough in one of the shorter ends.
+func enoughIn(end string, shorter ...string) string {
+	not := ""
+	for _, s := range shorter {
+		not += " AND NOT " + enoughIn(s)
+	}
+	return `(SELECT uniq(session_id) >= ` + mostConversations + ` FROM v_messages WHERE ` + hasWords + ` AND ts >= $__toTime_ms - INTERVAL ` + end + not + `)`
+}
 
 // conversation is the conversation that is shown: the one that was picked, or
 // the one that was asked something last in the range. When it was is looked up, so
@@ -36,27 +51,27 @@ var candidates = `
       AND $__conditionalAll(hasAny(arrayMap(a -> if(a = '', concat('(', formats[1], ')'), a), agents), ` + items("agent") + `), $agent)
       AND ` + found + `
     ORDER BY latest DESC, session_id
-    LIMIT 1000`
+    LIMIT ` + mostConversations
 
 func sessions() *grafana.Dashboard {
 	d := grafana.New("earshot-sessions", "Earshot / Sessions", "Conversations: find one, and read it turn by turn.")
 	d.Templating.List = append(choices("format", "agent"),
-		grafana.Text("search", "Words", "Conversations in which one message has all these words"),
+		grafana.Text("search", "Words", "Conversations in which one message has all these words: of the last day, and of a longer time while they are fewer than a thousand"),
 		grafana.Text("session", "Session", "The conversation below; the latest when empty"),
 		grafana.OneOf("steps", "Internal steps", grafana.Option{Text: "hidden", Value: "0"}, grafana.Option{Text: "shown", Value: "1"}))
 	chosen := where("format", "agent")
 
 	d.Row(8,
 		grafana.Bars("Active conversations", "Conversations with a message, by when.", "short", sql(`
-SELECT $__timeInterval(ts) AS time, format, uniq(session_id) AS sessions
-FROM v_messages
-`+chosen+`
+SELECT $__timeInterval(at) AS time, format, uniqMerge(sessions) AS sessions
+FROM `+countedMessages.in(true, "at", "format", "agent_name", "sessions")+`
+WHERE 1`+picked("format", "agent")+`
 GROUP BY time, format
 ORDER BY time, format`)).Every("5m").Empty("No messages in this range"),
 		grafana.Bars("Messages", "By kind.", "short", sql(`
-SELECT $__timeInterval(ts) AS time, kind, count() AS messages
-FROM v_messages
-`+chosen+`
+SELECT $__timeInterval(at) AS time, kind, sum(c.messages) AS messages
+FROM `+countedMessages.in(true, "at", "format", "agent_name", "kind", "messages")+` AS c
+WHERE 1`+picked("format", "agent")+`
 GROUP BY time, kind
 ORDER BY time, kind`)).Every("5m").Empty("No messages in this range"),
 	)

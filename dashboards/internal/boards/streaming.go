@@ -2,19 +2,57 @@ package boards
 
 import "github.com/earshot-dev/earshot/dashboards/internal/grafana"
 
-// waits are the pauses before each message of a model: the time since the message
-// before it in the same run. A pause before a tool's result is the tool's. Queries that
-// sort by them read the rest of the message afterwards: with it, a week of traffic
-// does not fit into the memory of a small server.
-const waits = `SELECT *, dateDiff('microsecond', before, ts) / 1000 AS wait_ms
+// The pause before a message of a model is the time since the message before it in the same run, if that
+// was less than a day ago: waiting for the first token, and thinking. A pause before a tool's result is the tool's.
+
+// pausesOf are those of the hours of the array hours, which are of the condition.
+func pausesOf(condition string) string {
+	const in = "toStartOfHour(ts) IN (SELECT arrayJoin(hours))"
+	return `
+    SELECT ts, seq, format, agent_name, model, kind, session_id, pause_us
+    FROM (
+      SELECT *, dateDiff('microsecond', lagInFrame(ts, 1, ts) OVER (PARTITION BY tenant, session_id, run_id ORDER BY ts, seq), ts) AS since,
+        toUInt64(if(since > 86400000000, 0, since)) AS pause_us
+      FROM (
+        SELECT tenant, ts, seq, format, agent_name, model, kind, session_id, run_id
+        FROM messages FINAL
+        WHERE run_id != '' AND kind NOT IN ('usage', 'stop', 'status') AND (` + in + `
+          OR (toStartOfHour(ts), session_id) IN (
+            SELECT arrayJoin(arrayFilter(h -> h >= toStartOfHour(s.began) AND h <= s.latest, arrayDistinct(arrayFlatten(arrayMap(h -> arrayMap(i -> h - toIntervalHour(i), range(1, 26)), hours))))), session_id
+            FROM sessions AS s
+            WHERE session_id IN (SELECT session_id FROM messages WHERE ` + in + `)))))
+    WHERE kind IN ('assistant', 'reasoning', 'tool_call', 'delegation') AND ` + in + ` AND ` + condition
+}
+
+// cutHours are the hours of rows that slots leave out.
+func cutHours(whole string) string {
+	const first, last = "toStartOfHour(toDateTime($__fromTime_ms, 'UTC'))", "toStartOfHour(toDateTime($__toTime_ms, 'UTC'))"
+	return "if(" + whole + ", [" + first + ", " + last + "], arrayMap(i -> " + first + " + toIntervalHour(i), range(toUInt32(dateDiff('hour', " + first + ", " + last + ") + 1))))"
+}
+
+// pauses is a table expression: the pauses of the range by slots, and where points is set by those that a
+// point in time has whole.
+func pauses(points bool) string {
+	slots, rows, whole := inSlots, cut, whole
+	if points {
+		slots, rows = inSlots+" AND "+whole, cut+" OR NOT "+whole
+	} else {
+		whole = "true"
+	}
+	return `(
+  SELECT ts AS at, format, agent_name, model, longest_us, pauses
+  FROM pauses_slots
+  WHERE ` + slots + `
+  UNION ALL
+  SELECT toDateTime(ts, 'UTC') AS at, format, agent_name, model, pause_us AS longest_us,
+    arrayMap(i -> toUInt64(i = arrayFirstIndex(b -> pause_us <= b, arrayMap(ms -> ms * 1000, [100, 300, 1000, 3000, 10000, 30000, 60000, 180000, 600000, 1800000]))), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0]) AS pauses
   FROM (
-    SELECT *, lagInFrame(ts, 1, ts) OVER (PARTITION BY session_id, run_id ORDER BY ts, seq) AS before
-    FROM v_messages
-    WHERE $__timeFilter_ms(ts) AND run_id != '' AND kind NOT IN ('usage', 'stop', 'status'))
-  WHERE kind IN ('assistant', 'reasoning', 'tool_call', 'delegation')`
+    WITH ` + cutHours(whole) + ` AS hours` + pausesOf(inRange+" AND ("+rows+")") + `))`
+}
 
 func streaming() *grafana.Dashboard {
 	d := grafana.New("earshot-streaming", "Earshot / Streaming", "How soon models begin to answer, how fast they stream, and where they pause. Formats without a stream have no first token; their pauses between messages are here all the same.")
+	d.Annotations.List = marks()
 	d.Templating.List = choices("format", "agent", "model")
 	vars := picked("format", "agent", "model")
 	first := where("format", "agent", "model") + "\n  AND kind = 'chat' AND first_token_ms > 0"
@@ -25,33 +63,32 @@ func streaming() *grafana.Dashboard {
 	d.Row(4,
 		grafana.Stat("First token, p50", "From the request to the first token.", "ms", sql(`
 SELECT quantileExactOrNull(0.5)(first_token_ms) AS p50
-FROM v_spans
+FROM v_span_facts
 `+first)).Empty("unknown").Width(6),
 		grafana.Stat("First token, p95", "From the request to the first token.", "ms", sql(`
 SELECT quantileExactOrNull(0.95)(first_token_ms) AS p95
-FROM v_spans
+FROM v_span_facts
 `+first)).Empty("unknown").Width(6),
 		grafana.Stat("Speed, p50", "Tokens a second between the first token and the end of a response.", "short", sql(`
 SELECT quantileExactOrNull(0.5)((output_tokens + reasoning_tokens) * 1000 / (duration_ms - first_token_ms)) AS p50
-FROM v_spans
+FROM v_span_facts
 `+first+`
   AND output_tokens + reasoning_tokens > 0 AND duration_ms > first_token_ms`)).Empty("unknown").Width(6),
 		grafana.Stat("Longest wait for a model", "The longest pause before a message of a model, in this range.", "ms", sql(`
-SELECT max(wait_ms) AS wait
-FROM (
-  `+waits+`)
+SELECT max(longest_us) / 1000 AS wait
+FROM `+pauses(false)+`
 WHERE 1`+vars)).Empty("unknown").Width(6),
 	)
 	d.Row(8,
 		grafana.Series("First token, p95 by model", "From the request to the first token.", "ms", sql(`
 SELECT $__timeInterval(ts) AS time, model, quantileExact(0.95)(first_token_ms) AS p95
-FROM v_spans
+FROM v_span_facts
 `+first+`
 GROUP BY time, model
 ORDER BY time, model`)).Every("1m").Empty(none),
 		grafana.Series("Speed, p50 by model", "Tokens a second between the first token and the end of a response.", "short", sql(`
 SELECT $__timeInterval(ts) AS time, model, quantileExact(0.5)((output_tokens + reasoning_tokens) * 1000 / (duration_ms - first_token_ms)) AS "tokens a second"
-FROM v_spans
+FROM v_span_facts
 `+first+`
   AND output_tokens + reasoning_tokens > 0 AND duration_ms > first_token_ms
 GROUP BY time, model
@@ -61,17 +98,17 @@ ORDER BY time, model`)).Every("1m").Empty(none),
 		grafana.Heatmap("First token", "Responses by when they were asked for and how long the first token took.", sql(`
 SELECT $__timeInterval(ts) AS time,
 `+buckets("first_token_ms")+`
-FROM v_spans
+FROM v_span_facts
 `+first+`
 GROUP BY time
 ORDER BY time`)).Every("5m").Empty(none),
 		grafana.Heatmap("Pauses before a model's message", "Time since the message before it in the same run: waiting for the first token, and thinking.", sql(`
-SELECT $__timeInterval(ts) AS time,
-`+buckets("wait_ms")+`
+SELECT time, `+bucketsOf("counts")+`
 FROM (
-  `+waits+`)
-WHERE 1`+vars+`
-GROUP BY time
+  SELECT $__timeInterval(at) AS time, sumForEach(pauses) AS counts
+  FROM `+pauses(true)+`
+  WHERE 1`+vars+`
+  GROUP BY time)
 ORDER BY time`)).Every("5m").Empty("No message of a model in this range"),
 	)
 	d.Row(4,
@@ -119,25 +156,28 @@ LIMIT 50`)).Field("Longest stall", grafana.Unit("ms"), grafana.Gauge()).Field("G
 	d.Row(9, grafana.Table("Slowest first tokens", "The fifty responses that took longest to begin.", sql(`
 SELECT ts AS Asked, model AS Model, `+agent+` AS Agent, first_token_ms AS "First token", duration_ms AS Duration, output_tokens + reasoning_tokens AS Tokens,
   session_id AS Session, trace_id AS Trace
-FROM v_spans
+FROM v_span_facts
 `+first+`
 ORDER BY "First token" DESC, Trace
 LIMIT 50`)).Field("First token", grafana.Unit("ms"), grafana.Gauge()).Field("Duration", grafana.Unit("ms")).Field("Trace", toTrace).Field("Session", toSession).Empty(none))
 	d.Row(9,
 		grafana.Table("Longest pauses", "Messages of models that came long after the one before.", sql(`
 WITH (
-  SELECT groupArray((session_id, ts, seq, wait_ms))
+  SELECT arrayConcat(groupArray(toStartOfHour(ts)), `+cutHours("true")+`)
   FROM (
-    SELECT session_id, ts, seq, wait_ms
-    FROM (
-  `+waits+`)
-    WHERE 1`+vars+`
-    ORDER BY wait_ms DESC, ts, seq
+    SELECT ts
+    FROM pauses_slots
+    WHERE `+inSlots+vars+`
+    ORDER BY longest_us DESC LIMIT 50 WITH TIES)) AS hours,
+(
+  SELECT groupArray((session_id, ts, seq, pause_us / 1000))
+  FROM (`+pausesOf(inRange+vars)+`
+    ORDER BY pause_us DESC, ts, seq
     LIMIT 50)) AS longest
 SELECT m.ts AS Time, l.x.4 AS Pause, m.kind AS Kind, m.model AS Model, `+agent+` AS Agent, m.session_id AS Session, m.trace_id AS Trace
 FROM v_messages AS m
 JOIN (SELECT arrayJoin(longest) AS x) AS l ON m.session_id = l.x.1 AND m.ts = l.x.2 AND m.seq = l.x.3
-WHERE m.session_id IN (SELECT arrayJoin(longest).1) AND m.ts IN (SELECT arrayJoin(longest).2)
+WHERE (toStartOfHour(m.ts), m.session_id) IN (SELECT toStartOfHour(x.2), x.1 FROM (SELECT arrayJoin(longest) AS x)) AND m.ts IN (SELECT arrayJoin(longest).2)
 ORDER BY Pause DESC, message_id
 LIMIT 50`)).Field("Pause", grafana.Unit("ms"), grafana.Gauge()).Field("Trace", toTrace).Field("Session", toSession).Width(12).Empty("No message of a model in this range"),
 		grafana.Table("Stalled now", "Open spans with a verdict that is neither healthy nor a wait for a person.", sql(`

@@ -4,13 +4,14 @@ import "github.com/earshot-dev/earshot/dashboards/internal/grafana"
 
 func tokens() *grafana.Dashboard {
 	d := grafana.New("earshot-tokens", "Earshot / Tokens and cost", "Input and output of models, in tokens and dollars. Classes of tokens exclude each other; prices are those of the table model_prices.")
-	d.Templating.List = choices("format", "agent", "model")
-	chosen := where("format", "agent", "model")
+	d.Annotations.List = marks()
+	d.Templating.List = choices("format", "agent", "model", "tenant")
+	chosen := where("format", "agent", "model", "tenant")
 	const none = "No tokens were reported in this range"
 
 	d.Row(4,
 		grafana.Stat("Cost", "Of the models that have a price.", "currencyUSD", sql(`
-SELECT sum(cost_usd) AS cost
+SELECT sum(cost_picodollars) / 1e12 AS cost
 FROM v_usage
 `+chosen)).Empty("unknown"),
 		grafana.Stat("Tokens", "All classes together.", "short", sql(`
@@ -26,7 +27,7 @@ SELECT sum(cache_read_tokens) / nullIf(sum(input_tokens + cache_read_tokens + ca
 FROM v_usage
 `+chosen)).Empty("unknown"),
 		grafana.Stat("Cost per conversation", "Mean over the conversations with a model that has a price.", "currencyUSD", sql(`
-SELECT sum(cost_usd) / nullIf(uniqExactIf(session_id, has_price), 0) AS mean
+SELECT sum(cost_picodollars) / 1e12 / nullIf(uniqExactIf(session_id, has_price), 0) AS mean
 FROM v_usage
 `+chosen)).Empty("unknown"),
 		grafana.Stat("Tokens without a price", "They are missing in every cost here. The table below names their models; insert prices into model_prices.", "short", sql(`
@@ -43,7 +44,7 @@ FROM v_usage
 GROUP BY time
 ORDER BY time`)).Every("5m").Empty(none),
 		grafana.Bars("Cost", "By model.", "currencyUSD", sql(`
-SELECT $__timeInterval(ts) AS time, model, sum(cost_usd) AS cost
+SELECT $__timeInterval(ts) AS time, model, sum(cost_picodollars) / 1e12 AS cost
 FROM v_usage
 `+chosen+`
   AND has_price
@@ -52,7 +53,7 @@ ORDER BY time, model`)).Every("5m").Empty("No tokens of models with a price in t
 	)
 	spent := func(title, description, column, expression string) *grafana.Panel {
 		return grafana.Table(title, description, sql(`
-SELECT `+expression+` AS "`+column+`", sum(cost_usd) AS Cost, sum(tokens) AS Tokens, sum(input_tokens) AS Input, sum(cache_read_tokens) AS "Cache read",
+SELECT `+expression+` AS "`+column+`", sum(cost_picodollars) / 1e12 AS Cost, sum(tokens) AS Tokens, sum(input_tokens) AS Input, sum(cache_read_tokens) AS "Cache read",
   sum(cache_write_tokens) AS "Cache write", sum(output_tokens) AS Output, sum(reasoning_tokens) AS Reasoning,
   sum(cache_read_tokens) / nullIf(sum(input_tokens + cache_read_tokens + cache_write_tokens), 0) AS Cached,
   uniqExact(session_id) AS Sessions, min(has_price) AS Priced
@@ -67,7 +68,7 @@ LIMIT 200`)).Field("Cost", grafana.Unit("currencyUSD"), grafana.Gauge()).Field("
 	d.Row(9, spent("By conversation", "The two hundred that cost most.", "Session", "session_id").Field("Session", toSession, grafana.Columns(280)))
 	d.Row(8,
 		grafana.Series("Cost per day, at this pace", "The cost of a day at the present rate.", "currencyUSD", sql(`
-SELECT $__timeInterval(ts) AS time, sum(cost_usd) * 86400 / $__interval_s AS "dollars a day"
+SELECT $__timeInterval(ts) AS time, sum(cost_picodollars) / 1e12 * 86400 / $__interval_s AS "dollars a day"
 FROM v_usage
 `+chosen+`
 GROUP BY time

@@ -1,43 +1,59 @@
 package boards
 
-import "github.com/earshot-dev/earshot/dashboards/internal/grafana"
+import (
+	"slices"
+	"strings"
+
+	"github.com/earshot-dev/earshot/dashboards/internal/grafana"
+)
 
 func tools() *grafana.Dashboard {
 	d := grafana.New("earshot-tools", "Earshot / Tools", "Which tools agents call, how long they take, how often they fail, and how much they return.")
-	d.Templating.List = choices("format", "agent", "model")
-	chosen := where("format", "agent", "model") + "\n  AND NOT is_delegation AND NOT internal"
+	d.Annotations.List = marks()
+	d.Templating.List = choices("format", "agent", "model", "tool", "tenant", "project", "version")
+	vars := "\nWHERE 1" + picked("format", "agent", "model", "tool", "tenant")
+	chosen := where("format", "agent", "model", "tool", "tenant", "project", "version") + "\n  AND NOT is_delegation AND NOT internal"
 	done := chosen + "\n  AND status != 'running'"
-	// A call that only waited for a person has no tool time, and in a call that asked
-	// first the wait is not the tool's time.
-	timed := done + "\n  AND (waits_for = '' OR waited_ms < duration_ms)"
+	// The calls of the range with those columns, and those that choices are among.
+	calls := func(points bool, columns ...string) string {
+		for _, c := range []string{"format", "agent_name", "model", "tool_name", "tenant"} {
+			if !slices.Contains(columns, c) {
+				columns = append(columns, c)
+			}
+		}
+		return countedCalls.in(points, columns...) + vars
+	}
+	begun := func(points bool, columns ...string) string { // and those that run
+		return `(
+  SELECT ` + strings.Join(columns, ", ") + `, calls
+  FROM ` + calls(points, append(slices.Clone(columns), "calls")...) + `
+  UNION ALL
+  SELECT ` + strings.Replace(strings.Join(columns, ", "), "at", "toDateTime(ts, 'UTC') AS at", 1) + `, toUInt64(1)
+  FROM spans FINAL
+  WHERE ` + inRange + ` AND state = 'open' AND kind = 'tool' AND NOT internal` + picked("format", "agent", "model", "tool", "tenant", "project", "version") + `)`
+	}
 	busiest := `
-  AND tool_name IN (
+  tool_name IN (
     SELECT tool_name
-    FROM v_tool_calls
-    ` + chosen + `
-    GROUP BY tool_name ORDER BY count() DESC, tool_name LIMIT 10)`
+    FROM ` + begun(false, "tool_name") + `
+    GROUP BY tool_name ORDER BY sum(calls) DESC, tool_name LIMIT 10)`
 
 	d.Row(4,
 		grafana.Stat("Calls", "Calls that began in this range, without delegations and the framework's own.", "short", sql(`
-SELECT count() AS calls
-FROM v_tool_calls
-`+chosen)).Empty("none"),
+SELECT sum(calls) AS calls
+FROM `+begun(false, "tool_name"))).Empty("none"),
 		grafana.Stat("Failed", "Share of the finished calls that ended in an error. Denied and cancelled ones are no errors.", "percentunit", sql(`
-SELECT countIf(status = 'error') / nullIf(count(), 0) AS failed
-FROM v_tool_calls
-`+done)).Warn(0.05, 0.2).Empty("no calls"),
+SELECT sum(errors) / nullIf(sum(calls), 0) AS failed
+FROM `+calls(false, "errors", "calls"))).Warn(0.05, 0.2).Empty("no calls"),
 		grafana.Stat("p95", "Nineteen of twenty finished calls took no longer. The time in which a person was waited for is not a tool's.", "ms", sql(`
-SELECT quantileExactOrNull(0.95)(duration_ms - waited_ms) AS p95
-FROM v_tool_calls
-`+timed)).Empty("no calls"),
+SELECT quantileExactOrNullArray(0.95)(times) / 1e6 AS p95
+FROM `+calls(false, "times"))).Empty("no calls"),
 		grafana.Stat("Time in tools", "Durations of all finished calls, added up, without the time in which a person was waited for.", "ms", sql(`
-SELECT sum(duration_ms - waited_ms) AS together
-FROM v_tool_calls
-`+done)).Empty("none"),
+SELECT sum(together) / 1e6 AS together
+FROM `+calls(false, "together"))).Empty("none"),
 		grafana.Stat("Brought back", "Size of all results.", "bytes", sql(`
-SELECT sum(result_bytes) AS results
-FROM v_tool_calls
-`+done)).Empty("none"),
+SELECT sum(results) AS results
+FROM `+calls(false, "results"))).Empty("none"),
 		grafana.Stat("Running", "Running tool calls, independent of the time range.", "short", sql(`
 SELECT count() AS running
 FROM v_open_spans
@@ -45,45 +61,42 @@ WHERE kind = 'tool'`+picked("format", "agent"))).Empty("0"),
 	)
 	d.Row(8,
 		grafana.Bars("Calls", "The ten tools with the most calls.", "short", sql(`
-SELECT $__timeInterval(ts) AS time, tool_name AS tool, count() AS calls
-FROM v_tool_calls
-`+chosen+busiest+`
+SELECT $__timeInterval(at) AS time, tool_name AS tool, sum(calls) AS calls
+FROM `+begun(true, "at", "tool_name")+`
+WHERE`+busiest+`
 GROUP BY time, tool
 ORDER BY time, tool`)).Every("1m").Empty("No tool was called in this range"),
 		grafana.Bars("Errors", "Failed calls by tool.", "short", sql(`
-SELECT $__timeInterval(ts) AS time, tool_name AS tool, count() AS errors
-FROM v_tool_calls
-`+chosen+`
-  AND status = 'error'
+SELECT $__timeInterval(at) AS time, tool_name AS tool, sum(c.errors) AS errors
+FROM `+strings.Replace(calls(true, "at", "tool_name", "errors"), "\nWHERE 1", " AS c\nWHERE c.errors > 0", 1)+`
 GROUP BY time, tool
 ORDER BY time, tool`)).Every("1m").Empty("No call failed in this range"),
 	)
 	d.Row(8,
 		grafana.Series("p95 by tool", "The ten tools with the most calls.", "ms", sql(`
-SELECT $__timeInterval(ts) AS time, tool_name AS tool, quantileExact(0.95)(duration_ms - waited_ms) AS p95
-FROM v_tool_calls
-`+timed+busiest+`
+SELECT $__timeInterval(at) AS time, tool_name AS tool, quantileExactArray(0.95)(times) / 1e6 AS p95
+FROM `+calls(true, "at", "tool_name", "times")+`
+  AND notEmpty(times) AND`+busiest+`
 GROUP BY time, tool
 ORDER BY time, tool`)).Every("1m").Empty("No call finished in this range"),
 		grafana.Heatmap("How long calls take", "Finished calls by when they began and how long they took.", sql(`
-SELECT $__timeInterval(ts) AS time,
-`+buckets("(duration_ms - waited_ms)")+`
-FROM v_tool_calls
-`+timed+`
+SELECT $__timeInterval(at) AS time,
+`+buckets("ms")+`
+FROM (
+  SELECT at, arrayJoin(times) / 1e6 AS ms
+  FROM `+calls(true, "at", "times")+`)
 GROUP BY time
 ORDER BY time`)).Every("5m").Empty("No call finished in this range"),
 	)
-	d.Row(10, grafana.Table("By tool", "Finished calls; their times without those in which a person was waited for. A retry is a call that follows a failed call of the same tool in the same run.", sql(`
-SELECT tool_name AS Tool, count() AS Calls, countIf(status = 'error') / count() AS Failed, countIf(status = 'cancelled') AS Cancelled,
-  countIf(before = 'error') AS Retries,
-  quantileExact(0.5)(duration_ms - waited_ms) AS p50, quantileExact(0.95)(duration_ms - waited_ms) AS p95,
-  quantileExact(0.99)(duration_ms - waited_ms) AS p99, max(duration_ms - waited_ms) AS Longest,
-  sum(duration_ms - waited_ms) AS Together, sum(waited_ms) AS "Waited for a person", avg(result_bytes) AS "Mean result", max(result_bytes) AS "Largest result", uniqExact(session_id) AS Sessions
+	d.Row(10, grafana.Table("By tool", "Finished calls; their times without those in which a person was waited for. A retry is a call that was made after a call of the same tool had failed in the same run. Sessions are about.", sql(`
+SELECT Tool, Calls, Failed, Cancelled, Retries, quantiles[1] / 1e6 AS p50, quantiles[2] / 1e6 AS p95, quantiles[3] / 1e6 AS p99, Longest, Together,
+  "Waited for a person", "Mean result", "Largest result", Sessions
 FROM (
-  SELECT *, lagInFrame(status) OVER (PARTITION BY session_id, run_id, tool_name ORDER BY ts, span_id) AS before
-  FROM v_tool_calls
-  `+done+`)
-GROUP BY Tool
+  SELECT tool_name AS Tool, sum(calls) AS Calls, sum(errors) / Calls AS Failed, sum(cancelled) AS Cancelled, sum(retries) AS Retries,
+    quantilesExactArray(0.5, 0.95, 0.99)(all_times) AS quantiles, max(longest) / 1e6 AS Longest, sum(together) / 1e6 AS Together, sum(waited) / 1e6 AS "Waited for a person",
+    sum(results) / Calls AS "Mean result", max(largest) AS "Largest result", uniqMerge(sessions) AS Sessions
+  FROM `+calls(false, "tool_name", "calls", "errors", "cancelled", "retries", "all_times", "longest", "together", "waited", "results", "largest", "sessions")+`
+  GROUP BY Tool)
 ORDER BY Together DESC, Tool
 LIMIT 200`)).Field("Failed", grafana.Unit("percentunit")).Field("p50", grafana.Unit("ms")).Field("p95", grafana.Unit("ms")).Field("p99", grafana.Unit("ms")).
 		Field("Longest", grafana.Unit("ms")).Field("Together", grafana.Unit("ms"), grafana.Gauge()).Field("Waited for a person", grafana.Unit("ms")).
@@ -91,10 +104,9 @@ LIMIT 200`)).Field("Failed", grafana.Unit("percentunit")).Field("p50", grafana.U
 		Empty("No call finished in this range"))
 	by := func(title, column, expression string) *grafana.Panel {
 		return grafana.Table(title, "Finished calls, the most time first.", sql(`
-SELECT `+expression+` AS "`+column+`", count() AS Calls, countIf(status = 'error') / count() AS Failed,
-  quantileExact(0.95)(duration_ms - waited_ms) AS p95, sum(duration_ms - waited_ms) AS Together
-FROM v_tool_calls
-`+done+`
+SELECT `+expression+` AS "`+column+`", sum(calls) AS Calls, sum(errors) / Calls AS Failed,
+  quantileExactArray(0.95)(all_times) / 1e6 AS p95, sum(together) / 1e6 AS Together
+FROM `+calls(false, "mcp_server", "calls", "errors", "all_times", "together")+`
 GROUP BY "`+column+`"
 ORDER BY Together DESC, "`+column+`"
 LIMIT 100`)).Field("Failed", grafana.Unit("percentunit")).Field("p95", grafana.Unit("ms")).Field("Together", grafana.Unit("ms")).
@@ -105,6 +117,13 @@ LIMIT 100`)).Field("Failed", grafana.Unit("percentunit")).Field("p95", grafana.U
 		by("By model", "Model", "if(model = '', 'unknown', model)"),
 		by("By MCP server", "Server", "if(mcp_server = '', 'none', mcp_server)"),
 	)
+	d.Row(7, grafana.Table("What changed", "Agents, tools and models whose duration, errors, tokens or calls are different, beyond chance. The sidecar looks each hour; the other filters do not apply.", sql(`
+SELECT at AS "From", concat(agent_name, if(name = '', '', concat(', ', name))) AS What, metric AS Metric, summary AS Change, arrayStringConcat(since, ', ') AS "New version",
+  runs_before AS Before, runs_after AS After
+FROM v_changes
+WHERE $__timeFilter_ms(found)
+ORDER BY found DESC, What, Metric, model
+LIMIT 100`)).Empty("Nothing changed in this range"))
 	d.Row(9,
 		grafana.Table("Slowest calls", "The fifty longest finished calls, without the time in which a person was waited for.", sql(`
 SELECT ts AS Started, tool_name AS Tool, `+agent+` AS Agent, status AS Status, duration_ms - waited_ms AS Duration,
@@ -112,6 +131,8 @@ SELECT ts AS Started, tool_name AS Tool, `+agent+` AS Agent, status AS Status, d
   session_id AS Session, trace_id AS Trace
 FROM v_tool_calls
 `+done+`
+  AND `+countedCalls.hoursOf(picked("format", "agent", "model", "tool", "tenant"), `
+    ORDER BY active_ns[-1] DESC LIMIT 50 WITH TIES`)+`
 ORDER BY Duration DESC, span_id
 LIMIT 50`)).Field("Duration", grafana.Unit("ms"), grafana.Gauge()).Field("Waited", grafana.Unit("ms")).Field("Result", grafana.Unit("bytes")).Field("Status", grafana.Red("error")).
 			Field("Trace", toTrace).Field("Session", toSession).Width(16).Empty("No call finished in this range"),

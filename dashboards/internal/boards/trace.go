@@ -5,8 +5,12 @@ import "github.com/earshot-dev/earshot/dashboards/internal/grafana"
 // shown is the trace that is shown: the one that a link brought, or the latest in
 // the range.
 var shown = `if(` + text("trace_id") + ` != '', ` + text("trace_id") + `,
-    (SELECT argMax(TraceId, (Timestamp, TraceId)) FROM otel_traces
-    WHERE ` + text("trace_id") + ` = '' AND $__timeFilter_ms(Timestamp) AND ParentSpanId = '' AND IsDeleted = 0))`
+    (SELECT argMax(trace_id, (ts, trace_id)) FROM (
+      SELECT ts, trace_id FROM v_span_facts
+      WHERE ` + text("trace_id") + ` = '' AND $__timeFilter_ms(ts) AND parent_span_id = ''
+      UNION ALL
+      SELECT Timestamp AS ts, TraceId AS trace_id FROM agent_spans FINAL
+      WHERE ` + text("trace_id") + ` = '' AND $__timeFilter_ms(Timestamp) AND ParentSpanId = '')))`
 
 // ofTrace are the conditions for rows of that trace. Its time is looked up, so that the
 // link works in any time range.
@@ -50,7 +54,7 @@ SELECT sum(tokens) AS tokens
 FROM v_usage
 WHERE `+saidInTrace)).Empty("unknown"),
 		grafana.Stat("Cost", "Tokens at the prices of model_prices; models without a price are left out.", "currencyUSD", sql(ofTrace+`
-SELECT sum(cost_usd) AS cost
+SELECT sum(cost_picodollars) / 1e12 AS cost
 FROM v_usage
 WHERE `+saidInTrace)).Empty("unknown"),
 	)
@@ -100,7 +104,7 @@ LIMIT 2000`)).Field("Text", grafana.Columns(700)).Field("Session", toSession, gr
 		Field("Time", grafana.Columns(180)).Field("Failed", grafana.Red("true")).Empty("No message in this trace"))
 	d.Row(8, grafana.Table("Turns in this range", "The latest turns, to pick another.", sql(`
 SELECT ts AS Started, `+agent+` AS Agent, status AS Status, duration_ms AS Duration, model AS Model, session_id AS Session, trace_id AS Trace
-FROM v_spans
+FROM v_span_facts
 WHERE `+inRange+` AND parent_span_id = ''
 ORDER BY Started DESC, Trace
 LIMIT 100`)).Field("Duration", grafana.Unit("ms")).Field("Status", grafana.Red("error")).Field("Trace", toTrace).Field("Session", toSession).

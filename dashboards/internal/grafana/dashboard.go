@@ -50,9 +50,9 @@ type Range struct {
 	To   string `json:"to"`
 }
 
-// Annotations are none.
+// Annotations has the marks.
 type Annotations struct {
-	List []any `json:"list"`
+	List []Annotation `json:"list"`
 }
 
 // Link is a link in a dashboard's head: to all dashboards with one of the tags.
@@ -71,7 +71,7 @@ type Templating struct {
 	List []Variable `json:"list"`
 }
 
-// New returns a dashboard without variables and panels. Times are those of the
+// New returns a dashboard without variables, marks and panels. Times are those of the
 // browser, and the cursor is shared by all panels.
 func New(uid, title, description string) *Dashboard {
 	return &Dashboard{
@@ -81,7 +81,7 @@ func New(uid, title, description string) *Dashboard {
 		Links: []Link{{
 			Title: "Earshot", Type: "dashboards", Tags: []string{"earshot"}, AsDropdown: true, IncludeVars: true, KeepTime: true, Icon: "external link",
 		}},
-		Annotations: Annotations{List: []any{}},
+		Annotations: Annotations{List: []Annotation{}},
 	}
 }
 

@@ -47,7 +47,7 @@ func (s *settings) check(ctx context.Context, db *database, n uint64) error {
 	if err != nil {
 		return err
 	}
-	got, err := s.show(ctx, fmt.Sprint(session, "-", k), time.Duration(k*(uint64(month/time.Second)/n))*time.Second)
+	got, err := s.show(ctx, fmt.Sprint(session, "-", k), time.Duration(k*(uint64(s.spread()/time.Second)/n))*time.Second)
 	if err != nil {
 		return err
 	}

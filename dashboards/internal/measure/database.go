@@ -12,7 +12,10 @@ import (
 )
 
 // database is a store over HTTP.
-type database struct{ client http.Client }
+type database struct {
+	socket string
+	client http.Client
+}
 
 // ask runs a query as a user and returns the rows, in tab separated lines.
 func (d *database) ask(ctx context.Context, user, sql string) (string, error) {

@@ -89,7 +89,7 @@ func (s *settings) fill(ctx context.Context, db *database) (n uint64, err error)
 	if err := db.exec(ctx, "SYSTEM STOP MERGES"); err != nil {
 		return 0, err
 	}
-	apart := uint64(month/time.Second) / n
+	apart := uint64(s.spread()/time.Second) / n
 	began := time.Now()
 	for k := max(have/seed, 1); k < n; k++ {
 		for _, c := range copied {

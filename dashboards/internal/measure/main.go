@@ -23,6 +23,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -31,6 +32,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/earshot-dev/earshot/exporters/clickhouse"
 )
 
 type settings struct {
@@ -38,7 +41,8 @@ type settings struct {
 	rows              float64
 	runs              int
 	only              *regexp.Regexp
-	checks            bool
+	checks, settled   bool
+	days              int
 }
 
 func main() {
@@ -58,6 +62,8 @@ func run(ctx context.Context) error {
 	flag.Float64Var(&s.rows, "rows", 1e6, "messages in the store")
 	flag.IntVar(&s.runs, "runs", 5, "how often each query runs, and over a week a third of that")
 	flag.BoolVar(&s.checks, "check", true, "hold the copies against what was copied, which reads every row")
+	flag.BoolVar(&s.settled, "settle", true, "compute rollups and facts and merge the days that are over, as a sidecar does in the background")
+	flag.IntVar(&s.days, "days", 30, "over how many days the messages are spread")
 	only := flag.String("only", "", "panels that match this regular expression")
 	windows := flag.String("ranges", "", "only these, by comma: 6h,30d")
 	flag.Parse()
@@ -83,6 +89,11 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("measure: fill: %w", err)
 	}
+	if s.settled {
+		if err := s.settle(ctx, db); err != nil {
+			return fmt.Errorf("measure: settle: %w", err)
+		}
+	}
 	if s.checks {
 		if err := s.check(ctx, db, n); err != nil {
 			return fmt.Errorf("measure: check: %w", err)
@@ -90,6 +101,9 @@ func run(ctx context.Context) error {
 	}
 	return s.measure(ctx, db)
 }
+
+// spread is the time that the messages are spread over.
+func (s *settings) spread() time.Duration { return time.Duration(s.days) * 24 * time.Hour }
 
 func (s *settings) config() string { return filepath.Join(s.dir, "earshot.yaml") }
 
@@ -108,13 +122,31 @@ func (s *settings) seed(ctx context.Context) error {
 	}
 	// As many sessions, one after the other, as fill up the time between two copies.
 	sessions := max(int(s.rows/copies/perSession), 1)
-	const apart = month / copies
+	apart := s.spread() / copies
 	begin := time.Now().UTC().Add(-apart).Format(time.RFC3339)
 	if err := s.command(ctx, "go", "run", "./bench/cmd/gen", "-dir", filepath.Join(s.dir, "traffic", "legion"), "-start", begin, "-every", (apart / time.Duration(sessions)).String(),
 		"-sessions", fmt.Sprint(sessions), "-bytes", fmt.Sprint(sessions*80_000), "-max-content", "1000"); err != nil {
 		return err
 	}
 	return s.command(ctx, filepath.Join(s.root, "bin", "earshot"), "run", "-c", s.config(), "--until-idle", "3s")
+}
+
+// settle has the schema of this program, computes what is computed and merges what is over.
+func (s *settings) settle(ctx context.Context, db *database) error {
+	began := time.Now()
+	if err := s.command(ctx, filepath.Join(s.root, "bin", "earshot"), "schema", "apply", "-c", s.config()); err != nil {
+		return err
+	}
+	for _, sql := range []string{"TRUNCATE TABLE rollup_hours", "SYSTEM START MERGES"} { // copies are stored before the seed
+		if err := db.exec(ctx, sql); err != nil {
+			return err
+		}
+	}
+	if err := clickhouse.Settle(ctx, clickhouse.ConnSettings{DSN: "http+unix://default@" + url.PathEscape(db.socket) + "/earshot"}); err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "settled in %s\n", time.Since(began).Round(time.Second))
+	return db.exec(ctx, "SYSTEM STOP MERGES")
 }
 
 func (s *settings) command(ctx context.Context, name string, args ...string) error {
@@ -152,5 +184,5 @@ func (s *settings) start(ctx context.Context) (*database, func(), error) {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	}
-	return &database{client: http.Client{Transport: &http.Transport{DialContext: dial}}}, stop, nil
+	return &database{socket: socket, client: http.Client{Transport: &http.Transport{DialContext: dial}}}, stop, nil
 }

@@ -9,12 +9,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/earshot-dev/earshot/dashboards/board"
 	"github.com/earshot-dev/earshot/dashboards/internal/boards"
 	"github.com/earshot-dev/earshot/dashboards/internal/macro"
 )
 
 // ranges are the usual time ranges: the last hours, six of them as a dashboard opens,
-// a day, and weeks. The longest has the same rows as the one before: a month is what there is.
+// a day, and weeks. One that is longer than -days has all there is.
 var ranges = []window{{"1h", time.Hour}, {"6h", 6 * time.Hour}, {"24h", 24 * time.Hour}, {"7d", 7 * 24 * time.Hour}, {"30d", month}, {"90d", 3 * month}}
 
 // window is a range of time that ends with the latest message.
@@ -86,9 +87,9 @@ func (s *settings) measure(ctx context.Context, db *database) error {
 			}
 			to := time.Unix(end, 0).UTC()
 			q := macro.Query{
-				From: to.Add(-w.last), To: to, Interval: max(p.least, w.last/300),
+				From: to.Add(-w.last), To: to, Interval: board.Interval(w.last/300, p.least),
 				Variables: map[string]macro.Value{
-					"format": {All: true}, "agent": {All: true}, "model": {All: true},
+					"format": {All: true}, "agent": {All: true}, "model": {All: true}, "tenant": {All: true}, "project": {All: true}, "version": {All: true}, "tool": {All: true},
 					"trace_id": macro.Text(trace), "session": macro.Text(session), "search": macro.Text("lantern"), "steps": macro.Text("0"), "stuck": macro.Of("300000"),
 				},
 			}
@@ -147,9 +148,9 @@ func (s *settings) summary(ctx context.Context, db *database, all []measured) (s
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Queries of the dashboards over %.1f million messages\n\n", float64(messages)/1e6)
-	fmt.Fprintf(&b, "Written by `make bench-queries`. %.1f million spans, %.1f million tool calls, a month of traffic, %.1f GB on disk. Engine %s, %s/%s, %d cores%s. "+
+	fmt.Fprintf(&b, "Written by `make bench-queries`. %.1f million spans, %.1f million tool calls, %d days of traffic, %.1f GB on disk. Engine %s, %s/%s, %d cores%s. "+
 		"Each query ran %d times, over a week a third of that; the windows end with the latest message.\n"+
-		"What went through the sidecar are %d messages; the engine made the others of them, as `dashboards/internal/measure` says.\n\n", float64(spans)/1e6, float64(calls)/1e6, float64(bytes)/1e9, version, runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), load(), s.runs, seed)
+		"What went through the sidecar are %d messages; the engine made the others of them, as `dashboards/internal/measure` says.\n\n", float64(spans)/1e6, float64(calls)/1e6, s.days, float64(bytes)/1e9, version, runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), load(), s.runs, seed)
 	b.WriteString("| window | queries | wall, p50 of all | wall, p95 of all | over 1 s | CPU, p50 of all | CPU, p95 of all | over 1 s |\n|---|---|---|---|---|---|---|---|\n")
 	for _, w := range ranges {
 		var wall, cpu []time.Duration

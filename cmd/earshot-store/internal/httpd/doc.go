@@ -8,6 +8,10 @@
 // Two users exist, with any password: default may run statements that stay inside of the database, reader
 // is held to reading (see engine.Open and sqltext.Guard). GET never changes anything, as in ClickHouse.
 //
+// A writer may hold rows back while there is no reader (flushes.go): a statement that is about to read
+// wakes it, and waits for its flush, 250 ms at most. Statements with the header X-Earshot-Writer
+// are no reads.
+//
 // The differences from a server: session_id, roles, external tables and
 // INTO OUTFILE are refused with code 48 or 358, never ignored; progress headers
 // are not sent; query_id does not reach the engine, it shows in system.processes

@@ -48,6 +48,9 @@ func (s *Server) runBody(r *http.Request, req *request, resp *response, raw io.R
 	if !st.Insert && !streamable(req, st, text) && req.setting("max_result_bytes") == "" {
 		req.settings = append(req.settings, engine.Setting{Name: "max_result_bytes", Value: heldLimit})
 	}
+	if !st.Insert && !req.writer {
+		s.flush.read(r.Context())
+	}
 	if req.reader {
 		return s.runReader(r, req, resp, st, text)
 	}

@@ -17,6 +17,7 @@ import (
 type request struct {
 	id       string
 	reader   bool
+	writer   bool   // of a program that stores rows: its statements are not reads
 	query    string // from the URL; the body follows it
 	database string
 	format   string // when the text names none
@@ -44,6 +45,7 @@ func parse(r *http.Request) (*request, error) {
 		database: first(values.Get("database"), r.Header.Get("X-ClickHouse-Database")),
 		format:   first(values.Get("default_format"), r.Header.Get("X-ClickHouse-Format"), "TabSeparated"),
 	}
+	q.writer = r.Header.Get("X-Earshot-Writer") != ""
 	if q.id == "" {
 		q.id = newID()
 	}

@@ -20,6 +20,7 @@ type Server struct {
 	eng   *engine.Engine
 	guard *sqltext.Guard
 	spool string // folder for results that wait_end_of_query holds back
+	flush *flushes
 	http  *http.Server
 	stop  context.CancelCauseFunc
 }
@@ -27,7 +28,7 @@ type Server struct {
 // New makes a server. spool is an existing folder on a disk with room.
 func New(eng *engine.Engine, spool string) *Server {
 	ctx, stop := context.WithCancelCause(context.Background())
-	s := &Server{eng: eng, guard: sqltext.NewGuard(eng.TableFunctions()), spool: spool, stop: stop}
+	s := &Server{eng: eng, guard: sqltext.NewGuard(eng.TableFunctions()), spool: spool, flush: newFlushes(), stop: stop}
 	s.http = &http.Server{
 		Handler:           http.HandlerFunc(s.serve),
 		ReadHeaderTimeout: 10 * time.Second,
@@ -35,6 +36,7 @@ func New(eng *engine.Engine, spool string) *Server {
 		MaxHeaderBytes:    1 << 20,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}
+	s.http.RegisterOnShutdown(s.flush.close)
 	return s
 }
 
@@ -64,6 +66,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/ping":
 		ok(w)
+		return
+	case "/flush":
+		s.flush.serve(w, r)
 		return
 	case "/":
 	default:

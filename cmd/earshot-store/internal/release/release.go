@@ -1,9 +1,9 @@
 // Package release knows which build of the engine library belongs to which
 // platform, and where the library lies on this machine.
 //
-// The pins are data (engine.lock). A platform without a pinned integrity is
-// refused: a library is code that runs with our rights, so it is never taken on
-// trust. The libraries are glibc builds; musl systems (Alpine) are not supported.
+// The pins are data (engine.lock). A library is code that runs with our rights: a platform whose
+// integrity is not recorded is pinned on this machine at the first fetch (package fetch).
+// The libraries are glibc builds; musl systems (Alpine) are not supported.
 package release
 
 import (
@@ -25,7 +25,7 @@ const LibraryName = "libchdb.so"
 
 // ErrMissing is the error of Find when the library is nowhere. Its text is the
 // whole message for the user: one sentence with the command to type.
-var ErrMissing = errors.New("the ClickHouse engine library (" + LibraryName + ") is not on this machine: type `make engine` to fetch it")
+var ErrMissing = errors.New("the ClickHouse engine library (" + LibraryName + ") is not on this machine: type `earshot store fetch` to fetch it, about 180 MB, or name a ClickHouse server in exporters.clickhouse.dsn")
 
 //go:embed engine.lock
 var lock string
@@ -46,10 +46,11 @@ func (r Release) Pinned() bool { return strings.HasPrefix(r.Integrity, "sha512-"
 
 // Current is the release for the platform this program was built for.
 func Current() (Release, error) {
-	return find(lock, runtime.GOOS+"/"+runtime.GOARCH)
+	return Parse(lock, runtime.GOOS+"/"+runtime.GOARCH)
 }
 
-func find(lock, platform string) (Release, error) {
+// Parse returns the line of a platform in a file like engine.lock.
+func Parse(lock, platform string) (Release, error) {
 	for n, line := range strings.Split(lock, "\n") {
 		line, _, _ = strings.Cut(line, "#")
 		f := strings.Fields(line)
@@ -83,6 +84,12 @@ func (r Release) Dir(env func(string) string) (string, error) {
 	return filepath.Join(cache, "earshot", "engine", r.Version), nil
 }
 
+// Executable reports whether path, a value of --engine, is a clickhouse executable and no library.
+func Executable(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0 && !strings.Contains(filepath.Base(path), ".so") && filepath.Ext(path) != ".dylib"
+}
+
 // Find returns the path of the library: in lib, a file or a folder, unless that is empty;
 // else in EARSHOT_ENGINE_DIR, in the cache, or in the folder of the executable. The error
 // is ErrMissing when there is none.
@@ -91,7 +98,7 @@ func Find(lib string, env func(string) string, executable string) (string, error
 		if path, ok := libraryIn(lib); ok {
 			return path, nil
 		}
-		return "", fmt.Errorf("--lib %s: there is no %s here: type `make engine` to fetch it, or leave --lib out", lib, LibraryName)
+		return "", fmt.Errorf("--engine %s: there is neither %s nor a clickhouse executable here: leave it out, or type `earshot store fetch`", lib, LibraryName)
 	}
 	var dirs []string
 	r, err := Current()

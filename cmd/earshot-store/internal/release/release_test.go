@@ -10,7 +10,7 @@ import (
 
 func TestLockNamesEveryPlatformAndPinsLinuxAMD64(t *testing.T) {
 	for _, platform := range []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64"} {
-		r, err := find(lock, platform)
+		r, err := Parse(lock, platform)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -18,13 +18,13 @@ func TestLockNamesEveryPlatformAndPinsLinuxAMD64(t *testing.T) {
 			t.Errorf("%s: integrity %q is neither a sha512 nor unpinned", platform, r.Integrity)
 		}
 	}
-	if r, _ := find(lock, "linux/amd64"); !r.Pinned() {
+	if r, _ := Parse(lock, "linux/amd64"); !r.Pinned() {
 		t.Error("linux/amd64 is not pinned")
 	}
-	if _, err := find(lock, "plan9/386"); err == nil || !strings.Contains(err.Error(), "plan9/386") {
+	if _, err := Parse(lock, "plan9/386"); err == nil || !strings.Contains(err.Error(), "plan9/386") {
 		t.Errorf("unknown platform: %v", err)
 	}
-	if _, err := find("linux/amd64 too few", "linux/amd64"); err == nil {
+	if _, err := Parse("linux/amd64 too few", "linux/amd64"); err == nil {
 		t.Error("a short line was accepted")
 	}
 }
@@ -93,19 +93,19 @@ func TestFindOrder(t *testing.T) {
 	}
 	flag := put("flag", "my.so")
 	if got, err := look(flag); err != nil || got != flag {
-		t.Errorf("--lib file: %q, %v", got, err)
+		t.Errorf("--engine file: %q, %v", got, err)
 	}
 	if got, err := look(filepath.Join(root, "env")); err != nil || got != steps[2] {
-		t.Errorf("--lib folder: %q, %v", got, err)
+		t.Errorf("--engine folder: %q, %v", got, err)
 	}
-	if _, err := look(filepath.Join(root, "nowhere")); err == nil || !strings.Contains(err.Error(), "make engine") {
-		t.Errorf("--lib to nowhere must fail although the cache has one: %v", err)
+	if _, err := look(filepath.Join(root, "nowhere")); err == nil || !strings.Contains(err.Error(), "earshot store fetch") {
+		t.Errorf("--engine to nowhere must fail although the cache has one: %v", err)
 	}
 }
 
 func TestMissingIsOneSentence(t *testing.T) {
 	text := ErrMissing.Error()
-	if strings.Contains(text, "\n") || !strings.Contains(text, "`make engine`") || strings.Contains(text, ". ") {
+	if strings.Contains(text, "\n") || !strings.Contains(text, "`earshot store fetch`") || strings.Contains(text, ". ") {
 		t.Errorf("not one sentence with the command: %q", text)
 	}
 }

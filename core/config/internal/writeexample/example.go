@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/earshot-dev/earshot/core/attribution"
 	"github.com/earshot-dev/earshot/core/config"
 	"github.com/earshot-dev/earshot/core/config/spec"
 )
@@ -52,6 +53,11 @@ func layers(types config.Types) (off, on *config.Config) {
 	on.Plugins = map[string]config.Plugin{"acme": config.DefaultPlugin()}
 	p := &on.Sources[0].Privacy
 	p.Kinds, p.Words, p.Patterns = []string{"email", "phone"}, []string{"Lerrin"}, []config.Pattern{{Name: "berth", Regex: `\bB-[0-9]{4}\b`}}
+	on.Dimensions = []attribution.Rule{
+		{Field: "project", Match: `^/srv/(?P<team>[a-z]+)/(?P<repository>[a-z]+)`, Set: map[string]string{"cost_center": "17"}},
+		{Field: "user", Dimension: "team", Values: map[string]string{"ada": "engines"}},
+	}
+	on.Budgets = []attribution.Budget{{Name: "engines", Where: map[string]string{"team": "engines"}, USD: 2000, Per: attribution.PerMonth}, {Name: "tickets", Tokens: 5_000_000, Per: attribution.PerDay}}
 	on.Redact.Keys = []string{"api_key", "password"}
 	on.Redact.Patterns = []config.Pattern{{Name: "employee", Regex: `\bE-[0-9]{6}\b`}}
 	on.Redact.HashSalt = spec.NewSecret("${REDACT_SALT:-}")

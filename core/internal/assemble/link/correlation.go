@@ -39,6 +39,7 @@ type Correlation struct {
 // CallSite is a call that runs another agent.
 type CallSite struct {
 	Format   string `json:"format"`
+	Family   string `json:"family,omitempty"` // in whose place of the format ids are hashed
 	Session  string `json:"session"`
 	Run      string `json:"run"`
 	Call     string `json:"call"`
@@ -84,7 +85,12 @@ func (c *CallSite) Key(tenant string) Key { return Key{tenant, c.Format, c.Sessi
 
 // Span is the id of the call's span.
 func (c *CallSite) Span(tenant string) msg.SpanID {
-	return msg.NewSpanID(tenant, c.Format, c.Session, msg.SpanTool, c.Call)
+	return msg.NewSpanID(tenant, cmp.Or(c.Family, c.Format), c.Session, msg.SpanTool, c.Call)
+}
+
+// Trace is the id of the trace that the call is in.
+func (c *CallSite) Trace(tenant string) msg.TraceID {
+	return c.Key(tenant).As(c.Family).Trace(c.Root)
 }
 
 func (c *CallSite) sameSession(r *Candidate) bool {
@@ -108,7 +114,7 @@ func (u *Remote) Apply(tenant string, s *msg.Span) {
 		return
 	}
 	s.Links = append(s.Links, msg.SpanLink{
-		TraceID: u.Key(tenant).Trace(u.Root), SpanID: u.Span(tenant), Attrs: []msg.Attr{{Key: "earshot.link", Value: "delegation"}},
+		TraceID: u.Trace(tenant), SpanID: u.Span(tenant), Attrs: []msg.Attr{{Key: "earshot.link", Value: "delegation"}},
 	})
 }
 

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"strings"
@@ -21,6 +22,13 @@ func ParseKey(s string) (Key, error) {
 		return Key{}, fmt.Errorf("group key %q has %d parts", s, len(parts))
 	}
 	return Key{parts[0], parts[1], parts[2]}, nil
+}
+
+// As returns the key that ids are hashed of: that of the family, whose views are one
+// conversation.
+func (k Key) As(family string) Key {
+	k.Format = cmp.Or(family, k.Format)
+	return k
 }
 
 // Clone returns a key that shares no memory with k.

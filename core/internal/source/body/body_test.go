@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/frame/eventstream"
 )
 
 func show(frames []frame.Frame) string {
@@ -28,7 +29,8 @@ func show(frames []frame.Frame) string {
 func TestShapeOf(t *testing.T) {
 	for contentType, want := range map[string]Shape{
 		"text/event-stream": Events, "Text/Event-Stream;charset=utf-8": Events, "application/json": Document, "application/vnd.api+json; v=1": Document,
-		"application/x-ndjson": Lines, "application/jsonl": Lines, "text/html": Opaque, "": Opaque, "image/png": Opaque, "application/json; =": Document,
+		"application/vnd.amazon.eventstream": Messages,
+		"application/x-ndjson":               Lines, "application/jsonl": Lines, "text/html": Opaque, "": Opaque, "image/png": Opaque, "application/json; =": Document,
 	} {
 		if got := ShapeOf(contentType); got != want {
 			t.Errorf("%q: %d, want %d", contentType, got, want)
@@ -68,6 +70,29 @@ func TestHole(t *testing.T) {
 			if n := cut.Skipped(); n != c.skipped || cut.Skipped() != 0 {
 				t.Errorf("%s, cut at %d: %d bytes skipped, want %d", name, cutAt, n, c.skipped)
 			}
+		}
+	}
+}
+
+// A hole in binary messages costs the message that it cut and the bytes up to the next.
+func TestHoleInMessages(t *testing.T) {
+	m := eventstream.Append(nil, []byte("1"), ":event-type", "chunk")
+	for at := range len(m) {
+		cut := New(Messages, 100)
+		var b frame.Batch
+		cut.Feed(&b, m, 1)
+		cut.Feed(&b, m[:at], 1)
+		cut.Lost(&b, 2, "lost")
+		cut.Feed(&b, append(m[min(at+3, len(m)):], m...), 3)
+		cut.Finish(&b, 4, true)
+		whole := 0
+		for _, f := range b.Frames {
+			if f.Reason == "" && string(f.Data) == "1" {
+				whole++
+			}
+		}
+		if last := b.Frames[len(b.Frames)-1]; whole != 2 || last.Reason != "" {
+			t.Errorf("a hole at %d: %d messages of 2:\n%s", at, whole, show(b.Frames))
 		}
 	}
 }

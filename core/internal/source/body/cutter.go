@@ -5,11 +5,12 @@ package body
 import (
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/frame/cut"
+	"github.com/earshot-dev/earshot/core/frame/eventstream"
 	"github.com/earshot-dev/earshot/core/frame/sse"
 	"github.com/earshot-dev/earshot/core/internal/source"
 )
 
-// cutter is the common interface of packages sse and cut.
+// cutter is the common interface of packages sse, eventstream and cut.
 type cutter interface {
 	Feed(b *frame.Batch, chunk []byte, at int64)
 	Finish(b *frame.Batch, at int64)
@@ -42,6 +43,8 @@ func (c *Cutter) begin() {
 		c.cut = sse.New(0, c.limit)
 	case Lines:
 		c.cut = cut.NewLines(frame.Line, c.limit)
+	case Messages:
+		c.cut = eventstream.New(c.limit)
 	default:
 		c.cut = cut.NewDocument(c.limit)
 	}
@@ -60,6 +63,10 @@ func (c *Cutter) Feed(b *frame.Batch, chunk []byte, at int64) {
 // Lost records a hole: bytes are missing here. The frame in progress is emitted with
 // Reason, and the bytes after the hole are skipped up to the next frame.
 func (c *Cutter) Lost(b *frame.Batch, at int64, reason string) {
+	if c.shape == Messages { // they are found again by their checksums
+		c.partial(b, at, reason)
+		return
+	}
 	if c.shape != Events && c.shape != Lines {
 		if d, ok := c.cut.(*cut.Document); ok && !c.lost {
 			d.Lost()

@@ -14,6 +14,7 @@ const (
 	Events                // server-sent events
 	Lines                 // JSON texts, one on each line
 	Document              // one JSON text
+	Messages              // binary messages of AWS
 )
 
 // ShapeOf returns the shape of bodies of that content type.
@@ -21,6 +22,8 @@ func ShapeOf(contentType string) Shape {
 	switch media := Media(contentType); media {
 	case "text/event-stream":
 		return Events
+	case "application/vnd.amazon.eventstream":
+		return Messages
 	case "application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonl", "application/jsonlines",
 		"application/x-jsonlines", "application/json-lines", "application/stream+json", "application/jsonstream", "text/x-ndjson":
 		return Lines

@@ -7,7 +7,7 @@ import (
 	"github.com/earshot-dev/earshot/core/internal/source"
 )
 
-// Config is a source of type file: it follows jsonl files.
+// Config is a source of type file: it follows jsonl files, and files that are one JSON document each.
 type Config struct {
 	// Globs of the files to follow; ** stands for any number of directories.
 	Paths []string `yaml:"paths" kind:"path"`
@@ -19,7 +19,7 @@ type Config struct {
 	Owners []string `yaml:"owners"`
 	// Where to start in a file never seen before: beginning or end.
 	StartAt string `yaml:"start_at"`
-	// Longer lines are quarantined, cut to this.
+	// Longer lines and documents are quarantined, cut to this.
 	MaxLine spec.Size `yaml:"max_line"`
 	// How often to look for changes that the kernel did not report.
 	PollInterval spec.Duration `yaml:"poll_interval"`
@@ -71,7 +71,7 @@ func (c *Config) NewSource(env source.Env) (source.Source, error) {
 		Name: env.Name, Paths: c.Paths, Exclude: c.Exclude, FollowSymlinks: c.FollowSymlinks, Owners: c.Owners,
 		StartAt: StartAt(c.StartAt), MaxLine: int(c.MaxLine),
 		PollInterval: time.Duration(c.PollInterval), IgnoreOlderThan: time.Duration(c.IgnoreOlderThan), NewestFirst: c.NewestFirst,
-		MetadataFiles: env.Formats[env.Format].MetadataFiles, Logger: env.Logger,
+		MetadataFiles: env.Formats[env.Format].MetadataFiles, Documents: env.Formats[env.Format].Documents, Logger: env.Logger,
 	})
 }
 

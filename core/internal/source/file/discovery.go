@@ -366,7 +366,7 @@ func (d *discovery) newFile(x found) *file {
 	kind := kindOf(x)
 	outside := d.files.outside(kind, x.path)
 	return &file{
-		path: x.path, id: x.id, stamp: x.stamp, kind: kind,
+		path: x.path, id: x.id, stamp: x.stamp, kind: kind, document: x.document,
 		initial: x.size > 0 && !d.files.scanned, preexisting: d.firstRun && !d.files.scanned,
 		outside: outside, candidate: outside, previous: d.checkpoint.take(x),
 	}

@@ -1,8 +1,8 @@
 // Package file is the source that tails files: every line that a process appends to a file
 // under one of the configured patterns becomes a frame.
 //
-//	watcher (inotify)    poll
-//	         │            │
+//	watcher (inotify,    poll
+//	         │ fsnotify)  │
 //	         ▼            ▼
 //	      discovery ──► walk      finds files, notices new names and lost ones
 //	       │      ▲
@@ -29,7 +29,7 @@
 //     leave no gap. A last line without a newline waits for it.
 //   - Sink.Open alone decides where reading begins. The state that goes through Save
 //     identifies the content of a stream, not how far it was read.
-//   - Notifications make it fast, the poll makes it right: every change that inotify missed is
+//   - Notifications make it fast, the poll makes it right: every change that they missed is
 //     found by the next scan.
 //
 // Traps:

@@ -230,6 +230,35 @@ func TestFiles(t *testing.T) {
 			e.start().want(append(all, "zz")...)
 			e.wantStreams(6)
 		}},
+		{"documents", []string{"**/*"}, func(e *env) {
+			e.settings.Documents = []string{"*.json"}
+			e.settings.MetadataFiles = []string{"session-*.json"}
+			e.settings.MaxLine = 100
+			e.write("s/x.json", "{\n  \"n\": 1\n}\n")
+			e.write("s/session-1.json", "[]")
+			e.write("s/x.jsonl", text("x"))
+			e.start().want("{\n  \"n\": 1\n}\n", "[]", "x")
+			e.write("s/x.json", `{"n": `) // half of it
+			e.write("s/new.json", "[\n", "1]")
+			e.until("the other document", func() bool { return e.sink.count() == 4 })
+			e.add("s/x.json", "2}")
+			all := []string{"{\n  \"n\": 1\n}\n", "[]", "x", "[\n1]", `{"n": 2}`}
+			e.want(all...)
+			e.write("s/x.tmp", `{"n": 3}`)
+			all = append(all, `{"n": 3}`) // as a line: no pattern of a document has its name
+			e.add("s/x.tmp", "\n")
+			e.want(all...)
+			e.rename("s/x.tmp", "s/x.json")
+			all = append(all, `{"n": 3}`+"\n")
+			e.want(all...)
+			e.stop()
+			e.start().idle()
+			e.want(all...)
+			e.stop()
+			e.write("s/x.json", `{"n": "`+string(make([]byte, 300))+`"}`)
+			e.start()
+			e.until("the head of the long document", func() bool { return e.sink.count() == len(all)+1 })
+		}},
 		{"a metadata file is rewound instead of closed", []string{"*.jsonl"}, func(e *env) {
 			e.settings.MetadataFiles = []string{"*.meta.json"}
 			e.sink.rewinds = 2

@@ -26,6 +26,7 @@ type file struct {
 	stamp       stamp  // at its last sighting
 	scan        uint32 // the last scan that saw it
 	kind        kind
+	document    bool // one JSON document, of the patterns to tail
 	queued      queueState
 	initial     bool          // it was there at the start and has not been read to its end
 	preexisting bool          // it was there when the source ran for the first time

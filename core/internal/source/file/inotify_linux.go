@@ -34,7 +34,7 @@ type inotify struct {
 	more   map[int32][]string // further names of a few
 }
 
-func newInotify() (watcher, error) {
+func newWatcher() (watcher, error) {
 	raw, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
 		return nil, fmt.Errorf("inotify: %w", err)
@@ -55,6 +55,9 @@ func (w *inotify) Add(dir string) error {
 		return fs.ErrClosed
 	}
 	n, err := unix.InotifyAddWatch(w.raw, dir, inotifyMask)
+	if errors.Is(err, unix.ENOSPC) {
+		return fmt.Errorf("inotify: watch %s: the limit is /proc/sys/fs/inotify/max_user_watches: %w", dir, err)
+	}
 	if err != nil {
 		return fmt.Errorf("inotify: watch %s: %w", dir, err)
 	}

@@ -3,6 +3,7 @@ package file
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -16,6 +17,10 @@ import (
 // written one is.
 const settleTime = 50 * time.Millisecond
 
+// unfinishedTime is how long a document that is no whole JSON is taken for one that is being written.
+// After that it is delivered as it is, so that it is accounted for.
+const unfinishedTime = 10 * time.Second
+
 // metadataReader delivers each version of a metadata file as a stream of one frame.
 type metadataReader struct {
 	files   *fileset
@@ -27,6 +32,11 @@ type metadataReader struct {
 func (m *metadataReader) read(ctx context.Context, f *file, at stamp) (result, error) {
 	if age := time.Since(time.Unix(0, at.mtime)); age >= 0 && age < settleTime {
 		return result{after: settleTime - age}, nil
+	}
+	if f.document && (f.stream == nil || !f.stream.exhausted(at)) {
+		if wait := m.unfinished(f, at); wait > 0 {
+			return result{after: wait}, nil
+		}
 	}
 	older := m.resume(f, at)
 	if at.size == 0 || f.stream != nil && f.stream.exhausted(at) {
@@ -58,6 +68,21 @@ func (m *metadataReader) read(ctx context.Context, f *file, at stamp) (result, e
 	}
 	older = slices.DeleteFunc(older, func(o *stream) bool { return o.key == key })
 	return result{}, m.streams.forget(ctx, f, older...)
+}
+
+// unfinished returns how long to wait for the rest of a document; 0 if it is whole, too long, or as it will
+// stay.
+func (m *metadataReader) unfinished(f *file, at stamp) time.Duration {
+	left := unfinishedTime - time.Since(time.Unix(0, at.mtime))
+	if left <= 0 || left > unfinishedTime || at.size == 0 || at.size > int64(m.reader.maxLine) {
+		return 0
+	}
+	c := m.reader.buffers.get(int(at.size))
+	defer c.release()
+	if n, err := f.fd.ReadAt(c.buf, 0); err != nil && err != io.EOF || int64(n) == at.size && json.Valid(c.buf) {
+		return 0
+	}
+	return min(left, 10*settleTime)
 }
 
 // resume sets the stream of f from those that an earlier run read from it: the one that

@@ -15,6 +15,7 @@ type orphan struct {
 	lingerFrom time.Time // the lingering counts from here
 	expired    bool      // the lingering is over
 	unread     int64     // bytes that are lost with it, unless a copy is found
+	noted      bool      // the sink knows
 	flushed    bool      // the stream's decoder has emitted all it held
 }
 

@@ -17,6 +17,7 @@ type patterns struct {
 	list     []pattern
 	metadata int // list[metadata:] are those of metadata files
 	exclude  []string
+	document []string // names of files that are one document
 }
 
 type pattern struct {
@@ -36,8 +37,8 @@ const (
 	named // the last segment is more specific than * or **
 )
 
-func compile(paths, metadata, exclude []string) (*patterns, error) {
-	ps := &patterns{metadata: len(paths)}
+func compile(paths, metadata, documents, exclude []string) (*patterns, error) {
+	ps := &patterns{metadata: len(paths), document: documents}
 	for _, p := range paths {
 		abs, err := absolute(p)
 		if err != nil {
@@ -53,6 +54,11 @@ func compile(paths, metadata, exclude []string) (*patterns, error) {
 		}
 		if err := ps.add(p, filepath.ToSlash(filepath.Clean(p))); err != nil {
 			return nil, fmt.Errorf("metadata_files: %w", err)
+		}
+	}
+	for _, p := range documents {
+		if !doublestar.ValidatePattern(p) || strings.Contains(p, "/") {
+			return nil, fmt.Errorf("documents: pattern %q: not one of a name", p)
 		}
 	}
 	for _, p := range exclude {
@@ -185,6 +191,11 @@ func (ps *patterns) excluded(path string) bool {
 		}
 	}
 	return false
+}
+
+// documents reports whether files of that name are one document each.
+func (ps *patterns) documents(name string) bool {
+	return slices.ContainsFunc(ps.document, func(p string) bool { return doublestar.MatchUnvalidated(p, name) })
 }
 
 // covers reports whether the patterns name path as a file to tail.

@@ -32,6 +32,9 @@ type Settings struct {
 	// MetadataFiles are patterns relative to the directory of a tailed file. Every file
 	// that matches is a stream of one Body frame, and a new stream when it changes.
 	MetadataFiles []string
+	// Documents are patterns of names. A file of Paths with such a name is one JSON document:
+	// a stream of one Body frame, and a new stream when it changes.
+	Documents []string
 
 	StartAt         StartAt       // empty: Beginning
 	IgnoreOlderThan time.Duration // leave out files last modified longer ago than this and never read; 0: none

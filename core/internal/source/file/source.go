@@ -33,7 +33,7 @@ func New(settings Settings) (*Source, error) {
 	if err := settings.validate(); err != nil {
 		return nil, fmt.Errorf("file source %s: %w", settings.Name, err)
 	}
-	patterns, err := compile(settings.Paths, settings.MetadataFiles, settings.Exclude)
+	patterns, err := compile(settings.Paths, settings.MetadataFiles, settings.Documents, settings.Exclude)
 	if err != nil {
 		return nil, fmt.Errorf("file source %s: %w", settings.Name, err)
 	}
@@ -47,7 +47,7 @@ func New(settings Settings) (*Source, error) {
 		patterns:      patterns,
 		trees:         trees,
 		files:         newFileset(patterns, settings.MaxOpen),
-		watch:         newInotify,
+		watch:         newWatcher,
 		open:          trees.open,
 		readDir:       os.ReadDir,
 		workers:       2,

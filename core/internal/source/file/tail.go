@@ -49,6 +49,9 @@ func (t *tailer) process(ctx context.Context, f *file) result {
 	if !st.tracked && !st.orphaned { // dropped meanwhile
 		return result{}
 	}
+	if st.orphaned {
+		t.gone(f)
+	}
 	var res result
 	var err error
 	switch {
@@ -64,6 +67,19 @@ func (t *tailer) process(ctx context.Context, f *file) result {
 		return t.resultOf(ctx, f, result{}, t.expire(ctx, f))
 	}
 	return res
+}
+
+// gone lets the sink know, once, that a file has no name or no longer its content.
+func (t *tailer) gone(f *file) {
+	st := f.stream
+	if f.orphan.noted || st == nil || st.out == nil {
+		return
+	}
+	f.orphan.noted = true
+	path, outside := t.files.name(f)
+	id := st.id(f, path, outside, st.fingerprint)
+	id.Gone = true
+	st.out.Save(id)
 }
 
 // read reads a part of a file, or all of one that is complete.

@@ -20,6 +20,7 @@ type found struct {
 	id       inode
 	target   string // of the path, when it is a symbolic link
 	metadata bool
+	document bool // of the patterns to tail
 }
 
 // walk looks for files that match the patterns, below their roots.
@@ -75,19 +76,28 @@ func (w *walk) dir(ctx context.Context, dir string, at []matchState) {
 	beside := w.patterns.metadataStates()
 	active := false
 	var subs []subdir
+	var documents map[string]struct{} // that are found
 	for _, e := range entries {
 		next, m := w.patterns.step(transcripts, e.Name())
 		if len(next) == 0 && m == 0 {
 			continue
 		}
-		if _, c := w.patterns.step(beside, e.Name()); c != 0 {
+		document := m&tailed != 0 && w.patterns.documents(e.Name())
+		if _, c := w.patterns.step(beside, e.Name()); c != 0 && !document {
 			m = 0
 		}
 		f, isDir, ok := w.look(dir, e, m)
 		switch {
 		case isDir && len(next) > 0:
 			subs = append(subs, subdir{f, next})
-		case ok && m != 0 && w.wants(f):
+		case ok && document && w.wants(f):
+			f.metadata, f.document = true, true
+			w.files = append(w.files, f)
+			if documents == nil {
+				documents = make(map[string]struct{})
+			}
+			documents[e.Name()] = struct{}{}
+		case ok && m != 0 && !document && w.wants(f):
 			active = true
 			w.files = append(w.files, f)
 		}
@@ -96,7 +106,7 @@ func (w *walk) dir(ctx context.Context, dir string, at []matchState) {
 		metadata = union(metadata, beside)
 		w.enter(dir, union(transcripts, metadata))
 	}
-	for _, s := range w.metadata(dir, entries, metadata, subs) {
+	for _, s := range w.metadata(dir, entries, metadata, subs, documents) {
 		if s.target == "" || w.first(s) {
 			w.dir(ctx, s.path, s.at)
 		}
@@ -107,13 +117,19 @@ func (w *walk) dir(ctx context.Context, dir string, at []matchState) {
 func (w *walk) one(ctx context.Context, dir string, e os.DirEntry, at []matchState) {
 	next, m := w.patterns.step(at, e.Name())
 	beside := w.patterns.metadataStates()
-	if _, c := w.patterns.step(beside, e.Name()); c != 0 {
+	document := m&tailed != 0 && w.patterns.documents(e.Name())
+	if _, c := w.patterns.step(beside, e.Name()); c != 0 && !document {
 		m &^= tailed | named
 	}
 	f, isDir, ok := w.look(dir, e, m)
 	switch {
 	case isDir && len(next) > 0:
 		w.dir(ctx, f.path, next)
+	case ok && document:
+		if w.wants(f) {
+			f.metadata, f.document = true, true
+			w.files = append(w.files, f)
+		}
 	case ok && m&tailed != 0 && w.wants(f):
 		if len(union(at, beside)) > len(at) { // the first transcript in its directory
 			w.dir(ctx, dir, at)
@@ -133,7 +149,7 @@ type subdir struct {
 
 // metadata looks for metadata files among the entries of dir, and returns subs with the
 // directories added that may have more of them.
-func (w *walk) metadata(dir string, entries []os.DirEntry, at []matchState, subs []subdir) []subdir {
+func (w *walk) metadata(dir string, entries []os.DirEntry, at []matchState, subs []subdir, found map[string]struct{}) []subdir {
 	if len(at) == 0 {
 		return subs
 	}
@@ -151,8 +167,10 @@ func (w *walk) metadata(dir string, entries []os.DirEntry, at []matchState, subs
 				subs = append(subs, subdir{f, next})
 			}
 		case ok && m != 0:
-			f.metadata = true
-			w.files = append(w.files, f)
+			if _, is := found[e.Name()]; !is {
+				f.metadata = true
+				w.files = append(w.files, f)
+			}
 		}
 	}
 	return subs
@@ -263,7 +281,7 @@ type Unread struct{ Path, Reason, Detail string }
 // source reads them, and those that cannot be read. open reports whether a file may be
 // read; nil opens it. The error is that of a malformed pattern or an unknown user.
 func (c *Config) List(ctx context.Context, open func(path string) error) (files []string, unread []Unread, err error) {
-	ps, err := compile(c.Paths, nil, c.Exclude)
+	ps, err := compile(c.Paths, nil, nil, c.Exclude)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -90,7 +90,7 @@ func (d *directories) watch(dir string) {
 		d.Logger.Debug("directory is polled", "path", dir, "cause", err)
 	case !d.full:
 		d.full = true
-		d.Logger.Warn("inotify watch limit reached: some directories are polled",
-			"interval", d.PollInterval, "limit", "/proc/sys/fs/inotify/max_user_watches")
+		d.Logger.Warn("limit of watches reached: some directories are polled",
+			"interval", d.PollInterval, "cause", err)
 	}
 }

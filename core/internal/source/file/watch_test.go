@@ -70,7 +70,7 @@ func TestWatchLimit(t *testing.T) {
 	e.want("x", "y")
 	e.until("another scan", func() bool { return asked.Load() > 8 })
 	e.stop()
-	if n := strings.Count(log.String(), "watch limit reached"); n != 1 {
+	if n := strings.Count(log.String(), "limit of watches reached"); n != 1 {
 		t.Errorf("said %d times that the limit is reached, want once:\n%s", n, log.String())
 	}
 }

@@ -1,12 +1,10 @@
 package otlp
 
 import (
-	"crypto/sha256"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"path"
-	"strings"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/config/spec"
@@ -76,10 +74,9 @@ const (
 
 // Validate implements spec.Section.
 func (c *Config) Validate(check *spec.Check) {
-	proves := c.TLS != nil && (c.Token.Reveal() != "" || c.TLS.ClientCAFile != "")
 	for key, address := range c.ListenAddresses() {
 		if check.Address(key, address) {
-			check.Exposed(key, address, proves, c.AllowInsecure, "tls, and token or tls.client_ca_file")
+			check.Inbound(key, address, c.Token, c.TLS, c.AllowInsecure)
 		}
 	}
 	if c.GRPC.Listen == "" && c.HTTP.Listen == "" {
@@ -88,9 +85,7 @@ func (c *Config) Validate(check *spec.Check) {
 	for i := range c.Routes {
 		c.Routes[i].validate(check.In(spec.Index("routes", i)))
 	}
-	if strings.ContainsAny(c.Token.Reveal(), " \t\r\n") {
-		check.Report("token", "a token has no white space", "")
-	}
+	check.Token("token", c.Token)
 	check.PositiveSize("max_body", c.MaxBody)
 	c.TLS.Validate(check.In("tls"))
 }
@@ -194,7 +189,7 @@ func New(settings Settings) (*Server, error) {
 		return nil, fmt.Errorf("otlp %s: %w", settings.Name, err)
 	}
 	s := &Server{
-		Settings: settings, token: sha256.Sum256([]byte(settings.Token.Reveal())), router: r,
+		Settings: settings, router: r,
 		ready: make(chan struct{}), signals: make(map[string]*signal), memory: body.Memory{Most: settings.MaxMemory},
 	}
 	for _, g := range signals() {

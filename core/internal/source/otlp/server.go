@@ -2,14 +2,11 @@ package otlp
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,7 +18,6 @@ import (
 // Server receives OTLP.
 type Server struct {
 	Settings
-	token   [sha256.Size]byte
 	router  *router
 	signals map[string]*signal // by path and by method
 	ready   chan struct{}      // closed when the addresses are set
@@ -62,56 +58,29 @@ func (s *Server) Run(ctx context.Context, rec source.Recorder) error {
 	s.recordings = source.NewRecordings(rec, s.Logger)
 	serve, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	served := make(chan error, 2)
-	var servers []*http.Server
-	var err error
+	var servers []source.Served
 	for _, l := range []struct {
 		address string
 		addr    *net.Addr
 	}{{s.GRPC.Listen, &s.grpc}, {s.HTTP.Listen, &s.http}} {
-		if l.address == "" || err != nil {
+		if l.address == "" {
 			continue
 		}
-		var listener net.Listener
-		if listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", l.address); err != nil {
-			break
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", l.address)
+		if err != nil {
+			for _, other := range servers {
+				_ = other.Listener.Close()
+			}
+			return fmt.Errorf("otlp: %w", err)
 		}
 		*l.addr = listener.Addr()
-		server := s.server(serve)
-		servers = append(servers, server)
-		go func() {
-			if s.ServerTLS != nil {
-				served <- server.ServeTLS(listener, "", "")
-			} else {
-				served <- server.Serve(listener)
-			}
-		}()
+		servers = append(servers, source.Served{Server: s.server(serve), Listener: listener})
 	}
-	ended := 0
-	if err == nil {
-		close(s.ready)
-		s.Logger.Info("otlp listens", "grpc", s.GRPC.Listen, "http", s.HTTP.Listen)
-		s.serving.Go(func() { s.closeIdle(serve) })
-		select {
-		case err = <-served:
-			ended++
-		case <-ctx.Done():
-			grace, cancel := context.WithTimeout(serve, s.Grace)
-			var all sync.WaitGroup
-			for _, server := range servers {
-				all.Go(func() { _ = server.Shutdown(grace) })
-			}
-			all.Wait()
-			cancel()
-		}
-	}
+	close(s.ready)
+	s.Logger.Info("otlp listens", "grpc", s.GRPC.Listen, "http", s.HTTP.Listen)
+	s.serving.Go(func() { s.closeIdle(serve) })
+	err := source.Serve(ctx, s.Grace, servers...)
 	stop()
-	for _, server := range servers {
-		_ = server.Close()
-	}
-	for ; ended < len(servers); ended++ {
-		<-served
-	}
 	s.serving.Wait()
 	if err != nil {
 		return fmt.Errorf("otlp: %w", err)
@@ -168,13 +137,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 
 // admit returns why a request is not read.
 func (s *Server) admit(r *http.Request) *verdict {
-	if s.Token.Reveal() == "" {
-		return nil
-	}
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	sum := sha256.Sum256([]byte(strings.TrimSpace(token)))
-	// The time that it takes depends on neither.
-	if subtle.ConstantTimeCompare(sum[:], s.token[:]) == 1 && strings.EqualFold(scheme, "Bearer") {
+	if source.Authorized(r, s.Token) {
 		return nil
 	}
 	return refuse(unauthenticated, "the bearer token is missing or wrong")

@@ -1,7 +1,6 @@
 package push
 
 import (
-	"crypto/sha256"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -54,15 +53,12 @@ const (
 // Validate implements spec.Section.
 func (c *Config) Validate(check *spec.Check) {
 	if check.Required("listen", c.Listen) && check.Address("listen", c.Listen) {
-		proves := c.TLS != nil && (c.Token.Reveal() != "" || c.TLS.ClientCAFile != "")
-		check.Exposed("listen", c.Listen, proves, c.AllowInsecure, "tls, and token or tls.client_ca_file")
+		check.Inbound("listen", c.Listen, c.Token, c.TLS, c.AllowInsecure)
 	}
 	if !strings.HasPrefix(c.Path, "/") {
 		check.Report("path", "a path begins with /", "")
 	}
-	if strings.ContainsAny(c.Token.Reveal(), " \t\r\n") {
-		check.Report("token", "a token has no white space", "")
-	}
+	check.Token("token", c.Token)
 	check.PositiveSize("max_body", c.MaxBody)
 	c.TLS.Validate(check.In("tls"))
 }
@@ -133,8 +129,8 @@ func New(settings Settings) (*Server, error) {
 		return nil, fmt.Errorf("push %s: %w", settings.Name, err)
 	}
 	return &Server{
-		Settings: settings, token: sha256.Sum256([]byte(settings.Token.Reveal())),
-		ready: make(chan struct{}), keys: newKeys(), memory: body.Memory{Most: settings.MaxMemory},
+		Settings: settings,
+		ready:    make(chan struct{}), keys: newKeys(), memory: body.Memory{Most: settings.MaxMemory},
 	}, nil
 }
 

@@ -2,15 +2,12 @@ package push
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,7 +19,6 @@ import (
 // Server takes pushed bodies.
 type Server struct {
 	Settings
-	token [sha256.Size]byte
 	ready chan struct{} // closed when addr is set
 	addr  net.Addr
 
@@ -67,29 +63,15 @@ func (s *Server) Run(ctx context.Context, rec source.Recorder) error {
 		ErrorLog:          slog.NewLogLogger(s.Logger.Handler(), slog.LevelDebug),
 		BaseContext:       func(net.Listener) context.Context { return serve },
 	}
-	served := make(chan error, 1)
-	go func() {
-		if s.ServerTLS != nil {
-			served <- server.ServeTLS(listener, "", "")
-		} else {
-			served <- server.Serve(listener)
-		}
-	}()
 	close(s.ready)
 	s.Logger.Info("push listens", "addr", s.addr.String(), "path", s.Path)
-	select {
-	case err = <-served:
-		err = fmt.Errorf("push: %w", err)
-	case <-ctx.Done():
-		grace, cancel := context.WithTimeout(serve, s.Grace)
-		_ = server.Shutdown(grace)
-		cancel()
-		<-served
-	}
+	err = source.Serve(ctx, s.Grace, source.Served{Server: server, Listener: listener})
 	stop()
-	_ = server.Close()
 	s.serving.Wait()
-	return err
+	if err != nil {
+		return fmt.Errorf("push: %w", err)
+	}
+	return nil
 }
 
 // answer is the response to a request.
@@ -145,7 +127,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 // admit returns why a request is not taken, before its body is read.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request) *answer {
 	switch {
-	case s.Token.Reveal() != "" && !s.authorized(r):
+	case !source.Authorized(r, s.Token):
 		w.Header().Set("WWW-Authenticate", `Bearer realm="earshot"`)
 		return refuse(http.StatusUnauthorized, "the bearer token is missing or wrong")
 	case r.URL.Path != s.Path:
@@ -161,11 +143,4 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) *answer {
 
 func tooLarge(limit int) *answer {
 	return refuse(http.StatusRequestEntityTooLarge, "the body is larger than max_body, %d bytes", limit)
-}
-
-// authorized compares tokens in a time that depends on neither.
-func (s *Server) authorized(r *http.Request) bool {
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	sum := sha256.Sum256([]byte(strings.TrimSpace(token)))
-	return subtle.ConstantTimeCompare(sum[:], s.token[:]) == 1 && strings.EqualFold(scheme, "Bearer")
 }

@@ -27,7 +27,7 @@
 // origin is the upstream URL of the request, its frames are
 //
 //	Request     the request's body, unless it is a GET or HEAD without one
-//	Event       of text/event-stream
+//	Event       of text/event-stream, and of application/vnd.amazon.eventstream
 //	Line        of NDJSON
 //	Body        of JSON, and of any other type that a route asks for by name
 //	Text,Binary of a WebSocket, FromClient or not, in the order of their bytes

@@ -109,6 +109,7 @@ func (t *Tap) answered(res *http.Response) error {
 		x.request.release()
 		return nil
 	}
+	x.request.ids = answeredBy(x.request.ids, res.Header)
 	x.encoding = res.Header.Get("Content-Encoding")
 	limit := t.MaxQueue
 	if x.shape == body.Document || x.shape == body.Opaque {

@@ -1,6 +1,7 @@
 package tap
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -14,8 +15,9 @@ var idHeaders = map[string]bool{
 	"x-request-id": true, "x-initiator": true, "x-interaction-id": true, "x-interaction-type": true, "x-agent-task-id": true, "x-app": true,
 }
 
-// idPrefixes are those of agents that add headers with each version.
-var idPrefixes = [...]string{"x-claude-code-", "x-codex-", "x-opencode-"}
+// idPrefixes are those of agents that add headers with each version, and the one of headers that people
+// have their agents send, to name a team for example.
+var idPrefixes = [...]string{"x-claude-code-", "x-codex-", "x-opencode-", "x-earshot-"}
 
 // maxIDs is the number of bytes of the ids of a request.
 const maxIDs = 16 << 10
@@ -34,6 +36,25 @@ func requestIDs(h http.Header) string {
 			ids[name] = strings.ToValidUTF8(cropped(values[0]), "\uFFFD")
 		}
 	}
+	return encodeIDs(ids)
+}
+
+// answeredBy adds the provider's own id of the request, which it sends with the response: by it the
+// agent's telemetry names the response.
+func answeredBy(ids string, h http.Header) string {
+	id := h.Get("Request-Id")
+	if id == "" {
+		return ids
+	}
+	all := make(map[string]string)
+	if ids != "" && json.Unmarshal([]byte(ids), &all) != nil {
+		return ids
+	}
+	all["request-id"] = strings.ToValidUTF8(cropped(id), "\uFFFD")
+	return cmp.Or(encodeIDs(all), ids)
+}
+
+func encodeIDs(ids map[string]string) string {
 	if len(ids) == 0 {
 		return ""
 	}

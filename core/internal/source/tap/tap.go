@@ -112,28 +112,13 @@ func (t *Tap) Run(ctx context.Context, rec source.Recorder) error {
 			return ctx
 		},
 	}
-	served := make(chan error, 1)
-	go func() {
-		if t.ServerTLS != nil {
-			served <- server.ServeTLS(listener, "", "")
-		} else {
-			served <- server.Serve(listener)
-		}
-	}()
 	close(t.ready)
 	t.Logger.Info("tap listens", "addr", t.addr.String(), "upstream", source.Address(t.upstream))
 
-	select {
-	case err = <-served:
+	if err = source.Serve(ctx, t.Grace, source.Served{Server: server, Listener: listener}); err != nil {
 		err = fmt.Errorf("tap: %w", err)
-	case <-ctx.Done():
-		grace, cancel := context.WithTimeout(serve, t.Grace)
-		_ = server.Shutdown(grace)
-		cancel()
-		<-served
 	}
-	stopServing() // ends the requests in progress, upgraded connections too
-	_ = server.Close()
+	stopServing() // ends the upgraded connections, which are no longer the server's
 	t.serving.Wait()
 	t.close()
 	patience := time.AfterFunc(t.Grace, stopRecording)

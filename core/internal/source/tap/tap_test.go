@@ -16,6 +16,7 @@ import (
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/earshot-dev/earshot/core/frame/eventstream"
 	"github.com/earshot-dev/earshot/core/internal/source"
 	"github.com/earshot-dev/earshot/core/internal/source/recordtest"
 )
@@ -110,6 +111,11 @@ func TestShapes(t *testing.T) {
 		"problem":       {"application/problem+json", `{"e":1}`, "body {\"e\":1}\nclose \n"},
 		"ndjson":        {"application/x-ndjson", "{\"a\":1}\n\n{\"a\":2}", "line {\"a\":1}\nline {\"a\":2}\nclose \n"},
 		"bad parameter": {"Application/JSON; charset", `[]`, "body []\nclose \n"},
+		"binary": {
+			"application/vnd.amazon.eventstream",
+			string(eventstream.Append(eventstream.Append(nil, []byte(`{"n":1}`), ":event-type", "metadata"), []byte("2"))),
+			"event metadata {\"n\":1}\nevent 2\nclose \n",
+		},
 		"no blank line": {"text/event-stream", "data: 1\n\ndata: 2", "event 1\nevent 2\nclose \n"},
 	} {
 		t.Run(name, func(t *testing.T) {

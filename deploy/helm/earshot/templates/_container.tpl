@@ -18,11 +18,18 @@
   resources:
     {{- toYaml .Values.resources | nindent 4 }}
   securityContext:
+{{- if .Values.daemonSet.enabled }}
+    # The folders of a node belong to root, and transcripts, of mode 0600, to their users.
+    runAsUser: 0
+    capabilities: {drop: [ALL], add: [DAC_READ_SEARCH]}
+{{- else }}
     runAsNonRoot: true
     runAsUser: 65532
+    capabilities: {drop: [ALL]}
+{{- end }}
     readOnlyRootFilesystem: true
     allowPrivilegeEscalation: false
-    capabilities: {drop: [ALL]}
+    seccompProfile: {type: RuntimeDefault}
   volumeMounts:
     - {name: earshot-config, mountPath: /etc/earshot, readOnly: true}
     - {name: traffic, mountPath: /traffic, readOnly: true}

@@ -1,0 +1,412 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/change"
+	"github.com/earshot-dev/earshot/core/price"
+)
+
+// ChangedFilter picks changes.
+type ChangedFilter struct {
+	Since  time.Duration // found within
+	Now    time.Time
+	Agent  string  // only of this one; the level of a look is that of a search of all
+	Budget float64 // false alarms that are expected in 30 days; 1 when zero
+	Prices *price.Table
+}
+
+// Changed has the changes, the latest first.
+type Changed struct {
+	Since   time.Time     `json:"since"`
+	Now     time.Time     `json:"now"`
+	Runs    int           `json:"runs"`   // that were compared, with those of the 30 days before Since
+	OneOf   uint64        `json:"one_of"` // of so many sessions of the busiest agent one was read
+	Budget  float64       `json:"budget"` // false alarms that are expected in 30 days at most
+	Looks   change.Looks  `json:"looks"`  // that were made
+	Changes []ChangePoint `json:"changes"`
+}
+
+// ChangePoint is a change, and where the difference is.
+type ChangePoint struct {
+	change.Change
+	// Time is the difference of the critical paths of turns at the same ranks of both sides, on average, and P95Time that of
+	// the two turns that are the 95th percentiles. The parts of each add up to the difference, without the time that people
+	// took. Only an agent's duration has them.
+	Time    []TimePart `json:"time,omitempty"`
+	P95Time []TimePart `json:"p95_time,omitempty"`
+	// Turns is how many turns of each side Time is the average of.
+	Turns int `json:"turns,omitempty"`
+	// TraceA and TraceB have the median of each side.
+	TraceA string `json:"trace_before"`
+	TraceB string `json:"trace_after"`
+}
+
+// learned is how long before the range runs are read to compare with.
+const learned = 30 * 24 * time.Hour
+
+// runsOfAgent is how many runs of an agent are read, about, and runsOfAll those of all agents, of which each has fewOfAgent:
+// of one that has more, whole sessions are left out.
+const runsOfAgent, runsOfAll, fewOfAgent = 2_000, 30_000, 600
+
+// sampled is the condition that a row's session is read. A share is a power of two, so that the sessions of a smaller one are
+// among those of a larger one.
+const sampled = `cityHash64(session_id) % greatest(1, shares.2[indexOf(shares.1, ` + actor + `)]) = 0`
+
+const actor = `if(agent_name = '', concat('(', format, ')'), toString(agent_name))`
+
+var shares = fmt.Sprintf(`(
+		SELECT (groupArray(who), groupArray(one_of))
+		FROM (
+			SELECT %s AS who, toUInt64(exp2(ceil(log2(greatest(1, count() / greatest(%d, least(%d, %d / count() OVER ()))))))) AS one_of
+			FROM spans
+			WHERE ts >= fromUnixTimestamp64Milli({from:Int64}) AND ts < fromUnixTimestamp64Milli({to:Int64}) AND kind = 'run' AND state != 'open'
+			GROUP BY who)) AS shares`, actor, fewOfAgent, runsOfAgent, runsOfAll)
+
+// ranSQL has the runs that have ended, and ranCallsSQL their calls and answers, by name.
+var ranSQL = `
+	WITH ` + shares + `
+	SELECT toString(tenant), ` + actor + ` AS who, session_id, run_id, trace_id, span_id, ts, toString(model), toString(agent_version), effort, prompt, tools,
+		toFloat64(duration_ms), toUInt64(input_tokens + output_tokens + cache_read_tokens + cache_write_tokens + reasoning_tokens), status = 'error',
+		toUInt64(greatest(1, arrayMax(arrayPushBack(shares.2, 1))))
+	FROM v_runs
+	WHERE ts >= fromUnixTimestamp64Milli({from:Int64}) AND ts < fromUnixTimestamp64Milli({to:Int64}) AND status != 'cancelled' AND ` + sampled + `
+	ORDER BY ts, span_id`
+
+var ranCallsSQL = `
+	WITH ` + shares + `
+	SELECT toString(tenant), session_id, run_id, multiIf(kind = 'chat', 'model', kind = 'tool', 'tool', 'delegation') AS what,
+		toString(if(kind = 'chat', if(response_model != '', response_model, request_model), tool_name)) AS who,
+		count(), countIf(outcome = 'error'), quantileExactIf(0.5)(toFloat64(duration_ns - least(waited_ns, duration_ns)) / 1e6, outcome NOT IN ('error', 'cancelled') AND duration_ns > 0) AS p50,
+		toFloat64(sum(waited_ns)) / 1e6
+	FROM spans FINAL
+	WHERE ts >= fromUnixTimestamp64Milli({from:Int64}) AND ts < fromUnixTimestamp64Milli({to:Int64}) AND kind IN ('tool', 'chat', 'delegation') AND state != 'open' AND NOT internal AND ` + sampled + `
+	GROUP BY tenant, session_id, run_id, what, who
+	ORDER BY what, who`
+
+// ran is a run.
+type ran struct {
+	tenant, agent, session, trace, span, model string
+	at                                         time.Time
+	version                                    *change.Version
+	wall                                       float64 // ms
+	tokens                                     uint64
+	failed                                     bool
+
+	calls  float64
+	waited float64 // ms
+	parts  []ranPart
+}
+
+// ranPart is the calls of a tool, or the answers of a model.
+type ranPart struct {
+	kind, name    string
+	count, failed float64
+	median        float64 // ms; zero when there is none
+}
+
+// WhatChanged finds when agents, tools and models changed in duration, errors, tokens and calls; see package change. It reads
+// a row for each run and for each of its tools and models, and no message.
+func WhatChanged(ctx context.Context, q Querier, f ChangedFilter) (*Changed, error) {
+	out := &Changed{Since: f.Now.Add(-f.Since), Now: f.Now, Budget: cmp.Or(f.Budget, 1), OneOf: 1, Changes: []ChangePoint{}}
+	runs, err := out.read(ctx, q)
+	if err != nil {
+		return nil, fmt.Errorf("changes: %w", err)
+	}
+	out.Runs = len(runs)
+	var found []change.Change
+	found, out.Looks = change.Find(seriesOf(runs), change.Options{Since: out.Since, Now: f.Now, Budget: out.Budget})
+	explained := 0
+	for _, c := range found {
+		if f.Agent != "" && c.Agent != f.Agent {
+			continue
+		}
+		p := ChangePoint{Change: c, TraceA: runs[at(c.A.Sample, 0.5)].trace, TraceB: runs[at(c.B.Sample, 0.5)].trace}
+		if c.Kind == "agent" && c.Metric == Duration && explained < maxExplained {
+			if err := p.explain(ctx, q, runs, f); err != nil {
+				return nil, fmt.Errorf("changes: %w", err)
+			}
+			explained++
+		}
+		out.Changes = append(out.Changes, p)
+	}
+	return out, nil
+}
+
+func (c *Changed) read(ctx context.Context, q Querier) ([]ran, error) {
+	params := map[string]string{"from": strconv.FormatInt(c.Since.Add(-learned).UnixMilli(), 10), "to": strconv.FormatInt(c.Now.UnixMilli(), 10)}
+	var runs []ran
+	byRun := make(map[[3]string]int)
+	versions := make(map[change.Version]*change.Version)
+	err := q.Each(ctx, ranSQL, params, func(v []any) error {
+		r := reader{values: v}
+		x := ran{tenant: r.str(), agent: r.str(), session: r.str()}
+		run := r.str()
+		x.trace, x.span, x.at, x.model = r.str(), r.str(), r.time(), r.str()
+		version := change.Version{change.Client: r.str(), change.Model: x.model, change.Effort: r.str(), change.Prompt: r.str(), change.Tools: r.str()}
+		if versions[version] == nil {
+			versions[version] = &version
+		}
+		x.version, x.wall, x.tokens, x.failed = versions[version], take[float64](&r), r.num(), r.small() != 0
+		c.OneOf = r.num()
+		byRun[[3]string{x.tenant, x.session, run}] = len(runs)
+		runs = append(runs, x)
+		return r.err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("runs: %w", err)
+	}
+	err = q.Each(ctx, ranCallsSQL, params, func(v []any) error {
+		r := reader{values: v}
+		i, known := byRun[[3]string{r.str(), r.str(), r.str()}]
+		p := ranPart{kind: r.str(), name: r.str(), count: float64(r.num()), failed: float64(r.num()), median: take[float64](&r)}
+		waited := take[float64](&r)
+		if r.err != nil || !known {
+			return r.err
+		}
+		x := &runs[i]
+		x.waited += waited
+		if p.kind != "model" {
+			x.calls += p.count
+		}
+		if p.kind != "delegation" {
+			x.parts = append(x.parts, p)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("calls: %w", err)
+	}
+	return runs, nil
+}
+
+// The metrics of series. A duration has no time in which a person was waited for.
+const (
+	Duration = "duration" // ms; of a tool or a model the median of the run's calls that did not fail
+	Errors   = "errors"   // share of the calls that failed, or of the runs
+	TokensOf = "tokens"   // of all classes
+	Calls    = "calls"    // of tools and delegations
+)
+
+// work is how long the run took, without people.
+func (x *ran) work() float64 { return max(0, x.wall-x.waited) }
+
+// seriesOf returns the values of runs, which are in the order of time.
+func seriesOf(runs []ran) []change.Series {
+	byKey := make(map[change.Key]int)
+	var out []change.Series
+	models := make(map[[2]string]string) // the only one of an agent
+	several := make(map[[2]string]bool)
+	for i := range runs {
+		of := [2]string{runs[i].tenant, runs[i].agent}
+		if first, known := models[of]; known && first != runs[i].model {
+			several[of] = true
+		}
+		models[of] = runs[i].model
+	}
+	add := func(k change.Key, i int, value float64) {
+		for _, pooled := range [...]bool{false, true} {
+			if pooled && !several[[2]string{k.Tenant, k.Agent}] {
+				break
+			}
+			if pooled {
+				k.Model = ""
+			} else if k.Model == "" {
+				k.Model = "unknown"
+			}
+			at, known := byKey[k]
+			if !known {
+				at = len(out)
+				byKey[k] = at
+				out = append(out, change.Series{Key: k, Share: k.Metric == Errors, Pooled: pooled})
+			}
+			x := &runs[i]
+			out[at].Observations = append(out[at].Observations, change.Observation{Time: x.at, Session: x.session, Version: x.version, Value: value, Run: i})
+		}
+	}
+	flag := map[bool]float64{true: 1}
+	for i := range runs {
+		x := &runs[i]
+		k := change.Key{Tenant: x.tenant, Kind: "agent", Agent: x.agent, Model: x.model}
+		measure := func(metric string, value float64) {
+			k.Metric = metric
+			add(k, i, value)
+		}
+		measure(Errors, flag[x.failed])
+		measure(Calls, x.calls)
+		if x.tokens > 0 {
+			measure(TokensOf, float64(x.tokens))
+		}
+		if d := x.work(); d > 0 && !x.failed {
+			measure(Duration, d)
+		}
+		for _, p := range x.parts {
+			k.Kind, k.Name = p.kind, p.name
+			measure(Errors, p.failed/p.count)
+			if p.median > 0 {
+				measure(Duration, p.median)
+			}
+		}
+	}
+	return out
+}
+
+// at returns the run at that rank of the sample.
+func at(sample []change.Observation, rank float64) int {
+	sorted := slices.Clone(sample)
+	slices.SortStableFunc(sorted, func(a, b change.Observation) int { return cmp.Compare(a.Value, b.Value) })
+	return sorted[max(0, int(math.Ceil(rank*float64(len(sorted))))-1)].Run
+}
+
+// comparedTurns is how many turns of each side are read for their critical paths.
+const comparedTurns = 10
+
+// explain finds where the difference of an agent's durations is.
+func (p *ChangePoint) explain(ctx context.Context, q Querier, runs []ran, f ChangedFilter) error {
+	difference := func(ranks ...float64) ([]TimePart, error) {
+		times := newTimes()
+		for side, sample := range [...][]change.Observation{p.A.Sample, p.B.Sample} {
+			for _, rank := range ranks {
+				x := &runs[at(sample, rank)]
+				t, err := loadTrace(ctx, q, x.trace, f.Prices, f.Now)
+				if err != nil {
+					return nil, err
+				}
+				if n := t.Tree.Node(x.span); n != nil { // else it has moved to another trace since
+					times.add(side, n)
+				}
+			}
+		}
+		parts := slices.DeleteFunc(times.parts(), func(t TimePart) bool { return t.Bucket == "wait" })
+		for i := range parts {
+			t := &parts[i]
+			t.A, t.B, t.Delta = t.A/float64(len(ranks)), t.B/float64(len(ranks)), t.Delta/float64(len(ranks))
+		}
+		return parts, nil
+	}
+	var ranks []float64
+	for i := range comparedTurns {
+		ranks = append(ranks, (float64(i)+0.5)/comparedTurns)
+	}
+	var err error
+	if p.Time, err = difference(ranks...); err != nil {
+		return err
+	}
+	p.Turns = comparedTurns
+	p.P95Time, err = difference(0.95)
+	return err
+}
+
+// added is the difference that parts add up to.
+func added(parts []TimePart) (ms float64) {
+	for _, t := range parts {
+		ms += t.Delta
+	}
+	return ms
+}
+
+// Title names the agent, the tool or the model.
+func (p *ChangePoint) Title() string {
+	of := ""
+	if p.Kind != "agent" {
+		of = ", " + p.Kind + " " + or(p.Name, "without a name")
+	}
+	if p.Model != "" && p.Model != "unknown" && p.Model != p.Name {
+		of += " (" + p.Model + ")"
+	}
+	return p.Agent + of
+}
+
+// Value formats a value of the metric.
+func (p *ChangePoint) Value(v float64) string {
+	switch p.Metric {
+	case Duration:
+		return Span(time.Duration(v * 1e6))
+	case Errors:
+		return fmt.Sprintf("%.1f%%", 100*v)
+	case TokensOf:
+		return tokens(uint64(v))
+	}
+	return strconv.FormatFloat(v, 'f', -1, 64)
+}
+
+// Shift is the change of a typical value.
+func (p *ChangePoint) Shift() string {
+	if p.Share {
+		return fmt.Sprintf("%+.1f points", 100*(p.B.Mean-p.A.Mean))
+	}
+	text := fmt.Sprintf("%+.0f%%", 100*(p.Ratio-1))
+	if p.Ratio == 0 && p.A.Mean == 0 {
+		text = "new"
+	}
+	if p.Low > 0 {
+		text += fmt.Sprintf(" (%+.0f to %+.0f)", 100*(p.Low-1), 100*(p.High-1))
+	}
+	return text
+}
+
+// Cause names the version that the change came with.
+func (p *ChangePoint) Cause() string {
+	if len(p.Since) == 0 {
+		return "with no new version"
+	}
+	return "since " + strings.Join(p.Since, ", ")
+}
+
+// Detail has sentences on the sizes of the change and where it is.
+func (p *ChangePoint) Detail() (out []string) {
+	if !p.Share {
+		out = append(out, fmt.Sprintf("p50 %s → %s, p95 %s → %s.", p.Value(p.A.Median), p.Value(p.B.Median), p.Value(p.A.P95), p.Value(p.B.P95)))
+	} else {
+		out = append(out, fmt.Sprintf("%s → %s.", p.Value(p.A.Mean), p.Value(p.B.Mean)))
+	}
+	if len(p.P95Time) > 0 {
+		out = append(out, Sentence("p95", added(p.P95Time), p.P95Time))
+	}
+	if len(p.Time) > 0 {
+		out = append(out, Sentence(fmt.Sprintf("%d turns of each side at the same ranks, on average", p.Turns), added(p.Time), p.Time))
+	}
+	return out
+}
+
+// maxWritten is how many changes are drawn; JSON has all of them.
+const maxWritten = 40
+
+// Write draws the changes.
+func (c *Changed) Write(w io.Writer, st Style) error {
+	p := &printer{w: w, Style: st}
+	if len(c.Changes) == 0 {
+		p.line("", "nothing changed since ", Stamp(c.Since, p.zone()))
+	}
+	for i := range c.Changes[:min(maxWritten, len(c.Changes))] {
+		x := &c.Changes[i]
+		p.line("", p.dim(Stamp(x.At, p.zone())), "  ", p.bold(printable(x.Title())), "  ", x.Metric, " ", p.bold(x.Shift()), "  ", printable(x.Cause()),
+			p.dim(fmt.Sprintf("  %d runs before, %d after", x.A.Runs, x.B.Runs)))
+		for _, s := range x.Detail() {
+			p.line("    ", printable(s))
+		}
+	}
+	if n := len(c.Changes) - maxWritten; n > 0 {
+		p.line("", fmt.Sprintf("and %d more: -o json has all of them", n))
+	}
+	p.line("")
+	p.line("", p.dim(c.Basis()))
+	return p.err
+}
+
+// Basis has the numbers behind the answer.
+func (c *Changed) Basis() string {
+	text := fmt.Sprintf("%s, %d series, the 30 days before as well; at most %g false in 30 days expected, of all series together.", plural(c.Runs, "run"), c.Looks.Series, c.Budget)
+	if c.OneOf > 1 {
+		text += fmt.Sprintf(" Of the busiest agent one session in %d was read.", c.OneOf)
+	}
+	return text
+}

@@ -1,0 +1,313 @@
+package assemble
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/internal/assemble/link"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// A conversation that several views show is assembled by each view on its own, with the ids
+// of the family. This file merges their output: each fact has one span, made of those of all
+// views, and each part of it (the prompt of a run, a text or the tokens of a response, a call,
+// its result) one message, that of the strongest view. Views name facts by ids of the protocol:
+// of the call, of the response or of its request, of the prompt.
+//
+// A row that a view emitted before a stronger one was read gets a tombstone; its later ones are
+// tombstones. The state of a fact is a record of the store of its own: a session may have any
+// number of them, and its views may be read hours apart.
+
+// reconciler merges the views of a family.
+type reconciler struct {
+	store   Store
+	emitter Emitter
+	facts   map[string]*fact
+	commits int
+	err     error // of the store; the message at hand reports it
+}
+
+// factKey is the key of a fact in the store: one that is of no format.
+func factKey(tenant, family, session string, id msg.SpanID) string {
+	return link.Key{Tenant: tenant, Session: "fact\x00" + family + "\x00" + session + "\x00" + id.String()}.String()
+}
+
+// maxSame is how often a fact may turn out to be another.
+const maxSame = 8
+
+// load returns the record of a fact.
+func (x *reconciler) load(key string) *fact {
+	f := x.facts[key]
+	if f != nil {
+		return f
+	}
+	f = &fact{key: key}
+	if err := f.id.UnmarshalText([]byte(key[len(key)-2*len(f.id):])); err != nil && x.err == nil {
+		x.err = fmt.Errorf("assemble: fact: %w", err)
+	}
+	state, err := x.store.Group(key)
+	if err == nil && len(state) > 0 {
+		err = json.Unmarshal(state, f)
+	}
+	if err != nil && x.err == nil {
+		x.err = fmt.Errorf("assemble: fact: %w", err)
+	}
+	x.facts[key] = f
+	return f
+}
+
+// fact returns the fact of a span's id, or the one that it turned out to be.
+func (x *reconciler) fact(g *group, id msg.SpanID) *fact {
+	f := x.load(factKey(g.key.Tenant, g.view.Family, g.key.Session, id))
+	for range maxSame {
+		if f.Same == "" {
+			break
+		}
+		f = x.load(f.Same)
+	}
+	f.dirty = true
+	return f
+}
+
+// commit passes the records that changed to the caller.
+func (x *reconciler) commit(state func(key string, open bool, state []byte)) error {
+	x.commits++
+	for _, f := range x.facts {
+		if !f.dirty {
+			continue
+		}
+		b, err := json.Marshal(f)
+		if err != nil {
+			return fmt.Errorf("assemble: fact: %w", err)
+		}
+		f.dirty, f.committed = false, x.commits
+		state(f.key, false, b)
+	}
+	return x.err
+}
+
+// evict drops the records that the store has.
+func (x *reconciler) evict(uncommitted int) {
+	for key, f := range x.facts {
+		if !f.dirty && f.committed <= x.commits-uncommitted {
+			delete(x.facts, key)
+		}
+	}
+}
+
+// failed returns the error of the store since it was called last.
+func (x *reconciler) failed() error {
+	err := x.err
+	x.err = nil
+	return err
+}
+
+// span takes a view's span and emits that of its fact.
+func (x *reconciler) span(g *group, s msg.Span) {
+	f := x.fact(g, s.ID)
+	if !s.Tombstone {
+		f.put(g.view, s)
+		x.sameRuns(g, f)
+		x.emit(f, false)
+		return
+	}
+	x.emitter.Span(s)
+	if of := f.of(s.Format); of == nil || s.Ver <= of.Ver { // it was in another trace
+		return
+	}
+	if f.remove(s.Format); len(f.Spans) == 0 {
+		f.Emitted = nil
+	}
+	x.emit(f, true)
+}
+
+// emit emits the span of a fact, to replace the one emitted before if again is set.
+func (x *reconciler) emit(f *fact, again bool) {
+	if len(f.Spans) == 0 {
+		return
+	}
+	s := f.merged()
+	if s.Seen.Conflict != "" && !f.Disputed {
+		f.Disputed = true
+		x.emitter.Finding(s.Format, "view_conflict")
+	}
+	raised := false
+	if old := f.Emitted; old != nil {
+		if several := len(f.Spans) > 1; several || again || old.Raised {
+			raised = true
+			s.Ver = max(s.Ver, old.Ver+1)
+			s.Amends = s.Amends || several && old.State != msg.SpanOpen && old.State >= s.State
+		}
+		s.Shown = s.Shown || old.State == msg.SpanOpen && s.State != msg.SpanOpen
+		if old.Start != s.Start && (len(f.Spans) > 1 || again) { // a view replaces its own
+			gone := s
+			gone.Start, gone.Tombstone = old.Start, true
+			x.emitter.Span(gone)
+		}
+	}
+	f.Emitted = &emitted{Start: s.Start, Ver: s.Ver, State: s.State, Raised: raised}
+	x.emitter.Span(s)
+}
+
+// message takes a view's message: of a part of a fact that a stronger view has it makes a
+// tombstone, and it takes back the rows of weaker views.
+func (x *reconciler) message(g *group, m *msg.Message) {
+	if request := m.Attr("request_id"); request != "" && m.ResponseID != "" && request != m.ResponseID {
+		x.same(g, g.ids.of(msg.SpanChat, request), g.ids.of(msg.SpanChat, m.ResponseID))
+	}
+	kind, native, part := partOf(m)
+	if part == "" {
+		return
+	}
+	f := x.fact(g, g.ids.of(kind, native))
+	mine := row{Format: strings.Clone(m.Host.Format), Rank: g.view.Rank, ID: m.Host.ID, Time: m.Time, Ver: m.Host.Ver}
+	if m.Kind == msg.Usage {
+		mine.Usage = owned(m)
+	}
+	if !f.addRow(part, mine) {
+		return
+	}
+	rows := f.Rows[part]
+	best := rows[0]
+	if best.Format != mine.Format {
+		takeBack(m, m.Host.ID, m.Time)
+		if u := best.Usage; u != nil && bestTokens(rows) != u.Usage {
+			x.emitUsage(rows)
+		}
+		return
+	}
+	x.takeBackWeaker(g, rows)
+	if m.Kind == msg.Usage {
+		m.Usage = bestTokens(rows)
+	}
+}
+
+// takeBackWeaker takes back the rows of a part that are not the strongest view's.
+func (x *reconciler) takeBackWeaker(g *group, rows []row) {
+	best := rows[0]
+	for _, r := range rows[1:] {
+		if r.ID != best.ID || hour(r.Time) != hour(best.Time) {
+			gone := msg.Message{Session: g.key.Session, Host: msg.Host{Tenant: g.key.Tenant, Format: r.Format, Ver: best.Ver + 1}}
+			takeBack(&gone, r.ID, r.Time)
+			x.emitter.Message(gone)
+		}
+	}
+}
+
+// emitUsage emits the tokens of a response again, with those of the view that knows them best.
+func (x *reconciler) emitUsage(rows []row) {
+	m := *rows[0].Usage
+	m.Host.Ver++
+	m.Usage = bestTokens(rows)
+	x.emitter.Message(m)
+}
+
+// owned returns a copy of a message that has tokens, which shares no memory with its batch.
+func owned(m *msg.Message) *msg.Message {
+	kept := *m
+	for _, s := range [...]*string{
+		&kept.Key, &kept.ParentKey, &kept.Session, &kept.Run, &kept.ParentRun, &kept.ParentCall, &kept.Agent.ID, &kept.Agent.Name, &kept.Title,
+		&kept.Model, &kept.Provider, &kept.ResponseID, &kept.FinishReason, &kept.Host.Tenant, &kept.Host.Source, &kept.Host.Format, &kept.Host.Server, &kept.Host.Origin,
+	} {
+		*s = strings.Clone(*s)
+	}
+	kept.Client, kept.Content, kept.Attachments = m.Client.Clone(), msg.Text{}, nil
+	kept.Attrs = make([]msg.Attr, len(m.Attrs))
+	for i, a := range m.Attrs {
+		kept.Attrs[i] = msg.Attr{Key: strings.Clone(a.Key), Value: strings.Clone(a.Value)}
+	}
+	return &kept
+}
+
+// takeBack makes m the tombstone of a row.
+func takeBack(m *msg.Message, id msg.ID, at int64) {
+	m.Host.ID, m.Time, m.Host.Tombstone = id, at, true
+	m.Content, m.Tool.Arguments, m.Delegation.Task = msg.Text{}, msg.Text{}, msg.Text{}
+	m.Usage, m.Attachments, m.Attrs = msg.Tokens{}, nil, nil
+}
+
+// hour is the part of a row's time that identifies it in the store.
+func hour(ns int64) int64 { return ns / int64(time.Hour) }
+
+// same makes one fact of two: some views name by other the work that the rest name by id.
+func (x *reconciler) same(g *group, other, id msg.SpanID) {
+	to, from := x.fact(g, id), x.fact(g, other)
+	if from == to {
+		return
+	}
+	from.Same = to.key
+	for _, s := range from.Spans {
+		if to.of(s.Span.Format) == nil {
+			to.put(s.View, s.Span)
+		}
+	}
+	for part, rows := range from.Rows {
+		for _, r := range rows {
+			to.addRow(part, r)
+		}
+		x.takeBackWeaker(g, to.Rows[part])
+	}
+	from.Rows = nil
+	if e := from.Emitted; e != nil && len(from.Spans) > 0 {
+		gone := from.Spans[0].Span
+		gone.ID, gone.Start, gone.Ver, gone.Tombstone = from.id, e.Start, e.Ver+1, true
+		x.emitter.Span(gone)
+	}
+	if len(from.Spans) > 0 {
+		x.emit(to, true)
+	}
+	from.Spans, from.Emitted = nil, nil
+}
+
+// ended reports whether the span has ended by another view than the group's.
+func (x *reconciler) ended(g *group, id msg.SpanID) bool {
+	f := x.fact(g, id)
+	for i := range f.Spans {
+		if s := &f.Spans[i].Span; s.Format != g.key.Format && s.State == msg.SpanClosed {
+			return true
+		}
+	}
+	return false
+}
+
+// sameRuns makes one run of those in which the views of a response or a call have it, where
+// they name the turn by ids of their own. A sub-agent has one id in all of them, and a view
+// that cannot distinguish one has its work in the turn: so only work of the main agent counts.
+func (x *reconciler) sameRuns(g *group, f *fact) {
+	if len(f.Spans) < 2 || ofRunKind(f.Spans[0].Span.Kind) {
+		return
+	}
+	best := &f.Spans[0].Span
+	for i := range f.Spans[1:] {
+		s := &f.Spans[1+i].Span
+		if s.Run != best.Run && best.ParentRun == "" && best.Agent.ID == "" && s.ParentRun == "" && s.Agent.ID == "" {
+			x.same(g, g.ids.of(msg.SpanRun, s.Run), g.ids.of(msg.SpanRun, best.Run))
+		}
+	}
+}
+
+// partOf returns the fact that a message states a part of, and which; no part for a message that
+// only its own view has.
+func partOf(m *msg.Message) (kind msg.SpanKind, native, part string) {
+	switch m.Kind {
+	case msg.User:
+		if m.Run != "" && !m.Hidden {
+			return msg.SpanRun, m.Run, "prompt"
+		}
+	case msg.ToolCall, msg.Delegation:
+		return msg.SpanTool, m.Tool.CallID, "call"
+	case msg.ToolResult, msg.DelegationResult:
+		return msg.SpanTool, m.Tool.CallID, "result"
+	case msg.Usage:
+		if m.ResponseID != "" {
+			return msg.SpanChat, m.ResponseID, "usage"
+		}
+	case msg.Assistant, msg.Reasoning:
+		if rest, ok := strings.CutPrefix(m.Key, m.ResponseID); ok && m.ResponseID != "" {
+			return msg.SpanChat, m.ResponseID, rest
+		}
+	}
+	return 0, "", ""
+}

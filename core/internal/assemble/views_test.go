@@ -1,0 +1,559 @@
+package assemble_test
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sort"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/internal/assemble"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/semconv"
+	anthropicsse "github.com/earshot-dev/earshot/plugins/anthropic-sse"
+	claudecode "github.com/earshot-dev/earshot/plugins/claude-code"
+	claudecodeotel "github.com/earshot-dev/earshot/plugins/claude-code-otel"
+	claudestream "github.com/earshot-dev/earshot/plugins/claude-stream"
+)
+
+var decoders = map[string]decoder.Factory{
+	"claude-code": claudecode.New(), "claude-code-otel": claudecodeotel.New(), "anthropic-sse": anthropicsse.New(), "claude-stream": claudestream.New(),
+}
+
+// recording is one stream of a view.
+type recording struct {
+	format, origin string
+	frames         []frame.Frame
+}
+
+// reader reads recordings in any order into tables: of each row the version that the store
+// has as valid. It goes on from the committed state when it is restarted.
+type reader struct {
+	t        testing.TB
+	a        *assemble.Assembler
+	state    map[string][]byte
+	open     map[string]bool // groups
+	streams  []*open
+	replays  []replayed
+	messages map[string]msg.Message
+	spans    map[string]msg.Span
+	found    map[string]int
+	several  bool // views are merged
+	former   bool // as an earlier build, which knew no families
+	renamed  bool // as a backfill
+}
+
+type open struct {
+	recording
+	decoder decoder.Decoder
+	read    int
+}
+
+type replayed struct {
+	stream uint64
+	run    assemble.RunRef
+}
+
+func newReader(t testing.TB, list []recording) *reader {
+	r := &reader{t: t, state: map[string][]byte{}, open: map[string]bool{}, messages: map[string]msg.Message{}, spans: map[string]msg.Span{}, found: map[string]int{}, several: true}
+	for _, rec := range list {
+		r.streams = append(r.streams, &open{recording: rec, decoder: r.fresh(rec)})
+	}
+	r.start()
+	return r
+}
+
+func (r *reader) fresh(rec recording) decoder.Decoder {
+	d, err := decoders[rec.format].New(decoder.Stream{Origin: rec.origin, Source: "s"})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return d
+}
+
+func (r *reader) start() {
+	r.a = assemble.New(assemble.Settings{
+		Replay: len(r.state) > 0, LocalIDs: func(f string) bool { return f != "" && decoders[f].Info().LocalIDs },
+		View: func(f string) (v assemble.View) {
+			if v.Family, v.Rank, v.Measures = semconv.View(f); r.former {
+				v = assemble.View{}
+			}
+			return v
+		},
+		Reconciles: func(string) bool { return r.several }, Renamed: r.renamed,
+	}, r, r)
+	for key, open := range r.open {
+		if open {
+			if err := r.a.Resume(key, time.Unix(0, 0)); err != nil {
+				r.t.Fatal(err)
+			}
+		}
+	}
+}
+
+func (r *reader) commit() {
+	if err := r.a.Commit(func(key string, open bool, b []byte) { r.state[key], r.open[key] = b, open }); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// next reads a frame of a stream.
+func (r *reader) next(stream int) (more bool) {
+	s := r.streams[stream]
+	if s.read == len(s.frames) {
+		return false
+	}
+	r.frame(s, s.decoder, stream, s.read, "")
+	s.read++
+	r.replay()
+	return true
+}
+
+// replay decodes the streams again that the assembler asked for.
+func (r *reader) replay() {
+	for len(r.replays) > 0 {
+		p := r.replays[0]
+		r.replays = r.replays[1:]
+		again := r.streams[p.stream-1]
+		if err := r.a.ResetRun(p.run); err != nil {
+			r.t.Fatal(err)
+		}
+		d := r.fresh(again.recording)
+		for i := range again.read {
+			r.frame(again, d, int(p.stream-1), i, p.run.Run)
+		}
+	}
+}
+
+// frame decodes a frame, and applies the messages of the run; of all if it is empty.
+func (r *reader) frame(s *open, d decoder.Decoder, stream, n int, run string) {
+	var out decoder.Output
+	if err := d.Decode(&s.frames[n], &out); err != nil {
+		r.t.Fatal(err)
+	}
+	if len(out.Problems) > 0 {
+		r.t.Fatalf("%s: %+v", s.format, out.Problems)
+	}
+	for i := range out.Messages {
+		if m := &out.Messages[i]; run == "" || m.Run == run {
+			r.apply(s, m, stream, n, r.a.Apply)
+		}
+	}
+}
+
+func (r *reader) apply(s *open, m *msg.Message, stream, n int, apply func(*msg.Message, uint64, uint32, time.Time, int64) (int64, error)) {
+	if m.Time == 0 {
+		m.Time, m.Precision = s.frames[n].At, msg.Inferred
+	}
+	m.Host = msg.Host{Tenant: "default", Source: s.format, Format: s.format, Ver: uint64(n + 1)}
+	was, err := apply(m, uint64(stream+1), r.revision(s.format), time.Unix(0, m.Time), m.Time)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if was != 0 {
+		gone := *m
+		gone.Time, gone.Host.Tombstone = was, true
+		r.Message(gone)
+	}
+	r.Message(*m)
+}
+
+// revision is the decoder's; that of an earlier build was lower.
+func (r *reader) revision(format string) uint32 {
+	if r.former {
+		return decoders[format].Info().Revision - 1
+	}
+	return decoders[format].Info().Revision
+}
+
+// place is the sort key of a row.
+func place(at int64, session, id string) string {
+	return fmt.Sprintf("%d %s %s", at/int64(time.Hour), session, id)
+}
+
+// spanVersion is the column ver of a span.
+func spanVersion(s *msg.Span) uint64 {
+	v := s.Ver
+	if s.State != msg.SpanClosed && v&(1<<55) == 0 {
+		v = v&(0xff<<56) | v&(1<<54-1)<<1
+		if s.State == msg.SpanIdle {
+			v |= 1
+		}
+	}
+	return version(v, s.Tombstone)
+}
+
+// version is the column ver of a message.
+func version(ver uint64, tombstone bool) uint64 {
+	if tombstone {
+		return max(ver, 1) - 1
+	}
+	return ver
+}
+
+func (r *reader) Message(m msg.Message) {
+	m.Content = msg.Plain(m.Content.String())
+	key := place(m.Time, m.Session, m.Host.ID.String())
+	if old, ok := r.messages[key]; !ok || version(m.Host.Ver, m.Host.Tombstone) >= version(old.Host.Ver, old.Host.Tombstone) {
+		r.messages[key] = m
+	}
+}
+
+func (r *reader) Span(s msg.Span) {
+	key := place(s.Start, s.Session, s.ID.String())
+	if old, ok := r.spans[key]; !ok || spanVersion(&s) >= spanVersion(&old) {
+		r.spans[key] = s
+	}
+}
+
+func (r *reader) Group(key string) ([]byte, error) { return r.state[key], nil }
+func (r *reader) ReplayChildren(stream uint64, run assemble.RunRef) {
+	r.replays = append(r.replays, replayed{stream, run})
+}
+func (r *reader) Replayable(uint64) bool { return true }
+func (r *reader) Verdict(msg.Verdict)    {}
+func (r *reader) Flush(uint64)           {}
+func (r *reader) Finding(_, kind string) { r.found[kind]++ }
+
+// end flushes the decoders, and ends the open runs and calls.
+func (r *reader) end() {
+	for i, s := range r.streams {
+		var out decoder.Output
+		if err := s.decoder.Flush(&out); err != nil {
+			r.t.Fatal(err)
+		}
+		for k := range out.Messages {
+			r.apply(s, &out.Messages[k], i, len(s.frames)-1, r.a.ApplyOpen)
+		}
+	}
+	r.replay()
+	if err := r.a.Finish(); err != nil {
+		r.t.Fatal(err)
+	}
+	r.commit()
+}
+
+// valid are the rows that a reader of the tables sees.
+func (r *reader) valid() (messages []msg.Message, spans []msg.Span) {
+	for _, m := range r.messages {
+		if !m.Host.Tombstone {
+			messages = append(messages, m)
+		}
+	}
+	for _, s := range r.spans {
+		if !s.Tombstone {
+			spans = append(spans, s)
+		}
+	}
+	slices.SortFunc(messages, func(a, b msg.Message) int {
+		return cmp.Or(cmp.Compare(a.Time, b.Time), cmp.Compare(a.Host.ID.String(), b.Host.ID.String()))
+	})
+	slices.SortFunc(spans, func(a, b msg.Span) int {
+		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.ID.String(), b.ID.String()))
+	})
+	return messages, spans
+}
+
+func (r *reader) tokens() (byMessage, byChat msg.Tokens) {
+	messages, spans := r.valid()
+	for _, m := range messages {
+		byMessage = byMessage.Add(m.Usage)
+	}
+	for _, s := range spans {
+		if s.Kind == msg.SpanChat {
+			byChat = byChat.Add(s.Usage)
+		}
+	}
+	byMessage.Provenance, byChat.Provenance = 0, 0
+	return byMessage, byChat
+}
+
+// conversation has the messages that a person reads, without the facts of some views only.
+func (r *reader) conversation() string {
+	var b strings.Builder
+	messages, _ := r.valid()
+	for _, m := range messages {
+		if !m.Hidden {
+			fmt.Fprintf(&b, "%s %s %s %s %s\n", m.Run, m.Kind, m.Tool.CallID, m.Tool.Name, m.Content)
+		}
+	}
+	return b.String()
+}
+
+// tree is the tree of spans.
+func (r *reader) tree() string {
+	_, spans := r.valid()
+	children := map[msg.SpanID][]msg.Span{}
+	ids := map[msg.SpanID]bool{}
+	for _, s := range spans {
+		ids[s.ID] = true
+	}
+	for _, s := range spans {
+		if !ids[s.Parent] && !s.Parent.IsZero() {
+			r.t.Errorf("%s %s %s is below no span", s.Format, s.Kind, s.ID)
+		}
+		children[s.Parent] = append(children[s.Parent], s)
+	}
+	var b strings.Builder
+	var draw func(id msg.SpanID, depth int)
+	draw = func(id msg.SpanID, depth int) {
+		for _, s := range children[id] {
+			fmt.Fprintf(&b, "%s%s %s %s %s tokens %d\n", strings.Repeat("  ", depth), s.Kind, s.TraceID, s.Run, s.Tool.CallID, s.Usage.Total())
+			draw(s.ID, depth+1)
+		}
+	}
+	draw(msg.SpanID{}, 0)
+	return b.String()
+}
+
+// all is every valid row with everything that does not depend on when it was read.
+func (r *reader) all() string {
+	var b strings.Builder
+	messages, spans := r.valid()
+	for _, m := range messages {
+		m.Host.Ver, m.Host.Seq = 0, 0
+		fmt.Fprintf(&b, "%+v\n", m.Row())
+	}
+	for _, s := range spans {
+		s.Ver, s.Shown, s.Amends, s.Alive = 0, false, false, 0
+		fmt.Fprintf(&b, "%+v\n", s)
+	}
+	return b.String()
+}
+
+// orders calls f with reading orders of recordings: each permutation of the views, and
+// random interleavings; the reader is restarted on the way.
+func orders(t *testing.T, list []recording, f func(name string, r *reader)) {
+	var views []string
+	for _, rec := range list {
+		if !slices.Contains(views, rec.format) {
+			views = append(views, rec.format)
+		}
+	}
+	permute(views, func(order []string) {
+		r := newReader(t, list)
+		for _, v := range order {
+			for i, s := range r.streams {
+				for s.format == v && r.next(i) {
+				}
+			}
+			r.commit()
+			r.start()
+		}
+		r.end()
+		f(strings.Join(order, " > "), r)
+	})
+	for seed := range uint64(6) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		r, done := newReader(t, list), make(map[int]bool)
+		for left := len(list); left > 0; {
+			i := random.IntN(len(list))
+			for k, s := range r.streams { // exchanges follow each other: each repeats those before
+				if s.format == "anthropic-sse" && list[i].format == s.format && s.read < len(s.frames) {
+					i = k
+					break
+				}
+			}
+			if r.next(i); r.streams[i].read == len(list[i].frames) && !done[i] {
+				done[i] = true
+				left--
+			}
+			if random.IntN(4) == 0 {
+				r.commit()
+			}
+			if random.IntN(12) == 0 {
+				r.commit()
+				r.start()
+			}
+		}
+		r.end()
+		f(fmt.Sprint("interleaved ", seed), r)
+	}
+}
+
+func permute(list []string, f func([]string)) {
+	sort.Strings(list)
+	var walk func(n int)
+	walk = func(n int) {
+		if n == len(list) {
+			f(list)
+			return
+		}
+		for i := n; i < len(list); i++ {
+			list[n], list[i] = list[i], list[n]
+			walk(n + 1)
+			list[n], list[i] = list[i], list[n]
+		}
+	}
+	walk(0)
+}
+
+// TestViewsAreOneConversation reads recorded runs of which several views exist: each subset of the
+// views, in each order, interleaved and restarted. The rows follow from the subset alone; with
+// the transcript in it the conversation, the tree and the tokens are those of the transcript.
+func TestViewsAreOneConversation(t *testing.T) {
+	for name, run := range recordedRuns() {
+		t.Run(name, func(t *testing.T) {
+			whole := newReader(t, slices.DeleteFunc(slices.Clone(run.views), func(v recording) bool { return v.format != run.whole }))
+			for i := range whole.streams {
+				for whole.next(i) {
+				}
+			}
+			whole.end()
+			var formats []string
+			for _, v := range run.views {
+				if !slices.Contains(formats, v.format) {
+					formats = append(formats, v.format)
+				}
+			}
+			for set := 1; set < 1<<len(formats); set++ {
+				list := slices.DeleteFunc(slices.Clone(run.views), func(v recording) bool { return set&(1<<slices.Index(formats, v.format)) == 0 })
+				first, firstName := "", ""
+				orders(t, list, func(order string, r *reader) {
+					byMessage, byChat := r.tokens()
+					wantMessage, wantChat := whole.tokens()
+					if byMessage != wantMessage || byChat != wantChat {
+						t.Errorf("%s: tokens %+v, of chats %+v, want %+v", order, byMessage, byChat, wantMessage)
+					}
+					if set&(1<<slices.Index(formats, run.whole)) != 0 {
+						if got, want := r.conversation(), whole.conversation(); got != want {
+							t.Fatalf("%s:\n%s\nwant\n%s", order, got, want)
+						}
+						if got, want := r.tree(), whole.tree(); got != want {
+							t.Fatalf("%s:\n%s\nwant\n%s", order, got, want)
+						}
+					}
+					if r.found["view_conflict"] > 0 {
+						t.Errorf("%s: %d conflicts", order, r.found["view_conflict"])
+					}
+					if all := r.all(); first == "" {
+						first, firstName = all, order
+					} else if all != first {
+						t.Fatalf("%s and %s differ:\n%s", firstName, order, difference(first, all))
+					}
+				})
+			}
+		})
+	}
+}
+
+// TestViewsThatDiffer: counts on which two views differ are those of the transcript, counted as one conflict
+// and kept with the span; a transcript's lower bound is no conflict.
+func TestViewsThatDiffer(t *testing.T) {
+	s := story{session: "5e55aaaa-0000-4000-8000-0000000000cc", start: time.Date(2026, 3, 3, 6, 10, 0, 0, time.UTC), turns: []turn{
+		{prompt: "d00d000c-0000-4000-8000-000000000001", text: "Trim the lamp", at: 1, end: 9, steps: []step{{request: "req_lamp_0c", id: "msg_lamp_0c", from: 1, to: 3, text: "I look.", in: 12, out: 40}}},
+	}}
+	transcript := s.transcript()
+	s.turns[0].steps[0].out = 44
+	orders(t, slices.Concat(transcript, s.logs()), func(order string, r *reader) {
+		byMessage, byChat := r.tokens()
+		if want := (msg.Tokens{Input: 12, Output: 40}); byMessage != want || byChat != want {
+			t.Errorf("%s: tokens %+v, of chats %+v, want %+v", order, byMessage, byChat, want)
+		}
+		var conflicts []string
+		_, spans := r.valid()
+		for _, s := range spans {
+			if s.Seen.Conflict != "" {
+				conflicts = append(conflicts, s.Seen.Conflict)
+			}
+		}
+		if want := []string{"claude-code 12/40/0/0, claude-code-otel 12/44/0/0"}; !slices.Equal(conflicts, want) || r.found["view_conflict"] != 1 {
+			t.Errorf("%s: conflicts %q, %d counted, want %q, one", order, conflicts, r.found["view_conflict"], want)
+		}
+	})
+	for i := range transcript[0].frames {
+		f := &transcript[0].frames[i]
+		f.Data = []byte(strings.Replace(string(f.Data), `"stop_reason":"end_turn"`, `"stop_reason":null`, 1))
+	}
+	orders(t, slices.Concat(transcript, s.logs()), func(order string, r *reader) {
+		byMessage, byChat := r.tokens()
+		if want := (msg.Tokens{Input: 12, Output: 44}); byMessage != want || byChat != want || r.found["view_conflict"] > 0 {
+			t.Errorf("%s: tokens %+v, of chats %+v, %d conflicts, want %+v and none", order, byMessage, byChat, r.found["view_conflict"], want)
+		}
+	})
+}
+
+// TestViewsOfBefore: sessions that an earlier build stored, without families, are one conversation
+// after a backfill: the rows of before are taken back.
+func TestViewsOfBefore(t *testing.T) {
+	run := recordedRuns()["claude code: a sub-agent"]
+	r := newReader(t, run.views)
+	r.former = true
+	r.start()
+	for i := range r.streams {
+		for r.next(i) {
+		}
+	}
+	r.end()
+	again := newReader(t, run.views)
+	again.messages, again.spans, again.renamed = r.messages, r.spans, true
+	again.start()
+	for i := range again.streams {
+		for again.next(i) {
+		}
+	}
+	again.end()
+	fresh := newReader(t, run.views)
+	for i := range fresh.streams {
+		for fresh.next(i) {
+		}
+	}
+	fresh.end()
+	if got, want := again.all(), fresh.all(); got != want {
+		t.Errorf("after a backfill, and in an empty store:\n%.2000s", difference(want, got))
+	}
+}
+
+// BenchmarkViews reads a transcript of 2,000 responses: as the only view of its family, and as one of
+// several, whose facts are remembered.
+func BenchmarkViews(b *testing.B) {
+	s := story{session: "5e55aaaa-0000-4000-8000-0000000000bb", start: time.Date(2026, 3, 3, 6, 10, 0, 0, time.UTC)}
+	for i := range 500 {
+		t := turn{prompt: fmt.Sprint("prompt-", i), text: "Trim the lamp", at: float64(i * 60), end: float64(i*60 + 50)}
+		for k := range 4 {
+			n, at := fmt.Sprintf("%d_%d", i, k), t.at+float64(k*10)
+			t.steps = append(t.steps, step{request: "req_" + n, id: "msg_" + n, from: at + 1, to: at + 5, text: "I look.", in: 12, out: 40, calls: []toolCall{
+				{id: "toolu_" + n, tool: "Read", args: `{"file_path":"/lamp/log"}`, result: "wick: 3 mm", from: at + 5, to: at + 6},
+			}})
+		}
+		s.turns = append(s.turns, t)
+	}
+	list := s.transcript()
+	for name, several := range map[string]bool{"alone": false, "merged": true} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				r := newReader(b, list)
+				r.several = several
+				r.start()
+				for n := 1; r.next(0); n++ {
+					if n%1000 == 0 {
+						r.commit()
+					}
+				}
+				r.end()
+			}
+		})
+	}
+}
+
+// difference is the lines that one of two texts has and the other has not.
+func difference(a, b string) string {
+	la, lb := strings.Split(a, "\n"), strings.Split(b, "\n")
+	var out strings.Builder
+	for _, l := range la {
+		if !slices.Contains(lb, l) {
+			out.WriteString("- " + l + "\n")
+		}
+	}
+	for _, l := range lb {
+		if !slices.Contains(la, l) {
+			out.WriteString("+ " + l + "\n")
+		}
+	}
+	return out.String()
+}

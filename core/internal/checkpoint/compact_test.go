@@ -1,0 +1,50 @@
+package checkpoint
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestCompact: a forgotten record is in no page of the file any more, the rest is there, and the
+// directory is locked all the time.
+func TestCompact(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := Delta{Streams: []Stream{{Source: "a", Key: "1", Session: "confidential"}, {Source: "a", Key: "2", Session: "stays"}}}
+	d.Groups = []Group{{Key: "stays", State: []byte("state")}, {Key: "confidential", State: []byte("x")}}
+	if err := s.Commit(d); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Commit(Delta{Streams: []Stream{{Source: "a", Key: "1"}}, Groups: []Group{{Key: "confidential"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Compact(); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "checkpoint.db")); err != nil || bytes.Contains(b, []byte("confidential")) || !bytes.Contains(b, []byte("stays")) {
+		t.Errorf("the file has it: %v", err)
+	}
+	if _, err := Open(dir); !errors.Is(err, ErrLocked) {
+		t.Errorf("opened a second time: %v", err)
+	}
+	if err := s.Commit(Delta{Streams: []Stream{{Source: "a", Key: "3"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = Open(dir); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	list, err := s.Streams("")
+	if g, gerr := s.Group("stays"); len(list) != 3 || err != nil || string(g) != "state" || gerr != nil {
+		t.Errorf("%d streams, %v, %q, %v", len(list), err, g, gerr)
+	}
+}

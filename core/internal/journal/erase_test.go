@@ -1,0 +1,58 @@
+package journal
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/earshot-dev/earshot/core/frame"
+)
+
+// TestErase erases frames while a stream is recorded and after a restart: the others are
+// delivered as they were, gaps stand for these, and no file has their bytes.
+func TestErase(t *testing.T) {
+	s := still(t, t.TempDir())
+	s.SegmentSize = 400
+	j := open(t, s)
+	r := begin(t, j, "a")
+	var want []string
+	for i := range 30 {
+		text := "a plain frame of some length"
+		if i%4 == 0 {
+			text = "a confidential frame of some length"
+			want = append(want, "<erased 36>")
+		} else {
+			want = append(want, text)
+		}
+		put(t, r, text)
+	}
+	secret := func(_, stream string, f *frame.Frame) bool {
+		return strings.HasPrefix(stream, "a~") && bytes.Contains(f.Data, []byte("confidential"))
+	}
+	n, err := j.Erase(t.Context(), secret)
+	if err != nil || n != 8*int64(len("a confidential frame of some length")) {
+		t.Fatalf("%d bytes, %v", n, err)
+	}
+	put(t, r, "one more")
+	sync_(t, r)
+	want = append(want, "one more")
+	for _, f := range files(t, s.Dir, "seg") {
+		if b, err := os.ReadFile(f); err != nil || bytes.Contains(b, []byte("confidential")) {
+			t.Errorf("%s has it: %v", f, err)
+		}
+	}
+	for range 2 {
+		k := newSink(t)
+		drain(t, j, k)
+		if got := k.content("a"); !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+		if n, err := j.Erase(t.Context(), secret); n != 0 || err != nil {
+			t.Errorf("again: %d bytes, %v", n, err)
+		}
+		j.mustClose(t)
+		j = open(t, s)
+	}
+}

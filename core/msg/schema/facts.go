@@ -1,0 +1,37 @@
+package schema
+
+import "slices"
+
+// Facts are the tables that have the few rows of messages or spans which questions over long ranges
+// of time are about, with the columns that they need. The exporter of ClickHouse computes them.
+var Facts = []Table{
+	{
+		Name: "usage_facts",
+		Columns: slices.Concat(messages.pick("tenant", "ts", "source", "format", "session_id", "run_id", "message_id", "part_index", "trace_id", "agent_name", "provider", "model",
+			"input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens"), ofFact),
+	},
+	{
+		Name: "span_facts",
+		Columns: slices.Concat(spans.pick("tenant", "ts", "source", "format", "session_id", "run_id", "trace_id", "span_id", "parent_span_id", "kind", "state", "outcome", "error_type", "status_message",
+			"duration_ns", "worked_ns", "name", "agent_name", "model", "request_model", "response_model", "first_token_ns", "output_tokens", "reasoning_tokens", "tool_name", "tool_call_id",
+			"args_bytes", "result_bytes", "waits_for", "delegate_to", "delegate_id", "child_run_id", "link_method", "link_confidence", "async", "project", "branch", "agent_version", "host", "user"), ofFact),
+	},
+}
+
+var ofFact = []Column{
+	{Name: "ingest_ts", Type: millis, Comment: "When the row was stored; retention counts from here"},
+	{Name: "row_ver", Type: ordered, Comment: "Its version"},
+	{Name: "ver", Type: ordered, Comment: "When it was copied, in microseconds: the highest is valid"},
+	{Name: "is_deleted", Type: deleted, Comment: "1: there is no such row any more"},
+}
+
+// pick returns columns of a table, which a table that is computed from it has too.
+func (t Table) pick(names ...string) []Column {
+	var out []Column
+	for _, c := range t.Columns {
+		if slices.Contains(names, c.Name) {
+			out = append(out, Column{Name: c.Name, Type: c.Type, Binary: c.Binary, Comment: c.Comment})
+		}
+	}
+	return out
+}

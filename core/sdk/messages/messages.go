@@ -1,0 +1,183 @@
+// Package messages decodes exchanges with Anthropic's Messages API: its own, and those of services that
+// carry its bodies in theirs. Requests and events enter, messages leave by the exchange.
+package messages
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/anthropic"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/exchange"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// Event decodes an event of a response, or a response that came as one body.
+func Event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
+	switch typ := v.Get("type").Str(); typ {
+	case "message_start":
+		m := v.Get("message")
+		x.Answer(out, m.Get("id"), m.Get("model"))
+		usage(x, m.Get("usage"))
+	case "content_block_start":
+		start(x, v, out)
+	case "content_block_delta":
+		p := x.Part(index(v))
+		switch text, ok := piece(v.Get("delta")); {
+		case !ok: // a signature, a citation, or an unknown delta
+		case x.ID == "", p == nil:
+			x.Unknown(out, typ, v.Raw())
+		default:
+			x.Add(out, p, text)
+		}
+	case "content_block_stop":
+		if p := x.Part(index(v)); p != nil {
+			x.Close(out, p)
+		}
+	case "message_delta":
+		usage(x, v.Get("usage"))
+		if stop := v.Path("delta", "stop_reason"); stop.Is(jsonv.String) {
+			x.Stop = ident.Of(stop)
+		}
+	case "message_stop":
+		end(x, out)
+	case "ping":
+	case "":
+		if v.Get("input_tokens").Kind() != jsonv.Number { // the answer of count_tokens
+			x.Unknown(out, typ, v.Raw())
+		}
+	case "error":
+		fault := v.Get("error")
+		x.Fail(out, ident.Of(fault.Get("type")), fault.Get("message").Text())
+	case "message":
+		whole(x, v, out)
+	default:
+		x.Unknown(out, typ, v.Raw())
+	}
+}
+
+func index(v jsonv.Value) string { return string(v.Get("index").Peek()) }
+
+// piece returns the text of a piece; ok is false when it has none.
+func piece(delta jsonv.Value) (t msg.Text, ok bool) {
+	for _, c := range [...]struct{ typ, name string }{
+		{"text_delta", "text"}, {"thinking_delta", "thinking"}, {"input_json_delta", "partial_json"},
+	} {
+		if v := delta.Get(c.name); v.Is(jsonv.String) {
+			delta.Get("type").Equal(c.typ)
+			return v.Text(), true
+		}
+	}
+	return msg.Text{}, false
+}
+
+// start begins a content block. One that has no pieces is whole.
+func start(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
+	b := v.Get("content_block")
+	var p *exchange.Part
+	switch typ := b.Get("type"); {
+	case x.ID == "":
+		x.Unknown(out, "content_block_start", v.Raw())
+	case typ.Equal("text"):
+		p = x.Open(index(v), msg.Assistant, "")
+		piecesOf(x, p, b.Get("text"), out)
+	case typ.Equal("thinking"):
+		p = x.Open(index(v), msg.Reasoning, "")
+		piecesOf(x, p, b.Get("thinking"), out)
+	case anthropic.IsCall(typ):
+		x.First(out)
+		id := ident.Of(b.Get("id"))
+		if p = x.Open(index(v), msg.ToolCall, id); p != nil {
+			p.Tool, p.Server = ident.Of(b.Get("name")), ident.Of(b.Get("server_name"))
+			if input := b.Get("input"); input.Len() > 0 { // whole, and no pieces follow
+				x.Add(out, p, input.JSON())
+			}
+		}
+	default:
+		x.First(out)
+		block(x, b, out)
+	}
+}
+
+func piecesOf(x *exchange.Exchange, p *exchange.Part, v jsonv.Value, out *decoder.Output) {
+	if p == nil { // there are too many
+		return
+	}
+	if text := v.Text(); !text.IsZero() {
+		x.Add(out, p, text)
+	}
+}
+
+// whole decodes a response that came as one body.
+func whole(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
+	x.Answer(out, v.Get("id"), v.Get("model"))
+	for b := range v.Get("content").Elems() {
+		block(x, b, out)
+	}
+	usage(x, v.Get("usage"))
+	x.Stop = ident.Of(v.Get("stop_reason"))
+	end(x, out)
+}
+
+// block emits a content block that is whole.
+func block(x *exchange.Exchange, b jsonv.Value, out *decoder.Output) {
+	switch typ := b.Get("type"); {
+	case typ.Equal("text"):
+		if text := b.Get("text").Text(); !text.IsZero() {
+			x.Say(out, msg.Assistant, "").Content = text
+		}
+	case typ.Equal("thinking"):
+		if text := b.Get("thinking").Text(); !text.IsZero() {
+			x.Say(out, msg.Reasoning, "").Content = text
+		}
+	case typ.Equal("redacted_thinking"):
+		anthropic.Thinking(x.Say(out, msg.Reasoning, ""), b)
+	case anthropic.IsCall(typ):
+		if p := x.Open("whole", msg.ToolCall, ident.Of(b.Get("id"))); p != nil {
+			p.Tool, p.Server = ident.Of(b.Get("name")), ident.Of(b.Get("server_name"))
+			p.Text = b.Get("input").JSON().Append(nil)
+			x.Bytes += len(p.Text)
+			x.Close(out, p)
+		}
+	case b.Get("tool_use_id").Is(jsonv.String): // web_search_tool_result and its like
+		id := ident.Of(b.Get("tool_use_id"))
+		m := x.Message(out, msg.ToolResult, "result:"+id)
+		m.Tool.CallID, m.ParentKey = id, "call:"+id
+		anthropic.ServerResult(m, b)
+		m.Content = b.Get("content").Text()
+	default:
+		x.Unknown(out, "content_block/"+typ.Str(), b.Raw())
+	}
+}
+
+func end(x *exchange.Exchange, out *decoder.Output) {
+	x.End(out, x.Stop == "tool_use" || x.Stop == "pause_turn")
+}
+
+// usage takes running totals, of which the highest count.
+func usage(x *exchange.Exchange, u jsonv.Value) {
+	if u.Is(jsonv.Object) {
+		x.Counted = true
+		x.Usage = conversation.CountsOf(x.Usage).Max(anthropic.Usage(u)).Tokens(msg.NoProvenance)
+	}
+}
+
+// session is the conversation as the client calls it.
+func session(v jsonv.Value) string {
+	text := v.PeekStr() // the account, or another name in it, is kept as it is
+	if len(text) <= ident.Max {
+		if _, after, ok := strings.Cut(text, "_session_"); ok {
+			return after
+		}
+	}
+	var named struct {
+		Session string `json:"session_id"`
+	}
+	if json.Unmarshal([]byte(text), &named) == nil && len(named.Session) <= ident.Max {
+		return named.Session
+	}
+	return ""
+}

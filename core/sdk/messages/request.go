@@ -1,0 +1,116 @@
+package messages
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/anthropic"
+	"github.com/earshot-dev/earshot/core/sdk/exchange"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+)
+
+// Request decodes a request to the model. One to count tokens is passed over.
+func Request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
+	// count_tokens has messages too, and no answer of the model.
+	if !v.Get("messages").Is(jsonv.Array) || v.Get("max_tokens").Kind() == jsonv.Missing {
+		x.PassOver(v)
+		return
+	}
+	x.Request(out, Ask(v, ident.Of(v.Get("model")), v.Get("stream").Bool()))
+}
+
+// Ask reads a request whose model, and whether it streams, may be in its path.
+func Ask(v jsonv.Value, model string, stream bool) exchange.Ask {
+	var items []exchange.Item
+	if text, files := anthropic.Content(v.Get("system")); !text.IsZero() {
+		items = append(items, exchange.Item{Who: exchange.Instructions, Text: text, Attachments: files, From: v.Get("system")})
+	}
+	for m := range v.Get("messages").Elems() {
+		if m.Get("role").Equal("assistant") {
+			items = append(items, exchange.Item{Who: exchange.Model, From: m})
+			continue
+		}
+		items = userItems(items, m)
+	}
+	ask := exchange.Ask{Session: session(v.Path("metadata", "user_id")), Model: model, Items: items, Prompt: prompt(v.Get("system"))}
+	ask.Is(msg.ParamStream, strconv.FormatBool(stream))
+	params(&ask, v)
+	return ask
+}
+
+// prompt returns the id of the prompt that Claude Code writes into the first of its instructions,
+// beside the session:
+//
+//	x-anthropic-billing-header: cc_version=…; cc_entrypoint=cli; cc_prompt_id=…;
+func prompt(system jsonv.Value) string {
+	for b := range system.Elems() {
+		text := b.Get("text")
+		if !text.HasPrefix("x-anthropic-billing-header:") {
+			continue
+		}
+		for _, part := range strings.Split(string(text.Peek()), ";") {
+			if id, ok := strings.CutPrefix(strings.TrimSpace(part), "cc_prompt_id="); ok {
+				return ident.Bounded(id)
+			}
+		}
+	}
+	return ""
+}
+
+// params adds the parameters of the request.
+func params(ask *exchange.Ask, v jsonv.Value) {
+	for _, p := range [...]struct{ name, member string }{
+		{msg.ParamMaxTokens, "max_tokens"}, {msg.ParamTemperature, "temperature"}, {msg.ParamTopP, "top_p"}, {msg.ParamTopK, "top_k"},
+		{msg.ParamStopSequences, "stop_sequences"},
+	} {
+		ask.Param(p.name, v.Get(p.member))
+	}
+	ask.Param(msg.ParamReasoning, v.Path("output_config", "effort"))
+	for t := range v.Get("tools").Elems() {
+		typ := ident.Of(t.Get("type"))
+		if typ == "custom" {
+			typ = "function"
+		}
+		ask.Tools.Add(typ, ident.Of(t.Get("name")), t.Get("description"), t.Get("input_schema"))
+	}
+}
+
+// userItems adds a user message: results, and the text beside them, or a prompt.
+func userItems(items []exchange.Item, from jsonv.Value) []exchange.Item {
+	v, who, before := from.Get("content"), exchange.Prompt, len(items)
+	for b := range v.Elems() {
+		if !b.Get("type").Equal("tool_result") {
+			continue
+		}
+		who = exchange.Beside
+		text, files := anthropic.Content(b.Get("content"))
+		items = append(items, exchange.Item{
+			Who: exchange.Result, Text: text, Attachments: files,
+			CallID: ident.Of(b.Get("tool_use_id")), Failed: b.Get("is_error").Bool(), From: from,
+		})
+	}
+	if text, files := input(v); !text.IsZero() || len(files) > 0 {
+		items = append(items, exchange.Item{Who: who, Text: text, Attachments: files, From: from})
+	}
+	if len(items) == before {
+		items = append(items, exchange.Item{Who: exchange.Other, From: from})
+	}
+	return items
+}
+
+// input returns the text and the files of a user message beside its tool results.
+func input(v jsonv.Value) (msg.Text, []msg.Attachment) {
+	if !v.Is(jsonv.Array) {
+		return v.Text(), nil
+	}
+	var blocks anthropic.Blocks
+	for b := range v.Elems() {
+		if !b.Get("type").Equal("tool_result") {
+			blocks.Add(b)
+		}
+	}
+	return blocks.Text(), blocks.Files
+}

@@ -1,0 +1,384 @@
+// Package pi decodes the sessions of Pi and of OpenClaw, which is built on it: their files, one JSON
+// object a line, and the lines that pi --mode json prints.
+//
+// Facts of the format that are easy to get wrong:
+//
+//   - Entries of a file are a tree: several entries with one parentId are branches. A branch that was
+//     left did happen, and counts.
+//   - Of the lines of --mode json, turn_end and agent_end repeat messages, message_start and
+//     message_update have them while they are written, and tool_execution_* repeat calls and results:
+//     message_end alone has each message once.
+//   - Input excludes the cached tokens; output has those of reasoning.
+//   - Call ids of OpenAI's Responses API are compound, call_...|fc_...: the first part is the provider's.
+//   - Neither knows sub-agents. An extension of Pi returns their sessions in the details of a result;
+//     sessions_spawn of OpenClaw returns the key of the session.
+package pi
+
+import (
+	"cmp"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/media"
+	"github.com/earshot-dev/earshot/core/sdk/snapshot"
+	"github.com/earshot-dev/earshot/core/sdk/unknown"
+)
+
+// Format is a name under which the sessions are decoded.
+type Format struct {
+	Name    string
+	Summary string
+	Rest    *unknown.Keeper // keeps the members that are not read
+}
+
+// Factory makes decoders of the format.
+func (f Format) Factory() decoder.Factory { return factory{f} }
+
+type factory struct{ format Format }
+
+// Info implements decoder.Factory.
+func (f factory) Info() decoder.Info {
+	return decoder.Info{
+		Name: f.format.Name, Version: "1.0.0", Revision: 1, Summary: f.format.Summary,
+		Transports: []frame.Kind{frame.Line, frame.Text},
+	}
+}
+
+// New returns a decoder for one stream. There are no options.
+func (f factory) New(s decoder.Stream) (decoder.Decoder, error) {
+	name := path.Base(strings.ReplaceAll(strings.ToValidUTF8(s.Origin, "\uFFFD"), `\`, "/"))
+	name, _, _ = strings.Cut(name, ".jsonl")
+	if i := strings.LastIndexByte(name, '_'); i >= 0 { // <time>_<session>
+		name = name[i+1:]
+	}
+	return &stream{origin: ident.Bounded(strings.Trim(name, "/.")), rest: f.format.Rest}, conversation.NoOptions(f.format.Name, s.Options)
+}
+
+const (
+	stateVersion = 1
+	maxSeen      = 4096
+)
+
+// stream decodes one session.
+type stream struct {
+	doc    jsonv.Doc
+	origin string
+	rest   *unknown.Keeper
+	state
+
+	id  string // of the record
+	at  conversation.Time
+	out *decoder.Output
+}
+
+// state is the decoder's state; its JSON is the snapshot.
+type state struct {
+	Session  string `json:",omitempty"`
+	Model    string `json:",omitempty"`
+	Provider string `json:",omitempty"`
+	Begun    bool   `json:",omitempty"` // it has a prompt
+	Run      conversation.Run
+	Calls    conversation.Calls[*call] `json:",omitzero"`
+	Seen     bounded.Set[string]       `json:",omitzero"` // entries
+}
+
+// call is a tool call.
+type call struct {
+	conversation.Call
+	Run  string `json:",omitempty"`
+	Task bool   `json:",omitempty"`
+}
+
+var _ decoder.Snapshotter = (*stream)(nil)
+
+// Snapshot implements decoder.Snapshotter.
+func (d *stream) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
+
+// Restore implements decoder.Snapshotter.
+func (d *stream) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }
+
+// Flush has nothing to emit: every message is whole.
+func (d *stream) Flush(*decoder.Output) error { return nil }
+
+func (d *stream) session() string { return cmp.Or(d.Session, d.origin, "unknown") }
+
+// Decode decodes one entry of a file or one line of --mode json.
+func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
+	if f.Kind == frame.Close {
+		return nil
+	}
+	root, ok := conversation.ParseObject(&d.doc, f.Data, out)
+	if !ok {
+		return nil
+	}
+	before := len(out.Messages)
+	typ := root.Get("type").PeekStr()
+	d.out, d.at, d.id = out, conversation.TimeOf(root.Get("timestamp")), ident.Of(root.Get("id"))
+	if !d.record(conversation.Cut(typ, ident.Max), root) {
+		m := out.Unknown(cmp.Or(ident.Of(root.Get("type")), "none"), root.Raw())
+		m.Session, m.Key = d.session(), "unknown:"+msg.HashKey(string(root.Peek()))
+		d.at.Set(m)
+	}
+	d.rest.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session = d.session() })
+	return nil
+}
+
+// record decodes a record by its type; false if the type is not known.
+func (d *stream) record(typ string, v jsonv.Value) bool {
+	message := v.Get("message")
+	known := v.Get("type").In("session", "message", "message_end", "model_change", "thinking_level_change", "compaction", "branch_summary",
+		"custom", "custom_message", "label", "session_info", "agent_start", "agent_end", "agent_settled", "turn_start", "turn_end", "message_start", "message_update",
+		"tool_execution_start", "tool_execution_update", "tool_execution_end", "queue_update", "compaction_start", "compaction_end", "auto_retry_start", "auto_retry_end")
+	if !known {
+		return false
+	}
+	if d.id != "" && typ != "session" && !d.Seen.Add(d.id, maxSeen) {
+		v.MarkRead() // written again
+		return true
+	}
+	switch typ {
+	case "message", "message_end":
+		if !message.Is(jsonv.Object) {
+			return false
+		}
+		d.message(message)
+	case "session":
+		d.Session = cmp.Or(d.Session, d.id)
+		m := d.status("session:"+d.session(), typ)
+		m.SetAttr("version", v.Get("version").Digits())
+		conversation.Attrs(m, v, "id", "cwd", "parentSession")
+	case "model_change":
+		d.Model, d.Provider = cmp.Or(ident.Of(v.Get("modelId")), d.Model), cmp.Or(ident.Of(v.Get("provider")), d.Provider)
+		conversation.Attrs(d.status(d.key(v), typ), v, "modelId", "provider")
+	case "compaction", "branch_summary", "custom_message":
+		m := d.add(msg.System, d.key(v))
+		m.Role, m.Hidden = msg.RoleSystem, true
+		m.Content = text(v.First("summary", "content"), &m.Attachments)
+		if typ == "compaction" && m.Signal == msg.NoSignal {
+			m.Signal = msg.Compaction
+		}
+		m.SetAttr("type", typ)
+		m.SetAttr("tokensBefore", v.Get("tokensBefore").Digits())
+		conversation.Attrs(m, v, "customType", "fromId", "firstKeptEntryId")
+	case "agent_end", "agent_settled":
+		v.Get("messages").MarkRead()
+		if d.Run.Active() && !v.Get("willRetry").Bool() {
+			d.stop("stop", "stop:"+d.Run.ID)
+		}
+	case "agent_start", "turn_start", "turn_end", "message_start", "message_update", "tool_execution_start", "tool_execution_update", "tool_execution_end":
+		for _, name := range [...]string{"message", "toolResults", "assistantMessageEvent", "usage", "toolCallId", "toolName", "args", "partialResult", "result", "isError"} {
+			v.Get(name).MarkRead() // message_end has the message
+		}
+	default:
+		m := d.status(d.key(v), typ)
+		conversation.Attrs(m, v, "thinkingLevel", "customType", "label", "name", "targetId", "errorMessage", "reason")
+		if data := v.Get("data"); data.Exists() {
+			m.Content = data.JSON()
+		}
+	}
+	return true
+}
+
+// key is the id of an entry; one without an id is named by its content.
+func (d *stream) key(v jsonv.Value) string {
+	return cmp.Or(d.id, "entry:"+msg.HashKey(d.session(), string(v.Peek())))
+}
+
+// add adds a message of the run.
+func (d *stream) add(kind msg.Kind, key string) *msg.Message {
+	m := d.out.Add()
+	m.Kind, m.Key, m.Session, m.Complete = kind, key, d.session(), msg.Complete
+	m.Agent.Kind = msg.KindAgent
+	if d.Run.Active() {
+		d.Run.Mark(m)
+	}
+	d.at.Set(m)
+	return m
+}
+
+// status adds a message that a user would not see.
+func (d *stream) status(key, typ string) *msg.Message {
+	m := d.add(msg.Status, key)
+	m.Hidden = true
+	m.SetAttr("type", typ)
+	return m
+}
+
+// stop ends the run.
+func (d *stream) stop(reason, key string) {
+	m := d.add(msg.Stop, key)
+	m.Hidden, m.FinishReason, m.IsError = true, reason, reason == "error" || reason == "aborted"
+	d.Run.End(m)
+}
+
+// text joins the texts of a content, which is a text or a list of blocks, and collects its images.
+func text(v jsonv.Value, files *[]msg.Attachment) msg.Text {
+	if !v.Is(jsonv.Array) {
+		return v.Text()
+	}
+	var texts conversation.Texts
+	for b := range v.Elems() {
+		switch {
+		case b.Get("type").Equal("text") && b.Get("text").Is(jsonv.String):
+			texts.Add(b.Get("text").Text())
+		case b.Get("type").Equal("image") && b.Get("data").Is(jsonv.String):
+			*files = append(*files, media.Base64(b.Get("data"), ident.Of(b.Get("mimeType"))))
+		}
+	}
+	return texts.Joined()
+}
+
+// message decodes a message by its role.
+func (d *stream) message(v jsonv.Value) {
+	at := conversation.TimeOf(v.Get("timestamp"))
+	d.at = at.Or(d.at)
+	key := cmp.Or(d.id, "message:"+msg.HashKey(d.session(), string(v.Get("timestamp").Peek()), string(v.Get("role").Peek()), string(v.Get("responseId").Peek()),
+		string(v.Get("toolCallId").Peek()), string(v.Get("content").Peek())))
+	if d.id == "" && !d.Seen.Add(key, maxSeen) {
+		v.MarkRead()
+		return
+	}
+	switch role := v.Get("role"); {
+	case role.Equal("user"):
+		d.Run.Begin(key)
+		m := d.add(msg.User, key)
+		if m.Role, m.Agent.Kind = msg.RoleUser, msg.KindHuman; !d.Begun { // an agent may have begun the session
+			d.Begun = true
+			m.Delegation.CorrelationID = correlationID(d.session())
+		}
+		m.Content = text(v.Get("content"), &m.Attachments)
+	case role.Equal("assistant"):
+		d.Run.Wake(key)
+		d.answer(v, key)
+	case role.Equal("toolResult"):
+		d.Run.Wake(key)
+		d.result(v, key)
+	default:
+		m := d.status(key, cmp.Or(ident.Of(role), "none"))
+		m.Content = v.First("output", "summary").Text()
+		if c := v.Get("content"); c.Exists() {
+			m.Content = text(c, &m.Attachments)
+		}
+		conversation.Attrs(m, v, "command", "customType", "fromId")
+		m.SetAttr("exitCode", v.Get("exitCode").Digits())
+		m.IsError = v.Get("cancelled").Bool()
+	}
+}
+
+// answer decodes a response of the model.
+func (d *stream) answer(v jsonv.Value, key string) {
+	d.Model, d.Provider = cmp.Or(ident.Of(v.Get("model")), d.Model), cmp.Or(ident.Of(v.Get("provider")), d.Provider)
+	stop := v.Get("stopReason").PeekStr()
+	r := conversation.Response{ID: cmp.Or(ident.Of(v.Get("responseId")), key), Model: d.Model, Provider: d.Provider, Run: d.Run.ID, At: d.at, Stop: ident.Of(v.Get("stopReason"))}
+	calls, n := false, 0
+	first := len(d.out.Messages)
+	for b := range v.Get("content").Elems() {
+		part := conversation.Ordinal(key, &n)
+		switch typ := b.Get("type"); {
+		case typ.Equal("text") && b.Get("text").Is(jsonv.String), typ.Equal("thinking") && b.Get("thinking").Is(jsonv.String):
+			m := d.add(msg.Assistant, part)
+			if m.Content = b.Get("text").Text(); typ.Equal("thinking") {
+				m.Kind, m.Content = msg.Reasoning, b.Get("thinking").Text()
+			}
+			m.Role = msg.RoleAssistant
+			r.Mark(m)
+			r.Last = m.Key
+		case typ.Equal("toolCall"):
+			calls = true
+			d.call(b, part, &r)
+		default:
+			m := d.out.Unknown(cmp.Or(ident.Of(typ), "none"), b.Raw())
+			m.Session, m.Key = d.session(), "unknown:"+part
+			d.at.Set(m)
+		}
+	}
+	if fault := v.Get("errorMessage"); fault.Exists() {
+		m := d.add(msg.Error, key+"/error")
+		m.IsError, m.Content, m.Tool.ErrorType = true, fault.Text(), cmp.Or(conversation.Cut(stop, ident.Max), "error")
+		if m.Tool.ErrorType = ident.Bounded(m.Tool.ErrorType); stop == "aborted" {
+			m.Kind, m.IsError, m.Hidden = msg.Status, false, true
+		}
+	}
+	if u := v.Get("usage"); u.Is(jsonv.Object) {
+		r.Count(conversation.Counts{
+			Input: u.Get("input").Uint(), Output: u.Get("output").Uint(), CacheRead: u.Get("cacheRead").Uint(), CacheWrite: u.Get("cacheWrite").Uint(),
+			Reasoning: u.Get("reasoning").Uint(),
+		}, msg.Provider)
+		m := r.Usage(d.out, msg.Complete)
+		m.Key, m.Session, m.Agent.Kind = "usage:"+key, d.session(), msg.KindAgent
+		m.SetAttr("cost", u.Path("cost", "total").Digits())
+	}
+	if len(d.out.Messages) == first {
+		d.status(key, "assistant")
+	}
+	m := &d.out.Messages[first]
+	conversation.Attrs(m, v, "api", "rawStopReason", "responseModel")
+	if !calls || slices.Contains([]string{"stop", "length", "aborted"}, stop) {
+		d.stop(cmp.Or(r.Stop, "stop"), "stop:"+key)
+	}
+}
+
+// call decodes a call: {id, name, arguments}.
+func (d *stream) call(v jsonv.Value, part string, r *conversation.Response) {
+	id, item, _ := strings.Cut(ident.Of(v.Get("id")), "|")
+	c := &call{Call: conversation.Call{ID: cmp.Or(id, part), Name: cmp.Or(ident.Of(v.Get("name")), "unknown")}, Run: d.Run.ID}
+	c.Task = slices.Contains([]string{"sessions_spawn", "subagent", "task"}, c.Name)
+	d.Calls.Add(c)
+	m := d.add(msg.ToolCall, "call:"+c.ID)
+	if c.Task {
+		m.Kind = msg.Delegation
+		m.Delegation.Task, m.Delegation.To = v.Get("arguments").First("task", "prompt").Text(), ident.First(v.Path("arguments", "agentId"), v.Path("arguments", "agent"))
+	}
+	m.Role, m.Tool.Arguments = msg.RoleAssistant, v.Get("arguments").JSON()
+	c.on(m)
+	r.Mark(m)
+	m.ParentKey, r.Last = r.Last, m.Key
+	m.SetAttr("item_id", item)
+}
+
+// on writes the call into a message.
+func (c *call) on(m *msg.Message) {
+	m.Tool.CallID, m.Tool.Name, m.Tool.Server = c.ID, c.Name, conversation.ToolServer(c.Name)
+}
+
+// result decodes the result of a call.
+func (d *stream) result(v jsonv.Value, key string) {
+	id, _, _ := strings.Cut(ident.Of(v.Get("toolCallId")), "|")
+	c := d.Calls.Get(id)
+	if c == nil {
+		c = &call{Call: conversation.Call{ID: cmp.Or(id, key), Name: ident.Of(v.Get("toolName"))}, Run: d.Run.ID}
+	}
+	v.Get("toolName").Equal(c.Name)
+	d.Calls.End(c)
+	m := d.add(msg.ToolResult, "result:"+c.ID)
+	m.Role, m.ParentKey = msg.RoleTool, "call:"+c.ID
+	if c.Run != "" && m.Signal != msg.RunStart {
+		m.Run = c.Run
+	}
+	c.on(m)
+	m.Content = text(v.Get("content"), &m.Attachments)
+	if v.Get("isError").Bool() {
+		m.IsError, m.Tool.ErrorType = true, "tool_error"
+	}
+	m.SetAttr("entry", d.id)
+	details := v.Get("details")
+	if c.Task {
+		m.Kind = msg.DelegationResult
+		conversation.Attrs(m, details, "status", "childSessionKey", "runId", "sessionPath", "taskId")
+		if child := ident.Of(details.Get("sessionId")); child != "" {
+			m.Delegation.CorrelationID = correlationID(child)
+			m.SetAttr("child_session", child)
+		}
+	}
+}
+
+// correlationID is the correlation id of the first run of a session.
+func correlationID(session string) string { return "pi:session:" + session }

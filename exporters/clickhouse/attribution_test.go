@@ -1,0 +1,291 @@
+package clickhouse
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/earshot-dev/earshot/core/attribution"
+	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// turn is a turn of a random forest: its facts, and the turn that called it.
+type turn struct {
+	session string
+	trace   msg.TraceID
+	facts   map[string]string // of its first run, by field
+	caller  *turn
+	hidden  bool // its first run is not stored
+}
+
+// forest makes turns that call each other in traces of their own, sessions with attributes, and usage of
+// all of them, some of it of no turn.
+type forest struct {
+	*rand.Rand
+	turns   []*turn
+	session map[string]map[string]string // facts and attributes of sessions, by field
+	hosts   map[string]int64             // when the run began that a session's host is of
+	batch   export.Batch
+}
+
+func (f *forest) pick(of ...string) string { return of[f.IntN(len(of))] }
+
+func newForest(seed uint64, turns int) *forest {
+	f := &forest{Rand: rand.New(rand.NewPCG(seed, 22)), session: map[string]map[string]string{}, hosts: map[string]int64{}, batch: export.Batch{ID: fmt.Sprint("forest-", seed)}}
+	begin := time.Date(2026, 3, 1, 22, 0, 0, 0, time.UTC).UnixNano()
+	for i := range turns {
+		t := &turn{session: fmt.Sprint("s", f.IntN(turns/3+1)), trace: msg.NewTraceID("", "", "forest", fmt.Sprint(seed, i)), hidden: f.IntN(12) == 0}
+		t.facts = map[string]string{
+			"project": f.pick("", "", "/srv/quay/lights", "/srv/mill", `C:\work\mill\`, "/home/ada/srv"), "branch": f.pick("", "main", "ada/QUAY-17-berths", "feature\nQUAY-18"),
+			"user": f.pick("", "", "ada", "grace", "o'hara\\"), "host": f.pick("", "pier-1", "pier-2"), "agent_version": "3.1", "agent": f.pick("pilot", "scout"), "source": "legion", "format": "legion", "tenant": "default",
+		}
+		if len(f.turns) > 0 && f.IntN(3) == 0 {
+			t.caller = f.turns[f.IntN(len(f.turns))]
+		}
+		f.turns = append(f.turns, t)
+		at := begin + f.Int64N(int64(3*time.Hour))
+		f.begin(t, at)
+		f.run(t, at)
+		for range f.IntN(4) {
+			f.usage(t.session, t.trace, at+f.Int64N(int64(time.Hour)))
+		}
+		f.usage(t.session, msg.TraceID{}, at)
+	}
+	return f
+}
+
+// begin makes the message with the facts of a session, which it has once.
+func (f *forest) begin(t *turn, at int64) {
+	if f.session[t.session] != nil {
+		return
+	}
+	facts := map[string]string{"project": f.pick("", "/srv/ferry"), "user": f.pick("", "odd"), "attributes.user.email": f.pick("", "tove@example.org"),
+		"attributes.repository": f.pick("", "git@example.org:harbour/lights.git", "https://example.org/harbour/tides/"), "header.x-earshot-team": f.pick("", "divers")}
+	if f.session[t.session] = facts; facts["user"] == "" {
+		facts["user"] = facts["attributes.user.email"]
+	}
+	m := f.message(t.session, at)
+	m.Kind, m.Client = msg.Status, msg.Client{Project: facts["project"], User: facts["user"]}
+	m.Attrs = []msg.Attr{{Key: "user.email", Value: facts["attributes.user.email"]}, {Key: "repository", Value: facts["attributes.repository"]}, {Key: "header.x-earshot-team", Value: facts["header.x-earshot-team"]}, {Key: "attempt", Value: "1"}}
+	f.batch.Messages = append(f.batch.Messages, m)
+}
+
+func (f *forest) message(session string, at int64) msg.Message {
+	m := sampleMessages(1)[0]
+	m.Key, m.Session, m.Time, m.Attrs = fmt.Sprint("k", len(f.batch.Messages)), session, at, nil
+	m.Host.ID, m.Host.TraceID = msg.NewID("", "", session, m.Key), msg.TraceID{}
+	return m
+}
+
+func (f *forest) usage(session string, trace msg.TraceID, at int64) {
+	m := f.message(session, at)
+	m.Kind, m.Model, m.Host.TraceID = msg.Usage, f.pick("claude-opus-4-5", "gpt-5", "tern-2"), trace
+	m.Usage = msg.Tokens{Input: f.Uint64N(9000), Output: f.Uint64N(900), CacheRead: f.Uint64N(90000), CacheWrite: f.Uint64N(900), Reasoning: f.Uint64N(90)}
+	f.batch.Messages = append(f.batch.Messages, m)
+}
+
+func (f *forest) run(t *turn, at int64) {
+	if t.hidden {
+		return
+	}
+	if first, ok := f.hosts[t.session]; t.facts["host"] != "" && (!ok || at < first) {
+		f.hosts[t.session], f.session[t.session]["host"] = at, t.facts["host"]
+	}
+	s := msg.Span{
+		Tenant: "default", Source: "legion", Format: "legion", TraceID: t.trace, ID: msg.NewSpanID("", "", t.session, msg.SpanRun, t.trace.String()), Kind: msg.SpanRun, State: msg.SpanClosed,
+		Start: at, End: at + 1e9, Ver: 1 << 60, Session: t.session, Run: t.trace.String(), Agent: msg.Agent{Name: t.facts["agent"]},
+		Client: msg.Client{Project: t.facts["project"], Branch: t.facts["branch"], User: t.facts["user"], Host: t.facts["host"], Version: "3.1"},
+		Links:  []msg.SpanLink{{TraceID: msg.TraceID{7}, SpanID: msg.SpanID{1}, Attrs: []msg.Attr{{Key: "earshot.link", Value: "previous_turn"}}}},
+	}
+	if t.caller != nil {
+		s.Links = append(s.Links, msg.SpanLink{TraceID: t.caller.trace, SpanID: msg.SpanID{2}, Attrs: []msg.Attr{{Key: "earshot.link", Value: "delegation"}}})
+	}
+	child := s // of the turn, with facts that count for nothing
+	child.ID, child.Parent, child.Client = msg.NewSpanID("", "", t.session, msg.SpanRun, t.trace.String()+"/child"), s.ID, msg.Client{User: "child", Project: "/child"}
+	f.batch.Spans = append(f.batch.Spans, s, child)
+}
+
+// want is the attribution of all work, as the rules derive it in Go.
+func (f *forest) want(t *testing.T, rules []attribution.Rule) map[string]map[string]string {
+	t.Helper()
+	rules = append(slices.Clone(rules), attribution.Defaults()...)
+	out := map[string]map[string]string{}
+	derive := func(work, session string, facts map[string]string) {
+		got, err := attribution.Derive(rules, func(field string) string {
+			switch {
+			case field == "session":
+				return session
+			case facts[field] != "":
+				return facts[field]
+			}
+			return f.session[session][field]
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[work] = got
+	}
+	for _, turn := range f.turns {
+		root := turn
+		for root.caller != nil && !root.hidden {
+			if root.caller.hidden { // nothing is known of it
+				break
+			}
+			root = root.caller
+		}
+		if root.caller != nil && root != turn { // the chain ends at a turn that is not known
+			root = turn
+		}
+		if !turn.hidden {
+			derive(turn.trace.String(), root.session, root.facts)
+		}
+		derive(turn.session, turn.session, map[string]string{"source": "legion", "format": "legion", "tenant": "default", "agent": "harbour-pilot"})
+	}
+	return out
+}
+
+// attributed reads the table.
+func attributed(t *testing.T, c *Conn) map[string]map[string]string {
+	t.Helper()
+	out := map[string]map[string]string{}
+	for _, r := range rows(t, c, "SELECT work, mapFilter((k, v) -> v != '', mapConcat(map('team', team, 'user', user, 'host', host, 'project', project, 'repository', repository, 'branch', branch, 'ticket', ticket), CAST(more, 'Map(String, String)'))) AS d FROM attribution FINAL") {
+		got := map[string]string{}
+		for k, v := range r["d"].(map[string]any) {
+			got[k] = v.(string)
+		}
+		out[r["work"].(string)] = got
+	}
+	return out
+}
+
+var someRules = []attribution.Rule{
+	{Field: "header.x-earshot-team", Match: `(?P<team>.+)`},
+	{Field: "project", Match: `^/srv/(?P<team>[a-z]+)(?:/(?P<berth>[a-z]+))?$`},
+	{Field: "user", Dimension: "team", Values: map[string]string{"ada": "engines", `o'hara\`: "o'hara's\\"}},
+	{Field: "branch", Match: `(?i)^ADA/`, Set: map[string]string{"team": "engines", "cost_center": "17"}},
+	{Field: "branch", Match: `^feature.QUAY`, Set: map[string]string{"team": "a dot matches no line break"}},
+	{Field: "session", Match: `^s[13]$`, Set: map[string]string{"team": "odd sessions"}},
+}
+
+// TestSumsByDimensionAreTheUsage: for random trees the sums over the values of each dimension, unknown
+// among them, are the tokens and the cost of v_usage, before the rollup is computed and after; and each turn has the
+// dimensions that the rules derive in Go from the facts of the turn that began it.
+func TestSumsByDimensionAreTheUsage(t *testing.T) {
+	x, c := exporter(t, func(s *Settings) { s.Dimensions = someRules })
+	p := attributorOf(x)
+	for seed := range uint64(2) {
+		f := newForest(seed, 40)
+		for _, table := range []string{"messages", "spans", "turn_facts", "session_facts", "session_attributes", "sessions", "usage_rollup", "attribution", "rollup_hours"} {
+			if err := c.Exec(t.Context(), "TRUNCATE TABLE "+table); err != nil {
+				t.Fatal(err)
+			}
+		}
+		export1(t, x, &f.batch)
+		for _, rules := range [][]attribution.Rule{someRules, nil, someRules} { // a change, and back
+			if _, err := ApplyRules(t.Context(), c, x.schema, rules); err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(f.want(t, rules), attributed(t, c)); d != "" {
+				t.Fatalf("seed %d, %d rules (-Go +store):\n%s", seed, len(rules), d)
+			}
+		}
+		for _, when := range []string{"from the rows", "from the rollup"} {
+			const sums = "sum(input_tokens), sum(output_tokens), sum(cache_read_tokens), sum(cache_write_tokens), sum(reasoning_tokens), sumIf(tokens, NOT has_price), round(sum(cost_usd) * 1e5)"
+			want := count(t, c, "SELECT "+sums+" FROM v_usage")
+			if strings.HasPrefix(want, "0\t") || strings.HasSuffix(want, "\t0") {
+				t.Fatalf("v_usage has %q", want)
+			}
+			dimensions := append(attribution.Builtin(), "cost_center", "began_by")
+			sets := "(" + strings.Join(dimensions, "), (") + ")"
+			got := count(t, c, "SELECT DISTINCT sum(a), sum(b), sum(c), sum(d), sum(e), sum(f), round(sum(g)) FROM (SELECT grouping("+strings.Join(dimensions, ", ")+") AS of, "+
+				strings.Replace(sums, "round(sum(cost_usd) * 1e5)", "sum(cost_usd) * 1e5", 1)+" FROM (SELECT *, more['cost_center'] AS cost_center FROM v_attributed_usage) GROUP BY GROUPING SETS ("+sets+")) AS s (of, a, b, c, d, e, f, g) GROUP BY of")
+			if got != want {
+				t.Errorf("seed %d, %s: v_usage has\n%s, by a dimension there is\n%s", seed, when, want, got)
+			}
+			roll(t, rollerOf(x, 0))
+		}
+		// Another pass changes nothing.
+		before := attributed(t, c)
+		if n, err := p.pass(t.Context()); err != nil || n == 0 {
+			t.Fatalf("%d conversations, %v", n, err)
+		}
+		if d := cmp.Diff(before, attributed(t, c)); d != "" {
+			t.Errorf("applied again (-before +after):\n%s", d)
+		}
+	}
+}
+
+// TestAttributionFollowsNewFacts: a pass derives the turns that are new since the last one, and the user of a
+// conversation that becomes known later.
+func TestAttributionFollowsNewFacts(t *testing.T) {
+	x, c := exporter(t, nil)
+	x.keeper.stop() // its passes would do the same
+	p := attributorOf(x)
+	if _, err := ApplyRules(t.Context(), c, x.schema, someRules); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Date(2026, 3, 1, 22, 0, 0, 0, time.UTC).UnixNano()
+	run := func(n byte, session string, client msg.Client) msg.Span {
+		return msg.Span{Tenant: "default", TraceID: msg.TraceID{n}, ID: msg.SpanID{n}, Kind: msg.SpanRun, State: msg.SpanClosed, Start: begin + int64(n), End: begin + 1e9, Ver: 1 << 60, Session: session, Client: client}
+	}
+	f := &forest{session: map[string]map[string]string{}}
+	usage := f.message("s2", begin)
+	usage.Kind, usage.Usage, usage.Host.TraceID = msg.Usage, msg.Tokens{Input: 10}, msg.TraceID{2}
+	want := func(when string, want ...string) {
+		t.Helper()
+		if _, err := p.pass(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		got := strings.Split(count(t, c, "SELECT concat(began_by, '|', team, '|', user, '|', project, '|') FROM attribution FINAL WHERE length(work) = 32 ORDER BY work"), "\n")
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", when, d)
+		}
+	}
+	called := run(2, "s2", msg.Client{User: "grace", Project: "/srv/mill"})
+	called.Links = []msg.SpanLink{{TraceID: msg.TraceID{1}, SpanID: msg.SpanID{2}, Attrs: []msg.Attr{{Key: "earshot.link", Value: "delegation"}}}}
+	export1(t, x, &export.Batch{Messages: []msg.Message{usage}, Spans: []msg.Span{called}})
+	want("its caller is not known", "s2|mill|grace|/srv/mill|")
+	export1(t, x, &export.Batch{Spans: []msg.Span{run(1, "s1", msg.Client{Branch: "main"})}})
+	want("its caller is known", "s1|odd sessions|||", "s1|odd sessions|||")
+	known := f.message("s1", begin)
+	known.Kind, known.Client = msg.Status, msg.Client{User: "ada", Project: "/srv/quay"}
+	export1(t, x, &export.Batch{Messages: []msg.Message{known}})
+	want("the session of its caller states more", "s1|quay|ada|/srv/quay|", "s1|quay|ada|/srv/quay|")
+	if got := count(t, c, "SELECT concat(session_id, ' ', team, ' ', user, ' ', toString(tokens)) FROM v_attributed_usage"); got != "s2 quay ada 10" {
+		t.Errorf("the usage is %q", got)
+	}
+}
+
+// TestUserIsTheAccount: a conversation has the user that the agent's own telemetry or a request names.
+func TestUserIsTheAccount(t *testing.T) {
+	x, c := exporter(t, nil)
+	f := &forest{}
+	begin := time.Date(2026, 3, 1, 22, 0, 0, 0, time.UTC).UnixNano()
+	for i, attrs := range [][]msg.Attr{{{Key: "user_id", Value: "tove"}}, {{Key: "user.id", Value: "17"}, {Key: "user.email", Value: "ada@example.org"}}, {{Key: "other", Value: "x"}}} {
+		m := f.message(fmt.Sprint("s", i), begin)
+		m.Kind, m.Attrs = msg.User, attrs
+		f.batch.Messages = append(f.batch.Messages, m)
+	}
+	export1(t, x, &f.batch)
+	if got := count(t, c, "SELECT groupArray((session_id, user)) FROM (SELECT * FROM v_session_facts ORDER BY session_id)"); got != "[('s0','tove'),('s1','ada@example.org')]" {
+		t.Error(got)
+	}
+}
+
+// TestKeptAttributesAreOneList: the migration keeps the attributes that a rule may name.
+func TestKeptAttributesAreOneList(t *testing.T) {
+	b, err := os.ReadFile("migrations/0066_attribution.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(b), "match(k, '"+attribution.KeptAttributes+"')") {
+		t.Errorf("0066_attribution.sql keeps other attributes than %s", attribution.KeptAttributes)
+	}
+}

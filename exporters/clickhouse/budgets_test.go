@@ -1,0 +1,84 @@
+package clickhouse
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/earshot-dev/earshot/core/attribution"
+	"github.com/earshot-dev/earshot/core/export"
+	"github.com/earshot-dev/earshot/core/msg"
+)
+
+// TestBudgets: alerts begin once, begin again under the same key after a restart, and end with the burn and with the
+// period, also one that a restart has forgotten; and they have no row among the verdicts on work.
+func TestBudgets(t *testing.T) {
+	x, c := exporter(t, func(s *Settings) {
+		s.Dimensions = []attribution.Rule{{Field: "user", Dimension: "cost_center", Values: map[string]string{"ada": "17"}}}
+		s.Budgets = []attribution.Budget{
+			{Name: "ada", Where: map[string]string{"user": "ada", "cost_center": "17"}, Tokens: 72000, Per: attribution.PerMonth},
+			{Name: "all", USD: 1, Per: attribution.PerDay},
+			{Name: "nobody", Where: map[string]string{"team": "o'hara"}, Tokens: 1, Per: attribution.PerWeek},
+		}
+	})
+	now := time.Date(2026, 11, 11, 12, 0, 0, 0, time.UTC)
+	use := func(n byte, ago time.Duration, tokens uint64) {
+		t.Helper()
+		f := &forest{}
+		m := f.message("s", now.Add(-ago).UnixNano())
+		m.Kind, m.Model, m.Usage = msg.Usage, "claude-opus-4-5", msg.Tokens{Input: tokens}
+		m.Host.ID, m.Host.TraceID = msg.NewID("", "", "s", fmt.Sprint(n)), msg.TraceID{n}
+		s := msg.Span{Tenant: "default", TraceID: m.Host.TraceID, ID: msg.SpanID{n}, Kind: msg.SpanRun, Start: m.Time, End: m.Time + 1, State: msg.SpanClosed, Ver: 1, Session: "s", Client: msg.Client{User: "ada"}}
+		export1(t, x, &export.Batch{Messages: []msg.Message{m}, Spans: []msg.Span{s}})
+		if _, err := ApplyRules(t.Context(), c, x.schema, x.settings.Dimensions); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var began []string
+	want := func(when string, want ...string) {
+		t.Helper()
+		list, err := x.Alerts(t.Context(), now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, v := range list {
+			state := " ends"
+			if v.Resolved == 0 {
+				state = " begins"
+				began = append(began, fmt.Sprint(v.Span, v.Name, v.Since))
+			}
+			got = append(got, v.Path+" "+v.Name+state)
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", when, got, want)
+		}
+		export1(t, x, &export.Batch{ID: when, Verdicts: list})
+	}
+	if list, err := x.Alerts(t.Context(), now); err != nil || len(list) != 18 || slices.ContainsFunc(list, func(v msg.Verdict) bool { return v.Resolved == 0 }) {
+		t.Errorf("nothing is spent: %d, %v", len(list), err)
+	}
+	use(1, 20*24*time.Hour, 1e9) // in the month before
+	use(2, 10*24*time.Hour, 40_000)
+	want("as planned")
+	use(3, 2*time.Minute, 2000)
+	want("a burst", "ada budget_fast begins")
+	want("and on")
+	x.firing = nil // a restart
+	if list, err := x.Alerts(t.Context(), now); err != nil || fmt.Sprint(list[0].Span, list[0].Name, list[0].Since) != began[0] {
+		t.Errorf("after a restart: %+v, %v", list, err)
+	}
+	now = now.Add(20 * time.Minute)
+	want("the burst is over", "ada budget_fast ends")
+	use(4, time.Hour, 1_000_000)
+	want("all is spent", "ada budget_spent begins", "all budget_spent begins")
+	now = now.Add(24 * time.Hour)
+	want("the next day", "all budget_spent ends")
+	now = now.AddDate(0, 1, 0)
+	want("the next month", "ada budget_spent ends")
+	if n := count(t, c, "SELECT count() FROM verdicts"); n != "0" {
+		t.Errorf("%s verdicts on work", n)
+	}
+}

@@ -1,0 +1,105 @@
+package a2a
+
+import (
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/media"
+)
+
+// content is the content of the parts of a message or of an artifact.
+type content struct {
+	text     []byte
+	files    []msg.Attachment
+	thoughts []msg.Text
+	calls    []jsonv.Value // data of ADK: {id, name, args}
+	results  []jsonv.Value // {id, name, response}
+}
+
+// read reads the parts; texts are joined by sep. Up to 0.3 a part has a kind, or a type; from 1.0 its member names it.
+func (c *content) read(v jsonv.Value, sep string) {
+	for p := range v.First("parts", "content").Elems() {
+		p.First("kind", "type").In("text", "file", "data")
+		file, adk := p.Get("file"), p.Path("metadata", "adk_type")
+		switch text, data := p.Get("text"), p.Get("data"); {
+		case text.Is(jsonv.String) && p.Path("metadata", "adk_thought").Bool():
+			c.thoughts = append(c.thoughts, text.Text())
+		case text.Is(jsonv.String):
+			c.add(text.Text(), sep)
+		case file.Is(jsonv.Object):
+			c.file(file, file.First("bytes", "fileWithBytes"), file.First("uri", "fileWithUri"))
+		case p.Get("raw").Is(jsonv.String) || p.Get("url").Is(jsonv.String):
+			c.file(p, p.Get("raw"), p.Get("url"))
+		case data.Get("name").Is(jsonv.String) && adk.Equal("function_call"):
+			c.calls = append(c.calls, data)
+		case data.Get("id").Is(jsonv.String) && adk.Equal("function_response"):
+			c.results = append(c.results, data)
+		case data.Kind() != jsonv.Missing:
+			c.add(data.JSON(), "\n")
+		default:
+			c.add(p.JSON(), "\n")
+		}
+	}
+}
+
+func (c *content) add(t msg.Text, sep string) {
+	if len(c.text) > 0 {
+		c.text = append(c.text, sep...)
+	}
+	c.text = t.Append(c.text)
+}
+
+func (c *content) file(v, data, uri jsonv.Value) {
+	var f msg.Attachment
+	mediaType := ident.Of(v.First("mimeType", "mediaType"))
+	switch {
+	case data.Is(jsonv.String):
+		f = media.Base64(data, mediaType)
+	default:
+		f = media.URL(uri)
+		f.MediaType = mediaType
+	}
+	f.Name = ident.Of(v.First("name", "filename"))
+	c.files = append(c.files, f)
+}
+
+// calls emits the tool calls of the remote agent and their results.
+func (d *connection) calls(t *task, b *content, in string) {
+	for _, v := range b.calls {
+		id, name := ident.Of(v.Get("id")), ident.Of(v.Get("name"))
+		if id == "" {
+			id = "call:" + msg.HashKey(t.ID, in, name, string(v.Get("args").Peek()))
+		}
+		if !t.Calls.Add(id, maxSeen) { // it is repeated
+			v.MarkRead()
+			continue
+		}
+		m := d.add(t, msg.ToolCall, "call:"+id)
+		m.Tool.CallID, m.Tool.Name, m.Tool.Arguments = id, name, v.Get("args").JSON()
+		m.SetAttr("message_id", in)
+		if m.Tool.Arguments.IsZero() {
+			m.Tool.Arguments = msg.Plain("{}")
+		}
+	}
+	for _, v := range b.results {
+		id, name := ident.Of(v.Get("id")), ident.Of(v.Get("name"))
+		if !t.Calls.Add("result:"+id, maxSeen) {
+			v.MarkRead()
+			continue
+		}
+		m := d.add(t, msg.ToolResult, "result:"+id)
+		m.Role, m.Tool.CallID, m.Tool.Name = msg.RoleTool, id, name
+		m.SetAttr("message_id", in)
+		r := v.Get("response")
+		if text := r.Get("result"); text.Is(jsonv.String) && r.Len() == 1 {
+			m.Content = text.Text()
+		} else {
+			m.Content = r.JSON()
+		}
+		if fault := r.Get("error"); fault.Exists() || strings.HasPrefix(r.Get("status").PeekStr(), "error") {
+			m.IsError, m.Tool.ErrorType = true, "tool_error"
+		}
+	}
+}

@@ -1,0 +1,236 @@
+// Package a2a decodes the Agent2Agent protocol, by which one agent hands work to another: JSON-RPC or
+// plain HTTP, as exchanges that a tap records (a request, and the response as a body or as a stream of
+// events), or as lines of a recorder. Versions 0.2, 0.3 and 1.0.
+//
+// Facts of the format that are easy to get wrong:
+//
+//   - Every event of a stream has the id of its request.
+//   - Up to 0.3 the member kind of a result names its type, from 1.0 the name of its only member does;
+//     states and roles are then TASK_STATE_COMPLETED and ROLE_AGENT.
+//   - The server makes the id of the context, and of the task: the request that begins both has
+//     neither. A request with a task goes on with it.
+//   - An answer is in artifacts, in the messages of states, or in both. An artifact is sent in
+//     chunks (append), and append: false begins it again.
+//   - input-required and auth-required end the stream and not the task.
+//   - A polled task is whole: its history repeats the messages of earlier states.
+//   - There are no tokens, and no tool calls. ADK writes those of the remote agent as data, which
+//     metadata.adk_type names.
+package a2a
+
+import (
+	"bytes"
+	_ "embed"
+	"net/url"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/frame"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/jsonrpc"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/snapshot"
+	"github.com/earshot-dev/earshot/core/sdk/unknown"
+)
+
+// unread keeps the members that the decoder did not read.
+var unread = unknown.NewKeeper(leavesOut)
+
+//go:embed testdata/leaves-out.json
+var leavesOut []byte
+
+// New returns the factory of decoders of this format.
+func New() decoder.Factory { return factory{} }
+
+type factory struct{}
+
+func (factory) Info() decoder.Info {
+	return decoder.Info{
+		Name: "a2a", Version: "1.0.0", Revision: 1,
+		Summary:    "Agent2Agent protocol: messages, tasks and their streams between agents.",
+		Transports: []frame.Kind{frame.Request, frame.Body, frame.Event, frame.Line, frame.Text},
+	}
+}
+
+// New returns a decoder for one exchange, or for one recording. There are no options.
+func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
+	origin := strings.ToValidUTF8(s.Origin, "\uFFFD")
+	return &connection{origin: origin, state: state{Server: serverOf(origin)}}, conversation.NoOptions("a2a", s.Options)
+}
+
+// serverOf is the name of an agent without a card: the address of its server.
+func serverOf(origin string) string {
+	if u, err := url.Parse(origin); err == nil && u.Host != "" {
+		return u.Host
+	}
+	return "agent"
+}
+
+const (
+	stateVersion = 1
+	maxTasks     = 256
+	maxSeen      = 1024    // messages of a task
+	maxText      = 4 << 20 // bytes of the artifacts of a task
+)
+
+// connection decodes one exchange over HTTP, or the messages of a recording.
+type connection struct {
+	doc    jsonv.Doc
+	inner  jsonv.Doc // of a message that a recorder wrote as a string
+	origin string
+	state
+
+	m    jsonrpc.Message
+	at   conversation.Time
+	out  *decoder.Output
+	root jsonv.Value
+	path string // of a request: "POST /v1/message:send"
+}
+
+// state is the decoder's state; its JSON is the snapshot.
+type state struct {
+	Server   string                   `json:",omitempty"` // name of the remote agent
+	Hops     conversation.Calls[*hop] `json:",omitzero"`
+	Requests jsonrpc.Requests         `json:",omitempty"` // that send no message
+	Tasks    []*task                  `json:",omitempty"` // the last active one at the end
+}
+
+// hop is a message that one agent sends to another, and the response: a delegation, in a run of
+// its own, which is that of the sender. Its ID is that of the message.
+type hop struct {
+	conversation.Call
+	RPC       string            `json:",omitempty"` // id of the request
+	From      jsonrpc.Sender    `json:",omitempty"`
+	Context   string            `json:",omitempty"`
+	Task      string            `json:",omitempty"` // that it goes on with
+	Run       conversation.Run  `json:",omitzero"`
+	Text      string            `json:",omitempty"`
+	Files     []msg.Attachment  `json:",omitempty"`
+	Attrs     []msg.Attr        `json:",omitempty"`
+	At        conversation.Time `json:",omitzero"`
+	Async     bool              `json:",omitempty"`
+	Delegated bool              `json:",omitempty"` // the delegation was emitted
+	Prompted  bool              `json:",omitempty"` // the prompt of the remote run was emitted
+	Stream    bool              `json:",omitempty"`
+}
+
+// task is the work of the remote agent: a run.
+type task struct {
+	ID        string
+	Context   string
+	Run       conversation.Run    `json:",omitzero"`
+	State     string              `json:",omitempty"`
+	Seen      bounded.Set[string] `json:",omitzero"` // messages
+	Artifacts conversation.Deltas `json:",omitzero"`
+	Texts     []byte              `json:",omitempty"` // texts of messages: the answer without artifacts
+	Last      string              `json:",omitempty"` // the last of these
+	At        conversation.Time   `json:",omitzero"`  // of the last state
+	Calls     bounded.Set[string] `json:",omitzero"`
+}
+
+var (
+	_ decoder.Decoder     = (*connection)(nil)
+	_ decoder.Snapshotter = (*connection)(nil)
+)
+
+// Snapshot implements decoder.Snapshotter.
+func (d *connection) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
+
+// Restore implements decoder.Snapshotter.
+func (d *connection) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }
+
+// Decode decodes one message.
+func (d *connection) Decode(f *frame.Frame, out *decoder.Output) error {
+	d.out, d.at = out, conversation.Time{}
+	if f.Kind == frame.Close {
+		d.close()
+		return nil
+	}
+	if f.Kind == frame.Request && len(bytes.TrimSpace(f.Data)) == 0 { // a GET
+		return nil
+	}
+	root, ok := conversation.ParseObject(&d.doc, f.Data, out)
+	if !ok {
+		return nil
+	}
+	before := len(out.Messages)
+	d.root, d.m, d.path = root, jsonrpc.Of(root), ""
+	d.at = d.m.At
+	if f.Kind == frame.Request {
+		d.path = f.Name
+	}
+	if d.m.From == jsonrpc.Unknown {
+		switch {
+		case f.FromClient || f.Kind == frame.Request:
+			d.m.From = jsonrpc.Client
+		case f.Kind == frame.Body || f.Kind == frame.Event:
+			d.m.From = jsonrpc.Server
+		}
+	}
+	own := func(m *msg.Message) {
+		if m.Session = d.session(""); len(d.Tasks) > 0 {
+			m.Session, m.Run = d.Tasks[len(d.Tasks)-1].Context, d.Tasks[len(d.Tasks)-1].Run.ID
+		}
+	}
+	text := d.m.Text(&d.inner)
+	d.message()
+	if text {
+		unread.Keep(&d.inner, out, before, own)
+	}
+	unread.Keep(&d.doc, out, before, own)
+	return nil
+}
+
+// Flush emits the artifacts that are not complete. A message that has no context yet is in no
+// conversation, and waits for the first response.
+func (d *connection) Flush(out *decoder.Output) error {
+	d.out, d.at = out, conversation.Time{}
+	for _, t := range d.Tasks {
+		d.artifacts(t, msg.Partial)
+	}
+	return nil
+}
+
+// session is the conversation: the context, else the address or the name of the recording.
+func (d *connection) session(context string) string {
+	if context != "" {
+		return context
+	}
+	if d.origin == "" {
+		return "unknown"
+	}
+	if name, ok := strings.CutSuffix(d.origin[strings.LastIndexAny(d.origin, `/\`)+1:], ".jsonl"); ok && name != "" {
+		return name
+	}
+	return d.origin
+}
+
+// task returns a task, which it adds if need be.
+func (d *connection) task(id, context string) *task {
+	d.Tasks = bounded.Use(d.Tasks, maxTasks, func(t *task) bool { return t.ID == id }, func() *task {
+		return &task{ID: id, Context: context, Run: conversation.Run{ID: id, Child: true}}
+	})
+	return d.Tasks[len(d.Tasks)-1]
+}
+
+// add adds a message of a task, or of the session alone.
+func (d *connection) add(t *task, kind msg.Kind, key string) *msg.Message {
+	m := d.out.Add()
+	m.Kind, m.Key, m.Complete = kind, key, msg.Complete
+	m.Agent = msg.Agent{Name: d.Server, Kind: msg.KindAgent}
+	d.at.Set(m)
+	if m.Session = d.session(""); t != nil {
+		m.Session = t.Context
+		t.Run.Mark(m)
+	}
+	return m
+}
+
+// status adds a message that a user would not see.
+func (d *connection) status(t *task, key, typ string) *msg.Message {
+	m := d.add(t, msg.Status, key)
+	m.Hidden = true
+	m.SetAttr("type", typ)
+	return m
+}

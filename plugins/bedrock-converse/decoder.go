@@ -1,0 +1,286 @@
+// Package bedrockconverse decodes exchanges with Amazon Bedrock as a tap records them: Converse and
+// ConverseStream, and InvokeModel and InvokeModelWithResponseStream with the bodies of the models' makers.
+// Streams are binary messages (package core/frame/eventstream), whose names say what an event is.
+//
+// Facts of the format that are easy to get wrong:
+//
+//   - The model is in the path of the request, escaped; it may be the ARN of a profile.
+//   - A text block has no start. A block of a call has, with the id and the name of the tool.
+//   - metadata has the usage and comes after messageStop.
+//   - inputTokens excludes the cached ones. Where the total is that of input and output alone, it
+//     includes them.
+//   - Events are padded by a member p of random length.
+//   - An exception ends a stream whose status was 200.
+//   - A chunk of InvokeModel is Base64 of an event of the model's maker; the last one has
+//     amazon-bedrock-invocationMetrics.
+package bedrockconverse
+
+import (
+	"cmp"
+	_ "embed"
+	"encoding/base64"
+	"net/url"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/exchange"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/messages"
+	"github.com/earshot-dev/earshot/core/sdk/unknown"
+)
+
+//go:embed testdata/leaves-out.json
+var leavesOut []byte
+
+// unread keeps the members that the decoder did not read.
+var unread = unknown.NewKeeper(leavesOut)
+
+// New returns the factory of decoders of this format.
+func New() decoder.Factory {
+	return exchange.API{
+		Name: "bedrock-converse", Revision: 1, Provider: "aws.bedrock",
+		Summary: "Amazon Bedrock: Converse and InvokeModel, their binary streams and whole responses.",
+		Request: request, Event: event, Rest: unread,
+	}.Factory()
+}
+
+// modelOf is the model in a path: POST /model/ID/converse-stream.
+func modelOf(path string) string {
+	_, rest, _ := strings.Cut(path, "/model/")
+	rest, _, _ = strings.Cut(rest, "/")
+	if id, err := url.PathUnescape(rest); err == nil {
+		rest = strings.ToValidUTF8(id, "\uFFFD")
+	}
+	return ident.Bounded(rest)
+}
+
+// event decodes an event of a stream, or a whole response.
+func event(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
+	switch x.Name {
+	case "chunk":
+		chunk(x, v, out)
+		return
+	case "initial-response":
+		return
+	case "":
+		whole(x, v, out)
+		return
+	}
+	if !converse(x, x.Name, v, out) {
+		if fault := v.First("message", "Message"); fault.Is(jsonv.String) || strings.HasSuffix(x.Name, "Exception") {
+			x.Fail(out, ident.Bounded(x.Name), fault.Text())
+			return
+		}
+		x.Unknown(out, ident.Bounded(x.Name), v.Raw())
+	}
+}
+
+// converse decodes an event of ConverseStream; false for a name that it does not know.
+func converse(x *exchange.Exchange, name string, v jsonv.Value, out *decoder.Output) bool {
+	v.Get("p").MarkRead()
+	if strings.HasPrefix(name, "contentBlock") && x.ID == "" {
+		x.Begin("", x.Model) // the beginning was not seen
+	}
+	index := string(v.Get("contentBlockIndex").Peek())
+	switch name {
+	case "messageStart":
+		v.Get("role").Equal("assistant")
+		x.Begin("", x.Model)
+	case "contentBlockStart":
+		use := v.Path("start", "toolUse")
+		if !use.Is(jsonv.Object) {
+			return false
+		}
+		x.First(out)
+		if p := x.Open(index, msg.ToolCall, ident.Of(use.Get("toolUseId"))); p != nil {
+			p.Tool = ident.Of(use.Get("name"))
+			use.Get("type").MarkRead()
+		}
+	case "contentBlockDelta":
+		return delta(x, index, v.Get("delta"), out)
+	case "contentBlockStop":
+		for p := x.Part(index); p != nil; p = x.Part(index) {
+			x.Close(out, p)
+		}
+	case "messageStop":
+		x.Stop = ident.Of(v.Get("stopReason"))
+	case "metadata":
+		usage(x, v.Get("usage"))
+		x.End(out, x.Stop == "tool_use")
+		latency(out, v.Get("metrics"))
+	default:
+		return false
+	}
+	return true
+}
+
+// delta adds a piece to a block. It opens a block without a start.
+func delta(x *exchange.Exchange, index string, v jsonv.Value, out *decoder.Output) bool {
+	kind, text := msg.Assistant, v.Get("text")
+	switch thought, input := v.Get("reasoningContent"), v.Path("toolUse", "input"); {
+	case text.Is(jsonv.String):
+	case thought.Get("text").Is(jsonv.String):
+		kind, text = msg.Reasoning, thought.Get("text")
+	case thought.Is(jsonv.Object): // a signature, or a thought that is encrypted
+		thought.Get("signature").MarkRead()
+		return true
+	case input.Is(jsonv.String):
+		kind, text = msg.ToolCall, input
+	default:
+		return false
+	}
+	p := x.Part(index)
+	if p == nil {
+		if kind == msg.ToolCall {
+			return false
+		}
+		if p = x.Open(index, kind, ""); p == nil {
+			return true
+		}
+	}
+	if p.Kind != kind {
+		return false
+	}
+	x.Add(out, p, text.Text())
+	return true
+}
+
+// whole decodes a response that came as one body, or an error.
+func whole(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
+	m := v.Path("output", "message")
+	switch fault := v.First("message", "Message"); {
+	case m.Is(jsonv.Object):
+		x.Begin("", x.Model)
+		m.Get("role").Equal("assistant")
+		for b := range m.Get("content").Elems() {
+			block(x, b, out)
+		}
+		usage(x, v.Get("usage"))
+		x.Stop = ident.Of(v.Get("stopReason"))
+		x.End(out, x.Stop == "tool_use")
+		latency(out, v.Get("metrics"))
+	case fault.Is(jsonv.String) && !v.Get("role").Exists():
+		x.Fail(out, cmp.Or(ident.Of(v.Get("__type")), "error"), fault.Text())
+	case v.Get("type").Is(jsonv.String):
+		messages.Event(x, v, out)
+	default:
+		native(x, v, out)
+	}
+}
+
+// block decodes a block of a whole response.
+func block(x *exchange.Exchange, b jsonv.Value, out *decoder.Output) {
+	use, thought := b.Get("toolUse"), b.Path("reasoningContent", "reasoningText")
+	switch {
+	case b.Get("text").Is(jsonv.String):
+		x.Say(out, msg.Assistant, "").Content = b.Get("text").Text()
+	case thought.Is(jsonv.Object):
+		thought.Get("signature").MarkRead()
+		x.Say(out, msg.Reasoning, "").Content = thought.Get("text").Text()
+	case use.Is(jsonv.Object):
+		if p := x.Open("whole", msg.ToolCall, ident.Of(use.Get("toolUseId"))); p != nil {
+			p.Tool = ident.Of(use.Get("name"))
+			x.Append(p, use.Get("input").JSON(), conversation.MaxBytes)
+			x.Close(out, p)
+		}
+	default:
+		x.Unknown(out, "content", b.Raw())
+	}
+}
+
+// usage takes the counts of a response.
+func usage(x *exchange.Exchange, u jsonv.Value) {
+	if !u.Is(jsonv.Object) {
+		return
+	}
+	c := conversation.Counts{
+		Input: u.Get("inputTokens").Uint(), Output: u.Get("outputTokens").Uint(),
+		CacheRead: u.First("cacheReadInputTokens", "cacheReadInputTokenCount").Uint(), CacheWrite: u.First("cacheWriteInputTokens", "cacheWriteInputTokenCount").Uint(),
+	}
+	if cached := c.CacheRead + c.CacheWrite; cached > 0 && u.Get("totalTokens").Uint() == c.Input+c.Output && cached <= c.Input {
+		c.Input -= cached
+	}
+	x.Counted, x.Usage = true, c.Tokens(msg.NoProvenance)
+}
+
+// latency adds the provider's own measure to the end of a response.
+func latency(out *decoder.Output, metrics jsonv.Value) {
+	if n := len(out.Messages); n > 0 && metrics.Is(jsonv.Object) {
+		out.Messages[n-1].SetAttr("latency_ms", metrics.First("latencyMs", "invocationLatency").Digits())
+		out.Messages[n-1].SetAttr("first_byte_ms", metrics.Get("firstByteLatency").Digits())
+	}
+}
+
+// chunk decodes {bytes}: an event of the model's maker.
+func chunk(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
+	data, err := base64.StdEncoding.DecodeString(v.Get("bytes").PeekStr())
+	var doc jsonv.Doc
+	if err != nil || len(data) == 0 || doc.Parse(data) != nil || !doc.Root().Is(jsonv.Object) {
+		x.Unknown(out, "chunk", v.Raw())
+		return
+	}
+	v.Get("bytes").MarkRead()
+	v.Get("p").MarkRead()
+	before, inner := len(out.Messages), doc.Root()
+	metrics := inner.Get("amazon-bedrock-invocationMetrics")
+	if inner.Get("type").Is(jsonv.String) {
+		messages.Event(x, inner, out)
+		for _, name := range [...]string{"inputTokenCount", "outputTokenCount"} { // the event has them too
+			metrics.Get(name).MarkRead()
+		}
+		latency(out, metrics)
+	} else {
+		native(x, inner, out)
+	}
+	unread.Keep(&doc, out, before, func(m *msg.Message) { m.Session, m.Run = cmp.Or(x.Session, "unknown"), x.Run })
+}
+
+// native decodes an event or a response of a maker other than Anthropic: events of Converse under their
+// name (Nova), or text with a reason (Llama, Titan).
+func native(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
+	metrics, known := v.Get("amazon-bedrock-invocationMetrics"), false
+	in := v.First("prompt_token_count", "inputTextTokenCount")
+	for name, e := range v.Members() {
+		if e.Is(jsonv.Object) && converse(x, name.String(), e, out) {
+			known = true
+		}
+	}
+	text := v.First("generation", "outputText", "completion")
+	if !text.Is(jsonv.String) {
+		for r := range v.Get("results").Elems() { // of Titan
+			text, v = r.Get("outputText"), r
+		}
+	}
+	if text.Is(jsonv.String) {
+		known = true
+		if x.ID == "" || x.Over {
+			x.Begin("", x.Model)
+		}
+		p := x.Part("text")
+		if p == nil {
+			p = x.Open("text", msg.Assistant, "")
+		}
+		if p != nil && !text.Equal("") {
+			x.Add(out, p, text.Text())
+		}
+		x.Stop = cmp.Or(ident.Of(v.First("stop_reason", "completionReason")), x.Stop)
+	}
+	n := v.First("generation_token_count", "tokenCount")
+	if metrics.Is(jsonv.Object) {
+		in, n = metrics.Get("inputTokenCount"), metrics.Get("outputTokenCount")
+	}
+	if x.ID != "" && !x.Over && (n.Is(jsonv.Number) && x.Stop != "" || metrics.Is(jsonv.Object)) {
+		c := conversation.Counts{
+			Input: in.Uint(), Output: n.Uint(), CacheRead: metrics.Get("cacheReadInputTokenCount").Uint(), CacheWrite: metrics.Get("cacheWriteInputTokenCount").Uint(),
+		}
+		x.Counted, x.Usage, known = true, c.Tokens(msg.NoProvenance), true
+		x.End(out, x.Stop == "tool_use")
+		latency(out, metrics)
+	}
+	if !known && !metrics.Exists() {
+		x.Unknown(out, "none", v.Raw())
+	}
+}

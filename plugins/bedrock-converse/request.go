@@ -1,0 +1,127 @@
+package bedrockconverse
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/decoder"
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/exchange"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/media"
+	"github.com/earshot-dev/earshot/core/sdk/messages"
+)
+
+// request decodes a request to a model.
+func request(x *exchange.Exchange, v jsonv.Value, out *decoder.Output) {
+	model, stream := modelOf(x.Path), strings.Contains(x.Path, "-stream")
+	switch {
+	case strings.HasSuffix(x.Path, "/count-tokens"):
+		x.PassOver(v)
+	case v.Get("anthropic_version").Exists():
+		v.Get("anthropic_version").MarkRead()
+		x.Request(out, messages.Ask(v, model, stream))
+	case v.Get("messages").Is(jsonv.Array):
+		x.Request(out, ask(v, model, stream))
+	case v.First("prompt", "inputText").Is(jsonv.String):
+		text := v.First("prompt", "inputText")
+		x.Request(out, exchange.Ask{Model: model, Items: []exchange.Item{{Who: exchange.Prompt, Text: text.Text(), From: text}}})
+	default:
+		x.PassOver(v)
+	}
+}
+
+// ask reads a request of Converse; Nova's own is alike.
+func ask(v jsonv.Value, model string, stream bool) exchange.Ask {
+	var items []exchange.Item
+	for s := range v.Get("system").Elems() {
+		if s.Get("text").Is(jsonv.String) {
+			items = append(items, exchange.Item{Who: exchange.Instructions, Text: s.Get("text").Text(), From: s})
+		}
+	}
+	for m := range v.Get("messages").Elems() {
+		if m.Get("role").Equal("assistant") {
+			items = append(items, exchange.Item{Who: exchange.Model, From: m})
+			continue
+		}
+		items = userItems(items, m)
+	}
+	a := exchange.Ask{Model: model, Items: items, Session: ident.Of(v.Path("requestMetadata", "session_id"))}
+	a.Is(msg.ParamStream, strconv.FormatBool(stream))
+	for _, p := range [...]struct{ name, member string }{
+		{msg.ParamMaxTokens, "maxTokens"}, {msg.ParamTemperature, "temperature"}, {msg.ParamTopP, "topP"}, {msg.ParamStopSequences, "stopSequences"},
+	} {
+		a.Param(p.name, v.Path("inferenceConfig", p.member))
+	}
+	a.Param(msg.ParamTopK, v.Path("additionalModelRequestFields", "top_k"))
+	for t := range v.Path("toolConfig", "tools").Elems() {
+		spec := t.Get("toolSpec")
+		if name := ident.Of(spec.Get("name")); name != "" {
+			a.Tools.Add("function", name, spec.Get("description"), spec.Path("inputSchema", "json"))
+		}
+	}
+	return a
+}
+
+// userItems adds a user message: results, and the text beside them, or a prompt.
+func userItems(items []exchange.Item, from jsonv.Value) []exchange.Item {
+	who, before := exchange.Prompt, len(items)
+	var texts conversation.Texts
+	var files []msg.Attachment
+	from.Get("role").Equal("user")
+	for b := range from.Get("content").Elems() {
+		r := b.Get("toolResult")
+		if !r.Is(jsonv.Object) {
+			content(b, &texts, &files)
+			continue
+		}
+		who = exchange.Beside
+		var result conversation.Texts
+		it := exchange.Item{Who: exchange.Result, CallID: ident.Of(r.Get("toolUseId")), Failed: r.Get("status").Equal("error"), From: from}
+		r.Get("status").Equal("success")
+		for c := range r.Get("content").Elems() {
+			content(c, &result, &it.Attachments)
+		}
+		it.Text = result.Joined()
+		items = append(items, it)
+	}
+	if texts.N > 0 || len(files) > 0 {
+		items = append(items, exchange.Item{Who: who, Text: texts.Joined(), Attachments: files, From: from})
+	}
+	if len(items) == before {
+		items = append(items, exchange.Item{Who: exchange.Other, From: from})
+	}
+	return items
+}
+
+// content reads a block: text, json, or {image | document | video: {format, name, source: {bytes | s3Location}}}.
+func content(b jsonv.Value, texts *conversation.Texts, files *[]msg.Attachment) {
+	switch {
+	case b.Get("text").Is(jsonv.String):
+		texts.Add(b.Get("text").Text())
+		return
+	case b.Get("json").Kind() != jsonv.Missing:
+		texts.Add(b.Get("json").JSON())
+		return
+	case b.Get("cachePoint").Exists():
+		return
+	}
+	for _, kind := range [...]string{"image", "document", "video"} {
+		f := b.Get(kind)
+		if !f.Is(jsonv.Object) {
+			continue
+		}
+		source, mediaType := f.Get("source"), ident.Of(f.Get("format"))
+		if kind != "document" {
+			mediaType = kind + "/" + mediaType
+		}
+		a := media.URL(source.Path("s3Location", "uri"))
+		if source.Get("bytes").Is(jsonv.String) {
+			a = media.Base64(source.Get("bytes"), mediaType)
+		}
+		a.Name, a.MediaType = ident.Of(f.Get("name")), mediaType
+		*files = append(*files, a)
+	}
+}

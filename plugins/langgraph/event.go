@@ -1,0 +1,374 @@
+package langgraph
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/conversation"
+	"github.com/earshot-dev/earshot/core/sdk/ident"
+	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/langchain"
+)
+
+// request decodes a request that creates a run: {assistant_id, input: {messages}, command: {resume}}.
+func (d *stream) request(path string, v jsonv.Value) {
+	d.finish("", false)
+	d.Graphs = nil
+	if thread := threadOf(path); thread != "" {
+		d.Thread = thread
+	} else if thread := ident.Of(v.Path("config", "configurable", "thread_id")); thread != "" {
+		d.Thread = thread
+	}
+	v.Path("config", "configurable").MarkRead() // it may have credentials
+	input := v.Get("input")
+	a := &asked{Assistant: ident.Of(v.Get("assistant_id")), Path: ident.Bounded(path)}
+	if r := v.Path("command", "resume"); r.Exists() && len(r.Peek()) <= maxLast {
+		a.Resume = string(r.Raw())
+	}
+	for m := range input.Get("messages").Elems() {
+		if m, typ := langchain.Message(m); typ == "human" {
+			c := langchain.ContentOf(m)
+			a.Prompts = append(a.Prompts, prompt{conversation.Cut(string(c.Text), maxText), c.Files})
+		}
+	}
+	if text := input.Get("messages"); text.Is(jsonv.String) {
+		a.Prompts = append(a.Prompts, prompt{Text: conversation.Cut(text.Str(), maxText)})
+	}
+	d.Asked = a
+}
+
+// body decodes a response that is one document: the state of the thread, or an error.
+func (d *stream) body(v jsonv.Value) {
+	switch {
+	case v.Get("detail").Is(jsonv.String) || v.Get("__error__").Exists():
+		d.failed(d.graph("", string(v.First("message", "detail").Peek())), v)
+	case v.Get("messages").Is(jsonv.Array):
+		d.values(d.graph("", "body"), v, true)
+		d.finish("", false)
+	default:
+		d.unknown("body", v)
+	}
+}
+
+// mode decodes an event of a stream mode. path is the namespace of its graph.
+func (d *stream) mode(mode, path string, v, root jsonv.Value) {
+	switch mode {
+	case "metadata":
+		if id := ident.Of(v.Get("run_id")); id != "" {
+			d.Thread = cmp.Or(d.Thread, ident.Of(v.Get("thread_id")))
+			g := d.begin(id, "")
+			d.status(g, "run:"+id, "run").SetAttr("attempt", v.Get("attempt").Digits())
+			return
+		}
+		d.unknown(mode, root)
+	case "values":
+		d.values(d.step(path, mode, string(v.Get("messages").Peek())), v, false)
+	case "updates":
+		d.updates(d.step(path, mode, ""), v)
+	case "messages", "messages-tuple":
+		d.tuple(path, v)
+	case "messages/metadata":
+		for id, m := range v.Members() {
+			d.noted(d.reply(ident.Bounded(id.String())), m.Get("metadata"))
+		}
+	case "messages/partial", "messages/complete":
+		for m := range v.Elems() {
+			d.cumulative(path, m, mode == "messages/complete")
+		}
+	case "debug":
+		if d.at = conversation.TimeOf(v.Get("timestamp")); v.Get("type").Is(jsonv.String) {
+			d.debug(path, ident.Of(v.Get("type")), v.Get("payload"), root)
+			return
+		}
+		d.unknown(mode, root)
+	case "tasks":
+		typ := "task"
+		if v.First("result", "error", "interrupts").Exists() {
+			typ = "task_result"
+		}
+		d.debug(path, typ, v, root)
+	case "checkpoints":
+		d.debug(path, "checkpoint", v, root)
+	case "custom":
+		d.step(path, mode, "")
+		if v.Is(jsonv.String) {
+			d.out.Messages[len(d.out.Messages)-1].Content = v.Text()
+		}
+	case "error":
+		d.failed(d.graph("", string(v.First("message", "detail").Peek())), v)
+	case "end":
+		d.finish("", false)
+	case "heartbeat":
+	default:
+		d.unknown(cmp.Or(ident.Bounded(mode), "none"), root)
+	}
+}
+
+// step adds a status of the graph, which keeps the members of the state that are not read.
+func (d *stream) step(path, mode, where string) *graph {
+	g := d.graph(path, where)
+	d.status(g, conversation.Ordinal(mode+":"+g.ID, &g.Steps), mode)
+	return g
+}
+
+// protocol decodes an event of the newer protocol. path is that of the task for messages, tools and
+// lifecycle, of the graph for the others.
+func (d *stream) protocol(method, path string, v, root jsonv.Value) {
+	where := strconv.FormatInt(d.at.Nanos, 10) + ident.PeekOrNumber(root.Get("event_id"))
+	switch method {
+	case "lifecycle":
+		d.lifecycle(path, where, v)
+	case "messages":
+		if v.Get("event").Is(jsonv.String) {
+			d.block(path, where, v, root)
+			return
+		}
+		d.tuple(path, v)
+	case "tools":
+		d.tool(path, where, v, root)
+	case "input", "input.requested":
+		d.waits(d.graph(path, where), v)
+	default:
+		d.mode(method, path, v, root)
+	}
+}
+
+// lifecycle decodes the states of a graph or a task: {event, graph_name, error}.
+func (d *stream) lifecycle(path, where string, v jsonv.Value) {
+	event, name := ident.Of(v.Get("event")), ident.Of(v.Get("graph_name"))
+	above, _ := split(path)
+	begins, fails, resumes := event == "running" || event == "started", event == "failed", false
+	var g *graph
+	if r := d.known(""); path == "" && begins && (r == nil || !r.Active()) {
+		g = d.begin("run:"+msg.HashKey(d.Thread, where), name)
+	} else {
+		g = d.graph(above, where)
+		resumes = path == "" && begins && g.Paused
+	}
+	m := d.status(g, "lifecycle:"+msg.HashKey(g.ID, path, event, where), "lifecycle")
+	m.SetAttr("event", event)
+	m.SetAttr("node", name)
+	m.SetAttr("namespace", path)
+	if fault := v.Get("error"); fault.Exists() {
+		m.IsError, m.Content = true, fault.Text()
+	}
+	switch {
+	case resumes:
+		g.Paused, m.Signal = false, msg.RunResume
+	case begins:
+	case path == "" && event == "interrupted":
+		if !g.Paused {
+			g.Paused, m.Signal = true, msg.RunPause
+		}
+	case path == "":
+		d.finish(map[bool]string{true: "error", false: "stop"}[fails], fails)
+	default:
+		for _, r := range d.of(path) {
+			d.complete(r)
+		}
+		d.over(path, fails)
+	}
+}
+
+// known returns the run of the graph of that path if there is one.
+func (d *runs) known(path string) *graph {
+	for _, g := range d.Graphs {
+		if g.Path == path {
+			return g
+		}
+	}
+	return nil
+}
+
+// tool decodes an event of a call: tool-started, tool-finished, tool-error.
+func (d *stream) tool(path, where string, v, root jsonv.Value) {
+	above, _ := split(path)
+	g, id := d.graph(above, where), ident.Of(v.Get("tool_call_id"))
+	switch event := v.Get("event"); {
+	case id == "":
+		d.unknown("tools", root)
+	case event.Equal("tool-started"):
+		if len(d.Tools) < maxGraphs {
+			d.Tools = append(d.Tools, started{path, id})
+		}
+		if d.Seen.Has("call:" + id) {
+			v.Get("input").MarkRead()
+			return
+		}
+		input := v.Get("input")
+		d.call(g, nil, id, ident.Of(v.Get("tool_name")), string(input.Text().Append(nil)))
+	case event.Equal("tool-finished"):
+		d.over(path, false)
+		output, typ := langchain.Message(v.Get("output"))
+		if typ == "tool" {
+			d.result(g, output)
+			return
+		}
+		d.resultOf(g, id, ident.Of(v.Get("tool_name")), output.Text(), false)
+	case event.In("tool-error", "tool-failed"):
+		d.over(path, true)
+		d.resultOf(g, id, ident.Of(v.Get("tool_name")), v.First("error", "message").Text(), true)
+	default:
+		m := d.status(g, "tool:"+msg.HashKey(id, where), ident.Bounded(event.Str()))
+		m.Tool.CallID, m.Content = id, v.First("data", "delta", "output").Text()
+	}
+}
+
+// values decodes the state of a graph. The first of a run has the thread before it too: the messages after
+// the last reply are new, and in a whole response those after the last prompt.
+func (d *stream) values(g *graph, v jsonv.Value, over bool) {
+	list := v.Get("messages")
+	if g.Path == "" && d.Valued != g.ID {
+		d.Valued = g.ID
+		old, n := 0, 0
+		for m := range list.Elems() {
+			n++
+			switch _, typ := langchain.Message(m); {
+			case over && typ == "human":
+				old = n - 1
+			case !over && (typ == "ai" || typ == "tool"):
+				old = n
+			}
+		}
+		n = 0
+		for m := range list.Elems() {
+			if m, _ := langchain.Message(m); n < old && d.reply(langchain.ID(m)) == nil {
+				d.Seen.Add(langchain.ID(m), maxSeen)
+			}
+			n++
+		}
+	}
+	d.update(g, "", v)
+}
+
+// updates decodes the output of nodes: {node: update}.
+func (d *stream) updates(g *graph, v jsonv.Value) {
+	for name, u := range v.Members() {
+		node := ident.Bounded(name.String())
+		if node == "__interrupt__" {
+			d.waits(g, u)
+			continue
+		}
+		if u.Is(jsonv.Array) {
+			for e := range u.Elems() {
+				d.update(g, node, e)
+			}
+		} else {
+			d.update(g, node, u)
+		}
+		var sub *graph
+		for _, s := range d.Graphs {
+			if above, task := split(s.Path); s.Path != "" && above == g.Path && strings.HasPrefix(task, node+":") && s.Active() {
+				if sub != nil { // it is not known which of them
+					sub = nil
+					break
+				}
+				sub = s
+			}
+		}
+		if sub != nil {
+			d.ends(sub, "completed", false)
+		}
+	}
+}
+
+// update decodes the output of a node, or the state: its messages. The rest is kept once as it is.
+func (d *stream) update(g *graph, node string, v jsonv.Value) {
+	if _, typ := langchain.Message(v); typ != "" {
+		d.whole(g, v)
+		return
+	}
+	if !v.Is(jsonv.Object) {
+		return
+	}
+	for name, member := range v.Members() {
+		switch _, typ := langchain.Message(member); {
+		case name.Is("__interrupt__"):
+			d.waits(g, member)
+		case langchain.List(member):
+			for m := range member.Elems() {
+				d.whole(g, m)
+			}
+		case typ != "":
+			d.whole(g, member)
+		case !d.Seen.Add("state:"+msg.HashKey(g.ID, name.String(), string(member.Peek())), maxSeen): // it is repeated
+			member.MarkRead()
+		}
+	}
+}
+
+// debug decodes a task, its result or a checkpoint.
+func (d *stream) debug(path, typ string, p, root jsonv.Value) {
+	id, name := ident.Of(p.Get("id")), ident.Of(p.Get("name"))
+	g := d.graph(path, id+name)
+	step := p.Get("step")
+	if !step.Exists() {
+		step = p.Path("metadata", "step")
+	}
+	m := d.status(g, typ+":"+msg.HashKey(g.ID, id, name, step.Digits(), string(p.Path("config", "configurable", "checkpoint_id").Peek())), typ)
+	m.SetAttr("node", name)
+	m.SetAttr("step", step.Digits())
+	m.SetAttr("id", id)
+	m.SetAttr("parent_id", ident.Of(p.Get("parent_id")))
+	if fault := p.Get("error"); fault.Exists() {
+		m.IsError, m.Content = true, fault.Text()
+	}
+	for _, name := range [...]string{"input", "values", "config", "parent_config", "metadata", "tasks"} { // the state, and credentials
+		p.Get(name).MarkRead()
+	}
+	for pair := range p.Get("result").Elems() { // [[channel, value]]
+		for v := range pair.Elems() {
+			if langchain.List(v) {
+				for m := range v.Elems() {
+					d.whole(g, m)
+				}
+			} else {
+				d.update(g, name, v)
+			}
+		}
+	}
+	d.update(g, name, p.Get("result"))
+	d.waits(g, p.Get("interrupts"))
+	if typ != "task_result" {
+		return
+	}
+	if path != "" {
+		path += "|"
+	}
+	d.over(path+name+":"+id, p.Get("error").Exists())
+}
+
+// over ends the run of the graph of that path, if there is one.
+func (d *runs) over(path string, failed bool) {
+	if sub := d.known(path); sub != nil {
+		d.ends(sub, map[bool]string{true: "error", false: "stop"}[failed], failed)
+	}
+}
+
+// waits decodes interrupts: a list of {id, value}.
+func (d *stream) waits(g *graph, v jsonv.Value) {
+	if v.Len() == 0 {
+		return
+	}
+	key := "interrupt:" + msg.HashKey(d.Graphs[0].ID, string(v.Peek()))
+	if !d.Seen.Add(key, maxSeen) { // values and updates both have it
+		v.MarkRead()
+		return
+	}
+	m := d.status(d.Graphs[0], key, "interrupt")
+	m.Signal, m.Content = msg.RunPause, v.JSON()
+	m.SetAttr("node", g.Agent)
+	d.Graphs[0].Paused = true
+}
+
+// failed decodes an error of the run, which ends it.
+func (d *stream) failed(g *graph, v jsonv.Value) {
+	m := d.add(g, msg.Error, "error:"+msg.HashKey(g.ID, string(v.Get("error").Peek()), string(v.First("message", "detail").Peek())))
+	m.IsError, m.Role = true, msg.RoleAssistant
+	m.Tool.ErrorType = ident.Of(v.Get("error"))
+	m.Content = v.First("message", "detail", "__error__").Text()
+	g.Paused = false
+	d.finish("error", true)
+}
