@@ -81,7 +81,7 @@ func (p attributor) apply(ctx context.Context, r appliedRules, since time.Time) 
 		return 0, fmt.Errorf("clickhouse: attribution: %w", err)
 	}
 	if n > 0 {
-		if err := p.c.Exec(ctx, p.derive(append(rules, attribution.Defaults()...), r.generation, now/1000, since)); err != nil {
+		if err := p.c.derive(ctx, p.derive(append(rules, attribution.Defaults()...), r.generation, now/1000, since)); err != nil {
 			return 0, fmt.Errorf("clickhouse: attribution: %w", err)
 		}
 	}

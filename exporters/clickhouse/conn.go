@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	chgo "github.com/ClickHouse/clickhouse-go/v2"
@@ -73,6 +74,7 @@ type Conn struct {
 	redacted string
 	embedded bool // on a socket of this machine: no other program changes its tables
 	throttle *throttle
+	deriving sync.Mutex // held by derive, and while rows are erased
 }
 
 // Open returns a Conn for reading, in the database of the settings. Nothing is
@@ -252,6 +254,14 @@ func (c *Conn) Exec(ctx context.Context, sql string) error {
 		return fmt.Errorf("clickhouse: %w", err)
 	}
 	return nil
+}
+
+// derive runs a statement that writes what it reads of other tables. None runs while rows are erased: it
+// would write afterwards what it read of them before.
+func (c *Conn) derive(ctx context.Context, sql string) error {
+	c.deriving.Lock()
+	defer c.deriving.Unlock()
+	return c.Exec(ctx, sql)
 }
 
 // Close ends the connections. Nothing may be running.

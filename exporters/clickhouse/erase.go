@@ -55,6 +55,8 @@ func (x *eraser) erasables(ctx context.Context) (out []erasable, err error) {
 		case slices.Contains(columns, "session_id") && slices.Contains(columns, "tenant"):
 		case slices.Contains(columns, "SessionId") && slices.Contains(columns, "SpanAttributes"):
 			tenant, session = "SpanAttributes['earshot.tenant']", "SessionId"
+		case slices.Contains(columns, "began_by") && slices.Contains(columns, "tenant"):
+			session = "began_by"
 		default:
 			continue
 		}
@@ -287,7 +289,9 @@ func (x *eraser) Erase(ctx context.Context, e *export.Erasure) error {
 	if err := x.alter(ctx, all, "MODIFY SETTING "+set); err != nil {
 		return err
 	}
+	x.conn.deriving.Lock()
 	err = x.eraseRows(ctx, tables, ids, e)
+	x.conn.deriving.Unlock()
 	if err == nil {
 		err = x.awaitRemoval(ctx, all)
 	}

@@ -193,7 +193,7 @@ func (p relayout) copyDays(ctx context.Context, from, to, uuid string) (left int
 				return 0, err
 			}
 		}
-		err := p.c.Exec(ctx, fmt.Sprintf(`INSERT INTO %[1]s (%[2]s) SELECT %[2]s FROM %[3]s
+		err := p.c.derive(ctx, fmt.Sprintf(`INSERT INTO %[1]s (%[2]s) SELECT %[2]s FROM %[3]s
 WHERE ts >= toDateTime64('%[4]s', 9, 'UTC') AND ts < toDateTime64('%[4]s', 9, 'UTC') + INTERVAL 1 DAY AND ingest_ts >= %[5]s
 SETTINGS insert_deduplicate = 0, optimize_on_insert = 0, max_threads = 1, max_insert_threads = 1, min_insert_block_size_rows = 0, min_insert_block_size_bytes = 67108864`,
 			p.s.name(to), columns, p.s.name(from), d.day, millis(d.until)))

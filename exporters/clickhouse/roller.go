@@ -60,7 +60,7 @@ func (p roller) pass(ctx context.Context, r computed) (done int, err error) {
 		if len(some) > 0 {
 			sql, err := p.statement(ctx, r, strings.Join(some, ", "), uint64(clock))
 			if err == nil {
-				err = p.c.Exec(ctx, sql)
+				err = p.c.derive(ctx, sql)
 			}
 			if err != nil {
 				return done, fmt.Errorf("%s: %w", h.table, err)
