@@ -70,6 +70,11 @@ func zooms(t *testing.T, w *world, b *tab) {
 	if span := eval[float64](t, b, `(p => p.get("to") - p.get("from"))(new URL(location.href).searchParams)`) / 3600e3; span < 2.8 || span > 3.2 {
 		t.Errorf("half of six hours are %.2f", span)
 	}
+	// The charts take the system's new colors where they are: the page is not loaded again.
+	b.until(t, `document.querySelector("canvas") && !document.querySelector("[data-late]")`)
+	eval[bool](t, b, `(window.light = document.querySelector("canvas").toDataURL(), true)`)
+	b.setAppearance(t, "dark", 1440, 1200)
+	b.until(t, `window.light && document.querySelector("canvas").toDataURL() !== window.light`)
 	if bad := b.consoleErrors(); len(bad) > 0 {
 		t.Errorf("console: %q", bad)
 	}

@@ -58,8 +58,9 @@ function draw(figure) {
   const data = JSON.parse(figure.querySelector("script").textContent);
   const plot = figure.querySelector(".plot");
   const rows = Array.from(figure.querySelectorAll(".legend tbody tr"));
-  const colors = rows.map((r) => resolved("--s" + r.querySelector(".sw").classList[1].slice(1)));
-  const ink = resolved("--soft"), line = resolved("--line");
+  // Asked for anew at each drawing: the theme may change while the page is open.
+  const colors = rows.map((r) => () => resolved("--s" + r.querySelector(".sw").classList[1].slice(1)));
+  const ink = () => resolved("--soft"), line = () => resolved("--line");
   const [times, ...values] = data.values;
   const hidden = values.map(() => false);
   // Stacked: each line is drawn at the sum of those below it, the uppermost first.
@@ -109,7 +110,7 @@ function draw(figure) {
         if (!data.marks) return;
         const { ctx, bbox } = u;
         ctx.save();
-        ctx.strokeStyle = ink;
+        ctx.strokeStyle = ink();
         ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
         for (const m of data.marks) {
           const x = Math.round(u.valToPos(m.at, "x", true)) + 0.5;
@@ -140,18 +141,17 @@ function draw(figure) {
     if (data.stacked) u.setData(shown());
     else u.setSeries(i + 1, { show: !hidden[i] });
   }));
-  return () => u.setSize(size());
+  return { resize: () => u.setSize(size()), redraw: () => u.redraw() };
 }
 
-let resize = [];
+const charts = [];
 function drawAll(root) {
-  for (const figure of root.querySelectorAll("figure.chart:has(> script)")) resize.push(draw(figure));
+  for (const figure of root.querySelectorAll("figure.chart:has(> script)")) charts.push(draw(figure));
 }
 drawAll(document);
 let waiting;
-addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout(() => resize.forEach((f) => f()), 100); });
-// The system's colors, or the theme, may change while the page is open.
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => location.reload());
+addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout(() => charts.forEach((c) => c.resize()), 100); });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => charts.forEach((c) => c.redraw()));
 
 // Panels that took too long are loaded one after the other, each in its place.
 (async () => {
