@@ -64,6 +64,12 @@ func factsOf(rows []msg.Row) facts {
 	f := facts{Parents: make(map[string]string), Texts: make(map[string][]string), Calls: make(map[string][]string), Results: make(map[string]string)}
 	shown := make(map[string]bool) // runs that have something to export
 	calls := make(map[string]string)
+	delegates := make(map[string]bool) // calls of which the child run is known, though a later row may name it
+	for i := range rows {
+		if r := &rows[i]; r.ChildRunID != "" && r.ChildRunID != r.RunID {
+			delegates[r.RunID+" "+r.ToolCallID] = true
+		}
+	}
 	for i := range rows {
 		r := &rows[i]
 		tokens := [5]uint64{r.InputTokens, r.OutputTokens, r.CacheReadTokens, r.CacheWriteTokens, r.ReasoningTokens}
@@ -84,7 +90,11 @@ func factsOf(rows []msg.Row) facts {
 			if key := r.RunID + " " + r.ToolCallID; calls[key] == "" {
 				calls[key] = r.RunID
 				calls[" "+r.ToolCallID] = cmp.Or(calls[" "+r.ToolCallID], key)
-				f.Calls[r.RunID] = append(f.Calls[r.RunID], fmt.Sprint(r.Kind, " ", r.ToolCallID, " ", r.ToolName, " ", arguments(r.ToolArguments), " ", r.DelegateTask))
+				kind := r.Kind
+				if delegates[key] {
+					kind = "delegation"
+				}
+				f.Calls[r.RunID] = append(f.Calls[r.RunID], fmt.Sprint(kind, " ", r.ToolCallID, " ", r.ToolName, " ", arguments(r.ToolArguments), " ", r.DelegateTask))
 			}
 		}
 	}
