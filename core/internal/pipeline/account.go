@@ -31,6 +31,7 @@ type account struct {
 	touched       time.Time  // when frames were last decoded
 	flushing      bool       // a flush is under way
 	decoderClosed bool       // its decoder is closed, or being closed
+	ended         bool       // its decoder had emitted everything up to its position when the stream was opened
 	search        search     // for the record that ends its decoder's process
 	marks         []mark     // not reached yet
 	response      msg.Stream // the last row of a response
@@ -131,7 +132,7 @@ func (x *accounting) frames(a *account, d *decode, r *wire.Result) (aliased bool
 	for i := range frames[:upto] {
 		if f := &frames[i]; f.End > old {
 			x.count(a, f, bad[i])
-			rec.Pos, rec.Read = f.End, max(rec.Read, f.At)
+			rec.Pos, rec.Read, a.ended = f.End, max(rec.Read, f.At), false
 		}
 	}
 	last, nth, now, behind := int64(-1), 0, time.Now(), behindFrames(rec)

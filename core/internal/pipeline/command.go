@@ -325,7 +325,7 @@ type forget struct{ end }
 func (f *forget) apply(c *core, a *account, r *wire.Result) error {
 	_, err := f.finish(c, a, r)
 	if err == nil {
-		if lost := a.record.Pos - f.pos; lost > 0 {
+		if lost := a.record.Pos - f.pos; lost > 0 && !a.ended {
 			c.unreadable(a.stream.feed, a.record.Origin, msg.ReasonStateLost, fmt.Sprintf("%d bytes were decoded after the decoder's last snapshot and are gone: the decoder's state from them is lost", lost))
 		}
 		c.commits.forget(a)

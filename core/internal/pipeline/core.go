@@ -227,7 +227,7 @@ func (c *core) open(s *stream, r checkpoint.Stream) error {
 	r.Format = s.feed.format.name
 	a := &account{stream: s, record: r, sessions: make(map[assemble.RunRef]struct{}), touched: time.Now(), decoderClosed: true}
 	if ok {
-		a.record, a.anchored = known, true
+		a.record, a.anchored, a.ended = known, true, known.Closed
 		a.record.Origin, a.record.Closed = r.Origin, false
 		if known.Format == "" {
 			a.record.Format, a.record.Ledgered = r.Format, readBytes(&known)
