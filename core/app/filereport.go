@@ -3,6 +3,7 @@ package app
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -101,10 +102,10 @@ func ReportFiles(ctx context.Context, d Decoders, c *config.Config, decode bool,
 // match decodes the beginnings of the newest files.
 func (s *FileReport) match(ctx context.Context, d Decoders, c *config.Config, options string, files []string) error {
 	const most = 4
-	heads := make(map[string][]byte)
+	heads := make(map[string]head)
 	for _, path := range slices.Backward(files) {
-		if b := firstLines(path); len(b) > 0 {
-			heads[path] = b
+		if h := headOf(path); len(h.data) > 0 {
+			heads[path] = h
 		}
 		if len(heads) == most {
 			break
@@ -130,26 +131,46 @@ func (s *FileReport) match(ctx context.Context, d Decoders, c *config.Config, op
 	return ctx.Err()
 }
 
-// firstLines is the whole lines at the beginning of a file; nothing of an archive.
-func firstLines(path string) []byte {
-	const size = 128 << 10
+// head is the beginning of a file: its first lines, or all of it if it is one JSON document.
+type head struct {
+	data      []byte
+	transport fixture.Transport
+}
+
+// headOf has no data of an archive, of a large document and of one that is being written.
+func headOf(path string) head {
+	const lines, document = 128 << 10, 4 << 20
+	if strings.HasSuffix(path, ".gz") {
+		return head{}
+	}
+	size := int64(lines)
+	t, err := fixture.TransportOf(path)
+	if err == nil && t == fixture.JSON {
+		size = document
+	}
 	f, err := os.Open(path)
-	if err != nil || strings.HasSuffix(path, ".gz") {
-		return nil
+	if err != nil {
+		return head{}
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, size))
 	if err != nil {
-		return nil
+		return head{}
 	}
-	return b[:bytes.LastIndexByte(b, '\n')+1]
+	if t == fixture.JSON {
+		if !json.Valid(b) {
+			return head{}
+		}
+		return head{b, fixture.JSON}
+	}
+	return head{b[:bytes.LastIndexByte(b, '\n')+1], fixture.JSONL}
 }
 
-func matchFormat(ctx context.Context, d Decoders, c *config.Config, format, options string, heads map[string][]byte) (FormatMatch, error) {
+func matchFormat(ctx context.Context, d Decoders, c *config.Config, format, options string, heads map[string]head) (FormatMatch, error) {
 	var f FormatMatch
 	inputs := make([]Input, 0, len(heads))
-	for path, b := range heads {
-		frames, err := fixture.NewReader(bytes.NewReader(b), fixture.JSONL)
+	for path, h := range heads {
+		frames, err := fixture.NewReader(bytes.NewReader(h.data), h.transport)
 		if err != nil {
 			return f, err
 		}
