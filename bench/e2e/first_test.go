@@ -120,7 +120,7 @@ func TestValidateLooksAtTheMachine(t *testing.T) {
 // TestUnknownFormatMakesNothing refuses a format before there is a data directory, with
 // the exit code of a wrong configuration.
 func TestUnknownFormatMakesNothing(t *testing.T) {
-	h := newHome(t).configure("sources:", `  - {name: x, type: file, format: claud-code, paths: ["DIR/*.jsonl"]}`)
+	h := newHome(t).configure("sources:", `  - {name: x, type: file, format: claud-code, paths: ["DIR/*.jsonl"]}`).fresh()
 	out, code := h.runIn(h.dir, "run", "-c", h.path("earshot.yaml"))
 	if code != 2 || !strings.Contains(out, "claud-code") {
 		t.Errorf("exit %d\n%s", code, out)

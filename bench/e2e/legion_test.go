@@ -121,6 +121,7 @@ func TestKilled(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h, _ := legion(t, options)
+			h.fresh() // it is killed while it makes its tables, too
 			r := rand.New(rand.NewPCG(5, 0))
 			for round := range 6 {
 				p := h.start("run", "--until-idle", "300ms")

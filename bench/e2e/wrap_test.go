@@ -17,7 +17,7 @@ import (
 // later stores the call, which has no secret on disk; and with a data directory that cannot be made the
 // server answers all the same.
 func TestWrap(t *testing.T) {
-	h := newHome(t).configure("sources:", files("mcp", "data/wrap/mcp/*.jsonl"))
+	h := newHome(t).configure("sources:", files("mcp", "data/wrap/mcp/*.jsonl")).fresh()
 	const secret = "sk-ant-" + "api03-wrapped0wrapped0wrapped0wrapped0wrapped0wrapped0wrapped0wrapped0"
 	requests := `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","clientInfo":{"name":"buoy-client","version":"1"}}}
 {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ring","arguments":{"times":3,"key":"` + secret + `"}}}
