@@ -78,7 +78,7 @@ type place struct {
 var places = []place{
 	{
 		name: "Claude Code", format: "claude-code", env: "CLAUDE_CONFIG_DIR", home: ".claude",
-		globs: []string{"projects/**/*.jsonl"}, below: "projects", projects: true,
+		globs: []string{"projects/**/*.jsonl", "teams/*/config.json", "teams/*/inboxes/*.json"}, below: "projects", projects: true,
 		is: func(rel string) (bool, bool) {
 			return strings.HasSuffix(rel, ".jsonl"), strings.HasSuffix(rel, ".jsonl") && strings.Count(rel, "/") == 1 && !strings.Contains(rel, "/agent-")
 		},

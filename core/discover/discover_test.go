@@ -59,7 +59,7 @@ func TestFind(t *testing.T) {
 	want := &Report{
 		Agents: []Agent{
 			{
-				Name: "Claude Code", Type: "file", Format: "claude-code", Paths: []string{filepath.Join(home, ".claude/projects/**/*.jsonl")},
+				Name: "Claude Code", Type: "file", Format: "claude-code", Paths: []string{filepath.Join(home, ".claude/projects/**/*.jsonl"), filepath.Join(home, ".claude/teams/*/config.json"), filepath.Join(home, ".claude/teams/*/inboxes/*.json")},
 				Conversations: 3, Files: 5, Projects: 2, Bytes: 25, Newest: now.Add(-time.Hour),
 			},
 			{

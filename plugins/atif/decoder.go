@@ -9,7 +9,7 @@
 //     the format does not have are in metrics.extra.
 //   - Steps with is_copied_context repeat another trajectory: they are no work of this one.
 //   - A result refers to the trajectory of a sub-agent by trajectory_id, never by session_id.
-//   - Nothing says where a run ends: at the next prompt, or with the document.
+//   - A run has no end of its own: it ends at the next prompt, or with the document.
 package atif
 
 import (

@@ -6,7 +6,7 @@
 //
 //   - The model is in the path of the request, escaped; it may be the ARN of a profile.
 //   - A text block has no start. A block of a call has, with the id and the name of the tool.
-//   - metadata has the usage and comes after messageStop.
+//   - metadata has the usage and follows messageStop.
 //   - inputTokens excludes the cached ones. Where the total is that of input and output alone, it
 //     includes them.
 //   - Events are padded by a member p of random length.

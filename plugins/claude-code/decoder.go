@@ -1,7 +1,7 @@
 // Package claudecode decodes the transcripts that Claude Code keeps of its
 // sessions: ~/.claude/projects/<directory>/<session>.jsonl, the transcripts of
-// sub-agents beside and below it, and the small agent-<id>.meta.json files that
-// name the call that caused a sub-agent. Package sdk/claude decodes the records
+// sub-agents beside and below it, the small agent-<id>.meta.json files that
+// name the call that caused a sub-agent, and the files of teams. Package sdk/claude decodes the records
 // of type assistant and user; this one knows the files: their envelope, lanes,
 // forks, notices, and the records beside the conversation.
 //
@@ -51,10 +51,11 @@ func (factory) Info() decoder.Info {
 	return decoder.Info{
 		Name:          "claude-code",
 		Version:       "1.0.0",
-		Revision:      5,
+		Revision:      6,
 		Summary:       "Transcripts of Claude Code sessions and their sub-agents.",
 		Transports:    []frame.Kind{frame.Line, frame.Body},
 		MetadataFiles: []string{"agent-*.meta.json"},
+		Documents:     []string{"*.json"},
 	}
 }
 
@@ -95,23 +96,46 @@ func (d *transcript) Snapshot() ([]byte, error) { return snapshot.Of(stateVersio
 // Restore implements decoder.Snapshotter.
 func (d *transcript) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }
 
-// Decode decodes one line, or a whole metadata file.
+// Decode decodes one line, or a whole file that is one document.
 func (d *transcript) Decode(f *frame.Frame, out *decoder.Output) error {
 	if f.Kind == frame.Close {
 		return nil
 	}
-	root, ok := conversation.ParseObject(&d.doc, f.Data, out)
+	root, ok := conversation.Parse(&d.doc, f.Data, out)
 	if !ok {
+		return nil
+	}
+	if !root.Is(jsonv.Object) && !(f.Kind == frame.Body && root.Is(jsonv.Array)) {
+		out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
 		return nil
 	}
 	before := len(out.Messages)
 	if f.Kind == frame.Body {
-		d.metadata(root, out)
+		d.document(root, out)
 	} else if d.record(root, out) == claude.RuleRepeated {
 		return nil
 	}
-	rest.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session = d.SessionOf(root.Get("sessionId"), d.file.session) })
+	rest.Keep(&d.doc, out, before, func(m *msg.Message) {
+		if m.Session = d.line.Name; f.Kind != frame.Body {
+			m.Session = d.SessionOf(root.Get("sessionId"), d.file.session)
+		}
+	})
 	return nil
+}
+
+// document decodes a file beside the transcripts.
+func (d *transcript) document(root jsonv.Value, out *decoder.Output) {
+	ln := &d.line
+	ln.Reset(root, out)
+	switch {
+	case root.Is(jsonv.Array):
+		d.inbox(ln)
+	case isTeam(root):
+		d.team(ln)
+	default:
+		d.flat(ln)
+		d.metadata(ln)
+	}
 }
 
 // Flush emits the usage of the open responses.

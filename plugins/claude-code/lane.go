@@ -3,7 +3,6 @@ package claudecode
 import (
 	"slices"
 
-	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/anthropic"
 	"github.com/earshot-dev/earshot/core/sdk/claude"
@@ -172,6 +171,10 @@ func (*transcript) Started(ln *claude.Line, m *msg.Message) {
 		m.SetAttr("resumed_from", v.Str())
 	}
 	m.SetAttr("forked_from", ln.Lane.From)
+	if l := ln.Lane; !l.Joined { // a later run of a teammate is of the message that woke it
+		l.Joined = true
+		m.Delegation.CorrelationID = claude.Teammate(member(ident.Of(ln.Root.Get("agentName")), ident.Of(ln.Root.Get("teamName"))))
+	}
 	if ln.Lane.Child {
 		m.SetAttr("sidechain", "true")
 	}
@@ -223,10 +226,8 @@ func workflow(c *claude.Call) msg.Agent {
 // The agents of a workflow have an agentType and nothing else: their parent is
 // the workflow's run, which their path names. The message belongs to no run,
 // because it has no time of its own and must not begin one.
-func (d *transcript) metadata(root jsonv.Value, out *decoder.Output) {
-	ln := &d.line
-	ln.Reset(root, out)
-	d.flat(ln)
+func (d *transcript) metadata(ln *claude.Line) {
+	root := ln.Root
 	call, typ := ident.Of(root.Get("toolUseId")), root.Get("agentType")
 	if d.file.agent == "" || call == "" && !typ.Is(jsonv.String) {
 		name := "companion"

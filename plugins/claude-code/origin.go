@@ -8,8 +8,10 @@ import "strings"
 //	<project>/agent-<agent>.jsonl                       about version 2.0
 //	<project>/<session>/subagents/agent-<agent>.jsonl   with agent-<agent>.meta.json
 //	<project>/<session>/subagents/workflows/<workflow>/agent-<agent>.jsonl, journal.jsonl
+//	teams/<team>/config.json, teams/<team>/inboxes/<member>.json
 type origin struct {
-	session  string // empty when the path has none
+	session  string // empty when the path has none; the member, of an inbox
+	team     string
 	agent    string // of a sub-agent's file
 	workflow string // the run of a workflow script to which the file belongs
 }
@@ -32,6 +34,8 @@ func parseOrigin(path string) origin {
 	dirs := parts[:len(parts)-1]
 	for i, dir := range dirs {
 		switch {
+		case dir == "teams" && i+1 < len(dirs):
+			o.team = dirs[i+1]
 		case dir == "subagents" && i > 0:
 			o.session = dirs[i-1]
 		case dir == "workflows" && i+1 < len(dirs) && o.session != "":

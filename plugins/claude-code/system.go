@@ -27,7 +27,7 @@ func (d *transcript) system(ln *claude.Line) {
 	case "bridge_status": // an address that is as good as a key
 		content = jsonv.Value{}
 	case "stop_hook_summary", "away_summary", "informational", "local_command", "scheduled_task_fire",
-		"model_refusal_fallback", "agents_killed", "memory_saved", "permission_retry", "session_start", "init", "":
+		"model_refusal_fallback", "api_refusal", "agents_killed", "memory_saved", "permission_retry", "session_start", "init", "":
 	default:
 		ln.Unknown("system/"+subtype, ln.Root)
 		return
@@ -42,6 +42,7 @@ func (d *transcript) system(ln *claude.Line) {
 	m.Content = content.Text()
 	m.SetAttr("level", ln.Root.Get("level").Str())
 	m.Tool.CallID = callID(ln.Root.Get("toolUseID"))
+	m.SetAttr("retracted", conversation.ShortJSON(ln.Root.Get("retractedMessageUuids"))) // lines that the model no longer sees
 	if subtype == "stop_hook_summary" {
 		m.SetAttr("hook_count", anthropic.Number(ln.Root.Get("hookCount")))
 		if errors := ln.Root.Get("hookErrors"); errors.Len() > 0 {
@@ -189,6 +190,9 @@ func (d *transcript) beside(ln *claude.Line, typ string) {
 	}
 	key := typ + ":" + ln.Hash("timestamp", "messageId", "leafUuid", "snapshot", "operation", "content", "summary", "aiTitle", "customTitle",
 		"agentName", "mode", "permissionMode", "lastPrompt", "totalCostUSD", "prUrl", "key", "agentId", "result")
+	if next := ln.Root.Get("continuedInSessionId"); next.Exists() {
+		key = typ + ":" + ident.Of(next)
+	}
 	m := ln.Status(key, typ)
 	m.Content = text.Text()
 	switch typ {
@@ -200,6 +204,8 @@ func (d *transcript) beside(ln *claude.Line, typ string) {
 		m.SetAttr("operation", ln.Root.Get("operation").Str())
 	case "cost-state":
 		m.SetAttr("total_cost_usd", string(ln.Root.Get("totalCostUSD").Raw()))
+	case "continued-in":
+		m.SetAttr("continued_in", ident.Of(ln.Root.Get("continuedInSessionId")))
 	case "pr-link":
 		m.SetAttr("url", ln.Root.Get("prUrl").Str())
 	case "started", "result", "failed":

@@ -1,6 +1,8 @@
 package claudecode
 
 import (
+	"bytes"
+	"slices"
 	"testing"
 
 	"github.com/earshot-dev/earshot/core/decoder"
@@ -96,6 +98,39 @@ func TestNoticeIsGivenOnce(t *testing.T) {
 	for _, id := range []string{"toolu_sheep", "toolu_goats"} {
 		if results[id] != 1 {
 			t.Errorf("%s has %d results, want 1", id, results[id])
+		}
+	}
+}
+
+// TestTeammateIsFoundByItsName: the call that spawned a teammate and the first run of the
+// teammate's own session have the same name, and no later run has it.
+func TestTeammateIsFoundByItsName(t *testing.T) {
+	var names []string
+	for _, m := range play(t, load(t, "team_lead")) {
+		if m.Delegation.CorrelationID != "" {
+			names = append(names, m.Tool.CallID+" "+m.Delegation.CorrelationID)
+		}
+	}
+	for _, m := range play(t, load(t, "teammate")) {
+		if m.Delegation.CorrelationID != "" {
+			names = append(names, m.Run+" "+m.Delegation.CorrelationID)
+		}
+	}
+	const name = "claude-teammate:pruner@session-5e550000"
+	if want := []string{"toolu_pruner " + name, "c0de0004-7ea1-4000-8000-000000000004 " + name}; !slices.Equal(names, want) {
+		t.Errorf("names %q, want %q", names, want)
+	}
+}
+
+// TestReadMessagesAreTheSame: an inbox is written again when a message in it was read.
+func TestReadMessagesAreTheSame(t *testing.T) {
+	s := load(t, "team_inbox")
+	before := play(t, s)
+	s.frames[0].Data = bytes.ReplaceAll(s.frames[0].Data, []byte(`"read": false`), []byte(`"read": true`))
+	after := play(t, s)
+	for i := range before {
+		if before[i].Key != after[i].Key {
+			t.Errorf("message %d: key %s, and %s once it was read", i, before[i].Key, after[i].Key)
 		}
 	}
 }

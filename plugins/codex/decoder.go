@@ -70,7 +70,7 @@ func threadOf(path string) string {
 	return name
 }
 
-// state is what is remembered of a file.
+// state is the memory of a file.
 type state struct {
 	codex.State
 	identity

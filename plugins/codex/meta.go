@@ -13,7 +13,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/openai"
 )
 
-// identity is what a thread is.
+// identity is that of a thread.
 type identity struct {
 	Path string   `json:",omitempty"` // of the thread in the tree: /root/reviewer
 	Dir  string   `json:",omitempty"` // working directory

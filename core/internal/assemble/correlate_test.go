@@ -300,6 +300,30 @@ func TestSpawnByAScript(t *testing.T) {
 	}
 }
 
+// TestSpawnOfATeammate: the acknowledgement of a call names the run of another session, and the
+// call has no result.
+func TestSpawnOfATeammate(t *testing.T) {
+	ack := msg.Message{Kind: msg.Status, Run: "a", Time: 2, Signal: msg.Link, Precision: msg.Millis}
+	ack.Tool.CallID = "d"
+	ack.Delegation = msg.Delegate{ChildRun: "pruner@team", Link: msg.ByNativeID, Async: true, CorrelationID: "pruner@team"}
+	parent := script{"claude-code", "s", [][]msg.Message{{user("a", 0), delegated("a", "d", "pruner", 1)}, {ack}, {stop("a", 10)}}}
+	child := script{"claude-code", "th", [][]msg.Message{hired("x", "pruner@team", "", 3), {stop("x", 8)}}}
+	for _, order := range interleavings([]script{parent, child}) {
+		var call, run msg.Span
+		for _, s := range play(t, []script{parent, child}, order, how{restarts: true}) {
+			switch {
+			case s.Tool.CallID == "d":
+				call = s
+			case s.Run == "x":
+				run = s
+			}
+		}
+		if call.ID.IsZero() || run.Parent != call.ID {
+			t.Errorf("order %v: the teammate's run is below %s, not below the call %s", order, run.Parent, call.ID)
+		}
+	}
+}
+
 // TestSpawnWithoutTimes: a stream whose protocol has no times is read long after its
 // call; the thread's name is enough, and of several turns each has its call.
 func TestSpawnWithoutTimes(t *testing.T) {

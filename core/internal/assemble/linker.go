@@ -145,6 +145,9 @@ func (g linker) link(callID string, d *msg.Delegate) {
 		c.Async = true
 		c.touchOpen()
 	}
+	if c != nil { // its run may be in a session of its own
+		fill(field{&c.CorrelationID, d.CorrelationID})
+	}
 	if d.ChildRun == "" {
 		return
 	}

@@ -138,7 +138,14 @@ func (ln *Line) launched(id string, b, extra jsonv.Value, c *Call) {
 			ln.Form.Launched(ln, extra, c)
 		}
 	}
+	if extra.Get("status").Equal("teammate_spawned") {
+		m.Delegation.CorrelationID = Teammate(child)
+	}
 }
+
+// Teammate is the correlation id of the call that spawned a member of a team, NAME@TEAM, and of
+// the member's first run, which may have a session of its own.
+func Teammate(member string) string { return spawn.ID("claude-teammate", member) }
 
 // Causes records the run that a call caused, by its id in the protocol. The first id is kept.
 func (c *Call) Causes(run string) {

@@ -72,9 +72,10 @@ type Lane struct {
 	Response *Response `json:",omitempty"` // the open one
 
 	// Of a transcript.
-	Root string `json:",omitempty"` // uuid of the first record of a sub-agent without an id
-	From string `json:",omitempty"` // the session of which this one is a fork
-	Tail []Step `json:",omitempty"` // the last records, oldest first
+	Root   string `json:",omitempty"` // uuid of the first record of a sub-agent without an id
+	From   string `json:",omitempty"` // the session of which this one is a fork
+	Joined bool   `json:",omitempty"` // its first run has begun
+	Tail   []Step `json:",omitempty"` // the last records, oldest first
 
 	// Of a stream.
 	Init   string                 `json:",omitempty"` // id of system/init, until the turn's first message

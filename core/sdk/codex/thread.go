@@ -22,7 +22,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/spawn"
 )
 
-// State is what is remembered of a thread.
+// State is the memory of a thread.
 type State struct {
 	ID      string `json:",omitempty"` // of the thread
 	Session string `json:",omitempty"` // the thread that leads the tree

@@ -8,7 +8,7 @@
 // the member Version before them. It follows from the state alone: encoding/json writes
 // fields in the order of the type and keys of maps in theirs.
 //
-// The version rises when the type cannot read an older state, or gives a field another
+// The version rises when the type cannot read an older state, or a field has another
 // meaning; a new field whose zero value is right for an older state needs no new version. A
 // snapshot of another version, or a damaged one, is an error: the host then makes a new
 // decoder and replays the stream from its beginning (see decoder.Snapshotter). The version
