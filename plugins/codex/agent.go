@@ -60,7 +60,7 @@ func (d *calls) spawned(c *codex.Call, output jsonv.Value) {
 
 // activity decodes sub_agent_activity and the records of other versions that link a call to
 // the thread that it began.
-func (d *calls) activity(r *record, typ string, id, child jsonv.Value, began bool) {
+func (d *calls) activity(r *record, p jsonv.Value, typ string, id, child jsonv.Value, began bool) {
 	c := d.Calls.GetOpen(ident.Of(id))
 	if c == nil {
 		c = d.NewCall(ident.Of(id), "")
@@ -69,11 +69,31 @@ func (d *calls) activity(r *record, typ string, id, child jsonv.Value, began boo
 	if c.ID == "" || thread == "" || !began {
 		m := d.Status(r.id(), typ)
 		m.Tool.CallID = c.ID
-		codex.SetIDs(m, r.p, "kind")
+		codex.SetIDs(m, p, "kind")
 		m.SetAttr("agent_thread_id", thread)
 		return
 	}
-	d.Link(c, thread, ident.Of(r.p.Get("agent_path")), r.id(), typ)
+	d.Link(c, thread, ident.Of(p.Get("agent_path")), r.id(), typ)
+}
+
+// collaborated decodes the item of a call to an agent: {tool, receiver_thread_ids, agents_states}.
+func (d *calls) collaborated(r *record, item jsonv.Value) {
+	if item.Get("sender_thread_id").In(d.ID); d.Calls.GetOpen(ident.Of(item.Get("id"))) != nil {
+		item.Get("prompt").MarkRead() // the call has it
+	}
+	var child jsonv.Value
+	for v := range item.First("receiver_thread_ids", "receiverThreadIds").Elems() {
+		child = v
+		break
+	}
+	d.activity(r, item, "item_completed/CollabAgentToolCall", item.Get("id"), child, item.Get("tool").In("spawnAgent", "spawn_agent", "SpawnAgent"))
+	for who, state := range item.First("agents_states", "agentsStates").Members() {
+		if status := codex.Snake(state.Get("status").PeekStr()); status != "running" && status != "pending_init" {
+			if c := d.Answer(who.String(), status, state.Get("message").Text()); c != nil {
+				d.end(c)
+			}
+		}
+	}
 }
 
 // answer adds the answer of an agent, if its state is final and a call began it. The state

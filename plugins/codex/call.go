@@ -57,7 +57,9 @@ func (d *calls) call(r *record, typ string) {
 	if c.Server == "" {
 		m.SetAttr("namespace", namespace)
 	}
-	d.delegate(c, arguments, m)
+	if d.delegate(c, arguments, m); name == "exec_command" {
+		c.Digest = command(d.parse(arguments).Get("cmd"))
+	}
 	c.On(m)
 	d.Calls.Add(c)
 	if c.Human = c.Name == "request_user_input"; c.Human {
@@ -213,6 +215,14 @@ func (d *calls) event(r *record, typ string, p jsonv.Value) {
 		p.Get(form).MarkRead() // of the output and the command
 	}
 	c := d.Calls.GetOpen(id)
+	if c == nil && name == "exec_command" && !d.hasEnded(id) { // a shell that stays open numbers its commands itself
+		ran := command(arguments)
+		if c = d.Calls.Oldest(func(c *codex.Call) bool { return c.Digest == ran && ran != "" }); c != nil {
+			c.Digest = ""
+			d.ended.Add(hash(hashBasis, id), maxEnded)
+			id = c.ID
+		}
+	}
 	if c != nil {
 		c.Exit = cmp.Or(e.Exit, c.Exit)
 		c.Failed, c.Refused = c.Failed || e.Failed, c.Refused || e.Refused
@@ -248,6 +258,18 @@ func (d *calls) event(r *record, typ string, p jsonv.Value) {
 	}
 }
 
+// command is a digest of a command: of the words, or of the script that a shell is called with.
+func command(v jsonv.Value) string {
+	script := v
+	for word := range v.Elems() {
+		script = word
+	}
+	if !script.Is(jsonv.String) {
+		return ""
+	}
+	return msg.HashKey(script.PeekStr())
+}
+
 // called returns the tool, its server and the arguments of a call that has ended.
 func called(typ string, p jsonv.Value) (name, server string, arguments jsonv.Value) {
 	switch typ {
@@ -263,9 +285,9 @@ func called(typ string, p jsonv.Value) (name, server string, arguments jsonv.Val
 		return name, server, p.Get("arguments")
 	case "patch_apply_end", "FileChange":
 		return "apply_patch", "", p.Get("changes")
-	case "dynamic_tool_call_response":
+	case "dynamic_tool_call_response", "DynamicToolCall":
 		return ident.Of(p.Get("tool")), "", p.Get("arguments")
-	default: // view_image_tool_call
+	default: // view_image_tool_call, ImageView
 		return "view_image", "", p.Get("path")
 	}
 }
@@ -303,18 +325,20 @@ func (d *calls) assessed(r *record) {
 //
 //	web_search_call, web_search_end              {id?, status, action: {type, query, …}, results}
 //	image_generation_call, image_generation_end  {id, status, revised_prompt, result: base64, saved_path}
-func (d *calls) served(r *record, typ, id string) {
+func (d *calls) served(r *record, p jsonv.Value, typ, id string) {
 	name := strings.TrimSuffix(strings.TrimSuffix(typ, "_call"), "_end")
 	if r.family == byItem {
-		if !d.again(r, subject(r.p, name), typ, r.p.Get("action")) {
-			d.serve(r, name, id)
+		if !d.again(r, subject(p, name), typ, p.Get("action")) {
+			d.serve(r, p, name, id)
 		}
-	} else if id != "" && !d.texts.repeats(subject(r.p, name), byEvent) {
-		d.serve(r, name, id)
+	} else if id != "" && !d.texts.repeats(subject(p, name), r.family) {
+		d.serve(r, p, name, id)
 	} else {
 		m := d.Status(r.id(), typ)
-		m.Content = results(r.p)
-		codex.SetIDs(m, r.p, "saved_path")
+		m.Content = results(p)
+		codex.SetIDs(m, p, "saved_path")
+		p.Get("action").MarkRead() // the call has it
+		p.Get("query").MarkRead()
 	}
 }
 
@@ -342,15 +366,15 @@ func subject(p jsonv.Value, name string) uint64 {
 }
 
 // serve adds a call of the provider and its result.
-func (d *calls) serve(r *record, name, id string) {
+func (d *calls) serve(r *record, p jsonv.Value, name, id string) {
 	m := d.part(r, msg.ToolCall, id, "call:"+id)
 	m.Tool.CallID, m.Tool.Name = id, name
-	m.Tool.Arguments = r.p.First("action", "revised_prompt").JSON()
+	m.Tool.Arguments = p.First("action", "revised_prompt").JSON()
 	m = d.Result(d.NewCall(id, name))
-	m.Content = results(r.p)
-	if image := r.p.Get("result"); len(image.Escaped()) > 0 {
+	m.Content = results(p)
+	if image := p.Get("result"); len(image.Escaped()) > 0 {
 		m.Attachments = append(m.Attachments, media.Base64(image, ""))
-		m.Attachments[0].URL = ident.Of(r.p.Get("saved_path"))
+		m.Attachments[0].URL = ident.Of(p.Get("saved_path"))
 	}
-	codex.End{Failed: r.p.Get("status").Equal("failed")}.On(m)
+	codex.End{Failed: p.Get("status").Equal("failed")}.On(m)
 }

@@ -36,14 +36,14 @@ func (d *thread) event(r *record) {
 	case "exec_command_end", "mcp_tool_call_end", "patch_apply_end", "dynamic_tool_call_response", "view_image_tool_call":
 		d.calls.event(r, typ, r.p)
 	case "web_search_end", "image_generation_end":
-		d.calls.served(r, typ, ident.Of(r.p.Get("call_id")))
+		d.calls.served(r, r.p, typ, ident.Of(r.p.Get("call_id")))
 	case "item_completed":
 		r.family = byDone
 		d.completed(r)
 	case "sub_agent_activity":
-		d.calls.activity(r, typ, r.p.Get("event_id"), r.p.Get("agent_thread_id"), r.p.Get("kind").Equal("started"))
+		d.calls.activity(r, r.p, typ, r.p.Get("event_id"), r.p.Get("agent_thread_id"), r.p.Get("kind").Equal("started"))
 	case "collab_agent_spawn_end":
-		d.calls.activity(r, typ, r.p.Get("call_id"), r.p.Get("new_thread_id"), true)
+		d.calls.activity(r, r.p, typ, r.p.Get("call_id"), r.p.Get("new_thread_id"), true)
 	case "collab_waiting_end":
 		d.Status(r.id(), typ).Tool.CallID = ident.Of(r.p.Get("call_id"))
 		d.calls.answers(r.p.Get("statuses"))
@@ -111,31 +111,35 @@ func (d *thread) fault(r *record) {
 	}
 }
 
-// completed decodes item_completed, in which newer versions write the events of some kinds
-// of items.
+// completed decodes item_completed, which a paginated history has in the place of most events. The
+// item of an answer or of a thought has the id of its response_item.
 func (d *thread) completed(r *record) {
 	item := r.p.Get("item")
-	typ := item.Get("type").Str()
+	typ, id := item.Get("type").Str(), ident.Of(item.Get("id"))
 	switch typ {
 	case "Plan":
-		m := d.Add(msg.Plan, "plan:"+ident.Of(item.Get("id"))+":"+r.id())
+		m := d.Add(msg.Plan, "plan:"+id+":"+r.id())
 		m.Role, m.Content = msg.RoleAssistant, item.Get("text").Text()
 	case "UserMessage":
 		if said := item.Get("content"); !d.known(r, 'u', said) {
 			d.prompt(r)
-			m := d.Prompt(r.id())
-			m.Content = content(said, m)
+			d.words(r, said, false)
 		}
 	case "AgentMessage":
-		d.answered(r, msg.Assistant, 'a', item.Get("content"))
+		if said := item.Get("content"); !d.known(r, 'a', said) {
+			d.answer(r, cmp.Or(id, r.id()), said, item)
+		}
 	case "Reasoning":
-		d.Status(r.id(), "item_completed/"+typ)
-	case "CommandExecution", "McpToolCall", "FileChange":
+		d.thoughts(r, cmp.Or(id, r.id()), item.Get("summary_text"), item.Get("raw_content"))
+	case "CommandExecution", "McpToolCall", "FileChange", "DynamicToolCall", "ImageView":
 		d.calls.event(r, typ, item)
+	case "WebSearch", "ImageGeneration":
+		d.calls.served(r, item, codex.Snake(typ[:1])+codex.Snake(typ[1:]), id)
 	case "SubAgentActivity":
-		d.calls.activity(r, "item_completed/"+typ, item.First("event_id", "call_id", "id"), item.Get("agent_thread_id"), item.Get("kind").Equal("started"))
-	case "Extension", "WebSearch", "ImageGeneration", "ImageView", "Sleep", "ContextCompaction", "HookPrompt", "EnteredReviewMode",
-		"ExitedReviewMode", "CollabAgentToolCall", "DynamicToolCall":
+		d.calls.activity(r, item, "item_completed/"+typ, item.First("event_id", "call_id", "id"), item.Get("agent_thread_id"), item.Get("kind").Equal("started"))
+	case "CollabAgentToolCall":
+		d.calls.collaborated(r, item)
+	case "Extension", "Sleep", "ContextCompaction", "HookPrompt", "EnteredReviewMode", "ExitedReviewMode":
 		m := d.Status(r.id(), "item_completed/"+typ)
 		codex.SetIDs(m, item, "kind", "query")
 		m.Content = results(item)

@@ -28,7 +28,7 @@ func (d *thread) item(r *record) {
 	case "function_call_output", "custom_tool_call_output", "tool_search_output":
 		d.calls.output(r)
 	case "web_search_call", "image_generation_call":
-		d.calls.served(r, typ, r.id())
+		d.calls.served(r, r.p, typ, r.id())
 	case "ghost_snapshot", "compaction", "compaction_summary", "context_compaction", "additional_tools":
 		d.Status(r.id(), typ)
 	default:
@@ -44,9 +44,7 @@ func (d *thread) message(r *record) {
 		d.user(r, said)
 	case role.Equal("assistant"):
 		if !d.again(r, fingerprint('a', said), "message", said) {
-			m := d.part(r, msg.Assistant, r.id(), r.id()+"/text")
-			m.Content = content(said, m)
-			codex.SetIDs(m, r.p, "phase")
+			d.answer(r, r.id(), said, r.p)
 		}
 	case role.Equal("developer"), role.Equal("system"):
 		m := d.Add(msg.System, r.id())
@@ -55,6 +53,13 @@ func (d *thread) message(r *record) {
 	default:
 		d.unknown(r, "response_item/message")
 	}
+}
+
+// answer adds the text of an item with that id.
+func (d *thread) answer(r *record, id string, said, p jsonv.Value) {
+	m := d.part(r, msg.Assistant, id, id+"/text")
+	m.Content = content(said, m)
+	codex.SetIDs(m, p, "phase")
 }
 
 // user decodes a message to the model: the words of a person, or of the agent that leads a
@@ -76,7 +81,12 @@ func (d *thread) user(r *record, said jsonv.Value) {
 	if words > 0 && !again {
 		d.prompt(r)
 	}
-	words, asides = 0, 0
+	d.words(r, said, again)
+}
+
+// words adds the texts of a message to the model, those of its author unless they are known.
+func (d *thread) words(r *record, said jsonv.Value, again bool) {
+	var words, asides int
 	for b := range parts(said) {
 		switch tag := injected(b.text); {
 		case tag == "<subagent_notification>":
@@ -115,37 +125,51 @@ func (d *thread) speak(r *record, m *msg.Message, text jsonv.Value, asides *int)
 
 // reasoning decodes {summary: [{text}], content: [{text}] | null, encrypted_content}.
 func (d *thread) reasoning(r *record) {
+	if !d.thoughts(r, r.id(), r.p.Get("summary"), r.p.Get("content")) { // it is encrypted
+		m := d.part(r, msg.Reasoning, r.id(), r.id()+"/thinking")
+		m.Hidden = true
+		m.SetAttr("redacted", "true")
+	}
+}
+
+// thoughts adds the texts of a reasoning item with that id: lists of {text} or of strings. It reports
+// whether there are any, or the record has a message without them.
+func (d *thread) thoughts(r *record, id string, summary, raw jsonv.Value) bool {
 	emitted, again := 0, 0
 	for _, list := range [...]struct {
 		parts jsonv.Value
 		seed  byte
 		key   string
-	}{{r.p.Get("summary"), 's', "/summary"}, {r.p.Get("content"), 'c', "/thinking"}} {
+	}{{summary, 's', "/summary"}, {raw, 'c', "/thinking"}} {
 		n := 0
 		for b := range list.parts.Elems() {
-			text := b.Get("text")
+			text := b
+			if b.Is(jsonv.Object) {
+				text = b.Get("text")
+			}
 			if len(text.Escaped()) == 0 {
 				continue
 			}
-			key := conversation.Ordinal(r.id()+list.key, &n)
+			key := conversation.Ordinal(id+list.key, &n)
 			if d.texts.repeats(fingerprint(list.seed, text), r.family) {
 				text.MarkRead()
 				again++
 				continue
 			}
 			emitted++
-			d.part(r, msg.Reasoning, r.id(), key).Content = text.Text()
+			d.part(r, msg.Reasoning, id, key).Content = text.Text()
 		}
 	}
 	switch {
 	case emitted > 0:
+	case r.family != byItem:
+		d.Status(r.id(), "item_completed/Reasoning")
 	case again > 0:
-		d.Status("item:"+r.id(), "reasoning")
-	default: // it is encrypted
-		m := d.part(r, msg.Reasoning, r.id(), r.id()+"/thinking")
-		m.Hidden = true
-		m.SetAttr("redacted", "true")
+		d.Status("item:"+id, "reasoning")
+	default:
+		return false
 	}
+	return true
 }
 
 // asked decodes a prompt as it is shown.

@@ -43,7 +43,7 @@ func (d *thread) meta(r *record) (copied bool) {
 		m := d.Add(msg.System, "instructions:"+d.ID)
 		m.Role, m.Hidden, m.Content = msg.RoleSystem, true, text.Text()
 	}
-	if from := p.Get("forked_from_id"); !again && from.Is(jsonv.String) {
+	if from := p.Get("forked_from_id"); !again && from.Is(jsonv.String) && !p.Get("history_base").Is(jsonv.Object) { // which is not copied
 		d.s.Copy = &history{From: ident.Of(from)}
 	}
 	return false
@@ -80,6 +80,10 @@ func (d *thread) describe(m *msg.Message, p jsonv.Value) {
 		m.SetAttr("thread_id", id)
 	}
 	codex.SetIDs(m, p, "source")
+	if base := p.Get("history_base"); base.Is(jsonv.Object) { // the history before, in another file
+		m.SetAttr("history_base", ident.Of(base.Get("thread_id")))
+		m.SetAttr("history_base_ordinal", base.Get("end_ordinal_exclusive").Digits())
+	}
 	m.SetAttr("git_commit", ident.Of(p.Path("git", "commit_hash")))
 	m.SetAttr("repository", ident.Of(p.Path("git", "repository_url")))
 	spawn := p.Path("source", "subagent", "thread_spawn")
