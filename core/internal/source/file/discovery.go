@@ -332,7 +332,7 @@ func (d *discovery) known(x found) (f *file, renamed bool, taken *file) {
 	if taken == f || taken != nil && taken.path != x.path {
 		taken = nil
 	}
-	if f != nil && f.kind != kindOf(x) { // the inode was reused
+	if k := kindOf(x); f != nil && f.kind != k && !(f.detected && k == transcript) { // the inode was reused
 		delete(s.byInode, x.id)
 		f.lost = true
 		s.rotations.block(f)

@@ -259,6 +259,39 @@ func TestFiles(t *testing.T) {
 			e.start()
 			e.until("the head of the long document", func() bool { return e.sink.count() == len(all)+1 })
 		}},
+		{"a document under the name of lines", []string{"**/*.jsonl"}, func(e *env) {
+			e.settings.Documents = []string{"session-*.json"}
+			whole := "\xef\xbb\xbf{\r\n  \"n\": 1\r\n}\r\n"
+			e.write("s/x.jsonl", whole)
+			e.write("s/y.jsonl", "[\n1]")
+			e.write("s/z.jsonl", "{ }\n{\n") // its first line is more
+			e.start().want(whole[3:], "[\n1]", "{ }", "{")
+			e.write("s/y.jsonl", "[\n1,") // half of it
+			e.write("s/new.jsonl", "{")   // no line yet
+			e.add("s/new.jsonl", "\n}")
+			all := []string{whole[3:], "[\n1]", "{ }", "{", "{\n}", "[\n1,2]"}
+			e.add("s/y.jsonl", "2]")
+			e.want(all...)
+			e.rename("s/y.jsonl", "s/w.jsonl")
+			e.idle()
+			e.want(all...)
+			e.stop()
+			e.start().idle()
+			e.want(all...)
+			e.add("s/z.jsonl", "}\n")
+			e.want(append(all, "}")...)
+			e.wantTrouble()
+		}},
+		{"lines that begin like a document", []string{"*.jsonl"}, func(e *env) {
+			e.write("x.jsonl", "{\n}\n")
+			e.start().want("{", "}")
+			e.stop()
+			e.settings.Documents = []string{"*.json"} // the next build reads it as what it is
+			e.start().want("{", "}", "{\n}\n")
+			e.stop()
+			e.start().idle()
+			e.want("{", "}", "{\n}\n")
+		}},
 		{"a metadata file is rewound instead of closed", []string{"*.jsonl"}, func(e *env) {
 			e.settings.MetadataFiles = []string{"*.meta.json"}
 			e.sink.rewinds = 2

@@ -27,6 +27,7 @@ type file struct {
 	scan        uint32 // the last scan that saw it
 	kind        kind
 	document    bool // one JSON document, of the patterns to tail
+	detected    bool // a document by its content: its name is that of a transcript
 	queued      queueState
 	initial     bool          // it was there at the start and has not been read to its end
 	preexisting bool          // it was there when the source ran for the first time

@@ -296,12 +296,15 @@ func (p cursor) at(off int64) cursor { return cursor{base: p.base, pos: off, lin
 // skip moves the beginning of the line to off.
 func (p *cursor) skip(off int64) { p.line, p.scanned, p.zeros, p.head = off, off, false, nil }
 
+// mark is the byte order mark, with which some editors begin a file.
+var mark = []byte("\xef\xbb\xbf")
+
 // emit appends the frame of a line of n bytes that ends at end in the file. data is
 // the line, or its beginning when it is beyond the limit.
 func (p *cursor) emit(frames []frame.Frame, data []byte, n, end int64, limit int, at int64) []frame.Frame {
 	f := frame.Frame{Kind: frame.Line, At: at, Data: data, Pos: p.pos - p.base, End: end - p.base}
 	if p.line == 0 {
-		data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")) // the mark that some editors begin UTF-8 with
+		data = bytes.TrimPrefix(data, mark)
 	}
 	if n > int64(limit) {
 		f.Data = data[:min(len(data), keptOfLong, limit)]

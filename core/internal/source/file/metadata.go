@@ -1,6 +1,7 @@
 package file
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -79,7 +80,7 @@ func (m *metadataReader) unfinished(f *file, at stamp) time.Duration {
 	}
 	c := m.reader.buffers.get(int(at.size))
 	defer c.release()
-	if n, err := f.fd.ReadAt(c.buf, 0); err != nil && err != io.EOF || int64(n) == at.size && json.Valid(c.buf) {
+	if n, err := f.fd.ReadAt(c.buf, 0); err != nil && err != io.EOF || int64(n) == at.size && json.Valid(bytes.TrimPrefix(c.buf, mark)) {
 		return 0
 	}
 	return min(left, 10*settleTime)
@@ -91,7 +92,8 @@ func (m *metadataReader) resume(f *file, at stamp) (older []*stream) {
 	m.files.mu.Lock()
 	defer m.files.mu.Unlock()
 	for _, st := range f.previous {
-		if f.stream == nil && st.done == at && st.safe >= at.size {
+		lines := st.fingerprint.headLen > 0 // of a build that did not know it for a document
+		if f.stream == nil && !lines && st.done == at && st.safe >= at.size {
 			f.stream, st.file = st, f
 		} else {
 			older = append(older, st)
@@ -130,7 +132,7 @@ func (m *metadataReader) body(f *file, at stamp) (lines, string, error) {
 		return lines{}, "", err
 	}
 	c.buf = c.buf[:got]
-	fr := frame.Frame{Kind: frame.Body, At: m.reader.now(), Data: c.buf, End: at.size}
+	fr := frame.Frame{Kind: frame.Body, At: m.reader.now(), Data: bytes.TrimPrefix(c.buf, mark), End: at.size}
 	if fr.Dropped = at.size - int64(got); fr.Dropped > 0 {
 		fr.Reason = msg.ReasonTooLong
 	}

@@ -33,7 +33,8 @@ type Settings struct {
 	// that matches is a stream of one Body frame, and a new stream when it changes.
 	MetadataFiles []string
 	// Documents are patterns of names. A file of Paths with such a name is one JSON document:
-	// a stream of one Body frame, and a new stream when it changes.
+	// a stream of one Body frame, and a new stream when it changes. So is one of any name whose
+	// first line is { or [ alone, if there are patterns.
 	Documents []string
 
 	StartAt         StartAt       // empty: Beginning

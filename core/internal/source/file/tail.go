@@ -1,6 +1,7 @@
 package file
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -88,6 +89,9 @@ func (t *tailer) read(ctx context.Context, f *file, st status) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
+	if err := t.detect(f); err != nil {
+		return result{}, err
+	}
 	switch f.kind {
 	case metadata:
 		defer f.close()
@@ -101,6 +105,24 @@ func (t *tailer) read(ctx context.Context, f *file, st status) (result, error) {
 		res.after = max(res.after, st.completeIn)
 	}
 	return res, err
+}
+
+// detect makes a transcript that has no stream yet a document if its first line is { or [ alone: some
+// programs write one indented document under the name of lines. A format without documents has none.
+func (t *tailer) detect(f *file) error {
+	if len(t.Documents) == 0 || f.kind != transcript || f.stream != nil || f.candidate || f.orphan != nil {
+		return nil
+	}
+	head, _, err := firstLine(f.fd)
+	if err != nil || !bytes.HasSuffix(head, []byte("\n")) {
+		return err
+	}
+	if head = bytes.TrimSpace(bytes.TrimPrefix(head, mark)); string(head) == "{" || string(head) == "[" {
+		t.files.mu.Lock()
+		defer t.files.mu.Unlock()
+		f.kind, f.document, f.detected = metadata, true, true
+	}
+	return nil
 }
 
 // tail reads a batch of lines from a file that may grow.
