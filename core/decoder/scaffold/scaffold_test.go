@@ -46,8 +46,14 @@ func TestTheScaffoldPassesTheSuite(t *testing.T) {
 // The new module requires the modules that the SDK and the tests of a decoder import, and no
 // others: it builds without `go mod tidy`.
 func TestRequirementsAreThoseOfTheSDK(t *testing.T) {
-	imported := strings.Fields(run(t, ".", "go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}{{end}}{{end}}",
-		"github.com/earshot-dev/earshot/core/decoder/decodertest", "github.com/earshot-dev/earshot/core/sdk/..."))
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}{{end}}{{end}}",
+		"github.com/earshot-dev/earshot/core/decoder/decodertest", "github.com/earshot-dev/earshot/core/sdk/...")
+	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off") // with the network: a new checkout may lack go.mod files of the others
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	imported := strings.Fields(string(out))
 	slices.Sort(imported)
 	if imported = slices.Compact(imported); !slices.Equal(imported, sdkModules) {
 		t.Errorf("the SDK imports\n%q, sdkModules are\n%q", imported, sdkModules)
