@@ -100,10 +100,7 @@ type call struct {
 
 // Read decodes one message.
 func (d *connection) Read() {
-	d.m = jsonrpc.Of(d.Root)
-	if d.m.From == jsonrpc.Unknown && d.Current.Frame.FromClient {
-		d.m.From = jsonrpc.Client
-	}
+	d.m = jsonrpc.Of(d.Frame, d.Root)
 	d.At = d.m.At
 	d.enter("")
 	text := d.m.Text(&d.inner)

@@ -15,8 +15,8 @@
 //
 //   - A frame that is no JSON, or no object where the format has no lists, is one problem, and
 //     no record (TestBadFrames).
-//   - A frame without a record, a Close or a request without a body, is passed to a Framer
-//     only (TestFramesWithoutRecord).
+//   - A Close, and a request without a body, has no record: a Framer alone sees it
+//     (TestFramesWithoutRecord).
 //   - What the Reader does not read of a record is kept (TestUnreadIsKept), in the session that
 //     the Reader names after it has read the record.
 //   - The snapshot is the state alone, in the form of package snapshot: the Reader and Current have
@@ -64,9 +64,9 @@ type Reader interface {
 // Flusher emits the messages that are not complete (rule D10).
 type Flusher interface{ Flush() }
 
-// Framer looks at every frame before it is parsed, those without a record included, and reports
-// whether the frame has a record.
-type Framer interface{ Frame() (record bool) }
+// Framer looks at every frame before it is parsed, a Close included, and reports whether the frame may
+// have a record.
+type Framer interface{ Begin() (record bool) }
 
 // Current is the record that is decoded. A reader embeds it.
 type Current struct {
@@ -152,11 +152,10 @@ type stream[S any] struct {
 // Decode implements decoder.Decoder.
 func (d *stream[S]) Decode(f *frame.Frame, out *decoder.Output) error {
 	d.begin(f, out)
-	if d.framer != nil {
-		if !d.framer.Frame() {
-			return nil
-		}
-	} else if f.Kind == frame.Close || f.Kind == frame.Request && len(bytes.TrimSpace(f.Data)) == 0 { // a GET
+	if d.framer != nil && !d.framer.Begin() {
+		return nil
+	}
+	if f.Kind == frame.Close || f.Kind == frame.Request && len(bytes.TrimSpace(f.Data)) == 0 { // a GET
 		return nil
 	}
 	root, ok := conversation.Parse(&d.doc, f.Data, out)

@@ -48,9 +48,9 @@ type framed struct {
 	seen []frame.Kind
 }
 
-func (d *framed) Frame() bool {
-	d.seen = append(d.seen, d.Current.Frame.Kind)
-	return d.Current.Frame.Kind != frame.Close
+func (d *framed) Begin() bool {
+	d.seen = append(d.seen, d.Frame.Kind)
+	return string(d.Frame.Data) != "[DONE]"
 }
 
 func format() Format[state] {
@@ -116,12 +116,12 @@ func TestBadFrames(t *testing.T) {
 }
 
 func TestFramesWithoutRecord(t *testing.T) {
-	frames := []frame.Frame{{Kind: frame.Close}, {Kind: frame.Request, Data: []byte("\n")}, {Kind: frame.Request, Data: []byte(`{"note":"ebb"}`)}}
-	want(t, play(t, open(t, format()), frames...), "status note-1 b\uFFFDy/ 7 ebb")
+	frames := []frame.Frame{{Kind: frame.Close}, {Kind: frame.Request, Data: []byte("\n")}, {Kind: frame.Event, Data: []byte("[DONE]")}, {Kind: frame.Request, Data: []byte(`{"note":"ebb"}`)}}
+	want(t, play(t, open(t, format()), frames...), msg.ReasonInvalidJSON, "status note-1 b\uFFFDy/ 7 ebb")
 	f, reader := format(), &framed{}
 	f.Open = func(r *Current, s *state) Reader { reader.notes = notes{r, s}; return reader }
-	want(t, play(t, open(t, f), frames...), msg.ReasonInvalidJSON, "status note-1 b\uFFFDy/ 7 ebb")
-	if !slices.Equal(reader.seen, []frame.Kind{frame.Close, frame.Request, frame.Request}) {
+	want(t, play(t, open(t, f), frames...), "status note-1 b\uFFFDy/ 7 ebb")
+	if !slices.Equal(reader.seen, []frame.Kind{frame.Close, frame.Request, frame.Event, frame.Request}) {
 		t.Errorf("frames %v", reader.seen)
 	}
 }
