@@ -20,7 +20,6 @@ import (
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/sdk/otlp"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
 //go:embed testdata/leaves-out.json
@@ -35,7 +34,7 @@ func New() decoder.Factory {
 		Indexed: map[string]otlp.Field{
 			"llm.input_messages.": otlp.Input, "llm.output_messages.": otlp.Output, "gen_ai.prompt.": otlp.Input, "gen_ai.completion.": otlp.Output,
 		},
-		Rules: rules, Event: otlp.GenAIEvent, Rest: unknown.NewKeeper(leavesOut),
+		Rules: rules, Event: otlp.GenAIEvent, LeavesOut: leavesOut,
 	}).Factory()
 }
 

@@ -17,8 +17,9 @@
 //     no record (TestBadFrames).
 //   - A Close, and a request without a body, has no record: a Framer alone sees it
 //     (TestFramesWithoutRecord).
-//   - What the Reader does not read of a record is kept (TestUnreadIsKept), in the session that
-//     the Reader names after it has read the record.
+//   - What the Reader does not read of a record is kept, in the session that the Reader names after
+//     it has read the record; not of a frame that is a problem, which the host keeps whole
+//     (TestUnreadIsKept).
 //   - The snapshot is the state alone, in the form of package snapshot: the Reader and Current have
 //     nothing that the next record needs (TestSnapshot). A state that is the zero value has none.
 //   - Flush has neither a record nor a time (TestFlush).
@@ -167,8 +168,10 @@ func (d *stream[S]) Decode(f *frame.Frame, out *decoder.Output) error {
 		return nil
 	}
 	d.Root = root
-	d.reader.Read()
-	d.KeepUnread(&d.doc)
+	problems := len(out.Problems)
+	if d.reader.Read(); len(out.Problems) == problems {
+		d.KeepUnread(&d.doc)
+	}
 	return nil
 }
 

@@ -27,6 +27,10 @@ type notes struct {
 func (d *notes) In() (session, run string) { return d.Origin, "run" }
 
 func (d *notes) Read() {
+	if d.Root.Get("bad").Exists() {
+		d.Out.Problem(msg.ReasonWrongType, "a test")
+		return
+	}
 	d.At = conversation.Time{Nanos: 7}
 	if note := d.Root.Get("note"); note.Exists() {
 		d.Notes++
@@ -129,6 +133,7 @@ func TestFramesWithoutRecord(t *testing.T) {
 func TestUnreadIsKept(t *testing.T) {
 	want(t, play(t, open(t, format()), line(`{"note":"ebb","left":"a field that is left out","more":"a field that is new"}`)),
 		`status note-1 b`+"\uFFFD"+`y/ 7 ebb {"/more":"a field that is new"}`)
+	want(t, play(t, open(t, format()), line(`{"bad":"a field that is not read"}`)), msg.ReasonWrongType)
 }
 
 func TestSnapshot(t *testing.T) {
