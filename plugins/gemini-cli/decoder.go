@@ -57,9 +57,7 @@ func New() decoder.Factory {
 	}.Factory()
 }
 
-const (
-	maxSeen = 4096 // messages that are recognized when they are written again
-)
+const maxSeen = 4096 // messages that are recognized when they are written again
 
 // chat decodes one file.
 type chat struct {
