@@ -57,7 +57,7 @@ func (d *stream) status(key string) *msg.Message {
 	return record.Hide(d.add(msg.Status, key), cmp.Or(d.typ, "request"))
 }
 
-// notice decodes what is beside the messages. It has no id: equal ones of a run are one.
+// notice decodes an event beside the messages. It has no id: equal ones of a run are one.
 func (d *stream) notice(typ string, v jsonv.Value) {
 	name := ident.Of(v.First("stepName", "step_name", "name", "activityType", "title", "subtype"))
 	id := ident.Of(v.First("messageId", "message_id", "entityId", "id"))

@@ -9,7 +9,7 @@
 //     the format does not have are in metrics.extra.
 //   - Steps with is_copied_context repeat another trajectory: they are no work of this one.
 //   - A result refers to the trajectory of a sub-agent by trajectory_id, never by session_id.
-//   - Nothing says where a run ends: at the next prompt, or with the document.
+//   - No member marks where a run ends: at the next prompt, or with the document.
 package atif
 
 import (
@@ -64,7 +64,7 @@ type stream struct {
 	session string
 }
 
-// trajectory is what is known while the steps of one are decoded.
+// trajectory has the facts of one while its steps are decoded.
 type trajectory struct {
 	id      string // empty at the top
 	agent   msg.Agent
@@ -375,7 +375,7 @@ func (d *stream) call(c, step jsonv.Value, t *trajectory, r *conversation.Respon
 	calls[id] = &kept
 }
 
-// delegates reports whether the result of a call refers to trajectories, and adds what it refers to.
+// delegates reports whether the result of a call refers to trajectories, and adds them.
 func delegates(step jsonv.Value, call string, m *msg.Message) (found bool) {
 	for r := range step.Path("observation", "results").Elems() {
 		if refs := r.Get("subagent_trajectory_ref"); r.Get("source_call_id").Equal(call) && refs.Len() > 0 {

@@ -1,12 +1,12 @@
 // Package bedrockconverse decodes exchanges with Amazon Bedrock as a tap records them: Converse and
 // ConverseStream, and InvokeModel and InvokeModelWithResponseStream with the bodies of the models' makers.
-// Streams are binary messages (package core/frame/eventstream), whose names say what an event is.
+// Streams are binary messages (package core/frame/eventstream), whose names are those of the events.
 //
 // Facts of the format that are easy to get wrong:
 //
 //   - The model is in the path of the request, escaped; it may be the ARN of a profile.
 //   - A text block has no start. A block of a call has, with the id and the name of the tool.
-//   - metadata has the usage and comes after messageStop.
+//   - metadata has the usage and follows messageStop.
 //   - inputTokens excludes the cached ones. Where the total is that of input and output alone, it
 //     includes them.
 //   - Events are padded by a member p of random length.

@@ -10,7 +10,7 @@
 //   - Content is in attributes (JSON text, or structured), in log records of 1.28 to 1.36 with the text in
 //     the body, in gen_ai.client.inference.operation.details, or flattened into the names of attributes,
 //     whose numbers are to be sorted as numbers.
-//   - A request repeats the conversation: what follows the model's last message is new.
+//   - A request repeats the conversation: messages after the last one of the model are new.
 //   - Frameworks put the session on the root span only, or nowhere.
 package otelgenai
 

@@ -56,7 +56,7 @@ var may = map[string][]string{
 	"core/sdk/exchange":        {"core/msg", "core/frame", "core/decoder", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/unknown"},
 	"core/sdk/messages":        {"core/msg", "core/decoder", "core/sdk/anthropic", "core/sdk/conversation", "core/sdk/exchange", "core/sdk/ident", "core/sdk/jsonv"},
 	"core/sdk/pi":              {"core/msg", "core/frame", "core/decoder", "core/sdk/bounded", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/media", "core/sdk/record"},
-	"core/sdk/otlp":            {"core/msg", "core/frame", "core/decoder", "core/sdk/bounded", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/record", "core/sdk/when"},
+	"core/sdk/otlp":            {"core/msg", "core/frame", "core/decoder", "core/sdk/bounded", "core/sdk/conversation", "core/sdk/ident", "core/sdk/jsonv", "core/sdk/record", "core/sdk/unknown", "core/sdk/when"},
 	"core/sdk/spawn":           {"core/msg", "core/sdk/jsonv"},
 	"core/sdk":                 {"core/msg", "core/frame", "core/decoder", "core/proto", "core/internal/wire"},
 	"core/decoder/conformance": {"core/msg", "core/frame", "core/decoder", "core/proto", "core/sdk", "core/sdk/jsonv", "core/sdk/unknown", "core/sdk/when", "core/internal/wire", "core/internal/host"},

@@ -1,5 +1,5 @@
 // Package record is the part that decoders of records share, a record being a frame of JSON:
-// what a format is, and everything between the frame and its record. A decoder has the type of
+// the description of a format, and everything between the frame and its record. A decoder has the type of
 // its state and a Reader, which decodes one record:
 //
 //	func New() decoder.Factory {
@@ -17,7 +17,7 @@
 //     no record (TestBadFrames).
 //   - A Close, and a request without a body, has no record: a Framer alone sees it
 //     (TestFramesWithoutRecord).
-//   - What the Reader does not read of a record is kept, in the session that the Reader names after
+//   - The fields that the Reader does not read are kept, in the session that the Reader names after
 //     it has read the record; not of a frame that is a problem, which the host keeps whole
 //     (TestUnreadIsKept).
 //   - The snapshot is the state alone, in the form of package snapshot: the Reader and Current have
@@ -40,7 +40,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
-// Format is a format of records. S is the state of a stream: what is remembered between records,
+// Format is a format of records. S is the state of a stream: the memory between records,
 // as plain data with omitempty or omitzero.
 type Format[S any] struct {
 	decoder.Info        // Version is 1.0.0 unless it is set
@@ -92,7 +92,7 @@ func (r *Current) Add(kind msg.Kind, key string) *msg.Message {
 }
 
 // Unknown keeps a value that the reader does not understand. It is named by its content, and by the
-// facts that tell equal ones apart.
+// facts that distinguish equal ones.
 func (r *Current) Unknown(typ string, v jsonv.Value, facts ...string) *msg.Message {
 	m := r.Out.Unknown(cmp.Or(typ, "none"), v.Raw())
 	m.Key = "unknown:" + msg.HashKey(append(facts, string(v.Peek()))...)
@@ -101,7 +101,7 @@ func (r *Current) Unknown(typ string, v jsonv.Value, facts ...string) *msg.Messa
 	return m
 }
 
-// KeepUnread keeps what was not read of a document that a string of the record has.
+// KeepUnread keeps the fields that were not read of a document that a string of the record has.
 func (r *Current) KeepUnread(doc *jsonv.Doc) { r.rest.Keep(doc, r.Out, r.first, r.own) }
 
 func (r *Current) own(m *msg.Message) { m.Session, m.Run = r.reader.In() }
