@@ -58,7 +58,7 @@ type Reader interface {
 	// Read decodes the current record.
 	Read()
 	// In returns the session of the current record, and the run to which its unknown parts
-	// belong, if they belong to one. It is asked before, while and after the record is read.
+	// belong, if they belong to one. It is asked while the record is read, and after that.
 	In() (session, run string)
 }
 
@@ -153,26 +153,32 @@ type stream[S any] struct {
 // Decode implements decoder.Decoder.
 func (d *stream[S]) Decode(f *frame.Frame, out *decoder.Output) error {
 	d.begin(f, out)
-	if d.framer != nil && !d.framer.Begin() {
-		return nil
+	if (d.framer == nil || d.framer.Begin()) && hasRecord(f) {
+		d.record(f, out)
 	}
-	if f.Kind == frame.Close || f.Kind == frame.Request && len(bytes.TrimSpace(f.Data)) == 0 { // a GET
-		return nil
-	}
+	d.Frame, d.Out = nil, nil // they are the host's again
+	return nil
+}
+
+// hasRecord reports whether a frame has data: a Close has none, nor has a GET.
+func hasRecord(f *frame.Frame) bool {
+	return f.Kind != frame.Close && (f.Kind != frame.Request || len(bytes.TrimSpace(f.Data)) > 0)
+}
+
+func (d *stream[S]) record(f *frame.Frame, out *decoder.Output) {
 	root, ok := conversation.Parse(&d.doc, f.Data, out)
 	if !ok {
-		return nil
+		return
 	}
 	if !root.Is(jsonv.Object) && (d.format.Takes == nil || !d.format.Takes(f, root)) {
 		out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
-		return nil
+		return
 	}
 	d.Root = root
 	problems := len(out.Problems)
 	if d.reader.Read(); len(out.Problems) == problems {
 		d.KeepUnread(&d.doc)
 	}
-	return nil
 }
 
 func (d *stream[S]) begin(f *frame.Frame, out *decoder.Output) {
