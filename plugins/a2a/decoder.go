@@ -18,7 +18,6 @@
 package a2a
 
 import (
-	"bytes"
 	_ "embed"
 	"net/url"
 	"strings"
@@ -30,33 +29,27 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/jsonrpc"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
-	"github.com/earshot-dev/earshot/core/sdk/snapshot"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
-
-// unread keeps the members that the decoder did not read.
-var unread = unknown.NewKeeper(leavesOut)
 
 //go:embed testdata/leaves-out.json
 var leavesOut []byte
 
 // New returns the factory of decoders of this format.
-func New() decoder.Factory { return factory{} }
-
-type factory struct{}
-
-func (factory) Info() decoder.Info {
-	return decoder.Info{
-		Name: "a2a", Version: "1.0.0", Revision: 1,
-		Summary:    "Agent2Agent protocol: messages, tasks and their streams between agents.",
-		Transports: []frame.Kind{frame.Request, frame.Body, frame.Event, frame.Line, frame.Text},
-	}
-}
-
-// New returns a decoder for one exchange, or for one recording. There are no options.
-func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	origin := strings.ToValidUTF8(s.Origin, "\uFFFD")
-	return &connection{origin: origin, state: state{Server: serverOf(origin)}}, conversation.NoOptions("a2a", s.Options)
+func New() decoder.Factory {
+	return record.Format[state]{
+		Info: decoder.Info{
+			Name: "a2a", Revision: 1,
+			Summary:    "Agent2Agent protocol: messages, tasks and their streams between agents.",
+			Transports: []frame.Kind{frame.Request, frame.Body, frame.Event, frame.Line, frame.Text},
+		},
+		LeavesOut: leavesOut,
+		State:     1,
+		Open: func(r *record.Current, s *state) record.Reader {
+			s.Server = serverOf(r.Origin)
+			return &connection{Current: r, state: s}
+		},
+	}.Factory()
 }
 
 // serverOf is the name of an agent without a card: the address of its server.
@@ -68,23 +61,18 @@ func serverOf(origin string) string {
 }
 
 const (
-	stateVersion = 1
-	maxTasks     = 256
-	maxSeen      = 1024    // messages of a task
-	maxText      = 4 << 20 // bytes of the artifacts of a task
+	maxTasks = 256
+	maxSeen  = 1024    // messages of a task
+	maxText  = 4 << 20 // bytes of the artifacts of a task
 )
 
 // connection decodes one exchange over HTTP, or the messages of a recording.
 type connection struct {
-	doc    jsonv.Doc
-	inner  jsonv.Doc // of a message that a recorder wrote as a string
-	origin string
-	state
+	inner jsonv.Doc // of a message that a recorder wrote as a string
+	*record.Current
+	*state
 
 	m    jsonrpc.Message
-	at   conversation.Time
-	out  *decoder.Output
-	root jsonv.Value
 	path string // of a request: "POST /v1/message:send"
 }
 
@@ -129,67 +117,44 @@ type task struct {
 	Calls     bounded.Set[string] `json:",omitzero"`
 }
 
-var (
-	_ decoder.Decoder     = (*connection)(nil)
-	_ decoder.Snapshotter = (*connection)(nil)
-)
-
-// Snapshot implements decoder.Snapshotter.
-func (d *connection) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
-
-// Restore implements decoder.Snapshotter.
-func (d *connection) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }
-
-// Decode decodes one message.
-func (d *connection) Decode(f *frame.Frame, out *decoder.Output) error {
-	d.out, d.at = out, conversation.Time{}
-	if f.Kind == frame.Close {
-		d.close()
-		return nil
-	}
-	if f.Kind == frame.Request && len(bytes.TrimSpace(f.Data)) == 0 { // a GET
-		return nil
-	}
-	root, ok := conversation.ParseObject(&d.doc, f.Data, out)
-	if !ok {
-		return nil
-	}
-	before := len(out.Messages)
-	d.root, d.m, d.path = root, jsonrpc.Of(root), ""
-	d.at = d.m.At
-	if f.Kind == frame.Request {
-		d.path = f.Name
-	}
-	if d.m.From == jsonrpc.Unknown {
-		switch {
-		case f.FromClient || f.Kind == frame.Request:
-			d.m.From = jsonrpc.Client
-		case f.Kind == frame.Body || f.Kind == frame.Event:
-			d.m.From = jsonrpc.Server
-		}
-	}
-	own := func(m *msg.Message) {
-		if m.Session = d.session(""); len(d.Tasks) > 0 {
-			m.Session, m.Run = d.Tasks[len(d.Tasks)-1].Context, d.Tasks[len(d.Tasks)-1].Run.ID
-		}
+// Read decodes one message.
+func (d *connection) Read() {
+	d.m, d.path = jsonrpc.Of(d.Frame, d.Root), ""
+	d.At = d.m.At
+	if d.Frame.Kind == frame.Request {
+		d.path = d.Frame.Name
 	}
 	text := d.m.Text(&d.inner)
 	d.message()
 	if text {
-		unread.Keep(&d.inner, out, before, own)
+		d.KeepUnread(&d.inner)
 	}
-	unread.Keep(&d.doc, out, before, own)
-	return nil
+}
+
+// In returns the context and the run of the last task.
+func (d *connection) In() (session, run string) {
+	if n := len(d.Tasks); n > 0 {
+		return d.Tasks[n-1].Context, d.Tasks[n-1].Run.ID
+	}
+	return d.session(""), ""
 }
 
 // Flush emits the artifacts that are not complete. A message that has no context yet is in no
 // conversation, and waits for the first response.
-func (d *connection) Flush(out *decoder.Output) error {
-	d.out, d.at = out, conversation.Time{}
+func (d *connection) Flush() {
 	for _, t := range d.Tasks {
 		d.artifacts(t, msg.Partial)
 	}
-	return nil
+}
+
+// Begin looks at the end of a response: messages without an answer are delegations.
+func (d *connection) Begin() (record bool) {
+	if d.Frame.Kind == frame.Close {
+		for _, h := range d.Hops.Open {
+			d.delegate(h)
+		}
+	}
+	return true
 }
 
 // session is the conversation: the context, else the address or the name of the recording.
@@ -197,13 +162,13 @@ func (d *connection) session(context string) string {
 	if context != "" {
 		return context
 	}
-	if d.origin == "" {
+	if d.Origin == "" {
 		return "unknown"
 	}
-	if name, ok := strings.CutSuffix(d.origin[strings.LastIndexAny(d.origin, `/\`)+1:], ".jsonl"); ok && name != "" {
+	if name, ok := strings.CutSuffix(d.Origin[strings.LastIndexAny(d.Origin, `/\`)+1:], ".jsonl"); ok && name != "" {
 		return name
 	}
-	return d.origin
+	return d.Origin
 }
 
 // task returns a task, which it adds if need be.
@@ -216,10 +181,8 @@ func (d *connection) task(id, context string) *task {
 
 // add adds a message of a task, or of the session alone.
 func (d *connection) add(t *task, kind msg.Kind, key string) *msg.Message {
-	m := d.out.Add()
-	m.Kind, m.Key, m.Complete = kind, key, msg.Complete
-	m.Agent = msg.Agent{Name: d.Server, Kind: msg.KindAgent}
-	d.at.Set(m)
+	m := d.Add(kind, key)
+	m.Agent.Name = d.Server
 	if m.Session = d.session(""); t != nil {
 		m.Session = t.Context
 		t.Run.Mark(m)
@@ -229,8 +192,5 @@ func (d *connection) add(t *task, kind msg.Kind, key string) *msg.Message {
 
 // status adds a message that a user would not see.
 func (d *connection) status(t *task, key, typ string) *msg.Message {
-	m := d.add(t, msg.Status, key)
-	m.Hidden = true
-	m.SetAttr("type", typ)
-	return m
+	return record.Hide(d.add(t, msg.Status, key), typ)
 }

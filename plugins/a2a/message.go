@@ -22,7 +22,7 @@ func (d *connection) message() {
 	}
 	switch {
 	case d.m.Beside != "" || d.m.Is(jsonv.String): // no message
-		d.status(nil, "beside:"+msg.HashKey(d.m.Beside, string(d.m.Peek()), strconv.FormatInt(d.at.Nanos, 10)), cmp.Or(d.m.Beside, "text")).Content = d.m.Value.Text()
+		d.status(nil, "beside:"+msg.HashKey(d.m.Beside, string(d.m.Peek()), strconv.FormatInt(d.At.Nanos, 10)), cmp.Or(d.m.Beside, "text")).Content = d.m.Value.Text()
 	case method != "":
 		d.request(method, d.m.Get("params"))
 	case fault.Exists():
@@ -39,7 +39,7 @@ func (d *connection) message() {
 // key names a message without an id of its own by its content.
 func (d *connection) key(what string) string {
 	p := d.m.Get("params")
-	return msg.HashKey(what, strconv.Itoa(int(d.m.From)), d.m.ID(), strconv.FormatInt(d.at.Nanos, 10), string(p.First("id", "taskId", "name").Peek()))
+	return msg.HashKey(what, strconv.Itoa(int(d.m.From)), d.m.ID(), strconv.FormatInt(d.At.Nanos, 10), string(p.First("id", "taskId", "name").Peek()))
 }
 
 // hop returns the open hop that the message answers, or nil.
@@ -66,7 +66,7 @@ func (d *connection) request(method string, p jsonv.Value) {
 // send decodes a message that is sent: {message, configuration, metadata}.
 func (d *connection) send(method string, p jsonv.Value) {
 	v, c := p.Get("message"), p.Get("configuration")
-	h := &hop{RPC: d.m.ID(), From: d.m.From, At: d.at}
+	h := &hop{RPC: d.m.ID(), From: d.m.From, At: d.At}
 	h.ID, h.Name = ident.Of(v.Get("messageId")), method
 	h.Stream = strings.Contains(strings.ToLower(method), "stream") || method == "tasks/sendSubscribe"
 	h.Context, h.Task = ident.First(v.Get("contextId"), p.Get("sessionId")), ident.First(v.Get("taskId"), p.Get("id"))
@@ -75,7 +75,7 @@ func (d *connection) send(method string, p jsonv.Value) {
 	b.read(v, "\n")
 	h.Text, h.Files = conversation.Cut(string(b.text), maxText), b.files
 	if h.ID == "" {
-		h.ID = "rpc:" + msg.HashKey(h.RPC, h.Context, h.Task, h.Text, strconv.FormatInt(d.at.Nanos, 10))
+		h.ID = "rpc:" + msg.HashKey(h.RPC, h.Context, h.Task, h.Text, strconv.FormatInt(d.At.Nanos, 10))
 	}
 	var m msg.Message
 	m.SetAttr("rpc_id", ident.OrNumber(d.m.Get("id")))
@@ -126,18 +126,16 @@ func (d *connection) delegate(h *hop) {
 	m.Delegation.Task, m.Delegation.Async = msg.Plain(h.Text), h.Async
 	m.Tool.Arguments = msg.Plain("{}")
 	m.Attrs = append(m.Attrs, h.Attrs...)
-	h.At.Or(d.at).Set(m)
+	h.At.Or(d.At).Set(m)
 }
 
 // of adds a message of the sender.
 func (d *connection) of(h *hop, kind msg.Kind, key string) *msg.Message {
-	m := d.out.Add()
-	m.Kind, m.Key, m.Complete, m.Session = kind, key, msg.Complete, d.session(h.Context)
-	m.Agent = msg.Agent{Name: "client", Kind: msg.KindAgent}
+	m := d.Add(kind, key)
+	m.Session, m.Agent.Name = d.session(h.Context), "client"
 	m.Tool.CallID, m.Tool.Name = h.ID, h.Name
 	m.Delegation.To = d.Server
 	h.Run.Mark(m)
-	d.at.Set(m)
 	return m
 }
 
@@ -153,7 +151,7 @@ func (d *connection) prompt(h *hop, t *task) {
 	m := d.add(t, msg.User, "message:"+h.ID)
 	m.Role, m.Agent = msg.RoleUser, msg.Agent{Name: "client", Kind: msg.KindAgent}
 	m.Content, m.Attachments = msg.Plain(h.Text), slices.Clone(h.Files)
-	h.At.Or(d.at).Set(m)
+	h.At.Or(d.At).Set(m)
 }
 
 // accepts links the hop to the task that it causes, or goes on with.
@@ -217,13 +215,6 @@ func (d *connection) failed(h *hop, fault jsonv.Value) {
 	m.SetAttr("data", conversation.ShortJSON(fault.First("data", "details")))
 }
 
-// close ends the exchange: a message without a response is in no context.
-func (d *connection) close() {
-	for _, h := range d.Hops.Open {
-		d.delegate(h)
-	}
-}
-
 // result decodes a result, or an event of one, by its kind.
 func (d *connection) result(h *hop, v jsonv.Value) {
 	for _, name := range [...]string{"task", "message", "statusUpdate", "artifactUpdate"} {
@@ -250,9 +241,8 @@ func (d *connection) result(h *hop, v jsonv.Value) {
 	default:
 		q, ok := d.Requests.Take(d.m, func(jsonrpc.Request) bool { return true })
 		if !ok && (d.m.ID() == "" || d.m.Get("result").Kind() == jsonv.Missing) {
-			m := d.out.Unknown(cmp.Or(ident.Peek(v.Get("kind")), "none"), d.root.Raw())
-			m.Session, m.Key = d.session(""), "unknown:"+msg.HashKey(string(d.root.Peek()))
-			d.at.Set(m)
+			m := d.Unknown(ident.Peek(v.Get("kind")), d.Root)
+			m.Session, m.Run = d.session(""), ""
 			return
 		}
 		m := d.status(nil, "response:"+d.key(q.Method+string(v.Peek())), cmp.Or(q.Method, "response"))
@@ -293,7 +283,7 @@ func (d *connection) update(h *hop, kind string, v jsonv.Value) {
 	t := d.task(id, cmp.Or(context, "task:"+id))
 	ident.Is(named, t.Context)
 	d.accepts(h, t)
-	class, before := "", len(d.out.Messages)
+	class, before := "", len(d.Out.Messages)
 	switch kind {
 	case "task":
 		for m := range v.Get("history").Elems() {
@@ -311,8 +301,8 @@ func (d *connection) update(h *hop, kind string, v jsonv.Value) {
 		d.text(t, v)
 		d.end(t, "completed")
 	}
-	if before < len(d.out.Messages) && kind != "message" {
-		d.out.Messages[before].SetAttr("metadata", conversation.ShortJSON(v.Get("metadata")))
+	if before < len(d.Out.Messages) && kind != "message" {
+		d.Out.Messages[before].SetAttr("metadata", conversation.ShortJSON(v.Get("metadata")))
 	}
 	if h == nil {
 		return
@@ -335,9 +325,9 @@ func ends(state string) bool {
 // transition decodes a status: {state, message, timestamp}. It returns the class of a failure.
 func (d *connection) transition(t *task, v jsonv.Value) (class string) {
 	state := stateOf(v.Get("state"))
-	t.At = conversation.TimeOf(v.Get("timestamp")).Or(d.at)
+	t.At = conversation.TimeOf(v.Get("timestamp")).Or(d.At)
 	if t.At.Nanos != 0 {
-		d.at = t.At
+		d.At = t.At
 	}
 	d.text(t, v.Get("message"))
 	changed := state != t.State
@@ -351,7 +341,7 @@ func (d *connection) transition(t *task, v jsonv.Value) (class string) {
 	case ends(state):
 		d.end(t, state)
 	case changed && state != "":
-		m := d.status(t, "state:"+msg.HashKey(t.ID, state, strconv.FormatInt(d.at.Nanos, 10)), "state")
+		m := d.status(t, "state:"+msg.HashKey(t.ID, state, strconv.FormatInt(d.At.Nanos, 10)), "state")
 		m.SetAttr("state", state)
 		if rests(state) {
 			m.Signal = msg.RunPause
@@ -393,7 +383,7 @@ func (d *connection) text(t *task, v jsonv.Value) {
 	ident.Is(v.Get("contextId"), t.Context)
 	id := ident.Of(v.Get("messageId"))
 	if id == "" {
-		id = msg.HashKey(t.ID, t.State, string(b.text), strconv.FormatInt(d.at.Nanos, 10))
+		id = msg.HashKey(t.ID, t.State, string(b.text), strconv.FormatInt(d.At.Nanos, 10))
 	}
 	if !t.Seen.Add(id, maxSeen) { // the history repeats it
 		v.MarkRead()
@@ -462,11 +452,11 @@ func (d *connection) artifacts(t *task, complete msg.Completeness) {
 		if p.Empty() || p.Closed {
 			continue
 		}
-		m := d.out.Add()
+		m := d.Out.Add()
 		m.Kind, m.Key, m.Complete, m.Session, m.Run = msg.Assistant, p.Key, complete, t.Context, t.Run.ID
 		m.Agent, m.Role = msg.Agent{Name: d.Server, Kind: msg.KindAgent}, msg.RoleAssistant
 		m.Content = msg.Plain(string(p.Text))
-		t.At.Or(d.at).Set(m)
+		t.At.Or(d.At).Set(m)
 		m.SetAttr("artifact", p.Tool)
 		m.SetAttr("description", p.Server)
 		if p.Cut {

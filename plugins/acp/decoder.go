@@ -21,55 +21,43 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
+	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/jsonrpc"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
-	"github.com/earshot-dev/earshot/core/sdk/snapshot"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
-
-// unread keeps the members that the decoder did not read.
-var unread = unknown.NewKeeper(leavesOut)
 
 //go:embed testdata/leaves-out.json
 var leavesOut []byte
 
 // New returns the factory of decoders of this format.
-func New() decoder.Factory { return factory{} }
-
-type factory struct{}
-
-func (factory) Info() decoder.Info {
-	return decoder.Info{
-		Name: "acp", Version: "1.0.0", Revision: 1,
-		Summary:    "Agent Client Protocol between an editor and a coding agent.",
-		Transports: []frame.Kind{frame.Line, frame.Text},
-	}
-}
-
-// New returns a decoder for one connection. There are no options.
-func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	return &connection{origin: strings.ToValidUTF8(s.Origin, "\uFFFD")}, conversation.NoOptions("acp", s.Options)
+func New() decoder.Factory {
+	return record.Format[state]{
+		Info: decoder.Info{
+			Name: "acp", Revision: 1,
+			Summary:    "Agent Client Protocol between an editor and a coding agent.",
+			Transports: []frame.Kind{frame.Line, frame.Text},
+		},
+		LeavesOut: leavesOut,
+		State:     1,
+		Open:      func(r *record.Current, s *state) record.Reader { return &connection{Current: r, state: s} },
+	}.Factory()
 }
 
 const (
-	stateVersion = 1
-	maxSessions  = 32
-	maxText      = 1 << 20 // bytes of a message that is not complete
+	maxSessions = 32
+	maxText     = 1 << 20 // bytes of a message that is not complete
 )
 
 // connection decodes the messages of one connection.
 type connection struct {
-	doc    jsonv.Doc
-	inner  jsonv.Doc // of a message that a recorder wrote as a string
-	origin string
-	state
+	inner jsonv.Doc // of a message that a recorder wrote as a string
+	*record.Current
+	*state
 
-	s    *session // of the current message
-	m    jsonrpc.Message
-	at   conversation.Time
-	out  *decoder.Output
-	root jsonv.Value
+	s *session // of the current message
+	m jsonrpc.Message
 }
 
 // state is the decoder's state; its JSON is the snapshot.
@@ -110,54 +98,32 @@ type call struct {
 	History bool              `json:",omitempty"`
 }
 
-var (
-	_ decoder.Decoder     = (*connection)(nil)
-	_ decoder.Snapshotter = (*connection)(nil)
-)
-
-// Snapshot implements decoder.Snapshotter.
-func (d *connection) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
-
-// Restore implements decoder.Snapshotter.
-func (d *connection) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }
-
-// Decode decodes one message.
-func (d *connection) Decode(f *frame.Frame, out *decoder.Output) error {
-	if f.Kind == frame.Close {
-		return nil
-	}
-	root, ok := conversation.ParseObject(&d.doc, f.Data, out)
-	if !ok {
-		return nil
-	}
-	before := len(out.Messages)
-	d.root, d.m, d.out = root, jsonrpc.Of(root), out
-	if d.m.From == jsonrpc.Unknown && f.FromClient {
-		d.m.From = jsonrpc.Client
-	}
-	d.at = d.m.At
+// Read decodes one message.
+func (d *connection) Read() {
+	d.m = jsonrpc.Of(d.Frame, d.Root)
+	d.At = d.m.At
 	d.enter("")
-	own := func(m *msg.Message) { m.Session, m.Run = d.s.ID, d.s.Run.ID }
-	if d.m.Text(&d.inner) {
-		d.message()
-		unread.Keep(&d.inner, out, before, own)
-	} else {
-		d.message()
+	text := d.m.Text(&d.inner)
+	d.message()
+	if text {
+		d.KeepUnread(&d.inner)
 	}
-	unread.Keep(&d.doc, out, before, own)
-	return nil
+}
+
+// In returns the session and its run.
+func (d *connection) In() (session, run string) {
+	return d.s.ID, d.s.Run.ID
 }
 
 // Flush emits the messages whose chunks still come.
-func (d *connection) Flush(out *decoder.Output) error {
+func (d *connection) Flush() {
 	for _, s := range d.Sessions {
 		for _, p := range s.Open.Parts {
 			if !p.Empty() {
-				d.text(out.Add(), s, p, msg.Partial)
+				d.text(d.Out.Add(), s, p, msg.Partial)
 			}
 		}
 	}
-	return nil
 }
 
 // enter makes a session that of the current message. A message without one is of the session
@@ -168,21 +134,11 @@ func (d *connection) enter(id string) {
 			d.s = d.Sessions[n-1]
 			return
 		}
-		d.s = &session{ID: nameOf(d.origin)}
+		d.s = &session{ID: nameOf(d.Origin)}
 		return
 	}
-	for i, s := range d.Sessions {
-		if s.ID == id {
-			d.Sessions = append(append(d.Sessions[:i:i], d.Sessions[i+1:]...), s)
-			d.s = s
-			return
-		}
-	}
-	if len(d.Sessions) >= maxSessions {
-		d.Sessions = d.Sessions[1:]
-	}
-	d.s = &session{ID: id}
-	d.Sessions = append(d.Sessions, d.s)
+	d.Sessions = bounded.Use(d.Sessions, maxSessions, func(s *session) bool { return s.ID == id }, func() *session { return &session{ID: id} })
+	d.s = d.Sessions[len(d.Sessions)-1]
 }
 
 // nameOf is the name of a connection: that of its recording.
@@ -196,10 +152,8 @@ func nameOf(origin string) string {
 
 // add adds a message of the session.
 func (d *connection) add(kind msg.Kind, key string) *msg.Message {
-	m := d.out.Add()
-	m.Kind, m.Key, m.Session, m.Complete = kind, key, d.s.ID, msg.Complete
-	m.Agent = msg.Agent{Name: d.Agent, Kind: msg.KindAgent}
-	d.at.Set(m)
+	m := d.Add(kind, key)
+	m.Agent.Name = d.Agent
 	if d.s.Run.Active() {
 		d.s.Run.Mark(m)
 	}
@@ -208,15 +162,10 @@ func (d *connection) add(kind msg.Kind, key string) *msg.Message {
 
 // status adds a message that a user would not see.
 func (d *connection) status(key, typ string) *msg.Message {
-	m := d.add(msg.Status, key)
-	m.Hidden = true
-	m.SetAttr("type", typ)
-	return m
+	return record.Hide(d.add(msg.Status, key), typ)
 }
 
 // unknown keeps a message that is of no known kind.
 func (d *connection) unknown(typ string) {
-	m := d.out.Unknown(typ, d.root.Raw())
-	m.Session, m.Run, m.Key = d.s.ID, d.s.Run.ID, "unknown:"+msg.HashKey(string(d.root.Peek()))
-	d.at.Set(m)
+	d.Unknown(typ, d.Root)
 }

@@ -22,7 +22,7 @@ func (d *connection) message() {
 	}
 	switch {
 	case d.m.Beside != "" || d.m.Is(jsonv.String): // no message
-		d.status("beside:"+msg.HashKey(d.m.Beside, string(d.m.Peek()), strconv.FormatInt(d.at.Nanos, 10)), cmp.Or(d.m.Beside, "text")).Content = d.m.Value.Text()
+		d.status("beside:"+msg.HashKey(d.m.Beside, string(d.m.Peek()), strconv.FormatInt(d.At.Nanos, 10)), cmp.Or(d.m.Beside, "text")).Content = d.m.Value.Text()
 	case method != "":
 		d.request(method, p)
 	case d.m.Get("result").Kind() != jsonv.Missing || d.m.Get("error").Exists():
@@ -35,7 +35,7 @@ func (d *connection) message() {
 // key names a message without an id of its own by its content.
 func (d *connection) key(what string) string {
 	p := d.m.Get("params")
-	return msg.HashKey(d.s.ID, d.s.Run.ID, what, d.m.ID(), strconv.FormatInt(d.at.Nanos, 10), string(p.First("update", "cwd", "path", "modelId", "modeId", "terminalId", "content").Peek()))
+	return msg.HashKey(d.s.ID, d.s.Run.ID, what, d.m.ID(), strconv.FormatInt(d.At.Nanos, 10), string(p.First("update", "cwd", "path", "modelId", "modeId", "terminalId", "content").Peek()))
 }
 
 // request decodes a request or a notification.
@@ -84,7 +84,7 @@ func (d *connection) request(method string, p jsonv.Value) {
 // prompt decodes the request that begins a turn.
 func (d *connection) prompt(blocks jsonv.Value) {
 	d.complete()
-	d.s.Run.Begin("turn:" + msg.HashKey(d.s.ID, d.m.ID(), string(blocks.Peek()), strconv.FormatInt(d.at.Nanos, 10)))
+	d.s.Run.Begin("turn:" + msg.HashKey(d.s.ID, d.m.ID(), string(blocks.Peek()), strconv.FormatInt(d.At.Nanos, 10)))
 	d.s.Parts, d.s.Prompted = 0, true
 	m := d.add(msg.User, "prompt:"+d.s.Run.ID)
 	m.Role, m.Agent = msg.RoleUser, msg.Agent{Kind: msg.KindHuman}
@@ -130,7 +130,7 @@ func (d *connection) response() {
 	q, ok := d.Requests.Take(d.m, func(q jsonrpc.Request) bool {
 		return fault.Exists() || (q.Method == "session/request_permission") == permission && (!stop.Exists() || q.Method == "session/prompt")
 	})
-	if ok && q.Session != nameOf(d.origin) && !result.Get("sessionId").Exists() {
+	if ok && q.Session != nameOf(d.Origin) && !result.Get("sessionId").Exists() {
 		d.enter(q.Session)
 	}
 	switch {

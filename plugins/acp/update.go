@@ -77,7 +77,7 @@ func (d *connection) chunk(kind msg.Kind, u jsonv.Value, history bool) {
 		p.Key = conversation.Ordinal(d.s.Run.ID+"/"+kind.String(), &d.s.Parts)
 		d.s.Message, d.s.History = id, history
 	}
-	d.s.At = d.at
+	d.s.At = d.At
 	var m msg.Message
 	var texts conversation.Texts
 	block(&m, u.Get("content"), &texts)
@@ -93,7 +93,7 @@ func (d *connection) chunk(kind msg.Kind, u jsonv.Value, history bool) {
 func (d *connection) complete() {
 	for _, p := range d.s.Open.Parts {
 		if !p.Empty() {
-			m := d.out.Add()
+			m := d.Out.Add()
 			if !d.s.History {
 				d.s.Run.Mark(m)
 			}
@@ -135,7 +135,7 @@ func (d *connection) tool(u jsonv.Value) *call {
 	}
 	c := d.s.Calls.Get(id)
 	if c == nil {
-		c = &call{Call: conversation.Call{ID: id}, Run: d.s.Run.ID, At: d.at}
+		c = &call{Call: conversation.Call{ID: id}, Run: d.s.Run.ID, At: d.At}
 		d.s.Calls.Add(c)
 	}
 	claude := u.Path("_meta", "claudeCode")
@@ -234,7 +234,7 @@ func (d *connection) emit(c *call, complete msg.Completeness) *msg.Message {
 	m.SetAttr("title", c.Title)
 	m.SetAttr("tool_kind", c.Kind)
 	m.SetAttr("parent_tool_call", c.Parent)
-	c.At.Or(d.at).Set(m)
+	c.At.Or(d.At).Set(m)
 	return m
 }
 

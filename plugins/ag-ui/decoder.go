@@ -27,53 +27,38 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
-	"github.com/earshot-dev/earshot/core/sdk/jsonv"
-	"github.com/earshot-dev/earshot/core/sdk/snapshot"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
-
-// unread keeps the members that the decoder did not read.
-var unread = unknown.NewKeeper(leavesOut)
 
 //go:embed testdata/leaves-out.json
 var leavesOut []byte
 
 // New returns the factory of decoders of this format.
-func New() decoder.Factory { return factory{} }
-
-type factory struct{}
-
-func (factory) Info() decoder.Info {
-	return decoder.Info{
-		Name:       "ag-ui",
-		Version:    "1.0.0",
-		Revision:   1,
-		Summary:    "AG-UI events between an agent and a user interface.",
-		Transports: []frame.Kind{frame.Event, frame.Request, frame.Line, frame.Text},
-	}
-}
-
-// New returns a decoder for one stream. There are no options.
-func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	return &stream{origin: strings.ToValidUTF8(s.Origin, "\uFFFD")}, conversation.NoOptions("ag-ui", s.Options)
+func New() decoder.Factory {
+	return record.Format[state]{
+		Info: decoder.Info{
+			Name:       "ag-ui",
+			Revision:   1,
+			Summary:    "AG-UI events between an agent and a user interface.",
+			Transports: []frame.Kind{frame.Event, frame.Request, frame.Line, frame.Text},
+		},
+		LeavesOut: leavesOut,
+		State:     1,
+		Open:      func(r *record.Current, s *state) record.Reader { return &stream{Current: r, state: s} },
+	}.Factory()
 }
 
 const (
-	stateVersion = 1
-	maxSeen      = 4096 // messages, texts and results
-	shortID      = 12   // bytes; ids of fewer are unique in their run only
+	maxSeen = 4096 // messages, texts and results
+	shortID = 12   // bytes; ids of fewer are unique in their run only
 )
 
 // stream decodes one stream, as a rule of one run.
 type stream struct {
-	doc    jsonv.Doc
-	origin string // the session of a stream that names none
-	state
+	*record.Current
+	*state
 
-	root jsonv.Value // the event, or the request
-	typ  string
-	at   conversation.Time
-	out  *decoder.Output
+	typ string
 }
 
 // state is the decoder's state; its JSON is the snapshot.
@@ -87,45 +72,27 @@ type state struct {
 	Thought int                                    `json:",omitempty"` // thoughts without an id in the run
 }
 
-var (
-	_ decoder.Decoder     = (*stream)(nil)
-	_ decoder.Snapshotter = (*stream)(nil)
-)
-
-// Snapshot implements decoder.Snapshotter.
-func (d *stream) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
-
-// Restore implements decoder.Snapshotter.
-func (d *stream) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }
-
-// Decode decodes one event, or a request.
-func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
-	if f.Kind == frame.Close {
-		return nil
-	}
-	root, ok := conversation.ParseObject(&d.doc, f.Data, out)
-	if !ok {
-		return nil
-	}
-	before := len(out.Messages)
-	d.root, d.typ, d.at, d.out = root, ident.Of(root.Get("type")), conversation.TimeOf(root.Get("timestamp")), out
+// Read decodes one event, or a request.
+func (d *stream) Read() {
+	d.typ, d.At = ident.Of(d.Root.Get("type")), conversation.TimeOf(d.Root.Get("timestamp"))
 	d.decode()
-	unread.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session, m.Run = d.session(), d.Run.ID })
-	return nil
+}
+
+// In returns the session and the run.
+func (d *stream) In() (session, run string) {
+	return d.session(), d.Run.ID
 }
 
 // Flush emits the parts that are not complete.
-func (d *stream) Flush(out *decoder.Output) error {
+func (d *stream) Flush() {
 	for _, p := range d.Parts.Parts {
 		if !p.Empty() && d.Calls.Get(p.CallID) == nil {
-			m := out.Add()
-			d.fill(m, p)
+			d.fill(d.Out.Add(), p)
 		}
 	}
-	return nil
 }
 
-func (d *stream) session() string { return cmp.Or(d.Session, d.origin, "unknown") }
+func (d *stream) session() string { return cmp.Or(d.Session, d.Origin, "unknown") }
 
 // unique returns an id of the protocol as one that is unique in the session.
 func (d *stream) unique(id string) string {
@@ -154,12 +121,10 @@ func (d *stream) fill(m *msg.Message, p *conversation.Part) {
 
 // add adds a message of the run.
 func (d *stream) add(kind msg.Kind, key string) *msg.Message {
-	m := d.out.Add()
-	m.Kind, m.Key, m.Session, m.Complete, m.Agent.Kind = kind, key, d.session(), msg.Complete, msg.KindAgent
-	d.at.Set(m)
+	m := d.Add(kind, key)
 	d.Run.Mark(m)
 	return m
 }
 
 // id reads an id, whose name some adapters write in snake_case.
-func (d *stream) id(camel, snake string) string { return ident.Of(d.root.First(camel, snake)) }
+func (d *stream) id(camel, snake string) string { return ident.Of(d.Root.First(camel, snake)) }

@@ -8,11 +8,12 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
 
 // decode decodes an event by its type, or a request, which has none.
 func (d *stream) decode() {
-	if d.typ == "" && d.root.Get("messages").Is(jsonv.Array) {
+	if d.typ == "" && d.Root.Get("messages").Is(jsonv.Array) {
 		d.request()
 		return
 	}
@@ -30,40 +31,30 @@ func (d *stream) decode() {
 	case "RUN_ERROR":
 		d.failed()
 	case "TOOL_CALL_RESULT":
-		d.result(d.id("toolCallId", "tool_call_id"), d.root.First("content", "result"), d.id("messageId", "message_id"))
+		d.result(d.id("toolCallId", "tool_call_id"), d.Root.First("content", "result"), d.id("messageId", "message_id"))
 	case "MESSAGES_SNAPSHOT":
 		d.endChunks("")
-		d.messages(d.root.Get("messages"), msg.Summary, "user", true)
+		d.messages(d.Root.Get("messages"), msg.Summary, "user", true)
 	case "USAGE_METADATA":
-		d.usage("", d.root)
+		d.usage("", d.Root)
 	case "RAW": // LangGraph's own events: one ends a response and has its tokens
-		if event := d.root.Get("event"); event.Get("event").Equal("on_chat_model_end") {
+		if event := d.Root.Get("event"); event.Get("event").Equal("on_chat_model_end") {
 			output := event.Path("data", "output")
 			d.usage(ident.Of(output.Get("id")), output.Get("usage_metadata"))
 		}
 	case "STATE_SNAPSHOT", "STATE_DELTA", "ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA", "STEP_STARTED", "STEP_FINISHED", "CUSTOM",
 		"THINKING_START", "THINKING_END", "REASONING_START", "REASONING_END", "REASONING_ENCRYPTED_VALUE":
-		d.notice(d.typ, d.root)
+		d.notice(d.typ, d.Root)
 	default:
 		if !d.piece(group, action) {
-			d.unknown()
+			d.Unknown(d.typ, d.Root)
 		}
 	}
 }
 
-// unknown keeps a record of an unknown type.
-func (d *stream) unknown() {
-	m := d.out.Unknown(cmp.Or(d.typ, "none"), d.root.Raw())
-	m.Session, m.Run, m.Key = d.session(), d.Run.ID, "unknown:"+msg.HashKey(string(d.root.Peek()))
-	d.at.Set(m)
-}
-
 // status adds a message that a user would not see.
 func (d *stream) status(key string) *msg.Message {
-	m := d.add(msg.Status, key)
-	m.Hidden = true
-	m.SetAttr("type", cmp.Or(d.typ, "request"))
-	return m
+	return record.Hide(d.add(msg.Status, key), cmp.Or(d.typ, "request"))
 }
 
 // notice decodes an event beside the messages. It has no id: equal ones of a run are one.
@@ -90,15 +81,15 @@ func (d *stream) start() {
 // next run.
 func (d *stream) finished() {
 	d.finishAll()
-	d.root.First("threadId", "thread_id").Equal(d.Session)
-	for u := range d.root.Get("usage").Elems() {
+	d.Root.First("threadId", "thread_id").Equal(d.Session)
+	for u := range d.Root.Get("usage").Elems() {
 		d.usage("", u)
 	}
 	m := d.status("stop:" + d.Run.ID)
-	m.Content = d.root.Get("result").Text()
-	outcome := d.root.Get("outcome")
+	m.Content = d.Root.Get("result").Text()
+	outcome := d.Root.Get("outcome")
 	m.SetAttr("interrupts", conversation.ShortJSON(outcome.Get("interrupts")))
-	if d.root.First("runId", "run_id").Equal(d.Run.ID); d.Run.Active() { // LangGraph's is another id
+	if d.Root.First("runId", "run_id").Equal(d.Run.ID); d.Run.Active() { // LangGraph's is another id
 		m.Kind, m.FinishReason = msg.Stop, cmp.Or(ident.Of(outcome.Get("type")), "stop")
 		d.Run.End(m)
 	}
@@ -107,9 +98,9 @@ func (d *stream) finished() {
 // failed decodes the error that ends a run.
 func (d *stream) failed() {
 	d.finishAll()
-	message := d.root.Get("message")
+	message := d.Root.Get("message")
 	m := d.add(msg.Error, "error:"+msg.HashKey(d.Run.ID, string(message.Peek())))
-	m.IsError, m.Content, m.Tool.ErrorType = true, message.Text(), ident.Of(d.root.Get("code"))
+	m.IsError, m.Content, m.Tool.ErrorType = true, message.Text(), ident.Of(d.Root.Get("code"))
 	if d.Run.Active() {
 		m.FinishReason = "error"
 		d.Run.End(m)
@@ -132,7 +123,7 @@ func (d *stream) piece(group, action string) bool {
 	case "TOOL_CALL":
 		kind = msg.ToolCall
 	case "TEXT_MESSAGE":
-		kind = kindOf(d.root.Get("role"))
+		kind = kindOf(d.Root.Get("role"))
 	case "REASONING_MESSAGE", "THINKING_TEXT_MESSAGE", "THINKING":
 		kind = msg.Reasoning
 	default:
@@ -167,7 +158,7 @@ func (d *stream) piece(group, action string) bool {
 	if parent := d.id("parentMessageId", "parent_message_id"); kind == msg.ToolCall && parent != "" {
 		p.Key = d.unique(parent)
 	}
-	d.Parts.Append(p, d.root.Get("delta").Text(), conversation.MaxBytes)
+	d.Parts.Append(p, d.Root.Get("delta").Text(), conversation.MaxBytes)
 	if action == "CHUNK" {
 		d.Chunk = name
 	}
@@ -228,7 +219,7 @@ func (d *stream) emit(p *conversation.Part, complete msg.Completeness) *msg.Mess
 // result emits the result of a call, once.
 func (d *stream) result(id string, content jsonv.Value, messageID string) {
 	if id == "" {
-		d.unknown()
+		d.Unknown(d.typ, d.Root)
 		return
 	}
 	d.finish(d.Parts.Part("TOOL_CALL:" + id))
@@ -250,11 +241,11 @@ func (d *stream) result(id string, content jsonv.Value, messageID string) {
 // model. The input has the cached ones, the output those of reasoning.
 func (d *stream) usage(id string, u jsonv.Value) {
 	in, out := u.First("inputTokens", "input_tokens"), u.First("outputTokens", "output_tokens")
-	response := conversation.Response{ID: id, Run: d.Run.ID, At: d.at, Model: ident.Of(u.Get("model")), Provider: ident.Of(u.Get("provider"))}
+	response := conversation.Response{ID: id, Run: d.Run.ID, At: d.At, Model: ident.Of(u.Get("model")), Provider: ident.Of(u.Get("provider"))}
 	if id == "" {
 		response.ID = msg.HashKey(d.Run.ID, response.Provider, response.Model, string(in.Peek()), string(out.Peek()))
 	} else {
-		response.Model = ident.Of(d.root.Path("event", "data", "output", "response_metadata", "model_name"))
+		response.Model = ident.Of(d.Root.Path("event", "data", "output", "response_metadata", "model_name"))
 	}
 	if !u.Is(jsonv.Object) || !d.Seen.Add("usage:"+response.ID, maxSeen) {
 		return
@@ -264,6 +255,6 @@ func (d *stream) usage(id string, u jsonv.Value) {
 	c.Input -= c.CacheRead
 	c.Reasoning = max(u.Get("reasoningTokens").Uint(), u.Path("output_token_details", "reasoning").Uint())
 	response.Count(c, msg.Provider)
-	m := response.Usage(d.out, msg.Complete)
+	m := response.Usage(d.Out, msg.Complete)
 	m.Session, m.Agent.Kind = d.session(), msg.KindAgent
 }

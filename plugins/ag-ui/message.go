@@ -26,10 +26,10 @@ func kindOf(role jsonv.Value) msg.Kind {
 // the user interface executed. The messages before them are of earlier runs.
 func (d *stream) request() {
 	d.start()
-	d.messages(d.root.Get("messages"), msg.Complete, "assistant", false)
+	d.messages(d.Root.Get("messages"), msg.Complete, "assistant", false)
 	m := d.status("request:" + d.Run.ID)
 	m.SetAttr("parent_run_id", d.id("parentRunId", "parent_run_id"))
-	m.SetAttr("resume", conversation.ShortJSON(d.root.Get("resume")))
+	m.SetAttr("resume", conversation.ShortJSON(d.Root.Get("resume")))
 }
 
 // messages decodes a list that repeats the conversation: those behind the last message of that

@@ -9,7 +9,7 @@
 //     the format does not have are in metrics.extra.
 //   - Steps with is_copied_context repeat another trajectory: they are no work of this one.
 //   - A result refers to the trajectory of a sub-agent by trajectory_id, never by session_id.
-//   - A run has no end of its own: it ends at the next prompt, or with the document.
+//   - No member marks where a run ends: at the next prompt, or with the document.
 package atif
 
 import (
@@ -24,36 +24,35 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
-
-// unread keeps the members that the decoder did not read.
-var unread = unknown.NewKeeper(leavesOut)
 
 //go:embed testdata/leaves-out.json
 var leavesOut []byte
 
 // New returns the factory of decoders of this format.
-func New() decoder.Factory { return factory{} }
-
-type factory struct{}
-
-func (factory) Info() decoder.Info {
-	return decoder.Info{
-		Name:       "atif",
-		Version:    "1.0.0",
-		Revision:   1,
-		Summary:    "Trajectories of the Agent Trajectory Interchange Format, with those of sub-agents.",
-		Transports: []frame.Kind{frame.Body, frame.Line},
-		Documents:  []string{"*.json"},
-	}
+func New() decoder.Factory {
+	return record.Format[struct{}]{
+		Info: decoder.Info{
+			Name:       "atif",
+			Revision:   1,
+			Summary:    "Trajectories of the Agent Trajectory Interchange Format, with those of sub-agents.",
+			Transports: []frame.Kind{frame.Body, frame.Line},
+			Documents:  []string{"*.json"},
+		},
+		LeavesOut: leavesOut,
+		Open: func(r *record.Current, _ *struct{}) record.Reader {
+			r.Origin = nameOf(r.Origin)
+			return &stream{Current: r}
+		},
+	}.Factory()
 }
 
-// New returns a decoder for one stream. There are no options.
-func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	name := path.Base(strings.ReplaceAll(strings.ToValidUTF8(s.Origin, "\uFFFD"), `\`, "/"))
+// nameOf is the name of a stream whose documents name no session: that of its file.
+func nameOf(origin string) string {
+	name := path.Base(strings.ReplaceAll(origin, `\`, "/"))
 	name, _, _ = strings.Cut(name, ".json")
-	return &stream{origin: ident.Bounded(strings.Trim(name, "/."))}, conversation.NoOptions("atif", s.Options)
+	return ident.Bounded(strings.Trim(name, "/."))
 }
 
 // maxDepth is how deep trajectories are embedded in others.
@@ -61,13 +60,11 @@ const maxDepth = 64
 
 // stream decodes documents; nothing of one is needed for the next.
 type stream struct {
-	doc     jsonv.Doc
-	origin  string
-	out     *decoder.Output
+	*record.Current
 	session string
 }
 
-// trajectory is what is known while the steps of one are decoded.
+// trajectory has the facts of one while its steps are decoded.
 type trajectory struct {
 	id      string // empty at the top
 	agent   msg.Agent
@@ -94,29 +91,19 @@ type lastRun struct {
 // cause is the call that made a trajectory's agent run.
 type cause struct{ run, call string }
 
-// Flush has nothing to emit: every document is whole.
-func (d *stream) Flush(*decoder.Output) error { return nil }
+// Read decodes a document.
+func (d *stream) Read() {
+	d.session = cmp.Or(ident.Of(d.Root.Get("session_id")), ident.Of(d.Root.Get("trajectory_id")), d.Origin, "unknown")
+	if steps := d.Root.Get("steps"); !steps.Is(jsonv.Array) || !d.Root.Get("schema_version").HasPrefix("ATIF") {
+		d.Unknown("document", d.Root)
+		return
+	}
+	d.trajectory(d.Root, &trajectory{run: new(conversation.Run), refs: make(map[string]cause)}, 0)
+}
 
-// Decode decodes a document.
-func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
-	if f.Kind == frame.Close {
-		return nil
-	}
-	root, ok := conversation.ParseObject(&d.doc, f.Data, out)
-	if !ok {
-		return nil
-	}
-	before := len(out.Messages)
-	d.out = out
-	d.session = cmp.Or(ident.Of(root.Get("session_id")), ident.Of(root.Get("trajectory_id")), d.origin, "unknown")
-	if steps := root.Get("steps"); !steps.Is(jsonv.Array) || !root.Get("schema_version").HasPrefix("ATIF") {
-		m := out.Unknown("document", root.Raw())
-		m.Session, m.Key = d.session, "unknown:"+msg.HashKey(string(root.Peek()))
-	} else {
-		d.trajectory(root, &trajectory{run: new(conversation.Run), refs: make(map[string]cause)}, 0)
-	}
-	unread.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session = d.session })
-	return nil
+// In returns the session.
+func (d *stream) In() (session, run string) {
+	return d.session, ""
 }
 
 // trajectory decodes a trajectory and those embedded in it.
@@ -133,16 +120,12 @@ func (d *stream) trajectory(v jsonv.Value, t *trajectory, depth int) {
 		d.stepOf(s, t)
 	}
 	d.end(t)
-	m := d.out.Add()
-	m.Kind, m.Key, m.Session, m.Complete, m.Hidden, m.Agent = msg.Status, "trajectory:"+t.id, d.session, msg.Complete, true, t.agent
-	m.Content = v.Get("notes").Text()
-	m.SetAttr("type", "trajectory")
+	m := record.Hide(d.Add(msg.Status, "trajectory:"+t.id), "trajectory")
+	m.Agent, m.Content = t.agent, v.Get("notes").Text()
 	conversation.Attrs(m, v, "schema_version", "continued_trajectory_ref")
 	if tools := v.Path("agent", "tool_definitions"); tools.Is(jsonv.Array) {
-		m := d.out.Add()
-		m.Kind, m.Key, m.Session, m.Complete, m.Hidden, m.Agent = msg.Status, "tools:"+t.id, d.session, msg.Complete, true, t.agent
-		m.Content = tools.JSON()
-		m.SetAttr("type", msg.TypeTools)
+		m := record.Hide(d.Add(msg.Status, "tools:"+t.id), msg.TypeTools)
+		m.Agent, m.Content = t.agent, tools.JSON()
 	}
 	for sub := range v.Get("subagent_trajectories").Elems() {
 		n++
@@ -169,9 +152,8 @@ func (d *stream) embedded(v jsonv.Value, in *trajectory, depth int, place string
 
 // add adds a message of the step.
 func (d *stream) add(t *trajectory, kind msg.Kind, key string) *msg.Message {
-	m := d.out.Add()
-	m.Kind, m.Key, m.Session, m.Complete, m.Hidden = kind, key, d.session, msg.Complete, t.hide
-	m.Agent = t.agent
+	m := d.Add(kind, key)
+	m.Hidden, m.Agent = t.hide, t.agent
 	m.Agent.Name = cmp.Or(t.by, m.Agent.Name)
 	if t.again {
 		m.Hidden = true
@@ -225,7 +207,7 @@ func (d *stream) stepOf(v jsonv.Value, t *trajectory) {
 			r.at = t.at.Or(r.at)
 		}
 	}
-	first := len(d.out.Messages)
+	first := len(d.Out.Messages)
 	switch {
 	case source.Equal("user"):
 		m := d.add(t, msg.User, "user:"+t.step)
@@ -250,8 +232,8 @@ func (d *stream) stepOf(v jsonv.Value, t *trajectory) {
 	if !source.Equal("agent") {
 		d.results(v, t, nil)
 	}
-	if first < len(d.out.Messages) {
-		m := &d.out.Messages[first]
+	if first < len(d.Out.Messages) {
+		m := &d.Out.Messages[first]
 		conversation.Attrs(m, v, "reasoning_effort")
 		m.SetAttr("llm_call_count", v.Get("llm_call_count").Digits())
 	}
@@ -288,7 +270,7 @@ func image(p jsonv.Value, files *[]msg.Attachment) bool {
 
 // answer decodes a response of the model with its calls and their results.
 func (d *stream) answer(v jsonv.Value, t *trajectory) {
-	extra, first := v.Get("extra"), len(d.out.Messages)
+	extra, first := v.Get("extra"), len(d.Out.Messages)
 	r := conversation.Response{ID: cmp.Or(ident.Of(extra.Get("response_id")), "step:"+t.step), Model: cmp.Or(ident.Of(v.Get("model_name")), t.model), Run: t.run.ID, At: t.at}
 	if thoughts := v.Get("reasoning_content"); written(thoughts) {
 		m := d.add(t, msg.Reasoning, "reasoning:"+t.step)
@@ -323,8 +305,8 @@ func (d *stream) answer(v jsonv.Value, t *trajectory) {
 	}
 	if u := v.Get("metrics"); u.Is(jsonv.Object) && !t.again {
 		d.usage(u, t, &r)
-	} else if u.Is(jsonv.Object) && first < len(d.out.Messages) {
-		d.out.Messages[len(d.out.Messages)-1].SetAttr("copied_metrics", u.JSON().String())
+	} else if u.Is(jsonv.Object) && first < len(d.Out.Messages) {
+		d.Out.Messages[len(d.Out.Messages)-1].SetAttr("copied_metrics", u.JSON().String())
 	}
 	d.results(v, t, calls)
 }
@@ -341,7 +323,7 @@ func (d *stream) usage(u jsonv.Value, t *trajectory, r *conversation.Response) {
 		c.Input -= c.CacheWrite
 	}
 	r.Count(c, msg.TranscriptFinal)
-	m := r.Usage(d.out, msg.Complete)
+	m := r.Usage(d.Out, msg.Complete)
 	m.Key, m.Session, m.Agent = "usage:"+t.step, d.session, t.agent
 	m.Agent.Name = cmp.Or(t.by, m.Agent.Name)
 	t.run.Mark(m)
@@ -366,8 +348,7 @@ func (d *stream) refer(v jsonv.Value, t *trajectory) {
 func (d *stream) call(c, step jsonv.Value, t *trajectory, r *conversation.Response, calls map[string]*msg.Message) {
 	id := ident.Of(c.Get("tool_call_id"))
 	if id == "" {
-		m := d.out.Unknown("tool_call", c.Raw())
-		m.Session, m.Key = d.session, "unknown:"+msg.HashKey(t.step, string(c.Peek()))
+		d.Unknown("tool_call", c, t.step)
 		return
 	}
 	m := d.add(t, msg.ToolCall, "call:"+t.step+":"+id)
@@ -394,7 +375,7 @@ func (d *stream) call(c, step jsonv.Value, t *trajectory, r *conversation.Respon
 	calls[id] = &kept
 }
 
-// delegates reports whether the result of a call refers to trajectories, and adds what it refers to.
+// delegates reports whether the result of a call refers to trajectories, and adds them.
 func delegates(step jsonv.Value, call string, m *msg.Message) (found bool) {
 	for r := range step.Path("observation", "results").Elems() {
 		if refs := r.Get("subagent_trajectory_ref"); r.Get("source_call_id").Equal(call) && refs.Len() > 0 {

@@ -1,6 +1,6 @@
 // Package bedrockconverse decodes exchanges with Amazon Bedrock as a tap records them: Converse and
 // ConverseStream, and InvokeModel and InvokeModelWithResponseStream with the bodies of the models' makers.
-// Streams are binary messages (package core/frame/eventstream), whose names say what an event is.
+// Streams are binary messages (package core/frame/eventstream), whose names are those of the events.
 //
 // Facts of the format that are easy to get wrong:
 //

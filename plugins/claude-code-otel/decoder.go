@@ -21,7 +21,6 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/otlp"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
 //go:embed testdata/leaves-out.json
@@ -33,7 +32,7 @@ func New() decoder.Factory {
 		Name: "claude-code-otel", Revision: 2, Provider: "anthropic",
 		Summary: "OpenTelemetry of Claude Code: log events, and the spans of its beta.",
 		Names:   names, Beside: true, Direct: true, Rootless: true,
-		Rules: rules, Event: event, Rest: unknown.NewKeeper(leavesOut),
+		Rules: rules, Event: event, LeavesOut: leavesOut,
 	}).Factory()
 }
 

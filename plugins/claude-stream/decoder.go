@@ -31,43 +31,36 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/claude"
-	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
-	"github.com/earshot-dev/earshot/core/sdk/snapshot"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
-
-// rest keeps the members that the decoder did not read.
-var rest = unknown.NewKeeper(leavesOut)
 
 //go:embed testdata/leaves-out.json
 var leavesOut []byte
 
 // New returns the factory of decoders of this format.
-func New() decoder.Factory { return factory{} }
-
-type factory struct{}
-
-func (factory) Info() decoder.Info {
-	return decoder.Info{
-		Name:       "claude-stream",
-		Version:    "1.0.0",
-		Revision:   4,
-		Summary:    "Output of claude -p --output-format stream-json, with or without partial messages.",
-		Transports: []frame.Kind{frame.Line, frame.Event, frame.Text, frame.Body},
-	}
-}
-
-// New returns a decoder for one stream. There are no options.
-func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	d := &stream{origin: nameOf(s.Origin)}
-	d.line = claude.Line{State: &d.State, Form: d}
-	return d, conversation.NoOptions("claude-stream", s.Options)
+func New() decoder.Factory {
+	return record.Format[state]{
+		Info: decoder.Info{
+			Name:       "claude-stream",
+			Revision:   4,
+			Summary:    "Output of claude -p --output-format stream-json, with or without partial messages.",
+			Transports: []frame.Kind{frame.Line, frame.Event, frame.Text, frame.Body},
+		},
+		LeavesOut: leavesOut,
+		State:     2,
+		Takes:     func(f *frame.Frame, root jsonv.Value) bool { return f.Kind == frame.Body && root.Is(jsonv.Array) },
+		Open: func(r *record.Current, s *state) record.Reader {
+			r.Origin = nameOf(r.Origin)
+			d := &stream{Current: r, state: s}
+			d.line = claude.Line{State: &s.State, Form: d}
+			return d
+		},
+	}.Factory()
 }
 
 // nameOf returns the last element of a path without its ending.
 func nameOf(path string) string {
-	path = strings.ToValidUTF8(path, "\uFFFD") // a path need not be text, but an id must be
 	name := path[strings.LastIndexAny(path, `/\`)+1:]
 	for _, end := range [...]string{".json", ".ndjson"} {
 		if i := strings.Index(name, end); i > 0 {
@@ -79,10 +72,9 @@ func nameOf(path string) string {
 
 // stream decodes the lines of one stream.
 type stream struct {
-	doc    jsonv.Doc
-	origin string      // name of the stream, for lines that name no session
-	line   claude.Line // the record that is being decoded
-	state
+	line claude.Line // the record that is being decoded
+	*record.Current
+	*state
 }
 
 // state is the decoder's state; its JSON is the snapshot.
@@ -91,67 +83,42 @@ type state struct {
 	Asked []asked `json:",omitempty"` // requests without an answer, oldest first
 }
 
-// stateVersion is that of package snapshot. The host decodes a stream whose snapshot is of
-// another version from its beginning.
-const stateVersion = 2
-
-var (
-	_ decoder.Decoder     = (*stream)(nil)
-	_ decoder.Snapshotter = (*stream)(nil)
-	_ claude.Form         = (*stream)(nil)
-)
-
-// Snapshot implements decoder.Snapshotter.
-func (d *stream) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
-
-// Restore implements decoder.Snapshotter.
-func (d *stream) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }
-
-// Decode decodes one line, or a whole array of them.
-func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
-	if f.Kind == frame.Close {
-		return nil
+// Read decodes one line, or a whole array of them.
+func (d *stream) Read() {
+	if d.Root.Is(jsonv.Object) {
+		d.record(d.Root)
+		return
 	}
-	root, ok := conversation.Parse(&d.doc, f.Data, out)
-	if !ok {
-		return nil
-	}
-	before := len(out.Messages)
-	switch {
-	case root.Is(jsonv.Object):
-		d.record(root, out)
-	case root.Is(jsonv.Array) && f.Kind == frame.Body:
-		bad := 0
-		for v := range root.Elems() {
-			if v.Is(jsonv.Object) {
-				d.record(v, out)
-			} else {
-				bad++
-			}
+	bad := 0
+	for v := range d.Root.Elems() {
+		if v.Is(jsonv.Object) {
+			d.record(v)
+		} else {
+			bad++
 		}
-		if bad > 0 {
-			out.Problem(msg.ReasonWrongType, fmt.Sprintf("%d elements of the array are no objects", bad))
-		}
-	default:
-		out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
 	}
-	rest.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session = d.SessionOf(jsonv.Value{}, d.origin) })
-	return nil
+	if bad > 0 {
+		d.Out.Problem(msg.ReasonWrongType, fmt.Sprintf("%d elements of the array are no objects", bad))
+	}
+}
+
+// In returns the session that a record named last.
+func (d *stream) In() (session, run string) {
+	return d.SessionOf(jsonv.Value{}, d.Origin), ""
 }
 
 // Flush emits the pieces and the usage of the open responses.
-func (d *stream) Flush(out *decoder.Output) error {
+func (d *stream) Flush() {
 	for _, l := range d.Lanes {
-		emitPieces(out, l, false)
+		emitPieces(d.Out, l, false)
 	}
-	d.State.Flush(out)
-	return nil
+	d.State.Flush(d.Out)
 }
 
 // record decodes one line.
-func (d *stream) record(root jsonv.Value, out *decoder.Output) {
+func (d *stream) record(root jsonv.Value) {
 	ln, typ, rule := &d.line, root.Get("type"), ""
-	ln.Reset(root, out)
+	ln.Reset(root, d.Out)
 	d.envelope(ln)
 	switch {
 	case typ.Equal("assistant"):

@@ -24,13 +24,13 @@ func lines(t testing.TB, name string) [][]byte {
 	return bytes.Split(bytes.TrimSuffix(in, []byte("\n")), []byte("\n"))
 }
 
-func open(t testing.TB) *stream {
+func open(t testing.TB) decoder.Decoder {
 	t.Helper()
 	d, err := New().New(decoder.Stream{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return d.(*stream)
+	return d
 }
 
 // play decodes lines and returns the folded messages, open ones included.
@@ -204,7 +204,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		}
 	}
 	size := func() int {
-		b, err := d.Snapshot()
+		b, err := d.(decoder.Snapshotter).Snapshot()
 		if err != nil {
 			t.Fatal(err)
 		}

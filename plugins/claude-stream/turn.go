@@ -19,7 +19,7 @@ const maxPieces = 1 << 20
 
 // envelope reads the members that all lines have, and finds the lane of the line.
 func (d *stream) envelope(ln *claude.Line) {
-	ln.Name = d.SessionOf(ln.Root.First("session_id", "sessionId"), d.origin)
+	ln.Name = d.SessionOf(ln.Root.First("session_id", "sessionId"), d.Origin)
 	ln.Time = conversation.TimeOf(ln.Root.Get("timestamp"))
 	d.enter(ln, ident.Of(ln.Root.Get("parent_tool_use_id")))
 }

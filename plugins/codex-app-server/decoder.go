@@ -92,7 +92,7 @@ type connection struct {
 // message decodes one message: {method, params} with an id if it is a request, {id, result} or
 // {id, error}.
 func (d *connection) message(root jsonv.Value) (keep bool) {
-	record := jsonrpc.Of(root)
+	record := jsonrpc.Of(d.Frame, root)
 	root = record.Value
 	method, p := root.Get("method").Str(), root.Get("params")
 	d.At = conversation.TimeOf(p.First("completedAtMs", "startedAtMs")).Or(conversation.TimeOf(root.Get("emittedAtMs"))).Or(record.At)

@@ -18,7 +18,6 @@ import (
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/sdk/otlp"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
 //go:embed testdata/leaves-out.json
@@ -30,7 +29,7 @@ func New() decoder.Factory {
 		Name: "codex-otel", Revision: 1, Provider: "openai",
 		Summary: "OpenTelemetry of Codex: log events and spans.",
 		Names:   names, Direct: true, OneSource: true,
-		Rules: rules, Event: event, Rest: unknown.NewKeeper(leavesOut),
+		Rules: rules, Event: event, LeavesOut: leavesOut,
 	}).Factory()
 }
 

@@ -19,7 +19,6 @@ import (
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/sdk/otlp"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
 //go:embed testdata/leaves-out.json
@@ -30,7 +29,7 @@ func New() decoder.Factory {
 	return (&otlp.Profile{
 		Name: "copilot-otel", Revision: 1,
 		Summary: "OpenTelemetry of GitHub Copilot: CLI, VS Code and Visual Studio.",
-		Names:   names, Rules: rules, Event: event, Rest: unknown.NewKeeper(leavesOut),
+		Names:   names, Rules: rules, Event: event, LeavesOut: leavesOut,
 	}).Factory()
 }
 

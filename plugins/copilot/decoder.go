@@ -26,39 +26,33 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
-	"github.com/earshot-dev/earshot/core/sdk/snapshot"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
-
-// unread keeps the members that the decoder did not read.
-var unread = unknown.NewKeeper(leavesOut)
 
 //go:embed testdata/leaves-out.json
 var leavesOut []byte
 
 // New returns the factory of decoders of this format.
-func New() decoder.Factory { return factory{} }
-
-type factory struct{}
-
-func (factory) Info() decoder.Info {
-	return decoder.Info{
-		Name:       "copilot",
-		Version:    "1.0.0",
-		Revision:   2,
-		Summary:    "Event logs of GitHub Copilot CLI.",
-		Transports: []frame.Kind{frame.Line},
-	}
+func New() decoder.Factory {
+	return record.Format[state]{
+		Info: decoder.Info{
+			Name:       "copilot",
+			Revision:   2,
+			Summary:    "Event logs of GitHub Copilot CLI.",
+			Transports: []frame.Kind{frame.Line},
+		},
+		LeavesOut: leavesOut,
+		State:     1,
+		Open: func(r *record.Current, s *state) record.Reader {
+			r.Origin = sessionOf(r.Origin)
+			return &stream{Current: r, state: s}
+		},
+	}.Factory()
 }
 
-// New returns a decoder for one stream. There are no options.
-func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	return &stream{origin: origin(s.Origin)}, conversation.NoOptions("copilot", s.Options)
-}
-
-// origin returns the session that a path names: <session>/events.jsonl, or <session>.jsonl.
-func origin(path string) string {
-	parts := strings.FieldsFunc(strings.ToValidUTF8(path, "\uFFFD"), func(r rune) bool { return r == '/' || r == '\\' })
+// sessionOf returns the session that a path names: <session>/events.jsonl, or <session>.jsonl.
+func sessionOf(path string) string {
+	parts := strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == '\\' })
 	if n := len(parts); n > 1 && strings.HasPrefix(parts[n-1], "events.") {
 		return parts[n-2]
 	} else if n > 0 {
@@ -69,24 +63,20 @@ func origin(path string) string {
 }
 
 const (
-	stateVersion = 1
-	maxLanes     = 64
-	maxModels    = 64
-	maxWaits     = 64
-	maxSeen      = 4096
+	maxLanes  = 64
+	maxModels = 64
+	maxWaits  = 64
+	maxSeen   = 4096
 )
 
 // stream decodes the log of one session.
 type stream struct {
-	doc    jsonv.Doc
-	origin string
-	state
+	*record.Current
+	*state
 
-	root, data jsonv.Value
-	typ, id    string
-	at         conversation.Time
-	lane       *lane
-	out        *decoder.Output
+	data    jsonv.Value
+	typ, id string
+	lane    *lane
 }
 
 // state is the decoder's state; its JSON is the snapshot.
@@ -135,103 +125,65 @@ type counted struct {
 	conversation.Counts
 }
 
-var (
-	_ decoder.Decoder     = (*stream)(nil)
-	_ decoder.Snapshotter = (*stream)(nil)
-)
-
-// Snapshot implements decoder.Snapshotter.
-func (d *stream) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
-
-// Restore implements decoder.Snapshotter.
-func (d *stream) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }
-
-// Flush has nothing to emit: every record is whole.
-func (d *stream) Flush(*decoder.Output) error { return nil }
-
-// Decode decodes one record: {type, data, id, timestamp, parentId, agentId?}.
-func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
-	if f.Kind == frame.Close {
-		return nil
-	}
-	root, ok := conversation.ParseObject(&d.doc, f.Data, out)
-	if !ok {
-		return nil
-	}
-	before := len(out.Messages)
-	d.root, d.data, d.out = root, root.Get("data"), out
-	d.typ, d.id, d.at = root.Get("type").Str(), ident.Of(root.Get("id")), conversation.TimeOf(root.Get("timestamp"))
+// Read decodes one record: {type, data, id, timestamp, parentId, agentId?}.
+func (d *stream) Read() {
+	d.data = d.Root.Get("data")
+	d.typ, d.id, d.At = d.Root.Get("type").Str(), ident.Of(d.Root.Get("id")), conversation.TimeOf(d.Root.Get("timestamp"))
 	if d.id == "" {
-		d.id = "record:" + msg.HashKey(d.typ, string(root.Get("timestamp").Peek()), string(d.data.Peek()))
+		d.id = "record:" + msg.HashKey(d.typ, string(d.Root.Get("timestamp").Peek()), string(d.data.Peek()))
 	}
 	switch {
 	case !d.data.Is(jsonv.Object) || d.typ == "":
 		d.unknown()
 	case !d.Seen.Add(d.id, maxSeen):
-		root.MarkRead() // written twice
+		d.Root.MarkRead() // written twice
 	default:
 		if d.typ == "session.start" {
 			d.Session = cmp.Or(d.Session, ident.Peek(d.data.Get("sessionId")))
 		}
-		d.enter(ident.First(root.Get("agentId"), d.data.Get("parentToolCallId")))
+		d.enter(ident.First(d.Root.Get("agentId"), d.data.Get("parentToolCallId")))
 		ident.Is(d.data.Get("parentToolCallId"), d.lane.ID)
 		if !d.record() {
 			d.unknown()
 		}
 	}
-	unread.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session = d.session() })
-	return nil
 }
 
-func (d *stream) session() string { return cmp.Or(d.Session, d.origin, "unknown") }
+func (d *stream) session() string { return cmp.Or(d.Session, d.Origin, "unknown") }
 
-func (d *stream) unknown() {
-	m := d.out.Unknown(cmp.Or(d.typ, "none"), d.root.Raw())
-	m.Session, m.Key = d.session(), "unknown:"+msg.HashKey(d.id, string(d.root.Peek()))
-	d.at.Set(m)
-}
+// In returns the session.
+func (d *stream) In() (session, run string) { return d.session(), "" }
+
+func (d *stream) unknown() { d.Unknown(d.typ, d.Root, d.id) }
 
 // enter makes a lane that of the record.
 func (d *stream) enter(id string) {
-	for i, l := range d.Lanes {
-		if l.ID == id {
-			d.lane = l
-			d.Lanes = append(append(d.Lanes[:i:i], d.Lanes[i+1:]...), l)
-			return
+	d.Lanes = bounded.Use(d.Lanes, maxLanes, func(l *lane) bool { return l.ID == id }, func() *lane {
+		l := &lane{ID: id}
+		if id != "" {
+			l.Run = conversation.Run{ID: id, Child: true}
+			if c := d.Calls.Get(id); c != nil {
+				l.Name = c.To
+				l.Run.Caused(c.Run, c.ID, msg.ByNativeID, 0)
+			}
 		}
-	}
-	d.lane = &lane{ID: id}
-	if id != "" {
-		d.lane.Run = conversation.Run{ID: id, Child: true}
-		if c := d.Calls.Get(id); c != nil {
-			d.lane.Name = c.To
-			d.lane.Run.Caused(c.Run, c.ID, msg.ByNativeID, 0)
-		}
-	}
-	d.Lanes = bounded.Push(d.Lanes, d.lane, maxLanes)
+		return l
+	})
+	d.lane = d.Lanes[len(d.Lanes)-1]
 }
 
 // add adds a message of the lane's run.
 func (d *stream) add(kind msg.Kind, key string) *msg.Message {
-	m := d.out.Add()
-	m.Kind, m.Key, m.Session, m.Complete = kind, key, d.session(), msg.Complete
-	m.Agent = msg.Agent{Name: d.lane.Name, Kind: msg.KindAgent}
-	if d.lane.Run.Active() {
-		if d.lane.Run.Mark(m) {
-			m.Client = d.Client
-		}
+	m := d.Add(kind, key)
+	m.Agent.Name = d.lane.Name
+	if d.lane.Run.Active() && d.lane.Run.Mark(m) {
+		m.Client = d.Client
 	}
-	d.at.Set(m)
 	return m
 }
 
 // status adds a message that a user would not see.
-func (d *stream) status(key string) *msg.Message {
-	m := d.add(msg.Status, key)
-	m.Hidden = true
-	m.SetAttr("type", d.typ)
-	return m
-}
+func (d *stream) status(key string) *msg.Message { return record.Hide(d.add(msg.Status, key), d.typ) }
 
 // signal sets the signal of a message, unless it begins the run.
 func signal(m *msg.Message, s msg.Signal) {
@@ -242,11 +194,10 @@ func signal(m *msg.Message, s msg.Signal) {
 
 // stop ends the lane's run.
 func (d *stream) stop(reason string) *msg.Message {
-	m := d.add(msg.Stop, "stop:"+d.id)
-	m.Hidden, m.FinishReason, m.IsError = true, reason, reason != "stop"
+	m := record.Hide(d.add(msg.Stop, "stop:"+d.id), d.typ)
+	m.FinishReason, m.IsError = reason, reason != "stop"
 	if d.lane.Run.Active() {
 		d.lane.Run.End(m)
 	}
-	m.SetAttr("type", d.typ)
 	return m
 }

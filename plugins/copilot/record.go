@@ -155,13 +155,13 @@ func (d *stream) message() {
 	v, l := d.data, d.lane
 	id := cmp.Or(ident.Of(v.Get("messageId")), d.id)
 	l.Model = cmp.Or(ident.Of(v.Get("model")), l.Model)
-	r := conversation.Response{ID: cmp.Or(ident.Of(v.Get("apiCallId")), id), Model: l.Model, Run: l.Run.ID, At: d.at}
+	r := conversation.Response{ID: cmp.Or(ident.Of(v.Get("apiCallId")), id), Model: l.Model, Run: l.Run.ID, At: d.At}
 	l.Last, l.Calls, l.Run.Ended = id, v.Get("toolRequests").Len() > 0, false
 	key := id
 	if n := v.Get("chunkIndex").Digits(); n != "" && n != "0" {
 		key += "/" + n
 	}
-	before := len(d.out.Messages)
+	before := len(d.Out.Messages)
 	for _, part := range [...]struct {
 		kind msg.Kind
 		key  string
@@ -185,10 +185,10 @@ func (d *stream) message() {
 		l.Ahead += out
 		d.count(&r, conversation.Counts{Output: uint64(out - prepaid)}, msg.TranscriptFinal)
 	}
-	if len(d.out.Messages) == before {
+	if len(d.Out.Messages) == before {
 		d.status(id)
 	}
-	m := &d.out.Messages[before]
+	m := &d.Out.Messages[before]
 	if r.ID != id {
 		m.SetAttr("message_id", id)
 	}
@@ -204,7 +204,7 @@ func (d *stream) usage() {
 	c, out := countsOf(v), v.Get("outputTokens").Int()
 	c.Output = uint64(max(0, out-max(0, l.Ahead)))
 	l.Ahead -= out
-	r := conversation.Response{ID: cmp.Or(ident.First(v.Get("apiCallId"), v.Get("providerCallId")), d.id), Model: ident.Of(v.Get("model")), Run: l.Run.ID, At: d.at}
+	r := conversation.Response{ID: cmp.Or(ident.First(v.Get("apiCallId"), v.Get("providerCallId")), d.id), Model: ident.Of(v.Get("model")), Run: l.Run.ID, At: d.At}
 	m := d.count(&r, c, msg.Provider)
 	m.Key += "/usage"
 	conversation.Attrs(m, v, "finishReason", "initiator", "serviceRequestId")
@@ -213,7 +213,7 @@ func (d *stream) usage() {
 // count emits tokens, and remembers that the model has them.
 func (d *stream) count(r *conversation.Response, c conversation.Counts, p msg.Provenance) *msg.Message {
 	r.Count(c, p)
-	m := r.Usage(d.out, msg.Complete)
+	m := r.Usage(d.Out, msg.Complete)
 	m.Session, m.Agent = d.session(), msg.Agent{Name: d.lane.Name, Kind: msg.KindAgent}
 	t := d.countedOf(r.Model)
 	t.Counts = t.Add(c)
@@ -259,7 +259,7 @@ func (d *stream) shutdown() {
 		if rest == (conversation.Counts{}) {
 			continue
 		}
-		r := conversation.Response{ID: "total:" + msg.HashKey(d.id, model), Model: model, At: d.at}
+		r := conversation.Response{ID: "total:" + msg.HashKey(d.id, model), Model: model, At: d.At}
 		if d.Turns == 1 {
 			r.Run = d.Turn
 		}

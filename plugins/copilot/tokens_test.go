@@ -59,7 +59,7 @@ func TestOrigin(t *testing.T) {
 		"recorded/0c0f.jsonl":                                "0c0f",
 		"":                                                   "",
 	} {
-		if got := origin(path); got != want {
+		if got := sessionOf(path); got != want {
 			t.Errorf("%q: got %q, want %q", path, got, want)
 		}
 	}

@@ -26,42 +26,32 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
-	"github.com/earshot-dev/earshot/core/sdk/snapshot"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
-
-// unread keeps the members that the decoder did not read.
-var unread = unknown.NewKeeper(leavesOut)
 
 //go:embed testdata/leaves-out.json
 var leavesOut []byte
 
 // New returns the factory of decoders of this format.
-func New() decoder.Factory { return factory{} }
-
-type factory struct{}
-
-func (factory) Info() decoder.Info {
-	return decoder.Info{
-		Name:       "cursor",
-		Version:    "1.0.0",
-		Revision:   1,
-		Summary:    "Conversations of Cursor, from its database.",
-		Transports: []frame.Kind{frame.Line},
-		// A conversation precedes its messages.
-		Tables: json.RawMessage(`{"tables":[
+func New() decoder.Factory {
+	return record.Format[state]{
+		Info: decoder.Info{
+			Name:       "cursor",
+			Revision:   1,
+			Summary:    "Conversations of Cursor, from its database.",
+			Transports: []frame.Kind{frame.Line},
+			// A conversation precedes its messages.
+			Tables: json.RawMessage(`{"tables":[
 			{"table":"cursorDiskKV","key":["key"],"json":["value"],"prefixes":["composerData:"]},
 			{"table":"cursorDiskKV","key":["key"],"json":["value"],"prefixes":["bubbleId:"]}]}`),
-	}
-}
-
-// New returns a decoder for one database. There are no options.
-func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	return &stream{}, conversation.NoOptions("cursor", s.Options)
+		},
+		LeavesOut: leavesOut,
+		State:     1,
+		Open:      func(r *record.Current, s *state) record.Reader { return &stream{Current: r, state: s} },
+	}.Factory()
 }
 
 const (
-	stateVersion = 1
 	maxComposers = 64
 	maxHeaders   = 1024
 	maxSeen      = 8192
@@ -69,12 +59,10 @@ const (
 
 // stream decodes the rows of one database.
 type stream struct {
-	doc jsonv.Doc
-	state
+	*record.Current
+	*state
 
-	s   *composer
-	at  conversation.Time
-	out *decoder.Output
+	s *composer
 }
 
 // state is the decoder's state; its JSON is the snapshot.
@@ -102,31 +90,12 @@ type header struct {
 	Prompt bool `json:",omitempty"`
 }
 
-var _ decoder.Snapshotter = (*stream)(nil)
-
-// Snapshot implements decoder.Snapshotter.
-func (d *stream) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
-
-// Restore implements decoder.Snapshotter.
-func (d *stream) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }
-
-// Flush has nothing to emit: every row is whole.
-func (d *stream) Flush(*decoder.Output) error { return nil }
-
-// Decode decodes one row: {table, row: {key, value}}.
-func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
-	if f.Kind == frame.Close {
-		return nil
-	}
-	root, ok := conversation.ParseObject(&d.doc, f.Data, out)
-	if !ok {
-		return nil
-	}
-	before := len(out.Messages)
-	key, value := root.Path("row", "key"), root.Path("row", "value")
-	known := root.Get("table").Equal("cursorDiskKV")
+// Read decodes one row: {table, row: {key, value}}.
+func (d *stream) Read() {
+	key, value := d.Root.Path("row", "key"), d.Root.Path("row", "value")
+	known := d.Root.Get("table").Equal("cursorDiskKV")
 	parts := strings.Split(conversation.Cut(key.PeekStr(), 3*ident.Max), ":")
-	d.out, d.at, d.s = out, conversation.Time{}, nil
+	d.s = nil
 	switch {
 	case known && len(parts) == 2 && parts[0] == "composerData" && parts[1] != "" && value.Is(jsonv.Object):
 		d.enter(ident.Bounded(parts[1]))
@@ -135,31 +104,25 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 		d.enter(ident.Bounded(parts[1]))
 		d.bubble(ident.Bounded(parts[2]), value)
 	default:
-		m := out.Unknown(cmp.Or(ident.Of(root.Get("table")), "none"), root.Raw())
-		m.Session, m.Key = "unknown", "unknown:"+msg.HashKey(string(root.Peek()))
+		d.Unknown(ident.Of(d.Root.Get("table")), d.Root)
 	}
 	if d.s != nil {
 		key.MarkRead()
 	}
-	unread.Keep(&d.doc, out, before, func(m *msg.Message) {
-		if m.Session = "unknown"; d.s != nil {
-			m.Session = d.s.Root
-		}
-	})
-	return nil
+}
+
+// In returns the conversation at the top.
+func (d *stream) In() (session, run string) {
+	if d.s == nil {
+		return "unknown", ""
+	}
+	return d.s.Root, ""
 }
 
 // enter makes a conversation that of the row.
 func (d *stream) enter(id string) {
-	for i, s := range d.Composers {
-		if s.ID == id {
-			d.s = s
-			d.Composers = append(append(d.Composers[:i:i], d.Composers[i+1:]...), s)
-			return
-		}
-	}
-	d.s = &composer{ID: id, Root: id}
-	d.Composers = bounded.Push(d.Composers, d.s, maxComposers)
+	d.Composers = bounded.Use(d.Composers, maxComposers, func(s *composer) bool { return s.ID == id }, func() *composer { return &composer{ID: id, Root: id} })
+	d.s = d.Composers[len(d.Composers)-1]
 }
 
 // find returns a conversation that is remembered, or nil.
@@ -175,7 +138,7 @@ func (d *state) find(id string) *composer {
 // composer decodes a conversation, whose row is replaced at each change.
 func (d *stream) composer(v jsonv.Value) {
 	s := d.s
-	d.at = conversation.TimeOf(v.Get("createdAt"))
+	d.At = conversation.TimeOf(v.Get("createdAt"))
 	v.Get("composerId").Equal(s.ID)
 	s.Model = cmp.Or(ident.Of(v.Path("modelConfig", "modelName")), s.Model)
 	if sub := v.Get("subagentInfo"); sub.Is(jsonv.Object) {
@@ -189,11 +152,8 @@ func (d *stream) composer(v jsonv.Value) {
 		}
 		s.Headers = append(s.Headers, header{ident.Peek(h.Get("bubbleId")), h.Get("type").Int() == 1})
 	}
-	m := d.out.Add()
-	m.Kind, m.Key, m.Session, m.Complete, m.Hidden = msg.Status, "composer:"+s.ID, s.Root, msg.Summary, true
-	m.Agent = msg.Agent{Name: s.Agent, Kind: msg.KindAgent}
-	d.at.Set(m)
-	m.SetAttr("type", "composer")
+	m := record.Hide(d.Add(msg.Status, "composer:"+s.ID), "composer")
+	m.Complete, m.Agent.Name = msg.Summary, s.Agent
 	conversation.Attrs(m, v, "name", "subtitle", "status", "unifiedMode")
 	m.SetAttr("composer_id", s.ID)
 	m.SetAttr("model", s.Model)
@@ -224,9 +184,8 @@ func (s *composer) run(id string) string {
 
 // add adds a message of a run. The first one begins the run.
 func (d *stream) add(kind msg.Kind, run, key string, complete msg.Completeness) *msg.Message {
-	s, m := d.s, d.out.Add()
-	m.Kind, m.Key, m.Session, m.Run, m.Complete = kind, key, s.Root, run, complete
-	m.Agent = msg.Agent{Name: s.Agent, Kind: msg.KindAgent}
+	s, m := d.s, d.Add(kind, key)
+	m.Run, m.Complete, m.Agent.Name = run, complete, s.Agent
 	if s.Runs.Add(run, maxHeaders) {
 		if m.Signal = msg.RunStart; s.Parent != "" {
 			m.ParentRun = msg.UnknownRun
@@ -235,7 +194,6 @@ func (d *stream) add(kind msg.Kind, run, key string, complete msg.Completeness) 
 			}
 		}
 	}
-	d.at.Set(m)
 	return m
 }
 
@@ -247,7 +205,7 @@ func (d *stream) fresh(key string, content ...string) bool {
 // bubble decodes a message, whose row is replaced while it is streamed.
 func (d *stream) bubble(id string, v jsonv.Value) {
 	s := d.s
-	d.at = conversation.TimeOf(v.Get("createdAt"))
+	d.At = conversation.TimeOf(v.Get("createdAt"))
 	v.Get("bubbleId").Equal(id)
 	text, thought, tool := v.Get("text"), v.Path("thinking", "text"), v.Get("toolFormerData")
 	run := s.run(id)
@@ -270,7 +228,7 @@ func (d *stream) bubble(id string, v jsonv.Value) {
 		return
 	}
 	s.Last = run
-	r := conversation.Response{ID: id, Model: cmp.Or(ident.Of(v.Path("modelInfo", "modelName")), s.Model), Run: run, At: d.at}
+	r := conversation.Response{ID: id, Model: cmp.Or(ident.Of(v.Path("modelInfo", "modelName")), s.Model), Run: run, At: d.At}
 	for _, part := range [...]struct {
 		kind msg.Kind
 		key  string
@@ -295,7 +253,7 @@ func (d *stream) bubble(id string, v jsonv.Value) {
 	tokens := v.Get("tokenCount")
 	if c := (conversation.Counts{Input: tokens.Get("inputTokens").Uint(), Output: tokens.Get("outputTokens").Uint()}); c != (conversation.Counts{}) {
 		r.Count(c, msg.Provider)
-		m := r.Usage(d.out, msg.Summary)
+		m := r.Usage(d.Out, msg.Summary)
 		m.Session, m.Agent = s.Root, msg.Agent{Name: s.Agent, Kind: msg.KindAgent}
 	}
 }

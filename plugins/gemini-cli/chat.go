@@ -81,7 +81,7 @@ func (d *chat) message(v jsonv.Value) {
 	case typ.Equal("gemini"):
 		d.response(id, v, at)
 	case !typ.In("info", "warning", "error"):
-		d.unknown(cmp.Or(ident.Of(typ), "message"), v)
+		d.Unknown(cmp.Or(ident.Of(typ), "message"), v)
 	case !d.isNew(id):
 		v.Get("content").MarkRead()
 	default:
@@ -128,7 +128,7 @@ func (d *chat) user(id string, v jsonv.Value, at conversation.Time) {
 		added = added || strings.HasPrefix(words, tag)
 	}
 	if strings.HasPrefix(words, "/") || strings.HasPrefix(words, "?") { // a command, for the CLI alone
-		m := d.out.Add()
+		m := d.Out.Add()
 		d.fill(m, msg.User, id, at)
 		m.Run, m.Role, m.Agent, m.Content = "", msg.RoleUser, msg.Agent{Kind: msg.KindHuman}, text
 		return
@@ -201,7 +201,7 @@ func (d *chat) toolCall(r *conversation.Response, v jsonv.Value) {
 	id, agent, args := ident.Of(v.Get("id")), ident.Of(v.Get("agentId")), v.Get("args")
 	name := cmp.Or(ident.Of(v.Get("name")), "unknown")
 	if id == "" {
-		d.unknown("tool_call", v)
+		d.Unknown("tool_call", v)
 		return
 	}
 	if d.isNew("call:" + id) {
@@ -273,7 +273,7 @@ func (d *chat) ended(id, name, agent string, v jsonv.Value, at conversation.Time
 // result decodes a result that is apart from the record of its call.
 func (d *chat) result(id string, fr jsonv.Value, at conversation.Time) {
 	if id == "" {
-		d.unknown("function_response", fr)
+		d.Unknown("function_response", fr)
 		return
 	}
 	if !d.isNew("result:" + id) {

@@ -32,50 +32,39 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
-	"github.com/earshot-dev/earshot/core/sdk/snapshot"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
-
-// unread keeps the members that the decoder did not read.
-var unread = unknown.NewKeeper(leavesOut)
 
 //go:embed testdata/leaves-out.json
 var leavesOut []byte
 
 // New returns the factory of decoders of this format.
-func New() decoder.Factory { return factory{} }
-
-type factory struct{}
-
-func (factory) Info() decoder.Info {
-	return decoder.Info{
-		Name:          "gemini-cli",
-		Version:       "1.0.0",
-		Revision:      2,
-		Summary:       "Chats of Gemini CLI and of Qwen Code, with their sub-agents.",
-		Transports:    []frame.Kind{frame.Line, frame.Body},
-		MetadataFiles: []string{"agent-*.meta.json", "session-*.json"},
-		Documents:     []string{"session-*.json"},
-	}
+func New() decoder.Factory {
+	return record.Format[state]{
+		Info: decoder.Info{
+			Name:          "gemini-cli",
+			Revision:      2,
+			Summary:       "Chats of Gemini CLI and of Qwen Code, with their sub-agents.",
+			Transports:    []frame.Kind{frame.Line, frame.Body},
+			MetadataFiles: []string{"agent-*.meta.json", "session-*.json"},
+			Documents:     []string{"session-*.json"},
+		},
+		LeavesOut: leavesOut,
+		State:     1,
+		Open: func(r *record.Current, s *state) record.Reader {
+			return &chat{Current: r, state: s, file: originOf(r.Origin)}
+		},
+	}.Factory()
 }
 
-// New returns a decoder for one file. There are no options.
-func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	return &chat{file: originOf(s.Origin)}, conversation.NoOptions("gemini-cli", s.Options)
-}
-
-const (
-	stateVersion = 1
-	maxSeen      = 4096 // messages that are recognized when they are written again
-)
+const maxSeen = 4096 // messages that are recognized when they are written again
 
 // chat decodes one file.
 type chat struct {
-	doc  jsonv.Doc
+	*record.Current
+	*state
 	file origin
-	state
 
-	out      *decoder.Output
 	copiedOf string // the session of which the record is a copy
 }
 
@@ -97,65 +86,48 @@ type call struct {
 	To         string `json:",omitempty"`
 }
 
-var (
-	_ decoder.Decoder     = (*chat)(nil)
-	_ decoder.Snapshotter = (*chat)(nil)
-)
-
-// Snapshot implements decoder.Snapshotter.
-func (d *chat) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
-
-// Restore implements decoder.Snapshotter.
-func (d *chat) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }
-
-// Decode decodes one line, or a whole document.
-func (d *chat) Decode(f *frame.Frame, out *decoder.Output) error {
-	if f.Kind == frame.Close {
-		return nil
-	}
-	root, ok := conversation.ParseObject(&d.doc, f.Data, out)
-	if !ok {
-		return nil
-	}
-	before := len(out.Messages)
-	d.out, d.copiedOf = out, ""
+// Read decodes one line, or a whole document.
+func (d *chat) Read() {
+	d.copiedOf = ""
 	switch {
-	case root.Get("uuid").Is(jsonv.String):
-		d.record(root)
-	case root.Get("agentType").Is(jsonv.String):
-		d.metadata(root)
-	case root.Get("$rewindTo").Is(jsonv.String):
-		d.rewind(root.Get("$rewindTo"))
-	case root.Get("$set").Is(jsonv.Object):
-		d.head(root.Get("$set"))
-	case root.Get("id").Is(jsonv.String):
-		d.message(root)
-	case root.Get("sessionId").Is(jsonv.String):
-		d.head(root)
+	case d.Root.Get("uuid").Is(jsonv.String):
+		d.record(d.Root)
+	case d.Root.Get("agentType").Is(jsonv.String):
+		d.metadata(d.Root)
+	case d.Root.Get("$rewindTo").Is(jsonv.String):
+		d.rewind(d.Root.Get("$rewindTo"))
+	case d.Root.Get("$set").Is(jsonv.Object):
+		d.head(d.Root.Get("$set"))
+	case d.Root.Get("id").Is(jsonv.String):
+		d.message(d.Root)
+	case d.Root.Get("sessionId").Is(jsonv.String):
+		d.head(d.Root)
 	default:
-		d.unknown(cmp.Or(ident.Of(root.Get("type")), "none"), root)
+		d.Unknown(ident.Of(d.Root.Get("type")), d.Root)
 	}
-	unread.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session, m.Run = d.session(), d.Run.ID })
-	return nil
+}
+
+// In returns the session and the run.
+func (d *chat) In() (session, run string) {
+	return d.session(), d.Run.ID
 }
 
 // Flush emits the end of a run whose last response asks for no tool.
-func (d *chat) Flush(out *decoder.Output) error {
+func (d *chat) Flush() {
 	if d.Rests && d.Run.Active() {
 		run := d.Run
-		m := out.Add()
+		m := d.Out.Add()
 		d.fill(m, msg.Stop, "end:"+run.ID, d.Last)
 		m.Hidden, m.FinishReason, m.Complete = true, "stop", msg.Partial
 		run.End(m)
 	}
-	return nil
 }
 
 func (d *chat) session() string { return cmp.Or(d.copiedOf, d.Session, d.file.session, "unknown") }
 
 // add adds a message of the run.
 func (d *chat) add(kind msg.Kind, key string, at conversation.Time) *msg.Message {
-	m := d.out.Add()
+	m := d.Out.Add()
 	d.fill(m, kind, key, at)
 	d.Run.Mark(m)
 	if kind != msg.Status {
@@ -181,16 +153,11 @@ func (d *chat) status(key, typ string, at conversation.Time) *msg.Message {
 	if !d.isNew(key) {
 		return nil
 	}
-	m := d.out.Add()
+	m := d.Out.Add()
 	d.fill(m, msg.Status, key, at)
 	m.Run, m.Hidden = "", true
 	m.SetAttr("type", typ)
 	return m
-}
-
-func (d *chat) unknown(typ string, v jsonv.Value) {
-	m := d.out.Unknown(typ, v.Raw())
-	m.Session, m.Run, m.Key = d.session(), d.Run.ID, "unknown:"+msg.HashKey(string(v.Peek()))
 }
 
 // prompt begins a run with a user's message.
@@ -237,7 +204,7 @@ func (d *chat) usage(r *conversation.Response, c conversation.Counts) {
 		return
 	}
 	r.Count(c, msg.TranscriptFinal)
-	m := r.Usage(d.out, msg.Complete)
+	m := r.Usage(d.Out, msg.Complete)
 	m.Session, m.Agent = d.session(), d.Agent
 	if d.copiedOf != "" {
 		m.Complete = msg.Summary

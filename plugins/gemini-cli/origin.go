@@ -12,8 +12,7 @@ type origin struct {
 }
 
 func originOf(path string) (o origin) {
-	// A path need not be text, but an id that is taken from it must be.
-	parts := strings.FieldsFunc(strings.ToValidUTF8(path, "\uFFFD"), func(r rune) bool { return r == '/' || r == '\\' })
+	parts := strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == '\\' })
 	if len(parts) == 0 {
 		return o
 	}

@@ -38,7 +38,7 @@ func (d *chat) record(v jsonv.Value) {
 	parts := v.Path("message", "parts")
 	switch {
 	case id == "" || !typ.In("user", "assistant", "tool_result", "system"):
-		d.unknown(cmp.Or(ident.Of(typ), "record"), v)
+		d.Unknown(cmp.Or(ident.Of(typ), "record"), v)
 	case !d.isNew(id):
 		v.Get("message").MarkRead()
 		v.Get("systemPayload").MarkRead()
@@ -135,17 +135,17 @@ func say(d *chat, r *conversation.Response, kind msg.Kind, key string, text json
 
 // toolResult decodes the result of a call.
 func (d *chat) toolResult(v, parts jsonv.Value, at conversation.Time) {
-	extra, before := v.Get("toolCallResult"), len(d.out.Messages)
+	extra, before := v.Get("toolCallResult"), len(d.Out.Messages)
 	for p := range parts.Elems() {
 		if fr := p.Get("functionResponse"); fr.Exists() {
 			d.result(ident.First(fr.Get("id"), extra.Get("callId")), fr, at)
 		}
 	}
-	if len(d.out.Messages) == before {
-		d.unknown("tool_result", v)
+	if len(d.Out.Messages) == before {
+		d.Unknown("tool_result", v)
 		return
 	}
-	m := &d.out.Messages[len(d.out.Messages)-1]
+	m := &d.Out.Messages[len(d.Out.Messages)-1]
 	if m.Kind != msg.ToolResult && m.Kind != msg.DelegationResult {
 		return
 	}
@@ -169,7 +169,7 @@ func (d *chat) system(id string, v jsonv.Value, at conversation.Time) {
 	if subtype == "rewind" {
 		d.end("end:"+d.Run.ID, d.Last, "rewound")
 	}
-	m := d.out.Add()
+	m := d.Out.Add()
 	d.fill(m, msg.Status, id, at)
 	m.Hidden, m.Content = true, v.Get("systemPayload").Text()
 	m.SetAttr("type", subtype)

@@ -18,7 +18,6 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/otlp"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
 //go:embed testdata/leaves-out.json
@@ -30,7 +29,7 @@ func New() decoder.Factory {
 		Name: "gemini-otel", Revision: 1, Provider: "gcp.gemini",
 		Summary: "OpenTelemetry of Gemini CLI: log events and spans.",
 		Names:   names, Outside: true, Direct: true, OneSource: true, Rootless: true,
-		Rules: rules, Event: event, Rest: unknown.NewKeeper(leavesOut),
+		Rules: rules, Event: event, LeavesOut: leavesOut,
 	}).Factory()
 }
 

@@ -25,53 +25,41 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/media"
-	"github.com/earshot-dev/earshot/core/sdk/snapshot"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
-
-// unread keeps the members that the decoder did not read.
-var unread = unknown.NewKeeper(leavesOut)
 
 //go:embed testdata/leaves-out.json
 var leavesOut []byte
 
 // New returns the factory of decoders of this format.
-func New() decoder.Factory { return factory{} }
-
-type factory struct{}
-
-func (factory) Info() decoder.Info {
-	return decoder.Info{
-		Name:       "goose",
-		Version:    "1.0.0",
-		Revision:   1,
-		Summary:    "Sessions of Goose, from its database.",
-		Transports: []frame.Kind{frame.Line},
-		Tables: json.RawMessage(`{"tables":[
+func New() decoder.Factory {
+	return record.Format[state]{
+		Info: decoder.Info{
+			Name:       "goose",
+			Revision:   1,
+			Summary:    "Sessions of Goose, from its database.",
+			Transports: []frame.Kind{frame.Line},
+			Tables: json.RawMessage(`{"tables":[
 			{"table":"sessions","order":"created_at","json":["extension_data","recipe_json","user_recipe_values_json","model_config_json"]},
 			{"table":"messages","order":"created_timestamp","json":["content_json","metadata_json"]}]}`),
-	}
-}
-
-// New returns a decoder for one database. There are no options.
-func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	return &stream{}, conversation.NoOptions("goose", s.Options)
+		},
+		LeavesOut: leavesOut,
+		State:     1,
+		Open:      func(r *record.Current, s *state) record.Reader { return &stream{Current: r, state: s} },
+	}.Factory()
 }
 
 const (
-	stateVersion = 1
-	maxSessions  = 256
-	maxSeen      = 8192
+	maxSessions = 256
+	maxSeen     = 8192
 )
 
 // stream decodes the rows of one database.
 type stream struct {
-	doc jsonv.Doc
-	state
+	*record.Current
+	*state
 
-	s   *session
-	at  conversation.Time
-	out *decoder.Output
+	s *session
 }
 
 // state is the decoder's state; its JSON is the snapshot.
@@ -101,29 +89,10 @@ type call struct {
 	Child string `json:",omitempty"` // the session of the agent that works
 }
 
-var _ decoder.Snapshotter = (*stream)(nil)
-
-// Snapshot implements decoder.Snapshotter.
-func (d *stream) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
-
-// Restore implements decoder.Snapshotter.
-func (d *stream) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }
-
-// Flush has nothing to emit: every row is whole.
-func (d *stream) Flush(*decoder.Output) error { return nil }
-
-// Decode decodes one row: {table, row}.
-func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
-	if f.Kind == frame.Close {
-		return nil
-	}
-	root, ok := conversation.ParseObject(&d.doc, f.Data, out)
-	if !ok {
-		return nil
-	}
-	before := len(out.Messages)
-	row, table := root.Get("row"), root.Get("table")
-	d.out, d.at, d.s = out, conversation.Time{}, nil
+// Read decodes one row: {table, row}.
+func (d *stream) Read() {
+	row, table := d.Root.Get("row"), d.Root.Get("table")
+	d.s = nil
 	switch {
 	case table.Equal("sessions") && ident.Peek(row.Get("id")) != "":
 		d.enter(ident.Of(row.Get("id")))
@@ -132,10 +101,8 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 		d.enter(ident.Of(row.Get("session_id")))
 		d.message(row)
 	default:
-		d.unknown(cmp.Or(ident.Of(table), "none"), root)
+		d.Unknown(ident.Of(table), d.Root)
 	}
-	unread.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session = d.top() })
-	return nil
 }
 
 // enter makes a session that of the row.
@@ -168,29 +135,18 @@ func (d *stream) link() {
 	}
 }
 
-// top is the session at the top.
-func (d *stream) top() string {
+// In returns the session at the top.
+func (d *stream) In() (session, run string) {
 	if d.s == nil {
-		return "unknown"
+		return "unknown", ""
 	}
-	return d.s.Root
-}
-
-func (d *stream) unknown(typ string, v jsonv.Value) {
-	m := d.out.Unknown(typ, v.Raw())
-	m.Session, m.Key = d.top(), "unknown:"+msg.HashKey(string(v.Peek()))
-	d.at.Set(m)
+	return d.s.Root, ""
 }
 
 // add adds a message of the session's run.
 func (d *stream) add(kind msg.Kind, key string) *msg.Message {
-	m := d.out.Add()
-	m.Kind, m.Key, m.Session, m.Complete = kind, key, d.s.Root, msg.Complete
-	m.Agent.Kind = msg.KindAgent
-	if d.s.Run.ID != "" {
-		d.s.Run.Mark(m)
-	}
-	d.at.Set(m)
+	m := d.Add(kind, key)
+	d.s.Run.Mark(m)
 	return m
 }
 
@@ -199,7 +155,7 @@ func (d *stream) session(v jsonv.Value) {
 	s := d.s
 	s.Model = cmp.Or(ident.Of(v.Path("model_config_json", "model_name")), s.Model)
 	s.Provider = cmp.Or(ident.Of(v.Get("provider_name")), s.Provider)
-	d.at = conversation.TimeOf(v.Get("created_at"))
+	d.At = conversation.TimeOf(v.Get("created_at"))
 	if parent := ident.Of(v.Get("parent_session_id")); v.Get("session_type").In("sub_agent", "subagent") && s.Run.ID == "" {
 		s.Run = conversation.Run{ID: s.ID, Child: true}
 		if parent != s.ID && parent != "" {
@@ -209,11 +165,8 @@ func (d *stream) session(v jsonv.Value) {
 			}
 		}
 	}
-	m := d.out.Add()
-	m.Kind, m.Key, m.Session, m.Complete, m.Hidden = msg.Status, "session:"+s.ID, s.Root, msg.Summary, true
-	m.Agent.Kind = msg.KindAgent
-	d.at.Set(m)
-	m.SetAttr("type", "session")
+	m := record.Hide(d.Add(msg.Status, "session:"+s.ID), "session")
+	m.Complete = msg.Summary
 	conversation.Attrs(m, v, "name", "description", "working_dir", "session_type", "schedule_id", "goose_mode", "project_id", "thread_id")
 	m.SetAttr("model", s.Model)
 	m.SetAttr("provider", s.Provider)
@@ -226,12 +179,12 @@ func (d *stream) session(v jsonv.Value) {
 	}
 	// One message has the tokens of the session: the row has how many there are now.
 	s.Counts = s.Counts.Max(conversation.Counts{Input: in.Uint(), Output: out.Uint()})
-	r := conversation.Response{ID: "session:" + s.ID, Model: s.Model, Provider: s.Provider, At: d.at}
+	r := conversation.Response{ID: "session:" + s.ID, Model: s.Model, Provider: s.Provider, At: d.At}
 	if s.Run.Child {
 		r.Run = s.Run.ID
 	}
 	r.Count(s.Counts, msg.Provider)
-	u := r.Usage(d.out, msg.Summary)
+	u := r.Usage(d.Out, msg.Summary)
 	u.Session, u.Agent.Kind, u.ResponseID = s.Root, msg.KindAgent, ""
 	if d.link(); s.Run.Child { // it may be the first message of the run
 		u.ParentRun = msg.UnknownRun
@@ -244,7 +197,7 @@ func (d *stream) session(v jsonv.Value) {
 // message decodes the row of a message: {role, content_json, created_timestamp, message_id, metadata_json}.
 func (d *stream) message(v jsonv.Value) {
 	s, content, role := d.s, v.Get("content_json"), v.Get("role")
-	d.at = conversation.TimeOf(v.Get("created_timestamp"))
+	d.At = conversation.TimeOf(v.Get("created_timestamp"))
 	id := ident.Of(v.Get("message_id"))
 	if id == "" {
 		id = "message:" + msg.HashKey(s.ID, string(role.Peek()), string(v.Get("created_timestamp").Peek()), string(content.Peek()))
@@ -270,12 +223,12 @@ func (d *stream) message(v jsonv.Value) {
 	default:
 		s.Run.Ended = false
 	}
-	r := conversation.Response{ID: id, Model: s.Model, Provider: s.Provider, Run: s.Run.ID, At: d.at}
-	before, n := len(d.out.Messages), 0
+	r := conversation.Response{ID: id, Model: s.Model, Provider: s.Provider, Run: s.Run.ID, At: d.At}
+	before, n := len(d.Out.Messages), 0
 	for c := range content.Elems() {
 		d.piece(c, conversation.Ordinal(id, &n), user, hidden, &r)
 	}
-	if user || calls || len(d.out.Messages) == before || r.Last == "" {
+	if user || calls || len(d.Out.Messages) == before || r.Last == "" {
 		return
 	}
 	m := d.add(msg.Stop, "stop:"+id)
@@ -310,15 +263,13 @@ func (d *stream) piece(c jsonv.Value, key string, user, hidden bool, r *conversa
 		d.result(c, key)
 		return
 	case typ.Equal("actionRequired"), typ.Equal("toolConfirmationRequest"), typ.Equal("systemNotification"), typ.Equal("redactedThinking"):
-		m = d.add(msg.Status, key)
-		m.Hidden = true
-		m.SetAttr("type", typ.Str())
+		m = record.Hide(d.add(msg.Status, key), typ.Str())
 		m.Content = c.First("msg", "prompt").Text()
 		m.SetAttr("data", conversation.ShortJSON(c.Get("data")))
 		conversation.Attrs(m, c, "notificationType", "toolName", "id")
 		return
 	default:
-		d.unknown(cmp.Or(ident.Of(typ), "none"), c)
+		d.Unknown(ident.Of(typ), c)
 		return
 	}
 	m.Hidden = hidden

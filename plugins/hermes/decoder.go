@@ -23,57 +23,45 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
-	"github.com/earshot-dev/earshot/core/sdk/snapshot"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
-
-// unread keeps the members that the decoder did not read.
-var unread = unknown.NewKeeper(leavesOut)
 
 //go:embed testdata/leaves-out.json
 var leavesOut []byte
 
 // New returns the factory of decoders of this format.
-func New() decoder.Factory { return factory{} }
-
-type factory struct{}
-
-func (factory) Info() decoder.Info {
-	return decoder.Info{
-		Name:       "hermes",
-		Version:    "1.0.0",
-		Revision:   1,
-		Summary:    "Sessions of Hermes Agent, from its database.",
-		Transports: []frame.Kind{frame.Line},
-		Tables: json.RawMessage(`{"tables":[
+func New() decoder.Factory {
+	return record.Format[state]{
+		Info: decoder.Info{
+			Name:       "hermes",
+			Revision:   1,
+			Summary:    "Sessions of Hermes Agent, from its database.",
+			Transports: []frame.Kind{frame.Line},
+			Tables: json.RawMessage(`{"tables":[
 			{"table":"sessions","order":"started_at","json":["model_config"],"columns":["id","source","model","model_config","parent_session_id","started_at","ended_at","end_reason",
 				"input_tokens","output_tokens","cache_read_tokens","cache_write_tokens","reasoning_tokens","cwd","git_branch","billing_provider","estimated_cost_usd","actual_cost_usd",
 				"title","api_call_count","profile_name"]},
 			{"table":"messages","order":"timestamp","json":["tool_calls"],"columns":["id","session_id","role","content","tool_call_id","tool_calls","tool_name","timestamp","finish_reason",
 				"reasoning","reasoning_content","_compressed_summary","display_kind"]}]}`),
-	}
-}
-
-// New returns a decoder for one database. There are no options.
-func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	return &stream{}, conversation.NoOptions("hermes", s.Options)
+		},
+		LeavesOut: leavesOut,
+		State:     1,
+		Open:      func(r *record.Current, s *state) record.Reader { return &stream{Current: r, state: s} },
+	}.Factory()
 }
 
 const (
-	stateVersion = 1
-	maxSessions  = 256
-	maxSeen      = 8192
-	confidence   = 70 // of a link by order
+	maxSessions = 256
+	maxSeen     = 8192
+	confidence  = 70 // of a link by order
 )
 
 // stream decodes the rows of one database.
 type stream struct {
-	doc jsonv.Doc
-	state
+	*record.Current
+	*state
 
-	s   *session
-	at  conversation.Time
-	out *decoder.Output
+	s *session
 }
 
 // state is the decoder's state; its JSON is the snapshot.
@@ -104,29 +92,10 @@ type call struct {
 	Left  int    `json:",omitempty"` // agents that have no session so far
 }
 
-var _ decoder.Snapshotter = (*stream)(nil)
-
-// Snapshot implements decoder.Snapshotter.
-func (d *stream) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
-
-// Restore implements decoder.Snapshotter.
-func (d *stream) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }
-
-// Flush has nothing to emit: every row is whole.
-func (d *stream) Flush(*decoder.Output) error { return nil }
-
-// Decode decodes one row: {table, row}.
-func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
-	if f.Kind == frame.Close {
-		return nil
-	}
-	root, ok := conversation.ParseObject(&d.doc, f.Data, out)
-	if !ok {
-		return nil
-	}
-	before := len(out.Messages)
-	row, table := root.Get("row"), root.Get("table")
-	d.out, d.at, d.s = out, conversation.Time{}, nil
+// Read decodes one row: {table, row}.
+func (d *stream) Read() {
+	row, table := d.Root.Get("row"), d.Root.Get("table")
+	d.s = nil
 	switch {
 	case table.Equal("sessions") && ident.Peek(row.Get("id")) != "":
 		d.enter(ident.Of(row.Get("id")))
@@ -135,15 +104,16 @@ func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
 		d.enter(ident.Of(row.Get("session_id")))
 		d.message(row)
 	default:
-		m := out.Unknown(cmp.Or(ident.Of(table), "none"), root.Raw())
-		m.Session, m.Key = "unknown", "unknown:"+msg.HashKey(string(root.Peek()))
+		d.Unknown(ident.Of(table), d.Root)
 	}
-	unread.Keep(&d.doc, out, before, func(m *msg.Message) {
-		if m.Session = "unknown"; d.s != nil {
-			m.Session = d.s.Root
-		}
-	})
-	return nil
+}
+
+// In returns the session at the top.
+func (d *stream) In() (session, run string) {
+	if d.s == nil {
+		return "unknown", ""
+	}
+	return d.s.Root, ""
 }
 
 // enter makes a session that of the row.
@@ -164,13 +134,8 @@ func (d *state) find(id string) *session {
 
 // add adds a message of the session's run.
 func (d *stream) add(kind msg.Kind, key string) *msg.Message {
-	m := d.out.Add()
-	m.Kind, m.Key, m.Session, m.Complete = kind, key, d.s.Root, msg.Complete
-	m.Agent.Kind = msg.KindAgent
-	if d.s.Run.ID != "" {
-		d.s.Run.Mark(m)
-	}
-	d.at.Set(m)
+	m := d.Add(kind, key)
+	d.s.Run.Mark(m)
 	return m
 }
 
@@ -179,7 +144,7 @@ func (d *stream) add(kind msg.Kind, key string) *msg.Message {
 func (d *stream) session(v jsonv.Value) {
 	s := d.s
 	s.Model, s.Provider = cmp.Or(ident.Of(v.Get("model")), s.Model), cmp.Or(ident.Of(v.Get("billing_provider")), s.Provider)
-	d.at = conversation.TimeOf(v.Get("started_at"))
+	d.At = conversation.TimeOf(v.Get("started_at"))
 	parent, config := ident.Of(v.Get("parent_session_id")), v.Get("model_config")
 	delegated := v.Get("source").Equal("subagent") || ident.Peek(config.Get("_delegate_from")) == parent
 	own := ident.Peek(config.Get("_branched_from")) == parent || ident.Peek(config.Get("_reset_from")) == parent
@@ -192,11 +157,8 @@ func (d *stream) session(v jsonv.Value) {
 			s.Parent, s.Run = parent, conversation.Run{ID: s.ID, Child: true}
 		}
 	}
-	m := d.out.Add()
-	m.Kind, m.Key, m.Session, m.Complete, m.Hidden = msg.Status, "session:"+s.ID, s.Root, msg.Summary, true
-	m.Agent.Kind = msg.KindAgent
-	d.at.Set(m)
-	m.SetAttr("type", "session")
+	m := record.Hide(d.Add(msg.Status, "session:"+s.ID), "session")
+	m.Complete = msg.Summary
 	conversation.Attrs(m, v, "source", "title", "cwd", "git_branch", "end_reason", "profile_name")
 	m.SetAttr("parent_session_id", parent)
 	m.SetAttr("model", s.Model)
@@ -213,12 +175,12 @@ func (d *stream) session(v jsonv.Value) {
 		return
 	}
 	// One message has the tokens of the session: the row has how many there are now.
-	r := conversation.Response{ID: "session:" + s.ID, Model: s.Model, Provider: s.Provider, At: d.at}
+	r := conversation.Response{ID: "session:" + s.ID, Model: s.Model, Provider: s.Provider, At: d.At}
 	if s.Run.Child {
 		r.Run = s.Run.ID
 	}
 	r.Count(s.Counts, msg.Provider)
-	u := r.Usage(d.out, msg.Summary)
+	u := r.Usage(d.Out, msg.Summary)
 	u.Session, u.Agent.Kind, u.ResponseID = s.Root, msg.KindAgent, ""
 	if d.link(); s.Run.Child { // it may be the first message of the run
 		u.ParentRun = msg.UnknownRun
@@ -245,7 +207,7 @@ func (d *stream) link() {
 // message decodes the row of a message.
 func (d *stream) message(v jsonv.Value) {
 	s, role, content, calls := d.s, v.Get("role"), v.Get("content"), v.Get("tool_calls")
-	d.at = conversation.TimeOf(v.Get("timestamp"))
+	d.At = conversation.TimeOf(v.Get("timestamp"))
 	key := msg.HashKey(s.ID, string(role.Peek()), string(v.Get("timestamp").Peek()), string(v.Get("tool_call_id").Peek()), string(content.Peek()), string(calls.Peek()))
 	if !d.Seen.Add(key, maxSeen) {
 		v.MarkRead() // the row was written again
@@ -288,7 +250,7 @@ func text(v jsonv.Value) msg.Text {
 // answer decodes a response of the model: its thought, its text and its calls.
 func (d *stream) answer(v jsonv.Value, key string) {
 	s, finish := d.s, ident.Of(v.Get("finish_reason"))
-	r := conversation.Response{ID: key, Model: s.Model, Provider: s.Provider, Run: s.Run.ID, At: d.at, Stop: finish}
+	r := conversation.Response{ID: key, Model: s.Model, Provider: s.Provider, Run: s.Run.ID, At: d.At, Stop: finish}
 	thought := v.Get("reasoning")
 	if again := v.Get("reasoning_content"); len(thought.Escaped()) == 0 {
 		thought = again

@@ -17,6 +17,7 @@
 package langgraph
 
 import (
+	"bytes"
 	"cmp"
 	_ "embed"
 	"strings"
@@ -28,33 +29,30 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
-	"github.com/earshot-dev/earshot/core/sdk/snapshot"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
-
-// unread keeps the members that the decoder did not read.
-var unread = unknown.NewKeeper(leavesOut)
 
 //go:embed testdata/leaves-out.json
 var leavesOut []byte
 
 // New returns the factory of decoders of this format.
-func New() decoder.Factory { return factory{} }
-
-type factory struct{}
-
-func (factory) Info() decoder.Info {
-	return decoder.Info{
-		Name: "langgraph", Version: "1.0.0", Revision: 1,
-		Summary:    "LangGraph: runs of its platform, stream modes and protocol events, with sub-graphs.",
-		Transports: []frame.Kind{frame.Request, frame.Event, frame.Body, frame.Line, frame.Text},
-	}
-}
-
-// New returns a decoder for one stream. There are no options.
-func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	origin := strings.ToValidUTF8(s.Origin, "\uFFFD")
-	return &stream{state: state{replies: replies{runs: runs{origin: origin, Thread: threadOf(origin)}}}}, conversation.NoOptions("langgraph", s.Options)
+func New() decoder.Factory {
+	return record.Format[state]{
+		Info: decoder.Info{
+			Name: "langgraph", Revision: 1,
+			Summary:    "LangGraph: runs of its platform, stream modes and protocol events, with sub-graphs.",
+			Transports: []frame.Kind{frame.Request, frame.Event, frame.Body, frame.Line, frame.Text},
+		},
+		LeavesOut: leavesOut,
+		State:     1,
+		Takes: func(f *frame.Frame, root jsonv.Value) bool {
+			return f.Kind == frame.Event && (root.Is(jsonv.Array) || root.Is(jsonv.Null) || root.Is(jsonv.String) && f.Name == "custom")
+		},
+		Open: func(r *record.Current, s *state) record.Reader {
+			s.Thread = threadOf(r.Origin)
+			return &stream{replies{runs{r, s}}}
+		},
+	}.Factory()
 }
 
 // threadOf is the thread in the path of a URL: …/threads/ID/….
@@ -71,43 +69,34 @@ func threadOf(path string) string {
 }
 
 const (
-	stateVersion = 1
-	maxGraphs    = 256
-	maxReplies   = 64
-	maxSeen      = 4096
-	maxText      = 4 << 20 // bytes of a reply that is not complete
-	maxLast      = 64 << 10
+	maxGraphs  = 256
+	maxReplies = 64
+	maxSeen    = 4096
+	maxText    = 4 << 20 // bytes of a reply that is not complete
+	maxLast    = 64 << 10
 )
 
-// stream decodes one stream.
-type stream struct {
-	doc jsonv.Doc
-	state
+// stream decodes the events.
+type stream struct{ replies }
+
+// replies has the messages that are not complete, of runs.
+type replies struct{ runs }
+
+// runs has the runs of a graph and its sub-graphs, and the messages that were emitted of them.
+type runs struct {
+	*record.Current
+	*state
 }
 
 // state is the decoder's state; its JSON is the snapshot.
 type state struct {
-	replies
-	Valued string `json:",omitempty"` // the run whose first values have come
-}
-
-// replies are the messages that are not complete, of runs.
-type replies struct {
-	runs
-	Replies []*reply `json:",omitempty"`
-	Asked   *asked   `json:",omitempty"` // the request, until its run is known
-}
-
-// runs are the runs of a graph and its sub-graphs, and the messages that were emitted of them.
-type runs struct {
-	Thread string              `json:",omitempty"`
-	Graphs []*graph            `json:",omitempty"` // the root first
-	Tools  []started           `json:",omitempty"` // calls that run
-	Seen   bounded.Set[string] `json:",omitzero"`  // messages, calls and results
-
-	origin string
-	at     conversation.Time
-	out    *decoder.Output
+	Thread  string              `json:",omitempty"`
+	Graphs  []*graph            `json:",omitempty"` // the root first
+	Tools   []started           `json:",omitempty"` // calls that run
+	Seen    bounded.Set[string] `json:",omitzero"`  // messages, calls and results
+	Replies []*reply            `json:",omitempty"`
+	Asked   *asked              `json:",omitempty"` // the request, until its run is known
+	Valued  string              `json:",omitempty"` // the run whose first values have come
 }
 
 // asked is a request.
@@ -138,81 +127,57 @@ type graph struct {
 // started is a tool call that a task executes.
 type started struct{ Path, Call string }
 
-var (
-	_ decoder.Decoder     = (*stream)(nil)
-	_ decoder.Snapshotter = (*stream)(nil)
-)
-
-// Snapshot implements decoder.Snapshotter.
-func (d *stream) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
-
-// Restore implements decoder.Snapshotter.
-func (d *stream) Restore(b []byte) error {
-	origin := d.origin
-	err := snapshot.Restore(stateVersion, b, &d.state)
-	d.origin = origin
-	return err
-}
-
 // Flush emits the replies that are not complete.
-func (d *stream) Flush(out *decoder.Output) error {
-	d.out, d.at = out, conversation.Time{}
+func (d *stream) Flush() {
 	for _, r := range d.Replies {
 		d.write(r, msg.Partial)
 	}
-	return nil
 }
 
-// Decode decodes one event.
-func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
-	d.out, d.at = out, conversation.Time{}
-	if f.Kind == frame.Close {
-		d.close(f.Name)
-		return nil
-	}
-	if len(strings.TrimSpace(string(f.Data))) == 0 {
-		return nil
-	}
-	root, ok := conversation.Parse(&d.doc, f.Data, out)
-	if !ok {
-		return nil
-	}
-	before := len(out.Messages)
+// Read decodes one event.
+func (d *stream) Read() {
 	switch {
-	case f.Kind == frame.Request && root.Is(jsonv.Object):
-		d.request(f.Name, root)
-	case f.Kind == frame.Body && root.Is(jsonv.Object):
-		d.body(root)
-	case root.Is(jsonv.Object) && root.Get("method").Is(jsonv.String) && root.Get("params").Is(jsonv.Object):
-		p := root.Get("params")
-		d.at = conversation.TimeOf(p.Get("timestamp"))
+	case d.Frame.Kind == frame.Request:
+		d.request(d.Frame.Name, d.Root)
+	case d.Frame.Kind == frame.Body:
+		d.body(d.Root)
+	case d.Root.Get("method").Is(jsonv.String) && d.Root.Get("params").Is(jsonv.Object):
+		p := d.Root.Get("params")
+		d.At = conversation.TimeOf(p.Get("timestamp"))
 		var path []string
 		for n := range p.Get("namespace").Elems() {
 			path = append(path, ident.Peek(n))
 		}
-		d.protocol(ident.Of(root.Get("method")), strings.Join(path, "|"), p.Get("data"), root)
-	case f.Kind == frame.Event && (root.Is(jsonv.Object) || root.Is(jsonv.Array) || root.Is(jsonv.Null) || root.Is(jsonv.String) && f.Name == "custom"):
-		mode, path, _ := strings.Cut(f.Name, "|")
-		d.mode(mode, path, root, root)
-	case f.Kind != frame.Event && root.Get("data").Exists() && root.First("type", "event").Is(jsonv.String):
+		d.protocol(ident.Of(d.Root.Get("method")), strings.Join(path, "|"), p.Get("data"), d.Root)
+	case d.Frame.Kind == frame.Event:
+		mode, path, _ := strings.Cut(d.Frame.Name, "|")
+		d.mode(mode, path, d.Root, d.Root)
+	case d.Root.Get("data").Exists() && d.Root.First("type", "event").Is(jsonv.String):
 		var path []string
-		for n := range root.Get("ns").Elems() {
+		for n := range d.Root.Get("ns").Elems() {
 			path = append(path, ident.Of(n))
 		}
-		mode, in, _ := strings.Cut(ident.Of(root.First("type", "event")), "|")
-		d.mode(mode, cmp.Or(strings.Join(path, "|"), in), root.Get("data"), root)
-	case root.Is(jsonv.Object) && f.Kind != frame.Event:
-		d.unknown("none", root)
+		mode, in, _ := strings.Cut(ident.Of(d.Root.First("type", "event")), "|")
+		d.mode(mode, cmp.Or(strings.Join(path, "|"), in), d.Root.Get("data"), d.Root)
 	default:
-		out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
-		return nil
+		d.Unknown("none", d.Root)
 	}
-	unread.Keep(&d.doc, out, before, func(m *msg.Message) {
-		if m.Session = d.session(); len(d.Graphs) > 0 {
-			m.Run = d.Graphs[0].ID
-		}
-	})
-	return nil
+}
+
+// Begin looks at the end of a stream, and passes over events without data.
+func (d *stream) Begin() (record bool) {
+	if d.Frame.Kind == frame.Close {
+		d.close(d.Frame.Name)
+	}
+	return len(bytes.TrimSpace(d.Frame.Data)) > 0
+}
+
+// In returns the thread and the run of the root graph.
+func (d *runs) In() (session, run string) {
+	if len(d.Graphs) > 0 {
+		run = d.Graphs[0].ID
+	}
+	return d.session(), run
 }
 
 // session is the thread; of a run without one, the run.
@@ -223,7 +188,7 @@ func (d *runs) session() string {
 	case len(d.Graphs) > 0:
 		return d.Graphs[0].ID
 	}
-	name := strings.TrimSuffix(d.origin[strings.LastIndexAny(d.origin, `/\`)+1:], ".jsonl")
+	name := strings.TrimSuffix(d.Origin[strings.LastIndexAny(d.Origin, `/\`)+1:], ".jsonl")
 	return cmp.Or(name, "unknown")
 }
 
@@ -313,31 +278,19 @@ func (d *runs) only(path string) (call string) {
 
 // add adds a message of a graph.
 func (d *runs) add(g *graph, kind msg.Kind, key string) *msg.Message {
-	m := d.out.Add()
-	m.Kind, m.Key, m.Session, m.Complete = kind, key, d.session(), msg.Complete
-	d.at.Set(m)
-	if g != nil {
-		m.Agent = msg.Agent{Name: cmp.Or(g.Agent, "graph"), Kind: msg.KindAgent}
-		g.Mark(m)
+	m := d.Add(kind, key)
+	if g == nil {
+		m.Agent = msg.Agent{}
+		return m
 	}
+	m.Agent.Name = cmp.Or(g.Agent, "graph")
+	g.Mark(m)
 	return m
 }
 
 // status adds a message that a user would not see.
 func (d *runs) status(g *graph, key, typ string) *msg.Message {
-	m := d.add(g, msg.Status, key)
-	m.Hidden = true
-	m.SetAttr("type", typ)
-	return m
-}
-
-func (d *runs) unknown(typ string, v jsonv.Value) {
-	m := d.out.Unknown(typ, v.Raw())
-	m.Key, m.Session = "unknown:"+msg.HashKey(string(v.Peek())), d.session()
-	if len(d.Graphs) > 0 {
-		m.Run = d.Graphs[0].ID
-	}
-	d.at.Set(m)
+	return record.Hide(d.add(g, msg.Status, key), typ)
 }
 
 // ends ends the run of a graph, and those of its sub-graphs.

@@ -48,7 +48,7 @@ func (d *stream) body(v jsonv.Value) {
 		d.values(d.graph("", "body"), v, true)
 		d.finish("", false)
 	default:
-		d.unknown("body", v)
+		d.Unknown("body", v)
 	}
 }
 
@@ -62,7 +62,7 @@ func (d *stream) mode(mode, path string, v, root jsonv.Value) {
 			d.status(g, "run:"+id, "run").SetAttr("attempt", v.Get("attempt").Digits())
 			return
 		}
-		d.unknown(mode, root)
+		d.Unknown(mode, root)
 	case "values":
 		d.values(d.step(path, mode, string(v.Get("messages").Peek())), v, false)
 	case "updates":
@@ -78,11 +78,11 @@ func (d *stream) mode(mode, path string, v, root jsonv.Value) {
 			d.cumulative(path, m, mode == "messages/complete")
 		}
 	case "debug":
-		if d.at = conversation.TimeOf(v.Get("timestamp")); v.Get("type").Is(jsonv.String) {
+		if d.At = conversation.TimeOf(v.Get("timestamp")); v.Get("type").Is(jsonv.String) {
 			d.debug(path, ident.Of(v.Get("type")), v.Get("payload"), root)
 			return
 		}
-		d.unknown(mode, root)
+		d.Unknown(mode, root)
 	case "tasks":
 		typ := "task"
 		if v.First("result", "error", "interrupts").Exists() {
@@ -94,7 +94,7 @@ func (d *stream) mode(mode, path string, v, root jsonv.Value) {
 	case "custom":
 		d.step(path, mode, "")
 		if v.Is(jsonv.String) {
-			d.out.Messages[len(d.out.Messages)-1].Content = v.Text()
+			d.Out.Messages[len(d.Out.Messages)-1].Content = v.Text()
 		}
 	case "error":
 		d.failed(d.graph("", string(v.First("message", "detail").Peek())), v)
@@ -102,7 +102,7 @@ func (d *stream) mode(mode, path string, v, root jsonv.Value) {
 		d.finish("", false)
 	case "heartbeat":
 	default:
-		d.unknown(cmp.Or(ident.Bounded(mode), "none"), root)
+		d.Unknown(cmp.Or(ident.Bounded(mode), "none"), root)
 	}
 }
 
@@ -116,7 +116,7 @@ func (d *stream) step(path, mode, where string) *graph {
 // protocol decodes an event of the newer protocol. path is that of the task for messages, tools and
 // lifecycle, of the graph for the others.
 func (d *stream) protocol(method, path string, v, root jsonv.Value) {
-	where := strconv.FormatInt(d.at.Nanos, 10) + ident.PeekOrNumber(root.Get("event_id"))
+	where := strconv.FormatInt(d.At.Nanos, 10) + ident.PeekOrNumber(root.Get("event_id"))
 	switch method {
 	case "lifecycle":
 		d.lifecycle(path, where, v)
@@ -188,7 +188,7 @@ func (d *stream) tool(path, where string, v, root jsonv.Value) {
 	g, id := d.graph(above, where), ident.Of(v.Get("tool_call_id"))
 	switch event := v.Get("event"); {
 	case id == "":
-		d.unknown("tools", root)
+		d.Unknown("tools", root)
 	case event.Equal("tool-started"):
 		if len(d.Tools) < maxGraphs {
 			d.Tools = append(d.Tools, started{path, id})

@@ -181,8 +181,8 @@ func (d *replies) write(r *reply, complete msg.Completeness) {
 		}
 		return
 	}
-	at, last := d.at, r.Last
-	d.at = at.Or(r.At)
+	at, last := d.At, r.Last
+	d.At = at.Or(r.At)
 	for _, part := range [...]struct {
 		kind      msg.Kind
 		key, text string
@@ -203,10 +203,10 @@ func (d *replies) write(r *reply, complete msg.Completeness) {
 		}
 	}
 	r.Run = g.ID
-	if m := r.Usage(d.out, complete); m != nil {
+	if m := r.Usage(d.Out, complete); m != nil {
 		m.Session, m.Agent = d.session(), msg.Agent{Name: cmp.Or(g.Agent, "graph"), Kind: msg.KindAgent}
 	}
-	d.at, r.Last = at, last
+	d.At, r.Last = at, last
 }
 
 // joined are the texts of a kind.
@@ -305,7 +305,7 @@ func (d *replies) facts(r *reply, m jsonv.Value) {
 	for _, name := range [...]string{"token_usage", "tokenUsage", "usage", "safety_ratings", "logprobs"} {
 		meta.Get(name).MarkRead() // usage_metadata has the counts
 	}
-	r.At = d.at.Or(r.At)
+	r.At = d.At.Or(r.At)
 }
 
 // noted reads the metadata of a chunk.
@@ -335,7 +335,7 @@ func (d *replies) tuple(path string, v jsonv.Value) {
 	above, _ := split(task)
 	m, typ := langchain.Message(chunk)
 	if typ == "" {
-		d.unknown("messages", v)
+		d.Unknown("messages", v)
 		return
 	}
 	g := d.graph(above, langchain.ID(m))
@@ -399,7 +399,7 @@ func (d *replies) block(path, where string, v, root jsonv.Value) {
 	event := v.Get("event")
 	if event.Equal("message-start") {
 		r := d.open(cmp.Or(ident.Of(v.Get("id")), run), g.Path, path)
-		r.Source, r.At = run, d.at
+		r.Source, r.At = run, d.At
 		r.Role, r.Call = ident.Of(v.Get("role")), ident.Of(v.Get("tool_call_id"))
 		r.count(v.Get("usage"))
 		meta := v.Get("metadata")
@@ -408,11 +408,11 @@ func (d *replies) block(path, where string, v, root jsonv.Value) {
 	}
 	i := slices.IndexFunc(d.Replies, func(r *reply) bool { return r.Path == path && r.Source == run })
 	if i < 0 {
-		d.unknown("messages", root)
+		d.Unknown("messages", root)
 		return
 	}
 	r, index := d.Replies[i], ident.Bounded(string(v.Get("index").Peek()))
-	r.At = d.at
+	r.At = d.At
 	switch {
 	case event.Equal("content-block-start"):
 		c, kind := v.Get("content"), msg.Assistant
@@ -459,7 +459,7 @@ func (d *replies) block(path, where string, v, root jsonv.Value) {
 		m := d.add(g, msg.Error, "error:"+msg.HashKey(r.ID, string(v.Peek())))
 		m.IsError, m.Content = true, v.First("message", "error").Text()
 	default:
-		d.unknown("messages/"+event.PeekStr(), root)
+		d.Unknown("messages/"+event.PeekStr(), root)
 	}
 }
 

@@ -14,7 +14,6 @@
 package mcp
 
 import (
-	"bytes"
 	_ "embed"
 	"strings"
 
@@ -24,32 +23,28 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/jsonrpc"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
-	"github.com/earshot-dev/earshot/core/sdk/snapshot"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
-
-// unread keeps the members that the decoder did not read.
-var unread = unknown.NewKeeper(leavesOut)
 
 //go:embed testdata/leaves-out.json
 var leavesOut []byte
 
 // New returns the factory of decoders of this format.
-func New() decoder.Factory { return factory{} }
-
-type factory struct{}
-
-func (factory) Info() decoder.Info {
-	return decoder.Info{
-		Name: "mcp", Version: "1.0.0", Revision: 1, LocalIDs: true,
-		Summary:    "Model Context Protocol between an agent and a server of tools.",
-		Transports: []frame.Kind{frame.Line, frame.Text, frame.Request, frame.Body, frame.Event},
-	}
-}
-
-// New returns a decoder for one connection. There are no options.
-func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	return &connection{session: sessionOf(strings.ToValidUTF8(s.Origin, "\uFFFD"))}, conversation.NoOptions("mcp", s.Options)
+func New() decoder.Factory {
+	return record.Format[state]{
+		Info: decoder.Info{
+			Name: "mcp", Revision: 1, LocalIDs: true,
+			Summary:    "Model Context Protocol between an agent and a server of tools.",
+			Transports: []frame.Kind{frame.Line, frame.Text, frame.Request, frame.Body, frame.Event},
+		},
+		LeavesOut: leavesOut,
+		State:     1,
+		Takes:     func(_ *frame.Frame, root jsonv.Value) bool { return root.Is(jsonv.Array) && root.Len() > 0 },
+		Open: func(r *record.Current, s *state) record.Reader {
+			r.Origin = sessionOf(r.Origin)
+			return &connection{Current: r, state: s}
+		},
+	}.Factory()
 }
 
 // sessionOf is the name of a connection: that of its recording, or the address of the server.
@@ -64,17 +59,12 @@ func sessionOf(origin string) string {
 	return origin
 }
 
-const stateVersion = 1
-
 // connection decodes the messages of one connection, or of one exchange over HTTP.
 type connection struct {
-	doc     jsonv.Doc
-	session string
-	state
+	*record.Current
+	*state
 
-	m   jsonrpc.Message
-	at  conversation.Time
-	out *decoder.Output
+	m jsonrpc.Message
 }
 
 // state is the decoder's state; its JSON is the snapshot.
@@ -95,66 +85,24 @@ type call struct {
 	Cancelled bool             `json:",omitempty"`
 }
 
-var (
-	_ decoder.Decoder     = (*connection)(nil)
-	_ decoder.Snapshotter = (*connection)(nil)
-)
-
-// Snapshot implements decoder.Snapshotter.
-func (d *connection) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
-
-// Restore implements decoder.Snapshotter.
-func (d *connection) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }
-
-// Flush implements decoder.Decoder. It adds no message: messages are whole.
-func (d *connection) Flush(*decoder.Output) error { return nil }
-
-// Decode decodes one message, or a list of them.
-func (d *connection) Decode(f *frame.Frame, out *decoder.Output) error {
-	if f.Kind == frame.Close || f.Kind == frame.Request && len(bytes.TrimSpace(f.Data)) == 0 { // a GET
-		return nil
+// Read decodes one message, or a list of them.
+func (d *connection) Read() {
+	if d.Root.Is(jsonv.Object) {
+		d.message(d.Root)
+		return
 	}
-	root, ok := conversation.Parse(&d.doc, f.Data, out)
-	if !ok {
-		return nil
+	for v := range d.Root.Elems() {
+		d.message(v)
 	}
-	before := len(out.Messages)
-	d.out = out
-	switch {
-	case root.Is(jsonv.Object):
-		d.record(f, root)
-	case root.Is(jsonv.Array) && root.Len() > 0:
-		for v := range root.Elems() {
-			d.record(f, v)
-		}
-	default:
-		out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
-		return nil
-	}
-	unread.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session = d.session })
-	return nil
 }
 
-// record decodes one message.
-func (d *connection) record(f *frame.Frame, root jsonv.Value) {
-	d.m = jsonrpc.Of(root)
-	if d.at = d.m.At; d.m.From == jsonrpc.Unknown {
-		switch {
-		case f.FromClient || f.Kind == frame.Request:
-			d.m.From = jsonrpc.Client
-		case f.Kind == frame.Body || f.Kind == frame.Event:
-			d.m.From = jsonrpc.Server
-		}
-	}
-	d.message(root)
-}
+// In returns the name of the connection.
+func (d *connection) In() (session, run string) { return d.Origin, "" }
 
 // add adds a message of the connection.
 func (d *connection) add(kind msg.Kind, key string) *msg.Message {
-	m := d.out.Add()
-	m.Kind, m.Key, m.Session, m.Complete = kind, key, d.session, msg.Complete
-	m.Agent = msg.Agent{Name: d.Server, Kind: msg.KindAgent}
-	d.at.Set(m)
+	m := d.Add(kind, key)
+	m.Agent.Name = d.Server
 	return m
 }
 
@@ -173,7 +121,5 @@ func (d *connection) status(c *call, key, typ string) *msg.Message {
 		c.Run.Mark(m)
 		m.Tool.CallID, m.Tool.Name = c.ID, c.Name
 	}
-	m.Hidden = true
-	m.SetAttr("type", typ)
-	return m
+	return record.Hide(m, typ)
 }

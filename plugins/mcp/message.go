@@ -16,29 +16,29 @@ import (
 
 // message decodes a request, a notification or a response.
 func (d *connection) message(root jsonv.Value) {
+	d.m = jsonrpc.Of(d.Frame, root)
+	d.At = d.m.At
 	method, p := ident.Of(d.m.Get("method")), d.m.Get("params")
 	if d.m.Lost != "" {
 		d.status(nil, "lost:"+d.key(""), "lost").SetAttr("lost_bytes", d.m.Lost)
 	}
 	switch {
 	case d.m.Beside != "" || d.m.Is(jsonv.String): // no message
-		d.status(nil, "beside:"+msg.HashKey(d.m.Beside, string(d.m.Peek()), strconv.FormatInt(d.at.Nanos, 10)), cmp.Or(d.m.Beside, "text")).Content = d.m.Value.Text()
+		d.status(nil, "beside:"+msg.HashKey(d.m.Beside, string(d.m.Peek()), strconv.FormatInt(d.At.Nanos, 10)), cmp.Or(d.m.Beside, "text")).Content = d.m.Value.Text()
 	case method != "":
 		d.names(p.Path("_meta", "io.modelcontextprotocol/clientInfo"))
 		d.request(method, p)
 	case d.m.Get("result").Kind() != jsonv.Missing || d.m.Get("error").Exists():
 		d.response()
 	default:
-		m := d.out.Unknown("none", root.Raw())
-		m.Session, m.Key = d.session, "unknown:"+msg.HashKey(string(root.Peek()))
-		d.at.Set(m)
+		d.Unknown("none", root)
 	}
 }
 
 // key names a message without an id of its own by its content.
 func (d *connection) key(what string) string {
 	p := d.m.Get("params")
-	return msg.HashKey(what, strconv.Itoa(int(d.m.From)), d.m.ID(), strconv.FormatInt(d.at.Nanos, 10),
+	return msg.HashKey(what, strconv.Itoa(int(d.m.From)), d.m.ID(), strconv.FormatInt(d.At.Nanos, 10),
 		string(p.First("uri", "name", "data", "level", "requestId", "message").Peek()), string(p.First("progress", "cursor").Peek()))
 }
 

@@ -6,13 +6,10 @@ import (
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/sdk/pi"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
 //go:embed testdata/leaves-out.json
 var leavesOut []byte
 
 // New returns the factory of decoders of this format.
-func New() decoder.Factory {
-	return pi.Format{Name: "openclaw", Summary: "Sessions of OpenClaw.", Rest: unknown.NewKeeper(leavesOut)}.Factory()
-}
+func New() decoder.Factory { return pi.New("openclaw", "Sessions of OpenClaw.", leavesOut) }

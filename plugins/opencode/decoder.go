@@ -20,7 +20,6 @@ package opencode
 import (
 	"cmp"
 	_ "embed"
-	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
@@ -29,58 +28,46 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
-	"github.com/earshot-dev/earshot/core/sdk/snapshot"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
-
-// unread keeps the members that the decoder did not read.
-var unread = unknown.NewKeeper(leavesOut)
 
 //go:embed testdata/leaves-out.json
 var leavesOut []byte
 
 // New returns the factory of decoders of this format.
-func New() decoder.Factory { return factory{} }
-
-type factory struct{}
-
-func (factory) Info() decoder.Info {
-	return decoder.Info{
-		Name:       "opencode",
-		Version:    "1.0.0",
-		Revision:   3,
-		Summary:    "OpenCode: events of its server, exports, run --format json, database, storage.",
-		Transports: []frame.Kind{frame.Event, frame.Line, frame.Body, frame.Text},
-		Documents:  []string{"*.json"},
-		Tables:     tables,
-	}
-}
-
-// New returns a decoder for one stream. There are no options.
-func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	return &stream{origin: strings.ToValidUTF8(s.Origin, "\uFFFD")}, conversation.NoOptions("opencode", s.Options)
+func New() decoder.Factory {
+	return record.Format[state]{
+		Info: decoder.Info{
+			Name:       "opencode",
+			Revision:   3,
+			Summary:    "OpenCode: events of its server, exports, run --format json, database, storage.",
+			Transports: []frame.Kind{frame.Event, frame.Line, frame.Body, frame.Text},
+			Documents:  []string{"*.json"},
+			Tables:     tables,
+		},
+		LeavesOut: leavesOut,
+		State:     1,
+		Open:      func(r *record.Current, s *state) record.Reader { return &stream{Current: r, state: s} },
+	}.Factory()
 }
 
 const (
-	stateVersion = 1
-	maxSessions  = 64
-	maxMessages  = 256
-	maxWaits     = 64
-	maxSeen      = 4096
-	shortID      = 12 // bytes; ids of fewer are unique in their message only
+	maxSessions = 64
+	maxMessages = 256
+	maxWaits    = 64
+	maxSeen     = 4096
+	shortID     = 12 // bytes; ids of fewer are unique in their message only
 )
 
 // stream decodes one stream, which may have several sessions.
 type stream struct {
-	doc    jsonv.Doc
-	origin string
-	state
+	*record.Current
+	*state
+	inner jsonv.Doc // of a row, as an event
 
-	at     conversation.Time // of the record
-	single bool              // the frame is a document of its own, without the messages around it
-	row    bool              // of the database, in which a message precedes its parts
+	single bool // the frame is a document of its own, without the messages around it
+	row    bool // of the database, in which a message precedes its parts
 	cur    *session
-	out    *decoder.Output
 }
 
 // state is the decoder's state; its JSON is the snapshot.
@@ -134,43 +121,35 @@ type call struct {
 // wait is a question to a person that has no answer.
 type wait struct{ ID, Run, Call string }
 
-var _ decoder.Snapshotter = (*stream)(nil)
-
-// Snapshot implements decoder.Snapshotter.
-func (d *stream) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
-
-// Restore implements decoder.Snapshotter.
-func (d *stream) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }
-
-// Decode decodes one event, one record or one document.
-func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
-	if f.Kind == frame.Close {
-		return nil
-	}
-	root, ok := conversation.ParseObject(&d.doc, f.Data, out)
-	if !ok {
-		return nil
-	}
-	before := len(out.Messages)
-	d.out, d.at, d.cur, d.single, d.row = out, conversation.Time{}, nil, f.Kind == frame.Body, false
+// Read decodes one event, one record or one document.
+func (d *stream) Read() {
+	root := d.Root
+	d.cur, d.single, d.row = nil, d.Frame.Kind == frame.Body, false
 	if root.Get("row").Is(jsonv.Object) {
 		if b := event(root); b != nil {
-			if root, ok = conversation.ParseObject(&d.doc, b, out); !ok {
-				return nil
+			var ok bool
+			if root, ok = conversation.ParseObject(&d.inner, b, d.Out); !ok {
+				return
 			}
+			d.Root.MarkRead()
 			d.row = true
 		}
 	}
 	if !d.record(root) {
 		d.unknown(ident.Peek(root.Get("type")), root)
 	}
-	unread.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session = d.cur.top(d.origin) })
-	return nil
+	if d.row {
+		d.KeepUnread(&d.inner)
+	}
+}
+
+// In returns the session at the top.
+func (d *stream) In() (session, run string) {
+	return d.cur.top(d.Origin), ""
 }
 
 // Flush emits the texts that are not complete.
-func (d *stream) Flush(out *decoder.Output) error {
-	d.out = out
+func (d *stream) Flush() {
 	for _, p := range d.Parts.Parts {
 		if rec := d.known(p.Key); rec != nil && !p.Empty() && d.lookup(rec.Session) != nil {
 			s := d.find(rec.Session)
@@ -180,7 +159,6 @@ func (d *stream) Flush(out *decoder.Output) error {
 			s.Run = run // it has not begun by this
 		}
 	}
-	return nil
 }
 
 // record decodes a record by its shape; false if it has none that is known.
@@ -188,7 +166,7 @@ func (d *stream) record(v jsonv.Value) bool {
 	if p := v.Get("payload"); p.Is(jsonv.Object) { // of all directories
 		v = p
 	}
-	d.at = conversation.TimeOf(v.Get("timestamp"))
+	d.At = conversation.TimeOf(v.Get("timestamp"))
 	info, part := v.Get("info"), v.Get("part")
 	switch {
 	case info.Is(jsonv.Object) && v.Get("messages").Is(jsonv.Array): // export
@@ -222,8 +200,8 @@ func (d *stream) record(v jsonv.Value) bool {
 
 // unknown keeps a value that the decoder does not understand.
 func (d *stream) unknown(typ string, v jsonv.Value) {
-	m := d.out.Unknown(cmp.Or(typ, "none"), v.Raw())
-	m.Session, m.Key = d.cur.top(d.origin), "unknown:"+msg.HashKey(string(v.Peek()))
+	m := d.Out.Unknown(cmp.Or(typ, "none"), v.Raw())
+	m.Session, m.Key = d.cur.top(d.Origin), "unknown:"+msg.HashKey(string(v.Peek()))
 }
 
 // whole decodes {info, parts}.
@@ -250,7 +228,7 @@ func (d *state) lookup(id string) *session {
 // find returns a session, or remembers it.
 func (d *stream) find(id string) *session {
 	if id == "" {
-		id = cmp.Or(d.origin, "unknown")
+		id = cmp.Or(d.Origin, "unknown")
 	}
 	if d.cur = d.lookup(id); d.cur != nil {
 		return d.cur
@@ -291,23 +269,17 @@ func (d *state) known(id string) *message {
 
 // add adds a message to the run of that id, or to none.
 func (d *stream) add(s *session, run string, kind msg.Kind, key string) *msg.Message {
-	m := d.out.Add()
-	m.Kind, m.Key, m.Session, m.Run, m.Complete, m.Agent.Kind = kind, key, s.Root, run, msg.Complete, msg.KindAgent
-	if run != "" && run == s.Run.ID {
-		if s.Run.Mark(m) {
-			m.Client = s.Client
-		}
+	m := d.Add(kind, key)
+	m.Session, m.Run = s.Root, run
+	if run != "" && run == s.Run.ID && s.Run.Mark(m) {
+		m.Client = s.Client
 	}
-	d.at.Set(m)
 	return m
 }
 
 // status adds a message that a user would not see.
 func (d *stream) status(s *session, run, key, typ string) *msg.Message {
-	m := d.add(s, run, msg.Status, key)
-	m.Hidden = true
-	m.SetAttr("type", typ)
-	return m
+	return record.Hide(d.add(s, run, msg.Status, key), typ)
 }
 
 // beside adds a status that is a part of a message.

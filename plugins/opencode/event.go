@@ -19,7 +19,7 @@ func (d *stream) event(typ string, v jsonv.Value) bool {
 	if strings.Contains(typ, ".next.") || strings.Contains(typ, ".v2.") { // a copy
 		typ = "server."
 	}
-	d.at = conversation.TimeOf(p.First("time", "timestamp"))
+	d.At = conversation.TimeOf(p.First("time", "timestamp"))
 	s := d.find(ident.First(p.Get("sessionID"), info.Get("sessionID"), part.Get("sessionID"), info.Get("id")))
 	switch typ {
 	case "message.updated":
@@ -86,7 +86,7 @@ func (d *stream) session(v jsonv.Value) {
 		v.MarkRead()
 		return
 	}
-	d.at = conversation.TimeOf(v.Path("time", "created")).Or(conversation.TimeOf(v.Get("time_created")))
+	d.At = conversation.TimeOf(v.Path("time", "created")).Or(conversation.TimeOf(v.Get("time_created")))
 	s.Client = msg.Client{Project: ident.Of(v.Get("directory")), Version: ident.Of(v.Get("version"))}
 	m := d.status(s, "", key, "session")
 	if m.Client = s.Client; parent == "" {
@@ -141,8 +141,8 @@ func (d *stream) message(v jsonv.Value) *message {
 		return rec
 	}
 	v.Get("role").In("user", "assistant")
-	d.at = conversation.TimeOf(v.Path("time", "created"))
-	rec.Agent, rec.Response = ident.Peek(v.First("agent", "mode")), conversation.Response{ID: id, At: d.at}
+	d.At = conversation.TimeOf(v.Path("time", "created"))
+	rec.Agent, rec.Response = ident.Peek(v.First("agent", "mode")), conversation.Response{ID: id, At: d.At}
 	var m *msg.Message
 	if rec.User {
 		m = d.status(s, "", "message:"+id, "prompt")
@@ -175,7 +175,7 @@ func (d *stream) end(rec *message, v jsonv.Value) {
 		return
 	}
 	rec.Ended = true
-	d.at = conversation.TimeOf(v.Path("time", "completed")).Or(d.at)
+	d.At = conversation.TimeOf(v.Path("time", "completed")).Or(d.At)
 	if rec.Steps == 0 {
 		d.tokens(rec, v.Get("tokens"), msg.Summary, finish)
 	}

@@ -21,8 +21,8 @@ func (d *stream) part(v jsonv.Value) bool {
 		v.MarkRead()
 		return id != "" && rec.ID != ""
 	}
-	d.at = conversation.TimeOf(v.Get("time").First("end", "created", "start")).Or(d.at).Or(rec.Response.At)
-	rec.Response.At = d.at
+	d.At = conversation.TimeOf(v.Get("time").First("end", "created", "start")).Or(d.At).Or(rec.Response.At)
+	rec.Response.At = d.At
 	if rec.User {
 		rec.Run = d.find(rec.Session).turn(rec.ID, typ == "compaction" || v.Get("synthetic").Bool())
 	}
@@ -197,7 +197,7 @@ func (d *stream) tool(rec *message, id string, v jsonv.Value) {
 			kind = msg.Delegation
 			c.To, c.Async = ident.Of(input.Get("subagent_type")), input.Get("background").Bool()
 		}
-		d.at = began.Or(d.at)
+		d.At = began.Or(d.At)
 		m := d.partOf(rec, kind, "call:"+c.ID)
 		m.Tool.Arguments = input.JSON()
 		if c.Complete = !status.Equal("pending"); !c.Complete {
@@ -217,12 +217,12 @@ func (d *stream) tool(rec *message, id string, v jsonv.Value) {
 		input.MarkRead()
 	}
 	if child := ident.Of(extra.Get("sessionId")); child != "" && c.Child == "" {
-		d.at = began.Or(d.at)
+		d.At = began.Or(d.At)
 		d.link(rec, c, child)
 	}
 	if status.In("completed", "error") {
 		d.Seen.Add(id, maxSeen)
-		d.at = conversation.TimeOf(state.Path("time", "end")).Or(d.at)
+		d.At = conversation.TimeOf(state.Path("time", "end")).Or(d.At)
 		d.ended(rec, c, state)
 	} else if c.Complete {
 		status.Equal("running")
@@ -302,10 +302,10 @@ func (d *stream) tokens(rec *message, v jsonv.Value, complete msg.Completeness, 
 	}
 	n := rec.Steps
 	r.ID = conversation.Ordinal(rec.ID, &n)
-	r.Run, r.At, r.Stop = rec.Run, d.at, reason
+	r.Run, r.At, r.Stop = rec.Run, d.At, reason
 	r.Count(c, msg.Provider)
 	s := d.find(rec.Session)
-	m := r.Usage(d.out, complete)
+	m := r.Usage(d.Out, complete)
 	m.Session, m.Agent.Kind, m.Agent.Name, m.ResponseID = s.Root, msg.KindAgent, rec.Agent, rec.ID
 	if complete == msg.Complete {
 		rec.Steps = n

@@ -10,7 +10,7 @@
 //   - Content is in attributes (JSON text, or structured), in log records of 1.28 to 1.36 with the text in
 //     the body, in gen_ai.client.inference.operation.details, or flattened into the names of attributes,
 //     whose numbers are to be sorted as numbers.
-//   - A request repeats the conversation: what follows the model's last message is new.
+//   - A request repeats the conversation: messages after the last one of the model are new.
 //   - Frameworks put the session on the root span only, or nowhere.
 package otelgenai
 
@@ -20,7 +20,6 @@ import (
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/sdk/otlp"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
 //go:embed testdata/leaves-out.json
@@ -35,7 +34,7 @@ func New() decoder.Factory {
 		Indexed: map[string]otlp.Field{
 			"llm.input_messages.": otlp.Input, "llm.output_messages.": otlp.Output, "gen_ai.prompt.": otlp.Input, "gen_ai.completion.": otlp.Output,
 		},
-		Rules: rules, Event: otlp.GenAIEvent, Rest: unknown.NewKeeper(leavesOut),
+		Rules: rules, Event: otlp.GenAIEvent, LeavesOut: leavesOut,
 	}).Factory()
 }
 

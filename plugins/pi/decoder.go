@@ -6,7 +6,6 @@ import (
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/sdk/pi"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
 //go:embed testdata/leaves-out.json
@@ -14,5 +13,5 @@ var leavesOut []byte
 
 // New returns the factory of decoders of this format.
 func New() decoder.Factory {
-	return pi.Format{Name: "pi", Summary: "Sessions of Pi and OpenClaw: files, and pi --mode json.", Rest: unknown.NewKeeper(leavesOut)}.Factory()
+	return pi.New("pi", "Sessions of Pi and OpenClaw: files, and pi --mode json.", leavesOut)
 }

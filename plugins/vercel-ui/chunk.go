@@ -277,7 +277,7 @@ func (d *stream) piece(v jsonv.Value) bool {
 		if u := v.Get("usage"); u.Get("inputTokens").Is(jsonv.Number) && d.typ == "step-finish" {
 			r := conversation.Response{ID: d.response(), Run: d.Run.ID}
 			r.Count(counts(u), msg.Provider)
-			m := r.Usage(d.out, msg.Complete)
+			m := r.Usage(d.Out, msg.Complete)
 			m.Session, m.Agent.Kind = d.session(), msg.KindAgent
 		}
 		if reason := ident.Of(v.Get("finishReason")); !v.Get("isContinued").Bool() {

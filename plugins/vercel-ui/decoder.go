@@ -22,7 +22,6 @@ import (
 	_ "embed"
 	"encoding/json"
 	"strconv"
-	"strings"
 
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
@@ -30,50 +29,39 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/bounded"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
-	"github.com/earshot-dev/earshot/core/sdk/snapshot"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
-
-// unread keeps the members that the decoder did not read.
-var unread = unknown.NewKeeper(leavesOut)
 
 //go:embed testdata/leaves-out.json
 var leavesOut []byte
 
 // New returns the factory of decoders of this format.
-func New() decoder.Factory { return factory{} }
-
-type factory struct{}
-
-func (factory) Info() decoder.Info {
-	return decoder.Info{
-		Name:       "vercel-ui",
-		Version:    "1.0.0",
-		Revision:   1,
-		Summary:    "UI message streams of Vercel's AI SDK, and the requests of the chat.",
-		Transports: []frame.Kind{frame.Event, frame.Request, frame.Body, frame.Line},
-	}
-}
-
-// New returns a decoder for one stream. There are no options.
-func (factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	return &stream{origin: strings.ToValidUTF8(s.Origin, "\uFFFD")}, conversation.NoOptions("vercel-ui", s.Options)
+func New() decoder.Factory {
+	return record.Format[state]{
+		Info: decoder.Info{
+			Name:       "vercel-ui",
+			Revision:   1,
+			Summary:    "UI message streams of Vercel's AI SDK, and the requests of the chat.",
+			Transports: []frame.Kind{frame.Event, frame.Request, frame.Body, frame.Line},
+		},
+		LeavesOut: leavesOut,
+		State:     1,
+		Takes:     func(f *frame.Frame, root jsonv.Value) bool { return f.Kind == frame.Body && root.Is(jsonv.Array) },
+		Open:      func(r *record.Current, s *state) record.Reader { return &stream{Current: r, state: s} },
+	}.Factory()
 }
 
 const (
-	stateVersion = 1
-	maxSeen      = 4096 // calls, results and notices
-	shortID      = 12   // bytes; call ids of fewer are unique in their run only
+	maxSeen = 4096 // calls, results and notices
+	shortID = 12   // bytes; call ids of fewer are unique in their run only
 )
 
 // stream decodes one stream, as a rule of one message.
 type stream struct {
-	doc    jsonv.Doc
-	origin string // the session of a stream that names none
-	state
+	*record.Current
+	*state
 
 	typ string
-	out *decoder.Output
 }
 
 // state is the decoder's state; its JSON is the snapshot.
@@ -95,61 +83,44 @@ type call struct {
 	Approval string `json:",omitempty"`
 }
 
-var (
-	_ decoder.Decoder     = (*stream)(nil)
-	_ decoder.Snapshotter = (*stream)(nil)
-)
-
-// Snapshot implements decoder.Snapshotter.
-func (d *stream) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
-
-// Restore implements decoder.Snapshotter.
-func (d *stream) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }
-
-// Decode decodes a chunk, a list of chunks, or a request.
-func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
-	if f.Kind == frame.Close {
-		return nil
-	}
-	d.out = out
-	if bytes.Equal(bytes.TrimSpace(f.Data), []byte("[DONE]")) {
-		d.end("", nil)
-		return nil
-	}
-	root, ok := conversation.Parse(&d.doc, f.Data, out)
-	if ok && !root.Is(jsonv.Object) && !(root.Is(jsonv.Array) && f.Kind == frame.Body) {
-		out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
-		ok = false
-	}
-	if !ok {
-		return nil
-	}
-	before := len(out.Messages)
+// Read decodes a chunk, a list of chunks, or a request.
+func (d *stream) Read() {
 	switch {
-	case root.Is(jsonv.Array):
-		for v := range root.Elems() {
+	case d.Root.Is(jsonv.Array):
+		for v := range d.Root.Elems() {
 			d.chunk(v)
 		}
-	case f.Kind == frame.Request:
-		d.request(root)
+	case d.Frame.Kind == frame.Request:
+		d.request(d.Root)
 	default:
-		d.chunk(root)
+		d.chunk(d.Root)
 	}
-	unread.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session, m.Run = d.session(), d.Run.ID })
-	return nil
+}
+
+// Begin looks for the end of a stream, which is no JSON.
+func (d *stream) Begin() (record bool) {
+	done := bytes.Equal(bytes.TrimSpace(d.Frame.Data), []byte("[DONE]"))
+	if done && d.Frame.Kind != frame.Close {
+		d.end("", nil)
+	}
+	return !done
+}
+
+// In returns the session and the run.
+func (d *stream) In() (session, run string) {
+	return d.session(), d.Run.ID
 }
 
 // Flush emits the parts that are not complete.
-func (d *stream) Flush(out *decoder.Output) error {
+func (d *stream) Flush() {
 	for _, p := range d.Parts.Parts {
 		if !p.Empty() && (p.Kind != msg.ToolCall || d.Calls.Get(p.CallID) == nil) {
-			d.fill(out.Add(), p, msg.Partial)
+			d.fill(d.Out.Add(), p, msg.Partial)
 		}
 	}
-	return nil
 }
 
-func (d *stream) session() string { return cmp.Or(d.Session, d.origin, "unknown") }
+func (d *stream) session() string { return cmp.Or(d.Session, d.Origin, "unknown") }
 
 // response is the id of the response of the step.
 func (d *stream) response() string {
@@ -178,9 +149,7 @@ func (d *stream) begin(id, first string) {
 }
 
 func (d *stream) add(kind msg.Kind, key string) *msg.Message {
-	m := d.out.Add()
-	m.Kind, m.Key, m.Session, m.Complete = kind, key, d.session(), msg.Complete
-	m.Agent.Kind = msg.KindAgent
+	m := d.Add(kind, key)
 	d.Run.Mark(m)
 	return m
 }
@@ -190,16 +159,10 @@ func (d *stream) status(key string) *msg.Message {
 	if !d.Seen.Add(d.Run.ID+" "+key, maxSeen) {
 		return nil
 	}
-	m := d.add(msg.Status, key)
-	m.Hidden = true
-	m.SetAttr("type", cmp.Or(d.typ, "request"))
-	return m
+	return record.Hide(d.add(msg.Status, key), cmp.Or(d.typ, "request"))
 }
 
-func (d *stream) unknown(v jsonv.Value) {
-	m := d.out.Unknown(cmp.Or(d.typ, "none"), v.Raw())
-	m.Session, m.Run, m.Key = d.session(), d.Run.ID, "unknown:"+msg.HashKey(d.Run.ID, string(v.Peek()))
-}
+func (d *stream) unknown(v jsonv.Value) { d.Unknown(d.typ, v, d.Run.ID) }
 
 // fill writes a part into a message.
 func (d *stream) fill(m *msg.Message, p *conversation.Part, c msg.Completeness) {
@@ -263,7 +226,7 @@ func (d *stream) end(reason string, fill func(m *msg.Message)) {
 		d.finish(d.Parts.Parts[0], msg.Summary)
 	}
 	d.Count.ID = d.response() // the last one of the stream: the tokens are those of all of its steps
-	if u := d.Count.Usage(d.out, msg.Complete); u != nil {
+	if u := d.Count.Usage(d.Out, msg.Complete); u != nil {
 		u.Session, u.Run, u.Agent.Kind = d.session(), d.Run.ID, msg.KindAgent
 	}
 	d.Count = conversation.Response{}

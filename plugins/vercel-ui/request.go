@@ -92,7 +92,7 @@ func (d *stream) answers(v jsonv.Value) {
 		if step < d.Step || id == "" {
 			continue
 		}
-		before := len(d.out.Messages)
+		before := len(d.Out.Messages)
 		switch approval := p.Get("approval"); {
 		case state.Equal("output-available"):
 			d.result(id, p.Get("output"), "")
@@ -103,8 +103,8 @@ func (d *stream) answers(v jsonv.Value) {
 			d.Calls.Add(&call{Call: conversation.Call{ID: d.unique(id), Name: toolOf(p)}, Approval: given})
 			d.answered(given, approval.Get("approved").Bool(), approval.Get("reason"))
 		}
-		for i := before; i < len(d.out.Messages); i++ {
-			m := &d.out.Messages[i]
+		for i := before; i < len(d.Out.Messages); i++ {
+			m := &d.Out.Messages[i]
 			if m.Tool.Name = toolOf(p); m.Kind == msg.ToolResult {
 				m.Complete = msg.Summary // of a tool of the server the stream had it
 			}

@@ -14,11 +14,11 @@ package codex
 import (
 	"strings"
 
-	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 	"github.com/earshot-dev/earshot/core/sdk/spawn"
 )
 
@@ -42,11 +42,8 @@ type State struct {
 
 // Thread adds the messages of a thread.
 type Thread struct {
+	*record.Current // Origin names a thread that does not name itself
 	*State
-	Origin string // names a thread that does not name itself
-
-	Out *decoder.Output   // of the current record
-	At  conversation.Time // of the current record
 }
 
 // SessionID returns the session: the thread that leads the tree.
@@ -65,10 +62,9 @@ func (t *Thread) Add(kind msg.Kind, key string) *msg.Message { return t.AddTo(t.
 // AddTo adds a message to a run. The first message of the active run starts it.
 func (t *Thread) AddTo(run string, kind msg.Kind, key string) *msg.Message {
 	m := t.Out.Add()
-	m.Kind, m.Key = kind, key
+	m.Kind, m.Key, m.Complete = kind, key, msg.Complete
 	m.Session, m.Run = t.SessionID(), run
 	t.At.Set(m)
-	m.Complete = msg.Complete
 	m.Agent = msg.Agent{Name: "codex", Kind: msg.KindAgent}
 	if t.Child {
 		m.Agent.ID, m.Agent.Name = t.ID, t.Name
@@ -114,10 +110,7 @@ func (t *Thread) Asked(m *msg.Message, dir string, text msg.Text) {
 
 // Status adds a message that is hidden from users.
 func (t *Thread) Status(key, typ string) *msg.Message {
-	m := t.Add(msg.Status, key)
-	m.Hidden = true
-	m.SetAttr("type", typ)
-	return m
+	return record.Hide(t.Add(msg.Status, key), typ)
 }
 
 // Unknown keeps a record as it is. It starts no run.

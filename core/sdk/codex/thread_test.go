@@ -12,6 +12,7 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
 
 // TestRunStarts: the first message of a run starts it, with the parent or with the id by
@@ -28,7 +29,7 @@ func TestRunStarts(t *testing.T) {
 		"a thread without name": {State{}, "run_start codex  file  "},
 	} {
 		var out decoder.Output
-		d := Thread{State: &c.state, Origin: "file", Out: &out}
+		d := Thread{State: &c.state, Current: &record.Current{Origin: "file", Out: &out}}
 		d.Run = "r"
 		d.Unknown("hash", "", jsonv.Value{})
 		d.AddTo("other", msg.Status, "a")
@@ -48,7 +49,7 @@ func TestAnswerOnce(t *testing.T) {
 	var got []string
 	for _, state := range []string{"completed", "errored", "shutdown", "not_found", "interrupted"} {
 		var out decoder.Output
-		d := Thread{State: &State{ID: "t", Run: "r", Started: "r"}, Out: &out}
+		d := Thread{State: &State{ID: "t", Run: "r", Started: "r"}, Current: &record.Current{Out: &out}}
 		c := d.NewCall("c", "spawn_agent")
 		c.Spawn, c.Delegation, c.To = true, true, "scout"
 		d.Calls.Add(c)
@@ -73,7 +74,7 @@ func TestAnswerOnce(t *testing.T) {
 }
 
 func TestGrow(t *testing.T) {
-	d := Thread{State: &State{}}
+	d := Thread{State: &State{}, Current: new(record.Current)}
 	var got []uint64
 	for _, n := range []uint64{100, 100, 250, 30, 40} {
 		got = append(got, d.Grow(conversation.Counts{Input: n, Output: n}).Output)
@@ -94,7 +95,7 @@ func TestFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out decoder.Output
-		d := Thread{State: &State{}, Out: &out}
+		d := Thread{State: &State{}, Current: &record.Current{Out: &out}}
 		d.Files("c", doc.Root())
 		if len(out.Messages) != 3 {
 			t.Fatalf("%d files of %s", len(out.Messages), in)

@@ -10,6 +10,7 @@ package jsonrpc
 import (
 	"slices"
 
+	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
@@ -34,11 +35,19 @@ type Message struct {
 	Beside      string            // the dir of a record that is neither in nor out: stderr, an error of the client
 }
 
-// Of returns the message of a record. Value is no object where it was none.
-func Of(root jsonv.Value) Message {
+// Of returns the message of a record in a frame. Value is no object where it was none. A record without
+// a direction has that of its frame.
+func Of(f *frame.Frame, root jsonv.Value) Message {
 	dir := root.First("dir", "direction")
 	if !dir.Is(jsonv.String) {
-		return Message{Value: root}
+		m := Message{Value: root}
+		switch {
+		case f.FromClient || f.Kind == frame.Request:
+			m.From = Client
+		case f.Kind == frame.Body || f.Kind == frame.Event:
+			m.From = Server
+		}
+		return m
 	}
 	m := Message{Value: root.First("frame", "json", "message"), At: conversation.TimeOf(root.First("t", "ts", "timestamp")), Lost: root.Get("lost").Digits()}
 	switch {

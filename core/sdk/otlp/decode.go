@@ -10,20 +10,17 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 	"github.com/earshot-dev/earshot/core/sdk/bounded"
-	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
-	"github.com/earshot-dev/earshot/core/sdk/snapshot"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
-
-const stateVersion = 1
 
 // stream decodes one stream of frames.
 type stream struct {
+	*record.Current
+	*state
 	profile *Profile
 	table   table
-	doc     jsonv.Doc
-	state
 
 	seenSession string // in the frame
 }
@@ -40,19 +37,8 @@ type state struct {
 	Dropped uint64 `json:",omitempty"` // spans of others, since the last run began
 }
 
-var (
-	_ decoder.Decoder     = (*stream)(nil)
-	_ decoder.Snapshotter = (*stream)(nil)
-)
-
-// Snapshot implements decoder.Snapshotter.
-func (d *stream) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
-
-// Restore implements decoder.Snapshotter.
-func (d *stream) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }
-
-// Flush implements decoder.Decoder: it emits the spans that are held.
-func (d *stream) Flush(out *decoder.Output) error {
+// Flush emits the spans that are held.
+func (d *stream) Flush() {
 	for _, t := range d.Traces {
 		if len(t.Held) == 0 || t.session() == "" && d.Named {
 			continue
@@ -65,43 +51,38 @@ func (d *stream) Flush(out *decoder.Output) error {
 			return s.Stub && s.Response == "" && !s.Counted || !decided && (s.Kind == Chat || s.Kind == Tool || s.Counted)
 		})
 		if len(open) > 0 {
-			d.release(t, open, out, msg.Partial)
+			d.release(t, open, d.Out, msg.Partial)
 		}
 	}
-	return nil
 }
 
-// Decode implements decoder.Decoder.
-func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
-	if f.Kind == frame.Close {
-		d.releaseAll(out)
-		return nil
+// Begin releases the spans that are held at the end of the stream.
+func (d *stream) Begin() (record bool) {
+	if d.Frame.Kind == frame.Close {
+		d.releaseAll(d.Out)
 	}
-	root, ok := conversation.Parse(&d.doc, f.Data, out)
-	if ok && !root.Is(jsonv.Object) && !root.Is(jsonv.Array) {
-		out.Problem(msg.ReasonWrongType, "expected an object, got "+root.Kind().String())
-		ok = false
-	}
-	if !ok {
-		return nil
-	}
-	before := len(out.Messages)
+	return true
+}
+
+// Read decodes an object, or a list of them.
+func (d *stream) Read() {
 	d.seenSession = ""
 	var grown []*trace
-	if root.Is(jsonv.Array) {
-		for e := range root.Elems() {
-			grown = d.document(e, out, grown)
+	if d.Root.Is(jsonv.Array) {
+		for e := range d.Root.Elems() {
+			grown = d.document(e, d.Out, grown)
 		}
 	} else {
-		grown = d.document(root, out, grown)
+		grown = d.document(d.Root, d.Out, grown)
 	}
 	for _, t := range grown {
-		d.settle(t, out)
+		d.settle(t, d.Out)
 	}
-	d.age(out)
-	d.profile.Rest.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session = cmp.Or(d.seenSession, "unknown") })
-	return nil
+	d.age(d.Out)
 }
+
+// In returns the session that the frame named first.
+func (d *stream) In() (session, run string) { return cmp.Or(d.seenSession, "unknown"), "" }
 
 // document decodes an object of a frame, and returns the traces that have grown.
 func (d *stream) document(v jsonv.Value, out *decoder.Output, grown []*trace) []*trace {

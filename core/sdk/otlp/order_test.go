@@ -12,12 +12,11 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
 )
 
 // profile is that of the GenAI conventions alone.
 func profile() *Profile {
-	return &Profile{Name: "test", Names: GenAI, Rules: GenAIRules, Event: GenAIEvent, Rest: unknown.NewKeeper([]byte("[]"))}
+	return &Profile{Name: "test", Names: GenAI, Rules: GenAIRules, Event: GenAIEvent, LeavesOut: []byte("[]")}
 }
 
 // span is a line with one span, at a second of the trace.

@@ -8,9 +8,8 @@ import (
 	"github.com/earshot-dev/earshot/core/decoder"
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
-	"github.com/earshot-dev/earshot/core/sdk/conversation"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
 
 // Profile has the parts of one format: the names of its attributes, and rules.
@@ -42,8 +41,8 @@ type Profile struct {
 	// Event completes a log record, or an event of a span; name is that of the event. In the second case it
 	// may return false, and the event is kept as an attribute of the span.
 	Event func(s *Span, name string, body Value) bool
-	// Rest keeps unread fields.
-	Rest *unknown.Keeper
+	// LeavesOut are the fields that are left out: testdata/leaves-out.json.
+	LeavesOut []byte
 }
 
 // Field is the meaning of an attribute.
@@ -113,24 +112,20 @@ func (p *Profile) table() table {
 }
 
 // Factory makes decoders of the format.
-func (p *Profile) Factory() decoder.Factory { return factory{p, p.table()} }
-
-type factory struct {
-	profile *Profile
-	table   table
-}
-
-// Info implements decoder.Factory.
-func (f factory) Info() decoder.Info {
-	return decoder.Info{
-		Name: f.profile.Name, Version: "1.0.0", Revision: f.profile.Revision, Summary: f.profile.Summary,
-		Transports: []frame.Kind{frame.Line, frame.Body, frame.Request, frame.Event, frame.Text},
-	}
-}
-
-// New implements decoder.Factory.
-func (f factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	return &stream{profile: f.profile, table: f.table}, conversation.NoOptions(f.profile.Name, s.Options)
+func (p *Profile) Factory() decoder.Factory {
+	t := p.table()
+	return record.Format[state]{
+		Info: decoder.Info{
+			Name: p.Name, Revision: p.Revision, Summary: p.Summary,
+			Transports: []frame.Kind{frame.Line, frame.Body, frame.Request, frame.Event, frame.Text},
+		},
+		LeavesOut: p.LeavesOut,
+		State:     1,
+		Takes:     func(_ *frame.Frame, root jsonv.Value) bool { return root.Is(jsonv.Array) },
+		Open: func(r *record.Current, s *state) record.Reader {
+			return &stream{Current: r, state: s, profile: p, table: t}
+		},
+	}.Factory()
 }
 
 // reader reads the attributes of one span or record.

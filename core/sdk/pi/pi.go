@@ -28,55 +28,40 @@ import (
 	"github.com/earshot-dev/earshot/core/sdk/ident"
 	"github.com/earshot-dev/earshot/core/sdk/jsonv"
 	"github.com/earshot-dev/earshot/core/sdk/media"
-	"github.com/earshot-dev/earshot/core/sdk/snapshot"
-	"github.com/earshot-dev/earshot/core/sdk/unknown"
+	"github.com/earshot-dev/earshot/core/sdk/record"
 )
 
-// Format is a name under which the sessions are decoded.
-type Format struct {
-	Name    string
-	Summary string
-	Rest    *unknown.Keeper // keeps the members that are not read
+// New returns the factory of decoders of the sessions under a name.
+func New(name, summary string, leavesOut []byte) decoder.Factory {
+	return record.Format[state]{
+		Info:      decoder.Info{Name: name, Revision: 1, Summary: summary, Transports: []frame.Kind{frame.Line, frame.Text}},
+		LeavesOut: leavesOut,
+		State:     1,
+		Open: func(r *record.Current, s *state) record.Reader {
+			r.Origin = sessionOf(r.Origin)
+			return &stream{Current: r, state: s}
+		},
+	}.Factory()
 }
 
-// Factory makes decoders of the format.
-func (f Format) Factory() decoder.Factory { return factory{f} }
-
-type factory struct{ format Format }
-
-// Info implements decoder.Factory.
-func (f factory) Info() decoder.Info {
-	return decoder.Info{
-		Name: f.format.Name, Version: "1.0.0", Revision: 1, Summary: f.format.Summary,
-		Transports: []frame.Kind{frame.Line, frame.Text},
-	}
-}
-
-// New returns a decoder for one stream. There are no options.
-func (f factory) New(s decoder.Stream) (decoder.Decoder, error) {
-	name := path.Base(strings.ReplaceAll(strings.ToValidUTF8(s.Origin, "\uFFFD"), `\`, "/"))
+// sessionOf returns the session that the name of a file has: <time>_<session>.jsonl.
+func sessionOf(origin string) string {
+	name := path.Base(strings.ReplaceAll(origin, `\`, "/"))
 	name, _, _ = strings.Cut(name, ".jsonl")
-	if i := strings.LastIndexByte(name, '_'); i >= 0 { // <time>_<session>
+	if i := strings.LastIndexByte(name, '_'); i >= 0 {
 		name = name[i+1:]
 	}
-	return &stream{origin: ident.Bounded(strings.Trim(name, "/.")), rest: f.format.Rest}, conversation.NoOptions(f.format.Name, s.Options)
+	return ident.Bounded(strings.Trim(name, "/."))
 }
 
-const (
-	stateVersion = 1
-	maxSeen      = 4096
-)
+const maxSeen = 4096
 
 // stream decodes one session.
 type stream struct {
-	doc    jsonv.Doc
-	origin string
-	rest   *unknown.Keeper
-	state
+	*record.Current
+	*state
 
-	id  string // of the record
-	at  conversation.Time
-	out *decoder.Output
+	id string // of the record
 }
 
 // state is the decoder's state; its JSON is the snapshot.
@@ -97,38 +82,18 @@ type call struct {
 	Task bool   `json:",omitempty"`
 }
 
-var _ decoder.Snapshotter = (*stream)(nil)
+// In returns the session.
+func (d *stream) In() (session, run string) { return d.session(), "" }
 
-// Snapshot implements decoder.Snapshotter.
-func (d *stream) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
+func (d *stream) session() string { return cmp.Or(d.Session, d.Origin, "unknown") }
 
-// Restore implements decoder.Snapshotter.
-func (d *stream) Restore(b []byte) error { return snapshot.Restore(stateVersion, b, &d.state) }
-
-// Flush has nothing to emit: every message is whole.
-func (d *stream) Flush(*decoder.Output) error { return nil }
-
-func (d *stream) session() string { return cmp.Or(d.Session, d.origin, "unknown") }
-
-// Decode decodes one entry of a file or one line of --mode json.
-func (d *stream) Decode(f *frame.Frame, out *decoder.Output) error {
-	if f.Kind == frame.Close {
-		return nil
+// Read decodes one entry of a file or one line of --mode json.
+func (d *stream) Read() {
+	typ := d.Root.Get("type")
+	d.At, d.id = conversation.TimeOf(d.Root.Get("timestamp")), ident.Of(d.Root.Get("id"))
+	if !d.record(conversation.Cut(typ.PeekStr(), ident.Max), d.Root) {
+		d.Unknown(ident.Of(typ), d.Root)
 	}
-	root, ok := conversation.ParseObject(&d.doc, f.Data, out)
-	if !ok {
-		return nil
-	}
-	before := len(out.Messages)
-	typ := root.Get("type").PeekStr()
-	d.out, d.at, d.id = out, conversation.TimeOf(root.Get("timestamp")), ident.Of(root.Get("id"))
-	if !d.record(conversation.Cut(typ, ident.Max), root) {
-		m := out.Unknown(cmp.Or(ident.Of(root.Get("type")), "none"), root.Raw())
-		m.Session, m.Key = d.session(), "unknown:"+msg.HashKey(string(root.Peek()))
-		d.at.Set(m)
-	}
-	d.rest.Keep(&d.doc, out, before, func(m *msg.Message) { m.Session = d.session() })
-	return nil
 }
 
 // record decodes a record by its type; false if the type is not known.
@@ -194,22 +159,16 @@ func (d *stream) key(v jsonv.Value) string {
 
 // add adds a message of the run.
 func (d *stream) add(kind msg.Kind, key string) *msg.Message {
-	m := d.out.Add()
-	m.Kind, m.Key, m.Session, m.Complete = kind, key, d.session(), msg.Complete
-	m.Agent.Kind = msg.KindAgent
+	m := d.Add(kind, key)
 	if d.Run.Active() {
 		d.Run.Mark(m)
 	}
-	d.at.Set(m)
 	return m
 }
 
 // status adds a message that a user would not see.
 func (d *stream) status(key, typ string) *msg.Message {
-	m := d.add(msg.Status, key)
-	m.Hidden = true
-	m.SetAttr("type", typ)
-	return m
+	return record.Hide(d.add(msg.Status, key), typ)
 }
 
 // stop ends the run.
@@ -239,7 +198,7 @@ func text(v jsonv.Value, files *[]msg.Attachment) msg.Text {
 // message decodes a message by its role.
 func (d *stream) message(v jsonv.Value) {
 	at := conversation.TimeOf(v.Get("timestamp"))
-	d.at = at.Or(d.at)
+	d.At = at.Or(d.At)
 	key := cmp.Or(d.id, "message:"+msg.HashKey(d.session(), string(v.Get("timestamp").Peek()), string(v.Get("role").Peek()), string(v.Get("responseId").Peek()),
 		string(v.Get("toolCallId").Peek()), string(v.Get("content").Peek())))
 	if d.id == "" && !d.Seen.Add(key, maxSeen) {
@@ -277,9 +236,9 @@ func (d *stream) message(v jsonv.Value) {
 func (d *stream) answer(v jsonv.Value, key string) {
 	d.Model, d.Provider = cmp.Or(ident.Of(v.Get("model")), d.Model), cmp.Or(ident.Of(v.Get("provider")), d.Provider)
 	stop := v.Get("stopReason").PeekStr()
-	r := conversation.Response{ID: cmp.Or(ident.Of(v.Get("responseId")), key), Model: d.Model, Provider: d.Provider, Run: d.Run.ID, At: d.at, Stop: ident.Of(v.Get("stopReason"))}
+	r := conversation.Response{ID: cmp.Or(ident.Of(v.Get("responseId")), key), Model: d.Model, Provider: d.Provider, Run: d.Run.ID, At: d.At, Stop: ident.Of(v.Get("stopReason"))}
 	calls, n := false, 0
-	first := len(d.out.Messages)
+	first := len(d.Out.Messages)
 	for b := range v.Get("content").Elems() {
 		part := conversation.Ordinal(key, &n)
 		switch typ := b.Get("type"); {
@@ -295,9 +254,7 @@ func (d *stream) answer(v jsonv.Value, key string) {
 			calls = true
 			d.call(b, part, &r)
 		default:
-			m := d.out.Unknown(cmp.Or(ident.Of(typ), "none"), b.Raw())
-			m.Session, m.Key = d.session(), "unknown:"+part
-			d.at.Set(m)
+			d.Unknown(ident.Of(typ), b).Key = "unknown:" + part
 		}
 	}
 	if fault := v.Get("errorMessage"); fault.Exists() {
@@ -312,14 +269,14 @@ func (d *stream) answer(v jsonv.Value, key string) {
 			Input: u.Get("input").Uint(), Output: u.Get("output").Uint(), CacheRead: u.Get("cacheRead").Uint(), CacheWrite: u.Get("cacheWrite").Uint(),
 			Reasoning: u.Get("reasoning").Uint(),
 		}, msg.Provider)
-		m := r.Usage(d.out, msg.Complete)
+		m := r.Usage(d.Out, msg.Complete)
 		m.Key, m.Session, m.Agent.Kind = "usage:"+key, d.session(), msg.KindAgent
 		m.SetAttr("cost", u.Path("cost", "total").Digits())
 	}
-	if len(d.out.Messages) == first {
+	if len(d.Out.Messages) == first {
 		d.status(key, "assistant")
 	}
-	m := &d.out.Messages[first]
+	m := &d.Out.Messages[first]
 	conversation.Attrs(m, v, "api", "rawStopReason", "responseModel")
 	if !calls || slices.Contains([]string{"stop", "length", "aborted"}, stop) {
 		d.stop(cmp.Or(r.Stop, "stop"), "stop:"+key)

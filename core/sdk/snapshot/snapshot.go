@@ -1,5 +1,5 @@
 // Package snapshot writes and restores the state of a decoder from the state's type, so that
-// a decoder has no code for either:
+// a decoder has no code for either. Package record does both; a decoder of its own has
 //
 //	func (d *stream) Snapshot() ([]byte, error) { return snapshot.Of(stateVersion, &d.state) }
 //	func (d *stream) Restore(b []byte) error    { return snapshot.Restore(stateVersion, b, &d.state) }
