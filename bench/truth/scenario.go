@@ -67,18 +67,19 @@ const (
 	compaction  feature = "compaction"
 	turns       feature = "turns"
 	calls       feature = "calls"
+	numbering   feature = "numbering" // ids of calls count anew in each turn
 )
 
 // needs are the features of a scenario.
 func (s *Scenario) needs() []feature {
-	f := map[feature]bool{}
+	f, ids := map[feature]bool{}, map[string]bool{}
 	f[repetition], f[compaction], f[turns] = s.Twice, s.Compact, len(s.Turns) > 1
 	s.each(func(r *Response, up *Work) {
 		f[retry] = f[retry] || r.Retried
 		f[thoughts] = f[thoughts] || r.Think != ""
 		f[parallel] = f[parallel] || len(r.Work) > 1
 		for _, w := range r.Work {
-			f[calls] = true
+			f[calls], f[numbering], ids[w.ID] = true, f[numbering] || ids[w.ID], true
 			f[failure] = f[failure] || w.Failed
 			f[interrupted] = f[interrupted] || w.Open
 			f[delegation] = f[delegation] || w.Delegate != nil
@@ -256,6 +257,15 @@ func Scenarios() []Scenario {
 			{At: 90, Prompt: "When was it lowest?", Responses: []Response{{From: 90.2, To: 92, Text: "In August.", Tokens: Tokens{Input: 800, Output: 6}}}},
 		}},
 	}
+	numbered := Scenario{Name: "numbered"}
+	for i, basin := range []string{"east basin", "west basin"} {
+		from := float64(i) * 60
+		w := level("0", from+1.55, from+3.25, basin, basin+" 1.40 m")
+		numbered.Turns = append(numbered.Turns, Turn{At: from, Prompt: "How high is the " + basin + "?", Responses: []Response{
+			{From: from + 0.2, To: from + 1.5, Tokens: Tokens{Input: 300, Output: 20}, Work: []*Work{w}},
+			{From: from + 3.4, To: from + 4.5, Text: "The " + basin + " stands at 1.40 m.", Tokens: Tokens{Input: 340, Output: 11}}}})
+	}
+	list = append(list, numbered)
 	again := list[slices.IndexFunc(list, func(s Scenario) bool { return s.Name == "parallel" })]
 	again.Name, again.Twice = "repeated", true
 	return append(list, again)

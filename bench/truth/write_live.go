@@ -121,7 +121,7 @@ func whole(r *Response, _ *Work) float64 { return called(r) }
 // openAIChat writes OpenAI's Chat Completions, streamed.
 func openAIChat() format {
 	return format{name: "openai-chat", lens: lens{
-		can: []feature{calls, parallel, retry, thoughts, interrupted, turns}, tokens: uncharged, calledAt: whole, endedAt: lastResult,
+		can: []feature{calls, parallel, retry, thoughts, interrupted, turns, numbering}, tokens: uncharged, calledAt: whole, endedAt: lastResult,
 	}, write: func(s *Scenario) []Stream {
 		return s.exchanges("https://api.openai.com/v1/chat/completions", func(before []said) frame.Frame {
 			messages := list{object{"role": "system", "content": "You keep the locks."}}
@@ -173,7 +173,7 @@ func openAIChat() format {
 // openAIResponses writes OpenAI's Responses API, streamed.
 func openAIResponses() format {
 	return format{name: "openai-responses", lens: lens{
-		can: []feature{calls, parallel, retry, thoughts, interrupted, turns}, tokens: uncharged, endedAt: lastResult,
+		can: []feature{calls, parallel, retry, thoughts, interrupted, turns, numbering}, tokens: uncharged, endedAt: lastResult,
 	}, write: func(s *Scenario) []Stream {
 		return s.exchanges("https://api.openai.com/v1/responses", func(before []said) frame.Frame {
 			var in list
@@ -229,7 +229,7 @@ func openAIResponses() format {
 // gemini writes the API of the Gemini models, streamed; calls have no ids.
 func gemini() format {
 	return format{name: "gemini-api", lens: lens{
-		can: []feature{calls, parallel, failure, retry, thoughts, interrupted, turns}, noIDs: true, tokens: uncharged, endedAt: lastResult,
+		can: []feature{calls, parallel, failure, retry, thoughts, interrupted, turns, numbering}, noIDs: true, tokens: uncharged, endedAt: lastResult,
 	}, write: func(s *Scenario) []Stream {
 		return s.exchanges("https://generativelanguage.googleapis.com", func(before []said) frame.Frame {
 			var contents list
@@ -288,7 +288,7 @@ func gemini() format {
 // ollama writes Ollama's API; calls have no ids.
 func ollama() format {
 	return format{name: "ollama", lens: lens{
-		can: []feature{calls, parallel, retry, thoughts, interrupted, turns}, noIDs: true, tokens: func(t Tokens) Tokens { return uncharged(unsplit(t)) }, endedAt: lastResult,
+		can: []feature{calls, parallel, retry, thoughts, interrupted, turns, numbering}, noIDs: true, tokens: func(t Tokens) Tokens { return uncharged(unsplit(t)) }, endedAt: lastResult,
 	}, write: func(s *Scenario) []Stream {
 		return s.exchanges("http://127.0.0.1:11434", func(before []said) frame.Frame {
 			messages := list{object{"role": "system", "content": "You keep the locks."}}
@@ -338,7 +338,7 @@ func ollama() format {
 // otel writes spans of the conventions for generative AI: a trace for each turn, whose spans come as they end.
 func otel() format {
 	return format{name: "otel-genai", write: writeOTel, lens: lens{
-		can: []feature{calls, parallel, failure, delegation, thoughts, turns, repetition}, noTasks: true,
+		can: []feature{calls, parallel, failure, delegation, thoughts, turns, repetition},
 	}}
 }
 
@@ -417,7 +417,7 @@ func writeOTel(s *Scenario) []Stream {
 // agUI writes the events of an agent to its user interface.
 func agUI() format {
 	return format{name: "ag-ui", write: writeAGUI, lens: lens{
-		can: []feature{calls, parallel, thoughts, interrupted, turns}, noTokens: true,
+		can: []feature{calls, parallel, thoughts, interrupted, turns, numbering}, noTokens: true,
 	}}
 }
 
@@ -470,7 +470,7 @@ func writeAGUI(s *Scenario) (out []Stream) {
 // agno writes the events of a team of AGNO, whose times are whole seconds.
 func agno() format {
 	return format{name: "agno", write: writeAgno, lens: lens{
-		can: []feature{calls, parallel, failure, delegation, turns, repetition}, noTimes: true, noPrompts: true, noTasks: true, tool: named("delegate_task_to_member"),
+		can: []feature{calls, parallel, failure, delegation, turns, repetition, numbering}, noTimes: true, noPrompts: true, tool: named("delegate_task_to_member"),
 	}}
 }
 
@@ -521,7 +521,7 @@ func writeAgno(s *Scenario) (out []Stream) {
 				}
 			}
 			event(end+0.1, run, agent, "RunCompleted", object{"content": all, "content_type": "str", "metrics": object{"input_tokens": sum.Input + sum.CacheRead + sum.CacheWrite,
-				"output_tokens": sum.Output + sum.Reasoning, "total_tokens": sum.Input + sum.CacheRead + sum.CacheWrite + sum.Output + sum.Reasoning}})
+				"output_tokens": sum.Output + sum.Reasoning, "cache_read_tokens": sum.CacheRead, "total_tokens": sum.Input + sum.CacheRead + sum.CacheWrite + sum.Output + sum.Reasoning}})
 		}
 		work(id(700+i), "", turn.At, turn.Responses)
 		stream := t.stream()

@@ -47,7 +47,7 @@ type factory struct{ format Format }
 // Info implements decoder.Factory.
 func (f factory) Info() decoder.Info {
 	return decoder.Info{
-		Name: f.format.Name, Version: "1.0.0", Revision: 1, Summary: f.format.Summary,
+		Name: f.format.Name, Version: "1.0.0", Revision: 2, Summary: f.format.Summary,
 		Transports: []frame.Kind{frame.Line, frame.Text},
 	}
 }
@@ -238,8 +238,11 @@ func text(v jsonv.Value, files *[]msg.Attachment) msg.Text {
 
 // message decodes a message by its role.
 func (d *stream) message(v jsonv.Value) {
-	at := conversation.TimeOf(v.Get("timestamp"))
-	d.at = at.Or(d.at)
+	if at := conversation.TimeOf(v.Get("timestamp")); v.Get("role").Equal("assistant") {
+		d.at = d.at.Or(at) // at has its beginning: the entry is written when it is complete
+	} else {
+		d.at = at.Or(d.at)
+	}
 	key := cmp.Or(d.id, "message:"+msg.HashKey(d.session(), string(v.Get("timestamp").Peek()), string(v.Get("role").Peek()), string(v.Get("responseId").Peek()),
 		string(v.Get("toolCallId").Peek()), string(v.Get("content").Peek())))
 	if d.id == "" && !d.Seen.Add(key, maxSeen) {
