@@ -17,6 +17,7 @@ func at(seconds float64) time.Time {
 // Scenario is an invented conversation. Times are seconds since it began.
 type Scenario struct {
 	Name    string
+	Format  string // that it is written in, so that no two formats have the same ids of sessions
 	Turns   []Turn
 	Twice   bool // the agent wrote, or the server sent, all of it again
 	Compact bool // the context was replaced by a summary after the first turn

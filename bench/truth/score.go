@@ -134,7 +134,7 @@ const within = time.Millisecond
 func Compare(want, got *Conversation) Score {
 	s := Score{Conversations: 1}
 	note := func(format string, what any) { s.Notes = append(s.Notes, sprint(format, what)) }
-	if got.Calls != nil {
+	if got.Calls != nil && want.Calls != nil {
 		s.Calls.Scored, s.Times.Scored = true, slices.ContainsFunc(got.Calls, func(c Call) bool { return !c.Start.IsZero() })
 		calls := slices.SortedStableFunc(slices.Values(got.Calls), func(a, b Call) int { return a.Start.Compare(b.Start) })
 		pairs, spare := match(want.Calls, calls, func(w, g Call) bool { return (w.ID == "" || w.ID == g.ID) && w.Name == g.Name && w.Failed == g.Failed })
@@ -164,10 +164,10 @@ func Compare(want, got *Conversation) Score {
 			note("wrong call %+v", calls[at])
 		}
 	}
-	if got.Links != nil {
+	if got.Links != nil && want.Links != nil {
 		s.Links = count(want.Links, got.Links, "link", note)
 	}
-	if got.Texts != nil {
+	if got.Texts != nil && want.Texts != nil {
 		s.Texts = count(want.Texts, got.Texts, "text", note)
 	}
 	if got.Tokens != nil && want.Tokens != nil {

@@ -39,6 +39,7 @@ func Written() (out []Recorded) {
 			if slices.ContainsFunc(s.needs(), func(n feature) bool { return !slices.Contains(f.lens.can, n) }) {
 				continue
 			}
+			s.Format = f.name
 			out = append(out, Recorded{Format: f.name, Name: s.Name, Streams: f.write(&s), Truth: s.truth(&f.lens)})
 		}
 	}
@@ -69,7 +70,7 @@ func id(n int) string { return fmt.Sprintf("7a3c%04x-0000-4000-8000-0000000000aa
 // session names the session of a scenario.
 func (s *Scenario) session() string {
 	n := 0
-	for _, c := range s.Name {
+	for _, c := range s.Format + s.Name {
 		n = (n*31 + int(c)) % 65536
 	}
 	return id(n)
@@ -86,7 +87,9 @@ func (t *tape) add(seconds float64, f frame.Frame) {
 	t.Frames = append(t.Frames, f)
 }
 
-func (t *tape) line(seconds float64, v any) { t.add(seconds, frame.Frame{Kind: frame.Line, Data: encode(v)}) }
+func (t *tape) line(seconds float64, v any) {
+	t.add(seconds, frame.Frame{Kind: frame.Line, Data: encode(v)})
+}
 
 func (t *tape) event(seconds float64, name string, v any) {
 	t.add(seconds, frame.Frame{Kind: frame.Event, Name: name, Data: encode(v)})

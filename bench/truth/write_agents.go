@@ -3,7 +3,6 @@ package truth
 import (
 	"fmt"
 	"strings"
-
 )
 
 // claudeCode writes the transcripts of a session and of its sub-agents.
@@ -478,7 +477,10 @@ func openCode() format {
 func writeOpenCode(s *Scenario) []Stream {
 	t := &tape{Stream: Stream{Origin: "http://127.0.0.1:4096/event", Live: true}}
 	n := 0
-	number := func(prefix string) string { n++; return fmt.Sprintf("%s_%s%04df001LockKeeper0", prefix, s.session()[4:8], n) }
+	number := func(prefix string) string {
+		n++
+		return fmt.Sprintf("%s_%s%04df001LockKeeper0", prefix, s.session()[4:8], n)
+	}
 	event := func(seconds float64, typ string, properties object) {
 		t.event(seconds, "", object{"type": typ, "properties": properties})
 	}
@@ -575,4 +577,3 @@ func writeOpenCode(s *Scenario) []Stream {
 	}
 	return []Stream{t.stream()}
 }
-
