@@ -1,7 +1,7 @@
 package truth
 
 import (
-	"fmt"
+	"slices"
 	"time"
 
 	"github.com/earshot-dev/earshot/core/app"
@@ -9,8 +9,6 @@ import (
 	"github.com/earshot-dev/earshot/core/frame"
 	"github.com/earshot-dev/earshot/core/msg"
 )
-
-func sprint(format string, what any) string { return fmt.Sprintf(format, what) }
 
 // Stream is a stream of a conversation.
 type Stream struct {
@@ -25,109 +23,115 @@ func Rehearse(f decoder.Factory, streams []Stream) (*Conversation, error) {
 	now := Began
 	for i, s := range streams {
 		for _, fr := range s.Frames {
-			if fr.At != 0 {
+			if now = now.Add(time.Millisecond); fr.At != 0 {
 				now = time.Unix(0, fr.At)
 			}
 			heard = append(heard, app.Heard{Stream: i, Origin: s.Origin, At: now, Live: s.Live, Frame: fr})
-			if fr.At == 0 {
-				now = now.Add(time.Millisecond)
-			}
 		}
 	}
-	spans, messages := map[spanKey]*msg.Span{}, map[msg.ID]*msg.Message{}
+	last := slices.MaxFunc(heard, func(a, b app.Heard) int { return a.At.Compare(b.At) }).At
+	type key struct {
+		trace msg.TraceID
+		span  msg.SpanID
+	}
+	spans, messages := map[key]spanRow{}, map[msg.ID]messageRow{}
 	var order []msg.ID
-	last := now
-	for _, h := range heard {
-		if h.At.After(last) {
-			last = h.At
-		}
-	}
 	err := app.Rehearse(f, heard, last.Add(2*time.Hour), app.Rehearsed{
 		Span: func(s *msg.Span) {
-			if s.Amends {
-				return
-			}
-			key := spanKey{s.TraceID, s.ID}
-			if old := spans[key]; s.Tombstone {
-				if old != nil && old.Start == s.Start {
-					delete(spans, key)
+			k := key{s.TraceID, s.ID}
+			if s.Tombstone {
+				if spans[k].Start == s.Start {
+					delete(spans, k)
 				}
 				return
 			}
-			copied := *s
-			spans[key] = &copied
+			spans[k] = spanRow{Trace: s.TraceID.String(), ID: s.ID.String(), Parent: s.Parent.String(), Kind: s.Kind.String(), Tool: s.Tool.Name, Call: s.Tool.ID(),
+				Outcome: s.Outcome.String(), Start: s.Start, Duration: max(s.End-s.Start, 0), Open: s.End == 0}
 		},
 		Message: func(m *msg.Message) {
-			old := messages[m.Host.ID]
-			switch {
-			case m.Host.Tombstone:
-				return
-			case old == nil:
-				order = append(order, m.Host.ID)
-			case m.Complete < old.Complete:
+			old, known := messages[m.Host.ID]
+			if m.Host.Tombstone || known && m.Complete < old.complete {
 				return
 			}
-			copied := *m
-			copied.Content = msg.Plain(m.Content.String())
-			messages[m.Host.ID] = &copied
+			if !known {
+				order = append(order, m.Host.ID)
+			}
+			messages[m.Host.ID] = messageRow{Trace: m.Host.TraceID.String(), Span: m.Host.SpanID.String(), Kind: m.Kind.String(), Content: m.Content.String(), complete: m.Complete,
+				Input: m.Usage.Input, Output: m.Usage.Output, CacheRead: m.Usage.CacheRead, CacheWrite: m.Usage.CacheWrite, Reasoning: m.Usage.Reasoning}
 		},
 	})
 	if err != nil {
 		return nil, err
 	}
-	return observed(spans, messages, order), nil
+	var seen observation
+	for _, s := range spans {
+		seen.spans = append(seen.spans, s)
+	}
+	for _, id := range order {
+		seen.messages = append(seen.messages, messages[id])
+	}
+	return seen.conversation(), nil
 }
 
-type spanKey struct {
-	trace msg.TraceID
-	span  msg.SpanID
+// spanRow and messageRow are what the tables have of a conversation.
+type spanRow struct {
+	Trace, ID, Parent, Kind, Tool, Call, Outcome string
+	Start, Duration                              int64 `json:",string"`
+	Open                                         bool
 }
 
-func observed(spans map[spanKey]*msg.Span, messages map[msg.ID]*msg.Message, order []msg.ID) *Conversation {
+type messageRow struct {
+	Trace, Span, Kind, Content                      string
+	Input, Output, CacheRead, CacheWrite, Reasoning uint64 `json:",string"`
+	complete                                        msg.Completeness
+}
+
+type observation struct {
+	spans    []spanRow
+	messages []messageRow
+}
+
+// conversation is the neutral form of rows.
+func (o *observation) conversation() *Conversation {
 	c := &Conversation{Calls: []Call{}, Links: []Link{}, Texts: []Text{}, Tokens: &Tokens{}}
-	above := func(s *msg.Span) *msg.Span { // the nearest call that handed on this work
+	spans := make(map[[2]string]*spanRow, len(o.spans))
+	for i := range o.spans {
+		spans[[2]string{o.spans[i].Trace, o.spans[i].ID}] = &o.spans[i]
+	}
+	above := func(s *spanRow) *spanRow { // the nearest call that handed on this work
 		for n := 0; s != nil && n < 100; n++ {
-			if s = spans[spanKey{s.TraceID, s.Parent}]; s != nil && (s.Kind == msg.SpanDelegation || s.Kind == msg.SpanTool) {
+			if s = spans[[2]string{s.Trace, s.Parent}]; s != nil && s.isCall() {
 				return s
 			}
 		}
 		return nil
 	}
-	for _, s := range spans {
-		if s.Kind != msg.SpanTool && s.Kind != msg.SpanDelegation {
+	for i := range o.spans {
+		s := &o.spans[i]
+		if !s.isCall() {
 			continue
 		}
-		call := Call{ID: s.Tool.ID(), Name: s.Tool.Name, Failed: s.Outcome == msg.OutcomeError, Start: time.Unix(0, s.Start).UTC()}
-		if s.End != 0 {
-			call.End = time.Unix(0, s.End).UTC()
+		call := Call{ID: s.Call, Name: s.Tool, Failed: s.Outcome == "error", Start: time.Unix(0, s.Start).UTC()}
+		if !s.Open {
+			call.End = call.Start.Add(time.Duration(s.Duration))
 		}
 		c.Calls = append(c.Calls, call)
 		if up := above(s); up != nil {
-			c.Links = append(c.Links, Link{up.Tool.ID(), call.ID})
+			c.Links = append(c.Links, Link{up.Call, call.ID})
 		}
 	}
-	for _, id := range order {
-		m := messages[id]
-		c.Tokens.add(Tokens{m.Usage.Input, m.Usage.Output, m.Usage.CacheRead, m.Usage.CacheWrite, m.Usage.Reasoning})
-		role := ""
-		switch m.Kind {
-		case msg.User:
-			role = "user"
-		case msg.Assistant:
-			role = "assistant"
-		case msg.ToolResult, msg.DelegationResult:
-			role = "tool"
-		}
-		text := m.Content.String()
-		if role == "" || text == "" {
+	for _, m := range o.messages {
+		c.Tokens.add(Tokens{m.Input, m.Output, m.CacheRead, m.CacheWrite, m.Reasoning})
+		role := map[string]string{"user": "user", "assistant": "assistant", "tool_result": "tool", "delegation_result": "tool"}[m.Kind]
+		if role == "" || m.Content == "" {
 			continue
 		}
-		c.Texts = append(c.Texts, Text{role, text})
-		if role == "assistant" {
-			if up := above(spans[spanKey{m.Host.TraceID, m.Host.SpanID}]); up != nil {
-				c.Links = append(c.Links, Link{up.Tool.ID(), "text:" + text})
-			}
+		c.Texts = append(c.Texts, Text{role, m.Content})
+		if up := above(spans[[2]string{m.Trace, m.Span}]); up != nil && role == "assistant" {
+			c.Links = append(c.Links, Link{up.Call, "text:" + m.Content})
 		}
 	}
-	return c.sorted()
+	return c
 }
+
+func (s *spanRow) isCall() bool { return s.Kind == "tool" || s.Kind == "delegation" }

@@ -1,7 +1,7 @@
 package truth
 
 import (
-	"cmp"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -133,7 +133,7 @@ const within = time.Millisecond
 // Compare scores what an observer has of a conversation.
 func Compare(want, got *Conversation) Score {
 	s := Score{Conversations: 1}
-	note := func(format string, what any) { s.Notes = append(s.Notes, sprint(format, what)) }
+	note := func(format string, what any) { s.Notes = append(s.Notes, fmt.Sprintf(format, what)) }
 	if got.Calls != nil && want.Calls != nil {
 		s.Calls.Scored, s.Times.Scored = true, slices.ContainsFunc(got.Calls, func(c Call) bool { return !c.Start.IsZero() })
 		calls := slices.SortedStableFunc(slices.Values(got.Calls), func(a, b Call) int { return a.Start.Compare(b.Start) })
@@ -199,11 +199,5 @@ func count[T comparable](want, got []T, name string, note func(string, any)) Cou
 		c.Wrong++
 		note("wrong "+name+" %+v", got[at])
 	}
-	return c
-}
-
-// sorted is in the order in which it is compared and printed.
-func (c *Conversation) sorted() *Conversation {
-	slices.SortStableFunc(c.Calls, func(a, b Call) int { return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.ID, b.ID)) })
 	return c
 }

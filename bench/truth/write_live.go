@@ -354,7 +354,7 @@ func attributes(o object) (out list) {
 }
 
 func writeOTel(s *Scenario) []Stream {
-	t := &tape{Stream: Stream{Origin: "otlp"}, twice: s.Twice}
+	t := &tape{Stream: Stream{Origin: "/var/log/otel/" + s.Name + ".jsonl"}, twice: s.Twice}
 	n := 0
 	number := func() string { n++; return fmt.Sprintf("%s%012x", s.session()[4:8], n) }
 	for i, turn := range s.Turns {
