@@ -23,7 +23,8 @@ import (
 
 // Product observes conversations with the sidecar itself: it reads the files that WriteTo wrote into NNN of the folder,
 // and listens with a tap to live traffic, which a server here answers as it was recorded. What is returned was read from
-// the tables of the embedded store. A nil conversation cannot be played so: its connection is no exchange.
+// the tables of the embedded store. Traffic whose times are those at which it is heard is not played at its own pace, and
+// has no times. A nil conversation cannot be played so: its connection is no exchange.
 func Product(ctx context.Context, earshot, dir string, all []Recorded) ([]*Conversation, error) {
 	p := &product{earshot: earshot, config: filepath.Join(dir, "earshot.yaml")}
 	defer p.close()
@@ -108,6 +109,9 @@ func (p *product) run(ctx context.Context) error {
 	return nil
 }
 
+// backoff is how long an agent waits before it makes a request again that was refused.
+const backoff = 500 * time.Millisecond
+
 // play makes the requests of the streams, one after the other.
 func (t *tap) play(ctx context.Context, ended <-chan error) error {
 	for {
@@ -149,6 +153,9 @@ func (t *tap) play(ctx context.Context, ended <-chan error) error {
 		_, err = io.Copy(io.Discard, resp.Body)
 		if err := errors.Join(err, resp.Body.Close()); err != nil {
 			return err
+		}
+		if resp.StatusCode != http.StatusOK {
+			time.Sleep(backoff)
 		}
 	}
 	return nil
@@ -207,7 +214,7 @@ func (p *product) read(ctx context.Context, all []Recorded) ([]*Conversation, er
 	}); err != nil {
 		return nil, err
 	}
-	if err := query(ctx, p, `SELECT source, lower(hex(trace_id)) AS Trace, lower(hex(span_id)) AS Span, toString(kind) AS Kind, content AS Content, toString(input_tokens) AS Input,
+	if err := query(ctx, p, `SELECT source, trace_id AS Trace, span_id AS Span, toString(kind) AS Kind, content AS Content, toString(input_tokens) AS Input,
 		toString(output_tokens) AS Output, toString(cache_read_tokens) AS CacheRead, toString(cache_write_tokens) AS CacheWrite, toString(reasoning_tokens) AS Reasoning
 		FROM messages ORDER BY ts, seq`, func(source string, m messageRow) {
 		o := find(source)
@@ -219,6 +226,9 @@ func (p *product) read(ctx context.Context, all []Recorded) ([]*Conversation, er
 	for i := range all {
 		if r := &all[i]; !r.Streams[0].Live || exchanges(r.Streams) {
 			out[i] = rows[i].conversation()
+			if r.Heard {
+				out[i].forgetTimes()
+			}
 		}
 	}
 	return out, nil

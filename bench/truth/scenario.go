@@ -117,6 +117,7 @@ type lens struct {
 	noIDs     bool // of calls
 	noTokens  bool
 	noTimes   bool
+	heard     bool // the times of calls are those at which they are heard
 	// calledAt is when a call begins by the traffic, if not at its From; endedAt likewise.
 	calledAt func(r *Response, w *Work) float64
 	endedAt  func(r *Response, w *Work) float64

@@ -14,6 +14,12 @@ type Conversation struct {
 	Texts  []Text  `json:"texts"`
 }
 
+func (c *Conversation) forgetTimes() {
+	for i := range c.Calls {
+		c.Calls[i].Start, c.Calls[i].End = time.Time{}, time.Time{}
+	}
+}
+
 // Call is one call of a tool or of another agent.
 type Call struct {
 	ID     string    `json:"id,omitempty"`

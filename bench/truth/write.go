@@ -29,6 +29,7 @@ func formats() []format {
 type Recorded struct {
 	Format, Name string
 	Streams      []Stream
+	Heard        bool // its times are those at which it was heard
 	Truth        *Conversation
 }
 
@@ -40,7 +41,7 @@ func Written() (out []Recorded) {
 				continue
 			}
 			s.Format = f.name
-			out = append(out, Recorded{Format: f.name, Name: s.Name, Streams: f.write(&s), Truth: s.truth(&f.lens)})
+			out = append(out, Recorded{Format: f.name, Name: s.Name, Streams: f.write(&s), Heard: f.lens.heard, Truth: s.truth(&f.lens)})
 		}
 	}
 	return out

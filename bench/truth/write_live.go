@@ -60,7 +60,7 @@ func request(path string, body object) frame.Frame {
 // anthropic writes Anthropic's Messages API, streamed.
 func anthropic() format {
 	return format{name: "anthropic-sse", lens: lens{
-		can: []feature{calls, parallel, failure, retry, thoughts, interrupted, turns}, tokens: unsplit, endedAt: lastResult,
+		can: []feature{calls, parallel, failure, retry, thoughts, interrupted, turns}, tokens: unsplit, heard: true, endedAt: lastResult,
 	}, write: func(s *Scenario) []Stream {
 		return s.exchanges("https://api.anthropic.com/v1/messages", func(before []said) frame.Frame {
 			var messages list
@@ -121,7 +121,7 @@ func whole(r *Response, _ *Work) float64 { return called(r) }
 // openAIChat writes OpenAI's Chat Completions, streamed.
 func openAIChat() format {
 	return format{name: "openai-chat", lens: lens{
-		can: []feature{calls, parallel, retry, thoughts, interrupted, turns, numbering}, tokens: uncharged, calledAt: whole, endedAt: lastResult,
+		can: []feature{calls, parallel, retry, thoughts, interrupted, turns, numbering}, tokens: uncharged, calledAt: whole, heard: true, endedAt: lastResult,
 	}, write: func(s *Scenario) []Stream {
 		return s.exchanges("https://api.openai.com/v1/chat/completions", func(before []said) frame.Frame {
 			messages := list{object{"role": "system", "content": "You keep the locks."}}
@@ -173,7 +173,7 @@ func openAIChat() format {
 // openAIResponses writes OpenAI's Responses API, streamed.
 func openAIResponses() format {
 	return format{name: "openai-responses", lens: lens{
-		can: []feature{calls, parallel, retry, thoughts, interrupted, turns, numbering}, tokens: uncharged, endedAt: lastResult,
+		can: []feature{calls, parallel, retry, thoughts, interrupted, turns, numbering}, tokens: uncharged, heard: true, endedAt: lastResult,
 	}, write: func(s *Scenario) []Stream {
 		return s.exchanges("https://api.openai.com/v1/responses", func(before []said) frame.Frame {
 			var in list
@@ -229,7 +229,7 @@ func openAIResponses() format {
 // gemini writes the API of the Gemini models, streamed; calls have no ids.
 func gemini() format {
 	return format{name: "gemini-api", lens: lens{
-		can: []feature{calls, parallel, failure, retry, thoughts, interrupted, turns, numbering}, noIDs: true, tokens: uncharged, endedAt: lastResult,
+		can: []feature{calls, parallel, failure, retry, thoughts, interrupted, turns, numbering}, noIDs: true, tokens: uncharged, heard: true, endedAt: lastResult,
 	}, write: func(s *Scenario) []Stream {
 		return s.exchanges("https://generativelanguage.googleapis.com", func(before []said) frame.Frame {
 			var contents list
@@ -288,7 +288,7 @@ func gemini() format {
 // ollama writes Ollama's API; calls have no ids.
 func ollama() format {
 	return format{name: "ollama", lens: lens{
-		can: []feature{calls, parallel, retry, thoughts, interrupted, turns, numbering}, noIDs: true, tokens: func(t Tokens) Tokens { return uncharged(unsplit(t)) }, endedAt: lastResult,
+		can: []feature{calls, parallel, retry, thoughts, interrupted, turns, numbering}, noIDs: true, tokens: func(t Tokens) Tokens { return uncharged(unsplit(t)) }, heard: true, endedAt: lastResult,
 	}, write: func(s *Scenario) []Stream {
 		return s.exchanges("http://127.0.0.1:11434", func(before []said) frame.Frame {
 			messages := list{object{"role": "system", "content": "You keep the locks."}}
